@@ -1,0 +1,114 @@
+package answer
+
+import "ibid/retrieve"
+
+// An Event is one thing that happened while a question was answered. Events
+// are small values, safe to keep; Kind is the name on the wire.
+//
+// The order of a stream: Retrieved, then Judged for each passage looked at,
+// then Kept, then Draft and Text, or Unanswered; Usage last. Warning may
+// stand anywhere. After the first Text, text is only ever appended. A stream
+// that cannot go on after its first Text ends with Incomplete and Usage.
+type Event interface{ Kind() string }
+
+// Retrieved tells which passages were found, best first.
+type Retrieved struct {
+	// Question is the standalone question that was searched for.
+	Question string             `json:"question"`
+	Passages []retrieve.Passage `json:"passages"`
+}
+
+// Judged is the gate's word on one passage.
+type Judged struct {
+	Passage  string          `json:"passage"` // chunk id
+	Document string          `json:"document"`
+	Title    string          `json:"title"`
+	Heading  string          `json:"heading,omitempty"`
+	Page     int             `json:"page,omitempty"`
+	Decision Decision        `json:"verdict"`
+	By       string          `json:"by"` // "score", "model" or "unjudged" (no budget left: the score decided)
+	Reason   string          `json:"reason"`
+	Chance   float64         `json:"chance"` // estimated probability of being on topic, 0 to 1
+	Scores   retrieve.Scores `json:"scores"`
+	Calls    int             `json:"calls"` // model calls spent on it
+	Tokens   int             `json:"tokens"`
+}
+
+// A Decision is what a gate decided on a passage.
+type Decision string
+
+// The decisions. Only Irrelevant skips a passage.
+const (
+	Relevant   Decision = "relevant"
+	Irrelevant Decision = "irrelevant"
+	Unparsable Decision = "unparsable" // the judge's reply could not be read, twice: kept
+	Errored    Decision = "error"      // the judge's call failed, twice: kept
+)
+
+// Kept fixes the labels: Passages[i] is evidence [i+1] in every prompt and in
+// every Draft and Text of this answer. It is for the citation filter, which
+// takes it out of the stream.
+type Kept struct {
+	Passages []retrieve.Passage
+}
+
+// Draft is a version of the answer that a later step may still improve.
+type Draft struct {
+	Step int `json:"step"` // 1-based
+	// Text is the next piece of the draft, with labels in it as the model wrote them.
+	Text string `json:"text"`
+	// Labels are the labels cited by the whole draft, in order of first use;
+	// set on the last piece.
+	Labels []int `json:"labels,omitempty"`
+	// Final is set on the last piece of a step's draft.
+	Final bool `json:"final,omitempty"`
+}
+
+// Text is the next piece of the answer, with labels in it: "[1]" or the seed
+// form "[1](id=1)" cite Kept.Passages[0].
+type Text struct {
+	Text string `json:"text"`
+}
+
+// Unanswered says that the documents do not answer the question.
+type Unanswered struct {
+	// Reason is "nothing_found", "nothing_relevant" or "no_answer" (evidence
+	// was kept, and no answer found in it).
+	Reason string `json:"reason"`
+	// Text is the sentence to show.
+	Text string `json:"text"`
+	// Nearest are the nearest misses, best first, three at most.
+	Nearest []retrieve.Passage `json:"nearest"`
+}
+
+// Incomplete says that the text ends before the answer did.
+type Incomplete struct {
+	Reason string `json:"reason"`
+}
+
+// Warning is trouble that did not stop the answer.
+type Warning struct {
+	Message string `json:"message"`
+}
+
+// Usage is what the answer cost.
+type Usage struct {
+	Calls            int     `json:"calls"` // model calls, retries included
+	JudgeCalls       int     `json:"judge_calls"`
+	PromptTokens     int     `json:"prompt_tokens"`
+	CompletionTokens int     `json:"completion_tokens"`
+	ReasoningTokens  int     `json:"reasoning_tokens,omitempty"`
+	Looked           int     `json:"looked"` // passages looked at
+	Used             int     `json:"used"`   // passages that went into the answer
+	Seconds          float64 `json:"seconds"`
+}
+
+func (Retrieved) Kind() string  { return "retrieved" }
+func (Judged) Kind() string     { return "judged" }
+func (Kept) Kind() string       { return "kept" }
+func (Draft) Kind() string      { return "draft" }
+func (Text) Kind() string       { return "text" }
+func (Unanswered) Kind() string { return "unanswered" }
+func (Incomplete) Kind() string { return "incomplete" }
+func (Warning) Kind() string    { return "warning" }
+func (Usage) Kind() string      { return "usage" }

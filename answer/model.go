@@ -1,0 +1,55 @@
+package answer
+
+import (
+	"context"
+	"iter"
+)
+
+// A Model answers prompts.
+type Model interface {
+	// Complete streams the reply: pieces of text, then one last piece that
+	// carries the finish reason and the usage. The sequence is lazy and
+	// single-use. An error ends it; a reply that ended without a finish
+	// reason is an error. Breaking out of the range closes the call at once.
+	Complete(ctx context.Context, p Prompt) iter.Seq2[Piece, error]
+}
+
+// A Role names what a call is for; it is sent upstream in the header Ibid-Role.
+type Role string
+
+// The roles.
+const (
+	RoleJudge    Role = "judge"
+	RoleAnswer   Role = "answer"
+	RoleRefine   Role = "refine"
+	RoleMap      Role = "map"
+	RoleCollapse Role = "collapse"
+	RoleCombine  Role = "combine"
+	RoleRerank   Role = "rerank"
+	RoleCondense Role = "condense"
+)
+
+// A Prompt is one request to a model.
+type Prompt struct {
+	Role   Role
+	System string
+	User   string
+	// MaxTokens bounds the reply; 0 leaves it to the server.
+	MaxTokens int
+}
+
+// A Piece is the next part of a model's reply.
+type Piece struct {
+	Text string
+	// Finish is "stop", "length" or "content_filter" on the last piece, else empty.
+	Finish string
+	// Usage is what the call cost, on the last piece.
+	Usage Tokens
+}
+
+// Tokens counts the tokens of one call. Reported is false when the server
+// sent no usage and the counts are Ibid's own.
+type Tokens struct {
+	Prompt, Completion, Reasoning int
+	Reported                      bool
+}

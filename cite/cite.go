@@ -1,0 +1,70 @@
+package cite
+
+// Cited is the first use of a source: it comes once per number, before the
+// text that shows it.
+type Cited struct {
+	Number   int    `json:"number"`
+	Document string `json:"document"`
+	Title    string `json:"title"`
+	// Link leads to the place in the source; empty when there is none to give.
+	Link string `json:"link,omitempty"`
+}
+
+// Quoted ties one citation to the words it rests on. It comes once per
+// citation, when the sentence that carries it has ended.
+type Quoted struct {
+	Citation
+}
+
+// A Citation is one place in the answer where a passage is cited.
+type Citation struct {
+	Number int `json:"number"`
+	// TextStart and TextEnd are the byte range, in the answer's text, of the
+	// sentence that the citation supports.
+	TextStart int    `json:"text_start"`
+	TextEnd   int    `json:"text_end"`
+	Passage   string `json:"passage"` // chunk id
+	Document  string `json:"document"`
+	Digest    string `json:"digest"`
+	Page      int    `json:"page,omitempty"`
+	Heading   string `json:"heading,omitempty"`
+	// Start and End are the quote's byte range in the document's extracted text.
+	Start int    `json:"start"`
+	End   int    `json:"end"`
+	Quote string `json:"quote"`
+	// Support is the estimated chance, 0 to 1, that the quote bears the sentence out.
+	Support float64 `json:"support"`
+	Verdict Verdict `json:"verdict"`
+}
+
+// A Verdict says how well a quote bears out a sentence.
+type Verdict string
+
+// The verdicts.
+const (
+	VerdictQuoted    Verdict = "quoted" // the answer's words stand in the source
+	VerdictSupported Verdict = "supported"
+	VerdictWeak      Verdict = "weak"
+)
+
+// A Source is one numbered entry of the list, with every passage cited under it.
+type Source struct {
+	Number   int             `json:"number"`
+	Document string          `json:"document"`
+	Title    string          `json:"title"`
+	Link     string          `json:"link,omitempty"`
+	Passages []SourcePassage `json:"passages"`
+}
+
+// A SourcePassage is a passage cited under a source's number.
+type SourcePassage struct {
+	ID      string `json:"id"`
+	Page    int    `json:"page,omitempty"`
+	Heading string `json:"heading,omitempty"`
+	Start   int    `json:"start"` // of the quote, in the document's extracted text
+	End     int    `json:"end"`
+	Quote   string `json:"quote"`
+}
+
+func (Cited) Kind() string  { return "cited" }
+func (Quoted) Kind() string { return "quoted" }

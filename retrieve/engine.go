@@ -1,0 +1,90 @@
+package retrieve
+
+import (
+	"context"
+
+	"ibid/ingest"
+)
+
+// An Embedder turns texts into vectors.
+type Embedder interface {
+	// Embed gives one row for each text, in order; every row has the same
+	// length, unit Euclidean length, and finite components. A text without
+	// any known word still gets a row. An error means that no row counts.
+	Embed(ctx context.Context, texts []string) ([][]float32, error)
+	// Space names the model and its dimensions, "ibid-static-1/192" for one.
+	// Vectors may be compared only within one space.
+	Space() string
+}
+
+// An Engine keeps documents, chunks and vectors, and finds candidates. It
+// never decides: scores are computed by the [Index] on what it returns.
+// An engine is safe for concurrent use, by several processes too where its
+// documentation says so. Writes are durable when they return nil.
+type Engine interface {
+	// Space is the embedding space the stored vectors belong to; empty while
+	// nothing has been stored. SetSpace is called once, on an empty engine.
+	Space(ctx context.Context) (string, error)
+	SetSpace(ctx context.Context, space string) error
+
+	// AddRoot gives the root stored for the absolute folder path, and makes
+	// it under a free name when there is none.
+	AddRoot(ctx context.Context, path, collection string) (ingest.Root, error)
+	Roots(ctx context.Context) ([]ingest.Root, error)
+	// DeleteRoot removes a root and all its documents, and says how many
+	// documents there were. An unknown name is [ErrNotFound].
+	DeleteRoot(ctx context.Context, name string) (documents int, err error)
+
+	// Replace stores one document whole, in place of what had its id. Rows
+	// of vectors that do not fit the space (length, finiteness, zero length)
+	// are refused and nothing is changed.
+	Replace(ctx context.Context, doc *ingest.Document, chunks []ingest.Chunk, vectors [][]float32) error
+	Rename(ctx context.Context, from string, to *ingest.Document) error
+	Delete(ctx context.Context, document string) error
+
+	// Digests gives the stored digest of every document of a root, by path.
+	Digests(ctx context.Context, root string) (map[string]string, error)
+	// Document gives a stored document with its text; [ErrNotFound] if there is none.
+	Document(ctx context.Context, id string) (*ingest.Document, error)
+	// Documents lists what is stored, by id, without texts.
+	Documents(ctx context.Context, f Filter) ([]DocumentInfo, error)
+
+	// Dense gives the ids of the k chunks nearest to the vector by cosine,
+	// nearest first; ties are ordered by id. Fewer when there are fewer.
+	Dense(ctx context.Context, vector []float32, k int, f Filter) ([]string, error)
+	// Lexical gives the ids of the k chunks with the highest BM25 score over
+	// the terms (made by [Terms]), highest first; ties are ordered by id.
+	// Chunks that hold none of the terms are not given.
+	Lexical(ctx context.Context, terms []string, k int, f Filter) ([]string, error)
+	// Candidates gives chunks with their vectors by id, in the order of the
+	// ids. One that has vanished or changed meanwhile is left out.
+	Candidates(ctx context.Context, ids []string) ([]Candidate, error)
+	// Stats counts what BM25 needs, over everything stored (not filtered).
+	Stats(ctx context.Context, terms []string) (Stats, error)
+	// Revision grows with every durable change, by whichever process.
+	Revision(ctx context.Context) (int64, error)
+	Close() error
+}
+
+// DocumentInfo is one line of the list of documents.
+type DocumentInfo struct {
+	ingest.Document
+	Collection string `json:"collection"`
+	Chunks     int    `json:"chunks"`
+	Pages      int    `json:"pages"`
+	Bytes      int    `json:"bytes"` // length of the extracted text
+}
+
+// A Candidate is a chunk as an engine found it.
+type Candidate struct {
+	ingest.Chunk
+	Root, Path, Title, Format, Digest string
+	Vector                            []float32 // must not be changed
+}
+
+// Stats are the corpus figures of BM25.
+type Stats struct {
+	Chunks    int            // number of chunks stored
+	MeanTerms float64        // mean number of terms of a chunk
+	Frequency map[string]int // for each term asked for: in how many chunks it stands
+}

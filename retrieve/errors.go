@@ -1,0 +1,19 @@
+package retrieve
+
+import (
+	"errors"
+	"fmt"
+)
+
+// ErrNotFound is wrapped by errors about a document or root that is not stored.
+var ErrNotFound = errors.New("not found")
+
+// A SpaceError says that an index was built with another embedding model.
+type SpaceError struct {
+	Stored string // the space of the stored vectors
+	Wanted string // the space of the embedder in use
+}
+
+func (e *SpaceError) Error() string {
+	return fmt.Sprintf("this data directory was embedded with %s, and %s is in use now: run 'ibid reembed' to embed it anew, or choose the former embedding model", e.Stored, e.Wanted)
+}

@@ -1,0 +1,56 @@
+package retrieve
+
+import "ibid/ingest"
+
+// A Passage is a chunk found for a question, with its scores.
+type Passage struct {
+	ingest.Chunk
+	Root   string `json:"root"`
+	Path   string `json:"path"`
+	Title  string `json:"title"`
+	Format string `json:"format"`
+	// Digest is that of the document the chunk was cut from.
+	Digest string `json:"digest"`
+	// Score orders the passages of one search: the normalised mixture of the
+	// dense and lexical scores, 0 to 1. It does not compare between questions.
+	Score  float64 `json:"score"`
+	Scores Scores  `json:"scores"`
+}
+
+// Scores are the parts from which fusion and the gate decide. They are
+// computed by Ibid from the candidate's text and vector, with document
+// frequencies from the engine's Stats, so that they mean the same on every engine.
+type Scores struct {
+	// Dense is the cosine of the question's and the passage's vectors, -1 to 1.
+	Dense float64 `json:"dense"`
+	// BM25 is the Okapi BM25 score, 0 or more.
+	BM25 float64 `json:"bm25"`
+	// Lexical is BM25 divided by the highest score the question could reach
+	// in this collection, 0 to 1.
+	Lexical float64 `json:"lexical"`
+	// Coverage is the share of the question's inverse document frequency
+	// carried by terms that stand in the passage, 0 to 1.
+	Coverage float64 `json:"coverage"`
+}
+
+// A Query is one search.
+type Query struct {
+	Text string
+	// K is the largest number of passages wanted; 0 means [DefaultK].
+	K int
+	Filter
+}
+
+// DefaultK is the number of passages a search gives unless told otherwise.
+const DefaultK = 12
+
+// A Filter narrows a search. Its zero value lets everything through.
+type Filter struct {
+	Collection string `json:"collection,omitempty"`
+	Root       string `json:"root,omitempty"`
+	// Document is one document's id.
+	Document string `json:"document,omitempty"`
+	// PathPrefix is compared with the path inside the root.
+	PathPrefix string `json:"path_prefix,omitempty"`
+	Format     string `json:"format,omitempty"`
+}
