@@ -1,0 +1,209 @@
+package ingest
+
+import (
+	"iter"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/clipperhouse/uax29/v2/sentences"
+)
+
+// A Span is the range of bytes [Start, End) of a text.
+type Span struct{ Start, End int }
+
+// Sentences gives the sentences of a text in order, without the white space
+// around them: by the Unicode rules (UAX #29) for any script, with lines that
+// were only wrapped joined, list items, table rows, headings and lines of code
+// kept apart, and no end seen behind common abbreviations. Every byte that is
+// not white space lies in exactly one span. It takes linear time.
+func Sentences(text string) iter.Seq[Span] {
+	return func(yield func(Span) bool) {
+		for block := range blocks(text) {
+			for s := range blockSentences(text, block) {
+				if !yield(s) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// blocks gives the ranges inside which a line end is no more than a space.
+func blocks(text string) iter.Seq[Span] {
+	return func(yield func(Span) bool) {
+		var cur Span    // the block so far; empty when End == 0
+		var last string // its last line
+		widest := 0     // its longest line
+		for pos := 0; pos < len(text); {
+			end := strings.IndexByte(text[pos:], '\n')
+			next := len(text)
+			if end < 0 {
+				end = len(text)
+			} else {
+				end += pos
+				next = end + 1
+			}
+			line := text[pos:end]
+			switch {
+			case strings.TrimSpace(line) == "":
+				if cur.End > 0 && !yield(cur) {
+					return
+				}
+				cur, last, widest = Span{}, "", 0
+			case cur.End > 0 && wrapped(last, line, widest):
+				cur.End, last, widest = end, line, max(widest, len(line))
+			default:
+				if cur.End > 0 && !yield(cur) {
+					return
+				}
+				cur, last, widest = Span{pos, end}, line, len(line)
+			}
+			pos = next
+		}
+		if cur.End > 0 {
+			yield(cur)
+		}
+	}
+}
+
+// wrapped reports whether next carries on the paragraph that line stands in,
+// whose longest line so far has widest bytes.
+func wrapped(line, next string, widest int) bool {
+	if standsAlone(line) && !isListItem(line) || standsAlone(next) {
+		return false
+	}
+	r, _ := utf8.DecodeRuneInString(strings.TrimLeft(next, " \t"))
+	if unicode.IsLower(r) {
+		return true
+	}
+	// A line much shorter than the others was ended on purpose.
+	return len(line) >= 40 && len(line)*10 >= widest*6
+}
+
+// standsAlone reports whether a line is a list item, a table row or code.
+func standsAlone(line string) bool {
+	return isCode(line) ||
+		strings.HasPrefix(line, "|") || strings.Contains(line, " | ") || isListItem(line)
+}
+
+// isCode reports whether a line is indented as code is, and is no list item.
+func isCode(line string) bool {
+	return (strings.HasPrefix(line, "    ") || strings.HasPrefix(line, "\t")) && !isListItem(line)
+}
+
+// isListItem reports whether a line begins with a bullet or a number of at
+// most three digits or one letter, in the ways Markdown and plain text do.
+func isListItem(line string) bool {
+	s := strings.TrimLeft(line, " \t")
+	if s == "" {
+		return false
+	}
+	r, n := utf8.DecodeRuneInString(s)
+	if strings.ContainsRune("-*+•‣◦▪●–·", r) {
+		return strings.HasPrefix(s[n:], " ")
+	}
+	digits := len(s) - len(strings.TrimLeft(s, "0123456789"))
+	if digits == 0 && (unicode.IsLower(r) && n == 1) {
+		digits = 1
+	}
+	return digits > 0 && digits <= 3 &&
+		(strings.HasPrefix(s[digits:], ". ") || strings.HasPrefix(s[digits:], ") "))
+}
+
+func blockSentences(text string, block Span) iter.Seq[Span] {
+	return func(yield func(Span) bool) {
+		if line := text[block.Start:block.End]; isCode(line) {
+			yield(Span{block.Start + leading(line), block.Start + len(strings.TrimSpace(line)) + leading(line)})
+			return
+		}
+		// The rules end a sentence at every line end; inside a block a line
+		// end is a space. Both are one byte, so offsets stay.
+		flat := text[block.Start:block.End]
+		if strings.IndexByte(flat, '\n') >= 0 {
+			flat = strings.ReplaceAll(flat, "\n", " ")
+		}
+		cur := Span{-1, -1}
+		pos := 0
+		for tokens := sentences.FromString(flat); tokens.Next(); {
+			segment := tokens.Value()
+			start := pos
+			pos += len(segment)
+			trimmed := strings.TrimSpace(segment)
+			if trimmed == "" {
+				continue
+			}
+			start += strings.Index(segment, trimmed)
+			next := Span{start, start + len(trimmed)}
+			if cur.Start >= 0 && !(cur.End == next.Start && flat[cur.End-1] == '.') && !runsOn(flat[cur.Start:cur.End], trimmed, cur.Start == 0 || cur.Start == leading(flat)) {
+				if !yield(Span{block.Start + cur.Start, block.Start + cur.End}) {
+					return
+				}
+				cur = Span{-1, -1}
+			}
+			if cur.Start < 0 {
+				cur.Start = next.Start
+			}
+			cur.End = next.End
+		}
+		if cur.Start >= 0 {
+			yield(Span{block.Start + cur.Start, block.Start + cur.End})
+		}
+	}
+}
+
+func leading(s string) int { return len(s) - len(strings.TrimLeftFunc(s, unicode.IsSpace)) }
+
+// runsOn reports whether the sentence goes on over the end that the Unicode
+// rules saw between s and next. first is set when s begins the block.
+func runsOn(s, next string, first bool) bool {
+	r, _ := utf8.DecodeRuneInString(next)
+	// A lone closing quote or bracket belongs to what it closes.
+	if len(next) <= 4 && strings.Trim(next, `"'”’»)]`) == "" {
+		return true
+	}
+	if !strings.HasSuffix(s, ".") {
+		return false
+	}
+	word := s[strings.LastIndexAny(s, " \t(\"[“‘")+1:]
+	_, size := utf8.DecodeRuneInString(word)
+	switch {
+	case first && len(word) == len(s) && isListItem(s+" "):
+		return true // the number of a list item
+	case len(word) == size+1 && size > 0 && isUpperLetter(word) && unicode.IsLetter(r):
+		return true // an initial: "J. Smith"
+	}
+	word = strings.ToLower(strings.TrimLeft(word, "("))
+	if numbered[word] {
+		return unicode.IsDigit(r) || unicode.IsUpper(r) && len(next) > 1 && !unicode.IsLetter(rune(next[1]))
+	}
+	return abbreviations[word]
+}
+
+func isUpperLetter(s string) bool {
+	r, _ := utf8.DecodeRuneInString(s)
+	return unicode.IsUpper(r)
+}
+
+// set makes a table of the words of a text.
+func set(words string) map[string]bool {
+	m := make(map[string]bool)
+	for w := range strings.FieldsSeq(words) {
+		m[w] = true
+	}
+	return m
+}
+
+// abbreviations hardly ever end a sentence: titles, and words that
+// introduce what follows.
+var abbreviations = set(`
+	mr. mrs. ms. mx. dr. prof. rev. hon. gen. col. maj. capt. cmdr. lt. sgt. st. ste. mt. messrs. gov. sen. rep. pres.
+	e.g. i.e. eg. ie. cf. viz. vs. v. approx. ca. c. incl. excl. esp. resp. al.
+	u.s. u.k. u.n. e.u. dept. univ. assn. bros.
+	z.b. d.h. bzw. u.a. z.t. vgl. sog. ggf. evtl. inkl. dr. hr. fr. frl.
+	p.ex. m. mme. mlle. sr. sra. srta. dott. sig. sig.ra. т.е. т.н. г. ул. им. напр. см.`)
+
+// numbered abbreviations run on into a number: "No. 5", "Fig. 3", "Jan. 2".
+var numbered = set(`
+	no. nos. nr. num. fig. figs. eq. eqs. sec. ch. chap. vol. vols. pp. p. pg. para. art. tab. ref. refs. ver. ed. op. abs. bd. s. kap. str.
+	jan. feb. mar. apr. jun. jul. aug. sep. sept. oct. nov. dec. рис. стр. табл. гл.`)

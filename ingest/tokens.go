@@ -1,0 +1,102 @@
+package ingest
+
+import (
+	"fmt"
+	"sync"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/pkoukk/tiktoken-go"
+	loader "github.com/pkoukk/tiktoken-go-loader"
+)
+
+// The vocabulary is cl100k_base rather than o200k_base: half the memory
+// (12 MB) and start-up, and counts that lie within the margin kept for foreign
+// tokenisers anyway.
+const vocabulary = "cl100k_base"
+
+// Merging byte pairs takes time quadratic in the length of one run of letters,
+// spaces or signs, so longer runs are cut before they are counted. Words of
+// this many letters do not occur; a run that long counts a few tokens more.
+const maxRun = 128
+
+// Text is counted in windows of about this many bytes, so that the token list
+// of a large text is never held whole. They begin at a space, where the
+// vocabulary's own word pattern begins a word: the sum is exact.
+const countWindow = 4 << 10
+
+// loadVocabulary reads the table from the binary, never from the network.
+// Tables are shared: it is read once, at the first count.
+var loadVocabulary = sync.OnceValue(func() *tiktoken.Tiktoken {
+	tiktoken.SetBpeLoader(loader.NewOfflineLoader())
+	t, err := tiktoken.GetEncoding(vocabulary)
+	if err != nil {
+		panic(fmt.Sprintf("unreachable: the embedded vocabulary %s cannot be read: %v", vocabulary, err))
+	}
+	return t
+})
+
+// CountTokens gives the number of tokens of a text in the vocabulary
+// cl100k_base. It is exact for ordinary text, and takes time linear in the
+// length of any text: runs of more than 128 letters, spaces or signs are
+// counted in parts. Names of special tokens count as the ordinary text they are.
+func CountTokens(text string) int {
+	if text == "" {
+		return 0
+	}
+	t := loadVocabulary()
+	n, start := 0, 0
+	run, class, previous := 0, classNone, classNone
+	for i, r := range text {
+		c := classOf(r)
+		if c == class {
+			run++
+		} else {
+			previous, class, run = class, c, 1
+		}
+		switch {
+		case run > maxRun:
+			n += len(t.EncodeOrdinary(text[start:i]))
+			start, run = i, 1
+		case r == ' ' && run == 1 && previous != classSpace && i-start >= countWindow && spaceAlone(text[i:]):
+			n += len(t.EncodeOrdinary(text[start:i]))
+			start = i
+		}
+	}
+	return n + len(t.EncodeOrdinary(text[start:]))
+}
+
+// spaceAlone reports whether the space that text begins with is followed by a
+// letter, to which the vocabulary's pattern then ties it.
+func spaceAlone(text string) bool {
+	r, _ := utf8.DecodeRuneInString(text[1:])
+	return unicode.IsLetter(r)
+}
+
+type runeClass uint8
+
+const (
+	classNone runeClass = iota
+	classLetter
+	classDigit
+	classSpace
+	classSign
+)
+
+func classOf(r rune) runeClass {
+	switch {
+	case 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z':
+		return classLetter
+	case r == ' ' || r == '\n' || r == '\t':
+		return classSpace
+	case '0' <= r && r <= '9':
+		return classDigit
+	case unicode.IsLetter(r) || unicode.IsMark(r):
+		return classLetter
+	case unicode.IsSpace(r):
+		return classSpace
+	case unicode.IsNumber(r):
+		return classDigit
+	}
+	return classSign
+}
