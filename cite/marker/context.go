@@ -1,0 +1,308 @@
+package marker
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// A context is what the scanner remembers of the text before a place. The zero
+// value is the start of a text.
+type context struct {
+	// base is the last character that is no combining mark; 0 before the first.
+	base rune
+	// marked is set directly behind a marker.
+	marked bool
+
+	// The last word on the line, for the glue test.
+	word     bool // a word ends here
+	operated bool // it does not begin with a number, and an operator stands before it
+	operator bool // the last character but spaces is an operator
+	gap      bool // there are spaces behind that character
+	inked    bool // there was something but white space on the line
+
+	indent    int  // spaces since the start of the line
+	indented  bool // something else than spaces was on the line
+	backslash bool // an odd number of backslashes ends here
+	prefix    prefix
+	digits    int // of the list marker that is being read
+}
+
+// A prefix says whether a fenced block can open here: the line so far must be
+// made of spaces, tabs, ">" and list markers.
+type prefix uint8
+
+const (
+	prefixOpen   prefix = iota // a fence can open here
+	prefixNumber               // in the digits of a list marker
+	prefixMarked               // behind a list marker, before its space
+	prefixTilde                // behind one ~
+	prefixTildes               // behind two
+	prefixNone                 // not on this line any more
+)
+
+// The classes of ASCII characters that the scanner tells apart.
+const (
+	classOther  = iota
+	classLetter // letters and "_": part of a word, nothing else
+	classDigit
+	classSpace
+	classLine
+	classWhite // other white space
+	classSpecial
+	classWide // part of a character beyond ASCII
+)
+
+var classes = func() (t [256]uint8) {
+	for c := range t {
+		switch {
+		case c >= utf8.RuneSelf:
+			t[c] = classWide
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', c == '_':
+			t[c] = classLetter
+		case '0' <= c && c <= '9':
+			t[c] = classDigit
+		case c == ' ':
+			t[c] = classSpace
+		case c == '\n':
+			t[c] = classLine
+		case c == '\t', c == '\v', c == '\f', c == '\r':
+			t[c] = classWhite
+		case c == '[', c == '`', c == '~':
+			t[c] = classSpecial
+		}
+	}
+	return t
+}()
+
+// letters steps over ASCII letters, of which last is the last.
+func (x *context) letters(last byte) {
+	if !x.word {
+		x.startWord(false)
+	}
+	x.base, x.marked = rune(last), false
+	x.indented = true
+	x.backslash = false
+	x.prefix = prefixNone
+}
+
+func (x *context) startWord(number bool) {
+	x.word = true
+	x.operated = x.operator && x.gap && !number
+	x.operator, x.gap, x.inked = false, false, true
+}
+
+// mark steps over a marker.
+func (x *context) mark() {
+	x.other(']')
+	x.marked = true
+	x.inked = true
+	x.indented = true
+	x.backslash = false
+	x.prefix = prefixNone
+}
+
+// step goes over one character.
+func (x *context) step(r rune) {
+	switch {
+	case r == '\n':
+		*x = context{base: r}
+		return
+	case r == ' ':
+		x.word = false
+		x.gap = true
+		x.base, x.marked = r, false
+		x.backslash = false
+		if !x.indented {
+			x.indent++
+		}
+		if x.prefix != prefixOpen {
+			x.stepPrefix(r)
+		}
+		return
+	}
+	x.indented = true
+	x.backslash = r == '\\' && !x.backslash
+	if x.prefix != prefixNone {
+		x.stepPrefix(r)
+	}
+	switch {
+	case isWordPart(r):
+		if !x.word {
+			x.startWord(unicode.IsNumber(r))
+		}
+		if r < utf8.RuneSelf || !unicode.IsMark(r) {
+			x.base, x.marked = r, false
+		}
+	default:
+		x.other(r)
+	}
+}
+
+// other steps over a character that is neither space, line end nor part of a word.
+func (x *context) other(r rune) {
+	switch r {
+	case '=':
+		x.operator = x.inked
+	case '+', '*', '/', '<', '>':
+		x.operator = x.inked && x.gap
+	default:
+		x.operator = false
+	}
+	x.word, x.gap = false, false
+	x.inked = x.inked || !unicode.IsSpace(r)
+	x.base, x.marked = max(r, 1), false // a NUL is not the start of the text
+}
+
+func (x *context) stepPrefix(r rune) {
+	p := x.prefix
+	x.prefix = prefixNone
+	switch {
+	case p == prefixNone:
+	case r == ' ' || r == '\t':
+		if p == prefixOpen || p == prefixMarked {
+			x.prefix = prefixOpen
+		}
+	case p == prefixOpen && r == '>':
+		x.prefix = prefixOpen
+	case p == prefixOpen && (r == '-' || r == '*' || r == '+'):
+		x.prefix = prefixMarked
+	case p == prefixOpen && r == '~':
+		x.prefix = prefixTilde
+	case p == prefixTilde && r == '~':
+		x.prefix = prefixTildes
+	case (p == prefixOpen || p == prefixNumber) && '0' <= r && r <= '9':
+		if p == prefixOpen {
+			x.digits = 0
+		}
+		if x.digits++; x.digits <= 9 {
+			x.prefix = prefixNumber
+		}
+	case p == prefixNumber && (r == '.' || r == ')'):
+		x.prefix = prefixMarked
+	}
+}
+
+// isWordPart says whether r is a letter, a mark, a number or "_".
+func isWordPart(r rune) bool {
+	if r < utf8.RuneSelf {
+		c := classes[r]
+		return c == classLetter || c == classDigit
+	}
+	return unicode.IsLetter(r) || unicode.IsMark(r) || unicode.IsNumber(r)
+}
+
+// A fit says whether a bare marker in square brackets may stand behind a character.
+type fit uint8
+
+const (
+	fitNever fit = iota
+	fitGlued     // if the glue test holds
+	fitAlways
+)
+
+func (x *context) fit() fit {
+	r := x.base
+	switch {
+	case x.marked || r == 0 || unicode.IsSpace(r):
+		return fitAlways
+	case strings.ContainsRune(".,;:!?\"'(*|%`…–—”’»›、。，；：！？）（」』】》〉〕・", r):
+		return fitAlways
+	case unicode.In(r, unicode.Lo, unicode.Lm, unicode.So) || 0x1F3FB <= r && r <= 0x1F3FF:
+		return fitAlways
+	case r == ')' || isCased(r) || unicode.IsNumber(r) || unicode.Is(unicode.Sc, r):
+		return fitGlued
+	}
+	return fitNever
+}
+
+// isCased says whether r is a letter with case.
+func isCased(r rune) bool {
+	if r < utf8.RuneSelf {
+		return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z'
+	}
+	return unicode.In(r, unicode.Lu, unicode.Ll, unicode.Lt)
+}
+
+func isCasedOrNumber(r rune) bool { return isCased(r) || unicode.IsNumber(r) }
+
+// Closes says whether r ends or closes something, so that no space belongs
+// before it: white space or closing punctuation.
+func Closes(r rune) bool {
+	return unicode.IsSpace(r) || strings.ContainsRune(".,;:!?)]}»”’…。、，；：！？）】」", r)
+}
+
+// glue decides whether the marker at b[at:behind] that follows a letter, a
+// number or the like is a citation: what follows must read like prose.
+func (s *Scanner) glue(b []byte, at, behind int, final bool) verdict {
+	if s.before.word && s.before.operated {
+		return no
+	}
+	f := behind
+	for {
+		chain := utf8.RuneCount(b[at:f])
+		if chain > maxChain {
+			return no
+		}
+		c := cursor{b: b, at: f, left: 1, final: final}
+		if r := c.peek(); r != '[' && r != '【' {
+			break
+		}
+		m := s.match(b, f, true, final)
+		switch {
+		case m.verdict == yes:
+			f = m.behind
+		case m.verdict == undecided && chain+utf8.RuneCount(b[f:]) <= maxChain:
+			return undecided
+		default:
+			return no
+		}
+	}
+
+	c := cursor{b: b, at: f, left: len(b), final: final}
+	r := c.peek()
+	switch {
+	case r == end:
+		return c.decide(true)
+	case r == ' ':
+		// A long run of spaces is looked over once, not at every piece.
+		c.at = max(f, at+s.looked)
+		for c.accept(' ') {
+		}
+		s.looked = c.at - at
+		switch r := c.peek(); r {
+		case '=', '+', '/', '<', '>':
+			return no
+		case '*':
+			c.next()
+			return c.decide(c.peek() != ' ')
+		}
+		return c.decide(true)
+	case strings.ContainsRune(".,;:!?", r):
+		c.next()
+		r := c.peek()
+		return c.decide(!isCasedOrNumber(r) && r != '_')
+	case r == '*' || r == '_':
+		c.next()
+		for range 2 {
+			if !c.accept('*') {
+				c.accept('_')
+			}
+		}
+		return c.decide(!isCasedOrNumber(c.peek()))
+	case Closes(r) || strings.ContainsRune("–—|", r):
+		return yes
+	}
+	return no
+}
+
+// decide gives the verdict of a test whose last look was at the cursor's place.
+func (c *cursor) decide(holds bool) verdict {
+	switch {
+	case c.short:
+		return undecided
+	case holds:
+		return yes
+	}
+	return no
+}

@@ -1,0 +1,426 @@
+package marker
+
+import (
+	"bytes"
+	"unicode/utf8"
+)
+
+// maxSpan is the largest distance, in characters, between the two runs of
+// backticks of a code span, and the part of a fence's opening line that must
+// be free of backticks.
+const maxSpan = 400
+
+// A Scanner finds the markers in one text. Make one with [NewScanner].
+type Scanner struct {
+	profile Profile
+	known   int
+
+	held   []byte // the undecided end of the text so far
+	state  state
+	before context // what stands before held
+	looked int     // bytes of held that need not be looked at again to decide about its first character
+	ids    []int   // of the marker last matched
+
+	ticks    int  // state ticks, span, fence: length of the opening run
+	fences   bool // states ticks, span: the run may open a fenced block
+	distance int  // state span: characters looked at
+	run      int  // state span: length of the run of backticks that is being looked at
+	fence    fence
+}
+
+type state uint8
+
+const (
+	stateText  state = iota
+	stateTicks       // in a run of backticks that may open code
+	stateSpan        // behind such a run, before it is known whether it does
+	stateFence       // in a fenced block
+)
+
+// NewScanner gives a scanner for a text whose ids 1 to known exist.
+func NewScanner(p Profile, known int) *Scanner {
+	return &Scanner{profile: p, known: known}
+}
+
+// Feed scans the next piece of the text and gives take what is decided.
+func (s *Scanner) Feed(piece []byte, take func(Token)) {
+	if len(piece) == 0 {
+		return
+	}
+	b := piece
+	if len(s.held) > 0 {
+		s.held = append(s.held, piece...)
+		b = s.held
+	}
+	n := s.scan(b[:len(b)-partial(b)], false, take)
+	if len(s.held) > 0 {
+		if n > 0 {
+			s.held = s.held[:copy(s.held, b[n:])]
+		}
+		return
+	}
+	s.held = append(s.held, b[n:]...)
+}
+
+// Close ends the text: what was undecided is decided as for a text that ends
+// here. The scanner is then ready for another text.
+func (s *Scanner) Close(take func(Token)) {
+	s.scan(s.held, true, take)
+	*s = Scanner{profile: s.profile, known: s.known, held: s.held[:0], ids: s.ids}
+}
+
+// Held says how many bytes are undecided.
+func (s *Scanner) Held() int { return len(s.held) }
+
+// partial gives the length of the incomplete UTF-8 sequence at the end of b.
+func partial(b []byte) int {
+	for n := 1; n < utf8.UTFMax && n <= len(b); n++ {
+		if c := b[len(b)-n]; utf8.RuneStart(c) {
+			if c >= utf8.RuneSelf && !utf8.FullRune(b[len(b)-n:]) {
+				return n
+			}
+			return 0
+		}
+	}
+	return 0
+}
+
+// scan goes over b as far as it can decide, and says how far that is.
+func (s *Scanner) scan(b []byte, final bool, take func(Token)) int {
+	from, i := 0, 0 // b[from:i] is decided text that was not given yet
+	give := func(code bool) {
+		if from < i {
+			take(Token{Text: b[from:i], Code: code})
+			from = i
+		}
+	}
+	for i < len(b) || final && s.state == stateSpan {
+		switch s.state {
+		case stateText:
+			i = s.text(b, i)
+			if i == len(b) {
+				break
+			}
+			switch b[i] {
+			case '`':
+				s.state, s.ticks, s.fences = stateTicks, 0, s.before.prefix == prefixOpen
+			case '~': // the third of a line's first run
+				give(false)
+				s.before.step('~')
+				i++
+				s.state, s.ticks, s.fence = stateFence, 3, fence{char: '~', at: fenceOpening}
+			default:
+				m := s.match(b, i, false, final)
+				switch m.verdict {
+				case undecided:
+					give(false)
+					return i
+				case yes:
+					give(false)
+					take(Token{Marker: true, IDs: s.ids})
+					s.before.mark()
+					i = m.behind
+					from = i
+				case no:
+					c := cursor{b: b, at: i, left: 1}
+					s.before.step(c.peek())
+					c.next()
+					i = c.at
+				}
+				s.looked = 0
+			}
+		case stateTicks:
+			for i < len(b) && b[i] == '`' {
+				s.before.step('`')
+				s.ticks++
+				i++
+			}
+			if i < len(b) {
+				s.state = stateSpan
+				s.looked, s.distance, s.run = 0, 0, 0
+				s.fences = s.fences && s.ticks >= 3
+			}
+		case stateSpan:
+			behind, kind := s.span(b[i:], final)
+			switch kind {
+			case spanUndecided:
+				give(false)
+				return i
+			case spanCode:
+				give(false)
+				s.over(b[i : i+behind])
+				i += behind
+				give(true)
+				s.state = stateText
+			case spanText:
+				s.state = stateText
+			case spanFence:
+				give(false)
+				s.state, s.fence = stateFence, fence{char: '`', at: fenceOpened}
+			}
+			s.looked = 0
+		case stateFence:
+			give(false)
+			n, closed := s.fence.scan(b[i:], &s.ticks)
+			i += n
+			give(true)
+			if closed {
+				s.state = stateText
+				s.before = context{base: '\n'}
+			}
+		}
+	}
+	give(false)
+	return i
+}
+
+// text goes over ordinary text to the next character that may begin
+// something else.
+func (s *Scanner) text(b []byte, i int) int {
+	x := &s.before
+	for i < len(b) {
+		switch c := b[i]; classes[c] {
+		case classLetter:
+			for i++; i < len(b) && classes[b[i]] == classLetter; i++ {
+			}
+			x.letters(b[i-1])
+		case classSpecial:
+			switch {
+			case c == '[',
+				c == '`' && !x.backslash,
+				c == '~' && x.prefix == prefixTildes:
+				return i
+			}
+			x.step(rune(c))
+			i++
+		case classWide:
+			r, size := utf8.DecodeRune(b[i:])
+			if r == '【' && s.profile == Default {
+				return i
+			}
+			x.step(r)
+			i += size
+		default:
+			x.step(rune(c))
+			i++
+		}
+	}
+	return i
+}
+
+// over steps over a code span.
+func (s *Scanner) over(b []byte) {
+	for len(b) > 0 {
+		r, size := utf8.DecodeRune(b)
+		s.before.step(r)
+		b = b[size:]
+	}
+}
+
+type verdict uint8
+
+const (
+	undecided verdict = iota
+	yes
+	no
+)
+
+// A match is what stands at a bracket; behind is the place behind the marker.
+type match struct {
+	verdict verdict
+	behind  int
+}
+
+// match decides whether a marker stands at b[at], and leaves its ids in s.ids.
+// Within a chain, another marker stands directly before it.
+func (s *Scanner) match(b []byte, at int, chained, final bool) match {
+	ids := list{known: s.known, ids: s.ids[:0]}
+	if chained {
+		ids.ids = nil // those of the marker that the chain begins with are still needed
+	}
+	c := cursor{b: b, at: at, left: maxMarker, final: final}
+	seed := c.seed
+	if s.profile == Strict {
+		seed = c.strictSeed
+	}
+	if seed(&ids) {
+		s.keep(ids, chained)
+		return match{yes, c.at}
+	}
+	if c.short {
+		return match{verdict: undecided}
+	}
+	if s.profile == Strict {
+		return match{verdict: no}
+	}
+
+	square := b[at] == '['
+	fit := fitAlways
+	if square && !chained {
+		if fit = s.before.fit(); fit == fitNever {
+			return match{verdict: no}
+		}
+	}
+	ids.ids, ids.bad = ids.ids[:0], false
+	c = cursor{b: b, at: at, left: maxMarker, final: final}
+	if !c.bare(&ids) {
+		return match{verdict: c.decide(false)}
+	}
+	if ids.bad {
+		return match{verdict: no}
+	}
+	behind := c.at
+	s.keep(ids, chained)
+
+	c = cursor{b: b, at: behind, left: len(b), final: final}
+	if square {
+		switch r := c.peek(); {
+		case r == '(': // a link
+			return match{verdict: no}
+		case r == ':' && !chained && !s.before.indented && s.before.indent <= 3: // a reference definition
+			return match{verdict: no}
+		}
+	}
+	if v := c.brokenSeed(); v != no {
+		if v == yes {
+			v = no
+		}
+		return match{verdict: v}
+	}
+	if fit == fitGlued {
+		return match{s.glue(b, at, behind, final), behind}
+	}
+	return match{yes, behind}
+}
+
+func (s *Scanner) keep(ids list, chained bool) {
+	if !chained {
+		s.ids = ids.ids
+	}
+}
+
+// brokenSeed looks for the second half of a seed form.
+func (c *cursor) brokenSeed() verdict {
+	if !c.accept(' ') {
+		c.accept('\n')
+	}
+	if !c.accept('(') {
+		return c.decide(false)
+	}
+	c.spaces()
+	return c.decide(c.keyStart())
+}
+
+type span uint8
+
+const (
+	spanUndecided span = iota
+	spanCode           // a code span ends behind its closing run
+	spanText           // the opening run is ordinary text
+	spanFence          // the opening run opens a fenced block
+)
+
+// span looks for what a run of s.ticks backticks before b opens. Where it left
+// off is kept, so that it looks at every character once.
+func (s *Scanner) span(b []byte, final bool) (behind int, kind span) {
+	literal := func() span {
+		if s.fences {
+			return spanFence
+		}
+		return spanText
+	}
+	for {
+		rest := b[s.looked:]
+		if s.run > 0 || len(rest) > 0 && rest[0] == '`' && s.distance <= maxSpan && !(s.fences && s.distance == maxSpan) {
+			s.fences = false
+			n := 0
+			for n < len(rest) && rest[n] == '`' {
+				n++
+			}
+			s.run += n
+			s.looked += n
+			if n == len(rest) && !final {
+				return 0, spanUndecided
+			}
+			if s.run == s.ticks {
+				return s.looked, spanCode
+			}
+			s.distance += s.run
+			s.run = 0
+			continue
+		}
+		switch {
+		case len(rest) == 0 && !final && !(s.fences && s.distance == maxSpan) && s.distance <= maxSpan:
+			return 0, spanUndecided
+		case len(rest) == 0, s.distance >= maxSpan, rest[0] == '\n':
+			return 0, literal()
+		}
+		size := 1
+		if rest[0] >= utf8.RuneSelf {
+			_, size = utf8.DecodeRune(rest)
+		}
+		s.looked += size
+		s.distance++
+	}
+}
+
+// A fence is the place in a fenced block.
+type fence struct {
+	char byte
+	at   fencePlace
+	run  int // length of the run that may close the block
+}
+
+type fencePlace uint8
+
+const (
+	fenceOpening fencePlace = iota // in the opening run
+	fenceOpened                    // in the rest of the opening line
+	fenceLead                      // before anything but spaces, tabs and ">" on a line
+	fenceRun                       // in a run that may close the block
+	fenceTail                      // behind it, before anything but spaces and tabs
+	fenceReturn                    // behind a CR there
+	fenceLine                      // in a line that does not close the block
+)
+
+// scan goes over the block's text to its end or the end of b. The length of
+// the opening run is counted on in *opening.
+func (f *fence) scan(b []byte, opening *int) (n int, closed bool) {
+	for n < len(b) {
+		c := b[n]
+		if f.at == fenceOpened || f.at == fenceLine {
+			i := bytes.IndexByte(b[n:], '\n')
+			if i < 0 {
+				return len(b), false
+			}
+			n += i
+			c = '\n'
+		}
+		n++
+		if c == '\n' {
+			closes := f.at == fenceRun || f.at == fenceTail || f.at == fenceReturn
+			if closes && f.run >= *opening {
+				return n, true
+			}
+			f.at, f.run = fenceLead, 0
+			continue
+		}
+		switch blank := c == ' ' || c == '\t'; {
+		case f.at == fenceOpening && c == f.char:
+			*opening++
+		case f.at == fenceOpening:
+			f.at = fenceOpened
+		case f.at == fenceLead && (blank || c == '>'):
+		case (f.at == fenceLead || f.at == fenceRun) && c == f.char:
+			f.at = fenceRun
+			f.run++
+		case (f.at == fenceRun || f.at == fenceTail) && blank:
+			f.at = fenceTail
+		case (f.at == fenceRun || f.at == fenceTail) && c == '\r':
+			f.at = fenceReturn
+		default:
+			f.at = fenceLine
+		}
+	}
+	return n, false
+}
