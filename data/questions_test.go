@@ -1,0 +1,313 @@
+// Package data_test checks the sample library and the questions about it: that
+// what the questions claim about the documents is true, and that the mixture of
+// questions is the one that README.md promises.
+package data_test
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"html"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"unicode"
+	"unicode/utf8"
+)
+
+// question is one line of questions.jsonl; README.md says what the fields mean.
+type question struct {
+	ID        string   `json:"id"`
+	Question  string   `json:"question"`
+	Answer    string   `json:"answer"`
+	Answers   []string `json:"answers"`
+	Documents []string `json:"documents"`
+	Pages     []*int   `json:"pages"`
+	Kind      string   `json:"kind"`
+	Worded    string   `json:"worded"`
+}
+
+func (q question) answerable() bool { return q.Kind != "off-topic" && q.Kind != "on-topic" }
+
+func readQuestions(t *testing.T) []question {
+	t.Helper()
+	f, err := os.Open("questions.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	var all []question
+	lines := bufio.NewScanner(f)
+	for n := 1; lines.Scan(); n++ {
+		dec := json.NewDecoder(bytes.NewReader(lines.Bytes()))
+		dec.DisallowUnknownFields()
+		var q question
+		if err := dec.Decode(&q); err != nil {
+			t.Fatalf("questions.jsonl:%d: %v", n, err)
+		}
+		if dec.More() {
+			t.Fatalf("questions.jsonl:%d: more than one value on the line", n)
+		}
+		if want := fmt.Sprintf("q%03d", n); q.ID != want {
+			t.Errorf("questions.jsonl:%d: id %q, want %q", n, q.ID, want)
+		}
+		all = append(all, q)
+	}
+	if err := lines.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func TestQuestionsAreWellFormed(t *testing.T) {
+	seen := map[string]string{}
+	for _, q := range readQuestions(t) {
+		if strings.TrimSpace(q.Question) == "" || q.Answer == "" {
+			t.Errorf("%s: question or answer is empty", q.ID)
+		}
+		if other, ok := seen[plain(q.Question)]; ok {
+			t.Errorf("%s asks the same as %s", q.ID, other)
+		}
+		seen[plain(q.Question)] = q.ID
+
+		if !q.answerable() {
+			if len(q.Answers)+len(q.Documents)+len(q.Pages) > 0 || q.Worded != "" || q.Answer != "not in the library" {
+				t.Errorf("%s (%s) must have no document, page, wording or answer but %q", q.ID, q.Kind, "not in the library")
+			}
+			continue
+		}
+		if !slices.Contains([]string{"single", "two-documents", "version", "table", "paraphrase"}, q.Kind) {
+			t.Errorf("%s: unknown kind %q", q.ID, q.Kind)
+		}
+		if q.Worded != "own" && q.Worded != "other" {
+			t.Errorf("%s: worded is %q, want own or other", q.ID, q.Worded)
+		}
+		if q.Kind == "two-documents" && len(q.Documents) < 2 {
+			t.Errorf("%s: needs two documents but names %d", q.ID, len(q.Documents))
+		}
+		if len(q.Answers) == 0 || len(q.Documents) == 0 {
+			t.Errorf("%s: no answers or no documents", q.ID)
+		}
+	}
+}
+
+func TestAnswersStandInTheirDocuments(t *testing.T) {
+	for _, q := range readQuestions(t) {
+		var texts []string
+		for i, id := range q.Documents {
+			text, pages := document(t, id)
+			isPDF := strings.HasSuffix(id, ".pdf")
+			switch {
+			case isPDF && (len(q.Pages) != len(q.Documents) || q.Pages[i] == nil):
+				t.Errorf("%s: no page is named for %s", q.ID, id)
+				continue
+			case isPDF && (*q.Pages[i] < 1 || *q.Pages[i] > len(pages)):
+				t.Errorf("%s: %s has %d pages, not %d", q.ID, id, len(pages), *q.Pages[i])
+				continue
+			case isPDF:
+				text = pages[*q.Pages[i]-1]
+			case i < len(q.Pages) && q.Pages[i] != nil:
+				t.Errorf("%s: page %d is named for %s, which has no pages", q.ID, *q.Pages[i], id)
+			}
+			texts = append(texts, text)
+		}
+		for _, a := range q.Answers {
+			if !slices.ContainsFunc(texts, func(text string) bool { return holds(text, a) }) {
+				t.Errorf("%s: %q does not stand in %v %v", q.ID, a, q.Documents, deref(q.Pages))
+			}
+		}
+		// The first document is what a search is measured by, so it has to hold
+		// an answer itself. The single exception is an answer put together from
+		// two documents.
+		if q.answerable() && q.Kind != "two-documents" && len(texts) > 0 &&
+			!slices.ContainsFunc(q.Answers, func(a string) bool { return holds(texts[0], a) }) {
+			t.Errorf("%s: none of %q stands in the first document, %s", q.ID, q.Answers, q.Documents[0])
+		}
+	}
+}
+
+func TestMixtureOfQuestions(t *testing.T) {
+	all := readQuestions(t)
+	count := func(is func(question) bool) (n int) {
+		for _, q := range all {
+			if is(q) {
+				n++
+			}
+		}
+		return n
+	}
+	kind := func(k string) int { return count(func(q question) bool { return q.Kind == k }) }
+	answerable := count(question.answerable)
+	unanswerable := len(all) - answerable
+	for _, c := range []struct {
+		what      string
+		have, min int
+	}{
+		{"questions", len(all), 88},
+		{"answerable", answerable, 66},
+		{"not in the library (a quarter of all)", 4 * unanswerable, max(4*22, len(all))},
+		{"on-topic but not in the library (near half)", 2 * kind("on-topic"), unanswerable - 1},
+		{"off-topic (near half)", 2 * kind("off-topic"), unanswerable - 1},
+		{"in other words (40 % of the answerable)", 10 * count(func(q question) bool { return q.Worded == "other" }), 4 * answerable},
+		{"needing two documents", kind("two-documents"), 8},
+		{"about versions", kind("version"), 6},
+		{"about tables", kind("table"), 8},
+		{"answered on a page of a PDF", count(func(q question) bool {
+			return slices.ContainsFunc(q.Pages, func(p *int) bool { return p != nil })
+		}), 8},
+	} {
+		if c.have < c.min {
+			t.Errorf("%s: %d, want at least %d", c.what, c.have, c.min)
+		}
+	}
+}
+
+func TestLibrary(t *testing.T) {
+	documents, words, pages := 0, 0, 0
+	formats := map[string]bool{}
+	err := filepath.WalkDir("library", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		documents++
+		formats[filepath.Ext(path)] = true
+		text, sheets := document(t, filepath.ToSlash(path))
+		words += len(strings.Fields(text))
+		pages += len(sheets)
+		raw, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		switch filepath.Ext(path) {
+		case ".pdf":
+			if len(raw) > 150_000 {
+				t.Errorf("%s has %d bytes; a PDF here has at most 150000", path, len(raw))
+			}
+			// Chromium writes page objects uncompressed, one /Type /Page each.
+			if n := len(pageObject.FindAll(raw, -1)); n != len(sheets) {
+				t.Errorf("%s has %d pages, its source %d: print it again (make-pdfs.sh)", path, n, len(sheets))
+			}
+		case ".csv":
+			rows, err := csv.NewReader(bytes.NewReader(raw)).ReadAll()
+			if err != nil {
+				t.Errorf("%s: %v", path, err)
+			}
+			if len(rows) < 41 {
+				t.Errorf("%s has %d rows, want a header and at least 40", path, len(rows))
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if documents < 18 || documents > 25 {
+		t.Errorf("%d documents, want 18 to 25", documents)
+	}
+	if words < 18_000 {
+		t.Errorf("%d words, want about 20000", words)
+	}
+	if pages < 15 {
+		t.Errorf("%d pages in PDFs, want at least 15", pages)
+	}
+	for _, ext := range []string{".md", ".mdx", ".rst", ".txt", ".html", ".csv", ".pdf"} {
+		if !formats[ext] {
+			t.Errorf("no document in %s", ext)
+		}
+	}
+}
+
+var (
+	pageObject = regexp.MustCompile(`/Type\s*/Page\b`)
+	newPage    = regexp.MustCompile(`<section class="page">`)
+	hidden     = regexp.MustCompile(`(?s)<(script|style|head)\b.*?</(script|style|head)>`)
+	tag        = regexp.MustCompile(`(?s)<[^>]*>`)
+)
+
+// document returns the plain text of a document of the library and, for a PDF,
+// that of each page. The text of a PDF is taken from the source it was printed
+// from, in which each page is a section: so a gold page is checked against what
+// was meant to stand on it and not against one reader of PDFs.
+func document(t *testing.T, id string) (text string, pages []string) {
+	t.Helper()
+	if !strings.HasPrefix(id, "library/") || !fs.ValidPath(id) {
+		t.Fatalf("%q is not the id of a document of this library", id)
+	}
+	path := filepath.FromSlash(id)
+	if _, err := os.Stat(path); err != nil {
+		t.Fatal(err)
+	}
+	ext := filepath.Ext(path)
+	if ext == ".pdf" {
+		path = filepath.Join("pdf-sources", strings.TrimSuffix(filepath.Base(path), ext)+".html")
+	}
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !utf8.Valid(raw) {
+		t.Fatalf("%s is not UTF-8", path)
+	}
+	if ext == ".pdf" {
+		for _, page := range newPage.Split(string(raw), -1) {
+			pages = append(pages, plain(untag(page)))
+		}
+		return strings.Join(pages, " "), pages
+	}
+	if ext == ".html" || ext == ".mdx" {
+		return plain(untag(string(raw))), nil
+	}
+	return plain(string(raw)), nil
+}
+
+func untag(markup string) string {
+	return html.UnescapeString(tag.ReplaceAllString(hidden.ReplaceAllString(markup, " "), " "))
+}
+
+// plain lowers the case, drops emphasis marks and makes every run of white
+// space one space.
+func plain(s string) string {
+	return strings.Join(strings.Fields(strings.ToLower(strings.ReplaceAll(s, "*", ""))), " ")
+}
+
+// holds reports whether the answer stands in the plain text as whole words, so
+// that 8 is not found in 180.
+func holds(text, answer string) bool {
+	answer = plain(answer)
+	if answer == "" {
+		return false
+	}
+	word := func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
+	for from := 0; ; {
+		i := strings.Index(text[from:], answer)
+		if i < 0 {
+			return false
+		}
+		start, end := from+i, from+i+len(answer)
+		before, _ := utf8.DecodeLastRuneInString(text[:start])
+		after, _ := utf8.DecodeRuneInString(text[end:])
+		if !word(before) && !word(after) {
+			return true
+		}
+		_, size := utf8.DecodeRuneInString(text[start:])
+		from = start + size
+	}
+}
+
+func deref(pages []*int) []int {
+	var out []int
+	for _, p := range pages {
+		if p == nil {
+			out = append(out, 0)
+			continue
+		}
+		out = append(out, *p)
+	}
+	return out
+}
