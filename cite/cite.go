@@ -35,6 +35,18 @@ type Citation struct {
 	// Support is the estimated chance, 0 to 1, that the quote bears the sentence out.
 	Support float64 `json:"support"`
 	Verdict Verdict `json:"verdict"`
+	// Link leads to the quote; empty when there is no link to give.
+	Link string `json:"link,omitempty"`
+}
+
+// Unsupported marks a sentence of the answer that makes a claim and has no
+// citation that bears it out. It comes when the sentence has ended.
+type Unsupported struct {
+	// TextStart and TextEnd are the sentence's byte range in the answer's text.
+	TextStart int `json:"text_start"`
+	TextEnd   int `json:"text_end"`
+	// Reason is "uncited" or "weak" (no citation is more than weak).
+	Reason string `json:"reason"`
 }
 
 // A Verdict says how well a quote bears out a sentence.
@@ -64,7 +76,10 @@ type SourcePassage struct {
 	Start   int    `json:"start"` // of the quote, in the document's extracted text
 	End     int    `json:"end"`
 	Quote   string `json:"quote"`
+	// Link leads to the quote; empty when there is no link to give.
+	Link string `json:"link,omitempty"`
 }
 
-func (Cited) Kind() string  { return "cited" }
-func (Quoted) Kind() string { return "quoted" }
+func (Cited) Kind() string       { return "cited" }
+func (Quoted) Kind() string      { return "quoted" }
+func (Unsupported) Kind() string { return "unsupported" }

@@ -1,0 +1,179 @@
+package cite
+
+import (
+	"iter"
+
+	"ibid/answer"
+	"ibid/retrieve"
+)
+
+// An Answer is what a stream of events comes to: the JSON reply, and the object
+// of the event "done". Offsets are in bytes of UTF-8. Its arrays are never null.
+type Answer struct {
+	// Answered is false when the documents do not answer the question; Text
+	// then says so, and there are no sources.
+	Answered bool `json:"answered"`
+	// Incomplete says that the text ends before the answer did.
+	Incomplete bool `json:"incomplete"`
+	// Reason says why the question is unanswered or the answer incomplete.
+	Reason string `json:"reason,omitempty"`
+	Text   string `json:"text"`
+	// List is the list of the sources as text, to be put behind Text as it
+	// is; empty when nothing is cited.
+	List        string             `json:"list"`
+	Sources     []Source           `json:"sources"`
+	Citations   []Citation         `json:"citations"`
+	Unsupported []Unsupported      `json:"unsupported"`
+	Judged      []answer.Judged    `json:"judged"`
+	Drafts      []Draft            `json:"drafts"`
+	Nearest     []retrieve.Passage `json:"nearest"`
+	Warnings    []string           `json:"warnings"`
+	Usage       answer.Usage       `json:"usage"`
+	// Indexing says how far the documents were read in when the question was
+	// asked; it is set by whoever knows.
+	Indexing *Indexing `json:"indexing,omitempty"`
+}
+
+// A Draft is a version of the answer that a later step improved.
+type Draft struct {
+	Step   int    `json:"step"`
+	Text   string `json:"text"`
+	Labels []int  `json:"labels"`
+}
+
+// Indexing counts the files of a first reading.
+type Indexing struct {
+	Done  int `json:"done"`
+	Total int `json:"total"`
+}
+
+// Collect reads the numbered events (see [Number]) to their end and folds
+// them into the answer they tell. When they end in an error, it is given
+// together with the answer so far.
+func Collect(events iter.Seq2[answer.Event, error]) (Answer, error) {
+	var f Fold
+	for e, err := range events {
+		if err != nil {
+			return f.Answer(), err
+		}
+		f.Add(e)
+	}
+	return f.Answer(), nil
+}
+
+// A Fold builds an [Answer] from numbered events one by one, for those who
+// pass the events on as well. The zero value is ready.
+type Fold struct {
+	answer Answer
+	text   []byte
+	// drafts hold the texts of answer.Drafts.
+	drafts  [][]byte
+	refused bool // there was an Unanswered
+}
+
+// Add takes the next event.
+func (f *Fold) Add(e answer.Event) {
+	a := &f.answer
+	switch e := e.(type) {
+	case answer.Judged:
+		a.Judged = append(a.Judged, e)
+	case answer.Draft:
+		f.draft(e)
+	case answer.Text:
+		f.text = append(f.text, e.Text...)
+	case answer.Unanswered:
+		a.Reason = e.Reason
+		a.Nearest = e.Nearest
+		f.unanswered(e.Text)
+	case answer.Incomplete:
+		a.Incomplete = true
+		a.Reason = e.Reason
+	case answer.Warning:
+		a.Warnings = append(a.Warnings, e.Message)
+	case answer.Usage:
+		a.Usage = e
+	case Cited:
+		a.Sources = append(a.Sources, Source{
+			Number: e.Number, Document: e.Document, Title: e.Title, Link: e.Link, Passages: []SourcePassage{},
+		})
+	case Quoted:
+		a.Citations = append(a.Citations, e.Citation)
+		f.passage(e.Citation)
+	case Unsupported:
+		a.Unsupported = append(a.Unsupported, e)
+	}
+}
+
+// Answer gives the answer told by the events so far.
+func (f *Fold) Answer() Answer {
+	a := f.answer
+	a.Text = string(f.text)
+	a.Answered = len(f.text) > 0 && !f.refused
+	a.List = list(a.Sources)
+	a.Sources = notNil(a.Sources)
+	a.Citations = notNil(a.Citations)
+	a.Unsupported = notNil(a.Unsupported)
+	a.Judged = notNil(a.Judged)
+	a.Drafts = notNil(a.Drafts)
+	for i := range a.Drafts {
+		a.Drafts[i].Text = string(f.drafts[i])
+		a.Drafts[i].Labels = notNil(a.Drafts[i].Labels)
+	}
+	a.Nearest = notNil(a.Nearest)
+	a.Warnings = notNil(a.Warnings)
+	return a
+}
+
+func notNil[T any](s []T) []T {
+	if s == nil {
+		return []T{}
+	}
+	return s
+}
+
+func (f *Fold) draft(e answer.Draft) {
+	a := &f.answer
+	if n := len(a.Drafts); n == 0 || a.Drafts[n-1].Step != e.Step {
+		a.Drafts = append(a.Drafts, Draft{Step: e.Step})
+		f.drafts = append(f.drafts, nil)
+	}
+	last := len(a.Drafts) - 1
+	f.drafts[last] = append(f.drafts[last], e.Text...)
+	if len(e.Labels) > 0 {
+		a.Drafts[last].Labels = e.Labels
+	}
+}
+
+func (f *Fold) unanswered(text string) {
+	f.refused = true
+	f.text = []byte(text)
+	f.answer.Sources, f.answer.Citations, f.answer.Unsupported = nil, nil, nil
+}
+
+// passage puts a quote under its source, once.
+func (f *Fold) passage(c Citation) {
+	for i := range f.answer.Sources {
+		s := &f.answer.Sources[i]
+		if s.Number != c.Number {
+			continue
+		}
+		for _, p := range s.Passages {
+			if p.ID == c.Passage && p.Start == c.Start && p.End == c.End {
+				return
+			}
+		}
+		s.Passages = append(s.Passages, SourcePassage{
+			ID: c.Passage, Page: c.Page, Heading: c.Heading, Start: c.Start, End: c.End, Quote: c.Quote, Link: c.Link,
+		})
+		return
+	}
+}
+
+// list gives the list of the sources as text.
+func list(sources []Source) string {
+	refs := make([]Reference, len(sources))
+	for i, s := range sources {
+		refs[i] = Reference{Number: s.Number, Document: Document{Source: s.Document, Title: s.Title}}
+	}
+	return string(Text.List(nil, refs))
+}

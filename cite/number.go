@@ -1,0 +1,397 @@
+package cite
+
+import (
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"ibid/answer"
+	"ibid/cite/marker"
+	"ibid/retrieve"
+)
+
+// Options say how an answer is cited. The zero value numbers documents, makes
+// no links and finds quotes by [Overlap] of unstemmed words.
+type Options struct {
+	// Source says what counts as one source: passages with the same key share
+	// a number. title is what the list shows. Nil means [ByDocument].
+	Source func(p retrieve.Passage) (key, title string)
+	// Link gives the address of the bytes start to end of the passage's
+	// document, "" if there is none to give. An address with a scheme other
+	// than http or https is not used. It must be safe for concurrent use if
+	// the options are.
+	Link func(p retrieve.Passage, start, end int) string
+	// Find finds the quotes. Nil means Overlap(nil).
+	Find Finder
+}
+
+// ByDocument makes each document one source.
+func ByDocument(p retrieve.Passage) (key, title string) { return p.Document, p.Title }
+
+// ByPage makes each page of a document one source.
+func ByPage(p retrieve.Passage) (key, title string) {
+	if p.Page == 0 {
+		return ByDocument(p)
+	}
+	return fmt.Sprintf("%s#page=%d", p.Document, p.Page), fmt.Sprintf("%s, p. %d", p.Title, p.Page)
+}
+
+// BySection makes each section of a document, as named by its heading path, one source.
+func BySection(p retrieve.Passage) (key, title string) {
+	if p.Heading == "" {
+		return ByDocument(p)
+	}
+	if strings.HasPrefix(p.Heading, p.Title) {
+		return p.Document + "#" + p.Heading, p.Heading
+	}
+	return p.Document + "#" + p.Heading, p.Title + " › " + p.Heading
+}
+
+// ByURL makes each address one source, whatever the fragment; passages
+// without an address are told apart by document.
+func ByURL(link func(p retrieve.Passage, start, end int) string) func(p retrieve.Passage) (key, title string) {
+	return func(p retrieve.Passage) (key, title string) {
+		address, _, _ := strings.Cut(link(p, p.Start, p.End), "#")
+		if address == "" {
+			return ByDocument(p)
+		}
+		return address, p.Title
+	}
+}
+
+// Number turns the labels in an answer's events into numbered citations.
+//
+// It takes out Kept; writes [1], [2] … by first use for the labels in Text,
+// with [Cited] before the text that shows a number first; adds [Quoted] and
+// [Unsupported] when a sentence has ended; takes the labels out of Draft, and
+// puts those cited on its last piece. What else comes passes unchanged. Text held
+// back is given before Unanswered, Incomplete, Usage, an error and the end.
+//
+// The sequence is lazy and as often usable as events is. Breaking out of it
+// breaks out of events.
+func Number(events iter.Seq2[answer.Event, error], o Options) iter.Seq2[answer.Event, error] {
+	return func(yield func(answer.Event, error) bool) {
+		n := newNumbering(o)
+		for e, err := range events {
+			if err != nil {
+				if n.finish(yield) {
+					yield(nil, err)
+				}
+				return
+			}
+			if !n.event(e, yield) {
+				return
+			}
+		}
+		n.finish(yield)
+	}
+}
+
+// A numbering is the state of one answer on its way through [Number].
+type numbering struct {
+	options   Options
+	passages  []retrieve.Passage
+	documents []Document
+
+	rewriter *Rewriter
+	input    decoder
+	text     []byte // the answer so far
+	refs     []span // the printed references in it
+	uses     int    // uses of the rewriter looked at
+	cited    int    // numbers announced
+	pending  []use  // of sentences that have not ended
+	splitter splitter
+	last     span // the last sentence
+	finished bool
+
+	draft      *Rewriter
+	draftInput decoder
+	draftStep  int
+}
+
+type yielder func(answer.Event, error) bool
+
+func newNumbering(o Options) *numbering {
+	if o.Source == nil {
+		o.Source = ByDocument
+	}
+	if o.Link == nil {
+		o.Link = func(retrieve.Passage, int, int) string { return "" }
+	}
+	if o.Find == nil {
+		o.Find = Overlap(nil)
+	}
+	return &numbering{options: o}
+}
+
+func (n *numbering) event(e answer.Event, yield yielder) bool {
+	switch e := e.(type) {
+	case answer.Kept:
+		if n.rewriter != nil {
+			yield(nil, fmt.Errorf("numbering the citations: the evidence changed after the answer had begun"))
+			return false
+		}
+		n.passages = e.Passages
+		n.documents = make([]Document, len(e.Passages))
+		for i, p := range e.Passages {
+			key, title := n.options.Source(p)
+			n.documents[i] = Document{Source: key, Title: title}
+		}
+		return true
+	case answer.Draft:
+		return n.drafted(e, yield)
+	case answer.Text:
+		if n.finished {
+			yield(nil, fmt.Errorf("numbering the citations: text came after the end of the answer"))
+			return false
+		}
+		if !n.endDraft(yield) {
+			return false
+		}
+		if n.rewriter == nil {
+			n.rewriter = NewRewriter(n.documents, Text, marker.Default)
+		}
+		return n.rewritten(n.rewriter.Append(nil, n.input.decode(e.Text)), false, yield)
+	case answer.Unanswered, answer.Incomplete, answer.Usage:
+		return n.finish(yield) && yield(e, nil)
+	}
+	return yield(e, nil)
+}
+
+// finish gives what is held back.
+func (n *numbering) finish(yield yielder) bool {
+	if !n.endDraft(yield) {
+		return false
+	}
+	if n.finished || n.rewriter == nil {
+		return true
+	}
+	n.finished = true
+	out := n.rewriter.Append(nil, n.input.end())
+	return n.rewritten(n.rewriter.Close(out), true, yield)
+}
+
+// rewritten gives the next piece of the numbered text, with what it shows and ends.
+func (n *numbering) rewritten(out []byte, final bool, yield yielder) bool {
+	for _, u := range n.rewriter.uses[n.uses:] {
+		n.pending = append(n.pending, u)
+		if u.end > u.start {
+			n.refs = append(n.refs, span{u.start, u.end})
+		}
+		if u.number > n.cited {
+			n.cited = u.number
+			p := n.passages[u.id-1]
+			_, title := n.options.Source(p)
+			c := Cited{Number: u.number, Document: p.Document, Title: title, Link: n.link(p, p.Start, p.End)}
+			if !yield(c, nil) {
+				return false
+			}
+		}
+	}
+	n.uses = len(n.rewriter.uses)
+	if len(out) > 0 {
+		n.text = append(n.text, out...)
+		if !yield(answer.Text{Text: string(out)}, nil) {
+			return false
+		}
+	}
+	for {
+		s, ok := n.splitter.next(n.text, n.refs, final)
+		if !ok {
+			return true
+		}
+		if !n.sentence(s, yield) {
+			return false
+		}
+	}
+}
+
+func (n *numbering) link(p retrieve.Passage, start, end int) string {
+	return link(n.options.Link(p, start, end))
+}
+
+// sentence gives the quotes of a sentence that has ended.
+func (n *numbering) sentence(s span, yield yielder) bool {
+	claim := n.plain(s)
+	if strings.TrimSpace(claim) == "" && n.last.end > 0 {
+		// References on a line of their own belong to the sentence before them.
+		s.start = n.last.start
+		claim = n.plain(s)
+	}
+	n.last = s
+
+	cited, best := 0, VerdictWeak
+	var seen []use
+	for len(n.pending) > 0 && n.pending[0].start <= s.end {
+		u := n.pending[0]
+		if u.start == s.end && u.end > u.start {
+			break // printed directly behind it, at the start of the next
+		}
+		n.pending = n.pending[1:]
+		if slices.ContainsFunc(seen, func(v use) bool { return v.id == u.id }) {
+			continue
+		}
+		seen = append(seen, u)
+		c := n.quote(u, claim, s)
+		cited++
+		if c.Verdict != VerdictWeak {
+			best = c.Verdict
+		}
+		if !yield(Quoted{c}, nil) {
+			return false
+		}
+	}
+	if !isClaim(claim) {
+		return true
+	}
+	switch {
+	case cited == 0:
+		return yield(Unsupported{s.start, s.end, "uncited"}, nil)
+	case best == VerdictWeak:
+		return yield(Unsupported{s.start, s.end, "weak"}, nil)
+	}
+	return true
+}
+
+// plain gives the text of a range without the references in it.
+func (n *numbering) plain(s span) string {
+	var b strings.Builder
+	at := s.start
+	i, _ := slices.BinarySearchFunc(n.refs, s.start, func(r span, at int) int { return r.start - at })
+	for ; i < len(n.refs) && n.refs[i].end <= s.end; i++ {
+		b.Write(n.text[at:n.refs[i].start])
+		at = n.refs[i].end
+	}
+	b.Write(n.text[at:s.end])
+	return b.String()
+}
+
+func (n *numbering) quote(u use, claim string, s span) Citation {
+	p := n.passages[u.id-1]
+	q := n.options.Find(claim, p)
+	return Citation{
+		Number:    u.number,
+		TextStart: s.start,
+		TextEnd:   s.end,
+		Passage:   p.ID,
+		Document:  p.Document,
+		Digest:    p.Digest,
+		Page:      p.Page,
+		Heading:   p.Heading,
+		Start:     p.Start + q.Start,
+		End:       p.Start + q.End,
+		Quote:     p.Text[q.Start:q.End],
+		Support:   q.Support,
+		Verdict:   q.Verdict,
+		Link:      n.link(p, p.Start+q.Start, p.Start+q.End),
+	}
+}
+
+// isClaim says whether a sentence states something that would need a source:
+// it has at least four words (or as many ideographs), asks nothing, and is
+// neither a heading nor the announcement of a list.
+func isClaim(sentence string) bool {
+	s := strings.TrimFunc(sentence, func(r rune) bool {
+		return unicode.IsSpace(r) || strings.ContainsRune("*_\"'”’)", r)
+	})
+	if s == "" || s[0] == '#' || s[0] == '`' || strings.HasPrefix(s, "~~~") {
+		return false
+	}
+	if r, _ := utf8.DecodeLastRuneInString(s); strings.ContainsRune("?？:：", r) {
+		return false
+	}
+	const least = 4
+	words, ideographs := 0, 0
+	for _, f := range strings.Fields(s) {
+		if strings.IndexFunc(f, unicode.IsLetter) >= 0 {
+			words++
+		}
+		for _, r := range f {
+			if isIdeograph(r) {
+				ideographs++
+			}
+		}
+	}
+	return words >= least || ideographs >= least
+}
+
+// drafted passes a piece of a draft on without its labels.
+func (n *numbering) drafted(d answer.Draft, yield yielder) bool {
+	if n.draft != nil && n.draftStep != d.Step && !n.endDraft(yield) {
+		return false
+	}
+	if n.draft == nil {
+		n.draft = NewRewriter(n.documents, Empty, marker.Default)
+		n.draftInput = decoder{}
+		n.draftStep = d.Step
+	}
+	out := n.draft.Append(nil, n.draftInput.decode(d.Text))
+	if d.Final {
+		return n.closeDraft(out, true, yield)
+	}
+	if len(out) == 0 {
+		return true
+	}
+	return yield(answer.Draft{Step: d.Step, Text: string(out)}, nil)
+}
+
+// endDraft gives what is held of a draft that broke off.
+func (n *numbering) endDraft(yield yielder) bool {
+	if n.draft == nil {
+		return true
+	}
+	return n.closeDraft(nil, false, yield)
+}
+
+func (n *numbering) closeDraft(out []byte, final bool, yield yielder) bool {
+	out = n.draft.Append(out, n.draftInput.end())
+	out = n.draft.Close(out)
+	d := answer.Draft{Step: n.draftStep, Text: string(out), Final: final}
+	for _, u := range n.draft.uses {
+		if !slices.Contains(d.Labels, u.id) {
+			d.Labels = append(d.Labels, u.id)
+		}
+	}
+	n.draft = nil
+	if !final && d.Text == "" {
+		return true
+	}
+	return yield(d, nil)
+}
+
+// A decoder makes valid UTF-8 of text that comes in pieces: offsets into it
+// then hold in JSON too, which knows nothing else.
+type decoder struct {
+	held []byte // an incomplete sequence
+}
+
+func (d *decoder) decode(piece string) []byte {
+	b := append(d.held, piece...)
+	n := len(b)
+	for k := 1; k < utf8.UTFMax && k <= len(b); k++ {
+		if c := b[len(b)-k]; utf8.RuneStart(c) {
+			if !utf8.FullRune(b[len(b)-k:]) {
+				n -= k
+			}
+			break
+		}
+	}
+	d.held = slices.Clone(b[n:])
+	return valid(b[:n])
+}
+
+func (d *decoder) end() []byte {
+	b := d.held
+	d.held = nil
+	return valid(b)
+}
+
+func valid(b []byte) []byte {
+	if utf8.Valid(b) {
+		return b
+	}
+	return []byte(string([]rune(string(b))))
+}

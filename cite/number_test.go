@@ -1,0 +1,316 @@
+package cite_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"testing"
+
+	"ibid/answer"
+	"ibid/cite"
+	"ibid/ingest"
+	"ibid/retrieve"
+)
+
+// passage makes a passage that stands at byte 100 of its document.
+func passage(document string, n int, page int, text string) retrieve.Passage {
+	return retrieve.Passage{
+		Chunk: ingest.Chunk{
+			ID: fmt.Sprintf("%s#%d", document, n), Document: document, Ordinal: n,
+			Start: 100, End: 100 + len(text), Page: page, Text: text,
+		},
+		Title: strings.ToUpper(document), Digest: "d" + document,
+	}
+}
+
+var evidence = []retrieve.Passage{
+	passage("lib/hours.md", 1, 0, "The library is closed on Mondays. On other days it opens at nine."),
+	passage("lib/fees.pdf", 1, 3, "A lost card costs five euros. Children pay nothing."),
+	passage("lib/hours.md", 2, 0, "On Sundays the reading room opens at noon."),
+}
+
+func stream(events ...answer.Event) iter.Seq2[answer.Event, error] {
+	return func(yield func(answer.Event, error) bool) {
+		for _, e := range events {
+			if !yield(e, nil) {
+				return
+			}
+		}
+	}
+}
+
+// pieces gives the text as events, n bytes each.
+func pieces(text string, n int) []answer.Event {
+	var events []answer.Event
+	for len(text) > n {
+		events = append(events, answer.Text{Text: text[:n]})
+		text = text[n:]
+	}
+	return append(events, answer.Text{Text: text})
+}
+
+// tell writes events a line each, neighbouring texts as one.
+func tell(t *testing.T, events iter.Seq2[answer.Event, error]) string {
+	t.Helper()
+	var b strings.Builder
+	text := ""
+	flush := func() {
+		if text != "" {
+			fmt.Fprintf(&b, "text %q\n", text)
+		}
+		text = ""
+	}
+	for e, err := range events {
+		if err != nil {
+			flush()
+			fmt.Fprintf(&b, "error %v\n", err)
+			continue
+		}
+		if e, ok := e.(answer.Text); ok {
+			text += e.Text
+			continue
+		}
+		flush()
+		switch e := e.(type) {
+		case cite.Cited:
+			fmt.Fprintf(&b, "cited %d %s %s\n", e.Number, e.Document, e.Link)
+		case cite.Quoted:
+			fmt.Fprintf(&b, "quoted %d [%d:%d] %s %d:%d %q %s\n", e.Number, e.TextStart, e.TextEnd, e.Passage, e.Start, e.End, e.Quote, e.Verdict)
+		case cite.Unsupported:
+			fmt.Fprintf(&b, "unsupported [%d:%d] %s\n", e.TextStart, e.TextEnd, e.Reason)
+		case answer.Draft:
+			fmt.Fprintf(&b, "draft %d %q %v %v\n", e.Step, e.Text, e.Labels, e.Final)
+		default:
+			fmt.Fprintf(&b, "%s\n", e.Kind())
+		}
+	}
+	flush()
+	return b.String()
+}
+
+var options = cite.Options{
+	Link: func(p retrieve.Passage, start, end int) string {
+		return fmt.Sprintf("/view/%s?start=%d&end=%d", p.Document, start, end)
+	},
+}
+
+const long = "The library is closed on Mondays [1]. A card that was lost costs five euros[2](id=2). " +
+	"The reading room opens on Sundays at noon [3][2]. Dogs may come in on any day. Is that all?"
+
+func TestNumber(t *testing.T) {
+	events := append([]answer.Event{answer.Retrieved{}, answer.Kept{Passages: evidence}}, pieces(long, 1000)...)
+	events = append(events, answer.Warning{}, answer.Usage{})
+	want := `retrieved
+cited 1 lib/hours.md /view/lib/hours.md?start=100&end=165
+cited 2 lib/fees.pdf /view/lib/fees.pdf?start=100&end=151
+text "The library is closed on Mondays [1]. A card that was lost costs five euros[2]. The reading room opens on Sundays at noon [1][2]. Dogs may come in on any day. Is that all?"
+quoted 1 [0:37] lib/hours.md#1 100:133 "The library is closed on Mondays." quoted
+quoted 2 [38:79] lib/fees.pdf#1 100:129 "A lost card costs five euros." supported
+quoted 1 [80:129] lib/hours.md#2 100:142 "On Sundays the reading room opens at noon." supported
+quoted 2 [80:129] lib/fees.pdf#1 100:129 "A lost card costs five euros." weak
+unsupported [130:158] uncited
+warning
+usage
+`
+	if got := tell(t, cite.Number(stream(events...), options)); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// However the text is cut, the answer is the same, every number is announced
+// before it is shown, and every sentence is quoted as soon as it has ended.
+func TestNumberCuts(t *testing.T) {
+	text := long + " Größe 【1】。是的。\n- Item one [2]\n- Item two\n\n`x[1]` \xff\xfe"
+	kept := answer.Kept{Passages: evidence}
+	whole, err := cite.Collect(cite.Number(stream(kept, answer.Text{Text: text}), options))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, _ := json.Marshal(whole)
+	for n := 1; n < len(text); n++ {
+		events := cite.Number(stream(append([]answer.Event{kept}, pieces(text, n)...)...), options)
+		got, err := cite.Collect(events)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, _ := json.Marshal(got); string(got) != string(want) {
+			t.Fatalf("in pieces of %d bytes:\n got %s\nwant %s", n, got, want)
+		}
+		shown, announced, quoted := "", 0, 0
+		for e, err := range events {
+			if err != nil {
+				t.Fatal(err)
+			}
+			switch e := e.(type) {
+			case cite.Cited:
+				announced = max(announced, e.Number)
+			case answer.Text:
+				shown += e.Text
+				for k := announced + 1; k < 4; k++ {
+					if strings.Contains(e.Text, fmt.Sprintf("[%d]", k)) {
+						t.Fatalf("[%d] was shown in %q before it was announced", k, shown)
+					}
+				}
+			case cite.Quoted:
+				quoted++
+				if e.TextEnd > len(shown) {
+					t.Fatalf("quoted %d:%d before it was shown: %q", e.TextStart, e.TextEnd, shown)
+				}
+			}
+		}
+		if quoted != len(whole.Citations) {
+			t.Fatalf("%d quotes, want %d", quoted, len(whole.Citations))
+		}
+	}
+}
+
+func TestNumberDrafts(t *testing.T) {
+	got := tell(t, cite.Number(stream(
+		answer.Kept{Passages: evidence},
+		answer.Draft{Step: 1, Text: "Closed on Mon"},
+		answer.Draft{Step: 1, Text: "days [2"},
+		answer.Draft{Step: 1, Text: "][1](id=1)."},
+		answer.Draft{Step: 1, Final: true},
+		answer.Draft{Step: 2, Text: "Whole [3].", Final: true},
+		answer.Draft{Step: 3, Text: "Broken off [3"},
+		answer.Text{Text: "Done [3]."},
+		answer.Incomplete{},
+		answer.Usage{},
+	), cite.Options{}))
+	want := `draft 1 "Closed on Mon" [] false
+draft 1 "days" [] false
+draft 1 "." [] false
+draft 1 "" [2 1] true
+draft 2 "Whole." [3] true
+draft 3 "Broken off" [] false
+draft 3 " [3" [] false
+cited 1 lib/hours.md 
+text "Done [1]."
+quoted 1 [0:9] lib/hours.md#2 100:142 "On Sundays the reading room opens at noon." weak
+incomplete
+usage
+`
+	if got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// What was held back comes before the error, and the error ends the stream.
+func TestNumberError(t *testing.T) {
+	failure := errors.New("the model hung up")
+	events := func(yield func(answer.Event, error) bool) {
+		if yield(answer.Kept{Passages: evidence}, nil) && yield(answer.Text{Text: "Closed [1"}, nil) {
+			yield(nil, failure)
+		}
+	}
+	want := "text \"Closed [1\"\nerror the model hung up\n"
+	if got := tell(t, cite.Number(events, options)); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	a, err := cite.Collect(cite.Number(events, options))
+	if !errors.Is(err, failure) || a.Text != "Closed [1" {
+		t.Errorf("Collect: text %q, error %v", a.Text, err)
+	}
+}
+
+// Leaving the range stops the source at once, wherever that happens.
+func TestNumberBreak(t *testing.T) {
+	all := append([]answer.Event{answer.Kept{Passages: evidence}}, pieces(long, 7)...)
+	total := 0
+	for range cite.Number(stream(all...), options) {
+		total++
+	}
+	for stop := 1; stop < total; stop++ {
+		var open bool
+		events := func(yield func(answer.Event, error) bool) {
+			open = true
+			defer func() { open = false }()
+			for e := range stream(all...) {
+				if !yield(e, nil) {
+					return
+				}
+			}
+		}
+		n := 0
+		for range cite.Number(events, options) {
+			if n++; n == stop {
+				break
+			}
+		}
+		if n != stop || open {
+			t.Fatalf("stopped after %d of %d events, source open: %v", n, stop, open)
+		}
+	}
+}
+
+func TestCollectUnanswered(t *testing.T) {
+	a, err := cite.Collect(cite.Number(stream(
+		answer.Judged{Passage: "lib/hours.md#1", Decision: answer.Irrelevant},
+		answer.Warning{Message: "slow"},
+		answer.Unanswered{Reason: "nothing_relevant", Text: "The documents do not say.", Nearest: evidence[:1]},
+		answer.Usage{Calls: 2},
+	), options))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a.Answered || a.Text != "The documents do not say." || a.Reason != "nothing_relevant" || a.Usage.Calls != 2 ||
+		len(a.Nearest) != 1 || !slices.Equal(a.Warnings, []string{"slow"}) || len(a.Judged) != 1 || a.List != "" {
+		t.Errorf("got %+v", a)
+	}
+}
+
+// Clients need not tell null from empty.
+func TestAnswerHasNoNull(t *testing.T) {
+	for name, events := range map[string]iter.Seq2[answer.Event, error]{
+		"nothing": stream(),
+		"answer":  stream(answer.Kept{Passages: evidence}, answer.Draft{Step: 1, Text: "x", Final: true}, answer.Text{Text: "Closed [1]."}),
+	} {
+		a, err := cite.Collect(cite.Number(events, options))
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, err := json.Marshal(a)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(data), "null") {
+			t.Errorf("%s: %s", name, data)
+		}
+	}
+}
+
+func TestSources(t *testing.T) {
+	pages := []retrieve.Passage{
+		passage("a.pdf", 1, 1, "First page."), passage("a.pdf", 2, 2, "Second page."), passage("a.pdf", 3, 2, "More of it."),
+	}
+	pages[0].Heading, pages[1].Heading, pages[2].Heading = "One", "One", ""
+	same := func(retrieve.Passage, int, int) string { return "https://example.org/a#page=2" }
+	for name, tt := range map[string]struct {
+		source func(retrieve.Passage) (string, string)
+		text   string
+		list   string
+	}{
+		"document": {cite.ByDocument, "A[1] b[1] c[1].", "\n\n- [1] A.PDF (a.pdf)\n"},
+		"page":     {cite.ByPage, "A[1] b[2] c[2].", "\n\n- [1] A.PDF, p. 1 (a.pdf)\n- [2] A.PDF, p. 2 (a.pdf)\n"},
+		"section":  {cite.BySection, "A[1] b[1] c[2].", "\n\n- [1] A.PDF › One (a.pdf)\n- [2] A.PDF (a.pdf)\n"},
+		"url":      {cite.ByURL(same), "A[1] b[1] c[1].", "\n\n- [1] A.PDF (a.pdf)\n"},
+	} {
+		a, err := cite.Collect(cite.Number(stream(answer.Kept{Passages: pages}, answer.Text{Text: "A[1] b[2] c[3]."}), cite.Options{Source: tt.source}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a.Text != tt.text || a.List != tt.list {
+			t.Errorf("%s: got %q with %q, want %q with %q", name, a.Text, a.List, tt.text, tt.list)
+		}
+		passages := 0
+		for _, s := range a.Sources {
+			passages += len(s.Passages)
+		}
+		if passages != 3 {
+			t.Errorf("%s: %d passages under the numbers, want all 3", name, passages)
+		}
+	}
+}

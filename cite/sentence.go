@@ -1,0 +1,256 @@
+package cite
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// A span is a byte range of a text.
+type span struct{ start, end int }
+
+// A splitter finds the sentences of a text that is still growing. A sentence
+// is a byte range from its first to behind its last character that is no white
+// space; a printed reference behind a full stop belongs to the sentence before
+// it. Headings, list items and lines of a table are sentences of their own.
+type splitter struct {
+	at    int  // looked at so far
+	start int  // of the sentence, once open
+	end   int  // behind its last ink
+	open  bool // the sentence has begun
+}
+
+// maxBlank bounds how far behind a full stop, in bytes of spaces, the
+// splitter looks for what follows.
+const maxBlank = 64
+
+// next gives the next sentence that has ended. refs are the printed
+// references in the text, in order; final says that the text grows no more.
+func (s *splitter) next(text []byte, refs []span, final bool) (span, bool) {
+	for s.at < len(text) {
+		if end := refAt(refs, s.at); end > 0 {
+			s.ink(end)
+			continue
+		}
+		r, size := utf8.DecodeRune(text[s.at:])
+		var v verdict
+		var end int
+		switch {
+		case r == '\n':
+			v, end = s.line(text, refs, final)
+		case isStop(r) && s.open:
+			v, end = s.stop(text, refs, final)
+		case unicode.IsSpace(r):
+			s.at += size
+			continue
+		default:
+			s.ink(s.at + size)
+			continue
+		}
+		switch v {
+		case undecided:
+			return span{}, false
+		case holds:
+			if s.open {
+				return s.close(end), true
+			}
+			s.at = end
+		default:
+			if r == '\n' {
+				s.at++
+			} else {
+				s.ink(s.at + size)
+			}
+		}
+	}
+	if final && s.open {
+		return s.close(s.end), true
+	}
+	return span{}, false
+}
+
+func (s *splitter) ink(end int) {
+	if !s.open {
+		s.open, s.start = true, s.at
+	}
+	s.at, s.end = end, end
+}
+
+func (s *splitter) close(end int) span {
+	s.open = false
+	s.at = max(s.at, end)
+	return span{s.start, end}
+}
+
+// refAt gives the end of the reference printed at a place, or 0.
+func refAt(refs []span, at int) int {
+	for i := len(refs) - 1; i >= 0 && refs[i].start >= at; i-- {
+		if refs[i].start == at {
+			return refs[i].end
+		}
+	}
+	return 0
+}
+
+type verdict uint8
+
+const (
+	undecided verdict = iota
+	holds
+	fails
+)
+
+// line decides whether the line end at s.at ends the sentence.
+func (s *splitter) line(text []byte, refs []span, final bool) (verdict, int) {
+	if !s.open {
+		return fails, 0
+	}
+	if c := text[s.start]; c == '#' || c == '|' {
+		return holds, s.end
+	}
+	if s.end > s.start && (text[s.end-1] == ':' || text[s.end-1] == '|') {
+		return holds, s.end
+	}
+	rest := text[s.at+1:]
+	i := 0
+	for i < len(rest) && i < maxBlank && (rest[i] == ' ' || rest[i] == '\t' || rest[i] == '\r') {
+		i++
+	}
+	rest = rest[i:]
+	if len(rest) == 0 {
+		if !final {
+			return undecided, 0
+		}
+		return holds, s.end
+	}
+	switch rest[0] {
+	case '\n', '#', '|', '>':
+		return holds, s.end
+	}
+	const longest = len("123456789. ")
+	if isListLead(rest[0]) && len(rest) < longest && !final {
+		return undecided, 0
+	}
+	if isListItem(rest) {
+		return holds, s.end
+	}
+	return fails, 0
+}
+
+func isListLead(c byte) bool {
+	return strings.IndexByte("-*+", c) >= 0 || '0' <= c && c <= '9' || c >= utf8.RuneSelf
+}
+
+// isListItem says whether a line begins with a bullet or an item number.
+func isListItem(line []byte) bool {
+	r, size := utf8.DecodeRune(line)
+	if strings.ContainsRune("-*+•–—", r) {
+		return len(line) == size || line[size] == ' ' || line[size] == '\t'
+	}
+	n := 0
+	for n < len(line) && '0' <= line[n] && line[n] <= '9' {
+		n++
+	}
+	return 0 < n && n <= 9 && n < len(line) && (line[n] == '.' || line[n] == ')') &&
+		(n+1 == len(line) || line[n+1] == ' ' || line[n+1] == '\t')
+}
+
+// stop decides whether the full stop at s.at ends the sentence.
+func (s *splitter) stop(text []byte, refs []span, final bool) (verdict, int) {
+	first, size := utf8.DecodeRune(text[s.at:])
+	i := s.at + size
+	spaced := isWide(first) // no space follows a full stop of a wide script
+	end := i
+	for blank := 0; ; {
+		if blank > maxBlank {
+			return holds, end
+		}
+		if i == len(text) {
+			if !final {
+				return undecided, 0
+			}
+			return holds, end
+		}
+		if to := refAt(refs, i); to > 0 {
+			i, end = to, to
+			continue
+		}
+		r, size := utf8.DecodeRune(text[i:])
+		switch {
+		case r == '\n':
+			return holds, end
+		case unicode.IsSpace(r):
+			spaced = true
+			blank += size
+			i += size
+			continue
+		case blank == 0 && (isStop(r) || strings.ContainsRune("\"'”’)]»」』）】*_`", r)):
+			spaced = spaced || isWide(r)
+			i += size
+			end = i
+			continue
+		case !spaced || unicode.IsLower(r) || strings.ContainsRune(".,;:!?", r):
+			return fails, 0
+		case first == '.' && s.abbreviated(text, r):
+			return fails, 0
+		}
+		return holds, end
+	}
+}
+
+func isStop(r rune) bool {
+	switch r {
+	case '.', '!', '?', '…', '。', '！', '？', '．', '｡':
+		return true
+	}
+	return false
+}
+
+func isWide(r rune) bool { return r == '。' || r == '！' || r == '？' || r == '．' || r == '｡' }
+
+// abbreviated says whether the full stop at s.at belongs to the word before
+// it: an initial, a known abbreviation or the number of a list item. next is the
+// character behind the spaces.
+func (s *splitter) abbreviated(text []byte, next rune) bool {
+	word := text[s.start:s.at]
+	i := len(word)
+	for i > 0 {
+		r, size := utf8.DecodeLastRune(word[:i])
+		if !unicode.IsLetter(r) && !unicode.IsNumber(r) && r != '.' {
+			break
+		}
+		i -= size
+		if len(word)-i > 12 {
+			return false
+		}
+	}
+	w := string(word[i:])
+	if i == 0 && w != "" && strings.Trim(w, "0123456789") == "" {
+		return true
+	}
+	if r, size := utf8.DecodeRuneInString(w); size == len(w) && unicode.IsUpper(r) {
+		return true
+	}
+	switch strings.ToLower(w) {
+	case "dr", "mr", "mrs", "ms", "prof", "st", "vs", "e.g", "i.e", "cf", "approx", "ca", "jr", "sr", "capt", "rev",
+		"bzw", "z.b", "d.h", "u.a", "inkl":
+		return true
+	case "no", "nr", "fig", "figs", "sec", "ch", "vol", "p", "pp", "art", "abs", "eq", "ed",
+		"jan", "feb", "mar", "apr", "jun", "jul", "aug", "sep", "sept", "oct", "nov", "dec":
+		return unicode.IsNumber(next)
+	}
+	return false
+}
+
+// sentences gives the sentences of a whole text.
+func sentences(text string) []span {
+	var s splitter
+	var found []span
+	for b := []byte(text); ; {
+		sentence, ok := s.next(b, nil, true)
+		if !ok {
+			return found
+		}
+		found = append(found, sentence)
+	}
+}
