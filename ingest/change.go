@@ -43,7 +43,8 @@ type Change struct {
 	Path     string `json:"path"`
 	Action   Action `json:"action"`
 	// Reason says why a file was skipped or failed, in words that name the
-	// next step where there is one.
+	// next step where there is one; for a file that was read, what of it
+	// could not be.
 	Reason string `json:"reason,omitempty"`
 	// From is the earlier path of a renamed file.
 	From   string `json:"from,omitempty"`

@@ -39,14 +39,17 @@ type Document struct {
 	Sections []Section `json:"-"`
 	// Pages lists the pages in order; nil where the format has none.
 	Pages []Page `json:"-"`
+	// Partial says what of the file could not be read; empty when all was.
+	Partial string `json:"-"`
 	// Meta holds what the document says of itself (author, date, tags …), as
 	// inert text.
 	Meta map[string]string `json:"meta,omitempty"`
 }
 
-// A Section is the text from one heading to the next of any level.
+// A Section is the text from one heading to the next of any level, or one row
+// of a table file.
 type Section struct {
-	Heading string
+	Heading string // empty for a row of a table file
 	Level   int    // 1 is the outermost
 	Anchor  string // fragment that leads to the heading in the original, without "#"; may be empty
 	Start   int    // byte offset of the heading's line in Document.Text

@@ -1,0 +1,102 @@
+package ingest
+
+import (
+	"io"
+	"io/fs"
+	"path"
+	"strings"
+
+	"github.com/bmatcuk/doublestar/v4"
+)
+
+// ignoreRules are the patterns of the .gitignore and .ibidignore files from
+// the root down to a folder, in order: the last that matches decides.
+type ignoreRules []ignoreRule
+
+type ignoreRule struct {
+	pattern string // in doublestar's terms, from the root
+	negated bool
+	dirOnly bool
+}
+
+// An ignore file is read up to this size.
+const maxIgnoreBytes = 1 << 20
+
+// with adds the rules in a folder to those of the folders above. A file that
+// cannot be read holds no rules: then more is read, not less.
+func (rules ignoreRules) with(fsys fs.FS, dir string) ignoreRules {
+	for _, name := range []string{".gitignore", ".ibidignore"} {
+		p := path.Join(dir, name)
+		info, err := fs.Lstat(fsys, p)
+		if err != nil || !info.Mode().IsRegular() {
+			continue
+		}
+		f, err := fsys.Open(p)
+		if err != nil {
+			continue
+		}
+		data, err := io.ReadAll(io.LimitReader(f, maxIgnoreBytes))
+		f.Close()
+		if err != nil {
+			continue
+		}
+		rules = append(rules[:len(rules):len(rules)], parseIgnore(dir, string(data))...)
+	}
+	return rules
+}
+
+// parseIgnore reads patterns as git's manual page gitignore(5) describes them.
+func parseIgnore(dir, text string) []ignoreRule {
+	base := ""
+	if dir != "." {
+		base = escapeGlob(dir) + "/"
+	}
+	var rules []ignoreRule
+	for line := range strings.Lines(text) {
+		line = strings.TrimRight(line, "\r\n")
+		if trimmed := strings.TrimRight(line, " "); !strings.HasSuffix(trimmed, `\`) {
+			line = trimmed
+		}
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		var r ignoreRule
+		if line, r.negated = strings.CutPrefix(line, "!"); line == "" {
+			continue
+		}
+		if line, r.dirOnly = strings.CutSuffix(line, "/"); line == "" {
+			continue
+		}
+		// A pattern with a slash in it is anchored here, any other holds at
+		// every depth below.
+		anchored := strings.Contains(line, "/")
+		line = strings.TrimPrefix(line, "/")
+		line = strings.NewReplacer("{", `\{`, "}", `\}`).Replace(line)
+		if !anchored {
+			line = "**/" + line
+		}
+		if r.pattern = base + line; doublestar.ValidatePattern(r.pattern) {
+			rules = append(rules, r)
+		}
+	}
+	return rules
+}
+
+func escapeGlob(s string) string {
+	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`, "{", `\{`, "}", `\}`).Replace(s)
+}
+
+// ignored reports whether the rules leave a path out. Folders above it were
+// asked for before.
+func (rules ignoreRules) ignored(p string, dir bool) bool {
+	out := false
+	for _, r := range rules {
+		if r.dirOnly && !dir {
+			continue
+		}
+		if doublestar.MatchUnvalidated(r.pattern, p) {
+			out = !r.negated
+		}
+	}
+	return out
+}

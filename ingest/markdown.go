@@ -1,0 +1,353 @@
+package ingest
+
+import (
+	"bytes"
+	"fmt"
+	"regexp"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/yuin/goldmark"
+	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/extension"
+	extast "github.com/yuin/goldmark/extension/ast"
+	"github.com/yuin/goldmark/parser"
+	"github.com/yuin/goldmark/text"
+	"github.com/yuin/goldmark/util"
+)
+
+// readMarkdown reads Markdown, and the Markdown in MDX. Headings get the
+// anchors that GitHub gives them.
+func readMarkdown(doc *Document, data []byte) error {
+	src, err := decode(data, "")
+	if err != nil {
+		return err
+	}
+	src = strings.ReplaceAll(src, "\r\n", "\n")
+	matter, src := cutFrontMatter(src)
+	readFrontMatter(doc, matter)
+	if strings.HasSuffix(strings.ToLower(doc.Path), ".mdx") {
+		src = stripMDX(src)
+	}
+	var b builder
+	if hostileMarkdown(src) {
+		scanMarkdown(&b, src)
+	} else {
+		parse(&b, []byte(src))
+	}
+	b.into(doc)
+	if doc.Title == "" && len(doc.Sections) > 0 && doc.Sections[0].Level == 1 {
+		doc.Title = doc.Sections[0].Heading
+	}
+	return nil
+}
+
+// hostileMarkdown reports whether a text could make the parser slow: its time
+// grows with the square of the number of delimiters in one paragraph and of
+// the depth of nesting.
+func hostileMarkdown(src string) bool {
+	const maxParagraph, maxDepth = 2 << 10, 40
+	size, signs := 0, 0
+	for line := range strings.SplitSeq(src, "\n") {
+		if strings.TrimSpace(line) == "" {
+			size, signs = 0, 0
+			continue
+		}
+		size += len(line)
+		depth, text := 0, false
+		for i := range len(line) {
+			switch c := line[i]; c {
+			case '*', '_', '[', ']', '!', '~', '<', '`', '&', '(':
+				signs++
+				if !text && c == '*' {
+					depth++
+				}
+			case '>', '-', '+':
+				if !text {
+					depth++
+				}
+			case ' ', '\t':
+			default:
+				text = true
+			}
+		}
+		if depth > maxDepth && text || size > maxParagraph && signs*4 > size || signs > 10000 {
+			return true
+		}
+	}
+	return false
+}
+
+func parse(b *builder, src []byte) {
+	md := goldmark.New(
+		goldmark.WithExtensions(extension.GFM, extension.Footnote, extension.DefinitionList),
+		goldmark.WithParserOptions(parser.WithHeadingAttribute()),
+	)
+	w := markdownWalker{b: b, src: src, slugs: make(map[string]int)}
+	w.blocks(md.Parser().Parse(text.NewReader(src)), 0)
+}
+
+type markdownWalker struct {
+	b     *builder
+	src   []byte
+	slugs map[string]int // how often each anchor was given
+}
+
+// blocks walks the block elements in n; depth counts the lists around them.
+func (w *markdownWalker) blocks(n ast.Node, depth int) {
+	for c := n.FirstChild(); c != nil; c = c.NextSibling() {
+		w.block(c, depth)
+	}
+}
+
+func (w *markdownWalker) block(n ast.Node, depth int) {
+	switch n := n.(type) {
+	case *ast.Heading:
+		heading := w.inline(n)
+		anchor := slug(w.slugs, oneLine(clean(heading)))
+		if id, ok := n.AttributeString("id"); ok {
+			anchor = fmt.Sprintf("%s", id)
+		}
+		w.b.heading(n.Level, heading, anchor)
+	case *ast.CodeBlock, *ast.FencedCodeBlock:
+		w.b.code(w.lines(n))
+	case *ast.HTMLBlock:
+		raw := w.lines(n)
+		if n.HasClosure() {
+			raw += string(n.ClosureLine.Value(w.src))
+		}
+		htmlFragment(w.b, raw)
+	case *ast.List:
+		number := n.Start
+		for c := n.FirstChild(); c != nil; c = c.NextSibling() {
+			marker := "-"
+			if n.IsOrdered() {
+				marker = fmt.Sprintf("%d.", number)
+				number++
+			}
+			w.item(c, marker, depth)
+		}
+		if depth == 0 {
+			w.b.last = kindNone // items of the next list are not of this one
+		}
+	case *extast.Table:
+		w.table(n)
+	case *ast.ThematicBreak, *ast.LinkReferenceDefinition:
+	case *ast.Paragraph, *ast.TextBlock, *extast.DefinitionTerm:
+		w.b.paragraph(w.inline(n))
+	default: // quotes, definitions, footnotes
+		w.blocks(n, depth)
+	}
+}
+
+// item writes a list item: its first words behind the marker, the rest as
+// blocks of their own.
+func (w *markdownWalker) item(n ast.Node, marker string, depth int) {
+	for c := n.FirstChild(); c != nil; c = c.NextSibling() {
+		switch c.(type) {
+		case *ast.Paragraph, *ast.TextBlock:
+			if marker != "" {
+				w.b.item(depth, marker, w.inline(c))
+			} else {
+				w.b.paragraph(w.inline(c))
+			}
+		default:
+			w.block(c, depth+1)
+		}
+		marker = ""
+	}
+}
+
+func (w *markdownWalker) table(n *extast.Table) {
+	var header []string
+	rows := 0
+	for c := n.FirstChild(); c != nil; c = c.NextSibling() {
+		var cells []string
+		for d := c.FirstChild(); d != nil; d = d.NextSibling() {
+			cells = append(cells, w.inline(d))
+		}
+		if _, ok := c.(*extast.TableHeader); ok {
+			for _, cell := range cells {
+				header = append(header, oneLine(clean(cell)))
+			}
+			continue
+		}
+		if _, ok := w.b.row(header, cells); ok {
+			rows++
+		}
+	}
+	if rows == 0 {
+		w.b.row(nil, header)
+	}
+	w.b.last = kindNone // rows of the next table are not of this one
+}
+
+func (w *markdownWalker) lines(n ast.Node) string {
+	var out strings.Builder
+	for i := range n.Lines().Len() {
+		line := n.Lines().At(i)
+		out.Write(line.Value(w.src))
+	}
+	return out.String()
+}
+
+// inline gives the words of a block without marks, addresses and tags.
+func (w *markdownWalker) inline(n ast.Node) string {
+	var out strings.Builder
+	w.inlineInto(&out, n)
+	return out.String()
+}
+
+func (w *markdownWalker) inlineInto(out *strings.Builder, n ast.Node) {
+	for c := n.FirstChild(); c != nil; c = c.NextSibling() {
+		switch c := c.(type) {
+		case *ast.Text:
+			value := c.Segment.Value(w.src)
+			if !c.IsRaw() {
+				value = unescape(value)
+			}
+			out.Write(value)
+			switch {
+			case c.HardLineBreak():
+				out.WriteByte('\n')
+			case c.SoftLineBreak():
+				// Chinese and Japanese lines are wrapped without a space.
+				if r, _ := utf8.DecodeLastRune(value); !unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana) && !strings.ContainsRune("，。、；：？！", r) {
+					out.WriteByte(' ')
+				}
+			}
+		case *ast.String:
+			out.Write(c.Value)
+		case *ast.AutoLink:
+			out.Write(c.Label(w.src))
+		case *ast.RawHTML:
+			for i := range c.Segments.Len() {
+				s := c.Segments.At(i)
+				if strings.HasPrefix(strings.ToLower(string(s.Value(w.src))), "<br") {
+					out.WriteByte('\n')
+				}
+			}
+		case *extast.TaskCheckBox:
+			if c.IsChecked {
+				out.WriteString("[x] ")
+			} else {
+				out.WriteString("[ ] ")
+			}
+		case *extast.FootnoteLink:
+			fmt.Fprintf(out, "[^%d]", c.Index)
+		case *extast.FootnoteBacklink:
+		default:
+			w.inlineInto(out, c)
+		}
+	}
+}
+
+// unescape takes backslashes off punctuation and resolves entities.
+func unescape(value []byte) []byte {
+	if bytes.IndexByte(value, '\\') < 0 && bytes.IndexByte(value, '&') < 0 {
+		return value
+	}
+	return util.UnescapePunctuations(util.ResolveEntityNames(util.ResolveNumericReferences(value)))
+}
+
+// slug makes the anchor that GitHub gives a heading, from its text.
+func slug(taken map[string]int, heading string) string {
+	var out strings.Builder
+	for _, r := range strings.ToLower(heading) {
+		switch {
+		case r == ' ':
+			out.WriteByte('-')
+		case r == '-' || unicode.In(r, unicode.L, unicode.M, unicode.Nd, unicode.Nl, unicode.Pc):
+			out.WriteRune(r)
+		}
+	}
+	base := out.String()
+	s := base
+	for {
+		if _, ok := taken[s]; !ok {
+			break
+		}
+		taken[base]++
+		s = fmt.Sprintf("%s-%d", base, taken[base])
+	}
+	taken[s] = 0
+	return s
+}
+
+var atxHeading = regexp.MustCompile(`^ {0,3}(#{1,6})[ \t]+(.+?)[ \t]*#*[ \t]*$`)
+
+// scanMarkdown reads headings, fenced code and paragraphs line by line, in
+// linear time, and leaves all other marks as they stand.
+func scanMarkdown(b *builder, src string) {
+	slugs := make(map[string]int)
+	var block []string
+	fence := ""
+	flush := func(code bool) {
+		if text := strings.Join(block, "\n"); code {
+			b.code(text)
+		} else {
+			b.paragraph(text)
+		}
+		block = block[:0]
+	}
+	for line := range strings.SplitSeq(src, "\n") {
+		trimmed := strings.TrimSpace(line)
+		switch {
+		case fence != "":
+			if strings.HasPrefix(trimmed, fence) {
+				flush(true)
+				fence = ""
+			} else {
+				block = append(block, line)
+			}
+		case strings.HasPrefix(trimmed, "```") || strings.HasPrefix(trimmed, "~~~"):
+			flush(false)
+			fence = trimmed[:3]
+		case trimmed == "":
+			flush(false)
+		default:
+			if m := atxHeading.FindStringSubmatch(line); m != nil {
+				flush(false)
+				b.heading(len(m[1]), m[2], slug(slugs, oneLine(clean(m[2]))))
+			} else {
+				block = append(block, line)
+			}
+		}
+	}
+	flush(fence != "")
+}
+
+var (
+	jsxOnly    = regexp.MustCompile(`^\s*</?[A-Z][\w.]*(\s[^<>]*)?/?>\s*$`)
+	jsxTitle   = regexp.MustCompile(`\b(?:title|label|name|summary)=["']([^"']+)["']`)
+	jsxComment = regexp.MustCompile(`\{/\*.*?\*/\}`)
+)
+
+// stripMDX takes out what MDX adds to Markdown: imports, exports, comments,
+// and lines that hold nothing but the tag of a component. A component's title
+// stays.
+func stripMDX(src string) string {
+	var out strings.Builder
+	fenced := false
+	for line := range strings.Lines(src) {
+		trimmed := strings.TrimSpace(line)
+		if strings.HasPrefix(trimmed, "```") {
+			fenced = !fenced
+		}
+		switch {
+		case fenced:
+			out.WriteString(line)
+		case strings.HasPrefix(line, "import ") && strings.Contains(line, "from "), strings.HasPrefix(line, "export "):
+			out.WriteString("\n")
+		case jsxOnly.MatchString(trimmed):
+			if m := jsxTitle.FindStringSubmatch(trimmed); m != nil {
+				out.WriteString("\n" + m[1] + "\n")
+			}
+			out.WriteString("\n")
+		default:
+			out.WriteString(jsxComment.ReplaceAllString(line, ""))
+		}
+	}
+	return out.String()
+}

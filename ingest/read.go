@@ -1,0 +1,159 @@
+package ingest
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"path"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"sync"
+)
+
+// DefaultMaxBytes is the largest file read unless told otherwise.
+const DefaultMaxBytes = 64 << 20
+
+// A Reader reads files into documents. Its zero value is ready for use, by
+// any number of goroutines.
+type Reader struct {
+	// MaxBytes is the largest file that is read; 0 means [DefaultMaxBytes].
+	MaxBytes int64
+
+	once  sync.Once
+	slots chan struct{} // one for each child process that may run
+}
+
+// A SkipError says that a file holds nothing for Ibid to read. It is no
+// failure: the file is left out.
+type SkipError struct{ Reason string }
+
+func (e *SkipError) Error() string { return e.Reason }
+
+// format is a kind of file.
+type format struct {
+	name string
+	// read fills in the text, sections, pages, title and metadata. It must not
+	// keep data.
+	read func(ctx context.Context, r *Reader, doc *Document, data []byte) error
+}
+
+// plain adapts readers that need neither a context nor a child process.
+func plain(read func(*Document, []byte) error) func(context.Context, *Reader, *Document, []byte) error {
+	return func(_ context.Context, _ *Reader, doc *Document, data []byte) error { return read(doc, data) }
+}
+
+// formatOf gives the reader for a file name.
+func formatOf(name string) (format, bool) {
+	switch strings.ToLower(path.Ext(name)) {
+	case ".md", ".markdown", ".mdown", ".mkd", ".mdx":
+		return format{"markdown", plain(readMarkdown)}, true
+	case ".rst", ".rest":
+		return format{"rst", plain(readRST)}, true
+	case ".txt", ".text", ".log", "":
+		return format{"text", plain(readText)}, true
+	case ".html", ".htm", ".xhtml":
+		return format{"html", plain(readHTML)}, true
+	case ".csv", ".tsv", ".tab":
+		return format{"csv", plain(readTable)}, true
+	}
+	return format{}, false
+}
+
+func (r *Reader) maxBytes() int64 {
+	if r.MaxBytes > 0 {
+		return r.MaxBytes
+	}
+	return DefaultMaxBytes
+}
+
+// refuse says why a file of this name and size is not read; nil if it is.
+func (r *Reader) refuse(name string, size int64) error {
+	if _, ok := formatOf(name); !ok {
+		return &SkipError{fmt.Sprintf("%s files are not read", strings.ToLower(path.Ext(name)))}
+	}
+	if size == 0 {
+		return &SkipError{"empty"}
+	}
+	if size > r.maxBytes() {
+		return &SkipError{fmt.Sprintf("larger than %d MB: split it, or raise the limit", r.maxBytes()>>20)}
+	}
+	return nil
+}
+
+// Read reads one file. Its name chooses the format; path, digest, title, text
+// and what goes with them are filled in, id and root are left to the caller.
+// The error is a [*SkipError] when there is nothing to read in the file, and
+// says in plain words what is wrong with it otherwise.
+func (r *Reader) Read(ctx context.Context, name string, data []byte) (doc *Document, err error) {
+	if err := r.refuse(name, int64(len(data))); err != nil {
+		return nil, err
+	}
+	f, _ := formatOf(name)
+	sum := sha256.Sum256(data)
+	doc = &Document{Path: name, Format: f.name, Digest: hex.EncodeToString(sum[:])}
+	defer func() {
+		if p := recover(); p != nil {
+			doc, err = nil, fmt.Errorf("the %s reader crashed on it: %s (%s)", f.name, firstLine(fmt.Sprint(p), 200), crashSite(debug.Stack()))
+		}
+	}()
+	if f.name != "pdf" {
+		if kind := binaryKind(data); kind != "" {
+			return nil, fmt.Errorf("it is %s named %s: give it its own ending", kind, path.Ext(name))
+		}
+	}
+	if err := f.read(ctx, r, doc, data); err != nil {
+		if errors.Is(err, errBinary) && path.Ext(name) == "" {
+			return nil, &SkipError{"a binary file"}
+		}
+		return nil, err
+	}
+	if doc.Text == "" {
+		return nil, &SkipError{"empty: there is no text in it"}
+	}
+	if doc.Title == "" {
+		doc.Title = strings.TrimSuffix(path.Base(name), path.Ext(name))
+	}
+	return doc, nil
+}
+
+// binaryKind names the format that the first bytes of a file betray.
+func binaryKind(data []byte) string {
+	for _, k := range [...]struct{ magic, name string }{
+		{"%PDF-", "a PDF"}, {"PK\x03\x04", "a zip archive or office file"}, {"\x1f\x8b", "a gzip archive"},
+		{"\x89PNG", "a PNG picture"}, {"\xff\xd8\xff", "a JPEG picture"}, {"GIF8", "a GIF picture"},
+		{"\x7fELF", "a program"}, {"MZ\x90", "a program"}, {"\xd0\xcf\x11\xe0", "an old office file"}, {"7z\xbc\xaf", "a 7z archive"},
+	} {
+		if bytes.HasPrefix(data, []byte(k.magic)) {
+			return k.name
+		}
+	}
+	return ""
+}
+
+// crashSite finds where in our own modules a panic came from.
+func crashSite(stack []byte) string {
+	for line := range strings.SplitSeq(string(stack), "\n") {
+		if !strings.HasPrefix(line, "\t") || strings.Contains(line, "/runtime/") || strings.Contains(line, "read.go") {
+			continue
+		}
+		file, _, _ := strings.Cut(strings.TrimSpace(line), " ")
+		return path.Base(strings.ReplaceAll(file, `\`, "/"))
+	}
+	return "unknown place"
+}
+
+// slot waits for the right to run a child process: as many run at a time as
+// there are processors.
+func (r *Reader) slot(ctx context.Context) (release func(), err error) {
+	r.once.Do(func() { r.slots = make(chan struct{}, max(1, runtime.NumCPU())) })
+	select {
+	case r.slots <- struct{}{}:
+		return func() { <-r.slots }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}

@@ -1,0 +1,155 @@
+package ingest
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/text/unicode/norm"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// checkDocument fails the test unless a document keeps what its type promises.
+func checkDocument(t testing.TB, doc *Document) {
+	t.Helper()
+	text := doc.Text
+	if !utf8.ValidString(text) || !norm.NFC.IsNormalString(text) || text != clean(text) {
+		t.Errorf("%s: the text is not clean", doc.Path)
+	}
+	last := 0
+	for _, s := range doc.Sections {
+		if s.Start < last || s.End < s.Start || s.End > len(text) || s.Level < 1 {
+			t.Fatalf("%s: section %+v after %d of %d", doc.Path, s, last, len(text))
+		}
+		if s.Heading != "" && !strings.HasPrefix(strings.TrimLeft(text[s.Start:], " "), s.Heading) {
+			t.Errorf("%s: section %q stands at %q", doc.Path, s.Heading, text[s.Start:s.End])
+		}
+		last = s.Start
+	}
+	last = 0
+	for i, p := range doc.Pages {
+		if p.Number != i+1 || p.Start < last || p.End < p.Start || p.End > len(text) {
+			t.Fatalf("%s: page %+v after %d of %d", doc.Path, p, last, len(text))
+		}
+		last = p.End
+	}
+}
+
+// dump shows a document for people.
+func dump(doc *Document) string {
+	var out strings.Builder
+	fmt.Fprintf(&out, "title: %s\nformat: %s\n", doc.Title, doc.Format)
+	for _, k := range []string{"author", "date", "updated", "tags", "language", "description", "version", "status"} {
+		if v := doc.Meta[k]; v != "" {
+			fmt.Fprintf(&out, "%s: %s\n", k, v)
+		}
+	}
+	if doc.Partial != "" {
+		fmt.Fprintf(&out, "partial: %s\n", doc.Partial)
+	}
+	for _, s := range doc.Sections {
+		fmt.Fprintf(&out, "section %d %d-%d #%s %s\n", s.Level, s.Start, s.End, s.Anchor, s.Heading)
+	}
+	for _, p := range doc.Pages {
+		fmt.Fprintf(&out, "page %d %d-%d\n", p.Number, p.Start, p.End)
+	}
+	fmt.Fprintf(&out, "----\n%s\n", doc.Text)
+	for _, c := range Split(doc, SplitOptions{Target: 60, Max: 90}) {
+		fmt.Fprintf(&out, "---- %d [%d-%d] %d tokens, page %d, #%s, %s\n", c.Ordinal, c.Start, c.End, c.Tokens, c.Page, c.Anchor, c.Heading)
+	}
+	return out.String()
+}
+
+// A new case is a new file in testdata/read; -update writes what came of it
+// beside it.
+func TestReadGolden(t *testing.T) {
+	names, err := filepath.Glob("testdata/read/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cases := 0
+	for _, name := range names {
+		if strings.HasSuffix(name, ".golden") {
+			continue
+		}
+		cases++
+		t.Run(filepath.Base(name), func(t *testing.T) {
+			data, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got string
+			doc, err := new(Reader).Read(t.Context(), filepath.Base(name), data)
+			if err != nil {
+				got = fmt.Sprintf("error (%T): %v\n", err, err)
+			} else {
+				checkDocument(t, doc)
+				got = dump(doc)
+			}
+			golden := name + ".golden"
+			if *update {
+				if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(golden)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(want), got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+	if cases < 12 {
+		t.Errorf("only %d cases found", cases)
+	}
+}
+
+func TestReadRefuses(t *testing.T) {
+	r := &Reader{MaxBytes: 1 << 20}
+	tests := []struct {
+		name, data string
+		skipped    bool
+		reason     string
+	}{
+		{"a.md", "", true, "empty"},
+		{"a.md", " \n\u200b\n", true, "no text"},
+		{"a.zip", "PK", true, ".zip files are not read"},
+		{"a.txt", strings.Repeat("x", 1<<20+1), true, "larger than 1 MB"},
+		{"a.md", "%PDF-1.4 …", false, "a PDF named .md"},
+		{"a.md", "\x89PNG\r\n\x1a\n\x00\x00", false, "a PNG picture named .md"},
+		{"a.md", strings.Repeat("\x00\x01\x02\x03\x91\x92", 50), false, "binary"},
+		{"a.csv", "a,b\n\"" + strings.Repeat("x\n", 1<<19), true, "larger than"},
+		{"LICENCE", strings.Repeat("\x00\x01\x02\x03\x91\x92", 50), true, "binary"},
+	}
+	for _, tt := range tests {
+		doc, err := r.Read(t.Context(), tt.name, []byte(tt.data))
+		if err == nil {
+			t.Errorf("%s %.20q: read as %q", tt.name, tt.data, doc.Text)
+			continue
+		}
+		if _, skipped := err.(*SkipError); skipped != tt.skipped || !strings.Contains(err.Error(), tt.reason) {
+			t.Errorf("%s %.20q: %T %v, want skipped %v, %q", tt.name, tt.data, err, err, tt.skipped, tt.reason)
+		}
+	}
+}
+
+func TestReadDoesNotKeepData(t *testing.T) {
+	data := []byte("# Title\n\nText that stays.\n")
+	doc, err := new(Reader).Read(t.Context(), "a.md", data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	copy(data, bytes.Repeat([]byte("x"), len(data)))
+	if doc.Text != "Title\n\nText that stays." {
+		t.Errorf("the text changed with the input: %q", doc.Text)
+	}
+}

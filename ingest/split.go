@@ -1,0 +1,426 @@
+package ingest
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/clipperhouse/uax29/v2/words"
+)
+
+// SplitOptions are the budget of a chunk. The zero value means the defaults.
+type SplitOptions struct {
+	// Target is the number of tokens at which a chunk ends at the next good
+	// place; 0 means [DefaultTarget].
+	Target int
+	// Max is the largest number of tokens of a chunk; 0 means [DefaultMax].
+	Max int
+	// Overlap is the number of sentences that a chunk repeats from the one
+	// before, under the same heading and inside Max.
+	Overlap int
+}
+
+// The budget unless told otherwise.
+const (
+	DefaultTarget = 250
+	DefaultMax    = 400
+)
+
+// A table of at most this many rows has a chunk for each row; in a larger one
+// neighbouring rows share a chunk.
+const maxLoneRows = 5000
+
+// Split cuts a document into chunks: along headings and pages, then
+// paragraphs, then lines (list items, rows, code), then sentences, and inside
+// words only where one alone exceeds the budget. Small neighbours under one
+// heading are packed together. Chunks are in order, without blank space around
+// them, and everything that is not blank lies in one of them.
+func Split(doc *Document, opts SplitOptions) []Chunk {
+	s := splitter{doc: doc, target: opts.Target, max: opts.Max, overlap: opts.Overlap}
+	if s.target <= 0 {
+		s.target = DefaultTarget
+	}
+	if s.max <= 0 {
+		s.max = max(DefaultMax, s.target)
+	}
+	s.target = min(s.target, s.max)
+	for _, p := range s.parts() {
+		s.split(p)
+	}
+	return s.chunks
+}
+
+type splitter struct {
+	doc                  *Document
+	target, max, overlap int
+	chunks               []Chunk
+}
+
+// A part is a range that chunks do not cross, and what stands over it.
+type part struct {
+	Span
+	path   []string // headings, outermost first
+	anchor string
+	level  int
+	row    int // of a table, 1-based; 0 elsewhere
+	tokens int
+	bare   bool // nothing but its heading
+}
+
+// parts cuts the text at headings and pages, and joins what is too small to
+// stand alone.
+func (s *splitter) parts() []part {
+	var parts []part
+	text := s.doc.Text
+	add := func(p part) {
+		if p.Span = trim(text, p.Span); p.Start < p.End {
+			p.tokens = CountTokens(text[p.Start:p.End])
+			parts = append(parts, p)
+		}
+	}
+	sections := s.doc.Sections
+	first := len(text)
+	if len(sections) > 0 {
+		first = sections[0].Start
+	}
+	add(part{Span: Span{0, first}})
+	var over []Section // the headings over the running one
+	for i, sec := range sections {
+		end := len(text)
+		if i+1 < len(sections) {
+			end = sections[i+1].Start
+		}
+		for len(over) > 0 && over[len(over)-1].Level >= sec.Level {
+			over = over[:len(over)-1]
+		}
+		over = append(over, sec)
+		p := part{Span: Span{sec.Start, end}, anchor: sec.Anchor, level: sec.Level}
+		for _, o := range over {
+			if o.Heading != "" {
+				p.path = append(p.path, o.Heading)
+			}
+		}
+		if n, ok := strings.CutPrefix(sec.Anchor, "row="); ok && sec.Heading == "" {
+			p.row, _ = strconv.Atoi(n)
+		}
+		body := text[min(end, sec.Start+len(sec.Heading)):end]
+		p.bare = sec.Heading != "" && strings.TrimSpace(body) == ""
+		add(p)
+	}
+	return s.atPages(s.join(parts))
+}
+
+// minPart is the size under which a part is joined with the next one.
+const minPart = 40
+
+// join packs small neighbouring sections under one heading, headings with
+// what stands under them, and rows of large tables.
+func (s *splitter) join(parts []part) []part {
+	var out []part
+	rows := 0
+	for _, p := range parts {
+		if p.row > 0 {
+			rows++
+		}
+	}
+	for _, p := range parts {
+		if len(out) == 0 {
+			out = append(out, p)
+			continue
+		}
+		q := &out[len(out)-1]
+		fits := q.tokens+p.tokens <= s.target
+		switch {
+		case p.row > 0 && q.row > 0 && rows > maxLoneRows && fits:
+			q.anchor = fmt.Sprintf("row=%d-%d", q.row, p.row)
+		case p.row > 0 || q.row > 0:
+			out = append(out, p)
+			continue
+		case q.bare && p.level > q.level && q.tokens < minPart && len(q.path) > 0 && q.tokens+p.tokens <= s.max:
+			q.path, q.anchor, q.level, q.bare = p.path, p.anchor, p.level, p.bare
+		case !q.bare && !p.bare && q.tokens < minPart && fits && q.level > 0 && p.level >= q.level && len(q.path) > 0:
+			q.path = commonPath(q.path, p.path)
+		default:
+			out = append(out, p)
+			continue
+		}
+		q.End = p.End
+		q.tokens += p.tokens
+	}
+	return out
+}
+
+func commonPath(a, b []string) []string {
+	n := 0
+	for n < len(a) && n < len(b) && a[n] == b[n] {
+		n++
+	}
+	return a[:n]
+}
+
+// atPages cuts parts where a page ends, or rather where the sentence ends
+// that runs over it.
+func (s *splitter) atPages(parts []part) []part {
+	if len(s.doc.Pages) < 2 {
+		return parts
+	}
+	var cuts []int
+	for _, p := range s.doc.Pages[1:] {
+		cuts = append(cuts, s.sentenceEnd(p.Start))
+	}
+	var out []part
+	for _, p := range parts {
+		for _, cut := range cuts {
+			if cut <= p.Start || cut >= p.End {
+				continue
+			}
+			head := p
+			if head.Span = trim(s.doc.Text, Span{p.Start, cut}); head.Start < head.End {
+				out = append(out, head)
+			}
+			p.Span = trim(s.doc.Text, Span{cut, p.End})
+		}
+		if p.Start < p.End {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// sentenceEnd gives the end of the sentence that runs over the given place,
+// or the place itself when none does.
+func (s *splitter) sentenceEnd(at int) int {
+	const window = 600
+	text := s.doc.Text
+	start, end := max(0, at-window), min(len(text), at+window)
+	for !utf8.RuneStart(text[start]) {
+		start++
+	}
+	for end < len(text) && !utf8.RuneStart(text[end]) {
+		end++
+	}
+	for sp := range Sentences(text[start:end]) {
+		if sp.Start+start < at && sp.End+start > at {
+			return sp.End + start
+		}
+	}
+	return at
+}
+
+// A unit is a piece that a chunk holds whole.
+type unit struct {
+	Span
+	tokens int
+	before strength // of the break in front of it
+}
+
+type strength uint8
+
+const (
+	betweenWords strength = iota
+	betweenSentences
+	betweenLines
+	betweenParagraphs
+)
+
+// split cuts one part into chunks.
+func (s *splitter) split(p part) {
+	if p.tokens <= s.target && p.tokens <= s.max {
+		s.add(p, p.Span)
+		return
+	}
+	units := s.units(p)
+	for len(units) > 0 {
+		n := s.fill(units)
+		span := Span{units[0].Start, units[n-1].End}
+		// Tokens of parts need not add up to those of the whole.
+		for n > 1 && CountTokens(s.doc.Text[span.Start:span.End]) > s.max {
+			n--
+			span.End = units[n-1].End
+		}
+		s.add(p, span)
+		units = units[n:]
+	}
+}
+
+// fill decides how many of the units the next chunk takes: up to the
+// strongest break near the target.
+func (s *splitter) fill(units []unit) int {
+	total := 0
+	for _, a := range units {
+		if total += a.tokens; total > s.max {
+			break
+		}
+	}
+	if total <= s.target+s.target/4 && total <= s.max {
+		return len(units)
+	}
+	best, bestRank := 1, -1
+	sum := 0
+	for i, a := range units {
+		if i > 0 {
+			// A break here would leave sum tokens in the chunk. Paragraphs may
+			// run over the target or end early; sentences stay close to it.
+			rank := -1
+			switch {
+			case sum > s.target && a.before < betweenLines:
+			case sum*2 >= s.target || a.before == betweenParagraphs && sum*4 >= s.target:
+				rank = int(a.before)*1000 - abs(s.target-sum)
+			default:
+				rank = -100000 + int(a.before)*1000 + sum
+			}
+			if bestRank == -1 || rank != -1 && rank > bestRank {
+				best, bestRank = i, rank
+			}
+		}
+		if sum += a.tokens; sum > s.max {
+			break
+		}
+	}
+	if sum <= s.max && len(units) == 1 {
+		return 1
+	}
+	return best
+}
+
+func abs(n int) int { return max(n, -n) }
+
+// units cuts a part into sentences, and sentences over the budget into words.
+func (s *splitter) units(p part) []unit {
+	text := s.doc.Text[p.Start:p.End]
+	var spans []unit
+	previous := 0
+	for sp := range Sentences(text) {
+		a := unit{Span: sp}
+		switch gap := text[previous:sp.Start]; {
+		case strings.Count(gap, "\n") > 1:
+			a.before = betweenParagraphs
+		case strings.Contains(gap, "\n"):
+			a.before = betweenLines
+		default:
+			a.before = betweenSentences
+		}
+		previous = sp.End
+		if len(text[sp.Start:sp.End]) > s.max && CountTokens(text[sp.Start:sp.End]) > s.max {
+			for i, w := range pieces(text[sp.Start:sp.End], s.max) {
+				piece := unit{Span: Span{sp.Start + w.Start, sp.Start + w.End}}
+				if i == 0 {
+					piece.before = a.before
+				}
+				spans = append(spans, piece)
+			}
+			continue
+		}
+		spans = append(spans, a)
+	}
+	for i := range spans {
+		end := len(text)
+		if i+1 < len(spans) {
+			end = spans[i+1].Start
+		}
+		spans[i].tokens = CountTokens(text[spans[i].Start:end])
+		spans[i].Start += p.Start
+		spans[i].End += p.Start
+	}
+	return spans
+}
+
+// pieces cuts a text between words into ranges of at most limit bytes, which
+// is at most limit tokens. A word longer than that is cut between characters.
+func pieces(text string, limit int) []Span {
+	var out []Span
+	cur := Span{}
+	pos := 0
+	flush := func() {
+		if t := trim(text, cur); t.Start < t.End {
+			out = append(out, t)
+		}
+	}
+	for tokens := words.FromString(text); tokens.Next(); {
+		word := tokens.Value()
+		end := pos + len(word)
+		if end-cur.Start > limit && pos > cur.Start {
+			flush()
+			cur = Span{pos, pos}
+		}
+		for end-cur.Start > limit {
+			cut := cur.Start + limit
+			for cut > cur.Start+1 && !utf8.RuneStart(text[cut]) {
+				cut--
+			}
+			cur.End = cut
+			flush()
+			cur = Span{cut, cut}
+		}
+		cur.End = end
+		pos = end
+	}
+	flush()
+	return out
+}
+
+// add makes the next chunk.
+func (s *splitter) add(p part, span Span) {
+	span = s.withOverlap(p, span)
+	text := s.doc.Text[span.Start:span.End]
+	n := len(s.chunks) + 1
+	s.chunks = append(s.chunks, Chunk{
+		ID:       s.doc.ID + "#" + strconv.Itoa(n),
+		Document: s.doc.ID,
+		Ordinal:  n,
+		Start:    span.Start,
+		End:      span.End,
+		Heading:  strings.Join(p.path, HeadingSeparator),
+		Anchor:   p.anchor,
+		Page:     s.doc.PageAt(span.Start),
+		Text:     text,
+		Tokens:   CountTokens(text),
+	})
+}
+
+// withOverlap moves the start back over whole sentences of the same part.
+func (s *splitter) withOverlap(p part, span Span) Span {
+	if s.overlap <= 0 || span.Start <= p.Start || len(s.chunks) == 0 {
+		return span
+	}
+	from := max(p.Start, s.chunks[len(s.chunks)-1].Start)
+	var starts []int
+	for sp := range Sentences(s.doc.Text[from:span.Start]) {
+		starts = append(starts, from+sp.Start)
+	}
+	for _, start := range slices.Backward(starts[max(0, len(starts)-s.overlap):]) {
+		if CountTokens(s.doc.Text[start:span.End]) > s.max {
+			break
+		}
+		span.Start = start
+	}
+	return span
+}
+
+// PageAt gives the 1-based number of the page that the byte at the offset
+// stands on; 0 when the document has no pages.
+func (doc *Document) PageAt(offset int) int {
+	i, found := slices.BinarySearchFunc(doc.Pages, offset, func(p Page, at int) int { return cmp.Compare(p.Start, at) })
+	if found {
+		// Pages without text start where the next one does.
+		for i+1 < len(doc.Pages) && doc.Pages[i+1].Start == offset {
+			i++
+		}
+		return doc.Pages[i].Number
+	}
+	if i == 0 {
+		return 0
+	}
+	return doc.Pages[i-1].Number
+}
+
+// trim takes white space off both ends of a range.
+func trim(text string, s Span) Span {
+	t := text[s.Start:s.End]
+	s.Start += len(t) - len(strings.TrimLeftFunc(t, unicode.IsSpace))
+	return Span{s.Start, s.Start + len(strings.TrimSpace(t))}
+}

@@ -1,0 +1,128 @@
+package ingest
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// checkChunks fails the test unless chunks are what [Split] promises.
+func checkChunks(t interface {
+	Helper()
+	Fatalf(string, ...any)
+}, doc *Document, chunks []Chunk, limit int) {
+	t.Helper()
+	pos := 0
+	for i, c := range chunks {
+		if c.Start < 0 || c.End > len(doc.Text) || c.Start >= c.End || c.Text != doc.Text[c.Start:c.End] {
+			t.Fatalf("chunk %+v is not its range of the text", c)
+		}
+		if c.Ordinal != i+1 || c.ID != fmt.Sprintf("%s#%d", doc.ID, i+1) || c.Document != doc.ID {
+			t.Fatalf("chunk %d is named %+v", i+1, c)
+		}
+		if c.Text != strings.TrimSpace(c.Text) {
+			t.Fatalf("chunk %q has space around it", c.Text)
+		}
+		if c.Tokens != CountTokens(c.Text) || c.Tokens > limit && c.Tokens > 1 {
+			t.Fatalf("chunk %q: %d tokens, counted %d, at most %d", c.Text, c.Tokens, CountTokens(c.Text), limit)
+		}
+		if c.Start > pos && strings.TrimSpace(doc.Text[pos:c.Start]) != "" {
+			t.Fatalf("%q lies in no chunk", doc.Text[pos:c.Start])
+		}
+		if i > 0 && c.Start < chunks[i-1].Start {
+			t.Fatalf("chunk %d starts before the one before", i+1)
+		}
+		pos = max(pos, c.End)
+	}
+	if strings.TrimSpace(doc.Text[pos:]) != "" {
+		t.Fatalf("%q lies in no chunk", doc.Text[pos:])
+	}
+}
+
+func TestSplitKeepsEverything(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var src strings.Builder
+		for range rapid.IntRange(0, 12).Draw(t, "blocks") {
+			if rapid.Bool().Draw(t, "heading") {
+				fmt.Fprintf(&src, "\n\n%s %s\n\n", strings.Repeat("#", rapid.IntRange(1, 6).Draw(t, "level")), rapid.StringMatching(`[a-zA-Z ]{0,20}`).Draw(t, "title"))
+			}
+			src.WriteString(documentText().Draw(t, "text"))
+		}
+		name := rapid.SampledFrom([]string{"a.md", "a.txt", "a.rst", "a.html", "a.csv"}).Draw(t, "name")
+		doc, err := new(Reader).Read(t.Context(), name, []byte(src.String()))
+		if err != nil {
+			return // nothing in it, or no text
+		}
+		doc.ID = "root/" + name
+		opts := SplitOptions{
+			Target:  rapid.IntRange(8, 60).Draw(t, "target"),
+			Max:     rapid.IntRange(60, 90).Draw(t, "max"),
+			Overlap: rapid.IntRange(0, 2).Draw(t, "overlap"),
+		}
+		checkChunks(t, doc, Split(doc, opts), opts.Max)
+	})
+}
+
+func TestSplitAlongStructure(t *testing.T) {
+	long := strings.Repeat("The ferry to the islands leaves at nine. ", 8)
+	src := "# Ferries\n\n## Summer\n\n" + long + "\n\n" + long + "\n\n## Winter\n\nNone.\n\n## Night\n\nNone either.\n\n# Fares\n\nTwo pounds.\n"
+	doc, err := new(Reader).Read(t.Context(), "a.md", []byte(src))
+	if err != nil {
+		t.Fatal(err)
+	}
+	chunks := Split(doc, SplitOptions{Target: 100, Max: 150})
+	var got []string
+	for _, c := range chunks {
+		got = append(got, fmt.Sprintf("%s|%s|%.12s|%d", c.Heading, c.Anchor, c.Text, strings.Count(c.Text, "ferry")))
+	}
+	want := []string{
+		"Ferries › Summer|summer|Ferries\n\nSum|8",
+		"Ferries › Summer|summer|The ferry to|8",
+		"Ferries|winter|Winter\n\nNone|0",
+		"Fares|fares|Fares\n\nTwo p|0",
+	}
+	if strings.Join(got, "\n") != strings.Join(want, "\n") {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+func TestSplitHoldsRowsApart(t *testing.T) {
+	var src strings.Builder
+	src.WriteString("name,length\n")
+	for i := range maxLoneRows + 10 {
+		fmt.Fprintf(&src, "boat %d,%d\n", i, i%20)
+	}
+	for rows, want := range map[int]string{3: "row=2", maxLoneRows + 11: "row=2-"} {
+		lines := strings.SplitAfterN(src.String(), "\n", rows+1)
+		doc, err := new(Reader).Read(t.Context(), "a.csv", []byte(strings.Join(lines[:rows], "")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if chunks := Split(doc, SplitOptions{}); !strings.HasPrefix(chunks[0].Anchor, want) || len(want) == 5 && len(chunks) != 2 {
+			t.Errorf("%d rows: %d chunks, the first at %q", rows, len(chunks), chunks[0].Anchor)
+		}
+	}
+}
+
+func FuzzRead(f *testing.F) {
+	for _, ext := range []string{".md", ".mdx", ".rst", ".txt", ".html", ".csv", ".tsv"} {
+		f.Add(ext, []byte("---\ntitle: x\n---\n# A *b*\n\n- c | d\n\n|a|b|\n|-|-|\n|1|2|\n\n<p id=x>e<table><tr><td>f\n===\n.. note:: g\n"))
+	}
+	f.Fuzz(func(t *testing.T, ext string, data []byte) {
+		if _, ok := formatOf(ext); !ok || strings.EqualFold(ext, ".pdf") {
+			return
+		}
+		doc, err := new(Reader).Read(t.Context(), "a"+ext, data)
+		if err != nil {
+			if strings.Contains(err.Error(), "crashed") {
+				t.Fatal(err)
+			}
+			return
+		}
+		doc.ID = "root/a" + ext
+		checkDocument(t, doc)
+		checkChunks(t, doc, Split(doc, SplitOptions{}), DefaultMax)
+	})
+}
