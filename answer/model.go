@@ -2,8 +2,13 @@ package answer
 
 import (
 	"context"
+	"errors"
 	"iter"
 )
+
+// ErrContextLength is wrapped by a model's error about a prompt that is longer
+// than its context window: a shorter one may succeed.
+var ErrContextLength = errors.New("the prompt is longer than the model's context window")
 
 // A Model answers prompts.
 type Model interface {
@@ -11,6 +16,7 @@ type Model interface {
 	// carries the finish reason and the usage. The sequence is lazy and
 	// single-use. An error ends it; a reply that ended without a finish
 	// reason is an error. Breaking out of the range closes the call at once.
+	// The piece beside an error has no text, but the usage so far.
 	Complete(ctx context.Context, p Prompt) iter.Seq2[Piece, error]
 }
 
@@ -52,4 +58,7 @@ type Piece struct {
 type Tokens struct {
 	Prompt, Completion, Reasoning int
 	Reported                      bool
+	// Requests is how many requests the call took, repetitions included; 0
+	// when it was refused before the first.
+	Requests int
 }

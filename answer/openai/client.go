@@ -1,0 +1,322 @@
+package openai
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"math"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/sashabaranov/go-openai"
+
+	"ibid/answer"
+	"ibid/ingest"
+)
+
+// A Client completes prompts; it is an [answer.Model], safe for concurrent use.
+type Client struct {
+	*upstream
+	// What the server turned out not to accept is left out from then on.
+	noUsage, noTemperature, newMaxTokens atomic.Bool
+}
+
+// New makes a client. It makes no request.
+func New(o Options) (*Client, error) {
+	u, err := newUpstream(o)
+	if err != nil {
+		return nil, err
+	}
+	c := &Client{upstream: u}
+	if alwaysThinks(o.Model) {
+		c.noTemperature.Store(true)
+		c.newMaxTokens.Store(true)
+		if c.ReasoningTokens == 0 {
+			c.ReasoningTokens = 4096
+		}
+	}
+	return c, nil
+}
+
+// alwaysThinks says whether the model is one of those of OpenAI that take
+// max_completion_tokens and no temperature.
+func alwaysThinks(model string) bool {
+	for _, prefix := range []string{"o1", "o3", "o4", "gpt-5", "gpt-6"} {
+		if strings.HasPrefix(model, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// Close closes the connections that no call is using.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
+
+// Complete implements [answer.Model]; its errors are of type [*Error].
+func (c *Client) Complete(ctx context.Context, p answer.Prompt) iter.Seq2[answer.Piece, error] {
+	return func(yield func(answer.Piece, error) bool) {
+		r := &reply{yield: yield}
+		if err := c.complete(ctx, p, r); err != nil && !r.stopped {
+			r.requests = err.Requests
+			yield(answer.Piece{Usage: r.tokens(p)}, err)
+		}
+	}
+}
+
+func (c *Client) complete(ctx context.Context, p answer.Prompt, r *reply) *Error {
+	if c.ContextTokens > 0 {
+		if n := ingest.CountTokens(p.System) + ingest.CountTokens(p.User); n >= c.ContextTokens {
+			return c.fail(ContextLength, answer.ErrContextLength, fmt.Sprintf("it has %d tokens, the window %d", n, c.ContextTokens))
+		}
+	}
+	return c.attempts(ctx, func(ctx context.Context) *Error {
+		r.requests++
+		return c.attempt(ctx, p, r)
+	})
+}
+
+// afterFinish bounds the wait for the usage once a reply has its finish
+// reason, and for the end of the stream once it is told.
+const afterFinish = time.Second
+
+// attempt makes one request and hands on its reply.
+func (c *Client) attempt(ctx context.Context, p answer.Prompt, r *reply) *Error {
+	r.usage, r.size = nil, 0
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	firstBy := time.Now().Add(c.FirstToken)
+	first := time.AfterFunc(c.FirstToken, func() { cancel(&limit{"the first token", c.FirstToken}) })
+	defer first.Stop()
+	idle := time.AfterFunc(math.MaxInt64, func() { cancel(&limit{"the next token", c.Idle}) })
+	defer idle.Stop()
+
+	req := c.request(p)
+	call := &request{upstream: c.upstream, role: p.Role, secrets: []string{p.System, p.User}, body: newEvents}
+	stream, err := c.api(call).CreateChatCompletionStream(ctx, req)
+	if err != nil {
+		return c.adapt(req, c.failed(ctx, err))
+	}
+	defer stream.Close()
+	for {
+		raw, err := stream.RecvRaw()
+		// The time that the one who ranges takes is not the server's.
+		first.Stop()
+		idle.Stop()
+		switch {
+		case err != nil && r.finish != "":
+			idle.Reset(afterFinish) // for Close
+			r.end(p)
+			return nil
+		case errors.Is(err, io.EOF):
+			e := c.fail(Cut, io.ErrUnexpectedEOF, "it has no finish reason")
+			e.transient = !r.begun
+			return e
+		case err != nil:
+			e := c.brokeOff(ctx, err)
+			e.transient = e.transient && !r.begun
+			return e
+		}
+		if e := c.take(raw, r); e != nil || r.stopped {
+			return e
+		}
+		switch {
+		case r.finish != "":
+			idle.Reset(afterFinish)
+		case r.begun:
+			idle.Reset(c.Idle)
+		default:
+			first.Reset(time.Until(firstBy))
+		}
+	}
+}
+
+// request is the prompt in the library's form.
+func (c *Client) request(p answer.Prompt) openai.ChatCompletionRequest {
+	req := openai.ChatCompletionRequest{Model: c.Model}
+	if p.System != "" {
+		req.Messages = append(req.Messages, openai.ChatCompletionMessage{Role: openai.ChatMessageRoleSystem, Content: p.System})
+	}
+	req.Messages = append(req.Messages, openai.ChatCompletionMessage{Role: openai.ChatMessageRoleUser, Content: p.User})
+	if !c.noUsage.Load() {
+		req.StreamOptions = &openai.StreamOptions{IncludeUsage: true}
+	}
+	if !c.noTemperature.Load() {
+		req.Temperature = math.SmallestNonzeroFloat32 // see exactZero
+	}
+	if p.MaxTokens > 0 {
+		if n := p.MaxTokens + c.ReasoningTokens; c.newMaxTokens.Load() {
+			req.MaxCompletionTokens = n
+		} else {
+			//lint:ignore SA1019 most servers but OpenAI's know only the old name
+			req.MaxTokens = n
+		}
+	}
+	return req
+}
+
+// adapt notes that the server does not accept a part of the request which can
+// be done without.
+func (c *Client) adapt(req openai.ChatCompletionRequest, e *Error) *Error {
+	if e.Kind != Rejected {
+		return e
+	}
+	for _, part := range []struct {
+		sent bool
+		name string
+		off  *atomic.Bool
+	}{
+		{req.StreamOptions != nil, "stream_options", &c.noUsage},
+		{req.StreamOptions != nil, "include_usage", &c.noUsage},
+		{req.Temperature != 0, "temperature", &c.noTemperature},
+		//lint:ignore SA1019 see request
+		{req.MaxTokens != 0, "max_completion_tokens", &c.newMaxTokens}, // the name to use instead
+	} {
+		if part.sent && (e.param == part.name || strings.Contains(e.Detail, part.name)) {
+			part.off.Store(true)
+			e.adapted = true
+			return e
+		}
+	}
+	return e
+}
+
+// A chunk is one event of a streamed reply, or a whole reply in one.
+type chunk struct {
+	Choices []struct {
+		Index   int     `json:"index"`
+		Delta   content `json:"delta"`
+		Message content `json:"message"` // where Delta stands in a stream
+		Finish  string  `json:"finish_reason"`
+	} `json:"choices"`
+	Usage *openai.Usage `json:"usage"`
+}
+
+type content struct {
+	Content string `json:"content"`
+	Refusal string `json:"refusal"`
+	// Two names for one thing; a server that sends both sends the same twice.
+	Reasoning        string `json:"reasoning"`
+	ReasoningContent string `json:"reasoning_content"`
+}
+
+// take hands on what one event holds.
+func (c *Client) take(raw []byte, r *reply) *Error {
+	var ch chunk
+	if err := json.Unmarshal(raw, &ch); err != nil {
+		return c.fail(BadReply, nil, "an event of it does not have the form of the API")
+	}
+	if u := ch.Usage; u != nil && u.PromptTokens > 0 && u.CompletionTokens >= 0 {
+		r.usage = u
+	}
+	for _, choice := range ch.Choices {
+		if choice.Index != 0 {
+			continue
+		}
+		for _, m := range []content{choice.Delta, choice.Message} {
+			thought := m.ReasoningContent
+			if thought == "" {
+				thought = m.Reasoning
+			}
+			r.size += len(m.Content) + len(m.Refusal) + len(thought)
+			if r.size > maxReply {
+				return c.fail(BadReply, nil, "it is too long")
+			}
+			if !r.add(m.Content+m.Refusal, thought) {
+				return nil
+			}
+		}
+		if choice.Finish != "" && r.finish == "" {
+			finish, ok := finishReason(choice.Finish)
+			if !ok {
+				return c.fail(Cut, io.ErrUnexpectedEOF, "its finish reason is not one of a whole reply")
+			}
+			r.finish = finish
+		}
+	}
+	return nil
+}
+
+// finishReason puts the reasons of several servers into the words of the API.
+// A reason that is not known here is not taken for the end of a whole reply.
+func finishReason(reason string) (string, bool) {
+	switch strings.ToLower(reason) {
+	case "stop", "eos", "eos_token", "stop_sequence", "end_turn", "tool_calls", "function_call":
+		return "stop", true
+	case "length", "max_tokens", "model_length":
+		return "length", true
+	case "content_filter", "safety", "recitation":
+		return "content_filter", true
+	}
+	return "", false
+}
+
+// A reply is what came of a prompt so far.
+type reply struct {
+	yield    func(answer.Piece, error) bool
+	stopped  bool // the one who ranges has left
+	begun    bool // a first token has come
+	finish   string
+	usage    *openai.Usage
+	requests int
+	size     int // bytes of text and thoughts
+	thinker  thinker
+	text     strings.Builder
+	thoughts strings.Builder
+}
+
+// add takes the next part of the reply, and says whether to go on.
+func (r *reply) add(text, thought string) bool {
+	if text == "" && thought == "" {
+		return true
+	}
+	r.begun = true
+	said, more := r.thinker.add(text)
+	r.thoughts.WriteString(thought)
+	r.thoughts.WriteString(more)
+	return r.say(said)
+}
+
+func (r *reply) say(text string) bool {
+	if text == "" {
+		return true
+	}
+	r.text.WriteString(text)
+	r.stopped = !r.yield(answer.Piece{Text: text}, nil)
+	return !r.stopped
+}
+
+// end hands on the last piece.
+func (r *reply) end(p answer.Prompt) {
+	text, thought := r.thinker.end()
+	r.thoughts.WriteString(thought)
+	if r.say(text) {
+		r.stopped = !r.yield(answer.Piece{Finish: r.finish, Usage: r.tokens(p)}, nil)
+	}
+}
+
+// tokens is the server's count, or ours where it gave none. Completion
+// includes Reasoning.
+func (r *reply) tokens(p answer.Prompt) answer.Tokens {
+	t := answer.Tokens{Requests: r.requests}
+	if r.requests == 0 {
+		return t
+	}
+	if thoughts := r.thoughts.String(); thoughts != "" {
+		t.Reasoning = ingest.CountTokens(thoughts)
+	}
+	if u := r.usage; u != nil {
+		t.Prompt, t.Completion, t.Reported = u.PromptTokens, u.CompletionTokens, true
+		if d := u.CompletionTokensDetails; d != nil && d.ReasoningTokens > 0 {
+			t.Reasoning = d.ReasoningTokens
+		}
+		t.Reasoning = min(t.Reasoning, t.Completion)
+		return t
+	}
+	t.Prompt = ingest.CountTokens(p.System) + ingest.CountTokens(p.User)
+	t.Completion = ingest.CountTokens(r.text.String()) + t.Reasoning
+	return t
+}

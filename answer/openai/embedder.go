@@ -1,0 +1,183 @@
+package openai
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+
+	"github.com/sashabaranov/go-openai"
+
+	"ibid/ingest"
+)
+
+// An Embedder makes vectors; it is a [retrieve.Embedder], safe for concurrent
+// use.
+type Embedder struct {
+	*upstream
+	dimensions int
+}
+
+// roleEmbed is the header Ibid-Role of a request for vectors.
+const roleEmbed = "embed"
+
+// maxVector bounds the reply for one text, in bytes: 4096 numbers of 22
+// letters, set out one a line.
+const maxVector = 160 << 10
+
+// NewEmbedder makes an embedder. It asks the server for one vector, to learn
+// or to check the number of dimensions.
+func NewEmbedder(ctx context.Context, o Options) (*Embedder, error) {
+	u, err := newUpstream(o)
+	if err != nil {
+		return nil, err
+	}
+	if u.BatchTexts <= 0 {
+		u.BatchTexts = DefaultBatchTexts
+	}
+	if u.BatchTokens <= 0 {
+		u.BatchTokens = DefaultBatchTokens
+	}
+	e := &Embedder{upstream: u, dimensions: o.Dimensions}
+	first, err := e.Embed(ctx, []string{"dimensions"})
+	if err != nil {
+		return nil, err
+	}
+	e.dimensions = len(first[0])
+	return e, nil
+}
+
+// Close closes the connections that no call is using.
+func (e *Embedder) Close() { e.http.CloseIdleConnections() }
+
+// Space implements [retrieve.Embedder]: the model's name and the dimensions.
+func (e *Embedder) Space() string { return fmt.Sprintf("%s/%d", e.Model, e.dimensions) }
+
+// Embed implements [retrieve.Embedder]; its errors are of type [*Error]. Each
+// request has its own time limits and repetitions.
+func (e *Embedder) Embed(ctx context.Context, texts []string) ([][]float32, error) {
+	rows := make([][]float32, 0, len(texts))
+	for len(texts) > 0 {
+		n := e.batch(texts)
+		var got [][]float32
+		if err := e.attempts(ctx, func(ctx context.Context) (failed *Error) {
+			got, failed = e.attempt(ctx, texts[:n])
+			return failed
+		}); err != nil {
+			return nil, err
+		}
+		rows = append(rows, got...)
+		texts = texts[n:]
+	}
+	return rows, nil
+}
+
+// batch is how many of the texts go into the next request: at least one.
+func (e *Embedder) batch(texts []string) int {
+	tokens := 0
+	for i, text := range texts {
+		tokens += ingest.CountTokens(text)
+		if i > 0 && (i == e.BatchTexts || tokens > e.BatchTokens) {
+			return i
+		}
+	}
+	return len(texts)
+}
+
+// attempt makes one request.
+func (e *Embedder) attempt(ctx context.Context, texts []string) ([][]float32, *Error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, e.FirstToken, &limit{"the vectors", e.FirstToken})
+	defer cancel()
+	input := make([]string, len(texts))
+	for i, text := range texts {
+		input[i] = text
+		if text == "" {
+			input[i] = " " // OpenAI refuses the empty text
+		}
+	}
+	call := &request{upstream: e.upstream, role: roleEmbed, secrets: texts, body: wholeBody(int64(len(texts)+1) * maxVector)}
+	resp, err := e.api(call).CreateEmbeddings(ctx, openai.EmbeddingRequestStrings{
+		Input: input, Model: openai.EmbeddingModel(e.Model), Dimensions: e.Dimensions,
+	})
+	if err != nil {
+		return nil, e.failed(ctx, err)
+	}
+	return e.check(resp.Data, len(texts))
+}
+
+// check puts the vectors in the order of the texts, at unit length.
+func (e *Embedder) check(data []openai.Embedding, texts int) ([][]float32, *Error) {
+	bad := func(format string, args ...any) ([][]float32, *Error) {
+		return nil, e.fail(BadReply, nil, fmt.Sprintf(format, args...))
+	}
+	if len(data) != texts {
+		return bad("it has %d vectors for %d texts", len(data), texts)
+	}
+	rows := make([][]float32, texts)
+	dimensions := e.dimensions
+	for _, d := range data {
+		if dimensions == 0 {
+			dimensions = len(d.Embedding)
+		}
+		switch {
+		case d.Index < 0 || d.Index >= texts || rows[d.Index] != nil:
+			return bad("the index of a vector is not that of a text, or comes twice")
+		case len(d.Embedding) == 0:
+			return bad("a vector is missing")
+		case len(d.Embedding) != dimensions:
+			return bad("a vector has %d dimensions in place of %d", len(d.Embedding), dimensions)
+		case !normalize(d.Embedding):
+			return bad("a vector is zero or not finite")
+		}
+		rows[d.Index] = d.Embedding
+	}
+	return rows, nil
+}
+
+// normalize gives the vector unit length; false when it has no direction.
+func normalize(v []float32) bool {
+	var sum float64
+	for _, c := range v {
+		sum += float64(c) * float64(c)
+	}
+	norm := math.Sqrt(sum)
+	if norm == 0 || math.IsNaN(norm) || math.IsInf(norm, 0) {
+		return false
+	}
+	for i := range v {
+		v[i] = float32(float64(v[i]) / norm)
+	}
+	return true
+}
+
+// wholeBody reads a reply of at most so many bytes, which must be a JSON
+// object without an error in it.
+func wholeBody(most int64) func(context.Context, *request, io.ReadCloser) (io.ReadCloser, error) {
+	return func(ctx context.Context, r *request, body io.ReadCloser) (io.ReadCloser, error) {
+		defer body.Close()
+		all, err := io.ReadAll(io.LimitReader(body, most+1))
+		all = bytes.TrimSpace(all)
+		switch {
+		case err != nil:
+			return nil, r.brokeOff(ctx, err)
+		case int64(len(all)) > most:
+			return nil, r.fail(BadReply, nil, "it is too long")
+		case len(all) == 0:
+			return nil, r.fail(BadReply, nil, "it is empty")
+		case all[0] == '<':
+			return nil, r.fail(BadReply, nil, "it is a web page")
+		}
+		var object struct {
+			Error json.RawMessage `json:"error"`
+		}
+		if err := json.Unmarshal(all, &object); err != nil {
+			return nil, r.fail(BadReply, nil, "it is not JSON")
+		}
+		if len(object.Error) > 0 && string(object.Error) != "null" {
+			return nil, r.complained(readComplaint(all), r.secrets...)
+		}
+		return io.NopCloser(bytes.NewReader(all)), nil
+	}
+}

@@ -1,0 +1,380 @@
+package openai
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+	"unicode"
+
+	"ibid/answer"
+)
+
+// A Kind is what went wrong, for code to decide on.
+type Kind string
+
+// The kinds.
+const (
+	Down          Kind = "down"           // no connection to the server
+	TimedOut      Kind = "timeout"        // a time limit passed, ours or the caller's
+	Canceled      Kind = "canceled"       // the caller's context ended
+	RateLimited   Kind = "rate_limit"     // too many requests
+	OutOfQuota    Kind = "quota"          // nothing left to spend
+	Unauthorized  Kind = "auth"           // the key is missing, wrong, or not enough
+	NotFound      Kind = "not_found"      // no such model or address
+	ContextLength Kind = "context_length" // the prompt is longer than the window
+	Filtered      Kind = "content_filter" // the server will not answer this
+	Rejected      Kind = "rejected"       // the server does not accept the request
+	ServerFailed  Kind = "server"         // the server says that it failed
+	Cut           Kind = "cut"            // the reply broke off
+	BadReply      Kind = "bad_reply"      // the reply is not what the API promises
+)
+
+// An Error is a call to a model server that failed. Its text is for people: it
+// names the server and the next step, and holds neither the key nor the prompt.
+type Error struct {
+	Kind   Kind
+	Server string // its address, without user and password
+	Model  string
+	Status int // the HTTP status; 0 when there was none
+	// Detail is what the server said, or what the system said of the
+	// connection: one line of at most 300 characters; may be empty.
+	Detail string
+	// RetryAfter is how long the server asked to wait; 0 when it did not.
+	RetryAfter time.Duration
+	// Requests is how many requests were made, this one included; 0 when the
+	// call was refused before the first.
+	Requests int
+
+	transient bool   // the same request may succeed later, and it is safe to try
+	adapted   bool   // the next request will leave out what the server did not accept
+	param     string // what it did not accept, where it says so
+	cause     error
+}
+
+func (e *Error) Error() string {
+	at := fmt.Sprintf("%s at %s", e.Model, e.Server)
+	var what, next string
+	switch e.Kind {
+	case Down:
+		what, next = "cannot reach the model server at "+e.Server, "is it running, and is the address right?"
+	case TimedOut:
+		what, next = "no answer in time from "+at, "try again, or allow more time"
+	case Canceled:
+		what = "the call to " + at + " was stopped"
+	case RateLimited:
+		what, next = "too many requests to "+at, "try again later"
+		if e.RetryAfter > 0 {
+			next = "try again in " + e.RetryAfter.Round(time.Second).String()
+		}
+	case OutOfQuota:
+		what, next = "the account has no quota left for "+at, "check its plan and billing"
+	case Unauthorized:
+		what, next = "the key was not accepted for "+at, "check the API key"
+	case NotFound:
+		what, next = "there is no "+at, "check the model's name, and that the address ends as the server wants it (often in /v1)"
+	case ContextLength:
+		what, next = "the prompt is longer than the context window of "+at, "set the context tokens to the window that the server really has, or give the server a larger one"
+	case Filtered:
+		what, next = "the content filter of "+at+" refused", "word the question otherwise, or use another model"
+	case Rejected:
+		what, next = "the request was not accepted by "+at, "check that the server speaks the OpenAI API and knows this model"
+	case ServerFailed:
+		what, next = at+" failed", "try again, and look into the server's log"
+	case Cut:
+		what, next = "the reply of "+at+" broke off before its end", "try again, and look into the server's log"
+	case BadReply:
+		what, next = "the reply of "+at+" is not one of the OpenAI API", "check the address (it often ends in /v1)"
+	}
+	if e.Status != 0 {
+		what += fmt.Sprintf(" (status %d)", e.Status)
+	}
+	if e.Detail != "" {
+		what += ": " + e.Detail
+	}
+	if next != "" {
+		what += ": " + next
+	}
+	return what
+}
+
+// Unwrap gives the error beneath, where it says nothing of the reply:
+// [context.Canceled], [context.DeadlineExceeded], [answer.ErrContextLength],
+// [io.ErrUnexpectedEOF], or an error of the network.
+func (e *Error) Unwrap() error { return e.cause }
+
+// A limit is a time that ran out.
+type limit struct {
+	what  string
+	after time.Duration
+}
+
+func (l *limit) Error() string { return fmt.Sprintf("%s took longer than %s", l.what, l.after) }
+
+func (u *upstream) fail(kind Kind, cause error, detail string) *Error {
+	return &Error{Kind: kind, Server: u.shown, Model: u.Model, Detail: detail, cause: cause}
+}
+
+// interrupted says why the context ended.
+func (u *upstream) interrupted(ctx context.Context) *Error {
+	cause := context.Cause(ctx)
+	var l *limit
+	switch {
+	case errors.As(cause, &l):
+		return u.fail(TimedOut, context.DeadlineExceeded, l.Error())
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return u.fail(TimedOut, context.DeadlineExceeded, "")
+	}
+	return u.fail(Canceled, context.Canceled, "")
+}
+
+// brokeOff says what an error of reading a body means.
+func (u *upstream) brokeOff(ctx context.Context, err error) *Error {
+	var own *Error
+	switch {
+	case ctx.Err() != nil:
+		return u.interrupted(ctx)
+	case errors.As(err, &own):
+		return own
+	}
+	e := u.fail(Cut, io.ErrUnexpectedEOF, "")
+	e.transient = true
+	return e
+}
+
+// failed says what an error of the library or of the transport means. The
+// texts of errors that may quote the server are left out.
+func (u *upstream) failed(ctx context.Context, err error) *Error {
+	if ctx.Err() != nil {
+		return u.interrupted(ctx)
+	}
+	var own *Error
+	var dns *net.DNSError
+	var op *net.OpError
+	var record tls.RecordHeaderError
+	var cert *tls.CertificateVerificationError
+	var alert tls.AlertError
+	var timeout net.Error
+	switch {
+	case errors.As(err, &own):
+		return own
+	case errors.As(err, &dns):
+		e := u.fail(Down, dns, "no host of that name")
+		if !dns.IsNotFound {
+			e.Detail, e.transient = "its name cannot be looked up", true
+		}
+		return e
+	case errors.As(err, &cert):
+		return u.fail(Down, nil, "its certificate is not valid: "+oneLine(cert.Err.Error()))
+	case errors.Is(err, http.ErrSchemeMismatch), errors.As(err, &record):
+		return u.fail(Down, nil, "it does not speak https")
+	case errors.As(err, &alert):
+		return u.fail(Down, alert, "no secure connection")
+	case errors.Is(err, syscall.ECONNREFUSED):
+		e := u.fail(Down, syscall.ECONNREFUSED, "connection refused")
+		e.transient = true
+		return e
+	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+		return u.brokeOff(ctx, err)
+	case errors.As(err, &op) && op.Op == "dial":
+		e := u.fail(Down, op, "the connection failed")
+		e.transient = true
+		return e
+	case errors.As(err, &timeout) && timeout.Timeout():
+		e := u.fail(Down, nil, "the connection was not made in time")
+		e.transient = true
+		return e
+	}
+	return u.fail(BadReply, nil, "")
+}
+
+// statusError says what a reply with a status other than 200 means. secrets
+// are what it must not quote.
+func (u *upstream) statusError(status int, header http.Header, body []byte, secrets ...string) *Error {
+	said := readComplaint(body)
+	e := u.fail(said.kind(status), nil, u.quote(said.message, secrets...))
+	e.Status, e.param = status, said.param
+	switch e.Kind {
+	case ContextLength:
+		e.cause = answer.ErrContextLength
+	case RateLimited, ServerFailed:
+		e.RetryAfter = retryAfter(header, time.Now())
+		switch status {
+		case 429, 500, 502, 503, 504, 529:
+			e.transient = true
+		}
+	}
+	return e
+}
+
+// complained is a reply with status 200 that holds an error.
+func (u *upstream) complained(said complaint, secrets ...string) *Error {
+	status := 500
+	if code, err := strconv.Atoi(said.code); err == nil && code >= 400 && code < 600 {
+		status = code
+	}
+	e := u.fail(said.kind(status), nil, u.quote(said.message, secrets...))
+	if e.Kind == ContextLength {
+		e.cause = answer.ErrContextLength
+	}
+	e.transient = e.Kind == ServerFailed || e.Kind == RateLimited
+	return e
+}
+
+// A complaint is the error object of a reply, in any of the forms that servers
+// give it.
+type complaint struct{ message, kindOf, code, param string }
+
+// readComplaint reads {"error":{"message":…}}, {"error":"…"},
+// {"detail":"…"} and {"message":"…"}.
+func readComplaint(body []byte) complaint {
+	var outer struct {
+		Error   json.RawMessage `json:"error"`
+		Detail  json.RawMessage `json:"detail"`
+		Message json.RawMessage `json:"message"`
+		Type    json.RawMessage `json:"type"`
+		Code    json.RawMessage `json:"code"`
+	}
+	if json.Unmarshal(body, &outer) != nil {
+		return complaint{}
+	}
+	var inner struct {
+		Message json.RawMessage `json:"message"`
+		Type    json.RawMessage `json:"type"`
+		Code    json.RawMessage `json:"code"`
+		Param   json.RawMessage `json:"param"`
+	}
+	if len(outer.Error) > 0 && json.Unmarshal(outer.Error, &inner) == nil {
+		return complaint{text(inner.Message), text(inner.Type), text(inner.Code), text(inner.Param)}
+	}
+	for _, raw := range []json.RawMessage{outer.Error, outer.Detail, outer.Message} {
+		if s := text(raw); s != "" {
+			return complaint{s, text(outer.Type), text(outer.Code), ""}
+		}
+	}
+	return complaint{}
+}
+
+// text is a JSON string or number as text, else empty.
+func text(raw json.RawMessage) string {
+	var s string
+	if json.Unmarshal(raw, &s) == nil {
+		return s
+	}
+	var n json.Number
+	if json.Unmarshal(raw, &n) == nil {
+		return n.String()
+	}
+	return ""
+}
+
+// kind decides by the code where there is one, then by the words that servers
+// use for a prompt that is too long (they have no common code for it), then by
+// the status.
+func (c complaint) kind(status int) Kind {
+	for _, word := range []string{strings.ToLower(c.code), strings.ToLower(c.kindOf)} {
+		switch word {
+		case "context_length_exceeded", "exceed_context_size_error", "string_above_max_length":
+			return ContextLength
+		case "content_filter", "content_policy_violation", "responsibleaipolicyviolation":
+			return Filtered
+		case "insufficient_quota", "credit_balance_exhausted", "billing_hard_limit_reached", "billing_not_active", "quota_exceeded":
+			return OutOfQuota
+		}
+	}
+	if status == 400 || status == 413 || status == 422 || status == 500 {
+		message := strings.ToLower(c.message)
+		for _, words := range []string{"context length", "context window", "context size", "maximum context", "prompt is too long", "exceeds the context"} {
+			if strings.Contains(message, words) {
+				return ContextLength
+			}
+		}
+	}
+	switch {
+	case status == 401 || status == 403:
+		return Unauthorized
+	case status == 402:
+		return OutOfQuota
+	case status == 404:
+		return NotFound
+	case status == 413:
+		return ContextLength
+	case status == 429:
+		return RateLimited
+	case status >= 500:
+		return ServerFailed
+	}
+	return Rejected
+}
+
+// retryAfter reads the header in its three forms: seconds, a date, and the
+// milliseconds that OpenAI and Azure add.
+func retryAfter(h http.Header, now time.Time) time.Duration {
+	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms > 0 && ms < 1e9 {
+		return time.Duration(ms * float64(time.Millisecond))
+	}
+	value := h.Get("Retry-After")
+	if seconds, err := strconv.ParseFloat(value, 64); err == nil && seconds > 0 && seconds < 1e9 {
+		return time.Duration(seconds * float64(time.Second))
+	}
+	if at, err := http.ParseTime(value); err == nil && at.After(now) {
+		return at.Sub(now)
+	}
+	return 0
+}
+
+// quote gives what a server said as one line, or nothing where it repeats a
+// part of the key or of what was sent.
+func (u *upstream) quote(said string, sent ...string) string {
+	said = oneLine(said)
+	if repeats(said, u.Key, 8) || repeats(said, u.password, 8) {
+		return ""
+	}
+	for _, s := range sent {
+		if repeats(said, s, 24) {
+			return ""
+		}
+	}
+	return said
+}
+
+// repeats says whether text holds window bytes in a row of the secret, or all
+// of a shorter one.
+func repeats(text, secret string, window int) bool {
+	if len(secret) <= window {
+		return secret != "" && strings.Contains(text, secret)
+	}
+	for i := 0; i+window <= len(text); i++ {
+		if strings.Contains(secret, text[i:i+window]) {
+			return true
+		}
+	}
+	return false
+}
+
+// oneLine makes text from outside fit for a line of an error.
+func oneLine(s string) string {
+	const most = 300
+	s = strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsSpace(r):
+			return ' '
+		case !unicode.IsGraphic(r):
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(s, ""))
+	s = strings.Join(strings.Fields(s), " ")
+	if runes := []rune(s); len(runes) > most {
+		s = string(runes[:most]) + "…"
+	}
+	return strings.TrimRight(s, ".")
+}

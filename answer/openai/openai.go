@@ -1,0 +1,196 @@
+// Package openai speaks to model servers that offer the OpenAI HTTP API:
+// OpenAI itself, Ollama, vLLM, llama.cpp and many more. A [Client] completes
+// prompts, an [Embedder] makes vectors.
+//
+// Both treat the server as untrusted. What they read is bounded in size and in
+// time; a reply counts as whole only when the server gave a finish reason;
+// redirects are not followed, so the key never reaches another host; and no
+// error holds the key, the prompt or the body of a reply. Every error is an
+// [*Error].
+//
+// Requests are repeated only while that is safe: after a connection that
+// failed, the statuses 429, 500, 502, 503, 504 and 529, and a reply that broke
+// off before its first token. Waits grow by powers of two from half a second
+// to eight, with jitter; Retry-After is a minimum; a wait that would
+// outlast the time left is not begun.
+package openai
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/sashabaranov/go-openai"
+)
+
+// Options say which server to ask, and how patiently.
+type Options struct {
+	// BaseURL is the address of the API, "http://localhost:11434/v1" for one.
+	BaseURL string
+	// Key goes into the Authorization header; it may be empty.
+	Key string
+	// Model is the name of the model on that server.
+	Model string
+
+	// FirstToken bounds the wait for the first token of a reply, of an
+	// embeddings reply the wait for all of it; 0 means [DefaultFirstToken].
+	FirstToken time.Duration
+	// Idle bounds the wait for each further token; 0 means [DefaultIdle].
+	Idle time.Duration
+	// Total bounds a call with all its repetitions; 0 means [DefaultTotal].
+	Total time.Duration
+	// Retries is how often a request is repeated; 0 means [DefaultRetries],
+	// less than 0 never.
+	Retries int
+
+	// ContextTokens is the context window of the model, prompt and reply
+	// together; a prompt that cannot fit is refused without a request. 0 means
+	// that it is not known. Of no use to an [Embedder].
+	ContextTokens int
+	// ReasoningTokens is added to a prompt's MaxTokens, as room for what the
+	// model thinks before it answers. 0 means none, or 4096 for the models of
+	// OpenAI that always think. Of no use to an [Embedder].
+	ReasoningTokens int
+
+	// Dimensions is the length of the vectors to ask for; 0 leaves it to the
+	// server. Of use to an [Embedder] only, as are the next two.
+	Dimensions int
+	// BatchTexts and BatchTokens bound one request; 0 means
+	// [DefaultBatchTexts] and [DefaultBatchTokens].
+	BatchTexts, BatchTokens int
+
+	// Transport carries the requests; nil means one with bounded dialling,
+	// handshake and header size.
+	Transport http.RoundTripper
+}
+
+// The defaults. Generous for a model on the processor of a small machine,
+// which reads a full window at some fifty tokens a second and may have to be
+// loaded first.
+const (
+	DefaultFirstToken  = 60 * time.Second
+	DefaultIdle        = 20 * time.Second
+	DefaultTotal       = 5 * time.Minute
+	DefaultRetries     = 2
+	DefaultBatchTexts  = 32
+	DefaultBatchTokens = 8192
+)
+
+// An upstream is one server with one model.
+type upstream struct {
+	Options
+	shown    string // the address without user and password
+	password string // that stood in the address
+	http     *http.Client
+}
+
+func newUpstream(o Options) (*upstream, error) {
+	o.BaseURL = strings.TrimRight(strings.TrimSpace(o.BaseURL), "/")
+	o.Key = strings.TrimSpace(o.Key)
+	u, err := url.Parse(o.BaseURL)
+	switch {
+	case err != nil, u.Scheme != "http" && u.Scheme != "https", u.Host == "":
+		return nil, errors.New("the address of the model server is not a URL that begins with http:// or https://, such as http://localhost:11434/v1")
+	case u.RawQuery != "" || u.Fragment != "":
+		return nil, errors.New("the address of the model server must end with its path, such as /v1, without ? or #")
+	case o.Model == "":
+		return nil, fmt.Errorf("no model is named for the server at %s", u.Redacted())
+	case strings.ContainsFunc(o.Key, unicode.IsControl):
+		return nil, errors.New("the key of the model server holds control characters: it must be one line")
+	}
+	set := func(d *time.Duration, to time.Duration) {
+		if *d <= 0 {
+			*d = to
+		}
+	}
+	set(&o.FirstToken, DefaultFirstToken)
+	set(&o.Idle, DefaultIdle)
+	set(&o.Total, DefaultTotal)
+	if o.Retries == 0 {
+		o.Retries = DefaultRetries
+	}
+	if o.Transport == nil {
+		o.Transport = newTransport()
+	}
+	password, _ := u.User.Password()
+	u.User = nil
+	return &upstream{
+		Options:  o,
+		shown:    u.String(),
+		password: password,
+		http: &http.Client{
+			Transport:     o.Transport,
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
+	}, nil
+}
+
+func newTransport() http.RoundTripper {
+	return &http.Transport{
+		Proxy:                  http.ProxyFromEnvironment,
+		DialContext:            (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
+		TLSHandshakeTimeout:    10 * time.Second,
+		ForceAttemptHTTP2:      true,
+		MaxIdleConnsPerHost:    16,
+		IdleConnTimeout:        90 * time.Second,
+		MaxResponseHeaderBytes: 256 << 10,
+		DisableCompression:     true, // a small reply must not become a large one
+	}
+}
+
+// api gives the library's client for one request.
+func (u *upstream) api(d openai.HTTPDoer) *openai.Client {
+	config := openai.DefaultConfig(u.Key)
+	config.BaseURL = u.BaseURL
+	config.HTTPClient = d
+	return openai.NewClientWithConfig(config)
+}
+
+// attempts calls try until it succeeds, may not be repeated, or the time left
+// is too short.
+func (u *upstream) attempts(ctx context.Context, try func(context.Context) *Error) *Error {
+	ctx, cancel := context.WithTimeoutCause(ctx, u.Total, &limit{"the whole reply", u.Total})
+	defer cancel()
+	for requests, failures := 1, 0; ; requests++ {
+		err := try(ctx)
+		if err == nil {
+			return nil
+		}
+		err.Requests = requests
+		if err.adapted {
+			continue
+		}
+		failures++
+		if !err.transient || failures > u.Retries {
+			return err
+		}
+		wait := backoff(failures, err.RetryAfter)
+		if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= wait {
+			return err
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			late := u.interrupted(ctx)
+			late.Requests = requests
+			return late
+		}
+	}
+}
+
+// backoff is how long to wait after the nth failure, n from 1: half of a power
+// of two and a random part of the other half, so that clients that failed
+// together do not come back together. atLeast is what the server asked for.
+func backoff(n int, atLeast time.Duration) time.Duration {
+	step := min(500*time.Millisecond<<(n-1), 8*time.Second)
+	return max(atLeast, step/2) + rand.N(step/2)
+}

@@ -1,0 +1,269 @@
+package openaitest
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// chat answers a chat request.
+func (x *exchange) chat() {
+	whole := x.whole()
+	if x.reply.Fault != "" && x.fail(whole) {
+		return
+	}
+	if !x.req.Stream || x.reply.Fault == PlainJSON {
+		tokens := Split(x.reply.Text)
+		if !x.wait(x.first() + time.Duration(len(tokens))*x.per()) {
+			return
+		}
+		x.w.Header().Set("Content-Type", "application/json")
+		x.write(whole)
+		x.sent = len(tokens)
+		return
+	}
+	x.stream()
+}
+
+func (x *exchange) first() time.Duration {
+	if x.reply.FirstToken != 0 {
+		return x.reply.FirstToken
+	}
+	return x.h.FirstToken
+}
+
+func (x *exchange) per() time.Duration {
+	if x.reply.PerToken != 0 {
+		return x.reply.PerToken
+	}
+	return x.h.PerToken
+}
+
+func (x *exchange) finish() string {
+	if x.reply.Finish != "" {
+		return x.reply.Finish
+	}
+	return "stop"
+}
+
+type usage struct {
+	Prompt     int `json:"prompt_tokens"`
+	Completion int `json:"completion_tokens"`
+	Total      int `json:"total_tokens"`
+}
+
+func (x *exchange) usage() usage {
+	prompt := x.reply.PromptTokens
+	if prompt == 0 {
+		prompt = x.req.Tokens
+	}
+	out := len(Split(x.reply.Text)) + len(Split(x.reply.Reasoning))
+	return usage{prompt, out, prompt + out}
+}
+
+// whole is the reply in one JSON object.
+func (x *exchange) whole() string {
+	message := map[string]any{"role": "assistant", "content": x.reply.Text}
+	if x.reply.Reasoning != "" {
+		if x.reply.ReasoningField != "" {
+			message[x.reply.ReasoningField] = x.reply.Reasoning
+		} else {
+			message["content"] = "<think>" + x.reply.Reasoning + "</think>\n\n" + x.reply.Text
+		}
+	}
+	return encode(map[string]any{
+		"id": fmt.Sprintf("chatcmpl-%d", x.req.N), "object": "chat.completion", "model": x.model(),
+		"choices": []any{map[string]any{"index": 0, "message": message, "finish_reason": x.finish()}},
+		"usage":   x.usage(),
+	})
+}
+
+// A delta is the field and the text of one token.
+type delta struct{ field, text string }
+
+func (x *exchange) deltas() []delta {
+	var out []delta
+	add := func(field, text string) {
+		for _, token := range Split(text) {
+			out = append(out, delta{field, token})
+		}
+	}
+	if x.reply.Reasoning != "" {
+		if x.reply.ReasoningField != "" {
+			add(x.reply.ReasoningField, x.reply.Reasoning)
+		} else {
+			add("content", "<think>"+x.reply.Reasoning+"</think>\n\n")
+		}
+	}
+	add("content", x.reply.Text)
+	return out
+}
+
+// stream answers by server-sent events.
+func (x *exchange) stream() {
+	x.w.Header().Set("Content-Type", "text/event-stream")
+	x.w.Header().Set("Cache-Control", "no-cache")
+	x.w.WriteHeader(200)
+	fault := x.reply.Fault
+	if fault == RoleOnly {
+		x.data(x.chunk(map[string]any{"role": "assistant"}, nil))
+	}
+	if x.before(fault) {
+		return
+	}
+	after := x.reply.After
+	if after == 0 {
+		after = 3
+	}
+	deltas := x.deltas()
+	for i, d := range deltas {
+		pause := x.per()
+		if i == 0 {
+			pause = x.first()
+		}
+		if !x.wait(pause) || x.gone {
+			return
+		}
+		if i == after && x.middle(fault, d) {
+			return
+		}
+		x.data(x.chunk(map[string]any{d.field: d.text}, nil))
+		x.sent++
+	}
+	if len(deltas) <= after && x.middle(fault, delta{"content", " and so on"}) {
+		return
+	}
+	x.last(fault)
+}
+
+// before does what goes wrong before the first token, and says whether that
+// was all.
+func (x *exchange) before(fault Fault) bool {
+	switch fault {
+	case FirstTokenStall:
+		x.write("\n")
+		x.stall()
+	case KeepAliveForever:
+		for x.wait(time.Millisecond) && !x.gone {
+			x.write(": keep-alive\n\n")
+		}
+	case ResetFirst:
+		x.write("data: {")
+		x.cut("")
+	case HugeLine:
+		x.huge(`data: {"choices":[{"index":0,"delta":{"content":"`, "a", "\"}}]}\n\n")
+	case HugeText:
+		chunk := "data: " + x.chunk(map[string]any{"content": strings.Repeat("lorem ", 1000)}, nil) + "\n\n"
+		x.huge("", chunk, "")
+	case EmptyChoices:
+		for range 5 {
+			x.data(`{"object":"chat.completion.chunk","choices":[]}`)
+		}
+		x.data("[DONE]")
+	case KeepAlives:
+		for range 10_000 {
+			x.write(": keep-alive\n\n")
+		}
+		return false
+	case UsageFirst:
+		x.data(`{"object":"chat.completion.chunk","choices":[],"usage":{"prompt_tokens":1,"completion_tokens":0,"total_tokens":1}}`)
+		return false
+	default:
+		return false
+	}
+	return true
+}
+
+// middle does what goes wrong in place of the token d, and says whether that
+// ended the reply.
+func (x *exchange) middle(fault Fault, d delta) bool {
+	next := "data: " + x.chunk(map[string]any{d.field: d.text}, nil)
+	switch fault {
+	case MiddleStall:
+		x.stall()
+	case Reset:
+		x.write(next[:len(next)/2])
+		x.cut("")
+	case NoFinish:
+	case DoneWithoutFinish:
+		x.data("[DONE]")
+	case CutJSON:
+		x.write(next[:len(next)-20])
+	case CutRune:
+		x.write("data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"caf\xc3")
+	case Malformed:
+		x.data(`{"choices":[{"index":0,"delta":{"content":"a" "b"}}]}`)
+		x.last("")
+	case ErrorEvent:
+		x.write("event: error\ndata: {\"message\":\"The server had an error\",\"type\":\"server_error\"}\n\n")
+	case ErrorEventBare:
+		x.write("event: error\n{\"error\":{\"message\":\"The server had an error\",\"type\":\"server_error\"}}\n\n")
+	case ErrorMiddle:
+		x.data(`{"error":{"message":"The server had an error","type":"server_error"}}`)
+	case ErrorSpaced:
+		x.data(`{ "error" : {"message":"The server had an error","type":"server_error"}}`)
+	default:
+		return false
+	}
+	return true
+}
+
+// last ends a reply.
+func (x *exchange) last(fault Fault) {
+	switch fault {
+	case FinishNull:
+		x.data("[DONE]")
+		return
+	case FinishUnknown:
+		x.data(x.chunk(map[string]any{}, "gave_up"))
+	default:
+		x.data(x.chunk(map[string]any{}, x.finish()))
+	}
+	if x.req.Usage && fault != NoUsage {
+		x.data(encode(map[string]any{"object": "chat.completion.chunk", "choices": []any{}, "usage": x.usage()}))
+	}
+	switch fault {
+	case FinishWithoutDone:
+	case DoneTwice:
+		x.data("[DONE]")
+		x.data("[DONE]")
+	default:
+		x.data("[DONE]")
+	}
+}
+
+func (x *exchange) chunk(delta map[string]any, finish any) string {
+	return encode(map[string]any{
+		"id": fmt.Sprintf("chatcmpl-%d", x.req.N), "object": "chat.completion.chunk", "model": x.model(),
+		"choices": []any{map[string]any{"index": 0, "delta": delta, "finish_reason": finish}},
+	})
+}
+
+// data sends one event, with the line ends that the fault asks for.
+func (x *exchange) data(payload string) {
+	switch x.reply.Fault {
+	case LineCR:
+		x.write(fmt.Sprintf("data: %s\r\r", payload))
+	case LineCRLF:
+		x.write(fmt.Sprintf("data: %s\r\n\r\n", payload))
+	case NoSpace:
+		x.write(fmt.Sprintf("data:%s\n\n", payload))
+	case NoBlankLine:
+		x.write(fmt.Sprintf("data: %s\n", payload))
+	case ByteByByte:
+		for _, b := range []byte("data: " + payload + "\n\n") {
+			x.write(string([]byte{b}))
+		}
+	default:
+		x.write(fmt.Sprintf("data: %s\n\n", payload))
+	}
+}
+
+func encode(v any) string {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic("openaitest: unreachable: " + err.Error()) // only maps, strings and numbers come here
+	}
+	return string(b)
+}

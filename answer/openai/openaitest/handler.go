@@ -1,0 +1,344 @@
+// Package openaitest is a scripted OpenAI-compatible server for tests: real
+// HTTP, replies by rule or by function, latency for each token, and every way
+// in which such a server is known to fail.
+//
+// In a test, start one and give its address to a client:
+//
+//	h := &openaitest.Handler{Reply: openaitest.Rules(
+//		openaitest.Rule{Role: "judge", Prompt: regexp.MustCompile("tide"), Reply: openaitest.Reply{Text: "relevant"}},
+//		openaitest.Rule{Role: "judge", Reply: openaitest.Reply{Text: "off topic"}},
+//		openaitest.Rule{Reply: openaitest.Reply{Text: "High water is at noon [1]."}},
+//	)}
+//	url := openaitest.Start(t, h)
+//
+// In a program, a [Handler] is an ordinary [http.Handler].
+package openaitest
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// A Handler serves POST /v1/chat/completions (streamed or whole), POST
+// /v1/embeddings and GET /v1/models. Its zero value answers every prompt with
+// "ok". Set the fields before the first request; it is safe for concurrent
+// requests.
+type Handler struct {
+	// Reply decides on a chat request; nil answers "ok". It may be called by
+	// several requests at once.
+	Reply func(Request) Reply
+	// Embed decides on an embeddings request; only the Fault of its reply and
+	// what belongs to that are used. Nil means no fault.
+	Embed func(Request) Reply
+	// FirstToken passes before the first token of a reply, PerToken before
+	// each further one, unless the reply says otherwise.
+	FirstToken, PerToken time.Duration
+	// Dimensions is the length of the vectors; 0 means 64.
+	Dimensions int
+	// Model is the one model listed by /v1/models; empty means "test-model".
+	Model string
+	// Key, when set, must come as bearer token; else the reply is 401.
+	Key string
+	// Huge is the size in bytes of the replies that are too large; 0 means 300 MB.
+	Huge int64
+	// Done, when set, is called when a request has been dealt with.
+	Done func(Exchange)
+
+	mu        sync.Mutex
+	exchanges []Exchange
+}
+
+// A Request is what a client asked.
+type Request struct {
+	N         int    // 1-based, over all requests to the handler
+	Role      string // header Ibid-Role
+	Path      string
+	Header    http.Header
+	Body      []byte
+	Model     string
+	System    string   // all system messages, joined by newlines
+	User      string   // all other messages, joined by newlines
+	Inputs    []string // of an embeddings request
+	Stream    bool
+	Usage     bool // stream_options.include_usage
+	MaxTokens int  // max_tokens or max_completion_tokens
+	Tokens    int  // of the prompt or the inputs, counted as [Split] does
+}
+
+// Prompt is System and User, joined by a newline.
+func (r Request) Prompt() string { return r.System + "\n" + r.User }
+
+// An Exchange is a request and what became of it.
+type Exchange struct {
+	Request
+	Sent  int  // tokens of the reply that were written
+	Gone  bool // the client left before the reply had ended
+	Ended bool
+	Start time.Time
+	End   time.Time
+}
+
+// A Reply is what to answer.
+type Reply struct {
+	Text string
+	// Reasoning comes before the text: in the field that ReasoningField names
+	// ("reasoning", "reasoning_content"), or inside <think> tags at the start
+	// of the text when that is empty.
+	Reasoning      string
+	ReasoningField string
+	// Finish is the finish reason; empty means "stop".
+	Finish string
+	// FirstToken and PerToken take the place of the handler's when not 0.
+	FirstToken, PerToken time.Duration
+	// PromptTokens is the number reported as read; 0 means Request.Tokens.
+	PromptTokens int
+	// Fault is what goes wrong; the zero Fault is nothing.
+	Fault Fault
+	// After is how many tokens come before a fault in the middle; 0 means 3.
+	After int
+	// Location is where [Redirect] leads.
+	Location string
+}
+
+// A Rule is one line of a script.
+type Rule struct {
+	Role   string         // compared with the request's role; empty fits all
+	Prompt *regexp.Regexp // searched in Request.Prompt; nil fits all
+	Times  int            // how often the rule serves; 0 is without end
+	Reply  Reply
+	Func   func(Request) Reply // in place of Reply when not nil
+}
+
+// Rules makes a script: the first rule that fits decides. A request that no
+// rule fits is answered with status 500 and an error that names its role.
+func Rules(rules ...Rule) func(Request) Reply {
+	var mu sync.Mutex
+	used := make([]int, len(rules))
+	return func(r Request) Reply {
+		mu.Lock()
+		defer mu.Unlock()
+		for i, rule := range rules {
+			switch {
+			case rule.Role != "" && rule.Role != r.Role,
+				rule.Prompt != nil && !rule.Prompt.MatchString(r.Prompt()),
+				rule.Times > 0 && used[i] >= rule.Times:
+				continue
+			}
+			used[i]++
+			if rule.Func != nil {
+				return rule.Func(r)
+			}
+			return rule.Reply
+		}
+		return Reply{Fault: noRule}
+	}
+}
+
+// Sequence gives the replies one after the other, then the last for ever.
+func Sequence(replies ...Reply) func(Request) Reply {
+	var mu sync.Mutex
+	next := 0
+	return func(Request) Reply {
+		mu.Lock()
+		defer mu.Unlock()
+		reply := replies[next]
+		next = min(next+1, len(replies)-1)
+		return reply
+	}
+}
+
+// Start serves the handler on a loopback port until the test ends, and gives
+// the base URL of the API: http://127.0.0.1:PORT/v1.
+func Start(t testing.TB, h *Handler) string {
+	t.Helper()
+	s := httptest.NewServer(h)
+	t.Cleanup(s.Close)
+	return s.URL + "/v1"
+}
+
+// Exchanges gives what was asked so far, in the order of arrival.
+func (h *Handler) Exchanges() []Exchange {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return append([]Exchange(nil), h.exchanges...)
+}
+
+// Split cuts a text into the tokens in which it is streamed and counted:
+// space before them included, at most five letters long. The tokens together
+// are the text.
+func Split(text string) []string {
+	var tokens []string
+	start, letters := 0, 0
+	space := true
+	for i, r := range text {
+		isSpace := r == ' ' || r == '\n' || r == '\t'
+		if i > start && (letters == 5 || isSpace && !space) {
+			tokens = append(tokens, text[start:i])
+			start, letters = i, 0
+		}
+		if !isSpace {
+			letters++
+		}
+		space = isSpace
+	}
+	if start < len(text) {
+		tokens = append(tokens, text[start:])
+	}
+	return tokens
+}
+
+// maxRequest bounds what is read of a request, in bytes.
+const maxRequest = 64 << 20
+
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	x := &exchange{h: h, w: w, r: r}
+	body, err := io.ReadAll(io.LimitReader(r.Body, maxRequest))
+	if err != nil {
+		return
+	}
+	x.req = readRequest(r, body)
+	h.mu.Lock()
+	x.req.N = len(h.exchanges) + 1
+	h.exchanges = append(h.exchanges, Exchange{Request: x.req, Start: time.Now()})
+	h.mu.Unlock()
+	defer x.end()
+
+	switch {
+	case h.Key != "" && r.Header.Get("Authorization") != "Bearer "+h.Key:
+		x.status(Unauthorized)
+	case r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/models"):
+		x.json(map[string]any{"object": "list", "data": []any{map[string]any{"id": x.model(), "object": "model"}}})
+	case r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/chat/completions"):
+		x.reply = Reply{Text: "ok"}
+		if h.Reply != nil {
+			x.reply = h.Reply(x.req)
+		}
+		x.chat()
+	case r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/embeddings"):
+		if h.Embed != nil {
+			x.reply = h.Embed(x.req)
+		}
+		x.embed()
+	default:
+		http.NotFound(w, r)
+	}
+}
+
+func readRequest(r *http.Request, body []byte) Request {
+	req := Request{Role: r.Header.Get("Ibid-Role"), Path: r.URL.Path, Header: r.Header.Clone(), Body: body}
+	var in struct {
+		Model    string `json:"model"`
+		Messages []struct {
+			Role    string `json:"role"`
+			Content string `json:"content"`
+		} `json:"messages"`
+		Input     json.RawMessage `json:"input"`
+		Stream    bool            `json:"stream"`
+		MaxTokens int             `json:"max_tokens"`
+		MaxNew    int             `json:"max_completion_tokens"`
+		Options   struct {
+			Usage bool `json:"include_usage"`
+		} `json:"stream_options"`
+	}
+	if json.Unmarshal(body, &in) != nil {
+		return req
+	}
+	req.Model, req.Stream, req.Usage = in.Model, in.Stream, in.Options.Usage
+	req.MaxTokens = max(in.MaxTokens, in.MaxNew)
+	var system, user []string
+	for _, m := range in.Messages {
+		if m.Role == "system" || m.Role == "developer" {
+			system = append(system, m.Content)
+		} else {
+			user = append(user, m.Content)
+		}
+	}
+	req.System, req.User = strings.Join(system, "\n"), strings.Join(user, "\n")
+	if json.Unmarshal(in.Input, &req.Inputs) != nil {
+		var one string
+		if json.Unmarshal(in.Input, &one) == nil {
+			req.Inputs = []string{one}
+		}
+	}
+	for _, text := range append([]string{req.System, req.User}, req.Inputs...) {
+		req.Tokens += len(Split(text))
+	}
+	return req
+}
+
+// An exchange is one request while it is dealt with.
+type exchange struct {
+	h     *Handler
+	w     http.ResponseWriter
+	r     *http.Request
+	req   Request
+	reply Reply
+	sent  int
+	gone  bool
+}
+
+func (x *exchange) end() {
+	x.h.mu.Lock()
+	e := &x.h.exchanges[x.req.N-1]
+	e.Sent, e.Ended, e.End = x.sent, true, time.Now()
+	e.Gone = x.gone || x.r.Context().Err() != nil
+	done := *e
+	x.h.mu.Unlock()
+	if x.h.Done != nil {
+		x.h.Done(done)
+	}
+}
+
+func (x *exchange) model() string {
+	if x.h.Model != "" {
+		return x.h.Model
+	}
+	return "test-model"
+}
+
+// wait lets the time pass and says whether the client is still there.
+func (x *exchange) wait(d time.Duration) bool {
+	if d <= 0 {
+		return x.r.Context().Err() == nil
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-x.r.Context().Done():
+		x.gone = true
+		return false
+	}
+}
+
+// stall does nothing until the client has left.
+func (x *exchange) stall() {
+	<-x.r.Context().Done()
+	x.gone = true
+}
+
+// write sends the bytes at once.
+func (x *exchange) write(text string) {
+	if _, err := io.WriteString(x.w, text); err != nil {
+		x.gone = true
+		return
+	}
+	if err := http.NewResponseController(x.w).Flush(); err != nil {
+		x.gone = true
+	}
+}
+
+func (x *exchange) json(v any) {
+	x.w.Header().Set("Content-Type", "application/json")
+	if err := json.NewEncoder(x.w).Encode(v); err != nil {
+		x.gone = true
+	}
+}
