@@ -1,0 +1,295 @@
+package retrieve
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"ibid/ingest"
+)
+
+// Options tune an [Index]. The zero value is what Ibid uses.
+type Options struct {
+	// Candidates is how many chunks each of the two searches gives to fusion;
+	// 0 means [DefaultCandidates].
+	Candidates int
+	// Mode leaves one of the two searches out, to measure the other.
+	Mode Mode
+}
+
+// DefaultCandidates is how many chunks the dense and the lexical search each
+// give to fusion.
+const DefaultCandidates = 50
+
+// A Mode says which scores order the passages.
+type Mode int
+
+// The modes.
+const (
+	Hybrid Mode = iota
+	LexicalOnly
+	DenseOnly
+)
+
+// embedBatch is how many texts are embedded in one call.
+const embedBatch = 64
+
+// An Index is what can be searched: the chunks of one [Engine] in the space of
+// one [Embedder]. It is safe for concurrent use, and an [ingest.Sink].
+type Index struct {
+	engine   Engine
+	embedder Embedder
+	opts     Options
+	profiles profiles
+}
+
+// NewIndex makes an index of the engine's documents. An engine that holds
+// vectors of another space gives a [*SpaceError]; [Reembed] is the way out.
+// The engine stays the caller's to close.
+func NewIndex(ctx context.Context, e Engine, m Embedder, opts Options) (*Index, error) {
+	if opts.Candidates <= 0 {
+		opts.Candidates = DefaultCandidates
+	}
+	x := &Index{engine: e, embedder: m, opts: opts}
+	if _, err := x.checkSpace(ctx); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// checkSpace says whether anything is stored, in this index's space.
+func (x *Index) checkSpace(ctx context.Context) (stored bool, err error) {
+	space, err := x.engine.Space(ctx)
+	if err != nil {
+		return false, err
+	}
+	if space != "" && space != x.embedder.Space() {
+		return false, &SpaceError{Stored: space, Wanted: x.embedder.Space()}
+	}
+	return space != "", nil
+}
+
+// Known gives the digest of every stored document of the root, by path.
+func (x *Index) Known(ctx context.Context, root ingest.Root) (map[string]string, error) {
+	return x.engine.Digests(ctx, root.Name)
+}
+
+// Replace embeds the chunks and stores the document in place of what was
+// stored under its id.
+func (x *Index) Replace(ctx context.Context, doc *ingest.Document, chunks []ingest.Chunk) error {
+	stored, err := x.checkSpace(ctx)
+	if err != nil {
+		return err
+	}
+	texts := make([]string, len(chunks))
+	for i, c := range chunks {
+		texts[i] = ingest.EmbeddingText(doc.Title, c)
+	}
+	vectors, err := embed(ctx, x.embedder, texts)
+	if err != nil {
+		return fmt.Errorf("embed %s: %w", doc.ID, err)
+	}
+	if !stored {
+		if err := x.engine.SetSpace(ctx, x.embedder.Space()); err != nil {
+			return err
+		}
+	}
+	return x.engine.Replace(ctx, doc, chunks, vectors)
+}
+
+func embed(ctx context.Context, m Embedder, texts []string) ([][]float32, error) {
+	vectors := make([][]float32, 0, len(texts))
+	for batch := range slices.Chunk(texts, embedBatch) {
+		rows, err := m.Embed(ctx, batch)
+		if err != nil {
+			return nil, err
+		}
+		if len(rows) != len(batch) {
+			return nil, fmt.Errorf("the embedder %s gave %d rows for %d texts", m.Space(), len(rows), len(batch))
+		}
+		vectors = append(vectors, rows...)
+	}
+	return vectors, nil
+}
+
+// Rename gives the stored document from the id and path of to; its vectors stay.
+func (x *Index) Rename(ctx context.Context, from string, to *ingest.Document) error {
+	return x.engine.Rename(ctx, from, to)
+}
+
+// Delete removes a document and every trace of it.
+func (x *Index) Delete(ctx context.Context, id string) error {
+	return x.engine.Delete(ctx, id)
+}
+
+// AddRoot gives the root stored for an absolute folder path, and makes it under
+// a free name when there is none. An empty path means the root of uploads, an
+// empty collection [ingest.DefaultCollection].
+func (x *Index) AddRoot(ctx context.Context, path, collection string) (ingest.Root, error) {
+	return x.engine.AddRoot(ctx, path, collection)
+}
+
+// Roots lists the roots by name.
+func (x *Index) Roots(ctx context.Context) ([]ingest.Root, error) {
+	return x.engine.Roots(ctx)
+}
+
+// ForgetRoot removes a root with all its documents, and says how many there
+// were. An unknown name is [ErrNotFound].
+func (x *Index) ForgetRoot(ctx context.Context, name string) (documents int, err error) {
+	return x.engine.DeleteRoot(ctx, name)
+}
+
+// Document gives a stored document with its text; [ErrNotFound] if there is none.
+func (x *Index) Document(ctx context.Context, id string) (*ingest.Document, error) {
+	return x.engine.Document(ctx, id)
+}
+
+// Documents lists what is stored, by id, without texts.
+func (x *Index) Documents(ctx context.Context, f Filter) ([]DocumentInfo, error) {
+	return x.engine.Documents(ctx, f)
+}
+
+// ErrEmptyQuestion says that a search has nothing to look for.
+var ErrEmptyQuestion = errors.New("the question is empty: ask something in a few words")
+
+// Search gives the passages nearest to the question, best first, none twice in
+// all but the same words. The same question of the same documents gives the
+// same passages in the same order.
+func (x *Index) Search(ctx context.Context, q Query) ([]Passage, error) {
+	if strings.TrimSpace(q.Text) == "" {
+		return nil, ErrEmptyQuestion
+	}
+	k := q.K
+	if k <= 0 {
+		k = DefaultK
+	}
+	if stored, err := x.checkSpace(ctx); err != nil || !stored {
+		return nil, err
+	}
+	rows, err := x.embedder.Embed(ctx, []string{q.Text})
+	if err != nil {
+		return nil, fmt.Errorf("embed the question: %w", err)
+	}
+	if len(rows) != 1 {
+		return nil, fmt.Errorf("embed the question: the embedder %s gave %d rows for one text", x.embedder.Space(), len(rows))
+	}
+	vector, terms := rows[0], distinct(Terms(q.Text))
+	for attempt := 0; ; attempt++ {
+		ids, stats, err := x.find(ctx, vector, terms, max(k, x.opts.Candidates), q.Filter)
+		if err != nil {
+			return nil, fmt.Errorf("search: %w", err)
+		}
+		candidates, err := x.engine.Candidates(ctx, ids)
+		if err != nil {
+			return nil, fmt.Errorf("search: %w", err)
+		}
+		// A writer took away what had just been found: look again, so that
+		// its new words are found, but not for ever.
+		if len(candidates) < len(ids) && attempt < 2 {
+			continue
+		}
+		scored, err := x.score(candidates, vector, terms, stats)
+		if err != nil {
+			return nil, err
+		}
+		fuse(scored, x.opts.Mode)
+		return best(scored, k), nil
+	}
+}
+
+// find asks the engine both ways at once and gives the union of the ids.
+func (x *Index) find(ctx context.Context, vector []float32, terms []string, k int, f Filter) (ids []string, stats Stats, err error) {
+	var near, matching []string
+	g, ctx := errgroup.WithContext(ctx)
+	if x.opts.Mode != LexicalOnly {
+		g.Go(func() (err error) {
+			near, err = x.engine.Dense(ctx, vector, k, f)
+			return err
+		})
+	}
+	if x.opts.Mode != DenseOnly && len(terms) > 0 {
+		g.Go(func() (err error) {
+			matching, err = x.engine.Lexical(ctx, terms, k, f)
+			return err
+		})
+	}
+	g.Go(func() (err error) {
+		stats, err = x.engine.Stats(ctx, terms)
+		return err
+	})
+	if err := g.Wait(); err != nil {
+		return nil, Stats{}, err
+	}
+	return distinct(append(near, matching...)), stats, nil
+}
+
+// score computes both scores of every candidate, whichever search found it.
+func (x *Index) score(candidates []Candidate, vector []float32, terms []string, stats Stats) ([]scored, error) {
+	out := make([]scored, len(candidates))
+	for i, c := range candidates {
+		if len(c.Vector) != len(vector) {
+			return nil, fmt.Errorf("score %s: its vector has %d dimensions, the question's has %d: run 'ibid reembed'", c.ID, len(c.Vector), len(vector))
+		}
+		p := x.profiles.of(&c)
+		s := Scores{Dense: dot(c.Vector, vector)}
+		s.BM25, s.Lexical, s.Coverage = p.lexical(terms, stats)
+		out[i] = scored{
+			Passage: Passage{Chunk: c.Chunk, Root: c.Root, Path: c.Path, Title: c.Title, Format: c.Format, Digest: c.Digest, Scores: s},
+		}
+	}
+	return out, nil
+}
+
+// dot is summed in float64, in the order of the components, so that it is the
+// same number everywhere.
+func dot(a, b []float32) float64 {
+	var sum float64
+	for i := range a {
+		sum += float64(a[i]) * float64(b[i])
+	}
+	return min(1, max(-1, sum))
+}
+
+// profiles remembers the analysis of the chunks that searches come upon.
+type profiles struct {
+	mu   sync.Mutex
+	kept map[profileKey]*profile
+}
+
+// profileKey names a chunk's words: an id may get other words when its
+// document changes or is split anew.
+type profileKey struct {
+	id, digest, title, heading string
+	start, end                 int
+}
+
+const maxProfiles = 4096
+
+func (p *profiles) of(c *Candidate) *profile {
+	key := profileKey{c.ID, c.Digest, c.Title, c.Heading, c.Start, c.End}
+	p.mu.Lock()
+	known := p.kept[key]
+	p.mu.Unlock()
+	if known != nil {
+		return known
+	}
+	made := newProfile(ingest.EmbeddingText(c.Title, c.Chunk))
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.kept == nil || len(p.kept) >= maxProfiles {
+		p.kept = make(map[profileKey]*profile)
+	}
+	p.kept[key] = made
+	return made
+}
+
+func byScore(a, b scored) int {
+	return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.ID, b.ID))
+}

@@ -1,0 +1,236 @@
+package retrieve_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"ibid/ingest"
+	"ibid/retrieve"
+	"ibid/retrieve/local"
+)
+
+var _ ingest.Sink = (*retrieve.Index)(nil)
+
+// hashing embeds a text as the signed hashes of its terms: deterministic, and
+// near where words are shared.
+type hashing struct {
+	dims int
+	name string
+}
+
+func (h hashing) Space() string { return fmt.Sprintf("%s/%d", h.name, h.dims) }
+
+func (h hashing) Embed(_ context.Context, texts []string) ([][]float32, error) {
+	rows := make([][]float32, len(texts))
+	for i, text := range texts {
+		row := make([]float32, h.dims)
+		row[0] = 1e-3 // a text without words has a row too
+		for _, term := range retrieve.Terms(text) {
+			f := fnv.New64a()
+			f.Write([]byte(h.name + term))
+			n := f.Sum64()
+			row[n%uint64(h.dims)] += 1 - 2*float32(n>>63)
+		}
+		var square float64
+		for _, x := range row {
+			square += float64(x) * float64(x)
+		}
+		for j := range row {
+			row[j] /= float32(math.Sqrt(square))
+		}
+		rows[i] = row
+	}
+	return rows, nil
+}
+
+func document(root, path, title string, texts ...string) (*ingest.Document, []ingest.Chunk) {
+	doc := &ingest.Document{ID: root + "/" + path, Root: root, Path: path, Title: title, Format: "text",
+		Digest: fmt.Sprintf("%x", strings.Join(texts, "|")), Text: strings.Join(texts, "\n")}
+	var chunks []ingest.Chunk
+	at := 0
+	for i, text := range texts {
+		chunks = append(chunks, ingest.Chunk{ID: fmt.Sprintf("%s#%d", doc.ID, i+1), Document: doc.ID, Ordinal: i + 1, Start: at, End: at + len(text), Text: text})
+		at += len(text) + 1
+	}
+	return doc, chunks
+}
+
+func openLocal(t testing.TB, dir string) *local.Engine {
+	t.Helper()
+	e, err := local.Open(t.Context(), dir, local.Options{})
+	must(t, err)
+	t.Cleanup(func() { must(t, e.Close()) })
+	return e
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func newIndex(t testing.TB, e retrieve.Engine, m retrieve.Embedder) *retrieve.Index {
+	t.Helper()
+	x, err := retrieve.NewIndex(t.Context(), e, m, retrieve.Options{})
+	must(t, err)
+	return x
+}
+
+func store(t testing.TB, x *retrieve.Index, root, path, title string, texts ...string) {
+	t.Helper()
+	doc, chunks := document(root, path, title, texts...)
+	must(t, x.Replace(t.Context(), doc, chunks))
+}
+
+func found(t testing.TB, x *retrieve.Index, q retrieve.Query) []string {
+	t.Helper()
+	passages, err := x.Search(t.Context(), q)
+	must(t, err)
+	var ids []string
+	for _, p := range passages {
+		ids = append(ids, p.ID)
+	}
+	return ids
+}
+
+var testSpace = hashing{64, "hash"}
+
+func harbour(t testing.TB) *retrieve.Index {
+	t.Helper()
+	x := newIndex(t, openLocal(t, t.TempDir()), testSpace)
+	root, err := x.AddRoot(t.Context(), "/srv/handbook", "")
+	must(t, err)
+	if root.Name != "handbook" {
+		t.Fatal(root)
+	}
+	store(t, x, "handbook", "hours.md", "Opening hours",
+		"The harbour office opens at eight in the morning and closes at six.",
+		"On Sundays the harbour office is closed all day long.")
+	store(t, x, "handbook", "fees.md", "Fees",
+		"A berth costs twelve crowns a night for boats below eight metres.",
+		"Electricity and water are paid for at the machine on the jetty.")
+	store(t, x, "handbook", "safety.md", "Safety",
+		"Every child wears a life jacket on the jetties.")
+	return x
+}
+
+func TestSearch(t *testing.T) {
+	x := harbour(t)
+	if got := found(t, x, retrieve.Query{Text: "When does the harbour office open?"}); len(got) == 0 || got[0] != "handbook/hours.md#1" {
+		t.Errorf("found %q", got)
+	}
+	if got := found(t, x, retrieve.Query{Text: "harbour office", K: 1}); len(got) != 1 {
+		t.Errorf("found %q", got)
+	}
+	if got := found(t, x, retrieve.Query{Text: "harbour office", Filter: retrieve.Filter{Document: "handbook/safety.md"}}); !slices.Equal(got, []string{"handbook/safety.md#1"}) {
+		t.Errorf("found %q", got)
+	}
+	if _, err := x.Search(t.Context(), retrieve.Query{Text: " \n"}); !errors.Is(err, retrieve.ErrEmptyQuestion) {
+		t.Errorf("an empty question: %v", err)
+	}
+	// Neither words unheard of nor none at all are an error.
+	for _, text := range []string{"zyzzyva", "???", "the", strings.Repeat("word salad ", 10000)} {
+		if _, err := x.Search(t.Context(), retrieve.Query{Text: text}); err != nil {
+			t.Errorf("search %.20q: %v", text, err)
+		}
+	}
+}
+
+func TestSearchEmptyIndex(t *testing.T) {
+	x := newIndex(t, openLocal(t, t.TempDir()), testSpace)
+	if got := found(t, x, retrieve.Query{Text: "anything"}); got != nil {
+		t.Errorf("found %q", got)
+	}
+}
+
+func TestScores(t *testing.T) {
+	x := harbour(t)
+	passages, err := x.Search(t.Context(), retrieve.Query{Text: "harbour office zyzzyva"})
+	must(t, err)
+	if len(passages) != 5 {
+		t.Fatalf("%d passages", len(passages))
+	}
+	for i, p := range passages {
+		s := p.Scores
+		if p.Score < 0 || p.Score > 1 || i > 0 && p.Score > passages[i-1].Score {
+			t.Errorf("%s has the score %v", p.ID, p.Score)
+		}
+		if s.Dense < -1 || s.Dense > 1 || s.Lexical < 0 || s.Lexical >= 1 || s.Coverage < 0 || s.Coverage > 1 {
+			t.Errorf("%s has the scores %+v", p.ID, s)
+		}
+		if has := strings.Contains(p.Text, "harbour"); has != (s.BM25 > 0) || has != (s.Lexical > 0) || has != (s.Coverage > 0) {
+			t.Errorf("%s has the scores %+v", p.ID, s)
+		}
+	}
+	// Two of five chunks have each of two words, none has the third.
+	idf, none := retrieve.IDF(5, 2), retrieve.IDF(5, 0)
+	if got, want := passages[0].Scores.Coverage, 2*idf/(2*idf+none); math.Abs(got-want) > 1e-12 {
+		t.Errorf("coverage %v, want %v", got, want)
+	}
+}
+
+func TestSearchIsDeterministic(t *testing.T) {
+	x := harbour(t)
+	q := retrieve.Query{Text: "the jetty of the harbour"}
+	want, err := x.Search(t.Context(), q)
+	must(t, err)
+	for range 20 {
+		got, err := x.Search(t.Context(), q)
+		must(t, err)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Fatal(diff)
+		}
+	}
+}
+
+func TestNearDuplicates(t *testing.T) {
+	x := harbour(t)
+	text := "Visitors report to the harbour master before noon, pay the fee of 12 crowns for each night, and fly the flag."
+	store(t, x, "handbook", "a.md", "Visitors", text)
+	store(t, x, "handbook", "b.md", "Guests", strings.ReplaceAll(strings.ToUpper(text), " ", "\n"))
+	store(t, x, "handbook", "c.md", "Visitors", strings.Replace(text, "12", "15", 1))
+	store(t, x, "handbook", "d.md", "Visitors", strings.Replace(text, "pay", "do not pay", 1))
+	got := found(t, x, retrieve.Query{Text: "what do visitors pay the harbour master", K: 4})
+	var letters []string
+	for _, id := range got {
+		if path := strings.TrimPrefix(id, "handbook/"); path[1] == '.' {
+			letters = append(letters, path[:1])
+		}
+	}
+	slices.Sort(letters)
+	if !slices.Equal(letters, []string{"a", "c", "d"}) {
+		t.Errorf("found %q: a copy was kept, or another price or a denial taken for one", got)
+	}
+}
+
+func TestSpaceError(t *testing.T) {
+	dir := t.TempDir()
+	e := openLocal(t, dir)
+	x := newIndex(t, e, testSpace)
+	_, err := x.AddRoot(t.Context(), "/srv/a", "")
+	must(t, err)
+	store(t, x, "a", "1", "One", "words")
+	var space *retrieve.SpaceError
+	if _, err := retrieve.NewIndex(t.Context(), e, hashing{32, "other"}, retrieve.Options{}); !errors.As(err, &space) || space.Stored != "hash/64" || space.Wanted != "other/32" {
+		t.Errorf("another embedder: %v", err)
+	}
+	must(t, x.Delete(t.Context(), "a/1"))
+	other := newIndex(t, e, hashing{32, "other"})
+	store(t, other, "a", "1", "One", "words")
+	doc, chunks := document("a", "2", "Two", "words")
+	if err := x.Replace(t.Context(), doc, chunks); !errors.As(err, &space) {
+		t.Errorf("storing into another space: %v", err)
+	}
+	if _, err := x.Search(t.Context(), retrieve.Query{Text: "words"}); !errors.As(err, &space) {
+		t.Errorf("searching another space: %v", err)
+	}
+}

@@ -1,0 +1,202 @@
+// Package local is the embedded [retrieve.Engine]: one SQLite file in a data
+// directory is the durable truth, and searches run over a copy of its vectors
+// and terms in memory.
+//
+// Any number of processes may read and write one data directory on a local
+// disk at once. Each brings its memory up to date at its next search.
+package local
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+)
+
+// FileName is the name of the database in its data directory.
+const FileName = "ibid.db"
+
+// Options tune an [Engine]. The zero value is what Ibid uses.
+type Options struct {
+	// Wait is how long to wait for other processes that hold the database;
+	// 0 means a minute.
+	Wait time.Duration
+}
+
+// An Engine is an open data directory. It is safe for concurrent use.
+type Engine struct {
+	path  string
+	wait  time.Duration
+	lock  *os.File // held shared while the directory is open
+	write *sql.DB  // one connection, immediate transactions
+	read  *sql.DB
+
+	refreshing sync.Mutex // held while memory is brought up to date
+	mu         sync.RWMutex
+	memory     *memory
+	damaged    map[int64]Damage // by the document's key
+
+	scores sync.Pool // of []float64, all zero
+}
+
+// Open opens a data directory, and makes it when there is none. Damaged
+// documents do not stop it: see [Engine.Damaged].
+func Open(ctx context.Context, dir string, opts Options) (*Engine, error) {
+	e, err := open(ctx, dir, opts)
+	if err != nil {
+		return nil, fmt.Errorf("open the data directory %s: %w", dir, err)
+	}
+	return e, nil
+}
+
+func open(ctx context.Context, dir string, opts Options) (*Engine, error) {
+	if opts.Wait <= 0 {
+		opts.Wait = time.Minute
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := refuseNetwork(dir); err != nil {
+		return nil, err
+	}
+	// Any other reader of the file in this process, such as a sync of a folder
+	// around the data directory, would drop classic POSIX locks.
+	if _, err := sqlite.OFDLocking(true); err != nil && !errors.Is(err, sqlite.ErrOFDLockingUnavailable) && !errors.Is(err, sqlite.ErrOFDLockingTooLate) {
+		return nil, err
+	}
+	e := &Engine{path: filepath.Join(dir, FileName), wait: opts.Wait, damaged: make(map[int64]Damage)}
+	if e.lock, err = shareLock(ctx, filepath.Join(dir, "ibid.lock"), e.wait); err != nil {
+		return nil, err
+	}
+	if err := e.start(ctx); err != nil {
+		e.abandon()
+		return nil, err
+	}
+	return e, nil
+}
+
+// start opens the database and fills the memory.
+func (e *Engine) start(ctx context.Context) (err error) {
+	if e.write, err = sql.Open("sqlite", dsn(e.path, false)); err != nil {
+		return err
+	}
+	e.write.SetMaxOpenConns(1)
+	if e.read, err = sql.Open("sqlite", dsn(e.path, true)); err != nil {
+		return err
+	}
+	e.read.SetMaxOpenConns(8)
+	e.read.SetMaxIdleConns(8)
+	err = e.update(ctx, func(tx *sql.Tx) error {
+		var tables int
+		if err := tx.QueryRowContext(ctx, `SELECT count(*) FROM sqlite_schema`).Scan(&tables); err != nil {
+			return err
+		}
+		if tables == 0 {
+			return create(ctx, tx)
+		}
+		return checkFormat(ctx, tx)
+	})
+	if err != nil {
+		return err
+	}
+	return e.reload(ctx)
+}
+
+// Close closes the engine. The last process to close a data directory leaves
+// everything in its one file.
+func (e *Engine) Close() error {
+	_, err := e.write.Exec(`PRAGMA wal_checkpoint(TRUNCATE)`)
+	if isBusy(err) {
+		err = nil // another process goes on with it
+	}
+	return errors.Join(err, e.read.Close(), e.write.Close(), e.lock.Close())
+}
+
+// abandon closes what a failed start has opened; its error is the one to tell.
+func (e *Engine) abandon() {
+	for _, db := range []*sql.DB{e.read, e.write} {
+		if db != nil {
+			_ = db.Close()
+		}
+	}
+	_ = e.lock.Close()
+}
+
+// update runs f in one durable transaction, alone among all processes. It may
+// run f several times.
+func (e *Engine) update(ctx context.Context, f func(*sql.Tx) error) error {
+	return e.transact(ctx, e.write, f)
+}
+
+// view runs f in a transaction that sees one state of the database. It may run
+// f several times.
+func (e *Engine) view(ctx context.Context, f func(*sql.Tx) error) error {
+	return e.transact(ctx, e.read, f)
+}
+
+func (e *Engine) transact(ctx context.Context, db *sql.DB, f func(*sql.Tx) error) error {
+	return e.retry(ctx, func() error {
+		tx, err := db.BeginTx(ctx, nil)
+		if err != nil {
+			return err
+		}
+		if err := f(tx); err != nil {
+			if undo := tx.Rollback(); undo != nil && !errors.Is(undo, sql.ErrTxDone) {
+				return errors.Join(err, undo)
+			}
+			return err
+		}
+		return tx.Commit()
+	})
+}
+
+// retry calls f again while other processes keep it from the database.
+func (e *Engine) retry(ctx context.Context, f func() error) error {
+	start := time.Now()
+	for pause := time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
+		err := f()
+		if !isBusy(err) {
+			return err
+		}
+		if time.Since(start) > e.wait {
+			return fmt.Errorf("%s has been locked by another process for %s: %w", e.path, e.wait, err)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(pause/2 + rand.N(pause)):
+		}
+	}
+}
+
+// isBusy says whether another connection was in the way.
+func isBusy(err error) bool {
+	primary := code(err) & 0xff
+	return primary == sqlite3.SQLITE_BUSY || primary == sqlite3.SQLITE_LOCKED
+}
+
+// isCorrupt says whether SQLite could not make sense of its file.
+func isCorrupt(err error) bool {
+	primary := code(err) & 0xff
+	return primary == sqlite3.SQLITE_CORRUPT || primary == sqlite3.SQLITE_NOTADB
+}
+
+func code(err error) int {
+	var e *sqlite.Error
+	if errors.As(err, &e) {
+		return e.Code()
+	}
+	return sqlite3.SQLITE_OK
+}

@@ -1,0 +1,208 @@
+package local
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/philippgille/chromem-go"
+
+	"ibid/retrieve"
+)
+
+// A memory is what searches run over: the vectors, the lexical index and what
+// filters look at. It mirrors the database at one revision. Its methods expect
+// the engine's lock to be held.
+//
+// Every chunk has a slot, a small number that is not used again until the
+// memory is packed.
+type memory struct {
+	revision int64
+	space    string
+	dims     int
+
+	documents map[int64]*document // by key
+	byID      map[string]*document
+
+	slots []slot
+	dead  int
+	arena [][]float32 // blocks of blockRows vectors, by slot
+	index lexicon
+
+	// vectors holds the same vectors under the ids of their chunks, sharing
+	// the memory of the arena.
+	vectors *chromem.Collection
+}
+
+// A document is what memory knows of one, all but its text.
+type document struct {
+	key   int64
+	info  retrieve.DocumentInfo
+	sum   int64
+	first int32 // slot of its first chunk; the others follow
+	count int
+}
+
+// A slot is one chunk in memory. Document is nil when it is gone.
+type slot struct {
+	document *document
+	sum      int64 // of its row
+	length   int32 // in terms
+	terms    []int32
+}
+
+// A loaded is a document as read from the database, on its way to memory.
+type loaded struct {
+	document
+	chunks []loadedChunk
+}
+
+type loadedChunk struct {
+	sum    int64
+	length int
+	counts []termCount
+	vector []float32
+}
+
+const blockRows = 1024
+
+func newMemory() (*memory, error) {
+	// The embedding function is never called: every document comes with its vector.
+	c, err := chromem.NewDB().CreateCollection("chunks", nil, func(context.Context, string) ([]float32, error) {
+		return nil, fmt.Errorf("a chunk has no vector")
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &memory{
+		documents: make(map[int64]*document),
+		byID:      make(map[string]*document),
+		index:     lexicon{ids: make(map[string]int32)},
+		vectors:   c,
+	}, nil
+}
+
+func chunkID(document string, ordinal int) string { return fmt.Sprintf("%s#%d", document, ordinal) }
+
+func (m *memory) id(slot int32) string {
+	d := m.slots[slot].document
+	return chunkID(d.info.ID, int(slot-d.first)+1)
+}
+
+// vector gives the slot's place in the arena.
+func (m *memory) vector(slot int32) []float32 {
+	row := int(slot) % blockRows * m.dims
+	return m.arena[slot/blockRows][row : row+m.dims : row+m.dims]
+}
+
+// find gives the slot of a chunk by its id.
+func (m *memory) find(id string) (slot int32, ok bool) {
+	at := strings.LastIndexByte(id, '#')
+	if at < 0 {
+		return 0, false
+	}
+	d := m.byID[id[:at]]
+	if d == nil {
+		return 0, false
+	}
+	var ordinal int
+	if _, err := fmt.Sscanf(id[at+1:], "%d", &ordinal); err != nil || ordinal < 1 || ordinal > d.count || chunkID(d.info.ID, ordinal) != id {
+		return 0, false
+	}
+	return d.first + int32(ordinal) - 1, true
+}
+
+func (m *memory) add(ctx context.Context, l *loaded) error {
+	if m.byID[l.info.ID] != nil || m.documents[l.key] != nil {
+		return fmt.Errorf("two documents have the id %s", l.info.ID)
+	}
+	d := l.document
+	d.first, d.count = int32(len(m.slots)), len(l.chunks)
+	m.documents[d.key], m.byID[d.info.ID] = &d, &d
+	for i, c := range l.chunks {
+		if m.dims == 0 {
+			m.dims = len(c.vector)
+		}
+		s := int32(len(m.slots))
+		m.slots = append(m.slots, slot{document: &d, sum: c.sum, length: int32(c.length), terms: m.index.add(s, c)})
+		if int(s)/blockRows == len(m.arena) {
+			m.arena = append(m.arena, make([]float32, blockRows*m.dims))
+		}
+		copy(m.vector(s), c.vector)
+		err := m.vectors.AddDocument(ctx, chromem.Document{ID: chunkID(d.info.ID, i+1), Embedding: m.vector(s)})
+		if err != nil {
+			return fmt.Errorf("keep the vector of %s in memory: %w", chunkID(d.info.ID, i+1), err)
+		}
+	}
+	return nil
+}
+
+func (m *memory) remove(ctx context.Context, key int64) error {
+	d := m.documents[key]
+	if d == nil {
+		return nil
+	}
+	ids := make([]string, d.count)
+	for i := range d.count {
+		ids[i] = chunkID(d.info.ID, i+1)
+	}
+	// chromem takes a call without ids for a call about everything.
+	if len(ids) > 0 {
+		if err := m.vectors.Delete(ctx, nil, nil, ids...); err != nil {
+			return fmt.Errorf("forget the vectors of %s: %w", d.info.ID, err)
+		}
+	}
+	for s := d.first; s < d.first+int32(d.count); s++ {
+		sl := &m.slots[s]
+		terms := sl.terms
+		m.index.length -= int64(sl.length)
+		*sl = slot{}
+		m.index.remove(terms, func(s int32) bool { return m.slots[s].document != nil })
+	}
+	m.dead += d.count
+	delete(m.documents, key)
+	delete(m.byID, d.info.ID)
+	return nil
+}
+
+// wasteful says whether most of the slots are dead and packing pays.
+func (m *memory) wasteful() bool { return m.dead > blockRows && 2*m.dead > len(m.slots) }
+
+// live is the number of chunks.
+func (m *memory) live() int { return len(m.slots) - m.dead }
+
+// passes gives a function that says whether a slot is let through by the
+// filter; a filter is decided once for each document.
+func (m *memory) passes(f retrieve.Filter) func(slot int32) bool {
+	if f == (retrieve.Filter{}) {
+		return func(s int32) bool { return m.slots[s].document != nil }
+	}
+	through := make(map[*document]bool, len(m.documents))
+	for _, d := range m.documents {
+		if matches(f, &d.info) {
+			through[d] = true
+		}
+	}
+	return func(s int32) bool { return through[m.slots[s].document] }
+}
+
+func matches(f retrieve.Filter, d *retrieve.DocumentInfo) bool {
+	return (f.Collection == "" || f.Collection == d.Collection) &&
+		(f.Root == "" || f.Root == d.Root) &&
+		(f.Document == "" || f.Document == d.ID) &&
+		(f.Format == "" || f.Format == d.Format) &&
+		strings.HasPrefix(d.Path, f.PathPrefix)
+}
+
+// list gives the documents that the filter lets through, by id.
+func (m *memory) list(f retrieve.Filter) []retrieve.DocumentInfo {
+	var out []retrieve.DocumentInfo
+	for _, d := range m.documents {
+		if matches(f, &d.info) {
+			out = append(out, d.info)
+		}
+	}
+	slices.SortFunc(out, func(a, b retrieve.DocumentInfo) int { return strings.Compare(a.ID, b.ID) })
+	return out
+}

@@ -1,0 +1,177 @@
+package local
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"ibid/ingest"
+	"ibid/retrieve"
+)
+
+// readRow reads a document's row by id and checks it, its chunks included.
+func readRow(ctx context.Context, tx *sql.Tx, id string) (*documentRow, error) {
+	var row documentRow
+	err := row.scan(tx.QueryRowContext(ctx, `SELECT `+documentColumns+` FROM documents WHERE id = ?`, id))
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, retrieve.ErrNotFound
+	}
+	if err != nil {
+		return nil, err
+	}
+	first, last := keyRange(row.key)
+	sums, err := column[int64](ctx, tx, `SELECT sum FROM chunks WHERE key BETWEEN ? AND ? ORDER BY key`, first, last)
+	if err != nil {
+		return nil, err
+	}
+	if documentSum(&row, sums) != row.sum {
+		return nil, fmt.Errorf("it is damaged, ingest it again: %w", errRow)
+	}
+	return &row, nil
+}
+
+const chunkColumns = `key, start, end, page, tokens, sum, heading, anchor, terms, text`
+
+// readChunk reads a chunk's row and checks it. Its id, document and ordinal are
+// not set.
+func readChunk(row interface{ Scan(...any) error }) (c chunkRow, key int64, err error) {
+	var stored int64
+	err = row.Scan(&key, &c.Start, &c.End, &c.Page, &c.Tokens, &stored, &c.Heading, &c.Anchor, &c.terms, &c.Text)
+	if err == nil && chunkSum(key, &c.Chunk, c.terms) != stored {
+		err = errRow
+	}
+	return c, key, err
+}
+
+// Document gives a stored document with its text.
+func (e *Engine) Document(ctx context.Context, id string) (doc *ingest.Document, err error) {
+	err = e.view(ctx, func(tx *sql.Tx) error {
+		row, err := readRow(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+		doc, err = row.document()
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the document %q: %w", id, err)
+	}
+	return doc, nil
+}
+
+// Digests gives the stored digest of every document of a root, by path.
+// Damaged documents are left out.
+func (e *Engine) Digests(ctx context.Context, root string) (map[string]string, error) {
+	documents, err := e.Documents(ctx, retrieve.Filter{Root: root})
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[string]string, len(documents))
+	for _, d := range documents {
+		out[d.Path] = d.Digest
+	}
+	return out, nil
+}
+
+// Documents lists what is stored, by id, without texts.
+func (e *Engine) Documents(ctx context.Context, f retrieve.Filter) ([]retrieve.DocumentInfo, error) {
+	if err := e.refresh(ctx); err != nil {
+		return nil, err
+	}
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	return e.memory.list(f), nil
+}
+
+// Candidates gives chunks with their vectors by id, in the order of the ids.
+// Each is read from the database and checked; one that has vanished or changed
+// since it was found, or is damaged, is left out.
+func (e *Engine) Candidates(ctx context.Context, ids []string) ([]retrieve.Candidate, error) {
+	if err := e.refresh(ctx); err != nil {
+		return nil, err
+	}
+	found, err := e.remember(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	keys := make([]int64, len(found))
+	for i, c := range found {
+		keys[i] = c.key
+	}
+	list, err := json.Marshal(keys)
+	if err != nil {
+		return nil, err
+	}
+	rows := make(map[int64]chunkRow, len(keys))
+	err = e.view(ctx, func(tx *sql.Tx) (err error) {
+		clear(rows)
+		r, err := tx.QueryContext(ctx, `SELECT `+chunkColumns+` FROM chunks WHERE key IN (SELECT value FROM json_each(?))`, string(list))
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, r.Close()) }()
+		for r.Next() {
+			c, key, err := readChunk(r)
+			if errors.Is(err, errRow) {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			rows[key] = c
+		}
+		return r.Err()
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the chunks found: %w", err)
+	}
+	out := make([]retrieve.Candidate, 0, len(found))
+	for _, c := range found {
+		row, ok := rows[c.key]
+		if !ok || chunkSum(c.key, &row.Chunk, row.terms) != c.sum {
+			continue
+		}
+		known := c.candidate
+		known.Start, known.End, known.Page, known.Tokens = row.Start, row.End, row.Page, row.Tokens
+		known.Heading, known.Anchor, known.Text = row.Heading, row.Anchor, row.Text
+		out = append(out, known)
+	}
+	return out, nil
+}
+
+// A remembered chunk is what memory knows of one.
+type remembered struct {
+	key, sum  int64
+	candidate retrieve.Candidate
+}
+
+// remember looks up chunks in memory.
+func (e *Engine) remember(ctx context.Context, ids []string) ([]remembered, error) {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	m := e.memory
+	out := make([]remembered, 0, len(ids))
+	for _, id := range ids {
+		s, ok := m.find(id)
+		if !ok {
+			continue
+		}
+		d := m.slots[s].document
+		ordinal := int(s-d.first) + 1
+		held, err := m.vectors.GetByID(ctx, id)
+		if err != nil {
+			return nil, fmt.Errorf("find the vector of %s: %w", id, err)
+		}
+		out = append(out, remembered{
+			key: chunkKey(d.key, ordinal), sum: m.slots[s].sum,
+			candidate: retrieve.Candidate{
+				Chunk: ingest.Chunk{ID: id, Document: d.info.ID, Ordinal: ordinal},
+				Root:  d.info.Root, Path: d.info.Path, Title: d.info.Title, Format: d.info.Format, Digest: d.info.Digest,
+				Vector: held.Embedding,
+			},
+		})
+	}
+	return out, nil
+}

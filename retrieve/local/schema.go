@@ -1,0 +1,200 @@
+package local
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"strconv"
+
+	"ibid/retrieve"
+)
+
+// format numbers the layout of the database. A program reads its own format
+// and refuses a newer one.
+const format = 1
+
+// schema is executed as a whole into an empty file, always in this order: a
+// damaged first page is rebuilt from a fresh one. Row sums are those of sums.go.
+//
+// The key of a chunk and of its vector is its document's key and its ordinal in
+// one number, so that the rows of one document lie together.
+const schema = `
+CREATE TABLE meta (
+	name  TEXT PRIMARY KEY,
+	value TEXT NOT NULL,
+	sum   INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE roots (
+	name       TEXT PRIMARY KEY,
+	path       TEXT NOT NULL,
+	collection TEXT NOT NULL,
+	sum        INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE documents (
+	key        INTEGER PRIMARY KEY AUTOINCREMENT,
+	id         TEXT NOT NULL UNIQUE,
+	root       TEXT NOT NULL,
+	path       TEXT NOT NULL,
+	collection TEXT NOT NULL,
+	title      TEXT NOT NULL,
+	format     TEXT NOT NULL,
+	digest     TEXT NOT NULL,
+	meta       TEXT NOT NULL,
+	chunks     INTEGER NOT NULL,
+	revision   INTEGER NOT NULL,
+	sum        INTEGER NOT NULL,
+	outline    TEXT NOT NULL,
+	text       TEXT NOT NULL
+);
+CREATE TABLE chunks (
+	key     INTEGER PRIMARY KEY,
+	start   INTEGER NOT NULL,
+	end     INTEGER NOT NULL,
+	page    INTEGER NOT NULL,
+	tokens  INTEGER NOT NULL,
+	sum     INTEGER NOT NULL,
+	heading TEXT NOT NULL,
+	anchor  TEXT NOT NULL,
+	terms   BLOB NOT NULL,
+	text    TEXT NOT NULL
+);
+CREATE TABLE vectors (
+	key    INTEGER PRIMARY KEY,
+	sum    INTEGER NOT NULL,
+	vector BLOB NOT NULL
+);
+CREATE TABLE vectors_next (
+	key    INTEGER PRIMARY KEY,
+	sum    INTEGER NOT NULL,
+	vector BLOB NOT NULL
+);
+CREATE TABLE changes (
+	revision INTEGER PRIMARY KEY AUTOINCREMENT,
+	document INTEGER NOT NULL,
+	deleted  INTEGER NOT NULL
+);
+`
+
+// ordinalBits is how many bits of a chunk's key hold its ordinal.
+const ordinalBits = 20
+
+// maxChunks is the largest number of chunks of one document.
+const maxChunks = 1<<ordinalBits - 1
+
+func chunkKey(document int64, ordinal int) int64 { return document<<ordinalBits | int64(ordinal) }
+
+// keyRange is the first and the last key that a chunk of the document can have.
+func keyRange(document int64) (first, last int64) {
+	return document << ordinalBits, (document+1)<<ordinalBits - 1
+}
+
+// Documents in the table of changes that are none.
+const (
+	changedAll   = 0  // the vectors of all documents: the space
+	changedRoots = -1 // the list of roots
+)
+
+// The names in the table meta.
+const (
+	metaFormat  = "format"
+	metaSpace   = "space"   // of the vectors
+	metaNext    = "next"    // space of the vectors beside them
+	metaLibrary = "library" // digest over all documents
+)
+
+// pragmas of every connection. Synchronous FULL makes a commit durable before
+// it returns; secure_delete leaves no words of what was deleted in free pages.
+var pragmas = []string{
+	"busy_timeout(5000)",
+	"journal_mode(WAL)",
+	"synchronous(FULL)",
+	"secure_delete(ON)",
+	"cell_size_check(ON)",
+	"trusted_schema(OFF)",
+	"cache_size(-8000)",
+}
+
+func dsn(path string, readOnly bool) string {
+	q := url.Values{"_pragma": pragmas, "_txlock": {"immediate"}, "_dqs": {"0"}, "_error_rc": {"1"}}
+	if readOnly {
+		q.Set("_txlock", "deferred")
+		q.Set("_query_only", "1")
+	}
+	return (&url.URL{Scheme: "file", Opaque: (&url.URL{Path: path}).EscapedPath(), RawQuery: q.Encode()}).String()
+}
+
+// create lays out an empty database.
+func create(ctx context.Context, tx *sql.Tx) error {
+	if _, err := tx.ExecContext(ctx, schema); err != nil {
+		return err
+	}
+	if err := setMeta(ctx, tx, metaFormat, strconv.Itoa(format)); err != nil {
+		return err
+	}
+	return setMeta(ctx, tx, metaLibrary, library{}.String())
+}
+
+// errRow says that a row's checksum does not fit its content.
+var errRow = errors.New("its checksum does not fit")
+
+func setMeta(ctx context.Context, tx *sql.Tx, name, value string) error {
+	var s sum
+	s.text(name)
+	s.text(value)
+	_, err := tx.ExecContext(ctx, `INSERT OR REPLACE INTO meta (name, value, sum) VALUES (?, ?, ?)`, name, value, s.value())
+	return err
+}
+
+// getMeta gives "" for what has not been set.
+func getMeta(ctx context.Context, tx *sql.Tx, name string) (string, error) {
+	var value string
+	var stored int64
+	err := tx.QueryRowContext(ctx, `SELECT value, sum FROM meta WHERE name = ?`, name).Scan(&value, &stored)
+	if errors.Is(err, sql.ErrNoRows) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	var s sum
+	s.text(name)
+	s.text(value)
+	if s.value() != stored {
+		return "", fmt.Errorf("read the setting %q: %w", name, errRow)
+	}
+	return value, nil
+}
+
+// checkFormat refuses what a newer program wrote.
+func checkFormat(ctx context.Context, tx *sql.Tx) error {
+	value, err := getMeta(ctx, tx, metaFormat)
+	if err != nil {
+		return err
+	}
+	n, err := strconv.Atoi(value)
+	if err != nil {
+		return fmt.Errorf("read the setting %q: %w", metaFormat, errRow)
+	}
+	if n > format {
+		return fmt.Errorf("it was written by a newer version of ibid (format %d; this version reads format %d): update ibid, or choose another data directory with --data", n, format)
+	}
+	return nil
+}
+
+// spaceOf gives the space of the stored vectors, "" when nothing is stored.
+func spaceOf(ctx context.Context, tx *sql.Tx) (string, error) {
+	var any bool
+	if err := tx.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM documents)`).Scan(&any); err != nil || !any {
+		return "", err
+	}
+	return getMeta(ctx, tx, metaSpace)
+}
+
+func sameSpace(stored, wanted string) error {
+	if stored != "" && stored != wanted {
+		return &retrieve.SpaceError{Stored: stored, Wanted: wanted}
+	}
+	return nil
+}

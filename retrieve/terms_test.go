@@ -1,0 +1,82 @@
+package retrieve
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+func TestTerms(t *testing.T) {
+	for _, c := range []struct{ text, want string }{
+		{"", ""},
+		{"The harbours were closing", "harbour close"},
+		{"to be or not to be", "to be or not to be"},
+		{"Café Zürich, naïve", "cafe zurich naiv"},
+		{"Straße", "strass"},
+		{"getUserName", "getusernam get user name"},
+		{"HTTPServer", "httpserver http server"},
+		{"foo_bar", "foo_bar foo bar"},
+		{"v1.2.3 of 1,234.5", "v1.2.3 1234.5"},
+		{"fs.ReadFile", "fs.readfil fs read file"},
+		{"the U.S.A. and the boat's mast", "usa boat mast"},
+		{"don't", "dont"},
+		{"the 1990s", "1990s 1990"},
+		{"東京都庁", "東京 京都 都庁"},
+		{"東 京", "東 京"},
+		{"한국어", "한국 국어"},
+		{"ภาษาไทย", "ภา าษ ษา าไ ไท ทย"},
+		{"паруса ёлка", "парус елк"},
+		{"...!? --", ""},
+		{"ﬁnd", "find"},
+	} {
+		got := strings.Join(Terms(c.text), " ")
+		if got != c.want {
+			t.Errorf("Terms(%q) = %q, want %q", c.text, got, c.want)
+		}
+	}
+}
+
+func TestIndexTermsKeepsStopWords(t *testing.T) {
+	if got := strings.Join(IndexTerms("To be, or not"), " "); got != "to be or not" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func FuzzTerms(f *testing.F) {
+	f.Add("The getUserName of 東京 v1.2.3 … ภาษา don't U.S.A. _x_ \u0301")
+	f.Fuzz(func(t *testing.T, text string) {
+		if !utf8.ValidString(text) {
+			t.Skip("documents are valid UTF-8")
+		}
+		for _, terms := range [][]string{Terms(text), IndexTerms(text)} {
+			for _, term := range terms {
+				if term == "" || len(term) > maxTerm || !utf8.ValidString(term) {
+					t.Fatalf("bad term %q of %q", term, text)
+				}
+			}
+		}
+		upper := strings.ToUpper(text)
+		if isPlain(text) && !equal(Terms(text), Terms(strings.ToLower(upper))) && text == strings.ToLower(text) {
+			t.Fatalf("case matters in %q", text)
+		}
+	})
+}
+
+func isPlain(s string) bool {
+	for i := range len(s) {
+		if s[i] >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
+}
+
+func equal(a, b []string) bool { return strings.Join(a, "\x00") == strings.Join(b, "\x00") }
+
+func BenchmarkTerms(b *testing.B) {
+	text := strings.Repeat("An experimental study of a wing in a propeller slipstream was made in order to determine the spanwise distribution of the lift increase due to slipstream at different angles of attack of the wing. ", 5)
+	b.SetBytes(int64(len(text)))
+	for b.Loop() {
+		IndexTerms(text)
+	}
+}
