@@ -1,0 +1,133 @@
+// Package embed is the embedding model that is built into the program: a table
+// of vectors for words and pieces of words, made by distilling a sentence
+// transformer (see README.md and train/). A text's vector is the sum of its
+// words' rows, brought to unit length. It needs no service, no key and no file.
+//
+// [New] reads the table and [Model.Embed] uses it; *Model is a
+// retrieve.Embedder.
+//
+// The same text has the same vector, to the last bit, in every process and on
+// every platform, because stored vectors are compared with those of questions
+// asked by other builds: all sums are sums of integers, and the floating-point
+// operations after them are single, correctly rounded and in a fixed order.
+package embed
+
+import (
+	"context"
+	"fmt"
+	"math"
+)
+
+// name is the table's version: it changes with every table, because vectors of
+// different tables must never be compared.
+const name = "ibid-static-1"
+
+// A Model makes vectors. It never changes and is safe for concurrent use.
+type Model struct {
+	dims   int
+	table  []int8  // rows of dims levels
+	scales []int32 // one for each row
+	// magnitude of every component of a hashed word.
+	magnitude     int64
+	words, pieces map[string]uint32
+}
+
+// New reads the built-in table, about 6 MB, and checks its checksum. It takes
+// some tens of milliseconds and 15 MB of memory; one Model serves a whole
+// program.
+func New() (*Model, error) { return parse(file) }
+
+// Space names the table and its dimensions: "ibid-static-1/256".
+func (m *Model) Space() string { return fmt.Sprintf("%s/%d", name, m.dims) }
+
+// Embed gives one row of unit length for each text, in order. A row depends on
+// its text alone. Words outside the table count by their pieces and by a hash
+// of the word; scripts other than Latin by hashes of runs of characters, so
+// that equal words meet, without any knowledge of their meaning. A text
+// without a letter or a digit gets the first axis. The only error is the
+// context's.
+func (m *Model) Embed(ctx context.Context, texts []string) ([][]float32, error) {
+	rows := make([][]float32, len(texts))
+	sum := make([]int64, m.dims)
+	for i, text := range texts {
+		if err := ctx.Err(); err != nil {
+			return nil, fmt.Errorf("embedding text %d of %d: %w", i+1, len(texts), err)
+		}
+		clear(sum)
+		m.features(text,
+			func(row uint32) { m.addRow(sum, row) },
+			func(hash uint64, parts int) { m.addHash(sum, hash, parts) })
+		rows[i] = unit(sum)
+	}
+	return rows, nil
+}
+
+// addRow adds a row of the table: at most 127*65535 a component, so that a sum
+// stays an int64 for more than 10^12 words.
+func (m *Model) addRow(sum []int64, row uint32) {
+	scale := int64(m.scales[row])
+	levels := m.table[int(row)*m.dims:][:len(sum)]
+	// Eight at a time through array pointers: no bounds check within a block.
+	for ; len(sum) >= 8; sum, levels = sum[8:], levels[8:] {
+		s, l := (*[8]int64)(sum), (*[8]int8)(levels)
+		s[0] += int64(l[0]) * scale
+		s[1] += int64(l[1]) * scale
+		s[2] += int64(l[2]) * scale
+		s[3] += int64(l[3]) * scale
+		s[4] += int64(l[4]) * scale
+		s[5] += int64(l[5]) * scale
+		s[6] += int64(l[6]) * scale
+		s[7] += int64(l[7]) * scale
+	}
+}
+
+// addHash adds a row of random signs that follow from the hash. The parts of
+// one word are nearly orthogonal: each is shortened by the square root of their
+// number, so that together they have the length of one.
+func (m *Model) addHash(sum []int64, hash uint64, parts int) {
+	size := m.magnitude
+	if parts > 1 {
+		// Square root and division are correctly rounded on every platform.
+		size = int64(float64(size) / math.Sqrt(float64(parts)))
+	}
+	for at := 0; at < len(sum); at += 64 {
+		var bits uint64
+		hash, bits = splitMix(hash)
+		lane := sum[at:][:64]
+		for i := range lane {
+			// The lowest bit set is +size, clear is -size.
+			lane[i] += (int64(bits&1)*2 - 1) * size
+			bits >>= 1
+		}
+	}
+}
+
+// splitMix is one step of SplitMix64 (Steele, Lea and Flood, 2014).
+func splitMix(state uint64) (next, bits uint64) {
+	state += 0x9E3779B97F4A7C15
+	z := state
+	z = (z ^ z>>30) * 0xBF58476D1CE4E5B9
+	z = (z ^ z>>27) * 0x94D049BB133111EB
+	return state, z ^ z>>31
+}
+
+// unit brings a sum to unit length.
+func unit(sum []int64) []float32 {
+	var square float64
+	for _, x := range sum {
+		f := float64(x)
+		// The conversion forbids fusing product and sum into one operation,
+		// which some processors would do and others not.
+		square += float64(f * f)
+	}
+	row := make([]float32, len(sum))
+	if square == 0 {
+		row[0] = 1
+		return row
+	}
+	length := math.Sqrt(square)
+	for i, x := range sum {
+		row[i] = float32(float64(x) / length)
+	}
+	return row
+}

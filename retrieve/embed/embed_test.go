@@ -1,0 +1,346 @@
+package embed
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"ibid/retrieve"
+)
+
+var _ retrieve.Embedder = (*Model)(nil)
+
+var open = sync.OnceValues(New)
+
+func model(t testing.TB) *Model {
+	t.Helper()
+	m, err := open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func vectors(t testing.TB, texts ...string) [][]float32 {
+	t.Helper()
+	rows, err := model(t).Embed(context.Background(), texts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rows
+}
+
+func dot(a, b []float32) (sum float64) {
+	for i := range a {
+		sum += float64(a[i]) * float64(b[i])
+	}
+	return sum
+}
+
+// TestGolden holds Go to the Python code that trained the table: the same
+// features, and the same first components to the last bit.
+func TestGolden(t *testing.T) {
+	data, err := os.ReadFile("testdata/golden.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var cases []struct {
+		Text     string
+		Features []string
+		Bits     []string
+	}
+	if err := json.Unmarshal(data, &cases); err != nil {
+		t.Fatal(err)
+	}
+	if len(cases) == 0 {
+		t.Fatal("no cases")
+	}
+	m := model(t)
+	for _, c := range cases {
+		features := []string{}
+		m.features(c.Text,
+			func(row uint32) { features = append(features, fmt.Sprint(row)) },
+			func(hash uint64, parts int) { features = append(features, fmt.Sprintf("%016x/%d", hash, parts)) })
+		if diff := cmp.Diff(c.Features, features); diff != "" {
+			t.Errorf("features of %.40q (-python +go):\n%s", c.Text, diff)
+		}
+		row := vectors(t, c.Text)[0]
+		bits := []string{}
+		for _, x := range row[:len(c.Bits)] {
+			bits = append(bits, hex.EncodeToString(binary.BigEndian.AppendUint32(nil, math.Float32bits(x))))
+		}
+		if diff := cmp.Diff(c.Bits, bits); diff != "" {
+			t.Errorf("first components of %.40q (-python +go):\n%s", c.Text, diff)
+		}
+	}
+}
+
+func TestSpace(t *testing.T) {
+	want := fmt.Sprintf("ibid-static-1/%d", len(vectors(t, "x")[0]))
+	if got := model(t).Space(); got != want {
+		t.Errorf("Space() = %q, and rows make it %q", got, want)
+	}
+}
+
+// TestMeaning is the least that a model of meaning must know.
+func TestMeaning(t *testing.T) {
+	for _, c := range []struct{ query, near, far string }{
+		{"car", "an automobile with four wheels", "the doctor prescribed medicine"},
+		{"physician", "the doctor examined his patient", "the lawyer pleaded in court"},
+		{"How do I delete a file?", "rm removes files from a directory", "the weather in Paris is mild"},
+		{"max_open_conns", "the greatest number of open connections", "the capital of Portugal"},
+		{"parseJSON", "a parser for JSON documents", "birds migrate in autumn"},
+		{"CAFÉ", "a coffee house: the cafe", "quantum mechanics"},
+		{"Zyzzyvqx-9000", "the manual of the zyzzyvqx 9000", "the manual of the other machine"},
+		{"北京", "北京是中国的首都", "東京タワー"},
+		{"Москва", "столица России Москва", "вчера шёл дождь"},
+	} {
+		rows := vectors(t, c.query, c.near, c.far)
+		if near, far := dot(rows[0], rows[1]), dot(rows[0], rows[2]); near <= far {
+			t.Errorf("%q: %.3f to %q, %.3f to %q", c.query, near, c.near, far, c.far)
+		}
+	}
+}
+
+// TestSame lists writings of one text.
+func TestSame(t *testing.T) {
+	for _, texts := range [][]string{
+		{"Hello, World", "hello world", "HELLO -- WORLD!"},
+		{"café", "cafe\u0301", "cafe"},
+		{"max_open_conns", "max open conns", "maxOpenConns"},
+		{"ﬁnal ＡＢＣ", "final ABC"},
+		{"co\u00adoperate", "cooperate"},
+		{"open source", "source\xff\xfeopen"},
+	} {
+		rows := vectors(t, texts...)
+		for i, row := range rows[1:] {
+			if !slices.Equal(row, rows[0]) {
+				t.Errorf("%q and %q differ", texts[0], texts[i+1])
+			}
+		}
+	}
+}
+
+func check(t interface {
+	Helper()
+	Fatalf(string, ...any)
+}, m *Model, row []float32) {
+	t.Helper()
+	if len(row) != m.dims {
+		t.Fatalf("%d components, want %d", len(row), m.dims)
+	}
+	var square float64
+	for i, x := range row {
+		if math.IsNaN(float64(x)) || math.IsInf(float64(x), 0) {
+			t.Fatalf("component %d is %v", i, x)
+		}
+		square += float64(x) * float64(x)
+	}
+	if math.Abs(square-1) > 1e-5 {
+		t.Fatalf("squared length %v", square)
+	}
+}
+
+func TestRows(t *testing.T) {
+	m := model(t)
+	ctx := context.Background()
+	rapid.Check(t, func(t *rapid.T) {
+		texts := rapid.SliceOfN(rapid.OneOf(rapid.String(), rapid.StringMatching(`([A-Za-z]{1,12} ){0,30}`)), 1, 6).Draw(t, "texts")
+		rows, err := m.Embed(ctx, texts)
+		if err != nil {
+			t.Fatalf("%v", err)
+		}
+		order := rapid.Permutation(seq(len(texts))).Draw(t, "order")
+		shuffled := make([]string, len(texts))
+		for i, from := range order {
+			shuffled[i] = texts[from]
+		}
+		again, err := m.Embed(ctx, shuffled)
+		if err != nil {
+			t.Fatalf("%v", err)
+		}
+		for i, row := range rows {
+			check(t, m, row)
+			if got := again[slices.Index(order, i)]; !slices.Equal(got, row) {
+				t.Fatalf("%q has another vector in another batch", texts[i])
+			}
+		}
+	})
+}
+
+func seq(n int) []int {
+	s := make([]int, n)
+	for i := range s {
+		s[i] = i
+	}
+	return s
+}
+
+func TestConcurrent(t *testing.T) {
+	m := model(t)
+	want := vectors(t, passage(1, 200))[0]
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			rows, err := m.Embed(context.Background(), []string{passage(1, 200)})
+			if err != nil || !slices.Equal(rows[0], want) {
+				t.Errorf("another vector in parallel (%v)", err)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestNothing(t *testing.T) {
+	rows := vectors(t)
+	if len(rows) != 0 {
+		t.Errorf("%d rows for no text", len(rows))
+	}
+}
+
+func TestCancelled(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	rows, err := model(t).Embed(ctx, []string{"a"})
+	if !errors.Is(err, context.Canceled) || rows != nil {
+		t.Errorf("got %v, %v", rows, err)
+	}
+}
+
+// TestDamage changes every part of the table; none may be taken for a table.
+func TestDamage(t *testing.T) {
+	damaged := map[string][]byte{"empty": nil, "cut": file[:len(file)/2], "longer": append(slices.Clone(file), 0)}
+	rng := rand.New(rand.NewPCG(1, 2))
+	for _, at := range []int{0, len(magic), header, header + 9, len(file) / 2, len(file) - 40, len(file) - 1, rng.IntN(len(file))} {
+		flipped := slices.Clone(file)
+		flipped[at] ^= 1 << rng.IntN(8)
+		damaged[fmt.Sprintf("bit flipped in byte %d", at)] = flipped
+	}
+	for name, data := range damaged {
+		if m, err := parse(data); !errors.Is(err, errTable) || m != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := parse(file); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestSize keeps the program small.
+func TestSize(t *testing.T) {
+	if len(file) > 6_000_000 {
+		t.Errorf("the table has %d bytes, over 6 MB", len(file))
+	}
+}
+
+func FuzzEmbed(f *testing.F) {
+	for _, seed := range []string{"", "a", "\xff\xfe\x00", "Ünïcødé 漢字 ไทย", strings.Repeat("é", 300), "\u0301\u0301", "İ", "\u1fb3"} {
+		f.Add(seed)
+	}
+	m := model(f)
+	f.Fuzz(func(t *testing.T, text string) {
+		rows, err := m.Embed(context.Background(), []string{text, text})
+		if err != nil {
+			t.Fatal(err)
+		}
+		check(t, m, rows[0])
+		if !slices.Equal(rows[0], rows[1]) {
+			t.Fatal("two vectors for one text")
+		}
+		n := 0
+		m.features(text, func(uint32) { n++ }, func(uint64, int) { n++ })
+		// Compatibility decomposition makes at most 18 runes of one.
+		if limit := 2*18*utf8.RuneCountInString(text) + 2; n > limit {
+			t.Fatalf("%d features of %d runes", n, utf8.RuneCountInString(text))
+		}
+	})
+}
+
+// TestLinear gives texts that invite quadratic work; twice the text must not
+// make more than twice the features.
+func TestLinear(t *testing.T) {
+	m := model(t)
+	for _, unit := range []string{"a", "A", "aB", "7", "漢", "é", "\u0301", "ж", "\xff", "z\u0301", "ﷺ"} {
+		count := func(bytes int) (n int) {
+			m.features(strings.Repeat(unit, bytes/len(unit)), func(uint32) { n++ }, func(uint64, int) { n++ })
+			return n
+		}
+		small, large := count(1<<19), count(1<<20)
+		if large > 2*small+64 {
+			t.Errorf("%q: %d features of 512 KiB, %d of 1 MiB", unit, small, large)
+		}
+	}
+}
+
+// passage makes running text of common words.
+func passage(seed uint64, words int) string {
+	rng := rand.New(rand.NewPCG(seed, seed))
+	list := strings.Fields("the of and to in server request document is that it a for network was on are with as configured database his they be " +
+		"index at one have this from by hot word but what some value can out other were all there when up use your how said an each she which do " +
+		"their time if will way about many then them would write like so these her long make thing see him two has look more day could go come did " +
+		"Parliament 1984 temperature government parseConfig industrial photosynthesis")
+	var b strings.Builder
+	for i := range words {
+		if i > 0 {
+			b.WriteByte(' ')
+		}
+		b.WriteString(list[rng.IntN(len(list))])
+		if i%17 == 16 {
+			b.WriteByte('.')
+		}
+	}
+	return b.String()
+}
+
+func BenchmarkNew(b *testing.B) {
+	for b.Loop() {
+		if _, err := New(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkEmbed(b *testing.B) {
+	m := model(b)
+	for _, c := range []struct {
+		name  string
+		words int
+		tail  string
+	}{{"120words", 120, ""}, {"120words-accents", 120, " “naïve” café — façade"}, {"10words", 10, ""}} {
+		texts := make([]string, 256)
+		for i := range texts {
+			texts[i] = passage(uint64(i), c.words) + c.tail
+		}
+		b.Run(c.name, func(b *testing.B) {
+			for b.Loop() {
+				if _, err := m.Embed(context.Background(), texts); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(b.N*len(texts))/b.Elapsed().Seconds(), "texts/s")
+		})
+	}
+	long := strings.Repeat("a", 1<<20)
+	b.Run("1MB-of-a", func(b *testing.B) {
+		b.SetBytes(1 << 20)
+		for b.Loop() {
+			if _, err := m.Embed(context.Background(), []string{long}); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}

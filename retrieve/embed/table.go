@@ -1,0 +1,110 @@
+package embed
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	_ "embed"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+)
+
+//go:embed table.bin
+var file []byte
+
+const (
+	magic  = "IBIDVEC1"
+	levels = 16
+	header = len(magic) + 2 + 4 + 4 + 2 + levels
+
+	// maxDims and maxRows bound what a table may claim before memory is taken for it.
+	maxDims = 1024
+	maxRows = 1 << 20
+	// maxName bounds the decompressed vocabulary, in bytes a row.
+	maxName = 64
+)
+
+var errTable = errors.New("the built-in embedding table is damaged: install the program again")
+
+// parse reads a table, all little endian:
+//
+//	magic     "IBIDVEC1"
+//	dims u16 · rows u32 · words u32 · magnitude u16 · levels 16 x i8
+//	scales    rows x u16
+//	nibbles   rows x dims/2 bytes, the lower half first
+//	names     gzip: every word, then every piece, in order of the rows, each ended by \n
+//	checksum  SHA-256 of all the bytes before it
+//
+// A component of a row is levels[nibble] * scale.
+func parse(data []byte) (*Model, error) {
+	if len(data) < header+sha256.Size || string(data[:len(magic)]) != magic {
+		return nil, fmt.Errorf("%w (it does not begin as a table)", errTable)
+	}
+	body, sum := data[:len(data)-sha256.Size], data[len(data)-sha256.Size:]
+	if got := sha256.Sum256(body); !bytes.Equal(got[:], sum) {
+		return nil, fmt.Errorf("%w (its checksum does not match)", errTable)
+	}
+	le := binary.LittleEndian
+	b := body[len(magic):]
+	dims, rows, words := int(le.Uint16(b)), int(le.Uint32(b[2:])), int(le.Uint32(b[6:]))
+	m := &Model{dims: dims, magnitude: int64(le.Uint16(b[10:]))}
+	level := b[12 : 12+levels]
+	b = body[header:]
+	if dims == 0 || dims%64 != 0 || dims > maxDims || rows > maxRows || words > rows || len(b) < 2*rows+rows*dims/2 {
+		return nil, fmt.Errorf("%w (%d rows of %d do not fit in it)", errTable, rows, dims)
+	}
+	m.scales = make([]int32, rows)
+	for i := range m.scales {
+		m.scales[i] = int32(le.Uint16(b[2*i:]))
+	}
+	b = b[2*rows:]
+	// Two components at a time: a byte of the file stands for a pair of levels.
+	var pairs [256][2]int8
+	for i := range pairs {
+		pairs[i] = [2]int8{int8(level[i&15]), int8(level[i>>4])}
+	}
+	m.table = make([]int8, rows*dims)
+	out := m.table
+	for _, n := range b[:rows*dims/2] {
+		p := &pairs[n]
+		out[0], out[1] = p[0], p[1]
+		out = out[2:]
+	}
+	if err := m.name(b[rows*dims/2:], rows, words); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// name fills the maps of words and pieces.
+func (m *Model) name(packed []byte, rows, words int) error {
+	zip, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		return fmt.Errorf("%w (its words: %v)", errTable, err)
+	}
+	names, err := io.ReadAll(io.LimitReader(zip, int64(rows)*maxName))
+	if err != nil {
+		return fmt.Errorf("%w (its words: %v)", errTable, err)
+	}
+	m.words, m.pieces = make(map[string]uint32, words), make(map[string]uint32, rows-words)
+	text := string(names)
+	at := 0
+	for row := range rows {
+		end := at
+		for end < len(text) && text[end] != '\n' {
+			end++
+		}
+		if end == len(text) {
+			return fmt.Errorf("%w (%d words for %d rows)", errTable, row, rows)
+		}
+		if row < words {
+			m.words[text[at:end]] = uint32(row)
+		} else {
+			m.pieces[text[at:end]] = uint32(row)
+		}
+		at = end + 1
+	}
+	return nil
+}

@@ -1,0 +1,135 @@
+"""Measure a table on retrieval sets: nDCG@10 of the vectors, of BM25 and of both mixed.
+
+    python evaluate.py TABLE DATA [SET ...]
+
+DATA/SET holds corpus.jsonl, queries.jsonl and qrels.tsv. BM25: k1 1.2, b .75,
+a light stemmer, stop words. The mixture is the mean of both scores,
+each scaled over the union of both lists' best 100.
+"""
+
+import json
+import math
+import pathlib
+import re
+import sys
+
+import numpy as np
+
+import table as tables
+
+SETS = ["cranfield", "scifact-train", "anthropic-docs", "squad2-a", "clapnq-a", "msmarco-dl-5k", "financebench-a"]
+STOP = set(
+    "a an and are as at be but by for from has have how if in into is it its no not of on or such that the their then "
+    "there these they this to was were what when where which who why will with do does did can".split()
+)
+
+
+def stem(w):
+    for end in ("ing", "edly", "ed", "ies", "es", "ly", "s"):
+        if w.endswith(end) and len(w) - len(end) >= 3:
+            return w[: -len(end)] + ("y" if end == "ies" else "")
+    return w
+
+
+def terms(text):
+    return [stem(w) for w in re.findall(r"\w+", text.lower()) if w not in STOP]
+
+
+class BM25:
+    def __init__(self, texts, k1=1.2, b=0.75):
+        self.n = len(texts)
+        lists, lengths = {}, []
+        for i, text in enumerate(texts):
+            counts = {}
+            for t in terms(text):
+                counts[t] = counts.get(t, 0) + 1
+            lengths.append(sum(counts.values()))
+            for t, c in counts.items():
+                lists.setdefault(t, []).append((i, c))
+        mean = sum(lengths) / len(lengths)
+        self.lists = {}
+        for t, found in lists.items():
+            idf = math.log(1 + (self.n - len(found) + 0.5) / (len(found) + 0.5))
+            ids = np.array([i for i, _ in found])
+            tf = np.array([c for _, c in found], float)
+            norm = k1 * (1 - b + b * np.array([lengths[i] for i in ids]) / mean)
+            self.lists[t] = ids, idf * tf * (k1 + 1) / (tf + norm)
+
+    def __call__(self, query):
+        out = np.zeros(self.n)
+        for t in set(terms(query)):
+            if t in self.lists:
+                ids, weights = self.lists[t]
+                out[ids] += weights
+        return out
+
+
+def load(folder):
+    def lines(name):
+        return [json.loads(line) for line in open(folder / name, encoding="utf-8")]
+
+    corpus = {str(d["_id"]): (d.get("title", "") + " " + d["text"]).strip() for d in lines("corpus.jsonl")}
+    qrels = {}
+    for line in open(folder / "qrels.tsv", encoding="utf-8"):
+        fields = line.rstrip("\n").split("\t")
+        if len(fields) < 3 or not fields[-1].lstrip("-").isdigit():
+            continue
+        if int(fields[-1]) > 0:
+            qrels.setdefault(fields[0], {})[fields[-2]] = int(fields[-1])
+    queries = {str(q["_id"]): q["text"] for q in lines("queries.jsonl") if str(q["_id"]) in qrels}
+    return corpus, queries, qrels
+
+
+def ndcg(scores, ids, relevant, k=10):
+    top = np.argsort(-scores, kind="stable")[:k]
+    gain = sum((2 ** relevant.get(ids[i], 0) - 1) / math.log2(r + 2) for r, i in enumerate(top))
+    best = sum((2**g - 1) / math.log2(r + 2) for r, g in enumerate(sorted(relevant.values(), reverse=True)[:k]))
+    return gain / best
+
+
+def scale_minmax(x):
+    return (x - x.min()) / (x.max() - x.min() + 1e-9)
+
+
+def scale_z(x):
+    return (x - x.mean()) / (x.std() + 1e-9)
+
+
+def mixed(dense, lexical, scale):
+    best = np.union1d(np.argsort(-dense)[:100], np.argsort(-lexical)[:100])
+    out = np.full(len(dense), -1e9)
+    out[best] = scale(dense[best]) + scale(lexical[best])
+    return out
+
+
+_bm25 = {}
+
+
+def evaluate(embed, folder, limit=None):
+    corpus, queries, qrels = load(folder)
+    ids = list(corpus)
+    rows = np.vstack([embed(corpus[i]) for i in ids])
+    if folder not in _bm25:
+        bm25 = BM25([corpus[i] for i in ids])
+        _bm25[folder] = {q: bm25(text) for q, text in queries.items()}
+    total = np.zeros(4)
+    for q, text in queries.items():
+        dense, lexical = rows @ embed(text), _bm25[folder][q]
+        relevant = qrels[q]
+        total += [
+            ndcg(s, ids, relevant)
+            for s in (dense, lexical, mixed(dense, lexical, scale_z), mixed(dense, lexical, scale_minmax))
+        ]
+    return total / len(queries)
+
+
+def main():
+    embed = tables.Embedder(*tables.read(pathlib.Path(sys.argv[1])))
+    data = pathlib.Path(sys.argv[2])
+    print(f"{'':16}  dense   bm25  z mix  minmax mix")
+    for name in sys.argv[3:] or SETS:
+        print(f"{name:16}" + "".join(f"{x:7.3f}" for x in evaluate(embed, data / name)), flush=True)
+
+
+if __name__ == "__main__":
+    main()
