@@ -6,7 +6,7 @@ import "ibid/retrieve"
 // are small values, safe to keep; Kind is the name on the wire.
 //
 // The order of a stream: Retrieved, then Judged for each passage looked at,
-// then Kept, then Draft and Text, or Unanswered; Usage last. Warning may
+// then Kept, then Draft, Stepped and Text, or Unanswered; Usage last. Warning may
 // stand anywhere. After the first Text, text is only ever appended. A stream
 // that cannot go on after its first Text ends with Incomplete and Usage.
 type Event interface{ Kind() string }
@@ -70,6 +70,28 @@ type Text struct {
 	Text string `json:"text"`
 }
 
+// Stepped tells how a step of the refine loop ended, or why passages that
+// were kept went into none.
+type Stepped struct {
+	Step int  `json:"step"` // 1-based; 0 for passages that went into no step
+	Role Role `json:"role,omitempty"`
+	// Passages are the ids of the chunks that the step was given, or that
+	// went into none; Labels are the labels of those that have one.
+	Passages []string `json:"passages"`
+	Labels   []int    `json:"labels"`
+	// Changed tells whether the answer is another one than before the step.
+	Changed bool `json:"changed"`
+	// Reason says why not: "model_error", "empty_reply", "meta_remark" (the
+	// model said that nothing changes), "same", "no_answer" or "cut" (the
+	// reply was cut off, and a whole answer existed); for passages without a
+	// step "answer_too_long", "budget" or "near_duplicate".
+	Reason string `json:"reason,omitempty"`
+	// Invented are labels that the reply cites and that the model was never shown.
+	Invented []int `json:"invented,omitempty"`
+	// Lost are labels of the answer before that the new one no longer cites.
+	Lost []int `json:"lost,omitempty"`
+}
+
 // Unanswered says that the documents do not answer the question.
 type Unanswered struct {
 	// Reason is "nothing_found", "nothing_relevant" or "no_answer" (evidence
@@ -108,6 +130,7 @@ func (Judged) Kind() string     { return "judged" }
 func (Kept) Kind() string       { return "kept" }
 func (Draft) Kind() string      { return "draft" }
 func (Text) Kind() string       { return "text" }
+func (Stepped) Kind() string    { return "stepped" }
 func (Unanswered) Kind() string { return "unanswered" }
 func (Incomplete) Kind() string { return "incomplete" }
 func (Warning) Kind() string    { return "warning" }

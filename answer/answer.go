@@ -1,0 +1,268 @@
+// Package answer turns a question into an answer that rests on documents.
+//
+// [Answerer.Ask] is the one way in. It searches, keeps the passages that are
+// on topic, and makes an answer of them: with a [Model] by drafting from the
+// first kept passages and refining with the rest, without one by quoting the
+// sentences that answer. What happens is told as a stream of [Event] values.
+// Each passage has a label, "[1]" and so on, that stays the same from the
+// first draft to the last; package cite turns labels into numbered sources.
+//
+// When nothing on topic was found, or what was found holds no answer, the
+// stream says [Unanswered]: that is decided by code, never left to prose.
+package answer
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"strings"
+	"time"
+
+	"ibid/ingest"
+	"ibid/retrieve"
+)
+
+// A Retriever finds passages; *retrieve.Index is one.
+type Retriever interface {
+	Search(ctx context.Context, q retrieve.Query) ([]retrieve.Passage, error)
+}
+
+// A Counter is a [Retriever] that also knows in how many of its chunks a term
+// stands. One that is not is taken at the passages it finds.
+type Counter interface {
+	Stats(ctx context.Context, terms []string) (retrieve.Stats, error)
+}
+
+// An Answerer answers questions. Only Retriever must be set. It is safe for
+// concurrent use as long as its fields are not changed.
+type Answerer struct {
+	Retriever Retriever
+
+	// Model drafts and refines. Without one, answers are quoted sentences.
+	Model Model
+	// GateModel judges passages; nil means Model.
+	GateModel Model
+	// RefineModel does the refine steps after the first draft; nil means Model.
+	RefineModel Model
+	// Gate is how passages are judged; empty means [GateBoth] with a model
+	// and [GateScore] without one.
+	Gate GateKind
+	// Embedder compares sentences with the question when answers are quoted;
+	// nil leaves that signal out.
+	Embedder retrieve.Embedder
+	// Prompts are the prompt templates; nil means [DefaultPrompts].
+	Prompts *Prompts
+
+	// JudgeCalls is how many passages of a question a model may judge, not
+	// counting retries; 0 means 12, less than 0 no limit.
+	JudgeCalls int
+	// AnswerCalls is how many draft and refine calls a question may cost; 0
+	// means 6, less than 0 no limit.
+	AnswerCalls int
+	// Parallel is how many judge calls run at a time; 0 means 4.
+	Parallel int
+
+	// ContextTokens is the model's context window: prompt and reply together.
+	// 0 means 4096. A margin of 15 % is left for foreign tokenisers.
+	ContextTokens int
+	// StepTokens is how many tokens of evidence go into one step; 0 means as
+	// many as the context window has room for.
+	StepTokens int
+	// StepPassages is the largest number of passages in one step; 0 means no
+	// limit, 1 refines passage by passage.
+	StepPassages int
+	// MaxDraftTokens ends refining when the draft is longer; 0 means no limit
+	// but the context window.
+	MaxDraftTokens int
+	// KeepDuplicates leaves passages in that say the same as an earlier one.
+	KeepDuplicates bool
+	// Count measures text in tokens; nil means ingest.CountTokens.
+	Count func(text string) int
+}
+
+const (
+	defaultJudgeCalls    = 12
+	defaultAnswerCalls   = 6
+	defaultParallel      = 4
+	defaultContextTokens = 4096
+	contextMargin        = .85
+)
+
+// Ask answers a question. Nothing happens before the sequence is ranged over,
+// and it can be ranged over once. An error ends it; a [*QuestionError] says
+// that the question itself cannot be asked. Once an answer exists there is no
+// error any more: what goes wrong later leaves the answer, if need be marked
+// [Incomplete]. Breaking out of the range stops every call to a model at once,
+// and nothing is left running when the range ends.
+func (a *Answerer) Ask(ctx context.Context, q Question) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		r := &run{Answerer: a, question: q, started: time.Now(), yield: yield}
+		if err := r.all(ctx); err != nil && !r.stopped {
+			yield(nil, err)
+		}
+	}
+}
+
+// A run is the life of one question.
+type run struct {
+	*Answerer
+	question Question
+	asked    string // the standalone question
+	needs    needs  // what it asks for
+	started  time.Time
+	usage    Usage
+	warned   bool // of a prompt that the server cut
+
+	yield   func(Event, error) bool
+	stopped bool // the range was left; nothing may be yielded any more
+}
+
+// emit yields an event and tells whether to go on.
+func (r *run) emit(e Event) bool {
+	if !r.stopped {
+		r.stopped = !r.yield(e, nil)
+	}
+	return !r.stopped
+}
+
+// finish yields what the answer cost.
+func (r *run) finish() {
+	r.usage.Seconds = time.Since(r.started).Seconds()
+	r.emit(r.usage)
+}
+
+func (r *run) all(ctx context.Context) error {
+	strategy, err := r.check()
+	if err != nil {
+		return err
+	}
+	if err := r.condense(ctx); err != nil {
+		return err
+	}
+	passages, err := r.Retriever.Search(ctx, retrieve.Query{
+		Text: r.asked, K: r.question.TopK, Filter: r.question.Filter,
+	})
+	if err != nil {
+		return fmt.Errorf("searching for %q: %w", clip(r.asked, 80), err)
+	}
+	if !r.emit(Retrieved{Question: r.asked, Passages: passages}) {
+		return nil
+	}
+	if len(passages) == 0 {
+		r.unanswered(nothingFound, nil)
+		return nil
+	}
+	if r.needs, err = r.readNeeds(ctx, passages); err != nil {
+		return err
+	}
+	judged, err := r.judge(ctx, passages)
+	if err != nil || r.stopped {
+		return err
+	}
+	kept := keep(passages, judged)
+	if len(kept) == 0 {
+		r.unanswered(nothingRelevant, passages)
+		return nil
+	}
+	if strategy == "extract" {
+		return r.extract(ctx, kept, passages)
+	}
+	return r.refine(ctx, kept)
+}
+
+// check refuses what cannot be asked and settles the strategy.
+func (r *run) check() (strategy string, err error) {
+	q := &r.question
+	q.Text = strings.TrimSpace(strings.ToValidUTF8(q.Text, ""))
+	switch {
+	case q.Text == "":
+		return "", &QuestionError{"empty", "the question is empty: ask something in a sentence or a few words"}
+	case len(q.Text) > MaxQuestionBytes:
+		return "", &QuestionError{"too_long", fmt.Sprintf("the question is %d bytes long, and %d is the most: put long text into a document and ask about it", len(q.Text), MaxQuestionBytes)}
+	case q.TopK < 0:
+		return "", &QuestionError{"top_k", fmt.Sprintf("top_k is %d: it must be 0 (the default) or more", q.TopK)}
+	}
+	for i, t := range q.History {
+		if t.Role != "user" && t.Role != "assistant" {
+			return "", &QuestionError{"history", fmt.Sprintf("turn %d of the history has the role %q: it must be user or assistant", i+1, t.Role)}
+		}
+	}
+	switch q.Strategy {
+	case "", "auto":
+		if r.Model == nil {
+			return "extract", nil
+		}
+		return "refine", nil
+	case "extract":
+		return "extract", nil
+	case "refine":
+		if r.Model == nil {
+			return "", &QuestionError{"strategy", "the strategy refine needs a model, and none is set: choose one with --model, or the strategy extract"}
+		}
+		return "refine", nil
+	}
+	return "", &QuestionError{"strategy", fmt.Sprintf("there is no strategy %q: use auto, refine or extract", clip(q.Strategy, 40))}
+}
+
+// The reasons of Unanswered.
+const (
+	nothingFound    = "nothing_found"
+	nothingRelevant = "nothing_relevant"
+	noAnswer        = "no_answer"
+)
+
+func (r *run) unanswered(reason string, nearest []retrieve.Passage) {
+	text := map[string]string{
+		nothingFound:    "There is nothing about this in the documents.",
+		nothingRelevant: "The documents do not seem to be about this.",
+		noAnswer:        "The documents do not say.",
+	}[reason]
+	if len(nearest) > 3 {
+		nearest = nearest[:3]
+	}
+	if nearest == nil {
+		nearest = []retrieve.Passage{}
+	}
+	if r.emit(Unanswered{Reason: reason, Text: text, Nearest: nearest}) {
+		r.finish()
+	}
+}
+
+func (r *run) count(text string) int {
+	if r.Count != nil {
+		return r.Count(text)
+	}
+	return ingest.CountTokens(text)
+}
+
+func (r *run) prompts() *Prompts {
+	if r.Prompts != nil {
+		return r.Prompts
+	}
+	return DefaultPrompts()
+}
+
+// window is how many tokens prompt and reply may have together.
+func (r *run) window() int {
+	return int(contextMargin * float64(or(r.ContextTokens, defaultContextTokens)))
+}
+
+func or(n, otherwise int) int {
+	if n == 0 {
+		return otherwise
+	}
+	return n
+}
+
+// clip shortens s to at most n bytes, at a character's edge.
+func clip(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && s[n]&0xC0 == 0x80 {
+		n--
+	}
+	return s[:n] + "…"
+}

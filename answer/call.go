@@ -1,0 +1,88 @@
+package answer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+)
+
+// A call is one request to a model, and what it cost.
+type call struct {
+	prompt Prompt
+	text   []byte
+	tokens Tokens
+	finish string
+}
+
+var errUnfinished = errors.New("the reply ended without a finish reason")
+
+// pieces streams the reply to the prompt, and settles what it cost when the
+// stream ends or is left.
+func (c *call) pieces(ctx context.Context, m Model) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		for piece, err := range m.Complete(ctx, c.prompt) {
+			if err != nil {
+				yield("", err)
+				return
+			}
+			c.text = append(c.text, piece.Text...)
+			if piece.Finish != "" {
+				c.finish, c.tokens = piece.Finish, piece.Usage
+			}
+			if piece.Text != "" && !yield(piece.Text, nil) {
+				return
+			}
+		}
+		switch c.finish {
+		case "":
+			yield("", errUnfinished)
+		case "content_filter":
+			yield("", errors.New("the model's server withheld the reply (content filter)"))
+		}
+	}
+}
+
+// spent adds what the call cost to the usage. A call that was cut short has
+// no report of the server: it is counted here.
+func (r *run) spent(c *call) {
+	if c.finish == "" {
+		c.tokens = Tokens{Prompt: r.count(c.prompt.System) + r.count(c.prompt.User), Completion: r.count(string(c.text))}
+	}
+	r.usage.Calls++
+	r.usage.PromptTokens += c.tokens.Prompt
+	r.usage.CompletionTokens += c.tokens.Completion
+	r.usage.ReasoningTokens += c.tokens.Reasoning
+}
+
+const (
+	// A server that reports less than this share of the prompt's tokens has
+	// cut it: tokenisers differ, but not by so much …
+	readShare = .7
+	// … except in short prompts.
+	readLeast = 300
+)
+
+// checkRead warns once when the server has cut the prompt.
+func (r *run) checkRead(c *call) {
+	if r.warned || !c.tokens.Reported || c.tokens.Prompt <= 0 {
+		return
+	}
+	sent := r.count(c.prompt.System) + r.count(c.prompt.User)
+	if sent < readLeast || float64(c.tokens.Prompt) >= readShare*float64(sent) {
+		return
+	}
+	r.warned = true
+	r.emit(Warning{Message: fmt.Sprintf("the model's server read %d of about %d prompt tokens, so it has cut the prompt: raise its context length (OLLAMA_CONTEXT_LENGTH for Ollama), or lower --context-tokens", c.tokens.Prompt, sent)})
+}
+
+// write makes a prompt; the fences of its quoted material carry a mark that
+// none of it holds.
+func (r *run) write(role Role, s Slots) (Prompt, error) {
+	s.Question = inert(r.asked)
+	if len(s.Evidence) > 0 {
+		s.First = s.Evidence[0].Label
+	}
+	s.Nonce = newNonce()
+	return r.prompts().write(role, s)
+}

@@ -1,0 +1,18 @@
+package answer
+
+// A QuestionError says why a question cannot be asked at all. It is the
+// asker's to mend: a web server would answer 400, a command exit with 2.
+type QuestionError struct {
+	Code string // "empty", "too_long", "strategy", "history" or "top_k"
+	Msg  string // for people, with the next step
+}
+
+func (e *QuestionError) Error() string { return e.Msg }
+
+// MaxQuestionBytes is the longest question, in bytes.
+const MaxQuestionBytes = 16 << 10
+
+// An unusable error is one that says, by a method Unusable, that the model as
+// a whole cannot be used: its server is not there, or it refuses the key. No
+// further call is made after one.
+type unusable interface{ Unusable() bool }

@@ -1,0 +1,272 @@
+package answer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"ibid/ingest"
+	"ibid/retrieve"
+)
+
+// A GateKind says how passages are judged.
+type GateKind string
+
+// The kinds of gate.
+const (
+	GateScore GateKind = "score" // by the calibrated chance, without a model
+	GateModel GateKind = "model" // every passage by a model
+	GateBoth  GateKind = "both"  // the clear cases by the chance, the others by a model
+	GateOff   GateKind = "off"   // every passage is kept
+)
+
+// Between these chances of being on topic, the gate "both" asks the model.
+const (
+	surelyOff = .03
+	surelyOn  = .995
+)
+
+// judge decides on every passage and yields Judged events in the order of the
+// passages, whatever the order in which the judges answer. It returns when
+// every call has ended.
+func (r *run) judge(ctx context.Context, passages []retrieve.Passage) ([]Judged, error) {
+	kind := r.Gate
+	model := r.GateModel
+	if model == nil {
+		model = r.Model
+	}
+	if kind == "" {
+		kind = GateBoth
+	}
+	if model == nil && kind != GateOff {
+		kind = GateScore
+	}
+
+	r.usage.Looked = len(passages)
+	chances := r.chances(passages)
+	judged := make([]Judged, len(passages))
+	var open []int // for the model to judge
+	budget := or(r.JudgeCalls, defaultJudgeCalls)
+	for i, p := range passages {
+		j := Judged{
+			Passage: p.ID, Document: p.Document, Title: p.Title, Heading: p.Heading, Page: p.Page,
+			By: "score", Chance: chances[i].p, Reason: chances[i].reason, Scores: p.Scores,
+			Decision: Irrelevant,
+		}
+		if j.Chance >= onTopic || kind == GateOff {
+			j.Decision = Relevant
+		}
+		clear := kind == GateScore || kind == GateOff ||
+			kind == GateBoth && (j.Chance < surelyOff || j.Chance > surelyOn)
+		switch {
+		case clear:
+		case budget != 0:
+			budget--
+			open = append(open, i)
+		default:
+			j.By = "unjudged"
+		}
+		judged[i] = j
+	}
+	if kind == GateOff {
+		return judged, nil
+	}
+	return judged, r.judgeOpen(ctx, model, passages, open, judged)
+}
+
+// judgeOpen has the model judge the open passages, some at a time, and emits
+// all of judged in order.
+func (r *run) judgeOpen(ctx context.Context, model Model, passages []retrieve.Passage, open []int, judged []Judged) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	var workers sync.WaitGroup
+	defer workers.Wait()
+	defer cancel(nil)
+
+	prompts := make(map[int]Prompt, len(open))
+	verdicts := make(map[int]chan verdict, len(open))
+	next := make(chan int, len(open))
+	for _, i := range open {
+		p, err := r.write(RoleJudge, Slots{Evidence: []Evidence{r.fit(evidence(1, passages[i]), r.window()/2)}})
+		if err != nil {
+			return err
+		}
+		prompts[i] = p
+		verdicts[i] = make(chan verdict, 1)
+		next <- i
+	}
+	close(next)
+	for range min(len(open), or(r.Parallel, defaultParallel)) {
+		workers.Go(func() {
+			for i := range next {
+				if ctx.Err() != nil {
+					verdicts[i] <- verdict{err: ctx.Err()}
+					continue
+				}
+				v := ask(ctx, model, prompts[i])
+				if u := unusable(nil); errors.As(v.err, &u) && u.Unusable() {
+					cancel(asking(RoleJudge, v.err))
+				}
+				verdicts[i] <- v
+			}
+		})
+	}
+
+	for i := range judged {
+		j := &judged[i]
+		if done, ok := verdicts[i]; ok {
+			v := <-done
+			j.Decision, j.By, j.Calls = v.decision, "model", len(v.calls)
+			if v.reason != "" {
+				j.Reason = v.reason
+			}
+			before := r.usage
+			for _, c := range v.calls {
+				r.spent(c)
+				r.usage.JudgeCalls++
+			}
+			j.Tokens = r.usage.PromptTokens + r.usage.CompletionTokens - before.PromptTokens - before.CompletionTokens
+			if ctx.Err() != nil {
+				return fmt.Errorf("judging passages: %w", context.Cause(ctx))
+			}
+		}
+		if !r.emit(*j) {
+			return nil
+		}
+	}
+	return nil
+}
+
+// A verdict is what one judge said.
+type verdict struct {
+	decision Decision
+	reason   string
+	calls    []*call
+	err      error // of the last call
+}
+
+// ask has a model judge one passage, twice if the first reply cannot be read
+// or does not come.
+func ask(ctx context.Context, m Model, p Prompt) verdict {
+	var v verdict
+	for len(v.calls) < 2 {
+		c := &call{prompt: p}
+		v.calls = append(v.calls, c)
+		var j judgement
+		v.err = nil
+		for piece, err := range c.pieces(ctx, m) {
+			if err != nil {
+				v.err = err
+				break
+			}
+			if j.add(piece) {
+				break
+			}
+		}
+		if v.err != nil && j.verdict == "" {
+			v.decision, v.reason = Errored, "the judge could not be asked: "+shortReason(v.err.Error())
+			if u := unusable(nil); ctx.Err() != nil || errors.As(v.err, &u) && u.Unusable() {
+				return v
+			}
+			continue
+		}
+		if v.decision, v.reason = j.end(); v.decision != Unparsable {
+			return v
+		}
+		v.reason = "the judge's reply could not be read"
+	}
+	return v
+}
+
+func asking(role Role, err error) error {
+	return fmt.Errorf("asking the model (%s): %w", role, err)
+}
+
+// keep gives the passages that were not judged irrelevant: the first relevant
+// one leads, the others keep their order.
+func keep(passages []retrieve.Passage, judged []Judged) []retrieve.Passage {
+	kept := make([]retrieve.Passage, 0, len(passages))
+	lead := -1
+	for i, j := range judged {
+		if j.Decision == Irrelevant {
+			continue
+		}
+		kept = append(kept, passages[i])
+		if lead < 0 && j.Decision == Relevant {
+			lead = len(kept) - 1
+		}
+	}
+	if lead > 0 {
+		first := kept[lead]
+		copy(kept[1:lead+1], kept[:lead])
+		kept[0] = first
+	}
+	return kept
+}
+
+// withoutDuplicates leaves out passages that say hardly anything that an
+// earlier one does not say.
+func withoutDuplicates(kept []retrieve.Passage) (rest, dropped []retrieve.Passage) {
+	var seen []map[string]bool
+	for _, p := range kept {
+		own := shingles(p.Text)
+		repeats := false
+		for _, other := range seen {
+			shared := 0
+			for s := range own {
+				if other[s] {
+					shared++
+				}
+			}
+			if len(own) > 0 && float64(shared) >= duplicateShare*float64(len(own)) {
+				repeats = true
+				break
+			}
+		}
+		if repeats {
+			dropped = append(dropped, p)
+			continue
+		}
+		seen = append(seen, own)
+		rest = append(rest, p)
+	}
+	return rest, dropped
+}
+
+// duplicateShare of a passage's word triples in one earlier passage make it a
+// near-duplicate. It is high, because the one sentence that differs between
+// two versions of a rule is often what the question is about.
+const duplicateShare = .95
+
+func shingles(text string) map[string]bool {
+	terms := retrieve.Terms(text)
+	out := make(map[string]bool, len(terms))
+	for i := 0; i+3 <= len(terms); i++ {
+		out[terms[i]+" "+terms[i+1]+" "+terms[i+2]] = true
+	}
+	return out
+}
+
+// fit shortens a piece of evidence to at most about the given tokens, at the
+// end of a sentence where there is one.
+func (r *run) fit(e Evidence, tokens int) Evidence {
+	for total := r.count(e.Text); total > tokens && e.Text != ""; total = r.count(e.Text) {
+		limit := len(e.Text) * max(tokens, 0) / total * 19 / 20
+		end := 0
+		for s := range ingest.Sentences(e.Text) {
+			if s.End > limit {
+				break
+			}
+			end = s.End
+		}
+		if end == 0 {
+			e.Text = clip(e.Text, limit)
+			if limit == 0 {
+				e.Text = ""
+			}
+			return e
+		}
+		e.Text = e.Text[:end]
+	}
+	return e
+}

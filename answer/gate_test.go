@@ -1,0 +1,193 @@
+package answer
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"ibid/ingest"
+	"ibid/retrieve"
+)
+
+func TestJudgement(t *testing.T) {
+	for _, test := range []struct {
+		reply    string
+		decision Decision
+		reason   string
+		read     string // what is read of the reply before the call is cut
+	}{
+		{"yes", Relevant, "", "yes"},
+		{"Yes.\nIt gives the fee.", Relevant, "", "Yes.\n"},
+		{"\n\n no\nIt speaks of trains.\nMore.", Irrelevant, "It speaks of trains", "\n\n no\nIt speaks of trains.\n"},
+		{"no", Irrelevant, "", "no"},
+		{"no\n\n", Irrelevant, "", "no\n\n"},
+		{"no\n1 2 3 4 5 6 7 8 9 10 11 12 13 14", Irrelevant, "1 2 3 4 5 6 7 8 9 10 11 12", "no\n1 2 3 4 5 6 7 8 9 10 11 12 1"},
+		{"no\n\x1b[31mred\u202e", Irrelevant, "[31mred", "no\n\x1b[31mred\u202e"},
+		{"It depends\nyes", Unparsable, "", "It depends\n"},
+		{strings.Repeat("a", 300), Unparsable, "", strings.Repeat("a", 201)},
+		{"", Unparsable, "", ""},
+	} {
+		var j judgement
+		n := 0
+		for n < len(test.reply) {
+			n++
+			if j.add(test.reply[n-1 : n]) {
+				break
+			}
+		}
+		decision, reason := j.end()
+		if decision != test.decision || reason != test.reason || test.reply[:n] != test.read {
+			t.Errorf("%q: %s, %q after %q; want %s, %q after %q", test.reply, decision, reason, test.reply[:n], test.decision, test.reason, test.read)
+		}
+	}
+}
+
+// scored makes passages whose scores say the given things.
+func scored(scores ...float64) found {
+	out := passages(make([]string, len(scores))...)
+	for i, s := range scores {
+		out[i].Text = "mooring fee"
+		out[i].Scores = retrieve.Scores{Dense: s, Lexical: s, Coverage: s}
+	}
+	return out
+}
+
+func TestGate(t *testing.T) {
+	clear := scored(.95, .4, .3, 0)
+	for i, want := range []string{"on", "?", "?", "off"} {
+		a := Answerer{}
+		r := run{Answerer: &a}
+		r.needs = readNeeds("mooring fee 2025", retrieve.Stats{Chunks: 10})
+		c := r.chances(clear)[i].p
+		if on, off := c > surelyOn, c < surelyOff; on != (want == "on") || off != (want == "off") {
+			t.Fatalf("passage %d has the chance %.4f: the test's scores must lie where it thinks they do (%s)", i+1, c, want)
+		}
+	}
+	for _, test := range []struct {
+		gate   GateKind
+		budget int
+		judge  []string
+		want   string
+	}{
+		{GateOff, 0, nil, ``},
+		{GateScore, 0, nil, `
+judged r/d1.md#1 relevant by score (0 calls): covers 'mooring fee', not '2025'
+judged r/d2.md#1 * by score (0 calls): covers 'mooring fee', not '2025'
+judged r/d3.md#1 * by score (0 calls): covers 'mooring fee', not '2025'
+judged r/d4.md#1 irrelevant by score (0 calls): covers 'mooring fee', not '2025'`},
+		{GateBoth, 0, []string{"yes", "no\nnot of 2025"}, `
+judged r/d1.md#1 relevant by score (0 calls): covers 'mooring fee', not '2025'
+judged r/d2.md#1 relevant by model (1 calls): covers 'mooring fee', not '2025'
+judged r/d3.md#1 irrelevant by model (1 calls): not of 2025
+judged r/d4.md#1 irrelevant by score (0 calls): covers 'mooring fee', not '2025'`},
+		{GateModel, 3, []string{"no", "perhaps", "perhaps", "<down>"}, `
+judged r/d1.md#1 irrelevant by model (1 calls): covers 'mooring fee', not '2025'
+judged r/d2.md#1 unparsable by model (2 calls): the judge's reply could not be read
+judged r/d3.md#1 error by model (2 calls): the judge could not be asked: cannot reach the model
+judged r/d4.md#1 irrelevant by unjudged (0 calls): covers 'mooring fee', not '2025'`},
+	} {
+		t.Run(string(test.gate), func(t *testing.T) {
+			m := &script{reply: byRole(map[Role][]string{RoleJudge: test.judge, RoleAnswer: {"120.[1]"}})}
+			a := &Answerer{Retriever: clear, Model: m, Gate: test.gate, JudgeCalls: test.budget, Parallel: 1}
+			got := read(a.Ask(t.Context(), Question{Text: "mooring fee 2025"}))
+			var lines []string
+			for _, l := range got.lines {
+				if strings.HasPrefix(l, "judged") {
+					lines = append(lines, l)
+				}
+			}
+			want := strings.Split(strings.TrimSpace(test.want), "\n")
+			if test.want == "" {
+				want = nil
+			}
+			if !slices.EqualFunc(lines, want, func(a, b string) bool {
+				before, after, wild := strings.Cut(b, " * ")
+				return a == b || wild && strings.HasPrefix(a, before) && strings.HasSuffix(a, after)
+			}) {
+				t.Errorf("got\n%s\n\nwant\n%s", strings.Join(lines, "\n"), strings.Join(want, "\n"))
+			}
+		})
+	}
+}
+
+// slow is a judge that takes a second; it counts how many work at a time.
+type slow struct{ now, most atomic.Int32 }
+
+func (s *slow) Complete(ctx context.Context, p Prompt) iter.Seq2[Piece, error] {
+	return func(yield func(Piece, error) bool) {
+		if n := s.now.Add(1); n > s.most.Load() {
+			s.most.Store(n)
+		}
+		defer s.now.Add(-1)
+		select {
+		case <-time.After(time.Second):
+		case <-ctx.Done():
+			yield(Piece{}, ctx.Err())
+			return
+		}
+		text := "yes\n"
+		if p.Role != RoleJudge {
+			text = "120.[1]"
+		}
+		if yield(Piece{Text: text}, nil) {
+			yield(Piece{Finish: "stop"}, nil)
+		}
+	}
+}
+
+func TestGateParallel(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		texts := make([]string, 12)
+		for i := range texts {
+			texts[i] = fmt.Sprintf("fee %d", i)
+		}
+		m := &slow{}
+		a := &Answerer{Retriever: passages(texts...), Model: m, Gate: GateModel, Parallel: 4}
+		start := time.Now()
+		got := read(a.Ask(t.Context(), Question{Text: "fee?"}))
+		if got.err != nil || got.text != "120.[1]" {
+			t.Fatalf("got\n%s", got)
+		}
+		if took := time.Since(start); took != 4*time.Second { // three rounds of judging, one answer
+			t.Errorf("it took %v", took)
+		}
+		if most := m.most.Load(); most != 4 {
+			t.Errorf("%d calls at a time", most)
+		}
+	})
+}
+
+func TestKeep(t *testing.T) {
+	for _, test := range []struct{ decisions, want string }{
+		{"rrr", "123"}, {"iri", "2"}, {"uer", "312"}, {"uie", "13"}, {"iii", ""}, {"eirr", "314"}, {"", ""},
+	} {
+		var ps []retrieve.Passage
+		var judged []Judged
+		for i, d := range test.decisions {
+			ps = append(ps, retrieve.Passage{Chunk: ingest.Chunk{ID: fmt.Sprint(i + 1)}})
+			judged = append(judged, Judged{Decision: map[rune]Decision{'r': Relevant, 'i': Irrelevant, 'u': Unparsable, 'e': Errored}[d]})
+		}
+		got := ""
+		for _, p := range keep(ps, judged) {
+			got += p.ID
+		}
+		if got != test.want {
+			t.Errorf("%s: kept %s, want %s", test.decisions, got, test.want)
+		}
+	}
+}
+
+func TestWithoutDuplicates(t *testing.T) {
+	const rule = "Everybody who goes afloat takes a brass tally from the board and hangs it on the hook of their boat, and puts it back when ashore again"
+	ps := passages(rule+".", "Something else stands here about the lake and its wind.", strings.ToUpper(rule)+"!", rule+" before 18:00 on every day of the week without exception.", "")
+	rest, dropped := withoutDuplicates(ps)
+	if len(rest) != 4 || len(dropped) != 1 || dropped[0].ID != ps[2].ID {
+		t.Errorf("dropped %v of 5", dropped)
+	}
+}

@@ -1,0 +1,62 @@
+package answer
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"sync"
+)
+
+// A script is a Model that replies by a function and cuts its replies into
+// pieces by another. It records the calls it was asked for.
+type script struct {
+	reply  func(p Prompt) (text string, err error)
+	cut    func(text string) []string // nil: one piece
+	finish string                     // empty: "stop"
+	usage  Tokens
+
+	mu    sync.Mutex
+	calls []Prompt
+	left  int // calls that were left before their end
+}
+
+func (s *script) Complete(ctx context.Context, p Prompt) iter.Seq2[Piece, error] {
+	return func(yield func(Piece, error) bool) {
+		s.mu.Lock()
+		s.calls = append(s.calls, p)
+		text, err := s.reply(p)
+		s.mu.Unlock()
+		pieces := []string{text}
+		if s.cut != nil {
+			pieces = s.cut(text)
+		}
+		for _, piece := range pieces {
+			if ctx.Err() != nil {
+				yield(Piece{}, ctx.Err())
+				return
+			}
+			if piece != "" && !yield(Piece{Text: piece}, nil) {
+				s.mu.Lock()
+				s.left++
+				s.mu.Unlock()
+				return
+			}
+		}
+		if err != nil {
+			yield(Piece{}, err)
+			return
+		}
+		finish := s.finish
+		if finish == "" {
+			finish = "stop"
+		}
+		yield(Piece{Finish: finish, Usage: s.usage}, nil)
+	}
+}
+
+var errDown = errors.New("cannot reach the model")
+
+type downError struct{}
+
+func (downError) Error() string  { return "cannot reach http://localhost:1" }
+func (downError) Unusable() bool { return true }

@@ -1,0 +1,215 @@
+package answer
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"ibid/retrieve"
+)
+
+// needs is what a question asks for, as terms with weights.
+type needs struct {
+	terms []need
+	total float64 // sum of the weights
+	kind  answerKind
+}
+
+// A need is one content term of the question.
+type need struct {
+	stem   string
+	word   string  // as the question writes it
+	weight float64 // inverse document frequency, less for words that only ask
+	name   bool    // a capitalised word, not first in its sentence
+	number bool    // has a digit
+}
+
+// An answerKind is the kind of thing that a question asks for.
+type answerKind int
+
+const (
+	anyKind answerKind = iota
+	timeKind
+	amountKind
+	personKind
+	placeKind
+	listKind
+	reasonKind
+)
+
+// askingWords stand in questions to say what kind of answer is wanted, and
+// seldom in the answer. Their weight is a quarter.
+var askingWords = words(`many much name names named call called tell know find give list explain happen mean meaning
+	kind kinds type types exactly please like want need get say describe year date day time number amount
+	person people somebody someone anyone thing things way able possible allowed usually normally often long
+	happens anything something actually does did use used make made go going see look`)
+
+func words(list string) map[string]bool {
+	m := map[string]bool{}
+	for _, w := range strings.Fields(list) {
+		m[w] = true
+	}
+	return m
+}
+
+// readNeeds reads a question. frequency tells in how many of all chunks a
+// term stands.
+func readNeeds(question string, stats retrieve.Stats) needs {
+	n := needs{kind: kindOf(question)}
+	content := map[string]bool{}
+	for _, t := range retrieve.Terms(question) {
+		content[t] = true
+	}
+	seen := map[string]bool{}
+	start := true // of a sentence
+	for _, field := range strings.Fields(question) {
+		word := strings.TrimFunc(field, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsNumber(r) })
+		if word == "" {
+			continue
+		}
+		first, _ := utf8.DecodeRuneInString(word)
+		for _, stem := range retrieve.Terms(word) {
+			if !content[stem] || seen[stem] {
+				continue
+			}
+			seen[stem] = true
+			t := need{
+				stem: stem, word: word,
+				name:   unicode.IsUpper(first) && !start,
+				number: strings.ContainsFunc(stem, unicode.IsDigit),
+				weight: inverse(stats, stem),
+			}
+			if askingWords[strings.ToLower(word)] {
+				t.weight /= 4
+			}
+			n.terms = append(n.terms, t)
+			n.total += t.weight
+		}
+		start = strings.HasSuffix(field, ".") || strings.HasSuffix(field, "?") || strings.HasSuffix(field, "!")
+	}
+	return n
+}
+
+func (r *run) readNeeds(ctx context.Context, passages []retrieve.Passage) (needs, error) {
+	if c, ok := r.Retriever.(Counter); ok {
+		stats, err := c.Stats(ctx, retrieve.Terms(r.asked))
+		if err != nil {
+			return needs{}, fmt.Errorf("counting the terms of the question: %w", err)
+		}
+		return readNeeds(r.asked, stats), nil
+	}
+	stats := retrieve.Stats{Chunks: len(passages), Frequency: map[string]int{}}
+	for _, p := range passages {
+		for t := range termSet(p.Title, p.Heading, p.Text) {
+			stats.Frequency[t]++
+		}
+	}
+	return readNeeds(r.asked, stats), nil
+}
+
+// inverse is the inverse document frequency of BM25: ln(1 + (N-n+½)/(n+½)).
+func inverse(s retrieve.Stats, term string) float64 {
+	n := float64(s.Frequency[term])
+	return math.Log(1 + (math.Max(float64(s.Chunks), n)-n+.5)/(n+.5))
+}
+
+// has tells how much of the needs the terms cover: the share of all weight,
+// the share of the weight of names and numbers (1 if there are none), and the
+// share of the weight of the heaviest term.
+func (n *needs) has(terms map[string]bool) (all, named float64) {
+	if n.total == 0 {
+		return 0, 1
+	}
+	var names, hit float64
+	for _, t := range n.terms {
+		if terms[t.stem] {
+			all += t.weight
+		}
+		if t.name || t.number {
+			names += t.weight
+			if terms[t.stem] {
+				hit += t.weight
+			}
+		}
+	}
+	if names == 0 {
+		return all / n.total, 1
+	}
+	return all / n.total, hit / names
+}
+
+// reason says in words what of the question a passage covers and what not.
+func (n *needs) reason(terms map[string]bool) string {
+	var has, lacks []string
+	last, covered := "", false
+	for _, t := range n.terms {
+		if t.word == last || askingWords[strings.ToLower(t.word)] {
+			continue
+		}
+		hit := terms[t.stem]
+		list := &lacks
+		if hit {
+			list = &has
+		}
+		// Words that follow each other stand in one pair of quotes.
+		if last != "" && hit == covered && len(*list) > 0 && len((*list)[len(*list)-1])+len(t.word) < 40 {
+			(*list)[len(*list)-1] += " " + t.word
+		} else {
+			*list = append(*list, t.word)
+		}
+		last, covered = t.word, hit
+	}
+	quote := func(list []string) string {
+		if len(list) > 2 {
+			list = list[:2]
+		}
+		return "'" + strings.Join(list, "', '") + "'"
+	}
+	switch {
+	case len(has) == 0 && len(lacks) == 0:
+		return "the question has no word to look for"
+	case len(has) == 0:
+		return "does not mention " + quote(lacks)
+	case len(lacks) == 0:
+		return "covers " + quote(has)
+	}
+	return "covers " + quote(has) + ", not " + quote(lacks)
+}
+
+func termSet(texts ...string) map[string]bool {
+	set := map[string]bool{}
+	for _, text := range texts {
+		for _, t := range retrieve.Terms(text) {
+			set[t] = true
+		}
+	}
+	return set
+}
+
+// kindOf tells what kind of answer a question wants, from its question words.
+func kindOf(question string) answerKind {
+	q := " " + strings.Join(strings.FieldsFunc(strings.ToLower(question), func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsNumber(r) && r != '\''
+	}), " ") + " "
+	for _, c := range []struct {
+		kind answerKind
+		cues []string
+	}{
+		{amountKind, []string{" how many ", " how much ", " how long ", " how far ", " how old ", " how high ", " how big ", " how often ", " how fast ", " how deep ", " how large ", " cost ", " costs ", " price ", " fee ", " percentage ", " what number "}},
+		{timeKind, []string{" when ", " what year ", " which year ", " what time ", " what date ", " what day ", " which day ", " what month ", " which month ", " deadline ", " opening hours ", " how soon "}},
+		{personKind, []string{" who ", " whom ", " whose "}},
+		{placeKind, []string{" where "}},
+		{listKind, []string{" which of ", " list ", " name the ", " what are "}},
+		{reasonKind, []string{" why ", " what is the reason "}},
+	} {
+		for _, cue := range c.cues {
+			if strings.Contains(q, cue) {
+				return c.kind
+			}
+		}
+	}
+	return anyKind
+}

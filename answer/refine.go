@@ -1,0 +1,328 @@
+package answer
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"ibid/cite/marker"
+	"ibid/retrieve"
+)
+
+// A batch is what one step of the refine loop is given.
+type batch []Evidence
+
+func (b batch) labels() []int {
+	out := make([]int, len(b))
+	for i, e := range b {
+		out[i] = e.Label
+	}
+	return out
+}
+
+// refine makes an answer of the kept passages step by step: a first draft
+// from the first batch, improved with each further one. Drafts stream as
+// Draft, the last step as Text.
+func (r *run) refine(ctx context.Context, kept []retrieve.Passage) error {
+	var duplicates []retrieve.Passage
+	if !r.KeepDuplicates {
+		kept, duplicates = withoutDuplicates(kept)
+	}
+	batches, planned, err := r.pack(kept)
+	if err != nil {
+		return err
+	}
+	if !r.emit(Kept{Passages: kept[:planned]}) {
+		return nil
+	}
+	r.leftOut("near_duplicate", duplicates)
+	r.leftOut("budget", kept[planned:])
+	l := &loop{run: r, kept: kept, known: planned}
+	for i, b := range batches {
+		if l.draft != "" && !r.fits(l.draft, b) {
+			var unused batch
+			for _, rest := range batches[i:] {
+				unused = append(unused, rest...)
+			}
+			r.emit(Stepped{Passages: l.ids(unused), Labels: unused.labels(), Reason: "answer_too_long"})
+			break
+		}
+		if err := l.step(ctx, b, i == len(batches)-1); err != nil || r.stopped {
+			return err
+		}
+	}
+	return l.end()
+}
+
+// leftOut tells of passages that were kept and go into no step.
+func (r *run) leftOut(reason string, passages []retrieve.Passage) {
+	if len(passages) == 0 {
+		return
+	}
+	ids := make([]string, len(passages))
+	for i, p := range passages {
+		ids[i] = p.ID
+	}
+	r.emit(Stepped{Passages: ids, Labels: []int{}, Reason: reason})
+}
+
+// pack packs the passages into batches, as many as the budget of calls
+// allows, and tells how many passages found a place.
+func (r *run) pack(kept []retrieve.Passage) (batches []batch, planned int, err error) {
+	calls := or(r.AnswerCalls, defaultAnswerCalls)
+	var open batch
+	room, used := 0, 0
+	for i, p := range kept {
+		e := evidence(i+1, p)
+		cost := r.cost(e)
+		full := len(open) > 0 && (used+cost > room || r.StepPassages > 0 && len(open) == r.StepPassages)
+		if len(open) == 0 || full {
+			if full {
+				batches = append(batches, open)
+				open = nil
+			}
+			if calls >= 0 && len(batches) == calls {
+				break
+			}
+			if room, err = r.room(len(batches) > 0); err != nil {
+				return nil, 0, err
+			}
+			used = 0
+			if cost > room {
+				e = r.fit(e, room-(cost-r.count(e.Text)))
+				cost = r.cost(e)
+			}
+		}
+		open = append(open, e)
+		used += cost
+		planned++
+	}
+	if len(open) > 0 {
+		batches = append(batches, open)
+	}
+	return batches, planned, nil
+}
+
+// cost is how many tokens a piece of evidence takes in a prompt, its fence
+// and heading included.
+func (r *run) cost(e Evidence) int {
+	const fence = 30
+	return r.count(e.Text) + r.count(e.Title) + r.count(e.Heading) + fence
+}
+
+// reply is how many tokens are left free for an answer.
+func (r *run) reply() int { return r.window() / 5 }
+
+// room is how many tokens of evidence fit into a step.
+func (r *run) room(draft bool) (int, error) {
+	role, reserve := RoleAnswer, r.reply()
+	if draft {
+		role, reserve = RoleRefine, 2*r.reply() // the draft so far, and the new one
+	}
+	p, err := r.write(role, Slots{})
+	if err != nil {
+		return 0, err
+	}
+	room := r.window() - reserve - r.count(p.System) - r.count(p.User)
+	if r.StepTokens > 0 {
+		room = min(room, r.StepTokens)
+	}
+	return max(room, 64), nil
+}
+
+// fits tells whether a draft can be refined with a batch.
+func (r *run) fits(draft string, b batch) bool {
+	tokens := r.count(draft)
+	if r.MaxDraftTokens > 0 && tokens > r.MaxDraftTokens {
+		return false
+	}
+	p, err := r.write(RoleRefine, Slots{Evidence: b, Draft: draft})
+	return err != nil || r.count(p.System)+r.count(p.User)+tokens <= r.window()
+}
+
+// A loop is the state of the refine loop between its steps.
+type loop struct {
+	*run
+	kept  []retrieve.Passage
+	known int // how many of them have a label
+
+	steps  int
+	draft  string // the answer so far; empty while there is none
+	cut    bool   // the draft's end is missing
+	read   int    // steps whose reply came whole
+	failed error  // what went wrong last
+	shown  []int  // labels that a prompt has held
+	used   int    // passages in the batches that changed the answer
+
+	streamed bool // the last step's reply went out as Text
+}
+
+// step asks for a draft, or for a better one, from one batch.
+func (l *loop) step(ctx context.Context, b batch, last bool) error {
+	l.steps++
+	role, model, phrasings := RoleAnswer, l.Model, noAnswers
+	if l.draft != "" {
+		role = RoleRefine
+		phrasings = append(phrasings[:len(phrasings):len(phrasings)], bareRemarks...)
+		if l.RefineModel != nil {
+			model = l.RefineModel
+		}
+	}
+	prompt, err := l.write(role, Slots{Evidence: b, Draft: l.draft})
+	if err != nil {
+		return err
+	}
+	l.shown = append(l.shown, b.labels()...)
+
+	// The reply is held back while it may still be one of the fixed phrasings.
+	c := &call{prompt: prompt}
+	var reply strings.Builder
+	released, refused := false, false
+	l.failed = nil
+	for piece, err := range c.pieces(ctx, model) {
+		if err != nil {
+			l.failed = asking(role, err)
+			break
+		}
+		reply.WriteString(piece)
+		if !released {
+			first, _, ended := strings.Cut(strings.TrimSpace(reply.String()), "\n")
+			if refused = ended && saysNoAnswer(first); refused {
+				break
+			}
+			if mayBe(phrasings, reply.String()) {
+				continue
+			}
+			released, piece = true, reply.String()
+		}
+		if !l.show(piece, last) {
+			break
+		}
+	}
+	l.spent(c)
+	if l.stopped {
+		return nil
+	}
+	l.checkRead(c)
+
+	text := reply.String()
+	whole := l.failed == nil && c.finish != "length"
+	reason := ""
+	switch {
+	case l.failed != nil && released && last:
+		l.streamed = true
+		l.used += len(b)
+		l.emit(Stepped{Step: l.steps, Role: role, Passages: l.ids(b), Labels: b.labels(), Reason: "model_error"})
+		l.emit(Incomplete{Reason: incompleteReason(l.failed)})
+		return nil
+	case l.failed != nil:
+		reason = "model_error"
+	case strings.TrimSpace(text) == "":
+		reason = "empty_reply"
+	case refused || !(released && last) && saysNoAnswer(text):
+		reason = noAnswer
+	case role == RoleRefine && !(released && last) && says(bareRemarks, text):
+		reason = "meta_remark"
+	case text == l.draft:
+		reason = "same"
+	case !whole && l.draft != "" && !(released && last):
+		reason = "cut"
+	}
+	if l.failed == nil {
+		l.read++
+	}
+	done := Stepped{Step: l.steps, Role: role, Passages: l.ids(b), Labels: b.labels(), Changed: reason == "", Reason: reason}
+	if done.Changed {
+		if !released && !l.show(text, last) {
+			return nil
+		}
+		labels := marker.Labels(text, l.known)
+		done.Invented = without(labels, l.shown)
+		done.Lost = without(marker.Labels(l.draft, l.known), labels)
+		if !last {
+			l.emit(Draft{Step: l.steps, Labels: labels, Final: true})
+		}
+		l.draft, l.cut = text, !whole
+		l.used += len(b)
+	}
+	l.streamed = last && (released || done.Changed)
+	l.emit(done)
+	if l.streamed && !whole {
+		l.emit(Incomplete{Reason: reachedLength})
+	}
+	return l.giveUp()
+}
+
+func (l *loop) ids(b batch) []string {
+	out := make([]string, len(b))
+	for i, e := range b {
+		out[i] = l.kept[e.Label-1].ID
+	}
+	return out
+}
+
+// show sends the next piece of a reply out.
+func (l *loop) show(piece string, last bool) bool {
+	if last {
+		return l.emit(Text{Text: piece})
+	}
+	return l.emit(Draft{Step: l.steps, Text: piece})
+}
+
+// giveUp gives the error that makes further steps useless, unless there is an
+// answer already.
+func (l *loop) giveUp() error {
+	if u := unusable(nil); l.draft == "" && errors.As(l.failed, &u) && u.Unusable() {
+		return l.failed
+	}
+	return nil
+}
+
+// end sends the answer out if the last step has not done it.
+func (l *loop) end() error {
+	l.usage.Used = l.used
+	switch {
+	case l.stopped:
+		return nil
+	case l.streamed:
+	case l.draft != "":
+		l.emit(Text{Text: l.draft})
+		if l.cut {
+			l.emit(Incomplete{Reason: reachedLength})
+		}
+	case l.failed != nil && l.read == 0:
+		return l.failed
+	default:
+		if l.failed != nil {
+			l.emit(Warning{Message: "not everything that was found could be read: " + l.failed.Error()})
+		}
+		l.unanswered(noAnswer, l.kept)
+		return nil
+	}
+	l.finish()
+	return nil
+}
+
+const reachedLength = "the model's reply reached its longest length"
+
+func incompleteReason(err error) string {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return "the time for the answer ran out"
+	}
+	return err.Error()
+}
+
+// without gives the numbers of a that are not in b.
+func without(a, b []int) []int {
+	var out []int
+	for _, n := range a {
+		found := false
+		for _, m := range b {
+			found = found || n == m
+		}
+		if !found {
+			out = append(out, n)
+		}
+	}
+	return out
+}

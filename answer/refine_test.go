@@ -1,0 +1,451 @@
+package answer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+	"pgregory.net/rapid"
+
+	"ibid/ingest"
+	"ibid/retrieve"
+)
+
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m)
+}
+
+// passages makes passages with the given texts, all of which score as on topic.
+func passages(texts ...string) found {
+	var out found
+	for i, text := range texts {
+		out = append(out, retrieve.Passage{
+			Chunk:  ingest.Chunk{ID: fmt.Sprintf("r/d%d.md#1", i+1), Document: fmt.Sprintf("r/d%d.md", i+1), Text: text},
+			Title:  fmt.Sprintf("Document %d", i+1),
+			Scores: retrieve.Scores{Dense: .9, BM25: 9, Lexical: .9, Coverage: 1},
+		})
+	}
+	return out
+}
+
+var three = passages(
+	"The mooring fee for a Tarn 14 is 120 marks a season.",
+	"Members of the school pay half of the mooring fee.",
+	"The fee is due on the first of April and is not refunded.",
+)
+
+// byRole makes the reply function of a script from a table; the replies of a
+// role come one after the other, the last one again and again.
+func byRole(replies map[Role][]string) func(Prompt) (string, error) {
+	at := map[Role]int{}
+	return func(p Prompt) (string, error) {
+		list := replies[p.Role]
+		if len(list) == 0 {
+			return "", fmt.Errorf("no reply for %s", p.Role)
+		}
+		text := list[min(at[p.Role], len(list)-1)]
+		at[p.Role]++
+		if broken, ok := strings.CutSuffix(text, "<down>"); ok {
+			return broken, errDown
+		}
+		return text, nil
+	}
+}
+
+// A record is a stream written down, one event a line, without what differs
+// from run to run.
+type record struct {
+	lines []string
+	text  string
+	err   error
+}
+
+func (r record) String() string {
+	out := strings.Join(r.lines, "\n")
+	if r.err != nil {
+		out += "\nerror: " + r.err.Error()
+	}
+	return out
+}
+
+func read(events iter.Seq2[Event, error]) record {
+	var r record
+	add := func(format string, args ...any) { r.lines = append(r.lines, fmt.Sprintf(format, args...)) }
+	draft, text := "", ""
+	flush := func() {
+		if text != "" {
+			add("text %q", text)
+		}
+		text = ""
+	}
+	for e, err := range events {
+		if _, ok := e.(Text); !ok {
+			flush()
+		}
+		if err != nil {
+			r.err = err
+			continue
+		}
+		switch e := e.(type) {
+		case Retrieved:
+			add("retrieved %q %d", e.Question, len(e.Passages))
+		case Judged:
+			add("judged %s %s by %s (%d calls): %s", e.Passage, e.Decision, e.By, e.Calls, e.Reason)
+		case Kept:
+			add("kept %d", len(e.Passages))
+		case Draft:
+			draft += e.Text
+			if e.Final {
+				add("draft %d %q %v", e.Step, draft, e.Labels)
+				draft = ""
+			}
+		case Text:
+			text += e.Text
+			r.text += e.Text
+		case Stepped:
+			add("stepped %d %s %v changed=%t %s invented=%v lost=%v", e.Step, e.Role, e.Labels, e.Changed, e.Reason, e.Invented, e.Lost)
+		case Usage:
+			add("usage calls=%d judge=%d looked=%d used=%d", e.Calls, e.JudgeCalls, e.Looked, e.Used)
+		default:
+			add("%s %+v", e.Kind(), e)
+		}
+	}
+	flush()
+	return r
+}
+
+func TestRefine(t *testing.T) {
+	const q = "What does a mooring cost?"
+	for _, test := range []struct {
+		name    string
+		replies map[Role][]string
+		change  func(*Answerer)
+		finish  string
+		want    string
+	}{
+		{
+			name:    "one step streams as text",
+			replies: map[Role][]string{RoleAnswer: {"It costs 120 marks.[1]"}},
+			want: `kept 3
+text "It costs 120 marks.[1]"
+stepped 1 answer [1 2 3] changed=true  invented=[] lost=[]
+usage calls=1 judge=0 looked=3 used=3`,
+		},
+		{
+			name:    "drafts, then text",
+			change:  func(a *Answerer) { a.StepPassages = 1 },
+			replies: map[Role][]string{RoleAnswer: {"120 marks.[1]"}, RoleRefine: {"NO CHANGE", "120 marks,[1] due in April.[3]"}},
+			want: `kept 3
+draft 1 "120 marks.[1]" [1]
+stepped 1 answer [1] changed=true  invented=[] lost=[]
+stepped 2 refine [2] changed=false meta_remark invented=[] lost=[]
+text "120 marks,[1] due in April.[3]"
+stepped 3 refine [3] changed=true  invented=[] lost=[]
+usage calls=3 judge=0 looked=3 used=2`,
+		},
+		{
+			name:    "the last step changes nothing",
+			change:  func(a *Answerer) { a.StepPassages = 1 },
+			replies: map[Role][]string{RoleAnswer: {" 120 marks.[1]\n"}, RoleRefine: {"No changes needed."}},
+			want: `kept 3
+draft 1 " 120 marks.[1]\n" [1]
+stepped 1 answer [1] changed=true  invented=[] lost=[]
+stepped 2 refine [2] changed=false meta_remark invented=[] lost=[]
+stepped 3 refine [3] changed=false meta_remark invented=[] lost=[]
+text " 120 marks.[1]\n"
+usage calls=3 judge=0 looked=3 used=1`,
+		},
+		{
+			name:    "a failure before the last step's first text leaves the draft",
+			change:  func(a *Answerer) { a.StepPassages = 2 },
+			replies: map[Role][]string{RoleAnswer: {"120 marks.[1]"}, RoleRefine: {"no<down>"}},
+			want: `kept 3
+draft 1 "120 marks.[1]" [1]
+stepped 1 answer [1 2] changed=true  invented=[] lost=[]
+stepped 2 refine [3] changed=false model_error invented=[] lost=[]
+text "120 marks.[1]"
+usage calls=2 judge=0 looked=3 used=2`,
+		},
+		{
+			name:    "a failure after the last step's first text ends it",
+			change:  func(a *Answerer) { a.StepPassages = 2 },
+			replies: map[Role][]string{RoleAnswer: {"120 marks.[1]"}, RoleRefine: {"The fee is<down>"}},
+			want: `kept 3
+draft 1 "120 marks.[1]" [1]
+stepped 1 answer [1 2] changed=true  invented=[] lost=[]
+text "The fee is"
+stepped 2 refine [3] changed=false model_error invented=[] lost=[]
+incomplete {Reason:asking the model (refine): cannot reach the model}
+usage calls=2 judge=0 looked=3 used=3`,
+		},
+		{
+			name:    "a first step that fails is passed over",
+			change:  func(a *Answerer) { a.StepPassages = 1 },
+			replies: map[Role][]string{RoleAnswer: {"<down>", "half.[2]"}, RoleRefine: {"NO CHANGE"}},
+			want: `kept 3
+stepped 1 answer [1] changed=false model_error invented=[] lost=[]
+draft 2 "half.[2]" [2]
+stepped 2 answer [2] changed=true  invented=[] lost=[]
+stepped 3 refine [3] changed=false meta_remark invented=[] lost=[]
+text "half.[2]"
+usage calls=3 judge=0 looked=3 used=1`,
+		},
+		{
+			name:    "no answer in any step",
+			change:  func(a *Answerer) { a.StepPassages = 2 },
+			replies: map[Role][]string{RoleAnswer: {"NO ANSWER", "**No answer.**\nThe evidence speaks of mice."}},
+			want: `kept 3
+stepped 1 answer [1 2] changed=false no_answer invented=[] lost=[]
+stepped 2 answer [3] changed=false no_answer invented=[] lost=[]
+unanswered no_answer 3
+usage calls=2 judge=0 looked=3 used=0`,
+		},
+		{
+			name:    "every call fails",
+			change:  func(a *Answerer) { a.StepPassages = 2 },
+			replies: map[Role][]string{RoleAnswer: {"<down>"}},
+			want: `kept 3
+stepped 1 answer [1 2] changed=false model_error invented=[] lost=[]
+stepped 2 answer [3] changed=false model_error invented=[] lost=[]
+error: asking the model (answer): cannot reach the model`,
+		},
+		{
+			name:    "labels invented and lost",
+			change:  func(a *Answerer) { a.StepPassages = 1; a.AnswerCalls = 2 },
+			replies: map[Role][]string{RoleAnswer: {"120.[1] Half.[2]"}, RoleRefine: {"Half.[2]"}},
+			want: `kept 2
+stepped 0  [] changed=false budget invented=[] lost=[]
+draft 1 "120.[1] Half.[2]" [1 2]
+stepped 1 answer [1] changed=true  invented=[2] lost=[]
+text "Half.[2]"
+stepped 2 refine [2] changed=true  invented=[] lost=[1]
+usage calls=2 judge=0 looked=3 used=2`,
+		},
+		{
+			name:    "the draft does not fit",
+			change:  func(a *Answerer) { a.StepPassages = 1; a.MaxDraftTokens = 3 },
+			replies: map[Role][]string{RoleAnswer: {"It is 120 marks a season, and that is all.[1]"}},
+			want: `kept 3
+draft 1 "It is 120 marks a season, and that is all.[1]" [1]
+stepped 1 answer [1] changed=true  invented=[] lost=[]
+stepped 0  [2 3] changed=false answer_too_long invented=[] lost=[]
+text "It is 120 marks a season, and that is all.[1]"
+usage calls=1 judge=0 looked=3 used=1`,
+		},
+		{
+			name:    "a reply cut off by its length",
+			finish:  "length",
+			replies: map[Role][]string{RoleAnswer: {"It costs 120"}},
+			want: `kept 3
+text "It costs 120"
+stepped 1 answer [1 2 3] changed=true  invented=[] lost=[]
+incomplete {Reason:the model's reply reached its longest length}
+usage calls=1 judge=0 looked=3 used=3`,
+		},
+		{
+			name:    "a short reply that begins like a remark",
+			replies: map[Role][]string{RoleAnswer: {"No"}},
+			want: `kept 3
+text "No"
+stepped 1 answer [1 2 3] changed=true  invented=[] lost=[]
+usage calls=1 judge=0 looked=3 used=3`,
+		},
+	} {
+		for _, cut := range []func(string) []string{nil, byRune} {
+			t.Run(fmt.Sprintf("%s/whole=%t", test.name, cut == nil), func(t *testing.T) {
+				m := &script{reply: byRole(test.replies), cut: cut, finish: test.finish}
+				a := &Answerer{Retriever: three, Model: m, Gate: GateOff}
+				if test.change != nil {
+					test.change(a)
+				}
+				got := read(a.Ask(t.Context(), Question{Text: q}))
+				got.lines = slices.DeleteFunc(got.lines, func(l string) bool { return strings.HasPrefix(l, "retrieved ") })
+				for i, l := range got.lines {
+					if strings.HasPrefix(l, "unanswered") {
+						got.lines[i] = "unanswered no_answer 3"
+					}
+				}
+				if got.String() != test.want {
+					t.Errorf("got\n%s\n\nwant\n%s", got, test.want)
+				}
+			})
+		}
+	}
+}
+
+// However the pieces of the replies are cut, the events are the same but for
+// the cuts of drafts and text.
+func TestRefineCutAnywhere(t *testing.T) {
+	replies := rapid.SampledFrom([]string{
+		"120 marks.[1]", "NO CHANGE", "NO ANSWER", "NO ANSWER\nbecause", "No changes needed!!", "no change at all",
+		"No answer is given by [2].", "  \n", "", "It is 120.[1] And more.[2]", "none", "None of them.[3]", "cut<down>", "<down>", "n/a <down>",
+		"The existing answer remains relevant and accurate.", "The existing answer remains relevant and rude.",
+	})
+	rapid.Check(t, func(rt *rapid.T) {
+		table := map[Role][]string{
+			RoleAnswer: rapid.SliceOfN(replies, 1, 3).Draw(rt, "answer"),
+			RoleRefine: rapid.SliceOfN(replies, 1, 3).Draw(rt, "refine"),
+		}
+		per := rapid.IntRange(1, 3).Draw(rt, "passages in a step")
+		ask := func(cut func(string) []string) record {
+			a := &Answerer{
+				Retriever: three, Gate: GateOff, StepPassages: per,
+				Model: &script{reply: byRole(table), cut: cut},
+			}
+			r := read(a.Ask(context.Background(), Question{Text: "fee?"}))
+			// A draft that failed has no last piece: its beginning is in front of the next.
+			r.lines = slices.DeleteFunc(r.lines, func(l string) bool { return strings.HasPrefix(l, "draft ") })
+			return r
+		}
+		whole := ask(nil)
+		cut := ask(func(s string) []string {
+			var out []string
+			for len(s) > 0 {
+				n := rapid.IntRange(1, len(s)).Draw(rt, "cut")
+				out, s = append(out, s[:n]), s[n:]
+			}
+			return out
+		})
+		if whole.String() != cut.String() {
+			rt.Fatalf("whole\n%s\n\ncut\n%s", whole, cut)
+		}
+	})
+}
+
+// Leaving the range at any event leaves nothing running. (That nothing is
+// yielded afterwards is checked by the language: it would panic.)
+func TestAskBreak(t *testing.T) {
+	for _, gate := range []GateKind{GateModel, GateOff} {
+		for n := 1; ; n++ {
+			m := &script{
+				reply: byRole(map[Role][]string{
+					RoleJudge: {"yes\nand"}, RoleAnswer: {"120 marks.[1]"}, RoleRefine: {"120 marks,[1] half for members.[2]"},
+				}),
+				cut: byRune,
+			}
+			a := &Answerer{Retriever: three, Model: m, Gate: gate, StepPassages: 1, Parallel: 2}
+			seen := 0
+			for _, err := range a.Ask(t.Context(), Question{Text: "fee?"}) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				if seen++; seen == n {
+					break
+				}
+			}
+			if seen < n {
+				break
+			}
+			goleak.VerifyNone(t, goleak.IgnoreCurrent())
+		}
+	}
+}
+
+// stalled is a Model that never says anything until its context ends.
+type stalled struct{ running chan struct{} }
+
+func (s stalled) Complete(ctx context.Context, p Prompt) iter.Seq2[Piece, error] {
+	return func(yield func(Piece, error) bool) {
+		s.running <- struct{}{}
+		<-ctx.Done()
+		yield(Piece{}, ctx.Err())
+	}
+}
+
+func TestAskCancelled(t *testing.T) {
+	for _, gate := range []GateKind{GateModel, GateOff} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			a := &Answerer{Retriever: three, Model: stalled{make(chan struct{}, 100)}, Gate: gate}
+			start := time.Now()
+			var last error
+			for _, err := range a.Ask(ctx, Question{Text: "fee?"}) {
+				last = err
+			}
+			if !errors.Is(last, context.DeadlineExceeded) {
+				t.Errorf("gate %s: the stream ended with %v", gate, last)
+			}
+			if took := time.Since(start); took != time.Minute {
+				t.Errorf("gate %s: it took %v", gate, took)
+			}
+		})
+	}
+}
+
+func TestUnusableModel(t *testing.T) {
+	for _, gate := range []GateKind{GateModel, GateOff} {
+		m := &script{reply: func(Prompt) (string, error) { return "", downError{} }}
+		a := &Answerer{Retriever: three, Model: m, Gate: gate, StepPassages: 1, Parallel: 1}
+		got := read(a.Ask(t.Context(), Question{Text: "fee?"}))
+		if got.err == nil || !strings.Contains(got.err.Error(), "localhost:1") {
+			t.Errorf("gate %s: the stream ended with %v", gate, got.err)
+		}
+		if len(m.calls) > 2 {
+			t.Errorf("gate %s: %d calls of a model that is not there", gate, len(m.calls))
+		}
+	}
+}
+
+func TestCutPromptWarning(t *testing.T) {
+	m := &script{
+		reply: byRole(map[Role][]string{RoleAnswer: {"120 marks.[1]"}}),
+		usage: Tokens{Prompt: 100, Completion: 5, Reported: true},
+	}
+	long := passages(strings.Repeat("The mooring fee is due in April. ", 100))
+	got := read((&Answerer{Retriever: long, Model: m, Gate: GateOff}).Ask(t.Context(), Question{Text: "fee?"}))
+	if !strings.Contains(got.String(), "warning {Message:the model's server read 100 of about") {
+		t.Errorf("no warning in\n%s", got)
+	}
+}
+
+func TestQuestionErrors(t *testing.T) {
+	m := &script{reply: byRole(nil)}
+	for _, test := range []struct {
+		q    Question
+		m    Model
+		code string
+	}{
+		{Question{Text: " \n"}, nil, "empty"},
+		{Question{Text: "\xff"}, nil, "empty"},
+		{Question{Text: strings.Repeat("long ", 20000)}, nil, "too_long"},
+		{Question{Text: "q", Strategy: "guess"}, m, "strategy"},
+		{Question{Text: "q", Strategy: "refine"}, nil, "strategy"},
+		{Question{Text: "q", TopK: -1}, nil, "top_k"},
+		{Question{Text: "q", History: []Turn{{Role: "system", Content: "obey"}}}, m, "history"},
+	} {
+		a := &Answerer{Retriever: three, Model: test.m}
+		got := read(a.Ask(t.Context(), test.q))
+		var q *QuestionError
+		if !errors.As(got.err, &q) || q.Code != test.code || len(got.lines) > 0 {
+			t.Errorf("%q, strategy %q: got\n%s\nwant only a QuestionError %s", clip(test.q.Text, 20), test.q.Strategy, got, test.code)
+		}
+	}
+}
+
+func TestCondense(t *testing.T) {
+	history := []Turn{{"user", "What does a mooring cost?"}, {"assistant", "120 marks.[1]"}}
+	for _, test := range []struct{ reply, want string }{
+		{"What does a mooring cost for members?\nHope that helps.", "What does a mooring cost for members?"},
+		{"  \"And for members?\" ", "And for members?"},
+		{"", "and for members?"},
+		{"What<down>", "and for members?"},
+	} {
+		m := &script{reply: byRole(map[Role][]string{RoleCondense: {test.reply}, RoleAnswer: {"Half.[2]"}}), cut: byRune}
+		a := &Answerer{Retriever: three, Model: m, Gate: GateOff}
+		got := read(a.Ask(t.Context(), Question{Text: "and for members?", History: history}))
+		if want := fmt.Sprintf("retrieved %q 3", test.want); !slices.Contains(got.lines, want) {
+			t.Errorf("reply %q: got\n%s\nwant %s", test.reply, got, want)
+		}
+		if strings.Contains(m.calls[0].User, "[1]") {
+			t.Errorf("the history's labels stand in the prompt:\n%s", m.calls[0].User)
+		}
+	}
+}
