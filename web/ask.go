@@ -1,0 +1,206 @@
+package web
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"ibid/answer"
+	"ibid/cite"
+	"ibid/retrieve"
+)
+
+// askRequest is the body of POST /api/ask.
+type askRequest struct {
+	Question   string          `json:"question"`
+	History    []answer.Turn   `json:"history"`
+	Collection string          `json:"collection"`
+	Strategy   string          `json:"strategy"`
+	TopK       int             `json:"top_k"`
+	Filter     retrieve.Filter `json:"filter"`
+}
+
+// searchRequest is the body of POST /api/search.
+type searchRequest struct {
+	Question   string          `json:"question"`
+	TopK       int             `json:"top_k"`
+	Collection string          `json:"collection"`
+	Filter     retrieve.Filter `json:"filter"`
+}
+
+// answered is the whole reply: the answer, and how far the library behind it was read.
+type answered struct {
+	cite.Answer
+	Indexing Indexing `json:"indexing"`
+}
+
+// ask answers a question. JSON is the fold of the same stream of events that
+// goes out as server-sent events, so that the two cannot differ.
+func (s *server) ask(c echo.Context) error {
+	var r askRequest
+	if err := decode(c, &r); err != nil {
+		return err
+	}
+	if err := checkQuestion(&r.Question, r.TopK); err != nil {
+		return err
+	}
+	for i, t := range r.History {
+		if t.Role != "user" && t.Role != "assistant" {
+			p := invalid("bad_history", "history[%d].role is %.40q: use user or assistant", i, t.Role)
+			p.Field = "history"
+			return p
+		}
+	}
+	q := answer.Question{Text: r.Question, History: r.History, Strategy: r.Strategy, TopK: r.TopK, Filter: narrowed(r.Filter, r.Collection)}
+	events := func(ctx context.Context) iter.Seq2[answer.Event, error] {
+		return cite.Number(s.Asker.Ask(ctx, q), s.citing(c))
+	}
+	if wantsEvents(c.Request()) {
+		return s.stream(c, events)
+	}
+	a, err := cite.Collect(events(c.Request().Context()))
+	if err != nil {
+		return fmt.Errorf("answering: %w", err)
+	}
+	return reply(c, http.StatusOK, answered{a, s.indexing()})
+}
+
+// stream sends each event as it comes, then "done" with the whole answer. An
+// error that comes before the first event is an ordinary error reply.
+func (s *server) stream(c echo.Context, events func(context.Context) iter.Seq2[answer.Event, error]) error {
+	ctx, cancel := context.WithCancelCause(c.Request().Context())
+	defer cancel(nil)
+	out := newEventStream(c.Response(), cancel)
+	defer out.close()
+
+	a, err := cite.Collect(sent(events(ctx), out))
+	if err == nil {
+		return out.send("done", answered{a, s.indexing()})
+	}
+	if cause := context.Cause(ctx); cause != nil && ctx.Err() != nil {
+		err = errors.Join(err, cause)
+	}
+	err = fmt.Errorf("answering: %w", err)
+	if out.begun() && c.Request().Context().Err() == nil {
+		return errors.Join(err, out.send("error", problemFor(err)))
+	}
+	return err
+}
+
+// sent passes the events on once each has gone out. A client that no longer
+// reads ends the stream, and with it the work upstream.
+func sent(events iter.Seq2[answer.Event, error], out *eventStream) iter.Seq2[answer.Event, error] {
+	return func(yield func(answer.Event, error) bool) {
+		for e, err := range events {
+			if err == nil {
+				err = out.send(e.Kind(), e)
+			}
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if !yield(e, nil) {
+				return
+			}
+		}
+	}
+}
+
+// search finds passages for a question.
+func (s *server) search(c echo.Context) error {
+	var r searchRequest
+	if err := decode(c, &r); err != nil {
+		return err
+	}
+	if err := checkQuestion(&r.Question, r.TopK); err != nil {
+		return err
+	}
+	found, err := s.Searcher.Search(c.Request().Context(), retrieve.Query{Text: r.Question, K: r.TopK, Filter: narrowed(r.Filter, r.Collection)})
+	if err != nil {
+		return fmt.Errorf("searching: %w", err)
+	}
+	if found == nil {
+		found = []retrieve.Passage{}
+	}
+	return reply(c, http.StatusOK, struct {
+		Passages []retrieve.Passage `json:"passages"`
+		Indexing Indexing           `json:"indexing"`
+	}{found, s.indexing()})
+}
+
+// narrowed is the filter with the collection that was named beside it.
+func narrowed(f retrieve.Filter, collection string) retrieve.Filter {
+	if collection != "" {
+		f.Collection = collection
+	}
+	return f
+}
+
+func wantsEvents(r *http.Request) bool {
+	return strings.Contains(r.Header.Get(echo.HeaderAccept), "text/event-stream")
+}
+
+// checkQuestion trims the question and holds it and top_k to their limits.
+func checkQuestion(question *string, topK int) error {
+	*question = strings.TrimSpace(*question)
+	switch {
+	case *question == "":
+		p := invalid("empty_question", `the question is empty: send {"question": "..."}`)
+		p.Field = "question"
+		return p
+	case len(*question) > MaxQuestion:
+		return &Problem{Status: http.StatusRequestEntityTooLarge, Code: "question_too_long", Field: "question",
+			Detail: fmt.Sprintf("the question has %d bytes and %d are the most: shorten it, or put long material into a document", len(*question), MaxQuestion)}
+	case topK < 0 || topK > MaxTopK:
+		p := invalid("bad_top_k", "top_k is %d: give 1 to %d, or leave it out", topK, MaxTopK)
+		p.Field = "top_k"
+		return p
+	}
+	return nil
+}
+
+// decode reads one JSON object from the body. Members that it does not know are let pass.
+func decode(c echo.Context, into any) error {
+	rc := http.NewResponseController(c.Response())
+	if err := rc.SetReadDeadline(time.Now().Add(bodyTimeout)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return fmt.Errorf("bounding the request: %w", err)
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(c.Response(), c.Request().Body, MaxBody))
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		return &Problem{Status: http.StatusRequestEntityTooLarge, Code: "body_too_large",
+			Detail: fmt.Sprintf("the request body is over %d bytes: send less history or a shorter question", tooLarge.Limit)}
+	case err != nil:
+		p := invalid("unreadable_body", "the request body did not arrive whole: send it again")
+		p.cause = err
+		return p
+	}
+	if err := rc.SetReadDeadline(time.Time{}); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return fmt.Errorf("lifting the read deadline: %w", err)
+	}
+	if err := json.Unmarshal(body, into); err != nil {
+		var wrong *json.UnmarshalTypeError
+		if errors.As(err, &wrong) && wrong.Field != "" {
+			p := invalid("wrong_type", "%s has the wrong type: it is a JSON %s and should be %s", wrong.Field, wrong.Value, jsonType(wrong.Type.Kind()))
+			p.Field = wrong.Field
+			return p
+		}
+		return invalid("bad_json", `the request body is not a JSON object such as {"question": "..."}: %v`, err)
+	}
+	return nil
+}
+
+// citing says how citations link: to the viewer, below the address that the client used.
+func (s *server) citing(c echo.Context) cite.Options {
+	base := s.base(c)
+	return cite.Options{Link: func(p retrieve.Passage) string { return Link(base, p.Document, p.Start, p.End) }}
+}

@@ -1,0 +1,105 @@
+package web
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"github.com/labstack/echo/v4"
+
+	"ibid/ingest"
+	"ibid/retrieve"
+)
+
+// listing is the reply of GET /api/documents.
+type listing struct {
+	// Documents are those after the id in ?after=, ?limit= at most.
+	Documents []retrieve.DocumentInfo `json:"documents"`
+	// Total counts all that the filter lets through.
+	Total int `json:"total"`
+	// Troubles are the files that the last sync could not take in.
+	Troubles []ingest.Change `json:"troubles"`
+	Indexing Indexing        `json:"indexing"`
+}
+
+// documents lists what is stored.
+func (s *server) documents(c echo.Context) error {
+	l, err := s.listing(c)
+	if err != nil {
+		return err
+	}
+	return reply(c, http.StatusOK, l)
+}
+
+func (s *server) listing(c echo.Context) (listing, error) {
+	q := c.QueryParams()
+	f := retrieve.Filter{Collection: q.Get("collection"), Root: q.Get("root"), PathPrefix: q.Get("path_prefix"), Format: q.Get("format")}
+	limit := -1
+	if v := q.Get("limit"); v != "" {
+		n, err := strconv.Atoi(v)
+		if err != nil || n < 0 {
+			return listing{}, invalid("bad_limit", "limit is %.40q: give a number, 0 or more", v)
+		}
+		limit = n
+	}
+	all, err := s.Library.Documents(c.Request().Context(), f)
+	if err != nil {
+		return listing{}, fmt.Errorf("listing the documents: %w", err)
+	}
+	l := listing{Documents: []retrieve.DocumentInfo{}, Total: len(all), Troubles: s.Troubles(), Indexing: s.indexing()}
+	if l.Troubles == nil {
+		l.Troubles = []ingest.Change{}
+	}
+	for _, d := range all {
+		if limit >= 0 && len(l.Documents) >= limit {
+			break
+		}
+		if d.ID > q.Get("after") {
+			l.Documents = append(l.Documents, d)
+		}
+	}
+	return l, nil
+}
+
+// document gives the text around a place in a document.
+func (s *server) document(c echo.Context) error {
+	x, err := s.excerpt(c, "/api/documents/")
+	if err != nil {
+		return err
+	}
+	return reply(c, http.StatusOK, x)
+}
+
+func (s *server) excerpt(c echo.Context, route string) (excerpt, error) {
+	id, r, err := linked(c.Request().URL, route)
+	if err != nil {
+		return excerpt{}, err
+	}
+	d, err := s.Library.Document(c.Request().Context(), id)
+	if err != nil {
+		return excerpt{}, fmt.Errorf("reading %q from the library: %w", id, err)
+	}
+	return excerptOf(d, r), nil
+}
+
+// viewer is the page of one document, with the quoted words marked. It needs no JavaScript.
+func (s *server) viewer(c echo.Context) error {
+	x, err := s.excerpt(c, "/documents/")
+	if err != nil {
+		return err
+	}
+	return s.page(c, http.StatusOK, "viewer", viewerPage{frame: s.frame(x.Title), excerpt: x, Link: Link(s.prefix(), x.Document, 0, 0)})
+}
+
+// documentList is the list of documents as a page that needs no JavaScript.
+func (s *server) documentList(c echo.Context) error {
+	l, err := s.listing(c)
+	if err != nil {
+		return err
+	}
+	return s.page(c, http.StatusOK, "documents", documentsPage{frame: s.frame("Documents"), listing: l})
+}
+
+func (s *server) home(c echo.Context) error {
+	return s.page(c, http.StatusOK, "home", homePage{frame: s.frame("")})
+}

@@ -1,0 +1,188 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/labstack/echo/v4"
+
+	"ibid/answer"
+	"ibid/ingest"
+	"ibid/retrieve"
+)
+
+// hostile is what an evil document calls itself.
+const hostile = `<script>alert("x")</script> & 'quotes' ` + "\x1b[31mred\x1b[0m" + `<img src=x onerror=alert(1)>`
+
+// shelf is a small library held in memory.
+type shelf []*ingest.Document
+
+func newShelf() shelf {
+	mooring := "Moorings\n\nThe mooring fee is 240 crowns a season. It is due on 1 April.\n\nWinter storage\n\nBoats may stay ashore from October to March. Storage costs 90 crowns.\n"
+	guide := "The harbour office opens at eight.\nIt closes at six.\n\nDogs are welcome on the pier.\n"
+	evil := "Before " + hostile + " after.\n"
+	doc := func(path, title, format, text string) *ingest.Document {
+		return &ingest.Document{ID: "club/" + path, Root: "club", Path: path, Title: title, Format: format,
+			Digest: strings.Repeat("ab", 32), Text: text}
+	}
+	m := doc("handbook/mooring.md", "Moorings", "markdown", mooring)
+	second := strings.Index(mooring, "Winter")
+	m.Sections = []ingest.Section{{Heading: "Moorings", Level: 1, Start: 0, End: second}, {Heading: "Winter storage", Level: 2, Start: second, End: len(mooring)}}
+	g := doc("guide.pdf", "Harbour guide", "pdf", guide)
+	cut := strings.Index(guide, "Dogs")
+	g.Pages = []ingest.Page{{Number: 1, Start: 0, End: cut}, {Number: 2, Start: cut, End: len(guide)}}
+	return shelf{g, m,
+		doc(`odd/100% <b>"né"</b> #1?.txt`, hostile, "text", evil),
+		doc("odd/empty.txt", "empty.txt", "text", ""),
+	}
+}
+
+func (s shelf) Document(_ context.Context, id string) (*ingest.Document, error) {
+	for _, d := range s {
+		if d.ID == id {
+			return d, nil
+		}
+	}
+	return nil, fmt.Errorf("document %q: %w", id, retrieve.ErrNotFound)
+}
+
+func (s shelf) Documents(_ context.Context, f retrieve.Filter) ([]retrieve.DocumentInfo, error) {
+	var out []retrieve.DocumentInfo
+	for _, d := range s {
+		if f.Format == "" || f.Format == d.Format {
+			out = append(out, retrieve.DocumentInfo{Document: *d, Collection: "default", Chunks: 1, Pages: len(d.Pages), Bytes: len(d.Text)})
+		}
+	}
+	return out, nil
+}
+
+// passage is the passage of the document that is exactly these words.
+func (s shelf) passage(id, words string) retrieve.Passage {
+	for i, d := range s {
+		if start := strings.Index(d.Text, words); d.ID == id && start >= 0 {
+			p := retrieve.Passage{Root: d.Root, Path: d.Path, Title: d.Title, Format: d.Format, Digest: d.Digest, Score: .5,
+				Scores: retrieve.Scores{Dense: .5, BM25: 3, Lexical: .5, Coverage: .75}}
+			p.Chunk = ingest.Chunk{ID: fmt.Sprintf("%s#%d", id, start), Document: id, Ordinal: i + 1, Start: start, End: start + len(words), Text: words}
+			for _, pg := range d.Pages {
+				if start >= pg.Start && start < pg.End {
+					p.Page = pg.Number
+				}
+			}
+			for _, sec := range d.Sections {
+				if start >= sec.Start && start < sec.End {
+					p.Heading = sec.Heading
+				}
+			}
+			return p
+		}
+	}
+	panic("no such words in " + id)
+}
+
+// script is an Asker that says what is written down for a question.
+type script map[string][]any // events; an error ends the stream; a func(context.Context) error is called where it stands
+
+func (s script) Ask(ctx context.Context, q answer.Question) iter.Seq2[answer.Event, error] {
+	return func(yield func(answer.Event, error) bool) {
+		for _, step := range s[q.Text] {
+			var e answer.Event
+			var err error
+			switch step := step.(type) {
+			case answer.Event:
+				e = step
+			case error:
+				err = step
+			case func(context.Context) error:
+				if err = step(ctx); err == nil {
+					continue
+				}
+			default:
+				panic(fmt.Sprintf("a %T in the script", step))
+			}
+			if !yield(e, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+func (s shelf) judged(p retrieve.Passage, d answer.Decision, reason string) answer.Judged {
+	return answer.Judged{Passage: p.ID, Document: p.Document, Title: p.Title, Heading: p.Heading, Page: p.Page,
+		Decision: d, By: "score", Reason: reason, Chance: .5, Scores: p.Scores}
+}
+
+var errBroken = errors.New("reading the index: secret/path is gone")
+
+// newScript writes down the answers that the tests ask for.
+func newScript(s shelf) script {
+	fee := s.passage("club/handbook/mooring.md", "The mooring fee is 240 crowns a season.")
+	office := s.passage("club/guide.pdf", "The harbour office opens at eight.")
+	dogs := s.passage("club/guide.pdf", "Dogs are welcome on the pier.")
+	evil := s.passage(`club/odd/100% <b>"né"</b> #1?.txt`, s[2].Text)
+	found := []retrieve.Passage{fee, office, dogs}
+	looked := []any{
+		answer.Retrieved{Question: "What is the mooring fee?", Passages: found},
+		s.judged(fee, answer.Relevant, "covers mooring fee"),
+		s.judged(office, answer.Relevant, "covers harbour"),
+		s.judged(dogs, answer.Irrelevant, "does not cover mooring, fee"),
+		answer.Kept{Passages: []retrieve.Passage{fee, office}},
+	}
+	usage := answer.Usage{Looked: 3, Used: 2, Seconds: .25}
+	return script{
+		"What is the mooring fee?": slices.Concat(looked, []any{
+			answer.Text{Text: "The mooring fee is 240 crowns a season.[1] "},
+			answer.Text{Text: "The harbour office opens at eight.["}, answer.Text{Text: "2]"}, usage}),
+		"drafted": slices.Concat(looked, []any{
+			answer.Draft{Step: 1, Text: "The mooring fee "}, answer.Draft{Step: 1, Text: "is 240 crowns.[1]", Labels: []int{1}, Final: true},
+			answer.Warning{Message: "the model's server cut the prompt"},
+			answer.Text{Text: "The mooring fee is 240 crowns a season.[1]"}, usage}),
+		"pizza": {answer.Retrieved{Question: "pizza", Passages: found},
+			s.judged(fee, answer.Irrelevant, "does not cover pizza"),
+			answer.Unanswered{Reason: "nothing_relevant", Text: "The documents do not say.", Nearest: []retrieve.Passage{dogs}},
+			answer.Usage{Looked: 1, Seconds: .01}},
+		"evil": {answer.Retrieved{Question: "evil", Passages: []retrieve.Passage{evil}},
+			s.judged(evil, answer.Relevant, hostile), answer.Kept{Passages: []retrieve.Passage{evil}},
+			answer.Text{Text: hostile + ".[1]"}, answer.Usage{Looked: 1, Used: 1}},
+		"cut short": slices.Concat(looked, []any{answer.Text{Text: "The mooring fee is 240 crowns a season.[1]"},
+			answer.Incomplete{Reason: "the model's server closed the connection"}, usage}),
+		"breaks at once": {errBroken},
+		"breaks later":   slices.Concat(looked, []any{answer.Text{Text: "The mooring fee"}, errBroken}),
+		"panics":         {func(context.Context) error { panic("at the disco") }},
+		"gone":           {fmt.Errorf("reading a passage: %w", retrieve.ErrNotFound)},
+		"other space":    {&retrieve.SpaceError{Stored: "old/1", Wanted: "new/2"}},
+	}
+}
+
+func (s shelf) Search(_ context.Context, q retrieve.Query) ([]retrieve.Passage, error) {
+	if q.Text != "mooring" {
+		return nil, nil
+	}
+	return []retrieve.Passage{s.passage("club/handbook/mooring.md", "The mooring fee is 240 crowns a season.")}, nil
+}
+
+// newHandler is a server over the shelf and the script.
+func newHandler(t testing.TB, change func(*Options)) *echo.Echo {
+	t.Helper()
+	s := newShelf()
+	o := Options{Asker: newScript(s), Searcher: s, Library: s, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Addr: "127.0.0.1:8080", Version: "0.0.0-test",
+		Troubles: func() []ingest.Change {
+			return []ingest.Change{{Document: "club/scan.pdf", Root: "club", Path: "scan.pdf", Action: ingest.Failed, Reason: "no text in it: a scan?"}}
+		}}
+	if change != nil {
+		change(&o)
+	}
+	e, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+

@@ -1,0 +1,95 @@
+package web
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+)
+
+// contentSecurityPolicy lets a page load what this server serves, and nothing else.
+const contentSecurityPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+
+// headers sets the security headers on every reply, errors included.
+func headers(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		h := c.Response().Header()
+		h.Set(echo.HeaderContentSecurityPolicy, contentSecurityPolicy)
+		h.Set(echo.HeaderXContentTypeOptions, "nosniff")
+		h.Set(echo.HeaderReferrerPolicy, "no-referrer")
+		h.Set("Cross-Origin-Opener-Policy", "same-origin")
+		h.Set("Cross-Origin-Resource-Policy", "same-origin")
+		return next(c)
+	}
+}
+
+// checkHost refuses requests for a host that is not ours. A site that rebinds
+// its name to our address would otherwise read us through a visitor's browser.
+func (s *server) checkHost(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		if !s.allowedHost(c.Request().Host) {
+			return &Problem{Status: http.StatusForbidden, Code: "host_not_allowed",
+				Detail: fmt.Sprintf("this server does not answer as %q: use the address it was started with, or start it with --public-url or --allow-host", c.Request().Host)}
+		}
+		return next(c)
+	}
+}
+
+func (s *server) allowedHost(hostport string) bool {
+	host := hostname(hostport)
+	if host == "" {
+		return false
+	}
+	if isLoopback(host) || (s.public != nil && strings.EqualFold(host, s.public.Hostname())) {
+		return true
+	}
+	for _, allowed := range s.AllowHosts {
+		if strings.EqualFold(host, hostname(allowed)) {
+			return true
+		}
+	}
+	// An address cannot be rebound; a name can.
+	_, err := netip.ParseAddr(host)
+	return err == nil && !isLoopback(hostname(s.Addr))
+}
+
+// hostname takes the port, the brackets of IPv6 and a closing dot off a Host header.
+func hostname(hostport string) string {
+	host := hostport
+	if h, _, err := net.SplitHostPort(hostport); err == nil {
+		host = h
+	} else {
+		host = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
+	}
+	return strings.TrimSuffix(host, ".")
+}
+
+func isLoopback(host string) bool {
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	a, err := netip.ParseAddr(host)
+	return err == nil && a.Unmap().IsLoopback()
+}
+
+// crossOrigin refuses POSTs that another site's page makes a browser send.
+func (s *server) crossOrigin() (echo.MiddlewareFunc, error) {
+	guard := http.NewCrossOriginProtection()
+	if s.public != nil {
+		if err := guard.AddTrustedOrigin(s.public.Scheme + "://" + s.public.Host); err != nil {
+			return nil, fmt.Errorf("trusting the public URL: %w", err)
+		}
+	}
+	return func(next echo.HandlerFunc) echo.HandlerFunc {
+		return func(c echo.Context) error {
+			if err := guard.Check(c.Request()); err != nil {
+				return &Problem{Status: http.StatusForbidden, Code: "cross_origin",
+					Detail: "a page of another site may not send requests here; if this page is served through a proxy, start the server with --public-url", cause: err}
+			}
+			return next(c)
+		}
+	}, nil
+}

@@ -1,0 +1,112 @@
+package web
+
+import (
+	"bufio"
+	"bytes"
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/tools/txtar"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// volatile parts of a reply: what is measured, and what belongs to the citation package.
+var volatile = []struct {
+	re *regexp.Regexp
+	by string
+}{
+	{regexp.MustCompile(`"support":[0-9.]+`), `"support":0`},
+}
+
+// TestHTTP sends the request of each golden file and compares the whole reply.
+// A new case is a new file with a request; -update writes the reply.
+func TestHTTP(t *testing.T) {
+	names, err := filepath.Glob("testdata/http/*.txt")
+	if err != nil || len(names) == 0 {
+		t.Fatalf("no golden files: %v", err)
+	}
+	for _, name := range names {
+		t.Run(strings.TrimSuffix(filepath.Base(name), ".txt"), func(t *testing.T) {
+			a, err := txtar.ParseFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(a.Files) == 0 || a.Files[0].Name != "request" {
+				t.Fatal("the file does not begin with a request")
+			}
+			got := exchange(t, newHandler(t, nil), a.Files[0].Data)
+			if *update {
+				a.Files = []txtar.File{a.Files[0], {Name: "reply", Data: []byte(got)}}
+				if err := os.WriteFile(name, txtar.Format(a), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			if len(a.Files) != 2 {
+				t.Fatal("the file has no reply: run with -update and look at what it writes")
+			}
+			if diff := cmp.Diff(string(a.Files[1].Data), got); diff != "" {
+				t.Errorf("reply (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// exchange sends a request written as text (its body is what follows the empty line) and writes the reply as text.
+func exchange(t *testing.T, h http.Handler, request []byte) string {
+	t.Helper()
+	head, body, _ := bytes.Cut(request, []byte("\n\n"))
+	body = bytes.TrimSuffix(body, []byte("\n"))
+	raw := fmt.Sprintf("%s\nContent-Length: %d\n\n%s", head, len(body), body)
+	r, err := http.ReadRequest(bufio.NewReader(strings.NewReader(raw)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	res := w.Result()
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range alwaysSent {
+		if res.Header.Get(name) == "" {
+			t.Errorf("the reply has no %s", name)
+		}
+		res.Header.Del(name)
+	}
+	var b strings.Builder
+	fmt.Fprintln(&b, res.StatusCode, http.StatusText(res.StatusCode))
+	names := []string{}
+	for name := range res.Header {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		fmt.Fprintf(&b, "%s: %s\n", name, strings.Join(res.Header[name], ", "))
+	}
+	out := string(text)
+	for _, v := range volatile {
+		out = v.re.ReplaceAllString(out, v.by)
+	}
+	fmt.Fprintf(&b, "\n%s", out)
+	if !strings.HasSuffix(out, "\n") {
+		b.WriteString("\n")
+	}
+	return b.String()
+}
+
+// alwaysSent are the headers that every reply has; TestHeaders looks at their values.
+var alwaysSent = []string{"Content-Security-Policy", "X-Content-Type-Options", "Referrer-Policy",
+	"Cross-Origin-Opener-Policy", "Cross-Origin-Resource-Policy", "X-Request-Id"}

@@ -1,0 +1,142 @@
+package web
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"embed"
+	"fmt"
+	"html/template"
+	"io/fs"
+	"mime"
+	"net/http"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/labstack/echo/v4"
+)
+
+//go:embed static templates
+var embedded embed.FS
+
+// A file is one static file with its entity tag.
+type file struct {
+	body        []byte
+	contentType string
+	tag         string
+}
+
+// loadFiles reads the static files by name. They are served from memory, by
+// exact name, so that no path of a request is ever joined to a folder.
+func loadFiles() (map[string]file, error) {
+	entries, err := fs.ReadDir(embedded, "static")
+	if err != nil {
+		return nil, fmt.Errorf("reading the static files: %w", err)
+	}
+	files := map[string]file{}
+	for _, e := range entries {
+		body, err := embedded.ReadFile("static/" + e.Name())
+		if err != nil {
+			return nil, fmt.Errorf("reading the static file %s: %w", e.Name(), err)
+		}
+		files[e.Name()] = file{body: body, contentType: contentType(e.Name()), tag: fmt.Sprintf(`"%x"`, sha256.Sum256(body))[:18] + `"`}
+	}
+	return files, nil
+}
+
+// contentType does not ask the system's table of types, which differs from machine to machine.
+func contentType(name string) string {
+	switch path.Ext(name) {
+	case ".js":
+		return "text/javascript; charset=utf-8"
+	case ".css":
+		return "text/css; charset=utf-8"
+	case ".svg":
+		return "image/svg+xml"
+	}
+	return mime.TypeByExtension(path.Ext(name))
+}
+
+func (s *server) static(c echo.Context) error {
+	f, ok := s.files[c.Param("*")]
+	if !ok {
+		return echo.ErrNotFound
+	}
+	h := c.Response().Header()
+	h.Set(echo.HeaderContentType, f.contentType)
+	h.Set("ETag", f.tag)
+	// Asked for again each time, and answered with 304: modules never mix two versions.
+	h.Set(echo.HeaderCacheControl, "no-cache")
+	if err := setWriteDeadline(c.Response(), time.Now().Add(replyTimeout)); err != nil {
+		return fmt.Errorf("bounding the reply: %w", err)
+	}
+	http.ServeContent(c.Response(), c.Request(), "", time.Time{}, bytes.NewReader(f.body))
+	return nil
+}
+
+// pages holds the templates, each with the frame around it.
+type pages struct{ byName map[string]*template.Template }
+
+func loadPages() (*pages, error) {
+	p := &pages{byName: map[string]*template.Template{}}
+	for _, name := range []string{"home", "viewer", "documents", "problem"} {
+		t, err := template.New("frame.html").Funcs(template.FuncMap{"link": Link, "size": size}).
+			ParseFS(embedded, "templates/frame.html", "templates/"+name+".html")
+		if err != nil {
+			return nil, fmt.Errorf("reading the page %s: %w", name, err)
+		}
+		p.byName[name] = t
+	}
+	return p, nil
+}
+
+// A frame is what every page has.
+type frame struct {
+	Heading string // of the page; empty on the home page
+	Prefix  string // path that addresses begin with, without a slash at its end
+	Version string
+}
+
+type homePage struct{ frame }
+
+type viewerPage struct {
+	frame
+	excerpt
+	Link string // of this document, without a place
+}
+
+type documentsPage struct {
+	frame
+	listing
+}
+
+type problemPage struct {
+	frame
+	Problem *Problem
+}
+
+func (s *server) frame(heading string) frame {
+	return frame{Heading: heading, Prefix: s.prefix(), Version: s.Version}
+}
+
+// page renders a page whole before it sends it, so that an error is never half a page.
+func (s *server) page(c echo.Context, status int, name string, data any) error {
+	var b bytes.Buffer
+	if err := s.pages.byName[name].Execute(&b, data); err != nil {
+		return fmt.Errorf("rendering the page %s: %w", name, err)
+	}
+	c.Response().Header().Set(echo.HeaderCacheControl, "no-store")
+	return send(c, status, echo.MIMETextHTMLCharsetUTF8, b.Bytes())
+}
+
+// size is a number of bytes for people.
+func size(n int) string {
+	switch {
+	case n < 1000:
+		return fmt.Sprintf("%d B", n)
+	case n < 1_000_000:
+		return strings.TrimSuffix(fmt.Sprintf("%.1f", float64(n)/1e3), ".0") + " kB"
+	default:
+		return strings.TrimSuffix(fmt.Sprintf("%.1f", float64(n)/1e6), ".0") + " MB"
+	}
+}

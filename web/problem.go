@@ -1,0 +1,133 @@
+package web
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"ibid/retrieve"
+)
+
+// A Problem is an error as clients see it: problem details of RFC 9457, with a
+// code that a machine can branch on. It is the body of every reply with an
+// error status, and the data of an error event.
+type Problem struct {
+	// Type is "about:blank", as the RFC has it where Title is that of the status.
+	Type   string `json:"type"`
+	Title  string `json:"title"`
+	Status int    `json:"status"`
+	// Code names the kind of problem; codes do not change.
+	Code string `json:"code"`
+	// Detail says what went wrong and what to do next.
+	Detail string `json:"detail"`
+	// Field names the member of the request body that is wrong.
+	Field string `json:"field,omitempty"`
+
+	cause error
+}
+
+func (p *Problem) Error() string {
+	if p.cause != nil {
+		return p.Detail + ": " + p.cause.Error()
+	}
+	return p.Detail
+}
+
+func (p *Problem) Unwrap() error { return p.cause }
+
+// invalid is a request that cannot be understood.
+func invalid(code, format string, args ...any) *Problem {
+	return &Problem{Status: http.StatusBadRequest, Code: code, Detail: fmt.Sprintf(format, args...)}
+}
+
+// problemFor is the one table from errors to what clients are told. An error
+// that it does not know is told as internal, its words only to the log.
+func problemFor(err error) *Problem {
+	var p *Problem
+	var he *echo.HTTPError
+	var space *retrieve.SpaceError
+	switch {
+	case errors.As(err, &p):
+		c := *p
+		p = &c
+	case errors.Is(err, context.Canceled):
+		// 499 is what the log of a proxy calls a client that went away.
+		p = &Problem{Status: 499, Title: "Client Closed Request", Code: "canceled", Detail: "the request was canceled"}
+	case errors.Is(err, context.DeadlineExceeded):
+		p = &Problem{Status: http.StatusGatewayTimeout, Code: "timeout", Detail: "the answer took too long: ask again, or ask for less"}
+	case errors.Is(err, retrieve.ErrNotFound):
+		p = &Problem{Status: http.StatusNotFound, Code: "not_found", Detail: err.Error()}
+	case errors.As(err, &space):
+		p = &Problem{Status: http.StatusServiceUnavailable, Code: "embedding_changed", Detail: space.Error()}
+	case errors.As(err, &he):
+		p = &Problem{Status: he.Code}
+		switch he.Code {
+		case http.StatusNotFound:
+			p.Code, p.Detail = "not_found", "there is nothing at this address"
+		case http.StatusMethodNotAllowed:
+			p.Code, p.Detail = "method_not_allowed", "this address does not take that method: see the Allow header"
+		default:
+			p.Code, p.Detail = "http_error", http.StatusText(he.Code)
+		}
+	default:
+		p = &Problem{Status: http.StatusInternalServerError, Code: "internal",
+			Detail: "something went wrong in the server: its log says what, under the id in the X-Request-Id header"}
+	}
+	p.Type = "about:blank"
+	if p.Title == "" {
+		p.Title = http.StatusText(p.Status)
+	}
+	return p
+}
+
+// handleError answers a request that failed, unless its reply has begun.
+func (s *server) handleError(err error, c echo.Context) {
+	if c.Response().Committed {
+		return
+	}
+	p := problemFor(err)
+	var werr error
+	if c.Request().Method != http.MethodHead && wantsPage(c.Request()) {
+		werr = s.page(c, p.Status, "problem", problemPage{frame: s.frame(p.Title), Problem: p})
+	} else {
+		werr = replyAs(c, p.Status, "application/problem+json", p)
+	}
+	if werr != nil && !c.Response().Committed {
+		c.Response().WriteHeader(http.StatusInternalServerError)
+	}
+}
+
+// wantsPage says whether a person with a browser is waiting, not a program.
+func wantsPage(r *http.Request) bool {
+	return !strings.HasPrefix(r.URL.Path, "/api/") && strings.Contains(r.Header.Get(echo.HeaderAccept), "text/html")
+}
+
+// reply sends v as JSON.
+func reply(c echo.Context, status int, v any) error {
+	return replyAs(c, status, echo.MIMEApplicationJSON, v)
+}
+
+func replyAs(c echo.Context, status int, contentType string, v any) error {
+	// Encoded before the status is sent, so that a failure can still be told.
+	var b bytes.Buffer
+	if err := json.NewEncoder(&b).Encode(v); err != nil {
+		return fmt.Errorf("encoding the reply: %w", err)
+	}
+	c.Response().Header().Set(echo.HeaderCacheControl, "no-store")
+	return send(c, status, contentType, b.Bytes())
+}
+
+// send writes a whole reply, within replyTimeout.
+func send(c echo.Context, status int, contentType string, body []byte) error {
+	if err := setWriteDeadline(c.Response(), time.Now().Add(replyTimeout)); err != nil {
+		return fmt.Errorf("bounding the reply: %w", err)
+	}
+	return c.Blob(status, contentType, body)
+}

@@ -1,0 +1,119 @@
+package web
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"reflect"
+	"sync"
+	"time"
+
+	"github.com/labstack/echo/v4"
+)
+
+// An eventStream writes server-sent events. The status goes out with the first
+// event, so that an earlier error can still have a status of its own. While no
+// event comes, a comment goes out every [heartbeat], so that proxies keep the
+// connection and a client that has gone is noticed.
+type eventStream struct {
+	cancel context.CancelCauseFunc
+	stop   chan struct{}
+	beat   sync.WaitGroup
+
+	mu     sync.Mutex // guards what follows
+	w      *echo.Response
+	failed error // of the first write that failed; nothing is written after it
+}
+
+// newEventStream begins the heartbeat. A write that fails there calls cancel.
+func newEventStream(w *echo.Response, cancel context.CancelCauseFunc) *eventStream {
+	s := &eventStream{cancel: cancel, stop: make(chan struct{}), w: w}
+	s.beat.Go(func() {
+		tick := time.NewTicker(heartbeat)
+		defer tick.Stop()
+		for {
+			select {
+			case <-s.stop:
+				return
+			case <-tick.C:
+				if err := s.write([]byte(": still here\n\n")); err != nil {
+					s.cancel(err)
+					return
+				}
+			}
+		}
+	})
+	return s
+}
+
+// send writes one event with v as its JSON data.
+func (s *eventStream) send(kind string, v any) error {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("encoding a %s event: %w", kind, err)
+	}
+	// JSON has no raw line breaks, so the data is one line.
+	return s.write(fmt.Appendf(nil, "event: %s\ndata: %s\n\n", kind, data))
+}
+
+func (s *eventStream) write(b []byte) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.failed != nil {
+		return s.failed
+	}
+	s.failed = s.writeLocked(b)
+	return s.failed
+}
+
+func (s *eventStream) writeLocked(b []byte) error {
+	if !s.w.Committed {
+		h := s.w.Header()
+		h.Set(echo.HeaderContentType, "text/event-stream; charset=utf-8")
+		h.Set(echo.HeaderCacheControl, "no-store")
+		h.Set("X-Accel-Buffering", "no") // nginx would hold events back
+		s.w.WriteHeader(http.StatusOK)
+	}
+	if err := setWriteDeadline(s.w, time.Now().Add(eventTimeout)); err != nil {
+		return fmt.Errorf("bounding an event: %w", err)
+	}
+	if _, err := s.w.Write(b); err != nil {
+		return fmt.Errorf("sending an event: %w", err)
+	}
+	if err := http.NewResponseController(s.w).Flush(); err != nil {
+		return fmt.Errorf("sending an event: %w", err)
+	}
+	return nil
+}
+
+// begun says whether the status has gone out.
+func (s *eventStream) begun() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.w.Committed
+}
+
+// close ends the heartbeat; the goroutine is gone when it returns.
+func (s *eventStream) close() {
+	close(s.stop)
+	s.beat.Wait()
+}
+
+// jsonType is the JSON name of what a Go value is decoded from.
+func jsonType(k reflect.Kind) string {
+	switch k {
+	case reflect.String:
+		return "a string"
+	case reflect.Slice, reflect.Array:
+		return "an array"
+	case reflect.Struct, reflect.Map:
+		return "an object"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Float32, reflect.Float64:
+		return "a number"
+	default:
+		return "a whole number"
+	}
+}

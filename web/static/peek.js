@@ -1,0 +1,63 @@
+// What a citation rests on, shown while its number is hovered or has focus.
+
+import { byId, el, place } from "./dom.js";
+
+const peek = byId("peek");
+const canHover = matchMedia("(hover: hover)");
+let shownFor = null;
+let timer = 0;
+
+// attach makes the anchor show describe() while hovered or focused.
+export function attach(anchor, describe) {
+  const later = () => {
+    clearTimeout(timer);
+    timer = setTimeout(() => show(anchor, describe()), 120);
+  };
+  anchor.addEventListener("pointerenter", () => canHover.matches && later());
+  anchor.addEventListener("pointerleave", hide);
+  anchor.addEventListener("focus", () => anchor.matches(":focus-visible") && show(anchor, describe()));
+  anchor.addEventListener("blur", hide);
+  anchor.addEventListener("click", hide);
+}
+
+export function hide() {
+  clearTimeout(timer);
+  peek.hidden = true;
+  shownFor?.removeAttribute("aria-describedby");
+  shownFor = null;
+}
+
+// show takes {number, title, page, heading, quotes: [{quote, verdict}]}.
+function show(anchor, what) {
+  if (!anchor.isConnected) return;
+  hide();
+  const where = place(what);
+  peek.replaceChildren(
+    el("p", { class: "peek-title" }, el("span", { class: "number" }, String(what.number)), what.title),
+    where ? el("p", { class: "facts" }, where) : "",
+    ...what.quotes.map((q) => el("blockquote", { class: q.verdict === "weak" ? "weak" : null }, shortened(q.quote))),
+    what.quotes.some((q) => q.verdict === "weak") ? el("p", { class: "facts" }, "These words bear the sentence out only weakly.") : "",
+  );
+  peek.hidden = false;
+  const at = anchor.getBoundingClientRect();
+  const box = peek.getBoundingClientRect();
+  const left = Math.min(Math.max(12, at.left + at.width / 2 - box.width / 2), innerWidth - box.width - 12);
+  const above = at.top - box.height - 8;
+  peek.style.left = `${left + scrollX}px`;
+  peek.style.top = `${(above > 8 ? above : at.bottom + 8) + scrollY}px`;
+  anchor.setAttribute("aria-describedby", "peek");
+  shownFor = anchor;
+}
+
+function shortened(quote) {
+  const words = quote.replace(/\s+/g, " ").trim();
+  return words.length > 320 ? `${words.slice(0, 300).replace(/\s\S*$/, "")} …` : words;
+}
+
+addEventListener("scroll", () => shownFor && hide(), { passive: true });
+addEventListener("keydown", (e) => {
+  if (e.key === "Escape" && shownFor) {
+    e.preventDefault();
+    hide();
+  }
+});

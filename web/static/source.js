@@ -1,0 +1,141 @@
+// The source beside the answer: the document's text around a place, with the
+// quoted words marked and scrolled to. A panel on a wide screen, a sheet that
+// covers the lower part of a narrow one.
+
+import { byId, documentAPI, documentURL, el, place } from "./dom.js";
+import { get } from "./stream.js";
+
+const narrow = matchMedia("(max-width: 67.99rem)");
+
+export class SourcePanel {
+  constructor() {
+    this.panel = byId("source");
+    this.backdrop = byId("backdrop");
+    this.opener = null;
+    this.loading = null;
+    this.backdrop.addEventListener("click", () => this.close());
+    addEventListener("keydown", (e) => {
+      if (e.key === "Escape" && this.isOpen && !e.defaultPrevented) {
+        e.preventDefault();
+        this.close();
+      }
+    });
+    this.panel.addEventListener("keydown", (e) => this.#keepFocus(e));
+    narrow.addEventListener("change", () => this.isOpen && this.#dress());
+  }
+
+  get isOpen() {
+    return !this.panel.hidden;
+  }
+
+  // open shows a place: {document, title, number, page, heading, start, end}.
+  async open(at, opener) {
+    this.opener = opener || document.activeElement;
+    this.loading?.abort();
+    const loading = (this.loading = new AbortController());
+    const body = el("div", { class: "source-body", tabindex: "0", role: "region", "aria-label": "Text of the source" });
+    body.append(el("p", { class: "waiting" }, "Opening the source"));
+    this.panel.replaceChildren(this.#head(at), body);
+    this.panel.hidden = false;
+    document.body.classList.add("has-source");
+    this.#dress();
+    this.panel.querySelector(".close").focus({ preventScroll: true });
+    this.#mark(opener);
+    await this.#load(at, body, loading.signal, documentAPI(at.document, at.start, at.end));
+  }
+
+  close() {
+    if (!this.isOpen) return;
+    this.loading?.abort();
+    this.panel.hidden = true;
+    this.panel.replaceChildren();
+    document.body.classList.remove("has-source");
+    this.#dress();
+    this.#mark(null);
+    if (this.opener?.isConnected) this.opener.focus();
+    this.opener = null;
+  }
+
+  async #load(at, body, signal, url) {
+    try {
+      const text = await get(url, signal);
+      this.#show(at, body, text, signal);
+    } catch (err) {
+      if (signal.aborted) return;
+      body.replaceChildren(
+        el("p", { class: "note trouble" }, err.message),
+        el("button", { type: "button", class: "plain", onclick: () => this.#load(at, body, signal, url) }, "Try again"),
+      );
+    }
+  }
+
+  #show(at, body, text, signal) {
+    const more = (label, offset) => offset >= 0 &&
+      el("p", { class: "more" }, el("button", { type: "button", class: "plain",
+        onclick: () => this.#load(at, body, signal, `${documentAPI(at.document)}?at=${offset}`) }, label));
+    body.replaceChildren(
+      ...[
+        text.missing && el("p", { class: "note trouble" }, "The quoted place is not in the document any more: it has changed since it was cited."),
+        more("Earlier in this document", text.earlier),
+        ...text.blocks.map(drawBlock),
+        text.blocks.length === 0 && el("p", { class: "note" }, "There is no text in this document."),
+        more("Later in this document", text.later),
+      ].filter(Boolean),
+    );
+    const first = body.querySelector("mark");
+    if (first) body.scrollTop = Math.max(0, first.offsetTop - body.offsetTop - body.clientHeight / 3);
+    else body.scrollTop = 0;
+  }
+
+  #head(at) {
+    return el("header", { class: "source-head" },
+      el("div", {},
+        el("p", { class: "path" }, at.document),
+        el("h2", { id: "source-title" }, at.number ? el("span", { class: "number" }, String(at.number)) : "", at.title || at.document),
+        place(at) ? el("p", { class: "facts" }, place(at)) : "",
+        el("a", { class: "aside-link", href: documentURL(at.document, at.start, at.end), target: "_blank", rel: "noopener" }, "Open in a page of its own"),
+      ),
+      el("button", { type: "button", class: "quiet close", onclick: () => this.close() }, "Close"),
+    );
+  }
+
+  // On a narrow screen the sheet covers the answer, which then takes no focus.
+  #dress() {
+    const sheet = this.isOpen && narrow.matches;
+    this.backdrop.hidden = !sheet;
+    for (const e of [byId("main"), document.querySelector(".bar")]) e.inert = sheet;
+    if (sheet) {
+      this.panel.setAttribute("role", "dialog");
+      this.panel.setAttribute("aria-modal", "true");
+    } else {
+      this.panel.removeAttribute("role");
+      this.panel.removeAttribute("aria-modal");
+    }
+  }
+
+  #keepFocus(e) {
+    if (e.key !== "Tab" || !narrow.matches) return;
+    const stops = [...this.panel.querySelectorAll("a, button, [tabindex='0']")];
+    const [first, last] = [stops[0], stops[stops.length - 1]];
+    if (e.shiftKey && document.activeElement === first) {
+      e.preventDefault();
+      last.focus();
+    } else if (!e.shiftKey && document.activeElement === last) {
+      e.preventDefault();
+      first.focus();
+    }
+  }
+
+  #mark(opener) {
+    for (const e of document.querySelectorAll("[aria-expanded=true].cite")) e.setAttribute("aria-expanded", "false");
+    if (opener?.classList.contains("cite")) opener.setAttribute("aria-expanded", "true");
+  }
+}
+
+function drawBlock(block) {
+  if (block.kind === "page") return el("p", { class: "pagebreak" }, el("span", {}, `Page ${block.page}`));
+  const runs = block.runs.map((r) => (r.mark ? el("mark", { id: r.first ? "quote" : null }, r.text) : r.text));
+  return block.kind === "heading"
+    ? el("p", { class: `heading level${block.level}`, role: "heading", "aria-level": Math.min(block.level + 2, 6) }, ...runs)
+    : el("p", {}, ...runs);
+}

@@ -1,0 +1,324 @@
+// Package web shows Ibid over HTTP: the page, the JSON API with its
+// server-sent events, and the viewer that a citation's link leads to.
+//
+// [New] makes one [http.Handler] out of what it is given; the package holds no
+// state of its own beyond the count of questions in hand, opens no port and
+// reads no environment. [NewHTTPServer] wraps the handler in a server with the
+// time limits that a server on the open network needs.
+//
+// Documents and models are untrusted: every word of theirs leaves as JSON or
+// through html/template, never as markup, and the Content-Security-Policy on
+// every reply forbids whatever is not served from here.
+package web
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/labstack/echo/v4"
+	"github.com/labstack/echo/v4/middleware"
+
+	"ibid/answer"
+	"ibid/ingest"
+	"ibid/retrieve"
+)
+
+// An Asker answers questions; [answer.Answerer] is one.
+type Asker interface {
+	Ask(ctx context.Context, q answer.Question) iter.Seq2[answer.Event, error]
+}
+
+// A Searcher finds passages; [retrieve.Index] is one.
+type Searcher interface {
+	Search(ctx context.Context, q retrieve.Query) ([]retrieve.Passage, error)
+}
+
+// A Library gives stored documents; [retrieve.Index] is one.
+type Library interface {
+	// Document gives a document with its text; an error that wraps
+	// [retrieve.ErrNotFound] when there is none of that id.
+	Document(ctx context.Context, id string) (*ingest.Document, error)
+	// Documents lists what is stored, ordered by id, without texts.
+	Documents(ctx context.Context, f retrieve.Filter) ([]retrieve.DocumentInfo, error)
+}
+
+// Options are what a server is made of. Asker, Searcher, Library and Logger
+// are required.
+type Options struct {
+	Asker    Asker
+	Searcher Searcher
+	Library  Library
+	// Logger gets one line a request. Questions, answers and document texts
+	// are never logged.
+	Logger *slog.Logger
+
+	// Indexing tells how far the sync of the served folders is: files
+	// accounted for, files seen so far, and whether the first sync has ended.
+	// Nil means that there is nothing to wait for.
+	Indexing func() (done, total int, ready bool)
+	// Troubles lists the files of the last sync that were skipped or failed.
+	// Nil means that none are known.
+	Troubles func() []ingest.Change
+
+	// Addr is the address that the server listens on, "127.0.0.1:8080". A
+	// loopback one answers only to loopback names in the Host header; any
+	// other answers to IP addresses as well, never to unknown names: a page
+	// of another site can rebind its own name to this server, but no address.
+	Addr string
+	// PublicURL is where people reach the server, with a path prefix if a
+	// proxy serves it under one; empty means http:// and the request's Host.
+	PublicURL string
+	// AllowHosts are further names to answer to, without a port.
+	AllowHosts []string
+
+	// Version is shown on the page and by GET /healthz.
+	Version string
+	// MaxAsks bounds the questions and searches in hand at one time; those
+	// over it get 429. 0 means [DefaultMaxAsks].
+	MaxAsks int
+}
+
+// Limits on what a client may send and hold.
+const (
+	// MaxBody is the largest request body, in bytes.
+	MaxBody = 256 << 10
+	// MaxQuestion is the longest question, in bytes.
+	MaxQuestion = 16 << 10
+	// MaxTopK is the largest top_k of a question or search.
+	MaxTopK = 100
+	// DefaultMaxAsks is the default of [Options.MaxAsks].
+	DefaultMaxAsks = 256
+)
+
+// Time limits on a connection.
+const (
+	bodyTimeout  = 30 * time.Second // to send a request body
+	replyTimeout = 30 * time.Second // to take a reply
+	eventTimeout = 10 * time.Second // to take one event of a stream
+	heartbeat    = 15 * time.Second // between comments on a silent stream: proxies give up after 60 s
+)
+
+// server holds what the handlers share.
+type server struct {
+	Options
+	public *url.URL // nil without a PublicURL
+	asks   chan struct{}
+	files  map[string]file
+	pages  *pages
+}
+
+// New makes the handler. It fails when a required option is missing or the
+// public URL is not an absolute http or https URL.
+func New(o Options) (*echo.Echo, error) {
+	if o.Asker == nil || o.Searcher == nil || o.Library == nil || o.Logger == nil {
+		return nil, errors.New("making the web server: Asker, Searcher, Library and Logger are required")
+	}
+	if o.Indexing == nil {
+		o.Indexing = func() (int, int, bool) { return 0, 0, true }
+	}
+	if o.Troubles == nil {
+		o.Troubles = func() []ingest.Change { return nil }
+	}
+	if o.MaxAsks <= 0 {
+		o.MaxAsks = DefaultMaxAsks
+	}
+	s := &server{Options: o, asks: make(chan struct{}, o.MaxAsks)}
+	if o.PublicURL != "" {
+		u, err := url.Parse(strings.TrimRight(o.PublicURL, "/"))
+		if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
+			return nil, fmt.Errorf("reading the public URL %q: give an absolute address such as https://docs.example.org", o.PublicURL)
+		}
+		u.User, u.RawQuery, u.Fragment = nil, "", ""
+		s.public = u
+	}
+	var err error
+	if s.files, err = loadFiles(); err != nil {
+		return nil, err
+	}
+	if s.pages, err = loadPages(); err != nil {
+		return nil, err
+	}
+	crossOrigin, err := s.crossOrigin()
+	if err != nil {
+		return nil, err
+	}
+
+	e := echo.New()
+	e.HideBanner, e.HidePort = true, true
+	// Forwarded-for headers are the client's own words: take the peer's address.
+	e.IPExtractor = echo.ExtractIPDirect()
+	e.HTTPErrorHandler = s.handleError
+	// Pre: these hold for unknown routes as well.
+	e.Pre(requestID, headers, s.log(), s.recover(), freshDeadline, s.checkHost, crossOrigin)
+
+	get := func(path string, h echo.HandlerFunc) {
+		e.Add(http.MethodGet, path, h)
+		e.Add(http.MethodHead, path, h)
+	}
+	get("/", s.home)
+	get("/static/*", s.static)
+	get("/documents", s.documentList)
+	get("/documents/*", s.viewer)
+	e.POST("/api/ask", s.ask, s.bounded)
+	e.POST("/api/search", s.search, s.bounded)
+	get("/api/documents", s.documents)
+	get("/api/documents/*", s.document)
+	get("/healthz", s.healthz)
+	get("/readyz", s.readyz)
+	return e, nil
+}
+
+// NewHTTPServer gives a server for the handler with time limits against
+// clients that send slowly. There is no limit on writing a whole reply, since
+// an answer streams for as long as it takes; each write has its own.
+func NewHTTPServer(addr string, h http.Handler) *http.Server {
+	return &http.Server{
+		Addr:              addr,
+		Handler:           h,
+		ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    64 << 10,
+	}
+}
+
+// bounded turns away questions over the limit at once, rather than let them queue.
+func (s *server) bounded(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		select {
+		case s.asks <- struct{}{}:
+			defer func() { <-s.asks }()
+			return next(c)
+		default:
+			c.Response().Header().Set(echo.HeaderRetryAfter, "2")
+			return &Problem{Status: http.StatusTooManyRequests, Code: "too_many_questions",
+				Detail: fmt.Sprintf("%d questions are being answered already: ask again in a moment", cap(s.asks))}
+		}
+	}
+}
+
+// requestID names each request in the log and to the client. A client's own id is not taken over.
+func requestID(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		c.Response().Header().Set(echo.HeaderXRequestID, rand.Text())
+		return next(c)
+	}
+}
+
+// freshDeadline lifts the write deadline that an earlier request left on a kept-alive connection.
+func freshDeadline(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		if err := setWriteDeadline(c.Response(), time.Time{}); err != nil {
+			return fmt.Errorf("lifting the write deadline: %w", err)
+		}
+		return next(c)
+	}
+}
+
+// setWriteDeadline bounds the writes that follow. Writers without deadlines
+// (a recorder in a test, an HTTP proxy's buffer) are let be.
+func setWriteDeadline(w http.ResponseWriter, t time.Time) error {
+	err := http.NewResponseController(w).SetWriteDeadline(t)
+	if errors.Is(err, http.ErrNotSupported) {
+		return nil
+	}
+	return err
+}
+
+// log writes a line a request: the route's pattern and not its path, since
+// paths and queries hold names of documents.
+func (s *server) log() echo.MiddlewareFunc {
+	return middleware.RequestLoggerWithConfig(middleware.RequestLoggerConfig{
+		HandleError: true, LogError: true, LogStatus: true, LogMethod: true, LogRoutePath: true,
+		LogLatency: true, LogResponseSize: true, LogRemoteIP: true,
+		LogValuesFunc: func(c echo.Context, v middleware.RequestLoggerValues) error {
+			level := slog.LevelInfo
+			attrs := []slog.Attr{
+				slog.String("id", c.Response().Header().Get(echo.HeaderXRequestID)),
+				slog.String("method", v.Method), slog.String("route", v.RoutePath),
+				slog.Int("status", v.Status), slog.Duration("took", v.Latency),
+				slog.Int64("bytes", v.ResponseSize), slog.String("from", v.RemoteIP),
+			}
+			if v.Error != nil {
+				p := problemFor(v.Error)
+				attrs = append(attrs, slog.String("code", p.Code))
+				if p.Status >= 500 {
+					level = slog.LevelError
+					attrs = append(attrs, slog.String("error", v.Error.Error()))
+				}
+			}
+			s.Logger.LogAttrs(c.Request().Context(), level, "request", attrs...)
+			return nil
+		},
+	})
+}
+
+// recover turns a panic into a 500 and a line in the log.
+func (s *server) recover() echo.MiddlewareFunc {
+	return middleware.RecoverWithConfig(middleware.RecoverConfig{
+		DisableErrorHandler: true, // the request logger hands the error on
+		LogErrorFunc: func(c echo.Context, err error, stack []byte) error {
+			s.Logger.LogAttrs(c.Request().Context(), slog.LevelError, "panic",
+				slog.String("id", c.Response().Header().Get(echo.HeaderXRequestID)),
+				slog.String("error", err.Error()), slog.String("stack", string(stack)))
+			return err
+		},
+	})
+}
+
+// base is the absolute address that links begin with, without a slash at its end.
+func (s *server) base(c echo.Context) string {
+	if s.public != nil {
+		return s.public.String()
+	}
+	// Not c.Scheme(): it believes X-Forwarded-Proto from anyone.
+	scheme := "http"
+	if c.IsTLS() {
+		scheme = "https"
+	}
+	return scheme + "://" + c.Request().Host
+}
+
+// prefix is the path that a proxy serves us under, "" for none.
+func (s *server) prefix() string {
+	if s.public == nil {
+		return ""
+	}
+	return s.public.EscapedPath()
+}
+
+// Indexing is the progress of the sync, as replies carry it.
+type Indexing struct {
+	Done  int  `json:"done"`
+	Total int  `json:"total"`
+	Ready bool `json:"ready"`
+}
+
+func (s *server) indexing() Indexing {
+	done, total, ready := s.Indexing()
+	return Indexing{Done: done, Total: total, Ready: ready}
+}
+
+func (s *server) healthz(c echo.Context) error {
+	return reply(c, http.StatusOK, struct {
+		Status  string `json:"status"`
+		Version string `json:"version,omitempty"`
+	}{"ok", s.Version})
+}
+
+func (s *server) readyz(c echo.Context) error {
+	i := s.indexing()
+	status := http.StatusOK
+	if !i.Ready {
+		status = http.StatusServiceUnavailable
+		c.Response().Header().Set(echo.HeaderRetryAfter, "2")
+	}
+	return reply(c, status, i)
+}
