@@ -194,13 +194,18 @@ func decode(c echo.Context, into any) error {
 			p.Field = wrong.Field
 			return p
 		}
+		if wrong != nil {
+			return invalid("bad_json", `the request body is a JSON %s: send an object such as {"question": "..."}`, wrong.Value)
+		}
 		return invalid("bad_json", `the request body is not a JSON object such as {"question": "..."}: %v`, err)
 	}
 	return nil
 }
 
-// citing says how citations link: to the viewer, below the address that the client used.
+// citing says how answers are cited: with links to the viewer, below the address that the client used.
 func (s *server) citing(c echo.Context) cite.Options {
+	o := s.Citing
 	base := s.base(c)
-	return cite.Options{Link: func(p retrieve.Passage) string { return Link(base, p.Document, p.Start, p.End) }}
+	o.Link = func(p retrieve.Passage, start, end int) string { return Link(base, p.Document, start, end) }
+	return o
 }

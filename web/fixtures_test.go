@@ -185,4 +185,3 @@ func newHandler(t testing.TB, change func(*Options)) *echo.Echo {
 	}
 	return e
 }
-

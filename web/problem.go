@@ -12,6 +12,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"ibid/answer/openai"
 	"ibid/retrieve"
 )
 
@@ -53,6 +54,7 @@ func problemFor(err error) *Problem {
 	var p *Problem
 	var he *echo.HTTPError
 	var space *retrieve.SpaceError
+	var model *openai.Error
 	switch {
 	case errors.As(err, &p):
 		c := *p
@@ -60,6 +62,12 @@ func problemFor(err error) *Problem {
 	case errors.Is(err, context.Canceled):
 		// 499 is what the log of a proxy calls a client that went away.
 		p = &Problem{Status: 499, Title: "Client Closed Request", Code: "canceled", Detail: "the request was canceled"}
+	case errors.As(err, &model):
+		// Its text is made for people and holds neither key nor prompt.
+		p = &Problem{Status: http.StatusBadGateway, Code: "model_" + string(model.Kind), Detail: model.Error()}
+		if model.Kind == openai.TimedOut {
+			p.Status = http.StatusGatewayTimeout
+		}
 	case errors.Is(err, context.DeadlineExceeded):
 		p = &Problem{Status: http.StatusGatewayTimeout, Code: "timeout", Detail: "the answer took too long: ask again, or ask for less"}
 	case errors.Is(err, retrieve.ErrNotFound):

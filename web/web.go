@@ -27,6 +27,7 @@ import (
 	"github.com/labstack/echo/v4/middleware"
 
 	"ibid/answer"
+	"ibid/cite"
 	"ibid/ingest"
 	"ibid/retrieve"
 )
@@ -59,6 +60,10 @@ type Options struct {
 	// Logger gets one line a request. Questions, answers and document texts
 	// are never logged.
 	Logger *slog.Logger
+
+	// Citing says what counts as one source and how quotes are found. Its
+	// Link is set here: citations lead to the viewer.
+	Citing cite.Options
 
 	// Indexing tells how far the sync of the served folders is: files
 	// accounted for, files seen so far, and whether the first sync has ended.
