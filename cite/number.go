@@ -153,6 +153,7 @@ func (n *numbering) event(e answer.Event, yield yielder) bool {
 		}
 		if n.rewriter == nil {
 			n.rewriter = NewRewriter(n.documents, Text, marker.Default)
+			n.rewriter.record = true
 		}
 		return n.rewritten(n.rewriter.Append(nil, n.input.decode(e.Text)), false, yield)
 	case answer.Unanswered, answer.Incomplete, answer.Usage:
@@ -325,6 +326,7 @@ func (n *numbering) drafted(d answer.Draft, yield yielder) bool {
 	}
 	if n.draft == nil {
 		n.draft = NewRewriter(n.documents, Empty, marker.Default)
+		n.draft.record = true
 		n.draftInput = decoder{}
 		n.draftStep = d.Step
 	}

@@ -43,6 +43,8 @@ type Rewriter struct {
 
 	out     []byte // what is being appended to, during a call
 	written int    // length of the rewritten text, less what out holds
+	mark    []byte // scratch
+	record  bool   // keep uses
 	uses    []use
 
 	// The end of the text so far. Spaces are held until it is known whether
@@ -209,18 +211,20 @@ func (r *Rewriter) cite(ids []int) {
 		u := use{number: s.Number, id: id, start: r.offset(), end: r.offset()}
 		if !slices.Contains(r.shown, s.Number) {
 			r.shown = append(r.shown, s.Number)
-			mark := r.style.Inline(nil, r.reference(*s))
-			if len(mark) > 0 {
+			r.mark = r.style.Inline(r.mark[:0], r.reference(*s))
+			if len(r.mark) > 0 {
 				if !printed {
 					printed = true
 					r.open()
 				}
 				u.start = r.offset()
-				r.out = append(r.out, mark...)
+				r.out = append(r.out, r.mark...)
 				u.end = r.offset()
 			}
 		}
-		r.uses = append(r.uses, u)
+		if r.record {
+			r.uses = append(r.uses, u)
+		}
 	}
 	if printed {
 		return

@@ -75,12 +75,12 @@ var classes = func() (t [256]uint8) {
 	return t
 }()
 
-// letters steps over ASCII letters, of which last is the last.
-func (x *context) letters(last byte) {
+// letters steps over letters, of which last is the last.
+func (x *context) letters(last rune) {
 	if !x.word {
 		x.startWord(false)
 	}
-	x.base, x.marked = rune(last), false
+	x.base, x.marked = last, false
 	x.indented = true
 	x.backslash = false
 	x.prefix = prefixNone
@@ -181,6 +181,21 @@ func (x *context) stepPrefix(r rune) {
 	case p == prefixNumber && (r == '.' || r == ')'):
 		x.prefix = prefixMarked
 	}
+}
+
+// isPlainLetter knows the commonest letters beyond ASCII without a table.
+func isPlainLetter(r rune) bool {
+	switch {
+	case r >= 0xAC00:
+		return r <= 0xD7A3
+	case r >= 0x4E00:
+		return r <= 0x9FFF
+	case r >= 0x3041:
+		return r <= 0x3096 || 0x30A1 <= r && r <= 0x30FA
+	case r >= 0x0400:
+		return r <= 0x0481
+	}
+	return 0x00C0 <= r && r <= 0x024F && r != '×' && r != '÷'
 }
 
 // isWordPart says whether r is a letter, a mark, a number or "_".

@@ -183,7 +183,7 @@ func (s *Scanner) text(b []byte, i int) int {
 		case classLetter:
 			for i++; i < len(b) && classes[b[i]] == classLetter; i++ {
 			}
-			x.letters(b[i-1])
+			x.letters(rune(b[i-1]))
 		case classSpecial:
 			switch {
 			case c == '[',
@@ -198,7 +198,11 @@ func (s *Scanner) text(b []byte, i int) int {
 			if r == '【' && s.profile == Default {
 				return i
 			}
-			x.step(r)
+			if isPlainLetter(r) {
+				x.letters(r)
+			} else {
+				x.step(r)
+			}
 			i += size
 		default:
 			x.step(rune(c))
@@ -239,11 +243,13 @@ func (s *Scanner) match(b []byte, at int, chained, final bool) match {
 		ids.ids = nil // those of the marker that the chain begins with are still needed
 	}
 	c := cursor{b: b, at: at, left: maxMarker, final: final}
-	seed := c.seed
+	seed := false
 	if s.profile == Strict {
-		seed = c.strictSeed
+		seed = c.strictSeed(&ids)
+	} else {
+		seed = c.seed(&ids)
 	}
-	if seed(&ids) {
+	if seed {
 		s.keep(ids, chained)
 		return match{yes, c.at}
 	}

@@ -1,0 +1,91 @@
+package cite_test
+
+import (
+	"strings"
+	"testing"
+
+	"ibid/cite"
+	"ibid/cite/marker"
+)
+
+var library = []cite.Document{
+	{Source: "hours.md", Title: "Hours"}, {Source: "fees.pdf", Title: "Fees"}, {Source: "rooms.html", Title: "Rooms"},
+}
+
+// prose is about 1 MB of an answer: English with a marker every other sentence.
+var prose = strings.Repeat("The library is closed on Mondays [1]. On other days it opens at nine, and on Sundays the reading "+
+	"room (not the lending desk) opens at noon[3](id=3).\n\nA lost card costs 5 €, and `arr[1]` is code. Größe und Straße. ", 4500)
+
+func BenchmarkRewriter(b *testing.B) {
+	cjk := strings.Repeat("図書館は月曜日に休館します[1]。日曜日は正午に閲覧室が開きます【3】。", 10000)
+	plain := strings.Repeat("The library is closed on Mondays. On other days it opens at nine, and on Sundays at noon. ", 11000)
+	for _, bb := range []struct {
+		name string
+		text string
+		size int // bytes a piece
+	}{
+		{"prose/tokens", prose, 4},
+		{"prose/pieces", prose, 64},
+		{"prose/whole", prose, len(prose)},
+		{"plain/tokens", plain, 4},
+		{"plain/pieces", plain, 64},
+		{"plain/whole", plain, len(plain)},
+		{"cjk/pieces", cjk, 64},
+	} {
+		b.Run(bb.name, func(b *testing.B) {
+			text := []byte(bb.text)
+			var out []byte
+			b.SetBytes(int64(len(text)))
+			b.ReportAllocs()
+			tokens := 0
+			for b.Loop() {
+				r := cite.NewRewriter(library, cite.Text, marker.Default)
+				for i := 0; i < len(text); i += bb.size {
+					out = r.Append(out[:0], text[i:min(i+bb.size, len(text))])
+					tokens++
+				}
+				out = r.Close(out[:0])
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(tokens), "ns/piece")
+		})
+	}
+}
+
+// hostile texts make a careless scanner quadratic.
+var hostile = map[string]string{
+	"brackets":    "[",
+	"backticks":   "`",
+	"spaced":      "` ",
+	"ticks":       "` `` ``` ```` ````` `````` ``````` ```````` ````````` `````````` ",
+	"half":        "[1](id=",
+	"halves":      "[1,2,3,1,2,3,1,2,3,1,2,3,1,2,3,1,2,3,1,2,3,1,2,3,1,2,3,1,2,3 ",
+	"chain":       "a[1][2][3]",
+	"chains":      "[1]",
+	"glued":       "a[1]",
+	"spaces":      " ",
+	"tildes":      "~",
+	"marks":       "́",
+	"wide":        "【",
+	"invalid":     "\x80",
+	"cut":         "\xe3\x80",
+	"backslashes": `\`,
+	"silent":      " [1](id=9)",
+	"quotes":      "> ",
+}
+
+func BenchmarkHostile(b *testing.B) {
+	for name, unit := range hostile {
+		b.Run(name, func(b *testing.B) {
+			text := []byte(strings.Repeat(unit, 1<<20/len(unit)))
+			var out []byte
+			b.SetBytes(int64(len(text)))
+			for b.Loop() {
+				r := cite.NewRewriter(library, cite.Text, marker.Default)
+				for i := range text {
+					out = r.Append(out[:0], text[i:i+1])
+				}
+				out = r.Close(out[:0])
+			}
+		})
+	}
+}
