@@ -127,6 +127,9 @@ func (r *Rewriter) stop() []byte {
 // offset is the length of the rewritten text so far.
 func (r *Rewriter) offset() int { return r.written + len(r.out) }
 
+// Held says how many characters are held back.
+func (r *Rewriter) Held() int { return r.scanner.Held() + r.before + r.spaces }
+
 // Sources gives the sources cited so far, by number.
 func (r *Rewriter) Sources() []NumberedSource {
 	sources := slices.Clone(r.sources)

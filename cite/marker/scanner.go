@@ -69,8 +69,8 @@ func (s *Scanner) Close(take func(Token)) {
 	*s = Scanner{profile: s.profile, known: s.known, held: s.held[:0], ids: s.ids}
 }
 
-// Held says how many bytes are undecided.
-func (s *Scanner) Held() int { return len(s.held) }
+// Held says how many characters are undecided.
+func (s *Scanner) Held() int { return utf8.RuneCount(s.held) }
 
 // partial gives the length of the incomplete UTF-8 sequence at the end of b.
 func partial(b []byte) int {

@@ -1,0 +1,229 @@
+package cite_test
+
+import (
+	"math/rand/v2"
+	"reflect"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"ibid/cite"
+	"ibid/cite/marker"
+)
+
+// bound is the most characters that may be held back, not counting one run of
+// spaces or of backticks.
+const bound = 512
+
+// FuzzRewriter holds the rewriter to its promises on any text, any number of
+// documents and any cuts.
+func FuzzRewriter(f *testing.F) {
+	for _, v := range readVectors(f) {
+		f.Add(v.Text, uint8(len(v.Documents)), uint64(len(v.Name))*0x9E3779B97F4A7C15, v.Profile == "strict")
+	}
+	f.Fuzz(checkRewriter)
+}
+
+func checkRewriter(t *testing.T, text string, known uint8, cuts uint64, strict bool) {
+	docs := make([]cite.Document, known%12)
+	for i := range docs {
+		// Every third document shares its source with the one before it.
+		docs[i] = cite.Document{ID: i + 1, Title: "t", Source: string(rune('a' + i - i%3/2))}
+	}
+	profile := marker.Default
+	if strict {
+		profile = marker.Strict
+	}
+
+	whole := cite.NewRewriter(docs, cite.Text, profile)
+	want := string(whole.Append(nil, []byte(text)))
+	want = string(whole.Close([]byte(want)))
+
+	// However it is cut, the output is the same, and at any time a beginning
+	// of it; what is held back is bounded.
+	r := cite.NewRewriter(docs, cite.Text, profile)
+	var out []byte
+	rest := text
+	for rng := cuts | 1; rest != ""; {
+		rng = rng*6364136223846793005 + 1442695040888963407
+		n := min(len(rest), int(rng>>59)) // 0 to 31 bytes
+		if cuts%3 == 0 {
+			n = min(len(rest), 1)
+		}
+		out = r.Append(out, []byte(rest[:n]))
+		rest = rest[n:]
+		if !strings.HasPrefix(want, string(out)) {
+			t.Fatalf("the output so far %q is no beginning of %q", out, want)
+		}
+		if held := r.Held(); held > bound+2*longestRun(text) { // the spaces before and behind a silent marker
+			t.Fatalf("%d characters are held back of %q", held, text)
+		}
+	}
+	out = r.Close(out)
+	if string(out) != want {
+		t.Fatalf("cut: %q\nwhole: %q", out, want)
+	}
+	if !reflect.DeepEqual(r.Sources(), whole.Sources()) || r.List() != whole.List() {
+		t.Fatalf("cut: %v\nwhole: %v", r.Sources(), whole.Sources())
+	}
+
+	// Sources are numbered without gaps, and are given documents.
+	seen := map[int]bool{}
+	for i, s := range r.Sources() {
+		if s.Number != i+1 || len(s.IDs) == 0 {
+			t.Fatalf("source %d is %+v", i+1, s)
+		}
+		for _, id := range s.IDs {
+			if id < 1 || id > len(docs) || docs[id-1].Source != s.Source || seen[id] {
+				t.Fatalf("source %+v cites %d", s, id)
+			}
+			seen[id] = true
+		}
+	}
+	// Numbers appear in order of first use. (Style without brackets of its own.)
+	marks := cite.NewRewriter(docs, privateStyle{}, profile)
+	marked := string(marks.Close(marks.Append(nil, []byte(text))))
+	highest := 0
+	if !strings.ContainsFunc(text, isPrivate) {
+		for _, c := range marked {
+			if isPrivate(c) {
+				if n := int(c - firstPrivate); n > highest+1 {
+					t.Fatalf("number %d came after %d in %q", n, highest, marked)
+				} else {
+					highest = max(highest, n)
+				}
+			}
+		}
+		if highest != len(marks.Sources()) {
+			t.Fatalf("%d numbers shown of %d sources", highest, len(marks.Sources()))
+		}
+		// What is left without the numbers is a part of the text, in its order.
+		left := strings.Map(func(c rune) rune {
+			if isPrivate(c) {
+				return -1
+			}
+			return c
+		}, marked)
+		if utf8.ValidString(text) && !isSubsequence(left, text) {
+			t.Fatalf("%q does not come from %q", left, text)
+		}
+	}
+
+	// The rules as they are written give the same.
+	if utf8.ValidString(text) && len(text) < 4000 {
+		o := oracle{strict: strict, docs: docs, text: []rune(text), inline: oText}
+		if got := o.rewrite(); got != want {
+			t.Fatalf("text %q\n got %q\nwant %q", text, want, got)
+		}
+		if got := r.Sources(); len(got)+len(o.numbers) > 0 && !reflect.DeepEqual(got, o.numbers) {
+			t.Fatalf("text %q\n got %+v\nwant %+v", text, got, o.numbers)
+		}
+	}
+}
+
+const firstPrivate = '\uE000'
+
+func isPrivate(c rune) bool { return firstPrivate <= c && c <= firstPrivate+100 }
+
+// privateStyle prints numbers as characters that no text has.
+type privateStyle struct{}
+
+func (privateStyle) Inline(dst []byte, r cite.Reference) []byte {
+	return utf8.AppendRune(dst, firstPrivate+rune(r.Number))
+}
+func (privateStyle) List(dst []byte, _ []cite.Reference) []byte { return dst }
+func (privateStyle) Exclude(cite.Document) bool                 { return false }
+
+func isSubsequence(part, whole string) bool {
+	for _, c := range whole {
+		if part == "" {
+			return true
+		}
+		if r, size := utf8.DecodeRuneInString(part); r == c {
+			part = part[size:]
+		}
+	}
+	return part == ""
+}
+
+func longestRun(text string) int {
+	longest := 0
+	for i := 0; i < len(text); {
+		j := i
+		for j < len(text) && text[j] == text[i] {
+			j++
+		}
+		if text[i] == ' ' || text[i] == '`' {
+			longest = max(longest, j-i)
+		}
+		i = j
+	}
+	return longest
+}
+
+// themes are the fragments that one part of the rules turns on; a word in
+// braces stands for a run of random length around a bound of the rules.
+var themes = func() [][]string {
+	var all []string
+	var list [][]string
+	for _, theme := range []string{
+		// the grammar, from inside
+		"[ ] ( ) 【 】 1 2 3 11 id ids = : , ; - – ， 、 \" ' ^ {sp} {sp} {sp} number NUMBER [1] (id=2) 0 99999999999999999999",
+		"[ [1 1 2 11 - – 1-10 1-9 1-11 2-11 {sp} ] ] ](id= ) {digits}",
+		// whole markers and what stands around them
+		"[1] [2] [3](id=1) [2](id=99) 【1】 a arr x_ 7 ½ € ) ° é 中 ー \u0301 ́ . , ; : ! ? ] } » | * _ ** {sp} \n \t – # / \\",
+		"a[1] b[2] = + * / < > {sp} {sp} {sp} {sp} x 1 \n \t | . (id= (id =1) : [ ( _ **",
+		"[1](id=99) [2](id=1) [1] {sp} {sp} . , a \n ） 。 「 ` # {spaces}",
+		"\n \n {sp} [1] [1]: [2] : a \t \r\n (id=1) ( id=1) (see)",
+		// code
+		"` ` `` ``` \\ \\\\ [1] a \n {pad} {ticks} {sp}",
+		"\n \n {fence} {fence} {fence} ~~~ ``` ~ ` > {sp} \t - * + 1. 123456789. 1234567890. 1) [1] a \r\n {pad}",
+		// bounds
+		"a[1] [1,2] [1](id=2) {chain} {chain} . a {sp}",
+		"\n \t > = + * {sp} a[1] a",
+		"{fence} \n 123456789. 1234567890. 12345678) - {sp} [1]",
+		"[1 , {digits} {sp} ] ](id=1) [2]",
+	} {
+		fields := strings.Split(theme, " ")
+		all = append(all, fields...)
+		list = append(list, fields)
+	}
+	return append(list, all)
+}()
+
+func randomText(rng *rand.Rand) string {
+	theme := themes[rng.IntN(len(themes))]
+	var b strings.Builder
+	for range 1 + rng.IntN(12) {
+		near := func(n int) int { return max(0, n-4+rng.IntN(8)) }
+		switch piece := theme[rng.IntN(len(theme))]; piece {
+		case "{sp}":
+			b.WriteString(strings.Repeat(" ", 1+rng.IntN(5)))
+		case "{spaces}":
+			b.WriteString(strings.Repeat(" ", rng.IntN(600)))
+		case "{ticks}":
+			b.WriteString(strings.Repeat("`", rng.IntN(600)))
+		case "{fence}":
+			b.WriteString(strings.Repeat([]string{"`", "~"}[rng.IntN(2)], 2+rng.IntN(4)))
+		case "{pad}":
+			b.WriteString(strings.Repeat("x", near(400)))
+		case "{digits}":
+			b.WriteString(strings.Repeat("0", near(190)) + "1")
+		case "{chain}": // about 200 characters with what stands beside it
+			b.WriteString(strings.Repeat("[1]", 58+rng.IntN(12)))
+		default:
+			b.WriteString(piece)
+		}
+	}
+	return b.String()
+}
+
+// Random texts of such fragments turn on the rules more often than a fuzzer's.
+func TestRewriterRandom(t *testing.T) {
+	seed := rand.Uint64()
+	rng := rand.New(rand.NewPCG(seed, 0))
+	t.Logf("seed %d", seed)
+	for range 20000 {
+		checkRewriter(t, randomText(rng), uint8(rng.IntN(12)), rng.Uint64(), rng.IntN(10) == 0)
+	}
+}
