@@ -59,6 +59,8 @@ func formatOf(name string) (format, bool) {
 		return format{"html", plain(readHTML)}, true
 	case ".csv", ".tsv", ".tab":
 		return format{"csv", plain(readTable)}, true
+	case ".pdf":
+		return format{"pdf", readPDF}, true
 	}
 	return format{}, false
 }

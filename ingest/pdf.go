@@ -1,0 +1,76 @@
+package ingest
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"ibid/ingest/pdf"
+)
+
+// readPDF has a child process read the file and puts its pages together.
+func readPDF(ctx context.Context, r *Reader, doc *Document, data []byte) error {
+	file, err := r.inChild(ctx, "pdf", data)
+	if err != nil {
+		return err
+	}
+	doc.setMeta("author", file.Author)
+	doc.setMeta("date", file.Date)
+	if title := oneLine(clean(file.Title)); isTitle(title) {
+		doc.Title = title
+	}
+	var b builder
+	largest := 0 // the first heading of the outermost level
+	for i, page := range file.Pages {
+		b.page(i + 1)
+		// A sentence that runs over the page is not parted by a blank line.
+		b.carryOn = i > 0 && endsOpen(b.text.String())
+		for _, block := range page.Blocks {
+			switch {
+			case block.Heading > 0:
+				b.heading(block.Heading, block.Text, "")
+				if n := len(b.sections); n > 0 && doc.Title == "" && i == 0 && (largest == 0 || block.Heading < largest) {
+					largest = block.Heading
+				}
+			case block.Kind == pdf.Row:
+				if text := oneLine(clean(block.Text)); text != "" {
+					b.add(kindRow, text)
+				}
+			case block.Kind == pdf.Item:
+				if text := oneLine(clean(block.Text)); text != "" {
+					b.add(kindItem, text)
+				}
+			default:
+				b.paragraph(block.Text)
+			}
+		}
+	}
+	b.into(doc)
+	for _, s := range doc.Sections {
+		if doc.Title == "" && s.Level == largest && doc.PageAt(s.Start) == 1 {
+			doc.Title = s.Heading
+		}
+	}
+	if file.Broken > 0 {
+		doc.Partial = fmt.Sprintf("%d of %d pages are damaged and could be read in part or not at all", file.Broken, len(file.Pages))
+	}
+	return nil
+}
+
+// endsOpen reports whether a text stops inside a sentence.
+func endsOpen(s string) bool {
+	r, _ := utf8.DecodeLastRuneInString(s)
+	return s != "" && !strings.ContainsRune(".!?:。！？：”\"’)", r)
+}
+
+// isTitle tells titles apart from what programs put in their place.
+func isTitle(s string) bool {
+	lower := strings.ToLower(s)
+	for _, sign := range []string{"untitled", "microsoft word", "microsoft powerpoint", ".doc", ".indd", ".tex", ".dvi", ".qxd", ".pdf", ".html", ".xls", ".ppt", "about:blank", "://"} {
+		if strings.Contains(lower, sign) {
+			return false
+		}
+	}
+	return utf8.RuneCountInString(s) >= 3
+}

@@ -1,0 +1,284 @@
+package pdf
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// bodySize is the font size that most of a document is set in.
+func bodySize(pages [][]line) float64 {
+	sizes := map[float64]int{}
+	for _, p := range pages {
+		for _, l := range p {
+			sizes[math.Round(l.size*2)/2] += l.glyphs
+		}
+	}
+	body, most := 0.0, 0
+	for size, n := range sizes {
+		if n > most || n == most && size < body {
+			body, most = size, n
+		}
+	}
+	return body
+}
+
+// dropRunning takes out lines that stand at the top or bottom of most pages,
+// page numbers apart: all but the first of each.
+func dropRunning(pages [][]line) {
+	const edge = 2
+	key := func(l line) string {
+		return strings.Map(func(r rune) rune {
+			if unicode.IsDigit(r) {
+				return '#'
+			}
+			return r
+		}, l.text)
+	}
+	atEdge := func(p []line, i int) bool { return i < edge || i >= len(p)-edge }
+	count := map[string]int{}
+	for _, p := range pages {
+		on := map[string]bool{}
+		for i, l := range p {
+			if atEdge(p, i) {
+				on[key(l)] = true
+			}
+		}
+		for k := range on {
+			count[k]++
+		}
+	}
+	seen := map[string]bool{}
+	for n, p := range pages {
+		i := -1
+		all := len(p)
+		pages[n] = slices.DeleteFunc(p, func(l line) bool {
+			i++
+			k := key(l)
+			if !(i < edge || i >= all-edge) || count[k] < 3 || count[k]*2 < len(pages) || len(k) > 120 {
+				return false
+			}
+			number := strings.Trim(k, "# -–—./|") == "" || strings.EqualFold(strings.Trim(k, "# "), "page")
+			drop := seen[k] || number
+			seen[k] = true
+			return drop
+		})
+	}
+}
+
+// maxHeading is the length up to which a line in large or bold type is a heading.
+const maxHeading = 160
+
+// headingSizes gives the level of each font size that headings are set in.
+func headingSizes(pages [][]line, body float64) map[float64]int {
+	sizes := map[float64]bool{}
+	for _, p := range pages {
+		for _, l := range p {
+			if l.size >= body*1.12 && len(l.text) <= maxHeading && hasWord(l.text) {
+				sizes[rounded(l.size)] = true
+			}
+		}
+	}
+	var order []float64
+	for s := range sizes {
+		order = append(order, s)
+	}
+	slices.SortFunc(order, func(a, b float64) int { return cmp.Compare(b, a) })
+	levels := map[float64]int{}
+	for i, s := range order {
+		levels[s] = min(i+1, 5)
+	}
+	return levels
+}
+
+func rounded(size float64) float64 { return math.Round(size*2) / 2 }
+
+func hasWord(s string) bool {
+	letters := 0
+	for _, r := range s {
+		if unicode.IsLetter(r) {
+			letters++
+		}
+	}
+	return letters >= 3 || letters == 2 && ideograph([]rune(s)[0])
+}
+
+// A paragraphs joins lines into blocks.
+type paragraphs struct {
+	body   float64
+	levels map[float64]int
+	words  map[string]bool // of the document, for mending hyphens
+}
+
+// blocks cuts the lines of a page into paragraphs, headings and rows.
+func (p *paragraphs) blocks(page []line) []Block {
+	var out []Block
+	leading := p.leading(page)
+	left, right := edges(page)
+	for i, l := range page {
+		heading := p.heading(page, i)
+		if i > 0 && p.continues(page[i-1], l, leading, left, right) && len(out) > 0 {
+			b := &out[len(out)-1]
+			same := b.Heading == heading || b.Heading > 0 && heading > 0 && math.Abs(page[i-1].size-l.size) < 0.3
+			if same && !(b.Heading > 0 && len(b.Text)+len(l.text) > maxHeading) {
+				b.Text = p.joined(b.Text, l.text)
+				continue
+			}
+		}
+		kind := Paragraph
+		switch {
+		case l.row:
+			kind = Row
+		case listMarker(l.text):
+			kind = Item
+		}
+		out = append(out, Block{Text: l.text, Heading: heading, Kind: kind})
+	}
+	return out
+}
+
+// heading gives the level of a line that is a heading, else 0.
+func (p *paragraphs) heading(page []line, i int) int {
+	l := page[i]
+	if l.row || len(l.text) > maxHeading || !hasWord(l.text) {
+		return 0
+	}
+	if level := p.levels[rounded(l.size)]; level > 0 && l.size >= p.body*1.12 {
+		return level
+	}
+	if !l.bold || l.size < p.body*0.95 || len(l.text) > 100 || strings.HasSuffix(l.text, ".") && !strings.HasSuffix(l.text, "..") || strings.HasSuffix(l.text, ",") {
+		return 0
+	}
+	// Bold lines in the size of the body are headings when the text under
+	// them is not bold.
+	if i+1 < len(page) && page[i+1].bold && math.Abs(page[i+1].size-l.size) < 0.3 && math.Abs(page[i+1].y-l.y) < 1.6*l.size {
+		return 0
+	}
+	if i > 0 && page[i-1].bold && math.Abs(page[i-1].y-l.y) < 1.6*l.size && math.Abs(page[i-1].size-l.size) < 0.3 {
+		return 0
+	}
+	return min(len(p.levels)+1, 6)
+}
+
+// leading is the distance that most lines of a page stand apart.
+func (p *paragraphs) leading(page []line) float64 {
+	var gaps []float64
+	for i := 1; i < len(page); i++ {
+		if gap := page[i-1].y - page[i].y; gap > 0.5*page[i].size && gap < 3*page[i].size {
+			gaps = append(gaps, gap/page[i].size)
+		}
+	}
+	if len(gaps) == 0 {
+		return 1.2
+	}
+	slices.Sort(gaps)
+	return gaps[len(gaps)/2]
+}
+
+// edges are the margins of a page's text.
+func edges(page []line) (left, right float64) {
+	left, right = math.Inf(1), math.Inf(-1)
+	for _, l := range page {
+		left, right = min(left, l.x0), max(right, l.x1)
+	}
+	return left, right
+}
+
+// continues reports whether next is a further line of the paragraph that l
+// stands in.
+func (p *paragraphs) continues(l, next line, leading, left, right float64) bool {
+	if l.row || next.row || listMarker(next.text) {
+		return false
+	}
+	if math.Abs(l.size-next.size) > 0.15*l.size {
+		return false
+	}
+	gap := l.y - next.y
+	if gap < 0 {
+		// The top of the next column: the sentence goes on or it does not.
+		return openEnd(l.text) && startsLower(next.text)
+	}
+	if gap > (leading+0.35)*max(next.size, l.size) {
+		return false
+	}
+	overlap := min(l.x1, next.x1) - max(l.x0, next.x0)
+	if overlap <= 0 {
+		return false
+	}
+	// An indented line behind a full stop begins a paragraph.
+	if next.x0 > l.x0+0.8*next.size && !openEnd(l.text) && !listMarker(l.text) {
+		return false
+	}
+	// So does one behind a line that ended early.
+	reach := max(l.x1, next.x1) - min(l.x0, next.x0)
+	return l.x1-l.x0 > 0.72*reach || openEnd(l.text) && startsLower(next.text)
+}
+
+// openEnd reports whether a text stops inside a sentence.
+func openEnd(s string) bool {
+	r, _ := utf8.DecodeLastRuneInString(s)
+	return !strings.ContainsRune(".!?:;。！？：；”\"’)", r)
+}
+
+func startsLower(s string) bool {
+	r, _ := utf8.DecodeRuneInString(s)
+	return unicode.IsLower(r) || ideograph(r)
+}
+
+// listMarker reports whether a line begins a list item.
+func listMarker(s string) bool {
+	head, _, ok := strings.Cut(s, " ")
+	if !ok {
+		return false
+	}
+	r, n := utf8.DecodeRuneInString(head)
+	if strings.ContainsRune("•‣◦▪●○■□·", r) || unicode.Is(unicode.Co, r) || n == len(head) && strings.ContainsRune("-–*", r) {
+		return true
+	}
+	digits := strings.TrimRight(strings.TrimLeft(head, "("), ".)")
+	return len(digits) > 0 && len(digits) <= 2 && len(digits) < len(head) && strings.Trim(digits, "0123456789") == ""
+}
+
+// joined puts two lines of one paragraph together and mends a word that the
+// line end had parted.
+func (p *paragraphs) joined(a, b string) string {
+	switch {
+	case strings.HasSuffix(a, "\u00ad"):
+		return strings.TrimSuffix(a, "\u00ad") + b
+	case ideographs(a, b):
+		return a + b
+	case strings.HasSuffix(a, "-") && startsLower(b):
+		first := a[strings.LastIndexByte(a, ' ')+1:]
+		last, _, _ := strings.Cut(b, " ")
+		r, _ := utf8.DecodeLastRuneInString(strings.TrimSuffix(first, "-"))
+		// The hyphen belongs to the word when the document writes it so
+		// elsewhere.
+		if unicode.IsLetter(r) && !p.words[plainWord(first+last)] {
+			return strings.TrimSuffix(a, "-") + b
+		}
+		return a + b
+	}
+	return a + " " + b
+}
+
+func plainWord(s string) string {
+	return strings.ToLower(strings.TrimFunc(s, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }))
+}
+
+// hyphenated collects the words with hyphens inside lines.
+func hyphenated(pages [][]line) map[string]bool {
+	words := map[string]bool{}
+	for _, p := range pages {
+		for _, l := range p {
+			for w := range strings.FieldsSeq(l.text) {
+				if i := strings.IndexByte(w, '-'); i > 0 && i < len(w)-1 {
+					words[plainWord(w)] = true
+				}
+			}
+		}
+	}
+	return words
+}

@@ -1,0 +1,405 @@
+package pdf
+
+import (
+	"strconv"
+	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
+
+	pdf "github.com/ledongthuc/pdf"
+	"golang.org/x/text/encoding"
+	"golang.org/x/text/encoding/charmap"
+	"golang.org/x/text/encoding/japanese"
+	"golang.org/x/text/encoding/korean"
+	"golang.org/x/text/encoding/simplifiedchinese"
+	"golang.org/x/text/encoding/traditionalchinese"
+)
+
+// A font turns the bytes of a string into characters and widths.
+type font struct {
+	composite bool
+	codes     map[string]string // from ToUnicode
+	lengths   [5]bool           // of the codes in it
+	simple    [256]string       // of a simple font without ToUnicode
+	multibyte encoding.Encoding // of a composite font with a known encoding
+	widths    map[int]float64   // in thousandths of the size
+	width     float64           // of everything else
+	scale     float64           // of widths; 1/1000 but in Type 3 fonts
+	bold      bool
+	vertical  bool
+}
+
+// A char is one character code of a string.
+type char struct {
+	text  string
+	width float64 // as a share of the font size
+	space bool    // the single byte 32, which word spacing applies to
+}
+
+func newFont(v pdf.Value) *font {
+	f := &font{scale: 0.001, widths: make(map[int]float64)}
+	name := v.Key("BaseFont").Name()
+	descriptor := v.Key("FontDescriptor")
+	f.composite = v.Key("Subtype").Name() == "Type0"
+	if f.composite {
+		f.readComposite(v)
+		descriptor = v.Key("DescendantFonts").Index(0).Key("FontDescriptor")
+	} else {
+		f.readSimple(v, name, descriptor)
+	}
+	if to := v.Key("ToUnicode"); to.Kind() == pdf.Stream {
+		f.readToUnicode(streamBytes(to))
+	}
+	lower := strings.ToLower(name)
+	for _, w := range []string{"bold", "black", "heavy", "demi"} {
+		f.bold = f.bold || strings.Contains(lower, w)
+	}
+	f.bold = f.bold || descriptor.Key("FontWeight").Float64() >= 600 || descriptor.Key("Flags").Int64()&(1<<18) != 0
+	return f
+}
+
+func (f *font) readSimple(v pdf.Value, name string, descriptor pdf.Value) {
+	f.readWidths(v, name, descriptor)
+	enc := v.Key("Encoding")
+	base := enc.Name()
+	if enc.Kind() == pdf.Dict {
+		base = enc.Key("BaseEncoding").Name()
+	}
+	symbolic := descriptor.Key("Flags").Int64()&4 != 0
+	for i := range 256 {
+		var r rune
+		switch {
+		case base == "MacRomanEncoding":
+			r = charmap.Macintosh.DecodeByte(byte(i))
+		case base == "WinAnsiEncoding" || v.Key("Subtype").Name() == "TrueType" && !symbolic:
+			r = charmap.Windows1252.DecodeByte(byte(i))
+		default:
+			r = standardEncoding(byte(i))
+		}
+		if r >= ' ' && r != utf8.RuneError {
+			f.simple[i] = string(r)
+		}
+	}
+	if enc.Kind() != pdf.Dict {
+		return
+	}
+	named := pdf.Font{V: v}
+	encoder := named.Encoder()
+	differences := enc.Key("Differences")
+	code := 0
+	for i := range differences.Len() {
+		d := differences.Index(i)
+		if d.Kind() == pdf.Integer {
+			code = int(d.Int64())
+			continue
+		}
+		if code >= 0 && code < 256 && d.Kind() == pdf.Name {
+			f.simple[code] = glyphText(d.Name(), byte(code), encoder)
+		}
+		code++
+	}
+}
+
+// glyphText gives the text of a glyph by its name: from the library's list of
+// names, or by the forms "uni0041", "u1F600", "f_f_i" and "a.sc".
+func glyphText(name string, code byte, list pdf.TextEncoding) string {
+	if name == ".notdef" {
+		return ""
+	}
+	if t, ok := extraGlyphs[name]; ok {
+		return t
+	}
+	// The list gives the code itself for a name that it does not know.
+	if t := list.Decode(string([]byte{code})); t != string(rune(code)) || len(name) == 1 && t == name {
+		return t
+	}
+	base, _, _ := strings.Cut(name, ".")
+	if hex, ok := strings.CutPrefix(base, "uni"); ok && len(hex) >= 4 {
+		if n, err := strconv.ParseUint(hex[:4], 16, 32); err == nil {
+			return string(rune(n))
+		}
+	}
+	if hex, ok := strings.CutPrefix(base, "u"); ok && len(hex) >= 4 {
+		if n, err := strconv.ParseUint(hex, 16, 32); err == nil && n <= utf8.MaxRune {
+			return string(rune(n))
+		}
+	}
+	if strings.Contains(base, "_") {
+		joined := strings.ReplaceAll(base, "_", "")
+		if len(joined) <= 4 {
+			return joined
+		}
+	}
+	if len(base) == 1 {
+		return base
+	}
+	if code >= ' ' && code < 0x7f {
+		return string(rune(code))
+	}
+	return ""
+}
+
+// extraGlyphs are names that stand outside the common list, or that the code
+// hides: a name in the place of its own character.
+var extraGlyphs = map[string]string{
+	"ff": "ff", "fi": "fi", "fl": "fl", "ffi": "ffi", "ffl": "ffl", "space": " ", "nbspace": " ",
+	"quotesingle": "'", "hyphen": "-", "minus": "−", "endash": "–", "emdash": "—", "sfthyphen": "\u00ad",
+	"quoteleft": "‘", "quoteright": "’", "quotedblleft": "“", "quotedblright": "”", "bullet": "•",
+	"asteriskmath": "*", "dotlessi": "ı", "period": ".", "comma": ",", "colon": ":", "semicolon": ";",
+	"parenleft": "(", "parenright": ")", "bracketleft": "[", "bracketright": "]", "slash": "/", "ampersand": "&",
+	"at": "@", "percent": "%", "plus": "+", "equal": "=", "dollar": "$", "numbersign": "#", "underscore": "_",
+	"exclam": "!", "question": "?", "less": "<", "greater": ">", "bar": "|", "asterisk": "*", "quotedbl": "\"",
+	"asciitilde": "~", "asciicircum": "^", "braceleft": "{", "braceright": "}", "backslash": "\\", "grave": "`",
+	"zero": "0", "one": "1", "two": "2", "three": "3", "four": "4", "five": "5", "six": "6", "seven": "7", "eight": "8", "nine": "9",
+}
+
+func (f *font) readWidths(v pdf.Value, name string, descriptor pdf.Value) {
+	f.width = descriptor.Key("MissingWidth").Float64()
+	widths := v.Key("Widths")
+	first := int(v.Key("FirstChar").Int64())
+	for i := range min(widths.Len(), 256) {
+		f.widths[first+i] = widths.Index(i).Float64()
+	}
+	if v.Key("Subtype").Name() == "Type3" {
+		if m := v.Key("FontMatrix"); m.Len() == 6 && m.Index(0).Float64() != 0 {
+			f.scale = m.Index(0).Float64()
+		}
+		return
+	}
+	if widths.Len() > 0 {
+		return
+	}
+	lower := strings.ToLower(name)
+	switch {
+	case strings.Contains(lower, "courier") || strings.Contains(lower, "mono"):
+		f.width = 600
+		return
+	case strings.Contains(lower, "times") || strings.Contains(lower, "serif") && !strings.Contains(lower, "sans"):
+		f.standardWidths(timesWidths)
+	default:
+		f.standardWidths(helveticaWidths)
+	}
+	if f.width == 0 {
+		f.width = 500
+	}
+}
+
+func (f *font) standardWidths(table string) {
+	for i, w := range strings.Fields(table) {
+		n, err := strconv.Atoi(w)
+		if err != nil {
+			panic("unreachable: a width in the table is no number: " + w)
+		}
+		f.widths[' '+i] = float64(n)
+	}
+}
+
+// Widths of the characters from space to tilde in the standard fonts Helvetica
+// and Times, from Adobe's Core 14 font metrics.
+const (
+	helveticaWidths = `278 278 355 556 556 889 667 191 333 333 389 584 278 333 278 278 556 556 556 556 556 556 556 556 556 556
+		278 278 584 584 584 556 1015 667 667 722 722 667 611 778 722 278 500 667 556 833 722 778 667 778 722 667 611 722 667 944
+		667 667 611 278 278 278 469 556 333 556 556 500 556 556 278 556 556 222 222 500 222 833 556 556 556 556 333 500 278 556
+		500 722 500 500 500 334 260 334 584`
+	timesWidths = `250 333 408 500 500 833 778 180 333 333 500 564 250 333 250 278 500 500 500 500 500 500 500 500 500 500
+		278 278 564 564 564 444 921 722 667 667 722 611 556 722 722 333 389 722 611 889 722 722 556 722 667 556 611 722 722 944
+		722 722 611 333 278 333 469 500 333 444 500 444 500 444 333 500 500 278 278 500 278 778 500 500 500 500 333 389 278 500
+		500 722 500 500 444 480 200 480 541`
+)
+
+// standardEncoding decodes Adobe's StandardEncoding.
+func standardEncoding(c byte) rune {
+	switch {
+	case c == '\'':
+		return '’'
+	case c == '`':
+		return '‘'
+	case c >= ' ' && c < 0x7f:
+		return rune(c)
+	case c >= 0xa1 && int(c-0xa1) < len(standardHigh):
+		return standardHigh[c-0xa1]
+	}
+	return 0
+}
+
+var standardHigh = []rune("¡¢£⁄¥ƒ§¤'“«‹›ﬁﬂ\x00–†‡·\x00¶•‚„”»…‰\x00¿\x00`´ˆ˜¯˘˙¨\x00˚¸\x00˝˛ˇ—" +
+	strings.Repeat("\x00", 16) + "Æ\x00ª\x00\x00\x00\x00ŁØŒº\x00\x00\x00\x00\x00æ\x00\x00\x00ı\x00\x00łøœß")
+
+// maxWidths bounds how many widths of a font are kept.
+const maxWidths = 1 << 17
+
+func (f *font) readComposite(v pdf.Value) {
+	d := v.Key("DescendantFonts").Index(0)
+	f.width = 1000
+	if dw := d.Key("DW"); dw.Kind() == pdf.Integer || dw.Kind() == pdf.Real {
+		f.width = dw.Float64()
+	}
+	w := d.Key("W")
+	for i := 0; i+1 < w.Len() && len(f.widths) < maxWidths; {
+		first := int(w.Index(i).Int64())
+		if list := w.Index(i + 1); list.Kind() == pdf.Array {
+			for j := range list.Len() {
+				f.widths[first+j] = list.Index(j).Float64()
+			}
+			i += 2
+			continue
+		}
+		last, width := int(w.Index(i+1).Int64()), w.Index(i+2).Float64()
+		for c := first; c <= last && len(f.widths) < maxWidths; c++ {
+			f.widths[c] = width
+		}
+		i += 3
+	}
+	name := v.Key("Encoding").Name()
+	f.vertical = strings.HasSuffix(name, "-V")
+	f.multibyte = predefined(name)
+}
+
+// predefined gives the character encoding behind the name of a predefined
+// character map; nil when its codes are no characters.
+func predefined(name string) encoding.Encoding {
+	switch {
+	case strings.Contains(name, "UCS2") || strings.Contains(name, "UTF16"):
+		return utf16BE
+	case strings.Contains(name, "RKSJ"):
+		return japanese.ShiftJIS
+	case strings.HasPrefix(name, "EUC-"):
+		return japanese.EUCJP
+	case strings.HasPrefix(name, "GBK") || strings.HasPrefix(name, "GB-EUC"):
+		return simplifiedchinese.GB18030
+	case strings.Contains(name, "-B5") || strings.HasPrefix(name, "B5"):
+		return traditionalchinese.Big5
+	case strings.HasPrefix(name, "KSC"):
+		return korean.EUCKR
+	}
+	return nil
+}
+
+// maxCodes bounds how many codes of a character map are kept.
+const maxCodes = 1 << 17
+
+// readToUnicode reads the map from codes to characters.
+func (f *font) readToUnicode(src []byte) {
+	codes := make(map[string]string)
+	interpret(src, func(op string, args []operand) {
+		switch op {
+		case "endbfchar":
+			for i := 0; i+1 < len(args); i += 2 {
+				f.addCode(codes, args[i].str, utf16Text(args[i+1].str))
+			}
+		case "endbfrange":
+			for i := 0; i+2 < len(args); i += 3 {
+				f.addRange(codes, args[i].str, args[i+1].str, args[i+2])
+			}
+		}
+	})
+	if len(codes) > 0 {
+		f.codes = codes
+	}
+}
+
+func (f *font) addCode(codes map[string]string, code, text string) {
+	if n := len(code); n > 0 && n <= 4 && len(codes) < maxCodes {
+		codes[code] = text
+		f.lengths[n] = true
+	}
+}
+
+func (f *font) addRange(codes map[string]string, low, high string, to operand) {
+	if len(low) == 0 || len(low) > 4 || len(low) != len(high) {
+		return
+	}
+	first, last := number(low), number(high)
+	base := utf16.Decode(units(to.str))
+	for c := first; c <= last && c-first < 1<<16; c++ {
+		code := make([]byte, len(low))
+		for i := range code {
+			code[i] = byte(c >> (8 * (len(code) - 1 - i)))
+		}
+		switch i := int(c - first); {
+		case to.kind == opArray && i < len(to.items):
+			f.addCode(codes, string(code), utf16Text(to.items[i].str))
+		case to.kind == opString && len(base) > 0:
+			text := append([]rune(nil), base...)
+			text[len(text)-1] += rune(i)
+			f.addCode(codes, string(code), string(text))
+		}
+	}
+}
+
+func number(code string) uint64 {
+	var n uint64
+	for i := range len(code) {
+		n = n<<8 | uint64(code[i])
+	}
+	return n
+}
+
+func units(s string) []uint16 {
+	if len(s) == 1 {
+		return []uint16{uint16(s[0])}
+	}
+	u := make([]uint16, 0, len(s)/2)
+	for i := 0; i+1 < len(s); i += 2 {
+		u = append(u, uint16(s[i])<<8|uint16(s[i+1]))
+	}
+	return u
+}
+
+func utf16Text(s string) string { return string(utf16.Decode(units(s))) }
+
+// chars cuts a string into its characters.
+func (f *font) chars(s string) []char {
+	var out []char
+	for len(s) > 0 {
+		n := f.codeLength(s)
+		code := s[:n]
+		s = s[n:]
+		c := char{space: n == 1 && code == " "}
+		text, ok := f.codes[code]
+		switch {
+		case ok:
+			c.text = text
+		case !f.composite:
+			c.text = f.simple[code[0]]
+		case f.multibyte != nil:
+			if t, err := f.multibyte.NewDecoder().String(code); err == nil {
+				c.text = t
+			}
+		}
+		width, ok := f.widths[int(number(code))]
+		if !ok {
+			width = f.width
+		}
+		if f.multibyte != nil && f.multibyte != utf16BE && n == 1 {
+			width = f.width / 2 // widths go by glyph, not by these codes
+		}
+		c.width = width * f.scale
+		out = append(out, c)
+	}
+	return out
+}
+
+func (f *font) codeLength(s string) int {
+	if !f.composite {
+		return 1
+	}
+	if f.multibyte != nil && f.multibyte != utf16BE {
+		if s[0] < 0x80 || f.multibyte == japanese.ShiftJIS && s[0] >= 0xa0 && s[0] <= 0xdf {
+			return 1
+		}
+		return min(2, len(s))
+	}
+	// Codes of a length that the map knows nothing of are two bytes long.
+	for n := 1; n <= 4 && n <= len(s); n++ {
+		if f.lengths[n] {
+			if _, ok := f.codes[s[:n]]; ok {
+				return n
+			}
+		}
+	}
+	if f.lengths[1] && !f.lengths[2] {
+		return 1
+	}
+	return min(2, len(s))
+}

@@ -1,0 +1,308 @@
+package pdf
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+// A line is a piece of one line of text: a whole line of a column, or a cell
+// of a table.
+type line struct {
+	text   string
+	x0, x1 float64
+	y      float64
+	size   float64
+	bold   bool
+	row    bool // cells of a table, joined
+	glyphs int
+}
+
+// Distances as shares of the font size.
+const (
+	wordGap   = 0.16 // the least space between words; letters of one word stand closer
+	cellGap   = 1.5  // the least space between columns and cells
+	sameLine  = 0.35 // base lines that differ by less are of one line
+	duplicate = 0.12 // the same glyph drawn again this near is a shadow or fake bold
+)
+
+// lines puts the glyphs of a page into lines in reading order.
+func lines(glyphs []glyph) []line {
+	var turns [4][]glyph
+	for _, g := range glyphs {
+		turns[g.turn] = append(turns[g.turn], g)
+	}
+	order := []int{0, 1, 2, 3}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(len(turns[b]), len(turns[a])) })
+	var out []line
+	for _, t := range order {
+		out = append(out, ordered(pieces(turns[t]), 0)...)
+	}
+	return out
+}
+
+// pieces joins glyphs that were drawn after one another on one base line,
+// with word spaces where they stand apart.
+func pieces(glyphs []glyph) []line {
+	var out []line
+	for start := 0; start < len(glyphs); {
+		end := start + 1
+		for end < len(glyphs) && follows(glyphs[end-1], glyphs[end]) {
+			end++
+		}
+		if l, ok := piece(glyphs[start:end]); ok {
+			out = append(out, l)
+		}
+		start = end
+	}
+	return mended(out)
+}
+
+// follows reports whether b was drawn as the next glyph of a's line.
+func follows(a, b glyph) bool {
+	size := max(a.size, b.size)
+	gap := b.x0 - a.x1
+	return math.Abs(a.y-b.y) < sameLine*size && gap < cellGap*size && gap > -0.8*size && b.x0 > a.x0-duplicate*size
+}
+
+func piece(glyphs []glyph) (line, bool) {
+	l := line{x0: glyphs[0].x0, x1: glyphs[0].x1}
+	// Text set with wide letter spacing has wide gaps inside words too.
+	var gaps []float64
+	for i := 1; i < len(glyphs); i++ {
+		if !blank(glyphs[i].text) && !blank(glyphs[i-1].text) {
+			gaps = append(gaps, (glyphs[i].x0-glyphs[i-1].x1)/glyphs[i].size)
+		}
+	}
+	threshold := wordGap
+	if len(gaps) > 3 {
+		slices.Sort(gaps)
+		if median := gaps[len(gaps)/2]; median > 0.06 {
+			threshold = median + wordGap
+		}
+	}
+	var out strings.Builder
+	bold := 0
+	sizes := map[float64]int{}
+	var last glyph
+	for i, g := range glyphs {
+		text := g.text
+		if i > 0 {
+			if g.text == last.text && math.Abs(g.x0-last.x0) < duplicate*g.size {
+				continue
+			}
+			if (g.x0-last.x1)/g.size > threshold && !strings.HasSuffix(out.String()[max(0, out.Len()-1):], " ") && !ideographs(last.text, text) {
+				out.WriteByte(' ')
+			}
+		}
+		out.WriteString(text)
+		last = g
+		if blank(text) {
+			continue
+		}
+		n := utf8.RuneCountInString(text)
+		l.x0, l.x1 = min(l.x0, g.x0), max(l.x1, g.x1)
+		l.glyphs += n
+		sizes[math.Round(g.size*4)/4] += n
+		if g.bold {
+			bold += n
+		}
+	}
+	most := 0
+	for size, n := range sizes {
+		if n > most || n == most && size > l.size {
+			l.size, most = size, n
+		}
+	}
+	for _, g := range glyphs {
+		if !blank(g.text) && math.Abs(g.size-l.size) < 0.25 {
+			l.y = g.y
+			break
+		}
+	}
+	l.bold = bold*2 > l.glyphs
+	l.text = strings.Join(strings.Fields(norm.NFKC.String(out.String())), " ")
+	return l, l.text != "" && l.size > 0
+}
+
+func blank(s string) bool { return strings.TrimSpace(s) == "" }
+
+// ideographs reports whether no space is written between two characters.
+func ideographs(a, b string) bool {
+	r, _ := utf8.DecodeLastRuneInString(a)
+	s, _ := utf8.DecodeRuneInString(b)
+	return ideograph(r) && ideograph(s)
+}
+
+func ideograph(r rune) bool {
+	return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana) || r >= 0x3000 && r < 0x3040 || r >= 0xff00 && r < 0xffa0
+}
+
+// mended joins neighbouring pieces that belong to one word or line though
+// they were not drawn one after the other: raised signs, drop capitals,
+// text drawn in pieces.
+func mended(in []line) []line {
+	var out []line
+	for _, l := range in {
+		if n := len(out); n > 0 {
+			p := &out[n-1]
+			size := max(p.size, l.size)
+			gap := l.x0 - p.x1
+			raised := l.size < p.size*0.85 || p.size < l.size*0.85
+			if math.Abs(l.y-p.y) < 0.6*size && raised && gap > -0.3*size && gap < 0.5*size {
+				p.join(l, gap > wordGap*size)
+				continue
+			}
+		}
+		out = append(out, l)
+	}
+	return out
+}
+
+func (l *line) join(next line, space bool) {
+	if space && !ideographs(l.text, next.text) {
+		l.text += " "
+	}
+	l.text += next.text
+	l.x0, l.x1 = min(l.x0, next.x0), max(l.x1, next.x1)
+	if next.glyphs > l.glyphs {
+		l.size, l.y = next.size, next.y
+	}
+	l.bold = l.bold && next.bold
+	l.glyphs += next.glyphs
+}
+
+// maxColumns bounds how often a page is cut into columns again.
+const maxColumns = 4
+
+// ordered puts pieces in reading order: columns one after the other, each
+// from top to bottom, and what runs over columns in its place.
+func ordered(in []line, depth int) []line {
+	if gutter, ok := gutterOf(in); ok && depth < maxColumns {
+		var out, left, right []line
+		flush := func() {
+			out = append(out, ordered(left, depth+1)...)
+			out = append(out, ordered(right, depth+1)...)
+			left, right = nil, nil
+		}
+		byTop(in)
+		for _, l := range in {
+			switch {
+			case l.x1 <= gutter:
+				left = append(left, l)
+			case l.x0 >= gutter:
+				right = append(right, l)
+			default:
+				flush()
+				out = append(out, l)
+			}
+		}
+		flush()
+		return out
+	}
+	byTop(in)
+	return rows(in)
+}
+
+func byTop(in []line) {
+	slices.SortStableFunc(in, func(a, b line) int {
+		return cmp.Or(cmp.Compare(b.y, a.y), cmp.Compare(a.x0, b.x0))
+	})
+}
+
+// gutterOf finds the place between two columns of running text: hardly
+// anything crosses it, and on both sides of it stand at least a few lines that
+// fill their column.
+func gutterOf(in []line) (float64, bool) {
+	if len(in) < 8 {
+		return 0, false
+	}
+	left, right := math.Inf(1), math.Inf(-1)
+	for _, l := range in {
+		left, right = min(left, l.x0), max(right, l.x1)
+	}
+	width := right - left
+	const steps = 200
+	var crossing [steps + 1]int
+	for _, l := range in {
+		from := int(math.Ceil((l.x0 - left) / width * steps))
+		to := int(math.Floor((l.x1 - left) / width * steps))
+		for i := max(from, 0); i <= min(to, steps); i++ {
+			crossing[i]++
+		}
+	}
+	best, at := len(in), -1
+	for i := steps / 5; i <= steps*4/5; i++ {
+		// In the middle of the emptiest stretch.
+		if crossing[i] < best {
+			best, at = crossing[i], i
+			end := i
+			for end < steps*4/5 && crossing[end+1] == best {
+				end++
+			}
+			at = (i + end) / 2
+		}
+	}
+	if at < 0 || best*4 > len(in) {
+		return 0, false
+	}
+	gutter := left + width*float64(at)/steps
+	return gutter, fills(in, left, gutter, false) && fills(in, gutter, right, true)
+}
+
+// fills reports whether the lines on one side of a gutter are running text.
+func fills(in []line, from, to float64, right bool) bool {
+	var widths []float64
+	glyphs := 0
+	for _, l := range in {
+		if right && l.x0 >= from || !right && l.x1 <= to {
+			widths = append(widths, l.x1-l.x0)
+			glyphs += l.glyphs
+		}
+	}
+	if len(widths) < 4 || glyphs < 15*len(widths) {
+		return false
+	}
+	slices.Sort(widths)
+	return widths[len(widths)/2] > 0.55*(to-from)
+}
+
+// rows joins pieces that stand beside each other. Pieces far apart are the
+// cells of a table.
+func rows(in []line) []line {
+	var out []line
+	for start := 0; start < len(in); {
+		end := start + 1
+		for end < len(in) && math.Abs(in[end].y-in[start].y) < sameLine*max(in[start].size, in[end].size) {
+			end++
+		}
+		beside := in[start:end]
+		slices.SortStableFunc(beside, func(a, b line) int { return cmp.Compare(a.x0, b.x0) })
+		l := beside[0]
+		for _, next := range beside[1:] {
+			gap := next.x0 - l.x1
+			if gap > cellGap*max(l.size, next.size) && !marker(l.text) {
+				l.text += " |"
+				l.row = true
+			}
+			l.join(next, gap > wordGap*max(l.size, next.size) || l.row)
+		}
+		out = append(out, l)
+		start = end
+	}
+	return out
+}
+
+// marker reports whether a text is the sign or number of a list item.
+func marker(s string) bool {
+	if utf8.RuneCountInString(s) > 5 {
+		return false
+	}
+	r, _ := utf8.DecodeRuneInString(s)
+	return strings.ContainsRune("•‣◦▪●○■□–-*·", r) || strings.HasSuffix(s, ".") || strings.HasSuffix(s, ")") || unicode.Is(unicode.Co, r)
+}

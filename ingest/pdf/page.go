@@ -1,0 +1,302 @@
+package pdf
+
+import (
+	"io"
+	"math"
+
+	pdf "github.com/ledongthuc/pdf"
+	"golang.org/x/text/encoding/unicode"
+)
+
+var utf16BE = unicode.UTF16(unicode.BigEndian, unicode.IgnoreBOM)
+
+// Limits of one page: what lies beyond them is drawing, or an attack.
+const (
+	maxContentBytes = 64 << 20
+	maxGlyphs       = 200_000
+	maxFormDepth    = 12
+)
+
+// A glyph is a piece of text that was drawn, in a frame turned so that its
+// line runs to the right; y grows upwards.
+type glyph struct {
+	text   string
+	x0, x1 float64
+	y      float64 // of the base line
+	size   float64 // height of the font
+	turn   int     // quarter turns of the line, 0 to 3
+	bold   bool
+}
+
+type matrix [6]float64
+
+var identity = matrix{1, 0, 0, 1, 0, 0}
+
+// mul gives the map that applies a and then b.
+func (a matrix) mul(b matrix) matrix {
+	return matrix{
+		a[0]*b[0] + a[1]*b[2], a[0]*b[1] + a[1]*b[3],
+		a[2]*b[0] + a[3]*b[2], a[2]*b[1] + a[3]*b[3],
+		a[4]*b[0] + a[5]*b[2] + b[4], a[4]*b[1] + a[5]*b[3] + b[5],
+	}
+}
+
+// state is what q saves and Q restores.
+type state struct {
+	ctm                        matrix
+	font                       *font
+	size, charSpace, wordSpace float64
+	scale, leading, rise       float64
+	mode                       int
+}
+
+// A drawing follows the content of one page.
+type drawing struct {
+	state
+	saved     []state
+	text      matrix // where the next glyph stands
+	line      matrix // where the line began
+	resources pdf.Value
+	fonts     map[string]*font
+	glyphs    []glyph
+	depth     int
+}
+
+// content gives the bytes of a page's content, or of a form.
+func content(v pdf.Value) []byte {
+	if v.Kind() != pdf.Array {
+		return streamBytes(v)
+	}
+	var out []byte
+	for i := range v.Len() {
+		out = append(append(out, streamBytes(v.Index(i))...), '\n')
+		if len(out) > maxContentBytes {
+			break
+		}
+	}
+	return out
+}
+
+// streamBytes decodes a stream as far as it goes: a damaged one gives what
+// stands before the damage.
+func streamBytes(v pdf.Value) (data []byte) {
+	if v.Kind() != pdf.Stream {
+		return nil
+	}
+	defer func() {
+		// The library panics on filters that it does not know and on damage.
+		if recover() != nil {
+			data = nil
+		}
+	}()
+	in := v.Reader()
+	defer in.Close()
+	data, _ = io.ReadAll(io.LimitReader(in, maxContentBytes))
+	return data
+}
+
+// draw runs through a content stream.
+func (d *drawing) draw(src []byte) {
+	interpret(src, func(op string, args []operand) {
+		if len(d.glyphs) < maxGlyphs {
+			d.operator(op, args)
+		}
+	})
+}
+
+func numbers(args []operand, n int) ([]float64, bool) {
+	if len(args) < n {
+		return nil, false
+	}
+	out := make([]float64, n)
+	for i, a := range args[len(args)-n:] {
+		out[i] = a.num
+	}
+	return out, true
+}
+
+func (d *drawing) operator(op string, args []operand) {
+	one := func(to *float64) {
+		if n, ok := numbers(args, 1); ok {
+			*to = n[0]
+		}
+	}
+	switch op {
+	case "q":
+		if len(d.saved) < 512 {
+			d.saved = append(d.saved, d.state)
+		}
+	case "Q":
+		if n := len(d.saved); n > 0 {
+			d.state, d.saved = d.saved[n-1], d.saved[:n-1]
+		}
+	case "cm":
+		if n, ok := numbers(args, 6); ok {
+			d.ctm = matrix(n).mul(d.ctm)
+		}
+	case "BT":
+		d.text, d.line = identity, identity
+	case "Tf":
+		if len(args) >= 2 && args[len(args)-2].kind == opName {
+			d.font, d.size = d.fontNamed(args[len(args)-2].str), args[len(args)-1].num
+		}
+	case "Tc":
+		one(&d.charSpace)
+	case "Tw":
+		one(&d.wordSpace)
+	case "Tz":
+		one(&d.scale)
+		d.scale /= 100
+	case "TL":
+		one(&d.leading)
+	case "Ts":
+		one(&d.rise)
+	case "Tr":
+		if n, ok := numbers(args, 1); ok {
+			d.mode = int(n[0])
+		}
+	case "Td", "TD":
+		if n, ok := numbers(args, 2); ok {
+			if op == "TD" {
+				d.leading = -n[1]
+			}
+			d.move(n[0], n[1])
+		}
+	case "Tm":
+		if n, ok := numbers(args, 6); ok {
+			d.text, d.line = matrix(n), matrix(n)
+		}
+	case "T*":
+		d.move(0, -d.leading)
+	case "Tj":
+		d.show(args)
+	case "TJ":
+		if len(args) > 0 {
+			d.show(args[len(args)-1].items)
+		}
+	case "'":
+		d.move(0, -d.leading)
+		d.show(args)
+	case "\"":
+		if len(args) >= 3 {
+			d.wordSpace, d.charSpace = args[0].num, args[1].num
+			d.move(0, -d.leading)
+			d.show(args[2:])
+		}
+	case "Do":
+		if len(args) > 0 {
+			d.form(args[0].str)
+		}
+	}
+}
+
+func (d *drawing) move(x, y float64) {
+	d.line = matrix{1, 0, 0, 1, x, y}.mul(d.line)
+	d.text = d.line
+}
+
+func (d *drawing) fontNamed(name string) *font {
+	v := d.resources.Key("Font").Key(name)
+	key := v.String() // the same font may have other names in forms
+	f := d.fonts[key]
+	if f == nil {
+		f = newFont(v)
+		d.fonts[key] = f
+	}
+	return f
+}
+
+// show draws strings, moved by the numbers between them.
+func (d *drawing) show(args []operand) {
+	for _, a := range args {
+		switch a.kind {
+		case opNumber:
+			d.advance(-a.num / 1000 * d.size)
+		case opString:
+			d.showString(a.str)
+		}
+	}
+}
+
+func (d *drawing) advance(by float64) {
+	if d.font != nil && d.font.vertical {
+		d.text = matrix{1, 0, 0, 1, 0, by}.mul(d.text)
+		return
+	}
+	d.text = matrix{1, 0, 0, 1, by * d.scale, 0}.mul(d.text)
+}
+
+func (d *drawing) showString(s string) {
+	if d.font == nil {
+		return
+	}
+	for _, c := range d.font.chars(s) {
+		m := matrix{d.size * d.scale, 0, 0, d.size, 0, d.rise}.mul(d.text).mul(d.ctm)
+		by := c.width*d.size + d.charSpace
+		if c.space {
+			by += d.wordSpace
+		}
+		if c.text != "" && d.mode != 7 {
+			d.add(c, m)
+		}
+		if d.font.vertical {
+			by = -d.size - d.charSpace
+		}
+		d.advance(by)
+		if len(d.glyphs) >= maxGlyphs {
+			return
+		}
+	}
+}
+
+// add notes a glyph, turned so that its line runs to the right.
+func (d *drawing) add(c char, m matrix) {
+	turn := int(math.Round(math.Atan2(m[1], m[0])/(math.Pi/2))+4) % 4
+	x, y := m[4], m[5]
+	length := math.Hypot(m[0], m[1]) * c.width
+	switch turn {
+	case 1:
+		x, y = y, -x
+	case 2:
+		x, y = -x, -y
+	case 3:
+		x, y = -y, x
+	}
+	g := glyph{
+		text: c.text, x0: x, x1: x + length, y: y, size: math.Hypot(m[2], m[3]), turn: turn, bold: d.font.bold,
+	}
+	for _, n := range []float64{g.x0, g.x1, g.y, g.size} {
+		if math.IsNaN(n) || math.Abs(n) > 1e6 {
+			return
+		}
+	}
+	if g.size < 0.5 {
+		return
+	}
+	d.glyphs = append(d.glyphs, g)
+}
+
+// form draws another content stream in its place.
+func (d *drawing) form(name string) {
+	x := d.resources.Key("XObject").Key(name)
+	if x.Key("Subtype").Name() != "Form" || d.depth >= maxFormDepth {
+		return
+	}
+	outer := *d
+	d.depth++
+	if m := x.Key("Matrix"); m.Len() == 6 {
+		var n matrix
+		for i := range n {
+			n[i] = m.Index(i).Float64()
+		}
+		d.ctm = n.mul(d.ctm)
+	}
+	if r := x.Key("Resources"); r.Kind() == pdf.Dict {
+		d.resources = r
+	}
+	d.saved = nil
+	d.draw(streamBytes(x))
+	glyphs := d.glyphs
+	*d = outer
+	d.glyphs = glyphs
+}

@@ -1,0 +1,227 @@
+// Package pdf reads the text of PDF files: words, lines, columns, paragraphs
+// and headings from where the glyphs stand.
+//
+// A kept library parses the objects; the layout is this package's own. The
+// library can panic, hang or take any amount of memory on a bad file: read
+// untrusted files in a child process.
+package pdf
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+
+	pdf "github.com/ledongthuc/pdf"
+)
+
+// A File is what could be read of a file.
+type File struct {
+	Title, Author, Date string
+	Pages               []Page
+	// Broken is the number of pages that could not be read.
+	Broken int
+}
+
+// A Page holds the blocks of a page in reading order.
+type Page struct{ Blocks []Block }
+
+// A Block is a paragraph, a heading, a list item or a row of a table.
+type Block struct {
+	Text    string
+	Heading int // level of a heading, 1 the outermost; else 0
+	Kind    Kind
+}
+
+// A Kind tells blocks apart that are no headings.
+type Kind uint8
+
+// The kinds.
+const (
+	Paragraph Kind = iota
+	Item
+	Row
+)
+
+// Errors of files that are whole but hold nothing to read.
+var (
+	ErrEncrypted = errors.New("it is protected by a password: save it without one")
+	ErrNoText    = errors.New("there is no text in it: a scan? recognise its text first (OCR)")
+)
+
+// maxPages bounds how many pages are read.
+const maxPages = 20_000
+
+// Read reads a file.
+func Read(data []byte) (file *File, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			file, err = nil, fmt.Errorf("it is damaged: %v", p)
+		}
+	}()
+	r, err := open(data)
+	if err != nil {
+		return nil, err
+	}
+	file = &File{}
+	readInfo(file, r)
+	root := r.Trailer().Key("Root")
+	pages, broken := collect(root.Key("Pages"))
+	if len(pages) == 0 {
+		return nil, errors.New("it is damaged: no page can be found in it")
+	}
+	file.Broken = broken
+	fonts := make(map[string]*font)
+	all := make([][]line, len(pages))
+	glyphs, unknown := 0, 0
+	for i, p := range pages {
+		drawn, err := drawPage(p, fonts)
+		if err != nil {
+			file.Broken++
+		}
+		glyphs += len(drawn)
+		for _, g := range drawn {
+			if strings.ContainsRune(g.text, '\ufffd') {
+				unknown++
+			}
+		}
+		all[i] = lines(drawn)
+	}
+	if glyphs == 0 || unknown*2 > glyphs {
+		if file.Broken > 0 {
+			return nil, fmt.Errorf("it is damaged: %d of %d pages cannot be read", file.Broken, len(pages))
+		}
+		return nil, ErrNoText
+	}
+	dropRunning(all)
+	body := bodySize(all)
+	p := paragraphs{body: body, levels: headingSizes(all, body), words: hyphenated(all)}
+	for _, page := range all {
+		file.Pages = append(file.Pages, Page{Blocks: p.blocks(page)})
+	}
+	return file, nil
+}
+
+// open parses a file, after putting right what common writers get wrong, and
+// rebuilds its table of objects when that is damaged.
+func open(data []byte) (*pdf.Reader, error) {
+	start := bytes.Index(data[:min(len(data), 1024)], []byte("%PDF-"))
+	if start < 0 {
+		return nil, errors.New("it is no PDF: its first bytes are not %PDF")
+	}
+	whole := bytes.Clone(data[start:])
+	// The library wants a version up to 1.7 and a line end behind it.
+	if len(whole) > 9 {
+		copy(whole, "%PDF-1.7\n")
+	}
+	if end := bytes.LastIndex(whole, []byte("%%EOF")); end >= 0 {
+		whole = whole[:end+5]
+	}
+	r, err := parse(whole)
+	if err == nil && r.Trailer().Key("Root").Key("Pages").Kind() == pdf.Dict {
+		return r, nil
+	}
+	if errors.Is(err, pdf.ErrInvalidPassword) {
+		return nil, ErrEncrypted
+	}
+	if err != nil && strings.Contains(err.Error(), "encryption") {
+		return nil, fmt.Errorf("it is encrypted in a way that is not supported: save it without encryption")
+	}
+	rebuilt, ok := rebuild(whole)
+	if !ok {
+		if err == nil {
+			err = errors.New("it has no pages")
+		}
+		return nil, fmt.Errorf("it is damaged: %w", err)
+	}
+	if r, err = parse(rebuilt); err != nil {
+		if errors.Is(err, pdf.ErrInvalidPassword) {
+			return nil, ErrEncrypted
+		}
+		return nil, fmt.Errorf("it is damaged: %w", err)
+	}
+	return r, nil
+}
+
+func parse(data []byte) (r *pdf.Reader, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			r, err = nil, fmt.Errorf("%v", p)
+		}
+	}()
+	r, err = pdf.NewReader(bytes.NewReader(data), int64(len(data)))
+	if err == nil {
+		r.Trailer().Key("Root").Key("Pages").Kind() // damage shows here
+	}
+	return r, err
+}
+
+// readInfo takes what the file says of itself.
+func readInfo(file *File, r *pdf.Reader) {
+	defer func() {
+		// A damaged information dictionary costs the title, not the text.
+		_ = recover()
+	}()
+	info := r.Trailer().Key("Info")
+	file.Author = info.Key("Author").Text()
+	if d := info.Key("CreationDate").Text(); strings.HasPrefix(d, "D:") && len(d) >= 10 {
+		file.Date = d[2:6] + "-" + d[6:8] + "-" + d[8:10]
+	}
+	file.Title = info.Key("Title").Text()
+}
+
+// collect walks the tree of pages, each node once.
+func collect(root pdf.Value) (pages []pdf.Page, broken int) {
+	seen := make(map[string]bool)
+	var walk func(v pdf.Value, depth int)
+	walk = func(v pdf.Value, depth int) {
+		defer func() {
+			if recover() != nil {
+				broken++
+			}
+		}()
+		if depth > 64 || len(pages) >= maxPages {
+			return
+		}
+		kids := v.Key("Kids")
+		if kids.Kind() != pdf.Array {
+			if v.Kind() == pdf.Dict && (v.Key("Contents").Kind() != pdf.Null || v.Key("Type").Name() == "Page") {
+				pages = append(pages, pdf.Page{V: v})
+			}
+			return
+		}
+		// A tree that contains itself has the same node again further down.
+		key := v.String()
+		if seen[key] {
+			return
+		}
+		seen[key] = true
+		for i := range kids.Len() {
+			func() {
+				defer func() {
+					if recover() != nil {
+						broken++
+					}
+				}()
+				walk(kids.Index(i), depth+1)
+			}()
+		}
+	}
+	walk(root, 0)
+	return pages, broken
+}
+
+// drawPage gives the glyphs of a page: those before the damage when it is
+// damaged.
+func drawPage(p pdf.Page, fonts map[string]*font) (glyphs []glyph, err error) {
+	d := drawing{state: state{ctm: identity, scale: 1}, fonts: fonts, text: identity, line: identity}
+	defer func() {
+		glyphs = d.glyphs
+		if r := recover(); r != nil {
+			err = fmt.Errorf("%v", r)
+		}
+	}()
+	d.resources = p.Resources()
+	d.draw(content(p.V.Key("Contents")))
+	return d.glyphs, nil
+}
