@@ -100,6 +100,9 @@ func (x *Index) Replace(ctx context.Context, doc *ingest.Document, chunks []inge
 			return err
 		}
 	}
+	if r, ok := x.engine.(Respacer); ok {
+		return r.ReplaceIn(ctx, x.embedder.Space(), doc, chunks, vectors)
+	}
 	return x.engine.Replace(ctx, doc, chunks, vectors)
 }
 

@@ -44,7 +44,7 @@ type Engine struct {
 	memory     *memory
 	damaged    map[int64]Damage // by the document's key
 
-	scores sync.Pool // of []float64, all zero
+	scores sync.Pool // of *[]float64, all zero
 }
 
 // Open opens a data directory, and makes it when there is none. Damaged

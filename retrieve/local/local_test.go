@@ -7,7 +7,10 @@ import (
 	"ibid/retrieve/enginetest"
 )
 
-var _ retrieve.Engine = (*Engine)(nil)
+var (
+	_ retrieve.Engine   = (*Engine)(nil)
+	_ retrieve.Respacer = (*Engine)(nil)
+)
 
 func openTest(t *testing.T, dir string) *Engine {
 	t.Helper()

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"net/url"
 	"strconv"
-
-	"ibid/retrieve"
 )
 
 // format numbers the layout of the database. A program reads its own format
@@ -190,11 +188,4 @@ func spaceOf(ctx context.Context, tx *sql.Tx) (string, error) {
 		return "", err
 	}
 	return getMeta(ctx, tx, metaSpace)
-}
-
-func sameSpace(stored, wanted string) error {
-	if stored != "" && stored != wanted {
-		return &retrieve.SpaceError{Stored: stored, Wanted: wanted}
-	}
-	return nil
 }

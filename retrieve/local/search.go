@@ -140,10 +140,13 @@ func (e *Engine) Lexical(ctx context.Context, terms []string, k int, f retrieve.
 	if m.live() == 0 || k <= 0 {
 		return nil, nil
 	}
-	scores, ok := e.scores.Get().([]float64)
-	if !ok || len(scores) < len(m.slots) {
-		scores = make([]float64, len(m.slots)+len(m.slots)/4)
+	held, ok := e.scores.Get().(*[]float64)
+	if !ok || len(*held) < len(m.slots) {
+		fresh := make([]float64, len(m.slots)+len(m.slots)/4)
+		held = &fresh
 	}
+	defer e.scores.Put(held)
+	scores := *held
 	mean := float64(m.index.length) / float64(m.live())
 	var touched []int32
 	seen := make(map[string]bool, len(terms))
@@ -174,7 +177,6 @@ func (e *Engine) Lexical(ctx context.Context, terms []string, k int, f retrieve.
 		}
 		scores[s] = 0
 	}
-	e.scores.Put(scores) //nolint:staticcheck // a slice header is small beside the search
 	return t.ids(), nil
 }
 

@@ -39,8 +39,8 @@ func (e *Engine) SetSpace(ctx context.Context, space string) error {
 		if err != nil {
 			return fmt.Errorf("set the embedding space: %w", err)
 		}
-		if stored != "" {
-			return sameSpace(stored, space)
+		if stored != "" && stored != space {
+			return &retrieve.SpaceError{Stored: stored, Wanted: space}
 		}
 		return setMeta(ctx, tx, metaSpace, space)
 	})
@@ -158,11 +158,17 @@ func (e *Engine) DeleteRoot(ctx context.Context, name string) (documents int, er
 // Replace stores one document whole, in place of what had its id, in one
 // durable transaction.
 func (e *Engine) Replace(ctx context.Context, doc *ingest.Document, chunks []ingest.Chunk, vectors [][]float32) error {
+	return e.ReplaceIn(ctx, "", doc, chunks, vectors)
+}
+
+// ReplaceIn is Replace for vectors of a space, and refuses them when that is
+// not the one in use. An empty space is not compared.
+func (e *Engine) ReplaceIn(ctx context.Context, space string, doc *ingest.Document, chunks []ingest.Chunk, vectors [][]float32) error {
 	rows, units, err := prepare(doc, chunks, vectors)
 	if err != nil {
 		return fmt.Errorf("store %s: %w", doc.ID, err)
 	}
-	err = e.update(ctx, func(tx *sql.Tx) error { return e.store(ctx, tx, doc, rows, units) })
+	err = e.update(ctx, func(tx *sql.Tx) error { return e.store(ctx, tx, space, doc, rows, units) })
 	if err != nil {
 		return fmt.Errorf("store %s: %w", doc.ID, err)
 	}
@@ -224,17 +230,20 @@ func normalise(v []float32, dims int) ([]float32, error) {
 	return unit, nil
 }
 
-func (e *Engine) store(ctx context.Context, tx *sql.Tx, doc *ingest.Document, rows []chunkRow, units [][]float32) error {
+func (e *Engine) store(ctx context.Context, tx *sql.Tx, space string, doc *ingest.Document, rows []chunkRow, units [][]float32) error {
 	collection, err := collectionOf(ctx, tx, doc.Root)
 	if err != nil {
 		return err
 	}
-	space, err := getMeta(ctx, tx, metaSpace)
+	stored, err := getMeta(ctx, tx, metaSpace)
 	if err != nil {
 		return err
 	}
-	if space == "" {
+	if stored == "" {
 		return errors.New("the embedding space has not been set")
+	}
+	if space != "" && space != stored {
+		return &retrieve.SpaceError{Stored: stored, Wanted: space}
 	}
 	if len(units) > 0 {
 		if err := checkDims(ctx, tx, len(units[0])); err != nil {
