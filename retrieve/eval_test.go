@@ -1,0 +1,252 @@
+package retrieve_test
+
+import (
+	"bufio"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"ibid/retrieve"
+	"ibid/retrieve/embed"
+)
+
+// A dataset is a public retrieval set with judgements, in the format of BEIR.
+type dataset struct {
+	name    string
+	corpus  []entry
+	queries []entry
+	judged  map[string]map[string]int // by query and document, the grade
+}
+
+type entry struct {
+	ID    string `json:"_id"`
+	Title string `json:"title"`
+	Text  string `json:"text"`
+}
+
+// readDataset skips the test, saying why, when the sets are not there.
+func readDataset(t testing.TB, name string) *dataset {
+	t.Helper()
+	base := os.Getenv("IBID_DATASETS")
+	if base == "" {
+		base = "../../shared/data"
+	}
+	dir := filepath.Join(base, filepath.FromSlash(name))
+	if _, err := os.Stat(dir); err != nil {
+		t.Skipf("no evaluation data: %v: set IBID_DATASETS to the folder that holds it", err)
+	}
+	d := &dataset{name: name, judged: make(map[string]map[string]int)}
+	lines(t, filepath.Join(dir, "corpus.jsonl"), func(line []byte) {
+		var e entry
+		must(t, json.Unmarshal(line, &e))
+		d.corpus = append(d.corpus, e)
+	})
+	lines(t, filepath.Join(dir, "qrels.tsv"), func(line []byte) {
+		f := strings.Split(string(line), "\t")
+		if grade, err := strconv.Atoi(f[2]); err == nil && grade > 0 {
+			if d.judged[f[0]] == nil {
+				d.judged[f[0]] = make(map[string]int)
+			}
+			d.judged[f[0]][f[1]] = grade
+		}
+	})
+	lines(t, filepath.Join(dir, "queries.jsonl"), func(line []byte) {
+		var e entry
+		must(t, json.Unmarshal(line, &e))
+		if d.judged[e.ID] != nil {
+			d.queries = append(d.queries, e)
+		}
+	})
+	return d
+}
+
+func lines(t testing.TB, path string, each func([]byte)) {
+	t.Helper()
+	f, err := os.Open(path)
+	must(t, err)
+	defer f.Close()
+	s := bufio.NewScanner(f)
+	s.Buffer(nil, 16<<20)
+	for s.Scan() {
+		each(s.Bytes())
+	}
+	must(t, s.Err())
+}
+
+// index stores every entry as a document of one chunk.
+func (d *dataset) index(t testing.TB, m retrieve.Embedder) retrieve.Engine {
+	t.Helper()
+	e := openLocal(t, t.TempDir())
+	x := newIndex(t, e, m)
+	_, err := x.AddRoot(t.Context(), "/srv/set", "")
+	must(t, err)
+	for _, c := range d.corpus {
+		if c.Text == "" {
+			continue
+		}
+		store(t, x, "set", c.ID, c.Title, c.Text)
+	}
+	return e
+}
+
+// search gives the passages of every query, so many of each.
+func (d *dataset) search(t testing.TB, x *retrieve.Index, k int) [][]retrieve.Passage {
+	t.Helper()
+	out := make([][]retrieve.Passage, len(d.queries))
+	for i, q := range d.queries {
+		var err error
+		out[i], err = x.Search(t.Context(), retrieve.Query{Text: q.Text, K: k})
+		must(t, err)
+	}
+	return out
+}
+
+// ndcg is the mean nDCG@10 of the rankings, with linear gain.
+func (d *dataset) ndcg(found [][]retrieve.Passage) float64 {
+	var sum float64
+	for i, q := range d.queries {
+		judged := d.judged[q.ID]
+		var dcg, ideal float64
+		for rank, p := range found[i][:min(10, len(found[i]))] {
+			dcg += float64(judged[p.Path]) / math.Log2(float64(rank+2))
+		}
+		var grades []int
+		for _, g := range judged {
+			grades = append(grades, g)
+		}
+		slices.SortFunc(grades, func(a, b int) int { return b - a })
+		for rank, g := range grades[:min(10, len(grades))] {
+			ideal += float64(g) / math.Log2(float64(rank+2))
+		}
+		sum += dcg / ideal
+	}
+	return sum / float64(len(d.queries))
+}
+
+// evaluationSets are those that the figures of the package are measured on.
+var evaluationSets = []string{"cranfield", "scifact-train", "anthropic-docs", "squad2-a", "clapnq-a"}
+
+// embedded is the embedder that Ibid carries.
+func embedded(t testing.TB) retrieve.Embedder {
+	t.Helper()
+	m, err := embed.New()
+	must(t, err)
+	return m
+}
+
+// TestRetrievalQuality measures each mode on each set: fusion must not be
+// worse than BM25 alone.
+func TestRetrievalQuality(t *testing.T) {
+	if testing.Short() {
+		t.Skip("measures five corpora")
+	}
+	m := embedded(t)
+	for _, name := range evaluationSets {
+		t.Run(name, func(t *testing.T) {
+			d := readDataset(t, name)
+			e := d.index(t, m)
+			ndcg := make(map[retrieve.Mode]float64)
+			for _, mode := range []retrieve.Mode{retrieve.LexicalOnly, retrieve.DenseOnly, retrieve.Hybrid} {
+				x, err := retrieve.NewIndex(t.Context(), e, m, retrieve.Options{Mode: mode})
+				must(t, err)
+				ndcg[mode] = d.ndcg(d.search(t, x, 10))
+			}
+			t.Logf("%-16s nDCG@10: BM25 %.4f, dense %.4f, hybrid %.4f", name, ndcg[retrieve.LexicalOnly], ndcg[retrieve.DenseOnly], ndcg[retrieve.Hybrid])
+			if ndcg[retrieve.Hybrid] < ndcg[retrieve.LexicalOnly]-0.005 {
+				t.Errorf("hybrid search is worse than BM25 alone")
+			}
+		})
+	}
+}
+
+// TestFusionWeight prints how the mixture does with other weights and scalings:
+// where the weight of fusion comes from. It runs when asked for, with
+// IBID_TUNE=1.
+func TestFusionWeight(t *testing.T) {
+	if os.Getenv("IBID_TUNE") == "" {
+		t.Skip("set IBID_TUNE=1 to learn the weight of the dense score")
+	}
+	m := embedded(t)
+	scalings := map[string]func([]retrieve.Passage, func(retrieve.Scores) float64) func(retrieve.Scores) float64{
+		"min-max": func(p []retrieve.Passage, of func(retrieve.Scores) float64) func(retrieve.Scores) float64 {
+			low, high := math.Inf(1), math.Inf(-1)
+			for _, p := range p {
+				low, high = min(low, of(p.Scores)), max(high, of(p.Scores))
+			}
+			return func(s retrieve.Scores) float64 { return (of(s) - low) / max(high-low, 1e-9) }
+		},
+		"max": func(p []retrieve.Passage, of func(retrieve.Scores) float64) func(retrieve.Scores) float64 {
+			high := 0.0
+			for _, p := range p {
+				high = max(high, of(p.Scores))
+			}
+			return func(s retrieve.Scores) float64 { return of(s) / max(high, 1e-9) }
+		},
+		"z": func(p []retrieve.Passage, of func(retrieve.Scores) float64) func(retrieve.Scores) float64 {
+			var sum, square float64
+			for _, p := range p {
+				sum += of(p.Scores)
+				square += of(p.Scores) * of(p.Scores)
+			}
+			mean := sum / float64(len(p))
+			deviation := math.Sqrt(max(square/float64(len(p))-mean*mean, 1e-12))
+			return func(s retrieve.Scores) float64 { return (of(s) - mean) / deviation }
+		},
+		"raw": func(p []retrieve.Passage, of func(retrieve.Scores) float64) func(retrieve.Scores) float64 { return of },
+	}
+	total := make(map[string]float64)
+	for _, name := range evaluationSets {
+		d := readDataset(t, name)
+		e := d.index(t, m)
+		all := d.search(t, newIndex(t, e, m), 100)
+		for scaling, scale := range scalings {
+			for _, lexical := range []string{"BM25", "Lexical"} {
+				if (lexical == "Lexical") != (scaling == "raw") {
+					continue
+				}
+				line := fmt.Sprintf("%-15s %-8s", name, scaling)
+				for w := 0.0; w < 1.01; w += 0.1 {
+					mixed := make([][]retrieve.Passage, len(all))
+					for i, passages := range all {
+						mixed[i] = slices.Clone(passages)
+						if len(passages) == 0 {
+							continue
+						}
+						dense := scale(passages, func(s retrieve.Scores) float64 { return s.Dense })
+						sparse := scale(passages, func(s retrieve.Scores) float64 {
+							if lexical == "Lexical" {
+								return s.Lexical
+							}
+							return s.BM25
+						})
+						for j := range mixed[i] {
+							s := mixed[i][j].Scores
+							mixed[i][j].Score = w*dense(s) + (1-w)*sparse(s)
+						}
+						slices.SortStableFunc(mixed[i], func(a, b retrieve.Passage) int { return cmp.Compare(b.Score, a.Score) })
+					}
+					n := d.ndcg(mixed)
+					total[fmt.Sprintf("%s %.1f", scaling, w)] += n / float64(len(evaluationSets))
+					line += fmt.Sprintf(" %.4f", n)
+				}
+				t.Log(line)
+			}
+		}
+	}
+	for _, key := range slices.Sorted(func(yield func(string) bool) {
+		for k := range total {
+			if !yield(k) {
+				return
+			}
+		}
+	}) {
+		t.Logf("mean of all sets, %s: %.4f", key, total[key])
+	}
+}
