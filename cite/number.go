@@ -16,50 +16,14 @@ import (
 // Options say how an answer is cited. The zero value numbers documents, makes
 // no links and finds quotes by [Overlap] of unstemmed words.
 type Options struct {
-	// Source says what counts as one source: passages with the same key share
-	// a number. title is what the list shows. Nil means [ByDocument].
-	Source func(p retrieve.Passage) (key, title string)
+	// Source says what counts as one source. Nil means [ByDocument].
+	Source SourceOf
 	// Link gives the address of the bytes start to end of the passage's
-	// document, "" if there is none to give. An address with a scheme other
-	// than http or https is not used. It must be safe for concurrent use if
-	// the options are.
+	// document, or of the document if end is not behind start; "" if there is
+	// none to give. An address with a scheme other than http or https is not used.
 	Link func(p retrieve.Passage, start, end int) string
 	// Find finds the quotes. Nil means Overlap(nil).
 	Find Finder
-}
-
-// ByDocument makes each document one source.
-func ByDocument(p retrieve.Passage) (key, title string) { return p.Document, p.Title }
-
-// ByPage makes each page of a document one source.
-func ByPage(p retrieve.Passage) (key, title string) {
-	if p.Page == 0 {
-		return ByDocument(p)
-	}
-	return fmt.Sprintf("%s#page=%d", p.Document, p.Page), fmt.Sprintf("%s, p. %d", p.Title, p.Page)
-}
-
-// BySection makes each section of a document, as named by its heading path, one source.
-func BySection(p retrieve.Passage) (key, title string) {
-	if p.Heading == "" {
-		return ByDocument(p)
-	}
-	if strings.HasPrefix(p.Heading, p.Title) {
-		return p.Document + "#" + p.Heading, p.Heading
-	}
-	return p.Document + "#" + p.Heading, p.Title + " › " + p.Heading
-}
-
-// ByURL makes each address one source, whatever the fragment; passages
-// without an address are told apart by document.
-func ByURL(link func(p retrieve.Passage, start, end int) string) func(p retrieve.Passage) (key, title string) {
-	return func(p retrieve.Passage) (key, title string) {
-		address, _, _ := strings.Cut(link(p, p.Start, p.End), "#")
-		if address == "" {
-			return ByDocument(p)
-		}
-		return address, p.Title
-	}
 }
 
 // Number turns the labels in an answer's events into numbered citations.
@@ -137,7 +101,7 @@ func (n *numbering) event(e answer.Event, yield yielder) bool {
 		n.passages = e.Passages
 		n.documents = make([]Document, len(e.Passages))
 		for i, p := range e.Passages {
-			key, title := n.options.Source(p)
+			key, title := n.source(p)
 			n.documents[i] = Document{Source: key, Title: title}
 		}
 		return true
@@ -185,8 +149,7 @@ func (n *numbering) rewritten(out []byte, final bool, yield yielder) bool {
 		if u.number > n.cited {
 			n.cited = u.number
 			p := n.passages[u.id-1]
-			_, title := n.options.Source(p)
-			c := Cited{Number: u.number, Document: p.Document, Title: title, Link: n.link(p, p.Start, p.End)}
+			c := Cited{Number: u.number, Document: p.Document, Title: n.documents[u.id-1].Title, Link: n.link(p, p.Start, p.End)}
 			if !yield(c, nil) {
 				return false
 			}
@@ -208,6 +171,10 @@ func (n *numbering) rewritten(out []byte, final bool, yield yielder) bool {
 			return false
 		}
 	}
+}
+
+func (n *numbering) source(p retrieve.Passage) (key, title string) {
+	return n.options.Source(p, n.link(p, 0, 0))
 }
 
 func (n *numbering) link(p retrieve.Passage, start, end int) string {
@@ -245,7 +212,7 @@ func (n *numbering) sentence(s span, yield yielder) bool {
 			return false
 		}
 	}
-	if !isClaim(claim) {
+	if !isClaim(n.without(n.rewriter.code, s)) {
 		return true
 	}
 	switch {
@@ -258,13 +225,17 @@ func (n *numbering) sentence(s span, yield yielder) bool {
 }
 
 // plain gives the text of a range without the references in it.
-func (n *numbering) plain(s span) string {
+func (n *numbering) plain(s span) string { return n.without(n.refs, s) }
+
+// without gives the text of a range without the parts of it that are listed,
+// in order, in cut.
+func (n *numbering) without(cut []span, s span) string {
 	var b strings.Builder
 	at := s.start
-	i, _ := slices.BinarySearchFunc(n.refs, s.start, func(r span, at int) int { return r.start - at })
-	for ; i < len(n.refs) && n.refs[i].end <= s.end; i++ {
-		b.Write(n.text[at:n.refs[i].start])
-		at = n.refs[i].end
+	i, _ := slices.BinarySearchFunc(cut, s.start, func(c span, at int) int { return c.end - at })
+	for ; i < len(cut) && cut[i].start < s.end; i++ {
+		b.Write(n.text[at:max(at, cut[i].start)])
+		at = min(max(at, cut[i].end), s.end)
 	}
 	b.Write(n.text[at:s.end])
 	return b.String()

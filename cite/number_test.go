@@ -287,18 +287,19 @@ func TestSources(t *testing.T) {
 		passage("a.pdf", 1, 1, "First page."), passage("a.pdf", 2, 2, "Second page."), passage("a.pdf", 3, 2, "More of it."),
 	}
 	pages[0].Heading, pages[1].Heading, pages[2].Heading = "One", "One", ""
-	same := func(retrieve.Passage, int, int) string { return "https://example.org/a#page=2" }
-	for name, tt := range map[string]struct {
-		source func(retrieve.Passage) (string, string)
-		text   string
-		list   string
-	}{
-		"document": {cite.ByDocument, "A[1] b[1] c[1].", "\n\n- [1] A.PDF (a.pdf)\n"},
-		"page":     {cite.ByPage, "A[1] b[2] c[2].", "\n\n- [1] A.PDF, p. 1 (a.pdf)\n- [2] A.PDF, p. 2 (a.pdf)\n"},
-		"section":  {cite.BySection, "A[1] b[1] c[2].", "\n\n- [1] A.PDF › One (a.pdf)\n- [2] A.PDF (a.pdf)\n"},
-		"url":      {cite.ByURL(same), "A[1] b[1] c[1].", "\n\n- [1] A.PDF (a.pdf)\n"},
+	address := func(_ retrieve.Passage, start, end int) string { return fmt.Sprintf("https://example.org/a#%d", end) }
+	for name, tt := range map[string]struct{ text, list string }{
+		"document": {"A[1] b[1] c[1].", "\n\n- [1] A.PDF (a.pdf)\n"},
+		"page":     {"A[1] b[2] c[2].", "\n\n- [1] A.PDF, p. 1 (a.pdf)\n- [2] A.PDF, p. 2 (a.pdf)\n"},
+		"section":  {"A[1] b[1] c[2].", "\n\n- [1] A.PDF › One (a.pdf)\n- [2] A.PDF (a.pdf)\n"},
+		"url":      {"A[1] b[1] c[1].", "\n\n- [1] A.PDF (a.pdf)\n"},
 	} {
-		a, err := cite.Collect(cite.Number(stream(answer.Kept{Passages: pages}, answer.Text{Text: "A[1] b[2] c[3]."}), cite.Options{Source: tt.source}))
+		source, ok := cite.SourceByName(name)
+		if !ok {
+			t.Fatalf("no source %q", name)
+		}
+		o := cite.Options{Source: source, Link: address}
+		a, err := cite.Collect(cite.Number(stream(answer.Kept{Passages: pages}, answer.Text{Text: "A[1] b[2] c[3]."}), o))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -311,6 +312,41 @@ func TestSources(t *testing.T) {
 		}
 		if passages != 3 {
 			t.Errorf("%s: %d passages under the numbers, want all 3", name, passages)
+		}
+	}
+}
+
+// A sentence that claims something and that nothing bears out is marked.
+func TestUnsupported(t *testing.T) {
+	for name, tt := range map[string]struct {
+		text string
+		want []string
+	}{
+		"cited":        {"The library is closed on Mondays [1].", nil},
+		"behind stop":  {"The library is closed on Mondays. [1] It opens at nine on other days. [1]", nil},
+		"own line":     {"The library is closed on Mondays.\n[1]\n", nil},
+		"uncited":      {"The library is closed on Mondays.", []string{"uncited: The library is closed on Mondays."}},
+		"weak":         {"Elephants are seldom seen in Norway [1].", []string{"weak: Elephants are seldom seen in Norway [1]."}},
+		"unknown":      {"The library is closed on Mondays [9].", []string{"uncited: The library is closed on Mondays [9]."}},
+		"short":        {"Yes, it is.", nil},
+		"question":     {"Do you want to know more about it?", nil},
+		"announcement": {"These are the opening hours:\n\n- The library is closed on Mondays [1].\n", nil},
+		"heading":      {"## When the library is open\n\nThe library is closed on Mondays [1].", nil},
+		"fence":        {"```\nthis is not a claim at all\n```\n", nil},
+		"span":         {"Run `ibid serve some/folder of/mine` then.", nil},
+		"abbreviation": {"The St. Anna library is closed on Mondays [1].", nil},
+		"cjk":          {"図書館は月曜日に休館します。", []string{"uncited: 図書館は月曜日に休館します。"}},
+	} {
+		a, err := cite.Collect(cite.Number(stream(answer.Kept{Passages: evidence}, answer.Text{Text: tt.text}), options))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, u := range a.Unsupported {
+			got = append(got, u.Reason+": "+a.Text[u.TextStart:u.TextEnd])
+		}
+		if !slices.Equal(got, tt.want) {
+			t.Errorf("%s: got %q, want %q", name, got, tt.want)
 		}
 	}
 }

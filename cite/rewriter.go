@@ -44,8 +44,9 @@ type Rewriter struct {
 	out     []byte // what is being appended to, during a call
 	written int    // length of the rewritten text, less what out holds
 	mark    []byte // scratch
-	record  bool   // keep uses
+	record  bool   // keep uses and code
 	uses    []use
+	code    []span // what stands in code spans and fenced blocks of the rewritten text
 
 	// The end of the text so far. Spaces are held until it is known whether
 	// a marker that shows nothing takes them away.
@@ -162,7 +163,11 @@ func (r *Rewriter) take(t marker.Token) {
 	if t.Code {
 		c, _ := utf8.DecodeRune(text)
 		r.settle(c)
+		start := r.offset()
 		r.out = append(r.out, text...)
+		if r.record {
+			r.coded(span{start, r.offset()})
+		}
 		return
 	}
 	lead := 0
@@ -181,6 +186,15 @@ func (r *Rewriter) take(t marker.Token) {
 	}
 	r.spaces = len(text) - tail
 	r.out = append(r.out, text[:tail]...)
+}
+
+// coded records code, with what stands directly before it as one.
+func (r *Rewriter) coded(s span) {
+	if n := len(r.code); n > 0 && r.code[n-1].end == s.start {
+		r.code[n-1].end = s.end
+		return
+	}
+	r.code = append(r.code, s)
 }
 
 // settle ends a run and writes the spaces held. next is the character behind

@@ -178,7 +178,7 @@ func (s *splitter) stop(text []byte, refs []span, final bool) (verdict, int) {
 		r, size := utf8.DecodeRune(text[i:])
 		switch {
 		case r == '\n':
-			return holds, end
+			return refLine(text, refs, i+1, end, final)
 		case unicode.IsSpace(r):
 			spaced = true
 			blank += size
@@ -196,6 +196,26 @@ func (s *splitter) stop(text []byte, refs []span, final bool) (verdict, int) {
 		}
 		return holds, end
 	}
+}
+
+// refLine ends a sentence at end or, where the line at next holds nothing but
+// references, behind these.
+func refLine(text []byte, refs []span, next, end int, final bool) (verdict, int) {
+	i := next
+	for {
+		to := refAt(refs, i)
+		if to == 0 {
+			break
+		}
+		i = to
+	}
+	switch {
+	case i == len(text) && !final:
+		return undecided, 0
+	case i > next && (i == len(text) || text[i] == '\n'):
+		return holds, i
+	}
+	return holds, end
 }
 
 func isStop(r rune) bool {

@@ -4,7 +4,6 @@ import (
 	"html"
 	"strconv"
 	"strings"
-	"unicode"
 )
 
 // A Style formats citations. The styles of this package are [Empty], [Text],
@@ -44,33 +43,6 @@ func (r Reference) Label() string {
 // Link gives the source as the target of a link, or "" if it must not be one:
 // links are relative or have the scheme http or https.
 func (r Reference) Link() string { return link(r.Document.Source) }
-
-// link gives an address without white space around it, or "" if it has a
-// scheme other than http and https. The scheme is looked for as lenient
-// readers do: "java\nscript:" has one.
-func link(address string) string {
-	address = strings.TrimFunc(address, unicode.IsSpace)
-	bare := strings.ToLower(strings.Map(func(r rune) rune {
-		if r <= ' ' || r == 0x7F {
-			return -1
-		}
-		return r
-	}, address))
-	for i, r := range bare {
-		switch {
-		case r == ':' && i > 0:
-			if s := bare[:i]; s != "http" && s != "https" {
-				return ""
-			}
-			return address
-		case 'a' <= r && r <= 'z':
-		case i > 0 && ('0' <= r && r <= '9' || r == '+' || r == '.' || r == '-'):
-		default:
-			return address
-		}
-	}
-	return address
-}
 
 // Empty shows nothing; it records what is cited.
 var Empty Style = emptyStyle{}

@@ -263,15 +263,22 @@ func (s *Scanner) glue(b []byte, at, behind int, final bool) verdict {
 		if r := c.peek(); r != '[' && r != '【' {
 			break
 		}
-		m := s.match(b, f, true, final)
-		switch {
-		case m.verdict == yes:
-			f = m.behind
-		case m.verdict == undecided && chain+utf8.RuneCount(b[f:]) <= maxChain:
+		v, behind := s.match(b, f, true, final)
+		if v == undecided {
+			// Is there a way for it to end within the bound?
+			least := utf8.RuneCount(b[f:]) + 1
+			if v, end := s.bare(b, f, &list{known: s.known}, true, final); v == undecided && end > 0 {
+				least = utf8.RuneCount(b[f:end])
+			}
+			if chain+least > maxChain {
+				return no
+			}
 			return undecided
-		default:
+		}
+		if v == no {
 			return no
 		}
+		f = behind
 	}
 
 	c := cursor{b: b, at: f, left: len(b), final: final}

@@ -110,8 +110,8 @@ func (s *Scanner) scan(b []byte, final bool, take func(Token)) int {
 				i++
 				s.state, s.ticks, s.fence = stateFence, 3, fence{char: '~', at: fenceOpening}
 			default:
-				m := s.match(b, i, false, final)
-				switch m.verdict {
+				v, behind := s.match(b, i, false, final)
+				switch v {
 				case undecided:
 					give(false)
 					return i
@@ -119,7 +119,7 @@ func (s *Scanner) scan(b []byte, final bool, take func(Token)) int {
 					give(false)
 					take(Token{Marker: true, IDs: s.ids})
 					s.before.mark()
-					i = m.behind
+					i = behind
 					from = i
 				case no:
 					c := cursor{b: b, at: i, left: 1}
@@ -229,18 +229,14 @@ const (
 	no
 )
 
-// A match is what stands at a bracket; behind is the place behind the marker.
-type match struct {
-	verdict verdict
-	behind  int
-}
-
-// match decides whether a marker stands at b[at], and leaves its ids in s.ids.
-// Within a chain, another marker stands directly before it.
-func (s *Scanner) match(b []byte, at int, chained, final bool) match {
-	ids := list{known: s.known, ids: s.ids[:0]}
-	if chained {
-		ids.ids = nil // those of the marker that the chain begins with are still needed
+// match decides whether a marker stands at b[at], and where it ends. Within a
+// chain, another marker stands directly before it; outside one, the ids are
+// left in s.ids.
+func (s *Scanner) match(b []byte, at int, chained, final bool) (v verdict, behind int) {
+	ids := list{known: s.known}
+	if !chained {
+		ids.ids = s.ids[:0]
+		defer func() { s.ids = ids.ids }()
 	}
 	c := cursor{b: b, at: at, left: maxMarker, final: final}
 	seed := false
@@ -249,60 +245,56 @@ func (s *Scanner) match(b []byte, at int, chained, final bool) match {
 	} else {
 		seed = c.seed(&ids)
 	}
-	if seed {
-		s.keep(ids, chained)
-		return match{yes, c.at}
-	}
-	if c.short {
-		return match{verdict: undecided}
-	}
-	if s.profile == Strict {
-		return match{verdict: no}
+	switch {
+	case seed:
+		return yes, c.at
+	case c.short:
+		return undecided, 0
+	case s.profile == Strict:
+		return no, 0
 	}
 
-	square := b[at] == '['
 	fit := fitAlways
-	if square && !chained {
+	if b[at] == '[' && !chained {
 		if fit = s.before.fit(); fit == fitNever {
-			return match{verdict: no}
+			return no, 0
 		}
 	}
 	ids.ids, ids.bad = ids.ids[:0], false
-	c = cursor{b: b, at: at, left: maxMarker, final: final}
-	if !c.bare(&ids) {
-		return match{verdict: c.decide(false)}
+	v, behind = s.bare(b, at, &ids, chained, final)
+	if v == yes && fit == fitGlued {
+		v = s.glue(b, at, behind, final)
 	}
-	if ids.bad {
-		return match{verdict: no}
-	}
-	behind := c.at
-	s.keep(ids, chained)
-
-	c = cursor{b: b, at: behind, left: len(b), final: final}
-	if square {
-		switch r := c.peek(); {
-		case r == '(': // a link
-			return match{verdict: no}
-		case r == ':' && !chained && !s.before.indented && s.before.indent <= 3: // a reference definition
-			return match{verdict: no}
-		}
-	}
-	if v := c.brokenSeed(); v != no {
-		if v == yes {
-			v = no
-		}
-		return match{verdict: v}
-	}
-	if fit == fitGlued {
-		return match{s.glue(b, at, behind, final), behind}
-	}
-	return match{yes, behind}
+	return v, behind
 }
 
-func (s *Scanner) keep(ids list, chained bool) {
-	if !chained {
-		s.ids = ids.ids
+// bare decides whether the bare form stands at b[at], whatever stands before
+// it. behind is the place behind it once that has been seen, else 0.
+func (s *Scanner) bare(b []byte, at int, ids *list, chained, final bool) (v verdict, behind int) {
+	c := cursor{b: b, at: at, left: maxMarker, final: final}
+	if !c.bare(ids) {
+		return c.decide(false), 0
 	}
+	if ids.bad {
+		return no, 0
+	}
+	behind = c.at
+	c = cursor{b: b, at: behind, left: len(b), final: final}
+	if b[at] == '[' {
+		switch r := c.peek(); {
+		case r == '(': // a link
+			return no, 0
+		case r == ':' && !chained && !s.before.indented && s.before.indent <= 3: // a reference definition
+			return no, 0
+		}
+	}
+	switch c.brokenSeed() {
+	case yes:
+		return no, 0
+	case undecided:
+		return undecided, behind
+	}
+	return yes, behind
 }
 
 // brokenSeed looks for the second half of a seed form.

@@ -1,0 +1,54 @@
+package cite
+
+import (
+	"testing"
+
+	"ibid/ingest"
+	"ibid/retrieve"
+)
+
+func TestLinkSchemes(t *testing.T) {
+	for address, want := range map[string]string{
+		"":                              "",
+		" \t\u00a0":                     "",
+		" a.html ":                      "a.html",
+		"/documents/a":                  "/documents/a",
+		"a:b":                           "",
+		"1a:b":                          "1a:b",
+		":b":                            ":b",
+		"path/a:b":                      "path/a:b",
+		"HTTPS://example.org":           "HTTPS://example.org",
+		"javascript:alert(1)":           "",
+		" JaVa\nScRiPt:alert(1)":        "",
+		"\x01java\tscript\x7f:alert(1)": "",
+		"data:text/html,x":              "",
+		"mailto:a@example.org":          "",
+	} {
+		if got := link(address); got != want {
+			t.Errorf("link(%q) = %q, want %q", address, got, want)
+		}
+	}
+}
+
+func TestOriginal(t *testing.T) {
+	for _, tt := range []struct {
+		address, format, anchor string
+		page                    int
+		quote, want             string
+	}{
+		{"/o/a.pdf", "pdf", "", 3, "some words", "/o/a.pdf#page=3"},
+		{"/o/a.pdf", "pdf", "", 0, "some words", "/o/a.pdf"},
+		{"/o/a.md", "markdown", "the-rules", 0, "some words", "/o/a.md#the-rules"},
+		{"/o/a.csv", "csv", "row=12", 0, "some words", "/o/a.csv#row=12"},
+		{"/o/a.html", "html", "", 0, "well-known, & old", "/o/a.html#:~:text=well%2Dknown%2C%20%26%20old"},
+		{"/o/a.html", "html", "s 1", 0, "one two three four five six seven eight nine", "/o/a.html#s%201:~:text=one%20two%20three%20four,six%20seven%20eight%20nine"},
+		{"/o/a.html", "html", "", 0, "", "/o/a.html"},
+		{"/o/a.html#there", "html", "x", 0, "words", "/o/a.html#there"},
+		{"javascript:x", "html", "x", 0, "words", ""},
+	} {
+		p := retrieve.Passage{Format: tt.format, Chunk: ingest.Chunk{Anchor: tt.anchor, Page: tt.page}}
+		if got := Original(tt.address, p, tt.quote); got != tt.want {
+			t.Errorf("Original(%q, %q) = %q, want %q", tt.address, tt.quote, got, tt.want)
+		}
+	}
+}

@@ -1,0 +1,69 @@
+package cite
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// In the texts a "¦" stands between two sentences.
+func TestSentences(t *testing.T) {
+	for _, text := range []string{
+		"",
+		"One.",
+		"No full stop",
+		"One. ¦Two! ¦Three? ¦Four…",
+		"It costs 3.50 euros. ¦Version 1.2.3 is out.",
+		"See e.g. the rules. ¦Ask Dr. Smith or J. Doe. ¦Then go.",
+		"The answer is no. ¦See no. 5 for more.",
+		"He said \"Stop.\" ¦Then he left.",
+		"(It is closed.) ¦Come back.",
+		"It is **closed.** ¦Come back.",
+		"Really?! ¦Yes... ¦Fine.",
+		"it stops. but goes on in lower case",
+		"a soft\nwrap goes on.",
+		"A paragraph\n\n¦another",
+		"# Heading\n¦Text of it",
+		"These are:\n¦- one\n¦- two\n¦* three\n¦1. four. ¦Five\n¦2) six",
+		"| a | b |\n¦| 1 | 2 |",
+		"> quoted\n¦> again",
+		"図書館は閉まっています。¦日曜日は開きます！¦はい。",
+		"Größe zählt. ¦Übung auch.",
+		"Visit example.com today. ¦Bye.",
+		"A\r\n\r\n¦B",
+		"Wait" + strings.Repeat(" ", 200) + "for it. ¦" + strings.Repeat(" ", 200) + "Now.",
+	} {
+		want := strings.Split(text, "¦")
+		for i := range want {
+			want[i] = strings.TrimSpace(want[i])
+		}
+		want = slices.DeleteFunc(want, func(s string) bool { return s == "" })
+		text = strings.ReplaceAll(text, "¦", "")
+		var got []string
+		for _, s := range sentences(text) {
+			got = append(got, text[s.start:s.end])
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%q:\n got %q\nwant %q", text, got, want)
+		}
+		// A text that grows has the same sentences.
+		var grown []string
+		var sp splitter
+		for n := 0; n <= len(text); n++ {
+			for n < len(text) && !utf8.RuneStart(text[n]) {
+				n++
+			}
+			for {
+				s, ok := sp.next([]byte(text[:n]), nil, n == len(text))
+				if !ok {
+					break
+				}
+				grown = append(grown, text[s.start:s.end])
+			}
+		}
+		if !slices.Equal(grown, want) {
+			t.Errorf("%q growing:\n got %q\nwant %q", text, grown, want)
+		}
+	}
+}

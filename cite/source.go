@@ -1,0 +1,64 @@
+package cite
+
+import (
+	"fmt"
+	"strings"
+
+	"ibid/ingest"
+	"ibid/retrieve"
+)
+
+// A SourceOf says what counts as one source: passages with the same key share
+// a number. title is what the list shows for it. address is that of the
+// passage's document; it may be empty.
+type SourceOf func(p retrieve.Passage, address string) (key, title string)
+
+// SourceByName gives [ByDocument], [ByPage], [BySection] or [ByURL] for
+// "document", "page", "section" or "url".
+func SourceByName(name string) (SourceOf, bool) {
+	switch name {
+	case "document":
+		return ByDocument, true
+	case "page":
+		return ByPage, true
+	case "section":
+		return BySection, true
+	case "url":
+		return ByURL, true
+	}
+	return nil, false
+}
+
+// ByDocument makes each document one source.
+func ByDocument(p retrieve.Passage, _ string) (key, title string) { return p.Document, p.Title }
+
+// ByPage makes each page of a document one source, and a document without pages.
+func ByPage(p retrieve.Passage, address string) (key, title string) {
+	if p.Page == 0 {
+		return ByDocument(p, address)
+	}
+	return fmt.Sprintf("%s#page=%d", p.Document, p.Page), fmt.Sprintf("%s, p. %d", p.Title, p.Page)
+}
+
+// BySection makes each section of a document, as named by its heading path,
+// one source, and what stands outside any section.
+func BySection(p retrieve.Passage, address string) (key, title string) {
+	if p.Heading == "" {
+		return ByDocument(p, address)
+	}
+	title = p.Heading
+	if first, _, _ := strings.Cut(p.Heading, ingest.HeadingSeparator); first != p.Title {
+		title = p.Title + ingest.HeadingSeparator + p.Heading
+	}
+	return p.Document + "#" + p.Heading, title
+}
+
+// ByURL makes each address one source, whatever its fragment; documents
+// without an address are told apart by their ids.
+func ByURL(p retrieve.Passage, address string) (key, title string) {
+	address, _, _ = strings.Cut(address, "#")
+	if address == "" {
+		return ByDocument(p, address)
+	}
+	return address, p.Title
+}
