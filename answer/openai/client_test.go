@@ -1,0 +1,578 @@
+package openai_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"ibid/answer"
+	"ibid/answer/openai"
+	"ibid/answer/openai/openaitest"
+	"ibid/ingest"
+)
+
+var _ answer.Model = (*openai.Client)(nil)
+
+func newClient(t *testing.T, o openai.Options) *openai.Client {
+	t.Helper()
+	if o.Model == "" {
+		o.Model = "m"
+	}
+	c, err := openai.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+// piped gives a client of the handler over HTTP in memory.
+func piped(t *testing.T, h *openaitest.Handler, o openai.Options) *openai.Client {
+	t.Helper()
+	o.BaseURL, o.Transport = openaitest.PipeURL, openaitest.Pipe(t, h)
+	return newClient(t, o)
+}
+
+var prompt = answer.Prompt{Role: answer.RoleJudge, System: "Judge.", User: "Is it high water?"}
+
+func TestWhatIsSent(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		o      openai.Options
+		prompt answer.Prompt
+		want   string
+	}{
+		{"ordinary", openai.Options{Model: "qwen"}, answer.Prompt{System: "S", User: "U", MaxTokens: 40},
+			`{"max_tokens":40,"messages":[{"content":"S","role":"system"},{"content":"U","role":"user"}],"model":"qwen","stream":true,"stream_options":{"include_usage":true},"temperature":0}`},
+		{"without system or limit", openai.Options{Model: "qwen"}, answer.Prompt{User: "U"},
+			`{"messages":[{"content":"U","role":"user"}],"model":"qwen","stream":true,"stream_options":{"include_usage":true},"temperature":0}`},
+		{"room to think", openai.Options{Model: "qwen", ReasoningTokens: 1000}, answer.Prompt{User: "U", MaxTokens: 40},
+			`{"max_tokens":1040,"messages":[{"content":"U","role":"user"}],"model":"qwen","stream":true,"stream_options":{"include_usage":true},"temperature":0}`},
+		{"a model that always thinks", openai.Options{Model: "gpt-5-mini"}, answer.Prompt{User: "U", MaxTokens: 40},
+			`{"max_completion_tokens":4136,"messages":[{"content":"U","role":"user"}],"model":"gpt-5-mini","stream":true,"stream_options":{"include_usage":true}}`},
+		{"a prompt that looks like the field", openai.Options{Model: "qwen"}, answer.Prompt{User: `"temperature":1e-45`},
+			`{"messages":[{"content":"\"temperature\":1e-45","role":"user"}],"model":"qwen","stream":true,"stream_options":{"include_usage":true},"temperature":0}`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h := &openaitest.Handler{}
+			if _, _, err := drain(piped(t, h, c.o), t.Context(), c.prompt); err != nil {
+				t.Fatal(err)
+			}
+			var body map[string]any
+			if err := json.Unmarshal(h.Exchanges()[0].Body, &body); err != nil {
+				t.Fatal(err)
+			}
+			got, err := json.Marshal(body) // with sorted keys
+			if err != nil {
+				t.Fatal(err)
+			}
+			if string(got) != c.want {
+				t.Errorf("got  %s\nwant %s", got, c.want)
+			}
+		})
+	}
+}
+
+func TestKeyIsOptional(t *testing.T) {
+	for _, key := range []string{"", "secret"} {
+		h := &openaitest.Handler{Key: key}
+		if _, _, err := drain(piped(t, h, openai.Options{Key: key + "\n"}), t.Context(), prompt); err != nil {
+			t.Errorf("key %q: %v", key, err)
+		}
+		want := ""
+		if key != "" {
+			want = "Bearer " + key
+		}
+		if got := h.Exchanges()[0].Header.Get("Authorization"); got != want {
+			t.Errorf("key %q: header %q, want %q", key, got, want)
+		}
+	}
+}
+
+// TestAdapts: what a server does not accept is left out, at once and from then on.
+func TestAdapts(t *testing.T) {
+	refuse := func(param, message string) func(w http.ResponseWriter, body string) bool {
+		return func(w http.ResponseWriter, body string) bool {
+			if !strings.Contains(body, `"`+param+`":`) {
+				return false
+			}
+			w.WriteHeader(http.StatusBadRequest)
+			fmt.Fprintf(w, `{"error":{"message":%q,"param":%q,"code":"unsupported_parameter"}}`, message, param)
+			return true
+		}
+	}
+	refusals := []func(http.ResponseWriter, string) bool{
+		refuse("stream_options", "Unrecognized request argument supplied: stream_options"),
+		refuse("temperature", "Unsupported value: 'temperature' does not support 0 with this model."),
+		refuse("max_tokens", "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead."),
+	}
+	inner := &openaitest.Handler{}
+	requests := 0
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		requests++
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		for _, refuse := range refusals {
+			if refuse(w, string(body)) {
+				return
+			}
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		inner.ServeHTTP(w, r)
+	}))
+	defer s.Close()
+	c := newClient(t, openai.Options{BaseURL: s.URL, Retries: -1})
+	p := prompt
+	p.MaxTokens = 40
+	for i, want := range []int{4, 5} {
+		text, last, err := drain(c, t.Context(), p)
+		if err != nil || text != "ok" || last.Usage.Reported {
+			t.Fatalf("call %d: %q, %+v, %v", i, text, last, err)
+		}
+		if requests != want {
+			t.Errorf("after call %d: %d requests, want %d", i, requests, want)
+		}
+	}
+}
+
+func TestReasoningIsTakenOff(t *testing.T) {
+	for _, field := range []string{"", "reasoning", "reasoning_content"} {
+		for _, fault := range []openaitest.Fault{"", openaitest.PlainJSON, openaitest.NoUsage} {
+			h := &openaitest.Handler{Reply: openaitest.Sequence(openaitest.Reply{
+				Text: "relevant", Reasoning: "The tide is asked for, the passage is about the tide.", ReasoningField: field, Fault: fault,
+			})}
+			text, last, err := drain(piped(t, h, openai.Options{}), t.Context(), prompt)
+			if err != nil || text != "relevant" {
+				t.Errorf("%q %q: got %q, %v", field, fault, text, err)
+			}
+			if u := last.Usage; u.Reasoning < 5 || u.Completion <= u.Reasoning {
+				t.Errorf("%q %q: usage %+v", field, fault, u)
+			}
+		}
+	}
+}
+
+func TestUsage(t *testing.T) {
+	h := &openaitest.Handler{Reply: openaitest.Sequence(
+		openaitest.Reply{Text: "one two three", PromptTokens: 7},
+		openaitest.Reply{Text: "one two three", Fault: openaitest.NoUsage},
+		openaitest.Reply{Text: "one two three", Fault: openaitest.NoFinish},
+	)}
+	c := piped(t, h, openai.Options{})
+	own := ingest.CountTokens(prompt.System) + ingest.CountTokens(prompt.User)
+	for i, want := range []answer.Tokens{
+		{Prompt: 7, Completion: 3, Reported: true, Requests: 1},
+		{Prompt: own, Completion: 3, Requests: 1},
+		{Prompt: own, Completion: 3, Requests: 1},
+	} {
+		_, last, err := drain(c, t.Context(), prompt)
+		if last.Usage != want {
+			t.Errorf("call %d: got %+v, want %+v", i, last.Usage, want)
+		}
+		if (err != nil) != (i == 2) {
+			t.Errorf("call %d: error %v", i, err)
+		}
+	}
+}
+
+func TestFinishReasons(t *testing.T) {
+	for sent, want := range map[string]string{
+		"stop": "stop", "length": "length", "content_filter": "content_filter",
+		"eos_token": "stop", "end_turn": "stop", "max_tokens": "length", "STOP": "stop",
+	} {
+		h := &openaitest.Handler{Reply: openaitest.Sequence(openaitest.Reply{Text: "text", Finish: sent})}
+		_, last, err := drain(piped(t, h, openai.Options{}), t.Context(), prompt)
+		if err != nil || last.Finish != want {
+			t.Errorf("%s: got %q, %v", sent, last.Finish, err)
+		}
+	}
+}
+
+func TestTooLongForTheWindow(t *testing.T) {
+	h := &openaitest.Handler{}
+	p := prompt
+	p.User = strings.Repeat("tide ", 5000)
+	_, last, err := drain(piped(t, h, openai.Options{ContextTokens: 4096}), t.Context(), p)
+	checkError(t, err, outcome{kind: openai.ContextLength})
+	if n := len(h.Exchanges()); n != 0 || last.Usage != (answer.Tokens{}) {
+		t.Errorf("%d requests, usage %+v", n, last.Usage)
+	}
+}
+
+// TestWaits: the waits between requests are what the server asked for, and a
+// little more that differs.
+func TestWaits(t *testing.T) {
+	for _, c := range []struct {
+		fault      openaitest.Fault
+		least      []time.Duration
+		mostExcess time.Duration
+	}{
+		{openaitest.Unavailable, []time.Duration{250 * time.Millisecond, 500 * time.Millisecond}, 500 * time.Millisecond},
+		{openaitest.RateLimitSeconds, []time.Duration{time.Second, time.Second}, 500 * time.Millisecond},
+		{openaitest.RateLimitDate, []time.Duration{time.Second, time.Second}, 1500 * time.Millisecond}, // dates have whole seconds
+		{openaitest.ResetFirst, []time.Duration{250 * time.Millisecond, 500 * time.Millisecond}, 500 * time.Millisecond},
+	} {
+		seen := make(map[time.Duration]bool)
+		for range 10 {
+			synctest.Test(t, func(t *testing.T) {
+				h := &openaitest.Handler{Reply: openaitest.Sequence(
+					openaitest.Reply{Fault: c.fault}, openaitest.Reply{Fault: c.fault}, openaitest.Reply{Text: "relevant"},
+				)}
+				text, last, err := drain(piped(t, h, openai.Options{}), t.Context(), prompt)
+				if err != nil || text != "relevant" || last.Usage.Requests != 3 {
+					t.Fatalf("got %q, %+v, %v", text, last, err)
+				}
+				x := h.Exchanges()
+				for i, least := range c.least {
+					wait := x[i+1].Start.Sub(x[i].Start)
+					seen[wait] = true
+					if wait < least || wait > least+c.mostExcess {
+						t.Errorf("%s: waited %s, want between %s and %s", c.fault, wait, least, least+c.mostExcess)
+					}
+				}
+			})
+		}
+		if len(seen) < 10 {
+			t.Errorf("%s: only %d different waits of 20", c.fault, len(seen))
+		}
+	}
+}
+
+// TestNoWaitBeyondTheDeadline: a wait that would outlast the caller's time is
+// not begun.
+func TestNoWaitBeyondTheDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &openaitest.Handler{Reply: openaitest.Sequence(openaitest.Reply{Fault: openaitest.RateLimitSeconds})}
+		c := piped(t, h, openai.Options{})
+		ctx, cancel := context.WithTimeout(t.Context(), 900*time.Millisecond)
+		defer cancel()
+		start := time.Now()
+		_, _, err := drain(c, ctx, prompt)
+		var e *openai.Error
+		if !errors.As(err, &e) || e.Kind != openai.RateLimited || e.RetryAfter != time.Second || e.Requests != 1 {
+			t.Errorf("got %+v", e)
+		}
+		if took := time.Since(start); took != 0 {
+			t.Errorf("it took %s", took)
+		}
+	})
+}
+
+// TestTimeLimits: each limit ends the call at its very moment.
+func TestTimeLimits(t *testing.T) {
+	o := openai.Options{FirstToken: 30 * time.Second, Idle: 10 * time.Second, Total: 100 * time.Second}
+	for _, c := range []struct {
+		name  string
+		reply openaitest.Reply
+		want  time.Duration // 0: comes through
+		says  string
+	}{
+		{"headers", openaitest.Reply{Fault: openaitest.HeaderStall}, 30 * time.Second, "the first token took longer than 30s"},
+		{"first token", openaitest.Reply{Fault: openaitest.FirstTokenStall}, 30 * time.Second, "the first token"},
+		{"first token, just in time", openaitest.Reply{Text: "a", FirstToken: 29 * time.Second}, 0, ""},
+		{"keep-alives", openaitest.Reply{Fault: openaitest.KeepAliveForever}, 30 * time.Second, "the first token"},
+		{"next token", openaitest.Reply{Text: "a b c d", Fault: openaitest.MiddleStall, FirstToken: 5 * time.Second, PerToken: time.Second}, 17 * time.Second, "the next token"},
+		{"next token, just in time", openaitest.Reply{Text: "a b c d", PerToken: 9 * time.Second}, 0, ""},
+		{"whole", openaitest.Reply{Text: strings.Repeat("a ", 100), PerToken: 9 * time.Second}, 100 * time.Second, "the whole reply"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := &openaitest.Handler{Reply: openaitest.Sequence(c.reply)}
+				client := piped(t, h, o)
+				start := time.Now()
+				_, _, err := drain(client, t.Context(), prompt)
+				if c.want == 0 {
+					if err != nil {
+						t.Error(err)
+					}
+					return
+				}
+				if took := time.Since(start); took < c.want || took > c.want+time.Millisecond {
+					t.Errorf("it took %s, want %s", took, c.want)
+				}
+				if err == nil || !strings.Contains(err.Error(), c.says) {
+					t.Errorf("the error %v does not say %q", err, c.says)
+				}
+			})
+		})
+	}
+}
+
+// TestSlowReader: the time that the one who ranges takes is not held against
+// the server.
+func TestSlowReader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &openaitest.Handler{Reply: openaitest.Sequence(openaitest.Reply{Text: "a b c"})}
+		c := piped(t, h, openai.Options{FirstToken: time.Second, Idle: time.Second})
+		for _, err := range c.Complete(t.Context(), prompt) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(10 * time.Second)
+		}
+	})
+}
+
+// TestLeaving: who breaks out of the range, or ends the context, ends the
+// request in that moment; no further token is made.
+func TestLeaving(t *testing.T) {
+	leave := map[string]func(ctx context.Context, c *openai.Client, after int) (seen int, left time.Time, err error){
+		"break": func(ctx context.Context, c *openai.Client, after int) (seen int, left time.Time, err error) {
+			for _, err := range c.Complete(ctx, prompt) {
+				if err != nil {
+					return seen, left, err
+				}
+				if seen++; seen == after {
+					left = time.Now()
+					break
+				}
+			}
+			return seen, left, nil
+		},
+		"cancel": func(ctx context.Context, c *openai.Client, after int) (seen int, left time.Time, err error) {
+			ctx, cancel := context.WithCancel(ctx)
+			defer cancel()
+			for _, err := range c.Complete(ctx, prompt) {
+				if err != nil {
+					if !errors.Is(err, context.Canceled) {
+						return seen, left, err
+					}
+					break
+				}
+				if seen++; seen == after {
+					left = time.Now()
+					cancel()
+				}
+			}
+			return seen, left, nil
+		},
+	}
+	for name, leave := range leave {
+		for after := 1; after <= 20; after++ {
+			synctest.Test(t, func(t *testing.T) {
+				h := &openaitest.Handler{PerToken: 20 * time.Millisecond, Reply: openaitest.Sequence(openaitest.Reply{Text: strings.Repeat("tide ", 30)})}
+				seen, left, err := leave(t.Context(), piped(t, h, openai.Options{}), after)
+				if err != nil || seen != after {
+					t.Fatalf("%s after %d: seen %d, %v", name, after, seen, err)
+				}
+				synctest.Wait()
+				x := h.Exchanges()
+				if len(x) != 1 || !x[0].Ended || !x[0].Gone || !x[0].End.Equal(left) || x[0].Sent > seen {
+					t.Errorf("%s after %d: %d requests, ended %t, gone %t, after %s, %d tokens made", name, after, len(x), x[0].Ended, x[0].Gone, x[0].End.Sub(left), x[0].Sent)
+				}
+			})
+		}
+	}
+}
+
+// TestLeavingTCP measures the same over loopback, at random moments.
+func TestLeavingTCP(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	ended := make(chan openaitest.Exchange, 1)
+	h := &openaitest.Handler{
+		FirstToken: time.Millisecond, PerToken: time.Millisecond,
+		Reply: openaitest.Sequence(openaitest.Reply{Text: strings.Repeat("tide ", 10_000)}),
+		Done:  func(x openaitest.Exchange) { ended <- x },
+	}
+	s := httptest.NewServer(h)
+	defer s.Close()
+	c := newClient(t, openai.Options{BaseURL: s.URL})
+	defer c.Close()
+	var took []time.Duration
+	seed := rand.Uint64()
+	random := rand.New(rand.NewPCG(seed, 0))
+	for range 100 {
+		seen, after := 0, 1+random.IntN(15)
+		for _, err := range c.Complete(t.Context(), prompt) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if seen++; seen == after {
+				break
+			}
+		}
+		left := time.Now()
+		x := <-ended
+		took = append(took, x.End.Sub(left))
+		if !x.Gone {
+			t.Fatal("the server did not see the client leave")
+		}
+	}
+	slices.Sort(took)
+	t.Logf("seed %d: the server saw the client leave after p50 %s, p99 %s", seed, took[50], took[98])
+	if took[98] > 100*time.Millisecond {
+		t.Errorf("p99 is %s", took[98])
+	}
+}
+
+// TestMemory: a reply of 300 MB costs no more memory than a small one, and
+// little time.
+func TestMemory(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector's own memory hides what is measured")
+	}
+	ingest.CountTokens("the vocabulary is loaded now")
+	for _, fault := range []openaitest.Fault{openaitest.HugeLine, openaitest.HugeBody, openaitest.HugeError, openaitest.HugeHeader, openaitest.HugeText} {
+		h := &openaitest.Handler{Reply: openaitest.Sequence(openaitest.Reply{Fault: fault})}
+		h.Embed = h.Reply
+		url := openaitest.Start(t, h)
+		c := newClient(t, openai.Options{BaseURL: url, Retries: -1})
+		// What is allocated in all bounds what is ever held.
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		start := time.Now()
+		bytes := 0
+		var err error
+		for piece, e := range c.Complete(t.Context(), prompt) {
+			bytes += len(piece.Text)
+			err = e
+		}
+		took := time.Since(start)
+		runtime.ReadMemStats(&after)
+		if err == nil {
+			t.Errorf("%s: no error", fault)
+		}
+		grew := (after.TotalAlloc - before.TotalAlloc) >> 20
+		t.Logf("%s: %d MB allocated, %s, %d kB of text", fault, grew, took.Round(time.Millisecond), bytes>>10)
+		most := uint64(16)
+		if fault == openaitest.HugeText {
+			most = 160 // a megabyte of it comes through, in small pieces, and is counted for the usage
+		}
+		if grew > most || took > 5*time.Second {
+			t.Errorf("%s: %d MB allocated in %s", fault, grew, took)
+		}
+		c.Close()
+	}
+}
+
+// TestRedirect: the host that a redirect leads to never hears of it.
+func TestRedirect(t *testing.T) {
+	visited := make(chan string, 1)
+	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		visited <- r.Header.Get("Authorization")
+	}))
+	defer other.Close()
+	for status := 301; status <= 308; status++ {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, other.URL, status)
+		}))
+		c := newClient(t, openai.Options{BaseURL: s.URL, Key: canaryKey})
+		_, _, err := drain(c, t.Context(), prompt)
+		checkError(t, err, outcome{kind: openai.BadReply, requests: 1})
+		c.Close()
+		s.Close()
+	}
+	select {
+	case key := <-visited:
+		t.Errorf("the other host was visited with %q", key)
+	default:
+	}
+}
+
+func TestNoConnection(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused := "http://" + l.Addr().String()
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	plain := openaitest.Start(t, &openaitest.Handler{})
+	secure := httptest.NewTLSServer(&openaitest.Handler{})
+	secure.Config.ErrorLog = log.New(io.Discard, "", 0)
+	defer secure.Close()
+	dial := func(err error) http.RoundTripper {
+		return &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
+			return nil, &net.OpError{Op: "dial", Net: "tcp", Err: err}
+		}}
+	}
+	for _, c := range []struct {
+		name      string
+		url       string
+		transport http.RoundTripper
+		requests  int
+		says      string
+	}{
+		{"refused", refused, nil, 2, "connection refused: is it running"},
+		{"unknown authority", secure.URL, nil, 1, "certificate"},
+		{"https to a server without", strings.Replace(plain, "http:", "https:", 1), nil, 1, "does not speak https"},
+		{"no such host", "http://model.invalid", dial(&net.DNSError{Err: "no such host", Name: "model.invalid", IsNotFound: true}), 1, "no host of that name"},
+		{"name server down", "http://model.invalid", dial(&net.DNSError{Err: "server misbehaving", Name: "model.invalid", IsTemporary: true}), 2, "cannot be looked up"},
+		{"dial timeout", "http://model.invalid", dial(context.DeadlineExceeded), 2, "connection failed"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			client := newClient(t, openai.Options{BaseURL: c.url, Key: canaryKey, Transport: c.transport, Retries: 1})
+			_, _, err := drain(client, t.Context(), prompt)
+			var e *openai.Error
+			if !errors.As(err, &e) || e.Kind != openai.Down || e.Requests != c.requests {
+				t.Fatalf("got %+v", e)
+			}
+			if !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), c.url) {
+				t.Errorf("the error %q does not say %q", err, c.says)
+			}
+		})
+	}
+}
+
+func TestBadOptions(t *testing.T) {
+	for _, c := range []struct {
+		o    openai.Options
+		says string
+	}{
+		{openai.Options{Model: "m"}, "http://localhost:11434/v1"},
+		{openai.Options{BaseURL: "localhost:11434", Model: "m"}, "http://"},
+		{openai.Options{BaseURL: "ftp://host", Model: "m"}, "http://"},
+		{openai.Options{BaseURL: "http://user:" + canaryKey + "@ho st/", Model: "m"}, "http://"},
+		{openai.Options{BaseURL: "http://host/v1?key=" + canaryKey, Model: "m"}, "without ?"},
+		{openai.Options{BaseURL: "http://user:" + canaryKey + "@host/v1"}, "no model"},
+		{openai.Options{BaseURL: "http://host/v1", Model: "m", Key: canaryKey + "\nX: y"}, "one line"},
+	} {
+		_, err := openai.New(c.o)
+		if err == nil || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), canaryKey) {
+			t.Errorf("%+v: got %v", c.o, err)
+		}
+	}
+}
+
+// TestConnectionsAreKept: calls one after the other share a connection.
+func TestConnectionsAreKept(t *testing.T) {
+	h := &openaitest.Handler{}
+	s := httptest.NewUnstartedServer(h)
+	opened := make(chan struct{}, 100)
+	s.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			opened <- struct{}{}
+		}
+	}
+	s.Start()
+	defer s.Close()
+	c := newClient(t, openai.Options{BaseURL: s.URL})
+	defer c.Close()
+	for range 10 {
+		if _, _, err := drain(c, t.Context(), prompt); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := len(opened); n != 1 {
+		t.Errorf("10 calls opened %d connections", n)
+	}
+}
