@@ -285,7 +285,7 @@ func TestTimeLimits(t *testing.T) {
 		want  time.Duration // 0: comes through
 		says  string
 	}{
-		{"headers", openaitest.Reply{Fault: openaitest.HeaderStall}, 30 * time.Second, "the first token took longer than 30s"},
+		{"headers", openaitest.Reply{Fault: openaitest.HeaderStall}, 30 * time.Second, "the first token took longer than 30 s"},
 		{"first token", openaitest.Reply{Fault: openaitest.FirstTokenStall}, 30 * time.Second, "the first token"},
 		{"first token, just in time", openaitest.Reply{Text: "a", FirstToken: 29 * time.Second}, 0, ""},
 		{"keep-alives", openaitest.Reply{Fault: openaitest.KeepAliveForever}, 30 * time.Second, "the first token"},
@@ -401,15 +401,16 @@ func TestLeavingTCP(t *testing.T) {
 	random := rand.New(rand.NewPCG(seed, 0))
 	for range 100 {
 		seen, after := 0, 1+random.IntN(15)
+		var left time.Time
 		for _, err := range c.Complete(t.Context(), prompt) {
 			if err != nil {
 				t.Fatal(err)
 			}
 			if seen++; seen == after {
+				left = time.Now()
 				break
 			}
 		}
-		left := time.Now()
 		x := <-ended
 		took = append(took, x.End.Sub(left))
 		if !x.Gone {
@@ -512,7 +513,7 @@ func TestNoConnection(t *testing.T) {
 		requests  int
 		says      string
 	}{
-		{"refused", refused, nil, 2, "connection refused: is it running"},
+		{"refused", refused, nil, 2, "connection refused; is it running"},
 		{"unknown authority", secure.URL, nil, 1, "certificate"},
 		{"https to a server without", strings.Replace(plain, "http:", "https:", 1), nil, 1, "does not speak https"},
 		{"no such host", "http://model.invalid", dial(&net.DNSError{Err: "no such host", Name: "model.invalid", IsNotFound: true}), 1, "no host of that name"},

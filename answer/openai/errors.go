@@ -97,11 +97,13 @@ func (e *Error) Error() string {
 	if e.Status != 0 {
 		what += fmt.Sprintf(" (status %d)", e.Status)
 	}
+	mark := ": "
 	if e.Detail != "" {
 		what += ": " + e.Detail
+		mark = "; "
 	}
 	if next != "" {
-		what += ": " + next
+		what += mark + next
 	}
 	return what
 }
@@ -117,7 +119,9 @@ type limit struct {
 	after time.Duration
 }
 
-func (l *limit) Error() string { return fmt.Sprintf("%s took longer than %s", l.what, l.after) }
+func (l *limit) Error() string {
+	return fmt.Sprintf("%s took longer than %g s", l.what, l.after.Seconds())
+}
 
 func (u *upstream) fail(kind Kind, cause error, detail string) *Error {
 	return &Error{Kind: kind, Server: u.shown, Model: u.Model, Detail: detail, cause: cause}

@@ -126,7 +126,7 @@ func (s *events) object() error {
 	if !json.Valid(body) {
 		return s.cut()
 	}
-	return s.emit(body)
+	return s.emit(bytes.TrimSpace(body))
 }
 
 // readLine gives the next line without its end, which may be LF, CR LF or CR.
@@ -175,10 +175,12 @@ func (s *events) take(line []byte) error {
 			return s.fail(BadReply, nil, "an event of it is too long")
 		}
 		if len(s.data) > 0 {
-			s.data = append(s.data, ' ')
+			s.data = append(append(s.data, ' '), value...)
+			break
 		}
 		s.data = append(s.data, value...)
-		// Some servers do not end events by a blank line.
+		// Some servers do not end events by a blank line. Looking at the first
+		// line alone keeps the work linear.
 		if data := bytes.TrimSpace(s.data); string(data) == "[DONE]" || json.Valid(data) {
 			return s.flush(nil)
 		}

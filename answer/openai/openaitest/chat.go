@@ -15,7 +15,7 @@ func (x *exchange) chat() {
 	}
 	if !x.req.Stream || x.reply.Fault == PlainJSON {
 		tokens := Split(x.reply.Text)
-		if !x.wait(x.first() + time.Duration(len(tokens))*x.per()) {
+		if !x.wait(x.first() + time.Duration(max(0, len(tokens)-1))*x.per()) {
 			return
 		}
 		x.w.Header().Set("Content-Type", "application/json")

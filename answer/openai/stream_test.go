@@ -1,0 +1,148 @@
+package openai
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"pgregory.net/rapid"
+)
+
+// readEvents reads a stream as it comes out of r.
+func readEvents(r io.Reader) (string, error) {
+	u, err := newUpstream(Options{BaseURL: "http://host/v1", Model: "m", Key: "secret-key"})
+	if err != nil {
+		return "", err
+	}
+	s := &events{request: &request{upstream: u}, ctx: context.Background(), body: io.NopCloser(r), in: bufio.NewReader(r)}
+	out, err := io.ReadAll(s)
+	return string(out), err
+}
+
+func TestEvents(t *testing.T) {
+	for _, c := range []struct {
+		name, in, want string
+		kind           Kind
+	}{
+		{"plain", "data: {\"a\":1}\n\ndata: [DONE]\n\n", "data: { \"a\":1}\ndata: [DONE]\n", ""},
+		{"comments and fields", ": hi\n\nid: 7\nretry: 5\nevent: message\ndata: {\"a\":1}\n\n", "data: { \"a\":1}\n", ""},
+		{"byte order mark", "\ufeffdata: {\"a\":1}\n\n", "data: { \"a\":1}\n", ""},
+		{"mixed line ends", "data: {\"a\":1}\r\rdata: {\"b\":2}\r\n\r\ndata:{\"c\":3}\n\n", "data: { \"a\":1}\ndata: { \"b\":2}\ndata: { \"c\":3}\n", ""},
+		{"several lines of data", "data: {\"a\":\ndata: 1}\n\n", "data: { \"a\": 1}\n", ""},
+		{"no blank line", "data: {\"a\":1}\ndata: {\"b\":2}\n", "data: { \"a\":1}\ndata: { \"b\":2}\n", ""},
+		{"no last line end", "data: {\"a\":1}", "data: { \"a\":1}\n", ""},
+		{"error is null", "data: {\"error\":null,\"a\":1}\n\n", "data: { \"error\":null,\"a\":1}\n", ""},
+		{"error in the text only", "data: {\"a\":\"the \\\"error\\\"\"}\n\n", "data: { \"a\":\"the \\\"error\\\"\"}\n", ""},
+		{"an object in place of a stream", "\n {\n\"a\": 1\n}\n", "data: {  \"a\": 1 }\n", ""},
+		{"nothing", "", "", ""},
+		{"a page", " <html>", "", BadReply},
+		{"error", "data: {\"a\":1}\n\ndata: {\"error\":{\"message\":\"m\"}}\n\n", "data: { \"a\":1}\n", ServerFailed},
+		{"error as text", "data: {\"error\":\"m\"}\n\n", "", ServerFailed},
+		{"error event without an object", "event: error\ndata: \"m\"\n\n", "", ServerFailed},
+		{"bare error", "data: {\"a\":1}\n\n{\"error\":{\"code\":429,\"message\":\"m\"}}\n", "data: { \"a\":1}\n", RateLimited},
+		{"not JSON", "data: {\"a\":\n\n", "", BadReply},
+		{"cut", "data: {\"a\":1}\n\ndata: {\"a", "data: { \"a\":1}\n", Cut},
+		{"cut object", "{\"a\"", "", Cut},
+		{"long line", "data: \"" + strings.Repeat("a", maxEvent), "", BadReply},
+		{"long event", "data: \"a\"x\n" + strings.Repeat("data: "+strings.Repeat("a", 1000)+"\n", 1100), "", BadReply},
+		{"long comment", ":" + strings.Repeat("a", maxEvent), "", BadReply},
+		{"long object", "{\"a\":\"" + strings.Repeat("a", maxEvent) + "\"}", "", BadReply},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for _, r := range []io.Reader{strings.NewReader(c.in), iotest.OneByteReader(strings.NewReader(c.in)), iotest.DataErrReader(strings.NewReader(c.in))} {
+				got, err := readEvents(r)
+				if got != c.want {
+					t.Errorf("got %q, want %q", got, c.want)
+				}
+				var e *Error
+				if c.kind == "" && err != nil || c.kind != "" && (!errors.As(err, &e) || e.Kind != c.kind) {
+					t.Errorf("got error %v, want kind %q", err, c.kind)
+				}
+			}
+		})
+	}
+}
+
+// FuzzEvents: however the bytes come, the same events come out; each is a line
+// that the library can read; an error ends them.
+func FuzzEvents(f *testing.F) {
+	for _, seed := range []string{
+		"data: {\"a\":1}\n\ndata: [DONE]\n\n", ": c\r\rdata:{\"a\":\r\ndata: 1}\r\n\r\n", "event: error\ndata: {}\n\n",
+		"{\"error\":{\"message\":\"m\"}}", "<html>", "\ufeff\ndata: 1\n", "data: {\"error\":null}\n\n",
+	} {
+		f.Add([]byte(seed), uint8(3))
+	}
+	f.Fuzz(func(t *testing.T, in []byte, size uint8) {
+		want, wantErr := readEvents(bytes.NewReader(in))
+		for line := range strings.Lines(want) {
+			payload, ok := strings.CutPrefix(line, "data: ")
+			if !ok || strings.TrimSpace(payload) != "[DONE]" && !json.Valid([]byte(payload)) {
+				t.Errorf("%q came out", line)
+			}
+		}
+		got, err := readEvents(&chunked{in, int(size)%7 + 1})
+		if got != want || (err == nil) != (wantErr == nil) || err != nil && err.Error() != wantErr.Error() {
+			t.Errorf("in pieces of %d: %q, %v; whole: %q, %v", int(size)%7+1, got, err, want, wantErr)
+		}
+		if wantErr != nil {
+			var e *Error
+			if !errors.As(wantErr, &e) {
+				t.Errorf("the error is a %T", wantErr)
+			}
+		}
+	})
+}
+
+// chunked gives its bytes in pieces.
+type chunked struct {
+	left []byte
+	size int
+}
+
+func (c *chunked) Read(p []byte) (int, error) {
+	if len(c.left) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(p[:min(len(p), c.size)], c.left)
+	c.left = c.left[n:]
+	return n, nil
+}
+
+func TestThinker(t *testing.T) {
+	for _, c := range []struct{ in, text, thought string }{
+		{"text", "text", ""},
+		{"  text ", "  text ", ""},
+		{"<think>a</think>\n\n b ", "b ", "a"},
+		{" \n<think>\na\n</think>b", "b", "\na\n"},
+		{"<think>a", "", "a"},
+		{"<think>a</thi", "", "a</thi"},
+		{"<think></think>", "", ""},
+		{"<thin", "<thin", ""},
+		{"<thinker>", "<thinker>", ""},
+		{"a <think>b</think>", "a <think>b</think>", ""},
+		{"<think>a</think>b<think>c</think>", "b<think>c</think>", "a"},
+		{"<think>a</</think>b", "b", "a</"},
+		{"", "", ""},
+		{" ", " ", ""},
+	} {
+		rapid.Check(t, func(t *rapid.T) {
+			var th thinker
+			text, thought := "", ""
+			for in := c.in; in != ""; {
+				n := rapid.IntRange(1, len(in)).Draw(t, "n")
+				a, b := th.add(in[:n])
+				text, thought, in = text+a, thought+b, in[n:]
+			}
+			a, b := th.end()
+			if text+a != c.text || thought+b != c.thought {
+				t.Fatalf("%q: got %q and %q, want %q and %q", c.in, text+a, thought+b, c.text, c.thought)
+			}
+		})
+	}
+}
