@@ -12,6 +12,8 @@ import (
 	"path"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/labstack/echo/v4"
 )
@@ -80,7 +82,7 @@ type pages struct{ byName map[string]*template.Template }
 func loadPages() (*pages, error) {
 	p := &pages{byName: map[string]*template.Template{}}
 	for _, name := range []string{"home", "viewer", "documents", "problem"} {
-		t, err := template.New("frame.html").Funcs(template.FuncMap{"link": Link, "size": size}).
+		t, err := template.New("frame.html").Funcs(template.FuncMap{"link": Link, "size": size, "sentence": sentence}).
 			ParseFS(embedded, "templates/frame.html", "templates/"+name+".html")
 		if err != nil {
 			return nil, fmt.Errorf("reading the page %s: %w", name, err)
@@ -139,4 +141,10 @@ func size(n int) string {
 	default:
 		return strings.TrimSuffix(fmt.Sprintf("%.1f", float64(n)/1e6), ".0") + " MB"
 	}
+}
+
+// sentence makes an error's words a sentence for people.
+func sentence(words string) string {
+	first, n := utf8.DecodeRuneInString(words)
+	return string(unicode.ToUpper(first)) + strings.TrimSuffix(words[n:], ".") + "."
 }

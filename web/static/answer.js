@@ -121,6 +121,7 @@ export class AnswerView {
     const count = answer.sources?.length || 0;
     if (this.unanswered) this.say("The documents do not answer this.");
     else this.say(answer.incomplete ? "The answer is incomplete." : `Answer complete, ${plural(count, "source", "sources")}.`);
+    if (!this.text && !this.unanswered) this.notes.append(el("p", { class: "note" }, "The server gave no answer."));
     this.doubts = ranges(this.text, answer.unsupported || []);
     if (this.doubts.length && !this.unanswered) {
       this.notes.append(el("p", { class: "note" },
@@ -186,7 +187,7 @@ export class AnswerView {
       this.panel.open({ ...cited, ...this.#under(link)[0] }, link);
     });
     link.addEventListener("keydown", (e) => {
-      if (e.key === " ") {
+      if ((e.key === " " || e.key === "Enter") && !e.ctrlKey && !e.metaKey && !e.shiftKey) {
         e.preventDefault();
         link.click();
       }
@@ -267,7 +268,7 @@ export class AnswerView {
     const u = answer.usage;
     if (u) {
       const facts = [
-        `${u.seconds < 10 ? u.seconds.toFixed(1) : Math.round(u.seconds)} s`,
+        u.seconds < 0.1 ? "under 0.1 s" : `${u.seconds < 10 ? u.seconds.toFixed(1) : Math.round(u.seconds)} s`,
         u.calls ? plural(u.calls, "model call", "model calls") : "no model used",
         u.prompt_tokens + u.completion_tokens ? `${u.prompt_tokens + u.completion_tokens} tokens` : "",
       ];

@@ -30,6 +30,7 @@ async function ask(question) {
   hidePeek();
   library.hidden = true;
   document.body.classList.add("asked");
+  byId("welcome").className = "hidden";
   send.hidden = true;
   stop.hidden = false;
   const view = new AnswerView(byId("answer"), question, panel, say);
@@ -104,7 +105,12 @@ function show(total, troubles, indexing) {
 form.addEventListener("submit", (e) => {
   e.preventDefault();
   const question = box.value.trim();
-  if (question) ask(question);
+  if (!question) return;
+  box.value = "";
+  box.placeholder = "Ask something else";
+  grow();
+  if (matchMedia("(hover: none)").matches) box.blur(); // the keyboard on the screen would cover the answer
+  ask(question);
 });
 box.addEventListener("keydown", (e) => {
   if (e.key === "Enter" && !e.shiftKey && !e.isComposing) {

@@ -41,7 +41,7 @@ function show(anchor, what) {
   peek.hidden = false;
   const at = anchor.getBoundingClientRect();
   const box = peek.getBoundingClientRect();
-  const left = Math.min(Math.max(12, at.left + at.width / 2 - box.width / 2), innerWidth - box.width - 12);
+  const left = Math.min(Math.max(12, at.left + at.width / 2 - box.width / 2), document.documentElement.clientWidth - box.width - 12);
   const above = at.top - box.height - 8;
   peek.style.left = `${left + scrollX}px`;
   peek.style.top = `${(above > 8 ? above : at.bottom + 8) + scrollY}px`;

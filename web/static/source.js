@@ -39,7 +39,7 @@ export class SourcePanel {
     this.panel.hidden = false;
     document.body.classList.add("has-source");
     this.#dress();
-    this.panel.querySelector(".close").focus({ preventScroll: true });
+    this.panel.focus({ preventScroll: true });
     this.#mark(opener);
     await this.#load(at, body, loading.signal, documentAPI(at.document, at.start, at.end));
   }
@@ -117,7 +117,7 @@ export class SourcePanel {
     if (e.key !== "Tab" || !narrow.matches) return;
     const stops = [...this.panel.querySelectorAll("a, button, [tabindex='0']")];
     const [first, last] = [stops[0], stops[stops.length - 1]];
-    if (e.shiftKey && document.activeElement === first) {
+    if (e.shiftKey && (document.activeElement === first || document.activeElement === this.panel)) {
       e.preventDefault();
       last.focus();
     } else if (!e.shiftKey && document.activeElement === last) {

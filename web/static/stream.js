@@ -3,11 +3,14 @@
 // A Trouble is an error with words for the reader.
 export class Trouble extends Error {
   constructor(problem, offline = false) {
-    super(problem.detail || problem.title || "The server could not answer.");
+    super(sentence(problem.detail || problem.title || "the server could not answer"));
     this.code = problem.code || "unknown";
     this.offline = offline;
   }
 }
+
+// sentence makes an error's words a sentence for people.
+const sentence = (words) => `${words[0].toUpperCase()}${words.slice(1).replace(/\.$/, "")}.`;
 
 // events asks and yields {kind, data} for each event, "done" last. It throws a
 // Trouble when the server cannot be reached, refuses, or stops half-way.
@@ -38,7 +41,7 @@ export async function* events(url, body, signal) {
   } finally {
     reader.cancel().catch(() => {}); // already closed or aborted: there is nothing left to stop
   }
-  throw new Trouble({ code: "cut", detail: "The connection ended before the answer did." }, true);
+  throw new Trouble({ code: "cut", detail: "the connection ended before the answer did" }, true);
 }
 
 // get reads JSON.
@@ -55,7 +58,7 @@ function reach(url, init) {
 function lost(signal) {
   return (err) => {
     if (signal?.aborted) throw err;
-    throw new Trouble({ code: "unreachable", detail: "The server cannot be reached." }, true);
+    throw new Trouble({ code: "unreachable", detail: "the server cannot be reached" }, true);
   };
 }
 
@@ -63,7 +66,7 @@ async function problemOf(response) {
   try {
     return await response.json();
   } catch {
-    return { code: "http", detail: `The server answered with status ${response.status}.` };
+    return { code: "http", detail: `the server answered with status ${response.status}` };
   }
 }
 
