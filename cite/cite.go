@@ -1,3 +1,18 @@
+// Package cite turns the labels that a model cites by into the numbered
+// citations that a reader sees, and proves them.
+//
+// A [Rewriter] is the citation manager for any text: documents and a [Style]
+// in, text in pieces in, the same text with numbers out while it streams, the
+// list of sources at its end.
+//
+// [Number] does this for the events of an answer, and adds to each citation the
+// exact words of the passage that it rests on ([Quoted]), with how well they
+// bear the sentence out. [Collect] folds the same events into one [Answer], so
+// that the stream and the object cannot differ.
+//
+// The package knows no model, store or network: links, sources and finders of
+// quotes come in as functions ([Options]). What counts as a marker is decided
+// by the grammar in package marker.
 package cite
 
 // Cited is the first use of a source: it comes once per number, before the

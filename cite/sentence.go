@@ -1,6 +1,7 @@
 package cite
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -84,12 +85,11 @@ func (s *splitter) close(end int) span {
 
 // refAt gives the end of the reference printed at a place, or 0.
 func refAt(refs []span, at int) int {
-	for i := len(refs) - 1; i >= 0 && refs[i].start >= at; i-- {
-		if refs[i].start == at {
-			return refs[i].end
-		}
+	i, ok := slices.BinarySearchFunc(refs, at, func(r span, at int) int { return r.start - at })
+	if !ok {
+		return 0
 	}
-	return 0
+	return refs[i].end
 }
 
 type verdict uint8
