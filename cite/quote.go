@@ -126,7 +126,7 @@ func Overlap(stem func(word string) string) Finder {
 			}
 		}
 		// A second sentence must earn its place.
-		const gain = 0.25
+		const gain = 0.3
 		one := best.Support
 		for i := 1; i < len(spans); i++ {
 			if v := share(claim, words[i-1], words[i]); v >= one+gain && v > best.Support {
