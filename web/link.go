@@ -9,15 +9,15 @@ import (
 
 // Link gives the address of the viewer page that shows a document with the
 // bytes from start to end of its text marked, below base ("http://host:port",
-// a path prefix allowed). When end is not behind start, the link leads to the
-// document without a mark.
+// a path prefix allowed). When start and end are no range, the link leads to
+// the document without a mark.
 func Link(base, document string, start, end int) string {
 	segments := strings.Split(document, "/")
 	for i, s := range segments {
 		segments[i] = url.PathEscape(s)
 	}
 	link := strings.TrimRight(base, "/") + "/documents/" + strings.Join(segments, "/")
-	if end > start {
+	if start >= 0 && end > start {
 		link += fmt.Sprintf("?start=%d&end=%d#quote", start, end)
 	}
 	return link

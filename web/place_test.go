@@ -1,0 +1,74 @@
+package web
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"ibid/ingest"
+)
+
+// words is a text without its white space.
+func words(s string) string { return strings.Join(strings.Fields(s), "") }
+
+// FuzzExcerpt cuts documents of any shape: no word is lost or doubled, the
+// marked words are those asked for, and no UTF-8 sequence is cut.
+func FuzzExcerpt(f *testing.F) {
+	f.Add("Fees\n\nThe fee is 240.\nDue in April.\n\nStorage\nNinety.\n", 6, 21, 0, 4, 20)
+	f.Add("日本語\n\n\n né ", 1, 5, 3, 2, 9)
+	f.Add(strings.Repeat("A line of some words.\n\n", 9000), 100_000, 100_050, 0, 50_000, 90_000)
+	f.Add(strings.Repeat("x", 3*window), 2*window, 2*window+9, 7, 5, 8)
+	f.Fuzz(func(t *testing.T, text string, start, end, at, section, page int) {
+		if !utf8.ValidString(text) || start < 0 || end < 0 || at < 0 {
+			t.Skip()
+		}
+		d := &ingest.Document{ID: "a/b", Text: text}
+		inside := func(i int) int { return lineStart(text, runeStart(text, min(max(i, 0), len(text)))) }
+		d.Sections = []ingest.Section{{Level: 1, Start: inside(section), End: len(text)}}
+		d.Pages = []ingest.Page{{Number: 1, Start: 0, End: inside(page)}, {Number: 2, Start: inside(page), End: len(text)}}
+		x := excerptOf(d, textRange{Start: start, End: end, At: at})
+
+		var all, marked strings.Builder
+		first := 0
+		for _, b := range x.Blocks {
+			if (b.Kind == "page") != (len(b.Runs) == 0) {
+				t.Fatalf("block %+v", b)
+			}
+			for _, r := range b.Runs {
+				if r.Text == "" || !utf8.ValidString(r.Text) {
+					t.Fatalf("run %q", r.Text)
+				}
+				all.WriteString(r.Text)
+				if r.Mark {
+					marked.WriteString(r.Text)
+				}
+				if r.First {
+					first++
+				}
+			}
+		}
+		if x.Earlier < 0 && x.Later < 0 && words(all.String()) != words(text) {
+			t.Fatalf("the text %q became %q", text, all.String())
+		}
+		if !strings.Contains(words(text), words(all.String())) {
+			t.Fatalf("the excerpt is not a stretch of the text")
+		}
+		if x.Missing != (end > start && end > len(text)) {
+			t.Fatalf("place %d to %d of %d bytes: missing is %t", start, end, len(text), x.Missing)
+		}
+		if words(marked.String()) != words(text[x.Start:x.End]) {
+			t.Fatalf("marked %q, want %q", marked.String(), text[x.Start:x.End])
+		}
+		if !x.Missing && end > start && (x.Start > start || x.End < end) {
+			t.Fatalf("marked %d to %d, asked for %d to %d", x.Start, x.End, start, end)
+		}
+		if wantFirst := words(text[x.Start:x.End]) != ""; (first == 1) != wantFirst || first > 1 {
+			t.Fatalf("%d first marks of %q", first, text[x.Start:x.End])
+		}
+		for _, n := range []int{x.Earlier, x.Later} {
+			if n > len(text) {
+				t.Fatalf("leads to %d of %d bytes", n, len(text))
+			}
+		}
+	})
+}
