@@ -21,7 +21,7 @@ func readPDF(ctx context.Context, r *Reader, doc *Document, data []byte) error {
 		doc.Title = title
 	}
 	var b builder
-	largest := 0 // the first heading of the outermost level
+	largest := 0 // level of the outermost heading on the first page
 	for i, page := range file.Pages {
 		b.page(i + 1)
 		// A sentence that runs over the page is not parted by a blank line.
@@ -30,7 +30,7 @@ func readPDF(ctx context.Context, r *Reader, doc *Document, data []byte) error {
 			switch {
 			case block.Heading > 0:
 				b.heading(block.Heading, block.Text, "")
-				if n := len(b.sections); n > 0 && doc.Title == "" && i == 0 && (largest == 0 || block.Heading < largest) {
+				if i == 0 && (largest == 0 || block.Heading < largest) {
 					largest = block.Heading
 				}
 			case block.Kind == pdf.Row:
@@ -48,7 +48,7 @@ func readPDF(ctx context.Context, r *Reader, doc *Document, data []byte) error {
 	}
 	b.into(doc)
 	for _, s := range doc.Sections {
-		if doc.Title == "" && s.Level == largest && doc.PageAt(s.Start) == 1 {
+		if doc.Title == "" && s.Level <= largest+1 && doc.PageAt(s.Start) == 1 {
 			doc.Title = s.Heading
 		}
 	}

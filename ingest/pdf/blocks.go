@@ -143,7 +143,7 @@ func (p *paragraphs) blocks(page []line) []Block {
 // heading gives the level of a line that is a heading, else 0.
 func (p *paragraphs) heading(page []line, i int) int {
 	l := page[i]
-	if l.row || len(l.text) > maxHeading || !hasWord(l.text) {
+	if l.row || l.turned || len(l.text) > maxHeading || !hasWord(l.text) {
 		return 0
 	}
 	if level := p.levels[rounded(l.size)]; level > 0 && l.size >= p.body*1.12 {
@@ -260,6 +260,9 @@ func (p *paragraphs) joined(a, b string) string {
 			return strings.TrimSuffix(a, "-") + b
 		}
 		return a + b
+	}
+	if i := len(a) - 2; i >= 0 && strings.HasSuffix(a, "-") && a[i] != ' ' && a[i] != '-' {
+		return a + b // "GPT-" and "4o"
 	}
 	return a + " " + b
 }

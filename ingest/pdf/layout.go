@@ -20,12 +20,14 @@ type line struct {
 	size   float64
 	bold   bool
 	row    bool // cells of a table, joined
+	turned bool // runs in another direction than most of the page
 	glyphs int
 }
 
 // Distances as shares of the font size.
 const (
-	wordGap   = 0.16 // the least space between words; letters of one word stand closer
+	wordGap   = 0.11 // the least space between words; letters of one word stand closer
+	pieceGap  = 0.6  // what is drawn anew this far off may be another cell
 	cellGap   = 1.5  // the least space between columns and cells
 	sameLine  = 0.35 // base lines that differ by less are of one line
 	duplicate = 0.12 // the same glyph drawn again this near is a shadow or fake bold
@@ -41,7 +43,11 @@ func lines(glyphs []glyph) []line {
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(len(turns[b]), len(turns[a])) })
 	var out []line
 	for _, t := range order {
-		out = append(out, ordered(pieces(turns[t]), 0)...)
+		found := ordered(withoutLineNumbers(pieces(turns[t])), 0)
+		for i := range found {
+			found[i].turned = t != order[0]
+		}
+		out = append(out, found...)
 	}
 	return out
 }
@@ -67,6 +73,9 @@ func pieces(glyphs []glyph) []line {
 func follows(a, b glyph) bool {
 	size := max(a.size, b.size)
 	gap := b.x0 - a.x1
+	if b.begins && gap > pieceGap*size {
+		return false // the start of a cell, perhaps
+	}
 	return math.Abs(a.y-b.y) < sameLine*size && gap < cellGap*size && gap > -0.8*size && b.x0 > a.x0-duplicate*size
 }
 
@@ -82,7 +91,7 @@ func piece(glyphs []glyph) (line, bool) {
 	threshold := wordGap
 	if len(gaps) > 3 {
 		slices.Sort(gaps)
-		if median := gaps[len(gaps)/2]; median > 0.06 {
+		if median := gaps[len(gaps)/2]; median > 0.05 {
 			threshold = median + wordGap
 		}
 	}
@@ -255,54 +264,19 @@ func gutterOf(in []line) (float64, bool) {
 	return gutter, fills(in, left, gutter, false) && fills(in, gutter, right, true)
 }
 
-// fills reports whether the lines on one side of a gutter are running text.
+// fills reports whether what stands on one side of a gutter is mostly running
+// text: lines that reach over more than half of the column.
 func fills(in []line, from, to float64, right bool) bool {
-	var widths []float64
-	glyphs := 0
+	all, long, lines := 0, 0, 0
 	for _, l := range in {
-		if right && l.x0 >= from || !right && l.x1 <= to {
-			widths = append(widths, l.x1-l.x0)
-			glyphs += l.glyphs
+		if right && l.x0 < from || !right && l.x1 > to {
+			continue
+		}
+		all += l.glyphs
+		if l.x1-l.x0 > 0.55*(to-from) && l.glyphs >= 15 {
+			long += l.glyphs
+			lines++
 		}
 	}
-	if len(widths) < 4 || glyphs < 15*len(widths) {
-		return false
-	}
-	slices.Sort(widths)
-	return widths[len(widths)/2] > 0.55*(to-from)
-}
-
-// rows joins pieces that stand beside each other. Pieces far apart are the
-// cells of a table.
-func rows(in []line) []line {
-	var out []line
-	for start := 0; start < len(in); {
-		end := start + 1
-		for end < len(in) && math.Abs(in[end].y-in[start].y) < sameLine*max(in[start].size, in[end].size) {
-			end++
-		}
-		beside := in[start:end]
-		slices.SortStableFunc(beside, func(a, b line) int { return cmp.Compare(a.x0, b.x0) })
-		l := beside[0]
-		for _, next := range beside[1:] {
-			gap := next.x0 - l.x1
-			if gap > cellGap*max(l.size, next.size) && !marker(l.text) {
-				l.text += " |"
-				l.row = true
-			}
-			l.join(next, gap > wordGap*max(l.size, next.size) || l.row)
-		}
-		out = append(out, l)
-		start = end
-	}
-	return out
-}
-
-// marker reports whether a text is the sign or number of a list item.
-func marker(s string) bool {
-	if utf8.RuneCountInString(s) > 5 {
-		return false
-	}
-	r, _ := utf8.DecodeRuneInString(s)
-	return strings.ContainsRune("•‣◦▪●○■□–-*·", r) || strings.HasSuffix(s, ".") || strings.HasSuffix(s, ")") || unicode.Is(unicode.Co, r)
+	return lines >= 4 && long*5 >= all*3
 }

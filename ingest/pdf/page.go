@@ -26,6 +26,7 @@ type glyph struct {
 	size   float64 // height of the font
 	turn   int     // quarter turns of the line, 0 to 3
 	bold   bool
+	begins bool // the pen was set down anew before it
 }
 
 type matrix [6]float64
@@ -60,6 +61,7 @@ type drawing struct {
 	fonts     map[string]*font
 	glyphs    []glyph
 	depth     int
+	begins    bool
 }
 
 // content gives the bytes of a page's content, or of a form.
@@ -135,7 +137,7 @@ func (d *drawing) operator(op string, args []operand) {
 			d.ctm = matrix(n).mul(d.ctm)
 		}
 	case "BT":
-		d.text, d.line = identity, identity
+		d.text, d.line, d.begins = identity, identity, true
 	case "Tf":
 		if len(args) >= 2 && args[len(args)-2].kind == opName {
 			d.font, d.size = d.fontNamed(args[len(args)-2].str), args[len(args)-1].num
@@ -164,7 +166,7 @@ func (d *drawing) operator(op string, args []operand) {
 		}
 	case "Tm":
 		if n, ok := numbers(args, 6); ok {
-			d.text, d.line = matrix(n), matrix(n)
+			d.text, d.line, d.begins = matrix(n), matrix(n), true
 		}
 	case "T*":
 		d.move(0, -d.leading)
@@ -192,7 +194,7 @@ func (d *drawing) operator(op string, args []operand) {
 
 func (d *drawing) move(x, y float64) {
 	d.line = matrix{1, 0, 0, 1, x, y}.mul(d.line)
-	d.text = d.line
+	d.text, d.begins = d.line, true
 }
 
 func (d *drawing) fontNamed(name string) *font {
@@ -263,7 +265,7 @@ func (d *drawing) add(c char, m matrix) {
 		x, y = -y, x
 	}
 	g := glyph{
-		text: c.text, x0: x, x1: x + length, y: y, size: math.Hypot(m[2], m[3]), turn: turn, bold: d.font.bold,
+		text: c.text, x0: x, x1: x + length, y: y, size: math.Hypot(m[2], m[3]), turn: turn, bold: d.font.bold, begins: d.begins,
 	}
 	for _, n := range []float64{g.x0, g.x1, g.y, g.size} {
 		if math.IsNaN(n) || math.Abs(n) > 1e6 {
@@ -273,6 +275,7 @@ func (d *drawing) add(c char, m matrix) {
 	if g.size < 0.5 {
 		return
 	}
+	d.begins = false
 	d.glyphs = append(d.glyphs, g)
 }
 

@@ -1,0 +1,251 @@
+package pdf
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// rows joins pieces that stand beside each other into lines, and the cells of
+// tables into one line for each row. The pieces come from top to bottom.
+func rows(in []line) []line {
+	var beside [][]line
+	for start := 0; start < len(in); {
+		end := start + 1
+		for end < len(in) && math.Abs(in[end].y-in[start].y) < sameLine*max(in[start].size, in[end].size) {
+			end++
+		}
+		row := in[start:end]
+		slices.SortStableFunc(row, func(a, b line) int { return cmp.Compare(a.x0, b.x0) })
+		beside = append(beside, row)
+		start = end
+	}
+	var out []line
+	for i := 0; i < len(beside); {
+		if first := cells(beside[i], nil, cellGap); len(first) > 1 {
+			table, n := tableAt(beside[i:])
+			out = append(out, table...)
+			i += n
+		} else {
+			out = append(out, first[0])
+			i++
+		}
+	}
+	return out
+}
+
+// cells joins the pieces of one line into cells: a gap of wide sizes parts
+// them, or the start of a known column.
+func cells(row []line, columns []float64, wide float64) []line {
+	out := []line{row[0]}
+	for _, next := range row[1:] {
+		last := &out[len(out)-1]
+		size := max(last.size, next.size)
+		gap := next.x0 - last.x1
+		starts := gap > 0.3*size && slices.ContainsFunc(columns, func(x float64) bool { return math.Abs(x-next.x0) < 0.4*size })
+		if (gap > wide*size || starts) && !(len(out) == 1 && marker(last.text)) {
+			out = append(out, next)
+		} else {
+			last.join(next, gap > wordGap*size)
+		}
+	}
+	return out
+}
+
+// tableAt reads the table that begins with the first line and says how many
+// lines it takes.
+func tableAt(beside [][]line) (out []line, n int) {
+	grid := [][]line{cells(beside[0], nil, pieceGap)}
+	var columns []float64
+	for _, c := range grid[0] {
+		columns = append(columns, c.x0)
+	}
+	least, most := math.Inf(1), 0.0 // gaps between lines, in sizes
+	gaps := []float64{0}
+	for _, row := range beside[1:] {
+		cs := cells(row, columns, cellGap)
+		size := cs[0].size
+		gap := (grid[len(grid)-1][0].y - cs[0].y) / size
+		if gap > 3.5 || gap <= 0 || len(cs) == 1 && !insideColumn(cs[0], columns, gap <= min(least*1.15, 1.6)) {
+			break
+		}
+		for _, c := range cs {
+			if len(cs) > 1 && !slices.ContainsFunc(columns, func(x float64) bool { return math.Abs(x-c.x0) < 2*size }) {
+				columns = append(columns, c.x0)
+			}
+		}
+		least, most = min(least, gap), max(most, gap)
+		gaps = append(gaps, gap)
+		grid = append(grid, cs)
+	}
+	slices.Sort(columns)
+	// The first line was read before its columns were known.
+	grid[0] = cells(beside[0], columns, pieceGap)
+	var table [][]line // one cell for each column
+	for i, cs := range grid {
+		row := make([]line, len(columns))
+		for _, c := range cs {
+			at := columnOf(c, columns)
+			if row[at].text != "" {
+				row[at].join(c, true)
+			} else {
+				row[at] = c
+			}
+		}
+		// A line goes on with the row before when lines of a row stand closer
+		// than rows do, or when it has nothing in the first column.
+		wrapped := i > 0 && (most > 1.25*least && gaps[i] <= 1.12*least+0.03 ||
+			row[0].text == "" && len(cs) < len(grid[i-1])+1 && gaps[i] <= 1.6 && most <= 1.25*least)
+		if !wrapped {
+			table = append(table, row)
+			continue
+		}
+		last := table[len(table)-1]
+		for j, c := range row {
+			switch {
+			case c.text == "":
+			case last[j].text == "":
+				last[j] = c
+			default:
+				last[j].append(c)
+			}
+		}
+	}
+	return tableLines(table), len(grid)
+}
+
+// append puts a further line of a cell behind it.
+func (l *line) append(next line) {
+	if strings.HasSuffix(l.text, "-") || ideographs(l.text, next.text) {
+		l.text += next.text
+	} else {
+		l.text += " " + next.text
+	}
+	l.x1 = max(l.x1, next.x1)
+	l.glyphs += next.glyphs
+}
+
+// insideColumn reports whether a piece that stands alone on its line belongs
+// to a column of the table above it.
+func insideColumn(c line, columns []float64, tight bool) bool {
+	for i, x := range columns {
+		if math.Abs(x-c.x0) < 0.5*c.size {
+			return i > 0 || tight && len(columns) > 1 && c.x1 < columns[1]
+		}
+	}
+	return false
+}
+
+// columnOf gives the column that a cell stands in: the last that begins before
+// its middle, or at its start.
+func columnOf(c line, columns []float64) int {
+	at := 0
+	for i, x := range columns {
+		if x <= c.x0+0.5*c.size || x < (c.x0+c.x1)/2 && i > 0 && columns[i-1] < c.x0-2*c.size && x <= c.x0+2*c.size {
+			at = i
+		}
+	}
+	return at
+}
+
+// tableLines makes a line of each row. A first row in bold type over others
+// names the columns, and goes with each row.
+func tableLines(table [][]line) []line {
+	var header []string
+	if len(table) > 1 && allBold(table[0]) && !allBold(table[1]) {
+		for _, c := range table[0] {
+			header = append(header, strings.TrimRight(c.text, ": "))
+		}
+		table = table[1:]
+	}
+	var out []line
+	for _, row := range table {
+		var l line
+		var parts []string
+		for i, c := range row {
+			if c.text == "" {
+				continue
+			}
+			if len(parts) == 0 {
+				l = c
+			} else {
+				l.x1, l.glyphs = max(l.x1, c.x1), l.glyphs+c.glyphs
+				l.bold = l.bold && c.bold
+			}
+			if i < len(header) && header[i] != "" {
+				c.text = header[i] + ": " + c.text
+			}
+			parts = append(parts, c.text)
+		}
+		l.row = len(parts) > 1 || header != nil
+		l.text = strings.Join(parts, " | ")
+		out = append(out, l)
+	}
+	return out
+}
+
+func allBold(row []line) bool {
+	named := 0
+	for _, c := range row {
+		if c.text != "" && !c.bold {
+			return false
+		} else if c.text != "" {
+			named++
+		}
+	}
+	return named > 1
+}
+
+// withoutLineNumbers takes out the numbers that count the lines of a page in
+// its margin.
+func withoutLineNumbers(in []line) []line {
+	const few = 10
+	numbers := make([]int, len(in)) // 0: not a number
+	byEdge := map[int][]int{}
+	for i, l := range in {
+		if n, err := strconv.Atoi(l.text); err == nil && n > 0 && n < 1000 {
+			numbers[i] = n
+			edge := int(math.Round(l.x1 / 3))
+			byEdge[edge] = append(byEdge[edge], i)
+		}
+	}
+	drop := map[int]bool{}
+	for edge, at := range byEdge {
+		at = append(append(slices.Clone(at), byEdge[edge-1]...), byEdge[edge+1]...)
+		slices.SortFunc(at, func(a, b int) int { return cmp.Compare(in[b].y, in[a].y) })
+		run := 1
+		for i := 1; i < len(at); i++ {
+			if numbers[at[i]] == numbers[at[i-1]]+1 {
+				run++
+			}
+		}
+		if run >= few && run*10 >= len(at)*9 {
+			for _, i := range at {
+				drop[i] = true
+			}
+		}
+	}
+	if len(drop) == 0 {
+		return in
+	}
+	var out []line
+	for i, l := range in {
+		if !drop[i] {
+			out = append(out, l)
+		}
+	}
+	return out
+}
+
+// marker reports whether a text is the sign or number of a list item.
+func marker(s string) bool {
+	if utf8.RuneCountInString(s) > 5 {
+		return false
+	}
+	r, _ := utf8.DecodeRuneInString(s)
+	return strings.ContainsRune("•‣◦▪●○■□–-*·", r) || strings.HasSuffix(s, ".") || strings.HasSuffix(s, ")") || unicode.Is(unicode.Co, r)
+}
