@@ -119,7 +119,7 @@ func runChild(ctx context.Context, name string, data []byte, limit time.Duration
 	err = cmd.Run()
 	switch {
 	case err == nil && !stdout.over:
-		return stdout.Bytes(), nil
+		return stdout.kept.Bytes(), nil
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case stdout.over:
@@ -127,7 +127,7 @@ func runChild(ctx context.Context, name string, data []byte, limit time.Duration
 	case timed.Err() != nil || outOfTime(cmd.ProcessState):
 		return nil, fmt.Errorf("reading it took more than %d s", int(limit.Seconds()))
 	}
-	said := stderr.String()
+	said := stderr.kept.String()
 	if strings.Contains(said, "out of memory") || strings.Contains(said, "cannot allocate memory") {
 		return nil, fmt.Errorf("reading it needed more than %d MB of memory", childMemory>>20)
 	}
@@ -137,9 +137,10 @@ func runChild(ctx context.Context, name string, data []byte, limit time.Duration
 	return nil, fmt.Errorf("the %s reader crashed on it: %s", name, said)
 }
 
-// capped keeps at most limit bytes of what is written to it.
+// capped keeps at most limit bytes of what is written to it. The buffer is
+// not embedded: its ReadFrom would go round the limit.
 type capped struct {
-	bytes.Buffer
+	kept  bytes.Buffer
 	limit int
 	over  bool
 	full  func() // called when more comes; may be nil
@@ -147,12 +148,12 @@ type capped struct {
 
 func (c *capped) Write(p []byte) (int, error) {
 	n := len(p)
-	if room := c.limit - c.Len(); len(p) > room {
+	if room := c.limit - c.kept.Len(); len(p) > room {
 		p, c.over = p[:room], true
 		if c.full != nil {
 			c.full()
 		}
 	}
-	c.Buffer.Write(p)
+	c.kept.Write(p)
 	return n, nil
 }

@@ -1,0 +1,49 @@
+package ingest
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// On a real disk: links that leave the folder, a pipe that would block.
+func TestSyncOfRealFolder(t *testing.T) {
+	dir, outside := t.TempDir(), t.TempDir()
+	write := func(p, text string) {
+		t.Helper()
+		if err := os.WriteFile(p, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(filepath.Join(dir, "a.md"), "# A\n\nText.")
+	write(filepath.Join(outside, "secret.md"), "secret")
+	for link, to := range map[string]string{"out.md": filepath.Join(outside, "secret.md"), "folder": outside, "loop": ".", "gone.md": "nowhere"} {
+		if err := os.Symlink(to, filepath.Join(dir, link)); err != nil {
+			t.Skipf("no symbolic links here: %v", err)
+		}
+	}
+	if err := syscall.Mkfifo(filepath.Join(dir, "pipe.md"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	sink := newMemory()
+	got, err := syncAll(t, &Syncer{Sink: sink}, root.FS())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, l := range got {
+		got[i], _, _ = strings.Cut(l, ":")
+	}
+	wantLines(t, got, "added a.md", "skipped folder", "skipped gone.md", "skipped loop", "skipped out.md", "skipped pipe.md")
+	if len(sink.docs) != 1 {
+		t.Errorf("stored %v", slices.Sorted(maps.Keys(sink.docs)))
+	}
+}

@@ -1,0 +1,381 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// A memory is a sink that keeps everything in maps.
+type memory struct {
+	docs     map[string]*Document
+	chunks   map[string][]Chunk
+	replaced []string // ids, in order
+	fail     func(id string) error
+}
+
+func newMemory() *memory {
+	return &memory{docs: make(map[string]*Document), chunks: make(map[string][]Chunk)}
+}
+
+func (m *memory) Known(_ context.Context, root Root) (map[string]string, error) {
+	known := make(map[string]string)
+	for _, d := range m.docs {
+		if d.Root == root.Name {
+			known[d.Path] = d.Digest
+		}
+	}
+	return known, nil
+}
+
+func (m *memory) Replace(ctx context.Context, doc *Document, chunks []Chunk) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if m.fail != nil {
+		if err := m.fail(doc.ID); err != nil {
+			return err
+		}
+	}
+	m.docs[doc.ID], m.chunks[doc.ID] = doc, chunks
+	m.replaced = append(m.replaced, doc.ID)
+	return nil
+}
+
+func (m *memory) Rename(_ context.Context, from string, to *Document) error {
+	if m.docs[from] == nil {
+		return fmt.Errorf("no document %s", from)
+	}
+	m.chunks[to.ID] = m.chunks[from]
+	delete(m.docs, from)
+	delete(m.chunks, from)
+	m.docs[to.ID] = to
+	return nil
+}
+
+func (m *memory) Delete(_ context.Context, id string) error {
+	delete(m.docs, id)
+	delete(m.chunks, id)
+	return nil
+}
+
+var harbour = Root{Name: "harbour", Path: "/srv/harbour", Collection: DefaultCollection}
+
+// syncAll gives a line for each change.
+func syncAll(t *testing.T, s *Syncer, fsys fs.FS) (lines []string, err error) {
+	t.Helper()
+	last := 0
+	for c, e := range s.Sync(t.Context(), harbour, fsys) {
+		if e != nil {
+			return lines, e
+		}
+		if c.Document != "harbour/"+c.Path || c.Root != "harbour" || c.Done < last || c.Done > c.Total {
+			t.Errorf("change %+v", c)
+		}
+		last = c.Done
+		line := fmt.Sprintf("%s %s", c.Action, c.Path)
+		if c.From != "" {
+			line += " from " + c.From
+		}
+		if c.Reason != "" {
+			line += ": " + c.Reason
+		}
+		lines = append(lines, line)
+	}
+	return lines, nil
+}
+
+func file1(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text), Mode: 0o644} }
+
+func wantLines(t *testing.T, got []string, want ...string) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestSync(t *testing.T) {
+	sink := newMemory()
+	s := &Syncer{Sink: sink}
+	fsys := fstest.MapFS{
+		"a.md":             file1("# A\n\nFirst."),
+		"b/b.txt":          file1("Second."),
+		"b/c.html":         file1("<p>Third."),
+		"b/.hidden.md":     file1("hidden"),
+		".git/x.md":        file1("hidden"),
+		"empty.md":         file1(""),
+		"photo.jpeg":       file1("\xff\xd8"),
+		"binary.md":        file1("\x7fELF\x00\x00"),
+		"build/out.md":     file1("ignored"),
+		"b/notes.log":      file1("ignored"),
+		"b/keep.log":       file1("kept"),
+		"link.md":          {Data: []byte("a.md"), Mode: fs.ModeSymlink},
+		"pipe.md":          {Mode: fs.ModeNamedPipe},
+		".gitignore":       file1("build/\n*.log\n!keep.log\n"),
+		"b/sub/.gitignore": file1("/x.md\n"),
+		"b/sub/x.md":       file1("ignored"),
+		"b/sub/y/x.md":     file1("not ignored"),
+	}
+	got, err := syncAll(t, s, fsys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantLines(t, got,
+		"added a.md",
+		"added b/b.txt",
+		"added b/c.html",
+		"added b/keep.log",
+		"added b/sub/y/x.md",
+		"failed binary.md: it is a program named .md: give it its own ending",
+		"skipped empty.md: empty",
+		"skipped link.md: a symbolic link: files in the folder are read where they stand, others not at all",
+		"skipped photo.jpeg: .jpeg files are not read",
+		"skipped pipe.md: a device, pipe or socket, not a file",
+	)
+	if c := sink.chunks["harbour/a.md"]; len(c) != 1 || c[0].ID != "harbour/a.md#1" || c[0].Heading != "A" {
+		t.Errorf("stored chunks %+v", c)
+	}
+
+	sink.replaced = nil
+	fsys["a.md"] = file1("# A\n\nChanged.")
+	fsys["moved/b.txt"] = fsys["b/b.txt"]
+	delete(fsys, "b/b.txt")
+	delete(fsys, "b/c.html")
+	fsys["b/keep.log"] = file1("")
+	fsys["b/sub/y/x.md"] = file1("%PDF-1.4")
+	delete(fsys, "photo.jpeg")
+	got, err = syncAll(t, s, fsys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantLines(t, got,
+		"updated a.md",
+		"skipped b/keep.log: empty; the version stored before was removed",
+		"failed b/sub/y/x.md: it is a PDF named .md: give it its own ending; the version stored before stays",
+		"failed binary.md: it is a program named .md: give it its own ending",
+		"skipped empty.md: empty",
+		"skipped link.md: a symbolic link: files in the folder are read where they stand, others not at all",
+		"renamed moved/b.txt from b/b.txt",
+		"skipped pipe.md: a device, pipe or socket, not a file",
+		"removed b/c.html",
+	)
+	wantLines(t, sink.replaced, "harbour/a.md")
+	wantLines(t, slices.Sorted(maps.Keys(sink.docs)), "harbour/a.md", "harbour/b/sub/y/x.md", "harbour/moved/b.txt")
+
+	delete(fsys, "b/sub/y/x.md")
+	delete(fsys, "binary.md")
+	got, err = syncAll(t, s, fsys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantLines(t, got,
+		"unchanged a.md",
+		"skipped b/keep.log: empty",
+		"skipped empty.md: empty",
+		"skipped link.md: a symbolic link: files in the folder are read where they stand, others not at all",
+		"unchanged moved/b.txt",
+		"skipped pipe.md: a device, pipe or socket, not a file",
+		"removed b/sub/y/x.md",
+	)
+}
+
+func TestSyncOfEmptyFolder(t *testing.T) {
+	got, err := syncAll(t, &Syncer{Sink: newMemory()}, fstest.MapFS{})
+	if len(got) > 0 || err != nil {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
+// Two copies of a file that is gone: one takes its place, the other is new.
+func TestSyncRenamesOnce(t *testing.T) {
+	sink := newMemory()
+	s := &Syncer{Sink: sink}
+	if _, err := syncAll(t, s, fstest.MapFS{"old.md": file1("# One\n\nText.")}); err != nil {
+		t.Fatal(err)
+	}
+	got, err := syncAll(t, s, fstest.MapFS{"x.md": file1("# One\n\nText."), "y.md": file1("# One\n\nText.")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantLines(t, got, "renamed x.md from old.md", "added y.md")
+}
+
+func TestSyncStopsAfterTheDocumentInHand(t *testing.T) {
+	sink := newMemory()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	fsys := fstest.MapFS{}
+	for i := range 50 {
+		fsys[fmt.Sprintf("%02d.md", i)] = file1(fmt.Sprintf("Document %d.", i))
+	}
+	sink.fail = func(id string) error {
+		if id == "harbour/04.md" {
+			cancel() // while it is being stored
+		}
+		return nil
+	}
+	var seen []string
+	var last error
+	for c, err := range (&Syncer{Sink: sink}).Sync(ctx, harbour, fsys) {
+		if err != nil {
+			last = err
+			continue
+		}
+		seen = append(seen, c.Path)
+	}
+	wantLines(t, seen, "00.md", "01.md", "02.md", "03.md", "04.md")
+	if !errors.Is(last, context.Canceled) || len(sink.docs) != 5 {
+		t.Errorf("ended with %v, %d stored", last, len(sink.docs))
+	}
+}
+
+func TestSyncStopsWhenTheCallerBreaks(t *testing.T) {
+	sink := newMemory()
+	fsys := fstest.MapFS{}
+	for i := range 50 {
+		fsys[fmt.Sprintf("%02d.md", i)] = file1("Text.")
+	}
+	for range (&Syncer{Sink: sink}).Sync(t.Context(), harbour, fsys) {
+		break
+	}
+	if len(sink.docs) != 1 {
+		t.Errorf("%d stored", len(sink.docs))
+	}
+}
+
+func TestSyncTellsTheSinksFailureFromADocuments(t *testing.T) {
+	sink := newMemory()
+	refused := errors.New("no space left")
+	sink.fail = func(id string) error {
+		if id == "harbour/b.md" {
+			return refused
+		}
+		return nil
+	}
+	fsys := fstest.MapFS{"a.md": file1("A."), "b.md": file1("B."), "c.md": file1("C."), "d.md": file1("D."), "e.md": file1("E.")}
+	got, err := syncAll(t, &Syncer{Sink: sink}, fsys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantLines(t, got, "added a.md", "failed b.md: storing it: no space left", "added c.md", "added d.md", "added e.md")
+
+	sink = newMemory()
+	sink.fail = func(string) error { return refused }
+	got, err = syncAll(t, &Syncer{Sink: sink}, fsys)
+	wantLines(t, got, "failed a.md: storing it: no space left", "failed b.md: storing it: no space left")
+	if !errors.Is(err, refused) {
+		t.Errorf("ended with %v", err)
+	}
+}
+
+// A walled FS has folders that cannot be listed and files that cannot be opened.
+type walled struct {
+	fstest.MapFS
+	closed string
+}
+
+func (w walled) Open(name string) (fs.File, error) {
+	if name == w.closed {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrPermission}
+	}
+	return w.MapFS.Open(name)
+}
+
+func (w walled) ReadDir(name string) ([]fs.DirEntry, error) {
+	if name == w.closed {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrPermission}
+	}
+	return w.MapFS.ReadDir(name)
+}
+
+func TestSyncKeepsWhatItCannotSee(t *testing.T) {
+	sink := newMemory()
+	s := &Syncer{Sink: sink}
+	fsys := fstest.MapFS{"a.md": file1("A."), "sub/b.md": file1("B."), "sub/deep/c.md": file1("C.")}
+	if _, err := syncAll(t, s, fsys); err != nil {
+		t.Fatal(err)
+	}
+	got, err := syncAll(t, s, walled{fsys, "sub"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantLines(t, got, "unchanged a.md", "failed sub: the folder cannot be listed (permission denied): what is stored of it stays")
+	got, err = syncAll(t, s, walled{fsys, "sub/b.md"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantLines(t, got, "unchanged a.md", "failed sub/b.md: it cannot be opened: permission denied; the version stored before stays", "unchanged sub/deep/c.md")
+	if len(sink.docs) != 3 {
+		t.Errorf("%d stored", len(sink.docs))
+	}
+	if _, err := syncAll(t, s, walled{fsys, "."}); !errors.Is(err, fs.ErrPermission) || len(sink.docs) != 3 {
+		t.Errorf("an unreadable root: %v, %d stored", err, len(sink.docs))
+	}
+}
+
+// datasets gives the folder of the evaluation data, or skips the test.
+func datasets(t testing.TB, sub string) string {
+	t.Helper()
+	dir := os.Getenv("IBID_DATASETS")
+	if dir == "" {
+		dir = filepath.Join("..", "..", "shared", "data")
+	}
+	dir = filepath.Join(dir, sub)
+	if _, err := os.Stat(dir); err != nil {
+		t.Skipf("the evaluation data is not here: %v", err)
+	}
+	return dir
+}
+
+// Every file of real documentation trees is accounted for.
+func TestSyncOfRealTrees(t *testing.T) {
+	for _, name := range []string{"docs-go-html", "docs-ollama-md", "docs-restic-rst"} {
+		t.Run(name, func(t *testing.T) {
+			dir := datasets(t, filepath.Join("files", name))
+			files := 0
+			err := filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
+				if err == nil && !d.IsDir() {
+					files++
+				}
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			sink := newMemory()
+			count := map[Action]int{}
+			seen := 0
+			for c, err := range (&Syncer{Sink: sink}).Sync(t.Context(), harbour, os.DirFS(dir)) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				seen++
+				count[c.Action]++
+				switch c.Action {
+				case Failed:
+					t.Errorf("%s: %s", c.Path, c.Reason)
+				case Added:
+					doc := sink.docs[c.Document]
+					checkDocument(t, doc)
+					checkChunks(t, doc, sink.chunks[c.Document], DefaultMax)
+					if len(doc.Sections) == 0 && c.Chunks > 3 {
+						t.Errorf("%s has no headings", c.Path)
+					}
+				}
+			}
+			if seen != files || count[Added]+count[Skipped] != files || count[Added] == 0 {
+				t.Errorf("%d files, %d seen: %v", files, seen, count)
+			}
+			t.Logf("%d files: %v", files, count)
+		})
+	}
+}
