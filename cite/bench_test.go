@@ -51,6 +51,19 @@ func BenchmarkRewriter(b *testing.B) {
 	}
 }
 
+// A piece without a marker costs no allocation.
+func TestPlainPiecesAllocateNothing(t *testing.T) {
+	r := cite.NewRewriter(library, cite.Text, marker.Default)
+	out := make([]byte, 0, 1024)
+	for _, piece := range []string{"plain", " words, and more of them ", "ends in a space ", "Größe 図書館", "`code[1]` ", "half [", "1 no marker"} {
+		b := []byte(piece)
+		r.Append(out, b) // what is held back may grow once
+		if n := testing.AllocsPerRun(100, func() { r.Append(out, b) }); n != 0 {
+			t.Errorf("%q: %v allocations", piece, n)
+		}
+	}
+}
+
 // hostile texts make a careless scanner quadratic.
 var hostile = map[string]string{
 	"brackets":    "[",

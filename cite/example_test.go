@@ -23,7 +23,7 @@ var documents = []cite.Document{
 	{Source: "d.csv", Title: "d"},
 }
 
-// Six documents, two of them parts of one file. The model cites by their
+// Six documents, two of them from the same source. The model cites by their
 // places; the reader gets numbers by first use, one for each source.
 func ExampleRewriter() {
 	r := cite.NewRewriter(documents, cite.Text, marker.Default)

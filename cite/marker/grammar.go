@@ -320,7 +320,8 @@ func (c *cursor) item(l *list, quotes bool) bool {
 	return true
 }
 
-// bare reads "[" body "]" or "【" body "】".
+// bare reads "[" body "]" or "【" body "】". It fails as soon as an id is
+// unknown.
 func (c *cursor) bare(l *list) bool {
 	closing := ']'
 	if c.accept('【') {
@@ -333,7 +334,7 @@ func (c *cursor) bare(l *list) bool {
 		if lower(c.peek()) == 'i' && !c.key() {
 			return false
 		}
-		if !c.item(l, false) {
+		if !c.item(l, false) || l.bad && !c.short {
 			return false
 		}
 		if !isSeparator(c.peek()) {
