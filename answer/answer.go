@@ -47,8 +47,10 @@ type Answerer struct {
 	// Gate is how passages are judged; empty means [GateBoth] with a model
 	// and [GateScore] without one.
 	Gate GateKind
-	// Embedder compares sentences with the question when answers are quoted;
-	// nil leaves that signal out.
+	// Embedder compares the words of question and passages; nil means the one
+	// of package embed. The chances are calibrated on that one, whatever the
+	// index is embedded with, and it is asked for every word: another one
+	// should be local, and calls for another calibration.
 	Embedder retrieve.Embedder
 	// Prompts are the prompt templates; nil means [DefaultPrompts].
 	Prompts *Prompts
@@ -110,7 +112,7 @@ type run struct {
 	*Answerer
 	question Question
 	asked    string // the standalone question
-	needs    needs  // what it asks for
+	reading  *reading
 	started  time.Time
 	usage    Usage
 	warned   bool // of a prompt that the server cut
@@ -154,7 +156,7 @@ func (r *run) all(ctx context.Context) error {
 		r.unanswered(nothingFound, nil)
 		return nil
 	}
-	if r.needs, err = r.readNeeds(ctx, passages); err != nil {
+	if r.reading, err = r.read(ctx, passages); err != nil {
 		return err
 	}
 	judged, err := r.judge(ctx, passages)

@@ -1,23 +1,23 @@
 package answer
 
-import (
-	"ibid/retrieve"
-)
+import "ibid/retrieve"
 
 // answerableAt is the chance from which an answer is quoted.
-const answerableAt = .5
+const answerableAt = .12
 
 // The signals of answerability, in the order of answerableModel.
 const (
-	ansBest     = iota // score of the best sentence
-	ansWindow          // best share of the question's weight near each other
-	ansNamed           // best share of its names and numbers near each other
-	ansHeaviest        // whether the heaviest term stands near the best sentence
-	ansDense           // best cosine of question and sentence under its heading
-	ansPassage         // best cosine of question and passage
-	ansLexical         // best lexical score
-	ansCoverage        // best coverage of a passage
-	ansKind            // whether the best sentence is of the kind asked for
+	ansExact   = iota // share of the question's weight near the best sentence
+	ansNear           // … in words of like meaning too
+	ansLeast          // how near it comes to what is missed most there
+	ansNamed          // names and numbers near each other, anywhere
+	ansWindow         // best nearness of any sentence with its neighbours
+	ansDense          // best cosine of question and sentence
+	ansAbout          // … under its heading
+	ansPassage        // best cosine of question and passage
+	ansLexical        // best lexical score
+	ansKind           // whether the best sentence is of the kind asked for
+	ansSecond         // mean cosine of question and passages
 	answerableSignals
 )
 
@@ -28,6 +28,7 @@ func (r *run) answerable(kept []retrieve.Passage, all [][]sentence) float64 {
 }
 
 func (r *run) answerableSignals(kept []retrieve.Passage, all [][]sentence) [answerableSignals]float64 {
+	d := r.reading
 	var f [answerableSignals]float64
 	var best *sentence
 	for i := range all {
@@ -36,36 +37,23 @@ func (r *run) answerableSignals(kept []retrieve.Passage, all [][]sentence) [answ
 			if best == nil || s.score > best.score {
 				best = s
 			}
-			f[ansWindow] = max(f[ansWindow], s.fits[sigWindow])
 			f[ansNamed] = max(f[ansNamed], s.fits[sigNamed])
-			f[ansDense] = max(f[ansDense], s.fits[sigAbout])
+			f[ansWindow] = max(f[ansWindow], s.fits[sigNearWindow])
+			f[ansDense] = max(f[ansDense], s.fits[sigDense])
+			f[ansAbout] = max(f[ansAbout], s.fits[sigAbout])
 		}
 	}
 	for _, p := range kept {
-		f[ansPassage] = max(f[ansPassage], p.Scores.Dense)
+		f[ansPassage] = max(f[ansPassage], d.passages[p.ID].dense)
 		f[ansLexical] = max(f[ansLexical], p.Scores.Lexical)
-		f[ansCoverage] = max(f[ansCoverage], p.Scores.Coverage)
+		f[ansSecond] += d.passages[p.ID].dense / float64(len(kept))
 	}
 	if best == nil {
 		return f
 	}
-	f[ansBest] = best.score
+	f[ansExact] = d.needs.exact(best.window)
+	f[ansNear] = d.needs.near(best.window)
+	f[ansLeast] = d.needs.least(best.window)
 	f[ansKind] = best.fits[sigKind]
-	var heaviest need
-	for _, t := range r.needs.terms {
-		if t.weight > heaviest.weight {
-			heaviest = t
-		}
-	}
-	p := kept[best.passage]
-	near := union(termSet(p.Title, p.Heading), best.terms)
-	for _, k := range []int{best.index - 1, best.index + 1} {
-		if k >= 0 && k < len(all[best.passage]) {
-			near = union(near, all[best.passage][k].terms)
-		}
-	}
-	if near[heaviest.stem] {
-		f[ansHeaviest] = 1
-	}
 	return f
 }

@@ -13,9 +13,9 @@ import (
 
 // How much is quoted.
 const (
-	maxQuoted   = 4   // pieces: sentences, or a lead-in with its list
-	maxListed   = 8   // items of one list
-	quotedShare = .55 // of the best sentence's score, for a further one
+	maxQuoted    = 4   // pieces: sentences, or a lead-in with its list
+	maxListed    = 8   // items of one list
+	quotedWithin = 1.2 // log-odds of the best sentence, for a further one
 )
 
 // extract answers without a model: with the sentences that hold the answer,
@@ -72,7 +72,7 @@ func (r *run) choose(all [][]sentence) []piece {
 		if len(chosen) == maxQuoted {
 			break
 		}
-		if len(chosen) > 0 && s.score < quotedShare*chosen[0].score {
+		if len(chosen) > 0 && s.score < chosen[0].score-quotedWithin {
 			break
 		}
 		p := around(all[s.passage], s)
@@ -121,7 +121,7 @@ func (r *run) adds(covered map[string]bool, p piece, in []sentence) bool {
 				fresh++
 			}
 		}
-		for _, n := range r.needs.terms {
+		for _, n := range r.reading.needs.terms {
 			if in[k].terms[n.stem] && !covered[n.stem] {
 				return true
 			}

@@ -62,8 +62,11 @@ func TestGate(t *testing.T) {
 	clear := scored(.95, .4, .3, 0)
 	for i, want := range []string{"on", "?", "?", "off"} {
 		a := Answerer{}
-		r := run{Answerer: &a}
-		r.needs = readNeeds("mooring fee 2025", retrieve.Stats{Chunks: 10})
+		r := run{Answerer: &a, asked: "mooring fee 2025"}
+		var err error
+		if r.reading, err = r.read(t.Context(), clear); err != nil {
+			t.Fatal(err)
+		}
 		c := r.chances(clear)[i].p
 		if on, off := c > surelyOn, c < surelyOff; on != (want == "on") || off != (want == "off") {
 			t.Fatalf("passage %d has the chance %.4f: the test's scores must lie where it thinks they do (%s)", i+1, c, want)

@@ -3,7 +3,6 @@ package answer
 import (
 	"context"
 	"fmt"
-	"math"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -14,7 +13,6 @@ import (
 // needs is what a question asks for, as terms with weights.
 type needs struct {
 	terms []need
-	total float64 // sum of the weights
 	kind  answerKind
 }
 
@@ -80,19 +78,20 @@ func readNeeds(question string, stats retrieve.Stats) needs {
 				stem: stem, word: word,
 				name:   unicode.IsUpper(first) && !start,
 				number: strings.ContainsFunc(stem, unicode.IsDigit),
-				weight: inverse(stats, stem),
+				weight: retrieve.IDF(stats.Chunks, min(stats.Chunks, stats.Frequency[stem])),
 			}
 			if askingWords[strings.ToLower(word)] {
 				t.weight /= 4
 			}
 			n.terms = append(n.terms, t)
-			n.total += t.weight
 		}
 		start = strings.HasSuffix(field, ".") || strings.HasSuffix(field, "?") || strings.HasSuffix(field, "!")
 	}
 	return n
 }
 
+// readNeeds reads the question with the term counts of the whole collection,
+// or of what was found where the collection is not to be counted.
 func (r *run) readNeeds(ctx context.Context, passages []retrieve.Passage) (needs, error) {
 	if c, ok := r.Retriever.(Counter); ok {
 		stats, err := c.Stats(ctx, retrieve.Terms(r.asked))
@@ -110,46 +109,86 @@ func (r *run) readNeeds(ctx context.Context, passages []retrieve.Passage) (needs
 	return readNeeds(r.asked, stats), nil
 }
 
-// inverse is the inverse document frequency of BM25: ln(1 + (N-n+½)/(n+½)).
-func inverse(s retrieve.Stats, term string) float64 {
-	n := float64(s.Frequency[term])
-	return math.Log(1 + (math.Max(float64(s.Chunks), n)-n+.5)/(n+.5))
+// A cover tells, for each need, how near a text's nearest word comes to it: 1
+// is the word itself, in any form; less is a word of like meaning.
+type cover []float64
+
+// with is the cover of two texts together.
+func (c cover) with(others ...cover) cover {
+	out := append(cover(nil), c...)
+	for _, o := range others {
+		for i := range o {
+			out[i] = max(out[i], o[i])
+		}
+	}
+	return out
 }
 
-// has tells how much of the needs the terms cover: the share of all weight,
-// the share of the weight of names and numbers (1 if there are none), and the
-// share of the weight of the heaviest term.
-func (n *needs) has(terms map[string]bool) (all, named float64) {
-	if n.total == 0 {
-		return 0, 1
-	}
-	var names, hit float64
-	for _, t := range n.terms {
-		if terms[t.stem] {
-			all += t.weight
+// exact is the share of the needs' weight that stands in the text, word for word.
+func (n *needs) exact(c cover) float64 {
+	return n.share(c, func(t need, near float64) (float64, float64) {
+		if near < 1 {
+			near = 0
 		}
-		if t.name || t.number {
-			names += t.weight
-			if terms[t.stem] {
-				hit += t.weight
-			}
+		return near, t.weight
+	}, 0)
+}
+
+// near is the share of the needs' weight when words of like meaning count in part.
+func (n *needs) near(c cover) float64 {
+	return n.share(c, func(t need, near float64) (float64, float64) { return near, t.weight }, 0)
+}
+
+// named is the share of the weight of names and numbers that stand in the
+// text; 1 when the question has none.
+func (n *needs) named(c cover) float64 {
+	return n.share(c, func(t need, near float64) (float64, float64) {
+		if near < 1 {
+			near = 0
 		}
+		if !t.name && !t.number {
+			return 0, 0
+		}
+		return near, t.weight
+	}, 1)
+}
+
+// least is how near the text comes to the heaviest need that it is furthest
+// from, weighed by how heavy that is: 1 when it misses nothing.
+func (n *needs) least(c cover) float64 {
+	heaviest, miss := 0.0, 0.0
+	for i, t := range n.terms {
+		heaviest = max(heaviest, t.weight)
+		miss = max(miss, t.weight*(1-c[i]))
 	}
-	if names == 0 {
-		return all / n.total, 1
+	if heaviest == 0 {
+		return 0
 	}
-	return all / n.total, hit / names
+	return 1 - miss/heaviest
+}
+
+func (n *needs) share(c cover, of func(need, float64) (part, weight float64), none float64) float64 {
+	var sum, total float64
+	for i, t := range n.terms {
+		part, weight := of(t, c[i])
+		sum += part * weight
+		total += weight
+	}
+	if total == 0 {
+		return none
+	}
+	return sum / total
 }
 
 // reason says in words what of the question a passage covers and what not.
-func (n *needs) reason(terms map[string]bool) string {
+func (n *needs) reason(c cover) string {
 	var has, lacks []string
 	last, covered := "", false
-	for _, t := range n.terms {
+	for i, t := range n.terms {
 		if t.word == last || askingWords[strings.ToLower(t.word)] {
 			continue
 		}
-		hit := terms[t.stem]
+		hit := c[i] == 1
 		list := &lacks
 		if hit {
 			list = &has
@@ -177,16 +216,6 @@ func (n *needs) reason(terms map[string]bool) string {
 		return "covers " + quote(has)
 	}
 	return "covers " + quote(has) + ", not " + quote(lacks)
-}
-
-func termSet(texts ...string) map[string]bool {
-	set := map[string]bool{}
-	for _, text := range texts {
-		for _, t := range retrieve.Terms(text) {
-			set[t] = true
-		}
-	}
-	return set
 }
 
 // kindOf tells what kind of answer a question wants, from its question words.

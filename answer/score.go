@@ -17,14 +17,29 @@ type chance struct {
 }
 
 // topicModel estimates the chance from a passage's scores by logistic
-// regression; the features are those of topicFeatures, after the constant.
-var topicModel = [...]float64{-6, 9, 4, 4, 2}
+// regression; the constant, then the signals below.
+var topicModel = [1 + topicSignals]float64{-10.558, 20.966, 12.001, -4.321, 4.854, 0.654, -0.037}
 
-// topicFeatures: the lexical score over the highest the question could reach,
-// the cosine of the vectors, the covered share of the question's inverse
-// document frequency, and that of its names and numbers alone.
-func topicFeatures(s retrieve.Scores, named float64) [4]float64 {
-	return [4]float64{s.Lexical, s.Dense, s.Coverage, named}
+const (
+	topicLexical = iota // BM25 over the highest the question could reach
+	topicDense          // cosine of question and passage
+	topicExact          // share of the question's weight that stands in it
+	topicNear           // … that stands in it in words of like meaning
+	topicNamed          // share of its names and numbers
+	topicLeast          // how near it comes to what it misses most
+	topicSignals
+)
+
+func (d *reading) topic(found retrieve.Passage) [topicSignals]float64 {
+	p := d.passages[found.ID]
+	return [topicSignals]float64{
+		topicLexical: found.Scores.Lexical,
+		topicDense:   p.dense,
+		topicExact:   d.needs.exact(p.all),
+		topicNear:    d.needs.near(p.all),
+		topicNamed:   d.needs.named(p.all),
+		topicLeast:   d.needs.least(p.all),
+	}
 }
 
 func logistic(weights []float64, features []float64) float64 {
@@ -38,18 +53,16 @@ func logistic(weights []float64, features []float64) float64 {
 func (r *run) chances(passages []retrieve.Passage) []chance {
 	out := make([]chance, len(passages))
 	for i, p := range passages {
-		terms := termSet(p.Title, p.Heading, p.Text)
-		_, named := r.needs.has(terms)
-		f := topicFeatures(p.Scores, named)
-		out[i] = chance{logistic(topicModel[:], f[:]), r.needs.reason(terms)}
+		f := r.reading.topic(p)
+		out[i] = chance{logistic(topicModel[:], f[:]), r.reading.needs.reason(r.reading.passages[p.ID].all)}
 	}
 	return out
 }
 
-// sentenceModel estimates the chance that a sentence holds the answer; the
-// constant, then the signals of sentence.
-var sentenceModel = [1 + sentenceSignals]float64{-4, 2, 1.5, 1.5, .5, .5, 2, 2, .6, .8, 1, -1, -.5}
+// sentenceModel gives the log-odds of a sentence to hold the answer, against
+// the other sentences that were found: the signals of sentence in their order.
+var sentenceModel = [sentenceSignals]float64{0.778, 0.801, 2.226, 2.161, 0.081, 0.452, 2.926, 1.639, 1.495, 0.303, 3.675, 1.576, 0.571, 1.492, -0.761, -0.479, -0.023}
 
 // answerableModel estimates the chance that the kept passages answer the
 // question; the constant, then the signals of answerable.
-var answerableModel = [1 + answerableSignals]float64{-4, 2, 2, .5, .5, 2, 2, 2, 1, .3}
+var answerableModel = [1 + answerableSignals]float64{-9.693, -3.391, 6.496, -1.606, 1.153, 0.148, -5.439, 9.486, -1.271, 7.595, -0.151, 8.084}

@@ -2,7 +2,6 @@ package answer
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"strings"
 	"unicode"
@@ -19,102 +18,91 @@ type sentence struct {
 	index   int // position among the sentences of its passage
 	text    string
 	terms   map[string]bool
+	cover   cover // what of the question it has
+	window  cover // … with its headings and neighbours
 	fits    [sentenceSignals]float64
-	score   float64 // chance that it holds the answer, if the passages hold it
+	score   float64 // log-odds against other sentences, up to a constant
 }
 
 // The signals of a sentence, in the order of sentenceModel.
 const (
-	sigCovers  = iota // share of the question's weight in the sentence itself
-	sigContext        // … in the sentence with its title and headings
-	sigWindow         // … and with its neighbours
-	sigNamed          // share of the weight of names and numbers in the window
-	sigHeading        // share of the question's weight in the headings alone
-	sigDense          // cosine of question and sentence
-	sigAbout          // cosine of question and sentence under its heading
-	sigKind           // holds a thing of the kind that is asked for
-	sigRank           // 1 for the first passage, falling with the rank
-	sigPassage        // cosine of question and passage
-	sigShort          // too short to say much
-	sigAsks           // is itself a question, or a heading
+	sigExact       = iota // share of the question's weight in the sentence itself
+	sigNear               // … in words of like meaning too
+	sigNearContext        // … with its title and headings
+	sigNearWindow         // … and with its neighbours
+	sigLeast              // how near the window comes to what it misses most
+	sigNamed              // share of the weight of names and numbers in the window
+	sigHeading            // nearness of the headings alone
+	sigDense              // cosine of question and sentence
+	sigAbout              // cosine of question and sentence under its heading
+	sigKind               // holds a thing of the kind that is asked for
+	sigScore              // the passage's score among those found
+	sigLexical            // its BM25 over the highest the question could reach
+	sigPassage            // cosine of question and passage
+	sigPassageNear        // nearness of the passage
+	sigShort              // too short to say much
+	sigAsks               // is itself a question, or a heading
+	sigRow                // is a row of a table
 	sentenceSignals
 )
 
 // sentences reads the passages as sentences and scores each as an answer.
 func (r *run) sentences(ctx context.Context, kept []retrieve.Passage) ([][]sentence, error) {
+	d := r.reading
 	all := make([][]sentence, len(kept))
-	texts := []string{r.asked}
+	var texts []string
 	for i, p := range kept {
 		for s := range ingest.Sentences(p.Text) {
 			text := p.Text[s.Start:s.End]
-			all[i] = append(all[i], sentence{passage: i, index: len(all[i]), text: text, terms: termSet(text)})
-			texts = append(texts, plainLine(text), p.Title+" "+p.Heading+" "+plainLine(text))
+			terms := termSet(text)
+			all[i] = append(all[i], sentence{passage: i, index: len(all[i]), text: text, terms: terms, cover: d.cover(terms)})
+			line := plainLine(text)
+			texts = append(texts, line, p.Title+" "+p.Heading+" "+line)
 		}
 	}
-	var vectors [][]float32
-	if r.Embedder != nil {
-		var err error
-		if vectors, err = r.Embedder.Embed(ctx, texts); err != nil {
-			return nil, fmt.Errorf("comparing sentences with the question: %w", err)
-		}
-		if len(vectors) != len(texts) {
-			return nil, fmt.Errorf("comparing sentences with the question: the embedder %s gave %d rows for %d texts", r.Embedder.Space(), len(vectors), len(texts))
-		}
+	vectors, err := d.embed(ctx, texts)
+	if err != nil {
+		return nil, err
 	}
-	row := 1
 	for i, p := range kept {
-		head := termSet(p.Title, p.Heading)
-		heading, _ := r.needs.has(head)
+		about := d.passages[p.ID]
 		for k := range all[i] {
 			s := &all[i][k]
-			inContext := union(head, s.terms)
-			window := inContext
+			s.window = about.head.with(s.cover)
+			f := &s.fits
+			f[sigNearContext] = d.needs.near(s.window)
 			if k > 0 {
-				window = union(window, all[i][k-1].terms)
+				s.window = s.window.with(all[i][k-1].cover)
 			}
 			if k+1 < len(all[i]) {
-				window = union(window, all[i][k+1].terms)
+				s.window = s.window.with(all[i][k+1].cover)
 			}
-			f := &s.fits
-			f[sigCovers], _ = r.needs.has(s.terms)
-			f[sigContext], _ = r.needs.has(inContext)
-			f[sigWindow], f[sigNamed] = r.needs.has(window)
-			f[sigHeading] = heading
-			if vectors != nil {
-				f[sigDense] = dot(vectors[0], vectors[row])
-				f[sigAbout] = dot(vectors[0], vectors[row+1])
-			}
-			row += 2
-			f[sigKind] = r.needs.kind.in(s.text)
-			f[sigRank] = 1 / float64(1+i)
-			f[sigPassage] = p.Scores.Dense
+			f[sigExact] = d.needs.exact(s.cover)
+			f[sigNear] = d.needs.near(s.cover)
+			f[sigNearWindow] = d.needs.near(s.window)
+			f[sigLeast] = d.needs.least(s.window)
+			f[sigNamed] = d.needs.named(s.window)
+			f[sigHeading] = d.needs.near(about.head)
+			f[sigDense], f[sigAbout] = dot(d.question, vectors[0]), dot(d.question, vectors[1])
+			vectors = vectors[2:]
+			f[sigKind] = d.needs.kind.in(s.text)
+			f[sigScore] = p.Score
+			f[sigLexical] = p.Scores.Lexical
+			f[sigPassage] = about.dense
+			f[sigPassageNear] = d.needs.near(about.all)
 			f[sigShort] = math.Max(0, 1-float64(len(s.terms))/5)
 			if isAsking(s.text) || isHeading(s.text, p.Heading) {
 				f[sigAsks] = 1
 			}
-			s.score = logistic(sentenceModel[:], f[:])
+			if isRow(s.text) {
+				f[sigRow] = 1
+			}
+			for i, x := range f {
+				s.score += sentenceModel[i] * x
+			}
 		}
 	}
 	return all, nil
-}
-
-func union(a, b map[string]bool) map[string]bool {
-	out := make(map[string]bool, len(a)+len(b))
-	for t := range a {
-		out[t] = true
-	}
-	for t := range b {
-		out[t] = true
-	}
-	return out
-}
-
-func dot(a, b []float32) float64 {
-	var sum float64
-	for i := range min(len(a), len(b)) {
-		sum += float64(a[i]) * float64(b[i])
-	}
-	return sum
 }
 
 // plainLine is a sentence on one line without the sign of a list item.

@@ -1,0 +1,157 @@
+package answer
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"ibid/cite/marker"
+	"ibid/ingest"
+	"ibid/retrieve"
+	"ibid/retrieve/embed"
+	"ibid/retrieve/local"
+)
+
+// What the sample library's questions must reach without a model. The
+// questions are measured on and never fitted on.
+const (
+	rightDocumentFloor = .70
+	offTopicFloor      = .80
+)
+
+type libraryQuestion struct {
+	ID        string
+	Question  string
+	Answer    string
+	Answers   []string
+	Documents []string
+	Kind      string
+	Worded    string
+}
+
+// openLibrary indexes the sample library as the program does.
+func openLibrary(t *testing.T) (*retrieve.Index, retrieve.Embedder) {
+	t.Helper()
+	ctx := t.Context()
+	model, err := embed.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	engine, err := local.Open(ctx, t.TempDir(), local.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { engine.Close() })
+	index, err := retrieve.NewIndex(ctx, engine, model, retrieve.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder, err := filepath.Abs(filepath.Join("..", "data", "library"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, err := index.AddRoot(ctx, folder, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	syncer := &ingest.Syncer{Sink: index}
+	for change, err := range syncer.Sync(ctx, root, os.DirFS(folder)) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if change.Action != ingest.Added {
+			t.Errorf("%s %s: %s", change.Action, change.Path, change.Reason)
+		}
+	}
+	return index, model
+}
+
+func TestLibraryWithoutModel(t *testing.T) {
+	index, model := openLibrary(t)
+	a := &Answerer{Retriever: index, Embedder: model}
+	questions := readLines[libraryQuestion](t, filepath.Join("..", "data", "questions.jsonl"))
+	var answerable, answered, right, gold, inTop, offTopic, offRefused, onTopic, onRefused int
+	for _, q := range questions {
+		var kept []retrieve.Passage
+		var text strings.Builder
+		var chances []string
+		refused := ""
+		found := false
+		for e, err := range a.Ask(t.Context(), Question{Text: q.Question}) {
+			if err != nil {
+				t.Fatalf("%s: %v", q.ID, err)
+			}
+			switch e := e.(type) {
+			case Retrieved:
+				found = slices.ContainsFunc(e.Passages, func(p retrieve.Passage) bool { return slices.Contains(q.Documents, p.Document) })
+			case Judged:
+				if len(chances) < 4 {
+					chances = append(chances, fmt.Sprintf("%.2f", e.Chance))
+				}
+			case Kept:
+				kept = e.Passages
+			case Text:
+				text.WriteString(e.Text)
+			case Unanswered:
+				refused = e.Reason
+			}
+		}
+		first := ""
+		if labels := marker.Labels(text.String(), len(kept)); len(labels) > 0 {
+			first = kept[labels[0]-1].Document
+		}
+		verdict := "ok"
+		switch q.Kind {
+		case "off-topic":
+			offTopic++
+			if refused != "" {
+				offRefused++
+			} else {
+				verdict = "ANSWERED"
+			}
+		case "on-topic":
+			onTopic++
+			if refused != "" {
+				onRefused++
+			} else {
+				verdict = "answered"
+			}
+		default:
+			answerable++
+			if found {
+				inTop++
+			}
+			if refused == "" {
+				answered++
+			}
+			switch {
+			case refused != "":
+				verdict = "REFUSED"
+			case slices.Contains(q.Documents, first):
+				right++
+			default:
+				verdict = "WRONG"
+			}
+			if slices.ContainsFunc(q.Answers, func(g string) bool { return strings.Contains(squeeze(text.String()), squeeze(g)) }) {
+				gold++
+			} else if verdict == "ok" {
+				verdict = "no gold"
+			}
+		}
+		if testing.Verbose() && verdict != "ok" {
+			t.Logf("%s %s %s/%s %v\n   Q %s\n   G %s %v\n   A %s %q %s", verdict, q.ID, q.Kind, q.Worded, chances, q.Question, q.Answer, q.Documents, first, clip(text.String(), 500), refused)
+		}
+	}
+	share := func(n, of int) float64 { return float64(n) / float64(of) }
+	t.Logf("%d answerable: answered %.3f, right document first %.3f, gold words quoted %.3f, a right document among those found %.3f", answerable, share(answered, answerable), share(right, answerable), share(gold, answerable), share(inTop, answerable))
+	t.Logf("refused: off-topic %.3f of %d, on-topic %.3f of %d", share(offRefused, offTopic), offTopic, share(onRefused, onTopic), onTopic)
+	if share(right, answerable) < rightDocumentFloor {
+		t.Errorf("right document first: %.3f, want %.2f", share(right, answerable), rightDocumentFloor)
+	}
+	if share(offRefused, offTopic) < offTopicFloor {
+		t.Errorf("off-topic refused: %.3f, want %.2f", share(offRefused, offTopic), offTopicFloor)
+	}
+}
