@@ -13,9 +13,9 @@ import (
 
 // How much is quoted.
 const (
-	maxQuoted    = 4   // pieces: sentences, or a lead-in with its list
-	maxListed    = 8   // items of one list
-	quotedWithin = 1.2 // log-odds of the best sentence, for a further one
+	maxQuoted    = 4  // pieces: sentences, or a lead-in with its list
+	maxListed    = 8  // items of one list
+	quotedWithin = .8 // log-odds of the best sentence, for a further one
 )
 
 // extract answers without a model: with the sentences that hold the answer,

@@ -18,8 +18,8 @@ import (
 // What the sample library's questions must reach without a model. The
 // questions are measured on and never fitted on.
 const (
-	rightDocumentFloor = .70
-	offTopicFloor      = .80
+	rightDocumentFloor = .50
+	offTopicFloor      = .90
 )
 
 type libraryQuestion struct {

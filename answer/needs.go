@@ -14,6 +14,7 @@ import (
 type needs struct {
 	terms []need
 	kind  answerKind
+	unit  answerUnit
 }
 
 // A need is one content term of the question.
@@ -24,19 +25,6 @@ type need struct {
 	name   bool    // a capitalised word, not first in its sentence
 	number bool    // has a digit
 }
-
-// An answerKind is the kind of thing that a question asks for.
-type answerKind int
-
-const (
-	anyKind answerKind = iota
-	timeKind
-	amountKind
-	personKind
-	placeKind
-	listKind
-	reasonKind
-)
 
 // askingWords stand in questions to say what kind of answer is wanted, and
 // seldom in the answer. Their weight is a quarter.
@@ -56,7 +44,7 @@ func words(list string) map[string]bool {
 // readNeeds reads a question. frequency tells in how many of all chunks a
 // term stands.
 func readNeeds(question string, stats retrieve.Stats) needs {
-	n := needs{kind: kindOf(question)}
+	n := needs{kind: kindOf(question), unit: unitOf(question)}
 	content := map[string]bool{}
 	for _, t := range retrieve.Terms(question) {
 		content[t] = true
@@ -153,6 +141,22 @@ func (n *needs) named(c cover) float64 {
 	}, 1)
 }
 
+// pairs is the share of the pairs of neighbouring needs that are both in the
+// text, or words much like them.
+func (n *needs) pairs(c cover) float64 {
+	const much = .5
+	if len(c) < 2 {
+		return n.near(c)
+	}
+	hits := 0
+	for i := 1; i < len(c); i++ {
+		if c[i-1] >= much && c[i] >= much {
+			hits++
+		}
+	}
+	return float64(hits) / float64(len(c)-1)
+}
+
 // least is how near the text comes to the heaviest need that it is furthest
 // from, weighed by how heavy that is: 1 when it misses nothing.
 func (n *needs) least(c cover) float64 {
@@ -216,29 +220,4 @@ func (n *needs) reason(c cover) string {
 		return "covers " + quote(has)
 	}
 	return "covers " + quote(has) + ", not " + quote(lacks)
-}
-
-// kindOf tells what kind of answer a question wants, from its question words.
-func kindOf(question string) answerKind {
-	q := " " + strings.Join(strings.FieldsFunc(strings.ToLower(question), func(r rune) bool {
-		return !unicode.IsLetter(r) && !unicode.IsNumber(r) && r != '\''
-	}), " ") + " "
-	for _, c := range []struct {
-		kind answerKind
-		cues []string
-	}{
-		{amountKind, []string{" how many ", " how much ", " how long ", " how far ", " how old ", " how high ", " how big ", " how often ", " how fast ", " how deep ", " how large ", " cost ", " costs ", " price ", " fee ", " percentage ", " what number "}},
-		{timeKind, []string{" when ", " what year ", " which year ", " what time ", " what date ", " what day ", " which day ", " what month ", " which month ", " deadline ", " opening hours ", " how soon "}},
-		{personKind, []string{" who ", " whom ", " whose "}},
-		{placeKind, []string{" where "}},
-		{listKind, []string{" which of ", " list ", " name the ", " what are "}},
-		{reasonKind, []string{" why ", " what is the reason "}},
-	} {
-		for _, cue := range c.cues {
-			if strings.Contains(q, cue) {
-				return c.kind
-			}
-		}
-	}
-	return anyKind
 }

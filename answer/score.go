@@ -7,7 +7,7 @@ import (
 )
 
 // onTopic is the chance from which a passage is kept when no model judges it.
-const onTopic = .5
+const onTopic = .2
 
 // A chance is the estimated probability that a passage is on topic, with the
 // reason in words.
@@ -18,7 +18,7 @@ type chance struct {
 
 // topicModel estimates the chance from a passage's scores by logistic
 // regression; the constant, then the signals below.
-var topicModel = [1 + topicSignals]float64{-10.558, 20.966, 12.001, -4.321, 4.854, 0.654, -0.037}
+var topicModel = [1 + topicSignals]float64{-10.582, 21.026, 11.842, -4.147, 4.770, 0.688, 0.032}
 
 const (
 	topicLexical = iota // BM25 over the highest the question could reach
@@ -61,8 +61,8 @@ func (r *run) chances(passages []retrieve.Passage) []chance {
 
 // sentenceModel gives the log-odds of a sentence to hold the answer, against
 // the other sentences that were found: the signals of sentence in their order.
-var sentenceModel = [sentenceSignals]float64{0.778, 0.801, 2.226, 2.161, 0.081, 0.452, 2.926, 1.639, 1.495, 0.303, 3.675, 1.576, 0.571, 1.492, -0.761, -0.479, -0.023}
+var sentenceModel = [sentenceSignals]float64{0.650, 0.616, 1.924, 2.059, 0.064, 0.441, 2.371, 1.573, 1.182, -0.157, 1.582, 0.769, 1.107, 3, -1.5, 3.258, 1.594, 0.235, 1.591, -0.881, -0.441, -0.061}
 
 // answerableModel estimates the chance that the kept passages answer the
 // question; the constant, then the signals of answerable.
-var answerableModel = [1 + answerableSignals]float64{-9.693, -3.391, 6.496, -1.606, 1.153, 0.148, -5.439, 9.486, -1.271, 7.595, -0.151, 8.084}
+var answerableModel = [1 + answerableSignals]float64{-9.617, -2.955, 6.025, -1.569, 1.128, 0.099, -5.307, 9.516, -1.526, 7.803, -0.340, 8.231}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"math"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"ibid/ingest"
@@ -36,6 +35,11 @@ const (
 	sigDense              // cosine of question and sentence
 	sigAbout              // cosine of question and sentence under its heading
 	sigKind               // holds a thing of the kind that is asked for
+	sigUnit               // holds a number of the unit that is asked for
+	sigPairs              // share of neighbouring words of the question that it holds both
+	sigTitle              // cosine of question and headings
+	sigAfter              // cosine of question and the question that stands before it
+	sigYear               // another year stands over it than the question names
 	sigScore              // the passage's score among those found
 	sigLexical            // its BM25 over the highest the question could reach
 	sigPassage            // cosine of question and passage
@@ -60,12 +64,22 @@ func (r *run) sentences(ctx context.Context, kept []retrieve.Passage) ([][]sente
 			texts = append(texts, line, p.Title+" "+p.Heading+" "+line)
 		}
 	}
+	for _, p := range kept {
+		texts = append(texts, p.Title+" "+p.Heading)
+	}
 	vectors, err := d.embed(ctx, texts)
 	if err != nil {
 		return nil, err
 	}
+	heads := vectors[len(vectors)-len(kept):]
+	asked := years(r.asked)
 	for i, p := range kept {
 		about := d.passages[p.ID]
+		title := dot(d.question, heads[i])
+		otherYear := 0.0
+		if over := years(p.Title + " " + p.Heading + " " + p.Path); len(asked) > 0 && len(over) > 0 && !meet(asked, over) {
+			otherYear = 1
+		}
 		for k := range all[i] {
 			s := &all[i][k]
 			s.window = about.head.with(s.cover)
@@ -86,6 +100,12 @@ func (r *run) sentences(ctx context.Context, kept []retrieve.Passage) ([][]sente
 			f[sigDense], f[sigAbout] = dot(d.question, vectors[0]), dot(d.question, vectors[1])
 			vectors = vectors[2:]
 			f[sigKind] = d.needs.kind.in(s.text)
+			f[sigUnit] = d.needs.unit.in(s.text)
+			f[sigPairs] = d.needs.pairs(s.cover)
+			f[sigTitle], f[sigYear] = title, otherYear
+			if k > 0 && isAsking(all[i][k-1].text) {
+				f[sigAfter] = max(0, all[i][k-1].fits[sigDense])
+			}
 			f[sigScore] = p.Score
 			f[sigLexical] = p.Scores.Lexical
 			f[sigPassage] = about.dense
@@ -148,53 +168,4 @@ func isHeading(s, path string) bool {
 		}
 	}
 	return false
-}
-
-var (
-	monthsAndDays = words(`january february march april may june july august september october november december
-		monday tuesday wednesday thursday friday saturday sunday weekday weekdays weekend weekends daily annually
-		morning afternoon evening noon midnight spring summer autumn winter today century`)
-	numberWords = words(`one two three four five six seven eight nine ten eleven twelve thirteen fifteen twenty thirty
-		forty fifty sixty hundred thousand million billion half twice once dozen none no free several`)
-	placeWords = words(`at in on near beside behind opposite under above below between outside inside along`)
-	whyWords   = words(`because since therefore so due reason cause causes caused owing thanks to otherwise`)
-)
-
-// in tells how far a text holds a thing of this kind: 1 yes, 0 no, ½ where
-// every text may.
-func (k answerKind) in(text string) float64 {
-	if k == anyKind || k == listKind {
-		return .5
-	}
-	digits := strings.ContainsFunc(text, unicode.IsDigit)
-	start := true
-	for _, w := range strings.Fields(text) {
-		bare := strings.TrimFunc(w, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
-		lower := strings.ToLower(bare)
-		first, _ := utf8.DecodeRuneInString(bare)
-		switch k {
-		case timeKind:
-			if digits || monthsAndDays[lower] {
-				return 1
-			}
-		case amountKind:
-			if digits || numberWords[lower] {
-				return 1
-			}
-		case personKind:
-			if unicode.IsUpper(first) && !start {
-				return 1
-			}
-		case placeKind:
-			if unicode.IsUpper(first) && !start || placeWords[lower] {
-				return 1
-			}
-		case reasonKind:
-			if whyWords[lower] {
-				return 1
-			}
-		}
-		start = strings.HasSuffix(w, ".")
-	}
-	return 0
 }
