@@ -381,6 +381,48 @@ func TestBrowser(t *testing.T) {
 	}
 }
 
+// TestBrowserText draws texts whole and piece by piece, at every cut: the page
+// must look the same in the end, and hold the words that it was given.
+func TestBrowserText(t *testing.T) {
+	b := newScene(t, nil).newTab(t, newBrowser(t), 820, "light")
+	for _, text := range []string{
+		"One.[1] Two[2][1] three [3] and [12].\n\nA new paragraph\nof two lines.[2]",
+		"Before:\n- one **bold[1] word** here\n- two `code [1] x`\n  and more\n\n- three\n\nAfter.",
+		"2. second\n3. third[1]\n10) tenth\n\n# Heading[2]\nText",
+		"```go\na[1]\n\n- b\n```\nafter ~~~ [1]\n~~~\nopen code [2]",
+		"** ** *a* **b *c* d** `x` ` `` [1]] [[1] [0] [0001] 🦆 é[1]",
+		"<b>no</b> &amp; ![x](y)\n| a | b[1] |\n| - | - |\n\n\n\n",
+	} {
+		script := fmt.Sprintf(`(async () => {
+			const { TextView } = await import("/static/text.js");
+			const text = %q, numbers = new Map([[1, {}], [2, {}]]);
+			const draw = (cuts) => {
+				const e = document.createElement("div");
+				const v = new TextView(e, (n) => { const a = document.createElement("a"); a.textContent = n; return a; });
+				for (const c of cuts) v.draw(text.slice(0, c), numbers);
+				return e.innerHTML;
+			};
+			const whole = draw([text.length]);
+			for (let i = 0; i <= text.length; i++) {
+				const cut = draw([i, text.length]);
+				if (cut !== whole) return "cut at " + i + ": " + cut + " instead of " + whole;
+			}
+			const each = draw([...Array(text.length + 1).keys()]);
+			if (each !== whole) return "by character: " + each + " instead of " + whole;
+			if (/<(img|script|b)\b/.test(whole)) return "markup: " + whole;
+			const letters = (s) => s.replace(/[^\p{L}]/gu, "");
+			const e = document.createElement("div");
+			e.innerHTML = whole;
+			if (letters(e.textContent) !== letters(text.replace(/^(`+"```"+`)go$/m, "$1"))) return "lost words: " + whole;
+			return "";
+		})()`, text)
+		got, err := chromedp.Run(b, chromedp.Evaluate[string](script, chromedp.EvalAwaitPromise))
+		if err != nil || got != "" {
+			t.Errorf("%q: %s %v", text, got, err)
+		}
+	}
+}
+
 // TestBrowserStates shows what is not an answer.
 func TestBrowserStates(t *testing.T) {
 	browser := newBrowser(t)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"ibid/answer"
 	"ibid/answer/openai"
 	"ibid/retrieve"
 )
@@ -54,6 +55,7 @@ func problemFor(err error) *Problem {
 	var p *Problem
 	var he *echo.HTTPError
 	var space *retrieve.SpaceError
+	var question *answer.QuestionError
 	var model *openai.Error
 	switch {
 	case errors.As(err, &p):
@@ -62,6 +64,18 @@ func problemFor(err error) *Problem {
 	case errors.Is(err, context.Canceled):
 		// 499 is what the log of a proxy calls a client that went away.
 		p = &Problem{Status: 499, Title: "Client Closed Request", Code: "canceled", Detail: "the request was canceled"}
+	case errors.As(err, &question):
+		p = &Problem{Status: http.StatusBadRequest, Detail: question.Error()}
+		switch question.Code {
+		case "empty":
+			p.Code, p.Field = "empty_question", "question"
+		case "too_long":
+			p.Status, p.Code, p.Field = http.StatusRequestEntityTooLarge, "question_too_long", "question"
+		default:
+			p.Code, p.Field = "bad_"+question.Code, question.Code
+		}
+	case errors.Is(err, retrieve.ErrEmptyQuestion):
+		p = &Problem{Status: http.StatusBadRequest, Code: "empty_question", Field: "question", Detail: retrieve.ErrEmptyQuestion.Error()}
 	case errors.As(err, &model):
 		// Its text is made for people and holds neither key nor prompt.
 		p = &Problem{Status: http.StatusBadGateway, Code: "model_" + string(model.Kind), Detail: model.Error()}

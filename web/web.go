@@ -96,7 +96,7 @@ const (
 	// MaxBody is the largest request body, in bytes.
 	MaxBody = 256 << 10
 	// MaxQuestion is the longest question, in bytes.
-	MaxQuestion = 16 << 10
+	MaxQuestion = answer.MaxQuestionBytes
 	// MaxTopK is the largest top_k of a question or search.
 	MaxTopK = 100
 	// DefaultMaxAsks is the default of [Options.MaxAsks].

@@ -226,7 +226,7 @@ export class AnswerView {
     const cited = this.numbers.get(c.number);
     list.append(el("li", { "data-key": key },
       this.#opener("quote", { ...cited, ...c }, snippet(c.quote)),
-      place(c) ? el("span", { class: "facts" }, place(c)) : ""));
+      place({ ...cited, ...c }) ? el("span", { class: "facts" }, place({ ...cited, ...c })) : ""));
   }
 
   // #opener is a link to a place that opens the panel.
@@ -296,8 +296,9 @@ export class AnswerView {
   }
 }
 
+// snippet shortens a text, and keeps its lines: a table's rows stay rows.
 function snippet(text) {
-  const words = (text || "").replace(/\s+/g, " ").trim();
+  const words = (text || "").replace(/[^\S\n]+/g, " ").replace(/\s*\n\s*/g, "\n").trim();
   return words.length > 220 ? `${words.slice(0, 200).replace(/\s\S*$/, "")} …` : words;
 }
 

@@ -37,6 +37,9 @@ function placed(route, id, start, end, fragment) {
 export const plural = (n, one, many) => `${n} ${n === 1 ? one : many}`;
 
 // place says where in its document something stands: "page 3 · Fees › Mooring".
-export function place({ page, heading }) {
-  return [page ? `page ${page}` : "", heading || ""].filter(Boolean).join(" · ");
+// A heading path that begins with the document's own title goes without it.
+export function place({ page, heading, title }) {
+  const path = (heading || "").split(" › ");
+  if (path[0] === title) path.shift();
+  return [page ? `page ${page}` : "", path.join(" › ")].filter(Boolean).join(" · ");
 }

@@ -50,7 +50,7 @@ function show(anchor, what) {
 }
 
 function shortened(quote) {
-  const words = quote.replace(/\s+/g, " ").trim();
+  const words = quote.replace(/[^\S\n]+/g, " ").replace(/\s*\n\s*/g, "\n").trim();
   return words.length > 320 ? `${words.slice(0, 300).replace(/\s\S*$/, "")} …` : words;
 }
 
