@@ -1,0 +1,160 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"strings"
+
+	"ibid/answer"
+	"ibid/cite"
+	"ibid/retrieve"
+)
+
+type askCmd struct {
+	Question []string `arg:"" help:"The question; quote it, or give its words."`
+	JSON     bool     `help:"Print the whole answer as one JSON object." name:"json"`
+	Strategy string   `help:"How evidence becomes an answer: auto, refine or extract." default:"auto" placeholder:"NAME"`
+	citeConfig
+	scopeConfig
+	modelConfig
+	storeConfig
+}
+
+// Run answers one question on the terminal.
+func (c *askCmd) Run(ctx context.Context, s surroundings) (err error) {
+	text, err := question(c.Question)
+	if err != nil {
+		return err
+	}
+	lib, err := openLibrary(ctx, c.storeConfig, s.getenv)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, lib.close()) }()
+	if err := lib.refuseEmpty(ctx, c.Data, c.filter()); err != nil {
+		return err
+	}
+	answerer, err := lib.answerer(c.modelConfig, c.endpointConfig, s.getenv)
+	if err != nil {
+		return err
+	}
+	events := cite.Number(
+		answerer.Ask(ctx, answer.Question{Text: text, Strategy: c.Strategy, TopK: c.TopK, Filter: c.filter()}),
+		c.citing())
+	if c.JSON {
+		a, err := cite.Collect(events)
+		if err != nil {
+			return err
+		}
+		return json.NewEncoder(s.stdout).Encode(a)
+	}
+	a, err := cite.Collect(show(events, s))
+	if err != nil {
+		return err
+	}
+	return showSources(s.stdout, s.stderr, a)
+}
+
+// refuseEmpty explains what to do when there is nothing to ask.
+func (l *library) refuseEmpty(ctx context.Context, dir string, f retrieve.Filter) error {
+	docs, err := l.Documents(ctx, f)
+	if err != nil {
+		return err
+	}
+	if len(docs) > 0 {
+		return nil
+	}
+	if f.Collection != "" {
+		return fmt.Errorf("the collection %q in %s holds no document: ingest a folder with 'ibid ingest --collection %s FOLDER'", f.Collection, dir, f.Collection)
+	}
+	return fmt.Errorf("nothing has been ingested into %s yet: run 'ibid ingest FOLDER' first", dir)
+}
+
+// show prints the answer's text as it streams, and passes every event on.
+func show(events iter.Seq2[answer.Event, error], s surroundings) iter.Seq2[answer.Event, error] {
+	return func(yield func(answer.Event, error) bool) {
+		shown := false
+		for e, err := range events {
+			if err == nil {
+				switch e := e.(type) {
+				case answer.Text:
+					_, err = io.WriteString(s.stdout, printable(e.Text))
+					shown = true
+				case answer.Unanswered:
+					_, err = fmt.Fprint(s.stdout, printable(e.Text))
+					shown = true
+				case answer.Incomplete:
+					fmt.Fprintf(s.stderr, "\nibid: the answer is incomplete: %s", printable(e.Reason))
+				case answer.Warning:
+					fmt.Fprintf(s.stderr, "ibid: %s\n", printable(e.Message))
+				}
+			} else if shown {
+				fmt.Fprintln(s.stdout)
+			}
+			if !yield(e, err) || err != nil {
+				return
+			}
+		}
+		if shown {
+			fmt.Fprintln(s.stdout)
+		}
+	}
+}
+
+func showSources(stdout, stderr io.Writer, a cite.Answer) error {
+	var b strings.Builder
+	if len(a.Sources) > 0 {
+		b.WriteByte('\n')
+	}
+	for _, src := range a.Sources {
+		fmt.Fprintf(&b, "[%d] %s (%s)\n", src.Number, src.Title, src.Document)
+		for _, p := range src.Passages {
+			if p.Quote == "" {
+				continue
+			}
+			fmt.Fprintf(&b, "    %s“%s”\n", place(p.Page, p.Heading), oneLine(p.Quote, 160))
+		}
+	}
+	if !a.Answered && len(a.Nearest) > 0 {
+		b.WriteString("\nnearest passages:\n")
+		for _, p := range a.Nearest {
+			fmt.Fprintf(&b, "  - %s (%s) %s\n", p.Title, p.Document, strings.TrimSuffix(place(p.Page, p.Heading), ": "))
+		}
+	}
+	if _, err := io.WriteString(stdout, printable(b.String())); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(stderr, "looked at %d passages, used %d\n", a.Usage.Looked, a.Usage.Used)
+	return err
+}
+
+// place says where in a document something stands, ready to put before it.
+func place(page int, heading string) string {
+	var parts []string
+	if page > 0 {
+		parts = append(parts, fmt.Sprintf("page %d", page))
+	}
+	if heading != "" {
+		parts = append(parts, heading)
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return strings.Join(parts, ", ") + ": "
+}
+
+// oneLine folds white space and cuts a text behind n runes.
+func oneLine(s string, n int) string {
+	s = strings.Join(strings.Fields(s), " ")
+	for i := range s {
+		if n == 0 {
+			return s[:i] + "…"
+		}
+		n--
+	}
+	return s
+}

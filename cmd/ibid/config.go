@@ -1,0 +1,192 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"ibid/answer"
+	"ibid/answer/openai"
+	"ibid/cite"
+	"ibid/retrieve"
+	"ibid/retrieve/embed"
+	"ibid/retrieve/local"
+)
+
+// storeConfig says where the data is and how texts become vectors. It is part
+// of every command that touches the data directory.
+type storeConfig struct {
+	Data         string `help:"Folder in which Ibid keeps what it knows." default:"${data}" placeholder:"DIR" group:"Store"`
+	EmbedModel   string `help:"Embedding model of an OpenAI-compatible endpoint; unset: the embedded one." placeholder:"NAME" group:"Store"`
+	EmbedBaseURL string `help:"Endpoint of the embedding model; unset: that of --base-url." placeholder:"URL" group:"Store"`
+	endpointConfig
+}
+
+// endpointConfig says how to reach an OpenAI-compatible endpoint.
+type endpointConfig struct {
+	BaseURL    string `help:"OpenAI-compatible endpoint." default:"https://api.openai.com/v1" placeholder:"URL" group:"Model"`
+	APIKeyFile string `help:"File that holds the endpoint's key; unset: the variable OPENAI_API_KEY, which may be empty." name:"api-key-file" placeholder:"FILE" group:"Model"`
+}
+
+// modelConfig says how a question is answered. A model is used only when
+// Model is set.
+type modelConfig struct {
+	Model         string `help:"Model that writes answers; unset: answers are quoted from the documents." placeholder:"NAME" group:"Model"`
+	GateModel     string `help:"Model that judges passages; unset: that of --model." placeholder:"NAME" group:"Model"`
+	RefineModel   string `help:"Model for the steps after the first; unset: that of --model." placeholder:"NAME" group:"Model"`
+	Gate          string `help:"Who decides which passages are on topic: ${enum}. Unset: both with a model, else score." enum:",score,model,both,off" default:"" placeholder:"KIND" group:"Model"`
+	ContextTokens int    `help:"The model's context window, prompt and reply together." default:"4096" placeholder:"N" group:"Model"`
+	StepTokens    int    `help:"Evidence for one step of the refine loop, in tokens; 0: what the window holds." default:"0" placeholder:"N" group:"Model"`
+	Prompts       string `help:"Folder with prompt templates to use in place of the built-in ones." placeholder:"DIR" group:"Model"`
+}
+
+// citeConfig says how answers are cited.
+type citeConfig struct {
+	Source string `help:"What counts as one source: ${enum}." enum:"document,page,section" default:"document" placeholder:"KIND"`
+}
+
+func (c citeConfig) citing() cite.Options {
+	switch c.Source {
+	case "page":
+		return cite.Options{Source: cite.ByPage}
+	case "section":
+		return cite.Options{Source: cite.BySection}
+	}
+	return cite.Options{Source: cite.ByDocument}
+}
+
+// scopeConfig narrows a question to a part of the library.
+type scopeConfig struct {
+	Collection string `help:"Collection to ask; unset: all." placeholder:"NAME"`
+	TopK       int    `help:"Passages to look at." default:"12" placeholder:"N"`
+}
+
+func (c scopeConfig) filter() retrieve.Filter {
+	return retrieve.Filter{Collection: c.Collection}
+}
+
+// maxQuestion is the longest question, in bytes, that is taken on any way in.
+const maxQuestion = 16 << 10
+
+// question joins the words of a command line into a question.
+func question(words []string) (string, error) {
+	q := strings.TrimSpace(strings.Join(words, " "))
+	switch {
+	case q == "":
+		return "", usageError("the question is empty: put it behind the command, in quotes")
+	case len(q) > maxQuestion:
+		return "", usageError("the question has %d bytes, and at most %d are taken: ask a shorter one, and ingest long texts as documents", len(q), maxQuestion)
+	}
+	return q, nil
+}
+
+// A library is an opened data directory.
+type library struct {
+	*retrieve.Index
+	engine   *local.Engine
+	embedder retrieve.Embedder
+}
+
+// openLibrary opens the data directory, and makes it if it is not there.
+func openLibrary(ctx context.Context, c storeConfig, getenv func(string) string) (*library, error) {
+	embedder, err := c.embedder(ctx, getenv)
+	if err != nil {
+		return nil, err
+	}
+	engine, err := openEngine(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	index, err := retrieve.NewIndex(ctx, engine, embedder, retrieve.Options{})
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("opening %s: %w", c.Data, err), engine.Close())
+	}
+	return &library{index, engine, embedder}, nil
+}
+
+func openEngine(ctx context.Context, c storeConfig) (*local.Engine, error) {
+	if c.Data == "" {
+		return nil, usageError("--data is empty: name a folder")
+	}
+	return local.Open(ctx, c.Data, local.Options{})
+}
+
+func (l *library) close() error { return l.engine.Close() }
+
+// embedder makes the embedded model, or the client of a remote one.
+func (c storeConfig) embedder(ctx context.Context, getenv func(string) string) (retrieve.Embedder, error) {
+	if c.EmbedModel == "" {
+		return embed.New()
+	}
+	key, err := c.apiKey(getenv)
+	if err != nil {
+		return nil, err
+	}
+	url := c.EmbedBaseURL
+	if url == "" {
+		url = c.BaseURL
+	}
+	return openai.NewEmbedder(ctx, openai.Options{BaseURL: url, Key: key, Model: c.EmbedModel})
+}
+
+// apiKey reads the endpoint's key. Secrets come from a file or the
+// environment, never from the command line, where other users can read them.
+func (c endpointConfig) apiKey(getenv func(string) string) (string, error) {
+	if c.APIKeyFile == "" {
+		return strings.TrimSpace(getenv("OPENAI_API_KEY")), nil
+	}
+	b, err := os.ReadFile(c.APIKeyFile)
+	if err != nil {
+		return "", fmt.Errorf("reading the key for the model's endpoint: %w", err)
+	}
+	return strings.TrimSpace(string(b)), nil
+}
+
+// answerer puts together what answers questions.
+func (l *library) answerer(c modelConfig, e endpointConfig, getenv func(string) string) (*answer.Answerer, error) {
+	a := &answer.Answerer{
+		Retriever:     l.Index,
+		Embedder:      l.embedder,
+		Gate:          answer.GateKind(c.Gate),
+		ContextTokens: c.ContextTokens,
+		StepTokens:    c.StepTokens,
+	}
+	if c.Prompts != "" {
+		dir, err := filepath.Abs(c.Prompts)
+		if err != nil {
+			return nil, fmt.Errorf("finding the prompts folder %s: %w", c.Prompts, err)
+		}
+		prompts, err := answer.ParsePrompts(os.DirFS(dir))
+		if err != nil {
+			return nil, fmt.Errorf("reading the prompts in %s: %w", dir, err)
+		}
+		a.Prompts = prompts
+	}
+	if c.Model == "" {
+		if c.GateModel != "" || c.RefineModel != "" || c.Gate == "model" || c.Gate == "both" {
+			return nil, usageError("--gate-model, --refine-model and the gates 'model' and 'both' need a model: set --model too")
+		}
+		return a, nil
+	}
+	key, err := e.apiKey(getenv)
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range []struct {
+		name string
+		to   *answer.Model
+	}{{c.Model, &a.Model}, {c.GateModel, &a.GateModel}, {c.RefineModel, &a.RefineModel}} {
+		if m.name == "" {
+			continue
+		}
+		client, err := openai.New(openai.Options{BaseURL: e.BaseURL, Key: key, Model: m.name, ContextTokens: c.ContextTokens})
+		if err != nil {
+			return nil, err
+		}
+		*m.to = client
+	}
+	return a, nil
+}

@@ -1,0 +1,49 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"ibid/retrieve"
+)
+
+type forgetCmd struct {
+	Root string `arg:"" help:"Name of the ingested folder: the first part of its documents' names."`
+	JSON bool   `help:"Print a JSON object." name:"json"`
+	storeConfig
+}
+
+// Run removes a root with all its documents.
+func (c *forgetCmd) Run(ctx context.Context, s surroundings) (err error) {
+	engine, err := openEngine(ctx, c.storeConfig)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, engine.Close()) }()
+	n, err := engine.DeleteRoot(ctx, c.Root)
+	if errors.Is(err, retrieve.ErrNotFound) {
+		roots, lerr := engine.Roots(ctx)
+		if lerr != nil {
+			return errors.Join(err, lerr)
+		}
+		names := make([]string, len(roots))
+		for i, r := range roots {
+			names[i] = r.Name
+		}
+		if len(names) == 0 {
+			return fmt.Errorf("there is no root %q: nothing has been ingested into %s", c.Root, c.Data)
+		}
+		return fmt.Errorf("there is no root %q in %s; it has: %s", c.Root, c.Data, strings.Join(names, ", "))
+	}
+	if err != nil {
+		return fmt.Errorf("removing the root %q: %w", c.Root, err)
+	}
+	if c.JSON {
+		_, err = fmt.Fprintf(s.stdout, "{\"root\":%q,\"removed\":%d}\n", c.Root, n)
+	} else {
+		_, err = fmt.Fprintf(s.stdout, "removed %s with %d documents\n", printable(c.Root), n)
+	}
+	return err
+}

@@ -1,0 +1,249 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/vbauerster/mpb/v8"
+	"github.com/vbauerster/mpb/v8/decor"
+
+	"ibid/ingest"
+)
+
+type ingestCmd struct {
+	Folders    []string `arg:"" name:"folder" help:"Folders to read, with all that is below them."`
+	Collection string   `help:"Collection the folders belong to." default:"${default_collection}" placeholder:"NAME"`
+	JSON       bool     `help:"Print a JSON object a file, then one with the totals." name:"json"`
+	storeConfig
+}
+
+// Run reads the folders one after the other. One bad document never stops the rest.
+func (c *ingestCmd) Run(ctx context.Context, s surroundings) (err error) {
+	folders, err := checkFolders(c.Folders)
+	if err != nil {
+		return err
+	}
+	lib, err := openLibrary(ctx, c.storeConfig, s.getenv)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, lib.close()) }()
+
+	report := c.reporter(s)
+	var total tally
+	for _, folder := range folders {
+		before := total.Seen
+		err := syncFolder(ctx, lib, folder, c.Collection, func(ch ingest.Change) error {
+			total.add(ch)
+			return report.change(ch)
+		})
+		if err != nil {
+			return errors.Join(err, report.close())
+		}
+		if total.Seen == before {
+			fmt.Fprintf(s.stderr, "ibid: there is no file to read in %s: Ibid reads %s\n", folder, ingest.Formats())
+		}
+	}
+	if err := report.total(total); err != nil {
+		return err
+	}
+	if total.Failed > 0 {
+		return &exitError{code: exitPartial}
+	}
+	return nil
+}
+
+// checkFolders makes the folders' paths absolute, and refuses what is no folder.
+func checkFolders(folders []string) ([]string, error) {
+	abs := make([]string, 0, len(folders))
+	for _, f := range folders {
+		info, err := os.Stat(f)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil, usageError("there is no folder %s", f)
+		case err != nil:
+			return nil, fmt.Errorf("looking at the folder %s: %w", f, err)
+		case !info.IsDir():
+			return nil, usageError("%s is a file, not a folder: give the folder that holds it", f)
+		}
+		path, err := filepath.Abs(f)
+		if err != nil {
+			return nil, fmt.Errorf("finding the folder %s: %w", f, err)
+		}
+		abs = append(abs, path)
+	}
+	return abs, nil
+}
+
+// syncFolder brings the store up to date with one folder.
+func syncFolder(ctx context.Context, lib *library, folder, collection string, each func(ingest.Change) error) (err error) {
+	dir, err := os.OpenRoot(folder)
+	if err != nil {
+		return fmt.Errorf("opening the folder %s: %w", folder, err)
+	}
+	defer func() { err = errors.Join(err, dir.Close()) }()
+	root, err := lib.AddRoot(ctx, folder, collection)
+	if err != nil {
+		return fmt.Errorf("adding the folder %s: %w", folder, err)
+	}
+	syncer := &ingest.Syncer{Sink: lib.Index}
+	for change, err := range syncer.Sync(ctx, root, dir.FS()) {
+		if err != nil {
+			return fmt.Errorf("reading the folder %s: %w", folder, err)
+		}
+		if err := each(change); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// A tally counts what a sync did. Seen is the sum of all but Removed.
+type tally struct {
+	Seen      int `json:"seen"`
+	Added     int `json:"added"`
+	Updated   int `json:"updated"`
+	Unchanged int `json:"unchanged"`
+	Renamed   int `json:"renamed"`
+	Skipped   int `json:"skipped"`
+	Failed    int `json:"failed"`
+	Removed   int `json:"removed"`
+	Chunks    int `json:"chunks"`
+	Pages     int `json:"pages"`
+}
+
+func (t *tally) add(c ingest.Change) {
+	if c.Action != ingest.Removed {
+		t.Seen++
+	}
+	t.Chunks += c.Chunks
+	t.Pages += c.Pages
+	switch c.Action {
+	case ingest.Added:
+		t.Added++
+	case ingest.Updated:
+		t.Updated++
+	case ingest.Unchanged:
+		t.Unchanged++
+	case ingest.Renamed:
+		t.Renamed++
+	case ingest.Skipped:
+		t.Skipped++
+	case ingest.Failed:
+		t.Failed++
+	case ingest.Removed:
+		t.Removed++
+	}
+}
+
+func (t tally) String() string {
+	return fmt.Sprintf("%d files: %d added, %d updated, %d unchanged, %d renamed, %d skipped, %d failed; %d removed",
+		t.Seen, t.Added, t.Updated, t.Unchanged, t.Renamed, t.Skipped, t.Failed, t.Removed)
+}
+
+// A reporter shows an ingest as it goes.
+type reporter interface {
+	change(ingest.Change) error
+	total(tally) error
+	close() error // when no total comes
+}
+
+func (c *ingestCmd) reporter(s surroundings) reporter {
+	switch {
+	case c.JSON:
+		return jsonReporter{json.NewEncoder(s.stdout)}
+	case isTerminal(s.stderr):
+		return &barReporter{plain: plainReporter{s.stdout}, out: s.stderr}
+	}
+	return plainReporter{s.stdout}
+}
+
+type jsonReporter struct{ *json.Encoder }
+
+func (r jsonReporter) change(c ingest.Change) error { return r.Encode(c) }
+func (r jsonReporter) total(t tally) error {
+	return r.Encode(struct {
+		Total tally `json:"total"`
+	}{t})
+}
+func (r jsonReporter) close() error { return nil }
+
+// plainReporter prints a line for every file that is not as it was.
+type plainReporter struct{ out io.Writer }
+
+func (r plainReporter) change(c ingest.Change) error {
+	if c.Action == ingest.Unchanged {
+		return nil
+	}
+	_, err := io.WriteString(r.out, changeLine(c))
+	return err
+}
+
+func changeLine(c ingest.Change) string {
+	line := fmt.Sprintf("%-9s %s", c.Action, c.Document)
+	switch {
+	case c.Reason != "":
+		line += ": " + c.Reason
+	case c.From != "":
+		line += " (was " + c.From + ")"
+	case c.Pages > 0:
+		line += fmt.Sprintf(" (%d pages, %d chunks)", c.Pages, c.Chunks)
+	case c.Chunks > 0:
+		line += fmt.Sprintf(" (%d chunks)", c.Chunks)
+	}
+	return printable(line) + "\n"
+}
+
+func (r plainReporter) total(t tally) error {
+	_, err := fmt.Fprintln(r.out, t)
+	return err
+}
+func (r plainReporter) close() error { return nil }
+
+// barReporter shows a progress bar, and above it the files that failed or were
+// skipped; the rest is in the bar.
+type barReporter struct {
+	plain    plainReporter
+	out      io.Writer
+	progress *mpb.Progress
+	bar      *mpb.Bar
+}
+
+func (r *barReporter) change(c ingest.Change) error {
+	if c.Done <= 1 || r.bar == nil {
+		if err := r.close(); err != nil {
+			return err
+		}
+		r.progress = mpb.New(mpb.WithOutput(r.out), mpb.WithWidth(48))
+		r.bar = r.progress.AddBar(int64(c.Total),
+			mpb.PrependDecorators(decor.Name(printable(c.Root)+" "), decor.CountersNoUnit("%d of %d files")),
+			mpb.AppendDecorators(decor.AverageETA(decor.ET_STYLE_GO)))
+	}
+	if c.Action == ingest.Failed || c.Action == ingest.Skipped {
+		if _, err := io.WriteString(r.progress, changeLine(c)); err != nil {
+			return err
+		}
+	}
+	r.bar.SetCurrent(int64(c.Done))
+	return nil
+}
+
+func (r *barReporter) total(t tally) error {
+	return errors.Join(r.close(), r.plain.total(t))
+}
+
+func (r *barReporter) close() error {
+	if r.bar == nil {
+		return nil
+	}
+	r.bar.SetTotal(r.bar.Current(), true)
+	r.progress.Wait()
+	r.bar, r.progress = nil, nil
+	return nil
+}

@@ -1,0 +1,84 @@
+// Command ibid answers questions from a folder of documents, with citations
+// that open the exact passage they came from.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"ibid/ingest"
+)
+
+func main() {
+	// A reader of a dangerous format is this binary again, under limits.
+	if code, child := ingest.RunChild(os.Getenv, os.Stdin, os.Stdout, os.Stderr); child {
+		os.Exit(code)
+	}
+	os.Exit(realMain(os.Args[1:]))
+}
+
+// realMain runs the command line in this process's surroundings and gives the
+// exit code.
+func realMain(args []string) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	go func() {
+		<-ctx.Done()
+		stop() // a second Ctrl-C ends the process at once
+	}()
+	return exitCode(run(ctx, args, os.Getenv, os.Stdin, os.Stdout, os.Stderr), os.Stderr)
+}
+
+// The exit codes.
+const (
+	exitDone    = 0 // done; a refusal to answer too
+	exitFailed  = 1
+	exitUsage   = 2 // wrong use
+	exitPartial = 3 // some documents failed
+	exitDamage  = 4 // damage found, or a threshold missed
+)
+
+// exitError is an error that chooses the exit code.
+type exitError struct {
+	code int
+	err  error // nil when everything was said already
+}
+
+func (e *exitError) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("exit code %d", e.code)
+	}
+	return e.err.Error()
+}
+
+func (e *exitError) Unwrap() error { return e.err }
+
+// usageError is wrong use of the command line: exit code 2.
+func usageError(format string, args ...any) error {
+	return &exitError{code: exitUsage, err: fmt.Errorf(format, args...)}
+}
+
+// exitCode says what went wrong, if anything did, and gives the exit code.
+func exitCode(err error, stderr io.Writer) int {
+	if err == nil {
+		return exitDone
+	}
+	var coded *exitError
+	if errors.As(err, &coded) {
+		if coded.err != nil {
+			fmt.Fprintf(stderr, "ibid: %s\n", printable(err.Error()))
+		}
+		return coded.code
+	}
+	if errors.Is(err, context.Canceled) {
+		fmt.Fprintln(stderr, "ibid: interrupted")
+		return exitFailed
+	}
+	fmt.Fprintf(stderr, "ibid: %s\n", printable(err.Error()))
+	return exitFailed
+}

@@ -1,0 +1,38 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"ibid/retrieve"
+)
+
+type reembedCmd struct {
+	storeConfig
+}
+
+// Run puts every stored chunk into the space of the embedder in use.
+func (c *reembedCmd) Run(ctx context.Context, s surroundings) (err error) {
+	embedder, err := c.embedder(ctx, s.getenv)
+	if err != nil {
+		return err
+	}
+	engine, err := openEngine(ctx, c.storeConfig)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, engine.Close()) }()
+	last := -1
+	err = retrieve.Reembed(ctx, engine, embedder, func(done, total int) {
+		if percent := done * 100 / max(total, 1); percent/10 != last {
+			last = percent / 10
+			fmt.Fprintf(s.stderr, "embedded %d of %d chunks\n", done, total)
+		}
+	})
+	if err != nil {
+		return fmt.Errorf("embedding %s anew with %s: %w; what was done is kept, run it again to go on", c.Data, embedder.Space(), err)
+	}
+	_, err = fmt.Fprintf(s.stdout, "everything in %s is embedded with %s\n", c.Data, embedder.Space())
+	return err
+}

@@ -1,0 +1,163 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"strings"
+
+	"github.com/alecthomas/kong"
+
+	"ibid/ingest"
+)
+
+// cli is the whole command line. A flag --foo-bar can be given by the
+// environment variable IBID_FOO_BAR too; the flag wins.
+type cli struct {
+	Version kong.VersionFlag `help:"Print the version and stop."`
+
+	Serve   serveCmd   `cmd:"" help:"Answer questions in a browser and over HTTP. Folders given here are ingested in the background."`
+	Ask     askCmd     `cmd:"" help:"Answer one question on the terminal, with citations."`
+	Search  searchCmd  `cmd:"" help:"Show the passages found for a question, without an answer."`
+	Ingest  ingestCmd  `cmd:"" help:"Read folders into the data directory. A second run reads only what changed."`
+	Forget  forgetCmd  `cmd:"" help:"Remove an ingested folder and all its documents from the data directory."`
+	Reembed reembedCmd `cmd:"" help:"Embed everything anew with the embedding model in use. An interrupted run goes on where it stopped."`
+	Cite    citeCmd    `cmd:"" help:"Renumber the source links in any model's output, as a filter."`
+}
+
+// surroundings are what a command has of the outside world.
+type surroundings struct {
+	getenv         func(string) string
+	stdin          io.Reader
+	stdout, stderr io.Writer
+}
+
+// run carries out one command line. What a command shows goes to stdout,
+// what it has to say about itself to stderr.
+func run(ctx context.Context, args []string, getenv func(string) string, stdin io.Reader, stdout, stderr io.Writer) error {
+	var c cli
+	var exited bool
+	var help bytes.Buffer
+	parser, err := kong.New(&c,
+		kong.Name("ibid"),
+		kong.Description("Ask a folder of documents. Answers carry numbered citations that open the exact passage; what the documents do not say, Ibid does not say."),
+		kong.Writers(&help, stderr),
+		kong.Exit(func(int) { exited = true }),
+		kong.UsageOnError(),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+		kong.Vars{"version": version(), "data": defaultDataDir(getenv), "default_collection": ingest.DefaultCollection},
+		kong.ValueFormatter(helpWithEnv),
+		kong.Resolvers(environment(getenv)),
+		kong.BindTo(ctx, (*context.Context)(nil)),
+		kong.Bind(surroundings{getenv, stdin, stdout, stderr}),
+	)
+	if err != nil {
+		return fmt.Errorf("reading the command line's own definition: %w", err)
+	}
+	if len(args) == 0 {
+		args = []string{"--help"}
+	}
+	kctx, err := parser.Parse(args)
+	if exited { // --help or --version
+		_, err := stdout.Write(help.Bytes())
+		return err
+	}
+	if err != nil {
+		var parse *kong.ParseError
+		command := ""
+		if errors.As(err, &parse) && parse.Context != nil && parse.Context.Command() != "" {
+			command = strings.Fields(parse.Context.Command())[0] + " "
+		}
+		return usageError("%w (see 'ibid %s--help')", err, command)
+	}
+	return kctx.Run()
+}
+
+// environmentName is the variable that gives a flag its default.
+func environmentName(flag string) string {
+	switch flag {
+	case "help", "version":
+		return ""
+	case "base-url":
+		return "OPENAI_BASE_URL"
+	}
+	return "IBID_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+}
+
+func environment(getenv func(string) string) kong.Resolver {
+	return kong.ResolverFunc(func(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
+		name := environmentName(flag.Name)
+		if name == "" {
+			return nil, nil
+		}
+		if v := getenv(name); v != "" {
+			return v, nil
+		}
+		return nil, nil
+	})
+}
+
+func helpWithEnv(value *kong.Value) string {
+	name := ""
+	if value.Flag != nil {
+		name = environmentName(value.Flag.Name)
+	}
+	if name == "" {
+		return value.Help
+	}
+	return strings.TrimSuffix(value.Help, ".") + " ($" + name + ")."
+}
+
+// defaultDataDir is where the data directory is unless --data says otherwise:
+// the folder in which each system keeps a user's application data.
+func defaultDataDir(getenv func(string) string) string {
+	home, err := os.UserHomeDir()
+	if err != nil {
+		home = "."
+	}
+	switch runtime.GOOS {
+	case "windows":
+		if dir := getenv("LOCALAPPDATA"); dir != "" {
+			return filepath.Join(dir, "ibid")
+		}
+	case "darwin":
+		return filepath.Join(home, "Library", "Application Support", "ibid")
+	}
+	if dir := getenv("XDG_DATA_HOME"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "ibid")
+	}
+	return filepath.Join(home, ".local", "share", "ibid")
+}
+
+// version is the module's version, or the revision it was built from.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "ibid (built without version information)"
+	}
+	v := info.Main.Version
+	var revision, modified string
+	for _, s := range info.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			revision = s.Value
+		case "vcs.modified":
+			if s.Value == "true" {
+				modified = ", modified"
+			}
+		}
+	}
+	if v == "" || v == "(devel)" {
+		v = "development"
+	}
+	if revision != "" {
+		v += " (" + revision[:min(12, len(revision))] + modified + ")"
+	}
+	return "ibid " + v + ", " + info.GoVersion
+}

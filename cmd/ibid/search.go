@@ -1,0 +1,55 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"ibid/retrieve"
+)
+
+type searchCmd struct {
+	Question []string `arg:"" help:"What to search for; quote it, or give its words."`
+	JSON     bool     `help:"Print the passages as a JSON array." name:"json"`
+	scopeConfig
+	storeConfig
+}
+
+// Run shows the passages found for a question, best first.
+func (c *searchCmd) Run(ctx context.Context, s surroundings) (err error) {
+	text, err := question(c.Question)
+	if err != nil {
+		return err
+	}
+	lib, err := openLibrary(ctx, c.storeConfig, s.getenv)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, lib.close()) }()
+	if err := lib.refuseEmpty(ctx, c.Data, c.filter()); err != nil {
+		return err
+	}
+	passages, err := lib.Search(ctx, retrieve.Query{Text: text, K: c.TopK, Filter: c.filter()})
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		if passages == nil {
+			passages = []retrieve.Passage{}
+		}
+		return json.NewEncoder(s.stdout).Encode(passages)
+	}
+	var b strings.Builder
+	for i, p := range passages {
+		fmt.Fprintf(&b, "%2d. %.3f  %s (%s) %s\n    %s\n", i+1, p.Score, p.Title, p.Document,
+			strings.TrimSuffix(place(p.Page, p.Heading), ": "), oneLine(p.Text, 300))
+	}
+	if len(passages) == 0 {
+		b.WriteString("nothing found\n")
+	}
+	_, err = io.WriteString(s.stdout, printable(b.String()))
+	return err
+}

@@ -1,0 +1,171 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"sync"
+	"syscall"
+	"time"
+
+	"ibid/ingest"
+	"ibid/web"
+)
+
+type serveCmd struct {
+	Folders    []string `arg:"" optional:"" name:"folder" help:"Folders to bring up to date in the background; what was ingested before is there in any case."`
+	Addr       string   `help:"Address to listen on; port 0 takes a free one." default:"127.0.0.1:8080" placeholder:"HOST:PORT" group:"Server"`
+	PublicURL  string   `help:"Where people reach the server, if not at its own address." name:"public-url" placeholder:"URL" group:"Server"`
+	AllowHost  []string `help:"Further host name to answer to; may be repeated." placeholder:"NAME" group:"Server"`
+	NoAuth     bool     `help:"Allow an address that other machines reach, although everyone who reaches it can read every document." group:"Server"`
+	Collection string   `help:"Collection the folders belong to." default:"${default_collection}" placeholder:"NAME"`
+	citeConfig
+	modelConfig
+	storeConfig
+}
+
+// drain is how long answers in hand may go on after the signal to stop.
+const drain = 8 * time.Second
+
+// Run listens at once, ingests in the background, and answers from what is in.
+func (c *serveCmd) Run(ctx context.Context, s surroundings) (err error) {
+	folders, err := checkFolders(c.Folders)
+	if err != nil {
+		return err
+	}
+	if err := c.checkAddr(); err != nil {
+		return err
+	}
+	logger := slog.New(slog.NewTextHandler(s.stderr, nil))
+	lib, err := openLibrary(ctx, c.storeConfig, s.getenv)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, lib.close()) }()
+	answerer, err := lib.answerer(c.modelConfig, c.endpointConfig, s.getenv)
+	if err != nil {
+		return err
+	}
+	var progress progress
+	handler, err := web.New(web.Options{
+		Asker: answerer, Searcher: lib.Index, Library: lib.Index, Logger: logger,
+		Indexing: progress.indexing, Troubles: progress.troubles,
+		Addr: c.Addr, PublicURL: c.PublicURL, AllowHosts: c.AllowHost, Version: version(), Citing: c.citing(),
+	})
+	if err != nil {
+		return usageError("%w", err)
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", c.Addr)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return fmt.Errorf("listening on %s: the port is in use: stop the server that has it, or choose another with --addr (port 0 takes a free one)", c.Addr)
+	}
+	if err != nil {
+		return fmt.Errorf("listening on %s: %w", c.Addr, err)
+	}
+	if _, err := fmt.Fprintf(s.stdout, "listening on http://%s\n", listener.Addr()); err != nil {
+		return errors.Join(err, listener.Close())
+	}
+
+	// What follows ends together: the first to fail, or a signal, stops the rest.
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	server := web.NewHTTPServer(c.Addr, handler)
+	asks, cut := context.WithCancel(context.WithoutCancel(ctx))
+	defer cut()
+	server.BaseContext = func(net.Listener) context.Context { return asks }
+	var background sync.WaitGroup
+	background.Go(func() { progress.sync(ctx, lib, folders, c.Collection, logger) })
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(listener) }()
+
+	select {
+	case err = <-served:
+	case <-ctx.Done():
+		logger.Info("stopping", "drain", drain)
+		limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
+		if server.Shutdown(limit) != nil {
+			cut() // answers still running end with an error of their own
+			err = server.Close()
+		}
+		cancel()
+		if e := <-served; !errors.Is(e, http.ErrServerClosed) {
+			err = errors.Join(err, e)
+		}
+	}
+	stop()
+	background.Wait()
+	return err
+}
+
+// checkAddr refuses an address that other machines reach, unless that is meant.
+func (c *serveCmd) checkAddr() error {
+	host, _, err := net.SplitHostPort(c.Addr)
+	if err != nil {
+		return usageError("--addr %q is no address: give HOST:PORT, 127.0.0.1:8080 for one", c.Addr)
+	}
+	ip, err := netip.ParseAddr(host)
+	loopback := host == "localhost" || err == nil && ip.Unmap().IsLoopback()
+	if !loopback && !c.NoAuth {
+		return usageError("--addr %s lets other machines in, and everyone who reaches it could read every document: listen on 127.0.0.1 behind a proxy that checks who asks, or say --no-auth if that is meant", c.Addr)
+	}
+	return nil
+}
+
+// progress is how far the sync of the served folders is.
+type progress struct {
+	mu          sync.Mutex
+	done, total int
+	ready       bool
+	trouble     []ingest.Change
+}
+
+func (p *progress) indexing() (done, total int, ready bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.done, p.total, p.ready
+}
+
+func (p *progress) troubles() []ingest.Change {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return append([]ingest.Change(nil), p.trouble...)
+}
+
+// sync brings the folders up to date. A folder that cannot be read is logged,
+// and the server goes on with what it has.
+func (p *progress) sync(ctx context.Context, lib *library, folders []string, collection string, logger *slog.Logger) {
+	before := 0
+	for _, folder := range folders {
+		var t tally
+		start := time.Now()
+		err := syncFolder(ctx, lib, folder, collection, func(ch ingest.Change) error {
+			t.add(ch)
+			p.mu.Lock()
+			p.done, p.total = before+ch.Done, before+ch.Total
+			if ch.Action == ingest.Failed || ch.Action == ingest.Skipped {
+				p.trouble = append(p.trouble, ch)
+			}
+			p.mu.Unlock()
+			if ch.Action == ingest.Failed {
+				logger.Warn("document not read", "document", ch.Document, "reason", ch.Reason)
+			}
+			return nil
+		})
+		before += t.Seen
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			logger.Error("folder not read", "folder", folder, "error", err)
+		default:
+			logger.Info("folder read", "folder", folder, "files", t.String(), "took", time.Since(start).Round(time.Millisecond))
+		}
+	}
+	p.mu.Lock()
+	p.ready = true
+	p.mu.Unlock()
+}

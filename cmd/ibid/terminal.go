@@ -1,0 +1,36 @@
+package main
+
+import (
+	"io"
+	"os"
+	"strings"
+	"unicode"
+
+	"golang.org/x/term"
+)
+
+// Words on a terminal: what was asked for goes to stdout, everything about the
+// run to stderr; lower case, no full stop; a message names the thing and the
+// next step. Nothing that a document or a model wrote reaches the terminal
+// with control characters in it.
+
+// printable takes the characters out of s that could command a terminal:
+// controls but tab and line feed, and the invisible formatting characters that
+// can reorder or hide what is shown.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\t':
+			return r
+		case unicode.IsControl(r), unicode.Is(unicode.Cf, r) && r != '\u200c' && r != '\u200d':
+			return -1
+		}
+		return r
+	}, s)
+}
+
+// isTerminal reports whether w is a terminal that a person looks at.
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
