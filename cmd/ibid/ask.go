@@ -30,6 +30,10 @@ func (c *askCmd) Run(ctx context.Context, s surroundings) (err error) {
 	if err != nil {
 		return err
 	}
+	citing, err := c.citing()
+	if err != nil {
+		return err
+	}
 	lib, err := openLibrary(ctx, c.storeConfig, s.getenv)
 	if err != nil {
 		return err
@@ -44,7 +48,7 @@ func (c *askCmd) Run(ctx context.Context, s surroundings) (err error) {
 	}
 	events := cite.Number(
 		answerer.Ask(ctx, answer.Question{Text: text, Strategy: c.Strategy, TopK: c.TopK, Filter: c.filter()}),
-		c.citing())
+		citing)
 	if c.JSON {
 		a, err := cite.Collect(events)
 		if err != nil {

@@ -45,17 +45,15 @@ type modelConfig struct {
 
 // citeConfig says how answers are cited.
 type citeConfig struct {
-	Source string `help:"What counts as one source: ${enum}." enum:"document,page,section" default:"document" placeholder:"KIND"`
+	Source string `help:"What counts as one source: ${enum}." enum:"document,page,section,url" default:"document" placeholder:"KIND"`
 }
 
-func (c citeConfig) citing() cite.Options {
-	switch c.Source {
-	case "page":
-		return cite.Options{Source: cite.ByPage}
-	case "section":
-		return cite.Options{Source: cite.BySection}
+func (c citeConfig) citing() (cite.Options, error) {
+	source, ok := cite.SourceByName(c.Source)
+	if !ok {
+		return cite.Options{}, usageError("--source %q is not known: document, page, section or url", c.Source)
 	}
-	return cite.Options{Source: cite.ByDocument}
+	return cite.Options{Source: source}, nil
 }
 
 // scopeConfig narrows a question to a part of the library.

@@ -37,6 +37,7 @@ var homes = map[string][]string{
 	"github.com/gogs/chardet":              {"ingest"},
 	"github.com/clipperhouse/uax29/v2":     {"ingest", "retrieve"},
 	"github.com/yuin/goldmark":             {"ingest", "web"},
+	"github.com/bmatcuk/doublestar/v4":     {"ingest"},
 	"go.yaml.in/yaml/v3":                   {"ingest"},
 	"github.com/microcosm-cc/bluemonday":   {"web"},
 	"github.com/alecthomas/kong":           {"cmd/ibid"},

@@ -40,6 +40,10 @@ func (c *serveCmd) Run(ctx context.Context, s surroundings) (err error) {
 	if err := c.checkAddr(); err != nil {
 		return err
 	}
+	citing, err := c.citing()
+	if err != nil {
+		return err
+	}
 	logger := slog.New(slog.NewTextHandler(s.stderr, nil))
 	lib, err := openLibrary(ctx, c.storeConfig, s.getenv)
 	if err != nil {
@@ -54,7 +58,7 @@ func (c *serveCmd) Run(ctx context.Context, s surroundings) (err error) {
 	handler, err := web.New(web.Options{
 		Asker: answerer, Searcher: lib.Index, Library: lib.Index, Logger: logger,
 		Indexing: progress.indexing, Troubles: progress.troubles,
-		Addr: c.Addr, PublicURL: c.PublicURL, AllowHosts: c.AllowHost, Version: version(), Citing: c.citing(),
+		Addr: c.Addr, PublicURL: c.PublicURL, AllowHosts: c.AllowHost, Version: version(), Citing: citing,
 	})
 	if err != nil {
 		return usageError("%w", err)

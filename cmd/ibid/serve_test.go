@@ -250,8 +250,8 @@ func TestUnreadableFile(t *testing.T) {
 func TestAnotherEmbedder(t *testing.T) {
 	data, folder := t.TempDir(), t.TempDir()
 	writeFiles(t, folder, hours)
-	upstream := openaitest.NewServer(t)
-	remote := []string{"--embed-model", "test-embedding", "--embed-base-url", upstream.BaseURL()}
+	upstream := openaitest.Start(t, &openaitest.Handler{})
+	remote := []string{"--embed-model", "test-embedding", "--embed-base-url", upstream}
 
 	if out, errs, code := ibid(t, data, append([]string{"ingest", folder}, remote...)...); code != 0 {
 		t.Fatalf("exit code %d: %s%s", code, out, errs)

@@ -36,7 +36,7 @@ func TestDocumentationTrees(t *testing.T) {
 	}{
 		{"docs-go-html", "When does the Go memory model guarantee that a receive from an unbuffered channel happens?", "go_mem.html"},
 		{"docs-ollama-md", "Which environment variable sets the context length?", ""},
-		{"docs-restic-rst", "How do I initialise a new repository?", "030_preparing_a_new_repo.rst"},
+		{"docs-restic-rst", "How do I prepare a new repository in a local directory?", "030_preparing_a_new_repo.rst"},
 	}
 	for _, tree := range trees {
 		t.Run(tree.folder, func(t *testing.T) {
