@@ -1,9 +1,12 @@
 package cite_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
+	"ibid/answer"
 	"ibid/cite"
 	"ibid/cite/marker"
 )
@@ -86,19 +89,68 @@ var hostile = map[string]string{
 	"quotes":      "> ",
 }
 
-func BenchmarkHostile(b *testing.B) {
+// feed passes a text through a rewriter in pieces of n bytes.
+func feed(text []byte, n int) string {
+	r := cite.NewRewriter(library, cite.Text, marker.Default)
+	var out []byte
+	for i := 0; i < len(text); i += n {
+		out = r.Append(out, text[i:min(i+n, len(text))])
+	}
+	return string(r.Close(out))
+}
+
+// What is quadratic takes hours here, and not seconds.
+func TestHostile(t *testing.T) {
 	for name, unit := range hostile {
-		b.Run(name, func(b *testing.B) {
-			text := []byte(strings.Repeat(unit, 1<<20/len(unit)))
-			var out []byte
-			b.SetBytes(int64(len(text)))
-			for b.Loop() {
-				r := cite.NewRewriter(library, cite.Text, marker.Default)
-				for i := range text {
-					out = r.Append(out[:0], text[i:i+1])
-				}
-				out = r.Close(out[:0])
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			text := []byte(strings.Repeat(unit, 1<<19/len(unit)))
+			start := time.Now()
+			want := feed(text, len(text))
+			if got := feed(text, 1); got != want {
+				t.Errorf("byte by byte the text comes out differently")
+			}
+			if d := time.Since(start); d > 20*time.Second {
+				t.Errorf("half a megabyte took %v", d)
 			}
 		})
+	}
+}
+
+func BenchmarkHostile(b *testing.B) {
+	for name, unit := range hostile {
+		for _, size := range []int{1 << 18, 1 << 20} {
+			b.Run(fmt.Sprintf("%s/%dK", name, size>>10), func(b *testing.B) {
+				text := []byte(strings.Repeat(unit, size/len(unit)))
+				b.SetBytes(int64(len(text)))
+				for b.Loop() {
+					feed(text, 1)
+				}
+			})
+		}
+	}
+}
+
+// An answer's events may be as hostile.
+func TestNumberHostile(t *testing.T) {
+	for name, unit := range map[string]string{
+		"reference line": ".\n" + strings.Repeat("[1]", 40000),
+		"citations":      "a[1] ", "sentences": "A b c d [1]. ", "words": "word ", "stops": ".", "spaced stops": ". ",
+		"lines": "a\n", "references": "[1]", "lists": "\n- ", "blanks": ".  ", "closers": ".)", "closer": ")", "stop references": ".[1][2]", "spaces": " ", "newlines": "\n", "dots": "a.b",
+	} {
+		for _, size := range []int{3, 1 << 18} {
+			t.Run(fmt.Sprintf("%s/%d", name, size), func(t *testing.T) {
+				t.Parallel()
+				text := strings.Repeat(unit, max(1, 1<<17/len(unit)))
+				events := append([]answer.Event{answer.Kept{Passages: evidence}}, pieces(text, size)...)
+				start := time.Now()
+				if _, err := cite.Collect(cite.Number(stream(events...), options)); err != nil {
+					t.Fatal(err)
+				}
+				if d := time.Since(start); d > 20*time.Second {
+					t.Errorf("%d bytes took %v", len(text), d)
+				}
+			})
+		}
 	}
 }

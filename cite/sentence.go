@@ -21,9 +21,9 @@ type splitter struct {
 	open  bool // the sentence has begun
 }
 
-// maxBlank bounds how far behind a full stop, in bytes of spaces, the
-// splitter looks for what follows.
-const maxBlank = 64
+// maxLook bounds how many characters the splitter looks ahead, behind a full
+// stop or a line end, for what follows.
+const maxLook = 64
 
 // next gives the next sentence that has ended. refs are the printed
 // references in the text, in order; final says that the text grows no more.
@@ -113,7 +113,7 @@ func (s *splitter) line(text []byte, refs []span, final bool) (verdict, int) {
 	}
 	rest := text[s.at+1:]
 	i := 0
-	for i < len(rest) && i < maxBlank && (rest[i] == ' ' || rest[i] == '\t' || rest[i] == '\r') {
+	for i < len(rest) && i < maxLook && (rest[i] == ' ' || rest[i] == '\t' || rest[i] == '\r') {
 		i++
 	}
 	rest = rest[i:]
@@ -161,8 +161,9 @@ func (s *splitter) stop(text []byte, refs []span, final bool) (verdict, int) {
 	i := s.at + size
 	spaced := isWide(first) // no space follows a full stop of a wide script
 	end := i
-	for blank := 0; ; {
-		if blank > maxBlank {
+	blank := false
+	for looked := 0; ; looked++ {
+		if looked == maxLook {
 			return holds, end
 		}
 		if i == len(text) {
@@ -180,12 +181,12 @@ func (s *splitter) stop(text []byte, refs []span, final bool) (verdict, int) {
 		case r == '\n':
 			return refLine(text, refs, i+1, end, final)
 		case unicode.IsSpace(r):
-			spaced = true
-			blank += size
+			spaced, blank = true, true
 			i += size
 			continue
-		case blank == 0 && (isStop(r) || strings.ContainsRune("\"'”’)]»」』）】*_`", r)):
-			spaced = spaced || isWide(r)
+		case !blank && isStop(r):
+			return fails, 0 // the last one decides
+		case !blank && strings.ContainsRune("\"'”’)]»」』）】*_`", r):
 			i += size
 			end = i
 			continue
@@ -202,7 +203,7 @@ func (s *splitter) stop(text []byte, refs []span, final bool) (verdict, int) {
 // references, behind these.
 func refLine(text []byte, refs []span, next, end int, final bool) (verdict, int) {
 	i := next
-	for {
+	for range maxLook {
 		to := refAt(refs, i)
 		if to == 0 {
 			break
