@@ -31,36 +31,66 @@ func Saturation(count, length int, mean float64) float64 {
 	return c * (BM25K1 + 1) / (c + BM25K1*(1-BM25B+BM25B*float64(length)/mean))
 }
 
-// A profile is what BM25 needs to know of one chunk.
-type profile struct {
-	counts map[string]int
-	length int
+// A TermCount says how often a term stands in a chunk.
+type TermCount struct {
+	Term  string
+	Count int
 }
 
-func newProfile(text string) *profile {
+// CountTerms gives the different terms of [IndexTerms] in order of their first
+// use, and the number of all.
+func CountTerms(text string) (counts []TermCount, length int) {
 	terms := IndexTerms(text)
-	p := &profile{counts: make(map[string]int, len(terms)), length: len(terms)}
+	at := make(map[string]int, len(terms))
 	for _, t := range terms {
-		p.counts[t]++
+		i, ok := at[t]
+		if !ok {
+			i = len(counts)
+			at[t] = i
+			counts = append(counts, TermCount{Term: t})
+		}
+		counts[i].Count++
 	}
-	return p
+	return counts, len(terms)
 }
 
-// lexical gives the BM25 part of the scores of a chunk for the distinct terms
-// of a question.
-func (p *profile) lexical(terms []string, s Stats) (bm25, share, coverage float64) {
-	var reachable, weight float64
-	for _, t := range terms {
-		idf := IDF(s.Chunks, s.Frequency[t])
-		reachable += idf * (BM25K1 + 1)
-		weight += idf
-		if n := p.counts[t]; n > 0 {
-			bm25 += idf * Saturation(n, p.length, s.MeanTerms)
-			coverage += idf
+// A lexicalScorer gives chunks their BM25 scores for one question.
+type lexicalScorer struct {
+	position  map[string]int // of each distinct term of the question
+	idf       []float64
+	weight    float64 // sum of idf
+	reachable float64 // least upper bound of the BM25 score of any chunk
+	mean      float64
+}
+
+func newLexicalScorer(terms []string, s Stats) *lexicalScorer {
+	l := &lexicalScorer{position: make(map[string]int, len(terms)), idf: make([]float64, len(terms)), mean: s.MeanTerms}
+	for i, t := range terms {
+		l.position[t] = i
+		l.idf[i] = IDF(s.Chunks, s.Frequency[t])
+		l.weight += l.idf[i]
+	}
+	l.reachable = l.weight * (BM25K1 + 1)
+	return l
+}
+
+// score sets the lexical parts of the scores of a chunk. It sums in the order
+// of the question's terms, so that equal chunks have equal scores.
+func (l *lexicalScorer) score(s *Scores, counts []TermCount, length int) {
+	if l.weight == 0 {
+		return
+	}
+	found := make([]int, len(l.idf))
+	for _, c := range counts {
+		if i, ok := l.position[c.Term]; ok {
+			found[i] = c.Count
 		}
 	}
-	if weight > 0 {
-		share, coverage = bm25/reachable, coverage/weight
+	for i, n := range found {
+		if n > 0 {
+			s.BM25 += l.idf[i] * Saturation(n, length, l.mean)
+			s.Coverage += l.idf[i]
+		}
 	}
-	return bm25, share, coverage
+	s.Lexical, s.Coverage = s.BM25/l.reachable, s.Coverage/l.weight
 }

@@ -80,6 +80,11 @@ type Candidate struct {
 	ingest.Chunk
 	Root, Path, Title, Format, Digest string
 	Vector                            []float32 // must not be changed
+	// Terms are the counted terms of the chunk's embedding text and Length
+	// their number, by [CountTerms], where the engine keeps them; nil has them
+	// counted again.
+	Terms  []TermCount
+	Length int
 }
 
 // Stats are the corpus figures of BM25.

@@ -22,7 +22,8 @@ type dataset struct {
 	name    string
 	corpus  []entry
 	queries []entry
-	judged  map[string]map[string]int // by query and document, the grade
+	judged  map[string]map[string]int // by query and entry, the grade
+	entries map[string]string         // by chunk, once it is indexed
 }
 
 type entry struct {
@@ -80,18 +81,28 @@ func lines(t testing.TB, path string, each func([]byte)) {
 	must(t, s.Err())
 }
 
-// index stores every entry as a document of one chunk.
+// index stores every entry as a chunk, many to a document, with its title for
+// a heading: titles and headings are searched alike.
 func (d *dataset) index(t testing.TB, m retrieve.Embedder) retrieve.Engine {
 	t.Helper()
 	e := openLocal(t, t.TempDir())
 	x := newIndex(t, e, m)
 	_, err := x.AddRoot(t.Context(), "/srv/set", "")
 	must(t, err)
-	for _, c := range d.corpus {
-		if c.Text == "" {
-			continue
+	d.entries = make(map[string]string)
+	part := 0
+	for entries := range slices.Chunk(slices.DeleteFunc(slices.Clone(d.corpus), func(e entry) bool { return e.Text == "" }), 200) {
+		var texts []string
+		for _, e := range entries {
+			texts = append(texts, e.Text)
 		}
-		store(t, x, "set", c.ID, c.Title, c.Text)
+		part++
+		doc, chunks := document("set", fmt.Sprint(part), "", texts...)
+		for i, e := range entries {
+			chunks[i].Heading = e.Title
+			d.entries[chunks[i].ID] = e.ID
+		}
+		must(t, x.Replace(t.Context(), doc, chunks))
 	}
 	return e
 }
@@ -115,7 +126,7 @@ func (d *dataset) ndcg(found [][]retrieve.Passage) float64 {
 		judged := d.judged[q.ID]
 		var dcg, ideal float64
 		for rank, p := range found[i][:min(10, len(found[i]))] {
-			dcg += float64(judged[p.Path]) / math.Log2(float64(rank+2))
+			dcg += float64(judged[d.entries[p.ID]]) / math.Log2(float64(rank+2))
 		}
 		var grades []int
 		for _, g := range judged {

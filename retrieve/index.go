@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 
 	"golang.org/x/sync/errgroup"
 
@@ -46,7 +45,6 @@ type Index struct {
 	engine   Engine
 	embedder Embedder
 	opts     Options
-	profiles profiles
 }
 
 // NewIndex makes an index of the engine's documents. An engine that holds
@@ -235,17 +233,18 @@ func (x *Index) find(ctx context.Context, vector []float32, terms []string, k in
 
 // score computes both scores of every candidate, whichever search found it.
 func (x *Index) score(candidates []Candidate, vector []float32, terms []string, stats Stats) ([]scored, error) {
+	lexical := newLexicalScorer(terms, stats)
 	out := make([]scored, len(candidates))
 	for i, c := range candidates {
 		if len(c.Vector) != len(vector) {
 			return nil, fmt.Errorf("score %s: its vector has %d dimensions, the question's has %d: run 'ibid reembed'", c.ID, len(c.Vector), len(vector))
 		}
-		p := x.profiles.of(&c)
-		s := Scores{Dense: dot(c.Vector, vector)}
-		s.BM25, s.Lexical, s.Coverage = p.lexical(terms, stats)
-		out[i] = scored{
-			Passage: Passage{Chunk: c.Chunk, Root: c.Root, Path: c.Path, Title: c.Title, Format: c.Format, Digest: c.Digest, Scores: s},
+		if c.Terms == nil {
+			c.Terms, c.Length = CountTerms(ingest.EmbeddingText(c.Title, c.Chunk))
 		}
+		s := Scores{Dense: dot(c.Vector, vector)}
+		lexical.score(&s, c.Terms, c.Length)
+		out[i].Passage = Passage{Chunk: c.Chunk, Root: c.Root, Path: c.Path, Title: c.Title, Format: c.Format, Digest: c.Digest, Scores: s}
 	}
 	return out, nil
 }
@@ -258,39 +257,6 @@ func dot(a, b []float32) float64 {
 		sum += float64(a[i]) * float64(b[i])
 	}
 	return min(1, max(-1, sum))
-}
-
-// profiles remembers the analysis of the chunks that searches come upon.
-type profiles struct {
-	mu   sync.Mutex
-	kept map[profileKey]*profile
-}
-
-// profileKey names a chunk's words: an id may get other words when its
-// document changes or is split anew.
-type profileKey struct {
-	id, digest, title, heading string
-	start, end                 int
-}
-
-const maxProfiles = 4096
-
-func (p *profiles) of(c *Candidate) *profile {
-	key := profileKey{c.ID, c.Digest, c.Title, c.Heading, c.Start, c.End}
-	p.mu.Lock()
-	known := p.kept[key]
-	p.mu.Unlock()
-	if known != nil {
-		return known
-	}
-	made := newProfile(ingest.EmbeddingText(c.Title, c.Chunk))
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.kept == nil || len(p.kept) >= maxProfiles {
-		p.kept = make(map[profileKey]*profile)
-	}
-	p.kept[key] = made
-	return made
 }
 
 func byScore(a, b scored) int {

@@ -2,6 +2,7 @@ package retrieve_test
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"hash/fnv"
@@ -53,7 +54,7 @@ func (h hashing) Embed(_ context.Context, texts []string) ([][]float32, error) {
 
 func document(root, path, title string, texts ...string) (*ingest.Document, []ingest.Chunk) {
 	doc := &ingest.Document{ID: root + "/" + path, Root: root, Path: path, Title: title, Format: "text",
-		Digest: fmt.Sprintf("%x", strings.Join(texts, "|")), Text: strings.Join(texts, "\n")}
+		Digest: fmt.Sprintf("%x", sha256.Sum256([]byte(strings.Join(texts, "\n")))), Text: strings.Join(texts, "\n")}
 	var chunks []ingest.Chunk
 	at := 0
 	for i, text := range texts {

@@ -28,15 +28,15 @@ const maxCount = 1<<16 - 1
 func (l *lexicon) add(slot int32, c loadedChunk) []int32 {
 	terms := make([]int32, len(c.counts))
 	for i, t := range c.counts {
-		n, ok := l.ids[t.term]
+		n, ok := l.ids[t.Term]
 		if !ok {
 			n = int32(len(l.lists))
-			l.ids[strings.Clone(t.term)] = n
+			l.ids[strings.Clone(t.Term)] = n
 			l.lists = append(l.lists, postings{})
 		}
 		p := &l.lists[n]
 		p.slots = append(p.slots, slot)
-		p.counts = append(p.counts, uint16(min(t.count, maxCount)))
+		p.counts = append(p.counts, uint16(min(t.Count, maxCount)))
 		terms[i] = n
 	}
 	l.length += int64(c.length)

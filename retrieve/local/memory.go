@@ -61,7 +61,7 @@ type loaded struct {
 type loadedChunk struct {
 	sum    int64
 	length int
-	counts []termCount
+	counts []retrieve.TermCount
 	vector []float32
 }
 

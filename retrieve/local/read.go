@@ -136,6 +136,10 @@ func (e *Engine) Candidates(ctx context.Context, ids []string) ([]retrieve.Candi
 		known := c.candidate
 		known.Start, known.End, known.Page, known.Tokens = row.Start, row.End, row.Page, row.Tokens
 		known.Heading, known.Anchor, known.Text = row.Heading, row.Anchor, row.Text
+		// Terms of an earlier analysis are counted again by the index.
+		if counts, length, current, err := unpackTerms(row.terms); err == nil && current {
+			known.Terms, known.Length = counts, length
+		}
 		out = append(out, known)
 	}
 	return out, nil

@@ -383,7 +383,7 @@ func (r *reader) document(row *documentRow, statement *sql.Stmt, dims *int) (l *
 		if lc.counts, lc.length, current, err = unpackTerms(terms); err != nil {
 			return nil, "", fmt.Errorf("chunk %d of %s: %w", number, row.id, err)
 		} else if !current {
-			lc.counts, lc.length = countTerms(ingest.EmbeddingText(row.title, c))
+			lc.counts, lc.length = retrieve.CountTerms(ingest.EmbeddingText(row.title, c))
 		}
 		l.chunks = append(l.chunks, lc)
 	}

@@ -7,41 +7,18 @@ import (
 	"ibid/retrieve"
 )
 
-// A termCount says how often a term stands in a chunk.
-type termCount struct {
-	term  string
-	count int
-}
-
-// countTerms analyses a text for the lexical index: the different terms in
-// order of first use, and the number of all.
-func countTerms(text string) (counts []termCount, length int) {
-	terms := retrieve.IndexTerms(text)
-	at := make(map[string]int, len(terms))
-	for _, t := range terms {
-		i, ok := at[t]
-		if !ok {
-			i = len(counts)
-			at[t] = i
-			counts = append(counts, termCount{term: t})
-		}
-		counts[i].count++
-	}
-	return counts, len(terms)
-}
-
 // packTerms is the stored form of a chunk's terms: the number of the analysis,
 // the number of all terms, the number of different ones, then each with its
 // length before and its count behind it, all numbers as varints. It saves the
 // analysis at start.
-func packTerms(counts []termCount, length int) []byte {
+func packTerms(counts []retrieve.TermCount, length int) []byte {
 	b := binary.AppendUvarint(nil, retrieve.Analysis)
 	b = binary.AppendUvarint(b, uint64(length))
 	b = binary.AppendUvarint(b, uint64(len(counts)))
 	for _, c := range counts {
-		b = binary.AppendUvarint(b, uint64(len(c.term)))
-		b = append(b, c.term...)
-		b = binary.AppendUvarint(b, uint64(c.count))
+		b = binary.AppendUvarint(b, uint64(len(c.Term)))
+		b = append(b, c.Term...)
+		b = binary.AppendUvarint(b, uint64(c.Count))
 	}
 	return b
 }
@@ -50,7 +27,7 @@ var errTerms = errors.New("its list of terms cannot be read")
 
 // unpackTerms reads the stored form. Current is false when it was made by
 // another analysis and the text must be analysed again.
-func unpackTerms(b []byte) (counts []termCount, length int, current bool, err error) {
+func unpackTerms(b []byte) (counts []retrieve.TermCount, length int, current bool, err error) {
 	next := func() uint64 {
 		v, n := binary.Uvarint(b)
 		if n <= 0 {
@@ -68,7 +45,7 @@ func unpackTerms(b []byte) (counts []termCount, length int, current bool, err er
 	if err != nil || n > uint64(len(b)) {
 		return nil, 0, false, errTerms
 	}
-	counts = make([]termCount, n)
+	counts = make([]retrieve.TermCount, n)
 	text := string(b) // one string that all terms are parts of
 	for i := range counts {
 		size := next()
@@ -76,9 +53,9 @@ func unpackTerms(b []byte) (counts []termCount, length int, current bool, err er
 			return nil, 0, false, errTerms
 		}
 		at := len(text) - len(b)
-		counts[i].term = text[at : at+int(size)]
+		counts[i].Term = text[at : at+int(size)]
 		b = b[size:]
-		counts[i].count = int(next())
+		counts[i].Count = int(next())
 	}
 	if err != nil || len(b) > 0 {
 		return nil, 0, false, errTerms

@@ -204,7 +204,7 @@ func prepare(doc *ingest.Document, chunks []ingest.Chunk, vectors [][]float32) (
 		if err != nil {
 			return nil, nil, fmt.Errorf("chunk %d of it: %w", i+1, err)
 		}
-		rows[i] = chunkRow{c, packTerms(countTerms(ingest.EmbeddingText(doc.Title, c)))}
+		rows[i] = chunkRow{c, packTerms(retrieve.CountTerms(ingest.EmbeddingText(doc.Title, c)))}
 		units[i] = unit
 	}
 	return rows, units, nil
@@ -504,7 +504,7 @@ func retitle(ctx context.Context, tx *sql.Tx, row *documentRow) error {
 		if err != nil {
 			return err
 		}
-		c.terms = packTerms(countTerms(ingest.EmbeddingText(row.title, c.Chunk)))
+		c.terms = packTerms(retrieve.CountTerms(ingest.EmbeddingText(row.title, c.Chunk)))
 		_, err = tx.ExecContext(ctx, `UPDATE chunks SET terms = ?, sum = ? WHERE key = ?`, c.terms, chunkSum(key, &c.Chunk, c.terms), key)
 		if err != nil {
 			return err
