@@ -56,10 +56,11 @@ func readRoots(ctx context.Context, tx *sql.Tx) (roots []ingest.Root, damaged []
 	for rows.Next() {
 		var r ingest.Root
 		var stored int64
-		if err := rows.Scan(&r.Name, &r.Path, &r.Collection, &stored); err != nil {
+		err := scanned(rows.Scan(&r.Name, &r.Path, &r.Collection, &stored))
+		if err != nil && !errors.Is(err, errRow) {
 			return nil, nil, err
 		}
-		if rootSum(r) != stored {
+		if err != nil || rootSum(r) != stored {
 			damaged = append(damaged, r.Name)
 			continue
 		}

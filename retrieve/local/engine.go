@@ -80,7 +80,11 @@ func open(ctx context.Context, dir string, opts Options) (*Engine, error) {
 	if e.lock, err = shareLock(ctx, filepath.Join(dir, "ibid.lock"), e.wait); err != nil {
 		return nil, err
 	}
-	if err := e.start(ctx); err != nil {
+	err = e.start(ctx)
+	if isDamage(err) || e.marked() {
+		err = e.repair(ctx, err)
+	}
+	if err != nil {
 		e.abandon()
 		return nil, err
 	}
@@ -88,17 +92,11 @@ func open(ctx context.Context, dir string, opts Options) (*Engine, error) {
 }
 
 // start opens the database and fills the memory.
-func (e *Engine) start(ctx context.Context) (err error) {
-	if e.write, err = sql.Open("sqlite", dsn(e.path, false)); err != nil {
+func (e *Engine) start(ctx context.Context) error {
+	if err := e.connect(); err != nil {
 		return err
 	}
-	e.write.SetMaxOpenConns(1)
-	if e.read, err = sql.Open("sqlite", dsn(e.path, true)); err != nil {
-		return err
-	}
-	e.read.SetMaxOpenConns(8)
-	e.read.SetMaxIdleConns(8)
-	err = e.update(ctx, func(tx *sql.Tx) error {
+	err := e.update(ctx, func(tx *sql.Tx) error {
 		var tables int
 		if err := tx.QueryRowContext(ctx, `SELECT count(*) FROM sqlite_schema`).Scan(&tables); err != nil {
 			return err
@@ -114,6 +112,31 @@ func (e *Engine) start(ctx context.Context) (err error) {
 	return e.reload(ctx)
 }
 
+// connect sets up the connections; they are made when they are needed.
+func (e *Engine) connect() (err error) {
+	if e.write, err = sql.Open("sqlite", dsn(e.path, false)); err != nil {
+		return err
+	}
+	e.write.SetMaxOpenConns(1)
+	if e.read, err = sql.Open("sqlite", dsn(e.path, true)); err != nil {
+		return err
+	}
+	e.read.SetMaxOpenConns(8)
+	e.read.SetMaxIdleConns(8)
+	return nil
+}
+
+// disconnect closes the connections.
+func (e *Engine) disconnect() (err error) {
+	for _, db := range []*sql.DB{e.read, e.write} {
+		if db != nil {
+			err = errors.Join(err, db.Close())
+		}
+	}
+	e.read, e.write = nil, nil
+	return err
+}
+
 // Close closes the engine. The last process to close a data directory leaves
 // everything in its one file.
 func (e *Engine) Close() error {
@@ -126,27 +149,29 @@ func (e *Engine) Close() error {
 
 // abandon closes what a failed start has opened; its error is the one to tell.
 func (e *Engine) abandon() {
-	for _, db := range []*sql.DB{e.read, e.write} {
-		if db != nil {
-			_ = db.Close()
-		}
-	}
+	_ = e.disconnect()
 	_ = e.lock.Close()
 }
 
 // update runs f in one durable transaction, alone among all processes. It may
 // run f several times.
 func (e *Engine) update(ctx context.Context, f func(*sql.Tx) error) error {
-	return e.transact(ctx, e.write, f)
+	err := e.transact(ctx, e.write, f, (*sql.Tx).Commit)
+	if isDamage(err) && !errors.Is(err, errRow) {
+		return errors.Join(fmt.Errorf("the database %s is damaged: close ibid and start it again to have it repaired: %w", e.path, err), e.mark())
+	}
+	return err
 }
 
 // view runs f in a transaction that sees one state of the database. It may run
 // f several times.
 func (e *Engine) view(ctx context.Context, f func(*sql.Tx) error) error {
-	return e.transact(ctx, e.read, f)
+	// There is nothing to commit, and a commit fails where a page that was read
+	// is damaged.
+	return e.transact(ctx, e.read, f, (*sql.Tx).Rollback)
 }
 
-func (e *Engine) transact(ctx context.Context, db *sql.DB, f func(*sql.Tx) error) error {
+func (e *Engine) transact(ctx context.Context, db *sql.DB, f, end func(*sql.Tx) error) error {
 	return e.retry(ctx, func() error {
 		tx, err := db.BeginTx(ctx, nil)
 		if err != nil {
@@ -158,7 +183,7 @@ func (e *Engine) transact(ctx context.Context, db *sql.DB, f func(*sql.Tx) error
 			}
 			return err
 		}
-		return tx.Commit()
+		return end(tx)
 	})
 }
 
@@ -187,10 +212,32 @@ func isBusy(err error) bool {
 	return primary == sqlite3.SQLITE_BUSY || primary == sqlite3.SQLITE_LOCKED
 }
 
-// isCorrupt says whether SQLite could not make sense of its file.
-func isCorrupt(err error) bool {
-	primary := code(err) & 0xff
-	return primary == sqlite3.SQLITE_CORRUPT || primary == sqlite3.SQLITE_NOTADB
+// isDamage says whether an error means that the file no longer holds what was
+// stored: SQLite cannot make sense of it, or sums or tables do not fit. What
+// the disk, rights or other processes are to blame for is no damage.
+func isDamage(err error) bool {
+	if errors.Is(err, errRow) || errors.Is(err, errStructure) {
+		return true
+	}
+	switch code(err) & 0xff {
+	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_MISMATCH,
+		sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_SCHEMA, sqlite3.SQLITE_FORMAT, sqlite3.SQLITE_RANGE:
+		return true
+	case sqlite3.SQLITE_IOERR:
+		return code(err) == sqlite3.SQLITE_IOERR_SHORT_READ
+	}
+	return false
+}
+
+// scanned tells a value that is not of its column's type as damage of the row.
+func scanned(err error) error {
+	var own *sqlite.Error
+	switch {
+	case err == nil, errors.As(err, &own), errors.Is(err, sql.ErrNoRows), errors.Is(err, sql.ErrTxDone),
+		errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return err
+	}
+	return fmt.Errorf("%w: %w", errRow, err)
 }
 
 func code(err error) int {

@@ -21,3 +21,12 @@ func lockFile(f *os.File, exclusive bool) error {
 	}
 	return err
 }
+
+// syncDir makes renames in a directory durable.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

@@ -24,3 +24,6 @@ func lockFile(f *os.File, exclusive bool) error {
 	}
 	return err
 }
+
+// syncDir has nothing to do: NTFS keeps its own log of renames.
+func syncDir(string) error { return nil }

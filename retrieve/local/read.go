@@ -38,7 +38,7 @@ const chunkColumns = `key, start, end, page, tokens, sum, heading, anchor, terms
 // not set.
 func readChunk(row interface{ Scan(...any) error }) (c chunkRow, key int64, err error) {
 	var stored int64
-	err = row.Scan(&key, &c.Start, &c.End, &c.Page, &c.Tokens, &stored, &c.Heading, &c.Anchor, &c.terms, &c.Text)
+	err = scanned(row.Scan(&key, &c.Start, &c.End, &c.Page, &c.Tokens, &stored, &c.Heading, &c.Anchor, &c.terms, &c.Text))
 	if err == nil && chunkSum(key, &c.Chunk, c.terms) != stored {
 		err = errRow
 	}

@@ -38,8 +38,8 @@ type outline struct {
 const documentColumns = `key, id, root, path, collection, title, format, digest, meta, chunks, revision, sum, outline, text`
 
 func (r *documentRow) scan(row interface{ Scan(...any) error }) error {
-	return row.Scan(&r.key, &r.id, &r.root, &r.path, &r.collection, &r.title, &r.format, &r.digest,
-		&r.meta, &r.chunks, &r.revision, &r.sum, &r.outline, &r.text)
+	return scanned(row.Scan(&r.key, &r.id, &r.root, &r.path, &r.collection, &r.title, &r.format, &r.digest,
+		&r.meta, &r.chunks, &r.revision, &r.sum, &r.outline, &r.text))
 }
 
 // document puts the row's columns together again.
@@ -121,7 +121,7 @@ func (e *Engine) catchUp(ctx context.Context, tx *sql.Tx) error {
 	newest, all, changed := since, false, make(map[int64]bool)
 	for rows.Next() {
 		var document int64
-		if err := rows.Scan(&newest, &document); err != nil {
+		if err := scanned(rows.Scan(&newest, &document)); err != nil {
 			return errors.Join(err, rows.Close())
 		}
 		switch document {
@@ -199,6 +199,13 @@ func (e *Engine) readAll(ctx context.Context, tx *sql.Tx) error {
 			return fmt.Errorf("%w: the list of names disagrees about %s", errStructure, names[key])
 		}
 	}
+	// What is read at no other time would be found broken by the next writer.
+	for _, table := range []string{"changes", "vectors_next", "meta", "meta_copy", "sqlite_sequence"} {
+		var rows int
+		if err := tx.QueryRowContext(ctx, `SELECT count(*) FROM `+table+` NOT INDEXED`).Scan(&rows); err != nil {
+			return err
+		}
+	}
 	var found library
 	for _, d := range documents {
 		if names[d.key] != d.info.ID {
@@ -236,7 +243,7 @@ func documentKeys(ctx context.Context, tx *sql.Tx) (keys []int64, names map[int6
 	}
 	for rows.Next() {
 		var key int64
-		if err := rows.Scan(&key); err != nil {
+		if err := scanned(rows.Scan(&key)); err != nil {
 			return nil, nil, errors.Join(err, rows.Close())
 		}
 		keys = append(keys, key)
@@ -252,7 +259,7 @@ func documentKeys(ctx context.Context, tx *sql.Tx) (keys []int64, names map[int6
 	for rows.Next() {
 		var id string
 		var key int64
-		if err := rows.Scan(&id, &key); err != nil {
+		if err := scanned(rows.Scan(&id, &key)); err != nil {
 			return nil, nil, errors.Join(err, rows.Close())
 		}
 		names[key] = id
@@ -294,6 +301,10 @@ func readDocuments(ctx context.Context, tx *sql.Tx, keys []int64) (space string,
 		var row documentRow
 		err := row.scan(document.QueryRowContext(ctx, key))
 		if errors.Is(err, sql.ErrNoRows) {
+			continue
+		}
+		if errors.Is(err, errRow) {
+			damage[key] = Damage{Document: row.id, Reason: "it cannot be read: ingest it again"}
 			continue
 		}
 		if err != nil {
@@ -355,19 +366,25 @@ func (r *reader) document(row *documentRow, statement *sql.Stmt, dims *int) (l *
 		var c ingest.Chunk
 		var terms, vector []byte
 		var vectorStored sql.NullInt64
-		if err := rows.Scan(&key, &c.Start, &c.End, &c.Page, &c.Tokens, &stored, &c.Heading, &c.Anchor, &terms, &c.Text, &vectorStored, &vector); err != nil {
+		err := scanned(rows.Scan(&key, &c.Start, &c.End, &c.Page, &c.Tokens, &stored, &c.Heading, &c.Anchor, &terms, &c.Text, &vectorStored, &vector))
+		if err != nil && !errors.Is(err, errRow) {
 			return nil, "", err
 		}
 		if reason != "" {
 			continue // the rows must be read to their end
 		}
 		number := len(sums) + 1
-		if key != chunkKey(row.key, number) || chunkSum(key, &c, terms) != stored {
+		// A row that is missing, or in a wrong place, is the fault of the
+		// tables, which must be made anew.
+		if err == nil && (key != chunkKey(row.key, number) || !vectorStored.Valid) {
+			return nil, "", fmt.Errorf("%w: chunk %d of %s is not where it should be", errStructure, number, row.id)
+		}
+		if err != nil || chunkSum(key, &c, terms) != stored {
 			reason = fmt.Sprintf("its chunk %d is damaged: ingest it again", number)
 			continue
 		}
 		sums = append(sums, stored)
-		if !vectorStored.Valid || vectorSum(key, vector) != vectorStored.Int64 {
+		if vectorSum(key, vector) != vectorStored.Int64 {
 			reason = fmt.Sprintf("the vector of its chunk %d is damaged: ingest it again", number)
 			continue
 		}
@@ -393,7 +410,10 @@ func (r *reader) document(row *documentRow, statement *sql.Stmt, dims *int) (l *
 	if reason != "" {
 		return nil, reason, nil
 	}
-	if len(sums) != row.chunks || documentSum(row, sums) != row.sum {
+	if len(sums) != row.chunks {
+		return nil, "", fmt.Errorf("%w: %s has %d chunks, and there are %d", errStructure, row.id, row.chunks, len(sums))
+	}
+	if documentSum(row, sums) != row.sum {
 		return nil, "its text or its list of chunks is damaged: ingest it again", nil
 	}
 	d, err := row.document()

@@ -24,6 +24,11 @@ CREATE TABLE meta (
 	value TEXT NOT NULL,
 	sum   INTEGER NOT NULL
 ) WITHOUT ROWID;
+CREATE TABLE meta_copy (
+	name  TEXT PRIMARY KEY,
+	value TEXT NOT NULL,
+	sum   INTEGER NOT NULL
+) WITHOUT ROWID;
 CREATE TABLE roots (
 	name       TEXT PRIMARY KEY,
 	path       TEXT NOT NULL,
@@ -137,32 +142,46 @@ func create(ctx context.Context, tx *sql.Tx) error {
 // errRow says that a row's checksum does not fit its content.
 var errRow = errors.New("its checksum does not fit")
 
+// setMeta sets a setting in the table of settings and in its copy.
 func setMeta(ctx context.Context, tx *sql.Tx, name, value string) error {
 	var s sum
 	s.text(name)
 	s.text(value)
-	_, err := tx.ExecContext(ctx, `INSERT OR REPLACE INTO meta (name, value, sum) VALUES (?, ?, ?)`, name, value, s.value())
-	return err
+	for _, table := range []string{"meta", "meta_copy"} {
+		_, err := tx.ExecContext(ctx, `INSERT OR REPLACE INTO `+table+` (name, value, sum) VALUES (?, ?, ?)`, name, value, s.value())
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// getMeta gives "" for what has not been set.
-func getMeta(ctx context.Context, tx *sql.Tx, name string) (string, error) {
-	var value string
-	var stored int64
-	err := tx.QueryRowContext(ctx, `SELECT value, sum FROM meta WHERE name = ?`, name).Scan(&value, &stored)
+// getMeta gives a setting, from the copy where the first is damaged; "" for
+// what has not been set.
+func getMeta(ctx context.Context, tx *sql.Tx, name string) (value string, err error) {
+	for _, table := range []string{"meta", "meta_copy"} {
+		var stored int64
+		err = scanned(tx.QueryRowContext(ctx, `SELECT value, sum FROM `+table+` WHERE name = ?`, name).Scan(&value, &stored))
+		if errors.Is(err, sql.ErrNoRows) {
+			continue // never set, or its name is damaged
+		}
+		if err == nil {
+			var s sum
+			s.text(name)
+			s.text(value)
+			if s.value() == stored {
+				return value, nil
+			}
+			err = fmt.Errorf("read the setting %q: %w", name, errRow)
+		}
+		if !isDamage(err) {
+			return "", err
+		}
+	}
 	if errors.Is(err, sql.ErrNoRows) {
 		return "", nil
 	}
-	if err != nil {
-		return "", err
-	}
-	var s sum
-	s.text(name)
-	s.text(value)
-	if s.value() != stored {
-		return "", fmt.Errorf("read the setting %q: %w", name, errRow)
-	}
-	return value, nil
+	return "", err
 }
 
 // checkFormat refuses what a newer program wrote.
