@@ -1,0 +1,120 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/chromedp"
+)
+
+// A person opens the page of the real program over the sample library, asks,
+// and follows a citation to the marked words: in the page, and through the
+// link in a tab of its own.
+func TestAskInABrowser(t *testing.T) {
+	chromium := os.Getenv("IBID_CHROMIUM")
+	if chromium == "" {
+		chromium = "chromium"
+	}
+	chromium, err := exec.LookPath(chromium)
+	if err != nil {
+		t.Skipf("no Chromium on the PATH: install it, or name it in IBID_CHROMIUM (%v)", err)
+	}
+	url := serve(t, t.TempDir(), filepath.Join(moduleRoot(t), "data", "library"))
+	ready(t, url)
+
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	ctx, stop := chromedp.NewExecAllocator(ctx, append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]),
+		chromedp.ExecPath(chromium), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.UserDataDir(t.TempDir()),
+		chromedp.Flag("disable-component-update", true))...)
+	t.Cleanup(stop)
+	ctx, closeBrowser := chromedp.NewContext(ctx)
+	t.Cleanup(closeBrowser)
+	do := func(steps ...chromedp.Action[chromedp.Void]) {
+		t.Helper()
+		if err := chromedp.Do(ctx, steps...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	js := func(expression string) string {
+		t.Helper()
+		s, err := chromedp.Run(ctx, chromedp.Evaluate[string](expression))
+		if err != nil {
+			t.Fatalf("%s: %v", expression, err)
+		}
+		return s
+	}
+	waitFor := func(expression string) {
+		t.Helper()
+		if _, err := chromedp.Run(ctx, chromedp.Poll[bool](expression, chromedp.WithPollingTimeout(15*time.Second))); err != nil {
+			t.Fatalf("waiting for %s: %v\n%s", expression, err, js(`document.body.innerText`))
+		}
+	}
+	do(chromedp.Evaluate[chromedp.Void]("0")) // starts the browser
+	var foreign []string
+	if err := chromedp.Listen(ctx, func(ev any) {
+		if e, ok := ev.(*network.EventRequestWillBeSent); ok && !strings.HasPrefix(e.Request.URL, url+"/") {
+			foreign = append(foreign, e.Request.URL)
+		}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := chromedp.Call(ctx, network.Enable, network.EnableParams{}); err != nil {
+		t.Fatal(err)
+	}
+
+	if _, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+		Features: []*emulation.MediaFeature{{Name: "prefers-reduced-motion", Value: "reduce"}},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	do(chromedp.EmulateViewport(1280, 860), chromedp.Navigate(url+"/"), chromedp.WaitVisible(chromedp.CSS("#question")))
+	do(chromedp.SendKeys(chromedp.CSS("#question"), "May a child of seven sail, and in which boat?"))
+	js(`document.querySelector("#question").form.requestSubmit(); ""`)
+	waitFor(`document.getElementById("answer").getAttribute("aria-busy") === "false"`)
+	waitFor(`document.querySelector("#answer .text .cite") !== null`)
+	js(`document.querySelector("#answer .text .cite").click(); ""`)
+	do(chromedp.WaitVisible(chromedp.CSS("#source mark#quote")))
+	marked := js(`document.getElementById("quote").innerText`)
+	answer := js(`document.querySelector("#answer .text").innerText`)
+	t.Logf("marked: %s", marked)
+	if words := strings.Fields(marked); !strings.Contains(strings.Join(strings.Fields(answer), " "), strings.Join(words[:min(4, len(words))], " ")) {
+		t.Errorf("the marked words %q do not stand in the answer %q", marked, answer)
+	}
+	shoot(t, ctx, "answer")
+
+	// The same citation by its address, without the page.
+	href := js(`document.querySelector("#answer .text .cite").href`)
+	do(chromedp.Navigate(href), chromedp.WaitVisible(chromedp.CSS("mark#quote")))
+	if got := js(`document.querySelector("mark#quote").innerText`); len(got) < 10 {
+		t.Errorf("%s marks %q", href, got)
+	}
+	if len(foreign) > 0 {
+		t.Errorf("the page asked elsewhere: %s", foreign)
+	}
+}
+
+// shoot takes a picture into the folder that IBID_SCREENSHOTS names, if it does.
+func shoot(t *testing.T, ctx context.Context, name string) {
+	t.Helper()
+	folder := os.Getenv("IBID_SCREENSHOTS")
+	if folder == "" {
+		return
+	}
+	png, err := chromedp.Run(ctx, chromedp.CaptureScreenshot())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(folder, fmt.Sprintf("ibid-%s.png", name)), png, 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
