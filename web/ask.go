@@ -83,13 +83,16 @@ func (s *server) stream(c echo.Context, events func(context.Context) iter.Seq2[a
 
 	a, err := cite.Collect(sent(events(ctx), out))
 	if err == nil {
-		return out.send("done", answered{a, s.indexing()})
+		err = out.send("done", answered{a, s.indexing()})
 	}
-	if cause := context.Cause(ctx); cause != nil && ctx.Err() != nil {
-		err = errors.Join(err, cause)
+	if failed := out.failure(); failed != nil {
+		return &Problem{Status: statusClientGone, Code: "reader_gone", Detail: "the reader takes no more of the answer", cause: failed}
+	}
+	if err == nil {
+		return nil
 	}
 	err = fmt.Errorf("answering: %w", err)
-	if out.begun() && c.Request().Context().Err() == nil {
+	if out.begun() && ctx.Err() == nil {
 		return errors.Join(err, out.send("error", problemFor(err)))
 	}
 	return err

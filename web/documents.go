@@ -1,6 +1,7 @@
 package web
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -76,6 +77,10 @@ func (s *server) excerpt(c echo.Context, route string) (excerpt, error) {
 		return excerpt{}, err
 	}
 	d, err := s.Library.Document(c.Request().Context(), id)
+	if errors.Is(err, retrieve.ErrNotFound) {
+		return excerpt{}, &Problem{Status: http.StatusNotFound, Code: "document_not_found", cause: err,
+			Detail: fmt.Sprintf("there is no document %.200q in the library: it may have been renamed or removed since", id)}
+	}
 	if err != nil {
 		return excerpt{}, fmt.Errorf("reading %q from the library: %w", id, err)
 	}

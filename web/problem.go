@@ -44,6 +44,9 @@ func (p *Problem) Error() string {
 
 func (p *Problem) Unwrap() error { return p.cause }
 
+// statusClientGone is what proxies log for a client that went away; it is never sent.
+const statusClientGone = 499
+
 // invalid is a request that cannot be understood.
 func invalid(code, format string, args ...any) *Problem {
 	return &Problem{Status: http.StatusBadRequest, Code: code, Detail: fmt.Sprintf(format, args...)}
@@ -62,8 +65,7 @@ func problemFor(err error) *Problem {
 		c := *p
 		p = &c
 	case errors.Is(err, context.Canceled):
-		// 499 is what the log of a proxy calls a client that went away.
-		p = &Problem{Status: 499, Title: "Client Closed Request", Code: "canceled", Detail: "the request was canceled"}
+		p = &Problem{Status: statusClientGone, Code: "canceled", Detail: "the request was canceled"}
 	case errors.As(err, &question):
 		p = &Problem{Status: http.StatusBadRequest, Detail: question.Error()}
 		switch question.Code {
@@ -103,8 +105,9 @@ func problemFor(err error) *Problem {
 			Detail: "something went wrong in the server: its log says what, under the id in the X-Request-Id header"}
 	}
 	p.Type = "about:blank"
-	if p.Title == "" {
-		p.Title = http.StatusText(p.Status)
+	p.Title = http.StatusText(p.Status)
+	if p.Status == statusClientGone {
+		p.Title = "Client Closed Request"
 	}
 	return p
 }

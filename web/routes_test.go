@@ -10,11 +10,13 @@ import (
 	"io"
 	"iter"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -366,13 +368,126 @@ func TestDeafReader(t *testing.T) {
 				if sent > 20 {
 					t.Errorf("%d events were made for a reader who took none", sent)
 				}
-				if !strings.Contains(log.String(), "i/o timeout") {
+				if !strings.Contains(log.String(), "i/o timeout") || !strings.Contains(log.String(), "code=reader_gone") {
 					t.Errorf("the log does not say why: %s", log.String())
 				}
 			})
 		})
 	}
 }
+
+// TestStuckReader serves a client that asks over a real connection and then
+// reads nothing: the first event that does not go out in time ends the work.
+func TestStuckReader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stopped := make(chan time.Duration, 1)
+		e := newHandler(t, func(o *Options) {
+			o.Asker = asker(func(ctx context.Context, yield func(answer.Event, error) bool) {
+				began := time.Now()
+				for yield(answer.Text{Text: strings.Repeat("word. ", 200)}, nil) {
+				}
+				stopped <- time.Since(began)
+			})
+		})
+		l := &pipes{conns: make(chan net.Conn, 1), closed: make(chan struct{})}
+		srv := NewHTTPServer("", e)
+		done := make(chan error, 1)
+		go func() { done <- srv.Serve(l) }()
+		client, served := net.Pipe()
+		defer client.Close()
+		l.conns <- served
+		if _, err := io.WriteString(client, "POST /api/ask HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\nContent-Length: 19\r\n\r\n"+`{"question":"why?"}`); err != nil {
+			t.Fatal(err)
+		}
+		if took := <-stopped; took != eventTimeout {
+			t.Errorf("the work ended after %v, want %v", took, eventTimeout)
+		}
+		if err := srv.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := <-done; !errors.Is(err, http.ErrServerClosed) {
+			t.Error(err)
+		}
+	})
+}
+
+// TestSlowHeaders drops a client that does not finish its headers.
+func TestSlowHeaders(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &pipes{conns: make(chan net.Conn, 1), closed: make(chan struct{})}
+		srv := NewHTTPServer("", newHandler(t, nil))
+		done := make(chan error, 1)
+		go func() { done <- srv.Serve(l) }()
+		client, served := net.Pipe()
+		defer client.Close()
+		l.conns <- served
+		if _, err := io.WriteString(client, "GET / HTTP/1.1\r\nHost: loc"); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		if _, err := io.ReadAll(client); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(began); took != 10*time.Second {
+			t.Errorf("dropped after %v", took)
+		}
+		if err := srv.Close(); err != nil {
+			t.Error(err)
+		}
+		<-done
+	})
+}
+
+// TestSlowBody drops a client that does not finish its body.
+func TestSlowBody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &pipes{conns: make(chan net.Conn, 1), closed: make(chan struct{})}
+		srv := NewHTTPServer("", newHandler(t, nil))
+		done := make(chan error, 1)
+		go func() { done <- srv.Serve(l) }()
+		client, served := net.Pipe()
+		defer client.Close()
+		l.conns <- served
+		if _, err := io.WriteString(client, "POST /api/ask HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{"); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		got, err := io.ReadAll(client)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(began); took != bodyTimeout || !bytes.Contains(got, []byte(`"code":"unreadable_body"`)) {
+			t.Errorf("after %v: %s", took, got)
+		}
+		if err := srv.Close(); err != nil {
+			t.Error(err)
+		}
+		<-done
+	})
+}
+
+// pipes is a listener whose connections are handed to it.
+type pipes struct {
+	conns  chan net.Conn
+	closed chan struct{}
+	once   sync.Once
+}
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.conns:
+		return c, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) Close() error {
+	p.once.Do(func() { close(p.closed) })
+	return nil
+}
+
+func (p *pipes) Addr() net.Addr { return &net.TCPAddr{} }
 
 // TestWriteDeadlineIsLifted asks twice over one connection: the second reply
 // must not inherit the deadline of the first.

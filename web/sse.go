@@ -94,6 +94,13 @@ func (s *eventStream) begun() bool {
 	return s.w.Committed
 }
 
+// failure is the error of the first write that failed, if one did.
+func (s *eventStream) failure() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.failed
+}
+
 // close ends the heartbeat; the goroutine is gone when it returns.
 func (s *eventStream) close() {
 	close(s.stop)

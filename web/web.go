@@ -256,6 +256,8 @@ func (s *server) log() echo.MiddlewareFunc {
 				attrs = append(attrs, slog.String("code", p.Code))
 				if p.Status >= 500 {
 					level = slog.LevelError
+				}
+				if p.Status >= 500 || p.Code == "reader_gone" {
 					attrs = append(attrs, slog.String("error", v.Error.Error()))
 				}
 			}
