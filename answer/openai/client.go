@@ -35,8 +35,8 @@ func New(o Options) (*Client, error) {
 	if alwaysThinks(o.Model) {
 		c.noTemperature.Store(true)
 		c.newMaxTokens.Store(true)
-		if c.ReasoningTokens == 0 {
-			c.ReasoningTokens = 4096
+		if c.o.ReasoningTokens == 0 {
+			c.o.ReasoningTokens = 4096
 		}
 	}
 	return c, nil
@@ -68,9 +68,9 @@ func (c *Client) Complete(ctx context.Context, p answer.Prompt) iter.Seq2[answer
 }
 
 func (c *Client) complete(ctx context.Context, p answer.Prompt, r *reply) *Error {
-	if c.ContextTokens > 0 {
-		if n := ingest.CountTokens(p.System) + ingest.CountTokens(p.User); n >= c.ContextTokens {
-			return c.fail(ContextLength, answer.ErrContextLength, fmt.Sprintf("it has %d tokens, the window %d", n, c.ContextTokens))
+	if c.o.ContextTokens > 0 {
+		if n := ingest.CountTokens(p.System) + ingest.CountTokens(p.User); n >= c.o.ContextTokens {
+			return c.fail(ContextLength, answer.ErrContextLength, fmt.Sprintf("it has %d tokens, the window %d", n, c.o.ContextTokens))
 		}
 	}
 	return c.attempts(ctx, func(ctx context.Context) *Error {
@@ -79,19 +79,23 @@ func (c *Client) complete(ctx context.Context, p answer.Prompt, r *reply) *Error
 	})
 }
 
-// afterFinish bounds the wait for the usage once a reply has its finish
-// reason, and for the end of the stream once it is told.
-const afterFinish = time.Second
+// Once a reply has its finish reason, afterFinish bounds the wait for the
+// usage, and afterDone that for the end of the stream, which is only of use to
+// the connection.
+const (
+	afterFinish = time.Second
+	afterDone   = 200 * time.Millisecond
+)
 
 // attempt makes one request and hands on its reply.
 func (c *Client) attempt(ctx context.Context, p answer.Prompt, r *reply) *Error {
 	r.usage, r.size = nil, 0
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	firstBy := time.Now().Add(c.FirstToken)
-	first := time.AfterFunc(c.FirstToken, func() { cancel(&limit{"the first token", c.FirstToken}) })
+	firstBy := time.Now().Add(c.o.FirstToken)
+	first := time.AfterFunc(c.o.FirstToken, func() { cancel(&limit{"the first token", c.o.FirstToken}) })
 	defer first.Stop()
-	idle := time.AfterFunc(math.MaxInt64, func() { cancel(&limit{"the next token", c.Idle}) })
+	idle := time.AfterFunc(math.MaxInt64, func() { cancel(&limit{"the next token", c.o.Idle}) })
 	defer idle.Stop()
 
 	req := c.request(p)
@@ -108,8 +112,8 @@ func (c *Client) attempt(ctx context.Context, p answer.Prompt, r *reply) *Error 
 		idle.Stop()
 		switch {
 		case err != nil && r.finish != "":
-			idle.Reset(afterFinish) // for Close
 			r.end(p)
+			idle.Reset(afterDone) // for stream.Close
 			return nil
 		case errors.Is(err, io.EOF):
 			e := c.fail(Cut, io.ErrUnexpectedEOF, "it has no finish reason")
@@ -127,7 +131,7 @@ func (c *Client) attempt(ctx context.Context, p answer.Prompt, r *reply) *Error 
 		case r.finish != "":
 			idle.Reset(afterFinish)
 		case r.begun:
-			idle.Reset(c.Idle)
+			idle.Reset(c.o.Idle)
 		default:
 			first.Reset(time.Until(firstBy))
 		}
@@ -136,7 +140,7 @@ func (c *Client) attempt(ctx context.Context, p answer.Prompt, r *reply) *Error 
 
 // request is the prompt in the library's form.
 func (c *Client) request(p answer.Prompt) openai.ChatCompletionRequest {
-	req := openai.ChatCompletionRequest{Model: c.Model}
+	req := openai.ChatCompletionRequest{Model: c.o.Model}
 	if p.System != "" {
 		req.Messages = append(req.Messages, openai.ChatCompletionMessage{Role: openai.ChatMessageRoleSystem, Content: p.System})
 	}
@@ -148,7 +152,7 @@ func (c *Client) request(p answer.Prompt) openai.ChatCompletionRequest {
 		req.Temperature = math.SmallestNonzeroFloat32 // see exactZero
 	}
 	if p.MaxTokens > 0 {
-		if n := p.MaxTokens + c.ReasoningTokens; c.newMaxTokens.Load() {
+		if n := p.MaxTokens + c.o.ReasoningTokens; c.newMaxTokens.Load() {
 			req.MaxCompletionTokens = n
 		} else {
 			//lint:ignore SA1019 most servers but OpenAI's know only the old name
@@ -196,11 +200,37 @@ type chunk struct {
 }
 
 type content struct {
-	Content string `json:"content"`
+	Content parts  `json:"content"`
 	Refusal string `json:"refusal"`
 	// Two names for one thing; a server that sends both sends the same twice.
 	Reasoning        string `json:"reasoning"`
 	ReasoningContent string `json:"reasoning_content"`
+}
+
+// parts is the content of a message: a string, or a list of parts as Mistral's
+// models that think send it, where a part is text or thoughts.
+type parts struct{ text, thought string }
+
+func (p *parts) UnmarshalJSON(data []byte) error {
+	if data[0] != '[' {
+		return json.Unmarshal(data, &p.text)
+	}
+	var list []struct {
+		Text     string `json:"text"`
+		Thinking []struct {
+			Text string `json:"text"`
+		} `json:"thinking"`
+	}
+	if err := json.Unmarshal(data, &list); err != nil {
+		return err
+	}
+	for _, part := range list {
+		p.text += part.Text
+		for _, thought := range part.Thinking {
+			p.thought += thought.Text
+		}
+	}
+	return nil
 }
 
 // take hands on what one event holds.
@@ -217,15 +247,17 @@ func (c *Client) take(raw []byte, r *reply) *Error {
 			continue
 		}
 		for _, m := range []content{choice.Delta, choice.Message} {
-			thought := m.ReasoningContent
-			if thought == "" {
-				thought = m.Reasoning
+			text, thought := m.Content.text+m.Refusal, m.Content.thought
+			if m.ReasoningContent != "" {
+				thought += m.ReasoningContent
+			} else {
+				thought += m.Reasoning
 			}
-			r.size += len(m.Content) + len(m.Refusal) + len(thought)
+			r.size += len(text) + len(thought)
 			if r.size > maxReply {
 				return c.fail(BadReply, nil, "it is too long")
 			}
-			if !r.add(m.Content+m.Refusal, thought) {
+			if !r.add(text, thought) {
 				return nil
 			}
 		}

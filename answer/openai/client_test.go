@@ -577,3 +577,98 @@ func TestConnectionsAreKept(t *testing.T) {
 		t.Errorf("10 calls opened %d connections", n)
 	}
 }
+
+// TestForms: replies in the forms of several servers.
+func TestForms(t *testing.T) {
+	for name, c := range map[string]struct{ stream, text string }{
+		"list of parts": {`data: {"choices":[{"delta":{"content":[{"type":"thinking","thinking":[{"type":"text","text":"hm"}]}]}}]}
+
+data: {"choices":[{"delta":{"content":[{"type":"text","text":"rele"}]}}]}
+
+data: {"choices":[{"delta":{"content":"vant"},"finish_reason":"stop"}]}
+
+data: [DONE]
+`, "relevant"},
+		"nulls":                   {`data: {"error":null,"choices":[{"delta":{"role":"assistant","content":null,"reasoning":null},"finish_reason":null}],"usage":null}` + "\n\n" + `data: {"choices":[{"delta":{"content":"relevant"},"finish_reason":"stop"}]}`, "relevant"},
+		"finish with the text":    {`data: {"choices":[{"delta":{"content":"relevant"},"finish_reason":"stop"}],"usage":{"prompt_tokens":3,"completion_tokens":1}}`, "relevant"},
+		"usage in every chunk":    {`data: {"choices":[{"delta":{"content":"rele"}}],"usage":{"prompt_tokens":3,"completion_tokens":1}}` + "\n\n" + `data: {"choices":[{"delta":{"content":"vant"},"finish_reason":"stop"}],"usage":{"prompt_tokens":3,"completion_tokens":2}}`, "relevant"},
+		"another choice":          {`data: {"choices":[{"index":1,"delta":{"content":"no"},"finish_reason":"length"},{"index":0,"delta":{"content":"yes"},"finish_reason":"stop"}]}`, "yes"},
+		"refusal":                 {`data: {"choices":[{"delta":{"refusal":"I cannot."},"finish_reason":"stop"}]}`, "I cannot."},
+		"nothing but a finish":    {`data: {"choices":[{"delta":{},"finish_reason":"stop"}]}`, ""},
+		"error behind the finish": {`data: {"choices":[{"delta":{"content":"yes"},"finish_reason":"stop"}]}` + "\n\n" + `data: {"error":{"message":"too late"}}`, "yes"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				if _, err := io.WriteString(w, c.stream); err != nil {
+					t.Error(err)
+				}
+			}))
+			defer s.Close()
+			client := newClient(t, openai.Options{BaseURL: s.URL, Retries: -1})
+			defer client.Close()
+			text, last, err := drain(client, t.Context(), prompt)
+			if err != nil || text != c.text || last.Finish != "stop" {
+				t.Errorf("got %q, %+v, %v", text, last, err)
+			}
+		})
+	}
+}
+
+// TestHTTP2: whole, cut and left replies over HTTP/2.
+func TestHTTP2(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	ended := make(chan openaitest.Exchange, 1)
+	h := &openaitest.Handler{Done: func(x openaitest.Exchange) { ended <- x }}
+	abort := false
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.ProtoMajor != 2 {
+			t.Errorf("the request came by %s", r.Proto)
+		}
+		h.ServeHTTP(w, r)
+		if abort {
+			panic(http.ErrAbortHandler)
+		}
+	}))
+	s.EnableHTTP2 = true
+	s.Config.ErrorLog = log.New(io.Discard, "", 0)
+	s.StartTLS()
+	defer s.Close()
+	c := newClient(t, openai.Options{BaseURL: s.URL, Transport: s.Client().Transport, Retries: -1})
+	defer c.Close()
+
+	if text, _, err := drain(c, t.Context(), prompt); err != nil || text != "ok" {
+		t.Errorf("got %q, %v", text, err)
+	}
+	<-ended
+
+	h.Reply = openaitest.Sequence(openaitest.Reply{Text: replyText, Fault: openaitest.MiddleStall})
+	for range c.Complete(t.Context(), prompt) {
+		break
+	}
+	if x := <-ended; !x.Gone {
+		t.Error("the server did not see the client leave")
+	}
+
+	h.Reply, abort = openaitest.Sequence(openaitest.Reply{Text: replyText, Fault: openaitest.NoFinish}), true
+	_, _, err := drain(c, t.Context(), prompt)
+	checkError(t, err, outcome{kind: openai.Cut, requests: 1})
+	<-ended
+}
+
+func TestOptionsKeepTheKey(t *testing.T) {
+	o := openai.Options{BaseURL: "http://user:" + canaryKey + "@host/v1", Key: canaryKey, Model: "m"}
+	for _, format := range []string{"%v", "%+v", "%#v", "%s"} {
+		for _, v := range []any{o, &o, struct{ O openai.Options }{o}} {
+			if s := fmt.Sprintf(format, v); strings.Contains(s, canaryKey) {
+				t.Errorf("%s of a %T gives %s", format, v, s)
+			}
+		}
+	}
+	c, err := openai.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := fmt.Sprintf("%+v %#v", c, c); strings.Contains(s, canaryKey) {
+		t.Error("a printed client gives the key")
+	}
+}

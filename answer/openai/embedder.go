@@ -34,11 +34,11 @@ func NewEmbedder(ctx context.Context, o Options) (*Embedder, error) {
 	if err != nil {
 		return nil, err
 	}
-	if u.BatchTexts <= 0 {
-		u.BatchTexts = DefaultBatchTexts
+	if u.o.BatchTexts <= 0 {
+		u.o.BatchTexts = DefaultBatchTexts
 	}
-	if u.BatchTokens <= 0 {
-		u.BatchTokens = DefaultBatchTokens
+	if u.o.BatchTokens <= 0 {
+		u.o.BatchTokens = DefaultBatchTokens
 	}
 	e := &Embedder{upstream: u, dimensions: o.Dimensions}
 	first, err := e.Embed(ctx, []string{"dimensions"})
@@ -53,7 +53,7 @@ func NewEmbedder(ctx context.Context, o Options) (*Embedder, error) {
 func (e *Embedder) Close() { e.http.CloseIdleConnections() }
 
 // Space implements [retrieve.Embedder]: the model's name and the dimensions.
-func (e *Embedder) Space() string { return fmt.Sprintf("%s/%d", e.Model, e.dimensions) }
+func (e *Embedder) Space() string { return fmt.Sprintf("%s/%d", e.o.Model, e.dimensions) }
 
 // Embed implements [retrieve.Embedder]; its errors are of type [*Error]. Each
 // request has its own time limits and repetitions.
@@ -79,7 +79,7 @@ func (e *Embedder) batch(texts []string) int {
 	tokens := 0
 	for i, text := range texts {
 		tokens += ingest.CountTokens(text)
-		if i > 0 && (i == e.BatchTexts || tokens > e.BatchTokens) {
+		if i > 0 && (i == e.o.BatchTexts || tokens > e.o.BatchTokens) {
 			return i
 		}
 	}
@@ -88,7 +88,7 @@ func (e *Embedder) batch(texts []string) int {
 
 // attempt makes one request.
 func (e *Embedder) attempt(ctx context.Context, texts []string) ([][]float32, *Error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, e.FirstToken, &limit{"the vectors", e.FirstToken})
+	ctx, cancel := context.WithTimeoutCause(ctx, e.o.FirstToken, &limit{"the vectors", e.o.FirstToken})
 	defer cancel()
 	input := make([]string, len(texts))
 	for i, text := range texts {
@@ -99,7 +99,7 @@ func (e *Embedder) attempt(ctx context.Context, texts []string) ([][]float32, *E
 	}
 	call := &request{upstream: e.upstream, role: roleEmbed, secrets: texts, body: wholeBody(int64(len(texts)+1) * maxVector)}
 	resp, err := e.api(call).CreateEmbeddings(ctx, openai.EmbeddingRequestStrings{
-		Input: input, Model: openai.EmbeddingModel(e.Model), Dimensions: e.Dimensions,
+		Input: input, Model: openai.EmbeddingModel(e.o.Model), Dimensions: e.o.Dimensions,
 	})
 	if err != nil {
 		return nil, e.failed(ctx, err)

@@ -124,7 +124,7 @@ func (l *limit) Error() string {
 }
 
 func (u *upstream) fail(kind Kind, cause error, detail string) *Error {
-	return &Error{Kind: kind, Server: u.shown, Model: u.Model, Detail: detail, cause: cause}
+	return &Error{Kind: kind, Server: u.shown, Model: u.o.Model, Detail: detail, cause: cause}
 }
 
 // interrupted says why the context ended.
@@ -339,7 +339,7 @@ func retryAfter(h http.Header, now time.Time) time.Duration {
 // part of the key or of what was sent.
 func (u *upstream) quote(said string, sent ...string) string {
 	said = oneLine(said)
-	if repeats(said, u.Key, 8) || repeats(said, u.password, 8) {
+	if repeats(said, u.o.Key, 8) || repeats(said, u.password, 8) {
 		return ""
 	}
 	for _, s := range sent {

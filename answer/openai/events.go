@@ -123,10 +123,15 @@ func (s *events) object() error {
 	if len(body) > maxEvent {
 		return s.fail(BadReply, nil, "it is too long")
 	}
-	if !json.Valid(body) {
+	var object json.RawMessage
+	decoder := json.NewDecoder(bytes.NewReader(body))
+	switch err := decoder.Decode(&object); {
+	case errors.Is(err, io.ErrUnexpectedEOF):
 		return s.cut()
+	case err != nil, decoder.More():
+		return s.fail(BadReply, nil, "it is neither a stream of events nor one JSON object")
 	}
-	return s.emit(bytes.TrimSpace(body))
+	return s.emit(object)
 }
 
 // readLine gives the next line without its end, which may be LF, CR LF or CR.

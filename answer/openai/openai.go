@@ -39,8 +39,9 @@ type Options struct {
 	// Model is the name of the model on that server.
 	Model string
 
-	// FirstToken bounds the wait for the first token of a reply, of an
-	// embeddings reply the wait for all of it; 0 means [DefaultFirstToken].
+	// FirstToken bounds the wait for the first token of a reply; where vectors
+	// were asked for, or a server does not stream, the wait for all of it. 0
+	// means [DefaultFirstToken].
 	FirstToken time.Duration
 	// Idle bounds the wait for each further token; 0 means [DefaultIdle].
 	Idle time.Duration
@@ -71,6 +72,19 @@ type Options struct {
 	Transport http.RoundTripper
 }
 
+// String names the model and the server, and keeps the key to itself however
+// options are printed.
+func (o Options) String() string {
+	if u, err := url.Parse(o.BaseURL); err == nil {
+		u.User, u.RawQuery = nil, ""
+		return o.Model + " at " + u.String()
+	}
+	return o.Model
+}
+
+// GoString is String.
+func (o Options) GoString() string { return o.String() }
+
 // The defaults. Generous for a model on the processor of a small machine,
 // which reads a full window at some fifty tokens a second and may have to be
 // loaded first.
@@ -85,7 +99,7 @@ const (
 
 // An upstream is one server with one model.
 type upstream struct {
-	Options
+	o        Options
 	shown    string // the address without user and password
 	password string // that stood in the address
 	http     *http.Client
@@ -122,7 +136,7 @@ func newUpstream(o Options) (*upstream, error) {
 	password, _ := u.User.Password()
 	u.User = nil
 	return &upstream{
-		Options:  o,
+		o:        o,
 		shown:    u.String(),
 		password: password,
 		http: &http.Client{
@@ -147,8 +161,8 @@ func newTransport() http.RoundTripper {
 
 // api gives the library's client for one request.
 func (u *upstream) api(d openai.HTTPDoer) *openai.Client {
-	config := openai.DefaultConfig(u.Key)
-	config.BaseURL = u.BaseURL
+	config := openai.DefaultConfig(u.o.Key)
+	config.BaseURL = u.o.BaseURL
 	config.HTTPClient = d
 	return openai.NewClientWithConfig(config)
 }
@@ -156,7 +170,7 @@ func (u *upstream) api(d openai.HTTPDoer) *openai.Client {
 // attempts calls try until it succeeds, may not be repeated, or the time left
 // is too short.
 func (u *upstream) attempts(ctx context.Context, try func(context.Context) *Error) *Error {
-	ctx, cancel := context.WithTimeoutCause(ctx, u.Total, &limit{"the whole reply", u.Total})
+	ctx, cancel := context.WithTimeoutCause(ctx, u.o.Total, &limit{"the whole reply", u.o.Total})
 	defer cancel()
 	for requests, failures := 1, 0; ; requests++ {
 		err := try(ctx)
@@ -168,7 +182,7 @@ func (u *upstream) attempts(ctx context.Context, try func(context.Context) *Erro
 			continue
 		}
 		failures++
-		if !err.transient || failures > u.Retries {
+		if !err.transient || failures > u.o.Retries {
 			return err
 		}
 		wait := backoff(failures, err.RetryAfter)

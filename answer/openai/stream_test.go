@@ -40,6 +40,8 @@ func TestEvents(t *testing.T) {
 		{"error is null", "data: {\"error\":null,\"a\":1}\n\n", "data: { \"error\":null,\"a\":1}\n", ""},
 		{"error in the text only", "data: {\"a\":\"the \\\"error\\\"\"}\n\n", "data: { \"a\":\"the \\\"error\\\"\"}\n", ""},
 		{"an object in place of a stream", "\n {\n\"a\": 1\n}\n", "data: {  \"a\": 1 }\n", ""},
+		{"an object a line", "{\"a\":1}\n{\"a\":2}\n", "", BadReply},
+		{"an object that is none", "{a}", "", BadReply},
 		{"nothing", "", "", ""},
 		{"a page", " <html>", "", BadReply},
 		{"error", "data: {\"a\":1}\n\ndata: {\"error\":{\"message\":\"m\"}}\n\n", "data: { \"a\":1}\n", ServerFailed},
