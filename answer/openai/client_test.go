@@ -206,6 +206,26 @@ func TestFinishReasons(t *testing.T) {
 	}
 }
 
+// TestUsageOfAnotherAttempt: what a failed attempt reported is not taken for
+// the usage of the next.
+func TestUsageOfAnotherAttempt(t *testing.T) {
+	requests := 0
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		stream := `data: {"choices":[{"delta":{"content":"yes"},"finish_reason":"stop"}]}` + "\n"
+		if requests++; requests == 1 {
+			stream = `data: {"choices":[],"usage":{"prompt_tokens":1234,"completion_tokens":0}}` + "\n"
+		}
+		if _, err := io.WriteString(w, stream); err != nil {
+			t.Error(err)
+		}
+	}))
+	defer s.Close()
+	_, last, err := drain(newClient(t, openai.Options{BaseURL: s.URL}), t.Context(), prompt)
+	if err != nil || last.Usage.Reported || last.Usage.Prompt == 1234 || last.Usage.Requests != 2 {
+		t.Errorf("got %+v, %v", last, err)
+	}
+}
+
 func TestTooLongForTheWindow(t *testing.T) {
 	h := &openaitest.Handler{}
 	p := prompt
@@ -314,6 +334,26 @@ func TestTimeLimits(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestDeadlineOfTheCaller is told from a call that was stopped.
+func TestDeadlineOfTheCaller(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, fault := range []openaitest.Fault{openaitest.HeaderStall, openaitest.FirstTokenStall, openaitest.MiddleStall} {
+			h := &openaitest.Handler{Reply: openaitest.Sequence(openaitest.Reply{Text: replyText, Fault: fault})}
+			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+			defer cancel()
+			start := time.Now()
+			_, _, err := drain(piped(t, h, openai.Options{}), ctx, prompt)
+			var e *openai.Error
+			if !errors.As(err, &e) || e.Kind != openai.TimedOut || !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("%s: got %v", fault, err)
+			}
+			if took := time.Since(start); took != 3*time.Second {
+				t.Errorf("%s: it took %s", fault, took)
+			}
+		}
+	})
 }
 
 // TestSlowReader: the time that the one who ranges takes is not held against

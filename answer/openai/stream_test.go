@@ -35,6 +35,7 @@ func TestEvents(t *testing.T) {
 		{"byte order mark", "\ufeffdata: {\"a\":1}\n\n", "data: { \"a\":1}\n", ""},
 		{"mixed line ends", "data: {\"a\":1}\r\rdata: {\"b\":2}\r\n\r\ndata:{\"c\":3}\n\n", "data: { \"a\":1}\ndata: { \"b\":2}\ndata: { \"c\":3}\n", ""},
 		{"several lines of data", "data: {\"a\":\ndata: 1}\n\n", "data: { \"a\": 1}\n", ""},
+		{"several lines of data, CR LF", "data: {\"a\":\r\ndata: 1}\r\n\r\n", "data: { \"a\": 1}\n", ""},
 		{"no blank line", "data: {\"a\":1}\ndata: {\"b\":2}\n", "data: { \"a\":1}\ndata: { \"b\":2}\n", ""},
 		{"no last line end", "data: {\"a\":1}", "data: { \"a\":1}\n", ""},
 		{"error is null", "data: {\"error\":null,\"a\":1}\n\n", "data: { \"error\":null,\"a\":1}\n", ""},
