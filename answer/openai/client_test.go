@@ -15,6 +15,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -659,13 +660,13 @@ func TestHTTP2(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	ended := make(chan openaitest.Exchange, 1)
 	h := &openaitest.Handler{Done: func(x openaitest.Exchange) { ended <- x }}
-	abort := false
+	var abort atomic.Bool
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.ProtoMajor != 2 {
 			t.Errorf("the request came by %s", r.Proto)
 		}
 		h.ServeHTTP(w, r)
-		if abort {
+		if abort.Load() {
 			panic(http.ErrAbortHandler)
 		}
 	}))
@@ -689,7 +690,8 @@ func TestHTTP2(t *testing.T) {
 		t.Error("the server did not see the client leave")
 	}
 
-	h.Reply, abort = openaitest.Sequence(openaitest.Reply{Text: replyText, Fault: openaitest.NoFinish}), true
+	h.Reply = openaitest.Sequence(openaitest.Reply{Text: replyText, Fault: openaitest.NoFinish})
+	abort.Store(true)
 	_, _, err := drain(c, t.Context(), prompt)
 	checkError(t, err, outcome{kind: openai.Cut, requests: 1})
 	<-ended
