@@ -1,0 +1,85 @@
+package main
+
+import (
+	"encoding/json"
+	"regexp"
+	"strings"
+	"testing"
+
+	"ibid/answer/openai/openaitest"
+	"ibid/cite"
+)
+
+// With a model the gated loop runs end to end over HTTP: off-topic passages
+// are skipped with the judge's reason, the model's labels become numbers by
+// first use, what it invents is dropped, and the answer streams.
+func TestAskWithAModel(t *testing.T) {
+	data, folder := t.TempDir(), t.TempDir()
+	writeFiles(t, folder, map[string]string{
+		"hours.md":   "# Opening hours\n\nThe chart room opens at nine and closes at five.\n",
+		"summer.md":  "# Summer\n\nIn summer the chart room opens an hour earlier.\n",
+		"kitchen.md": "# Kitchen\n\nThe kitchen room next to the chart room opens with the big key.\n",
+	})
+	if out, errs, code := ibid(t, data, "ingest", folder); code != 0 {
+		t.Fatalf("exit code %d: %s%s", code, out, errs)
+	}
+	label := regexp.MustCompile(`(?m)^\[(\d+)\] (Opening hours|Summer)`)
+	upstream := &openaitest.Handler{Reply: openaitest.Rules(
+		openaitest.Rule{Role: "judge", Prompt: regexp.MustCompile(`big key`), Reply: openaitest.Reply{Text: "no\nabout the kitchen, not the hours"}},
+		openaitest.Rule{Role: "judge", Reply: openaitest.Reply{Text: "yes"}},
+		openaitest.Rule{Role: "answer", Func: func(r openaitest.Request) openaitest.Reply {
+			// Cite the later label first, and one that nobody gave.
+			text := "It is closed at night [9]."
+			for _, m := range label.FindAllStringSubmatch(r.User, -1) {
+				s := "The chart room opens at nine and closes at five [" + m[1] + "]. "
+				if m[2] == "Summer" {
+					s = "In summer it opens an hour earlier [" + m[1] + "](id=" + m[1] + "). "
+				}
+				text = s + text
+			}
+			return openaitest.Reply{Text: text}
+		}},
+	)}
+	url := openaitest.Start(t, upstream)
+	model := []string{"--model", "scripted", "--base-url", url, "--gate", "model"}
+
+	out, errs, code := ibid(t, data, append([]string{"ask", "--json", "When does the chart room open?"}, model...)...)
+	var a cite.Answer
+	if err := json.Unmarshal([]byte(out), &a); err != nil || code != 0 {
+		t.Fatalf("exit code %d, %v: %s%s", code, err, out, errs)
+	}
+	if n := len(a.Sources); n != 2 || !strings.Contains(a.Text, "[1]") || !strings.Contains(a.Text, "[2]") || strings.Contains(a.Text, "(id=") {
+		t.Errorf("%d sources under %q", n, a.Text)
+	}
+	if i, j := strings.Index(a.Text, "[1]"), strings.Index(a.Text, "[2]"); i > j {
+		t.Errorf("not numbered by first use: %q", a.Text)
+	}
+	for _, s := range a.Sources {
+		if strings.Contains(s.Document, "kitchen") {
+			t.Errorf("an off-topic document is listed: %+v", s)
+		}
+	}
+	skipped := 0
+	for _, j := range a.Judged {
+		if j.Decision == "irrelevant" {
+			skipped++
+			if !strings.HasSuffix(j.Document, "/kitchen.md") || j.Reason != "about the kitchen, not the hours" || j.By != "model" {
+				t.Errorf("skipped: %+v", j)
+			}
+		}
+	}
+	if skipped != 1 {
+		t.Errorf("%d passages skipped", skipped)
+	}
+	for _, x := range upstream.Exchanges() {
+		if x.Role == "answer" && strings.Contains(x.User, "big key") {
+			t.Error("the model that answers was shown a skipped passage")
+		}
+	}
+
+	// The terminal shows the same words.
+	out, errs, code = ibid(t, data, append([]string{"ask", "When does the chart room open?"}, model...)...)
+	if code != 0 || !strings.HasPrefix(out, a.Text) || !strings.Contains(errs, "looked at 3 passages, used 2") {
+		t.Errorf("exit code %d: %s%s", code, out, errs)
+	}
+}
