@@ -8,7 +8,6 @@ import (
 
 	"ibid/answer"
 	"ibid/cite"
-	"ibid/cite/marker"
 )
 
 var library = []cite.Document{
@@ -42,7 +41,7 @@ func BenchmarkRewriter(b *testing.B) {
 			b.ReportAllocs()
 			tokens := 0
 			for b.Loop() {
-				r := cite.NewRewriter(library, cite.Text, marker.Default)
+				r := cite.NewRewriter(library, cite.Text, cite.Default)
 				for i := 0; i < len(text); i += bb.size {
 					out = r.Append(out[:0], text[i:min(i+bb.size, len(text))])
 					tokens++
@@ -56,7 +55,7 @@ func BenchmarkRewriter(b *testing.B) {
 
 // A piece without a marker costs no allocation.
 func TestPlainPiecesAllocateNothing(t *testing.T) {
-	r := cite.NewRewriter(library, cite.Text, marker.Default)
+	r := cite.NewRewriter(library, cite.Text, cite.Default)
 	out := make([]byte, 0, 1024)
 	for _, piece := range []string{"plain", " words, and more of them ", "ends in a space ", "Größe 図書館", "`code[1]` ", "half [", "1 no marker"} {
 		b := []byte(piece)
@@ -91,7 +90,7 @@ var hostile = map[string]string{
 
 // feed passes a text through a rewriter in pieces of n bytes.
 func feed(text []byte, n int) string {
-	r := cite.NewRewriter(library, cite.Text, marker.Default)
+	r := cite.NewRewriter(library, cite.Text, cite.Default)
 	var out []byte
 	for i := 0; i < len(text); i += n {
 		out = r.Append(out, text[i:min(i+n, len(text))])

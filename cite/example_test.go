@@ -9,7 +9,6 @@ import (
 
 	"ibid/answer"
 	"ibid/cite"
-	"ibid/cite/marker"
 	"ibid/ingest"
 	"ibid/retrieve"
 )
@@ -26,7 +25,7 @@ var documents = []cite.Document{
 // Six documents, two of them from the same source. The model cites by their
 // places; the reader gets numbers by first use, one for each source.
 func ExampleRewriter() {
-	r := cite.NewRewriter(documents, cite.Text, marker.Default)
+	r := cite.NewRewriter(documents, cite.Text, cite.Default)
 	var out []byte
 	for _, piece := range []string{"Yes[1](id=", "3), certainly[", "2](id=2), no[3](id=4), yes[4](id=1), yes[5](id=5)"} {
 		out = r.Append(out, []byte(piece))
@@ -49,7 +48,7 @@ func ExampleRewriter() {
 // A style can leave documents out: they take no number, and their markers go.
 func ExampleExcluding() {
 	style := cite.Excluding(cite.Markdown, func(d cite.Document) bool { return d.Source == "c.pdf" })
-	r := cite.NewRewriter(documents, style, marker.Default)
+	r := cite.NewRewriter(documents, style, cite.Default)
 	text := r.Append(nil, []byte("Yes[1](id=3), certainly[2](id=2), no[3](id=4), yes[4](id=1), yes[5](id=5)"))
 	fmt.Printf("%s%s", r.Close(text), r.List())
 	// Output:
@@ -84,7 +83,7 @@ func (f footnotes) List(dst []byte, refs []cite.Reference) []byte {
 func (footnotes) Exclude(cite.Document) bool { return false }
 
 func ExampleStyle() {
-	r := cite.NewRewriter(documents, footnotes{}, marker.Default)
+	r := cite.NewRewriter(documents, footnotes{}, cite.Default)
 	text := r.Append(nil, []byte("Closed on Mondays [3], open on Sundays [1][3]."))
 	fmt.Printf("%s%s", r.Close(text), r.List())
 	// Output:

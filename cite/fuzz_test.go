@@ -8,7 +8,6 @@ import (
 	"unicode/utf8"
 
 	"ibid/cite"
-	"ibid/cite/marker"
 )
 
 // bound is the most characters that may be held back, not counting one run of
@@ -30,9 +29,9 @@ func checkRewriter(t *testing.T, text string, known uint8, cuts uint64, strict b
 		// Every third document shares its source with the one before it.
 		docs[i] = cite.Document{ID: i + 1, Title: "t", Source: string(rune('a' + i - i%3/2))}
 	}
-	profile := marker.Default
+	profile := cite.Default
 	if strict {
-		profile = marker.Strict
+		profile = cite.Strict
 	}
 
 	whole := cite.NewRewriter(docs, cite.Text, profile)

@@ -9,7 +9,6 @@ import (
 	"unicode/utf8"
 
 	"ibid/answer"
-	"ibid/cite/marker"
 	"ibid/retrieve"
 )
 
@@ -116,7 +115,7 @@ func (n *numbering) event(e answer.Event, yield yielder) bool {
 			return false
 		}
 		if n.rewriter == nil {
-			n.rewriter = NewRewriter(n.documents, Text, marker.Default)
+			n.rewriter = NewRewriter(n.documents, Text, Default)
 			n.rewriter.record = true
 		}
 		return n.rewritten(n.rewriter.Append(nil, n.input.decode(e.Text)), false, yield)
@@ -296,7 +295,7 @@ func (n *numbering) drafted(d answer.Draft, yield yielder) bool {
 		return false
 	}
 	if n.draft == nil {
-		n.draft = NewRewriter(n.documents, Empty, marker.Default)
+		n.draft = NewRewriter(n.documents, Empty, Default)
 		n.draft.record = true
 		n.draftInput = decoder{}
 		n.draftStep = d.Step

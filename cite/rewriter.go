@@ -19,6 +19,29 @@ type Document struct {
 	Title  string `json:"title"`
 }
 
+// A Profile says which forms of markers are understood.
+type Profile = marker.Profile
+
+// The profiles.
+const (
+	// Default understands the seed form [1](id=3) with liberties, bare
+	// brackets like [3] or [1, 2-4], and 【3】.
+	Default = marker.Default
+	// Strict understands the seed form alone.
+	Strict = marker.Strict
+)
+
+// ProfileByName gives the profile called "default" or "strict".
+func ProfileByName(name string) (Profile, bool) {
+	switch name {
+	case "default":
+		return Default, true
+	case "strict":
+		return Strict, true
+	}
+	return 0, false
+}
+
 // A NumberedSource is one entry of the reference list.
 type NumberedSource struct {
 	Number int `json:"number"`
@@ -76,7 +99,7 @@ type use struct {
 
 // NewRewriter gives a rewriter for one text that cites the documents, whose
 // ids are their places from 1 on.
-func NewRewriter(documents []Document, s Style, p marker.Profile) *Rewriter {
+func NewRewriter(documents []Document, s Style, p Profile) *Rewriter {
 	documents = slices.Clone(documents)
 	for i := range documents {
 		d := &documents[i]

@@ -11,7 +11,6 @@ import (
 	"unicode/utf8"
 
 	"ibid/cite"
-	"ibid/cite/marker"
 )
 
 // A vector is one case of citations.json.
@@ -59,7 +58,7 @@ func (v vector) rewriter(t testing.TB) *cite.Rewriter {
 	if !ok {
 		t.Fatalf("unknown style %q", v.Style)
 	}
-	profile, ok := marker.ProfileByName(v.Profile)
+	profile, ok := cite.ProfileByName(v.Profile)
 	if !ok {
 		t.Fatalf("unknown profile %q", v.Profile)
 	}

@@ -62,14 +62,3 @@ func Labels(text string, known int) []int {
 	s.Close(take)
 	return labels
 }
-
-// ProfileByName gives the profile called "default" or "strict".
-func ProfileByName(name string) (Profile, bool) {
-	switch name {
-	case "default":
-		return Default, true
-	case "strict":
-		return Strict, true
-	}
-	return 0, false
-}

@@ -28,6 +28,7 @@ type cli struct {
 	Ingest  ingestCmd  `cmd:"" help:"Read folders into the data directory. A second run reads only what changed."`
 	Forget  forgetCmd  `cmd:"" help:"Remove an ingested folder and all its documents from the data directory."`
 	Reembed reembedCmd `cmd:"" help:"Embed everything anew with the embedding model in use. An interrupted run goes on where it stopped."`
+	Cite    citeCmd    `cmd:"" help:"Turn the citation markers in any model's output into numbered sources: a filter from standard input to standard output."`
 }
 
 // surroundings are what a command has of the outside world.
