@@ -92,7 +92,8 @@ func (s *server) stream(c echo.Context, events func(context.Context) iter.Seq2[a
 		return nil
 	}
 	err = fmt.Errorf("answering: %w", err)
-	if out.begun() && ctx.Err() == nil {
+	if out.begun() {
+		// Also when the context has ended: a server that shuts down says so.
 		return errors.Join(err, out.send("error", problemFor(err)))
 	}
 	return err

@@ -65,7 +65,7 @@ func problemFor(err error) *Problem {
 		c := *p
 		p = &c
 	case errors.Is(err, context.Canceled):
-		p = &Problem{Status: statusClientGone, Code: "canceled", Detail: "the request was canceled"}
+		p = &Problem{Status: statusClientGone, Code: "canceled", Detail: "the answer was stopped before its end, by the reader or because the server shuts down: ask again"}
 	case errors.As(err, &question):
 		p = &Problem{Status: http.StatusBadRequest, Detail: question.Error()}
 		switch question.Code {

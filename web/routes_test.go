@@ -291,6 +291,27 @@ func TestDisconnect(t *testing.T) {
 	}
 }
 
+// TestShutdown tells the reader of a stream that is stopped from inside why it ends.
+func TestShutdown(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	e := newHandler(t, func(o *Options) {
+		o.Asker = asker(func(ctx context.Context, yield func(answer.Event, error) bool) {
+			yield(answer.Text{Text: "well. And"}, nil)
+			stop()
+			<-ctx.Done()
+			yield(nil, ctx.Err())
+		})
+	})
+	r := httptest.NewRequestWithContext(ctx, "POST", "/api/ask", strings.NewReader(`{"question":"why?"}`))
+	r.Host = "localhost"
+	r.Header.Set("Accept", "text/event-stream")
+	w := httptest.NewRecorder()
+	e.ServeHTTP(w, r)
+	if last := lastEvent(w.Body.String()); !strings.HasPrefix(last, "event: error\n") || !strings.Contains(last, `"code":"canceled"`) {
+		t.Errorf("the last event is %q", last)
+	}
+}
+
 // TestHeartbeat lets a minute pass without an event.
 func TestHeartbeat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
