@@ -123,8 +123,12 @@ func blocks(d *ingest.Document, lo, hi, start, end int) []block {
 		switch {
 		case section < len(d.Sections) && d.Sections[section].Start < next:
 			add("text", 0, paragraph, line)
-			add("heading", min(max(d.Sections[section].Level, 1), 6), line, next)
-			paragraph = next
+			paragraph = line
+			// A section without a heading is a row of a table: a paragraph.
+			if d.Sections[section].Heading != "" {
+				add("heading", min(max(d.Sections[section].Level, 1), 6), line, next)
+				paragraph = next
+			}
 		case strings.TrimSpace(d.Text[line:next]) == "":
 			add("text", 0, paragraph, line)
 			paragraph = next

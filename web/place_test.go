@@ -5,11 +5,26 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/google/go-cmp/cmp"
+
 	"ibid/ingest"
 )
 
 // words is a text without its white space.
 func words(s string) string { return strings.Join(strings.Fields(s), "") }
+
+// TestRows shows the rows of a table, whose sections have no headings, as paragraphs.
+func TestRows(t *testing.T) {
+	d := &ingest.Document{Text: "name: Acorn\nname: Bramble\nname: Conker\n"}
+	for start := 0; start < len(d.Text); start = lineEnd(d.Text, start) {
+		d.Sections = append(d.Sections, ingest.Section{Start: start, End: lineEnd(d.Text, start), Anchor: "row=1"})
+	}
+	want := []block{{Kind: "text", Runs: []run{{Text: "name: Acorn"}}},
+		{Kind: "text", Runs: []run{{Text: "name: Bramble", Mark: true, First: true}}}, {Kind: "text", Runs: []run{{Text: "name: Conker"}}}}
+	if diff := cmp.Diff(want, excerptOf(d, textRange{Start: 12, End: 25}).Blocks); diff != "" {
+		t.Error(diff)
+	}
+}
 
 // FuzzExcerpt cuts documents of any shape: no word is lost or doubled, the
 // marked words are those asked for, and no UTF-8 sequence is cut.
@@ -24,7 +39,7 @@ func FuzzExcerpt(f *testing.F) {
 		}
 		d := &ingest.Document{ID: "a/b", Text: text}
 		inside := func(i int) int { return lineStart(text, runeStart(text, min(max(i, 0), len(text)))) }
-		d.Sections = []ingest.Section{{Level: 1, Start: inside(section), End: len(text)}}
+		d.Sections = []ingest.Section{{Heading: "h", Level: 1, Start: inside(section), End: len(text)}}
 		d.Pages = []ingest.Page{{Number: 1, Start: 0, End: inside(page)}, {Number: 2, Start: inside(page), End: len(text)}}
 		x := excerptOf(d, textRange{Start: start, End: end, At: at})
 

@@ -101,7 +101,7 @@ export class AnswerView {
       nearest?.length ? el("ul", { class: "nearest" }, ...nearest.map((p) => el("li", {},
         this.#opener("source-title", { ...p, document: p.document, title: p.title }, p.title || p.document),
         el("span", { class: "facts" }, place(p)),
-        el("p", { class: "snippet" }, snippet(p.text))))) : ""));
+        el("p", { class: "snippet" }, snippet(p.text.replace(/\s+/g, " ")))))) : ""));
   }
 
   on_incomplete({ reason }) {
