@@ -281,8 +281,40 @@ func (d *drawing) add(c char, m matrix) {
 
 // form draws another content stream in its place.
 func (d *drawing) form(name string) {
-	x := d.resources.Key("XObject").Key(name)
-	if x.Key("Subtype").Name() != "Form" || d.depth >= maxFormDepth {
+	if x := d.resources.Key("XObject").Key(name); x.Key("Subtype").Name() == "Form" {
+		d.drawForm(x)
+	}
+}
+
+// maxAnnotations bounds how many annotations of a page are drawn.
+const maxAnnotations = 5000
+
+// annotations draws the fields of forms and the notes written on a page, as
+// they look.
+func (d *drawing) annotations(list pdf.Value) {
+	for i := range min(list.Len(), maxAnnotations) {
+		a := list.Index(i)
+		const hidden, noView = 1 << 1, 1 << 5
+		if kind := a.Key("Subtype").Name(); kind != "Widget" && kind != "FreeText" || a.Key("F").Int64()&(hidden|noView) != 0 {
+			continue
+		}
+		look := a.Key("AP").Key("N")
+		if look.Kind() == pdf.Dict { // one look for each state
+			look = look.Key(a.Key("AS").Name())
+		}
+		rect, box := a.Key("Rect"), look.Key("BBox")
+		if look.Kind() != pdf.Stream || rect.Len() != 4 {
+			continue
+		}
+		x := min(rect.Index(0).Float64(), rect.Index(2).Float64()) - box.Index(0).Float64()
+		y := min(rect.Index(1).Float64(), rect.Index(3).Float64()) - box.Index(1).Float64()
+		d.state = state{ctm: matrix{1, 0, 0, 1, x, y}, scale: 1}
+		d.drawForm(look)
+	}
+}
+
+func (d *drawing) drawForm(x pdf.Value) {
+	if d.depth >= maxFormDepth {
 		return
 	}
 	outer := *d

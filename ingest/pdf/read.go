@@ -59,12 +59,14 @@ func Read(data []byte) (file *File, err error) {
 			file, err = nil, fmt.Errorf("it is damaged: %v", p)
 		}
 	}()
-	r, err := open(data)
+	r, decrypted, err := open(data)
 	if err != nil {
 		return nil, err
 	}
 	file = &File{}
-	readInfo(file, r)
+	if !decrypted { // what it says of itself is strings, and stays encrypted
+		readInfo(file, r)
+	}
 	root := r.Trailer().Key("Root")
 	pages, broken := collect(root.Key("Pages"))
 	if len(pages) == 0 {
@@ -103,11 +105,12 @@ func Read(data []byte) (file *File, err error) {
 }
 
 // open parses a file, after putting right what common writers get wrong, and
-// rebuilds its table of objects when that is damaged.
-func open(data []byte) (*pdf.Reader, error) {
+// rebuilds its table of objects when that is damaged. decrypted is set when
+// strings in it are encrypted still.
+func open(data []byte) (r *pdf.Reader, decrypted bool, err error) {
 	start := bytes.Index(data[:min(len(data), 1024)], []byte("%PDF-"))
 	if start < 0 {
-		return nil, errors.New("it is no PDF: its first bytes are not %PDF")
+		return nil, false, errors.New("it is no PDF: its first bytes are not %PDF")
 	}
 	whole := bytes.Clone(data[start:])
 	// The library wants a version up to 1.7 and a line end behind it.
@@ -117,30 +120,34 @@ func open(data []byte) (*pdf.Reader, error) {
 	if end := bytes.LastIndex(whole, []byte("%%EOF")); end >= 0 {
 		whole = whole[:end+5]
 	}
-	r, err := parse(whole)
+	decrypted, err = decryptAES256(whole)
+	if err != nil {
+		return nil, false, err
+	}
+	r, err = parse(whole)
 	if err == nil && r.Trailer().Key("Root").Key("Pages").Kind() == pdf.Dict {
-		return r, nil
+		return r, decrypted, nil
 	}
 	if errors.Is(err, pdf.ErrInvalidPassword) {
-		return nil, ErrEncrypted
+		return nil, false, ErrEncrypted
 	}
 	if err != nil && strings.Contains(err.Error(), "encryption") {
-		return nil, fmt.Errorf("it is encrypted in a way that is not supported: save it without encryption")
+		return nil, false, fmt.Errorf("it is encrypted in a way that is not supported: save it without encryption")
 	}
 	rebuilt, ok := rebuild(whole)
 	if !ok {
 		if err == nil {
 			err = errors.New("it has no pages")
 		}
-		return nil, fmt.Errorf("it is damaged: %w", err)
+		return nil, false, fmt.Errorf("it is damaged: %w", err)
 	}
 	if r, err = parse(rebuilt); err != nil {
 		if errors.Is(err, pdf.ErrInvalidPassword) {
-			return nil, ErrEncrypted
+			return nil, false, ErrEncrypted
 		}
-		return nil, fmt.Errorf("it is damaged: %w", err)
+		return nil, false, fmt.Errorf("it is damaged: %w", err)
 	}
-	return r, nil
+	return r, decrypted, nil
 }
 
 func parse(data []byte) (r *pdf.Reader, err error) {
@@ -223,5 +230,6 @@ func drawPage(p pdf.Page, fonts map[string]*font) (glyphs []glyph, err error) {
 	}()
 	d.resources = p.Resources()
 	d.draw(content(p.V.Key("Contents")))
+	d.annotations(p.V.Key("Annots"))
 	return d.glyphs, nil
 }
