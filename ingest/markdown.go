@@ -60,11 +60,15 @@ func hostileMarkdown(src string) bool {
 			switch c := line[i]; c {
 			case '*', '_', '[', ']', '!', '~', '<', '`', '&', '(':
 				signs++
-				if !text && c == '*' {
-					depth++
-				}
-			case '>', '-', '+':
-				if !text {
+			}
+			if text {
+				continue
+			}
+			switch c := line[i]; c {
+			case '>':
+				depth++
+			case '-', '+', '*':
+				if strings.HasPrefix(line[i+1:], " ") {
 					depth++
 				}
 			case ' ', '\t':
@@ -72,7 +76,7 @@ func hostileMarkdown(src string) bool {
 				text = true
 			}
 		}
-		if depth > maxDepth && text || size > maxParagraph && signs*4 > size || signs > 10000 {
+		if depth > maxDepth || size > maxParagraph && signs*4 > size || signs > 10000 {
 			return true
 		}
 	}

@@ -78,7 +78,7 @@ func (s *splitter) parts() []part {
 	text := s.doc.Text
 	add := func(p part) {
 		if p.Span = trim(text, p.Span); p.Start < p.End {
-			p.tokens = CountTokens(text[p.Start:p.End])
+			p.tokens = s.count(p.Span)
 			parts = append(parts, p)
 		}
 	}
@@ -112,6 +112,15 @@ func (s *splitter) parts() []part {
 		add(p)
 	}
 	return s.atPages(s.join(parts))
+}
+
+// count gives the tokens of a range; of one far over any budget no more than
+// that it is.
+func (s *splitter) count(r Span) int {
+	if n := r.End - r.Start; n > 12*s.max {
+		return max(n/4, s.max+1)
+	}
+	return CountTokens(s.doc.Text[r.Start:r.End])
 }
 
 // minPart is the size under which a part is joined with the next one.
@@ -229,20 +238,23 @@ const (
 
 // split cuts one part into chunks.
 func (s *splitter) split(p part) {
-	if p.tokens <= s.target && p.tokens <= s.max {
-		s.add(p, p.Span)
-		return
+	if p.tokens <= s.target {
+		if tokens := CountTokens(s.doc.Text[p.Start:p.End]); tokens <= s.max {
+			s.add(p, p.Span, tokens)
+			return
+		}
 	}
 	units := s.units(p)
 	for len(units) > 0 {
 		n := s.fill(units)
 		span := Span{units[0].Start, units[n-1].End}
-		// Tokens of parts need not add up to those of the whole.
-		for n > 1 && CountTokens(s.doc.Text[span.Start:span.End]) > s.max {
+		tokens := CountTokens(s.doc.Text[span.Start:span.End])
+		for n > 1 && tokens > s.max { // tokens of parts need not add up to those of the whole
 			n--
 			span.End = units[n-1].End
+			tokens = CountTokens(s.doc.Text[span.Start:span.End])
 		}
-		s.add(p, span)
+		s.add(p, span, tokens)
 		units = units[n:]
 	}
 }
@@ -363,9 +375,11 @@ func pieces(text string, limit int) []Span {
 	return out
 }
 
-// add makes the next chunk.
-func (s *splitter) add(p part, span Span) {
-	span = s.withOverlap(p, span)
+// add makes the next chunk, of a range with so many tokens.
+func (s *splitter) add(p part, span Span, tokens int) {
+	if whole := s.withOverlap(p, span); whole != span {
+		span, tokens = whole, CountTokens(s.doc.Text[whole.Start:whole.End])
+	}
 	text := s.doc.Text[span.Start:span.End]
 	n := len(s.chunks) + 1
 	s.chunks = append(s.chunks, Chunk{
@@ -378,7 +392,7 @@ func (s *splitter) add(p part, span Span) {
 		Anchor:   p.anchor,
 		Page:     s.doc.PageAt(span.Start),
 		Text:     text,
-		Tokens:   CountTokens(text),
+		Tokens:   tokens,
 	})
 }
 

@@ -1,0 +1,43 @@
+package ingest
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// hostile are units that, repeated, make careless parsers quadratic.
+var hostile = map[string]string{
+	"letter": "a", "spaces": " ", "newlines": "\n", "cjk": "图书馆九点开门", "bracket": "[", "emphasis": "*a_", "image": "![a](",
+	"quote": "> ", "nested list": "- ", "html": "<div>", "unclosed": "<a href='", "backtick": "`a``", "entity": "&amp", "pipe": "|",
+	"table": "|a|b\n|-|-\n", "marks": "e\u0301\u0301\u0301", "dots": "a. ", "heading": "# a\n", "underline": "a\n=\n", "quoted": "\"a,\n",
+	"row": "a,b\n", "sentence": "One thing. ", "directive": ".. a::\n   b\n", "paragraph": "word word.\n\n", "indent": "    a\n", "role": ":a:`b ",
+}
+
+// Reading and splitting take time in proportion to the size of any text. The
+// bound is far over what they take on a busy machine, and far under what a
+// quadratic step takes.
+func TestHostileTextInLinearTime(t *testing.T) {
+	const size, bound = 192 << 10, 10 * time.Second
+	for _, ext := range []string{".md", ".mdx", ".txt", ".rst", ".html", ".csv"} {
+		for name, unit := range hostile {
+			t.Run(fmt.Sprintf("%s%s", name, ext), func(t *testing.T) {
+				data := []byte(strings.Repeat(unit, size/len(unit)))
+				begun := time.Now()
+				doc, err := new(Reader).Read(t.Context(), "a"+ext, data)
+				if took := time.Since(begun); took > bound {
+					t.Errorf("reading %d KB took %v: %v", size>>10, took, err)
+				}
+				if err != nil || ext != ".txt" {
+					return
+				}
+				begun = time.Now()
+				Split(doc, SplitOptions{})
+				if took := time.Since(begun); took > bound {
+					t.Errorf("splitting %d KB took %v", size>>10, took)
+				}
+			})
+		}
+	}
+}
