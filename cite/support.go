@@ -1,0 +1,123 @@
+package cite
+
+import (
+	"iter"
+	"math"
+
+	"ibid/ingest"
+	"ibid/retrieve"
+)
+
+// Support finds the sentences of a passage that bear out a sentence of an
+// answer and estimates the chance that they do. Its zero value works; each of
+// its functions makes it more exact. It asks no model and is safe for
+// concurrent use when its functions are.
+//
+// SUPPORT.md in this folder says how it was measured.
+type Support struct {
+	// Stem brings the forms of one word together (retrieve.Stem). It must
+	// leave the first two letters as they are. Nil compares words as they
+	// stand, and by their beginnings.
+	Stem func(word string) string
+	// Sentences gives the sentences of a passage (ingest.Sentences). Nil
+	// takes the rules by which sentences of an answer are found.
+	Sentences func(text string) iter.Seq[ingest.Span]
+}
+
+// Supported is the support from which on a sentence counts as supported.
+const Supported = 0.35
+
+const (
+	// contradicted is the most support that evidence gets which says the
+	// opposite, or other numbers.
+	contradicted = 0.1
+	// maxQuote is how many sentences a quote has at most, and worthQuoting
+	// the share of the claim that each after the first must add.
+	maxQuote     = 3
+	worthQuoting = 0.12
+)
+
+// Find is a [Finder]. The support is estimated from the up to three sentences
+// of the passage that together cover most of the claim, with the title and the
+// headings over the passage; the quote is the run of sentences that covers most
+// of it alone. Time and memory are linear in the texts.
+func (s Support) Find(sentence string, p retrieve.Passage) Quote {
+	spans := s.spans(p.Text)
+	if len(spans) == 0 {
+		return Quote{End: len(p.Text), Verdict: VerdictWeak}
+	}
+	at, found := quoted(sentence, p.Text, spans)
+	if found == present {
+		return Quote{Start: at.start, End: at.end, Support: 1, Verdict: VerdictQuoted}
+	}
+	all := (&lexer{stem: s.Stem}).read(sentence)
+	c := s.cover(claimWords(all), p.Text, p.Title+"\n"+p.Heading, spans)
+	picked, degrees := c.evidence()
+	support := 0.0
+	if len(picked) > 0 {
+		support = supportModel.chance(c.signals(degrees))
+		if found == denied || c.contradicts(all, picked, degrees) {
+			support = min(support, contradicted)
+		}
+	}
+	at = c.quote()
+	q := Quote{Start: at.start, End: at.end, Support: support, Verdict: VerdictWeak}
+	if support >= Supported {
+		q.Verdict = VerdictSupported
+	}
+	return q
+}
+
+// spans gives the sentences of a passage.
+func (s Support) spans(text string) []span {
+	if s.Sentences == nil {
+		return sentences(text)
+	}
+	var out []span
+	for x := range s.Sentences(text) {
+		out = append(out, span{x.Start, x.End})
+	}
+	return out
+}
+
+// signals says what the support of a claim is estimated from.
+//
+//   - covered: the share of the claim's words that stand in the evidence, 0 to 1
+//   - plain: log(1 + words missing that are neither names nor numbers)
+//   - names: log(1 + names missing)
+//   - numbers: log(1 + numbers missing)
+//
+// A word counts in part when one like it stands there.
+type signals struct{ covered, plain, names, numbers float64 }
+
+func (c *cover) signals(degrees []float64) signals {
+	var covered, plain, names, numbers float64
+	for i, w := range c.claim {
+		covered += degrees[i] * c.weight[i]
+		if degrees[i] == 1 {
+			continue
+		}
+		switch w.kind {
+		case number:
+			numbers++
+		case name:
+			names++
+		default:
+			plain += (1 - degrees[i]) * c.weight[i]
+		}
+	}
+	return signals{
+		covered: covered / c.total,
+		plain:   math.Log1p(plain),
+		names:   math.Log1p(names),
+		numbers: math.Log1p(numbers),
+	}
+}
+
+// A logistic model gives the chance 1/(1+exp(-z)) for the weighted sum z.
+type logistic struct{ bias, covered, plain, names, numbers float64 }
+
+func (m logistic) chance(s signals) float64 {
+	z := m.bias + m.covered*s.covered + m.plain*s.plain + m.names*s.names + m.numbers*s.numbers
+	return 1 / (1 + math.Exp(-z))
+}

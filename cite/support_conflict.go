@@ -1,0 +1,138 @@
+package cite
+
+import "strings"
+
+// contradicts says whether the evidence says the opposite of the claim: it
+// has other numbers, it turns the statement round or the claim does, or it has
+// a word that excludes one of the claim's.
+func (c *cover) contradicts(all []word, picked []int, degrees []float64) bool {
+	for i, w := range c.claim {
+		if w.kind == number && degrees[i] < 1 && !c.keys[w.key] {
+			return true
+		}
+	}
+	best := c.sentences[picked[0]].words
+	claim := make(map[string]bool, len(all))
+	for _, w := range all {
+		claim[w.plain] = true
+	}
+	evidence := make(map[string]bool)
+	for _, p := range picked {
+		for _, w := range c.sentences[p].words {
+			evidence[w.plain] = true
+		}
+	}
+	if negates(all) {
+		return !negates(best) && !anyDenies(evidence)
+	}
+	return c.turned(best, claim) || excluded(all, best, claim, evidence)
+}
+
+func negates(words []word) bool {
+	for _, w := range words {
+		if negators[w.plain] {
+			return true
+		}
+	}
+	return false
+}
+
+func anyDenies(words map[string]bool) bool {
+	for w := range words {
+		if negators[w] {
+			return true
+		}
+		for _, d := range deniers {
+			if strings.HasPrefix(w, d) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// turned says whether a sentence has a negator between words of the claim,
+// close to both, that the claim does not have.
+func (c *cover) turned(words []word, claim map[string]bool) bool {
+	keys := make(map[string]bool, len(c.claim))
+	for _, w := range c.claim {
+		keys[w.key] = true
+	}
+	const close = 3
+	for i, w := range words {
+		if !negators[w.plain] || claim[w.plain] {
+			continue
+		}
+		before, behind := false, false
+		for _, v := range words[max(0, i-close):i] {
+			before = before || keys[v.key]
+		}
+		for _, v := range words[i+1 : min(len(words), i+1+close)] {
+			behind = behind || keys[v.key]
+		}
+		if before && behind {
+			return true
+		}
+	}
+	return false
+}
+
+// excluded says whether a word of the claim is missing from the evidence
+// while its opposite, which the claim does not have, stands in the best
+// sentence.
+func excluded(all, best []word, claim, evidence map[string]bool) bool {
+	inBest := make(map[string]bool, len(best))
+	for _, w := range best {
+		inBest[w.plain] = true
+	}
+	for _, w := range all {
+		if evidence[w.plain] {
+			continue
+		}
+		for _, v := range opposites[w.plain] {
+			if inBest[v] && !claim[v] {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// negators turn a statement round.
+var negators = wordSet(`not no never none neither nor cannot without isn't aren't wasn't weren't don't doesn't didn't
+	hasn't haven't hadn't won't wouldn't can't couldn't mustn't shouldn't`)
+
+// deniers are the beginnings of words that deny without a negator, so that
+// "failed to land" bears out "did not land".
+var deniers = strings.Fields(`fail lack unable refus prevent deni deny prohibit banned forb reject except exclud avoid
+	absen missing stop ceas declin withh cancel postpon clos rul instead rather until unless few little hardly rarely
+	seldom unavailable unlikely unknown unclear impossible`)
+
+// opposites are words of which one cannot stand for the other.
+var opposites = pairs(`
+	increase decrease, increased decreased, increases decreases, rise fall, rose fell, rises falls, grow shrink, grew shrank,
+	gain lose, gained lost, more fewer, more less, most least, higher lower, highest lowest, high low, larger smaller,
+	largest smallest, large small, big small, longer shorter, longest shortest, long short, earlier later, earliest latest,
+	early late, before after, first last, open closed, opens closes, opened closed, begins ends, began ended, starts ends,
+	started ended, started stopped, starts stops, wins loses, won lost, victory defeat, allow forbid, allowed forbidden,
+	allowed prohibited, allowed banned, permitted prohibited, permitted forbidden, legal illegal, accepted rejected,
+	accepted refused, approved rejected, included excluded, includes excludes, enabled disabled, enables disables,
+	imports exports, buys sells, bought sold, alive dead, arrives departs, arrived departed, arrives leaves, arrived left,
+	north south, east west, northern southern, eastern western, left right, upper lower, above below, inside outside,
+	up down, front back, always never, all none, everyone nobody, maximum minimum, positive negative, male female, men women,
+	man woman, boy girl, boys girls, husband wife, son daughter, brother sister, father mother, uncle aunt, king queen,
+	day night, summer winter, morning evening, morning afternoon, hot cold, warm cool, wet dry, young old, rich poor,
+	strong weak, safe dangerous, easy difficult, true false, success failure, succeeded failed, guilty innocent,
+	public private, mandatory optional, required optional, free paid, indoor outdoor, manual automatic, internal external,
+	odd even, on off`)
+
+// pairs reads a list of pairs, both ways round.
+func pairs(text string) map[string][]string {
+	m := make(map[string][]string)
+	for p := range strings.SplitSeq(text, ",") {
+		w := strings.Fields(p)
+		m[w[0]] = append(m[w[0]], w[1])
+		m[w[1]] = append(m[w[1]], w[0])
+	}
+	return m
+}

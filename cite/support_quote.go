@@ -1,0 +1,159 @@
+package cite
+
+import (
+	"sort"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// quoted finds the words of a claim in a passage: the same words in the same
+// order, whatever white space, punctuation and capitals. They are absent when
+// too few to prove anything, and denied when every sentence of the passage that
+// has them denies them.
+func quoted(claim, text string, spans []span) (span, quotation) {
+	needle := spell(claim)
+	if !needle.telling() {
+		return span{}, absent
+	}
+	found := absent
+	hay := spell(text)
+	for from := 0; ; {
+		i := strings.Index(hay.text[from:], needle.text)
+		if i < 0 {
+			return span{}, found
+		}
+		i += from
+		first := hay.at(i)
+		last := first + len(needle.spans) - 1
+		at := span{hay.spans[first].start, hay.spans[last].end}
+		if !denies(text, spans, at) {
+			at.end += closing(text[at.end:])
+			return at, present
+		}
+		found = denied
+		from = i + 1
+	}
+}
+
+// A quotation says how the words of a claim stand in a passage.
+type quotation uint8
+
+const (
+	absent quotation = iota
+	present
+	denied
+)
+
+// denies says whether a negator stands before a quote in its own sentence.
+func denies(text string, spans []span, at span) bool {
+	i := sort.Search(len(spans), func(i int) bool { return spans[i].end > at.start })
+	if i == len(spans) || spans[i].start >= at.start {
+		return false
+	}
+	// What is farther away than this speaks of something else.
+	const reach = 80
+	before := text[max(spans[i].start, at.start-reach):at.start]
+	for _, w := range (&lexer{}).read(before) {
+		if negators[w.plain] || w.plain == "false" || w.plain == "untrue" || strings.HasPrefix(w.plain, "den") && strings.HasPrefix("denied denies deny", w.plain[:3]) {
+			return true
+		}
+	}
+	return false
+}
+
+// closing gives the length of the punctuation that ends a quote.
+func closing(rest string) int {
+	n := 0
+	for n < len(rest) {
+		r, size := utf8.DecodeRuneInString(rest[n:])
+		if !isStop(r) && !strings.ContainsRune("\"'”’)]»」』）】", r) {
+			break
+		}
+		n += size
+	}
+	return n
+}
+
+// A spelling is a text as a row of words in lower case, each with a space
+// before and behind it.
+type spelling struct {
+	text   string
+	starts []int // of each word in text
+	spans  []span
+	wide   int // words that are ideographs
+}
+
+// telling says whether the words are enough to prove that they were quoted.
+func (s *spelling) telling() bool {
+	return len(s.spans)-s.wide >= minVerbatim || s.wide >= 2*minVerbatim
+}
+
+// at gives the word that begins behind the space at place i of the text.
+func (s *spelling) at(i int) int { return sort.SearchInts(s.starts, i+1) }
+
+// spell cuts a text at white space and punctuation. Signs that change what is
+// said (%, $, +, <) are words, as is every ideograph; a point between digits
+// and an apostrophe between letters do not cut.
+func spell(text string) *spelling {
+	s := &spelling{}
+	var b strings.Builder
+	b.Grow(len(text) + 2)
+	b.WriteByte(' ')
+	open := false
+	var at span
+	end := func() {
+		if open {
+			b.WriteByte(' ')
+			s.spans = append(s.spans, at)
+			open = false
+		}
+	}
+	begin := func(i int) {
+		if !open {
+			open = true
+			at = span{start: i}
+			s.starts = append(s.starts, b.Len())
+		}
+	}
+	var before rune
+	for i := 0; i < len(text); {
+		r, size := utf8.DecodeRuneInString(text[i:])
+		next := i + size
+		after, _ := utf8.DecodeRuneInString(text[next:])
+		switch {
+		case isIdeograph(r):
+			end()
+			begin(i)
+			b.WriteRune(r)
+			at.end = next
+			end()
+			s.wide++
+		case isLetter(r) || isDigit(r):
+			begin(i)
+			b.WriteRune(unicode.ToLower(r))
+			at.end = next
+		case open && (r == '.' || r == ',') && isDigit(before) && isDigit(after):
+			b.WriteRune(r)
+			at.end = next
+		case open && (r == '\'' || r == '’') && isLetter(before) && isLetter(after):
+			b.WriteByte('\'')
+			at.end = next
+		case r == 0xAD || r == 0x200B || r == 0x200C || r == 0x200D: // not seen
+		case r == '%' || unicode.In(r, unicode.Sc, unicode.Sm),
+			(r == '-' || r == '−') && isDigit(after) && (before == 0 || unicode.IsSpace(before)):
+			end()
+			begin(i)
+			b.WriteRune(r)
+			at.end = next
+			end()
+		default:
+			end()
+		}
+		before = r
+		i = next
+	}
+	end()
+	s.text = b.String()
+	return s
+}

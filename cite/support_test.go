@@ -1,0 +1,215 @@
+package cite
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"ibid/ingest"
+	"ibid/retrieve"
+)
+
+// full is Support as the program uses it.
+var full = Support{Stem: retrieve.Stem, Sentences: ingest.Sentences}
+
+func passage(text string) retrieve.Passage {
+	return retrieve.Passage{Chunk: ingest.Chunk{Text: text}}
+}
+
+const harbour = `The harbour of Westhaven was opened on 3 May 1987 by Mayor Ellen Brandt. It has room for 1,250 boats and two slipways.
+
+Swimming is not allowed between the piers. The night ferry to Norby leaves at 22:30 and costs €14.50, but children under 12 travel free.
+
+Members pay 25% less than guests. The harbour master failed to renew the insurance in 2019, so the crane stood still for a year.`
+
+func TestSupport(t *testing.T) {
+	for _, test := range []struct {
+		name, sentence string
+		verdict        Verdict
+		quote          string // a part of the quote
+	}{
+		{"verbatim", "The harbour of Westhaven was opened on 3 May 1987 by Mayor Ellen Brandt.", VerdictQuoted, "The harbour of Westhaven was opened on 3 May 1987 by Mayor Ellen Brandt."},
+		{"verbatim part", "children under 12 travel free", VerdictQuoted, "children under 12 travel free."},
+		{"verbatim but for space and punctuation", "The night ferry to **Norby** leaves at\n22:30, and costs €14.50!", VerdictQuoted, "The night ferry to Norby leaves at 22:30 and costs €14.50"},
+		{"verbatim over two sentences", "Ellen Brandt. It has room", VerdictQuoted, "Ellen Brandt. It has room"},
+		{"other word order", "On 3 May 1987 Mayor Ellen Brandt opened the harbour of Westhaven.", VerdictSupported, "3 May 1987"},
+		{"other forms", "Mayor Ellen Brandt opened Westhaven harbour on May 3, 1987.", VerdictSupported, "3 May 1987"},
+		{"number spelled", "It has room for 1250 boats and 2 slipways.", VerdictSupported, "1,250 boats"},
+		{"date in digits", "The harbour of Westhaven opened on 1987-05-03.", VerdictSupported, "3 May 1987"},
+		{"two sentences together", "Westhaven harbour, opened in 1987, has room for 1,250 boats.", VerdictSupported, "1,250 boats"},
+		{"negation kept", "You are not allowed to swim between the piers.", VerdictSupported, "Swimming is not allowed"},
+		{"denied without a negator", "The harbour master did not renew the insurance in 2019.", VerdictSupported, "failed to renew"},
+		{"other year", "The harbour of Westhaven was opened on 3 May 1978 by Mayor Ellen Brandt.", VerdictWeak, "3 May 1987"},
+		{"other amount", "It has room for 1,350 boats and two slipways.", VerdictWeak, "1,250 boats"},
+		{"other day", "The harbour of Westhaven was opened on 4 May 1987 by Mayor Ellen Brandt.", VerdictWeak, ""},
+		{"other month", "It was opened on 3 July 1987.", VerdictWeak, ""},
+		{"other name", "The harbour was opened by Mayor Joan Fisher in 1987.", VerdictWeak, ""},
+		{"negation lost", "Swimming is allowed between the piers.", VerdictWeak, "Swimming is not allowed"},
+		{"negation won", "Children under 12 do not travel free on the ferry.", VerdictWeak, ""},
+		{"opposite", "Members pay 25% more than guests.", VerdictWeak, "25% less"},
+		{"another sign", "Members pay €25 less than guests.", VerdictSupported, ""},
+		{"unrelated", "The castle is famous for its baroque ceiling paintings.", VerdictWeak, ""},
+		{"half of it", "The night ferry to Norby leaves at 22:30 and arrives in time for the first train to the capital.", VerdictWeak, "night ferry"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			q := full.Find(test.sentence, passage(harbour))
+			quote := harbour[q.Start:q.End]
+			if q.Verdict != test.verdict || !strings.Contains(quote, test.quote) {
+				t.Errorf("Find(%q)\n got %s (%.2f) %q\nwant %s %q", test.sentence, q.Verdict, q.Support, quote, test.verdict, test.quote)
+			}
+			if (q.Verdict == VerdictWeak) != (q.Support < Supported) {
+				t.Errorf("verdict %s with support %.2f", q.Verdict, q.Support)
+			}
+		})
+	}
+}
+
+func TestSupportDenied(t *testing.T) {
+	const text = "It is not true that the island has a hospital. The clinic is open daily."
+	q := full.Find("The island has a hospital.", passage(text))
+	if q.Verdict != VerdictWeak {
+		t.Errorf("a denied sentence is %s (%.2f) by %q", q.Verdict, q.Support, text[q.Start:q.End])
+	}
+}
+
+func TestSupportByHeadings(t *testing.T) {
+	p := passage("It is 75 metres long and carries 14 passengers.")
+	const claim = "The Zeppelin NT is 75 metres long and carries 14 passengers."
+	if q := full.Find(claim, p); q.Support > 0.6 {
+		t.Errorf("without headings the name is not borne out, yet support is %.2f", q.Support)
+	}
+	bare := full.Find(claim, p).Support
+	p.Heading = "Airships" + ingest.HeadingSeparator + "Zeppelin NT"
+	if q := full.Find(claim, p); q.Support <= bare || q.Verdict != VerdictSupported {
+		t.Errorf("with the name in the heading: %s %.2f, without %.2f", q.Verdict, q.Support, bare)
+	}
+}
+
+func TestSupportOtherScripts(t *testing.T) {
+	for _, test := range []struct {
+		text, sentence string
+		verdict        Verdict
+	}{
+		{"西港于1987年5月3日启用。港口可停泊1250艘船。", "港口可停泊1250艘船。", VerdictQuoted},
+		{"西港于1987年5月3日启用。港口可停泊1250艘船。", "港口可停泊1350艘船。", VerdictWeak},
+		{"Der Hafen wurde 1987 eröffnet. Er bietet Platz für 1250 Boote.", "Der Hafen wurde 1987 eröffnet.", VerdictQuoted},
+		{"Гавань открыли в 1987 году. В ней помещается 1250 лодок.", "В гавани, открытой в 1978 году, есть место.", VerdictWeak},
+	} {
+		q := full.Find(test.sentence, passage(test.text))
+		if q.Verdict != test.verdict {
+			t.Errorf("Find(%q) in %q = %s (%.2f), want %s", test.sentence, test.text, q.Verdict, q.Support, test.verdict)
+		}
+	}
+}
+
+func TestSupportZeroValue(t *testing.T) {
+	q := Support{}.Find("On 3 May 1987 Mayor Ellen Brandt opened the harbour of Westhaven.", passage(harbour))
+	if q.Verdict != VerdictSupported {
+		t.Errorf("got %s (%.2f)", q.Verdict, q.Support)
+	}
+	for _, text := range []string{"", " \n ", "...", "\xff"} {
+		q := Support{}.Find("The harbour was opened.", passage(text))
+		if q.Verdict != VerdictWeak || q.Support != 0 || q.Start < 0 || q.End > len(text) {
+			t.Errorf("Find in %q = %+v", text, q)
+		}
+	}
+}
+
+func TestWords(t *testing.T) {
+	for text, want := range map[string]string{
+		"The 1,500 boats":                  "the 1500# boats",
+		"1.5 million and 2 hundred":        "1500000# and 200#",
+		"twenty-five, 1.50 and 3,14":       "25# 1.5# and 3.14#",
+		"13th of May 2013":                 "13# of may.* 2013#",
+		"on 2013-05-13":                    "on 2013# may.* 13#",
+		"It may. May 5, Sept. 6":           "it may may.* 5# sep.* 6#",
+		"the 1990s, MH17":                  "the 1990s# mh17*",
+		"in the U.S. and US, for us":       "in the us* and us* for us",
+		"Ellen's boat isn't Zoë’s":         "ellen boat isn't zoe*",
+		"No stop. Then Norby":              "no stop then norby*",
+		"5km at 10am":                      "5# km at 10# am",
+		"1.2.3 and 10.":                    "1.2.3# and 10#",
+		"港口可停 A":                           "港口 口可 可停 a",
+		"Ａ１ half-width ½":                  "a1* half width 1⁄2",
+		strings.Repeat("9", 100) + " nine": strings.Repeat("9", 64) + "# 9#",
+	} {
+		var got []string
+		l := lexer{}
+		for _, w := range l.read(text) {
+			mark := map[wordKind]string{name: "*", number: "#"}[w.kind]
+			got = append(got, w.key+mark)
+			if w.start < 0 || w.end > len(text) || w.start >= w.end {
+				t.Errorf("%q: word %+v is out of the text", text, w)
+			}
+		}
+		if g := strings.Join(got, " "); g != want {
+			t.Errorf("words of %q\n got %s\nwant %s", text, g, want)
+		}
+	}
+}
+
+func FuzzSupport(f *testing.F) {
+	f.Add("The harbour was opened in 1987.", harbour)
+	f.Add("港口可停泊1250艘船。", "港口可停泊1350艘船。")
+	f.Add("1,2.3,4-05-06 May U.S. isn't 5th", "\xff\xc3(1990s) twenty-five million ½ \u00ad")
+	f.Add("a a a", "not a a a a a")
+	f.Fuzz(func(t *testing.T, sentence, text string) {
+		for _, s := range []Support{{}, full} {
+			q := s.Find(sentence, passage(text))
+			if q.Start < 0 || q.End > len(text) || q.Start > q.End || q.Start == q.End && text != "" {
+				t.Fatalf("range [%d:%d] of %d bytes", q.Start, q.End, len(text))
+			}
+			if utf8.ValidString(text) && !utf8.ValidString(text[q.Start:q.End]) {
+				t.Fatalf("range [%d:%d] cuts a character of %q", q.Start, q.End, text)
+			}
+			if !(q.Support >= 0 && q.Support <= 1) {
+				t.Fatalf("support %v", q.Support)
+			}
+			if (q.Verdict == VerdictWeak) != (q.Support < Supported) {
+				t.Fatalf("verdict %s with support %v", q.Verdict, q.Support)
+			}
+			if again := s.Find(sentence, passage(text)); again != q {
+				t.Fatalf("%+v, then %+v", q, again)
+			}
+		}
+	})
+}
+
+// every passage quotes itself, however it is laid out.
+func TestSupportQuotesItself(t *testing.T) {
+	for s := range ingest.Sentences(harbour) {
+		sentence := harbour[s.Start:s.End]
+		for _, said := range []string{sentence, strings.ToUpper(sentence), strings.ReplaceAll(sentence, " ", "\n  "), "*" + strings.Trim(sentence, ".") + "*"} {
+			q := full.Find(said, passage(harbour))
+			if q.Verdict != VerdictQuoted || q.Start != s.Start || q.End != s.End {
+				t.Errorf("Find(%q) = %s %q", said, q.Verdict, harbour[q.Start:q.End])
+			}
+		}
+	}
+}
+
+func BenchmarkSupport(b *testing.B) {
+	text := strings.Repeat(harbour+"\n\n", 4) // about 400 tokens
+	const claim = "Mayor Ellen Brandt, who opened Westhaven harbour in 1987, also planned room for 1,250 boats and a free ferry for children."
+	b.Run("passage", func(b *testing.B) {
+		b.SetBytes(int64(len(text)))
+		for b.Loop() {
+			full.Find(claim, passage(text))
+		}
+	})
+	for _, hostile := range []struct{ name, sentence, text string }{
+		{"letters", "a", "a"}, {"words", "not a a a ", "not a a a "}, {"stops", "a. ", "b. "}, {"numbers", "1,2", "1.1"},
+		{"lines", "x\n", "x\n"}, {"beginnings", "abcdef%d ", "abcdeg%d "}, {"blanks", " ", " \n"},
+	} {
+		for _, size := range []int{1 << 16, 1 << 18} {
+			b.Run(hostile.name+"/"+map[int]string{1 << 16: "64k", 1 << 18: "256k"}[size], func(b *testing.B) {
+				sentence := strings.Repeat(hostile.sentence, size/len(hostile.sentence))
+				text := strings.Repeat(hostile.text, size/len(hostile.text))
+				b.SetBytes(int64(size))
+				for b.Loop() {
+					full.Find(sentence, passage(text))
+				}
+			})
+		}
+	}
+}
