@@ -115,7 +115,7 @@ func (m *memory) find(id string) (slot int32, ok bool) {
 
 func (m *memory) add(ctx context.Context, l *loaded) error {
 	if m.byID[l.info.ID] != nil || m.documents[l.key] != nil {
-		return fmt.Errorf("two documents have the id %s", l.info.ID)
+		return fmt.Errorf("%w: two documents have the id %s", errStructure, l.info.ID)
 	}
 	d := l.document
 	d.first, d.count = int32(len(m.slots)), len(l.chunks)

@@ -246,6 +246,9 @@ func documentKeys(ctx context.Context, tx *sql.Tx) (keys []int64, names map[int6
 		if err := scanned(rows.Scan(&key)); err != nil {
 			return nil, nil, errors.Join(err, rows.Close())
 		}
+		if len(keys) > 0 && key <= keys[len(keys)-1] {
+			return nil, nil, errors.Join(fmt.Errorf("%w: the table of documents is not in order", errStructure), rows.Close())
+		}
 		keys = append(keys, key)
 	}
 	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
