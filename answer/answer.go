@@ -47,10 +47,10 @@ type Answerer struct {
 	// Gate is how passages are judged; empty means [GateBoth] with a model
 	// and [GateScore] without one.
 	Gate GateKind
-	// Embedder compares the words of question and passages; nil means the one
-	// of package embed. The chances are calibrated on that one, whatever the
-	// index is embedded with, and it is asked for every word: another one
-	// should be local, and calls for another calibration.
+	// Embedder is the *embed.Model that compares the words of question and
+	// passages, where one is loaded already. With nil or any other embedder
+	// one is loaded at the first question: the chances are calibrated on it,
+	// whatever the index is embedded with, and it is asked for every word.
 	Embedder retrieve.Embedder
 	// Prompts are the prompt templates; nil means [DefaultPrompts].
 	Prompts *Prompts

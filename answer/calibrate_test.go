@@ -623,6 +623,39 @@ func TestCalibrate(t *testing.T) {
 	report(t, sets, all, topic, answerable)
 }
 
+// The numbers in use part questions on topic from those off it, on sets of
+// three kinds: encyclopedia, product documentation, abstracts.
+func TestCalibrationHolds(t *testing.T) {
+	if model, err := embed.New(); err != nil || model.Space() != calibratedSpace {
+		t.Fatalf("the numbers of score.go were fitted on another embedding model: fit them anew (%v)", err)
+	}
+	dir := datasets(t)
+	var sets []*set
+	for _, name := range []string{"squad2-a", "anthropic-docs", "cranfield"} {
+		sets = append(sets, openSet(t, dir, name, 250))
+	}
+	all := askAll(t, sets, 40)
+	report(t, sets, all, topicModel[:], answerableModel[:])
+	var gate, check [3][]float64
+	for _, a := range all {
+		best := 0.0
+		for i := range a.topic {
+			best = max(best, logistic(topicModel[:], a.topic[i][:]))
+		}
+		gate[a.kind] = append(gate[a.kind], best)
+		check[a.kind] = append(check[a.kind], a.run.answerable(a.passages, a.all))
+	}
+	if got := auroc(gate[answers], gate[offTopic]); got < .98 {
+		t.Errorf("the gate's AUROC against off-topic questions is %.4f, want .98", got)
+	}
+	if got := auroc(check[answers], check[offTopic]); got < .985 {
+		t.Errorf("the answerability check's AUROC against off-topic questions is %.4f, want .985", got)
+	}
+	if got := accepted(check[answers], answerableAt); got < .95 {
+		t.Errorf("of the answerable questions %.3f pass the check, want .95", got)
+	}
+}
+
 // report prints how well the gate and the answerability check part the kinds.
 func report(t *testing.T, sets []*set, all []asked, topic, answerable []float64) {
 	t.Helper()

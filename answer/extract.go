@@ -33,10 +33,12 @@ func (r *run) extract(ctx context.Context, kept, found []retrieve.Passage) error
 	if !r.emit(Kept{Passages: kept}) {
 		return nil
 	}
+	asked := spaced(r.asked)
+	naming := strings.Contains(asked, " which ") || strings.Contains(asked, " what ")
 	cited := map[int]bool{}
 	for i, p := range pieces {
 		cited[p.passage] = true
-		if !r.emit(Text{Text: quote(p, all[p.passage], i == len(pieces)-1)}) {
+		if !r.emit(Text{Text: quote(p, all[p.passage], naming, i == len(pieces)-1)}) {
 			return nil
 		}
 	}
@@ -84,7 +86,7 @@ func (r *run) choose(all [][]sentence) []piece {
 			continue
 		}
 		// A further sentence must tell of something the quoted ones do not.
-		if len(chosen) > 0 && !r.adds(covered, p, all[p.passage]) {
+		if len(chosen) > 0 && !r.adds(chosen, covered, p, all[p.passage]) {
 			continue
 		}
 		said[squeeze(text)] = true
@@ -110,9 +112,14 @@ func (r *run) choose(all [][]sentence) []piece {
 	return chosen
 }
 
-// adds tells whether a piece covers a term of the question that the quoted
-// ones do not, or is of the kind that is asked for and says something new.
-func (r *run) adds(covered map[string]bool, p piece, in []sentence) bool {
+// adds tells whether a further piece is worth quoting: it covers a term of the
+// question that the quoted ones do not, or it stands by the first and says
+// mostly new things.
+func (r *run) adds(chosen []piece, covered map[string]bool, p piece, in []sentence) bool {
+	typical := 0.0 // what a term of the question weighs on average
+	for _, n := range r.reading.needs.terms {
+		typical += n.weight / float64(len(r.reading.needs.terms))
+	}
 	fresh, total := 0, 0
 	for k := p.start; k < p.end; k++ {
 		for t := range in[k].terms {
@@ -122,12 +129,13 @@ func (r *run) adds(covered map[string]bool, p piece, in []sentence) bool {
 			}
 		}
 		for _, n := range r.reading.needs.terms {
-			if in[k].terms[n.stem] && !covered[n.stem] {
+			if in[k].terms[n.stem] && !covered[n.stem] && n.weight >= typical {
 				return true
 			}
 		}
 	}
-	return fresh*2 > total
+	first := chosen[0]
+	return p.passage == first.passage && p.start <= first.end && first.start <= p.end && fresh*2 > total
 }
 
 func overlaps(chosen []piece, p piece) bool {
@@ -155,6 +163,13 @@ func around(in []sentence, s *sentence) piece {
 		}
 		if endsOpen(in[p.end-1].text) {
 			p.end = list(in, p.end)
+		}
+	case s.goesOn || s.index > 0 && in[s.index-1].goesOn:
+		for p.start > 0 && in[p.start-1].goesOn {
+			p.start--
+		}
+		for p.end < len(in) && in[p.end-1].goesOn {
+			p.end++
 		}
 	case endsOpen(s.text):
 		p.end = list(in, p.end)
@@ -204,9 +219,13 @@ func piecesText(p piece, in []sentence) []string {
 }
 
 // quote writes a piece with labels. Lists and rows of tables get lines of
-// their own.
-func quote(p piece, in []sentence, last bool) string {
+// their own. Where the question asks for the name of something (naming), a
+// title over the piece may be the answer and goes before it.
+func quote(p piece, in []sentence, naming, last bool) string {
 	var b strings.Builder
+	if p.start == 1 && naming && names(in[0]) {
+		b.WriteString(roundLabels(plainLine(in[0].text)) + "\n")
+	}
 	for k := p.start; k < p.end; k++ {
 		text := strings.TrimSpace(in[k].text)
 		if isItem(text) && p.end-p.start > 1 {
@@ -226,6 +245,15 @@ func quote(p piece, in []sentence, last bool) string {
 		}
 	}
 	return b.String()
+}
+
+// names tells whether a heading names what the text under it is about, in few
+// words and in others than the question's: it may be the answer itself.
+func names(heading sentence) bool {
+	if !heading.title || isAsking(heading.text) || len(heading.terms) > 6 {
+		return false
+	}
+	return heading.fits[sigPrecise] < .9
 }
 
 // labelled puts a label behind a sentence in a form that is sure to be read

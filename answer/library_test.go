@@ -15,10 +15,10 @@ import (
 	"ibid/retrieve/local"
 )
 
-// What the sample library's questions must reach without a model. The
-// questions are measured on and never fitted on.
+// What the sample library's questions must reach without a model: a little
+// below what was measured. The questions are measured on and never fitted on.
 const (
-	rightDocumentFloor = .50
+	rightDocumentFloor = .52
 	offTopicFloor      = .90
 )
 

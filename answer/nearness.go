@@ -3,6 +3,8 @@ package answer
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"unicode"
@@ -20,7 +22,7 @@ type reading struct {
 	nearness map[string][]float64
 	question []float32                 // its vector
 	passages map[string]passageReading // by chunk id
-	embedder retrieve.Embedder
+	embedder *embed.Model
 }
 
 // A passageReading is what a passage has of the question.
@@ -39,12 +41,12 @@ const notAlike = .2
 
 // read compares the question with the passages, word by word and as a whole.
 func (r *run) read(ctx context.Context, passages []retrieve.Passage) (*reading, error) {
-	d := &reading{embedder: r.Embedder, nearness: map[string][]float64{}, passages: map[string]passageReading{}}
+	d := &reading{nearness: map[string][]float64{}, passages: map[string]passageReading{}}
 	var err error
-	if d.embedder == nil {
-		if d.embedder, err = defaultEmbedder(); err != nil {
-			return nil, fmt.Errorf("loading the embedded embedding model: %w", err)
-		}
+	if m, ok := r.Embedder.(*embed.Model); ok {
+		d.embedder = m
+	} else if d.embedder, err = defaultEmbedder(); err != nil {
+		return nil, fmt.Errorf("loading the embedded embedding model: %w", err)
 	}
 	if d.needs, err = r.readNeeds(ctx, passages); err != nil {
 		return nil, err
@@ -122,6 +124,23 @@ func (d *reading) cover(terms map[string]bool) cover {
 		}
 	}
 	return c
+}
+
+// precise is the mean, over the terms of a text, of how near each is to
+// anything in the question.
+func (d *reading) precise(terms map[string]bool) float64 {
+	if len(terms) == 0 {
+		return 0
+	}
+	var sum float64
+	for _, t := range slices.Sorted(maps.Keys(terms)) { // in order, so that the sum is the same each time
+		best := 0.0
+		for _, near := range d.nearness[t] {
+			best = max(best, near)
+		}
+		sum += best
+	}
+	return sum / float64(len(terms))
 }
 
 func termSet(texts ...string) map[string]bool {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"ibid/ingest"
@@ -16,6 +17,8 @@ type sentence struct {
 	passage int // index of the kept passage
 	index   int // position among the sentences of its passage
 	text    string
+	goesOn  bool // its line ends in the middle; the next sentence carries it on
+	title   bool // a line by itself that names what follows
 	terms   map[string]bool
 	cover   cover // what of the question it has
 	window  cover // … with its headings and neighbours
@@ -45,8 +48,10 @@ const (
 	sigPassage            // cosine of question and passage
 	sigPassageNear        // nearness of the passage
 	sigShort              // too short to say much
-	sigAsks               // is itself a question, or a heading
+	sigAsks               // is itself a question, or a title
 	sigRow                // is a row of a table
+	sigPrecise            // share of the sentence that has to do with the question
+	sigFirst              // stands first under its heading
 	sentenceSignals
 )
 
@@ -59,7 +64,11 @@ func (r *run) sentences(ctx context.Context, kept []retrieve.Passage) ([][]sente
 		for s := range ingest.Sentences(p.Text) {
 			text := p.Text[s.Start:s.End]
 			terms := termSet(text)
-			all[i] = append(all[i], sentence{passage: i, index: len(all[i]), text: text, terms: terms, cover: d.cover(terms)})
+			all[i] = append(all[i], sentence{
+				passage: i, index: len(all[i]), text: text,
+				goesOn: goesOn(text, p.Text[s.End:]), title: isTitle(text, p.Text[s.End:]),
+				terms: terms, cover: d.cover(terms),
+			})
 			line := plainLine(text)
 			texts = append(texts, line, p.Title+" "+p.Heading+" "+line)
 		}
@@ -111,11 +120,15 @@ func (r *run) sentences(ctx context.Context, kept []retrieve.Passage) ([][]sente
 			f[sigPassage] = about.dense
 			f[sigPassageNear] = d.needs.near(about.all)
 			f[sigShort] = math.Max(0, 1-float64(len(s.terms))/5)
-			if isAsking(s.text) || isHeading(s.text, p.Heading) {
+			if s.title = s.title || isHeading(s.text, p.Heading); s.title || isAsking(s.text) {
 				f[sigAsks] = 1
 			}
 			if isRow(s.text) {
 				f[sigRow] = 1
+			}
+			f[sigPrecise] = d.precise(s.terms)
+			if k == 0 || k == 1 && isHeading(all[i][0].text, p.Heading) {
+				f[sigFirst] = 1
 			}
 			for i, x := range f {
 				s.score += sentenceModel[i] * x
@@ -149,6 +162,26 @@ func cutBullet(s string) (rest string, ok bool) {
 		return strings.TrimSpace(s[digits+2:]), true
 	}
 	return s, false
+}
+
+// isTitle tells whether a sentence is a short line by itself, as a title is.
+func isTitle(s, rest string) bool {
+	last, _ := utf8.DecodeLastRuneInString(s)
+	return strings.HasPrefix(strings.TrimLeft(rest, " \t"), "\n\n") && len(strings.Fields(s)) <= 8 &&
+		(unicode.IsLetter(last) || unicode.IsDigit(last) || last == ')') && !isItem(s) && !isRow(s)
+}
+
+// goesOn tells whether a sentence that was taken to end at the end of a line
+// is carried on in the next one.
+func goesOn(s, rest string) bool {
+	next, ok := strings.CutPrefix(rest, "\n")
+	if !ok || strings.HasPrefix(strings.TrimLeft(next, " \t"), "\n") || isRow(s) {
+		return false
+	}
+	line, _, _ := strings.Cut(next, "\n")
+	last, _ := utf8.DecodeLastRuneInString(s)
+	return strings.Contains(s, " ") && (unicode.IsLetter(last) || unicode.IsDigit(last) || last == ',') &&
+		!isItem(line) && !isRow(line)
 }
 
 // isRow tells whether a sentence is a row of a table.

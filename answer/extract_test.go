@@ -1,0 +1,146 @@
+package answer
+
+import (
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"ibid/cite/marker"
+	"ibid/ingest"
+	"ibid/retrieve"
+)
+
+func TestExtract(t *testing.T) {
+	page := func(title, text string) retrieve.Passage {
+		return retrieve.Passage{
+			Chunk:  ingest.Chunk{ID: "r/" + title + "#1", Document: "r/" + title, Text: text, Heading: title},
+			Title:  title,
+			Score:  1,
+			Scores: retrieve.Scores{Dense: .6, BM25: 9, Lexical: .6, Coverage: .9},
+		}
+	}
+	handbook := page("Handbook", "The harbour office opens at 8:00. It closes at noon on Sundays.\nDogs are welcome on the jetty.")
+	for _, test := range []struct {
+		name     string
+		question string
+		passages found
+		want     string // the first piece; empty for a refusal
+	}{
+		{"a sentence", "When does the harbour office open?", found{handbook}, "The harbour office opens at 8:00.[1]"},
+		{
+			"a row of a table", "What is the harbour fee for a Tarn 14?",
+			found{page("Harbour fees", "Boat: Skerry 17 | Fee: 140\nBoat: Tarn 14 | Fee: 120\nBoat: Pipkin | Fee: 40")},
+			"Boat: Tarn 14 | Fee: 120[1]",
+		},
+		{
+			"a list with its lead-in", "Which things must a harbour visitor bring?",
+			found{page("Harbour visitors", "A harbour visitor must bring the following:\n\n- a lamp\n- a fender\n- two ropes\n\nThe water is free.")},
+			"A harbour visitor must bring the following:[1]\n- a lamp[1]\n- a fender[1]\n- two ropes[1]",
+		},
+		{
+			"the answer under a question", "Can I bring my dog to the harbour office?",
+			found{page("Questions", "Can I bring my dog to the harbour office?\n\nOnly on a lead.\n\nIs there a harbour shop?\n\nNo.")},
+			"Only on a lead.[1]",
+		},
+		{
+			"a reference in the text is no citation", "When does the harbour office open?",
+			found{page("Paper", "The harbour office opens at 8:00 [3].")},
+			"The harbour office opens at 8:00 (3).[1]",
+		},
+		{
+			"an open backtick", "When does the harbour office open?",
+			found{page("Code", "The harbour `office opens at 8:00.")},
+			"The harbour `office opens at 8:00.[1]",
+		},
+		{
+			"a line that goes on", "When does the harbour office open?",
+			found{page("Wrapped", "The harbour office opens at\nEight in the morning. Then it closes.")},
+			"The harbour office opens at[1] Eight in the morning.[1]",
+		},
+		{"another subject", "How long must a leg of lamb roast?", found{handbook}, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			ps := test.passages
+			if test.want == "" {
+				for i := range ps {
+					ps[i].Scores = retrieve.Scores{Dense: .05, Lexical: .02}
+				}
+			}
+			got := read((&Answerer{Retriever: ps}).Ask(t.Context(), Question{Text: test.question}))
+			if got.err != nil {
+				t.Fatal(got.err)
+			}
+			if test.want == "" {
+				if got.text != "" || !strings.Contains(got.String(), "unanswered {Reason:nothing_relevant") {
+					t.Errorf("got\n%s", got)
+				}
+				return
+			}
+			if !strings.HasPrefix(got.text, test.want) {
+				t.Errorf("got %q\n%s\nwant first %q", got.text, got, test.want)
+			}
+		})
+	}
+}
+
+// Whatever the documents hold: what is quoted stands in them, every piece has
+// its own label, and no other label can be read in the text.
+func TestExtractQuotes(t *testing.T) {
+	part := rapid.OneOf(
+		rapid.SampledFrom([]string{
+			"The harbour fee is 120 marks", "harbour", ". ", "? ", ":\n", "\n- ", "\n\n", "\n", " | Fee: 12", "[1]", "[2](id=2)", "【3】",
+			"`", "```\n", "~~~\n", "**", "_", "x[0] = y[1]", "\\", "(", "日本語。", "e.g. ", "1. ", "\u00a0",
+		}),
+		rapid.String(),
+	)
+	rapid.Check(t, func(rt *rapid.T) {
+		var texts []string
+		for range rapid.IntRange(1, 3).Draw(rt, "passages") {
+			texts = append(texts, "The harbour fee is due. "+strings.Join(rapid.SliceOf(part).Draw(rt, "text"), ""))
+		}
+		ps := passages(texts...)
+		got := read((&Answerer{Retriever: ps, Gate: GateOff}).Ask(rt.Context(), Question{Text: "What is the harbour fee?"}))
+		if got.err != nil {
+			rt.Fatal(got.err)
+		}
+		scanner := marker.NewScanner(marker.Default, len(ps))
+		quoted, labels := "", 0
+		check := func(tok marker.Token) {
+			if !tok.Marker {
+				quoted += string(tok.Text)
+				return
+			}
+			labels++
+			if len(tok.IDs) != 1 {
+				rt.Fatalf("a marker with the ids %v in %q", tok.IDs, got.text)
+			}
+			source := fold(bare(ps[tok.IDs[0]-1].Text))
+			if s := fold(bare(quoted)); !strings.Contains(source, s) {
+				rt.Fatalf("%q does not stand in %q", s, source)
+			}
+			quoted = ""
+		}
+		scanner.Feed([]byte(got.text), check)
+		scanner.Close(check)
+		if strings.TrimSpace(quoted) != "" {
+			rt.Errorf("%q has no label in %q", quoted, got.text)
+		}
+		if got.text != "" && labels == 0 {
+			rt.Errorf("no label in %q", got.text)
+		}
+	})
+}
+
+// bare takes out what quoting may change: brackets around labels, signs of
+// list items and of code.
+func bare(s string) string {
+	s = strings.NewReplacer("[", "(", "]", ")", "【", "(", "】", ")", "［", "(", "］", ")", "〔", "(", "〕", ")", "`", "'", "~~~", "~").Replace(s)
+	var out []string
+	for f := range strings.FieldsSeq(s) {
+		if _, ok := cutBullet(f + " x"); !ok {
+			out = append(out, f)
+		}
+	}
+	return strings.Join(out, " ")
+}
