@@ -94,7 +94,7 @@ func (s *server) stream(c echo.Context, events func(context.Context) iter.Seq2[a
 	err = fmt.Errorf("answering: %w", err)
 	if out.begun() {
 		// Also when the context has ended: a server that shuts down says so.
-		return errors.Join(err, out.send("error", problemFor(err)))
+		return errors.Join(err, out.send("error", problemOf(c, err)))
 	}
 	return err
 }

@@ -16,6 +16,8 @@ import (
 type listing struct {
 	// Documents are those after the id in ?after=, ?limit= at most.
 	Documents []retrieve.DocumentInfo `json:"documents"`
+	// More says that others follow.
+	More bool `json:"more"`
 	// Total counts all that the filter lets through.
 	Total int `json:"total"`
 	// Troubles are the files that the last sync could not take in.
@@ -25,17 +27,18 @@ type listing struct {
 
 // documents lists what is stored.
 func (s *server) documents(c echo.Context) error {
-	l, err := s.listing(c)
+	l, err := s.listing(c, -1)
 	if err != nil {
 		return err
 	}
 	return reply(c, http.StatusOK, l)
 }
 
-func (s *server) listing(c echo.Context) (listing, error) {
+// listing is the list that the query asks for, at most limit documents unless
+// it says otherwise; less than 0 is no limit.
+func (s *server) listing(c echo.Context, limit int) (listing, error) {
 	q := c.QueryParams()
 	f := retrieve.Filter{Collection: q.Get("collection"), Root: q.Get("root"), PathPrefix: q.Get("path_prefix"), Format: q.Get("format")}
-	limit := -1
 	if v := q.Get("limit"); v != "" {
 		n, err := strconv.Atoi(v)
 		if err != nil || n < 0 {
@@ -52,12 +55,14 @@ func (s *server) listing(c echo.Context) (listing, error) {
 		l.Troubles = []ingest.Change{}
 	}
 	for _, d := range all {
+		if d.ID <= q.Get("after") {
+			continue
+		}
 		if limit >= 0 && len(l.Documents) >= limit {
+			l.More = true
 			break
 		}
-		if d.ID > q.Get("after") {
-			l.Documents = append(l.Documents, d)
-		}
+		l.Documents = append(l.Documents, d)
 	}
 	return l, nil
 }
@@ -96,13 +101,22 @@ func (s *server) viewer(c echo.Context) error {
 	return s.page(c, http.StatusOK, "viewer", viewerPage{frame: s.frame(x.Title), excerpt: x, Link: Link(s.prefix(), x.Document, 0, 0)})
 }
 
+// pageOfDocuments is how many documents one page lists.
+const pageOfDocuments = 250
+
 // documentList is the list of documents as a page that needs no JavaScript.
 func (s *server) documentList(c echo.Context) error {
-	l, err := s.listing(c)
+	l, err := s.listing(c, pageOfDocuments)
 	if err != nil {
 		return err
 	}
-	return s.page(c, http.StatusOK, "documents", documentsPage{frame: s.frame("Documents"), listing: l})
+	p := documentsPage{frame: s.frame("Documents"), listing: l}
+	if l.More && len(l.Documents) > 0 {
+		q := c.QueryParams()
+		q.Set("after", l.Documents[len(l.Documents)-1].ID)
+		p.Next = "?" + q.Encode()
+	}
+	return s.page(c, http.StatusOK, "documents", p)
 }
 
 func (s *server) home(c echo.Context) error {

@@ -110,6 +110,7 @@ type viewerPage struct {
 type documentsPage struct {
 	frame
 	listing
+	Next string // query of the page with the documents that follow; empty on the last
 }
 
 type problemPage struct {

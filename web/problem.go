@@ -31,6 +31,8 @@ type Problem struct {
 	Detail string `json:"detail"`
 	// Field names the member of the request body that is wrong.
 	Field string `json:"field,omitempty"`
+	// Request is the id under which the server's log tells more.
+	Request string `json:"request,omitempty"`
 
 	cause error
 }
@@ -102,7 +104,7 @@ func problemFor(err error) *Problem {
 		}
 	default:
 		p = &Problem{Status: http.StatusInternalServerError, Code: "internal",
-			Detail: "something went wrong in the server: its log says what, under the id in the X-Request-Id header"}
+			Detail: "something went wrong in the server: its log says what, under the id of this request"}
 	}
 	p.Type = "about:blank"
 	p.Title = http.StatusText(p.Status)
@@ -112,12 +114,21 @@ func problemFor(err error) *Problem {
 	return p
 }
 
+// problemOf is problemFor, with the id under which the log tells more of a failure of the server.
+func problemOf(c echo.Context, err error) *Problem {
+	p := problemFor(err)
+	if p.Status >= 500 {
+		p.Request = c.Response().Header().Get(echo.HeaderXRequestID)
+	}
+	return p
+}
+
 // handleError answers a request that failed, unless its reply has begun.
 func (s *server) handleError(err error, c echo.Context) {
 	if c.Response().Committed {
 		return
 	}
-	p := problemFor(err)
+	p := problemOf(c, err)
 	var werr error
 	if c.Request().Method != http.MethodHead && wantsPage(c.Request()) {
 		werr = s.page(c, p.Status, "problem", problemPage{frame: s.frame(p.Title), Problem: p})

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"html"
 	"io"
 	"iter"
 	"log/slog"
@@ -15,6 +16,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"os"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -730,6 +732,72 @@ func FuzzLink(f *testing.F) {
 			t.Fatalf("Link(%q, %d, %d) = %q gives %+v", id, start, end, link, place)
 		}
 	})
+}
+
+// FuzzRequest sends requests of any shape: the server never fails, and what
+// it says is JSON or a page.
+func FuzzRequest(f *testing.F) {
+	f.Add("POST", "/api/ask", `{"question":"pizza","history":[{"role":"user","content":"x"}],"top_k":3,"filter":{"root":"a"}}`, "text/event-stream")
+	f.Add("POST", "/api/search", `{"question":"mooring","collection":"x"}`, "")
+	f.Add("GET", "/api/documents/club/guide.pdf?start=3&end=9", "", "")
+	f.Add("GET", "/documents/club/guide.pdf?at=99999999999", "", "text/html")
+	f.Add("GET", "/documents?after=%ff&limit=1&format=pdf", "", "text/html")
+	f.Add("GET", "/documents?limit=0", "", "text/html")
+	f.Add("HEAD", "/static/app.js", "", "")
+	f.Add("PUT", "/documents/%2e%2e/%00", "[", "*/*")
+	e := newHandler(f, func(o *Options) {
+		o.Asker = asker(func(_ context.Context, yield func(answer.Event, error) bool) {
+			yield(answer.Unanswered{Text: "no"}, nil)
+		})
+	})
+	f.Fuzz(func(t *testing.T, method, target, body, accept string) {
+		u, err := url.ParseRequestURI(target)
+		if err != nil || strings.ContainsAny(method, " \r\n") {
+			t.Skip()
+		}
+		r := &http.Request{Method: method, URL: u, RequestURI: target, Host: "localhost", Header: http.Header{"Accept": {accept}}, Body: io.NopCloser(strings.NewReader(body))}
+		w := httptest.NewRecorder()
+		e.ServeHTTP(w, r)
+		if w.Code >= 500 {
+			t.Fatalf("%s %s: %d %s", method, target, w.Code, w.Body)
+		}
+		if strings.Contains(w.Header().Get("Content-Type"), "json") && w.Body.Len() > 0 && !json.Valid(w.Body.Bytes()) {
+			t.Fatalf("%s %s: not JSON: %s", method, target, w.Body)
+		}
+		if w.Header().Get("Content-Security-Policy") != contentSecurityPolicy {
+			t.Fatalf("%s %s: no policy", method, target)
+		}
+	})
+}
+
+// TestDocumentPages lists more documents than go on one page: each once, in order.
+func TestDocumentPages(t *testing.T) {
+	var many shelf
+	for i := range 2*pageOfDocuments + 7 {
+		many = append(many, &ingest.Document{ID: fmt.Sprintf("club/%04d & more.md", i), Title: fmt.Sprintf("Title-%04d", i)})
+	}
+	e := newHandler(t, func(o *Options) { o.Library = many })
+	seen, pages := "", 0
+	for next := "/documents?format="; next != ""; pages++ {
+		r := httptest.NewRequest("GET", next, nil)
+		r.Host = "localhost"
+		w := httptest.NewRecorder()
+		e.ServeHTTP(w, r)
+		for _, m := range regexp.MustCompile(`Title-(\d+)`).FindAllStringSubmatch(w.Body.String(), -1) {
+			seen += m[1] + " "
+		}
+		next = ""
+		if m := regexp.MustCompile(`href="(/documents\?[^"]*)"`).FindStringSubmatch(w.Body.String()); m != nil {
+			next = html.UnescapeString(m[1])
+		}
+	}
+	want := ""
+	for i := range many {
+		want += fmt.Sprintf("%04d ", i)
+	}
+	if seen != want || pages != 3 {
+		t.Errorf("%d pages list %s", pages, seen)
+	}
 }
 
 // probe is a library that remembers what it was asked for.

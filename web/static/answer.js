@@ -132,8 +132,8 @@ export class AnswerView {
   }
 
   // fail shows an error, with what was written before it left standing.
-  fail(message, retry) {
-    this.notes.append(el("div", { class: "note trouble" }, el("p", {}, message),
+  fail(message, retry, request) {
+    this.notes.append(el("div", { class: "note trouble" }, el("p", {}, message, request ? el("code", {}, ` ${request}`) : ""),
       el("button", { type: "button", class: "plain", onclick: retry }, "Try again")));
     this.say(message);
     this.end();

@@ -46,7 +46,7 @@ async function ask(question) {
     if (mine.signal.aborted) view.stopped();
     else if (err instanceof Trouble) {
       if (err.code === "unreachable") reachable(false);
-      view.fail(err.message, () => ask(question));
+      view.fail(err.message, () => ask(question), err.request);
     } else {
       view.fail("The page could not show the answer.", () => ask(question));
       throw err;

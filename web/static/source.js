@@ -104,13 +104,9 @@ export class SourcePanel {
     const sheet = this.isOpen && narrow.matches;
     this.backdrop.hidden = !sheet;
     for (const e of [byId("main"), document.querySelector(".bar")]) e.inert = sheet;
-    if (sheet) {
-      this.panel.setAttribute("role", "dialog");
-      this.panel.setAttribute("aria-modal", "true");
-    } else {
-      this.panel.removeAttribute("role");
-      this.panel.removeAttribute("aria-modal");
-    }
+    this.panel.setAttribute("role", sheet ? "dialog" : "complementary");
+    if (sheet) this.panel.setAttribute("aria-modal", "true");
+    else this.panel.removeAttribute("aria-modal");
   }
 
   #keepFocus(e) {

@@ -5,6 +5,7 @@ export class Trouble extends Error {
   constructor(problem, offline = false) {
     super(sentence(problem.detail || problem.title || "the server could not answer"));
     this.code = problem.code || "unknown";
+    this.request = problem.request || "";
     this.offline = offline;
   }
 }
