@@ -1,0 +1,79 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"ibid/cite"
+)
+
+func newCiter() *cite.Rewriter {
+	return cite.NewRewriter([]cite.Document{{Source: "a.html"}, {Source: "b.html"}}, cite.Text, cite.Default)
+}
+
+// What is decided is shown while the text still comes.
+func TestCiteStreams(t *testing.T) {
+	in, text := io.Pipe()
+	shown, out := io.Pipe()
+	done := make(chan error, 1)
+	go func() {
+		err := citeText(t.Context(), newCiter(), in, out, false)
+		done <- errors.Join(err, out.Close())
+	}()
+	for _, step := range []struct{ write, read string }{
+		{"Yes[1](id=2), and ", "Yes[1], and"},
+		{"no [1", " no"},
+		{"]. That", " [2]. That"},
+	} {
+		if _, err := io.WriteString(text, step.write); err != nil {
+			t.Fatal(err)
+		}
+		got := make([]byte, len(step.read))
+		if _, err := io.ReadFull(shown, got); err != nil || string(got) != step.read {
+			t.Fatalf("after %q: %q, %v; want %q", step.write, got, err, step.read)
+		}
+	}
+	if err := text.Close(); err != nil {
+		t.Fatal(err)
+	}
+	rest, err := io.ReadAll(shown)
+	if err != nil || string(rest) != "\n\n- [1] b.html\n- [2] a.html\n" {
+		t.Errorf("the list is %q, %v", rest, err)
+	}
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestCiteBrokenInput(t *testing.T) {
+	broken := errors.New("the pipe broke")
+	var out bytes.Buffer
+	err := citeText(t.Context(), newCiter(), io.MultiReader(strings.NewReader("So it is [1](id="), iotest.ErrReader(broken)), &out, false)
+	if !errors.Is(err, broken) || out.String() != "So it is [1](id=" {
+		t.Errorf("got %q, %v", out.String(), err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := citeText(ctx, newCiter(), strings.NewReader("text"), io.Discard, false); !errors.Is(err, context.Canceled) {
+		t.Errorf("an interrupted filter gave %v", err)
+	}
+}
+
+// brokenWriter fails as a closed pipe does.
+type brokenWriter struct{ err error }
+
+func (w brokenWriter) Write([]byte) (int, error) { return 0, w.err }
+
+func TestCiteBrokenOutput(t *testing.T) {
+	broken := errors.New("nobody reads")
+	for _, asJSON := range []bool{false, true} {
+		if err := citeText(t.Context(), newCiter(), strings.NewReader("text [1]"), brokenWriter{broken}, asJSON); !errors.Is(err, broken) {
+			t.Errorf("json %v: got %v", asJSON, err)
+		}
+	}
+}
