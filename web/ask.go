@@ -8,6 +8,7 @@ import (
 	"io"
 	"iter"
 	"net/http"
+	"reflect"
 	"strings"
 	"time"
 
@@ -204,6 +205,24 @@ func decode(c echo.Context, into any) error {
 		return invalid("bad_json", `the request body is not a JSON object such as {"question": "..."}: %v`, err)
 	}
 	return nil
+}
+
+// jsonType is the JSON name of what a Go value is decoded from.
+func jsonType(k reflect.Kind) string {
+	switch k {
+	case reflect.String:
+		return "a string"
+	case reflect.Slice, reflect.Array:
+		return "an array"
+	case reflect.Struct, reflect.Map:
+		return "an object"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Float32, reflect.Float64:
+		return "a number"
+	default:
+		return "a whole number"
+	}
 }
 
 // citing says how answers are cited: with links to the viewer, below the address that the client used.

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"reflect"
 	"sync"
 	"time"
 
@@ -105,22 +104,4 @@ func (s *eventStream) failure() error {
 func (s *eventStream) close() {
 	close(s.stop)
 	s.beat.Wait()
-}
-
-// jsonType is the JSON name of what a Go value is decoded from.
-func jsonType(k reflect.Kind) string {
-	switch k {
-	case reflect.String:
-		return "a string"
-	case reflect.Slice, reflect.Array:
-		return "an array"
-	case reflect.Struct, reflect.Map:
-		return "an object"
-	case reflect.Bool:
-		return "true or false"
-	case reflect.Float32, reflect.Float64:
-		return "a number"
-	default:
-		return "a whole number"
-	}
 }
