@@ -3,6 +3,8 @@ package answer
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 
 	"ibid/cite/marker"
@@ -38,7 +40,8 @@ func (r *run) refine(ctx context.Context, kept []retrieve.Passage) error {
 	r.leftOut("near_duplicate", duplicates)
 	r.leftOut("budget", kept[planned:])
 	l := &loop{run: r, kept: kept, known: planned}
-	for i, b := range batches {
+	for i := 0; i < len(batches); i++ {
+		b := batches[i]
 		if l.draft != "" && !r.fits(l.draft, b) {
 			var unused batch
 			for _, rest := range batches[i:] {
@@ -50,8 +53,23 @@ func (r *run) refine(ctx context.Context, kept []retrieve.Passage) error {
 		if err := l.step(ctx, b, i == len(batches)-1); err != nil || r.stopped {
 			return err
 		}
+		if !l.shrunk && errors.Is(l.failed, ErrContextLength) {
+			// The window is smaller than the setting says. Half a step fits
+			// where a whole one did not, or it is a matter for the person.
+			l.shrunk = true
+			r.emit(Warning{Message: fmt.Sprintf("the prompt did not fit the model's context window, so the evidence was halved: lower --context-tokens (%d now)", or(r.ContextTokens, defaultContextTokens))})
+			batches = slices.Insert(batches, i+1, r.halves(b)...)
+		}
 	}
 	return l.end()
+}
+
+// halves cuts a batch in two; a single passage is shortened.
+func (r *run) halves(b batch) []batch {
+	if len(b) > 1 {
+		return []batch{b[:len(b)/2], b[len(b)/2:]}
+	}
+	return []batch{{r.fit(b[0], r.count(b[0].Text)/2)}}
 }
 
 // leftOut tells of passages that were kept and go into no step.
@@ -154,6 +172,7 @@ type loop struct {
 	shown  []int  // labels that a prompt has held
 	used   int    // passages in the batches that changed the answer
 
+	shrunk   bool // the evidence was halved for a window that was too small
 	streamed bool // the last step's reply went out as Text
 }
 
