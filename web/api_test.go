@@ -1,0 +1,217 @@
+package web
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"html"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"ibid/answer"
+	"ibid/answer/openai"
+	"ibid/ingest"
+)
+
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m)
+}
+
+// TestLimits sends what is too large.
+func TestLimits(t *testing.T) {
+	e := newHandler(t, nil)
+	for _, tt := range []struct {
+		name, body string
+		status     int
+		code       string
+	}{
+		{"longest question", `{"question":"` + strings.Repeat("a", MaxQuestion) + `"}`, 200, ""},
+		{"long question", `{"question":"` + strings.Repeat("a", MaxQuestion+1) + `"}`, 413, "question_too_long"},
+		{"question of 100 KB", `{"question":"` + strings.Repeat("why ", 25_000) + `"}`, 413, "question_too_long"},
+		{"large body", `{"question":"` + strings.Repeat("a", MaxBody) + `"}`, 413, "body_too_large"},
+		{"deep nesting", `{"question":` + strings.Repeat("[", 100_000) + `}`, 400, "bad_json"},
+		{"deep filter", `{"question":"a","filter":` + strings.Repeat(`{"a":`, 20_000) + `}`, 400, "bad_json"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			for _, path := range []string{"/api/ask", "/api/search"} {
+				r := httptest.NewRequest("POST", path, strings.NewReader(tt.body))
+				r.Host = "localhost"
+				w := httptest.NewRecorder()
+				e.ServeHTTP(w, r)
+				var p Problem
+				if err := json.Unmarshal(w.Body.Bytes(), &p); err != nil {
+					t.Fatalf("%s: %v in %.200s", path, err, w.Body)
+				}
+				if w.Code != tt.status || p.Code != tt.code {
+					t.Errorf("%s: status %d, code %q", path, w.Code, p.Code)
+				}
+				if w.Body.Len() > 2000 {
+					t.Errorf("%s: the reply has %d bytes", path, w.Body.Len())
+				}
+			}
+		})
+	}
+}
+
+// TestLog writes no words of questions, answers and documents.
+func TestLog(t *testing.T) {
+	var log bytes.Buffer
+	e := newHandler(t, func(o *Options) {
+		o.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	})
+	secrets := []string{"mooring", "Mooring", "crowns", "harbour", "handbook", "evil.example/ref", "10.9.8.7"}
+	for _, accept := range []string{"application/json", "text/event-stream"} {
+		for _, path := range []string{"/api/ask", "/api/search"} {
+			for _, q := range []string{"What is the mooring fee?", "mooring"} {
+				r := httptest.NewRequest("POST", path, strings.NewReader(`{"question":"`+q+`"}`))
+				r.Host = "localhost"
+				r.Header.Set("Accept", accept)
+				r.Header.Set("Referer", "https://evil.example/ref")
+				r.Header.Set("X-Forwarded-For", "10.9.8.7")
+				e.ServeHTTP(httptest.NewRecorder(), r)
+			}
+		}
+	}
+	for _, path := range []string{"/documents/club/handbook/mooring.md?start=1&end=9", "/api/documents/club/handbook/mooring.md", "/api/documents?root=mooring"} {
+		r := httptest.NewRequest("GET", path, nil)
+		r.Host = "localhost"
+		e.ServeHTTP(httptest.NewRecorder(), r)
+	}
+	if n := strings.Count(log.String(), "msg=request"); n != 11 {
+		t.Errorf("%d lines for 11 requests:\n%s", n, log.String())
+	}
+	for _, s := range secrets {
+		if strings.Contains(log.String(), s) {
+			t.Errorf("the log holds %q:\n%s", s, log.String())
+		}
+	}
+	log.Reset()
+	r := httptest.NewRequest("POST", "/api/ask", strings.NewReader(`{"question":"breaks at once"}`))
+	r.Host = "localhost"
+	w := httptest.NewRecorder()
+	e.ServeHTTP(w, r)
+	if !strings.Contains(log.String(), errBroken.Error()) || !strings.Contains(log.String(), w.Header().Get("X-Request-Id")) {
+		t.Errorf("the log does not tell the cause under the request's id: %s", log.String())
+	}
+	if strings.Contains(w.Body.String(), "secret/path") {
+		t.Errorf("the reply tells the cause: %s", w.Body)
+	}
+}
+
+// TestModelErrors tells people what the model's server said.
+func TestModelErrors(t *testing.T) {
+	for _, tt := range []struct {
+		kind   openai.Kind
+		status int
+	}{{openai.Down, 502}, {openai.Unauthorized, 502}, {openai.TimedOut, 504}} {
+		e := newHandler(t, func(o *Options) {
+			o.Asker = asker(func(_ context.Context, yield func(answer.Event, error) bool) {
+				yield(nil, fmt.Errorf("writing the answer: %w", &openai.Error{Kind: tt.kind, Server: "http://127.0.0.1:11434/v1", Model: "tiny"}))
+			})
+		})
+		r := httptest.NewRequest("POST", "/api/ask", strings.NewReader(`{"question":"why?"}`))
+		r.Host = "localhost"
+		w := httptest.NewRecorder()
+		e.ServeHTTP(w, r)
+		var p Problem
+		if err := json.Unmarshal(w.Body.Bytes(), &p); err != nil {
+			t.Fatal(err)
+		}
+		if w.Code != tt.status || p.Code != "model_"+string(tt.kind) || !strings.Contains(p.Detail, "127.0.0.1:11434") {
+			t.Errorf("%s: %d %+v", tt.kind, w.Code, p)
+		}
+	}
+}
+
+func TestReadiness(t *testing.T) {
+	ready := false
+	e := newHandler(t, func(o *Options) { o.Indexing = func() (int, int, bool) { return 3, 20, ready } })
+	for _, want := range []struct {
+		status int
+		body   string
+	}{{503, `{"done":3,"total":20,"ready":false}`}, {200, `{"done":3,"total":20,"ready":true}`}} {
+		r := httptest.NewRequest("GET", "/readyz", nil)
+		r.Host = "localhost"
+		w := httptest.NewRecorder()
+		e.ServeHTTP(w, r)
+		if w.Code != want.status || strings.TrimSpace(w.Body.String()) != want.body {
+			t.Errorf("%d %s, want %d %s", w.Code, w.Body, want.status, want.body)
+		}
+		ready = true
+	}
+}
+
+// FuzzRequest sends requests of any shape: the server never fails, and what
+// it says is JSON or a page.
+func FuzzRequest(f *testing.F) {
+	f.Add("POST", "/api/ask", `{"question":"pizza","history":[{"role":"user","content":"x"}],"top_k":3,"filter":{"root":"a"}}`, "text/event-stream")
+	f.Add("POST", "/api/search", `{"question":"mooring","collection":"x"}`, "")
+	f.Add("GET", "/api/documents/club/guide.pdf?start=3&end=9", "", "")
+	f.Add("GET", "/documents/club/guide.pdf?at=99999999999", "", "text/html")
+	f.Add("GET", "/documents?after=%ff&limit=1&format=pdf", "", "text/html")
+	f.Add("GET", "/documents?limit=0", "", "text/html")
+	f.Add("HEAD", "/static/app.js", "", "")
+	f.Add("PUT", "/documents/%2e%2e/%00", "[", "*/*")
+	e := newHandler(f, func(o *Options) {
+		o.Asker = asker(func(_ context.Context, yield func(answer.Event, error) bool) {
+			yield(answer.Unanswered{Text: "no"}, nil)
+		})
+	})
+	f.Fuzz(func(t *testing.T, method, target, body, accept string) {
+		u, err := url.ParseRequestURI(target)
+		if err != nil || strings.ContainsAny(method, " \r\n") {
+			t.Skip()
+		}
+		r := &http.Request{Method: method, URL: u, RequestURI: target, Host: "localhost", Header: http.Header{"Accept": {accept}}, Body: io.NopCloser(strings.NewReader(body))}
+		w := httptest.NewRecorder()
+		e.ServeHTTP(w, r)
+		if w.Code >= 500 {
+			t.Fatalf("%s %s: %d %s", method, target, w.Code, w.Body)
+		}
+		if strings.Contains(w.Header().Get("Content-Type"), "json") && w.Body.Len() > 0 && !json.Valid(w.Body.Bytes()) {
+			t.Fatalf("%s %s: not JSON: %s", method, target, w.Body)
+		}
+		if w.Header().Get("Content-Security-Policy") != contentSecurityPolicy {
+			t.Fatalf("%s %s: no policy", method, target)
+		}
+	})
+}
+
+// TestDocumentPages lists more documents than go on one page: each once, in order.
+func TestDocumentPages(t *testing.T) {
+	var many shelf
+	for i := range 2*pageOfDocuments + 7 {
+		many = append(many, &ingest.Document{ID: fmt.Sprintf("club/%04d & more.md", i), Title: fmt.Sprintf("Title-%04d", i)})
+	}
+	e := newHandler(t, func(o *Options) { o.Library = many })
+	seen, pages := "", 0
+	for next := "/documents?format="; next != ""; pages++ {
+		r := httptest.NewRequest("GET", next, nil)
+		r.Host = "localhost"
+		w := httptest.NewRecorder()
+		e.ServeHTTP(w, r)
+		for _, m := range regexp.MustCompile(`Title-(\d+)`).FindAllStringSubmatch(w.Body.String(), -1) {
+			seen += m[1] + " "
+		}
+		next = ""
+		if m := regexp.MustCompile(`href="(/documents\?[^"]*)"`).FindStringSubmatch(w.Body.String()); m != nil {
+			next = html.UnescapeString(m[1])
+		}
+	}
+	want := ""
+	for i := range many {
+		want += fmt.Sprintf("%04d ", i)
+	}
+	if seen != want || pages != 3 {
+		t.Errorf("%d pages list %s", pages, seen)
+	}
+}

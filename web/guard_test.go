@@ -1,0 +1,201 @@
+package web
+
+import (
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+)
+
+// TestHeaders walks every route, and addresses that have none.
+func TestHeaders(t *testing.T) {
+	e := newHandler(t, nil)
+	want := map[string]string{
+		"Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+		"X-Content-Type-Options":  "nosniff",
+		"Referrer-Policy":         "no-referrer",
+	}
+	requests := [][2]string{{"GET", "/nowhere"}, {"DELETE", "/"}, {"POST", "/documents"}, {"OPTIONS", "/api/ask"}, {"GET", "/%zz"}, {"GET", "//"}}
+	for _, r := range e.Routes() {
+		requests = append(requests, [2]string{r.Method, strings.ReplaceAll(r.Path, "*", "app.css")})
+	}
+	if len(requests) < 20 {
+		t.Fatalf("only %d requests: the routes are gone", len(requests))
+	}
+	for _, r := range requests {
+		for _, host := range []string{"localhost:8080", "evil.example"} {
+			req := &http.Request{Method: r[0], URL: &url.URL{Path: r[1]}, Host: host, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(`{"question":"panics"}`))}
+			w := httptest.NewRecorder()
+			e.ServeHTTP(w, req)
+			for name, value := range want {
+				if got := w.Header().Values(name); len(got) != 1 || got[0] != value {
+					t.Errorf("%s %s as %s: %s is %q", r[0], r[1], host, name, got)
+				}
+			}
+			if w.Header().Get("Access-Control-Allow-Origin") != "" {
+				t.Errorf("%s %s allows other origins", r[0], r[1])
+			}
+			if host == "evil.example" && w.Code != http.StatusForbidden {
+				t.Errorf("%s %s as %s: status %d", r[0], r[1], host, w.Code)
+			}
+		}
+	}
+}
+
+// TestRoutes holds the table of routes: a new one is added here on purpose.
+func TestRoutes(t *testing.T) {
+	want := map[string]string{"/": "GET HEAD", "/static/*": "GET HEAD", "/documents": "GET HEAD", "/documents/*": "GET HEAD",
+		"/api/ask": "POST", "/api/search": "POST", "/api/documents": "GET HEAD", "/api/documents/*": "GET HEAD", "/healthz": "GET HEAD", "/readyz": "GET HEAD"}
+	for _, r := range newHandler(t, nil).Routes() {
+		if !strings.Contains(want[r.Path], r.Method) {
+			t.Errorf("the route %s %s is not in the table", r.Method, r.Path)
+		}
+	}
+}
+
+func TestHosts(t *testing.T) {
+	tests := []struct {
+		addr, public, host string
+		allow              []string
+		want               bool
+	}{
+		{addr: "127.0.0.1:8080", host: "127.0.0.1:8080", want: true},
+		{addr: "127.0.0.1:8080", host: "localhost:8080", want: true},
+		{addr: "127.0.0.1:8080", host: "LOCALHOST", want: true},
+		{addr: "127.0.0.1:8080", host: "localhost.:8080", want: true},
+		{addr: "127.0.0.1:8080", host: "[::1]:8080", want: true},
+		{addr: "127.0.0.1:8080", host: "[::1]", want: true},
+		{addr: "127.0.0.1:8080", host: "127.9.9.9", want: true},
+		{addr: "127.0.0.1:8080", host: "[::ffff:127.0.0.1]:8080", want: true},
+		{addr: "127.0.0.1:8080", host: "evil.example"},
+		{addr: "127.0.0.1:8080", host: "localhost.evil.example"},
+		{addr: "127.0.0.1:8080", host: "127.0.0.1.evil.example"},
+		{addr: "127.0.0.1:8080", host: "192.168.1.7:8080"},
+		{addr: "127.0.0.1:8080", host: ""},
+		{addr: "127.0.0.1:8080", host: "docs.example.org", public: "https://docs.example.org/ibid", want: true},
+		{addr: "127.0.0.1:8080", host: "evil.example", public: "https://docs.example.org"},
+		{addr: "127.0.0.1:8080", host: "ibid:8080", allow: []string{"ibid"}, want: true},
+		{addr: "127.0.0.1:8080", host: "ibid:8080", allow: []string{"Ibid:80"}, want: true},
+		{addr: ":8080", host: "192.168.1.7:8080", want: true},
+		{addr: "0.0.0.0:8080", host: "[fe80::1]:8080", want: true},
+		{addr: "0.0.0.0:8080", host: "evil.example"},
+		{addr: "0.0.0.0:8080", host: "localhost:8080", want: true},
+	}
+	for _, tt := range tests {
+		e := newHandler(t, func(o *Options) { o.Addr, o.PublicURL, o.AllowHosts = tt.addr, tt.public, tt.allow })
+		r := httptest.NewRequest("GET", "/healthz", nil)
+		r.Host = tt.host
+		w := httptest.NewRecorder()
+		e.ServeHTTP(w, r)
+		if got := w.Code == http.StatusOK; got != tt.want {
+			t.Errorf("listening on %s, public %q, asked as %q: status %d", tt.addr, tt.public, tt.host, w.Code)
+		}
+	}
+}
+
+func TestCrossOrigin(t *testing.T) {
+	tests := []struct {
+		origin, site string
+		want         bool
+	}{
+		{"", "", true}, // a program
+		{"http://127.0.0.1:8080", "", true},
+		{"http://127.0.0.1:8080", "same-origin", true},
+		{"https://docs.example.org", "", true},
+		{"https://docs.example.org", "cross-site", true}, // the configured address, through a proxy
+		{"http://127.0.0.1:9999", "", false},
+		{"https://evil.example", "", false},
+		{"https://evil.example", "cross-site", false},
+		{"null", "", false},
+		{"", "cross-site", false},
+	}
+	e := newHandler(t, func(o *Options) { o.PublicURL = "https://docs.example.org/ibid" })
+	for _, tt := range tests {
+		r := httptest.NewRequest("POST", "/api/search", strings.NewReader(`{"question":"mooring"}`))
+		r.Host = "127.0.0.1:8080"
+		for name, value := range map[string]string{"Origin": tt.origin, "Sec-Fetch-Site": tt.site} {
+			if value != "" {
+				r.Header.Set(name, value)
+			}
+		}
+		w := httptest.NewRecorder()
+		e.ServeHTTP(w, r)
+		if got := w.Code == http.StatusOK; got != tt.want {
+			t.Errorf("origin %q, site %q: status %d", tt.origin, tt.site, w.Code)
+		}
+	}
+}
+
+// TestPrefix serves behind a proxy that takes a path prefix off.
+func TestPrefix(t *testing.T) {
+	e := newHandler(t, func(o *Options) { o.PublicURL = "https://docs.example.org/ibid/" })
+	get := func(path string) string {
+		r := httptest.NewRequest("GET", path, nil)
+		r.Host = "docs.example.org"
+		w := httptest.NewRecorder()
+		e.ServeHTTP(w, r)
+		return w.Body.String()
+	}
+	for path, want := range map[string]string{
+		"/":                         `src="/ibid/static/app.js"`,
+		"/documents":                `href="/ibid/documents/club/guide.pdf"`,
+		"/documents/club/guide.pdf": `href="/ibid/static/app.css"`,
+	} {
+		if body := get(path); !strings.Contains(body, want) {
+			t.Errorf("%s does not hold %s:\n%s", path, want, body)
+		}
+	}
+	r := httptest.NewRequest("POST", "/api/ask", strings.NewReader(`{"question":"What is the mooring fee?"}`))
+	r.Host = "docs.example.org"
+	w := httptest.NewRecorder()
+	e.ServeHTTP(w, r)
+	if want := `"link":"https://docs.example.org/ibid/documents/club/handbook/mooring.md?start=10\u0026end=49#quote"`; !strings.Contains(w.Body.String(), want) {
+		t.Errorf("the answer does not link below the public URL: %s", w.Body)
+	}
+}
+
+func TestBadOptions(t *testing.T) {
+	s := newShelf()
+	good := Options{Asker: newScript(s), Searcher: s, Library: s, Logger: slog.New(slog.DiscardHandler)}
+	for name, change := range map[string]func(*Options){
+		"no asker":  func(o *Options) { o.Asker = nil },
+		"no scheme": func(o *Options) { o.PublicURL = "docs.example.org" },
+		"script":    func(o *Options) { o.PublicURL = "javascript:alert(1)" },
+		"file":      func(o *Options) { o.PublicURL = "file:///etc" },
+	} {
+		o := good
+		change(&o)
+		if _, err := New(o); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}
+
+// TestStatic serves the files with tags, and nothing else.
+func TestStatic(t *testing.T) {
+	e := newHandler(t, nil)
+	get := func(path, tag string) *httptest.ResponseRecorder {
+		r := httptest.NewRequest("GET", "/", nil)
+		r.URL = &url.URL{Path: path}
+		r.Host = "localhost"
+		r.Header.Set("If-None-Match", tag)
+		w := httptest.NewRecorder()
+		e.ServeHTTP(w, r)
+		return w
+	}
+	first := get("/static/app.js", "")
+	if first.Code != 200 || first.Header().Get("Content-Type") != "text/javascript; charset=utf-8" || first.Body.Len() == 0 {
+		t.Errorf("%d %v", first.Code, first.Header())
+	}
+	if again := get("/static/app.js", first.Header().Get("ETag")); again.Code != http.StatusNotModified {
+		t.Errorf("asked again: %d", again.Code)
+	}
+	for _, path := range []string{"/static/", "/static/../web.go", "/static/%2e%2e/web.go", "/static/..%2fweb.go", "/static/app.js/", "/static//app.js", "/static/templates/home.html"} {
+		if w := get(path, ""); w.Code != http.StatusNotFound {
+			t.Errorf("%s: %d", path, w.Code)
+		}
+	}
+}

@@ -1,0 +1,313 @@
+package web
+
+import (
+	"context"
+	"fmt"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/chromedp"
+
+	"ibid/answer"
+	"ibid/ingest"
+	"ibid/retrieve"
+)
+
+// chromium finds the browser, or skips the test. IBID_CHROMIUM may name it.
+func chromium(t *testing.T) string {
+	t.Helper()
+	names := []string{"chromium", "chromium-browser", "google-chrome", "google-chrome-stable"}
+	if named := os.Getenv("IBID_CHROMIUM"); named != "" {
+		names = []string{named}
+	}
+	for _, name := range names {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	t.Skipf("no Chromium on the PATH (looked for %s): install one, or name it in IBID_CHROMIUM", strings.Join(names, ", "))
+	return ""
+}
+
+// A tab is a page in a browser of its own, with what went wrong in it.
+type tab struct {
+	context.Context
+	t      *testing.T
+	origin string
+
+	mu       sync.Mutex
+	foreign  []string
+	problems []string
+}
+
+// scene is a server with the answers of a script, and gates that hold a script back until opened.
+type scene struct {
+	*httptest.Server
+	gates map[string]chan struct{}
+}
+
+func newScene(t *testing.T, change func(*Options)) *scene {
+	s := &scene{gates: map[string]chan struct{}{"first": make(chan struct{}), "second": make(chan struct{})}}
+	h := newHandler(t, func(o *Options) {
+		shelf := append(newShelf(), handbook())
+		slices.SortFunc(shelf, func(a, b *ingest.Document) int { return strings.Compare(a.ID, b.ID) })
+		o.Library = shelf
+		o.Asker = s.script(shelf)
+		if change != nil {
+			change(o)
+		}
+	})
+	s.Server = httptest.NewServer(h)
+	t.Cleanup(s.Close)
+	return s
+}
+
+// hold waits for a gate, or for the reader to go.
+func (s *scene) hold(name string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		select {
+		case <-s.gates[name]:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// handbook is a document long enough that a quote has to be scrolled to.
+func handbook() *ingest.Document {
+	var b strings.Builder
+	d := &ingest.Document{ID: "club/handbook/members.pdf", Root: "club", Path: "handbook/members.pdf", Title: "Members' handbook 2025", Format: "pdf", Digest: strings.Repeat("cd", 32)}
+	for page := range 12 {
+		start := b.Len()
+		heading := b.Len()
+		fmt.Fprintf(&b, "%d. On the water\n", page+1)
+		for range 5 {
+			b.WriteString("\nEvery member who takes a boat out writes the time, the crew and the plan into the log at the office, and strikes the line out again after coming back. A boat that is not back an hour after its time is looked for.\n")
+		}
+		if page == 8 {
+			b.WriteString("\nNobody sails alone before the end of April. Whoever is under sixteen sails with an instructor aboard, and wears a buoyancy aid from the pier to the pier.\n")
+		}
+		d.Sections = append(d.Sections, ingest.Section{Heading: fmt.Sprintf("%d. On the water", page+1), Level: 2, Start: heading, End: b.Len()})
+		d.Pages = append(d.Pages, ingest.Page{Number: page + 1, Start: start, End: b.Len()})
+	}
+	d.Text = b.String()
+	return d
+}
+
+func (s *scene) script(lib shelf) script {
+	fee := lib.passage("club/handbook/mooring.md", "The mooring fee is 240 crowns a season.")
+	alone := lib.passage("club/handbook/members.pdf", "Nobody sails alone before the end of April.")
+	aids := lib.passage("club/handbook/members.pdf", "Whoever is under sixteen sails with an instructor aboard, and wears a buoyancy aid from the pier to the pier.")
+	dogs := lib.passage("club/guide.pdf", "Dogs are welcome on the pier.")
+	kept := []retrieve.Passage{alone, aids, fee}
+	begin := []any{
+		answer.Retrieved{Passages: []retrieve.Passage{alone, aids, fee, dogs}},
+		lib.judged(alone, answer.Relevant, "covers sails, alone, April"),
+		lib.judged(aids, answer.Relevant, "covers sixteen, sails"),
+		lib.judged(fee, answer.Relevant, "covers mooring"),
+		lib.judged(dogs, answer.Irrelevant, "does not cover sails, alone, sixteen"),
+		answer.Kept{Passages: kept},
+	}
+	usage := answer.Usage{Looked: 4, Used: 3, Seconds: 1.42, Calls: 3, JudgeCalls: 1, PromptTokens: 2210, CompletionTokens: 168}
+	answered := []any{
+		answer.Text{Text: "Nobody sails alone before the end of April.[1] After that it depends on **age and boat**:\n\n"},
+		answer.Text{Text: "- Whoever is under sixteen sails with an instructor aboard, and wears a buoyancy aid from the pier to the pier.[2]\n- Everyone"},
+		s.hold("first"),
+		answer.Text{Text: " else may, once the season's fee is paid: The mooring fee is 240 crowns a season.[3]\n\n"},
+		s.hold("second"),
+		answer.Text{Text: "The moon is made of green cheese. Write the plan into the log at the `office` before casting off."},
+		usage,
+	}
+	return script{
+		"May I sail alone?": slices.Concat(begin, answered),
+		"drafted": slices.Concat(begin, []any{
+			answer.Draft{Step: 1, Text: "Nobody sails alone before the end of April.[1]", Labels: []int{1}, Final: true},
+			s.hold("first"),
+			answer.Text{Text: "Nobody sails alone before the end of April.[1]"}, usage}),
+		"How do I make pizza?": {answer.Retrieved{Passages: []retrieve.Passage{dogs, fee}},
+			lib.judged(dogs, answer.Irrelevant, "does not cover make, pizza"), lib.judged(fee, answer.Irrelevant, "does not cover make, pizza"),
+			answer.Unanswered{Reason: "nothing_relevant", Text: "The documents do not say: nothing in them is about this question.", Nearest: []retrieve.Passage{dogs, fee}},
+			answer.Usage{Looked: 2, Seconds: .02}},
+		"breaks": slices.Concat(begin, []any{answer.Text{Text: "Nobody sails alone before the end of April.[1] After that it "}, errBroken}),
+		"cut": slices.Concat(begin, []any{answer.Text{Text: "Nobody sails alone before the end of April.[1] After that it "},
+			answer.Incomplete{Reason: "the model's server closed the connection"}, usage}),
+		"evil": {answer.Retrieved{Passages: []retrieve.Passage{fee}}, lib.judged(fee, answer.Relevant, hostile), answer.Kept{Passages: []retrieve.Passage{fee}},
+			answer.Text{Text: hostile + "![x](http://evil.example/x.png) [y](http://evil.example/y) <img src=http://evil.example/z> The mooring fee is 240 crowns a season.[1]"}, usage},
+	}
+}
+
+// newBrowser starts a browser that keeps nothing, for the tabs of a test.
+func newBrowser(t *testing.T) context.Context {
+	t.Helper()
+	ctx, stop := chromedp.NewExecAllocator(t.Context(), append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]),
+		chromedp.ExecPath(chromium(t)), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.UserDataDir(t.TempDir()),
+		chromedp.Flag("disable-component-update", true))...)
+	t.Cleanup(stop)
+	ctx, closeBrowser := chromedp.NewContext(ctx)
+	t.Cleanup(closeBrowser)
+	if err := chromedp.Do(ctx, chromedp.Evaluate[chromedp.Void]("0")); err != nil {
+		t.Fatalf("starting the browser: %v", err)
+	}
+	return ctx
+}
+
+// newTab opens a page of the scene at a width, in a theme, apart from other tabs.
+func (s *scene) newTab(t *testing.T, browser context.Context, width int64, theme string) *tab {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(browser, 30*time.Second)
+	t.Cleanup(cancel)
+	ctx, closeTab := chromedp.NewContext(ctx, chromedp.WithNewBrowserContext())
+	t.Cleanup(closeTab)
+	b := &tab{Context: ctx, t: t, origin: s.URL}
+	b.do(chromedp.Evaluate[chromedp.Void]("0")) // opens the tab
+	if err := chromedp.Listen(ctx, b.note); err != nil {
+		t.Fatal(err)
+	}
+	console := chromedp.Console(ctx)
+	go func() {
+		for m, err := range console {
+			if err != nil {
+				return // the tab is closed
+			}
+			if m.Type == chromedp.ConsoleError || m.Type == chromedp.ConsoleWarning || m.Type == chromedp.ConsoleException {
+				b.mu.Lock()
+				b.problems = append(b.problems, m.Text)
+				b.mu.Unlock()
+			}
+		}
+	}()
+	if _, err := chromedp.Call(ctx, network.Enable, network.EnableParams{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: theme}, {Name: "prefers-reduced-motion", Value: "reduce"}},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	b.do(chromedp.EmulateViewport(width, 900), chromedp.Navigate(s.URL+"/"), chromedp.WaitVisible(chromedp.CSS("#library")))
+	t.Cleanup(b.clean)
+	return b
+}
+
+// note keeps the requests that leave for another origin.
+func (b *tab) note(ev any) {
+	var address string
+	switch ev := ev.(type) {
+	case *network.EventRequestWillBeSent:
+		address = ev.Request.URL
+	case network.EventRequestWillBeSent:
+		address = ev.Request.URL
+	default:
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !strings.HasPrefix(address, b.origin+"/") {
+		b.foreign = append(b.foreign, address)
+	}
+}
+
+// clean fails the test for requests elsewhere and errors on the console.
+func (b *tab) clean() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, address := range b.foreign {
+		b.t.Errorf("the page asked %s", address)
+	}
+	for _, p := range b.problems {
+		b.t.Errorf("on the console: %s", p)
+	}
+}
+
+// expectProblem takes a problem that the test brought about off the list.
+func (b *tab) expectProblem(words string) {
+	b.t.Helper()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	kept := slices.DeleteFunc(b.problems, func(p string) bool { return strings.Contains(p, words) })
+	if len(kept) == len(b.problems) {
+		b.t.Errorf("the console does not mention %q", words)
+	}
+	b.problems = kept
+}
+
+func (b *tab) do(steps ...chromedp.Action[chromedp.Void]) {
+	b.t.Helper()
+	if err := chromedp.Do(b, steps...); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func (b *tab) ask(question string) {
+	b.t.Helper()
+	b.do(chromedp.SendKeys(chromedp.CSS("#question"), question))
+	b.press("Enter", "\r", 13)
+}
+
+// press presses a key as a keyboard does: the character comes with the key,
+// not after it, so that a page that takes the key gets no character.
+func (b *tab) press(key, text string, code int64) {
+	b.t.Helper()
+	for _, kind := range []input.DispatchKeyEventType{input.DispatchKeyEventTypeKeyDown, input.DispatchKeyEventTypeKeyUp} {
+		p := input.DispatchKeyEventParams{Type: kind, Key: key, Code: key, WindowsVirtualKeyCode: code}
+		if kind == input.DispatchKeyEventTypeKeyDown {
+			p.Text = text
+		}
+		if _, err := chromedp.Call(b, input.DispatchKeyEvent, p); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+}
+
+// waitFor waits until an expression of JavaScript is true.
+func (b *tab) waitFor(expression string) {
+	b.t.Helper()
+	if _, err := chromedp.Run(b, chromedp.Poll[bool](expression, chromedp.WithPollingTimeout(10*time.Second))); err != nil {
+		b.shoot("failed")
+		b.t.Log(b.js(`document.body.innerText`))
+		b.t.Fatalf("waiting for %s: %v", expression, err)
+	}
+}
+
+func (b *tab) js(expression string) string {
+	b.t.Helper()
+	s, err := chromedp.Run(b, chromedp.Evaluate[string](expression))
+	if err != nil {
+		b.t.Fatalf("%s: %v", expression, err)
+	}
+	return s
+}
+
+func (b *tab) is(want, expression string) {
+	b.t.Helper()
+	if got := b.js(expression); got != want {
+		b.t.Errorf("%s is %q and should be %q", expression, got, want)
+	}
+}
+
+// shoot takes a picture into the folder that IBID_SCREENSHOTS names, if it does.
+func (b *tab) shoot(name string) {
+	b.t.Helper()
+	folder := os.Getenv("IBID_SCREENSHOTS")
+	if folder == "" {
+		return
+	}
+	png, err := chromedp.Run(b, chromedp.CaptureScreenshot())
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(folder, strings.ReplaceAll(b.t.Name(), "/", "-")+"-"+name+".png"), png, 0o644); err != nil {
+		b.t.Fatal(err)
+	}
+}
