@@ -80,7 +80,7 @@ func (s Support) cover(claim []word, text, context string, spans []span) *cover 
 	}
 	c.sentences = make([]covered, len(spans))
 	for i, at := range spans {
-		c.sentences[i] = covered{span: at, words: slices.Clone(l.read(text[at.start:at.end]))}
+		c.sentences[i] = covered{span: at, words: l.read(text[at.start:at.end])}
 	}
 	like := newLikes(claim)
 	degree := make([]float64, len(claim))

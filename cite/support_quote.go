@@ -92,6 +92,14 @@ func (s *spelling) telling() bool {
 // at gives the word that begins behind the space at place i of the text.
 func (s *spelling) at(i int) int { return sort.SearchInts(s.starts, i+1) }
 
+// isSign says whether a character is one of money or of arithmetic.
+func isSign(r rune) bool {
+	if r < utf8.RuneSelf {
+		return strings.ContainsRune("$+<=>~", r)
+	}
+	return unicode.In(r, unicode.Sc, unicode.Sm)
+}
+
 // spell cuts a text at white space and punctuation. Signs that change what is
 // said (%, $, +, <) are words, as is every ideograph; a point between digits
 // and an apostrophe between letters do not cut.
@@ -122,7 +130,7 @@ func spell(text string) *spelling {
 		next := i + size
 		after, _ := utf8.DecodeRuneInString(text[next:])
 		switch {
-		case isIdeograph(r):
+		case isWideWord(r):
 			end()
 			begin(i)
 			b.WriteRune(r)
@@ -140,7 +148,7 @@ func spell(text string) *spelling {
 			b.WriteByte('\'')
 			at.end = next
 		case r == 0xAD || r == 0x200B || r == 0x200C || r == 0x200D: // not seen
-		case r == '%' || unicode.In(r, unicode.Sc, unicode.Sm),
+		case r == '%' || isSign(r),
 			(r == '-' || r == '−') && isDigit(after) && (before == 0 || unicode.IsSpace(before)):
 			end()
 			begin(i)

@@ -41,21 +41,22 @@ type lexer struct {
 	// first two letters of a word.
 	begins map[[2]byte]bool
 	words  []word
+	first  int  // of the words of the text being read
 	opened bool // no word of the sentence has been read
 }
 
-// read gives the words of a text. Numbers are brought to their value
+// read appends the words of a text to the lexer's and gives them. Numbers are brought to their value
 // ("1,500", "fifteen hundred" written as digits and "1.5 thousand" are equal);
 // capitals make a name unless they begin a sentence.
 func (l *lexer) read(text string) []word {
-	l.words = l.words[:0]
 	l.opened = true
+	l.first = len(l.words)
 	for i := 0; i < len(text); {
 		r, size := utf8.DecodeRuneInString(text[i:])
 		switch {
 		case isDigit(r):
 			i = l.digits(text, i)
-		case isIdeograph(r):
+		case isWideWord(r):
 			i = l.ideographs(text, i)
 		case isLetter(r):
 			i = l.letters(text, i)
@@ -66,8 +67,11 @@ func (l *lexer) read(text string) []word {
 			i += size
 		}
 	}
-	return l.words
+	return l.words[l.first:len(l.words):len(l.words)]
 }
+
+// isWideWord is isIdeograph, told at once for scripts that have none.
+func isWideWord(r rune) bool { return r >= 0x0E00 && isIdeograph(r) }
 
 func isDigit(r rune) bool {
 	return '0' <= r && r <= '9' || r >= utf8.RuneSelf && unicode.IsDigit(r)
@@ -87,7 +91,7 @@ func (l *lexer) ideographs(text string, i int) int {
 	first := i
 	for i < len(text) {
 		r, size := utf8.DecodeRuneInString(text[i:])
-		if !isIdeograph(r) {
+		if !isWideWord(r) {
 			break
 		}
 		if before >= 0 {
@@ -118,7 +122,7 @@ func (l *lexer) letters(text string, start int) int {
 		r, size := utf8.DecodeRuneInString(text[i:])
 		if isDigit(r) {
 			digit = true
-		} else if isLetter(r) && !isIdeograph(r) {
+		} else if isLetter(r) && !isWideWord(r) {
 			letters++
 			if unicode.IsUpper(r) {
 				capitals++
@@ -285,7 +289,7 @@ func formatNumber(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64)
 // before it ("1.5 million"), a unit adds to the ten before it ("twenty-five").
 func (l *lexer) spelled(low, text string, at span) bool {
 	var before *word
-	if n := len(l.words); n > 0 && l.words[n-1].kind == number && at.start-l.words[n-1].end == 1 {
+	if n := len(l.words); n > l.first && l.words[n-1].kind == number && at.start-l.words[n-1].end == 1 {
 		before = &l.words[n-1]
 	}
 	if scale, ok := scales[low]; ok {
