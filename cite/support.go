@@ -24,13 +24,14 @@ type Support struct {
 	Sentences func(text string) iter.Seq[ingest.Span]
 }
 
-// Supported is the support from which on a sentence counts as supported.
-const Supported = 0.35
+// Supported is the support from which on a sentence counts as supported: where
+// as many sentences are marked weak wrongly as are wrongly not marked.
+const Supported = 0.45
 
 const (
-	// contradicted is the most support that evidence gets which says the
-	// opposite, or other numbers.
-	contradicted = 0.1
+	// mostContradicted is the most support that evidence gets which says the
+	// opposite, or has no such number.
+	mostContradicted = 0.2
 	// maxQuote is how many sentences a quote has at most, and worthQuoting
 	// the share of the claim that each after the first must add.
 	maxQuote     = 3
@@ -55,9 +56,10 @@ func (s Support) Find(sentence string, p retrieve.Passage) Quote {
 	picked, degrees := c.evidence()
 	support := 0.0
 	if len(picked) > 0 {
-		support = supportModel.chance(c.signals(degrees))
-		if found == denied || c.contradicts(all, picked, degrees) {
-			support = min(support, contradicted)
+		g := c.signals(degrees)
+		support = supportModel.chance(g)
+		if found == denied || c.contradicts(all, picked, degrees, g.covered) {
+			support = min(support, mostContradicted)
 		}
 	}
 	at = c.quote()
@@ -83,15 +85,15 @@ func (s Support) spans(text string) []span {
 // signals says what the support of a claim is estimated from.
 //
 //   - covered: the share of the claim's words that stand in the evidence, 0 to 1
-//   - plain: log(1 + words missing that are neither names nor numbers)
 //   - names: log(1 + names missing)
 //   - numbers: log(1 + numbers missing)
 //
-// A word counts in part when one like it stands there.
-type signals struct{ covered, plain, names, numbers float64 }
+// A word counts in part when one like it stands there. Many more were tried;
+// SUPPORT.md says what they added.
+type signals struct{ covered, names, numbers float64 }
 
 func (c *cover) signals(degrees []float64) signals {
-	var covered, plain, names, numbers float64
+	var covered, names, numbers float64
 	for i, w := range c.claim {
 		covered += degrees[i] * c.weight[i]
 		if degrees[i] == 1 {
@@ -102,22 +104,19 @@ func (c *cover) signals(degrees []float64) signals {
 			numbers++
 		case name:
 			names++
-		default:
-			plain += (1 - degrees[i]) * c.weight[i]
 		}
 	}
 	return signals{
 		covered: covered / c.total,
-		plain:   math.Log1p(plain),
 		names:   math.Log1p(names),
 		numbers: math.Log1p(numbers),
 	}
 }
 
 // A logistic model gives the chance 1/(1+exp(-z)) for the weighted sum z.
-type logistic struct{ bias, covered, plain, names, numbers float64 }
+type logistic struct{ bias, covered, names, numbers float64 }
 
 func (m logistic) chance(s signals) float64 {
-	z := m.bias + m.covered*s.covered + m.plain*s.plain + m.names*s.names + m.numbers*s.numbers
+	z := m.bias + m.covered*s.covered + m.names*s.names + m.numbers*s.numbers
 	return 1 / (1 + math.Exp(-z))
 }

@@ -2,12 +2,16 @@ package cite
 
 import "strings"
 
-// contradicts says whether the evidence says the opposite of the claim: it
-// has other numbers, it turns the statement round or the claim does, or it has
-// a word that excludes one of the claim's.
-func (c *cover) contradicts(all []word, picked []int, degrees []float64) bool {
+// sameWords is the share of a claim's words from which on evidence is taken
+// to speak in the claim's own words, so that a negator makes the difference.
+const sameWords = 0.8
+
+// contradicts says whether the evidence says the opposite of the claim: the
+// passage has not one of its numbers, it turns the statement round or the claim
+// does, or it has a word that excludes one of the claim's.
+func (c *cover) contradicts(all []word, picked []int, degrees []float64, covered float64) bool {
 	for i, w := range c.claim {
-		if w.kind == number && degrees[i] < 1 && !c.keys[w.key] {
+		if w.kind == number && (degrees[i] < 1 && !c.keys[w.key] || c.otherSign(w, picked)) {
 			return true
 		}
 	}
@@ -23,24 +27,45 @@ func (c *cover) contradicts(all []word, picked []int, degrees []float64) bool {
 		}
 	}
 	if negates(all) {
-		return !negates(best) && !anyDenies(evidence)
+		return covered >= sameWords && !anyDenies(evidence, claim)
 	}
 	return c.turned(best, claim) || excluded(all, best, claim, evidence)
 }
 
+// otherSign says whether the evidence has a number with another sign only.
+func (c *cover) otherSign(number word, picked []int) bool {
+	other := false
+	for _, p := range picked {
+		for _, w := range c.sentences[p].words {
+			if w.kind == number.kind && w.key == number.key {
+				if w.sign == 0 || number.sign == 0 || w.sign == number.sign {
+					return false
+				}
+				other = true
+			}
+		}
+	}
+	return other
+}
+
 func negates(words []word) bool {
-	for _, w := range words {
-		if negators[w.plain] {
+	for i, w := range words {
+		if negators[w.plain] && !(w.plain == "not" && i+1 < len(words) && words[i+1].plain == "only") {
 			return true
 		}
 	}
 	return false
 }
 
-func anyDenies(words map[string]bool) bool {
+// anyDenies says whether one of the words denies something and is not the
+// claim's own.
+func anyDenies(words, claim map[string]bool) bool {
 	for w := range words {
 		if negators[w] {
 			return true
+		}
+		if claim[w] {
+			continue
 		}
 		for _, d := range deniers {
 			if strings.HasPrefix(w, d) {

@@ -9,9 +9,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"ibid/ingest"
+	"ibid/retrieve/embed"
 )
 
 // A judged claim is one of wice-dev: a sentence of an encyclopaedia and the
@@ -211,11 +213,16 @@ func crossValidate(x [][]float64, y []bool, ridge float64, seeds int) (mean, spr
 		out := heldOut(x, y, ridge, uint64(seed))
 		all = append(all, auroc(out, y))
 	}
-	for _, a := range all {
-		mean += a / float64(len(all))
+	return moments(all)
+}
+
+// moments gives the mean and the standard deviation.
+func moments(values []float64) (mean, spread float64) {
+	for _, v := range values {
+		mean += v / float64(len(values))
 	}
-	for _, a := range all {
-		spread += (a - mean) * (a - mean) / float64(len(all))
+	for _, v := range values {
+		spread += (v - mean) * (v - mean) / float64(len(values))
 	}
 	return mean, math.Sqrt(spread)
 }
@@ -260,11 +267,10 @@ const ridge = 3
 func rows(s Support, claims []judged) [][]float64 {
 	x := make([][]float64, len(claims))
 	for i, c := range claims {
-		claim := claimWords((&lexer{stem: s.Stem}).read(c.claim))
-		cover := s.cover(claim, c.page, "", s.spans(c.page))
+		cover := s.reading(c)
 		_, degrees := cover.evidence()
 		g := cover.signals(degrees)
-		x[i] = []float64{g.covered, g.plain, g.names, g.numbers}
+		x[i] = []float64{g.covered, g.names, g.numbers}
 	}
 	return x
 }
@@ -292,15 +298,137 @@ func TestSupportAUROC(t *testing.T) {
 	}
 }
 
+// TestSupportSignals measures what each signal adds to those before it, and
+// what some that were not taken would add to all of them. The figures stand in
+// SUPPORT.md.
+func TestSupportSignals(t *testing.T) {
+	claims, supported := readJudged(t)
+	model, err := embed.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	columns := map[string][]float64{}
+	note := func(i int, name string, value float64) {
+		if columns[name] == nil {
+			names = append(names, name)
+			columns[name] = make([]float64, len(claims))
+		}
+		columns[name][i] = value
+	}
+	var contradicted []bool
+	for i, c := range claims {
+		plainly := Support{Sentences: ingest.Sentences}
+		note(i, "best sentence, words as written", best(plainly.reading(c), 1))
+		all := (&lexer{stem: full.Stem}).read(c.claim)
+		cover := full.reading(c)
+		note(i, "best sentence, stemmed", best(cover, 1))
+		picked, degrees := cover.evidence()
+		g := cover.signals(degrees)
+		note(i, "three sentences together", g.covered)
+		note(i, "names", g.names)
+		note(i, "numbers", g.numbers)
+		contradicted = append(contradicted, len(picked) > 0 && cover.contradicts(all, picked, degrees, g.covered))
+
+		note(i, "+ best two neighbours", best(cover, 2))
+		note(i, "+ best five neighbours", best(cover, 5))
+		var text strings.Builder
+		light, found := 0.0, map[string]bool{}
+		for _, p := range picked {
+			s := cover.sentences[p]
+			text.WriteString(c.page[s.start:s.end] + "\n")
+			for _, w := range s.words {
+				found[w.plain] = true
+			}
+		}
+		worst, other := 1.0, 0.0
+		for k, w := range cover.claim {
+			worst = min(worst, degrees[k])
+			if w.kind == plain {
+				other += 1 - degrees[k]
+			}
+		}
+		for _, w := range all {
+			if !found[w.plain] {
+				light++
+			}
+		}
+		note(i, "+ worst word", worst)
+		note(i, "+ other words missing", math.Log1p(other))
+		note(i, "+ every word, articles too", math.Log1p(light))
+		note(i, "+ words of the claim", math.Log(float64(len(cover.claim))))
+		vectors, err := model.Embed(t.Context(), []string{c.claim, text.String()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		cosine := 0.0
+		for k, x := range vectors[0] {
+			cosine += float64(x) * float64(vectors[1][k])
+		}
+		note(i, "+ embedding of the evidence", cosine)
+	}
+	table := func(columnNames ...string) [][]float64 {
+		x := make([][]float64, len(claims))
+		for _, name := range columnNames {
+			for i, v := range columns[name] {
+				x[i] = append(x[i], v)
+			}
+		}
+		return x
+	}
+	report := func(name string, x [][]float64) float64 {
+		mean, spread := crossValidate(x, supported, ridge, 10)
+		t.Logf("%-32s %.3f ± %.3f", name, mean, spread)
+		return mean
+	}
+	one := report(names[0], table(names[0]))
+	report(names[1], table(names[1]))
+	report(names[2], table(names[2]))
+	report(names[3], table(names[2:4]...))
+	all := report(names[4], table(names[2:5]...))
+	if all < one+0.08 {
+		t.Errorf("all signals give %.3f, the best sentence alone %.3f", all, one)
+	}
+	var ruled []float64
+	for seed := range uint64(10) {
+		chance := heldOut(table(names[2:5]...), supported, ridge, seed)
+		for i := range chance {
+			if contradicted[i] {
+				chance[i] = min(chance[i], mostContradicted)
+			}
+		}
+		ruled = append(ruled, auroc(chance, supported))
+	}
+	mean, spread := moments(ruled)
+	t.Logf("%-32s %.3f ± %.3f", "contradictions", mean, spread)
+	for _, name := range names[5:] {
+		report(name, table(append(names[2:5:5], name)...))
+	}
+}
+
+// reading reads a claim against its page.
+func (s Support) reading(c judged) *cover {
+	return s.cover(claimWords((&lexer{stem: s.Stem}).read(c.claim)), c.page, "", s.spans(c.page))
+}
+
+// best is the largest share of the claim covered by n sentences in a row.
+func best(c *cover, n int) float64 {
+	most := 0.0
+	for i := range c.sentences {
+		most = max(most, c.share(i, min(i+n, len(c.sentences))))
+	}
+	return most
+}
+
 // TestSupportModel holds the weights of the model to the data they come from.
 func TestSupportModel(t *testing.T) {
 	claims, supported := readJudged(t)
 	m := fitLogistic(rows(full, claims), supported, ridge)
-	got := []float64{supportModel.bias, supportModel.covered, supportModel.plain, supportModel.names, supportModel.numbers}
+	got := []float64{supportModel.bias, supportModel.covered, supportModel.names, supportModel.numbers}
 	for i, want := range append([]float64{m.bias}, m.w...) {
 		if math.Abs(got[i]-want) > 0.01 {
-			t.Fatalf("supportModel is not what the data give; put in support_model.go:\nlogistic{bias: %.2f, covered: %.2f, plain: %.2f, names: %.2f, numbers: %.2f}",
-				m.bias, m.w[0], m.w[1], m.w[2], m.w[3])
+			t.Fatalf("supportModel is not what the data give; put in support_model.go:\nlogistic{bias: %.2f, covered: %.2f, names: %.2f, numbers: %.2f}",
+				m.bias, m.w[0], m.w[1], m.w[2])
 		}
 	}
 }

@@ -47,7 +47,8 @@ func TestSupport(t *testing.T) {
 		{"negation lost", "Swimming is allowed between the piers.", VerdictWeak, "Swimming is not allowed"},
 		{"negation won", "Children under 12 do not travel free on the ferry.", VerdictWeak, ""},
 		{"opposite", "Members pay 25% more than guests.", VerdictWeak, "25% less"},
-		{"another sign", "Members pay €25 less than guests.", VerdictSupported, ""},
+		{"another sign", "Members pay €25 less than guests.", VerdictWeak, "25% less"},
+		{"the same sign", "25 percent less is paid by members than by guests.", VerdictSupported, "25% less"},
 		{"unrelated", "The castle is famous for its baroque ceiling paintings.", VerdictWeak, ""},
 		{"half of it", "The night ferry to Norby leaves at 22:30 and arrives in time for the first train to the capital.", VerdictWeak, "night ferry"},
 	} {
@@ -123,6 +124,8 @@ func TestWords(t *testing.T) {
 		"13th of May 2013":                 "13# of may.* 2013#",
 		"on 2013-05-13":                    "on 2013# may.* 13#",
 		"It may. May 5, Sept. 6":           "it may may.* 5# sep.* 6#",
+		"2018–19, 2018-2019, 1.5-20":       "2018# 2019# 2018# 2019# 1.5# 20#",
+		"at -5 or (−3), 7-8 and €14.50":    "at -5# or -3# 7# 8# and 14.5#",
 		"the 1990s, MH17":                  "the 1990s# mh17*",
 		"in the U.S. and US, for us":       "in the us* and us* for us",
 		"Ellen's boat isn't Zoë’s":         "ellen boat isn't zoe*",

@@ -26,6 +26,8 @@ type word struct {
 	// plain is the word in lower case, as vectors are kept for it.
 	plain string
 	kind  wordKind
+	// sign is the currency or % that a number is written with; 0 for none.
+	sign rune
 	span
 }
 
@@ -95,20 +97,21 @@ func (l *lexer) ideographs(text string, i int) int {
 			break
 		}
 		if before >= 0 {
-			l.add(text[before:i+size], plain, span{before, i + size})
+			pair := text[before : i+size]
+			l.add(pair, pair, plain, span{before, i + size})
 		}
 		before = i
 		i += size
 	}
 	if before == first {
-		l.add(text[first:i], plain, span{first, i})
+		l.add(text[first:i], text[first:i], plain, span{first, i})
 	}
 	l.opened = false
 	return i
 }
 
-func (l *lexer) add(key string, kind wordKind, at span) {
-	l.words = append(l.words, word{key: key, plain: key, kind: kind, span: at})
+func (l *lexer) add(key, written string, kind wordKind, at span) {
+	l.words = append(l.words, word{key: key, plain: written, kind: kind, span: at})
 }
 
 // letters reads a word that begins with a letter; digits may follow (MH17),
@@ -155,10 +158,10 @@ func (l *lexer) letters(text string, start int) int {
 	at := span{start, i}
 	switch {
 	case low == "may" && capitals == 1 && (!opened || dayFollows(text[i:])):
-		l.words = append(l.words, word{months[low], low, name, at})
+		l.add(months[low], low, name, at)
 		return i
 	case lightWords[low] && !(capitals > 1 && capitals == letters && !opened):
-		l.words = append(l.words, word{low, low, light, at})
+		l.add(low, low, light, at)
 		return i
 	case l.spelled(low, text, at):
 		return i
@@ -173,7 +176,7 @@ func (l *lexer) letters(text string, start int) int {
 	} else if kind == plain || !digit {
 		key = l.stemmed(low)
 	}
-	l.words = append(l.words, word{key, low, kind, at})
+	l.add(key, low, kind, at)
 	return i
 }
 
@@ -248,6 +251,9 @@ func (l *lexer) digits(text string, start int) int {
 		}
 	}
 	at := span{start, i}
+	if n := len(l.words); n > l.first && i-start == 2 && isRange(text, l.words[n-1], start) {
+		key = l.words[n-1].key[:2] + w // 2018–19
+	}
 	for _, ending := range [...]string{"st", "nd", "rd", "th", "s"} {
 		if rest, ok := strings.CutPrefix(text[i:], ending); ok {
 			if r, _ := utf8.DecodeRuneInString(rest); !isLetter(r) && !isDigit(r) {
@@ -259,13 +265,59 @@ func (l *lexer) digits(text string, start int) int {
 		}
 	}
 	if end, month, day := isoDate(text, start, i); end > 0 {
-		l.words = append(l.words, word{key, w, number, at},
-			word{month, month, name, span{i + 1, i + 3}},
-			word{day, day, number, span{i + 4, end}})
+		l.add(key, w, number, at)
+		l.add(month, month, name, span{i + 1, i + 3})
+		l.add(day, day, number, span{i + 4, end})
 		return end
 	}
-	l.words = append(l.words, word{key, w, number, at})
+	minus, sign := signs(text, start, at.end)
+	if minus {
+		key = "-" + key
+	}
+	l.add(key, w, number, at)
+	l.words[len(l.words)-1].sign = sign
 	return at.end
+}
+
+// signs gives what stands before and behind a number: whether it is negative,
+// and its currency or %.
+func signs(text string, start, end int) (minus bool, sign rune) {
+	before, size := utf8.DecodeLastRuneInString(text[:start])
+	if before == '-' || before == '−' {
+		r, _ := utf8.DecodeLastRuneInString(text[:start-size])
+		minus = start == size || unicode.IsSpace(r) || r == '('
+	}
+	if unicode.Is(unicode.Sc, before) {
+		return minus, before
+	}
+	rest := strings.TrimPrefix(text[end:min(len(text), end+12)], " ")
+	behind, _ := utf8.DecodeRuneInString(rest)
+	switch {
+	case behind == '%', strings.HasPrefix(rest, "percent"), strings.HasPrefix(rest, "per cent"):
+		return minus, '%'
+	case unicode.Is(unicode.Sc, behind):
+		return minus, behind
+	case strings.HasPrefix(rest, "euro"), strings.HasPrefix(rest, "EUR"):
+		return minus, '€'
+	case strings.HasPrefix(rest, "dollar"), strings.HasPrefix(rest, "USD"):
+		return minus, '$'
+	case strings.HasPrefix(rest, "pounds"), strings.HasPrefix(rest, "GBP"):
+		return minus, '£'
+	}
+	return minus, 0
+}
+
+// isRange says whether a number that begins at start stands behind a year and
+// a dash.
+func isRange(text string, before word, start int) bool {
+	if before.kind != number || len(before.key) != 4 || before.end-before.start != 4 {
+		return false
+	}
+	switch text[before.end:start] {
+	case "-", "–", "/":
+		return true
+	}
+	return false
 }
 
 // isoDate reads the month and the day behind the year of a date as
@@ -314,7 +366,7 @@ func (l *lexer) spelled(low, text string, at span) bool {
 			return true
 		}
 	}
-	l.words = append(l.words, word{formatNumber(v), low, number, at})
+	l.add(formatNumber(v), low, number, at)
 	return true
 }
 
