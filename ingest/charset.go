@@ -9,6 +9,7 @@ import (
 
 	"github.com/gogs/chardet"
 	"golang.org/x/text/encoding"
+	"golang.org/x/text/encoding/charmap"
 	"golang.org/x/text/encoding/htmlindex"
 	"golang.org/x/text/encoding/ianaindex"
 	"golang.org/x/text/encoding/japanese"
@@ -157,14 +158,42 @@ func byLook(data []byte) encoding.Encoding {
 	first := bytes.IndexFunc(data, func(r rune) bool { return r >= utf8.RuneSelf })
 	start := max(0, first-4<<10)
 	sample := data[start:min(len(data), start+64<<10)]
+	enc, single := detect(sample)
+	if single {
+		// Tags and addresses in plain letters would drown the few words that
+		// tell single-byte encodings apart.
+		var words []byte
+		for word := range bytes.FieldsFuncSeq(sample, func(r rune) bool { return r < utf8.RuneSelf && !letter(byte(r)) }) {
+			if bytes.IndexFunc(word, func(r rune) bool { return r >= utf8.RuneSelf }) >= 0 {
+				words = append(append(words, word...), ' ')
+			}
+		}
+		if e, single := detect(words); e != nil && single && !latin[e] {
+			enc = e
+		}
+	}
+	return enc
+}
+
+// latin are encodings whose texts are mostly plain letters: what stands between
+// the accented words tells them apart too.
+var latin = map[encoding.Encoding]bool{
+	charmap.ISO8859_1: true, charmap.ISO8859_2: true, charmap.ISO8859_9: true, charmap.ISO8859_15: true,
+	charmap.Windows1250: true, charmap.Windows1252: true, charmap.Windows1254: true,
+}
+
+func letter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' }
+
+// detect gives the likeliest encoding, and whether its characters are single bytes.
+func detect(sample []byte) (enc encoding.Encoding, single bool) {
 	results, err := chardet.NewTextDetector().DetectAll(sample)
 	if err != nil {
-		return nil
+		return nil, false
 	}
 	for _, r := range results {
 		if enc := encodingNamed(r.Charset); enc != nil {
-			return enc
+			return enc, strings.HasPrefix(r.Charset, "ISO-8859") || strings.HasPrefix(r.Charset, "windows-") || strings.HasPrefix(r.Charset, "KOI8")
 		}
 	}
-	return nil
+	return nil, false
 }

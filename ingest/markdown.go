@@ -15,6 +15,7 @@ import (
 	"github.com/yuin/goldmark/parser"
 	"github.com/yuin/goldmark/text"
 	"github.com/yuin/goldmark/util"
+	"golang.org/x/net/html/atom"
 )
 
 // readMarkdown reads Markdown, and the Markdown in MDX. Headings get the
@@ -27,14 +28,15 @@ func readMarkdown(doc *Document, data []byte) error {
 	src = strings.ReplaceAll(src, "\r\n", "\n")
 	matter, src := cutFrontMatter(src)
 	readFrontMatter(doc, matter)
-	if strings.HasSuffix(strings.ToLower(doc.Path), ".mdx") {
+	mdx := strings.HasSuffix(strings.ToLower(doc.Path), ".mdx")
+	if mdx {
 		src = stripMDX(src)
 	}
 	var b builder
 	if hostileMarkdown(src) {
 		scanMarkdown(&b, src)
 	} else {
-		parse(&b, []byte(src))
+		parse(&b, []byte(src), mdx)
 	}
 	b.into(doc)
 	if doc.Title == "" && len(doc.Sections) > 0 && doc.Sections[0].Level == 1 {
@@ -83,12 +85,12 @@ func hostileMarkdown(src string) bool {
 	return false
 }
 
-func parse(b *builder, src []byte) {
+func parse(b *builder, src []byte, mdx bool) {
 	md := goldmark.New(
 		goldmark.WithExtensions(extension.GFM, extension.Footnote, extension.DefinitionList),
 		goldmark.WithParserOptions(parser.WithHeadingAttribute()),
 	)
-	w := markdownWalker{b: b, src: src, slugs: make(map[string]int)}
+	w := markdownWalker{b: b, src: src, slugs: make(map[string]int), mdx: mdx}
 	w.blocks(md.Parser().Parse(text.NewReader(src)), 0)
 }
 
@@ -96,6 +98,7 @@ type markdownWalker struct {
 	b     *builder
 	src   []byte
 	slugs map[string]int // how often each anchor was given
+	mdx   bool
 }
 
 // blocks walks the block elements in n; depth counts the lists around them.
@@ -227,9 +230,13 @@ func (w *markdownWalker) inlineInto(out *strings.Builder, n ast.Node) {
 			out.Write(c.Label(w.src))
 		case *ast.RawHTML:
 			for i := range c.Segments.Len() {
-				s := c.Segments.At(i)
-				if strings.HasPrefix(strings.ToLower(string(s.Value(w.src))), "<br") {
+				segment := c.Segments.At(i)
+				raw := segment.Value(w.src)
+				switch name := tagName(raw); {
+				case name == "br":
 					out.WriteByte('\n')
+				case i == 0 && name != "" && !w.mdx && atom.Lookup([]byte(name)) == 0:
+					out.Write(raw) // a placeholder, "<name>", that the writer left bare
 				}
 			}
 		case *extast.TaskCheckBox:
@@ -245,6 +252,13 @@ func (w *markdownWalker) inlineInto(out *strings.Builder, n ast.Node) {
 			w.inlineInto(out, c)
 		}
 	}
+}
+
+// tagName gives the lower-case name of the tag that raw begins with.
+func tagName(raw []byte) string {
+	s := strings.TrimLeft(string(raw), "</")
+	end := strings.IndexFunc(s, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '-' && r != '_' })
+	return strings.ToLower(s[:max(end, 0)])
 }
 
 // unescape takes backslashes off punctuation and resolves entities.

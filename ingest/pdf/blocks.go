@@ -163,7 +163,7 @@ func (p *paragraphs) heading(page []line, i int) int {
 	return min(len(p.levels)+1, 6)
 }
 
-// leading is the distance that most lines of a page stand apart.
+// leading is the distance that the lines of a paragraph stand apart.
 func (p *paragraphs) leading(page []line) float64 {
 	var gaps []float64
 	for i := 1; i < len(page); i++ {
@@ -175,7 +175,7 @@ func (p *paragraphs) leading(page []line) float64 {
 		return 1.2
 	}
 	slices.Sort(gaps)
-	return gaps[len(gaps)/2]
+	return gaps[len(gaps)/4] // paragraphs and headings stand further apart
 }
 
 // edges are the margins of a page's text.

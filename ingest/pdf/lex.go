@@ -20,7 +20,7 @@ const (
 	opString
 	opName
 	opArray
-	opOther // a dictionary, a boolean, null
+	opDict // its keys and values in turn
 )
 
 // maxNesting bounds arrays and dictionaries in operands.
@@ -91,8 +91,7 @@ func (l *lexer) value(depth int) (v operand, ok bool) {
 		return operand{kind: opString, str: l.literal()}, true
 	case c == '<' && l.pos+1 < len(l.src) && l.src[l.pos+1] == '<':
 		l.pos += 2
-		l.until(">>", depth)
-		return operand{kind: opOther}, true
+		return operand{kind: opDict, items: l.until(">>", depth)}, true
 	case c == '<':
 		return operand{kind: opString, str: l.hex()}, true
 	case c == '/':

@@ -26,7 +26,11 @@ func rows(in []line) []line {
 	}
 	var out []line
 	for i := 0; i < len(beside); {
-		if first := cells(beside[i], nil, cellGap); len(first) > 1 {
+		first := cells(beside[i], nil, cellGap)
+		if len(first) > 1 && (i > 0 && stretched(first, beside[i-1]) || i+1 < len(beside) && stretched(first, beside[i+1])) {
+			first = []line{together(first)}
+		}
+		if len(first) > 1 {
 			table, n := tableAt(beside[i:])
 			out = append(out, table...)
 			i += n
@@ -36,6 +40,26 @@ func rows(in []line) []line {
 		}
 	}
 	return out
+}
+
+// stretched reports whether a line with wide gaps is a line of justified text:
+// single words that reach from margin to margin of the line next to it.
+func stretched(row, next []line) bool {
+	for _, c := range row {
+		if strings.Contains(c.text, " ") {
+			return false
+		}
+	}
+	from, to := row[0], row[len(row)-1]
+	return math.Abs(from.x0-next[0].x0) < from.size && math.Abs(to.x1-next[len(next)-1].x1) < from.size
+}
+
+func together(row []line) line {
+	l := row[0]
+	for _, next := range row[1:] {
+		l.join(next, true)
+	}
+	return l
 }
 
 // cells joins the pieces of one line into cells: a gap of wide sizes parts
