@@ -250,7 +250,7 @@ func (p *paragraphs) joined(a, b string) string {
 		return strings.TrimSuffix(a, "\u00ad") + b
 	case ideographs(a, b):
 		return a + b
-	case strings.HasSuffix(a, "-") && startsLower(b):
+	case strings.HasSuffix(a, "-") && !strings.HasSuffix(a, " -") && startsLower(b):
 		first := a[strings.LastIndexByte(a, ' ')+1:]
 		last, _, _ := strings.Cut(b, " ")
 		r, _ := utf8.DecodeLastRuneInString(strings.TrimSuffix(first, "-"))

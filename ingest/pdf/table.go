@@ -27,8 +27,16 @@ func rows(in []line) []line {
 	var out []line
 	for i := 0; i < len(beside); {
 		first := cells(beside[i], nil, cellGap)
-		if len(first) > 1 && (i > 0 && stretched(first, beside[i-1]) || i+1 < len(beside) && stretched(first, beside[i+1])) {
-			first = []line{together(first)}
+		if len(first) > 1 {
+			text := len(out) > 0 && !out[len(out)-1].row && stretched(first, out[len(out)-1])
+			if !text && i+1 < len(beside) {
+				if next := cells(beside[i+1], nil, cellGap); len(next) == 1 {
+					text = stretched(first, next[0])
+				}
+			}
+			if text {
+				first = []line{together(first)}
+			}
 		}
 		if len(first) > 1 {
 			table, n := tableAt(beside[i:])
@@ -44,14 +52,14 @@ func rows(in []line) []line {
 
 // stretched reports whether a line with wide gaps is a line of justified text:
 // single words that reach from margin to margin of the line next to it.
-func stretched(row, next []line) bool {
+func stretched(row []line, next line) bool {
 	for _, c := range row {
 		if strings.Contains(c.text, " ") {
 			return false
 		}
 	}
 	from, to := row[0], row[len(row)-1]
-	return math.Abs(from.x0-next[0].x0) < from.size && math.Abs(to.x1-next[len(next)-1].x1) < from.size
+	return math.Abs(from.x0-next.x0) < from.size && math.Abs(to.x1-next.x1) < from.size
 }
 
 func together(row []line) line {
@@ -228,33 +236,32 @@ func allBold(row []line) bool {
 // its margin.
 func withoutLineNumbers(in []line) []line {
 	const few = 10
-	numbers := make([]int, len(in)) // 0: not a number
-	byEdge := map[int][]int{}
-	for i, l := range in {
-		if n, err := strconv.Atoi(l.text); err == nil && n > 0 && n < 1000 {
-			numbers[i] = n
-			edge := int(math.Round(l.x1 / 3))
-			byEdge[edge] = append(byEdge[edge], i)
-		}
-	}
-	drop := map[int]bool{}
-	for edge, at := range byEdge {
-		at = append(append(slices.Clone(at), byEdge[edge-1]...), byEdge[edge+1]...)
-		slices.SortFunc(at, func(a, b int) int { return cmp.Compare(in[b].y, in[a].y) })
-		run := 1
-		for i := 1; i < len(at); i++ {
-			if numbers[at[i]] == numbers[at[i-1]]+1 {
-				run++
+	drop := make([]bool, len(in))
+	for _, edge := range []func(line) float64{
+		func(l line) float64 { return l.x0 },
+		func(l line) float64 { return l.x1 },
+	} {
+		columns := map[int][]int{} // numbers that end, or begin, in one place
+		for i, l := range in {
+			if n, err := strconv.Atoi(l.text); err == nil && n > 0 && n < 1000 {
+				at := int(math.Round(edge(l) / 4))
+				columns[at] = append(columns[at], i)
 			}
 		}
-		if run >= few && run*10 >= len(at)*9 {
-			for _, i := range at {
-				drop[i] = true
+		for _, at := range columns {
+			slices.SortFunc(at, func(a, b int) int { return cmp.Compare(in[b].y, in[a].y) })
+			steps := 0
+			for i := 1; i < len(at); i++ {
+				if lineNumber(in[at[i]]) == lineNumber(in[at[i-1]])+1 {
+					steps++
+				}
+			}
+			if len(at) >= few && steps*10 >= (len(at)-1)*9 {
+				for _, i := range at {
+					drop[i] = true
+				}
 			}
 		}
-	}
-	if len(drop) == 0 {
-		return in
 	}
 	var out []line
 	for i, l := range in {
@@ -263,6 +270,14 @@ func withoutLineNumbers(in []line) []line {
 		}
 	}
 	return out
+}
+
+func lineNumber(l line) int {
+	n, err := strconv.Atoi(l.text)
+	if err != nil {
+		return 0
+	}
+	return n
 }
 
 // marker reports whether a text is the sign or number of a list item.

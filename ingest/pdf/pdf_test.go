@@ -1,0 +1,179 @@
+package pdf
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestInterpret(t *testing.T) {
+	src := `/F1 12 Tf % a comment
+[(a\)b\101) -20.5 <48 65 6>] TJ << /Key [1 2] /ActualText (x) >> BDC
+BI /W 2 /H 2 ID ` + "\x00\xffEI\x80\x01" + ` EI (after) Tj 1 0 0 1 --5 .5 cm ] > } (open`
+	var got []string
+	interpret([]byte(src), func(op string, args []operand) {
+		var parts []string
+		for _, a := range args {
+			switch a.kind {
+			case opNumber:
+				parts = append(parts, fmt.Sprint(a.num))
+			case opArray, opDict:
+				parts = append(parts, fmt.Sprintf("%d items", len(a.items)))
+			default:
+				parts = append(parts, fmt.Sprintf("%q", a.str))
+			}
+		}
+		got = append(got, op+" "+strings.Join(parts, " "))
+	})
+	want := []string{`Tf "F1" 12`, `TJ 3 items`, `BDC 4 items`, `Tj "after"`, `cm 1 0 0 1 -5 0.5`}
+	if !slices.Equal(got, want) {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+}
+
+// text lays a line of text of one size at a place.
+func text(x, y float64, s string) line {
+	return line{text: s, x0: x, x1: x + 5*float64(len(s)), y: y, size: 10, glyphs: len(s)}
+}
+
+func texts(in []line) []string {
+	var out []string
+	for _, l := range in {
+		out = append(out, l.text)
+	}
+	return out
+}
+
+func TestOrderedReadsColumns(t *testing.T) {
+	var in []line
+	in = append(in, text(50, 800, "A title that runs over both of the columns of the page, as titles do"))
+	var want []string
+	want = append(want, in[0].text)
+	for _, side := range []string{"left", "right"} {
+		x := 50.0
+		if side == "right" {
+			x = 300
+		}
+		for i := range 6 {
+			s := fmt.Sprintf("%-5s column, line %d, words words words", side, i)
+			in = append(in, text(x, 780-12*float64(i)-x/100, s)) // base lines differ
+			want = append(want, s)
+		}
+	}
+	if got := texts(ordered(in, 0)); !slices.Equal(got, want) {
+		t.Errorf("got\n%s", strings.Join(got, "\n"))
+	}
+}
+
+func TestRowsReadTables(t *testing.T) {
+	bold := func(l line) line { l.bold = true; return l }
+	in := []line{
+		bold(text(50, 700, "Berth")), bold(text(150, 700, "What")), bold(text(400, 700, "Rate")),
+		text(50, 680, "Short"), text(150, 680, "Up to eight metres, with"), text(400, 680, "£12"),
+		text(150, 669, "power"),
+		text(50, 650, "Long"), text(400, 650, "£20"),
+		text(50, 610, "A paragraph after it."),
+	}
+	want := []string{"Berth: Short | What: Up to eight metres, with power | Rate: £12", "Berth: Long | Rate: £20", "A paragraph after it."}
+	if got := texts(rows(in)); !slices.Equal(got, want) {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestRowsLeaveJustifiedLinesWhole(t *testing.T) {
+	in := []line{text(50, 700, "a line of text that fills the column"), text(50, 688, "millimetres"), text(130, 688, "between"), text(210, 688, "both!"), text(50, 676, "calibrations.")}
+	in[0].x1, in[3].x1 = 235, 235
+	want := []string{"a line of text that fills the column", "millimetres between both!", "calibrations."}
+	if got := texts(rows(in)); !slices.Equal(got, want) {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestLineNumbersInTheMargin(t *testing.T) {
+	var in []line
+	for i := range 20 {
+		y := 700 - 12*float64(i)
+		in = append(in, text(50, y, "some text of a draft"), text(20, y, fmt.Sprint(i+1)))
+	}
+	in = append(in, text(50, 100, "1984"))
+	if got := withoutLineNumbers(in); len(got) != 21 {
+		t.Errorf("%d lines: %q", len(got), texts(got))
+	}
+}
+
+func TestJoinedMendsHyphens(t *testing.T) {
+	p := paragraphs{words: map[string]bool{"well-known": true}}
+	tests := []struct{ a, b, want string }{
+		{"the inter-", "national law", "the international law"},
+		{"a well-", "known one", "a well-known one"},
+		{"the GPT-", "4o model", "the GPT-4o model"},
+		{"Doctor Pryce-", "Solberg", "Doctor Pryce-Solberg"},
+		{"soft\u00ad", "ware", "software"},
+		{"this -", "that", "this - that"},
+		{"二つの", "行", "二つの行"},
+		{"two", "lines", "two lines"},
+	}
+	for _, tt := range tests {
+		if got := p.joined(tt.a, tt.b); got != tt.want {
+			t.Errorf("%q + %q = %q, want %q", tt.a, tt.b, got, tt.want)
+		}
+	}
+}
+
+func TestRunningTitlesAreDropped(t *testing.T) {
+	var pages [][]line
+	for i := range 5 {
+		pages = append(pages, []line{
+			text(50, 800, "The running title"), text(50, 700, fmt.Sprintf("Body %c one", 'a'+i)), text(50, 690, "Same on each page"),
+			text(50, 680, "More"), text(50, 100, fmt.Sprintf("Note %c", 'a'+i)), text(250, 50, fmt.Sprint(i+1)),
+		})
+	}
+	dropRunning(pages)
+	if got := texts(pages[0]); got[0] != "The running title" || len(got) != 5 {
+		t.Errorf("first page %q", got)
+	}
+	if got := texts(pages[3]); got[0] != "Body d one" || len(got) != 4 {
+		t.Errorf("fourth page %q", got)
+	}
+}
+
+func FuzzInterpret(f *testing.F) {
+	f.Add([]byte("BT /F 12 Tf [(a) -3 <41>] TJ << /A [ 1 ] >> BDC BI ID x EI Q"))
+	f.Fuzz(func(t *testing.T, src []byte) {
+		interpret(src, func(string, []operand) {})
+	})
+}
+
+// What is drawn by any content must come out of the layout without a panic.
+func FuzzLayout(f *testing.F) {
+	f.Add([]byte("BT 10 0 0 10 50 700 Tm (One) Tj 200 0 Td (Two) Tj 0 -1.2 TD (-) ' ET q 0 1 -1 0 5 5 cm (x) Tj"))
+	f.Fuzz(func(t *testing.T, src []byte) {
+		d := drawing{state: state{ctm: identity, scale: 1}, fonts: map[string]*font{}, text: identity, line: identity}
+		plain := &font{scale: 0.001, width: 500}
+		for i := range plain.simple {
+			plain.simple[i] = string(rune(i))
+		}
+		d.font, d.size = plain, 1
+		d.draw(src)
+		pages := [][]line{lines(d.glyphs)}
+		dropRunning(pages)
+		body := bodySize(pages)
+		p := paragraphs{body: body, levels: headingSizes(pages, body), words: hyphenated(pages)}
+		for _, b := range p.blocks(pages[0]) {
+			if strings.TrimSpace(b.Text) == "" {
+				t.Fatal("an empty block")
+			}
+		}
+	})
+}
+
+func FuzzRebuild(f *testing.F) {
+	f.Add([]byte("%PDF-1.4\n1 0 obj\n<</Type/Catalog>>\nendobj\n2 0 obj<</Type/ObjStm/N 1/First 4>>stream\nx\nendstream\n/Root 1 0 R"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		rebuild(data)
+		if _, err := decryptAES256(data); err != nil && err.Error() == "" {
+			t.Fatal("an error without words")
+		}
+	})
+}

@@ -1,0 +1,141 @@
+package ingest
+
+import (
+	"bytes"
+	"context"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+// Damaged files end in text or in a reason, and never in more than their own
+// failure.
+func TestReadDamagedPDF(t *testing.T) {
+	rng := rand.New(rand.NewPCG(2026, 11))
+	r := new(Reader)
+	for _, name := range []string{"columns.pdf", "rates.pdf"} {
+		whole, err := os.ReadFile(filepath.Join("testdata", "read", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 12 {
+			data := bytes.Clone(whole)
+			switch rng.IntN(3) {
+			case 0:
+				for range 1 + rng.IntN(40) {
+					data[rng.IntN(len(data))] ^= 1 << rng.IntN(8)
+				}
+			case 1:
+				data = data[:rng.IntN(len(data))]
+			case 2:
+				at, from := rng.IntN(len(data)), rng.IntN(len(data))
+				copy(data[at:], data[from:min(len(data), from+500)])
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 40*time.Second)
+			doc, err := r.Read(ctx, name, data)
+			cancel()
+			if err != nil {
+				if err.Error() == "" || ctx.Err() == context.DeadlineExceeded {
+					t.Errorf("%s: %v", name, err)
+				}
+				continue
+			}
+			checkDocument(t, doc)
+			doc.ID = "x"
+			checkChunks(t, doc, Split(doc, SplitOptions{}), DefaultMax)
+		}
+	}
+}
+
+// Of other people's files, each one ends in text or in a stated reason.
+func TestReadEveryKindOfPDF(t *testing.T) {
+	dir := datasets(t, filepath.Join("files", "pdf-pdfjs"))
+	names, err := filepath.Glob(filepath.Join(dir, "*.pdf"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	read, refused := 0, 0
+	r := new(Reader)
+	for i, name := range names {
+		if i%6 != 0 && !strings.Contains(name, "fuzzed") && !strings.Contains(name, "poppler") {
+			continue
+		}
+		data, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if doc, err := r.Read(t.Context(), filepath.Base(name), data); err != nil {
+			refused++
+			t.Logf("%s: %v", filepath.Base(name), err)
+		} else {
+			read++
+			checkDocument(t, doc)
+		}
+	}
+	t.Logf("%d read, %d refused with a reason", read, refused)
+	if read == 0 {
+		t.Error("none was read")
+	}
+}
+
+// What is read of real files is measured against another reader, by F1 over
+// the words.
+func TestReadPDFLikePdftotext(t *testing.T) {
+	tool, err := exec.LookPath("pdftotext")
+	if err != nil {
+		t.Skip("pdftotext is not installed")
+	}
+	dir := datasets(t, filepath.Join("files", "pdf-real"))
+	for name, want := range map[string]float64{"paper.pdf": 0.97, "pasa.pdf": 0.97, "DHS2020.pdf": 0.95, "multimodal.pdf": 0.98, "NCT06154122_Prot_000.pdf": 0.98} {
+		data, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		doc, err := new(Reader).Read(t.Context(), name, data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		other, err := exec.CommandContext(t.Context(), tool, "-enc", "UTF-8", filepath.Join(dir, name), "-").Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := wordF1(doc.Text, string(other))
+		t.Logf("%s: %.3f", name, got)
+		if got < want {
+			t.Errorf("%s: word F1 %.3f, want %.2f", name, got, want)
+		}
+	}
+}
+
+var (
+	anyWord = regexp.MustCompile(`[\pL\pN_]+`)
+	parted  = regexp.MustCompile(`(\p{Ll})-\n(\p{Ll})`)
+)
+
+// wordF1 is the harmonic mean of the shares of words that each text has in common
+// with the other, repeated words counted as often as both have them.
+func wordF1(a, b string) float64 {
+	count := map[string]int{}
+	words := func(s string) []string {
+		return anyWord.FindAllString(strings.ToLower(parted.ReplaceAllString(norm.NFKC.String(s), "$1$2")), -1)
+	}
+	wa, wb := words(a), words(b)
+	for _, w := range wb {
+		count[w]++
+	}
+	common := 0
+	for _, w := range wa {
+		if count[w] > 0 {
+			count[w]--
+			common++
+		}
+	}
+	return 2 * float64(common) / float64(len(wa)+len(wb))
+}
