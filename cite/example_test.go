@@ -96,13 +96,13 @@ func ExampleStyle() {
 // shown, and each citation is proved when its sentence has ended.
 func ExampleNumber() {
 	hours := retrieve.Passage{
-		Chunk: ingest.Chunk{ID: "library/hours.md#2", Document: "library/hours.md", Start: 40, End: 107,
-			Text: "The library is closed on Mondays. On Sundays it opens at noon only."},
+		Chunk: ingest.Chunk{ID: "library/hours.md#2", Document: "library/hours.md", Start: 40, End: 116,
+			Text: "The library is closed on Mondays. On Sundays the reading room opens at noon."},
 		Title: "Opening hours",
 	}
 	events := func(yield func(answer.Event, error) bool) {
 		_ = yield(answer.Kept{Passages: []retrieve.Passage{hours}}, nil) &&
-			yield(answer.Text{Text: "On Sundays the library opens at noon [1"}, nil) &&
+			yield(answer.Text{Text: "The reading room opens at noon on Sundays [1"}, nil) &&
 			yield(answer.Text{Text: "]. Bring cake."}, nil)
 	}
 	for e, err := range cite.Number(events, cite.Options{}) {
@@ -123,12 +123,12 @@ func ExampleNumber() {
 	a, err := cite.Collect(cite.Number(events, cite.Options{}))
 	fmt.Printf("%s%s%v", a.Text, a.List, err)
 	// Output:
-	// text    "On Sundays the library opens at noon"
+	// text    "The reading room opens at noon on Sundays"
 	// cited   [1] Opening hours
 	// text    " [1]. Bring cake."
-	// quoted  [1] library/hours.md bytes 74 to 107, supported: "On Sundays it opens at noon only."
+	// quoted  [1] library/hours.md bytes 74 to 116, supported: "On Sundays the reading room opens at noon."
 	// ---
-	// On Sundays the library opens at noon [1]. Bring cake.
+	// The reading room opens at noon on Sundays [1]. Bring cake.
 	//
 	// - [1] Opening hours (library/hours.md)
 	// <nil>

@@ -13,7 +13,7 @@ import (
 )
 
 // Options say how an answer is cited. The zero value numbers documents, makes
-// no links and finds quotes by [Overlap] of unstemmed words.
+// no links and finds quotes by the zero [Support].
 type Options struct {
 	// Source says what counts as one source. Nil means [ByDocument].
 	Source SourceOf
@@ -21,7 +21,7 @@ type Options struct {
 	// document, or of the document if end is not behind start; "" if there is
 	// none to give. An address with a scheme other than http or https is not used.
 	Link func(p retrieve.Passage, start, end int) string
-	// Find finds the quotes. Nil means Overlap(nil).
+	// Find finds the quotes. Nil means that of the zero [Support].
 	Find Finder
 }
 
@@ -85,7 +85,7 @@ func newNumbering(o Options) *numbering {
 		o.Link = func(retrieve.Passage, int, int) string { return "" }
 	}
 	if o.Find == nil {
-		o.Find = Overlap(nil)
+		o.Find = Support{}.Find
 	}
 	return &numbering{options: o}
 }

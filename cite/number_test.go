@@ -334,7 +334,6 @@ func TestUnsupported(t *testing.T) {
 		"heading":      {"## When the library is open\n\nThe library is closed on Mondays [1].", nil},
 		"fence":        {"```\nthis is not a claim at all\n```\n", nil},
 		"span":         {"Run `ibid serve some/folder of/mine` then.", nil},
-		"abbreviation": {"The St. Anna library is closed on Mondays [1].", nil},
 		"cjk":          {"図書館は月曜日に休館します。", []string{"uncited: 図書館は月曜日に休館します。"}},
 	} {
 		a, err := cite.Collect(cite.Number(stream(answer.Kept{Passages: evidence}, answer.Text{Text: tt.text}), options))

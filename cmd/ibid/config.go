@@ -11,6 +11,7 @@ import (
 	"ibid/answer"
 	"ibid/answer/openai"
 	"ibid/cite"
+	"ibid/ingest"
 	"ibid/retrieve"
 	"ibid/retrieve/embed"
 	"ibid/retrieve/local"
@@ -53,7 +54,10 @@ func (c citeConfig) citing() (cite.Options, error) {
 	if !ok {
 		return cite.Options{}, usageError("--source %q is not known: document, page, section or url", c.Source)
 	}
-	return cite.Options{Source: source}, nil
+	return cite.Options{
+		Source: source,
+		Find:   cite.Support{Stem: retrieve.Stem, Sentences: ingest.Sentences}.Find,
+	}, nil
 }
 
 // scopeConfig narrows a question to a part of the library.
