@@ -123,6 +123,20 @@ func TestBrowserText(t *testing.T) {
 func TestBrowserStates(t *testing.T) {
 	browser := newBrowser(t)
 	states := map[string]func(t *testing.T, s *scene, b *tab){
+		"theme": func(t *testing.T, s *scene, b *tab) {
+			const paper = `getComputedStyle(document.body).backgroundColor`
+			light := b.js(paper)
+			b.do(chromedp.Click(chromedp.CSS("#theme")))
+			dark := b.js(paper)
+			if dark == light {
+				t.Errorf("the theme stays %s", light)
+			}
+			b.do(chromedp.Navigate(s.URL+"/documents"), chromedp.WaitVisible(chromedp.CSS("table")))
+			b.is(dark, paper) // kept
+			b.is("Use the light theme", `document.getElementById("theme").getAttribute("aria-label")`)
+			b.do(chromedp.Click(chromedp.CSS("#theme")))
+			b.is(light, paper)
+		},
 		"refused": func(t *testing.T, s *scene, b *tab) {
 			b.ask("How do I make pizza?")
 			b.do(chromedp.WaitVisible(chromedp.CSS(".refusal")))
@@ -178,6 +192,19 @@ func TestBrowserStates(t *testing.T) {
 			states[name](t, s, s.newTab(t, browser, 1280, "light"))
 		})
 	}
+	// The sheet of a phone keeps the focus until it is closed.
+	t.Run("sheet", func(t *testing.T) {
+		s := newScene(t, nil)
+		b := s.newTab(t, browser, 390, "light")
+		b.ask("How do I make pizza?")
+		b.do(chromedp.WaitVisible(chromedp.CSS(".nearest a")), chromedp.Click(chromedp.CSS(".nearest a")), chromedp.WaitVisible(chromedp.CSS("#source mark")))
+		for range 8 {
+			b.press("Tab", "", 9)
+			b.is("true", `String(document.getElementById("source").contains(document.activeElement))`)
+		}
+		b.do(chromedp.Click(chromedp.CSS(".close")), chromedp.WaitNotVisible(chromedp.CSS("#source")))
+		b.is("source-title", focused)
+	})
 	t.Run("indexing", func(t *testing.T) {
 		s := newScene(t, func(o *Options) {
 			o.Indexing = func() (int, int, bool) { return 12, 40, false }

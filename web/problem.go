@@ -114,9 +114,14 @@ func problemFor(err error) *Problem {
 	return p
 }
 
-// problemOf is problemFor, with the id under which the log tells more of a failure of the server.
+// problemOf is problemFor as the client is told it: with the id under which
+// the log tells more of a failure of the server.
 func problemOf(c echo.Context, err error) *Problem {
 	p := problemFor(err)
+	if p.Status == statusClientGone {
+		// Whoever still reads this did not go: the server stopped the answer.
+		p.Status, p.Title = http.StatusServiceUnavailable, http.StatusText(http.StatusServiceUnavailable)
+	}
 	if p.Status >= 500 {
 		p.Request = c.Response().Header().Get(echo.HeaderXRequestID)
 	}

@@ -3,6 +3,7 @@ package web
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -124,24 +125,39 @@ func TestDisconnect(t *testing.T) {
 	}
 }
 
-// TestShutdown tells the reader of a stream that is stopped from inside why it ends.
+// TestShutdown tells a reader why an answer ends that is stopped from inside.
 func TestShutdown(t *testing.T) {
-	ctx, stop := context.WithCancel(t.Context())
-	e := newHandler(t, func(o *Options) {
-		o.Asker = asker(func(ctx context.Context, yield func(answer.Event, error) bool) {
-			yield(answer.Text{Text: "well. And"}, nil)
-			stop()
-			<-ctx.Done()
-			yield(nil, ctx.Err())
+	for _, accept := range []string{"text/event-stream", "application/json"} {
+		ctx, stop := context.WithCancel(t.Context())
+		e := newHandler(t, func(o *Options) {
+			o.Asker = asker(func(ctx context.Context, yield func(answer.Event, error) bool) {
+				yield(answer.Text{Text: "well. And"}, nil)
+				stop()
+				<-ctx.Done()
+				yield(nil, ctx.Err())
+			})
 		})
-	})
-	r := httptest.NewRequestWithContext(ctx, "POST", "/api/ask", strings.NewReader(`{"question":"why?"}`))
-	r.Host = "localhost"
-	r.Header.Set("Accept", "text/event-stream")
-	w := httptest.NewRecorder()
-	e.ServeHTTP(w, r)
-	if last := lastEvent(w.Body.String()); !strings.HasPrefix(last, "event: error\n") || !strings.Contains(last, `"code":"canceled"`) {
-		t.Errorf("the last event is %q", last)
+		r := httptest.NewRequestWithContext(ctx, "POST", "/api/ask", strings.NewReader(`{"question":"why?"}`))
+		r.Host = "localhost"
+		r.Header.Set("Accept", accept)
+		w := httptest.NewRecorder()
+		e.ServeHTTP(w, r)
+		told := w.Body.String()
+		if accept == "text/event-stream" {
+			kind, data, _ := strings.Cut(lastEvent(told), "\ndata: ")
+			if told = data; kind != "event: error" {
+				t.Errorf("the last event is %q", kind)
+			}
+		} else if w.Code != http.StatusServiceUnavailable {
+			t.Errorf("status %d", w.Code)
+		}
+		var p Problem
+		if err := json.Unmarshal([]byte(told), &p); err != nil {
+			t.Fatalf("%v: %s", err, told)
+		}
+		if p.Code != "canceled" || p.Status != http.StatusServiceUnavailable || p.Title != "Service Unavailable" {
+			t.Errorf("%s: %+v", accept, p)
+		}
 	}
 }
 
