@@ -75,6 +75,9 @@ func parseIgnore(dir, text string) []ignoreRule {
 		if !anchored {
 			line = "**/" + line
 		}
+		if strings.HasSuffix(line, "/**") {
+			line += "/*" // what is in the folder, not the folder itself
+		}
 		if r.pattern = base + line; doublestar.ValidatePattern(r.pattern) {
 			rules = append(rules, r)
 		}
