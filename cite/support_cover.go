@@ -226,6 +226,9 @@ func (c *cover) share(first, behind int) float64 {
 func (c *cover) quote() span {
 	best, most := c.sentences[0].span, -1.0
 	for i := range c.sentences {
+		if len(c.sentences[i].hits) == 0 {
+			continue
+		}
 		for n := 1; n <= maxQuote && i+n <= len(c.sentences); n++ {
 			if v := c.share(i, i+n) - worthQuoting*float64(n-1); v > most+1e-9 {
 				best, most = span{c.sentences[i].start, c.sentences[i+n-1].end}, v
