@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -37,6 +38,7 @@ type set struct {
 	index     *retrieve.Index
 	embedder  retrieve.Embedder
 	questions []question
+	texts     []string
 }
 
 type question struct {
@@ -164,6 +166,7 @@ func openSet(t *testing.T, dir, name string, most int) *set {
 		if strings.TrimSpace(r.Text) == "" {
 			continue
 		}
+		s.texts = append(s.texts, r.Text)
 		doc := &ingest.Document{ID: "set/" + r.ID, Root: root.Name, Path: r.ID, Title: r.Title, Format: "text", Digest: strings.Repeat("0", 64), Text: r.Text}
 		if err := index.Replace(ctx, doc, ingest.Split(doc, ingest.SplitOptions{})); err != nil {
 			t.Fatal(err)
@@ -490,8 +493,80 @@ type asked struct {
 	*look
 }
 
-// askAll asks every set some of its own questions and some of the others'.
-func askAll(t *testing.T, sets []*set, each int) []asked {
+// A thesaurus finds words of like meaning: with it half of the questions are
+// worded as people do who have not read the documents, with other words.
+type thesaurus struct {
+	words   []string
+	vectors [][]float32
+	model   *embed.Model
+}
+
+// Words whose cosine lies between these are taken for each other's like.
+const (
+	likeLeast = .45
+	likeMost  = .8
+)
+
+func newThesaurus(t *testing.T, sets []*set) *thesaurus {
+	t.Helper()
+	counts := map[string]int{}
+	for _, s := range sets {
+		for _, text := range s.texts {
+			for word := range strings.FieldsFuncSeq(text, func(r rune) bool { return r < 'a' || r > 'z' }) {
+				if len(word) >= 4 {
+					counts[word]++
+				}
+			}
+		}
+	}
+	th := &thesaurus{}
+	for _, word := range slices.Sorted(maps.Keys(counts)) {
+		if counts[word] >= 4 {
+			th.words = append(th.words, word)
+		}
+	}
+	var err error
+	if th.model, err = embed.New(); err != nil {
+		t.Fatal(err)
+	}
+	if th.vectors, err = th.model.Embed(t.Context(), th.words); err != nil {
+		t.Fatal(err)
+	}
+	return th
+}
+
+// reword puts words of like meaning in the place of about half of the
+// question's content words.
+func (th *thesaurus) reword(t *testing.T, r *rand.Rand, text string) string {
+	t.Helper()
+	content := termSet(text)
+	fields := strings.Fields(text)
+	for i, field := range fields {
+		word := strings.Trim(field, "?.,;:!'\"()")
+		stems := retrieve.Terms(word)
+		if r.Float64() < .5 || len(stems) != 1 || !content[stems[0]] || strings.ToLower(word) != word {
+			continue
+		}
+		v, err := th.model.Embed(t.Context(), []string{word})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var like []string
+		for k, w := range th.vectors {
+			if cos := dot(v[0], w); cos > likeLeast && cos < likeMost && retrieve.Terms(th.words[k])[0] != stems[0] {
+				like = append(like, th.words[k])
+			}
+		}
+		if len(like) > 0 {
+			fields[i] = strings.Replace(field, word, like[r.IntN(len(like))], 1)
+		}
+	}
+	return strings.Join(fields, " ")
+}
+
+// askAll asks every set some of its own questions and some of the others';
+// with a thesaurus, half of them reworded.
+func askAll(t *testing.T, sets []*set, each int, th *thesaurus) []asked {
 	r := rand.New(rand.NewPCG(1, 2))
 	var out []asked
 	for _, s := range sets {
@@ -509,7 +584,10 @@ func askAll(t *testing.T, sets []*set, each int) []asked {
 			}
 		}
 		for kind, list := range [][]question{own, off, not} {
-			for _, q := range pick(r, list, each) {
+			for i, q := range pick(r, list, each) {
+				if th != nil && i%2 == 1 {
+					q.Text = th.reword(t, r, q.Text)
+				}
 				out = append(out, asked{s, kind, q, s.look(t.Context(), t, q.Text)})
 			}
 		}
@@ -541,7 +619,7 @@ func TestCalibrate(t *testing.T) {
 	}{{"squad2-a", 0}, {"clapnq-a", 500}, {"anthropic-docs", 0}, {"cranfield", 600}, {"msmarco-dl-5k", 1000}, {"scifact-train", 600}} {
 		sets = append(sets, openSet(t, dir, s.name, s.most))
 	}
-	all := askAll(t, sets, 200)
+	all := askAll(t, sets, 200, newThesaurus(t, sets))
 
 	var rows []sample
 	for _, a := range all {
@@ -639,7 +717,7 @@ func TestCalibrationHolds(t *testing.T) {
 	for _, name := range []string{"squad2-a", "anthropic-docs", "cranfield"} {
 		sets = append(sets, openSet(t, dir, name, 250))
 	}
-	all := askAll(t, sets, 40)
+	all := askAll(t, sets, 40, nil)
 	report(t, sets, all, topicModel[:], answerableModel[:])
 	var gate, check [3][]float64
 	for _, a := range all {

@@ -24,7 +24,7 @@ type chance struct {
 
 // topicModel estimates the chance from a passage's scores by logistic
 // regression; the constant, then the signals below.
-var topicModel = [1 + topicSignals]float64{-10.582, 21.026, 11.842, -4.147, 4.770, 0.688, 0.032}
+var topicModel = [1 + topicSignals]float64{-11.038, 16.564, 11.930, -10.516, 13.544, 1.067, -1.582}
 
 const (
 	topicLexical = iota // BM25 over the highest the question could reach
@@ -69,8 +69,8 @@ func (r *run) chances(passages []retrieve.Passage) []chance {
 // the other sentences that were found: the signals of sentence in their order.
 // Two are set by hand, since the sets have no such cases: 2 for the answer under
 // a question like the one asked, -3 for a document of another year than asked for.
-var sentenceModel = [sentenceSignals]float64{0.335, 0.398, 1.965, 2.100, 0.167, 0.438, 2.301, 0.930, 0.862, 0.018, 1.545, 0.734, 1.081, 2, -3, 3.228, 1.538, 0.324, 1.663, -1.503, -0.613, -0.038, 2.052, 0.565}
+var sentenceModel = [sentenceSignals]float64{-0.267, 1.356, 2.121, 2.350, 1.122, 0.271, 2.133, 1.521, 1.378, 0.034, 1.293, -0.213, 1.585, 2, -3, 2.898, 0.920, 1.549, 2.371, -1.405, -0.038, -0.024, 2.006, 0.364}
 
 // answerableModel estimates the chance that the kept passages answer the
 // question; the constant, then the signals of answerable.
-var answerableModel = [1 + answerableSignals]float64{-9.697, -3.685, 6.679, -1.505, 1.163, -0.177, -5.382, 9.661, -1.697, 8.243, -0.195, 8.321}
+var answerableModel = [1 + answerableSignals]float64{-11.283, -7.181, 8.893, -3.189, 1.748, 3.889, -8.115, 11.030, 2.565, 5.706, -0.225, 6.369}
