@@ -97,7 +97,7 @@ func snapshot(t *testing.T, e *Engine) map[string]string {
 // what it then holds is as it was stored, and what is missing is named.
 // IBID_FLIPS sets how many.
 func TestFlips(t *testing.T) {
-	flips := campaign(t, "IBID_FLIPS", 100)
+	flips := campaign(t, "IBID_FLIPS", 50)
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("%d flips, seed %d", flips, seed)
 	r := rand.New(rand.NewPCG(seed, 0))
