@@ -68,8 +68,9 @@ type syncRun struct {
 	reader *Reader
 
 	files   []file            // in order of path
-	known   map[string]string // digest by path, of what the sink holds
+	known   map[string]string // digest by path, of what the sink held; the workers read it too
 	gone    map[string]string // path by digest, of stored documents whose file is gone
+	moved   map[string]bool   // paths whose document was renamed in this run
 	broken  []string          // folders that could not be listed
 	done    int
 	failing int // failures of the sink in a row
@@ -96,7 +97,7 @@ func (run *syncRun) prepare(ctx context.Context) error {
 	for _, f := range run.files {
 		seen[f.path] = true
 	}
-	run.gone = make(map[string]string)
+	run.gone, run.moved = make(map[string]string), make(map[string]bool)
 	for _, p := range slices.Sorted(maps.Keys(known)) {
 		if !seen[p] && !run.belowBroken(p) {
 			if _, ok := run.gone[known[p]]; !ok {
@@ -315,7 +316,7 @@ func (run *syncRun) act(ctx context.Context, f file, r reading) (Change, error) 
 		c.Action, c.From = Renamed, from
 		if err = run.Sink.Rename(ctx, run.root.Name+"/"+from, r.doc); err == nil {
 			delete(run.gone, r.digest)
-			delete(run.known, from)
+			run.moved[from] = true
 		}
 	} else {
 		c.Action = Added
@@ -349,7 +350,7 @@ func (run *syncRun) remove(ctx context.Context, yield func(Change, error) bool) 
 		seen[f.path] = true
 	}
 	for _, p := range slices.Sorted(maps.Keys(run.known)) {
-		if seen[p] || run.belowBroken(p) {
+		if seen[p] || run.moved[p] || run.belowBroken(p) {
 			continue
 		}
 		if err := ctx.Err(); err != nil {
