@@ -1,6 +1,6 @@
 """Train the static table on the teacher's vectors and write it.
 
-    python train.py WORK OUT [--rows N] [--dims D] [--epochs E] [...]
+    python train.py WORK OUT [--rows N] [--dims D] [--steps N] [...]
 
 Three steps: (1) the rows' words: the teacher's whole words, then the words of
 the training texts by frequency; the rows' pieces: the teacher's; (2) every row
@@ -13,7 +13,6 @@ as the teacher's vector of the text.
 import argparse
 import json
 import pathlib
-import random
 import re
 import time
 
@@ -32,7 +31,7 @@ def parse():
     p.add_argument("out", type=pathlib.Path)
     p.add_argument("--rows", type=int, default=40000)
     p.add_argument("--dims", type=int, default=256)
-    p.add_argument("--epochs", type=float, default=4)
+    p.add_argument("--steps", type=int, default=488)
     p.add_argument("--batch", type=int, default=1024)
     p.add_argument("--rate", type=float, default=0.002)
     p.add_argument("--temperature", type=float, default=0.05, help="of the student and teacher similarities")
@@ -40,20 +39,28 @@ def parse():
     p.add_argument("--distil", type=float, default=1.0, help="weight of the similarity distillation")
     p.add_argument("--regress", type=float, default=1.0, help="weight of the regression on the teacher's vectors")
     p.add_argument("--split", type=float, default=0.05, help="chance that a word is trained by its pieces")
+    p.add_argument("--questions", type=float, default=0.4, help="chance that a query is put as a question to the student alone")
     p.add_argument("--hash", type=float, default=1.0, help="length of a hashed word, in median lengths of a word's row")
     p.add_argument("--seed", type=int, default=1)
     return p.parse_args()
 
 
-def pairs_taught(work):
-    """The pairs whose teacher vectors exist, and those vectors: (pairs, queries, texts)."""
-    shards = sorted((work / "teacher").glob("[0-9]*.npy"), key=lambda p: int(p.stem.split(".")[0]))
-    shards = [p for p in shards if ".part" not in p.name]
+# Ways to ask. The student reads them before a query and the teacher does not,
+# so that they come to say nothing about the topic.
+QUESTIONS = """
+what is|what is the|what are|what was|what does|what did|who is|who was|who|when was|when did|when is|where is|where was
+where did|why is|why does|how do i|how does|how is|how to|how many|how much|how long|how can i|which|which of the
+in what|what kind of|what type of|what year|what name|is|does|do|can|can you tell me|tell me about|explain|describe|define
+give|what happens|what happened to|during what|according to the text what|under what|name the|what can|can i|should i
+""".strip().replace("\n", "|").split("|")
+
+
+def load_pairs(work):
+    """The pairs that the teacher has embedded, and its vectors: (pairs, queries, texts)."""
+    shards = sorted((p for p in (work / "teacher").glob("*.npy") if p.stem.isdigit()), key=lambda p: int(p.stem))
     rows = np.concatenate([np.load(p) for p in shards])
-    pairs = []
     with open(work / "pairs.jsonl", encoding="utf-8") as lines:
-        for _, line in zip(range(len(rows) // 2), lines):
-            pairs.append(json.loads(line))
+        pairs = [json.loads(line) for _, line in zip(range(len(rows) // 2), lines)]
     return pairs, rows[0::2], rows[1::2]
 
 
@@ -92,7 +99,7 @@ def word_vectors(work, names):
 
 
 class Bags:
-    """Row ids of many texts in one flat array, with pieces for the words that are split at random."""
+    """Row ids of many texts in one flat array."""
 
     def __init__(self, tokeniser, texts, limit=160):
         flat, offsets = [], [0]
@@ -103,40 +110,88 @@ class Bags:
         self.offsets = np.array(offsets)
 
     def take(self, chosen, splits, chance, rng):
-        parts = [self.flat[self.offsets[i] : self.offsets[i + 1]] for i in chosen]
-        lengths = np.array([len(p) for p in parts])
-        flat = np.concatenate(parts) if parts else np.zeros(0, np.int32)
-        owner = np.repeat(np.arange(len(chosen)), lengths)
-        if chance:
-            hit = np.flatnonzero(rng.random(len(flat)) < chance)
-            extra, owners = [], []
-            keep = np.ones(len(flat), bool)
-            for i in hit:
-                rows = splits[flat[i]]
-                if rows:
-                    keep[i] = False
-                    extra.extend(rows)
-                    owners.extend([owner[i]] * len(rows))
-            flat = np.concatenate([flat[keep], np.array(extra, np.int32)])
-            owner = np.concatenate([owner[keep], np.array(owners, np.int64)])
-            order = np.argsort(owner, kind="stable")
-            flat, owner = flat[order], owner[order]
-        starts = np.searchsorted(owner, np.arange(len(chosen)))
-        return torch.from_numpy(flat.astype(np.int64)), torch.from_numpy(starts.astype(np.int64))
+        """The ids of the chosen texts in one array, and for each id its text."""
+        flat, owner = gather(self.flat, self.offsets, chosen)
+        hit = (rng.random(len(flat)) < chance) & (np.diff(splits.offsets)[flat] > 0)
+        extra, of = gather(splits.flat, splits.offsets, flat[hit])
+        flat = np.concatenate([flat[~hit], extra])
+        owner = np.concatenate([owner[~hit], owner[hit][of]])
+        order = np.argsort(owner, kind="stable")
+        return flat[order], owner[order]
+
+
+def prepend(bag, flat, owner, size, chance, rng):
+    """Put the ids of a random text of the bag before those of some of the texts."""
+    asked = np.flatnonzero(rng.random(size) < chance)
+    extra, of = gather(bag.flat, bag.offsets, rng.integers(0, len(bag.offsets) - 1, len(asked)))
+    flat, owner = np.concatenate([extra, flat]), np.concatenate([asked[of], owner])
+    order = np.argsort(owner, kind="stable")
+    return flat[order], owner[order]
+
+
+def batches(pairs, size, rng):
+    """Endless batches, each pair once before any comes again."""
+    order = pairs[:0]
+    while True:
+        if len(order) < size:
+            order = rng.permutation(pairs)
+        yield order[:size]
+        order = order[size:]
+
+
+def gather(flat, offsets, chosen):
+    """flat[offsets[i]:offsets[i+1]] for each chosen i one after the other, and whose each is."""
+    lengths = offsets[np.asarray(chosen) + 1] - offsets[chosen]
+    owner = np.repeat(np.arange(len(chosen)), lengths)
+    begin = np.repeat(offsets[chosen] - np.concatenate([[0], np.cumsum(lengths)[:-1]]), lengths)
+    return flat[begin + np.arange(len(owner))], owner
+
+
+class Splits:
+    """For each row, the rows of the pieces that stand for its word; none for short words and pieces."""
+
+    def __init__(self, tokeniser, words, rows):
+        flat, lengths = [], np.zeros(rows, np.int64)
+        for i, word in enumerate(words):
+            if len(word) > 3:
+                del tokeniser.words[word]
+                found = tokeniser.split(word) or []
+                tokeniser.words[word] = i
+                flat.extend(found)
+                lengths[i] = len(found)
+        self.flat = np.array(flat, np.int32)
+        self.offsets = np.concatenate([[0], np.cumsum(lengths)])
+
+
+class LazyAdam:
+    """Adam that touches only the rows of a batch, so that rare words keep their step."""
+
+    def __init__(self, table, betas=(0.9, 0.99)):
+        self.table, self.betas = table, betas
+        self.first, self.second = torch.zeros_like(table), torch.zeros_like(table)
+        self.count = torch.zeros(len(table), 1)
+
+    def step(self, rows, gradient, rate):
+        b1, b2 = self.betas
+        self.count[rows] += 1
+        n = self.count[rows]
+        first = self.first[rows].mul_(b1).add_(gradient, alpha=1 - b1)
+        second = self.second[rows].mul_(b2).addcmul_(gradient, gradient, value=1 - b2)
+        self.first[rows], self.second[rows] = first, second
+        self.table[rows] -= rate * (first / (1 - b1**n)) / ((second / (1 - b2**n)).sqrt_() + 1e-8)
 
 
 def main():
     o = parse()
     torch.manual_seed(o.seed)
     rng = np.random.default_rng(o.seed)
-    random.seed(o.seed)
     began = time.time()
     counts = counted(o.work)
     words, pieces = vocabulary(o.work, o.rows, counts)
     names = words + pieces
     start = word_vectors(o.work, names)
     tokeniser = tokens.Tokeniser({w: i for i, w in enumerate(words)}, {w: len(words) + i for i, w in enumerate(pieces)})
-    pairs, queries, texts = pairs_taught(o.work)
+    pairs, queries, texts = load_pairs(o.work)
     print(f"{len(pairs)} pairs, {time.time() - began:.0f} s")
 
     # The directions of greatest variance of the teacher's text vectors, about their mean.
@@ -148,53 +203,48 @@ def main():
     weight = np.array([1e-3 / (1e-3 + counts.get(w, 3) / total) for w in names], np.float32)
     init = (start - start.mean(0)) @ axes * weight[:, None]
 
-    splits = {}
-    for i, w in enumerate(words):
-        if len(w) > 3:
-            # How the word would be cut had it no row.
-            del tokeniser.words[w]
-            splits[i] = tokeniser.split(w)
-            tokeniser.words[w] = i
-    splits = [splits.get(i) for i in range(len(names))]
-
+    splits = Splits(tokeniser, words, len(names))
     q_bags = Bags(tokeniser, [p["query"] for p in pairs])
     t_bags = Bags(tokeniser, [p["text"] for p in pairs])
     filled = np.flatnonzero((np.diff(q_bags.offsets) > 0) & (np.diff(t_bags.offsets) > 0))
     print(f"bags filled, {time.time() - began:.0f} s", flush=True)
 
-    bag = torch.nn.EmbeddingBag.from_pretrained(torch.from_numpy(init.astype(np.float32)), freeze=False, mode="sum")
-    steps = int(o.epochs * len(filled) / o.batch)
-    if steps:
-        optimiser = torch.optim.Adam(bag.parameters(), lr=o.rate, betas=(0.9, 0.99))
-        schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, o.rate, total_steps=steps, pct_start=0.1)
+    weights = torch.from_numpy(init.astype(np.float32))
+    optimiser = LazyAdam(weights)
+    steps = o.steps
     axes_t, mean_t = torch.from_numpy(axes.astype(np.float32)), torch.from_numpy(mean)
-    order, sums = rng.permutation(filled), np.zeros(3)
-    for step in range(steps):
-        if len(order) < o.batch:
-            order = rng.permutation(filled)
-        chosen, order = order[: o.batch], order[o.batch :]
-        sq = F.normalize(bag(*q_bags.take(chosen, splits, o.split, rng)), dim=-1)
-        st = F.normalize(bag(*t_bags.take(chosen, splits, o.split, rng)), dim=-1)
-        tq = torch.from_numpy(queries[chosen].astype(np.float32))
-        tt = torch.from_numpy(texts[chosen].astype(np.float32))
-        student, wanted = sq @ st.T / o.temperature, tq @ tt.T / o.temperature
-        distil = F.kl_div(F.log_softmax(student, 1), F.softmax(wanted, 1), reduction="batchmean")
-        distil = distil + F.kl_div(F.log_softmax(student.T, 1), F.softmax(wanted.T, 1), reduction="batchmean")
+    questions = Bags(tokeniser, QUESTIONS)
+    losses = np.zeros(3)
+    for step, chosen in zip(range(steps), batches(filled, o.batch, rng)):
+        # Warm up over a tenth of the steps, then fall to nothing.
+        rate = o.rate * min(1, 10 * (step + 1) / steps, (steps - step) / (0.9 * steps))
+        (q_flat, q_owner), (t_flat, t_owner) = (b.take(chosen, splits, o.split, rng) for b in (q_bags, t_bags))
+        q_flat, q_owner = prepend(questions, q_flat, q_owner, len(chosen), o.questions, rng)
+        used, local = np.unique(np.concatenate([q_flat, t_flat]), return_inverse=True)
+        rows = weights[torch.from_numpy(used).long()].requires_grad_()
+        starts = np.searchsorted(np.concatenate([q_owner, t_owner + len(chosen)]), np.arange(2 * len(chosen)))
+        sums = F.embedding_bag(torch.from_numpy(local), rows, torch.from_numpy(starts), mode="sum")
+        sq, st = F.normalize(sums, dim=-1).split(len(chosen))
+        student = sq @ st.T / o.temperature
         target = torch.arange(len(chosen))
         contrast = F.cross_entropy(student, target) + F.cross_entropy(student.T, target)
+        tq = torch.from_numpy(queries[chosen].astype(np.float32))
+        tt = torch.from_numpy(texts[chosen].astype(np.float32))
+        wanted = tq @ tt.T / o.temperature
+        distil = F.kl_div(F.log_softmax(student, 1), F.softmax(wanted, 1), reduction="batchmean")
+        distil = distil + F.kl_div(F.log_softmax(student.T, 1), F.softmax(wanted.T, 1), reduction="batchmean")
         pq, pt = (F.normalize((x - mean_t) @ axes_t, dim=-1) for x in (tq, tt))
         regress = (1 - (sq * pq).sum(-1)).mean() + (1 - (st * pt).sum(-1)).mean()
         loss = o.distil * distil + o.contrast * contrast + o.regress * regress
-        optimiser.zero_grad()
         loss.backward()
-        optimiser.step()
-        schedule.step()
-        sums += [distil.item(), contrast.item(), regress.item()]
+        optimiser.step(torch.from_numpy(used).long(), rows.grad, rate)
+        losses += [distil.item(), contrast.item(), regress.item()]
         if (step + 1) % 50 == 0:
-            print(f"step {step + 1}/{steps}: distil {sums[0]/50:.3f} contrast {sums[1]/50:.3f} regress {sums[2]/50:.3f}, {time.time() - began:.0f} s", flush=True)
-            sums[:] = 0
+            l = losses / 50
+            print(f"step {step + 1}/{steps}: distil {l[0]:.3f} contrast {l[1]:.3f} regress {l[2]:.3f}, {time.time() - began:.0f} s", flush=True)
+            losses[:] = 0
 
-    rows = bag.weight.detach().numpy().astype(np.float64)
+    rows = weights.numpy().astype(np.float64)
     lengths = np.linalg.norm(rows[: len(words)], axis=1)
     size = tables.write(o.out, words, pieces, rows, o.hash * float(np.median(lengths)))
     print(f"{o.out}: {size} bytes, {time.time() - began:.0f} s")
