@@ -3,6 +3,8 @@ package cite
 import (
 	"iter"
 	"math"
+	"strings"
+	"unicode"
 
 	"ibid/ingest"
 	"ibid/retrieve"
@@ -51,7 +53,7 @@ func (s Support) Find(sentence string, p retrieve.Passage) Quote {
 	if found == present {
 		return Quote{Start: at.start, End: at.end, Support: 1, Verdict: VerdictQuoted}
 	}
-	all := (&lexer{stem: s.Stem}).read(sentence)
+	all := (&lexer{stem: s.Stem}).read(statement(sentence))
 	c := s.cover(claimWords(all), p.Text, p.Title+"\n"+p.Heading, spans)
 	picked, degrees := c.evidence()
 	support := 0.0
@@ -68,6 +70,18 @@ func (s Support) Find(sentence string, p retrieve.Passage) Quote {
 		q.Verdict = VerdictSupported
 	}
 	return q
+}
+
+// statement takes off the yes or no with which an answer begins: it is no word
+// of the statement behind it.
+func statement(sentence string) string {
+	s := strings.TrimLeftFunc(sentence, func(r rune) bool { return unicode.IsSpace(r) || r == '*' || r == '"' })
+	for _, reply := range [...]string{"yes", "no"} {
+		if n := len(reply); len(s) > n && strings.EqualFold(s[:n], reply) && strings.IndexByte(",.:;!", s[n]) >= 0 {
+			return s[n+1:]
+		}
+	}
+	return sentence
 }
 
 // spans gives the sentences of a passage.

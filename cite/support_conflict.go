@@ -48,6 +48,7 @@ func (c *cover) otherSign(number word, picked []int) bool {
 	return other
 }
 
+// negates says whether a statement has a negator; "not only" is none.
 func negates(words []word) bool {
 	for i, w := range words {
 		if negators[w.plain] && !(w.plain == "not" && i+1 < len(words) && words[i+1].plain == "only") {

@@ -45,22 +45,39 @@ const (
 	denied
 )
 
-// denies says whether a negator stands before a quote in its own sentence.
+// denies says whether the words before a quote in its own sentence deny it:
+// "not" or "never" right before it, or "it is not true that".
 func denies(text string, spans []span, at span) bool {
 	i := sort.Search(len(spans), func(i int) bool { return spans[i].end > at.start })
 	if i == len(spans) || spans[i].start >= at.start {
 		return false
 	}
 	// What is farther away than this speaks of something else.
-	const reach = 80
-	before := text[max(spans[i].start, at.start-reach):at.start]
-	for _, w := range (&lexer{}).read(before) {
-		if negators[w.plain] || w.plain == "false" || w.plain == "untrue" || strings.HasPrefix(w.plain, "den") && strings.HasPrefix("denied denies deny", w.plain[:3]) {
-			return true
-		}
+	const reach = 48
+	words := (&lexer{}).read(text[max(spans[i].start, at.start-reach):at.start])
+	if len(words) == 0 {
+		return false
 	}
-	return false
+	last := words[len(words)-1]
+	if negators[last.plain] {
+		return true
+	}
+	if last.plain == "that" {
+		for _, w := range words[max(0, len(words)-5):] {
+			if negators[w.plain] || falsehoods[w.plain] {
+				return true
+			}
+		}
+		return false
+	}
+	return len(words) > 1 && (last.kind == light || filler[last.plain]) && negators[words[len(words)-2].plain]
 }
+
+// falsehoods deny what follows them after "that".
+var falsehoods = wordSet("false untrue wrong denied denies deny myth untruth disproved refuted doubtful")
+
+// filler may stand between a negator and what it negates.
+var filler = wordSet("always yet usually generally necessarily really normally ever longer fully")
 
 // closing gives the length of the punctuation that ends a quote.
 func closing(rest string) int {

@@ -39,6 +39,8 @@ func TestSupport(t *testing.T) {
 		{"two sentences together", "Westhaven harbour, opened in 1987, has room for 1,250 boats.", VerdictSupported, "1,250 boats"},
 		{"negation kept", "You are not allowed to swim between the piers.", VerdictSupported, "Swimming is not allowed"},
 		{"denied without a negator", "The harbour master did not renew the insurance in 2019.", VerdictSupported, "failed to renew"},
+		{"a reply first", "No, the harbour master failed to renew the insurance in 2019.", VerdictSupported, "failed to renew"},
+		{"another reply first", "Yes: members pay 25% less than guests.", VerdictSupported, "25% less"},
 		{"other year", "The harbour of Westhaven was opened on 3 May 1978 by Mayor Ellen Brandt.", VerdictWeak, "3 May 1987"},
 		{"other amount", "It has room for 1,350 boats and two slipways.", VerdictWeak, "1,250 boats"},
 		{"other day", "The harbour of Westhaven was opened on 4 May 1987 by Mayor Ellen Brandt.", VerdictWeak, ""},
@@ -66,10 +68,22 @@ func TestSupport(t *testing.T) {
 }
 
 func TestSupportDenied(t *testing.T) {
-	const text = "It is not true that the island has a hospital. The clinic is open daily."
-	q := full.Find("The island has a hospital.", passage(text))
-	if q.Verdict != VerdictWeak {
-		t.Errorf("a denied sentence is %s (%.2f) by %q", q.Verdict, q.Support, text[q.Start:q.End])
+	for _, test := range []struct {
+		text, claim string
+		verdict     Verdict
+	}{
+		{"It is not true that the island has a hospital. The clinic is open daily.", "The island has a hospital.", VerdictWeak},
+		{"The council denied that the island has a hospital.", "The island has a hospital.", VerdictWeak},
+		{"Dogs are not allowed on the pier.", "Allowed on the pier.", VerdictWeak},
+		{"The kiosk is never really open in winter.", "Open in winter.", VerdictWeak},
+		{"Who cannot come pays 60 euros a day into the boat fund.", "60 euros a day into the boat fund.", VerdictQuoted},
+		{"It is not true that the island has a hospital. The island has a hospital.", "The island has a hospital.", VerdictQuoted},
+		{"No dogs. The island has a hospital.", "The island has a hospital.", VerdictQuoted},
+	} {
+		q := full.Find(test.claim, passage(test.text))
+		if q.Verdict != test.verdict {
+			t.Errorf("Find(%q) in %q = %s (%.2f) %q, want %s", test.claim, test.text, q.Verdict, q.Support, test.text[q.Start:q.End], test.verdict)
+		}
 	}
 }
 
