@@ -128,7 +128,8 @@ func runChild(ctx context.Context, name string, data []byte, limit time.Duration
 		return nil, fmt.Errorf("reading it took more than %d s", int(limit.Seconds()))
 	}
 	said := stderr.kept.String()
-	if strings.Contains(said, "out of memory") || strings.Contains(said, "cannot allocate memory") {
+	// The last is how the race detector says it.
+	if strings.Contains(said, "out of memory") || strings.Contains(said, "cannot allocate memory") || strings.Contains(said, "failed to allocate") {
 		return nil, fmt.Errorf("reading it needed more than %d MB of memory", childMemory>>20)
 	}
 	if said = firstLine(said, 200); said == "" {

@@ -27,7 +27,8 @@ func misbehave(name string) (ok bool) {
 	case "test-hang":
 		select {}
 	case "test-spin":
-		for {
+		for i := 0; ; i++ {
+			runtime.KeepAlive(i)
 		}
 	case "test-panic":
 		panic("boom in the parser\nsecond line")
