@@ -115,7 +115,8 @@ type run struct {
 	reading  *reading
 	started  time.Time
 	usage    Usage
-	warned   bool // of a prompt that the server cut
+	warned   bool     // of a prompt that the server cut
+	summary  *Summary // nil when a question is answered
 
 	yield   func(Event, error) bool
 	stopped bool // the range was left; nothing may be yielded any more
@@ -168,10 +169,28 @@ func (r *run) all(ctx context.Context) error {
 		r.unanswered(nothingRelevant, passages)
 		return nil
 	}
-	if strategy == "extract" {
+	switch strategy {
+	case "extract":
 		return r.extract(ctx, kept, passages)
+	case "stuff":
+		r.allow(1)
+		return r.refine(ctx, kept)
+	case "map-reduce":
+		if calls := or(r.AnswerCalls, defaultAnswerCalls); calls > 0 {
+			r.allow(max(1, calls-1)) // one is for combining
+		}
+		return r.mapReduce(ctx, kept)
+	case "map-rerank":
+		return r.mapRerank(ctx, kept)
 	}
 	return r.refine(ctx, kept)
+}
+
+// allow sets how many calls the rest of this run may spend on passages.
+func (r *run) allow(calls int) {
+	a := *r.Answerer
+	a.AnswerCalls = calls
+	r.Answerer = &a
 }
 
 // check refuses what cannot be asked and settles the strategy.
@@ -199,13 +218,13 @@ func (r *run) check() (strategy string, err error) {
 		return "refine", nil
 	case "extract":
 		return "extract", nil
-	case "refine":
+	case "refine", "stuff", "map-reduce", "map-rerank":
 		if r.Model == nil {
-			return "", &QuestionError{"strategy", "the strategy refine needs a model, and none is set: choose one with --model, or the strategy extract"}
+			return "", &QuestionError{"strategy", fmt.Sprintf("the strategy %s needs a model, and none is set: choose one with --model, or the strategy extract", q.Strategy)}
 		}
-		return "refine", nil
+		return q.Strategy, nil
 	}
-	return "", &QuestionError{"strategy", fmt.Sprintf("there is no strategy %q: use auto, refine or extract", clip(q.Strategy, 40))}
+	return "", &QuestionError{"strategy", fmt.Sprintf("there is no strategy %q: use auto, refine, stuff, map-reduce, map-rerank or extract", clip(q.Strategy, 40))}
 }
 
 // The reasons of Unanswered.

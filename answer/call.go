@@ -83,6 +83,12 @@ func (r *run) write(role Role, s Slots) (Prompt, error) {
 	if len(s.Evidence) > 0 {
 		s.First = s.Evidence[0].Label
 	}
-	s.Nonce = newNonce()
-	return r.prompts().write(role, s)
+	if r.summary != nil {
+		s.Words = r.summary.Words
+	}
+	var err error
+	if s.Nonce, err = r.nonce(role, s); err != nil {
+		return Prompt{}, err
+	}
+	return r.prompts().fill(r.template(role), role, s)
 }

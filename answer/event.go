@@ -70,7 +70,7 @@ type Text struct {
 	Text string `json:"text"`
 }
 
-// Stepped tells how a step of the refine loop ended, or why passages that
+// Stepped tells how a step, one call to the model, ended, or why passages that
 // were kept went into none.
 type Stepped struct {
 	Step int  `json:"step"` // 1-based; 0 for passages that went into no step
@@ -79,7 +79,10 @@ type Stepped struct {
 	// went into none; Labels are the labels of those that have one.
 	Passages []string `json:"passages"`
 	Labels   []int    `json:"labels"`
-	// Changed tells whether the answer is another one than before the step.
+	// From are the steps whose results this one was given.
+	From []int `json:"from,omitempty"`
+	// Changed tells whether the answer is another one than before the step,
+	// or, where each step makes a part of the answer, whether one was made.
 	Changed bool `json:"changed"`
 	// Reason says why not: "model_error", "empty_reply", "meta_remark" (the
 	// model said that nothing changes), "same", "no_answer" or "cut" (the

@@ -22,25 +22,33 @@ var embedded embed.FS
 
 // Prompts are the templates that the requests to a model are written from.
 //
-// Each of the files judge.tmpl, answer.tmpl, refine.tmpl and condense.tmpl
-// defines the templates "system" and "user"; evidence.tmpl defines "evidence",
+// Each of the files named after a [Role] (judge.tmpl, answer.tmpl …), and
+// summarize.tmpl and extend.tmpl, which take the place of answer.tmpl and
+// refine.tmpl where a text is summarized, defines the templates "system" and "user"; evidence.tmpl defines "evidence",
 // which the others use to show documents. Their slots are those of [Slots].
-type Prompts struct{ of map[Role]*template.Template }
+type Prompts struct{ of map[string]*template.Template }
 
 // Slots are what a prompt template may show. All text in them is made safe
 // beforehand: invisible characters are gone, and bracketed numbers in
 // documents stand in round brackets, so that they cannot pass for labels.
 type Slots struct {
+	// Question is empty where a text is summarized.
 	Question string
 	// Nonce is a mark that nobody can foresee, new for each request. Fences
 	// around quoted material carry it, so that no document can close one.
 	Nonce string
 	// Evidence is what this request shows.
 	Evidence []Evidence
-	// First is the label of the first piece of evidence.
+	// First is the label of the first piece of evidence, or the first label
+	// in Parts.
 	First int
 	// Draft is the answer so far (refine only), with its labels.
 	Draft string
+	// Parts are partial answers, or partial summaries, with their labels
+	// (collapse and combine only).
+	Parts []string
+	// Words is about how many words the reply should have; 0 says nothing.
+	Words int
 	// History holds the turns before the question (condense only).
 	History []Turn
 }
@@ -86,9 +94,9 @@ func ParsePrompts(folder fs.FS) (*Prompts, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Prompts{of: map[Role]*template.Template{}}
-	for _, role := range []Role{RoleJudge, RoleAnswer, RoleRefine, RoleCondense} {
-		name := string(role) + ".tmpl"
+	p := &Prompts{of: map[string]*template.Template{}}
+	for _, own := range templates {
+		name := own + ".tmpl"
 		text, err := read(name)
 		if err != nil {
 			return nil, err
@@ -100,24 +108,34 @@ func ParsePrompts(folder fs.FS) (*Prompts, error) {
 		if err != nil {
 			return nil, fmt.Errorf("prompt %s does not parse: %w", name, err)
 		}
-		p.of[role] = t
-		sample := Slots{Evidence: []Evidence{{}}, History: []Turn{{}}}
-		if _, err := p.write(role, sample); err != nil {
+		p.of[own] = t
+		sample := Slots{Evidence: []Evidence{{}}, Parts: []string{""}, History: []Turn{{}}}
+		if _, err := p.fill(own, "", sample); err != nil {
 			return nil, err
 		}
 	}
 	return p, nil
 }
 
-func (p *Prompts) write(role Role, s Slots) (Prompt, error) {
+// templates are the names of the prompts.
+var templates = []string{
+	string(RoleJudge), string(RoleAnswer), string(RoleRefine), string(RoleCondense),
+	string(RoleMap), string(RoleCollapse), string(RoleCombine), string(RoleRerank),
+	promptSummarize, promptExtend,
+}
+
+func (p *Prompts) write(role Role, s Slots) (Prompt, error) { return p.fill(string(role), role, s) }
+
+// fill fills in the template of that name for a call of the role.
+func (p *Prompts) fill(name string, role Role, s Slots) (Prompt, error) {
 	out := Prompt{Role: role}
 	for _, part := range []struct {
 		name string
 		to   *string
 	}{{"system", &out.System}, {"user", &out.User}} {
 		var b strings.Builder
-		if err := p.of[role].ExecuteTemplate(&b, part.name, s); err != nil {
-			return Prompt{}, fmt.Errorf("prompt %s.tmpl: %w", role, err)
+		if err := p.of[name].ExecuteTemplate(&b, part.name, s); err != nil {
+			return Prompt{}, fmt.Errorf("prompt %s.tmpl: %w", name, err)
 		}
 		*part.to = b.String()
 	}

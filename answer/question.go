@@ -7,8 +7,15 @@ type Question struct {
 	Text string
 	// History holds the turns before it, oldest first.
 	History []Turn
-	// Strategy is how evidence becomes an answer: "auto" (or empty),
-	// "refine", "extract" …; an unknown one is an error.
+	// Strategy is how evidence becomes an answer; an unknown one is an error.
+	//
+	//   - "auto" or empty: extract without a model; with one, one call if
+	//     everything fits it, else refine
+	//   - "refine": a draft from the first passages, refined with the others
+	//   - "stuff": one call with as many passages as fit it
+	//   - "map-reduce": an answer from each part alone, then one from those
+	//   - "map-rerank": the best answer from one passage, by the model's score
+	//   - "extract": quoted sentences, without a model
 	Strategy string
 	// TopK is how many passages to look at; 0 means retrieve.DefaultK.
 	TopK   int

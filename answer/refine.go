@@ -30,7 +30,7 @@ func (r *run) refine(ctx context.Context, kept []retrieve.Passage) error {
 	if !r.KeepDuplicates {
 		kept, duplicates = withoutDuplicates(kept)
 	}
-	batches, planned, err := r.pack(kept)
+	batches, planned, err := r.pack(kept, RoleAnswer, RoleRefine)
 	if err != nil {
 		return err
 	}
@@ -52,6 +52,9 @@ func (r *run) refine(ctx context.Context, kept []retrieve.Passage) error {
 		}
 		if err := l.step(ctx, b, i == len(batches)-1); err != nil || r.stopped {
 			return err
+		}
+		if u := unusable(nil); r.summary != nil && errors.As(l.failed, &u) && u.Unusable() {
+			break // a long text has many steps left, and all would fail
 		}
 		if !l.shrunk && errors.Is(l.failed, ErrContextLength) {
 			// The window is smaller than the setting says. Half a step fits
@@ -85,8 +88,9 @@ func (r *run) leftOut(reason string, passages []retrieve.Passage) {
 }
 
 // pack packs the passages into batches, as many as the budget of calls
-// allows, and tells how many passages found a place.
-func (r *run) pack(kept []retrieve.Passage) (batches []batch, planned int, err error) {
+// allows, and tells how many passages found a place. The first batch is for a
+// call of the role first, the others for calls of the role later.
+func (r *run) pack(kept []retrieve.Passage, first, later Role) (batches []batch, planned int, err error) {
 	calls := or(r.AnswerCalls, defaultAnswerCalls)
 	var open batch
 	room, used := 0, 0
@@ -102,7 +106,11 @@ func (r *run) pack(kept []retrieve.Passage) (batches []batch, planned int, err e
 			if calls >= 0 && len(batches) == calls {
 				break
 			}
-			if room, err = r.room(len(batches) > 0); err != nil {
+			role := first
+			if len(batches) > 0 {
+				role = later
+			}
+			if room, err = r.room(role); err != nil {
 				return nil, 0, err
 			}
 			used = 0
@@ -131,11 +139,11 @@ func (r *run) cost(e Evidence) int {
 // reply is how many tokens are left free for an answer.
 func (r *run) reply() int { return r.window() / 5 }
 
-// room is how many tokens of evidence fit into a step.
-func (r *run) room(draft bool) (int, error) {
-	role, reserve := RoleAnswer, r.reply()
-	if draft {
-		role, reserve = RoleRefine, 2*r.reply() // the draft so far, and the new one
+// room is how many tokens of evidence fit into a call of a role.
+func (r *run) room(role Role) (int, error) {
+	reserve := r.reply()
+	if role == RoleRefine {
+		reserve *= 2 // the draft so far, and the new one
 	}
 	p, err := r.write(role, Slots{})
 	if err != nil {
@@ -165,6 +173,7 @@ type loop struct {
 	known int // how many of them have a label
 
 	steps  int
+	from   []int  // the step that made the draft
 	draft  string // the answer so far; empty while there is none
 	cut    bool   // the draft's end is missing
 	read   int    // steps whose reply came whole
@@ -231,7 +240,7 @@ func (l *loop) step(ctx context.Context, b batch, last bool) error {
 	case l.failed != nil && released && last:
 		l.streamed = true
 		l.used += len(b)
-		l.emit(Stepped{Step: l.steps, Role: role, Passages: l.ids(b), Labels: b.labels(), Reason: "model_error"})
+		l.emit(Stepped{Step: l.steps, Role: role, Passages: l.ids(b), Labels: b.labels(), From: l.from, Reason: "model_error"})
 		l.emit(Incomplete{Reason: incompleteReason(l.failed)})
 		return nil
 	case l.failed != nil:
@@ -250,8 +259,9 @@ func (l *loop) step(ctx context.Context, b batch, last bool) error {
 	if l.failed == nil {
 		l.read++
 	}
-	done := Stepped{Step: l.steps, Role: role, Passages: l.ids(b), Labels: b.labels(), Changed: reason == "", Reason: reason}
+	done := Stepped{Step: l.steps, Role: role, Passages: l.ids(b), Labels: b.labels(), From: l.from, Changed: reason == "", Reason: reason}
 	if done.Changed {
+		l.from = []int{l.steps}
 		if !released && !l.show(text, last) {
 			return nil
 		}
@@ -272,13 +282,7 @@ func (l *loop) step(ctx context.Context, b batch, last bool) error {
 	return l.giveUp()
 }
 
-func (l *loop) ids(b batch) []string {
-	out := make([]string, len(b))
-	for i, e := range b {
-		out[i] = l.kept[e.Label-1].ID
-	}
-	return out
-}
+func (l *loop) ids(b batch) []string { return idsOf(l.kept, b) }
 
 // show sends the next piece of a reply out.
 func (l *loop) show(piece string, last bool) bool {

@@ -20,7 +20,9 @@ import (
 
 // vectorFile reads one file of behaviour vectors from the folder that
 // IBID_VECTORS names.
-func vectorFile(t *testing.T, name string) []vector {
+func vectorFile(t *testing.T, name string) []vector { return vectorsOf[vector](t, name) }
+
+func vectorsOf[V any](t *testing.T, name string) []V {
 	t.Helper()
 	dir := os.Getenv("IBID_VECTORS")
 	if dir == "" {
@@ -30,7 +32,7 @@ func vectorFile(t *testing.T, name string) []vector {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var file struct{ Vectors []vector }
+	var file struct{ Vectors []V }
 	if err := json.Unmarshal(b, &file); err != nil {
 		t.Fatal(err)
 	}

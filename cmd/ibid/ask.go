@@ -17,7 +17,7 @@ import (
 type askCmd struct {
 	Question []string `arg:"" help:"The question; quote it, or give its words."`
 	JSON     bool     `help:"Print the whole answer as one JSON object." name:"json"`
-	Strategy string   `help:"How evidence becomes an answer: auto, refine or extract." default:"auto" placeholder:"NAME"`
+	Strategy string   `help:"How evidence becomes an answer: auto, refine, stuff, map-reduce, map-rerank or extract." default:"auto" placeholder:"NAME"`
 	citeConfig
 	scopeConfig
 	modelConfig

@@ -1,0 +1,151 @@
+package answer
+
+import (
+	"errors"
+	"fmt"
+)
+
+// A Budget measures what goes into one prompt, in tokens: n parts take
+// Overhead + the sum of their sizes + Separator·(n−1).
+type Budget struct {
+	Limit     int // the most that fits
+	Overhead  int
+	Separator int
+}
+
+func (b Budget) size(tokens ...int) int {
+	n := b.Overhead + b.Separator*max(0, len(tokens)-1)
+	for _, t := range tokens {
+		n += t
+	}
+	return n
+}
+
+// The kinds of a [ReduceError].
+const (
+	// TooLong: one part alone does not fit the budget.
+	TooLong = "document_too_long"
+	// TooManyRounds: the parts did not fit after as many rounds as were allowed.
+	TooManyRounds = "too_many_rounds"
+	// NoProgress: a round did not make the parts shorter.
+	NoProgress = "no_progress"
+)
+
+// A ReduceError says why parts cannot be brought into one prompt.
+type ReduceError struct {
+	Kind  string
+	Index int // of the part that is too long
+	// Round is the 1-based round in which a part was too long, 0 outside of
+	// [Reduce]; for the other kinds it is the number of rounds done.
+	Round int
+}
+
+func (e *ReduceError) Error() string {
+	const remedy = "raise --context-tokens, or use the strategy refine"
+	switch e.Kind {
+	case TooLong:
+		return fmt.Sprintf("part %d is too long for one prompt: %s", e.Index+1, remedy)
+	case TooManyRounds:
+		return fmt.Sprintf("the parts do not fit one prompt after %d rounds of shortening: %s", e.Round, remedy)
+	}
+	return fmt.Sprintf("the model did not make the parts shorter in round %d: %s", e.Round, remedy)
+}
+
+// Group packs parts of the given sizes greedily, in order, into groups that
+// fit the budget, and gives the groups as indices. A part that does not fit
+// alone is a [*ReduceError], wherever it stands.
+func (b Budget) Group(tokens []int) ([][]int, error) {
+	for i, t := range tokens {
+		if b.size(t) > b.Limit {
+			return nil, &ReduceError{Kind: TooLong, Index: i}
+		}
+	}
+	var groups [][]int
+	size := 0
+	for i, t := range tokens {
+		if last := len(groups) - 1; last >= 0 && size+b.Separator+t <= b.Limit {
+			groups[last] = append(groups[last], i)
+			size += b.Separator + t
+			continue
+		}
+		groups = append(groups, []int{i})
+		size = b.size(t)
+	}
+	return groups, nil
+}
+
+// A Part is a partial answer, or a partial summary.
+type Part struct {
+	Text   string
+	Tokens int
+	// Labels are those of the passages that it rests on, whether it cites
+	// them or not.
+	Labels []int
+
+	cited []int // labels in the text
+	steps []int // that made it
+}
+
+// Reduce has groups of parts collapsed until all of them fit the budget
+// together, and gives what is left. collapse gives one part for each group, in
+// order; the labels of its group are put on it here. maxRounds 0 allows any
+// number of rounds as long as each makes the whole shorter. A [*ReduceError]
+// comes with the parts as they were before the round that failed; an error of
+// collapse is given as it is.
+func (b Budget) Reduce(parts []Part, maxRounds int, collapse func(groups [][]Part) ([]Part, error)) ([]Part, error) {
+	for round := 0; len(parts) > 0 && b.size(sizes(parts)...) > b.Limit; {
+		if maxRounds > 0 && round == maxRounds {
+			return parts, &ReduceError{Kind: TooManyRounds, Round: round}
+		}
+		indices, err := b.Group(sizes(parts))
+		if long := (*ReduceError)(nil); errors.As(err, &long) {
+			long.Round = round + 1
+			return parts, long
+		}
+		groups := make([][]Part, len(indices))
+		for g, group := range indices {
+			for _, i := range group {
+				groups[g] = append(groups[g], parts[i])
+			}
+		}
+		next, err := collapse(groups)
+		if err != nil {
+			return parts, err
+		}
+		if len(next) != len(groups) {
+			return parts, fmt.Errorf("collapsing %d groups gave %d parts", len(groups), len(next))
+		}
+		for g := range next {
+			next[g].Labels = labelsOf(groups[g])
+		}
+		round++
+		if b.size(sizes(next)...) >= b.size(sizes(parts)...) {
+			return parts, &ReduceError{Kind: NoProgress, Round: round}
+		}
+		parts = next
+	}
+	return parts, nil
+}
+
+func sizes(parts []Part) []int {
+	out := make([]int, len(parts))
+	for i, p := range parts {
+		out[i] = p.Tokens
+	}
+	return out
+}
+
+// labelsOf is the union of the parts' labels, in order of first appearance.
+func labelsOf(parts []Part) []int {
+	var out []int
+	seen := map[int]bool{}
+	for _, p := range parts {
+		for _, l := range p.Labels {
+			if !seen[l] {
+				seen[l] = true
+				out = append(out, l)
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,455 @@
+package answer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"ibid/ingest"
+	"ibid/retrieve"
+)
+
+// maxCollapseRounds bounds the rounds in which partial results are collapsed:
+// each must shorten them, but a model can take its time.
+const maxCollapseRounds = 12
+
+// mapReduce answers from each batch of passages alone, collapses the partial
+// answers until they fit one prompt, and combines them.
+func (r *run) mapReduce(ctx context.Context, kept []retrieve.Passage) error {
+	var duplicates []retrieve.Passage
+	if !r.KeepDuplicates {
+		kept, duplicates = withoutDuplicates(kept)
+	}
+	batches, planned, err := r.pack(kept, RoleMap, RoleMap)
+	if err != nil {
+		return err
+	}
+	if !r.emit(Kept{Passages: kept[:planned]}) {
+		return nil
+	}
+	r.leftOut("near_duplicate", duplicates)
+	r.leftOut("budget", kept[planned:])
+	m := &mapping{run: r, kept: kept, batches: batches}
+	parts, err := m.mapped(ctx)
+	if err != nil || r.stopped {
+		return err
+	}
+	if len(parts) == 0 {
+		return m.nothing()
+	}
+	budget, err := m.budget()
+	if err != nil {
+		return err
+	}
+	parts = m.halved(parts, budget)
+	parts, err = budget.Reduce(parts, maxCollapseRounds, func(groups [][]Part) ([]Part, error) {
+		return m.collapsed(ctx, groups)
+	})
+	switch long := (*ReduceError)(nil); {
+	case r.stopped:
+		return nil
+	case errors.As(err, &long):
+		if m.failed != nil {
+			err = m.failed // it is why nothing became shorter
+		}
+		return m.apart(parts, err)
+	case err != nil:
+		return err
+	}
+	return m.combine(ctx, parts)
+}
+
+// A mapping is the state of the strategies that ask from parts alone.
+type mapping struct {
+	*run
+	kept    []retrieve.Passage
+	batches []batch
+
+	steps   int
+	failed  error // what went wrong last
+	missing int   // batches that could not be read
+	used    map[string]bool
+}
+
+// A replied is a call that has ended.
+type replied struct {
+	*call
+	err error
+}
+
+// each makes the calls, some at a time, and yields the replies in the order of
+// the prompts.
+func (r *run) each(ctx context.Context, prompts []Prompt) iter.Seq2[int, replied] {
+	return func(yield func(int, replied) bool) {
+		ctx, cancel := context.WithCancel(ctx)
+		var wg sync.WaitGroup
+		defer wg.Wait()
+		defer cancel()
+		replies := make([]chan replied, len(prompts))
+		for i := range replies {
+			replies[i] = make(chan replied, 1)
+		}
+		var next atomic.Int64
+		for range min(len(prompts), or(r.Parallel, defaultParallel)) {
+			wg.Go(func() {
+				for {
+					i := int(next.Add(1)) - 1
+					if i >= len(prompts) {
+						return
+					}
+					a := replied{call: &call{prompt: prompts[i]}}
+					for _, err := range a.pieces(ctx, r.Model) {
+						if err != nil {
+							a.err = asking(prompts[i].Role, err)
+							break
+						}
+					}
+					replies[i] <- a
+				}
+			})
+		}
+		for i, reply := range replies {
+			if !yield(i, <-reply) {
+				return
+			}
+		}
+	}
+}
+
+// ask writes one prompt for each batch.
+func (m *mapping) ask(role Role) ([]Prompt, error) {
+	prompts := make([]Prompt, len(m.batches))
+	for i, b := range m.batches {
+		var err error
+		if prompts[i], err = m.write(role, Slots{Evidence: b}); err != nil {
+			return nil, err
+		}
+	}
+	return prompts, nil
+}
+
+// mapped asks from each batch alone.
+func (m *mapping) mapped(ctx context.Context) ([]Part, error) {
+	prompts, err := m.ask(RoleMap)
+	if err != nil {
+		return nil, err
+	}
+	var parts []Part
+	for i, reply := range m.each(ctx, prompts) {
+		m.spent(reply.call)
+		p := Part{Text: string(reply.text)}
+		reason := ""
+		if reply.err == nil && m.summary == nil && saysNoAnswer(p.Text) {
+			reason = noAnswer
+		}
+		if err := m.took(reply, i, RoleMap, nil, &p, reason); err != nil || m.stopped {
+			return nil, err
+		}
+		if p.Text != "" {
+			parts = append(parts, p)
+		}
+	}
+	return parts, nil
+}
+
+// took makes a part of a reply to a batch, and tells of it. The part has no
+// text when nothing came of it, for the reason given or another.
+func (m *mapping) took(reply replied, i int, role Role, from []int, p *Part, reason string) error {
+	m.steps++
+	b := m.batches[i]
+	p.Labels = b.labels()
+	done := Stepped{Step: m.steps, Role: role, Passages: idsOf(m.kept, b), Labels: p.Labels, From: from}
+	switch {
+	case reply.err != nil:
+		reason = "model_error"
+		m.failed = reply.err
+		m.missing++
+	case strings.TrimSpace(p.Text) == "":
+		reason = "empty_reply"
+	}
+	done.Reason, done.Changed = reason, reason == ""
+	if reason != "" {
+		*p = Part{}
+		m.emit(done)
+		if u := unusable(nil); errors.As(reply.err, &u) && u.Unusable() {
+			return reply.err
+		}
+		return nil
+	}
+	m.checkRead(reply.call)
+	if reply.finish == "length" {
+		m.emit(Warning{Message: fmt.Sprintf("the reply to step %d was cut at its longest length", m.steps)})
+	}
+	p.Text, p.cited, done.Invented = sift(strings.TrimSpace(p.Text), p.Labels)
+	p.Tokens = m.partCost(p.Text)
+	p.steps = []int{m.steps}
+	for _, id := range done.Passages {
+		m.use(id)
+	}
+	m.emit(Draft{Step: m.steps, Text: p.Text, Labels: p.cited, Final: true})
+	m.emit(done)
+	return nil
+}
+
+func (m *mapping) use(id string) {
+	if m.used == nil {
+		m.used = map[string]bool{}
+	}
+	m.used[id] = true
+	m.usage.Used = len(m.used)
+}
+
+// partFence is what the fence around a part takes in a prompt, in tokens.
+const partFence = 30
+
+func (m *mapping) partCost(text string) int { return m.count(text) + partFence }
+
+// budget is that of a prompt which shortens parts or combines them.
+func (m *mapping) budget() (Budget, error) {
+	overhead := 0
+	for _, role := range []Role{RoleCollapse, RoleCombine} {
+		p, err := m.write(role, Slots{First: len(m.kept)})
+		if err != nil {
+			return Budget{}, err
+		}
+		overhead = max(overhead, m.count(p.System)+m.count(p.User))
+	}
+	limit := m.window() - m.reply()
+	return Budget{Limit: max(limit, overhead+256), Overhead: overhead}, nil
+}
+
+// halved cuts parts that are too long for a prompt, at the ends of sentences.
+func (m *mapping) halved(parts []Part, b Budget) []Part {
+	var out []Part
+	for _, p := range parts {
+		if b.size(p.Tokens) <= b.Limit {
+			out = append(out, p)
+			continue
+		}
+		middle, text := 0, p.Text
+		for s := range ingest.Sentences(text) {
+			if middle = s.End; 2*middle >= len(text) {
+				break
+			}
+		}
+		if middle == 0 || middle >= len(text) {
+			out = append(out, p)
+			continue
+		}
+		first, second := p, p
+		first.Text, second.Text = strings.TrimSpace(text[:middle]), strings.TrimSpace(text[middle:])
+		for _, half := range []*Part{&first, &second} {
+			half.Text, half.cited, _ = sift(half.Text, p.cited)
+			half.Tokens = m.partCost(half.Text)
+		}
+		out = append(out, m.halved([]Part{first, second}, b)...)
+	}
+	return out
+}
+
+// collapsed makes one part of each group. A group whose call fails is left as
+// long as it is.
+func (m *mapping) collapsed(ctx context.Context, groups [][]Part) ([]Part, error) {
+	prompts := make([]Prompt, len(groups))
+	for i, g := range groups {
+		var err error
+		if prompts[i], err = m.write(RoleCollapse, partSlots(g)); err != nil {
+			return nil, err
+		}
+	}
+	var out []Part
+	for i, reply := range m.each(ctx, prompts) {
+		m.spent(reply.call)
+		m.steps++
+		shown := citedBy(groups[i])
+		p := Part{Labels: labelsOf(groups[i]), steps: []int{m.steps}}
+		done := Stepped{Step: m.steps, Role: RoleCollapse, Passages: []string{}, Labels: shown, From: stepsOf(groups[i])}
+		text := strings.TrimSpace(string(reply.text))
+		switch {
+		case reply.err != nil:
+			m.failed, done.Reason = reply.err, "model_error"
+		case text == "":
+			done.Reason = "empty_reply"
+		}
+		if done.Reason != "" {
+			p.Text, p.cited, p.steps = joined(groups[i]), shown, stepsOf(groups[i])
+		} else {
+			m.checkRead(reply.call)
+			done.Changed = true
+			p.Text, p.cited, done.Invented = sift(text, shown)
+			done.Lost = without(shown, p.cited)
+			m.emit(Draft{Step: m.steps, Text: p.Text, Labels: p.cited, Final: true})
+		}
+		p.Tokens = m.partCost(p.Text)
+		if !m.emit(done) {
+			return nil, nil
+		}
+		out = append(out, p)
+	}
+	return out, nil
+}
+
+// combine makes the answer of the parts. It streams as Text.
+func (m *mapping) combine(ctx context.Context, parts []Part) error {
+	m.steps++
+	shown := citedBy(parts)
+	prompt, err := m.write(RoleCombine, partSlots(parts))
+	if err != nil {
+		return err
+	}
+	phrasings := noAnswers
+	if m.summary != nil {
+		phrasings = nil
+	}
+	c := &call{prompt: prompt}
+	s := newSieve(shown, true)
+	var held strings.Builder // while it may still be a refusal, or only blank
+	released := false
+	var failed error
+	for piece, err := range c.pieces(ctx, m.Model) {
+		if err != nil {
+			failed = asking(RoleCombine, err)
+			break
+		}
+		if !released {
+			held.WriteString(piece)
+			if strings.TrimSpace(held.String()) == "" || mayBe(phrasings, held.String()) {
+				continue
+			}
+			released, piece = true, strings.TrimLeft(held.String(), " \t\r\n")
+		}
+		if out := s.feed(piece); out != "" && !m.emit(Text{Text: out}) {
+			break
+		}
+	}
+	m.spent(c)
+	if m.stopped {
+		return nil
+	}
+	m.checkRead(c)
+	done := Stepped{Step: m.steps, Role: RoleCombine, Passages: []string{}, Labels: shown, From: stepsOf(parts)}
+	switch {
+	case failed != nil && !released:
+		done.Reason = "model_error"
+		m.emit(done)
+		return m.apart(parts, failed)
+	case !released && strings.TrimSpace(held.String()) == "":
+		done.Reason = "empty_reply"
+		m.emit(done)
+		return m.apart(parts, errors.New("the model's last reply was empty"))
+	case !released && m.summary == nil && saysNoAnswer(held.String()):
+		done.Reason = noAnswer
+		m.emit(done)
+		m.unanswered(noAnswer, m.kept)
+		return nil
+	case !released:
+		m.emit(Text{Text: s.feed(held.String())})
+	}
+	if out := s.close(); out != "" {
+		m.emit(Text{Text: out})
+	}
+	done.Changed, done.Invented, done.Lost = true, s.invented, without(shown, s.cited)
+	if failed != nil {
+		done.Changed, done.Reason = false, "model_error"
+	}
+	m.emit(done)
+	switch {
+	case failed != nil:
+		m.emit(Incomplete{Reason: incompleteReason(failed)})
+	case c.finish == "length":
+		m.emit(Incomplete{Reason: reachedLength})
+	default:
+		m.tellMissing()
+	}
+	m.finish()
+	return nil
+}
+
+// apart gives the partial answers one after the other, where they could not
+// be combined.
+func (m *mapping) apart(parts []Part, why error) error {
+	m.emit(Text{Text: joined(parts)})
+	m.emit(Incomplete{Reason: "the parts could not be combined: " + incompleteReason(why)})
+	m.finish()
+	return nil
+}
+
+// nothing ends a run in which no call gave anything to go on with.
+func (m *mapping) nothing() error {
+	if m.stopped {
+		return nil
+	}
+	if m.failed != nil && (m.missing == len(m.batches) || m.summary != nil) {
+		return m.failed
+	}
+	if m.summary != nil {
+		return errors.New("the model gave nothing but empty replies: try again, or another model")
+	}
+	m.tellMissing()
+	m.unanswered(noAnswer, m.kept)
+	return nil
+}
+
+// tellMissing says that parts could not be read: a summary without them is
+// incomplete, an answer only poorer.
+func (m *mapping) tellMissing() {
+	switch {
+	case m.missing == 0:
+	case m.summary != nil:
+		m.emit(Incomplete{Reason: fmt.Sprintf("%d of %d parts could not be read: %s", m.missing, len(m.batches), incompleteReason(m.failed))})
+	default:
+		m.emit(Warning{Message: "not everything that was found could be read: " + m.failed.Error()})
+	}
+}
+
+// partSlots are the slots of a prompt over parts.
+func partSlots(parts []Part) Slots {
+	s := Slots{Parts: make([]string, len(parts))}
+	for i, p := range parts {
+		s.Parts[i] = p.Text
+	}
+	for _, labels := range [][]int{citedBy(parts), labelsOf(parts)} {
+		if len(labels) > 0 && s.First == 0 {
+			s.First = labels[0]
+		}
+	}
+	return s
+}
+
+// citedBy gives the labels that stand in the parts' texts.
+func citedBy(parts []Part) []int {
+	texts := make([]Part, len(parts))
+	for i, p := range parts {
+		texts[i].Labels = p.cited
+	}
+	return append([]int{}, labelsOf(texts)...)
+}
+
+func stepsOf(parts []Part) []int {
+	var out []int
+	for _, p := range parts {
+		out = append(out, without(p.steps, out)...)
+	}
+	return out
+}
+
+func joined(parts []Part) string {
+	texts := make([]string, len(parts))
+	for i, p := range parts {
+		texts[i] = p.Text
+	}
+	return strings.Join(texts, "\n\n")
+}
+
+// idsOf gives the chunk ids of a batch of the kept passages.
+func idsOf(kept []retrieve.Passage, b batch) []string {
+	out := make([]string, len(b))
+	for i, e := range b {
+		out[i] = kept[e.Label-1].ID
+	}
+	return out
+}
