@@ -109,7 +109,7 @@ type signals struct{ covered, names, numbers float64 }
 func (c *cover) signals(degrees []float64) signals {
 	var covered, names, numbers float64
 	for i, w := range c.claim {
-		covered += degrees[i] * c.weight[i]
+		covered += degrees[i]
 		if degrees[i] == 1 {
 			continue
 		}
@@ -121,7 +121,7 @@ func (c *cover) signals(degrees []float64) signals {
 		}
 	}
 	return signals{
-		covered: covered / c.total,
+		covered: covered / max(c.total, 1),
 		names:   math.Log1p(names),
 		numbers: math.Log1p(numbers),
 	}

@@ -1,10 +1,14 @@
 package cite
 
-import "slices"
+import (
+	"slices"
+	"unicode/utf8"
+)
 
 const (
-	// maxClaimWords is how many different words of a claim are looked at: a
-	// longer one is no sentence, and time stays linear.
+	// maxClaimWords is how many different words of a claim are looked up, so
+	// that time stays linear: a longer one is no sentence, and what is behind
+	// them counts as not covered.
 	maxClaimWords = 256
 	// maxEvidence is how many sentences of a passage are taken together as
 	// evidence.
@@ -15,9 +19,8 @@ const (
 
 // A cover says which words of a claim stand in which sentences of a passage.
 type cover struct {
-	claim     []word // the different words that prove something, in order
-	weight    []float64
-	total     float64
+	claim     []word    // the different words that prove something, in order
+	total     float64   // how many there are
 	context   []float64 // how far the passage's headings cover each word
 	sentences []covered
 	keys      map[string]bool // of all words of the passage and its headings
@@ -56,20 +59,18 @@ func claimWords(words []word) []word {
 			}
 		}
 	}
-	return out[:min(len(out), maxClaimWords)]
+	return out
 }
 
+// cover looks the words of a claim up in the sentences of a text. The words of
+// context are taken to be said in every one of them.
 func (s Support) cover(claim []word, text, context string, spans []span) *cover {
-	c := &cover{claim: claim, context: make([]float64, len(claim)), keys: make(map[string]bool)}
+	total := float64(len(claim))
+	claim = claim[:min(len(claim), maxClaimWords)]
+	c := &cover{claim: claim, total: total, context: make([]float64, len(claim)), keys: make(map[string]bool)}
 	index := make(map[string]int, len(claim))
 	for i, w := range claim {
 		index[w.key] = i
-		weight := 1.0
-		if w.kind == light {
-			weight = 0.1
-		}
-		c.weight = append(c.weight, weight)
-		c.total += weight
 	}
 	l := lexer{stem: s.Stem, begins: beginnings(claim)}
 	for _, w := range l.read(context) {
@@ -111,15 +112,14 @@ func (s Support) cover(claim []word, text, context string, spans []span) *cover 
 }
 
 // likes finds the words of a claim that begin as another word does: mostly
-// they are forms of one that no stemmer brings together (administered,
-// administration).
+// they are forms of one that no stemmer brings together (historic, historian).
 type likes struct {
 	claim  []word
 	begins map[string][]int // by their first bytes
 	memo   map[string][]int
 }
 
-// sameBeginning is the least number of bytes that such words share.
+// sameBeginning is the least number of characters that such words share.
 const sameBeginning = 5
 
 func newLikes(claim []word) *likes {
@@ -160,15 +160,15 @@ func alike(a, b string) bool {
 	for n < len(a) && n < len(b) && a[n] == b[n] {
 		n++
 	}
-	return n >= sameBeginning && 4*n >= 3*min(len(a), len(b)) && 5*n >= 3*max(len(a), len(b))
+	return utf8.RuneCountInString(clip(a, n)) >= sameBeginning && 4*n >= 3*min(len(a), len(b)) && 5*n >= 3*max(len(a), len(b))
 }
 
-// add raises the degrees to those of a sentence and gives the weight gained.
+// add raises the degrees to those of a sentence and gives what that gained.
 func (c *cover) add(degrees []float64, sentence int) float64 {
 	gain := 0.0
 	for _, h := range c.sentences[sentence].hits {
 		if d := h.degree - degrees[h.claim]; d > 0 {
-			gain += d * c.weight[h.claim]
+			gain += d
 			degrees[h.claim] = h.degree
 		}
 	}
@@ -179,7 +179,7 @@ func (c *cover) add(degrees []float64, sentence int) float64 {
 func (c *cover) gain(degrees []float64, sentence int) float64 {
 	gain := 0.0
 	for _, h := range c.sentences[sentence].hits {
-		gain += max(0, h.degree-degrees[h.claim]) * c.weight[h.claim]
+		gain += max(0, h.degree-degrees[h.claim])
 	}
 	return gain
 }
@@ -204,13 +204,13 @@ func (c *cover) evidence() (picked []int, degrees []float64) {
 	return picked, degrees
 }
 
-// share is the share of the claim's weight covered by a run of sentences
+// share is the share of the claim covered by a run of sentences
 // taken together with the headings.
 func (c *cover) share(first, behind int) float64 {
 	degrees := slices.Clone(c.context)
 	sum := 0.0
-	for i, d := range degrees {
-		sum += d * c.weight[i]
+	for _, d := range degrees {
+		sum += d
 	}
 	for i := first; i < behind; i++ {
 		sum += c.add(degrees, i)

@@ -1,6 +1,7 @@
 package cite
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -108,6 +109,7 @@ func TestSupportOtherScripts(t *testing.T) {
 		{"西港于1987年5月3日启用。港口可停泊1250艘船。", "港口可停泊1250艘船。", VerdictQuoted},
 		{"西港于1987年5月3日启用。港口可停泊1250艘船。", "港口可停泊1350艘船。", VerdictWeak},
 		{"Der Hafen wurde 1987 eröffnet. Er bietet Platz für 1250 Boote.", "Der Hafen wurde 1987 eröffnet.", VerdictQuoted},
+		{"码头在冬季开放。", "港口在夏季关闭。", VerdictWeak},
 		{"Гавань открыли в 1987 году. В ней помещается 1250 лодок.", "В гавани, открытой в 1978 году, есть место.", VerdictWeak},
 	} {
 		q := full.Find(test.sentence, passage(test.text))
@@ -127,6 +129,35 @@ func TestSupportZeroValue(t *testing.T) {
 		if q.Verdict != VerdictWeak || q.Support != 0 || q.Start < 0 || q.End > len(text) {
 			t.Errorf("Find in %q = %+v", text, q)
 		}
+	}
+}
+
+func TestAlike(t *testing.T) {
+	for _, test := range []struct {
+		a, b string
+		want bool
+	}{
+		{"historic", "historian", true}, {"founder", "founding", false}, {"боцмана", "боцману", true},
+		{"contract", "contrast", true}, // the price of it
+		{"inter", "international", false}, {"house", "hour", false}, {"кот", "код", false}, {"港口", "港叠", false},
+	} {
+		if got := alike(test.a, test.b); got != test.want {
+			t.Errorf("alike(%q, %q) = %t", test.a, test.b, got)
+		}
+	}
+}
+
+// What is behind the words that are looked up is not borne out.
+func TestSupportOfEndlessClaim(t *testing.T) {
+	var claim, text strings.Builder
+	for i := range 2000 {
+		fmt.Fprintf(&claim, "word%dx ", i)
+		if i < 500 {
+			fmt.Fprintf(&text, "word%dx ", i)
+		}
+	}
+	if q := full.Find(claim.String(), passage(text.String())); q.Verdict != VerdictWeak {
+		t.Errorf("%s (%.2f)", q.Verdict, q.Support)
 	}
 }
 

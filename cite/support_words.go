@@ -47,9 +47,9 @@ type lexer struct {
 	opened bool // no word of the sentence has been read
 }
 
-// read appends the words of a text to the lexer's and gives them. Numbers are brought to their value
-// ("1,500", "fifteen hundred" written as digits and "1.5 thousand" are equal);
-// capitals make a name unless they begin a sentence.
+// read appends the words of a text to the lexer's and gives them. Numbers are
+// brought to their value ("1,500" and "1.5 thousand" are equal); capitals make
+// a name unless they begin a sentence.
 func (l *lexer) read(text string) []word {
 	l.opened = true
 	l.first = len(l.words)
