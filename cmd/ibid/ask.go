@@ -34,7 +34,7 @@ func (c *askCmd) Run(ctx context.Context, s surroundings) (err error) {
 	if err != nil {
 		return err
 	}
-	lib, err := openLibrary(ctx, c.storeConfig, s.getenv)
+	lib, err := openLibrary(ctx, c.storeConfig, s)
 	if err != nil {
 		return err
 	}

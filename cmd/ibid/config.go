@@ -92,9 +92,10 @@ type library struct {
 	embedder retrieve.Embedder
 }
 
-// openLibrary opens the data directory, and makes it if it is not there.
-func openLibrary(ctx context.Context, c storeConfig, getenv func(string) string) (*library, error) {
-	embedder, err := c.embedder(ctx, getenv)
+// openLibrary opens the data directory, and makes it if it is not there. What is
+// damaged in it is named on stderr and left out.
+func openLibrary(ctx context.Context, c storeConfig, s surroundings) (*library, error) {
+	embedder, err := c.embedder(ctx, s.getenv)
 	if err != nil {
 		return nil, err
 	}
@@ -105,6 +106,9 @@ func openLibrary(ctx context.Context, c storeConfig, getenv func(string) string)
 	index, err := retrieve.NewIndex(ctx, engine, embedder, retrieve.Options{})
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("opening %s: %w", c.Data, err), engine.Close())
+	}
+	for _, d := range engine.Damaged() {
+		fmt.Fprintf(s.stderr, "ibid: damage in %s: %s\n", c.Data, printable(strings.TrimPrefix(d.Document+": "+d.Reason, ": ")))
 	}
 	return &library{index, engine, embedder}, nil
 }

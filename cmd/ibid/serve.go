@@ -45,7 +45,7 @@ func (c *serveCmd) Run(ctx context.Context, s surroundings) (err error) {
 		return err
 	}
 	logger := slog.New(slog.NewTextHandler(s.stderr, nil))
-	lib, err := openLibrary(ctx, c.storeConfig, s.getenv)
+	lib, err := openLibrary(ctx, c.storeConfig, s)
 	if err != nil {
 		return err
 	}
