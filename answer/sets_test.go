@@ -1,0 +1,239 @@
+package answer
+
+import (
+	"bufio"
+	"cmp"
+	"encoding/json"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"ibid/ingest"
+	"ibid/retrieve"
+	"ibid/retrieve/embed"
+	"ibid/retrieve/local"
+)
+
+// A set is one public question set, indexed.
+type set struct {
+	name      string
+	index     *retrieve.Index
+	embedder  retrieve.Embedder
+	questions []question
+	texts     []string
+}
+
+type question struct {
+	ID          string          `json:"_id"`
+	Text        string          `json:"text"`
+	Answerable  *bool           `json:"answerable"`
+	Answers     []string        `json:"answers"`
+	SourceDoc   string          `json:"source_doc"`
+	Support     [][]int         `json:"support_sentences"`
+	PositiveDoc [][]string      `json:"positive_groups"`
+	gold        map[string]bool // ids of the documents that answer it
+}
+
+func (q *question) answerable() bool {
+	return (q.Answerable == nil || *q.Answerable) && len(q.gold) > 0
+}
+
+func datasets(t *testing.T) string {
+	t.Helper()
+	dir := os.Getenv("IBID_DATASETS")
+	if dir == "" {
+		dir = filepath.Join("..", "..", "shared", "data")
+	}
+	if _, err := os.Stat(dir); err != nil {
+		t.Skipf("the evaluation sets are not here (IBID_DATASETS names their folder): %v", err)
+	}
+	return dir
+}
+
+func readLines[T any](t *testing.T, file string) []T {
+	t.Helper()
+	f, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	var out []T
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, 64<<20)
+	for lines.Scan() {
+		var v T
+		if err := json.Unmarshal(lines.Bytes(), &v); err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		out = append(out, v)
+	}
+	if err := lines.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// openSet indexes a set: a document for each record, cut as ingest cuts it.
+func openSet(t *testing.T, dir, name string, most int) *set {
+	t.Helper()
+	ctx := t.Context()
+	model, err := embed.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	engine, err := local.Open(ctx, t.TempDir(), local.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { engine.Close() })
+	index, err := retrieve.NewIndex(ctx, engine, model, retrieve.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, err := index.AddRoot(ctx, "/set", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	type record struct {
+		ID    string `json:"_id"`
+		Title string
+		Text  string
+	}
+	s := &set{name: name, index: index, embedder: model}
+	s.questions = readLines[question](t, filepath.Join(dir, name, "queries.jsonl"))
+	gold := map[string]map[string]bool{}
+	qrels, err := os.ReadFile(filepath.Join(dir, name, "qrels.tsv"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(qrels)) {
+		f := strings.Split(strings.TrimSpace(line), "\t")
+		if len(f) == 3 && f[2] != "0" && f[0] != "query-id" {
+			if gold[f[0]] == nil {
+				gold[f[0]] = map[string]bool{}
+			}
+			gold[f[0]]["set/"+f[1]] = true
+		}
+	}
+	for i := range s.questions {
+		s.questions[i].gold = gold[s.questions[i].ID]
+	}
+	records := readLines[record](t, filepath.Join(dir, name, "corpus.jsonl"))
+	if most > 0 && len(records) > most {
+		// A library is smaller than these sets: keep what the questions need first.
+		needed := map[string]bool{}
+		for _, q := range s.questions {
+			for id := range q.gold {
+				needed[id] = true
+			}
+			needed["set/"+q.SourceDoc] = true
+		}
+		slices.SortStableFunc(records, func(a, b record) int {
+			rank := func(r record) int {
+				if needed["set/"+r.ID] {
+					return 0
+				}
+				return 1
+			}
+			return cmp.Compare(rank(a), rank(b))
+		})
+		for _, r := range records[most:] {
+			for i := range s.questions {
+				delete(s.questions[i].gold, "set/"+r.ID)
+			}
+		}
+		records = records[:most]
+	}
+	for _, r := range records {
+		if strings.TrimSpace(r.Text) == "" {
+			continue
+		}
+		s.texts = append(s.texts, r.Text)
+		doc := &ingest.Document{ID: "set/" + r.ID, Root: root.Name, Path: r.ID, Title: r.Title, Format: "text", Digest: strings.Repeat("0", 64), Text: r.Text}
+		if err := index.Replace(ctx, doc, ingest.Split(doc, ingest.SplitOptions{})); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s
+}
+
+func pick[T any](r *rand.Rand, from []T, n int) []T {
+	from = slices.Clone(from)
+	r.Shuffle(len(from), func(i, j int) { from[i], from[j] = from[j], from[i] })
+	return from[:min(n, len(from))]
+}
+
+// A thesaurus finds words of like meaning: with it half of the questions are
+// worded as people do who have not read the documents, with other words.
+type thesaurus struct {
+	words   []string
+	vectors [][]float32
+	model   *embed.Model
+}
+
+// Words whose cosine lies between these are taken for each other's like.
+const (
+	likeLeast = .45
+	likeMost  = .8
+)
+
+func newThesaurus(t *testing.T, sets []*set) *thesaurus {
+	t.Helper()
+	counts := map[string]int{}
+	for _, s := range sets {
+		for _, text := range s.texts {
+			for word := range strings.FieldsFuncSeq(text, func(r rune) bool { return r < 'a' || r > 'z' }) {
+				if len(word) >= 4 {
+					counts[word]++
+				}
+			}
+		}
+	}
+	th := &thesaurus{}
+	for _, word := range slices.Sorted(maps.Keys(counts)) {
+		if counts[word] >= 4 {
+			th.words = append(th.words, word)
+		}
+	}
+	var err error
+	if th.model, err = embed.New(); err != nil {
+		t.Fatal(err)
+	}
+	if th.vectors, err = th.model.Embed(t.Context(), th.words); err != nil {
+		t.Fatal(err)
+	}
+	return th
+}
+
+// reword puts words of like meaning in the place of about half of the
+// question's content words.
+func (th *thesaurus) reword(t *testing.T, r *rand.Rand, text string) string {
+	t.Helper()
+	content := termSet(text)
+	fields := strings.Fields(text)
+	for i, field := range fields {
+		word := strings.Trim(field, "?.,;:!'\"()")
+		stems := retrieve.Terms(word)
+		if r.Float64() < .5 || len(stems) != 1 || !content[stems[0]] || strings.ToLower(word) != word {
+			continue
+		}
+		v, err := th.model.Embed(t.Context(), []string{word})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var like []string
+		for k, w := range th.vectors {
+			if cos := dot(v[0], w); cos > likeLeast && cos < likeMost && retrieve.Terms(th.words[k])[0] != stems[0] {
+				like = append(like, th.words[k])
+			}
+		}
+		if len(like) > 0 {
+			fields[i] = strings.Replace(field, word, like[r.IntN(len(like))], 1)
+		}
+	}
+	return strings.Join(fields, " ")
+}
