@@ -105,7 +105,7 @@ func (s *server) stream(c echo.Context, events func(context.Context) iter.Seq2[a
 func sent(events iter.Seq2[answer.Event, error], out *eventStream) iter.Seq2[answer.Event, error] {
 	return func(yield func(answer.Event, error) bool) {
 		for e, err := range events {
-			if err == nil {
+			if err == nil && onTheWire(e) {
 				err = out.send(e.Kind(), e)
 			}
 			if err != nil {
@@ -117,6 +117,16 @@ func sent(events iter.Seq2[answer.Event, error], out *eventStream) iter.Seq2[ans
 			}
 		}
 	}
+}
+
+// onTheWire tells which events go out one by one. How each step ended and which
+// sentences nothing bears out is in the object of the last event, done.
+func onTheWire(e answer.Event) bool {
+	switch e.(type) {
+	case answer.Stepped, cite.Unsupported:
+		return false
+	}
+	return true
 }
 
 // search finds passages for a question.
