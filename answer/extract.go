@@ -38,7 +38,7 @@ func (r *run) extract(ctx context.Context, kept, found []retrieve.Passage) error
 	cited := map[int]bool{}
 	for i, p := range pieces {
 		cited[p.passage] = true
-		if !r.emit(Text{Text: quote(p, all[p.passage], naming, i == len(pieces)-1)}) {
+		if !r.emit(Text{Text: quote(p, all[p.passage], naming && !titled(all[p.passage], kept[p.passage]), i == len(pieces)-1)}) {
 			return nil
 		}
 	}
@@ -161,7 +161,9 @@ func around(in []sentence, s *sentence) piece {
 		for p.end < len(in) && p.end-p.start < 2 && in[p.end].fits[sigAsks] == 0 {
 			p.end++
 		}
-		if endsOpen(in[p.end-1].text) {
+		if isItem(in[p.start].text) {
+			p.end = list(in, p.start)
+		} else if endsOpen(in[p.end-1].text) {
 			p.end = list(in, p.end)
 		}
 	case s.goesOn || s.index > 0 && in[s.index-1].goesOn:
@@ -245,6 +247,11 @@ func quote(p piece, in []sentence, naming, last bool) string {
 		}
 	}
 	return b.String()
+}
+
+// titled tells whether a passage begins with the title of its document.
+func titled(in []sentence, p retrieve.Passage) bool {
+	return squeeze(in[0].text) == squeeze(p.Title)
 }
 
 // names tells whether a heading names what the text under it is about, in few

@@ -44,6 +44,16 @@ func TestExtract(t *testing.T) {
 			"Only on a lead.[1]",
 		},
 		{
+			"a list under its title", "What does a harbour visitor need?",
+			found{page("Harbour", "What a harbour visitor needs\n\n- a lamp\n- a fender\n\nThe water is free.")},
+			"- a lamp[1]\n- a fender[1]",
+		},
+		{
+			"a title that is the answer", "Which knot ties a boat to a harbour post?",
+			found{page("Knots", "Round turn and two half hitches\n\nTies a boat to a harbour post. It can be untied under load.")},
+			"Round turn and two half hitches\nTies a boat to a harbour post.[1]",
+		},
+		{
 			"a reference in the text is no citation", "When does the harbour office open?",
 			found{page("Paper", "The harbour office opens at 8:00 [3].")},
 			"The harbour office opens at 8:00 (3).[1]",
