@@ -117,7 +117,10 @@ func (c *cover) signals(degrees []float64) signals {
 		case number:
 			numbers++
 		case name:
-			names++
+			// "Mayor Ellen Brandt" is one name.
+			if i == 0 || c.claim[i-1].kind != name || degrees[i-1] == 1 {
+				names++
+			}
 		}
 	}
 	return signals{

@@ -6,8 +6,8 @@ import "strings"
 // to speak in the claim's own words, so that a negator makes the difference.
 const sameWords = 0.8
 
-// contradicts says whether the evidence says the opposite of the claim: the
-// passage has not one of its numbers, it turns the statement round or the claim
+// contradicts says whether the evidence says something else than the claim: the
+// passage lacks one of its numbers or has another name in its place, it turns the statement round or the claim
 // does, or it has a word that excludes one of the claim's.
 func (c *cover) contradicts(all []word, picked []int, degrees []float64, covered float64) bool {
 	for i, w := range c.claim {
@@ -16,6 +16,9 @@ func (c *cover) contradicts(all []word, picked []int, degrees []float64, covered
 		}
 	}
 	best := c.sentences[picked[0]].words
+	if c.renamed(all, best) {
+		return true
+	}
 	claim := make(map[string]bool, len(all))
 	for _, w := range all {
 		claim[w.plain] = true
@@ -30,6 +33,47 @@ func (c *cover) contradicts(all []word, picked []int, degrees []float64, covered
 		return covered >= sameWords && !anyDenies(evidence, claim)
 	}
 	return c.turned(best, claim) || excluded(all, best, claim, evidence)
+}
+
+// renamed says whether a sentence has, between the same words, another name
+// in place of one that stands nowhere in the passage.
+func (c *cover) renamed(all, best []word) bool {
+	// around holds the neighbours of each name of the sentence: both, the two
+	// before it, the two behind it; two light words stand everywhere.
+	type place struct {
+		at            int
+		first, second string
+	}
+	around := make(map[place]bool)
+	claim := make(map[string]bool, len(all))
+	for _, w := range all {
+		claim[w.key] = true
+	}
+	places := func(words []word, i int) (found []place) {
+		for _, at := range [...][2]int{{i - 1, i + 1}, {i - 2, i - 1}, {i + 1, i + 2}} {
+			if at[0] >= 0 && at[1] < len(words) && (words[at[0]].kind != light || words[at[1]].kind != light) {
+				found = append(found, place{at[0] - i, words[at[0]].key, words[at[1]].key})
+			}
+		}
+		return found
+	}
+	for i, w := range best {
+		if w.kind == name && !claim[w.key] {
+			for _, p := range places(best, i) {
+				around[p] = true
+			}
+		}
+	}
+	for i, w := range all {
+		if w.kind == name && !c.keys[w.key] {
+			for _, p := range places(all, i) {
+				if around[p] {
+					return true
+				}
+			}
+		}
+	}
+	return false
 }
 
 // otherSign says whether the evidence has a number with another sign only.

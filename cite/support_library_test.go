@@ -113,6 +113,16 @@ func TestSupportOfEdits(t *testing.T) {
 			}
 			return strings.Replace(p.sentence, n, strconv.Itoa(v+13), 1), p.passage
 		}, true, 0.99},
+		{"another name", func(p place) (string, string) {
+			words := strings.Fields(p.sentence)
+			for i, w := range words[1:] {
+				if r, _ := utf8.DecodeRuneInString(w); unicode.IsUpper(r) && len(w) > 3 && !strings.ContainsAny(words[i], ".:?!") {
+					words[i+1] = "Zanzibar"
+					return strings.Join(words, " "), p.passage
+				}
+			}
+			return "", ""
+		}, true, 0.9},
 		{"a negator put in", func(p place) (string, string) {
 			if negates((&lexer{}).read(p.sentence)) || !verb.MatchString(p.sentence) {
 				return "", ""

@@ -47,6 +47,8 @@ func TestSupport(t *testing.T) {
 		{"other day", "The harbour of Westhaven was opened on 4 May 1987 by Mayor Ellen Brandt.", VerdictWeak, ""},
 		{"other month", "It was opened on 3 July 1987.", VerdictWeak, ""},
 		{"other name", "The harbour was opened by Mayor Joan Fisher in 1987.", VerdictWeak, ""},
+		{"one name of many", "The harbour of Westhaven was opened on 3 May 1987 by Mayor Ellen Fisher.", VerdictWeak, "Ellen Brandt"},
+		{"another port", "The night ferry to Sandvik leaves at 22:30 and costs €14.50, but children under 12 travel free.", VerdictWeak, "night ferry to Norby"},
 		{"negation lost", "Swimming is allowed between the piers.", VerdictWeak, "Swimming is not allowed"},
 		{"negation won", "Children under 12 do not travel free on the ferry.", VerdictWeak, ""},
 		{"opposite", "Members pay 25% more than guests.", VerdictWeak, "25% less"},
