@@ -45,7 +45,7 @@ func (r *run) answerableSignals(kept []retrieve.Passage, all [][]sentence) [answ
 	}
 	for _, p := range kept {
 		f[ansPassage] = max(f[ansPassage], d.passages[p.ID].dense)
-		f[ansLexical] = max(f[ansLexical], p.Scores.Lexical)
+		f[ansLexical] = max(f[ansLexical], d.passages[p.ID].lexical)
 		f[ansSecond] += d.passages[p.ID].dense / float64(len(kept))
 	}
 	if best == nil {

@@ -50,8 +50,8 @@ func TestJudgement(t *testing.T) {
 
 func TestGate(t *testing.T) {
 	clear := passages("The mooring fee is 120 marks.", "The mooring lies in the bay.", "A mooring is hired by the year.", "Take two apples and a cup of flour.")
-	for i, lexical := range []float64{.9, .1, .1, 0} {
-		clear[i].Scores.Lexical = lexical
+	for i, s := range []retrieve.Scores{{Lexical: .9, Coverage: .7}, {Lexical: .2, Coverage: .3}, {Lexical: .2, Coverage: .3}, {}} {
+		clear[i].Scores = s
 	}
 	for i, want := range []string{"on", "?", "?", "off"} {
 		a := Answerer{}

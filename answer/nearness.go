@@ -30,6 +30,9 @@ type passageReading struct {
 	head  cover   // its title and headings
 	all   cover   // and its text
 	dense float64 // cosine of the vectors of question and passage
+	// lexical is the passage's lexical score with the words rated as in a
+	// library of some size: see priorChunks.
+	lexical float64
 }
 
 // defaultEmbedder is loaded at the first question, once.
@@ -95,11 +98,16 @@ func (r *run) read(ctx context.Context, passages []retrieve.Passage) (*reading, 
 	}
 	for i, p := range passages {
 		head := d.cover(termSet(p.Title, p.Heading))
-		d.passages[p.ID] = passageReading{
-			head:  head,
-			all:   head.with(d.cover(termSet(p.Text))),
-			dense: dot(d.question, rest[i]),
+		read := passageReading{
+			head:    head,
+			all:     head.with(d.cover(termSet(p.Text))),
+			dense:   dot(d.question, rest[i]),
+			lexical: p.Scores.Lexical,
 		}
+		if p.Scores.Coverage > 0 {
+			read.lexical = min(1, read.lexical*d.needs.rated(read.all)/p.Scores.Coverage)
+		}
+		d.passages[p.ID] = read
 	}
 	return d, nil
 }

@@ -21,7 +21,8 @@ type needs struct {
 type need struct {
 	stem   string
 	word   string  // as the question writes it
-	weight float64 // inverse document frequency, less for words that only ask
+	idf    float64 // inverse document frequency
+	weight float64 // the same, less for words that only ask
 	name   bool    // a capitalised word, not first in its sentence
 	number bool    // has a digit
 }
@@ -31,7 +32,12 @@ type need struct {
 var askingWords = words(`many much name names named call called tell know find give list explain happen mean meaning
 	kind kinds type types exactly please like want need get say describe year date day time number amount
 	person people somebody someone anyone thing things way able possible allowed usually normally often long
-	happens anything something actually does did use used make made go going see look`)
+	happens anything something actually does did use used make made go going see look
+	large big high deep far old fast heavy wide tall soon`)
+
+// priorChunks are added to the number of chunks: in a library of a few pages a
+// word that is absent would else outweigh several that are there.
+const priorChunks = 50
 
 func words(list string) map[string]bool {
 	m := map[string]bool{}
@@ -66,8 +72,9 @@ func readNeeds(question string, stats retrieve.Stats) needs {
 				stem: stem, word: word,
 				name:   unicode.IsUpper(first) && !start,
 				number: strings.ContainsFunc(stem, unicode.IsDigit),
-				weight: retrieve.IDF(stats.Chunks, min(stats.Chunks, stats.Frequency[stem])),
+				idf:    retrieve.IDF(stats.Chunks+priorChunks, stats.Frequency[stem]),
 			}
+			t.weight = t.idf
 			if askingWords[strings.ToLower(word)] {
 				t.weight /= 4
 			}
@@ -119,6 +126,16 @@ func (n *needs) exact(c cover) float64 {
 			near = 0
 		}
 		return near, t.weight
+	}, 0)
+}
+
+// rated is the share of inverse document frequency that stands in the text.
+func (n *needs) rated(c cover) float64 {
+	return n.share(c, func(t need, near float64) (float64, float64) {
+		if near < 1 {
+			near = 0
+		}
+		return near, t.idf
 	}, 0)
 }
 

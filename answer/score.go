@@ -39,7 +39,7 @@ const (
 func (d *reading) topic(found retrieve.Passage) [topicSignals]float64 {
 	p := d.passages[found.ID]
 	return [topicSignals]float64{
-		topicLexical: found.Scores.Lexical,
+		topicLexical: p.lexical,
 		topicDense:   p.dense,
 		topicExact:   d.needs.exact(p.all),
 		topicNear:    d.needs.near(p.all),

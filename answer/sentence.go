@@ -116,7 +116,7 @@ func (r *run) sentences(ctx context.Context, kept []retrieve.Passage) ([][]sente
 				f[sigAfter] = max(0, all[i][k-1].fits[sigDense])
 			}
 			f[sigScore] = p.Score
-			f[sigLexical] = p.Scores.Lexical
+			f[sigLexical] = about.lexical
 			f[sigPassage] = about.dense
 			f[sigPassageNear] = d.needs.near(about.all)
 			f[sigShort] = math.Max(0, 1-float64(len(s.terms))/5)
