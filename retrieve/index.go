@@ -254,7 +254,7 @@ func (x *Index) score(candidates []Candidate, vector []float32, terms []string, 
 func dot(a, b []float32) float64 {
 	var sum float64
 	for i := range a {
-		sum += float64(a[i]) * float64(b[i])
+		sum += float64(float64(a[i]) * float64(b[i])) // the conversion forbids a fused multiply-add
 	}
 	return min(1, max(-1, sum))
 }
