@@ -82,7 +82,8 @@ type replied struct {
 }
 
 // each makes the calls, some at a time, and yields the replies in the order of
-// the prompts.
+// the prompts. When a model turns out to be unusable the calls not yet begun
+// fail like that one, unmade.
 func (r *run) each(ctx context.Context, prompts []Prompt) iter.Seq2[int, replied] {
 	return func(yield func(int, replied) bool) {
 		ctx, cancel := context.WithCancel(ctx)
@@ -94,6 +95,7 @@ func (r *run) each(ctx context.Context, prompts []Prompt) iter.Seq2[int, replied
 			replies[i] = make(chan replied, 1)
 		}
 		var next atomic.Int64
+		var down atomic.Pointer[error]
 		for range min(len(prompts), or(r.Parallel, defaultParallel)) {
 			wg.Go(func() {
 				for {
@@ -102,11 +104,19 @@ func (r *run) each(ctx context.Context, prompts []Prompt) iter.Seq2[int, replied
 						return
 					}
 					a := replied{call: &call{prompt: prompts[i]}}
+					if err := down.Load(); err != nil {
+						a.err = *err
+						replies[i] <- a
+						continue
+					}
 					for _, err := range a.pieces(ctx, r.Model) {
 						if err != nil {
 							a.err = asking(prompts[i].Role, err)
 							break
 						}
+					}
+					if isUnusable(a.err) {
+						down.CompareAndSwap(nil, &a.err)
 					}
 					replies[i] <- a
 				}
@@ -118,6 +128,11 @@ func (r *run) each(ctx context.Context, prompts []Prompt) iter.Seq2[int, replied
 			}
 		}
 	}
+}
+
+func isUnusable(err error) bool {
+	u := unusable(nil)
+	return errors.As(err, &u) && u.Unusable()
 }
 
 // ask writes one prompt for each batch.
@@ -175,7 +190,7 @@ func (m *mapping) took(reply replied, i int, role Role, from []int, p *Part, rea
 	if reason != "" {
 		*p = Part{}
 		m.emit(done)
-		if u := unusable(nil); errors.As(reply.err, &u) && u.Unusable() {
+		if isUnusable(reply.err) {
 			return reply.err
 		}
 		return nil

@@ -53,7 +53,7 @@ func (r *run) refine(ctx context.Context, kept []retrieve.Passage) error {
 		if err := l.step(ctx, b, i == len(batches)-1); err != nil || r.stopped {
 			return err
 		}
-		if u := unusable(nil); r.summary != nil && errors.As(l.failed, &u) && u.Unusable() {
+		if r.summary != nil && isUnusable(l.failed) {
 			break // a long text has many steps left, and all would fail
 		}
 		if !l.shrunk && errors.Is(l.failed, ErrContextLength) {

@@ -1,0 +1,299 @@
+package answer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"math/rand/v2"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"ibid/cite/marker"
+)
+
+var anyLabel = regexp.MustCompile(`\[(\d+)\]`)
+
+// story is a text of n passages of some length.
+func story(n int) found {
+	texts := make([]string, n)
+	for i := range texts {
+		texts[i] = fmt.Sprintf("Chapter %d. ", i+1) + strings.Repeat(fmt.Sprintf("On day %d they sailed on past the point. ", i+1), 6)
+	}
+	return passages(texts...)
+}
+
+// A scripted model that cites what it is shown, and much that it is not. Over
+// every level of collapsing, each marker of the summary leads to a passage
+// that went into it, and none was made up.
+func TestSummaryCitesLeaves(t *testing.T) {
+	deepest := 0
+	rapid.Check(t, func(rt *rapid.T) {
+		n := rapid.IntRange(1, 60).Draw(rt, "passages")
+		seed := rapid.Uint64().Draw(rt, "seed")
+		strategy := rapid.SampledFrom([]string{"map-reduce", "map-reduce", "map-reduce", "refine", "auto"}).Draw(rt, "strategy")
+		var mu sync.Mutex
+		made := map[int]bool{} // labels that some call made up
+		m := &script{cut: byRune}
+		m.reply = func(p Prompt) (string, error) {
+			r := rand.New(rand.NewPCG(seed, uint64(len(p.User))))
+			shown := marker.Labels(p.User, 1000)
+			if strings.Contains(p.User, "<evidence") {
+				shown = nil
+				for _, s := range regexp.MustCompile(`(?m)^\[(\d+)\] Document`).FindAllStringSubmatch(p.User, -1) {
+					var l int
+					fmt.Sscan(s[1], &l)
+					shown = append(shown, l)
+				}
+			}
+			var b strings.Builder
+			words := 12
+			if p.Role == RoleMap {
+				words = 60
+			}
+			if p.Role == RoleCollapse { // shorter, but not by much: many levels
+				words = len(strings.Fields(p.User)) * 6 / 10
+			}
+			forms := []string{" [%d]", "[%d].", " [%d](id=%[1]d)", "[%d, %[1]d]", "【%d】", "`[%d]`", " arr[%d].foo", "[^%d]", " x[%d] = 3", "[%d][0]", " [id=%d] "}
+			for i := range words {
+				fmt.Fprintf(&b, "word%d", i)
+				if r.IntN(3) == 0 && len(shown) > 0 {
+					fmt.Fprintf(&b, forms[r.IntN(len(forms))], shown[r.IntN(len(shown))])
+				}
+				if r.IntN(8) == 0 {
+					l := 1 + r.IntN(2*n)
+					if !slices.Contains(shown, l) {
+						mu.Lock()
+						made[l] = true
+						mu.Unlock()
+					}
+					fmt.Fprintf(&b, forms[r.IntN(len(forms))], l)
+				}
+				b.WriteByte(' ')
+			}
+			return b.String(), nil
+		}
+		a := &Answerer{Model: m, ContextTokens: 1024, StepPassages: 1}
+		stood := map[int][]int{} // labels that may stand in the result of each step
+		levels := map[int]int{}
+		var text strings.Builder
+		var last Stepped
+		for e, err := range a.Summarize(rt.Context(), Summary{Passages: story(n), Strategy: strategy}) {
+			if err != nil {
+				rt.Fatal(err)
+			}
+			switch e := e.(type) {
+			case Draft:
+				if e.Final && strategy != "refine" {
+					stood[e.Step] = e.Labels
+					if got := marker.Labels(e.Text, 1000); !slices.Equal(got, e.Labels) {
+						rt.Errorf("step %d says that it cites %v, and cites %v", e.Step, e.Labels, got)
+					}
+				}
+			case Stepped:
+				last = e
+				level := 0
+				if e.Role == RoleCollapse || e.Role == RoleCombine {
+					may := []int{}
+					for _, s := range e.From {
+						level = max(level, levels[s]+1)
+						may = append(may, stood[s]...)
+					}
+					if extra := without(e.Labels, may); len(extra) > 0 {
+						rt.Errorf("step %d was shown %v, which no step before it cites", e.Step, extra)
+					}
+				}
+				levels[e.Step] = level
+				if e.Role == RoleMap {
+					if extra := without(stood[e.Step], e.Labels); len(extra) > 0 {
+						rt.Errorf("the map step %d cites %v, which it was not shown", e.Step, extra)
+					}
+				}
+				if e.Role == RoleCombine {
+					deepest = max(deepest, level)
+				}
+			case Text:
+				text.WriteString(e.Text)
+			}
+		}
+		cited := marker.Labels(text.String(), 1000)
+		for _, l := range cited {
+			if l > n {
+				rt.Errorf("[%d] leads to no passage of %d", l, n)
+			}
+		}
+		if last.Role == RoleCombine {
+			if extra := without(cited, last.Labels); len(extra) > 0 {
+				rt.Errorf("the summary cites %v, which the last call was not shown", extra)
+			}
+		}
+		if text.Len() == 0 {
+			rt.Error("there is no summary")
+		}
+	})
+	if deepest < 5 {
+		t.Errorf("the deepest summary collapsed %d times, want four", deepest-1)
+	}
+}
+
+func TestSummarize(t *testing.T) {
+	m := &script{reply: byRole(map[Role][]string{
+		RoleAnswer: {"They sail [1]."}, RoleRefine: {"They sail on [1][2] [77].", "NO CHANGE", "They sail far [1][2]."},
+		RoleMap: {"a [1]."}, RoleCombine: {"They sail [1]."},
+	})}
+	sum := func(a *Answerer, s Summary) record { return read(a.Summarize(t.Context(), s)) }
+
+	got := sum(&Answerer{Model: m}, Summary{Passages: story(3)})
+	if got.err != nil || got.text != "They sail [1](id=1)." || len(m.calls) != 1 || m.calls[0].Role != RoleAnswer {
+		t.Errorf("%d calls, got\n%s", len(m.calls), got)
+	}
+	if strings.Contains(m.calls[0].System, "question") {
+		t.Errorf("it is asked a question: %s", m.calls[0].System)
+	}
+	got = sum(&Answerer{Model: m, StepPassages: 1}, Summary{Passages: story(4), Strategy: "refine", Words: 50})
+	if got.err != nil || got.text != "They sail far [1](id=1)[2](id=2)." || strings.Contains(got.String(), "incomplete") {
+		t.Errorf("got\n%s", got)
+	}
+	if !strings.Contains(m.calls[len(m.calls)-1].System, "about 50 words") {
+		t.Errorf("no length in %s", m.calls[len(m.calls)-1].System)
+	}
+	got = sum(&Answerer{Model: m, StepPassages: 1}, Summary{Passages: story(2)})
+	if got.err != nil || m.calls[len(m.calls)-1].Role != RoleCombine {
+		t.Errorf("got\n%s", got)
+	}
+
+	for code, bad := range map[string]struct {
+		a *Answerer
+		s Summary
+	}{
+		"model":    {&Answerer{}, Summary{Passages: story(1)}},
+		"empty":    {&Answerer{Model: m}, Summary{}},
+		"words":    {&Answerer{Model: m}, Summary{Passages: story(1), Words: -1}},
+		"strategy": {&Answerer{Model: m, StepPassages: 1}, Summary{Passages: story(2), Strategy: "stuff"}},
+	} {
+		var q *QuestionError
+		if got := sum(bad.a, bad.s); !errors.As(got.err, &q) || q.Code != code {
+			t.Errorf("%s: got\n%s", code, got)
+		}
+	}
+}
+
+// A summary that lacks a part of the text says so.
+func TestSummaryLacksAPart(t *testing.T) {
+	for _, strategy := range []string{"refine", "map-reduce"} {
+		m := &script{reply: func(p Prompt) (string, error) {
+			if strings.Contains(p.User, "Chapter 2.") {
+				return "", errDown
+			}
+			return "They sail [1].", nil
+		}}
+		got := read((&Answerer{Model: m, StepPassages: 1}).Summarize(t.Context(), Summary{Passages: story(3), Strategy: strategy}))
+		if got.err != nil || got.text != "They sail [1](id=1)." || !strings.Contains(got.String(), "incomplete {Reason:1 of 3 pa") {
+			t.Errorf("%s: got\n%s", strategy, got)
+		}
+		m.reply = func(Prompt) (string, error) { return "", downError{} }
+		m.calls = nil
+		got = read((&Answerer{Model: m, StepPassages: 1, Parallel: 1}).Summarize(t.Context(), Summary{Passages: story(30), Strategy: strategy}))
+		if got.err == nil || got.text != "" || len(m.calls) > 3 {
+			t.Errorf("%s: %d calls, got\n%s", strategy, len(m.calls), got)
+		}
+	}
+}
+
+// memoryJournal is a journal of one run.
+type memoryJournal struct {
+	mu      sync.Mutex
+	replies map[string][]byte
+}
+
+func (j *memoryJournal) Reply(_ context.Context, run, key string) ([]byte, bool, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	b, ok := j.replies[run+key]
+	return b, ok, nil
+}
+
+func (j *memoryJournal) Keep(_ context.Context, run, key string, reply []byte) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.replies[run+key] = reply
+	return nil
+}
+
+// A run that breaks off after any call goes on behind it and ends as one that
+// never did.
+func TestResume(t *testing.T) {
+	for _, strategy := range []string{"refine", "map-reduce"} {
+		reply := func(p Prompt) (string, error) {
+			first := anyLabel.FindString(p.User)
+			return fmt.Sprintf("%x sails %s.", len(p.User), first), nil
+		}
+		summarize := func(ctx context.Context, m Model, j Journal) string {
+			a := &Answerer{Model: m, StepPassages: 1, Parallel: 1}
+			var b strings.Builder
+			for e, err := range a.Summarize(ctx, Summary{Passages: story(12), Strategy: strategy, Run: &Run{ID: "r", Secret: []byte("s"), Journal: j}}) {
+				if err != nil {
+					return "error: " + err.Error()
+				}
+				if e, ok := e.(Text); ok {
+					b.WriteString(e.Text)
+				}
+			}
+			return b.String()
+		}
+		whole := &script{reply: reply}
+		want := summarize(t.Context(), whole, &memoryJournal{replies: map[string][]byte{}})
+		if len(whole.calls) < 12 || !strings.Contains(want, "sails") {
+			t.Fatalf("%s: %d calls for %q", strategy, len(whole.calls), want)
+		}
+		for at := range whole.calls {
+			j := &memoryJournal{replies: map[string][]byte{}}
+			ctx, cancel := context.WithCancel(t.Context())
+			first := &script{reply: reply}
+			summarize(ctx, breaksAt{first, at, cancel}, j)
+			cancel()
+			second := &script{reply: reply}
+			if got := summarize(t.Context(), second, j); got != want {
+				t.Errorf("%s, broken at call %d: %q, want %q", strategy, at+1, got, want)
+			}
+			if n := len(second.calls); n != len(whole.calls)-at {
+				t.Errorf("%s, broken at call %d: %d calls were left of %d", strategy, at+1, n, len(whole.calls))
+			}
+		}
+	}
+}
+
+// breaksAt is a model that cancels everything at a call.
+type breaksAt struct {
+	*script
+	at     int
+	cancel func()
+}
+
+func (m breaksAt) Complete(ctx context.Context, p Prompt) iter.Seq2[Piece, error] {
+	if len(m.calls) == m.at {
+		m.cancel()
+	}
+	return m.script.Complete(ctx, p)
+}
+
+// The fences of a run's prompts are the same each time, differ between
+// prompts, and cannot be foreseen without its secret.
+func TestRunFences(t *testing.T) {
+	fence := func(secret string, text string) string {
+		r := &run{Answerer: &Answerer{}, summary: &Summary{Run: &Run{Secret: []byte(secret)}}}
+		n, err := r.nonce(RoleMap, Slots{Evidence: []Evidence{{Label: 1, Text: text}}})
+		if err != nil || len(n) < 12 {
+			t.Fatalf("%q, %v", n, err)
+		}
+		return n
+	}
+	if fence("a", "x") != fence("a", "x") || fence("a", "x") == fence("b", "x") || fence("a", "x") == fence("a", "y") {
+		t.Error("fences do not depend on secret and text alone")
+	}
+}

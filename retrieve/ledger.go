@@ -1,0 +1,38 @@
+package retrieve
+
+import (
+	"context"
+	"time"
+)
+
+// A Ledger keeps what outlives a process and is no document: the runs that can
+// be taken up again after a crash. It is safe for concurrent use, by several
+// processes too. Writes are durable when they return nil.
+type Ledger interface {
+	// Begin keeps a run under its id, and forgets those that began more than
+	// [MaxRunAge] before it.
+	Begin(ctx context.Context, run Run) error
+	// Run gives a run that has not ended; [ErrNotFound] if there is none.
+	Run(ctx context.Context, id string) (Run, error)
+	// Reply gives the reply kept for a call of a run; ok is false when none
+	// is, or when it is damaged.
+	Reply(ctx context.Context, run, key string) (reply []byte, ok bool, err error)
+	// Keep keeps the reply to a call of a run that has begun; [ErrNotFound]
+	// if there is none such.
+	Keep(ctx context.Context, run, key string, reply []byte) error
+	// End forgets a run and all its replies.
+	End(ctx context.Context, id string) error
+}
+
+// A Run is work that has begun.
+type Run struct {
+	ID      string
+	Started time.Time // kept to the second
+	// Secret is for the run alone and never shown.
+	Secret []byte
+	// Spec says what is to be done, in the words of who began it.
+	Spec []byte
+}
+
+// MaxRunAge is how long a run that has not ended is kept.
+const MaxRunAge = 7 * 24 * time.Hour
