@@ -79,6 +79,16 @@ func (r *run) checkRead(c *call) {
 // write makes a prompt; the fences of its quoted material carry a mark that
 // none of it holds.
 func (r *run) write(role Role, s Slots) (Prompt, error) {
+	s = r.slots(s)
+	var err error
+	if s.Nonce, err = r.nonce(role, s); err != nil {
+		return Prompt{}, err
+	}
+	return r.prompts().fill(r.template(role), role, s)
+}
+
+// slots fills in what all prompts of a run have in common.
+func (r *run) slots(s Slots) Slots {
 	s.Question = inert(r.asked)
 	if len(s.Evidence) > 0 {
 		s.First = s.Evidence[0].Label
@@ -86,9 +96,14 @@ func (r *run) write(role Role, s Slots) (Prompt, error) {
 	if r.summary != nil {
 		s.Words = r.summary.Words
 	}
-	var err error
-	if s.Nonce, err = r.nonce(role, s); err != nil {
-		return Prompt{}, err
-	}
-	return r.prompts().fill(r.template(role), role, s)
+	return s
+}
+
+// overhead is how many tokens a prompt takes before there is anything in it.
+// Its mark is not random, so that a text is packed in the same way each time.
+func (r *run) overhead(role Role, s Slots) (int, error) {
+	s = r.slots(s)
+	s.Nonce = "k3x9q2m7w5pz"
+	p, err := r.prompts().fill(r.template(role), role, s)
+	return r.count(p.System) + r.count(p.User), err
 }

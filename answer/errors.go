@@ -3,7 +3,7 @@ package answer
 // A QuestionError says why a question cannot be asked at all. It is the
 // asker's to mend: a web server would answer 400, a command exit with 2.
 type QuestionError struct {
-	Code string // "empty", "too_long", "strategy", "history" or "top_k"
+	Code string // "empty", "too_long", "strategy", "history" or "top_k"; of a summary "model" or "max_words" too
 	Msg  string // for people, with the next step
 }
 

@@ -227,11 +227,11 @@ func (m *mapping) partCost(text string) int { return m.count(text) + partFence }
 func (m *mapping) budget() (Budget, error) {
 	overhead := 0
 	for _, role := range []Role{RoleCollapse, RoleCombine} {
-		p, err := m.write(role, Slots{First: len(m.kept)})
+		n, err := m.overhead(role, Slots{First: len(m.kept)})
 		if err != nil {
 			return Budget{}, err
 		}
-		overhead = max(overhead, m.count(p.System)+m.count(p.User))
+		overhead = max(overhead, n)
 	}
 	limit := m.window() - m.reply()
 	return Budget{Limit: max(limit, overhead+256), Overhead: overhead}, nil

@@ -145,11 +145,11 @@ func (r *run) room(role Role) (int, error) {
 	if role == RoleRefine {
 		reserve *= 2 // the draft so far, and the new one
 	}
-	p, err := r.write(role, Slots{})
+	overhead, err := r.overhead(role, Slots{})
 	if err != nil {
 		return 0, err
 	}
-	room := r.window() - reserve - r.count(p.System) - r.count(p.User)
+	room := r.window() - reserve - overhead
 	if r.StepTokens > 0 {
 		room = min(room, r.StepTokens)
 	}

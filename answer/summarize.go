@@ -62,7 +62,7 @@ func (r *run) summarize(ctx context.Context) error {
 	case r.Model == nil:
 		return &QuestionError{"model", "a summary needs a model, and none is set: choose one with --model"}
 	case s.Words < 0 || s.Words > MaxSummaryWords:
-		return &QuestionError{"words", fmt.Sprintf("a summary of %d words cannot be asked for: give a number up to %d, or 0 to leave it to the model", s.Words, MaxSummaryWords)}
+		return &QuestionError{"max_words", fmt.Sprintf("a summary of %d words cannot be asked for: give a number up to %d, or 0 to leave it to the model", s.Words, MaxSummaryWords)}
 	case len(s.Passages) == 0:
 		return &QuestionError{"empty", "there is no text to summarize"}
 	}

@@ -171,10 +171,10 @@ func TestSummarize(t *testing.T) {
 		a *Answerer
 		s Summary
 	}{
-		"model":    {&Answerer{}, Summary{Passages: story(1)}},
-		"empty":    {&Answerer{Model: m}, Summary{}},
-		"words":    {&Answerer{Model: m}, Summary{Passages: story(1), Words: -1}},
-		"strategy": {&Answerer{Model: m, StepPassages: 1}, Summary{Passages: story(2), Strategy: "stuff"}},
+		"model":     {&Answerer{}, Summary{Passages: story(1)}},
+		"empty":     {&Answerer{Model: m}, Summary{}},
+		"max_words": {&Answerer{Model: m}, Summary{Passages: story(1), Words: -1}},
+		"strategy":  {&Answerer{Model: m, StepPassages: 1}, Summary{Passages: story(2), Strategy: "stuff"}},
 	} {
 		var q *QuestionError
 		if got := sum(bad.a, bad.s); !errors.As(got.err, &q) || q.Code != code {
@@ -295,5 +295,30 @@ func TestRunFences(t *testing.T) {
 	}
 	if fence("a", "x") != fence("a", "x") || fence("a", "x") == fence("b", "x") || fence("a", "x") == fence("a", "y") {
 		t.Error("fences do not depend on secret and text alone")
+	}
+}
+
+func TestGraph(t *testing.T) {
+	got := Graph([]Stepped{
+		{Passages: []string{"d#9"}, Labels: []int{}, Reason: "budget"},
+		{Step: 1, Role: RoleMap, Passages: []string{"a", "b"}, Labels: []int{1, 2}, Changed: true},
+		{Step: 2, Role: RoleMap, Passages: []string{"c"}, Labels: []int{3}, Reason: "model_error"},
+		{Step: 3, Role: RoleCollapse, Labels: []int{1}, From: []int{1}, Changed: true},
+		{Step: 4, Role: RoleCombine, Labels: []int{1}, From: []int{3}, Changed: true},
+	})
+	const want = `flowchart TD
+    left1[/"1 passages: budget"/]
+    s1["1 map"]
+    p1[/"[1]–[2]"/] --> s1
+    s2["2 map: model error"]
+    p2[/"[3]"/] --> s2
+    s3["3 collapse"]
+    s1 --> s3
+    s4["4 combine"]
+    s3 --> s4
+    s4 --> text(["text"])
+`
+	if got != want {
+		t.Errorf("got\n%s", got)
 	}
 }

@@ -1,6 +1,10 @@
 package retrieve
 
-import "ibid/ingest"
+import (
+	"fmt"
+
+	"ibid/ingest"
+)
 
 // A Passage is a chunk found for a question, with its scores.
 type Passage struct {
@@ -15,6 +19,18 @@ type Passage struct {
 	// dense and lexical scores, 0 to 1. It does not compare between questions.
 	Score  float64 `json:"score"`
 	Scores Scores  `json:"scores"`
+}
+
+// Passages makes passages, without scores, of a document's chunks as
+// [ingest.Split] gives them: for who wants the whole document.
+func Passages(doc *ingest.Document, chunks []ingest.Chunk) []Passage {
+	passages := make([]Passage, len(chunks))
+	for i, c := range chunks {
+		c.Ordinal = i + 1
+		c.ID, c.Document = fmt.Sprintf("%s#%d", doc.ID, c.Ordinal), doc.ID
+		passages[i] = Passage{Chunk: c, Root: doc.Root, Path: doc.Path, Title: doc.Title, Format: doc.Format, Digest: doc.Digest}
+	}
+	return passages
 }
 
 // Scores are the parts from which fusion and the gate decide. They are

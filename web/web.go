@@ -55,6 +55,12 @@ type Options struct {
 	Asker    Asker
 	Searcher Searcher
 	Library  Library
+	// Summarizer answers POST /api/summarize. Nil means that there is no such
+	// address.
+	Summarizer Summarizer
+	// Ledger keeps the summaries that were interrupted, so that they can be
+	// taken up again; nil keeps none.
+	Ledger retrieve.Ledger
 	// Logger gets one line a request. Questions, answers and document texts
 	// are never logged.
 	Logger *slog.Logger
@@ -172,6 +178,9 @@ func New(o Options) (*echo.Echo, error) {
 	get("/documents/*", s.viewer)
 	e.POST("/api/ask", s.ask, s.bounded)
 	e.POST("/api/search", s.search, s.bounded)
+	if s.Summarizer != nil {
+		e.POST("/api/summarize", s.summarize, s.bounded)
+	}
 	get("/api/documents", s.documents)
 	get("/api/documents/*", s.document)
 	get("/healthz", s.healthz)

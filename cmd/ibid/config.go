@@ -153,9 +153,17 @@ func (c endpointConfig) apiKey(getenv func(string) string) (string, error) {
 
 // answerer puts together what answers questions.
 func (l *library) answerer(c modelConfig, e endpointConfig, getenv func(string) string) (*answer.Answerer, error) {
+	a, err := newAnswerer(c, e, getenv)
+	if err != nil {
+		return nil, err
+	}
+	a.Retriever, a.Embedder = l.Index, l.embedder
+	return a, nil
+}
+
+// newAnswerer puts together what answers without a search.
+func newAnswerer(c modelConfig, e endpointConfig, getenv func(string) string) (*answer.Answerer, error) {
 	a := &answer.Answerer{
-		Retriever:     l.Index,
-		Embedder:      l.embedder,
 		Gate:          answer.GateKind(c.Gate),
 		ContextTokens: c.ContextTokens,
 		StepTokens:    c.StepTokens,

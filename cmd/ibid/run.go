@@ -22,13 +22,14 @@ import (
 type cli struct {
 	Version kong.VersionFlag `help:"Print the version and stop."`
 
-	Serve   serveCmd   `cmd:"" help:"Answer questions in a browser and over HTTP. Folders given here are ingested in the background."`
-	Ask     askCmd     `cmd:"" help:"Answer one question on the terminal, with citations."`
-	Search  searchCmd  `cmd:"" help:"Show the passages found for a question, without an answer."`
-	Ingest  ingestCmd  `cmd:"" help:"Read folders into the data directory. A second run reads only what changed."`
-	Forget  forgetCmd  `cmd:"" help:"Remove an ingested folder and all its documents from the data directory."`
-	Reembed reembedCmd `cmd:"" help:"Embed everything anew with the embedding model in use. An interrupted run goes on where it stopped."`
-	Cite    citeCmd    `cmd:"" help:"Turn the citation markers in any model's output into numbered sources: a filter from standard input to standard output."`
+	Serve     serveCmd     `cmd:"" help:"Answer questions in a browser and over HTTP. Folders given here are ingested in the background."`
+	Ask       askCmd       `cmd:"" help:"Answer one question on the terminal, with citations."`
+	Search    searchCmd    `cmd:"" help:"Show the passages found for a question, without an answer."`
+	Summarize summarizeCmd `cmd:"" help:"Summarize a file, a folder or standard input with a model, cited by section and page."`
+	Ingest    ingestCmd    `cmd:"" help:"Read folders into the data directory. A second run reads only what changed."`
+	Forget    forgetCmd    `cmd:"" help:"Remove an ingested folder and all its documents from the data directory."`
+	Reembed   reembedCmd   `cmd:"" help:"Embed everything anew with the embedding model in use. An interrupted run goes on where it stopped."`
+	Cite      citeCmd      `cmd:"" help:"Turn the citation markers in any model's output into numbered sources: a filter from standard input to standard output."`
 }
 
 // surroundings are what a command has of the outside world.

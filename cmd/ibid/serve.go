@@ -57,6 +57,7 @@ func (c *serveCmd) Run(ctx context.Context, s surroundings) (err error) {
 	var progress progress
 	handler, err := web.New(web.Options{
 		Asker: answerer, Searcher: lib.Index, Library: lib.Index, Logger: logger,
+		Summarizer: answerer, Ledger: lib.engine.Ledger(),
 		Indexing: progress.indexing, Troubles: progress.troubles,
 		Addr: c.Addr, PublicURL: c.PublicURL, AllowHosts: c.AllowHost, Version: version(), Citing: citing,
 	})

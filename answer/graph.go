@@ -1,0 +1,57 @@
+package answer
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Graph draws a run as a Mermaid flowchart, https://mermaid.js.org: a node for
+// each call, and arrows from the passages and calls whose results it was given.
+func Graph(steps []Stepped) string {
+	var b strings.Builder
+	b.WriteString("flowchart TD\n")
+	last, left := 0, 0
+	for _, s := range steps {
+		if s.Step == 0 { // passages that went into no call
+			left++
+			fmt.Fprintf(&b, "    left%d[/\"%s: %s\"/]\n", left, passageList(s.Labels, len(s.Passages)), inWords(s.Reason))
+			continue
+		}
+		name := fmt.Sprintf("%d %s", s.Step, s.Role)
+		if s.Reason != "" {
+			name += ": " + inWords(s.Reason)
+		}
+		fmt.Fprintf(&b, "    s%d[\"%s\"]\n", s.Step, name)
+		if len(s.Passages) > 0 {
+			fmt.Fprintf(&b, "    p%d[/\"%s\"/] --> s%d\n", s.Step, passageList(s.Labels, len(s.Passages)), s.Step)
+		}
+		for _, from := range s.From {
+			fmt.Fprintf(&b, "    s%d --> s%d\n", from, s.Step)
+		}
+		if s.Changed {
+			last = s.Step
+		}
+	}
+	if last > 0 {
+		fmt.Fprintf(&b, "    s%d --> text([\"text\"])\n", last)
+	}
+	return b.String()
+}
+
+// passageList names passages by their labels: "[3]–[7]".
+func passageList(labels []int, passages int) string {
+	switch {
+	case len(labels) == 0:
+		return fmt.Sprintf("%d passages", passages)
+	case len(labels) == 1:
+		return fmt.Sprintf("[%d]", labels[0])
+	}
+	if first, last := slices.Min(labels), slices.Max(labels); last-first == len(labels)-1 {
+		return fmt.Sprintf("[%d]–[%d]", first, last)
+	}
+	return fmt.Sprint(labels)
+}
+
+// inWords makes words of a reason's name.
+func inWords(reason string) string { return strings.ReplaceAll(reason, "_", " ") }

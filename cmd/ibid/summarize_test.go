@@ -1,0 +1,292 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+
+	"ibid/answer/openai/openaitest"
+	"ibid/cite"
+)
+
+// logbook writes a folder of a few documents that makes n calls of one passage
+// each, and the flags that see to it.
+func logbook(t *testing.T, entries int) (folder string, flags []string) {
+	t.Helper()
+	folder = filepath.Join(t.TempDir(), "logbook")
+	files := map[string]string{}
+	for f := range 2 {
+		var b strings.Builder
+		fmt.Fprintf(&b, "# Log %d\n\n", f+1)
+		for i := range entries / 2 {
+			n := f*entries/2 + i + 1
+			fmt.Fprintf(&b, "## Day %d\n\n%s\n\n", n, strings.Repeat(fmt.Sprintf("On day %d the crew made %d miles and saw nothing but water. ", n, 10+n), 12))
+		}
+		files[fmt.Sprintf("log%d.md", f+1)] = b.String()
+	}
+	writeFiles(t, folder, files)
+	return folder, []string{"--model", "scripted", "--step-tokens", "300", "--context-tokens", "2048"}
+}
+
+var evidenceLabel = regexp.MustCompile(`(?m)^\[(\d+)\] |\[(\d+)\]\.`)
+
+// miles is a scripted model whose replies depend on all of the prompt but its
+// system part, and cite the first thing they are shown.
+func miles(r openaitest.Request) openaitest.Reply {
+	label := ""
+	if m := evidenceLabel.FindStringSubmatch(r.User); m != nil {
+		label = "[" + m[1] + m[2] + "]"
+	}
+	return openaitest.Reply{
+		Text: fmt.Sprintf("The crew made %x miles %s.", sha256.Sum256([]byte(r.User)), label),
+		// Not counted: the random marks of the fences would make a difference.
+		PromptTokens: 2000,
+	}
+}
+
+// A summary streams with numbered citations by section, and tells of its steps.
+func TestSummarize(t *testing.T) {
+	folder, flags := logbook(t, 6)
+	h := &openaitest.Handler{Reply: miles}
+	flags = append(flags, "--base-url", openaitest.Start(t, h))
+	data := t.TempDir()
+
+	out, errs, code := ibid(t, data, append([]string{"summarize", "--json", "--graph", folder}, flags...)...)
+	var sum summary
+	if err := json.Unmarshal([]byte(out), &sum); err != nil || code != 0 {
+		t.Fatalf("exit code %d, %v: %s%s", code, err, out, errs)
+	}
+	if !strings.HasPrefix(sum.Text, "The crew made ") || len(sum.Sources) != 1 || sum.Sources[0].Title != "Log 1 › Day 1" || len(sum.Citations) != 1 {
+		t.Errorf("got %+v", sum.Answer)
+	}
+	if len(sum.Steps) != 7 || len(sum.Drafts) != 6 || sum.Usage.Calls != 7 || sum.Usage.Looked != 6 {
+		t.Errorf("%d steps, %d drafts, usage %+v", len(sum.Steps), len(sum.Drafts), sum.Usage)
+	}
+	if !strings.Contains(sum.Graph, `s7["7 combine"]`) || !strings.Contains(sum.Graph, "s6 --> s7") {
+		t.Errorf("graph\n%s", sum.Graph)
+	}
+	roles := map[string]int{}
+	for _, x := range h.Exchanges() {
+		roles[x.Role]++
+	}
+	if fmt.Sprint(roles) != "map[combine:1 map:6]" {
+		t.Errorf("calls %v", roles)
+	}
+	// A run that has ended leaves nothing behind.
+	if out, errs, code := ibid(t, data, "summarize", "--resume", sum.Run); code != 1 || !strings.Contains(errs, "there is no unfinished run") {
+		t.Errorf("exit code %d: %s%s", code, out, errs)
+	}
+
+	out, errs, code = ibid(t, data, append([]string{"summarize", "--intermediate-steps", "--graph", "--strategy", "refine", folder}, flags...)...)
+	if code != 0 || !strings.Contains(out, "--- step 5\n") || !strings.Contains(out, "--- summary\nThe crew made ") || !strings.Contains(out, "\n```mermaid\nflowchart TD\n") || !strings.Contains(errs, "ibid: run ") {
+		t.Errorf("exit code %d: %s%s", code, out, errs)
+	}
+
+	// Standard input, as one call.
+	cmd := command(t.Context(), data, append([]string{"summarize", "-"}, flags...)...)
+	cmd.Stdin = strings.NewReader("The crew made land.")
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	b, err := cmd.Output()
+	if err != nil || !strings.HasPrefix(string(b), "The crew made ") || !strings.Contains(string(b), "[1] standard input") {
+		t.Errorf("%v: %s%s", err, b, stderr.String())
+	}
+	if last := h.Exchanges()[len(h.Exchanges())-1]; last.Role != "answer" || !strings.Contains(last.User, "The crew made land.") {
+		t.Errorf("the last call is %s of %s", last.Role, last.User)
+	}
+}
+
+// A run that is killed at any of its calls goes on behind it: no call that has
+// ended is made again, and the summary is the same to the byte.
+func TestSummarizeKilled(t *testing.T) {
+	for _, strategy := range []string{"refine", "map-reduce"} {
+		t.Run(strategy, func(t *testing.T) {
+			entries := 30
+			if strategy == "map-reduce" {
+				entries = 28 // and calls that collapse and combine
+			}
+			folder, flags := logbook(t, entries)
+			flags = append([]string{"summarize", "--json", "--strategy", strategy, "--parallel", "1", folder}, flags...)
+			want := &killer{at: -1}
+			url := openaitest.Start(t, &openaitest.Handler{Reply: want.reply})
+			out, errs, code := ibid(t, t.TempDir(), append(flags, "--base-url", url)...)
+			if code != 0 {
+				t.Fatalf("exit code %d: %s%s", code, out, errs)
+			}
+			calls := len(want.prompts)
+			if calls < 30 {
+				t.Fatalf("only %d calls", calls)
+			}
+			boundaries := []int{0, calls / 2, calls - 1}
+			if os.Getenv("IBID_CAMPAIGN") != "" {
+				boundaries = nil
+				for at := range calls {
+					boundaries = append(boundaries, at)
+				}
+			}
+			for _, at := range boundaries {
+				killAt(t, at, flags, out, calls)
+			}
+		})
+	}
+}
+
+// killAt kills a run when its call at (0-based) arrives, and resumes it.
+func killAt(t *testing.T, at int, flags []string, want string, calls int) {
+	t.Helper()
+	data := t.TempDir()
+	k := &killer{at: at}
+	url := openaitest.Start(t, &openaitest.Handler{Reply: k.reply})
+	cmd := command(context.Background(), data, append(flags, "--base-url", url)...)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	k.start(t, cmd)
+	if err := cmd.Wait(); err == nil || cmd.ProcessState.ExitCode() != -1 {
+		t.Fatalf("killed at call %d, it ended with %v: %s%s", at+1, err, out.String(), errs.String())
+	}
+	id, ok := strings.CutPrefix(strings.TrimSpace(errs.String()), "ibid: run ")
+	if !ok || out.Len() > 0 {
+		t.Fatalf("it said %s%s", out.String(), errs.String())
+	}
+	k.at = -1
+	before := k.prompts
+	k.prompts = nil
+	got, stderr, code := ibid(t, data, "summarize", "--json", "--resume", id, "--parallel", "1")
+	if code != 0 {
+		t.Fatalf("resumed at call %d: exit code %d: %s%s", at+1, code, got, stderr)
+	}
+	if n := len(k.prompts); n != calls-at {
+		t.Errorf("killed at call %d of %d: %d calls were made after it", at+1, calls, n)
+	}
+	ended := map[string]bool{}
+	for _, p := range before[:at] { // the last one was killed
+		ended[p] = true
+	}
+	for _, p := range k.prompts {
+		if ended[p] {
+			t.Errorf("killed at call %d: a call that had ended was made again", at+1)
+		}
+	}
+	// All but the run's own name and time is the same.
+	if a, b := withoutRun(t, got), withoutRun(t, want); a != b {
+		t.Errorf("killed at call %d:\n%s\nwant\n%s", at+1, a, b)
+	}
+}
+
+func withoutRun(t *testing.T, out string) string {
+	t.Helper()
+	var s summary
+	if err := json.Unmarshal([]byte(out), &s); err != nil {
+		t.Fatalf("%v in %s", err, out)
+	}
+	if !s.Answered || s.Incomplete || s.Run == "" {
+		t.Errorf("not a whole summary: %s", out)
+	}
+	s.Run, s.Usage.Seconds = "", 0
+	b, err := json.Marshal(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// A killer answers as miles does, without regard to the marks of fences, and
+// kills its client when a certain call arrives.
+type killer struct {
+	mu      sync.Mutex
+	at      int // 0-based; less than 0 for never
+	prompts []string
+	client  chan *os.Process
+}
+
+func (k *killer) start(t *testing.T, cmd *exec.Cmd) {
+	t.Helper()
+	k.client = make(chan *os.Process, 1)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	k.client <- cmd.Process
+}
+
+var fenceMark = regexp.MustCompile(`(<\/?\w+) \w{12}>`)
+
+func (k *killer) reply(r openaitest.Request) openaitest.Reply {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.prompts = append(k.prompts, r.Prompt())
+	if len(k.prompts)-1 == k.at {
+		if err := (<-k.client).Kill(); err != nil {
+			return openaitest.Reply{Text: "could not kill: " + err.Error()}
+		}
+		return openaitest.Reply{Fault: openaitest.HeaderStall}
+	}
+	r.User = fenceMark.ReplaceAllString(r.User, "$1>")
+	return miles(r)
+}
+
+// Over HTTP a stored document is summarized, and a summary that broke off goes
+// on behind the calls that were made.
+func TestSummarizeOverHTTP(t *testing.T) {
+	folder, flags := logbook(t, 6)
+	var mu sync.Mutex
+	broken := true
+	h := &openaitest.Handler{Reply: func(r openaitest.Request) openaitest.Reply {
+		mu.Lock()
+		defer mu.Unlock()
+		if broken && strings.Contains(r.User, "On day 3 ") {
+			return openaitest.Reply{Fault: openaitest.Unauthorized}
+		}
+		return miles(r)
+	}}
+	url := serve(t, t.TempDir(), append(flags, folder, "--base-url", openaitest.Start(t, h))...)
+	ready(t, url)
+	summarize := func(body string) (*http.Response, []byte) {
+		resp, err := http.Post(url+"/api/summarize", "application/json", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		b, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return resp, b
+	}
+	resp, b := summarize(`{"collection":"default","strategy":"map-reduce"}`)
+	run := resp.Header.Get("Ibid-Run")
+	if resp.StatusCode != http.StatusBadGateway || run == "" {
+		t.Fatalf("%s, run %q: %s", resp.Status, run, b)
+	}
+	mu.Lock()
+	broken = false
+	mu.Unlock()
+	before := len(h.Exchanges())
+	resp, b = summarize(`{"run":"` + run + `"}`)
+	var a cite.Answer
+	if err := json.Unmarshal(b, &a); err != nil || resp.StatusCode != http.StatusOK || !a.Answered || a.Incomplete || len(a.Sources) != 1 {
+		t.Fatalf("%s, %v: %s", resp.Status, err, b)
+	}
+	again := map[string]bool{}
+	for i, x := range h.Exchanges() {
+		if i < before && !strings.Contains(x.User, "On day 3 ") && !x.Gone {
+			again[x.Prompt()] = true
+		}
+		if i >= before && again[x.Prompt()] {
+			t.Errorf("a call that had ended was made again: %s", x.User)
+		}
+	}
+	if resp, b := summarize(`{"run":"` + run + `"}`); resp.StatusCode != http.StatusNotFound {
+		t.Errorf("a run that has ended: %s: %s", resp.Status, b)
+	}
+}

@@ -1,0 +1,118 @@
+package web
+
+import (
+	"context"
+	"encoding/json"
+	"iter"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"ibid/answer"
+	"ibid/retrieve"
+)
+
+// digest is a Summarizer that tells which passages it was given.
+type digest struct{ asked *answer.Summary }
+
+func (d digest) Summarize(_ context.Context, s answer.Summary) iter.Seq2[answer.Event, error] {
+	return func(yield func(answer.Event, error) bool) {
+		*d.asked = s
+		if s.Words == 13 {
+			yield(nil, &answer.QuestionError{Code: "max_words", Msg: "13 words bring bad luck"})
+			return
+		}
+		_ = yield(answer.Kept{Passages: s.Passages}, nil) &&
+			yield(answer.Text{Text: "It is about boats.[1]"}, nil) &&
+			(s.Words != 1 || yield(answer.Incomplete{Reason: "one word is too few"}, nil)) &&
+			yield(answer.Usage{Looked: len(s.Passages)}, nil)
+	}
+}
+
+// desk is a Ledger that holds runs in memory.
+type desk struct {
+	retrieve.Ledger
+	runs map[string]retrieve.Run
+}
+
+func (d desk) Begin(_ context.Context, r retrieve.Run) error { d.runs[r.ID] = r; return nil }
+func (d desk) End(_ context.Context, id string) error        { delete(d.runs, id); return nil }
+func (d desk) Run(_ context.Context, id string) (retrieve.Run, error) {
+	r, ok := d.runs[id]
+	if !ok {
+		return r, retrieve.ErrNotFound
+	}
+	return r, nil
+}
+
+func TestSummarize(t *testing.T) {
+	var asked answer.Summary
+	ledger := desk{runs: map[string]retrieve.Run{
+		"ofthecommandline": {ID: "ofthecommandline", Started: time.Now(), Spec: []byte(`{"by":"command","path":"/etc/passwd"}`)},
+	}}
+	h := newHandler(t, func(o *Options) { o.Summarizer, o.Ledger = digest{&asked}, ledger })
+	post := func(body, accept string) *httptest.ResponseRecorder {
+		asked = answer.Summary{}
+		r := httptest.NewRequest("POST", "http://127.0.0.1:8080/api/summarize", strings.NewReader(body))
+		r.Header.Set("Accept", accept)
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		return w
+	}
+
+	w := post(`{"document":"club/handbook/mooring.md","max_words":50,"strategy":"refine"}`, "application/json")
+	var a answered
+	if err := json.Unmarshal(w.Body.Bytes(), &a); err != nil || w.Code != http.StatusOK {
+		t.Fatalf("%d, %v: %s", w.Code, err, w.Body)
+	}
+	if a.Text != "It is about boats.[1]" || len(a.Sources) != 1 || !strings.HasPrefix(a.Sources[0].Link, "http://127.0.0.1:8080/documents/club/handbook/mooring.md") {
+		t.Errorf("got %+v", a.Answer)
+	}
+	if asked.Strategy != "refine" || asked.Words != 50 || len(asked.Passages) != 1 || asked.Passages[0].ID != "club/handbook/mooring.md#1" || asked.Passages[0].Heading != "Moorings" {
+		t.Errorf("asked for %+v", asked)
+	}
+	if id := w.Header().Get(runHeader); id == "" || asked.Run == nil || asked.Run.ID != id || len(asked.Run.Secret) != 32 {
+		t.Errorf("run %q, %+v", id, asked.Run)
+	}
+	if len(ledger.runs) != 1 {
+		t.Errorf("a run that has ended is kept: %v", ledger.runs)
+	}
+
+	w = post(`{"filter":{"format":"pdf"}}`, "text/event-stream")
+	if !strings.Contains(w.Body.String(), "event: text\n") || !strings.Contains(w.Body.String(), "event: done\n") || len(asked.Passages) != 2 || asked.Passages[1].Page != 2 {
+		t.Errorf("got %s for %+v", w.Body, asked.Passages)
+	}
+
+	// One that did not come whole can be taken up again.
+	w = post(`{"document":"club/guide.pdf","max_words":1}`, "application/json")
+	id := w.Header().Get(runHeader)
+	if w.Code != http.StatusOK || len(ledger.runs) != 2 {
+		t.Errorf("%d: %s, runs %v", w.Code, w.Body, ledger.runs)
+	}
+	first := asked
+	if w = post(`{"run":"`+id+`"}`, "application/json"); w.Code != http.StatusOK || asked.Words != 1 || asked.Run.ID != id || string(asked.Run.Secret) != string(first.Run.Secret) || len(asked.Passages) != len(first.Passages) {
+		t.Errorf("%d: %s, asked for %+v", w.Code, w.Body, asked)
+	}
+
+	for body, code := range map[string]string{
+		`{}`:                          "nothing_to_summarize",
+		`{"document":"club/none.md"}`: "document_not_found",
+		`{"document":"/etc/passwd"}`:  "document_not_found",
+		`{"filter":{"format":"csv"}}`: "nothing_to_summarize",
+		`{"run":"x"}`:                 "run_not_found",
+		`{"run":"ofthecommandline"}`:  "run_not_found",
+		`{"document":"club/guide.pdf","max_words":13}`:    "bad_max_words",
+		`{"document":"club/guide.pdf","max_words":"ten"}`: "wrong_type",
+	} {
+		w := post(body, "application/json")
+		var p Problem
+		if err := json.Unmarshal(w.Body.Bytes(), &p); err != nil || p.Code != code || w.Code < 400 || w.Code != p.Status {
+			t.Errorf("%s: %d, %v: %s", body, w.Code, err, w.Body)
+		}
+	}
+	if len(ledger.runs) != 2 {
+		t.Errorf("a request that was refused left a run: %v", ledger.runs)
+	}
+}
