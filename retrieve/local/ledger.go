@@ -191,3 +191,14 @@ func (l ledger) End(ctx context.Context, id string) error {
 	}
 	return nil
 }
+
+// forgetReplies removes the replies of all runs: what a model wrote of a
+// forgotten document is a trace of it. Runs go on, and make their calls again.
+func forgetReplies(ctx context.Context, tx *sql.Tx) error {
+	yes, err := laidOut(ctx, tx)
+	if err != nil || !yes {
+		return err
+	}
+	_, err = tx.ExecContext(ctx, `DELETE FROM replies`)
+	return err
+}

@@ -95,6 +95,20 @@ func TestLedger(t *testing.T) {
 	if err := l.Keep(ctx, "b", "k", []byte("x")); err != nil {
 		t.Fatal(err)
 	}
+	// A forgotten folder leaves no trace in what a model wrote of it.
+	root, err := e.AddRoot(ctx, filepath.Join(dir, "notes"), "default")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.DeleteRoot(ctx, root.Name); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok, err := l.Reply(ctx, "b", "k"); ok || err != nil {
+		t.Errorf("a reply after a folder was forgotten: %t, %v", ok, err)
+	}
+	if err := l.Keep(ctx, "b", "k", []byte("y")); err != nil {
+		t.Errorf("the run does not go on: %v", err)
+	}
 	if err := l.End(ctx, "b"); err != nil {
 		t.Fatal(err)
 	}

@@ -146,6 +146,9 @@ func (e *Engine) DeleteRoot(ctx context.Context, name string) (documents int, er
 			}
 		}
 		documents = len(keys)
+		if err := forgetReplies(ctx, tx); err != nil {
+			return err
+		}
 		_, err = changed(ctx, tx, changedRoots, true)
 		return err
 	})
