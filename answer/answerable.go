@@ -3,7 +3,7 @@ package answer
 import "ibid/retrieve"
 
 // answerableAt is the chance from which an answer is quoted.
-const answerableAt = .12
+const answerableAt = .05
 
 // The signals of answerability, in the order of answerableModel.
 const (

@@ -20,7 +20,7 @@ import (
 // What the sample library's questions must reach without a model: a little
 // below what was measured. The questions are measured on and never fitted on.
 const (
-	rightDocumentFloor = .52
+	rightDocumentFloor = .60
 	offTopicFloor      = .90
 )
 

@@ -17,6 +17,13 @@ type Embedder interface {
 	Space() string
 }
 
+// A Vocabulary is an [Embedder] that knows some words and not others. Fusion
+// trusts its vectors as far as it knows the question's words.
+type Vocabulary interface {
+	// Known is the share of the text's words, 0 to 1, whose meaning is known.
+	Known(text string) float64
+}
+
 // An Engine keeps documents, chunks and vectors, and finds candidates. It
 // never decides: scores are computed by the [Index] on what it returns.
 // An engine is safe for concurrent use, by several processes too where its

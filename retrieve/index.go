@@ -200,9 +200,23 @@ func (x *Index) Search(ctx context.Context, q Query) ([]Passage, error) {
 		if err != nil {
 			return nil, err
 		}
-		fuse(scored, x.opts.Mode)
+		fuse(scored, x.weight(q.Text))
 		return best(scored, k), nil
 	}
+}
+
+// weight is the share of the dense score in the mixture for a question.
+func (x *Index) weight(question string) float64 {
+	switch x.opts.Mode {
+	case LexicalOnly:
+		return 0
+	case DenseOnly:
+		return 1
+	}
+	if v, ok := x.embedder.(Vocabulary); ok {
+		return denseWeight * v.Known(question)
+	}
+	return denseWeight
 }
 
 // find asks the engine both ways at once and gives the union of the ids.

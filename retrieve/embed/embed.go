@@ -20,7 +20,7 @@ import (
 
 // name is the table's version: it changes with every table, because vectors of
 // different tables must never be compared.
-const name = "ibid-static-1"
+const name = "ibid-static-2"
 
 // A Model makes vectors. It never changes and is safe for concurrent use.
 type Model struct {
@@ -37,7 +37,7 @@ type Model struct {
 // program.
 func New() (*Model, error) { return parse(file) }
 
-// Space names the table and its dimensions: "ibid-static-1/256".
+// Space names the table and its dimensions: "ibid-static-2/256".
 func (m *Model) Space() string { return fmt.Sprintf("%s/%d", name, m.dims) }
 
 // Embed gives one row of unit length for each text, in order. A row depends on
@@ -60,6 +60,18 @@ func (m *Model) Embed(ctx context.Context, texts []string) ([][]float32, error) 
 		rows[i] = unit(sum)
 	}
 	return rows, nil
+}
+
+// Known is the share, 0 to 1, of a text's words that the table has rows for,
+// whole or in pieces. The others count by hashes, which say whether two words
+// are equal and nothing of what they mean. A text without words is known whole.
+func (m *Model) Known(text string) float64 {
+	rows, hashes := 0, 0.0
+	m.features(text, func(uint32) { rows++ }, func(_ uint64, parts int) { hashes += 1 / float64(parts) })
+	if rows == 0 && hashes == 0 {
+		return 1
+	}
+	return float64(rows) / (float64(rows) + hashes)
 }
 
 // addRow adds a row of the table: at most 127*65535 a component, so that a sum
