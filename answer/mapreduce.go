@@ -1,6 +1,7 @@
 package answer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -81,6 +82,15 @@ type replied struct {
 	err error
 }
 
+// canceled tells that nobody waits for the answer any more. A time that ran
+// out is another matter: what there is by then is the answer.
+func canceled(ctx context.Context) error {
+	if err := ctx.Err(); errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil
+}
+
 // each makes the calls, some at a time, and yields the replies in the order of
 // the prompts. When a model turns out to be unusable the calls not yet begun
 // fail like that one, unmade.
@@ -106,6 +116,10 @@ func (r *run) each(ctx context.Context, prompts []Prompt) iter.Seq2[int, replied
 					a := replied{call: &call{prompt: prompts[i]}}
 					if err := down.Load(); err != nil {
 						a.err = *err
+					} else if ctx.Err() != nil {
+						a.err = asking(prompts[i].Role, ctx.Err())
+					}
+					if a.err != nil {
 						replies[i] <- a
 						continue
 					}
@@ -161,7 +175,7 @@ func (m *mapping) mapped(ctx context.Context) ([]Part, error) {
 		if reply.err == nil && m.summary == nil && saysNoAnswer(p.Text) {
 			reason = noAnswer
 		}
-		if err := m.took(reply, i, RoleMap, nil, &p, reason); err != nil || m.stopped {
+		if err := cmp.Or(canceled(ctx), m.took(reply, i, RoleMap, nil, &p, reason)); err != nil || m.stopped {
 			return nil, err
 		}
 		if p.Text != "" {
@@ -278,6 +292,9 @@ func (m *mapping) collapsed(ctx context.Context, groups [][]Part) ([]Part, error
 	}
 	var out []Part
 	for i, reply := range m.each(ctx, prompts) {
+		if err := canceled(ctx); err != nil {
+			return nil, err
+		}
 		m.spent(reply.call)
 		m.steps++
 		shown := citedBy(groups[i])
@@ -344,6 +361,9 @@ func (m *mapping) combine(ctx context.Context, parts []Part) error {
 	m.spent(c)
 	if m.stopped {
 		return nil
+	}
+	if err := canceled(ctx); err != nil && failed != nil {
+		return err
 	}
 	m.checkRead(c)
 	done := Stepped{Step: m.steps, Role: RoleCombine, Passages: []string{}, Labels: shown, From: stepsOf(parts)}

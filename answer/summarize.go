@@ -96,7 +96,7 @@ func (r *run) summarize(ctx context.Context) error {
 	if strategy == "map-reduce" {
 		return r.mapReduce(ctx, s.Passages)
 	}
-	w := &whole{yield: r.yield, of: len(s.Passages), unread: map[int]bool{}}
+	w := &whole{ctx: ctx, yield: r.yield, of: len(s.Passages), unread: map[int]bool{}}
 	r.yield = w.event
 	for label := 1; label <= w.of; label++ {
 		w.unread[label] = true
@@ -108,6 +108,7 @@ func (r *run) summarize(ctx context.Context) error {
 // A whole stands behind the refine loop and sees to it that a summary which
 // lacks a part of the text says so, and cites nothing that was made up.
 type whole struct {
+	ctx    context.Context
 	yield  func(Event, error) bool
 	of     int
 	unread map[int]bool // labels
@@ -120,6 +121,10 @@ type whole struct {
 func (w *whole) event(e Event, err error) bool {
 	if err != nil {
 		return w.yield(e, err)
+	}
+	if err := canceled(w.ctx); err != nil {
+		w.yield(nil, err)
+		return false
 	}
 	switch e := e.(type) {
 	case Text:

@@ -1,0 +1,107 @@
+package answer
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"ibid/cite/marker"
+)
+
+// What passes a sieve depends on the text alone, not on how it is cut, and
+// whoever reads it next finds no label in it that was not shown.
+func FuzzSieve(f *testing.F) {
+	for _, seed := range []string{
+		"Fact [1]. Other [3][9].", "arr[1].foo and x[2] = 3", "`[1]` ```\n[2]\n```\n[3]", "【1】[2]", "[1](id=3) [NUMBER](id=)",
+		"fact[1][9].", "a[9]b[1]", "[1, 9-12]", "[^1] [9]: x", "[[1]]", "word[1] + m[3]", "é[1]\xff[2", "[0](id=)[9] .",
+		"[9][1](id=1)[3].x", "x[9]【3】.y [1]", strings.Repeat("[1]", 60) + "[9]x",
+	} {
+		f.Add(seed, uint8(3))
+	}
+	shown := []int{1, 3, 7}
+	f.Fuzz(func(t *testing.T, text string, cut uint8) {
+		for _, sure := range []bool{true, false} {
+			whole := newSieve(shown, sure)
+			want := whole.feed(text)
+			want += whole.close()
+			s := newSieve(shown, sure)
+			var got strings.Builder
+			for at := 0; at < len(text); {
+				end := min(len(text), at+1+int(cut)%7)
+				got.WriteString(s.feed(text[at:end]))
+				at = end
+			}
+			got.WriteString(s.close())
+			if sure && got.String() != want {
+				t.Errorf("%q in pieces is %q, whole %q", text, got.String(), want)
+			}
+			if !slices.Equal(s.cited, whole.cited) || !slices.Equal(s.invented, whole.invented) {
+				t.Errorf("%q in pieces cites %v and %v, whole %v and %v", text, s.cited, s.invented, whole.cited, whole.invented)
+			}
+			if !sure {
+				continue
+			}
+			for _, known := range []int{8, maxForgedLabel} {
+				if labels := marker.Labels(want, known); len(without(labels, shown)) > 0 {
+					t.Errorf("%q became %q, which cites %v", text, want, labels)
+				}
+			}
+			if extra := without(whole.invented, marker.Labels(text, maxForgedLabel)); len(extra) > 0 {
+				t.Errorf("%q does not hold %v", text, extra)
+			}
+		}
+		out, cited, _ := sift(text, shown)
+		if labels := marker.Labels(out, maxForgedLabel); !slices.Equal(labels, cited) || len(without(cited, shown)) > 0 {
+			t.Errorf("%q became %q, which cites %v and is said to cite %v", text, out, labels, cited)
+		}
+	})
+}
+
+// patient is a model that answers when it is told to stop, and never before.
+type patient struct{ begun chan struct{} }
+
+func (m patient) Complete(ctx context.Context, _ Prompt) iter.Seq2[Piece, error] {
+	return func(yield func(Piece, error) bool) {
+		m.begun <- struct{}{}
+		<-ctx.Done()
+		yield(Piece{}, ctx.Err())
+	}
+}
+
+// Leaving a summary stops its calls, and leaves nothing running: a bubble ends
+// only when all that was started in it has.
+func TestSummaryLeft(t *testing.T) {
+	for _, strategy := range []string{"refine", "map-reduce"} {
+		synctest.Test(t, func(t *testing.T) {
+			m := patient{begun: make(chan struct{}, 9)}
+			a := &Answerer{Model: m, StepPassages: 1, Parallel: 4}
+			ctx, cancel := context.WithCancel(t.Context())
+			go func() {
+				<-m.begun
+				cancel()
+			}()
+			got := read(a.Summarize(ctx, Summary{Passages: story(9), Strategy: strategy}))
+			if !errors.Is(got.err, context.Canceled) || got.text != "" {
+				t.Errorf("%s: got\n%s", strategy, got)
+			}
+		})
+	}
+	for leave := range 12 {
+		synctest.Test(t, func(t *testing.T) {
+			m := &script{reply: func(Prompt) (string, error) { return "They sail [1].", nil }}
+			n := 0
+			for _, err := range (&Answerer{Model: m, StepPassages: 1}).Summarize(t.Context(), Summary{Passages: story(4), Strategy: "map-reduce"}) {
+				if err != nil {
+					t.Error(err)
+				}
+				if n++; n > leave {
+					break
+				}
+			}
+		})
+	}
+}
