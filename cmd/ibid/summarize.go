@@ -291,17 +291,28 @@ func (c *summarizeCmd) progress(events iter.Seq2[answer.Event, error], passages 
 			}
 		}
 		defer end()
+		var held []answer.Event // what would be printed into the bar
 		for e, err := range events {
 			switch e := e.(type) {
+			case answer.Warning:
+				if !closed {
+					held = append(held, e)
+					continue
+				}
 			case answer.Stepped:
 				if e.Role != answer.RoleCollapse && e.Role != answer.RoleCombine {
 					bar.IncrBy(len(e.Passages))
 				}
-			case answer.Text, answer.Warning, answer.Incomplete:
+			case answer.Text, answer.Incomplete, answer.Usage:
 				end()
 			}
 			if err != nil {
 				end()
+			}
+			for ; closed && len(held) > 0; held = held[1:] {
+				if !yield(held[0], nil) {
+					return
+				}
 			}
 			if !yield(e, err) {
 				return
