@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"ibid/cite/marker"
+	"ibid/ingest"
 )
 
 var anyLabel = regexp.MustCompile(`\[(\d+)\]`)
@@ -321,5 +322,58 @@ func TestGraph(t *testing.T) {
 `
 	if got != want {
 		t.Errorf("got\n%s", got)
+	}
+}
+
+// Parts that cannot be brought into one prompt are given as they are, and the
+// summary says that it is not whole; a part that is too long for any prompt is
+// cut at the end of a sentence, and nothing of it is lost.
+func TestSummaryDoesNotShrink(t *testing.T) {
+	long := strings.TrimSpace(strings.Repeat("They sailed on past the point and saw land [1]. ", 150))
+	for _, test := range []struct {
+		name           string
+		maps, collapse string
+		want           string
+		incomplete     string
+	}{
+		{"no progress", strings.TrimSpace(strings.Repeat("They sailed on. ", 40)), "", "", "the model did not make the parts shorter in round 1"},
+		{"longer", strings.TrimSpace(strings.Repeat("They sailed on. ", 40)), long, "", "the model did not make the parts shorter in round 1"},
+		{"too long a part", long, "They sailed [1].", "They sailed [1](id=1).", ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			parts := 0
+			m := &script{reply: func(p Prompt) (string, error) {
+				switch p.Role {
+				case RoleMap:
+					return strings.ReplaceAll(test.maps, "[1]", anyLabel.FindString(p.User)), nil
+				case RoleCollapse:
+					parts += strings.Count(p.User, "\n</part ")
+					if test.collapse == "" {
+						_, text, _ := strings.Cut(p.User, ">\n")
+						return text, nil
+					}
+					return test.collapse, nil
+				}
+				return "They sailed [1].", nil
+			}}
+			got := read((&Answerer{Model: m, StepPassages: 1, ContextTokens: 1024, Parallel: 1}).Summarize(t.Context(), Summary{Passages: story(8), Strategy: "map-reduce"}))
+			if got.err != nil || got.text == "" || !strings.Contains(got.String(), test.incomplete) || (test.incomplete == "") == strings.Contains(got.String(), "\nincomplete ") {
+				t.Fatalf("got\n%s", got)
+			}
+			if test.want != "" && got.text != test.want {
+				t.Errorf("got %q", got.text)
+			}
+			if test.want == "" && strings.Count(got.text, "They sailed on") != 8*40 {
+				t.Errorf("of %d sentences %d are left", 8*40, strings.Count(got.text, "They sailed on"))
+			}
+			if test.maps == long && parts <= 8 {
+				t.Errorf("%d parts were collapsed, want more than there were passages", parts)
+			}
+			for _, p := range m.calls {
+				if n := ingest.CountTokens(p.System) + ingest.CountTokens(p.User); n > 1024*85/100 {
+					t.Errorf("a prompt of %d tokens (%s)", n, p.Role)
+				}
+			}
+		})
 	}
 }

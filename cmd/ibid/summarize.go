@@ -358,6 +358,9 @@ func readWhole(ctx context.Context, spec summarySpec) (*whole, error) {
 	defer dir.Close()
 	root := ingest.Root{Name: filepath.Base(folder), Path: folder}
 	if name != "" {
+		if info.Size() > ingest.DefaultMaxBytes {
+			return nil, fmt.Errorf("reading %s: it is larger than %d MB: split it", spec.Path, ingest.DefaultMaxBytes>>20)
+		}
 		data, err := dir.ReadFile(name)
 		if err != nil {
 			return nil, fmt.Errorf("reading %s: %w", spec.Path, err)
