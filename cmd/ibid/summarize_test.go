@@ -124,7 +124,7 @@ func TestSummarizeKilled(t *testing.T) {
 			if code != 0 {
 				t.Fatalf("exit code %d: %s%s", code, out, errs)
 			}
-			calls := len(want.prompts)
+			calls := len(want.disarm())
 			if calls < 30 {
 				t.Fatalf("only %d calls", calls)
 			}
@@ -159,21 +159,20 @@ func killAt(t *testing.T, at int, flags []string, want string, calls int) {
 	if !ok || out.Len() > 0 {
 		t.Fatalf("it said %s%s", out.String(), errs.String())
 	}
-	k.at = -1
-	before := k.prompts
-	k.prompts = nil
+	before := k.disarm()
 	got, stderr, code := ibid(t, data, "summarize", "--json", "--resume", id, "--parallel", "1")
 	if code != 0 {
 		t.Fatalf("resumed at call %d: exit code %d: %s%s", at+1, code, got, stderr)
 	}
-	if n := len(k.prompts); n != calls-at {
+	after := k.disarm()
+	if n := len(after); n != calls-at {
 		t.Errorf("killed at call %d of %d: %d calls were made after it", at+1, calls, n)
 	}
 	ended := map[string]bool{}
 	for _, p := range before[:at] { // the last one was killed
 		ended[p] = true
 	}
-	for _, p := range k.prompts {
+	for _, p := range after {
 		if ended[p] {
 			t.Errorf("killed at call %d: a call that had ended was made again", at+1)
 		}
@@ -212,11 +211,22 @@ type killer struct {
 
 func (k *killer) start(t *testing.T, cmd *exec.Cmd) {
 	t.Helper()
+	k.mu.Lock()
 	k.client = make(chan *os.Process, 1)
+	k.mu.Unlock()
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	k.client <- cmd.Process
+}
+
+// disarm gives the prompts that came, and kills nobody from now on.
+func (k *killer) disarm() []string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	prompts := k.prompts
+	k.at, k.prompts = -1, nil
+	return prompts
 }
 
 var fenceMark = regexp.MustCompile(`(<\/?\w+) \w{12}>`)
