@@ -70,8 +70,11 @@ type mapping struct {
 	kept    []retrieve.Passage
 	batches []batch
 
+	half    bool // of a batch that was too long for the window
+	shrunk  bool // the window is taken for half as large
 	steps   int
 	failed  error // what went wrong last
+	asked   int   // batches
 	missing int   // batches that could not be read
 	used    map[string]bool
 }
@@ -106,6 +109,7 @@ func (r *run) each(ctx context.Context, prompts []Prompt) iter.Seq2[int, replied
 		}
 		var next atomic.Int64
 		var down atomic.Pointer[error]
+		model := r.Model
 		for range min(len(prompts), or(r.Parallel, defaultParallel)) {
 			wg.Go(func() {
 				for {
@@ -123,7 +127,7 @@ func (r *run) each(ctx context.Context, prompts []Prompt) iter.Seq2[int, replied
 						replies[i] <- a
 						continue
 					}
-					for _, err := range a.pieces(ctx, r.Model) {
+					for _, err := range a.pieces(ctx, model) {
 						if err != nil {
 							a.err = asking(prompts[i].Role, err)
 							break
@@ -169,13 +173,30 @@ func (m *mapping) mapped(ctx context.Context) ([]Part, error) {
 	}
 	var parts []Part
 	for i, reply := range m.each(ctx, prompts) {
+		b := m.batches[i]
+		if errors.Is(reply.err, ErrContextLength) && !m.half {
+			m.spent(reply.call)
+			m.shrink()
+			if len(b) == 1 {
+				m.emit(Warning{Message: fmt.Sprintf("the end of passage [%d] was left out: it is longer than the model's context window", b[0].Label)})
+			}
+			h := &mapping{run: m.run, kept: m.kept, batches: m.halves(b), half: true, steps: m.steps, used: m.used}
+			halves, err := h.mapped(ctx)
+			if err != nil || m.stopped {
+				return nil, err
+			}
+			m.steps, m.used, m.asked, m.missing = h.steps, h.used, m.asked+h.asked, m.missing+h.missing
+			m.failed = cmp.Or(h.failed, m.failed)
+			parts = append(parts, halves...)
+			continue
+		}
 		m.spent(reply.call)
 		p := Part{Text: string(reply.text)}
 		reason := ""
 		if reply.err == nil && m.summary == nil && saysNoAnswer(p.Text) {
 			reason = noAnswer
 		}
-		if err := cmp.Or(canceled(ctx), m.took(reply, i, RoleMap, nil, &p, reason)); err != nil || m.stopped {
+		if err := cmp.Or(canceled(ctx), m.took(reply, b, RoleMap, &p, reason)); err != nil || m.stopped {
 			return nil, err
 		}
 		if p.Text != "" {
@@ -185,13 +206,27 @@ func (m *mapping) mapped(ctx context.Context) ([]Part, error) {
 	return parts, nil
 }
 
+// shrink takes the context window for half as large, once: the server has said
+// that it is smaller than the setting.
+func (m *mapping) shrink() {
+	if m.shrunk {
+		return
+	}
+	m.shrunk = true
+	set := or(m.ContextTokens, defaultContextTokens)
+	m.emit(Warning{Message: fmt.Sprintf("the prompt did not fit the model's context window, so the parts were halved: lower --context-tokens (%d now)", set)})
+	a := *m.Answerer
+	a.ContextTokens = set / 2
+	m.Answerer = &a
+}
+
 // took makes a part of a reply to a batch, and tells of it. The part has no
 // text when nothing came of it, for the reason given or another.
-func (m *mapping) took(reply replied, i int, role Role, from []int, p *Part, reason string) error {
+func (m *mapping) took(reply replied, b batch, role Role, p *Part, reason string) error {
 	m.steps++
-	b := m.batches[i]
+	m.asked++
 	p.Labels = b.labels()
-	done := Stepped{Step: m.steps, Role: role, Passages: idsOf(m.kept, b), Labels: p.Labels, From: from}
+	done := Stepped{Step: m.steps, Role: role, Passages: idsOf(m.kept, b), Labels: p.Labels}
 	switch {
 	case reply.err != nil:
 		reason = "model_error"
@@ -418,7 +453,7 @@ func (m *mapping) nothing() error {
 	if m.stopped {
 		return nil
 	}
-	if m.failed != nil && (m.missing == len(m.batches) || m.summary != nil) {
+	if m.failed != nil && (m.missing == m.asked || m.summary != nil) {
 		return m.failed
 	}
 	if m.summary != nil {
@@ -435,7 +470,7 @@ func (m *mapping) tellMissing() {
 	switch {
 	case m.missing == 0:
 	case m.summary != nil:
-		m.emit(Incomplete{Reason: fmt.Sprintf("%d of %d parts could not be read: %s", m.missing, len(m.batches), incompleteReason(m.failed))})
+		m.emit(Incomplete{Reason: fmt.Sprintf("%d of %d parts could not be read: %s", m.missing, m.asked, incompleteReason(m.failed))})
 	default:
 		m.emit(Warning{Message: "not everything that was found could be read: " + m.failed.Error()})
 	}

@@ -92,7 +92,7 @@ func (r *run) mapRerank(ctx context.Context, kept []retrieve.Passage) error {
 		if reply.err == nil && (saysNoAnswer(rate.Answer) || saysNoAnswer(string(reply.text))) {
 			reason = noAnswer
 		}
-		if err := cmp.Or(canceled(ctx), m.took(reply, i, RoleRerank, nil, &p, reason)); err != nil || r.stopped {
+		if err := cmp.Or(canceled(ctx), m.took(reply, m.batches[i], RoleRerank, &p, reason)); err != nil || r.stopped {
 			return err
 		}
 		if p.Text == "" {

@@ -377,3 +377,28 @@ func TestSummaryDoesNotShrink(t *testing.T) {
 		})
 	}
 }
+
+// A window that is smaller than the setting costs halved parts, and no text.
+func TestSummaryWindowTooSmall(t *testing.T) {
+	var halved []string
+	m := &script{}
+	m.reply = func(p Prompt) (string, error) {
+		if ingest.CountTokens(p.System)+ingest.CountTokens(p.User) > 1300 {
+			return "", fmt.Errorf("400: %w", ErrContextLength)
+		}
+		if p.Role == RoleMap {
+			halved = append(halved, p.User)
+		}
+		return strings.Repeat("They sail "+anyLabel.FindString(p.User)+". ", 20), nil
+	}
+	got := read((&Answerer{Model: m, ContextTokens: 3000}).Summarize(t.Context(), Summary{Passages: story(60), Strategy: "map-reduce"}))
+	if got.err != nil || !strings.HasPrefix(got.text, "They sail [1](id=1).") || strings.Contains(got.String(), "\nincomplete ") || strings.Count(got.String(), "\nwarning ") != 1 {
+		t.Errorf("got\n%s", got)
+	}
+	read := strings.Join(halved, "")
+	for i := range 60 {
+		if !strings.Contains(read, fmt.Sprintf("Chapter %d. ", i+1)) {
+			t.Errorf("passage %d was not read", i+1)
+		}
+	}
+}
