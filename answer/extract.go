@@ -235,16 +235,18 @@ func quote(p piece, in []sentence, naming, last bool) string {
 		} else {
 			text = plainLine(text)
 		}
-		b.WriteString(labelled(roundLabels(text), p.passage+1))
+		after, next := " ", ""
 		switch {
 		case k+1 == p.end && last:
+			after = ""
 		case isRow(text), isItem(text), endsOpen(text) && k+1 < p.end && isItem(in[k+1].text):
-			b.WriteString("\n")
+			after = "\n"
 		case k+1 == p.end:
-			b.WriteString("\n\n")
+			after = "\n\n"
 		default:
-			b.WriteString(" ")
+			next = roundLabels(plainLine(in[k+1].text))
 		}
+		b.WriteString(labelled(roundLabels(text), p.passage+1, after+next) + after)
 	}
 	return b.String()
 }
@@ -264,11 +266,11 @@ func names(heading sentence) bool {
 }
 
 // labelled puts a label behind a sentence in a form that is sure to be read
-// as one, whatever the sentence ends with.
-func labelled(text string, label int) string {
+// as one, whatever the sentence ends with and whatever stands behind it.
+func labelled(text string, label int, behind string) string {
 	n := strconv.Itoa(label)
 	for _, form := range []string{"[" + n + "]", "[" + n + "](id=" + n + ")"} {
-		if got := marker.Labels(text+form+"\n", label); len(got) == 1 && got[0] == label {
+		if got := marker.Labels(text+form+behind+"\n", label); len(got) == 1 && got[0] == label {
 			return text + form
 		}
 	}

@@ -109,7 +109,7 @@ func (r *run) mapRerank(ctx context.Context, kept []retrieve.Passage) error {
 	best := parts[Rank(rated)[0]]
 	if len(best.cited) == 0 {
 		// An answer from one passage rests on that passage.
-		best.Text = labelled(strings.TrimRight(best.Text, " \t\n"), best.Labels[0])
+		best.Text = labelled(strings.TrimRight(best.Text, " \t\n"), best.Labels[0], "")
 	}
 	r.usage.Used = 1
 	r.emit(Text{Text: best.Text})
