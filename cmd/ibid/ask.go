@@ -30,6 +30,9 @@ func (c *askCmd) Run(ctx context.Context, s surroundings) (err error) {
 	if err != nil {
 		return err
 	}
+	if err := c.check(); err != nil {
+		return err
+	}
 	citing, err := c.citing()
 	if err != nil {
 		return err
@@ -54,13 +57,27 @@ func (c *askCmd) Run(ctx context.Context, s surroundings) (err error) {
 		if err != nil {
 			return err
 		}
-		return json.NewEncoder(s.stdout).Encode(a)
+		if err := json.NewEncoder(s.stdout).Encode(a); err != nil {
+			return err
+		}
+		return brokenOff(a)
 	}
 	a, err := cite.Collect(show(events, s))
 	if err != nil {
 		return err
 	}
-	return showSources(s.stdout, s.stderr, a)
+	if err := showSources(s.stdout, s.stderr, a); err != nil {
+		return err
+	}
+	return brokenOff(a)
+}
+
+// brokenOff tells scripts, by the exit code, of an answer that ended too soon.
+func brokenOff(a cite.Answer) error {
+	if a.Incomplete {
+		return &exitError{code: exitFailed}
+	}
+	return nil
 }
 
 // refuseEmpty explains what to do when there is nothing to ask.
@@ -92,7 +109,7 @@ func show(events iter.Seq2[answer.Event, error], s surroundings) iter.Seq2[answe
 					_, err = fmt.Fprint(s.stdout, printable(e.Text))
 					shown = true
 				case answer.Incomplete:
-					fmt.Fprintf(s.stderr, "\nibid: the answer is incomplete: %s", printable(e.Reason))
+					fmt.Fprintf(s.stderr, "\nibid: the answer is incomplete: %s\n", printable(e.Reason))
 				case answer.Warning:
 					fmt.Fprintf(s.stderr, "ibid: %s\n", printable(e.Message))
 				}
@@ -114,13 +131,27 @@ func showSources(stdout, stderr io.Writer, a cite.Answer) error {
 	if len(a.Sources) > 0 {
 		b.WriteByte('\n')
 	}
+	type quote struct {
+		passage    string
+		start, end int
+	}
+	weak := map[quote]bool{}
+	for _, c := range a.Citations {
+		if c.Verdict == cite.VerdictWeak {
+			weak[quote{c.Passage, c.Start, c.End}] = true
+		}
+	}
 	for _, src := range a.Sources {
 		fmt.Fprintf(&b, "[%d] %s (%s)\n", src.Number, src.Title, src.Document)
 		for _, p := range src.Passages {
 			if p.Quote == "" {
 				continue
 			}
-			fmt.Fprintf(&b, "    %s“%s”\n", place(p.Page, p.Heading), oneLine(p.Quote, 160))
+			mark := ""
+			if weak[quote{p.ID, p.Start, p.End}] {
+				mark = "weak: "
+			}
+			fmt.Fprintf(&b, "    %s%s“%s”\n", mark, place(p.Page, p.Heading), oneLine(p.Quote, 160))
 		}
 	}
 	if !a.Answered && len(a.Nearest) > 0 {
@@ -131,6 +162,9 @@ func showSources(stdout, stderr io.Writer, a cite.Answer) error {
 	}
 	if _, err := io.WriteString(stdout, printable(b.String())); err != nil {
 		return err
+	}
+	for _, u := range a.Unsupported {
+		fmt.Fprintf(stderr, "ibid: nothing cited bears this out (%s): %s\n", u.Reason, printable(oneLine(a.Text[u.TextStart:u.TextEnd], 120)))
 	}
 	_, err := fmt.Fprintf(stderr, "looked at %d passages, used %d\n", a.Usage.Looked, a.Usage.Used)
 	return err

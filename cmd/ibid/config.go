@@ -38,7 +38,7 @@ type modelConfig struct {
 	Model         string `help:"Model that writes answers; unset: answers are quoted from the documents." placeholder:"NAME" group:"Model"`
 	GateModel     string `help:"Model that judges passages; unset: that of --model." placeholder:"NAME" group:"Model"`
 	RefineModel   string `help:"Model for the steps after the first; unset: that of --model." placeholder:"NAME" group:"Model"`
-	Gate          string `help:"Who decides which passages are on topic: ${enum}. Unset: both with a model, else score." enum:",score,model,both,off" default:"" placeholder:"KIND" group:"Model"`
+	Gate          string `help:"Who decides which passages are on topic: ${enum}. Auto is both with a model, else score." enum:"auto,score,model,both,off" default:"auto" placeholder:"KIND" group:"Model"`
 	ContextTokens int    `help:"The model's context window, prompt and reply together." default:"4096" placeholder:"N" group:"Model"`
 	StepTokens    int    `help:"Evidence for one step of the refine loop, in tokens; 0: what the window holds." default:"0" placeholder:"N" group:"Model"`
 	Prompts       string `help:"Folder with prompt templates to use in place of the built-in ones." placeholder:"DIR" group:"Model"`
@@ -68,6 +68,13 @@ type scopeConfig struct {
 
 func (c scopeConfig) filter() retrieve.Filter {
 	return retrieve.Filter{Collection: c.Collection}
+}
+
+func (c scopeConfig) check() error {
+	if c.TopK < 1 {
+		return usageError("--top-k %d: give the number of passages, 1 or more", c.TopK)
+	}
+	return nil
 }
 
 // maxQuestion is the longest question, in bytes, that is taken on any way in.
@@ -115,7 +122,7 @@ func openLibrary(ctx context.Context, c storeConfig, s surroundings) (*library, 
 
 func openEngine(ctx context.Context, c storeConfig) (*local.Engine, error) {
 	if c.Data == "" {
-		return nil, usageError("--data is empty: name a folder")
+		return nil, usageError("there is no home folder to keep data in: name a folder with --data or $IBID_DATA")
 	}
 	return local.Open(ctx, c.Data, local.Options{})
 }
@@ -135,7 +142,11 @@ func (c storeConfig) embedder(ctx context.Context, getenv func(string) string) (
 	if url == "" {
 		url = c.BaseURL
 	}
-	return openai.NewEmbedder(ctx, openai.Options{BaseURL: url, Key: key, Model: c.EmbedModel})
+	m, err := openai.NewEmbedder(ctx, openai.Options{BaseURL: url, Key: key, Model: c.EmbedModel})
+	if err != nil {
+		return nil, fmt.Errorf("trying the embedding model %s at %s (--embed-base-url): %w", c.EmbedModel, url, err)
+	}
+	return m, nil
 }
 
 // apiKey reads the endpoint's key. Secrets come from a file or the
@@ -164,11 +175,17 @@ func (l *library) answerer(c modelConfig, e endpointConfig, getenv func(string) 
 // newAnswerer puts together what answers without a search.
 func newAnswerer(c modelConfig, e endpointConfig, getenv func(string) string) (*answer.Answerer, error) {
 	a := &answer.Answerer{
-		Gate:          answer.GateKind(c.Gate),
+		Gate:          answer.GateKind(strings.TrimPrefix(c.Gate, "auto")),
 		ContextTokens: c.ContextTokens,
 		StepTokens:    c.StepTokens,
 	}
+	if c.ContextTokens < 0 || c.StepTokens < 0 {
+		return nil, usageError("--context-tokens and --step-tokens count tokens: give 0 or more")
+	}
 	if c.Prompts != "" {
+		if info, err := os.Stat(c.Prompts); err != nil || !info.IsDir() {
+			return nil, usageError("--prompts %s is no folder", c.Prompts)
+		}
 		dir, err := filepath.Abs(c.Prompts)
 		if err != nil {
 			return nil, fmt.Errorf("finding the prompts folder %s: %w", c.Prompts, err)
@@ -197,8 +214,8 @@ func newAnswerer(c modelConfig, e endpointConfig, getenv func(string) string) (*
 			continue
 		}
 		client, err := openai.New(openai.Options{BaseURL: e.BaseURL, Key: key, Model: m.name, ContextTokens: c.ContextTokens})
-		if err != nil {
-			return nil, err
+		if err != nil { // nothing has been asked yet: it is the options that are wrong
+			return nil, usageError("--base-url %s, --model %s: %w", e.BaseURL, m.name, err)
 		}
 		*m.to = client
 	}

@@ -158,7 +158,7 @@ func (c *ingestCmd) reporter(s surroundings) reporter {
 	switch {
 	case c.JSON:
 		return jsonReporter{json.NewEncoder(s.stdout)}
-	case isTerminal(s.stderr):
+	case terminalWidth(s.stderr) > 0:
 		return &barReporter{plain: plainReporter{s.stdout}, out: s.stderr}
 	}
 	return plainReporter{s.stdout}

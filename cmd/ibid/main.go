@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"syscall"
 
+	"ibid/answer"
 	"ibid/ingest"
 )
 
@@ -74,6 +75,10 @@ func exitCode(err error, stderr io.Writer) int {
 			fmt.Fprintf(stderr, "ibid: %s\n", printable(err.Error()))
 		}
 		return coded.code
+	}
+	if wrong := (*answer.QuestionError)(nil); errors.As(err, &wrong) {
+		fmt.Fprintf(stderr, "ibid: %s\n", printable(err.Error()))
+		return exitUsage
 	}
 	if errors.Is(err, context.Canceled) {
 		fmt.Fprintln(stderr, "ibid: interrupted")

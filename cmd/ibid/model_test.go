@@ -83,3 +83,36 @@ func TestAskWithAModel(t *testing.T) {
 		t.Errorf("exit code %d: %s%s", code, out, errs)
 	}
 }
+
+// An answer that the server cuts off is shown as far as it came, said to be
+// incomplete, and exits with a failure. What nothing bears out is marked.
+func TestAskWithABadModel(t *testing.T) {
+	data, folder := t.TempDir(), t.TempDir()
+	writeFiles(t, folder, hours)
+	if out, errs, code := ibid(t, data, "ingest", folder); code != 0 {
+		t.Fatalf("exit code %d: %s%s", code, out, errs)
+	}
+	for _, c := range []struct {
+		reply  openaitest.Reply
+		code   int
+		stderr string
+	}{
+		{openaitest.Reply{Text: "The chart room opens at nine and closes at five [1]. Elephants may come in on Sundays [1]."}, exitDone, "bears this out (weak): Elephants may come in"},
+		{openaitest.Reply{Text: "The chart room opens at nine and closes at five [1]. And then", Finish: "length"}, exitFailed, "the answer is incomplete: "},
+	} {
+		url := openaitest.Start(t, &openaitest.Handler{Reply: openaitest.Rules(
+			openaitest.Rule{Role: "judge", Reply: openaitest.Reply{Text: "yes"}},
+			openaitest.Rule{Role: "answer", Reply: c.reply},
+			openaitest.Rule{Role: "refine", Reply: openaitest.Reply{Text: "NO CHANGE"}},
+		)})
+		out, errs, code := ibid(t, data, "ask", "When does the chart room open?", "--model", "m", "--base-url", url)
+		if code != c.code || !strings.Contains(out, "closes at five [1].") || !strings.Contains(errs, c.stderr) {
+			t.Errorf("exit code %d: %s\n%s", code, out, errs)
+		}
+		for line := range strings.Lines(errs) {
+			if strings.Contains(line, "looked at") && !strings.HasPrefix(line, "looked at") {
+				t.Errorf("two messages on one line: %s", line)
+			}
+		}
+	}
+}

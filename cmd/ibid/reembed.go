@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -9,6 +10,7 @@ import (
 )
 
 type reembedCmd struct {
+	JSON bool `help:"Print a JSON object." name:"json"`
 	storeConfig
 }
 
@@ -32,6 +34,9 @@ func (c *reembedCmd) Run(ctx context.Context, s surroundings) (err error) {
 	})
 	if err != nil {
 		return fmt.Errorf("embedding %s anew with %s: %w; what was done is kept, run it again to go on", c.Data, embedder.Space(), err)
+	}
+	if c.JSON {
+		return json.NewEncoder(s.stdout).Encode(map[string]string{"data": c.Data, "space": embedder.Space()})
 	}
 	_, err = fmt.Fprintf(s.stdout, "everything in %s is embedded with %s\n", c.Data, embedder.Space())
 	return err

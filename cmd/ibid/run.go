@@ -105,22 +105,26 @@ func environment(getenv func(string) string) kong.Resolver {
 }
 
 func helpWithEnv(value *kong.Value) string {
-	name := ""
-	if value.Flag != nil {
-		name = environmentName(value.Flag.Name)
-	}
-	if name == "" {
+	if value.Flag == nil {
 		return value.Help
 	}
-	return strings.TrimSuffix(value.Help, ".") + " ($" + name + ")."
+	help := strings.TrimSuffix(value.Help, ".")
+	if value.Default != "" {
+		help += "; default " + value.Default
+	}
+	if name := environmentName(value.Flag.Name); name != "" {
+		help += " ($" + name + ")"
+	}
+	return help + "."
 }
 
 // defaultDataDir is where the data directory is unless --data says otherwise:
-// the folder in which each system keeps a user's application data.
+// the folder in which each system keeps a user's application data; empty when
+// there is none.
 func defaultDataDir(getenv func(string) string) string {
 	home, err := os.UserHomeDir()
-	if err != nil {
-		home = "."
+	if err != nil && getenv("XDG_DATA_HOME") == "" && getenv("LOCALAPPDATA") == "" {
+		return ""
 	}
 	switch runtime.GOOS {
 	case "windows":

@@ -24,6 +24,9 @@ func (c *searchCmd) Run(ctx context.Context, s surroundings) (err error) {
 	if err != nil {
 		return err
 	}
+	if err := c.check(); err != nil {
+		return err
+	}
 	lib, err := openLibrary(ctx, c.storeConfig, s)
 	if err != nil {
 		return err

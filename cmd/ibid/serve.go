@@ -21,6 +21,7 @@ type serveCmd struct {
 	Addr       string   `help:"Address to listen on; port 0 takes a free one." default:"127.0.0.1:8080" placeholder:"HOST:PORT" group:"Server"`
 	PublicURL  string   `help:"Where people reach the server, if not at its own address." name:"public-url" placeholder:"URL" group:"Server"`
 	AllowHost  []string `help:"Further host name to answer to; may be repeated." placeholder:"NAME" group:"Server"`
+	JSON       bool     `help:"Log JSON objects, one a line, on standard error." name:"json" group:"Server"`
 	NoAuth     bool     `help:"Allow an address that other machines reach, although everyone who reaches it can read every document." group:"Server"`
 	Collection string   `help:"Collection the folders belong to." default:"${default_collection}" placeholder:"NAME"`
 	citeConfig
@@ -45,6 +46,9 @@ func (c *serveCmd) Run(ctx context.Context, s surroundings) (err error) {
 		return err
 	}
 	logger := slog.New(slog.NewTextHandler(s.stderr, nil))
+	if c.JSON {
+		logger = slog.New(slog.NewJSONHandler(s.stderr, nil))
+	}
 	lib, err := openLibrary(ctx, c.storeConfig, s)
 	if err != nil {
 		return err

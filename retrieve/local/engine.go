@@ -11,6 +11,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -78,6 +79,16 @@ func open(ctx context.Context, dir string, opts Options) (*Engine, error) {
 	}
 	e := &Engine{path: filepath.Join(dir, FileName), wait: opts.Wait, damaged: make(map[int64]Damage)}
 	if e.lock, err = shareLock(ctx, filepath.Join(dir, "ibid.lock"), e.wait); err != nil {
+		return nil, err
+	}
+	// SQLite makes its files for everyone to read, and its log with the rights of the file.
+	if f, err := os.OpenFile(e.path, os.O_CREATE|os.O_EXCL, 0o600); err == nil {
+		if err := f.Close(); err != nil {
+			e.abandon()
+			return nil, err
+		}
+	} else if !errors.Is(err, fs.ErrExist) {
+		e.abandon()
 		return nil, err
 	}
 	err = e.start(ctx)
