@@ -287,12 +287,10 @@ func TestSummarizeOverHTTP(t *testing.T) {
 	if err := json.Unmarshal(b, &a); err != nil || resp.StatusCode != http.StatusOK || !a.Answered || a.Incomplete || len(a.Sources) != 1 {
 		t.Fatalf("%s, %v: %s", resp.Status, err, b)
 	}
-	again := map[string]bool{}
+	// The third call's failure is told behind the first two replies; others
+	// were on their way.
 	for i, x := range h.Exchanges() {
-		if i < before && !strings.Contains(x.User, "On day 3 ") && !x.Gone {
-			again[x.Prompt()] = true
-		}
-		if i >= before && again[x.Prompt()] {
+		if i >= before && (strings.Contains(x.User, "On day 1 ") || strings.Contains(x.User, "On day 2 ")) {
 			t.Errorf("a call that had ended was made again: %s", x.User)
 		}
 	}
