@@ -24,7 +24,9 @@ const maxErrorBody = 64 << 10
 
 // Do implements the library's HTTPDoer.
 func (r *request) Do(req *http.Request) (*http.Response, error) {
-	req.Header.Set("Ibid-Role", string(r.role))
+	if r.role != "" {
+		req.Header.Set("Ibid-Role", string(r.role))
+	}
 	if err := exactZero(req); err != nil {
 		return nil, err
 	}

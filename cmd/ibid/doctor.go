@@ -1,0 +1,260 @@
+package main
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"ibid/ingest"
+	"ibid/retrieve"
+	"ibid/retrieve/local"
+)
+
+type doctorCmd struct {
+	JSON bool `help:"Print one JSON object." name:"json"`
+	modelConfig
+	storeConfig
+}
+
+// A finding is what one check came to.
+type finding struct {
+	Check  string `json:"check"`
+	State  string `json:"state"` // "ok", "warning" (Ibid works, but not as well as it could) or "failed"
+	Detail string `json:"detail"`
+	Next   string `json:"next,omitempty"` // what the person can do; empty when there is nothing to do
+}
+
+// The states of a finding.
+const (
+	stateOK      = "ok"
+	stateWarning = "warning"
+	stateFailed  = "failed"
+)
+
+func ok(check, format string, args ...any) finding {
+	return finding{Check: check, State: stateOK, Detail: fmt.Sprintf(format, args...)}
+}
+
+// A checkup collects findings, and shows each as soon as it is there.
+type checkup struct {
+	findings []finding
+	damage   bool
+	show     func(finding) error
+}
+
+func (c *checkup) add(f finding) error {
+	c.findings = append(c.findings, f)
+	return c.show(f)
+}
+
+func (c *checkup) failed() int {
+	n := 0
+	for _, f := range c.findings {
+		if f.State == stateFailed {
+			n++
+		}
+	}
+	return n
+}
+
+// Run says what is in use and what is wrong, each with the next step. Exit
+// code 1 when something that is needed failed, 4 when only damage was found.
+func (c *doctorCmd) Run(ctx context.Context, s surroundings) error {
+	if c.Data == "" {
+		return usageError("--data is empty: name a folder")
+	}
+	up := &checkup{show: func(f finding) error { return showFinding(s, f) }}
+	if c.JSON {
+		up.show = func(finding) error { return nil }
+	}
+	if err := c.examine(ctx, s, up); err != nil {
+		return err
+	}
+	if c.JSON {
+		if err := json.NewEncoder(s.stdout).Encode(map[string]any{"ok": up.failed() == 0 && !up.damage, "checks": up.findings}); err != nil {
+			return err
+		}
+	}
+	switch n := up.failed(); {
+	case n > 0:
+		return &exitError{exitFailed, fmt.Errorf("%d of %d checks failed", n, len(up.findings))}
+	case up.damage:
+		return &exitError{exitDamage, fmt.Errorf("damage found in %s", c.Data)}
+	}
+	return nil
+}
+
+func showFinding(s surroundings, f finding) error {
+	line := fmt.Sprintf("%-8s %-14s %s\n", f.State, f.Check, strings.ReplaceAll(f.Detail, "\n", " "))
+	if f.Next != "" {
+		line += fmt.Sprintf("%-23s → %s\n", "", f.Next)
+	}
+	_, err := fmt.Fprint(s.stdout, printable(line))
+	return err
+}
+
+// examine makes the checks, one after the other. Its error is not about what
+// was found, but about telling it.
+func (c *doctorCmd) examine(ctx context.Context, s surroundings, up *checkup) error {
+	if err := up.add(ok("version", "%s, %s/%s", version(), runtime.GOOS, runtime.GOARCH)); err != nil {
+		return err
+	}
+	embedder, found := c.checkEmbedder(ctx, s)
+	if err := up.add(found); err != nil {
+		return err
+	}
+	if err := c.checkData(ctx, up, embedder); err != nil {
+		return err
+	}
+	for _, f := range []finding{
+		checkReader(ctx),
+		ok("browser", "not needed: pages and HTML files are read by Ibid itself"),
+	} {
+		if err := up.add(f); err != nil {
+			return err
+		}
+	}
+	return c.checkModels(ctx, s, up)
+}
+
+func (c *doctorCmd) checkEmbedder(ctx context.Context, s surroundings) (retrieve.Embedder, finding) {
+	const check = "embeddings"
+	start := time.Now()
+	embedder, err := c.embedder(ctx, s.getenv)
+	if err == nil {
+		_, err = embedder.Embed(ctx, []string{"the harbour light is lit at dusk", "when is the light lit?"})
+	}
+	switch {
+	case err != nil && c.EmbedModel != "":
+		return nil, finding{check, stateFailed, err.Error(), "check --embed-model and --embed-base-url, or leave them out to use the embedded model"}
+	case err != nil:
+		return nil, finding{check, stateFailed, err.Error(), "the model that is part of the program does not load: install Ibid anew"}
+	case c.EmbedModel != "":
+		return embedder, ok(check, "%s, %s for two texts", embedder.Space(), short(time.Since(start)))
+	}
+	return embedder, ok(check, "%s, embedded: no service needed", embedder.Space())
+}
+
+// checkData looks at the data directory, and makes none.
+func (c *doctorCmd) checkData(ctx context.Context, up *checkup, embedder retrieve.Embedder) (err error) {
+	const check = "data"
+	ingestFirst := "run 'ibid ingest FOLDER'"
+	_, err = os.Stat(filepath.Join(c.Data, local.FileName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return up.add(finding{check, stateWarning, c.Data + ": nothing has been ingested yet", ingestFirst})
+	}
+	engine, err := openEngine(ctx, c.storeConfig)
+	if err != nil {
+		return up.add(finding{check, stateFailed, err.Error(), "look at the folder's permissions and at what else uses it, or name another one with --data"})
+	}
+	defer func() { err = errors.Join(err, engine.Close()) }()
+	unreadable := func(err error) error {
+		return up.add(finding{check, stateFailed, fmt.Sprintf("%s: %v", c.Data, err), "keep a copy of the folder, and ingest the documents into another one with --data"})
+	}
+	documents, err := engine.Documents(ctx, retrieve.Filter{})
+	if err != nil {
+		return unreadable(err)
+	}
+	stats, err := engine.Stats(ctx, nil)
+	if err != nil {
+		return unreadable(err)
+	}
+	space, err := engine.Space(ctx)
+	if err != nil {
+		return unreadable(err)
+	}
+	roots, err := engine.Roots(ctx)
+	if err != nil {
+		return unreadable(err)
+	}
+	f := ok(check, "%s (%.1f MB): %d documents in %d roots, %d chunks", c.Data, float64(size(c.Data))/1e6, len(documents), len(roots), stats.Chunks)
+	if len(documents) == 0 {
+		f.State, f.Next = stateWarning, ingestFirst
+	}
+	if err := up.add(f); err != nil {
+		return err
+	}
+	if embedder != nil && space != "" {
+		f := ok("space", "%s", space)
+		if space != embedder.Space() {
+			f = finding{"space", stateFailed, fmt.Sprintf("the data is embedded with %s, and %s is in use", space, embedder.Space()),
+				"run 'ibid reembed', or choose the embedding model that the data was made with"}
+		}
+		if err := up.add(f); err != nil {
+			return err
+		}
+	}
+	for _, d := range engine.Damaged() {
+		up.damage = true
+		if err := up.add(finding{"damage", stateWarning, strings.TrimPrefix(d.Document+": "+d.Reason, ": "), "run 'ibid ingest' on its folder: what is damaged is read anew"}); err != nil {
+			return err
+		}
+	}
+	for _, r := range roots {
+		if r.Path == "" {
+			continue
+		}
+		if _, err := os.Stat(r.Path); err != nil {
+			if err := up.add(finding{"root " + r.Name, stateWarning, fmt.Sprintf("its folder cannot be read: %v", err), fmt.Sprintf("bring it back, or run 'ibid forget %s'; until then its documents stay as they were", r.Name)}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// size is how many bytes the files of a folder have. What cannot be read does
+// not count.
+func size(dir string) (bytes int64) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return 0
+	}
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil && info.Mode().IsRegular() {
+			bytes += info.Size()
+		}
+	}
+	return bytes
+}
+
+//go:embed sample.pdf
+var samplePDF []byte
+
+// samplePDFSays is a part of what stands in the sample.
+const samplePDFSays = "harbour light is lit at dusk"
+
+// checkReader reads a sample in a child process, as every PDF file is read.
+// The child refuses to work when it cannot limit itself.
+func checkReader(ctx context.Context) finding {
+	const check, next = "pdf reader", "PDF files cannot be read; allow this program to start itself again, with limits on memory and time"
+	start := time.Now()
+	var r ingest.Reader
+	doc, err := r.Read(ctx, "sample.pdf", samplePDF)
+	switch {
+	case err != nil:
+		return finding{check, stateFailed, "reading a sample in a child process: " + err.Error(), next}
+	case !strings.Contains(doc.Text, samplePDFSays):
+		return finding{check, stateFailed, fmt.Sprintf("a sample was read as %q", oneLine(doc.Text, 80)), "this build reads PDF files wrongly: install Ibid anew"}
+	}
+	limits := "limited in time and output; this system has no limit on its memory"
+	if runtime.GOOS == "linux" {
+		limits = "limited in memory, time, files and output"
+	}
+	return ok(check, "pure Go; a sample was read in %s by a child process %s", short(time.Since(start)), limits)
+}
+
+func short(d time.Duration) string {
+	if d < time.Second {
+		return d.Round(time.Millisecond).String()
+	}
+	return d.Round(100 * time.Millisecond).String()
+}

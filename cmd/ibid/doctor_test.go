@@ -1,0 +1,176 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"ibid/answer/openai/openaitest"
+)
+
+// examined is what 'ibid doctor --json' says, by check.
+func examined(t *testing.T, data string, args ...string) (checks map[string]finding, code int) {
+	t.Helper()
+	out, errs, code := ibid(t, data, append([]string{"doctor", "--json"}, args...)...)
+	var got struct {
+		OK     bool
+		Checks []finding
+	}
+	if err := json.Unmarshal([]byte(out), &got); err != nil {
+		t.Fatalf("%v: %s%s", err, out, errs)
+	}
+	if got.OK != (code == 0) {
+		t.Errorf("ok is %t, and the exit code %d", got.OK, code)
+	}
+	checks = map[string]finding{}
+	for _, f := range got.Checks {
+		checks[f.Check] = f
+		if f.State != stateOK && f.Next == "" {
+			t.Errorf("no next step in %+v", f)
+		}
+	}
+	return checks, code
+}
+
+func TestDoctorData(t *testing.T) {
+	data, folder := filepath.Join(t.TempDir(), "data"), filepath.Join(t.TempDir(), "papers")
+	checks, code := examined(t, data)
+	if f := checks["data"]; code != 0 || f.State != stateWarning || !strings.Contains(f.Next, "ibid ingest") {
+		t.Errorf("exit code %d, %+v", code, f)
+	}
+	if _, err := os.Stat(data); err == nil {
+		t.Error("the doctor made a data directory")
+	}
+	for _, check := range []string{"version", "embeddings", "pdf reader", "browser", "model"} {
+		if f := checks[check]; f.State != stateOK {
+			t.Errorf("%s: %+v", check, f)
+		}
+	}
+
+	writeFiles(t, folder, hours)
+	if out, errs, code := ibid(t, data, "ingest", folder); code != 0 {
+		t.Fatalf("exit code %d: %s%s", code, out, errs)
+	}
+	checks, code = examined(t, data)
+	if f := checks["data"]; code != 0 || f.State != stateOK || !strings.Contains(f.Detail, "documents in 1 roots") || checks["space"].State != stateOK {
+		t.Errorf("exit code %d, %+v", code, checks)
+	}
+
+	// Another embedding space than that of the data, and a folder that has gone.
+	url := openaitest.Start(t, &openaitest.Handler{})
+	if err := os.RemoveAll(folder); err != nil {
+		t.Fatal(err)
+	}
+	checks, code = examined(t, data, "--embed-model", "other", "--embed-base-url", url)
+	if f := checks["space"]; code != 1 || f.State != stateFailed || !strings.Contains(f.Next, "reembed") {
+		t.Errorf("exit code %d, %+v", code, f)
+	}
+	if f := checks["root papers"]; f.State != stateWarning || !strings.Contains(f.Next, "ibid forget papers") {
+		t.Errorf("%+v", checks)
+	}
+}
+
+// good is a model that does all that is asked of it.
+func good(r openaitest.Request) openaitest.Reply {
+	switch {
+	case r.Role == "judge" && strings.Contains(r.User, "[1] Kitchen"):
+		return openaitest.Reply{Text: "no\nabout meals"}
+	case r.Role == "judge":
+		return openaitest.Reply{Text: "yes"}
+	case strings.Contains(r.User, "Harbour light"):
+		return openaitest.Reply{Text: "The light is lit at dusk.[1]"}
+	case strings.Contains(r.User, "one to twelve"):
+		return openaitest.Reply{Text: "one, two, three, four, five, six, seven, eight, nine, ten, eleven, twelve"}
+	}
+	return openaitest.Reply{Text: "read"}
+}
+
+func TestDoctorModel(t *testing.T) {
+	// change gives the good model a fault for the prompts that hold a text.
+	change := func(in string, change func(*openaitest.Reply)) func(openaitest.Request) openaitest.Reply {
+		return func(r openaitest.Request) openaitest.Reply {
+			reply := good(r)
+			if strings.Contains(r.Role+"\n"+r.User, in) {
+				change(&reply)
+			}
+			return reply
+		}
+	}
+	fault := func(f openaitest.Fault) func(*openaitest.Reply) {
+		return func(r *openaitest.Reply) { r.Fault = f }
+	}
+	text := func(s string) func(*openaitest.Reply) { return func(r *openaitest.Reply) { r.Text = s } }
+	for _, test := range []struct {
+		name, check, state, says string
+		code                     int
+		reply                    func(openaitest.Request) openaitest.Reply
+		args                     []string
+	}{
+		{name: "good", check: "citations", state: stateOK, says: "lit at dusk.[1]", reply: good},
+		{name: "good window", check: "context", state: stateOK, says: "was read in full", reply: good},
+		{name: "good judge", check: "judge", state: stateOK, says: "2 verdicts", reply: good},
+		{name: "good stream", check: "model", state: stateOK, says: "first words after", reply: good},
+		{name: "cuts the prompt", check: "context", state: stateFailed, says: "OLLAMA_CONTEXT_LENGTH", code: 1,
+			reply: change("Below is a log", func(r *openaitest.Reply) { r.PromptTokens = 2048 })},
+		{name: "small window", check: "context", state: stateFailed, says: "set --context-tokens (4096 now)", code: 1,
+			reply: change("Below is a log", fault(openaitest.ContextLength))},
+		{name: "no usage", check: "context", state: stateWarning, says: "does not report",
+			reply: change("", fault(openaitest.NoUsage))},
+		{name: "ignores stream", check: "model", state: stateWarning, says: "not as a stream",
+			reply: change("", fault(openaitest.PlainJSON))},
+		{name: "broken stream", check: "model", state: stateFailed, says: "broke off", code: 1,
+			reply: change("", fault(openaitest.NoFinish))},
+		{name: "no such model", check: "endpoint", state: stateWarning, says: "it lists test-model", reply: good, args: []string{"--model", "nosuch"}},
+		{name: "silent", check: "model", state: stateFailed, says: "without a word", code: 1, reply: change("one to twelve", text(""))},
+		{name: "chatty judge", check: "judge", state: stateWarning, says: "2 of 2 verdicts were not a yes or no",
+			reply: change("judge", text("Well, that depends on how you look at it."))},
+		{name: "agreeing judge", check: "judge", state: stateWarning, says: "1 of 2 plain passages were judged wrongly",
+			reply: change("judge", text("yes"))},
+		{name: "cites nothing", check: "citations", state: stateWarning, says: "without citing",
+			reply: change("Harbour light", func(r *openaitest.Reply) {
+				if r.Text != "yes" {
+					r.Text = "At dusk."
+				}
+			})},
+		{name: "cites the wrong passage", check: "citations", state: stateWarning, says: "does not bear its answer out",
+			reply: change("Harbour light", func(r *openaitest.Reply) {
+				if r.Text != "yes" {
+					r.Text = "At dusk.[2]"
+				}
+			})},
+		{name: "another gate model", check: "gate model", state: stateOK, says: "small: first words", reply: good, args: []string{"--gate-model", "small"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			url := openaitest.Start(t, &openaitest.Handler{Reply: test.reply})
+			args := append([]string{"--model", "test-model", "--base-url", url}, test.args...)
+			checks, code := examined(t, t.TempDir(), args...)
+			f := checks[test.check]
+			if f.State != test.state || !strings.Contains(f.Detail+"\n"+f.Next, test.says) || code != test.code {
+				t.Errorf("exit code %d, %+v", code, f)
+			}
+		})
+	}
+}
+
+func TestDoctorServerDown(t *testing.T) {
+	checks, code := examined(t, t.TempDir(), "--model", "m", "--base-url", "http://127.0.0.1:1/v1")
+	if f := checks["endpoint"]; code != 1 || f.State != stateFailed || !strings.Contains(f.Detail, "127.0.0.1:1") {
+		t.Errorf("exit code %d, %+v", code, checks)
+	}
+	if _, tried := checks["judge"]; tried {
+		t.Error("a server that is not there was asked to judge")
+	}
+	checks, code = examined(t, t.TempDir(), "--embed-model", "m", "--base-url", "http://127.0.0.1:1/v1")
+	if f := checks["embeddings"]; code != 1 || f.State != stateFailed || !strings.Contains(f.Next, "--embed-model") {
+		t.Errorf("exit code %d, %+v", code, checks)
+	}
+
+	// In words, with the next step beneath.
+	out, errs, code := ibid(t, t.TempDir(), "doctor", "--model", "m", "--base-url", "http://127.0.0.1:1/v1")
+	if code != 1 || !strings.Contains(out, "failed   endpoint") || !strings.Contains(out, "→ start the server") || !strings.Contains(errs, "checks failed") {
+		t.Errorf("exit code %d: %s%s", code, out, errs)
+	}
+}
