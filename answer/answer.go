@@ -61,7 +61,10 @@ type Answerer struct {
 	// AnswerCalls is how many draft and refine calls a question may cost; 0
 	// means 6, less than 0 no limit.
 	AnswerCalls int
-	// Parallel is how many judge calls run at a time; 0 means 4.
+	// Parallel is how many judge calls run at a time; 0 means 12, so that
+	// judging takes one round trip. A server that works on one call after the
+	// other is better off with fewer: a call that waits there for its turn
+	// runs into its time limit.
 	Parallel int
 
 	// ContextTokens is the model's context window: prompt and reply together.
@@ -85,7 +88,7 @@ type Answerer struct {
 const (
 	defaultJudgeCalls    = 12
 	defaultAnswerCalls   = 6
-	defaultParallel      = 4
+	defaultParallel      = 12
 	defaultContextTokens = 4096
 	contextMargin        = .85
 )

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -219,5 +221,26 @@ func newAnswerer(c modelConfig, e endpointConfig, getenv func(string) string) (*
 		}
 		*m.to = client
 	}
+	if isNear(e.BaseURL) {
+		a.Parallel = nearParallel
+	}
 	return a, nil
+}
+
+// nearParallel is how many judge calls a server on this machine or beside it
+// is given at a time: as many as Ollama works on at once.
+const nearParallel = 4
+
+// isNear tells whether a server stands on this machine or in its own network,
+// where a model has one small machine and not a data centre.
+func isNear(baseURL string) bool {
+	u, err := url.Parse(baseURL)
+	if err != nil {
+		return false
+	}
+	host := u.Hostname()
+	if ip, err := netip.ParseAddr(host); err == nil {
+		return ip.IsLoopback() || ip.IsPrivate() || ip.IsLinkLocalUnicast()
+	}
+	return !strings.Contains(host, ".") || strings.HasSuffix(host, ".local") || strings.HasSuffix(host, ".internal")
 }
