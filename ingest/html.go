@@ -240,7 +240,7 @@ func (w *htmlWalker) flush() {
 	}
 	text := strings.Join(lines, "\n")
 	if w.marker != "" {
-		w.b.item(w.depth-1, w.marker, text)
+		w.b.item(max(0, w.depth-1), w.marker, text) // an item may stand outside any list
 		w.marker = ""
 	} else {
 		w.b.paragraph(text)

@@ -52,7 +52,10 @@ func readPDF(ctx context.Context, r *Reader, doc *Document, data []byte) error {
 			doc.Title = s.Heading
 		}
 	}
-	if file.Broken > 0 {
+	switch {
+	case file.Rebuilt:
+		doc.Partial = "the file is damaged or cut off: what was found in it is read, and pages may be missing"
+	case file.Broken > 0:
 		doc.Partial = fmt.Sprintf("%d of %d pages are damaged and could be read in part or not at all", file.Broken, len(file.Pages))
 	}
 	return nil

@@ -48,7 +48,8 @@ func newFont(v pdf.Value) *font {
 		f.readSimple(v, name, descriptor)
 	}
 	if to := v.Key("ToUnicode"); to.Kind() == pdf.Stream {
-		f.readToUnicode(streamBytes(to))
+		table, _ := streamBytes(to) // what is missing of it shows as unknown signs
+		f.readToUnicode(table)
 	}
 	lower := strings.ToLower(name)
 	for _, w := range []string{"bold", "black", "heavy", "demi"} {

@@ -1,6 +1,8 @@
 package pdf
 
 import (
+	"cmp"
+	"fmt"
 	"io"
 	"math"
 	"strings"
@@ -62,6 +64,7 @@ type drawing struct {
 	resources pdf.Value
 	fonts     map[string]*font
 	glyphs    []glyph
+	damage    error // the first stream that could not be read whole
 	depth     int
 	begins    bool
 	marks     []mark
@@ -75,37 +78,37 @@ type mark struct {
 	silent bool // what is drawn is not read: its text was given
 }
 
-// content gives the bytes of a page's content, or of a form.
-func content(v pdf.Value) []byte {
+// content gives the bytes of a page's content. With an error they are what
+// could be read of it.
+func content(v pdf.Value) (out []byte, err error) {
 	if v.Kind() != pdf.Array {
 		return streamBytes(v)
 	}
-	var out []byte
 	for i := range v.Len() {
-		out = append(append(out, streamBytes(v.Index(i))...), '\n')
+		data, e := streamBytes(v.Index(i))
+		out, err = append(append(out, data...), '\n'), cmp.Or(err, e)
 		if len(out) > maxContentBytes {
 			break
 		}
 	}
-	return out
+	return out, err
 }
 
 // streamBytes decodes a stream as far as it goes: a damaged one gives what
-// stands before the damage.
-func streamBytes(v pdf.Value) (data []byte) {
+// stands before the damage, and the error.
+func streamBytes(v pdf.Value) (data []byte, err error) {
 	if v.Kind() != pdf.Stream {
-		return nil
+		return nil, nil
 	}
 	defer func() {
 		// The library panics on filters that it does not know and on damage.
-		if recover() != nil {
-			data = nil
+		if r := recover(); r != nil {
+			data, err = nil, fmt.Errorf("%v", r)
 		}
 	}()
 	in := v.Reader()
 	defer in.Close()
-	data, _ = io.ReadAll(io.LimitReader(in, maxContentBytes))
-	return data
+	return io.ReadAll(io.LimitReader(in, maxContentBytes))
 }
 
 // draw runs through a content stream.
@@ -393,8 +396,9 @@ func (d *drawing) drawForm(x pdf.Value) {
 		d.resources = r
 	}
 	d.saved, d.marks = nil, nil
-	d.draw(streamBytes(x))
+	data, err := streamBytes(x)
+	d.draw(data)
 	glyphs := d.glyphs
 	*d = outer
-	d.glyphs = glyphs
+	d.glyphs, d.damage = glyphs, cmp.Or(d.damage, err)
 }

@@ -8,6 +8,7 @@ package pdf
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -19,8 +20,11 @@ import (
 type File struct {
 	Title, Author, Date string
 	Pages               []Page
-	// Broken is the number of pages that could not be read.
+	// Broken is the number of pages that could be read in part or not at all.
 	Broken int
+	// Rebuilt is set when the file's own list of its objects is damaged or cut
+	// off: what is missing of the file cannot be known.
+	Rebuilt bool
 }
 
 // A Page holds the blocks of a page in reading order.
@@ -59,11 +63,11 @@ func Read(data []byte) (file *File, err error) {
 			file, err = nil, fmt.Errorf("it is damaged: %v", p)
 		}
 	}()
-	r, decrypted, err := open(data)
+	r, decrypted, rebuilt, err := open(data)
 	if err != nil {
 		return nil, err
 	}
-	file = &File{}
+	file = &File{Rebuilt: rebuilt}
 	if !decrypted { // what it says of itself is strings, and stays encrypted
 		readInfo(file, r)
 	}
@@ -76,10 +80,12 @@ func Read(data []byte) (file *File, err error) {
 	fonts := make(map[string]*font)
 	all := make([][]line, len(pages))
 	glyphs, unknown := 0, 0
+	var damage error // the first
 	for i, p := range pages {
 		drawn, err := drawPage(p, fonts)
 		if err != nil {
 			file.Broken++
+			damage = cmp.Or(damage, err)
 		}
 		glyphs += len(drawn)
 		for _, g := range drawn {
@@ -91,7 +97,7 @@ func Read(data []byte) (file *File, err error) {
 	}
 	if glyphs == 0 || unknown*2 > glyphs {
 		if file.Broken > 0 {
-			return nil, fmt.Errorf("it is damaged: %d of %d pages cannot be read", file.Broken, len(pages))
+			return nil, fmt.Errorf("%d of its %d pages cannot be read: %w", file.Broken, len(pages), cmp.Or(damage, errors.New("the file is damaged")))
 		}
 		return nil, ErrNoText
 	}
@@ -107,10 +113,10 @@ func Read(data []byte) (file *File, err error) {
 // open parses a file, after putting right what common writers get wrong, and
 // rebuilds its table of objects when that is damaged. decrypted is set when
 // strings in it are encrypted still.
-func open(data []byte) (r *pdf.Reader, decrypted bool, err error) {
+func open(data []byte) (r *pdf.Reader, decrypted, rebuilt bool, err error) {
 	start := bytes.Index(data[:min(len(data), 1024)], []byte("%PDF-"))
 	if start < 0 {
-		return nil, false, errors.New("it is no PDF: its first bytes are not %PDF")
+		return nil, false, false, errors.New("it is no PDF: its first bytes are not %PDF")
 	}
 	whole := bytes.Clone(data[start:])
 	// The library wants a version up to 1.7 and a line end behind it.
@@ -122,32 +128,32 @@ func open(data []byte) (r *pdf.Reader, decrypted bool, err error) {
 	}
 	decrypted, err = decryptAES256(whole)
 	if err != nil {
-		return nil, false, err
+		return nil, false, false, err
 	}
 	r, err = parse(whole)
 	if err == nil && r.Trailer().Key("Root").Key("Pages").Kind() == pdf.Dict {
-		return r, decrypted, nil
+		return r, decrypted, false, nil
 	}
 	if errors.Is(err, pdf.ErrInvalidPassword) {
-		return nil, false, ErrEncrypted
+		return nil, false, false, ErrEncrypted
 	}
 	if err != nil && strings.Contains(err.Error(), "encryption") {
-		return nil, false, fmt.Errorf("it is encrypted in a way that is not supported: save it without encryption")
+		return nil, false, false, fmt.Errorf("it is encrypted in a way that is not supported: save it without encryption")
 	}
-	rebuilt, ok := rebuild(whole)
+	mended, ok := rebuild(whole)
 	if !ok {
 		if err == nil {
 			err = errors.New("it has no pages")
 		}
-		return nil, false, fmt.Errorf("it is damaged: %w", err)
+		return nil, false, false, fmt.Errorf("it is damaged: %w", err)
 	}
-	if r, err = parse(rebuilt); err != nil {
+	if r, err = parse(mended); err != nil {
 		if errors.Is(err, pdf.ErrInvalidPassword) {
-			return nil, false, ErrEncrypted
+			return nil, false, false, ErrEncrypted
 		}
-		return nil, false, fmt.Errorf("it is damaged: %w", err)
+		return nil, false, false, fmt.Errorf("it is damaged: %w", err)
 	}
-	return r, decrypted, nil
+	return r, decrypted, true, nil
 }
 
 func parse(data []byte) (r *pdf.Reader, err error) {
@@ -229,7 +235,8 @@ func drawPage(p pdf.Page, fonts map[string]*font) (glyphs []glyph, err error) {
 		}
 	}()
 	d.resources = p.Resources()
-	d.draw(content(p.V.Key("Contents")))
+	data, err := content(p.V.Key("Contents"))
+	d.draw(data)
 	d.annotations(p.V.Key("Annots"))
-	return d.glyphs, nil
+	return d.glyphs, cmp.Or(err, d.damage)
 }
