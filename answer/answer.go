@@ -56,7 +56,9 @@ type Answerer struct {
 	Prompts *Prompts
 
 	// JudgeCalls is how many passages of a question a model may judge, not
-	// counting retries; 0 means 12, less than 0 no limit.
+	// counting retries; 0 means 12, less than 0 no limit. Within a limit, a
+	// model whose calls have all failed, for three passages at least, is asked
+	// about no further one.
 	JudgeCalls int
 	// AnswerCalls is how many draft and refine calls a question may cost; 0
 	// means 6, less than 0 no limit.

@@ -1,5 +1,7 @@
 package answer
 
+import "time"
+
 // A QuestionError says why a question cannot be asked at all. It is the
 // asker's to mend: a web server would answer 400, a command exit with 2.
 type QuestionError struct {
@@ -16,3 +18,7 @@ const MaxQuestionBytes = 16 << 10
 // a whole cannot be used: its server is not there, or it refuses the key. No
 // further call is made after one.
 type unusable interface{ Unusable() bool }
+
+// A delayed error says, by a method RetryIn, how long to wait before the same
+// call is made again; less than 0 says that it is of no use.
+type delayed interface{ RetryIn() time.Duration }

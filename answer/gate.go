@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"ibid/ingest"
 	"ibid/retrieve"
@@ -96,6 +97,7 @@ func (r *run) judgeOpen(ctx context.Context, model Model, passages []retrieve.Pa
 		next <- i
 	}
 	close(next)
+	judges := &bench{limited: r.JudgeCalls >= 0}
 	for range min(len(open), or(r.Parallel, defaultParallel)) {
 		workers.Go(func() {
 			for i := range next {
@@ -103,7 +105,12 @@ func (r *run) judgeOpen(ctx context.Context, model Model, passages []retrieve.Pa
 					verdicts[i] <- verdict{err: ctx.Err()}
 					continue
 				}
+				if judges.broken() {
+					verdicts[i] <- verdict{}
+					continue
+				}
 				v := ask(ctx, model, prompts[i])
+				judges.heard(v)
 				if u := unusable(nil); errors.As(v.err, &u) && u.Unusable() {
 					cancel(asking(RoleJudge, v.err))
 				}
@@ -112,11 +119,16 @@ func (r *run) judgeOpen(ctx context.Context, model Model, passages []retrieve.Pa
 		})
 	}
 
+	told := false
 	for i := range judged {
 		j := &judged[i]
 		if done, ok := verdicts[i]; ok {
 			v := <-done
-			j.Decision, j.By, j.Calls = v.decision, "model", len(v.calls)
+			if len(v.calls) > 0 {
+				j.Decision, j.By, j.Calls = v.decision, "model", len(v.calls)
+			} else {
+				j.By = "unjudged"
+			}
 			if v.reason != "" {
 				j.Reason = v.reason
 			}
@@ -129,6 +141,10 @@ func (r *run) judgeOpen(ctx context.Context, model Model, passages []retrieve.Pa
 			if ctx.Err() != nil {
 				return fmt.Errorf("judging passages: %w", context.Cause(ctx))
 			}
+			if len(v.calls) == 0 && !told {
+				told = true
+				r.emit(Warning{Message: "every call to the judge failed, so it is not asked any more: the other passages are decided by their scores"})
+			}
 		}
 		if !r.emit(*j) {
 			return nil
@@ -137,7 +153,34 @@ func (r *run) judgeOpen(ctx context.Context, model Model, passages []retrieve.Pa
 	return nil
 }
 
-// A verdict is what one judge said.
+// A bench knows how the judges of a question fare. It is safe for concurrent use.
+type bench struct {
+	limited bool // there is a budget, and none of it is spent on a broken server
+
+	mu            sync.Mutex
+	asked, failed int
+}
+
+// brokenAfter passages that no judge could be asked about, and none that one
+// could, a server is taken for broken.
+const brokenAfter = 3
+
+func (b *bench) heard(v verdict) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.asked++
+	if v.decision == Errored {
+		b.failed++
+	}
+}
+
+func (b *bench) broken() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.limited && b.failed >= brokenAfter && b.failed == b.asked
+}
+
+// A verdict is what one judge said; without calls, none was asked.
 type verdict struct {
 	decision Decision
 	reason   string
@@ -165,7 +208,7 @@ func ask(ctx context.Context, m Model, p Prompt) verdict {
 		}
 		if v.err != nil && j.verdict == "" {
 			v.decision, v.reason = Errored, "the judge could not be asked: "+shortReason(v.err.Error())
-			if u := unusable(nil); ctx.Err() != nil || errors.As(v.err, &u) && u.Unusable() {
+			if !worthAnother(ctx, v.err) {
 				return v
 			}
 			continue
@@ -176,6 +219,28 @@ func ask(ctx context.Context, m Model, p Prompt) verdict {
 		v.reason = "the judge's reply could not be read"
 	}
 	return v
+}
+
+// worthAnother says whether a call that failed is worth making again, once the
+// time has passed that its error names: a server that limits its requests is
+// not asked before the time it gave. There is one such wait for a passage. The
+// model's client makes no request of a judge twice, so this is the only place
+// that heeds it; the client has held the wait against the time a call has.
+func worthAnother(ctx context.Context, err error) bool {
+	if d := delayed(nil); errors.As(err, &d) && d.RetryIn() != 0 {
+		if d.RetryIn() < 0 {
+			return false
+		}
+		timer := time.NewTimer(d.RetryIn())
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+		return ctx.Err() == nil
+	}
+	u := unusable(nil)
+	return ctx.Err() == nil && !(errors.As(err, &u) && u.Unusable())
 }
 
 func asking(role Role, err error) error {

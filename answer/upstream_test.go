@@ -3,9 +3,13 @@ package answer_test
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"ibid/answer"
 	"ibid/answer/openai"
@@ -112,3 +116,150 @@ func TestAskServerDown(t *testing.T) {
 		}
 	}
 }
+
+// judging asks a question of which a model must judge n passages, and gives
+// the verdicts, the warnings and the requests of judges.
+func judging(t *testing.T, h *openaitest.Handler, n int, change func(*answer.Answerer)) (judged []answer.Judged, warnings []string, requests []openaitest.Exchange) {
+	t.Helper()
+	client, err := openai.New(openai.Options{BaseURL: openaitest.PipeURL, Transport: openaitest.Pipe(t, h), Model: "test-model"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	a := &answer.Answerer{Retriever: twelve()[:n], Model: client, Gate: answer.GateModel}
+	if change != nil {
+		change(a)
+	}
+	for e, err := range a.Ask(t.Context(), answer.Question{Text: "What is the mooring fee?"}) {
+		if err != nil {
+			break // with the model's answers failing too, there is none
+		}
+		switch e := e.(type) {
+		case answer.Judged:
+			judged = append(judged, e)
+		case answer.Warning:
+			warnings = append(warnings, e.Message)
+		}
+	}
+	for _, x := range h.Exchanges() {
+		if x.Role == "judge" {
+			requests = append(requests, x)
+		}
+	}
+	return judged, warnings, requests
+}
+
+// A failed judge call is made twice and no more, and a server that fails them
+// all is soon left in peace.
+func TestFailingJudge(t *testing.T) {
+	for _, test := range []struct {
+		name               string
+		passages, parallel int
+		budget             int
+		fault              openaitest.Fault
+		well               int // replies that come before the failing ones
+		requests           int
+		unjudged           int
+		spread             int // how many passages more may be under way when the third has failed
+	}{
+		{"two passages", 2, 4, 0, openaitest.ServerError, 0, 4, 0, 0},
+		{"one at a time", 8, 1, 0, openaitest.ServerError, 0, 6, 5, 0},
+		{"four at a time", 8, 4, 0, openaitest.Unavailable, 0, 6, 5, 3},
+		{"the budget is used up", 8, 1, 2, openaitest.ServerError, 0, 4, 6, 0},
+		{"without a budget", 8, 4, -1, openaitest.ServerError, 0, 16, 0, 0},
+		{"it did answer once", 8, 1, 0, openaitest.ServerError, 1, 15, 0, 0},
+		{"a wait beyond any patience", 2, 1, 0, openaitest.RateLimitLong, 0, 2, 0, 0},
+		{"nothing a repetition would mend", 2, 1, 0, openaitest.Unauthorized, 0, 1, 0, 0},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := &openaitest.Handler{Reply: openaitest.Rules(
+					openaitest.Rule{Role: "judge", Times: max(test.well, 1), Func: func(openaitest.Request) openaitest.Reply {
+						if test.well > 0 {
+							return openaitest.Reply{Text: "yes"}
+						}
+						return openaitest.Reply{Fault: test.fault}
+					}},
+					openaitest.Rule{Reply: openaitest.Reply{Fault: test.fault}},
+				)}
+				judged, warnings, requests := judging(t, h, test.passages, func(a *answer.Answerer) { a.Parallel, a.JudgeCalls = test.parallel, test.budget })
+				unjudged := 0
+				for _, j := range judged {
+					if j.By == "unjudged" {
+						unjudged++
+						if j.Calls != 0 || j.Decision == answer.Errored || j.Reason == "" {
+							t.Errorf("unjudged: %+v", j)
+						}
+					}
+				}
+				more := test.unjudged - unjudged
+				if more < 0 || more > test.spread || len(requests) != test.requests+2*more {
+					t.Errorf("%d requests and %d unjudged, want %d and %d", len(requests), unjudged, test.requests, test.unjudged)
+				}
+				said := 0
+				for _, w := range warnings {
+					if strings.Contains(w, "the judge") {
+						said++
+					}
+				}
+				if want := min(1, test.unjudged); said != want && test.budget == 0 {
+					t.Errorf("warnings %q, want %d of the judge", warnings, want)
+				}
+			})
+		})
+	}
+}
+
+// The one repetition of a judge call waits as long as the server asked.
+func TestJudgeWaitsAsAsked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &openaitest.Handler{Reply: openaitest.Rules(
+			openaitest.Rule{Role: "judge", Times: 1, Reply: openaitest.Reply{Fault: openaitest.RateLimitSeconds}},
+			openaitest.Rule{Role: "judge", Reply: openaitest.Reply{Text: "no"}},
+		)}
+		judged, _, requests := judging(t, h, 1, nil)
+		if len(requests) != 2 || len(judged) != 1 || judged[0].Decision != answer.Irrelevant || judged[0].Calls != 2 {
+			t.Fatalf("%d requests, %+v", len(requests), judged)
+		}
+		if wait := requests[1].Start.Sub(requests[0].Start); wait < time.Second || wait > 1500*time.Millisecond {
+			t.Errorf("the second call came after %v, and the server asked for 1 s", wait)
+		}
+	})
+}
+
+// A server that is restarted while it is asked costs a wait, not the answer.
+func TestJudgeConnectionRefusedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &openaitest.Handler{Reply: openaitest.Rules(openaitest.Rule{Role: "judge", Reply: openaitest.Reply{Text: "no"}})}
+		pipe := openaitest.Pipe(t, h)
+		refused := false
+		client, err := openai.New(openai.Options{BaseURL: openaitest.PipeURL, Model: "test-model", Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+			if !refused {
+				refused = true
+				return nil, syscall.ECONNREFUSED
+			}
+			return pipe.RoundTrip(r)
+		})})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer client.Close()
+		a := &answer.Answerer{Retriever: twelve()[:1], Model: client, Gate: answer.GateModel}
+		var judged []answer.Judged
+		for e, err := range a.Ask(t.Context(), answer.Question{Text: "What is the mooring fee?"}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if j, ok := e.(answer.Judged); ok {
+				judged = append(judged, j)
+			}
+		}
+		if len(judged) != 1 || judged[0].Decision != answer.Irrelevant || judged[0].Calls != 2 {
+			t.Errorf("%+v", judged)
+		}
+	})
+}
+
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

@@ -215,3 +215,20 @@ func TestDocumentPages(t *testing.T) {
 		t.Errorf("%d pages list %s", pages, seen)
 	}
 }
+
+// TestCollectionStillToCome does not call a collection unknown while documents
+// are being read in, nor in a library that has none.
+func TestCollectionStillToCome(t *testing.T) {
+	for name, change := range map[string]func(*Options){
+		"indexing": func(o *Options) { o.Indexing = func() (int, int, bool) { return 3, 20, false } },
+		"empty":    func(o *Options) { o.Library = shelf{} },
+	} {
+		r := httptest.NewRequest("POST", "/api/search", strings.NewReader(`{"question":"mooring","collection":"archive"}`))
+		r.Host = "localhost"
+		w := httptest.NewRecorder()
+		newHandler(t, change).ServeHTTP(w, r)
+		if w.Code != http.StatusOK {
+			t.Errorf("%s: %d %s", name, w.Code, w.Body)
+		}
+	}
+}

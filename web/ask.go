@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"maps"
 	"net/http"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -60,7 +62,11 @@ func (s *server) ask(c echo.Context) error {
 			return p
 		}
 	}
-	q := answer.Question{Text: r.Question, History: r.History, Strategy: r.Strategy, TopK: r.TopK, Filter: narrowed(r.Filter, r.Collection)}
+	filter, err := s.scope(c.Request().Context(), r.Filter, r.Collection)
+	if err != nil {
+		return err
+	}
+	q := answer.Question{Text: r.Question, History: r.History, Strategy: r.Strategy, TopK: r.TopK, Filter: filter}
 	events := func(ctx context.Context) iter.Seq2[answer.Event, error] {
 		return cite.Number(s.Asker.Ask(ctx, q), s.citing(c))
 	}
@@ -138,7 +144,11 @@ func (s *server) search(c echo.Context) error {
 	if err := checkQuestion(&r.Question, r.TopK); err != nil {
 		return err
 	}
-	found, err := s.Searcher.Search(c.Request().Context(), retrieve.Query{Text: r.Question, K: r.TopK, Filter: narrowed(r.Filter, r.Collection)})
+	filter, err := s.scope(c.Request().Context(), r.Filter, r.Collection)
+	if err != nil {
+		return err
+	}
+	found, err := s.Searcher.Search(c.Request().Context(), retrieve.Query{Text: r.Question, K: r.TopK, Filter: filter})
 	if err != nil {
 		return fmt.Errorf("searching: %w", err)
 	}
@@ -182,7 +192,9 @@ func checkQuestion(question *string, topK int) error {
 	return nil
 }
 
-// decode reads one JSON object from the body. Members that it does not know are let pass.
+// decode reads one JSON object from the body. Members that it does not know
+// are let pass, except inside "filter": a filter that is not understood must
+// not search everything.
 func decode(c echo.Context, into any) error {
 	rc := http.NewResponseController(c.Response())
 	if err := rc.SetReadDeadline(time.Now().Add(bodyTimeout)); err != nil && !errors.Is(err, http.ErrNotSupported) {
@@ -214,7 +226,55 @@ func decode(c echo.Context, into any) error {
 		}
 		return invalid("bad_json", `the request body is not a JSON object such as {"question": "..."}: %v`, err)
 	}
+	var sent struct {
+		Filter map[string]json.RawMessage `json:"filter"`
+	}
+	if err := json.Unmarshal(body, &sent); err != nil {
+		return fmt.Errorf("reading the filter again: %w", err)
+	}
+	known := filterMembers()
+	for _, name := range slices.Sorted(maps.Keys(sent.Filter)) {
+		if !slices.ContainsFunc(known, func(k string) bool { return strings.EqualFold(k, name) }) {
+			p := invalid("unknown_filter", "filter has no member %.40q: it may have %s", name, strings.Join(known, ", "))
+			p.Field = fmt.Sprintf("filter.%.40s", name)
+			return p
+		}
+	}
 	return nil
+}
+
+// filterMembers are the JSON names of the members of a filter.
+func filterMembers() []string {
+	var names []string
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[retrieve.Filter]()) {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		names = append(names, name)
+	}
+	return names
+}
+
+// scope is the filter with the collection that was named beside it. A
+// collection without a document, in a library that has some, is refused: its
+// name is taken for a mistake, unless documents are still being read in.
+func (s *server) scope(ctx context.Context, f retrieve.Filter, collection string) (retrieve.Filter, error) {
+	f = narrowed(f, collection)
+	if f.Collection == "" || !s.indexing().Ready {
+		return f, nil
+	}
+	for _, in := range []retrieve.Filter{{Collection: f.Collection}, {}} {
+		documents, err := s.Library.Documents(ctx, in)
+		if err != nil {
+			return f, fmt.Errorf("listing the documents: %w", err)
+		}
+		if len(documents) > 0 {
+			if in.Collection != "" {
+				return f, nil
+			}
+			return f, &Problem{Status: http.StatusNotFound, Code: "unknown_collection", Field: "collection",
+				Detail: fmt.Sprintf("there is no document in the collection %.200q: check its name, or leave it out to search all", f.Collection)}
+		}
+	}
+	return f, nil
 }
 
 // jsonType is the JSON name of what a Go value is decoded from.

@@ -56,7 +56,7 @@ func (s shelf) Document(_ context.Context, id string) (*ingest.Document, error) 
 func (s shelf) Documents(_ context.Context, f retrieve.Filter) ([]retrieve.DocumentInfo, error) {
 	var out []retrieve.DocumentInfo
 	for _, d := range s {
-		if f.Format == "" || f.Format == d.Format {
+		if (f.Format == "" || f.Format == d.Format) && (f.Collection == "" || f.Collection == "default") {
 			out = append(out, retrieve.DocumentInfo{Document: *d, Collection: "default", Chunks: 1, Pages: len(d.Pages), Bytes: len(d.Text)})
 		}
 	}

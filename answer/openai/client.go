@@ -73,7 +73,14 @@ func (c *Client) complete(ctx context.Context, p answer.Prompt, r *reply) *Error
 			return c.fail(ContextLength, answer.ErrContextLength, fmt.Sprintf("it has %d tokens, the window %d", n, c.o.ContextTokens))
 		}
 	}
-	return c.attempts(ctx, func(ctx context.Context) *Error {
+	retries := c.o.Retries
+	if p.Role == answer.RoleJudge {
+		// The gate asks a judge a second time itself, whatever went wrong;
+		// repeating each of its calls here would multiply the two. What a
+		// server says of when to come back is handed on by Error.RetryIn.
+		retries = 0
+	}
+	return c.attempts(ctx, retries, func(ctx context.Context) *Error {
 		r.requests++
 		return c.attempt(ctx, p, r)
 	})

@@ -50,7 +50,7 @@ func piped(t *testing.T, h *openaitest.Handler, o openai.Options) *openai.Client
 	return newClient(t, o)
 }
 
-var prompt = answer.Prompt{Role: answer.RoleJudge, System: "Judge.", User: "Is it high water?"}
+var prompt = answer.Prompt{Role: answer.RoleAnswer, System: "Judge.", User: "Is it high water?"}
 
 func TestWhatIsSent(t *testing.T) {
 	for _, c := range []struct {

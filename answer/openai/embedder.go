@@ -62,7 +62,7 @@ func (e *Embedder) Embed(ctx context.Context, texts []string) ([][]float32, erro
 	for len(texts) > 0 {
 		n := e.batch(texts)
 		var got [][]float32
-		if err := e.attempts(ctx, func(ctx context.Context) (failed *Error) {
+		if err := e.attempts(ctx, e.o.Retries, func(ctx context.Context) (failed *Error) {
 			got, failed = e.attempt(ctx, texts[:n])
 			return failed
 		}); err != nil {

@@ -54,7 +54,8 @@ type Error struct {
 	// call was refused before the first.
 	Requests int
 
-	transient bool   // the same request may succeed later, and it is safe to try
+	transient bool // the same request may succeed later, and it is safe to try
+	again     time.Duration
 	adapted   bool   // the next request will leave out what the server did not accept
 	param     string // what it did not accept, where it says so
 	cause     error
@@ -107,6 +108,11 @@ func (e *Error) Error() string {
 	}
 	return what
 }
+
+// RetryIn says when the same call may succeed: after this wait; never within
+// the time that a call has when it is less than 0; and 0 when nothing speaks
+// for waiting. Package answer heeds it where it repeats a call itself.
+func (e *Error) RetryIn() time.Duration { return e.again }
 
 // Unwrap gives the error beneath, where it says nothing of the reply:
 // [context.Canceled], [context.DeadlineExceeded], [answer.ErrContextLength],

@@ -8,7 +8,8 @@
 // error holds the key, the prompt or the body of a reply. Every error is an
 // [*Error].
 //
-// Requests are repeated only while that is safe: after a connection that
+// Requests are repeated only while that is safe, and those of a judge never,
+// because package answer repeats them itself: after a connection that
 // failed, the statuses 429, 500, 502, 503, 504 and 529, and a reply that broke
 // off before its first token. Waits grow by powers of two from half a second
 // to eight, with jitter; Retry-After is a minimum; a wait that would
@@ -167,9 +168,9 @@ func (u *upstream) api(d openai.HTTPDoer) *openai.Client {
 	return openai.NewClientWithConfig(config)
 }
 
-// attempts calls try until it succeeds, may not be repeated, or the time left
-// is too short.
-func (u *upstream) attempts(ctx context.Context, try func(context.Context) *Error) *Error {
+// attempts calls try until it succeeds, has been repeated retries times, may
+// not be repeated, or the time left is too short.
+func (u *upstream) attempts(ctx context.Context, retries int, try func(context.Context) *Error) *Error {
 	ctx, cancel := context.WithTimeoutCause(ctx, u.o.Total, &limit{"the whole reply", u.o.Total})
 	defer cancel()
 	for requests, failures := 1, 0; ; requests++ {
@@ -182,11 +183,16 @@ func (u *upstream) attempts(ctx context.Context, try func(context.Context) *Erro
 			continue
 		}
 		failures++
-		if !err.transient || failures > u.o.Retries {
+		if !err.transient {
 			return err
 		}
 		wait := backoff(failures, err.RetryAfter)
 		if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= wait {
+			err.again = -1
+			return err
+		}
+		if failures > retries {
+			err.again = wait
 			return err
 		}
 		timer := time.NewTimer(wait)
