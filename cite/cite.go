@@ -76,9 +76,10 @@ const (
 
 // A Source is one numbered entry of the list, with every passage cited under it.
 type Source struct {
-	Number   int             `json:"number"`
-	Document string          `json:"document"`
-	Title    string          `json:"title"`
+	Number   int    `json:"number"`
+	Document string `json:"document"`
+	Title    string `json:"title"`
+	// Link leads to the first quote, and to the passage where none is known.
 	Link     string          `json:"link,omitempty"`
 	Passages []SourcePassage `json:"passages"`
 }

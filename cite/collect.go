@@ -2,6 +2,7 @@ package cite
 
 import (
 	"iter"
+	"slices"
 
 	"ibid/answer"
 	"ibid/retrieve"
@@ -161,6 +162,10 @@ func (f *Fold) passage(c Citation) {
 			if p.ID == c.Passage && p.Start == c.Start && p.End == c.End {
 				return
 			}
+		}
+		quoted := func(p SourcePassage) bool { return p.Quote != "" }
+		if c.Quote != "" && c.Link != "" && !slices.ContainsFunc(s.Passages, quoted) {
+			s.Link = c.Link // nearer than the passage, which is all that Cited knew
 		}
 		s.Passages = append(s.Passages, SourcePassage{
 			ID: c.Passage, Page: c.Page, Heading: c.Heading, Start: c.Start, End: c.End, Quote: c.Quote, Link: c.Link,

@@ -714,3 +714,28 @@ func TestOptionsKeepTheKey(t *testing.T) {
 		t.Error("a printed client gives the key")
 	}
 }
+
+// TestJudgeIsNotRepeated: who asks a judge repeats the call, and learns when.
+func TestJudgeIsNotRepeated(t *testing.T) {
+	for _, c := range []struct {
+		fault       openaitest.Fault
+		least, most time.Duration
+	}{
+		{openaitest.ServerError, 250 * time.Millisecond, 500 * time.Millisecond},
+		{openaitest.RateLimitSeconds, time.Second, 1250 * time.Millisecond},
+		{openaitest.RateLimitLong, -1, -1},
+		{openaitest.BadRequest, 0, 0},
+	} {
+		h := &openaitest.Handler{Reply: openaitest.Sequence(openaitest.Reply{Fault: c.fault})}
+		judge := prompt
+		judge.Role = answer.RoleJudge
+		_, _, err := drain(piped(t, h, openai.Options{}), t.Context(), judge)
+		var e *openai.Error
+		if !errors.As(err, &e) || e.RetryIn() < c.least || e.RetryIn() > c.most {
+			t.Errorf("%s: got %v, retry in %v", c.fault, err, e.RetryIn())
+		}
+		if n := len(h.Exchanges()); n != 1 {
+			t.Errorf("%s: %d requests", c.fault, n)
+		}
+	}
+}

@@ -49,7 +49,7 @@ type Options struct {
 	// Total bounds a call with all its repetitions; 0 means [DefaultTotal].
 	Total time.Duration
 	// Retries is how often a request is repeated; 0 means [DefaultRetries],
-	// less than 0 never.
+	// less than 0 never. The requests of a judge never are.
 	Retries int
 
 	// ContextTokens is the context window of the model, prompt and reply
