@@ -20,7 +20,7 @@ func Models(ctx context.Context, o Options) ([]string, error) {
 	}
 	defer u.http.CloseIdleConnections()
 	var list openai.ModelsList
-	if err := u.attempts(ctx, func(ctx context.Context) *Error {
+	if err := u.attempts(ctx, u.o.Retries, func(ctx context.Context) *Error {
 		ctx, cancel := context.WithTimeoutCause(ctx, u.o.FirstToken, &limit{"the list of models", u.o.FirstToken})
 		defer cancel()
 		var err error
