@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -8,6 +9,7 @@ import (
 	"testing"
 
 	"ibid/answer/openai/openaitest"
+	"ibid/retrieve/local"
 )
 
 // examined is what 'ibid doctor --json' says, by check.
@@ -56,6 +58,23 @@ func TestDoctorData(t *testing.T) {
 	checks, code = examined(t, data)
 	if f := checks["data"]; code != 0 || f.State != stateOK || !strings.Contains(f.Detail, "documents in 1 roots") || checks["space"].State != stateOK {
 		t.Errorf("exit code %d, %+v", code, checks)
+	}
+
+	// Damage is named, and is an exit code of its own.
+	file := filepath.Join(data, local.FileName)
+	whole, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, bytes.ReplaceAll(whole, []byte("slipway"), []byte("slipwax")), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	checks, code = examined(t, data)
+	if f := checks["damage"]; code != 4 || f.State != stateWarning || !strings.Contains(f.Detail, "/boats.md: ") || !strings.Contains(f.Next, "ibid ingest") {
+		t.Errorf("exit code %d, %+v", code, f)
+	}
+	if err := os.WriteFile(file, whole, 0o644); err != nil {
+		t.Fatal(err)
 	}
 
 	// Another embedding space than that of the data, and a folder that has gone.
