@@ -67,7 +67,11 @@ type numbering struct {
 	cited    int    // numbers announced
 	pending  []use  // of sentences that have not ended
 	splitter splitter
-	last     span // the last sentence
+	last     span // the last sentence, with references on lines of their own behind it
+	claim    string
+	found    map[int]Quote // the quotes of the last sentence, by label
+	states   bool          // it states something that would need a source
+	best     Verdict       // the best of its quotes; empty without any
 	finished bool
 
 	draft      *Rewriter
@@ -164,7 +168,7 @@ func (n *numbering) rewritten(out []byte, final bool, yield yielder) bool {
 	for {
 		s, ok := n.splitter.next(n.text, n.refs, final)
 		if !ok {
-			return true
+			return !final || n.settle(yield)
 		}
 		if !n.sentence(s, yield) {
 			return false
@@ -182,15 +186,19 @@ func (n *numbering) link(p retrieve.Passage, start, end int) string {
 
 // sentence gives the quotes of a sentence that has ended.
 func (n *numbering) sentence(s span, yield yielder) bool {
-	claim := n.plain(s)
-	if strings.TrimSpace(claim) == "" && n.last.end > 0 {
+	if claim := n.plain(s); strings.TrimSpace(claim) == "" && n.last.end > 0 {
 		// References on a line of their own belong to the sentence before them.
 		s.start = n.last.start
-		claim = n.plain(s)
+	} else {
+		if !n.settle(yield) {
+			return false
+		}
+		n.claim, n.found = withoutLead(claim), make(map[int]Quote)
+		n.states = isClaim(n.without(n.rewriter.code, s))
+		n.best = ""
 	}
 	n.last = s
 
-	cited, best := 0, VerdictWeak
 	var seen []use
 	for len(n.pending) > 0 && n.pending[0].start <= s.end {
 		u := n.pending[0]
@@ -202,25 +210,57 @@ func (n *numbering) sentence(s span, yield yielder) bool {
 			continue
 		}
 		seen = append(seen, u)
-		c := n.quote(u, claim, s)
-		cited++
-		if c.Verdict != VerdictWeak {
-			best = c.Verdict
+		c := n.quote(u, s)
+		if n.best == "" || c.Verdict != VerdictWeak {
+			n.best = c.Verdict
 		}
 		if !yield(Quoted{c}, nil) {
 			return false
 		}
 	}
-	if !isClaim(n.without(n.rewriter.code, s)) {
-		return true
-	}
+	return true
+}
+
+// settle tells of the last sentence when it states something that nothing
+// cited bears out. It waits until no further reference can belong to it.
+func (n *numbering) settle(yield yielder) bool {
+	states := n.states
+	n.states = false
 	switch {
-	case cited == 0:
-		return yield(Unsupported{s.start, s.end, "uncited"}, nil)
-	case best == VerdictWeak:
-		return yield(Unsupported{s.start, s.end, "weak"}, nil)
+	case states && n.best == "":
+		return yield(Unsupported{n.last.start, n.last.end, "uncited"}, nil)
+	case states && n.best == VerdictWeak:
+		return yield(Unsupported{n.last.start, n.last.end, "weak"}, nil)
 	}
 	return true
+}
+
+// withoutLead takes off what stands before a sentence without being part of
+// it: signs of quotes, headings and lists, the number of a list item, the
+// border and the running number of a table's row. A number there is no fact
+// that a source would have to hold.
+func withoutLead(claim string) string {
+	s := strings.TrimLeft(claim, " \t\r\n>#|")
+	for _, bullet := range []string{"- ", "* ", "+ ", "• ", "– "} {
+		s = strings.TrimPrefix(s, bullet)
+	}
+	item := strings.TrimLeft(s, "*_( \t")
+	if len(item) >= 5 && strings.EqualFold(item[:5], "step ") {
+		item = item[5:]
+	}
+	digits := len(item) - len(strings.TrimLeft(item, "0123456789"))
+	if digits == 0 || digits > 3 {
+		return s
+	}
+	rest := item[digits:]
+	end := strings.TrimLeft(rest, ".)*_: \t")
+	if sign := rest[:len(rest)-len(end)]; strings.ContainsAny(sign, ".):") && strings.ContainsAny(sign, " \t") {
+		return end
+	}
+	if cell, ok := strings.CutPrefix(strings.TrimLeft(rest, " \t"), "|"); ok {
+		return strings.TrimLeft(cell, " \t")
+	}
+	return s
 }
 
 // plain gives the text of a range without the references in it.
@@ -240,9 +280,13 @@ func (n *numbering) without(cut []span, s span) string {
 	return b.String()
 }
 
-func (n *numbering) quote(u use, claim string, s span) Citation {
+func (n *numbering) quote(u use, s span) Citation {
 	p := n.passages[u.id-1]
-	q := n.options.Find(claim, p)
+	q, ok := n.found[u.id]
+	if !ok {
+		q = n.options.Find(n.claim, p)
+		n.found[u.id] = q
+	}
 	return Citation{
 		Number:    u.number,
 		TextStart: s.start,

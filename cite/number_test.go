@@ -111,8 +111,8 @@ quoted 1 [0:37] lib/hours.md#1 100:133 "The library is closed on Mondays." quote
 quoted 2 [38:79] lib/fees.pdf#1 100:129 "A lost card costs five euros." supported
 quoted 1 [80:129] lib/hours.md#2 100:142 "On Sundays the reading room opens at noon." supported
 quoted 2 [80:129] lib/fees.pdf#1 100:129 "A lost card costs five euros." weak
-unsupported [130:158] uncited
 warning
+unsupported [130:158] uncited
 usage
 `
 	if got := tell(t, cite.Number(stream(events...), options)); got != want {
@@ -347,5 +347,77 @@ func TestUnsupported(t *testing.T) {
 		if !slices.Equal(got, tt.want) {
 			t.Errorf("%s: got %q, want %q", name, got, tt.want)
 		}
+	}
+}
+
+// What stands before a sentence as the number or sign of a list item is no
+// part of what it says.
+func TestNumberListItems(t *testing.T) {
+	for _, text := range []string{
+		"1. The library is closed on Mondays.[1]",
+		"2) A lost card costs five euros [2]",
+		"Step 2: A lost card costs five euros.[2]",
+		"> 1. The library is closed on Mondays.[1]",
+		"**2.** A lost card costs five euros.[2]",
+		"| 1 | The library is closed on Mondays. [1] |",
+		"- The library is closed on Mondays.[1]",
+		"1. The library is closed on Mondays.[1]\n2. A lost card costs five euros.[2]\n3. Children pay nothing.[2]",
+	} {
+		a, err := cite.Collect(cite.Number(stream(append([]answer.Event{answer.Kept{Passages: evidence}}, pieces(text, 5)...)...), cite.Options{}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range a.Citations {
+			if c.Verdict == cite.VerdictWeak {
+				t.Errorf("%q: weak (%.2f), on %q", text, c.Support, c.Quote)
+			}
+		}
+		if len(a.Citations) == 0 || len(a.Unsupported) > 0 {
+			t.Errorf("%q: %d citations, unsupported %v", text, len(a.Citations), a.Unsupported)
+		}
+	}
+	// The number of an item proves nothing either.
+	a, err := cite.Collect(cite.Number(stream(answer.Kept{Passages: []retrieve.Passage{passage("a", 1, 0, "There are twelve boats in the shed.")}},
+		answer.Text{Text: "12. A lost card costs five euros.[1]"}), cite.Options{}))
+	if err != nil || len(a.Citations) != 1 || a.Citations[0].Verdict != cite.VerdictWeak {
+		t.Errorf("%+v, %v", a.Citations, err)
+	}
+}
+
+// A reference on a line of its own is the sentence's before it, which is then
+// not uncited.
+func TestNumberReferencesBelow(t *testing.T) {
+	for _, text := range []string{
+		"The library is closed on Mondays.\n\n[1]\n",
+		"The library is closed on Mondays.\n [1]\n",
+		"The library is closed on Mondays.\n\n[1]\n\nA lost card costs five euros.[2]\n",
+		"The library is closed on Mondays.[2]\n\n[1]\n",
+	} {
+		for _, size := range []int{1, 7, 500} {
+			a, err := cite.Collect(cite.Number(stream(append([]answer.Event{answer.Kept{Passages: evidence}}, pieces(text, size)...)...), cite.Options{}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(a.Citations) == 0 || len(a.Unsupported) > 0 {
+				t.Errorf("%q: %d citations, unsupported %v", text, len(a.Citations), a.Unsupported)
+			}
+		}
+	}
+}
+
+// However many references stand below a sentence, its quotes are looked for once.
+func TestNumberReferencesBelowAreLinear(t *testing.T) {
+	looked := 0
+	o := cite.Options{Find: func(sentence string, p retrieve.Passage) cite.Quote {
+		looked += len(sentence)
+		return cite.Support{}.Find(sentence, p)
+	}}
+	text := "The library is closed on Mondays.\n\n" + strings.Repeat("[1]\n\n[2]\n\n", 20_000)
+	a, err := cite.Collect(cite.Number(stream(append([]answer.Event{answer.Kept{Passages: evidence}}, pieces(text, 50)...)...), o))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(a.Citations) != 40_000 || looked > 100 {
+		t.Errorf("%d citations, %d bytes looked for", len(a.Citations), looked)
 	}
 }
