@@ -21,15 +21,17 @@ type Answer struct {
 	Text   string `json:"text"`
 	// List is the list of the sources as text, to be put behind Text as it
 	// is; empty when nothing is cited.
-	List        string             `json:"list"`
-	Sources     []Source           `json:"sources"`
-	Citations   []Citation         `json:"citations"`
-	Unsupported []Unsupported      `json:"unsupported"`
-	Judged      []answer.Judged    `json:"judged"`
-	Drafts      []Draft            `json:"drafts"`
-	Nearest     []retrieve.Passage `json:"nearest"`
-	Warnings    []string           `json:"warnings"`
-	Usage       answer.Usage       `json:"usage"`
+	List        string          `json:"list"`
+	Sources     []Source        `json:"sources"`
+	Citations   []Citation      `json:"citations"`
+	Unsupported []Unsupported   `json:"unsupported"`
+	Judged      []answer.Judged `json:"judged"`
+	Drafts      []Draft         `json:"drafts"`
+	// Steps say how each call for the answer ended, and what its labels were.
+	Steps    []answer.Stepped   `json:"steps"`
+	Nearest  []retrieve.Passage `json:"nearest"`
+	Warnings []string           `json:"warnings"`
+	Usage    answer.Usage       `json:"usage"`
 	// Indexing says how far the documents were read in when the question was
 	// asked; it is set by whoever knows.
 	Indexing *Indexing `json:"indexing,omitempty"`
@@ -78,6 +80,8 @@ func (f *Fold) Add(e answer.Event) {
 	switch e := e.(type) {
 	case answer.Judged:
 		a.Judged = append(a.Judged, e)
+	case answer.Stepped:
+		a.Steps = append(a.Steps, e)
 	case answer.Draft:
 		f.draft(e)
 	case answer.Text:
@@ -115,6 +119,7 @@ func (f *Fold) Answer() Answer {
 	a.Citations = notNil(a.Citations)
 	a.Unsupported = notNil(a.Unsupported)
 	a.Judged = notNil(a.Judged)
+	a.Steps = notNil(a.Steps)
 	a.Drafts = notNil(a.Drafts)
 	for i := range a.Drafts {
 		a.Drafts[i].Text = string(f.drafts[i])

@@ -58,9 +58,8 @@ const commandRun = "command"
 // A summary is the object that --json prints.
 type summary struct {
 	cite.Answer
-	Run   string           `json:"run"`
-	Steps []answer.Stepped `json:"steps"`
-	Graph string           `json:"graph,omitempty"`
+	Run   string `json:"run"`
+	Graph string `json:"graph,omitempty"`
 }
 
 // Run summarizes a file, a folder or standard input.
@@ -116,12 +115,11 @@ func (c *summarizeCmd) Run(ctx context.Context, s surroundings) (err error) {
 	if !ok {
 		return usageError("--source %q is not known: document, page, section or url", c.Source)
 	}
-	steps := []answer.Stepped{}
 	events := answerer.Summarize(ctx, answer.Summary{
 		Passages: read.passages, Strategy: spec.Strategy, Words: spec.Words,
 		Run: &answer.Run{ID: run.ID, Secret: run.Secret, Journal: ledger},
 	})
-	events = cite.Number(stepsInto(&steps, events), cite.Options{Source: source})
+	events = cite.Number(events, cite.Options{Source: source})
 	if !c.JSON {
 		events = show(c.showSteps(c.progress(events, len(read.passages), s), s), s)
 	}
@@ -134,7 +132,7 @@ func (c *summarizeCmd) Run(ctx context.Context, s surroundings) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := c.print(s, a, run.ID, steps); err != nil {
+	if err := c.print(s, a, run.ID); err != nil {
 		return err
 	}
 	if a.Incomplete {
@@ -150,13 +148,13 @@ func (c *summarizeCmd) Run(ctx context.Context, s surroundings) (err error) {
 	return nil
 }
 
-func (c *summarizeCmd) print(s surroundings, a cite.Answer, run string, steps []answer.Stepped) error {
+func (c *summarizeCmd) print(s surroundings, a cite.Answer, run string) error {
 	graph := ""
 	if c.Graph {
-		graph = answer.Graph(steps)
+		graph = answer.Graph(a.Steps)
 	}
 	if c.JSON {
-		return json.NewEncoder(s.stdout).Encode(summary{a, run, steps, graph})
+		return json.NewEncoder(s.stdout).Encode(summary{a, run, graph})
 	}
 	if err := showSources(s.stdout, s.stderr, a); err != nil || graph == "" {
 		return err
@@ -213,20 +211,6 @@ func (c *summarizeCmd) begin(ctx context.Context, s surroundings, ledger retriev
 	secret := make([]byte, 32)
 	rand.Read(secret) // never fails
 	return retrieve.Run{ID: strings.ToLower(rand.Text()[:10]), Started: time.Now(), Secret: secret, Spec: b}, spec, nil
-}
-
-// stepsInto keeps the steps of the events that pass.
-func stepsInto(steps *[]answer.Stepped, events iter.Seq2[answer.Event, error]) iter.Seq2[answer.Event, error] {
-	return func(yield func(answer.Event, error) bool) {
-		for e, err := range events {
-			if s, ok := e.(answer.Stepped); ok {
-				*steps = append(*steps, s)
-			}
-			if !yield(e, err) {
-				return
-			}
-		}
-	}
 }
 
 // showSteps prints what each call gave, before the summary itself.
