@@ -39,7 +39,7 @@ func (r *run) refine(ctx context.Context, kept []retrieve.Passage) error {
 	}
 	r.leftOut("near_duplicate", duplicates)
 	r.leftOut("budget", kept[planned:])
-	l := &loop{run: r, kept: kept, known: planned}
+	l := &loop{run: r, kept: kept}
 	for i := 0; i < len(batches); i++ {
 		b := batches[i]
 		if l.draft != "" && !r.fits(l.draft, b) {
@@ -169,8 +169,7 @@ func (r *run) fits(draft string, b batch) bool {
 // A loop is the state of the refine loop between its steps.
 type loop struct {
 	*run
-	kept  []retrieve.Passage
-	known int // how many of them have a label
+	kept []retrieve.Passage
 
 	steps  int
 	from   []int  // the step that made the draft
@@ -178,7 +177,7 @@ type loop struct {
 	cut    bool   // the draft's end is missing
 	read   int    // steps whose reply came whole
 	failed error  // what went wrong last
-	shown  []int  // labels that a prompt has held
+	cited  []int  // labels that stood in a draft
 	used   int    // passages in the batches that changed the answer
 
 	shrunk   bool // the evidence was halved for a window that was too small
@@ -200,7 +199,10 @@ func (l *loop) step(ctx context.Context, b batch, last bool) error {
 	if err != nil {
 		return err
 	}
-	l.shown = append(l.shown, b.labels()...)
+	allowed := append(b.labels(), l.cited...)
+	s := newSieve(allowed, true)
+	s.verbatim = true
+	show := func(piece string) bool { return piece == "" || l.show(piece, last) }
 
 	// The reply is held back while it may still be one of the fixed phrasings.
 	c := &call{prompt: prompt}
@@ -223,9 +225,12 @@ func (l *loop) step(ctx context.Context, b batch, last bool) error {
 			}
 			released, piece = true, reply.String()
 		}
-		if !l.show(piece, last) {
+		if !show(s.feed(piece)) {
 			break
 		}
+	}
+	if released && !l.stopped {
+		show(s.close())
 	}
 	l.spent(c)
 	if l.stopped {
@@ -234,13 +239,18 @@ func (l *loop) step(ctx context.Context, b batch, last bool) error {
 	l.checkRead(c)
 
 	text := reply.String()
+	labels, invented := marker.Labels(text, maxForgedLabel), []int(nil)
+	if len(without(labels, allowed)) > 0 {
+		text, labels, invented = sift(text, allowed)
+	}
+	lost := without(marker.Labels(l.draft, maxForgedLabel), labels)
 	whole := l.failed == nil && c.finish != "length"
 	reason := ""
 	switch {
 	case l.failed != nil && released && last:
 		l.streamed = true
 		l.used += len(b)
-		l.emit(Stepped{Step: l.steps, Role: role, Passages: l.ids(b), Labels: b.labels(), From: l.from, Reason: "model_error"})
+		l.emit(Stepped{Step: l.steps, Role: role, Passages: l.ids(b), Labels: b.labels(), From: l.from, Reason: "model_error", Invented: invented, Lost: lost})
 		l.emit(Incomplete{Reason: incompleteReason(l.failed)})
 		return nil
 	case l.failed != nil:
@@ -262,12 +272,11 @@ func (l *loop) step(ctx context.Context, b batch, last bool) error {
 	done := Stepped{Step: l.steps, Role: role, Passages: l.ids(b), Labels: b.labels(), From: l.from, Changed: reason == "", Reason: reason}
 	if done.Changed {
 		l.from = []int{l.steps}
-		if !released && !l.show(text, last) {
+		if !released && !show(text) {
 			return nil
 		}
-		labels := marker.Labels(text, l.known)
-		done.Invented = without(labels, l.shown)
-		done.Lost = without(marker.Labels(l.draft, l.known), labels)
+		done.Invented, done.Lost = invented, lost
+		l.cited = append(l.cited, labels...)
 		if !last {
 			l.emit(Draft{Step: l.steps, Labels: labels, Final: true})
 		}

@@ -188,7 +188,7 @@ usage calls=2 judge=0 looked=3 used=2`,
 draft 1 "120 marks.[1]" [1]
 stepped 1 answer [1 2] changed=true  invented=[] lost=[]
 text "The fee is"
-stepped 2 refine [3] changed=false model_error invented=[] lost=[]
+stepped 2 refine [3] changed=false model_error invented=[] lost=[1]
 incomplete {Reason:asking the model (refine): cannot reach the model}
 usage calls=2 judge=0 looked=3 used=3`,
 		},
@@ -241,11 +241,20 @@ usage calls=3 judge=0 looked=3 used=3`,
 			replies: map[Role][]string{RoleAnswer: {"120.[1] Half.[2]"}, RoleRefine: {"Half.[2]"}},
 			want: `kept 2
 stepped 0  [] changed=false budget invented=[] lost=[]
-draft 1 "120.[1] Half.[2]" [1 2]
+draft 1 "120.[1] Half.[0](id=)" [1]
 stepped 1 answer [1] changed=true  invented=[2] lost=[]
 text "Half.[2]"
 stepped 2 refine [2] changed=true  invented=[] lost=[1]
 usage calls=2 judge=0 looked=3 used=2`,
+		},
+		{
+			name:    "labels that were never offered",
+			replies: map[Role][]string{RoleAnswer: {"120 marks.[9] Half.[1, 9] See [2024](x).<down>"}},
+			want: `kept 3
+text "120 marks.[0](id=) Half.[1](id=1) See [2024](x)."
+stepped 1 answer [1 2 3] changed=false model_error invented=[9] lost=[]
+incomplete {Reason:asking the model (answer): cannot reach the model}
+usage calls=1 judge=0 looked=3 used=3`,
 		},
 		{
 			name:    "the draft does not fit",

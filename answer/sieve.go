@@ -21,6 +21,9 @@ type sieve struct {
 	// stands, and keeps the place of those taken out, so that package cite
 	// closes up the space before them.
 	sure bool
+	// verbatim leaves a marker as it was written unless it names a label that
+	// was not shown.
+	verbatim bool
 }
 
 func newSieve(shown []int, sure bool) *sieve {
@@ -48,9 +51,10 @@ func (s *sieve) take(t marker.Token) {
 		s.out = append(s.out, t.Text...)
 		return
 	}
-	kept := false
+	kept, from, known := false, len(s.out), true
 	for _, id := range t.IDs {
 		if !s.shown[id] {
+			known = false
 			if !slices.Contains(s.invented, id) {
 				s.invented = append(s.invented, id)
 			}
@@ -67,6 +71,8 @@ func (s *sieve) take(t marker.Token) {
 		}
 	}
 	switch {
+	case s.verbatim && known:
+		s.out = append(s.out[:from], t.Written...)
 	case kept:
 	case s.sure:
 		s.out = append(s.out, "[0](id=)"...)

@@ -44,6 +44,8 @@ type Token struct {
 	// the number of known documents. Ids may repeat, and a marker in the seed
 	// form may cite none. It is valid until the function it was given to returns.
 	IDs []int
+	// Written is a marker as it stands; valid as long as Text.
+	Written []byte
 }
 
 // Labels gives the ids that text cites by the default profile, each once, in

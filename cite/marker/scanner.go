@@ -109,7 +109,7 @@ func (s *Scanner) scan(b []byte, final bool, take func(Token)) int {
 					return i
 				case yes:
 					give(false)
-					take(Token{Marker: true, IDs: s.ids})
+					take(Token{Marker: true, IDs: s.ids, Written: b[i:behind]})
 					s.before.mark()
 					i = behind
 					from = i
