@@ -23,6 +23,9 @@ type Cited struct {
 	Title    string `json:"title"`
 	// Link leads to the place in the source; empty when there is none to give.
 	Link string `json:"link,omitempty"`
+	// Original leads to the place in the original of the document, where its
+	// metadata tell an http or https address; empty otherwise.
+	Original string `json:"original,omitempty"`
 }
 
 // Quoted ties one citation to the words it rests on. It comes once per
@@ -52,6 +55,9 @@ type Citation struct {
 	Verdict Verdict `json:"verdict"`
 	// Link leads to the quote; empty when there is no link to give.
 	Link string `json:"link,omitempty"`
+	// Original leads to the place in the original of the document, where its
+	// metadata tell an http or https address; empty otherwise.
+	Original string `json:"original,omitempty"`
 }
 
 // Unsupported marks a sentence of the answer that makes a claim and has no
@@ -80,7 +86,10 @@ type Source struct {
 	Document string `json:"document"`
 	Title    string `json:"title"`
 	// Link leads to the first quote, and to the passage where none is known.
-	Link     string          `json:"link,omitempty"`
+	Link string `json:"link,omitempty"`
+	// Original leads to the place in the original of the document, where its
+	// metadata tell an http or https address; empty otherwise.
+	Original string          `json:"original,omitempty"`
 	Passages []SourcePassage `json:"passages"`
 }
 
@@ -94,6 +103,9 @@ type SourcePassage struct {
 	Quote   string `json:"quote"`
 	// Link leads to the quote; empty when there is no link to give.
 	Link string `json:"link,omitempty"`
+	// Original leads to the place in the original of the document, where its
+	// metadata tell an http or https address; empty otherwise.
+	Original string `json:"original,omitempty"`
 }
 
 func (Cited) Kind() string       { return "cited" }

@@ -1,6 +1,7 @@
 package cite
 
 import (
+	"cmp"
 	"iter"
 	"slices"
 
@@ -99,7 +100,7 @@ func (f *Fold) Add(e answer.Event) {
 		a.Usage = e
 	case Cited:
 		a.Sources = append(a.Sources, Source{
-			Number: e.Number, Document: e.Document, Title: e.Title, Link: e.Link, Passages: []SourcePassage{},
+			Number: e.Number, Document: e.Document, Title: e.Title, Link: e.Link, Original: e.Original, Passages: []SourcePassage{},
 		})
 	case Quoted:
 		a.Citations = append(a.Citations, e.Citation)
@@ -169,11 +170,12 @@ func (f *Fold) passage(c Citation) {
 			}
 		}
 		quoted := func(p SourcePassage) bool { return p.Quote != "" }
-		if c.Quote != "" && c.Link != "" && !slices.ContainsFunc(s.Passages, quoted) {
-			s.Link = c.Link // nearer than the passage, which is all that Cited knew
+		if c.Quote != "" && !slices.ContainsFunc(s.Passages, quoted) {
+			// Nearer than the passage, which is all that Cited knew.
+			s.Link, s.Original = cmp.Or(c.Link, s.Link), cmp.Or(c.Original, s.Original)
 		}
 		s.Passages = append(s.Passages, SourcePassage{
-			ID: c.Passage, Page: c.Page, Heading: c.Heading, Start: c.Start, End: c.End, Quote: c.Quote, Link: c.Link,
+			ID: c.Passage, Page: c.Page, Heading: c.Heading, Start: c.Start, End: c.End, Quote: c.Quote, Link: c.Link, Original: c.Original,
 		})
 		return
 	}

@@ -36,6 +36,16 @@ func link(address string) string {
 	return address
 }
 
+// webAddress gives the http or https address that a passage's document says it
+// has, in its metadata under "url"; "" if there is none.
+func webAddress(p retrieve.Passage) string {
+	u, err := url.Parse(link(p.Meta["url"]))
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return ""
+	}
+	return u.String()
+}
+
 // Original gives the address of a quote's place in the original of its
 // document, which is at address: the page of a PDF, the anchor of a heading,
 // and in HTML the words themselves as a text fragment. An address that leads to

@@ -1,6 +1,7 @@
 package cite
 
 import (
+	"cmp"
 	"fmt"
 	"iter"
 	"slices"
@@ -152,7 +153,7 @@ func (n *numbering) rewritten(out []byte, final bool, yield yielder) bool {
 		if u.number > n.cited {
 			n.cited = u.number
 			p := n.passages[u.id-1]
-			c := Cited{Number: u.number, Document: p.Document, Title: n.documents[u.id-1].Title, Link: n.link(p, p.Start, p.End)}
+			c := Cited{Number: u.number, Document: p.Document, Title: n.documents[u.id-1].Title, Link: n.link(p, p.Start, p.End), Original: Original(webAddress(p), p, "")}
 			if !yield(c, nil) {
 				return false
 			}
@@ -177,7 +178,7 @@ func (n *numbering) rewritten(out []byte, final bool, yield yielder) bool {
 }
 
 func (n *numbering) source(p retrieve.Passage) (key, title string) {
-	return n.options.Source(p, n.link(p, 0, 0))
+	return n.options.Source(p, cmp.Or(webAddress(p), n.link(p, 0, 0)))
 }
 
 func (n *numbering) link(p retrieve.Passage, start, end int) string {
@@ -302,6 +303,7 @@ func (n *numbering) quote(u use, s span) Citation {
 		Support:   q.Support,
 		Verdict:   q.Verdict,
 		Link:      n.link(p, p.Start+q.Start, p.Start+q.End),
+		Original:  Original(webAddress(p), p, p.Text[q.Start:q.End]),
 	}
 }
 

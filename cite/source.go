@@ -9,8 +9,9 @@ import (
 )
 
 // A SourceOf says what counts as one source: passages with the same key share
-// a number. title is what the list shows for it. address is that of the
-// passage's document; it may be empty.
+// a number. title is what the list shows for it. address is the
+// document's own (its metadata "url") or else that of [Options.Link]; it may be
+// empty.
 type SourceOf func(p retrieve.Passage, address string) (key, title string)
 
 // SourceByName gives [ByDocument], [ByPage], [BySection] or [ByURL] for

@@ -1,6 +1,9 @@
 package ingest
 
-import "strings"
+import (
+	"net/url"
+	"strings"
+)
 
 // cutFrontMatter takes the block of metadata off the start of a Markdown
 // file: YAML between lines of "---", TOML between lines of "+++".
@@ -89,7 +92,14 @@ var metaKeys = map[string]string{
 	"tags": "tags", "keywords": "tags", "categories": "tags", "category": "tags",
 	"description": "description", "summary": "description", "subtitle": "description",
 	"lang": "language", "language": "language", "version": "version", "status": "status",
+	"url": "url", "source": "url", "canonical": "url",
 	"updated": "updated", "lastmod": "updated", "last_updated": "updated", "modified": "updated",
+}
+
+// isWebAddress says whether s is a whole http or https address.
+func isWebAddress(s string) bool {
+	u, err := url.Parse(s)
+	return err == nil && len(s) <= 1000 && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
 }
 
 // setMeta notes what the document says of itself; the first word on a key
@@ -97,7 +107,7 @@ var metaKeys = map[string]string{
 func (doc *Document) setMeta(key, value string) {
 	key, ok := metaKeys[key]
 	value = oneLine(clean(value))
-	if !ok || value == "" {
+	if !ok || value == "" || key == "url" && !isWebAddress(value) {
 		return
 	}
 	if value = strings.ToValidUTF8(value[:min(len(value), 1000)], ""); key == "title" {

@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"golang.org/x/net/html"
@@ -201,6 +202,12 @@ func (w *htmlWalker) head(doc *Document, root *html.Node) {
 				doc.setMeta("language", lang)
 			}
 		}
+		if n.DataAtom == atom.Link {
+			rel, _ := attr(n, "rel")
+			if href, _ := attr(n, "href"); slices.Contains(strings.Fields(strings.ToLower(rel)), "canonical") {
+				doc.setMeta("url", href)
+			}
+		}
 		if n.DataAtom == atom.Meta {
 			name, _ := attr(n, "name")
 			if name == "" {
@@ -210,6 +217,8 @@ func (w *htmlWalker) head(doc *Document, root *html.Node) {
 			switch strings.ToLower(name) {
 			case "author", "description":
 				doc.setMeta(strings.ToLower(name), content)
+			case "og:url":
+				doc.setMeta("url", content)
 			case "keywords":
 				doc.setMeta("tags", content)
 			case "date", "article:published_time", "dc.date", "dcterms.date":

@@ -86,7 +86,8 @@ type DocumentInfo struct {
 type Candidate struct {
 	ingest.Chunk
 	Root, Path, Title, Format, Digest string
-	Vector                            []float32 // must not be changed
+	Meta                              map[string]string // of the document; must not be changed
+	Vector                            []float32         // must not be changed
 	// Terms are the counted terms of the chunk's embedding text and Length
 	// their number, by [CountTerms], where the engine keeps them; nil has them
 	// counted again.

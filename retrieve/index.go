@@ -258,7 +258,7 @@ func (x *Index) score(candidates []Candidate, vector []float32, terms []string, 
 		}
 		s := Scores{Dense: dot(c.Vector, vector)}
 		lexical.score(&s, c.Terms, c.Length)
-		out[i].Passage = Passage{Chunk: c.Chunk, Root: c.Root, Path: c.Path, Title: c.Title, Format: c.Format, Digest: c.Digest, Scores: s}
+		out[i].Passage = Passage{Chunk: c.Chunk, Root: c.Root, Path: c.Path, Title: c.Title, Format: c.Format, Digest: c.Digest, Meta: c.Meta, Scores: s}
 	}
 	return out, nil
 }

@@ -15,6 +15,9 @@ type Passage struct {
 	Format string `json:"format"`
 	// Digest is that of the document the chunk was cut from.
 	Digest string `json:"digest"`
+	// Meta is what that document says of itself, as in [ingest.Document]; it
+	// must not be changed.
+	Meta map[string]string `json:"-"`
 	// Score orders the passages of one search: the normalised mixture of the
 	// dense and lexical scores, 0 to 1. It does not compare between questions.
 	Score  float64 `json:"score"`
@@ -28,7 +31,7 @@ func Passages(doc *ingest.Document, chunks []ingest.Chunk) []Passage {
 	for i, c := range chunks {
 		c.Ordinal = i + 1
 		c.ID, c.Document = fmt.Sprintf("%s#%d", doc.ID, c.Ordinal), doc.ID
-		passages[i] = Passage{Chunk: c, Root: doc.Root, Path: doc.Path, Title: doc.Title, Format: doc.Format, Digest: doc.Digest}
+		passages[i] = Passage{Chunk: c, Root: doc.Root, Path: doc.Path, Title: doc.Title, Format: doc.Format, Digest: doc.Digest, Meta: doc.Meta}
 	}
 	return passages
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -142,7 +143,7 @@ func showSources(stdout, stderr io.Writer, a cite.Answer) error {
 		}
 	}
 	for _, src := range a.Sources {
-		fmt.Fprintf(&b, "[%d] %s (%s)\n", src.Number, src.Title, src.Document)
+		fmt.Fprintf(&b, "[%d] %s (%s)\n", src.Number, src.Title, cmp.Or(src.Original, src.Document))
 		for _, p := range src.Passages {
 			if p.Quote == "" {
 				continue

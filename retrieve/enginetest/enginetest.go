@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -423,6 +424,9 @@ func testCandidates(t *testing.T, e retrieve.Engine) {
 	}
 	if c.Root != "a" || c.Path != "1#odd" || c.Title != doc.Title || c.Format != "text" || c.Digest != doc.Digest {
 		t.Errorf("candidate %+v", c)
+	}
+	if !maps.Equal(c.Meta, doc.Meta) || c.Meta["author"] == "" {
+		t.Errorf("metadata %v, want %v", c.Meta, doc.Meta)
 	}
 	if len(c.Vector) != dims || math.Abs(float64(c.Vector[0])-math.Cos(20*math.Pi/180)) > 1e-6 {
 		t.Errorf("vector %v", c.Vector)

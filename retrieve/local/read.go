@@ -97,16 +97,25 @@ func (e *Engine) Candidates(ctx context.Context, ids []string) ([]retrieve.Candi
 		return nil, err
 	}
 	keys := make([]int64, len(found))
+	owners := make([]int64, len(found))
 	for i, c := range found {
-		keys[i] = c.key
+		keys[i], owners[i] = c.key, c.document
 	}
 	list, err := json.Marshal(keys)
 	if err != nil {
 		return nil, err
 	}
+	documents, err := json.Marshal(owners)
+	if err != nil {
+		return nil, err
+	}
+	var metas map[int64]map[string]string
 	rows := make(map[int64]chunkRow, len(keys))
 	err = e.view(ctx, func(tx *sql.Tx) (err error) {
 		clear(rows)
+		if metas, err = readMetas(ctx, tx, string(documents)); err != nil {
+			return err
+		}
 		r, err := tx.QueryContext(ctx, `SELECT `+chunkColumns+` FROM chunks WHERE key IN (SELECT value FROM json_each(?))`, string(list))
 		if err != nil {
 			return err
@@ -134,6 +143,7 @@ func (e *Engine) Candidates(ctx context.Context, ids []string) ([]retrieve.Candi
 			continue
 		}
 		known := c.candidate
+		known.Meta = metas[c.document]
 		known.Start, known.End, known.Page, known.Tokens = row.Start, row.End, row.Page, row.Tokens
 		known.Heading, known.Anchor, known.Text = row.Heading, row.Anchor, row.Text
 		// Terms of an earlier analysis are counted again by the index.
@@ -145,9 +155,33 @@ func (e *Engine) Candidates(ctx context.Context, ids []string) ([]retrieve.Candi
 	return out, nil
 }
 
+// readMetas gives the metadata of the documents whose keys are listed in JSON.
+// That of a damaged row is left out: its chunks have sums of their own.
+func readMetas(ctx context.Context, tx *sql.Tx, keys string) (metas map[int64]map[string]string, err error) {
+	r, err := tx.QueryContext(ctx, `SELECT key, meta FROM documents WHERE key IN (SELECT value FROM json_each(?))`, keys)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	metas = make(map[int64]map[string]string)
+	for r.Next() {
+		var key int64
+		var text []byte
+		if err := r.Scan(&key, &text); err != nil {
+			return nil, err
+		}
+		var meta map[string]string
+		if json.Unmarshal(text, &meta) == nil {
+			metas[key] = meta
+		}
+	}
+	return metas, r.Err()
+}
+
 // A remembered chunk is what memory knows of one.
 type remembered struct {
 	key, sum  int64
+	document  int64 // its key
 	candidate retrieve.Candidate
 }
 
@@ -169,7 +203,7 @@ func (e *Engine) remember(ctx context.Context, ids []string) ([]remembered, erro
 			return nil, fmt.Errorf("find the vector of %s: %w", id, err)
 		}
 		out = append(out, remembered{
-			key: chunkKey(d.key, ordinal), sum: m.slots[s].sum,
+			key: chunkKey(d.key, ordinal), sum: m.slots[s].sum, document: d.key,
 			candidate: retrieve.Candidate{
 				Chunk: ingest.Chunk{ID: id, Document: d.info.ID, Ordinal: ordinal},
 				Root:  d.info.Root, Path: d.info.Path, Title: d.info.Title, Format: d.info.Format, Digest: d.info.Digest,
