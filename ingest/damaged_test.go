@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -54,6 +55,71 @@ func TestDamagedPDFIsPartial(t *testing.T) {
 			}
 			if !strings.Contains(doc.Partial, "damaged") {
 				t.Errorf("of %d bytes %d were read, and it says %q", len(intact.Text), len(doc.Text), doc.Partial)
+			}
+		})
+	}
+}
+
+// pdfOf writes a file with the given objects, numbered from 1, and a right
+// table of them.
+func pdfOf(objects ...string) []byte {
+	out := []byte("%PDF-1.4\n")
+	table := fmt.Sprintf("xref\n0 %d\n0000000000 65535 f \n", len(objects)+1)
+	for i, o := range objects {
+		table += fmt.Sprintf("%010d 00000 n \n", len(out))
+		out = fmt.Appendf(out, "%d 0 obj\n%s\nendobj\n", i+1, o)
+	}
+	return fmt.Appendf(out, "%strailer\n<</Size %d/Root 1 0 R>>\nstartxref\n%d\n%%%%EOF\n", table, len(objects)+1, len(out))
+}
+
+// What is wrong with a page is said of that page, and the others are read.
+func TestPagesThatCannotBeReadAreNamed(t *testing.T) {
+	const (
+		catalog = "<</Type/Catalog/Pages 2 0 R>>"
+		helv    = "<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>"
+		ferry   = "<</Length 58>>\nstream\nBT /F 12 Tf 72 700 Td (The ferry leaves at nine.) Tj ET   \nendstream"
+		lzw     = "<</Length 3/Filter/LZWDecode>>\nstream\nabc\nendstream"
+	)
+	page := func(contents string) string {
+		return "<</Type/Page/Parent 2 0 R/Resources<</Font<</F 3 0 R>>>>/Contents " + contents + ">>"
+	}
+	kids := func(refs string, n int) string { return fmt.Sprintf("<</Type/Pages/Kids[%s]/Count %d>>", refs, n) }
+	tests := []struct {
+		name    string
+		data    []byte
+		partial string // of a file that is read
+		err     string
+	}{
+		{"whole", pdfOf(catalog, kids("4 0 R", 1), helv, page("5 0 R"), ferry), "", ""},
+		{"a page is not there", pdfOf(catalog, kids("99 0 R 4 0 R", 2), helv, page("5 0 R"), ferry), "page 1 of 2 could be read only in part or not at all: the file is damaged", ""},
+		{"a part of a page is not there", pdfOf(catalog, kids("4 0 R", 1), helv, page("[5 0 R 99 0 R]"), ferry), "page 1 of 1", ""},
+		{"the length of a page is not there", pdfOf(catalog, kids("4 0 R 6 0 R", 2), helv, page("5 0 R"), ferry, page("7 0 R"),
+			strings.Replace(ferry, "58", "99 0 R", 1)), "page 2 of 2", ""},
+		{"a filter on one page", pdfOf(catalog, kids("4 0 R 6 0 R", 2), helv, page("5 0 R"), ferry, page("7 0 R"), lzw),
+			`page 2 of 2 could be read only in part or not at all: filters that are not supported ("LZWDecode")`, ""},
+		{"a filter on every page", pdfOf(catalog, kids("4 0 R", 1), helv, page("5 0 R"), lzw), "", `the filter "LZWDecode" is not supported`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			doc, err := new(Reader).Read(t.Context(), "a.pdf", tt.data)
+			if tt.err != "" {
+				if err == nil || !strings.Contains(err.Error(), tt.err) {
+					t.Errorf("%v, want %q", err, tt.err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			checkDocument(t, doc)
+			if doc.Text != "The ferry leaves at nine." {
+				t.Errorf("%q", doc.Text)
+			}
+			if (tt.partial == "") != (doc.Partial == "") || !strings.Contains(doc.Partial, tt.partial) {
+				t.Errorf("it says %q, want %q", doc.Partial, tt.partial)
+			}
+			if tt.name == "a page is not there" && doc.PageAt(0) != 2 {
+				t.Errorf("the second page is number %d", doc.PageAt(0))
 			}
 		})
 	}

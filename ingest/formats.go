@@ -4,3 +4,7 @@ package ingest
 func Formats() string {
 	return "Markdown (.md, .mdx), reStructuredText (.rst), text (.txt, .log), HTML, CSV and TSV, and PDF"
 }
+
+// LeftOut says in words what in a folder a [Syncer] passes by without a
+// [Change], for messages to people.
+const LeftOut = "hidden files and folders, and what .gitignore or .ibidignore names"

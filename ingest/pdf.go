@@ -52,13 +52,38 @@ func readPDF(ctx context.Context, r *Reader, doc *Document, data []byte) error {
 			doc.Title = s.Heading
 		}
 	}
-	switch {
-	case file.Rebuilt:
-		doc.Partial = "the file is damaged or cut off: what was found in it is read, and pages may be missing"
-	case file.Broken > 0:
-		doc.Partial = fmt.Sprintf("%d of %d pages are damaged and could be read in part or not at all", file.Broken, len(file.Pages))
-	}
+	doc.Partial = partial(file)
 	return nil
+}
+
+// partial says which pages could not be read whole, and why.
+func partial(file *pdf.File) string {
+	var said []string
+	if file.Rebuilt {
+		said = append(said, "the file is damaged or cut off: what was found in it is read, and pages may be missing")
+	}
+	if n := len(file.Torn); n > 0 {
+		const named = 10
+		pages := "page"
+		if n > 1 {
+			pages = "pages"
+		}
+		for i, p := range file.Torn[:min(n, named)] {
+			if i > 0 {
+				pages += ","
+			}
+			pages += fmt.Sprintf(" %d", p)
+		}
+		if n > named {
+			pages += fmt.Sprintf(" and %d more", n-named)
+		}
+		why := "the file is damaged"
+		if len(file.Unsupported) > 0 {
+			why = fmt.Sprintf("filters that are not supported (%.100q)", strings.Join(file.Unsupported, ", "))
+		}
+		said = append(said, fmt.Sprintf("%s of %d could be read only in part or not at all: %s", pages, len(file.Pages), why))
+	}
+	return strings.Join(said, "; ")
 }
 
 // endsOpen reports whether a text stops inside a sentence.

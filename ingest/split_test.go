@@ -110,6 +110,10 @@ func FuzzRead(f *testing.F) {
 	for _, ext := range []string{".md", ".mdx", ".rst", ".txt", ".html", ".csv", ".tsv"} {
 		f.Add(ext, []byte("---\ntitle: x\n---\n# A *b*\n\n- c | d\n\n|a|b|\n|-|-|\n|1|2|\n\n<p id=x>e<table><tr><td>f\n===\n.. note:: g\n"))
 	}
+	for _, list := range []string{"<p>hello</p><li>orphan</li>", "<dd>x<li>orphan", "</ul></ul><ul><li>a</ul><li>b", "<ol><li><ul><li>a<table><li>b</table></ol><li>c"} {
+		f.Add(".html", []byte(list))
+		f.Add(".md", []byte(list+"\n"))
+	}
 	f.Fuzz(func(t *testing.T, ext string, data []byte) {
 		if _, ok := formatOf(ext); !ok || strings.EqualFold(ext, ".pdf") {
 			return

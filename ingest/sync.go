@@ -37,8 +37,8 @@ const maxSinkFailures = 3
 // Files are compared by digest and only changed ones are read; a file whose
 // text is stored under a path that is gone is renamed and keeps its vectors.
 // A file that cannot be read keeps its stored version, and so do the documents
-// below a folder that cannot be listed. Names that begin with a dot, and what
-// .gitignore or .ibidignore leaves out, are no part of the folder. Symbolic
+// below a folder that cannot be listed. What [LeftOut] names is no part of the
+// folder: names that begin with a dot are hidden. Symbolic
 // links are not followed and special files never opened. Open the folder with
 // [os.Root.FS], so that nothing outside it can be reached.
 //

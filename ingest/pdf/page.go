@@ -2,6 +2,7 @@ package pdf
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -85,7 +86,11 @@ func content(v pdf.Value) (out []byte, err error) {
 		return streamBytes(v)
 	}
 	for i := range v.Len() {
-		data, e := streamBytes(v.Index(i))
+		part := v.Index(i)
+		data, e := streamBytes(part)
+		if part.Kind() != pdf.Stream {
+			e = errors.New("the file is damaged, and a part of a page is missing")
+		}
 		out, err = append(append(out, data...), '\n'), cmp.Or(err, e)
 		if len(out) > maxContentBytes {
 			break
@@ -104,11 +109,29 @@ func streamBytes(v pdf.Value) (data []byte, err error) {
 		// The library panics on filters that it does not know and on damage.
 		if r := recover(); r != nil {
 			data, err = nil, fmt.Errorf("%v", r)
+			if name, ok := strings.CutPrefix(err.Error(), "unknown filter "); ok {
+				err = filterError(name)
+			}
 		}
 	}()
+	if v.Key("Length").Kind() != pdf.Integer { // the library takes it for empty
+		return nil, errors.New("the file is damaged, and the length of a page's content is missing")
+	}
 	in := v.Reader()
 	defer in.Close()
-	return io.ReadAll(io.LimitReader(in, maxContentBytes))
+	data, err = io.ReadAll(io.LimitReader(in, maxContentBytes))
+	if err == nil && len(data) == maxContentBytes {
+		err = fmt.Errorf("more than %d MB of content stand on a page", maxContentBytes>>20)
+	}
+	return data, err
+}
+
+// A filterError names a filter that the library cannot decode, as the file
+// writes it.
+type filterError string
+
+func (e filterError) Error() string {
+	return fmt.Sprintf("the filter %.40q is not supported: save it anew with another program", string(e))
 }
 
 // draw runs through a content stream.

@@ -11,6 +11,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	pdf "github.com/ledongthuc/pdf"
@@ -20,8 +21,12 @@ import (
 type File struct {
 	Title, Author, Date string
 	Pages               []Page
-	// Broken is the number of pages that could be read in part or not at all.
-	Broken int
+	// Torn lists the pages, counted from 1, that could be read in part or not
+	// at all.
+	Torn []int
+	// Unsupported names the filters that some of their content needs and that
+	// cannot be decoded; empty when damage is all that is wrong.
+	Unsupported []string
 	// Rebuilt is set when the file's own list of its objects is damaged or cut
 	// off: what is missing of the file cannot be known.
 	Rebuilt bool
@@ -72,11 +77,10 @@ func Read(data []byte) (file *File, err error) {
 		readInfo(file, r)
 	}
 	root := r.Trailer().Key("Root")
-	pages, broken := collect(root.Key("Pages"))
+	pages := collect(root.Key("Pages"))
 	if len(pages) == 0 {
 		return nil, errors.New("it is damaged: no page can be found in it")
 	}
-	file.Broken = broken
 	fonts := make(map[string]*font)
 	all := make([][]line, len(pages))
 	glyphs, unknown := 0, 0
@@ -84,8 +88,11 @@ func Read(data []byte) (file *File, err error) {
 	for i, p := range pages {
 		drawn, err := drawPage(p, fonts)
 		if err != nil {
-			file.Broken++
-			damage = cmp.Or(damage, err)
+			file.Torn, damage = append(file.Torn, i+1), cmp.Or(damage, err)
+			var f filterError
+			if errors.As(err, &f) && !slices.Contains(file.Unsupported, string(f)) {
+				file.Unsupported = append(file.Unsupported, string(f))
+			}
 		}
 		glyphs += len(drawn)
 		for _, g := range drawn {
@@ -96,8 +103,8 @@ func Read(data []byte) (file *File, err error) {
 		all[i] = lines(drawn)
 	}
 	if glyphs == 0 || unknown*2 > glyphs {
-		if file.Broken > 0 {
-			return nil, fmt.Errorf("%d of its %d pages cannot be read: %w", file.Broken, len(pages), cmp.Or(damage, errors.New("the file is damaged")))
+		if damage != nil {
+			return nil, fmt.Errorf("%d of its %d pages cannot be read: %w", len(file.Torn), len(pages), damage)
 		}
 		return nil, ErrNoText
 	}
@@ -183,14 +190,16 @@ func readInfo(file *File, r *pdf.Reader) {
 	file.Title = info.Key("Title").Text()
 }
 
-// collect walks the tree of pages, each node once.
-func collect(root pdf.Value) (pages []pdf.Page, broken int) {
+// collect walks the tree of pages, each node once. A page that is named but
+// not there, or cannot be loaded, is a null one in its place: those behind it
+// keep their numbers.
+func collect(root pdf.Value) (pages []pdf.Page) {
 	seen := make(map[string]bool)
 	var walk func(v pdf.Value, depth int)
 	walk = func(v pdf.Value, depth int) {
 		defer func() {
 			if recover() != nil {
-				broken++
+				pages = append(pages, pdf.Page{})
 			}
 		}()
 		if depth > 64 || len(pages) >= maxPages {
@@ -198,7 +207,7 @@ func collect(root pdf.Value) (pages []pdf.Page, broken int) {
 		}
 		kids := v.Key("Kids")
 		if kids.Kind() != pdf.Array {
-			if v.Kind() == pdf.Dict && (v.Key("Contents").Kind() != pdf.Null || v.Key("Type").Name() == "Page") {
+			if v.Kind() == pdf.Null && depth > 0 || v.Kind() == pdf.Dict && (v.Key("Contents").Kind() != pdf.Null || v.Key("Type").Name() == "Page") {
 				pages = append(pages, pdf.Page{V: v})
 			}
 			return
@@ -213,7 +222,7 @@ func collect(root pdf.Value) (pages []pdf.Page, broken int) {
 			func() {
 				defer func() {
 					if recover() != nil {
-						broken++
+						pages = append(pages, pdf.Page{})
 					}
 				}()
 				walk(kids.Index(i), depth+1)
@@ -221,7 +230,7 @@ func collect(root pdf.Value) (pages []pdf.Page, broken int) {
 		}
 	}
 	walk(root, 0)
-	return pages, broken
+	return pages
 }
 
 // drawPage gives the glyphs of a page: those before the damage when it is
@@ -234,6 +243,9 @@ func drawPage(p pdf.Page, fonts map[string]*font) (glyphs []glyph, err error) {
 			err = fmt.Errorf("%v", r)
 		}
 	}()
+	if p.V.Kind() == pdf.Null {
+		return nil, errors.New("the file is damaged, and what it says of its pages leads nowhere")
+	}
 	d.resources = p.Resources()
 	data, err := content(p.V.Key("Contents"))
 	d.draw(data)
