@@ -47,7 +47,7 @@ func (c *ingestCmd) Run(ctx context.Context, s surroundings) (err error) {
 			return errors.Join(err, report.close())
 		}
 		if total.Seen == before {
-			fmt.Fprintf(s.stderr, "ibid: there is no file to read in %s: Ibid reads %s\n", folder, ingest.Formats())
+			fmt.Fprintf(s.stderr, "ibid: there is no file to read in %s: Ibid reads %s, and leaves out %s\n", folder, ingest.Formats(), ingest.LeftOut)
 		}
 	}
 	if err := report.total(total); err != nil {
