@@ -60,7 +60,7 @@ func (s Support) Find(sentence string, p retrieve.Passage) Quote {
 	if len(picked) > 0 {
 		g := c.signals(degrees)
 		support = supportModel.chance(g)
-		if found == denied || c.contradicts(all, picked, degrees, g.covered) {
+		if found == denied || c.contradicts(all, picked, degrees) {
 			support = min(support, mostContradicted)
 		}
 	}

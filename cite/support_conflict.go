@@ -9,7 +9,7 @@ const sameWords = 0.8
 // contradicts says whether the evidence says something else than the claim: the
 // passage lacks one of its numbers or has another name in its place, it turns the statement round or the claim
 // does, or it has a word that excludes one of the claim's.
-func (c *cover) contradicts(all []word, picked []int, degrees []float64, covered float64) bool {
+func (c *cover) contradicts(all []word, picked []int, degrees []float64) bool {
 	for i, w := range c.claim {
 		if w.kind == number && (degrees[i] < 1 && !c.keys[w.key] || c.otherSign(w, picked)) {
 			return true
@@ -30,9 +30,22 @@ func (c *cover) contradicts(all []word, picked []int, degrees []float64, covered
 		}
 	}
 	if negates(all) {
-		return covered >= sameWords && !anyDenies(evidence, claim)
+		return c.coveredRest(degrees) >= sameWords && !anyDenies(evidence, claim)
 	}
 	return c.turned(best, claim) || excluded(all, best, claim, evidence)
+}
+
+// coveredRest is the share of the claim's words that stand in the evidence,
+// its negators left out: they are what the evidence lacks.
+func (c *cover) coveredRest(degrees []float64) float64 {
+	covered, total := 0.0, 0.0
+	for i, w := range c.claim {
+		if !negators[w.plain] {
+			covered += degrees[i]
+			total++
+		}
+	}
+	return covered / max(total, 1)
 }
 
 // renamed says whether a sentence has, between the same words, another name
@@ -170,7 +183,8 @@ func excluded(all, best []word, claim, evidence map[string]bool) bool {
 
 // negators turn a statement round.
 var negators = wordSet(`not no never none neither nor cannot without isn't aren't wasn't weren't don't doesn't didn't
-	hasn't haven't hadn't won't wouldn't can't couldn't mustn't shouldn't`)
+	hasn't haven't hadn't won't wouldn't can't couldn't mustn't shouldn't
+	nowhere nobody nothing hardly scarcely barely`)
 
 // deniers are the beginnings of words that deny without a negator, so that
 // "failed to land" bears out "did not land".

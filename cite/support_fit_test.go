@@ -328,7 +328,7 @@ func TestSupportSignals(t *testing.T) {
 		note(i, "three sentences together", g.covered)
 		note(i, "names", g.names)
 		note(i, "numbers", g.numbers)
-		contradicted = append(contradicted, len(picked) > 0 && cover.contradicts(all, picked, degrees, g.covered))
+		contradicted = append(contradicted, len(picked) > 0 && cover.contradicts(all, picked, degrees))
 
 		note(i, "+ best two neighbours", best(cover, 2))
 		note(i, "+ best five neighbours", best(cover, 5))
