@@ -98,7 +98,8 @@ func feed(text []byte, n int) string {
 	return string(r.Close(out))
 }
 
-// What is quadratic takes hours here, and not seconds.
+// Hostile texts come out the same however they are cut, and come to an end on any
+// machine; how the time grows is measured by BenchmarkHostile.
 func TestHostile(t *testing.T) {
 	for name, unit := range hostile {
 		t.Run(name, func(t *testing.T) {
@@ -109,7 +110,7 @@ func TestHostile(t *testing.T) {
 			if got := feed(text, 1); got != want {
 				t.Errorf("byte by byte the text comes out differently")
 			}
-			if d := time.Since(start); d > 20*time.Second {
+			if d := time.Since(start); d > 5*time.Minute {
 				t.Errorf("%d bytes took %v", len(text), d)
 			}
 		})
@@ -146,7 +147,7 @@ func TestNumberHostile(t *testing.T) {
 				if _, err := cite.Collect(cite.Number(stream(events...), options)); err != nil {
 					t.Fatal(err)
 				}
-				if d := time.Since(start); d > 20*time.Second {
+				if d := time.Since(start); d > 5*time.Minute {
 					t.Errorf("%d bytes took %v", len(text), d)
 				}
 			})
