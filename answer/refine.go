@@ -239,11 +239,11 @@ func (l *loop) step(ctx context.Context, b batch, last bool) error {
 	l.checkRead(c)
 
 	text := reply.String()
-	labels, invented := marker.Labels(text, maxForgedLabel), []int(nil)
+	labels, invented := marker.Labels(text, highestLabel(allowed)), []int(nil)
 	if len(without(labels, allowed)) > 0 {
 		text, labels, invented = sift(text, allowed)
 	}
-	lost := without(marker.Labels(l.draft, maxForgedLabel), labels)
+	lost := without(marker.Labels(l.draft, highestLabel(allowed)), labels)
 	whole := l.failed == nil && c.finish != "length"
 	reason := ""
 	switch {
@@ -283,7 +283,8 @@ func (l *loop) step(ctx context.Context, b batch, last bool) error {
 		l.draft, l.cut = text, !whole
 		l.used += len(b)
 	}
-	l.streamed = last && (released || done.Changed)
+	// A reply of nothing but invented labels has shown nothing.
+	l.streamed = last && (released && reason != "empty_reply" || done.Changed)
 	l.emit(done)
 	if l.streamed && !whole {
 		l.emit(Incomplete{Reason: reachedLength})

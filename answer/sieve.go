@@ -26,8 +26,18 @@ type sieve struct {
 	verbatim bool
 }
 
+// highestLabel is the highest number that is taken for a label. What is beyond
+// the labels shown and has four digits is a year or the like: "[2010] EWHC 123".
+func highestLabel(shown []int) int {
+	highest := 999
+	for _, l := range shown {
+		highest = max(highest, l)
+	}
+	return highest
+}
+
 func newSieve(shown []int, sure bool) *sieve {
-	s := &sieve{scanner: marker.NewScanner(marker.Default, maxForgedLabel), shown: make(map[int]bool, len(shown)), sure: sure}
+	s := &sieve{scanner: marker.NewScanner(marker.Default, highestLabel(shown)), shown: make(map[int]bool, len(shown)), sure: sure}
 	for _, l := range shown {
 		s.shown[l] = true
 	}
@@ -89,7 +99,7 @@ func sift(text string, shown []int) (out string, cited, invented []int) {
 		out = s.feed(text)
 		out += s.close()
 		cited, invented = s.cited, s.invented
-		if slices.Equal(marker.Labels(out, maxForgedLabel), cited) {
+		if slices.Equal(marker.Labels(out, highestLabel(shown)), cited) {
 			break
 		}
 	}
