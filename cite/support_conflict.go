@@ -30,20 +30,25 @@ func (c *cover) contradicts(all []word, picked []int, degrees []float64) bool {
 		}
 	}
 	if negates(all) {
-		return c.coveredRest(degrees) >= sameWords && !anyDenies(evidence, claim)
+		return c.coveredRest(all, degrees) >= sameWords && !anyDenies(evidence, claim)
 	}
 	return c.turned(best, claim) || excluded(all, best, claim, evidence)
 }
 
 // coveredRest is the share of the claim's words that stand in the evidence,
 // its negators left out: they are what the evidence lacks.
-func (c *cover) coveredRest(degrees []float64) float64 {
-	covered, total := 0.0, 0.0
+func (c *cover) coveredRest(all []word, degrees []float64) float64 {
+	emphasis := make(map[string]bool)
+	for i, w := range all {
+		emphasis[w.key] = i > 0 && all[i-1].plain == "no" && emphases[w.plain]
+	}
+	covered, total := 0.0, c.total
 	for i, w := range c.claim {
-		if !negators[w.plain] {
-			covered += degrees[i]
-			total++
+		if negators[w.plain] || emphasis[w.key] {
+			total--
+			continue
 		}
+		covered += degrees[i]
 	}
 	return covered / max(total, 1)
 }
@@ -160,20 +165,20 @@ func (c *cover) turned(words []word, claim map[string]bool) bool {
 	return false
 }
 
-// excluded says whether a word of the claim is missing from the evidence
-// while its opposite, which the claim does not have, stands in the best
-// sentence.
+// excluded says whether the best sentence has the opposite of a word of the
+// claim, which the claim does not have, where the evidence lacks the word; or
+// has it beside the same words as the claim has that word.
 func excluded(all, best []word, claim, evidence map[string]bool) bool {
 	inBest := make(map[string]bool, len(best))
 	for _, w := range best {
 		inBest[w.plain] = true
 	}
-	for _, w := range all {
-		if evidence[w.plain] {
+	for i, w := range all {
+		if inBest[w.plain] {
 			continue
 		}
 		for _, v := range opposites[w.plain] {
-			if inBest[v] && !claim[v] {
+			if inBest[v] && !claim[v] && (!evidence[w.plain] || besides(all, i, best, v)) {
 				return true
 			}
 		}
@@ -181,10 +186,49 @@ func excluded(all, best []word, claim, evidence map[string]bool) bool {
 	return false
 }
 
+// besides says whether some place of a word in a sentence has the neighbours
+// that the claim has around its word i, light words left out.
+func besides(all []word, i int, sentence []word, opposite string) bool {
+	before, behind := neighbours(all, i)
+	if before == "" && behind == "" {
+		return false
+	}
+	for j, w := range sentence {
+		if w.plain != opposite {
+			continue
+		}
+		first, second := neighbours(sentence, j)
+		if (before == "" || before == first) && (behind == "" || behind == second) {
+			return true
+		}
+	}
+	return false
+}
+
+// neighbours gives the keys of the nearest words on both sides of a word that
+// are not light; "" where there is none within reach.
+func neighbours(words []word, i int) (before, behind string) {
+	const reach = 5
+	for j := i - 1; j >= max(0, i-reach) && before == ""; j-- {
+		if words[j].kind != light {
+			before = words[j].key
+		}
+	}
+	for j := i + 1; j < min(len(words), i+1+reach) && behind == ""; j++ {
+		if words[j].kind != light {
+			behind = words[j].key
+		}
+	}
+	return before, behind
+}
+
 // negators turn a statement round.
 var negators = wordSet(`not no never none neither nor cannot without isn't aren't wasn't weren't don't doesn't didn't
 	hasn't haven't hadn't won't wouldn't can't couldn't mustn't shouldn't
-	nowhere nobody nothing hardly scarcely barely`)
+	nowhere nobody nothing hardly scarcely barely rarely seldom`)
+
+// emphases stand behind "no" and say nothing of their own: by no means.
+var emphases = wordSet("means way circumstances account time")
 
 // deniers are the beginnings of words that deny without a negator, so that
 // "failed to land" bears out "did not land".

@@ -90,6 +90,40 @@ func TestSupportDenied(t *testing.T) {
 	}
 }
 
+// A short sentence that says the opposite in the passage's own words is weak,
+// also when another sentence of the passage has the word put in.
+func TestSupportTurnedRound(t *testing.T) {
+	const text = "The library is closed on Mondays. A lost card costs five euros. Dogs are welcome in the garden. " +
+		"The pier opened in 1998. Members may not borrow maps. Entry is free on Fridays and the hall is open. In May the tower is shut."
+	for _, test := range []struct {
+		claim   string
+		verdict Verdict
+	}{
+		{"The library is never closed on Mondays.", VerdictWeak},
+		{"The library is not closed on Mondays.", VerdictWeak},
+		{"The library is hardly closed on Mondays.", VerdictWeak},
+		{"The library is rarely closed on Mondays.", VerdictWeak},
+		{"The library is by no means closed on Mondays.", VerdictWeak},
+		{"In no way is the library closed on Mondays.", VerdictWeak},
+		{"Dogs are never welcome in the garden.", VerdictWeak},
+		{"Dogs are welcome nowhere in the garden.", VerdictWeak},
+		{"Nobody is welcome in the garden.", VerdictWeak},
+		{"The pier closed in 1998.", VerdictWeak},
+		{"In 1998 the pier closed.", VerdictWeak},
+		{"Members may borrow maps.", VerdictWeak},
+		{"Members can never borrow maps.", VerdictSupported},
+		{"Nobody who is a member may borrow maps.", VerdictSupported},
+		{"On Mondays the library is closed.", VerdictSupported},
+		{"In 1998 the pier opened.", VerdictSupported},
+		{"The library is closed on Mondays, and the hall is open on Fridays.", VerdictSupported},
+		{"On Fridays entry is free, and on Mondays the library is closed.", VerdictSupported},
+	} {
+		if q := full.Find(test.claim, passage(text)); q.Verdict != test.verdict {
+			t.Errorf("Find(%q) = %s (%.2f) %q, want %s", test.claim, q.Verdict, q.Support, text[q.Start:q.End], test.verdict)
+		}
+	}
+}
+
 func TestSupportByHeadings(t *testing.T) {
 	p := passage("It is 75 metres long and carries 14 passengers.")
 	const claim = "The Zeppelin NT is 75 metres long and carries 14 passengers."
