@@ -187,14 +187,17 @@ func (n *numbering) link(p retrieve.Passage, start, end int) string {
 
 // sentence gives the quotes of a sentence that has ended.
 func (n *numbering) sentence(s span, yield yielder) bool {
-	if claim := n.plain(s); strings.TrimSpace(claim) == "" && n.last.end > 0 {
-		// References on a line of their own belong to the sentence before them.
+	plain := n.plain(s)
+	claim := withoutLead(plain)
+	if n.last.end > 0 && len(plain) < s.end-s.start && !strings.ContainsFunc(claim, isWordRune) {
+		// References on a line or in a list item of their own belong to the
+		// sentence before them.
 		s.start = n.last.start
 	} else {
 		if !n.settle(yield) {
 			return false
 		}
-		n.claim, n.found = withoutLead(claim), make(map[int]Quote)
+		n.claim, n.found = claim, make(map[int]Quote)
 		n.states = isClaim(n.without(n.rewriter.code, s))
 		n.best = ""
 	}
@@ -235,6 +238,8 @@ func (n *numbering) settle(yield yielder) bool {
 	}
 	return true
 }
+
+func isWordRune(r rune) bool { return isLetter(r) || isDigit(r) }
 
 // withoutLead takes off what stands before a sentence without being part of
 // it: signs of quotes, headings and lists, the number of a list item, the

@@ -421,3 +421,46 @@ func TestNumberReferencesBelowAreLinear(t *testing.T) {
 		t.Errorf("%d citations, %d bytes looked for", len(a.Citations), looked)
 	}
 }
+
+// References that stand alone, in a list, a quote or between commas, are the
+// sentence's above them; one at the start of a line or item that of the
+// sentence behind it; one behind a full stop that of the sentence before it.
+func TestNumberReferencesApart(t *testing.T) {
+	const closed, lost = "The library is closed on Mondays", "A lost card costs five euros"
+	for _, tt := range []struct {
+		text string
+		want string // numbers and verdicts in order, "-" for a sentence that is marked
+	}{
+		{closed + ".\n- [1]\n- [2]\n", "1 quoted, 2 weak"},
+		{closed + ".\n\n1. [1]\n2. [2]\n", "1 quoted, 2 weak"},
+		{closed + ".\n> [1]\n\n" + lost + " [2].", "1 quoted, 2 quoted"},
+		{closed + ".\n[1] \n" + lost + " [2].", "1 quoted, 2 quoted"},
+		{closed + ".\n[1], [3]\n" + lost + " [2].", "1 quoted, 1 weak, 2 quoted"},
+		{closed + ".\n([1])\n" + lost + " [2].", "1 quoted, 2 quoted"},
+		{closed + " |\n| [1] |\n", "1 quoted"},
+		{"[1] " + closed + ".\n[2] " + lost + ".", "1 quoted, 2 quoted"},
+		{"[1] " + closed + "\n[2] " + lost + "\n", "1 quoted, 2 quoted"},
+		{"- [1] " + closed + ".\n- [2]: " + lost + "\n", "1 quoted, 2 quoted"},
+		{closed + ".\n\n[2] " + lost + ".", "-, 1 quoted"},
+		{"[1] " + closed + ". [2] " + lost + ".", "1 quoted, 2 weak, -"},
+		{closed + ".\n\n---\n\n" + lost + ".[2]", "-, 1 quoted"},
+	} {
+		for _, size := range []int{1, 3, 500} {
+			var got []string
+			for e, err := range cite.Number(stream(append([]answer.Event{answer.Kept{Passages: evidence}}, pieces(tt.text, size)...)...), options) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				switch e := e.(type) {
+				case cite.Quoted:
+					got = append(got, fmt.Sprint(e.Number, " ", e.Verdict))
+				case cite.Unsupported:
+					got = append(got, "-")
+				}
+			}
+			if got := strings.Join(got, ", "); got != tt.want {
+				t.Errorf("%q in pieces of %d: got %s, want %s", tt.text, size, got, tt.want)
+			}
+		}
+	}
+}

@@ -123,6 +123,9 @@ func (s *splitter) line(text []byte, refs []span, final bool) (verdict, int) {
 		}
 		return holds, s.end
 	}
+	if refAt(refs, s.start) > 0 && refAt(refs, s.at+1+i) > 0 {
+		return holds, s.end // each line begins with its own
+	}
 	switch rest[0] {
 	case '\n', '#', '|', '>':
 		return holds, s.end
@@ -202,19 +205,24 @@ func (s *splitter) stop(text []byte, refs []span, final bool) (verdict, int) {
 // refLine ends a sentence at end or, where the line at next holds nothing but
 // references, behind these.
 func refLine(text []byte, refs []span, next, end int, final bool) (verdict, int) {
-	i := next
+	i, last := next, 0
 	for range maxLook {
-		to := refAt(refs, i)
-		if to == 0 {
+		if to := refAt(refs, i); to > 0 {
+			i, last = to, to
+		} else if i < len(text) && strings.IndexByte(" \t\r,;()", text[i]) >= 0 {
+			i++
+			if text[i-1] == ')' && last > 0 {
+				last = i
+			}
+		} else {
 			break
 		}
-		i = to
 	}
 	switch {
 	case i == len(text) && !final:
 		return undecided, 0
-	case i > next && (i == len(text) || text[i] == '\n'):
-		return holds, i
+	case last > 0 && (i == len(text) || text[i] == '\n'):
+		return holds, last
 	}
 	return holds, end
 }
