@@ -1,0 +1,72 @@
+package local
+
+import (
+	"cmp"
+	"slices"
+)
+
+// A hit is a slot with the score one search gave it.
+type hit struct {
+	slot  int32
+	score float64
+}
+
+// A top keeps the k best hits: a heap with the worst at its root. Equal scores
+// are ordered by the id of the chunk, the smaller first.
+type top struct {
+	k    int
+	hits []hit
+	id   func(slot int32) string
+}
+
+// before says whether a stands before b in the result.
+func (t *top) before(a, b hit) bool {
+	if a.score != b.score {
+		return a.score > b.score
+	}
+	return t.id(a.slot) < t.id(b.slot)
+}
+
+func (t *top) push(h hit) {
+	if len(t.hits) < t.k {
+		t.hits = append(t.hits, h)
+		for i := len(t.hits) - 1; i > 0; {
+			up := (i - 1) / 2
+			if !t.before(t.hits[up], t.hits[i]) {
+				break
+			}
+			t.hits[up], t.hits[i] = t.hits[i], t.hits[up]
+			i = up
+		}
+		return
+	}
+	if h.score < t.hits[0].score || !t.before(h, t.hits[0]) {
+		return
+	}
+	t.hits[0] = h
+	for i := 0; ; {
+		worst := i
+		for _, down := range [2]int{2*i + 1, 2*i + 2} {
+			if down < len(t.hits) && t.before(t.hits[worst], t.hits[down]) {
+				worst = down
+			}
+		}
+		if worst == i {
+			return
+		}
+		t.hits[worst], t.hits[i] = t.hits[i], t.hits[worst]
+		i = worst
+	}
+}
+
+// ids empties the heap, best first.
+func (t *top) ids() []string {
+	slices.SortFunc(t.hits, func(a, b hit) int {
+		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(t.id(a.slot), t.id(b.slot)))
+	})
+	out := make([]string, len(t.hits))
+	for i, h := range t.hits {
+		out[i] = t.id(h.slot)
+	}
+	return out
+}
