@@ -7,7 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
+	"strconv"
+	"strings"
 
 	"ibid/cite"
 )
@@ -21,9 +25,18 @@ type citeCmd struct {
 
 // Run reads a model's output from standard input and prints it with numbered citations.
 func (c *citeCmd) Run(ctx context.Context, s surroundings) error {
-	documents, err := readDocuments(c.Documents)
+	documents, unread, err := readDocuments(c.Documents)
 	if err != nil {
 		return err
+	}
+	if len(unread) > 0 {
+		// Not refused: what other programs write about their documents has the
+		// texts, scores and metadata beside what is shown here. Not passed over
+		// in silence: one may be a title under another name.
+		for i, member := range unread {
+			unread[i] = strconv.Quote(member)
+		}
+		fmt.Fprintf(s.stderr, "ibid: %s: not read: %s; a document has id, source and title\n", c.Documents, strings.Join(unread, ", "))
 	}
 	style, ok := cite.StyleByName(c.Style)
 	if !ok {
@@ -51,24 +64,79 @@ func (p printing) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// readDocuments reads the documents that a text may cite. Ids may be left out;
+// readDocuments reads the documents that a text may cite, and names the members
+// of their entries that are not read. Ids may be left out of the whole list;
 // given ones must be the documents' places, because it is by these that the
 // text cites.
-func readDocuments(name string) ([]cite.Document, error) {
+func readDocuments(name string) (documents []cite.Document, unread []string, err error) {
 	data, err := os.ReadFile(name)
 	if err != nil {
-		return nil, fmt.Errorf("reading the documents to cite: %w", err)
+		return nil, nil, fmt.Errorf("reading the documents to cite: %w", err)
 	}
-	var documents []cite.Document
-	if err := json.Unmarshal(data, &documents); err != nil {
-		return nil, usageError("%s is not a list of documents such as [{\"id\":1,\"source\":\"a.html\",\"title\":\"A\"}]: %w", name, err)
+	const byteOrderMark = "\uFEFF"
+	var entries []json.RawMessage
+	err = json.Unmarshal(bytes.TrimPrefix(data, []byte(byteOrderMark)), &entries)
+	if err == nil && entries == nil {
+		err = errors.New("it is null")
 	}
-	for i, d := range documents {
-		if d.ID != 0 && d.ID != i+1 {
-			return nil, usageError("%s: document %d has the id %d: a document's id must be its place in the list; reorder the list, or leave the ids out", name, i+1, d.ID)
+	if err != nil {
+		return nil, nil, usageError("%s is not a list of documents such as [{\"id\":1,\"source\":\"a.html\",\"title\":\"A\"}]: %w", name, err)
+	}
+	documents = make([]cite.Document, len(entries))
+	for i, entry := range entries {
+		more, err := readDocument(entry, &documents[i])
+		if err == nil {
+			err = checkID(documents, i)
+		}
+		if err != nil {
+			return nil, nil, usageError("%s: document %d %w", name, i+1, err)
+		}
+		unread = append(unread, more...)
+	}
+	slices.Sort(unread)
+	return documents, slices.Compact(unread), nil
+}
+
+// readDocument reads an entry of the list of documents. A member that is null
+// is not given; an id that is not given is 0.
+func readDocument(entry json.RawMessage, d *cite.Document) (unread []string, err error) {
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(entry, &members); err != nil || members == nil {
+		return nil, fmt.Errorf("is %s: it must be an object such as {\"source\":\"a.html\",\"title\":\"A\"}", oneLine(string(entry), 40))
+	}
+	for _, known := range []struct {
+		name, want string
+		to         any
+	}{
+		{"id", "its place in the list, a whole number from 1 on", &d.ID},
+		{"source", "a string", &d.Source},
+		{"title", "a string", &d.Title},
+	} {
+		value, given := members[known.name]
+		delete(members, known.name)
+		if !given || string(value) == "null" {
+			continue
+		}
+		if err := json.Unmarshal(value, known.to); err != nil || known.to == &d.ID && d.ID < 1 {
+			return nil, fmt.Errorf("has the %s %s: it must be %s", known.name, oneLine(string(value), 40), known.want)
 		}
 	}
-	return documents, nil
+	return slices.Collect(maps.Keys(members)), nil
+}
+
+// checkID checks the id of document i against those before it.
+func checkID(documents []cite.Document, i int) error {
+	switch id, first := documents[i].ID, documents[0].ID; {
+	case id == 0 && first != 0:
+		return fmt.Errorf("has no id, unlike document 1: give it the id %d, or leave all ids out", i+1)
+	case id != 0 && first == 0:
+		return fmt.Errorf("has the id %d, and document 1 has none: give every document its place in the list, or leave all ids out", id)
+	case id != 0 && id <= i:
+		return fmt.Errorf("has the id %d, which document %d has already: a document's id must be its place in the list", id, id)
+	case id != 0 && id != i+1:
+		return fmt.Errorf("has the id %d: a document's id must be its place in the list; reorder the list, or leave all ids out", id)
+	}
+	return nil
 }
 
 // citeText passes a text through the rewriter, piece by piece as it comes, and
