@@ -40,6 +40,12 @@ func fill(t *testing.T, dir string) []byte {
 	if err := e.Close(); err != nil {
 		t.Fatal(err)
 	}
+	return readDatabase(t, dir)
+}
+
+// readDatabase gives the bytes of a closed database.
+func readDatabase(t *testing.T, dir string) []byte {
+	t.Helper()
 	data, err := os.ReadFile(filepath.Join(dir, FileName))
 	if err != nil {
 		t.Fatal(err)
@@ -97,7 +103,21 @@ func snapshot(t *testing.T, e *Engine) map[string]string {
 // what it then holds is as it was stored, and what is missing is named.
 // IBID_FLIPS sets how many.
 func TestFlips(t *testing.T) {
-	flips := campaign(t, "IBID_FLIPS", 50)
+	t.Run("grown", func(t *testing.T) { flipBytes(t, fill) })
+	t.Run("compacted", func(t *testing.T) {
+		flipBytes(t, func(t *testing.T, dir string) []byte {
+			fill(t, dir)
+			if _, _, err := Compact(t.Context(), dir, Options{}); err != nil {
+				t.Fatal(err)
+			}
+			return readDatabase(t, dir)
+		})
+	})
+}
+
+// flipBytes is half of the flips, of a database as fill leaves it.
+func flipBytes(t *testing.T, fill func(t *testing.T, dir string) []byte) {
+	flips := campaign(t, "IBID_FLIPS", 50) / 2
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("%d flips, seed %d", flips, seed)
 	r := rand.New(rand.NewPCG(seed, 0))
@@ -126,12 +146,22 @@ func checkDamage(t *testing.T, how string, data []byte, want map[string]string) 
 	if err := os.WriteFile(filepath.Join(dir, FileName), data, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	report, err := Verify(t.Context(), dir, Options{}, nil)
+	if err != nil {
+		t.Errorf("%s: verify: %v", how, err)
+	}
+	if after, err := os.ReadFile(filepath.Join(dir, FileName)); err != nil || !slices.Equal(data, after) {
+		t.Errorf("%s: verify has changed the file (%v)", how, err)
+	}
 	e, err := Open(t.Context(), dir, Options{})
 	if err != nil {
 		t.Errorf("%s: %v", how, err)
 		return
 	}
 	damaged := e.Damaged()
+	if len(damaged) > 0 && len(report.Damaged) == 0 {
+		t.Errorf("%s: verify finds nothing, and the start %v", how, damaged)
+	}
 	names, general := make(map[string]bool), false
 	for _, d := range damaged {
 		names[d.Document] = true

@@ -72,13 +72,11 @@ func open(ctx context.Context, dir string, opts Options) (*Engine, error) {
 	if err := refuseNetwork(dir); err != nil {
 		return nil, err
 	}
-	// Any other reader of the file in this process, such as a sync of a folder
-	// around the data directory, would drop classic POSIX locks.
-	if _, err := sqlite.OFDLocking(true); err != nil && !errors.Is(err, sqlite.ErrOFDLockingUnavailable) && !errors.Is(err, sqlite.ErrOFDLockingTooLate) {
+	if err := lockSafely(); err != nil {
 		return nil, err
 	}
 	e := &Engine{path: filepath.Join(dir, FileName), wait: opts.Wait, damaged: make(map[int64]Damage)}
-	if e.lock, err = shareLock(ctx, filepath.Join(dir, "ibid.lock"), e.wait); err != nil {
+	if e.lock, err = shareLock(ctx, filepath.Join(dir, lockName), e.wait); err != nil {
 		return nil, err
 	}
 	// SQLite makes its files for everyone to read, and its log with the rights of the file.
@@ -100,6 +98,17 @@ func open(ctx context.Context, dir string, opts Options) (*Engine, error) {
 		return nil, err
 	}
 	return e, nil
+}
+
+// lockSafely chooses locks that belong to an open file. Any other reader of the
+// file in this process, such as a sync of a folder around the data directory,
+// would drop classic POSIX locks.
+func lockSafely() error {
+	_, err := sqlite.OFDLocking(true)
+	if errors.Is(err, sqlite.ErrOFDLockingUnavailable) || errors.Is(err, sqlite.ErrOFDLockingTooLate) {
+		return nil
+	}
+	return err
 }
 
 // start opens the database and fills the memory.
@@ -167,7 +176,11 @@ func (e *Engine) abandon() {
 // update runs f in one durable transaction, alone among all processes. It may
 // run f several times.
 func (e *Engine) update(ctx context.Context, f func(*sql.Tx) error) error {
-	err := e.transact(ctx, e.write, f, (*sql.Tx).Commit)
+	return e.noticed(e.transact(ctx, e.write, f, (*sql.Tx).Commit))
+}
+
+// noticed has the next start repair what an error says is broken.
+func (e *Engine) noticed(err error) error {
 	if isDamage(err) && !errors.Is(err, errRow) {
 		return errors.Join(fmt.Errorf("the database %s is damaged: close ibid and start it again to have it repaired: %w", e.path, err), e.mark())
 	}

@@ -64,11 +64,7 @@ func (l ledger) Begin(ctx context.Context, r retrieve.Run) error {
 		if _, err := tx.ExecContext(ctx, ledgerSchema); err != nil {
 			return err
 		}
-		old := r.Started.Add(-retrieve.MaxRunAge).Unix()
-		if _, err := tx.ExecContext(ctx, `DELETE FROM replies WHERE run NOT IN (SELECT id FROM runs WHERE started >= ?)`, old); err != nil {
-			return err
-		}
-		if _, err := tx.ExecContext(ctx, `DELETE FROM runs WHERE started < ?`, old); err != nil {
+		if err := forgetRuns(ctx, tx, r.Started); err != nil {
 			return err
 		}
 		// A failed constraint would be taken for damage.
@@ -86,6 +82,16 @@ func (l ledger) Begin(ctx context.Context, r retrieve.Run) error {
 		return fmt.Errorf("keep the run %s: %w", r.ID, err)
 	}
 	return nil
+}
+
+// forgetRuns removes the runs that are too old at a time, with their replies.
+func forgetRuns(ctx context.Context, tx *sql.Tx, at time.Time) error {
+	old := at.Add(-retrieve.MaxRunAge).Unix()
+	if _, err := tx.ExecContext(ctx, `DELETE FROM replies WHERE run NOT IN (SELECT id FROM runs WHERE started >= ?)`, old); err != nil {
+		return err
+	}
+	_, err := tx.ExecContext(ctx, `DELETE FROM runs WHERE started < ?`, old)
+	return err
 }
 
 var errTaken = errors.New("another run has its id")

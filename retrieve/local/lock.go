@@ -8,6 +8,9 @@ import (
 	"time"
 )
 
+// lockName is the name of the file that is locked while the data directory is open.
+const lockName = "ibid.lock"
+
 // errLocked says that another process holds the lock.
 var errLocked = errors.New("it is being repaired by another process")
 

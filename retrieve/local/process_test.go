@@ -87,6 +87,12 @@ func write(e *Engine, seed uint64, r *rand.Rand) error {
 	ctx := context.Background()
 	path := fmt.Sprintf("%d-%d", seed%2, r.IntN(childPaths))
 	version := 1 + r.IntN(1e9)
+	if r.IntN(20) == 0 {
+		if _, _, err := Compact(ctx, os.Getenv(childDir), Options{}); err != nil {
+			return err
+		}
+		return nil
+	}
 	if r.IntN(5) == 0 {
 		fmt.Println("TRY", path, 0)
 		if err := e.Delete(ctx, "a/"+path); err != nil {
@@ -207,8 +213,8 @@ func (p *process) acks() int {
 	return p.count
 }
 
-// TestKill kills a writing process at random moments, always on the same data
-// directory: nothing that was said to be durable is lost, and no document is
+// TestKill kills a process at random moments of storing, deleting and
+// compacting, always on the same data directory: nothing that was said to be durable is lost, and no document is
 // half one version and half another. IBID_KILLS sets how often.
 func TestKill(t *testing.T) {
 	kills := campaign(t, "IBID_KILLS", 10)
@@ -247,6 +253,9 @@ func TestKill(t *testing.T) {
 		checkStored(t, e, p.acked, p.tried)
 		if err := e.Close(); err != nil {
 			t.Fatal(err)
+		}
+		if r, err := Verify(t.Context(), dir, Options{}, nil); err != nil || len(r.Damaged) > 0 {
+			t.Fatalf("after kill %d: verify: %v %v", n+1, r.Damaged, err)
 		}
 	}
 	t.Logf("%d changes acknowledged, none lost", total)

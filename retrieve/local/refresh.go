@@ -291,18 +291,15 @@ func readDocuments(ctx context.Context, tx *sql.Tx, keys []int64) (space string,
 	if err != nil || len(keys) == 0 {
 		return space, nil, damage, err
 	}
-	r := reader{ctx: ctx}
+	r := newReader(ctx, tx)
 	defer func() { err = errors.Join(err, r.close()) }()
-	document := r.prepare(tx, `SELECT `+documentColumns+` FROM documents WHERE key = ?`)
-	chunks := r.prepare(tx, `SELECT c.key, c.start, c.end, c.page, c.tokens, c.sum, c.heading, c.anchor, c.terms, c.text, v.sum, v.vector
-		FROM chunks c LEFT JOIN vectors v ON v.key = c.key WHERE c.key BETWEEN ? AND ? ORDER BY c.key`)
 	if r.err != nil {
 		return "", nil, nil, r.err
 	}
 	dims := 0
 	for _, key := range keys {
 		var row documentRow
-		err := row.scan(document.QueryRowContext(ctx, key))
+		err := row.scan(r.documents.QueryRowContext(ctx, key))
 		if errors.Is(err, sql.ErrNoRows) {
 			continue
 		}
@@ -313,7 +310,7 @@ func readDocuments(ctx context.Context, tx *sql.Tx, keys []int64) (space string,
 		if err != nil {
 			return "", nil, nil, err
 		}
-		l, reason, err := r.document(&row, chunks, &dims)
+		l, reason, err := r.document(&row, &dims)
 		if err != nil {
 			return "", nil, nil, err
 		}
@@ -328,9 +325,21 @@ func readDocuments(ctx context.Context, tx *sql.Tx, keys []int64) (space string,
 
 // A reader holds the statements of one bulk read.
 type reader struct {
-	ctx        context.Context
-	statements []*sql.Stmt
-	err        error
+	ctx               context.Context
+	documents, chunks *sql.Stmt
+	statements        []*sql.Stmt
+	err               error
+	// check, where there is one, looks at each chunk whose sums fit, and says
+	// what is wrong with it.
+	check func(*documentRow, *ingest.Chunk, *loadedChunk) (reason string)
+}
+
+func newReader(ctx context.Context, tx *sql.Tx) *reader {
+	r := &reader{ctx: ctx}
+	r.documents = r.prepare(tx, `SELECT `+documentColumns+` FROM documents WHERE key = ?`)
+	r.chunks = r.prepare(tx, `SELECT c.key, c.start, c.end, c.page, c.tokens, c.sum, c.heading, c.anchor, c.terms, c.text, v.sum, v.vector
+		FROM chunks c LEFT JOIN vectors v ON v.key = c.key WHERE c.key BETWEEN ? AND ? ORDER BY c.key`)
+	return r
 }
 
 func (r *reader) prepare(tx *sql.Tx, query string) *sql.Stmt {
@@ -355,15 +364,16 @@ func (r *reader) close() error {
 }
 
 // document reads the chunks of a document. A reason says what is damaged.
-func (r *reader) document(row *documentRow, statement *sql.Stmt, dims *int) (l *loaded, reason string, err error) {
+func (r *reader) document(row *documentRow, dims *int) (l *loaded, reason string, err error) {
 	first, last := keyRange(row.key)
-	rows, err := statement.QueryContext(r.ctx, first, last)
+	rows, err := r.chunks.QueryContext(r.ctx, first, last)
 	if err != nil {
 		return nil, "", err
 	}
 	defer func() { err = errors.Join(err, rows.Close()) }()
 	l = &loaded{}
 	var sums []int64
+	var unfit string // what the check says
 	for rows.Next() {
 		var key, stored int64
 		var c ingest.Chunk
@@ -405,6 +415,11 @@ func (r *reader) document(row *documentRow, statement *sql.Stmt, dims *int) (l *
 		} else if !current {
 			lc.counts, lc.length = retrieve.CountTerms(ingest.EmbeddingText(row.title, c))
 		}
+		if r.check != nil {
+			if wrong := r.check(row, &c, &lc); wrong != "" && unfit == "" {
+				unfit = fmt.Sprintf("its chunk %d %s: ingest it again", number, wrong)
+			}
+		}
 		l.chunks = append(l.chunks, lc)
 	}
 	if err := rows.Err(); err != nil {
@@ -418,6 +433,9 @@ func (r *reader) document(row *documentRow, statement *sql.Stmt, dims *int) (l *
 	}
 	if documentSum(row, sums) != row.sum {
 		return nil, "its text or its list of chunks is damaged: ingest it again", nil
+	}
+	if unfit != "" {
+		return nil, unfit, nil
 	}
 	d, err := row.document()
 	if err != nil {

@@ -111,7 +111,6 @@ const (
 // it returns; secure_delete leaves no words of what was deleted in free pages.
 var pragmas = []string{
 	"busy_timeout(5000)",
-	"journal_mode(WAL)",
 	"synchronous(FULL)",
 	"secure_delete(ON)",
 	"cell_size_check(ON)",
@@ -120,6 +119,11 @@ var pragmas = []string{
 }
 
 func dsn(path string, readOnly bool) string {
+	pragmas := pragmas
+	if !readOnly {
+		// It is kept in the file, and changes one that says otherwise.
+		pragmas = append([]string{"journal_mode(WAL)"}, pragmas...)
+	}
 	q := url.Values{"_pragma": pragmas, "_txlock": {"immediate"}, "_dqs": {"0"}, "_error_rc": {"1"}}
 	if readOnly {
 		q.Set("_txlock", "deferred")
@@ -144,11 +148,8 @@ var errRow = errors.New("its checksum does not fit")
 
 // setMeta sets a setting in the table of settings and in its copy.
 func setMeta(ctx context.Context, tx *sql.Tx, name, value string) error {
-	var s sum
-	s.text(name)
-	s.text(value)
 	for _, table := range []string{"meta", "meta_copy"} {
-		_, err := tx.ExecContext(ctx, `INSERT OR REPLACE INTO `+table+` (name, value, sum) VALUES (?, ?, ?)`, name, value, s.value())
+		_, err := tx.ExecContext(ctx, `INSERT OR REPLACE INTO `+table+` (name, value, sum) VALUES (?, ?, ?)`, name, value, metaSum(name, value))
 		if err != nil {
 			return err
 		}
@@ -166,10 +167,7 @@ func getMeta(ctx context.Context, tx *sql.Tx, name string) (value string, err er
 			continue // never set, or its name is damaged
 		}
 		if err == nil {
-			var s sum
-			s.text(name)
-			s.text(value)
-			if s.value() == stored {
+			if metaSum(name, value) == stored {
 				return value, nil
 			}
 			err = fmt.Errorf("read the setting %q: %w", name, errRow)

@@ -52,6 +52,13 @@ func vectorSum(key int64, vector []byte) int64 {
 	return s.value()
 }
 
+func metaSum(name, value string) int64 {
+	var s sum
+	s.text(name)
+	s.text(value)
+	return s.value()
+}
+
 func rootSum(r ingest.Root) int64 {
 	var s sum
 	s.text(r.Name)
