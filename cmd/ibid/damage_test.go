@@ -30,7 +30,11 @@ func TestDamageIsNamed(t *testing.T) {
 	if err := os.WriteFile(file, changed, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	out, errs, code := ibid(t, data, "ask", "When does the chart room open?")
+	out, errs, code := ibid(t, data, "verify")
+	if code != exitDamage || !strings.Contains(out, "damage in ") || !strings.Contains(out, "/boats.md: its chunk 1 is damaged: ingest it again") {
+		t.Errorf("exit code %d: %s%s", code, out, errs)
+	}
+	out, errs, code = ibid(t, data, "ask", "When does the chart room open?")
 	if code != 0 || !strings.Contains(out, "opens at nine") || !strings.Contains(errs, "damage in ") || !strings.Contains(errs, "/boats.md: ") {
 		t.Errorf("exit code %d: %s%s", code, out, errs)
 	}

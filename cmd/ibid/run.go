@@ -29,6 +29,9 @@ type cli struct {
 	Ingest    ingestCmd    `cmd:"" help:"Read folders into the data directory. A second run reads only what changed."`
 	Forget    forgetCmd    `cmd:"" help:"Remove an ingested folder and all its documents from the data directory."`
 	Reembed   reembedCmd   `cmd:"" help:"Embed everything anew with the embedding model in use. An interrupted run goes on where it stopped."`
+	Verify    verifyCmd    `cmd:"" help:"Compare everything stored with its checksums, and change nothing. Exit code 4 when something is damaged."`
+	Backup    backupCmd    `cmd:"" help:"Copy the library into one file, also while Ibid runs, and verify the copy."`
+	Compact   compactCmd   `cmd:"" help:"Give the space of what was deleted back to the disk."`
 	Doctor    doctorCmd    `cmd:"" help:"Say what is in use and what is wrong, with the next step. With --model, try the model's endpoint."`
 	Cite      citeCmd      `cmd:"" help:"Turn the citation markers in any model's output into numbered sources: a filter from standard input to standard output."`
 }

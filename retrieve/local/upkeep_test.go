@@ -2,7 +2,9 @@ package local
 
 import (
 	"context"
+	"crypto/sha256"
 	"database/sql"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -16,6 +18,7 @@ import (
 	"time"
 
 	"ibid/retrieve"
+	"ibid/retrieve/enginetest"
 )
 
 // inPlace runs a statement on the closed database, behind the engine's back.
@@ -296,5 +299,71 @@ func TestCompactKeepsPlaces(t *testing.T) {
 	}
 	if got := places(); !slices.Equal(got, want) {
 		t.Errorf("%v\nwant %v", got, want)
+	}
+}
+
+// TestCollidingIDs stores documents among whose chunks' ids are pairs with the
+// same first 32 bits of SHA-256, by which chromem-go's own persistence names its
+// files: all are there after reopening. IBID_IDS sets how many documents.
+func TestCollidingIDs(t *testing.T) {
+	const most = 200_000
+	path := func(n int) string { return fmt.Sprintf("doc-%d", n) }
+	first := make(map[uint32]int, most)
+	var numbers []int
+	for n := range most {
+		digest := sha256.Sum256([]byte(chunkID("a/"+path(n), 1)))
+		prefix := binary.BigEndian.Uint32(digest[:])
+		if twin, ok := first[prefix]; ok {
+			numbers = append(numbers, twin, n)
+		}
+		first[prefix] = n
+	}
+	if len(numbers) == 0 {
+		t.Fatal("no two ids collide")
+	}
+	t.Logf("%d ids collide", len(numbers))
+	if n := campaign(t, "IBID_IDS", 0); n > 0 {
+		numbers = numbers[:0]
+		for i := range n {
+			numbers = append(numbers, i)
+		}
+	}
+	dir := t.TempDir()
+	prepareDir(t, dir)
+	e, err := Open(t.Context(), dir, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range numbers {
+		doc, chunks := enginetest.Document("a", path(n), "text of "+path(n))
+		if err := e.Replace(t.Context(), doc, chunks, [][]float32{enginetest.Vector(float64(n))}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	e = openTest(t, dir)
+	list, err := e.Documents(t.Context(), retrieve.Filter{})
+	if err != nil || len(list) != len(numbers) || len(e.Damaged()) > 0 {
+		t.Fatalf("%d documents of %d are there after reopening; damaged: %v; %v", len(list), len(numbers), e.Damaged(), err)
+	}
+	for some := range slices.Chunk(numbers, 500) {
+		ids := make([]string, len(some))
+		for i, n := range some {
+			ids[i] = chunkID("a/"+path(n), 1)
+		}
+		found, err := e.Candidates(t.Context(), ids)
+		if err != nil || len(found) != len(some) {
+			t.Fatalf("%d chunks of %d are there after reopening: %v", len(found), len(some), err)
+		}
+		for i, c := range found {
+			if c.Text != "text of "+path(some[i]) {
+				t.Fatalf("%s has the text %q", c.ID, c.Text)
+			}
+			if want := enginetest.Vector(float64(some[i])); dot(c.Vector, want) < 0.9999 {
+				t.Fatalf("%s has the vector %v, want %v", c.ID, c.Vector, want)
+			}
+		}
 	}
 }
