@@ -162,6 +162,9 @@ func (r *run) all(ctx context.Context) error {
 		r.unanswered(nothingFound, nil)
 		return nil
 	}
+	if err := r.checkSlots(passages, string(RoleJudge), string(RoleAnswer), string(RoleRefine), string(RoleMap), string(RoleRerank)); err != nil {
+		return err
+	}
 	if r.reading, err = r.read(ctx, passages); err != nil {
 		return err
 	}

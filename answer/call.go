@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+
+	"ibid/retrieve"
 )
 
 // A call is one request to a model, and what it cost.
@@ -91,7 +93,7 @@ func (r *run) write(role Role, s Slots) (Prompt, error) {
 func (r *run) slots(s Slots) Slots {
 	s.Question = inert(r.asked)
 	if len(s.Evidence) > 0 {
-		s.First = s.Evidence[0].Label
+		s.First = s.Evidence[0].label
 	}
 	if r.summary != nil {
 		s.Words = r.summary.Words
@@ -99,11 +101,32 @@ func (r *run) slots(s Slots) Slots {
 	return s
 }
 
+// checkSlots tries the templates of the given names on the passages that they
+// may come to show, so that a slot which one of the documents lacks is found
+// before a model is asked.
+func (r *run) checkSlots(passages []retrieve.Passage, names ...string) error {
+	if r.Model == nil && r.GateModel == nil {
+		return nil
+	}
+	s := r.slots(Slots{Nonce: sampleNonce})
+	for i, p := range passages {
+		s.Evidence = append(s.Evidence, evidence(i+1, p))
+	}
+	for _, name := range names {
+		_, err := r.prompts().fill(name, "", s)
+		if lacks := (*SlotError)(nil); errors.As(err, &lacks) {
+			return lacks
+		} else if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // overhead is how many tokens a prompt takes before there is anything in it.
-// Its mark is not random, so that a text is packed in the same way each time.
 func (r *run) overhead(role Role, s Slots) (int, error) {
 	s = r.slots(s)
-	s.Nonce = "k3x9q2m7w5pz"
+	s.Nonce = sampleNonce
 	p, err := r.prompts().fill(r.template(role), role, s)
 	return r.count(p.System) + r.count(p.User), err
 }

@@ -315,23 +315,23 @@ func shingles(text string) map[string]bool {
 // fit shortens a piece of evidence to at most about the given tokens, at the
 // end of a sentence where there is one.
 func (r *run) fit(e Evidence, tokens int) Evidence {
-	for total := r.count(e.Text); total > tokens && e.Text != ""; total = r.count(e.Text) {
-		limit := len(e.Text) * max(tokens, 0) / total * 19 / 20
+	for total := r.count(e.text); total > tokens && e.text != ""; total = r.count(e.text) {
+		limit := len(e.text) * max(tokens, 0) / total * 19 / 20
 		end := 0
-		for s := range ingest.Sentences(e.Text) {
+		for s := range ingest.Sentences(e.text) {
 			if s.End > limit {
 				break
 			}
 			end = s.End
 		}
 		if end == 0 {
-			e.Text = clip(e.Text, limit)
+			e.text = clip(e.text, limit)
 			if limit == 0 {
-				e.Text = ""
+				e.text = ""
 			}
 			return e
 		}
-		e.Text = e.Text[:end]
+		e.text = e.text[:end]
 	}
 	return e
 }

@@ -178,7 +178,7 @@ func (m *mapping) mapped(ctx context.Context) ([]Part, error) {
 			m.spent(reply.call)
 			m.shrink()
 			if len(b) == 1 {
-				m.emit(Warning{Message: fmt.Sprintf("the end of passage [%d] was left out: it is longer than the model's context window", b[0].Label)})
+				m.emit(Warning{Message: fmt.Sprintf("the end of passage [%d] was left out: it is longer than the model's context window", b[0].label)})
 			}
 			h := &mapping{run: m.run, kept: m.kept, batches: m.halves(b), half: true, steps: m.steps, used: m.used}
 			halves, err := h.mapped(ctx)
@@ -519,7 +519,7 @@ func joined(parts []Part) string {
 func idsOf(kept []retrieve.Passage, b batch) []string {
 	out := make([]string, len(b))
 	for i, e := range b {
-		out[i] = kept[e.Label-1].ID
+		out[i] = kept[e.label-1].ID
 	}
 	return out
 }

@@ -9,12 +9,6 @@ import (
 	"strings"
 	"sync"
 	"text/template"
-	"unicode"
-	"unicode/utf8"
-
-	"ibid/cite/marker"
-	"ibid/ingest"
-	"ibid/retrieve"
 )
 
 //go:embed prompts/*.tmpl
@@ -24,8 +18,11 @@ var embedded embed.FS
 //
 // Each of the files named after a [Role] (judge.tmpl, answer.tmpl …), and
 // summarize.tmpl and extend.tmpl, which take the place of answer.tmpl and
-// refine.tmpl where a text is summarized, defines the templates "system" and "user"; evidence.tmpl defines "evidence",
-// which the others use to show documents. Their slots are those of [Slots].
+// refine.tmpl where a text is summarized, defines the templates "system" and
+// "user"; their slots are those of [Slots]. They show passages by the template
+// "evidence" of evidence.tmpl, which fences each and gives its label, and that
+// by the template "document" of document.tmpl, whose slots are the methods of
+// [Evidence].
 type Prompts struct{ of map[string]*template.Template }
 
 // Slots are what a prompt template may show. All text in them is made safe
@@ -53,15 +50,6 @@ type Slots struct {
 	History []Turn
 }
 
-// Evidence is one passage as a prompt shows it.
-type Evidence struct {
-	Label   int
-	Title   string
-	Heading string
-	Page    int // 0 where the document has no pages
-	Text    string
-}
-
 // DefaultPrompts gives the prompts that Ibid comes with.
 func DefaultPrompts() *Prompts { return defaultPrompts() }
 
@@ -75,7 +63,7 @@ var defaultPrompts = sync.OnceValue(func() *Prompts {
 
 // ParsePrompts reads the prompts from a folder; a file that the folder lacks
 // is the one Ibid comes with. Each template is tried on sample slots, so that
-// a slot that does not exist is an error here and not in the middle of an answer.
+// a slot that cannot exist is an error here and not in the middle of an answer.
 func ParsePrompts(folder fs.FS) (*Prompts, error) {
 	read := func(name string) (string, error) {
 		if folder != nil {
@@ -90,9 +78,13 @@ func ParsePrompts(folder fs.FS) (*Prompts, error) {
 		b, err := embedded.ReadFile("prompts/" + name)
 		return string(b), err
 	}
-	evidence, err := read("evidence.tmpl")
-	if err != nil {
-		return nil, err
+	shared := []string{"evidence.tmpl", "document.tmpl"}
+	texts := map[string]string{}
+	for _, name := range shared {
+		var err error
+		if texts[name], err = read(name); err != nil {
+			return nil, err
+		}
 	}
 	p := &Prompts{of: map[string]*template.Template{}}
 	for _, own := range templates {
@@ -102,16 +94,22 @@ func ParsePrompts(folder fs.FS) (*Prompts, error) {
 			return nil, err
 		}
 		t, err := template.New(name).Option("missingkey=error").Parse(text)
-		if err == nil {
-			_, err = t.New("evidence.tmpl").Parse(evidence)
+		for _, name := range shared {
+			if err == nil {
+				_, err = t.New(name).Parse(texts[name])
+			}
 		}
 		if err != nil {
 			return nil, fmt.Errorf("prompt %s does not parse: %w", name, err)
 		}
 		p.of[own] = t
-		sample := Slots{Evidence: []Evidence{{}}, Parts: []string{""}, History: []Turn{{}}}
-		if _, err := p.fill(own, "", sample); err != nil {
-			return nil, err
+		full := Slots{Evidence: []Evidence{{sample: true}}, Parts: []string{""}, History: []Turn{{}}}
+		bare := Slots{Evidence: []Evidence{{}}}
+		lacks := (*SlotError)(nil)
+		for _, sample := range []Slots{full, bare} {
+			if _, err := p.fill(own, "", sample); err != nil && !errors.As(err, &lacks) {
+				return nil, err
+			}
 		}
 	}
 	return p, nil
@@ -142,112 +140,20 @@ func (p *Prompts) fill(name string, role Role, s Slots) (Prompt, error) {
 	return out, nil
 }
 
-// evidence makes a passage fit to stand in a prompt under a label.
-func evidence(label int, p retrieve.Passage) Evidence {
-	return Evidence{
-		Label:   label,
-		Title:   oneLine(p.Title),
-		Heading: oneLine(trimTitle(p.Title, p.Heading)),
-		Page:    p.Page,
-		Text:    strings.TrimSpace(inert(p.Text)),
-	}
-}
-
-// trimTitle takes the document's title off the front of a heading path.
-func trimTitle(title, heading string) string {
-	if heading == title {
-		return ""
-	}
-	return strings.TrimPrefix(heading, title+ingest.HeadingSeparator)
-}
-
-func oneLine(s string) string { return strings.Join(strings.Fields(inert(s)), " ") }
-
-// inert makes text of unknown origin harmless in a prompt: characters that
-// cannot be seen are taken out, and brackets that could be read as a label
-// become round ones.
-func inert(s string) string {
-	s = strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n' || r == '\t' || r == '\u200c' || r == '\u200d': // the last two join letters in some scripts
-			return r
-		case r == utf8.RuneError,
-			unicode.Is(unicode.Cc, r), unicode.Is(unicode.Cf, r), unicode.Is(unicode.Co, r),
-			unicode.Is(unicode.Variation_Selector, r):
-			return -1
-		}
-		return r
-	}, s)
-	s = roundLabels(s)
-	if len(marker.Labels(s, maxForgedLabel)) > 0 {
-		s = strings.NewReplacer("[", "(", "]", ")", "【", "(", "】", ")").Replace(s)
-	}
-	return s
-}
-
-// maxForgedLabel is above any label that an answer can hold.
-const maxForgedLabel = 1 << 20
-
-// maxLabelBytes bounds how far a bracket is looked for its other half.
-const maxLabelBytes = 256
-
-// roundLabels puts round brackets in the place of square ones around what may
-// be read as a label: numbers with separators between them, in any script, and
-// the seed form's "[NUMBER]". Other bracketed text stays.
-func roundLabels(s string) string {
-	if !strings.ContainsAny(s, "[【［〔") {
-		return s
-	}
+// around is what the prompts write around a piece of evidence: its fence, its
+// label and all that "document" shows but the text.
+func (p *Prompts) around(e Evidence) (string, error) {
+	e.text = ""
 	var b strings.Builder
-	b.Grow(len(s))
-	for i := 0; i < len(s); {
-		r, n := utf8.DecodeRuneInString(s[i:])
-		if r != '[' && r != '【' && r != '［' && r != '〔' {
-			b.WriteString(s[i : i+n])
-			i += n
-			continue
-		}
-		inner := s[i+n:]
-		if len(inner) > maxLabelBytes {
-			inner = inner[:maxLabelBytes]
-		}
-		end := strings.IndexAny(inner, "[]【】［］〔〕")
-		closer, closing := utf8.RuneError, 0
-		if end >= 0 {
-			closer, closing = utf8.DecodeRuneInString(inner[end:])
-		}
-		if !strings.ContainsRune("]】］〕", closer) || !labelLike(inner[:end]) {
-			b.WriteString(s[i : i+n])
-			i += n
-			continue
-		}
-		b.WriteByte('(')
-		b.WriteString(inner[:end])
-		b.WriteByte(')')
-		i += n + end + closing
+	if err := p.of[string(RoleAnswer)].ExecuteTemplate(&b, "evidence", Slots{Nonce: sampleNonce, Evidence: []Evidence{e}}); err != nil {
+		return "", fmt.Errorf("prompt evidence.tmpl: %w", err)
 	}
-	return b.String()
+	return b.String(), nil
 }
 
-// labelLike tells whether the inside of a pair of brackets could be read as
-// the number of a source.
-func labelLike(s string) bool {
-	if strings.EqualFold(strings.TrimSpace(s), "number") {
-		return true
-	}
-	digits := false
-	for _, r := range s {
-		switch {
-		case unicode.Is(unicode.Nd, r):
-			digits = true
-		case unicode.IsSpace(r), strings.ContainsRune("^,;:=-–—，；、\"'", r):
-		case strings.ContainsRune("iIdDsS", r):
-		default:
-			return false
-		}
-	}
-	return digits
-}
+// sampleNonce stands where a prompt is measured, so that a text is packed in
+// the same way each time.
+const sampleNonce = "k3x9q2m7w5pz"
 
 // newNonce makes the mark of a request's fences.
 func newNonce() string { return strings.ToLower(rand.Text()[:12]) }

@@ -49,7 +49,7 @@ func TestPromptsGolden(t *testing.T) {
 			s := test.slots
 			s.Question, s.Nonce = test.question, "k3x9q2m7w5pz"
 			if len(s.Evidence) > 0 {
-				s.First = s.Evidence[0].Label
+				s.First = s.Evidence[0].label
 			}
 			p, err := DefaultPrompts().fill(test.template, "", s)
 			if err != nil {
@@ -115,8 +115,10 @@ func TestEvidenceIsInert(t *testing.T) {
 	)
 	rapid.Check(t, func(rt *rapid.T) {
 		text := strings.Join(rapid.SliceOf(part).Draw(rt, "text"), "")
-		e := evidence(1, retrieve.Passage{Chunk: ingest.Chunk{Text: text, Heading: text}, Title: text})
-		for what, s := range map[string]string{"text": e.Text, "title": e.Title, "heading": e.Heading} {
+		e := evidence(1, retrieve.Passage{Chunk: ingest.Chunk{Text: text, Heading: text}, Title: text, Path: text, Meta: map[string]string{"author": text}})
+		heading, _ := e.Heading() // empty is no error to care for here
+		author, _ := e.Meta("author")
+		for what, s := range map[string]string{"text": e.Text(), "title": e.Title(), "heading": heading, "path": e.Path(), "meta": author} {
 			if labels := marker.Labels(s, maxForgedLabel); len(labels) > 0 {
 				rt.Errorf("%s %q has the labels %v", what, s, labels)
 			}

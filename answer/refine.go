@@ -17,7 +17,7 @@ type batch []Evidence
 func (b batch) labels() []int {
 	out := make([]int, len(b))
 	for i, e := range b {
-		out[i] = e.Label
+		out[i] = e.label
 	}
 	return out
 }
@@ -72,7 +72,7 @@ func (r *run) halves(b batch) []batch {
 	if len(b) > 1 {
 		return []batch{b[:len(b)/2], b[len(b)/2:]}
 	}
-	return []batch{{r.fit(b[0], r.count(b[0].Text)/2)}}
+	return []batch{{r.fit(b[0], r.count(b[0].text)/2)}}
 }
 
 // leftOut tells of passages that were kept and go into no step.
@@ -96,7 +96,10 @@ func (r *run) pack(kept []retrieve.Passage, first, later Role) (batches []batch,
 	room, used := 0, 0
 	for i, p := range kept {
 		e := evidence(i+1, p)
-		cost := r.cost(e)
+		cost, err := r.cost(e)
+		if err != nil {
+			return nil, 0, err
+		}
 		full := len(open) > 0 && (used+cost > room || r.StepPassages > 0 && len(open) == r.StepPassages)
 		if len(open) == 0 || full {
 			if full {
@@ -115,8 +118,9 @@ func (r *run) pack(kept []retrieve.Passage, first, later Role) (batches []batch,
 			}
 			used = 0
 			if cost > room {
-				e = r.fit(e, room-(cost-r.count(e.Text)))
-				cost = r.cost(e)
+				cost -= r.count(e.text)
+				e = r.fit(e, room-cost)
+				cost += r.count(e.text)
 			}
 		}
 		open = append(open, e)
@@ -129,11 +133,11 @@ func (r *run) pack(kept []retrieve.Passage, first, later Role) (batches []batch,
 	return batches, planned, nil
 }
 
-// cost is how many tokens a piece of evidence takes in a prompt, its fence
-// and heading included.
-func (r *run) cost(e Evidence) int {
-	const fence = 30
-	return r.count(e.Text) + r.count(e.Title) + r.count(e.Heading) + fence
+// cost is how many tokens a piece of evidence takes in a prompt, with its
+// fence and all that stands beside its text.
+func (r *run) cost(e Evidence) (int, error) {
+	around, err := r.prompts().around(e)
+	return r.count(e.text) + r.count(around), err
 }
 
 // reply is how many tokens are left free for an answer.

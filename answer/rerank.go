@@ -74,7 +74,11 @@ func (r *run) mapRerank(ctx context.Context, kept []retrieve.Passage) error {
 	m := &mapping{run: r, kept: kept}
 	for i := range kept[:planned] {
 		e := evidence(i+1, kept[i])
-		m.batches = append(m.batches, batch{r.fit(e, room-(r.cost(e)-r.count(e.Text)))})
+		cost, err := r.cost(e)
+		if err != nil {
+			return err
+		}
+		m.batches = append(m.batches, batch{r.fit(e, room-(cost-r.count(e.text)))})
 	}
 	prompts, err := m.ask(RoleRerank)
 	if err != nil {

@@ -5,7 +5,6 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base32"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -76,6 +75,9 @@ func (r *run) summarize(ctx context.Context) error {
 		if r.RefineModel != nil {
 			r.RefineModel = s.Run.journalled(r.RefineModel, "refine")
 		}
+	}
+	if err := r.checkSlots(s.Passages, promptSummarize, promptExtend, string(RoleMap)); err != nil {
+		return err
 	}
 	r.usage.Looked = len(s.Passages)
 	strategy := s.Strategy
@@ -213,13 +215,14 @@ func (r *run) nonce(role Role, s Slots) (string, error) {
 	if r.summary == nil || r.summary.Run == nil {
 		return newNonce(), nil
 	}
-	content, err := json.Marshal(s)
+	s.Nonce = sampleNonce
+	p, err := r.prompts().fill(r.template(role), role, s)
 	if err != nil {
-		return "", fmt.Errorf("making the mark of a prompt's fences: %w", err)
+		return "", err
 	}
 	mac := hmac.New(sha256.New, r.summary.Run.Secret)
-	mac.Write([]byte(role))
-	mac.Write([]byte{0})
-	mac.Write(content)
+	for _, part := range []string{string(role), p.System, p.User} {
+		fmt.Fprintf(mac, "%d:%s", len(part), part)
+	}
 	return strings.ToLower(base32.StdEncoding.EncodeToString(mac.Sum(nil))[:12]), nil
 }

@@ -16,6 +16,7 @@ import (
 
 	"ibid/cite/marker"
 	"ibid/ingest"
+	"ibid/retrieve"
 )
 
 var anyLabel = regexp.MustCompile(`\[(\d+)\]`)
@@ -288,7 +289,7 @@ func (m breaksAt) Complete(ctx context.Context, p Prompt) iter.Seq2[Piece, error
 func TestRunFences(t *testing.T) {
 	fence := func(secret string, text string) string {
 		r := &run{Answerer: &Answerer{}, summary: &Summary{Run: &Run{Secret: []byte(secret)}}}
-		n, err := r.nonce(RoleMap, Slots{Evidence: []Evidence{{Label: 1, Text: text}}})
+		n, err := r.nonce(RoleMap, Slots{Evidence: []Evidence{evidence(1, retrieve.Passage{Chunk: ingest.Chunk{Text: text}})}})
 		if err != nil || len(n) < 12 {
 			t.Fatalf("%q, %v", n, err)
 		}

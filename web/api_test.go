@@ -107,15 +107,26 @@ func TestLog(t *testing.T) {
 	}
 }
 
-// TestModelErrors tells people what the model's server said.
+// TestModelErrors tells people what the model's server said, and what a
+// document lacks that the prompts show.
 func TestModelErrors(t *testing.T) {
+	upstream := func(kind openai.Kind) error {
+		return &openai.Error{Kind: kind, Server: "http://127.0.0.1:11434/v1", Model: "tiny"}
+	}
 	for _, tt := range []struct {
-		kind   openai.Kind
+		err    error
 		status int
-	}{{openai.Down, 502}, {openai.Unauthorized, 502}, {openai.TimedOut, 504}} {
+		code   string
+		detail string
+	}{
+		{upstream(openai.Down), 502, "model_" + string(openai.Down), "127.0.0.1:11434"},
+		{upstream(openai.Unauthorized), 502, "model_" + string(openai.Unauthorized), "127.0.0.1:11434"},
+		{upstream(openai.TimedOut), 504, "model_" + string(openai.TimedOut), "127.0.0.1:11434"},
+		{&answer.SlotError{Document: "r/fees.md", Slot: "author"}, 500, "missing_slot", `"r/fees.md" has no "author"`},
+	} {
 		e := newHandler(t, func(o *Options) {
 			o.Asker = asker(func(_ context.Context, yield func(answer.Event, error) bool) {
-				yield(nil, fmt.Errorf("writing the answer: %w", &openai.Error{Kind: tt.kind, Server: "http://127.0.0.1:11434/v1", Model: "tiny"}))
+				yield(nil, fmt.Errorf("writing the answer: %w", tt.err))
 			})
 		})
 		r := httptest.NewRequest("POST", "/api/ask", strings.NewReader(`{"question":"why?"}`))
@@ -126,8 +137,8 @@ func TestModelErrors(t *testing.T) {
 		if err := json.Unmarshal(w.Body.Bytes(), &p); err != nil {
 			t.Fatal(err)
 		}
-		if w.Code != tt.status || p.Code != "model_"+string(tt.kind) || !strings.Contains(p.Detail, "127.0.0.1:11434") {
-			t.Errorf("%s: %d %+v", tt.kind, w.Code, p)
+		if w.Code != tt.status || p.Code != tt.code || !strings.Contains(p.Detail, tt.detail) {
+			t.Errorf("%v: %d %+v", tt.err, w.Code, p)
 		}
 	}
 }

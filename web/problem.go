@@ -62,6 +62,7 @@ func problemFor(err error) *Problem {
 	var space *retrieve.SpaceError
 	var question *answer.QuestionError
 	var model *openai.Error
+	var lacks *answer.SlotError
 	switch {
 	case errors.As(err, &p):
 		c := *p
@@ -86,6 +87,8 @@ func problemFor(err error) *Problem {
 		if model.Kind == openai.TimedOut {
 			p.Status = http.StatusGatewayTimeout
 		}
+	case errors.As(err, &lacks):
+		p = &Problem{Status: http.StatusInternalServerError, Code: "missing_slot", Detail: lacks.Error()}
 	case errors.Is(err, context.DeadlineExceeded):
 		p = &Problem{Status: http.StatusGatewayTimeout, Code: "timeout", Detail: "the answer took too long: ask again, or ask for less"}
 	case errors.Is(err, retrieve.ErrNotFound):

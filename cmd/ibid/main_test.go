@@ -2,13 +2,16 @@ package main
 
 import (
 	"errors"
+	"net/http/httptest"
 	"os"
 	"os/exec"
+	"regexp"
 	"strconv"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"ibid/answer/openai/openaitest"
 	"ibid/ingest"
 )
 
@@ -24,7 +27,9 @@ func TestMain(m *testing.M) {
 }
 
 // TestScripts runs the stories in testdata/script, each in an empty folder of
-// its own that is also the data directory's parent.
+// its own that is also the data directory's parent. $SCRIPTED is the address of
+// a model that keeps every passage and answers with the line that tells the
+// first one's author, if its prompt shows one.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
@@ -34,6 +39,15 @@ func TestScripts(t *testing.T) {
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("IBID_DATA", env.WorkDir+"/.data")
 			env.Setenv("LIBRARY", moduleRoot(t)+"/data/library")
+			author := regexp.MustCompile(`(?m)^Author: .*`)
+			server := httptest.NewServer(&openaitest.Handler{Reply: openaitest.Rules(
+				openaitest.Rule{Role: "judge", Reply: openaitest.Reply{Text: "yes"}},
+				openaitest.Rule{Func: func(r openaitest.Request) openaitest.Reply {
+					return openaitest.Reply{Text: author.FindString(r.User) + " [1]"}
+				}},
+			)})
+			env.Defer(server.Close)
+			env.Setenv("SCRIPTED", server.URL+"/v1")
 			return nil
 		},
 	})
