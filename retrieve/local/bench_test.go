@@ -152,7 +152,7 @@ func TestDenseAgainstChromem(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if math.Abs(float64(dot(e.memory.vector(s), unit)-want.Similarity)) > 1e-6 {
+			if math.Abs(dot(e.memory.arena.vector(s), unit)-float64(want.Similarity)) > 1e-6 {
 				t.Errorf("place %d is %s, chromem has %s", i, got[i], want.ID)
 			}
 		}

@@ -1,13 +1,18 @@
 package local
 
 import (
+	"cmp"
 	"context"
+	"math"
+	"math/bits"
+	"slices"
 
 	"ibid/retrieve"
+	"ibid/retrieve/local/scan"
 )
 
-// Dense gives the ids of the k chunks nearest to the vector by cosine, by a
-// scan of all that the filter lets through.
+// Dense gives the ids of the k chunks nearest to the vector by cosine. It is
+// exact: all that the filter lets through is scanned.
 func (e *Engine) Dense(ctx context.Context, vector []float32, k int, f retrieve.Filter) ([]string, error) {
 	if err := e.refresh(ctx); err != nil {
 		return nil, err
@@ -18,45 +23,166 @@ func (e *Engine) Dense(ctx context.Context, vector []float32, k int, f retrieve.
 	if m.live() == 0 || k <= 0 {
 		return nil, nil
 	}
-	unit, err := normalise(vector, m.dims)
+	unit, err := normalise(vector, m.arena.dims)
 	if err != nil {
 		return nil, err
 	}
-	t := top{k: min(k, m.live()), id: m.id}
-	through := m.passes(f)
-	for block, rows := range m.arena {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		first := block * blockRows
-		for i := range min(blockRows, len(m.slots)-first) {
-			s := int32(first + i)
-			if !through(s) {
-				continue
-			}
-			row := rows[i*m.dims : (i+1)*m.dims]
-			t.push(hit{s, float64(dot(row, unit))})
-		}
+	t, _, err := m.nearest(ctx, unit, k, m.selected(f))
+	if err != nil {
+		return nil, err
 	}
 	return t.ids(), nil
 }
 
-// dot has eight sums so that the processor need not wait for each addition.
-func dot(a, b []float32) float32 {
-	var s0, s1, s2, s3, s4, s5, s6, s7 float32
-	for len(a) >= 8 && len(b) >= 8 {
-		s0 += a[0] * b[0]
-		s1 += a[1] * b[1]
-		s2 += a[2] * b[2]
-		s3 += a[3] * b[3]
-		s4 += a[4] * b[4]
-		s5 += a[5] * b[5]
-		s6 += a[6] * b[6]
-		s7 += a[7] * b[7]
-		a, b = a[8:], b[8:]
+// nearest finds the k slots nearest to a unit vector, of those selected or of
+// all, and says of how many it computed the cosine itself.
+//
+// A scan over the rounded vectors gives each cosine within a proved bound. What
+// could be among the k best by its upper bound is then computed from the
+// vectors: so the result is that of computing all, at a quarter of the memory
+// to read.
+func (m *memory) nearest(ctx context.Context, unit []float32, k int, only selection) (t top, computed int, err error) {
+	found, perUnit, err := m.near(ctx, scan.NewQuery(unit), k, only)
+	if err != nil {
+		return top{}, 0, err
+	}
+	t = top{k: min(k, m.live()), id: m.id}
+	for _, c := range found {
+		if len(t.hits) == t.k && float64(c.upper)*perUnit < t.hits[0].score {
+			break // and so are all that follow
+		}
+		t.push(hit{c.slot, dot(m.arena.vector(c.slot), unit)})
+		computed++
+	}
+	return t, computed, nil
+}
+
+// A near is a slot that may be one of the k nearest; upper bounds its cosine,
+// in units of the scan.
+type near struct {
+	slot  int32
+	upper float32
+}
+
+// near scans for the slots that may be among the k nearest, the highest upper
+// bound first. A bound times perUnit is a cosine.
+func (m *memory) near(ctx context.Context, q *scan.Query, k int, only selection) (found []near, perUnit float64, err error) {
+	perUnit, spread, slack := q.Bounds()
+	c := closest{k: k, least: -math.MaxFloat32, spread: float32(spread / perUnit), slack: float32(slack / perUnit)}
+	var products [blockRows]int32
+	for i, b := range m.arena.blocks {
+		if err := ctx.Err(); err != nil {
+			return nil, 0, err
+		}
+		first := int32(i) * blockRows
+		if only == nil {
+			rows := min(blockRows, int32(len(m.slots))-first)
+			q.Dots(products[:rows], b.codes)
+			c.all(b, first, products[:rows])
+			continue
+		}
+		for w, word := range only.words(first) {
+			if word == 0 {
+				continue
+			}
+			from, to := w*64+bits.TrailingZeros64(word), w*64+bits.Len64(word)
+			q.Dots(products[from:to], b.codes[from*m.arena.stride:])
+			for ; word != 0; word &= word - 1 {
+				at := w*64 + bits.TrailingZeros64(word)
+				c.one(b, first, at, products[at])
+			}
+		}
+	}
+	return c.ranked(), perUnit, nil
+}
+
+// A closest keeps what may be among the k nearest. No slot whose upper bound is
+// below the k-th highest lower bound can be.
+type closest struct {
+	k             int
+	lowers        []float32 // heap of the k highest lower bounds, the least at its root
+	least         float32   // that root, when there are k
+	found         []near
+	spread, slack float32
+}
+
+// all takes in the products of the first rows of a block.
+func (c *closest) all(b *block, first int32, products []int32) {
+	least, spread, slack := c.least, c.spread, c.slack
+	scales, residuals := b.scales[:len(products)], b.residuals[:len(products)]
+	for i, n := range products {
+		if float32(float32(n)*scales[i])+float32(residuals[i]*spread)+slack >= least {
+			c.one(b, first, i, n)
+			least = c.least
+		}
+	}
+}
+
+// one takes in the product of one row. A row without a chunk has an upper bound
+// of minus infinity.
+func (c *closest) one(b *block, first int32, row int, product int32) {
+	about := float32(float32(product) * b.scales[row])
+	bound := float32(b.residuals[row]*c.spread) + c.slack
+	if about+bound < c.least {
+		return
+	}
+	c.found = append(c.found, near{first + int32(row), about + bound})
+	lower := about - bound
+	switch {
+	case len(c.lowers) < c.k:
+		c.lowers = append(c.lowers, lower)
+		for i := len(c.lowers) - 1; i > 0; {
+			up := (i - 1) / 2
+			if c.lowers[up] <= c.lowers[i] {
+				break
+			}
+			c.lowers[up], c.lowers[i] = c.lowers[i], c.lowers[up]
+			i = up
+		}
+	case lower > c.lowers[0]:
+		c.lowers[0] = lower
+		for i := 0; ; {
+			least := i
+			for _, down := range [2]int{2*i + 1, 2*i + 2} {
+				if down < len(c.lowers) && c.lowers[down] < c.lowers[least] {
+					least = down
+				}
+			}
+			if least == i {
+				break
+			}
+			c.lowers[least], c.lowers[i] = c.lowers[i], c.lowers[least]
+			i = least
+		}
+	default:
+		return
+	}
+	if len(c.lowers) == c.k {
+		c.least = c.lowers[0]
+	}
+}
+
+// ranked gives what is left when all have been seen, the highest upper bound first.
+func (c *closest) ranked() []near {
+	found := slices.DeleteFunc(c.found, func(n near) bool { return n.upper < c.least })
+	slices.SortFunc(found, func(a, b near) int { return cmp.Compare(b.upper, a.upper) })
+	return found
+}
+
+// dot is the same on every processor: each product of two float32 is exact in
+// float64, whether or not it is fused with the addition. It has four sums so
+// that the processor need not wait for each addition.
+func dot(a, b []float32) float64 {
+	var s0, s1, s2, s3 float64
+	for len(a) >= 4 && len(b) >= 4 {
+		s0 += float64(a[0]) * float64(b[0])
+		s1 += float64(a[1]) * float64(b[1])
+		s2 += float64(a[2]) * float64(b[2])
+		s3 += float64(a[3]) * float64(b[3])
+		a, b = a[4:], b[4:]
 	}
 	for i := range min(len(a), len(b)) {
-		s0 += a[i] * b[i]
+		s0 += float64(a[i]) * float64(b[i])
 	}
-	return (s0 + s4) + (s1 + s5) + (s2 + s6) + (s3 + s7)
+	return (s0 + s1) + (s2 + s3)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/philippgille/chromem-go"
@@ -20,18 +21,18 @@ import (
 type memory struct {
 	revision int64
 	space    string
-	dims     int
 
 	documents map[int64]*document // by key
 	byID      map[string]*document
 
 	slots []slot
 	dead  int
-	arena [][]float32 // blocks of blockRows vectors, by slot
+	arena arena // the vectors, by slot
 	index lexicon
 
-	// vectors holds the same vectors under the ids of their chunks, sharing
-	// the memory of the arena.
+	// vectors holds the same vectors under the ids of their chunks, in the
+	// memory of the arena. What is found is read from there; its own search,
+	// which computes every cosine, is what tests compare with.
 	vectors *chromem.Collection
 }
 
@@ -65,8 +66,6 @@ type loadedChunk struct {
 	vector []float32
 }
 
-const blockRows = 1024
-
 func newMemory() (*memory, error) {
 	// The embedding function is never called: every document comes with its vector.
 	c, err := chromem.NewDB().CreateCollection("chunks", nil, func(context.Context, string) ([]float32, error) {
@@ -83,17 +82,11 @@ func newMemory() (*memory, error) {
 	}, nil
 }
 
-func chunkID(document string, ordinal int) string { return fmt.Sprintf("%s#%d", document, ordinal) }
+func chunkID(document string, ordinal int) string { return document + "#" + strconv.Itoa(ordinal) }
 
 func (m *memory) id(slot int32) string {
 	d := m.slots[slot].document
 	return chunkID(d.info.ID, int(slot-d.first)+1)
-}
-
-// vector gives the slot's place in the arena.
-func (m *memory) vector(slot int32) []float32 {
-	row := int(slot) % blockRows * m.dims
-	return m.arena[slot/blockRows][row : row+m.dims : row+m.dims]
 }
 
 // find gives the slot of a chunk by its id.
@@ -106,8 +99,8 @@ func (m *memory) find(id string) (slot int32, ok bool) {
 	if d == nil {
 		return 0, false
 	}
-	var ordinal int
-	if _, err := fmt.Sscanf(id[at+1:], "%d", &ordinal); err != nil || ordinal < 1 || ordinal > d.count || chunkID(d.info.ID, ordinal) != id {
+	ordinal, err := strconv.Atoi(id[at+1:])
+	if err != nil || ordinal < 1 || ordinal > d.count || strconv.Itoa(ordinal) != id[at+1:] {
 		return 0, false
 	}
 	return d.first + int32(ordinal) - 1, true
@@ -121,16 +114,10 @@ func (m *memory) add(ctx context.Context, l *loaded) error {
 	d.first, d.count = int32(len(m.slots)), len(l.chunks)
 	m.documents[d.key], m.byID[d.info.ID] = &d, &d
 	for i, c := range l.chunks {
-		if m.dims == 0 {
-			m.dims = len(c.vector)
-		}
 		s := int32(len(m.slots))
 		m.slots = append(m.slots, slot{document: &d, sum: c.sum, length: int32(c.length), terms: m.index.add(s, c)})
-		if int(s)/blockRows == len(m.arena) {
-			m.arena = append(m.arena, make([]float32, blockRows*m.dims))
-		}
-		copy(m.vector(s), c.vector)
-		err := m.vectors.AddDocument(ctx, chromem.Document{ID: chunkID(d.info.ID, i+1), Embedding: m.vector(s)})
+		m.arena.add(s, c.vector)
+		err := m.vectors.AddDocument(ctx, chromem.Document{ID: chunkID(d.info.ID, i+1), Embedding: m.arena.vector(s)})
 		if err != nil {
 			return fmt.Errorf("keep the vector of %s in memory: %w", chunkID(d.info.ID, i+1), err)
 		}
@@ -156,6 +143,7 @@ func (m *memory) remove(ctx context.Context, key int64) error {
 	for s := d.first; s < d.first+int32(d.count); s++ {
 		sl := &m.slots[s]
 		terms := sl.terms
+		m.arena.remove(s)
 		m.index.length -= int64(sl.length)
 		*sl = slot{}
 		m.index.remove(terms, func(s int32) bool { return m.slots[s].document != nil })
@@ -172,19 +160,27 @@ func (m *memory) wasteful() bool { return m.dead > blockRows && 2*m.dead > len(m
 // live is the number of chunks.
 func (m *memory) live() int { return len(m.slots) - m.dead }
 
-// passes gives a function that says whether a slot is let through by the
-// filter; a filter is decided once for each document.
-func (m *memory) passes(f retrieve.Filter) func(slot int32) bool {
+// selected gives the slots that the filter lets through, nil for all.
+func (m *memory) selected(f retrieve.Filter) selection {
 	if f == (retrieve.Filter{}) {
-		return func(s int32) bool { return m.slots[s].document != nil }
+		return nil
 	}
-	through := make(map[*document]bool, len(m.documents))
+	out := newSelection(len(m.slots))
 	for _, d := range m.documents {
 		if matches(f, &d.info) {
-			through[d] = true
+			out.add(d.first, d.count)
 		}
 	}
-	return func(s int32) bool { return through[m.slots[s].document] }
+	return out
+}
+
+// passes gives a function that says whether a slot is let through by the filter.
+func (m *memory) passes(f retrieve.Filter) func(slot int32) bool {
+	through := m.selected(f)
+	if through == nil {
+		return func(s int32) bool { return m.slots[s].document != nil }
+	}
+	return through.has
 }
 
 func matches(f retrieve.Filter, d *retrieve.DocumentInfo) bool {

@@ -154,7 +154,7 @@ func (e *Engine) catchUp(ctx context.Context, tx *sql.Tx) error {
 		}
 		delete(e.damaged, key)
 	}
-	if e.memory.live() == 0 && e.memory.dims != 0 {
+	if e.memory.live() == 0 && e.memory.arena.dims != 0 {
 		// The last chunk went, and the next may belong to another space.
 		fresh, err := newMemory()
 		if err != nil {

@@ -1,0 +1,9 @@
+//go:build !amd64
+
+package scan
+
+func best() kernel { return portable }
+
+func (k kernel) available() bool { return k == portable }
+
+func (q *Query) run(kernel, []int32, []byte) { panic("scan: no such kernel on this processor") }
