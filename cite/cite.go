@@ -50,7 +50,8 @@ type Citation struct {
 	Start int    `json:"start"`
 	End   int    `json:"end"`
 	Quote string `json:"quote"`
-	// Support is the estimated chance, 0 to 1, that the quote bears the sentence out.
+	// Support is the estimated chance, 0 to 1, that the quote bears the sentence
+	// out, where it is weak alone and not with others: together with these.
 	Support float64 `json:"support"`
 	Verdict Verdict `json:"verdict"`
 	// Link leads to the quote; empty when there is no link to give.
@@ -66,7 +67,8 @@ type Unsupported struct {
 	// TextStart and TextEnd are the sentence's byte range in the answer's text.
 	TextStart int `json:"text_start"`
 	TextEnd   int `json:"text_end"`
-	// Reason is "uncited" or "weak" (no citation is more than weak).
+	// Reason is "uncited" or "weak" (no citation is more than weak, nor are
+	// all of them together).
 	Reason string `json:"reason"`
 }
 

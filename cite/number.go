@@ -24,6 +24,9 @@ type Options struct {
 	Link func(p retrieve.Passage, start, end int) string
 	// Find finds the quotes. Nil means that of the zero [Support].
 	Find Finder
+	// Join judges sentences by all their citations together. Nil means that of
+	// the zero [Support].
+	Join Joiner
 }
 
 // Number turns the labels in an answer's events into numbered citations.
@@ -71,6 +74,7 @@ type numbering struct {
 	last     span // the last sentence, with references on lines of their own behind it
 	claim    string
 	found    map[int]Quote // the quotes of the last sentence, by label
+	labels   []int         // of found, in order
 	states   bool          // it states something that would need a source
 	best     Verdict       // the best of its quotes; empty without any
 	finished bool
@@ -91,6 +95,9 @@ func newNumbering(o Options) *numbering {
 	}
 	if o.Find == nil {
 		o.Find = Support{}.Find
+	}
+	if o.Join == nil {
+		o.Join = Support{}.Join
 	}
 	return &numbering{options: o}
 }
@@ -197,24 +204,26 @@ func (n *numbering) sentence(s span, yield yielder) bool {
 		if !n.settle(yield) {
 			return false
 		}
-		n.claim, n.found = claim, make(map[int]Quote)
+		n.claim, n.found, n.labels = claim, make(map[int]Quote), nil
 		n.states = isClaim(n.without(n.rewriter.code, s))
 		n.best = ""
 	}
 	n.last = s
 
-	var seen []use
+	var cited []use
 	for len(n.pending) > 0 && n.pending[0].start <= s.end {
 		u := n.pending[0]
 		if u.start == s.end && u.end > u.start {
 			break // printed directly behind it, at the start of the next
 		}
 		n.pending = n.pending[1:]
-		if slices.ContainsFunc(seen, func(v use) bool { return v.id == u.id }) {
-			continue
+		if !slices.ContainsFunc(cited, func(v use) bool { return v.id == u.id }) {
+			cited = append(cited, u)
 		}
-		seen = append(seen, u)
-		c := n.quote(u, s)
+	}
+	n.find(cited)
+	for _, u := range cited {
+		c := n.citation(u, s)
 		if n.best == "" || c.Verdict != VerdictWeak {
 			n.best = c.Verdict
 		}
@@ -223,6 +232,40 @@ func (n *numbering) sentence(s span, yield yielder) bool {
 		}
 	}
 	return true
+}
+
+// find looks for the quotes of the last sentence. Where one of several is weak,
+// those that bear the sentence out between them are not.
+func (n *numbering) find(cited []use) {
+	known := len(n.labels)
+	weak := false
+	for _, u := range cited {
+		q, ok := n.found[u.id]
+		if !ok {
+			q = n.options.Find(n.claim, n.passages[u.id-1])
+			n.found[u.id] = q
+			n.labels = append(n.labels, u.id)
+		}
+		weak = weak || q.Verdict == VerdictWeak
+	}
+	if !weak || len(n.labels) == known || len(n.labels) < 2 {
+		return
+	}
+	passages := make([]retrieve.Passage, len(n.labels))
+	for i, id := range n.labels {
+		passages[i] = n.passages[id-1]
+	}
+	together := n.options.Join(n.claim, passages)
+	if together.Support < Supported {
+		return
+	}
+	n.best = VerdictSupported
+	for i, id := range n.labels {
+		if q := n.found[id]; together.Parts[i] && q.Verdict == VerdictWeak {
+			q.Support, q.Verdict = together.Support, VerdictSupported
+			n.found[id] = q
+		}
+	}
 }
 
 // settle tells of the last sentence when it states something that nothing
@@ -286,13 +329,9 @@ func (n *numbering) without(cut []span, s span) string {
 	return b.String()
 }
 
-func (n *numbering) quote(u use, s span) Citation {
-	p := n.passages[u.id-1]
-	q, ok := n.found[u.id]
-	if !ok {
-		q = n.options.Find(n.claim, p)
-		n.found[u.id] = q
-	}
+// citation gives a citation whose quote was found.
+func (n *numbering) citation(u use, s span) Citation {
+	p, q := n.passages[u.id-1], n.found[u.id]
 	return Citation{
 		Number:    u.number,
 		TextStart: s.start,

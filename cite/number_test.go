@@ -429,7 +429,7 @@ func TestNumberReferencesApart(t *testing.T) {
 	const closed, lost = "The library is closed on Mondays", "A lost card costs five euros"
 	for _, tt := range []struct {
 		text string
-		want string // numbers and verdicts in order, "-" for a sentence that is marked
+		want string // numbers and verdicts in order, "-" and the reason for a sentence that is marked
 	}{
 		{closed + ".\n- [1]\n- [2]\n", "1 quoted, 2 weak"},
 		{closed + ".\n\n1. [1]\n2. [2]\n", "1 quoted, 2 weak"},
@@ -441,26 +441,62 @@ func TestNumberReferencesApart(t *testing.T) {
 		{"[1] " + closed + ".\n[2] " + lost + ".", "1 quoted, 2 quoted"},
 		{"[1] " + closed + "\n[2] " + lost + "\n", "1 quoted, 2 quoted"},
 		{"- [1] " + closed + ".\n- [2]: " + lost + "\n", "1 quoted, 2 quoted"},
-		{closed + ".\n\n[2] " + lost + ".", "-, 1 quoted"},
-		{"[1] " + closed + ". [2] " + lost + ".", "1 quoted, 2 weak, -"},
-		{closed + ".\n\n---\n\n" + lost + ".[2]", "-, 1 quoted"},
+		{closed + ".\n\n[2] " + lost + ".", "- uncited, 1 quoted"},
+		{"[1] " + closed + ". [2] " + lost + ".", "1 quoted, 2 weak, - uncited"},
+		{closed + ".\n\n---\n\n" + lost + ".[2]", "- uncited, 1 quoted"},
 	} {
 		for _, size := range []int{1, 3, 500} {
-			var got []string
-			for e, err := range cite.Number(stream(append([]answer.Event{answer.Kept{Passages: evidence}}, pieces(tt.text, size)...)...), options) {
-				if err != nil {
-					t.Fatal(err)
-				}
-				switch e := e.(type) {
-				case cite.Quoted:
-					got = append(got, fmt.Sprint(e.Number, " ", e.Verdict))
-				case cite.Unsupported:
-					got = append(got, "-")
-				}
-			}
-			if got := strings.Join(got, ", "); got != tt.want {
+			if got := verdicts(t, tt.text, size); got != tt.want {
 				t.Errorf("%q in pieces of %d: got %s, want %s", tt.text, size, got, tt.want)
 			}
 		}
 	}
+}
+
+// A sentence that its citations bear out between them is not weak, nor is a
+// citation that is needed for it; one that is not needed stays so.
+func TestNumberTogether(t *testing.T) {
+	const joined = "The library is closed on Mondays, and a lost card costs five euros"
+	for _, tt := range []struct {
+		text string
+		want string // numbers and verdicts in order, "-" and the reason for a sentence that is marked
+	}{
+		{joined + " [1][2].", "1 supported, 2 supported"},
+		{joined + " [1, 2].", "1 supported, 2 supported"},
+		{joined + ". [2] [1]", "1 supported, 2 supported"},
+		{"The library is closed on Mondays [1], and a lost card costs five euros [2].", "1 supported, 2 supported"},
+		{joined + " [1][2][3].", "1 supported, 2 supported, 1 weak"},
+		{joined + ".\n[1], [2]\n", "1 supported, 2 supported"},
+		{joined + ".\n\n- [1]\n- [2]\n", "1 weak, 2 supported"}, // the first was told before the second came
+		{joined + " [1][3].", "1 weak, 1 weak, - weak"},
+		{joined + " [1].", "1 weak, - weak"},
+		{"The library is closed on Mondays, and a lost card costs six euros [1][2].", "1 weak, 2 weak, - weak"},
+		{"The library is not closed on Mondays, and a lost card costs five euros [1][2].", "1 weak, 2 weak, - weak"},
+		{"Elephants are seldom seen in Norway [1][2][3].", "1 weak, 2 weak, 1 weak, - weak"},
+	} {
+		for _, size := range []int{1, 500} {
+			if got := verdicts(t, tt.text, size); got != tt.want {
+				t.Errorf("%q in pieces of %d: got %s, want %s", tt.text, size, got, tt.want)
+			}
+		}
+	}
+}
+
+// verdicts gives the numbers and verdicts of a text's citations in order, and
+// "-" with the reason for a sentence that is marked.
+func verdicts(t *testing.T, text string, size int) string {
+	t.Helper()
+	var got []string
+	for e, err := range cite.Number(stream(append([]answer.Event{answer.Kept{Passages: evidence}}, pieces(text, size)...)...), options) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch e := e.(type) {
+		case cite.Quoted:
+			got = append(got, fmt.Sprint(e.Number, " ", e.Verdict))
+		case cite.Unsupported:
+			got = append(got, "- "+e.Reason)
+		}
+	}
+	return strings.Join(got, ", ")
 }

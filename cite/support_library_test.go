@@ -11,15 +11,15 @@ import (
 	"unicode/utf8"
 
 	"ibid/ingest"
+	"ibid/retrieve"
 )
 
-// TestSupportOfEdits changes every longer sentence of the sample library in the
-// ways in which an answer does, and in ways in which it must not, and looks at
-// the verdicts by the passage that the sentence stands in.
-func TestSupportOfEdits(t *testing.T) {
-	type place struct {
-		sentence, next, passage, elsewhere string
-	}
+// A place is a longer sentence of the sample library, with the one behind it,
+// the passage around it and one of another document.
+type place struct{ sentence, next, passage, elsewhere string }
+
+func readPlaces(t *testing.T) []place {
+	t.Helper()
 	var texts []string
 	library := os.DirFS("../data/library")
 	err := fs.WalkDir(library, ".", func(path string, d fs.DirEntry, err error) error {
@@ -58,10 +58,14 @@ func TestSupportOfEdits(t *testing.T) {
 	if len(places) < 100 {
 		t.Fatalf("the sample library gives only %d sentences", len(places))
 	}
-	lower := func(s string) string {
-		r, size := utf8.DecodeRuneInString(s)
-		return string(unicode.ToLower(r)) + s[size:]
-	}
+	return places
+}
+
+// TestSupportOfEdits changes every longer sentence of the sample library in the
+// ways in which an answer does, and in ways in which it must not, and looks at
+// the verdicts by the passage that the sentence stands in.
+func TestSupportOfEdits(t *testing.T) {
+	places := readPlaces(t)
 	amount := regexp.MustCompile(`\b\d+\b`)
 	verb := regexp.MustCompile(` (is|are|was|were|can|may|must|will) `)
 	for _, test := range []struct {
@@ -153,4 +157,65 @@ func TestSupportOfEdits(t *testing.T) {
 			}
 		})
 	}
+}
+
+func lower(s string) string {
+	r, size := utf8.DecodeRuneInString(s)
+	return string(unicode.ToLower(r)) + s[size:]
+}
+
+// TestSupportOfJoinedSentences makes one sentence of two from different
+// documents, and cites both or one of them.
+func TestSupportOfJoinedSentences(t *testing.T) {
+	places := readPlaces(t)
+	amount := regexp.MustCompile(`\b\d+\b`)
+	both := func(p, q place) []string { return []string{p.passage, q.passage} }
+	for _, test := range []struct {
+		name  string
+		said  func(p, q place) string
+		cites func(p, q place) []string
+		weak  bool
+		least float64
+	}{
+		{"citing both", joinSentences, both, false, 0.95},
+		{"citing both and another", joinSentences, func(p, q place) []string { return []string{p.elsewhere, p.passage, q.passage} }, false, 0.95},
+		{"citing the first", joinSentences, func(p, q place) []string { return []string{p.passage, p.elsewhere} }, true, 0.9},
+		{"another number, citing both", func(p, q place) string {
+			n := amount.FindString(q.sentence)
+			v, err := strconv.Atoi(n)
+			if other := strconv.Itoa(v + 13); err == nil && !strings.Contains(p.passage+q.passage, other) {
+				q.sentence = strings.Replace(q.sentence, n, other, 1)
+				return joinSentences(p, q)
+			}
+			return ""
+		}, both, true, 0.99},
+	} {
+		var n, right float64
+		for i, p := range places {
+			q := places[(i+len(places)/2)%len(places)]
+			said := test.said(p, q)
+			if said == "" || p.passage == q.passage {
+				continue
+			}
+			n++
+			var passages []retrieve.Passage
+			for _, text := range test.cites(p, q) {
+				passages = append(passages, passage(text))
+			}
+			if weak := full.Join(said, passages).Support < Supported; weak == test.weak {
+				right++
+			} else {
+				t.Logf("%s: %q", test.name, said)
+			}
+		}
+		t.Logf("%s: %.0f of %.0f", test.name, right, n)
+		if n < 10 || right/n < test.least {
+			t.Errorf("%s: %.0f of %.0f are right, want %.0f%%", test.name, right, n, 100*test.least)
+		}
+	}
+}
+
+// joinSentences says two sentences as one.
+func joinSentences(p, q place) string {
+	return strings.TrimSuffix(p.sentence, ".") + ", and " + lower(q.sentence)
 }

@@ -56,10 +56,8 @@ func (c citeConfig) citing() (cite.Options, error) {
 	if !ok {
 		return cite.Options{}, usageError("--source %q is not known: document, page, section or url", c.Source)
 	}
-	return cite.Options{
-		Source: source,
-		Find:   cite.Support{Stem: retrieve.Stem, Sentences: ingest.Sentences}.Find,
-	}, nil
+	support := cite.Support{Stem: retrieve.Stem, Sentences: ingest.Sentences}
+	return cite.Options{Source: source, Find: support.Find, Join: support.Join}, nil
 }
 
 // scopeConfig narrows a question to a part of the library.

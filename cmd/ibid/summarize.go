@@ -111,15 +111,15 @@ func (c *summarizeCmd) Run(ctx context.Context, s surroundings) (err error) {
 		return err
 	}
 	answerer.Parallel = c.Parallel
-	source, ok := cite.SourceByName(c.Source)
-	if !ok {
-		return usageError("--source %q is not known: document, page, section or url", c.Source)
+	citing, err := citeConfig{Source: c.Source}.citing()
+	if err != nil {
+		return err
 	}
 	events := answerer.Summarize(ctx, answer.Summary{
 		Passages: read.passages, Strategy: spec.Strategy, Words: spec.Words,
 		Run: &answer.Run{ID: run.ID, Secret: run.Secret, Journal: ledger},
 	})
-	events = cite.Number(events, cite.Options{Source: source})
+	events = cite.Number(events, citing)
 	if !c.JSON {
 		events = show(c.showSteps(c.progress(events, len(read.passages), s), s), s)
 	}
