@@ -6,6 +6,10 @@ import (
 	"strings"
 )
 
+// condenseTokens is how much longer than a question the one that stands alone
+// may be.
+const condenseTokens = 256
+
 // condense makes a follow-up a question that stands alone. Without history or
 // a model, and when the model fails, the question stays as it was asked.
 func (r *run) condense(ctx context.Context) error {
@@ -13,8 +17,14 @@ func (r *run) condense(ctx context.Context) error {
 	if len(r.question.History) == 0 || r.Model == nil {
 		return nil
 	}
-	// Half of the window is for the history, latest turns first.
-	room := r.window() / 2
+	// Half of the window is for the history, latest turns first, less where
+	// the question is long.
+	length := r.count(r.asked) + condenseTokens
+	overhead, err := r.overhead(RoleCondense, Slots{})
+	if err != nil {
+		return err
+	}
+	room := min(r.window()/2, r.window()-overhead-length)
 	var turns []Turn
 	for i := len(r.question.History) - 1; i >= 0; i-- {
 		t := r.question.History[i]
@@ -31,6 +41,7 @@ func (r *run) condense(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	prompt.MaxTokens = length
 	c := &call{prompt: prompt}
 	var reply strings.Builder
 	for piece, err := range c.pieces(ctx, r.Model) {
@@ -51,7 +62,11 @@ func (r *run) condense(ctx context.Context) error {
 		}
 	}
 	r.spent(c)
-	line, _, _ := strings.Cut(strings.TrimSpace(reply.String()), "\n")
+	line, _, ended := strings.Cut(strings.TrimSpace(reply.String()), "\n")
+	if c.finish == "length" && !ended {
+		r.emit(Warning{Message: "the question was searched for as it stands: the model wrote a longer one, and did not come to its end"})
+		return nil
+	}
 	line = strings.Trim(strings.TrimSpace(line), "\"")
 	if line != "" && len(line) <= MaxQuestionBytes {
 		r.asked = line

@@ -28,6 +28,10 @@ const (
 	surelyOn  = .995
 )
 
+// judgeTokens is room for a verdict and a reason of [maxReasonWords] words in
+// any tokeniser. The model's client sees to those that think first.
+const judgeTokens = 64
+
 // judge decides on every passage and yields Judged events in the order of the
 // passages, whatever the order in which the judges answer. It returns when
 // every call has ended.
@@ -92,6 +96,7 @@ func (r *run) judgeOpen(ctx context.Context, model Model, passages []retrieve.Pa
 		if err != nil {
 			return err
 		}
+		p.MaxTokens = judgeTokens
 		prompts[i] = p
 		verdicts[i] = make(chan verdict, 1)
 		next <- i
@@ -213,7 +218,7 @@ func ask(ctx context.Context, m Model, p Prompt) verdict {
 			}
 			continue
 		}
-		if v.decision, v.reason = j.end(); v.decision != Unparsable {
+		if v.decision, v.reason = j.end(c.finish == "length"); v.decision != Unparsable {
 			return v
 		}
 		v.reason = "the judge's reply could not be read"

@@ -41,7 +41,7 @@ func TestJudgement(t *testing.T) {
 				break
 			}
 		}
-		decision, reason := j.end()
+		decision, reason := j.end(false)
 		if decision != test.decision || reason != test.reason || test.reply[:n] != test.read {
 			t.Errorf("%q: %s, %q after %q; want %s, %q after %q", test.reply, decision, reason, test.reply[:n], test.decision, test.reason, test.read)
 		}
@@ -133,6 +133,17 @@ func (s *slow) Complete(ctx context.Context, p Prompt) iter.Seq2[Piece, error] {
 		}
 		if yield(Piece{Text: text}, nil) {
 			yield(Piece{Finish: "stop"}, nil)
+		}
+	}
+}
+
+// A verdict whose line was cut off is none: "no" may have become "no doubt".
+func TestGateCutVerdict(t *testing.T) {
+	for reply, want := range map[string]Decision{"no": Unparsable, "yes": Unparsable, "no\nof trains": Irrelevant} {
+		m := &script{reply: func(Prompt) (string, error) { return reply, nil }, finish: "length"}
+		v := ask(t.Context(), m, Prompt{Role: RoleJudge})
+		if calls := map[Decision]int{Unparsable: 2, Irrelevant: 1}[want]; v.decision != want || len(v.calls) != calls {
+			t.Errorf("%q: %s after %d calls", reply, v.decision, len(v.calls))
 		}
 	}
 }

@@ -64,8 +64,12 @@ func (j *judgement) add(piece string) (done bool) {
 	return ended || len(line) > maxReasonBytes || len(strings.Fields(line)) > maxReasonWords
 }
 
-// end settles the verdict of a reply that stops here.
-func (j *judgement) end() (Decision, string) {
+// end settles the verdict of a reply that stops here. One that was cut off in
+// its first line is none, whatever it looks like so far.
+func (j *judgement) end(cut bool) (Decision, string) {
+	if j.verdict == "" && cut {
+		j.verdict = Unparsable
+	}
 	if j.verdict == "" {
 		j.verdict = Grade(j.reply.String())
 	}

@@ -40,7 +40,9 @@ type Prompt struct {
 	Role   Role
 	System string
 	User   string
-	// MaxTokens bounds the reply; 0 leaves it to the server.
+	// MaxTokens bounds the reply; 0 leaves it to the server. What a model
+	// thinks before it does not count: where a server counts it all the same, a
+	// Model sees to it that a reply comes.
 	MaxTokens int
 }
 

@@ -460,13 +460,15 @@ func TestQuestionErrors(t *testing.T) {
 
 func TestCondense(t *testing.T) {
 	history := []Turn{{"user", "What does a mooring cost?"}, {"assistant", "120 marks.[1]"}}
-	for _, test := range []struct{ reply, want string }{
-		{"What does a mooring cost for members?\nHope that helps.", "What does a mooring cost for members?"},
-		{"  \"And for members?\" ", "And for members?"},
-		{"", "and for members?"},
-		{"What<down>", "and for members?"},
+	for _, test := range []struct{ reply, finish, want string }{
+		{"What does a mooring cost for members?\nHope that helps.", "", "What does a mooring cost for members?"},
+		{"What does a mooring cost for members?\nHope that", "length", "What does a mooring cost for members?"},
+		{"What does a mooring cost for mem", "length", "and for members?"},
+		{"  \"And for members?\" ", "", "And for members?"},
+		{"", "", "and for members?"},
+		{"What<down>", "", "and for members?"},
 	} {
-		m := &script{reply: byRole(map[Role][]string{RoleCondense: {test.reply}, RoleAnswer: {"Half.[2]"}}), cut: byRune}
+		m := &script{reply: byRole(map[Role][]string{RoleCondense: {test.reply}, RoleAnswer: {"Half.[2]"}}), cut: byRune, finish: test.finish}
 		a := &Answerer{Retriever: three, Model: m, Gate: GateOff}
 		got := read(a.Ask(t.Context(), Question{Text: "and for members?", History: history}))
 		if want := fmt.Sprintf("retrieved %q 3", test.want); !slices.Contains(got.lines, want) {

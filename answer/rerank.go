@@ -84,6 +84,9 @@ func (r *run) mapRerank(ctx context.Context, kept []retrieve.Passage) error {
 	if err != nil {
 		return err
 	}
+	for i := range prompts {
+		prompts[i].MaxTokens = r.reply()
+	}
 	var rated []Rated
 	var parts []Part
 	for i, reply := range r.each(ctx, prompts) {

@@ -96,6 +96,62 @@ func TestAskOverHTTP(t *testing.T) {
 	}
 }
 
+// Calls whose replies are short ask for short ones; a model that thinks aloud
+// before its verdict comes to it nevertheless.
+func TestShortReplies(t *testing.T) {
+	for _, thoughts := range []string{"", strings.Repeat("Let me see what it says. ", 60)} {
+		h := &openaitest.Handler{Reply: openaitest.Rules(
+			openaitest.Rule{Role: "condense", Reply: openaitest.Reply{Text: "What is the mooring fee?", Reasoning: thoughts}},
+			openaitest.Rule{Role: "judge", Prompt: regexp.MustCompile(`marks a season`), Reply: openaitest.Reply{Text: "yes", Reasoning: thoughts}},
+			openaitest.Rule{Role: "judge", Reply: openaitest.Reply{Text: "no\n" + strings.Repeat("rambling", 5000), Reasoning: thoughts}},
+			openaitest.Rule{Role: "rerank", Reply: openaitest.Reply{Text: "100 marks.[1]\nScore: 90", Reasoning: thoughts}},
+			openaitest.Rule{Reply: openaitest.Reply{Text: "100 marks.[1]", Reasoning: thoughts}},
+		)}
+		client, err := openai.New(openai.Options{BaseURL: openaitest.Start(t, h), Model: "test-model"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := &answer.Answerer{Retriever: twelve(), Model: client, Gate: answer.GateModel}
+		for _, strategy := range []string{"refine", "map-rerank"} {
+			kept, text := 0, ""
+			for e, err := range a.Ask(t.Context(), answer.Question{
+				Text: "And what does it cost?", History: []answer.Turn{{Role: "user", Content: "What is a mooring?"}}, Strategy: strategy,
+			}) {
+				switch e := e.(type) {
+				case answer.Retrieved:
+					if e.Question != "What is the mooring fee?" {
+						t.Errorf("searched for %q", e.Question)
+					}
+				case answer.Judged:
+					if e.Decision == answer.Relevant {
+						kept++
+					} else if e.Decision != answer.Irrelevant || e.Calls != 1 {
+						t.Errorf("judged %+v", e)
+					}
+				case answer.Text:
+					text += e.Text
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			if kept != 4 || text != "100 marks.[1]" {
+				t.Errorf("%d kept, answer %q", kept, text)
+			}
+		}
+		for _, x := range h.Exchanges() {
+			short := x.Role == "judge" || x.Role == "condense" || x.Role == "rerank"
+			if thoughts == "" && short != (x.MaxTokens > 0) {
+				t.Errorf("%s is asked for %d tokens", x.Role, x.MaxTokens)
+			}
+			if x.Role == "judge" && thoughts == "" && x.Sent > 64 {
+				t.Errorf("a judge wrote %d tokens", x.Sent)
+			}
+		}
+		client.Close()
+	}
+}
+
 // A model's server that is not there is an error at the first call that
 // needs it, in words that name it.
 func TestAskServerDown(t *testing.T) {

@@ -23,6 +23,10 @@ type Client struct {
 	*upstream
 	// What the server turned out not to accept is left out from then on.
 	noUsage, noTemperature, newMaxTokens atomic.Bool
+	// thinks is set when a reply showed that the model thinks before it
+	// answers, without room for that in ReasoningTokens: servers count thoughts
+	// against the length that is asked for, so no length is asked for any more.
+	thinks atomic.Bool
 }
 
 // New makes a client. It makes no request.
@@ -119,6 +123,10 @@ func (c *Client) attempt(ctx context.Context, p answer.Prompt, r *reply) *Error 
 		idle.Stop()
 		switch {
 		case err != nil && r.finish != "":
+			if length(req) > 0 && r.starved() {
+				idle.Reset(afterDone)
+				return c.unbound(r, p)
+			}
 			r.end(p)
 			idle.Reset(afterDone) // for stream.Close
 			return nil
@@ -131,7 +139,11 @@ func (c *Client) attempt(ctx context.Context, p answer.Prompt, r *reply) *Error 
 			e.transient = e.transient && !r.begun
 			return e
 		}
-		if e := c.take(raw, r); e != nil || r.stopped {
+		e := c.take(raw, r)
+		if c.o.ReasoningTokens == 0 && r.thoughts.Len() > 0 {
+			c.thinks.Store(true)
+		}
+		if e != nil || r.stopped {
 			return e
 		}
 		switch {
@@ -158,7 +170,7 @@ func (c *Client) request(p answer.Prompt) openai.ChatCompletionRequest {
 	if !c.noTemperature.Load() {
 		req.Temperature = math.SmallestNonzeroFloat32 // see exactZero
 	}
-	if p.MaxTokens > 0 {
+	if p.MaxTokens > 0 && !c.thinks.Load() {
 		if n := p.MaxTokens + c.o.ReasoningTokens; c.newMaxTokens.Load() {
 			req.MaxCompletionTokens = n
 		} else {
@@ -167,6 +179,26 @@ func (c *Client) request(p answer.Prompt) openai.ChatCompletionRequest {
 		}
 	}
 	return req
+}
+
+// length is the longest reply that a request asks for; 0 when it does not say.
+func length(req openai.ChatCompletionRequest) int {
+	//lint:ignore SA1019 see request
+	return max(req.MaxTokens, req.MaxCompletionTokens)
+}
+
+// unbound has a request repeated without a length: all of it went into
+// thoughts, whether the server shows them or not. What they cost is kept.
+func (c *Client) unbound(r *reply, p answer.Prompt) *Error {
+	c.thinks.Store(true)
+	_, thought := r.thinker.end()
+	r.thoughts.WriteString(thought)
+	lost := r.tokens(p)
+	lost.Reasoning = max(lost.Reasoning, lost.Completion)
+	*r = reply{yield: r.yield, requests: r.requests, lost: lost}
+	e := c.fail(BadReply, nil, "all of its length went into thoughts")
+	e.adapted = true
+	return e
 }
 
 // adapt notes that the server does not accept a part of the request which can
@@ -301,7 +333,8 @@ type reply struct {
 	finish   string
 	usage    *openai.Usage
 	requests int
-	size     int // bytes of text and thoughts
+	size     int           // bytes of text and thoughts
+	lost     answer.Tokens // of a request that gave nothing but thoughts
 	thinker  thinker
 	text     strings.Builder
 	thoughts strings.Builder
@@ -328,6 +361,9 @@ func (r *reply) say(text string) bool {
 	return !r.stopped
 }
 
+// starved tells that the reply has reached its length before its first word.
+func (r *reply) starved() bool { return r.finish == "length" && r.text.Len() == 0 }
+
 // end hands on the last piece.
 func (r *reply) end(p answer.Prompt) {
 	text, thought := r.thinker.end()
@@ -353,9 +389,12 @@ func (r *reply) tokens(p answer.Prompt) answer.Tokens {
 			t.Reasoning = d.ReasoningTokens
 		}
 		t.Reasoning = min(t.Reasoning, t.Completion)
-		return t
+	} else {
+		t.Prompt = ingest.CountTokens(p.System) + ingest.CountTokens(p.User)
+		t.Completion = ingest.CountTokens(r.text.String()) + t.Reasoning
 	}
-	t.Prompt = ingest.CountTokens(p.System) + ingest.CountTokens(p.User)
-	t.Completion = ingest.CountTokens(r.text.String()) + t.Reasoning
+	t.Prompt += r.lost.Prompt
+	t.Completion += r.lost.Completion
+	t.Reasoning += r.lost.Reasoning
 	return t
 }

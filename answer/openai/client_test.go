@@ -171,6 +171,69 @@ func TestReasoningIsTakenOff(t *testing.T) {
 	}
 }
 
+// TestThoughtsHaveRoom: servers count thoughts against the length of a reply. A
+// model that thinks comes to its word all the same, and is asked for no length
+// from then on; what its lost thoughts cost is counted.
+func TestThoughtsHaveRoom(t *testing.T) {
+	thoughts := strings.Repeat("tide ", 100)
+	p := prompt
+	p.Role, p.MaxTokens = answer.RoleJudge, 20
+	for _, field := range []string{"", "reasoning", "reasoning_content"} {
+		for _, fault := range []openaitest.Fault{"", openaitest.PlainJSON, openaitest.NoUsage} {
+			h := &openaitest.Handler{Reply: func(openaitest.Request) openaitest.Reply {
+				return openaitest.Reply{Text: "relevant", Reasoning: thoughts, ReasoningField: field, Fault: fault}
+			}}
+			c := piped(t, h, openai.Options{})
+			for call, requests := range []int{2, 1} {
+				text, last, err := drain(c, t.Context(), p)
+				if err != nil || text != "relevant" || last.Finish != "stop" || last.Usage.Requests != requests {
+					t.Errorf("%q %q, call %d: got %q, %+v, %v", field, fault, call+1, text, last, err)
+				}
+				if most := 100 + 20*(requests-1); last.Usage.Reasoning < most || last.Usage.Completion <= last.Usage.Reasoning {
+					t.Errorf("%q %q, call %d: usage %+v", field, fault, call+1, last.Usage)
+				}
+			}
+			var asked []int
+			for _, x := range h.Exchanges() {
+				asked = append(asked, x.MaxTokens)
+			}
+			if !slices.Equal(asked, []int{20, 0, 0}) {
+				t.Errorf("%q %q: asked for the lengths %v", field, fault, asked)
+			}
+		}
+	}
+
+	// A server may hide the thoughts; then only their length shows.
+	h := &openaitest.Handler{Reply: openaitest.Sequence(openaitest.Reply{Finish: "length"}, openaitest.Reply{Text: "relevant"})}
+	if text, last, err := drain(piped(t, h, openai.Options{}), t.Context(), p); err != nil || text != "relevant" || last.Usage.Requests != 2 {
+		t.Errorf("hidden thoughts: got %q, %+v, %v", text, last, err)
+	}
+
+	// A reply that has begun is not asked for again.
+	h = &openaitest.Handler{Reply: openaitest.Sequence(openaitest.Reply{Text: strings.Repeat("tide ", 100)})}
+	if text, last, err := drain(piped(t, h, openai.Options{}), t.Context(), p); err != nil || last.Finish != "length" || last.Usage.Requests != 1 || len(text) != 99 {
+		t.Errorf("a long reply: got %q, %+v, %v", text, last, err)
+	}
+
+	// One that stays empty is asked for twice, and then given as it is.
+	h = &openaitest.Handler{Reply: openaitest.Sequence(openaitest.Reply{Finish: "length"})}
+	if text, last, err := drain(piped(t, h, openai.Options{}), t.Context(), p); err != nil || text != "" || last.Finish != "length" || last.Usage.Requests != 2 {
+		t.Errorf("no reply at all: got %q, %+v, %v", text, last, err)
+	}
+
+	// With room for thoughts the length stays.
+	h = &openaitest.Handler{Reply: openaitest.Sequence(openaitest.Reply{Text: "relevant", Reasoning: thoughts})}
+	c := piped(t, h, openai.Options{ReasoningTokens: 200})
+	for range 2 {
+		if text, last, err := drain(c, t.Context(), p); err != nil || text != "relevant" || last.Usage.Requests != 1 {
+			t.Errorf("with room: got %q, %+v, %v", text, last, err)
+		}
+	}
+	if x := h.Exchanges(); x[1].MaxTokens != 220 {
+		t.Errorf("with room: asked for %d", x[1].MaxTokens)
+	}
+}
+
 func TestUsage(t *testing.T) {
 	h := &openaitest.Handler{Reply: openaitest.Sequence(
 		openaitest.Reply{Text: "one two three", PromptTokens: 7},

@@ -69,7 +69,7 @@ func (x *exchange) whole() string {
 		if x.reply.ReasoningField != "" {
 			message[x.reply.ReasoningField] = x.reply.Reasoning
 		} else {
-			message["content"] = "<think>" + x.reply.Reasoning + "</think>\n\n" + x.reply.Text
+			message["content"] = x.thoughts() + x.reply.Text
 		}
 	}
 	return encode(map[string]any{
@@ -77,6 +77,14 @@ func (x *exchange) whole() string {
 		"choices": []any{map[string]any{"index": 0, "message": message, "finish_reason": x.finish()}},
 		"usage":   x.usage(),
 	})
+}
+
+// thoughts are the reasoning as a part of the text.
+func (x *exchange) thoughts() string {
+	if x.reply.thinking {
+		return "<think>" + x.reply.Reasoning
+	}
+	return "<think>" + x.reply.Reasoning + "</think>\n\n"
 }
 
 // A delta is the field and the text of one token.
@@ -93,7 +101,7 @@ func (x *exchange) deltas() []delta {
 		if x.reply.ReasoningField != "" {
 			add(x.reply.ReasoningField, x.reply.Reasoning)
 		} else {
-			add("content", "<think>"+x.reply.Reasoning+"</think>\n\n")
+			add("content", x.thoughts())
 		}
 	}
 	add("content", x.reply.Text)

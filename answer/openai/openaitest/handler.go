@@ -105,6 +105,24 @@ type Reply struct {
 	After int
 	// Location is where [Redirect] leads.
 	Location string
+
+	thinking bool // the reasoning is cut before its end
+}
+
+// bounded is the reply at the length that was asked for, 0 for any: as servers
+// have it, reasoning counts, and the finish reason of what was cut is "length".
+func (r Reply) bounded(tokens int) Reply {
+	thoughts, text := Split(r.Reasoning), Split(r.Text)
+	if tokens <= 0 || len(thoughts)+len(text) <= tokens {
+		return r
+	}
+	r.Finish = "length"
+	if r.thinking = len(thoughts) > tokens; r.thinking {
+		r.Reasoning, r.Text = strings.Join(thoughts[:tokens], ""), ""
+	} else {
+		r.Text = strings.Join(text[:tokens-len(thoughts)], "")
+	}
+	return r
 }
 
 // A Rule is one line of a script.
@@ -220,6 +238,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if h.Reply != nil {
 			x.reply = h.Reply(x.req)
 		}
+		x.reply = x.reply.bounded(x.req.MaxTokens)
 		x.chat()
 	case r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/embeddings"):
 		if h.Embed != nil {
