@@ -53,6 +53,9 @@ type Engine interface {
 	Digests(ctx context.Context, root string) (map[string]string, error)
 	// Document gives a stored document with its text; [ErrNotFound] if there is none.
 	Document(ctx context.Context, id string) (*ingest.Document, error)
+	// Excerpt gives Text[start:end] of a stored document, byte offsets inside
+	// it; [ErrNotFound] if the document is not there or does not reach so far.
+	Excerpt(ctx context.Context, id string, start, end int) (string, error)
 	// Documents lists what is stored, by id, without texts.
 	Documents(ctx context.Context, f Filter) ([]DocumentInfo, error)
 

@@ -1,16 +1,12 @@
 package retrieve
 
-import (
-	"math"
-	"slices"
-	"strings"
-	"unicode"
-)
+import "math"
 
 // A scored candidate on its way to become a passage.
 type scored struct {
 	Passage
-	words []string // made by plain when they are needed
+	vector []float32
+	words  []string // made by plain when they are needed
 }
 
 // denseWeight is the share of the dense score in the mixture, for a question
@@ -61,79 +57,4 @@ func standard(all []scored, of func(Scores) float64) func(Scores) float64 {
 		return func(Scores) float64 { return 0 }
 	}
 	return func(s Scores) float64 { return (of(s) - mean) / deviation }
-}
-
-// best sorts by score, ties by id, and gives the first k that do not repeat an
-// earlier one.
-func best(all []scored, k int) []Passage {
-	slices.SortFunc(all, byScore)
-	var kept []*scored
-	for i := range all {
-		s := &all[i]
-		if len(kept) == k {
-			break
-		}
-		if !slices.ContainsFunc(kept, func(k *scored) bool { return repeats(s, k) }) {
-			kept = append(kept, s)
-		}
-	}
-	passages := make([]Passage, len(kept))
-	for i, s := range kept {
-		passages[i] = s.Passage
-	}
-	return passages
-}
-
-// minShingles is the share of common runs of words from which two passages of
-// the same words say the same.
-const minShingles = 0.9
-
-// repeats says whether two passages have the same words, numbers and stop words
-// included, in all but the same order. One word that differs makes them two:
-// it may be the very fact that changed between two versions of a document.
-// Titles and headings do not count: copies of one text may stand under several.
-func repeats(a, b *scored) bool {
-	if long := max(len(a.Text), len(b.Text)); 10*min(len(a.Text), len(b.Text)) < 9*long {
-		return false
-	}
-	v, w := a.plain(), b.plain()
-	return len(v) == len(w) && (slices.Equal(v, w) ||
-		slices.Equal(slices.Sorted(slices.Values(v)), slices.Sorted(slices.Values(w))) && overlap(v, w) >= minShingles)
-}
-
-// plain gives the words of the chunk as they stand, without case and
-// punctuation.
-func (s *scored) plain() []string {
-	if s.words == nil {
-		s.words = strings.FieldsFunc(strings.ToLower(s.Text), func(r rune) bool {
-			return !unicode.IsLetter(r) && !unicode.IsNumber(r) && !unicode.IsMark(r)
-		})
-	}
-	return s.words
-}
-
-// overlap is the Jaccard index of the runs of three words of two texts.
-func overlap(a, b []string) float64 {
-	if len(a) < 3 || len(b) < 3 {
-		if slices.Equal(a, b) {
-			return 1
-		}
-		return 0
-	}
-	shingles := make(map[[3]string]bool)
-	for i := range len(a) - 2 {
-		shingles[[3]string(a[i:i+3])] = true
-	}
-	seen, common := make(map[[3]string]bool), 0
-	for i := range len(b) - 2 {
-		s := [3]string(b[i : i+3])
-		if seen[s] {
-			continue
-		}
-		seen[s] = true
-		if shingles[s] {
-			common++
-		}
-	}
-	return float64(common) / float64(len(shingles)+len(seen)-common)
 }

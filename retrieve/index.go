@@ -161,7 +161,7 @@ func (x *Index) Documents(ctx context.Context, f Filter) ([]DocumentInfo, error)
 var ErrEmptyQuestion = errors.New("the question is empty: ask something in a few words")
 
 // Search gives the passages nearest to the question, best first, none twice in
-// all but the same words. The same question of the same documents gives the
+// all but the same words; neighbouring chunks of one section are one passage. The same question of the same documents gives the
 // same passages in the same order.
 func (x *Index) Search(ctx context.Context, q Query) ([]Passage, error) {
 	if strings.TrimSpace(q.Text) == "" {
@@ -170,6 +170,9 @@ func (x *Index) Search(ctx context.Context, q Query) ([]Passage, error) {
 	k := q.K
 	if k <= 0 {
 		k = DefaultK
+	}
+	if !(q.Diversity >= 0 && q.Diversity < 1) {
+		return nil, fmt.Errorf("search: the diversity %g is not between 0 (none) and 1", q.Diversity)
 	}
 	if stored, err := x.checkSpace(ctx); err != nil || !stored {
 		return nil, err
@@ -201,8 +204,32 @@ func (x *Index) Search(ctx context.Context, q Query) ([]Passage, error) {
 			return nil, err
 		}
 		fuse(scored, x.weight(q.Text))
-		return best(scored, k), nil
+		return x.passages(ctx, choose(scored, k, q.Diversity), k)
 	}
+}
+
+// passages makes a passage of each group, at most k. A group whose document
+// has changed since its chunks were read falls back into its chunks.
+func (x *Index) passages(ctx context.Context, groups []group, k int) ([]Passage, error) {
+	var out []Passage
+	for _, g := range groups {
+		text := ""
+		if len(g.members) > 1 {
+			var err error
+			text, err = x.engine.Excerpt(ctx, g.first().Document, g.first().Start, g.last().End)
+			if err != nil && !errors.Is(err, ErrNotFound) {
+				return nil, fmt.Errorf("search: %w", err)
+			}
+			if err != nil || !g.fits(text) {
+				for _, m := range g.members {
+					out = append(out, m.Passage)
+				}
+				continue
+			}
+		}
+		out = append(out, g.passage(text))
+	}
+	return out[:min(k, len(out))], nil
 }
 
 // weight is the share of the dense score in the mixture for a question.
@@ -259,6 +286,7 @@ func (x *Index) score(candidates []Candidate, vector []float32, terms []string, 
 		s := Scores{Dense: dot(c.Vector, vector)}
 		lexical.score(&s, c.Terms, c.Length)
 		out[i].Passage = Passage{Chunk: c.Chunk, Root: c.Root, Path: c.Path, Title: c.Title, Format: c.Format, Digest: c.Digest, Meta: c.Meta, Scores: s}
+		out[i].vector = c.Vector
 	}
 	return out, nil
 }

@@ -52,13 +52,14 @@ func (h hashing) Embed(_ context.Context, texts []string) ([][]float32, error) {
 	return rows, nil
 }
 
+// document makes a document of parts, each a place and a chunk of its own.
 func document(root, path, title string, texts ...string) (*ingest.Document, []ingest.Chunk) {
 	doc := &ingest.Document{ID: root + "/" + path, Root: root, Path: path, Title: title, Format: "text",
 		Digest: fmt.Sprintf("%x", sha256.Sum256([]byte(strings.Join(texts, "\n")))), Text: strings.Join(texts, "\n")}
 	var chunks []ingest.Chunk
 	at := 0
 	for i, text := range texts {
-		chunks = append(chunks, ingest.Chunk{ID: fmt.Sprintf("%s#%d", doc.ID, i+1), Document: doc.ID, Ordinal: i + 1, Start: at, End: at + len(text), Text: text})
+		chunks = append(chunks, ingest.Chunk{ID: fmt.Sprintf("%s#%d", doc.ID, i+1), Document: doc.ID, Ordinal: i + 1, Start: at, End: at + len(text), Anchor: fmt.Sprintf("part-%d", i+1), Text: text})
 		at += len(text) + 1
 	}
 	return doc, chunks

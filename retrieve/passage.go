@@ -6,7 +6,10 @@ import (
 	"ibid/ingest"
 )
 
-// A Passage is a chunk found for a question, with its scores.
+// A Passage is a chunk found for a question, with its scores; or several
+// neighbouring chunks of one section joined, with the id and ordinal of the
+// first ("handbook/fees.md#3-4" is the chunks 3 and 4), the text from the first
+// to the last, and the highest of each score.
 type Passage struct {
 	ingest.Chunk
 	Root   string `json:"root"`
@@ -23,6 +26,8 @@ type Passage struct {
 	Score  float64 `json:"score"`
 	Scores Scores  `json:"scores"`
 }
+
+func joinedID(first, last ingest.Chunk) string { return fmt.Sprintf("%s-%d", first.ID, last.Ordinal) }
 
 // Passages makes passages, without scores, of a document's chunks as
 // [ingest.Split] gives them: for who wants the whole document.
@@ -57,6 +62,9 @@ type Query struct {
 	Text string
 	// K is the largest number of passages wanted; 0 means [DefaultK].
 	K int
+	// Diversity, 0 to below 1, trades nearness to the question for unlikeness
+	// to the passages before; 0 orders by score alone.
+	Diversity float64
 	Filter
 }
 

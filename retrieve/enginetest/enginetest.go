@@ -43,6 +43,7 @@ func Run(t *testing.T, open func(t *testing.T) retrieve.Engine) {
 		{"Stats", testStats},
 		{"Candidates", testCandidates},
 		{"Revision", testRevision},
+		{"Excerpt", testExcerpt},
 		{"Oracle", testOracle},
 		{"Concurrent", testConcurrent},
 	} {
@@ -465,6 +466,26 @@ func testRevision(t *testing.T, e retrieve.Engine) {
 
 // testOracle compares both searches with a plain computation, after many
 // random changes.
+func testExcerpt(t *testing.T, e retrieve.Engine) {
+	ctx := ready(t, e, "a")
+	put(t, e, "a", "x.md", []float64{1, 2}, "Grüße aus", "Öland")
+	const text = "Grüße aus\nÖland"
+	for _, r := range [][2]int{{0, len(text)}, {0, 3}, {2, 4}, {3, 4}, {11, 14}, {len(text) - 1, len(text)}, {5, 5}} {
+		got, err := e.Excerpt(ctx, "a/x.md", r[0], r[1])
+		if err != nil || got != text[r[0]:r[1]] {
+			t.Errorf("bytes %d to %d are %q: %v", r[0], r[1], got, err)
+		}
+	}
+	for _, c := range []struct {
+		id         string
+		start, end int
+	}{{"a/x.md", 0, len(text) + 1}, {"a/y.md", 0, 1}} {
+		if got, err := e.Excerpt(ctx, c.id, c.start, c.end); !errors.Is(err, retrieve.ErrNotFound) {
+			t.Errorf("bytes %d to %d of %s are %q: %v", c.start, c.end, c.id, got, err)
+		}
+	}
+}
+
 func testOracle(t *testing.T, e retrieve.Engine) {
 	ctx := ready(t, e, "a")
 	r := rand.New(rand.NewPCG(1, 2))

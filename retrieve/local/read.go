@@ -61,6 +61,24 @@ func (e *Engine) Document(ctx context.Context, id string) (doc *ingest.Document,
 	return doc, nil
 }
 
+// Excerpt gives a part of a stored document's text. It is not compared with a
+// checksum, which is one over the whole text: the caller knows what to expect.
+func (e *Engine) Excerpt(ctx context.Context, id string, start, end int) (text string, err error) {
+	err = e.view(ctx, func(tx *sql.Tx) error {
+		var part []byte
+		err := tx.QueryRowContext(ctx, `SELECT substr(CAST(text AS BLOB), ?, ?) FROM documents WHERE id = ?`, start+1, end-start, id).Scan(&part)
+		if errors.Is(err, sql.ErrNoRows) || err == nil && len(part) != end-start {
+			return retrieve.ErrNotFound
+		}
+		text = string(part)
+		return err
+	})
+	if err != nil {
+		return "", fmt.Errorf("read bytes %d to %d of the document %q: %w", start, end, id, err)
+	}
+	return text, nil
+}
+
 // Digests gives the stored digest of every document of a root, by path.
 // Damaged documents are left out.
 func (e *Engine) Digests(ctx context.Context, root string) (map[string]string, error) {

@@ -1,0 +1,208 @@
+package retrieve
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// A group is what becomes one passage: a chunk, or neighbouring chunks of one
+// section in the order of the document.
+type group struct {
+	members []*scored
+	rank    *scored // the best of them, which the group stands for
+}
+
+// choose sorts the candidates by score, ties by id, and gives the first k
+// groups, best first. A candidate that repeats an earlier one is left out, and
+// one that goes on where an earlier one ends joins its group.
+//
+// With a diversity above 0 the next is always the candidate with the highest
+// (1-diversity) * score - diversity * likeness, where likeness is the highest
+// cosine to one that has been chosen (maximal marginal relevance: Carbonell and
+// Goldstein, 1998).
+func choose(all []scored, k int, diversity float64) []group {
+	slices.SortFunc(all, byScore)
+	order := make([]*scored, len(all))
+	for i := range all {
+		order[i] = &all[i]
+	}
+	var groups []group
+	likeness := make(map[*scored]float64)
+	for len(order) > 0 {
+		next := 0
+		if diversity > 0 {
+			next = marginal(order, likeness, diversity)
+		}
+		s := order[next]
+		order = slices.Delete(order, next, next+1)
+		if slices.ContainsFunc(groups, func(g group) bool {
+			return slices.ContainsFunc(g.members, func(m *scored) bool { return repeats(s, m) })
+		}) {
+			continue
+		}
+		if joined := join(groups, s); joined != nil {
+			groups = joined
+		} else if len(groups) == k {
+			break
+		} else {
+			groups = append(groups, group{[]*scored{s}, s})
+		}
+		if diversity > 0 {
+			for _, o := range order {
+				likeness[o] = max(likeness[o], dot(o.vector, s.vector))
+			}
+		}
+	}
+	return groups
+}
+
+// marginal gives the place of the candidate to choose next.
+func marginal(order []*scored, likeness map[*scored]float64, diversity float64) (best int) {
+	worth := func(s *scored) float64 { return (1-diversity)*s.Score - diversity*likeness[s] }
+	for i, s := range order {
+		if worth(s) > worth(order[best]) {
+			best = i
+		}
+	}
+	return best
+}
+
+// maxJoined is the largest number of tokens of a passage that is joined of
+// several chunks: two of the usual size and a short one.
+const maxJoined = 800
+
+// join puts s into the best group that it goes on or leads to, and joins that
+// with a group that s then connects it to; nil when it belongs to none.
+func join(groups []group, s *scored) []group {
+	at := slices.IndexFunc(groups, func(g group) bool { return g.takes(s) })
+	if at < 0 {
+		return nil
+	}
+	g := &groups[at]
+	g.add(s)
+	for other := at + 1; other < len(groups); other++ {
+		if o := groups[other]; g.tokens()+o.tokens() <= maxJoined && (adjoin(g.last(), o.first()) || adjoin(o.last(), g.first())) {
+			for _, m := range o.members {
+				g.add(m)
+			}
+			return slices.Delete(groups, other, other+1)
+		}
+	}
+	return groups
+}
+
+func (g *group) first() *scored { return g.members[0] }
+func (g *group) last() *scored  { return g.members[len(g.members)-1] }
+
+func (g *group) tokens() (n int) {
+	for _, m := range g.members {
+		n += m.Tokens
+	}
+	return n
+}
+
+func (g *group) takes(s *scored) bool {
+	return g.tokens()+s.Tokens <= maxJoined && (adjoin(g.last(), s) || adjoin(s, g.first()))
+}
+
+func (g *group) add(s *scored) {
+	g.members = append(g.members, s)
+	slices.SortFunc(g.members, func(a, b *scored) int { return a.Ordinal - b.Ordinal })
+}
+
+// adjoin says whether b is the next chunk after a, under the same heading, on
+// the same page and at the same anchor, so that all that a passage says of its
+// place holds for both. Rows of a table have anchors of their own.
+func adjoin(a, b *scored) bool {
+	return a.Document == b.Document && a.Digest == b.Digest && a.Ordinal+1 == b.Ordinal &&
+		a.Heading == b.Heading && a.Page == b.Page && a.Anchor == b.Anchor
+}
+
+// passage makes one passage of a group, text being the document's from the
+// first member's start to the last one's end. Its scores are the highest of
+// its members: that one of them is near is what counts.
+func (g *group) passage(text string) Passage {
+	p := g.first().Passage
+	if len(g.members) == 1 {
+		return p
+	}
+	last := g.last()
+	p.ID, p.End, p.Text, p.Tokens = joinedID(p.Chunk, last.Chunk), last.End, text, g.tokens()
+	p.Score = g.rank.Score
+	for _, m := range g.members[1:] {
+		p.Scores.Dense = max(p.Scores.Dense, m.Scores.Dense)
+		p.Scores.BM25 = max(p.Scores.BM25, m.Scores.BM25)
+		p.Scores.Lexical = max(p.Scores.Lexical, m.Scores.Lexical)
+		p.Scores.Coverage = max(p.Scores.Coverage, m.Scores.Coverage)
+	}
+	return p
+}
+
+// fits says whether text can be what the members were cut from: their own
+// words, and nothing but blank space between them.
+func (g *group) fits(text string) bool {
+	start, at := g.first().Start, 0
+	for _, m := range g.members {
+		from, to := m.Start-start, m.End-start
+		if to > len(text) || text[from:to] != m.Text || from > at && strings.TrimSpace(text[at:from]) != "" {
+			return false
+		}
+		at = max(at, to)
+	}
+	return at == len(text)
+}
+
+// minShingles is the share of common runs of words from which two passages of
+// the same words say the same.
+const minShingles = 0.9
+
+// repeats says whether two passages have the same words, numbers and stop words
+// included, in all but the same order. One word that differs makes them two:
+// it may be the very fact that changed between two versions of a document.
+// Titles and headings do not count: copies of one text may stand under several.
+func repeats(a, b *scored) bool {
+	if long := max(len(a.Text), len(b.Text)); 10*min(len(a.Text), len(b.Text)) < 9*long {
+		return false
+	}
+	v, w := a.plain(), b.plain()
+	return len(v) == len(w) && (slices.Equal(v, w) ||
+		slices.Equal(slices.Sorted(slices.Values(v)), slices.Sorted(slices.Values(w))) && overlap(v, w) >= minShingles)
+}
+
+// plain gives the words of the chunk as they stand, without case and
+// punctuation.
+func (s *scored) plain() []string {
+	if s.words == nil {
+		s.words = strings.FieldsFunc(strings.ToLower(s.Text), func(r rune) bool {
+			return !unicode.IsLetter(r) && !unicode.IsNumber(r) && !unicode.IsMark(r)
+		})
+	}
+	return s.words
+}
+
+// overlap is the Jaccard index of the runs of three words of two texts.
+func overlap(a, b []string) float64 {
+	if len(a) < 3 || len(b) < 3 {
+		if slices.Equal(a, b) {
+			return 1
+		}
+		return 0
+	}
+	shingles := make(map[[3]string]bool)
+	for i := range len(a) - 2 {
+		shingles[[3]string(a[i:i+3])] = true
+	}
+	seen, common := make(map[[3]string]bool), 0
+	for i := range len(b) - 2 {
+		s := [3]string(b[i : i+3])
+		if seen[s] {
+			continue
+		}
+		seen[s] = true
+		if shingles[s] {
+			common++
+		}
+	}
+	return float64(common) / float64(len(shingles)+len(seen)-common)
+}

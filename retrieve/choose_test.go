@@ -1,0 +1,112 @@
+package retrieve_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"ibid/ingest"
+	"ibid/retrieve"
+)
+
+// section makes a document of one section without an anchor, cut into chunks
+// between which blank lines stand.
+func section(path string, texts ...string) (*ingest.Document, []ingest.Chunk) {
+	doc, chunks := document("a", path, "", texts...)
+	doc.Text = strings.Join(texts, "\n\n")
+	for i := range chunks {
+		chunks[i].Anchor, chunks[i].Tokens = "", 100
+		chunks[i].Start += i
+		chunks[i].End += i
+	}
+	return doc, chunks
+}
+
+func TestNeighboursAreJoined(t *testing.T) {
+	lines := []string{
+		"The kestrel hovers over the meadow and looks for voles.",
+		"A kestrel sees the voles by their traces.",
+		"Nothing here is about birds at all.",
+		"The kestrel nests in towers.",
+	}
+	for _, c := range []struct {
+		name   string
+		change func(chunks []ingest.Chunk)
+		k      int
+		want   []string
+	}{
+		{"joined", nil, 12, []string{"a/birds.md#1-4"}},
+		{"another heading", func(c []ingest.Chunk) { c[1].Heading, c[2].Heading, c[3].Heading = "B", "B", "B" }, 12, []string{"a/birds.md#1", "a/birds.md#2-4"}},
+		{"another page", func(c []ingest.Chunk) { c[3].Page = 2 }, 12, []string{"a/birds.md#1-3", "a/birds.md#4"}},
+		{"another row", func(c []ingest.Chunk) { c[0].Anchor = "row=1" }, 12, []string{"a/birds.md#1", "a/birds.md#2-4"}},
+		{"too long together", func(c []ingest.Chunk) { c[0].Tokens, c[1].Tokens = 400, 401 }, 12, []string{"a/birds.md#1", "a/birds.md#2-4"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			x := newIndex(t, openLocal(t, t.TempDir()), testSpace)
+			_, err := x.AddRoot(t.Context(), "/srv/a", "")
+			must(t, err)
+			doc, chunks := section("birds.md", lines...)
+			if c.change != nil {
+				c.change(chunks)
+			}
+			must(t, x.Replace(t.Context(), doc, chunks))
+			passages, err := x.Search(t.Context(), retrieve.Query{Text: "kestrel voles", K: c.k})
+			must(t, err)
+			var ids []string
+			for _, p := range passages {
+				ids = append(ids, p.ID)
+				if doc.Text[p.Start:p.End] != p.Text {
+					t.Errorf("%s is not bytes %d to %d: %q", p.ID, p.Start, p.End, p.Text)
+				}
+				if p.Heading != chunks[p.Ordinal-1].Heading || p.Page != chunks[p.Ordinal-1].Page {
+					t.Errorf("%s stands at %q, page %d", p.ID, p.Heading, p.Page)
+				}
+			}
+			slices.Sort(ids)
+			if !slices.Equal(ids, c.want) {
+				t.Errorf("found %q, want %q", ids, c.want)
+			}
+		})
+	}
+}
+
+// Joined chunks take one place, so that other documents come into view.
+func TestJoinedTakesOnePlace(t *testing.T) {
+	x := newIndex(t, openLocal(t, t.TempDir()), testSpace)
+	_, err := x.AddRoot(t.Context(), "/srv/a", "")
+	must(t, err)
+	doc, chunks := section("long.md", "The kestrel hovers.", "The kestrel hovers on.", "The kestrel hovers again.")
+	must(t, x.Replace(t.Context(), doc, chunks))
+	store(t, x, "a", "other.md", "", "Somebody once saw a kestrel from far away over there.")
+	if got, want := found(t, x, retrieve.Query{Text: "kestrel hovers", K: 2}), []string{"a/long.md#1-3", "a/other.md#1"}; !slices.Equal(got, want) {
+		t.Errorf("found %q, want %q", got, want)
+	}
+}
+
+func TestDiversity(t *testing.T) {
+	x := newIndex(t, openLocal(t, t.TempDir()), testSpace)
+	_, err := x.AddRoot(t.Context(), "/srv/a", "")
+	must(t, err)
+	for i, text := range []string{
+		"kestrel meadow voles tower",
+		"kestrel meadow voles towers nest",
+		"kestrel feathers colour brown",
+	} {
+		store(t, x, "a", fmt.Sprintf("%d.md", i+1), "", text)
+	}
+	q := retrieve.Query{Text: "kestrel meadow voles", K: 2}
+	if got, want := found(t, x, q), []string{"a/1.md#1", "a/2.md#1"}; !slices.Equal(got, want) {
+		t.Errorf("by score: found %q, want %q", got, want)
+	}
+	q.Diversity = 0.7
+	if got, want := found(t, x, q), []string{"a/1.md#1", "a/3.md#1"}; !slices.Equal(got, want) {
+		t.Errorf("diverse: found %q, want %q", got, want)
+	}
+	for _, d := range []float64{-0.1, 1, 2} {
+		q.Diversity = d
+		if _, err := x.Search(t.Context(), q); err == nil {
+			t.Errorf("the diversity %g is taken", d)
+		}
+	}
+}
