@@ -135,7 +135,10 @@ func BenchmarkHostile(b *testing.B) {
 func TestNumberHostile(t *testing.T) {
 	for name, unit := range map[string]string{
 		"reference line": ".\n" + strings.Repeat("[1]", 40000),
-		"citations":      "a[1] ", "sentences": "A b c d [1]. ", "words": "word ", "stops": ".", "spaced stops": ". ",
+		"wrapped":        strings.Repeat("[1]", 20000) + strings.Repeat("w\n", 30000),
+		"pointers":       "Sources: [1]\n", "asides": "(see )", "listed": "Sources:\n- a [1]\n", "one list": "A b c d.\nSources:\n" + strings.Repeat("- a [1]\n", 16000),
+		"together": "The closed library costs nine euros [1][2][3]. ", "emphasis": "x" + strings.Repeat("*", 60000) + "\n" + strings.Repeat("x*\n", 20000),
+		"citations": "a[1] ", "sentences": "A b c d [1]. ", "words": "word ", "stops": ".", "spaced stops": ". ",
 		"lines": "a\n", "references": "[1]", "lists": "\n- ", "blanks": ".  ", "closers": ".)", "closer": ")", "stop references": ".[1][2]", "spaces": " ", "newlines": "\n", "dots": "a.b",
 	} {
 		for _, size := range []int{3, 1 << 18} {

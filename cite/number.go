@@ -1,6 +1,7 @@
 package cite
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"iter"
@@ -77,6 +78,7 @@ type numbering struct {
 	labels   []int         // of found, in order
 	states   bool          // it states something that would need a source
 	best     Verdict       // the best of its quotes; empty without any
+	listing  bool          // the heading of a list of sources came behind it
 	finished bool
 
 	draft      *Rewriter
@@ -196,17 +198,25 @@ func (n *numbering) link(p retrieve.Passage, start, end int) string {
 func (n *numbering) sentence(s span, yield yielder) bool {
 	plain := n.plain(s)
 	claim := withoutLead(plain)
-	if n.last.end > 0 && len(plain) < s.end-s.start && !strings.ContainsFunc(claim, isWordRune) {
+	referred := len(plain) < s.end-s.start
+	switch words := points(claim); {
+	case n.last.end > 0 && words > 0 && !referred:
+		// The heading of a list of sources says nothing of its own, and the list
+		// is that of the sentence above.
+		n.listing = true
+		return true
+	case n.last.end > 0 && referred && (words >= 0 || n.listing && n.listed(s)):
 		// References on a line or in a list item of their own belong to the
 		// sentence before them.
 		s.start = n.last.start
-	} else {
+	default:
 		if !n.settle(yield) {
 			return false
 		}
-		n.claim, n.found, n.labels = claim, make(map[int]Quote), nil
+		n.claim, n.found, n.labels = withoutAsides(claim), make(map[int]Quote), nil
 		n.states = isClaim(n.without(n.rewriter.code, s))
 		n.best = ""
+		n.listing = false
 	}
 	n.last = s
 
@@ -232,6 +242,22 @@ func (n *numbering) sentence(s span, yield yielder) bool {
 		}
 	}
 	return true
+}
+
+// listed says whether a sentence is an entry of a list of sources: a line that
+// begins or ends with a reference, and is no sentence with a full stop.
+func (n *numbering) listed(s span) bool {
+	before := bytes.TrimRight(n.text[:s.start], " \t>")
+	if len(before) > 0 && before[len(before)-1] != '\n' {
+		return false
+	}
+	plain := strings.TrimRight(n.plain(s), " ")
+	if r, _ := utf8.DecodeLastRuneInString(plain); isStop(r) {
+		return false
+	}
+	begin := s.end - len(withoutLead(string(n.text[s.start:s.end])))
+	i, _ := slices.BinarySearchFunc(n.refs, s.end, func(r span, at int) int { return r.start - at })
+	return refAt(n.refs, begin) > 0 || i > 0 && n.refs[i-1].end == s.end
 }
 
 // find looks for the quotes of the last sentence. Where one of several is weak,

@@ -500,3 +500,36 @@ func verdicts(t *testing.T, text string, size int) string {
 	}
 	return strings.Join(got, ", ")
 }
+
+// Words that only lead to a reference state nothing, and what they lead to is
+// the sentence's above.
+func TestNumberPointers(t *testing.T) {
+	const closed, lost = "The library is closed on Mondays", "A lost card costs five euros"
+	for _, tt := range []struct{ text, want string }{
+		{closed + ".\nSources: [1], [2]\n", "1 quoted, 2 weak"},
+		{closed + ".\n\nReferences: [1]\n", "1 quoted"},
+		{closed + ".\n\nReference: [1].\n\n" + lost + " [2].", "1 quoted, 2 quoted"},
+		{closed + ".\n**Source:** [1]\n" + lost + ".\n**Source:** [2]\n", "1 quoted, 2 quoted"},
+		{closed + ".\n(see [1])\n" + lost + ". (See also [2].)", "1 quoted, 2 quoted"},
+		{closed + ".\nSee [1] and [3].\n", "1 quoted, 1 weak"},
+		{closed + ". Source: [1]", "1 quoted"},
+		{closed + "\n- Source: [1]\n", "1 quoted"},
+		{closed + ".\nQuellen: [1] und [2]\n", "1 quoted, 2 weak"},
+		{closed + ".\n\nSources:\n- [1]\n- [2]\n", "1 quoted, 2 weak"},
+		{closed + ".\n\n**Sources:**\n[1] hours.md\n[2] The list of our fees\n", "1 quoted, 2 weak"},
+		{closed + ".\n\n## Sources\n\n1. Hours of the library [1]\n2. [2]: Fees\n", "1 quoted, 2 weak"},
+		{closed + ".\n\nSources:\n- [1]\n\n" + lost + ". [2]", "1 quoted, 2 quoted"},
+		{closed + " (see [1]).", "1 quoted"},
+		{closed + " (source: [1]) and a lost card costs five euros (cf. [2]).", "1 supported, 2 supported"},
+		{"Sources: [1]\n", "1 weak"},
+		// What states something beside is a sentence of its own.
+		{closed + ".\nSources say that dogs are welcome [1].\n", "- uncited, 1 weak, - weak"},
+		{closed + ".\nThe source of the river is a spring [1].\n", "- uncited, 1 weak, - weak"},
+	} {
+		for _, size := range []int{1, 3, 500} {
+			if got := verdicts(t, tt.text, size); got != tt.want {
+				t.Errorf("%q in pieces of %d: got %s, want %s", tt.text, size, got, tt.want)
+			}
+		}
+	}
+}

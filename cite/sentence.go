@@ -108,7 +108,11 @@ func (s *splitter) line(text []byte, refs []span, final bool) (verdict, int) {
 	if c := text[s.start]; c == '#' || c == '|' {
 		return holds, s.end
 	}
-	if s.end > s.start && (text[s.end-1] == ':' || text[s.end-1] == '|') {
+	last := s.end - 1
+	for last > s.start && (text[last] == '*' || text[last] == '_') {
+		last--
+	}
+	if text[last] == ':' || text[last] == '|' || pointsAlone(text, refs, span{s.start, s.end}) {
 		return holds, s.end
 	}
 	rest := text[s.at+1:]

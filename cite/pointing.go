@@ -1,0 +1,79 @@
+package cite
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// pointers are words that state nothing: they lead to a reference.
+var pointers = wordSet(`see also cf source sources reference references ref refs citation citations cited document documents
+	doc docs passage passages evidence used and from per based on according to the in
+	siehe vgl quelle quellen beleg belege nachweis nachweise und nach voir et fuente fuentes`)
+
+// points counts the words of a short text when all of them are pointers; it is
+// -1 when one is not.
+func points(text string) int {
+	n := 0
+	for word := range strings.FieldsFuncSeq(text, func(r rune) bool { return !isWordRune(r) }) {
+		if !pointers[strings.ToLower(word)] {
+			return -1
+		}
+		n++
+	}
+	return n
+}
+
+// pointsAlone says whether a line of the text has references, words that lead
+// to them, and nothing else.
+func pointsAlone(text []byte, refs []span, line span) bool {
+	words, found := 0, false
+	for i, looked := line.start, 0; i < line.end; looked++ {
+		if looked == 2*maxLook {
+			return false
+		}
+		if to := refAt(refs, i); to > 0 {
+			i, found = to, true
+			continue
+		}
+		r, size := utf8.DecodeRune(text[i:])
+		if !isWordRune(r) {
+			i += size
+			continue
+		}
+		end := i
+		for end < line.end && end-i <= maxLook {
+			r, size := utf8.DecodeRune(text[end:])
+			if !isWordRune(r) || refAt(refs, end) > 0 {
+				break
+			}
+			end += size
+		}
+		if points(string(text[i:end])) < 0 {
+			return false
+		}
+		words++
+		i = end
+	}
+	return found && words > 0
+}
+
+// withoutAsides takes out what stands in brackets and only led to a reference,
+// such as "(see )".
+func withoutAsides(claim string) string {
+	const longest = 64
+	var b strings.Builder
+	kept := 0
+	for i := 0; i < len(claim); i++ {
+		if claim[i] != '(' {
+			continue
+		}
+		inner, _, closed := strings.Cut(claim[i+1:min(len(claim), i+longest)], ")")
+		if closed && points(inner) > 0 {
+			b.WriteString(strings.TrimRight(claim[kept:i], " "))
+			i += len(inner) + 1
+			kept = i + 1
+		}
+	}
+	b.WriteString(claim[kept:])
+	return b.String()
+}
