@@ -105,7 +105,7 @@ func (a *Answerer) Ask(ctx context.Context, q Question) iter.Seq2[Event, error] 
 	return func(yield func(Event, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
-		r := &run{Answerer: a, question: q, started: time.Now(), yield: yield}
+		r := &run{Answerer: a, question: q, kept: q.Run, started: time.Now(), yield: yield}
 		if err := r.all(ctx); err != nil && !r.stopped {
 			yield(nil, err)
 		}
@@ -121,7 +121,9 @@ type run struct {
 	started  time.Time
 	usage    Usage
 	warned   bool     // of a prompt that the server cut
+	unkept   bool     // the journal failed, and that was told
 	summary  *Summary // nil when a question is answered
+	kept     *Run     // nil when it cannot be taken up again
 
 	yield   func(Event, error) bool
 	stopped bool // the range was left; nothing may be yielded any more

@@ -12,29 +12,36 @@ import (
 // A call is one request to a model, and what it cost.
 type call struct {
 	prompt Prompt
+	run    *Run // whose journal keeps the reply; nil for none
+	again  int  // tells it from the other calls of the run with the same prompt
 	text   []byte
 	tokens Tokens
 	finish string
+	// enough is set by who ranges over the reply once what has come will do:
+	// the call is finished then, though its reply may be cut.
+	enough bool
+	unkept error // why the journal does not have it
 }
+
+func (r *run) call(p Prompt) *call { return &call{prompt: p, run: r.kept} }
 
 var errUnfinished = errors.New("the reply ended without a finish reason")
 
-// pieces streams the reply to the prompt, and settles what it cost when the
-// stream ends or is left.
+// pieces streams the reply to the prompt, from the run's journal if that has
+// it, and settles what it cost when the stream ends or is left. A call that is
+// finished is in the journal when the range ends; the text does not wait for that.
 func (c *call) pieces(ctx context.Context, m Model) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
-		for piece, err := range m.Complete(ctx, c.prompt) {
-			if err != nil {
-				yield("", err)
+		if k, ok := c.known(ctx); ok {
+			c.text, c.finish, c.tokens = k.Text, k.Finish, k.Usage
+			if len(k.Text) > 0 && !yield(string(k.Text), nil) {
 				return
 			}
-			c.text = append(c.text, piece.Text...)
-			if piece.Finish != "" {
-				c.finish, c.tokens = piece.Finish, piece.Usage
-			}
-			if piece.Text != "" && !yield(piece.Text, nil) {
-				return
-			}
+		} else if left, err := c.make(ctx, m, yield); left {
+			return
+		} else if err != nil {
+			yield("", err)
+			return
 		}
 		switch c.finish {
 		case "":
@@ -43,6 +50,30 @@ func (c *call) pieces(ctx context.Context, m Model) iter.Seq2[string, error] {
 			yield("", errors.New("the model's server withheld the reply (content filter)"))
 		}
 	}
+}
+
+// make has the model reply, and tells whether the range was left.
+func (c *call) make(ctx context.Context, m Model, yield func(string, error) bool) (left bool, err error) {
+	for piece, err := range m.Complete(ctx, c.prompt) {
+		if err != nil {
+			if c.enough && ctx.Err() == nil {
+				c.keep(ctx)
+			}
+			return false, err
+		}
+		c.text = append(c.text, piece.Text...)
+		if piece.Finish != "" {
+			c.finish, c.tokens = piece.Finish, piece.Usage
+		}
+		if piece.Text != "" && !yield(piece.Text, nil) {
+			left = true
+			break
+		}
+	}
+	if c.finish == "stop" || c.finish == "length" || left && c.enough {
+		c.keep(ctx)
+	}
+	return left, nil
 }
 
 // spent adds what the call cost to the usage. A call that was cut short has
@@ -55,6 +86,10 @@ func (r *run) spent(c *call) {
 	r.usage.PromptTokens += c.tokens.Prompt
 	r.usage.CompletionTokens += c.tokens.Completion
 	r.usage.ReasoningTokens += c.tokens.Reasoning
+	if c.unkept != nil && !r.unkept {
+		r.unkept = true
+		r.emit(Warning{Message: "this cannot be taken up again without repeating calls: " + c.unkept.Error()})
+	}
 }
 
 const (

@@ -42,7 +42,7 @@ func (r *run) condense(ctx context.Context) error {
 		return err
 	}
 	prompt.MaxTokens = length
-	c := &call{prompt: prompt}
+	c := r.call(prompt)
 	var reply strings.Builder
 	for piece, err := range c.pieces(ctx, r.Model) {
 		if err != nil {
@@ -58,6 +58,7 @@ func (r *run) condense(ctx context.Context) error {
 		}
 		reply.WriteString(piece)
 		if reply.Len() > MaxQuestionBytes || strings.Contains(strings.TrimSpace(reply.String()), "\n") {
+			c.enough = true
 			break
 		}
 	}

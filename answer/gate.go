@@ -88,7 +88,8 @@ func (r *run) judgeOpen(ctx context.Context, model Model, passages []retrieve.Pa
 	defer workers.Wait()
 	defer cancel(nil)
 
-	prompts := make(map[int]Prompt, len(open))
+	calls := make(map[int]call, len(open))
+	alike := map[Prompt]int{} // passages of the same words
 	verdicts := make(map[int]chan verdict, len(open))
 	next := make(chan int, len(open))
 	for _, i := range open {
@@ -97,7 +98,8 @@ func (r *run) judgeOpen(ctx context.Context, model Model, passages []retrieve.Pa
 			return err
 		}
 		p.MaxTokens = judgeTokens
-		prompts[i] = p
+		calls[i] = call{prompt: p, run: r.kept, again: 2 * alike[p]}
+		alike[p]++
 		verdicts[i] = make(chan verdict, 1)
 		next <- i
 	}
@@ -114,7 +116,7 @@ func (r *run) judgeOpen(ctx context.Context, model Model, passages []retrieve.Pa
 					verdicts[i] <- verdict{}
 					continue
 				}
-				v := ask(ctx, model, prompts[i])
+				v := ask(ctx, model, calls[i])
 				judges.heard(v)
 				if u := unusable(nil); errors.As(v.err, &u) && u.Unusable() {
 					cancel(asking(RoleJudge, v.err))
@@ -195,11 +197,12 @@ type verdict struct {
 
 // ask has a model judge one passage, twice if the first reply cannot be read
 // or does not come.
-func ask(ctx context.Context, m Model, p Prompt) verdict {
+func ask(ctx context.Context, m Model, first call) verdict {
 	var v verdict
 	for len(v.calls) < 2 {
-		c := &call{prompt: p}
-		v.calls = append(v.calls, c)
+		c := first
+		c.again += len(v.calls)
+		v.calls = append(v.calls, &c)
 		var j judgement
 		v.err = nil
 		for piece, err := range c.pieces(ctx, m) {
@@ -207,7 +210,9 @@ func ask(ctx context.Context, m Model, p Prompt) verdict {
 				v.err = err
 				break
 			}
-			if j.add(piece) {
+			done := j.add(piece)
+			c.enough = j.verdict != ""
+			if done {
 				break
 			}
 		}

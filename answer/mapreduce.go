@@ -117,7 +117,7 @@ func (r *run) each(ctx context.Context, prompts []Prompt) iter.Seq2[int, replied
 					if i >= len(prompts) {
 						return
 					}
-					a := replied{call: &call{prompt: prompts[i]}}
+					a := replied{call: r.call(prompts[i])}
 					if err := down.Load(); err != nil {
 						a.err = *err
 					} else if ctx.Err() != nil {
@@ -372,7 +372,7 @@ func (m *mapping) combine(ctx context.Context, parts []Part) error {
 	if m.summary != nil {
 		phrasings = nil
 	}
-	c := &call{prompt: prompt}
+	c := m.call(prompt)
 	s := newSieve(shown, true)
 	var held strings.Builder // while it may still be a refusal, or only blank
 	released := false

@@ -20,6 +20,9 @@ type Question struct {
 	// TopK is how many passages to look at; 0 means retrieve.DefaultK.
 	TopK   int
 	Filter retrieve.Filter
+	// Run makes the question one that can be taken up again after a crash;
+	// nil for one that cannot.
+	Run *Run
 }
 
 // A Turn is one earlier message of a conversation.

@@ -209,7 +209,7 @@ func (l *loop) step(ctx context.Context, b batch, last bool) error {
 	show := func(piece string) bool { return piece == "" || l.show(piece, last) }
 
 	// The reply is held back while it may still be one of the fixed phrasings.
-	c := &call{prompt: prompt}
+	c := l.call(prompt)
 	var reply strings.Builder
 	released, refused := false, false
 	l.failed = nil
@@ -222,6 +222,7 @@ func (l *loop) step(ctx context.Context, b batch, last bool) error {
 		if !released {
 			first, _, ended := strings.Cut(strings.TrimSpace(reply.String()), "\n")
 			if refused = ended && saysNoAnswer(first); refused {
+				c.enough = true
 				break
 			}
 			if mayBe(phrasings, reply.String()) {

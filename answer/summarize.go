@@ -2,13 +2,9 @@ package answer
 
 import (
 	"context"
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/base32"
 	"errors"
 	"fmt"
 	"iter"
-	"strings"
 	"time"
 
 	"ibid/retrieve"
@@ -48,7 +44,7 @@ func (a *Answerer) Summarize(ctx context.Context, s Summary) iter.Seq2[Event, er
 		limited := *a
 		limited.KeepDuplicates = true // a text may say a thing twice
 		limited.AnswerCalls = -1
-		r := &run{Answerer: &limited, summary: &s, started: time.Now(), yield: yield}
+		r := &run{Answerer: &limited, summary: &s, kept: s.Run, started: time.Now(), yield: yield}
 		if err := r.summarize(ctx); err != nil && !r.stopped {
 			yield(nil, err)
 		}
@@ -69,12 +65,6 @@ func (r *run) summarize(ctx context.Context) error {
 	case "", "auto", "stuff", "refine", "map-reduce":
 	default:
 		return &QuestionError{"strategy", fmt.Sprintf("there is no strategy %q for summaries: use auto, refine, map-reduce or stuff", clip(s.Strategy, 40))}
-	}
-	if s.Run != nil {
-		r.Model = s.Run.journalled(r.Model, "answer")
-		if r.RefineModel != nil {
-			r.RefineModel = s.Run.journalled(r.RefineModel, "refine")
-		}
 	}
 	if err := r.checkSlots(s.Passages, promptSummarize, promptExtend, string(RoleMap)); err != nil {
 		return err
@@ -207,22 +197,3 @@ const (
 	promptSummarize = "summarize"
 	promptExtend    = "extend"
 )
-
-// nonce gives the mark of a request's fences. In a run that can be resumed it
-// is made of the run's secret and the request, so that the same request is
-// written with the same mark again; nobody else can foresee it.
-func (r *run) nonce(role Role, s Slots) (string, error) {
-	if r.summary == nil || r.summary.Run == nil {
-		return newNonce(), nil
-	}
-	s.Nonce = sampleNonce
-	p, err := r.prompts().fill(r.template(role), role, s)
-	if err != nil {
-		return "", err
-	}
-	mac := hmac.New(sha256.New, r.summary.Run.Secret)
-	for _, part := range []string{string(role), p.System, p.User} {
-		fmt.Fprintf(mac, "%d:%s", len(part), part)
-	}
-	return strings.ToLower(base32.StdEncoding.EncodeToString(mac.Sum(nil))[:12]), nil
-}

@@ -288,7 +288,7 @@ func (m breaksAt) Complete(ctx context.Context, p Prompt) iter.Seq2[Piece, error
 // prompts, and cannot be foreseen without its secret.
 func TestRunFences(t *testing.T) {
 	fence := func(secret string, text string) string {
-		r := &run{Answerer: &Answerer{}, summary: &Summary{Run: &Run{Secret: []byte(secret)}}}
+		r := &run{Answerer: &Answerer{}, kept: &Run{Secret: []byte(secret)}}
 		n, err := r.nonce(RoleMap, Slots{Evidence: []Evidence{evidence(1, retrieve.Passage{Chunk: ingest.Chunk{Text: text}})}})
 		if err != nil || len(n) < 12 {
 			t.Fatalf("%q, %v", n, err)

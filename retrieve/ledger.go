@@ -10,10 +10,14 @@ import (
 // processes too. Writes are durable when they return nil.
 type Ledger interface {
 	// Begin keeps a run under its id, and forgets those that began more than
-	// [MaxRunAge] before it.
+	// [MaxRunAge] before it. Of the others it forgets those in which nothing
+	// has happened for the longest time, until [MaxRuns] and [MaxRunBytes] hold.
 	Begin(ctx context.Context, run Run) error
 	// Run gives a run that has not ended; [ErrNotFound] if there is none.
 	Run(ctx context.Context, id string) (Run, error)
+	// Latest gives the run of a kind that has not ended and in which something
+	// happened last; [ErrNotFound] if there is none.
+	Latest(ctx context.Context, kind string) (Run, error)
 	// Reply gives the reply kept for a call of a run; ok is false when none
 	// is, or when it is damaged.
 	Reply(ctx context.Context, run, key string) (reply []byte, ok bool, err error)
@@ -26,13 +30,23 @@ type Ledger interface {
 
 // A Run is work that has begun.
 type Run struct {
-	ID      string
-	Started time.Time // kept to the second
+	ID string
+	// Kind is what began it, in words: "ibid ask".
+	Kind    string
+	Started time.Time // kept to the microsecond
 	// Secret is for the run alone and never shown.
 	Secret []byte
 	// Spec says what is to be done, in the words of who began it.
 	Spec []byte
 }
 
-// MaxRunAge is how long a run that has not ended is kept.
-const MaxRunAge = 7 * 24 * time.Hour
+// What is kept of runs that have not ended.
+const (
+	// MaxRunAge is how long one is kept.
+	MaxRunAge = 7 * 24 * time.Hour
+	// MaxRuns is how many are.
+	MaxRuns = 1000
+	// MaxRunBytes is the size of all their specs and replies together. The one
+	// that begins may be larger.
+	MaxRunBytes = 256 << 20
+)

@@ -21,14 +21,16 @@ import (
 	"ibid/retrieve"
 )
 
-// askRequest is the body of POST /api/ask.
+// askRequest is the body of POST /api/ask. Run takes up an interrupted answer
+// in place of all else.
 type askRequest struct {
-	Question   string          `json:"question"`
-	History    []answer.Turn   `json:"history"`
-	Collection string          `json:"collection"`
-	Strategy   string          `json:"strategy"`
-	TopK       int             `json:"top_k"`
-	Filter     retrieve.Filter `json:"filter"`
+	Question   string          `json:"question,omitempty"`
+	History    []answer.Turn   `json:"history,omitempty"`
+	Collection string          `json:"collection,omitempty"`
+	Strategy   string          `json:"strategy,omitempty"`
+	TopK       int             `json:"top_k,omitempty"`
+	Filter     retrieve.Filter `json:"filter,omitzero"`
+	Run        string          `json:"run,omitempty"`
 }
 
 // searchRequest is the body of POST /api/search.
@@ -48,8 +50,14 @@ type answered struct {
 // ask answers a question. JSON is the fold of the same stream of events that
 // goes out as server-sent events, so that the two cannot differ.
 func (s *server) ask(c echo.Context) error {
+	const kind = "POST /api/ask"
 	var r askRequest
 	if err := decode(c, &r); err != nil {
+		return err
+	}
+	ctx := c.Request().Context()
+	run, err := resume(ctx, s, kind, r.Run, &r)
+	if err != nil {
 		return err
 	}
 	if err := checkQuestion(&r.Question, r.TopK); err != nil {
@@ -62,22 +70,17 @@ func (s *server) ask(c echo.Context) error {
 			return p
 		}
 	}
-	filter, err := s.scope(c.Request().Context(), r.Filter, r.Collection)
+	filter, err := s.scope(ctx, r.Filter, r.Collection)
 	if err != nil {
 		return err
 	}
-	q := answer.Question{Text: r.Question, History: r.History, Strategy: r.Strategy, TopK: r.TopK, Filter: filter}
-	events := func(ctx context.Context) iter.Seq2[answer.Event, error] {
-		return cite.Number(s.Asker.Ask(ctx, q), s.citing(c))
+	if run == nil {
+		run = s.begin(ctx, kind, r)
 	}
-	if wantsEvents(c.Request()) {
-		return s.stream(c, events)
-	}
-	a, err := cite.Collect(events(c.Request().Context()))
-	if err != nil {
-		return fmt.Errorf("answering: %w", err)
-	}
-	return reply(c, http.StatusOK, answered{a, s.indexing()})
+	q := answer.Question{Text: r.Question, History: r.History, Strategy: r.Strategy, TopK: r.TopK, Filter: filter, Run: run}
+	return s.respond(c, run, func(ctx context.Context) iter.Seq2[answer.Event, error] {
+		return s.Asker.Ask(ctx, q)
+	})
 }
 
 // stream sends each event as it comes, then "done" with the whole answer. An

@@ -26,7 +26,7 @@ func (d digest) Summarize(_ context.Context, s answer.Summary) iter.Seq2[answer.
 		}
 		_ = yield(answer.Kept{Passages: s.Passages}, nil) &&
 			yield(answer.Text{Text: "It is about boats.[1]"}, nil) &&
-			(s.Words != 1 || yield(answer.Incomplete{Reason: "one word is too few"}, nil)) &&
+			(s.Words != 1 || yield(answer.Stepped{Step: 2, Reason: "model_error"}, nil) && yield(answer.Incomplete{Reason: "one word is too few"}, nil)) &&
 			yield(answer.Usage{Looked: len(s.Passages)}, nil)
 	}
 }
@@ -50,7 +50,7 @@ func (d desk) Run(_ context.Context, id string) (retrieve.Run, error) {
 func TestSummarize(t *testing.T) {
 	var asked answer.Summary
 	ledger := desk{runs: map[string]retrieve.Run{
-		"ofthecommandline": {ID: "ofthecommandline", Started: time.Now(), Spec: []byte(`{"by":"command","path":"/etc/passwd"}`)},
+		"ofthecommandline": {ID: "ofthecommandline", Kind: "ibid summarize", Started: time.Now(), Spec: []byte(`{"path":"/etc/passwd"}`)},
 	}}
 	h := newHandler(t, func(o *Options) { o.Summarizer, o.Ledger = digest{&asked}, ledger })
 	post := func(body, accept string) *httptest.ResponseRecorder {

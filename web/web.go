@@ -58,8 +58,9 @@ type Options struct {
 	// Summarizer answers POST /api/summarize. Nil means that there is no such
 	// address.
 	Summarizer Summarizer
-	// Ledger keeps the summaries that were interrupted, so that they can be
-	// taken up again; nil keeps none.
+	// Ledger keeps the answers and summaries that were interrupted, so that
+	// they can be taken up again; nil keeps none. Without a model there is
+	// nothing to keep.
 	Ledger retrieve.Ledger
 	// Logger gets one line a request. Questions, answers and document texts
 	// are never logged.

@@ -16,19 +16,31 @@ import (
 )
 
 type askCmd struct {
-	Question []string `arg:"" help:"The question; quote it, or give its words."`
+	Question []string `arg:"" optional:"" help:"The question; quote it, or give its words."`
 	JSON     bool     `help:"Print the whole answer as one JSON object." name:"json"`
 	Strategy string   `help:"How evidence becomes an answer: auto, refine, stuff, map-reduce, map-rerank or extract." default:"auto" placeholder:"NAME"`
+	resumeConfig
 	citeConfig
 	scopeConfig
 	modelConfig
 	storeConfig
 }
 
+// A questionSpec is all that decides on an answer, but for the library.
+type questionSpec struct {
+	Question   string `json:"question"`
+	Strategy   string `json:"strategy"`
+	TopK       int    `json:"top_k"`
+	Collection string `json:"collection,omitempty"`
+	modelSpec
+}
+
 // Run answers one question on the terminal.
 func (c *askCmd) Run(ctx context.Context, s surroundings) (err error) {
-	text, err := question(c.Question)
-	if err != nil {
+	var text, id string
+	if c.Resume {
+		id = strings.Join(c.Question, " ")
+	} else if text, err = question(c.Question); err != nil {
 		return err
 	}
 	if err := c.check(); err != nil {
@@ -43,34 +55,58 @@ func (c *askCmd) Run(ctx context.Context, s surroundings) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, lib.close()) }()
-	if err := lib.refuseEmpty(ctx, c.Data, c.filter()); err != nil {
-		return err
+
+	runs := runner{"ibid ask", c.Data, lib.engine.Ledger(), s}
+	var run *answer.Run
+	var spec questionSpec
+	if c.Resume {
+		run, err = runs.resume(ctx, id, &spec)
+	} else {
+		spec, err = c.spec(text)
 	}
-	answerer, err := lib.answerer(c.modelConfig, c.endpointConfig, s.getenv)
 	if err != nil {
 		return err
 	}
-	events := cite.Number(
-		answerer.Ask(ctx, answer.Question{Text: text, Strategy: c.Strategy, TopK: c.TopK, Filter: c.filter()}),
-		citing)
-	if c.JSON {
-		a, err := cite.Collect(events)
-		if err != nil {
-			return err
-		}
-		if err := json.NewEncoder(s.stdout).Encode(a); err != nil {
-			return err
-		}
-		return brokenOff(a)
+	scope := scopeConfig{Collection: spec.Collection, TopK: spec.TopK}
+	if err := lib.refuseEmpty(ctx, c.Data, scope.filter()); err != nil {
+		return err
 	}
-	a, err := cite.Collect(show(events, s))
+	answerer, err := lib.answerer(spec.config(), spec.endpoint(c.endpointConfig), s.getenv)
 	if err != nil {
 		return err
 	}
-	if err := showSources(s.stdout, s.stderr, a); err != nil {
+	switch {
+	case run != nil:
+		fmt.Fprintf(s.stderr, "ibid: run %s goes on: %s\n", run.ID, printable(oneLine(spec.Question, 120)))
+	case spec.Model != "":
+		run = runs.begin(ctx, spec)
+	}
+	events := cite.Number(run.Watch(answerer.Ask(ctx, answer.Question{
+		Text: spec.Question, Strategy: spec.Strategy, TopK: scope.TopK, Filter: scope.filter(), Run: run,
+	})), citing)
+	if !c.JSON {
+		events = show(events, s)
+	}
+	a, err := cite.Collect(events)
+	if err == nil {
+		if c.JSON {
+			err = json.NewEncoder(s.stdout).Encode(a)
+		} else {
+			err = showSources(s.stdout, s.stderr, a)
+		}
+	}
+	if err := runs.settle(ctx, run, err); err != nil {
 		return err
 	}
 	return brokenOff(a)
+}
+
+// spec writes down what was asked.
+func (c *askCmd) spec(text string) (questionSpec, error) {
+	spec := questionSpec{Question: text, Strategy: c.Strategy, TopK: c.TopK, Collection: c.Collection}
+	var err error
+	spec.modelSpec, err = newModelSpec(c.modelConfig, c.endpointConfig)
+	return spec, err
 }
 
 // brokenOff tells scripts, by the exit code, of an answer that ended too soon.

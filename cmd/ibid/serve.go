@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"ibid/ingest"
+	"ibid/retrieve"
 	"ibid/web"
 )
 
@@ -58,10 +59,14 @@ func (c *serveCmd) Run(ctx context.Context, s surroundings) (err error) {
 	if err != nil {
 		return err
 	}
+	var ledger retrieve.Ledger
+	if answerer.Model != nil {
+		ledger = lib.engine.Ledger()
+	}
 	var progress progress
 	handler, err := web.New(web.Options{
 		Asker: answerer, Searcher: lib.Index, Library: lib.Index, Logger: logger,
-		Summarizer: answerer, Ledger: lib.engine.Ledger(),
+		Summarizer: answerer, Ledger: ledger,
 		Indexing: progress.indexing, Troubles: progress.troubles,
 		Addr: c.Addr, PublicURL: c.PublicURL, AllowHosts: c.AllowHost, Version: version(), Citing: citing,
 	})

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,8 +9,6 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
-	"strings"
-	"time"
 
 	"github.com/vbauerster/mpb/v8"
 	"github.com/vbauerster/mpb/v8/decor"
@@ -27,59 +24,59 @@ type summarizeCmd struct {
 	Strategy string `help:"How the parts become a summary: auto, refine, map-reduce or stuff." default:"auto" placeholder:"NAME"`
 	MaxWords int    `help:"About how long the summary should be, in words; 0 leaves it to the model." default:"0" placeholder:"N"`
 	Parallel int    `help:"Calls to the model at a time." default:"4" placeholder:"N"`
-	Resume   string `help:"Go on with an interrupted run: the id that it printed when it began." placeholder:"RUN"`
 	Steps    bool   `help:"Show what each call gave." name:"intermediate-steps"`
 	Graph    bool   `help:"Show the run as a Mermaid diagram: every call, and what it was given."`
 	JSON     bool   `help:"Print the whole summary as one JSON object." name:"json"`
 	Source   string `help:"What counts as one source: ${enum}." enum:"document,page,section,url" default:"section" placeholder:"KIND"`
+	resumeConfig
 	modelConfig
 	storeConfig
 }
 
-// A summarySpec is all that decides on a summary, as its run keeps it: who
-// resumes it need not say any of it again.
+// A summarySpec is all that decides on a summary.
 type summarySpec struct {
-	By            string `json:"by"`
-	Path          string `json:"path,omitempty"` // absolute
-	Text          []byte `json:"text,omitempty"` // of standard input
-	Strategy      string `json:"strategy"`
-	Words         int    `json:"words,omitempty"`
-	Model         string `json:"model"`
-	RefineModel   string `json:"refine_model,omitempty"`
-	BaseURL       string `json:"base_url"`
-	ContextTokens int    `json:"context_tokens"`
-	StepTokens    int    `json:"step_tokens,omitempty"`
-	Prompts       string `json:"prompts,omitempty"`
+	Path     string `json:"path,omitempty"` // absolute
+	Text     []byte `json:"text,omitempty"` // of standard input
+	Strategy string `json:"strategy"`
+	Words    int    `json:"words,omitempty"`
+	modelSpec
 }
-
-// commandRun tells the runs of the command line from those begun over HTTP.
-const commandRun = "command"
 
 // A summary is the object that --json prints.
 type summary struct {
 	cite.Answer
-	Run   string `json:"run"`
+	Run   string `json:"run,omitempty"`
 	Graph string `json:"graph,omitempty"`
 }
 
 // Run summarizes a file, a folder or standard input.
 func (c *summarizeCmd) Run(ctx context.Context, s surroundings) (err error) {
-	if (c.Input == "") == (c.Resume == "") {
-		return usageError("say what to summarize, a file, a folder or - for standard input, or which run to --resume")
+	if c.Input == "" && !c.Resume {
+		return usageError("say what to summarize, a file, a folder or - for standard input, or --resume the run that was interrupted last")
 	}
-	if c.Resume == "" && c.Model == "" {
+	if !c.Resume && c.Model == "" {
 		return usageError("a summary needs a model: choose one with --model (and --base-url, if it is not OpenAI's)")
 	}
 	if c.Parallel < 1 {
 		return usageError("--parallel %d: give the number of calls at a time, 1 or more", c.Parallel)
+	}
+	citing, err := citeConfig{Source: c.Source}.citing()
+	if err != nil {
+		return err
 	}
 	engine, err := openEngine(ctx, c.storeConfig)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, engine.Close()) }()
-	ledger := engine.Ledger()
-	run, spec, err := c.begin(ctx, s, ledger)
+	runs := runner{"ibid summarize", c.Data, engine.Ledger(), s}
+	var run *answer.Run
+	var spec summarySpec
+	if c.Resume {
+		run, err = runs.resume(ctx, c.Input, &spec)
+	} else {
+		spec, err = c.spec(s)
+	}
 	if err != nil {
 		return err
 	}
@@ -93,54 +90,31 @@ func (c *summarizeCmd) Run(ctx context.Context, s surroundings) (err error) {
 	if len(read.passages) == 0 {
 		return fmt.Errorf("there is no text to summarize in %s: Ibid reads %s", spec.Path, ingest.Formats())
 	}
-	if c.Resume == "" {
-		if err := ledger.Begin(ctx, run); err != nil {
-			return err
-		}
-	}
-	fmt.Fprintf(s.stderr, "ibid: run %s\n", run.ID)
-	done := false
-	defer func() {
-		if !done {
-			fmt.Fprintf(s.stderr, "ibid: 'ibid summarize --resume %s' goes on behind the calls that have been made\n", run.ID)
-		}
-	}()
-
-	answerer, err := newAnswerer(spec.modelConfig(), endpointConfig{BaseURL: spec.BaseURL, APIKeyFile: c.APIKeyFile}, s.getenv)
+	answerer, err := newAnswerer(spec.config(), spec.endpoint(c.endpointConfig), s.getenv)
 	if err != nil {
 		return err
 	}
 	answerer.Parallel = c.Parallel
-	citing, err := citeConfig{Source: c.Source}.citing()
-	if err != nil {
-		return err
+	if run == nil {
+		run = runs.begin(ctx, spec)
 	}
-	events := answerer.Summarize(ctx, answer.Summary{
-		Passages: read.passages, Strategy: spec.Strategy, Words: spec.Words,
-		Run: &answer.Run{ID: run.ID, Secret: run.Secret, Journal: ledger},
-	})
+	if run != nil {
+		fmt.Fprintf(s.stderr, "ibid: run %s\n", run.ID)
+	}
+	events := run.Watch(answerer.Summarize(ctx, answer.Summary{Passages: read.passages, Strategy: spec.Strategy, Words: spec.Words, Run: run}))
 	events = cite.Number(events, citing)
 	if !c.JSON {
 		events = show(c.showSteps(c.progress(events, len(read.passages), s), s), s)
 	}
 	a, err := cite.Collect(events)
-	var wrong *answer.QuestionError
-	if errors.As(err, &wrong) { // no call was made
-		done = true
-		return errors.Join(usageError("%w", err), ledger.End(ctx, run.ID))
+	if err == nil {
+		err = c.print(s, a, run)
 	}
-	if err != nil {
-		return err
-	}
-	if err := c.print(s, a, run.ID); err != nil {
+	if err := runs.settle(ctx, run, err); err != nil {
 		return err
 	}
 	if a.Incomplete {
 		return &exitError{code: exitFailed}
-	}
-	done = true
-	if err := ledger.End(ctx, run.ID); err != nil {
-		return err
 	}
 	if read.failed {
 		return &exitError{code: exitPartial}
@@ -148,13 +122,17 @@ func (c *summarizeCmd) Run(ctx context.Context, s surroundings) (err error) {
 	return nil
 }
 
-func (c *summarizeCmd) print(s surroundings, a cite.Answer, run string) error {
+func (c *summarizeCmd) print(s surroundings, a cite.Answer, run *answer.Run) error {
 	graph := ""
 	if c.Graph {
 		graph = answer.Graph(a.Steps)
 	}
 	if c.JSON {
-		return json.NewEncoder(s.stdout).Encode(summary{a, run, graph})
+		whole := summary{Answer: a, Graph: graph}
+		if run != nil {
+			whole.Run = run.ID
+		}
+		return json.NewEncoder(s.stdout).Encode(whole)
 	}
 	if err := showSources(s.stdout, s.stderr, a); err != nil || graph == "" {
 		return err
@@ -163,54 +141,21 @@ func (c *summarizeCmd) print(s surroundings, a cite.Answer, run string) error {
 	return err
 }
 
-func (spec summarySpec) modelConfig() modelConfig {
-	return modelConfig{Model: spec.Model, RefineModel: spec.RefineModel, ContextTokens: spec.ContextTokens, StepTokens: spec.StepTokens, Prompts: spec.Prompts}
-}
-
-// begin makes a run of what was asked for, or finds the one to be resumed.
-func (c *summarizeCmd) begin(ctx context.Context, s surroundings, ledger retrieve.Ledger) (retrieve.Run, summarySpec, error) {
-	var spec summarySpec
-	if c.Resume != "" {
-		run, err := ledger.Run(ctx, c.Resume)
-		if errors.Is(err, retrieve.ErrNotFound) {
-			return run, spec, fmt.Errorf("there is no unfinished run %q in %s: it has ended, or began more than %d days ago", c.Resume, c.Data, int(retrieve.MaxRunAge.Hours()/24))
-		}
-		if err != nil {
-			return run, spec, err
-		}
-		if err := json.Unmarshal(run.Spec, &spec); err != nil {
-			return run, spec, fmt.Errorf("reading what the run %s is to do: %w", run.ID, err)
-		}
-		if spec.By != commandRun {
-			return run, spec, usageError("the run %s was begun over HTTP: go on with it there, by POST /api/summarize", run.ID)
-		}
-		return run, spec, nil
-	}
-	spec = summarySpec{
-		By: commandRun, Strategy: c.Strategy, Words: c.MaxWords, Model: c.Model, RefineModel: c.RefineModel, BaseURL: c.BaseURL,
-		ContextTokens: c.ContextTokens, StepTokens: c.StepTokens,
-	}
+// spec writes down what was asked for.
+func (c *summarizeCmd) spec(s surroundings) (summarySpec, error) {
+	spec := summarySpec{Strategy: c.Strategy, Words: c.MaxWords}
 	var err error
-	if c.Prompts != "" {
-		if spec.Prompts, err = filepath.Abs(c.Prompts); err != nil {
-			return retrieve.Run{}, spec, fmt.Errorf("finding the prompts folder %s: %w", c.Prompts, err)
-		}
+	if spec.modelSpec, err = newModelSpec(c.modelConfig, c.endpointConfig); err != nil {
+		return spec, err
 	}
 	if c.Input == "-" {
-		spec.Text, err = io.ReadAll(io.LimitReader(s.stdin, ingest.DefaultMaxBytes+1))
-		if err != nil {
-			return retrieve.Run{}, spec, fmt.Errorf("reading standard input: %w", err)
+		if spec.Text, err = io.ReadAll(io.LimitReader(s.stdin, ingest.DefaultMaxBytes+1)); err != nil {
+			return spec, fmt.Errorf("reading standard input: %w", err)
 		}
 	} else if spec.Path, err = filepath.Abs(c.Input); err != nil {
-		return retrieve.Run{}, spec, fmt.Errorf("finding %s: %w", c.Input, err)
+		return spec, fmt.Errorf("finding %s: %w", c.Input, err)
 	}
-	b, err := json.Marshal(spec)
-	if err != nil {
-		return retrieve.Run{}, spec, fmt.Errorf("writing down what the run is to do: %w", err)
-	}
-	secret := make([]byte, 32)
-	rand.Read(secret) // never fails
-	return retrieve.Run{ID: strings.ToLower(rand.Text()[:10]), Started: time.Now(), Secret: secret, Spec: b}, spec, nil
+	return spec, nil
 }
 
 // showSteps prints what each call gave, before the summary itself.

@@ -46,6 +46,8 @@ type Engine struct {
 	damaged    map[int64]Damage // by the document's key
 
 	scores sync.Pool // of *[]float64, all zero
+
+	ledgering together
 }
 
 // Open opens a data directory, and makes it when there is none. Damaged

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"ibid/retrieve"
@@ -13,16 +14,24 @@ import (
 // ledgerSchema is laid out when the first run begins, and not with the rest:
 // directories made before it open as they are, and the first page of a
 // database, from which a damaged one is rebuilt, stays the same in all. Runs
-// are not salvaged from a damaged file: they are begun anew.
+// are not salvaged from a damaged file: they are begun anew. Times are in
+// microseconds. What changes with every reply stands apart from the specs,
+// which may be long.
 const ledgerSchema = `
-CREATE TABLE IF NOT EXISTS runs (
+CREATE TABLE runs (
 	id      TEXT PRIMARY KEY,
+	kind    TEXT NOT NULL,
 	started INTEGER NOT NULL,
-	sum     INTEGER NOT NULL,
-	secret  BLOB NOT NULL,
-	spec    BLOB NOT NULL
+	touched INTEGER NOT NULL,
+	size    INTEGER NOT NULL
 ) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS replies (
+CREATE TABLE specs (
+	run    TEXT PRIMARY KEY,
+	sum    INTEGER NOT NULL,
+	secret BLOB NOT NULL,
+	spec   BLOB NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE replies (
 	run   TEXT NOT NULL,
 	key   TEXT NOT NULL,
 	sum   INTEGER NOT NULL,
@@ -39,7 +48,8 @@ type ledger struct{ *Engine }
 func runSum(r retrieve.Run) int64 {
 	var s sum
 	s.text(r.ID)
-	s.number(r.Started.Unix())
+	s.text(r.Kind)
+	s.number(r.Started.UnixMicro())
 	s.bytes(r.Secret)
 	s.bytes(r.Spec)
 	return s.value()
@@ -53,30 +63,98 @@ func replySum(run, key string, reply []byte) int64 {
 	return s.value()
 }
 
-// laidOut tells whether a run has ever begun here.
-func laidOut(ctx context.Context, tx *sql.Tx) (yes bool, err error) {
-	err = tx.QueryRowContext(ctx, `SELECT count(*) = 2 FROM sqlite_schema WHERE type = 'table' AND name IN ('runs', 'replies')`).Scan(&yes)
+// laidOut tells whether a run has ever begun here. Runs without a table of
+// specs are of an earlier time, and are not looked at.
+func laidOut(ctx context.Context, tx *sql.Tx) (bool, error) { return hasTable(ctx, tx, "specs") }
+
+func hasTable(ctx context.Context, tx *sql.Tx, name string) (yes bool, err error) {
+	err = tx.QueryRowContext(ctx, `SELECT count(*) > 0 FROM sqlite_schema WHERE type = 'table' AND name = ?`, name).Scan(&yes)
 	return yes, err
 }
 
-func (l ledger) Begin(ctx context.Context, r retrieve.Run) error {
+// A together makes small writes durable together: those that come while one
+// is being committed share the commit after it.
+type together struct {
+	mu      sync.Mutex
+	waiting []*shared
+	turn    sync.Mutex
+}
+
+// A shared write is one of several in a transaction.
+type shared struct {
+	write func(context.Context, *sql.Tx) error
+	done  bool
+	err   error
+}
+
+// patience is how long a write waits for other processes that hold the
+// database: the answer that it is for should not wait much longer.
+const patience = 5 * time.Second
+
+// commit makes a write of the ledger durable. A write that returns errTaken or
+// [retrieve.ErrNotFound] must not have changed what others rely on: those go
+// on without it, and fail with it for any other error.
+func (l ledger) commit(ctx context.Context, write func(context.Context, *sql.Tx) error) error {
+	own := &shared{write: write}
+	l.ledgering.mu.Lock()
+	l.ledgering.waiting = append(l.ledgering.waiting, own)
+	l.ledgering.mu.Unlock()
+
+	l.ledgering.turn.Lock()
+	defer l.ledgering.turn.Unlock()
+	if own.done {
+		return own.err
+	}
+	l.ledgering.mu.Lock()
+	all := l.ledgering.waiting
+	l.ledgering.waiting = nil
+	l.ledgering.mu.Unlock()
+	// The others wait for it too, whether its own caller still does or not.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	defer cancel()
 	err := l.update(ctx, func(tx *sql.Tx) error {
-		if _, err := tx.ExecContext(ctx, ledgerSchema); err != nil {
+		for _, w := range all {
+			w.err = w.write(ctx, tx)
+			if w.err != nil && !errors.Is(w.err, errTaken) && !errors.Is(w.err, retrieve.ErrNotFound) {
+				return w.err
+			}
+		}
+		return nil
+	})
+	for _, w := range all {
+		w.done = true
+		if err != nil {
+			w.err = err
+		}
+	}
+	return own.err
+}
+
+func (l ledger) Begin(ctx context.Context, r retrieve.Run) error {
+	err := l.commit(ctx, func(ctx context.Context, tx *sql.Tx) error {
+		yes, err := laidOut(ctx, tx)
+		if err != nil {
 			return err
 		}
-		if err := forgetRuns(ctx, tx, r.Started); err != nil {
+		if !yes {
+			if _, err := tx.ExecContext(ctx, `DROP TABLE IF EXISTS runs; DROP TABLE IF EXISTS replies;`+ledgerSchema); err != nil {
+				return err
+			}
+		}
+		if err := makeRoom(ctx, tx, r.Started, len(r.Spec)); err != nil {
 			return err
 		}
 		// A failed constraint would be taken for damage.
-		result, err := tx.ExecContext(ctx, `INSERT OR IGNORE INTO runs (id, started, sum, secret, spec) VALUES (?, ?, ?, ?, ?)`,
-			r.ID, r.Started.Unix(), runSum(r), notNil(r.Secret), notNil(r.Spec))
+		result, err := tx.ExecContext(ctx, `INSERT OR IGNORE INTO runs (id, kind, started, touched, size) VALUES (?, ?, ?, ?, ?)`,
+			r.ID, r.Kind, r.Started.UnixMicro(), r.Started.UnixMicro(), len(r.Spec))
 		if err != nil {
 			return err
 		}
 		if n, err := result.RowsAffected(); err != nil || n == 0 {
 			return errors.Join(err, errTaken)
 		}
-		return nil
+		_, err = tx.ExecContext(ctx, `INSERT OR REPLACE INTO specs (run, sum, secret, spec) VALUES (?, ?, ?, ?)`, r.ID, runSum(r), notNil(r.Secret), notNil(r.Spec))
+		return err
 	})
 	if err != nil {
 		return fmt.Errorf("keep the run %s: %w", r.ID, err)
@@ -84,14 +162,57 @@ func (l ledger) Begin(ctx context.Context, r retrieve.Run) error {
 	return nil
 }
 
-// forgetRuns removes the runs that are too old at a time, with their replies.
-func forgetRuns(ctx context.Context, tx *sql.Tx, at time.Time) error {
-	old := at.Add(-retrieve.MaxRunAge).Unix()
-	if _, err := tx.ExecContext(ctx, `DELETE FROM replies WHERE run NOT IN (SELECT id FROM runs WHERE started >= ?)`, old); err != nil {
+// makeRoom forgets the runs that are too old at a time, and what is too many
+// beside a new one of a size.
+func makeRoom(ctx context.Context, tx *sql.Tx, at time.Time, bytes int) error {
+	var count, size, oldest int64
+	err := tx.QueryRowContext(ctx, `SELECT count(*), coalesce(sum(size), 0), coalesce(min(started), 0) FROM runs`).Scan(&count, &size, &oldest)
+	if err != nil {
 		return err
 	}
-	_, err := tx.ExecContext(ctx, `DELETE FROM runs WHERE started < ?`, old)
-	return err
+	old := at.Add(-retrieve.MaxRunAge).UnixMicro()
+	size += int64(bytes)
+	if count < retrieve.MaxRuns && size <= retrieve.MaxRunBytes && (count == 0 || oldest >= old) {
+		return nil
+	}
+	rows, err := tx.QueryContext(ctx, `SELECT id, started < ?, size FROM runs ORDER BY started < ? DESC, touched`, old, old)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	var gone []string
+	for rows.Next() {
+		var id string
+		var expired bool
+		var own int64
+		if err := rows.Scan(&id, &expired, &own); err != nil {
+			return err
+		}
+		if !expired && count < retrieve.MaxRuns && size <= retrieve.MaxRunBytes {
+			break
+		}
+		gone = append(gone, id)
+		count--
+		size -= own
+	}
+	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
+		return err
+	}
+	for _, id := range gone {
+		if err := forgetRun(ctx, tx, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func forgetRun(ctx context.Context, tx *sql.Tx, id string) error {
+	for _, rows := range []string{`replies WHERE run = ?`, `specs WHERE run = ?`, `runs WHERE id = ?`} {
+		if _, err := tx.ExecContext(ctx, `DELETE FROM `+rows, id); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 var errTaken = errors.New("another run has its id")
@@ -104,27 +225,43 @@ func notNil(b []byte) []byte {
 	return b
 }
 
-func (l ledger) Run(ctx context.Context, id string) (r retrieve.Run, err error) {
+func (l ledger) Run(ctx context.Context, id string) (retrieve.Run, error) {
+	r, err := l.find(ctx, `WHERE id = ?`, id)
+	if err != nil {
+		return r, fmt.Errorf("look for the run %q: %w", id, err)
+	}
+	return r, nil
+}
+
+func (l ledger) Latest(ctx context.Context, kind string) (retrieve.Run, error) {
+	r, err := l.find(ctx, `WHERE kind = ? ORDER BY touched DESC LIMIT 1`, kind)
+	if err != nil {
+		return r, fmt.Errorf("look for the latest run of %q: %w", kind, err)
+	}
+	return r, nil
+}
+
+func (l ledger) find(ctx context.Context, which, argument string) (r retrieve.Run, err error) {
 	err = l.view(ctx, func(tx *sql.Tx) error {
 		if yes, err := laidOut(ctx, tx); err != nil || !yes {
 			return errors.Join(err, notFound(yes))
 		}
 		var started, stored int64
-		r = retrieve.Run{ID: id}
-		err := scanned(tx.QueryRowContext(ctx, `SELECT started, sum, secret, spec FROM runs WHERE id = ?`, id).Scan(&started, &stored, &r.Secret, &r.Spec))
+		r = retrieve.Run{}
+		err := scanned(tx.QueryRowContext(ctx, `SELECT id, kind, started, sum, secret, spec FROM runs JOIN specs ON run = id `+which, argument).Scan(&r.ID, &r.Kind, &started, &stored, &r.Secret, &r.Spec))
 		if errors.Is(err, sql.ErrNoRows) {
 			return retrieve.ErrNotFound
 		}
 		if err != nil {
 			return err
 		}
-		if r.Started = time.Unix(started, 0); runSum(r) != stored {
+		if r.Started = time.UnixMicro(started); runSum(r) != stored {
 			return fmt.Errorf("it is damaged, begin it anew: %w", errRow)
 		}
 		return nil
 	})
 	if err != nil {
-		return retrieve.Run{}, fmt.Errorf("look for the run %q: %w", id, err)
+		return retrieve.Run{}, err
 	}
 	return r, nil
 }
@@ -160,20 +297,20 @@ func (l ledger) Reply(ctx context.Context, run, key string) (reply []byte, ok bo
 }
 
 func (l ledger) Keep(ctx context.Context, run, key string, reply []byte) error {
-	err := l.update(ctx, func(tx *sql.Tx) error {
+	err := l.commit(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		if yes, err := laidOut(ctx, tx); err != nil || !yes {
 			return errors.Join(err, notFound(yes))
 		}
-		result, err := tx.ExecContext(ctx, `INSERT OR REPLACE INTO replies (run, key, sum, reply) SELECT id, ?, ?, ? FROM runs WHERE id = ?`,
-			key, replySum(run, key, reply), notNil(reply), run)
+		result, err := tx.ExecContext(ctx, `UPDATE runs SET touched = max(touched, ?), size = size + ? WHERE id = ?`, time.Now().UnixMicro(), len(reply), run)
 		if err != nil {
 			return err
 		}
-		n, err := result.RowsAffected()
-		if err != nil {
-			return err
+		if n, err := result.RowsAffected(); err != nil || n == 0 {
+			return errors.Join(err, notFound(n > 0))
 		}
-		return notFound(n > 0)
+		_, err = tx.ExecContext(ctx, `INSERT OR REPLACE INTO replies (run, key, sum, reply) VALUES (?, ?, ?, ?)`,
+			run, key, replySum(run, key, reply), notNil(reply))
+		return err
 	})
 	if err != nil {
 		return fmt.Errorf("keep a reply of the run %s: %w", run, err)
@@ -182,15 +319,11 @@ func (l ledger) Keep(ctx context.Context, run, key string, reply []byte) error {
 }
 
 func (l ledger) End(ctx context.Context, id string) error {
-	err := l.update(ctx, func(tx *sql.Tx) error {
+	err := l.commit(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		if yes, err := laidOut(ctx, tx); err != nil || !yes {
 			return err
 		}
-		if _, err := tx.ExecContext(ctx, `DELETE FROM replies WHERE run = ?`, id); err != nil {
-			return err
-		}
-		_, err := tx.ExecContext(ctx, `DELETE FROM runs WHERE id = ?`, id)
-		return err
+		return forgetRun(ctx, tx, id)
 	})
 	if err != nil {
 		return fmt.Errorf("forget the run %s: %w", id, err)
@@ -201,10 +334,15 @@ func (l ledger) End(ctx context.Context, id string) error {
 // forgetReplies removes the replies of all runs: what a model wrote of a
 // forgotten document is a trace of it. Runs go on, and make their calls again.
 func forgetReplies(ctx context.Context, tx *sql.Tx) error {
-	yes, err := laidOut(ctx, tx)
-	if err != nil || !yes {
+	if yes, err := hasTable(ctx, tx, "replies"); err != nil || !yes {
 		return err
 	}
-	_, err = tx.ExecContext(ctx, `DELETE FROM replies`)
+	if _, err := tx.ExecContext(ctx, `DELETE FROM replies`); err != nil {
+		return err
+	}
+	if yes, err := laidOut(ctx, tx); err != nil || !yes {
+		return err
+	}
+	_, err := tx.ExecContext(ctx, `UPDATE runs SET size = (SELECT coalesce(sum(length(spec)), 0) FROM specs WHERE run = id)`)
 	return err
 }

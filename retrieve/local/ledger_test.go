@@ -3,8 +3,10 @@ package local
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -156,5 +158,112 @@ func TestRepairWithLedger(t *testing.T) {
 	}
 	if err := e.Close(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// Of many runs that have not ended those are kept in which something happened last.
+func TestLedgerRoom(t *testing.T) {
+	ctx := t.Context()
+	e, err := Open(ctx, t.TempDir(), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	l := e.Ledger()
+	if _, err := l.Latest(ctx, "ask"); !errors.Is(err, retrieve.ErrNotFound) {
+		t.Errorf("the latest run before there was any: %v", err)
+	}
+	start := time.Now().Add(-time.Hour)
+	begin := func(i int, kind string, spec []byte) {
+		t.Helper()
+		if err := l.Begin(ctx, retrieve.Run{ID: fmt.Sprint(i), Kind: kind, Started: start.Add(time.Duration(i) * time.Microsecond), Spec: spec}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	runs := func() (n int) {
+		t.Helper()
+		if err := e.read.QueryRowContext(ctx, `SELECT count(*) FROM runs`).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	there := func(i int) bool {
+		t.Helper()
+		_, err := l.Run(ctx, fmt.Sprint(i))
+		if err != nil && !errors.Is(err, retrieve.ErrNotFound) {
+			t.Fatal(err)
+		}
+		return err == nil
+	}
+	for i := range retrieve.MaxRuns {
+		begin(i, "ask", nil)
+	}
+	if err := l.Keep(ctx, "0", "k", make([]byte, 1000)); err != nil {
+		t.Fatal(err)
+	}
+	begin(retrieve.MaxRuns, "summarize", nil)
+	if n := runs(); n != retrieve.MaxRuns || !there(0) || there(1) || !there(2) {
+		t.Errorf("%d runs; 0: %t, 1: %t, 2: %t", n, there(0), there(1), there(2))
+	}
+	if r, err := l.Latest(ctx, "ask"); err != nil || r.ID != "0" || r.Kind != "ask" {
+		t.Errorf("the latest: %+v, %v", r, err)
+	}
+	// Replies that are long in all take the place of as many as they must.
+	if _, err := e.write.ExecContext(ctx, `UPDATE runs SET size = ? WHERE id IN ('0', '5')`, retrieve.MaxRunBytes/2); err != nil {
+		t.Fatal(err)
+	}
+	begin(retrieve.MaxRuns+1, "ask", []byte("spec"))
+	if n := runs(); n != retrieve.MaxRuns-3 || there(4) || there(5) || !there(6) || !there(0) {
+		t.Errorf("%d runs; 4: %t, 5: %t, 6: %t, 0: %t", n, there(4), there(5), there(6), there(0))
+	}
+	var left int
+	if err := e.read.QueryRowContext(ctx, `SELECT (SELECT count(*) FROM replies) + (SELECT count(*) FROM specs)`).Scan(&left); err != nil || left != runs()+1 {
+		t.Errorf("%d rows are left, %v", left, err)
+	}
+}
+
+// Writes that come at once are all kept, each with an error of its own.
+func TestLedgerTogether(t *testing.T) {
+	ctx := t.Context()
+	e, err := Open(ctx, t.TempDir(), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	l := e.Ledger()
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			id := fmt.Sprint(i)
+			if err := l.Begin(ctx, retrieve.Run{ID: id, Started: time.Now()}); err != nil {
+				t.Error(err)
+			}
+			for k := range 12 {
+				wg.Go(func() {
+					if err := l.Keep(ctx, id, fmt.Sprint(k), []byte(id)); err != nil {
+						t.Error(err)
+					}
+					if err := l.Keep(ctx, "none", "k", nil); !errors.Is(err, retrieve.ErrNotFound) {
+						t.Errorf("a reply of a run that never began: %v", err)
+					}
+				})
+			}
+		})
+	}
+	wg.Wait()
+	for i := range 8 {
+		for k := range 12 {
+			if b, ok, err := l.Reply(ctx, fmt.Sprint(i), fmt.Sprint(k)); string(b) != fmt.Sprint(i) || !ok || err != nil {
+				t.Errorf("reply %d of run %d: %q, %t, %v", k, i, b, ok, err)
+			}
+		}
 	}
 }

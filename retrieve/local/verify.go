@@ -345,13 +345,13 @@ func (v *verifier) runs() error {
 	if yes, err := laidOut(v.ctx, v.tx); err != nil || !yes {
 		return err
 	}
-	err := v.each(`SELECT id, started, sum, secret, spec FROM runs`, func(rows *sql.Rows) error {
+	err := v.each(`SELECT id, kind, started, coalesce(sum, 0), secret, spec FROM runs LEFT JOIN specs ON run = id`, func(rows *sql.Rows) error {
 		var r retrieve.Run
 		var started, stored int64
-		if err := scanned(rows.Scan(&r.ID, &started, &stored, &r.Secret, &r.Spec)); err != nil {
+		if err := scanned(rows.Scan(&r.ID, &r.Kind, &started, &stored, &r.Secret, &r.Spec)); err != nil {
 			return err
 		}
-		if r.Started = time.Unix(started, 0); runSum(r) != stored {
+		if r.Started = time.UnixMicro(started); runSum(r) != stored {
 			v.found("", "the interrupted run %s is damaged: begin it anew", r.ID)
 		}
 		return nil

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"ibid/answer"
+	"ibid/retrieve"
+)
+
+// resumeConfig takes up what was interrupted.
+type resumeConfig struct {
+	Resume bool `help:"Go on with an interrupted run: the last one, or the one whose id is given in place of what to do."`
+}
+
+// A modelSpec is what decides on the calls of a run, as its ledger keeps it:
+// who resumes the run need not say any of it again.
+type modelSpec struct {
+	Model         string `json:"model"`
+	GateModel     string `json:"gate_model,omitempty"`
+	RefineModel   string `json:"refine_model,omitempty"`
+	Gate          string `json:"gate,omitempty"`
+	BaseURL       string `json:"base_url"`
+	ContextTokens int    `json:"context_tokens"`
+	StepTokens    int    `json:"step_tokens,omitempty"`
+	Prompts       string `json:"prompts,omitempty"` // absolute
+}
+
+func newModelSpec(c modelConfig, e endpointConfig) (modelSpec, error) {
+	spec := modelSpec{
+		Model: c.Model, GateModel: c.GateModel, RefineModel: c.RefineModel, Gate: c.Gate, BaseURL: e.BaseURL,
+		ContextTokens: c.ContextTokens, StepTokens: c.StepTokens,
+	}
+	if c.Prompts != "" {
+		var err error
+		if spec.Prompts, err = filepath.Abs(c.Prompts); err != nil {
+			return spec, fmt.Errorf("finding the prompts folder %s: %w", c.Prompts, err)
+		}
+	}
+	return spec, nil
+}
+
+func (spec modelSpec) config() modelConfig {
+	return modelConfig{
+		Model: spec.Model, GateModel: spec.GateModel, RefineModel: spec.RefineModel, Gate: spec.Gate,
+		ContextTokens: spec.ContextTokens, StepTokens: spec.StepTokens, Prompts: spec.Prompts,
+	}
+}
+
+// endpoint is that of the run, with the key that is given now.
+func (spec modelSpec) endpoint(e endpointConfig) endpointConfig {
+	e.BaseURL = spec.BaseURL
+	return e
+}
+
+// A runner is a command whose work is kept as runs.
+type runner struct {
+	kind   string // "ibid ask"
+	data   string // the data directory
+	ledger retrieve.Ledger
+	surroundings
+}
+
+// resume finds the run of an id, or the last interrupted one for "".
+func (r runner) resume(ctx context.Context, id string, spec any) (*answer.Run, error) {
+	run, err := answer.ResumeRun(ctx, r.ledger, r.kind, id, spec)
+	other := (*answer.KindError)(nil)
+	switch {
+	case errors.As(err, &other):
+		return nil, usageError("%w", err)
+	case !errors.Is(err, retrieve.ErrNotFound):
+		return run, err
+	case id == "":
+		return nil, fmt.Errorf("there is no unfinished run of '%s' in %s: all have ended, or began more than %d days ago", r.kind, r.data, maxRunDays)
+	}
+	return nil, fmt.Errorf("there is no unfinished run %q in %s: it has ended, or began more than %d days ago", id, r.data, maxRunDays)
+}
+
+const maxRunDays = int(retrieve.MaxRunAge / (24 * 60 * 60 * 1e9))
+
+// begin begins a run. Where it cannot be kept the work is done all the same.
+func (r runner) begin(ctx context.Context, spec any) *answer.Run {
+	run, err := answer.BeginRun(ctx, r.ledger, r.kind, spec)
+	if err != nil && ctx.Err() == nil {
+		fmt.Fprintf(r.stderr, "ibid: if this is interrupted it cannot be resumed: %s\n", printable(err.Error()))
+	}
+	return run
+}
+
+// settle forgets a run that has come to its end, and says how to go on with
+// one that has not.
+func (r runner) settle(ctx context.Context, run *answer.Run, err error) error {
+	kept, failed := run.Settle(ctx, err)
+	if kept {
+		fmt.Fprintf(r.stderr, "ibid: '%s --resume %s' goes on behind the calls that have been made\n", r.kind, run.ID)
+	}
+	return errors.Join(err, failed)
+}
