@@ -70,6 +70,7 @@ func (m *memory) near(ctx context.Context, q *scan.Query, k int, only selection)
 	perUnit, spread, slack := q.Bounds()
 	c := closest{k: k, least: -math.MaxFloat32, spread: float32(spread / perUnit), slack: float32(slack / perUnit)}
 	var products [blockRows]int32
+	var reach [blockWords]uint64
 	for i, b := range m.arena.blocks {
 		if err := ctx.Err(); err != nil {
 			return nil, 0, err
@@ -78,22 +79,35 @@ func (m *memory) near(ctx context.Context, q *scan.Query, k int, only selection)
 		if only == nil {
 			rows := min(blockRows, int32(len(m.slots))-first)
 			q.Dots(products[:rows], b.codes)
-			c.all(b, first, products[:rows])
+		} else if !selectedDots(q, &products, b.codes, only.words(first)) {
 			continue
 		}
-		for w, word := range only.words(first) {
-			if word == 0 {
-				continue
+		scan.Reaching(reach[:], products[:], b.scales[:], b.residuals[:], c.spread, c.slack, c.least)
+		for w, word := range reach {
+			if only != nil {
+				word &= only.words(first)[w]
 			}
-			from, to := w*64+bits.TrailingZeros64(word), w*64+bits.Len64(word)
-			q.Dots(products[from:to], b.codes[from*m.arena.stride:])
 			for ; word != 0; word &= word - 1 {
 				at := w*64 + bits.TrailingZeros64(word)
-				c.one(b, first, at, products[at])
+				c.take(b, first, at, products[at])
 			}
 		}
 	}
 	return c.ranked(), perUnit, nil
+}
+
+// selectedDots computes the products of the rows selected, and of some between
+// them; it says whether there are any.
+func selectedDots(q *scan.Query, products *[blockRows]int32, codes []byte, words []uint64) (some bool) {
+	stride := len(codes) / blockRows
+	for w, word := range words {
+		if word != 0 {
+			from, to := w*64+bits.TrailingZeros64(word), w*64+bits.Len64(word)
+			q.Dots(products[from:to], codes[from*stride:])
+			some = true
+		}
+	}
+	return some
 }
 
 // A closest keeps what may be among the k nearest. No slot whose upper bound is
@@ -106,21 +120,8 @@ type closest struct {
 	spread, slack float32
 }
 
-// all takes in the products of the first rows of a block.
-func (c *closest) all(b *block, first int32, products []int32) {
-	least, spread, slack := c.least, c.spread, c.slack
-	scales, residuals := b.scales[:len(products)], b.residuals[:len(products)]
-	for i, n := range products {
-		if float32(float32(n)*scales[i])+float32(residuals[i]*spread)+slack >= least {
-			c.one(b, first, i, n)
-			least = c.least
-		}
-	}
-}
-
-// one takes in the product of one row. A row without a chunk has an upper bound
-// of minus infinity.
-func (c *closest) one(b *block, first int32, row int, product int32) {
+// take takes in the product of a row.
+func (c *closest) take(b *block, first int32, row int, product int32) {
 	about := float32(float32(product) * b.scales[row])
 	bound := float32(b.residuals[row]*c.spread) + c.slack
 	if about+bound < c.least {
