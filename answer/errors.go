@@ -19,6 +19,10 @@ const MaxQuestionBytes = 16 << 10
 // further call is made after one.
 type unusable interface{ Unusable() bool }
 
+// A limited error says, by a method Limit, which of the time limits of a call
+// passed; empty when it was the time for the whole answer.
+type limited interface{ Limit() string }
+
 // A delayed error says, by a method RetryIn, how long to wait before the same
 // call is made again; less than 0 says that it is of no use.
 type delayed interface{ RetryIn() time.Duration }

@@ -344,6 +344,9 @@ func (l *loop) end() error {
 const reachedLength = "the model's reply reached its longest length"
 
 func incompleteReason(err error) string {
+	if l := limited(nil); errors.As(err, &l) && l.Limit() != "" {
+		return l.Limit()
+	}
 	if errors.Is(err, context.DeadlineExceeded) {
 		return "the time for the answer ran out"
 	}

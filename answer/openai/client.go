@@ -104,9 +104,9 @@ func (c *Client) attempt(ctx context.Context, p answer.Prompt, r *reply) *Error 
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	firstBy := time.Now().Add(c.o.FirstToken)
-	first := time.AfterFunc(c.o.FirstToken, func() { cancel(&limit{"the first token", c.o.FirstToken}) })
+	first := time.AfterFunc(c.o.FirstToken, func() { cancel(&limit{"the first token", c.o.FirstToken, flagFirstToken}) })
 	defer first.Stop()
-	idle := time.AfterFunc(math.MaxInt64, func() { cancel(&limit{"the next token", c.o.Idle}) })
+	idle := time.AfterFunc(math.MaxInt64, func() { cancel(&limit{"the next token", c.o.Idle, "--idle-timeout"}) })
 	defer idle.Stop()
 
 	req := c.request(p)

@@ -88,7 +88,7 @@ func (e *Embedder) batch(texts []string) int {
 
 // attempt makes one request.
 func (e *Embedder) attempt(ctx context.Context, texts []string) ([][]float32, *Error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, e.o.FirstToken, &limit{"the vectors", e.o.FirstToken})
+	ctx, cancel := context.WithTimeoutCause(ctx, e.o.FirstToken, &limit{"the vectors", e.o.FirstToken, flagFirstToken})
 	defer cancel()
 	input := make([]string, len(texts))
 	for i, text := range texts {

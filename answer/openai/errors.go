@@ -58,6 +58,7 @@ type Error struct {
 	again     time.Duration
 	adapted   bool   // the next request will leave out what the server did not accept
 	param     string // what it did not accept, where it says so
+	limit     *limit // the time of ours that ran out
 	cause     error
 }
 
@@ -114,6 +115,15 @@ func (e *Error) Error() string {
 // for waiting. Package answer heeds it where it repeats a call itself.
 func (e *Error) RetryIn() time.Duration { return e.again }
 
+// Limit says which time limit of the client passed, and how to set another;
+// empty when none did.
+func (e *Error) Limit() string {
+	if e.limit == nil {
+		return ""
+	}
+	return e.limit.Error()
+}
+
 // Unwrap gives the error beneath, where it says nothing of the reply:
 // [context.Canceled], [context.DeadlineExceeded], [answer.ErrContextLength],
 // [io.ErrUnexpectedEOF], or an error of the network.
@@ -123,10 +133,13 @@ func (e *Error) Unwrap() error { return e.cause }
 type limit struct {
 	what  string
 	after time.Duration
+	flag  string // the setting
 }
 
+const flagFirstToken = "--first-token-timeout"
+
 func (l *limit) Error() string {
-	return fmt.Sprintf("%s took longer than %g s", l.what, l.after.Seconds())
+	return fmt.Sprintf("%s took longer than %g s (%s)", l.what, l.after.Seconds(), l.flag)
 }
 
 func (u *upstream) fail(kind Kind, cause error, detail string) *Error {
@@ -139,7 +152,9 @@ func (u *upstream) interrupted(ctx context.Context) *Error {
 	var l *limit
 	switch {
 	case errors.As(cause, &l):
-		return u.fail(TimedOut, context.DeadlineExceeded, l.Error())
+		e := u.fail(TimedOut, context.DeadlineExceeded, l.Error())
+		e.limit = l
+		return e
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return u.fail(TimedOut, context.DeadlineExceeded, "")
 	}

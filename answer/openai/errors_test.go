@@ -52,7 +52,7 @@ func TestWords(t *testing.T) {
 		b.WriteString(u.fail(kind, nil, "").Error() + "\n")
 	}
 	b.WriteString(u.fail(Down, nil, "connection refused").Error() + "\n")
-	b.WriteString(u.fail(TimedOut, nil, (&limit{"the first token", time.Minute}).Error()).Error() + "\n")
+	b.WriteString(u.fail(TimedOut, nil, (&limit{"the first token", time.Minute, flagFirstToken}).Error()).Error() + "\n")
 	b.WriteString(u.fail(ContextLength, nil, "it has 5002 tokens, the window 4096").Error() + "\n")
 
 	const golden = "testdata/errors.txt"

@@ -21,7 +21,7 @@ func Models(ctx context.Context, o Options) ([]string, error) {
 	defer u.http.CloseIdleConnections()
 	var list openai.ModelsList
 	if err := u.attempts(ctx, u.o.Retries, func(ctx context.Context) *Error {
-		ctx, cancel := context.WithTimeoutCause(ctx, u.o.FirstToken, &limit{"the list of models", u.o.FirstToken})
+		ctx, cancel := context.WithTimeoutCause(ctx, u.o.FirstToken, &limit{"the list of models", u.o.FirstToken, flagFirstToken})
 		defer cancel()
 		var err error
 		if list, err = u.api(&request{upstream: u, body: wholeBody(maxModels)}).ListModels(ctx); err != nil {

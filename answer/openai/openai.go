@@ -171,7 +171,7 @@ func (u *upstream) api(d openai.HTTPDoer) *openai.Client {
 // attempts calls try until it succeeds, has been repeated retries times, may
 // not be repeated, or the time left is too short.
 func (u *upstream) attempts(ctx context.Context, retries int, try func(context.Context) *Error) *Error {
-	ctx, cancel := context.WithTimeoutCause(ctx, u.o.Total, &limit{"the whole reply", u.o.Total})
+	ctx, cancel := context.WithTimeoutCause(ctx, u.o.Total, &limit{"the whole reply", u.o.Total, "--model-timeout"})
 	defer cancel()
 	for requests, failures := 1, 0; ; requests++ {
 		err := try(ctx)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
+
+	"github.com/alecthomas/kong"
 
 	"ibid/answer"
 	"ibid/answer/openai"
@@ -32,6 +36,36 @@ type storeConfig struct {
 type endpointConfig struct {
 	BaseURL    string `help:"OpenAI-compatible endpoint." default:"https://api.openai.com/v1" placeholder:"URL" group:"Model"`
 	APIKeyFile string `help:"File that holds the endpoint's key; unset: the variable OPENAI_API_KEY, which may be empty." name:"api-key-file" placeholder:"FILE" group:"Model"`
+
+	FirstTokenTimeout time.Duration `help:"Longest wait for the first token of a reply, or for vectors: a slow machine reads a long prompt for minutes." default:"${first_token_timeout}" placeholder:"TIME" group:"Model"`
+	IdleTimeout       time.Duration `help:"Longest wait for each further token." default:"${idle_timeout}" placeholder:"TIME" group:"Model"`
+	ModelTimeout      time.Duration `help:"Longest wait for a whole reply, repeated requests included." default:"${model_timeout}" placeholder:"TIME" group:"Model"`
+}
+
+// patience gives the defaults of the flags that bound the waits.
+func patience() kong.Vars {
+	return kong.Vars{
+		"first_token_timeout": openai.DefaultFirstToken.String(),
+		"idle_timeout":        openai.DefaultIdle.String(),
+		"model_timeout":       openai.DefaultTotal.String(),
+	}
+}
+
+// options say how to reach a model of the endpoint.
+func (c endpointConfig) options(getenv func(string) string, model string) (openai.Options, error) {
+	for _, t := range []struct {
+		flag string
+		set  time.Duration
+	}{{"--first-token-timeout", c.FirstTokenTimeout}, {"--idle-timeout", c.IdleTimeout}, {"--model-timeout", c.ModelTimeout}} {
+		if t.set <= 0 {
+			return openai.Options{}, usageError("%s %s: give a time above 0, such as 90s or 5m", t.flag, t.set)
+		}
+	}
+	key, err := c.apiKey(getenv)
+	return openai.Options{
+		BaseURL: c.BaseURL, Key: key, Model: model,
+		FirstToken: c.FirstTokenTimeout, Idle: c.IdleTimeout, Total: c.ModelTimeout,
+	}, err
 }
 
 // modelConfig says how a question is answered. A model is used only when
@@ -134,17 +168,14 @@ func (c storeConfig) embedder(ctx context.Context, getenv func(string) string) (
 	if c.EmbedModel == "" {
 		return embed.New()
 	}
-	key, err := c.apiKey(getenv)
+	o, err := c.options(getenv, c.EmbedModel)
 	if err != nil {
 		return nil, err
 	}
-	url := c.EmbedBaseURL
-	if url == "" {
-		url = c.BaseURL
-	}
-	m, err := openai.NewEmbedder(ctx, openai.Options{BaseURL: url, Key: key, Model: c.EmbedModel})
+	o.BaseURL = cmp.Or(c.EmbedBaseURL, c.BaseURL)
+	m, err := openai.NewEmbedder(ctx, o)
 	if err != nil {
-		return nil, fmt.Errorf("trying the embedding model %s at %s (--embed-base-url): %w", c.EmbedModel, url, err)
+		return nil, fmt.Errorf("trying the embedding model %s at %s (--embed-base-url): %w", c.EmbedModel, o.BaseURL, err)
 	}
 	return m, nil
 }
@@ -202,10 +233,11 @@ func newAnswerer(c modelConfig, e endpointConfig, getenv func(string) string) (*
 		}
 		return a, nil
 	}
-	key, err := e.apiKey(getenv)
+	o, err := e.options(getenv, "")
 	if err != nil {
 		return nil, err
 	}
+	o.ContextTokens = c.ContextTokens
 	for _, m := range []struct {
 		name string
 		to   *answer.Model
@@ -213,7 +245,8 @@ func newAnswerer(c modelConfig, e endpointConfig, getenv func(string) string) (*
 		if m.name == "" {
 			continue
 		}
-		client, err := openai.New(openai.Options{BaseURL: e.BaseURL, Key: key, Model: m.name, ContextTokens: c.ContextTokens})
+		o.Model = m.name
+		client, err := openai.New(o)
 		if err != nil { // nothing has been asked yet: it is the options that are wrong
 			return nil, usageError("--base-url %s, --model %s: %w", e.BaseURL, m.name, err)
 		}

@@ -29,6 +29,9 @@ func (c *doctorCmd) checkModels(ctx context.Context, s surroundings, up *checkup
 	if c.Model == "" {
 		return up.add(ok("model", "none: answers are quoted from the documents; with --model NAME and --base-url URL an endpoint is used"))
 	}
+	if err := up.add(ok("timeouts", "--first-token-timeout %s, --idle-timeout %s, --model-timeout %s", c.FirstTokenTimeout, c.IdleTimeout, c.ModelTimeout)); err != nil {
+		return err
+	}
 	if reached, err := c.checkList(ctx, s, up); err != nil || !reached {
 		return err
 	}
@@ -63,11 +66,11 @@ func (c *doctorCmd) checkModels(ctx context.Context, s surroundings, up *checkup
 
 // checkList asks the server for its models. A server need not have the list.
 func (c *doctorCmd) checkList(ctx context.Context, s surroundings, up *checkup) (reached bool, err error) {
-	key, err := c.apiKey(s.getenv)
+	o, err := c.options(s.getenv, c.Model)
 	if err != nil {
 		return false, up.add(finding{"endpoint", stateFailed, err.Error(), "check --api-key-file"})
 	}
-	names, err := openai.Models(ctx, openai.Options{BaseURL: c.BaseURL, Key: key, Model: c.Model})
+	names, err := openai.Models(ctx, o)
 	var failed *openai.Error
 	if errors.As(err, &failed) && (failed.Kind == openai.Down || failed.Kind == openai.Unauthorized || failed.Kind == openai.TimedOut) {
 		return false, up.add(finding{"endpoint", stateFailed, failed.Error(), "start the server, or correct --base-url or the key"})

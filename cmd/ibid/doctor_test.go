@@ -131,6 +131,8 @@ func TestDoctorModel(t *testing.T) {
 		{name: "good window", check: "context", state: stateOK, says: "was read in full", reply: good},
 		{name: "good judge", check: "judge", state: stateOK, says: "2 verdicts", reply: good},
 		{name: "good stream", check: "model", state: stateOK, says: "first words after", reply: good},
+		{name: "timeouts", check: "timeouts", state: stateOK, says: "--first-token-timeout 1m30s, --idle-timeout 20s, --model-timeout 5m0s", reply: good,
+			args: []string{"--first-token-timeout", "90s"}},
 		{name: "cuts the prompt", check: "context", state: stateFailed, says: "OLLAMA_CONTEXT_LENGTH", code: 1,
 			reply: change("Below is a log", func(r *openaitest.Reply) { r.PromptTokens = 2048 })},
 		{name: "small window", check: "context", state: stateFailed, says: "set --context-tokens (4096 now)", code: 1,

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"ibid/answer/openai/openaitest"
 	"ibid/cite"
@@ -112,6 +113,43 @@ func TestAskWithABadModel(t *testing.T) {
 		for line := range strings.Lines(errs) {
 			if strings.Contains(line, "looked at") && !strings.HasPrefix(line, "looked at") {
 				t.Errorf("two messages on one line: %s", line)
+			}
+		}
+	}
+}
+
+// The waits for a model end when their flags say, or their variables, and the
+// message names the one to raise.
+func TestTimeoutFlags(t *testing.T) {
+	data, folder := t.TempDir(), t.TempDir()
+	writeFiles(t, folder, map[string]string{"hours.md": "# Opening hours\n\nThe chart room opens at nine and closes at five.\n"})
+	if out, errs, code := ibid(t, data, "ingest", folder); code != 0 {
+		t.Fatalf("exit code %d: %s%s", code, out, errs)
+	}
+	for _, test := range []struct {
+		flag  string
+		fault openaitest.Fault
+		per   time.Duration
+		says  string
+	}{
+		{"first-token-timeout", openaitest.FirstTokenStall, 0, "the first token took longer than 0.3 s (--first-token-timeout)"},
+		{"idle-timeout", openaitest.MiddleStall, 0, "the next token took longer than 0.3 s (--idle-timeout)"},
+		{"model-timeout", "", 100 * time.Millisecond, "the whole reply took longer than 0.3 s (--model-timeout)"},
+	} {
+		url := openaitest.Start(t, &openaitest.Handler{PerToken: test.per, Reply: func(openaitest.Request) openaitest.Reply {
+			return openaitest.Reply{Text: "The chart room opens at nine and it closes at five o'clock.[1]", Fault: test.fault}
+		}})
+		args := []string{"ask", "--model", "m", "--base-url", url, "--gate", "off", "When does the chart room open?"}
+		for _, way := range []string{"flag", "variable"} {
+			cmd := command(t.Context(), data, args...)
+			if way == "flag" {
+				cmd.Args = append(cmd.Args, "--"+test.flag, "300ms")
+			} else {
+				cmd.Env = append(cmd.Env, "IBID_"+strings.ToUpper(strings.ReplaceAll(test.flag, "-", "_"))+"=300ms")
+			}
+			out, err := cmd.CombinedOutput()
+			if !strings.Contains(string(out), test.says) {
+				t.Errorf("%s by %s: %v, %s", test.flag, way, err, out)
 			}
 		}
 	}

@@ -57,6 +57,7 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdin i
 		kong.UsageOnError(),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
 		kong.Vars{"version": version(), "data": defaultDataDir(getenv), "default_collection": ingest.DefaultCollection},
+		patience(),
 		kong.ValueFormatter(helpWithEnv),
 		kong.Resolvers(environment(getenv)),
 		kong.BindTo(ctx, (*context.Context)(nil)),
