@@ -26,7 +26,12 @@ import (
 // storeConfig says where the data is and how texts become vectors. It is part
 // of every command that touches the data directory.
 type storeConfig struct {
-	Data         string `help:"Folder in which Ibid keeps what it knows." default:"${data}" placeholder:"DIR" group:"Store"`
+	Data string `help:"Folder in which Ibid keeps what it knows." default:"${data}" placeholder:"DIR" group:"Store"`
+	embedConfig
+}
+
+// embedConfig says how texts become vectors.
+type embedConfig struct {
 	EmbedModel   string `help:"Embedding model of an OpenAI-compatible endpoint; unset: the embedded one." placeholder:"NAME" group:"Store"`
 	EmbedBaseURL string `help:"Endpoint of the embedding model; unset: that of --base-url." placeholder:"URL" group:"Store"`
 	endpointConfig
@@ -164,7 +169,7 @@ func openEngine(ctx context.Context, c storeConfig) (*local.Engine, error) {
 func (l *library) close() error { return l.engine.Close() }
 
 // embedder makes the embedded model, or the client of a remote one.
-func (c storeConfig) embedder(ctx context.Context, getenv func(string) string) (retrieve.Embedder, error) {
+func (c embedConfig) embedder(ctx context.Context, getenv func(string) string) (retrieve.Embedder, error) {
 	if c.EmbedModel == "" {
 		return embed.New()
 	}

@@ -33,6 +33,7 @@ type cli struct {
 	Backup    backupCmd    `cmd:"" help:"Copy the library into one file, also while Ibid runs, and verify the copy."`
 	Compact   compactCmd   `cmd:"" help:"Give the space of what was deleted back to the disk."`
 	Doctor    doctorCmd    `cmd:"" help:"Say what is in use and what is wrong, with the next step. With --model, try the model's endpoint."`
+	Eval      evalCmd      `cmd:"" help:"Measure Ibid on questions whose answers are known: the searches, the gate, the answers."`
 	Cite      citeCmd      `cmd:"" help:"Turn the citation markers in any model's output into numbered sources: a filter from standard input to standard output."`
 }
 
@@ -96,9 +97,17 @@ func environmentName(flag string) string {
 	return "IBID_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
+// flagEnvironment is the variable of a flag; a flag with the tag "noenv" has none.
+func flagEnvironment(name string, tag *kong.Tag) string {
+	if tag != nil && tag.Has("noenv") {
+		return ""
+	}
+	return environmentName(name)
+}
+
 func environment(getenv func(string) string) kong.Resolver {
 	return kong.ResolverFunc(func(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
-		name := environmentName(flag.Name)
+		name := flagEnvironment(flag.Name, flag.Tag)
 		if name == "" {
 			return nil, nil
 		}
@@ -117,7 +126,7 @@ func helpWithEnv(value *kong.Value) string {
 	if value.Default != "" {
 		help += "; default " + value.Default
 	}
-	if name := environmentName(value.Flag.Name); name != "" {
+	if name := flagEnvironment(value.Flag.Name, value.Tag); name != "" {
 		help += " ($" + name + ")"
 	}
 	return help + "."

@@ -1,0 +1,134 @@
+package eval
+
+import (
+	"encoding/json"
+	"math"
+	"slices"
+	"strconv"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func near(a, b float64) bool { return math.Abs(a-b) < 1e-9 }
+
+// log2 of 3, 5 and 6 to ten places, so that the sums below are no copy of the code.
+const (
+	log3 = 1.5849625007
+	log5 = 2.3219280949
+	log6 = 2.5849625007
+)
+
+func TestMetrics(t *testing.T) {
+	graded := Grades{"a": 3, "b": 2, "c": 1, "d": 0, "e": -1}
+	for _, test := range []struct {
+		name    string
+		ranking []string
+		grades  Grades
+		metric  string
+		want    float64
+	}{
+		// The two queries of pytrec_eval's README, with what it prints for them.
+		{"pytrec_eval q1", []string{"d3", "d1", "d2"}, Grades{"d1": 0, "d2": 1, "d3": 0}, "ndcg@10", .5},
+		{"pytrec_eval q2", []string{"d1", "d3", "d2"}, Grades{"d2": 1, "d3": 1}, "ndcg@10", 0.6934264036172708},
+
+		{"the grade is the gain", []string{"b", "x", "a", "d", "c"}, graded, "ndcg@10", (2 + 3/2. + 1/log6) / (3 + 2/log3 + 1/2.)},
+		{"cut", []string{"b", "x", "a", "d", "c"}, graded, "ndcg@3", (2 + 3/2.) / (3 + 2/log3 + 1/2.)},
+		{"the best order is cut too", []string{"b", "a"}, graded, "ndcg@2", (2 + 3/log3) / (3 + 2/log3)},
+		{"best order", []string{"a", "b", "c"}, graded, "ndcg@10", 1},
+		{"a grade below 0 gains nothing", []string{"e", "a"}, graded, "ndcg@10", (3 / log3) / (3 + 2/log3 + 1/2.)},
+		{"what nothing found counts as missed", []string{"x", "y", "z", "a"}, Grades{"a": 1, "lost": 1}, "ndcg@10", (1 / log5) / (1 + 1/log3)},
+		{"nothing found", nil, graded, "ndcg@10", 0},
+		{"nothing relevant", []string{"d"}, Grades{"d": 0}, "ndcg@10", 0},
+		{"not judged", []string{"d"}, nil, "ndcg@10", 0},
+
+		{"recall", []string{"x", "a", "d", "c"}, graded, "recall@3", 1 / 3.},
+		{"recall of all", []string{"x", "a", "d", "c", "b"}, graded, "recall@10", 1},
+		{"recall of nothing", []string{"x"}, Grades{"d": 0}, "recall@10", 0},
+		{"precision", []string{"x", "a", "d", "c"}, graded, "p@4", .5},
+		{"a short ranking is not excused", []string{"a"}, graded, "p@10", .1},
+		{"reciprocal rank", []string{"x", "d", "c", "a"}, graded, "mrr@10", 1 / 3.},
+		{"behind the cut", []string{"x", "d", "c", "a"}, graded, "mrr@2", 0},
+	} {
+		m, err := ParseMetric(test.metric)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := m.Of(test.ranking, test.grades); !near(got, test.want) {
+			t.Errorf("%s: %s = %.10f, want %.10f", test.name, m, got, test.want)
+		}
+	}
+}
+
+func TestParseMetric(t *testing.T) {
+	for text, want := range map[string]Metric{
+		"ndcg@10": {"ndcg", 10}, " NDCG@1 ": {"ndcg", 1}, "recall@100": {"recall", 100}, "mrr@10": {"mrr", 10}, "p@1000": {"p", 1000},
+		"": {}, "ndcg": {}, "ndcg@": {}, "ndcg@0": {}, "ndcg@-1": {}, "ndcg@1001": {}, "map@10": {}, "ndcg@10@10": {}, "ndcg@ten": {},
+	} {
+		got, err := ParseMetric(text)
+		if got != want || (err == nil) != (want != Metric{}) {
+			t.Errorf("%q: %v, %v", text, got, err)
+		}
+	}
+}
+
+func TestMetricProperties(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		grades := Grades{}
+		for i, grade := range rapid.SliceOfN(rapid.IntRange(-1, 3), 1, 15).Draw(t, "grades") {
+			grades["d"+strconv.Itoa(i)] = grade
+		}
+		ids := []string{"x", "y", "z"}
+		for id := range grades {
+			ids = append(ids, id)
+		}
+		slices.Sort(ids)
+		ranking := rapid.Permutation(ids).Draw(t, "ranking")
+		ranking = ranking[:rapid.IntRange(0, len(ranking)).Draw(t, "found")]
+		best := slices.Clone(ids)
+		slices.SortStableFunc(best, func(a, b string) int { return grades[b] - grades[a] })
+		k := rapid.IntRange(1, 20).Draw(t, "k")
+		for _, kind := range metricKinds {
+			m := Metric{kind, k}
+			got := m.Of(ranking, grades)
+			if got < 0 || got > 1+1e-12 {
+				t.Fatalf("%s is %v", m, got)
+			}
+			if top := m.Of(best, grades); got > top+1e-12 {
+				t.Fatalf("%s is %v, and %v for the best order", m, got, top)
+			} else if kind == "ndcg" && grades.Relevant() > 0 && !near(top, 1) {
+				t.Fatalf("%s of the best order is %v", m, top)
+			}
+			if kind != "p" && kind != "ndcg" && (Metric{kind, k + 1}).Of(ranking, grades) < got {
+				t.Fatalf("%s falls with a deeper cut", m)
+			}
+			if len(ranking) > 1 { // a better document one rank up is never worse
+				i := rapid.IntRange(1, len(ranking)-1).Draw(t, "rank")
+				if grades[ranking[i]] > grades[ranking[i-1]] {
+					better := slices.Clone(ranking)
+					better[i], better[i-1] = better[i-1], better[i]
+					if up := m.Of(better, grades); up < got-1e-12 {
+						t.Fatalf("%s falls from %v to %v with a better order", m, got, up)
+					}
+				}
+			}
+		}
+	})
+}
+
+func TestFiguresKeepTheirOrder(t *testing.T) {
+	f := Figures{{"ndcg@10", .5}, {"a", 1}, {"mrr@10", 0}}
+	got, err := json.Marshal(f)
+	if want := `{"ndcg@10":0.5,"a":1,"mrr@10":0}`; err != nil || string(got) != want {
+		t.Errorf("%s, %v, want %s", got, err, want)
+	}
+	if v, ok := f.Get("a"); v != 1 || !ok {
+		t.Error(v, ok)
+	}
+	if _, ok := f.Get("b"); ok {
+		t.Error("there is no b")
+	}
+	if _, err := json.Marshal(Figures{{"x", math.NaN()}}); err == nil {
+		t.Error("NaN was written")
+	}
+}

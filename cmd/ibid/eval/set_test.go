@@ -1,0 +1,169 @@
+package eval
+
+import (
+	"io/fs"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const (
+	goodCorpus  = `{"_id": "a", "title": "Tea", "text": "black", "metadata": {}}` + "\n" + `{"_id": "b", "title": "", "text": ""}` + "\n"
+	goodQueries = `{"_id": "q1", "text": "what tea?", "answers": ["black"]}` + "\n" + `{"_id": "q2", "text": "what milk?", "answerable": false}` + "\n"
+	goodQrels   = "query-id\tcorpus-id\tscore\nq1\ta\t2\nq1\tb\t0\n"
+)
+
+func files(pairs ...string) fs.FS {
+	fsys := fstest.MapFS{}
+	for i := 0; i < len(pairs); i += 2 {
+		fsys[pairs[i]] = &fstest.MapFile{Data: []byte(pairs[i+1])}
+	}
+	return fsys
+}
+
+func TestReadSet(t *testing.T) {
+	want := &Set{
+		Documents: []Entry{{"a", "Tea", "black"}, {"b", "", ""}},
+		Queries: []Query{
+			{ID: "q1", Text: "what tea?", Answers: []string{"black"}},
+			{ID: "q2", Text: "what milk?", Unanswerable: true},
+		},
+		Grades: map[string]Grades{"q1": {"a": 2, "b": 0}},
+	}
+	windows := strings.NewReplacer("\n", "\r\n")
+	for _, test := range []struct {
+		name, split, judgements string
+		fsys                    fs.FS
+	}{
+		{"flat", "", "qrels.tsv", files("corpus.jsonl", goodCorpus, "queries.jsonl", goodQueries, "qrels.tsv", goodQrels)},
+		{"as BEIR has it", "", "qrels/test.tsv", files("corpus.jsonl", goodCorpus, "queries.jsonl", goodQueries, "qrels/test.tsv", goodQrels, "qrels/dev.tsv", "no\t1\t1\n")},
+		{"only for training", "", "qrels/train.tsv", files("corpus.jsonl", goodCorpus, "queries.jsonl", goodQueries, "qrels/train.tsv", goodQrels)},
+		{"a split", "dev", "qrels/dev.tsv", files("corpus.jsonl", goodCorpus, "queries.jsonl", goodQueries, "qrels/dev.tsv", goodQrels, "qrels.tsv", "no\t1\t1\n")},
+		{"no header", "", "qrels.tsv", files("corpus.jsonl", goodCorpus, "queries.jsonl", goodQueries, "qrels.tsv", "q1\ta\t2\nq1\tb\t0")},
+		{"from Windows", "", "qrels.tsv", files("corpus.jsonl", "\ufeff"+windows.Replace(goodCorpus), "queries.jsonl", "\ufeff"+windows.Replace(goodQueries), "qrels.tsv", "\ufeff"+windows.Replace(goodQrels))},
+		{"blank lines, no last line end", "", "qrels.tsv", files("corpus.jsonl", "\n"+strings.TrimSpace(goodCorpus), "queries.jsonl", goodQueries+"\n  \n", "qrels.tsv", strings.TrimSpace(goodQrels))},
+	} {
+		got, err := ReadSet(test.fsys, test.split)
+		if err != nil {
+			t.Errorf("%s: %v", test.name, err)
+			continue
+		}
+		want.Judgements = test.judgements
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: %s", test.name, diff)
+		}
+		if err := got.Need(true); err != nil {
+			t.Errorf("%s: %v", test.name, err)
+		}
+		if judged := got.Judged(); len(judged) != 1 || judged[0].ID != "q1" {
+			t.Errorf("%s: judged %v", test.name, judged)
+		}
+	}
+}
+
+func TestNumbersAreIDs(t *testing.T) {
+	s, err := ReadSet(files("corpus.jsonl", `{"_id": 12, "text": "x"}`, "queries.jsonl", `{"_id": 7, "text": "x"}`, "qrels.tsv", "7\t12\t1"), "")
+	if err != nil || s.Documents[0].ID != "12" || s.Queries[0].ID != "7" || s.Need(true) != nil {
+		t.Errorf("%+v, %v", s, err)
+	}
+}
+
+// TestHostileSets: every mistake is named with its file and line.
+func TestHostileSets(t *testing.T) {
+	huge := `{"_id": "a", "text": "` + strings.Repeat("x", maxLine) + `"}`
+	for _, test := range []struct{ name, corpus, queries, qrels, want string }{
+		{"empty corpus", "", goodQueries, goodQrels, "corpus.jsonl is empty"},
+		{"nothing but a mark", "\ufeff", goodQueries, goodQrels, "corpus.jsonl is empty"},
+		{"empty queries", goodCorpus, "\n\n", goodQrels, "queries.jsonl is empty"},
+		{"empty judgements", goodCorpus, goodQueries, "", "qrels.tsv is empty"},
+		{"nothing but a header", goodCorpus, goodQueries, "query-id\tcorpus-id\tscore\n", "qrels.tsv is empty"},
+		{"not JSON", goodCorpus + "hello\n", goodQueries, goodQrels, "corpus.jsonl:3: it is no JSON object: invalid character 'h'"},
+		{"a cut line", goodCorpus + `{"_id": "c", "te`, goodQueries, goodQrels, "corpus.jsonl:3: it is no JSON object: unexpected end"},
+		{"two objects on a line", `{"_id": "a", "text": "x"}{"_id": "b", "text": "x"}`, goodQueries, goodQrels, "corpus.jsonl:1: it is no JSON object: "},
+		{"an array", "[1]", goodQueries, goodQrels, "corpus.jsonl:1: it is a JSON array, not an object"},
+		{"null", "null", goodQueries, goodQrels, `corpus.jsonl:1: it has neither a "text" nor a "title"`},
+		{"text of another type", `{"_id": "a", "text": ["x"]}`, goodQueries, goodQrels, `corpus.jsonl:1: its "text" is of the wrong type, a JSON array`},
+		{"id of another type", `{"_id": ["a"], "text": "x"}`, goodQueries, goodQrels, `corpus.jsonl:1: its id is neither a text nor a number: ["a"]`},
+		{"no id", `{"id": "a", "text": "x"}`, goodQueries, goodQrels, `corpus.jsonl:1: its "_id" is missing or empty`},
+		{"a document twice", goodCorpus + `{"_id": "a", "text": "x"}`, goodQueries, goodQrels, `corpus.jsonl:3: the _id "a" stood in line 1 already`},
+		{"an id with a tab", `{"_id": "a\tb", "text": "x"}`, goodQueries, goodQrels, `corpus.jsonl:1: its "_id" is "a\tb": there is a control character`},
+		{"a long id", `{"_id": "` + strings.Repeat("a", 5000) + `", "text": "x"}`, goodQueries, goodQrels, `corpus.jsonl:1: its "_id" has 5000 bytes`},
+		{"a huge line", goodCorpus + huge, goodQueries, goodQrels, "corpus.jsonl:3: the line is longer than 64 MB"},
+		{"UTF-16", "\xff\xfe{\x00", goodQueries, goodQrels, "corpus.jsonl is UTF-16: save it as UTF-8"},
+		{"Latin-1", "{\"_id\": \"a\", \"text\": \"caf\xe9\"}", goodQueries, goodQrels, "corpus.jsonl:1: it is not UTF-8"},
+		{"an empty query", goodCorpus, `{"_id": "q1", "text": " "}`, goodQrels, `queries.jsonl:1: its "text" is missing or empty`},
+		{"a query twice", goodCorpus, goodQueries + goodQueries, goodQrels, `queries.jsonl:3: the _id "q1" stood in line 1 already`},
+		{"NaN", goodCorpus, goodQueries, goodQrels + "q1\tc\tNaN\n", `qrels.tsv:4: the score "NaN" is no whole number`},
+		{"a broken score", goodCorpus, goodQueries, goodQrels + "q1\tc\t0.5\n", `qrels.tsv:4: the score "0.5" is no whole number`},
+		{"a huge score", goodCorpus, goodQueries, goodQrels + "q1\tc\t99999999999999999999\n", "qrels.tsv:4: the score"},
+		{"spaces for tabs", goodCorpus, goodQueries, "q1 a 1\n", "qrels.tsv:1: it has 1 fields parted by tabs"},
+		{"of trec_eval", goodCorpus, goodQueries, "q1\t0\ta\t1\n", "qrels.tsv:1: it has 4 fields parted by tabs"},
+		{"an empty id", goodCorpus, goodQueries, goodQrels + "q1\t\t1\n", "qrels.tsv:4: the query-id or the corpus-id is empty"},
+		{"judged twice", goodCorpus, goodQueries, goodQrels + "q1\ta\t1\n", "qrels.tsv:4: query q1 and document a are judged in line 2 already"},
+		{"other queries", goodCorpus, goodQueries, "x\ta\t1\n", "no query of queries.jsonl has a relevant document in qrels.tsv"},
+		{"nothing relevant", goodCorpus, goodQueries, "q1\ta\t0\n", "no query of queries.jsonl has a relevant document in qrels.tsv"},
+		{"other documents", goodCorpus, goodQueries, "q1\tx\t1\n", "no relevant document of qrels.tsv stands in corpus.jsonl"},
+	} {
+		s, err := ReadSet(files("corpus.jsonl", test.corpus, "queries.jsonl", test.queries, "qrels.tsv", test.qrels), "")
+		if err == nil {
+			err = s.Need(true)
+		}
+		if err == nil || !strings.HasPrefix(err.Error(), test.want) {
+			t.Errorf("%s: %v, want %s", test.name, err, test.want)
+		} else if len(err.Error()) > 400 {
+			t.Errorf("%s: a message of %d bytes", test.name, len(err.Error()))
+		}
+	}
+}
+
+func TestMissingFiles(t *testing.T) {
+	for _, test := range []struct {
+		fsys        fs.FS
+		split, want string
+	}{
+		{files("queries.jsonl", goodQueries, "qrels.tsv", goodQrels), "", "there is no corpus.jsonl"},
+		{files("corpus.jsonl", goodCorpus, "qrels.tsv", goodQrels), "", "there is no queries.jsonl"},
+		{files("corpus.jsonl", goodCorpus, "queries.jsonl", goodQueries), "", "there are no judgements: looked for qrels.tsv, qrels/test.tsv"},
+		{files("corpus.jsonl", goodCorpus, "queries.jsonl", goodQueries, "qrels.tsv", goodQrels), "dev", "there are no judgements: looked for qrels/dev.tsv"},
+		{files("corpus.jsonl", goodCorpus, "queries.jsonl", goodQueries, "qrels.tsv", goodQrels), "../../etc", `"../../etc" is no name of a split`},
+		{files("corpus.jsonl/x", "", "queries.jsonl", goodQueries, "qrels.tsv", goodQrels), "", "corpus.jsonl is a folder"},
+	} {
+		s, err := ReadSet(test.fsys, test.split)
+		if err == nil {
+			err = s.Need(true)
+		}
+		if err == nil || !strings.HasPrefix(err.Error(), test.want) {
+			t.Errorf("%v, want %s", err, test.want)
+		}
+	}
+}
+
+func TestStrays(t *testing.T) {
+	s, err := ReadSet(files("corpus.jsonl", goodCorpus, "queries.jsonl", goodQueries, "qrels.tsv", goodQrels+"q1\tlost\t1\nq9\ta\t1\n"), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if queries, documents := s.Strays(); queries != 1 || documents != 1 {
+		t.Errorf("%d queries and %d documents, want 1 and 1", queries, documents)
+	}
+}
+
+func FuzzReadSet(f *testing.F) {
+	f.Add(goodCorpus, goodQueries, goodQrels)
+	f.Add("\ufeff{}", "{\"_id\":1e3,\"text\":\"x\"}", "a\tb\t-1\r\n")
+	f.Fuzz(func(t *testing.T, corpus, queries, qrels string) {
+		s, err := ReadSet(files("corpus.jsonl", corpus, "queries.jsonl", queries, "qrels.tsv", qrels), "")
+		if err != nil {
+			return
+		}
+		if s.Need(true) == nil && (len(s.Judged()) == 0 || len(s.Documents) == 0) {
+			t.Error("a set that cannot be measured is taken")
+		}
+		questions, left := s.Questions()
+		if len(questions)+left != len(s.Queries) {
+			t.Error("a query is lost")
+		}
+	})
+}

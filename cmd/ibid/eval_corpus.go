@@ -1,0 +1,281 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"ibid/cmd/ibid/eval"
+	"ibid/ingest"
+	"ibid/retrieve"
+)
+
+// corpusConfig says what a set's questions are asked of.
+type corpusConfig struct {
+	Data  string `help:"Data directory whose documents are asked, by document id, path, or path without its ending. One that is empty, or holds this set's corpus alone, gets the corpus and keeps it. Unset: the corpus in a temporary one." placeholder:"DIR" noenv:"" group:"Store"`
+	Split string `help:"Judgements to use: those of qrels/NAME.tsv; unset: qrels.tsv, else the first of test, dev and train." placeholder:"NAME"`
+	embedConfig
+}
+
+// A corpus is what the questions of a set are asked of.
+type corpus struct {
+	*library
+	documents int
+	stored    map[string]string // the id of a document in the store, by that in the set
+	filter    retrieve.Filter
+	temporary string // folder to remove; empty when it is kept
+}
+
+func (c *corpus) close() error {
+	err := c.library.close()
+	if c.temporary != "" {
+		err = errors.Join(err, os.RemoveAll(c.temporary))
+	}
+	return err
+}
+
+// open makes the corpus of a set searchable.
+func (c corpusConfig) open(ctx context.Context, dir string, set *eval.Set, s surroundings) (_ *corpus, err error) {
+	out, err := c.openStore(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, out.close())
+		}
+	}()
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, fmt.Errorf("finding the folder %s: %w", dir, err)
+	}
+	own, err := holdsOnly(ctx, out.library, abs)
+	if err != nil {
+		return nil, err
+	}
+	if own {
+		if err := set.Need(true); err != nil {
+			return nil, fmt.Errorf("the set %s: %w", dir, err)
+		}
+		return out, out.fill(ctx, abs, set.Documents, s)
+	}
+	if err := set.Need(false); err != nil {
+		return nil, fmt.Errorf("the set %s: %w", dir, err)
+	}
+	return out, out.match(ctx, set, s)
+}
+
+// openStore opens the data directory, or a temporary one.
+func (c corpusConfig) openStore(ctx context.Context, s surroundings) (*corpus, error) {
+	out := &corpus{stored: make(map[string]string)}
+	store := storeConfig{Data: c.Data, embedConfig: c.embedConfig}
+	if c.Data == "" {
+		dir, err := os.MkdirTemp("", "ibid-eval-")
+		if err != nil {
+			return nil, fmt.Errorf("making a temporary data directory: %w", err)
+		}
+		out.temporary, store.Data = dir, dir
+	}
+	lib, err := openLibrary(ctx, store, s)
+	if err != nil {
+		if out.temporary != "" {
+			err = errors.Join(err, os.RemoveAll(out.temporary))
+		}
+		return nil, err
+	}
+	out.library = lib
+	return out, nil
+}
+
+// holdsOnly says whether a library holds nothing but what came from one folder.
+func holdsOnly(ctx context.Context, lib *library, folder string) (bool, error) {
+	roots, err := lib.Roots(ctx)
+	if err != nil {
+		return false, err
+	}
+	for _, r := range roots {
+		if r.Path == folder {
+			continue
+		}
+		docs, err := lib.Documents(ctx, retrieve.Filter{Root: r.Name})
+		if err != nil || len(docs) > 0 {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// fill brings the store in step with the entries: each is a document of its
+// own, cut into chunks as any other is. Its path is its id.
+func (c *corpus) fill(ctx context.Context, folder string, entries []eval.Entry, s surroundings) error {
+	root, err := c.AddRoot(ctx, folder, "")
+	if err != nil {
+		return fmt.Errorf("adding the corpus of %s: %w", folder, err)
+	}
+	known, err := c.Known(ctx, root)
+	if err != nil {
+		return err
+	}
+	c.documents, c.filter.Root = len(entries), root.Name
+	bar := newMeter(s.stderr, "documents", len(entries))
+	defer bar.end()
+	var reader ingest.Reader
+	empty := 0
+	store, storing := errgroup.WithContext(ctx)
+	store.SetLimit(runtime.GOMAXPROCS(0))
+	for i, e := range entries {
+		if storing.Err() != nil {
+			break
+		}
+		doc := entryDocument(ctx, &reader, root, e)
+		stored, isStored := known[e.ID]
+		delete(known, e.ID)
+		if doc == nil {
+			empty++
+			bar.add()
+			if isStored {
+				known[e.ID] = stored
+			}
+			continue
+		}
+		c.stored[e.ID] = doc.ID
+		if stored == doc.Digest {
+			bar.add()
+			continue
+		}
+		put := func() error {
+			defer bar.add()
+			if err := c.Replace(storing, doc, ingest.Split(doc, ingest.SplitOptions{})); err != nil {
+				return fmt.Errorf("storing the document %s: %w", e.ID, err)
+			}
+			return nil
+		}
+		if i == 0 { // it settles the embedding space
+			if err := put(); err != nil {
+				return err
+			}
+			continue
+		}
+		store.Go(put)
+	}
+	if err := store.Wait(); err != nil {
+		return err
+	}
+	for p := range known { // they are no longer in the corpus
+		if err := c.Delete(ctx, root.Name+"/"+p); err != nil {
+			return fmt.Errorf("removing the document %s: %w", p, err)
+		}
+	}
+	if empty > 0 {
+		fmt.Fprintf(s.stderr, "ibid: %d documents of the corpus have no text: no search can find them\n", empty)
+	}
+	return ctx.Err()
+}
+
+// entryDocument makes the document that ingest would have made of a file with
+// this text; nil when there is no text in it.
+func entryDocument(ctx context.Context, r *ingest.Reader, root ingest.Root, e eval.Entry) *ingest.Document {
+	text := e.Text
+	if strings.TrimSpace(text) == "" {
+		text = e.Title
+	}
+	// A leading line feed keeps the first word of a text from being taken for
+	// the mark of another format.
+	doc, err := r.Read(ctx, "entry.txt", []byte("\n"+text))
+	if err != nil {
+		return nil
+	}
+	sum := sha256.Sum256([]byte(e.Title + "\n" + text))
+	doc.ID, doc.Root, doc.Path, doc.Digest = root.Name+"/"+e.ID, root.Name, e.ID, hex.EncodeToString(sum[:])
+	doc.Title = strings.Join(strings.Fields(e.Title), " ")
+	return doc
+}
+
+// match finds the judged documents among those of the store: by id, by path in
+// their root, or by that path without its ending.
+func (c *corpus) match(ctx context.Context, set *eval.Set, s surroundings) error {
+	docs, err := c.Documents(ctx, c.filter)
+	if err != nil {
+		return err
+	}
+	c.documents = len(docs)
+	byName := make(map[string][]string)
+	for _, d := range docs {
+		names := map[string]bool{d.ID: true, d.Path: true, strings.TrimSuffix(d.Path, path.Ext(d.Path)): true}
+		for name := range names {
+			byName[name] = append(byName[name], d.ID)
+		}
+	}
+	missing := make(map[string]bool)
+	for _, grades := range set.Grades {
+		for id := range grades {
+			switch found := byName[id]; len(found) {
+			case 0:
+				missing[id] = true
+			case 1:
+				c.stored[id] = found[0]
+			default:
+				return fmt.Errorf("%s judges %q, which may be any of %s: name documents by their id there", set.Judgements, id, strings.Join(found, ", "))
+			}
+		}
+	}
+	if len(c.stored) == 0 {
+		return fmt.Errorf("none of the %d documents of the store is judged in %s: its corpus-ids must be document ids (ROOT/PATH) or paths; 'ibid search --json' shows them", len(docs), set.Judgements)
+	}
+	if len(missing) > 0 {
+		fmt.Fprintf(s.stderr, "ibid: %s judges %d documents that are not in the store: they count as missed\n", set.Judgements, len(missing))
+	}
+	return nil
+}
+
+// deepest is how many chunks are asked for, at most, to find so many documents.
+const deepest = 1600
+
+// grades gives judgements by the store's ids. A document that is not in the
+// store keeps its id with a NUL before it, which no search finds.
+func (c *corpus) grades(judged eval.Grades) eval.Grades {
+	out := make(eval.Grades, len(judged))
+	for id, grade := range judged {
+		document, ok := c.stored[id]
+		if !ok {
+			document = "\x00" + id
+		}
+		if before, twice := out[document]; !twice || grade > before {
+			out[document] = grade
+		}
+	}
+	return out
+}
+
+// rank gives the documents of the depth best ranks, each at the rank of its
+// best chunk. More chunks are asked for while they hold too few documents;
+// those found then stand behind the others.
+func (c *corpus) rank(ctx context.Context, x *retrieve.Index, question string, depth int) ([]string, error) {
+	var ranking []string
+	seen := make(map[string]bool)
+	for k := depth; ; k *= 2 {
+		passages, err := x.Search(ctx, retrieve.Query{Text: question, K: k, Filter: c.filter})
+		if err != nil {
+			return nil, err
+		}
+		before := len(ranking)
+		for _, p := range passages {
+			if !seen[p.Document] {
+				seen[p.Document] = true
+				ranking = append(ranking, p.Document)
+			}
+		}
+		if len(ranking) >= depth || len(ranking) == before || k >= deepest {
+			return ranking[:min(depth, len(ranking))], nil
+		}
+	}
+}

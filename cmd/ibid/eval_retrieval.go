@@ -1,0 +1,329 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"ibid/cmd/ibid/eval"
+	"ibid/retrieve"
+)
+
+type evalRetrievalCmd struct {
+	Dir     string   `arg:"" help:"Folder with corpus.jsonl (_id, title, text), queries.jsonl (_id, text), and qrels.tsv or qrels/SPLIT.tsv (query-id, corpus-id, score)."`
+	Metrics []string `help:"What to measure: ndcg, recall, mrr or p, each with a rank." default:"ndcg@10,recall@10,recall@100,mrr@10,p@10" placeholder:"NAME@K"`
+	Compare []string `help:"Pairs of searches to test for a difference in the first metric, by a paired randomisation test." default:"hybrid:bm25,hybrid:dense" placeholder:"A:B"`
+	Against string   `help:"File that an earlier run wrote with --details: each search is tested against itself there." placeholder:"FILE"`
+	evalConfig
+	corpusConfig
+}
+
+// searches are what is measured side by side.
+var searches = [...]struct {
+	name string
+	mode retrieve.Mode
+}{
+	{"bm25", retrieve.LexicalOnly},
+	{"dense", retrieve.DenseOnly},
+	{"hybrid", retrieve.Hybrid},
+}
+
+// wholeSearch is the search that people use: figures without the name of a
+// search are its.
+const wholeSearch = "hybrid"
+
+// A retrievalReport is what the measurement came to.
+type retrievalReport struct {
+	Queries   int            `json:"queries"`
+	Documents int            `json:"documents"`
+	BM25      eval.Figures   `json:"bm25"`
+	Dense     eval.Figures   `json:"dense"`
+	Hybrid    eval.Figures   `json:"hybrid"`
+	Compared  []comparedPair `json:"compared"`
+	Skipped   int            `json:"skipped"` // queries without a relevant document
+	Chunks    int            `json:"chunks"`
+	Space     string         `json:"space"`
+	Judged    string         `json:"judgements"`
+}
+
+type comparedPair struct {
+	A      string `json:"a"`
+	B      string `json:"b"`
+	Metric string `json:"metric"`
+	eval.Comparison
+}
+
+// Run measures each search on every query that has a relevant document.
+func (c *evalRetrievalCmd) Run(ctx context.Context, s surroundings) (err error) {
+	metrics, pairs, err := c.parse()
+	if err != nil {
+		return err
+	}
+	earlier, err := c.earlier(metrics[0])
+	if err != nil {
+		return err
+	}
+	set, err := readSet(c.Dir, c.Split, s)
+	if err != nil {
+		return err
+	}
+	corpus, err := c.open(ctx, c.Dir, set, s)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, corpus.close()) }()
+
+	queries := sample(set.Judged(), c.Sample)
+	values, err := corpus.measure(ctx, queries, set, metrics, s)
+	if err != nil {
+		return err
+	}
+	stats, err := corpus.Stats(ctx, nil)
+	if err != nil {
+		return err
+	}
+	report := retrievalReport{
+		Queries: len(queries), Documents: corpus.documents, Skipped: len(set.Queries) - len(set.Judged()),
+		Chunks: stats.Chunks, Space: corpus.embedder.Space(), Judged: set.Judgements, Compared: []comparedPair{},
+	}
+	var whole, all eval.Figures
+	for i, to := range []*eval.Figures{&report.BM25, &report.Dense, &report.Hybrid} {
+		for m, metric := range metrics {
+			f := eval.Figure{Name: metric.String(), Value: eval.Mean(values[i][m])}
+			*to = append(*to, f)
+			if searches[i].name == wholeSearch {
+				whole = append(whole, f)
+			}
+			all = append(all, eval.Figure{Name: searches[i].name + "." + f.Name, Value: f.Value})
+		}
+	}
+	for _, p := range pairs {
+		report.Compared = append(report.Compared, comparedPair{searches[p[0]].name, searches[p[1]].name, metrics[0].String(),
+			eval.Compare(values[p[0]][0], values[p[1]][0])})
+	}
+	if earlier != nil {
+		added, err := c.compareEarlier(earlier, queries, values, metrics[0])
+		if err != nil {
+			return err
+		}
+		report.Compared = append(report.Compared, added...)
+	}
+	if err := c.writeDetails(len(queries), func(q int) any { return details(queries[q].ID, metrics, values, q) }); err != nil {
+		return err
+	}
+	if c.JSON {
+		err = json.NewEncoder(s.stdout).Encode(report)
+	} else {
+		err = report.show(filepath.Base(c.Dir), s)
+	}
+	return errors.Join(err, c.missed(append(whole, all...)))
+}
+
+// parse reads the flags that have a grammar of their own.
+func (c *evalRetrievalCmd) parse() (metrics []eval.Metric, pairs [][2]int, err error) {
+	var names []string
+	for _, name := range c.Metrics {
+		m, err := eval.ParseMetric(name)
+		if err != nil {
+			return nil, nil, usageError("--metrics: %w", err)
+		}
+		metrics = append(metrics, m)
+		names = append(names, m.String())
+	}
+	if len(metrics) == 0 {
+		return nil, nil, usageError("--metrics is empty: name one, as in ndcg@10")
+	}
+	for _, x := range searches {
+		for _, m := range metrics {
+			names = append(names, x.name+"."+m.String())
+		}
+	}
+	place := func(name string) int {
+		return slices.IndexFunc(searches[:], func(x struct {
+			name string
+			mode retrieve.Mode
+		}) bool {
+			return x.name == name
+		})
+	}
+	for _, pair := range c.Compare {
+		a, b, _ := strings.Cut(pair, ":")
+		i, j := place(a), place(b)
+		if i < 0 || j < 0 {
+			return nil, nil, usageError("--compare %s: give two of bm25, dense and hybrid, as in hybrid:bm25", pair)
+		}
+		pairs = append(pairs, [2]int{i, j})
+	}
+	return metrics, pairs, c.check(names)
+}
+
+// measure gives the value of each metric for each query, by search: [search][metric][query].
+func (c *corpus) measure(ctx context.Context, queries []eval.Query, set *eval.Set, metrics []eval.Metric, s surroundings) ([][][]float64, error) {
+	const least = 100 // so that fusion sees the same candidates whatever is measured
+	depth := least
+	for _, m := range metrics {
+		depth = max(depth, m.K)
+	}
+	own := ownEntries(set)
+	bar := newMeter(s.stderr, "queries", len(queries))
+	defer bar.end()
+	values := make([][][]float64, len(searches))
+	indexes := make([]*retrieve.Index, len(searches))
+	for i, x := range searches {
+		var err error
+		if indexes[i], err = retrieve.NewIndex(ctx, c.engine, c.embedder, retrieve.Options{Mode: x.mode}); err != nil {
+			return nil, err
+		}
+		values[i] = make([][]float64, len(metrics))
+		for m := range metrics {
+			values[i][m] = make([]float64, len(queries))
+		}
+	}
+	asking, ctx := errgroup.WithContext(ctx)
+	asking.SetLimit(runtime.GOMAXPROCS(0))
+	for at, q := range queries {
+		asking.Go(func() error {
+			defer bar.add()
+			wanted := depth
+			if own[q.ID] {
+				wanted++
+			}
+			grades := c.grades(set.Grades[q.ID])
+			for i, x := range indexes {
+				ranking, err := c.rank(ctx, x, q.Text, wanted)
+				if err != nil {
+					return fmt.Errorf("asking the query %s: %w", q.ID, err)
+				}
+				if own[q.ID] {
+					ranking = slices.DeleteFunc(ranking, func(id string) bool { return id == c.stored[q.ID] })
+				}
+				for m, metric := range metrics {
+					values[i][m][at] = metric.Of(ranking, grades)
+				}
+			}
+			return nil
+		})
+	}
+	return values, asking.Wait()
+}
+
+// ownEntries gives the queries that are a document of the corpus themselves,
+// the same words under the same id: as in BEIR, such a document is no result.
+func ownEntries(set *eval.Set) map[string]bool {
+	texts := make(map[string]string, len(set.Queries))
+	for _, q := range set.Queries {
+		texts[q.ID] = strings.Join(strings.Fields(q.Text), " ")
+	}
+	own := make(map[string]bool)
+	for _, d := range set.Documents {
+		if text, ok := texts[d.ID]; ok && text == strings.Join(strings.Fields(d.Text), " ") {
+			own[d.ID] = true
+		}
+	}
+	return own
+}
+
+func details(id string, metrics []eval.Metric, values [][][]float64, query int) any {
+	figures := make([]eval.Figures, len(searches))
+	for i := range searches {
+		for m, metric := range metrics {
+			figures[i] = append(figures[i], eval.Figure{Name: metric.String(), Value: values[i][m][query]})
+		}
+	}
+	return struct {
+		ID     string       `json:"_id"`
+		BM25   eval.Figures `json:"bm25"`
+		Dense  eval.Figures `json:"dense"`
+		Hybrid eval.Figures `json:"hybrid"`
+	}{id, figures[0], figures[1], figures[2]}
+}
+
+// earlier reads what an earlier run wrote: for each query the value of the
+// metric, by search.
+func (c *evalRetrievalCmd) earlier(metric eval.Metric) (_ map[string]map[string]float64, err error) {
+	if c.Against == "" {
+		return nil, nil
+	}
+	f, err := os.Open(c.Against)
+	if err != nil {
+		return nil, usageError("--against: %w", err)
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	earlier := make(map[string]map[string]float64)
+	lines := bufio.NewScanner(f)
+	for n := 1; lines.Scan(); n++ {
+		var line map[string]json.RawMessage
+		var id string
+		if err := errors.Join(json.Unmarshal(lines.Bytes(), &line), json.Unmarshal(line["_id"], &id)); err != nil {
+			return nil, usageError("--against %s:%d: it is no line that --details writes: %w", c.Against, n, err)
+		}
+		earlier[id] = make(map[string]float64)
+		for _, x := range searches {
+			var figures map[string]float64
+			err := json.Unmarshal(line[x.name], &figures)
+			v, ok := figures[metric.String()]
+			if err != nil || !ok {
+				return nil, usageError("--against %s:%d: it does not hold %s of %s: give the same --metrics", c.Against, n, metric, x.name)
+			}
+			earlier[id][x.name] = v
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return nil, fmt.Errorf("reading %s (--against): %w", c.Against, err)
+	}
+	return earlier, nil
+}
+
+func (c *evalRetrievalCmd) compareEarlier(earlier map[string]map[string]float64, queries []eval.Query, values [][][]float64, metric eval.Metric) ([]comparedPair, error) {
+	var out []comparedPair
+	for i, x := range searches {
+		then := make([]float64, len(queries))
+		for q, query := range queries {
+			figures, ok := earlier[query.ID]
+			if !ok || len(earlier) != len(queries) {
+				return nil, fmt.Errorf("%s (--against) has %d queries, and this run %d; they must be the same: the query %s is one of this run", c.Against, len(earlier), len(queries), query.ID)
+			}
+			then[q] = figures[x.name]
+		}
+		out = append(out, comparedPair{x.name, x.name + " of " + c.Against, metric.String(), eval.Compare(values[i][0], then)})
+	}
+	return out, nil
+}
+
+func (r *retrievalReport) show(name string, s surroundings) error {
+	skipped := ""
+	if r.Skipped > 0 {
+		skipped = fmt.Sprintf("; %d without a relevant document left out", r.Skipped)
+	}
+	if _, err := fmt.Fprint(s.stdout, printable(fmt.Sprintf("%s: %d queries of %s%s; %d documents in %d chunks; %s\n",
+		name, r.Queries, r.Judged, skipped, r.Documents, r.Chunks, r.Space))); err != nil {
+		return err
+	}
+	if err := showFigures(s.stdout, []string{"bm25", "dense", "hybrid"}, []eval.Figures{r.BM25, r.Dense, r.Hybrid}); err != nil {
+		return err
+	}
+	for _, p := range r.Compared {
+		if _, err := fmt.Fprint(s.stdout, printable(fmt.Sprintf("%s - %s: %s %+.4f, %s (better on %d queries, worse on %d)\n",
+			p.A, p.B, p.Metric, p.Difference, chance(p.P), p.Better, p.Worse))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// chance shows a p-value.
+func chance(p float64) string {
+	if p < .0001 {
+		return "p < 0.0001"
+	}
+	return fmt.Sprintf("p = %.4f", p)
+}
