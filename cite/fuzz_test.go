@@ -1,8 +1,11 @@
 package cite_test
 
 import (
+	"html"
 	"math/rand/v2"
 	"reflect"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -14,49 +17,114 @@ import (
 // spaces or of backticks.
 const bound = 512
 
-// FuzzRewriter holds the rewriter to its promises on any text, any number of
-// documents and any cuts.
+// FuzzRewriter holds the rewriter to its promises on any text, documents,
+// style, profile and cuts.
 func FuzzRewriter(f *testing.F) {
-	for _, v := range readVectors(f) {
-		f.Add(v.Text, uint8(len(v.Documents)), uint64(len(v.Name))*0x9E3779B97F4A7C15, v.Profile == "strict")
+	for i, v := range readVectors(f) {
+		f.Add(v.Text, uint8(len(v.Documents)), uint64(len(v.Name))*0x9E3779B97F4A7C15, uint64(i), v.Profile == "strict")
 	}
 	f.Fuzz(checkRewriter)
 }
 
-func checkRewriter(t *testing.T, text string, known uint8, cuts uint64, strict bool) {
-	docs := make([]cite.Document, known%12)
-	for i := range docs {
-		// Every third document shares its source with the one before it.
-		docs[i] = cite.Document{ID: i + 1, Title: "t", Source: string(rune('a' + i - i%3/2))}
+// What documents may be called, and where they may come from.
+var (
+	fuzzTitles  = []string{"t", "", " \t", "Two\r\nlines", `<b>[x](y)\z</b>`, `"&"`, "題"}
+	fuzzSources = []string{
+		"a.html", "b.pdf#page=2", "", " ", "\u2003", "https://example.org/a b(c)", " HTTP://example.org/<d>", "javascript:alert(1)",
+		" java\nscript:alert(1)", "data:text/html,<script>", "file:///etc/passwd", "//example.org/x", "mailto:a@example.org", "a.html ",
+		"x:y", "ftp://example.org", `q"uo'te&.html`, "\x00javascript:x", "図書館.html", "a\nb",
 	}
+)
+
+// fuzzDocuments makes documents of a shape: from what pool their titles and
+// sources come, and which of them a style leaves out.
+func fuzzDocuments(known uint8, shape uint64) (docs []cite.Document, excluded func(id int) bool) {
+	rng := rand.New(rand.NewPCG(shape, 0))
+	docs = make([]cite.Document, known%12)
+	few := 1 + rng.IntN(len(fuzzSources))
+	first := rng.IntN(len(fuzzSources))
+	for i := range docs {
+		docs[i] = cite.Document{
+			Title:  fuzzTitles[rng.IntN(len(fuzzTitles))],
+			Source: fuzzSources[(first+rng.IntN(few))%len(fuzzSources)],
+		}
+	}
+	out := uint64(0)
+	if rng.IntN(3) == 0 {
+		out = rng.Uint64()
+	}
+	return docs, func(id int) bool { return out>>id&1 == 1 }
+}
+
+func checkRewriter(t *testing.T, text string, known uint8, cuts, shape uint64, strict bool) {
+	docs, excluded := fuzzDocuments(known, shape)
+	excluding := func(s cite.Style) cite.Style {
+		return cite.Excluding(s, func(d cite.Document) bool { return excluded(d.ID) })
+	}
+	styles := [...]string{"text", "markdown", "html", "empty"}
+	name := styles[shape%uint64(len(styles))]
+	style, _ := cite.StyleByName(name)
+	style = excluding(style)
 	profile := cite.Default
 	if strict {
 		profile = cite.Strict
 	}
 
-	whole := cite.NewRewriter(docs, cite.Text, profile)
+	whole := cite.NewRewriter(docs, style, profile)
 	want := string(whole.Append(nil, []byte(text)))
 	want = string(whole.Close([]byte(want)))
 
-	// However it is cut, the output is the same, and at any time a beginning
-	// of it; what is held back is bounded.
-	r := cite.NewRewriter(docs, cite.Text, profile)
-	var out []byte
-	rest := text
-	for rng := cuts | 1; rest != ""; {
-		rng = rng*6364136223846793005 + 1442695040888963407
-		n := min(len(rest), int(rng>>59)) // 0 to 31 bytes
-		if cuts%3 == 0 {
-			n = min(len(rest), 1)
+	// The rules as they are written give the same.
+	var o *oracle
+	if utf8.ValidString(text) && len(text) < 4000 {
+		o = &oracle{strict: strict, docs: plainly(docs), text: []rune(text), style: name, excluded: excluded}
+		if got := o.rewrite(); got != want {
+			t.Fatalf("text %q\n got %q\nwant %q", text, want, got)
 		}
-		out = r.Append(out, []byte(rest[:n]))
-		rest = rest[n:]
+		if got := whole.Sources(); len(got)+len(o.numbers) > 0 && !reflect.DeepEqual(got, o.numbers) {
+			t.Fatalf("text %q\n got %+v\nwant %+v", text, got, o.numbers)
+		}
+		if got, want := whole.List(), o.list(); got != want {
+			t.Fatalf("text %q: list\n got %q\nwant %q", text, got, want)
+		}
+	}
+
+	// However it is cut, the output is the same, and at any time a beginning
+	// of it; what is held back is bounded; a number keeps what it stands for.
+	r := cite.NewRewriter(docs, style, profile)
+	allowed := bound + 2*longestRun(text) // the spaces before and behind a silent marker
+	var out []byte
+	var before []cite.NumberedSource
+	fed := 0
+	for rng := cuts | 1; fed < len(text); {
+		rng = rng*6364136223846793005 + 1442695040888963407
+		n := min(len(text)-fed, int(rng>>59)) // 0 to 31 bytes
+		if cuts%3 == 0 {
+			n = min(len(text)-fed, 1)
+		}
+		out = r.Append(out, []byte(text[fed:fed+n]))
+		fed += n
 		if !strings.HasPrefix(want, string(out)) {
 			t.Fatalf("the output so far %q is no beginning of %q", out, want)
 		}
-		if held := r.Held(); held > bound+2*longestRun(text) { // the spaces before and behind a silent marker
+		if held := r.Held(); held > allowed {
 			t.Fatalf("%d characters are held back of %q", held, text)
 		}
+		if o != nil {
+			if got, least := utf8.RuneCount(out), o.least(max(0, utf8.RuneCountInString(text[:fed])-1-allowed)); got < least {
+				t.Fatalf("after %d bytes of %q only %d characters are out, want %d or more", fed, text, got, least)
+			}
+		}
+		now := r.Sources()
+		if len(now) < len(before) {
+			t.Fatalf("%d sources after %d bytes, %d before", len(now), fed, len(before))
+		}
+		for i, s := range before {
+			if !extends(now[i], s) {
+				t.Fatalf("source %+v became %+v", s, now[i])
+			}
+		}
+		before = now
 	}
 	out = r.Close(out)
 	if string(out) != want {
@@ -65,57 +133,88 @@ func checkRewriter(t *testing.T, text string, known uint8, cuts uint64, strict b
 	if !reflect.DeepEqual(r.Sources(), whole.Sources()) || r.List() != whole.List() {
 		t.Fatalf("cut: %v\nwhole: %v", r.Sources(), whole.Sources())
 	}
+	checkSources(t, docs, excluded, r.Sources())
+	checkLinks(t, docs, r.List())
 
-	// Sources are numbered without gaps, and are given documents.
+	// Numbers appear in order of first use. (Style without brackets of its own.)
+	if strings.ContainsFunc(text, isPrivate) {
+		return
+	}
+	marks := cite.NewRewriter(docs, excluding(privateStyle{}), profile)
+	marked := string(marks.Close(marks.Append(nil, []byte(text))))
+	highest := 0
+	for _, c := range marked {
+		if isPrivate(c) {
+			if n := int(c - firstPrivate); n > highest+1 {
+				t.Fatalf("number %d came after %d in %q", n, highest, marked)
+			} else {
+				highest = max(highest, n)
+			}
+		}
+	}
+	if highest != len(marks.Sources()) {
+		t.Fatalf("%d numbers shown of %d sources", highest, len(marks.Sources()))
+	}
+	if !reflect.DeepEqual(marks.Sources(), whole.Sources()) {
+		t.Fatalf("another style cites %v, want %v", marks.Sources(), whole.Sources())
+	}
+	// What is left without the numbers is a part of the text, in its order.
+	left := strings.Map(func(c rune) rune {
+		if isPrivate(c) {
+			return -1
+		}
+		return c
+	}, marked)
+	if utf8.ValidString(text) && !isSubsequence(left, text) {
+		t.Fatalf("%q does not come from %q", left, text)
+	}
+}
+
+// extends says whether a source is an earlier one with more documents, if any.
+func extends(now, before cite.NumberedSource) bool {
+	return now.Number == before.Number && now.Source == before.Source && now.Title == before.Title &&
+		len(now.IDs) >= len(before.IDs) && slices.Equal(now.IDs[:len(before.IDs)], before.IDs)
+}
+
+// checkSources: sources are numbered without gaps, each document is cited under
+// one of them alone, and those with the same source under the same.
+func checkSources(t *testing.T, docs []cite.Document, excluded func(int) bool, sources []cite.NumberedSource) {
+	t.Helper()
 	seen := map[int]bool{}
-	for i, s := range r.Sources() {
-		if s.Number != i+1 || len(s.IDs) == 0 {
+	names := map[string]bool{}
+	for i, s := range sources {
+		if s.Number != i+1 || len(s.IDs) == 0 || s.Source == "" && len(s.IDs) > 1 || s.Source != "" && names[s.Source] {
 			t.Fatalf("source %d is %+v", i+1, s)
 		}
+		names[s.Source] = true
 		for _, id := range s.IDs {
-			if id < 1 || id > len(docs) || docs[id-1].Source != s.Source || seen[id] {
+			if id < 1 || id > len(docs) || seen[id] || excluded(id) {
 				t.Fatalf("source %+v cites %d", s, id)
+			}
+			if d := docs[id-1]; d.Source != s.Source && !(blank(d.Source) && s.Source == "") {
+				t.Fatalf("source %+v cites %+v", s, d)
 			}
 			seen[id] = true
 		}
-	}
-	// Numbers appear in order of first use. (Style without brackets of its own.)
-	marks := cite.NewRewriter(docs, privateStyle{}, profile)
-	marked := string(marks.Close(marks.Append(nil, []byte(text))))
-	highest := 0
-	if !strings.ContainsFunc(text, isPrivate) {
-		for _, c := range marked {
-			if isPrivate(c) {
-				if n := int(c - firstPrivate); n > highest+1 {
-					t.Fatalf("number %d came after %d in %q", n, highest, marked)
-				} else {
-					highest = max(highest, n)
-				}
-			}
-		}
-		if highest != len(marks.Sources()) {
-			t.Fatalf("%d numbers shown of %d sources", highest, len(marks.Sources()))
-		}
-		// What is left without the numbers is a part of the text, in its order.
-		left := strings.Map(func(c rune) rune {
-			if isPrivate(c) {
-				return -1
-			}
-			return c
-		}, marked)
-		if utf8.ValidString(text) && !isSubsequence(left, text) {
-			t.Fatalf("%q does not come from %q", left, text)
+		if d := docs[s.IDs[0]-1]; d.Title != s.Title && !(blank(d.Title) && s.Title == "") {
+			t.Fatalf("source %+v has not the title of %+v", s, d)
 		}
 	}
+}
 
-	// The rules as they are written give the same.
-	if utf8.ValidString(text) && len(text) < 4000 {
-		o := oracle{strict: strict, docs: docs, text: []rune(text), inline: oText}
-		if got := o.rewrite(); got != want {
-			t.Fatalf("text %q\n got %q\nwant %q", text, want, got)
-		}
-		if got := r.Sources(); len(got)+len(o.numbers) > 0 && !reflect.DeepEqual(got, o.numbers) {
-			t.Fatalf("text %q\n got %+v\nwant %+v", text, got, o.numbers)
+var targets = regexp.MustCompile(`<a href="([^"]*)"|\]\(([^)]*)\)\n|^- \*\*\d+\*\* <([^>]*)>\n`)
+
+// checkLinks: a list links to nothing but what documents have as their source,
+// by http or https or without a scheme.
+func checkLinks(t *testing.T, docs []cite.Document, list string) {
+	t.Helper()
+	for _, m := range targets.FindAllStringSubmatch(list, -1) {
+		target := html.UnescapeString(m[1]) + m[2] + m[3]
+		if !slices.ContainsFunc(docs, func(d cite.Document) bool {
+			u := oLink(d.Source)
+			return u != "" && (u == target || oTarget(u) == target)
+		}) {
+			t.Fatalf("the list %q links to %q", list, target)
 		}
 	}
 }
@@ -223,6 +322,6 @@ func TestRewriterRandom(t *testing.T) {
 	rng := rand.New(rand.NewPCG(seed, 0))
 	t.Logf("seed %d", seed)
 	for range 5000 { // -count repeats it with other texts
-		checkRewriter(t, randomText(rng), uint8(rng.IntN(12)), rng.Uint64(), rng.IntN(10) == 0)
+		checkRewriter(t, randomText(rng), uint8(rng.IntN(12)), rng.Uint64(), rng.Uint64(), rng.IntN(10) == 0)
 	}
 }

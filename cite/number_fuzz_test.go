@@ -1,30 +1,37 @@
 package cite_test
 
 import (
+	"cmp"
 	"encoding/json"
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
 	"ibid/answer"
 	"ibid/cite"
+	"ibid/ingest"
+	"ibid/retrieve"
 )
 
-// FuzzNumber holds the filter over events to its promises: the answer does not
-// depend on the cuts, every quote stands where it is said to stand, and the
-// ranges of sentences are whole characters of the text.
+// FuzzNumber holds the filter over events to its promises, whatever counts as a
+// source: the answer does not depend on the cuts, every citation keeps its
+// passage and its quote stands where it is said to stand, passages with one key
+// have one number, and links have no scheme but http and https.
 func FuzzNumber(f *testing.F) {
-	f.Add(long, "The library is closed on Mondays. It opens at nine.", uint8(3))
-	f.Add("A [1]. B [2].\n- C [1]\n\n```\n[1]\n```\n", "", uint8(1))
-	f.Add("図書館は月曜日に休館します[1]。日曜日は正午に開きます【2】。", "図書館は月曜日に休館します。", uint8(2))
-	f.Add("Ends \xe3\x80 in [1](id=", "\xff a b c", uint8(5))
-	f.Fuzz(func(t *testing.T, text, source string, size uint8) {
-		kept := answer.Kept{Passages: append(evidence[:2:2], passage("fuzz.txt", 1, 0, source))}
-		whole, err := cite.Collect(cite.Number(stream(kept, answer.Text{Text: text}), cite.Options{}))
+	f.Add(long, "The library is closed on Mondays. It opens at nine.", uint8(3), uint64(0))
+	f.Add("A [1]. B [2].\n- C [1]\n\n```\n[1]\n```\n", "", uint8(1), uint64(1))
+	f.Add("図書館は月曜日に休館します[1]。日曜日は正午に開きます【2】。", "図書館は月曜日に休館します。", uint8(2), uint64(2))
+	f.Add("Ends \xe3\x80 in [1](id=", "\xff a b c", uint8(5), uint64(3))
+	f.Add("A b c d.\nSources:\n- [1]\n- E [2]\n\nF (see [3]).\nSource: [4, 5]", "A b c d.", uint8(5), uint64(9))
+	f.Fuzz(func(t *testing.T, text, source string, size uint8, shape uint64) {
+		kept, o := fuzzEvidence(source, shape)
+		whole, err := cite.Collect(cite.Number(stream(kept, answer.Text{Text: text}), o))
 		if err != nil {
 			t.Fatal(err)
 		}
-		cut, err := cite.Collect(cite.Number(stream(append([]answer.Event{kept}, pieces(text, 1+int(size))...)...), cite.Options{}))
+		cut, err := cite.Collect(cite.Number(stream(append([]answer.Event{kept}, pieces(text, 1+int(size))...)...), o))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -34,33 +41,85 @@ func FuzzNumber(f *testing.F) {
 		if !utf8.ValidString(whole.Text) {
 			t.Fatalf("%q is not valid UTF-8", whole.Text)
 		}
+		numbers, keys := map[string]int{}, map[int]string{}
 		for _, c := range whole.Citations {
-			if c.Number < 1 || c.Number > len(whole.Sources) {
-				t.Fatalf("citation %+v of %d sources", c, len(whole.Sources))
+			checkCitation(t, whole, kept.Passages, c)
+			p := kept.Passages[slices.IndexFunc(kept.Passages, func(p retrieve.Passage) bool { return p.ID == c.Passage })]
+			key, _ := o.Source(p, cmp.Or(c.Original, c.Link))
+			if blank(key) {
+				key = "\x00" + p.ID // a source of its own
 			}
-			checkRange(t, whole.Text, c.TextStart, c.TextEnd)
-			found := false
-			for _, p := range kept.Passages {
-				if p.ID == c.Passage {
-					found = true
-					if got := p.Text[c.Start-p.Start : c.End-p.Start]; got != c.Quote {
-						t.Fatalf("the quote %q is not at its place: %q", c.Quote, got)
-					}
-				}
+			if n, ok := numbers[key]; ok && n != c.Number {
+				t.Fatalf("%q has the numbers %d and %d", key, n, c.Number)
 			}
-			if !found || c.Support < 0 || c.Support > 1 {
-				t.Fatalf("citation %+v", c)
+			if k, ok := keys[c.Number]; ok && k != key {
+				t.Fatalf("%d stands for %q and %q", c.Number, key, k)
 			}
+			numbers[key], keys[c.Number] = c.Number, key
 		}
 		for _, u := range whole.Unsupported {
 			checkRange(t, whole.Text, u.TextStart, u.TextEnd)
 		}
-		for _, s := range whole.Sources {
-			if len(s.Passages) == 0 {
-				t.Fatalf("source %+v has no passage", s)
+		for i, s := range whole.Sources {
+			if s.Number != i+1 || len(s.Passages) == 0 {
+				t.Fatalf("source %d is %+v", i+1, s)
 			}
 		}
 	})
+}
+
+// fuzzEvidence makes passages of a shape: documents, pages, headings and
+// addresses of a few kinds; and what counts as one source.
+func fuzzEvidence(text string, shape uint64) (answer.Kept, cite.Options) {
+	rng := rand.New(rand.NewPCG(shape, 0))
+	pick := func(from ...string) string { return from[rng.IntN(len(from))] }
+	kept := answer.Kept{Passages: append(evidence[:2:2], passage("fuzz.txt", 1, 0, text))}
+	for i := range rng.IntN(5) {
+		p := passage(pick("a.pdf", "a.html", "b.md"), i+2, rng.IntN(3), pick(text, evidence[2].Text))
+		p.Heading, p.Anchor, p.Title = pick("", "One", "One › Two"), pick("", "one", "a b"), pick("", "T")
+		p.Format = pick("pdf", "html", "markdown", "csv")
+		p.Meta = map[string]string{"url": pick("", "https://example.org/a", "http://example.org/b#c", "javascript:alert(1)", "data:text/html,x", "file:///etc", "rel.html"), "row": pick("", "1", "2")}
+		kept.Passages = append(kept.Passages, p)
+	}
+	o := cite.Options{Link: func(p retrieve.Passage, start, end int) string { return p.Meta["url"] }}
+	sources := [...]cite.SourceOf{cite.ByDocument, cite.ByPage, cite.BySection, cite.ByURL,
+		func(p retrieve.Passage, _ string) (key, title string) { return p.Meta["row"], p.Title }}
+	o.Source = sources[shape%uint64(len(sources))]
+	if rng.IntN(2) == 0 {
+		s := cite.Support{Stem: retrieve.Stem, Sentences: ingest.Sentences}
+		o.Find, o.Join = s.Find, s.Join
+	}
+	return kept, o
+}
+
+// checkCitation: a citation has a number of the list, stands with its quote
+// under that number, and leads nowhere but to the web or Ibid's own pages.
+func checkCitation(t *testing.T, a cite.Answer, passages []retrieve.Passage, c cite.Citation) {
+	t.Helper()
+	if c.Number < 1 || c.Number > len(a.Sources) || !(c.Support >= 0 && c.Support <= 1) || (c.Verdict == cite.VerdictWeak) != (c.Support < cite.Supported) {
+		t.Fatalf("citation %+v of %d sources", c, len(a.Sources))
+	}
+	checkRange(t, a.Text, c.TextStart, c.TextEnd)
+	if !slices.ContainsFunc(passages, func(p retrieve.Passage) bool {
+		return p.ID == c.Passage && c.Start >= p.Start && c.End <= p.End && p.Text[c.Start-p.Start:c.End-p.Start] == c.Quote
+	}) {
+		t.Fatalf("the quote of %+v is not at its place", c)
+	}
+	if !slices.ContainsFunc(a.Sources[c.Number-1].Passages, func(p cite.SourcePassage) bool {
+		return p.ID == c.Passage && p.Start == c.Start && p.End == c.End && p.Quote == c.Quote
+	}) {
+		t.Fatalf("%+v is not under its number: %+v", c, a.Sources[c.Number-1])
+	}
+	for _, link := range []string{c.Link, a.Sources[c.Number-1].Link} {
+		if oLink(link) != link {
+			t.Fatalf("the link %q", link)
+		}
+	}
+	for _, link := range []string{c.Original, a.Sources[c.Number-1].Original} {
+		if link != "" && !oHTTP.MatchString(link) {
+			t.Fatalf("the original %q", link)
+		}
+	}
 }
 
 func checkRange(t *testing.T, text string, start, end int) {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode"
 
@@ -20,8 +19,10 @@ type oracle struct {
 	text   []rune
 	code   []bool
 
-	inline  func(n int) string // what stands in the text for a number
-	numbers []cite.NumberedSource
+	style    string
+	excluded func(id int) bool
+	numbers  []cite.NumberedSource
+	shown    []place // where parts of the text stand in the output
 }
 
 const (
@@ -69,6 +70,13 @@ func oDigits(s string) int {
 		}
 	}
 	return n
+}
+
+// A place says that what stands at, in characters of the text, comes at to in
+// the output, and so on to the next place; within a run, at to it is decided.
+type place struct {
+	at, to int
+	run    bool
 }
 
 // markCode finds the code of the text.
@@ -335,16 +343,21 @@ func (o *oracle) rewrite() string {
 		for lead > at && o.text[lead-1] == ' ' && !o.code[lead-1] {
 			lead--
 		}
+		o.shown = append(o.shown, place{at: at, to: len(out)})
 		out = append(out, o.text[at:lead]...)
+		o.shown = append(o.shown, place{at: lead, to: len(out), run: true})
 		spaces := o.text[lead:markers[k].start]
 		var shown []int
 		printed := false
 		for j := k; j < n; j++ {
 			mark := ""
 			for _, id := range markers[j].ids {
+				if o.excluded(id) {
+					continue
+				}
 				if num := o.number(id); !slices.Contains(shown, num) {
 					shown = append(shown, num)
-					mark += o.inline(num)
+					mark += o.mark(num)
 				}
 			}
 			if mark == "" {
@@ -364,7 +377,22 @@ func (o *oracle) rewrite() string {
 		}
 		k = n
 	}
+	o.shown = append(o.shown, place{at: at, to: len(out)})
 	return string(append(out, o.text[at:]...))
 }
 
-func oText(n int) string { return "[" + strconv.Itoa(n) + "]" }
+// least gives how many characters of the output must be out, at least, when the
+// first n characters of the text are decided.
+func (o *oracle) least(n int) int {
+	i, _ := slices.BinarySearchFunc(o.shown, n, func(p place, n int) int {
+		if p.at <= n {
+			return -1
+		}
+		return 1
+	})
+	p := o.shown[i-1]
+	if p.run {
+		return p.to
+	}
+	return p.to + n - p.at
+}
