@@ -137,6 +137,17 @@ func (r *run) emit(e Event) bool {
 	return !r.stopped
 }
 
+// stepped emits how a step ended. Every step tells of its labels: that there
+// are none is told by an empty list.
+func (r *run) stepped(s Stepped) bool {
+	for _, labels := range []*[]int{&s.Labels, &s.Invented, &s.Lost} {
+		if *labels == nil {
+			*labels = []int{}
+		}
+	}
+	return r.emit(s)
+}
+
 // finish yields what the answer cost.
 func (r *run) finish() {
 	r.usage.Seconds = time.Since(r.started).Seconds()

@@ -89,10 +89,12 @@ type Stepped struct {
 	// reply was cut off, and a whole answer existed); for passages without a
 	// step "answer_too_long", "budget" or "near_duplicate".
 	Reason string `json:"reason,omitempty"`
-	// Invented are labels that the reply cites and that the model was never shown.
-	Invented []int `json:"invented,omitempty"`
-	// Lost are labels of the answer before that the new one no longer cites.
-	Lost []int `json:"lost,omitempty"`
+	// Invented are labels that the reply cites and that the model was never
+	// shown, whether anything came of the reply or not.
+	Invented []int `json:"invented"`
+	// Lost are labels of the answer before, or of the parts, that what came of
+	// the step no longer cites; none where the step changed nothing.
+	Lost []int `json:"lost"`
 }
 
 // Unanswered says that the documents do not answer the question.

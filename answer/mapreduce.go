@@ -237,8 +237,9 @@ func (m *mapping) took(reply replied, b batch, role Role, p *Part, reason string
 	}
 	done.Reason, done.Changed = reason, reason == ""
 	if reason != "" {
+		_, _, done.Invented = sift(string(reply.text), p.Labels)
 		*p = Part{}
-		m.emit(done)
+		m.stepped(done)
 		if isUnusable(reply.err) {
 			return reply.err
 		}
@@ -255,7 +256,7 @@ func (m *mapping) took(reply replied, b batch, role Role, p *Part, reason string
 		m.use(id)
 	}
 	m.emit(Draft{Step: m.steps, Text: p.Text, Labels: p.cited, Final: true})
-	m.emit(done)
+	m.stepped(done)
 	return nil
 }
 
@@ -344,6 +345,7 @@ func (m *mapping) collapsed(ctx context.Context, groups [][]Part) ([]Part, error
 		}
 		if done.Reason != "" {
 			p.Text, p.cited, p.steps = joined(groups[i]), shown, stepsOf(groups[i])
+			_, _, done.Invented = sift(text, shown)
 		} else {
 			m.checkRead(reply.call)
 			done.Changed = true
@@ -352,7 +354,7 @@ func (m *mapping) collapsed(ctx context.Context, groups [][]Part) ([]Part, error
 			m.emit(Draft{Step: m.steps, Text: p.Text, Labels: p.cited, Final: true})
 		}
 		p.Tokens = m.partCost(p.Text)
-		if !m.emit(done) {
+		if !m.stepped(done) {
 			return nil, nil
 		}
 		out = append(out, p)
@@ -402,18 +404,21 @@ func (m *mapping) combine(ctx context.Context, parts []Part) error {
 	}
 	m.checkRead(c)
 	done := Stepped{Step: m.steps, Role: RoleCombine, Passages: []string{}, Labels: shown, From: stepsOf(parts)}
+	if !released {
+		_, _, done.Invented = sift(held.String(), shown)
+	}
 	switch {
 	case failed != nil && !released:
 		done.Reason = "model_error"
-		m.emit(done)
+		m.stepped(done)
 		return m.apart(parts, failed)
 	case !released && strings.TrimSpace(held.String()) == "":
 		done.Reason = "empty_reply"
-		m.emit(done)
+		m.stepped(done)
 		return m.apart(parts, errors.New("the model's last reply was empty"))
 	case !released && m.summary == nil && saysNoAnswer(held.String()):
 		done.Reason = noAnswer
-		m.emit(done)
+		m.stepped(done)
 		m.unanswered(noAnswer, m.kept)
 		return nil
 	case !released:
@@ -426,7 +431,7 @@ func (m *mapping) combine(ctx context.Context, parts []Part) error {
 	if failed != nil {
 		done.Changed, done.Reason = false, "model_error"
 	}
-	m.emit(done)
+	m.stepped(done)
 	switch {
 	case failed != nil:
 		m.emit(Incomplete{Reason: incompleteReason(failed)})

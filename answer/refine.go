@@ -47,7 +47,7 @@ func (r *run) refine(ctx context.Context, kept []retrieve.Passage) error {
 			for _, rest := range batches[i:] {
 				unused = append(unused, rest...)
 			}
-			r.emit(Stepped{Passages: l.ids(unused), Labels: unused.labels(), Reason: "answer_too_long"})
+			r.stepped(Stepped{Passages: l.ids(unused), Labels: unused.labels(), Reason: "answer_too_long"})
 			break
 		}
 		if err := l.step(ctx, b, i == len(batches)-1); err != nil || r.stopped {
@@ -84,7 +84,7 @@ func (r *run) leftOut(reason string, passages []retrieve.Passage) {
 	for i, p := range passages {
 		ids[i] = p.ID
 	}
-	r.emit(Stepped{Passages: ids, Labels: []int{}, Reason: reason})
+	r.stepped(Stepped{Passages: ids, Labels: []int{}, Reason: reason})
 }
 
 // pack packs the passages into batches, as many as the budget of calls
@@ -255,7 +255,7 @@ func (l *loop) step(ctx context.Context, b batch, last bool) error {
 	case l.failed != nil && released && last:
 		l.streamed = true
 		l.used += len(b)
-		l.emit(Stepped{Step: l.steps, Role: role, Passages: l.ids(b), Labels: b.labels(), From: l.from, Reason: "model_error", Invented: invented, Lost: lost})
+		l.stepped(Stepped{Step: l.steps, Role: role, Passages: l.ids(b), Labels: b.labels(), From: l.from, Reason: "model_error", Invented: invented, Lost: lost})
 		l.emit(Incomplete{Reason: incompleteReason(l.failed)})
 		return nil
 	case l.failed != nil:
@@ -274,13 +274,13 @@ func (l *loop) step(ctx context.Context, b batch, last bool) error {
 	if l.failed == nil {
 		l.read++
 	}
-	done := Stepped{Step: l.steps, Role: role, Passages: l.ids(b), Labels: b.labels(), From: l.from, Changed: reason == "", Reason: reason}
+	done := Stepped{Step: l.steps, Role: role, Passages: l.ids(b), Labels: b.labels(), From: l.from, Changed: reason == "", Reason: reason, Invented: invented}
 	if done.Changed {
 		l.from = []int{l.steps}
 		if !released && !show(text) {
 			return nil
 		}
-		done.Invented, done.Lost = invented, lost
+		done.Lost = lost
 		l.cited = append(l.cited, labels...)
 		if !last {
 			l.emit(Draft{Step: l.steps, Labels: labels, Final: true})
@@ -290,7 +290,7 @@ func (l *loop) step(ctx context.Context, b batch, last bool) error {
 	}
 	// A reply of nothing but invented labels has shown nothing.
 	l.streamed = last && (released && reason != "empty_reply" || done.Changed)
-	l.emit(done)
+	l.stepped(done)
 	if l.streamed && !whole {
 		l.emit(Incomplete{Reason: reachedLength})
 	}
