@@ -20,7 +20,14 @@ type Options struct {
 	Candidates int
 	// Mode leaves one of the two searches out, to measure the other.
 	Mode Mode
+	// Reranker, where there is one, orders the best Reranked passages anew; 0
+	// means [DefaultReranked].
+	Reranker Reranker
+	Reranked int
 }
+
+// DefaultReranked is how many of the best passages a reranker is given.
+const DefaultReranked = 50
 
 // DefaultCandidates is how many chunks the dense and the lexical search each
 // give to fusion.
@@ -53,6 +60,9 @@ type Index struct {
 func NewIndex(ctx context.Context, e Engine, m Embedder, opts Options) (*Index, error) {
 	if opts.Candidates <= 0 {
 		opts.Candidates = DefaultCandidates
+	}
+	if opts.Reranked <= 0 {
+		opts.Reranked = DefaultReranked
 	}
 	x := &Index{engine: e, embedder: m, opts: opts}
 	if _, err := x.checkSpace(ctx); err != nil {
@@ -204,6 +214,9 @@ func (x *Index) Search(ctx context.Context, q Query) ([]Passage, error) {
 			return nil, err
 		}
 		fuse(scored, x.weight(q.Text))
+		if scored, err = x.rerank(ctx, q, scored); err != nil {
+			return nil, err
+		}
 		return x.passages(ctx, choose(scored, k, q.Diversity), k)
 	}
 }
