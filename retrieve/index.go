@@ -214,7 +214,7 @@ func (x *Index) Search(ctx context.Context, q Query) ([]Passage, error) {
 			return nil, err
 		}
 		fuse(scored, x.weight(q.Text))
-		if scored, err = x.rerank(ctx, q, scored); err != nil {
+		if scored, err = x.rerank(ctx, q, k, scored); err != nil {
 			return nil, err
 		}
 		return x.passages(ctx, choose(scored, k, q.Diversity), k)

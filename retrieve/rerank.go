@@ -19,12 +19,12 @@ type Reranker interface {
 
 // rerank has the reranker score the best candidates and leaves out the rest. Its
 // failure is a warning: the candidates then stay as they are.
-func (x *Index) rerank(ctx context.Context, q Query, all []scored) ([]scored, error) {
+func (x *Index) rerank(ctx context.Context, q Query, k int, all []scored) ([]scored, error) {
 	if x.opts.Reranker == nil || len(all) == 0 {
 		return all, nil
 	}
 	slices.SortFunc(all, byScore)
-	best := all[:min(len(all), x.opts.Reranked)]
+	best := all[:min(len(all), max(k, x.opts.Reranked))]
 	texts := make([]string, len(best))
 	for i, s := range best {
 		texts[i] = ingest.EmbeddingText(s.Title, s.Chunk)

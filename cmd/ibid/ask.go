@@ -22,16 +22,18 @@ type askCmd struct {
 	resumeConfig
 	citeConfig
 	scopeConfig
+	rerankConfig
 	modelConfig
 	storeConfig
 }
 
 // A questionSpec is all that decides on an answer, but for the library.
 type questionSpec struct {
-	Question   string `json:"question"`
-	Strategy   string `json:"strategy"`
-	TopK       int    `json:"top_k"`
-	Collection string `json:"collection,omitempty"`
+	Question   string  `json:"question"`
+	Strategy   string  `json:"strategy"`
+	TopK       int     `json:"top_k"`
+	Diversity  float64 `json:"diversity,omitempty"`
+	Collection string  `json:"collection,omitempty"`
 	modelSpec
 }
 
@@ -50,7 +52,11 @@ func (c *askCmd) Run(ctx context.Context, s surroundings) (err error) {
 	if err != nil {
 		return err
 	}
-	lib, err := openLibrary(ctx, c.storeConfig, s)
+	options, err := c.options(c.endpointConfig, s.getenv)
+	if err != nil {
+		return err
+	}
+	lib, err := openLibrary(ctx, c.storeConfig, options, s)
 	if err != nil {
 		return err
 	}
@@ -67,7 +73,7 @@ func (c *askCmd) Run(ctx context.Context, s surroundings) (err error) {
 	if err != nil {
 		return err
 	}
-	scope := scopeConfig{Collection: spec.Collection, TopK: spec.TopK}
+	scope := scopeConfig{Collection: spec.Collection, TopK: spec.TopK, Diversity: spec.Diversity}
 	if err := lib.refuseEmpty(ctx, c.Data, scope.filter()); err != nil {
 		return err
 	}
@@ -82,7 +88,7 @@ func (c *askCmd) Run(ctx context.Context, s surroundings) (err error) {
 		run = runs.begin(ctx, spec)
 	}
 	events := cite.Number(run.Watch(answerer.Ask(ctx, answer.Question{
-		Text: spec.Question, Strategy: spec.Strategy, TopK: scope.TopK, Filter: scope.filter(), Run: run,
+		Text: spec.Question, Strategy: spec.Strategy, TopK: scope.TopK, Diversity: scope.Diversity, Filter: scope.filter(), Run: run,
 	})), citing)
 	if !c.JSON {
 		events = show(events, s)
@@ -103,7 +109,7 @@ func (c *askCmd) Run(ctx context.Context, s surroundings) (err error) {
 
 // spec writes down what was asked.
 func (c *askCmd) spec(text string) (questionSpec, error) {
-	spec := questionSpec{Question: text, Strategy: c.Strategy, TopK: c.TopK, Collection: c.Collection}
+	spec := questionSpec{Question: text, Strategy: c.Strategy, TopK: c.TopK, Diversity: c.Diversity, Collection: c.Collection}
 	var err error
 	spec.modelSpec, err = newModelSpec(c.modelConfig, c.endpointConfig)
 	return spec, err
