@@ -66,7 +66,7 @@ func (r *Reranker) Rerank(ctx context.Context, question string, texts []string) 
 
 // attempt makes one request.
 func (r *Reranker) attempt(ctx context.Context, body []byte, question string, texts []string) ([]float64, *Error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, r.o.FirstToken, &limit{"the scores", r.o.FirstToken})
+	ctx, cancel := context.WithTimeoutCause(ctx, r.o.FirstToken, &limit{"the scores", r.o.FirstToken, flagFirstToken})
 	defer cancel()
 	most := int64(maxScore * (len(texts) + 1))
 	for _, text := range texts {

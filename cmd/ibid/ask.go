@@ -52,7 +52,7 @@ func (c *askCmd) Run(ctx context.Context, s surroundings) (err error) {
 	if err != nil {
 		return err
 	}
-	options, err := c.options(c.endpointConfig, s.getenv)
+	options, err := c.index(c.endpointConfig, s.getenv)
 	if err != nil {
 		return err
 	}

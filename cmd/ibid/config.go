@@ -91,18 +91,18 @@ type rerankConfig struct {
 	RerankBaseURL string `help:"Endpoint of the reranker; unset: that of --base-url." placeholder:"URL" group:"Model"`
 }
 
-// options are those of the index, with the reranker if there is one.
-func (c rerankConfig) options(e endpointConfig, getenv func(string) string) (o retrieve.Options, err error) {
+// index says how to search, with the reranker if there is one.
+func (c rerankConfig) index(e endpointConfig, getenv func(string) string) (o retrieve.Options, err error) {
 	if c.RerankModel == "" {
 		return o, nil
 	}
-	key, err := e.apiKey(getenv)
+	up, err := e.options(getenv, c.RerankModel)
 	if err != nil {
 		return o, err
 	}
-	url := cmp.Or(c.RerankBaseURL, e.BaseURL)
-	if o.Reranker, err = openai.NewReranker(openai.Options{BaseURL: url, Key: key, Model: c.RerankModel}); err != nil {
-		return o, usageError("the reranker %s at %s (--rerank-base-url): %w", c.RerankModel, url, err)
+	up.BaseURL = cmp.Or(c.RerankBaseURL, up.BaseURL)
+	if o.Reranker, err = openai.NewReranker(up); err != nil {
+		return o, usageError("the reranker %s at %s (--rerank-base-url): %w", c.RerankModel, up.BaseURL, err)
 	}
 	return o, nil
 }

@@ -28,7 +28,7 @@ func (c *searchCmd) Run(ctx context.Context, s surroundings) (err error) {
 	if err := c.check(); err != nil {
 		return err
 	}
-	options, err := c.options(c.endpointConfig, s.getenv)
+	options, err := c.index(c.endpointConfig, s.getenv)
 	if err != nil {
 		return err
 	}

@@ -51,7 +51,7 @@ func (c *serveCmd) Run(ctx context.Context, s surroundings) (err error) {
 	if c.JSON {
 		logger = slog.New(slog.NewJSONHandler(s.stderr, nil))
 	}
-	options, err := c.options(c.endpointConfig, s.getenv)
+	options, err := c.index(c.endpointConfig, s.getenv)
 	if err != nil {
 		return err
 	}
