@@ -194,7 +194,8 @@ func (x *Index) Search(ctx context.Context, q Query) ([]Passage, error) {
 	if len(rows) != 1 {
 		return nil, fmt.Errorf("embed the question: the embedder %s gave %d rows for one text", x.embedder.Space(), len(rows))
 	}
-	vector, terms := rows[0], distinct(Terms(q.Text))
+	vector, words := rows[0], question(q.Text)
+	terms := distinct(flat(words))
 	for attempt := 0; ; attempt++ {
 		ids, stats, err := x.find(ctx, vector, terms, max(k, x.opts.Candidates), q.Filter)
 		if err != nil {
@@ -209,7 +210,7 @@ func (x *Index) Search(ctx context.Context, q Query) ([]Passage, error) {
 		if len(candidates) < len(ids) && attempt < 2 {
 			continue
 		}
-		scored, err := x.score(candidates, vector, terms, stats)
+		scored, err := x.score(candidates, vector, words, stats)
 		if err != nil {
 			return nil, err
 		}
@@ -286,8 +287,8 @@ func (x *Index) find(ctx context.Context, vector []float32, terms []string, k in
 }
 
 // score computes both scores of every candidate, whichever search found it.
-func (x *Index) score(candidates []Candidate, vector []float32, terms []string, stats Stats) ([]scored, error) {
-	lexical := newLexicalScorer(terms, stats)
+func (x *Index) score(candidates []Candidate, vector []float32, words []word, stats Stats) ([]scored, error) {
+	lexical := newLexicalScorer(words, stats)
 	out := make([]scored, len(candidates))
 	for i, c := range candidates {
 		if len(c.Vector) != len(vector) {
