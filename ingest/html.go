@@ -195,6 +195,7 @@ func (w *htmlWalker) head(doc *Document, root *html.Node) {
 	if t := find(root, func(n *html.Node) bool { return n.DataAtom == atom.Title && n.Namespace == "" }); t != nil {
 		doc.Title = oneLine(clean(rawText(t)))
 	}
+	var tags []string
 	var walk func(n *html.Node)
 	walk = func(n *html.Node) {
 		if n.DataAtom == atom.Html {
@@ -219,10 +220,12 @@ func (w *htmlWalker) head(doc *Document, root *html.Node) {
 				doc.setMeta(strings.ToLower(name), content)
 			case "og:url":
 				doc.setMeta("url", content)
-			case "keywords":
-				doc.setMeta("tags", content)
-			case "date", "article:published_time", "dc.date", "dcterms.date":
+			case "keywords", "article:tag":
+				tags = append(tags, content)
+			case "date", "article:published_time", "dc.date", "dc.date.issued", "dcterms.date", "dcterms.created", "dcterms.issued", "pubdate", "citation_publication_date":
 				doc.setMeta("date", content)
+			case "article:modified_time", "og:updated_time", "dcterms.modified", "last-modified":
+				doc.setMeta("updated", content)
 			}
 		}
 		if n.DataAtom == atom.Body {
@@ -233,6 +236,7 @@ func (w *htmlWalker) head(doc *Document, root *html.Node) {
 		}
 	}
 	walk(root)
+	doc.setMeta("tags", strings.Join(tags, ", "))
 }
 
 // flush ends the running block.

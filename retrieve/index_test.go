@@ -108,12 +108,7 @@ var testSpace = hashing{64, "hash"}
 
 func harbour(t testing.TB) *retrieve.Index {
 	t.Helper()
-	return harbourIn(t, openLocal(t, t.TempDir()))
-}
-
-func harbourIn(t testing.TB, e retrieve.Engine) *retrieve.Index {
-	t.Helper()
-	x := newIndex(t, e, testSpace)
+	x := newIndex(t, openLocal(t, t.TempDir()), testSpace)
 	root, err := x.AddRoot(t.Context(), "/srv/handbook", "")
 	must(t, err)
 	if root.Name != "handbook" {

@@ -55,8 +55,6 @@ type Scores struct {
 	// Coverage is the share of the question's inverse document frequency
 	// carried by terms that stand in the passage, 0 to 1.
 	Coverage float64 `json:"coverage"`
-	// Rerank is what a reranker gave, on its own scale; nil without one.
-	Rerank *float64 `json:"rerank,omitempty"`
 }
 
 // A Query is one search.
@@ -68,21 +66,7 @@ type Query struct {
 	// to the passages before; 0 orders by score alone.
 	Diversity float64
 	Filter
-	// Warn, when it is not nil, is told of what went wrong without stopping the
-	// search: that the reranker failed, and the order is that of the search.
-	Warn func(error)
 }
 
 // DefaultK is the number of passages a search gives unless told otherwise.
 const DefaultK = 12
-
-// A Filter narrows a search. Its zero value lets everything through.
-type Filter struct {
-	Collection string `json:"collection,omitempty"`
-	Root       string `json:"root,omitempty"`
-	// Document is one document's id.
-	Document string `json:"document,omitempty"`
-	// PathPrefix is compared with the path inside the root.
-	PathPrefix string `json:"path_prefix,omitempty"`
-	Format     string `json:"format,omitempty"`
-}

@@ -38,7 +38,15 @@ func (s *server) documents(c echo.Context) error {
 // it says otherwise; less than 0 is no limit.
 func (s *server) listing(c echo.Context, limit int) (listing, error) {
 	q := c.QueryParams()
-	f := retrieve.Filter{Collection: q.Get("collection"), Root: q.Get("root"), PathPrefix: q.Get("path_prefix"), Format: q.Get("format")}
+	f := retrieve.Filter{Collection: q.Get("collection"), Root: q.Get("root"), PathPrefix: q.Get("path_prefix"), Format: q.Get("format"), Tags: q["tag"]}
+	for _, date := range []struct {
+		name string
+		into *retrieve.Date
+	}{{"since", &f.Since}, {"until", &f.Until}} {
+		if err := date.into.UnmarshalText([]byte(q.Get(date.name))); err != nil {
+			return listing{}, wrongDate(err, date.name)
+		}
+	}
 	if v := q.Get("limit"); v != "" {
 		n, err := strconv.Atoi(v)
 		if err != nil || n < 0 {

@@ -58,7 +58,7 @@ func (s *server) summarize(c echo.Context) error {
 
 // whole gives the documents that a request is about, passage by passage.
 func (s *server) whole(ctx context.Context, r summarizeRequest) ([]retrieve.Passage, error) {
-	if r.Document == "" && r.Collection == "" && r.Filter == (retrieve.Filter{}) {
+	if r.Document == "" && r.Collection == "" && r.Filter.IsZero() {
 		p := invalid("nothing_to_summarize", `say what to summarize: {"document": "ROOT/path"}, or a collection or filter`)
 		p.Field = "document"
 		return nil, p

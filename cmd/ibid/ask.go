@@ -22,18 +22,16 @@ type askCmd struct {
 	resumeConfig
 	citeConfig
 	scopeConfig
-	rerankConfig
 	modelConfig
 	storeConfig
 }
 
 // A questionSpec is all that decides on an answer, but for the library.
 type questionSpec struct {
-	Question   string  `json:"question"`
-	Strategy   string  `json:"strategy"`
-	TopK       int     `json:"top_k"`
-	Diversity  float64 `json:"diversity,omitempty"`
-	Collection string  `json:"collection,omitempty"`
+	Question string `json:"question"`
+	Strategy string `json:"strategy"`
+	TopK     int    `json:"top_k"`
+	retrieve.Filter
 	modelSpec
 }
 
@@ -52,11 +50,7 @@ func (c *askCmd) Run(ctx context.Context, s surroundings) (err error) {
 	if err != nil {
 		return err
 	}
-	options, err := c.index(c.endpointConfig, s.getenv)
-	if err != nil {
-		return err
-	}
-	lib, err := openLibrary(ctx, c.storeConfig, options, s)
+	lib, err := openLibrary(ctx, c.storeConfig, s)
 	if err != nil {
 		return err
 	}
@@ -73,8 +67,7 @@ func (c *askCmd) Run(ctx context.Context, s surroundings) (err error) {
 	if err != nil {
 		return err
 	}
-	scope := scopeConfig{Collection: spec.Collection, TopK: spec.TopK, Diversity: spec.Diversity}
-	if err := lib.refuseEmpty(ctx, c.Data, scope.filter()); err != nil {
+	if err := lib.refuseEmpty(ctx, c.Data, spec.Filter); err != nil {
 		return err
 	}
 	answerer, err := lib.answerer(spec.config(), spec.endpoint(c.endpointConfig), s.getenv)
@@ -88,7 +81,7 @@ func (c *askCmd) Run(ctx context.Context, s surroundings) (err error) {
 		run = runs.begin(ctx, spec)
 	}
 	events := cite.Number(run.Watch(answerer.Ask(ctx, answer.Question{
-		Text: spec.Question, Strategy: spec.Strategy, TopK: scope.TopK, Diversity: scope.Diversity, Filter: scope.filter(), Run: run,
+		Text: spec.Question, Strategy: spec.Strategy, TopK: spec.TopK, Filter: spec.Filter, Run: run,
 	})), citing)
 	if !c.JSON {
 		events = show(events, s)
@@ -109,7 +102,7 @@ func (c *askCmd) Run(ctx context.Context, s surroundings) (err error) {
 
 // spec writes down what was asked.
 func (c *askCmd) spec(text string) (questionSpec, error) {
-	spec := questionSpec{Question: text, Strategy: c.Strategy, TopK: c.TopK, Diversity: c.Diversity, Collection: c.Collection}
+	spec := questionSpec{Question: text, Strategy: c.Strategy, TopK: c.TopK, Filter: c.filter()}
 	var err error
 	spec.modelSpec, err = newModelSpec(c.modelConfig, c.endpointConfig)
 	return spec, err
@@ -131,6 +124,12 @@ func (l *library) refuseEmpty(ctx context.Context, dir string, f retrieve.Filter
 	}
 	if len(docs) > 0 {
 		return nil
+	}
+	if collection := (retrieve.Filter{Collection: f.Collection}); !f.Equal(collection) {
+		if err := l.refuseEmpty(ctx, dir, collection); err != nil {
+			return err
+		}
+		return fmt.Errorf("no document in %s has what --path-prefix, --format, --tag, --since and --until ask for: leave one out", dir)
 	}
 	if f.Collection != "" {
 		return fmt.Errorf("the collection %q in %s holds no document: ingest a folder with 'ibid ingest --collection %s FOLDER'", f.Collection, dir, f.Collection)

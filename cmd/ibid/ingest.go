@@ -14,7 +14,6 @@ import (
 	"github.com/vbauerster/mpb/v8/decor"
 
 	"ibid/ingest"
-	"ibid/retrieve"
 )
 
 type ingestCmd struct {
@@ -30,7 +29,7 @@ func (c *ingestCmd) Run(ctx context.Context, s surroundings) (err error) {
 	if err != nil {
 		return err
 	}
-	lib, err := openLibrary(ctx, c.storeConfig, retrieve.Options{}, s)
+	lib, err := openLibrary(ctx, c.storeConfig, s)
 	if err != nil {
 		return err
 	}

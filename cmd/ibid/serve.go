@@ -26,7 +26,6 @@ type serveCmd struct {
 	NoAuth     bool     `help:"Allow an address that other machines reach, although everyone who reaches it can read every document." group:"Server"`
 	Collection string   `help:"Collection the folders belong to." default:"${default_collection}" placeholder:"NAME"`
 	citeConfig
-	rerankConfig
 	modelConfig
 	storeConfig
 }
@@ -51,11 +50,7 @@ func (c *serveCmd) Run(ctx context.Context, s surroundings) (err error) {
 	if c.JSON {
 		logger = slog.New(slog.NewJSONHandler(s.stderr, nil))
 	}
-	options, err := c.index(c.endpointConfig, s.getenv)
-	if err != nil {
-		return err
-	}
-	lib, err := openLibrary(ctx, c.storeConfig, options, s)
+	lib, err := openLibrary(ctx, c.storeConfig, s)
 	if err != nil {
 		return err
 	}

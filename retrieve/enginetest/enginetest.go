@@ -347,17 +347,35 @@ func testFilter(t *testing.T, e retrieve.Engine) {
 	}
 	put(t, e, "a", "far/x.md", []float64{80}, "a boat among very many other words of no import here")
 	put(t, e, other.Name, "far/y", []float64{85}, "a boat among even more and longer words of no import here")
+	for path, meta := range map[string]map[string]string{
+		"dated/1": {"date": "2024-03-31", "tags": "Sea, harbour"},
+		"dated/2": {"date": "April 2, 2024", "tags": "sea"},
+		"dated/3": {"updated": "2024-05", "tags": "harbour, #sea"},
+		"dated/4": {"date": "once", "tags": "seaside"},
+	} {
+		doc, chunks := Document(other.Name, path, "a boat among so many more and still longer words of no import here")
+		doc.Meta = meta
+		must(t, e.Replace(ctx, doc, chunks, [][]float32{Vector(89)}))
+	}
 	for _, c := range []struct {
 		f    retrieve.Filter
 		want []string
 	}{
-		{retrieve.Filter{Collection: "work"}, []string{"b/far/y#1"}},
-		{retrieve.Filter{Root: "b"}, []string{"b/far/y#1"}},
+		{retrieve.Filter{Collection: "work", PathPrefix: "far"}, []string{"b/far/y#1"}},
+		{retrieve.Filter{Root: "b", PathPrefix: "f"}, []string{"b/far/y#1"}},
 		{retrieve.Filter{Document: "a/far/x.md"}, []string{"a/far/x.md#1"}},
 		{retrieve.Filter{PathPrefix: "far/"}, []string{"a/far/x.md#1", "b/far/y#1"}},
 		{retrieve.Filter{Format: "markdown"}, []string{"a/far/x.md#1"}},
 		{retrieve.Filter{Root: "b", Format: "markdown"}, nil},
 		{retrieve.Filter{Collection: "none"}, nil},
+		{retrieve.Filter{Tags: []string{"sea"}}, []string{"b/dated/1#1", "b/dated/2#1", "b/dated/3#1"}},
+		{retrieve.Filter{Tags: []string{"Harbour", "SEA"}}, []string{"b/dated/1#1", "b/dated/3#1"}},
+		{retrieve.Filter{Tags: []string{"harbour", "land"}}, nil},
+		{retrieve.Filter{Since: "2024-04"}, []string{"b/dated/2#1", "b/dated/3#1"}},
+		{retrieve.Filter{Until: "2024-04-02"}, []string{"b/dated/1#1", "b/dated/2#1"}},
+		{retrieve.Filter{Since: "2024-05-31", Until: "2025"}, []string{"b/dated/3#1"}},
+		{retrieve.Filter{Since: "2024", Tags: []string{"sea"}, Collection: "work"}, []string{"b/dated/1#1", "b/dated/2#1", "b/dated/3#1"}},
+		{retrieve.Filter{Since: "2025"}, nil},
 	} {
 		dense(t, e, 0, 3, c.f, c.want...)
 		lexical(t, e, "boat", 3, c.f, c.want...)
@@ -367,6 +385,18 @@ func testFilter(t *testing.T, e retrieve.Engine) {
 			t.Errorf("Documents(%+v) = %+v", c.f, list)
 		}
 	}
+	// What changes is filtered as it is now.
+	doc, chunks := Document(other.Name, "dated/1", "a boat")
+	doc.Meta = map[string]string{"tags": "land"}
+	must(t, e.Replace(ctx, doc, chunks, [][]float32{Vector(1)}))
+	must(t, e.Delete(ctx, "b/dated/2"))
+	put(t, e, other.Name, "dated/5", []float64{2}, "boat")
+	dense(t, e, 0, 9, retrieve.Filter{Tags: []string{"sea"}}, "b/dated/3#1")
+	dense(t, e, 0, 9, retrieve.Filter{Tags: []string{"land"}}, "b/dated/1#1")
+	dense(t, e, 0, 9, retrieve.Filter{Since: "2024"}, "b/dated/3#1")
+	dense(t, e, 0, 9, retrieve.Filter{PathPrefix: "dated/"}, "b/dated/1#1", "b/dated/5#1", "b/dated/3#1", "b/dated/4#1")
+	lexical(t, e, "boat", 9, retrieve.Filter{Tags: []string{"land"}}, "b/dated/1#1")
+	lexical(t, e, "boat", 9, retrieve.Filter{Since: "2024"}, "b/dated/3#1")
 }
 
 func testTies(t *testing.T, e retrieve.Engine) {
@@ -402,8 +432,7 @@ func testStats(t *testing.T, e retrieve.Engine) {
 	for path, texts := range map[string][]string{"1": {"boat boat sea", "sea"}, "2": {"boat"}} {
 		doc, chunks := Document("a", path, texts...)
 		for _, c := range chunks {
-			_, length := retrieve.CountTerms(ingest.EmbeddingText(doc.Title, c))
-			terms += length
+			terms += len(retrieve.IndexTerms(ingest.EmbeddingText(doc.Title, c)))
 		}
 	}
 	if s.Chunks != 3 || s.Frequency["boat"] != 2 || s.Frequency["sea"] != 2 || s.Frequency["land"] != 0 || math.Abs(s.MeanTerms-float64(terms)/3) > 1e-9 {
@@ -530,12 +559,11 @@ func testOracle(t *testing.T, e retrieve.Engine) {
 	lengths := make(map[string]int)
 	for id, s := range want {
 		counts[id] = make(map[string]int)
-		var terms []retrieve.TermCount
-		terms, lengths[id] = retrieve.CountTerms(s.text)
-		for _, c := range terms {
-			counts[id][c.Term] = c.Count
+		for _, term := range retrieve.IndexTerms(s.text) {
+			counts[id][term]++
+			lengths[id]++
+			total++
 		}
-		total += lengths[id]
 		for term := range counts[id] {
 			frequency[term]++
 		}

@@ -99,6 +99,7 @@ func TestNearestIsExact(t *testing.T) {
 						rows = append(rows, next(dims))
 					}
 					remember(t, m, key, rows)
+					m.selected(retrieve.Filter{PathPrefix: fmt.Sprint("p", key%3)})
 					if old := 1 + r.Int64N(key); r.IntN(3) == 0 {
 						if err := m.remove(t.Context(), old); err != nil {
 							t.Fatal(err)
@@ -113,7 +114,14 @@ func TestNearestIsExact(t *testing.T) {
 					k := 1 + r.IntN([]int{3, 20, 100, 4000}[r.IntN(4)])
 					var only selection
 					if r.IntN(2) == 0 {
-						only = m.selected(retrieve.Filter{PathPrefix: fmt.Sprint("p", r.IntN(8))})
+						f := retrieve.Filter{PathPrefix: fmt.Sprint("p", r.IntN(8))}
+						only = m.selected(f)
+						for i := range m.slots {
+							d := m.slots[i].document
+							if want := d != nil && f.Matches(&d.info, d.labels); only.has(int32(i)) != want {
+								t.Fatalf("slot %d is selected by %+v: %v", i, f, !want)
+							}
+						}
 					}
 					found, _, err := m.nearest(t.Context(), unit, k, only)
 					if err != nil {
@@ -158,16 +166,17 @@ func TestSelection(t *testing.T) {
 	r := rand.New(rand.NewPCG(15, 16))
 	for range 200 {
 		slots := 1 + r.IntN(3000)
-		s, want := newSelection(slots), make([]bool, slots)
+		s, want := make(selection, wordsFor(slots)), make([]bool, slots)
 		if len(s)*64 < slots || len(s)%blockWords != 0 {
 			t.Fatalf("%d words for %d slots", len(s), slots)
 		}
 		for range r.IntN(10) {
 			first := r.IntN(slots)
 			count := r.IntN(slots - first + 1)
-			s.add(int32(first), count)
+			on := r.IntN(3) > 0
+			s.set(int32(first), count, on)
 			for i := range count {
-				want[first+i] = true
+				want[first+i] = on
 			}
 		}
 		for i, w := range want {

@@ -29,6 +29,8 @@ type memory struct {
 	dead  int
 	arena arena // the vectors, by slot
 	index lexicon
+	// selections of the filters that were used last, kept up with every change.
+	selections selections
 
 	// vectors holds the same vectors under the ids of their chunks, in the
 	// memory of the arena. What is found is read from there; its own search,
@@ -38,11 +40,13 @@ type memory struct {
 
 // A document is what memory knows of one, all but its text.
 type document struct {
-	key   int64
-	info  retrieve.DocumentInfo
-	sum   int64
-	first int32 // slot of its first chunk; the others follow
-	count int
+	key  int64
+	info retrieve.DocumentInfo
+	// labels are those of its metadata.
+	labels retrieve.Labels
+	sum    int64
+	first  int32 // slot of its first chunk; the others follow
+	count  int
 }
 
 // A slot is one chunk in memory. Document is nil when it is gone.
@@ -112,6 +116,7 @@ func (m *memory) add(ctx context.Context, l *loaded) error {
 	}
 	d := l.document
 	d.first, d.count = int32(len(m.slots)), len(l.chunks)
+	d.labels = retrieve.LabelsOf(d.info.Meta)
 	m.documents[d.key], m.byID[d.info.ID] = &d, &d
 	for i, c := range l.chunks {
 		s := int32(len(m.slots))
@@ -122,6 +127,7 @@ func (m *memory) add(ctx context.Context, l *loaded) error {
 			return fmt.Errorf("keep the vector of %s in memory: %w", chunkID(d.info.ID, i+1), err)
 		}
 	}
+	m.selections.add(&d, len(m.slots))
 	return nil
 }
 
@@ -148,6 +154,7 @@ func (m *memory) remove(ctx context.Context, key int64) error {
 		*sl = slot{}
 		m.index.remove(terms, func(s int32) bool { return m.slots[s].document != nil })
 	}
+	m.selections.remove(d)
 	m.dead += d.count
 	delete(m.documents, key)
 	delete(m.byID, d.info.ID)
@@ -160,20 +167,6 @@ func (m *memory) wasteful() bool { return m.dead > blockRows && 2*m.dead > len(m
 // live is the number of chunks.
 func (m *memory) live() int { return len(m.slots) - m.dead }
 
-// selected gives the slots that the filter lets through, nil for all.
-func (m *memory) selected(f retrieve.Filter) selection {
-	if f == (retrieve.Filter{}) {
-		return nil
-	}
-	out := newSelection(len(m.slots))
-	for _, d := range m.documents {
-		if matches(f, &d.info) {
-			out.add(d.first, d.count)
-		}
-	}
-	return out
-}
-
 // passes gives a function that says whether a slot is let through by the filter.
 func (m *memory) passes(f retrieve.Filter) func(slot int32) bool {
 	through := m.selected(f)
@@ -183,19 +176,11 @@ func (m *memory) passes(f retrieve.Filter) func(slot int32) bool {
 	return through.has
 }
 
-func matches(f retrieve.Filter, d *retrieve.DocumentInfo) bool {
-	return (f.Collection == "" || f.Collection == d.Collection) &&
-		(f.Root == "" || f.Root == d.Root) &&
-		(f.Document == "" || f.Document == d.ID) &&
-		(f.Format == "" || f.Format == d.Format) &&
-		strings.HasPrefix(d.Path, f.PathPrefix)
-}
-
 // list gives the documents that the filter lets through, by id.
 func (m *memory) list(f retrieve.Filter) []retrieve.DocumentInfo {
 	var out []retrieve.DocumentInfo
 	for _, d := range m.documents {
-		if matches(f, &d.info) {
+		if f.Matches(&d.info, d.labels) {
 			out = append(out, d.info)
 		}
 	}

@@ -1,21 +1,30 @@
 package local
 
+import (
+	"slices"
+	"sync"
+
+	"ibid/retrieve"
+)
+
 // A selection is a set of slots, a bit for each.
 type selection []uint64
 
 const blockWords = blockRows / 64
 
-// newSelection makes an empty selection for so many slots, in whole blocks.
-func newSelection(slots int) selection {
-	return make(selection, (slots+blockRows-1)/blockRows*blockWords)
-}
+// wordsFor is the length of a selection for so many slots, in whole blocks.
+func wordsFor(slots int) int { return (slots + blockRows - 1) / blockRows * blockWords }
 
-// add selects count slots from the first on.
-func (s selection) add(first int32, count int) {
+// set selects count slots from the first on, or takes them away.
+func (s selection) set(first int32, count int, on bool) {
 	for at, end := int(first), int(first)+count; at < end; {
 		bit := at % 64
 		n := min(end-at, 64-bit)
-		s[at/64] |= (^uint64(0) >> (64 - n)) << bit
+		if mask := (^uint64(0) >> (64 - n)) << bit; on {
+			s[at/64] |= mask
+		} else {
+			s[at/64] &^= mask
+		}
 		at += n
 	}
 }
@@ -24,3 +33,75 @@ func (s selection) has(slot int32) bool { return s[slot/64]>>(slot%64)&1 != 0 }
 
 // words are those of the block that begins with the slot.
 func (s selection) words(first int32) []uint64 { return s[first/64:][:blockWords] }
+
+// selections are what filters select. The first search with a filter decides
+// about every document; then its selection is kept up with the memory, and
+// the searches that follow find it ready.
+type selections struct {
+	mu   sync.Mutex
+	last []*selectedBy // the one used last in front
+}
+
+type selectedBy struct {
+	filter retrieve.Filter
+	slots  selection
+}
+
+// maxSelections is how many are kept. Each has a bit for a chunk.
+const maxSelections = 32
+
+// selected gives the slots that the filter lets through, nil for all. It must
+// not be changed, and stands while the engine's lock is held.
+func (m *memory) selected(f retrieve.Filter) selection {
+	if f.IsZero() {
+		return nil
+	}
+	m.selections.mu.Lock()
+	defer m.selections.mu.Unlock()
+	last := m.selections.last
+	at := slices.IndexFunc(last, func(s *selectedBy) bool { return s.filter.Equal(f) })
+	if at < 0 {
+		f.Tags = slices.Clone(f.Tags)
+		fresh := &selectedBy{f, make(selection, wordsFor(len(m.slots)))}
+		for s := 0; s < len(m.slots); {
+			d := m.slots[s].document
+			if d == nil {
+				s++
+				continue
+			}
+			if f.Matches(&d.info, d.labels) {
+				fresh.slots.set(d.first, d.count, true)
+			}
+			s += d.count
+		}
+		if len(last) == maxSelections {
+			last = last[:maxSelections-1]
+		}
+		last = append(last, fresh)
+		at = len(last) - 1
+	}
+	found := last[at]
+	copy(last[1:], last[:at])
+	last[0] = found
+	m.selections.last = last
+	return found.slots
+}
+
+// add decides about a new document, whose slots are the last of so many.
+func (l *selections) add(d *document, slots int) {
+	for _, s := range l.last {
+		for len(s.slots) < wordsFor(slots) {
+			s.slots = append(s.slots, 0)
+		}
+		if s.filter.Matches(&d.info, d.labels) {
+			s.slots.set(d.first, d.count, true)
+		}
+	}
+}
+
+// remove takes a document out of all selections.
+func (l *selections) remove(d *document) {
+	for _, s := range l.last {
+		s.slots.set(d.first, d.count, false)
+	}
+}

@@ -1,0 +1,49 @@
+package ingest
+
+import (
+	"maps"
+	"testing"
+)
+
+func TestMetaURL(t *testing.T) {
+	for address, want := range map[string]string{
+		"https://example.org/a?b=c": "https://example.org/a?b=c",
+		"http://example.org":        "http://example.org",
+		"javascript:alert(1)":       "",
+		"/a":                        "",
+		"a printed book":            "",
+	} {
+		for _, key := range []string{"url", "source", "canonical"} {
+			var doc Document
+			readFrontMatter(&doc, key+": "+address+"\n")
+			if got := doc.Meta["url"]; got != want {
+				t.Errorf("%s: %s gives %q, want %q", key, address, got, want)
+			}
+		}
+	}
+}
+
+// TestMetaForFilters: what filters read has one name, whatever a page or a
+// front matter calls it.
+func TestMetaForFilters(t *testing.T) {
+	const tag, day = `<meta property="article:tag" content="`, `" content="2024-03-31T10:00:00Z">`
+	for name, c := range map[string]struct {
+		text string
+		want map[string]string
+	}{
+		"a.html": {`<meta name=keywords content="sea, harbour">` + tag + `boats">` + tag + `rules">` + `<meta name="DCTERMS.created` + day + `<p>Text`,
+			map[string]string{"tags": "sea, harbour, boats, rules", "date": "2024-03-31T10:00:00Z"}},
+		"b.html": {`<meta property="article:modified_time` + day + `<meta name=keywords content=""><p>Text`,
+			map[string]string{"updated": "2024-03-31T10:00:00Z"}},
+		"a.md": {"---\ncreated: 2024-03-31\ntags:\n  - sea\n  - \"two words\"\n---\nText",
+			map[string]string{"tags": "sea, two words", "date": "2024-03-31"}},
+		"b.md": {"+++\npublishDate = 2024-03-31\ntags = [\"sea\", \"land\"]\nlastmod = 2025-01-01\n+++\nText",
+			map[string]string{"tags": "sea, land", "date": "2024-03-31", "updated": "2025-01-01"}},
+		"c.md": {"---\ntag: sea, land\n---\nText", map[string]string{"tags": "sea, land"}},
+	} {
+		doc, err := new(Reader).Read(t.Context(), name, []byte(c.text))
+		if err != nil || !maps.Equal(doc.Meta, c.want) {
+			t.Errorf("%s: %q, %v, want %q", name, doc.Meta, err, c.want)
+		}
+	}
+}

@@ -1,0 +1,163 @@
+package retrieve
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// A Filter narrows a search to documents that every one of its members lets
+// through; one that is not set lets all through, and so does the zero value.
+type Filter struct {
+	Collection string `json:"collection,omitempty"`
+	Root       string `json:"root,omitempty"`
+	// Document is one document's id.
+	Document string `json:"document,omitempty"`
+	// PathPrefix is compared with the path inside the root.
+	PathPrefix string `json:"path_prefix,omitempty"`
+	Format     string `json:"format,omitempty"`
+	// Tags must all be among the document's, whatever their case.
+	Tags []string `json:"tags,omitempty"`
+	// Since and Until are the first and the last day that a document may be
+	// dated. A document without a date passes neither.
+	Since Date `json:"since,omitempty"`
+	Until Date `json:"until,omitempty"`
+}
+
+// IsZero says whether the filter lets everything through.
+func (f Filter) IsZero() bool { return f.Equal(Filter{}) }
+
+// Equal says whether two filters have the same members.
+func (f Filter) Equal(g Filter) bool {
+	return f.Collection == g.Collection && f.Root == g.Root && f.Document == g.Document && f.PathPrefix == g.PathPrefix &&
+		f.Format == g.Format && f.Since == g.Since && f.Until == g.Until && slices.Equal(f.Tags, g.Tags)
+}
+
+// Matches says whether the filter lets a document with these labels through.
+func (f Filter) Matches(d *DocumentInfo, l Labels) bool {
+	return (f.Collection == "" || f.Collection == d.Collection) &&
+		(f.Root == "" || f.Root == d.Root) &&
+		(f.Document == "" || f.Document == d.ID) &&
+		(f.Format == "" || f.Format == d.Format) &&
+		(f.Since == "" || l.Date != "" && l.Date.compare(f.Since) >= 0) &&
+		(f.Until == "" || l.Date != "" && l.Date.compare(f.Until) <= 0) &&
+		!slices.ContainsFunc(f.Tags, func(tag string) bool { return !slices.Contains(l.Tags, foldTag(tag)) }) &&
+		strings.HasPrefix(d.Path, f.PathPrefix)
+}
+
+// Labels are what a [Filter] reads in a document's metadata.
+type Labels struct {
+	// Date is that of the document: its "date", or else its "updated", where
+	// one of them can be read.
+	Date Date
+	Tags []string // in lower case, without "#"
+}
+
+// LabelsOf reads the labels of a document's metadata.
+func LabelsOf(meta map[string]string) Labels {
+	var l Labels
+	for tag := range strings.FieldsFuncSeq(meta["tags"], func(r rune) bool { return r == ',' || r == ';' }) {
+		if tag = foldTag(tag); tag != "" {
+			l.Tags = append(l.Tags, tag)
+		}
+	}
+	for _, key := range []string{"date", "updated"} {
+		if l.Date == "" {
+			l.Date = readDate(meta[key])
+		}
+	}
+	return l
+}
+
+func foldTag(tag string) string {
+	return strings.ToLower(strings.TrimPrefix(strings.TrimSpace(tag), "#"))
+}
+
+// A Date is a day, a month or a year, written 2024-03-31, 2024-03 or 2024; the
+// empty one is none. One that says less stands for all its days: a document of
+// 2024 may be of any of them, so it passes until 2024-03-31 and since
+// 2024-03-31 alike.
+type Date string
+
+const dateLayout = "2006-01-02"
+
+// ParseDate reads a date in one of its three forms, or the day of a time as in
+// RFC 3339. The error is a [*DateError].
+func ParseDate(s string) (Date, error) {
+	for _, layout := range []string{dateLayout, "2006-01", "2006"} {
+		if _, err := time.Parse(layout, s); err == nil {
+			return Date(s), nil
+		}
+	}
+	if t, err := time.Parse(time.RFC3339, s); err == nil {
+		return Date(t.Format(dateLayout)), nil
+	}
+	return "", &DateError{Text: s}
+}
+
+// A DateError says that a text is no [Date].
+type DateError struct{ Text string }
+
+func (e *DateError) Error() string {
+	return fmt.Sprintf("the date %.40q is not understood: give it as 2024-03-31, 2024-03 or 2024", e.Text)
+}
+
+// UnmarshalText is [ParseDate]; no text is no date.
+func (d *Date) UnmarshalText(text []byte) (err error) {
+	*d = ""
+	if len(text) > 0 {
+		*d, err = ParseDate(string(text))
+	}
+	return err
+}
+
+// compare orders two dates as far as both of them say.
+func (d Date) compare(to Date) int {
+	n := min(len(d), len(to))
+	return strings.Compare(string(d[:n]), string(to[:n]))
+}
+
+// readDate reads a date as people and programs write it, where the order of its
+// parts is plain: the year first, or the month by name. The day is the one
+// written, whatever the time zone. Anything else is no date.
+func readDate(s string) Date {
+	if parts := datedFirst.FindStringSubmatch(s); parts != nil {
+		date := parts[1]
+		for _, part := range parts[2:] {
+			if part != "" {
+				date += fmt.Sprintf("-%02s", part)
+			}
+		}
+		if d, err := ParseDate(date); err == nil {
+			return d
+		}
+		return ""
+	}
+	words := strings.Fields(strings.ReplaceAll(s, ",", " "))
+	if len(words) > 2 && weekday.MatchString(words[0]) {
+		words = words[1:]
+	}
+	for _, l := range namedMonths {
+		if n := strings.Count(l.layout, " ") + 1; len(words) >= n {
+			if t, err := time.Parse(l.layout, strings.Join(words[:n], " ")); err == nil {
+				return Date(t.Format(l.as))
+			}
+		}
+	}
+	return ""
+}
+
+var (
+	// A year, and a month and a day where they follow; a time may follow these.
+	datedFirst = regexp.MustCompile(`^\s*([0-9]{4})(?:[-/.]?([0-9]{2})|[-/.]([0-9]))?(?:[-/.]?([0-9]{2})|[-/.]([0-9]))?(?:$|[^0-9])`)
+	weekday    = regexp.MustCompile(`^(?i:mon|tue|wed|thu|fri|sat|sun)[a-z]*\.?$`)
+)
+
+var namedMonths = []struct{ layout, as string }{
+	{"2 January 2006", dateLayout}, {"2 Jan 2006", dateLayout},
+	{"January 2 2006", dateLayout}, {"Jan 2 2006", dateLayout},
+	{"Jan 2 15:04:05 2006", dateLayout}, {"Jan 2 15:04:05 MST 2006", dateLayout},
+	{"January 2006", "2006-01"}, {"Jan 2006", "2006-01"},
+}

@@ -1,0 +1,125 @@
+package retrieve
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+	"testing"
+
+	"ibid/ingest"
+)
+
+func TestParseDate(t *testing.T) {
+	for in, want := range map[string]Date{
+		"2024": "2024", "2024-03": "2024-03", "2024-02-29": "2024-02-29", "2024-03-31T23:59:00-05:00": "2024-03-31",
+	} {
+		if got, err := ParseDate(in); got != want || err != nil {
+			t.Errorf("ParseDate(%q) = %q, %v", in, got, err)
+		}
+	}
+	for _, in := range []string{"", "24", "2024-3", "2023-02-29", "2024-13", "2024-03-32", "31.03.2024", "yesterday", " 2024", "2024 "} {
+		var wrong *DateError
+		if got, err := ParseDate(in); got != "" || !errors.As(err, &wrong) || wrong.Text != in {
+			t.Errorf("ParseDate(%q) = %q, %v", in, got, err)
+		}
+	}
+}
+
+func TestReadDate(t *testing.T) {
+	for in, want := range map[string]Date{
+		"2024-03-31": "2024-03-31", "2024-03-31T10:00:00Z": "2024-03-31", "2024-03-31 10:00:00 +0200": "2024-03-31",
+		"2024/3/1": "2024-03-01", "2024.03.01": "2024-03-01", "2024-3": "2024-03", "2024": "2024", " 2024-03 ": "2024-03",
+		"20240331": "2024-03-31", "20240331T100000": "2024-03-31", "2024-12-1": "2024-12-01",
+		"March 31, 2024": "2024-03-31", "Mar 1 2024": "2024-03-01", "31 March 2024": "2024-03-31", "1 mar 2024 at noon": "2024-03-01",
+		"Sunday, March 31, 2024": "2024-03-31", "Sun, 31 Mar 2024 10:00:00 GMT": "2024-03-31",
+		"Sun Mar 31 10:00:00 2024": "2024-03-31", "Sun Mar  3 10:00:00 UTC 2024": "2024-03-03", "March 2024": "2024-03", "Mar 2024": "2024-03",
+		"": "", "soon": "", "03/04/2024": "", "2024-02-30": "", "2024-13-01": "", "20241": "", "202403311": "", "31 Foo 2024": "", "v2024": "",
+	} {
+		if got := readDate(in); got != want {
+			t.Errorf("readDate(%q) = %q, want %q", in, got, want)
+		}
+	}
+}
+
+func FuzzReadDate(f *testing.F) {
+	for _, s := range []string{"2024-03-31", "Sun, 31 Mar 2024", "March 2024", "2024/3/1"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		if d := readDate(s); d != "" {
+			if again, err := ParseDate(string(d)); again != d || err != nil {
+				t.Errorf("%q became %q, which is no date: %v", s, d, err)
+			}
+		}
+	})
+}
+
+func TestLabels(t *testing.T) {
+	for _, c := range []struct {
+		meta map[string]string
+		want Labels
+	}{
+		{nil, Labels{}},
+		{map[string]string{"tags": "Sea, #Harbour ;; two words,"}, Labels{Tags: []string{"sea", "harbour", "two words"}}},
+		{map[string]string{"date": "2024-03-31", "updated": "2025"}, Labels{Date: "2024-03-31"}},
+		{map[string]string{"date": "long ago", "updated": "2025-01"}, Labels{Date: "2025-01"}},
+	} {
+		if got := LabelsOf(c.meta); got.Date != c.want.Date || !slices.Equal(got.Tags, c.want.Tags) {
+			t.Errorf("LabelsOf(%v) = %+v, want %+v", c.meta, got, c.want)
+		}
+	}
+}
+
+func TestFilterMatches(t *testing.T) {
+	d := &DocumentInfo{Document: ingest.Document{ID: "a/x/y.md", Root: "a", Path: "x/y.md", Format: "markdown"}, Collection: "work"}
+	tagged := Labels{Date: "2024-03-15", Tags: []string{"sea", "boat"}}
+	for _, c := range []struct {
+		f    Filter
+		l    Labels
+		want bool
+	}{
+		{Filter{}, Labels{}, true},
+		{Filter{Collection: "work", Root: "a", Document: "a/x/y.md", PathPrefix: "x/", Format: "markdown"}, Labels{}, true},
+		{Filter{Collection: "works"}, Labels{}, false},
+		{Filter{PathPrefix: "y"}, Labels{}, false},
+		{Filter{Tags: []string{"Boat", " #SEA "}}, tagged, true},
+		{Filter{Tags: []string{"boat", "land"}}, tagged, false},
+		{Filter{Tags: []string{"sea"}}, Labels{}, false},
+		{Filter{Since: "2024-03-15"}, tagged, true},
+		{Filter{Since: "2024-03-16"}, tagged, false},
+		{Filter{Until: "2024-03-15"}, tagged, true},
+		{Filter{Until: "2024-03-14"}, tagged, false},
+		{Filter{Since: "2024", Until: "2024-03"}, tagged, true},
+		{Filter{Since: "2024-04"}, tagged, false},
+		{Filter{Until: "2023"}, tagged, false},
+		{Filter{Since: "1000"}, Labels{}, false},
+		{Filter{Until: "9999"}, Labels{}, false},
+		// What says less may be any of its days.
+		{Filter{Since: "2024-03-31", Until: "2024-03-31"}, Labels{Date: "2024-03"}, true},
+		{Filter{Since: "2024-04-01"}, Labels{Date: "2024-03"}, false},
+		{Filter{Until: "2024-02-29"}, Labels{Date: "2024-03"}, false},
+	} {
+		if got := c.f.Matches(d, c.l); got != c.want {
+			t.Errorf("%+v, %+v: %v", c.f, c.l, got)
+		}
+		if c.f.IsZero() != c.f.Equal(Filter{}) {
+			t.Errorf("%+v: IsZero is %v", c.f, c.f.IsZero())
+		}
+	}
+}
+
+func TestFilterJSON(t *testing.T) {
+	var f Filter
+	text := `{"collection":"work","tags":["a","b"],"since":"2024-03","until":"2024-03-31"}`
+	if err := json.Unmarshal([]byte(text), &f); err != nil {
+		t.Fatal(err)
+	}
+	want := Filter{Collection: "work", Tags: []string{"a", "b"}, Since: "2024-03", Until: "2024-03-31"}
+	if got, err := json.Marshal(f); !f.Equal(want) || string(got) != text || err != nil {
+		t.Errorf("%s became %+v and %s, %v", text, f, got, err)
+	}
+	var wrong *DateError
+	if err := json.Unmarshal([]byte(`{"since":"March"}`), &f); !errors.As(err, &wrong) {
+		t.Errorf("a wrong date: %v", err)
+	}
+}
