@@ -62,14 +62,14 @@ func TestDocumentTemplateGolden(t *testing.T) {
 // and whichever template shows it, and no model is asked before.
 func TestMissingSlot(t *testing.T) {
 	inRole := func() string {
-		return `{{define "system"}}{{end}}{{define "user"}}{{range .Evidence}}{{.Meta "author"}}{{end}}{{end}}`
+		return `{{define "system"}}{{end}}{{define "user"}}{{.Draft}}{{range .Evidence}}{{.Meta "author"}}: {{.Text}}{{end}}{{end}}`
 	}
 	for _, test := range []struct{ name, file, text, slot string }{
 		{"metadata", "document.tmpl", authored, "author"},
 		{"heading", "document.tmpl", `{{define "document"}}{{.Heading}}: {{.Text}}{{end}}`, "heading"},
 		{"page", "document.tmpl", `{{define "document"}}p. {{.Page}}: {{.Text}}{{end}}`, "page"},
-		{"under a condition", "document.tmpl", `{{define "document"}}{{if .Title}}{{.Meta "date"}}{{end}}{{end}}`, "date"},
-		{"in the fence", "evidence.tmpl", `{{define "evidence"}}{{range .Evidence}}{{.Meta "status"}}{{end}}{{end}}`, "status"},
+		{"under a condition", "document.tmpl", `{{define "document"}}{{if .Title}}{{.Meta "date"}}{{end}}: {{.Text}}{{end}}`, "date"},
+		{"in the fence", "evidence.tmpl", `{{define "evidence"}}{{range .Evidence}}{{.Meta "status"}}: {{.Text}}{{end}}{{end}}`, "status"},
 		{"in a role", "refine.tmpl", inRole(), "author"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

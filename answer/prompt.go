@@ -6,9 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 	"sync"
 	"text/template"
+
+	"ibid/ingest"
+	"ibid/retrieve"
 )
 
 //go:embed prompts/*.tmpl
@@ -63,7 +67,9 @@ var defaultPrompts = sync.OnceValue(func() *Prompts {
 
 // ParsePrompts reads the prompts from a folder; a file that the folder lacks
 // is the one Ibid comes with. Each template is tried on sample slots, so that
-// a slot that cannot exist is an error here and not in the middle of an answer.
+// a slot that cannot exist is an error here and not in the middle of an answer,
+// and so is a prompt that does not show what it is about. A template of a name
+// that is none of theirs would never be read: that is an error too.
 func ParsePrompts(folder fs.FS) (*Prompts, error) {
 	read := func(name string) (string, error) {
 		if folder != nil {
@@ -79,6 +85,9 @@ func ParsePrompts(folder fs.FS) (*Prompts, error) {
 		return string(b), err
 	}
 	shared := []string{"evidence.tmpl", "document.tmpl"}
+	if err := checkNames(folder, shared); err != nil {
+		return nil, err
+	}
 	texts := map[string]string{}
 	for _, name := range shared {
 		var err error
@@ -103,16 +112,76 @@ func ParsePrompts(folder fs.FS) (*Prompts, error) {
 			return nil, fmt.Errorf("prompt %s does not parse: %w", name, err)
 		}
 		p.of[own] = t
-		full := Slots{Evidence: []Evidence{{sample: true}}, Parts: []string{""}, History: []Turn{{}}}
-		bare := Slots{Evidence: []Evidence{{}}}
-		lacks := (*SlotError)(nil)
-		for _, sample := range []Slots{full, bare} {
-			if _, err := p.fill(own, "", sample); err != nil && !errors.As(err, &lacks) {
-				return nil, err
-			}
+		if err := p.try(own); err != nil {
+			return nil, err
 		}
 	}
 	return p, nil
+}
+
+// checkNames refuses templates in a folder that have a name of their own.
+func checkNames(folder fs.FS, shared []string) error {
+	if folder == nil {
+		return nil
+	}
+	known := slices.Clone(shared)
+	for _, own := range templates {
+		known = append(known, own+".tmpl")
+	}
+	files, err := fs.Glob(folder, "*.tmpl")
+	if err != nil {
+		return fmt.Errorf("listing the prompts: %w", err)
+	}
+	for _, name := range files {
+		if !slices.Contains(known, name) {
+			return fmt.Errorf("%s is not the name of a prompt: they are %s", name, strings.Join(known, ", "))
+		}
+	}
+	return nil
+}
+
+// try fills in a template with samples: with everything that it may show, of a
+// question and of a summary, and with as little as there may be.
+func (p *Prompts) try(name string) error {
+	const mark = "x7sample"
+	all := Slots{
+		Question: mark + "question", Nonce: sampleNonce, First: 1, Draft: mark + "draft", Parts: []string{mark + "part"}, Words: 100,
+		Evidence: []Evidence{{label: 1, sample: true, text: mark + "evidence", passage: retrieve.Passage{
+			Title: mark + "evidence", Path: mark + "evidence", Chunk: ingest.Chunk{Document: mark + "evidence", Heading: "heading", Page: 1},
+		}}},
+		History: []Turn{{Role: "user", Content: mark + "history"}},
+	}
+	summary := all
+	summary.Question = ""
+	lacks := (*SlotError)(nil)
+	for _, s := range []Slots{{Evidence: []Evidence{{}}}, summary, all} {
+		out, err := p.fill(name, "", s)
+		if errors.As(err, &lacks) {
+			continue // some documents have it
+		}
+		if err != nil {
+			return err
+		}
+		for _, what := range subjects(name) {
+			if s.Draft != "" && !strings.Contains(out.System+out.User, mark+what) {
+				return fmt.Errorf("prompt %s.tmpl does not show the %s: neither by itself nor by a template that it uses", name, what)
+			}
+		}
+	}
+	return nil
+}
+
+// subjects are what a prompt must show to be of any use.
+func subjects(name string) []string {
+	switch name {
+	case string(RoleCollapse), string(RoleCombine):
+		return []string{"part"}
+	case string(RoleCondense):
+		return []string{"history"}
+	case string(RoleRefine), promptExtend:
+		return []string{"evidence", "draft"}
+	}
+	return []string{"evidence"}
 }
 
 // templates are the names of the prompts.

@@ -77,7 +77,7 @@ func TestParsePrompts(t *testing.T) {
 	file := func(name, text string) fstest.MapFS {
 		return fstest.MapFS{name: {Data: []byte(text)}}
 	}
-	p, err := ParsePrompts(file("answer.tmpl", `{{define "system"}}Be brief.{{end}}{{define "user"}}{{.Question}}?{{end}}`))
+	p, err := ParsePrompts(file("answer.tmpl", `{{define "system"}}Be brief.{{end}}{{define "user"}}{{.Question}}?{{range .Evidence}}{{.Text}}{{end}}{{end}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,6 +93,18 @@ func TestParsePrompts(t *testing.T) {
 		file("refine.tmpl", `{{define "system"}}{{end}}`),                                    // no user part
 		file("judge.tmpl", `{{define "system"}}{{end`),
 		file("evidence.tmpl", `{{define "evidence"}}{{range .Evidence}}{{.Author}}{{end}}{{end}}`),
+		file("answer.tmpl", `{{define "system"}}{{end}}{{define "user"}}{{template "evidence" .}}{{if .Question}}{{.Nope}}{{end}}{{end}}`),
+		file("map.tmpl", `{{define "system"}}{{end}}{{define "user"}}{{template "evidence" .}}{{if not .Question}}{{.Nope}}{{end}}{{end}}`),
+		file("extend.tmpl", `{{define "system"}}{{if .Words}}{{.Nope}}{{end}}{{end}}{{define "user"}}{{.Draft}}{{template "evidence" .}}{{end}}`),
+		file("document.tmpl", `{{define "document"}}{{if .Has "page"}}{{.Nope}}{{end}}{{.Text}}{{end}}`),
+		file("document.tmpl", `{{define "document"}}{{if not (.Has "page")}}{{.Nope}}{{end}}{{.Text}}{{end}}`),
+		file("document.tmpl", `{{define "document"}}{{.Meta "date"}}{{end}}`),                              // nothing of the passage
+		file("judge.tmpl", `{{define "system"}}Is it?{{end}}{{define "user"}}{{.Question}}{{end}}`),        // no evidence
+		file("refine.tmpl", `{{define "system"}}{{end}}{{define "user"}}{{template "evidence" .}}{{end}}`), // no draft
+		file("combine.tmpl", `{{define "system"}}{{end}}{{define "user"}}{{.Question}}{{end}}`),            // no parts
+		file("condense.tmpl", `{{define "system"}}{{end}}{{define "user"}}{{.Question}}{{end}}`),           // no history
+		file("anwser.tmpl", `{{define "system"}}{{end}}{{define "user"}}{{template "evidence" .}}{{end}}`), // no such prompt
+		file("answers.tmpl", `{{define "system"}}{{end}}{{define "user"}}{{template "evidence" .}}{{end}}`),
 	} {
 		if _, err := ParsePrompts(bad); err == nil {
 			t.Errorf("%v is taken for good", bad)
