@@ -290,9 +290,11 @@ func TestMapReduce(t *testing.T) {
 	if got.err != nil || got.text != "" || !strings.Contains(got.String(), "unanswered {Reason:no_answer") {
 		t.Errorf("got\n%s", got)
 	}
-	got = ask(answers("NO ANSWER", nil), texts...)
-	if got.err != nil || got.text != "" || !strings.Contains(got.String(), "unanswered {Reason:no_answer") {
-		t.Errorf("got\n%s", got)
+	for _, refusal := range []string{"NO ANSWER", "NO ANSWER\n\nThe notes do not state the price.", "**NO ANSWER** [1]"} {
+		got = ask(answers(refusal, nil), texts...)
+		if got.err != nil || got.text != "" || !strings.Contains(got.String(), "unanswered {Reason:no_answer") {
+			t.Errorf("%q: got\n%s", refusal, got)
+		}
 	}
 }
 
@@ -308,7 +310,7 @@ func TestMapRerank(t *testing.T) {
 		{"the best wins", "Ninety [2].", map[string]string{"a": "Ten [1].\nScore: 10", "b": "Ninety [2].\nScore: 90", "c": "Ninety too [3].\nScore: 90"}},
 		{"an answer from one passage is cited", "Ninety.[2]", map[string]string{"a": "NO ANSWER\nScore: 0", "b": "Ninety.\nScore: 90", "c": ""}},
 		{"another's label is taken out", "Ten.[1]", map[string]string{"a": "Ten [3].\nScore: 10", "b": "NO ANSWER", "c": "NO ANSWER\nScore: 100"}},
-		{"nothing", "", map[string]string{"a": "NO ANSWER\nScore: 0", "b": "", "c": "NO ANSWER\nScore: 0"}},
+		{"nothing", "", map[string]string{"a": "NO ANSWER\nScore: 0", "b": "", "c": "NO ANSWER. It speaks of [3].\nScore: 0"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			m := &script{reply: func(p Prompt) (string, error) { return test.replies[p.User[len(p.User)-1:]], nil }}

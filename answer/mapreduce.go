@@ -193,8 +193,8 @@ func (m *mapping) mapped(ctx context.Context) ([]Part, error) {
 		m.spent(reply.call)
 		p := Part{Text: string(reply.text)}
 		reason := ""
-		if reply.err == nil && m.summary == nil && saysNoAnswer(p.Text) {
-			reason = noAnswer
+		if reply.err == nil && m.summary == nil {
+			reason, _ = said{answer: true}.hears(p.Text)
 		}
 		if err := cmp.Or(canceled(ctx), m.took(reply, b, RoleMap, &p, reason)); err != nil || m.stopped {
 			return nil, err
@@ -370,31 +370,28 @@ func (m *mapping) combine(ctx context.Context, parts []Part) error {
 	if err != nil {
 		return err
 	}
-	phrasings := noAnswers
-	if m.summary != nil {
-		phrasings = nil
-	}
 	c := m.call(prompt)
 	s := newSieve(shown, true)
-	var held strings.Builder // while it may still be a refusal, or only blank
-	released := false
+	reply := listener{said: said{answer: m.summary == nil}}
+	first := true
 	var failed error
 	for piece, err := range c.pieces(ctx, m.Model) {
 		if err != nil {
 			failed = asking(RoleCombine, err)
 			break
 		}
-		if !released {
-			held.WriteString(piece)
-			if strings.TrimSpace(held.String()) == "" || mayBe(phrasings, held.String()) {
-				continue
-			}
-			released, piece = true, strings.TrimLeft(held.String(), " \t\r\n")
+		piece, c.enough = reply.hear(piece)
+		if c.enough {
+			break
+		}
+		if piece != "" && first {
+			first, piece = false, strings.TrimLeft(piece, " \t\r\n")
 		}
 		if out := s.feed(piece); out != "" && !m.emit(Text{Text: out}) {
 			break
 		}
 	}
+	released := reply.released
 	m.spent(c)
 	if m.stopped {
 		return nil
@@ -405,24 +402,24 @@ func (m *mapping) combine(ctx context.Context, parts []Part) error {
 	m.checkRead(c)
 	done := Stepped{Step: m.steps, Role: RoleCombine, Passages: []string{}, Labels: shown, From: stepsOf(parts)}
 	if !released {
-		_, _, done.Invented = sift(held.String(), shown)
+		_, _, done.Invented = sift(reply.reply.String(), shown)
 	}
 	switch {
 	case failed != nil && !released:
 		done.Reason = "model_error"
 		m.stepped(done)
 		return m.apart(parts, failed)
-	case !released && strings.TrimSpace(held.String()) == "":
+	case !released && strings.TrimSpace(reply.reply.String()) == "":
 		done.Reason = "empty_reply"
 		m.stepped(done)
 		return m.apart(parts, errors.New("the model's last reply was empty"))
-	case !released && m.summary == nil && saysNoAnswer(held.String()):
+	case reply.end() != "" && !released:
 		done.Reason = noAnswer
 		m.stepped(done)
 		m.unanswered(noAnswer, m.kept)
 		return nil
 	case !released:
-		m.emit(Text{Text: s.feed(held.String())})
+		m.emit(Text{Text: s.feed(strings.TrimLeft(reply.reply.String(), " \t\r\n"))})
 	}
 	if out := s.close(); out != "" {
 		m.emit(Text{Text: out})

@@ -53,6 +53,9 @@ func (r *run) refine(ctx context.Context, kept []retrieve.Passage) error {
 		if err := l.step(ctx, b, i == len(batches)-1); err != nil || r.stopped {
 			return err
 		}
+		if l.streamed {
+			break
+		}
 		if r.summary != nil && isUnusable(l.failed) {
 			break // a long text has many steps left, and all would fail
 		}
@@ -191,10 +194,9 @@ type loop struct {
 // step asks for a draft, or for a better one, from one batch.
 func (l *loop) step(ctx context.Context, b batch, last bool) error {
 	l.steps++
-	role, model, phrasings := RoleAnswer, l.Model, noAnswers
+	role, model := RoleAnswer, l.Model
 	if l.draft != "" {
 		role = RoleRefine
-		phrasings = append(phrasings[:len(phrasings):len(phrasings)], bareRemarks...)
 		if l.RefineModel != nil {
 			model = l.RefineModel
 		}
@@ -208,32 +210,24 @@ func (l *loop) step(ctx context.Context, b batch, last bool) error {
 	s.verbatim = true
 	show := func(piece string) bool { return piece == "" || l.show(piece, last) }
 
-	// The reply is held back while it may still be one of the fixed phrasings.
 	c := l.call(prompt)
-	var reply strings.Builder
-	released, refused := false, false
+	reply := listener{said: said{answer: true, changed: role == RoleRefine}}
 	l.failed = nil
 	for piece, err := range c.pieces(ctx, model) {
 		if err != nil {
 			l.failed = asking(role, err)
 			break
 		}
-		reply.WriteString(piece)
-		if !released {
-			first, _, ended := strings.Cut(strings.TrimSpace(reply.String()), "\n")
-			if refused = ended && saysNoAnswer(first); refused {
-				c.enough = true
-				break
-			}
-			if mayBe(phrasings, reply.String()) {
-				continue
-			}
-			released, piece = true, reply.String()
+		out, enough := reply.hear(piece)
+		if enough {
+			c.enough = true
+			break
 		}
-		if !show(s.feed(piece)) {
+		if out != "" && !show(s.feed(out)) {
 			break
 		}
 	}
+	released := reply.released
 	if released && !l.stopped {
 		show(s.close())
 	}
@@ -243,7 +237,7 @@ func (l *loop) step(ctx context.Context, b batch, last bool) error {
 	}
 	l.checkRead(c)
 
-	text := reply.String()
+	text := reply.reply.String()
 	labels, invented := marker.Labels(text, highestLabel(allowed)), []int(nil)
 	if len(without(labels, allowed)) > 0 {
 		text, labels, invented = sift(text, allowed)
@@ -262,10 +256,8 @@ func (l *loop) step(ctx context.Context, b batch, last bool) error {
 		reason = "model_error"
 	case strings.TrimSpace(text) == "":
 		reason = "empty_reply"
-	case refused || !(released && last) && saysNoAnswer(text):
-		reason = noAnswer
-	case role == RoleRefine && !(released && last) && says(bareRemarks, text):
-		reason = "meta_remark"
+	case !(released && last) && reply.end() != "":
+		reason = reply.end()
 	case text == l.draft:
 		reason = "same"
 	case !whole && l.draft != "" && !(released && last):

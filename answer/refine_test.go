@@ -59,8 +59,8 @@ func byRole(replies map[Role][]string) func(Prompt) (string, error) {
 		if broken, ok := strings.CutSuffix(text, "<down>"); ok {
 			return broken, errDown
 		}
-		if text == "<long>" {
-			return "", fmt.Errorf("400: %w", ErrContextLength)
+		if begun, ok := strings.CutSuffix(text, "<too long>"); ok {
+			return begun, fmt.Errorf("400: %w", ErrContextLength)
 		}
 		return text, nil
 	}
@@ -215,6 +215,38 @@ unanswered no_answer 3
 usage calls=2 judge=0 looked=3 used=0`,
 		},
 		{
+			name:    "nothing changes, explained",
+			change:  func(a *Answerer) { a.StepPassages = 1 },
+			replies: map[Role][]string{RoleAnswer: {"120 marks.[1]"}, RoleRefine: {"**NO CHANGE**", "NO CHANGE\n\nThe evidence repeats the fee."}},
+			want: `kept 3
+draft 1 "120 marks.[1]" [1]
+stepped 1 answer [1] changed=true  invented=[] lost=[]
+stepped 2 refine [2] changed=false meta_remark invented=[] lost=[]
+stepped 3 refine [3] changed=false meta_remark invented=[] lost=[]
+text "120 marks.[1]"
+usage calls=3 judge=0 looked=3 used=1`,
+		},
+		{
+			name:    "further evidence without the answer leaves the draft",
+			change:  func(a *Answerer) { a.StepPassages = 2 },
+			replies: map[Role][]string{RoleAnswer: {"120 marks.[1]"}, RoleRefine: {"NO ANSWER. The evidence does not say."}},
+			want: `kept 3
+draft 1 "120 marks.[1]" [1]
+stepped 1 answer [1 2] changed=true  invented=[] lost=[]
+stepped 2 refine [3] changed=false no_answer invented=[] lost=[]
+text "120 marks.[1]"
+usage calls=2 judge=0 looked=3 used=2`,
+		},
+		{
+			name:    "a window that turns out too small in mid-reply",
+			replies: map[Role][]string{RoleAnswer: {"The fee is<too long>", "SECOND"}},
+			want: `kept 3
+text "The fee is"
+stepped 1 answer [1 2 3] changed=false model_error invented=[] lost=[]
+incomplete {Reason:asking the model (answer): 400: the prompt is longer than the model's context window}
+usage calls=1 judge=0 looked=3 used=3`,
+		},
+		{
 			name:    "every call fails",
 			change:  func(a *Answerer) { a.StepPassages = 2 },
 			replies: map[Role][]string{RoleAnswer: {"<down>"}},
@@ -225,7 +257,7 @@ error: asking the model (answer): cannot reach the model`,
 		},
 		{
 			name:    "a window smaller than the setting",
-			replies: map[Role][]string{RoleAnswer: {"<long>", "120 marks.[1]"}, RoleRefine: {"120 marks.[1] Half.[2]"}},
+			replies: map[Role][]string{RoleAnswer: {"<too long>", "120 marks.[1]"}, RoleRefine: {"120 marks.[1] Half.[2]"}},
 			want: `kept 3
 stepped 1 answer [1 2 3] changed=false model_error invented=[] lost=[]
 warning {Message:the prompt did not fit the model's context window, so the evidence was halved: lower --context-tokens (4096 now)}

@@ -34,6 +34,10 @@ var (
 		{{"n/a", "none", "unchanged", "no change", "no changes", "same"}},
 	}
 
+	// noChanges are the words that a prompt asks for when a step has nothing
+	// to add, and how models vary them.
+	noChanges = []phrasing{{{"no change", "no changes"}, {"", " needed", " necessary", " required", " is needed", " is necessary", " is required", " are needed", " are necessary", " are required"}}}
+
 	// noAnswers are what a step says when the evidence holds no answer: the
 	// words the prompt asks for, and how models vary them.
 	noAnswers = []phrasing{
@@ -94,40 +98,151 @@ func says(phrasings []phrasing, reply string) bool {
 	return false
 }
 
-// saysNoAnswer tells whether a reply says that the evidence holds no answer.
-// A model that explains itself after the agreed words is taken at the words.
-func saysNoAnswer(reply string) bool {
-	first, _, _ := strings.Cut(strings.TrimSpace(reply), "\n")
-	return says(noAnswers, strings.Trim(first, "\"'`*.! \r")) || says(noAnswers, reply)
+// metaRemark is the reason of a step in which the model said that nothing changes.
+const metaRemark = "meta_remark"
+
+// A said is what a model may say in place of an answer.
+type said struct {
+	answer  bool // that there is none: the words NO ANSWER
+	changed bool // that the answer so far stays: the words NO CHANGE, or a bare remark
+}
+
+// agreed are the words that a prompt asks for.
+type agreed struct {
+	reason   string
+	capitals string     // the words as they are asked for
+	alike    []phrasing // how models vary them
+	small    []phrasing // those of them that count in small letters too
+	line     bool       // … and do so when they fill the first line of more
+}
+
+func (a said) agreed() []agreed {
+	var out []agreed
+	if a.answer {
+		out = append(out, agreed{noAnswer, "NO ANSWER", noAnswers, noAnswers, true})
+	}
+	if a.changed {
+		out = append(out, agreed{metaRemark, "NO CHANGE", noChanges, []phrasing{{{"no change", "no changes"}}}, false})
+	}
+	return out
+}
+
+// hears gives the reason for which a reply, or one that begins so, is no
+// answer; empty when it is one. sure tells that what may follow does not
+// matter any more.
+//
+// The agreed words may stand in quotes, brackets or emphasis. In capitals, as
+// they were asked for, they count with an explanation behind them as well.
+func (a said) hears(reply string) (reason string, sure bool) {
+	words, rest := leading(reply)
+	asWritten := strings.Join(strings.Fields(words), " ")
+	line, more, ended := strings.Cut(strings.TrimSpace(reply), "\n")
+	for _, w := range a.agreed() {
+		switch {
+		case w.line && ended && more != "" && says(w.small, strings.Trim(line, dress)):
+			return w.reason, true
+		case strings.HasPrefix(asWritten, w.capitals) && says(w.alike, words):
+			if strings.ContainsFunc(rest, isWordRune) {
+				return w.reason, true
+			}
+			reason = w.reason
+		case strings.Trim(rest, dress) == "" && says(w.small, words):
+			reason = w.reason
+		}
+	}
+	if reason == "" && a.changed && says(bareRemarks, reply) {
+		reason = metaRemark
+	}
+	return reason, false
 }
 
 // maxHeld is how many characters of a reply, runs of white space counted as
-// one, are held back while it may still be a bare remark.
+// one, are held back while it may still be no answer.
 const maxHeld = 120
 
-// mayBe tells whether a reply that begins with s may still turn out to be one
-// of the phrasings.
-func mayBe(phrasings []phrasing, s string) bool {
-	lower := strings.TrimLeft(squeeze(s), "\"'`*")
-	if lower == "" {
-		return true
-	}
-	if utf8.RuneCountInString(lower) > maxHeld {
+// mayHear tells whether a reply that begins with s may still turn out to be no
+// answer.
+func (a said) mayHear(s string) bool {
+	all := squeeze(s)
+	if utf8.RuneCountInString(all) > maxHeld {
 		return false
 	}
-	// The last white space is gone from lower, but it parts words.
-	spaced := lower
-	if last, _ := utf8.DecodeLastRuneInString(s); unicode.IsSpace(last) {
-		spaced += " "
+	if all == "" {
+		return true
 	}
-	core := strings.TrimRight(lower, ".! \"'`*")
-	for _, p := range phrasings {
-		if _, begins := p.match(spaced); begins {
+	words, rest := leading(s)
+	for _, w := range a.agreed() {
+		if rest == "" && begins(w.alike, words) ||
+			!strings.ContainsFunc(rest, isWordRune) && says(w.alike, words) {
 			return true
 		}
-		if whole, _ := p.match(core); whole {
+	}
+	return a.changed && (begins(bareRemarks, s) || says(bareRemarks, s))
+}
+
+// begins tells whether s is the beginning of one of the phrasings.
+func begins(phrasings []phrasing, s string) bool {
+	folded := squeeze(s)
+	// The last white space is gone, but it parts words.
+	if last, _ := utf8.DecodeLastRuneInString(s); folded != "" && unicode.IsSpace(last) {
+		folded += " "
+	}
+	for _, p := range phrasings {
+		if _, begins := p.match(folded); begins {
 			return true
 		}
 	}
 	return false
+}
+
+// dress may stand around the agreed words and changes nothing.
+const dress = "\"'`*_~#()[]{}<>“”„‘’«»‹›「」『』【】.! \t\r\n"
+
+// leading parts the words that s begins with, whatever is around them, from
+// the first sign behind them.
+func leading(s string) (words, rest string) {
+	s = strings.TrimLeft(s, dress)
+	end := strings.IndexFunc(s, func(r rune) bool { return !isWordRune(r) && !unicode.IsSpace(r) || r == '\n' })
+	if end < 0 {
+		return s, ""
+	}
+	return s[:end], s[end:]
+}
+
+func isWordRune(r rune) bool { return unicode.IsLetter(r) || unicode.IsNumber(r) }
+
+// A listener holds the beginning of a reply back while it may still turn out
+// to be no answer.
+type listener struct {
+	said
+	reply    strings.Builder // all that has come
+	released bool            // it is an answer, or too long to be held back
+	reason   string          // why it is none
+}
+
+// hear takes the next piece and gives what can be shown now. enough tells that
+// the reply is no answer, whatever follows.
+func (l *listener) hear(piece string) (show string, enough bool) {
+	l.reply.WriteString(piece)
+	if l.released {
+		return piece, false
+	}
+	all := l.reply.String()
+	if reason, sure := l.hears(all); sure {
+		l.reason = reason
+		return "", true
+	}
+	if l.mayHear(all) {
+		return "", false
+	}
+	l.released = true
+	return all, false
+}
+
+// end tells what a reply is that has come to its end.
+func (l *listener) end() (reason string) {
+	if l.reason == "" {
+		l.reason, _ = l.hears(l.reply.String())
+	}
+	return l.reason
 }

@@ -96,8 +96,11 @@ func (r *run) mapRerank(ctx context.Context, kept []retrieve.Passage) error {
 			rate = Rate(string(reply.text))
 		}
 		p.Text = rate.Answer
-		if reply.err == nil && (saysNoAnswer(rate.Answer) || saysNoAnswer(string(reply.text))) {
-			reason = noAnswer
+		if reply.err == nil {
+			reason, _ = said{answer: true}.hears(rate.Answer)
+			if reason == "" {
+				reason, _ = said{answer: true}.hears(string(reply.text))
+			}
 		}
 		if err := cmp.Or(canceled(ctx), m.took(reply, m.batches[i], RoleRerank, &p, reason)); err != nil || r.stopped {
 			return err

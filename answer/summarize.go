@@ -149,7 +149,7 @@ func (w *whole) event(e Event, err error) bool {
 }
 
 func (w *whole) stepped(e Stepped) {
-	if e.Changed || e.Reason == "same" || e.Reason == "meta_remark" {
+	if e.Changed || e.Reason == "same" || e.Reason == metaRemark {
 		for _, label := range e.Labels {
 			delete(w.unread, label)
 		}
