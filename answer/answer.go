@@ -163,7 +163,8 @@ func (r *run) all(ctx context.Context) error {
 		return err
 	}
 	passages, err := r.Retriever.Search(ctx, retrieve.Query{
-		Text: r.asked, K: r.question.TopK, Filter: r.question.Filter,
+		Text: r.asked, K: r.question.TopK, Diversity: r.question.Diversity, Filter: r.question.Filter,
+		Warn: func(err error) { r.emit(Warning{Message: err.Error()}) },
 	})
 	if err != nil {
 		return fmt.Errorf("searching for %q: %w", clip(r.asked, 80), err)
@@ -223,6 +224,8 @@ func (r *run) check() (strategy string, err error) {
 		return "", &QuestionError{"empty", "the question is empty: ask something in a sentence or a few words"}
 	case len(q.Text) > MaxQuestionBytes:
 		return "", &QuestionError{"too_long", fmt.Sprintf("the question is %d bytes long, and %d is the most: put long text into a document and ask about it", len(q.Text), MaxQuestionBytes)}
+	case !(q.Diversity >= 0 && q.Diversity < 1):
+		return "", &QuestionError{"diversity", fmt.Sprintf("the diversity is %g: it must be 0 (none) or more, and below 1", q.Diversity)}
 	case q.TopK < 0:
 		return "", &QuestionError{"top_k", fmt.Sprintf("top_k is %d: it must be 0 (the default) or more", q.TopK)}
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"ibid/cmd/ibid/eval"
 	"ibid/retrieve"
 	"ibid/retrieve/embed"
 )
@@ -279,10 +280,10 @@ func TestCalibrationHolds(t *testing.T) {
 		gate[a.kind] = append(gate[a.kind], best)
 		check[a.kind] = append(check[a.kind], a.run.answerable(a.passages, a.all))
 	}
-	if got := auroc(gate[answers], gate[offTopic]); got < .975 {
+	if got := eval.AUROC(gate[answers], gate[offTopic]); got < .975 {
 		t.Errorf("the gate's AUROC against off-topic questions is %.4f, want .975", got)
 	}
-	if got := auroc(check[answers], check[offTopic]); got < .98 {
+	if got := eval.AUROC(check[answers], check[offTopic]); got < .98 {
 		t.Errorf("the answerability check's AUROC against off-topic questions is %.4f, want .98", got)
 	}
 	if got := accepted(check[answers], answerableAt); got < .95 {
@@ -311,11 +312,11 @@ func report(t *testing.T, sets []*set, all []asked, topic, answerable []float64)
 		if s != nil {
 			name = s.name
 		}
-		line := fmt.Sprintf("%-15s gate: off-topic AUROC %.4f", name, auroc(gate[answers], gate[offTopic]))
+		line := fmt.Sprintf("%-15s gate: off-topic AUROC %.4f", name, eval.AUROC(gate[answers], gate[offTopic]))
 		line += fmt.Sprintf(", kept at .5: %.3f of answerable, %.3f of off-topic; at .3 %.3f, %.3f", accepted(gate[answers], .5), accepted(gate[offTopic], .5), accepted(gate[answers], .3), accepted(gate[offTopic], .3))
-		line += fmt.Sprintf(" | check: off-topic %.4f", auroc(check[answers], check[offTopic]))
+		line += fmt.Sprintf(" | check: off-topic %.4f", eval.AUROC(check[answers], check[offTopic]))
 		if len(check[unanswerable]) > 0 {
-			line += fmt.Sprintf(", unanswerable %.4f (gate %.4f)", auroc(check[answers], check[unanswerable]), auroc(gate[answers], gate[unanswerable]))
+			line += fmt.Sprintf(", unanswerable %.4f (gate %.4f)", eval.AUROC(check[answers], check[unanswerable]), eval.AUROC(gate[answers], gate[unanswerable]))
 		}
 		for _, share := range []float64{.02, .05, .1} {
 			at := below(check[answers], share)

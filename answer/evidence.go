@@ -73,11 +73,12 @@ func (e Evidence) Meta(key string) (string, error) {
 	return e.slot(key, oneLine(e.passage.Meta[key]))
 }
 
-// Has tells whether the document has a slot: "heading", "page", or else a key
-// of [Evidence.Meta].
+// Has tells whether the document has a slot: one of the others by its name in
+// small letters, such as "heading" or "page", or else a key of [Evidence.Meta].
 func (e Evidence) Has(slot string) bool {
 	var err error
 	switch slot {
+	case "label", "text", "title", "path", "document":
 	case "heading":
 		_, err = e.Heading()
 	case "page":

@@ -143,6 +143,9 @@ func TestMetadataOverridesNothing(t *testing.T) {
 	if e := evidence(1, retrieve.Passage{Meta: p.Meta}); e.Has("page") || e.Has("heading") {
 		t.Error("metadata makes a page or a heading")
 	}
+	if e := evidence(1, retrieve.Passage{}); !e.Has("text") || !e.Has("title") || e.Has("author") {
+		t.Error("a document lacks what each has, or has what it lacks")
+	}
 }
 
 // What stands beside a passage's text counts against the room of a prompt.

@@ -1,7 +1,6 @@
 package answer
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -172,37 +171,6 @@ func won(contests []contest, w []float64) float64 {
 		}
 	}
 	return float64(n) / float64(len(contests))
-}
-
-// auroc is the chance that a random good value is above a random bad one.
-func auroc(good, bad []float64) float64 {
-	type v struct {
-		x    float64
-		good bool
-	}
-	var all []v
-	for _, x := range good {
-		all = append(all, v{x, true})
-	}
-	for _, x := range bad {
-		all = append(all, v{x, false})
-	}
-	slices.SortFunc(all, func(a, b v) int { return cmp.Compare(a.x, b.x) })
-	sum := 0.0
-	for i := 0; i < len(all); {
-		j := i
-		for j < len(all) && all[j].x == all[i].x {
-			j++
-		}
-		rank := float64(i+j+1) / 2
-		for ; i < j; i++ {
-			if all[i].good {
-				sum += rank
-			}
-		}
-	}
-	n, m := float64(len(good)), float64(len(bad))
-	return (sum - n*(n+1)/2) / (n * m)
 }
 
 // below is the value under which the given share of all lies.

@@ -42,8 +42,10 @@ type Prompt struct {
 	User   string
 	// MaxTokens bounds the reply; 0 leaves it to the server. What a model
 	// thinks before it does not count: where a server counts it all the same, a
-	// Model sees to it that a reply comes.
+	// Model sees to it that a reply comes, unless Hard is set.
 	MaxTokens int
+	// Hard lets MaxTokens bound thoughts too, though no word may come then.
+	Hard bool
 }
 
 // A Piece is the next part of a model's reply.

@@ -18,8 +18,10 @@ type Question struct {
 	//   - "extract": quoted sentences, without a model
 	Strategy string
 	// TopK is how many passages to look at; 0 means retrieve.DefaultK.
-	TopK   int
-	Filter retrieve.Filter
+	TopK int
+	// Diversity is that of [retrieve.Query], 0 to below 1.
+	Diversity float64
+	Filter    retrieve.Filter
 	// Run makes the question one that can be taken up again after a crash;
 	// nil for one that cannot.
 	Run *Run

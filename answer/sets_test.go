@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"ibid/cmd/ibid/eval"
 	"ibid/ingest"
 	"ibid/retrieve"
 	"ibid/retrieve/embed"
@@ -98,31 +99,25 @@ func openSet(t *testing.T, dir, name string, most int) *set {
 	if err != nil {
 		t.Fatal(err)
 	}
-	type record struct {
-		ID    string `json:"_id"`
-		Title string
-		Text  string
-	}
 	s := &set{name: name, index: index, embedder: model}
 	s.questions = readLines[question](t, filepath.Join(dir, name, "queries.jsonl"))
-	gold := map[string]map[string]bool{}
-	qrels, err := os.ReadFile(filepath.Join(dir, name, "qrels.tsv"))
+	grades, _, err := eval.ReadGrades(os.DirFS(filepath.Join(dir, name)), "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for line := range strings.Lines(string(qrels)) {
-		f := strings.Split(strings.TrimSpace(line), "\t")
-		if len(f) == 3 && f[2] != "0" && f[0] != "query-id" {
-			if gold[f[0]] == nil {
-				gold[f[0]] = map[string]bool{}
+	for i := range s.questions {
+		q := &s.questions[i]
+		q.gold = make(map[string]bool)
+		for id, grade := range grades[q.ID] {
+			if grade > 0 {
+				q.gold["set/"+id] = true
 			}
-			gold[f[0]]["set/"+f[1]] = true
 		}
 	}
-	for i := range s.questions {
-		s.questions[i].gold = gold[s.questions[i].ID]
+	records, err := eval.ReadCorpus(os.DirFS(filepath.Join(dir, name)))
+	if err != nil {
+		t.Fatal(err)
 	}
-	records := readLines[record](t, filepath.Join(dir, name, "corpus.jsonl"))
 	if most > 0 && len(records) > most {
 		// A library is smaller than these sets: keep what the questions need first.
 		needed := map[string]bool{}
@@ -132,8 +127,8 @@ func openSet(t *testing.T, dir, name string, most int) *set {
 			}
 			needed["set/"+q.SourceDoc] = true
 		}
-		slices.SortStableFunc(records, func(a, b record) int {
-			rank := func(r record) int {
+		slices.SortStableFunc(records, func(a, b eval.Entry) int {
+			rank := func(r eval.Entry) int {
 				if needed["set/"+r.ID] {
 					return 0
 				}

@@ -1,6 +1,9 @@
 package retrieve
 
-import "math"
+import (
+	"cmp"
+	"math"
+)
 
 // The parameters of Okapi BM25 (Robertson and Zaragoza, "The Probabilistic
 // Relevance Framework: BM25 and Beyond", 2009).
@@ -38,58 +41,90 @@ type TermCount struct {
 }
 
 // CountTerms gives the different terms of [IndexTerms] in order of their first
-// use, and the number of all.
+// use, and the number of the words that they stand for. A word may have several
+// terms, and what more of them it has than another does not make a text longer.
 func CountTerms(text string) (counts []TermCount, length int) {
-	terms := IndexTerms(text)
-	at := make(map[string]int, len(terms))
-	for _, t := range terms {
-		i, ok := at[t]
+	words := indexed(text)
+	at := make(map[string]int, len(words))
+	count := func(term string) {
+		i, ok := at[term]
 		if !ok {
 			i = len(counts)
-			at[t] = i
-			counts = append(counts, TermCount{Term: t})
+			at[term] = i
+			counts = append(counts, TermCount{Term: term})
 		}
 		counts[i].Count++
 	}
-	return counts, len(terms)
+	for _, w := range words {
+		count(w.term)
+		if w.own != "" {
+			count(w.own)
+		}
+		if !w.again {
+			length++
+		}
+	}
+	return counts, length
 }
 
-// A lexicalScorer gives chunks their BM25 scores for one question.
+// plainWeight is what a word counts where it was found by the stem that it has
+// without a language, when it has another in that of the question. A chunk so
+// short that it does not show its language is found by it; but so are the names
+// in a translation of the chunk that is wanted.
+const plainWeight = 0.5
+
+// A lexicalScorer gives chunks their BM25 scores for one question. A word of
+// the question that has two terms counts once.
 type lexicalScorer struct {
-	position  map[string]int // of each distinct term of the question
-	idf       []float64
-	weight    float64 // sum of idf
-	reachable float64 // least upper bound of the BM25 score of any chunk
-	mean      float64
+	own, plain map[string]int // positions of the terms among the words
+	idf        []float64
+	weight     float64 // sum of idf
+	reachable  float64 // least upper bound of the BM25 score of any chunk
+	mean       float64
 }
 
-func newLexicalScorer(terms []string, s Stats) *lexicalScorer {
-	l := &lexicalScorer{position: make(map[string]int, len(terms)), idf: make([]float64, len(terms)), mean: s.MeanTerms}
-	for i, t := range terms {
-		l.position[t] = i
-		l.idf[i] = IDF(s.Chunks, s.Frequency[t])
-		l.weight += l.idf[i]
+func newLexicalScorer(words []word, s Stats) *lexicalScorer {
+	l := &lexicalScorer{own: make(map[string]int, len(words)), plain: make(map[string]int), mean: s.MeanTerms}
+	for _, w := range words {
+		first := cmp.Or(w.own, w.term)
+		if _, ok := l.own[first]; ok {
+			continue
+		}
+		l.own[first] = len(l.idf)
+		if _, ok := l.plain[w.term]; !ok && w.own != "" {
+			l.plain[w.term] = len(l.idf)
+		}
+		idf := IDF(s.Chunks, s.Frequency[first])
+		l.idf = append(l.idf, idf)
+		l.weight += idf
 	}
 	l.reachable = l.weight * (BM25K1 + 1)
 	return l
 }
 
 // score sets the lexical parts of the scores of a chunk. It sums in the order
-// of the question's terms, so that equal chunks have equal scores.
+// of the question's words, so that equal chunks have equal scores.
 func (l *lexicalScorer) score(s *Scores, counts []TermCount, length int) {
 	if l.weight == 0 {
 		return
 	}
-	found := make([]int, len(l.idf))
+	own, plain := make([]int, len(l.idf)), make([]int, len(l.idf))
 	for _, c := range counts {
-		if i, ok := l.position[c.Term]; ok {
-			found[i] = c.Count
+		if i, ok := l.own[c.Term]; ok {
+			own[i] = c.Count
+		}
+		if i, ok := l.plain[c.Term]; ok {
+			plain[i] = c.Count
 		}
 	}
-	for i, n := range found {
+	for i, idf := range l.idf {
+		n, sure := own[i], idf
+		if n == 0 {
+			n, sure = plain[i], plainWeight*idf
+		}
 		if n > 0 {
-			s.BM25 += l.idf[i] * Saturation(n, length, l.mean)
-			s.Coverage += l.idf[i]
+			s.BM25 += sure * Saturation(n, length, l.mean)
+			s.Coverage += sure
 		}
 	}
 	s.Lexical, s.Coverage = s.BM25/l.reachable, s.Coverage/l.weight

@@ -33,11 +33,7 @@ func fuse(all []scored, weight float64) {
 		low, high = min(low, s.Score), max(high, s.Score)
 	}
 	for i := range all {
-		if high > low {
-			all[i].Score = (all[i].Score - low) / (high - low)
-		} else {
-			all[i].Score = 1
-		}
+		all[i].Score = stretch(all[i].Score, low, high)
 	}
 }
 

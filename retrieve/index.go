@@ -20,7 +20,14 @@ type Options struct {
 	Candidates int
 	// Mode leaves one of the two searches out, to measure the other.
 	Mode Mode
+	// Reranker, where there is one, orders the best Reranked passages anew; 0
+	// means [DefaultReranked].
+	Reranker Reranker
+	Reranked int
 }
+
+// DefaultReranked is how many of the best passages a reranker is given.
+const DefaultReranked = 50
 
 // DefaultCandidates is how many chunks the dense and the lexical search each
 // give to fusion.
@@ -53,6 +60,9 @@ type Index struct {
 func NewIndex(ctx context.Context, e Engine, m Embedder, opts Options) (*Index, error) {
 	if opts.Candidates <= 0 {
 		opts.Candidates = DefaultCandidates
+	}
+	if opts.Reranked <= 0 {
+		opts.Reranked = DefaultReranked
 	}
 	x := &Index{engine: e, embedder: m, opts: opts}
 	if _, err := x.checkSpace(ctx); err != nil {
@@ -184,7 +194,8 @@ func (x *Index) Search(ctx context.Context, q Query) ([]Passage, error) {
 	if len(rows) != 1 {
 		return nil, fmt.Errorf("embed the question: the embedder %s gave %d rows for one text", x.embedder.Space(), len(rows))
 	}
-	vector, terms := rows[0], distinct(Terms(q.Text))
+	vector, words := rows[0], question(q.Text)
+	terms := distinct(flat(words))
 	for attempt := 0; ; attempt++ {
 		ids, stats, err := x.find(ctx, vector, terms, max(k, x.opts.Candidates), q.Filter)
 		if err != nil {
@@ -199,11 +210,14 @@ func (x *Index) Search(ctx context.Context, q Query) ([]Passage, error) {
 		if len(candidates) < len(ids) && attempt < 2 {
 			continue
 		}
-		scored, err := x.score(candidates, vector, terms, stats)
+		scored, err := x.score(candidates, vector, words, stats)
 		if err != nil {
 			return nil, err
 		}
 		fuse(scored, x.weight(q.Text))
+		if scored, err = x.rerank(ctx, q, k, scored); err != nil {
+			return nil, err
+		}
 		return x.passages(ctx, choose(scored, k, q.Diversity), k)
 	}
 }
@@ -273,8 +287,8 @@ func (x *Index) find(ctx context.Context, vector []float32, terms []string, k in
 }
 
 // score computes both scores of every candidate, whichever search found it.
-func (x *Index) score(candidates []Candidate, vector []float32, terms []string, stats Stats) ([]scored, error) {
-	lexical := newLexicalScorer(terms, stats)
+func (x *Index) score(candidates []Candidate, vector []float32, words []word, stats Stats) ([]scored, error) {
+	lexical := newLexicalScorer(words, stats)
 	out := make([]scored, len(candidates))
 	for i, c := range candidates {
 		if len(c.Vector) != len(vector) {

@@ -108,7 +108,12 @@ var testSpace = hashing{64, "hash"}
 
 func harbour(t testing.TB) *retrieve.Index {
 	t.Helper()
-	x := newIndex(t, openLocal(t, t.TempDir()), testSpace)
+	return harbourIn(t, openLocal(t, t.TempDir()))
+}
+
+func harbourIn(t testing.TB, e retrieve.Engine) *retrieve.Index {
+	t.Helper()
+	x := newIndex(t, e, testSpace)
 	root, err := x.AddRoot(t.Context(), "/srv/handbook", "")
 	must(t, err)
 	if root.Name != "handbook" {

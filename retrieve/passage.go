@@ -55,6 +55,8 @@ type Scores struct {
 	// Coverage is the share of the question's inverse document frequency
 	// carried by terms that stand in the passage, 0 to 1.
 	Coverage float64 `json:"coverage"`
+	// Rerank is what a reranker gave, on its own scale; nil without one.
+	Rerank *float64 `json:"rerank,omitempty"`
 }
 
 // A Query is one search.
@@ -66,6 +68,9 @@ type Query struct {
 	// to the passages before; 0 orders by score alone.
 	Diversity float64
 	Filter
+	// Warn, when it is not nil, is told of what went wrong without stopping the
+	// search: that the reranker failed, and the order is that of the search.
+	Warn func(error)
 }
 
 // DefaultK is the number of passages a search gives unless told otherwise.

@@ -1,13 +1,14 @@
 package retrieve
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/blevesearch/snowballstem"
 	"github.com/blevesearch/snowballstem/arabic"
-	"github.com/blevesearch/snowballstem/english"
+	porter "github.com/blevesearch/snowballstem/english"
 	"github.com/blevesearch/snowballstem/russian"
 	"github.com/clipperhouse/uax29/v2/words"
 	"golang.org/x/text/unicode/norm"
@@ -15,7 +16,7 @@ import (
 
 // Analysis numbers the rules of [Terms]. Term lists that were stored under
 // another number must be made anew.
-const Analysis = 1
+const Analysis = 2
 
 // maxTerm is the longest term in bytes. What is longer (an encoded image, a
 // key) is cut: it can still be found by its beginning, and costs no more.
@@ -25,23 +26,52 @@ const maxTerm = 64
 // as often as they stand there: words by Unicode's rules, without case and
 // accents, stemmed; pairs of characters where a script writes no spaces;
 // identifiers whole and in parts ("getUserName": getusername, get, user,
-// name); versions and numbers whole. English stop words are left out, unless
-// the text has nothing else.
-func Terms(text string) []string {
-	a := analyser{dropStops: true}
-	if a.read(text); len(a.terms) == 0 {
-		a = analyser{}
-		a.read(text)
-	}
-	return a.terms
+// name); versions and numbers whole. The words of a text in another language of
+// the Latin script than English stand there twice, stemmed by the rules of
+// English, as they are without any sentence around them, and by those of their
+// own language. Function words ("the", "and", "what") of English and of the
+// text's language are left out, unless the text has nothing else.
+func Terms(text string) []string { return flat(question(text)) }
+
+// IndexTerms is [Terms] with every function word kept, and with what only helps
+// to be found. An engine's lexical index is built over it, so that a question
+// made of function words alone finds something.
+func IndexTerms(text string) []string { return flat(indexed(text)) }
+
+func indexed(text string) []word {
+	var a analyser
+	a.read(text)
+	return a.words
 }
 
-// IndexTerms is [Terms] with every stop word kept. An engine's lexical index is
-// built over it, so that a question made of stop words alone finds something.
-func IndexTerms(text string) []string {
-	a := analyser{}
-	a.read(text)
-	return a.terms
+// A word of a text, as the terms that stand for it.
+type word struct {
+	// own is the stem in the text's language, where that is not English and
+	// the stem is another than term.
+	term, own string
+	// again says that the same words have given a word before.
+	again bool
+}
+
+// question gives the words of a question in order.
+func question(text string) []word {
+	a := analyser{dropFunction: true}
+	if a.read(text); len(a.words) == 0 {
+		return indexed(text)
+	}
+	return a.words
+}
+
+// flat gives all terms of the words.
+func flat(words []word) []string {
+	terms := make([]string, 0, len(words))
+	for _, w := range words {
+		terms = append(terms, w.term)
+		if w.own != "" {
+			terms = append(terms, w.own)
+		}
+	}
+	return terms
 }
 
 // distinct gives the different terms in order of their first use.
@@ -58,13 +88,22 @@ func distinct(terms []string) []string {
 }
 
 type analyser struct {
-	terms     []string
-	dropStops bool
+	words        []word
+	dropFunction bool
+	// spoken are those of the words that another language may see otherwise.
+	spoken []spoken
+	tally  tally
 	// The last characters of a run without spaces; pairs are made across the
 	// single characters into which Unicode's rules cut such a run.
 	previous string
 	paired   bool
 	end      int // byte offset behind previous
+}
+
+type spoken struct {
+	written  string // in small letters
+	at       int    // index of the word
+	function languages
 }
 
 func (a *analyser) read(text string) {
@@ -76,22 +115,50 @@ func (a *analyser) read(text string) {
 		case first < utf8.RuneSelf:
 			a.flush()
 			if isASCIIAlnum(byte(first)) || first == '_' {
-				a.word(word)
+				a.written(word)
+				a.marked(text, it.Start(), it.End())
 			}
 		case unspaced(first):
 			a.run(norm.NFKC.String(word), it.Start(), it.End())
 		case unicode.IsLetter(first) || unicode.IsNumber(first):
 			a.flush()
-			a.word(norm.NFKC.String(word))
+			a.written(norm.NFKC.String(word))
 		default:
 			a.flush()
 		}
 	}
 	a.flush()
+	if l := a.tally.language(); l != english {
+		a.translate(l)
+	}
+}
+
+// translate sees the words again as the language sees them.
+func (a *analyser) translate(l language) {
+	stem := stemmers[languageCodes[l]]
+	for _, s := range a.spoken {
+		w := &a.words[s.at]
+		switch {
+		case s.function.has(l):
+			if a.dropFunction {
+				w.term = ""
+			}
+		case stem != nil:
+			env := snowballstem.NewEnv(s.written)
+			stem(env)
+			if own := fold(env.Current()); own != w.term {
+				w.own = own
+			}
+		}
+	}
+	if a.dropFunction {
+		a.words = slices.DeleteFunc(a.words, func(w word) bool { return w.term == "" })
+	}
 }
 
 // run takes a piece of text in a script without spaces and adds the pairs of
-// neighbouring characters. A character that stands alone is a term by itself.
+// neighbouring characters. A Chinese character, and any that stands alone, is a
+// term by itself too.
 func (a *analyser) run(piece string, start, end int) {
 	if start != a.end {
 		a.flush()
@@ -107,14 +174,25 @@ func (a *analyser) run(piece string, start, end int) {
 			n += m
 		}
 		c := piece[:n]
+		if first, _ := utf8.DecodeRuneInString(c); unicode.Is(unicode.Han, first) {
+			a.character(c)
+			a.paired = true
+		}
 		if a.previous != "" {
-			a.add(a.previous + c)
+			a.character(a.previous + c)
 			a.paired = true
 		}
 		a.previous = c
 		piece = piece[n:]
 	}
 	a.end = end
+}
+
+// character adds one or two of a run.
+func (a *analyser) character(c string) {
+	if !a.dropFunction || !functionWords[c].has(chinese) {
+		a.add(c)
+	}
 }
 
 func (a *analyser) flush() {
@@ -124,8 +202,45 @@ func (a *analyser) flush() {
 	a.previous, a.paired, a.end = "", false, -1
 }
 
-// word adds the terms of one word, which starts with a letter, digit or "_".
-func (a *analyser) word(word string) {
+// marked adds what the signs around an ASCII word make of it: the languages C++
+// and C#, a name with a dot before it (.NET, .env), and the whole of a name or
+// number that is written with a hyphen as often as without (A-320, e-mail). Such
+// a whole finds "A320"; a question needs it less, since its parts find either.
+func (a *analyser) marked(text string, start, end int) {
+	name, rest := text[start:end], text[end:]
+	switch {
+	case strings.HasPrefix(rest, "++"):
+		a.repeat(strings.ToLower(name) + "++")
+	case len(name) == 1 && strings.HasPrefix(rest, "#") && (len(rest) == 1 || !isASCIIAlnum(rest[1])):
+		a.repeat(strings.ToLower(name) + "#")
+	}
+	if start == 0 || !isASCIIAlnum(name[0]) {
+		return
+	}
+	switch before := text[:start-1]; text[start-1] {
+	case '.':
+		if before == "" || strings.IndexByte(" \t\n\"'`(", before[len(before)-1]) >= 0 {
+			a.repeat("." + strings.ToLower(name))
+		}
+	case '-':
+		left := before[len(strings.TrimRightFunc(before, func(r rune) bool { return r < utf8.RuneSelf && isASCIIAlnum(byte(r)) })):]
+		if left != "" && (!a.dropFunction && joins(left, name) || strings.EqualFold(left, "e")) {
+			a.repeat(stem(strings.ToLower(left + name)))
+		}
+	}
+}
+
+// joins says whether the parts of a hyphenated word are often written as one:
+// when a part is a single letter, or letters meet digits.
+func joins(left, right string) bool {
+	return strings.ContainsAny(left, digits) != strings.ContainsAny(right, digits) ||
+		len(left) == 1 && isASCIIAlpha(left[0]) || len(right) == 1 && isASCIIAlpha(right[0])
+}
+
+const digits = "0123456789"
+
+// written adds the terms of one word, which starts with a letter, digit or "_".
+func (a *analyser) written(word string) {
 	word = strings.Trim(word, "_.'’:")
 	if word == "" {
 		return
@@ -135,60 +250,87 @@ func (a *analyser) word(word string) {
 		plain = word[i]|0x20 >= 'a' && word[i]|0x20 <= 'z'
 	}
 	if plain && !humped(word) {
-		a.simple(fold(word))
+		a.simple(word)
 		return
 	}
 	a.compound(word)
 }
 
-// simple adds one folded word without inner structure.
-func (a *analyser) simple(w string) {
-	if stopWords[w] {
-		if !a.dropStops {
-			a.add(w)
+// simple adds one word without inner structure.
+func (a *analyser) simple(word string) {
+	written := strings.ToLower(word)
+	function := functionWords[written]
+	a.tally.add(written, function)
+	folded := fold(written)
+	if function.has(english) {
+		if !a.dropFunction {
+			a.add(folded)
 		}
 		return
 	}
-	a.add(stem(w))
+	a.spoken = append(a.spoken, spoken{written, len(a.words), function})
+	a.add(stem(folded))
 }
 
 // compound adds a word whole and in the parts it is written of.
 func (a *analyser) compound(word string) {
-	// An apostrophe joins: "don't" is one word, and "boat's" is a boat.
+	// An apostrophe joins: "don't" is one word, and "boat's" is a boat. What
+	// French and Italian put before one is another word: "l'eau".
 	word = strings.ReplaceAll(word, "’", "'")
 	if cut, ok := strings.CutSuffix(strings.ToLower(word), "'s"); ok {
 		word = word[:len(cut)]
 	}
+	if before, after, ok := strings.Cut(word, "'"); ok && elided[strings.ToLower(before)] && len(after) > 1 {
+		word = after
+	}
 	word = strings.ReplaceAll(word, "'", "")
 	if numeric(word) {
-		a.add(strings.ToLower(strings.ReplaceAll(word, ",", "")))
+		number := strings.ToLower(strings.ReplaceAll(word, ",", ""))
+		if strings.Contains(number, ".") {
+			number = strings.TrimPrefix(number, "v")
+		}
+		a.add(number)
 		return
 	}
 	if initials(word) {
-		a.simple(fold(strings.ReplaceAll(word, ".", "")))
+		a.simple(strings.ReplaceAll(word, ".", ""))
 		return
 	}
-	whole := fold(word)
-	a.simple(whole)
+	a.simple(word)
 	for _, part := range parts(word) {
-		if p := fold(part); p != whole && utf8.RuneCountInString(p) > 1 {
-			a.simple(p)
+		if len(part) < len(word) && utf8.RuneCountInString(part) > 1 {
+			a.simple(part)
 		}
 	}
 }
 
-func (a *analyser) add(term string) {
-	if len(term) > maxTerm {
-		n := maxTerm
-		for !utf8.RuneStart(term[n]) {
+func (a *analyser) add(term string) { a.enter(word{term: term}) }
+
+// repeat adds another term of words that have been added.
+func (a *analyser) repeat(term string) { a.enter(word{term: term, again: true}) }
+
+func (a *analyser) enter(w word) {
+	if n := len(w.term); n > maxTerm {
+		n = maxTerm
+		for !utf8.RuneStart(w.term[n]) {
 			n--
 		}
-		term = term[:n]
+		w.term = w.term[:n]
 	}
-	if term != "" {
-		a.terms = append(a.terms, term)
+	if w.term != "" {
+		a.words = append(a.words, w)
 	}
 }
+
+// elided are the articles, pronouns and prepositions of French and Italian that
+// lose their vowel before another.
+var elided = func() map[string]bool {
+	m := make(map[string]bool)
+	for _, w := range strings.Fields("l d c j m n s t qu jusqu lorsqu puisqu quoiqu un all dall dell nell sull coll quell quest") {
+		m[w] = true
+	}
+	return m
+}()
 
 // numeric says whether a word is a number or version that means nothing in
 // parts: 1,234.5 or v1.2.3 or 2024-01.
@@ -327,7 +469,7 @@ func stem(word string) string {
 		if !isASCIIAlpha(byte(first)) {
 			return word
 		}
-		by = english.Stem
+		by = porter.Stem
 	case unicode.Is(unicode.Cyrillic, first):
 		by = russian.Stem
 	case unicode.Is(unicode.Arabic, first):
@@ -350,21 +492,3 @@ func unspaced(r rune) bool {
 func isASCIIAlpha(b byte) bool { return b|0x20 >= 'a' && b|0x20 <= 'z' }
 
 func isASCIIAlnum(b byte) bool { return isASCIIAlpha(b) || b >= '0' && b <= '9' }
-
-// stopWords are English words that say nothing of a text's subject: articles,
-// pronouns, auxiliaries, common prepositions and question words.
-var stopWords = func() map[string]bool {
-	m := make(map[string]bool)
-	for _, w := range strings.Fields(`
-		a about above after again all also am an and any are arent as at be because been before being
-		below between both but by can cannot could couldnt did didnt do does doesnt doing dont down during each
-		few for from further had hadnt has hasnt have havent having he her here hers herself him himself his how
-		i if in into is isnt it its itself just me more most must my myself no nor not of off on once only or
-		other our ours ourselves out over own same shall she should shouldnt so some such than that the their
-		theirs them themselves then there these they this those through to too under until up upon us very was
-		wasnt we were werent what when where which while who whom whose why will with wont would wouldnt you
-		your yours yourself yourselves`) {
-		m[w] = true
-	}
-	return m
-}()

@@ -29,6 +29,7 @@ type askRequest struct {
 	Collection string          `json:"collection,omitempty"`
 	Strategy   string          `json:"strategy,omitempty"`
 	TopK       int             `json:"top_k,omitempty"`
+	Diversity  float64         `json:"diversity,omitempty"`
 	Filter     retrieve.Filter `json:"filter,omitzero"`
 	Run        string          `json:"run,omitempty"`
 }
@@ -37,6 +38,7 @@ type askRequest struct {
 type searchRequest struct {
 	Question   string          `json:"question"`
 	TopK       int             `json:"top_k"`
+	Diversity  float64         `json:"diversity"`
 	Collection string          `json:"collection"`
 	Filter     retrieve.Filter `json:"filter"`
 }
@@ -60,7 +62,7 @@ func (s *server) ask(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := checkQuestion(&r.Question, r.TopK); err != nil {
+	if err := checkQuestion(&r.Question, r.TopK, r.Diversity); err != nil {
 		return err
 	}
 	for i, t := range r.History {
@@ -77,7 +79,7 @@ func (s *server) ask(c echo.Context) error {
 	if run == nil {
 		run = s.begin(ctx, kind, r)
 	}
-	q := answer.Question{Text: r.Question, History: r.History, Strategy: r.Strategy, TopK: r.TopK, Filter: filter, Run: run}
+	q := answer.Question{Text: r.Question, History: r.History, Strategy: r.Strategy, TopK: r.TopK, Diversity: r.Diversity, Filter: filter, Run: run}
 	return s.respond(c, run, func(ctx context.Context) iter.Seq2[answer.Event, error] {
 		return s.Asker.Ask(ctx, q)
 	})
@@ -144,14 +146,18 @@ func (s *server) search(c echo.Context) error {
 	if err := decode(c, &r); err != nil {
 		return err
 	}
-	if err := checkQuestion(&r.Question, r.TopK); err != nil {
+	if err := checkQuestion(&r.Question, r.TopK, r.Diversity); err != nil {
 		return err
 	}
 	filter, err := s.scope(c.Request().Context(), r.Filter, r.Collection)
 	if err != nil {
 		return err
 	}
-	found, err := s.Searcher.Search(c.Request().Context(), retrieve.Query{Text: r.Question, K: r.TopK, Filter: filter})
+	var warnings []string
+	found, err := s.Searcher.Search(c.Request().Context(), retrieve.Query{
+		Text: r.Question, K: r.TopK, Diversity: r.Diversity, Filter: filter,
+		Warn: func(err error) { warnings = append(warnings, err.Error()) },
+	})
 	if err != nil {
 		return fmt.Errorf("searching: %w", err)
 	}
@@ -161,7 +167,8 @@ func (s *server) search(c echo.Context) error {
 	return reply(c, http.StatusOK, struct {
 		Passages []retrieve.Passage `json:"passages"`
 		Indexing Indexing           `json:"indexing"`
-	}{found, s.indexing()})
+		Warnings []string           `json:"warnings,omitempty"`
+	}{found, s.indexing(), warnings})
 }
 
 // narrowed is the filter with the collection that was named beside it.
@@ -176,8 +183,8 @@ func wantsEvents(r *http.Request) bool {
 	return strings.Contains(r.Header.Get(echo.HeaderAccept), "text/event-stream")
 }
 
-// checkQuestion trims the question and holds it and top_k to their limits.
-func checkQuestion(question *string, topK int) error {
+// checkQuestion trims the question and holds it and what comes with it to their limits.
+func checkQuestion(question *string, topK int, diversity float64) error {
 	*question = strings.TrimSpace(*question)
 	switch {
 	case *question == "":
@@ -190,6 +197,10 @@ func checkQuestion(question *string, topK int) error {
 	case topK < 0 || topK > MaxTopK:
 		p := invalid("bad_top_k", "top_k is %d: give 1 to %d, or leave it out", topK, MaxTopK)
 		p.Field = "top_k"
+		return p
+	case diversity < 0 || diversity >= 1:
+		p := invalid("bad_diversity", "diversity is %g: give 0 (none) to below 1, or leave it out", diversity)
+		p.Field = "diversity"
 		return p
 	}
 	return nil

@@ -123,7 +123,7 @@ func (c *Client) attempt(ctx context.Context, p answer.Prompt, r *reply) *Error 
 		idle.Stop()
 		switch {
 		case err != nil && r.finish != "":
-			if length(req) > 0 && r.starved() {
+			if length(req) > 0 && !p.Hard && r.starved() {
 				idle.Reset(afterDone)
 				return c.unbound(r, p)
 			}
@@ -170,7 +170,7 @@ func (c *Client) request(p answer.Prompt) openai.ChatCompletionRequest {
 	if !c.noTemperature.Load() {
 		req.Temperature = math.SmallestNonzeroFloat32 // see exactZero
 	}
-	if p.MaxTokens > 0 && !c.thinks.Load() {
+	if p.MaxTokens > 0 && (p.Hard || !c.thinks.Load()) {
 		if n := p.MaxTokens + c.o.ReasoningTokens; c.newMaxTokens.Load() {
 			req.MaxCompletionTokens = n
 		} else {

@@ -221,9 +221,20 @@ func TestThoughtsHaveRoom(t *testing.T) {
 		t.Errorf("no reply at all: got %q, %+v, %v", text, last, err)
 	}
 
+	// Where the length holds for thoughts too, it is kept, and there is no word.
+	h = &openaitest.Handler{Reply: openaitest.Sequence(openaitest.Reply{Text: "relevant", Reasoning: thoughts})}
+	hard := p
+	hard.Hard = true
+	c := piped(t, h, openai.Options{})
+	for range 2 {
+		if text, last, err := drain(c, t.Context(), hard); err != nil || text != "" || last.Finish != "length" || last.Usage.Requests != 1 || last.Usage.Completion != 20 {
+			t.Errorf("a hard length: got %q, %+v, %v", text, last, err)
+		}
+	}
+
 	// With room for thoughts the length stays.
 	h = &openaitest.Handler{Reply: openaitest.Sequence(openaitest.Reply{Text: "relevant", Reasoning: thoughts})}
-	c := piped(t, h, openai.Options{ReasoningTokens: 200})
+	c = piped(t, h, openai.Options{ReasoningTokens: 200})
 	for range 2 {
 		if text, last, err := drain(c, t.Context(), p); err != nil || text != "relevant" || last.Usage.Requests != 1 {
 			t.Errorf("with room: got %q, %+v, %v", text, last, err)

@@ -76,7 +76,7 @@ var ofAny = map[openaitest.Fault]outcome{
 	openaitest.SlowBody:         {openai.TimedOut, false, 1, takesTime},
 }
 
-// ofChat and ofVectors are the faults of one endpoint, and those that mean
+// ofChat, ofVectors and ofScores are the faults of one endpoint, and those that mean
 // something else there.
 var (
 	ofChat = map[openaitest.Fault]outcome{
@@ -131,6 +131,19 @@ var (
 		openaitest.EmbedBase64:     {openai.BadReply, false, 1, inTime},
 		openaitest.EmbedNothing:    {openai.BadReply, false, 1, inTime},
 	}
+	ofScores = map[openaitest.Fault]outcome{
+		openaitest.Empty:         {openai.BadReply, false, 1, inTime},
+		openaitest.LongBody:      {openai.BadReply, false, 1, inTime},
+		openaitest.RankShort:     {openai.BadReply, false, 1, inTime},
+		openaitest.RankLong:      {openai.BadReply, false, 1, inTime},
+		openaitest.RankPermuted:  {"", false, 1, inTime},
+		openaitest.RankSameIndex: {openai.BadReply, false, 1, inTime},
+		openaitest.RankNoIndex:   {openai.BadReply, false, 1, inTime},
+		openaitest.RankNull:      {openai.BadReply, false, 1, inTime},
+		openaitest.RankText:      {openai.BadReply, false, 1, inTime},
+		openaitest.RankOverflow:  {openai.BadReply, false, 1, inTime},
+		openaitest.RankNothing:   {openai.BadReply, false, 1, inTime},
+	}
 )
 
 // TestEveryFaultIsExpected fails when the server learns a fault that the
@@ -155,7 +168,8 @@ func TestEveryFaultIsExpected(t *testing.T) {
 		_, any := ofAny[f]
 		_, chat := ofChat[f]
 		_, vectors := ofVectors[f]
-		if !any && !chat && !vectors {
+		_, scores := ofScores[f]
+		if !any && !chat && !vectors && !scores {
 			t.Errorf("%s (%q) is in no table", spec.Names[0], f)
 		}
 		return true
@@ -307,14 +321,62 @@ func vectorFault(t *testing.T, o openai.Options, h *openaitest.Handler, fault op
 	}
 }
 
+// scoreFault plays one fault to a reranker.
+func scoreFault(t *testing.T, o openai.Options, h *openaitest.Handler, fault openaitest.Fault, want outcome) {
+	reranker, err := openai.NewReranker(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reranker.Close()
+	h.Rerank = func(openaitest.Request) openaitest.Reply {
+		return openaitest.Reply{Fault: fault, Location: o.BaseURL + "/elsewhere"}
+	}
+	texts := []string{canaryPrompt, "noon", "high water", ""}
+	scores, err := reranker.Rerank(t.Context(), "When is high water?", texts)
+	exchanges := h.Exchanges()
+	if len(exchanges) != want.requests {
+		t.Errorf("%d requests, want %d", len(exchanges), want.requests)
+	}
+	for _, x := range exchanges {
+		if x.Role != "rerank" || !strings.HasSuffix(x.Path, "/v1/rerank") || x.Query != "When is high water?" {
+			t.Errorf("request for role %q to %s about %q", x.Role, x.Path, x.Query)
+		}
+	}
+	if want.kind != "" {
+		if scores != nil {
+			t.Errorf("%d scores beside an error", len(scores))
+		}
+		checkError(t, err, want)
+		return
+	}
+	if err != nil || len(scores) != len(texts) {
+		t.Fatalf("%d scores, error %v", len(scores), err)
+	}
+	for i, text := range texts {
+		if scores[i] != openaitest.Score("When is high water?", text) {
+			t.Errorf("the score of %q is another's", text)
+		}
+	}
+}
+
+// An endpoint is a way of calling the server, with what becomes of each fault.
+type endpoint struct {
+	play   func(*testing.T, openai.Options, *openaitest.Handler, openaitest.Fault, outcome)
+	faults map[openaitest.Fault]outcome
+}
+
+func endpoints() map[string]endpoint {
+	return map[string]endpoint{
+		"chat":    {chatFault, merged(ofChat)},
+		"vectors": {vectorFault, merged(ofVectors)},
+		"scores":  {scoreFault, merged(ofScores)},
+	}
+}
+
 // TestFaults plays every fault, with the time limits and waits of real use,
 // over HTTP in memory.
 func TestFaults(t *testing.T) {
-	type play func(*testing.T, openai.Options, *openaitest.Handler, openaitest.Fault, outcome)
-	for name, c := range map[string]struct {
-		play   play
-		faults map[openaitest.Fault]outcome
-	}{"chat": {chatFault, merged(ofChat)}, "vectors": {vectorFault, merged(ofVectors)}} {
+	for name, c := range endpoints() {
 		for fault, want := range c.faults {
 			t.Run(name+"/"+string(fault), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
@@ -335,11 +397,7 @@ func TestFaults(t *testing.T) {
 // TestFaultsTCP plays the faults that are not about time over loopback TCP,
 // and those that are without repetition where they end by themselves.
 func TestFaultsTCP(t *testing.T) {
-	type play func(*testing.T, openai.Options, *openaitest.Handler, openaitest.Fault, outcome)
-	for name, c := range map[string]struct {
-		play   play
-		faults map[openaitest.Fault]outcome
-	}{"chat": {chatFault, merged(ofChat)}, "vectors": {vectorFault, merged(ofVectors)}} {
+	for name, c := range endpoints() {
 		for fault, want := range c.faults {
 			if want.timely {
 				if want.kind == openai.TimedOut {

@@ -22,15 +22,17 @@ type askCmd struct {
 	resumeConfig
 	citeConfig
 	scopeConfig
+	rerankConfig
 	modelConfig
 	storeConfig
 }
 
 // A questionSpec is all that decides on an answer, but for the library.
 type questionSpec struct {
-	Question string `json:"question"`
-	Strategy string `json:"strategy"`
-	TopK     int    `json:"top_k"`
+	Question  string  `json:"question"`
+	Strategy  string  `json:"strategy"`
+	TopK      int     `json:"top_k"`
+	Diversity float64 `json:"diversity,omitempty"`
 	retrieve.Filter
 	modelSpec
 }
@@ -50,7 +52,11 @@ func (c *askCmd) Run(ctx context.Context, s surroundings) (err error) {
 	if err != nil {
 		return err
 	}
-	lib, err := openLibrary(ctx, c.storeConfig, s)
+	options, err := c.index(c.endpointConfig, s.getenv)
+	if err != nil {
+		return err
+	}
+	lib, err := openLibrary(ctx, c.storeConfig, options, s)
 	if err != nil {
 		return err
 	}
@@ -81,7 +87,7 @@ func (c *askCmd) Run(ctx context.Context, s surroundings) (err error) {
 		run = runs.begin(ctx, spec)
 	}
 	events := cite.Number(run.Watch(answerer.Ask(ctx, answer.Question{
-		Text: spec.Question, Strategy: spec.Strategy, TopK: spec.TopK, Filter: spec.Filter, Run: run,
+		Text: spec.Question, Strategy: spec.Strategy, TopK: spec.TopK, Diversity: spec.Diversity, Filter: spec.Filter, Run: run,
 	})), citing)
 	if !c.JSON {
 		events = show(events, s)
@@ -102,7 +108,7 @@ func (c *askCmd) Run(ctx context.Context, s surroundings) (err error) {
 
 // spec writes down what was asked.
 func (c *askCmd) spec(text string) (questionSpec, error) {
-	spec := questionSpec{Question: text, Strategy: c.Strategy, TopK: c.TopK, Filter: c.filter()}
+	spec := questionSpec{Question: text, Strategy: c.Strategy, TopK: c.TopK, Diversity: c.Diversity, Filter: c.filter()}
 	var err error
 	spec.modelSpec, err = newModelSpec(c.modelConfig, c.endpointConfig)
 	return spec, err

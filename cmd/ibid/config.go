@@ -85,6 +85,28 @@ type modelConfig struct {
 	Prompts       string `help:"Folder with prompt templates to use in place of the built-in ones." placeholder:"DIR" group:"Model"`
 }
 
+// rerankConfig says who orders the passages anew.
+type rerankConfig struct {
+	RerankModel   string `help:"Model of a /rerank endpoint (Cohere, Jina, vLLM, llama.cpp) that orders the best 50 passages anew; unset: none." placeholder:"NAME" group:"Model"`
+	RerankBaseURL string `help:"Endpoint of the reranker; unset: that of --base-url." placeholder:"URL" group:"Model"`
+}
+
+// index says how to search, with the reranker if there is one.
+func (c rerankConfig) index(e endpointConfig, getenv func(string) string) (o retrieve.Options, err error) {
+	if c.RerankModel == "" {
+		return o, nil
+	}
+	up, err := e.options(getenv, c.RerankModel)
+	if err != nil {
+		return o, err
+	}
+	up.BaseURL = cmp.Or(c.RerankBaseURL, up.BaseURL)
+	if o.Reranker, err = openai.NewReranker(up); err != nil {
+		return o, usageError("the reranker %s at %s (--rerank-base-url): %w", c.RerankModel, up.BaseURL, err)
+	}
+	return o, nil
+}
+
 // citeConfig says how answers are cited.
 type citeConfig struct {
 	Source string `help:"What counts as one source: ${enum}." enum:"document,page,section,url" default:"document" placeholder:"KIND"`
@@ -108,6 +130,7 @@ type scopeConfig struct {
 	Since      retrieve.Date `help:"Only documents dated on or after this day, month or year, by their own metadata." placeholder:"DATE"`
 	Until      retrieve.Date `help:"Only documents dated on or before it." placeholder:"DATE"`
 	TopK       int           `help:"Passages to look at." default:"12" placeholder:"N"`
+	Diversity  float64       `help:"How much unlikeness to the passages before counts against nearness to the question, 0 to below 1." default:"0" placeholder:"X"`
 }
 
 func (c scopeConfig) filter() retrieve.Filter {
@@ -117,6 +140,9 @@ func (c scopeConfig) filter() retrieve.Filter {
 func (c scopeConfig) check() error {
 	if c.TopK < 1 {
 		return usageError("--top-k %d: give the number of passages, 1 or more", c.TopK)
+	}
+	if !(c.Diversity >= 0 && c.Diversity < 1) {
+		return usageError("--diversity %g: give a number from 0 to below 1", c.Diversity)
 	}
 	return nil
 }
@@ -145,7 +171,7 @@ type library struct {
 
 // openLibrary opens the data directory, and makes it if it is not there. What is
 // damaged in it is named on stderr and left out.
-func openLibrary(ctx context.Context, c storeConfig, s surroundings) (*library, error) {
+func openLibrary(ctx context.Context, c storeConfig, o retrieve.Options, s surroundings) (*library, error) {
 	embedder, err := c.embedder(ctx, s.getenv)
 	if err != nil {
 		return nil, err
@@ -154,7 +180,7 @@ func openLibrary(ctx context.Context, c storeConfig, s surroundings) (*library, 
 	if err != nil {
 		return nil, err
 	}
-	index, err := retrieve.NewIndex(ctx, engine, embedder, retrieve.Options{})
+	index, err := retrieve.NewIndex(ctx, engine, embedder, o)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("opening %s: %w", c.Data, err), engine.Close())
 	}

@@ -151,7 +151,7 @@ func checkWindow(ctx context.Context, m answer.Model, window int) finding {
 	sent := ingest.CountTokens(b.String())
 	start := time.Now()
 	var last answer.Piece
-	for p, err := range m.Complete(ctx, answer.Prompt{Role: answer.RoleAnswer, User: b.String(), MaxTokens: reply}) {
+	for p, err := range m.Complete(ctx, answer.Prompt{Role: answer.RoleAnswer, User: b.String(), MaxTokens: reply, Hard: true}) {
 		switch {
 		case errors.Is(err, answer.ErrContextLength):
 			return finding{check, stateFailed, fmt.Sprintf("a prompt of about %d tokens is too long for the server: %v", sent, err),

@@ -85,7 +85,7 @@ func (c corpusConfig) openStore(ctx context.Context, s surroundings) (*corpus, e
 		}
 		out.temporary, store.Data = dir, dir
 	}
-	lib, err := openLibrary(ctx, store, s)
+	lib, err := openLibrary(ctx, store, retrieve.Options{}, s)
 	if err != nil {
 		if out.temporary != "" {
 			err = errors.Join(err, os.RemoveAll(out.temporary))

@@ -14,6 +14,7 @@ import (
 	"github.com/vbauerster/mpb/v8/decor"
 
 	"ibid/ingest"
+	"ibid/retrieve"
 )
 
 type ingestCmd struct {
@@ -29,7 +30,7 @@ func (c *ingestCmd) Run(ctx context.Context, s surroundings) (err error) {
 	if err != nil {
 		return err
 	}
-	lib, err := openLibrary(ctx, c.storeConfig, s)
+	lib, err := openLibrary(ctx, c.storeConfig, retrieve.Options{}, s)
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ type searchCmd struct {
 	Question []string `arg:"" help:"What to search for; quote it, or give its words."`
 	JSON     bool     `help:"Print the passages as a JSON array." name:"json"`
 	scopeConfig
+	rerankConfig
 	storeConfig
 }
 
@@ -27,7 +28,11 @@ func (c *searchCmd) Run(ctx context.Context, s surroundings) (err error) {
 	if err := c.check(); err != nil {
 		return err
 	}
-	lib, err := openLibrary(ctx, c.storeConfig, s)
+	options, err := c.index(c.endpointConfig, s.getenv)
+	if err != nil {
+		return err
+	}
+	lib, err := openLibrary(ctx, c.storeConfig, options, s)
 	if err != nil {
 		return err
 	}
@@ -35,7 +40,8 @@ func (c *searchCmd) Run(ctx context.Context, s surroundings) (err error) {
 	if err := lib.refuseEmpty(ctx, c.Data, c.filter()); err != nil {
 		return err
 	}
-	passages, err := lib.Search(ctx, retrieve.Query{Text: text, K: c.TopK, Filter: c.filter()})
+	passages, err := lib.Search(ctx, retrieve.Query{Text: text, K: c.TopK, Diversity: c.Diversity, Filter: c.filter(),
+		Warn: func(err error) { fmt.Fprintf(s.stderr, "ibid: %s\n", printable(err.Error())) }})
 	if err != nil {
 		return err
 	}

@@ -26,6 +26,7 @@ type serveCmd struct {
 	NoAuth     bool     `help:"Allow an address that other machines reach, although everyone who reaches it can read every document." group:"Server"`
 	Collection string   `help:"Collection the folders belong to." default:"${default_collection}" placeholder:"NAME"`
 	citeConfig
+	rerankConfig
 	modelConfig
 	storeConfig
 }
@@ -50,7 +51,11 @@ func (c *serveCmd) Run(ctx context.Context, s surroundings) (err error) {
 	if c.JSON {
 		logger = slog.New(slog.NewJSONHandler(s.stderr, nil))
 	}
-	lib, err := openLibrary(ctx, c.storeConfig, s)
+	options, err := c.index(c.endpointConfig, s.getenv)
+	if err != nil {
+		return err
+	}
+	lib, err := openLibrary(ctx, c.storeConfig, options, s)
 	if err != nil {
 		return err
 	}

@@ -432,7 +432,8 @@ func testStats(t *testing.T, e retrieve.Engine) {
 	for path, texts := range map[string][]string{"1": {"boat boat sea", "sea"}, "2": {"boat"}} {
 		doc, chunks := Document("a", path, texts...)
 		for _, c := range chunks {
-			terms += len(retrieve.IndexTerms(ingest.EmbeddingText(doc.Title, c)))
+			_, length := retrieve.CountTerms(ingest.EmbeddingText(doc.Title, c))
+			terms += length
 		}
 	}
 	if s.Chunks != 3 || s.Frequency["boat"] != 2 || s.Frequency["sea"] != 2 || s.Frequency["land"] != 0 || math.Abs(s.MeanTerms-float64(terms)/3) > 1e-9 {
@@ -559,11 +560,12 @@ func testOracle(t *testing.T, e retrieve.Engine) {
 	lengths := make(map[string]int)
 	for id, s := range want {
 		counts[id] = make(map[string]int)
-		for _, term := range retrieve.IndexTerms(s.text) {
-			counts[id][term]++
-			lengths[id]++
-			total++
+		var terms []retrieve.TermCount
+		terms, lengths[id] = retrieve.CountTerms(s.text)
+		for _, c := range terms {
+			counts[id][c.Term] = c.Count
 		}
+		total += lengths[id]
 		for term := range counts[id] {
 			frequency[term]++
 		}

@@ -98,6 +98,19 @@ const (
 	EmbedNothing    Fault = "empty object"
 )
 
+// Faults of a rerank reply.
+const (
+	RankShort     Fault = "one score missing"
+	RankLong      Fault = "one score too many"
+	RankPermuted  Fault = "scores in another order" // harmless: the index is right
+	RankSameIndex Fault = "one score's index twice"
+	RankNoIndex   Fault = "no index"
+	RankNull      Fault = "null score"
+	RankText      Fault = "score in words"
+	RankOverflow  Fault = "1e999"
+	RankNothing   Fault = "no results"
+)
+
 // statuses are the faults that are one small reply.
 func statusOf(f Fault) (status int, header, body string, ok bool) {
 	object := func(kind, code, message string) string {

@@ -1,0 +1,62 @@
+package retrieve
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"ibid/ingest"
+)
+
+// A Reranker reads question and text together, which costs more than comparing
+// vectors and terms, and tells more. It is safe for concurrent use.
+type Reranker interface {
+	// Rerank gives a finite number for each text, in order; a higher one is
+	// nearer to the question. Numbers compare within one call only.
+	Rerank(ctx context.Context, question string, texts []string) ([]float64, error)
+}
+
+// rerank has the reranker score the best candidates and leaves out the rest. Its
+// failure is a warning: the candidates then stay as they are.
+func (x *Index) rerank(ctx context.Context, q Query, k int, all []scored) ([]scored, error) {
+	if x.opts.Reranker == nil || len(all) == 0 {
+		return all, nil
+	}
+	slices.SortFunc(all, byScore)
+	best := all[:min(len(all), max(k, x.opts.Reranked))]
+	texts := make([]string, len(best))
+	for i, s := range best {
+		texts[i] = ingest.EmbeddingText(s.Title, s.Chunk)
+	}
+	scores, err := x.opts.Reranker.Rerank(ctx, q.Text, texts)
+	if err == nil && len(scores) != len(best) {
+		err = fmt.Errorf("the reranker gave %d scores for %d passages", len(scores), len(best))
+	}
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("search: %w", context.Cause(ctx))
+	}
+	if err != nil {
+		if q.Warn != nil {
+			q.Warn(fmt.Errorf("the passages are in the order of the search, since reranking failed: %w", err))
+		}
+		return all, nil
+	}
+	low, high := math.Inf(1), math.Inf(-1)
+	for _, score := range scores {
+		low, high = min(low, score), max(high, score)
+	}
+	for i, score := range scores {
+		best[i].Scores.Rerank = &score
+		best[i].Score = stretch(score, low, high)
+	}
+	return best, nil
+}
+
+// stretch maps a score between low and high to 0 … 1.
+func stretch(score, low, high float64) float64 {
+	if high > low {
+		return (score - low) / (high - low)
+	}
+	return 1
+}
