@@ -82,7 +82,7 @@ func (s *sieve) take(t marker.Token) {
 	}
 	switch {
 	case s.verbatim && known:
-		s.out = append(s.out[:from], t.Written...)
+		s.out = append(s.out[:from], t.Text...)
 	case kept:
 	case s.sure:
 		s.out = append(s.out, "[0](id=)"...)

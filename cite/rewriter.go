@@ -201,8 +201,10 @@ func (r *Rewriter) take(t marker.Token) {
 	if text = text[lead:]; len(text) == 0 {
 		return
 	}
-	c, _ := utf8.DecodeRune(text)
-	r.settle(c)
+	if r.spaces > 0 || r.run != runNone {
+		c, _ := utf8.DecodeRune(text)
+		r.settle(c)
+	}
 	tail := len(text)
 	for text[tail-1] == ' ' {
 		tail--

@@ -109,16 +109,7 @@ func (x *context) step(r rune) {
 		*x = context{base: r}
 		return
 	case r == ' ':
-		x.word = false
-		x.gap = true
-		x.base, x.marked = r, false
-		x.backslash = false
-		if !x.indented {
-			x.indent++
-		}
-		if x.prefix != prefixOpen {
-			x.stepPrefix(r)
-		}
+		x.space()
 		return
 	}
 	x.indented = true
@@ -136,6 +127,21 @@ func (x *context) step(r rune) {
 		}
 	default:
 		x.other(r)
+	}
+}
+
+// space steps over a space.
+func (x *context) space() {
+	x.word, x.gap = false, true
+	x.base, x.marked = ' ', false
+	x.backslash = false
+	if !x.indented {
+		x.indent++
+	}
+	if x.prefix == prefixMarked {
+		x.prefix = prefixOpen
+	} else if x.prefix != prefixOpen {
+		x.prefix = prefixNone
 	}
 }
 
@@ -159,7 +165,7 @@ func (x *context) stepPrefix(r rune) {
 	x.prefix = prefixNone
 	switch {
 	case p == prefixNone:
-	case r == ' ' || r == '\t':
+	case r == '\t':
 		if p == prefixOpen || p == prefixMarked {
 			x.prefix = prefixOpen
 		}

@@ -28,7 +28,7 @@ func (s *Scanner) glue(b []byte, at, behind int, final bool) verdict {
 		if r := c.peek(); r != '[' && r != '【' {
 			break
 		}
-		v, behind := s.match(b, f, true, final)
+		v, behind := s.match(b, f, &list{known: s.known}, true, final)
 		if v == undecided {
 			// Is there a way for it to end within the bound?
 			least := utf8.RuneCount(b[f:]) + 1

@@ -30,22 +30,20 @@ const (
 	Strict
 )
 
-// A Token is the next part of a scanned text: text, or one marker.
+// A Token is the next part of a scanned text: text, or one marker. What its
+// slices hold is valid until the function it was given to returns.
 type Token struct {
-	// Text is the text as it stands; it never ends inside a UTF-8 sequence
-	// that a later piece completes. It is empty for a marker. It is valid
-	// until the function it was given to returns.
+	// Text is the part as it stands, a marker as it was written. It never ends
+	// inside a UTF-8 sequence that a later piece completes.
 	Text []byte
-	// Code says that Text stands in a code span or a fenced block.
+	// Code says that the text stands in a code span or a fenced block.
 	Code bool
 	// Marker says that the token is a marker.
 	Marker bool
 	// IDs are the ids cited by a marker in the order written, each from 1 to
 	// the number of known documents. Ids may repeat, and a marker in the seed
-	// form may cite none. It is valid until the function it was given to returns.
+	// form may cite none.
 	IDs []int
-	// Written is a marker as it stands; valid as long as Text.
-	Written []byte
 }
 
 // Labels gives the ids that text cites by the default profile, each once, in

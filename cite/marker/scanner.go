@@ -44,14 +44,16 @@ func (s *Scanner) Feed(piece []byte, take func(Token)) {
 		s.held = append(s.held, piece...)
 		b = s.held
 	}
-	n := s.scan(b[:len(b)-partial(b)], false, take)
-	if len(s.held) > 0 {
-		if n > 0 {
-			s.held = s.held[:copy(s.held, b[n:])]
-		}
-		return
+	whole := len(b)
+	if b[whole-1] >= utf8.RuneSelf {
+		whole -= partial(b)
 	}
-	s.held = append(s.held, b[n:]...)
+	switch n := s.scan(b[:whole], false, take); {
+	case len(s.held) > 0:
+		s.held = s.held[:copy(s.held, b[n:])]
+	case n < len(b):
+		s.held = append(s.held, b[n:]...)
+	}
 }
 
 // Close ends the text: what was undecided is decided as for a text that ends
@@ -102,14 +104,16 @@ func (s *Scanner) scan(b []byte, final bool, take func(Token)) int {
 				i++
 				s.state, s.ticks, s.fence = stateFence, 3, fence{char: '~', at: fenceOpening}
 			default:
-				v, behind := s.match(b, i, false, final)
+				ids := list{known: s.known, ids: s.ids[:0]}
+				v, behind := s.match(b, i, &ids, false, final)
+				s.ids = ids.ids
 				switch v {
 				case undecided:
 					give(false)
 					return i
 				case yes:
 					give(false)
-					take(Token{Marker: true, IDs: s.ids, Written: b[i:behind]})
+					take(Token{Marker: true, IDs: s.ids, Text: b[i:behind]})
 					s.before.mark()
 					i = behind
 					from = i
@@ -176,6 +180,9 @@ func (s *Scanner) text(b []byte, i int) int {
 			for i++; i < len(b) && classes[b[i]] == classLetter; i++ {
 			}
 			x.letters(rune(b[i-1]))
+		case classSpace:
+			x.space()
+			i++
 		case classSpecial:
 			switch {
 			case c == '[',
@@ -221,21 +228,16 @@ const (
 	no
 )
 
-// match decides whether a marker stands at b[at], and where it ends. Within a
-// chain, another marker stands directly before it; outside one, the ids are
-// left in s.ids.
-func (s *Scanner) match(b []byte, at int, chained, final bool) (v verdict, behind int) {
-	ids := list{known: s.known}
-	if !chained {
-		ids.ids = s.ids[:0]
-		defer func() { s.ids = ids.ids }()
-	}
+// match decides whether a marker stands at b[at], and where it ends; its ids
+// are added to an empty list. Within a chain, another marker stands directly
+// before it.
+func (s *Scanner) match(b []byte, at int, ids *list, chained, final bool) (v verdict, behind int) {
 	c := cursor{b: b, at: at, left: maxMarker, final: final}
 	seed := false
 	if s.profile == Strict {
-		seed = c.strictSeed(&ids)
+		seed = c.strictSeed(ids)
 	} else {
-		seed = c.seed(&ids)
+		seed = c.seed(ids)
 	}
 	switch {
 	case seed:
@@ -253,7 +255,7 @@ func (s *Scanner) match(b []byte, at int, chained, final bool) (v verdict, behin
 		}
 	}
 	ids.ids, ids.bad = ids.ids[:0], false
-	v, behind = s.bare(b, at, &ids, chained, final)
+	v, behind = s.bare(b, at, ids, chained, final)
 	if v == yes && fit == fitGlued {
 		v = s.glue(b, at, behind, final)
 	}
