@@ -3,6 +3,7 @@ package answer
 import (
 	"context"
 	"errors"
+	"regexp"
 	"strings"
 )
 
@@ -28,11 +29,15 @@ func (r *run) condense(ctx context.Context) error {
 	var turns []Turn
 	for i := len(r.question.History) - 1; i >= 0; i-- {
 		t := r.question.History[i]
-		t.Content = strings.TrimSpace(inert(t.Content))
-		if room -= r.count(t.Content) + 4; room < 0 {
-			break
+		const role = 4
+		e := r.fit(Evidence{text: strings.TrimSpace(inert(t.Content))}, room-role)
+		if t.Content = e.text; t.Content == "" {
+			continue
 		}
 		turns = append([]Turn{t}, turns...)
+		if room -= r.count(t.Content) + role; room <= role {
+			break
+		}
 	}
 	if len(turns) == 0 {
 		return nil
@@ -57,20 +62,51 @@ func (r *run) condense(ctx context.Context) error {
 			return nil
 		}
 		reply.WriteString(piece)
-		if reply.Len() > MaxQuestionBytes || strings.Contains(strings.TrimSpace(reply.String()), "\n") {
+		if reply.Len() > MaxQuestionBytes || standalone(lines(reply.String())) != "" {
 			c.enough = true
 			break
 		}
 	}
 	r.spent(c)
-	line, _, ended := strings.Cut(strings.TrimSpace(reply.String()), "\n")
-	if c.finish == "length" && !ended {
+	q := standalone(lines(reply.String()))
+	switch {
+	case q != "":
+	case c.finish == "length":
 		r.emit(Warning{Message: "the question was searched for as it stands: the model wrote a longer one, and did not come to its end"})
-		return nil
+	default:
+		q = standalone(reply.String())
 	}
-	line = strings.Trim(strings.TrimSpace(line), "\"")
-	if line != "" && len(line) <= MaxQuestionBytes {
-		r.asked = line
+	if q != "" && len(q) <= MaxQuestionBytes {
+		r.asked = q
 	}
 	return nil
+}
+
+// lines is the part of a reply whose lines have ended.
+func lines(reply string) string { return reply[:strings.LastIndexByte(reply, '\n')+1] }
+
+// preamble is how models begin in place of the question alone.
+var preamble = regexp.MustCompile(`(?i)^[*_#\s]*(?:(?:sure|certainly|of course|okay|ok|here)\b[^:?]*:|(?:the )?(?:standalone |rewritten |rephrased )?question:)[*_\s]*`)
+
+// standalone finds the question in the reply to condense.tmpl: the first line
+// with words of its own, without what models put around it.
+func standalone(reply string) string {
+	for line := range strings.Lines(reply) {
+		line = undressed(preamble.ReplaceAllString(undressed(line), ""))
+		if line != "" && !strings.HasSuffix(line, ":") {
+			return line
+		}
+	}
+	return ""
+}
+
+// undressed takes off the quotes and asterisks around a text.
+func undressed(s string) string {
+	s = strings.TrimSpace(s)
+	for _, pair := range [][2]string{{"**", "**"}, {"*", "*"}, {"`", "`"}, {"\"", "\""}, {"'", "'"}, {"“", "”"}, {"„", "“"}, {"«", "»"}, {"「", "」"}} {
+		if inner, ok := strings.CutPrefix(s, pair[0]); ok && strings.HasSuffix(inner, pair[1]) {
+			s = strings.TrimSpace(strings.TrimSuffix(inner, pair[1]))
+		}
+	}
+	return s
 }

@@ -491,6 +491,20 @@ func TestQuestionErrors(t *testing.T) {
 	}
 }
 
+// A history that is longer than its room is shortened, not left out.
+func TestCondenseLongHistory(t *testing.T) {
+	history := []Turn{{"user", "What does a mooring cost?"}, {"assistant", strings.Repeat("A mooring costs 120 marks a season. ", 2000)}}
+	m := &script{reply: byRole(map[Role][]string{RoleCondense: {"What does a mooring cost for members?"}, RoleAnswer: {"Half.[2]"}})}
+	a := &Answerer{Retriever: three, Model: m, Gate: GateOff}
+	if got := read(a.Ask(t.Context(), Question{Text: "and for members?", History: history})); got.err != nil || m.calls[0].Role != RoleCondense {
+		t.Fatalf("got\n%s", got)
+	}
+	p := m.calls[0]
+	if n := ingest.CountTokens(p.System) + ingest.CountTokens(p.User) + p.MaxTokens; n > 4096*85/100 || !strings.Contains(p.User, "120 marks") {
+		t.Errorf("a prompt and reply of %d tokens: %s", n, clip(p.User, 300))
+	}
+}
+
 func TestCondense(t *testing.T) {
 	history := []Turn{{"user", "What does a mooring cost?"}, {"assistant", "120 marks.[1]"}}
 	for _, test := range []struct{ reply, finish, want string }{
@@ -499,6 +513,13 @@ func TestCondense(t *testing.T) {
 		{"What does a mooring cost for mem", "length", "and for members?"},
 		{"  \"And for members?\" ", "", "And for members?"},
 		{"", "", "and for members?"},
+		{"Sure! Here is the question:\n\n**What does a mooring cost for members?**", "", "What does a mooring cost for members?"},
+		{"Here is the standalone question: \"What does a mooring cost for members?\"\nIt refers to", "", "What does a mooring cost for members?"},
+		{"Question: What do members pay for: moorings?", "", "What do members pay for: moorings?"},
+		{"**Question:** *What is C#*", "", "What is C#"},
+		{"\"Question:\"", "", "and for members?"},
+		{"Question:", "", "and for members?"},
+		{"Sure! Here is the question:\nWhat does a moor", "length", "and for members?"},
 		{"What<down>", "", "and for members?"},
 	} {
 		m := &script{reply: byRole(map[Role][]string{RoleCondense: {test.reply}, RoleAnswer: {"Half.[2]"}}), cut: byRune, finish: test.finish}
