@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -24,6 +25,7 @@ type corpusConfig struct {
 	Data  string `help:"Data directory whose documents are asked, by document id, path, or path without its ending. One that is empty, or holds this set's corpus alone, gets the corpus and keeps it. Unset: the corpus in a temporary one." placeholder:"DIR" noenv:"" group:"Store"`
 	Split string `help:"Judgements to use: those of qrels/NAME.tsv; unset: qrels.tsv, else the first of test, dev and train." placeholder:"NAME"`
 	embedConfig
+	rerankConfig
 }
 
 // A corpus is what the questions of a set are asked of.
@@ -85,7 +87,11 @@ func (c corpusConfig) openStore(ctx context.Context, s surroundings) (*corpus, e
 		}
 		out.temporary, store.Data = dir, dir
 	}
-	lib, err := openLibrary(ctx, store, retrieve.Options{}, s)
+	options, err := c.index(c.endpointConfig, s.getenv)
+	var lib *library
+	if err == nil {
+		lib, err = openLibrary(ctx, store, options, s)
+	}
 	if err != nil {
 		if out.temporary != "" {
 			err = errors.Join(err, os.RemoveAll(out.temporary))
@@ -258,13 +264,16 @@ func (c *corpus) grades(judged eval.Grades) eval.Grades {
 
 // rank gives the documents of the depth best ranks, each at the rank of its
 // best chunk. More chunks are asked for while they hold too few documents;
-// those found then stand behind the others.
-func (c *corpus) rank(ctx context.Context, x *retrieve.Index, question string, depth int) ([]string, error) {
+// those found then stand behind the others. A reranker is asked once.
+func (c *corpus) rank(ctx context.Context, x *retrieve.Index, question string, depth int, once bool) ([]string, error) {
 	var ranking []string
+	var trouble error
 	seen := make(map[string]bool)
 	for k := depth; ; k *= 2 {
-		passages, err := x.Search(ctx, retrieve.Query{Text: question, K: k, Filter: c.filter})
-		if err != nil {
+		passages, err := x.Search(ctx, retrieve.Query{
+			Text: question, K: k, Filter: c.filter, Warn: func(err error) { trouble = err },
+		})
+		if err := cmp.Or(err, trouble); err != nil {
 			return nil, err
 		}
 		before := len(ranking)
@@ -274,7 +283,7 @@ func (c *corpus) rank(ctx context.Context, x *retrieve.Index, question string, d
 				ranking = append(ranking, p.Document)
 			}
 		}
-		if len(ranking) >= depth || len(ranking) == before || k >= deepest {
+		if len(ranking) >= depth || len(ranking) == before || k >= deepest || once {
 			return ranking[:min(depth, len(ranking))], nil
 		}
 	}

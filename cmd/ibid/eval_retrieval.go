@@ -27,14 +27,25 @@ type evalRetrievalCmd struct {
 	corpusConfig
 }
 
-// searches are what is measured side by side.
-var searches = [...]struct {
-	name string
-	mode retrieve.Mode
-}{
-	{"bm25", retrieve.LexicalOnly},
-	{"dense", retrieve.DenseOnly},
-	{"hybrid", retrieve.Hybrid},
+// A measuredSearch is one of those that are measured side by side.
+type measuredSearch struct {
+	name    string
+	options retrieve.Options
+}
+
+// searches are those three that there always are, and with a reranker hybrid
+// search with it.
+func (c *evalRetrievalCmd) searches(getenv func(string) string) ([]measuredSearch, error) {
+	all := []measuredSearch{
+		{"bm25", retrieve.Options{Mode: retrieve.LexicalOnly}},
+		{"dense", retrieve.Options{Mode: retrieve.DenseOnly}},
+		{"hybrid", retrieve.Options{Mode: retrieve.Hybrid}},
+	}
+	if c.RerankModel == "" {
+		return all, nil
+	}
+	options, err := c.index(c.endpointConfig, getenv)
+	return append(all, measuredSearch{"reranked", options}), err
 }
 
 // wholeSearch is the search that people use: figures without the name of a
@@ -48,6 +59,7 @@ type retrievalReport struct {
 	BM25      eval.Figures   `json:"bm25"`
 	Dense     eval.Figures   `json:"dense"`
 	Hybrid    eval.Figures   `json:"hybrid"`
+	Reranked  eval.Figures   `json:"reranked,omitempty"` // with a reranker
 	Compared  []comparedPair `json:"compared"`
 	Skipped   int            `json:"skipped"` // queries without a relevant document
 	Chunks    int            `json:"chunks"`
@@ -64,11 +76,15 @@ type comparedPair struct {
 
 // Run measures each search on every query that has a relevant document.
 func (c *evalRetrievalCmd) Run(ctx context.Context, s surroundings) (err error) {
-	metrics, pairs, err := c.parse()
+	searches, err := c.searches(s.getenv)
 	if err != nil {
 		return err
 	}
-	earlier, err := c.earlier(metrics[0])
+	metrics, pairs, err := c.parse(searches)
+	if err != nil {
+		return err
+	}
+	earlier, err := c.earlier(searches, metrics[0])
 	if err != nil {
 		return err
 	}
@@ -83,7 +99,7 @@ func (c *evalRetrievalCmd) Run(ctx context.Context, s surroundings) (err error) 
 	defer func() { err = errors.Join(err, corpus.close()) }()
 
 	queries := sample(set.Judged(), c.Sample)
-	values, err := corpus.measure(ctx, queries, set, metrics, s)
+	values, err := corpus.measure(ctx, searches, queries, set, metrics, s)
 	if err != nil {
 		return err
 	}
@@ -96,40 +112,54 @@ func (c *evalRetrievalCmd) Run(ctx context.Context, s surroundings) (err error) 
 		Chunks: stats.Chunks, Space: corpus.embedder.Space(), Judged: set.Judgements, Compared: []comparedPair{},
 	}
 	var whole, all eval.Figures
-	for i, to := range []*eval.Figures{&report.BM25, &report.Dense, &report.Hybrid} {
+	for i, x := range searches {
+		figures := make(eval.Figures, len(metrics))
 		for m, metric := range metrics {
-			f := eval.Figure{Name: metric.String(), Value: eval.Mean(values[i][m])}
-			*to = append(*to, f)
-			if searches[i].name == wholeSearch {
-				whole = append(whole, f)
-			}
-			all = append(all, eval.Figure{Name: searches[i].name + "." + f.Name, Value: f.Value})
+			figures[m] = eval.Figure{Name: metric.String(), Value: eval.Mean(values[i][m])}
+			all = append(all, eval.Figure{Name: x.name + "." + figures[m].Name, Value: figures[m].Value})
 		}
+		if x.name == wholeSearch {
+			whole = figures
+		}
+		*report.of(x.name) = figures
 	}
 	for _, p := range pairs {
 		report.Compared = append(report.Compared, comparedPair{searches[p[0]].name, searches[p[1]].name, metrics[0].String(),
 			eval.Compare(values[p[0]][0], values[p[1]][0])})
 	}
 	if earlier != nil {
-		added, err := c.compareEarlier(earlier, queries, values, metrics[0])
+		added, err := c.compareEarlier(searches, earlier, queries, values, metrics[0])
 		if err != nil {
 			return err
 		}
 		report.Compared = append(report.Compared, added...)
 	}
-	if err := c.writeDetails(len(queries), func(q int) any { return details(queries[q].ID, metrics, values, q) }); err != nil {
+	if err := c.writeDetails(len(queries), func(q int) any { return details(queries[q].ID, searches, metrics, values, q) }); err != nil {
 		return err
 	}
 	if c.JSON {
 		err = json.NewEncoder(s.stdout).Encode(report)
 	} else {
-		err = report.show(filepath.Base(c.Dir), s)
+		err = report.show(filepath.Base(c.Dir), searches, s)
 	}
-	return errors.Join(err, c.missed(append(whole, all...)))
+	return errors.Join(err, c.missed(slices.Concat(whole, all)))
+}
+
+// of gives the place for the figures of a search.
+func (r *retrievalReport) of(name string) *eval.Figures {
+	switch name {
+	case "bm25":
+		return &r.BM25
+	case "dense":
+		return &r.Dense
+	case "hybrid":
+		return &r.Hybrid
+	}
+	return &r.Reranked
 }
 
 // parse reads the flags that have a grammar of their own.
-func (c *evalRetrievalCmd) parse() (metrics []eval.Metric, pairs [][2]int, err error) {
+func (c *evalRetrievalCmd) parse(searches []measuredSearch) (metrics []eval.Metric, pairs [][2]int, err error) {
 	var names []string
 	for _, name := range c.Metrics {
 		m, err := eval.ParseMetric(name)
@@ -142,23 +172,22 @@ func (c *evalRetrievalCmd) parse() (metrics []eval.Metric, pairs [][2]int, err e
 	if len(metrics) == 0 {
 		return nil, nil, usageError("--metrics is empty: name one, as in ndcg@10")
 	}
-	for _, x := range searches {
+	place := make(map[string]int)
+	for i, x := range searches {
+		place[x.name] = i
 		for _, m := range metrics {
 			names = append(names, x.name+"."+m.String())
 		}
 	}
-	place := func(name string) int {
-		return slices.IndexFunc(searches[:], func(x struct {
-			name string
-			mode retrieve.Mode
-		}) bool {
-			return x.name == name
-		})
+	compare := c.Compare
+	if len(searches) > 3 {
+		compare = append(slices.Clone(compare), "reranked:hybrid")
 	}
-	for _, pair := range c.Compare {
+	for _, pair := range compare {
 		a, b, _ := strings.Cut(pair, ":")
-		i, j := place(a), place(b)
-		if i < 0 || j < 0 {
+		i, known := place[a]
+		j, alsoKnown := place[b]
+		if !known || !alsoKnown {
 			return nil, nil, usageError("--compare %s: give two of bm25, dense and hybrid, as in hybrid:bm25", pair)
 		}
 		pairs = append(pairs, [2]int{i, j})
@@ -167,7 +196,7 @@ func (c *evalRetrievalCmd) parse() (metrics []eval.Metric, pairs [][2]int, err e
 }
 
 // measure gives the value of each metric for each query, by search: [search][metric][query].
-func (c *corpus) measure(ctx context.Context, queries []eval.Query, set *eval.Set, metrics []eval.Metric, s surroundings) ([][][]float64, error) {
+func (c *corpus) measure(ctx context.Context, searches []measuredSearch, queries []eval.Query, set *eval.Set, metrics []eval.Metric, s surroundings) ([][][]float64, error) {
 	const least = 100 // so that fusion sees the same candidates whatever is measured
 	depth := least
 	for _, m := range metrics {
@@ -180,7 +209,7 @@ func (c *corpus) measure(ctx context.Context, queries []eval.Query, set *eval.Se
 	indexes := make([]*retrieve.Index, len(searches))
 	for i, x := range searches {
 		var err error
-		if indexes[i], err = retrieve.NewIndex(ctx, c.engine, c.embedder, retrieve.Options{Mode: x.mode}); err != nil {
+		if indexes[i], err = retrieve.NewIndex(ctx, c.engine, c.embedder, x.options); err != nil {
 			return nil, err
 		}
 		values[i] = make([][]float64, len(metrics))
@@ -199,7 +228,7 @@ func (c *corpus) measure(ctx context.Context, queries []eval.Query, set *eval.Se
 			}
 			grades := c.grades(set.Grades[q.ID])
 			for i, x := range indexes {
-				ranking, err := c.rank(ctx, x, q.Text, wanted)
+				ranking, err := c.rank(ctx, x, q.Text, wanted, searches[i].options.Reranker != nil)
 				if err != nil {
 					return fmt.Errorf("asking the query %s: %w", q.ID, err)
 				}
@@ -232,24 +261,25 @@ func ownEntries(set *eval.Set) map[string]bool {
 	return own
 }
 
-func details(id string, metrics []eval.Metric, values [][][]float64, query int) any {
-	figures := make([]eval.Figures, len(searches))
+func details(id string, searches []measuredSearch, metrics []eval.Metric, values [][][]float64, query int) any {
+	figures := make([]eval.Figures, 4)
 	for i := range searches {
 		for m, metric := range metrics {
 			figures[i] = append(figures[i], eval.Figure{Name: metric.String(), Value: values[i][m][query]})
 		}
 	}
 	return struct {
-		ID     string       `json:"_id"`
-		BM25   eval.Figures `json:"bm25"`
-		Dense  eval.Figures `json:"dense"`
-		Hybrid eval.Figures `json:"hybrid"`
-	}{id, figures[0], figures[1], figures[2]}
+		ID       string       `json:"_id"`
+		BM25     eval.Figures `json:"bm25"`
+		Dense    eval.Figures `json:"dense"`
+		Hybrid   eval.Figures `json:"hybrid"`
+		Reranked eval.Figures `json:"reranked,omitempty"`
+	}{id, figures[0], figures[1], figures[2], figures[3]}
 }
 
 // earlier reads what an earlier run wrote: for each query the value of the
 // metric, by search.
-func (c *evalRetrievalCmd) earlier(metric eval.Metric) (_ map[string]map[string]float64, err error) {
+func (c *evalRetrievalCmd) earlier(searches []measuredSearch, metric eval.Metric) (_ map[string]map[string]float64, err error) {
 	if c.Against == "" {
 		return nil, nil
 	}
@@ -283,7 +313,7 @@ func (c *evalRetrievalCmd) earlier(metric eval.Metric) (_ map[string]map[string]
 	return earlier, nil
 }
 
-func (c *evalRetrievalCmd) compareEarlier(earlier map[string]map[string]float64, queries []eval.Query, values [][][]float64, metric eval.Metric) ([]comparedPair, error) {
+func (c *evalRetrievalCmd) compareEarlier(searches []measuredSearch, earlier map[string]map[string]float64, queries []eval.Query, values [][][]float64, metric eval.Metric) ([]comparedPair, error) {
 	var out []comparedPair
 	for i, x := range searches {
 		then := make([]float64, len(queries))
@@ -299,7 +329,7 @@ func (c *evalRetrievalCmd) compareEarlier(earlier map[string]map[string]float64,
 	return out, nil
 }
 
-func (r *retrievalReport) show(name string, s surroundings) error {
+func (r *retrievalReport) show(name string, searches []measuredSearch, s surroundings) error {
 	skipped := ""
 	if r.Skipped > 0 {
 		skipped = fmt.Sprintf("; %d without a relevant document left out", r.Skipped)
@@ -308,7 +338,12 @@ func (r *retrievalReport) show(name string, s surroundings) error {
 		name, r.Queries, r.Judged, skipped, r.Documents, r.Chunks, r.Space))); err != nil {
 		return err
 	}
-	if err := showFigures(s.stdout, []string{"bm25", "dense", "hybrid"}, []eval.Figures{r.BM25, r.Dense, r.Hybrid}); err != nil {
+	var names []string
+	var figures []eval.Figures
+	for _, x := range searches {
+		names, figures = append(names, x.name), append(figures, *r.of(x.name))
+	}
+	if err := showFigures(s.stdout, names, figures); err != nil {
 		return err
 	}
 	for _, p := range r.Compared {
