@@ -140,10 +140,10 @@ func ReadQueries(fsys fs.FS) ([]Query, error) {
 	ids := linesOf("_id")
 	err := eachLine(fsys, queriesFile, func(n int, line []byte) error {
 		var q struct {
-			ID         id       `json:"_id"`
-			Text       string   `json:"text"`
-			Answerable *bool    `json:"answerable"`
-			Answers    []string `json:"answers"`
+			ID         id     `json:"_id"`
+			Text       string `json:"text"`
+			Answerable any    `json:"answerable"`
+			Answers    any    `json:"answers"`
 		}
 		if err := decode(line, &q); err != nil {
 			return err
@@ -154,7 +154,7 @@ func ReadQueries(fsys fs.FS) ([]Query, error) {
 		if err := ids.add(string(q.ID), n); err != nil {
 			return err
 		}
-		queries = append(queries, Query{ID: string(q.ID), Text: q.Text, Unanswerable: q.Answerable != nil && !*q.Answerable, Answers: q.Answers})
+		queries = append(queries, Query{ID: string(q.ID), Text: q.Text, Unanswerable: q.Answerable == false, Answers: texts(q.Answers)})
 		return nil
 	})
 	if err != nil {
@@ -164,6 +164,23 @@ func ReadQueries(fsys fs.FS) ([]Query, error) {
 		return nil, fmt.Errorf("%s is empty: it holds a query a line", queriesFile)
 	}
 	return queries, nil
+}
+
+// texts gives the texts of a JSON value: sets write one answer, several, or
+// several ways to write each of several. What is none is left out, since
+// searches are measured without.
+func texts(v any) []string {
+	switch v := v.(type) {
+	case string:
+		return []string{v}
+	case []any:
+		var all []string
+		for _, x := range v {
+			all = append(all, texts(x)...)
+		}
+		return all
+	}
+	return nil
 }
 
 // ReadGrades reads the judgements of a split, and says in which file they

@@ -2,6 +2,7 @@ package eval
 
 import (
 	"io/fs"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -67,6 +68,25 @@ func TestNumbersAreIDs(t *testing.T) {
 	s, err := ReadSet(files("corpus.jsonl", `{"_id": 12, "text": "x"}`, "queries.jsonl", `{"_id": 7, "text": "x"}`, "qrels.tsv", "7\t12\t1"), "")
 	if err != nil || s.Documents[0].ID != "12" || s.Queries[0].ID != "7" || s.Need(true) != nil {
 		t.Errorf("%+v, %v", s, err)
+	}
+}
+
+// TestAnswersOfQueries: sets write them in several ways, and searches are
+// measured whatever stands there.
+func TestAnswersOfQueries(t *testing.T) {
+	for written, want := range map[string][]string{
+		`"tea"`:                        {"tea"},
+		`["tea", "milk"]`:              {"tea", "milk"},
+		`[["tea", "a tea"], ["milk"]]`: {"tea", "a tea", "milk"},
+		`null`:                         nil,
+		`[]`:                           nil,
+		`{"text": ["tea"]}`:            nil,
+		`[1, true, "tea"]`:             {"tea"},
+	} {
+		queries, err := ReadQueries(files("queries.jsonl", `{"_id": "q", "text": "x", "answerable": "yes", "answers": `+written+`}`))
+		if err != nil || len(queries) != 1 || !slices.Equal(queries[0].Answers, want) || queries[0].Unanswerable {
+			t.Errorf("%s: %+v, %v", written, queries, err)
+		}
 	}
 }
 
