@@ -23,7 +23,7 @@ import (
 // corpusConfig says what a set's questions are asked of.
 type corpusConfig struct {
 	Data  string `help:"Data directory whose documents are asked, by document id, path, or path without its ending. One that is empty, or holds this set's corpus alone, gets the corpus and keeps it. Unset: the corpus in a temporary one." placeholder:"DIR" noenv:"" group:"Store"`
-	Split string `help:"Judgements to use: those of qrels/NAME.tsv; unset: qrels.tsv, else the first of test, dev and train." placeholder:"NAME"`
+	Split string `help:"Judgements to use: those of qrels/NAME.tsv, or of a file NAME.tsv of the folder; unset: qrels.tsv, else the first of test, dev and train." placeholder:"NAME"`
 	embedConfig
 	rerankConfig
 }

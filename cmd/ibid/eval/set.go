@@ -84,7 +84,8 @@ const (
 // text), queries.jsonl (_id, text; answers and answerable where the set has
 // them) and the judgements (query-id, corpus-id and score, parted by tabs, with
 // a header) in qrels.tsv or qrels/SPLIT.tsv. Without a split it is qrels.tsv,
-// else the first there is of test, dev and train. An error names the file and,
+// else the first there is of test, dev and train; one that ends in .tsv is the
+// file itself. An error names the file and,
 // where there is one, the line.
 //
 // Corpus and judgements may be missing, which leaves them nil; see [Set.Need].
@@ -201,6 +202,9 @@ func ReadGrades(fsys fs.FS, split string) (map[string]Grades, string, error) {
 }
 
 func judgementFiles(split string) []string {
+	if strings.HasSuffix(split, ".tsv") {
+		return []string{split}
+	}
 	if split != "" {
 		return []string{"qrels/" + split + ".tsv", "qrels." + split + ".tsv"}
 	}

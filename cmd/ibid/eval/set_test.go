@@ -42,6 +42,7 @@ func TestReadSet(t *testing.T) {
 		{"as BEIR has it", "", "qrels/test.tsv", files("corpus.jsonl", goodCorpus, "queries.jsonl", goodQueries, "qrels/test.tsv", goodQrels, "qrels/dev.tsv", "no\t1\t1\n")},
 		{"only for training", "", "qrels/train.tsv", files("corpus.jsonl", goodCorpus, "queries.jsonl", goodQueries, "qrels/train.tsv", goodQrels)},
 		{"a split", "dev", "qrels/dev.tsv", files("corpus.jsonl", goodCorpus, "queries.jsonl", goodQueries, "qrels/dev.tsv", goodQrels, "qrels.tsv", "no\t1\t1\n")},
+		{"a file", "other_qrels.tsv", "other_qrels.tsv", files("corpus.jsonl", goodCorpus, "queries.jsonl", goodQueries, "other_qrels.tsv", goodQrels, "qrels.tsv", "no\t1\t1\n")},
 		{"no header", "", "qrels.tsv", files("corpus.jsonl", goodCorpus, "queries.jsonl", goodQueries, "qrels.tsv", "q1\ta\t2\nq1\tb\t0")},
 		{"from Windows", "", "qrels.tsv", files("corpus.jsonl", "\ufeff"+windows.Replace(goodCorpus), "queries.jsonl", "\ufeff"+windows.Replace(goodQueries), "qrels.tsv", "\ufeff"+windows.Replace(goodQrels))},
 		{"blank lines, no last line end", "", "qrels.tsv", files("corpus.jsonl", "\n"+strings.TrimSpace(goodCorpus), "queries.jsonl", goodQueries+"\n  \n", "qrels.tsv", strings.TrimSpace(goodQrels))},
