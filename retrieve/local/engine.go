@@ -45,8 +45,6 @@ type Engine struct {
 	memory     *memory
 	damaged    map[int64]Damage // by the document's key
 
-	scores sync.Pool // of *[]float64, all zero
-
 	ledgering together
 }
 

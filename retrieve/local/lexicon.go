@@ -1,6 +1,8 @@
 package local
 
 import (
+	"encoding/binary"
+	"slices"
 	"strings"
 
 	"ibid/retrieve"
@@ -8,59 +10,122 @@ import (
 
 // A lexicon is the inverted index of BM25 over the slots of a memory.
 type lexicon struct {
-	ids    map[string]int32 // the number of each term
-	lists  []postings       // by number
-	length int64            // terms of all live chunks together
+	ids     map[string]int32 // the number of each term
+	lists   []postings       // by number
+	lengths []int32          // by slot, in words
+	length  int64            // words of all live chunks together
+	// often has the counts that a posting has no room for.
+	often map[occurrence]int32
 }
 
-// postings are the slots in which a term stands, in ascending order. Dead ones
-// stay until they are a quarter.
+type occurrence struct{ term, slot int32 }
+
+// A posting is a slot in which a term stands, and how often: 24 bits and 8.
+// A count of manyTimes or more is kept apart.
+type posting uint32
+
+const (
+	countBits = 8
+	manyTimes = 1<<countBits - 1
+	// maxSlots is how many chunks one memory has room for.
+	maxSlots = 1 << (32 - countBits)
+)
+
+func (p posting) slot() int32 { return int32(p >> countBits) }
+
+// postings are those of one term, in ascending order. Dead ones stay until they
+// are a quarter.
 type postings struct {
-	slots  []int32
-	counts []uint16
-	dead   int
+	list   []posting
+	bounds []bound // of each postingsBlock of the list
+	dead   int32
 }
 
-const maxCount = 1<<16 - 1
+const postingsBlock = 128
 
-// add enters a chunk, whose slot is above all earlier ones, and gives the
-// numbers of its terms.
-func (l *lexicon) add(slot int32, c loadedChunk) []int32 {
-	terms := make([]int32, len(c.counts))
-	for i, t := range c.counts {
+// A bound says how much a term can weigh in any of some chunks, whatever the
+// mean length comes to be. It stays true when chunks go.
+type bound struct {
+	count  float32 // the highest
+	length float32 // the lowest length of a chunk for each time the term stands in it
+}
+
+func (b *bound) add(count, length int32) {
+	b.count = max(b.count, float32(count))
+	b.length = min(b.length, float32(length)/float32(count))
+}
+
+// add enters a chunk, whose slot is above all earlier ones, and appends the
+// numbers of its terms to packed, for remove.
+func (l *lexicon) add(slot int32, c loadedChunk, packed []byte) []byte {
+	packed = binary.AppendUvarint(packed, uint64(len(c.counts)))
+	l.lengths = append(l.lengths, int32(c.length))
+	l.length += int64(c.length)
+	for _, t := range c.counts {
 		n, ok := l.ids[t.Term]
 		if !ok {
 			n = int32(len(l.lists))
 			l.ids[strings.Clone(t.Term)] = n
 			l.lists = append(l.lists, postings{})
 		}
+		packed = binary.AppendUvarint(packed, uint64(n))
+		if t.Count >= manyTimes {
+			l.often[occurrence{n, slot}] = int32(t.Count)
+		}
 		p := &l.lists[n]
-		p.slots = append(p.slots, slot)
-		p.counts = append(p.counts, uint16(min(t.Count, maxCount)))
-		terms[i] = n
+		p.list = append(p.list, posting(slot)<<countBits|posting(min(t.Count, manyTimes)))
+		p.bind(len(p.list)-1, int32(t.Count), int32(c.length))
 	}
-	l.length += int64(c.length)
-	return terms
+	return packed
 }
 
-// remove counts a chunk out of the lists of its terms; alive says of the rest
-// whether they are still there.
-func (l *lexicon) remove(terms []int32, alive func(slot int32) bool) {
-	for _, n := range terms {
-		p := &l.lists[n]
-		p.dead++
-		if 4*p.dead < len(p.slots) {
-			continue
-		}
-		kept := 0
-		for i, s := range p.slots {
-			if alive(s) {
-				p.slots[kept], p.counts[kept] = s, p.counts[i]
-				kept++
-			}
-		}
-		p.slots, p.counts, p.dead = p.slots[:kept], p.counts[:kept], 0
+// bind takes the posting at a place into the bound of its block.
+func (p *postings) bind(at int, count, length int32) {
+	if at/postingsBlock == len(p.bounds) {
+		p.bounds = append(p.bounds, bound{float32(count), float32(length) / float32(count)})
 	}
+	p.bounds[at/postingsBlock].add(count, length)
+}
+
+// remove counts the chunk of a slot out of the lists of its terms; packed begins
+// with what add appended for it, and the rest is returned. alive says of a slot
+// whether its chunk is still there.
+func (l *lexicon) remove(slot int32, packed []byte, alive func(slot int32) bool) []byte {
+	next := func() int32 {
+		v, n := binary.Uvarint(packed)
+		packed = packed[n:]
+		return int32(v)
+	}
+	l.length -= int64(l.lengths[slot])
+	for range next() {
+		n := next()
+		if len(l.often) > 0 {
+			delete(l.often, occurrence{n, slot})
+		}
+		p := &l.lists[n]
+		if p.dead++; 4*int(p.dead) >= len(p.list) {
+			l.sweep(n, alive)
+		}
+	}
+	return packed
+}
+
+// sweep takes the dead out of a list.
+func (l *lexicon) sweep(n int32, alive func(slot int32) bool) {
+	p := &l.lists[n]
+	live := slices.DeleteFunc(p.list, func(x posting) bool { return !alive(x.slot()) })
+	p.list, p.bounds, p.dead = live, p.bounds[:0], 0
+	for i, x := range live {
+		p.bind(i, l.count(n, x), l.lengths[x.slot()])
+	}
+}
+
+// count is how often the term stands in the chunk of its posting.
+func (l *lexicon) count(term int32, p posting) int32 {
+	if c := int32(p & manyTimes); c < manyTimes {
+		return c
+	}
+	return l.often[occurrence{term, p.slot()}]
 }
 
 // frequency is the number of chunks in which the term stands.
@@ -69,7 +134,16 @@ func (l *lexicon) frequency(term string) int {
 	if !ok {
 		return 0
 	}
-	return len(l.lists[n].slots) - l.lists[n].dead
+	return len(l.lists[n].list) - int(l.lists[n].dead)
+}
+
+// trim gives back the room that lists of many have left for more.
+func (l *lexicon) trim() {
+	for i := range l.lists {
+		if p := &l.lists[i]; cap(p.list)-len(p.list) > postingsBlock {
+			p.list = slices.Clone(p.list)
+		}
+	}
 }
 
 // stats gives what BM25 needs for the terms, over so many live chunks.

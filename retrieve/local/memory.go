@@ -47,14 +47,13 @@ type document struct {
 	sum    int64
 	first  int32 // slot of its first chunk; the others follow
 	count  int
+	terms  []byte // of its chunks, as the lexicon packs their numbers
 }
 
 // A slot is one chunk in memory. Document is nil when it is gone.
 type slot struct {
 	document *document
 	sum      int64 // of its row
-	length   int32 // in terms
-	terms    []int32
 }
 
 // A loaded is a document as read from the database, on its way to memory.
@@ -81,7 +80,7 @@ func newMemory() (*memory, error) {
 	return &memory{
 		documents: make(map[int64]*document),
 		byID:      make(map[string]*document),
-		index:     lexicon{ids: make(map[string]int32)},
+		index:     lexicon{ids: make(map[string]int32), often: make(map[occurrence]int32)},
 		vectors:   c,
 	}, nil
 }
@@ -114,19 +113,24 @@ func (m *memory) add(ctx context.Context, l *loaded) error {
 	if m.byID[l.info.ID] != nil || m.documents[l.key] != nil {
 		return fmt.Errorf("%w: two documents have the id %s", errStructure, l.info.ID)
 	}
+	if len(m.slots)+len(l.chunks) > maxSlots {
+		return fmt.Errorf("a data directory has room for %d chunks: forget what is not needed, or keep a second one", maxSlots)
+	}
 	d := l.document
 	d.first, d.count = int32(len(m.slots)), len(l.chunks)
 	d.labels = retrieve.LabelsOf(d.info.Meta)
 	m.documents[d.key], m.byID[d.info.ID] = &d, &d
 	for i, c := range l.chunks {
 		s := int32(len(m.slots))
-		m.slots = append(m.slots, slot{document: &d, sum: c.sum, length: int32(c.length), terms: m.index.add(s, c)})
+		m.slots = append(m.slots, slot{document: &d, sum: c.sum})
+		d.terms = m.index.add(s, c, d.terms)
 		m.arena.add(s, c.vector)
 		err := m.vectors.AddDocument(ctx, chromem.Document{ID: chunkID(d.info.ID, i+1), Embedding: m.arena.vector(s)})
 		if err != nil {
 			return fmt.Errorf("keep the vector of %s in memory: %w", chunkID(d.info.ID, i+1), err)
 		}
 	}
+	d.terms = slices.Clip(slices.Clone(d.terms))
 	m.selections.add(&d, len(m.slots))
 	return nil
 }
@@ -146,13 +150,11 @@ func (m *memory) remove(ctx context.Context, key int64) error {
 			return fmt.Errorf("forget the vectors of %s: %w", d.info.ID, err)
 		}
 	}
+	terms := d.terms
 	for s := d.first; s < d.first+int32(d.count); s++ {
-		sl := &m.slots[s]
-		terms := sl.terms
 		m.arena.remove(s)
-		m.index.length -= int64(sl.length)
-		*sl = slot{}
-		m.index.remove(terms, func(s int32) bool { return m.slots[s].document != nil })
+		m.slots[s] = slot{}
+		terms = m.index.remove(s, terms, m.alive)
 	}
 	m.selections.remove(d)
 	m.dead += d.count
@@ -167,14 +169,8 @@ func (m *memory) wasteful() bool { return m.dead > blockRows && 2*m.dead > len(m
 // live is the number of chunks.
 func (m *memory) live() int { return len(m.slots) - m.dead }
 
-// passes gives a function that says whether a slot is let through by the filter.
-func (m *memory) passes(f retrieve.Filter) func(slot int32) bool {
-	through := m.selected(f)
-	if through == nil {
-		return func(s int32) bool { return m.slots[s].document != nil }
-	}
-	return through.has
-}
+// alive says whether the chunk of a slot is there.
+func (m *memory) alive(slot int32) bool { return m.slots[slot].document != nil }
 
 // list gives the documents that the filter lets through, by id.
 func (m *memory) list(f retrieve.Filter) []retrieve.DocumentInfo {

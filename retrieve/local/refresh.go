@@ -226,6 +226,7 @@ func (e *Engine) readAll(ctx context.Context, tx *sql.Tx) error {
 	if err := e.checkRoots(ctx, tx, damage); err != nil {
 		return err
 	}
+	fresh.index.trim()
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.memory, e.damaged = fresh, damage

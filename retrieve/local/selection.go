@@ -29,6 +29,17 @@ func (s selection) set(first int32, count int, on bool) {
 	}
 }
 
+// none says whether no slot from first to before end is selected; first is that
+// of a block.
+func (s selection) none(first, end int32) bool {
+	for _, w := range s[first/64 : (end+63)/64] {
+		if w != 0 {
+			return false
+		}
+	}
+	return true
+}
+
 func (s selection) has(slot int32) bool { return s[slot/64]>>(slot%64)&1 != 0 }
 
 // words are those of the block that begins with the slot.

@@ -2,6 +2,7 @@ package local
 
 import (
 	"cmp"
+	"math"
 	"slices"
 )
 
@@ -17,6 +18,14 @@ type top struct {
 	k    int
 	hits []hit
 	id   func(slot int32) string
+}
+
+// least is what a hit must reach to come in.
+func (t *top) least() float32 {
+	if len(t.hits) < t.k {
+		return float32(math.Inf(-1))
+	}
+	return float32(t.hits[0].score)
 }
 
 // before says whether a stands before b in the result.

@@ -1,0 +1,236 @@
+package local
+
+import (
+	"cmp"
+	"math/bits"
+	"slices"
+
+	"ibid/retrieve"
+)
+
+// The search for the chunks of the highest BM25 score leaves out what cannot
+// come among them (MaxScore: Turtle and Flood, "Query Evaluation: Strategies
+// and Optimizations", 1995; by windows, as Lucene does). It takes the slots a
+// window at a time. Within one, the terms that even together cannot lift a
+// chunk into the result are not scanned, but only looked up for the chunks in
+// which another term stands.
+//
+// Sums on the way are of single precision, and higher than the score by no
+// less than rounding; what may come in is computed anew, in double precision
+// and in the order of the question's terms, so that the result is that of the
+// plain sum over all chunks.
+
+const (
+	windowSlots = 4096
+	// rounding is more than single precision takes from a sum of a question's terms.
+	rounding = 1 + 1e-4
+)
+
+// A cursor is one term of a search in its list.
+type cursor struct {
+	term   int32
+	asked  int // its place in the question
+	list   []posting
+	bounds []bound
+	weight float32 // more than it weighs in any chunk
+
+	// The window's postings, how far they have been looked up, and the most
+	// that one of them weighs.
+	start, end, at int
+	most           float32
+}
+
+// A saturation computes a count's share of a term's weight in single precision:
+// count / (count + base + slope·length).
+type saturation struct{ base, slope float32 }
+
+func (s saturation) of(count, length float32) float32 {
+	return count / (count + s.base + s.slope*length)
+}
+
+// bound is the most that a chunk within the bound has.
+func (s saturation) bound(b bound) float32 {
+	return 1 / (1 + s.base/b.count + s.slope*b.length)
+}
+
+// matching finds the k slots of the highest BM25 score over the terms, of those
+// selected or of all.
+func (m *memory) matching(terms []string, k int, only selection) top {
+	t := top{k: min(k, m.live()), id: m.id}
+	if t.k <= 0 {
+		return t
+	}
+	x := newSearch(m, terms, only)
+	for first := 0; first < len(m.slots); first += windowSlots {
+		x.window(&t, int32(first), int32(min(first+windowSlots, len(m.slots))))
+	}
+	return t
+}
+
+// A search is one run over all windows.
+type search struct {
+	m    *memory
+	only selection // nil for all
+	mean float64   // length of a chunk
+	by   saturation
+
+	cursors []cursor  // in a window, by rising most
+	below   []float32 // before each of the cursors, the most that all before it weigh together
+
+	// For the exact score, by the place of the term in the question.
+	idf    []float64
+	counts []int32
+
+	// Of each slot of the window, all zero between two.
+	sums    [windowSlots]float32
+	touched [windowSlots / 64]uint64
+}
+
+func newSearch(m *memory, terms []string, only selection) *search {
+	x := &search{m: m, only: only, mean: float64(m.index.length) / float64(m.live())}
+	x.by = saturation{
+		base:  retrieve.BM25K1 * (1 - retrieve.BM25B),
+		slope: float32(retrieve.BM25K1 * retrieve.BM25B / cmp.Or(x.mean, 1)),
+	}
+	for _, term := range terms {
+		n, ok := m.index.ids[term]
+		if !ok || slices.ContainsFunc(x.cursors, func(c cursor) bool { return c.term == n }) {
+			continue
+		}
+		p := &m.index.lists[n]
+		idf := retrieve.IDF(m.live(), len(p.list)-int(p.dead))
+		x.cursors = append(x.cursors, cursor{term: n, asked: len(x.idf), list: p.list, bounds: p.bounds,
+			weight: float32(idf * (retrieve.BM25K1 + 1) * rounding)})
+		x.idf = append(x.idf, idf)
+	}
+	x.counts, x.below = make([]int32, len(x.idf)), make([]float32, len(x.idf))
+	return x
+}
+
+// window searches the slots from first to before end.
+func (x *search) window(t *top, first, end int32) {
+	var all float32
+	for i := range x.cursors {
+		c := &x.cursors[i]
+		x.enter(c, end)
+		all += c.most
+	}
+	least := t.least()
+	if all == 0 || all < least || x.only != nil && x.only.none(first, end) {
+		return
+	}
+	slices.SortFunc(x.cursors, func(a, b cursor) int { return cmp.Compare(a.most, b.most) })
+	sum, essential := float32(0), 0 // the terms before essential reach nothing by themselves
+	for i := range x.cursors {
+		x.below[i] = sum
+		if sum < least {
+			essential = i
+		}
+		sum += x.cursors[i].most
+	}
+	for i := essential; i < len(x.cursors); i++ {
+		x.scan(&x.cursors[i], first)
+	}
+	for w := range x.touched[:(end-first+63)/64] {
+		for set := x.touched[w]; set != 0; set &= set - 1 {
+			i := w*64 + bits.TrailingZeros64(set)
+			sum := x.sums[i]
+			x.sums[i] = 0
+			if slot := first + int32(i); x.reaches(slot, sum, essential, least) && x.allowed(slot) {
+				t.push(hit{slot, x.exact(slot)})
+				least = t.least()
+			}
+		}
+		x.touched[w] = 0
+	}
+}
+
+// enter moves a cursor to the next window, which ends before the slot.
+func (x *search) enter(c *cursor, end int32) {
+	c.start = c.end
+	c.end = seek(c.list, c.start, end)
+	c.at, c.most = c.start, 0
+	if c.start == c.end {
+		return
+	}
+	for _, b := range c.bounds[c.start/postingsBlock : (c.end-1)/postingsBlock+1] {
+		c.most = max(c.most, c.weight*x.by.bound(b))
+	}
+}
+
+// seek gives the first place from at on whose slot is not below the given one.
+func seek(list []posting, at int, slot int32) int {
+	step := 1
+	for at+step < len(list) && list[at+step].slot() < slot {
+		at += step
+		step *= 2
+	}
+	end := min(at+step, len(list))
+	for at < end {
+		if middle := int(uint(at+end) / 2); list[middle].slot() < slot {
+			at = middle + 1
+		} else {
+			end = middle
+		}
+	}
+	return at
+}
+
+// scan adds what a term weighs to the sums of the window's chunks.
+func (x *search) scan(c *cursor, first int32) {
+	lengths := x.m.index.lengths[first:]
+	for _, p := range c.list[c.start:c.end] {
+		i := p.slot() - first
+		share := float32(1) // more than any
+		if count := p & manyTimes; count < manyTimes {
+			share = x.by.of(float32(count), float32(lengths[i]))
+		}
+		x.sums[i%windowSlots] += c.weight * share
+		x.touched[i/64%int32(len(x.touched))] |= 1 << (i % 64)
+	}
+}
+
+func (x *search) allowed(slot int32) bool {
+	if x.only != nil {
+		return x.only.has(slot)
+	}
+	return x.m.alive(slot)
+}
+
+// reaches says whether a chunk may reach the score of least: by its sum so far
+// and by what the terms before essential add to it. It is asked for rising slots.
+func (x *search) reaches(slot int32, sum float32, essential int, least float32) bool {
+	for i := essential; i > 0; i-- {
+		if sum+x.below[i] < least {
+			return false
+		}
+		c := &x.cursors[i-1]
+		c.at = seek(c.list, c.at, slot)
+		if c.at < c.end && c.list[c.at].slot() == slot {
+			share := float32(1)
+			if count := c.list[c.at] & manyTimes; count < manyTimes {
+				share = x.by.of(float32(count), float32(x.m.index.lengths[slot]))
+			}
+			sum += c.weight * share
+		}
+	}
+	return sum >= least
+}
+
+// exact is the BM25 score of a chunk of the window.
+func (x *search) exact(slot int32) (score float64) {
+	for i := range x.cursors {
+		c := &x.cursors[i]
+		at, _ := slices.BinarySearch(c.list[c.start:c.end], posting(slot)<<countBits)
+		x.counts[c.asked] = 0
+		if at += c.start; at < c.end && c.list[at].slot() == slot {
+			x.counts[c.asked] = x.m.index.count(c.term, c.list[at])
+		}
+	}
+	for i, n := range x.counts {
+		if n > 0 {
+			score += x.idf[i] * retrieve.Saturation(int(n), int(x.m.index.lengths[slot]), x.mean)
+		}
+	}
+	return score
+}
