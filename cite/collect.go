@@ -21,7 +21,8 @@ type Answer struct {
 	Reason string `json:"reason,omitempty"`
 	Text   string `json:"text"`
 	// List is the list of the sources as text, to be put behind Text as it
-	// is; empty when nothing is cited.
+	// is; empty when nothing is cited. A source is named by its original on the
+	// web where there is one, else by its document.
 	List        string          `json:"list"`
 	Sources     []Source        `json:"sources"`
 	Citations   []Citation      `json:"citations"`
@@ -185,7 +186,7 @@ func (f *Fold) passage(c Citation) {
 func list(sources []Source) string {
 	refs := make([]Reference, len(sources))
 	for i, s := range sources {
-		refs[i] = Reference{Number: s.Number, Document: Document{Source: s.Document, Title: s.Title}}
+		refs[i] = Reference{Number: s.Number, Document: Document{Source: cmp.Or(s.Original, s.Document), Title: s.Title}}
 	}
 	return string(Text.List(nil, refs))
 }
