@@ -9,7 +9,6 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -118,7 +117,7 @@ func TestSummarizeKilled(t *testing.T) {
 			}
 			folder, flags := logbook(t, entries)
 			flags = append([]string{"summarize", "--json", "--strategy", strategy, "--parallel", "1", folder}, flags...)
-			want := &killer{at: -1}
+			want := &killer{at: -1, answer: miles}
 			url := openaitest.Start(t, &openaitest.Handler{Reply: want.reply})
 			out, errs, code := ibid(t, t.TempDir(), append(flags, "--base-url", url)...)
 			if code != 0 {
@@ -146,7 +145,7 @@ func TestSummarizeKilled(t *testing.T) {
 func killAt(t *testing.T, at int, flags []string, want string, calls int) {
 	t.Helper()
 	data := t.TempDir()
-	k := &killer{at: at}
+	k := &killer{at: at, stalls: 1, answer: miles}
 	url := openaitest.Start(t, &openaitest.Handler{Reply: k.reply})
 	cmd := command(context.Background(), data, append(flags, "--base-url", url)...)
 	var out, errs bytes.Buffer
@@ -198,51 +197,6 @@ func withoutRun(t *testing.T, out string) string {
 		t.Fatal(err)
 	}
 	return string(b)
-}
-
-// A killer answers as miles does, without regard to the marks of fences, and
-// kills its client when a certain call arrives.
-type killer struct {
-	mu      sync.Mutex
-	at      int // 0-based; less than 0 for never
-	prompts []string
-	client  chan *os.Process
-}
-
-func (k *killer) start(t *testing.T, cmd *exec.Cmd) {
-	t.Helper()
-	k.mu.Lock()
-	k.client = make(chan *os.Process, 1)
-	k.mu.Unlock()
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	k.client <- cmd.Process
-}
-
-// disarm gives the prompts that came, and kills nobody from now on.
-func (k *killer) disarm() []string {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	prompts := k.prompts
-	k.at, k.prompts = -1, nil
-	return prompts
-}
-
-var fenceMark = regexp.MustCompile(`(<\/?\w+) \w{12}>`)
-
-func (k *killer) reply(r openaitest.Request) openaitest.Reply {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.prompts = append(k.prompts, r.Prompt())
-	if len(k.prompts)-1 == k.at {
-		if err := (<-k.client).Kill(); err != nil {
-			return openaitest.Reply{Text: "could not kill: " + err.Error()}
-		}
-		return openaitest.Reply{Fault: openaitest.HeaderStall}
-	}
-	r.User = fenceMark.ReplaceAllString(r.User, "$1>")
-	return miles(r)
 }
 
 // Over HTTP a stored document is summarized, and a summary that broke off goes
