@@ -1,11 +1,15 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"regexp"
@@ -13,13 +17,16 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
+	"ibid/answer"
 	"ibid/answer/openai/openaitest"
 	"ibid/cite"
+	"ibid/ingest"
 )
 
 // A killer answers without regard to the marks of fences, but for the calls
-// from a certain one on: once so many have come, it kills its client.
+// from a certain one on: once so many have come, it does away with its client.
 type killer struct {
 	at     int // 0-based; less than 0 for never
 	stalls int
@@ -27,18 +34,25 @@ type killer struct {
 
 	mu      sync.Mutex
 	prompts []string
-	client  chan *os.Process
+	kill    chan func() error
 }
 
+// start starts the client.
 func (k *killer) start(t *testing.T, cmd *exec.Cmd) {
 	t.Helper()
-	k.mu.Lock()
-	k.client = make(chan *os.Process, 1)
-	k.mu.Unlock()
+	kill := k.arm()
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	k.client <- cmd.Process
+	kill <- cmd.Process.Kill
+}
+
+// arm gives a channel for how to do away with the client.
+func (k *killer) arm() chan<- func() error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.kill = make(chan func() error, 1)
+	return k.kill
 }
 
 // disarm gives the prompts that came, and kills nobody from now on.
@@ -61,7 +75,7 @@ func (k *killer) reply(r openaitest.Request) openaitest.Reply {
 		return k.answer(r)
 	}
 	if len(k.prompts) == k.at+k.stalls {
-		if err := (<-k.client).Kill(); err != nil {
+		if err := (<-k.kill)(); err != nil {
 			return openaitest.Reply{Text: "could not kill: " + err.Error()}
 		}
 	}
@@ -165,8 +179,11 @@ func phasesOf(prompts []string) (phases []phase) {
 	return phases
 }
 
-func askKilledAt(t *testing.T, data string, at int, args []string, want string, prompts []string, phases []phase) {
-	t.Helper()
+// expected tells how many calls stall when the client of a run is to be killed
+// at one of them, and how many of those before may be made again. Who has a
+// call in hand that stalls has kept all calls before it. Who has none left may
+// be killed while its last one is being kept.
+func expected(phases []phase, at int) (stalls, unsure int) {
 	var in phase
 	for _, p := range phases {
 		if at >= p.start {
@@ -177,11 +194,13 @@ func askKilledAt(t *testing.T, data string, at int, args []string, want string, 
 	if slices.Contains([]string{"judge", "map", "rerank"}, in.role) {
 		workers = min(askParallel, in.n)
 	}
-	// Who has a call in hand that stalls has kept all calls before it. Who has
-	// none left may be killed while its last one is being kept.
-	stalls := min(workers, in.start+in.n-at)
-	unsure := min(workers-stalls, at-in.start)
+	stalls = min(workers, in.start+in.n-at)
+	return stalls, min(workers-stalls, at-in.start)
+}
 
+func askKilledAt(t *testing.T, data string, at int, args []string, want string, prompts []string, phases []phase) {
+	t.Helper()
+	stalls, unsure := expected(phases, at)
 	k := &killer{at: at, stalls: stalls, answer: crew}
 	cmd := command(context.Background(), data, append(args, "--base-url", openaitest.Start(t, &openaitest.Handler{Reply: k.reply}))...)
 	var out, errs bytes.Buffer
@@ -197,7 +216,7 @@ func askKilledAt(t *testing.T, data string, at int, args []string, want string, 
 	}
 	after := k.disarm()
 	if again := len(after) - (len(prompts) - at); again < 0 || again > unsure {
-		t.Errorf("killed at call %d of %d (%s): %d calls were made after it, %d of them again", at+1, len(prompts), in.role, len(after), again)
+		t.Errorf("killed at call %d of %d: %d calls were made after it, %d of them again", at+1, len(prompts), len(after), again)
 	}
 	if a, b := withoutMarks(t, got), withoutMarks(t, want); a != b {
 		t.Errorf("killed at call %d:\n%s\nwant\n%s", at+1, a, b)
@@ -227,4 +246,167 @@ func withoutMarks(t *testing.T, out string) string {
 		t.Fatal(err)
 	}
 	return string(b)
+}
+
+// Over HTTP an answer whose reader has gone, or whose server was killed, goes
+// on behind the calls that have ended.
+func TestAskOverHTTPKilled(t *testing.T) {
+	data := t.TempDir()
+	voyage(t, data)
+	k := &killer{at: -1, answer: crew}
+	var gone sync.WaitGroup
+	h := &openaitest.Handler{Reply: k.reply, Done: func(x openaitest.Exchange) {
+		if x.Gone && x.Sent == 0 {
+			gone.Done()
+		}
+	}}
+	args := []string{"--gate", "model", "--step-tokens", "1", "--model", "scripted", "--base-url", openaitest.Start(t, h)}
+	url := serve(t, data, args...)
+	const question = `{"question":"How many miles did the crew make on day 7?","strategy":"refine"}`
+	post := func(ctx context.Context, url, accept, body string) *http.Response {
+		t.Helper()
+		r, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"/api/ask", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Accept", accept)
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { resp.Body.Close() })
+		return resp
+	}
+	get := func(url, body string) string {
+		t.Helper()
+		resp := post(t.Context(), url, "application/json", body)
+		b, err := io.ReadAll(resp.Body)
+		if err != nil || resp.StatusCode != http.StatusOK || resp.Header.Get("Ibid-Run") == "" {
+			t.Fatalf("%s, %v: %s", resp.Status, err, b)
+		}
+		return strings.ReplaceAll(withoutMarks(t, string(b)), url, "")
+	}
+	want := get(url, question)
+	prompts := k.disarm()
+	phases := phasesOf(prompts)
+	goesOn := func(url, run string, at, unsure int) {
+		t.Helper()
+		body := `{"run":"` + run + `"}`
+		if got := get(url, body); got != want {
+			t.Errorf("broken off at call %d:\n%s\nwant\n%s", at+1, got, want)
+		}
+		after := k.disarm()
+		if again := len(after) - (len(prompts) - at); again < 0 || again > unsure {
+			t.Errorf("broken off at call %d of %d: %d calls were made after it, %d of them again", at+1, len(prompts), len(after), again)
+		}
+		eventually(t, "the run to be forgotten", func() bool {
+			resp := post(t.Context(), url, "application/json", body)
+			return resp.StatusCode == http.StatusNotFound
+		})
+	}
+	arm := func(at int) (kill chan<- func() error, unsure int) {
+		k.mu.Lock()
+		k.at = at
+		k.stalls, unsure = expected(phases, at)
+		gone.Add(k.stalls)
+		k.mu.Unlock()
+		return k.arm(), unsure
+	}
+
+	// The reader goes: the calls in hand are closed with its connection.
+	for _, at := range []int{6, 15} {
+		kill, unsure := arm(at)
+		ctx, leave := context.WithCancel(t.Context())
+		resp := post(ctx, url, "text/event-stream", question)
+		kill <- func() error { leave(); return nil }
+		if _, err := io.Copy(io.Discard, resp.Body); !errors.Is(err, context.Canceled) {
+			t.Fatalf("the stream ended with %v", err)
+		}
+		gone.Wait()
+		k.disarm()
+		goesOn(url, resp.Header.Get("Ibid-Run"), at, unsure)
+	}
+
+	// The server is killed, and another takes its place.
+	at := 16
+	kill, unsure := arm(at)
+	cmd := command(context.Background(), data, append([]string{"serve", "--addr", "127.0.0.1:0"}, args...)...)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	first, ok := strings.CutPrefix(strings.TrimSpace(line), "listening on ")
+	if err != nil || !ok {
+		t.Fatalf("its first line is %q, %v", line, err)
+	}
+	resp := post(t.Context(), first, "text/event-stream", question)
+	kill <- cmd.Process.Kill
+	if _, err := io.Copy(io.Discard, resp.Body); err == nil {
+		t.Error("the stream of a server that was killed ended well")
+	}
+	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != -1 {
+		t.Fatalf("the server was not killed: %v", err)
+	}
+	gone.Wait()
+	k.disarm()
+	goesOn(url, resp.Header.Get("Ibid-Run"), at, unsure)
+}
+
+// What keeping the calls of a question costs: the time to the first word of
+// its answer and to its end, with a model that takes none.
+func BenchmarkAskKept(b *testing.B) {
+	s := surroundings{func(string) string { return "" }, nil, io.Discard, io.Discard}
+	lib, err := openLibrary(b.Context(), storeConfig{Data: b.TempDir()}, s)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer lib.close()
+	if _, err := lib.engine.AddRoot(b.Context(), b.TempDir()+"/voyage", ingest.DefaultCollection); err != nil {
+		b.Fatal(err)
+	}
+	for n := range 14 {
+		doc, err := new(ingest.Reader).Read(b.Context(), fmt.Sprintf("day%d.md", n), fmt.Appendf(nil, "# Day %d\n\n%s", n, strings.Repeat(fmt.Sprintf("On day %d the crew made %d miles under sail. ", n, 10+n), 12)))
+		if err != nil {
+			b.Fatal(err)
+		}
+		doc.Root, doc.ID = "voyage", "voyage/"+doc.Path
+		if err := lib.Replace(b.Context(), doc, ingest.Split(doc, ingest.SplitOptions{})); err != nil {
+			b.Fatal(err)
+		}
+	}
+	answerer, err := lib.answerer(modelConfig{Model: "scripted", Gate: "model", StepTokens: 1, ContextTokens: 4096}, endpointConfig{BaseURL: openaitest.Start(b, &openaitest.Handler{Reply: crew})}, s.getenv)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, keeping := range []bool{false, true} {
+		b.Run(fmt.Sprintf("kept=%t", keeping), func(b *testing.B) {
+			var first time.Duration
+			for b.Loop() {
+				start, drafted := time.Now(), false
+				var run *answer.Run
+				if keeping {
+					if run, err = answer.BeginRun(b.Context(), lib.engine.Ledger(), "benchmark", questionSpec{}); err != nil {
+						b.Fatal(err)
+					}
+				}
+				for e, err := range run.Watch(answerer.Ask(b.Context(), answer.Question{Text: "How many miles did the crew make on day 7?", Run: run})) {
+					if err != nil {
+						b.Fatal(err)
+					}
+					if _, ok := e.(answer.Draft); ok && !drafted {
+						drafted = true
+						first += time.Since(start)
+					}
+				}
+				if kept, err := run.Settle(b.Context(), nil); kept || err != nil {
+					b.Fatal(kept, err)
+				}
+			}
+			b.ReportMetric(float64(first.Milliseconds())/float64(b.N), "first-ms/op")
+		})
+	}
 }
