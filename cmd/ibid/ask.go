@@ -27,13 +27,12 @@ type askCmd struct {
 	storeConfig
 }
 
-// A questionSpec is all that decides on an answer, but for the library.
+// A questionSpec is all that decides on an answer, but for what is stored.
 type questionSpec struct {
-	Question  string  `json:"question"`
-	Strategy  string  `json:"strategy"`
-	TopK      int     `json:"top_k"`
-	Diversity float64 `json:"diversity,omitempty"`
-	retrieve.Filter
+	Question, Strategy       string
+	EmbedModel, EmbedBaseURL string
+	scopeConfig
+	rerankConfig
 	modelSpec
 }
 
@@ -52,31 +51,40 @@ func (c *askCmd) Run(ctx context.Context, s surroundings) (err error) {
 	if err != nil {
 		return err
 	}
-	options, err := c.index(c.endpointConfig, s.getenv)
+	engine, err := openEngine(ctx, c.storeConfig)
 	if err != nil {
 		return err
 	}
-	lib, err := openLibrary(ctx, c.storeConfig, options, s)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, lib.close()) }()
+	defer func() { err = errors.Join(err, engine.Close()) }()
 
-	runs := runner{"ibid ask", c.Data, lib.engine.Ledger(), s}
+	runs := runner{"ibid ask", c.Data, engine.Ledger(), s}
 	var run *answer.Run
 	var spec questionSpec
 	if c.Resume {
 		run, err = runs.resume(ctx, id, &spec)
+		c.BaseURL, c.EmbedModel, c.EmbedBaseURL = spec.BaseURL, spec.EmbedModel, spec.EmbedBaseURL
 	} else {
 		spec, err = c.spec(text)
 	}
 	if err != nil {
 		return err
 	}
-	if err := lib.refuseEmpty(ctx, c.Data, spec.Filter); err != nil {
+	embedder, err := c.embedder(ctx, s.getenv)
+	if err != nil {
 		return err
 	}
-	answerer, err := lib.answerer(spec.config(), spec.endpoint(c.endpointConfig), s.getenv)
+	options, err := spec.index(c.endpointConfig, s.getenv)
+	if err != nil {
+		return err
+	}
+	lib, err := newLibrary(ctx, c.Data, engine, embedder, options, s)
+	if err != nil {
+		return err
+	}
+	if err := lib.refuseEmpty(ctx, c.Data, spec.filter()); err != nil {
+		return err
+	}
+	answerer, err := lib.answerer(spec.modelConfig, c.endpointConfig, s.getenv)
 	if err != nil {
 		return err
 	}
@@ -87,7 +95,7 @@ func (c *askCmd) Run(ctx context.Context, s surroundings) (err error) {
 		run = runs.begin(ctx, spec)
 	}
 	events := cite.Number(run.Watch(answerer.Ask(ctx, answer.Question{
-		Text: spec.Question, Strategy: spec.Strategy, TopK: spec.TopK, Diversity: spec.Diversity, Filter: spec.Filter, Run: run,
+		Text: spec.Question, Strategy: spec.Strategy, TopK: spec.TopK, Diversity: spec.Diversity, Filter: spec.filter(), Run: run,
 	})), citing)
 	if !c.JSON {
 		events = show(events, s)
@@ -108,7 +116,10 @@ func (c *askCmd) Run(ctx context.Context, s surroundings) (err error) {
 
 // spec writes down what was asked.
 func (c *askCmd) spec(text string) (questionSpec, error) {
-	spec := questionSpec{Question: text, Strategy: c.Strategy, TopK: c.TopK, Diversity: c.Diversity, Filter: c.filter()}
+	spec := questionSpec{
+		Question: text, Strategy: c.Strategy, EmbedModel: c.EmbedModel, EmbedBaseURL: c.EmbedBaseURL,
+		scopeConfig: c.scopeConfig, rerankConfig: c.rerankConfig,
+	}
 	var err error
 	spec.modelSpec, err = newModelSpec(c.modelConfig, c.endpointConfig)
 	return spec, err

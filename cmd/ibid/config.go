@@ -180,12 +180,21 @@ func openLibrary(ctx context.Context, c storeConfig, o retrieve.Options, s surro
 	if err != nil {
 		return nil, err
 	}
+	lib, err := newLibrary(ctx, c.Data, engine, embedder, o, s)
+	if err != nil {
+		return nil, errors.Join(err, engine.Close())
+	}
+	return lib, nil
+}
+
+// newLibrary makes a library of a data directory that an engine has opened.
+func newLibrary(ctx context.Context, data string, engine *local.Engine, embedder retrieve.Embedder, o retrieve.Options, s surroundings) (*library, error) {
 	index, err := retrieve.NewIndex(ctx, engine, embedder, o)
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("opening %s: %w", c.Data, err), engine.Close())
+		return nil, fmt.Errorf("opening %s: %w", data, err)
 	}
 	for _, d := range engine.Damaged() {
-		fmt.Fprintf(s.stderr, "ibid: damage in %s: %s\n", c.Data, printable(strings.TrimPrefix(d.Document+": "+d.Reason, ": ")))
+		fmt.Fprintf(s.stderr, "ibid: damage in %s: %s\n", data, printable(strings.TrimPrefix(d.Document+": "+d.Reason, ": ")))
 	}
 	return &library{index, engine, embedder}, nil
 }

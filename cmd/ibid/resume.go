@@ -16,43 +16,21 @@ type resumeConfig struct {
 }
 
 // A modelSpec is what decides on the calls of a run, as its ledger keeps it:
-// who resumes the run need not say any of it again.
+// who resumes the run need not say any of it again. Keys and patience are
+// those of who resumes it.
 type modelSpec struct {
-	Model         string `json:"model"`
-	GateModel     string `json:"gate_model,omitempty"`
-	RefineModel   string `json:"refine_model,omitempty"`
-	Gate          string `json:"gate,omitempty"`
-	BaseURL       string `json:"base_url"`
-	ContextTokens int    `json:"context_tokens"`
-	StepTokens    int    `json:"step_tokens,omitempty"`
-	Prompts       string `json:"prompts,omitempty"` // absolute
+	modelConfig // its folder of prompts is absolute
+	BaseURL     string
 }
 
 func newModelSpec(c modelConfig, e endpointConfig) (modelSpec, error) {
-	spec := modelSpec{
-		Model: c.Model, GateModel: c.GateModel, RefineModel: c.RefineModel, Gate: c.Gate, BaseURL: e.BaseURL,
-		ContextTokens: c.ContextTokens, StepTokens: c.StepTokens,
-	}
 	if c.Prompts != "" {
 		var err error
-		if spec.Prompts, err = filepath.Abs(c.Prompts); err != nil {
-			return spec, fmt.Errorf("finding the prompts folder %s: %w", c.Prompts, err)
+		if c.Prompts, err = filepath.Abs(c.Prompts); err != nil {
+			return modelSpec{}, fmt.Errorf("finding the prompts folder: %w", err)
 		}
 	}
-	return spec, nil
-}
-
-func (spec modelSpec) config() modelConfig {
-	return modelConfig{
-		Model: spec.Model, GateModel: spec.GateModel, RefineModel: spec.RefineModel, Gate: spec.Gate,
-		ContextTokens: spec.ContextTokens, StepTokens: spec.StepTokens, Prompts: spec.Prompts,
-	}
-}
-
-// endpoint is that of the run, with the key that is given now.
-func (spec modelSpec) endpoint(e endpointConfig) endpointConfig {
-	e.BaseURL = spec.BaseURL
-	return e
+	return modelSpec{c, e.BaseURL}, nil
 }
 
 // A runner is a command whose work is kept as runs.

@@ -23,6 +23,7 @@ import (
 	"ibid/answer/openai/openaitest"
 	"ibid/cite"
 	"ibid/ingest"
+	"ibid/retrieve"
 )
 
 // A killer answers without regard to the marks of fences, but for the calls
@@ -360,7 +361,7 @@ func TestAskOverHTTPKilled(t *testing.T) {
 // its answer and to its end, with a model that takes none.
 func BenchmarkAskKept(b *testing.B) {
 	s := surroundings{func(string) string { return "" }, nil, io.Discard, io.Discard}
-	lib, err := openLibrary(b.Context(), storeConfig{Data: b.TempDir()}, s)
+	lib, err := openLibrary(b.Context(), storeConfig{Data: b.TempDir()}, retrieve.Options{}, s)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -378,7 +379,7 @@ func BenchmarkAskKept(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
-	answerer, err := lib.answerer(modelConfig{Model: "scripted", Gate: "model", StepTokens: 1, ContextTokens: 4096}, endpointConfig{BaseURL: openaitest.Start(b, &openaitest.Handler{Reply: crew})}, s.getenv)
+	answerer, err := lib.answerer(modelConfig{Model: "scripted", Gate: "model", StepTokens: 1, ContextTokens: 4096}, endpointConfig{FirstTokenTimeout: time.Minute, IdleTimeout: time.Minute, ModelTimeout: time.Minute, BaseURL: openaitest.Start(b, &openaitest.Handler{Reply: crew})}, s.getenv)
 	if err != nil {
 		b.Fatal(err)
 	}

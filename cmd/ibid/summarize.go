@@ -35,10 +35,10 @@ type summarizeCmd struct {
 
 // A summarySpec is all that decides on a summary.
 type summarySpec struct {
-	Path     string `json:"path,omitempty"` // absolute
-	Text     []byte `json:"text,omitempty"` // of standard input
-	Strategy string `json:"strategy"`
-	Words    int    `json:"words,omitempty"`
+	Path     string // absolute
+	Text     []byte // of standard input
+	Strategy string
+	Words    int
 	modelSpec
 }
 
@@ -90,7 +90,8 @@ func (c *summarizeCmd) Run(ctx context.Context, s surroundings) (err error) {
 	if len(read.passages) == 0 {
 		return fmt.Errorf("there is no text to summarize in %s: Ibid reads %s", spec.Path, ingest.Formats())
 	}
-	answerer, err := newAnswerer(spec.config(), spec.endpoint(c.endpointConfig), s.getenv)
+	c.BaseURL = spec.BaseURL
+	answerer, err := newAnswerer(spec.modelConfig, c.endpointConfig, s.getenv)
 	if err != nil {
 		return err
 	}
