@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -409,5 +410,27 @@ func BenchmarkAskKept(b *testing.B) {
 			}
 			b.ReportMetric(float64(first.Milliseconds())/float64(b.N), "first-ms/op")
 		})
+	}
+}
+
+// What a run keeps of its settings comes back as it was.
+func TestQuestionSpec(t *testing.T) {
+	since, err := retrieve.ParseDate("2024-03")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := questionSpec{
+		Question: "Why?", Strategy: "stuff", EmbedModel: "e", EmbedBaseURL: "http://e/v1",
+		scopeConfig:  scopeConfig{Collection: "c", PathPrefix: "p/", Format: "pdf", Tag: []string{"x", "y"}, Since: since, TopK: 3, Diversity: .5},
+		rerankConfig: rerankConfig{RerankModel: "r", RerankBaseURL: "http://r/v1"},
+		modelSpec:    modelSpec{modelConfig{Model: "m", GateModel: "g", RefineModel: "f", Gate: "both", ContextTokens: 9, StepTokens: 8, Prompts: "/p"}, "http://m/v1"},
+	}
+	b, err := json.Marshal(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got questionSpec
+	if err := json.Unmarshal(b, &got); err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%v: got %+v, want %+v, as %s", err, got, want, b)
 	}
 }
