@@ -1,6 +1,7 @@
 package retrieve
 
 import (
+	"hash/fnv"
 	"slices"
 	"strings"
 	"unicode"
@@ -167,17 +168,23 @@ func repeats(a, b *scored) bool {
 		return false
 	}
 	v, w := a.plain(), b.plain()
-	return len(v) == len(w) && (slices.Equal(v, w) ||
+	return len(v) == len(w) && a.bag == b.bag && (slices.Equal(v, w) ||
 		slices.Equal(slices.Sorted(slices.Values(v)), slices.Sorted(slices.Values(w))) && overlap(v, w) >= minShingles)
 }
 
 // plain gives the words of the chunk as they stand, without case and
-// punctuation.
+// punctuation. It sets bag to the sum of their hashes, which is the same in
+// every order and costs no sorting.
 func (s *scored) plain() []string {
 	if s.words == nil {
 		s.words = strings.FieldsFunc(strings.ToLower(s.Text), func(r rune) bool {
 			return !unicode.IsLetter(r) && !unicode.IsNumber(r) && !unicode.IsMark(r)
 		})
+		for _, w := range s.words {
+			h := fnv.New64a()
+			h.Write([]byte(w)) // a hash takes everything
+			s.bag += h.Sum64()
+		}
 	}
 	return s.words
 }
