@@ -60,6 +60,13 @@ type Answerer struct {
 	// model whose calls have all failed, for three passages at least, is asked
 	// about no further one.
 	JudgeCalls int
+	// JudgeTokens is how many tokens the judging of a question may cost,
+	// prompts and replies, not counting retries; 0 means no limit.
+	JudgeTokens int
+	// JudgeTime is how long the judging of a question may take; 0 means a
+	// minute, less than 0 no limit. What none of the budgets reaches is decided
+	// by its score.
+	JudgeTime time.Duration
 	// AnswerCalls is how many draft and refine calls a question may cost; 0
 	// means 6, less than 0 no limit.
 	AnswerCalls int
@@ -89,6 +96,7 @@ type Answerer struct {
 
 const (
 	defaultJudgeCalls    = 12
+	defaultJudgeTime     = time.Minute
 	defaultAnswerCalls   = 6
 	defaultParallel      = 12
 	defaultContextTokens = 4096

@@ -26,7 +26,7 @@ type Judged struct {
 	Heading  string          `json:"heading,omitempty"`
 	Page     int             `json:"page,omitempty"`
 	Decision Decision        `json:"verdict"`
-	By       string          `json:"by"` // "score", "model" or "unjudged" (no budget left or no judge to be had: the score decided)
+	By       string          `json:"by"` // "score", "model" or "unjudged" (no budget or time left, or no judge to be had: the score decided)
 	Reason   string          `json:"reason"`
 	Chance   float64         `json:"chance"` // estimated probability of being on topic, 0 to 1
 	Scores   retrieve.Scores `json:"scores"`

@@ -1,6 +1,7 @@
 package answer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -92,32 +93,47 @@ func (r *run) judgeOpen(ctx context.Context, model Model, passages []retrieve.Pa
 	alike := map[Prompt]int{} // passages of the same words
 	verdicts := make(map[int]chan verdict, len(open))
 	next := make(chan int, len(open))
-	for _, i := range open {
+	tokens := 0
+	for n, i := range open {
 		p, err := r.write(RoleJudge, Slots{Evidence: []Evidence{r.fit(evidence(1, passages[i]), r.window()/2)}})
 		if err != nil {
 			return err
 		}
 		p.MaxTokens = judgeTokens
+		if tokens += r.count(p.System) + r.count(p.User) + judgeTokens; r.JudgeTokens > 0 && tokens > r.JudgeTokens {
+			for _, i := range open[n:] {
+				judged[i].By = "unjudged"
+			}
+			break
+		}
 		calls[i] = call{prompt: p, run: r.kept, again: 2 * alike[p]}
 		alike[p]++
 		verdicts[i] = make(chan verdict, 1)
 		next <- i
 	}
 	close(next)
+	judging, limit := ctx, cmp.Or(r.JudgeTime, defaultJudgeTime)
+	if limit > 0 {
+		var stop context.CancelFunc
+		judging, stop = context.WithTimeout(ctx, limit)
+		defer stop()
+	}
 	judges := &bench{limited: r.JudgeCalls >= 0}
-	for range min(len(open), or(r.Parallel, defaultParallel)) {
+	for range min(len(calls), or(r.Parallel, defaultParallel)) {
 		workers.Go(func() {
 			for i := range next {
-				if ctx.Err() != nil {
-					verdicts[i] <- verdict{err: ctx.Err()}
+				if judging.Err() != nil {
+					verdicts[i] <- verdict{err: judging.Err(), late: true}
 					continue
 				}
 				if judges.broken() {
 					verdicts[i] <- verdict{}
 					continue
 				}
-				v := ask(ctx, model, calls[i])
-				judges.heard(v)
+				v := ask(judging, model, calls[i])
+				if v.late = v.decision == Errored && judging.Err() != nil; !v.late {
+					judges.heard(v)
+				}
 				if u := unusable(nil); errors.As(v.err, &u) && u.Unusable() {
 					cancel(asking(RoleJudge, v.err))
 				}
@@ -126,18 +142,17 @@ func (r *run) judgeOpen(ctx context.Context, model Model, passages []retrieve.Pa
 		})
 	}
 
-	told := false
+	told, late := false, false
 	for i := range judged {
 		j := &judged[i]
 		if done, ok := verdicts[i]; ok {
 			v := <-done
-			if len(v.calls) > 0 {
-				j.Decision, j.By, j.Calls = v.decision, "model", len(v.calls)
-			} else {
-				j.By = "unjudged"
-			}
-			if v.reason != "" {
-				j.Reason = v.reason
+			j.By, j.Calls = "unjudged", len(v.calls)
+			if len(v.calls) > 0 && !v.late {
+				j.Decision, j.By = v.decision, "model"
+				if v.reason != "" {
+					j.Reason = v.reason
+				}
 			}
 			before := r.usage
 			for _, c := range v.calls {
@@ -148,7 +163,11 @@ func (r *run) judgeOpen(ctx context.Context, model Model, passages []retrieve.Pa
 			if ctx.Err() != nil {
 				return fmt.Errorf("judging passages: %w", context.Cause(ctx))
 			}
-			if len(v.calls) == 0 && !told {
+			if v.late && !late {
+				late = true
+				r.emit(Warning{Message: fmt.Sprintf("judging the passages took longer than %s (--gate-time), so those not judged by then are decided by their scores", limit)})
+			}
+			if len(v.calls) == 0 && !v.late && !told {
 				told = true
 				r.emit(Warning{Message: "every call to the judge failed, so it is not asked any more: the other passages are decided by their scores"})
 			}
@@ -193,6 +212,7 @@ type verdict struct {
 	reason   string
 	calls    []*call
 	err      error // of the last call
+	late     bool  // the time for judging ran out before it
 }
 
 // ask has a model judge one passage, twice if the first reply cannot be read

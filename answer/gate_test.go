@@ -170,6 +170,73 @@ func TestGateParallel(t *testing.T) {
 	})
 }
 
+// mute is a judge that never says a word about some passages.
+type mute struct{ on string }
+
+func (s mute) Complete(ctx context.Context, p Prompt) iter.Seq2[Piece, error] {
+	return func(yield func(Piece, error) bool) {
+		text := "no\nof something else"
+		switch {
+		case p.Role != RoleJudge:
+			text = "120.[1]"
+		case strings.Contains(p.User, s.on):
+			<-ctx.Done()
+			yield(Piece{}, ctx.Err())
+			return
+		}
+		if yield(Piece{Text: text}, nil) {
+			yield(Piece{Finish: "stop"}, nil)
+		}
+	}
+}
+
+// Judging ends when its time is over: what has no verdict by then, asked about
+// or not, is decided by its score, and the answer goes on.
+func TestGateTime(t *testing.T) {
+	for limit, want := range map[time.Duration]time.Duration{0: time.Minute, 5 * time.Second: 5 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			ps := passages("The fee is 120.", "The fee is stalled.", "The bay is deep.", "The fee is stalled too.", "The fee is not paid.")
+			a := &Answerer{Retriever: ps, Model: mute{"stalled"}, Gate: GateModel, Parallel: 2, JudgeTime: limit}
+			start := time.Now()
+			got := read(a.Ask(t.Context(), Question{Text: "What is the fee?"}))
+			if got.err != nil || got.text != "120.[1]" || time.Since(start) != want {
+				t.Errorf("after %v\n%s", time.Since(start), got)
+			}
+			for _, line := range []string{
+				"judged r/d1.md#1 irrelevant by model (1 calls): of something else",
+				"judged r/d2.md#1 relevant by unjudged (1 calls)",
+				"judged r/d4.md#1 relevant by unjudged (1 calls)",
+				"judged r/d5.md#1 relevant by unjudged (0 calls)",
+				"warning {Message:judging the passages took longer than " + want.String(),
+			} {
+				if n := strings.Count(got.String(), line); n != 1 {
+					t.Errorf("%d lines %q in\n%s", n, line, got)
+				}
+			}
+		})
+	}
+}
+
+// A budget of tokens is spent on the first passages.
+func TestGateTokens(t *testing.T) {
+	ps := passages("The fee is 120.", "The fee is 130.", "The fee is 140.", "The fee is 150.")
+	m := &script{reply: byRole(map[Role][]string{RoleJudge: {"no"}, RoleAnswer: {"140.[1]"}})}
+	a := &Answerer{Retriever: ps, Model: m, Gate: GateModel, Parallel: 1}
+	read(a.Ask(t.Context(), Question{Text: "What is the fee?"}))
+	one := ingest.CountTokens(m.calls[0].System) + ingest.CountTokens(m.calls[0].User) + m.calls[0].MaxTokens
+	m.calls, a.JudgeTokens = nil, 2*one+one/2
+	got := read(a.Ask(t.Context(), Question{Text: "What is the fee?"}))
+	judges := 0
+	for _, p := range m.calls {
+		if p.Role == RoleJudge {
+			judges++
+		}
+	}
+	if judges != 2 || strings.Count(got.String(), "relevant by unjudged (0 calls)") != 2 {
+		t.Errorf("%d judges\n%s", judges, got)
+	}
+}
+
 func TestKeep(t *testing.T) {
 	for _, test := range []struct{ decisions, want string }{
 		{"rrr", "123"}, {"iri", "2"}, {"uer", "312"}, {"uie", "13"}, {"iii", ""}, {"eirr", "314"}, {"", ""},

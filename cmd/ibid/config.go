@@ -76,13 +76,16 @@ func (c endpointConfig) options(getenv func(string) string, model string) (opena
 // modelConfig says how a question is answered. A model is used only when
 // Model is set.
 type modelConfig struct {
-	Model         string `help:"Model that writes answers; unset: answers are quoted from the documents." placeholder:"NAME" group:"Model"`
-	GateModel     string `help:"Model that judges passages; unset: that of --model." placeholder:"NAME" group:"Model"`
-	RefineModel   string `help:"Model for the steps after the first; unset: that of --model." placeholder:"NAME" group:"Model"`
-	Gate          string `help:"Who decides which passages are on topic: ${enum}. Auto is both with a model, else score." enum:"auto,score,model,both,off" default:"auto" placeholder:"KIND" group:"Model"`
-	ContextTokens int    `help:"The model's context window, prompt and reply together." default:"4096" placeholder:"N" group:"Model"`
-	StepTokens    int    `help:"Evidence for one step of the refine loop, in tokens; 0: what the window holds." default:"0" placeholder:"N" group:"Model"`
-	Prompts       string `help:"Folder with prompt templates to use in place of the built-in ones." placeholder:"DIR" group:"Model"`
+	Model         string        `help:"Model that writes answers; unset: answers are quoted from the documents." placeholder:"NAME" group:"Model"`
+	GateModel     string        `help:"Model that judges passages; unset: that of --model." placeholder:"NAME" group:"Model"`
+	RefineModel   string        `help:"Model for the steps after the first; unset: that of --model." placeholder:"NAME" group:"Model"`
+	Gate          string        `help:"Who decides which passages are on topic: ${enum}. Auto is both with a model, else score." enum:"auto,score,model,both,off" default:"auto" placeholder:"KIND" group:"Model"`
+	GateCalls     int           `help:"Passages of a question that a model may judge; 0: no limit." default:"12" placeholder:"N" group:"Model"`
+	GateTokens    int           `help:"Tokens that judging a question may cost; 0: no limit." default:"0" placeholder:"N" group:"Model"`
+	GateTime      time.Duration `help:"How long judging a question may take; 0s: no limit. What is not judged by then is decided by its score." default:"1m" placeholder:"TIME" group:"Model"`
+	ContextTokens int           `help:"The model's context window, prompt and reply together." default:"4096" placeholder:"N" group:"Model"`
+	StepTokens    int           `help:"Evidence for one step of the refine loop, in tokens; 0: what the window holds." default:"0" placeholder:"N" group:"Model"`
+	Prompts       string        `help:"Folder with prompt templates to use in place of the built-in ones." placeholder:"DIR" group:"Model"`
 }
 
 // rerankConfig says who orders the passages anew.
@@ -254,6 +257,12 @@ func newAnswerer(c modelConfig, e endpointConfig, getenv func(string) string) (*
 		Gate:          answer.GateKind(strings.TrimPrefix(c.Gate, "auto")),
 		ContextTokens: c.ContextTokens,
 		StepTokens:    c.StepTokens,
+		JudgeCalls:    cmp.Or(c.GateCalls, -1),
+		JudgeTokens:   c.GateTokens,
+		JudgeTime:     cmp.Or(c.GateTime, -1),
+	}
+	if c.GateCalls < 0 || c.GateTokens < 0 || c.GateTime < 0 {
+		return nil, usageError("--gate-calls, --gate-tokens and --gate-time are budgets: give 0, for no limit, or more")
 	}
 	if c.ContextTokens < 0 || c.StepTokens < 0 {
 		return nil, usageError("--context-tokens and --step-tokens count tokens: give 0 or more")
