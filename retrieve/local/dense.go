@@ -102,7 +102,8 @@ func selectedDots(q *scan.Query, products *[blockRows]int32, codes []byte, words
 	stride := len(codes) / blockRows
 	for w, word := range words {
 		if word != 0 {
-			from, to := w*64+bits.TrailingZeros64(word), w*64+bits.Len64(word)
+			// In fours, as the scan takes rows.
+			from, to := w*64+bits.TrailingZeros64(word)&^3, w*64+(bits.Len64(word)+3)&^3
 			q.Dots(products[from:to], codes[from*stride:])
 			some = true
 		}

@@ -42,17 +42,18 @@ func remember(t testing.TB, m *memory, key int64, vectors [][]float32) {
 	}
 }
 
-// exhaustive computes every cosine.
-func exhaustive(m *memory, unit []float32, k int, only selection) []string {
-	var all []hit
+// everyCosine is what [memory.nearest] must give.
+func everyCosine(m *memory, unit []float32, k int) []string { return everySelected(m, unit, k, nil) }
+
+func everySelected(m *memory, unit []float32, k int, only selection) []string {
+	t := top{k: k, id: m.id}
 	for i := range m.slots {
 		s := int32(i)
 		if m.slots[s].document != nil && (only == nil || only.has(s)) {
-			all = append(all, hit{s, dot(m.arena.vector(s), unit)})
+			t.push(hit{s, dot(m.arena.vector(s), unit)})
 		}
 	}
-	t := top{k: len(all), hits: all, id: m.id}
-	return t.ids()[:min(k, len(all))]
+	return t.ids()
 }
 
 // TestNearestIsExact compares the search with computing every cosine: after
@@ -127,7 +128,7 @@ func TestNearestIsExact(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					if got, want := found.ids(), exhaustive(m, unit, k, only); !slices.Equal(got, want) {
+					if got, want := found.ids(), everySelected(m, unit, k, only); !slices.Equal(got, want) {
 						t.Fatalf("the %d nearest are %q, want %q", k, got, want)
 					}
 				}
@@ -196,5 +197,40 @@ func TestScanFindsNothingDead(t *testing.T) {
 	found, _, err := m.near(t.Context(), scan.NewQuery([]float32{1, 0}), 5, nil)
 	if err != nil || len(found) != 1 || found[0].slot != 1 {
 		t.Errorf("found %v, %v", found, err)
+	}
+}
+
+// TestDenseAgainstChromem compares with chromem's own search over the vectors
+// it holds.
+func TestDenseAgainstChromem(t *testing.T) {
+	r := rand.New(rand.NewPCG(7, 8))
+	m := remembering(t)
+	for key := range int64(300) {
+		remember(t, m, key, [][]float32{normal(r, 256), normal(r, 256)})
+		if key%5 == 0 {
+			if err := m.remove(t.Context(), key/2); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for range 100 {
+		q, err := normalise(normal(r, 256), 256)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found, _, err := m.nearest(t.Context(), q, 10, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		oracle, err := m.vectors.QueryEmbedding(t.Context(), q, 10, nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, id := range found.ids() {
+			// Sums in float32 may swap what is all but equal.
+			if want := oracle[i]; id != want.ID && math.Abs(found.hits[i].score-float64(want.Similarity)) > 1e-6 {
+				t.Errorf("place %d is %s, chromem has %s", i, id, want.ID)
+			}
+		}
 	}
 }
