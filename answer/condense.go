@@ -62,13 +62,13 @@ func (r *run) condense(ctx context.Context) error {
 			return nil
 		}
 		reply.WriteString(piece)
-		if reply.Len() > MaxQuestionBytes || standalone(lines(reply.String())) != "" {
+		if reply.Len() > MaxQuestionBytes || standalone(finishedLines(reply.String())) != "" {
 			c.enough = true
 			break
 		}
 	}
 	r.spent(c)
-	q := standalone(lines(reply.String()))
+	q := standalone(finishedLines(reply.String()))
 	switch {
 	case q != "":
 	case c.finish == "length":
@@ -82,8 +82,8 @@ func (r *run) condense(ctx context.Context) error {
 	return nil
 }
 
-// lines is the part of a reply whose lines have ended.
-func lines(reply string) string { return reply[:strings.LastIndexByte(reply, '\n')+1] }
+// finishedLines is the part of a reply whose lines have ended.
+func finishedLines(reply string) string { return reply[:strings.LastIndexByte(reply, '\n')+1] }
 
 // preamble is how models begin in place of the question alone.
 var preamble = regexp.MustCompile(`(?i)^[*_#\s]*(?:(?:sure|certainly|of course|okay|ok|here)\b[^:?]*:|(?:the )?(?:standalone |rewritten |rephrased )?question:)[*_\s]*`)
