@@ -7,8 +7,10 @@ import "strings"
 const sameWords = 0.8
 
 // contradicts says whether the evidence says something else than the claim: the
-// passage lacks one of its numbers or has another name in its place, it turns the statement round or the claim
-// does, or it has a word that excludes one of the claim's.
+// passage lacks one of its numbers or has another name in its place, it turns
+// the statement round or the claim does, it has a word that excludes one of the
+// claim's, makes an exception where the claim makes none, or has its date in
+// another relation.
 func (c *cover) contradicts(all []word, picked []int, degrees []float64) bool {
 	for i, w := range c.claim {
 		if w.kind == number && (degrees[i] < 1 && !c.keys[w.key] || c.otherSign(w, picked)) {
@@ -32,7 +34,8 @@ func (c *cover) contradicts(all []word, picked []int, degrees []float64) bool {
 	if negates(all) {
 		return c.coveredRest(all, degrees) >= sameWords && !anyDenies(evidence, claim)
 	}
-	return c.turned(best, claim) || excluded(all, best, claim, evidence)
+	return c.turned(best, claim) || excluded(all, best, claim, evidence) ||
+		excepted(all, best, anyDenies(evidence, claim)) || !negates(best) && c.misdated(all, picked)
 }
 
 // coveredRest is the share of the claim's words that stand in the evidence,
@@ -182,6 +185,14 @@ func excluded(all, best []word, claim, evidence map[string]bool) bool {
 				return true
 			}
 		}
+		if w.kind == light {
+			continue
+		}
+		for _, v := range best {
+			if denyPrefix(w, v) && !claim[v.plain] && !evidence[w.plain] {
+				return true
+			}
+		}
 	}
 	return false
 }
@@ -223,7 +234,7 @@ func neighbours(words []word, i int) (before, behind string) {
 }
 
 // negators turn a statement round.
-var negators = wordSet(`not no never none neither nor cannot without isn't aren't wasn't weren't don't doesn't didn't
+var negators = wordSet(`not no non never none neither nor cannot without isn't aren't wasn't weren't don't doesn't didn't
 	hasn't haven't hadn't won't wouldn't can't couldn't mustn't shouldn't
 	nowhere nobody nothing hardly scarcely barely rarely seldom`)
 
