@@ -263,10 +263,12 @@ func (c *corpus) grades(judged eval.Grades) eval.Grades {
 }
 
 // rank gives the documents of the depth best ranks, each at the rank of its
-// best chunk. More chunks are asked for while they hold too few documents;
-// those found then stand behind the others. A reranker is asked once.
-func (c *corpus) rank(ctx context.Context, x *retrieve.Index, question string, depth int, once bool) ([]string, error) {
+// best chunk. More chunks are asked for while they hold too few documents and a
+// relevant one is missing; those found then stand behind the others, so that
+// without a relevant one they make no difference. A reranker is asked once.
+func (c *corpus) rank(ctx context.Context, x *retrieve.Index, question string, grades eval.Grades, depth int, once bool) ([]string, error) {
 	var ranking []string
+	missing := grades.Relevant()
 	var trouble error
 	seen := make(map[string]bool)
 	for k := depth; ; k *= 2 {
@@ -281,9 +283,12 @@ func (c *corpus) rank(ctx context.Context, x *retrieve.Index, question string, d
 			if !seen[p.Document] {
 				seen[p.Document] = true
 				ranking = append(ranking, p.Document)
+				if grades[p.Document] > 0 {
+					missing--
+				}
 			}
 		}
-		if len(ranking) >= depth || len(ranking) == before || k >= deepest || once {
+		if missing == 0 || len(ranking) >= depth || len(ranking) == before || k >= deepest || once {
 			return ranking[:min(depth, len(ranking))], nil
 		}
 	}

@@ -228,7 +228,7 @@ func (c *corpus) measure(ctx context.Context, searches []measuredSearch, queries
 			}
 			grades := c.grades(set.Grades[q.ID])
 			for i, x := range indexes {
-				ranking, err := c.rank(ctx, x, q.Text, wanted, searches[i].options.Reranker != nil)
+				ranking, err := c.rank(ctx, x, q.Text, grades, wanted, searches[i].options.Reranker != nil)
 				if err != nil {
 					return fmt.Errorf("asking the query %s: %w", q.ID, err)
 				}
