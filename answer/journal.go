@@ -36,7 +36,7 @@ func (c *call) known(ctx context.Context) (k keptReply, ok bool) {
 	if err == nil && ok {
 		err = json.Unmarshal(b, &k)
 	}
-	if err != nil {
+	if err != nil && ctx.Err() == nil {
 		c.unkept = fmt.Errorf("reading the journal of the run %s: %w", c.run.ID, err)
 	}
 	return k, ok && err == nil

@@ -250,6 +250,46 @@ func withoutMarks(t *testing.T, out string) string {
 	return string(b)
 }
 
+// Who interrupts a question is told how to go on with it, by its id when it is
+// no longer the last.
+func TestAskInterrupted(t *testing.T) {
+	data := t.TempDir()
+	voyage(t, data)
+	ids := make([]string, 2)
+	k := &killer{at: 13, stalls: 1, answer: crew}
+	url := openaitest.Start(t, &openaitest.Handler{Reply: k.reply})
+	for i := range ids {
+		cmd := command(context.Background(), data, "ask", "--gate", "model", "--model", "scripted", "--base-url", url, fmt.Sprintf("How many miles did the crew make on day %d?", 7+i))
+		var errs bytes.Buffer
+		cmd.Stderr = &errs
+		kill := k.arm()
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		kill <- func() error { return cmd.Process.Signal(os.Interrupt) }
+		if err := cmd.Wait(); cmd.ProcessState.ExitCode() != exitFailed {
+			t.Fatalf("interrupted, it ended with %v: %s", err, errs.String())
+		}
+		m := regexp.MustCompile(`^ibid: 'ibid ask --resume (\w+)' goes on behind the calls that have been made\nibid: interrupted\n$`).FindStringSubmatch(errs.String())
+		if m == nil {
+			t.Fatalf("interrupted, it said %s", errs.String())
+		}
+		ids[i] = m[1]
+		k.disarm()
+		k.at = 12 // nothing is asked twice about day 8
+	}
+	k.disarm()
+	if _, errs, code := ibid(t, data, "ask", "--resume", ids[0]); code != 0 || !strings.Contains(errs, "make on day 7?") {
+		t.Errorf("exit code %d: %s", code, errs)
+	}
+	if _, errs, code := ibid(t, data, "summarize", "--resume", ids[1]); code != exitUsage || !strings.Contains(errs, "was begun by 'ibid ask': go on with it there") {
+		t.Errorf("exit code %d: %s", code, errs)
+	}
+	if _, errs, code := ibid(t, data, "ask", "--resume"); code != 0 || !strings.Contains(errs, "make on day 8?") {
+		t.Errorf("exit code %d: %s", code, errs)
+	}
+}
+
 // Over HTTP an answer whose reader has gone, or whose server was killed, goes
 // on behind the calls that have ended.
 func TestAskOverHTTPKilled(t *testing.T) {
