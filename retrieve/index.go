@@ -214,7 +214,7 @@ func (x *Index) Search(ctx context.Context, q Query) ([]Passage, error) {
 		if err != nil {
 			return nil, err
 		}
-		fuse(scored, x.weight(q.Text))
+		fuse(scored, vector, x.weight(q.Text))
 		if scored, err = x.rerank(ctx, q, k, scored); err != nil {
 			return nil, err
 		}
