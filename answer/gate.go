@@ -134,8 +134,12 @@ func (r *run) judgeOpen(ctx context.Context, model Model, passages []retrieve.Pa
 				if v.late = v.decision == Errored && judging.Err() != nil; !v.late {
 					judges.heard(v)
 				}
-				if u := unusable(nil); errors.As(v.err, &u) && u.Unusable() {
+				switch {
+				case !isUnusable(v.err):
+				case r.GateModel == nil: // it is the model that is to answer, too
 					cancel(asking(RoleJudge, v.err))
+				default:
+					judges.dismiss(v.err)
 				}
 				verdicts[i] <- v
 			}
@@ -169,7 +173,11 @@ func (r *run) judgeOpen(ctx context.Context, model Model, passages []retrieve.Pa
 			}
 			if len(v.calls) == 0 && !v.late && !told {
 				told = true
-				r.emit(Warning{Message: "every call to the judge failed, so it is not asked any more: the other passages are decided by their scores"})
+				why := "every call to the judge failed, so it is not asked any more"
+				if err := judges.unusable(); err != nil {
+					why = "the judge cannot be used (" + err.Error() + ")"
+				}
+				r.emit(Warning{Message: why + ": the other passages are decided by their scores"})
 			}
 		}
 		if !r.emit(*j) {
@@ -185,6 +193,19 @@ type bench struct {
 
 	mu            sync.Mutex
 	asked, failed int
+	useless       error // why no further call can succeed
+}
+
+func (b *bench) dismiss(err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.useless = err
+}
+
+func (b *bench) unusable() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.useless
 }
 
 // brokenAfter passages that no judge could be asked about, and none that one
@@ -203,7 +224,7 @@ func (b *bench) heard(v verdict) {
 func (b *bench) broken() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.limited && b.failed >= brokenAfter && b.failed == b.asked
+	return b.useless != nil || b.limited && b.failed >= brokenAfter && b.failed == b.asked
 }
 
 // A verdict is what one judge said; without calls, none was asked.

@@ -170,6 +170,30 @@ func TestGateParallel(t *testing.T) {
 	})
 }
 
+// A judge that cannot be used is asked no more, and the model that answers
+// does its part all the same.
+func TestGateModelUnusable(t *testing.T) {
+	judge := &script{reply: func(Prompt) (string, error) { return "", downError{} }}
+	m := &script{reply: byRole(map[Role][]string{RoleAnswer: {"120.[1]"}})}
+	a := &Answerer{Retriever: three, Model: m, GateModel: judge, Gate: GateModel, Parallel: 1}
+	got := read(a.Ask(t.Context(), Question{Text: "What is the mooring fee?"}))
+	if got.err != nil || got.text != "120.[1]" || len(judge.calls) != 1 {
+		t.Errorf("%d calls\n%s", len(judge.calls), got)
+	}
+	for _, line := range []string{
+		"judged r/d1.md#1 error by model (1 calls)", "judged r/d2.md#1 relevant by unjudged (0 calls)",
+		"the judge cannot be used (cannot reach http://localhost:1): the other passages are decided by their scores",
+	} {
+		if !strings.Contains(got.String(), line) {
+			t.Errorf("no %q in\n%s", line, got)
+		}
+	}
+	a = &Answerer{Retriever: three, Model: judge, Gate: GateModel, Parallel: 1}
+	if got := read(a.Ask(t.Context(), Question{Text: "What is the mooring fee?"})); got.err == nil {
+		t.Errorf("without another model: got\n%s", got)
+	}
+}
+
 // mute is a judge that never says a word about some passages.
 type mute struct{ on string }
 
