@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sync/errgroup"
+
 	"ibid/ingest"
 	"ibid/retrieve"
 )
@@ -142,7 +144,11 @@ func (e *Engine) catchUp(ctx context.Context, tx *sql.Tx) error {
 		return e.readAll(ctx, tx)
 	}
 	keys := slices.Sorted(maps.Keys(changed))
-	space, documents, damage, err := readDocuments(ctx, tx, keys)
+	var documents []*loaded
+	space, damage, err := readDocuments(ctx, tx, keys, func(d *loaded) error {
+		documents = append(documents, d)
+		return nil
+	})
 	if err != nil {
 		return err
 	}
@@ -185,12 +191,41 @@ func (e *Engine) readAll(ctx context.Context, tx *sql.Tx) error {
 	if err != nil {
 		return err
 	}
-	space, documents, damage, err := readDocuments(ctx, tx, keys)
+	fresh, err := newMemory()
 	if err != nil {
 		return err
 	}
-	fresh, err := newMemory()
-	if err != nil {
+	// One reads while the other enters what has been read.
+	var space string
+	var damage map[int64]Damage
+	var found library
+	read := make(chan *loaded, 16)
+	g, still := errgroup.WithContext(ctx)
+	g.Go(func() (err error) {
+		defer close(read)
+		space, damage, err = readDocuments(ctx, tx, keys, func(d *loaded) error {
+			select {
+			case read <- d:
+				return nil
+			case <-still.Done():
+				return still.Err()
+			}
+		})
+		return err
+	})
+	g.Go(func() error {
+		for d := range read {
+			if names[d.key] != d.info.ID {
+				return fmt.Errorf("%w: the list of names disagrees about %s", errStructure, names[d.key])
+			}
+			found.add(d.key, d.sum)
+			if err := fresh.add(ctx, d); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err := g.Wait(); err != nil {
 		return err
 	}
 	fresh.revision, fresh.space = newest, space
@@ -203,16 +238,6 @@ func (e *Engine) readAll(ctx context.Context, tx *sql.Tx) error {
 	for _, table := range []string{"changes", "vectors_next", "meta", "meta_copy", "sqlite_sequence"} {
 		var rows int
 		if err := tx.QueryRowContext(ctx, `SELECT count(*) FROM `+table+` NOT INDEXED`).Scan(&rows); err != nil {
-			return err
-		}
-	}
-	var found library
-	for _, d := range documents {
-		if names[d.key] != d.info.ID {
-			return fmt.Errorf("%w: the list of names disagrees about %s", errStructure, names[d.key])
-		}
-		found.add(d.key, d.sum)
-		if err := fresh.add(ctx, d); err != nil {
 			return err
 		}
 	}
@@ -282,20 +307,21 @@ func documentKeys(ctx context.Context, tx *sql.Tx) (keys []int64, names map[int6
 	return keys, names, nil
 }
 
-// readDocuments reads documents with their chunks and vectors, and checks every
-// sum. Keys that are not stored are passed over; damage is told by document.
-func readDocuments(ctx context.Context, tx *sql.Tx, keys []int64) (space string, out []*loaded, damage map[int64]Damage, err error) {
+// readDocuments reads documents with their chunks and vectors, in order, checks
+// every sum, and hands each on. Keys that are not stored are passed over; damage
+// is told by document.
+func readDocuments(ctx context.Context, tx *sql.Tx, keys []int64, take func(*loaded) error) (space string, damage map[int64]Damage, err error) {
 	damage = make(map[int64]Damage)
 	if space, err = spaceOf(ctx, tx); errors.Is(err, errRow) {
 		damage[damagedWhole], err = Damage{Reason: err.Error()}, nil
 	}
 	if err != nil || len(keys) == 0 {
-		return space, nil, damage, err
+		return space, damage, err
 	}
 	r := newReader(ctx, tx)
 	defer func() { err = errors.Join(err, r.close()) }()
 	if r.err != nil {
-		return "", nil, nil, r.err
+		return "", nil, r.err
 	}
 	dims := 0
 	for _, key := range keys {
@@ -309,19 +335,21 @@ func readDocuments(ctx context.Context, tx *sql.Tx, keys []int64) (space string,
 			continue
 		}
 		if err != nil {
-			return "", nil, nil, err
+			return "", nil, err
 		}
 		l, reason, err := r.document(&row, &dims)
 		if err != nil {
-			return "", nil, nil, err
+			return "", nil, err
 		}
 		if reason != "" {
 			damage[key] = Damage{Document: row.id, Reason: reason}
 			continue
 		}
-		out = append(out, l)
+		if err := take(l); err != nil {
+			return "", nil, err
+		}
 	}
-	return space, out, damage, nil
+	return space, damage, nil
 }
 
 // A reader holds the statements of one bulk read.

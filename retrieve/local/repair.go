@@ -303,7 +303,7 @@ func (s *salvager) document(ctx context.Context, key int64) error {
 		if _, ok := s.names[key]; !ok {
 			s.names[key] = row.id
 		}
-		_, _, damage, e := readDocuments(ctx, s.from, []int64{key})
+		_, damage, e := readDocuments(ctx, s.from, []int64{key}, func(*loaded) error { return nil })
 		if err = e; err == nil && len(damage) > 0 {
 			err = errRow
 		}

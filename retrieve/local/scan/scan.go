@@ -54,8 +54,7 @@ func Quantise(row []byte, v []float32) (scale, residual float32) {
 	var square float64
 	inverse := 1 / float64(scale)
 	for i, x := range v {
-		n := int32(math.Round(float64(x) * inverse))
-		n = min(steps, max(-steps, n))
+		n := min(steps, max(-steps, int32(math.RoundToEven(float64(x)*inverse))))
 		row[i] = byte(n + centre)
 		d := float64(x) - float64(scale)*float64(n)
 		square += d * d
