@@ -316,6 +316,19 @@ func TestSources(t *testing.T) {
 	}
 }
 
+// A row of a table is a section of it.
+func TestSourceOfRows(t *testing.T) {
+	rows := []retrieve.Passage{passage("fees.csv", 1, 0, "item: atlas | fee: 1 euro"), passage("fees.csv", 2, 0, "item: novel | fee: none"), passage("fees.csv", 3, 0, "more")}
+	rows[0].Anchor, rows[1].Anchor, rows[2].Anchor = "row=2", "row=3-7", "row=2"
+	a, err := cite.Collect(cite.Number(stream(answer.Kept{Passages: rows}, answer.Text{Text: "A[1] b[2] c[3]."}), cite.Options{Source: cite.BySection}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "\n\n- [1] FEES.CSV, row 2 (fees.csv)\n- [2] FEES.CSV, rows 3-7 (fees.csv)\n"; a.Text != "A[1] b[2] c[1]." || a.List != want {
+		t.Errorf("got %q with %q", a.Text, a.List)
+	}
+}
+
 // A sentence that claims something and that nothing bears out is marked.
 func TestUnsupported(t *testing.T) {
 	for name, tt := range map[string]struct {

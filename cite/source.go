@@ -42,8 +42,16 @@ func ByPage(p retrieve.Passage, address string) (key, title string) {
 }
 
 // BySection makes each section of a document, as named by its heading path,
-// one source, and what stands outside any section.
+// one source, and what stands outside any section. The sections of a table are
+// its rows, as the passages hold them.
 func BySection(p retrieve.Passage, address string) (key, title string) {
+	if rows, ok := strings.CutPrefix(p.Anchor, "row="); ok && p.Heading == "" {
+		name := "row"
+		if strings.Contains(rows, "-") {
+			name = "rows"
+		}
+		return p.Document + "#" + p.Anchor, fmt.Sprintf("%s, %s %s", p.Title, name, rows)
+	}
 	if p.Heading == "" {
 		return ByDocument(p, address)
 	}
