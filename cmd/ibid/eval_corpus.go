@@ -132,48 +132,8 @@ func (c *corpus) fill(ctx context.Context, folder string, entries []eval.Entry, 
 		return err
 	}
 	c.documents, c.filter.Root = len(entries), root.Name
-	bar := newMeter(s.stderr, "documents", len(entries))
-	defer bar.end()
-	var reader ingest.Reader
-	empty := 0
-	store, storing := errgroup.WithContext(ctx)
-	store.SetLimit(runtime.GOMAXPROCS(0))
-	for i, e := range entries {
-		if storing.Err() != nil {
-			break
-		}
-		doc := entryDocument(ctx, &reader, root, e)
-		stored, isStored := known[e.ID]
-		delete(known, e.ID)
-		if doc == nil {
-			empty++
-			bar.add()
-			if isStored {
-				known[e.ID] = stored
-			}
-			continue
-		}
-		c.stored[e.ID] = doc.ID
-		if stored == doc.Digest {
-			bar.add()
-			continue
-		}
-		put := func() error {
-			defer bar.add()
-			if err := c.Replace(storing, doc, ingest.Split(doc, ingest.SplitOptions{})); err != nil {
-				return fmt.Errorf("storing the document %s: %w", e.ID, err)
-			}
-			return nil
-		}
-		if i == 0 { // it settles the embedding space
-			if err := put(); err != nil {
-				return err
-			}
-			continue
-		}
-		store.Go(put)
-	}
-	if err := store.Wait(); err != nil {
+	empty, err := c.storeEntries(ctx, root, entries, known, s)
+	if err != nil {
 		return err
 	}
 	for p := range known { // they are no longer in the corpus
@@ -184,7 +144,48 @@ func (c *corpus) fill(ctx context.Context, folder string, entries []eval.Entry, 
 	if empty > 0 {
 		fmt.Fprintf(s.stderr, "ibid: %d documents of the corpus have no text: no search can find them\n", empty)
 	}
-	return ctx.Err()
+	return nil
+}
+
+// storeEntries stores the entries that are not stored as they are, and says how
+// many have no text. It takes what is stored rightly out of known.
+func (c *corpus) storeEntries(ctx context.Context, root ingest.Root, entries []eval.Entry, known map[string]string, s surroundings) (empty int, err error) {
+	bar := newMeter(s.stderr, "documents", len(entries))
+	defer bar.end()
+	var reader ingest.Reader
+	group, storing := errgroup.WithContext(ctx)
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	for _, e := range entries {
+		if storing.Err() != nil {
+			break
+		}
+		doc := entryDocument(ctx, &reader, root, e)
+		if doc == nil {
+			empty++
+			bar.add()
+			continue
+		}
+		stored := known[e.ID]
+		delete(known, e.ID)
+		c.stored[e.ID] = doc.ID
+		if stored == doc.Digest {
+			bar.add()
+			continue
+		}
+		store := func() error {
+			defer bar.add()
+			if err := c.Replace(storing, doc, ingest.Split(doc, ingest.SplitOptions{})); err != nil {
+				return fmt.Errorf("storing the document %s: %w", e.ID, err)
+			}
+			return nil
+		}
+		if len(c.stored) > 1 {
+			group.Go(store)
+		} else if err := store(); err != nil { // the first settles the embedding space, alone
+			return empty, err
+		}
+	}
+	return empty, cmp.Or(group.Wait(), ctx.Err())
 }
 
 // entryDocument makes the document that ingest would have made of a file with
