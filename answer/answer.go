@@ -128,10 +128,12 @@ type run struct {
 	reading  *reading
 	started  time.Time
 	usage    Usage
-	warned   bool     // of a prompt that the server cut
-	unkept   bool     // the journal failed, and that was told
-	summary  *Summary // nil when a question is answered
-	kept     *Run     // nil when it cannot be taken up again
+	made     int            // draft, refine, map, collapse, combine and rerank calls
+	cutShort map[int]string // passages without their ends: titles by label, empty once told
+	warned   bool           // of a prompt that the server cut
+	unkept   bool           // the journal failed, and that was told
+	summary  *Summary       // nil when a question is answered
+	kept     *Run           // nil when it cannot be taken up again
 
 	yield   func(Event, error) bool
 	stopped bool // the range was left; nothing may be yielded any more
@@ -203,24 +205,13 @@ func (r *run) all(ctx context.Context) error {
 	case "extract":
 		return r.extract(ctx, kept, passages)
 	case "stuff":
-		r.allow(1)
-		return r.refine(ctx, kept)
+		return r.refine(ctx, kept, 1)
 	case "map-reduce":
-		if calls := or(r.AnswerCalls, defaultAnswerCalls); calls > 0 {
-			r.allow(max(1, calls-1)) // one is for combining
-		}
 		return r.mapReduce(ctx, kept)
 	case "map-rerank":
 		return r.mapRerank(ctx, kept)
 	}
-	return r.refine(ctx, kept)
-}
-
-// allow sets how many calls the rest of this run may spend on passages.
-func (r *run) allow(calls int) {
-	a := *r.Answerer
-	a.AnswerCalls = calls
-	r.Answerer = &a
+	return r.refine(ctx, kept, r.left())
 }
 
 // check refuses what cannot be asked and settles the strategy.

@@ -84,6 +84,8 @@ type Part struct {
 
 	cited []int // labels in the text
 	steps []int // that made it
+	whole bool  // its end is not missing
+	rated Rated // of map-rerank
 }
 
 // Reduce has groups of parts collapsed until all of them fit the budget

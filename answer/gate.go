@@ -320,49 +320,6 @@ func keep(passages []retrieve.Passage, judged []Judged) []retrieve.Passage {
 	return kept
 }
 
-// withoutDuplicates leaves out passages that say hardly anything that an
-// earlier one does not say.
-func withoutDuplicates(kept []retrieve.Passage) (rest, dropped []retrieve.Passage) {
-	var seen []map[string]bool
-	for _, p := range kept {
-		own := shingles(p.Text)
-		repeats := false
-		for _, other := range seen {
-			shared := 0
-			for s := range own {
-				if other[s] {
-					shared++
-				}
-			}
-			if len(own) > 0 && float64(shared) >= duplicateShare*float64(len(own)) {
-				repeats = true
-				break
-			}
-		}
-		if repeats {
-			dropped = append(dropped, p)
-			continue
-		}
-		seen = append(seen, own)
-		rest = append(rest, p)
-	}
-	return rest, dropped
-}
-
-// duplicateShare of a passage's word triples in one earlier passage make it a
-// near-duplicate. It is high, because the one sentence that differs between
-// two versions of a rule is often what the question is about.
-const duplicateShare = .95
-
-func shingles(text string) map[string]bool {
-	terms := retrieve.Terms(text)
-	out := make(map[string]bool, len(terms))
-	for i := 0; i+3 <= len(terms); i++ {
-		out[terms[i]+" "+terms[i+1]+" "+terms[i+2]] = true
-	}
-	return out
-}
-
 // fit shortens a piece of evidence to at most about the given tokens, at the
 // end of a sentence where there is one.
 func (r *run) fit(e Evidence, tokens int) Evidence {

@@ -280,12 +280,3 @@ func TestKeep(t *testing.T) {
 		}
 	}
 }
-
-func TestWithoutDuplicates(t *testing.T) {
-	const rule = "Everybody who goes afloat takes a brass tally from the board and hangs it on the hook of their boat, and puts it back when ashore again"
-	ps := passages(rule+".", "Something else stands here about the lake and its wind.", strings.ToUpper(rule)+"!", rule+" before 18:00 on every day of the week without exception.", "")
-	rest, dropped := withoutDuplicates(ps)
-	if len(rest) != 4 || len(dropped) != 1 || dropped[0].ID != ps[2].ID {
-		t.Errorf("dropped %v of 5", dropped)
-	}
-}

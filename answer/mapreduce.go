@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -21,21 +22,16 @@ const maxCollapseRounds = 12
 // mapReduce answers from each batch of passages alone, collapses the partial
 // answers until they fit one prompt, and combines them.
 func (r *run) mapReduce(ctx context.Context, kept []retrieve.Passage) error {
-	var duplicates []retrieve.Passage
-	if !r.KeepDuplicates {
-		kept, duplicates = withoutDuplicates(kept)
-	}
-	batches, planned, err := r.pack(kept, RoleMap, RoleMap)
+	kept, copies := r.withoutCopies(kept)
+	batches, planned, err := r.pack(kept, RoleMap, RoleMap, max(1, r.left()-combining))
 	if err != nil {
 		return err
 	}
-	if !r.emit(Kept{Passages: kept[:planned]}) {
+	m := &mapping{run: r, batches: batches}
+	if m.kept, m.copies = r.label(kept, copies, planned); r.stopped {
 		return nil
 	}
-	r.leftOut("near_duplicate", duplicates)
-	r.leftOut("budget", kept[planned:])
-	m := &mapping{run: r, kept: kept, batches: batches}
-	parts, err := m.mapped(ctx)
+	parts, err := m.mapped(ctx, RoleMap, combining)
 	if err != nil || r.stopped {
 		return err
 	}
@@ -48,11 +44,16 @@ func (r *run) mapReduce(ctx context.Context, kept []retrieve.Passage) error {
 	}
 	parts = m.halved(parts, budget)
 	parts, err = budget.Reduce(parts, maxCollapseRounds, func(groups [][]Part) ([]Part, error) {
+		if len(groups) > m.left()-combining {
+			return nil, errBudget
+		}
 		return m.collapsed(ctx, groups)
 	})
 	switch long := (*ReduceError)(nil); {
 	case r.stopped:
 		return nil
+	case errors.Is(err, errBudget):
+		return m.apart(parts, err)
 	case errors.As(err, &long):
 		if m.failed != nil {
 			err = m.failed // it is why nothing became shorter
@@ -61,21 +62,30 @@ func (r *run) mapReduce(ctx context.Context, kept []retrieve.Passage) error {
 	case err != nil:
 		return err
 	}
+	if m.left() == 0 {
+		return m.apart(parts, errBudget)
+	}
 	return m.combine(ctx, parts)
 }
+
+// combining is how many calls a map-reduce keeps for the last step.
+const combining = 1
+
+var errBudget = errors.New("the budget of calls is spent")
 
 // A mapping is the state of the strategies that ask from parts alone.
 type mapping struct {
 	*run
 	kept    []retrieve.Passage
+	copies  copies
 	batches []batch
 
-	half    bool // of a batch that was too long for the window
 	shrunk  bool // the window is taken for half as large
 	steps   int
 	failed  error // what went wrong last
 	asked   int   // batches
 	missing int   // batches that could not be read
+	cut     int   // replies that were cut
 	used    map[string]bool
 }
 
@@ -153,56 +163,117 @@ func isUnusable(err error) bool {
 	return errors.As(err, &u) && u.Unusable()
 }
 
-// ask writes one prompt for each batch.
-func (m *mapping) ask(role Role) ([]Prompt, error) {
-	prompts := make([]Prompt, len(m.batches))
-	for i, b := range m.batches {
+// An outcome is what came of one batch.
+type outcome struct {
+	part Part  // without a text when nothing came of it
+	long error // the prompt was longer than the context window
+	read bool  // the model has said something
+}
+
+// wave asks from each batch alone, and gives what came of each.
+func (m *mapping) wave(ctx context.Context, role Role, batches []batch) ([]outcome, error) {
+	prompts := make([]Prompt, len(batches))
+	for i, b := range batches {
 		var err error
 		if prompts[i], err = m.write(role, Slots{Evidence: b}); err != nil {
 			return nil, err
 		}
+		if role == RoleRerank {
+			prompts[i].MaxTokens = m.reply()
+		}
 	}
-	return prompts, nil
+	m.tellShortened()
+	var out []outcome
+	for i, reply := range m.each(ctx, prompts) {
+		b := batches[i]
+		m.made++
+		m.spent(reply.call)
+		if errors.Is(reply.err, ErrContextLength) && !m.shrunk && role == RoleMap {
+			m.steps++
+			m.stepped(Stepped{Step: m.steps, Role: role, Passages: idsOf(m.kept, b), Labels: b.labels(), Reason: "model_error"})
+			out = append(out, outcome{long: reply.err})
+			continue
+		}
+		o := outcome{part: Part{Text: string(reply.text), whole: reply.finish != "length"}}
+		reason := ""
+		if role == RoleRerank {
+			o.part.rate(reply)
+		}
+		if reply.err == nil && m.summary == nil {
+			reason, _ = said{answer: true}.hears(o.part.Text)
+			if reason == "" {
+				reason, _ = said{answer: true}.hears(string(reply.text))
+			}
+		}
+		var err error
+		if o.read, err = m.took(reply, b, role, &o.part, reason); cmp.Or(canceled(ctx), err) != nil || m.stopped {
+			return nil, cmp.Or(canceled(ctx), err)
+		}
+		out = append(out, o)
+	}
+	return out, nil
 }
 
-// mapped asks from each batch alone.
-func (m *mapping) mapped(ctx context.Context) ([]Part, error) {
-	prompts, err := m.ask(RoleMap)
-	if err != nil {
+// mapped asks from each batch alone, and gives the parts of the answer in the
+// order of the passages. Where a batch was too long its halves are asked
+// about, where nothing came of it copies of its passages, as far as the budget
+// goes, of which some calls are reserved.
+func (m *mapping) mapped(ctx context.Context, role Role, reserved int) ([]Part, error) {
+	first, err := m.wave(ctx, role, m.batches)
+	if err != nil || m.stopped {
+		return nil, err
+	}
+	calls := m.left() - reserved
+	if !slices.ContainsFunc(first, func(o outcome) bool { return o.part.Text != "" }) {
+		calls = max(calls, min(1, m.left())) // a single part is an answer
+	}
+	var more []batch
+	from := map[int][]int{} // places in more of what is asked again, by place in first
+	for i, o := range first {
+		b, again := m.batches[i], []batch(nil)
+		switch {
+		case o.long != nil:
+			m.shrink()
+			if again = []batch{b}; len(more) < calls {
+				again = m.halves(b)
+			}
+		case !o.read:
+			if c := m.copies.of(b); len(c) > 0 {
+				again = []batch{c}
+			}
+		}
+		for _, a := range again {
+			if len(more) < calls {
+				from[i] = append(from[i], len(more))
+				more = append(more, a)
+			} else if o.long != nil {
+				m.stepped(Stepped{Passages: idsOf(m.kept, a), Labels: a.labels(), Reason: "budget"})
+				m.failed = m.budgetSpent(len(a), o.long)
+				m.asked++
+				m.missing++
+			}
+		}
+	}
+	second, err := m.wave(ctx, role, more)
+	if err != nil || m.stopped {
 		return nil, err
 	}
 	var parts []Part
-	for i, reply := range m.each(ctx, prompts) {
-		b := m.batches[i]
-		if errors.Is(reply.err, ErrContextLength) && !m.half {
-			m.spent(reply.call)
-			m.shrink()
-			if len(b) == 1 {
-				m.emit(Warning{Message: fmt.Sprintf("the end of passage [%d] was left out: it is longer than the model's context window", b[0].label)})
+	for i, o := range first {
+		if o.part.Text != "" {
+			parts = append(parts, o.part)
+		}
+		for _, k := range from[i] {
+			if second[k].part.Text != "" {
+				parts = append(parts, second[k].part)
 			}
-			h := &mapping{run: m.run, kept: m.kept, batches: m.halves(b), half: true, steps: m.steps, used: m.used}
-			halves, err := h.mapped(ctx)
-			if err != nil || m.stopped {
-				return nil, err
+			// Its copies have taken the place of the whole batch.
+			if o.long == nil && second[k].read && len(more[k]) == len(m.batches[i]) {
+				m.missing = max(0, m.missing-1)
 			}
-			m.steps, m.used, m.asked, m.missing = h.steps, h.used, m.asked+h.asked, m.missing+h.missing
-			m.failed = cmp.Or(h.failed, m.failed)
-			parts = append(parts, halves...)
-			continue
-		}
-		m.spent(reply.call)
-		p := Part{Text: string(reply.text)}
-		reason := ""
-		if reply.err == nil && m.summary == nil {
-			reason, _ = said{answer: true}.hears(p.Text)
-		}
-		if err := cmp.Or(canceled(ctx), m.took(reply, b, RoleMap, &p, reason)); err != nil || m.stopped {
-			return nil, err
-		}
-		if p.Text != "" {
-			parts = append(parts, p)
 		}
 	}
+	m.tellCopies(m.kept, m.copies)
 	return parts, nil
 }
 
@@ -221,19 +292,26 @@ func (m *mapping) shrink() {
 }
 
 // took makes a part of a reply to a batch, and tells of it. The part has no
-// text when nothing came of it, for the reason given or another.
-func (m *mapping) took(reply replied, b batch, role Role, p *Part, reason string) error {
+// text when nothing came of it, for the reason given or another; read tells
+// whether the model has said something all the same.
+func (m *mapping) took(reply replied, b batch, role Role, p *Part, reason string) (read bool, err error) {
 	m.steps++
 	m.asked++
+	m.checkRead(reply.call)
 	p.Labels = b.labels()
 	done := Stepped{Step: m.steps, Role: role, Passages: idsOf(m.kept, b), Labels: p.Labels}
+	blank := strings.TrimSpace(p.Text) == ""
 	switch {
 	case reply.err != nil:
 		reason = "model_error"
 		m.failed = reply.err
 		m.missing++
-	case strings.TrimSpace(p.Text) == "":
+	case blank:
 		reason = "empty_reply"
+		if reply.finish == "length" {
+			m.failed = asking(role, errWordless)
+			m.missing++
+		}
 	}
 	done.Reason, done.Changed = reason, reason == ""
 	if reason != "" {
@@ -241,13 +319,12 @@ func (m *mapping) took(reply replied, b batch, role Role, p *Part, reason string
 		*p = Part{}
 		m.stepped(done)
 		if isUnusable(reply.err) {
-			return reply.err
+			return false, reply.err
 		}
-		return nil
+		return reason == noAnswer, nil
 	}
-	m.checkRead(reply.call)
-	if reply.finish == "length" {
-		m.emit(Warning{Message: fmt.Sprintf("the reply to step %d was cut at its longest length", m.steps)})
+	if !p.whole {
+		m.tellCut()
 	}
 	p.Text, p.cited, done.Invented = sift(strings.TrimSpace(p.Text), p.Labels)
 	p.Tokens = m.partCost(p.Text)
@@ -257,7 +334,13 @@ func (m *mapping) took(reply replied, b batch, role Role, p *Part, reason string
 	}
 	m.emit(Draft{Step: m.steps, Text: p.Text, Labels: p.cited, Final: true})
 	m.stepped(done)
-	return nil
+	return true, nil
+}
+
+// tellCut warns of a reply, of the present step, that lacks its end.
+func (m *mapping) tellCut() {
+	m.cut++
+	m.emit(Warning{Message: fmt.Sprintf("the reply to step %d was cut at its longest length", m.steps)})
 }
 
 func (m *mapping) use(id string) {
@@ -331,6 +414,7 @@ func (m *mapping) collapsed(ctx context.Context, groups [][]Part) ([]Part, error
 		if err := canceled(ctx); err != nil {
 			return nil, err
 		}
+		m.made++
 		m.spent(reply.call)
 		m.steps++
 		shown := citedBy(groups[i])
@@ -340,14 +424,19 @@ func (m *mapping) collapsed(ctx context.Context, groups [][]Part) ([]Part, error
 		switch {
 		case reply.err != nil:
 			m.failed, done.Reason = reply.err, "model_error"
+		case text == "" && reply.finish == "length":
+			m.failed, done.Reason = asking(RoleCollapse, errWordless), "empty_reply"
 		case text == "":
 			done.Reason = "empty_reply"
 		}
+		m.checkRead(reply.call)
 		if done.Reason != "" {
 			p.Text, p.cited, p.steps = joined(groups[i]), shown, stepsOf(groups[i])
 			_, _, done.Invented = sift(text, shown)
 		} else {
-			m.checkRead(reply.call)
+			if p.whole = reply.finish != "length"; !p.whole {
+				m.tellCut()
+			}
 			done.Changed = true
 			p.Text, p.cited, done.Invented = sift(text, shown)
 			done.Lost = without(shown, p.cited)
@@ -365,6 +454,7 @@ func (m *mapping) collapsed(ctx context.Context, groups [][]Part) ([]Part, error
 // combine makes the answer of the parts. It streams as Text.
 func (m *mapping) combine(ctx context.Context, parts []Part) error {
 	m.steps++
+	m.made++
 	shown := citedBy(parts)
 	prompt, err := m.write(RoleCombine, partSlots(parts))
 	if err != nil {
@@ -416,6 +506,7 @@ func (m *mapping) combine(ctx context.Context, parts []Part) error {
 	case reply.end() != "" && !released:
 		done.Reason = noAnswer
 		m.stepped(done)
+		m.tellMissing()
 		m.unanswered(noAnswer, m.kept)
 		return nil
 	case !released:
@@ -445,7 +536,12 @@ func (m *mapping) combine(ctx context.Context, parts []Part) error {
 // be combined.
 func (m *mapping) apart(parts []Part, why error) error {
 	m.emit(Text{Text: joined(parts)})
-	m.emit(Incomplete{Reason: "the parts could not be combined: " + incompleteReason(why)})
+	if m.summary == nil && m.missing > 0 {
+		m.tellMissed(m.failed)
+	}
+	if len(parts) > 1 || !parts[0].whole || !errors.Is(why, errBudget) { // else there was nothing to combine
+		m.emit(Incomplete{Reason: "the parts could not be combined: " + incompleteReason(why)})
+	}
 	m.finish()
 	return nil
 }
@@ -466,15 +562,27 @@ func (m *mapping) nothing() error {
 	return nil
 }
 
-// tellMissing says that parts could not be read: a summary without them is
-// incomplete, an answer only poorer.
+// tellMissing says what the answer lacks: a summary without a part of the text
+// is incomplete, an answer only poorer.
 func (m *mapping) tellMissing() {
-	switch {
-	case m.missing == 0:
-	case m.summary != nil:
-		m.emit(Incomplete{Reason: fmt.Sprintf("%d of %d parts could not be read: %s", m.missing, m.asked, incompleteReason(m.failed))})
-	default:
-		m.emit(Warning{Message: "not everything that was found could be read: " + m.failed.Error()})
+	if m.summary == nil {
+		if m.missing > 0 {
+			m.tellMissed(m.failed)
+		}
+		return
+	}
+	var lacks []string
+	if m.missing > 0 {
+		lacks = append(lacks, fmt.Sprintf("%d of %d parts could not be read: %s", m.missing, m.asked, incompleteReason(m.failed)))
+	}
+	if m.cut > 0 {
+		lacks = append(lacks, fmt.Sprintf("%d of the replies that it is made of were cut at their longest length", m.cut))
+	}
+	if ends := m.lacksEnds(); ends != "" {
+		lacks = append(lacks, ends)
+	}
+	if len(lacks) > 0 {
+		m.emit(Incomplete{Reason: strings.Join(lacks, "; ")})
 	}
 }
 

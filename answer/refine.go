@@ -1,166 +1,93 @@
 package answer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"ibid/cite/marker"
 	"ibid/retrieve"
 )
 
-// A batch is what one step of the refine loop is given.
-type batch []Evidence
-
-func (b batch) labels() []int {
-	out := make([]int, len(b))
-	for i, e := range b {
-		out[i] = e.label
-	}
-	return out
-}
-
 // refine makes an answer of the kept passages step by step: a first draft
 // from the first batch, improved with each further one. Drafts stream as
-// Draft, the last step as Text.
-func (r *run) refine(ctx context.Context, kept []retrieve.Passage) error {
-	var duplicates []retrieve.Passage
-	if !r.KeepDuplicates {
-		kept, duplicates = withoutDuplicates(kept)
-	}
-	batches, planned, err := r.pack(kept, RoleAnswer, RoleRefine)
+// Draft, the last step as Text. It plans for most steps at most.
+func (r *run) refine(ctx context.Context, kept []retrieve.Passage, most int) error {
+	kept, copies := r.withoutCopies(kept)
+	batches, planned, err := r.pack(kept, RoleAnswer, RoleRefine, most)
 	if err != nil {
 		return err
 	}
-	if !r.emit(Kept{Passages: kept[:planned]}) {
+	l := &loop{run: r, batches: batches}
+	if l.kept, l.copies = r.label(kept, copies, planned); r.stopped {
 		return nil
 	}
-	r.leftOut("near_duplicate", duplicates)
-	r.leftOut("budget", kept[planned:])
-	l := &loop{run: r, kept: kept}
-	for i := 0; i < len(batches); i++ {
-		b := batches[i]
+	for len(l.batches) > 0 && !r.stopped {
+		b := l.batches[0]
 		if l.draft != "" && !r.fits(l.draft, b) {
-			var unused batch
-			for _, rest := range batches[i:] {
-				unused = append(unused, rest...)
-			}
-			r.stepped(Stepped{Passages: l.ids(unused), Labels: unused.labels(), Reason: "answer_too_long"})
+			l.leave("answer_too_long", l.batches)
 			break
 		}
-		if err := l.step(ctx, b, i == len(batches)-1); err != nil || r.stopped {
+		r.tellShortened()
+		l.batches = l.batches[1:]
+		if err := l.step(ctx, b, len(l.batches) == 0); err != nil || r.stopped {
 			return err
 		}
 		if l.streamed {
 			break
 		}
 		if r.summary != nil && isUnusable(l.failed) {
+			l.missed = l.failed
 			break // a long text has many steps left, and all would fail
 		}
-		if !l.shrunk && errors.Is(l.failed, ErrContextLength) {
+		before := l.missed
+		switch {
+		case l.failed == nil:
+		case !l.shrunk && errors.Is(l.failed, ErrContextLength):
 			// The window is smaller than the setting says. Half a step fits
 			// where a whole one did not, or it is a matter for the person.
 			l.shrunk = true
 			r.emit(Warning{Message: fmt.Sprintf("the prompt did not fit the model's context window, so the evidence was halved: lower --context-tokens (%d now)", or(r.ContextTokens, defaultContextTokens))})
-			batches = slices.Insert(batches, i+1, r.halves(b)...)
+			l.again(r.halves(b)...)
+			continue
+		default:
+			l.missed = cmp.Or(l.missed, l.failed)
+		}
+		if l.gave {
+			continue
+		}
+		if copies := l.copies.of(b); len(copies) > 0 {
+			if len(copies) == len(b) {
+				l.missed = before
+			}
+			l.again(copies)
 		}
 	}
 	return l.end()
 }
 
-// halves cuts a batch in two; a single passage is shortened.
-func (r *run) halves(b batch) []batch {
-	if len(b) > 1 {
-		return []batch{b[:len(b)/2], b[len(b)/2:]}
+// again puts batches in front of those to come. What the budget of calls has
+// no room for any more is left out.
+func (l *loop) again(batches ...batch) {
+	l.batches = append(batches, l.batches...)
+	if over := len(l.batches) - l.left(); over > 0 {
+		unread := l.leave("budget", l.batches[len(l.batches)-over:])
+		l.batches = l.batches[:len(l.batches)-over]
+		l.missed = cmp.Or(l.missed, l.budgetSpent(unread, l.failed))
 	}
-	return []batch{{r.fit(b[0], r.count(b[0].text)/2)}}
 }
 
-// leftOut tells of passages that were kept and go into no step.
-func (r *run) leftOut(reason string, passages []retrieve.Passage) {
-	if len(passages) == 0 {
-		return
+// leave tells of batches that go into no step, and gives how many passages
+// they are.
+func (l *loop) leave(reason string, batches []batch) int {
+	var unread batch
+	for _, b := range batches {
+		unread = append(unread, b...)
 	}
-	ids := make([]string, len(passages))
-	for i, p := range passages {
-		ids[i] = p.ID
-	}
-	r.stepped(Stepped{Passages: ids, Labels: []int{}, Reason: reason})
-}
-
-// pack packs the passages into batches, as many as the budget of calls
-// allows, and tells how many passages found a place. The first batch is for a
-// call of the role first, the others for calls of the role later.
-func (r *run) pack(kept []retrieve.Passage, first, later Role) (batches []batch, planned int, err error) {
-	calls := or(r.AnswerCalls, defaultAnswerCalls)
-	var open batch
-	room, used := 0, 0
-	for i, p := range kept {
-		e := evidence(i+1, p)
-		cost, err := r.cost(e)
-		if err != nil {
-			return nil, 0, err
-		}
-		full := len(open) > 0 && (used+cost > room || r.StepPassages > 0 && len(open) == r.StepPassages)
-		if len(open) == 0 || full {
-			if full {
-				batches = append(batches, open)
-				open = nil
-			}
-			if calls >= 0 && len(batches) == calls {
-				break
-			}
-			role := first
-			if len(batches) > 0 {
-				role = later
-			}
-			if room, err = r.room(role); err != nil {
-				return nil, 0, err
-			}
-			used = 0
-			if cost > room {
-				cost -= r.count(e.text)
-				e = r.fit(e, room-cost)
-				cost += r.count(e.text)
-			}
-		}
-		open = append(open, e)
-		used += cost
-		planned++
-	}
-	if len(open) > 0 {
-		batches = append(batches, open)
-	}
-	return batches, planned, nil
-}
-
-// cost is how many tokens a piece of evidence takes in a prompt, with its
-// fence and all that stands beside its text.
-func (r *run) cost(e Evidence) (int, error) {
-	around, err := r.prompts().around(e)
-	return r.count(e.text) + r.count(around), err
-}
-
-// reply is how many tokens are left free for an answer.
-func (r *run) reply() int { return r.window() / 5 }
-
-// room is how many tokens of evidence fit into a call of a role.
-func (r *run) room(role Role) (int, error) {
-	reserve := r.reply()
-	if role == RoleRefine {
-		reserve *= 2 // the draft so far, and the new one
-	}
-	overhead, err := r.overhead(role, Slots{})
-	if err != nil {
-		return 0, err
-	}
-	room := r.window() - reserve - overhead
-	if r.StepTokens > 0 {
-		room = min(room, r.StepTokens)
-	}
-	return max(room, 64), nil
+	l.stepped(Stepped{Passages: l.ids(unread), Labels: unread.labels(), Reason: reason})
+	return len(unread)
 }
 
 // fits tells whether a draft can be refined with a batch.
@@ -176,24 +103,30 @@ func (r *run) fits(draft string, b batch) bool {
 // A loop is the state of the refine loop between its steps.
 type loop struct {
 	*run
-	kept []retrieve.Passage
+	kept    []retrieve.Passage
+	copies  copies
+	batches []batch // still to come
 
 	steps  int
 	from   []int  // the step that made the draft
 	draft  string // the answer so far; empty while there is none
 	cut    bool   // the draft's end is missing
 	read   int    // steps whose reply came whole
-	failed error  // what went wrong last
+	failed error  // what went wrong in the last step
+	gave   bool   // the last step's reply says something
+	missed error  // why a step's evidence was not read
 	cited  []int  // labels that stood in a draft
 	used   int    // passages in the batches that changed the answer
 
-	shrunk   bool // the evidence was halved for a window that was too small
-	streamed bool // the last step's reply went out as Text
+	shrunk   bool   // the evidence was halved for a window that was too small
+	streamed bool   // the last step's reply went out as Text
+	broken   string // why the end of that is missing
 }
 
 // step asks for a draft, or for a better one, from one batch.
 func (l *loop) step(ctx context.Context, b batch, last bool) error {
 	l.steps++
+	l.made++
 	role, model := RoleAnswer, l.Model
 	if l.draft != "" {
 		role = RoleRefine
@@ -243,6 +176,11 @@ func (l *loop) step(ctx context.Context, b batch, last bool) error {
 		text, labels, invented = sift(text, allowed)
 	}
 	lost := without(marker.Labels(l.draft, highestLabel(allowed)), labels)
+	blank := strings.TrimSpace(text) == ""
+	if l.failed == nil && blank && c.finish == "length" {
+		l.failed = asking(role, errWordless)
+	}
+	l.gave = l.failed == nil && !blank
 	whole := l.failed == nil && c.finish != "length"
 	reason := ""
 	switch {
@@ -250,12 +188,12 @@ func (l *loop) step(ctx context.Context, b batch, last bool) error {
 		l.streamed = true
 		l.used += len(b)
 		l.stepped(Stepped{Step: l.steps, Role: role, Passages: l.ids(b), Labels: b.labels(), From: l.from, Reason: "model_error", Invented: invented, Lost: lost})
-		l.emit(Incomplete{Reason: incompleteReason(l.failed)})
+		l.broken = incompleteReason(l.failed)
 		return nil
+	case blank && (l.failed == nil || errors.Is(l.failed, errWordless)):
+		reason = "empty_reply"
 	case l.failed != nil:
 		reason = "model_error"
-	case strings.TrimSpace(text) == "":
-		reason = "empty_reply"
 	case !(released && last) && reply.end() != "":
 		reason = reply.end()
 	case text == l.draft:
@@ -284,7 +222,7 @@ func (l *loop) step(ctx context.Context, b batch, last bool) error {
 	l.streamed = last && (released && reason != "empty_reply" || done.Changed)
 	l.stepped(done)
 	if l.streamed && !whole {
-		l.emit(Incomplete{Reason: reachedLength})
+		l.broken = reachedLength
 	}
 	return l.giveUp()
 }
@@ -311,6 +249,7 @@ func (l *loop) giveUp() error {
 // end sends the answer out if the last step has not done it.
 func (l *loop) end() error {
 	l.usage.Used = l.used
+	l.tellCopies(l.kept, l.copies)
 	switch {
 	case l.stopped:
 		return nil
@@ -318,20 +257,39 @@ func (l *loop) end() error {
 	case l.draft != "":
 		l.emit(Text{Text: l.draft})
 		if l.cut {
-			l.emit(Incomplete{Reason: reachedLength})
+			l.broken = reachedLength
 		}
-	case l.failed != nil && l.read == 0:
-		return l.failed
+	case l.missed != nil && l.read == 0:
+		return l.missed
 	default:
-		if l.failed != nil {
-			l.emit(Warning{Message: "not everything that was found could be read: " + l.failed.Error()})
-		}
+		l.tellMissed(l.missed)
 		l.unanswered(noAnswer, l.kept)
 		return nil
+	}
+	if l.summary == nil { // of a summary it is more than a warning
+		l.tellMissed(l.missed)
+	}
+	if l.broken != "" {
+		l.emit(Incomplete{Reason: l.broken})
 	}
 	l.finish()
 	return nil
 }
+
+// budgetSpent is why passages were not read after calls had to be made again.
+func (r *run) budgetSpent(unread int, why error) error {
+	return fmt.Errorf("%d passages were left when the budget of %d calls was spent: %w", unread, or(r.AnswerCalls, defaultAnswerCalls), why)
+}
+
+// tellMissed warns that evidence was not read.
+func (r *run) tellMissed(why error) {
+	if why != nil {
+		r.emit(Warning{Message: "not everything that was found could be read: " + why.Error()})
+	}
+}
+
+// errWordless is the fate of a model that thinks for as long as it may.
+var errWordless = errors.New("the reply reached its longest length before a word of it was said: have the model think less, or raise the length that its server allows")
 
 const reachedLength = "the model's reply reached its longest length"
 

@@ -178,6 +178,7 @@ draft 1 "120 marks.[1]" [1]
 stepped 1 answer [1 2] changed=true  invented=[] lost=[]
 stepped 2 refine [3] changed=false model_error invented=[] lost=[]
 text "120 marks.[1]"
+warning {Message:not everything that was found could be read: asking the model (refine): cannot reach the model}
 usage calls=2 judge=0 looked=3 used=2`,
 		},
 		{
@@ -202,6 +203,7 @@ draft 2 "half.[2]" [2]
 stepped 2 answer [2] changed=true  invented=[] lost=[]
 stepped 3 refine [3] changed=false meta_remark invented=[] lost=[]
 text "half.[2]"
+warning {Message:not everything that was found could be read: asking the model (answer): cannot reach the model}
 usage calls=3 judge=0 looked=3 used=1`,
 		},
 		{

@@ -51,70 +51,50 @@ func Rank(rated []Rated) []int {
 	return order
 }
 
+// rate reads the score of a reply. One that stands at the end of a reply which
+// was cut may lack a digit: it is none.
+func (p *Part) rate(reply replied) {
+	text := string(reply.text)
+	p.rated = Rate(text)
+	if !p.whole && Rate(text+"0").Score != p.rated.Score {
+		p.rated.Score, p.rated.Unscored = 0, true
+	}
+	p.Text = p.rated.Answer
+}
+
 // mapRerank answers from each kept passage alone, and gives the answer that
 // the model scored highest.
 func (r *run) mapRerank(ctx context.Context, kept []retrieve.Passage) error {
-	var duplicates []retrieve.Passage
-	if !r.KeepDuplicates {
-		kept, duplicates = withoutDuplicates(kept)
-	}
-	planned := len(kept)
-	if calls := or(r.AnswerCalls, defaultAnswerCalls); calls >= 0 {
-		planned = min(planned, calls)
-	}
+	kept, copies := r.withoutCopies(kept)
+	planned := min(len(kept), r.left())
 	room, err := r.room(RoleRerank)
 	if err != nil {
 		return err
 	}
-	if !r.emit(Kept{Passages: kept[:planned]}) {
+	m := &mapping{run: r}
+	if m.kept, m.copies = r.label(kept, copies, planned); r.stopped {
 		return nil
 	}
-	r.leftOut("near_duplicate", duplicates)
-	r.leftOut("budget", kept[planned:])
-	m := &mapping{run: r, kept: kept}
 	for i := range kept[:planned] {
 		e := evidence(i+1, kept[i])
 		cost, err := r.cost(e)
 		if err != nil {
 			return err
 		}
-		m.batches = append(m.batches, batch{r.fit(e, room-(cost-r.count(e.text)))})
+		m.batches = append(m.batches, batch{r.shortened(e, room-(cost-r.count(e.text)))})
 	}
-	prompts, err := m.ask(RoleRerank)
-	if err != nil {
+	parts, err := m.mapped(ctx, RoleRerank, 0)
+	if err != nil || r.stopped {
 		return err
-	}
-	for i := range prompts {
-		prompts[i].MaxTokens = r.reply()
-	}
-	var rated []Rated
-	var parts []Part
-	for i, reply := range r.each(ctx, prompts) {
-		p, rate := Part{}, Rated{}
-		reason := ""
-		if r.spent(reply.call); reply.err == nil {
-			rate = Rate(string(reply.text))
-		}
-		p.Text = rate.Answer
-		if reply.err == nil {
-			reason, _ = said{answer: true}.hears(rate.Answer)
-			if reason == "" {
-				reason, _ = said{answer: true}.hears(string(reply.text))
-			}
-		}
-		if err := cmp.Or(canceled(ctx), m.took(reply, m.batches[i], RoleRerank, &p, reason)); err != nil || r.stopped {
-			return err
-		}
-		if p.Text == "" {
-			continue
-		}
-		if rate.Unscored {
-			r.emit(Warning{Message: fmt.Sprintf("the model gave no score to its answer from [%d] %s, so it counts as 0", i+1, clip(kept[i].Title, 80))})
-		}
-		rated, parts = append(rated, rate), append(parts, p)
 	}
 	if len(parts) == 0 {
 		return m.nothing()
+	}
+	rated := make([]Rated, len(parts))
+	for i, p := range parts {
+		if rated[i] = p.rated; p.rated.Unscored {
+			r.emit(Warning{Message: fmt.Sprintf("the model gave no score to its answer from “%s”, so it counts as 0", clip(m.kept[p.Labels[0]-1].Title, 80))})
+		}
 	}
 	best := parts[Rank(rated)[0]]
 	if len(best.cited) == 0 {
@@ -123,6 +103,10 @@ func (r *run) mapRerank(ctx context.Context, kept []retrieve.Passage) error {
 	}
 	r.usage.Used = 1
 	r.emit(Text{Text: best.Text})
+	m.tellMissing()
+	if !best.whole {
+		r.emit(Incomplete{Reason: reachedLength})
+	}
 	r.finish()
 	return nil
 }

@@ -72,11 +72,12 @@ func (r *run) summarize(ctx context.Context) error {
 	r.usage.Looked = len(s.Passages)
 	strategy := s.Strategy
 	if strategy != "refine" && strategy != "map-reduce" {
-		batches, _, err := r.pack(s.Passages, RoleAnswer, RoleAnswer)
+		batches, _, err := r.pack(s.Passages, RoleAnswer, RoleAnswer, r.left())
 		if err != nil {
 			return err
 		}
 		fits := len(batches) == 1
+		r.cutShort = nil // it was a trial
 		if strategy == "stuff" && !fits {
 			return &QuestionError{"strategy", fmt.Sprintf("the text does not fit one call (it takes about %d): use the strategy map-reduce or refine, or raise --context-tokens (%d now)", len(batches), or(r.ContextTokens, defaultContextTokens))}
 		}
@@ -88,18 +89,19 @@ func (r *run) summarize(ctx context.Context) error {
 	if strategy == "map-reduce" {
 		return r.mapReduce(ctx, s.Passages)
 	}
-	w := &whole{ctx: ctx, yield: r.yield, of: len(s.Passages), unread: map[int]bool{}}
+	w := &whole{run: r, ctx: ctx, yield: r.yield, of: len(s.Passages), unread: map[int]bool{}}
 	r.yield = w.event
 	for label := 1; label <= w.of; label++ {
 		w.unread[label] = true
 		w.shown = append(w.shown, label)
 	}
-	return r.refine(ctx, s.Passages)
+	return r.refine(ctx, s.Passages, r.left())
 }
 
 // A whole stands behind the refine loop and sees to it that a summary which
 // lacks a part of the text says so, and cites nothing that was made up.
 type whole struct {
+	run    *run
 	ctx    context.Context
 	yield  func(Event, error) bool
 	of     int
@@ -139,8 +141,8 @@ func (w *whole) event(e Event, err error) bool {
 		if !w.flush() {
 			return false
 		}
-		if n := len(w.unread); n > 0 && !w.marked {
-			if !w.yield(Incomplete{Reason: fmt.Sprintf("%d of %d passages are not in it: %s", n, w.of, w.why())}, nil) {
+		if lacks := w.lacks(); lacks != "" && !w.marked {
+			if !w.yield(Incomplete{Reason: lacks}, nil) {
 				return false
 			}
 		}
@@ -159,6 +161,14 @@ func (w *whole) stepped(e Stepped) {
 	if e.Step == 0 { // in no prompt
 		w.shown = without(w.shown, e.Labels)
 	}
+}
+
+// lacks says what of the text is not in the summary.
+func (w *whole) lacks() string {
+	if n := len(w.unread); n > 0 {
+		return fmt.Sprintf("%d of %d passages are not in it: %s", n, w.of, w.why())
+	}
+	return w.run.lacksEnds()
 }
 
 func (w *whole) why() string {

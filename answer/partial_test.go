@@ -1,0 +1,138 @@
+package answer
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// A reply that was cut is never shown as complete, in whatever step it was.
+func TestCutReplies(t *testing.T) {
+	for _, test := range []struct {
+		strategy   string
+		role       Role // whose replies are cut
+		warned     bool
+		incomplete bool
+	}{
+		{"refine", RoleAnswer, false, true},
+		{"refine", RoleRefine, false, false}, // the draft before it is whole
+		{"map-reduce", RoleMap, true, false},
+		{"map-reduce", RoleCombine, false, true},
+		{"map-rerank", RoleRerank, true, true},
+		{"summarize refine", RoleRefine, false, true},
+		{"summarize map-reduce", RoleMap, true, true},
+		{"summarize map-reduce", RoleCollapse, true, true},
+		{"summarize map-reduce", RoleCombine, false, true},
+	} {
+		m := &script{}
+		m.reply = func(p Prompt) (string, error) {
+			m.finish = "stop"
+			if p.Role == test.role {
+				m.finish = "length"
+				if p.Role == RoleCollapse {
+					return "cut collap", nil
+				}
+			}
+			switch p.Role {
+			case RoleRefine:
+				return "NO CHANGE", nil
+			case RoleMap:
+				words := 5
+				if strings.HasPrefix(test.strategy, "summarize") {
+					words = 60
+				}
+				return strings.Repeat("Many words about the fee are written here.[1] ", words), nil
+			}
+			return "It costs 120 marks and members pay", nil
+		}
+		a := &Answerer{Retriever: story(12), Model: m, Gate: GateOff, ContextTokens: 2048, StepTokens: 300, Parallel: 1}
+		var got record
+		if test.role == RoleRefine { // its last call is cut in mid-sentence
+			inner := m.reply
+			m.reply = func(p Prompt) (string, error) {
+				text, err := inner(p)
+				if p.Role == RoleRefine {
+					text = "It costs 120 marks and"
+				}
+				return text, err
+			}
+			a.Retriever = story(12)
+		}
+		if way, ok := strings.CutPrefix(test.strategy, "summarize "); ok {
+			got = read(a.Summarize(t.Context(), Summary{Passages: story(12), Strategy: way}))
+		} else {
+			got = read(a.Ask(t.Context(), Question{Text: "What is the fee?", Strategy: test.strategy}))
+		}
+		incomplete := test.incomplete || test.role == RoleRefine // it has been shown before it was cut
+		if got.err != nil || strings.Contains(got.String(), "\nincomplete ") != incomplete || strings.Contains(got.String(), "was cut at its longest length") != test.warned {
+			t.Errorf("%s, cut %s: got\n%s", test.strategy, test.role, got)
+		}
+	}
+}
+
+// A rating at the very end of a reply that was cut may lack a digit.
+func TestCutScore(t *testing.T) {
+	m := &script{}
+	m.reply = func(p Prompt) (string, error) {
+		if strings.Contains(p.User, three[0].Text) {
+			m.finish = "length"
+			return "Cut.[1]\nScore: 9", nil
+		}
+		m.finish = "stop"
+		return "Whole." + "\nScore: 5", nil
+	}
+	got := read((&Answerer{Retriever: three, Model: m, Gate: GateOff, Parallel: 1}).Ask(t.Context(), Question{Text: "What is the fee?", Strategy: "map-rerank"}))
+	if got.text != "Whole.[2]" || strings.Contains(got.String(), "\nincomplete ") {
+		t.Errorf("got\n%s", got)
+	}
+}
+
+// That the documents do not say is said only where they were read.
+func TestUnansweredHonestly(t *testing.T) {
+	long := strings.Repeat("The mooring fee is told here in many words. ", 60)
+	for _, strategy := range []string{"refine", "map-reduce", "map-rerank"} {
+		ask := func(m *script, texts ...string) record {
+			a := &Answerer{Retriever: passages(texts...), Model: m, Gate: GateOff, StepPassages: 1, Parallel: 1}
+			return read(a.Ask(t.Context(), Question{Text: "What is the mooring fee?", Strategy: strategy}))
+		}
+		texts := []string{three[0].Text, three[1].Text, three[2].Text}
+
+		// The model thinks its whole length away.
+		got := ask(&script{finish: "length", reply: func(Prompt) (string, error) { return "", nil }}, texts...)
+		if got.err == nil || !strings.Contains(got.err.Error(), "before a word") {
+			t.Errorf("%s: got\n%s", strategy, got)
+		}
+
+		// One call breaks off, the others find nothing.
+		m := &script{}
+		m.reply = func(Prompt) (string, error) {
+			if len(m.calls) == 1 {
+				return "It costs a lot of", errDown
+			}
+			return "NO ANSWER", nil
+		}
+		got = ask(m, texts...)
+		if got.err != nil || !strings.Contains(got.String(), "unanswered {Reason:no_answer") || !strings.Contains(got.String(), "warning {Message:not everything that was found could be read: ") {
+			t.Errorf("%s: got\n%s", strategy, got)
+		}
+
+		// All calls but one fail.
+		m = &script{}
+		m.reply = func(p Prompt) (string, error) {
+			if len(m.calls) < 3 {
+				return "", fmt.Errorf("400: no")
+			}
+			return "It may be 120 marks.\nScore: 3", nil
+		}
+		got = ask(m, texts...)
+		if got.err != nil || got.text == "" || !strings.Contains(got.String(), "warning {Message:not everything that was found could be read: ") {
+			t.Errorf("%s: got\n%s", strategy, got)
+		}
+
+		// The server has read the beginning of the prompt alone.
+		got = ask(&script{usage: Tokens{Prompt: 50, Completion: 3, Reported: true}, reply: func(Prompt) (string, error) { return "NO ANSWER", nil }}, long)
+		if !strings.Contains(got.String(), "so it has cut the prompt") {
+			t.Errorf("%s: got\n%s", strategy, got)
+		}
+	}
+}
