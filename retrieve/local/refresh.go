@@ -406,7 +406,7 @@ func (r *reader) document(row *documentRow, dims *int) (l *loaded, reason string
 	for rows.Next() {
 		var key, stored int64
 		var c ingest.Chunk
-		var terms, vector []byte
+		var terms, vector sql.RawBytes // read before the next row
 		var vectorStored sql.NullInt64
 		err := scanned(rows.Scan(&key, &c.Start, &c.End, &c.Page, &c.Tokens, &stored, &c.Heading, &c.Anchor, &terms, &c.Text, &vectorStored, &vector))
 		if err != nil && !errors.Is(err, errRow) {

@@ -59,7 +59,7 @@ type selectedBy struct {
 }
 
 // maxSelections is how many are kept. Each has a bit for a chunk.
-const maxSelections = 32
+const maxSelections = 128
 
 // selected gives the slots that the filter lets through, nil for all. It must
 // not be changed, and stands while the engine's lock is held.
