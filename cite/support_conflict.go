@@ -1,6 +1,9 @@
 package cite
 
-import "strings"
+import (
+	"strings"
+	"unicode/utf8"
+)
 
 // sameWords is the share of a claim's words from which on evidence is taken
 // to speak in the claim's own words, so that a negator makes the difference.
@@ -47,7 +50,7 @@ func (c *cover) coveredRest(all []word, degrees []float64) float64 {
 	}
 	covered, total := 0.0, c.total
 	for i, w := range c.claim {
-		if negators[w.plain] || emphasis[w.key] {
+		if isNegator(w) || emphasis[w.key] || holdsWideNegator(w) {
 			total--
 			continue
 		}
@@ -116,7 +119,7 @@ func (c *cover) otherSign(number word, picked []int) bool {
 // negates says whether a statement has a negator; "not only" is none.
 func negates(words []word) bool {
 	for i, w := range words {
-		if negators[w.plain] && !(w.plain == "not" && i+1 < len(words) && words[i+1].plain == "only") {
+		if isNegator(w) && !(w.plain == "not" && i+1 < len(words) && words[i+1].plain == "only") {
 			return true
 		}
 	}
@@ -127,7 +130,7 @@ func negates(words []word) bool {
 // claim's own.
 func anyDenies(words, claim map[string]bool) bool {
 	for w := range words {
-		if negators[w] {
+		if negators[w] || wideNegator(w) {
 			return true
 		}
 		if claim[w] {
@@ -151,10 +154,10 @@ func (c *cover) turned(words []word, claim map[string]bool) bool {
 	}
 	const close = 3
 	for i, w := range words {
-		if !negators[w.plain] || claim[w.plain] {
+		if !isNegator(w) || claim[w.plain] {
 			continue
 		}
-		before, behind := false, false
+		before, behind := false, i+1 == len(words) && lastNegators[w.plain]
 		for _, v := range words[max(0, i-close):i] {
 			before = before || keys[v.key]
 		}
@@ -233,10 +236,34 @@ func neighbours(words []word, i int) (before, behind string) {
 	return before, behind
 }
 
+// isNegator says whether a word turns a statement round.
+func isNegator(w word) bool { return negators[w.plain] || wideNegator(w.plain) }
+
+// wideNegator says whether a pair of ideographs begins with a character that
+// negates what comes next, or is an ending that negates what came before.
+func wideNegator(pair string) bool {
+	r, size := utf8.DecodeRuneInString(pair)
+	return len(pair) > size && strings.ContainsRune("不没沒未无", r) && !wideWords[pair] || r >= 0x3041 && lastNegators[pair]
+}
+
+// holdsWideNegator says whether a pair of ideographs ends with such a character.
+func holdsWideNegator(w word) bool {
+	r, size := utf8.DecodeLastRuneInString(w.plain)
+	return len(w.plain) > size && strings.ContainsRune("不没沒未无", r)
+}
+
+// wideWords begin as a negator does and negate nothing.
+var wideWords = wordSet("不仅 不僅 不但 不只 不断 不斷 不少 不过 不過 不同 不久 不管 不论 不動 未来 未來 无论 无线")
+
+// lastNegators may stand at the end of a statement that they turn round.
+var lastNegators = wordSet("nicht せん ない なか なく")
+
 // negators turn a statement round.
 var negators = wordSet(`not no non never none neither nor cannot without isn't aren't wasn't weren't don't doesn't didn't
 	hasn't haven't hadn't won't wouldn't can't couldn't mustn't shouldn't
-	nowhere nobody nothing hardly scarcely barely rarely seldom`)
+	nowhere nobody nothing hardly scarcely barely rarely seldom
+	nicht kein keine keinen keinem keiner keines nie niemals niemand nirgends nirgendwo weder
+	pas jamais aucun aucune rien nunca jamas ningun ninguno ninguna nadie tampoco nessun nessuno nessuna`)
 
 // emphases stand behind "no" and say nothing of their own: by no means.
 var emphases = wordSet("means way circumstances account time")
@@ -245,7 +272,7 @@ var emphases = wordSet("means way circumstances account time")
 // "failed to land" bears out "did not land".
 var deniers = strings.Fields(`fail lack unable refus prevent deni deny prohibit banned forb reject except exclud avoid
 	absen missing stop ceas declin withh cancel postpon clos rul instead rather until unless few little hardly rarely
-	seldom unavailable unlikely unknown unclear impossible`)
+	seldom unavailable unlikely unknown unclear impossible verbot untersag außer ausgenomm ohne`)
 
 // opposites are words of which one cannot stand for the other.
 var opposites = pairs(`

@@ -45,15 +45,23 @@ const (
 	denied
 )
 
-// denies says whether the words before a quote in its own sentence deny it:
-// "not" or "never" right before it, or "it is not true that".
+// denies says whether the words around a quote in its own sentence deny it:
+// "not" or "never" right before it, "it is not true that", or a last "nicht".
 func denies(text string, spans []span, at span) bool {
 	i := sort.Search(len(spans), func(i int) bool { return spans[i].end > at.start })
-	if i == len(spans) || spans[i].start >= at.start {
+	if i == len(spans) {
 		return false
 	}
 	// What is farther away than this speaks of something else.
 	const reach = 48
+	if end := spans[i].end; at.end < end && end-at.end < reach {
+		if behind := (&lexer{}).read(text[at.end:end]); len(behind) == 1 && lastNegators[behind[0].plain] {
+			return true
+		}
+	}
+	if spans[i].start >= at.start {
+		return false
+	}
 	words := (&lexer{}).read(text[max(spans[i].start, at.start-reach):at.start])
 	if len(words) == 0 {
 		return false

@@ -137,6 +137,32 @@ func TestSupportByHeadings(t *testing.T) {
 	}
 }
 
+// What turns a statement round is known in a few languages more.
+func TestSupportNegatedElsewhere(t *testing.T) {
+	for _, test := range []struct {
+		claim, text string
+		verdict     Verdict
+	}{
+		{"Die Bibliothek ist montags nicht geschlossen.", "Die Bibliothek ist montags geschlossen.", VerdictWeak},
+		{"Montags ist die Bibliothek geschlossen.", "Die Bibliothek ist montags nicht geschlossen.", VerdictWeak},
+		{"Im Garten sind Hunde nicht erlaubt.", "Hunde sind im Garten nicht erlaubt.", VerdictSupported},
+		{"Kinder zahlen keine Gebühr.", "Kinder zahlen eine Gebühr.", VerdictWeak},
+		{"Eine Gebühr zahlen Kinder.", "Eine Gebühr zahlen Kinder nicht.", VerdictWeak},
+		{"Die Bibliothek ist geschlossen.", "Die Bibliothek ist geschlossen, nicht aber das Museum.", VerdictQuoted},
+		{"La bibliothèque n'est pas fermée le lundi.", "La bibliothèque est fermée le lundi.", VerdictWeak},
+		{"图书馆星期一不开放。", "图书馆星期一开放。", VerdictWeak},
+		{"星期一图书馆开放。", "图书馆星期一不开放。", VerdictWeak},
+		{"星期一图书馆不开放。", "图书馆星期一不开放。", VerdictSupported},
+		{"星期一不少图书馆开放。", "不少图书馆星期一开放。", VerdictSupported},
+		{"図書館は月曜日に開きません。", "図書館は月曜日に開きます。", VerdictWeak},
+		{"月曜日に図書館は開きます。", "図書館は月曜日に開きません。", VerdictWeak},
+	} {
+		if q := full.Find(test.claim, passage(test.text)); q.Verdict != test.verdict {
+			t.Errorf("Find(%q) in %q = %s (%.2f), want %s", test.claim, test.text, q.Verdict, q.Support, test.verdict)
+		}
+	}
+}
+
 func TestSupportOtherScripts(t *testing.T) {
 	for _, test := range []struct {
 		text, sentence string
