@@ -37,6 +37,10 @@ func (c *call) pieces(ctx context.Context, m Model) iter.Seq2[string, error] {
 			if len(k.Text) > 0 && !yield(string(k.Text), nil) {
 				return
 			}
+			if k.Failed != "" {
+				yield("", errors.New(k.Failed))
+				return
+			}
 		} else if left, err := c.make(ctx, m, yield); left {
 			return
 		} else if err != nil {
@@ -86,6 +90,11 @@ func (r *run) spent(c *call) {
 	r.usage.PromptTokens += c.tokens.Prompt
 	r.usage.CompletionTokens += c.tokens.Completion
 	r.usage.ReasoningTokens += c.tokens.Reasoning
+	r.tellUnkept(c)
+}
+
+// tellUnkept warns once when the journal lacks a call.
+func (r *run) tellUnkept(c *call) {
 	if c.unkept != nil && !r.unkept {
 		r.unkept = true
 		r.emit(Warning{Message: "this cannot be taken up again without repeating calls: " + c.unkept.Error()})

@@ -58,6 +58,8 @@ func (r *run) condense(ctx context.Context) error {
 			if u := unusable(nil); errors.As(err, &u) && u.Unusable() {
 				return asking(RoleCondense, err)
 			}
+			c.keepFailed(ctx, err)
+			r.tellUnkept(c)
 			r.emit(Warning{Message: "the question was searched for as it stands: " + err.Error()})
 			return nil
 		}

@@ -122,6 +122,11 @@ func (r *run) judgeOpen(ctx context.Context, model Model, passages []retrieve.Pa
 	for range min(len(calls), or(r.Parallel, defaultParallel)) {
 		workers.Go(func() {
 			for i := range next {
+				c := calls[i]
+				if v, ok := c.knownVerdict(ctx); ok {
+					verdicts[i] <- v
+					continue
+				}
 				if judging.Err() != nil {
 					verdicts[i] <- verdict{err: judging.Err(), late: true}
 					continue
@@ -130,7 +135,7 @@ func (r *run) judgeOpen(ctx context.Context, model Model, passages []retrieve.Pa
 					verdicts[i] <- verdict{}
 					continue
 				}
-				v := ask(judging, model, calls[i])
+				v := ask(judging, model, c)
 				if v.late = v.decision == Errored && judging.Err() != nil; !v.late {
 					judges.heard(v)
 				}
@@ -166,6 +171,11 @@ func (r *run) judgeOpen(ctx context.Context, model Model, passages []retrieve.Pa
 			j.Tokens = r.usage.PromptTokens + r.usage.CompletionTokens - before.PromptTokens - before.CompletionTokens
 			if ctx.Err() != nil {
 				return fmt.Errorf("judging passages: %w", context.Cause(ctx))
+			}
+			if v.late || v.decision == Errored || len(v.calls) == 0 {
+				c := calls[i]
+				c.keepVerdict(ctx, v)
+				r.tellUnkept(&c)
 			}
 			if v.late && !late {
 				late = true

@@ -54,6 +54,13 @@ func (s *script) Complete(ctx context.Context, p Prompt) iter.Seq2[Piece, error]
 	}
 }
 
+// made is how many calls were made.
+func (s *script) made() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.calls)
+}
+
 var errDown = errors.New("cannot reach the model")
 
 type downError struct{}

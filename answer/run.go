@@ -22,6 +22,10 @@ import (
 // have changed in between, the calls that show them are made again, and a
 // document that is gone is not cited from memory.
 //
+// What failed is tried again, and what comes of that is new. Only the judges
+// and the condensing of a question are not asked a second time about what was
+// decided without them: every later call rests on it.
+//
 // A journal that fails costs calls, never an answer: a Warning tells of it.
 // All methods may be called on nil, a run that is kept nowhere.
 type Run struct {

@@ -272,16 +272,21 @@ func TestResume(t *testing.T) {
 
 // breaksAt is a model that cancels everything at a call.
 type breaksAt struct {
-	*script
+	scripted
 	at     int
 	cancel func()
 }
 
+type scripted interface {
+	Model
+	made() int
+}
+
 func (m breaksAt) Complete(ctx context.Context, p Prompt) iter.Seq2[Piece, error] {
-	if len(m.calls) == m.at {
+	if m.made() == m.at {
 		m.cancel()
 	}
-	return m.script.Complete(ctx, p)
+	return m.scripted.Complete(ctx, p)
 }
 
 // The fences of a run's prompts are the same each time, differ between
