@@ -1,0 +1,190 @@
+package answer_test
+
+import (
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"iter"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"ibid/answer"
+	"ibid/answer/openai"
+	"ibid/answer/openai/openaitest"
+)
+
+// chatFaults gives every fault of the scripted server that a chat can meet.
+func chatFaults(t *testing.T) []openaitest.Fault {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), "openai/openaitest/fault.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	faults := []openaitest.Fault{""}
+	ast.Inspect(file, func(node ast.Node) bool {
+		if spec, ok := node.(*ast.ValueSpec); ok && len(spec.Values) == 1 && spec.Names[0].IsExported() && !strings.HasPrefix(spec.Names[0].Name, "Embed") {
+			if lit, ok := spec.Values[0].(*ast.BasicLit); ok {
+				fault, err := strconv.Unquote(lit.Value)
+				if err != nil {
+					t.Fatal(err)
+				}
+				faults = append(faults, openaitest.Fault(fault))
+			}
+		}
+		return true
+	})
+	if len(faults) < 50 {
+		t.Fatalf("only %d faults were found", len(faults))
+	}
+	return faults
+}
+
+// Ways of a reply to go wrong that are no fault of a server.
+const (
+	cutByLength openaitest.Fault = "cut by its length"
+	wordless    openaitest.Fault = "nothing but thoughts"
+	filtered    openaitest.Fault = "finish_reason content_filter"
+)
+
+// wrong is a reply that goes wrong.
+func wrong(r openaitest.Reply, fault openaitest.Fault) openaitest.Reply {
+	switch fault {
+	case cutByLength:
+		r.Text, r.Finish = r.Text[:len(r.Text)/2], "length"
+	case wordless:
+		r.Text, r.Reasoning, r.Finish = "", "Let me think about the fee.", "length"
+	case filtered:
+		r.Text, r.Finish = r.Text[:len(r.Text)/2], "content_filter"
+	default:
+		r.Fault = fault
+	}
+	return r
+}
+
+// wholeReplies are what the model says when nothing goes wrong.
+var wholeReplies = map[string]string{
+	"answer":   "The mooring fee of jetty one is 100 marks a season, as the paper says.",
+	"refine":   "The fee is 100 marks a season, and all boats that lie there have to pay it.",
+	"map":      "This part of the papers says that the fee is 100 marks a season.",
+	"collapse": "The parts say that the fee is 100 marks a season.",
+	"combine":  "Taken together, the papers say that the fee is 100 marks a season.",
+	"rerank":   "One paper alone says that the fee is 100 marks a season.",
+}
+
+// TestEveryFaultInEveryStrategy plays every fault of a model's server to every
+// strategy, and what else goes wrong with replies: at each call, at the first,
+// and at the last. What comes of it is a
+// whole answer, the beginning of one that says so, or an error of a known kind
+// in place of an answer. Nothing follows the end, and nothing is left running.
+func TestEveryFaultInEveryStrategy(t *testing.T) {
+	label := regexp.MustCompile(`\[\d+\](\(id=\d*\))?`)
+	for _, strategy := range []string{"refine", "stuff", "map-reduce", "map-rerank", "summarize refine", "summarize map-reduce"} {
+		ask := func(t *testing.T, fault openaitest.Fault, at func(call int) bool) (calls int, problem string) {
+			h := &openaitest.Handler{Huge: 8 << 20}
+			h.Reply = func(r openaitest.Request) openaitest.Reply {
+				text := wholeReplies[r.Role] + "[1]"
+				if r.Role == "rerank" {
+					text += "\nScore: 70"
+				}
+				reply := openaitest.Reply{Text: text, Location: "http://elsewhere.test/v1"}
+				if at(r.N) {
+					return wrong(reply, fault)
+				}
+				return reply
+			}
+			client, err := openai.New(openai.Options{BaseURL: openaitest.PipeURL, Transport: openaitest.Pipe(t, h), Model: "test-model", Retries: -1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer client.Close()
+			a := &answer.Answerer{Retriever: twelve()[:2], Model: client, Gate: answer.GateOff, StepPassages: 1, KeepDuplicates: true, Parallel: 1}
+			var events iter.Seq2[answer.Event, error]
+			if way, ok := strings.CutPrefix(strategy, "summarize "); ok {
+				events = a.Summarize(t.Context(), answer.Summary{Passages: twelve()[:2], Strategy: way})
+			} else {
+				events = a.Ask(t.Context(), answer.Question{Text: "What is the mooring fee?", Strategy: strategy})
+			}
+			problem = judgeStream(events, func(text string) bool {
+				text = strings.TrimSpace(label.ReplaceAllString(text, ""))
+				return slices.ContainsFunc([]string{"answer", "refine", "combine", "rerank"}, func(role string) bool { return text == wholeReplies[role] })
+			})
+			return len(h.Exchanges()), problem
+		}
+		calls := 0
+		synctest.Test(t, func(t *testing.T) { calls, _ = ask(t, "", func(int) bool { return false }) })
+		if calls == 0 {
+			t.Fatalf("%s makes no call", strategy)
+		}
+		for _, fault := range append(chatFaults(t), cutByLength, wordless, filtered) {
+			for _, where := range []struct {
+				name string
+				at   func(int) bool
+			}{
+				{"at every call", func(int) bool { return true }},
+				{"at the first call", func(n int) bool { return n == 1 }},
+				{"at the last call", func(n int) bool { return n == calls }},
+			} {
+				if calls == 1 && where.name != "at every call" {
+					continue
+				}
+				synctest.Test(t, func(t *testing.T) {
+					if _, problem := ask(t, fault, where.at); problem != "" {
+						t.Errorf("%s, fault %q %s: %s", strategy, fault, where.name, problem)
+					}
+				})
+			}
+		}
+	}
+}
+
+// judgeStream reads a stream to its end and says what is wrong with it, if
+// anything. whole tells whether a text is a whole answer.
+func judgeStream(events iter.Seq2[answer.Event, error], whole func(string) bool) (problem string) {
+	text, incomplete, ended := "", "", false
+	for e, err := range events {
+		if ended {
+			return fmt.Sprintf("%v, %v after the end", e, err)
+		}
+		if err != nil {
+			ended = true
+			if known := (*openai.Error)(nil); !errors.As(err, &known) && !strings.Contains(err.Error(), "before a word of it was said") && !strings.Contains(err.Error(), "content filter") {
+				return fmt.Sprintf("an error of no known kind: %v", err)
+			}
+			if text != "" {
+				return fmt.Sprintf("an error after the text %q: %v", text, err)
+			}
+			continue
+		}
+		switch e := e.(type) {
+		case answer.Text:
+			if incomplete != "" {
+				return fmt.Sprintf("the text %q after the end of the answer", e.Text)
+			}
+			text += e.Text
+		case answer.Incomplete:
+			if incomplete != "" {
+				return "it is said twice that the answer is incomplete"
+			}
+			if incomplete = e.Reason; incomplete == "" {
+				return "nothing says why the answer is incomplete"
+			}
+		case answer.Unanswered:
+			return "it is said that there is no answer, which no model said"
+		case answer.Usage:
+			ended = true
+			if incomplete == "" && !whole(text) {
+				return fmt.Sprintf("shown as complete: %q", text)
+			}
+		}
+	}
+	if !ended {
+		return "it has no end"
+	}
+	return ""
+}
