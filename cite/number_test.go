@@ -534,6 +534,7 @@ func TestNumberPointers(t *testing.T) {
 		{closed + ".\n\nSources:\n- [1]\n\n" + lost + ". [2]", "1 quoted, 2 quoted"},
 		{closed + " (see [1]).", "1 quoted"},
 		{closed + " (source: [1]) and a lost card costs five euros (cf. [2]).", "1 supported, 2 supported"},
+		{closed + ".\n来源：[1]、[2]\n", "1 quoted, 2 weak"},
 		{"Sources: [1]\n", "1 weak"},
 		// What states something beside is a sentence of its own.
 		{closed + ".\nSources say that dogs are welcome [1].\n", "- uncited, 1 weak, - weak"},

@@ -8,7 +8,8 @@ import (
 // pointers are words that state nothing: they lead to a reference.
 var pointers = wordSet(`see also cf source sources reference references ref refs citation citations cited document documents
 	doc docs passage passages evidence used and from per based on according to the in
-	siehe vgl quelle quellen beleg belege nachweis nachweise und nach voir et fuente fuentes`)
+	siehe vgl quelle quellen beleg belege nachweis nachweise und nach voir et fuente fuentes
+	来源 來源 资料来源 参考 參考 参考文献 出处 出典 参见 見 见 和 と`)
 
 // points counts the words of a short text when all of them are pointers; it is
 // -1 when one is not.

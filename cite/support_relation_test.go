@@ -5,10 +5,7 @@ import "testing"
 // A prefix, an exception or a preposition before a date turns a statement
 // round as a negator does.
 func TestSupportRelations(t *testing.T) {
-	for _, test := range []struct {
-		claim, text string
-		verdict     Verdict
-	}{
+	checkVerdicts(t, " A lost card costs five euros.", []verdictCase{
 		{"Dogs are unwelcome in the garden.", "Dogs are welcome in the garden.", VerdictWeak},
 		{"Dogs are welcome in the garden.", "Dogs are unwelcome in the garden.", VerdictWeak},
 		{"Dogs are not welcome in the garden.", "Dogs are unwelcome in the garden.", VerdictSupported},
@@ -44,10 +41,21 @@ func TestSupportRelations(t *testing.T) {
 		{"The library is open before Monday.", "The library is open on Monday.", VerdictWeak},
 		{"From 9 to 17 the library is open.", "The library is open from 9 until 17.", VerdictSupported},
 		{"Before 1 April the fee is 20 euros, from 1 April it is 30 euros.", "The fee is 20 euros before 1 April and 30 euros from 1 April.", VerdictSupported},
-	} {
-		text := test.text + " A lost card costs five euros."
-		if q := full.Find(test.claim, passage(text)); q.Verdict != test.verdict {
-			t.Errorf("Find(%q) in %q = %s (%.2f), want %s", test.claim, test.text, q.Verdict, q.Support, test.verdict)
+	})
+}
+
+// A verdictCase is what a text must be found to say of a claim.
+type verdictCase struct {
+	claim, text string
+	verdict     Verdict
+}
+
+// checkVerdicts looks for the claims in their texts, each with more behind it.
+func checkVerdicts(t *testing.T, more string, cases []verdictCase) {
+	t.Helper()
+	for _, c := range cases {
+		if q := full.Find(c.claim, passage(c.text+more)); q.Verdict != c.verdict {
+			t.Errorf("Find(%q) in %q = %s (%.2f), want %s", c.claim, c.text, q.Verdict, q.Support, c.verdict)
 		}
 	}
 }

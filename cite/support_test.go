@@ -2,6 +2,7 @@ package cite
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -139,10 +140,7 @@ func TestSupportByHeadings(t *testing.T) {
 
 // What turns a statement round is known in a few languages more.
 func TestSupportNegatedElsewhere(t *testing.T) {
-	for _, test := range []struct {
-		claim, text string
-		verdict     Verdict
-	}{
+	checkVerdicts(t, "", []verdictCase{
 		{"Die Bibliothek ist montags nicht geschlossen.", "Die Bibliothek ist montags geschlossen.", VerdictWeak},
 		{"Montags ist die Bibliothek geschlossen.", "Die Bibliothek ist montags nicht geschlossen.", VerdictWeak},
 		{"Im Garten sind Hunde nicht erlaubt.", "Hunde sind im Garten nicht erlaubt.", VerdictSupported},
@@ -156,11 +154,7 @@ func TestSupportNegatedElsewhere(t *testing.T) {
 		{"星期一不少图书馆开放。", "不少图书馆星期一开放。", VerdictSupported},
 		{"図書館は月曜日に開きません。", "図書館は月曜日に開きます。", VerdictWeak},
 		{"月曜日に図書館は開きます。", "図書館は月曜日に開きません。", VerdictWeak},
-	} {
-		if q := full.Find(test.claim, passage(test.text)); q.Verdict != test.verdict {
-			t.Errorf("Find(%q) in %q = %s (%.2f), want %s", test.claim, test.text, q.Verdict, q.Support, test.verdict)
-		}
-	}
+	})
 }
 
 func TestSupportOtherScripts(t *testing.T) {
@@ -280,6 +274,21 @@ func FuzzSupport(f *testing.F) {
 			}
 			if again := s.Find(sentence, passage(text)); again != q {
 				t.Fatalf("%+v, then %+v", q, again)
+			}
+			half := len(clip(text, len(text)/2))
+			passages := []retrieve.Passage{passage(text[:half]), passage(harbour), passage(text[half:]), passage(text)}
+			j := s.Join(sentence, passages)
+			parts := 0
+			for _, part := range j.Parts {
+				if part {
+					parts++
+				}
+			}
+			if !(j.Support >= 0 && j.Support <= 1) || len(j.Parts) != len(passages) || j.Support > 0 && parts < 2 {
+				t.Fatalf("together %+v", j)
+			}
+			if again := s.Join(sentence, passages); !reflect.DeepEqual(again, j) {
+				t.Fatalf("%+v, then %+v", j, again)
 			}
 		}
 	})
