@@ -12,10 +12,12 @@ import (
 // A call is one request to a model, and what it cost.
 type call struct {
 	prompt Prompt
+	count  func(text string) int
 	run    *Run // whose journal keeps the reply; nil for none
 	again  int  // tells it from the other calls of the run with the same prompt
 	text   []byte
-	tokens Tokens
+	tokens Tokens // what it cost
+	made   bool   // a model was asked, or the journal had the reply
 	finish string
 	// enough is set by who ranges over the reply once what has come will do:
 	// the call is finished then, though its reply may be cut.
@@ -23,7 +25,7 @@ type call struct {
 	unkept error // why the journal does not have it
 }
 
-func (r *run) call(p Prompt) *call { return &call{prompt: p, run: r.kept} }
+func (r *run) call(p Prompt) *call { return &call{prompt: p, count: r.count, run: r.kept} }
 
 var errUnfinished = errors.New("the reply ended without a finish reason")
 
@@ -33,7 +35,7 @@ var errUnfinished = errors.New("the reply ended without a finish reason")
 func (c *call) pieces(ctx context.Context, m Model) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		if k, ok := c.known(ctx); ok {
-			c.text, c.finish, c.tokens = k.Text, k.Finish, k.Usage
+			c.text, c.finish, c.tokens, c.made = k.Text, k.Finish, k.Usage, true
 			if len(k.Text) > 0 && !yield(string(k.Text), nil) {
 				return
 			}
@@ -58,7 +60,9 @@ func (c *call) pieces(ctx context.Context, m Model) iter.Seq2[string, error] {
 
 // make has the model reply, and tells whether the range was left.
 func (c *call) make(ctx context.Context, m Model, yield func(string, error) bool) (left bool, err error) {
+	c.made = true
 	for piece, err := range m.Complete(ctx, c.prompt) {
+		c.tokens = piece.Usage
 		if err != nil {
 			if c.enough && ctx.Err() == nil {
 				c.keep(ctx)
@@ -66,13 +70,15 @@ func (c *call) make(ctx context.Context, m Model, yield func(string, error) bool
 			return false, err
 		}
 		c.text = append(c.text, piece.Text...)
-		if piece.Finish != "" {
-			c.finish, c.tokens = piece.Finish, piece.Usage
-		}
+		c.finish = piece.Finish
 		if piece.Text != "" && !yield(piece.Text, nil) {
 			left = true
 			break
 		}
+	}
+	if c.finish == "" { // no report of the server came
+		c.tokens.Prompt += c.count(c.prompt.System) + c.count(c.prompt.User)
+		c.tokens.Completion += c.count(string(c.text))
 	}
 	if c.finish == "stop" || c.finish == "length" || left && c.enough {
 		c.keep(ctx)
@@ -80,13 +86,20 @@ func (c *call) make(ctx context.Context, m Model, yield func(string, error) bool
 	return left, nil
 }
 
-// spent adds what the call cost to the usage. A call that was cut short has
-// no report of the server: it is counted here.
-func (r *run) spent(c *call) {
-	if c.finish == "" {
-		c.tokens = Tokens{Prompt: r.count(c.prompt.System) + r.count(c.prompt.User), Completion: r.count(string(c.text))}
+// requests is how many requests the call took, repeated ones included.
+func (c *call) requests() int {
+	if !c.made {
+		return 0
 	}
-	r.usage.Calls++
+	return max(1, c.tokens.Requests)
+}
+
+// spent adds what the call cost to the usage.
+func (r *run) spent(c *call) {
+	r.usage.Calls += c.requests()
+	if c.prompt.Role == RoleJudge {
+		r.usage.JudgeCalls += c.requests()
+	}
 	r.usage.PromptTokens += c.tokens.Prompt
 	r.usage.CompletionTokens += c.tokens.Completion
 	r.usage.ReasoningTokens += c.tokens.Reasoning

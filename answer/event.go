@@ -30,7 +30,7 @@ type Judged struct {
 	Reason   string          `json:"reason"`
 	Chance   float64         `json:"chance"` // estimated probability of being on topic, 0 to 1
 	Scores   retrieve.Scores `json:"scores"`
-	Calls    int             `json:"calls"` // model calls spent on it
+	Calls    int             `json:"calls"` // requests to a model spent on it, repeated ones included
 	Tokens   int             `json:"tokens"`
 }
 
@@ -120,7 +120,7 @@ type Warning struct {
 
 // Usage is what the answer cost.
 type Usage struct {
-	Calls            int     `json:"calls"` // model calls, retries included
+	Calls            int     `json:"calls"` // requests to models, repeated ones included
 	JudgeCalls       int     `json:"judge_calls"`
 	PromptTokens     int     `json:"prompt_tokens"`
 	CompletionTokens int     `json:"completion_tokens"`

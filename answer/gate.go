@@ -106,7 +106,9 @@ func (r *run) judgeOpen(ctx context.Context, model Model, passages []retrieve.Pa
 			}
 			break
 		}
-		calls[i] = call{prompt: p, run: r.kept, again: 2 * alike[p]}
+		c := r.call(p)
+		c.again = 2 * alike[p]
+		calls[i] = *c
 		alike[p]++
 		verdicts[i] = make(chan verdict, 1)
 		next <- i
@@ -156,7 +158,7 @@ func (r *run) judgeOpen(ctx context.Context, model Model, passages []retrieve.Pa
 		j := &judged[i]
 		if done, ok := verdicts[i]; ok {
 			v := <-done
-			j.By, j.Calls = "unjudged", len(v.calls)
+			j.By = "unjudged"
 			if len(v.calls) > 0 && !v.late {
 				j.Decision, j.By = v.decision, "model"
 				if v.reason != "" {
@@ -166,7 +168,7 @@ func (r *run) judgeOpen(ctx context.Context, model Model, passages []retrieve.Pa
 			before := r.usage
 			for _, c := range v.calls {
 				r.spent(c)
-				r.usage.JudgeCalls++
+				j.Calls += c.requests()
 			}
 			j.Tokens = r.usage.PromptTokens + r.usage.CompletionTokens - before.PromptTokens - before.CompletionTokens
 			if ctx.Err() != nil {

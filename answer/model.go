@@ -53,7 +53,9 @@ type Piece struct {
 	Text string
 	// Finish is "stop", "length" or "content_filter" on the last piece, else empty.
 	Finish string
-	// Usage is what the call cost, on the last piece.
+	// Usage is what the call cost: on the last piece, and beside an error, in
+	// all; on the pieces before, without this prompt and the text of its reply,
+	// so that what remains are its thoughts and the requests that gave nothing.
 	Usage Tokens
 }
 

@@ -100,7 +100,7 @@ const (
 
 // attempt makes one request and hands on its reply.
 func (c *Client) attempt(ctx context.Context, p answer.Prompt, r *reply) *Error {
-	r.usage, r.size = nil, 0
+	r.usage, r.size, r.reached = nil, 0, false
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	firstBy := time.Now().Add(c.o.FirstToken)
@@ -113,7 +113,9 @@ func (c *Client) attempt(ctx context.Context, p answer.Prompt, r *reply) *Error 
 	call := &request{upstream: c.upstream, role: p.Role, secrets: []string{p.System, p.User}, body: newEvents}
 	stream, err := c.api(call).CreateChatCompletionStream(ctx, req)
 	if err != nil {
-		return c.adapt(req, c.failed(ctx, err))
+		e := c.failed(ctx, err)
+		r.reached = e.Kind == TimedOut || e.Kind == Canceled
+		return c.adapt(req, e)
 	}
 	defer stream.Close()
 	for {
@@ -121,6 +123,7 @@ func (c *Client) attempt(ctx context.Context, p answer.Prompt, r *reply) *Error 
 		// The time that the one who ranges takes is not the server's.
 		first.Stop()
 		idle.Stop()
+		r.reached = r.reached || err == nil || ctx.Err() != nil
 		switch {
 		case err != nil && r.finish != "":
 			if length(req) > 0 && !p.Hard && r.starved() {
@@ -330,6 +333,7 @@ type reply struct {
 	yield    func(answer.Piece, error) bool
 	stopped  bool // the one who ranges has left
 	begun    bool // a first token has come
+	reached  bool // the server is at work on the prompt: it has begun to reply, or did not say no while it was waited for
 	finish   string
 	usage    *openai.Usage
 	requests int
@@ -338,6 +342,8 @@ type reply struct {
 	thinker  thinker
 	text     strings.Builder
 	thoughts strings.Builder
+	counted  int // bytes of thoughts that are counted
+	thought  int // their tokens
 }
 
 // add takes the next part of the reply, and says whether to go on.
@@ -357,7 +363,11 @@ func (r *reply) say(text string) bool {
 		return true
 	}
 	r.text.WriteString(text)
-	r.stopped = !r.yield(answer.Piece{Text: text}, nil)
+	beside := r.lost
+	beside.Requests = r.requests
+	beside.Completion += r.thinking()
+	beside.Reasoning += r.thinking()
+	r.stopped = !r.yield(answer.Piece{Text: text, Usage: beside}, nil)
 	return !r.stopped
 }
 
@@ -373,6 +383,15 @@ func (r *reply) end(p answer.Prompt) {
 	}
 }
 
+// thinking counts the tokens of the thoughts so far.
+func (r *reply) thinking() int {
+	if thoughts := r.thoughts.String(); len(thoughts) > r.counted {
+		r.thought += ingest.CountTokens(thoughts[r.counted:])
+		r.counted = len(thoughts)
+	}
+	return r.thought
+}
+
 // tokens is the server's count, or ours where it gave none. Completion
 // includes Reasoning.
 func (r *reply) tokens(p answer.Prompt) answer.Tokens {
@@ -380,16 +399,14 @@ func (r *reply) tokens(p answer.Prompt) answer.Tokens {
 	if r.requests == 0 {
 		return t
 	}
-	if thoughts := r.thoughts.String(); thoughts != "" {
-		t.Reasoning = ingest.CountTokens(thoughts)
-	}
+	t.Reasoning = r.thinking()
 	if u := r.usage; u != nil {
 		t.Prompt, t.Completion, t.Reported = u.PromptTokens, u.CompletionTokens, true
 		if d := u.CompletionTokensDetails; d != nil && d.ReasoningTokens > 0 {
 			t.Reasoning = d.ReasoningTokens
 		}
 		t.Reasoning = min(t.Reasoning, t.Completion)
-	} else {
+	} else if r.reached {
 		t.Prompt = ingest.CountTokens(p.System) + ingest.CountTokens(p.User)
 		t.Completion = ingest.CountTokens(r.text.String()) + t.Reasoning
 	}

@@ -268,6 +268,18 @@ func TestUsage(t *testing.T) {
 	}
 }
 
+// TestUsageOfNothing: a server that is not there has read no prompt.
+func TestUsageOfNothing(t *testing.T) {
+	s := httptest.NewServer(http.NotFoundHandler())
+	s.Close()
+	c := newClient(t, openai.Options{BaseURL: s.URL, Retries: -1})
+	_, last, err := drain(c, t.Context(), prompt)
+	checkError(t, err, outcome{kind: openai.Down, requests: 1})
+	if want := (answer.Tokens{Requests: 1}); last.Usage != want {
+		t.Errorf("got %+v, want %+v", last.Usage, want)
+	}
+}
+
 func TestFinishReasons(t *testing.T) {
 	for sent, want := range map[string]string{
 		"stop": "stop", "length": "length", "content_filter": "content_filter",
