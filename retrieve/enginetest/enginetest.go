@@ -642,7 +642,7 @@ func testConcurrent(t *testing.T, e retrieve.Engine) {
 	for range 3 {
 		reading.Go(func() {
 			for {
-				ids, err := e.Dense(ctx, Vector(0), 100, retrieve.Filter{})
+				ids, err := e.Dense(ctx, Vector(0), 100, retrieve.Filter{PathPrefix: []string{"", "1"}[rand.IntN(2)]})
 				if err != nil {
 					t.Error(err)
 					return

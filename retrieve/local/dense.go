@@ -100,13 +100,19 @@ func (m *memory) near(ctx context.Context, q *scan.Query, k int, only selection)
 // them; it says whether there are any.
 func selectedDots(q *scan.Query, products *[blockRows]int32, codes []byte, words []uint64) (some bool) {
 	stride := len(codes) / blockRows
-	for w, word := range words {
-		if word != 0 {
-			// In fours, as the scan takes rows.
-			from, to := w*64+bits.TrailingZeros64(word)&^3, w*64+(bits.Len64(word)+3)&^3
-			q.Dots(products[from:to], codes[from*stride:])
-			some = true
+	for w := 0; w < len(words); w++ {
+		if words[w] == 0 {
+			continue
 		}
+		// What lies close together is read in one go, in fours, as the scan
+		// takes rows.
+		from := w*64 + bits.TrailingZeros64(words[w])&^3
+		for w+1 < len(words) && words[w+1] != 0 {
+			w++
+		}
+		to := w*64 + (bits.Len64(words[w])+3)&^3
+		q.Dots(products[from:to], codes[from*stride:])
+		some = true
 	}
 	return some
 }
