@@ -174,7 +174,7 @@ func TestVectorsMapReduce(t *testing.T) {
 			r := &run{Answerer: &Answerer{Model: m, Parallel: n}}
 			var parts []Part
 			var order []int
-			for i, reply := range r.each(t.Context(), prompts) {
+			for i, reply := range r.each(t.Context(), prompts, nil) {
 				if reply.err != nil {
 					t.Fatal(reply.err)
 				}

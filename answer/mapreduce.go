@@ -104,18 +104,46 @@ func canceled(ctx context.Context) error {
 	return nil
 }
 
+// A live reply is one that is still coming.
+type live struct {
+	mu   sync.Mutex
+	text []byte        // not yet taken
+	more chan struct{} // holds one when there is text
+	done chan replied  // holds one when there will be no more
+}
+
+func (l *live) add(piece string) {
+	l.mu.Lock()
+	l.text = append(l.text, piece...)
+	l.mu.Unlock()
+	select {
+	case l.more <- struct{}{}:
+	default:
+	}
+}
+
+func (l *live) take() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	text := string(l.text)
+	l.text = nil
+	return text
+}
+
 // each makes the calls, some at a time, and yields the replies in the order of
-// the prompts. When a model turns out to be unusable the calls not yet begun
-// fail like that one, unmade.
-func (r *run) each(ctx context.Context, prompts []Prompt) iter.Seq2[int, replied] {
+// the prompts. hear, if not nil, is given the pieces of a reply before that,
+// as they come where it is the reply's turn, and tells whether to go on. When a
+// model turns out to be unusable the calls not yet begun fail like that one,
+// unmade.
+func (r *run) each(ctx context.Context, prompts []Prompt, hear func(i int, piece string) bool) iter.Seq2[int, replied] {
 	return func(yield func(int, replied) bool) {
 		ctx, cancel := context.WithCancel(ctx)
 		var wg sync.WaitGroup
 		defer wg.Wait()
 		defer cancel()
-		replies := make([]chan replied, len(prompts))
+		replies := make([]live, len(prompts))
 		for i := range replies {
-			replies[i] = make(chan replied, 1)
+			replies[i].more, replies[i].done = make(chan struct{}, 1), make(chan replied, 1)
 		}
 		var next atomic.Int64
 		var down atomic.Pointer[error]
@@ -134,28 +162,75 @@ func (r *run) each(ctx context.Context, prompts []Prompt) iter.Seq2[int, replied
 						a.err = asking(prompts[i].Role, ctx.Err())
 					}
 					if a.err != nil {
-						replies[i] <- a
+						replies[i].done <- a
 						continue
 					}
-					for _, err := range a.pieces(ctx, model) {
+					for piece, err := range a.pieces(ctx, model) {
 						if err != nil {
 							a.err = asking(prompts[i].Role, err)
 							break
 						}
+						replies[i].add(piece)
 					}
 					if isUnusable(a.err) {
 						down.CompareAndSwap(nil, &a.err)
 					}
-					replies[i] <- a
+					replies[i].done <- a
 				}
 			})
 		}
-		for i, reply := range replies {
-			if !yield(i, <-reply) {
+		for i := range replies {
+			reply, ended := replied{}, false
+			for !ended {
+				select {
+				case <-replies[i].more:
+				case reply = <-replies[i].done:
+					ended = true
+				}
+				if piece := replies[i].take(); piece != "" && hear != nil && !hear(i, piece) {
+					return
+				}
+			}
+			if !yield(i, reply) {
 				return
 			}
 		}
 	}
+}
+
+// A drafting is a reply that is shown as it comes, as the draft of a step.
+type drafting struct {
+	listener
+	sieve *sieve
+	begun bool
+}
+
+// draft begins a draft that may cite the labels shown.
+func (m *mapping) draft(shown []int) *drafting {
+	return &drafting{listener: listener{said: said{answer: m.summary == nil}}, sieve: newSieve(shown, true)}
+}
+
+// hear shows a piece of the reply to the next step.
+func (m *mapping) hear(d *drafting, piece string) bool {
+	piece, _ = d.listener.hear(piece)
+	if !d.begun {
+		piece = strings.TrimLeft(piece, " \t\r\n")
+	}
+	if piece == "" {
+		return true
+	}
+	d.begun = true
+	out := d.sieve.feed(piece)
+	return out == "" || m.emit(Draft{Step: m.steps + 1, Text: out})
+}
+
+// drafted ends the draft of the present step.
+func (m *mapping) drafted(d *drafting, p Part) {
+	rest := p.Text
+	if d != nil && d.begun {
+		rest = d.sieve.close()
+	}
+	m.emit(Draft{Step: m.steps, Text: rest, Labels: p.cited, Final: true})
 }
 
 func isUnusable(err error) bool {
@@ -183,8 +258,16 @@ func (m *mapping) wave(ctx context.Context, role Role, batches []batch) ([]outco
 		}
 	}
 	m.tellShortened()
+	drafts := make([]*drafting, len(batches))
+	var hear func(int, string) bool
+	if role == RoleMap { // a rating is no part of a draft
+		for i, b := range batches {
+			drafts[i] = m.draft(b.labels())
+		}
+		hear = func(i int, piece string) bool { return m.hear(drafts[i], piece) }
+	}
 	var out []outcome
-	for i, reply := range m.each(ctx, prompts) {
+	for i, reply := range m.each(ctx, prompts, hear) {
 		b := batches[i]
 		m.made++
 		m.spent(reply.call)
@@ -206,7 +289,7 @@ func (m *mapping) wave(ctx context.Context, role Role, batches []batch) ([]outco
 			}
 		}
 		var err error
-		if o.read, err = m.took(reply, b, role, &o.part, reason); cmp.Or(canceled(ctx), err) != nil || m.stopped {
+		if o.read, err = m.took(reply, b, role, &o.part, reason, drafts[i]); cmp.Or(canceled(ctx), err) != nil || m.stopped {
 			return nil, cmp.Or(canceled(ctx), err)
 		}
 		out = append(out, o)
@@ -294,7 +377,7 @@ func (m *mapping) shrink() {
 // took makes a part of a reply to a batch, and tells of it. The part has no
 // text when nothing came of it, for the reason given or another; read tells
 // whether the model has said something all the same.
-func (m *mapping) took(reply replied, b batch, role Role, p *Part, reason string) (read bool, err error) {
+func (m *mapping) took(reply replied, b batch, role Role, p *Part, reason string, d *drafting) (read bool, err error) {
 	m.steps++
 	m.asked++
 	m.checkRead(reply.call)
@@ -332,7 +415,7 @@ func (m *mapping) took(reply replied, b batch, role Role, p *Part, reason string
 	for _, id := range done.Passages {
 		m.use(id)
 	}
-	m.emit(Draft{Step: m.steps, Text: p.Text, Labels: p.cited, Final: true})
+	m.drafted(d, *p)
 	m.stepped(done)
 	return true, nil
 }
@@ -409,8 +492,12 @@ func (m *mapping) collapsed(ctx context.Context, groups [][]Part) ([]Part, error
 			return nil, err
 		}
 	}
+	drafts := make([]*drafting, len(groups))
+	for i, g := range groups {
+		drafts[i] = m.draft(citedBy(g))
+	}
 	var out []Part
-	for i, reply := range m.each(ctx, prompts) {
+	for i, reply := range m.each(ctx, prompts, func(i int, piece string) bool { return m.hear(drafts[i], piece) }) {
 		if err := canceled(ctx); err != nil {
 			return nil, err
 		}
@@ -440,7 +527,7 @@ func (m *mapping) collapsed(ctx context.Context, groups [][]Part) ([]Part, error
 			done.Changed = true
 			p.Text, p.cited, done.Invented = sift(text, shown)
 			done.Lost = without(shown, p.cited)
-			m.emit(Draft{Step: m.steps, Text: p.Text, Labels: p.cited, Final: true})
+			m.drafted(drafts[i], p)
 		}
 		p.Tokens = m.partCost(p.Text)
 		if !m.stepped(done) {

@@ -82,6 +82,7 @@ func TestSummaryCitesLeaves(t *testing.T) {
 		}
 		a := &Answerer{Model: m, ContextTokens: 1024, StepPassages: 1}
 		stood := map[int][]int{} // labels that may stand in the result of each step
+		drafts := map[int]string{}
 		levels := map[int]int{}
 		var text strings.Builder
 		var last Stepped
@@ -91,9 +92,10 @@ func TestSummaryCitesLeaves(t *testing.T) {
 			}
 			switch e := e.(type) {
 			case Draft:
+				drafts[e.Step] += e.Text
 				if e.Final && strategy != "refine" {
 					stood[e.Step] = e.Labels
-					if got := marker.Labels(e.Text, 1000); !slices.Equal(got, e.Labels) {
+					if got := marker.Labels(drafts[e.Step], 1000); !slices.Equal(got, e.Labels) {
 						rt.Errorf("step %d says that it cites %v, and cites %v", e.Step, e.Labels, got)
 					}
 				}
