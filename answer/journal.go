@@ -65,7 +65,7 @@ func (c *call) knownVerdict(ctx context.Context) (v verdict, ok bool) {
 	}
 	v = verdict{decision: k.Decision, reason: k.Reason, late: k.Late}
 	for _, reply := range k.Calls {
-		v.calls = append(v.calls, &call{prompt: c.prompt, text: reply.Text, finish: reply.Finish, tokens: reply.Usage})
+		v.calls = append(v.calls, &call{prompt: c.prompt, made: true, text: reply.Text, finish: reply.Finish, tokens: reply.Usage})
 	}
 	return v, true
 }
