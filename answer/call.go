@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 
+	"ibid/ingest"
 	"ibid/retrieve"
 )
 
@@ -114,13 +115,9 @@ func (r *run) tellUnkept(c *call) {
 	}
 }
 
-const (
-	// A server that reports less than this share of the prompt's tokens has
-	// cut it: tokenisers differ, but not by so much …
-	readShare = .7
-	// … except in short prompts.
-	readLeast = 300
-)
+// readLeast is the shortest prompt, in tokens, whose count by the server says
+// whether it has been cut.
+const readLeast = 300
 
 // checkRead warns once when the server has cut the prompt.
 func (r *run) checkRead(c *call) {
@@ -128,7 +125,10 @@ func (r *run) checkRead(c *call) {
 		return
 	}
 	sent := r.count(c.prompt.System) + r.count(c.prompt.User)
-	if sent < readLeast || float64(c.tokens.Prompt) >= readShare*float64(sent) {
+	if sent < readLeast || c.tokens.Prompt >= sent {
+		return
+	}
+	if float64(c.tokens.Prompt) >= ingest.LeastShare(c.prompt.System+"\n"+c.prompt.User)*float64(sent) {
 		return
 	}
 	r.warned = true

@@ -456,15 +456,39 @@ func TestUnusableModel(t *testing.T) {
 	}
 }
 
+// A prompt that a server has cut is noticed by its count, in any script: what
+// other tokenisers take is not what ours does.
 func TestCutPromptWarning(t *testing.T) {
-	m := &script{
-		reply: byRole(map[Role][]string{RoleAnswer: {"120 marks.[1]"}}),
-		usage: Tokens{Prompt: 100, Completion: 5, Reported: true},
-	}
-	long := passages(strings.Repeat("The mooring fee is due in April. ", 100))
-	got := read((&Answerer{Retriever: long, Model: m, Gate: GateOff}).Ask(t.Context(), Question{Text: "fee?"}))
-	if !strings.Contains(got.String(), "warning {Message:the model's server read 100 of about") {
-		t.Errorf("no warning in\n%s", got)
+	for name, test := range map[string]struct {
+		text  string
+		share float64 // that the server's tokeniser takes of the tokens of ours
+	}{
+		"English":   {"The mooring fee is due in April. ", 1},
+		"Hindi":     {"नाव का शुल्क अप्रैल में देना होगा, और देर से आने वाले भी पूरा शुल्क देते हैं। ", .34},
+		"Thai":      {"ค่าจอดเรือต้องชำระในเดือนเมษายน และผู้ที่มาช้าก็ต้องชำระเต็มจำนวน ", .44},
+		"Greek":     {"Το τέλος ελλιμενισμού πληρώνεται τον Απρίλιο, και όποιος έρθει αργά το πληρώνει ολόκληρο. ", .4},
+		"Russian":   {"Плата за причал вносится в апреле, и опоздавшие платят ее полностью. ", .57},
+		"Malayalam": {"വള്ളം കെട്ടിയിടാനുള്ള ഫീസ് ഏപ്രിലിൽ അടയ്ക്കണം, വൈകിവരുന്നവരും മുഴുവൻ അടയ്ക്കണം. ", .2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			long := passages(strings.Repeat(test.text, 2400/ingest.CountTokens(test.text)))
+			for _, whole := range []float64{1, .5} {
+				m := &script{}
+				m.reply = func(p Prompt) (string, error) {
+					own := ingest.CountTokens(long[0].Text)
+					rest := ingest.CountTokens(p.System) + ingest.CountTokens(p.User) - own
+					if !strings.Contains(p.User, strings.TrimSpace(long[0].Text)) {
+						t.Error("the prompt lacks a part of the evidence")
+					}
+					m.usage = Tokens{Prompt: int(whole * (float64(rest) + test.share*float64(own))), Completion: 5, Reported: true}
+					return "120 marks.[1]", nil
+				}
+				got := read((&Answerer{Retriever: long, Model: m, Gate: GateOff}).Ask(t.Context(), Question{Text: "fee?"}))
+				if warned := strings.Contains(got.String(), "so it has cut the prompt"); warned != (whole < 1) {
+					t.Errorf("the server read %g of the prompt, and there was a warning: %t\n%s", whole, warned, got)
+				}
+			}
+		})
 	}
 }
 
