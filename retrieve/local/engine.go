@@ -16,6 +16,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"modernc.org/sqlite"
@@ -39,6 +40,10 @@ type Engine struct {
 	lock  *os.File // held shared while the directory is open
 	write *sql.DB  // one connection, immediate transactions
 	read  *sql.DB
+
+	// pulse is what the memory was up to date with at last.
+	pulse pulse
+	known atomic.Pointer[beat]
 
 	refreshing sync.Mutex // held while memory is brought up to date
 	mu         sync.RWMutex
@@ -75,7 +80,7 @@ func open(ctx context.Context, dir string, opts Options) (*Engine, error) {
 	if err := lockSafely(); err != nil {
 		return nil, err
 	}
-	e := &Engine{path: filepath.Join(dir, FileName), wait: opts.Wait, damaged: make(map[int64]Damage)}
+	e := &Engine{path: filepath.Join(dir, FileName), pulse: pulse{path: filepath.Join(dir, FileName+"-shm")}, wait: opts.Wait, damaged: make(map[int64]Damage)}
 	if e.lock, err = shareLock(ctx, filepath.Join(dir, lockName), e.wait); err != nil {
 		return nil, err
 	}
@@ -154,7 +159,7 @@ func (e *Engine) disconnect() (err error) {
 		}
 	}
 	e.read, e.write = nil, nil
-	return err
+	return errors.Join(err, e.pulse.close())
 }
 
 // Close closes the engine. The last process to close a data directory leaves
@@ -164,7 +169,7 @@ func (e *Engine) Close() error {
 	if isBusy(err) {
 		err = nil // another process goes on with it
 	}
-	return errors.Join(err, e.read.Close(), e.write.Close(), e.lock.Close())
+	return errors.Join(err, e.read.Close(), e.write.Close(), e.pulse.close(), e.lock.Close())
 }
 
 // abandon closes what a failed start has opened; its error is the one to tell.

@@ -24,6 +24,8 @@ const (
 	windowSlots = 4096
 	// rounding is more than single precision takes from a sum of a question's terms.
 	rounding = 1 + 1e-4
+	// scanCost is how many postings are scanned in the time of looking one up.
+	scanCost = 8
 )
 
 // A cursor is one term of a search in its list.
@@ -34,10 +36,9 @@ type cursor struct {
 	bounds []bound
 	weight float32 // more than it weighs in any chunk
 
-	// The window's postings, how far they have been looked up, and the most
-	// that one of them weighs.
-	start, end, at int
-	most           float32
+	// The window's postings, and the most that one of them weighs.
+	start, end int
+	most       float32
 }
 
 // A saturation computes a count's share of a term's weight in single precision:
@@ -82,8 +83,9 @@ type search struct {
 	counts []int32
 
 	// Of each slot of the window, all zero between two.
-	sums    [windowSlots]float32
-	touched [windowSlots / 64]uint64
+	sums       [windowSlots]float32
+	touched    [windowSlots / 64]uint64
+	candidates []uint32 // slots of the window, rising
 }
 
 func newSearch(m *memory, terms []string, only selection) *search {
@@ -131,14 +133,27 @@ func (x *search) window(t *top, first, end int32) {
 	for i := essential; i < len(x.cursors); i++ {
 		x.scan(&x.cursors[i], first)
 	}
-	for w := range x.touched[:(end-first+63)/64] {
+	x.gather(end-first, least-x.below[essential])
+	for i := essential; i > 0 && len(x.candidates) > 0; i-- {
+		x.complete(&x.cursors[i-1], first)
+		x.candidates = slices.DeleteFunc(x.candidates, func(c uint32) bool { return x.sums[c]+x.below[i-1] < least })
+	}
+	for _, c := range x.candidates {
+		if slot := first + int32(c); x.sums[c] >= least && x.allowed(slot) {
+			t.push(hit{slot, x.exact(slot)})
+			least = t.least()
+		}
+	}
+	clear(x.sums[:])
+}
+
+// gather makes candidates of the touched chunks whose sums reach least.
+func (x *search) gather(slots int32, least float32) {
+	x.candidates = x.candidates[:0]
+	for w := range x.touched[:(slots+63)/64] {
 		for set := x.touched[w]; set != 0; set &= set - 1 {
-			i := w*64 + bits.TrailingZeros64(set)
-			sum := x.sums[i]
-			x.sums[i] = 0
-			if slot := first + int32(i); x.reaches(slot, sum, essential, least) && x.allowed(slot) {
-				t.push(hit{slot, x.exact(slot)})
-				least = t.least()
+			if i := uint32(w*64 + bits.TrailingZeros64(set)); x.sums[i] >= least {
+				x.candidates = append(x.candidates, i)
 			}
 		}
 		x.touched[w] = 0
@@ -149,7 +164,7 @@ func (x *search) window(t *top, first, end int32) {
 func (x *search) enter(c *cursor, end int32) {
 	c.start = c.end
 	c.end = seek(c.list, c.start, end)
-	c.at, c.most = c.start, 0
+	c.most = 0
 	if c.start == c.end {
 		return
 	}
@@ -176,17 +191,42 @@ func seek(list []posting, at int, slot int32) int {
 	return at
 }
 
+// weigh is what the posting's term weighs in its chunk.
+func (x *search) weigh(c *cursor, p posting, length int32) float32 {
+	if count := p & manyTimes; count < manyTimes {
+		return c.weight * x.by.of(float32(count), float32(length))
+	}
+	return c.weight // more than any
+}
+
 // scan adds what a term weighs to the sums of the window's chunks.
 func (x *search) scan(c *cursor, first int32) {
 	lengths := x.m.index.lengths[first:]
 	for _, p := range c.list[c.start:c.end] {
-		i := p.slot() - first
-		share := float32(1) // more than any
-		if count := p & manyTimes; count < manyTimes {
-			share = x.by.of(float32(count), float32(lengths[i]))
+		i := uint32(p.slot()-first) % windowSlots
+		x.sums[i] += x.weigh(c, p, lengths[i])
+		x.touched[i/64] |= 1 << (i % 64)
+	}
+}
+
+// complete adds what a term weighs to the sums of the candidates, at least.
+func (x *search) complete(c *cursor, first int32) {
+	lengths := x.m.index.lengths[first:]
+	if c.end-c.start < scanCost*len(x.candidates) {
+		for _, p := range c.list[c.start:c.end] {
+			i := uint32(p.slot()-first) % windowSlots
+			x.sums[i] += x.weigh(c, p, lengths[i])
 		}
-		x.sums[i%windowSlots] += c.weight * share
-		x.touched[i/64%int32(len(x.touched))] |= 1 << (i % 64)
+		return
+	}
+	list, at := c.list[:c.end], c.start
+	for _, i := range x.candidates {
+		if at = seek(list, at, first+int32(i)); at == len(list) {
+			return
+		}
+		if p := list[at]; p.slot() == first+int32(i) {
+			x.sums[i] += x.weigh(c, p, lengths[i])
+		}
 	}
 }
 
@@ -195,26 +235,6 @@ func (x *search) allowed(slot int32) bool {
 		return x.only.has(slot)
 	}
 	return x.m.alive(slot)
-}
-
-// reaches says whether a chunk may reach the score of least: by its sum so far
-// and by what the terms before essential add to it. It is asked for rising slots.
-func (x *search) reaches(slot int32, sum float32, essential int, least float32) bool {
-	for i := essential; i > 0; i-- {
-		if sum+x.below[i] < least {
-			return false
-		}
-		c := &x.cursors[i-1]
-		c.at = seek(c.list, c.at, slot)
-		if c.at < c.end && c.list[c.at].slot() == slot {
-			share := float32(1)
-			if count := c.list[c.at] & manyTimes; count < manyTimes {
-				share = x.by.of(float32(count), float32(x.m.index.lengths[slot]))
-			}
-			sum += c.weight * share
-		}
-	}
-	return sum >= least
 }
 
 // exact is the BM25 score of a chunk of the window.

@@ -83,11 +83,18 @@ func (e *Engine) Revision(ctx context.Context) (n int64, err error) {
 
 // refresh brings the memory up to date with the database.
 func (e *Engine) refresh(ctx context.Context) error {
+	beat, ok := e.pulse.read()
+	if known := e.known.Load(); ok && known != nil && *known == beat {
+		return nil
+	}
 	newest, err := e.Revision(ctx)
 	if err != nil {
 		return err
 	}
 	if e.at() == newest {
+		if ok {
+			e.known.Store(&beat)
+		}
 		return nil
 	}
 	e.refreshing.Lock()
