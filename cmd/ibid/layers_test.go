@@ -287,6 +287,9 @@ func forEachFile(t *testing.T, fset *token.FileSet, check func(pkg string, file 
 		if d.IsDir() && p != "." && (strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata") {
 			return fs.SkipDir
 		}
+		if _, err := fs.Stat(root, path.Join(p, "go.mod")); d.IsDir() && p != "." && err == nil {
+			return fs.SkipDir // another module, with homes of its own
+		}
 		if d.IsDir() || path.Ext(p) != ".go" {
 			return nil
 		}
