@@ -1,6 +1,7 @@
 package answer
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -81,7 +82,9 @@ func (c *call) make(ctx context.Context, m Model, yield func(string, error) bool
 		c.tokens.Prompt += c.count(c.prompt.System) + c.count(c.prompt.User)
 		c.tokens.Completion += c.count(string(c.text))
 	}
-	if c.finish == "stop" || c.finish == "length" || left && c.enough {
+	// Who asks again may be given more than nothing.
+	whole := (c.finish == "stop" || c.finish == "length") && len(bytes.TrimSpace(c.text)) > 0
+	if whole || left && c.enough {
 		c.keep(ctx)
 	}
 	return left, nil

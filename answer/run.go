@@ -97,7 +97,7 @@ func (run *Run) Watch(events iter.Seq2[Event, error]) iter.Seq2[Event, error] {
 		for e, err := range events {
 			switch e := e.(type) {
 			case Stepped:
-				failed = failed || e.Reason == "model_error"
+				failed = failed || e.Reason == "model_error" || e.Reason == "empty_reply"
 			case Incomplete:
 				cut = true
 			case Usage:
@@ -113,7 +113,7 @@ func (run *Run) Watch(events iter.Seq2[Event, error]) iter.Seq2[Event, error] {
 // Settle forgets a run whose events came to their end, once what they told has
 // been shown; err is what went wrong in that. It tells whether the run is kept
 // instead, because taking it up again may bring it further: it broke off, or a
-// call failed that its answer lacks.
+// call failed or gave nothing that its answer lacks.
 func (run *Run) Settle(ctx context.Context, err error) (kept bool, _ error) {
 	if run == nil {
 		return false, nil

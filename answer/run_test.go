@@ -198,6 +198,25 @@ func TestAskResumedElsewhere(t *testing.T) {
 	}
 }
 
+// A reply without a word is no reason to be without one for ever.
+func TestResumedAfterEmptyReply(t *testing.T) {
+	j := &memoryJournal{replies: map[string][]byte{}}
+	ask := func(reply string) (record, int) {
+		m := &script{reply: byRole(map[Role][]string{RoleAnswer: {reply}})}
+		a := &Answerer{Retriever: three, Model: m, Gate: GateOff}
+		return read(a.Ask(t.Context(), Question{Text: "What is the fee?", Run: &Run{ID: "r", Secret: []byte("s"), Journal: j}})), len(m.calls)
+	}
+	if got, _ := ask(" \n"); got.text != "" {
+		t.Fatalf("got\n%s", got)
+	}
+	if got, calls := ask("120 marks [1]."); calls != 1 || !strings.HasPrefix(got.text, "120 marks") {
+		t.Errorf("%d calls for\n%s", calls, got)
+	}
+	if got, calls := ask("130 marks [1]."); calls != 0 || !strings.HasPrefix(got.text, "120 marks") {
+		t.Errorf("%d calls for\n%s", calls, got)
+	}
+}
+
 // A journal that fails costs no answer.
 func TestJournalFails(t *testing.T) {
 	a := &Answerer{Retriever: three, Model: &script{reply: byRole(map[Role][]string{RoleJudge: {"yes"}, RoleAnswer: {"120 marks [1]."}})}, Gate: GateModel}
@@ -219,7 +238,7 @@ func (brokenJournal) Keep(context.Context, string, string, []byte) error {
 
 // A run is forgotten when taking it up would change nothing.
 func TestRunSettled(t *testing.T) {
-	failed, cut := Stepped{Step: 1, Reason: "model_error"}, Incomplete{Reason: "it broke off"}
+	failed, empty, cut := Stepped{Step: 1, Reason: "model_error"}, Stepped{Step: 1, Reason: "empty_reply"}, Incomplete{Reason: "it broke off"}
 	for name, test := range map[string]struct {
 		events []Event
 		err    error
@@ -231,6 +250,7 @@ func TestRunSettled(t *testing.T) {
 		"refused":                 {events: []Event{Unanswered{}, Usage{}}},
 		"cut for good":            {events: []Event{Text{Text: "x"}, cut, Usage{}}},
 		"cut by a failure":        {events: []Event{failed, Text{Text: "x"}, cut, Usage{}}, kept: true},
+		"cut by an empty reply":   {events: []Event{empty, Text{Text: "x"}, cut, Usage{}}, kept: true},
 		"an error":                {events: []Event{Text{Text: "x"}}, err: errDown, kept: true},
 		"what cannot be asked":    {err: &QuestionError{Code: "top_k"}},
 		"shown to nobody":         {events: []Event{Text{Text: "x"}, Usage{}}, shown: errors.New("broken pipe"), kept: true},
