@@ -64,7 +64,8 @@ type Answerer struct {
 	// prompts and replies, not counting retries; 0 means no limit.
 	JudgeTokens int
 	// JudgeTime is how long the judging of a question may take; 0 means a
-	// minute, less than 0 no limit. What none of the budgets reaches is decided
+	// minute, less than 0 no limit. It is never more than half of the time that
+	// the context leaves. What none of the budgets reaches is decided
 	// by its score.
 	JudgeTime time.Duration
 	// AnswerCalls is how many draft and refine calls a question may cost; 0

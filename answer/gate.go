@@ -115,6 +115,13 @@ func (r *run) judgeOpen(ctx context.Context, model Model, passages []retrieve.Pa
 	}
 	close(next)
 	judging, limit := ctx, cmp.Or(r.JudgeTime, defaultJudgeTime)
+	slow := fmt.Sprintf("judging the passages took longer than %s (--gate-time)", limit)
+	if end, ok := ctx.Deadline(); ok {
+		// What is decided is of no use without time left to answer.
+		if half := max(time.Until(end)/2, 1); limit <= 0 || half < limit {
+			limit, slow = half, "judging the passages took half of the time that there was"
+		}
+	}
 	if limit > 0 {
 		var stop context.CancelFunc
 		judging, stop = context.WithTimeout(ctx, limit)
@@ -181,7 +188,7 @@ func (r *run) judgeOpen(ctx context.Context, model Model, passages []retrieve.Pa
 			}
 			if v.late && !late {
 				late = true
-				r.emit(Warning{Message: fmt.Sprintf("judging the passages took longer than %s (--gate-time), so those not judged by then are decided by their scores", limit)})
+				r.emit(Warning{Message: slow + ", so those not judged by then are decided by their scores"})
 			}
 			if len(v.calls) == 0 && !v.late && !told {
 				told = true

@@ -217,13 +217,29 @@ func (s mute) Complete(ctx context.Context, p Prompt) iter.Seq2[Piece, error] {
 // Judging ends when its time is over: what has no verdict by then, asked about
 // or not, is decided by its score, and the answer goes on.
 func TestGateTime(t *testing.T) {
-	for limit, want := range map[time.Duration]time.Duration{0: time.Minute, 5 * time.Second: 5 * time.Second} {
+	for _, test := range []struct {
+		limit, caller time.Duration // of the asker; of the caller's context
+		want          time.Duration
+		warning       string
+	}{
+		{0, 0, time.Minute, "judging the passages took longer than 1m0s (--gate-time)"},
+		{5 * time.Second, 0, 5 * time.Second, "judging the passages took longer than 5s (--gate-time)"},
+		{5 * time.Second, time.Minute, 5 * time.Second, "judging the passages took longer than 5s (--gate-time)"},
+		{0, 20 * time.Second, 10 * time.Second, "judging the passages took half of the time that there was"},
+		{-1, 20 * time.Second, 10 * time.Second, "judging the passages took half of the time that there was"},
+	} {
 		synctest.Test(t, func(t *testing.T) {
 			ps := passages("The fee is 120.", "The fee is stalled.", "The bay is deep.", "The fee is stalled too.", "The fee is not paid.")
-			a := &Answerer{Retriever: ps, Model: mute{"stalled"}, Gate: GateModel, Parallel: 2, JudgeTime: limit}
+			a := &Answerer{Retriever: ps, Model: mute{"stalled"}, Gate: GateModel, Parallel: 2, JudgeTime: test.limit}
+			ctx := t.Context()
+			if test.caller > 0 {
+				var cancel context.CancelFunc
+				ctx, cancel = context.WithTimeout(ctx, test.caller)
+				defer cancel()
+			}
 			start := time.Now()
-			got := read(a.Ask(t.Context(), Question{Text: "What is the fee?"}))
-			if got.err != nil || got.text != "120.[1]" || time.Since(start) != want {
+			got := read(a.Ask(ctx, Question{Text: "What is the fee?"}))
+			if got.err != nil || got.text != "120.[1]" || time.Since(start) != test.want {
 				t.Errorf("after %v\n%s", time.Since(start), got)
 			}
 			for _, line := range []string{
@@ -231,7 +247,7 @@ func TestGateTime(t *testing.T) {
 				"judged r/d2.md#1 relevant by unjudged (1 calls)",
 				"judged r/d4.md#1 relevant by unjudged (1 calls)",
 				"judged r/d5.md#1 relevant by unjudged (0 calls)",
-				"warning {Message:judging the passages took longer than " + want.String(),
+				"warning {Message:" + test.warning,
 			} {
 				if n := strings.Count(got.String(), line); n != 1 {
 					t.Errorf("%d lines %q in\n%s", n, line, got)
