@@ -16,7 +16,7 @@ import (
 )
 
 type askCmd struct {
-	Question []string `arg:"" optional:"" help:"The question; quote it, or give its words."`
+	Question []string `arg:"" optional:"" help:"The question; quote it, or give its words. With --resume, a run's id or nothing."`
 	JSON     bool     `help:"Print the whole answer as one JSON object." name:"json"`
 	Strategy string   `help:"How evidence becomes an answer: auto, refine, stuff, map-reduce, map-rerank or extract." default:"auto" placeholder:"NAME"`
 	resumeConfig
