@@ -68,8 +68,9 @@ type Answerer struct {
 	// the context leaves. What none of the budgets reaches is decided
 	// by its score.
 	JudgeTime time.Duration
-	// AnswerCalls is how many draft and refine calls a question may cost; 0
-	// means 6, less than 0 no limit.
+	// AnswerCalls is how many calls a question may cost besides those of
+	// judges: drafts, refining, parts and what is made of them, and what is
+	// asked again from less evidence; 0 means 6, less than 0 no limit.
 	AnswerCalls int
 	// Parallel is how many judge calls run at a time; 0 means 12, so that
 	// judging takes one round trip. A server that works on one call after the
@@ -80,8 +81,9 @@ type Answerer struct {
 	// ContextTokens is the model's context window: prompt and reply together.
 	// 0 means 4096. A margin of 15 % is left for foreign tokenisers.
 	ContextTokens int
-	// StepTokens is how many tokens of evidence go into one step; 0 means as
-	// many as the context window has room for.
+	// StepTokens is how many tokens of evidence go into one step, one whole
+	// passage at the least: with 1 an answer is refined passage by passage. 0
+	// means as many as the context window has room for.
 	StepTokens int
 	// StepPassages is the largest number of passages in one step; 0 means no
 	// limit, 1 refines passage by passage.
@@ -89,7 +91,8 @@ type Answerer struct {
 	// MaxDraftTokens ends refining when the draft is longer; 0 means no limit
 	// but the context window.
 	MaxDraftTokens int
-	// KeepDuplicates leaves passages in that say the same as an earlier one.
+	// KeepDuplicates has every passage read. Without it, one that repeats
+	// another word for word is read only where nothing came of the other.
 	KeepDuplicates bool
 	// Count measures text in tokens; nil means ingest.CountTokens.
 	Count func(text string) int

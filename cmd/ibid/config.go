@@ -84,7 +84,7 @@ type modelConfig struct {
 	GateTokens    int           `help:"Tokens that judging a question may cost; 0: no limit." default:"0" placeholder:"N" group:"Model"`
 	GateTime      time.Duration `help:"How long judging a question may take; 0s: no limit. What is not judged by then is decided by its score." default:"1m" placeholder:"TIME" group:"Model"`
 	ContextTokens int           `help:"The model's context window, prompt and reply together." default:"4096" placeholder:"N" group:"Model"`
-	StepTokens    int           `help:"Evidence for one step of the refine loop, in tokens; 0: what the window holds." default:"0" placeholder:"N" group:"Model"`
+	StepTokens    int           `help:"Evidence for one step, in tokens, one whole passage at the least (1: passage by passage); 0: what the window holds." default:"0" placeholder:"N" group:"Model"`
 	Prompts       string        `help:"Folder with prompt templates to use in place of the built-in ones." placeholder:"DIR" group:"Model"`
 }
 
