@@ -254,26 +254,14 @@ func (r *run) check() (strategy string, err error) {
 	return "", &QuestionError{"strategy", fmt.Sprintf("there is no strategy %q: use auto, refine, stuff, map-reduce, map-rerank or extract", clip(q.Strategy, 40))}
 }
 
-// The reasons of Unanswered.
-const (
-	nothingFound    = "nothing_found"
-	nothingRelevant = "nothing_relevant"
-	noAnswer        = "no_answer"
-)
-
 func (r *run) unanswered(reason string, nearest []retrieve.Passage) {
-	text := map[string]string{
-		nothingFound:    "There is nothing about this in the documents.",
-		nothingRelevant: "The documents do not seem to be about this.",
-		noAnswer:        "The documents do not say.",
-	}[reason]
 	if len(nearest) > 3 {
 		nearest = nearest[:3]
 	}
 	if nearest == nil {
 		nearest = []retrieve.Passage{}
 	}
-	if r.emit(Unanswered{Reason: reason, Text: text, Nearest: nearest}) {
+	if r.emit(Unanswered{Reason: reason, Text: refusal(reason, r.question.Text), Nearest: nearest}) {
 		r.finish()
 	}
 }

@@ -102,7 +102,8 @@ type Unanswered struct {
 	// Reason is "nothing_found", "nothing_relevant" or "no_answer" (evidence
 	// was kept, and no answer found in it).
 	Reason string `json:"reason"`
-	// Text is the sentence to show.
+	// Text is the sentence to show, in the language of the question where it
+	// is one of some sixteen, else in English.
 	Text string `json:"text"`
 	// Nearest are the nearest misses, best first, three at most.
 	Nearest []retrieve.Passage `json:"nearest"`

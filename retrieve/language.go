@@ -122,3 +122,28 @@ func (t *tally) language() language {
 	}
 	return best
 }
+
+// Language tells what a text is written in, by its function words and its
+// script: the code of ISO 639-1, and "en" where there is too little to tell.
+func Language(text string) string {
+	var a analyser
+	a.read(text)
+	if l := a.tally.language(); l != english {
+		return languageCodes[l]
+	}
+	code := "en"
+	if a.tally.hits[english] > 0 {
+		return code
+	}
+	for _, r := range text {
+		switch {
+		case unicode.In(r, unicode.Hiragana, unicode.Katakana):
+			return "ja"
+		case unicode.Is(unicode.Hangul, r):
+			return "ko"
+		case unicode.Is(unicode.Han, r):
+			code = "zh"
+		}
+	}
+	return code
+}
