@@ -1,10 +1,8 @@
 package retrieve
 
 import (
-	"hash/fnv"
 	"slices"
 	"strings"
-	"unicode"
 )
 
 // A group is what becomes one passage: a chunk, or neighbouring chunks of one
@@ -155,62 +153,21 @@ func (g *group) fits(text string) bool {
 	return at == len(text)
 }
 
-// minShingles is the share of common runs of words from which two passages of
-// the same words say the same.
-const minShingles = 0.9
-
-// repeats says whether two passages have the same words, numbers and stop words
-// included, in all but the same order. One word that differs makes them two:
-// it may be the very fact that changed between two versions of a document.
-// Titles and headings do not count: copies of one text may stand under several.
+// repeats says whether two passages are the same but for blank space and case.
+// One word, number or sign that differs, or stands elsewhere, makes them two: it
+// may be the very fact that changed between two versions of a document. Titles and headings do not count: copies of one text may stand under
+// several.
 func repeats(a, b *scored) bool {
 	if long := max(len(a.Text), len(b.Text)); 10*min(len(a.Text), len(b.Text)) < 9*long {
 		return false
 	}
-	v, w := a.plain(), b.plain()
-	return len(v) == len(w) && a.bag == b.bag && (slices.Equal(v, w) ||
-		slices.Equal(slices.Sorted(slices.Values(v)), slices.Sorted(slices.Values(w))) && overlap(v, w) >= minShingles)
+	return slices.Equal(a.plain(), b.plain())
 }
 
-// plain gives the words of the chunk as they stand, without case and
-// punctuation. It sets bag to the sum of their hashes, which is the same in
-// every order and costs no sorting.
+// plain gives the words of the chunk as they stand, without case.
 func (s *scored) plain() []string {
 	if s.words == nil {
-		s.words = strings.FieldsFunc(strings.ToLower(s.Text), func(r rune) bool {
-			return !unicode.IsLetter(r) && !unicode.IsNumber(r) && !unicode.IsMark(r)
-		})
-		for _, w := range s.words {
-			h := fnv.New64a()
-			h.Write([]byte(w)) // a hash takes everything
-			s.bag += h.Sum64()
-		}
+		s.words = strings.Fields(strings.ToLower(s.Text))
 	}
 	return s.words
-}
-
-// overlap is the Jaccard index of the runs of three words of two texts.
-func overlap(a, b []string) float64 {
-	if len(a) < 3 || len(b) < 3 {
-		if slices.Equal(a, b) {
-			return 1
-		}
-		return 0
-	}
-	shingles := make(map[[3]string]bool)
-	for i := range len(a) - 2 {
-		shingles[[3]string(a[i:i+3])] = true
-	}
-	seen, common := make(map[[3]string]bool), 0
-	for i := range len(b) - 2 {
-		s := [3]string(b[i : i+3])
-		if seen[s] {
-			continue
-		}
-		seen[s] = true
-		if shingles[s] {
-			common++
-		}
-	}
-	return float64(common) / float64(len(shingles)+len(seen)-common)
 }

@@ -110,3 +110,34 @@ func TestDiversity(t *testing.T) {
 		}
 	}
 }
+
+// Copies are one passage; what differs in one word, number or sign is two.
+func TestCopies(t *testing.T) {
+	const text = "The kestrel fund had 30 crowns in May and 60 crowns in June, and it paid for the voles of the whole meadow in both of the years, so that nobody had to go without."
+	for _, c := range []struct {
+		name, other string
+		copy        bool
+	}{
+		{"the same", text, true},
+		{"other breaks and case", strings.ReplaceAll(strings.ToUpper(text), " ", "\n  "), true},
+		{"another number", strings.Replace(text, "30", "31", 1), false},
+		{"numbers change places", strings.NewReplacer("30", "60", "60", "30").Replace(text), false},
+		{"a sign", strings.Replace(text, "30", "-30", 1), false},
+		{"not", strings.Replace(text, "had to", "had not to", 1), false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			x := newIndex(t, openLocal(t, t.TempDir()), testSpace)
+			_, err := x.AddRoot(t.Context(), "/srv/a", "")
+			must(t, err)
+			store(t, x, "a", "1.md", "One", text)
+			store(t, x, "a", "2.md", "Two", c.other)
+			want := 2
+			if c.copy {
+				want = 1
+			}
+			if got := found(t, x, retrieve.Query{Text: "kestrel fund"}); len(got) != want {
+				t.Errorf("found %q", got)
+			}
+		})
+	}
+}

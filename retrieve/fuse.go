@@ -10,7 +10,6 @@ type scored struct {
 	Passage
 	vector []float32
 	words  []string // made by plain when they are needed
-	bag    uint64   // the same
 }
 
 // denseWeight is the share of the dense score in the mixture, for a question
