@@ -10,13 +10,14 @@ import (
 	"github.com/blevesearch/snowballstem/arabic"
 	porter "github.com/blevesearch/snowballstem/english"
 	"github.com/blevesearch/snowballstem/russian"
+	"github.com/blevesearch/snowballstem/tamil"
 	"github.com/clipperhouse/uax29/v2/words"
 	"golang.org/x/text/unicode/norm"
 )
 
 // Analysis numbers the rules of [Terms]. Term lists that were stored under
 // another number must be made anew.
-const Analysis = 2
+const Analysis = 3
 
 // maxTerm is the longest term in bytes. What is longer (an encoded image, a
 // key) is cut: it can still be found by its beginning, and costs no more.
@@ -428,6 +429,8 @@ func fold(word string) string {
 				continue
 			case unicode.Is(unicode.Arabic, base): // vowel signs
 				continue
+			case r == '\u093c': // the dot of borrowed Hindi sounds, often left out
+				continue
 			}
 		} else {
 			base = r
@@ -449,7 +452,9 @@ func fold(word string) string {
 			b.WriteByte('l')
 		case 'đ':
 			b.WriteByte('d')
-		case 'ـ': // Arabic lengthening
+		case 'ँ': // one Hindi nasal sign for the other
+			b.WriteRune('ं')
+		case 'ـ', '\u200c', '\u200d': // Arabic lengthening; joiners
 		default:
 			b.WriteRune(r)
 		}
@@ -474,6 +479,10 @@ func stem(word string) string {
 		by = russian.Stem
 	case unicode.Is(unicode.Arabic, first):
 		by = arabic.Stem
+	case unicode.Is(unicode.Devanagari, first):
+		return stemHindi(word)
+	case unicode.Is(unicode.Tamil, first):
+		by = tamil.Stem
 	default:
 		return word
 	}
