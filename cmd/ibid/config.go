@@ -179,7 +179,7 @@ func openLibrary(ctx context.Context, c storeConfig, o retrieve.Options, s surro
 	if err != nil {
 		return nil, err
 	}
-	engine, err := openEngine(ctx, c)
+	engine, err := openEngine(ctx, c, s)
 	if err != nil {
 		return nil, err
 	}
@@ -202,11 +202,13 @@ func newLibrary(ctx context.Context, data string, engine *local.Engine, embedder
 	return &library{index, engine, embedder}, nil
 }
 
-func openEngine(ctx context.Context, c storeConfig) (*local.Engine, error) {
+func openEngine(ctx context.Context, c storeConfig, s surroundings) (*local.Engine, error) {
 	if c.Data == "" {
 		return nil, usageError("there is no home folder to keep data in: name a folder with --data or $IBID_DATA")
 	}
-	return local.Open(ctx, c.Data, local.Options{})
+	return local.Open(ctx, c.Data, local.Options{Renewing: func(documents int) {
+		fmt.Fprintf(s.stderr, "ibid: this version cuts words into terms in another way: analysing %d documents in %s anew, once\n", documents, c.Data)
+	}})
 }
 
 func (l *library) close() error { return l.engine.Close() }

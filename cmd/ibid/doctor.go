@@ -111,7 +111,7 @@ func (c *doctorCmd) examine(ctx context.Context, s surroundings, up *checkup) er
 	if err := up.add(found); err != nil {
 		return err
 	}
-	if err := c.checkData(ctx, up, embedder); err != nil {
+	if err := c.checkData(ctx, s, up, embedder); err != nil {
 		return err
 	}
 	for _, f := range []finding{
@@ -144,14 +144,14 @@ func (c *doctorCmd) checkEmbedder(ctx context.Context, s surroundings) (retrieve
 }
 
 // checkData looks at the data directory, and makes none.
-func (c *doctorCmd) checkData(ctx context.Context, up *checkup, embedder retrieve.Embedder) (err error) {
+func (c *doctorCmd) checkData(ctx context.Context, s surroundings, up *checkup, embedder retrieve.Embedder) (err error) {
 	const check = "data"
 	ingestFirst := "run 'ibid ingest FOLDER'"
 	_, err = os.Stat(filepath.Join(c.Data, local.FileName))
 	if errors.Is(err, fs.ErrNotExist) {
 		return up.add(finding{check, stateWarning, c.Data + ": nothing has been ingested yet", ingestFirst})
 	}
-	engine, err := openEngine(ctx, c.storeConfig)
+	engine, err := openEngine(ctx, c.storeConfig, s)
 	if err != nil {
 		return up.add(finding{check, stateFailed, err.Error(), "look at the folder's permissions and at what else uses it, or name another one with --data"})
 	}

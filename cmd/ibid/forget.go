@@ -17,7 +17,7 @@ type forgetCmd struct {
 
 // Run removes a root with all its documents.
 func (c *forgetCmd) Run(ctx context.Context, s surroundings) (err error) {
-	engine, err := openEngine(ctx, c.storeConfig)
+	engine, err := openEngine(ctx, c.storeConfig, s)
 	if err != nil {
 		return err
 	}

@@ -20,7 +20,7 @@ func (c *reembedCmd) Run(ctx context.Context, s surroundings) (err error) {
 	if err != nil {
 		return err
 	}
-	engine, err := openEngine(ctx, c.storeConfig)
+	engine, err := openEngine(ctx, c.storeConfig, s)
 	if err != nil {
 		return err
 	}

@@ -64,7 +64,7 @@ func (c *summarizeCmd) Run(ctx context.Context, s surroundings) (err error) {
 	if err != nil {
 		return err
 	}
-	engine, err := openEngine(ctx, c.storeConfig)
+	engine, err := openEngine(ctx, c.storeConfig, s)
 	if err != nil {
 		return err
 	}

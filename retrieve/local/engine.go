@@ -31,6 +31,9 @@ type Options struct {
 	// Wait is how long to wait for other processes that hold the database;
 	// 0 means a minute.
 	Wait time.Duration
+	// Renewing, where it is set, is told that the terms of so many documents
+	// were made by another version's analysis, before they are made anew.
+	Renewing func(documents int)
 }
 
 // An Engine is an open data directory. It is safe for concurrent use.
@@ -95,6 +98,9 @@ func open(ctx context.Context, dir string, opts Options) (*Engine, error) {
 		return nil, err
 	}
 	err = e.start(ctx)
+	if err == nil && !e.marked() {
+		err = e.renew(ctx, opts.Renewing)
+	}
 	if isDamage(err) || e.marked() {
 		err = e.repair(ctx, err)
 	}

@@ -48,6 +48,7 @@ type document struct {
 	first  int32 // slot of its first chunk; the others follow
 	count  int
 	terms  []byte // of its chunks, as the lexicon packs their numbers
+	stale  bool   // another analysis made the terms that are stored
 }
 
 // A slot is one chunk in memory. Document is nil when it is gone.

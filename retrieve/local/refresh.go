@@ -410,6 +410,7 @@ func (r *reader) document(row *documentRow, dims *int) (l *loaded, reason string
 	l = &loaded{}
 	var sums []int64
 	var unfit string // what the check says
+	var stale bool
 	for rows.Next() {
 		var key, stored int64
 		var c ingest.Chunk
@@ -450,6 +451,7 @@ func (r *reader) document(row *documentRow, dims *int) (l *loaded, reason string
 			return nil, "", fmt.Errorf("chunk %d of %s: %w", number, row.id, err)
 		} else if !current {
 			lc.counts, lc.length = retrieve.CountTerms(ingest.EmbeddingText(row.title, c))
+			stale = true
 		}
 		if r.check != nil {
 			if wrong := r.check(row, &c, &lc); wrong != "" && unfit == "" {
@@ -479,7 +481,7 @@ func (r *reader) document(row *documentRow, dims *int) (l *loaded, reason string
 	}
 	info := retrieve.DocumentInfo{Document: *d, Collection: row.collection, Chunks: row.chunks, Pages: len(d.Pages), Bytes: len(d.Text)}
 	info.Document.Text, info.Document.Sections, info.Document.Pages = "", nil, nil
-	l.document = document{key: row.key, info: info, sum: row.sum}
+	l.document = document{key: row.key, info: info, sum: row.sum, stale: stale}
 	return l, "", nil
 }
 

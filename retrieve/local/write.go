@@ -483,10 +483,15 @@ func (e *Engine) rename(ctx context.Context, tx *sql.Tx, from string, to *ingest
 		return err
 	}
 	if retitled {
-		if err := retitle(ctx, tx, row); err != nil {
+		if err := analyse(ctx, tx, row); err != nil {
 			return err
 		}
 	}
+	return e.reinsert(ctx, tx, row)
+}
+
+// reinsert stores the row of a document whose chunks are stored.
+func (e *Engine) reinsert(ctx context.Context, tx *sql.Tx, row *documentRow) error {
 	first, last := keyRange(row.key)
 	sums, err := column[int64](ctx, tx, `SELECT sum FROM chunks WHERE key BETWEEN ? AND ? ORDER BY key`, first, last)
 	if err != nil {
@@ -495,8 +500,8 @@ func (e *Engine) rename(ctx context.Context, tx *sql.Tx, from string, to *ingest
 	return e.insert(ctx, tx, row, sums)
 }
 
-// retitle analyses the chunks of a document under its new title.
-func retitle(ctx context.Context, tx *sql.Tx, row *documentRow) error {
+// analyse stores the terms of a document's chunks anew, under the row's title.
+func analyse(ctx context.Context, tx *sql.Tx, row *documentRow) error {
 	first, last := keyRange(row.key)
 	keys, err := column[int64](ctx, tx, `SELECT key FROM chunks WHERE key BETWEEN ? AND ? ORDER BY key`, first, last)
 	if err != nil {
