@@ -11,11 +11,12 @@ import (
 // may be.
 const condenseTokens = 256
 
-// condense makes a follow-up a question that stands alone. Without history or
-// a model, and when the model fails, the question stays as it was asked.
+// condense makes a follow-up a question that stands alone. One that does so
+// already stays as it was asked, as all do without history or a model, and when
+// the model fails.
 func (r *run) condense(ctx context.Context) error {
 	r.asked = r.question.Text
-	if len(r.question.History) == 0 || r.Model == nil {
+	if len(r.question.History) == 0 || r.Model == nil || standsAlone(r.asked) {
 		return nil
 	}
 	// Half of the window is for the history, latest turns first, less where
