@@ -1,0 +1,115 @@
+package retrieve
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"ibid/ingest"
+
+	"pgregory.net/rapid"
+)
+
+func TestLargest(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		values := rapid.SliceOfN(rapid.IntRange(0, 6), 0, 30).Draw(t, "values")
+		floats := make([]float64, len(values))
+		for i, v := range values {
+			floats[i] = float64(v) // many are equal
+		}
+		k := rapid.IntRange(1, 10).Draw(t, "k")
+		want := make([]int, len(floats))
+		for i := range want {
+			want[i] = i
+		}
+		slices.SortStableFunc(want, func(a, b int) int {
+			switch {
+			case floats[a] > floats[b]:
+				return -1
+			case floats[a] < floats[b]:
+				return 1
+			}
+			return 0
+		})
+		if got := largest(floats, k); !slices.Equal(got, want[:min(k, len(want))]) {
+			t.Errorf("the %d largest of %v are at %v, want %v", k, floats, got, want)
+		}
+	})
+}
+
+func TestNearness(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for n := range 70 {
+		a, b := direction(rng, n), direction(rng, n)
+		if got, want := float64(nearness(a, b)), dot(a, b); math.Abs(got-want) > 1e-6 {
+			t.Errorf("%d dimensions: %v, want %v", n, got, want)
+		}
+	}
+}
+
+// TestEven: a candidate among good ones gains on one of the same score that
+// stands among bad ones; with no share, or among few, nothing moves.
+func TestEven(t *testing.T) {
+	var all []scored
+	add := func(x, y float32, score float64) {
+		all = append(all, scored{Passage: Passage{Chunk: ingest.Chunk{ID: fmt.Sprint(len(all))}, Score: score}, vector: []float32{x, y}})
+	}
+	add(1, 0.2, 0)
+	add(0.2, 1, 0)
+	for range perNeighbour {
+		add(1, 0, 2)
+		add(0, 1, -2)
+	}
+	for _, few := range [][]scored{slices.Clone(all), slices.Clone(all[:perNeighbour-1])} {
+		share := neighbourShare
+		if len(few) == len(all) {
+			share = 0
+		}
+		before := scoresOf(few)
+		even(few, share)
+		if got := scoresOf(few); !slices.Equal(got, before) {
+			t.Errorf("share %v of %d: %v became %v", share, len(few), before, got)
+		}
+	}
+	even(all, neighbourShare)
+	if good, bad := all[0].Score, all[1].Score; good <= 0 || bad >= 0 {
+		t.Errorf("among good ones %v, among bad ones %v", good, bad)
+	}
+}
+
+func scoresOf(all []scored) (scores []float64) {
+	for _, s := range all {
+		scores = append(scores, s.Score)
+	}
+	return scores
+}
+
+// direction is a random vector of unit length.
+func direction(rng *rand.Rand, n int) []float32 {
+	v := make([]float64, n)
+	for i := range v {
+		v[i] = rng.NormFloat64()
+	}
+	out := make([]float32, n)
+	for i := range v {
+		out[i] = float32(v[i] / max(euclid(v), 1e-9))
+	}
+	return out
+}
+
+// BenchmarkFuse is of as many candidates as two searches give at most.
+func BenchmarkFuse(b *testing.B) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	question := direction(rng, 256)
+	all := make([]scored, 2*DefaultCandidates)
+	for i := range all {
+		all[i].vector = direction(rng, 256)
+		all[i].ID = fmt.Sprint(i)
+		all[i].Scores = Scores{Dense: rng.Float64(), BM25: 10 * rng.Float64()}
+	}
+	for b.Loop() {
+		fuse(all, question, denseWeight)
+	}
+}
