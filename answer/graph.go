@@ -11,7 +11,8 @@ import (
 func Graph(steps []Stepped) string {
 	var b strings.Builder
 	b.WriteString("flowchart TD\n")
-	last, left := 0, 0
+	left := 0
+	var made []int // steps whose results went into no other
 	for _, s := range steps {
 		if s.Step == 0 { // passages that went into no call
 			left++
@@ -30,11 +31,11 @@ func Graph(steps []Stepped) string {
 			fmt.Fprintf(&b, "    s%d --> s%d\n", from, s.Step)
 		}
 		if s.Changed {
-			last = s.Step
+			made = append(without(made, s.From), s.Step)
 		}
 	}
-	if last > 0 {
-		fmt.Fprintf(&b, "    s%d --> text([\"text\"])\n", last)
+	for _, step := range made {
+		fmt.Fprintf(&b, "    s%d --> text([\"text\"])\n", step)
 	}
 	return b.String()
 }

@@ -331,6 +331,15 @@ func TestGraph(t *testing.T) {
 	if got != want {
 		t.Errorf("got\n%s", got)
 	}
+	// Parts that could not be combined are the text, one after the other.
+	got = Graph([]Stepped{
+		{Step: 1, Role: RoleMap, Labels: []int{1}, Changed: true},
+		{Step: 2, Role: RoleMap, Labels: []int{2}, Changed: true},
+		{Step: 3, Role: RoleCombine, Labels: []int{1, 2}, From: []int{1, 2}, Reason: "model_error"},
+	})
+	if !strings.Contains(got, "s1 --> text") || !strings.Contains(got, "s2 --> text") || strings.Contains(got, "s3 --> text") {
+		t.Errorf("got\n%s", got)
+	}
 }
 
 // Parts that cannot be brought into one prompt are given as they are, and the

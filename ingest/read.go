@@ -104,7 +104,11 @@ func (r *Reader) Read(ctx context.Context, name string, data []byte) (doc *Docum
 	}()
 	if f.name != "pdf" {
 		if kind := binaryKind(data); kind != "" {
-			return nil, fmt.Errorf("it is %s named %s: give it its own ending", kind, path.Ext(name))
+			ending := path.Ext(name)
+			if ending == "" {
+				return nil, fmt.Errorf("it is %s, and its name has no ending: give it, in a file, the ending of its format", kind)
+			}
+			return nil, fmt.Errorf("it is %s named %s: give it its own ending", kind, ending)
 		}
 	}
 	if err := f.read(ctx, r, doc, data); err != nil {

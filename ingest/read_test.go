@@ -125,6 +125,7 @@ func TestReadRefuses(t *testing.T) {
 		{"a.zip", "PK", true, ".zip files are not read"},
 		{"a.txt", strings.Repeat("x", 1<<20+1), true, "larger than 1 MB"},
 		{"a.md", "%PDF-1.4 …", false, "a PDF named .md"},
+		{"standard input", "%PDF-1.4 …", false, "it is a PDF, and its name has no ending"},
 		{"a.md", "\x89PNG\r\n\x1a\n\x00\x00", false, "a PNG picture named .md"},
 		{"a.md", strings.Repeat("\x00\x01\x02\x03\x91\x92", 50), false, "binary"},
 		{"a.csv", "a,b\n\"" + strings.Repeat("x\n", 1<<19), true, "larger than"},
