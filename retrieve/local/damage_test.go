@@ -291,6 +291,29 @@ func TestRuined(t *testing.T) {
 	}
 }
 
+// Bytes 52 to 55 of the header, not zero, would have SQLite take a page of the
+// tables for its own book of pages, and write to it.
+func TestSelfVacuuming(t *testing.T) {
+	for at := 52; at < 56; at++ {
+		for _, compacted := range []bool{false, true} {
+			dir := t.TempDir()
+			data := fill(t, dir)
+			if compacted {
+				if _, _, err := Compact(t.Context(), dir, Options{}); err != nil {
+					t.Fatal(err)
+				}
+				data = readDatabase(t, dir)
+			}
+			want := snapshot(t, openTest(t, dir))
+			data[at] = 0xa5
+			how := fmt.Sprintf("byte %d, compacted %t", at, compacted)
+			if kind := checkDamage(t, how, data, want); kind[0] == 1 {
+				t.Errorf("%s: not noticed", how)
+			}
+		}
+	}
+}
+
 // TestRepairKeepsTheRest damages the header only: every document survives.
 func TestRepairKeepsTheRest(t *testing.T) {
 	dir := t.TempDir()

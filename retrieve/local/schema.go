@@ -182,8 +182,16 @@ func getMeta(ctx context.Context, tx *sql.Tx, name string) (value string, err er
 	return "", err
 }
 
-// checkFormat refuses what a newer program wrote.
+// checkFormat refuses what a newer program wrote, and a header that has SQLite
+// take pages of the tables for its own book of pages, which it would write to.
 func checkFormat(ctx context.Context, tx *sql.Tx) error {
+	var vacuuming int
+	if err := tx.QueryRowContext(ctx, `PRAGMA auto_vacuum`).Scan(&vacuuming); err != nil {
+		return scanned(err)
+	}
+	if vacuuming != 0 {
+		return fmt.Errorf("%w: its header says that it vacuums by itself", errStructure)
+	}
 	value, err := getMeta(ctx, tx, metaFormat)
 	if err != nil {
 		return err
