@@ -76,7 +76,7 @@ var ofAny = map[openaitest.Fault]outcome{
 	openaitest.SlowBody:         {openai.TimedOut, false, 1, takesTime},
 }
 
-// ofChat, ofVectors and ofScores are the faults of one endpoint, and those that mean
+// ofChat, ofWhole, ofVectors and ofScores are the faults of one endpoint, and those that mean
 // something else there.
 var (
 	ofChat = map[openaitest.Fault]outcome{
@@ -114,6 +114,26 @@ var (
 		openaitest.EmptyChoices:      {openai.Cut, false, 3, takesTime},
 		openaitest.FinishNull:        {openai.Cut, true, 1, inTime},
 		openaitest.FinishUnknown:     {openai.Cut, true, 1, inTime},
+	}
+	// The client always asks for a stream. These are the faults of a whole
+	// reply that comes in its place, beside those of any endpoint.
+	ofWhole = map[openaitest.Fault]outcome{
+		openaitest.NoStreamOptions: {"", false, 2, inTime},
+		openaitest.Empty:           {openai.Cut, false, 3, takesTime},
+		openaitest.LongBody:        {openai.Cut, false, 3, takesTime},
+		openaitest.FirstTokenStall: {openai.TimedOut, false, 1, takesTime},
+		openaitest.MiddleStall:     {openai.TimedOut, false, 1, takesTime},
+		openaitest.Reset:           {openai.Cut, false, 3, takesTime},
+		openaitest.CutJSON:         {openai.Cut, false, 3, takesTime},
+		openaitest.CutRune:         {openai.Cut, false, 3, takesTime},
+		openaitest.Malformed:       {openai.BadReply, false, 1, inTime},
+		openaitest.HugeText:        {openai.BadReply, false, 1, inTime},
+		openaitest.ByteByByte:      {"", false, 1, inTime},
+		openaitest.NoUsage:         {"", false, 1, inTime},
+		openaitest.EmptyChoices:    {openai.Cut, false, 3, takesTime},
+		openaitest.NoFinish:        {openai.Cut, true, 1, inTime},
+		openaitest.FinishNull:      {openai.Cut, true, 1, inTime},
+		openaitest.FinishUnknown:   {openai.Cut, true, 1, inTime},
 	}
 	ofVectors = map[openaitest.Fault]outcome{
 		openaitest.Empty:           {openai.BadReply, false, 1, inTime},
@@ -242,6 +262,18 @@ func chatFault(t *testing.T, o openai.Options, h *openaitest.Handler, fault open
 	h.Reply = func(openaitest.Request) openaitest.Reply {
 		return openaitest.Reply{Text: replyText, Fault: fault, Location: o.BaseURL + "/elsewhere"}
 	}
+	playChat(t, o, h, fault, want, false)
+}
+
+// wholeFault plays one fault to a chat whose reply comes whole.
+func wholeFault(t *testing.T, o openai.Options, h *openaitest.Handler, fault openaitest.Fault, want outcome) {
+	h.Reply = func(openaitest.Request) openaitest.Reply {
+		return openaitest.Reply{Text: replyText, Whole: true, Fault: fault, Location: o.BaseURL + "/elsewhere"}
+	}
+	playChat(t, o, h, fault, want, true)
+}
+
+func playChat(t *testing.T, o openai.Options, h *openaitest.Handler, fault openaitest.Fault, want outcome, whole bool) {
 	client, err := openai.New(o)
 	if err != nil {
 		t.Fatal(err)
@@ -262,13 +294,13 @@ func chatFault(t *testing.T, o openai.Options, h *openaitest.Handler, fault open
 			t.Errorf("got %q, finish %q, error %v", text, last.Finish, err)
 		}
 		if u := last.Usage; u.Prompt == 0 || u.Completion == 0 || u.Requests != want.requests ||
-			u.Reported == (fault == openaitest.NoUsage || fault == openaitest.NoStreamOptions) {
+			u.Reported == (fault == openaitest.NoUsage || fault == openaitest.NoStreamOptions && !whole) {
 			t.Errorf("usage %+v", u)
 		}
 		return
 	}
 	checkError(t, err, want)
-	if last.Finish != "" || last.Text != "" || last.Usage.Requests != want.requests || last.Usage.Reported {
+	if last.Finish != "" || last.Text != "" || last.Usage.Requests != want.requests || last.Usage.Reported && !whole {
 		t.Errorf("the piece beside the error is %+v", last)
 	}
 	if (text != "") != want.partial {
@@ -368,6 +400,7 @@ type endpoint struct {
 func endpoints() map[string]endpoint {
 	return map[string]endpoint{
 		"chat":    {chatFault, merged(ofChat)},
+		"whole":   {wholeFault, merged(ofWhole)},
 		"vectors": {vectorFault, merged(ofVectors)},
 		"scores":  {scoreFault, merged(ofScores)},
 	}

@@ -13,12 +13,15 @@ func (x *exchange) chat() {
 	if x.reply.Fault != "" && x.fail(whole) {
 		return
 	}
-	if !x.req.Stream || x.reply.Fault == PlainJSON {
+	if !x.req.Stream || x.reply.Whole || x.reply.Fault == PlainJSON {
 		tokens := Split(x.reply.Text)
 		if !x.wait(x.first() + time.Duration(max(0, len(tokens)-1))*x.per()) {
 			return
 		}
 		x.w.Header().Set("Content-Type", "application/json")
+		if x.reply.Whole && x.broken(whole) {
+			return
+		}
 		x.write(whole)
 		x.sent = len(tokens)
 		return
@@ -72,11 +75,56 @@ func (x *exchange) whole() string {
 			message["content"] = x.thoughts() + x.reply.Text
 		}
 	}
-	return encode(map[string]any{
+	choice := map[string]any{"index": 0, "message": message, "finish_reason": x.finish()}
+	reply := map[string]any{
 		"id": fmt.Sprintf("chatcmpl-%d", x.req.N), "object": "chat.completion", "model": x.model(),
-		"choices": []any{map[string]any{"index": 0, "message": message, "finish_reason": x.finish()}},
-		"usage":   x.usage(),
-	})
+		"choices": []any{choice}, "usage": x.usage(),
+	}
+	if x.reply.Whole {
+		switch x.reply.Fault {
+		case NoFinish:
+			delete(choice, "finish_reason")
+		case FinishNull:
+			choice["finish_reason"] = nil
+		case FinishUnknown:
+			choice["finish_reason"] = "gave_up"
+		case EmptyChoices:
+			reply["choices"] = []any{}
+		case NoUsage:
+			delete(reply, "usage")
+		}
+	}
+	return encode(reply)
+}
+
+// broken sends a whole reply with what goes wrong on its way, and says whether
+// something did.
+func (x *exchange) broken(whole string) bool {
+	switch x.reply.Fault {
+	case FirstTokenStall:
+		x.stall()
+	case MiddleStall:
+		x.write(whole[:len(whole)/2])
+		x.stall()
+	case Reset:
+		x.write(whole[:len(whole)/2])
+		x.cut("")
+	case CutJSON:
+		x.write(whole[:len(whole)-20])
+	case CutRune:
+		x.write(whole[:strings.Index(whole, "é")+1])
+	case Malformed:
+		x.write(strings.Replace(whole, ":", " ", 1))
+	case HugeText:
+		x.huge(`{"choices":[{"index":0,"message":{"content":"`, "a", `"},"finish_reason":"stop"}]}`)
+	case ByteByByte:
+		for _, b := range []byte(whole) {
+			x.write(string([]byte{b}))
+		}
+	default:
+		return false
+	}
+	return true
 }
 
 // thoughts are the reasoning as a part of the text.

@@ -104,6 +104,9 @@ type Reply struct {
 	PromptTokens int
 	// Fault is what goes wrong; the zero Fault is nothing.
 	Fault Fault
+	// Whole sends the reply in one JSON object although a stream was asked for,
+	// with what Fault makes of that.
+	Whole bool
 	// After is how many tokens come before a fault in the middle; 0 means 3.
 	After int
 	// Location is where [Redirect] leads.
