@@ -141,3 +141,47 @@ func TestCopies(t *testing.T) {
 		})
 	}
 }
+
+// However many copies of one text there are, other documents come into view.
+func TestManyCopies(t *testing.T) {
+	x := newIndex(t, openLocal(t, t.TempDir()), testSpace)
+	_, err := x.AddRoot(t.Context(), "/srv/a", "")
+	must(t, err)
+	for i := range 120 {
+		store(t, x, "a", fmt.Sprintf("copy-%d.md", i), "", "The policy of parental leave gives twelve weeks.")
+	}
+	store(t, x, "a", "other.md", "", "Somebody asked about leave once, and about much else besides.")
+	if got := found(t, x, retrieve.Query{Text: "parental leave policy", K: 5}); len(got) != 2 || got[1] != "a/other.md#1" {
+		t.Errorf("found %q", got)
+	}
+}
+
+// A title is embedded with each chunk, so a document whose file name is its
+// title is embedded anew when that changes.
+func TestRenamedTitle(t *testing.T) {
+	x := newIndex(t, openLocal(t, t.TempDir()), testSpace)
+	_, err := x.AddRoot(t.Context(), "/srv/a", "")
+	must(t, err)
+	doc, chunks := document("a", "p.txt", "p", "Stripes are for hiding.", "Hooves are for running.")
+	must(t, x.Replace(t.Context(), doc, chunks))
+	search := func(text string) retrieve.Passage {
+		passages, err := x.Search(t.Context(), retrieve.Query{Text: text})
+		must(t, err)
+		return passages[0]
+	}
+	before := search("zebra").Scores.Dense
+	to, _ := document("a", "zebra.txt", "zebra")
+	to.Digest, to.Meta = doc.Digest, map[string]string{"author": "Ann"}
+	must(t, x.Rename(t.Context(), doc.ID, to))
+	p := search("zebra")
+	if p.Document != "a/zebra.txt" || p.Title != "zebra" || p.Meta["author"] != "Ann" || p.Scores.Dense < before+0.2 {
+		t.Errorf("found %+v, whose vector was at %g", p, before)
+	}
+	if list, err := x.Documents(t.Context(), retrieve.Filter{}); err != nil || len(list) != 1 || list[0].Chunks != 2 {
+		t.Errorf("%+v, %v", list, err)
+	}
+	stored, err := x.Document(t.Context(), "a/zebra.txt")
+	if err != nil || stored.Text != doc.Text {
+		t.Errorf("the text is %+v, %v", stored, err)
+	}
+}

@@ -129,9 +129,42 @@ func embed(ctx context.Context, m Embedder, texts []string) ([][]float32, error)
 	return vectors, nil
 }
 
-// Rename gives the stored document from the id and path of to; its vectors stay.
+// Rename gives the stored document from the id, root, path, title and metadata
+// of to. Its vectors stay, unless its title changes, which is embedded with
+// each chunk: then it is stored anew under to's id and removed under its own.
 func (x *Index) Rename(ctx context.Context, from string, to *ingest.Document) error {
-	return x.engine.Rename(ctx, from, to)
+	stored, err := x.engine.Documents(ctx, Filter{Document: from})
+	if err != nil {
+		return err
+	}
+	if len(stored) != 1 || stored[0].Title == to.Title || stored[0].Chunks == 0 {
+		return x.engine.Rename(ctx, from, to)
+	}
+	doc, err := x.engine.Document(ctx, from)
+	if err != nil {
+		return err
+	}
+	ids := make([]string, stored[0].Chunks)
+	for i := range ids {
+		ids[i] = fmt.Sprintf("%s#%d", from, i+1)
+	}
+	found, err := x.engine.Candidates(ctx, ids)
+	if err != nil {
+		return err
+	}
+	if len(found) < len(ids) || doc.Digest != to.Digest {
+		return fmt.Errorf("rename %s to %s: it has changed meanwhile: ingest its folder again", from, to.ID)
+	}
+	doc.ID, doc.Root, doc.Path, doc.Title, doc.Meta = to.ID, to.Root, to.Path, to.Title, to.Meta
+	chunks := make([]ingest.Chunk, len(found))
+	for i, c := range found {
+		chunks[i] = c.Chunk
+		chunks[i].ID, chunks[i].Document = fmt.Sprintf("%s#%d", to.ID, i+1), to.ID
+	}
+	if err := x.Replace(ctx, doc, chunks); err != nil || to.ID == from {
+		return err
+	}
+	return x.engine.Delete(ctx, from)
 }
 
 // Delete removes a document and every trace of it.
@@ -196,8 +229,9 @@ func (x *Index) Search(ctx context.Context, q Query) ([]Passage, error) {
 	}
 	vector, words := rows[0], question(q.Text)
 	terms := distinct(flat(words))
-	for attempt := 0; ; attempt++ {
-		ids, stats, err := x.find(ctx, vector, terms, max(k, x.opts.Candidates), q.Filter)
+	limit := max(k, x.opts.Candidates)
+	for attempt := 0; ; {
+		ids, stats, err := x.find(ctx, vector, terms, limit, q.Filter)
 		if err != nil {
 			return nil, fmt.Errorf("search: %w", err)
 		}
@@ -208,6 +242,7 @@ func (x *Index) Search(ctx context.Context, q Query) ([]Passage, error) {
 		// A writer took away what had just been found: look again, so that
 		// its new words are found, but not for ever.
 		if len(candidates) < len(ids) && attempt < 2 {
+			attempt++
 			continue
 		}
 		scored, err := x.score(candidates, vector, words, stats)
@@ -215,12 +250,25 @@ func (x *Index) Search(ctx context.Context, q Query) ([]Passage, error) {
 			return nil, err
 		}
 		fuse(scored, vector, x.weight(q.Text))
+		// Copies, and neighbours that are one passage, may have left no room
+		// for others: look further down.
+		if len(ids) >= limit && limit < maxCandidates && len(choose(scored, k, 0)) < k {
+			limit = min(furtherDown*limit, maxCandidates)
+			continue
+		}
 		if scored, err = x.rerank(ctx, q, k, scored); err != nil {
 			return nil, err
 		}
 		return x.passages(ctx, choose(scored, k, q.Diversity), k)
 	}
 }
+
+// How much further a search looks down when what it has is too few passages,
+// and the most chunks that it looks at.
+const (
+	furtherDown   = 4
+	maxCandidates = 3200
+)
 
 // passages makes a passage of each group, at most k. A group whose document
 // has changed since its chunks were read falls back into its chunks.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -28,7 +29,7 @@ func (c upkeepConfig) check() error {
 
 // explain says what to do when nothing is stored.
 func (c upkeepConfig) explain(err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
+	if _, missing := os.Stat(filepath.Join(c.Data, local.FileName)); errors.Is(missing, fs.ErrNotExist) {
 		return fmt.Errorf("there is no library in %s: name its data directory with --data, or make one with 'ibid ingest FOLDER': %w", c.Data, err)
 	}
 	return err

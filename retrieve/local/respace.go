@@ -46,25 +46,33 @@ func (e *Engine) Unembedded(ctx context.Context, space string, n int) (out []ret
 	return out, nil
 }
 
+// readUnembedded gives up to n chunks behind a key. Damaged ones are passed
+// over: their documents are set apart, and SwitchSpace knows of them.
 func readUnembedded(ctx context.Context, tx *sql.Tx, after int64, n int) (out []retrieve.Candidate, err error) {
 	type found struct {
 		chunkRow
 		key int64
 	}
-	rows, err := tx.QueryContext(ctx, unembedded, after, n)
-	if err != nil {
-		return nil, err
-	}
 	var all []found
-	for rows.Next() {
-		c, key, err := readChunk(rows)
+	for more := true; more && len(all) < n; {
+		rows, err := tx.QueryContext(ctx, unembedded, after, n-len(all))
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("chunk %d: %w", key, err), rows.Close())
+			return nil, err
 		}
-		all = append(all, found{c, key})
-	}
-	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
-		return nil, err
+		more = false
+		for rows.Next() {
+			more = true
+			c, key, err := readChunk(rows)
+			if err != nil && (!errors.Is(err, errRow) || key <= after) {
+				return nil, errors.Join(fmt.Errorf("chunk %d: %w", key, err), rows.Close())
+			}
+			if after = key; err == nil {
+				all = append(all, found{c, key})
+			}
+		}
+		if err := errors.Join(rows.Err(), rows.Close()); err != nil {
+			return nil, err
+		}
 	}
 	for _, f := range all {
 		document, ordinal := f.key>>ordinalBits, int(f.key&maxChunks)
@@ -150,6 +158,30 @@ func (e *Engine) AddVectors(ctx context.Context, space string, chunks []retrieve
 	return nil
 }
 
+// standIn gives every chunk that is left, all of them damaged, the vector of
+// another, so that the rows stay complete: a chunk whose sum does not fit is
+// never searched, and its document stays named as damaged.
+func standIn(ctx context.Context, tx *sql.Tx) error {
+	keys, err := column[int64](ctx, tx, `SELECT c.key FROM chunks c LEFT JOIN vectors_next v ON v.key = c.key WHERE v.key IS NULL`)
+	if err != nil || len(keys) == 0 {
+		return err
+	}
+	var vector []byte
+	err = tx.QueryRowContext(ctx, `SELECT vector FROM vectors_next LIMIT 1`).Scan(&vector)
+	if errors.Is(err, sql.ErrNoRows) {
+		return errors.New("every stored document is damaged: remove their folders with 'ibid forget', and ingest them again")
+	}
+	if err != nil {
+		return err
+	}
+	for _, key := range keys {
+		if err := insertVector(ctx, tx, "vectors_next", key, vector); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // SwitchSpace puts the prepared vectors in place of those in use, in one
 // durable transaction.
 func (e *Engine) SwitchSpace(ctx context.Context, space string) (switched bool, err error) {
@@ -159,9 +191,13 @@ func (e *Engine) SwitchSpace(ctx context.Context, space string) (switched bool, 
 		if err != nil {
 			return err
 		}
-		var missing bool
-		err = tx.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM chunks c LEFT JOIN vectors_next v ON v.key = c.key WHERE v.key IS NULL)`).Scan(&missing)
-		if err != nil || missing || next != space {
+		if next != space {
+			return nil
+		}
+		if left, err := readUnembedded(ctx, tx, 0, 1); err != nil || len(left) > 0 {
+			return err
+		}
+		if err := standIn(ctx, tx); err != nil {
 			return err
 		}
 		for _, statement := range []string{

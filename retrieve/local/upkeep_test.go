@@ -367,3 +367,48 @@ func TestCollidingIDs(t *testing.T) {
 		}
 	}
 }
+
+// A damaged document does not keep the others from another space, and stays
+// named.
+func TestRespaceBesideDamage(t *testing.T) {
+	dir := t.TempDir()
+	fill(t, dir)
+	inPlace(t, dir, `UPDATE chunks SET text = replace(text, 'piece', 'peace') WHERE key = (SELECT min(key) FROM chunks) OR key = (SELECT max(key) FROM chunks)`)
+	e, err := Open(t.Context(), dir, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := e.Damaged()
+	if len(named) != 2 {
+		t.Fatalf("damaged: %v", named)
+	}
+	const space = "other/2"
+	for switched := false; !switched; {
+		chunks, err := e.Unembedded(t.Context(), space, 7)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(chunks) > 0 {
+			vectors := make([][]float32, len(chunks))
+			for i := range vectors {
+				vectors[i] = []float32{1, float32(i)}
+			}
+			err = e.AddVectors(t.Context(), space, chunks, vectors)
+		} else if switched, err = e.SwitchSpace(t.Context(), space); err == nil && !switched {
+			t.Fatal("nothing is left to embed, and the space stays")
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	e = openTest(t, dir)
+	if again := e.Damaged(); !slices.Equal(again, named) {
+		t.Errorf("damaged: %v, before: %v", again, named)
+	}
+	if ids, err := e.Dense(t.Context(), []float32{1, 0}, 1000, retrieve.Filter{}); err != nil || len(ids) < 30 {
+		t.Errorf("%d chunks found: %v", len(ids), err)
+	}
+}
