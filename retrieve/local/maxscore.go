@@ -61,7 +61,12 @@ func (m *memory) matching(terms []string, k int, only selection) top {
 	if t.k <= 0 {
 		return t
 	}
-	x := newSearch(m, terms, only)
+	x, ok := m.searches.Get().(*search)
+	if !ok {
+		x = new(search)
+	}
+	defer m.searches.Put(x)
+	x.prepare(m, terms, only)
 	for first := 0; first < len(m.slots); first += windowSlots {
 		x.window(&t, int32(first), int32(min(first+windowSlots, len(m.slots))))
 	}
@@ -88,8 +93,10 @@ type search struct {
 	candidates []uint32 // slots of the window, rising
 }
 
-func newSearch(m *memory, terms []string, only selection) *search {
-	x := &search{m: m, only: only, mean: float64(m.index.length) / float64(m.live())}
+// prepare sets up a run. What x holds of an earlier one is used again.
+func (x *search) prepare(m *memory, terms []string, only selection) {
+	x.m, x.only, x.mean = m, only, float64(m.index.length)/float64(m.live())
+	x.cursors, x.idf = x.cursors[:0], x.idf[:0]
 	x.by = saturation{
 		base:  retrieve.BM25K1 * (1 - retrieve.BM25B),
 		slope: float32(retrieve.BM25K1 * retrieve.BM25B / cmp.Or(x.mean, 1)),
@@ -105,8 +112,8 @@ func newSearch(m *memory, terms []string, only selection) *search {
 			weight: float32(idf * (retrieve.BM25K1 + 1) * rounding)})
 		x.idf = append(x.idf, idf)
 	}
-	x.counts, x.below = make([]int32, len(x.idf)), make([]float32, len(x.idf))
-	return x
+	x.counts = slices.Grow(x.counts[:0], len(x.idf))[:len(x.idf)]
+	x.below = slices.Grow(x.below[:0], len(x.idf))[:len(x.idf)]
 }
 
 // window searches the slots from first to before end.

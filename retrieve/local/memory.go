@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/philippgille/chromem-go"
 
@@ -29,6 +30,8 @@ type memory struct {
 	dead  int
 	arena arena // the vectors, by slot
 	index lexicon
+	// searches that are over, to be used again.
+	searches sync.Pool
 	// selections of the filters that were used last, kept up with every change.
 	selections selections
 

@@ -71,7 +71,10 @@ func (t *top) push(h hit) {
 // ids empties the heap, best first.
 func (t *top) ids() []string {
 	slices.SortFunc(t.hits, func(a, b hit) int {
-		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(t.id(a.slot), t.id(b.slot)))
+		if byScore := cmp.Compare(b.score, a.score); byScore != 0 {
+			return byScore
+		}
+		return cmp.Compare(t.id(a.slot), t.id(b.slot))
 	})
 	out := make([]string, len(t.hits))
 	for i, h := range t.hits {
