@@ -9,12 +9,18 @@ import (
 // to speak in the claim's own words, so that a negator makes the difference.
 const sameWords = 0.8
 
+// maxClaimRead is how many words of a claim are held against the evidence, so
+// that the pairs compared grow with the evidence alone: what is longer is no
+// sentence.
+const maxClaimRead = 2 * maxClaimWords
+
 // contradicts says whether the evidence says something else than the claim: the
 // passage lacks one of its numbers or has another name in its place, it turns
 // the statement round or the claim does, it has a word that excludes one of the
 // claim's, makes an exception where the claim makes none, or has its date in
 // another relation.
 func (c *cover) contradicts(all []word, picked []int, degrees []float64) bool {
+	all = all[:min(len(all), maxClaimRead)]
 	for i, w := range c.claim {
 		if w.kind == number && (degrees[i] < 1 && !c.keys[w.key] || c.otherSign(w, picked)) {
 			return true
@@ -188,16 +194,8 @@ func excluded(all, best []word, claim, evidence map[string]bool) bool {
 				return true
 			}
 		}
-		if w.kind == light {
-			continue
-		}
-		for _, v := range best {
-			if denyPrefix(w, v) && !claim[v.plain] && !evidence[w.plain] {
-				return true
-			}
-		}
 	}
-	return false
+	return deniedByPrefix(all, best, claim, evidence)
 }
 
 // besides says whether some place of a word in a sentence has the neighbours

@@ -24,6 +24,7 @@ type cover struct {
 	context   []float64 // how far the passage's headings cover each word
 	sentences []covered
 	keys      map[string]bool // of all words of the passage and its headings
+	scratch   []float64       // the degrees of a run of sentences
 }
 
 // A covered is one sentence with the claim's words that it covers.
@@ -207,7 +208,8 @@ func (c *cover) evidence() (picked []int, degrees []float64) {
 // share is the share of the claim covered by a run of sentences
 // taken together with the headings.
 func (c *cover) share(first, behind int) float64 {
-	degrees := slices.Clone(c.context)
+	degrees := append(c.scratch[:0], c.context...)
+	c.scratch = degrees
 	sum := 0.0
 	for _, d := range degrees {
 		sum += d

@@ -155,10 +155,58 @@ func exceptions(words []word) []string {
 var totals = wordSet(`all every each any everywhere anywhere everyone everybody everything anyone anybody anything
 	no none nobody nothing nowhere always`)
 
-// denyPrefix says whether one of two words is the other with a prefix that
-// denies it: welcome, unwelcome.
-func denyPrefix(a, b word) bool {
-	return denial(a, b) || denial(b, a)
+// deniedByPrefix says whether the best sentence has a word of the claim with a
+// prefix that denies it, or without that of the claim: welcome, unwelcome.
+func deniedByPrefix(all, best []word, claim, evidence map[string]bool) bool {
+	// One of two such words is the other behind two letters, or begins as it
+	// does: their next letters are the same.
+	const letters = 4
+	beginning := func(w string) string { return w[:min(len(w), letters)] }
+	bare, prefixed := make(map[string][]word), make(map[string][]word)
+	seen := make(map[string]bool, len(all))
+	for _, w := range all {
+		if w.kind == light || evidence[w.plain] || seen[w.plain] {
+			continue
+		}
+		seen[w.plain] = true
+		bare[beginning(w.plain)] = append(bare[beginning(w.plain)], w)
+		if rest := unprefixed(w.plain); rest != "" {
+			prefixed[beginning(rest)] = append(prefixed[beginning(rest)], w)
+		}
+	}
+	clear(seen)
+	for _, v := range best {
+		if claim[v.plain] || seen[v.plain] {
+			continue
+		}
+		seen[v.plain] = true
+		for _, w := range prefixed[beginning(v.plain)] {
+			if denial(w, v) {
+				return true
+			}
+		}
+		if rest := unprefixed(v.plain); rest != "" {
+			for _, w := range bare[beginning(rest)] {
+				if denial(v, w) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// unprefixed gives a word without the two letters that may deny it, "" when it
+// does not begin so.
+func unprefixed(w string) string {
+	if len(w) < 3 {
+		return ""
+	}
+	switch w[:2] {
+	case "un", "in", "im", "il", "ir":
+		return w[2:]
+	}
+	return ""
 }
 
 // denial says whether a word is another, or a form of it, with such a prefix.

@@ -3,8 +3,10 @@ package cite
 import (
 	"fmt"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"ibid/ingest"
@@ -319,16 +321,48 @@ func BenchmarkSupport(b *testing.B) {
 	for _, hostile := range []struct{ name, sentence, text string }{
 		{"letters", "a", "a"}, {"words", "not a a a ", "not a a a "}, {"stops", "a. ", "b. "}, {"numbers", "1,2", "1.1"},
 		{"lines", "x\n", "x\n"}, {"beginnings", "abcdef%d ", "abcdeg%d "}, {"blanks", " ", " \n"},
+		{"prefixes", "welcome%d ", "unwelcome%d "}, {"opposites", "more ", "less "}, {"denials", "a not ", "not a "},
+		{"units", "7 km ", "7 h "}, {"dates", "after 7 May ", "before 7 May "}, {"ideographs", "六本不", "五本没"}, {"groups", "1 200 ", "1 300 "},
 	} {
 		for _, size := range []int{1 << 16, 1 << 18} {
 			b.Run(hostile.name+"/"+map[int]string{1 << 16: "64k", 1 << 18: "256k"}[size], func(b *testing.B) {
-				sentence := strings.Repeat(hostile.sentence, size/len(hostile.sentence))
-				text := strings.Repeat(hostile.text, size/len(hostile.text))
+				sentence, text := repeated(hostile.sentence, size), repeated(hostile.text, size)
 				b.SetBytes(int64(size))
 				for b.Loop() {
 					full.Find(sentence, passage(text))
 				}
 			})
+		}
+	}
+}
+
+// repeated repeats a text up to a size, with each copy's number for its %d.
+func repeated(text string, size int) string {
+	var b strings.Builder
+	for i := 0; b.Len() < size; i++ {
+		b.WriteString(strings.Replace(text, "%d", strconv.Itoa(i), 1))
+	}
+	return b.String()[:size]
+}
+
+// Texts of four times the length take about four times as long, not sixteen
+// times.
+func TestSupportIsLinear(t *testing.T) {
+	for _, hostile := range [][2]string{
+		{"abcdef%d ", "abcdeg%d "}, {"welcome%d ", "unwelcome%d "}, {"unlike%d more ", "like%d less "}, {"not a ", "a not "},
+	} {
+		took := func(size int) time.Duration {
+			sentence, text := repeated(hostile[0], size), repeated(hostile[1], size)
+			least := time.Hour
+			for range 3 {
+				start := time.Now()
+				full.Find(sentence, passage(text))
+				least = min(least, time.Since(start))
+			}
+			return least
+		}
+		if short, long := took(1<<14), took(1<<16); long > 10*short && long > 100*time.Millisecond {
+			t.Errorf("%q in %q: %v for 16 KB, %v for 64 KB", hostile[0], hostile[1], short, long)
 		}
 	}
 }
