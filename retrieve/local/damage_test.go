@@ -2,6 +2,7 @@ package local
 
 import (
 	"database/sql"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"maps"
@@ -289,6 +290,25 @@ func TestRuined(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) { checkDamage(t, name, data, want) })
 	}
+}
+
+// A key between two pages of the table of documents, changed, hides those that
+// it should lead to.
+func TestMisledKeys(t *testing.T) {
+	dir := t.TempDir()
+	fill(t, dir)
+	if _, _, err := Compact(t.Context(), dir, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	data := readDatabase(t, dir)
+	want := snapshot(t, openTest(t, dir))
+	const root = 4 * pageSize // of the documents
+	if data[root] != 5 {
+		t.Fatalf("the table of documents is one page of the kind %d: store more", data[root])
+	}
+	// The third cell of an inner page: a page number of four bytes and a key.
+	data[root+int(binary.BigEndian.Uint16(data[root+16:]))+4] ^= 0xac
+	checkDamage(t, "the key of a page", data, want)
 }
 
 // Bytes 52 to 55 of the header, not zero, would have SQLite take a page of the

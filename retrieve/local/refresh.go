@@ -236,10 +236,17 @@ func (e *Engine) readAll(ctx context.Context, tx *sql.Tx) error {
 		return err
 	}
 	fresh.revision, fresh.space = newest, space
+	seen := int(found.documents)
 	for key, d := range damage {
 		if key > 0 && names[key] != d.Document {
 			return fmt.Errorf("%w: the list of names disagrees about %s", errStructure, names[key])
 		}
+		if key > 0 {
+			seen++
+		}
+	}
+	if seen != len(keys) {
+		return fmt.Errorf("%w: %d documents are listed, and %d are where their keys lead", errStructure, len(keys), seen)
 	}
 	// What is read at no other time would be found broken by the next writer.
 	for _, table := range []string{"changes", "vectors_next", "meta", "meta_copy", "sqlite_sequence"} {
