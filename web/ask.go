@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -171,12 +172,16 @@ func (s *server) search(c echo.Context) error {
 	}{found, s.indexing(), warnings})
 }
 
-// narrowed is the filter with the collection that was named beside it.
-func narrowed(f retrieve.Filter, collection string) retrieve.Filter {
-	if collection != "" {
-		f.Collection = collection
+// narrowed is the filter with the collection that was named beside it, which
+// must not be another than its own.
+func narrowed(f retrieve.Filter, collection string) (retrieve.Filter, error) {
+	if collection != "" && f.Collection != "" && f.Collection != collection {
+		p := invalid("two_collections", "the collection is %.200q, and that of the filter is %.200q: give one of them", collection, f.Collection)
+		p.Field = "collection"
+		return f, p
 	}
-	return f
+	f.Collection = cmp.Or(f.Collection, collection)
+	return f, nil
 }
 
 func wantsEvents(r *http.Request) bool {
@@ -281,7 +286,10 @@ func filterMembers() []string {
 // collection without a document, in a library that has some, is refused: its
 // name is taken for a mistake, unless documents are still being read in.
 func (s *server) scope(ctx context.Context, f retrieve.Filter, collection string) (retrieve.Filter, error) {
-	f = narrowed(f, collection)
+	f, err := narrowed(f, collection)
+	if err != nil {
+		return f, err
+	}
 	if f.Collection == "" || !s.indexing().Ready {
 		return f, nil
 	}

@@ -65,7 +65,11 @@ func (s *server) whole(ctx context.Context, r summarizeRequest) ([]retrieve.Pass
 	}
 	ids := []string{r.Document}
 	if r.Document == "" {
-		documents, err := s.Library.Documents(ctx, narrowed(r.Filter, r.Collection))
+		filter, err := narrowed(r.Filter, r.Collection)
+		if err != nil {
+			return nil, err
+		}
+		documents, err := s.Library.Documents(ctx, filter)
 		if err != nil {
 			return nil, fmt.Errorf("listing the documents: %w", err)
 		}

@@ -152,6 +152,9 @@ func (c *doctorCmd) checkData(ctx context.Context, s surroundings, up *checkup, 
 		return up.add(finding{check, stateWarning, c.Data + ": nothing has been ingested yet", ingestFirst})
 	}
 	engine, err := openEngine(ctx, c.storeConfig, s)
+	if errors.Is(err, local.ErrNewer) {
+		return up.add(finding{check, stateFailed, err.Error(), "update ibid, or name another folder with --data"})
+	}
 	if err != nil {
 		return up.add(finding{check, stateFailed, err.Error(), "look at the folder's permissions and at what else uses it, or name another one with --data"})
 	}

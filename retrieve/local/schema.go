@@ -182,6 +182,9 @@ func getMeta(ctx context.Context, tx *sql.Tx, name string) (value string, err er
 	return "", err
 }
 
+// ErrNewer says that a newer program wrote a data directory.
+var ErrNewer = errors.New("it was written by a newer version of ibid")
+
 // checkFormat refuses what a newer program wrote, and a header that has SQLite
 // take pages of the tables for its own book of pages, which it would write to.
 func checkFormat(ctx context.Context, tx *sql.Tx) error {
@@ -201,7 +204,7 @@ func checkFormat(ctx context.Context, tx *sql.Tx) error {
 		return fmt.Errorf("read the setting %q: %w", metaFormat, errRow)
 	}
 	if n > format {
-		return fmt.Errorf("it was written by a newer version of ibid (format %d; this version reads format %d): update ibid, or choose another data directory with --data", n, format)
+		return fmt.Errorf("%w (format %d; this version reads format %d): update ibid, or choose another data directory with --data", ErrNewer, n, format)
 	}
 	return nil
 }
