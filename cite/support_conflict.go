@@ -1,9 +1,6 @@
 package cite
 
-import (
-	"strings"
-	"unicode/utf8"
-)
+import "strings"
 
 // sameWords is the share of a claim's words from which on evidence is taken
 // to speak in the claim's own words, so that a negator makes the difference.
@@ -40,11 +37,17 @@ func (c *cover) contradicts(all []word, picked []int, degrees []float64) bool {
 			evidence[w.plain] = true
 		}
 	}
-	if negates(all) {
-		return c.coveredRest(all, degrees) >= sameWords && !anyDenies(evidence, claim)
+	sentences := [][]word{best}
+	for _, p := range picked[1:] {
+		sentences = append(sentences, c.sentences[p].words)
 	}
-	return c.turned(best, claim) || excluded(all, best, claim, evidence) ||
-		excepted(all, best, anyDenies(evidence, claim)) || !negates(best) && c.misdated(all, picked)
+	n := compareNegations(all, sentences)
+	if len(n.mine) > 0 {
+		return !n.elsewhere && !cancelled(all, n.mine) && c.coveredRest(all, degrees) >= sameWords && !anyDenies(evidence, claim)
+	}
+	return c.turned(all, best, n.theirs) || excluded(all, best, claim, evidence, n.theirs) ||
+		excepted(all, best, n.elsewhere || len(negations(best)) > 0 || anyDenies(evidence, claim)) ||
+		len(n.theirs) == 0 && c.misdated(all, picked)
 }
 
 // coveredRest is the share of the claim's words that stand in the evidence,
@@ -122,24 +125,11 @@ func (c *cover) otherSign(number word, picked []int) bool {
 	return other
 }
 
-// negates says whether a statement has a negator; "not only" is none.
-func negates(words []word) bool {
-	for i, w := range words {
-		if isNegator(w) && !(w.plain == "not" && i+1 < len(words) && words[i+1].plain == "only") {
-			return true
-		}
-	}
-	return false
-}
-
-// anyDenies says whether one of the words denies something and is not the
-// claim's own.
+// anyDenies says whether one of the words, negators aside, denies something
+// and is not the claim's own.
 func anyDenies(words, claim map[string]bool) bool {
 	for w := range words {
-		if negators[w] || wideNegator(w) {
-			return true
-		}
-		if claim[w] {
+		if claim[w] || negators[w] {
 			continue
 		}
 		for _, d := range deniers {
@@ -151,39 +141,19 @@ func anyDenies(words, claim map[string]bool) bool {
 	return false
 }
 
-// turned says whether a sentence has a negator between words of the claim,
-// close to both, that the claim does not have.
-func (c *cover) turned(words []word, claim map[string]bool) bool {
-	keys := make(map[string]bool, len(c.claim))
-	for _, w := range c.claim {
-		keys[w.key] = true
-	}
-	const close = 3
-	for i, w := range words {
-		if !isNegator(w) || claim[w.plain] {
-			continue
-		}
-		before, behind := false, i+1 == len(words) && lastNegators[w.plain]
-		for _, v := range words[max(0, i-close):i] {
-			before = before || keys[v.key]
-		}
-		for _, v := range words[i+1 : min(len(words), i+1+close)] {
-			behind = behind || keys[v.key]
-		}
-		if before && behind {
-			return true
-		}
-	}
-	return false
-}
-
 // excluded says whether the best sentence has the opposite of a word of the
 // claim, which the claim does not have, where the evidence lacks the word; or
-// has it beside the same words as the claim has that word.
-func excluded(all, best []word, claim, evidence map[string]bool) bool {
+// has it beside the same words as the claim has that word. An opposite that the
+// sentence negates, and the claim does not, is none.
+func excluded(all, best []word, claim, evidence map[string]bool, negated []negation) bool {
 	inBest := make(map[string]bool, len(best))
 	for _, w := range best {
 		inBest[w.plain] = true
+	}
+	for _, n := range negated {
+		if n.target >= 0 {
+			inBest[best[n.target].plain] = false
+		}
 	}
 	for i, w := range all {
 		if inBest[w.plain] {
@@ -233,38 +203,6 @@ func neighbours(words []word, i int) (before, behind string) {
 	}
 	return before, behind
 }
-
-// isNegator says whether a word turns a statement round.
-func isNegator(w word) bool { return negators[w.plain] || wideNegator(w.plain) }
-
-// wideNegator says whether a pair of ideographs begins with a character that
-// negates what comes next, or is an ending that negates what came before.
-func wideNegator(pair string) bool {
-	r, size := utf8.DecodeRuneInString(pair)
-	return len(pair) > size && strings.ContainsRune("不没沒未无", r) && !wideWords[pair] || r >= 0x3041 && lastNegators[pair]
-}
-
-// holdsWideNegator says whether a pair of ideographs ends with such a character.
-func holdsWideNegator(w word) bool {
-	r, size := utf8.DecodeLastRuneInString(w.plain)
-	return len(w.plain) > size && strings.ContainsRune("不没沒未无", r)
-}
-
-// wideWords begin as a negator does and negate nothing.
-var wideWords = wordSet("不仅 不僅 不但 不只 不断 不斷 不少 不过 不過 不同 不久 不管 不论 不動 未来 未來 无论 无线")
-
-// lastNegators may stand at the end of a statement that they turn round.
-var lastNegators = wordSet("nicht せん ない なか なく")
-
-// negators turn a statement round.
-var negators = wordSet(`not no non never none neither nor cannot without isn't aren't wasn't weren't don't doesn't didn't
-	hasn't haven't hadn't won't wouldn't can't couldn't mustn't shouldn't
-	nowhere nobody nothing hardly scarcely barely rarely seldom
-	nicht kein keine keinen keinem keiner keines nie niemals niemand nirgends nirgendwo weder
-	pas jamais aucun aucune rien nunca jamas ningun ninguno ninguna nadie tampoco nessun nessuno nessuna`)
-
-// emphases stand behind "no" and say nothing of their own: by no means.
-var emphases = wordSet("means way circumstances account time")
 
 // deniers are the beginnings of words that deny without a negator, so that
 // "failed to land" bears out "did not land".

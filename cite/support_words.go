@@ -28,6 +28,9 @@ type word struct {
 	kind  wordKind
 	// sign is the currency or % that a number is written with; 0 for none.
 	sign rune
+	// parted says that a comma, or what parts clauses as one does, stands
+	// between the word and the one before it.
+	parted bool
 	span
 }
 
@@ -45,13 +48,14 @@ type lexer struct {
 	words  []word
 	first  int  // of the words of the text being read
 	opened bool // no word of the sentence has been read
+	parted bool // a comma has been read and no word behind it
 }
 
 // read appends the words of a text to the lexer's and gives them. Numbers are
 // brought to their value ("1,500" and "1.5 thousand" are equal); capitals make
 // a name unless they begin a sentence.
 func (l *lexer) read(text string) []word {
-	l.opened = true
+	l.opened, l.parted = true, false
 	l.first = len(l.words)
 	for i := 0; i < len(text); {
 		r, size := utf8.DecodeRuneInString(text[i:])
@@ -66,6 +70,7 @@ func (l *lexer) read(text string) []word {
 			if isStop(r) || r == '\n' {
 				l.opened = true
 			}
+			l.parted = l.parted || partsClauses(r)
 			i += size
 		}
 	}
@@ -111,7 +116,18 @@ func (l *lexer) ideographs(text string, i int) int {
 }
 
 func (l *lexer) add(key, written string, kind wordKind, at span) {
-	l.words = append(l.words, word{key: key, plain: written, kind: kind, span: at})
+	l.words = append(l.words, word{key: key, plain: written, kind: kind, parted: l.parted, span: at})
+	l.parted = false
+}
+
+// partsClauses says whether a negator on one side of a character says nothing
+// of the words on its other side.
+func partsClauses(r rune) bool {
+	switch r {
+	case ',', ';', ':', '(', ')', '–', '—', '，', '；', '：', '、':
+		return true
+	}
+	return isStop(r)
 }
 
 // letters reads a word that begins with a letter; digits may follow (MH17),
