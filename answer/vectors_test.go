@@ -1,6 +1,7 @@
 package answer
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -19,16 +20,20 @@ import (
 )
 
 // vectorFile reads one file of behaviour vectors from the folder that
-// IBID_VECTORS names.
+// IBID_VECTORS names, as seen from this package's folder or from that of go.mod.
 func vectorFile(t *testing.T, name string) []vector { return vectorsOf[vector](t, name) }
 
 func vectorsOf[V any](t *testing.T, name string) []V {
 	t.Helper()
-	dir := os.Getenv("IBID_VECTORS")
-	if dir == "" {
-		dir = "testdata"
-	}
+	dir := cmp.Or(os.Getenv("IBID_VECTORS"), "testdata")
 	b, err := os.ReadFile(filepath.Join(dir, name))
+	if err != nil && !filepath.IsAbs(dir) {
+		top, errTop := os.ReadFile(filepath.Join("..", dir, name))
+		if errTop != nil {
+			t.Fatalf("no vectors in IBID_VECTORS=%s, neither from this package's folder nor from that of go.mod: %v; %v", dir, err, errTop)
+		}
+		b, err = top, nil
+	}
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -174,6 +174,7 @@ func (n *numbering) without(cut []span, s span) string {
 // citation gives a citation whose quote was found.
 func (n *numbering) citation(u use, s span) Citation {
 	p, q := n.passages[u.id-1], n.found[u.id]
+	p.Heading, p.Anchor = p.PlaceAt(p.Start + q.Start)
 	return Citation{
 		Number:    u.number,
 		TextStart: s.start,

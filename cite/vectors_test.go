@@ -1,6 +1,7 @@
 package cite_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -29,14 +30,20 @@ type vector struct {
 	Emitted   []string              `json:"min_emitted"`
 }
 
-// readVectors reads citations.json from the folder named by IBID_VECTORS.
+// readVectors reads citations.json from the folder named by IBID_VECTORS. A
+// test runs in the folder of its package: a relative name may also be meant from
+// that of go.mod, which is where the tests of all packages are called from.
 func readVectors(t testing.TB) []vector {
 	t.Helper()
-	folder := os.Getenv("IBID_VECTORS")
-	if folder == "" {
-		folder = "testdata"
-	}
+	folder := cmp.Or(os.Getenv("IBID_VECTORS"), "testdata")
 	data, err := os.ReadFile(filepath.Join(folder, "citations.json"))
+	if err != nil && !filepath.IsAbs(folder) {
+		top, errTop := os.ReadFile(filepath.Join("..", folder, "citations.json"))
+		if errTop != nil {
+			t.Fatalf("no vectors in IBID_VECTORS=%s, neither from this package's folder nor from that of go.mod: %v; %v", folder, err, errTop)
+		}
+		data, err = top, nil
+	}
 	if err != nil {
 		t.Fatal(err)
 	}

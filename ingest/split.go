@@ -88,22 +88,14 @@ func (s *splitter) parts() []part {
 		first = sections[0].Start
 	}
 	add(part{Span: Span{0, first}})
-	var over []Section // the headings over the running one
+	var trail Trail
 	for i, sec := range sections {
 		end := len(text)
 		if i+1 < len(sections) {
 			end = sections[i+1].Start
 		}
-		for len(over) > 0 && over[len(over)-1].Level >= sec.Level {
-			over = over[:len(over)-1]
-		}
-		over = append(over, sec)
-		p := part{Span: Span{sec.Start, end}, anchor: sec.Anchor, level: sec.Level}
-		for _, o := range over {
-			if o.Heading != "" {
-				p.path = append(p.path, o.Heading)
-			}
-		}
+		trail.Enter(sec)
+		p := part{Span: Span{sec.Start, end}, anchor: sec.Anchor, level: sec.Level, path: trail.Path()}
 		if n, ok := strings.CutPrefix(sec.Anchor, "row="); ok && sec.Heading == "" {
 			p.row, _ = strconv.Atoi(n)
 		}
@@ -112,6 +104,30 @@ func (s *splitter) parts() []part {
 		add(p)
 	}
 	return s.atPages(s.join(parts))
+}
+
+// A Trail is a section with those it stands in, outermost first. The zero value
+// is the place in front of all sections.
+type Trail []Section
+
+// Enter goes on to the next section of the document.
+func (t *Trail) Enter(s Section) {
+	over := *t
+	for len(over) > 0 && over[len(over)-1].Level >= s.Level {
+		over = over[:len(over)-1]
+	}
+	*t = append(over, s)
+}
+
+// Path gives the headings of the trail, without empty ones.
+func (t Trail) Path() []string {
+	var path []string
+	for _, s := range t {
+		if s.Heading != "" {
+			path = append(path, s.Heading)
+		}
+	}
+	return path
 }
 
 // count gives the tokens of a range; of one far over any budget no more than

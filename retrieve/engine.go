@@ -56,6 +56,9 @@ type Engine interface {
 	// Excerpt gives Text[start:end] of a stored document, byte offsets inside
 	// it; [ErrNotFound] if the document is not there or does not reach so far.
 	Excerpt(ctx context.Context, id string, start, end int) (string, error)
+	// Sections gives the sections of a stored document, in order; [ErrNotFound]
+	// if the document is not there, is damaged or has another digest.
+	Sections(ctx context.Context, id, digest string) ([]ingest.Section, error)
 	// Documents lists what is stored, by id, without texts.
 	Documents(ctx context.Context, f Filter) ([]DocumentInfo, error)
 

@@ -291,7 +291,38 @@ func (x *Index) passages(ctx context.Context, groups []group, k int) ([]Passage,
 		}
 		out = append(out, g.passage(text))
 	}
-	return out[:min(k, len(out))], nil
+	out = out[:min(k, len(out))]
+	return out, x.place(ctx, out)
+}
+
+// place gives the passages their places, except those whose document has
+// changed meanwhile.
+func (x *Index) place(ctx context.Context, passages []Passage) error {
+	type version struct{ document, digest string }
+	of := make(map[version][]*Passage)
+	var order []version
+	for i := range passages {
+		p := &passages[i]
+		if p.isRow() {
+			continue // of tables, which may have a great many
+		}
+		v := version{p.Document, p.Digest}
+		if of[v] == nil {
+			order = append(order, v)
+		}
+		of[v] = append(of[v], p)
+	}
+	for _, v := range order {
+		sections, err := x.engine.Sections(ctx, v.document, v.digest)
+		if errors.Is(err, ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("search: %w", err)
+		}
+		place(of[v], sections)
+	}
+	return nil
 }
 
 // weight is the share of the dense score in the mixture for a question.

@@ -2,6 +2,9 @@ package retrieve
 
 import (
 	"fmt"
+	"math"
+	"slices"
+	"strings"
 
 	"ibid/ingest"
 )
@@ -21,11 +24,65 @@ type Passage struct {
 	// Meta is what that document says of itself, as in [ingest.Document]; it
 	// must not be changed.
 	Meta map[string]string `json:"-"`
+	// Places are the sections that the text stands in, by where they begin: the
+	// one that runs on from before it, and those that begin inside it. Heading
+	// and Anchor of the chunk are what holds for all of a passage, or where it
+	// begins. None for rows of a table.
+	Places []Place `json:"-"`
 	// Score orders the passages of one search: the normalised mixture of the
 	// dense and lexical scores, 0 to 1. It does not compare between questions.
 	Score  float64 `json:"score"`
 	Scores Scores  `json:"scores"`
 }
+
+// A Place is a section of a document as seen from what stands in it.
+type Place struct {
+	Start   int    // byte offset in the document's text
+	Heading string // path of headings, as in [ingest.Chunk]
+	Anchor  string // as in [ingest.Section]
+}
+
+// PlaceAt gives the heading path and the anchor of the section in which the
+// byte of the document's text at the offset stands.
+func (p *Passage) PlaceAt(offset int) (heading, anchor string) {
+	heading, anchor = p.Heading, p.Anchor
+	for _, at := range p.Places {
+		if at.Start > offset {
+			break
+		}
+		heading, anchor = at.Heading, at.Anchor
+	}
+	return heading, anchor
+}
+
+// place gives the passages of one document their places.
+func place(passages []*Passage, sections []ingest.Section) {
+	passages = slices.DeleteFunc(passages, (*Passage).isRow)
+	slices.SortFunc(passages, func(p, q *Passage) int { return p.Start - q.Start })
+	var trail ingest.Trail
+	for i, s := range sections {
+		trail.Enter(s)
+		end := math.MaxInt
+		if i+1 < len(sections) {
+			end = sections[i+1].Start
+		}
+		for len(passages) > 0 && passages[0].End <= s.Start {
+			passages = passages[1:]
+		}
+		for _, p := range passages {
+			if p.Start >= end {
+				break
+			}
+			if s.Start < p.End {
+				p.Places = append(p.Places, Place{s.Start, strings.Join(trail.Path(), ingest.HeadingSeparator), s.Anchor})
+			}
+		}
+	}
+}
+
+// isRow says whether the passage is rows of a table, which are sections
+// without a heading: its anchor names them all.
+func (p *Passage) isRow() bool { return p.Heading == "" && strings.HasPrefix(p.Anchor, "row=") }
 
 func joinedID(first, last ingest.Chunk) string { return fmt.Sprintf("%s-%d", first.ID, last.Ordinal) }
 
@@ -38,6 +95,11 @@ func Passages(doc *ingest.Document, chunks []ingest.Chunk) []Passage {
 		c.ID, c.Document = fmt.Sprintf("%s#%d", doc.ID, c.Ordinal), doc.ID
 		passages[i] = Passage{Chunk: c, Root: doc.Root, Path: doc.Path, Title: doc.Title, Format: doc.Format, Digest: doc.Digest, Meta: doc.Meta}
 	}
+	all := make([]*Passage, len(passages))
+	for i := range passages {
+		all[i] = &passages[i]
+	}
+	place(all, doc.Sections)
 	return passages
 }
 

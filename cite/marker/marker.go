@@ -9,8 +9,10 @@
 // depends on the concatenated text only.
 //
 // The scanner holds back only what is still undecided: at most 512 characters,
-// not counting one run of spaces or of backticks. Its time is linear in the
-// length of the text, whatever the text is.
+// not counting one run of backticks, or two runs of spaces: the one in front of
+// markers, and the one behind them. The latter may belong to the next marker,
+// and whether the former is shown depends on what follows both. Its time is
+// linear in the length of the text, whatever the text is.
 //
 // Code spans and fenced blocks are text; what looks like a marker in them cites
 // nothing.

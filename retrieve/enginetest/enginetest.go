@@ -44,6 +44,7 @@ func Run(t *testing.T, open func(t *testing.T) retrieve.Engine) {
 		{"Candidates", testCandidates},
 		{"Revision", testRevision},
 		{"Excerpt", testExcerpt},
+		{"Sections", testSections},
 		{"Oracle", testOracle},
 		{"Concurrent", testConcurrent},
 	} {
@@ -495,8 +496,6 @@ func testRevision(t *testing.T, e retrieve.Engine) {
 	grew("deleting the root")
 }
 
-// testOracle compares both searches with a plain computation, after many
-// random changes.
 func testExcerpt(t *testing.T, e retrieve.Engine) {
 	ctx := ready(t, e, "a")
 	put(t, e, "a", "x.md", []float64{1, 2}, "Grüße aus", "Öland")
@@ -517,6 +516,28 @@ func testExcerpt(t *testing.T, e retrieve.Engine) {
 	}
 }
 
+func testSections(t *testing.T, e retrieve.Engine) {
+	ctx := ready(t, e, "a")
+	doc, chunks := Document("a", "x.md", "Grüße aus", "Öland")
+	doc.Sections = append(doc.Sections, ingest.Section{Heading: "Öland", Level: 2, Anchor: "oland", Start: 12, End: len(doc.Text)})
+	must(t, e.Replace(ctx, doc, chunks, [][]float32{Vector(1), Vector(2)}))
+	bare, chunks := Document("a", "y.txt", "Grüße")
+	bare.Sections = nil
+	must(t, e.Replace(ctx, bare, chunks, [][]float32{Vector(1)}))
+	for _, d := range []*ingest.Document{doc, bare} {
+		if got, err := e.Sections(ctx, d.ID, d.Digest); err != nil || !slices.Equal(got, d.Sections) {
+			t.Errorf("the sections of %s are %v, want %v: %v", d.ID, got, d.Sections, err)
+		}
+	}
+	for _, c := range [][2]string{{doc.ID, "another"}, {doc.ID, bare.Digest}, {"a/z.md", doc.Digest}} {
+		if got, err := e.Sections(ctx, c[0], c[1]); !errors.Is(err, retrieve.ErrNotFound) {
+			t.Errorf("the sections of %s with the digest %s are %v: %v", c[0], c[1], got, err)
+		}
+	}
+}
+
+// testOracle compares both searches with a plain computation, after many
+// random changes.
 func testOracle(t *testing.T, e retrieve.Engine) {
 	ctx := ready(t, e, "a")
 	r := rand.New(rand.NewPCG(1, 2))

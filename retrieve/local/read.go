@@ -79,6 +79,28 @@ func (e *Engine) Excerpt(ctx context.Context, id string, start, end int) (text s
 	return text, nil
 }
 
+// Sections gives the sections of a stored document, in order. They are not
+// compared with a checksum, which is one over the whole document.
+func (e *Engine) Sections(ctx context.Context, id, digest string) ([]ingest.Section, error) {
+	var text []byte
+	err := e.view(ctx, func(tx *sql.Tx) error {
+		return scanned(tx.QueryRowContext(ctx, `SELECT outline FROM documents WHERE id = ? AND digest = ?`, id, digest).Scan(&text))
+	})
+	var o outline
+	if err == nil {
+		if wrong := json.Unmarshal(text, &o); wrong != nil {
+			err = fmt.Errorf("%w: %w", errRow, wrong)
+		}
+	}
+	if errors.Is(err, sql.ErrNoRows) || isDamage(err) {
+		err = fmt.Errorf("%w: %w", retrieve.ErrNotFound, err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the sections of the document %q: %w", id, err)
+	}
+	return o.Sections, nil
+}
+
 // Digests gives the stored digest of every document of a root, by path.
 // Damaged documents are left out.
 func (e *Engine) Digests(ctx context.Context, root string) (map[string]string, error) {

@@ -1,0 +1,146 @@
+package retrieve_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"ibid/ingest"
+	"ibid/retrieve"
+)
+
+// sectioned makes a document of sections: a heading begins with its level in
+// number signs, which are not part of the text.
+func sectioned(id string, lines ...string) *ingest.Document {
+	doc := &ingest.Document{ID: id, Digest: "d" + id, Format: "markdown"}
+	doc.Root, doc.Path, _ = strings.Cut(id, "/")
+	for _, line := range lines {
+		heading := strings.TrimLeft(line, "#")
+		if level := len(line) - len(heading); level > 0 {
+			line = strings.TrimSpace(heading)
+			doc.Sections = append(doc.Sections, ingest.Section{Heading: line, Level: level, Anchor: strings.ToLower(line), Start: len(doc.Text)})
+		}
+		doc.Text += line + "\n\n"
+	}
+	return doc
+}
+
+// placesOf gives what every word of a document is said to stand under, each
+// where it stands first.
+func placesOf(t *testing.T, doc *ingest.Document, passages []retrieve.Passage) string {
+	t.Helper()
+	var b strings.Builder
+	words := strings.Fields(doc.Text)
+	for i, word := range words {
+		if slices.Contains(words[:i], word) {
+			continue
+		}
+		at := strings.Index(doc.Text, word)
+		for _, p := range passages {
+			if p.Document == doc.ID && p.Start <= at && at < p.End {
+				heading, anchor := p.PlaceAt(at)
+				fmt.Fprintf(&b, "%s: %s (%s)\n", word, heading, anchor)
+			}
+		}
+	}
+	return b.String()
+}
+
+func TestPlaces(t *testing.T) {
+	long := strings.TrimSpace(strings.Repeat("Much.more.is.said.about.it. ", 80))
+	doc := sectioned("a/kites.md", "Before.", "# Kites", "Silk.", "## Tails", "Long.", "### Knots", "Bow.", "## Lines", "Hemp.", "# Winds", long, "Breeze.")
+	var want strings.Builder
+	for _, c := range []struct{ lines, place string }{
+		{"Before.", " ()"},
+		{"Kites Silk.", "Kites (kites)"},
+		{"Tails Long.", "Kites › Tails (tails)"},
+		{"Knots Bow.", "Kites › Tails › Knots (knots)"},
+		{"Lines Hemp.", "Kites › Lines (lines)"},
+		{"Winds", "Winds (winds)"},
+		{"Much.more.is.said.about.it.", "Winds (winds)"},
+		{"Breeze.", "Winds (winds)"},
+	} {
+		for line := range strings.FieldsSeq(c.lines) {
+			fmt.Fprintf(&want, "%s: %s\n", line, c.place)
+		}
+	}
+	chunks := ingest.Split(doc, ingest.SplitOptions{})
+	whole := retrieve.Passages(doc, chunks)
+	if len(whole[1].Places) != 4 || len(whole) < 4 {
+		t.Fatalf("the small sections do not share a passage: %+v", whole[1])
+	}
+	if got := placesOf(t, doc, whole); got != want.String() {
+		t.Errorf("of the whole document:\n%s\nwant:\n%s", got, want.String())
+	}
+
+	x := newIndex(t, openLocal(t, t.TempDir()), testSpace)
+	_, err := x.AddRoot(t.Context(), "/srv/a", "")
+	must(t, err)
+	must(t, x.Replace(t.Context(), doc, chunks))
+	other := sectioned("a/boats.md", "# Boats", "Oak.", "## Sails", "Hemp.")
+	must(t, x.Replace(t.Context(), other, ingest.Split(other, ingest.SplitOptions{})))
+	found, err := x.Search(t.Context(), retrieve.Query{Text: "Silk hemp breeze knots before much", K: 50})
+	must(t, err)
+	if got := placesOf(t, doc, found); got != want.String() {
+		t.Errorf("of what was found:\n%s\nwant:\n%s", got, want.String())
+	}
+	if got, want := placesOf(t, other, found), "Boats: Boats (boats)\nOak.: Boats (boats)\nSails: Boats › Sails (sails)\nHemp.: Boats › Sails (sails)\n"; got != want {
+		t.Errorf("of the other document:\n%s\nwant:\n%s", got, want)
+	}
+}
+
+// Rows of a table are sections too, but their passages have places of their own.
+func TestPlacesOfRows(t *testing.T) {
+	doc := &ingest.Document{ID: "a/fees.csv", Text: "card 5\n\nboat 9"}
+	doc.Sections = []ingest.Section{{Level: 1, Anchor: "row=1", End: 8}, {Level: 1, Anchor: "row=2", Start: 8, End: 14}}
+	for _, p := range retrieve.Passages(doc, ingest.Split(doc, ingest.SplitOptions{})) {
+		if _, anchor := p.PlaceAt(p.Start); len(p.Places) > 0 || anchor != fmt.Sprintf("row=%d", p.Ordinal) {
+			t.Errorf("%s is at %s, with the places %v", p.ID, anchor, p.Places)
+		}
+	}
+	if !slices.Equal(ingest.Trail(doc.Sections).Path(), nil) {
+		t.Error("a row has a heading")
+	}
+}
+
+// BenchmarkPlaces measures a search of documents with many sections, and the
+// part of it that reads these.
+func BenchmarkPlaces(b *testing.B) {
+	for _, size := range []struct{ documents, sections int }{{50, 20}, {20, 200}, {1, 5000}} {
+		b.Run(fmt.Sprintf("%dx%d", size.documents, size.sections), func(b *testing.B) {
+			e := openLocal(b, b.TempDir())
+			x := newIndex(b, e, testSpace)
+			_, err := x.AddRoot(b.Context(), "/srv/a", "")
+			must(b, err)
+			for d := range size.documents {
+				var lines []string
+				for s := range size.sections {
+					lines = append(lines, fmt.Sprintf("## Part %d", s), strings.Repeat(fmt.Sprintf("The sail %d of boat %d is patched in winter. ", s, d), 12))
+				}
+				doc := sectioned(fmt.Sprintf("a/%d.md", d), lines...)
+				must(b, x.Replace(b.Context(), doc, ingest.Split(doc, ingest.SplitOptions{})))
+			}
+			found, err := x.Search(b.Context(), retrieve.Query{Text: "sail 7 of boat 3"})
+			must(b, err)
+			b.Run("Search", func(b *testing.B) {
+				for b.Loop() {
+					_, err := x.Search(b.Context(), retrieve.Query{Text: "sail 7 of boat 3"})
+					must(b, err)
+				}
+			})
+			b.Run("Sections", func(b *testing.B) {
+				for b.Loop() {
+					known := make(map[string]bool)
+					for _, p := range found {
+						if !known[p.Document] {
+							known[p.Document] = true
+							_, err := e.Sections(b.Context(), p.Document, p.Digest)
+							must(b, err)
+						}
+					}
+				}
+			})
+		})
+	}
+}
