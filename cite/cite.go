@@ -45,7 +45,8 @@ type Citation struct {
 	Document  string `json:"document"`
 	Digest    string `json:"digest"`
 	Page      int    `json:"page,omitempty"`
-	Heading   string `json:"heading,omitempty"`
+	// Heading is the path of headings that the quote stands under.
+	Heading string `json:"heading,omitempty"`
 	// Start and End are the quote's byte range in the document's extracted text.
 	Start int    `json:"start"`
 	End   int    `json:"end"`

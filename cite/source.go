@@ -43,7 +43,9 @@ func ByPage(p retrieve.Passage, address string) (key, title string) {
 
 // BySection makes each section of a document, as named by its heading path,
 // one source, and what stands outside any section. The sections of a table are
-// its rows, as the passages hold them.
+// its rows, as the passages hold them. Small sections that share a passage are
+// one source, named by the headings that they have in common: a number is shown
+// before it is known which words it rests on. The citations name each section.
 func BySection(p retrieve.Passage, address string) (key, title string) {
 	if rows, ok := strings.CutPrefix(p.Anchor, "row="); ok && p.Heading == "" {
 		name := "row"

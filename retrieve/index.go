@@ -52,6 +52,7 @@ type Index struct {
 	engine   Engine
 	embedder Embedder
 	opts     Options
+	outlines outlines
 }
 
 // NewIndex makes an index of the engine's documents. An engine that holds
@@ -91,6 +92,7 @@ func (x *Index) Known(ctx context.Context, root ingest.Root) (map[string]string,
 // Replace embeds the chunks and stores the document in place of what was
 // stored under its id.
 func (x *Index) Replace(ctx context.Context, doc *ingest.Document, chunks []ingest.Chunk) error {
+	defer x.outlines.forget()
 	stored, err := x.checkSpace(ctx)
 	if err != nil {
 		return err
@@ -169,6 +171,7 @@ func (x *Index) Rename(ctx context.Context, from string, to *ingest.Document) er
 
 // Delete removes a document and every trace of it.
 func (x *Index) Delete(ctx context.Context, id string) error {
+	defer x.outlines.forget()
 	return x.engine.Delete(ctx, id)
 }
 
@@ -187,6 +190,7 @@ func (x *Index) Roots(ctx context.Context) ([]ingest.Root, error) {
 // ForgetRoot removes a root with all its documents, and says how many there
 // were. An unknown name is [ErrNotFound].
 func (x *Index) ForgetRoot(ctx context.Context, name string) (documents int, err error) {
+	defer x.outlines.forget()
 	return x.engine.DeleteRoot(ctx, name)
 }
 
@@ -293,36 +297,6 @@ func (x *Index) passages(ctx context.Context, groups []group, k int) ([]Passage,
 	}
 	out = out[:min(k, len(out))]
 	return out, x.place(ctx, out)
-}
-
-// place gives the passages their places, except those whose document has
-// changed meanwhile.
-func (x *Index) place(ctx context.Context, passages []Passage) error {
-	type version struct{ document, digest string }
-	of := make(map[version][]*Passage)
-	var order []version
-	for i := range passages {
-		p := &passages[i]
-		if p.isRow() {
-			continue // of tables, which may have a great many
-		}
-		v := version{p.Document, p.Digest}
-		if of[v] == nil {
-			order = append(order, v)
-		}
-		of[v] = append(of[v], p)
-	}
-	for _, v := range order {
-		sections, err := x.engine.Sections(ctx, v.document, v.digest)
-		if errors.Is(err, ErrNotFound) {
-			continue
-		}
-		if err != nil {
-			return fmt.Errorf("search: %w", err)
-		}
-		place(of[v], sections)
-	}
-	return nil
 }
 
 // weight is the share of the dense score in the mixture for a question.

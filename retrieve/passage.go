@@ -2,9 +2,6 @@ package retrieve
 
 import (
 	"fmt"
-	"math"
-	"slices"
-	"strings"
 
 	"ibid/ingest"
 )
@@ -34,55 +31,6 @@ type Passage struct {
 	Score  float64 `json:"score"`
 	Scores Scores  `json:"scores"`
 }
-
-// A Place is a section of a document as seen from what stands in it.
-type Place struct {
-	Start   int    // byte offset in the document's text
-	Heading string // path of headings, as in [ingest.Chunk]
-	Anchor  string // as in [ingest.Section]
-}
-
-// PlaceAt gives the heading path and the anchor of the section in which the
-// byte of the document's text at the offset stands.
-func (p *Passage) PlaceAt(offset int) (heading, anchor string) {
-	heading, anchor = p.Heading, p.Anchor
-	for _, at := range p.Places {
-		if at.Start > offset {
-			break
-		}
-		heading, anchor = at.Heading, at.Anchor
-	}
-	return heading, anchor
-}
-
-// place gives the passages of one document their places.
-func place(passages []*Passage, sections []ingest.Section) {
-	passages = slices.DeleteFunc(passages, (*Passage).isRow)
-	slices.SortFunc(passages, func(p, q *Passage) int { return p.Start - q.Start })
-	var trail ingest.Trail
-	for i, s := range sections {
-		trail.Enter(s)
-		end := math.MaxInt
-		if i+1 < len(sections) {
-			end = sections[i+1].Start
-		}
-		for len(passages) > 0 && passages[0].End <= s.Start {
-			passages = passages[1:]
-		}
-		for _, p := range passages {
-			if p.Start >= end {
-				break
-			}
-			if s.Start < p.End {
-				p.Places = append(p.Places, Place{s.Start, strings.Join(trail.Path(), ingest.HeadingSeparator), s.Anchor})
-			}
-		}
-	}
-}
-
-// isRow says whether the passage is rows of a table, which are sections
-// without a heading: its anchor names them all.
-func (p *Passage) isRow() bool { return p.Heading == "" && strings.HasPrefix(p.Anchor, "row=") }
 
 func joinedID(first, last ingest.Chunk) string { return fmt.Sprintf("%s-%d", first.ID, last.Ordinal) }
 

@@ -105,7 +105,7 @@ func TestPlacesOfRows(t *testing.T) {
 }
 
 // BenchmarkPlaces measures a search of documents with many sections, and the
-// part of it that reads these.
+// part of it that reads these, the first time.
 func BenchmarkPlaces(b *testing.B) {
 	for _, size := range []struct{ documents, sections int }{{50, 20}, {20, 200}, {1, 5000}} {
 		b.Run(fmt.Sprintf("%dx%d", size.documents, size.sections), func(b *testing.B) {

@@ -1,0 +1,146 @@
+package retrieve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+
+	"ibid/ingest"
+)
+
+// A Place is a section of a document as seen from what stands in it.
+type Place struct {
+	Start   int    // byte offset in the document's text
+	Heading string // path of headings, as in [ingest.Chunk]
+	Anchor  string // as in [ingest.Section]
+}
+
+// PlaceAt gives the heading path and the anchor of the section in which the
+// byte of the document's text at the offset stands.
+func (p *Passage) PlaceAt(offset int) (heading, anchor string) {
+	heading, anchor = p.Heading, p.Anchor
+	for _, at := range p.Places {
+		if at.Start > offset {
+			break
+		}
+		heading, anchor = at.Heading, at.Anchor
+	}
+	return heading, anchor
+}
+
+// place gives the passages of one document their places.
+func place(passages []*Passage, sections []ingest.Section) {
+	passages = slices.DeleteFunc(passages, (*Passage).isRow)
+	slices.SortFunc(passages, func(p, q *Passage) int { return p.Start - q.Start })
+	var trail ingest.Trail
+	for i, s := range sections {
+		trail.Enter(s)
+		end := math.MaxInt
+		if i+1 < len(sections) {
+			end = sections[i+1].Start
+		}
+		for len(passages) > 0 && passages[0].End <= s.Start {
+			passages = passages[1:]
+		}
+		for _, p := range passages {
+			if p.Start >= end {
+				break
+			}
+			if s.Start < p.End {
+				p.Places = append(p.Places, Place{s.Start, strings.Join(trail.Path(), ingest.HeadingSeparator), s.Anchor})
+			}
+		}
+	}
+}
+
+// isRow says whether the passage is rows of a table, which are sections
+// without a heading: its anchor names them all.
+func (p *Passage) isRow() bool { return p.Heading == "" && strings.HasPrefix(p.Anchor, "row=") }
+
+// A version is one state of a document.
+type version struct{ document, digest string }
+
+// maxOutlines is how many sections are remembered: some ten megabytes.
+const maxOutlines = 1 << 16
+
+// outlines remember the sections of documents that were found lately. To read
+// them anew takes as long as many a search.
+type outlines struct {
+	mu    sync.Mutex
+	of    map[version][]ingest.Section
+	count int
+}
+
+func (o *outlines) get(v version) (sections []ingest.Section, ok bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	sections, ok = o.of[v]
+	return sections, ok
+}
+
+func (o *outlines) put(v version, sections []ingest.Section) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	n := len(sections) + 1
+	if _, ok := o.of[v]; ok {
+		return
+	}
+	if o.of == nil || o.count+n > maxOutlines {
+		o.of, o.count = make(map[version][]ingest.Section), 0
+	}
+	if n <= maxOutlines {
+		o.of[v] = sections
+		o.count += n
+	}
+}
+
+// forget is called after every change, so that nothing deleted is kept.
+func (o *outlines) forget() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.of, o.count = nil, 0
+}
+
+func (x *Index) sections(ctx context.Context, v version) ([]ingest.Section, error) {
+	if sections, ok := x.outlines.get(v); ok {
+		return sections, nil
+	}
+	sections, err := x.engine.Sections(ctx, v.document, v.digest)
+	if err == nil {
+		x.outlines.put(v, sections)
+	}
+	return sections, err
+}
+
+// place gives the passages their places, except those whose document has
+// changed meanwhile.
+func (x *Index) place(ctx context.Context, passages []Passage) error {
+	of := make(map[version][]*Passage)
+	var order []version
+	for i := range passages {
+		p := &passages[i]
+		if p.isRow() {
+			continue // of tables, which may have a great many
+		}
+		v := version{p.Document, p.Digest}
+		if of[v] == nil {
+			order = append(order, v)
+		}
+		of[v] = append(of[v], p)
+	}
+	for _, v := range order {
+		sections, err := x.sections(ctx, v)
+		if errors.Is(err, ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("search: %w", err)
+		}
+		place(of[v], sections)
+	}
+	return nil
+}
