@@ -31,11 +31,21 @@ func quoted(claim, text string, spans []span) (span, quotation) {
 		first := hay.at(i)
 		last := first + len(needle.spans) - 1
 		at := span{hay.spans[first].start, hay.spans[last].end}
-		if !denies(text, spans, at) {
+		how := present
+		if denies(text, spans, at) {
+			how = denied
+		} else if hay.cutsNumber(text, first, last) {
+			how = absent
+		} else {
+			how = min(needle.crossed(hay, first, text, spans, at), asked(claim, text, spans, at))
+		}
+		if how == present {
 			at.end += closing(text[at.end:])
 			return at, present
 		}
-		found = denied
+		if how == denied {
+			found = denied
+		}
 		from = i + 1
 	}
 	return span{}, found
@@ -45,10 +55,87 @@ func quoted(claim, text string, spans []span) (span, quotation) {
 type quotation uint8
 
 const (
-	absent quotation = iota
+	denied quotation = iota
+	absent
 	present
-	denied
 )
+
+// crossed says how words stand that run over the end of a sentence of the text
+// from its word first on: quoted when the claim ends a sentence there too, denied
+// when it says them in one breath.
+func (s *spelling) crossed(hay *spelling, first int, text string, spans []span, at span) quotation {
+	how := present
+	for i := sort.Search(len(spans), func(i int) bool { return spans[i].end > at.start }); i < len(spans) && spans[i].end < at.end; i++ {
+		end := spans[i].end
+		next := sort.Search(len(hay.spans), func(k int) bool { return hay.spans[k].start >= end }) - first
+		if next <= 0 || next >= len(s.spans) {
+			continue
+		}
+		switch last, _ := utf8.DecodeLastRuneInString(strings.TrimRight(text[:end], "\"'”’)]*_» ")); {
+		case s.ends[next] == sentenceEnd:
+		case s.ends[next] == wordEnd && isStop(last):
+			return denied
+		default:
+			how = absent
+		}
+	}
+	return how
+}
+
+// asked says how words stand that the text only asks for: denied unless the
+// answer behind the question may bear them out.
+func asked(claim, text string, spans []span, at span) quotation {
+	i := sort.Search(len(spans), func(i int) bool { return spans[i].end >= at.end })
+	if i == len(spans) || !asks(text[at.end:spans[i].end]) || asks(claim) {
+		return present
+	}
+	if i+1 == len(spans) {
+		return denied
+	}
+	const reach = 48 // of the answer's first word
+	next := text[spans[i+1].start:spans[i+1].end]
+	reply := (&lexer{}).read(next[:min(len(next), reach)])
+	if len(reply) == 0 || isNegator(reply[0]) || replies[reply[0].plain] {
+		return denied
+	}
+	return absent
+}
+
+// asks says whether a sentence ends with a question mark.
+func asks(sentence string) bool {
+	last, _ := utf8.DecodeLastRuneInString(strings.TrimRight(sentence, "\"'”’)]*_» \n"))
+	return last == '?' || last == '？'
+}
+
+// replies deny a question and are no negators.
+var replies = wordSet("nein non niet nej いい")
+
+// cutsNumber says whether the words of a text from first to last begin or end
+// inside of a number whose digits are grouped by spaces.
+func (s *spelling) cutsNumber(text string, first, last int) bool {
+	joined := func(i int) bool {
+		if i <= 0 || i >= len(s.spans) {
+			return false
+		}
+		a, b := s.spans[i-1], s.spans[i]
+		head, tail := text[a.start:a.end], text[b.start:b.end]
+		return len(head) <= 3 && onlyDigits(head) && len(tail) >= 3 && onlyDigits(tail[:3]) && isGroupSpace(text[a.end:b.start])
+	}
+	return joined(first) || joined(last+1)
+}
+
+// onlyDigits says whether a text is ASCII digits.
+func onlyDigits(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
+
+// isGroupSpace says whether a text is a single space, as it stands between the
+// digits of a long number.
+func isGroupSpace(s string) bool {
+	switch s {
+	case " ", "\u00a0", "\u2009", "\u202f":
+		return true
+	}
+	return false
+}
 
 // denies says whether the words around a quote in its own sentence deny it:
 // "not" or "never" right before it, "it is not true that", or a last "nicht".
@@ -64,6 +151,9 @@ func denies(text string, spans []span, at span) bool {
 			return true
 		}
 	}
+	if end := spans[i].end; at.end < end && deniedBehind((&lexer{}).read(text[at.end:min(end, at.end+reach)])) {
+		return true
+	}
 	if spans[i].start >= at.start {
 		return false
 	}
@@ -75,8 +165,8 @@ func denies(text string, spans []span, at span) bool {
 	if negators[last.plain] {
 		return true
 	}
-	if last.plain == "that" {
-		for _, w := range words[max(0, len(words)-5):] {
+	if sayings[last.plain] {
+		for _, w := range words[max(0, len(words)-6):] {
 			if negators[w.plain] || falsehoods[w.plain] {
 				return true
 			}
@@ -86,8 +176,34 @@ func denies(text string, spans []span, at span) bool {
 	return len(words) > 1 && (last.kind == light || filler[last.plain]) && negators[words[len(words)-2].plain]
 }
 
-// falsehoods deny what follows them after "that".
-var falsehoods = wordSet("false untrue wrong denied denies deny myth untruth disproved refuted doubtful")
+// deniedBehind says whether words behind a quote deny it: "is false", "was never
+// true".
+func deniedBehind(words []word) bool {
+	const reach = 4
+	if len(words) == 0 || words[0].kind != light {
+		return false
+	}
+	turned := false
+	for _, w := range words[:min(len(words), reach)] {
+		if w.parted {
+			return false
+		}
+		turned = turned || negators[w.plain]
+		if falsehoods[w.plain] || turned && truths[w.plain] {
+			return true
+		}
+	}
+	return false
+}
+
+// sayings are the last words before what somebody says or believes.
+var sayings = wordSet("that whether say says said claim claims claimed think thinks thought believe believes assume suggest suppose")
+
+// falsehoods deny what follows them after "that", or comes before them.
+var falsehoods = wordSet("false untrue wrong incorrect mistaken denied denies deny myth untruth disproved refuted doubtful invented")
+
+// truths do so behind a negator.
+var truths = wordSet("true correct right so case")
 
 // filler may stand between a negator and what it negates.
 var filler = wordSet("always yet usually generally necessarily really normally ever longer fully")
@@ -111,8 +227,18 @@ type spelling struct {
 	text   string
 	starts []int // of each word in text
 	spans  []span
-	wide   int // words that are ideographs
+	ends   []ending // what stands before each word
+	wide   int      // words that are ideographs
 }
+
+// An ending is what stands between two words of a spelling.
+type ending uint8
+
+const (
+	wordEnd     ending = iota
+	clauseEnd          // a comma, a dash
+	sentenceEnd        // a full stop, a colon, a line end
+)
 
 // telling says whether the words are enough to prove that they were quoted.
 func (s *spelling) telling() bool {
@@ -140,6 +266,8 @@ func spell(text string) *spelling {
 	b.WriteByte(' ')
 	open := false
 	var at span
+	var before rune
+	mark := wordEnd
 	end := func() {
 		if open {
 			b.WriteByte(' ')
@@ -152,9 +280,10 @@ func spell(text string) *spelling {
 			open = true
 			at = span{start: i}
 			s.starts = append(s.starts, b.Len())
+			s.ends = append(s.ends, mark)
+			mark = wordEnd
 		}
 	}
-	var before rune
 	for i := 0; i < len(text); {
 		r, size := utf8.DecodeRuneInString(text[i:])
 		next := i + size
@@ -187,6 +316,11 @@ func spell(text string) *spelling {
 			end()
 		default:
 			end()
+			if isStop(r) || r == '\n' || r == ':' || r == ';' {
+				mark = sentenceEnd
+			} else if partsClauses(r) || r == '-' || r == '|' {
+				mark = max(mark, clauseEnd)
+			}
 		}
 		before = r
 		i = next

@@ -85,6 +85,20 @@ func TestSupportDenied(t *testing.T) {
 		{"Who cannot come pays 60 euros a day into the boat fund.", "60 euros a day into the boat fund.", VerdictQuoted},
 		{"It is not true that the island has a hospital. The island has a hospital.", "The island has a hospital.", VerdictQuoted},
 		{"No dogs. The island has a hospital.", "The island has a hospital.", VerdictQuoted},
+		{"Boats may leave at noon. Without a licence nobody may sail.", "Boats may leave at noon without a licence.", VerdictWeak},
+		{"Boats may leave at noon. Without a licence nobody may sail.", "Boats may leave at noon. Without a licence nobody may sail.", VerdictQuoted},
+		{"It costs 1 200 euros per night for guests.", "200 euros per night for guests.", VerdictWeak},
+		{"It costs 1 200 euros per night for guests.", "200 euros per night for guests.", VerdictWeak},
+		{"It costs 1 200 euros per night for guests.", "For guests it costs 1,200 euros per night.", VerdictSupported},
+		{"Guests of the hotel pay 1 200 euros.", "Guests of the hotel pay 1.", VerdictWeak},
+		{"The rumour that the club closes in winter is false.", "The club closes in winter.", VerdictWeak},
+		{"The rumour that the club closes in winter was never true.", "The club closes in winter.", VerdictWeak},
+		{"It is wrong to say the club closes in winter.", "The club closes in winter.", VerdictWeak},
+		{"The club is open on Sundays? Never.", "The club is open on Sundays.", VerdictWeak},
+		{"Is it true the club is open on Sundays? No.", "The club is open on Sundays.", VerdictWeak},
+		{"Is it true the club is open on Sundays? Yes.", "The club is open on Sundays.", VerdictSupported},
+		{"Who says the club is open on Sundays?", "Who says the club is open on Sundays?", VerdictQuoted},
+		{"They say the club closes in winter.", "The club closes in winter.", VerdictQuoted},
 	} {
 		q := full.Find(test.claim, passage(test.text))
 		if q.Verdict != test.verdict {

@@ -249,7 +249,26 @@ func (l *lexer) digits(text string, start int) int {
 		i += size
 	}
 	l.opened = false
+	grouped := false
+	if points+commas == 0 && i-start <= 3 {
+		for {
+			n := groupAfter(text[i:])
+			if n == 0 {
+				break
+			}
+			grouped = true
+			i += n
+		}
+	}
 	w := clip(text[start:i], maxWordBytes)
+	if grouped {
+		w = strings.Map(func(r rune) rune {
+			if isDigit(r) {
+				return r
+			}
+			return -1
+		}, w)
+	}
 	// A comma before exactly three digits groups them, another is a point.
 	if commas > 0 {
 		if commas > 1 || i-lastComma == 4 {
@@ -293,6 +312,20 @@ func (l *lexer) digits(text string, start int) int {
 	l.add(key, w, number, at)
 	l.words[len(l.words)-1].sign = sign
 	return at.end
+}
+
+// groupAfter gives the length of a space with three more digits of a number
+// behind it; 0 when there are none.
+func groupAfter(rest string) int {
+	_, size := utf8.DecodeRuneInString(rest)
+	end := size + 3
+	if len(rest) < end || !isGroupSpace(rest[:size]) || !onlyDigits(rest[size:end]) {
+		return 0
+	}
+	if r, _ := utf8.DecodeRuneInString(rest[end:]); isDigit(r) || isLetter(r) || r == ':' {
+		return 0
+	}
+	return end
 }
 
 // signs gives what stands before and behind a number: whether it is negative,
