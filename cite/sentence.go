@@ -199,8 +199,19 @@ func (s *splitter) stop(text []byte, refs []span, final bool) (verdict, int) {
 			continue
 		case !spaced || unicode.IsLower(r) || strings.ContainsRune(".,;:!?", r):
 			return fails, 0
-		case first == '.' && s.abbreviated(text, r):
+		case first != '.':
+			return holds, end
+		case s.abbreviated(text, r):
 			return fails, 0
+		}
+		if w := s.wordBefore(text); isDotted(w) {
+			next, whole := wordAt(text[i:])
+			switch {
+			case !whole && !final:
+				return undecided, 0
+			case goesOn(w, next):
+				return fails, 0
+			}
 		}
 		return holds, end
 	}
@@ -241,10 +252,10 @@ func isStop(r rune) bool {
 
 func isWide(r rune) bool { return r == '。' || r == '！' || r == '？' || r == '．' || r == '｡' }
 
-// abbreviated says whether the full stop at s.at belongs to the word before
-// it: an initial, a known abbreviation or the number of a list item. next is the
-// character behind the spaces.
-func (s *splitter) abbreviated(text []byte, next rune) bool {
+// wordBefore gives the letters, digits and dots right before the full stop at
+// s.at; "" when they are too many for an abbreviation.
+func (s *splitter) wordBefore(text []byte) string {
+	const longest = 12
 	word := text[s.start:s.at]
 	i := len(word)
 	for i > 0 {
@@ -253,12 +264,57 @@ func (s *splitter) abbreviated(text []byte, next rune) bool {
 			break
 		}
 		i -= size
-		if len(word)-i > 12 {
-			return false
+		if len(word)-i > longest {
+			return ""
 		}
 	}
-	w := string(word[i:])
-	if i == 0 && w != "" && strings.Trim(w, "0123456789") == "" {
+	return string(word[i:])
+}
+
+// isDotted says whether a word is single letters with dots between them (U.S,
+// p.m) or a degree (Ph.D). Behind its last dot a sentence may end or go on.
+func isDotted(w string) bool {
+	if strings.EqualFold(w, "ph.d") {
+		return true
+	}
+	letters := 0
+	for part := range strings.SplitSeq(w, ".") {
+		if r, size := utf8.DecodeRuneInString(part); size == 0 || size != len(part) || !unicode.IsLetter(r) {
+			return false
+		}
+		letters++
+	}
+	return letters > 1
+}
+
+// wordAt gives the letters that a text begins with, and whether that is the
+// whole word.
+func wordAt(text []byte) (word string, whole bool) {
+	i := 0
+	for i < min(len(text), maxLook) && (text[i] >= utf8.RuneSelf || isLetter(rune(text[i])) || text[i] == '\'') {
+		i++
+	}
+	return string(text[:i]), i < len(text)
+}
+
+// goesOn says whether a sentence goes on behind a dotted abbreviation with a
+// word that has a capital: behind an hour with a day or a time zone, behind
+// another with any word but those that begin sentences.
+func goesOn(abbreviation, next string) bool {
+	low := strings.ToLower(next)
+	if strings.EqualFold(abbreviation, "a.m") || strings.EqualFold(abbreviation, "p.m") {
+		_, month := months[low]
+		return weekdays[low] || month && len(next) > 2 || len(next) > 1 && len(next) <= 4 && next == strings.ToUpper(next)
+	}
+	return next != "" && !lightWords[low]
+}
+
+// abbreviated says whether the full stop at s.at belongs to the word before
+// it: an initial, a known abbreviation or the number of a list item. next is the
+// character behind the spaces.
+func (s *splitter) abbreviated(text []byte, next rune) bool {
+	w := s.wordBefore(text)
+	if w != "" && len(w) == s.at-s.start && strings.Trim(w, "0123456789") == "" {
 		return true
 	}
 	if r, size := utf8.DecodeRuneInString(w); size == len(w) && unicode.IsUpper(r) {
