@@ -41,6 +41,9 @@ const (
 	neighbours     = 8
 	perNeighbour   = 8
 	neighbourShare = 0.3
+	// mostEvened is how many of the best are evened out: each is compared with
+	// every other.
+	mostEvened = 200
 )
 
 // fuse sets the Score of each: the mixture of its dense and lexical scores,
@@ -65,7 +68,10 @@ func fuse(all []scored, question []float32, weight float64) {
 			dense[i] = dot(s.vector, widened)
 		}
 		mix(all, dense, lexical, weight)
-		even(all, min(1, weight/denseWeight)*neighbourShare)
+		if len(all) > mostEvened {
+			slices.SortFunc(all, byScore)
+		}
+		even(all[:min(len(all), mostEvened)], min(1, weight/denseWeight)*neighbourShare)
 	}
 	low, high := math.Inf(1), math.Inf(-1)
 	for _, s := range all {

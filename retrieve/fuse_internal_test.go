@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"testing"
 
 	"ibid/ingest"
@@ -111,5 +112,24 @@ func BenchmarkFuse(b *testing.B) {
 	}
 	for b.Loop() {
 		fuse(all, question, denseWeight)
+	}
+}
+
+// Thousands of candidates cost what they cost to mix, and not the square of it.
+func TestFuseOfMany(t *testing.T) {
+	all := make([]scored, 60_000) // whose square is 28 GB of likenesses
+	for i := range all {
+		all[i].ID = strconv.Itoa(i)
+		all[i].vector = []float32{1, 0}
+		all[i].Scores = Scores{Dense: float64(i%7) / 7, BM25: float64(i % 11)}
+	}
+	fuse(all, []float32{1, 0}, denseWeight)
+	for _, s := range all {
+		if s.Score < 0 || s.Score > 1 {
+			t.Fatalf("score %g", s.Score)
+		}
+	}
+	if most := testing.AllocsPerRun(1, func() { fuse(all, []float32{1, 0}, denseWeight) }); most > 1000 {
+		t.Errorf("%g allocations", most)
 	}
 }
