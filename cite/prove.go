@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"slices"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"ibid/retrieve"
@@ -30,7 +29,8 @@ func (n *numbering) sentence(s span, yield yielder) bool {
 			return false
 		}
 		n.claim, n.found, n.labels = withoutAsides(claim), make(map[int]Quote), nil
-		n.states = isClaim(n.without(n.rewriter.code, s))
+		prose := n.without(n.rewriter.code, s)
+		n.states = isClaim(prose) || len(prose) == s.end-s.start && isShortClaim(prose, plain)
 		n.best = ""
 		n.listing = false
 	}
@@ -192,32 +192,4 @@ func (n *numbering) citation(u use, s span) Citation {
 		Link:      n.link(p, p.Start+q.Start, p.Start+q.End),
 		Original:  Original(webAddress(p), p, p.Text[q.Start:q.End]),
 	}
-}
-
-// isClaim says whether a sentence states something that would need a source:
-// it has at least four words (or as many ideographs), asks nothing, and is
-// neither a heading nor the announcement of a list.
-func isClaim(sentence string) bool {
-	s := strings.TrimFunc(sentence, func(r rune) bool {
-		return unicode.IsSpace(r) || strings.ContainsRune("*_\"'”’)", r)
-	})
-	if s == "" || s[0] == '#' || s[0] == '`' || strings.HasPrefix(s, "~~~") {
-		return false
-	}
-	if r, _ := utf8.DecodeLastRuneInString(s); strings.ContainsRune("?？:：", r) {
-		return false
-	}
-	const least = 4
-	words, ideographs := 0, 0
-	for _, f := range strings.Fields(s) {
-		if strings.IndexFunc(f, unicode.IsLetter) >= 0 {
-			words++
-		}
-		for _, r := range f {
-			if isIdeograph(r) {
-				ideographs++
-			}
-		}
-	}
-	return words >= least || ideographs >= least
 }

@@ -1,0 +1,155 @@
+package cite
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// isClaim says whether a sentence states something that would need a source:
+// it has at least four words (or as many ideographs), asks nothing, and is
+// neither a heading nor the announcement of a list.
+func isClaim(sentence string) bool {
+	s := strings.TrimFunc(sentence, func(r rune) bool {
+		return unicode.IsSpace(r) || strings.ContainsRune("*_\"'”’)", r)
+	})
+	if s == "" || s[0] == '#' || s[0] == '`' || strings.HasPrefix(s, "~~~") {
+		return false
+	}
+	if r, _ := utf8.DecodeLastRuneInString(s); strings.ContainsRune("?？:：", r) {
+		return false
+	}
+	const least = 4
+	words, ideographs := 0, 0
+	for _, f := range strings.Fields(s) {
+		if strings.IndexFunc(f, unicode.IsLetter) >= 0 {
+			words++
+		}
+		for _, r := range f {
+			if isIdeograph(r) {
+				ideographs++
+			}
+		}
+	}
+	return words >= least || ideographs >= least
+}
+
+// isShortClaim says whether a sentence of fewer words than [isClaim] asks for
+// states something none the less: a quantity with its unit or currency, a year,
+// or in plain words what a subject is or does. written is the sentence with its
+// references, plain without them. What ends without a full stop and holds no
+// quantity is taken for a label.
+func isShortClaim(written, plain string) bool {
+	written = strings.TrimSpace(written)
+	if strings.HasPrefix(written, "#") {
+		return false
+	}
+	s := strings.TrimSpace(withoutLead(plain))
+	bold := strings.HasPrefix(s, "**") && strings.HasSuffix(s, "**")
+	s = strings.TrimFunc(s, func(r rune) bool {
+		return unicode.IsSpace(r) || strings.ContainsRune("*_\"'“”’)", r)
+	})
+	last, size := utf8.DecodeLastRuneInString(s)
+	if size == 0 || strings.ContainsRune("?？:：", last) {
+		return false
+	}
+	stop := isStop(last)
+	words := strings.FieldsFunc(strings.ToLower(s), func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune("|*_,;()!", r) })
+	for i := range words {
+		words[i] = strings.TrimRight(words[i], ".")
+	}
+	if (stop || !bold) && hasQuantity(words) {
+		return true
+	}
+	if !stop || len(words) < 2 || strings.HasPrefix(written, "|") {
+		return false
+	}
+	return hasYear(words) || hasPredicate(words)
+}
+
+// hasQuantity says whether a number stands with a currency or a unit.
+func hasQuantity(words []string) bool {
+	for i, w := range words {
+		number := strings.TrimLeft(w, "€$£¥₹")
+		rest := strings.TrimLeft(number, "0123456789.,:-–")
+		if rest == number || !strings.ContainsAny(number[:len(number)-len(rest)], "0123456789") {
+			continue
+		}
+		if number != w || rest == "" && i+1 < len(words) && isUnit(words[i+1]) || isUnit(rest) {
+			return true
+		}
+		if rest == "" && i > 0 && isCurrency(words[i-1]) {
+			return true
+		}
+	}
+	return false
+}
+
+func isCurrency(word string) bool {
+	switch word {
+	case "€", "$", "£", "¥", "₹", "eur", "usd", "gbp", "chf", "jpy":
+		return true
+	}
+	return false
+}
+
+func isUnit(word string) bool {
+	switch word {
+	case "%", "‰", "percent", "prozent", "°", "°c", "°f", "degrees", "grad",
+		"kg", "g", "mg", "t", "lb", "lbs", "oz", "tonnes", "tons", "tonnen", "kilograms", "pounds",
+		"km", "m", "cm", "mm", "mi", "ft", "miles", "metres", "meters", "meter", "feet", "inches", "knots", "km/h", "mph",
+		"l", "ml", "litres", "liters", "liter", "m²", "m³",
+		"kw", "kwh", "mw", "w", "v", "hp", "ps", "hz", "khz", "mhz", "ghz", "kb", "mb", "gb", "tb",
+		"ms", "s", "min", "h", "seconds", "minutes", "hours", "days", "weeks", "months", "years",
+		"second", "minute", "hour", "day", "week", "month", "year",
+		"sekunden", "minuten", "stunden", "tage", "tagen", "wochen", "monate", "monaten", "jahre", "jahren", "uhr",
+		"am", "pm", "a.m", "p.m",
+		"euro", "euros", "dollar", "dollars", "cent", "cents", "franken", "crowns", "yen", "million", "billion":
+		return true
+	}
+	return isCurrency(word)
+}
+
+// hasYear says whether a number reads as a year from 1000 to 2099.
+func hasYear(words []string) bool {
+	for _, w := range words {
+		if len(w) == 4 && (w[0] == '1' || w[0] == '2' && w[1] == '0') && strings.Trim(w, "0123456789") == "" {
+			return true
+		}
+	}
+	return false
+}
+
+// hasPredicate says whether the words are a subject and what it is or does, by
+// a verb that is told by its form. What the writer says of himself, to the
+// reader or of the text is no claim, nor is an answer without one of its own
+// ("Yes, it is").
+func hasPredicate(words []string) bool {
+	switch words[0] {
+	case "yes", "no", "not", "none", "nothing", "sure", "ok", "okay", "thanks", "thank", "hello", "hi", "sorry", "please", "see",
+		"i", "we", "you", "i'm", "i’m", "that", "this", "these", "those", "here", "there", "as", "if", "what", "how", "let",
+		"ja", "nein", "nicht", "keine", "danke", "hallo", "ich", "wir", "sie", "das", "dies", "hier", "wie", "siehe",
+		"oui", "non", "merci", "bonjour", "je", "nous", "vous", "sí", "gracias", "hola":
+		return false
+	case "he", "she", "they":
+		return !isAuxiliary(words[len(words)-1])
+	}
+	for i, w := range words[1:] {
+		if isAuxiliary(w) && i+2 < len(words) {
+			return true
+		}
+	}
+	end := words[len(words)-1]
+	return len(end) > 4 && strings.HasSuffix(end, "ed") && !strings.HasSuffix(end, "eed")
+}
+
+func isAuxiliary(word string) bool {
+	switch word {
+	case "is", "are", "was", "were", "isn't", "isn’t", "aren't", "aren’t", "wasn't", "wasn’t", "weren't", "weren’t",
+		"has", "have", "had", "does", "do", "did", "can", "cannot", "can't", "can’t", "may", "must", "will", "won't", "won’t",
+		"ist", "sind", "war", "waren", "wird", "werden", "wurde", "wurden", "hat", "haben", "hatte", "kann", "darf", "muss",
+		"est", "sont", "était", "étaient", "fut", "es", "son", "fue", "fueron", "era":
+		return true
+	}
+	return false
+}
