@@ -45,7 +45,7 @@ func (c *cover) contradicts(all []word, picked []int, degrees []float64) bool {
 	if len(n.mine) > 0 {
 		return !n.elsewhere && !cancelled(all, n.mine) && c.coveredRest(all, degrees) >= sameWords && !anyDenies(evidence, claim)
 	}
-	return c.turned(all, best, n.theirs) || excluded(all, best, claim, evidence, n.theirs) ||
+	return c.turned(all, best, n.theirs) || excluded(all, best, claim, evidence, n.theirs) || otherRank(all, best, claim, evidence) ||
 		excepted(all, best, n.elsewhere || len(negations(best)) > 0 || anyDenies(evidence, claim)) ||
 		len(n.theirs) == 0 && c.misdated(all, picked)
 }
@@ -109,13 +109,20 @@ func (c *cover) renamed(all, best []word) bool {
 	return false
 }
 
-// otherSign says whether the evidence has a number with another sign only.
+// differ says whether two properties of a number are known and not the same.
+func differ[T comparable](a, b T) bool {
+	var unknown T
+	return a != unknown && b != unknown && a != b
+}
+
+// otherSign says whether the evidence has a number with another sign or unit
+// only.
 func (c *cover) otherSign(number word, picked []int) bool {
 	other := false
 	for _, p := range picked {
 		for _, w := range c.sentences[p].words {
 			if w.kind == number.kind && w.key == number.key {
-				if w.sign == 0 || number.sign == 0 || w.sign == number.sign {
+				if !differ(w.sign, number.sign) && !differ(w.unit, number.unit) {
 					return false
 				}
 				other = true
@@ -226,7 +233,8 @@ var opposites = pairs(`
 	day night, summer winter, morning evening, morning afternoon, hot cold, warm cool, wet dry, young old, rich poor,
 	strong weak, safe dangerous, easy difficult, true false, success failure, succeeded failed, guilty innocent,
 	public private, mandatory optional, required optional, free paid, indoor outdoor, manual automatic, internal external,
-	odd even, on off`)
+	odd even, on off, half twice, half double, offen geschlossen, geoffnet geschlossen, offnet schließt, erlaubt verboten,
+	mehr weniger, hoher niedriger, fruher spater, sommer winter, tag nacht, morgens abends, stieg fiel, steigt fallt, links rechts`)
 
 // pairs reads a list of pairs, both ways round.
 func pairs(text string) map[string][]string {

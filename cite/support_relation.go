@@ -39,12 +39,13 @@ const (
 	relAt
 	relFrom
 	relAfter
+	relWithin
 )
 
 // relations are the prepositions of time.
 var relations = map[string]relation{
 	"before": relBefore, "by": relBy, "until": relUntil, "till": relUntil, "at": relAt, "on": relAt, "in": relAt, "during": relAt,
-	"from": relFrom, "since": relFrom, "after": relAfter,
+	"from": relFrom, "since": relFrom, "after": relAfter, "within": relWithin,
 }
 
 // excludes says whether two statements of which one stands to a date by a, the
@@ -56,7 +57,7 @@ func excludes(a, b relation) bool {
 			return b&^(relAt|relFrom|relAfter) == 0
 		case relAfter:
 			return b&^(relBefore|relBy|relUntil|relAt) == 0
-		case relBy, relUntil:
+		case relBy, relUntil, relWithin:
 			return b&^(relFrom|relAfter) == 0
 		}
 		return false

@@ -28,6 +28,8 @@ type word struct {
 	kind  wordKind
 	// sign is the currency or % that a number is written with; 0 for none.
 	sign rune
+	// unit is what a number counts or measures; "" where that is none known.
+	unit string
 	// parted says that a comma, or what parts clauses as one does, stands
 	// between the word and the one before it.
 	parted bool
@@ -74,7 +76,13 @@ func (l *lexer) read(text string) []word {
 			i += size
 		}
 	}
-	return l.words[l.first:len(l.words):len(l.words)]
+	read := l.words[l.first:len(l.words):len(l.words)]
+	for i, w := range read {
+		if w.kind == number && w.unit == "" {
+			read[i].unit = unitOf(text[w.end:])
+		}
+	}
+	return read
 }
 
 // isWideWord is isIdeograph, told at once for scripts that have none.
@@ -232,6 +240,9 @@ func plainLetters(s string) string {
 // digits reads a number: digits with points and commas between them, and an
 // ending such as th or s.
 func (l *lexer) digits(text string, start int) int {
+	if end := l.clock(text, start); end > 0 {
+		return end
+	}
 	i := start
 	points, commas, lastComma := 0, 0, 0
 	for i < len(text) {
@@ -310,7 +321,13 @@ func (l *lexer) digits(text string, start int) int {
 		key = "-" + key
 	}
 	l.add(key, w, number, at)
-	l.words[len(l.words)-1].sign = sign
+	last := &l.words[len(l.words)-1]
+	last.sign = sign
+	if half, n := meridiem(text[at.end:]); n > 0 {
+		last.unit = half
+		last.end += n
+		return last.end
+	}
 	return at.end
 }
 
