@@ -35,7 +35,7 @@ func decodeEval[T any](t *testing.T, data string, args ...string) T {
 func TestEvalRetrievalWithAReranker(t *testing.T) {
 	set := t.TempDir()
 	writeFiles(t, set, teaSet)
-	upstream := &openaitest.Handler{}
+	upstream, gone := switched()
 	args := []string{"retrieval", set, "--rerank-model", "scripted", "--rerank-base-url", openaitest.Start(t, upstream)}
 	report := decodeEval[struct {
 		BM25, Reranked map[string]float64
@@ -50,7 +50,7 @@ func TestEvalRetrievalWithAReranker(t *testing.T) {
 	if n := len(upstream.Exchanges()); n != 2 {
 		t.Errorf("the reranker was asked %d times for 2 queries", n)
 	}
-	upstream.Rerank = func(openaitest.Request) openaitest.Reply { return openaitest.Reply{Fault: openaitest.NoModel} }
+	gone.Store(true)
 	if out, errs, code := ibid(t, t.TempDir(), append([]string{"eval"}, args...)...); code != exitFailed || !strings.Contains(errs, "asking the query q") || out != "" {
 		t.Errorf("exit code %d: %s%s", code, out, errs)
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"ibid/answer/openai/openaitest"
@@ -18,7 +19,7 @@ func TestReranker(t *testing.T) {
 	if out, errs, code := ibid(t, data, "ingest", folder); code != 0 {
 		t.Fatalf("exit code %d: %s%s", code, out, errs)
 	}
-	upstream := &openaitest.Handler{}
+	upstream, gone := switched()
 	reranker := []string{"--rerank-model", "scripted", "--rerank-base-url", openaitest.Start(t, upstream)}
 
 	search := append([]string{"search", "--json", "When does the chart room open?"}, reranker...)
@@ -36,7 +37,7 @@ func TestReranker(t *testing.T) {
 		t.Errorf("asked %+v", x)
 	}
 
-	upstream.Rerank = func(openaitest.Request) openaitest.Reply { return openaitest.Reply{Fault: openaitest.NoModel} }
+	gone.Store(true)
 	out, errs, code = ibid(t, data, search...)
 	if code != 0 || !strings.Contains(errs, "reranking failed") || !strings.Contains(out, "opens at nine") || strings.Contains(out, `"rerank"`) {
 		t.Errorf("exit code %d: %s%s", code, out, errs)
@@ -55,4 +56,15 @@ func TestReranker(t *testing.T) {
 			t.Errorf("%q: exit code %d: %s", wrong, code, errs)
 		}
 	}
+}
+
+// switched is a reranker that works until it is told to be gone.
+func switched() (h *openaitest.Handler, gone *atomic.Bool) {
+	gone = new(atomic.Bool)
+	return &openaitest.Handler{Rerank: func(openaitest.Request) (r openaitest.Reply) {
+		if gone.Load() {
+			r.Fault = openaitest.NoModel
+		}
+		return r
+	}}, gone
 }
