@@ -90,6 +90,12 @@ func (x *exchange) embed() {
 	case EmbedNothing:
 		body = "{}"
 	}
+	x.object(body, len(data))
+}
+
+// object sends a reply that is one JSON object with so many parts, or what its
+// fault makes of it.
+func (x *exchange) object(body string, parts int) {
 	if x.reply.Fault != "" && x.fail(body) {
 		return
 	}
@@ -98,5 +104,5 @@ func (x *exchange) embed() {
 	}
 	x.w.Header().Set("Content-Type", "application/json")
 	x.write(body)
-	x.sent = len(data)
+	x.sent = parts
 }

@@ -50,13 +50,5 @@ func (x *exchange) rerank() {
 	case RankNothing:
 		body = "{}"
 	}
-	if x.reply.Fault != "" && x.fail(body) {
-		return
-	}
-	if !x.wait(x.first()) {
-		return
-	}
-	x.w.Header().Set("Content-Type", "application/json")
-	x.write(body)
-	x.sent = len(results)
+	x.object(body, len(results))
 }
