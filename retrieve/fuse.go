@@ -86,7 +86,7 @@ func fuse(all []scored, question []float32, weight float64) {
 func mix(all []scored, dense, lexical []float64, weight float64) {
 	standardise(dense)
 	for i := range all {
-		all[i].Score = weight*dense[i] + (1-weight)*lexical[i]
+		all[i].Score = float64(weight*dense[i]) + float64((1-weight)*lexical[i]) // without a fused multiply-add, as below
 	}
 }
 
@@ -206,7 +206,7 @@ func standardise(scores []float64) {
 	}
 	mean := sum / float64(len(scores))
 	for _, x := range scores {
-		square += (x - mean) * (x - mean)
+		square += float64((x - mean) * (x - mean))
 	}
 	deviation := math.Sqrt(square / float64(len(scores)))
 	for i, x := range scores {
