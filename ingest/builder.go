@@ -44,41 +44,41 @@ func (b *builder) add(k kind, text string) (start int) {
 	return start
 }
 
-func (b *builder) paragraph(text string) {
+func (b *builder) Paragraph(text string) {
 	if text = strings.TrimSpace(clean(text)); text != "" {
 		b.add(kindParagraph, text)
 	}
 }
 
-// item adds a list item; depth 0 is the outermost list.
-func (b *builder) item(depth int, marker, text string) {
+// Item adds a list item; depth 0 is the outermost list.
+func (b *builder) Item(depth int, marker, text string) {
 	if text = strings.TrimSpace(clean(text)); text != "" {
 		indent := strings.Repeat("  ", min(depth, 8))
 		b.add(kindItem, indent+marker+" "+strings.ReplaceAll(text, "\n", "\n"+indent+"  "))
 	}
 }
 
-// heading adds a heading, on one line, and begins its section. Blank ones
+// Heading adds a heading, on one line, and begins its section. Blank ones
 // are left out.
-func (b *builder) heading(level int, text, anchor string) {
+func (b *builder) Heading(level int, text, anchor string) {
 	text = oneLine(clean(text))
 	if text == "" {
 		return
 	}
 	start := b.add(kindHeading, text)
-	b.section(Section{Heading: text, Level: level, Anchor: oneLine(clean(anchor)), Start: start})
+	b.Section(Section{Heading: text, Level: level, Anchor: oneLine(clean(anchor)), Start: start})
 }
 
-func (b *builder) section(s Section) {
+func (b *builder) Section(s Section) {
 	if n := len(b.sections); n > 0 && b.sections[n-1].End == 0 {
 		b.sections[n-1].End = s.Start
 	}
 	b.sections = append(b.sections, s)
 }
 
-// code adds preformatted text, indented by four spaces so that it stays
+// Code adds preformatted text, indented by four spaces so that it stays
 // known as code.
-func (b *builder) code(text string) {
+func (b *builder) Code(text string) {
 	text = strings.Trim(clean(text), "\n")
 	if strings.TrimSpace(text) == "" {
 		return
@@ -93,9 +93,9 @@ func (b *builder) code(text string) {
 	b.add(kindCode, strings.Join(lines, "\n"))
 }
 
-// row adds one row of a table. With names of columns each cell is led by its
+// Row adds one row of a table. With names of columns each cell is led by its
 // own, so that the row can be read alone.
-func (b *builder) row(header, cells []string) (start int, ok bool) {
+func (b *builder) Row(header, cells []string) (start int, ok bool) {
 	text := rowText(header, cells)
 	if text == "" {
 		return 0, false
@@ -118,8 +118,8 @@ func rowText(header, cells []string) string {
 	return strings.Join(parts, " | ")
 }
 
-// page begins the next page and ends the one before.
-func (b *builder) page(number int) {
+// Page begins the next page and ends the one before.
+func (b *builder) Page(number int) {
 	b.endPage()
 	// Where it starts is known when its first block stands.
 	b.pages = append(b.pages, Page{Number: number, Start: -1, End: -1})

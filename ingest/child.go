@@ -11,12 +11,10 @@ import (
 	"runtime/debug"
 	"strings"
 	"time"
-
-	"ibid/ingest/pdf"
 )
 
 // childVariable is the environment variable that makes the binary a reader of
-// one file. Its value names the format.
+// one file. Its value names the format, for people who look at processes.
 const childVariable = "IBID_CHILD"
 
 // Limits of a child process.
@@ -27,10 +25,22 @@ const (
 	maxChildStack  = 64 << 20
 )
 
-// A childReply is what a child writes to its standard output, as JSON.
+// A childRequest is the first line of what a child is sent, as JSON; the file's
+// bytes follow.
+type childRequest struct {
+	Format string
+	Path   string // [Document.Path]: its ending may tell of what kind a file is
+}
+
+// A childReply is what a child writes to its standard output, as JSON: the
+// document as its reader left it, or why there is none.
 type childReply struct {
-	File  *pdf.File `json:",omitempty"`
-	Error string    `json:",omitempty"`
+	Title, Text, Partial string
+	Sections             []Section
+	Pages                []Page
+	Meta                 map[string]string
+	Error                string
+	Skip                 bool // Error is the reason of a [SkipError]
 }
 
 // RunChild does the work of a child process when getenv says that this is
@@ -42,65 +52,83 @@ type childReply struct {
 //		os.Exit(code)
 //	}
 func RunChild(getenv func(string) string, stdin io.Reader, stdout, stderr io.Writer) (code int, ran bool) {
-	name := getenv(childVariable)
-	if name == "" {
+	if getenv(childVariable) == "" {
 		return 0, false
 	}
-	if err := limitChild(); err != nil {
-		fmt.Fprintf(stderr, "limiting the reader: %v\n", err)
-		return 1, true
-	}
-	debug.SetMemoryLimit(childMemory / 4 * 3)
-	debug.SetMaxStack(maxChildStack)
-	data, err := io.ReadAll(stdin)
-	if err != nil {
-		fmt.Fprintf(stderr, "reading the file: %v\n", err)
-		return 1, true
-	}
-	var reply childReply
-	switch name {
-	case "pdf":
-		reply.File, err = pdf.Read(data)
-	default:
-		err = fmt.Errorf("no reader is named %q", name)
-	}
-	if err != nil {
-		reply = childReply{Error: err.Error()}
-	}
-	if err := json.NewEncoder(stdout).Encode(reply); err != nil {
-		fmt.Fprintf(stderr, "replying: %v\n", err)
+	if err := childWork(stdin, stdout); err != nil {
+		fmt.Fprintln(stderr, err)
 		return 1, true
 	}
 	return 0, true
 }
 
-// inChild has a child process read one file.
-func (r *Reader) inChild(ctx context.Context, name string, data []byte) (*pdf.File, error) {
+func childWork(stdin io.Reader, stdout io.Writer) error {
+	if err := limitChild(); err != nil {
+		return fmt.Errorf("limiting the reader: %w", err)
+	}
+	debug.SetMemoryLimit(childMemory / 4 * 3)
+	debug.SetMaxStack(maxChildStack)
+	data, err := io.ReadAll(stdin)
+	if err != nil {
+		return fmt.Errorf("reading the file: %w", err)
+	}
+	line, data, _ := bytes.Cut(data, []byte("\n"))
+	var request childRequest
+	if err := json.Unmarshal(line, &request); err != nil {
+		return fmt.Errorf("reading the request: %w", err)
+	}
+	f, ok := formatNamed(request.Format)
+	if !ok {
+		return fmt.Errorf("no reader is named %q", request.Format)
+	}
+	doc := &Document{Path: request.Path}
+	reply := childReply{}
+	if err := f.into(doc, data); err != nil {
+		var skip *SkipError
+		reply.Error, reply.Skip = err.Error(), errors.As(err, &skip)
+	} else {
+		reply = childReply{Title: doc.Title, Text: doc.Text, Partial: doc.Partial, Sections: doc.Sections, Pages: doc.Pages, Meta: doc.Meta}
+	}
+	if err := json.NewEncoder(stdout).Encode(reply); err != nil {
+		return fmt.Errorf("replying: %w", err)
+	}
+	return nil
+}
+
+// inChild has a child process read one file into the document.
+func (r *Reader) inChild(ctx context.Context, f format, doc *Document, data []byte) error {
 	release, err := r.slot(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer release()
-	out, err := runChild(ctx, name, data, childSeconds*time.Second)
+	request, err := json.Marshal(childRequest{Format: f.name, Path: doc.Path})
 	if err != nil {
-		return nil, err
+		return fmt.Errorf("asking its reader: %w", err)
+	}
+	request = append(request, '\n')
+	out, err := runChild(ctx, f.name, io.MultiReader(bytes.NewReader(request), bytes.NewReader(data)), childSeconds*time.Second)
+	if err != nil {
+		return err
 	}
 	var reply childReply
 	if err := json.Unmarshal(out, &reply); err != nil {
-		return nil, fmt.Errorf("its reader gave no proper reply: %w", err)
+		return fmt.Errorf("its reader gave no proper reply: %w", err)
 	}
-	if reply.Error != "" {
-		return nil, errors.New(reply.Error)
+	switch {
+	case reply.Skip:
+		return &SkipError{reply.Error}
+	case reply.Error != "":
+		return errors.New(reply.Error)
 	}
-	if reply.File == nil {
-		return nil, errors.New("its reader gave an empty reply")
-	}
-	return reply.File, nil
+	doc.Title, doc.Text, doc.Partial = reply.Title, reply.Text, reply.Partial
+	doc.Sections, doc.Pages, doc.Meta = reply.Sections, reply.Pages, reply.Meta
+	return nil
 }
 
 // runChild starts this binary as a child and gives what it wrote. A death is
 // told in words that name its cause.
-func runChild(ctx context.Context, name string, data []byte, limit time.Duration) ([]byte, error) {
+func runChild(ctx context.Context, name string, stdin io.Reader, limit time.Duration) ([]byte, error) {
 	self, err := executable()
 	if err != nil {
 		return nil, fmt.Errorf("finding the program to read it with: %w", err)
@@ -111,7 +139,7 @@ func runChild(ctx context.Context, name string, data []byte, limit time.Duration
 	// running its tests, and so from starting children without end.
 	cmd := exec.CommandContext(timed, self, "-test.run=^$")
 	cmd.Env = []string{childVariable + "=" + name, "GOTRACEBACK=single"}
-	cmd.Stdin = bytes.NewReader(data)
+	cmd.Stdin = stdin
 	stdout, stderr := &capped{limit: maxChildOutput, full: cancel}, &capped{limit: maxChildErrors}
 	cmd.Stdout, cmd.Stderr = stdout, stderr
 	cmd.WaitDelay = 2 * time.Second

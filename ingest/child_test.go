@@ -92,7 +92,7 @@ func TestChildDeathsAreNamed(t *testing.T) {
 				limit = 20 * time.Second
 			}
 			begun := time.Now()
-			out, err := runChild(t.Context(), tt.name, []byte("x"), limit)
+			out, err := runChild(t.Context(), tt.name, strings.NewReader("x"), limit)
 			if err == nil {
 				t.Fatalf("it lived and said %.100q", out)
 			}
@@ -114,7 +114,7 @@ func TestChildMayNotWriteFiles(t *testing.T) {
 		t.Skip("the limits are set on Linux only")
 	}
 	name := filepath.Join(t.TempDir(), "written")
-	if _, err := runChild(t.Context(), "test-write", []byte(name), 5*time.Second); err == nil {
+	if _, err := runChild(t.Context(), "test-write", strings.NewReader(name), 5*time.Second); err == nil {
 		t.Error("a child could write to a file")
 	}
 	if data, err := os.ReadFile(name); err == nil && len(data) > 0 {

@@ -1,8 +1,89 @@
 package ingest
 
+import (
+	"fmt"
+	"path"
+	"runtime/debug"
+	"slices"
+	"strings"
+)
+
+// A format is a kind of file and how it is read.
+type format struct {
+	name    string   // [Document.Format]
+	said    string   // in a list for people, its endings with it where they are not plain
+	endings []string // of the names of its files, in lower case; "" is no ending
+	// read fills in the text, sections, pages, title and metadata. It must not
+	// keep data.
+	read func(doc *Document, data []byte) error
+	// binary files are known by their first bytes; all others must be text.
+	binary bool
+	// isolated formats are read in a child process: what parses them may hang
+	// or take more memory than there is.
+	isolated bool
+}
+
+// formats lists what is read, in the order in which people are told of it.
+func formats() []format {
+	return []format{
+		{name: "markdown", said: "Markdown (.md, .mdx)", endings: []string{".md", ".markdown", ".mdown", ".mkd", ".mdx"}, read: readMarkdown},
+		{name: "rst", said: "reStructuredText (.rst)", endings: []string{".rst", ".rest"}, read: readRST},
+		{name: "text", said: "text (.txt, .log)", endings: []string{".txt", ".text", ".log", ""}, read: readText},
+		{name: "html", said: "HTML", endings: []string{".html", ".htm", ".xhtml"}, read: readHTML},
+		{name: "csv", said: "CSV and TSV", endings: []string{".csv", ".tsv", ".tab"}, read: readTable},
+		{name: "pdf", said: "PDF", endings: []string{".pdf"}, read: readPDF, binary: true, isolated: true},
+	}
+}
+
+// formatOf gives the format that a file's name stands for.
+func formatOf(name string) (format, bool) {
+	ending := strings.ToLower(path.Ext(name))
+	for _, f := range formats() {
+		if slices.Contains(f.endings, ending) {
+			return f, true
+		}
+	}
+	return format{}, false
+}
+
+func formatNamed(name string) (format, bool) {
+	all := formats()
+	if i := slices.IndexFunc(all, func(f format) bool { return f.name == name }); i >= 0 {
+		return all[i], true
+	}
+	return format{}, false
+}
+
+// into reads the file into the document. A panic is an error: one file's own.
+func (f format) into(doc *Document, data []byte) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("the %s reader crashed on it: %s (%s)", f.name, firstLine(fmt.Sprint(p), 200), crashSite(debug.Stack()))
+		}
+	}()
+	return f.read(doc, data)
+}
+
+// crashSite finds where in our own modules a panic came from.
+func crashSite(stack []byte) string {
+	for line := range strings.SplitSeq(string(stack), "\n") {
+		if !strings.HasPrefix(line, "\t") || strings.Contains(line, "/runtime/") || strings.Contains(line, "formats.go") {
+			continue
+		}
+		file, _, _ := strings.Cut(strings.TrimSpace(line), " ")
+		return path.Base(strings.ReplaceAll(file, `\`, "/"))
+	}
+	return "unknown place"
+}
+
 // Formats says in words which files are read, for messages to people.
 func Formats() string {
-	return "Markdown (.md, .mdx), reStructuredText (.rst), text (.txt, .log), HTML, CSV and TSV, and PDF"
+	var said []string
+	for _, f := range formats() {
+		said = append(said, f.said)
+	}
+	last := len(said) - 1
+	return strings.Join(said[:last], ", ") + ", and " + said[last]
 }
 
 // LeftOut says in words what in a folder a [Syncer] passes by without a

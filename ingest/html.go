@@ -21,7 +21,7 @@ func readHTML(doc *Document, data []byte) error {
 	var b builder
 	if err != nil {
 		// Nested deeper than the parser allows: the words, without structure.
-		b.paragraph(tokenText(text))
+		b.Paragraph(tokenText(text))
 		b.into(doc)
 		return nil
 	}
@@ -253,10 +253,10 @@ func (w *htmlWalker) flush() {
 	}
 	text := strings.Join(lines, "\n")
 	if w.marker != "" {
-		w.b.item(max(0, w.depth-1), w.marker, text) // an item may stand outside any list
+		w.b.Item(max(0, w.depth-1), w.marker, text) // an item may stand outside any list
 		w.marker = ""
 	} else {
-		w.b.paragraph(text)
+		w.b.Paragraph(text)
 	}
 }
 
@@ -297,7 +297,7 @@ func (w *htmlWalker) block(n *html.Node) {
 		w.heading(n)
 	case atom.Pre:
 		w.flush()
-		w.b.code(rawText(n))
+		w.b.Code(rawText(n))
 	case atom.Br:
 		w.inline.WriteByte('\n')
 	case atom.Ul, atom.Ol:
@@ -346,7 +346,7 @@ func (w *htmlWalker) heading(n *html.Node) {
 		w.anchor = anchorOf(in)
 	}
 	text := strings.TrimRight(oneLine(seenText(n)), "¶#§ ")
-	w.b.heading(int(n.Data[1]-'0'), text, w.anchor)
+	w.b.Heading(int(n.Data[1]-'0'), text, w.anchor)
 	w.anchor, w.marker = "", ""
 }
 
@@ -408,7 +408,7 @@ func (w *htmlWalker) table(n *html.Node) {
 		}
 		switch n.DataAtom {
 		case atom.Caption:
-			w.b.paragraph(oneLine(seenText(n)))
+			w.b.Paragraph(oneLine(seenText(n)))
 			return
 		case atom.Tr:
 			cells, names := tableCells(n)
@@ -419,7 +419,7 @@ func (w *htmlWalker) table(n *html.Node) {
 				}
 				return
 			}
-			w.b.row(header, cells)
+			w.b.Row(header, cells)
 			return
 		}
 		for c := range n.ChildNodes() {
@@ -509,7 +509,7 @@ func htmlFragment(b *builder, fragment string) {
 	body := &html.Node{Type: html.ElementNode, Data: "body", DataAtom: atom.Body}
 	nodes, err := html.ParseFragment(strings.NewReader(fragment), body)
 	if err != nil { // nested deeper than the parser allows
-		b.paragraph(tokenText(fragment))
+		b.Paragraph(tokenText(fragment))
 		return
 	}
 	w := htmlWalker{b: b}

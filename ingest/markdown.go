@@ -116,9 +116,9 @@ func (w *markdownWalker) block(n ast.Node, depth int) {
 		if id, ok := n.AttributeString("id"); ok {
 			anchor = fmt.Sprintf("%s", id)
 		}
-		w.b.heading(n.Level, heading, anchor)
+		w.b.Heading(n.Level, heading, anchor)
 	case *ast.CodeBlock, *ast.FencedCodeBlock:
-		w.b.code(w.lines(n))
+		w.b.Code(w.lines(n))
 	case *ast.HTMLBlock:
 		raw := w.lines(n)
 		if n.HasClosure() {
@@ -142,7 +142,7 @@ func (w *markdownWalker) block(n ast.Node, depth int) {
 		w.table(n)
 	case *ast.ThematicBreak, *ast.LinkReferenceDefinition:
 	case *ast.Paragraph, *ast.TextBlock, *extast.DefinitionTerm:
-		w.b.paragraph(w.inline(n))
+		w.b.Paragraph(w.inline(n))
 	default: // quotes, definitions, footnotes
 		w.blocks(n, depth)
 	}
@@ -155,9 +155,9 @@ func (w *markdownWalker) item(n ast.Node, marker string, depth int) {
 		switch c.(type) {
 		case *ast.Paragraph, *ast.TextBlock:
 			if marker != "" {
-				w.b.item(depth, marker, w.inline(c))
+				w.b.Item(depth, marker, w.inline(c))
 			} else {
-				w.b.paragraph(w.inline(c))
+				w.b.Paragraph(w.inline(c))
 			}
 		default:
 			w.block(c, depth+1)
@@ -180,12 +180,12 @@ func (w *markdownWalker) table(n *extast.Table) {
 			}
 			continue
 		}
-		if _, ok := w.b.row(header, cells); ok {
+		if _, ok := w.b.Row(header, cells); ok {
 			rows++
 		}
 	}
 	if rows == 0 {
-		w.b.row(nil, header)
+		w.b.Row(nil, header)
 	}
 	w.b.last = kindNone // rows of the next table are not of this one
 }
@@ -303,9 +303,9 @@ func scanMarkdown(b *builder, src string) {
 	fence := ""
 	flush := func(code bool) {
 		if text := strings.Join(block, "\n"); code {
-			b.code(text)
+			b.Code(text)
 		} else {
-			b.paragraph(text)
+			b.Paragraph(text)
 		}
 		block = block[:0]
 	}
@@ -327,7 +327,7 @@ func scanMarkdown(b *builder, src string) {
 		default:
 			if m := atxHeading.FindStringSubmatch(line); m != nil {
 				flush(false)
-				b.heading(len(m[1]), m[2], slug(slugs, oneLine(clean(m[2]))))
+				b.Heading(len(m[1]), m[2], slug(slugs, oneLine(clean(m[2]))))
 			} else {
 				block = append(block, line)
 			}

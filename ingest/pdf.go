@@ -1,7 +1,6 @@
 package ingest
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"unicode/utf8"
@@ -9,9 +8,9 @@ import (
 	"ibid/ingest/pdf"
 )
 
-// readPDF has a child process read the file and puts its pages together.
-func readPDF(ctx context.Context, r *Reader, doc *Document, data []byte) error {
-	file, err := r.inChild(ctx, "pdf", data)
+// readPDF reads the file and puts its pages together.
+func readPDF(doc *Document, data []byte) error {
+	file, err := pdf.Read(data)
 	if err != nil {
 		return err
 	}
@@ -23,13 +22,13 @@ func readPDF(ctx context.Context, r *Reader, doc *Document, data []byte) error {
 	var b builder
 	largest := 0 // level of the outermost heading on the first page
 	for i, page := range file.Pages {
-		b.page(i + 1)
+		b.Page(i + 1)
 		// A sentence that runs over the page is not parted by a blank line.
 		b.carryOn = i > 0 && endsOpen(b.text.String())
 		for _, block := range page.Blocks {
 			switch {
 			case block.Heading > 0:
-				b.heading(block.Heading, block.Text, "")
+				b.Heading(block.Heading, block.Text, "")
 				if i == 0 && (largest == 0 || block.Heading < largest) {
 					largest = block.Heading
 				}
@@ -42,7 +41,7 @@ func readPDF(ctx context.Context, r *Reader, doc *Document, data []byte) error {
 					b.add(kindItem, text)
 				}
 			default:
-				b.paragraph(block.Text)
+				b.Paragraph(block.Text)
 			}
 		}
 	}

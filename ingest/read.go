@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"path"
 	"runtime"
-	"runtime/debug"
 	"strings"
 	"sync"
 )
@@ -32,38 +31,6 @@ type Reader struct {
 type SkipError struct{ Reason string }
 
 func (e *SkipError) Error() string { return e.Reason }
-
-// format is a kind of file.
-type format struct {
-	name string
-	// read fills in the text, sections, pages, title and metadata. It must not
-	// keep data.
-	read func(ctx context.Context, r *Reader, doc *Document, data []byte) error
-}
-
-// plain adapts readers that need neither a context nor a child process.
-func plain(read func(*Document, []byte) error) func(context.Context, *Reader, *Document, []byte) error {
-	return func(_ context.Context, _ *Reader, doc *Document, data []byte) error { return read(doc, data) }
-}
-
-// formatOf gives the reader for a file name.
-func formatOf(name string) (format, bool) {
-	switch strings.ToLower(path.Ext(name)) {
-	case ".md", ".markdown", ".mdown", ".mkd", ".mdx":
-		return format{"markdown", plain(readMarkdown)}, true
-	case ".rst", ".rest":
-		return format{"rst", plain(readRST)}, true
-	case ".txt", ".text", ".log", "":
-		return format{"text", plain(readText)}, true
-	case ".html", ".htm", ".xhtml":
-		return format{"html", plain(readHTML)}, true
-	case ".csv", ".tsv", ".tab":
-		return format{"csv", plain(readTable)}, true
-	case ".pdf":
-		return format{"pdf", readPDF}, true
-	}
-	return format{}, false
-}
 
 func (r *Reader) maxBytes() int64 {
 	if r.MaxBytes > 0 {
@@ -90,19 +57,15 @@ func (r *Reader) refuse(name string, size int64) error {
 // and what goes with them are filled in, id and root are left to the caller.
 // The error is a [*SkipError] when there is nothing to read in the file, and
 // says in plain words what is wrong with it otherwise.
-func (r *Reader) Read(ctx context.Context, name string, data []byte) (doc *Document, err error) {
-	if err := r.refuse(name, int64(len(data))); err != nil {
+func (r *Reader) Read(ctx context.Context, name string, data []byte) (*Document, error) {
+	err := r.refuse(name, int64(len(data)))
+	if err != nil {
 		return nil, err
 	}
 	f, _ := formatOf(name)
 	sum := sha256.Sum256(data)
-	doc = &Document{Path: name, Format: f.name, Digest: hex.EncodeToString(sum[:])}
-	defer func() {
-		if p := recover(); p != nil {
-			doc, err = nil, fmt.Errorf("the %s reader crashed on it: %s (%s)", f.name, firstLine(fmt.Sprint(p), 200), crashSite(debug.Stack()))
-		}
-	}()
-	if f.name != "pdf" {
+	doc := &Document{Path: name, Format: f.name, Digest: hex.EncodeToString(sum[:])}
+	if !f.binary {
 		if kind := binaryKind(data); kind != "" {
 			ending := path.Ext(name)
 			if ending == "" {
@@ -111,7 +74,12 @@ func (r *Reader) Read(ctx context.Context, name string, data []byte) (doc *Docum
 			return nil, fmt.Errorf("it is %s named %s: give it its own ending", kind, ending)
 		}
 	}
-	if err := f.read(ctx, r, doc, data); err != nil {
+	if f.isolated {
+		err = r.inChild(ctx, f, doc, data)
+	} else {
+		err = f.into(doc, data)
+	}
+	if err != nil {
 		if errors.Is(err, errBinary) && path.Ext(name) == "" {
 			return nil, &SkipError{"a binary file"}
 		}
@@ -138,18 +106,6 @@ func binaryKind(data []byte) string {
 		}
 	}
 	return ""
-}
-
-// crashSite finds where in our own modules a panic came from.
-func crashSite(stack []byte) string {
-	for line := range strings.SplitSeq(string(stack), "\n") {
-		if !strings.HasPrefix(line, "\t") || strings.Contains(line, "/runtime/") || strings.Contains(line, "read.go") {
-			continue
-		}
-		file, _, _ := strings.Cut(strings.TrimSpace(line), " ")
-		return path.Base(strings.ReplaceAll(file, `\`, "/"))
-	}
-	return "unknown place"
 }
 
 // slot waits for the right to run a child process: as many run at a time as

@@ -73,7 +73,7 @@ func (s *rstScanner) next() {
 	case s.heading():
 	case s.literal && leading(line) > 0:
 		s.literal = false
-		s.b.code(dedent(s.indented(leading(line))))
+		s.b.Code(dedent(s.indented(leading(line))))
 	case strings.HasPrefix(strings.TrimSpace(line), ".."):
 		s.explicit()
 	case isTableBorder(line):
@@ -116,7 +116,7 @@ func (s *rstScanner) addHeading(signs, text string) {
 	if anchor == "" {
 		anchor = docutilsID(text)
 	}
-	s.b.heading(s.levels[signs], text, anchor)
+	s.b.Heading(s.levels[signs], text, anchor)
 	s.anchor, s.literal = "", false
 }
 
@@ -148,7 +148,7 @@ func (s *rstScanner) explicit() {
 		switch {
 		case rstDropped[name]:
 		case rstCode[name]:
-			s.b.code(dedent(content))
+			s.b.Code(dedent(content))
 		case name == "figure":
 			s.inner(content)
 		default: // note, warning, tip, versionadded, table …
@@ -168,14 +168,14 @@ func (s *rstScanner) explicit() {
 		return
 	}
 	if strings.HasPrefix(line, ".. [") { // a footnote or citation
-		s.b.paragraph(rstInline(oneLine(strings.TrimPrefix(line, ".. ") + " " + strings.Join(s.indented(indent+1), " "))))
+		s.b.Paragraph(rstInline(oneLine(strings.TrimPrefix(line, ".. ") + " " + strings.Join(s.indented(indent+1), " "))))
 		return
 	}
 	if line == ".." || strings.HasPrefix(line, ".. ") {
 		s.indented(indent + 1) // a comment
 		return
 	}
-	s.b.paragraph(rstInline(line))
+	s.b.Paragraph(rstInline(line))
 }
 
 // inner reads the content of a directive.
@@ -235,9 +235,9 @@ func (s *rstScanner) paragraph() {
 			}
 		}
 		if marker != "" {
-			s.b.item(depth, marker, rstInline(text))
+			s.b.Item(depth, marker, rstInline(text))
 		} else {
-			s.b.paragraph(rstInline(text))
+			s.b.Paragraph(rstInline(text))
 		}
 		marker = ""
 	}
@@ -321,7 +321,7 @@ func (s *rstScanner) table() {
 		if asHeader {
 			header = cells
 		} else {
-			s.b.row(header, cells)
+			s.b.Row(header, cells)
 		}
 		cells = nil
 	}

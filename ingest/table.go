@@ -37,8 +37,8 @@ func readTable(doc *Document, data []byte) error {
 	var header []string
 	var first []string // the first row, until it is known whether it names the columns
 	write := func(n int, cells []string) {
-		if start, ok := b.row(header, cells); ok {
-			b.section(Section{Level: 1, Anchor: "row=" + strconv.Itoa(n), Start: start})
+		if start, ok := b.Row(header, cells); ok {
+			b.Section(Section{Level: 1, Anchor: "row=" + strconv.Itoa(n), Start: start})
 		}
 	}
 	for n := 1; ; n++ {
