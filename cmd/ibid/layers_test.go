@@ -41,7 +41,6 @@ var homes = map[string][]string{
 	"github.com/pkoukk/tiktoken-go":        {"ingest"},
 	"github.com/pkoukk/tiktoken-go-loader": {"ingest"},
 	"github.com/ledongthuc/pdf":            {"ingest"},
-	"github.com/gogs/chardet":              {"ingest"},
 	"github.com/clipperhouse/uax29/v2":     {"ingest", "retrieve"},
 	"github.com/yuin/goldmark":             {"ingest", "web"},
 	"github.com/bmatcuk/doublestar/v4":     {"ingest"},

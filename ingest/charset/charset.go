@@ -1,0 +1,230 @@
+// Package charset turns the bytes of text files of any age and country into
+// UTF-8. [Decode] is all of it: a byte order mark is believed, then UTF-8 that
+// is valid, then whatever reads most like a language; what a document declares
+// counts only while its bytes do not speak against it.
+package charset
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/text/encoding"
+	"golang.org/x/text/encoding/charmap"
+	"golang.org/x/text/encoding/htmlindex"
+	"golang.org/x/text/encoding/ianaindex"
+	"golang.org/x/text/encoding/japanese"
+	"golang.org/x/text/encoding/simplifiedchinese"
+	"golang.org/x/text/encoding/unicode"
+	"golang.org/x/text/encoding/unicode/utf32"
+)
+
+// ErrBinary says that bytes are no text in any encoding.
+var ErrBinary = errors.New("it is a binary file, not text")
+
+// Decode turns the bytes of a text file into UTF-8. The encoding that the file
+// declares of itself may be empty. It takes time linear in the size of data.
+func Decode(data []byte, declared string) (string, error) {
+	enc, data, err := encodingOf(data, declared)
+	if err != nil {
+		return "", err
+	}
+	if enc == nil {
+		return textual(string(data))
+	}
+	out, err := enc.NewDecoder().Bytes(data)
+	if err != nil {
+		return "", fmt.Errorf("decoding it: %w", err)
+	}
+	return textual(string(out))
+}
+
+// encodingOf tells the encoding, nil for UTF-8, and gives the data without
+// its byte order mark.
+func encodingOf(data []byte, declared string) (encoding.Encoding, []byte, error) {
+	if enc, rest, ok := byOrderMark(data); ok {
+		return enc, rest, nil
+	}
+	if bytes.IndexByte(data, 0) >= 0 {
+		if enc := wideByZeros(data); enc != nil {
+			return enc, data, nil
+		}
+		return nil, nil, ErrBinary
+	}
+	if enc := byEscapes(data); enc != nil {
+		return enc, data, nil
+	}
+	if mostlyUTF8(data) {
+		return nil, data, nil
+	}
+	if enc := ebcdic(data); enc != nil {
+		return enc, data, nil
+	}
+	return byLook(data, Named(declared)), data, nil
+}
+
+// textual refuses what decodes but is no text: more than one control
+// character in a hundred.
+func textual(s string) (string, error) {
+	control := 0
+	for i := range len(s) {
+		if c := s[i]; c < ' ' && c != '\n' && c != '\r' && c != '\t' && c != '\f' && c != 0x1b {
+			control++
+		}
+	}
+	if control > 4 && control > len(s)/100 {
+		return "", ErrBinary
+	}
+	return s, nil
+}
+
+func byOrderMark(data []byte) (enc encoding.Encoding, rest []byte, ok bool) {
+	switch {
+	case bytes.HasPrefix(data, []byte("\xef\xbb\xbf")):
+		return nil, data[3:], true
+	case bytes.HasPrefix(data, []byte("\xff\xfe\x00\x00")):
+		return utf32.UTF32(utf32.LittleEndian, utf32.IgnoreBOM), data[4:], true
+	case bytes.HasPrefix(data, []byte("\x00\x00\xfe\xff")):
+		return utf32.UTF32(utf32.BigEndian, utf32.IgnoreBOM), data[4:], true
+	case bytes.HasPrefix(data, []byte("\xff\xfe")):
+		return unicode.UTF16(unicode.LittleEndian, unicode.IgnoreBOM), data[2:], true
+	case bytes.HasPrefix(data, []byte("\xfe\xff")):
+		return unicode.UTF16(unicode.BigEndian, unicode.IgnoreBOM), data[2:], true
+	case bytes.HasPrefix(data, []byte("\x84\x31\x95\x33")):
+		return simplifiedchinese.GB18030, data[4:], true
+	}
+	return nil, data, false
+}
+
+// wideByZeros knows UTF-16 and UTF-32 without a mark by where their zero
+// bytes stand, in any text that has spaces and line ends.
+func wideByZeros(data []byte) encoding.Encoding {
+	sample := data[:min(len(data), 64<<10)&^3]
+	var zeros [4]int
+	for i, c := range sample {
+		if c == 0 {
+			zeros[i%4]++
+		}
+	}
+	n := len(sample) / 4
+	most := func(i int) bool { return zeros[i]*10 >= n*9 }
+	few := func(i int) bool { return zeros[i]*100 <= n }
+	some := func(i int) bool { return zeros[i]*20 >= n }
+	switch {
+	case n == 0:
+		return nil
+	case most(0) && most(1) && few(3):
+		return utf32.UTF32(utf32.BigEndian, utf32.IgnoreBOM)
+	case most(2) && most(3) && few(0):
+		return utf32.UTF32(utf32.LittleEndian, utf32.IgnoreBOM)
+	case some(0) && some(2) && few(1) && few(3):
+		return unicode.UTF16(unicode.BigEndian, unicode.IgnoreBOM)
+	case some(1) && some(3) && few(0) && few(2):
+		return unicode.UTF16(unicode.LittleEndian, unicode.IgnoreBOM)
+	}
+	return nil
+}
+
+// byEscapes knows the encodings that switch their tables by escape sequences
+// and else look like ASCII.
+func byEscapes(data []byte) encoding.Encoding {
+	switch {
+	case bytes.Contains(data, []byte("\x1b$)C")):
+		return iso2022KR
+	case bytes.Contains(data, []byte("\x1b$")):
+		return japanese.ISO2022JP
+	case isHZ(data):
+		return simplifiedchinese.HZGB2312
+	}
+	return nil
+}
+
+// isHZ knows HZ-GB-2312 (RFC 1843) by its pairs of ~{ and ~}, between which
+// stand pairs of bytes from the rows of its table.
+func isHZ(data []byte) bool {
+	if slices.IndexFunc(data, func(c byte) bool { return c >= utf8.RuneSelf }) >= 0 {
+		return false
+	}
+	const enough = 8 // characters
+	found := 0
+	for found < enough {
+		i := bytes.Index(data, []byte("~{"))
+		if i < 0 {
+			break
+		}
+		data = data[i+2:]
+		end, _, _ := bytes.Cut(data[:min(len(data), 4<<10)], []byte("\n")) // a line end closes it too
+		end, _, _ = bytes.Cut(end, []byte("~}"))
+		if len(end)%2 != 0 {
+			return false
+		}
+		for j := 0; j < len(end); j += 2 {
+			if data[j] < 0x21 || data[j] > 0x77 || data[j+1] < 0x21 || data[j+1] > 0x7e {
+				return false
+			}
+		}
+		found += len(end) / 2
+		data = data[len(end):]
+	}
+	return found > 1
+}
+
+// mostlyUTF8 accepts UTF-8 with a few broken places, such as a file cut in
+// the middle of a character.
+func mostlyUTF8(data []byte) bool {
+	if utf8.Valid(data) {
+		return true
+	}
+	good, bad := 0, 0
+	for len(data) > 0 {
+		r, n := utf8.DecodeRune(data)
+		switch {
+		case r == utf8.RuneError && n == 1:
+			bad++
+		case n > 1:
+			good++
+		}
+		data = data[n:]
+	}
+	return good >= 10*bad
+}
+
+// Named gives the encoding of a name as web pages, mails and XML files use it;
+// nil for names that are unknown, and for UTF-8 and UTF-16, which are known
+// by their bytes.
+func Named(name string) encoding.Encoding {
+	name = strings.ToLower(strings.Trim(name, " \t\r\n\"'"))
+	switch name {
+	case "":
+		return nil
+	case "gb-18030":
+		return simplifiedchinese.GB18030
+	case "maccyrillic", "x-mac-ukrainian":
+		return charmap.MacintoshCyrillic
+	case "cp932", "ms932", "windows-932":
+		return japanese.ShiftJIS
+	case "johab", "cp1361", "ms1361", "x-johab":
+		return johab
+	case "iso-2022-kr", "csiso2022kr":
+		return iso2022KR
+	case "hz-gb-2312", "hz":
+		return simplifiedchinese.HZGB2312
+	case "ibm500", "cp500":
+		return ibm500
+	}
+	if enc, err := htmlindex.Get(name); err == nil {
+		// Declared as UTF-8 or UTF-16, but it is neither: that was looked at
+		// first. The replacement encoding shows nothing of a text.
+		if enc == unicode.UTF8 || enc == encoding.Replacement || strings.HasPrefix(name, "utf-16") {
+			return nil
+		}
+		return enc
+	}
+	if enc, err := ianaindex.IANA.Encoding(name); err == nil && enc != nil && enc != encoding.Replacement {
+		return enc
+	}
+	return nil
+}

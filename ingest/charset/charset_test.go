@@ -1,0 +1,298 @@
+package charset
+
+import (
+	"bufio"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/text/encoding"
+	"golang.org/x/text/encoding/charmap"
+	"golang.org/x/text/encoding/ianaindex"
+	"golang.org/x/text/encoding/japanese"
+	"golang.org/x/text/encoding/korean"
+	"golang.org/x/text/encoding/simplifiedchinese"
+	"golang.org/x/text/encoding/traditionalchinese"
+	"golang.org/x/text/encoding/unicode"
+)
+
+// datasets is the folder of the evaluation sets.
+func datasets(t *testing.T, name string) string {
+	t.Helper()
+	dir := os.Getenv("IBID_DATASETS")
+	if dir == "" {
+		dir = filepath.Join("..", "..", "..", "shared", "data")
+	}
+	dir = filepath.Join(dir, name)
+	if _, err := os.Stat(dir); err != nil {
+		t.Skipf("the evaluation set %s is not here: %v", name, err)
+	}
+	return dir
+}
+
+// Each folder is named for the encoding of its files, some with the language
+// behind it. Nothing is declared to the decoder.
+func TestShareDecodedRight(t *testing.T) {
+	dir := datasets(t, "files/encodings-chardet")
+	files, err := filepath.Glob(filepath.Join(dir, "*", "*"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no files: %v", err)
+	}
+	right := 0
+	for _, name := range files {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, ok := reference(t, filepath.Base(filepath.Dir(name)), data)
+		if !ok {
+			t.Errorf("%s: its encoding is not known", name)
+			continue
+		}
+		if got, err := Decode(data, ""); err != nil || got != want {
+			enc, _, _ := encodingOf(data, "")
+			t.Logf("%s: taken for %v, %v", name, enc, err)
+			continue
+		}
+		right++
+	}
+	t.Logf("figure: files of encodings-chardet decoded right, nothing declared: %d of %d (%.3f)", right, len(files), float64(right)/float64(len(files)))
+	if right < len(files) {
+		t.Errorf("%d of %d decoded right", right, len(files))
+	}
+}
+
+// reference decodes as a folder's name says. ok is false when it says nothing.
+func reference(t *testing.T, folder string, data []byte) (text string, ok bool) {
+	t.Helper()
+	name := strings.ToLower(folder)
+	if i := strings.LastIndexByte(name, '-'); i > 0 && strings.Trim(name[i:], "-abcdefghijklmnopqrstuvwxyz") == "" && len(name[i:]) > 4 {
+		name = name[:i]
+	}
+	var enc encoding.Encoding
+	switch name {
+	case "ascii", "utf-8", "utf-8-sig":
+		enc = unicode.UTF8BOM
+	case "utf-16", "utf-32": // with a mark
+		enc, data, _ = byOrderMark(data)
+	case "utf-16le":
+		enc = unicode.UTF16(unicode.LittleEndian, unicode.IgnoreBOM)
+	case "utf-16be":
+		enc = unicode.UTF16(unicode.BigEndian, unicode.IgnoreBOM)
+	case "utf-32le", "utf-32be":
+		enc = wideByZeros(data)
+	case "tis-620":
+		enc = charmap.Windows874
+	default:
+		enc = Named(name)
+	}
+	if enc == nil {
+		return "", false
+	}
+	out, err := enc.NewDecoder().Bytes(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(out), true
+}
+
+// Texts of many languages in every encoding that can hold them.
+func TestShareOfLanguagesDecodedRight(t *testing.T) {
+	dir := datasets(t, "xquad-a")
+	all, good := 0, 0
+	for language, encodings := range map[string][]encoding.Encoding{
+		"ru": {charmap.Windows1251, charmap.KOI8R, charmap.ISO8859_5, charmap.CodePage866, charmap.CodePage855, charmap.MacintoshCyrillic},
+		"de": {charmap.ISO8859_1, charmap.Windows1252, charmap.Macintosh, charmap.CodePage850},
+		"es": {charmap.ISO8859_1, charmap.Windows1252, charmap.Macintosh, charmap.CodePage850},
+		"ar": {charmap.Windows1256, charmap.ISO8859_6},
+		"th": {charmap.Windows874},
+		"zh": {simplifiedchinese.GBK, simplifiedchinese.GB18030, simplifiedchinese.HZGB2312},
+	} {
+		texts := paragraphs(t, filepath.Join(dir, language, "corpus.jsonl"))
+		for _, enc := range encodings {
+			of, right := 0, 0
+			truth, err := ianaindex.IANA.Name(enc)
+			if err != nil { // it has none there
+				truth = "x-mac-cyrillic"
+			}
+			for i, text := range texts {
+				if i%4 != 0 { // enough for a figure
+					continue
+				}
+				data, err := enc.NewEncoder().Bytes([]byte(text))
+				if err != nil {
+					continue // it cannot be written so
+				}
+				of++
+				if got, err := Decode(data, truth); err != nil || got != text {
+					t.Errorf("%s in %v, declared as %q: %q, %v", language, enc, truth, got, err)
+				}
+				if got, err := Decode(data, ""); err == nil && got == text {
+					right++
+				} else {
+					e, _, _ := encodingOf(data, "")
+					t.Logf("%s %v taken for %v %v", language, enc, e, err)
+				}
+			}
+			t.Logf("%s in %v: %d of %d", language, enc, right, of)
+			all, good = all+of, good+right
+		}
+	}
+	t.Logf("figure: paragraphs of xquad in six languages and their encodings decoded right: %d of %d (%.3f)", good, all, float64(good)/float64(all))
+	if good*100 < all*98 {
+		t.Errorf("%d of %d", good, all)
+	}
+}
+
+func paragraphs(t *testing.T, name string) (texts []string) {
+	t.Helper()
+	f, err := os.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var row struct{ Text string }
+		if err := json.Unmarshal(lines.Bytes(), &row); err != nil {
+			t.Fatal(err)
+		}
+		texts = append(texts, row.Text)
+	}
+	if err := lines.Err(); err != nil || len(texts) == 0 {
+		t.Fatalf("%s: %d texts, %v", name, len(texts), err)
+	}
+	return texts
+}
+
+// A sentence or three in each language is enough, and a false declaration
+// does no harm.
+func TestShortTexts(t *testing.T) {
+	const (
+		russian   = "Библиотека открывается в девять часов утра. По воскресеньям она закрыта."
+		ukrainian = "Бібліотека відчиняється о дев'ятій ранку. Щонеділі вона зачинена, їжте вдома."
+		bulgarian = "Библиотеката отваря в девет часа сутринта. В неделя тя е затворена."
+		greek     = "Η βιβλιοθήκη ανοίγει στις εννέα το πρωί. Την Κυριακή είναι κλειστή."
+		hebrew    = "הספרייה נפתחת בשעה תשע בבוקר. ביום שבת היא סגורה."
+		arabic    = "تفتح المكتبة أبوابها في الساعة التاسعة صباحا، وتغلق يوم الجمعة."
+		thai      = "ห้องสมุดเปิดเวลาเก้าโมงเช้า และปิดในวันอาทิตย์"
+		polish    = "Biblioteka jest otwarta od dziewiątej rano. W niedzielę jest zamknięta, książki można zwrócić później. Żółw śpi."
+		czech     = "Knihovna se otevírá v devět hodin ráno. V neděli je zavřeno, knihy lze vrátit oknem. Příště šťastně."
+		hungarian = "A könyvtár reggel kilenc órakor nyit. Vasárnap zárva tart, a könyvek az ablakon át adhatók vissza. Előző nap hűvös volt."
+		turkish   = "Kütüphane sabah dokuzda açılır. Pazar günleri kapalıdır, kitaplar pencereden iade edilebilir. Şişli çok uzak."
+		german    = "Die Bücherei öffnet um neun Uhr früh. Für Bücher, die zu spät zurückkommen, fällt eine Gebühr an."
+		french    = "La bibliothèque ouvre à neuf heures. Elle est fermée le dimanche, même en été ; ça gêne les élèves."
+		english   = "The library opens at nine. It’s closed on Sundays – a “quiet” day."
+		japanese1 = "図書館は九時に開きます。日曜日は休館です。本は窓口でお返しください。"
+		chinese   = "图书馆九点开门。星期日不开放。迟还的书要付费，请到窗口办理还书手续。"
+		taiwan    = "圖書館九點開門。星期日不開放。遲還的書要付費，請到窗口辦理還書手續。"
+		korean1   = "도서관은 아홉 시에 엽니다. 일요일에는 쉽니다. 책은 창구에 돌려주세요."
+	)
+	for _, tt := range []struct {
+		text string
+		in   []encoding.Encoding
+	}{
+		{russian, []encoding.Encoding{charmap.Windows1251, charmap.KOI8R, charmap.ISO8859_5, charmap.CodePage866, charmap.CodePage855, charmap.MacintoshCyrillic}},
+		{ukrainian, []encoding.Encoding{charmap.Windows1251, charmap.KOI8U, charmap.ISO8859_5}},
+		{bulgarian, []encoding.Encoding{charmap.Windows1251, charmap.ISO8859_5}},
+		{greek, []encoding.Encoding{charmap.Windows1253, charmap.ISO8859_7}},
+		{hebrew, []encoding.Encoding{charmap.Windows1255, charmap.ISO8859_8}},
+		{arabic, []encoding.Encoding{charmap.Windows1256, charmap.ISO8859_6}},
+		{thai, []encoding.Encoding{charmap.Windows874}},
+		{polish, []encoding.Encoding{charmap.Windows1250, charmap.ISO8859_2, charmap.CodePage852}},
+		{czech, []encoding.Encoding{charmap.Windows1250, charmap.ISO8859_2, charmap.CodePage852}},
+		{hungarian, []encoding.Encoding{charmap.Windows1250, charmap.ISO8859_2}},
+		{turkish, []encoding.Encoding{charmap.Windows1254, charmap.ISO8859_9}},
+		{german, []encoding.Encoding{charmap.Windows1252, charmap.ISO8859_1, charmap.Macintosh}},
+		{french, []encoding.Encoding{charmap.Windows1252, charmap.ISO8859_1, charmap.Macintosh, charmap.CodePage850}},
+		{english, []encoding.Encoding{charmap.Windows1252}},
+		{japanese1, []encoding.Encoding{japanese.ShiftJIS, japanese.EUCJP, japanese.ISO2022JP}},
+		{chinese, []encoding.Encoding{simplifiedchinese.GBK, simplifiedchinese.GB18030, simplifiedchinese.HZGB2312}},
+		{taiwan, []encoding.Encoding{traditionalchinese.Big5}},
+		{korean1, []encoding.Encoding{korean.EUCKR}},
+	} {
+		for _, enc := range tt.in {
+			data, err := enc.NewEncoder().Bytes([]byte(tt.text))
+			if err != nil {
+				t.Errorf("%v: %v", enc, err)
+				continue
+			}
+			for _, declared := range []string{"", "utf-8", "iso-8859-1", "windows-1251", "shift_jis", "nonsense"} {
+				if got, err := Decode(data, declared); err != nil || got != tt.text {
+					t.Errorf("%v declared as %q: %q, %v", enc, declared, got, err)
+				}
+			}
+		}
+	}
+}
+
+// What the bytes do not decide, the declaration does.
+func TestDeclared(t *testing.T) {
+	for _, tt := range []struct{ data, declared, want string }{
+		{"5 \xa4 f\xfcr B\xfccher", "ISO-8859-15", "5 € für Bücher"},
+		{"caf\xe9", "windows-1250", "café"},
+		{"\xc4\xe0", "windows-1251", "Да"},
+		{"\xc4\xe0", "\"windows-1251\"", "Да"},
+		{"plain", "utf-16le", "plain"},
+		{"plain", "x-user-defined", "plain"},
+		{"f\xfcr", "replacement", "für"},
+		{"f\xfcr", "iso-2022-kr", "für"},
+	} {
+		if got, err := Decode([]byte(tt.data), tt.declared); err != nil || got != tt.want {
+			t.Errorf("%q declared as %q: %q, %v, want %q", tt.data, tt.declared, got, err, tt.want)
+		}
+	}
+}
+
+func TestKorean(t *testing.T) {
+	for _, tt := range []struct {
+		name       string
+		data, want string
+	}{
+		{"iso-2022-kr", "\x1b$)C\x0e?*;g@{\x0f \x0e?9<v\x0f, abc", "역사적 예수, abc"},
+		{"johab", "\x88A\xd3\xbd\xf7\xd3\xd0e \xb4\xa1\x8b\xa1", "ㄱ힣漢한 야기"},
+	} {
+		got, err := Named(tt.name).NewDecoder().String(tt.data)
+		if err != nil || got != tt.want {
+			t.Errorf("%s: %q, %v, want %q", tt.name, got, err, tt.want)
+		}
+	}
+}
+
+// Code page 500 has its own signs; letters are as in 037.
+func TestEBCDIC(t *testing.T) {
+	plain, err := charmap.CodePage037.NewEncoder().String(strings.Repeat("The ferry leaves at nine in the morning", 3))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct{ end, want string }{
+		{"\x4f\x25", "!\n"}, {"\x4a\x81\x5a\x25", "[a]\n"}, {"\x5a\x25", "!\n"}, {"\xba\x81\xbb\x25", "[a]\n"},
+	} {
+		got, err := Decode([]byte(plain+tt.end), "")
+		if err != nil || !strings.HasPrefix(got, "The ferry") || !strings.HasSuffix(got, tt.want) {
+			t.Errorf("%q: %q, %v", tt.end, got, err)
+		}
+	}
+}
+
+func TestNoText(t *testing.T) {
+	for _, data := range []string{"\x00\x01\x02\x00", strings.Repeat("\x01\x02\x91\x92\x05", 100), "\x7fELF\x02\x01\x01\x00\x00\x00\x00"} {
+		if got, err := Decode([]byte(data), ""); err != ErrBinary {
+			t.Errorf("%q: %q, %v", data, got, err)
+		}
+	}
+}
+
+// Any bytes decode in time linear in their number, to text or an error.
+func FuzzDecode(f *testing.F) {
+	f.Add([]byte("\xff\xfea\x00"), "utf-8")
+	f.Add([]byte("\x1b$)C\x0e?*"), "johab")
+	f.Add([]byte("\xb7\x61\xac"), "johab")
+	f.Add([]byte("~{<:Ky~}"), "hz")
+	f.Fuzz(func(t *testing.T, data []byte, declared string) {
+		Decode(data, declared)
+	})
+}

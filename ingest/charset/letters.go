@@ -1,0 +1,99 @@
+package charset
+
+import (
+	"math"
+
+	"golang.org/x/text/encoding/charmap"
+)
+
+// A language as single-byte encodings see it.
+type language struct {
+	letters string // beyond ASCII, the commonest first
+	written []written
+}
+
+// written is an encoding that a language is met in, with the logarithm of how
+// often, against the commonest.
+type written struct {
+	chars *charmap.Charmap
+	prior float64
+}
+
+// weights makes shares of the order of letters. They fall off by the same
+// factor from one to the next, down to a fiftieth of the first: about what
+// counts over books show for alphabets of any length.
+func (l language) weights() map[rune]float64 {
+	letters := []rune(l.letters)
+	ratio := math.Pow(0.02, 1/float64(max(1, len(letters)-1)))
+	weights := make(map[rune]float64, len(letters))
+	w, sum := 1.0, 0.0
+	for _, r := range letters {
+		weights[r] = w
+		sum += w
+		w *= ratio
+	}
+	for r := range weights {
+		weights[r] /= sum
+	}
+	return weights
+}
+
+// What stands for whole regions.
+var (
+	western = []written{
+		{charmap.Windows1252, 0}, {charmap.ISO8859_15, -6}, {charmap.Macintosh, -8}, {charmap.CodePage850, -8}, {charmap.CodePage437, -9},
+	}
+	nordic   = append(western[:len(western):len(western)], written{charmap.CodePage865, -9})
+	central  = []written{{charmap.Windows1250, 0}, {charmap.ISO8859_2, -0.5}, {charmap.CodePage852, -8}}
+	romanian = append(central[:len(central):len(central)], written{charmap.ISO8859_16, -3})
+	turkish  = []written{{charmap.Windows1254, -1}}
+	baltic   = []written{{charmap.Windows1257, -1}, {charmap.ISO8859_13, -2}, {charmap.ISO8859_4, -5}}
+	cyrillic = []written{
+		{charmap.Windows1251, 0}, {charmap.KOI8R, -1}, {charmap.KOI8U, -3}, {charmap.ISO8859_5, -3},
+		{charmap.CodePage866, -3}, {charmap.MacintoshCyrillic, -5}, {charmap.CodePage855, -5},
+	}
+	greek  = []written{{charmap.Windows1253, 0}, {charmap.ISO8859_7, 0}}
+	hebrew = []written{{charmap.Windows1255, 0}, {charmap.ISO8859_8, -3}, {charmap.CodePage862, -6}}
+	arabic = []written{{charmap.Windows1256, 0}, {charmap.ISO8859_6, -1}}
+	thai   = []written{{charmap.Windows874, 0}}
+)
+
+// languages are those that single-byte encodings were made for.
+var languages = []language{
+	// Western Europe
+	{"éèàçêâôîùûëïœ", western}, // French
+	{"üäöß", western},          // German
+	{"óíáñéú¿¡ü", western},     // Spanish
+	{"ãçáéíóõêâúàô", western},  // Portuguese
+	{"èàùòìé", western},        // Italian
+	{"àéèóòíçúïü·", western},   // Catalan
+	{"éëïöüèá", western},       // Dutch
+	{"åøæéöä", nordic},         // Danish and Norwegian
+	{"äåöé", nordic},           // Swedish and Finnish
+	{"íáðéþúöæóý", western},    // Icelandic
+	{"äõüöšž", append(western[:len(western):len(western)], baltic...)}, // Estonian
+	{"éï’“”–", western},                                                // English: loan words and typography
+	{"ëç", western},                                                    // Albanian
+	// Central Europe
+	{"íáéěřšžčýůúťďňó", central},   // Czech
+	{"áíéčžšýúťľňôďóäĺŕ", central}, // Slovak
+	{"łążęóśćńź", central},         // Polish
+	{"áéöőóíüúű", central},         // Hungarian
+	{"ăîâşţșțé", romanian},         // Romanian
+	{"čšžćđ", central},             // Slovene, Croatian, Bosnian, Serbian in Latin letters
+	// The Baltic and Turkey
+	{"āīēšūļžčķģņ", baltic}, // Latvian
+	{"ėųįšžąčūę", baltic},   // Lithuanian
+	{"ıişüçöğâîû", turkish}, // Turkish
+	// Other scripts
+	{"оеаинтсрвлкмдпуяыьгзбчйхжшюцщэфъё", cyrillic}, // Russian
+	{"аоеитнрсвлкдпмзягъубчщжйхцшюьф", cyrillic},    // Bulgarian
+	{"оанівиерстклудмпязьбгчйхжїцюєшщфґ", cyrillic}, // Ukrainian
+	{"аінрсецядкулоыпвмьзбгўчшйжхюэтё", cyrillic},   // Belarusian
+	{"аоиенрсјтукдлмпвзгбчшњцжћхљђфџќѓѕ", cyrillic}, // Serbian and Macedonian
+	{"αοιετσνηυρπκμλςάόίέθήδγχύώφβωξζψϊϋΐΰ", greek},
+	{"יוהלארמתבשנעדקםפחכטגןזסצךףץ\u05bc\u05b7\u05b8\u05b4\u05b0\u05b5\u05b6\u05c1\u05b9\u05b1\u05b2\u05bb", hebrew},
+	{"ايلمنوتربعدسفهكقةجحصأشىخطذثزإضءغئظؤآ،؟", arabic},
+	{"ایرنوهدمتسبلشکزفگعخقحجپصآطضچغظئثذژءأؤ،؟", arabic}, // Persian
+	{"านรอกเง่มยลว้ดทตสัีิปบคะหแจพชขใไืผโุู็ำ์ธณซญภถศษึฐฤฟฝฉฎฏฆฒฑฌๆฯ", thai},
+}

@@ -1,0 +1,219 @@
+package charset
+
+import (
+	"bytes"
+	"math"
+	"slices"
+	"sync"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/encoding"
+	"golang.org/x/text/encoding/charmap"
+)
+
+// The guess is a comparison of likelihoods. Each encoding makes of the bytes a
+// sequence of characters; a language model as simple as can be (how often each
+// letter is met, and that small letters are not followed by capitals nor words
+// broken by signs) says how likely that sequence is. All encodings explain the
+// same bytes, so the sums compare. Figures are natural logarithms.
+
+const (
+	sampleBytes = 64 << 10
+	lineBytes   = 1 << 10 // of one line in the sample
+
+	unlikelyLetter = -9.0  // of the script, but not of the language
+	strayCharacter = -14.0 // control characters, what is undefined
+	// A declared encoding is set aside when another explains the bytes better
+	// by both of these: in all, and for each byte.
+	overrule        = 10.0
+	overrulePerByte = 0.25
+)
+
+// byLook gives the encoding that makes most sense of bytes that are not UTF-8.
+func byLook(data []byte, declared encoding.Encoding) encoding.Encoding {
+	sample := sampleOf(data)
+	high := 0
+	for _, c := range sample {
+		if c >= utf8.RuneSelf {
+			high++
+		}
+	}
+	best, most := encoding.Encoding(charmap.Windows1252), math.Inf(-1)
+	stated := math.Inf(-1)
+	note := func(enc encoding.Encoding, likelihood float64) {
+		if likelihood > most {
+			best, most = enc, likelihood
+		}
+		if enc == declared {
+			stated = max(stated, likelihood)
+		}
+	}
+	var count [256]float64
+	for _, c := range sample {
+		count[c]++
+	}
+	order := make(map[*charmap.Charmap]float64) // the same in every language
+	for _, r := range readings() {
+		if _, ok := order[r.chars]; !ok {
+			order[r.chars] = r.order(sample)
+		}
+		sum := r.prior + order[r.chars]
+		for c := utf8.RuneSelf; c < len(count); c++ {
+			sum += count[c] * r.cost[c]
+		}
+		note(r.chars, sum)
+	}
+	for i := range wides {
+		note(wides[i].enc, wides[i].likelihood(sample))
+	}
+	if declared == nil {
+		return best
+	}
+	if math.IsInf(stated, -1) { // one that is not guessed at
+		if _, single := declared.(*charmap.Charmap); single {
+			return declared
+		}
+		return best // an encoding with escapes, of which there are none
+	}
+	if gain := most - stated; gain > overrule && gain > overrulePerByte*float64(high) {
+		return best
+	}
+	return declared
+}
+
+// sampleOf gives lines with bytes beyond ASCII, from the start of the data.
+func sampleOf(data []byte) []byte {
+	if len(data) <= sampleBytes/4 {
+		return data
+	}
+	var sample []byte
+	for line := range bytes.Lines(data) {
+		i := slices.IndexFunc(line, func(c byte) bool { return c >= utf8.RuneSelf })
+		if i < 0 {
+			continue
+		}
+		start := max(0, i-lineBytes/4)
+		sample = append(append(sample, line[start:min(len(line), start+16*lineBytes)]...), '\n')
+		if len(sample) >= sampleBytes {
+			break
+		}
+	}
+	return sample
+}
+
+// A reading is one language in one single-byte encoding.
+type reading struct {
+	chars *charmap.Charmap
+	prior float64
+	cost  [256]float64 // log likelihood of each byte beyond ASCII
+	class [256]class
+}
+
+type class uint8
+
+const (
+	space   class = iota // and signs of ASCII
+	lower                // letters
+	capital              // letters
+	caseless
+	mark // stands on the letter before it
+	sign
+	ascii class = 8 // added to letters of ASCII
+)
+
+// order is the likelihood of the order of the characters: of each beyond ASCII
+// behind the one before it.
+func (r *reading) order(sample []byte) float64 {
+	sum := 0.0
+	var before, previous class = space, space
+	for _, c := range sample {
+		here := r.class[c]
+		if c >= utf8.RuneSelf || previous&ascii == 0 && previous != space {
+			sum += follows(before, previous, here)
+		}
+		before, previous = previous, here
+	}
+	return sum
+}
+
+// follows is the log likelihood of a class of character behind another.
+func follows(before, previous, here class) float64 {
+	a, b := previous&^ascii, here&^ascii
+	switch {
+	case a == lower && b == capital:
+		return -5
+	case a == space && b == capital:
+		return -1.5
+	case a == capital && b == capital:
+		return -1.2
+	case b == mark && a != caseless && a != mark:
+		return -6
+	case a == sign && (b == lower || b == capital) && before&^ascii != space && before&^ascii != sign:
+		return -4 // a sign inside a word
+	case a == caseless && (b == lower || b == capital) || b == caseless && (a == lower || a == capital):
+		return -4
+	}
+	return 0
+}
+
+// readings are all languages in all their encodings.
+var readings = sync.OnceValue(func() []*reading {
+	var all []*reading
+	for _, l := range languages {
+		weights := l.weights()
+		for _, in := range l.written {
+			all = append(all, newReading(in, weights))
+		}
+	}
+	return all
+})
+
+func newReading(in written, weights map[rune]float64) *reading {
+	r := &reading{chars: in.chars, prior: in.prior}
+	for i := range 256 {
+		c := in.chars.DecodeByte(byte(i))
+		r.class[i] = classOf(c)
+		if i < utf8.RuneSelf {
+			if r.class[i] == lower || r.class[i] == capital {
+				r.class[i] += ascii
+			} else {
+				r.class[i] = space
+			}
+			continue
+		}
+		r.cost[i] = costOf(c, r.class[i], weights)
+	}
+	return r
+}
+
+func classOf(c rune) class {
+	switch {
+	case unicode.IsLower(c):
+		return lower
+	case unicode.IsUpper(c):
+		return capital
+	case unicode.IsLetter(c):
+		return caseless
+	case unicode.IsMark(c):
+		return mark
+	case unicode.IsSpace(c):
+		return space
+	}
+	return sign
+}
+
+func costOf(c rune, k class, weights map[rune]float64) float64 {
+	if w, ok := weights[unicode.ToLower(c)]; ok {
+		return math.Log(0.96 * w)
+	}
+	switch {
+	case c == 0xfffd || unicode.IsControl(c) || c >= 0x2500 && c < 0x25a0: // and the frames of tables
+		return strayCharacter
+	case c == 0xa0, slices.Contains([]rune("«»“”„‘’‚–—…•·№€©®°§"), c):
+		return -5
+	case k == sign:
+		return -9
+	}
+	return unlikelyLetter
+}
