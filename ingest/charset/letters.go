@@ -2,6 +2,7 @@ package charset
 
 import (
 	"math"
+	"slices"
 
 	"golang.org/x/text/encoding/charmap"
 )
@@ -43,9 +44,9 @@ var (
 	western = []written{
 		{charmap.Windows1252, 0}, {charmap.ISO8859_15, -6}, {charmap.Macintosh, -8}, {charmap.CodePage850, -8}, {charmap.CodePage437, -9},
 	}
-	nordic   = append(western[:len(western):len(western)], written{charmap.CodePage865, -9})
+	nordic   = slices.Concat(western, []written{{charmap.CodePage865, -9}})
 	central  = []written{{charmap.Windows1250, 0}, {charmap.ISO8859_2, -0.5}, {charmap.CodePage852, -8}}
-	romanian = append(central[:len(central):len(central)], written{charmap.ISO8859_16, -3})
+	romanian = slices.Concat(central, []written{{charmap.ISO8859_16, -3}})
 	turkish  = []written{{charmap.Windows1254, -1}}
 	baltic   = []written{{charmap.Windows1257, -1}, {charmap.ISO8859_13, -2}, {charmap.ISO8859_4, -5}}
 	cyrillic = []written{
@@ -71,7 +72,7 @@ var languages = []language{
 	{"åøæéöä", nordic},         // Danish and Norwegian
 	{"äåöé", nordic},           // Swedish and Finnish
 	{"íáðéþúöæóý", western},    // Icelandic
-	{"äõüöšž", append(western[:len(western):len(western)], baltic...)}, // Estonian
+	{"äõüöšž", slices.Concat(western, baltic)}, // Estonian
 	{"éï’“”–", western},                                                // English: loan words and typography
 	{"ëç", western},                                                    // Albanian
 	// Central Europe

@@ -64,8 +64,8 @@ func byLook(data []byte, declared encoding.Encoding) encoding.Encoding {
 		}
 		note(r.chars, sum)
 	}
-	for i := range wides {
-		note(wides[i].enc, wides[i].likelihood(sample))
+	for _, w := range wides {
+		note(w.enc, w.likelihood(sample))
 	}
 	if declared == nil {
 		return best

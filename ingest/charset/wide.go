@@ -56,7 +56,7 @@ var wides = []wide{
 }
 
 // likelihood is the sum over the characters beyond ASCII.
-func (w *wide) likelihood(sample []byte) float64 {
+func (w wide) likelihood(sample []byte) float64 {
 	text, err := w.enc.NewDecoder().Bytes(sample)
 	if err != nil {
 		return math.Inf(-1)
