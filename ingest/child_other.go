@@ -3,16 +3,43 @@
 package ingest
 
 import (
+	"fmt"
 	"os"
-	"os/exec"
+	"runtime/metrics"
+	"time"
 )
 
 func executable() (string, error) { return os.Executable() }
 
-// limitChild sets no limits of the system here: the parent's limits of time
-// and output, and the runtime's limit of memory, stand alone.
-func limitChild() error { return nil }
+// limitChild has this process watch its own memory: these systems have no
+// limit that holds for it. Time is watched by the parent.
+func limitChild() error {
+	if err := limitFiles(); err != nil {
+		return err
+	}
+	go func() {
+		for range time.Tick(watchMemory) {
+			if n := memoryInUse(); n > childMemory {
+				fmt.Fprintf(os.Stderr, "out of memory: %d MB are in use\n", n>>20)
+				os.Exit(1)
+			}
+		}
+	}()
+	return nil
+}
 
-func ownGroup(*exec.Cmd) {}
+// watchMemory is how often a child looks at its memory.
+const watchMemory = 50 * time.Millisecond
+
+// memoryInUse is what the Go runtime has of the system and not given back.
+func memoryInUse() uint64 {
+	figures := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
+	metrics.Read(figures)
+	return figures[0].Value.Uint64() - figures[1].Value.Uint64()
+}
+
+func childGrown() bool { return memoryInUse() > childMemory/2 }
+
+func allowSeconds(uint64) error { return nil }
 
 func outOfTime(*os.ProcessState) bool { return false }

@@ -6,7 +6,8 @@
 // step with it. [CountTokens] and [Sentences] are shared by everything
 // downstream.
 //
-// Formats whose parsers can hang, die or exhaust memory are read in a child
-// process of the same binary: a main function, and the TestMain of every
-// package that reads documents, calls [RunChild] before anything else.
+// Formats whose parsers can hang, die or exhaust memory are read in child
+// processes of the same binary, which a [Reader] keeps from file to file: a
+// main function, and the TestMain of every package that reads documents, calls
+// [RunChild] before anything else.
 package ingest

@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"fmt"
 	"os"
 	"testing"
 
@@ -8,7 +9,11 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if misbehave(os.Getenv(childVariable)) {
+	if os.Getenv(childVariable) == misbehaving {
+		if err := childWork(os.Stdin, os.Stdout, os.Stderr, misbehave); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
 		os.Exit(0)
 	}
 	if code, ran := RunChild(os.Getenv, os.Stdin, os.Stdout, os.Stderr); ran {

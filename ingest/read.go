@@ -17,13 +17,30 @@ import (
 const DefaultMaxBytes = 64 << 20
 
 // A Reader reads files into documents. Its zero value is ready for use, by
-// any number of goroutines.
+// any number of goroutines. [Reader.Close] ends what it keeps between files.
 type Reader struct {
 	// MaxBytes is the largest file that is read; 0 means [DefaultMaxBytes].
 	MaxBytes int64
 
-	once  sync.Once
-	slots chan struct{} // one for each child process that may run
+	once     sync.Once
+	slots    chan struct{} // one for each child process that may run
+	children *childPool
+}
+
+// Close ends the processes that wait for the next file. Without it they leave
+// by themselves when none has come for a while. The reader stays ready for use.
+func (r *Reader) Close() {
+	r.start()
+	r.children.close()
+}
+
+func (r *Reader) start() {
+	r.once.Do(func() {
+		r.slots = make(chan struct{}, max(1, runtime.NumCPU()))
+		r.children = &childPool{role: "reader"}
+		// A reader that nobody closed leaves no dead process behind.
+		runtime.AddCleanup(r, (*childPool).close, r.children)
+	})
 }
 
 // A SkipError says that a file holds nothing for Ibid to read. It is no
@@ -108,14 +125,14 @@ func binaryKind(data []byte) string {
 	return ""
 }
 
-// slot waits for the right to run a child process: as many run at a time as
-// there are processors.
-func (r *Reader) slot(ctx context.Context) (release func(), err error) {
-	r.once.Do(func() { r.slots = make(chan struct{}, max(1, runtime.NumCPU())) })
+// slot waits for the right to have a child process work: as many do at a time
+// as there are processors.
+func (r *Reader) slot(ctx context.Context) (children *childPool, release func(), err error) {
+	r.start()
 	select {
 	case r.slots <- struct{}{}:
-		return func() { <-r.slots }, nil
+		return r.children, func() { <-r.slots }, nil
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return nil, nil, ctx.Err()
 	}
 }

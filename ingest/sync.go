@@ -51,6 +51,7 @@ func (s *Syncer) Sync(ctx context.Context, root Root, fsys fs.FS) iter.Seq2[Chan
 		run := syncRun{Syncer: s, root: root, fsys: fsys, reader: s.Reader}
 		if run.reader == nil {
 			run.reader = new(Reader)
+			defer run.reader.Close()
 		}
 		if err := run.prepare(ctx); err != nil {
 			yield(Change{}, err)

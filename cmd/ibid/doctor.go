@@ -241,6 +241,7 @@ func checkReader(ctx context.Context) finding {
 	const check, next = "pdf reader", "PDF files cannot be read; allow this program to start itself again, with limits on memory and time"
 	start := time.Now()
 	var r ingest.Reader
+	defer r.Close()
 	doc, err := r.Read(ctx, "sample.pdf", samplePDF)
 	switch {
 	case err != nil:

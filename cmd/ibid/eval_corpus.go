@@ -153,6 +153,7 @@ func (c *corpus) storeEntries(ctx context.Context, root ingest.Root, entries []e
 	bar := newMeter(s.stderr, "documents", len(entries))
 	defer bar.end()
 	var reader ingest.Reader
+	defer reader.Close()
 	group, storing := errgroup.WithContext(ctx)
 	group.SetLimit(runtime.GOMAXPROCS(0))
 	for _, e := range entries {

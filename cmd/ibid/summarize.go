@@ -295,7 +295,9 @@ func readWhole(ctx context.Context, spec summarySpec) (*whole, error) {
 		if err != nil {
 			return nil, fmt.Errorf("reading %s: %w", spec.Path, err)
 		}
-		doc, err := new(ingest.Reader).Read(ctx, name, data)
+		var reader ingest.Reader
+		defer reader.Close()
+		doc, err := reader.Read(ctx, name, data)
 		if err != nil {
 			return nil, fmt.Errorf("reading %s: %w", spec.Path, err)
 		}
