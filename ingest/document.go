@@ -26,7 +26,7 @@ type Document struct {
 	// Title is what the document calls itself, else its file name.
 	Title string `json:"title"`
 	// Format names the reader that read it: "markdown", "rst", "text",
-	// "html", "csv", "pdf".
+	// "html", "csv", "pdf", "docx".
 	Format string `json:"format"`
 	// Digest is the SHA-256 of the file's bytes in lower-case hexadecimal.
 	Digest string `json:"digest"`

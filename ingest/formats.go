@@ -32,6 +32,7 @@ func formats() []format {
 		{name: "html", said: "HTML", endings: []string{".html", ".htm", ".xhtml"}, read: readHTML},
 		{name: "csv", said: "CSV and TSV", endings: []string{".csv", ".tsv", ".tab"}, read: readTable},
 		{name: "pdf", said: "PDF", endings: []string{".pdf"}, read: readPDF, binary: true, isolated: true},
+		{name: "docx", said: "Word (.docx)", endings: []string{".docx", ".docm", ".dotx", ".dotm"}, read: readOffice, binary: true, isolated: true},
 	}
 }
 

@@ -67,6 +67,23 @@ func dump(doc *Document) string {
 	return out.String()
 }
 
+// checkGolden compares what came of a case with what it gave before.
+func checkGolden(t *testing.T, golden, got string) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // A new case is a new file in testdata/read; -update writes what came of it
 // beside it.
 func TestReadGolden(t *testing.T) {
@@ -93,19 +110,7 @@ func TestReadGolden(t *testing.T) {
 				checkDocument(t, doc)
 				got = dump(doc)
 			}
-			golden := name + ".golden"
-			if *update {
-				if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(golden)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(string(want), got); diff != "" {
-				t.Error(diff)
-			}
+			checkGolden(t, name+".golden", got)
 		})
 	}
 	if cases < 12 {

@@ -1,0 +1,243 @@
+package office
+
+import (
+	"archive/zip"
+	"bytes"
+	"compress/flate"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"strings"
+)
+
+// An archive gives the files in a zip, called parts, by name in any case.
+type archive struct {
+	parts map[string]part
+	names []string // in order
+	twice []string // names that more than one part has
+	out   int64    // bytes that have come out
+	over  error    // the limit that was met; nothing more comes out
+	data  []byte
+}
+
+type part struct {
+	open   func() (io.ReadCloser, error)
+	packed int64
+	size   int64 // as declared; -1 when it is not
+}
+
+// partName makes names comparable: slashes, none in front, lower case.
+func partName(name string) string {
+	return strings.ToLower(strings.TrimLeft(strings.ReplaceAll(name, `\`, "/"), "/"))
+}
+
+func openArchive(data []byte) (*archive, error) {
+	// Each entry of the directory takes memory many times its size.
+	if n := bytes.Count(data, []byte("PK\x01\x02")); n > maxEntries {
+		return nil, &limitError{fmt.Sprintf("it is an archive of more than %d files: no document is", maxEntries)}
+	}
+	a := &archive{parts: map[string]part{}, data: data}
+	r, err := zip.NewReader(bytes.NewReader(data), int64(len(data)))
+	if err != nil && !errors.Is(err, zip.ErrInsecurePath) {
+		if !bytes.HasPrefix(data, []byte("PK\x03\x04")) {
+			return nil, errors.New("it is no office document: neither a zip archive nor any older format begins like this")
+		}
+		a.salvage()
+		if len(a.parts) == 0 {
+			return nil, errors.New("it is damaged or cut off: nothing in its zip archive can be found")
+		}
+		return a, nil
+	}
+	for _, f := range r.File {
+		if f.Flags&1 != 0 {
+			return nil, errors.New("it is protected with a password: save it without one")
+		}
+		a.add(f.Name, part{open: f.Open, packed: int64(f.CompressedSize64), size: int64(min(f.UncompressedSize64, 1<<62))})
+	}
+	return a, nil
+}
+
+func (a *archive) add(name string, p part) {
+	if name = partName(name); name == "" || strings.HasSuffix(name, "/") {
+		return
+	}
+	if _, there := a.parts[name]; there {
+		a.twice = append(a.twice, name)
+		return
+	}
+	a.parts[name] = p
+	a.names = append(a.names, name)
+}
+
+// salvage finds the parts of an archive whose directory is lost by the headers
+// in front of them.
+func (a *archive) salvage() {
+	const header = 30
+	for at := 0; len(a.parts) < maxEntries; {
+		next := bytes.Index(a.data[at:], []byte("PK\x03\x04"))
+		if next < 0 || at+next+header > len(a.data) {
+			return
+		}
+		at += next
+		h := a.data[at:]
+		method, packed := binary.LittleEndian.Uint16(h[8:]), int64(binary.LittleEndian.Uint32(h[18:]))
+		name, extra := int(binary.LittleEndian.Uint16(h[26:])), int(binary.LittleEndian.Uint16(h[28:]))
+		start := header + name + extra
+		if start > len(h) {
+			return
+		}
+		body := h[start:]
+		if packed > 0 && packed <= int64(len(body)) && h[6]&8 == 0 {
+			body = body[:packed]
+		}
+		p := part{packed: int64(len(body)), size: -1}
+		switch method {
+		case zip.Deflate:
+			p.open = func() (io.ReadCloser, error) { return flate.NewReader(bytes.NewReader(body)), nil }
+		case zip.Store:
+			p.open = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+		}
+		if p.open != nil && h[6]&1 == 0 {
+			a.add(string(h[header:header+name]), p)
+		}
+		at += start
+		if packed > 0 && packed <= int64(len(h)-start) {
+			at += int(packed)
+		}
+	}
+}
+
+// salvaged reports whether the directory of the archive was lost.
+func (a *archive) salvaged() bool {
+	for _, p := range a.parts {
+		return p.size < 0
+	}
+	return false
+}
+
+func (a *archive) has(name string) bool {
+	_, ok := a.parts[partName(name)]
+	return ok
+}
+
+var errNoPart = errors.New("it is not in the file")
+
+// open gives a part as a stream that counts what comes out of it.
+func (a *archive) open(name string) (io.ReadCloser, error) {
+	p, ok := a.parts[partName(name)]
+	if !ok {
+		return nil, errNoPart
+	}
+	if a.over == nil && p.size > maxOut-a.out {
+		a.over = &limitError{fmt.Sprintf("%s in it unpacks to %d MB, more than the %d MB that are read: a bomb, or a file to split", name, p.size>>20, int64(maxOut)>>20)}
+	}
+	if a.over != nil {
+		return nil, a.over
+	}
+	r, err := p.open()
+	if err != nil {
+		return nil, fmt.Errorf("opening %s in it: %w", name, err)
+	}
+	return &counted{a: a, name: name, packed: p.packed, from: r}, nil
+}
+
+// counted counts the bytes that come out of a part.
+type counted struct {
+	a      *archive
+	name   string
+	packed int64
+	out    int64
+	from   io.ReadCloser
+}
+
+func (c *counted) Read(p []byte) (int, error) {
+	if c.a.over != nil {
+		return 0, c.a.over
+	}
+	n, err := c.from.Read(p)
+	c.out += int64(n)
+	c.a.out += int64(n)
+	switch {
+	case c.a.out > maxOut:
+		c.a.over = &limitError{fmt.Sprintf("more than %d MB come out of it", int64(maxOut)>>20)}
+	case c.out > minRatio && c.out > maxRatio*c.packed:
+		c.a.over = &limitError{fmt.Sprintf("%s in it unpacks to over %d times its size: a bomb", c.name, maxRatio)}
+	}
+	if c.a.over != nil {
+		return 0, c.a.over
+	}
+	return n, err
+}
+
+func (c *counted) Close() error { return c.from.Close() }
+
+// content gives a whole part of at most limit bytes.
+func (a *archive) content(name string, limit int64) ([]byte, error) {
+	r, err := a.open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	data, err := io.ReadAll(io.LimitReader(r, limit+1))
+	if int64(len(data)) > limit {
+		return nil, fmt.Errorf("%s in it is larger than %d KB", name, limit>>10)
+	}
+	return data, err
+}
+
+// A relation leads from a part to another one.
+type relation struct {
+	id     string
+	kind   string // the last element of its type, the same in all versions of the format
+	target string // a part
+}
+
+// relations gives where a part leads within the archive; that of the empty
+// name leads to the main part. None is no error.
+func (a *archive) relations(from string) []relation {
+	dir, base := path.Split(from)
+	x, err := a.xml(dir + "_rels/" + base + ".rels")
+	if err != nil {
+		return nil
+	}
+	defer x.close()
+	var out []relation
+	_ = x.each(func(root element) error { // of a damaged part the first ones count
+		return x.each(func(e element) error {
+			target := attr(e, "Target")
+			if attr(e, "TargetMode") == "External" || target == "" || len(out) > maxEntries {
+				return nil
+			}
+			if strings.HasPrefix(target, "/") || strings.HasPrefix(target, `\`) {
+				target = path.Clean(target[1:])
+			} else {
+				target = path.Join(dir, target)
+			}
+			out = append(out, relation{attr(e, "Id"), path.Base(attr(e, "Type")), target})
+			return nil
+		})
+	})
+	return out
+}
+
+// related gives the parts of one kind that a part leads to, in order.
+func related(all []relation, kind string) (targets []string) {
+	for _, r := range all {
+		if r.kind == kind {
+			targets = append(targets, r.target)
+		}
+	}
+	return targets
+}
+
+// byID gives the part that a relation leads to.
+func byID(all []relation, id string) (target string, ok bool) {
+	for _, r := range all {
+		if r.id == id && id != "" {
+			return r.target, true
+		}
+	}
+	return "", false
+}

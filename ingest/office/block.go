@@ -1,0 +1,125 @@
+package office
+
+import "strings"
+
+// A block is a piece of text that has been read but may not be written yet:
+// what stands in a cell or a text box waits for the words around it.
+type block struct {
+	kind   blockKind
+	level  int // of a heading from 1, of an item from 0
+	marker string
+	text   string
+	rows   [][]string
+	names  int // rows of names; -1 unknown
+	page   []byte
+	note   bool // stands below the words it belongs to, outside their table
+}
+
+type blockKind uint8
+
+const (
+	aParagraph blockKind = iota
+	aHeading
+	anItem
+	aTable
+	aPage // of HTML
+)
+
+// write writes blocks in order.
+func (f *file) write(blocks ...block) {
+	for _, b := range blocks {
+		switch b.kind {
+		case aParagraph:
+			f.paragraph(b.text)
+		case aHeading:
+			f.heading(b.level, b.text, "")
+		case anItem:
+			f.item(b.level, b.marker, b.text)
+		case aTable:
+			f.table(b.rows, b.names)
+		case aPage:
+			f.html(b.page)
+		}
+	}
+}
+
+// A cell is one of a table that is being read.
+type cell struct {
+	blocks []block
+	span   int  // columns
+	merged bool // goes on with the cell above
+}
+
+// maxColumns bounds what a cell may say of its span.
+const maxColumns = 1000
+
+// text is what stands in a cell, as one.
+func (c cell) text() string {
+	var parts []string
+	for _, b := range c.blocks {
+		if b.note {
+			continue
+		}
+		if b.kind == aTable {
+			for _, row := range b.rows {
+				parts = append(parts, strings.Join(row, " "))
+			}
+			continue
+		}
+		if b.marker != "" && b.marker != bullet {
+			parts = append(parts, b.marker)
+		}
+		parts = append(parts, b.text)
+	}
+	return strings.Join(parts, " ")
+}
+
+// bullet marks items of lists that are not numbered.
+const bullet = "-"
+
+// tableBlocks makes blocks of a table: its rows, or, of one that only lays out the
+// page, what stands in it.
+func tableBlocks(rows [][]cell, names int) []block {
+	columns, layout := 0, false
+	for _, row := range rows {
+		columns = max(columns, len(row))
+		for _, c := range row {
+			for _, b := range c.blocks {
+				layout = layout || b.kind == aHeading || b.kind == aPage || b.kind == aTable && len(b.rows) > 1
+			}
+		}
+	}
+	if columns <= 1 || layout {
+		var out []block
+		for _, row := range rows {
+			for _, c := range row {
+				out = append(out, c.blocks...)
+			}
+		}
+		return out
+	}
+	texts := make([][]string, len(rows))
+	var notes []block
+	for i, row := range rows {
+		isName := i < names
+		for _, c := range row {
+			text := c.text()
+			for _, b := range c.blocks {
+				if b.note {
+					notes = append(notes, b)
+				}
+			}
+			if at := len(texts[i]); c.merged && i > 0 && at < len(texts[i-1]) {
+				text = texts[i-1][at]
+			}
+			for n := range min(max(c.span, 1), maxColumns-min(len(texts[i]), maxColumns)) {
+				// A name stands over all columns that it spans.
+				if n > 0 && !isName {
+					text = ""
+				}
+				texts[i] = append(texts[i], text)
+			}
+		}
+	}
+	return append([]block{{kind: aTable, rows: texts, names: names}}, notes...)
+}

@@ -1,0 +1,285 @@
+// Package office reads the documents of office programs and electronic books:
+// Office Open XML (docx, pptx, xlsx and their kin), OpenDocument (odt, ods,
+// odp, also in one flat file) and EPUB.
+//
+// All are zip archives of XML. What comes out of one is counted while it comes
+// out, whatever the archive says of itself; XML is read as a stream, to a
+// bounded depth, and entities that a file defines are not expanded. Nothing is
+// written anywhere.
+package office
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// A Writer is what a file's text is written to, in reading order. Text may hold
+// anything that the file holds: cleaning it is the writer's part.
+type Writer interface {
+	Paragraph(text string)
+	// Heading begins a section; level 1 is the outermost.
+	Heading(level int, text, anchor string)
+	// Item adds an item of a list; depth 0 is the outermost list.
+	Item(depth int, marker, text string)
+	// Table adds a table. The first rows, so many as names says, name its
+	// columns; with -1 it is told by their looks.
+	Table(rows [][]string, names int)
+	// Record adds a row that can be cited alone, by its anchor. names are
+	// those of its columns, and may be fewer.
+	Record(anchor string, names, cells []string)
+	// Page begins the page, or slide, of the number.
+	Page(number int)
+	// HTML adds what stands in an HTML page.
+	HTML(page []byte)
+	// Meta notes what the document says of itself under a key of front matter:
+	// title, author, created, modified, language, keywords, description.
+	// The first value of a key counts.
+	Meta(key, value string)
+	// Partial notes what of the file could not be read, and why.
+	Partial(why string)
+}
+
+// An OldError says that a file is of a kind that is not read, but that its
+// program can save as one that is.
+type OldError struct{ Reason string }
+
+func (e *OldError) Error() string { return e.Reason }
+
+// Limits of one file. A file within them is read in seconds; the child process
+// that reads it ends what is not.
+const (
+	maxEntries = 20_000    // files in the archive
+	maxOut     = 256 << 20 // bytes that come out of the archive
+	maxText    = 64 << 20  // bytes of text that are made of them
+	// Deflate packs at most 1032 to 1, and XML that means something less than
+	// 100 to 1.
+	maxRatio = 200
+	minRatio = 10 << 20 // bytes under which any ratio is harmless
+)
+
+// A limitError refuses a file. All other errors from the middle of a file are
+// damage, and what was read in front of it stands.
+type limitError struct{ reason string }
+
+func (e *limitError) Error() string { return e.reason }
+
+// A file is one that is being read.
+type file struct {
+	*archive
+	w       Writer
+	left    int // bytes of text that may still be written
+	written bool
+	partial []string
+}
+
+// Read reads a file of any of the package's formats, told by its content. The
+// error is an [*OldError] for the formats that came before them, and otherwise
+// says what is wrong with the file.
+func Read(data []byte, w Writer) error {
+	f := &file{w: w, left: maxText}
+	read, err := f.reader(data)
+	if err == nil {
+		err = read()
+	}
+	if err != nil {
+		var limit *limitError
+		if errors.As(err, &limit) || !f.written {
+			return err
+		}
+		f.note(fmt.Sprintf("the file is damaged: what stands in front of the damage is read (%v)", err))
+	}
+	if f.archive != nil && f.over != nil {
+		return f.over
+	}
+	if f.archive != nil && len(f.twice) > 0 {
+		f.note(fmt.Sprintf("the file holds %s more than once, of which the first was read", f.twice[0]))
+	}
+	for _, why := range f.partial {
+		w.Partial(why)
+	}
+	return nil
+}
+
+// note keeps what could not be read, once.
+func (f *file) note(why string) {
+	if !slices.Contains(f.partial, why) && len(f.partial) < 5 {
+		f.partial = append(f.partial, why)
+	}
+}
+
+// reader tells what a file is.
+func (f *file) reader(data []byte) (read func() error, err error) {
+	head := bytes.TrimLeft(bytes.TrimPrefix(data[:min(len(data), 4096)], []byte("\xef\xbb\xbf")), " \r\n\t")
+	switch {
+	case bytes.HasPrefix(data, []byte(oleMagic)):
+		return nil, oldFile(data)
+	case bytes.HasPrefix(head, []byte(`{\rtf`)):
+		return nil, &OldError{"it is RTF, which is not read: save it as .docx"}
+	case bytes.HasPrefix(head, []byte("<?xml")) && bytes.Contains(head, []byte("urn:oasis:names:tc:opendocument")):
+		f.archive = &archive{}
+		return func() error { return f.flatOpenDocument(data) }, nil
+	case bytes.HasPrefix(head, []byte("<?xml")) && (bytes.Contains(head, []byte("schemas.microsoft.com/office/")) || bytes.Contains(head, []byte("urn:schemas-microsoft-com:office"))):
+		return nil, &OldError{"it is in the XML format of Office 2003 or one flat file, which is not read: save it as .docx, .xlsx or .pptx"}
+	}
+	if f.archive, err = openArchive(data); err != nil {
+		return nil, err
+	}
+	if kind, err := f.content("mimetype", 200); err == nil {
+		switch kind := strings.TrimSpace(string(kind)); {
+		case strings.HasPrefix(kind, "application/epub"):
+			return f.epub, nil
+		case strings.HasPrefix(kind, "application/vnd.oasis.opendocument."), strings.HasPrefix(kind, "application/vnd.sun.xml."):
+			return f.openDocument, nil
+		}
+	}
+	if f.has("META-INF/container.xml") {
+		return f.epub, nil
+	}
+	if main, ok := f.mainPart(); ok {
+		return f.openXML(main)
+	}
+	if f.has("content.xml") {
+		return f.openDocument, nil
+	}
+	if f.salvaged() {
+		return nil, errors.New("it is damaged or cut off: the document itself is not in what is left of it")
+	}
+	return nil, errors.New("it is a zip archive without a document in it: nothing that an office program or an e-book reader would open")
+}
+
+// mainPart finds the part of an Office Open XML package that is the document.
+func (f *file) mainPart() (name string, ok bool) {
+	for _, r := range f.relations("") {
+		if r.kind == "officeDocument" && f.has(r.target) {
+			return r.target, true
+		}
+	}
+	for _, name := range []string{"word/document.xml", "ppt/presentation.xml", "xl/workbook.xml", "xl/workbook.bin"} {
+		if f.has(name) {
+			return name, true
+		}
+	}
+	return "", false
+}
+
+func (f *file) openXML(main string) (read func() error, err error) {
+	if strings.HasSuffix(strings.ToLower(main), ".bin") {
+		return nil, &OldError{"it is a binary workbook (.xlsb), which is not read: save it as .xlsx"}
+	}
+	x, err := f.xml(main)
+	if err != nil {
+		return nil, err
+	}
+	defer x.close()
+	root, err := x.root()
+	if err != nil {
+		return nil, fmt.Errorf("it is damaged: its main part (%s) cannot be read: %w", main, err)
+	}
+	switch root {
+	case "document":
+		return func() error { return f.word(main) }, nil
+	case "presentation":
+		return func() error { return f.presentation(main) }, nil
+	case "workbook":
+		return func() error { return f.workbook(main) }, nil
+	}
+	return nil, fmt.Errorf("its main part (%s) is none of a text, a presentation or a workbook, but %.40q", main, root)
+}
+
+// properties reads what an Office Open XML file says of itself; the title is
+// kept for the reader, which may know a better one.
+func (f *file) properties() (title string) {
+	name := "docProps/core.xml"
+	for _, r := range f.relations("") {
+		if r.kind == "core-properties" {
+			name = r.target
+		}
+	}
+	x, err := f.xml(name)
+	if err != nil {
+		return ""
+	}
+	defer x.close()
+	// A damaged or missing part of this kind costs nothing that was written.
+	_ = x.each(func(root element) error {
+		return x.each(func(e element) error {
+			text := x.text()
+			switch e.Name.Local {
+			case "title":
+				title = strings.TrimSpace(text)
+			case "creator":
+				f.w.Meta("author", text)
+			case "created", "modified", "language", "keywords", "description":
+				f.w.Meta(e.Name.Local, text)
+			case "subject":
+				if strings.TrimSpace(text) != "" {
+					f.w.Meta("description", text)
+				}
+			}
+			return nil
+		})
+	})
+	return title
+}
+
+// The methods below count what is written.
+
+func (f *file) spend(n int) bool {
+	f.written = f.written || n > 0
+	if f.left -= n; f.left < 0 && f.over == nil {
+		f.over = &limitError{fmt.Sprintf("more than %d MB of text come out of it", maxText>>20)}
+	}
+	return f.left >= 0
+}
+
+func (f *file) paragraph(text string) {
+	if f.spend(len(text)) {
+		f.w.Paragraph(text)
+	}
+}
+
+func (f *file) heading(level int, text, anchor string) {
+	if f.spend(len(text)) {
+		f.w.Heading(min(max(level, 1), 9), text, anchor)
+	}
+}
+
+func (f *file) item(depth int, marker, text string) {
+	if f.spend(len(marker) + len(text)) {
+		f.w.Item(depth, marker, text)
+	}
+}
+
+func (f *file) table(rows [][]string, names int) {
+	for _, row := range rows[:max(names, 0)] {
+		for _, cell := range row {
+			if len(cell) > maxName {
+				names = 0
+			}
+		}
+	}
+	n := 0
+	for i, row := range rows {
+		for c, cell := range row {
+			n += len(cell)
+			if i > 0 && c < len(rows[0]) && cell != "" { // the names are repeated
+				n += min(len(rows[0][c]), maxName)
+			}
+		}
+	}
+	if f.spend(n) {
+		f.w.Table(rows, names)
+	}
+}
+
+// maxName is the length, in bytes, over which a cell is no name of a column.
+const maxName = 200
+
+func (f *file) html(page []byte) {
+	if f.spend(len(page)) {
+		f.w.HTML(page)
+	}
+}

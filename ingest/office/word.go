@@ -1,0 +1,489 @@
+package office
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// word reads a text document (docx, docm, dotx, dotm).
+func (f *file) word(main string) error {
+	title := f.properties()
+	d := &wordReader{file: f, relations: f.relations(main), lists: numbering{}, shown: map[string]bool{}}
+	if at := related(d.relations, "styles"); len(at) > 0 {
+		d.styles = f.wordStyles(at[0])
+	}
+	if at := related(d.relations, "numbering"); len(at) > 0 {
+		d.lists = f.wordNumbering(at[0])
+	}
+	for kind, label := range map[string]string{"footnotes": "footnote", "endnotes": "endnote", "comments": "comment"} {
+		if at := related(d.relations, kind); len(at) > 0 {
+			d.readNotes(at[0], label)
+		}
+	}
+	x, err := f.xml(main)
+	if err != nil {
+		return err
+	}
+	defer x.close()
+	below := 0 // 1 when all headings stand below the title
+	out := func(b block) {
+		if b.kind == aHeading {
+			if b.marker == titleMarker {
+				f.w.Meta("title", b.text)
+				below = 1
+			} else {
+				b.level += below
+			}
+		}
+		f.write(b)
+	}
+	err = d.blocks(x, out)
+	// A title that the text shows is better than the one among the properties,
+	// which is often that of the file it was copied from.
+	f.w.Meta("title", title)
+	return err
+}
+
+// titleMarker marks a heading that is the document's title.
+const titleMarker = "title"
+
+// A wordReader reads the parts of a text document.
+type wordReader struct {
+	*file
+	relations []relation
+	styles    wordStyles
+	lists     numbering
+	notes     map[noteKey]note
+	shown     map[string]bool // charts and diagrams that were written
+}
+
+type noteKey struct{ label, id string }
+
+type note struct {
+	blocks []block
+	author string
+}
+
+// readNotes reads the footnotes, endnotes or comments of the document.
+func (d *wordReader) readNotes(part, label string) {
+	x, err := d.xml(part)
+	if err != nil {
+		return
+	}
+	defer x.close()
+	if d.notes == nil {
+		d.notes = map[noteKey]note{}
+	}
+	err = x.each(func(root element) error {
+		return x.each(func(e element) error {
+			if e.Name.Local != label || attr(e, "type") != "" && attr(e, "type") != "normal" {
+				return nil // separators
+			}
+			n := note{author: attr(e, "author")}
+			err := d.blocks(x, func(b block) { n.blocks = append(n.blocks, b) })
+			d.notes[noteKey{label, attr(e, "id")}] = n
+			return err
+		})
+	})
+	if err != nil {
+		d.note(fmt.Sprintf("the %ss could be read only in part: %v", label, err))
+	}
+}
+
+// noteBlocks gives a note as it stands below the words it belongs to.
+func (d *wordReader) noteBlocks(key noteKey) []block {
+	n, ok := d.notes[key]
+	if !ok {
+		return nil
+	}
+	delete(d.notes, key) // a second reference shows no second note
+	name := strings.ToUpper(key.label[:1]) + key.label[1:]
+	switch {
+	case n.author != "":
+		name += " (" + n.author + ")"
+	case key.label != "comment":
+		name += " " + key.id
+	}
+	text := cell{blocks: n.blocks}.text()
+	if strings.TrimSpace(text) == "" {
+		return nil
+	}
+	return []block{{text: name + ": " + strings.TrimSpace(text), note: true}}
+}
+
+// blocks reads paragraphs and tables, in whatever they are wrapped.
+func (d *wordReader) blocks(x *xmlReader, out func(block)) error {
+	var do func(e element) error
+	do = func(e element) error {
+		switch e.Name.Local {
+		case "p":
+			return d.paragraph(x, out)
+		case "tbl":
+			return d.table(x, out)
+		case "sdt":
+			return d.control(x, do)
+		case "altChunk":
+			d.foreign(relationAttr(e, "id"), out)
+			return nil
+		case "Fallback", "del", "moveFrom", "sectPr", "background", "pPr", "rPr", "tblPr":
+			return nil
+		}
+		return x.each(do)
+	}
+	return x.each(do)
+}
+
+// control reads a content control, which may be an empty form or a list of
+// contents that the program made of the headings.
+func (d *wordReader) control(x *xmlReader, do func(element) error) error {
+	leave := false
+	return x.each(func(e element) error {
+		switch e.Name.Local {
+		case "sdtPr":
+			return x.each(func(e element) error {
+				switch e.Name.Local {
+				case "showingPlcHdr":
+					leave = leave || on(e)
+				case "docPartObj", "docPartList":
+					return x.each(func(e element) error {
+						leave = leave || e.Name.Local == "docPartGallery" && attr(e, "val") == "Table of Contents"
+						return nil
+					})
+				}
+				return nil
+			})
+		case "sdtContent":
+			if leave {
+				return nil
+			}
+			return x.each(do)
+		}
+		return nil
+	})
+}
+
+// foreign reads a part in another format that stands for blocks.
+func (d *wordReader) foreign(id string, out func(block)) {
+	part, ok := byID(d.relations, id)
+	if !ok {
+		return
+	}
+	data, err := d.content(part, maxToken)
+	head := bytes.ToLower(data[:min(len(data), 1000)])
+	switch {
+	case err != nil:
+		d.note(fmt.Sprintf("%s in it could not be read: %v", part, err))
+	case bytes.Contains(head, []byte("<html")) && !bytes.Contains(head, []byte("mime-version")):
+		out(block{kind: aPage, page: data})
+	case strings.HasSuffix(part, ".txt"):
+		out(block{text: string(data)})
+	default:
+		d.note(fmt.Sprintf("%s in it is in a format that is not read", part))
+	}
+}
+
+// A wordParagraph gathers what stands in a paragraph.
+type wordParagraph struct {
+	text    strings.Builder
+	style   string
+	outline int // -1 unless the paragraph has one of its own
+	list    listRef
+	hidden  bool
+	after   []block // text boxes, charts, notes
+}
+
+func (d *wordReader) paragraph(x *xmlReader, out func(block)) error {
+	p := &wordParagraph{outline: -1}
+	err := x.each(func(e element) error { return d.inline(x, e, p) })
+	// What stands in front of the damage counts.
+	style := d.styles.paragraph(p.style)
+	if p.hidden || style.contents {
+		return err
+	}
+	b := block{text: p.text.String()}
+	level := style.level
+	if p.outline >= 0 {
+		level = p.outline + 1 // ten is body text
+	}
+	list := style.list
+	if p.list.given {
+		list = p.list
+		if list.level < 0 {
+			list.level = max(style.list.level, 0)
+		}
+	}
+	if strings.TrimSpace(b.text) != "" {
+		marker, depth, isItem := d.lists.next(list, style.ids)
+		switch {
+		case style.title:
+			b.kind, b.level, b.marker = aHeading, 1, titleMarker
+		case level >= 1 && level <= 9:
+			b.kind, b.level = aHeading, level
+			if isItem && marker != bullet {
+				b.text = marker + " " + b.text
+			}
+		case isItem:
+			b.kind, b.level, b.marker = anItem, depth, marker
+		}
+		out(b)
+	}
+	for _, b := range p.after {
+		out(b)
+	}
+	return err
+}
+
+// inline reads one element of a paragraph.
+func (d *wordReader) inline(x *xmlReader, e element, p *wordParagraph) error {
+	all := func(e element) error { return d.inline(x, e, p) }
+	switch e.Name.Local {
+	case "pPr":
+		return d.paragraphProperties(x, p)
+	case "r":
+		return d.run(x, p)
+	case "t":
+		return x.mixed(all, func(s []byte) { p.text.Write(s) })
+	case "tab", "ptab":
+		p.text.WriteByte('\t')
+	case "br", "cr":
+		p.text.WriteByte('\n')
+	case "noBreakHyphen":
+		p.text.WriteByte('-')
+	case "sym":
+		p.text.WriteString(symbol(attr(e, "font"), attr(e, "char")))
+	case "oMath":
+		text, err := formula(x)
+		p.text.WriteString(text)
+		return err
+	case "footnoteReference":
+		p.after = append(p.after, d.noteBlocks(noteKey{"footnote", attr(e, "id")})...)
+	case "endnoteReference":
+		p.after = append(p.after, d.noteBlocks(noteKey{"endnote", attr(e, "id")})...)
+	case "commentReference":
+		p.after = append(p.after, d.noteBlocks(noteKey{"comment", attr(e, "id")})...)
+	case "sdt":
+		return d.control(x, all)
+	case "txbxContent":
+		return d.blocks(x, func(b block) { p.after = append(p.after, b) })
+	case "tbl": // some programs put one into a run
+		return d.table(x, func(b block) { p.after = append(p.after, b) })
+	case "p": // or a paragraph
+		return d.paragraph(x, func(b block) { p.after = append(p.after, b) })
+	case "chart":
+		if part, ok := byID(d.relations, relationAttr(e, "id")); ok && !d.shown[part] {
+			d.shown[part] = true
+			p.after = append(p.after, d.chart(part)...)
+		}
+	case "relIds":
+		if part, ok := byID(d.relations, relationAttr(e, "dm")); ok && !d.shown[part] {
+			d.shown[part] = true
+			p.after = append(p.after, d.diagram(part)...)
+		}
+	case "altChunk":
+		d.foreign(relationAttr(e, "id"), func(b block) { p.after = append(p.after, b) })
+	case "Fallback", "del", "moveFrom", "instrText", "delText", "delInstrText", "rPr", "rt", "rubyPr", "fldData", "binData", "annotation":
+		return nil
+	default:
+		return x.each(all)
+	}
+	return nil
+}
+
+func (d *wordReader) run(x *xmlReader, p *wordParagraph) error {
+	hidden := false
+	return x.each(func(e element) error {
+		if e.Name.Local == "rPr" {
+			return x.each(func(e element) error {
+				switch e.Name.Local {
+				case "vanish", "webHidden":
+					hidden = on(e)
+				case "rStyle":
+					hidden = hidden || d.styles.hides(attr(e, "val"))
+				}
+				return nil
+			})
+		}
+		if hidden {
+			return nil
+		}
+		return d.inline(x, e, p)
+	})
+}
+
+func (d *wordReader) paragraphProperties(x *xmlReader, p *wordParagraph) error {
+	return x.each(func(e element) error {
+		switch e.Name.Local {
+		case "pStyle":
+			p.style = attr(e, "val")
+		case "outlineLvl":
+			p.outline = number(e, "val", -1)
+		case "numPr":
+			p.list.given, p.list.level = true, -1
+			return readListRef(x, &p.list)
+		}
+		return nil
+	})
+}
+
+func (d *wordReader) table(x *xmlReader, out func(block)) error {
+	var rows [][]cell
+	names := -1
+	var do func(e element) error
+	do = func(e element) error {
+		switch e.Name.Local {
+		case "tr":
+			row, isName, gone, err := d.tableRow(x)
+			if isName && names == len(rows) || isName && len(rows) == 0 {
+				names = len(rows) + 1
+			}
+			if !gone {
+				rows = append(rows, row)
+			}
+			return err
+		case "sdt":
+			return d.control(x, do)
+		case "Fallback", "tblPr", "tblGrid", "del":
+			return nil
+		}
+		return x.each(do)
+	}
+	err := x.each(do)
+	if names >= len(rows) {
+		names = -1 // all are: they are no names
+	}
+	for _, b := range tableBlocks(rows, names) {
+		out(b)
+	}
+	return err
+}
+
+func (d *wordReader) tableRow(x *xmlReader) (row []cell, isName, gone bool, err error) {
+	var do func(e element) error
+	do = func(e element) error {
+		switch e.Name.Local {
+		case "trPr":
+			return x.each(func(e element) error {
+				switch e.Name.Local {
+				case "tblHeader":
+					isName = on(e)
+				case "gridBefore":
+					row = append(row, cell{span: min(number(e, "val", 1), maxColumns)})
+				case "del":
+					gone = true
+				}
+				return nil
+			})
+		case "tc":
+			c, err := d.tableCell(x)
+			row = append(row, c)
+			return err
+		case "sdt":
+			return d.control(x, do)
+		case "Fallback", "tblPrEx":
+			return nil
+		}
+		return x.each(do)
+	}
+	err = x.each(do)
+	return row, isName, gone, err
+}
+
+func (d *wordReader) tableCell(x *xmlReader) (cell, error) {
+	c := cell{span: 1}
+	out := func(b block) { c.blocks = append(c.blocks, b) }
+	var do func(e element) error
+	do = func(e element) error {
+		switch e.Name.Local {
+		case "tcPr":
+			return x.each(func(e element) error {
+				switch e.Name.Local {
+				case "gridSpan":
+					c.span = min(max(number(e, "val", 1), 1), maxColumns)
+				case "vMerge":
+					c.merged = attr(e, "val") != "restart"
+				}
+				return nil
+			})
+		case "p":
+			return d.paragraph(x, out)
+		case "tbl":
+			return d.table(x, out)
+		case "sdt":
+			return d.control(x, do)
+		case "altChunk":
+			d.foreign(relationAttr(e, "id"), out)
+			return nil
+		case "Fallback", "del", "moveFrom":
+			return nil
+		}
+		return x.each(do)
+	}
+	err := x.each(do)
+	return c, err
+}
+
+// symbol gives the character of a symbol font, where there is one.
+func symbol(font, hex string) string {
+	n, err := strconv.ParseUint(hex, 16, 32)
+	if err != nil {
+		return ""
+	}
+	r := rune(n)
+	if r >= 0xf000 && r <= 0xf0ff {
+		r -= 0xf000
+		switch strings.ToLower(font) {
+		case "symbol":
+			return symbolFont(r)
+		case "wingdings":
+			switch r {
+			case 0xfc, 0xfe:
+				return "✓"
+			case 0xfb, 0xfd:
+				return "✗"
+			case 0xe0, 0xe8:
+				return "→"
+			case 0x4a:
+				return "☺"
+			}
+		}
+		return ""
+	}
+	return string(r)
+}
+
+// symbolFont gives the character at a place of Adobe's Symbol encoding: Greek
+// letters stand where their Latin likes do.
+func symbolFont(r rune) string {
+	const latin, greek = "ABGDEZHQIKLMNXOPRSTUFCYWabgdezhqiklmnxoprstufcywVJ", "ΑΒΓΔΕΖΗΘΙΚΛΜΝΞΟΠΡΣΤΥΦΧΨΩαβγδεζηθικλμνξοπρστυφχψωςϑ"
+	if i := strings.IndexRune(latin, r); i >= 0 && r < 0x80 {
+		return string([]rune(greek)[i])
+	}
+	switch r {
+	case 0xa3:
+		return "≤"
+	case 0xb3:
+		return "≥"
+	case 0xb1:
+		return "±"
+	case 0xb4:
+		return "×"
+	case 0xb0:
+		return "°"
+	case 0xb7:
+		return "•"
+	case 0xb9:
+		return "≠"
+	case 0xbb:
+		return "≈"
+	case 0xae:
+		return "→"
+	case 0xa5:
+		return "∞"
+	}
+	if r >= ' ' && r < 0x7f {
+		return string(r)
+	}
+	return ""
+}

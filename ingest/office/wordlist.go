@@ -1,0 +1,322 @@
+package office
+
+import (
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// A listRef says to which list, and which level of it, a paragraph belongs.
+type listRef struct {
+	given bool
+	id    string
+	level int // -1 when it says nothing
+}
+
+// readListRef reads the element numPr.
+func readListRef(x *xmlReader, ref *listRef) error {
+	return x.each(func(e element) error {
+		switch e.Name.Local {
+		case "ilvl":
+			ref.level = number(e, "val", 0)
+		case "numId":
+			ref.id = attr(e, "val")
+		}
+		return nil
+	})
+}
+
+// listLevels is how many levels a list has.
+const listLevels = 9
+
+type listLevel struct {
+	start  int
+	format string
+	text   string // "%1.%2": the numbers of levels 1 and 2
+	style  string // of the paragraphs that are on this level
+	legal  bool   // all numbers in it are decimal
+}
+
+type listKind struct {
+	levels [listLevels]listLevel
+	style  string // where its levels are to be found instead
+}
+
+// An override is what one list does unlike its kind.
+type override struct {
+	start int // -1 as its kind
+	level *listLevel
+}
+
+type list struct {
+	kind      string
+	overrides [listLevels]override
+	begun     bool
+}
+
+// numbering holds the lists of a document and counts their items.
+type numbering struct {
+	kinds    map[string]*listKind
+	lists    map[string]*list
+	byStyle  map[string]string // the kind that a style of lists names
+	counters map[string]*[listLevels]int
+}
+
+// wordNumbering reads the part that describes the lists. Of a damaged one the
+// first lists count.
+func (f *file) wordNumbering(part string) numbering {
+	n := numbering{kinds: map[string]*listKind{}, lists: map[string]*list{}, byStyle: map[string]string{}, counters: map[string]*[listLevels]int{}}
+	x, err := f.xml(part)
+	if err != nil {
+		return n
+	}
+	defer x.close()
+	_ = x.each(func(root element) error {
+		return x.each(func(e element) error {
+			if len(n.kinds)+len(n.lists) > maxEntries {
+				return nil
+			}
+			switch e.Name.Local {
+			case "abstractNum":
+				k := &listKind{}
+				n.kinds[attr(e, "abstractNumId")] = k
+				return x.each(func(in element) error {
+					switch in.Name.Local {
+					case "lvl":
+						at := number(in, "ilvl", -1)
+						level, err := readListLevel(x)
+						if at >= 0 && at < listLevels {
+							k.levels[at] = level
+						}
+						return err
+					case "numStyleLink":
+						k.style = attr(in, "val")
+					case "styleLink":
+						n.byStyle[attr(in, "val")] = attr(e, "abstractNumId")
+					}
+					return nil
+				})
+			case "num":
+				l := &list{}
+				for i := range l.overrides {
+					l.overrides[i].start = -1
+				}
+				n.lists[attr(e, "numId")] = l
+				return x.each(func(e element) error {
+					switch e.Name.Local {
+					case "abstractNumId":
+						l.kind = attr(e, "val")
+					case "lvlOverride":
+						at := number(e, "ilvl", -1)
+						if at < 0 || at >= listLevels {
+							return nil
+						}
+						return x.each(func(e element) error {
+							switch e.Name.Local {
+							case "startOverride":
+								l.overrides[at].start = number(e, "val", -1)
+							case "lvl":
+								level, err := readListLevel(x)
+								l.overrides[at].level = &level
+								return err
+							}
+							return nil
+						})
+					}
+					return nil
+				})
+			}
+			return nil
+		})
+	})
+	return n
+}
+
+func readListLevel(x *xmlReader) (listLevel, error) {
+	l := listLevel{start: 1, format: "decimal"}
+	err := x.each(func(e element) error {
+		switch e.Name.Local {
+		case "start":
+			l.start = number(e, "val", 1)
+		case "numFmt":
+			l.format = attr(e, "val")
+		case "lvlText":
+			if l.text = attr(e, "val"); len(l.text) > 64 {
+				l.text = ""
+			}
+		case "pStyle":
+			l.style = attr(e, "val")
+		case "isLgl":
+			l.legal = on(e)
+		}
+		return nil
+	})
+	return l, err
+}
+
+// next counts the next item of a list and gives what stands in front of it. styles
+// are those of its paragraph.
+func (n *numbering) next(ref listRef, styles []string) (marker string, depth int, ok bool) {
+	l := n.lists[ref.id]
+	if !ref.given || l == nil {
+		return "", 0, false
+	}
+	kindID := l.kind
+	k := n.kinds[kindID]
+	if k != nil && k.style != "" {
+		if other := n.kinds[n.byStyle[k.style]]; other != nil {
+			k, kindID = other, n.byStyle[k.style]
+		}
+	}
+	if k == nil {
+		return "", 0, false
+	}
+	at := ref.level
+	for i, level := range k.levels { // a level may belong to a style
+		for _, s := range styles {
+			if at < 0 && level.style == s && s != "" {
+				at = i
+			}
+		}
+	}
+	at = min(max(at, 0), listLevels-1)
+	levelAt := func(i int) listLevel {
+		if o := l.overrides[i].level; o != nil {
+			return *o
+		}
+		return k.levels[i]
+	}
+	counts := n.counters[kindID]
+	if counts == nil {
+		counts = new([listLevels]int)
+		for i := range counts {
+			counts[i] = notBegun
+		}
+		n.counters[kindID] = counts
+	}
+	if !l.begun {
+		l.begun = true
+		for i, o := range l.overrides {
+			if o.start >= 0 {
+				counts[i] = o.start - 1
+			}
+		}
+	}
+	for i := range at { // a list may begin below its first level
+		if counts[i] == notBegun {
+			counts[i] = levelAt(i).start
+		}
+	}
+	if counts[at] == notBegun {
+		counts[at] = levelAt(at).start
+	} else {
+		counts[at]++
+	}
+	for i := at + 1; i < listLevels; i++ {
+		counts[i] = notBegun
+	}
+	level := levelAt(at)
+	switch level.format {
+	case "bullet":
+		return bullet, at, true
+	case "none":
+		return "", 0, false
+	}
+	marker = level.text
+	for i := range at + 1 {
+		place := "%" + strconv.Itoa(i+1)
+		if !strings.Contains(marker, place) {
+			continue
+		}
+		format := levelAt(i).format
+		if level.legal {
+			format = "decimal"
+		}
+		marker = strings.ReplaceAll(marker, place, itemNumber(format, counts[i]))
+	}
+	if marker = strings.TrimSpace(marker); marker == "" {
+		return "", 0, false
+	}
+	return marker, at, true
+}
+
+const notBegun = -1 << 30
+
+// itemNumber writes a number as the items of a list have it.
+func itemNumber(format string, n int) string {
+	switch format {
+	case "lowerLetter":
+		return letters(n)
+	case "upperLetter":
+		return strings.ToUpper(letters(n))
+	case "lowerRoman":
+		return strings.ToLower(roman(n))
+	case "upperRoman":
+		return roman(n)
+	case "decimalZero":
+		if n >= 0 && n < 10 {
+			return "0" + strconv.Itoa(n)
+		}
+	case "bullet", "none":
+		return ""
+	case "chineseCounting", "chineseCountingThousand", "ideographDigital", "japaneseCounting", "taiwaneseCounting", "taiwaneseCountingThousand", "koreanCounting":
+		return ideographic(n)
+	}
+	return strconv.Itoa(n)
+}
+
+// letters counts a … z, aa … zz, as word processors do.
+func letters(n int) string {
+	if n < 1 || n > 26*20 {
+		return strconv.Itoa(n)
+	}
+	return strings.Repeat(string(rune('a'+(n-1)%26)), (n-1)/26+1)
+}
+
+func roman(n int) string {
+	if n < 1 || n > 3999 {
+		return strconv.Itoa(n)
+	}
+	var out strings.Builder
+	for _, r := range [...]struct {
+		value int
+		sign  string
+	}{{1000, "M"}, {900, "CM"}, {500, "D"}, {400, "CD"}, {100, "C"}, {90, "XC"}, {50, "L"}, {40, "XL"}, {10, "X"}, {9, "IX"}, {5, "V"}, {4, "IV"}, {1, "I"}} {
+		for n >= r.value {
+			out.WriteString(r.sign)
+			n -= r.value
+		}
+	}
+	return out.String()
+}
+
+// ideographic counts in Chinese up to 99.
+func ideographic(n int) string {
+	if n < 1 || n > 99 {
+		return strconv.Itoa(n)
+	}
+	digits := []rune("零一二三四五六七八九")
+	var out []rune
+	if tens := n / 10; tens > 0 {
+		if tens > 1 {
+			out = append(out, digits[tens])
+		}
+		out = append(out, '十')
+	}
+	if ones := n % 10; ones > 0 {
+		out = append(out, digits[ones])
+	}
+	return string(out)
+}
+
+// isWordLike reports whether a text is made of letters alone, so that it needs no
+// brackets in a formula.
+func isWordLike(s string) bool {
+	for _, r := range s {
+		if !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '.' && r != ',' && !unicode.Is(unicode.M, r) {
+			return false
+		}
+	}
+	return utf8.RuneCountInString(s) > 0
+}

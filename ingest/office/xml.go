@@ -1,0 +1,205 @@
+package office
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"golang.org/x/net/html/charset"
+	"golang.org/x/text/encoding/unicode"
+	"golang.org/x/text/transform"
+)
+
+type element = xml.StartElement
+
+const (
+	maxDepth = 300     // of elements
+	maxToken = 4 << 20 // bytes of one tag, comment or stretch of text
+)
+
+// An xmlReader walks through XML without holding more of it than one token.
+// Elements are known by their local names: the names of their spaces differ
+// between versions of a format, the local ones do not.
+type xmlReader struct {
+	d     *xml.Decoder
+	from  io.Closer
+	src   *tokenLimit
+	depth int
+}
+
+// xml opens a part to be read as XML.
+func (a *archive) xml(name string) (*xmlReader, error) {
+	r, err := a.open(name)
+	if err != nil {
+		return nil, err
+	}
+	return newXML(r, maxToken), nil
+}
+
+func newXML(r io.ReadCloser, longest int) *xmlReader {
+	src := &tokenLimit{from: r, limit: longest}
+	in := bufio.NewReaderSize(src, 32<<10)
+	var from io.Reader = in
+	if mark, err := in.Peek(2); err == nil && (bytes.Equal(mark, []byte("\xff\xfe")) || bytes.Equal(mark, []byte("\xfe\xff"))) {
+		from = bufio.NewReader(transform.NewReader(in, unicode.UTF16(unicode.LittleEndian, unicode.UseBOM).NewDecoder()))
+	}
+	d := xml.NewDecoder(from)
+	// Entities that the file defines stay as they are written.
+	d.Strict = false
+	d.CharsetReader = func(label string, input io.Reader) (io.Reader, error) {
+		if strings.HasPrefix(strings.ToLower(label), "utf-16") {
+			return input, nil // made UTF-8 already
+		}
+		return charset.NewReaderLabel(label, input)
+	}
+	return &xmlReader{d: d, from: r, src: src}
+}
+
+func (x *xmlReader) close() { _ = x.from.Close() }
+
+// tokenLimit ends a stream in the middle of a token that is too long.
+type tokenLimit struct {
+	from  io.Reader
+	limit int
+	since int // bytes since the last token
+}
+
+func (t *tokenLimit) Read(p []byte) (int, error) {
+	if t.since > t.limit {
+		return 0, &limitError{fmt.Sprintf("its XML has a single tag or text of more than %d MB: no document does", t.limit>>20)}
+	}
+	n, err := t.from.Read(p)
+	t.since += n
+	return n, err
+}
+
+// token gives the next token, and keeps account of the depth.
+func (x *xmlReader) token() (xml.Token, error) {
+	x.src.since = 0
+	t, err := x.d.Token()
+	if err != nil {
+		return nil, err
+	}
+	switch t.(type) {
+	case xml.StartElement:
+		if x.depth++; x.depth > maxDepth {
+			return nil, &limitError{fmt.Sprintf("its XML is nested more than %d deep: no document is", maxDepth)}
+		}
+	case xml.EndElement:
+		x.depth--
+	}
+	return t, nil
+}
+
+// each goes through what is in the current element, or in the whole stream,
+// and calls do for every element in it. What do leaves of an element unread is
+// passed over.
+func (x *xmlReader) each(do func(e element) error) error { return x.mixed(do, nil) }
+
+// mixed is each where the text between the elements counts too.
+func (x *xmlReader) mixed(do func(e element) error, text func(s []byte)) error {
+	level := x.depth
+	for {
+		t, err := x.token()
+		if errors.Is(err, io.EOF) && level == 0 && x.depth == 0 {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		switch t := t.(type) {
+		case xml.StartElement:
+			if err := do(t); err != nil {
+				return err
+			}
+			for x.depth > level {
+				if _, err := x.token(); err != nil {
+					return err
+				}
+			}
+		case xml.EndElement:
+			if x.depth < level {
+				return nil
+			}
+		case xml.CharData:
+			if text != nil {
+				text(t)
+			}
+		}
+	}
+}
+
+// root gives the local name of the outermost element.
+func (x *xmlReader) root() (string, error) {
+	for {
+		t, err := x.token()
+		if err != nil {
+			return "", err
+		}
+		if e, ok := t.(xml.StartElement); ok {
+			return e.Name.Local, nil
+		}
+	}
+}
+
+// text gives all text in the current element, and reads it to its end or to
+// where it is damaged.
+func (x *xmlReader) text() string {
+	var out strings.Builder
+	var walk func(element) error
+	add := func(s []byte) { out.Write(s) }
+	walk = func(element) error { return x.mixed(walk, add) }
+	_ = x.mixed(walk, add)
+	return out.String()
+}
+
+// attr gives the value of an attribute by its local name, one without a name
+// space before others.
+func attr(e element, name string) string {
+	value := ""
+	for _, a := range e.Attr {
+		if a.Name.Local != name {
+			continue
+		}
+		if a.Name.Space == "" {
+			return a.Value
+		}
+		if value == "" {
+			value = a.Value
+		}
+	}
+	return value
+}
+
+// relationAttr gives the value of an attribute that holds a relation's id.
+func relationAttr(e element, name string) string {
+	for _, a := range e.Attr {
+		if a.Name.Local == name && strings.HasSuffix(a.Name.Space, "relationships") {
+			return a.Value
+		}
+	}
+	return ""
+}
+
+// number gives an attribute's number, or the other one when it has none.
+func number(e element, name string, other int) int {
+	n, err := strconv.Atoi(attr(e, name))
+	if err != nil {
+		return other
+	}
+	return n
+}
+
+// on reads an element that switches something: on unless it says no.
+func on(e element) bool {
+	switch attr(e, "val") {
+	case "0", "false", "off", "none":
+		return false
+	}
+	return true
+}
