@@ -42,6 +42,7 @@ var homes = map[string][]string{
 	"github.com/pkoukk/tiktoken-go-loader": {"ingest"},
 	"github.com/ledongthuc/pdf":            {"ingest"},
 	"github.com/clipperhouse/uax29/v2":     {"ingest", "retrieve"},
+	"codeberg.org/readeck/go-readability":  {"ingest"},
 	"github.com/yuin/goldmark":             {"ingest", "web"},
 	"github.com/bmatcuk/doublestar/v4":     {"ingest"},
 	"go.yaml.in/yaml/v3":                   {"ingest"},

@@ -62,19 +62,19 @@ var (
 // languages are those that single-byte encodings were made for.
 var languages = []language{
 	// Western Europe
-	{"éèàçêâôîùûëïœ", western}, // French
-	{"üäöß", western},          // German
-	{"óíáñéú¿¡ü", western},     // Spanish
-	{"ãçáéíóõêâúàô", western},  // Portuguese
-	{"èàùòìé", western},        // Italian
-	{"àéèóòíçúïü·", western},   // Catalan
-	{"éëïöüèá", western},       // Dutch
-	{"åøæéöä", nordic},         // Danish and Norwegian
-	{"äåöé", nordic},           // Swedish and Finnish
-	{"íáðéþúöæóý", western},    // Icelandic
+	{"éèàçêâôîùûëïœ", western},                 // French
+	{"üäöß", western},                          // German
+	{"óíáñéú¿¡ü", western},                     // Spanish
+	{"ãçáéíóõêâúàô", western},                  // Portuguese
+	{"èàùòìé", western},                        // Italian
+	{"àéèóòíçúïü·", western},                   // Catalan
+	{"éëïöüèá", western},                       // Dutch
+	{"åøæéöä", nordic},                         // Danish and Norwegian
+	{"äåöé", nordic},                           // Swedish and Finnish
+	{"íáðéþúöæóý", western},                    // Icelandic
 	{"äõüöšž", slices.Concat(western, baltic)}, // Estonian
-	{"éï’“”–", western},                                                // English: loan words and typography
-	{"ëç", western},                                                    // Albanian
+	{"éï’“”–", western},                        // English: loan words and typography
+	{"ëç", western},                            // Albanian
 	// Central Europe
 	{"íáéěřšžčýůúťďňó", central},   // Czech
 	{"áíéčžšýúťľňôďóäĺŕ", central}, // Slovak
