@@ -7,17 +7,12 @@ import (
 	"unicode/utf8"
 
 	"github.com/blevesearch/snowballstem"
-	"github.com/blevesearch/snowballstem/arabic"
-	porter "github.com/blevesearch/snowballstem/english"
-	"github.com/blevesearch/snowballstem/russian"
-	"github.com/blevesearch/snowballstem/tamil"
 	"github.com/clipperhouse/uax29/v2/words"
-	"golang.org/x/text/unicode/norm"
 )
 
 // Analysis numbers the rules of [Terms]. Term lists that were stored under
 // another number must be made anew.
-const Analysis = 3
+const Analysis = 4
 
 // maxTerm is the longest term in bytes. What is longer (an encoded image, a
 // key) is cut: it can still be found by its beginning, and costs no more.
@@ -108,22 +103,40 @@ type spoken struct {
 }
 
 func (a *analyser) read(text string) {
+	text = onLine(text)
 	it := words.FromString(text)
+	end := 0 // of the number in groups that was read last
 	for it.Next() {
+		if it.Start() < end && a.dropFunction {
+			continue // its groups mean nothing by themselves
+		}
 		word := it.Value()
 		first, _ := utf8.DecodeRuneInString(word)
 		switch {
 		case first < utf8.RuneSelf:
 			a.flush()
-			if isASCIIAlnum(byte(first)) || first == '_' {
+			if isDigit(word[0]) {
+				var number string
+				if number, end = spaced(text, it.Start()); number != "" {
+					a.repeat(number)
+				}
+				if number != "" && a.dropFunction {
+					continue
+				}
+			}
+			if isASCIIAlnum(word[0]) || first == '_' {
 				a.written(word)
 				a.marked(text, it.Start(), it.End())
 			}
 		case unspaced(first):
-			a.run(norm.NFKC.String(word), it.Start(), it.End())
-		case unicode.IsLetter(first) || unicode.IsNumber(first):
+			if word = ordinary(word); strings.ContainsFunc(word, spacedLetter) {
+				a.mixed(word)
+			} else {
+				a.run(word, it.Start(), it.End())
+			}
+		case unicode.IsLetter(first) || unicode.IsNumber(first) || strings.HasPrefix(word, narrowSpace):
 			a.flush()
-			a.written(norm.NFKC.String(word))
+			a.written(word)
 		default:
 			a.flush()
 		}
@@ -147,7 +160,7 @@ func (a *analyser) translate(l language) {
 		case stem != nil:
 			env := snowballstem.NewEnv(s.written)
 			stem(env)
-			if own := fold(env.Current()); own != w.term {
+			if own := short(fold(env.Current())); own != w.term {
 				w.own = own
 			}
 		}
@@ -163,6 +176,9 @@ func (a *analyser) translate(l language) {
 func (a *analyser) run(piece string, start, end int) {
 	if start != a.end {
 		a.flush()
+	}
+	if noun := beforeParticle(piece); noun != "" {
+		a.repeat(noun)
 	}
 	for len(piece) > 0 {
 		_, n := utf8.DecodeRuneInString(piece)
@@ -204,9 +220,9 @@ func (a *analyser) flush() {
 }
 
 // marked adds what the signs around an ASCII word make of it: the languages C++
-// and C#, a name with a dot before it (.NET, .env), and the whole of a name or
-// number that is written with a hyphen as often as without (A-320, e-mail). Such
-// a whole finds "A320"; a question needs it less, since its parts find either.
+// and C#, a name with a dot before it (.NET, .env), letters with an ampersand
+// between them (AT&T), and the whole of a word that is written with a hyphen as
+// often as without (A-320, e-mail).
 func (a *analyser) marked(text string, start, end int) {
 	name, rest := text[start:end], text[end:]
 	switch {
@@ -224,84 +240,58 @@ func (a *analyser) marked(text string, start, end int) {
 			a.repeat("." + strings.ToLower(name))
 		}
 	case '-':
-		left := before[len(strings.TrimRightFunc(before, func(r rune) bool { return r < utf8.RuneSelf && isASCIIAlnum(byte(r)) })):]
-		if left != "" && (!a.dropFunction && joins(left, name) || strings.EqualFold(left, "e")) {
-			a.repeat(stem(strings.ToLower(left + name)))
+		a.hyphenated(lastName(before), name)
+	case '&':
+		a.ampersand(lastName(before), name, 3)
+	case ' ':
+		if before, ok := strings.CutSuffix(before, " &"); ok {
+			a.ampersand(lastName(before), name, 1)
 		}
+	}
+}
+
+// lastName gives the ASCII letters and digits that a text ends with; empty
+// where they are the end of a longer one.
+func lastName(text string) string {
+	rest := strings.TrimRightFunc(text, func(r rune) bool { return r < utf8.RuneSelf && isASCIIAlnum(byte(r)) })
+	if rest != "" && strings.IndexByte(".,_", rest[len(rest)-1]) >= 0 {
+		return ""
+	}
+	return text[len(rest):]
+}
+
+// hyphenated adds two words with a hyphen between them as one. Where that finds
+// what the words do not, a question has it too: e-mail finds email and Wi-Fi
+// wifi, but A-320 and A320 share a number.
+func (a *analyser) hyphenated(left, right string) {
+	if left == "" {
+		return
+	}
+	left, right = strings.ToLower(left), strings.ToLower(right)
+	if asked := left == "e" || len(left) == 2 && len(right) <= 3 && !strings.ContainsAny(left+right, digits) &&
+		!functionWords[left].has(english) && !functionWords[right].has(english); asked || !a.dropFunction && joins(left, right) {
+		a.repeat(stem(left + right))
 	}
 }
 
 // joins says whether the parts of a hyphenated word are often written as one:
-// when a part is a single letter, or letters meet digits.
+// when a part is a single letter, the first or both are short, or letters meet
+// digits.
 func joins(left, right string) bool {
 	return strings.ContainsAny(left, digits) != strings.ContainsAny(right, digits) ||
-		len(left) == 1 && isASCIIAlpha(left[0]) || len(right) == 1 && isASCIIAlpha(right[0])
+		len(left) == 1 && isASCIIAlpha(left[0]) || len(right) == 1 && isASCIIAlpha(right[0]) ||
+		(len(left) <= 2 || len(left) <= 3 && len(right) <= 3) && !strings.ContainsAny(left+right, digits)
 }
 
 const digits = "0123456789"
 
-// written adds the terms of one word, which starts with a letter, digit or "_".
-func (a *analyser) written(word string) {
-	word = strings.Trim(word, "_.'’:")
-	if word == "" {
-		return
+// ampersand adds short names of letters with an ampersand between them as one.
+func (a *analyser) ampersand(left, right string, longest int) {
+	if i := strings.IndexFunc(right, func(r rune) bool { return r >= utf8.RuneSelf || !isASCIIAlnum(byte(r)) }); i >= 0 {
+		right = right[:i] // a possessive
 	}
-	plain := true
-	for i := 0; i < len(word) && plain; i++ {
-		plain = word[i]|0x20 >= 'a' && word[i]|0x20 <= 'z'
-	}
-	if plain && !humped(word) {
-		a.simple(word)
-		return
-	}
-	a.compound(word)
-}
-
-// simple adds one word without inner structure.
-func (a *analyser) simple(word string) {
-	written := strings.ToLower(word)
-	function := functionWords[written]
-	a.tally.add(written, function)
-	folded := fold(written)
-	if function.has(english) {
-		if !a.dropFunction {
-			a.add(folded)
-		}
-		return
-	}
-	a.spoken = append(a.spoken, spoken{written, len(a.words), function})
-	a.add(stem(folded))
-}
-
-// compound adds a word whole and in the parts it is written of.
-func (a *analyser) compound(word string) {
-	// An apostrophe joins: "don't" is one word, and "boat's" is a boat. What
-	// French and Italian put before one is another word: "l'eau".
-	word = strings.ReplaceAll(word, "’", "'")
-	if cut, ok := strings.CutSuffix(strings.ToLower(word), "'s"); ok {
-		word = word[:len(cut)]
-	}
-	if before, after, ok := strings.Cut(word, "'"); ok && elided[strings.ToLower(before)] && len(after) > 1 {
-		word = after
-	}
-	word = strings.ReplaceAll(word, "'", "")
-	if numeric(word) {
-		number := strings.ToLower(strings.ReplaceAll(word, ",", ""))
-		if strings.Contains(number, ".") {
-			number = strings.TrimPrefix(number, "v")
-		}
-		a.add(number)
-		return
-	}
-	if initials(word) {
-		a.simple(strings.ReplaceAll(word, ".", ""))
-		return
-	}
-	a.simple(word)
-	for _, part := range parts(word) {
-		if len(part) < len(word) && utf8.RuneCountInString(part) > 1 {
-			a.simple(part)
-		}
+	if left != "" && len(left) <= longest && len(right) <= longest && !strings.ContainsAny(left+right, digits) {
+		a.repeat(strings.ToLower(left + "&" + right))
 	}
 }
 
@@ -310,185 +300,31 @@ func (a *analyser) add(term string) { a.enter(word{term: term}) }
 // repeat adds another term of words that have been added.
 func (a *analyser) repeat(term string) { a.enter(word{term: term, again: true}) }
 
-func (a *analyser) enter(w word) {
-	if n := len(w.term); n > maxTerm {
-		n = maxTerm
-		for !utf8.RuneStart(w.term[n]) {
-			n--
-		}
-		w.term = w.term[:n]
+// indexOnly adds another term of words that have been added, by which they are
+// found and do not ask.
+func (a *analyser) indexOnly(term string) {
+	if !a.dropFunction {
+		a.repeat(term)
 	}
+}
+
+func (a *analyser) enter(w word) {
+	w.term, w.own = short(w.term), short(w.own)
 	if w.term != "" {
 		a.words = append(a.words, w)
 	}
 }
 
-// elided are the articles, pronouns and prepositions of French and Italian that
-// lose their vowel before another.
-var elided = func() map[string]bool {
-	m := make(map[string]bool)
-	for _, w := range strings.Fields("l d c j m n s t qu jusqu lorsqu puisqu quoiqu un all dall dell nell sull coll quell quest") {
-		m[w] = true
+// short cuts a term that is too long.
+func short(term string) string {
+	if len(term) <= maxTerm {
+		return term
 	}
-	return m
-}()
-
-// numeric says whether a word is a number or version that means nothing in
-// parts: 1,234.5 or v1.2.3 or 2024-01.
-func numeric(word string) bool {
-	digits := false
-	for i, r := range word {
-		switch {
-		case r >= '0' && r <= '9':
-			digits = true
-		case r == '.' || r == ',' || r == '-' || r == ':':
-		case i == 0 && (r == 'v' || r == 'V'):
-		default:
-			return false
-		}
+	n := maxTerm
+	for !utf8.RuneStart(term[n]) {
+		n--
 	}
-	return digits
-}
-
-// initials says whether a word is letters with a full stop between each two:
-// U.S.A.
-func initials(word string) bool {
-	for i := 0; i < len(word); i++ {
-		if letter := word[i]|0x20 >= 'a' && word[i]|0x20 <= 'z'; letter != (i%2 == 0) || !letter && word[i] != '.' {
-			return false
-		}
-	}
-	return len(word) > 2
-}
-
-// humped says whether a capital follows a small letter, or a small letter
-// follows two capitals, as in identifiers.
-func humped(word string) bool {
-	for i := 1; i < len(word); i++ {
-		if upper(word[i]) && !upper(word[i-1]) {
-			return true
-		}
-		if i > 1 && !upper(word[i]) && upper(word[i-1]) && upper(word[i-2]) {
-			return true
-		}
-	}
-	return false
-}
-
-func upper(b byte) bool { return b >= 'A' && b <= 'Z' }
-
-// parts cuts an identifier at punctuation, between letters and digits, and
-// where a capital starts a new word.
-func parts(word string) []string {
-	var out []string
-	start := 0
-	cut := func(end, next int) {
-		if end > start {
-			out = append(out, word[start:end])
-		}
-		start = next
-	}
-	var before, last rune
-	lastAt := 0
-	for i, r := range word {
-		switch {
-		case !unicode.IsLetter(r) && !unicode.IsNumber(r) && !unicode.IsMark(r):
-			cut(i, i+utf8.RuneLen(r))
-		case last == 0:
-		case unicode.IsDigit(r) != unicode.IsDigit(last) && !unicode.IsMark(r):
-			cut(i, i)
-		case unicode.IsUpper(r) && unicode.IsLower(last):
-			cut(i, i)
-		case unicode.IsLower(r) && unicode.IsUpper(last) && unicode.IsUpper(before):
-			cut(lastAt, lastAt)
-		}
-		before, last, lastAt = last, r, i
-	}
-	cut(len(word), len(word))
-	return out
-}
-
-// fold takes away case and, from Latin and Greek letters, accents.
-func fold(word string) string {
-	ascii := true
-	for i := 0; i < len(word) && ascii; i++ {
-		ascii = word[i] < utf8.RuneSelf
-	}
-	word = strings.ToLower(word)
-	if ascii {
-		return word
-	}
-	var b strings.Builder
-	base := rune(0)
-	for _, r := range norm.NFD.String(word) {
-		if unicode.Is(unicode.Mn, r) {
-			switch {
-			case unicode.In(base, unicode.Latin, unicode.Greek):
-				continue
-			case base == 'е' && r == '\u0308': // Russian ё is written е as often
-				continue
-			case unicode.Is(unicode.Arabic, base): // vowel signs
-				continue
-			case r == '\u093c': // the dot of borrowed Hindi sounds, often left out
-				continue
-			}
-		} else {
-			base = r
-		}
-		switch r {
-		case 'ß':
-			b.WriteString("ss")
-		case 'ς':
-			b.WriteRune('σ')
-		case 'ı':
-			b.WriteByte('i')
-		case 'æ':
-			b.WriteString("ae")
-		case 'œ':
-			b.WriteString("oe")
-		case 'ø':
-			b.WriteByte('o')
-		case 'ł':
-			b.WriteByte('l')
-		case 'đ':
-			b.WriteByte('d')
-		case 'ँ': // one Hindi nasal sign for the other
-			b.WriteRune('ं')
-		case 'ـ', '\u200c', '\u200d': // Arabic lengthening; joiners
-		default:
-			b.WriteRune(r)
-		}
-	}
-	return norm.NFC.String(b.String())
-}
-
-// stem takes the ending off a folded word, by its script.
-func stem(word string) string {
-	if len(word) < 3 || len(word) > maxTerm {
-		return word
-	}
-	first, _ := utf8.DecodeRuneInString(word)
-	var by func(*snowballstem.Env) bool
-	switch {
-	case first < utf8.RuneSelf:
-		if !isASCIIAlpha(byte(first)) {
-			return word
-		}
-		by = porter.Stem
-	case unicode.Is(unicode.Cyrillic, first):
-		by = russian.Stem
-	case unicode.Is(unicode.Arabic, first):
-		by = arabic.Stem
-	case unicode.Is(unicode.Devanagari, first):
-		return stemHindi(word)
-	case unicode.Is(unicode.Tamil, first):
-		by = tamil.Stem
-	default:
-		return word
-	}
-	env := snowballstem.NewEnv(word)
-	by(env)
-	return env.Current()
+	return term[:n]
 }
 
 // unspaced says whether a letter's script is written without spaces (or, as
@@ -496,6 +332,29 @@ func stem(word string) string {
 func unspaced(r rune) bool {
 	return r >= 0x0E00 && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul,
 		unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar) && (unicode.IsLetter(r) || unicode.IsMark(r))
+}
+
+// spacedLetter says whether a letter or digit is of a script with spaces. The
+// sign that lengthens a Japanese vowel is of none.
+func spacedLetter(r rune) bool {
+	return (unicode.IsDigit(r) || unicode.IsLetter(r) && !unicode.Is(unicode.Common, r)) && !unspaced(r)
+}
+
+// particles are the endings of one syllable that Korean puts to nouns.
+const particles = "은는이가을를에의도로와과만"
+
+// beforeParticle gives the noun of one syllable that a Korean word of two is
+// made of: it has no pair that it would be found by with another ending.
+func beforeParticle(piece string) string {
+	first, n := utf8.DecodeRuneInString(piece)
+	if unicode.Is(unicode.Hangul, first) && particle(piece[n:]) {
+		return piece[:n]
+	}
+	return ""
+}
+
+func particle(syllable string) bool {
+	return utf8.RuneCountInString(syllable) == 1 && strings.Contains(particles, syllable)
 }
 
 func isASCIIAlpha(b byte) bool { return b|0x20 >= 'a' && b|0x20 <= 'z' }

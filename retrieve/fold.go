@@ -1,0 +1,189 @@
+package retrieve
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/blevesearch/snowballstem"
+	"github.com/blevesearch/snowballstem/arabic"
+	porter "github.com/blevesearch/snowballstem/english"
+	"github.com/blevesearch/snowballstem/russian"
+	"github.com/blevesearch/snowballstem/tamil"
+	"golang.org/x/text/unicode/norm"
+)
+
+// onLine puts raised and lowered digits on the line: H₂O is H2O and m² is m2.
+// Where no letter is before them they are a number of their own: 10² is 10 2,
+// and so is the mark of a note behind a year.
+func onLine(text string) string {
+	if !strings.ContainsFunc(text, func(r rune) bool { return offLine(r) != 0 }) {
+		return text
+	}
+	var b strings.Builder
+	joined := false
+	for _, r := range text {
+		digit := offLine(r)
+		if digit == 0 {
+			b.WriteRune(r)
+			joined = unicode.IsLetter(r) || unicode.IsMark(r)
+			continue
+		}
+		if !joined {
+			b.WriteByte(' ')
+		}
+		b.WriteByte(digit)
+		joined = true
+	}
+	return b.String()
+}
+
+// offLine gives the digit of a raised or lowered one; 0 for anything else.
+func offLine(r rune) byte {
+	switch {
+	case r < '²':
+		return 0
+	case r == '²' || r == '³':
+		return byte('2' + r - '²')
+	case r == '¹':
+		return '1'
+	case r == '⁰' || r >= '⁴' && r <= '⁹':
+		return byte('0' + r - '⁰')
+	case r >= '₀' && r <= '₉':
+		return byte('0' + r - '₀')
+	}
+	return 0
+}
+
+// ordinary writes the characters of a word in their ordinary forms: composed,
+// not wide, narrow or joined, and the digits of every script as 0 to 9. What is
+// not seen is left out, but for the joiners, which part words in Persian.
+func ordinary(word string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r < utf8.RuneSelf:
+			return r
+		case r == '٫':
+			return '.'
+		case r == '٬':
+			return ','
+		case unicode.Is(unicode.Cf, r) && r != '\u200c' && r != '\u200d':
+			return -1
+		case unicode.Is(unicode.Nd, r):
+			return '0' + digitOf(r)
+		}
+		return r
+	}, norm.NFKC.String(word))
+}
+
+// digitOf gives the value of a decimal digit: Unicode has them in tens.
+func digitOf(r rune) rune {
+	for _, t := range unicode.Nd.R16 {
+		if rune(t.Lo) <= r && r <= rune(t.Hi) {
+			return (r - rune(t.Lo)) % 10
+		}
+	}
+	for _, t := range unicode.Nd.R32 {
+		if rune(t.Lo) <= r && r <= rune(t.Hi) {
+			return (r - rune(t.Lo)) % 10
+		}
+	}
+	return 0
+}
+
+// stressed are the Cyrillic vowels that dictionaries put an accent on.
+const stressed = "аеиоуыэюяіє"
+
+// fold takes away case and what is written above and below letters and may as
+// well be left out: accents of Latin and Greek letters, vowel signs and points.
+func fold(word string) string {
+	ascii := true
+	for i := 0; i < len(word) && ascii; i++ {
+		ascii = word[i] < utf8.RuneSelf
+	}
+	word = strings.ToLower(word)
+	if ascii {
+		return word
+	}
+	var b strings.Builder
+	base := rune(0)
+	for _, r := range norm.NFD.String(word) {
+		if unicode.Is(unicode.Mn, r) {
+			switch {
+			case unicode.In(base, unicode.Latin, unicode.Greek, unicode.Hebrew):
+				continue
+			case (r == '\u0300' || r == '\u0301') && strings.ContainsRune(stressed, base):
+				continue
+			case base == 'е' && r == '\u0308': // Russian ё is written е as often
+				continue
+			case unicode.Is(unicode.Arabic, base): // vowel signs
+				continue
+			case r == '\u093c': // the dot of borrowed Hindi sounds, often left out
+				continue
+			}
+		} else {
+			base = r
+		}
+		switch r {
+		case 'ß':
+			b.WriteString("ss")
+		case 'ς':
+			b.WriteRune('σ')
+		case 'ı':
+			b.WriteByte('i')
+		case 'æ':
+			b.WriteString("ae")
+		case 'œ':
+			b.WriteString("oe")
+		case 'ø':
+			b.WriteByte('o')
+		case 'ł':
+			b.WriteByte('l')
+		case 'đ':
+			b.WriteByte('d')
+		case 'ँ': // one Hindi nasal sign for the other
+			b.WriteRune('ं')
+		case 'ی': // Persian letters as Arabic has them
+			b.WriteRune('ي')
+		case 'ک':
+			b.WriteRune('ك')
+		case 'ٱ':
+			b.WriteRune('ا')
+		case 'ـ': // lengthens Arabic
+		default:
+			if !unicode.Is(unicode.Cf, r) { // joiners, soft hyphens
+				b.WriteRune(r)
+			}
+		}
+	}
+	return norm.NFC.String(b.String())
+}
+
+// stem takes the ending off a folded word, by its script.
+func stem(word string) string {
+	if len(word) < 3 || len(word) > maxTerm {
+		return word
+	}
+	first, _ := utf8.DecodeRuneInString(word)
+	var by func(*snowballstem.Env) bool
+	switch {
+	case first < utf8.RuneSelf:
+		if !isASCIIAlpha(byte(first)) {
+			return word
+		}
+		by = porter.Stem
+	case unicode.Is(unicode.Cyrillic, first):
+		by = russian.Stem
+	case unicode.Is(unicode.Arabic, first):
+		by = arabic.Stem
+	case unicode.Is(unicode.Devanagari, first):
+		return stemHindi(word)
+	case unicode.Is(unicode.Tamil, first):
+		by = tamil.Stem
+	default:
+		return word
+	}
+	env := snowballstem.NewEnv(word)
+	by(env)
+	return env.Current()
+}

@@ -1,0 +1,318 @@
+package retrieve
+
+import (
+	"iter"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// written adds the terms of one word, which starts with a letter, digit or "_".
+func (a *analyser) written(word string) {
+	word = strings.Trim(word, "_.'’:")
+	if word == "" {
+		return
+	}
+	plain, ascii := true, true
+	for i := 0; i < len(word) && ascii; i++ {
+		plain = plain && isASCIIAlpha(word[i])
+		ascii = word[i] < utf8.RuneSelf
+	}
+	switch {
+	case strings.Contains(word, narrowSpace):
+		for part := range strings.SplitSeq(word, narrowSpace) {
+			a.written(part)
+		}
+	case !ascii:
+		if word = ordinary(word); strings.ContainsFunc(word, unspaced) {
+			a.mixed(word)
+			return
+		}
+		a.compound(word)
+	case plain && !humped(word):
+		a.simple(word)
+	default:
+		a.compound(word)
+	}
+}
+
+// narrowSpace stands within words by Unicode's rules, for the sake of Mongolian;
+// in French it parts.
+const narrowSpace = "\u202f"
+
+// mixed takes a word of two scripts of which one has no spaces, as where an
+// ending is put to a foreign name: each piece is read as its script is.
+func (a *analyser) mixed(word string) {
+	for rest := word; rest != ""; {
+		first, _ := utf8.DecodeRuneInString(rest)
+		starts := unspaced
+		if unspaced(first) {
+			starts = spacedLetter
+		}
+		end := strings.IndexFunc(rest, starts)
+		if end < 0 {
+			end = len(rest)
+		}
+		piece := rest[:end]
+		a.flush()
+		if !unspaced(first) {
+			a.written(piece)
+		} else if len(rest) == len(word) || !particle(piece) {
+			a.run(piece, 0, -1)
+		}
+		rest = rest[end:]
+	}
+	a.flush()
+}
+
+// simple adds one word without inner structure.
+func (a *analyser) simple(name string) {
+	written := strings.ToLower(name)
+	function := functionWords[written]
+	a.tally.add(written, function)
+	folded := fold(written)
+	if function.has(english) {
+		if !a.dropFunction {
+			a.add(folded)
+		}
+		return
+	}
+	a.spoken = append(a.spoken, spoken{written, len(a.words), function})
+	if one, ok := strings.CutSuffix(folded, "s"); ok && endsInCapitals(name[:len(name)-1]) {
+		// The rules of English see no plural in LLMs, which has no vowel.
+		one, many := stem(one), stem(folded)
+		if many == one {
+			many = ""
+		}
+		a.enter(word{term: one, own: many})
+		return
+	}
+	a.add(stem(folded))
+}
+
+// endsInCapitals says whether the last two letters of a word are capitals of
+// ASCII.
+func endsInCapitals(word string) bool {
+	n := len(word)
+	return n > 1 && upper(word[n-1]) && upper(word[n-2])
+}
+
+func upper(c byte) bool { return c >= 'A' && c <= 'Z' }
+
+// compound adds a word whole and in the parts it is written of.
+func (a *analyser) compound(word string) {
+	if word = withoutApostrophes(word); word == "" {
+		return
+	}
+	if numeric(word) {
+		a.number(word, false)
+		return
+	}
+	if initials(word) {
+		a.simple(strings.ReplaceAll(word, ".", ""))
+		return
+	}
+	// One name is written foo_bar, fooBar and FooBar.
+	a.simple(strings.ReplaceAll(word, "_", ""))
+	if left, right, ok := strings.Cut(word, "."); ok && domains[strings.ToLower(right)] && !strings.ContainsAny(left, "_0123456789") {
+		a.repeat(stem(fold(left + right)))
+	}
+	lettered := false // there are letters, and not a single one, before the part
+	for p := range parts(word) {
+		switch {
+		case isDigit(p.text[0]) && numeric(p.text):
+			if len(p.text) > 1 {
+				a.number(p.text, lettered)
+			} else if lettered {
+				a.indexOnly(p.text)
+			}
+		case utf8.RuneCountInString(p.text) > 1:
+			lettered = true
+			if p.whole {
+				a.repeat(stem(fold(p.text)))
+			} else {
+				a.simple(p.text)
+			}
+		}
+	}
+}
+
+// domains are endings of names that are written with a full stop or without:
+// node.js and nodejs.
+var domains = map[string]bool{"js": true, "io": true, "net": true}
+
+// withoutApostrophes joins what an apostrophe parts: "don't" is one word, and
+// "boat's" is a boat. What French and Italian put before one is another word:
+// "l'eau". Hebrew's marks of abbreviation join too.
+func withoutApostrophes(word string) string {
+	if !strings.ContainsAny(word, apostrophes) {
+		return word
+	}
+	word = strings.Map(func(r rune) rune {
+		if strings.ContainsRune(apostrophes, r) {
+			return '\''
+		}
+		return r
+	}, word)
+	if cut, ok := strings.CutSuffix(word, "'s"); ok {
+		word = cut
+	} else if cut, ok := strings.CutSuffix(word, "'S"); ok {
+		word = cut
+	}
+	if before, after, ok := strings.Cut(word, "'"); ok && elided[strings.ToLower(before)] && len(after) > 1 {
+		word = after
+	}
+	return strings.ReplaceAll(word, "'", "")
+}
+
+const apostrophes = "'’‘ʼʻ＇\"״׳"
+
+// elided are the articles, pronouns and prepositions of French and Italian that
+// lose their vowel before another.
+var elided = func() map[string]bool {
+	m := make(map[string]bool)
+	for _, w := range strings.Fields("l d c j m n s t qu jusqu lorsqu puisqu quoiqu un all dall dell nell sull coll quell quest") {
+		m[w] = true
+	}
+	return m
+}()
+
+// initials says whether a word is letters with a full stop between each two:
+// U.S.A.
+func initials(word string) bool {
+	for i := 0; i < len(word); i++ {
+		if letter := isASCIIAlpha(word[i]); letter != (i%2 == 0) || !letter && word[i] != '.' {
+			return false
+		}
+	}
+	return len(word) > 2
+}
+
+// humped says whether capitals part a word of ASCII letters, as in identifiers.
+func humped(word string) bool {
+	at := func(i int) rune {
+		if i < len(word) {
+			return rune(word[i])
+		}
+		return 0
+	}
+	for i := 1; i < len(word); i++ {
+		if startsHump(rune(word[i-1]), rune(word[i]), at(i+1), at(i+2)) {
+			return true
+		}
+	}
+	return false
+}
+
+// startsHump says whether r starts another word of an identifier: a capital
+// behind a small letter, or the last of several capitals before small letters,
+// as in getUser and HTTPServer. A single small letter belongs to the capitals
+// before it: IDs, IPv6.
+func startsHump(last, r, next, afterNext rune) bool {
+	return unicode.IsUpper(r) && (unicode.IsLower(last) ||
+		unicode.IsUpper(last) && unicode.IsLower(next) && unicode.IsLower(afterNext))
+}
+
+// startsName says whether a capital behind a digit starts another word, as in
+// IPv4Address.
+func startsName(last, r, next, _ rune) bool {
+	return unicode.IsDigit(last) && unicode.IsUpper(r) && unicode.IsLower(next)
+}
+
+// startsKind says whether letters begin behind digits, or digits behind letters.
+func startsKind(last, r, next, _ rune) bool {
+	if r == '.' || r == ',' || last == '.' || last == ',' {
+		return false // within a number
+	}
+	return unicode.IsDigit(r) != unicode.IsDigit(last) && !unicode.IsMark(r)
+}
+
+// A part of a word.
+type part struct {
+	text  string
+	whole bool // it has parts itself
+}
+
+// parts cuts a word at punctuation, between letters and digits, and where a
+// capital starts another word, and gives the parts that come of it in order,
+// those of a part behind it. A number stays whole.
+func parts(word string) iter.Seq[part] {
+	return func(yield func(part) bool) {
+		pieces := pieces(word)
+		for _, piece := range pieces {
+			kinds := cut(piece, startsKind)
+			if len(pieces) > 1 && len(kinds) > 1 && !yield(part{piece, true}) {
+				return
+			}
+			if names := cut(piece, startsName); len(names) > 1 {
+				for _, name := range names {
+					if len(cut(name, startsKind)) > 1 && !yield(part{name, true}) {
+						return
+					}
+				}
+			}
+			for _, kind := range kinds {
+				humps := cut(kind, startsHump)
+				if kind != word && !yield(part{kind, len(humps) > 1}) {
+					return
+				}
+				if len(humps) == 1 {
+					continue
+				}
+				for _, hump := range humps {
+					if !yield(part{hump, false}) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
+
+// pieces cuts a word at what is no letter, digit or mark, but not within a
+// number.
+func pieces(word string) []string {
+	var out []string
+	start := -1
+	var last rune
+	for i, r := range word {
+		in := unicode.IsLetter(r) || unicode.IsNumber(r) || unicode.IsMark(r)
+		if !in && (r == '.' || r == ',') && unicode.IsDigit(last) {
+			next, _ := utf8.DecodeRuneInString(word[i+1:])
+			in = unicode.IsDigit(next)
+		}
+		switch {
+		case in && start < 0:
+			start = i
+		case !in && start >= 0:
+			out = append(out, word[start:i])
+			start = -1
+		}
+		last = r
+	}
+	if start >= 0 {
+		out = append(out, word[start:])
+	}
+	return out
+}
+
+// cut cuts a word before each letter that starts another; starts sees the
+// letter before, the letter and the two behind it, 0 where there is none.
+func cut(word string, starts func(last, r, next, afterNext rune) bool) []string {
+	letters := []rune(word)
+	at := func(i int) rune {
+		if i < len(letters) {
+			return letters[i]
+		}
+		return 0
+	}
+	var out []string
+	start := 0
+	for i := 1; i < len(letters); i++ {
+		if starts(letters[i-1], letters[i], at(i+1), at(i+2)) {
+			out = append(out, string(letters[start:i]))
+			start = i
+		}
+	}
+	return append(out, string(letters[start:]))
+}
