@@ -48,7 +48,7 @@ func formatOf(name string) (format, bool) {
 }
 
 func formatNamed(name string) (format, bool) {
-	all := formats()
+	all := append(formats(), insides()...)
 	if i := slices.IndexFunc(all, func(f format) bool { return f.name == name }); i >= 0 {
 		return all[i], true
 	}
@@ -83,6 +83,7 @@ func Formats() string {
 	for _, f := range formats() {
 		said = append(said, f.said)
 	}
+	said = append(said, "what is in archives (.zip, .tar, .gz, .bz2, .xz)")
 	last := len(said) - 1
 	return strings.Join(said[:last], ", ") + ", and " + said[last]
 }

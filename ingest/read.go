@@ -58,7 +58,7 @@ func (r *Reader) maxBytes() int64 {
 
 // refuse says why a file of this name and size is not read; nil if it is.
 func (r *Reader) refuse(name string, size int64) error {
-	if _, ok := formatOf(name); !ok {
+	if _, ok := formatOf(name); !ok && !isContainer(name) {
 		return &SkipError{fmt.Sprintf("%s files are not read", strings.ToLower(path.Ext(name)))}
 	}
 	if size == 0 {
@@ -79,7 +79,10 @@ func (r *Reader) Read(ctx context.Context, name string, data []byte) (*Document,
 	if err != nil {
 		return nil, err
 	}
-	f, _ := formatOf(name)
+	f, ok := formatOf(name)
+	if !ok {
+		return nil, &SkipError{"an archive, which is read as a folder: ingest the folder that it stands in"}
+	}
 	sum := sha256.Sum256(data)
 	doc := &Document{Path: name, Format: f.name, Digest: hex.EncodeToString(sum[:])}
 	if !f.binary {

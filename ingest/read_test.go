@@ -127,7 +127,7 @@ func TestReadRefuses(t *testing.T) {
 	}{
 		{"a.md", "", true, "empty"},
 		{"a.md", " \n\u200b\n", true, "no text"},
-		{"a.zip", "PK", true, ".zip files are not read"},
+		{"a.zip", "PK", true, "read as a folder"},
 		{"a.txt", strings.Repeat("x", 1<<20+1), true, "larger than 1 MB"},
 		{"a.md", "%PDF-1.4 …", false, "a PDF named .md"},
 		{"standard input", "%PDF-1.4 …", false, "it is a PDF, and its name has no ending"},

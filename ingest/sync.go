@@ -79,9 +79,12 @@ type syncRun struct {
 
 // A file is one that the walk saw.
 type file struct {
-	path string
-	size int64
-	err  error // why it is not read: a *SkipError, or what failed
+	path   string
+	size   int64
+	err    error       // why it is not read: a *SkipError, or what failed
+	in     *container  // that it stands in; nil for one in a folder
+	digest string      // of one in a container
+	rules  ignoreRules // for what is in it, when it is a container
 }
 
 func (run *syncRun) prepare(ctx context.Context) error {
@@ -91,6 +94,9 @@ func (run *syncRun) prepare(ctx context.Context) error {
 	}
 	run.known = known
 	if err := run.walk(ctx, ".", nil); err != nil {
+		return err
+	}
+	if err := run.openContainers(ctx); err != nil {
 		return err
 	}
 	slices.SortFunc(run.files, func(a, b file) int { return strings.Compare(a.path, b.path) })
@@ -139,7 +145,9 @@ func (run *syncRun) walk(ctx context.Context, dir string, rules ignoreRules) err
 			}
 			continue
 		}
-		run.files = append(run.files, run.look(p, e))
+		f := run.look(p, e)
+		f.rules = rules
+		run.files = append(run.files, f)
 	}
 	return nil
 }
@@ -249,7 +257,10 @@ func (run *syncRun) readFile(ctx context.Context, f file) reading {
 	if f.err != nil {
 		return reading{err: f.err}
 	}
-	data, err := run.bytes(f)
+	if f.digest != "" && run.known[f.path] == f.digest {
+		return reading{digest: f.digest}
+	}
+	data, err := run.bytes(ctx, f)
 	if err != nil {
 		return reading{err: err}
 	}
@@ -268,7 +279,10 @@ func (run *syncRun) readFile(ctx context.Context, f file) reading {
 }
 
 // bytes reads a file that may grow meanwhile, but never more than the limit.
-func (run *syncRun) bytes(f file) ([]byte, error) {
+func (run *syncRun) bytes(ctx context.Context, f file) ([]byte, error) {
+	if f.in != nil {
+		return run.take(ctx, f)
+	}
 	in, err := run.fsys.Open(f.path)
 	if err != nil {
 		return nil, fmt.Errorf("it cannot be opened: %w", plainError(err))

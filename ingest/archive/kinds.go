@@ -1,0 +1,176 @@
+package archive
+
+import (
+	"archive/tar"
+	"archive/zip"
+	"bytes"
+	"compress/bzip2"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"strings"
+
+	"github.com/ulikunitz/xz"
+	"golang.org/x/text/encoding/charmap"
+
+	"ibid/ingest/charset"
+)
+
+// bzip2Method is the number of bzip2 in zip files (APPNOTE 6.3.10, 4.4.5).
+const bzip2Method = 12
+
+func (w *walker) zip(data []byte, at place) error {
+	r, err := zip.NewReader(bytes.NewReader(data), int64(len(data)))
+	if err != nil && !errors.Is(err, zip.ErrInsecurePath) { // names are cleaned here
+		return fmt.Errorf("it cannot be read as a zip archive: %s", reason(err))
+	}
+	r.RegisterDecompressor(bzip2Method, func(in io.Reader) io.ReadCloser { return io.NopCloser(bzip2.NewReader(in)) })
+	names := zipNames(r.File)
+	for i, f := range r.File {
+		if err := w.count(); err != nil {
+			return err
+		}
+		if strings.HasSuffix(names[i], "/") || f.Mode().IsDir() {
+			continue
+		}
+		if err := w.zipFile(at, f, names[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *walker) zipFile(at place, f *zip.File, name string) error {
+	const encrypted = 1 // bit 0 of the flags
+	size := int64(min(f.UncompressedSize64, 1<<62))
+	switch {
+	case f.Flags&encrypted != 0:
+		return w.file(at, name, size, nil, Entry{Failed: "it is encrypted: unpack it with its password"})
+	case !f.Mode().IsRegular():
+		return w.file(at, name, size, nil, Entry{Skip: special(f.Mode())})
+	}
+	// Opened when it is read: most are not.
+	in := &late{open: f.Open}
+	defer in.Close()
+	if f.Method != zip.Store && f.Method != zip.Deflate && f.Method != bzip2Method {
+		return w.file(at, name, size, nil, Entry{Failed: fmt.Sprintf("its compression (method %d) is not supported: unpack it", f.Method)})
+	}
+	return w.file(at, name, size, &counted{in, &w.unpacked}, Entry{})
+}
+
+// late is a reader that is opened at its first use.
+type late struct {
+	open func() (io.ReadCloser, error)
+	in   io.ReadCloser
+	err  error
+}
+
+func (l *late) Read(p []byte) (int, error) {
+	if l.in == nil && l.err == nil {
+		l.in, l.err = l.open()
+	}
+	if l.err != nil {
+		return 0, l.err
+	}
+	return l.in.Read(p)
+}
+
+func (l *late) Close() error {
+	if l.in == nil {
+		return nil
+	}
+	return l.in.Close()
+}
+
+// zipNames gives the names of the files. Those that are not said to be UTF-8
+// are in an encoding that is told from all of them together.
+func zipNames(files []*zip.File) []string {
+	names := make([]string, len(files))
+	var old []string
+	for i, f := range files {
+		if names[i] = f.Name; f.NonUTF8 {
+			old = append(old, strings.ReplaceAll(f.Name, "\n", " "))
+		}
+	}
+	if len(old) == 0 {
+		return names
+	}
+	text, err := charset.Decode([]byte(strings.Join(old, "\n")), "")
+	decoded := strings.Split(text, "\n")
+	for i, f := range files {
+		if !f.NonUTF8 {
+			continue
+		}
+		if err != nil || len(decoded) != len(old) {
+			// What the format says that they are in.
+			names[i], _ = charmap.CodePage437.NewDecoder().String(f.Name)
+			continue
+		}
+		names[i] = decoded[0]
+		decoded, old = decoded[1:], old[1:]
+	}
+	return names
+}
+
+func special(mode fs.FileMode) string {
+	if mode&fs.ModeSymlink != 0 {
+		return "a symbolic link"
+	}
+	return "a device, pipe or socket, not a file"
+}
+
+func openGzip(in io.Reader) (io.Reader, error)  { return gzip.NewReader(in) }
+func openBzip2(in io.Reader) (io.Reader, error) { return bzip2.NewReader(in), nil }
+func openXZ(in io.Reader) (io.Reader, error)    { return xz.NewReader(in) }
+
+func (w *walker) compressed(data []byte, open func(io.Reader) (io.Reader, error), then func(io.Reader) error) error {
+	in, err := open(bytes.NewReader(data))
+	if err != nil {
+		return fmt.Errorf("it cannot be unpacked: %s", reason(err))
+	}
+	return then(&counted{in, &w.unpacked})
+}
+
+func (w *walker) tar(in io.Reader, at place) error {
+	r := tar.NewReader(in)
+	for n := 0; ; n++ {
+		h, err := r.Next()
+		switch broken := (*limitError)(nil); {
+		case errors.Is(err, io.EOF):
+			return nil
+		case errors.As(err, &broken):
+			return err
+		case err != nil && !errors.Is(err, tar.ErrInsecurePath): // names are cleaned here
+			return fmt.Errorf("it cannot be read as a tar archive behind its file number %d: %s", n, reason(err))
+		}
+		if err := w.count(); err != nil {
+			return err
+		}
+		switch h.Typeflag {
+		case tar.TypeDir, tar.TypeXGlobalHeader:
+			continue
+		case tar.TypeReg, tar.TypeGNUSparse:
+			err = w.file(at, h.Name, h.Size, r, Entry{})
+		case tar.TypeSymlink, tar.TypeLink:
+			err = w.file(at, h.Name, h.Size, nil, Entry{Skip: special(fs.ModeSymlink)})
+		default:
+			err = w.file(at, h.Name, h.Size, nil, Entry{Skip: special(fs.ModeDevice)})
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// one takes a file that is compressed alone. It has the name of the archive
+// without its ending.
+func (w *walker) one(in io.Reader, name string, at place) error {
+	if err := w.count(); err != nil {
+		return err
+	}
+	name = path.Base(name)
+	return w.file(at, strings.TrimSuffix(name, path.Ext(name)), 0, in, Entry{})
+}

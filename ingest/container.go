@@ -1,0 +1,277 @@
+package ingest
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+
+	"ibid/ingest/archive"
+)
+
+// A container is a file that is a folder to a sync: an archive.
+type container struct {
+	file    file
+	digest  string         // of the bytes in which its files were found
+	batches [][]string     // paths, relative to it, of the files that are to be read
+	batchOf map[string]int // by path
+
+	mu      sync.Mutex
+	taken   map[int]bool      // batches that have been taken out
+	content map[string][]byte // of files in them that are not yet read
+}
+
+// Files are taken out of a container in batches: a compressed archive is gone
+// through from its start for each of them.
+const (
+	batchBytes = 16 << 20
+	batchFiles = 1000
+)
+
+// isContainer reports whether a file of this name holds files.
+func isContainer(name string) bool { return archive.Is(name) }
+
+// insides are how the children look into containers. The path of their
+// document is a [containerRequest].
+func insides() []format {
+	return []format{
+		{name: "archive", read: listContainer, binary: true, isolated: true},
+		{name: "archive content", read: readContainer, binary: true, isolated: true},
+	}
+}
+
+// A containerRequest is what to look for in a container.
+type containerRequest struct {
+	Name      string
+	FileBytes int64    // of the largest file that is read
+	Paths     []string // of the files to give
+}
+
+func (q containerRequest) limits() archive.Limits {
+	limits := archive.DefaultLimits()
+	limits.FileBytes = q.FileBytes
+	return limits
+}
+
+// containerList is what is in a container, and what is wrong with the rest.
+type containerList struct {
+	Entries []archive.Entry
+	Failed  string
+}
+
+// listContainer puts a [containerList] into the document's text.
+func listContainer(doc *Document, data []byte) error {
+	var q containerRequest
+	if err := json.Unmarshal([]byte(doc.Path), &q); err != nil {
+		return fmt.Errorf("reading the request: %w", err)
+	}
+	readable := func(name string) bool { _, ok := formatOf(name); return ok }
+	var list containerList
+	var err error
+	if list.Entries, err = archive.List(q.Name, data, q.limits(), readable); err != nil {
+		list.Failed = err.Error()
+	}
+	encoded, err := json.Marshal(list)
+	if err != nil {
+		return err
+	}
+	doc.Text = string(encoded)
+	return nil
+}
+
+// readContainer puts the bytes of the files, one behind the other, into the
+// document's text and makes each a section with its path as the anchor.
+func readContainer(doc *Document, data []byte) error {
+	var q containerRequest
+	if err := json.Unmarshal([]byte(doc.Path), &q); err != nil {
+		return fmt.Errorf("reading the request: %w", err)
+	}
+	contents, err := archive.Read(q.Name, data, q.limits(), q.Paths)
+	if err != nil {
+		return err
+	}
+	var all strings.Builder
+	for _, p := range q.Paths {
+		if content, ok := contents[p]; ok {
+			doc.Sections = append(doc.Sections, Section{Anchor: p, Start: all.Len(), End: all.Len() + len(content)})
+			all.Write(content)
+		}
+	}
+	doc.Text = all.String()
+	return nil
+}
+
+// ask has a child look into a container.
+func (r *Reader) ask(ctx context.Context, format string, q containerRequest, data []byte) (*Document, error) {
+	q.FileBytes = r.maxBytes()
+	request, err := json.Marshal(q)
+	if err != nil {
+		return nil, err
+	}
+	f, _ := formatNamed(format)
+	doc := &Document{Path: string(request)}
+	return doc, r.inChild(ctx, f, doc, data)
+}
+
+// openContainers puts the files in each container among those of the run. One
+// that cannot be looked into stays there by itself, as a failure.
+func (run *syncRun) openContainers(ctx context.Context) error {
+	var files []file
+	inside := make([][]file, len(run.files))
+	broken := make([][]string, len(run.files))
+	var wg sync.WaitGroup
+	slots := make(chan struct{}, runtime.NumCPU())
+	for i, f := range run.files {
+		if f.err != nil || !isContainer(f.path) {
+			files = append(files, f)
+			continue
+		}
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			inside[i], broken[i] = run.open(ctx, f)
+		})
+	}
+	wg.Wait()
+	for i := range inside {
+		files = append(files, inside[i]...)
+		run.broken = append(run.broken, broken[i]...)
+	}
+	run.files = files
+	return ctx.Err()
+}
+
+// open gives the files in a container, and the paths below which what is
+// stored stays.
+func (run *syncRun) open(ctx context.Context, f file) (files []file, broken []string) {
+	fail := func(err error) ([]file, []string) {
+		f.err = fmt.Errorf("%w; what is stored of it stays", err)
+		return append(files, f), append(broken, f.path)
+	}
+	data, err := run.bytes(ctx, f)
+	if err != nil {
+		return fail(err)
+	}
+	doc, err := run.reader.ask(ctx, "archive", containerRequest{Name: f.path}, data)
+	if err != nil {
+		return fail(err)
+	}
+	var list containerList
+	if err := json.Unmarshal([]byte(doc.Text), &list); err != nil {
+		return fail(fmt.Errorf("its reader gave no proper reply: %w", err))
+	}
+	sum := sha256.Sum256(data)
+	c := &container{file: f, digest: hex.EncodeToString(sum[:])}
+	var wanted []file
+	for _, e := range list.Entries {
+		in := file{path: f.path + "/" + e.Path, size: e.Size, in: c, digest: e.Digest}
+		if ignoredBelow(f.rules, f.path, in.path) {
+			continue
+		}
+		switch {
+		case e.Failed != "":
+			in.err = errors.New(e.Failed)
+		case e.Skip != "":
+			in.err = &SkipError{e.Skip}
+		default:
+			in.err = run.reader.refuse(in.path, in.size)
+		}
+		if e.Failed != "" && e.Archive {
+			broken = append(broken, in.path)
+		}
+		if in.err == nil && run.known[in.path] != in.digest {
+			wanted = append(wanted, in)
+		}
+		files = append(files, in)
+	}
+	c.batch(wanted)
+	if list.Failed != "" {
+		return fail(errors.New(list.Failed))
+	}
+	if len(files) == 0 {
+		f.err = &SkipError{"an archive without files"}
+		files = append(files, f)
+	}
+	return files, broken
+}
+
+// ignoredBelow reports whether the rules leave out a file in a container, or a
+// folder there that it stands in.
+func ignoredBelow(rules ignoreRules, container, p string) bool {
+	if rules.ignored(p, false) {
+		return true
+	}
+	for dir := path.Dir(p); len(dir) > len(container); dir = path.Dir(dir) {
+		if rules.ignored(dir, true) {
+			return true
+		}
+	}
+	return false
+}
+
+// batch parts the files into those that are taken out together, in the order
+// in which they are read.
+func (c *container) batch(files []file) {
+	slices.SortFunc(files, func(a, b file) int { return strings.Compare(a.path, b.path) })
+	c.batchOf, c.taken, c.content = make(map[string]int), make(map[int]bool), make(map[string][]byte)
+	size := int64(batchBytes) + 1
+	for _, f := range files {
+		last := len(c.batches) - 1
+		if size += f.size; size > batchBytes || len(c.batches[last]) == batchFiles {
+			c.batches = append(c.batches, nil)
+			last, size = last+1, f.size
+		}
+		name := strings.TrimPrefix(f.path, c.file.path+"/")
+		c.batches[last] = append(c.batches[last], name)
+		c.batchOf[name] = last
+	}
+}
+
+// take gives the bytes of a file in a container, once.
+func (run *syncRun) take(ctx context.Context, f file) ([]byte, error) {
+	c := f.in
+	name := strings.TrimPrefix(f.path, c.file.path+"/")
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if batch := c.batchOf[name]; !c.taken[batch] {
+		if err := run.unpack(ctx, c, c.batches[batch]); err != nil {
+			return nil, err
+		}
+		c.taken[batch] = true
+	}
+	data, ok := c.content[name]
+	if !ok {
+		return nil, errors.New("it cannot be taken out of its archive")
+	}
+	delete(c.content, name)
+	return data, nil
+}
+
+// unpack takes files out of their container.
+func (run *syncRun) unpack(ctx context.Context, c *container, paths []string) error {
+	data, err := run.bytes(ctx, c.file)
+	if err != nil {
+		return fmt.Errorf("its archive: %w", err)
+	}
+	if sum := sha256.Sum256(data); hex.EncodeToString(sum[:]) != c.digest {
+		return errors.New("its archive has changed since it was looked into: ingest the folder again")
+	}
+	doc, err := run.reader.ask(ctx, "archive content", containerRequest{Name: c.file.path, Paths: paths}, data)
+	if err != nil {
+		return fmt.Errorf("taking it out of its archive: %w", err)
+	}
+	for _, s := range doc.Sections {
+		if s.Start < 0 || s.End < s.Start || s.End > len(doc.Text) {
+			return errors.New("the reader of its archive gave no proper reply")
+		}
+		c.content[s.Anchor] = []byte(doc.Text[s.Start:s.End])
+	}
+	return nil
+}

@@ -1,0 +1,187 @@
+package ingest
+
+import (
+	"archive/tar"
+	"archive/zip"
+	"bytes"
+	"compress/gzip"
+	"io/fs"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+)
+
+// zipped packs pairs of names and texts.
+func zipped(t testing.TB, pairs ...string) *fstest.MapFile {
+	t.Helper()
+	var out bytes.Buffer
+	w := zip.NewWriter(&out)
+	for i := 0; i < len(pairs); i += 2 {
+		f, err := w.Create(pairs[i])
+		if err == nil {
+			_, err = f.Write([]byte(pairs[i+1]))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return file1(out.String())
+}
+
+func tarred(t testing.TB, pairs ...string) *fstest.MapFile {
+	t.Helper()
+	var out bytes.Buffer
+	z := gzip.NewWriter(&out)
+	w := tar.NewWriter(z)
+	for i := 0; i < len(pairs); i += 2 {
+		err := w.WriteHeader(&tar.Header{Name: pairs[i], Size: int64(len(pairs[i+1])), Mode: 0o644})
+		if err == nil {
+			_, err = w.Write([]byte(pairs[i+1]))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return file1(out.String())
+}
+
+// An archive is a folder: its files are added, left as they are, changed,
+// moved and removed one by one.
+func TestSyncOfArchives(t *testing.T) {
+	sink := newMemory()
+	s := &Syncer{Sink: sink}
+	inner := zipped(t, "deep.md", "# Deep\n\nText.", "../../up.txt", "Cleaned.")
+	fsys := fstest.MapFS{
+		".gitignore": file1("*.log\nbuild/\n"),
+		"a.md":       file1("First."),
+		"b.zip": zipped(t, "one.md", "One.", "sub/two.txt", "Two.", "sub/photo.jpeg", "\xff\xd8", ".hidden/x.md", "hidden", "__MACOSX/._one.md", "fork",
+			"run.log", "ignored", "build/out.md", "ignored", "empty.md", "", `c:\win\three.txt`, "Three.", "in.zip", string(inner.Data), "torn.zip", "PK\x03\x04"),
+		"c.tar.gz":   tarred(t, "four.md", "Four.", "five/five.md", "Five."),
+		"d.txt.gz":   gzipped(t, "Six."),
+		"empty.zip":  zipped(t, ".hidden", "x"),
+		"broken.zip": file1("PK\x03\x04 and no more"),
+		"e.7z":       file1("7z\xbc\xaf\x27\x1c"),
+	}
+	got, err := syncAll(t, s, fsys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantLines(t, got,
+		"added a.md",
+		"skipped b.zip/empty.md: empty",
+		"added b.zip/in.zip/deep.md",
+		"added b.zip/in.zip/up.txt",
+		"added b.zip/one.md",
+		"skipped b.zip/sub/photo.jpeg: .jpeg files are not read",
+		"added b.zip/sub/two.txt",
+		"failed b.zip/torn.zip: it cannot be read as a zip archive: not a valid zip file",
+		"added b.zip/win/three.txt",
+		"failed broken.zip: it cannot be read as a zip archive: not a valid zip file; what is stored of it stays",
+		"added c.tar.gz/five/five.md",
+		"added c.tar.gz/four.md",
+		"added d.txt.gz/d.txt",
+		"skipped e.7z: .7z files are not read",
+		"skipped empty.zip: an archive without files",
+	)
+	if doc := sink.docs["harbour/b.zip/in.zip/deep.md"]; doc == nil || doc.Title != "Deep" || doc.Path != "b.zip/in.zip/deep.md" || doc.Text != "Deep\n\nText." {
+		t.Errorf("stored %+v", doc)
+	}
+
+	sink.replaced = nil
+	fsys["b.zip"] = zipped(t, "one.md", "One, changed.", "moved/two.txt", "Two.", "in.zip", "PK torn")
+	fsys["c.tar.gz"] = file1("\x1f\x8b torn, from the start")
+	delete(fsys, "d.txt.gz")
+	delete(fsys, "broken.zip")
+	delete(fsys, "e.7z")
+	delete(fsys, "empty.zip")
+	if got, err = syncAll(t, s, fsys); err != nil {
+		t.Fatal(err)
+	}
+	wantLines(t, got,
+		"unchanged a.md",
+		"failed b.zip/in.zip: it cannot be read as a zip archive: not a valid zip file",
+		"renamed b.zip/moved/two.txt from b.zip/sub/two.txt",
+		"updated b.zip/one.md",
+		"failed c.tar.gz: it cannot be unpacked: invalid header; what is stored of it stays",
+		"removed b.zip/win/three.txt",
+		"removed d.txt.gz/d.txt",
+	)
+	wantLines(t, slices.Sorted(maps.Keys(sink.docs)), "harbour/a.md", "harbour/b.zip/in.zip/deep.md", "harbour/b.zip/in.zip/up.txt",
+		"harbour/b.zip/moved/two.txt", "harbour/b.zip/one.md", "harbour/c.tar.gz/five/five.md", "harbour/c.tar.gz/four.md")
+	wantLines(t, sink.replaced, "harbour/b.zip/one.md")
+}
+
+func gzipped(t testing.TB, text string) *fstest.MapFile {
+	t.Helper()
+	var out bytes.Buffer
+	z := gzip.NewWriter(&out)
+	if _, err := z.Write([]byte(text)); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return file1(out.String())
+}
+
+// More files than are taken out at a time, in an order of their own.
+func TestSyncOfLargeArchive(t *testing.T) {
+	var pairs []string
+	const files = batchFiles + batchFiles/2
+	for i := range files {
+		pairs = append(pairs, strings.Repeat("x", i%7)+string(rune('a'+i%26))+"/"+strings.Repeat("y", i%11)+string(rune('0'+i%10))+"-"+strings.Repeat("z", i/70)+".txt")
+		pairs = append(pairs, "Text of "+pairs[len(pairs)-1])
+	}
+	names := make(map[string]bool)
+	for i := 0; i < len(pairs); i += 2 {
+		names[pairs[i]] = true
+	}
+	for name, f := range map[string]*fstest.MapFile{"a.zip": zipped(t, pairs...), "a.tgz": tarred(t, pairs...)} {
+		sink := newMemory()
+		got, err := syncAll(t, &Syncer{Sink: sink}, fstest.MapFS{name: f})
+		if err != nil || len(got) != len(names) || len(sink.docs) != len(names) {
+			t.Errorf("%s: %d lines, %d of %d documents, %v", name, len(got), len(sink.docs), len(names), err)
+		}
+		for id, doc := range sink.docs {
+			if want := "Text of " + strings.TrimPrefix(id, "harbour/"+name+"/"); doc.Text != want {
+				t.Errorf("%s: %q", id, doc.Text)
+			}
+		}
+	}
+}
+
+// An archive that changes between the look into it and the reading of it.
+func TestArchiveThatChanges(t *testing.T) {
+	fsys := changing{fstest.MapFS{"a.zip": zipped(t, "a.md", "One.")}, zipped(t, "a.md", "Two."), new(int)}
+	got, err := syncAll(t, &Syncer{Sink: newMemory()}, fsys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantLines(t, got, "failed a.zip/a.md: its archive has changed since it was looked into: ingest the folder again")
+}
+
+type changing struct {
+	fstest.MapFS
+	then   *fstest.MapFile
+	opened *int
+}
+
+func (c changing) Open(name string) (fs.File, error) {
+	if name == "a.zip" {
+		if *c.opened++; *c.opened == 2 {
+			c.MapFS[name] = c.then
+		}
+	}
+	return c.MapFS.Open(name)
+}
