@@ -43,6 +43,7 @@ var homes = map[string][]string{
 	"github.com/ledongthuc/pdf":            {"ingest"},
 	"github.com/clipperhouse/uax29/v2":     {"ingest", "retrieve"},
 	"codeberg.org/readeck/go-readability":  {"ingest"},
+	"github.com/ulikunitz/xz":              {"ingest"},
 	"github.com/yuin/goldmark":             {"ingest", "web"},
 	"github.com/bmatcuk/doublestar/v4":     {"ingest"},
 	"go.yaml.in/yaml/v3":                   {"ingest"},
