@@ -327,6 +327,11 @@ func TestSourceOfRows(t *testing.T) {
 	if want := "\n\n- [1] FEES.CSV, row 2 (fees.csv)\n- [2] FEES.CSV, rows 3-7 (fees.csv)\n"; a.Text != "A[1] b[2] c[1]." || a.List != want {
 		t.Errorf("got %q with %q", a.Text, a.List)
 	}
+	sheet := passage("fees.xlsx", 1, 0, "item: atlas | fee: 1 euro")
+	sheet.Heading, sheet.Anchor = "2025", "sheet=2025&row=12"
+	if key, title := cite.BySection(sheet, ""); key != "fees.xlsx#sheet=2025&row=12" || title != "FEES.XLSX, 2025, row 12" {
+		t.Errorf("a row of a sheet: %q, %q", key, title)
+	}
 }
 
 // A sentence that claims something and that nothing bears out is marked.

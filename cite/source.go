@@ -47,12 +47,16 @@ func ByPage(p retrieve.Passage, address string) (key, title string) {
 // one source, named by the headings that they have in common: a number is shown
 // before it is known which words it rests on. The citations name each section.
 func BySection(p retrieve.Passage, address string) (key, title string) {
-	if rows, ok := strings.CutPrefix(p.Anchor, "row="); ok && p.Heading == "" {
+	if sheet, rows, ok := ingest.RowAnchor(p.Anchor); ok && (p.Heading == "" || sheet != "") {
 		name := "row"
 		if strings.Contains(rows, "-") {
 			name = "rows"
 		}
-		return p.Document + "#" + p.Anchor, fmt.Sprintf("%s, %s %s", p.Title, name, rows)
+		title = p.Title
+		if sheet != "" {
+			title += ", " + sheet
+		}
+		return p.Document + "#" + p.Anchor, fmt.Sprintf("%s, %s %s", title, name, rows)
 	}
 	if p.Heading == "" {
 		return ByDocument(p, address)

@@ -1,5 +1,7 @@
 package ingest
 
+import "strings"
+
 // A Root is an ingested folder under a short name.
 type Root struct {
 	// Name is the first element of the id of every document below the
@@ -26,7 +28,8 @@ type Document struct {
 	// Title is what the document calls itself, else its file name.
 	Title string `json:"title"`
 	// Format names the reader that read it: "markdown", "rst", "text",
-	// "html", "csv", "pdf", "docx".
+	// "html", "csv", "pdf", "docx", "pptx", "xlsx", "odt", "ods", "odp",
+	// "epub"; "office" when the name has the ending of an older format.
 	Format string `json:"format"`
 	// Digest is the SHA-256 of the file's bytes in lower-case hexadecimal.
 	Digest string `json:"digest"`
@@ -47,13 +50,31 @@ type Document struct {
 }
 
 // A Section is the text from one heading to the next of any level, or one row
-// of a table file.
+// of a table file or a sheet.
 type Section struct {
-	Heading string // empty for a row of a table file
+	Heading string // empty for a row
 	Level   int    // 1 is the outermost
 	Anchor  string // fragment that leads to the heading in the original, without "#"; may be empty
 	Start   int    // byte offset of the heading's line in Document.Text
 	End     int    // byte offset behind the section's last byte
+}
+
+// sheetPrefix begins the anchors of sheets and of rows in them.
+const sheetPrefix = "sheet="
+
+// RowAnchor reads the anchor of rows: "row=12" (RFC 7111) or "row=3-7" in a table
+// file, "sheet=NAME&row=12" in a workbook, whose fragment is read from its end:
+// a name may hold any character. ok is false for all other anchors.
+func RowAnchor(anchor string) (sheet, rows string, ok bool) {
+	if name, inSheet := strings.CutPrefix(anchor, sheetPrefix); inSheet {
+		at := strings.LastIndex(name, "&row=")
+		if at < 0 {
+			return "", "", false
+		}
+		return name[:at], name[at+len("&row="):], true
+	}
+	rows, ok = strings.CutPrefix(anchor, "row=")
+	return "", rows, ok
 }
 
 // A Page is one page's range of the text.
@@ -78,7 +99,8 @@ type Chunk struct {
 	// by [HeadingSeparator]; empty when there is none.
 	Heading string `json:"heading,omitempty"`
 	// Anchor is the fragment that leads to the chunk's place in the original,
-	// without "#": a heading's anchor or, for a table file, "row=12".
+	// without "#": a heading's anchor or, for rows of a table file, what
+	// [RowAnchor] reads.
 	Anchor string `json:"anchor,omitempty"`
 	// Page is the 1-based page on which the chunk starts; 0 without pages.
 	Page int    `json:"page,omitempty"`

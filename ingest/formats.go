@@ -11,7 +11,7 @@ import (
 // A format is a kind of file and how it is read.
 type format struct {
 	name    string   // [Document.Format]
-	said    string   // in a list for people, its endings with it where they are not plain
+	said    string   // in a list for people, its endings with it where they are not plain; empty when another one speaks for it
 	endings []string // of the names of its files, in lower case; "" is no ending
 	// read fills in the text, sections, pages, title and metadata. It must not
 	// keep data.
@@ -33,6 +33,15 @@ func formats() []format {
 		{name: "csv", said: "CSV and TSV", endings: []string{".csv", ".tsv", ".tab"}, read: readTable},
 		{name: "pdf", said: "PDF", endings: []string{".pdf"}, read: readPDF, binary: true, isolated: true},
 		{name: "docx", said: "Word (.docx)", endings: []string{".docx", ".docm", ".dotx", ".dotm"}, read: readOffice, binary: true, isolated: true},
+		{name: "pptx", said: "PowerPoint (.pptx)", endings: []string{".pptx", ".pptm", ".ppsx", ".ppsm", ".potx", ".potm"}, read: readOffice, binary: true, isolated: true},
+		{name: "xlsx", said: "Excel (.xlsx)", endings: []string{".xlsx", ".xlsm", ".xltx", ".xltm"}, read: readOffice, binary: true, isolated: true},
+		{name: "odt", said: "OpenDocument (.odt, .ods, .odp)", endings: []string{".odt", ".ott", ".fodt"}, read: readOffice, binary: true, isolated: true},
+		{name: "ods", endings: []string{".ods", ".ots", ".fods"}, read: readOffice, binary: true, isolated: true},
+		{name: "odp", endings: []string{".odp", ".otp", ".fodp", ".odg", ".fodg"}, read: readOffice, binary: true, isolated: true},
+		{name: "epub", said: "EPUB", endings: []string{".epub"}, read: readOffice, binary: true, isolated: true},
+		// Read when what stands behind the ending is one of the above, and
+		// refused with what to do otherwise.
+		{name: "office", endings: []string{".doc", ".dot", ".xls", ".xlt", ".xlsb", ".ppt", ".pps", ".pot", ".rtf", ".sxw", ".sxc", ".sxi"}, read: readOffice, binary: true, isolated: true},
 	}
 }
 
@@ -81,7 +90,9 @@ func crashSite(stack []byte) string {
 func Formats() string {
 	var said []string
 	for _, f := range formats() {
-		said = append(said, f.said)
+		if f.said != "" {
+			said = append(said, f.said)
+		}
 	}
 	said = append(said, "what is in archives (.zip, .tar, .gz, .bz2, .xz)")
 	last := len(said) - 1

@@ -66,7 +66,8 @@ type part struct {
 	path   []string // headings, outermost first
 	anchor string
 	level  int
-	row    int // of a table, 1-based; 0 elsewhere
+	row    int    // of a table, 1-based; 0 elsewhere
+	sheet  string // that the row is of, in a workbook
 	tokens int
 	bare   bool // nothing but its heading
 }
@@ -96,7 +97,8 @@ func (s *splitter) parts() []part {
 		}
 		trail.Enter(sec)
 		p := part{Span: Span{sec.Start, end}, anchor: sec.Anchor, level: sec.Level, path: trail.Path()}
-		if n, ok := strings.CutPrefix(sec.Anchor, "row="); ok && sec.Heading == "" {
+		if sheet, n, ok := RowAnchor(sec.Anchor); ok && sec.Heading == "" {
+			p.sheet = sheet
 			p.row, _ = strconv.Atoi(n)
 		}
 		body := text[min(end, sec.Start+len(sec.Heading)):end]
@@ -160,14 +162,16 @@ func (s *splitter) join(parts []part) []part {
 		q := &out[len(out)-1]
 		fits := q.tokens+p.tokens <= s.target
 		switch {
-		case p.row > 0 && q.row > 0 && rows > maxLoneRows && fits:
-			q.anchor = fmt.Sprintf("row=%d-%d", q.row, p.row)
+		case p.row > 0 && q.row > 0 && rows > maxLoneRows && fits && p.sheet == q.sheet:
+			q.anchor = fmt.Sprintf("%srow=%d-%d", strings.TrimSuffix(p.anchor, "row="+strconv.Itoa(p.row)), q.row, p.row)
+		case p.row > 0 && q.bare && q.tokens < minPart && q.tokens+p.tokens <= s.max: // the name of a sheet with its first row
+			q.path, q.anchor, q.level, q.bare, q.row, q.sheet = p.path, p.anchor, p.level, p.bare, p.row, p.sheet
 		case p.row > 0 || q.row > 0:
 			out = append(out, p)
 			continue
 		case q.bare && p.level > q.level && q.tokens < minPart && len(q.path) > 0 && q.tokens+p.tokens <= s.max:
 			q.path, q.anchor, q.level, q.bare = p.path, p.anchor, p.level, p.bare
-		case !q.bare && !p.bare && q.tokens < minPart && fits && q.level > 0 && p.level >= q.level && len(q.path) > 0:
+		case !q.bare && !p.bare && q.tokens < minPart && fits && q.level > 0 && p.level >= q.level && len(q.path) > 0 && s.doc.PageAt(q.Start) == s.doc.PageAt(p.Start):
 			q.path = commonPath(q.path, p.path)
 		default:
 			out = append(out, p)

@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -106,6 +107,56 @@ func TestSplitHoldsRowsApart(t *testing.T) {
 	}
 }
 
+// Rows of different sheets are never in one chunk, and the name of a sheet
+// stands with its first row.
+func TestSplitHoldsSheetsApart(t *testing.T) {
+	var b builder
+	for _, sheet := range []string{"A", "B & C"} {
+		b.Heading(1, sheet, "sheet="+sheet)
+		for n := range maxLoneRows/2 + 10 {
+			if start, ok := b.Row([]string{"boat"}, []string{strconv.Itoa(n)}); ok {
+				b.Section(Section{Level: 2, Anchor: fmt.Sprintf("sheet=%s&row=%d", sheet, n+2), Start: start})
+			}
+		}
+	}
+	doc := &Document{ID: "x"}
+	b.into(doc)
+	chunks := Split(doc, SplitOptions{})
+	checkChunks(t, doc, chunks, DefaultMax)
+	last := 1
+	for _, c := range chunks {
+		sheet, rows, ok := RowAnchor(c.Anchor)
+		first, to, joined := strings.Cut(rows, "-")
+		if !ok || !joined || sheet != c.Heading || strings.Contains(c.Text, "\n\n") != (first == "2") {
+			t.Fatalf("%q under %q: %.40q", c.Anchor, c.Heading, c.Text)
+		}
+		if first == "2" {
+			last = 1
+		}
+		if first != strconv.Itoa(last+1) {
+			t.Fatalf("rows %s behind row %d", rows, last)
+		}
+		last, _ = strconv.Atoi(to)
+	}
+	if last != maxLoneRows/2+11 {
+		t.Errorf("the last row is %d", last)
+	}
+}
+
+func TestRowAnchor(t *testing.T) {
+	for anchor, want := range map[string]string{
+		"row=12": "/12", "row=3-7": "/3-7", "sheet=A&row=2": "A/2", "sheet=a&row=1&row=2": "a&row=1/2", "sheet=A": "none", "rows": "none", "": "none",
+	} {
+		got := "none"
+		if sheet, rows, ok := RowAnchor(anchor); ok {
+			got = sheet + "/" + rows
+		}
+		if got != want {
+			t.Errorf("%q: %s, want %s", anchor, got, want)
+		}
+	}
+}
+
 func FuzzRead(f *testing.F) {
 	for _, ext := range []string{".md", ".mdx", ".rst", ".txt", ".html", ".csv", ".tsv"} {
 		f.Add(ext, []byte("---\ntitle: x\n---\n# A *b*\n\n- c | d\n\n|a|b|\n|-|-|\n|1|2|\n\n<p id=x>e<table><tr><td>f\n===\n.. note:: g\n"))
@@ -115,7 +166,7 @@ func FuzzRead(f *testing.F) {
 		f.Add(".md", []byte(list+"\n"))
 	}
 	f.Fuzz(func(t *testing.T, ext string, data []byte) {
-		if _, ok := formatOf(ext); !ok || strings.EqualFold(ext, ".pdf") {
+		if format, ok := formatOf(ext); !ok || format.isolated {
 			return
 		}
 		doc, err := new(Reader).Read(t.Context(), "a"+ext, data)

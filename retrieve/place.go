@@ -58,8 +58,11 @@ func place(passages []*Passage, sections []ingest.Section) {
 }
 
 // isRow says whether the passage is rows of a table, which are sections
-// without a heading: its anchor names them all.
-func (p *Passage) isRow() bool { return p.Heading == "" && strings.HasPrefix(p.Anchor, "row=") }
+// without a heading, or with that of their sheet: its anchor names them all.
+func (p *Passage) isRow() bool {
+	sheet, _, ok := ingest.RowAnchor(p.Anchor)
+	return ok && (p.Heading == "" || sheet != "")
+}
 
 // A version is one state of a document.
 type version struct{ document, digest string }

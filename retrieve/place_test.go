@@ -99,6 +99,13 @@ func TestPlacesOfRows(t *testing.T) {
 			t.Errorf("%s is at %s, with the places %v", p.ID, anchor, p.Places)
 		}
 	}
+	book := &ingest.Document{ID: "a/fees.xlsx", Text: "Fees\n\ncard 5\nboat 9"}
+	book.Sections = []ingest.Section{{Level: 1, Heading: "Fees", Anchor: "sheet=Fees", End: 4}, {Level: 2, Anchor: "sheet=Fees&row=1", Start: 6, End: 12}, {Level: 2, Anchor: "sheet=Fees&row=2", Start: 13, End: 19}}
+	for _, p := range retrieve.Passages(book, ingest.Split(book, ingest.SplitOptions{})) {
+		if heading, anchor := p.PlaceAt(p.Start); len(p.Places) > 0 || heading != "Fees" || anchor != fmt.Sprintf("sheet=Fees&row=%d", p.Ordinal) {
+			t.Errorf("%s is at %s under %q, with the places %v", p.ID, anchor, heading, p.Places)
+		}
+	}
 	if !slices.Equal(ingest.Trail(doc.Sections).Path(), nil) {
 		t.Error("a row has a heading")
 	}

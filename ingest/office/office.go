@@ -24,12 +24,18 @@ type Writer interface {
 	Heading(level int, text, anchor string)
 	// Item adds an item of a list; depth 0 is the outermost list.
 	Item(depth int, marker, text string)
-	// Table adds a table. The first rows, so many as names says, name its
-	// columns; with -1 it is told by their looks.
+	// Table adds a table. Its first rows, so many as names says, name its
+	// columns.
 	Table(rows [][]string, names int)
-	// Record adds a row that can be cited alone, by its anchor. names are
-	// those of its columns, and may be fewer.
+	// Names reports whether the first row of a table looks like names of its
+	// columns rather than values.
+	Names(row []string) bool
+	// Record adds a row that can be cited alone, by its anchor. names holds a
+	// name for each cell, which may be empty.
 	Record(anchor string, names, cells []string)
+	// Beside says that what follows stands on the level, but under no heading or
+	// record of it. The anchor, which may be empty, leads there.
+	Beside(level int, anchor string)
 	// Page begins the page, or slide, of the number.
 	Page(number int)
 	// HTML adds what stands in an HTML page.
@@ -212,7 +218,11 @@ func (f *file) properties() (title string) {
 				title = strings.TrimSpace(text)
 			case "creator":
 				f.w.Meta("author", text)
-			case "created", "modified", "language", "keywords", "description":
+			case "created", "modified":
+				if !strings.HasPrefix(text, "1601-") { // what programs write for no time at all
+					f.w.Meta(e.Name.Local, text)
+				}
+			case "language", "keywords", "description":
 				f.w.Meta(e.Name.Local, text)
 			case "subject":
 				if strings.TrimSpace(text) != "" {
@@ -222,6 +232,9 @@ func (f *file) properties() (title string) {
 			return nil
 		})
 	})
+	if lower := strings.ToLower(title); strings.Contains(lower, "powerpoint") && len(title) < 50 || lower == "slide 1" || lower == "presentation" {
+		return "" // what programs write unless told otherwise
+	}
 	return title
 }
 
@@ -253,7 +266,11 @@ func (f *file) item(depth int, marker, text string) {
 	}
 }
 
+// table writes a table; with -1 for names their looks tell whether there are any.
 func (f *file) table(rows [][]string, names int) {
+	if names < 0 && len(rows) > 1 && f.nameRow(textRow(rows[0]), textRow(rows[1])) {
+		names = 1
+	}
 	for _, row := range rows[:max(names, 0)] {
 		for _, cell := range row {
 			if len(cell) > maxName {
@@ -271,12 +288,35 @@ func (f *file) table(rows [][]string, names int) {
 		}
 	}
 	if f.spend(n) {
-		f.w.Table(rows, names)
+		f.w.Table(rows, max(names, 0))
 	}
+}
+
+// textRow makes a row as sheets have it of one whose cells are all texts.
+func textRow(texts []string) (r sheetRow) {
+	for i, text := range texts {
+		if text = strings.TrimSpace(text); text != "" {
+			r.cells = append(r.cells, sheetCell{column: i, text: text, value: isYear(text)})
+		}
+	}
+	return r
 }
 
 // maxName is the length, in bytes, over which a cell is no name of a column.
 const maxName = 200
+
+func (f *file) record(anchor string, names, cells []string) {
+	n := 0
+	for c, cell := range cells {
+		n += len(cell)
+		if c < len(names) && cell != "" {
+			n += len(names[c])
+		}
+	}
+	if n > 0 && f.spend(n+len(anchor)) {
+		f.w.Record(anchor, names, cells)
+	}
+}
 
 func (f *file) html(page []byte) {
 	if f.spend(len(page)) {

@@ -36,6 +36,9 @@ type listLevel struct {
 	text   string // "%1.%2": the numbers of levels 1 and 2
 	style  string // of the paragraphs that are on this level
 	legal  bool   // all numbers in it are decimal
+	// restart is the level, from 1, of which an item makes it start over, and
+	// those further out; 0 is none, -1 any further out.
+	restart int
 }
 
 type listKind struct {
@@ -134,11 +137,11 @@ func (f *file) wordNumbering(part string) numbering {
 }
 
 func readListLevel(x *xmlReader) (listLevel, error) {
-	l := listLevel{start: 1, format: "decimal"}
+	l := listLevel{format: "decimal", restart: -1}
 	err := x.each(func(e element) error {
 		switch e.Name.Local {
 		case "start":
-			l.start = number(e, "val", 1)
+			l.start = number(e, "val", 0)
 		case "numFmt":
 			l.format = attr(e, "val")
 		case "lvlText":
@@ -149,6 +152,8 @@ func readListLevel(x *xmlReader) (listLevel, error) {
 			l.style = attr(e, "val")
 		case "isLgl":
 			l.legal = on(e)
+		case "lvlRestart":
+			l.restart = number(e, "val", -1)
 		}
 		return nil
 	})
@@ -214,7 +219,9 @@ func (n *numbering) next(ref listRef, styles []string) (marker string, depth int
 		counts[at]++
 	}
 	for i := at + 1; i < listLevels; i++ {
-		counts[i] = notBegun
+		if restart := levelAt(i).restart; restart < 0 || at < restart {
+			counts[i] = notBegun
+		}
 	}
 	level := levelAt(at)
 	switch level.format {

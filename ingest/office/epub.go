@@ -1,0 +1,299 @@
+package office
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net/url"
+	"path"
+	"regexp"
+	"strings"
+)
+
+// maxChapter is the largest page of a book that is read.
+const maxChapter = 32 << 20
+
+// epub reads an electronic book: the pages of its spine in order, without its
+// lists of contents.
+func (f *file) epub() error {
+	if err := f.rights(); err != nil {
+		return err
+	}
+	b, err := f.bookPackage()
+	if err != nil {
+		return err
+	}
+	labels := f.labels(b)
+	read := map[string]bool{}
+	for _, id := range b.spine {
+		it := b.items[id]
+		if it.path == "" || read[it.path] || b.contents[it.path] || !strings.Contains(it.media, "html") && it.media != "" {
+			continue
+		}
+		read[it.path] = true
+		page, err := f.content(it.path, maxChapter)
+		if err != nil {
+			if f.over != nil {
+				return f.over
+			}
+			f.note(fmt.Sprintf("%s in it could be read only in part or not at all: %v", it.path, err))
+		}
+		page = asHTML(page)
+		if label := labels[it.path]; label != "" && !anyHeading.Match(page) {
+			f.heading(1, label, "")
+		}
+		f.html(page)
+	}
+	if len(read) == 0 {
+		return errors.New("it is damaged: none of the pages that it names is in it")
+	}
+	return nil
+}
+
+// rights refuses books whose pages are encrypted; fonts that are made
+// unreadable do not matter.
+func (f *file) rights() error {
+	refused := errors.New("it is protected by rights management (DRM), and can be read only by the programs its seller names")
+	x, err := f.xml("META-INF/encryption.xml")
+	if err != nil {
+		if f.has("META-INF/license.lcpl") {
+			return refused
+		}
+		return nil
+	}
+	defer x.close()
+	encrypted := false
+	var do func(e element) error
+	do = func(e element) error {
+		if e.Name.Local != "EncryptedData" {
+			return x.each(do)
+		}
+		font := false
+		var in func(e element) error
+		in = func(e element) error {
+			switch e.Name.Local {
+			case "EncryptionMethod":
+				algorithm := attr(e, "Algorithm")
+				font = font || strings.HasPrefix(algorithm, "http://www.idpf.org/") || strings.HasPrefix(algorithm, "http://ns.adobe.com/")
+			case "CipherReference":
+				switch strings.ToLower(path.Ext(attr(e, "URI"))) {
+				case ".otf", ".ttf", ".woff", ".woff2":
+					font = true
+				}
+			}
+			return x.each(in)
+		}
+		err := x.each(in)
+		encrypted = encrypted || !font
+		return err
+	}
+	if err := x.each(do); err != nil || encrypted {
+		return refused
+	}
+	return nil
+}
+
+// A book is what its package document says.
+type book struct {
+	items    map[string]bookItem
+	spine    []string        // ids of items in order
+	contents map[string]bool // pages that list the contents
+	toc      string          // id of the older kind of list of contents
+}
+
+type bookItem struct{ path, media, properties string }
+
+func (f *file) bookPackage() (*book, error) {
+	name := ""
+	if x, err := f.xml("META-INF/container.xml"); err == nil {
+		var do func(e element) error
+		do = func(e element) error {
+			if e.Name.Local == "rootfile" && name == "" {
+				name = attr(e, "full-path")
+			}
+			return x.each(do)
+		}
+		_ = x.each(do) // of a damaged one what was found counts
+		x.close()
+	}
+	if !f.has(name) {
+		for _, n := range f.names {
+			if strings.HasSuffix(n, ".opf") {
+				name = n
+				break
+			}
+		}
+	}
+	x, err := f.xml(name)
+	if err != nil {
+		return nil, errors.New("it is damaged: the list of its pages (the package document) is not in it")
+	}
+	defer x.close()
+	b := &book{items: map[string]bookItem{}, contents: map[string]bool{}}
+	resolve := func(href string) string {
+		href, _, _ = strings.Cut(href, "#")
+		if plain, err := url.PathUnescape(href); err == nil {
+			href = plain
+		}
+		if href == "" {
+			return ""
+		}
+		return path.Join(path.Dir(name), href)
+	}
+	var creators, subjects []string
+	err = x.each(func(root element) error {
+		return x.each(func(e element) error {
+			switch e.Name.Local {
+			case "metadata":
+				var do func(e element) error
+				do = func(e element) error {
+					switch kind := e.Name.Local; kind {
+					case "title", "language", "date", "description":
+						text := x.text()
+						if kind == "description" {
+							text = tag.ReplaceAllString(text, " ")
+						}
+						if kind == "date" {
+							kind = "created"
+						}
+						f.w.Meta(kind, text)
+					case "creator":
+						if len(creators) < 20 {
+							creators = append(creators, oneLine(x.text()))
+						}
+					case "subject":
+						if len(subjects) < 50 {
+							subjects = append(subjects, oneLine(x.text()))
+						}
+					case "meta":
+						if attr(e, "property") == "dcterms:modified" {
+							f.w.Meta("modified", x.text())
+						}
+					case "dc-metadata", "x-metadata": // of the oldest books
+						return x.each(do)
+					}
+					return nil
+				}
+				return x.each(do)
+			case "manifest":
+				return x.each(func(e element) error {
+					it := bookItem{resolve(attr(e, "href")), attr(e, "media-type"), attr(e, "properties")}
+					if len(b.items) < maxEntries {
+						b.items[attr(e, "id")] = it
+					}
+					for _, p := range strings.Fields(it.properties) {
+						if p == "nav" {
+							b.contents[it.path] = true
+						}
+					}
+					return nil
+				})
+			case "spine":
+				b.toc = attr(e, "toc")
+				return x.each(func(e element) error {
+					if len(b.spine) < maxEntries {
+						b.spine = append(b.spine, attr(e, "idref"))
+					}
+					return nil
+				})
+			case "guide":
+				return x.each(func(e element) error {
+					if attr(e, "type") == "toc" {
+						b.contents[resolve(attr(e, "href"))] = true
+					}
+					return nil
+				})
+			}
+			return nil
+		})
+	})
+	f.w.Meta("author", strings.Join(creators, ", "))
+	f.w.Meta("keywords", strings.Join(subjects, ", "))
+	if err != nil {
+		f.note(fmt.Sprintf("the list of its pages could be read only in part: %v", err))
+	}
+	if f.over != nil {
+		return nil, f.over
+	}
+	return b, nil
+}
+
+// labels gives the names that the lists of contents have for pages, for those
+// that do not show their own.
+func (f *file) labels(b *book) map[string]string {
+	labels := map[string]string{}
+	add := func(base, href, label string) {
+		href, _, _ = strings.Cut(href, "#")
+		if plain, err := url.PathUnescape(href); err == nil {
+			href = plain
+		}
+		if target := path.Join(path.Dir(base), href); href != "" && labels[target] == "" && len(label) <= maxName {
+			labels[target] = label
+		}
+	}
+	if name := b.items[b.toc].path; name != "" {
+		if x, err := f.xml(name); err == nil {
+			label := ""
+			var do func(e element) error
+			do = func(e element) error {
+				switch e.Name.Local {
+				case "navLabel":
+					label = oneLine(x.text())
+					return nil
+				case "content":
+					add(name, attr(e, "src"), label)
+				}
+				return x.each(do)
+			}
+			_ = x.each(do) // of a damaged list the first names count
+			x.close()
+		}
+	}
+	for _, it := range b.items {
+		if !strings.Contains(" "+it.properties+" ", " nav ") {
+			continue
+		}
+		x, err := f.xml(it.path)
+		if err != nil {
+			continue
+		}
+		var do func(e element) error
+		do = func(e element) error {
+			if e.Name.Local == "a" {
+				add(it.path, attr(e, "href"), oneLine(x.text()))
+				return nil
+			}
+			return x.each(do)
+		}
+		_ = x.each(do)
+		x.close()
+	}
+	return labels
+}
+
+var (
+	tag        = regexp.MustCompile(`<[^<>]*>`)
+	anyHeading = regexp.MustCompile(`(?i)<h[1-6][\s>]`)
+	// An element that is closed where it is opened, which HTML knows for some only.
+	closedTag = regexp.MustCompile(`<([A-Za-z][A-Za-z0-9:]*)((?:\s[^<>]*)?)/>`)
+	asideTag  = regexp.MustCompile(`<(/?)aside([\s>])`)
+	cdata     = regexp.MustCompile(`<!\[CDATA\[|\]\]>`)
+)
+
+// asHTML makes a page of XML one of HTML: there <title/> would begin a title
+// that never ends. Notes, which stand aside, belong to the book.
+func asHTML(page []byte) []byte {
+	if bytes.HasPrefix(page, []byte("\xff\xfe")) || bytes.HasPrefix(page, []byte("\xfe\xff")) {
+		return page // in UTF-16, which the expressions do not see
+	}
+	page = closedTag.ReplaceAllFunc(page, func(m []byte) []byte {
+		parts := closedTag.FindSubmatch(m)
+		switch name := strings.ToLower(string(parts[1])); name {
+		case "br", "hr", "img", "meta", "link", "input", "col", "area", "base", "embed", "param", "source", "track", "wbr":
+			return m
+		}
+		return bytes.Join([][]byte{[]byte("<"), parts[1], parts[2], []byte("></"), parts[1], []byte(">")}, nil)
+	})
+	page = cdata.ReplaceAll(page, nil)
+	return asideTag.ReplaceAll(page, []byte("<${1}div$2"))
+}

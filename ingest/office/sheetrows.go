@@ -1,0 +1,269 @@
+package office
+
+import (
+	"slices"
+	"strconv"
+)
+
+// A sheetCell is one that is not empty.
+type sheetCell struct {
+	column int
+	text   string
+	value  bool // a number, a date, a truth value, an error: anything but text
+}
+
+// A sheetRow is one that is not blank: its cells from left to right.
+type sheetRow struct {
+	number int // from 1
+	cells  []sheetCell
+}
+
+// A namedTable is a range whose first row is known to name its columns.
+type namedTable struct {
+	cellRange
+	names map[int]string
+}
+
+// regionRows is how many rows on top of a region are looked at to find the
+// names of its columns.
+const regionRows = 8
+
+// A sheet takes rows as they come, finds out which of them name the columns,
+// and writes the others, each led by those names. Rows that stand without a
+// blank one between them are a region.
+type sheet struct {
+	f       *file
+	name    string
+	begun   bool
+	tables  []namedTable
+	merges  map[int][]cellRange // by first row
+	carried map[int]carried     // by column
+	names   map[int]string      // of the columns of the running region
+	top     []sheetRow          // of a region, until its names are known
+	settled bool                // they are
+	last    int                 // number of the last row
+}
+
+// carried is the text of a merged cell that reaches down to a row.
+type carried struct {
+	text  string
+	until int
+}
+
+func newSheet(f *file, name string) *sheet {
+	return &sheet{f: f, name: name, merges: map[int][]cellRange{}, carried: map[int]carried{}}
+}
+
+// anchor gives the fragment that leads to the sheet.
+func (s *sheet) anchor() string { return "sheet=" + s.name }
+
+// row takes the next row.
+func (s *sheet) row(n int, cells []sheetCell) {
+	if len(cells) == 0 {
+		return
+	}
+	if !s.begun {
+		s.begun = true
+		s.f.heading(1, s.name, s.anchor())
+	}
+	r := sheetRow{n, s.unmerge(n, cells)}
+	inTable := slices.ContainsFunc(s.tables, func(t namedTable) bool { return n >= t.top && n <= t.bottom })
+	if inTable || n != s.last+1 {
+		s.settle()
+		s.settled = inTable
+	}
+	s.last = n
+	if s.settled {
+		s.put(r)
+		return
+	}
+	if s.top = append(s.top, r); len(s.top) == regionRows {
+		s.settle()
+	}
+}
+
+// end writes what still waits.
+func (s *sheet) end() { s.settle() }
+
+// unmerge gives the row the texts of cells that reach into it from above.
+func (s *sheet) unmerge(n int, cells []sheetCell) []sheetCell {
+	slices.SortStableFunc(cells, func(a, b sheetCell) int { return a.column - b.column })
+	for column, c := range s.carried {
+		if n > c.until {
+			delete(s.carried, column)
+			continue
+		}
+		at, found := slices.BinarySearchFunc(cells, column, func(c sheetCell, column int) int { return c.column - column })
+		if !found {
+			cells = slices.Insert(cells, at, sheetCell{column: column, text: c.text})
+		}
+	}
+	for _, r := range s.merges[n] {
+		if i := slices.IndexFunc(cells, func(c sheetCell) bool { return c.column == r.left }); i >= 0 && r.bottom > r.top {
+			s.carried[r.left] = carried{cells[i].text, r.bottom}
+		}
+	}
+	return cells
+}
+
+// settle finds the names in the rows on top of a region and writes the others.
+func (s *sheet) settle() {
+	top := s.top
+	s.top, s.settled = nil, true
+	title := 0 // rows of one cell say what the region is about
+	for title < len(top)-1 && len(top[title].cells) == 1 {
+		title++
+	}
+	names, until := s.findNames(top, title)
+	for i, r := range top {
+		switch {
+		case i < title, names == nil && len(top) == 1 && len(r.cells) == 1:
+			s.record(r, nil)
+		case names == nil:
+			s.put(r)
+		case i == until:
+			s.names = names
+			fallthrough
+		case i > until:
+			s.put(r)
+		}
+	}
+}
+
+// findNames gives the names of the columns when the row at the place holds
+// them, and the first row below them; nil when it does not. A region further
+// down must differ from its first row to have names of its own.
+func (s *sheet) findNames(rows []sheetRow, at int) (names map[int]string, until int) {
+	if at+1 >= len(rows) || len(rows[at].cells) < 2 || len(rows[at+1].cells) < 2 {
+		return nil, 0
+	}
+	first, second := rows[at], rows[at+1]
+	groups := slices.ContainsFunc(s.merges[first.number], func(r cellRange) bool { return r.right > r.left && r.bottom == r.top })
+	if groups && onlyText(first) && onlyText(second) && at+2 < len(rows) {
+		// Names over several columns, and under them those of each.
+		over := s.spread(first)
+		for _, c := range second.cells {
+			if over[c.column] != "" && over[c.column] != oneLine(c.text) {
+				over[c.column] += " "
+			} else {
+				over[c.column] = ""
+			}
+			over[c.column] = shortName(over[c.column] + oneLine(c.text))
+		}
+		return over, at + 2
+	}
+	if !s.f.nameRow(first, second) || s.names != nil && !contrast(first, second) {
+		return nil, 0
+	}
+	return s.spread(first), at + 1
+}
+
+// contrast reports whether a column has a value right under a text.
+func contrast(first, second sheetRow) bool {
+	for _, c := range second.cells {
+		if c.value && slices.ContainsFunc(first.cells, func(n sheetCell) bool { return n.column == c.column && !n.value }) {
+			return true
+		}
+	}
+	return false
+}
+
+// nameRow reports whether the first of two rows names the columns. Years over
+// what is none are names, and so is one number among texts over numbers.
+func (f *file) nameRow(first, second sheetRow) bool {
+	var texts []string
+	values, years := 0, 0
+	for _, c := range first.cells {
+		if !c.value {
+			texts = append(texts, c.text)
+			continue
+		}
+		values++
+		below := slices.IndexFunc(second.cells, func(b sheetCell) bool { return b.column == c.column })
+		if isYear(c.text) && (below < 0 || !isYear(second.cells[below].text)) {
+			years++
+		}
+	}
+	switch {
+	case len(first.cells) < 2:
+		return false
+	case values == 0:
+		return f.w.Names(texts)
+	case values == years:
+		return len(texts) == 0 || f.w.Names(texts)
+	}
+	return values == 1 && len(texts) > 2 && f.w.Names(texts) && contrast(first, second)
+}
+
+// isYear reports whether a text is a year of our time.
+func isYear(s string) bool {
+	n, err := strconv.Atoi(s)
+	return err == nil && n >= 1900 && n <= 2100
+}
+
+// spread gives the texts of a row as names, those of merged cells over each
+// column.
+func (s *sheet) spread(r sheetRow) map[int]string {
+	names := make(map[int]string, len(r.cells))
+	for _, c := range r.cells {
+		names[c.column] = shortName(oneLine(c.text))
+	}
+	for _, m := range s.merges[r.number] {
+		for column := m.left + 1; column <= min(m.right, m.left+maxColumns) && names[m.left] != ""; column++ {
+			if names[column] == "" {
+				names[column] = names[m.left]
+			}
+		}
+	}
+	return names
+}
+
+// shortName leaves out what is too long for a name.
+func shortName(s string) string {
+	if len(s) > maxName {
+		return ""
+	}
+	return s
+}
+
+func onlyText(r sheetRow) bool {
+	return !slices.ContainsFunc(r.cells, func(c sheetCell) bool { return c.value })
+}
+
+// put writes a row, or keeps it as the names of a table.
+func (s *sheet) put(r sheetRow) {
+	names := s.names
+	for i, t := range s.tables {
+		if r.number < t.top || r.number > t.bottom {
+			continue
+		}
+		if r.number == t.top {
+			s.tables[i].names = map[int]string{}
+		}
+		rest := r.cells[:0:0]
+		mixed := make(map[int]string, len(r.cells))
+		for _, c := range r.cells {
+			inside := c.column >= t.left && c.column <= t.right
+			switch {
+			case inside && r.number == t.top:
+				s.tables[i].names[c.column] = shortName(oneLine(c.text))
+				continue
+			case inside:
+				mixed[c.column] = t.names[c.column]
+			default:
+				mixed[c.column] = names[c.column]
+			}
+			rest = append(rest, c)
+		}
+		r.cells, names = rest, mixed
+	}
+	s.record(r, names)
+}
+
+func (s *sheet) record(r sheetRow, of map[int]string) {
+	names, texts := make([]string, len(r.cells)), make([]string, len(r.cells))
+	for i, c := range r.cells {
+		names[i], texts[i] = of[c.column], c.text
+	}
+	s.f.record(s.anchor()+"&row="+strconv.Itoa(r.number), names, texts)
+}

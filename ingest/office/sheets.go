@@ -1,0 +1,504 @@
+package office
+
+import (
+	"cmp"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+const (
+	maxSheetColumns = 16_384    // of the format
+	maxSheetRows    = 1_048_576 // of the format
+	maxShared       = 64 << 20  // bytes of texts that cells share
+	maxMergeScan    = 32 << 20  // bytes of a sheet that is read twice
+	maxMerges       = 20_000
+)
+
+// workbook reads sheets (xlsx, xlsm, xltx): each is a section, and each of its
+// rows one below it, with the anchor "sheet=NAME&row=N", N being the number of
+// the row in the sheet. Hidden sheets are read too.
+func (f *file) workbook(main string) error {
+	title := f.properties()
+	f.w.Meta("title", title)
+	relations := f.relations(main)
+	b := &workbookReader{file: f}
+	if at := related(relations, "sharedStrings"); len(at) > 0 {
+		b.readShared(at[0])
+	}
+	if at := related(relations, "styles"); len(at) > 0 {
+		b.readFormats(at[0])
+	}
+	if at := related(relations, "person"); len(at) > 0 {
+		b.people = f.persons(at[0])
+	}
+	if f.over != nil {
+		return f.over
+	}
+	x, err := f.xml(main)
+	if err != nil {
+		return err
+	}
+	defer x.close()
+	n := 0
+	return x.each(func(root element) error {
+		return x.each(func(e element) error {
+			switch e.Name.Local {
+			case "workbookPr":
+				b.from1904 = on1(attr(e, "date1904"))
+			case "sheets":
+				return x.each(func(e element) error {
+					part, ok := byID(relations, relationAttr(e, "id"))
+					if n++; !ok || n > maxEntries {
+						return nil
+					}
+					name := cmp.Or(attr(e, "name"), "Sheet"+strconv.Itoa(n))
+					err := b.sheet(part, name)
+					if err != nil && f.over == nil {
+						f.note(fmt.Sprintf("the sheet %.100q could be read only in part or not at all: %v", name, err))
+						err = nil
+					}
+					return err
+				})
+			}
+			return nil
+		})
+	})
+}
+
+func on1(s string) bool { return s == "1" || s == "true" }
+
+// A workbookReader holds what the sheets of a workbook share.
+type workbookReader struct {
+	*file
+	shared   []byte // all texts, one behind the other
+	ends     []uint32
+	formats  []string // number formats by style of a cell
+	from1904 bool
+	people   map[string]string
+}
+
+// text gives a shared text.
+func (b *workbookReader) text(i int) string {
+	if i < 0 || i >= len(b.ends) {
+		return ""
+	}
+	start := uint32(0)
+	if i > 0 {
+		start = b.ends[i-1]
+	}
+	return string(b.shared[start:b.ends[i]])
+}
+
+func (b *workbookReader) readShared(part string) {
+	x, err := b.xml(part)
+	if err != nil {
+		b.note(fmt.Sprintf("the texts of its cells could not be read: %v", err))
+		return
+	}
+	defer x.close()
+	err = x.each(func(root element) error {
+		return x.each(func(e element) error {
+			if e.Name.Local != "si" {
+				return nil
+			}
+			text, err := richText(x)
+			if len(b.shared)+len(text) > maxShared {
+				return &limitError{fmt.Sprintf("its cells share more than %d MB of text", maxShared>>20)}
+			}
+			b.shared = append(b.shared, text...)
+			b.ends = append(b.ends, uint32(len(b.shared)))
+			return err
+		})
+	})
+	if err != nil {
+		b.note(fmt.Sprintf("the texts of its cells could be read only in part: %v", err))
+	}
+}
+
+// richText reads a text in runs; how it is pronounced is no part of it.
+func richText(x *xmlReader) (string, error) {
+	var out strings.Builder
+	var do func(e element) error
+	do = func(e element) error {
+		switch e.Name.Local {
+		case "t":
+			out.WriteString(x.text())
+			return nil
+		case "rPh", "phoneticPr", "rPr":
+			return nil
+		}
+		return x.each(do)
+	}
+	err := x.each(do)
+	return unescapeCell(out.String()), err
+}
+
+// unescapeCell undoes how cells write characters that XML does not allow:
+// _x000D_ is a carriage return.
+func unescapeCell(s string) string {
+	for at := 0; ; {
+		i := strings.Index(s[at:], "_x")
+		if i < 0 {
+			return s
+		}
+		at += i
+		if at+7 > len(s) || s[at+6] != '_' {
+			at += 2
+			continue
+		}
+		n, err := strconv.ParseUint(s[at+2:at+6], 16, 16)
+		if err != nil {
+			at += 2
+			continue
+		}
+		s = s[:at] + string(rune(n)) + s[at+7:]
+		at++
+	}
+}
+
+// readFormats reads the number format of each style that a cell may have. Of a
+// damaged part the first ones count.
+func (b *workbookReader) readFormats(part string) {
+	x, err := b.xml(part)
+	if err != nil {
+		return
+	}
+	defer x.close()
+	own := map[int]string{}
+	_ = x.each(func(root element) error {
+		return x.each(func(e element) error {
+			switch e.Name.Local {
+			case "numFmts":
+				return x.each(func(e element) error {
+					if len(own) < maxEntries {
+						own[number(e, "numFmtId", -1)] = attr(e, "formatCode")
+					}
+					return nil
+				})
+			case "cellXfs":
+				return x.each(func(e element) error {
+					if e.Name.Local != "xf" || len(b.formats) > 1<<16 {
+						return nil
+					}
+					id := number(e, "numFmtId", 0)
+					code, ok := own[id]
+					if !ok {
+						code = builtinFormat(id)
+					}
+					b.formats = append(b.formats, code)
+					return nil
+				})
+			}
+			return nil
+		})
+	})
+}
+
+// builtinFormat gives the number formats that files name by number only (ECMA-376
+// part 1, 18.8.30).
+func builtinFormat(id int) string {
+	switch id {
+	case 1:
+		return "0"
+	case 2:
+		return "0.00"
+	case 3:
+		return "#,##0"
+	case 4:
+		return "#,##0.00"
+	case 5, 6, 37, 38:
+		return "#,##0"
+	case 7, 8, 39, 40:
+		return "#,##0.00"
+	case 9:
+		return "0%"
+	case 10:
+		return "0.00%"
+	case 11:
+		return "0.00E+00"
+	case 12:
+		return "# ?/?"
+	case 13:
+		return "# ??/??"
+	case 14, 15, 27, 28, 29, 30, 31, 36, 50, 51, 52, 53, 54, 57, 58:
+		return "yyyy-mm-dd"
+	case 16:
+		return "d mmmm"
+	case 17:
+		return "yyyy-mm"
+	case 18, 20, 32, 34:
+		return "h:mm"
+	case 19, 21, 33, 35:
+		return "h:mm:ss"
+	case 22:
+		return "yyyy-mm-dd h:mm"
+	case 41, 43:
+		return "#,##0"
+	case 42, 44:
+		return "#,##0.00"
+	case 45, 47:
+		return "mm:ss"
+	case 46:
+		return "[h]:mm:ss"
+	case 48:
+		return "##0.0E+0"
+	}
+	return ""
+}
+
+// persons gives the names of those who comment in threads, by id.
+func (f *file) persons(part string) map[string]string {
+	people := map[string]string{}
+	x, err := f.xml(part)
+	if err != nil {
+		return nil
+	}
+	defer x.close()
+	_ = x.each(func(root element) error { // without it comments have no names
+		return x.each(func(e element) error {
+			if len(people) < maxEntries {
+				people[attr(e, "id")] = attr(e, "displayName")
+			}
+			return nil
+		})
+	})
+	return people
+}
+
+// sheet reads one sheet.
+func (b *workbookReader) sheet(part, name string) error {
+	relations := b.relations(part)
+	s := newSheet(b.file, name)
+	for _, table := range related(relations, "table") {
+		if r, ok := b.tableRange(table); ok && len(s.tables) < 100 {
+			s.tables = append(s.tables, namedTable{cellRange: r})
+		}
+	}
+	for _, r := range b.merges(part) {
+		s.merges[r.top] = append(s.merges[r.top], r)
+	}
+	x, err := b.xml(part)
+	if err != nil {
+		return err
+	}
+	defer x.close()
+	row := 0
+	err = x.each(func(root element) error {
+		return x.each(func(e element) error {
+			if e.Name.Local != "sheetData" {
+				return nil
+			}
+			return x.each(func(e element) error {
+				if e.Name.Local != "row" {
+					return nil
+				}
+				row = min(max(number(e, "r", row+1), 1), maxSheetRows)
+				cells, err := b.cells(x)
+				s.row(row, cells)
+				return err
+			})
+		})
+	})
+	s.end()
+	if b.over != nil {
+		return b.over
+	}
+	if s.begun {
+		b.w.Beside(2, s.anchor())
+	}
+	b.write(b.drawings(relations)...)
+	for _, kind := range []string{"threadedComment", "comments"} {
+		if parts := related(relations, kind); len(parts) > 0 {
+			b.sheetComments(parts[0])
+			break // the second kind repeats the first
+		}
+	}
+	return err
+}
+
+// cells reads the cells of a row.
+func (b *workbookReader) cells(x *xmlReader) ([]sheetCell, error) {
+	var out []sheetCell
+	column := -1
+	err := x.each(func(e element) error {
+		if e.Name.Local != "c" {
+			return nil
+		}
+		column++
+		if c, _, ok := cellPlace(attr(e, "r")); ok {
+			column = c
+		}
+		kind, style := attr(e, "t"), number(e, "s", -1)
+		value, inline := "", ""
+		err := x.each(func(e element) error {
+			var err error
+			switch e.Name.Local {
+			case "v":
+				value = x.text()
+			case "is":
+				inline, err = richText(x)
+			}
+			return err
+		})
+		c := sheetCell{column: column}
+		switch kind {
+		case "s":
+			i, err := strconv.Atoi(strings.TrimSpace(value))
+			if err == nil {
+				c.text = b.text(i)
+			}
+		case "inlineStr":
+			c.text = inline
+		case "str":
+			c.text = unescapeCell(value)
+		case "b":
+			c.text, c.value = map[string]string{"1": "TRUE", "0": "FALSE"}[strings.TrimSpace(value)], true
+		case "e":
+			c.text, c.value = value, true
+		case "d":
+			c.text, c.value = strings.TrimSuffix(value, "T00:00:00"), true
+		default:
+			format := ""
+			if style >= 0 && style < len(b.formats) {
+				format = b.formats[style]
+			}
+			c.text, c.value = formatNumber(strings.TrimSpace(value), format, b.from1904), true
+		}
+		if c.text = strings.TrimSpace(c.text); c.text != "" && column >= 0 && column < maxSheetColumns {
+			out = append(out, c)
+		}
+		return err
+	})
+	return out, err
+}
+
+// cellPlace reads a place such as "AB12": column from 0, row from 1.
+func cellPlace(ref string) (column, row int, ok bool) {
+	i := 0
+	for ; i < len(ref) && i < 4; i++ {
+		c := ref[i] &^ 0x20
+		if c < 'A' || c > 'Z' {
+			break
+		}
+		column = column*26 + int(c-'A') + 1
+	}
+	if i == 0 || column > maxSheetColumns {
+		return 0, 0, false
+	}
+	row, err := strconv.Atoi(ref[i:])
+	return column - 1, row, err == nil && row > 0 && row <= maxSheetRows
+}
+
+// A cellRange is a rectangle of cells: columns from 0, rows from 1.
+type cellRange struct{ left, top, right, bottom int }
+
+func readRange(ref string) (r cellRange, ok bool) {
+	first, last, two := strings.Cut(strings.ReplaceAll(ref, "$", ""), ":")
+	var ok1, ok2 bool
+	r.left, r.top, ok1 = cellPlace(first)
+	r.right, r.bottom, ok2 = cellPlace(last)
+	if !two {
+		r.right, r.bottom, ok2 = r.left, r.top, true
+	}
+	return r, ok1 && ok2 && r.right >= r.left && r.bottom >= r.top
+}
+
+// tableRange gives the range of a table whose first row names its columns.
+func (f *file) tableRange(part string) (r cellRange, ok bool) {
+	x, err := f.xml(part)
+	if err != nil {
+		return r, false
+	}
+	defer x.close()
+	_ = x.each(func(e element) error { // a damaged one names nothing
+		if r, ok = readRange(attr(e, "ref")); number(e, "headerRowCount", 1) < 1 {
+			ok = false
+		}
+		return nil
+	})
+	return r, ok
+}
+
+// merges gives the ranges of merged cells of a sheet, which are named behind
+// its rows: a sheet that is not too large is read twice for them.
+func (b *workbookReader) merges(part string) []cellRange {
+	if p := b.parts[partName(part)]; p.size > maxMergeScan || p.size < 0 {
+		return nil
+	}
+	x, err := b.xml(part)
+	if err != nil {
+		return nil
+	}
+	defer x.close()
+	var out []cellRange
+	_ = x.each(func(root element) error { // the second reading says what is damaged
+		return x.each(func(e element) error {
+			if e.Name.Local != "mergeCells" {
+				return nil
+			}
+			return x.each(func(e element) error {
+				if r, ok := readRange(attr(e, "ref")); ok && len(out) < maxMerges {
+					out = append(out, r)
+				}
+				return nil
+			})
+		})
+	})
+	return out
+}
+
+// drawings reads the charts and texts that lie on a sheet.
+func (b *workbookReader) drawings(relations []relation) (out []block) {
+	for _, drawing := range related(relations, "drawing") {
+		s := &slideReader{file: b.file, relations: b.relations(drawing), shown: map[string]bool{}}
+		if err := s.read(drawing); err != nil && b.over == nil {
+			b.note(fmt.Sprintf("a drawing could be read only in part: %v", err))
+		}
+		for _, sh := range s.shapes {
+			out = append(out, sh.blocks...)
+		}
+	}
+	return out
+}
+
+// sheetComments reads the comments on cells, of either kind.
+func (b *workbookReader) sheetComments(part string) {
+	x, err := b.xml(part)
+	if err != nil {
+		return
+	}
+	defer x.close()
+	var authors []string
+	var do func(e element) error
+	do = func(e element) error {
+		switch e.Name.Local {
+		case "author":
+			authors = append(authors, x.text())
+		case "comment", "threadedComment":
+			author := b.people[attr(e, "personId")]
+			if i := number(e, "authorId", -1); i >= 0 && i < len(authors) {
+				author = authors[i]
+			}
+			text, err := richText(x)
+			text = oneLine(text)
+			if e.Name.Local == "comment" { // programs begin the text with the name, too
+				text = strings.TrimSpace(strings.TrimPrefix(text, oneLine(author)+":"))
+			}
+			if text != "" {
+				who := attr(e, "ref")
+				if author != "" {
+					who += ", " + author
+				}
+				b.paragraph("Comment (" + who + "): " + text)
+			}
+			return err
+		default:
+			return x.each(do)
+		}
+		return nil
+	}
+	if err := x.each(do); err != nil && b.over == nil {
+		b.note(fmt.Sprintf("comments could be read only in part: %v", err))
+	}
+}

@@ -1,0 +1,420 @@
+package office
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// presentation reads slides (pptx, pptm, ppsx, potx), each as a page, in the
+// order in which they are shown; hidden ones too.
+func (f *file) presentation(main string) error {
+	title := f.properties()
+	relations := f.relations(main)
+	authors := f.commentAuthors(relations)
+	x, err := f.xml(main)
+	if err != nil {
+		return err
+	}
+	defer x.close()
+	n := 0
+	err = x.each(func(root element) error {
+		return x.each(func(e element) error {
+			if e.Name.Local != "sldIdLst" {
+				return nil
+			}
+			return x.each(func(e element) error {
+				part, ok := byID(relations, relationAttr(e, "id"))
+				if !ok || e.Name.Local != "sldId" {
+					return nil
+				}
+				n++
+				return f.slide(part, n, authors)
+			})
+		})
+	})
+	f.w.Meta("title", title)
+	return err
+}
+
+// A shape is one of a slide.
+type shape struct {
+	place  string // what kind of placeholder it is; "" is none
+	top    int    // in the units of the format; -1 where its layout says it
+	blocks []block
+}
+
+type slideReader struct {
+	*file
+	relations []relation
+	shapes    []shape
+	shown     map[string]bool
+}
+
+func (f *file) slide(part string, n int, authors map[string]string) error {
+	f.w.Page(n)
+	s := &slideReader{file: f, relations: f.relations(part), shown: map[string]bool{}}
+	err := s.read(part)
+	f.writeShapes(n, s.shapes)
+	for _, notes := range related(s.relations, "notesSlide") {
+		s.notes(notes)
+	}
+	for _, comments := range related(s.relations, "comments") {
+		s.comments(comments, authors)
+	}
+	if err != nil && f.over == nil {
+		f.note(fmt.Sprintf("slide %d could be read only in part or not at all: %v", n, err))
+		err = nil
+	}
+	return err
+}
+
+// writeShapes writes what stands on a slide, its title first.
+func (f *file) writeShapes(n int, shapes []shape) {
+	title := titleShape(shapes)
+	if title >= 0 {
+		text := oneLine(cell{blocks: shapes[title].blocks}.text())
+		if n == 1 {
+			f.w.Meta("title", text)
+		}
+		f.heading(1, text, "")
+	} else {
+		f.w.Beside(1, "")
+	}
+	for i, sh := range shapes {
+		if i != title {
+			f.write(sh.blocks...)
+		}
+	}
+}
+
+// titleShape finds the shape that names the slide: its placeholder, else the
+// topmost text, when that is short and not all there is. -1 is none.
+func titleShape(shapes []shape) int {
+	if i := slices.IndexFunc(shapes, func(sh shape) bool { return isTitlePlace(sh.place) && len(sh.blocks) > 0 }); i >= 0 {
+		return i
+	}
+	top, texts := -1, 0
+	for i, sh := range shapes {
+		if len(sh.blocks) == 0 {
+			continue
+		}
+		texts++
+		if sh.place == "" && sh.top >= 0 && (top < 0 || sh.top < shapes[top].top) {
+			top = i
+		}
+	}
+	if top < 0 || texts < 2 {
+		return -1
+	}
+	if b := shapes[top].blocks; len(b) > 1 || b[0].kind != aParagraph || len(b[0].text) > 120 || strings.HasSuffix(b[0].text, ".") {
+		return -1
+	}
+	return top
+}
+
+func isTitlePlace(place string) bool { return place == "title" || place == "ctrTitle" }
+
+func (s *slideReader) read(part string) error {
+	x, err := s.xml(part)
+	if err != nil {
+		return err
+	}
+	defer x.close()
+	var do func(e element) error
+	do = func(e element) error {
+		switch e.Name.Local {
+		case "sp", "graphicFrame":
+			sh := shape{top: -1}
+			err := x.each(s.shapePart(x, &sh))
+			switch sh.place {
+			case "dt", "ftr", "hdr", "sldNum", "sldImg":
+			default:
+				s.shapes = append(s.shapes, sh)
+			}
+			return err
+		case "Fallback", "extLst", "timing", "transition":
+			return nil
+		}
+		return x.each(do)
+	}
+	return x.each(do)
+}
+
+// shapePart reads what is in a shape.
+func (s *slideReader) shapePart(x *xmlReader, sh *shape) func(e element) error {
+	var do func(e element) error
+	do = func(e element) error {
+		var blocks []block
+		var err error
+		switch e.Name.Local {
+		case "ph":
+			if sh.place = attr(e, "type"); sh.place == "" {
+				sh.place = "body"
+			}
+			return nil
+		case "off":
+			sh.top = number(e, "y", -1)
+			return nil
+		case "txBody":
+			blocks, err = drawnBlocks(x, sh.place == "body" || sh.place == "obj")
+		case "tbl":
+			blocks, err = drawnTable(x)
+		case "chart":
+			if part, ok := byID(s.relations, relationAttr(e, "id")); ok && !s.shown[part] {
+				s.shown[part] = true
+				blocks = s.chart(part)
+			}
+		case "relIds":
+			if part, ok := byID(s.relations, relationAttr(e, "dm")); ok && !s.shown[part] {
+				s.shown[part] = true
+				blocks = s.diagram(part)
+			}
+		case "Fallback", "extLst", "style", "pic":
+			return nil
+		default:
+			return x.each(do)
+		}
+		sh.blocks = append(sh.blocks, blocks...)
+		return err
+	}
+	return do
+}
+
+// drawnBlocks reads the paragraphs of a shape. Those of an outline are items
+// of a list, unless there is but one; others are where they have a bullet.
+func drawnBlocks(x *xmlReader, outline bool) ([]block, error) {
+	var out []block
+	plain := map[int]bool{} // paragraphs that say that they have no bullet
+	var counts [listLevels]int
+	err := x.each(func(e element) error {
+		if e.Name.Local != "p" {
+			return nil
+		}
+		b := block{}
+		marker, none := "", false
+		var text strings.Builder
+		var do func(e element) error
+		do = func(e element) error {
+			switch e.Name.Local {
+			case "pPr":
+				b.level = min(max(number(e, "lvl", 0), 0), listLevels-1)
+				return x.each(func(e element) error {
+					switch e.Name.Local {
+					case "buNone":
+						none = true
+					case "buChar", "buBlip":
+						marker = bullet
+					case "buAutoNum":
+						marker = attr(e, "type")
+						if start := number(e, "startAt", 1); counts[b.level] == 0 {
+							counts[b.level] = min(max(start, 1), 1<<20) - 1
+						}
+					}
+					return nil
+				})
+			case "t":
+				text.WriteString(x.text())
+				return nil
+			case "br":
+				text.WriteByte('\n')
+				return nil
+			case "tab":
+				text.WriteByte('\t')
+				return nil
+			case "fld":
+				if attr(e, "type") == "slidenum" {
+					return nil
+				}
+			case "oMath":
+				s, err := formula(x)
+				text.WriteString(s)
+				return err
+			case "rPr", "endParaRPr", "Fallback", "extLst":
+				return nil
+			}
+			return x.each(do)
+		}
+		err := x.each(do)
+		b.text = text.String()
+		if strings.TrimSpace(b.text) == "" {
+			return err
+		}
+		for i := b.level + 1; i < listLevels; i++ {
+			counts[i] = 0
+		}
+		if marker != "" && marker != bullet {
+			counts[b.level]++
+			marker = drawnNumber(marker, counts[b.level])
+		} else {
+			counts[b.level] = 0
+		}
+		if b.marker = marker; marker != "" && !none {
+			b.kind = anItem
+		}
+		plain[len(out)] = none
+		out = append(out, b)
+		return err
+	})
+	if outline && len(out) > 1 {
+		for i := range out {
+			if out[i].kind == aParagraph && !plain[i] {
+				out[i].kind, out[i].marker = anItem, bullet
+			}
+		}
+	}
+	return out, err
+}
+
+// drawnNumber writes the number of an item in one of the schemes of
+// presentations: alphaLcPeriod, arabicParenBoth, romanUcParenR …
+func drawnNumber(scheme string, n int) string {
+	format := "decimal"
+	switch {
+	case strings.HasPrefix(scheme, "alphaLc"):
+		format = "lowerLetter"
+	case strings.HasPrefix(scheme, "alphaUc"):
+		format = "upperLetter"
+	case strings.HasPrefix(scheme, "romanLc"):
+		format = "lowerRoman"
+	case strings.HasPrefix(scheme, "romanUc"):
+		format = "upperRoman"
+	}
+	s := itemNumber(format, n)
+	switch {
+	case strings.HasSuffix(scheme, "ParenBoth"):
+		return "(" + s + ")"
+	case strings.HasSuffix(scheme, "ParenR"):
+		return s + ")"
+	}
+	return s + "."
+}
+
+// drawnTable reads a table of a slide.
+func drawnTable(x *xmlReader) ([]block, error) {
+	var rows [][]cell
+	names := -1
+	err := x.each(func(e element) error {
+		switch e.Name.Local {
+		case "tblPr":
+			if attr(e, "firstRow") == "1" || attr(e, "firstRow") == "true" {
+				names = 1
+			}
+		case "tr":
+			var row []cell
+			err := x.each(func(e element) error {
+				if e.Name.Local != "tc" {
+					return nil
+				}
+				// Cells that another one covers are there too.
+				c := cell{span: 1, merged: number(e, "vMerge", 0) == 1 || attr(e, "vMerge") == "true"}
+				covered := number(e, "hMerge", 0) == 1 || attr(e, "hMerge") == "true"
+				err := x.each(func(e element) error {
+					if e.Name.Local != "txBody" {
+						return nil
+					}
+					blocks, err := drawnBlocks(x, false)
+					c.blocks = blocks
+					return err
+				})
+				if last := len(row) - 1; covered && last >= 0 && row[last].span < maxColumns {
+					row[last].span++
+				} else {
+					row = append(row, c)
+				}
+				return err
+			})
+			rows = append(rows, row)
+			return err
+		}
+		return nil
+	})
+	if names >= len(rows) {
+		names = -1
+	}
+	return tableBlocks(rows, names), err
+}
+
+// notes reads what the speaker has below the slide.
+func (s *slideReader) notes(part string) {
+	n := &slideReader{file: s.file, shown: map[string]bool{}}
+	err := n.read(part)
+	var blocks []block
+	for _, sh := range n.shapes {
+		if sh.place == "body" {
+			blocks = append(blocks, sh.blocks...)
+		}
+	}
+	s.writeNotes(blocks)
+	if err != nil && s.over == nil {
+		s.note(fmt.Sprintf("notes of the speaker could be read only in part: %v", err))
+	}
+}
+
+// writeNotes marks the speaker's notes as what they are.
+func (f *file) writeNotes(blocks []block) {
+	for i, b := range blocks {
+		if i == 0 {
+			b = block{text: "Notes: " + cell{blocks: blocks[:1]}.text()}
+		}
+		f.write(b)
+	}
+}
+
+// commentAuthors gives the names of those who commented, by id.
+func (f *file) commentAuthors(relations []relation) map[string]string {
+	authors := map[string]string{}
+	for _, part := range slices.Concat(related(relations, "commentAuthors"), related(relations, "authors")) {
+		x, err := f.xml(part)
+		if err != nil {
+			continue
+		}
+		_ = x.each(func(root element) error { // without it comments have no names
+			return x.each(func(e element) error {
+				if len(authors) < maxEntries {
+					authors[attr(e, "id")] = attr(e, "name")
+				}
+				return nil
+			})
+		})
+		x.close()
+	}
+	return authors
+}
+
+// comments reads the comments on a slide, and the replies to them.
+func (s *slideReader) comments(part string, authors map[string]string) {
+	x, err := s.xml(part)
+	if err != nil {
+		return
+	}
+	defer x.close()
+	var do func(e element) error
+	say := func(author, text string) {
+		if text = oneLine(text); text != "" {
+			s.paragraph("Comment (" + cmp.Or(author, "unnamed") + "): " + text)
+		}
+	}
+	author := ""
+	do = func(e element) error {
+		switch e.Name.Local {
+		case "cm", "reply":
+			author = authors[attr(e, "authorId")]
+			return x.each(do)
+		case "text":
+			say(author, x.text())
+			return nil
+		case "txBody":
+			text, err := drawnText(x)
+			say(author, text)
+			return err
+		case "extLst", "Fallback":
+			return nil
+		}
+		return x.each(do)
+	}
+	if err := x.each(do); err != nil && s.over == nil {
+		s.note(fmt.Sprintf("comments could be read only in part: %v", err))
+	}
+}
