@@ -56,6 +56,17 @@ func choose(all []scored, k int, diversity float64) []group {
 	return groups
 }
 
+// apart sorts the candidates by score, ties by id, and makes a group of each of
+// the first k.
+func apart(all []scored, k int, _ float64) []group {
+	slices.SortFunc(all, byScore)
+	groups := make([]group, min(k, len(all)))
+	for i := range groups {
+		groups[i] = group{[]*scored{&all[i]}, &all[i]}
+	}
+	return groups
+}
+
 // marginal gives the place of the candidate to choose next.
 func marginal(order []*scored, likeness map[*scored]float64, diversity float64) (best int) {
 	worth := func(s *scored) float64 { return (1-diversity)*s.Score - diversity*likeness[s] }
@@ -155,8 +166,8 @@ func (g *group) fits(text string) bool {
 
 // repeats says whether two passages are the same but for blank space and case.
 // One word, number or sign that differs, or stands elsewhere, makes them two: it
-// may be the very fact that changed between two versions of a document. Titles and headings do not count: copies of one text may stand under
-// several.
+// may be the very fact that changed between two versions of a document. Titles and
+// headings do not count: copies of one text may stand under several.
 func repeats(a, b *scored) bool {
 	if long := max(len(a.Text), len(b.Text)); 10*min(len(a.Text), len(b.Text)) < 9*long {
 		return false

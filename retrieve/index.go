@@ -208,8 +208,8 @@ func (x *Index) Documents(ctx context.Context, f Filter) ([]DocumentInfo, error)
 var ErrEmptyQuestion = errors.New("the question is empty: ask something in a few words")
 
 // Search gives the passages nearest to the question, best first, none twice in
-// all but the same words; neighbouring chunks of one section are one passage. The same question of the same documents gives the
-// same passages in the same order.
+// all but the same words; neighbouring chunks of one section are one passage. The
+// same question of the same documents gives the same passages in the same order.
 func (x *Index) Search(ctx context.Context, q Query) ([]Passage, error) {
 	if strings.TrimSpace(q.Text) == "" {
 		return nil, ErrEmptyQuestion
@@ -254,6 +254,10 @@ func (x *Index) Search(ctx context.Context, q Query) ([]Passage, error) {
 			return nil, err
 		}
 		fuse(scored, vector, x.weight(q.Text))
+		choose := choose
+		if q.Apart {
+			choose = apart
+		}
 		// Copies, and neighbours that are one passage, may have left no room
 		// for others: look further down.
 		if len(ids) >= limit && limit < maxCandidates && len(choose(scored, k, 0)) < k {

@@ -77,6 +77,10 @@ type Query struct {
 	// Diversity, 0 to below 1, trades nearness to the question for unlikeness
 	// to the passages before; 0 orders by score alone.
 	Diversity float64
+	// Apart makes every chunk a passage by itself: neighbours are not joined, and
+	// what repeats another is not left out. It is for measuring a search, whose
+	// judgements may be of either; Diversity does nothing then.
+	Apart bool
 	Filter
 	// Warn, when it is not nil, is told of what went wrong without stopping the
 	// search: that the reranker failed, and the order is that of the search.

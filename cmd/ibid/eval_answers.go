@@ -148,7 +148,7 @@ func (c *evalAnswersCmd) openQuestions(ctx context.Context, s surroundings) (que
 	dir, name := filepath.Split(c.Questions)
 	if info.IsDir() {
 		dir, name = c.Questions, "questions.jsonl"
-		if _, err := os.Stat(filepath.Join(dir, "queries.jsonl")); err == nil {
+		if eval.IsSet(os.DirFS(dir)) {
 			if c.Library != "" {
 				return nil, nil, 0, usageError("--library %s: the set %s has documents of its own, which are asked", c.Library, dir)
 			}
@@ -166,6 +166,9 @@ func (c *evalAnswersCmd) openQuestions(ctx context.Context, s surroundings) (que
 	}
 	if library != "" {
 		corpus, err := c.openFolder(ctx, library, s)
+		if err == nil {
+			err = corpus.matchQuestions(ctx, questions, name, s)
+		}
 		return questions, corpus, 0, err
 	}
 	if c.Data == "" {
@@ -175,13 +178,28 @@ func (c *evalAnswersCmd) openQuestions(ctx context.Context, s surroundings) (que
 	if err != nil {
 		return nil, nil, 0, err
 	}
-	docs, err := corpus.Documents(ctx, retrieve.Filter{})
-	err = errors.Join(err, corpus.refuseEmpty(ctx, c.Data, retrieve.Filter{}))
-	if err != nil {
-		return nil, nil, 0, errors.Join(err, corpus.close())
+	err = corpus.refuseEmpty(ctx, c.Data, retrieve.Filter{})
+	if err == nil {
+		err = corpus.matchQuestions(ctx, questions, name, s)
 	}
-	corpus.documents = len(docs)
-	return questions, corpus, 0, nil
+	return questions, corpus, 0, err
+}
+
+// matchQuestions finds the documents that questions name among those of the
+// store; where it cannot, the corpus is closed.
+func (c *corpus) matchQuestions(ctx context.Context, questions []eval.Question, file string, s surroundings) error {
+	var named []string
+	for _, q := range questions {
+		named = append(named, q.Documents...)
+	}
+	missing, err := c.find(ctx, named, file)
+	if err != nil {
+		return errors.Join(err, c.close())
+	}
+	if len(missing) > 0 {
+		fmt.Fprintf(s.stderr, "ibid: %s names %d documents that are not in the store, as %s: they count as missed\n", file, len(missing), printable(missing[0]))
+	}
+	return nil
 }
 
 // openSet reads a set in the format of BEIR.
@@ -255,16 +273,8 @@ func (c *corpus) compare(q eval.Question, a cite.Answer) answered {
 var marks = regexp.MustCompile(` ?\[\d+\]`)
 
 // right says whether a document of the store is one that answers the question.
-// A folder that was moved has another root: then the path in it decides.
 func (c *corpus) right(q eval.Question, document string) bool {
-	_, path, _ := strings.Cut(document, "/")
-	return slices.ContainsFunc(q.Documents, func(d string) bool {
-		if len(c.stored) > 0 { // the documents of a set
-			return c.stored[d] == document
-		}
-		_, p, ok := strings.Cut(d, "/")
-		return d == document || ok && p == path
-	})
+	return slices.ContainsFunc(q.Documents, func(d string) bool { return c.stored[d] == document })
 }
 
 func answersReportOf(results []answered) *answersReport {

@@ -7,10 +7,12 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
@@ -208,41 +210,64 @@ func entryDocument(ctx context.Context, r *ingest.Reader, root ingest.Root, e ev
 	return doc
 }
 
-// match finds the judged documents among those of the store: by id, by path in
-// their root, or by that path without its ending.
+// match finds the judged documents among those of the store.
 func (c *corpus) match(ctx context.Context, set *eval.Set, s surroundings) error {
-	docs, err := c.Documents(ctx, c.filter)
+	var named []string
+	for _, grades := range set.Grades {
+		named = append(named, slices.Collect(maps.Keys(grades))...)
+	}
+	missing, err := c.find(ctx, named, set.Judgements)
 	if err != nil {
 		return err
 	}
-	c.documents = len(docs)
-	byName := make(map[string][]string)
-	for _, d := range docs {
-		names := map[string]bool{d.ID: true, d.Path: true, strings.TrimSuffix(d.Path, path.Ext(d.Path)): true}
-		for name := range names {
-			byName[name] = append(byName[name], d.ID)
-		}
-	}
-	missing := make(map[string]bool)
-	for _, grades := range set.Grades {
-		for id := range grades {
-			switch found := byName[id]; len(found) {
-			case 0:
-				missing[id] = true
-			case 1:
-				c.stored[id] = found[0]
-			default:
-				return fmt.Errorf("%s judges %q, which may be any of %s: name documents by their id there", set.Judgements, id, strings.Join(found, ", "))
-			}
-		}
-	}
 	if len(c.stored) == 0 {
-		return fmt.Errorf("none of the %d documents of the store is judged in %s: its corpus-ids must be document ids (ROOT/PATH) or paths; 'ibid search --json' shows them", len(docs), set.Judgements)
+		return fmt.Errorf("none of the %d documents of the store is judged in %s: its corpus-ids must be document ids (ROOT/PATH) or paths; 'ibid search --json' shows them", c.documents, set.Judgements)
 	}
 	if len(missing) > 0 {
 		fmt.Fprintf(s.stderr, "ibid: %s judges %d documents that are not in the store: they count as missed\n", set.Judgements, len(missing))
 	}
 	return nil
+}
+
+// find settles which documents of the store are meant: by id, by path in their
+// root, or by that path without its ending. A folder that was moved has another
+// root: where the root of a name is not in the store, the path behind it decides.
+// It gives the names of no document, sorted; one of several is an error that
+// names the file they stand in.
+func (c *corpus) find(ctx context.Context, named []string, file string) (missing []string, err error) {
+	docs, err := c.Documents(ctx, c.filter)
+	if err != nil {
+		return nil, err
+	}
+	c.documents = len(docs)
+	byName, byPath, roots := make(map[string][]string), make(map[string][]string), make(map[string]bool)
+	for _, d := range docs {
+		names := map[string]bool{d.ID: true, d.Path: true, strings.TrimSuffix(d.Path, path.Ext(d.Path)): true}
+		for name := range names {
+			byName[name] = append(byName[name], d.ID)
+		}
+		byPath[d.Path] = append(byPath[d.Path], d.ID)
+		roots[d.Root] = true
+	}
+	slices.Sort(named)
+	for _, name := range slices.Compact(named) {
+		found := byName[name]
+		if i := slices.Index(found, name); i >= 0 {
+			found = found[i : i+1] // an id is no guess
+		}
+		if root, path, ok := strings.Cut(name, "/"); ok && len(found) == 0 && !roots[root] {
+			found = byPath[path]
+		}
+		switch len(found) {
+		case 0:
+			missing = append(missing, name)
+		case 1:
+			c.stored[name] = found[0]
+		default:
+			return nil, fmt.Errorf("%s names %q, which may be any of %s: name documents by their id there", file, name, strings.Join(found, ", "))
+		}
+	}
+	return missing, nil
 }
 
 // deepest is how many chunks are asked for, at most, to find so many documents.
@@ -265,22 +290,23 @@ func (c *corpus) grades(judged eval.Grades) eval.Grades {
 }
 
 // rank gives the documents of the depth best ranks, each at the rank of its
-// best chunk. More chunks are asked for while they hold too few documents and a
-// relevant one is missing; those found then stand behind the others, so that
-// without a relevant one they make no difference. A reranker is asked once.
-func (c *corpus) rank(ctx context.Context, x *retrieve.Index, question string, grades eval.Grades, depth int, once bool) ([]string, error) {
+// best chunk, copies of others included. The first are those of the search as it
+// is used, which looks at as many chunks as [retrieve.DefaultCandidates]. While
+// they are too few and a relevant one is missing, deeper looks at more; those it
+// finds stand behind the others, so that without a relevant one they make no
+// difference.
+func (c *corpus) rank(ctx context.Context, x, deeper *retrieve.Index, question string, grades eval.Grades, depth int) ([]string, error) {
 	var ranking []string
 	missing := grades.Relevant()
 	var trouble error
 	seen := make(map[string]bool)
-	for k := depth; ; k *= 2 {
+	for k := retrieve.DefaultCandidates; ; k *= 2 {
 		passages, err := x.Search(ctx, retrieve.Query{
-			Text: question, K: k, Filter: c.filter, Warn: func(err error) { trouble = err },
+			Text: question, K: k, Apart: true, Filter: c.filter, Warn: func(err error) { trouble = err },
 		})
 		if err := cmp.Or(err, trouble); err != nil {
 			return nil, err
 		}
-		before := len(ranking)
 		for _, p := range passages {
 			if !seen[p.Document] {
 				seen[p.Document] = true
@@ -290,8 +316,9 @@ func (c *corpus) rank(ctx context.Context, x *retrieve.Index, question string, g
 				}
 			}
 		}
-		if missing == 0 || len(ranking) >= depth || len(ranking) == before || k >= deepest || once {
+		if missing == 0 || len(ranking) >= depth || len(passages) < k || k >= deepest {
 			return ranking[:min(depth, len(ranking))], nil
 		}
+		x = deeper
 	}
 }

@@ -137,11 +137,13 @@ func (c *evalGateCmd) Run(ctx context.Context, s surroundings) (err error) {
 			questions = append(questions, asked{q, kind})
 		}
 	}
-	add(onTopic, set.Judged())
+	add(onTopic, slices.DeleteFunc(set.Judged(), func(q eval.Query) bool { return q.Unanswerable }))
 	add(unanswerable, slices.DeleteFunc(slices.Clone(set.Queries), func(q eval.Query) bool { return !q.Unanswerable }))
 	for _, dir := range c.OffTopic {
-		if _, err := os.Stat(dir); err != nil {
+		if info, err := os.Stat(dir); err != nil {
 			return usageError("--off-topic: there is no folder %s", dir)
+		} else if !info.IsDir() {
+			return usageError("--off-topic: %s is a file: give the folder that holds queries.jsonl", dir)
 		}
 		queries, err := eval.ReadQueries(os.DirFS(dir))
 		if err != nil {

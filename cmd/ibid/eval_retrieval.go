@@ -20,7 +20,7 @@ import (
 
 type evalRetrievalCmd struct {
 	Dir     string   `arg:"" help:"Folder with corpus.jsonl (_id, title, text), queries.jsonl (_id, text), and qrels.tsv or qrels/SPLIT.tsv (query-id, corpus-id, score)."`
-	Metrics []string `help:"What to measure: ndcg, recall, mrr or p, each with a rank." default:"ndcg@10,recall@10,recall@100,mrr@10,p@10" placeholder:"NAME@K"`
+	Metrics []string `help:"What to measure: ndcg, recall, mrr or p, each with a rank; unset: ndcg@10, recall@10, recall@100, mrr@10, and p@10 in the table." placeholder:"NAME@K"`
 	Compare []string `help:"Pairs of searches to test for a difference in the first metric, by a paired randomisation test." default:"hybrid:bm25,hybrid:dense" placeholder:"A:B"`
 	Against string   `help:"File that an earlier run wrote with --details: each search is tested against itself there." placeholder:"FILE"`
 	evalConfig
@@ -47,6 +47,12 @@ func (c *evalRetrievalCmd) searches(getenv func(string) string) ([]measuredSearc
 	options, err := c.index(c.endpointConfig, getenv)
 	return append(all, measuredSearch{"reranked", options}), err
 }
+
+// printedMetrics are those of the JSON object when none are named: other
+// programs count on them, and on no others. The table has one more.
+var printedMetrics = [...]string{"ndcg@10", "recall@10", "recall@100", "mrr@10"}
+
+const tableMetric = "p@10"
 
 // wholeSearch is the search that people use: figures without the name of a
 // search are its.
@@ -138,6 +144,12 @@ func (c *evalRetrievalCmd) Run(ctx context.Context, s surroundings) (err error) 
 		return err
 	}
 	if c.JSON {
+		if len(c.Metrics) == 0 {
+			for _, x := range searches {
+				figures := report.of(x.name)
+				*figures = (*figures)[:len(printedMetrics)]
+			}
+		}
 		err = json.NewEncoder(s.stdout).Encode(report)
 	} else {
 		err = report.show(filepath.Base(c.Dir), searches, s)
@@ -161,16 +173,17 @@ func (r *retrievalReport) of(name string) *eval.Figures {
 // parse reads the flags that have a grammar of their own.
 func (c *evalRetrievalCmd) parse(searches []measuredSearch) (metrics []eval.Metric, pairs [][2]int, err error) {
 	var names []string
-	for _, name := range c.Metrics {
+	wanted := c.Metrics
+	if len(wanted) == 0 {
+		wanted = append(slices.Clone(printedMetrics[:]), tableMetric)
+	}
+	for _, name := range wanted {
 		m, err := eval.ParseMetric(name)
 		if err != nil {
 			return nil, nil, usageError("--metrics: %w", err)
 		}
 		metrics = append(metrics, m)
 		names = append(names, m.String())
-	}
-	if len(metrics) == 0 {
-		return nil, nil, usageError("--metrics is empty: name one, as in ndcg@10")
 	}
 	place := make(map[string]int)
 	for i, x := range searches {
@@ -197,8 +210,7 @@ func (c *evalRetrievalCmd) parse(searches []measuredSearch) (metrics []eval.Metr
 
 // measure gives the value of each metric for each query, by search: [search][metric][query].
 func (c *corpus) measure(ctx context.Context, searches []measuredSearch, queries []eval.Query, set *eval.Set, metrics []eval.Metric, s surroundings) ([][][]float64, error) {
-	const least = 100 // so that fusion sees the same candidates whatever is measured
-	depth := least
+	depth := 0
 	for _, m := range metrics {
 		depth = max(depth, m.K)
 	}
@@ -217,6 +229,14 @@ func (c *corpus) measure(ctx context.Context, searches []measuredSearch, queries
 			values[i][m] = make([]float64, len(queries))
 		}
 	}
+	// A reranker is asked once a query: behind what it ordered is the order of
+	// the search without it.
+	deeper := func(i int) *retrieve.Index {
+		if searches[i].options.Reranker != nil {
+			i = slices.IndexFunc(searches, func(x measuredSearch) bool { return x.name == wholeSearch })
+		}
+		return indexes[i]
+	}
 	asking, ctx := errgroup.WithContext(ctx)
 	asking.SetLimit(runtime.GOMAXPROCS(0))
 	for at, q := range queries {
@@ -228,7 +248,7 @@ func (c *corpus) measure(ctx context.Context, searches []measuredSearch, queries
 			}
 			grades := c.grades(set.Grades[q.ID])
 			for i, x := range indexes {
-				ranking, err := c.rank(ctx, x, q.Text, grades, wanted, searches[i].options.Reranker != nil)
+				ranking, err := c.rank(ctx, x, deeper(i), q.Text, grades, wanted)
 				if err != nil {
 					return fmt.Errorf("asking the query %s: %w", q.ID, err)
 				}

@@ -2,6 +2,9 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
+	"math"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -9,6 +12,7 @@ import (
 	"testing"
 
 	"ibid/answer/openai/openaitest"
+	"ibid/cmd/ibid/eval"
 )
 
 // teaSet is a set of two documents, each of which answers one query.
@@ -138,6 +142,93 @@ func TestEvalOwnDocument(t *testing.T) {
 	}
 }
 
+// Of two documents with one text either may be the one that was judged.
+func TestEvalCopies(t *testing.T) {
+	set := t.TempDir()
+	writeFiles(t, set, map[string]string{
+		"corpus.jsonl": `{"_id": "a", "title": "One", "text": "Black tea is served at four."}
+{"_id": "b", "title": "Two", "text": "Black tea is served at four."}
+{"_id": "c", "text": "Black tea is served at four."}`,
+		"queries.jsonl": `{"_id": "q", "text": "When is black tea served?"}`,
+		"qrels.tsv":     "q\ta\t1\nq\tb\t1\nq\tc\t1\n",
+	})
+	report := decodeEval[map[string]any](t, t.TempDir(), "retrieval", set)
+	for _, search := range []string{"bm25", "dense", "hybrid"} {
+		figures, _ := report[search].(map[string]any)
+		for _, name := range []string{"ndcg@10", "recall@10", "recall@100", "mrr@10"} {
+			if figures[name] != 1.0 {
+				t.Errorf("%s: %s is %v", search, name, figures[name])
+			}
+		}
+	}
+	// What other programs read.
+	if report["queries"] != 1.0 || report["documents"] != 3.0 {
+		t.Errorf("%v", report)
+	}
+}
+
+// What is measured is the search as people use it, and in the order in which it
+// gives documents.
+func TestEvalMeasuresTheSearch(t *testing.T) {
+	data, set := t.TempDir(), t.TempDir()
+	random := rand.New(rand.NewPCG(5, 6))
+	words := strings.Fields("harbour boat tea milk winter slipway mast sail rope anchor galley chart room tide wind oar dinghy keel crew port lamp storm flag buoy deck cabin map fish net pier")
+	text := func(n int) string {
+		out := make([]string, n)
+		for i := range out {
+			out[i] = words[min(random.IntN(len(words)), random.IntN(len(words)))]
+		}
+		return strings.Join(out, " ")
+	}
+	var corpus, queries, qrels strings.Builder
+	for i := range 400 {
+		fmt.Fprintf(&corpus, "{\"_id\": \"d%d\", \"text\": %q}\n", i, text(4+random.IntN(30)))
+	}
+	const asked = 20
+	for i := range asked {
+		fmt.Fprintf(&queries, "{\"_id\": \"q%d\", \"text\": %q}\n", i, text(4))
+		for d := range 400 {
+			fmt.Fprintf(&qrels, "q%d 0 d%d %d\n", i, d, random.IntN(3)*random.IntN(2))
+		}
+	}
+	writeFiles(t, set, map[string]string{"corpus.jsonl": corpus.String(), "queries.jsonl": queries.String(), "qrels.tsv": qrels.String()})
+	read, err := eval.ReadSet(os.DirFS(set), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	details := filepath.Join(t.TempDir(), "details")
+	if out, errs, code := ibid(t, data, "eval", "retrieval", set, "--data", data, "--details", details); code != 0 {
+		t.Fatalf("exit code %d: %s%s", code, out, errs)
+	}
+	lines, err := os.ReadFile(details)
+	if err != nil {
+		t.Fatal(err)
+	}
+	measured := strings.Split(strings.TrimSpace(string(lines)), "\n")
+	if len(measured) != asked {
+		t.Fatalf("%d queries measured", len(measured))
+	}
+	for i, q := range read.Queries {
+		var line struct{ Hybrid map[string]float64 }
+		if err := json.Unmarshal([]byte(measured[i]), &line); err != nil {
+			t.Fatal(err)
+		}
+		out, errs, code := ibid(t, data, "search", "--json", "--data", data, q.Text)
+		var found []struct{ Path string }
+		if err := json.Unmarshal([]byte(out), &found); err != nil || code != 0 {
+			t.Fatalf("exit code %d, %v: %s", code, err, errs)
+		}
+		var ranking []string
+		for _, p := range found {
+			ranking = append(ranking, p.Path)
+		}
+		want := eval.Metric{Kind: "ndcg", K: 10}.Of(ranking, read.Grades[q.ID])
+		if got := line.Hybrid["ndcg@10"]; math.Abs(got-want) > 1e-9 {
+			t.Errorf("%q: ndcg@10 is %v, and of what 'ibid search' finds %v", q.Text, got, want)
+		}
+	}
+}
+
 // A name in the judgements that two documents of a store go by is no guess.
 func TestEvalAmbiguousDocument(t *testing.T) {
 	data, set := t.TempDir(), t.TempDir()
@@ -150,11 +241,68 @@ func TestEvalAmbiguousDocument(t *testing.T) {
 	}
 	writeFiles(t, set, map[string]string{"queries.jsonl": `{"_id": "q", "text": "When does it open?"}`, "qrels.tsv": "q\thours.md\t1\n"})
 	_, errs, code := ibid(t, data, "eval", "retrieval", set, "--data", data)
-	if code != exitFailed || !strings.Contains(errs, `qrels.tsv judges "hours.md", which may be any of one/hours.md, two/hours.md`) {
+	if code != exitFailed || !strings.Contains(errs, `qrels.tsv names "hours.md", which may be any of one/hours.md, two/hours.md`) {
 		t.Errorf("exit code %d: %s", code, errs)
 	}
 	writeFiles(t, set, map[string]string{"qrels.tsv": "q\tone/hours.md\t1\nq\ttwo/hours.md\t1\n"})
 	if _, errs, code = ibid(t, data, "eval", "retrieval", set, "--data", data); code != 0 {
+		t.Errorf("exit code %d: %s", code, errs)
+	}
+}
+
+// Only the document that a question names is right, unless its root is not there
+// and no other can be meant.
+func TestEvalAnswersDocuments(t *testing.T) {
+	data := t.TempDir()
+	for _, name := range []string{"one", "two"} {
+		folder := filepath.Join(t.TempDir(), name)
+		writeFiles(t, folder, hours)
+		if name == "two" {
+			writeFiles(t, folder, map[string]string{"hours.md": "# Prices\n\nTea is free."})
+		}
+		if out, errs, code := ibid(t, data, "ingest", folder); code != 0 {
+			t.Fatalf("exit code %d: %s%s", code, out, errs)
+		}
+	}
+	for _, test := range []struct {
+		document, library string // a moved folder has another name
+		right             float64
+		warned            string
+	}{
+		{"one/hours.md", "", 1, ""},
+		{"two/hours.md", "", 0, ""},
+		{"one/gone.md", "", 0, "questions.jsonl names 1 documents that are not in the store, as one/gone.md: they count as missed"},
+		{"two/gone.md", "", 0, "two/gone.md"},
+		{"moved/hours.md", "one", 1, ""},
+		{"moved/gone.md", "one", 0, "as moved/gone.md"},
+		{"hours.md", "one", 1, ""},
+		{"hours", "one", 1, ""},
+	} {
+		questions := filepath.Join(t.TempDir(), "questions.jsonl")
+		writeFiles(t, filepath.Dir(questions), map[string]string{"questions.jsonl": fmt.Sprintf(`{"id": "q", "question": "When does the chart room open?", "answers": ["nine"], "documents": [%q]}`, test.document)})
+		args := []string{"eval", "answers", questions, "--json"}
+		if test.library == "" {
+			args = append(args, "--data", data)
+		} else {
+			folder := filepath.Join(t.TempDir(), test.library)
+			writeFiles(t, folder, hours)
+			args = append(args, "--library", folder)
+		}
+		out, errs, code := ibid(t, data, args...)
+		var report struct{ Figures map[string]float64 }
+		if err := json.Unmarshal([]byte(out), &report); err != nil || code != 0 {
+			t.Fatalf("exit code %d, %v: %s%s", code, err, out, errs)
+		}
+		if report.Figures["gold"] != 1 || report.Figures["right_cited"] != test.right {
+			t.Errorf("%s: %v", test.document, report.Figures)
+		}
+		if !strings.Contains(errs, test.warned) || test.warned == "" && strings.Contains(errs, "names") {
+			t.Errorf("%s: %s", test.document, errs)
+		}
+	}
+	questions := filepath.Join(t.TempDir(), "questions.jsonl")
+	writeFiles(t, filepath.Dir(questions), map[string]string{"questions.jsonl": `{"id": "q", "question": "When does the chart room open?", "documents": ["moved/hours.md"]}`})
+	if _, errs, code := ibid(t, data, "eval", "answers", questions, "--data", data); code != exitFailed || !strings.Contains(errs, "may be any of one/hours.md, two/hours.md") {
 		t.Errorf("exit code %d: %s", code, errs)
 	}
 }

@@ -3,11 +3,13 @@ package eval
 import (
 	"bufio"
 	"bytes"
+	"compress/gzip"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -16,11 +18,17 @@ const maxLine = 64 << 20
 
 // eachLine gives the lines of a file that are not blank, counted from 1,
 // without their ends and without a byte order mark. An error of each is given
-// with the file and the line.
+// with the file and the line. Where there is no such file, the one with .gz
+// behind its name is read.
 func eachLine(fsys fs.FS, name string, each func(n int, line []byte) error) (err error) {
+	wanted := name
 	f, err := fsys.Open(name)
+	if errors.Is(err, fs.ErrNotExist) && !strings.HasSuffix(name, gzipped) {
+		name += gzipped
+		f, err = fsys.Open(name)
+	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return &missing{"there is no " + name}
+		return &missing{"there is no " + wanted}
 	}
 	if err != nil {
 		return fmt.Errorf("opening %s: %w", name, err)
@@ -29,7 +37,18 @@ func eachLine(fsys fs.FS, name string, each func(n int, line []byte) error) (err
 	if info, err := f.Stat(); err == nil && info.IsDir() {
 		return fmt.Errorf("%s is a folder, not a file", name)
 	}
-	r := bufio.NewReaderSize(f, 1<<16)
+	var in io.Reader = f
+	if strings.HasSuffix(name, gzipped) {
+		unpacked, err := gzip.NewReader(f)
+		if err == io.EOF {
+			return fmt.Errorf("%s is empty", name)
+		}
+		if err != nil {
+			return fmt.Errorf("unpacking %s: %w", name, err)
+		}
+		in = unpacked
+	}
+	r := bufio.NewReaderSize(in, 1<<16)
 	var line []byte
 	for n := 1; ; n++ {
 		line, err = readLine(r, line[:0])
@@ -57,6 +76,9 @@ func eachLine(fsys fs.FS, name string, each func(n int, line []byte) error) (err
 		}
 	}
 }
+
+// gzipped ends the name of a compressed file.
+const gzipped = ".gz"
 
 // readLine appends a line without its end to line.
 func readLine(r *bufio.Reader, line []byte) ([]byte, error) {
@@ -97,7 +119,7 @@ type id string
 func (i *id) UnmarshalJSON(b []byte) error {
 	var n json.Number
 	if len(b) > 0 && b[0] != '"' {
-		if err := json.Unmarshal(b, &n); err != nil {
+		if err := json.Unmarshal(b, &n); err != nil || n == "" || strings.ContainsAny(string(n), ".eE") {
 			return idError(b)
 		}
 		*i = id(n)
@@ -115,7 +137,7 @@ func (i *id) UnmarshalJSON(b []byte) error {
 type idError string
 
 func (e idError) Error() string {
-	return "its id is neither a text nor a number: " + clip(string(e))
+	return "its id is neither a text nor a whole number: " + clip(string(e))
 }
 
 // clip shortens what is shown of hostile input.

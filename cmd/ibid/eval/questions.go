@@ -49,6 +49,11 @@ func ReadQuestions(fsys fs.FS, name string) ([]Question, error) {
 		if err := ids.add(string(q.ID), n); err != nil {
 			return err
 		}
+		for field, texts := range map[string][]string{"answers": q.Answers, "documents": q.Documents} {
+			if slices.ContainsFunc(texts, func(text string) bool { return strings.TrimSpace(text) == "" }) {
+				return fmt.Errorf("one of its %q is empty", field)
+			}
+		}
 		questions = append(questions, Question{string(q.ID), q.Question, q.Answers, q.Documents, q.Kind})
 		return nil
 	})

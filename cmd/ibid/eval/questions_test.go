@@ -18,7 +18,8 @@ func TestReadQuestions(t *testing.T) {
 		t.Error("only the first has an answer")
 	}
 	for text, want := range map[string]string{
-		"":                                  "q.jsonl is empty",
+		"": "q.jsonl is empty",
+		`{"id": "a", "question": "x", "documents": [""]}`: `q.jsonl:1: one of its "documents" is empty`,
 		`{"id": "a"}`:                       `q.jsonl:1: its "question" is missing or empty`,
 		`{"question": "a"}`:                 `q.jsonl:1: its "id" is missing or empty`,
 		`{"question": "a", "answers": "x"}`: `q.jsonl:1: its "answers" is of the wrong type, a JSON string`,

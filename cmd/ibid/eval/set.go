@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"strconv"
 	"strings"
 	"unicode"
@@ -82,11 +83,14 @@ const (
 
 // ReadSet reads a folder in the format of BEIR: corpus.jsonl (_id, title,
 // text), queries.jsonl (_id, text; answers and answerable where the set has
-// them) and the judgements (query-id, corpus-id and score, parted by tabs, with
-// a header) in qrels.tsv or qrels/SPLIT.tsv. Without a split it is qrels.tsv,
-// else the first there is of test, dev and train; one that ends in .tsv is the
-// file itself. An error names the file and,
-// where there is one, the line.
+// them) and the judgements in qrels.tsv or qrels/SPLIT.tsv. Without a split it is
+// qrels.tsv, else the first there is of test, dev and train; one that ends in
+// .tsv, .txt or .gz is the file itself. Each file may be compressed, with .gz
+// behind its name. An error names the file and, where there is one, the line.
+//
+// A judgement is query-id, corpus-id and score, parted by tabs or, where no id
+// has a space, by spaces; TREC has an iteration behind the query-id. A first line
+// that names its columns is a header.
 //
 // Corpus and judgements may be missing, which leaves them nil; see [Set.Need].
 func ReadSet(fsys fs.FS, split string) (*Set, error) {
@@ -102,6 +106,16 @@ func ReadSet(fsys fs.FS, split string) (*Set, error) {
 		return nil, err
 	}
 	return s, nil
+}
+
+// IsSet says whether a folder is a set in the format of BEIR.
+func IsSet(fsys fs.FS) bool {
+	for _, name := range []string{queriesFile, queriesFile + gzipped} {
+		if _, err := fs.Stat(fsys, name); err == nil {
+			return true
+		}
+	}
+	return false
 }
 
 // ReadCorpus reads corpus.jsonl.
@@ -202,8 +216,10 @@ func ReadGrades(fsys fs.FS, split string) (map[string]Grades, string, error) {
 }
 
 func judgementFiles(split string) []string {
-	if strings.HasSuffix(split, ".tsv") {
-		return []string{split}
+	for _, ending := range []string{".tsv", ".txt", ".gz"} {
+		if strings.HasSuffix(split, ending) {
+			return []string{split}
+		}
 	}
 	if split != "" {
 		return []string{"qrels/" + split + ".tsv", "qrels." + split + ".tsv"}
@@ -217,26 +233,31 @@ func noJudgements(names []string) error {
 
 func readGrades(fsys fs.FS, name string) (map[string]Grades, error) {
 	all := make(map[string]Grades)
-	first := make(map[[2]string]int)
+	first := make(map[[2]string]int) // line
+	begun := false
 	err := eachLine(fsys, name, func(n int, line []byte) error {
-		f := strings.Split(string(line), "\t")
-		if len(f) != 3 {
-			return fmt.Errorf("it has %d fields parted by tabs, not the three query-id, corpus-id and score", len(f))
-		}
-		query, document := strings.TrimSpace(f[0]), strings.TrimSpace(f[1])
-		grade, err := strconv.Atoi(strings.TrimSpace(f[2]))
-		if err != nil && n == 1 {
-			return nil // the header
+		query, document, score, err := judgement(string(line))
+		header := !begun && namesColumns(query, score)
+		begun = true
+		if header {
+			return nil
 		}
 		if err != nil {
-			return fmt.Errorf("the score %q is no whole number", clip(f[2]))
+			return err
+		}
+		grade, err := readGrade(score)
+		if err != nil {
+			return err
 		}
 		if query == "" || document == "" {
 			return errors.New("the query-id or the corpus-id is empty")
 		}
 		pair := [2]string{query, document}
 		if before, ok := first[pair]; ok {
-			return fmt.Errorf("query %s and document %s are judged in line %d already", clip(query), clip(document), before)
+			if all[query][document] == grade {
+				return nil
+			}
+			return fmt.Errorf("query %s and document %s are judged %d, and in line %d %d", clip(query), clip(document), grade, before, all[query][document])
 		}
 		first[pair] = n
 		if all[query] == nil {
@@ -249,9 +270,68 @@ func readGrades(fsys fs.FS, name string) (map[string]Grades, error) {
 		return nil, err
 	}
 	if len(all) == 0 {
-		return nil, fmt.Errorf("%s is empty: it holds a judgement a line, behind a header", name)
+		return nil, fmt.Errorf("%s is empty: it holds a judgement a line", name)
 	}
 	return all, nil
+}
+
+// judgement gives the fields of a line, also where an error says that they are
+// not those of a judgement.
+func judgement(line string) (query, document, score string, err error) {
+	f := strings.Split(line, "\t")
+	parted := "tabs"
+	if len(f) == 1 {
+		f, parted = strings.Fields(line), "spaces"
+	}
+	for i := range f {
+		f[i] = strings.TrimSpace(f[i])
+	}
+	switch len(f) {
+	case 3:
+		return f[0], f[1], f[2], nil
+	case 4: // TREC's, whose second field nobody uses
+		if _, err = strconv.Atoi(f[1]); err != nil && !strings.EqualFold(f[1], "Q0") {
+			err = fmt.Errorf("of its 4 fields the second is %q: TREC has a number there", clip(f[1]))
+		} else {
+			err = nil
+		}
+		return f[0], f[2], f[3], err
+	}
+	return f[0], "", f[len(f)-1], fmt.Errorf("it has %d fields parted by %s, not the three query-id, corpus-id and score, or TREC's four", len(f), parted)
+}
+
+// namesColumns says whether a line with these first and last fields is a header.
+func namesColumns(query, score string) bool {
+	letters := func(s string) string {
+		return strings.Map(func(r rune) rune {
+			if unicode.IsLetter(r) {
+				return unicode.ToLower(r)
+			}
+			return -1
+		}, s)
+	}
+	switch letters(score) {
+	case "score", "scores", "relevance", "rel", "relevant", "grade", "label", "judgement", "judgment", "rating":
+		return true
+	}
+	switch letters(query) {
+	case "queryid", "qid", "query", "topic", "topicid", "questionid":
+		_, err := readGrade(score)
+		return err != nil
+	}
+	return false
+}
+
+// maxGrade is the highest grade, and the lowest with its sign turned.
+const maxGrade = 1_000_000
+
+// readGrade reads a whole number, which some sets write as 1.0.
+func readGrade(s string) (int, error) {
+	x, err := strconv.ParseFloat(s, 64)
+	if err != nil || x != math.Trunc(x) || math.Abs(x) > maxGrade {
+		return 0, fmt.Errorf("the score %q is no whole number up to %d", clip(s), maxGrade)
+	}
+	return int(x), nil
 }
 
 // Need says what a set lacks to be measured: judgements that fit its queries,

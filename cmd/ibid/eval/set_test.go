@@ -1,6 +1,8 @@
 package eval
 
 import (
+	"bytes"
+	"compress/gzip"
 	"io/fs"
 	"slices"
 	"strings"
@@ -106,7 +108,7 @@ func TestHostileSets(t *testing.T) {
 		{"an array", "[1]", goodQueries, goodQrels, "corpus.jsonl:1: it is a JSON array, not an object"},
 		{"null", "null", goodQueries, goodQrels, `corpus.jsonl:1: it has neither a "text" nor a "title"`},
 		{"text of another type", `{"_id": "a", "text": ["x"]}`, goodQueries, goodQrels, `corpus.jsonl:1: its "text" is of the wrong type, a JSON array`},
-		{"id of another type", `{"_id": ["a"], "text": "x"}`, goodQueries, goodQrels, `corpus.jsonl:1: its id is neither a text nor a number: ["a"]`},
+		{"id of another type", `{"_id": ["a"], "text": "x"}`, goodQueries, goodQrels, `corpus.jsonl:1: its id is neither a text nor a whole number: ["a"]`},
 		{"no id", `{"id": "a", "text": "x"}`, goodQueries, goodQrels, `corpus.jsonl:1: its "_id" is missing or empty`},
 		{"a document twice", goodCorpus + `{"_id": "a", "text": "x"}`, goodQueries, goodQrels, `corpus.jsonl:3: the _id "a" stood in line 1 already`},
 		{"an id with a tab", `{"_id": "a\tb", "text": "x"}`, goodQueries, goodQrels, `corpus.jsonl:1: its "_id" is "a\tb": there is a control character`},
@@ -119,10 +121,15 @@ func TestHostileSets(t *testing.T) {
 		{"NaN", goodCorpus, goodQueries, goodQrels + "q1\tc\tNaN\n", `qrels.tsv:4: the score "NaN" is no whole number`},
 		{"a broken score", goodCorpus, goodQueries, goodQrels + "q1\tc\t0.5\n", `qrels.tsv:4: the score "0.5" is no whole number`},
 		{"a huge score", goodCorpus, goodQueries, goodQrels + "q1\tc\t99999999999999999999\n", "qrels.tsv:4: the score"},
-		{"spaces for tabs", goodCorpus, goodQueries, "q1 a 1\n", "qrels.tsv:1: it has 1 fields parted by tabs"},
-		{"of trec_eval", goodCorpus, goodQueries, "q1\t0\ta\t1\n", "qrels.tsv:1: it has 4 fields parted by tabs"},
+		{"an id with a fraction", `{"_id": 1.0, "text": "x"}`, goodQueries, goodQrels, `corpus.jsonl:1: its id is neither a text nor a whole number: 1.0`},
+		{"two fields", goodCorpus, goodQueries, goodQrels + "q1\ta\n", "qrels.tsv:4: it has 2 fields parted by tabs"},
+		{"words", goodCorpus, goodQueries, goodQrels + "hello\n", "qrels.tsv:4: it has 1 fields parted by spaces"},
+		{"five fields", goodCorpus, goodQueries, "q1 0 a 1 2\n", "qrels.tsv:1: it has 5 fields parted by spaces"},
+		{"ids with spaces", goodCorpus, goodQueries, "q1 a b 1\n", `qrels.tsv:1: of its 4 fields the second is "a": TREC has a number there`},
+		{"a broken first line", goodCorpus, goodQueries, "q1\ta\tx\n", `qrels.tsv:1: the score "x" is no whole number`},
+		{"a header in the middle", goodCorpus, goodQueries, goodQrels + "query-id\tcorpus-id\tscore\n", `qrels.tsv:4: the score "score" is no whole number`},
 		{"an empty id", goodCorpus, goodQueries, goodQrels + "q1\t\t1\n", "qrels.tsv:4: the query-id or the corpus-id is empty"},
-		{"judged twice", goodCorpus, goodQueries, goodQrels + "q1\ta\t1\n", "qrels.tsv:4: query q1 and document a are judged in line 2 already"},
+		{"judged twice", goodCorpus, goodQueries, goodQrels + "q1\ta\t1\n", "qrels.tsv:4: query q1 and document a are judged 1, and in line 2 2"},
 		{"other queries", goodCorpus, goodQueries, "x\ta\t1\n", "no query of queries.jsonl has a relevant document in qrels.tsv"},
 		{"nothing relevant", goodCorpus, goodQueries, "q1\ta\t0\n", "no query of queries.jsonl has a relevant document in qrels.tsv"},
 		{"other documents", goodCorpus, goodQueries, "q1\tx\t1\n", "no relevant document of qrels.tsv stands in corpus.jsonl"},
@@ -135,6 +142,69 @@ func TestHostileSets(t *testing.T) {
 			t.Errorf("%s: %v, want %s", test.name, err, test.want)
 		} else if len(err.Error()) > 400 {
 			t.Errorf("%s: a message of %d bytes", test.name, len(err.Error()))
+		}
+	}
+}
+
+// TestJudgements: what the sets of others look like is all read alike.
+func TestJudgements(t *testing.T) {
+	want := map[string]Grades{"q1": {"a": 2, "b": 0}, "7": {"a": -1}}
+	for name, written := range map[string]string{
+		"BEIR's":             "query-id\tcorpus-id\tscore\nq1\ta\t2\nq1\tb\t0\n7\ta\t-1\n",
+		"without a header":   "q1\ta\t2\nq1\tb\t0\n7\ta\t-1",
+		"another header":     "Query_ID\tDoc\tRelevance\nq1\ta\t2\nq1\tb\t0\n7\ta\t-1\n",
+		"a blank line first": "\n\nquery-id\tcorpus-id\tscore\nq1\ta\t2\nq1\tb\t0\n7\ta\t-1\n",
+		"of Windows":         "\ufeffquery-id\tcorpus-id\tscore\r\nq1\ta\t2\r\nq1\tb\t0\r\n7\ta\t-1\r\n",
+		"TREC's":             "q1 0 a 2\nq1 Q0 b 0\n7  0  a  -1\n",
+		"TREC's with tabs":   "q1\t0\ta\t2\nq1\t0\tb\t0\n7\t0\ta\t-1\n",
+		"TREC's, a header":   "query-id\titeration\tcorpus-id\tscore\nq1\t0\ta\t2\nq1\t0\tb\t0\n7\t0\ta\t-1\n",
+		"spaces":             "q1 a 2\nq1 b 0\n7 a -1\n",
+		"fractions":          "q1\ta\t2.0\nq1\tb\t0.0\n7\ta\t-1.0\n",
+		"lines twice":        "q1\ta\t2\nq1\ta\t2\nq1\tb\t0\n7\ta\t-1\nq1\ta\t2.0\n",
+	} {
+		got, _, err := ReadGrades(files("qrels.tsv", written), "")
+		if diff := cmp.Diff(want, got); diff != "" || err != nil {
+			t.Errorf("%s: %v %s", name, err, diff)
+		}
+	}
+}
+
+func TestPackedFiles(t *testing.T) {
+	pack := func(text string) string {
+		var b bytes.Buffer
+		w := gzip.NewWriter(&b)
+		if _, err := w.Write([]byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return b.String()
+	}
+	fsys := files("corpus.jsonl.gz", pack(goodCorpus), "queries.jsonl.gz", pack(goodQueries), "qrels/test.tsv.gz", pack(goodQrels), "qrels/dev.tsv", goodQrels)
+	want, err := ReadSet(files("corpus.jsonl", goodCorpus, "queries.jsonl", goodQueries, "qrels/test.tsv", goodQrels), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for split, file := range map[string]string{"": "qrels/test.tsv", "test": "qrels/test.tsv", "dev": "qrels/dev.tsv", "qrels/test.tsv.gz": "qrels/test.tsv.gz"} {
+		got, err := ReadSet(fsys, split)
+		if err != nil {
+			t.Errorf("%q: %v", split, err)
+			continue
+		}
+		want.Judgements = file
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%q: %s", split, diff)
+		}
+	}
+	for _, test := range []struct{ corpus, want string }{
+		{"", "corpus.jsonl.gz is empty"},
+		{goodCorpus, "unpacking corpus.jsonl.gz: gzip: invalid header"},
+		{pack(goodCorpus)[:60], "corpus.jsonl.gz:1: unexpected EOF"},
+	} {
+		_, err := ReadCorpus(files("corpus.jsonl.gz", test.corpus))
+		if err == nil || !strings.HasPrefix(err.Error(), test.want) {
+			t.Errorf("%v, want %s", err, test.want)
 		}
 	}
 }
