@@ -10,7 +10,11 @@ import (
 
 // readPDF reads the file and puts its pages together.
 func readPDF(doc *Document, data []byte) error {
-	file, err := pdf.Read(data)
+	source, err := pdf.Read(data)
+	if err != nil {
+		return err
+	}
+	file, err := pdf.Lay(source)
 	if err != nil {
 		return err
 	}

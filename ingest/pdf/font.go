@@ -51,12 +51,21 @@ func newFont(v pdf.Value) *font {
 		table, _ := streamBytes(to) // what is missing of it shows as unknown signs
 		f.readToUnicode(table)
 	}
+	f.bold = Bold(name, descriptor.Key("FontWeight").Float64(), descriptor.Key("Flags").Int64())
+	return f
+}
+
+// Bold reports whether a font is bold by its name, its weight from 100 to 900
+// or its flags (PDF 2.0, table 121).
+func Bold(name string, weight float64, flags int64) bool {
+	const forceBold = 1 << 18
 	lower := strings.ToLower(name)
 	for _, w := range []string{"bold", "black", "heavy", "demi"} {
-		f.bold = f.bold || strings.Contains(lower, w)
+		if strings.Contains(lower, w) {
+			return true
+		}
 	}
-	f.bold = f.bold || descriptor.Key("FontWeight").Float64() >= 600 || descriptor.Key("Flags").Int64()&(1<<18) != 0
-	return f
+	return weight >= 600 || flags&forceBold != 0
 }
 
 func (f *font) readSimple(v pdf.Value, name string, descriptor pdf.Value) {

@@ -34,10 +34,10 @@ const (
 )
 
 // lines puts the glyphs of a page into lines in reading order.
-func lines(glyphs []glyph) []line {
-	var turns [4][]glyph
+func lines(glyphs []Glyph) []line {
+	var turns [4][]Glyph
 	for _, g := range glyphs {
-		turns[g.turn] = append(turns[g.turn], g)
+		turns[g.Turn] = append(turns[g.Turn], g)
 	}
 	order := []int{0, 1, 2, 3}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(len(turns[b]), len(turns[a])) })
@@ -54,7 +54,7 @@ func lines(glyphs []glyph) []line {
 
 // pieces joins glyphs that were drawn after one another on one base line,
 // with word spaces where they stand apart.
-func pieces(glyphs []glyph) []line {
+func pieces(glyphs []Glyph) []line {
 	var out []line
 	for start := 0; start < len(glyphs); {
 		end := start + 1
@@ -70,22 +70,22 @@ func pieces(glyphs []glyph) []line {
 }
 
 // follows reports whether b was drawn as the next glyph of a's line.
-func follows(a, b glyph) bool {
-	size := max(a.size, b.size)
-	gap := b.x0 - a.x1
-	if b.begins && gap > pieceGap*size {
+func follows(a, b Glyph) bool {
+	size := max(a.Size, b.Size)
+	gap := b.X0 - a.X1
+	if b.Begins && gap > pieceGap*size {
 		return false // the start of a cell, perhaps
 	}
-	return math.Abs(a.y-b.y) < sameLine*size && gap < cellGap*size && gap > -0.8*size && b.x0 > a.x0-duplicate*size
+	return math.Abs(a.Y-b.Y) < sameLine*size && gap < cellGap*size && gap > -0.8*size && b.X0 > a.X0-duplicate*size
 }
 
-func piece(glyphs []glyph) (line, bool) {
-	l := line{x0: glyphs[0].x0, x1: glyphs[0].x1}
+func piece(glyphs []Glyph) (line, bool) {
+	l := line{x0: glyphs[0].X0, x1: glyphs[0].X1}
 	// Text set with wide letter spacing has wide gaps inside words too.
 	var gaps []float64
 	for i := 1; i < len(glyphs); i++ {
-		if !blank(glyphs[i].text) && !blank(glyphs[i-1].text) {
-			gaps = append(gaps, (glyphs[i].x0-glyphs[i-1].x1)/glyphs[i].size)
+		if !blank(glyphs[i].Text) && !blank(glyphs[i-1].Text) {
+			gaps = append(gaps, (glyphs[i].X0-glyphs[i-1].X1)/glyphs[i].Size)
 		}
 	}
 	threshold := wordGap
@@ -98,14 +98,14 @@ func piece(glyphs []glyph) (line, bool) {
 	var out strings.Builder
 	bold := 0
 	sizes := map[float64]int{}
-	var last glyph
+	var last Glyph
 	for i, g := range glyphs {
-		text := g.text
+		text := g.Text
 		if i > 0 {
-			if g.text == last.text && math.Abs(g.x0-last.x0) < duplicate*g.size {
+			if g.Text == last.Text && math.Abs(g.X0-last.X0) < duplicate*g.Size {
 				continue
 			}
-			if (g.x0-last.x1)/g.size > threshold && !strings.HasSuffix(out.String()[max(0, out.Len()-1):], " ") && !ideographs(last.text, text) {
+			if (g.X0-last.X1)/g.Size > threshold && !strings.HasSuffix(out.String()[max(0, out.Len()-1):], " ") && !ideographs(last.Text, text) {
 				out.WriteByte(' ')
 			}
 		}
@@ -115,10 +115,10 @@ func piece(glyphs []glyph) (line, bool) {
 			continue
 		}
 		n := utf8.RuneCountInString(text)
-		l.x0, l.x1 = min(l.x0, g.x0), max(l.x1, g.x1)
+		l.x0, l.x1 = min(l.x0, g.X0), max(l.x1, g.X1)
 		l.glyphs += n
-		sizes[math.Round(g.size*4)/4] += n
-		if g.bold {
+		sizes[math.Round(g.Size*4)/4] += n
+		if g.Bold {
 			bold += n
 		}
 	}
@@ -129,8 +129,8 @@ func piece(glyphs []glyph) (line, bool) {
 		}
 	}
 	for _, g := range glyphs {
-		if !blank(g.text) && math.Abs(g.size-l.size) < 0.25 {
-			l.y = g.y
+		if !blank(g.Text) && math.Abs(g.Size-l.size) < 0.25 {
+			l.y = g.Y
 			break
 		}
 	}

@@ -22,18 +22,6 @@ const (
 	maxFormDepth    = 12
 )
 
-// A glyph is a piece of text that was drawn, in a frame turned so that its
-// line runs to the right; y grows upwards.
-type glyph struct {
-	text   string
-	x0, x1 float64
-	y      float64 // of the base line
-	size   float64 // height of the font
-	turn   int     // quarter turns of the line, 0 to 3
-	bold   bool
-	begins bool // the pen was set down anew before it
-}
-
 type matrix [6]float64
 
 var identity = matrix{1, 0, 0, 1, 0, 0}
@@ -64,7 +52,7 @@ type drawing struct {
 	line      matrix // where the line began
 	resources pdf.Value
 	fonts     map[string]*font
-	glyphs    []glyph
+	glyphs    []Glyph
 	damage    error // the first stream that could not be read whole
 	depth     int
 	begins    bool
@@ -342,26 +330,13 @@ func (d *drawing) showString(s string) {
 
 // add notes a glyph, turned so that its line runs to the right.
 func (d *drawing) add(c char, m matrix) {
-	turn := int(math.Round(math.Atan2(m[1], m[0])/(math.Pi/2))+4) % 4
-	x, y := m[4], m[5]
+	turn := Turn(m[0], m[1])
+	x, y := Turned(turn, m[4], m[5])
 	length := math.Hypot(m[0], m[1]) * c.width
-	switch turn {
-	case 1:
-		x, y = y, -x
-	case 2:
-		x, y = -x, -y
-	case 3:
-		x, y = -y, x
+	g := Glyph{
+		Text: c.text, X0: x, X1: x + length, Y: y, Size: math.Hypot(m[2], m[3]), Turn: turn, Bold: d.font.bold, Begins: d.begins,
 	}
-	g := glyph{
-		text: c.text, x0: x, x1: x + length, y: y, size: math.Hypot(m[2], m[3]), turn: turn, bold: d.font.bold, begins: d.begins,
-	}
-	for _, n := range []float64{g.x0, g.x1, g.y, g.size} {
-		if math.IsNaN(n) || math.Abs(n) > 1e6 {
-			return
-		}
-	}
-	if g.size < 0.5 {
+	if !g.Sound() {
 		return
 	}
 	d.begins = false

@@ -6,12 +6,13 @@
 // untrusted files in a child process.
 package pdf
 
+//go:generate go run ./pdfium/fetch
+
 import (
 	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	pdf "github.com/ledongthuc/pdf"
@@ -61,20 +62,20 @@ var (
 // maxPages bounds how many pages are read.
 const maxPages = 20_000
 
-// Read reads a file.
-func Read(data []byte) (file *File, err error) {
+// Read reads a file without any help from outside.
+func Read(data []byte) (source *Source, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			file, err = nil, fmt.Errorf("it is damaged: %v", p)
+			source, err = nil, fmt.Errorf("it is damaged: %v", p)
 		}
 	}()
 	r, decrypted, rebuilt, err := open(data)
 	if err != nil {
 		return nil, err
 	}
-	file = &File{Rebuilt: rebuilt}
+	source = &Source{Rebuilt: rebuilt}
 	if !decrypted { // what it says of itself is strings, and stays encrypted
-		readInfo(file, r)
+		readInfo(source, r)
 	}
 	root := r.Trailer().Key("Root")
 	pages := collect(root.Key("Pages"))
@@ -82,39 +83,15 @@ func Read(data []byte) (file *File, err error) {
 		return nil, errors.New("it is damaged: no page can be found in it")
 	}
 	fonts := make(map[string]*font)
-	all := make([][]line, len(pages))
-	glyphs, unknown := 0, 0
-	var damage error // the first
-	for i, p := range pages {
-		drawn, err := drawPage(p, fonts)
-		if err != nil {
-			file.Torn, damage = append(file.Torn, i+1), cmp.Or(damage, err)
-			var f filterError
-			if errors.As(err, &f) && !slices.Contains(file.Unsupported, string(f)) {
-				file.Unsupported = append(file.Unsupported, string(f))
+	source.Pages = func(yield func(Drawn) bool) {
+		for _, p := range pages {
+			glyphs, err := drawPage(p, fonts)
+			if !yield(Drawn{Glyphs: glyphs, Err: err}) {
+				return
 			}
 		}
-		glyphs += len(drawn)
-		for _, g := range drawn {
-			if strings.ContainsRune(g.text, '\ufffd') {
-				unknown++
-			}
-		}
-		all[i] = lines(drawn)
 	}
-	if glyphs == 0 || unknown*2 > glyphs {
-		if damage != nil {
-			return nil, fmt.Errorf("%d of its %d pages cannot be read: %w", len(file.Torn), len(pages), damage)
-		}
-		return nil, ErrNoText
-	}
-	dropRunning(all)
-	body := bodySize(all)
-	p := paragraphs{body: body, levels: headingSizes(all, body), words: hyphenated(all)}
-	for _, page := range all {
-		file.Pages = append(file.Pages, Page{Blocks: p.blocks(page)})
-	}
-	return file, nil
+	return source, nil
 }
 
 // open parses a file, after putting right what common writers get wrong, and
@@ -177,17 +154,24 @@ func parse(data []byte) (r *pdf.Reader, err error) {
 }
 
 // readInfo takes what the file says of itself.
-func readInfo(file *File, r *pdf.Reader) {
+func readInfo(source *Source, r *pdf.Reader) {
 	defer func() {
 		// A damaged information dictionary costs the title, not the text.
 		_ = recover()
 	}()
 	info := r.Trailer().Key("Info")
-	file.Author = info.Key("Author").Text()
-	if d := info.Key("CreationDate").Text(); strings.HasPrefix(d, "D:") && len(d) >= 10 {
-		file.Date = d[2:6] + "-" + d[6:8] + "-" + d[8:10]
+	source.Author = info.Key("Author").Text()
+	source.Date = Date(info.Key("CreationDate").Text())
+	source.Title = info.Key("Title").Text()
+}
+
+// Date gives the day of a date as PDF files write it, as 2006-01-02; empty
+// when it is none.
+func Date(s string) string {
+	if !strings.HasPrefix(s, "D:") || len(s) < 10 {
+		return ""
 	}
-	file.Title = info.Key("Title").Text()
+	return s[2:6] + "-" + s[6:8] + "-" + s[8:10]
 }
 
 // collect walks the tree of pages, each node once. A page that is named but
@@ -235,7 +219,7 @@ func collect(root pdf.Value) (pages []pdf.Page) {
 
 // drawPage gives the glyphs of a page: those before the damage when it is
 // damaged.
-func drawPage(p pdf.Page, fonts map[string]*font) (glyphs []glyph, err error) {
+func drawPage(p pdf.Page, fonts map[string]*font) (glyphs []Glyph, err error) {
 	d := drawing{state: state{ctm: identity, scale: 1}, fonts: fonts, text: identity, line: identity}
 	defer func() {
 		glyphs = d.glyphs

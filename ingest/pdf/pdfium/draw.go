@@ -1,0 +1,190 @@
+package pdfium
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"image"
+	"image/png"
+	"math"
+)
+
+// Limits of a drawn page.
+const (
+	maxPixels = 12 << 20 // about an A4 page at 350 dots an inch
+	// MaxDPI is the finest resolution that a page is drawn in.
+	MaxDPI = 400
+)
+
+// A Rect is a place on a page as shares of its width and height, from its
+// upper left corner.
+type Rect struct{ X0, Y0, X1, Y1 float64 }
+
+// A Drawing is a drawn page.
+type Drawing struct {
+	PNG []byte
+	// Marked are the places of the quote, a line each or less.
+	Marked []Rect
+	Pages  int // of the file
+}
+
+// Draw draws a page, counted from 1, at so many dots an inch, and marks on it
+// the words of a quote. What of the quote is not found on the page stays
+// unmarked.
+func (e *Engine) Draw(ctx context.Context, data []byte, number int, quote string, dpi int) (*Drawing, error) {
+	d, err := e.open(ctx, data)
+	if err != nil {
+		return nil, err
+	}
+	defer d.close()
+	out := &Drawing{Pages: int(int32(d.do("FPDF_GetPageCount", d.handle)))}
+	if number < 1 || number > out.Pages {
+		return nil, fmt.Errorf("it has %d pages, and no page %d", out.Pages, number)
+	}
+	page := d.do("FPDF_LoadPage", d.handle, uint64(number-1))
+	if page == 0 {
+		return nil, d.orBecause("page %d is damaged", number)
+	}
+	defer d.do("FPDF_ClosePage", page)
+	if quote != "" {
+		out.Marked = d.find(page, quote)
+	}
+	img, err := d.paint(page, number, dpi)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range out.Marked {
+		mark(img, r)
+	}
+	var b bytes.Buffer
+	encoder := png.Encoder{CompressionLevel: png.BestSpeed}
+	if err := encoder.Encode(&b, img); err != nil {
+		return nil, fmt.Errorf("drawing page %d: %w", number, err)
+	}
+	out.PNG = b.Bytes()
+	return out, nil
+}
+
+// orBecause is the error of the calls so far, or else one in these words.
+func (d *document) orBecause(format string, args ...any) error {
+	if d.err != nil {
+		return fmt.Errorf("PDFium failed on it: %w", d.err)
+	}
+	return fmt.Errorf(format, args...)
+}
+
+// paint draws a page.
+func (d *document) paint(page uint64, number, dpi int) (*image.RGBA, error) {
+	wide, high := math.Float64frombits(d.do("FPDF_GetPageWidth", page)), math.Float64frombits(d.do("FPDF_GetPageHeight", page))
+	if d.err != nil || !(wide >= 1 && high >= 1 && wide < 1e5 && high < 1e5) {
+		return nil, d.orBecause("page %d has no size", number)
+	}
+	scale := float64(min(max(dpi, 10), MaxDPI)) / 72
+	scale = min(scale, math.Sqrt(maxPixels/(wide*high)))
+	w, h := max(int(wide*scale), 1), max(int(high*scale), 1)
+	const bgra, annotations, reverseBytes, white = 4, 0x01, 0x10, 0xffffffff
+	bitmap := d.do("FPDFBitmap_CreateEx", uint64(w), uint64(h), bgra, 0, 0)
+	if bitmap == 0 {
+		return nil, d.orBecause("there is too little memory to draw page %d", number)
+	}
+	defer d.do("FPDFBitmap_Destroy", bitmap)
+	d.do("FPDFBitmap_FillRect", bitmap, 0, 0, uint64(w), uint64(h), white)
+	d.do("FPDF_RenderPageBitmap", bitmap, page, 0, 0, uint64(w), uint64(h), 0, annotations|reverseBytes)
+	stride, buffer := int(uint32(d.do("FPDFBitmap_GetStride", bitmap))), uint32(d.do("FPDFBitmap_GetBuffer", bitmap))
+	if stride < 4*w {
+		return nil, d.orBecause("page %d cannot be drawn", number)
+	}
+	pixels := d.bytes(buffer, uint32(stride*h))
+	if d.err != nil {
+		return nil, d.orBecause("")
+	}
+	img := image.NewRGBA(image.Rect(0, 0, w, h))
+	for y := range h {
+		copy(img.Pix[y*img.Stride:], pixels[y*stride:y*stride+4*w])
+	}
+	for i := 3; i < len(img.Pix); i += 4 {
+		img.Pix[i] = 0xff
+	}
+	return img, nil
+}
+
+// mark lays a colour over a place, as a marker pen does: what is dark stays dark.
+func mark(img *image.RGBA, r Rect) {
+	const red, green, blue = 255, 226, 74
+	w, h := float64(img.Rect.Dx()), float64(img.Rect.Dy())
+	area := image.Rect(int(r.X0*w)-1, int(r.Y0*h)-1, int(math.Ceil(r.X1*w))+1, int(math.Ceil(r.Y1*h))+1).Intersect(img.Rect)
+	for y := area.Min.Y; y < area.Max.Y; y++ {
+		for x := area.Min.X; x < area.Max.X; x++ {
+			p := img.Pix[img.PixOffset(x, y):]
+			for i, c := range [...]int{red, green, blue} {
+				p[i] = uint8(int(p[i]) * c / 255)
+			}
+		}
+	}
+}
+
+// Find gives the places of a quote on a page, counted from 1.
+func (e *Engine) Find(ctx context.Context, data []byte, number int, quote string) ([]Rect, error) {
+	d, err := e.open(ctx, data)
+	if err != nil {
+		return nil, err
+	}
+	defer d.close()
+	page := d.do("FPDF_LoadPage", d.handle, uint64(number-1))
+	if number < 1 || page == 0 {
+		return nil, d.orBecause("it has no page %d", number)
+	}
+	defer d.do("FPDF_ClosePage", page)
+	found := d.find(page, quote)
+	if d.err != nil {
+		return nil, d.orBecause("")
+	}
+	return found, nil
+}
+
+// find gives the places of a quote on a page.
+func (d *document) find(page uint64, quote string) []Rect {
+	text := d.do("FPDFText_LoadPage", page)
+	if text == 0 {
+		return nil
+	}
+	defer d.do("FPDFText_ClosePage", text)
+	n := min(int(int32(d.do("FPDFText_CountChars", text))), maxChars)
+	unicode := d.module.ExportedFunction("FPDFText_GetUnicode")
+	chars := make([]rune, 0, max(n, 0))
+	for i := range n {
+		chars = append(chars, rune(d.quick(unicode, text, uint64(i))))
+	}
+	var out []Rect
+	for _, part := range locate(chars, quote) {
+		out = append(out, d.rects(page, text, part)...)
+	}
+	return out
+}
+
+// rects gives the places of a run of characters.
+func (d *document) rects(page, text uint64, part span) []Rect {
+	const maxRects = 1000
+	const whole = 1 << 20 // of the width and the height, in units of the result
+	var out []Rect
+	for i := range min(d.do("FPDFText_CountRects", text, uint64(part.from), uint64(part.to-part.from)), maxRects) {
+		at := uint64(d.scratch)
+		if d.do("FPDFText_GetRect", text, i, at, at+8, at+16, at+24) == 0 {
+			continue
+		}
+		var box [4]float64 // left, top, right, bottom
+		d.floats64(d.scratch, box[:])
+		var x, y [2]float64
+		for k := range 2 {
+			d.do("FPDF_PageToDevice", page, 0, 0, whole, whole, 0, f64(box[2*k]), f64(box[2*k+1]), at+32, at+36)
+			px, _ := d.module.Memory().ReadUint32Le(d.scratch + 32)
+			py, _ := d.module.Memory().ReadUint32Le(d.scratch + 36)
+			x[k], y[k] = float64(int32(px))/whole, float64(int32(py))/whole
+		}
+		if d.err != nil {
+			return out
+		}
+		out = append(out, Rect{min(x[0], x[1]), min(y[0], y[1]), max(x[0], x[1]), max(y[0], y[1])})
+	}
+	return out
+}

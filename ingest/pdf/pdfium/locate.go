@@ -1,0 +1,98 @@
+package pdfium
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+// A span is a run of characters of a page.
+type span struct{ from, to int }
+
+// shortest is the least number of letters that a part of a quote is looked for
+// with: less stands everywhere.
+const shortest = 8
+
+// maxPlaces bounds how many places are tried for a part of a quote.
+const maxPlaces = 64
+
+// locate finds a quote among the characters of a page. Letters and digits
+// alone are compared, so that hyphens, spaces, ligatures and the signs between
+// the cells of a table do not matter. A quote that does not stand there in one
+// piece is found in as many as it takes.
+func locate(chars []rune, quote string) []span {
+	page, at := plain(chars)
+	want, _ := plain([]rune(quote))
+	if len(want) == 0 {
+		return nil
+	}
+	if i := index(page, want); i >= 0 {
+		return []span{{at[i], at[i+len(want)-1] + 1}}
+	}
+	if len(want) < shortest {
+		return nil
+	}
+	places := map[[shortest]rune][]int{}
+	for i := 0; i+shortest <= len(page); i++ {
+		key := [shortest]rune(page[i:])
+		if len(places[key]) < maxPlaces {
+			places[key] = append(places[key], i)
+		}
+	}
+	var out []span
+	last := 0 // where the part before ended
+	for q := 0; q+shortest <= len(want); {
+		from, length := -1, 0
+		for _, p := range places[[shortest]rune(want[q:])] {
+			n := shortest
+			for q+n < len(want) && p+n < len(page) && want[q+n] == page[p+n] {
+				n++
+			}
+			// Of equals the first behind the part before.
+			if n > length || n == length && from < last && p >= last {
+				from, length = p, n
+			}
+		}
+		if from < 0 {
+			q++
+			continue
+		}
+		out = append(out, span{at[from], at[from+length-1] + 1})
+		q, last = q+length, from+length
+	}
+	return out
+}
+
+// plain gives the letters and digits of a text in lower case, and of each the
+// character that it came from.
+func plain(chars []rune) (out []rune, at []int) {
+	for i, r := range chars {
+		if r < 0x80 {
+			if r = unicode.ToLower(r); r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
+				out, at = append(out, r), append(at, i)
+			}
+			continue
+		}
+		if !unicode.IsPrint(r) {
+			continue
+		}
+		for _, c := range strings.ToLower(norm.NFKC.String(string(r))) {
+			if unicode.IsLetter(c) || unicode.IsDigit(c) || unicode.IsMark(c) {
+				out, at = append(out, c), append(at, i)
+			}
+		}
+	}
+	return out, at
+}
+
+// index finds one run of characters in another; -1 when it is not there.
+func index(in, what []rune) int {
+	for i := 0; i+len(what) <= len(in); i++ {
+		if in[i] == what[0] && slices.Equal(in[i:i+len(what)], what) {
+			return i
+		}
+	}
+	return -1
+}

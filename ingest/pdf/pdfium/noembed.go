@@ -1,0 +1,5 @@
+//go:build !pdfium
+
+package pdfium
+
+const embedded = ""

@@ -1,0 +1,309 @@
+package pdfium
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"unicode/utf16"
+
+	"github.com/tetratelabs/wazero/api"
+
+	"ibid/ingest/pdf"
+)
+
+// Limits of one file: what lies beyond them is an attack.
+const (
+	maxPages   = 20_000
+	maxChars   = 200_000 // of a page
+	maxEntries = 10_000  // of the outline
+	maxDepth   = 32      // of the outline
+)
+
+// PDFium's codes of why a file cannot be loaded, from fpdfview.h.
+const (
+	errPassword = 4
+	errSecurity = 5
+)
+
+// A document is an open file.
+type document struct {
+	*session
+	handle uint64
+	data   uint64
+}
+
+// open loads a file.
+func (e *Engine) open(ctx context.Context, data []byte) (*document, error) {
+	if err := e.start(ctx); err != nil {
+		return nil, err
+	}
+	d := &document{session: e.begin(ctx)}
+	if d.data = d.do("malloc", uint64(len(data))); d.data == 0 {
+		return nil, d.failed(fmt.Errorf("it needs more than %d MB of memory", maxMemory>>20))
+	}
+	if !d.module.Memory().Write(uint32(d.data), data) {
+		return nil, d.failed(errors.New("PDFium points outside its memory"))
+	}
+	d.handle = d.do("FPDF_LoadMemDocument64", d.data, uint64(len(data)), 0)
+	if d.handle != 0 {
+		return d, nil
+	}
+	switch code := d.do("FPDF_GetLastError"); {
+	case d.err != nil:
+		return nil, d.failed(nil)
+	case code == errPassword:
+		d.do("free", d.data)
+		return nil, pdf.ErrEncrypted
+	case code == errSecurity:
+		d.do("free", d.data)
+		return nil, errors.New("it is encrypted in a way that is not supported: save it without encryption")
+	}
+	d.do("free", d.data)
+	return nil, errors.New("it is damaged: no page can be found in it")
+}
+
+// failed drops the instance, and says why a file could not be read.
+func (d *document) failed(otherwise error) error {
+	err := d.err
+	if err == nil {
+		err = otherwise
+	}
+	if d.module != nil {
+		d.drop(context.WithoutCancel(d.ctx))
+	}
+	return fmt.Errorf("PDFium failed on it: %w", err)
+}
+
+func (d *document) close() {
+	if d.module == nil {
+		return
+	}
+	d.do("FPDF_CloseDocument", d.handle)
+	d.do("free", d.data)
+	if d.err != nil {
+		d.drop(context.WithoutCancel(d.ctx))
+	}
+}
+
+// Read opens a file. Its pages are drawn as the source's sequence is run
+// through, and the file is closed at its end: run through it before the engine
+// is used for another one.
+func (e *Engine) Read(ctx context.Context, data []byte) (*pdf.Source, error) {
+	d, err := e.open(ctx, data)
+	if err != nil {
+		return nil, err
+	}
+	n := int(int32(d.do("FPDF_GetPageCount", d.handle)))
+	if d.err != nil {
+		return nil, d.failed(nil)
+	}
+	if n <= 0 {
+		d.close()
+		return nil, errors.New("it is damaged: no page can be found in it")
+	}
+	s := &pdf.Source{Title: d.meta("Title"), Author: d.meta("Author"), Date: pdf.Date(d.meta("CreationDate"))}
+	s.Outline = d.outline()
+	if d.err != nil {
+		return nil, d.failed(nil)
+	}
+	s.Pages = func(yield func(pdf.Drawn) bool) {
+		defer d.close()
+		for i := range min(n, maxPages) {
+			var page pdf.Drawn
+			if d.err == nil {
+				page.Glyphs, page.Err = d.page(i)
+			}
+			if d.err != nil {
+				page.Err = d.err
+			}
+			if !yield(page) {
+				return
+			}
+		}
+	}
+	return s, nil
+}
+
+// meta gives an entry of what the file says of itself.
+func (d *document) meta(key string) string {
+	d.module.Memory().Write(d.scratch, append([]byte(key), 0))
+	const room = scratchBytes - 64
+	n := d.do("FPDF_GetMetaText", d.handle, uint64(d.scratch), uint64(d.scratch)+64, room)
+	if n > room {
+		return "" // no title is that long
+	}
+	return string(utf16.Decode(wide(d.bytes(d.scratch+64, uint32(n)))))
+}
+
+// outline gives the bookmarks.
+func (d *document) outline() []pdf.Entry {
+	var out []pdf.Entry
+	seen := map[uint64]bool{}
+	var walk func(parent uint64, level int)
+	walk = func(parent uint64, level int) {
+		for b := d.do("FPDFBookmark_GetFirstChild", d.handle, parent); b != 0 && d.err == nil; b = d.do("FPDFBookmark_GetNextSibling", d.handle, b) {
+			if seen[b] || len(out) >= maxEntries || level > maxDepth {
+				return
+			}
+			seen[b] = true
+			const room = scratchBytes
+			n := d.do("FPDFBookmark_GetTitle", b, uint64(d.scratch), room)
+			if n <= room {
+				title := strings.Join(strings.Fields(string(utf16.Decode(wide(d.bytes(d.scratch, uint32(n)))))), " ")
+				page := 0
+				if dest := d.do("FPDFBookmark_GetDest", d.handle, b); dest != 0 {
+					page = int(int32(d.do("FPDFDest_GetDestPageIndex", d.handle, dest))) + 1
+				}
+				out = append(out, pdf.Entry{Title: title, Level: level, Page: max(page, 0)})
+			}
+			walk(b, level+1)
+		}
+	}
+	walk(0, 1)
+	return out
+}
+
+// page gives the glyphs of a page, counted from 0.
+func (d *document) page(index int) ([]pdf.Glyph, error) {
+	page := d.do("FPDF_LoadPage", d.handle, uint64(index))
+	if page == 0 {
+		return nil, errors.New("the file is damaged, and what it says of its pages leads nowhere")
+	}
+	if d.annotated(page) {
+		// What is written in forms and notes becomes a part of the page.
+		const forDisplay = 0
+		d.do("FPDFPage_Flatten", page, forDisplay)
+		d.do("FPDF_ClosePage", page)
+		if page = d.do("FPDF_LoadPage", d.handle, uint64(index)); page == 0 {
+			return nil, errors.New("the file is damaged, and what it says of its pages leads nowhere")
+		}
+	}
+	defer d.do("FPDF_ClosePage", page)
+	text := d.do("FPDFText_LoadPage", page)
+	if text == 0 {
+		return nil, errors.New("the file is damaged, and the text of a page cannot be read")
+	}
+	defer d.do("FPDFText_ClosePage", text)
+	return d.glyphs(text), nil
+}
+
+// annotated reports whether fields or notes with text of their own stand on a
+// page.
+func (d *document) annotated(page uint64) bool {
+	const freeText, stamp, widget = 3, 13, 20 // fpdf_annot.h
+	for i := range min(d.do("FPDFPage_GetAnnotCount", page), 1000) {
+		a := d.do("FPDFPage_GetAnnot", page, i)
+		if a == 0 {
+			continue
+		}
+		kind := d.do("FPDFAnnot_GetSubtype", a)
+		d.do("FPDFPage_CloseAnnot", a)
+		if kind == freeText || kind == stamp || kind == widget {
+			return d.err == nil
+		}
+	}
+	return false
+}
+
+// A style is what all characters of a text object share.
+type style struct {
+	object uint64
+	size   float64
+	turn   int
+	bold   bool
+}
+
+// lineEnd is what PDFium puts in place of a hyphen at the end of a line.
+const lineEnd = 0x02
+
+func (d *document) glyphs(text uint64) []pdf.Glyph {
+	n := min(int(int32(d.do("FPDFText_CountChars", text))), maxChars)
+	if n <= 0 {
+		return nil
+	}
+	call := func(name string) api.Function { return d.module.ExportedFunction(name) }
+	unicode, object, box := call("FPDFText_GetUnicode"), call("FPDFText_GetTextObject"), call("FPDFText_GetLooseCharBox")
+	origin, unknown := call("FPDFText_GetCharOrigin"), call("FPDFText_HasUnicodeMapError")
+	at := uint64(d.scratch)
+	var out []pdf.Glyph
+	var now style
+	begins := true
+	var high rune // the first half of a pair
+	for i := range uint64(n) {
+		r := rune(d.quick(unicode, text, i))
+		if d.err != nil {
+			return out
+		}
+		switch {
+		case r == '\r' || r == '\n':
+			begins = true
+			continue
+		case r == ' ':
+			// Where it stands does not matter, and PDFium makes up its own.
+			if k := len(out); k > 0 && !begins {
+				g := out[k-1]
+				g.Text, g.X0 = " ", g.X1
+				out = append(out, g)
+			}
+			continue
+		case r == 0 || r == 0xfffe || r == 0xffff:
+			continue
+		case utf16.IsSurrogate(r):
+			if high == 0 {
+				high = r
+				continue
+			}
+			r, high = utf16.DecodeRune(high, r), 0
+		case r == lineEnd:
+			r = '-'
+		}
+		if o := d.quick(object, text, i); o != now.object || o == 0 {
+			now = d.style(text, i, o)
+		}
+		if int32(d.quick(unknown, text, i)) == 1 {
+			r = '\ufffd'
+		}
+		if d.quick(box, text, i, at) == 0 || d.quick(origin, text, i, at+16, at+24) == 0 {
+			continue
+		}
+		var edge [4]float64 // left, top, right, bottom
+		var place [2]float64
+		d.floats32(d.scratch, edge[:])
+		d.floats64(d.scratch+16, place[:])
+		g := pdf.Glyph{Text: string(r), Size: now.size, Turn: now.turn, Bold: now.bold, Begins: begins}
+		x0, _ := pdf.Turned(now.turn, edge[0], edge[3])
+		x1, _ := pdf.Turned(now.turn, edge[2], edge[1])
+		g.X0, g.X1 = min(x0, x1), max(x0, x1)
+		_, g.Y = pdf.Turned(now.turn, place[0], place[1])
+		if g.Sound() {
+			out, begins = append(out, g), false
+		}
+	}
+	return out
+}
+
+// style gives how a character is set, and with it all of its text object.
+func (d *document) style(text, i, object uint64) style {
+	s := style{object: object, size: math.Float64frombits(d.do("FPDFText_GetFontSize", text, i))}
+	if d.do("FPDFText_GetMatrix", text, i, uint64(d.scratch)) != 0 {
+		var m [6]float64
+		d.floats32(d.scratch, m[:])
+		if scale := math.Hypot(m[2], m[3]); scale > 0 {
+			s.size *= scale
+		}
+		s.turn = pdf.Turn(m[0], m[1])
+	}
+	s.size = math.Abs(s.size)
+	const room = 256
+	n := d.do("FPDFText_GetFontInfo", text, i, uint64(d.scratch), room, uint64(d.scratch)+room)
+	name := ""
+	if n > 1 && n <= room {
+		name = string(d.bytes(d.scratch, uint32(n)-1))
+	}
+	flags, _ := d.module.Memory().ReadUint32Le(d.scratch + room)
+	weight := int32(d.do("FPDFText_GetFontWeight", text, i))
+	s.bold = pdf.Bold(name, float64(weight), int64(flags))
+	return s
+}
