@@ -35,8 +35,9 @@ const (
 // A childRequest says what to do with the bytes that follow it.
 type childRequest struct {
 	Format string
-	Path   string // [Document.Path]: its ending may tell of what kind a file is
-	Size   int64  // of the file, in bytes
+	Path   string  // [Document.Path]: its ending may tell of what kind a file is
+	Size   int64   // of the file, in bytes
+	PDF    *pdfJob `json:",omitempty"` // how to go about a PDF file
 }
 
 // A childReply is what a child makes of one file: the document as its reader
@@ -49,6 +50,7 @@ type childReply struct {
 	Error          string
 	Skip           bool // Error is the reason of a [SkipError]
 	Last           bool // the child ends after this reply
+	Scan           int  // pages of a PDF file in which there is no text
 	text           string
 }
 
@@ -119,15 +121,27 @@ func receiveFrame(in io.Reader, object any, most uint64) (body []byte, err error
 
 // inChild has a child process read one file into the document.
 func (r *Reader) inChild(ctx context.Context, f format, doc *Document, data []byte) error {
-	pool, release, err := r.slot(ctx)
+	reply, err := r.ask(ctx, childRequest{Format: f.name, Path: doc.Path}, data)
 	if err != nil {
 		return err
 	}
+	return reply.into(doc)
+}
+
+// ask has a child process do what the request says with some bytes.
+func (r *Reader) ask(ctx context.Context, request childRequest, data []byte) (childReply, error) {
+	pool, release, err := r.slot(ctx)
+	if err != nil {
+		return childReply{}, err
+	}
 	defer release()
-	reply, err := pool.read(ctx, childRequest{Format: f.name, Path: doc.Path, Size: int64(len(data))}, data, childSeconds*time.Second)
+	request.Size = int64(len(data))
+	return pool.read(ctx, request, data, childSeconds*time.Second)
+}
+
+// into fills in a document from what a child made of its file.
+func (reply childReply) into(doc *Document) error {
 	switch {
-	case err != nil:
-		return err
 	case reply.Skip:
 		return &SkipError{reply.Error}
 	case reply.Error != "":

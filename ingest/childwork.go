@@ -23,7 +23,16 @@ func RunChild(getenv func(string) string, stdin io.Reader, stdout, stderr io.Wri
 	if getenv(childVariable) == "" {
 		return 0, false
 	}
-	if err := childWork(stdin, stdout, stderr, readInChild); err != nil {
+	var err error
+	switch getenv(childVariable) {
+	case roleTool:
+		err = becomeTool(getenv)
+	case roleCompiler:
+		err = workAsCompiler(getenv)
+	default:
+		err = childWork(stdin, stdout, stderr, new(workshop).read)
+	}
+	if err != nil {
 		fmt.Fprintln(stderr, err)
 		return 1, true
 	}
@@ -97,18 +106,4 @@ func childWork(stdin io.Reader, stdout, stderr io.Writer, read func(childRequest
 			return nil
 		}
 	}
-}
-
-// readInChild reads one file by the reader of its format.
-func readInChild(request childRequest, data []byte) childReply {
-	f, ok := formatNamed(request.Format)
-	if !ok {
-		return childReply{Error: fmt.Sprintf("no reader is named %q", request.Format)}
-	}
-	doc := &Document{Path: request.Path}
-	if err := f.into(doc, data); err != nil {
-		var skip *SkipError
-		return childReply{Error: err.Error(), Skip: errors.As(err, &skip)}
-	}
-	return childReply{Title: doc.Title, text: doc.Text, Partial: doc.Partial, Sections: doc.Sections, Pages: doc.Pages, Meta: doc.Meta}
 }

@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"context"
 	"fmt"
 	"path"
 	"runtime/debug"
@@ -21,6 +22,9 @@ type format struct {
 	// isolated formats are read in a child process: what parses them may hang
 	// or take more memory than there is.
 	isolated bool
+	// outside reads with the help of other programs, and of children where
+	// those do not suffice; nil for all but a few formats.
+	outside func(r *Reader, ctx context.Context, f format, doc *Document, data []byte) error
 }
 
 // formats lists what is read, in the order in which people are told of it.
@@ -31,7 +35,9 @@ func formats() []format {
 		{name: "text", said: "text (.txt, .log)", endings: []string{".txt", ".text", ".log", ""}, read: readText},
 		{name: "html", said: "HTML", endings: []string{".html", ".htm", ".xhtml"}, read: readHTML},
 		{name: "csv", said: "CSV and TSV", endings: []string{".csv", ".tsv", ".tab"}, read: readTable},
-		{name: "pdf", said: "PDF", endings: []string{".pdf"}, read: readPDF, binary: true, isolated: true},
+		{name: "pdf", said: "PDF", endings: []string{".pdf"}, read: readPDF, binary: true, isolated: true, outside: (*Reader).readPDFFile},
+		{name: "image", said: "pictures of text (where tesseract is installed)", endings: []string{".png", ".jpg", ".jpeg", ".tif", ".tiff", ".webp", ".bmp", ".gif"},
+			read: readLaidOut, binary: true, outside: (*Reader).readPicture},
 		{name: "docx", said: "Word (.docx)", endings: []string{".docx", ".docm", ".dotx", ".dotm"}, read: readOffice, binary: true, isolated: true},
 		{name: "pptx", said: "PowerPoint (.pptx)", endings: []string{".pptx", ".pptm", ".ppsx", ".ppsm", ".potx", ".potm"}, read: readOffice, binary: true, isolated: true},
 		{name: "xlsx", said: "Excel (.xlsx)", endings: []string{".xlsx", ".xlsm", ".xltx", ".xltm"}, read: readOffice, binary: true, isolated: true},

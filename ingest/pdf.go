@@ -8,7 +8,7 @@ import (
 	"ibid/ingest/pdf"
 )
 
-// readPDF reads the file and puts its pages together.
+// readPDF reads the file by the means of this program.
 func readPDF(doc *Document, data []byte) error {
 	source, err := pdf.Read(data)
 	if err != nil {
@@ -18,6 +18,12 @@ func readPDF(doc *Document, data []byte) error {
 	if err != nil {
 		return err
 	}
+	putTogether(doc, file)
+	return nil
+}
+
+// putTogether makes the text of the pages.
+func putTogether(doc *Document, file *pdf.File) {
 	doc.setMeta("author", file.Author)
 	doc.setMeta("date", file.Date)
 	if title := oneLine(clean(file.Title)); isTitle(title) {
@@ -56,7 +62,6 @@ func readPDF(doc *Document, data []byte) error {
 		}
 	}
 	doc.Partial = partial(file)
-	return nil
 }
 
 // partial says which pages could not be read whole, and why.
@@ -104,4 +109,10 @@ func isTitle(s string) bool {
 		}
 	}
 	return utf8.RuneCountInString(s) >= 3
+}
+
+// readLaidOut stands for formats of which a child is given nothing but what
+// another program found in them.
+func readLaidOut(*Document, []byte) error {
+	return &SkipError{"a picture: install tesseract to read the text in pictures"}
 }

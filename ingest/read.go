@@ -21,10 +21,13 @@ const DefaultMaxBytes = 64 << 20
 type Reader struct {
 	// MaxBytes is the largest file that is read; 0 means [DefaultMaxBytes].
 	MaxBytes int64
+	// PDF says how PDF files, scans and pictures are read.
+	PDF PDFOptions
 
 	once     sync.Once
 	slots    chan struct{} // one for each child process that may run
 	children *childPool
+	pdfs     pdfState
 }
 
 // Close ends the processes that wait for the next file. Without it they leave
@@ -94,7 +97,9 @@ func (r *Reader) Read(ctx context.Context, name string, data []byte) (*Document,
 			return nil, fmt.Errorf("it is %s named %s: give it its own ending", kind, ending)
 		}
 	}
-	if f.isolated {
+	if f.outside != nil {
+		err = f.outside(r, ctx, f, doc, data)
+	} else if f.isolated {
 		err = r.inChild(ctx, f, doc, data)
 	} else {
 		err = f.into(doc, data)

@@ -53,11 +53,14 @@ const (
 	Row
 )
 
-// Errors of files that are whole but hold nothing to read.
-var (
-	ErrEncrypted = errors.New("it is protected by a password: save it without one")
-	ErrNoText    = errors.New("there is no text in it: a scan? recognise its text first (OCR)")
-)
+// ErrEncrypted says that a file is whole, and wants a password.
+var ErrEncrypted = errors.New("it is protected by a password: save it without one")
+
+// A NoTextError says that there is nothing to read in a file: it is a scan, or
+// blank.
+type NoTextError struct{ Pages int }
+
+func (e *NoTextError) Error() string { return "there is no text in it" }
 
 // maxPages bounds how many pages are read.
 const maxPages = 20_000

@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 )
 
 // A Source is what was drawn on the pages of a file, before it is layed out:
@@ -74,8 +75,29 @@ func (g Glyph) Sound() bool {
 	return g.Size >= 0.5
 }
 
+// Until gives the source with an end to its pages: those that are drawn later
+// are not there, with a reason.
+func (s *Source) Until(end time.Time) *Source {
+	timed, pages := *s, s.Pages
+	timed.Pages = func(yield func(Drawn) bool) {
+		for p := range pages {
+			if time.Now().After(end) {
+				yield(Drawn{Err: errLate})
+				return
+			}
+			if !yield(p) {
+				return
+			}
+		}
+	}
+	return &timed
+}
+
+// errLate is the reason of pages for which there was no time.
+var errLate = errors.New("reading it takes too long: split it, and what is behind this page is read too")
+
 // Lay puts what was drawn into lines, paragraphs, headings and tables. The
-// error is [ErrNoText] when there is nothing to read on any page.
+// error is a [*NoTextError] when there is nothing to read on any page.
 func Lay(source *Source) (*File, error) {
 	file := &File{Title: source.Title, Author: source.Author, Date: source.Date, Rebuilt: source.Rebuilt}
 	var all [][]line
@@ -101,7 +123,7 @@ func Lay(source *Source) (*File, error) {
 		if damage != nil {
 			return nil, fmt.Errorf("%d of its %d pages cannot be read: %w", len(file.Torn), len(all), damage)
 		}
-		return nil, ErrNoText
+		return nil, &NoTextError{Pages: len(all)}
 	}
 	dropRunning(all)
 	body := bodySize(all)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"image"
+	"image/draw"
 	"image/png"
 	"math"
 )
@@ -28,15 +29,22 @@ type Drawing struct {
 	Pages  int // of the file
 }
 
-// Draw draws a page, counted from 1, at so many dots an inch, and marks on it
-// the words of a quote. What of the quote is not found on the page stays
-// unmarked.
-func (e *Engine) Draw(ctx context.Context, data []byte, number int, quote string, dpi int) (*Drawing, error) {
+// DrawOptions say what is drawn.
+type DrawOptions struct {
+	Page  int    // counted from 1
+	Quote string // marked on it; empty for nothing
+	DPI   int    // dots an inch, up to MaxDPI
+	Gray  bool
+}
+
+// Draw draws a page. What of the quote is not found on it stays unmarked.
+func (e *Engine) Draw(ctx context.Context, data []byte, o DrawOptions) (*Drawing, error) {
 	d, err := e.open(ctx, data)
 	if err != nil {
 		return nil, err
 	}
 	defer d.close()
+	number := o.Page
 	out := &Drawing{Pages: int(int32(d.do("FPDF_GetPageCount", d.handle)))}
 	if number < 1 || number > out.Pages {
 		return nil, fmt.Errorf("it has %d pages, and no page %d", out.Pages, number)
@@ -46,15 +54,21 @@ func (e *Engine) Draw(ctx context.Context, data []byte, number int, quote string
 		return nil, d.orBecause("page %d is damaged", number)
 	}
 	defer d.do("FPDF_ClosePage", page)
-	if quote != "" {
-		out.Marked = d.find(page, quote)
+	if o.Quote != "" {
+		out.Marked = d.find(page, o.Quote)
 	}
-	img, err := d.paint(page, number, dpi)
+	painted, err := d.paint(page, number, o.DPI)
 	if err != nil {
 		return nil, err
 	}
 	for _, r := range out.Marked {
-		mark(img, r)
+		mark(painted, r)
+	}
+	var img image.Image = painted
+	if o.Gray {
+		gray := image.NewGray(painted.Rect)
+		draw.Draw(gray, gray.Rect, painted, image.Point{}, draw.Src)
+		img = gray
 	}
 	var b bytes.Buffer
 	encoder := png.Encoder{CompressionLevel: png.BestSpeed}

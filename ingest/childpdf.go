@@ -1,0 +1,141 @@
+package ingest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"ibid/ingest/pdf"
+	"ibid/ingest/pdf/pdfium"
+	"ibid/ingest/pdf/poppler"
+	"ibid/ingest/pdf/tesseract"
+)
+
+// A pdfJob tells a child how a PDF file is read, or drawn.
+type pdfJob struct {
+	Tier     string              // PDFium, PDFGo; PDFToText and recognised: the data is what a program wrote
+	Fallback bool                // when the tier fails, PDFGo is tried
+	Folder   string              // with PDFium's code
+	Cache    string              // with what is compiled of it; empty for none
+	Draw     *pdfium.DrawOptions // draw a page, and read nothing
+}
+
+// recognised is the tier of text that tesseract found.
+const recognised = "tesseract"
+
+// pdfPatience is how long the pages of a file are read. What is left then is
+// named, and what was read is kept.
+const pdfPatience = (childSeconds - 8) * time.Second
+
+// A workshop is what a child keeps from one file to the next.
+type workshop struct {
+	engine *pdfium.Engine // nil until it is needed
+	made   pdfJob         // what engine was made for
+}
+
+// read reads one file by the reader of its format.
+func (w *workshop) read(request childRequest, data []byte) childReply {
+	f, ok := formatNamed(request.Format)
+	if !ok {
+		return childReply{Error: fmt.Sprintf("no reader is named %q", request.Format)}
+	}
+	doc := &Document{Path: request.Path}
+	if job := request.PDF; job != nil {
+		if job.Draw != nil {
+			return w.draw(f, *job, data)
+		}
+		f.read = func(doc *Document, data []byte) error { return w.readPDF(doc, *job, data) }
+	}
+	if err := f.into(doc, data); err != nil {
+		var skip *SkipError
+		var blank *pdf.NoTextError
+		reply := childReply{Error: err.Error(), Skip: errors.As(err, &skip)}
+		if errors.As(err, &blank) {
+			reply.Scan = blank.Pages
+		}
+		return reply
+	}
+	return childReply{Title: doc.Title, text: doc.Text, Partial: doc.Partial, Sections: doc.Sections, Pages: doc.Pages, Meta: doc.Meta}
+}
+
+func (w *workshop) readPDF(doc *Document, job pdfJob, data []byte) error {
+	file, err := w.lay(job, data)
+	if err != nil && job.Fallback && job.Tier != PDFGo && job.Tier != PDFToText && !errors.Is(err, pdf.ErrEncrypted) {
+		// What is not there for the one is for the other now and then.
+		if second, e := w.lay(pdfJob{Tier: PDFGo}, data); e == nil {
+			file, err = second, nil
+		}
+	}
+	if err != nil {
+		return err
+	}
+	putTogether(doc, file)
+	return nil
+}
+
+// lay reads and lays out a file.
+func (w *workshop) lay(job pdfJob, data []byte) (*pdf.File, error) {
+	var source *pdf.Source
+	var err error
+	switch job.Tier {
+	case PDFium:
+		if err = w.open(job); err == nil {
+			source, err = w.engine.Read(context.Background(), data)
+		}
+	case PDFToText:
+		source, err = poppler.Parse(data)
+	case recognised:
+		source = tesseract.Parse(data)
+	default:
+		source, err = pdf.Read(data)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return pdf.Lay(source.Until(time.Now().Add(pdfPatience)))
+}
+
+// open makes the engine.
+func (w *workshop) open(job pdfJob) error {
+	job = pdfJob{Folder: job.Folder, Cache: job.Cache}
+	ctx := context.Background()
+	if w.engine != nil && w.made == job {
+		return nil
+	}
+	if w.engine != nil {
+		if err := w.engine.Close(ctx); err != nil {
+			return err
+		}
+		w.engine = nil
+	}
+	code, _, err := pdfium.Code(job.Folder)
+	if err != nil {
+		return err
+	}
+	w.engine, err = pdfium.Open(ctx, code, job.Cache)
+	w.made = job
+	return err
+}
+
+// draw draws a page. The reply's text is the picture, and its error says why
+// there is none.
+func (w *workshop) draw(f format, job pdfJob, data []byte) (reply childReply) {
+	f.read = func(_ *Document, data []byte) error {
+		if err := w.open(job); err != nil {
+			return err
+		}
+		d, err := w.engine.Draw(context.Background(), data, *job.Draw)
+		if err != nil {
+			return err
+		}
+		places, err := json.Marshal(d.Marked)
+		reply.text, reply.Meta = string(d.PNG), map[string]string{"marked": string(places)}
+		return err
+	}
+	if err := f.into(&Document{}, data); err != nil {
+		return childReply{Error: err.Error()}
+	}
+	return reply
+}
