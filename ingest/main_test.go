@@ -19,5 +19,19 @@ func TestMain(m *testing.M) {
 	if code, ran := RunChild(os.Getenv, os.Stdin, os.Stdout, os.Stderr); ran {
 		os.Exit(code)
 	}
-	goleak.VerifyTestMain(m)
+	dir, err := os.MkdirTemp("", "ibid-test-")
+	if err == nil {
+		err = os.Setenv(compiledVariable, dir)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		if err := os.RemoveAll(dir); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+		os.Exit(code)
+	}))
 }

@@ -121,21 +121,32 @@ var (
 
 // wordF1 is the harmonic mean of the shares of words that each text has in common
 // with the other, repeated words counted as often as both have them.
-func wordF1(a, b string) float64 {
+func wordF1(a, b string) float64 { return gramF1(a, b, 1) }
+
+// gramF1 is the same of runs of n words: with two, word spaces and the order
+// of reading count too.
+func gramF1(a, b string, n int) float64 {
 	count := map[string]int{}
-	words := func(s string) []string {
-		return anyWord.FindAllString(strings.ToLower(parted.ReplaceAllString(norm.NFKC.String(s), "$1$2")), -1)
+	grams := func(s string) (out []string) {
+		words := anyWord.FindAllString(strings.ToLower(parted.ReplaceAllString(norm.NFKC.String(s), "$1$2")), -1)
+		for i := 0; i+n <= len(words); i++ {
+			out = append(out, strings.Join(words[i:i+n], " "))
+		}
+		return out
 	}
-	wa, wb := words(a), words(b)
-	for _, w := range wb {
-		count[w]++
+	ga, gb := grams(a), grams(b)
+	for _, g := range gb {
+		count[g]++
 	}
 	common := 0
-	for _, w := range wa {
-		if count[w] > 0 {
-			count[w]--
+	for _, g := range ga {
+		if count[g] > 0 {
+			count[g]--
 			common++
 		}
 	}
-	return 2 * float64(common) / float64(len(wa)+len(wb))
+	if len(ga)+len(gb) == 0 {
+		return 1
+	}
+	return 2 * float64(common) / float64(len(ga)+len(gb))
 }

@@ -48,6 +48,14 @@ func (o PDFOptions) Check() error {
 	return err
 }
 
+// OCR gives the path of tesseract; empty when scans and pictures are not read.
+func (o PDFOptions) OCR() string {
+	if o.Tier == "" || o.Languages == NoOCR {
+		return ""
+	}
+	return program("tesseract")
+}
+
 // A pdfPlan is what the options come to on this machine.
 type pdfPlan struct {
 	PDFInUse
@@ -63,8 +71,6 @@ type PDFInUse struct {
 	// Trouble says why a better one that is there is not in use; empty when
 	// there is none.
 	Trouble string
-	// OCR is the path of tesseract; empty when scans and pictures are not read.
-	OCR string
 }
 
 // find looks for what there is.
@@ -78,10 +84,7 @@ func (o PDFOptions) find() (pdfPlan, error) {
 	default:
 		return p, fmt.Errorf("no way to read PDF files is named %q: give %s, %s, %s or %s", o.Tier, PDFAuto, PDFium, PDFToText, PDFGo)
 	}
-	if o.Languages != NoOCR {
-		p.tesseract = program("tesseract")
-		p.OCR = p.tesseract
-	}
+	p.tesseract = o.OCR()
 	p.pdftotext, p.pdftoppm = program("pdftotext"), program("pdftoppm")
 	if o.Tier == PDFAuto || o.Tier == PDFium {
 		_, from, err := pdfium.Code(o.Folder)

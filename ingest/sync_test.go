@@ -138,7 +138,7 @@ func TestSync(t *testing.T) {
 		"failed binary.md: it is a program named .md: give it its own ending",
 		"skipped empty.md: empty",
 		"skipped link.md: a symbolic link: files in the folder are read where they stand, others not at all",
-		"skipped photo.jpeg: .jpeg files are not read",
+		"skipped photo.jpeg: a picture: install tesseract to read the text in pictures",
 		"skipped pipe.md: a device, pipe or socket, not a file",
 	)
 	if c := sink.chunks["harbour/a.md"]; len(c) != 1 || c[0].ID != "harbour/a.md#1" || c[0].Heading != "A" {

@@ -37,6 +37,22 @@ type embedConfig struct {
 	endpointConfig
 }
 
+// readConfig says how files are read.
+type readConfig struct {
+	PDF string `help:"How PDF files are read: ${enum}. Auto is the best that is there; 'ibid doctor' says which." name:"pdf" enum:"auto,pdfium,pdftotext,go" default:"auto" placeholder:"KIND" group:"Store"`
+	OCR string `help:"Languages of scans and pictures, as tesseract names them (eng+deu), or off to leave those out; unset: tesseract's own choice." name:"ocr" placeholder:"NAMES" group:"Store"`
+}
+
+// reader makes what reads the files. What it keeps for itself, it keeps in the
+// data directory. Close it.
+func (c readConfig) reader(data string) (*ingest.Reader, error) {
+	r := &ingest.Reader{PDF: ingest.PDFOptions{Tier: c.PDF, Folder: data, Languages: c.OCR}}
+	if err := r.PDF.Check(); err != nil {
+		return nil, usageError("--pdf %s, --ocr %s: %w", c.PDF, c.OCR, err)
+	}
+	return r, nil
+}
+
 // endpointConfig says how to reach an OpenAI-compatible endpoint.
 type endpointConfig struct {
 	BaseURL    string `help:"OpenAI-compatible endpoint." default:"https://api.openai.com/v1" placeholder:"URL" group:"Model"`
@@ -170,6 +186,7 @@ type library struct {
 	*retrieve.Index
 	engine   *local.Engine
 	embedder retrieve.Embedder
+	reader   *ingest.Reader // of those that ingest; else nil
 }
 
 // openLibrary opens the data directory, and makes it if it is not there. What is
@@ -199,7 +216,7 @@ func newLibrary(ctx context.Context, data string, engine *local.Engine, embedder
 	for _, d := range engine.Damaged() {
 		fmt.Fprintf(s.stderr, "ibid: damage in %s: %s\n", data, printable(strings.TrimPrefix(d.Document+": "+d.Reason, ": ")))
 	}
-	return &library{index, engine, embedder}, nil
+	return &library{Index: index, engine: engine, embedder: embedder}, nil
 }
 
 func openEngine(ctx context.Context, c storeConfig, s surroundings) (*local.Engine, error) {
@@ -211,7 +228,12 @@ func openEngine(ctx context.Context, c storeConfig, s surroundings) (*local.Engi
 	}})
 }
 
-func (l *library) close() error { return l.engine.Close() }
+func (l *library) close() error {
+	if l.reader != nil {
+		l.reader.Close()
+	}
+	return l.engine.Close()
+}
 
 // embedder makes the embedded model, or the client of a remote one.
 func (c embedConfig) embedder(ctx context.Context, getenv func(string) string) (retrieve.Embedder, error) {

@@ -21,6 +21,7 @@ import (
 type doctorCmd struct {
 	JSON bool `help:"Print one JSON object." name:"json"`
 	modelConfig
+	readConfig
 	storeConfig
 }
 
@@ -115,7 +116,9 @@ func (c *doctorCmd) examine(ctx context.Context, s surroundings, up *checkup) er
 		return err
 	}
 	for _, f := range []finding{
-		checkReader(ctx),
+		checkSandbox(ctx),
+		c.checkPDF(ctx),
+		c.checkOCR(),
 		ok("browser", "not needed: pages and HTML files are read by Ibid itself"),
 	} {
 		if err := up.add(f); err != nil {
@@ -235,13 +238,13 @@ var samplePDF []byte
 // samplePDFSays is a part of what stands in the sample.
 const samplePDFSays = "harbour light is lit at dusk"
 
-// checkReader reads a sample in a child process, as every PDF file is read.
+// checkSandbox reads a sample in a child process, as every PDF file is read.
 // The child refuses to work when it cannot limit itself.
-func checkReader(ctx context.Context) finding {
-	const check, next = "pdf reader", "PDF files cannot be read; allow this program to start itself again, with limits on memory and time"
-	start := time.Now()
+func checkSandbox(ctx context.Context) finding {
+	const check, next = "child process", "PDF and office files cannot be read; allow this program to start itself again, with limits on memory and time"
 	var r ingest.Reader
 	defer r.Close()
+	start := time.Now()
 	doc, err := r.Read(ctx, "sample.pdf", samplePDF)
 	switch {
 	case err != nil:
@@ -249,11 +252,57 @@ func checkReader(ctx context.Context) finding {
 	case !strings.Contains(doc.Text, samplePDFSays):
 		return finding{check, stateFailed, fmt.Sprintf("a sample was read as %q", oneLine(doc.Text, 80)), "this build reads PDF files wrongly: install Ibid anew"}
 	}
-	limits := "limited in time and output; this system has no limit on its memory"
+	limits := "limited in time and output, and watching its own memory"
 	if runtime.GOOS == "linux" {
 		limits = "limited in memory, time, files and output"
 	}
-	return ok(check, "pure Go; a sample was read in %s by a child process %s", short(time.Since(start)), limits)
+	return ok(check, "a sample was read in %s, %s", short(time.Since(start)), limits)
+}
+
+// checkPDF says which way PDF files are read, and how to get a better one.
+func (c *doctorCmd) checkPDF(ctx context.Context) finding {
+	const check = "pdf reader"
+	r, err := c.reader(c.Data)
+	if err != nil {
+		return finding{check, stateFailed, err.Error(), "or leave --pdf out, and the best that is there is used"}
+	}
+	defer r.Close()
+	if _, err := os.Stat(c.Data); err != nil {
+		r.PDF.Folder = "" // nothing is to be made there
+	}
+	use, err := r.PDFInUse(ctx)
+	if err == nil {
+		var doc *ingest.Document
+		if doc, err = r.Read(ctx, "sample.pdf", samplePDF); err == nil && !strings.Contains(doc.Text, samplePDFSays) {
+			err = fmt.Errorf("a sample was read as %q", oneLine(doc.Text, 80))
+		}
+	}
+	if err != nil {
+		return finding{check, stateFailed, err.Error(), "choose another way to read PDF files with --pdf"}
+	}
+	f := ok(check, "%s (%s)", use.Tier, use.From)
+	switch {
+	case use.Trouble != "":
+		f.State, f.Detail, f.Next = stateWarning, f.Detail+"; "+use.Trouble, ingest.GetPDFium(c.Data)
+	case use.Tier != ingest.PDFium && c.PDF == ingest.PDFAuto:
+		f.Next = "PDFium reads them better and draws their pages: " + ingest.GetPDFium(c.Data)
+	}
+	return f
+}
+
+// checkOCR says whether scans and pictures are read.
+func (c *doctorCmd) checkOCR() finding {
+	const check = "scans"
+	path := ingest.PDFOptions{Tier: ingest.PDFAuto, Languages: c.OCR}.OCR()
+	switch {
+	case c.OCR == ingest.NoOCR:
+		return ok(check, "scans and pictures are left out, by --ocr off")
+	case path == "":
+		f := ok(check, "scans and pictures are left out: tesseract is not installed")
+		f.Next = "install tesseract-ocr, with the languages of your documents, to have them read"
+		return f
+	}
+	return ok(check, "read by %s", path)
 }
 
 func short(d time.Duration) string {

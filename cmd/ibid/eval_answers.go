@@ -27,6 +27,7 @@ type evalAnswersCmd struct {
 	askingConfig
 	corpusConfig
 	modelConfig
+	readConfig
 }
 
 // answerFigures are the figures of answers, in the order in which they are shown.
@@ -222,6 +223,9 @@ func (c *evalAnswersCmd) openFolder(ctx context.Context, folder string, s surrou
 	out, err := c.openStore(ctx, s)
 	if err != nil {
 		return nil, err
+	}
+	if out.library.reader, err = c.reader(cmp.Or(out.temporary, c.Data)); err != nil {
+		return nil, errors.Join(err, out.close())
 	}
 	err = syncFolder(ctx, out.library, folders[0], "", func(ch ingest.Change) error {
 		switch ch.Action {

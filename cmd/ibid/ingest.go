@@ -21,6 +21,7 @@ type ingestCmd struct {
 	Folders    []string `arg:"" name:"folder" help:"Folders to read, with all that is below them."`
 	Collection string   `help:"Collection the folders belong to." default:"${default_collection}" placeholder:"NAME"`
 	JSON       bool     `help:"Print a JSON object a file, then one with the totals." name:"json"`
+	readConfig
 	storeConfig
 }
 
@@ -30,11 +31,16 @@ func (c *ingestCmd) Run(ctx context.Context, s surroundings) (err error) {
 	if err != nil {
 		return err
 	}
+	reader, err := c.reader(c.Data)
+	if err != nil {
+		return err
+	}
 	lib, err := openLibrary(ctx, c.storeConfig, retrieve.Options{}, s)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, lib.close()) }()
+	lib.reader = reader
 
 	report := c.reporter(s)
 	var total tally
@@ -93,7 +99,7 @@ func syncFolder(ctx context.Context, lib *library, folder, collection string, ea
 	if err != nil {
 		return fmt.Errorf("adding the folder %s: %w", folder, err)
 	}
-	syncer := &ingest.Syncer{Sink: lib.Index}
+	syncer := &ingest.Syncer{Sink: lib.Index, Reader: lib.reader}
 	for change, err := range syncer.Sync(ctx, root, dir.FS()) {
 		if err != nil {
 			return fmt.Errorf("reading the folder %s: %w", folder, err)

@@ -38,6 +38,7 @@ func TestScripts(t *testing.T) {
 		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"exits": exits},
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("IBID_DATA", env.WorkDir+"/.data")
+			env.Setenv("IBID_PDF", "go") // the same on every machine
 			env.Setenv("LIBRARY", moduleRoot(t)+"/data/library")
 			author := regexp.MustCompile(`(?m)^Author: .*`)
 			server := httptest.NewServer(&openaitest.Handler{Reply: openaitest.Rules(

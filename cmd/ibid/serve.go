@@ -28,6 +28,7 @@ type serveCmd struct {
 	citeConfig
 	rerankConfig
 	modelConfig
+	readConfig
 	storeConfig
 }
 
@@ -55,11 +56,16 @@ func (c *serveCmd) Run(ctx context.Context, s surroundings) (err error) {
 	if err != nil {
 		return err
 	}
+	reader, err := c.reader(c.Data)
+	if err != nil {
+		return err
+	}
 	lib, err := openLibrary(ctx, c.storeConfig, options, s)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, lib.close()) }()
+	lib.reader = reader
 	answerer, err := lib.answerer(c.modelConfig, c.endpointConfig, s.getenv)
 	if err != nil {
 		return err

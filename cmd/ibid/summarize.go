@@ -30,6 +30,7 @@ type summarizeCmd struct {
 	Source   string `help:"What counts as one source: ${enum}." enum:"document,page,section,url" default:"section" placeholder:"KIND"`
 	resumeConfig
 	modelConfig
+	readConfig
 	storeConfig
 }
 
@@ -80,7 +81,12 @@ func (c *summarizeCmd) Run(ctx context.Context, s surroundings) (err error) {
 	if err != nil {
 		return err
 	}
-	read, err := readWhole(ctx, spec)
+	reader, err := c.reader(c.Data)
+	if err != nil {
+		return err
+	}
+	defer reader.Close()
+	read, err := readWhole(ctx, reader, spec)
 	if err != nil {
 		return err
 	}
@@ -259,10 +265,10 @@ type whole struct {
 }
 
 // readWhole reads what is to be summarized, in place.
-func readWhole(ctx context.Context, spec summarySpec) (*whole, error) {
+func readWhole(ctx context.Context, reader *ingest.Reader, spec summarySpec) (*whole, error) {
 	w := &whole{}
 	if spec.Path == "" {
-		doc, err := new(ingest.Reader).Read(ctx, "standard input", spec.Text)
+		doc, err := reader.Read(ctx, "standard input", spec.Text)
 		if err != nil {
 			return nil, fmt.Errorf("reading standard input as text: %w", err)
 		}
@@ -305,7 +311,7 @@ func readWhole(ctx context.Context, spec summarySpec) (*whole, error) {
 		w.add(doc, ingest.Split(doc, ingest.SplitOptions{}))
 		return w, nil
 	}
-	syncer := &ingest.Syncer{Sink: w}
+	syncer := &ingest.Syncer{Sink: w, Reader: reader}
 	for change, err := range syncer.Sync(ctx, root, dir.FS()) {
 		if err != nil {
 			return nil, fmt.Errorf("reading the folder %s: %w", folder, err)

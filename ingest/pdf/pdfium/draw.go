@@ -171,9 +171,25 @@ func (d *document) find(page uint64, quote string) []Rect {
 	}
 	var out []Rect
 	for _, part := range locate(chars, quote) {
-		out = append(out, d.rects(page, text, part)...)
+		for _, r := range d.rects(page, text, part) {
+			// PDFium has one for each piece that was drawn: a line is one.
+			if n := len(out); n > 0 && out[n-1].goesOn(r) {
+				last := &out[n-1]
+				*last = Rect{min(last.X0, r.X0), min(last.Y0, r.Y0), max(last.X1, r.X1), max(last.Y1, r.Y1)}
+			} else {
+				out = append(out, r)
+			}
+		}
 	}
 	return out
+}
+
+// goesOn reports whether next is a further part of r's line.
+func (r Rect) goesOn(next Rect) bool {
+	high := max(r.Y1-r.Y0, next.Y1-next.Y0)
+	shared := min(r.Y1, next.Y1) - max(r.Y0, next.Y0)
+	gap := next.X0 - r.X1
+	return shared >= 0.5*min(r.Y1-r.Y0, next.Y1-next.Y0) && gap > -high && gap < 1.5*high
 }
 
 // rects gives the places of a run of characters.

@@ -1,0 +1,417 @@
+package ingest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"image"
+	"image/draw"
+	"image/jpeg"
+	"image/png"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"ibid/ingest/pdf/pdfium"
+)
+
+// compiled is a folder that the tests of a run share: PDFium is compiled once.
+// TestMain makes and removes it.
+func compiled(t testing.TB) string {
+	t.Helper()
+	dir := os.Getenv(compiledVariable)
+	if dir == "" {
+		t.Fatal("TestMain made no folder")
+	}
+	return dir
+}
+
+const compiledVariable = "IBID_TEST_COMPILED"
+
+// tiers gives the ways to read PDF files that there are here, and says which
+// are not.
+func tiers(t testing.TB) (names []string) {
+	t.Helper()
+	for _, tier := range []string{PDFium, PDFToText, PDFGo} {
+		if err := (PDFOptions{Tier: tier, Folder: compiled(t)}).Check(); err != nil {
+			t.Logf("without %s: %v", tier, err)
+			continue
+		}
+		names = append(names, tier)
+	}
+	return names
+}
+
+// tierReader is a reader that reads PDF files in one way.
+func tierReader(t testing.TB, tier string) *Reader {
+	t.Helper()
+	r := &Reader{PDF: PDFOptions{Tier: tier, Folder: compiled(t)}}
+	t.Cleanup(r.Close)
+	return r
+}
+
+// needPDFium skips a test that PDFium alone can pass.
+func needPDFium(t testing.TB) *Reader {
+	t.Helper()
+	r := tierReader(t, PDFium)
+	if err := r.PDF.Check(); err != nil {
+		t.Skipf("%v; or run 'go generate ./ingest/pdf' and give the tag pdfium", err)
+	}
+	return r
+}
+
+func needTesseract(t testing.TB) {
+	t.Helper()
+	if program("tesseract") == "" {
+		t.Skip("tesseract is not installed")
+	}
+}
+
+func testPDF(t testing.TB, name string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("testdata", "read", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// Every way to read a file comes to the same words in the same order, and to
+// the same pages.
+func TestPDFTiersAgree(t *testing.T) {
+	report, err := os.ReadFile(filepath.Join("..", "data", "library", "minutes", "annual-report-2024.pdf"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string][]byte{"columns.pdf": testPDF(t, "columns.pdf"), "rates.pdf": testPDF(t, "rates.pdf"), "report.pdf": report}
+	for name, data := range files {
+		want, err := new(Reader).Read(t.Context(), name, data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, tier := range tiers(t) {
+			t.Run(name+" "+tier, func(t *testing.T) {
+				doc, err := tierReader(t, tier).Read(t.Context(), name, data)
+				if err != nil {
+					t.Fatal(err)
+				}
+				checkDocument(t, doc)
+				if len(doc.Pages) != len(want.Pages) || doc.Title != want.Title || doc.Meta["date"] != want.Meta["date"] {
+					t.Errorf("%d pages, title %q, date %q; want %d, %q, %q", len(doc.Pages), doc.Title, doc.Meta["date"], len(want.Pages), want.Title, want.Meta["date"])
+				}
+				if f1 := gramF1(doc.Text, want.Text, 2); f1 < .95 {
+					t.Errorf("F1 of pairs of words %.3f against %s:\n%s\n---- instead of\n%s", f1, PDFGo, doc.Text, want.Text)
+				}
+			})
+		}
+	}
+}
+
+// What is wrong with a file is said in the same words, whoever found it.
+func TestPDFTiersSayWhatIsWrong(t *testing.T) {
+	for _, tier := range append(tiers(t), PDFAuto) {
+		r := tierReader(t, tier)
+		for _, tt := range []struct {
+			data, reason string
+			skip         bool
+		}{
+			{"not a PDF at all", "", false},
+			{"%PDF-1.7\n" + strings.Repeat("x", 500), "", false},
+			{"%PDF-1.4\n1 0 obj\n<</Type/Catalog/Pages 2 0 R>>\nendobj\n2 0 obj\n<</Type/Pages/Kids[3 0 R]/Count 1>>\nendobj\n3 0 obj\n<</Type/Page/Parent 2 0 R>>\nendobj\n", "no text", true},
+		} {
+			if tt.skip && program("tesseract") != "" {
+				r.PDF.Languages = NoOCR
+			}
+			_, err := r.Read(t.Context(), "a.pdf", []byte(tt.data))
+			var skip *SkipError
+			if err == nil || !strings.Contains(err.Error(), tt.reason) || errors.As(err, &skip) != tt.skip {
+				t.Errorf("%s: %.20q: %v", tier, tt.data, err)
+			}
+		}
+	}
+}
+
+func TestPDFOptionsCheck(t *testing.T) {
+	if err := (PDFOptions{Tier: "acrobat"}).Check(); err == nil || !strings.Contains(err.Error(), "pdftotext") {
+		t.Errorf("%v", err)
+	}
+	if _, from, err := pdfium.Code(""); err == nil {
+		t.Skipf("PDFium is %s: what follows is about builds without it", from)
+	}
+	dir := t.TempDir()
+	if err := (PDFOptions{Tier: PDFium, Folder: dir}).Check(); err == nil || !strings.Contains(err.Error(), "npm pack") {
+		t.Errorf("%v", err)
+	}
+	// What is not known is not run.
+	if err := os.WriteFile(filepath.Join(dir, pdfium.FileName), []byte("\x00asm\x01\x00\x00\x00"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := &Reader{PDF: PDFOptions{Tier: PDFAuto, Folder: dir}}
+	defer r.Close()
+	use, err := r.PDFInUse(t.Context())
+	if err != nil || use.Tier == PDFium || !strings.Contains(use.Trouble, "none of the builds") {
+		t.Errorf("%+v, %v", use, err)
+	}
+}
+
+// A page is drawn with the words of a quote marked, and its places told.
+func TestDrawPage(t *testing.T) {
+	r := needPDFium(t)
+	data := testPDF(t, "columns.pdf")
+	doc, err := r.Read(t.Context(), "columns.pdf", data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A quote that runs over lines, as a citation has it.
+	words := strings.Fields(doc.Text)
+	quote := strings.Join(words[len(words)/2:len(words)/2+14], " ")
+	page, err := r.DrawPage(t.Context(), data, 1, quote, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	img, err := png.Decode(bytes.NewReader(page.PNG))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(page.Marked) == 0 || len(page.Marked) > 6 {
+		t.Fatalf("%q is marked at %v", quote, page.Marked)
+	}
+	plain, err := r.DrawPage(t.Context(), data, 1, "", 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	without, err := png.Decode(bytes.NewReader(plain.PNG))
+	if err != nil {
+		t.Fatal(err)
+	}
+	bounds := img.Bounds()
+	inside := func(x, y int) bool {
+		fx, fy := float64(x)/float64(bounds.Dx()), float64(y)/float64(bounds.Dy())
+		const slack = .005
+		for _, m := range page.Marked {
+			if fx > m.X0-slack && fx < m.X1+slack && fy > m.Y0-slack && fy < m.Y1+slack {
+				return true
+			}
+		}
+		return false
+	}
+	changed, strays := 0, 0
+	for y := range bounds.Dy() {
+		for x := range bounds.Dx() {
+			if img.At(x, y) != without.At(x, y) {
+				changed++
+				if !inside(x, y) {
+					strays++
+				}
+			}
+		}
+	}
+	if changed < 500 || strays > 0 {
+		t.Errorf("%d dots of the page are marked, %d of them outside %v", changed, strays, page.Marked)
+	}
+	if _, err := r.DrawPage(t.Context(), data, 99, "", 100); err == nil || !strings.Contains(err.Error(), "no page 99") {
+		t.Errorf("page 99: %v", err)
+	}
+	if _, err := r.DrawPage(t.Context(), []byte("%PDF-1.4"), 1, "", 100); err == nil {
+		t.Error("a page of nothing was drawn")
+	}
+	if _, err := new(Reader).DrawPage(t.Context(), data, 1, "", 100); !errors.Is(err, ErrNoDrawing) {
+		t.Errorf("without PDFium: %v", err)
+	}
+}
+
+// What is compiled is kept, and used by the next.
+func TestPDFiumIsCompiledOnce(t *testing.T) {
+	r := needPDFium(t)
+	if _, err := r.PDFInUse(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	size := func() (bytes int64) {
+		err := filepath.Walk(filepath.Join(r.PDF.Folder, cacheFolder), func(_ string, info os.FileInfo, err error) error {
+			if err == nil && info.Mode().IsRegular() {
+				bytes += info.Size()
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return bytes
+	}
+	before := size()
+	if before < 1<<20 {
+		t.Fatalf("%d bytes are kept", before)
+	}
+	other := tierReader(t, PDFium)
+	if use, err := other.PDFInUse(t.Context()); err != nil || use.Trouble != "" {
+		t.Fatalf("%+v, %v", use, err)
+	}
+	if _, err := other.Read(t.Context(), "columns.pdf", testPDF(t, "columns.pdf")); err != nil {
+		t.Fatal(err)
+	}
+	if after := size(); after != before {
+		t.Errorf("%d bytes are kept, and then %d", before, after)
+	}
+}
+
+// picture draws a page of text as a camera would see it.
+func picture(t *testing.T, dpi int) image.Image {
+	t.Helper()
+	path := program("pdftoppm")
+	if path == "" {
+		t.Skip("pdftoppm is not installed: there is no picture of a page")
+	}
+	name, stdin, done, err := inFile(testPDF(t, "rates.pdf"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := done(); err != nil {
+			t.Error(err)
+		}
+	}()
+	out, err := task{name: "pdftoppm", args: []string{path, "-r", fmt.Sprint(dpi), "-f", "1", "-l", "1", "-singlefile", "-gray", "-png", name}, stdin: stdin,
+		limit: time.Minute, most: maxPicture}.run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	img, err := png.Decode(bytes.NewReader(out))
+	if err != nil {
+		t.Fatal(err)
+	}
+	gray := image.NewGray(img.Bounds())
+	draw.Draw(gray, gray.Rect, img, image.Point{}, draw.Src)
+	return gray
+}
+
+// scan is a PDF file that holds nothing but pictures.
+func scan(t *testing.T, img image.Image, pages int) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	if err := jpeg.Encode(&b, img, nil); err != nil {
+		t.Fatal(err)
+	}
+	w, h := img.Bounds().Dx(), img.Bounds().Dy()
+	objects := []string{"<</Type/Catalog/Pages 2 0 R>>", "", fmt.Sprintf("<</Type/XObject/Subtype/Image/Width %d/Height %d/ColorSpace/DeviceGray/BitsPerComponent 8/Filter/DCTDecode/Length %d>>\nstream\n%s\nendstream", w, h, b.Len(), b.String()),
+		"<</Length 30>>\nstream\nq 595 0 0 842 0 0 cm /I Do Q   \nendstream"}
+	kids := ""
+	for range pages {
+		objects = append(objects, "<</Type/Page/Parent 2 0 R/MediaBox[0 0 595 842]/Resources<</XObject<</I 3 0 R>>>>/Contents 4 0 R>>")
+		kids += fmt.Sprintf(" %d 0 R", len(objects))
+	}
+	objects[1] = fmt.Sprintf("<</Type/Pages/Kids[%s]/Count %d>>", kids, pages)
+	return pdfOf(objects...)
+}
+
+// The text of scans and pictures is recognised where tesseract is, and where it
+// is not they are left out with a reason.
+func TestReadScans(t *testing.T) {
+	img := picture(t, 150)
+	data := scan(t, img, 2)
+	want, err := new(Reader).Read(t.Context(), "rates.pdf", testPDF(t, "rates.pdf"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var skip *SkipError
+	for _, tier := range tiers(t) {
+		t.Run(tier, func(t *testing.T) {
+			r := tierReader(t, tier)
+			r.PDF.Languages = NoOCR
+			if _, err := r.Read(t.Context(), "scan.pdf", data); !errors.As(err, &skip) || skip.Reason != "no text, install tesseract to read scans" {
+				t.Errorf("without: %v", err)
+			}
+			needTesseract(t)
+			if tier == PDFGo {
+				return // its pages are drawn as pdftotext's are
+			}
+			r = tierReader(t, tier)
+			doc, err := r.Read(t.Context(), "scan.pdf", data)
+			if err != nil {
+				t.Fatal(err)
+			}
+			checkDocument(t, doc)
+			if len(doc.Pages) != 2 || doc.Pages[1].Start == doc.Pages[1].End {
+				t.Fatalf("pages %+v", doc.Pages)
+			}
+			if f1 := wordF1(doc.Text[:doc.Pages[0].End], want.Text[:want.Pages[0].End]); f1 < .8 { // names of columns are not told from the type
+				t.Errorf("word F1 %.3f:\n%s", f1, doc.Text)
+			}
+		})
+	}
+	t.Run("picture", func(t *testing.T) {
+		var b bytes.Buffer
+		if err := png.Encode(&b, img); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := new(Reader).Read(t.Context(), "a.png", b.Bytes()); !errors.As(err, &skip) || !strings.Contains(skip.Reason, "tesseract") {
+			t.Errorf("without: %v", err)
+		}
+		needTesseract(t)
+		r := tierReader(t, PDFAuto)
+		doc, err := r.Read(t.Context(), "a.png", b.Bytes())
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkDocument(t, doc)
+		if f1 := wordF1(doc.Text, want.Text[:want.Pages[0].End]); f1 < .8 || doc.Format != "image" {
+			t.Errorf("%s, word F1 %.3f:\n%s", doc.Format, f1, doc.Text)
+		}
+		var small bytes.Buffer
+		if err := png.Encode(&small, image.NewGray(image.Rect(0, 0, 16, 16))); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.Read(t.Context(), "icon.png", small.Bytes()); !errors.As(err, &skip) || !strings.Contains(skip.Reason, "too small") {
+			t.Errorf("an icon: %v", err)
+		}
+		if _, err := r.Read(t.Context(), "torn.png", b.Bytes()[:2000]); err == nil || err.Error() == "" {
+			t.Errorf("a torn picture: %v", err)
+		}
+	})
+}
+
+// Programs outside are bounded as children are.
+func TestTaskIsBounded(t *testing.T) {
+	sh := program("sh")
+	if sh == "" {
+		t.Skip("there is no sh")
+	}
+	do := func(script string, limit time.Duration, most int) ([]byte, error) {
+		return task{name: "the script", args: []string{sh, "-c", script}, limit: limit, most: most}.run(t.Context())
+	}
+	if out, err := do("echo one; echo two >&2", time.Minute, 100); err != nil || string(out) != "one\n" {
+		t.Errorf("%q, %v", out, err)
+	}
+	if _, err := do("echo broken >&2; exit 3", time.Minute, 100); err == nil || err.Error() != "the script: broken" {
+		t.Errorf("%v", err)
+	}
+	start := time.Now()
+	if _, err := do("while :; do :; done", time.Second, 100); err == nil || !strings.Contains(err.Error(), "took more than 1 s") {
+		t.Errorf("%v", err)
+	}
+	// What it started goes with it.
+	if _, err := do("sleep 300 & sleep 300", time.Second, 100); err == nil || !strings.Contains(err.Error(), "took more than 1 s") {
+		t.Errorf("%v", err)
+	}
+	if took := time.Since(start); took > 20*time.Second {
+		t.Errorf("two programs of a second each were stopped after %s", took)
+	}
+	if _, err := do("while :; do echo xxxxxxxxxxxxxxxxxxxxxxxx; done", time.Minute, 1000); err == nil || !strings.Contains(err.Error(), "came out of") {
+		t.Errorf("%v", err)
+	}
+	if canBecome {
+		if _, err := do("echo x >"+filepath.Join(t.TempDir(), "f"), time.Minute, 100); err == nil {
+			t.Error("it wrote a file")
+		}
+		if out, err := do("env", time.Minute, 4000); err != nil || strings.Contains(string(out), "HOME=") || strings.Contains(string(out), "IBID_") {
+			t.Errorf("it sees %q, %v", out, err)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := (task{name: "the script", args: []string{sh, "-c", "sleep 300"}, limit: time.Minute, most: 1}).run(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+}
