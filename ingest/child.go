@@ -121,15 +121,15 @@ func receiveFrame(in io.Reader, object any, most uint64) (body []byte, err error
 
 // inChild has a child process read one file into the document.
 func (r *Reader) inChild(ctx context.Context, f format, doc *Document, data []byte) error {
-	reply, err := r.ask(ctx, childRequest{Format: f.name, Path: doc.Path}, data)
+	reply, err := r.askChild(ctx, childRequest{Format: f.name, Path: doc.Path}, data)
 	if err != nil {
 		return err
 	}
 	return reply.into(doc)
 }
 
-// ask has a child process do what the request says with some bytes.
-func (r *Reader) ask(ctx context.Context, request childRequest, data []byte) (childReply, error) {
+// askChild has a child process do what the request says with some bytes.
+func (r *Reader) askChild(ctx context.Context, request childRequest, data []byte) (childReply, error) {
 	pool, release, err := r.slot(ctx)
 	if err != nil {
 		return childReply{}, err

@@ -207,17 +207,17 @@ func (r *Reader) readPDFFile(ctx context.Context, f format, doc *Document, data 
 func (r *Reader) askPDF(ctx context.Context, f format, doc *Document, job pdfJob, data []byte, plan pdfPlan) (childReply, error) {
 	request := childRequest{Format: f.name, Path: doc.Path, PDF: &job}
 	if job.Tier != PDFToText {
-		return r.ask(ctx, request, data)
+		return r.askChild(ctx, request, data)
 	}
 	out, err := r.pdftotext(ctx, plan.pdftotext, data)
 	if err == nil {
-		return r.ask(ctx, request, out)
+		return r.askChild(ctx, request, out)
 	}
 	if !job.Fallback || ctx.Err() != nil {
 		return childReply{}, err
 	}
 	job.Tier = PDFGo
-	return r.ask(ctx, request, data)
+	return r.askChild(ctx, request, data)
 }
 
 func (r *Reader) pdftotext(ctx context.Context, path string, data []byte) (out []byte, err error) {

@@ -80,7 +80,7 @@ func (r *Reader) readScan(ctx context.Context, f format, doc *Document, data []b
 func (r *Reader) layScan(ctx context.Context, f format, doc *Document, plan pdfPlan, tables []byte) error {
 	job := plan.job
 	job.Tier = recognised
-	reply, err := r.ask(ctx, childRequest{Format: f.name, Path: doc.Path, PDF: &job}, tables)
+	reply, err := r.askChild(ctx, childRequest{Format: f.name, Path: doc.Path, PDF: &job}, tables)
 	switch {
 	case err != nil:
 		return err
@@ -95,7 +95,7 @@ func (r *Reader) drawScan(ctx context.Context, f format, doc *Document, data []b
 	if plan.Tier == PDFium {
 		job := plan.job
 		job.Tier, job.Draw = PDFium, &pdfium.DrawOptions{Page: page, DPI: scanDPI, Gray: true}
-		reply, err := r.ask(ctx, childRequest{Format: f.name, Path: doc.Path, PDF: &job}, data)
+		reply, err := r.askChild(ctx, childRequest{Format: f.name, Path: doc.Path, PDF: &job}, data)
 		if err == nil && reply.Error != "" {
 			err = errors.New(reply.Error)
 		}
@@ -175,7 +175,7 @@ func (r *Reader) DrawPage(ctx context.Context, data []byte, page int, quote stri
 	}
 	job := plan.job
 	job.Tier, job.Draw = PDFium, &pdfium.DrawOptions{Page: page, Quote: quote, DPI: dpi}
-	reply, err := r.ask(ctx, childRequest{Format: "pdf", PDF: &job}, data)
+	reply, err := r.askChild(ctx, childRequest{Format: "pdf", PDF: &job}, data)
 	if err != nil {
 		return nil, err
 	}

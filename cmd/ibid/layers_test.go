@@ -41,6 +41,7 @@ var homes = map[string][]string{
 	"github.com/pkoukk/tiktoken-go":        {"ingest"},
 	"github.com/pkoukk/tiktoken-go-loader": {"ingest"},
 	"github.com/ledongthuc/pdf":            {"ingest"},
+	"github.com/tetratelabs/wazero":        {"ingest"},
 	"github.com/clipperhouse/uax29/v2":     {"ingest", "retrieve"},
 	"codeberg.org/readeck/go-readability":  {"ingest"},
 	"github.com/ulikunitz/xz":              {"ingest"},
