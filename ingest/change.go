@@ -20,6 +20,14 @@ type Sink interface {
 	Delete(ctx context.Context, id string) error
 }
 
+// A Preparer is a [Sink] that can do the most of Replace ahead of it, for
+// several documents at a time.
+type Preparer interface {
+	// Prepare does what needs no change of the store; store does the rest of
+	// Replace. Replace, Rename and Delete of other documents may come between.
+	Prepare(ctx context.Context, doc *Document, chunks []Chunk) (store func(context.Context) error, err error)
+}
+
 // An Action says what a sync did with one file.
 type Action string
 

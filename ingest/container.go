@@ -172,7 +172,7 @@ func (run *syncRun) open(ctx context.Context, f file) (files []file, broken []st
 	var wanted []file
 	for _, e := range list.Entries {
 		in := file{path: f.path + "/" + e.Path, size: e.Size, in: c, digest: e.Digest}
-		if ignoredBelow(f.rules, f.path, in.path) {
+		if ignoredBelow(f.rules, f.path, in.path) || ignoredBelow(run.exclude, f.path, in.path) || !run.included(in.path) {
 			continue
 		}
 		switch {

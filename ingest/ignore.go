@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"fmt"
 	"io"
 	"io/fs"
 	"path"
@@ -83,6 +84,20 @@ func parseIgnore(dir, text string) []ignoreRule {
 		}
 	}
 	return rules
+}
+
+// CheckGlob says what is wrong with a pattern for [Syncer.Include] or
+// [Syncer.Exclude].
+func CheckGlob(pattern string) error {
+	switch {
+	case strings.ContainsAny(pattern, "\n\r"):
+		return fmt.Errorf("the pattern %q has more than one line: give several patterns", pattern)
+	case strings.HasPrefix(pattern, "!"):
+		return fmt.Errorf("the pattern %q begins with !: say what to include and what to exclude", pattern)
+	case len(parseIgnore(".", pattern)) == 0:
+		return fmt.Errorf("the pattern %q is not understood: write it as in a .gitignore file, *.md or drafts/ for one", pattern)
+	}
+	return nil
 }
 
 func escapeGlob(s string) string {

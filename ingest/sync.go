@@ -2,22 +2,18 @@ package ingest
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"iter"
 	"maps"
-	"path"
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
 )
 
-// A Syncer keeps a [Sink] in step with folders.
+// A Syncer keeps a [Sink] in step with folders. One that is used again looks
+// only at files whose size or time has changed since.
 type Syncer struct {
 	Sink   Sink
 	Reader *Reader // nil means one with the defaults
@@ -25,6 +21,16 @@ type Syncer struct {
 	// Workers is the number of files read at a time; 0 means one for each
 	// processor.
 	Workers int
+	// Include, where there are any, are patterns of the files that belong to a
+	// folder, or of folders in it; Exclude are those of what does not. They are
+	// written as in a .gitignore file at the root, and checked by [CheckGlob].
+	// Hidden files and what an ignore file names belong to no folder.
+	Include, Exclude []string
+	// Enter, where it is set, is called with the path of each folder in the
+	// root before it is listed, "." first.
+	Enter func(dir string)
+
+	remembered stamps
 }
 
 // maxSinkFailures in a row are the sink's fault, not the documents'.
@@ -48,11 +54,8 @@ const maxSinkFailures = 3
 // [Change] in it.
 func (s *Syncer) Sync(ctx context.Context, root Root, fsys fs.FS) iter.Seq2[Change, error] {
 	return func(yield func(Change, error) bool) {
-		run := syncRun{Syncer: s, root: root, fsys: fsys, reader: s.Reader}
-		if run.reader == nil {
-			run.reader = new(Reader)
-			defer run.reader.Close()
-		}
+		run, end := s.run(root, fsys)
+		defer end()
 		if err := run.prepare(ctx); err != nil {
 			yield(Change{}, err)
 			return
@@ -61,149 +64,76 @@ func (s *Syncer) Sync(ctx context.Context, root Root, fsys fs.FS) iter.Seq2[Chan
 	}
 }
 
+// SyncFile is Sync for one file, of which the others need not be looked at. A
+// path where no file is gives an error that wraps [fs.ErrNotExist].
+func (s *Syncer) SyncFile(ctx context.Context, root Root, fsys fs.FS, name string) (Change, error) {
+	run, end := s.run(root, fsys)
+	defer end()
+	known, err := s.Sink.Known(ctx, root)
+	if err != nil {
+		return Change{}, fmt.Errorf("reading what is stored of %s: %w", root.Name, err)
+	}
+	run.known = known
+	if !fs.ValidPath(name) || name == "." {
+		return Change{}, &fs.PathError{Op: "sync", Path: name, Err: fs.ErrInvalid}
+	}
+	info, err := fs.Lstat(fsys, name)
+	if err != nil {
+		return Change{}, fmt.Errorf("looking at the file: %w", err)
+	}
+	f := run.look(name, fs.FileInfoToDirEntry(info))
+	run.files, run.done = []file{f}, 1
+	return run.act(ctx, f, run.readFile(ctx, f))
+}
+
+// run begins a run over a folder; end ends what only it uses.
+func (s *Syncer) run(root Root, fsys fs.FS) (run *syncRun, end func()) {
+	run = &syncRun{Syncer: s, root: root, fsys: fsys, reader: s.Reader, workers: s.Workers}
+	run.include, run.exclude = parseIgnore(".", strings.Join(s.Include, "\n")), parseIgnore(".", strings.Join(s.Exclude, "\n"))
+	if run.workers <= 0 {
+		run.workers = runtime.NumCPU()
+	}
+	end = func() {}
+	if run.reader == nil {
+		run.reader = new(Reader)
+		end = run.reader.Close
+	}
+	return run, end
+}
+
 // A syncRun is one sync of one folder.
 type syncRun struct {
 	*Syncer
-	root   Root
-	fsys   fs.FS
-	reader *Reader
+	root             Root
+	fsys             fs.FS
+	reader           *Reader
+	workers          int
+	include, exclude ignoreRules
 
-	files   []file            // in order of path
-	known   map[string]string // digest by path, of what the sink held; the workers read it too
-	gone    map[string]string // path by digest, of stored documents whose file is gone
-	moved   map[string]bool   // paths whose document was renamed in this run
-	broken  []string          // folders that could not be listed
-	done    int
-	failing int // failures of the sink in a row
+	files []file // in order of path
+	// What the sink held, which the workers read too: digest by path, and path
+	// by digest of the documents whose file is gone.
+	known, gone map[string]string
+	moved       map[string]bool // paths whose document was renamed in this run
+	broken      []string        // folders that could not be listed
+	done        int
+	failing     int // failures of the sink in a row
 }
 
-// A file is one that the walk saw.
-type file struct {
-	path   string
-	size   int64
-	err    error       // why it is not read: a *SkipError, or what failed
-	in     *container  // that it stands in; nil for one in a folder
-	digest string      // of one in a container
-	rules  ignoreRules // for what is in it, when it is a container
-}
-
-func (run *syncRun) prepare(ctx context.Context) error {
-	known, err := run.Sink.Known(ctx, run.root)
-	if err != nil {
-		return fmt.Errorf("reading what is stored of %s: %w", run.root.Name, err)
-	}
-	run.known = known
-	if err := run.walk(ctx, ".", nil); err != nil {
-		return err
-	}
-	if err := run.openContainers(ctx); err != nil {
-		return err
-	}
-	slices.SortFunc(run.files, func(a, b file) int { return strings.Compare(a.path, b.path) })
-	seen := make(map[string]bool, len(run.files))
-	for _, f := range run.files {
-		seen[f.path] = true
-	}
-	run.gone, run.moved = make(map[string]string), make(map[string]bool)
-	for _, p := range slices.Sorted(maps.Keys(known)) {
-		if !seen[p] && !run.belowBroken(p) {
-			if _, ok := run.gone[known[p]]; !ok {
-				run.gone[known[p]] = p
-			}
-		}
-	}
-	return nil
-}
-
-func (run *syncRun) belowBroken(p string) bool {
-	return slices.ContainsFunc(run.broken, func(dir string) bool { return strings.HasPrefix(p, dir+"/") })
-}
-
-// walk notes the files below dir. Only the root itself must be readable.
-func (run *syncRun) walk(ctx context.Context, dir string, rules ignoreRules) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	entries, err := fs.ReadDir(run.fsys, dir)
-	if err != nil {
-		if dir == "." {
-			return fmt.Errorf("listing the folder %s: %w", run.root.Path, plainError(err))
-		}
-		run.broken = append(run.broken, dir)
-		run.files = append(run.files, file{path: dir, err: fmt.Errorf("the folder cannot be listed (%w): what is stored of it stays", plainError(err))})
-		return nil
-	}
-	rules = rules.with(run.fsys, dir)
-	for _, e := range entries {
-		p := path.Join(dir, e.Name())
-		if strings.HasPrefix(e.Name(), ".") || rules.ignored(p, e.IsDir()) {
-			continue
-		}
-		if e.IsDir() {
-			if err := run.walk(ctx, p, rules); err != nil {
-				return err
-			}
-			continue
-		}
-		f := run.look(p, e)
-		f.rules = rules
-		run.files = append(run.files, f)
-	}
-	return nil
-}
-
-// look decides from its entry whether a file is to be read.
-func (run *syncRun) look(p string, e fs.DirEntry) file {
-	f := file{path: p}
-	info, err := e.Info()
-	switch {
-	case err != nil:
-		f.err = plainError(err)
-	case e.Type()&fs.ModeSymlink != 0:
-		f.err = &SkipError{"a symbolic link: files in the folder are read where they stand, others not at all"}
-	case !e.Type().IsRegular():
-		f.err = &SkipError{"a device, pipe or socket, not a file"}
-	case strings.ContainsRune(p, '\ufffd') || !fs.ValidPath(p):
-		f.err = &SkipError{"its name is not valid UTF-8: rename it"}
-	default:
-		f.size = info.Size()
-		f.err = run.reader.refuse(p, f.size)
-	}
-	return f
-}
-
-// A reading is what came of reading one file.
-type reading struct {
-	digest string
-	doc    *Document
-	chunks []Chunk
-	err    error
-}
-
-// all reads the files, several at a time and a few ahead, and acts on them
-// one by one in their order.
+// all reads and prepares the files, several at a time and a few ahead, and acts
+// on them one by one in their order.
 func (run *syncRun) all(ctx context.Context, yield func(Change, error) bool) {
-	workers := run.Workers
-	if workers <= 0 {
-		workers = runtime.NumCPU()
-	}
-	workCtx, stop := context.WithCancel(ctx)
-	var wg sync.WaitGroup
-	defer wg.Wait()
-	defer stop()
-
-	results := run.read(workCtx, &wg, workers)
+	ahead, end := run.ahead(ctx)
+	defer end()
 	for _, f := range run.files {
-		var r reading
-		if out, ok := <-results; ok {
-			r = <-out
-		}
-		if err := ctx.Err(); err != nil {
+		r, err := ahead.next(ctx)
+		if err != nil {
 			yield(Change{}, err)
 			return
 		}
 		run.done++
 		change, err := run.act(ctx, f, r)
+		ahead.finished(r)
 		if err != nil {
 			yield(Change{}, err)
 			return
@@ -213,86 +143,6 @@ func (run *syncRun) all(ctx context.Context, yield func(Change, error) bool) {
 		}
 	}
 	run.remove(ctx, yield)
-}
-
-// read starts the workers. Each file has a channel of its own, given in order,
-// so that results come in order while files are read in parallel.
-func (run *syncRun) read(ctx context.Context, wg *sync.WaitGroup, workers int) <-chan chan reading {
-	ordered := make(chan chan reading, workers)
-	type job struct {
-		file
-		out chan reading
-	}
-	jobs := make(chan job)
-	wg.Go(func() {
-		defer close(ordered)
-		defer close(jobs)
-		for _, f := range run.files {
-			out := make(chan reading, 1)
-			select {
-			case ordered <- out:
-			case <-ctx.Done():
-				return
-			}
-			select {
-			case jobs <- job{f, out}:
-			case <-ctx.Done():
-				out <- reading{err: ctx.Err()}
-				return
-			}
-		}
-	})
-	for range workers {
-		wg.Go(func() {
-			for j := range jobs {
-				j.out <- run.readFile(ctx, j.file)
-			}
-		})
-	}
-	return ordered
-}
-
-// readFile reads, parses and splits one file unless it is stored as it is.
-func (run *syncRun) readFile(ctx context.Context, f file) reading {
-	if f.err != nil {
-		return reading{err: f.err}
-	}
-	if f.digest != "" && run.known[f.path] == f.digest {
-		return reading{digest: f.digest}
-	}
-	data, err := run.bytes(ctx, f)
-	if err != nil {
-		return reading{err: err}
-	}
-	sum := sha256.Sum256(data)
-	r := reading{digest: hex.EncodeToString(sum[:])}
-	if run.known[f.path] == r.digest {
-		return r
-	}
-	if r.doc, r.err = run.reader.Read(ctx, f.path, data); r.err != nil {
-		return r
-	}
-	r.doc.Root = run.root.Name
-	r.doc.ID = run.root.Name + "/" + f.path
-	r.chunks = Split(r.doc, run.Split)
-	return r
-}
-
-// bytes reads a file that may grow meanwhile, but never more than the limit.
-func (run *syncRun) bytes(ctx context.Context, f file) ([]byte, error) {
-	if f.in != nil {
-		return run.take(ctx, f)
-	}
-	in, err := run.fsys.Open(f.path)
-	if err != nil {
-		return nil, fmt.Errorf("it cannot be opened: %w", plainError(err))
-	}
-	defer in.Close()
-	data, err := io.ReadAll(io.LimitReader(in, run.reader.maxBytes()+1))
-	if err != nil {
-		return nil, fmt.Errorf("it cannot be read: %w", plainError(err))
-	}
-	return data, run.reader.refuse(f.path, int64(len(data)))
 }
 
 // act brings the sink in step with one file. The error is the sink's.
@@ -327,10 +177,9 @@ func (run *syncRun) act(ctx context.Context, f file, r reading) (Change, error) 
 	}
 	c.Chunks, c.Pages, c.Reason = len(r.chunks), len(r.doc.Pages), r.doc.Partial
 	var err error
-	if from, ok := run.gone[r.digest]; ok && !stored {
+	if from, ok := run.gone[r.digest]; ok && !stored && !run.moved[from] {
 		c.Action, c.From = Renamed, from
 		if err = run.Sink.Rename(ctx, run.root.Name+"/"+from, r.doc); err == nil {
-			delete(run.gone, r.digest)
 			run.moved[from] = true
 		}
 	} else {
@@ -338,7 +187,7 @@ func (run *syncRun) act(ctx context.Context, f file, r reading) (Change, error) 
 		if stored {
 			c.Action = Updated
 		}
-		err = run.Sink.Replace(ctx, r.doc, r.chunks)
+		err = r.store(ctx)
 	}
 	if err != nil {
 		return run.sinkFailed(c, err)

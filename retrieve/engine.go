@@ -79,6 +79,15 @@ type Engine interface {
 	Close() error
 }
 
+// A Preparer is an [Engine] that can do the most of Replace before it needs to
+// be alone: for several documents at a time, while another one is stored.
+type Preparer interface {
+	// Prepare checks a document with vectors of the space; store puts it in
+	// place of what has its id, or gives a [*SpaceError] where another space
+	// has come into use meanwhile. The document must not change until then.
+	Prepare(space string, doc *ingest.Document, chunks []ingest.Chunk, vectors [][]float32) (store func(context.Context) error, err error)
+}
+
 // DocumentInfo is one line of the list of documents.
 type DocumentInfo struct {
 	ingest.Document

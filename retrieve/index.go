@@ -92,28 +92,104 @@ func (x *Index) Known(ctx context.Context, root ingest.Root) (map[string]string,
 // Replace embeds the chunks and stores the document in place of what was
 // stored under its id.
 func (x *Index) Replace(ctx context.Context, doc *ingest.Document, chunks []ingest.Chunk) error {
-	defer x.outlines.forget()
-	stored, err := x.checkSpace(ctx)
+	store, err := x.Prepare(ctx, doc, chunks)
 	if err != nil {
 		return err
+	}
+	return store(ctx)
+}
+
+// Prepare does of Replace what does not change the engine: it embeds the
+// chunks, but for those that are stored for the document with the same words
+// under the same title and headings. store does the rest.
+func (x *Index) Prepare(ctx context.Context, doc *ingest.Document, chunks []ingest.Chunk) (store func(context.Context) error, err error) {
+	stored, err := x.checkSpace(ctx)
+	if err != nil {
+		return nil, err
 	}
 	texts := make([]string, len(chunks))
 	for i, c := range chunks {
 		texts[i] = ingest.EmbeddingText(doc.Title, c)
 	}
-	vectors, err := embed(ctx, x.embedder, texts)
-	if err != nil {
-		return fmt.Errorf("embed %s: %w", doc.ID, err)
-	}
-	if !stored {
-		if err := x.engine.SetSpace(ctx, x.embedder.Space()); err != nil {
-			return err
+	vectors := make([][]float32, len(chunks))
+	if stored {
+		if vectors, err = x.storedVectors(ctx, doc.ID, texts); err != nil {
+			return nil, fmt.Errorf("read the vectors of %s: %w", doc.ID, err)
 		}
 	}
-	if r, ok := x.engine.(Respacer); ok {
-		return r.ReplaceIn(ctx, x.embedder.Space(), doc, chunks, vectors)
+	if err := embedMissing(ctx, x.embedder, texts, vectors); err != nil {
+		return nil, fmt.Errorf("embed %s: %w", doc.ID, err)
 	}
-	return x.engine.Replace(ctx, doc, chunks, vectors)
+	put := func(ctx context.Context) error { return x.engine.Replace(ctx, doc, chunks, vectors) }
+	switch e := x.engine.(type) {
+	case Preparer:
+		if put, err = e.Prepare(x.embedder.Space(), doc, chunks, vectors); err != nil {
+			return nil, err
+		}
+	case Respacer:
+		put = func(ctx context.Context) error { return e.ReplaceIn(ctx, x.embedder.Space(), doc, chunks, vectors) }
+	}
+	return func(ctx context.Context) error {
+		defer x.outlines.forget()
+		stored, err := x.checkSpace(ctx)
+		if err != nil {
+			return err
+		}
+		if !stored {
+			if err := x.engine.SetSpace(ctx, x.embedder.Space()); err != nil {
+				return err
+			}
+		}
+		return put(ctx)
+	}, nil
+}
+
+// storedVectors gives a row for each text: the vector that is stored for the
+// same text of the document, or nil.
+func (x *Index) storedVectors(ctx context.Context, document string, texts []string) ([][]float32, error) {
+	found := make(map[string][]float32)
+	for n := 1; ; {
+		ids := make([]string, max(len(texts), embedBatch))
+		for i := range ids {
+			ids[i] = fmt.Sprintf("%s#%d", document, n+i)
+		}
+		chunks, err := x.engine.Candidates(ctx, ids)
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range chunks {
+			found[ingest.EmbeddingText(c.Title, c.Chunk)] = c.Vector
+		}
+		if len(chunks) == 0 {
+			break
+		}
+		n += len(ids)
+	}
+	rows := make([][]float32, len(texts))
+	for i, text := range texts {
+		rows[i] = found[text]
+	}
+	return rows, nil
+}
+
+// embedMissing fills in the rows that are nil.
+func embedMissing(ctx context.Context, m Embedder, texts []string, rows [][]float32) error {
+	var missing []string
+	for i, row := range rows {
+		if row == nil {
+			missing = append(missing, texts[i])
+		}
+	}
+	vectors, err := embed(ctx, m, missing)
+	if err != nil {
+		return err
+	}
+	for i, row := range rows {
+		if row == nil {
+			rows[i], vectors = vectors[0], vectors[1:]
+		}
+	}
+	return nil
 }
 
 func embed(ctx context.Context, m Embedder, texts []string) ([][]float32, error) {

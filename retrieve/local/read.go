@@ -136,6 +136,9 @@ func (e *Engine) Candidates(ctx context.Context, ids []string) ([]retrieve.Candi
 	if err != nil {
 		return nil, err
 	}
+	if len(found) == 0 {
+		return nil, nil
+	}
 	keys := make([]int64, len(found))
 	owners := make([]int64, len(found))
 	for i, c := range found {

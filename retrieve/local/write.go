@@ -167,15 +167,26 @@ func (e *Engine) Replace(ctx context.Context, doc *ingest.Document, chunks []ing
 // ReplaceIn is Replace for vectors of a space, and refuses them when that is
 // not the one in use. An empty space is not compared.
 func (e *Engine) ReplaceIn(ctx context.Context, space string, doc *ingest.Document, chunks []ingest.Chunk, vectors [][]float32) error {
+	store, err := e.Prepare(space, doc, chunks, vectors)
+	if err != nil {
+		return err
+	}
+	return store(ctx)
+}
+
+// Prepare is ReplaceIn up to its transaction, which store is.
+func (e *Engine) Prepare(space string, doc *ingest.Document, chunks []ingest.Chunk, vectors [][]float32) (store func(context.Context) error, err error) {
 	rows, units, err := prepare(doc, chunks, vectors)
 	if err != nil {
-		return fmt.Errorf("store %s: %w", doc.ID, err)
+		return nil, fmt.Errorf("store %s: %w", doc.ID, err)
 	}
-	err = e.update(ctx, func(tx *sql.Tx) error { return e.store(ctx, tx, space, doc, rows, units) })
-	if err != nil {
-		return fmt.Errorf("store %s: %w", doc.ID, err)
-	}
-	return nil
+	return func(ctx context.Context) error {
+		err := e.update(ctx, func(tx *sql.Tx) error { return e.store(ctx, tx, space, doc, rows, units) })
+		if err != nil {
+			return fmt.Errorf("store %s: %w", doc.ID, err)
+		}
+		return nil
+	}, nil
 }
 
 // A chunkRow is a chunk with its terms as they are stored.
@@ -213,6 +224,10 @@ func prepare(doc *ingest.Document, chunks []ingest.Chunk, vectors [][]float32) (
 	return rows, units, nil
 }
 
+// unitError is how far the square of a unit vector's length may be from 1 for
+// the rounding of its components.
+const unitError = 1e-6
+
 // normalise gives the vector at unit length, and refuses one that has none.
 func normalise(v []float32, dims int) ([]float32, error) {
 	if len(v) == 0 || len(v) != dims {
@@ -227,6 +242,10 @@ func normalise(v []float32, dims int) ([]float32, error) {
 		return nil, fmt.Errorf("a vector has the length %v, and cannot be compared", length)
 	}
 	unit := make([]float32, len(v))
+	if math.Abs(square-1) < unitError {
+		copy(unit, v) // so that a vector that is stored again stays what it was
+		return unit, nil
+	}
 	for i, x := range v {
 		unit[i] = float32(float64(x) / length)
 	}

@@ -1,0 +1,282 @@
+package ingest
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+)
+
+// Files in hand at a time. An embedder on a network is given as many texts as
+// they hold, so there are more of them than workers; what they may take of the
+// memory is bounded too, by what they are known to need.
+const (
+	maxAhead      = 64
+	maxAheadBytes = 64 << 20
+)
+
+// What a document in hand needs, by what is known of it: its text, what is sent
+// to the embedder and its terms; of a chunk, a vector of a thousand numbers.
+const (
+	bytesPerByte  = 4
+	bytesPerChunk = 4 << 10
+	bytesPerFile  = 4 << 10
+)
+
+// A reading is what came of reading one file.
+type reading struct {
+	digest string
+	doc    *Document // nil when the file is stored as it is
+	chunks []Chunk
+	store  func(context.Context) error // stores the document
+	err    error
+	weight int64 // of what is in hand for it
+}
+
+// ahead is the work on files before their turn has come.
+type ahead struct {
+	run     *syncRun
+	ordered chan chan reading // one for each file, in their order
+	budget  budget
+}
+
+// ahead starts the work on the files. It goes on until end is called, which
+// waits for it.
+func (run *syncRun) ahead(ctx context.Context) (a *ahead, end func()) {
+	ctx, stop := context.WithCancel(ctx)
+	a = &ahead{run: run, ordered: make(chan chan reading, maxAhead), budget: budget{limit: maxAheadBytes, freed: make(chan struct{}, 1)}}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		defer close(a.ordered)
+		workers := make(chan struct{}, run.workers)
+		for _, f := range run.files {
+			weight := f.size + bytesPerFile
+			if a.budget.take(ctx, weight) != nil {
+				return
+			}
+			out := make(chan reading, 1)
+			select {
+			case a.ordered <- out:
+			case <-ctx.Done():
+				return
+			}
+			select {
+			case workers <- struct{}{}:
+			case <-ctx.Done():
+				out <- reading{err: ctx.Err()}
+				return
+			}
+			wg.Go(func() {
+				r := run.readFile(ctx, f)
+				if r.doc != nil {
+					r.weight = int64(len(r.doc.Text)*bytesPerByte+len(r.chunks)*bytesPerChunk) + bytesPerFile
+				}
+				a.budget.add(r.weight - weight)
+				<-workers
+				run.prepareDocument(ctx, &r)
+				out <- r
+			})
+		}
+	})
+	return a, func() { stop(); wg.Wait() }
+}
+
+// next gives what came of the next file; the error is that of ctx.
+func (a *ahead) next(ctx context.Context) (reading, error) {
+	select {
+	case out, ok := <-a.ordered:
+		if ok {
+			select {
+			case r := <-out:
+				return r, ctx.Err()
+			case <-ctx.Done():
+			}
+		}
+	case <-ctx.Done():
+	}
+	return reading{}, ctx.Err()
+}
+
+// finished gives back what was in hand for a file.
+func (a *ahead) finished(r reading) { a.budget.add(-r.weight) }
+
+// A budget bounds the bytes in hand. One goroutine takes.
+type budget struct {
+	limit int64
+	freed chan struct{} // holds one when some were given back
+
+	mu   sync.Mutex
+	used int64
+}
+
+// take waits until so many bytes are left, or none is in use.
+func (b *budget) take(ctx context.Context, n int64) error {
+	for {
+		b.mu.Lock()
+		fits := b.used <= 0 || b.used+n <= b.limit
+		if fits {
+			b.used += n
+		}
+		b.mu.Unlock()
+		if fits {
+			return nil
+		}
+		select {
+		case <-b.freed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// add takes without waiting, or gives back what is less than 0.
+func (b *budget) add(n int64) {
+	b.mu.Lock()
+	b.used += n
+	b.mu.Unlock()
+	select {
+	case b.freed <- struct{}{}:
+	default:
+	}
+}
+
+// readFile reads, parses and splits one file unless it is stored as it is.
+func (run *syncRun) readFile(ctx context.Context, f file) (r reading) {
+	if f.err != nil {
+		return reading{err: f.err}
+	}
+	if r, ok := run.recall(f); ok {
+		return r
+	}
+	if f.digest != "" && run.known[f.path] == f.digest {
+		return reading{digest: f.digest}
+	}
+	begun := time.Now()
+	data, err := run.bytes(ctx, f)
+	if err != nil {
+		return reading{err: err}
+	}
+	sum := sha256.Sum256(data)
+	r.digest = hex.EncodeToString(sum[:])
+	defer func() {
+		if ctx.Err() == nil {
+			run.remember(f, r, begun)
+		}
+	}()
+	if run.known[f.path] == r.digest {
+		return r
+	}
+	if r.doc, r.err = run.reader.Read(ctx, f.path, data); r.err != nil {
+		r.doc = nil
+		return r
+	}
+	r.doc.Root = run.root.Name
+	r.doc.ID = run.root.Name + "/" + f.path
+	r.chunks = Split(r.doc, run.Split)
+	r.store = func(ctx context.Context) error { return run.Sink.Replace(ctx, r.doc, r.chunks) }
+	return r
+}
+
+// prepareDocument does ahead what of storing a document can be done so. One
+// that may turn out to be renamed waits for its turn: it has vectors already.
+func (run *syncRun) prepareDocument(ctx context.Context, r *reading) {
+	p, ok := run.Sink.(Preparer)
+	if !ok || r.doc == nil {
+		return
+	}
+	if _, moved := run.gone[r.digest]; moved {
+		return
+	}
+	store, err := p.Prepare(ctx, r.doc, r.chunks)
+	if err != nil {
+		store = func(context.Context) error { return err }
+	}
+	r.store = store
+}
+
+// bytes reads a file that may grow meanwhile, but never more than the limit.
+func (run *syncRun) bytes(ctx context.Context, f file) ([]byte, error) {
+	if f.in != nil {
+		return run.take(ctx, f)
+	}
+	in, err := run.fsys.Open(f.path)
+	if err != nil {
+		return nil, fmt.Errorf("it cannot be opened: %w", plainError(err))
+	}
+	defer in.Close()
+	data, err := io.ReadAll(io.LimitReader(in, run.reader.maxBytes()+1))
+	if err != nil {
+		return nil, fmt.Errorf("it cannot be read: %w", plainError(err))
+	}
+	return data, run.reader.refuse(f.path, int64(len(data)))
+}
+
+// Stamps are what a syncer has seen of files before, by root and path.
+type stamps struct {
+	mu    sync.Mutex
+	files map[[2]string]seen
+}
+
+// seen is a file as it was read.
+type seen struct {
+	size     int64
+	modified time.Time
+	digest   string
+	err      error     // why nothing of it could be read
+	read     time.Time // when it was
+}
+
+// tryAgain is when a file that could not be read is tried again, though it has
+// not changed: what kept it from being read may have.
+const tryAgain = 10 * time.Minute
+
+// settled is the age from which a file's time tells of every later change:
+// the coarsest of the file systems in use counts in steps of two seconds.
+const settled = 2 * time.Second
+
+// forget drops what is known of files that are no longer in the folder.
+func (m *stamps) forget(root string, gone func(path string) bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for key := range m.files {
+		if key[0] == root && gone(key[1]) {
+			delete(m.files, key)
+		}
+	}
+}
+
+// remember notes how a file was read, unless it was so fresh then that it can
+// change without a sign.
+func (run *syncRun) remember(f file, r reading, read time.Time) {
+	m := &run.remembered
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	key := [2]string{run.root.Name, f.path}
+	if f.modified.IsZero() || read.Sub(f.modified) < settled {
+		delete(m.files, key)
+		return
+	}
+	if m.files == nil {
+		m.files = make(map[[2]string]seen)
+	}
+	m.files[key] = seen{f.size, f.modified, r.digest, r.err, read}
+}
+
+// recall gives what is known of a file that has not been touched since: that it
+// is stored as it is, or cannot be read.
+func (run *syncRun) recall(f file) (reading, bool) {
+	m := &run.remembered
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s, ok := m.files[[2]string{run.root.Name, f.path}]
+	if s.err != nil && time.Since(s.read) > tryAgain {
+		ok = false
+	}
+	if !ok || s.size != f.size || !s.modified.Equal(f.modified) || s.err == nil && run.known[f.path] != s.digest {
+		return reading{}, false
+	}
+	return reading{digest: s.digest, err: s.err}, true
+}

@@ -1,0 +1,288 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/fstest"
+	"testing/synctest"
+	"time"
+)
+
+// A preparing sink prepares documents ahead, each in a time of its own.
+type preparing struct {
+	*memory
+	now, most, prepared atomic.Int64 // documents being prepared
+	mu                  sync.Mutex
+	fail                map[string]error
+}
+
+func (p *preparing) Prepare(ctx context.Context, doc *Document, chunks []Chunk) (func(context.Context) error, error) {
+	p.prepared.Add(1)
+	now := p.now.Add(1)
+	defer p.now.Add(-1)
+	for most := p.most.Load(); now > most && !p.most.CompareAndSwap(most, now); most = p.most.Load() {
+	}
+	select {
+	case <-time.After(time.Duration(rand.N(1000)) * time.Millisecond):
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.fail[doc.Path]; err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context) error { return p.Replace(ctx, doc, chunks) }, nil
+}
+
+func newPreparing() *preparing { return &preparing{memory: newMemory()} }
+
+func manyFiles(n int) fstest.MapFS {
+	fsys := fstest.MapFS{}
+	for i := range n {
+		fsys[fmt.Sprintf("%03d.md", i)] = file1(fmt.Sprintf("# Document %d\n\nText.", i))
+	}
+	return fsys
+}
+
+// Documents are prepared many at a time, and stored in their order.
+func TestSyncPreparesAhead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sink := newPreparing()
+		sink.fail = map[string]error{"007.md": errors.New("no vectors for it")}
+		got, err := syncAll(t, &Syncer{Sink: sink}, manyFiles(200))
+		if err != nil || len(got) != 200 || got[7] != "failed 007.md: storing it: no vectors for it" {
+			t.Fatalf("%d changes, %v", len(got), err)
+		}
+		for i, id := range sink.replaced {
+			if i >= 7 {
+				i++
+			}
+			if id != fmt.Sprintf("harbour/%03d.md", i) {
+				t.Fatalf("document %d stored is %s", i, id)
+			}
+		}
+		if most := sink.most.Load(); most < maxAhead/2 || most > maxAhead+2 {
+			t.Errorf("%d were prepared at a time", most)
+		}
+	})
+}
+
+// What is ahead of a run that ends is given up.
+func TestSyncGivesUpWhatIsAhead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for name, end := range map[string]func(cancel func()) bool{
+			"break":  func(func()) bool { return false },
+			"cancel": func(cancel func()) bool { cancel(); return true },
+		} {
+			sink := newPreparing()
+			ctx, cancel := context.WithCancel(t.Context())
+			begun, n := time.Now(), 0
+			for _, err := range (&Syncer{Sink: sink}).Sync(ctx, harbour, manyFiles(200)) {
+				if err != nil {
+					if !errors.Is(err, context.Canceled) || name == "break" {
+						t.Errorf("%s: %v", name, err)
+					}
+					break
+				}
+				if n++; n == 3 && !end(cancel) {
+					break
+				}
+			}
+			cancel()
+			if n != 3 || len(sink.replaced) != 3 || sink.now.Load() != 0 {
+				t.Errorf("%s: %d changes, %d stored, %d in hand", name, n, len(sink.replaced), sink.now.Load())
+			}
+			if took := time.Since(begun); took > 4*time.Second {
+				t.Errorf("%s: it took %v", name, took)
+			}
+		}
+	})
+}
+
+// A file that may have been renamed is not embedded before that is known.
+func TestSyncPreparesNoRenamed(t *testing.T) {
+	sink := newPreparing()
+	s := &Syncer{Sink: sink}
+	if _, err := syncAll(t, s, fstest.MapFS{"old.md": file1("# One\n\nText.")}); err != nil {
+		t.Fatal(err)
+	}
+	got, err := syncAll(t, s, fstest.MapFS{"x.md": file1("# One\n\nText."), "y.md": file1("# One\n\nText.")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantLines(t, got, "renamed x.md from old.md", "added y.md")
+	if n := sink.prepared.Load(); n != 1 {
+		t.Errorf("%d were prepared", n)
+	}
+}
+
+// What is in hand is bounded in bytes, and a file over the bound is read alone.
+func TestBudget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := budget{limit: 100, freed: make(chan struct{}, 1)}
+		var held, most atomic.Int64
+		var wg sync.WaitGroup
+		for i := range 200 {
+			n := int64(1 + i*7%60)
+			if i%50 == 0 {
+				n = 500
+			}
+			if err := b.take(t.Context(), n); err != nil {
+				t.Fatal(err)
+			}
+			if now := held.Add(n); now > max(100, n) {
+				t.Fatalf("%d bytes in hand", now)
+			} else if now > most.Load() {
+				most.Store(now)
+			}
+			wg.Go(func() {
+				time.Sleep(time.Duration(n) * time.Millisecond)
+				held.Add(-n)
+				b.add(-n)
+			})
+		}
+		wg.Wait()
+		if b.used != 0 || most.Load() != 500 {
+			t.Errorf("%d are still in use, %d were at most", b.used, most.Load())
+		}
+		b.add(200)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := b.take(ctx, 1); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
+// counted counts the files that are opened.
+type counted struct {
+	fs.FS
+	opened map[string]int
+	mu     *sync.Mutex
+}
+
+func (c counted) Open(name string) (fs.File, error) {
+	c.mu.Lock()
+	c.opened[name]++
+	c.mu.Unlock()
+	return c.FS.Open(name)
+}
+
+func (c counted) ReadDir(name string) ([]fs.DirEntry, error) { return fs.ReadDir(c.FS, name) }
+
+// A syncer that is used again opens only the files that have been touched.
+func TestSyncRemembersFiles(t *testing.T) {
+	old := time.Now().Add(-time.Hour)
+	fsys := fstest.MapFS{"a.md": file1("A."), "b.md": file1("B."), "bad.md": file1("%PDF-1.4"), "fresh.md": file1("Fresh.")}
+	for _, name := range []string{"a.md", "b.md", "bad.md"} {
+		fsys[name].ModTime = old
+	}
+	fsys["fresh.md"].ModTime = time.Now()
+	sink := newMemory()
+	s := &Syncer{Sink: sink}
+	check := func(opened string, want ...string) {
+		t.Helper()
+		c := counted{fsys, map[string]int{}, new(sync.Mutex)}
+		got, err := syncAll(t, s, c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantLines(t, got, want...)
+		var names []string
+		for _, name := range []string{"a.md", "b.md", "bad.md", "fresh.md"} {
+			if c.opened[name] > 0 {
+				names = append(names, name)
+			}
+		}
+		if strings.Join(names, " ") != opened {
+			t.Errorf("opened %q, want %s", names, opened)
+		}
+	}
+	const bad = "failed bad.md: it is a PDF named .md: give it its own ending"
+	check("a.md b.md bad.md fresh.md", "added a.md", "added b.md", bad, "added fresh.md")
+	check("fresh.md", "unchanged a.md", "unchanged b.md", bad, "unchanged fresh.md")
+	fsys["b.md"] = file1("C.") // of the same length
+	fsys["b.md"].ModTime = old.Add(time.Second)
+	check("b.md fresh.md", "unchanged a.md", "updated b.md", bad, "unchanged fresh.md")
+	// What the sink has lost is read again, though the file is as it was.
+	delete(sink.docs, "harbour/a.md")
+	check("a.md fresh.md", "added a.md", "unchanged b.md", bad, "unchanged fresh.md")
+	delete(fsys, "b.md")
+	check("fresh.md", "unchanged a.md", bad, "unchanged fresh.md", "removed b.md")
+	if _, ok := s.remembered.files[[2]string{"harbour", "b.md"}]; ok {
+		t.Error("a file that is gone is remembered")
+	}
+}
+
+func TestSyncFile(t *testing.T) {
+	sink := newMemory()
+	s := &Syncer{Sink: sink}
+	fsys := fstest.MapFS{"a.md": file1("A."), "sub/b.md": file1("B."), "c.xyz": file1("C."), "link.md": {Data: []byte("a.md"), Mode: fs.ModeSymlink}}
+	for _, want := range []Change{
+		{Path: "sub/b.md", Action: Added, Chunks: 1},
+		{Path: "sub/b.md", Action: Unchanged},
+		{Path: "c.xyz", Action: Skipped, Reason: ".xyz files are not read"},
+		{Path: "link.md", Action: Skipped, Reason: "a symbolic link: files in the folder are read where they stand, others not at all"},
+	} {
+		want.Document, want.Root, want.Done, want.Total = "harbour/"+want.Path, "harbour", 1, 1
+		if got, err := s.SyncFile(t.Context(), harbour, fsys, want.Path); err != nil || got != want {
+			t.Errorf("%+v, %v", got, err)
+		}
+	}
+	fsys["sub/b.md"] = file1("Changed.")
+	if got, err := s.SyncFile(t.Context(), harbour, fsys, "sub/b.md"); err != nil || got.Action != Updated || len(sink.docs) != 1 {
+		t.Errorf("%+v, %v, %d stored", got, err, len(sink.docs))
+	}
+	if _, err := s.SyncFile(t.Context(), harbour, fsys, "gone.md"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%v", err)
+	}
+	for _, name := range []string{"../a.md", "/a.md", ".", ""} {
+		if _, err := s.SyncFile(t.Context(), harbour, fsys, name); !errors.Is(err, fs.ErrInvalid) {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+}
+
+func TestSyncIncludeExclude(t *testing.T) {
+	fsys := fstest.MapFS{
+		"a.md": file1("A."), "b.txt": file1("B."), "docs/c.md": file1("C."), "docs/d.txt": file1("D."), "docs/old/e.md": file1("E."),
+		"drafts/f.md": file1("F."), ".hidden/g.md": file1("G."), "docs/.gitignore": file1("ignored.md"), "docs/ignored.md": file1("H."),
+	}
+	for _, tt := range []struct{ include, exclude, want string }{
+		{"", "", "a.md b.txt docs/c.md docs/d.txt docs/old/e.md drafts/f.md"},
+		{"*.md", "", "a.md docs/c.md docs/old/e.md drafts/f.md"},
+		{"*.md", "drafts/ docs/old", "a.md docs/c.md"},
+		{"docs", "", "docs/c.md docs/d.txt docs/old/e.md"},
+		{"docs/", "*.txt", "docs/c.md docs/old/e.md"},
+		{"/*.md /docs/*.txt", "", "a.md docs/d.txt"},
+		{"docs/**/*.md", "", "docs/c.md docs/old/e.md"},
+		{"ignored.md", "", ""},
+		{"", "*.md", "b.txt docs/d.txt"},
+		{"", "docs", "a.md b.txt drafts/f.md"},
+	} {
+		s := &Syncer{Sink: newMemory(), Include: strings.Fields(tt.include), Exclude: strings.Fields(tt.exclude)}
+		var paths []string
+		for c, err := range s.Sync(t.Context(), harbour, fsys) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			paths = append(paths, c.Path)
+		}
+		if got := strings.Join(paths, " "); got != tt.want {
+			t.Errorf("include %q, exclude %q: %q, want %q", tt.include, tt.exclude, got, tt.want)
+		}
+	}
+	for pattern, good := range map[string]bool{"*.md": true, "docs/": true, "[a-": false, "": false, "!a": false, "# a": false, "a\nb": false} {
+		if err := CheckGlob(pattern); (err == nil) != good {
+			t.Errorf("%q: %v", pattern, err)
+		}
+	}
+}

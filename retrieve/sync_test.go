@@ -1,0 +1,189 @@
+package retrieve_test
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/fstest"
+
+	_ "modernc.org/sqlite"
+
+	"ibid/ingest"
+	"ibid/retrieve"
+	"ibid/retrieve/local"
+)
+
+var _ ingest.Preparer = (*retrieve.Index)(nil)
+
+// counting notes every text that it is given to embed.
+type counting struct {
+	hashing
+	mu    sync.Mutex
+	texts []string
+}
+
+func (c *counting) Embed(ctx context.Context, texts []string) ([][]float32, error) {
+	c.mu.Lock()
+	c.texts = append(c.texts, texts...)
+	c.mu.Unlock()
+	return c.hashing.Embed(ctx, texts)
+}
+
+// since gives the texts embedded since the last call, in order of the alphabet.
+func (c *counting) since() []string {
+	texts := c.texts
+	c.texts = nil
+	slices.Sort(texts)
+	return texts
+}
+
+func syncFolder(t *testing.T, x *retrieve.Index, root ingest.Root, files fstest.MapFS) (lines []string) {
+	t.Helper()
+	for c, err := range (&ingest.Syncer{Sink: x}).Sync(t.Context(), root, files) {
+		must(t, err)
+		lines = append(lines, strings.TrimSuffix(fmt.Sprintf("%s %s %s", c.Action, c.Path, c.From), " "))
+	}
+	return lines
+}
+
+// A changed document re-embeds its changed chunks, a renamed one none.
+func TestSyncEmbedsOnlyWhatChanged(t *testing.T) {
+	m := &counting{hashing: testSpace}
+	dir := t.TempDir()
+	e := openLocal(t, dir)
+	x := newIndex(t, e, m)
+	root, err := x.AddRoot(t.Context(), "/srv/harbour", "")
+	must(t, err)
+	section := func(heading, word string) string {
+		return "## " + heading + "\n\n" + strings.Repeat("The "+word+" is seen to by the harbour master every morning. ", 4) + "\n\n"
+	}
+	text := func(words ...string) *fstest.MapFile {
+		out := "# Handbook\n\n"
+		for i, w := range words {
+			out += section(fmt.Sprintf("Part %c", 'A'+i), w)
+		}
+		return &fstest.MapFile{Data: []byte(out)}
+	}
+	check := func(step string, lines []string, want []string, embedded int, with string) {
+		t.Helper()
+		got := m.since()
+		if !slices.Equal(lines, want) || len(got) != embedded {
+			t.Errorf("%s: %q with %d texts embedded, want %q with %d: %q", step, lines, len(got), want, embedded, got)
+		}
+		for _, s := range got {
+			if !strings.Contains(s, with) {
+				t.Errorf("%s: embedded %q", step, s)
+			}
+		}
+	}
+	m.since()
+	files := fstest.MapFS{"a.md": text("ferry", "crane", "buoy", "lamp")}
+	check("new", syncFolder(t, x, root, files), []string{"added a.md"}, 4, "harbour master")
+	before, err := e.Candidates(t.Context(), []string{"harbour/a.md#1", "harbour/a.md#2", "harbour/a.md#4"})
+	must(t, err)
+
+	files["a.md"] = text("ferry", "crane", "mast", "lamp")
+	check("one section changed", syncFolder(t, x, root, files), []string{"updated a.md"}, 1, "mast")
+	after, err := e.Candidates(t.Context(), []string{"harbour/a.md#1", "harbour/a.md#2", "harbour/a.md#4"})
+	must(t, err)
+	for i := range before {
+		if before[i].Text != after[i].Text || !slices.Equal(before[i].Vector, after[i].Vector) {
+			t.Errorf("the vector of %s has changed", before[i].ID)
+		}
+	}
+
+	// A heading is embedded with the words below it.
+	files["a.md"].Data = bytes.Replace(files["a.md"].Data, []byte("Part B"), []byte("The quay"), 1)
+	check("one heading changed", syncFolder(t, x, root, files), []string{"updated a.md"}, 1, "The quay")
+	// A section that is put in moves the others, which keep their vectors.
+	files["a.md"].Data = bytes.Replace(files["a.md"].Data, []byte("## The quay"), []byte(section("Opening", "gate")+"## The quay"), 1)
+	check("one section more", syncFolder(t, x, root, files), []string{"updated a.md"}, 1, "gate")
+	files["b/c.md"] = files["a.md"]
+	delete(files, "a.md")
+	check("renamed", syncFolder(t, x, root, files), []string{"renamed b/c.md a.md"}, 0, "")
+	if ids := found(t, x, retrieve.Query{Text: "the gate in the morning", K: 1}); len(m.since()) != 1 || !slices.Equal(ids, []string{"harbour/b/c.md#2"}) {
+		t.Errorf("found %q", ids)
+	}
+	// So do those of a document of which another process knows.
+	files["b/c.md"].Data = append(files["b/c.md"].Data, section("Part E", "oar")...)
+	check("by another process", syncFolder(t, newIndex(t, openLocal(t, dir), m), root, files), []string{"updated b/c.md"}, 1, "oar")
+}
+
+// What is deleted is in no table, no index and no byte of the store.
+func TestSyncLeavesNothingOfWhatIsDeleted(t *testing.T) {
+	dir := t.TempDir()
+	e, err := local.Open(t.Context(), dir, local.Options{})
+	must(t, err)
+	x := newIndex(t, e, testSpace)
+	root, err := x.AddRoot(t.Context(), "/srv/harbour", "")
+	must(t, err)
+	secret := func(word string) *fstest.MapFile {
+		return &fstest.MapFile{Data: []byte("---\nauthor: " + word + "author\n---\n# " + word + "title\n\n" + strings.Repeat("The "+word+"word is spoken at dusk. ", 200))}
+	}
+	files := fstest.MapFS{"kept.md": secret("kept"), "gone.md": secret("gone"), "emptied.md": secret("emptied"), "changed.md": secret("changed"), "hidden/h.md": secret("hidden")}
+	syncFolder(t, x, root, files)
+	delete(files, "gone.md")
+	files["emptied.md"] = &fstest.MapFile{}
+	files["changed.md"] = secret("fresh")
+	files[".ibidignore"] = &fstest.MapFile{Data: []byte("hidden/\n")}
+	lines := syncFolder(t, x, root, files)
+	if want := []string{"updated changed.md", "skipped emptied.md", "unchanged kept.md", "removed gone.md", "removed hidden/h.md"}; !slices.Equal(lines, want) {
+		t.Fatalf("%q", lines)
+	}
+	for _, word := range []string{"gone", "emptied", "changed", "hidden"} {
+		if ids := found(t, x, retrieve.Query{Text: word + "word", K: 5, Filter: retrieve.Filter{Document: "harbour/" + word + ".md"}}); word != "changed" && len(ids) > 0 {
+			t.Errorf("%s is found: %q", word, ids)
+		}
+		stats, err := e.Stats(t.Context(), retrieve.Terms(word+"word"))
+		must(t, err)
+		for term, n := range stats.Frequency {
+			if n != 0 {
+				t.Errorf("the term %q is counted in %d chunks", term, n)
+			}
+		}
+	}
+	must(t, e.Close())
+
+	db, err := sql.Open("sqlite", filepath.Join(dir, local.FileName))
+	must(t, err)
+	defer db.Close()
+	count := func(query string) (n int) {
+		t.Helper()
+		must(t, db.QueryRowContext(t.Context(), query).Scan(&n))
+		return n
+	}
+	if n := count(`SELECT count(*) FROM documents`); n != 2 {
+		t.Errorf("%d documents", n)
+	}
+	for _, table := range []string{"chunks", "vectors", "vectors_next"} {
+		if n := count(`SELECT count(*) FROM ` + table + ` WHERE key >> 20 NOT IN (SELECT key FROM documents)`); n != 0 {
+			t.Errorf("%d rows of no document in %s", n, table)
+		}
+	}
+	if chunks, vectors := count(`SELECT count(*) FROM chunks`), count(`SELECT count(*) FROM vectors`); chunks != vectors || chunks == 0 {
+		t.Errorf("%d chunks, %d vectors", chunks, vectors)
+	}
+	entries, err := os.ReadDir(dir)
+	must(t, err)
+	for _, entry := range entries {
+		data, err := os.ReadFile(filepath.Join(dir, entry.Name()))
+		must(t, err)
+		for _, word := range []string{"gone", "emptied", "changed", "hidden"} {
+			for _, kind := range []string{"word", "title", "author"} {
+				if bytes.Contains(data, []byte(word+kind)) {
+					t.Errorf("%s still holds %q", entry.Name(), word+kind)
+				}
+			}
+		}
+		if entry.Name() == local.FileName && !bytes.Contains(data, []byte("keptword")) {
+			t.Error("the store does not hold its words in the clear: this test proves nothing")
+		}
+	}
+}
