@@ -2,8 +2,17 @@ package ingest
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/pkoukk/tiktoken-go"
+	loader "github.com/pkoukk/tiktoken-go-loader"
+	"pgregory.net/rapid"
 )
 
 func TestCountTokens(t *testing.T) {
@@ -23,18 +32,108 @@ func TestCountTokens(t *testing.T) {
 	}
 }
 
-// Windows must not change the count of ordinary text.
-func TestCountTokensOfLongText(t *testing.T) {
-	text := strings.Repeat("The ferry leaves at 9.15, and returns (weather permitting) by dusk.\n\nBring   a coat! 图书馆九点开门。 ", 400)
-	if got, want := CountTokens(text), len(loadVocabulary().EncodeOrdinary(text)); got != want {
-		t.Errorf("CountTokens = %d, whole = %d", got, want)
+// library is another way to count.
+var library = sync.OnceValue(func() *tiktoken.Tiktoken {
+	tiktoken.SetBpeLoader(loader.NewOfflineLoader())
+	t, err := tiktoken.GetEncoding(vocabulary)
+	if err != nil {
+		panic(err)
+	}
+	return t
+})
+
+// sameCount compares with the library's own way through a text.
+func sameCount(t interface {
+	Helper()
+	Errorf(string, ...any)
+}, text string) {
+	t.Helper()
+	if got, want := CountTokens(text), len(library().EncodeOrdinary(text)); got != want {
+		t.Errorf("CountTokens = %d, the library counts %d: %q", got, want, text)
 	}
 }
 
-func BenchmarkCountTokens(b *testing.B) {
-	for name, unit := range map[string]string{
-		"letter": "a", "spaces": " ", "newlines": "\n", "cjk": "图书馆九点开门", "bracket": "[", "prose": "The ferry leaves at nine and returns by dusk. ",
+// The words are cut as the vocabulary's pattern cuts them.
+func TestCountTokensLikeTheLibrary(t *testing.T) {
+	for _, text := range []string{
+		"  two spaces", " \n x", "\n\n\n", "a\n", "a \n b", "\t\tx", "x\t\ty", " \t", "   ", "  .", " .\n\n", "...\r\n", "\r\nx", " \rx", "\n x", "x\u00a0y", "\u00a0\u00a0y", "\u2028x", "\u0085x",
+		"it's IT'S we'LL they'd I'm 'tis 've '", "o'clock's", "''s", " 's", "\n's", "'ſ", "K'K",
+		"1234567", "٣٤٥٦", "½¼", "a1b2", " 1", "-1.5e10", "#1", "e\u0301te\u0301", "\u0301a", "図書館九点開門。", "ภาษาไทย", "👩‍👩‍👧‍👦 family", "Ⅷ", "ǅ", "ª", "a_b", "__init__", "(x)", " (x", "\v\f x", "\x00\x01a", "a\u200bb", "\ufeffa",
 	} {
+		sameCount(t, text)
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		parts := rapid.SliceOfN(rapid.OneOf(
+			rapid.SampledFrom([]string{" ", "  ", "\n", "\r\n", "\t", "'s", "'", "don't", "LL", "word", "Ärger", "12", "٣", "½", ".", "--", "\u00a0", "図書", "e\u0301", "👍🏽", "\u0085", "\u2003", "x"}),
+			rapid.StringN(1, 4, -1),
+		), 1, 30).Draw(t, "parts")
+		sameCount(t, strings.ToValidUTF8(strings.Join(parts, ""), "\ufffd"))
+	})
+}
+
+func FuzzCountTokens(f *testing.F) {
+	f.Add("  it's\n\n 12345 図書館 \t'LL")
+	f.Fuzz(func(t *testing.T, text string) {
+		if !utf8.ValidString(text) || len(text) > maxRun {
+			CountTokens(text)
+			return
+		}
+		sameCount(t, text)
+	})
+}
+
+// Real text in many scripts is counted like by the library.
+func TestCountTokensOfRealText(t *testing.T) {
+	sameCount(t, strings.Repeat("The ferry leaves at 9.15, and returns (weather permitting) by dusk.\n\nBring   a coat! 图书馆九点开门。 ", 400))
+	dir := datasets(t, "files/encodings-chardet")
+	files, err := filepath.Glob(filepath.Join(dir, "*", "*"))
+	if err != nil || len(files) == 0 {
+		t.Skipf("no files in %s: %v", dir, err)
+	}
+	for _, name := range files {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, line := range strings.SplitAfter(strings.ToValidUTF8(string(data[:min(len(data), 4<<10)]), "?"), "\n") {
+			if len(line) < maxRun {
+				sameCount(t, line)
+			}
+		}
+	}
+}
+
+// Twice the text takes about twice the time, whatever it is.
+func TestCountTokensInLinearTime(t *testing.T) {
+	size := 512 << 10
+	if childMemory != 512<<20 { // the race detector makes everything ten times as slow
+		size /= 8
+	}
+	count := func(unit string, size int) time.Duration {
+		text := strings.Repeat(unit, size/len(unit))
+		best := time.Hour
+		for range 3 {
+			begun := time.Now()
+			CountTokens(text)
+			best = min(best, time.Since(begun))
+		}
+		return best
+	}
+	for name, unit := range hostileTokens {
+		once, twice := count(unit, size), count(unit, 2*size)
+		t.Logf("figure: tokens of %s: %d KB in %v, twice that in %v", name, size>>10, once.Round(time.Millisecond), twice.Round(time.Millisecond))
+		if twice > 3*once+200*time.Millisecond {
+			t.Errorf("%s: %v, then %v for twice the text", name, once, twice)
+		}
+	}
+}
+
+var hostileTokens = map[string]string{
+	"one letter": "a", "spaces": " ", "newlines": "\n", "cjk": "图书馆九点开门", "one cjk": "图", "brackets": "[", "digits": "1", "apostrophes": "'s", "spaces and lines": "   \n", "marks": "e\u0301\u0301\u0301", "prose": "The ferry leaves at nine and returns by dusk. ",
+}
+
+func BenchmarkCountTokens(b *testing.B) {
+	for name, unit := range hostileTokens {
 		text := strings.Repeat(unit, 1<<20/len(unit))
 		b.Run(fmt.Sprintf("%s-1MB", name), func(b *testing.B) {
 			b.SetBytes(int64(len(text)))
