@@ -8,6 +8,8 @@ type builder struct {
 	text     strings.Builder
 	sections []Section
 	pages    []Page
+	lines    []Line
+	line     int // of the file, in which the next block begins; 0 when unknown
 	last     kind
 	// carryOn is set when the next block is the rest of the last one.
 	carryOn bool
@@ -39,6 +41,9 @@ func (b *builder) add(k kind, text string) (start int) {
 	start = b.text.Len()
 	if n := len(b.pages); n > 0 && b.pages[n-1].Start < 0 {
 		b.pages[n-1].Start = start
+	}
+	if b.line > 0 {
+		b.lines = append(b.lines, Line{start, b.line})
 	}
 	b.text.WriteString(text)
 	return start
@@ -149,6 +154,7 @@ func (b *builder) into(doc *Document) {
 	}
 	doc.Sections = b.sections
 	doc.Pages = b.pages
+	doc.Lines = b.lines
 }
 
 // oneLine puts a single space in place of every run of white space.

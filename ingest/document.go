@@ -42,6 +42,9 @@ type Document struct {
 	Sections []Section `json:"-"`
 	// Pages lists the pages in order; nil where the format has none.
 	Pages []Page `json:"-"`
+	// Lines say where the text stands in the lines of the file, in order of
+	// Start; nil where the format has no lines worth naming.
+	Lines []Line `json:"-"`
 	// Partial says what of the file could not be read; empty when all was.
 	Partial string `json:"-"`
 	// Meta holds what the document says of itself (author, date, tags …), as
@@ -84,6 +87,14 @@ type Page struct {
 	End    int
 }
 
+// A Line says that the byte of the text at Start stands in the line Number of
+// the file, 1-based. Up to the next Line, every line of the text is one of the
+// file.
+type Line struct {
+	Start  int
+	Number int
+}
+
 // A Chunk is a stored piece of a document. Its Text equals
 // Document.Text[Start:End], always.
 type Chunk struct {
@@ -103,7 +114,10 @@ type Chunk struct {
 	// [RowAnchor] reads.
 	Anchor string `json:"anchor,omitempty"`
 	// Page is the 1-based page on which the chunk starts; 0 without pages.
-	Page int    `json:"page,omitempty"`
+	Page int `json:"page,omitempty"`
+	// Line is the 1-based line of the file in which the chunk starts; 0 where
+	// [Document.LineAt] does not know it.
+	Line int    `json:"line,omitempty"`
 	Text string `json:"text"`
 	// Tokens is CountTokens(Text).
 	Tokens int `json:"tokens"`

@@ -25,19 +25,16 @@ func readMarkdown(doc *Document, data []byte) error {
 	if err != nil {
 		return err
 	}
-	src = strings.ReplaceAll(src, "\r\n", "\n")
-	matter, src := cutFrontMatter(src)
+	whole := strings.ReplaceAll(src, "\r\n", "\n")
+	matter, src := cutFrontMatter(whole)
 	readFrontMatter(doc, matter)
+	above := strings.Count(whole[:len(whole)-len(src)], "\n")
 	mdx := strings.HasSuffix(strings.ToLower(doc.Path), ".mdx")
 	if mdx {
-		src = stripMDX(src)
+		src, above = stripMDX(src), -1 // which changes the lines
 	}
 	var b builder
-	if hostileMarkdown(src) {
-		scanMarkdown(&b, src)
-	} else {
-		parse(&b, []byte(src), mdx)
-	}
+	markdownInto(&b, src, make(map[string]int), mdx, above)
 	b.into(doc)
 	if doc.Title == "" && len(doc.Sections) > 0 && doc.Sections[0].Level == 1 {
 		doc.Title = doc.Sections[0].Heading
@@ -85,12 +82,23 @@ func hostileMarkdown(src string) bool {
 	return false
 }
 
-func parse(b *builder, src []byte, mdx bool) {
+// markdownInto adds the blocks of a piece of Markdown, slugs being the anchors
+// that were given before, and above the lines of the file in front of it; or -1
+// when its lines do not count.
+func markdownInto(b *builder, src string, slugs map[string]int, mdx bool, above int) {
+	if hostileMarkdown(src) {
+		scanMarkdown(b, src, slugs, above)
+	} else {
+		parse(b, []byte(src), slugs, mdx, above)
+	}
+}
+
+func parse(b *builder, src []byte, slugs map[string]int, mdx bool, above int) {
 	md := goldmark.New(
 		goldmark.WithExtensions(extension.GFM, extension.Footnote, extension.DefinitionList),
 		goldmark.WithParserOptions(parser.WithHeadingAttribute()),
 	)
-	w := markdownWalker{b: b, src: src, slugs: make(map[string]int), mdx: mdx}
+	w := markdownWalker{b: b, src: src, slugs: slugs, mdx: mdx, above: above}
 	w.blocks(md.Parser().Parse(text.NewReader(src)), 0)
 }
 
@@ -99,6 +107,34 @@ type markdownWalker struct {
 	src   []byte
 	slugs map[string]int // how often each anchor was given
 	mdx   bool
+	above int  // lines of the file in front of src; negative when they do not count
+	at    Span // a place in src, and how many lines end in front of it
+}
+
+// mark notes in which line of the file the next block begins.
+func (w *markdownWalker) mark(n ast.Node) {
+	start, ok := startOf(n)
+	if w.above < 0 || !ok {
+		return
+	}
+	if start < w.at.Start {
+		w.at = Span{}
+	}
+	w.at = Span{start, w.at.End + bytes.Count(w.src[w.at.Start:start], []byte("\n"))}
+	w.b.line = w.above + w.at.End + 1
+}
+
+// startOf gives where the first words of a node stand.
+func startOf(n ast.Node) (int, bool) {
+	for ; n != nil; n = n.FirstChild() {
+		if t, ok := n.(*ast.Text); ok {
+			return t.Segment.Start, true
+		}
+		if n.Type() == ast.TypeBlock && n.Lines() != nil && n.Lines().Len() > 0 {
+			return n.Lines().At(0).Start, true
+		}
+	}
+	return 0, false
 }
 
 // blocks walks the block elements in n; depth counts the lists around them.
@@ -109,6 +145,7 @@ func (w *markdownWalker) blocks(n ast.Node, depth int) {
 }
 
 func (w *markdownWalker) block(n ast.Node, depth int) {
+	w.mark(n)
 	switch n := n.(type) {
 	case *ast.Heading:
 		heading := w.inline(n)
@@ -154,6 +191,7 @@ func (w *markdownWalker) item(n ast.Node, marker string, depth int) {
 	for c := n.FirstChild(); c != nil; c = c.NextSibling() {
 		switch c.(type) {
 		case *ast.Paragraph, *ast.TextBlock:
+			w.mark(c)
 			if marker != "" {
 				w.b.Item(depth, marker, w.inline(c))
 			} else {
@@ -180,6 +218,7 @@ func (w *markdownWalker) table(n *extast.Table) {
 			}
 			continue
 		}
+		w.mark(c)
 		if _, ok := w.b.Row(header, cells); ok {
 			rows++
 		}
@@ -297,11 +336,14 @@ var atxHeading = regexp.MustCompile(`^ {0,3}(#{1,6})[ \t]+(.+?)[ \t]*#*[ \t]*$`)
 
 // scanMarkdown reads headings, fenced code and paragraphs line by line, in
 // linear time, and leaves all other marks as they stand.
-func scanMarkdown(b *builder, src string) {
-	slugs := make(map[string]int)
+func scanMarkdown(b *builder, src string, slugs map[string]int, above int) {
 	var block []string
+	number := 0
 	fence := ""
 	flush := func(code bool) {
+		if above >= 0 {
+			b.line = max(1, above+number-len(block))
+		}
 		if text := strings.Join(block, "\n"); code {
 			b.Code(text)
 		} else {
@@ -310,6 +352,7 @@ func scanMarkdown(b *builder, src string) {
 		block = block[:0]
 	}
 	for line := range strings.SplitSeq(src, "\n") {
+		number++
 		trimmed := strings.TrimSpace(line)
 		switch {
 		case fence != "":
@@ -327,6 +370,9 @@ func scanMarkdown(b *builder, src string) {
 		default:
 			if m := atxHeading.FindStringSubmatch(line); m != nil {
 				flush(false)
+				if above >= 0 {
+					b.line = above + number
+				}
 				b.Heading(len(m[1]), m[2], slug(slugs, oneLine(clean(m[2]))))
 			} else {
 				block = append(block, line)

@@ -54,6 +54,7 @@ type rstScanner struct {
 	levels  map[string]int // of headings, by the signs around them
 	slugs   map[string]int
 	anchor  string // of a target right before
+	inside  int    // directives around what is read, whose lines are not those of the file
 	literal bool   // the last paragraph ended in "::"
 }
 
@@ -67,6 +68,9 @@ func (s *rstScanner) line(i int) string {
 // next reads one block.
 func (s *rstScanner) next() {
 	line := s.line(s.at)
+	if s.inside == 0 {
+		s.b.line = s.at + 1
+	}
 	switch {
 	case strings.TrimSpace(line) == "":
 		s.at++
@@ -182,10 +186,12 @@ func (s *rstScanner) explicit() {
 func (s *rstScanner) inner(lines []string) {
 	rest, at := s.lines, s.at
 	s.lines, s.at = lines, 0
+	s.inside++
 	for s.at < len(s.lines) {
 		s.next()
 	}
 	s.lines, s.at = rest, at
+	s.inside--
 }
 
 // indented takes the lines from here on that are blank or indented by at

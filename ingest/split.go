@@ -40,7 +40,7 @@ const maxLoneRows = 5000
 // heading are packed together. Chunks are in order, without blank space around
 // them, and everything that is not blank lies in one of them.
 func Split(doc *Document, opts SplitOptions) []Chunk {
-	s := splitter{doc: doc, target: opts.Target, max: opts.Max, overlap: opts.Overlap}
+	s := splitter{doc: doc, lines: lineCounter{doc: doc}, target: opts.Target, max: opts.Max, overlap: opts.Overlap}
 	if s.target <= 0 {
 		s.target = DefaultTarget
 	}
@@ -58,6 +58,7 @@ type splitter struct {
 	doc                  *Document
 	target, max, overlap int
 	chunks               []Chunk
+	lines                lineCounter
 }
 
 // A part is a range that chunks do not cross, and what stands over it.
@@ -100,12 +101,27 @@ func (s *splitter) parts() []part {
 		if sheet, n, ok := RowAnchor(sec.Anchor); ok && sec.Heading == "" {
 			p.sheet = sheet
 			p.row, _ = strconv.Atoi(n)
+		} else if sec.Heading == "" {
+			p.row = memberNumber(sec.Anchor)
 		}
 		body := text[min(end, sec.Start+len(sec.Heading)):end]
 		p.bare = sec.Heading != "" && strings.TrimSpace(body) == ""
 		add(p)
 	}
 	return s.atPages(s.join(parts))
+}
+
+// memberNumber gives the 1-based place in its list of what a JSON pointer leads
+// to; 0 for any other anchor.
+func memberNumber(anchor string) int {
+	if !strings.HasPrefix(anchor, "/") {
+		return 0
+	}
+	n, err := strconv.Atoi(anchor[strings.LastIndexByte(anchor, '/')+1:])
+	if err != nil || n < 0 {
+		return 0
+	}
+	return n + 1
 }
 
 // A Trail is a section with those it stands in, outermost first. The zero value
@@ -163,6 +179,9 @@ func (s *splitter) join(parts []part) []part {
 		fits := q.tokens+p.tokens <= s.target
 		switch {
 		case p.row > 0 && q.row > 0 && rows > maxLoneRows && fits && p.sheet == q.sheet:
+			if strings.HasPrefix(p.anchor, "/") {
+				break // a pointer names the first of them
+			}
 			q.anchor = fmt.Sprintf("%srow=%d-%d", strings.TrimSuffix(p.anchor, "row="+strconv.Itoa(p.row)), q.row, p.row)
 		case p.row > 0 && q.bare && q.tokens < minPart && q.tokens+p.tokens <= s.max: // the name of a sheet with its first row
 			q.path, q.anchor, q.level, q.bare, q.row, q.sheet = p.path, p.anchor, p.level, p.bare, p.row, p.sheet
@@ -411,6 +430,7 @@ func (s *splitter) add(p part, span Span, tokens int) {
 		Heading:  strings.Join(p.path, HeadingSeparator),
 		Anchor:   p.anchor,
 		Page:     s.doc.PageAt(span.Start),
+		Line:     s.lines.at(span.Start),
 		Text:     text,
 		Tokens:   tokens,
 	})

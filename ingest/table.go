@@ -37,6 +37,7 @@ func readTable(doc *Document, data []byte) error {
 	var header []string
 	var first []string // the first row, until it is known whether it names the columns
 	write := func(n int, cells []string) {
+		b.line, _ = r.FieldPos(0)
 		if start, ok := b.Row(header, cells); ok {
 			b.Section(Section{Level: 1, Anchor: "row=" + strconv.Itoa(n), Start: start})
 		}

@@ -12,7 +12,10 @@ func readText(doc *Document, data []byte) error {
 	if err != nil {
 		return err
 	}
-	doc.Text = strings.Trim(clean(src), "\n")
+	whole := clean(src)
+	doc.Text = strings.TrimLeft(whole, "\n")
+	doc.Lines = []Line{{0, 1 + len(whole) - len(doc.Text)}}
+	doc.Text = strings.TrimRight(doc.Text, "\n")
 	if strings.TrimSpace(doc.Text) == "" {
 		doc.Text = ""
 	}
