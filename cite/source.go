@@ -58,6 +58,9 @@ func BySection(p retrieve.Passage, address string) (key, title string) {
 		}
 		return p.Document + "#" + p.Anchor, fmt.Sprintf("%s, %s %s", title, name, rows)
 	}
+	if p.Heading == "" && strings.HasPrefix(p.Anchor, "/") { // a JSON pointer
+		return p.Document + "#" + p.Anchor, p.Title + ", " + p.Anchor
+	}
 	if p.Heading == "" {
 		return ByDocument(p, address)
 	}

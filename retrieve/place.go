@@ -61,7 +61,7 @@ func place(passages []*Passage, sections []ingest.Section) {
 // without a heading, or with that of their sheet: its anchor names them all.
 func (p *Passage) isRow() bool {
 	sheet, _, ok := ingest.RowAnchor(p.Anchor)
-	return ok && (p.Heading == "" || sheet != "")
+	return ok && (p.Heading == "" || sheet != "") || p.Heading == "" && strings.HasPrefix(p.Anchor, "/") // a member of a list
 }
 
 // A version is one state of a document.
