@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -16,7 +17,8 @@ import (
 	"ibid/ingest/archive"
 )
 
-// A container is a file that is a folder to a sync: an archive.
+// A container is a file that is a folder to a sync: an archive, which is nothing
+// else, or a mail with what is attached to it.
 type container struct {
 	file    file
 	digest  string         // of the bytes in which its files were found
@@ -36,7 +38,10 @@ const (
 )
 
 // isContainer reports whether a file of this name holds files.
-func isContainer(name string) bool { return archive.Is(name) }
+func isContainer(name string) bool { return archive.Is(name) || isMail(name) }
+
+// mails hold files, wherever they stand.
+func mails() archive.Holder { return archive.Holder{Is: isMail, Files: attachedTo} }
 
 // insides are how the children look into containers. The path of their
 // document is a [containerRequest].
@@ -75,7 +80,7 @@ func listContainer(doc *Document, data []byte) error {
 	readable := func(name string) bool { _, ok := formatOf(name); return ok }
 	var list containerList
 	var err error
-	if list.Entries, err = archive.List(q.Name, data, q.limits(), readable); err != nil {
+	if list.Entries, err = archive.List(q.Name, data, q.limits(), mails(), readable); err != nil {
 		list.Failed = err.Error()
 	}
 	encoded, err := json.Marshal(list)
@@ -93,7 +98,7 @@ func readContainer(doc *Document, data []byte) error {
 	if err := json.Unmarshal([]byte(doc.Path), &q); err != nil {
 		return fmt.Errorf("reading the request: %w", err)
 	}
-	contents, err := archive.Read(q.Name, data, q.limits(), q.Paths)
+	contents, err := archive.Read(q.Name, data, q.limits(), mails(), q.Paths)
 	if err != nil {
 		return err
 	}
@@ -151,13 +156,23 @@ func (run *syncRun) openContainers(ctx context.Context) error {
 // open gives the files in a container, and the paths below which what is
 // stored stays.
 func (run *syncRun) open(ctx context.Context, f file) (files []file, broken []string) {
+	mail := isMail(f.path)
+	if mail {
+		files = append(files, f)
+	}
 	fail := func(err error) ([]file, []string) {
+		if mail { // the reading of it will tell
+			return files, append(broken, f.path)
+		}
 		f.err = fmt.Errorf("%w; what is stored of it stays", err)
 		return append(files, f), append(broken, f.path)
 	}
 	data, err := run.bytes(ctx, f)
 	if err != nil {
 		return fail(err)
+	}
+	if mail && !mayHold(data) {
+		return files, nil
 	}
 	doc, err := run.reader.ask(ctx, "archive", containerRequest{Name: f.path}, data)
 	if err != nil {
@@ -200,6 +215,18 @@ func (run *syncRun) open(ctx context.Context, f file) (files []file, broken []st
 		files = append(files, f)
 	}
 	return files, broken
+}
+
+// mayHold reports whether there may be files in a mail: they have names, or are
+// mails themselves.
+func mayHold(data []byte) bool {
+	lower := bytes.ToLower(data)
+	for _, sign := range []string{"name=", "name*", "attachment", "message/"} {
+		if bytes.Contains(lower, []byte(sign)) {
+			return true
+		}
+	}
+	return false
 }
 
 // ignoredBelow reports whether the rules leave out a file in a container, or a
@@ -248,7 +275,7 @@ func (run *syncRun) take(ctx context.Context, f file) ([]byte, error) {
 	}
 	data, ok := c.content[name]
 	if !ok {
-		return nil, errors.New("it cannot be taken out of its archive")
+		return nil, errors.New("it cannot be taken out of what it is packed in")
 	}
 	delete(c.content, name)
 	return data, nil
@@ -258,18 +285,18 @@ func (run *syncRun) take(ctx context.Context, f file) ([]byte, error) {
 func (run *syncRun) unpack(ctx context.Context, c *container, paths []string) error {
 	data, err := run.bytes(ctx, c.file)
 	if err != nil {
-		return fmt.Errorf("its archive: %w", err)
+		return fmt.Errorf("what it is packed in: %w", err)
 	}
 	if sum := sha256.Sum256(data); hex.EncodeToString(sum[:]) != c.digest {
-		return errors.New("its archive has changed since it was looked into: ingest the folder again")
+		return errors.New("what it is packed in has changed since it was looked into: ingest the folder again")
 	}
 	doc, err := run.reader.ask(ctx, "archive content", containerRequest{Name: c.file.path, Paths: paths}, data)
 	if err != nil {
-		return fmt.Errorf("taking it out of its archive: %w", err)
+		return fmt.Errorf("taking it out of what it is packed in: %w", err)
 	}
 	for _, s := range doc.Sections {
 		if s.Start < 0 || s.End < s.Start || s.End > len(doc.Text) {
-			return errors.New("the reader of its archive gave no proper reply")
+			return errors.New("the reader of what it is packed in gave no proper reply")
 		}
 		c.content[s.Anchor] = []byte(doc.Text[s.Start:s.End])
 	}

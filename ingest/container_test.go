@@ -65,7 +65,7 @@ func TestSyncOfArchives(t *testing.T) {
 	fsys := fstest.MapFS{
 		".gitignore": file1("*.log\nbuild/\n"),
 		"a.md":       file1("First."),
-		"b.zip": zipped(t, "one.md", "One.", "sub/two.txt", "Two.", "sub/photo.jpeg", "\xff\xd8", ".hidden/x.md", "hidden", "__MACOSX/._one.md", "fork",
+		"b.zip": zipped(t, "one.md", "One.", "sub/two.txt", "Two.", "sub/song.mp3", "\xff\xd8", ".hidden/x.md", "hidden", "__MACOSX/._one.md", "fork",
 			"run.log", "ignored", "build/out.md", "ignored", "empty.md", "", `c:\win\three.txt`, "Three.", "in.zip", string(inner.Data), "torn.zip", "PK\x03\x04"),
 		"c.tar.gz":   tarred(t, "four.md", "Four.", "five/five.md", "Five."),
 		"d.txt.gz":   gzipped(t, "Six."),
@@ -83,7 +83,7 @@ func TestSyncOfArchives(t *testing.T) {
 		"added b.zip/in.zip/deep.md",
 		"added b.zip/in.zip/up.txt",
 		"added b.zip/one.md",
-		"skipped b.zip/sub/photo.jpeg: .jpeg files are not read",
+		"skipped b.zip/sub/song.mp3: .mp3 files are not read",
 		"added b.zip/sub/two.txt",
 		"failed b.zip/torn.zip: it cannot be read as a zip archive: not a valid zip file",
 		"added b.zip/win/three.txt",
@@ -168,7 +168,7 @@ func TestArchiveThatChanges(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantLines(t, got, "failed a.zip/a.md: its archive has changed since it was looked into: ingest the folder again")
+	wantLines(t, got, "failed a.zip/a.md: what it is packed in has changed since it was looked into: ingest the folder again")
 }
 
 type changing struct {

@@ -59,6 +59,8 @@ func formats() []format {
 		// Read when what stands behind the ending is one of the above, and
 		// refused with what to do otherwise.
 		{name: "office", endings: []string{".doc", ".dot", ".xls", ".xlt", ".xlsb", ".ppt", ".pps", ".pot", ".rtf", ".sxw", ".sxc", ".sxi"}, read: readOffice, binary: true, isolated: true},
+		{name: "mail", said: "mail (.eml, .mbox, .mhtml)", endings: []string{".eml", ".mht", ".mhtml"}, read: readMail, isolated: true},
+		{name: "mbox", endings: []string{".mbox", ".mbx"}, read: readMailbox, isolated: true},
 	}
 }
 

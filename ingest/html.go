@@ -84,14 +84,18 @@ func tokenText(page string) string {
 }
 
 // htmlFragment adds a piece of HTML that stands in another format.
-func htmlFragment(b *builder, fragment string) {
+func htmlFragment(b *builder, fragment string) { (&htmlWalker{b: b}).fragment(fragment) }
+
+// htmlText adds a piece of HTML without its headings' being sections.
+func htmlText(b *builder, fragment string) { (&htmlWalker{b: b, flat: true}).fragment(fragment) }
+
+func (w *htmlWalker) fragment(fragment string) {
 	body := &html.Node{Type: html.ElementNode, Data: "body", DataAtom: atom.Body}
 	nodes, err := html.ParseFragment(strings.NewReader(fragment), body)
 	if err != nil { // nested deeper than the parser allows
-		b.Paragraph(tokenText(fragment))
+		w.b.Paragraph(tokenText(fragment))
 		return
 	}
-	w := htmlWalker{b: b}
 	for _, n := range nodes {
 		w.block(n)
 	}

@@ -15,6 +15,7 @@ type htmlWalker struct {
 	depth  int             // of lists
 	marker string          // of the list item that the next words begin
 	anchor string          // seen since the last words
+	flat   bool            // headings are paragraphs
 }
 
 // lead writes the page's first heading of the first level when the content was
@@ -135,6 +136,10 @@ func (w *htmlWalker) heading(n *html.Node) {
 		w.anchor = anchorOf(in)
 	}
 	text := strings.TrimRight(oneLine(seenText(n)), "¶#§ ")
+	if w.flat {
+		w.b.Paragraph(text)
+		return
+	}
 	w.b.Heading(int(n.Data[1]-'0'), text, w.anchor)
 	w.anchor, w.marker = "", ""
 }

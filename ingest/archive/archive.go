@@ -53,6 +53,13 @@ func DefaultLimits() Limits {
 	return Limits{Entries: 10_000, Bytes: 512 << 20, Ratio: 200, SmallBytes: 64 << 20, Depth: 3, FileBytes: 64 << 20}
 }
 
+// A Holder knows files that are read themselves and hold others, as mails do.
+type Holder struct {
+	Is func(name string) bool
+	// Files calls each for every file in one; it passes an error of each on.
+	Files func(name string, data []byte, each func(name string, data []byte) error) error
+}
+
 // A limitError ends the look into the whole archive.
 type limitError struct{ reason string }
 
@@ -96,15 +103,16 @@ func kindOf(name string) kind {
 	return none
 }
 
-// List gives the files in an archive in the order in which they stand in it,
-// hidden ones left out. The content of the wanted ones is read for its digest.
+// List gives the files in an archive, or in what the holder knows, in the order
+// in which they stand in it, hidden ones left out. The content of the wanted
+// ones is read for its digest.
 //
 // The error says why the archive cannot be read. When some of it could be, the
 // entries read so far are given with it; when it broke a limit, none are.
-func List(name string, data []byte, limits Limits, wanted func(path string) bool) ([]Entry, error) {
+func List(name string, data []byte, limits Limits, holder Holder, wanted func(path string) bool) ([]Entry, error) {
 	var entries []Entry
 	places := make(map[string]int)
-	w := newWalker(data, limits)
+	w := newWalker(data, limits, holder)
 	w.visit = func(e Entry, content io.Reader) error {
 		if content != nil && wanted(e.Path) {
 			sum := sha256.New()
@@ -131,9 +139,9 @@ func List(name string, data []byte, limits Limits, wanted func(path string) bool
 
 // Read gives the content of some files of an archive, by path. A file that is
 // not there, or cannot be read, is missing in what is given.
-func Read(name string, data []byte, limits Limits, paths []string) (map[string][]byte, error) {
+func Read(name string, data []byte, limits Limits, holder Holder, paths []string) (map[string][]byte, error) {
 	contents := make(map[string][]byte, len(paths))
-	w := newWalker(data, limits)
+	w := newWalker(data, limits, holder)
 	w.only = make(map[string]bool)
 	for _, p := range paths {
 		for ; p != "."; p = path.Dir(p) {
@@ -167,6 +175,7 @@ func Read(name string, data []byte, limits Limits, paths []string) (map[string][
 // A walker goes through an archive and the archives in it.
 type walker struct {
 	limits  Limits
+	holder  Holder
 	size    int64 // of the outermost archive
 	entries int
 	// Bytes that came out of compression and of files.
@@ -178,8 +187,8 @@ type walker struct {
 	visit func(e Entry, content io.Reader) error
 }
 
-func newWalker(data []byte, limits Limits) *walker {
-	w := &walker{limits: limits, size: int64(len(data))}
+func newWalker(data []byte, limits Limits, holder Holder) *walker {
+	w := &walker{limits: limits, holder: holder, size: int64(len(data))}
 	w.unpacked.most = min(limits.Bytes, max(limits.SmallBytes, limits.Ratio*w.size))
 	w.unpacked.reason = fmt.Sprintf("more than %d MB would come out of it", limits.Bytes>>20)
 	if w.unpacked.most < limits.Bytes {
@@ -228,7 +237,20 @@ func (w *walker) walk(name string, data []byte, at place) error {
 	case oneXZ:
 		return w.compressed(data, openXZ, asFile)
 	}
+	if w.holder.Is(name) {
+		return w.held(name, data, at)
+	}
 	return errors.New("it is no archive that can be read")
+}
+
+// held takes the files in one that the holder knows.
+func (w *walker) held(name string, data []byte, at place) error {
+	return w.holder.Files(name, data, func(name string, data []byte) error {
+		if err := w.count(); err != nil {
+			return err
+		}
+		return w.file(at, name, int64(len(data)), bytes.NewReader(data), Entry{})
+	})
 }
 
 // count counts a file or folder.
@@ -264,10 +286,31 @@ func (w *walker) file(at place, name string, size int64, content io.Reader, prob
 		return w.visit(e, nil)
 	}
 	content = &counted{content, &w.read}
-	if Is(clean) {
+	switch {
+	case Is(clean):
 		return w.inner(e, content, at)
+	case w.holder.Is(clean):
+		return w.both(e, content, at)
 	}
 	return w.visit(e, content)
+}
+
+// both visits a file and those that it holds.
+func (w *walker) both(e Entry, content io.Reader, at place) error {
+	data, err := io.ReadAll(io.LimitReader(content, w.limits.FileBytes+1))
+	if err := w.failed(&e, err); err != nil {
+		return err
+	}
+	if e.Failed != "" {
+		return w.visit(e, nil)
+	}
+	if err := w.visit(e, bytes.NewReader(data)); err != nil {
+		return err
+	}
+	if at.depth >= w.limits.Depth || int64(len(data)) > w.limits.FileBytes {
+		return nil
+	}
+	return w.held(e.Path, data, place{prefix: e.Path + "/", depth: at.depth + 1})
 }
 
 const maxPath = 1024

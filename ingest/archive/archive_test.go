@@ -75,9 +75,23 @@ func must(t testing.TB, err error) {
 	}
 }
 
+// lined are files that hold a file for each line: its name, a space, its text.
+var lined = Holder{
+	Is: func(name string) bool { return strings.HasSuffix(name, ".lines") },
+	Files: func(_ string, data []byte, each func(string, []byte) error) error {
+		for line := range strings.Lines(string(data)) {
+			name, text, _ := strings.Cut(strings.TrimSpace(line), " ")
+			if err := each(name, []byte(text)); err != nil {
+				return err
+			}
+		}
+		return nil
+	},
+}
+
 // look gives a line for each entry, and one for the error.
 func look(name string, data []byte, limits Limits) (lines []string) {
-	entries, err := List(name, data, limits, func(p string) bool { return !strings.HasSuffix(p, ".png") })
+	entries, err := List(name, data, limits, lined, func(p string) bool { return !strings.HasSuffix(p, ".png") })
 	for _, e := range entries {
 		line := fmt.Sprintf("%s %d", e.Path, e.Size)
 		if e.Skip != "" {
@@ -110,7 +124,7 @@ func TestNames(t *testing.T) {
 	if diff := cmp.Diff(want, look("a.tar", data, DefaultLimits())); diff != "" {
 		t.Error(diff)
 	}
-	contents, err := Read("a.tar", data, DefaultLimits(), []string{"a.md", "docs/b.md", "missing.md"})
+	contents, err := Read("a.tar", data, DefaultLimits(), lined, []string{"a.md", "docs/b.md", "missing.md"})
 	if err != nil || len(contents) != 2 || string(contents["a.md"]) != "again" || string(contents["docs/b.md"]) != "4" {
 		t.Errorf("%q, %v", contents, err)
 	}
@@ -133,6 +147,8 @@ func TestKinds(t *testing.T) {
 		{"a.zip", zipped(t, packed{name: "a.md", text: "One."}), "a.md 4"},
 		{"docs/notes.md.gz", gzipped(t, []byte("One.")), "notes.md 4"},
 		{"b.zip", zipped(t, packed{name: "notes.md.gz", text: string(gzipped(t, []byte("One.")))}), "notes.md.gz/notes.md 4"},
+		{"a.lines", []byte("a.md One.\n../b.md Two."), "a.md 4\nb.md 4"},
+		{"c.zip", zipped(t, packed{name: "a.lines", text: "a.md One.\nb.lines c.md_\n"}), "a.lines 24\na.lines/a.md 4\na.lines/b.lines 5\na.lines/b.lines/c.md_ 0"},
 		{"a.bz2", []byte("BZh no"), "a 0 failed: it is damaged: invalid compression level"},
 		{"a.7z", []byte("7z"), "error: it is no archive that can be read"},
 		{".zip", nil, "error: it is no archive that can be read"},
@@ -252,7 +268,7 @@ func TestLimits(t *testing.T) {
 			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
 		}
 		if strings.HasPrefix(tt.want, "error") {
-			if _, err := Read(tt.name, tt.data, limits, []string{"a.md", "10.md", "in.zip/a.md", "ratio"}); err == nil && tt.name != "unread.tgz" && tt.name != "bytes.tar" {
+			if _, err := Read(tt.name, tt.data, limits, lined, []string{"a.md", "10.md", "in.zip/a.md", "ratio"}); err == nil && tt.name != "unread.tgz" && tt.name != "bytes.tar" {
 				t.Errorf("%s was read", tt.name)
 			}
 		}
@@ -293,7 +309,7 @@ func FuzzList(f *testing.F) {
 	limits := Limits{Entries: 100, Bytes: 1 << 20, Ratio: 100, SmallBytes: 1 << 16, Depth: 3, FileBytes: 1 << 20}
 	f.Fuzz(func(t *testing.T, data []byte, kind uint8) {
 		name := names[int(kind)%len(names)]
-		entries, _ := List(name, data, limits, func(string) bool { return true })
+		entries, _ := List(name, data, limits, lined, func(string) bool { return true })
 		var paths []string
 		for _, e := range entries {
 			if strings.HasPrefix(e.Path, "/") || strings.Contains("/"+e.Path+"/", "/../") || e.Path == "" {
@@ -301,7 +317,7 @@ func FuzzList(f *testing.F) {
 			}
 			paths = append(paths, e.Path)
 		}
-		contents, err := Read(name, data, limits, paths)
+		contents, err := Read(name, data, limits, lined, paths)
 		if err != nil {
 			return
 		}

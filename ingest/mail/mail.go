@@ -1,0 +1,313 @@
+// Package mail reads messages (RFC 5322, MIME) and mailboxes (mbox) as they
+// are found in the world: cut off, wrongly encoded, without headers. Nothing
+// is an error: what cannot be understood is text, or is left out.
+package mail
+
+import (
+	"bytes"
+	"mime"
+	netmail "net/mail"
+	"path"
+	"strings"
+	"time"
+
+	"ibid/ingest/charset"
+)
+
+// A Message is one mail, decoded.
+type Message struct {
+	// What the header says, as inert text; empty where it says nothing.
+	From, To, Cc, Subject, Date string
+	// Time is that of Date; zero when it cannot be understood.
+	Time time.Time
+	// Bodies are what there is to read, in order. Of alternatives only the
+	// plainest is here.
+	Bodies []Body
+	// Files are what is attached, messages included.
+	Files []File
+	// Partial says what was left out because there was too much of it.
+	Partial string
+}
+
+// A Body is a piece of text.
+type Body struct {
+	HTML bool
+	Text string // valid UTF-8
+}
+
+// A File is an attachment.
+type File struct {
+	Name string // without folders; never empty
+	Type string // MIME type, in lower case
+	Data []byte
+}
+
+// What is read of one message.
+const (
+	maxParts  = 1000
+	maxDepth  = 20 // of parts in parts
+	maxHeader = 1 << 20
+)
+
+// Read reads one message.
+func Read(data []byte) *Message {
+	h, body := cutHeader(trimStart(data))
+	m := &Message{
+		From: h.text("from"), To: h.text("to"), Cc: h.text("cc"), Subject: h.text("subject"), Date: h.text("date"),
+	}
+	if m.Date == "" {
+		m.Date = h.text("sent")
+	}
+	m.Time = timeOf(m.Date)
+	r := reader{m: m}
+	m.Bodies = r.part(h, body, "text/plain", 1)
+	return m
+}
+
+// timeOf understands the dates of RFC 5322 and what old programs wrote.
+func timeOf(date string) time.Time {
+	t, err := netmail.ParseDate(date)
+	if err == nil {
+		return t
+	}
+	date, _, _ = strings.Cut(date, " (")
+	for _, layout := range []string{
+		"Mon, 2 Jan 2006 15:04:05 MST", "Mon, 2 Jan 2006 15:04:05", "2 Jan 2006 15:04:05", "Mon Jan _2 15:04:05 2006", "Monday, January 2, 2006 3:04 PM", time.RFC3339,
+	} {
+		if t, err := time.Parse(layout, date); err == nil {
+			return t
+		}
+	}
+	return time.Time{}
+}
+
+// A reader goes through the parts of a message.
+type reader struct {
+	m     *Message
+	parts int
+}
+
+// part gives the text in a part, and adds the files in it to the message.
+func (r *reader) part(h header, body []byte, standard string, depth int) []Body {
+	if r.parts++; r.parts > maxParts || depth > maxDepth {
+		r.m.Partial = "it has too many parts: the first are read"
+		return nil
+	}
+	kind, params := h.params("content-type")
+	if !strings.Contains(kind, "/") {
+		kind = standard
+	}
+	disposition, dparams := h.params("content-disposition")
+	name := baseName(dparams["filename"])
+	if name == "" {
+		name = baseName(params["name"])
+	}
+	if strings.HasPrefix(kind, "multipart/") {
+		if boundary := params["boundary"]; boundary != "" {
+			return r.multipart(kind, body, boundary, depth)
+		}
+		kind = "text/plain"
+	}
+	content := decodeTransfer(body, strings.ToLower(strings.TrimSpace(h.raw("content-transfer-encoding"))))
+	isText := kind == "text/plain" || kind == "text/html" || kind == "text/enriched" || kind == "application/xhtml+xml"
+	switch {
+	case isText && disposition != "attachment" && name == "":
+		html := kind != "text/plain" && kind != "text/enriched"
+		text, err := charset.Decode(content, params["charset"])
+		if err != nil { // no text, whatever it says
+			return nil
+		}
+		if params["format"] == "flowed" {
+			text = unflow(text, strings.EqualFold(params["delsp"], "yes"))
+		}
+		if strings.TrimSpace(text) == "" {
+			return nil
+		}
+		return []Body{{HTML: html, Text: text}}
+	case kind == "message/rfc822" || kind == "message/global":
+		if name == "" {
+			inner, _ := cutHeader(trimStart(content))
+			name = baseName(strings.TrimSpace(inner.text("subject")))
+		}
+		if name == "" {
+			name = "message"
+		}
+		if !strings.EqualFold(path.Ext(name), ".eml") {
+			name += ".eml"
+		}
+		r.m.Files = append(r.m.Files, File{name, kind, content})
+	case name != "" || disposition == "attachment":
+		if name == "" {
+			name = "attachment"
+		}
+		if path.Ext(name) == "" {
+			name += endingOf(kind)
+		}
+		r.m.Files = append(r.m.Files, File{name, kind, content})
+	}
+	return nil
+}
+
+// endingOf gives the ending of files of a type that are worth reading.
+func endingOf(kind string) string {
+	switch kind {
+	case "application/pdf":
+		return ".pdf"
+	case "application/zip":
+		return ".zip"
+	case "text/html":
+		return ".html"
+	case "text/plain":
+		return ".txt"
+	case "text/csv":
+		return ".csv"
+	}
+	return ""
+}
+
+func (r *reader) multipart(kind string, body []byte, boundary string, depth int) []Body {
+	standard := "text/plain"
+	if kind == "multipart/digest" {
+		standard = "message/rfc822"
+	}
+	var all [][]Body
+	for _, part := range cutParts(body, boundary) {
+		h, content := cutHeader(part)
+		if bodies := r.part(h, content, standard, depth+1); len(bodies) > 0 {
+			all = append(all, bodies)
+		}
+		if r.m.Partial != "" {
+			break
+		}
+	}
+	if kind == "multipart/alternative" {
+		return plainest(all)
+	}
+	var bodies []Body
+	for _, b := range all {
+		bodies = append(bodies, b...)
+	}
+	return bodies
+}
+
+// plainest is the first of the alternatives without HTML, else the last.
+func plainest(alternatives [][]Body) []Body {
+	for _, bodies := range alternatives {
+		if !bodies[0].HTML {
+			return bodies
+		}
+	}
+	if len(alternatives) == 0 {
+		return nil
+	}
+	return alternatives[len(alternatives)-1]
+}
+
+// cutParts parts a body at the lines that hold its boundary. A body that is cut
+// off has its last part all the same.
+func cutParts(body []byte, boundary string) (parts [][]byte) {
+	delimiter := []byte("--" + boundary)
+	start, pos := -1, 0
+	for line := range bytes.Lines(body) {
+		if bytes.HasPrefix(line, delimiter) {
+			rest := bytes.TrimRight(line[len(delimiter):], " \t\r\n")
+			if last := bytes.Equal(rest, []byte("--")); last || len(rest) == 0 {
+				if start >= 0 {
+					parts = append(parts, bytes.TrimSuffix(bytes.TrimSuffix(body[start:pos], []byte("\n")), []byte("\r")))
+				}
+				if start = pos + len(line); last {
+					return parts
+				}
+				if len(parts) > maxParts {
+					return parts
+				}
+			}
+		}
+		pos += len(line)
+	}
+	if start >= 0 && start < len(body) {
+		parts = append(parts, body[start:])
+	}
+	return parts
+}
+
+// unflow joins the lines of format=flowed (RFC 3676): those that end in a
+// space go on in the next of the same depth of quotes.
+func unflow(text string, deleteSpace bool) string {
+	var out strings.Builder
+	open, depth := false, 0
+	for line := range strings.Lines(text) {
+		line = strings.TrimRight(line, "\r\n")
+		unquoted := strings.TrimLeft(line, ">")
+		d := len(line) - len(unquoted)
+		unquoted = strings.TrimPrefix(unquoted, " ")
+		if open && d == depth {
+			line = unquoted
+		} else if out.Len() > 0 {
+			out.WriteByte('\n')
+		}
+		open, depth = strings.HasSuffix(line, " ") && unquoted != "-- ", d
+		if open && deleteSpace {
+			line = line[:len(line)-1]
+		}
+		out.WriteString(line)
+	}
+	return out.String()
+}
+
+// baseName makes a file name of what a message calls its attachment.
+func baseName(name string) string {
+	name = path.Base(strings.ReplaceAll(strings.TrimSpace(name), `\`, "/"))
+	name = strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f || r == '/' {
+			return -1
+		}
+		return r
+	}, name)
+	name = strings.Trim(name, ". ")
+	if len(name) > 200 {
+		ending := path.Ext(name)
+		if len(ending) > 20 {
+			ending = ""
+		}
+		name = strings.ToValidUTF8(name[:200-len(ending)], "") + ending
+	}
+	return name
+}
+
+// Mailbox gives the messages of an mbox file, in order. They share its bytes.
+func Mailbox(data []byte) (messages [][]byte) {
+	start, pos := 0, 0
+	blank := true
+	for line := range bytes.Lines(data) {
+		if blank && isSeparator(line) {
+			if pos > start {
+				messages = append(messages, data[start:pos])
+			}
+			start = pos + len(line)
+		}
+		blank = len(bytes.TrimRight(line, "\r\n")) == 0
+		pos += len(line)
+	}
+	if len(bytes.TrimSpace(data[min(start, len(data)):])) > 0 {
+		messages = append(messages, data[start:])
+	}
+	return messages
+}
+
+// isSeparator knows the line before a message of an mbox file by its date.
+func isSeparator(line []byte) bool {
+	rest, ok := bytes.CutPrefix(line, []byte("From "))
+	if !ok || len(rest) > 1000 {
+		return false
+	}
+	clock, year := false, false
+	for _, field := range bytes.Fields(rest) {
+		clock = clock || len(field) >= 5 && field[2] == ':'
+		year = year || len(field) == 4 && bytes.Trim(field, "0123456789") == nil
+	}
+	return clock && year
+}
+
+// wordDecoder decodes the encoded words of headers (RFC 2047).
+func wordDecoder() *mime.WordDecoder { return &mime.WordDecoder{CharsetReader: charsetReader} }
