@@ -7,6 +7,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash"
+	"hash/crc32"
 	"io"
 	"path"
 	"strings"
@@ -23,9 +25,10 @@ type archive struct {
 }
 
 type part struct {
-	open   func() (io.ReadCloser, error)
-	packed int64
-	size   int64 // as declared; -1 when it is not
+	packed []byte
+	method uint16
+	size   int64  // as declared; -1 when it is not
+	sum    uint32 // CRC-32 of what comes out, where the size is declared
 }
 
 // partName makes names comparable: slashes, none in front, lower case.
@@ -54,7 +57,12 @@ func openArchive(data []byte) (*archive, error) {
 		if f.Flags&1 != 0 {
 			return nil, errors.New("it is protected with a password: save it without one")
 		}
-		a.add(f.Name, part{open: f.Open, packed: int64(f.CompressedSize64), size: int64(min(f.UncompressedSize64, 1<<62))})
+		p := part{method: f.Method, size: int64(min(f.UncompressedSize64, 1<<62)), sum: f.CRC32}
+		if start, err := f.DataOffset(); err == nil && start >= 0 && start <= int64(len(data)) {
+			p.packed = data[start:]
+			p.packed = p.packed[:min(uint64(len(p.packed)), f.CompressedSize64)]
+		}
+		a.add(f.Name, p)
 	}
 	return a, nil
 }
@@ -92,15 +100,8 @@ func (a *archive) salvage() {
 		if packed > 0 && packed <= int64(len(body)) && h[6]&8 == 0 {
 			body = body[:packed]
 		}
-		p := part{packed: int64(len(body)), size: -1}
-		switch method {
-		case zip.Deflate:
-			p.open = func() (io.ReadCloser, error) { return flate.NewReader(bytes.NewReader(body)), nil }
-		case zip.Store:
-			p.open = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
-		}
-		if p.open != nil && h[6]&1 == 0 {
-			a.add(string(h[header:header+name]), p)
+		if h[6]&1 == 0 {
+			a.add(string(h[header:header+name]), part{packed: body, method: method, size: -1})
 		}
 		at += start
 		if packed > 0 && packed <= int64(len(h)-start) {
@@ -136,20 +137,29 @@ func (a *archive) open(name string) (io.ReadCloser, error) {
 	if a.over != nil {
 		return nil, a.over
 	}
-	r, err := p.open()
-	if err != nil {
-		return nil, fmt.Errorf("opening %s in it: %w", name, err)
+	in := bytes.NewReader(p.packed)
+	out := &counted{a: a, name: name, part: p, in: in, hash: crc32.NewIEEE()}
+	switch p.method {
+	case zip.Store:
+		out.from = io.NopCloser(in)
+	case zip.Deflate:
+		out.from = flate.NewReader(in) // reads byte by byte, and so none too many
+	default:
+		return nil, fmt.Errorf("%s in it is packed by a method that is not read (%d)", name, p.method)
 	}
-	return &counted{a: a, name: name, packed: p.packed, from: r}, nil
+	return out, nil
 }
 
-// counted counts the bytes that come out of a part.
+// counted counts the bytes that come out of a part, and compares them with what
+// is said of them.
 type counted struct {
-	a      *archive
-	name   string
-	packed int64
-	out    int64
-	from   io.ReadCloser
+	part
+	a    *archive
+	name string
+	in   *bytes.Reader // the packed bytes
+	from io.ReadCloser
+	out  int64
+	hash hash.Hash32
 }
 
 func (c *counted) Read(p []byte) (int, error) {
@@ -159,14 +169,20 @@ func (c *counted) Read(p []byte) (int, error) {
 	n, err := c.from.Read(p)
 	c.out += int64(n)
 	c.a.out += int64(n)
+	c.hash.Write(p[:n])
 	switch {
+	case c.size >= 0 && c.out > c.size:
+		c.a.over = &limitError{fmt.Sprintf("%s in it is larger than the archive says: it is damaged, or a bomb", c.name)}
 	case c.a.out > maxOut:
 		c.a.over = &limitError{fmt.Sprintf("more than %d MB come out of it", int64(maxOut)>>20)}
-	case c.out > minRatio && c.out > maxRatio*c.packed:
+	case c.out > minRatio && c.out > maxRatio*(int64(len(c.packed))-int64(c.in.Len())):
 		c.a.over = &limitError{fmt.Sprintf("%s in it unpacks to over %d times its size: a bomb", c.name, maxRatio)}
 	}
 	if c.a.over != nil {
 		return 0, c.a.over
+	}
+	if errors.Is(err, io.EOF) && c.size >= 0 && c.sum != 0 && c.hash.Sum32() != c.sum {
+		err = zip.ErrChecksum
 	}
 	return n, err
 }

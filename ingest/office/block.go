@@ -27,6 +27,7 @@ const (
 
 // write writes blocks in order.
 func (f *file) write(blocks ...block) {
+	f.held = 0
 	for _, b := range blocks {
 		switch b.kind {
 		case aParagraph:
@@ -100,6 +101,7 @@ func tableBlocks(rows [][]cell, names int) []block {
 	}
 	texts := make([][]string, len(rows))
 	var notes []block
+	grid := 0
 	for i, row := range rows {
 		isName := i < names
 		for _, c := range row {
@@ -111,6 +113,9 @@ func tableBlocks(rows [][]cell, names int) []block {
 			}
 			if at := len(texts[i]); c.merged && i > 0 && at < len(texts[i-1]) {
 				text = texts[i-1][at]
+			}
+			if grid += c.span; grid > maxHeld {
+				c.span = 1 // no table of ours is that wide and that long
 			}
 			for n := range min(max(c.span, 1), maxColumns-min(len(texts[i]), maxColumns)) {
 				// A name stands over all columns that it spans.

@@ -11,7 +11,7 @@ import (
 )
 
 // maxChapter is the largest page of a book that is read.
-const maxChapter = 32 << 20
+const maxChapter = 8 << 20
 
 // epub reads an electronic book: the pages of its spine in order, without its
 // lists of contents.

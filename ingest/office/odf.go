@@ -271,7 +271,7 @@ func (o *odfReader) paragraph(x *xmlReader, e element, out func(block)) error {
 	style := attr(e, "style-name")
 	var after []block
 	var text strings.Builder
-	err := o.inline(x, &text, func(b block) { after = append(after, b) })
+	err := o.inline(x, &text, func(b block) { after = append(after, o.hold(b)) })
 	b := block{text: text.String()}
 	if strings.TrimSpace(b.text) != "" && !o.hides(style) {
 		switch level := o.outline(style); {
@@ -484,6 +484,7 @@ func (o *odfReader) table(x *xmlReader, out func(block)) error {
 		case "table-row":
 			row, err := o.tableRow(x, down)
 			for range min(max(number(e, "number-rows-repeated", 1), 1), maxRepeats) {
+				o.hold(block{})
 				rows = append(rows, row)
 			}
 			return err
@@ -520,7 +521,8 @@ func (o *odfReader) tableRow(x *xmlReader, down map[int]int) (row []cell, err er
 		}
 		covered := e.Name.Local == "covered-table-cell"
 		c := cell{span: 1}
-		err := o.blocks(x, odfPlace{}, func(b block) { c.blocks = append(c.blocks, b) })
+		o.hold(block{})
+		err := o.blocks(x, odfPlace{}, func(b block) { c.blocks = append(c.blocks, o.hold(b)) })
 		for range min(max(number(e, "number-columns-repeated", 1), 1), maxColumns-min(column, maxColumns)) {
 			switch last := len(row) - 1; {
 			case covered && down[column] > 0:

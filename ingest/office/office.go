@@ -59,11 +59,13 @@ func (e *OldError) Error() string { return e.Reason }
 const (
 	maxEntries = 20_000    // files in the archive
 	maxOut     = 256 << 20 // bytes that come out of the archive
-	maxText    = 64 << 20  // bytes of text that are made of them
+	maxText    = 64 << 20  // bytes of text that are made of them, and of what each piece of it costs
+	maxHeld    = 200_000   // cells and paragraphs that wait for the end of a table
 	// Deflate packs at most 1032 to 1, and XML that means something less than
 	// 100 to 1.
 	maxRatio = 200
 	minRatio = 10 << 20 // bytes under which any ratio is harmless
+	freeText = 8 << 20  // and of text, which repetition makes: names of columns in each row
 )
 
 // A limitError refuses a file. All other errors from the middle of a file are
@@ -76,7 +78,9 @@ func (e *limitError) Error() string { return e.reason }
 type file struct {
 	*archive
 	w       Writer
-	left    int // bytes of text that may still be written
+	size    int64 // in bytes
+	left    int   // bytes of text that may still be written
+	held    int   // cells and paragraphs that wait
 	written bool
 	partial []string
 }
@@ -85,7 +89,7 @@ type file struct {
 // error is an [*OldError] for the formats that came before them, and otherwise
 // says what is wrong with the file.
 func Read(data []byte, w Writer) error {
-	f := &file{w: w, left: maxText}
+	f := &file{w: w, size: int64(len(data)), left: maxText}
 	read, err := f.reader(data)
 	if err == nil {
 		err = read()
@@ -240,12 +244,31 @@ func (f *file) properties() (title string) {
 
 // The methods below count what is written.
 
+// pieceCost is what a paragraph, section or record takes beside its text.
+const pieceCost = 64
+
 func (f *file) spend(n int) bool {
-	f.written = f.written || n > 0
-	if f.left -= n; f.left < 0 && f.over == nil {
-		f.over = &limitError{fmt.Sprintf("more than %d MB of text come out of it", maxText>>20)}
+	if n == 0 {
+		return false
 	}
-	return f.left >= 0
+	f.written = true
+	f.left -= n + pieceCost
+	switch made := int64(maxText - f.left); {
+	case f.over != nil:
+	case made > maxText:
+		f.over = &limitError{fmt.Sprintf("more text comes out of it than the %d MB that are read: split it", maxText>>20)}
+	case made > freeText && made > maxRatio*f.size:
+		f.over = &limitError{fmt.Sprintf("over %d times its size of text comes out of it, by repetition: a bomb", maxRatio)}
+	}
+	return f.over == nil
+}
+
+// hold counts what cannot be written yet.
+func (f *file) hold(b block) block {
+	if f.held++; f.held > maxHeld && f.over == nil {
+		f.over = &limitError{fmt.Sprintf("a table in it has more than %d cells and paragraphs: save it as a sheet", maxHeld)}
+	}
+	return b
 }
 
 func (f *file) paragraph(text string) {
@@ -306,6 +329,7 @@ func textRow(texts []string) (r sheetRow) {
 const maxName = 200
 
 func (f *file) record(anchor string, names, cells []string) {
+	f.held = 0
 	n := 0
 	for c, cell := range cells {
 		n += len(cell)

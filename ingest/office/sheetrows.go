@@ -44,6 +44,11 @@ type sheet struct {
 	last    int                 // number of the last row
 }
 
+func byColumn(c sheetCell, column int) int { return c.column - column }
+
+// maxCarried bounds the cells that reach into one row.
+const maxCarried = 200
+
 // carried is the text of a merged cell that reaches down to a row.
 type carried struct {
 	text  string
@@ -93,13 +98,16 @@ func (s *sheet) unmerge(n int, cells []sheetCell) []sheetCell {
 			delete(s.carried, column)
 			continue
 		}
-		at, found := slices.BinarySearchFunc(cells, column, func(c sheetCell, column int) int { return c.column - column })
+		at, found := slices.BinarySearchFunc(cells, column, byColumn)
 		if !found {
 			cells = slices.Insert(cells, at, sheetCell{column: column, text: c.text})
 		}
 	}
 	for _, r := range s.merges[n] {
-		if i := slices.IndexFunc(cells, func(c sheetCell) bool { return c.column == r.left }); i >= 0 && r.bottom > r.top {
+		if r.bottom == r.top || len(s.carried) == maxCarried {
+			continue
+		}
+		if i, found := slices.BinarySearchFunc(cells, r.left, byColumn); found {
 			s.carried[r.left] = carried{cells[i].text, r.bottom}
 		}
 	}

@@ -41,6 +41,7 @@ func (f *file) workbook(main string) error {
 	}
 	defer x.close()
 	n := 0
+	read := map[string]bool{}
 	return x.each(func(root element) error {
 		return x.each(func(e element) error {
 			switch e.Name.Local {
@@ -49,9 +50,10 @@ func (f *file) workbook(main string) error {
 			case "sheets":
 				return x.each(func(e element) error {
 					part, ok := byID(relations, relationAttr(e, "id"))
-					if n++; !ok || n > maxEntries {
+					if n++; !ok || read[part] {
 						return nil
 					}
+					read[part] = true
 					name := cmp.Or(attr(e, "name"), "Sheet"+strconv.Itoa(n))
 					err := b.sheet(part, name)
 					if err != nil && f.over == nil {

@@ -19,6 +19,7 @@ func (f *file) presentation(main string) error {
 	}
 	defer x.close()
 	n := 0
+	read := map[string]bool{}
 	err = x.each(func(root element) error {
 		return x.each(func(e element) error {
 			if e.Name.Local != "sldIdLst" {
@@ -26,9 +27,10 @@ func (f *file) presentation(main string) error {
 			}
 			return x.each(func(e element) error {
 				part, ok := byID(relations, relationAttr(e, "id"))
-				if !ok || e.Name.Local != "sldId" {
+				if !ok || e.Name.Local != "sldId" || read[part] {
 					return nil
 				}
+				read[part] = true
 				n++
 				return f.slide(part, n, authors)
 			})
@@ -294,7 +296,7 @@ func drawnNumber(scheme string, n int) string {
 // drawnTable reads a table of a slide.
 func drawnTable(x *xmlReader) ([]block, error) {
 	var rows [][]cell
-	names := -1
+	names, cells := -1, 0
 	err := x.each(func(e element) error {
 		switch e.Name.Local {
 		case "tblPr":
@@ -310,6 +312,10 @@ func drawnTable(x *xmlReader) ([]block, error) {
 				// Cells that another one covers are there too.
 				c := cell{span: 1, merged: number(e, "vMerge", 0) == 1 || attr(e, "vMerge") == "true"}
 				covered := number(e, "hMerge", 0) == 1 || attr(e, "hMerge") == "true"
+				cells++
+				if cells > maxHeld {
+					return &limitError{fmt.Sprintf("a table in it has more than %d cells: save it as a sheet", maxHeld)}
+				}
 				err := x.each(func(e element) error {
 					if e.Name.Local != "txBody" {
 						return nil

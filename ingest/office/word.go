@@ -82,7 +82,7 @@ func (d *wordReader) readNotes(part, label string) {
 				return nil // separators
 			}
 			n := note{author: attr(e, "author")}
-			err := d.blocks(x, func(b block) { n.blocks = append(n.blocks, b) })
+			err := d.blocks(x, func(b block) { n.blocks = append(n.blocks, d.hold(b)) })
 			d.notes[noteKey{label, attr(e, "id")}] = n
 			return err
 		})
@@ -118,19 +118,26 @@ func (d *wordReader) blocks(x *xmlReader, out func(block)) error {
 	var do func(e element) error
 	do = func(e element) error {
 		switch e.Name.Local {
-		case "p":
-			return d.paragraph(x, out)
-		case "tbl":
-			return d.table(x, out)
-		case "sdt":
-			return d.control(x, do)
-		case "altChunk":
-			d.foreign(relationAttr(e, "id"), out)
-			return nil
 		case "Fallback", "del", "moveFrom", "sectPr", "background", "pPr", "rPr", "tblPr":
 			return nil
 		}
-		return x.each(do)
+		return d.block(x, e, do, out)
+	}
+	return x.each(do)
+}
+
+// block reads an element that is a block, or holds some for do.
+func (d *wordReader) block(x *xmlReader, e element, do func(element) error, out func(block)) error {
+	switch e.Name.Local {
+	case "p":
+		return d.paragraph(x, out)
+	case "tbl":
+		return d.table(x, out)
+	case "sdt":
+		return d.control(x, do)
+	case "altChunk":
+		d.foreign(relationAttr(e, "id"), out)
+		return nil
 	}
 	return x.each(do)
 }
@@ -392,7 +399,8 @@ func (d *wordReader) tableRow(x *xmlReader) (row []cell, isName, gone bool, err 
 
 func (d *wordReader) tableCell(x *xmlReader) (cell, error) {
 	c := cell{span: 1}
-	out := func(b block) { c.blocks = append(c.blocks, b) }
+	out := func(b block) { c.blocks = append(c.blocks, d.hold(b)) }
+	d.hold(block{})
 	var do func(e element) error
 	do = func(e element) error {
 		switch e.Name.Local {
@@ -406,19 +414,10 @@ func (d *wordReader) tableCell(x *xmlReader) (cell, error) {
 				}
 				return nil
 			})
-		case "p":
-			return d.paragraph(x, out)
-		case "tbl":
-			return d.table(x, out)
-		case "sdt":
-			return d.control(x, do)
-		case "altChunk":
-			d.foreign(relationAttr(e, "id"), out)
-			return nil
 		case "Fallback", "del", "moveFrom":
 			return nil
 		}
-		return x.each(do)
+		return d.block(x, e, do, out)
 	}
 	err := x.each(do)
 	return c, err

@@ -19,7 +19,7 @@ type element = xml.StartElement
 
 const (
 	maxDepth = 300     // of elements
-	maxToken = 4 << 20 // bytes of one tag, comment or stretch of text
+	maxToken = 2 << 20 // bytes of one tag, comment or stretch of text
 )
 
 // An xmlReader walks through XML without holding more of it than one token.

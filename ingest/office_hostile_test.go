@@ -1,0 +1,435 @@
+package ingest
+
+import (
+	"archive/zip"
+	"bytes"
+	"compress/flate"
+	"context"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/tools/txtar"
+)
+
+// officeRels leads to the main part of an Office Open XML file.
+func officeRels(main string) txtar.File {
+	return txtar.File{Name: "_rels/.rels", Data: []byte(`<Relationships><Relationship Id="r" Type="x/officeDocument" Target="` + main + `"/></Relationships>`)}
+}
+
+// docxOf is a text document with this in its body.
+func docxOf(t testing.TB, body string) []byte {
+	return zipOf(t, officeRels("word/document.xml"), txtar.File{Name: "word/document.xml", Data: []byte(`<w:document xmlns:w="w"><w:body>` + body + `</w:body></w:document>`)})
+}
+
+// deflated packs a beginning, as many megabytes of empty paragraphs, and an end,
+// without making them.
+func deflated(t testing.TB, begin string, megabytes int, end string) []byte {
+	t.Helper()
+	pack := func(s string) []byte {
+		var out bytes.Buffer
+		w, err := flate.NewWriter(&out, flate.BestCompression)
+		if err == nil {
+			_, err = io.WriteString(w, s)
+		}
+		if err == nil {
+			err = w.Flush()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out.Bytes()
+	}
+	out := slices.Concat(pack(begin), bytes.Repeat(pack(strings.Repeat("<w:p></w:p>     ", 1<<16)), megabytes), pack(end))
+	return append(out, 3, 0) // an empty last block
+}
+
+// bombOf is a text document whose main part comes out as so many megabytes, and
+// declares the size that is given.
+func bombOf(t testing.TB, megabytes int, declared uint64) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	w := zip.NewWriter(&out)
+	for _, part := range []struct {
+		name string
+		data []byte
+	}{
+		{"_rels/.rels", deflated(t, string(officeRels("word/document.xml").Data), 0, "")},
+		{"word/document.xml", deflated(t, `<w:document xmlns:w="w"><w:body><w:p><w:r><w:t>boom</w:t></w:r></w:p>`, megabytes, `</w:body></w:document>`)},
+	} {
+		head := &zip.FileHeader{Name: part.name, Method: zip.Deflate, CompressedSize64: uint64(len(part.data)), UncompressedSize64: declared, CRC32: 1}
+		if part.name == "_rels/.rels" {
+			rels := officeRels("word/document.xml").Data
+			head.UncompressedSize64, head.CRC32 = uint64(len(rels)), crc32.ChecksumIEEE(rels)
+		}
+		in, err := w.CreateRaw(head)
+		if err == nil {
+			_, err = in.Write(part.data)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+// Files that are small and want to be large are refused with the reason, at
+// once, and take little memory on the way.
+func TestOfficeBombs(t *testing.T) {
+	cut := func(data []byte) []byte { return data[:bytes.LastIndex(data, []byte("PK\x01\x02"))-200] }
+	many := make([]txtar.File, 20_100)
+	for i := range many {
+		many[i].Name = strconv.Itoa(i)
+	}
+	sheet := func(rows, shared string) []byte {
+		return zipOf(t, officeRels("xl/workbook.xml"),
+			txtar.File{Name: "xl/workbook.xml", Data: []byte(`<workbook xmlns:r="x/relationships"><sheets><sheet name="S" r:id="s"/></sheets></workbook>`)},
+			txtar.File{Name: "xl/_rels/workbook.xml.rels", Data: []byte(`<R><Relationship Id="s" Type="worksheet" Target="s.xml"/><Relationship Id="t" Type="sharedStrings" Target="t.xml"/></R>`)},
+			txtar.File{Name: "xl/t.xml", Data: []byte(`<sst><si><t>` + shared + `</t></si></sst>`)},
+			txtar.File{Name: "xl/s.xml", Data: []byte(`<worksheet><sheetData>` + rows + `</sheetData></worksheet>`)})
+	}
+	ods := func(rows string) []byte {
+		return zipOf(t, txtar.File{Name: "mimetype", Data: []byte("application/vnd.oasis.opendocument.spreadsheet")},
+			txtar.File{Name: "content.xml", Data: []byte(`<d><body><spreadsheet>` + rows + `</spreadsheet></body></d>`)})
+	}
+	flat := `<?xml version="1.0"?><!DOCTYPE d [<!ENTITY a "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;&a;&a;"><!ENTITY c "&b;&b;&b;&b;&b;&b;&b;&b;&b;&b;">]>
+<office:document xmlns:office="urn:oasis:names:tc:opendocument:xmlns:office:1.0"><office:body><office:text><p>so &c; it is</p></office:text></office:body></office:document>`
+	tests := []struct {
+		name, file string
+		data       []byte
+		reason     string // "" when it is read
+	}{
+		{"1 GB", "a.docx", bombOf(t, 1<<10, 1<<30), "unpacks to 1024 MB"},
+		{"1 GB that says 1 KB", "a.docx", bombOf(t, 1<<10, 1<<10), "larger than the archive says"},
+		{"1 GB that says 200 MB", "a.docx", bombOf(t, 1<<10, 200<<20), "over 200 times its size"},
+		{"1 GB without a directory", "a.docx", cut(bombOf(t, 1<<10, 1<<30)), "over 200 times its size"},
+		{"many files", "a.docx", zipOf(t, many...), "more than 20000 files"},
+		{"deep", "a.docx", docxOf(t, strings.Repeat("<w:sdt>", 100_000)), "nested more than 300 deep"},
+		{"deep tables", "a.docx", docxOf(t, strings.Repeat("<w:tbl><w:tr><w:tc>", 101)), "nested more than 300 deep"},
+		{"one long text", "a.docx", docxOf(t, "<w:p><w:r><w:t>"+strings.Repeat("ab ", 3<<20)), "single tag or text"},
+		{"one long comment", "a.docx", docxOf(t, "<!-- "+strings.Repeat("<a> ", 2<<20)), "single tag or text"},
+		{"many attributes", "a.docx", docxOf(t, "<w:p "+strings.Repeat(`a="" `, 1<<20)), "single tag or text"},
+		{"wide cells", "a.docx", docxOf(t, "<w:tbl>"+strings.Repeat(`<w:tr><w:tc><w:tcPr><w:gridSpan w:val="1000"/></w:tcPr><w:p><w:r><w:t>a</w:t></w:r></w:p></w:tc></w:tr>`, 50_000)), ""},
+		{"many cells", "a.docx", docxOf(t, "<w:tbl><w:tr>"+strings.Repeat("<w:tc/>", 300_000)), "more than 200000 cells"},
+		{"shared text", "a.xlsx", sheet(strings.Repeat(`<row><c t="s"><v>0</v></c></row>`, 100_000), strings.Repeat("word ", 6000)), "by repetition"},
+		{"names in every row", "a.xlsx", sheet(`<row><c t="inlineStr"><is><t>`+strings.Repeat("a", 199)+`</t></is></c><c t="inlineStr"><is><t>b</t></is></c></row>`+strings.Repeat(`<row><c><v>1</v></c><c><v>2</v></c></row>`, 200_000), ""), "by repetition"},
+		{"repeated rows and cells", "a.ods", ods(strings.Repeat(`<table><table-row number-rows-repeated="1048576"><table-cell number-columns-repeated="16384"><p>many words in one cell</p></table-cell></table-row></table>`, 9)), "by repetition"},
+		{"repeated blanks", "a.ods", ods(strings.Repeat(`<table name="S"><table-row number-rows-repeated="1048576"><table-cell number-columns-repeated="16384"/></table-row><table-row><table-cell><p>x</p></table-cell></table-row></table>`, 500)), ""},
+		{"entities", "a.fodt", []byte(flat), ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			const bound, memory = 2 * time.Second, 128 << 20
+			var took time.Duration
+			var grown uint64
+			for try := range 2 {
+				took, grown = measured(func() {
+					doc := &Document{Path: tt.file}
+					err := readOffice(doc, tt.data)
+					switch {
+					case tt.reason == "" && err != nil, tt.reason != "" && (err == nil || !strings.Contains(err.Error(), tt.reason)):
+						t.Errorf("%v, want %q", err, tt.reason)
+					case len(doc.Text) > 8<<20:
+						t.Errorf("%d bytes of text come of it", len(doc.Text))
+					}
+				})
+				if took <= bound && grown <= memory || t.Failed() {
+					break
+				}
+				t.Logf("try %d: %v and %d MB", try, took, grown>>20)
+			}
+			if factor := time.Duration(childMemory / (512 << 20)); took > bound*factor*factor || grown > memory*uint64(factor) {
+				t.Errorf("a file of %d KB took %v and %d MB", len(tt.data)>>10, took, grown>>20)
+			}
+			t.Logf("%d KB: %v, %d MB", len(tt.data)>>10, took.Round(time.Millisecond), grown>>20)
+		})
+	}
+}
+
+// measured gives the time that something takes of the processors, and by how much the memory
+// that the program has of the system grows meanwhile.
+func measured(do func()) (took time.Duration, grown uint64) {
+	debug.FreeOSMemory()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	base, peak := m.HeapSys-m.HeapReleased, uint64(0)
+	done, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for tick := time.NewTicker(5 * time.Millisecond); ; {
+			var m runtime.MemStats
+			runtime.ReadMemStats(&m)
+			peak = max(peak, m.HeapSys-m.HeapReleased)
+			select {
+			case <-done:
+				tick.Stop()
+				return
+			case <-tick.C:
+			}
+		}
+	}()
+	begun := processorTime()
+	do()
+	took = processorTime() - begun
+	close(done)
+	<-stopped
+	return took, peak - min(base, peak)
+}
+
+// mutantsOf is how many mutants are made of each kind of file: a hundredth
+// unless IBID_MUTANTS says more.
+func mutantsOf(t testing.TB) int {
+	n := 10
+	if v := os.Getenv("IBID_MUTANTS"); v != "" {
+		var err error
+		if n, err = strconv.Atoi(v); err != nil || n < 1 {
+			t.Fatalf("IBID_MUTANTS: %q is no number of mutants", v)
+		}
+	}
+	return n
+}
+
+// mutant damages a file: bits flipped, cut off, or a piece of it, or of another
+// one, put in another place.
+func mutant(rng *rand.Rand, whole, other []byte) []byte {
+	data := bytes.Clone(whole)
+	switch rng.IntN(4) {
+	case 0:
+		for range 1 + rng.IntN(20) {
+			data[rng.IntN(len(data))] ^= 1 << rng.IntN(8)
+		}
+	case 1:
+		data = data[:rng.IntN(len(data))]
+	case 2:
+		at, from := rng.IntN(len(data)), rng.IntN(len(data))
+		data = slices.Insert(data, at, whole[from:min(len(whole), from+rng.IntN(2000))]...)
+	case 3:
+		at, from := rng.IntN(len(data)), rng.IntN(len(other))
+		copy(data[at:], other[from:min(len(other), from+rng.IntN(2000))])
+	}
+	return data
+}
+
+// mutantOf damages what is packed in a file rather than the packing: most
+// damage to an archive is found by its checksums, and never reaches a reader.
+func mutantOf(t testing.TB, rng *rand.Rand, whole, other []byte) []byte {
+	r, err := zip.NewReader(bytes.NewReader(whole), int64(len(whole)))
+	if err != nil || rng.IntN(2) == 0 {
+		return mutant(rng, whole, other)
+	}
+	files := make([]txtar.File, len(r.File))
+	for i, f := range r.File {
+		in, err := f.Open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, err := io.ReadAll(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[i] = txtar.File{Name: f.Name, Data: data}
+	}
+	for range 1 + rng.IntN(3) {
+		f := &files[rng.IntN(len(files))]
+		if len(f.Data) > 0 {
+			f.Data = mutant(rng, f.Data, files[rng.IntN(len(files))].Data[:1])
+		}
+	}
+	return zipOf(t, files...)
+}
+
+// Mutants of every kind of file end in text or in a reason, and never in more
+// than their own failure.
+func TestOfficeMutants(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	rng := rand.New(rand.NewPCG(seed, 0))
+	t.Logf("seed %d", seed)
+	files := officeFiles(t)
+	names := slices.Sorted(maps.Keys(files))
+	r := new(Reader)
+	read, partial, skipped, refused := 0, 0, 0, 0
+	begun := time.Now()
+	slowest, slowestName := time.Duration(0), ""
+	for _, name := range names {
+		for range mutantsOf(t) {
+			data := mutantOf(t, rng, files[name], files[names[rng.IntN(len(names))]])
+			if len(data) == 0 {
+				continue
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 40*time.Second)
+			one := time.Now()
+			doc, err := r.Read(ctx, name, data)
+			cancel()
+			if took := time.Since(one); took > slowest {
+				slowest, slowestName = took, name
+			}
+			var skip *SkipError
+			switch {
+			case errors.As(err, &skip):
+				skipped++
+				continue
+			case err != nil:
+				refused++
+				if s := err.Error(); s == "" || strings.Contains(s, "crashed") || strings.Contains(s, "took more than") || strings.Contains(s, "needed more than") {
+					at := filepath.Join(t.TempDir(), name)
+					if err := os.WriteFile(at, data, 0o600); err != nil {
+						t.Fatal(err)
+					}
+					t.Errorf("%s: %v", name, err)
+				}
+				continue
+			}
+			if read++; doc.Partial != "" {
+				partial++
+			}
+			checkDocument(t, doc)
+			doc.ID = "x"
+			checkChunks(t, doc, Split(doc, SplitOptions{}), DefaultMax)
+		}
+	}
+	t.Logf("figure: %d mutants of %d office files in %v: %d read, %d of them in part, %d empty, %d refused with a reason; the slowest took %v (%s)",
+		read+skipped+refused, len(names), time.Since(begun).Round(time.Second), read, partial, skipped, refused, slowest.Round(time.Millisecond), slowestName)
+}
+
+// Every office file that others have made is read, or there is a reason why not.
+func TestReadEveryKindOfOffice(t *testing.T) {
+	dir := datasets(t, "files")
+	kinds := map[string]bool{}
+	for _, f := range formats() {
+		switch f.name {
+		case "docx", "pptx", "xlsx", "odt", "ods", "odp", "epub", "office":
+			for _, ending := range f.endings {
+				kinds[ending] = true
+			}
+		}
+	}
+	// Why a file is not read, by a part of its name; all others are.
+	reasons := map[string]string{
+		"protected_drm.doc": "rights management", "protected_passtika.ppt": "PowerPoint before 2007", ".ppt": "PowerPoint before 2007", ".xls": "Excel before 2007", ".rtf": "RTF",
+		"tableInsideParagraph.doc": "Office 2003", ".doc": "Word before 2007", ".xlsb": "binary workbook",
+		"passtika": "protected with a password", "testODTnotaZipFile": "no office document", "truncated": "damaged or cut off",
+		"headerPic.docx": "no text", "multi_authors.docx": "no text", "embeddedPDF_mac.xlsx": "no text", "embeddedMP3.pptx": "no text",
+		"testMasterFooter.odp": "no text", "testODPMacro.odp": "no text",
+	}
+	r := new(Reader)
+	read, unread := map[string]int{}, map[string]int{}
+	err := filepath.WalkDir(dir, func(name string, d os.DirEntry, err error) error {
+		ending := strings.ToLower(filepath.Ext(name))
+		if err != nil || d.IsDir() || !kinds[ending] {
+			return err
+		}
+		data, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		base := filepath.Base(name)
+		doc, err := r.Read(t.Context(), base, data)
+		if err == nil {
+			read[ending]++
+			checkDocument(t, doc)
+			if doc.Partial != "" {
+				t.Errorf("%s was read in part: %s", base, doc.Partial)
+			}
+			return nil
+		}
+		unread[ending]++
+		best := ""
+		for part := range reasons {
+			if strings.HasSuffix(base, part) && len(part) > len(best) || strings.Contains(base, part) && !strings.HasPrefix(part, ".") && len(part) > len(best) {
+				best = part
+			}
+		}
+		if best == "" || !strings.Contains(err.Error(), reasons[best]) {
+			t.Errorf("%s: %v", base, err)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("figure: office files read %s; refused with a reason %s", fmt.Sprint(read), fmt.Sprint(unread))
+	if read[".docx"] < 20 || read[".xlsx"] < 15 || read[".pptx"] < 15 || read[".odt"] < 5 {
+		t.Errorf("fewer were read than there are: %v", read)
+	}
+}
+
+// Whatever the parts of a file say, what is read keeps what a document promises.
+func FuzzOfficeParts(f *testing.F) {
+	files := officeFiles(f)
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		r, err := zip.NewReader(bytes.NewReader(files[name]), int64(len(files[name])))
+		if err != nil {
+			f.Add(name, "", files[name])
+			continue
+		}
+		for _, part := range r.File {
+			in, err := part.Open()
+			if err != nil {
+				f.Fatal(err)
+			}
+			data, err := io.ReadAll(in)
+			if err != nil {
+				f.Fatal(err)
+			}
+			f.Add(name, part.Name, data)
+		}
+	}
+	f.Fuzz(func(t *testing.T, name, part string, data []byte) {
+		whole, ok := files[name]
+		if !ok {
+			return
+		}
+		if part != "" {
+			r, err := zip.NewReader(bytes.NewReader(whole), int64(len(whole)))
+			if err != nil {
+				return
+			}
+			var out bytes.Buffer
+			w := zip.NewWriter(&out)
+			for _, old := range r.File {
+				if old.Name == part {
+					in, err := w.Create(part)
+					if err == nil {
+						_, err = in.Write(data)
+					}
+					if err != nil {
+						t.Fatal(err)
+					}
+				} else if err := w.Copy(old); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := w.Close(); err != nil {
+				t.Fatal(err)
+			}
+			whole = out.Bytes()
+		} else {
+			whole = data
+		}
+		format, _ := formatOf(name)
+		doc := &Document{Path: name, ID: "x"}
+		if err := format.into(doc, whole); err != nil {
+			if strings.Contains(err.Error(), "crashed") {
+				t.Fatal(err)
+			}
+			return
+		}
+		checkDocument(t, doc)
+		checkChunks(t, doc, Split(doc, SplitOptions{}), DefaultMax)
+	})
+}
