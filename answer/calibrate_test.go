@@ -292,7 +292,7 @@ func TestCalibrationHolds(t *testing.T) {
 			got, least, where := eval.AUROC(c[answers], c[offTopic]), .99, "all sets together"
 			if s != nil {
 				mean += got / float64(len(sets))
-				least, where = .98, s.name
+				least, where = .985, s.name
 			}
 			if got < least {
 				t.Errorf("%s: the %s's AUROC against off-topic questions is %.4f, want %.2f", where, name, got, least)

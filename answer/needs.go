@@ -129,6 +129,18 @@ func (n *needs) exact(c cover) float64 {
 	}, 0)
 }
 
+// count is how many of the needs stand in the text, word for word. Half of two
+// words may be there by chance, half of ten is not.
+func (n *needs) count(c cover) int {
+	words := 0
+	for i := range n.terms {
+		if c[i] == 1 {
+			words++
+		}
+	}
+	return words
+}
+
 // rated is the share of inverse document frequency that stands in the text.
 func (n *needs) rated(c cover) float64 {
 	return n.share(c, func(t need, near float64) (float64, float64) {

@@ -24,7 +24,7 @@ type chance struct {
 
 // topicModel estimates the chance from a passage's scores by logistic
 // regression; the constant, then the signals below.
-var topicModel = [1 + topicSignals]float64{-8.660, 12.734, 12.419, -10.319, 12.574, 0.590, 0.213}
+var topicModel = [1 + topicSignals]float64{-9.677, 13.472, 10.681, -12.608, 12.890, 1.276, 1.324}
 
 const (
 	topicLexical = iota // BM25 over the highest the question could reach
@@ -32,7 +32,7 @@ const (
 	topicExact          // share of the question's weight that stands in it
 	topicNear           // … that stands in it in words of like meaning
 	topicNamed          // share of its names and numbers
-	topicLeast          // how near it comes to what it misses most
+	topicCount          // how many of its words stand in it, as ln(1 + n)
 	topicSignals
 )
 
@@ -44,7 +44,7 @@ func (d *reading) topic(found retrieve.Passage) [topicSignals]float64 {
 		topicExact:   d.needs.exact(p.all),
 		topicNear:    d.needs.near(p.all),
 		topicNamed:   d.needs.named(p.all),
-		topicLeast:   d.needs.least(p.all),
+		topicCount:   math.Log1p(float64(d.needs.count(p.all))),
 	}
 }
 
