@@ -46,7 +46,7 @@ func (m *memory) nearest(ctx context.Context, unit []float32, k int, only select
 	if err != nil {
 		return top{}, 0, err
 	}
-	t = top{k: min(k, m.live()), id: m.id}
+	t = top{k: min(k, m.live()), memory: m}
 	for _, c := range found {
 		if len(t.hits) == t.k && float64(c.upper)*perUnit < t.hits[0].score {
 			break // and so are all that follow
@@ -68,7 +68,7 @@ type near struct {
 // bound first. A bound times perUnit is a cosine.
 func (m *memory) near(ctx context.Context, q *scan.Query, k int, only selection) (found []near, perUnit float64, err error) {
 	perUnit, spread, slack := q.Bounds()
-	c := closest{k: k, least: -math.MaxFloat32, spread: float32(spread / perUnit), slack: float32(slack / perUnit)}
+	c := closest{lowers: lowest[float32]{k: k}, least: -math.MaxFloat32, spread: float32(spread / perUnit), slack: float32(slack / perUnit)}
 	var products [blockRows]int32
 	var reach [blockWords]uint64
 	for i, b := range m.arena.blocks {
@@ -120,9 +120,8 @@ func selectedDots(q *scan.Query, products *[blockRows]int32, codes []byte, words
 // A closest keeps what may be among the k nearest. No slot whose upper bound is
 // below the k-th highest lower bound can be.
 type closest struct {
-	k             int
-	lowers        []float32 // heap of the k highest lower bounds, the least at its root
-	least         float32   // that root, when there are k
+	lowers        lowest[float32] // the k highest lower bounds
+	least         float32         // the k-th of them
 	found         []near
 	spread, slack float32
 }
@@ -135,38 +134,8 @@ func (c *closest) take(b *block, first int32, row int, product int32) {
 		return
 	}
 	c.found = append(c.found, near{first + int32(row), about + bound})
-	lower := about - bound
-	switch {
-	case len(c.lowers) < c.k:
-		c.lowers = append(c.lowers, lower)
-		for i := len(c.lowers) - 1; i > 0; {
-			up := (i - 1) / 2
-			if c.lowers[up] <= c.lowers[i] {
-				break
-			}
-			c.lowers[up], c.lowers[i] = c.lowers[i], c.lowers[up]
-			i = up
-		}
-	case lower > c.lowers[0]:
-		c.lowers[0] = lower
-		for i := 0; ; {
-			least := i
-			for _, down := range [2]int{2*i + 1, 2*i + 2} {
-				if down < len(c.lowers) && c.lowers[down] < c.lowers[least] {
-					least = down
-				}
-			}
-			if least == i {
-				break
-			}
-			c.lowers[least], c.lowers[i] = c.lowers[i], c.lowers[least]
-			i = least
-		}
-	default:
-		return
-	}
-	if len(c.lowers) == c.k {
-		c.least = c.lowers[0]
+	if least, full := c.lowers.add(about - bound); full {
+		c.least = least
 	}
 }
 

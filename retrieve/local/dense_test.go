@@ -46,7 +46,7 @@ func remember(t testing.TB, m *memory, key int64, vectors [][]float32) {
 func everyCosine(m *memory, unit []float32, k int) []string { return everySelected(m, unit, k, nil) }
 
 func everySelected(m *memory, unit []float32, k int, only selection) []string {
-	t := top{k: k, id: m.id}
+	t := top{k: k, memory: m}
 	for i := range m.slots {
 		s := int32(i)
 		if m.slots[s].document != nil && (only == nil || only.has(s)) {

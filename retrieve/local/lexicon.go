@@ -10,36 +10,38 @@ import (
 
 // A lexicon is the inverted index of BM25 over the slots of a memory.
 type lexicon struct {
+	codes   *codebook
 	ids     map[string]int32 // the number of each term
 	lists   []postings       // by number
 	lengths []int32          // by slot, in words
 	length  int64            // words of all live chunks together
-	// often has the counts that a posting has no room for.
+	// often has the counts that codes do not tell apart.
 	often map[occurrence]int32
 }
 
 type occurrence struct{ term, slot int32 }
 
-// A posting is a slot in which a term stands, and how often: 24 bits and 8.
-// A count of manyTimes or more is kept apart.
+// A posting is a slot in which a term stands, and its code there: 24 bits and 8.
 type posting uint32
 
-const (
-	countBits = 8
-	manyTimes = 1<<countBits - 1
-	// maxSlots is how many chunks one memory has room for.
-	maxSlots = 1 << (32 - countBits)
-)
+// maxSlots is how many chunks one memory has room for.
+const maxSlots = 1 << (32 - codeBits)
 
-func (p posting) slot() int32 { return int32(p >> countBits) }
+func (p posting) slot() int32 { return int32(p >> codeBits) }
 
 // postings are those of one term, in ascending order. Dead ones stay until they
 // are a quarter.
 type postings struct {
 	list   []posting
 	bounds []bound // of each postingsBlock of the list
+	// starts is where the postings of each window begin, up to the window of the
+	// last one. Only a list of many to a window has it.
+	starts []int32
 	dead   int32
 }
+
+// perWindow is how many postings to a window are many.
+const perWindow = 8
 
 const postingsBlock = 128
 
@@ -73,18 +75,47 @@ func (l *lexicon) add(slot int32, c loadedChunk, packed []byte) []byte {
 			l.often[occurrence{n, slot}] = int32(t.Count)
 		}
 		p := &l.lists[n]
-		p.list = append(p.list, posting(slot)<<countBits|posting(min(t.Count, manyTimes)))
+		p.list = append(p.list, posting(slot)<<codeBits|posting(l.codes.of(t.Count, c.length)))
 		p.bind(len(p.list)-1, int32(t.Count), int32(c.length))
 	}
 	return packed
 }
 
-// bind takes the posting at a place into the bound of its block.
+// bind takes the posting at a place, all before it being in, into the bound of
+// its block and into starts.
 func (p *postings) bind(at int, count, length int32) {
+	window := int(p.list[at].slot()) / windowSlots
+	switch {
+	case len(p.starts) > window: // it is not the first one there
+	case len(p.starts) > 0 && at >= perWindow/2*window:
+		for len(p.starts) <= window {
+			p.starts = append(p.starts, int32(at))
+		}
+	case len(p.starts) > 0:
+		p.starts = nil
+	case at%postingsBlock == 0 && at > perWindow*window && window > 0:
+		p.starts = make([]int32, 0, window+1)
+		for i, x := range p.list[:at+1] {
+			for len(p.starts) <= int(x.slot())/windowSlots {
+				p.starts = append(p.starts, int32(i))
+			}
+		}
+	}
 	if at/postingsBlock == len(p.bounds) {
 		p.bounds = append(p.bounds, bound{float32(count), float32(length) / float32(count)})
 	}
 	p.bounds[at/postingsBlock].add(count, length)
+}
+
+// window gives the postings of the slot's window, or more.
+func (p *postings) window(slot int32) []posting {
+	switch at := int(slot / windowSlots); {
+	case at+1 < len(p.starts):
+		return p.list[p.starts[at]:p.starts[at+1]]
+	case at < len(p.starts):
+		return p.list[p.starts[at]:]
+	}
+	return p.list
 }
 
 // remove counts the chunk of a slot out of the lists of its terms; packed begins
@@ -114,7 +145,7 @@ func (l *lexicon) remove(slot int32, packed []byte, alive func(slot int32) bool)
 func (l *lexicon) sweep(n int32, alive func(slot int32) bool) {
 	p := &l.lists[n]
 	live := slices.DeleteFunc(p.list, func(x posting) bool { return !alive(x.slot()) })
-	p.list, p.bounds, p.dead = live, p.bounds[:0], 0
+	p.list, p.bounds, p.starts, p.dead = live, p.bounds[:0], nil, 0
 	for i, x := range live {
 		p.bind(i, l.count(n, x), l.lengths[x.slot()])
 	}
@@ -122,7 +153,7 @@ func (l *lexicon) sweep(n int32, alive func(slot int32) bool) {
 
 // count is how often the term stands in the chunk of its posting.
 func (l *lexicon) count(term int32, p posting) int32 {
-	if c := int32(p & manyTimes); c < manyTimes {
+	if c := int32(l.codes.count[uint8(p)]); c < manyTimes {
 		return c
 	}
 	return l.often[occurrence{term, p.slot()}]

@@ -1,6 +1,7 @@
 package local
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"slices"
@@ -30,6 +31,8 @@ type memory struct {
 	dead  int
 	arena arena // the vectors, by slot
 	index lexicon
+	// living are the slots that are not dead.
+	living selection
 	// searches that are over, to be used again.
 	searches sync.Pool
 	// selections of the filters that were used last, kept up with every change.
@@ -84,7 +87,7 @@ func newMemory() (*memory, error) {
 	return &memory{
 		documents: make(map[int64]*document),
 		byID:      make(map[string]*document),
-		index:     lexicon{ids: make(map[string]int32), often: make(map[occurrence]int32)},
+		index:     lexicon{codes: newCodebook(), ids: make(map[string]int32), often: make(map[occurrence]int32)},
 		vectors:   c,
 	}, nil
 }
@@ -94,6 +97,20 @@ func chunkID(document string, ordinal int) string { return document + "#" + strc
 func (m *memory) id(slot int32) string {
 	d := m.slots[slot].document
 	return chunkID(d.info.ID, int(slot-d.first)+1)
+}
+
+// compareIDs orders the chunks of two slots by their ids.
+func (m *memory) compareIDs(a, b int32) int {
+	d, e := m.slots[a].document, m.slots[b].document
+	if d == e {
+		var x, y [20]byte
+		return bytes.Compare(strconv.AppendInt(x[:0], int64(a-d.first)+1, 10), strconv.AppendInt(y[:0], int64(b-e.first)+1, 10))
+	}
+	n := min(len(d.info.ID), len(e.info.ID))
+	if c := strings.Compare(d.info.ID[:n], e.info.ID[:n]); c != 0 {
+		return c
+	}
+	return strings.Compare(m.id(a), m.id(b))
 }
 
 // find gives the slot of a chunk by its id.
@@ -135,6 +152,8 @@ func (m *memory) add(ctx context.Context, l *loaded) error {
 		}
 	}
 	d.terms = slices.Clip(slices.Clone(d.terms))
+	m.living = m.living.grown(len(m.slots))
+	m.living.set(d.first, d.count, true)
 	m.selections.add(&d, len(m.slots))
 	return nil
 }
@@ -160,6 +179,7 @@ func (m *memory) remove(ctx context.Context, key int64) error {
 		m.slots[s] = slot{}
 		terms = m.index.remove(s, terms, m.alive)
 	}
+	m.living.set(d.first, d.count, false)
 	m.selections.remove(d)
 	m.dead += d.count
 	delete(m.documents, key)

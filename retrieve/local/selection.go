@@ -15,6 +15,14 @@ const blockWords = blockRows / 64
 // wordsFor is the length of a selection for so many slots, in whole blocks.
 func wordsFor(slots int) int { return (slots + blockRows - 1) / blockRows * blockWords }
 
+// grown has room for so many slots at least.
+func (s selection) grown(slots int) selection {
+	for len(s) < wordsFor(slots) {
+		s = append(s, 0)
+	}
+	return s
+}
+
 // set selects count slots from the first on, or takes them away.
 func (s selection) set(first int32, count int, on bool) {
 	for at, end := int(first), int(first)+count; at < end; {
@@ -101,9 +109,7 @@ func (m *memory) selected(f retrieve.Filter) selection {
 // add decides about a new document, whose slots are the last of so many.
 func (l *selections) add(d *document, slots int) {
 	for _, s := range l.last {
-		for len(s.slots) < wordsFor(slots) {
-			s.slots = append(s.slots, 0)
-		}
+		s.slots = s.slots.grown(slots)
 		if s.filter.Matches(&d.info, d.labels) {
 			s.slots.set(d.first, d.count, true)
 		}

@@ -2,7 +2,6 @@ package local
 
 import (
 	"cmp"
-	"math"
 	"slices"
 )
 
@@ -15,17 +14,9 @@ type hit struct {
 // A top keeps the k best hits: a heap with the worst at its root. Equal scores
 // are ordered by the id of the chunk, the smaller first.
 type top struct {
-	k    int
-	hits []hit
-	id   func(slot int32) string
-}
-
-// least is what a hit must reach to come in.
-func (t *top) least() float32 {
-	if len(t.hits) < t.k {
-		return float32(math.Inf(-1))
-	}
-	return float32(t.hits[0].score)
+	k      int
+	hits   []hit
+	memory *memory
 }
 
 // before says whether a stands before b in the result.
@@ -33,7 +24,7 @@ func (t *top) before(a, b hit) bool {
 	if a.score != b.score {
 		return a.score > b.score
 	}
-	return t.id(a.slot) < t.id(b.slot)
+	return t.memory.compareIDs(a.slot, b.slot) < 0
 }
 
 func (t *top) push(h hit) {
@@ -74,11 +65,52 @@ func (t *top) ids() []string {
 		if byScore := cmp.Compare(b.score, a.score); byScore != 0 {
 			return byScore
 		}
-		return cmp.Compare(t.id(a.slot), t.id(b.slot))
+		return t.memory.compareIDs(a.slot, b.slot)
 	})
 	out := make([]string, len(t.hits))
 	for i, h := range t.hits {
-		out[i] = t.id(h.slot)
+		out[i] = t.memory.id(h.slot)
 	}
 	return out
+}
+
+// A lowest keeps the k highest of the values added: a heap with the least at
+// its root.
+type lowest[T cmp.Ordered] struct {
+	k    int
+	heap []T
+}
+
+// add takes in a value. It gives the k-th highest one, when there are as many.
+func (l *lowest[T]) add(v T) (least T, full bool) {
+	h := l.heap
+	switch {
+	case len(h) < l.k:
+		h = append(h, v)
+		for i := len(h) - 1; i > 0; {
+			up := (i - 1) / 2
+			if h[up] <= h[i] {
+				break
+			}
+			h[up], h[i] = h[i], h[up]
+			i = up
+		}
+		l.heap = h
+	case v > h[0]:
+		h[0] = v
+		for i := 0; ; {
+			least := i
+			for _, down := range [2]int{2*i + 1, 2*i + 2} {
+				if down < len(h) && h[down] < h[least] {
+					least = down
+				}
+			}
+			if least == i {
+				break
+			}
+			h[least], h[i] = h[i], h[least]
+			i = least
+		}
+	}
+	return h[0], len(h) == l.k
 }
