@@ -148,10 +148,10 @@ func (run *syncRun) readFile(ctx context.Context, f file) (r reading) {
 	if f.err != nil {
 		return reading{err: f.err}
 	}
-	if r, ok := run.recall(f); ok {
+	if r, ok := run.recall(f); ok && !run.Force {
 		return r
 	}
-	if f.digest != "" && run.known[f.path] == f.digest {
+	if f.digest != "" && run.known[f.path] == f.digest && !run.Force {
 		return reading{digest: f.digest}
 	}
 	begun := time.Now()
@@ -166,7 +166,7 @@ func (run *syncRun) readFile(ctx context.Context, f file) (r reading) {
 			run.remember(f, r, begun)
 		}
 	}()
-	if run.known[f.path] == r.digest {
+	if run.known[f.path] == r.digest && !run.Force {
 		return r
 	}
 	if r.doc, r.err = run.reader.Read(ctx, f.path, data); r.err != nil {

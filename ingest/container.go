@@ -201,7 +201,7 @@ func (run *syncRun) open(ctx context.Context, f file) (files []file, broken []st
 		if e.Failed != "" && e.Archive {
 			broken = append(broken, in.path)
 		}
-		if in.err == nil && run.known[in.path] != in.digest {
+		if in.err == nil && (run.Force || run.known[in.path] != in.digest) {
 			wanted = append(wanted, in)
 		}
 		files = append(files, in)

@@ -26,6 +26,9 @@ type Syncer struct {
 	// written as in a .gitignore file at the root, and checked by [CheckGlob].
 	// Hidden files and what an ignore file names belong to no folder.
 	Include, Exclude []string
+	// Force reads every file anew, also those that are stored as they are: for
+	// what a reader that has become better makes of them.
+	Force bool
 	// Enter, where it is set, is called with the path of each folder in the
 	// root before it is listed, "." first.
 	Enter func(dir string)

@@ -227,7 +227,8 @@ func (c *evalAnswersCmd) openFolder(ctx context.Context, folder string, s surrou
 	if out.library.reader, err = c.reader(cmp.Or(out.temporary, c.Data)); err != nil {
 		return nil, errors.Join(err, out.close())
 	}
-	err = syncFolder(ctx, out.library, folders[0], "", func(ch ingest.Change) error {
+	read := syncConfig{}.folders(out.library, folders, false)[0]
+	err = read.sync(ctx, func(ch ingest.Change, _ bool) error {
 		switch ch.Action {
 		case ingest.Added:
 			out.documents++

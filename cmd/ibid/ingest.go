@@ -6,29 +6,33 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
-	"path/filepath"
+	"sync"
 
 	"github.com/vbauerster/mpb/v8"
 	"github.com/vbauerster/mpb/v8/decor"
+	"golang.org/x/sync/errgroup"
 
 	"ibid/ingest"
 	"ibid/retrieve"
 )
 
 type ingestCmd struct {
-	Folders    []string `arg:"" name:"folder" help:"Folders to read, with all that is below them."`
-	Collection string   `help:"Collection the folders belong to." default:"${default_collection}" placeholder:"NAME"`
-	JSON       bool     `help:"Print a JSON object a file, then one with the totals." name:"json"`
+	Folders []string `arg:"" name:"folder" help:"Folders to read, with all that is below them."`
+	Watch   bool     `help:"Go on until Ctrl-C, and read what changes in the folders as it does."`
+	Force   bool     `help:"Read every file anew, also those that have not changed since."`
+	JSON    bool     `help:"Print a JSON object a file, then one with the totals." name:"json"`
+	syncConfig
 	readConfig
 	storeConfig
 }
 
 // Run reads the folders one after the other. One bad document never stops the rest.
 func (c *ingestCmd) Run(ctx context.Context, s surroundings) (err error) {
-	folders, err := checkFolders(c.Folders)
+	paths, err := checkFolders(c.Folders)
 	if err != nil {
+		return err
+	}
+	if err := c.syncConfig.check(); err != nil {
 		return err
 	}
 	reader, err := c.reader(c.Data)
@@ -43,22 +47,28 @@ func (c *ingestCmd) Run(ctx context.Context, s surroundings) (err error) {
 	lib.reader = reader
 
 	report := c.reporter(s)
+	folders := c.folders(lib, paths, c.Watch)
 	var total tally
-	for _, folder := range folders {
+	for _, f := range folders {
 		before := total.Seen
-		err := syncFolder(ctx, lib, folder, c.Collection, func(ch ingest.Change) error {
+		f.syncer.Force = c.Force
+		err := f.sync(ctx, func(ch ingest.Change, _ bool) error {
 			total.add(ch)
 			return report.change(ch)
 		})
+		f.syncer.Force = false
 		if err != nil {
 			return errors.Join(err, report.close())
 		}
 		if total.Seen == before {
-			fmt.Fprintf(s.stderr, "ibid: there is no file to read in %s: Ibid reads %s, and leaves out %s\n", folder, ingest.Formats(), ingest.LeftOut)
+			fmt.Fprintf(s.stderr, "ibid: there is no file to read in %s: Ibid reads %s, and leaves out %s\n", f.path, ingest.Formats(), ingest.LeftOut)
 		}
 	}
 	if err := report.total(total); err != nil {
 		return err
+	}
+	if c.Watch {
+		return c.watch(ctx, folders, s)
 	}
 	if total.Failed > 0 {
 		return &exitError{code: exitPartial}
@@ -66,49 +76,41 @@ func (c *ingestCmd) Run(ctx context.Context, s surroundings) (err error) {
 	return nil
 }
 
-// checkFolders makes the folders' paths absolute, and refuses what is no folder.
-func checkFolders(folders []string) ([]string, error) {
-	abs := make([]string, 0, len(folders))
+// watch follows the folders until ctx is done, and prints what is new in them.
+func (c *ingestCmd) watch(ctx context.Context, folders []*folder, s surroundings) error {
+	var report reporter = plainReporter{s.stdout}
+	if c.JSON {
+		report = jsonReporter{json.NewEncoder(s.stdout)}
+	}
+	fmt.Fprintln(s.stderr, "ibid: watching: Ctrl-C ends it")
+	var printing sync.Mutex
+	following, ctx := errgroup.WithContext(ctx)
 	for _, f := range folders {
-		info, err := os.Stat(f)
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			return nil, usageError("there is no folder %s", f)
-		case err != nil:
-			return nil, fmt.Errorf("looking at the folder %s: %w", f, err)
-		case !info.IsDir():
-			return nil, usageError("%s is a file, not a folder: give the folder that holds it", f)
+		if err := f.watcher.Trouble(); err != nil {
+			fmt.Fprintf(s.stderr, "ibid: %s\n", printable(err.Error()))
 		}
-		path, err := filepath.Abs(f)
-		if err != nil {
-			return nil, fmt.Errorf("finding the folder %s: %w", f, err)
-		}
-		abs = append(abs, path)
+		following.Go(func() error {
+			return f.follow(ctx, func() error {
+				var failed error // to print
+				err := f.sync(ctx, func(ch ingest.Change, isNew bool) error {
+					if !isNew {
+						return nil
+					}
+					printing.Lock()
+					defer printing.Unlock()
+					failed = report.change(ch)
+					return failed
+				})
+				if err != nil && failed == nil && ctx.Err() == nil {
+					printing.Lock()
+					defer printing.Unlock()
+					fmt.Fprintf(s.stderr, "ibid: %s\n", printable(err.Error()))
+				}
+				return failed
+			})
+		})
 	}
-	return abs, nil
-}
-
-// syncFolder brings the store up to date with one folder.
-func syncFolder(ctx context.Context, lib *library, folder, collection string, each func(ingest.Change) error) (err error) {
-	dir, err := os.OpenRoot(folder)
-	if err != nil {
-		return fmt.Errorf("opening the folder %s: %w", folder, err)
-	}
-	defer func() { err = errors.Join(err, dir.Close()) }()
-	root, err := lib.AddRoot(ctx, folder, collection)
-	if err != nil {
-		return fmt.Errorf("adding the folder %s: %w", folder, err)
-	}
-	syncer := &ingest.Syncer{Sink: lib.Index, Reader: lib.reader}
-	for change, err := range syncer.Sync(ctx, root, dir.FS()) {
-		if err != nil {
-			return fmt.Errorf("reading the folder %s: %w", folder, err)
-		}
-		if err := each(change); err != nil {
-			return err
-		}
-	}
-	return nil
+	return following.Wait()
 }
 
 // A tally counts what a sync did. Seen is the sum of all but Removed.
@@ -230,7 +232,7 @@ func (r *barReporter) change(c ingest.Change) error {
 		r.progress = mpb.New(mpb.WithOutput(r.out), mpb.WithWidth(48))
 		r.bar = r.progress.AddBar(int64(c.Total),
 			mpb.PrependDecorators(decor.Name(printable(c.Root)+" "), decor.CountersNoUnit("%d of %d files")),
-			mpb.AppendDecorators(decor.AverageETA(decor.ET_STYLE_GO)))
+			mpb.AppendDecorators(decor.AverageSpeed(0, "%.1f/s, "), decor.AverageETA(decor.ET_STYLE_GO), decor.Name(" left")))
 	}
 	if c.Action == ingest.Failed || c.Action == ingest.Skipped {
 		if _, err := io.WriteString(r.progress, changeLine(c)); err != nil {

@@ -47,6 +47,7 @@ var homes = map[string][]string{
 	"github.com/ulikunitz/xz":              {"ingest"},
 	"github.com/yuin/goldmark":             {"ingest", "web"},
 	"github.com/bmatcuk/doublestar/v4":     {"ingest"},
+	"github.com/fsnotify/fsnotify":         {"ingest"},
 	"go.yaml.in/yaml/v3":                   {"ingest"},
 	"github.com/microcosm-cc/bluemonday":   {"web"},
 	"github.com/alecthomas/kong":           {"cmd/ibid"},

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -18,13 +19,14 @@ import (
 )
 
 type serveCmd struct {
-	Folders    []string `arg:"" optional:"" name:"folder" help:"Folders to bring up to date in the background; what was ingested before is there in any case."`
-	Addr       string   `help:"Address to listen on; port 0 takes a free one." default:"127.0.0.1:8080" placeholder:"HOST:PORT" group:"Server"`
-	PublicURL  string   `help:"Where people reach the server, if not at its own address." name:"public-url" placeholder:"URL" group:"Server"`
-	AllowHost  []string `help:"Further host name to answer to; may be repeated." placeholder:"NAME" group:"Server"`
-	JSON       bool     `help:"Log JSON objects, one a line, on standard error." name:"json" group:"Server"`
-	NoAuth     bool     `help:"Allow an address that other machines reach, although everyone who reaches it can read every document." group:"Server"`
-	Collection string   `help:"Collection the folders belong to." default:"${default_collection}" placeholder:"NAME"`
+	Folders   []string `arg:"" optional:"" name:"folder" help:"Folders to bring up to date in the background; what was ingested before is there in any case."`
+	Addr      string   `help:"Address to listen on; port 0 takes a free one." default:"127.0.0.1:8080" placeholder:"HOST:PORT" group:"Server"`
+	PublicURL string   `help:"Where people reach the server, if not at its own address." name:"public-url" placeholder:"URL" group:"Server"`
+	AllowHost []string `help:"Further host name to answer to; may be repeated." placeholder:"NAME" group:"Server"`
+	JSON      bool     `help:"Log JSON objects, one a line, on standard error." name:"json" group:"Server"`
+	NoAuth    bool     `help:"Allow an address that other machines reach, although everyone who reaches it can read every document." group:"Server"`
+	Watch     bool     `help:"Go on reading what changes in the folders." default:"true" negatable:""`
+	syncConfig
 	citeConfig
 	rerankConfig
 	modelConfig
@@ -37,8 +39,11 @@ const drain = 8 * time.Second
 
 // Run listens at once, ingests in the background, and answers from what is in.
 func (c *serveCmd) Run(ctx context.Context, s surroundings) (err error) {
-	folders, err := checkFolders(c.Folders)
+	paths, err := checkFolders(c.Folders)
 	if err != nil {
+		return err
+	}
+	if err := c.syncConfig.check(); err != nil {
 		return err
 	}
 	if err := c.checkAddr(); err != nil {
@@ -103,7 +108,8 @@ func (c *serveCmd) Run(ctx context.Context, s surroundings) (err error) {
 	defer cut()
 	server.BaseContext = func(net.Listener) context.Context { return asks }
 	var background sync.WaitGroup
-	background.Go(func() { progress.sync(ctx, lib, folders, c.Collection, logger) })
+	folders := c.folders(lib, paths, c.Watch)
+	background.Go(func() { progress.sync(ctx, folders, logger) })
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
 
@@ -142,55 +148,97 @@ func (c *serveCmd) checkAddr() error {
 
 // progress is how far the sync of the served folders is.
 type progress struct {
-	mu          sync.Mutex
-	done, total int
-	ready       bool
-	trouble     []ingest.Change
+	mu      sync.Mutex
+	files   []count // of each folder
+	ready   bool
+	trouble [][]ingest.Change // of each folder
 }
+
+type count struct{ done, total int }
 
 func (p *progress) indexing() (done, total int, ready bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.done, p.total, p.ready
+	for _, n := range p.files {
+		done, total = done+n.done, total+n.total
+	}
+	return done, total, p.ready
 }
 
 func (p *progress) troubles() []ingest.Change {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return append([]ingest.Change(nil), p.trouble...)
+	return slices.Concat(p.trouble...)
 }
 
-// sync brings the folders up to date. A folder that cannot be read is logged,
-// and the server goes on with what it has.
-func (p *progress) sync(ctx context.Context, lib *library, folders []string, collection string, logger *slog.Logger) {
-	before := 0
-	for _, folder := range folders {
-		var t tally
-		start := time.Now()
-		err := syncFolder(ctx, lib, folder, collection, func(ch ingest.Change) error {
-			t.add(ch)
-			p.mu.Lock()
-			p.done, p.total = before+ch.Done, before+ch.Total
-			if ch.Action == ingest.Failed || ch.Action == ingest.Skipped {
-				p.trouble = append(p.trouble, ch)
-			}
-			p.mu.Unlock()
-			if ch.Action == ingest.Failed {
-				logger.Warn("document not read", "document", ch.Document, "reason", ch.Reason)
-			}
-			return nil
-		})
-		before += t.Seen
-		switch {
-		case ctx.Err() != nil:
-			return
-		case err != nil:
-			logger.Error("folder not read", "folder", folder, "error", err)
-		default:
-			logger.Info("folder read", "folder", folder, "files", t.String(), "took", time.Since(start).Round(time.Millisecond))
+// sync brings the folders up to date one after the other, then goes on with
+// those that are watched until ctx is done.
+func (p *progress) sync(ctx context.Context, folders []*folder, logger *slog.Logger) {
+	p.mu.Lock()
+	p.files, p.trouble = make([]count, len(folders)), make([][]ingest.Change, len(folders))
+	p.mu.Unlock()
+	for i, f := range folders {
+		p.once(ctx, i, f, logger, false)
+	}
+	if ctx.Err() == nil {
+		p.mu.Lock()
+		p.ready = true
+		p.mu.Unlock()
+	}
+	var following sync.WaitGroup
+	for i, f := range folders {
+		if f.watcher == nil {
+			continue
 		}
+		if err := f.watcher.Trouble(); err != nil {
+			logger.Warn("folder not watched", "folder", f.path, "error", err)
+		}
+		following.Go(func() {
+			err := f.follow(ctx, func() error { p.once(ctx, i, f, logger, true); return nil })
+			if err != nil {
+				logger.Error("folder no longer watched", "folder", f.path, "error", err)
+			}
+		})
+	}
+	following.Wait()
+}
+
+// once brings one folder up to date. One that cannot be read is logged, and the
+// server goes on with what it has.
+func (p *progress) once(ctx context.Context, i int, f *folder, logger *slog.Logger, again bool) {
+	var all, news tally
+	var trouble []ingest.Change
+	start := time.Now()
+	err := f.sync(ctx, func(ch ingest.Change, isNew bool) error {
+		all.add(ch)
+		if isNew {
+			news.add(ch)
+		}
+		if ch.Action == ingest.Failed || ch.Action == ingest.Skipped {
+			trouble = append(trouble, ch)
+		}
+		if ch.Action == ingest.Failed && isNew {
+			logger.Warn("document not read", "document", ch.Document, "reason", ch.Reason)
+		}
+		if !again {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.files[i], p.trouble[i] = count{ch.Done, ch.Total}, slices.Clip(trouble)
+		}
+		return nil
+	})
+	switch {
+	case ctx.Err() != nil:
+		return
+	case err != nil:
+		logger.Error("folder not read", "folder", f.path, "error", err)
+		return
+	case !again:
+		logger.Info("folder read", "folder", f.path, "files", all.String(), "took", time.Since(start).Round(time.Millisecond))
+	case news != (tally{}):
+		logger.Info("folder read again", "folder", f.path, "files", news.String(), "took", time.Since(start).Round(time.Millisecond))
 	}
 	p.mu.Lock()
-	p.ready = true
-	p.mu.Unlock()
+	defer p.mu.Unlock()
+	p.files[i], p.trouble[i] = count{all.Seen, all.Seen}, trouble
 }

@@ -301,8 +301,6 @@ func readWhole(ctx context.Context, reader *ingest.Reader, spec summarySpec) (*w
 		if err != nil {
 			return nil, fmt.Errorf("reading %s: %w", spec.Path, err)
 		}
-		var reader ingest.Reader
-		defer reader.Close()
 		doc, err := reader.Read(ctx, name, data)
 		if err != nil {
 			return nil, fmt.Errorf("reading %s: %w", spec.Path, err)

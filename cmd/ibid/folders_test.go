@@ -1,0 +1,253 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"ibid/ingest"
+)
+
+// A reading program prints a JSON object a line.
+type readingProgram struct {
+	cmd    *exec.Cmd
+	lines  *bufio.Reader
+	stderr bytes.Buffer
+}
+
+func startReading(t *testing.T, data string, args ...string) *readingProgram {
+	t.Helper()
+	p := &readingProgram{cmd: command(t.Context(), data, append([]string{"ingest", "--json"}, args...)...)}
+	p.cmd.Stderr = &p.stderr
+	out, err := p.cmd.StdoutPipe()
+	if err == nil {
+		err = p.cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.lines = bufio.NewReader(out)
+	return p
+}
+
+// A line is a change, or the total.
+type line struct {
+	ingest.Change
+	Total *tally `json:"total"`
+}
+
+// next reads a line; ok is false at the end.
+func (p *readingProgram) next(t *testing.T) (l line, ok bool) {
+	t.Helper()
+	text, err := p.lines.ReadBytes('\n')
+	if err == io.EOF && len(text) == 0 {
+		return l, false
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &l)
+	}
+	if err != nil {
+		t.Fatalf("%v: %q\n%s", err, text, p.stderr.String())
+	}
+	return l, true
+}
+
+// end waits for the program and gives its exit code.
+func (p *readingProgram) end(t *testing.T) int {
+	t.Helper()
+	if err := p.cmd.Wait(); err != nil && p.cmd.ProcessState == nil {
+		t.Fatal(err)
+	}
+	return p.cmd.ProcessState.ExitCode()
+}
+
+func TestIngestWatches(t *testing.T) {
+	folder, data := t.TempDir(), t.TempDir()
+	writeFiles(t, folder, map[string]string{"a.md": "# Ferry\n\nIt leaves at nine.", "bad.md": "%PDF-1.4", "left.txt": "Out."})
+	p := startReading(t, data, "--watch", "--exclude", "*.txt", folder)
+	want := func(action ingest.Action, path string) {
+		t.Helper()
+		if l, ok := p.next(t); !ok || l.Action != action || l.Path != path {
+			t.Fatalf("%+v, want %s %s\n%s", l, action, path, p.stderr.String())
+		}
+	}
+	want(ingest.Added, "a.md")
+	want(ingest.Failed, "bad.md")
+	if l, _ := p.next(t); l.Total == nil || l.Total.Seen != 2 {
+		t.Fatalf("%+v", l)
+	}
+	// Only what is new is told.
+	writeFiles(t, folder, map[string]string{"b.md": "# Lamp\n\nIt is lit at dusk.", "more.txt": "Out."})
+	want(ingest.Added, "b.md")
+	if err := os.Rename(filepath.Join(folder, "b.md"), filepath.Join(folder, "c.md")); err != nil {
+		t.Fatal(err)
+	}
+	want(ingest.Renamed, "c.md")
+	if err := os.Remove(filepath.Join(folder, "a.md")); err != nil {
+		t.Fatal(err)
+	}
+	want(ingest.Removed, "a.md")
+	if err := p.cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if l, ok := p.next(t); ok {
+		t.Errorf("%+v", l)
+	}
+	if code := p.end(t); code != exitDone {
+		t.Errorf("exit code %d\n%s", code, p.stderr.String())
+	}
+}
+
+func TestServeWatches(t *testing.T) {
+	folder, data := t.TempDir(), t.TempDir()
+	root := filepath.Base(folder)
+	writeFiles(t, folder, map[string]string{"a.md": "# Ferry\n\nIt leaves at nine.", "b.md": "# Crane\n\nIt lifts boats."})
+	url := serve(t, data, folder)
+	ready(t, url)
+	writeFiles(t, folder, map[string]string{"c.md": "# Lamp\n\nThe lamp on the quay is lit at dusk."})
+	if err := os.Remove(filepath.Join(folder, "b.md")); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the new file, and the end of the old one", func() bool {
+		d := documents(t, url)
+		return d[root+"/c.md"] && !d[root+"/b.md"]
+	})
+	if a := ask(t, url, "When is the lamp on the quay lit?"); !a.Answered || a.Sources[0].Document != root+"/c.md" {
+		t.Errorf("%+v", a)
+	}
+}
+
+// manyFiles is how many files the folders of these tests have; IBID_FILES says
+// another number, 10000 for the full size.
+func manyFiles(t *testing.T) int {
+	t.Helper()
+	if v := os.Getenv("IBID_FILES"); v != "" {
+		n, err := strconv.Atoi(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	return 1000
+}
+
+// crowd makes a folder of files of many kinds, and says what becomes of each.
+func crowd(t *testing.T, n int) (folder string, want map[string]ingest.Action) {
+	t.Helper()
+	folder = t.TempDir()
+	files := make(map[string]string, n)
+	want = make(map[string]ingest.Action, n)
+	for i := range n {
+		name, action := fmt.Sprintf("%02d/%d/", i%97, i%7), ingest.Added
+		text := fmt.Sprintf("# Note %d\n\nOn day %d the harbour master counted %d boats.\n", i, i, i%31)
+		switch i % 20 {
+		case 13:
+			name, text, action = name+fmt.Sprintf("empty%d.md", i), "", ingest.Skipped
+		case 14:
+			name, action = name+fmt.Sprintf("unread%d.xyz", i), ingest.Skipped
+		case 15:
+			name, text, action = name+fmt.Sprintf("lying%d.txt", i), "%PDF-1.7 not a text", ingest.Failed
+		case 16:
+			name, text = name+fmt.Sprintf("table%d.csv", i), fmt.Sprintf("Boat,Berth\nFulmar %d,A%d\n", i, i)
+		case 17:
+			name = name + fmt.Sprintf("ünïcödé 図 %d.txt", i)
+		case 18:
+			name = name + strings.Repeat("long", 55) + fmt.Sprintf("%d.txt", i)
+		case 19:
+			name, text = name+fmt.Sprintf("page%d.html", i), "<h1>Page</h1><p>"+text
+		default:
+			name += fmt.Sprintf("note%d.md", i)
+		}
+		files[name], want[name] = text, action
+	}
+	writeFiles(t, folder, files)
+	return folder, want
+}
+
+// Every file of a large folder is accounted for, once, and a run that is
+// interrupted goes on where it was: what it said is stored.
+func TestInterruptedIngestGoesOn(t *testing.T) {
+	n := manyFiles(t)
+	folder, want := crowd(t, n)
+	data := t.TempDir()
+	stored := map[string]bool{}
+	for round, by := range []os.Signal{os.Interrupt, syscall.SIGKILL, os.Interrupt, nil} {
+		p := startReading(t, data, folder)
+		seen, added := map[string]ingest.Action{}, 0
+		var total *tally
+		for {
+			l, ok := p.next(t)
+			if !ok {
+				break
+			}
+			if total = l.Total; total != nil {
+				break
+			}
+			if seen[l.Path] != "" {
+				t.Errorf("%s is told of twice", l.Path)
+			}
+			seen[l.Path] = l.Action
+			action := want[l.Path]
+			if stored[l.Path] {
+				action = ingest.Unchanged
+			}
+			if l.Action != action && !(round == 2 && l.Action == ingest.Unchanged && action == ingest.Added) {
+				t.Errorf("round %d: %s is %s, want %s: %s", round, l.Path, l.Action, action, l.Reason)
+			}
+			if l.Action == ingest.Added {
+				stored[l.Path] = true
+				if added++; by != nil && added == n/5 {
+					if err := p.cmd.Process.Signal(by); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+		}
+		code := p.end(t)
+		switch {
+		case by == nil:
+			if code != exitPartial || total == nil || len(seen) != len(want) || total.Seen != n ||
+				total.Added+total.Updated+total.Unchanged+total.Renamed+total.Skipped+total.Failed != n || total.Removed != 0 {
+				t.Errorf("exit code %d, %d of %d files told of, %+v\n%s", code, len(seen), n, total, p.stderr.String())
+			}
+		case total != nil:
+			t.Errorf("round %d: it was done before it was interrupted: %+v", round, total)
+		case by == os.Interrupt && (code != exitFailed || !strings.Contains(p.stderr.String(), "interrupted")):
+			t.Errorf("round %d: exit code %d\n%s", round, code, p.stderr.String())
+		}
+	}
+	if n := len(documentsIn(t, data)); n != len(stored) && n != len(stored)+1 {
+		t.Errorf("%d documents are stored, %d were told of", n, len(stored))
+	}
+}
+
+// documentsIn runs a search that lists nothing and gives what is stored.
+func documentsIn(t *testing.T, data string) map[string]bool {
+	t.Helper()
+	return documents(t, serve(t, data))
+}
+
+// One sync of a large folder in which nothing has changed takes little time.
+func TestIngestOfAnUnchangedFolder(t *testing.T) {
+	n := manyFiles(t)
+	folder, _ := crowd(t, n)
+	data := t.TempDir()
+	for _, what := range []string{"new", "unchanged"} {
+		begun := time.Now()
+		if _, errs, code := ibid(t, data, "ingest", folder); code != exitPartial {
+			t.Fatalf("exit code %d: %s", code, errs)
+		}
+		took := time.Since(begun)
+		t.Logf("figure: %d files, %s: %s (%.0f files/s)", n, what, short(took), float64(n)/took.Seconds())
+	}
+}
