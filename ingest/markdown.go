@@ -259,7 +259,9 @@ func (w *markdownWalker) inlineInto(out *strings.Builder, n ast.Node) {
 				out.WriteByte('\n')
 			case c.SoftLineBreak():
 				// Chinese and Japanese lines are wrapped without a space.
-				if r, _ := utf8.DecodeLastRune(value); !unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana) && !strings.ContainsRune("，。、；：？！", r) {
+				if w.unwrapped(c.Segment.Stop) {
+					out.WriteByte('\n')
+				} else if r, _ := utf8.DecodeLastRune(value); !unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana) && !strings.ContainsRune("，。、；：？！", r) {
 					out.WriteByte(' ')
 				}
 			}
@@ -291,6 +293,15 @@ func (w *markdownWalker) inlineInto(out *strings.Builder, n ast.Node) {
 			w.inlineInto(out, c)
 		}
 	}
+}
+
+// unwrapped reports whether the line end at a place is more than a space: one
+// of the lines beside it is longer than lines that are wrapped.
+func (w *markdownWalker) unwrapped(at int) bool {
+	start := max(0, at-maxWrapped-1)
+	end := min(len(w.src), at+maxWrapped+2)
+	return bytes.IndexByte(w.src[start:at], '\n') < 0 && at > maxWrapped ||
+		at+1 < end && end-at > maxWrapped && bytes.IndexByte(w.src[at+1:end], '\n') < 0
 }
 
 // tagName gives the lower-case name of the tag that raw begins with.

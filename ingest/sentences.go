@@ -67,10 +67,14 @@ func blocks(text string) iter.Seq[Span] {
 	}
 }
 
+// maxWrapped is the length in bytes of a line that was not broken to fit a
+// width: it is a paragraph.
+const maxWrapped = 300
+
 // wrapped reports whether next carries on the paragraph that line stands in,
 // whose longest line so far has widest bytes.
 func wrapped(line, next string, widest int) bool {
-	if standsAlone(line) && !isListItem(line) || standsAlone(next) {
+	if standsAlone(line) && !isListItem(line) || standsAlone(next) || len(line) > maxWrapped || len(next) > maxWrapped {
 		return false
 	}
 	r, _ := utf8.DecodeRuneInString(strings.TrimLeft(next, " \t"))

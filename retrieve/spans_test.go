@@ -222,5 +222,7 @@ func TestSpansQuality(t *testing.T) {
 }
 
 // spanFloors are the least shares of the wanted words that five passages and,
-// never more than 400 tokens each, five chunks must hold.
-var spanFloors = map[string]float64{"passages": 0.97, "chunks": 0.93}
+// never more than 400 tokens each, five chunks must hold. One sentence of overlap
+// between chunks gives five chunks half a point more and five passages as much
+// less, for chunks of 269 tokens in place of 243: there is none by default.
+var spanFloors = map[string]float64{"passages": 0.98, "chunks": 0.95}
