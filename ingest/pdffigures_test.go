@@ -1,0 +1,306 @@
+package ingest
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+	"unicode"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// campaign reports whether measurements run at their full size.
+func campaign() bool { return os.Getenv("IBID_CAMPAIGN") != "" }
+
+// A shelved file is a PDF file of the shelf and what Poppler says of it.
+type shelved struct {
+	Path    string
+	Poppler *struct {
+		Pages      int
+		Encrypted  string
+		TextChars  int `json:"text_chars"`
+		TextReturn int `json:"text_rc"`
+	}
+	data []byte
+}
+
+// shelf reads other people's PDF files.
+func shelf(t testing.TB) (files []shelved) {
+	t.Helper()
+	dir := datasets(t, "files")
+	f, err := os.Open(filepath.Join(dir, "MANIFEST.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		var s shelved
+		if err := json.Unmarshal(lines.Bytes(), &s); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.HasSuffix(strings.ToLower(s.Path), ".pdf") || s.Poppler == nil {
+			continue
+		}
+		if s.data, err = os.ReadFile(filepath.Join(dir, s.Path)); err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, s)
+	}
+	if len(files) < 100 {
+		t.Fatalf("%d PDF files", len(files))
+	}
+	return files
+}
+
+// latin reports whether a text is long enough to be compared, and in Latin
+// letters.
+func latin(text string) bool {
+	letters, latin := 0, 0
+	for _, r := range text {
+		if unicode.IsLetter(r) {
+			letters++
+			if unicode.Is(unicode.Latin, r) {
+				latin++
+			}
+		}
+	}
+	return letters >= 60 && latin*10 >= letters*9
+}
+
+// references are what pdftotext makes of a file, in its two orders.
+func references(ctx context.Context, data []byte) (texts []string, err error) {
+	for _, order := range []string{"-q", "-raw"} {
+		name, stdin, done, err := inFile(data)
+		if err != nil {
+			return nil, err
+		}
+		out, err := task{name: PDFToText, args: []string{program("pdftotext"), "-enc", "UTF-8", order, name, "-"}, stdin: stdin, limit: childSeconds * time.Second, most: maxChildOutput}.run(ctx)
+		if err := errors.Join(err, done()); err != nil {
+			return nil, err
+		}
+		texts = append(texts, string(out))
+	}
+	return texts, nil
+}
+
+// Each way to read PDF files finds what Poppler finds, in other people's files:
+// how many characters, and which words in which order. A sample of them unless
+// IBID_CAMPAIGN is set.
+func TestPDFShelf(t *testing.T) {
+	if program("pdftotext") == "" {
+		t.Skip("pdftotext is not installed: there is nothing to compare with")
+	}
+	files := shelf(t)
+	if !campaign() {
+		var some []shelved
+		for i, f := range files {
+			if i%8 == 0 || strings.Contains(f.Path, "pdf-real") {
+				some = append(some, f)
+			}
+		}
+		files = some
+	}
+	want := make([][]string, len(files))
+	for i, f := range files {
+		if f.Poppler.TextChars > 0 {
+			var err error
+			if want[i], err = references(t.Context(), f.data); err != nil {
+				t.Logf("%s: pdftotext: %v", f.Path, err)
+			}
+		}
+	}
+	for _, tier := range tiers(t) {
+		t.Run(tier, func(t *testing.T) {
+			r := tierReader(t, tier)
+			r.PDF.Languages = NoOCR
+			if _, err := r.PDFInUse(t.Context()); err != nil { // compiled before the clock starts
+				t.Fatal(err)
+			}
+			docs, errs := make([]*Document, len(files)), make([]error, len(files))
+			start := time.Now()
+			var group errgroup.Group
+			group.SetLimit(runtime.NumCPU())
+			for i, f := range files {
+				group.Go(func() error {
+					docs[i], errs[i] = r.Read(t.Context(), filepath.Base(f.Path), f.data)
+					return nil
+				})
+			}
+			if err := group.Wait(); err != nil {
+				t.Fatal(err)
+			}
+			took := time.Since(start)
+			var ratios []float64
+			var few []string
+			refused := map[string]int{}
+			pages, read, bytes, scored := 0, 0, 0, 0
+			var one, two float64
+			for i, f := range files {
+				bytes += len(f.data)
+				found := 0
+				if errs[i] == nil {
+					checkDocument(t, docs[i])
+					found = letters(docs[i].Text)
+					pages += len(docs[i].Pages)
+					read++
+				} else {
+					refused[errs[i].Error()]++
+				}
+				if want[i] == nil {
+					continue
+				}
+				if n := letters(want[i][0]); n > 0 {
+					ratio := float64(found) / float64(n)
+					ratios = append(ratios, ratio)
+					if ratio < .8 {
+						why := ""
+						if errs[i] != nil {
+							why = ": " + errs[i].Error()
+						}
+						few = append(few, fmt.Sprintf("%s %.2f of %d%s", f.Path, ratio, n, why))
+					}
+				}
+				if latin(want[i][0]) {
+					text := ""
+					if errs[i] == nil {
+						text = docs[i].Text
+					}
+					scored++
+					one += max(gramF1(text, want[i][0], 1), gramF1(text, want[i][1], 1))
+					two += max(gramF1(text, want[i][0], 2), gramF1(text, want[i][1], 2))
+				}
+			}
+			slices.Sort(ratios)
+			median := ratios[len(ratios)/2]
+			t.Logf("figure: PDF by %s: %d of %d files read; characters against pdftotext: median %.3f, under 80 %%: %d of %d; %d Latin files: word F1 %.3f, F1 of pairs %.3f; %d pages, %.1f MB in %.1f s: %.1f pages/s, %.2f MB/s",
+				tier, read, len(files), median, len(few), len(ratios), scored, one/float64(scored), two/float64(scored),
+				pages, float64(bytes)/1e6, took.Seconds(), float64(pages)/took.Seconds(), float64(bytes)/1e6/took.Seconds())
+			for _, f := range few {
+				t.Logf("under 80 %%: %s", f)
+			}
+			for _, reason := range slices.Sorted(maps.Keys(refused)) {
+				t.Logf("%d × %s", refused[reason], reason)
+			}
+			if median < .97 || two/float64(scored) < .85 {
+				t.Errorf("median of characters %.3f, F1 of pairs of words %.3f", median, two/float64(scored))
+			}
+		})
+	}
+}
+
+// letters counts what is not white space.
+func letters(s string) int {
+	n := 0
+	for _, r := range s {
+		if !unicode.IsSpace(r) {
+			n++
+		}
+	}
+	return n
+}
+
+// mutant spoils a file: flips bits, cuts it off, or splices a part of it or of
+// another over it.
+func mutant(rng *rand.Rand, whole, other []byte) []byte {
+	data := bytes.Clone(whole)
+	switch rng.IntN(4) {
+	case 0:
+		for range 1 + rng.IntN(60) {
+			data[rng.IntN(len(data))] ^= 1 << rng.IntN(8)
+		}
+	case 1:
+		data = data[:1+rng.IntN(len(data))]
+	case 2:
+		at, from := rng.IntN(len(data)), rng.IntN(len(other))
+		copy(data[at:], other[from:min(len(other), from+1+rng.IntN(2000))])
+	case 3:
+		at, from, n := rng.IntN(len(data)), rng.IntN(len(data)), 1+rng.IntN(500)
+		data = slices.Concat(data[:at], data[from:min(len(data), from+n)], data[at:])
+	}
+	return data
+}
+
+// Ten thousand spoiled files end in text or in a reason, in time; a hundredth
+// of them unless IBID_CAMPAIGN is set.
+func TestPDFMutants(t *testing.T) {
+	number := 100
+	if campaign() {
+		number = 10_000
+	}
+	files := shelf(t)
+	files = slices.DeleteFunc(files, func(f shelved) bool { return len(f.data) > 300_000 })
+	ways := tiers(t)
+	readers := make(map[string]*Reader)
+	for _, tier := range ways {
+		readers[tier] = tierReader(t, tier)
+		readers[tier].PDF.Languages = NoOCR
+	}
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 0))
+	var read, refused atomic.Int64
+	var crashed, late atomic.Int64
+	var slowest time.Duration
+	var mu sync.Mutex
+	reasons := map[string]int{}
+	var group errgroup.Group
+	group.SetLimit(runtime.NumCPU())
+	for i := range number {
+		f := files[rng.IntN(len(files))]
+		data := mutant(rng, f.data, files[rng.IntN(len(files))].data)
+		tier := ways[i%len(ways)]
+		group.Go(func() error {
+			ctx, cancel := context.WithTimeout(t.Context(), 3*childSeconds*time.Second)
+			defer cancel()
+			start := time.Now()
+			doc, err := readers[tier].Read(ctx, "mutant.pdf", data)
+			took := time.Since(start)
+			mu.Lock()
+			slowest = max(slowest, took)
+			mu.Unlock()
+			switch {
+			case ctx.Err() != nil:
+				t.Errorf("%s, a mutant of %s: not done after %s", tier, f.Path, took)
+			case err == nil:
+				checkDocument(t, doc)
+				read.Add(1)
+			case err.Error() == "":
+				t.Errorf("%s, a mutant of %s: an error without words", tier, f.Path)
+			default:
+				refused.Add(1)
+				if strings.Contains(err.Error(), "crashed") {
+					crashed.Add(1)
+					mu.Lock()
+					reasons[tier+": "+err.Error()]++
+					mu.Unlock()
+				}
+				if strings.Contains(err.Error(), "took more than") {
+					late.Add(1)
+				}
+			}
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("figure: %d mutants of PDF files (%s): %d read, %d refused with a reason, of these %d by the end of a child and %d by its limit of time; the slowest took %.1f s; 0 deaths of the reader, 0 hangs",
+		number, strings.Join(ways, ", "), read.Load(), refused.Load(), crashed.Load(), late.Load(), slowest.Seconds())
+	for _, reason := range slices.Sorted(maps.Keys(reasons)) {
+		t.Logf("%d × %s", reasons[reason], reason)
+	}
+}
