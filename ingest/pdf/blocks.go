@@ -51,14 +51,19 @@ func dropRunning(pages [][]line) {
 			count[k]++
 		}
 	}
+	often := func(k string) bool { return count[k] >= 3 && count[k]*2 >= len(pages) }
 	seen := map[string]bool{}
 	for n, p := range pages {
+		// A page on which nothing else stands keeps what it has.
+		if !slices.ContainsFunc(p, func(l line) bool { return hasWord(l.text) && !often(key(l)) }) {
+			continue
+		}
 		i := -1
 		all := len(p)
 		pages[n] = slices.DeleteFunc(p, func(l line) bool {
 			i++
 			k := key(l)
-			if !(i < edge || i >= all-edge) || count[k] < 3 || count[k]*2 < len(pages) || len(k) > 120 {
+			if !(i < edge || i >= all-edge) || !often(k) || len(k) > 120 {
 				return false
 			}
 			number := strings.Trim(k, "# -–—./|") == "" || strings.EqualFold(strings.Trim(k, "# "), "page")
@@ -67,6 +72,44 @@ func dropRunning(pages [][]line) {
 			return drop
 		})
 	}
+}
+
+// markEntries marks the lines that are titles in the outline.
+func markEntries(pages [][]line, outline []Entry) {
+	titles := map[int]map[string]int{} // by page, the level of each title
+	for _, e := range outline {
+		if key := lettersOf(e.Title); e.Page > 0 && e.Page <= len(pages) && len(key) >= 3 && len(e.Title) <= maxHeading {
+			if titles[e.Page] == nil {
+				titles[e.Page] = map[string]int{}
+			}
+			titles[e.Page][key] = e.Level
+		}
+	}
+	const most = 3 // lines of a title
+	for number, levels := range titles {
+		page := pages[number-1]
+		for i := range page {
+			key := ""
+			for n := 1; n <= most && i+n <= len(page); n++ {
+				key += lettersOf(page[i+n-1].text)
+				if level, ok := levels[key]; ok {
+					for j := i; j < i+n; j++ {
+						page[j].entry = level
+					}
+				}
+			}
+		}
+	}
+}
+
+// lettersOf gives the letters and digits of a text in lower case.
+func lettersOf(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsLetter(r) || unicode.IsDigit(r) {
+			return unicode.ToLower(r)
+		}
+		return -1
+	}, s)
 }
 
 // maxHeading is the length up to which a line in large or bold type is a heading.
@@ -148,6 +191,9 @@ func (p *paragraphs) heading(page []line, i int) int {
 	}
 	if level := p.levels[rounded(l.size)]; level > 0 && l.size >= p.body*1.12 {
 		return level
+	}
+	if l.entry > 0 {
+		return min(l.entry, 6)
 	}
 	if !l.bold || l.size < p.body*0.95 || len(l.text) > 100 || strings.HasSuffix(l.text, ".") && !strings.HasSuffix(l.text, "..") || strings.HasSuffix(l.text, ",") {
 		return 0

@@ -22,6 +22,7 @@ type line struct {
 	row    bool // cells of a table, joined
 	turned bool // runs in another direction than most of the page
 	glyphs int
+	entry  int // level of the outline's entry that it is; else 0
 }
 
 // Distances as shares of the font size.

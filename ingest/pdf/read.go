@@ -101,7 +101,7 @@ func Read(data []byte) (source *Source, err error) {
 // rebuilds its table of objects when that is damaged. decrypted is set when
 // strings in it are encrypted still.
 func open(data []byte) (r *pdf.Reader, decrypted, rebuilt bool, err error) {
-	start := bytes.Index(data[:min(len(data), 1024)], []byte("%PDF-"))
+	start := bytes.Index(data[:min(len(data), 64<<10)], []byte("%PDF-"))
 	if start < 0 {
 		return nil, false, false, errors.New("it is no PDF: its first bytes are not %PDF")
 	}

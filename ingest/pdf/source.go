@@ -126,6 +126,7 @@ func Lay(source *Source) (*File, error) {
 		return nil, &NoTextError{Pages: len(all)}
 	}
 	dropRunning(all)
+	markEntries(all, source.Outline)
 	body := bodySize(all)
 	p := paragraphs{body: body, levels: headingSizes(all, body), words: hyphenated(all)}
 	for _, page := range all {

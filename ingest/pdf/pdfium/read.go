@@ -1,6 +1,7 @@
 package pdfium
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -21,6 +22,10 @@ const (
 	maxDepth   = 32      // of the outline
 )
 
+// maxPreface bounds what other programs put before a file: the head of a mail,
+// or of a reply.
+const maxPreface = 64 << 10
+
 // PDFium's codes of why a file cannot be loaded, from fpdfview.h.
 const (
 	errPassword = 4
@@ -36,6 +41,9 @@ type document struct {
 
 // open loads a file.
 func (e *Engine) open(ctx context.Context, data []byte) (*document, error) {
+	if start := bytes.Index(data[:min(len(data), maxPreface)], []byte("%PDF-")); start > 0 {
+		data = data[start:] // PDFium looks for it in the first kilobyte
+	}
 	if err := e.start(ctx); err != nil {
 		return nil, err
 	}
@@ -171,7 +179,8 @@ func (d *document) page(index int) ([]pdf.Glyph, error) {
 	if page == 0 {
 		return nil, errors.New("the file is damaged, and what it says of its pages leads nowhere")
 	}
-	if d.annotated(page) {
+	notes, drawn := d.annotations(page)
+	if drawn {
 		// What is written in forms and notes becomes a part of the page.
 		const forDisplay = 0
 		d.do("FPDFPage_Flatten", page, forDisplay)
@@ -186,25 +195,62 @@ func (d *document) page(index int) ([]pdf.Glyph, error) {
 		return nil, errors.New("the file is damaged, and the text of a page cannot be read")
 	}
 	defer d.do("FPDFText_ClosePage", text)
-	return d.glyphs(text), nil
+	return append(d.glyphs(text), notes...), nil
 }
 
-// annotated reports whether fields or notes with text of their own stand on a
-// page.
-func (d *document) annotated(page uint64) bool {
+// annotations gives the text of fields and notes that have no look of their
+// own, and reports whether there are others, whose look can become a part of
+// the page.
+func (d *document) annotations(page uint64) (notes []pdf.Glyph, drawn bool) {
 	const freeText, stamp, widget = 3, 13, 20 // fpdf_annot.h
+	const hidden, noView = 1 << 1, 1 << 5
 	for i := range min(d.do("FPDFPage_GetAnnotCount", page), 1000) {
 		a := d.do("FPDFPage_GetAnnot", page, i)
 		if a == 0 {
 			continue
 		}
 		kind := d.do("FPDFAnnot_GetSubtype", a)
+		if (kind == freeText || kind == stamp || kind == widget) && d.do("FPDFAnnot_GetFlags", a)&(hidden|noView) == 0 {
+			if d.do("FPDFAnnot_HasKey", a, d.name("AP")) != 0 {
+				drawn = true
+			} else if kind == widget {
+				notes = append(notes, d.note(a, "V")...)
+			} else {
+				notes = append(notes, d.note(a, "Contents")...)
+			}
+		}
 		d.do("FPDFPage_CloseAnnot", a)
-		if kind == freeText || kind == stamp || kind == widget {
-			return d.err == nil
+	}
+	return notes, drawn && d.err == nil
+}
+
+// name puts a name where PDFium can read it.
+func (d *document) name(s string) uint64 {
+	d.module.Memory().Write(d.scratch, append([]byte(s), 0))
+	return uint64(d.scratch)
+}
+
+// note gives a text of an annotation, a glyph a line, from the top of its place.
+func (d *document) note(annotation uint64, key string) (out []pdf.Glyph) {
+	const room = scratchBytes - 64
+	n := d.do("FPDFAnnot_GetStringValue", annotation, d.name(key), uint64(d.scratch)+64, room)
+	if n > room {
+		return nil
+	}
+	text := string(utf16.Decode(wide(d.bytes(d.scratch+64, uint32(n)))))
+	if d.do("FPDFAnnot_GetRect", annotation, uint64(d.scratch)) == 0 {
+		return nil
+	}
+	var box [4]float64 // left, top, right, bottom
+	d.floats32(d.scratch, box[:])
+	const size = 10 // points; what the file says of it is a program of its own
+	for i, line := range strings.FieldsFunc(text, func(r rune) bool { return r == '\r' || r == '\n' }) {
+		g := pdf.Glyph{Text: line, X0: box[0], X1: max(box[2], box[0]+1), Y: max(box[1], box[3]) - size*float64(i+1), Size: size, Begins: true}
+		if strings.TrimSpace(line) != "" && g.Sound() {
+			out = append(out, g)
 		}
 	}
-	return false
+	return out
 }
 
 // A style is what all characters of a text object share.
@@ -229,6 +275,8 @@ func (d *document) glyphs(text uint64) []pdf.Glyph {
 	at := uint64(d.scratch)
 	var out []pdf.Glyph
 	var now style
+	var guesses []int // of out: characters that the font gives no text for
+	codes := false    // some of them are no characters at all
 	begins := true
 	var high rune // the first half of a pair
 	for i := range uint64(n) {
@@ -262,9 +310,8 @@ func (d *document) glyphs(text uint64) []pdf.Glyph {
 		if o := d.quick(object, text, i); o != now.object || o == 0 {
 			now = d.style(text, i, o)
 		}
-		if int32(d.quick(unknown, text, i)) == 1 {
-			r = '\ufffd'
-		}
+		guess := int32(d.quick(unknown, text, i)) == 1
+		codes = codes || guess && r < ' '
 		if d.quick(box, text, i, at) == 0 || d.quick(origin, text, i, at+16, at+24) == 0 {
 			continue
 		}
@@ -278,7 +325,16 @@ func (d *document) glyphs(text uint64) []pdf.Glyph {
 		g.X0, g.X1 = min(x0, x1), max(x0, x1)
 		_, g.Y = pdf.Turned(now.turn, place[0], place[1])
 		if g.Sound() {
+			if guess {
+				guesses = append(guesses, len(out))
+			}
 			out, begins = append(out, g), false
+		}
+	}
+	if codes {
+		// What PDFium guessed are the font's own numbers, and not text.
+		for _, i := range guesses {
+			out[i].Text = "\ufffd"
 		}
 	}
 	return out
