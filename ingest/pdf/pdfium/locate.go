@@ -13,7 +13,7 @@ type span struct{ from, to int }
 
 // shortest is the least number of letters that a part of a quote is looked for
 // with: less stands everywhere.
-const shortest = 8
+const shortest = 12
 
 // maxPlaces bounds how many places are tried for a part of a quote.
 const maxPlaces = 64

@@ -292,7 +292,7 @@ func (d *document) glyphs(text uint64) []pdf.Glyph {
 			// Where it stands does not matter, and PDFium makes up its own.
 			if k := len(out); k > 0 && !begins {
 				g := out[k-1]
-				g.Text, g.X0 = " ", g.X1
+				g.Text, g.X0, g.Begins = " ", g.X1, false
 				out = append(out, g)
 			}
 			continue

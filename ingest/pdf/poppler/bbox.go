@@ -83,7 +83,7 @@ func words(page []byte) []pdf.Glyph {
 			g.Begins = begins
 			if n := len(out); n > 0 && !begins && out[n-1].Turn == g.Turn {
 				space := out[n-1]
-				space.Text, space.X0 = " ", space.X1
+				space.Text, space.X0, space.Begins = " ", space.X1, false
 				out = append(out, space)
 			}
 			if out, begins = append(out, g), false; len(out) >= 2*maxWords {

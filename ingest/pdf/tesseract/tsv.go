@@ -81,7 +81,7 @@ func words(table []byte) []pdf.Glyph {
 			line, from = now, len(out)
 		} else if n := len(out); n > 0 {
 			space := out[n-1]
-			space.Text, space.X0 = " ", space.X1
+			space.Text, space.X0, space.Begins = " ", space.X1, false
 			out = append(out, space)
 		}
 		g := pdf.Glyph{Text: cell[columnText], X0: box[0], X1: box[0] + box[2], Y: -box[1] - box[3], Size: box[3], Begins: len(out) == from}

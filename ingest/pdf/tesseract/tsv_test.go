@@ -1,0 +1,46 @@
+package tesseract
+
+import (
+	"slices"
+	"testing"
+
+	"ibid/ingest/pdf"
+)
+
+const table = "level\tpage_num\tblock_num\tpar_num\tline_num\tword_num\tleft\ttop\twidth\theight\tconf\ttext\n" +
+	"1\t1\t0\t0\t0\t0\t0\t0\t1000\t1400\t-1\t\n" +
+	"5\t1\t1\t1\t1\t1\t100\t100\t80\t20\t96.5\tBerth\n" +
+	"5\t1\t1\t1\t1\t2\t190\t104\t70\t22\t91\trates\n" +
+	"5\t1\t1\t1\t2\t1\t100\t140\t90\t20\t12\t~~~~\n" +
+	"5\t1\t1\t1\t2\t2\t200\t140\t90\t20\t88\tValid\n" +
+	"5\t1\t1\t1\t2\t3\tx\t140\t90\t20\t88\tbroken\n"
+
+func TestParse(t *testing.T) {
+	var got [][]string
+	var glyphs []pdf.Glyph
+	for p := range Parse([]byte(table + PageEnd + PageEnd + table)).Pages {
+		var words []string
+		for _, g := range p.Glyphs {
+			words = append(words, g.Text)
+			glyphs = append(glyphs, g)
+		}
+		got = append(got, words)
+	}
+	want := []string{"Berth", " ", "rates", "Valid"}
+	if len(got) != 3 || !slices.Equal(got[0], want) || got[1] != nil || !slices.Equal(got[2], want) {
+		t.Fatalf("%q", got)
+	}
+	// The words of a line stand on one base line.
+	if a, b := glyphs[0], glyphs[2]; a.Y != -126 || a.Y != b.Y || a.Size != 26 || b.Size != 26 || !a.Begins || b.Begins {
+		t.Errorf("%+v, %+v", a, b)
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(table))
+	f.Fuzz(func(t *testing.T, tables []byte) {
+		if _, err := pdf.Lay(Parse(tables)); err != nil && err.Error() == "" {
+			t.Fatal("an error without words")
+		}
+	})
+}
