@@ -2,7 +2,6 @@ package ingest
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -213,34 +212,10 @@ func letters(s string) int {
 	return n
 }
 
-// mutant spoils a file: flips bits, cuts it off, or splices a part of it or of
-// another over it.
-func mutant(rng *rand.Rand, whole, other []byte) []byte {
-	data := bytes.Clone(whole)
-	switch rng.IntN(4) {
-	case 0:
-		for range 1 + rng.IntN(60) {
-			data[rng.IntN(len(data))] ^= 1 << rng.IntN(8)
-		}
-	case 1:
-		data = data[:1+rng.IntN(len(data))]
-	case 2:
-		at, from := rng.IntN(len(data)), rng.IntN(len(other))
-		copy(data[at:], other[from:min(len(other), from+1+rng.IntN(2000))])
-	case 3:
-		at, from, n := rng.IntN(len(data)), rng.IntN(len(data)), 1+rng.IntN(500)
-		data = slices.Concat(data[:at], data[from:min(len(data), from+n)], data[at:])
-	}
-	return data
-}
-
-// Ten thousand spoiled files end in text or in a reason, in time; a hundredth
-// of them unless IBID_CAMPAIGN is set.
+// Spoiled files end in text or in a reason, in time: a hundred of them, or ten
+// times what IBID_MUTANTS says.
 func TestPDFMutants(t *testing.T) {
-	number := 100
-	if campaign() {
-		number = 10_000
-	}
+	number := 10 * mutantsOf(t)
 	files := shelf(t)
 	files = slices.DeleteFunc(files, func(f shelved) bool { return len(f.data) > 300_000 })
 	ways := tiers(t)

@@ -192,4 +192,3 @@ func wide(b []byte) []uint16 {
 }
 
 func f64(x float64) uint64 { return math.Float64bits(x) }
-func f32(x float64) uint64 { return uint64(math.Float32bits(float32(x))) }
