@@ -27,10 +27,16 @@ func (c upkeepConfig) check() error {
 	return nil
 }
 
-// explain says what to do when nothing is stored.
+// explain says what to do when nothing is stored, or it cannot be read.
 func (c upkeepConfig) explain(err error) error {
+	if errors.Is(err, local.ErrDamaged) {
+		return &exitError{exitDamage, err}
+	}
+	if info, missing := os.Stat(c.Data); missing == nil && !info.IsDir() {
+		return usageError("%s is a file: name a data directory with --data", c.Data)
+	}
 	if _, missing := os.Stat(filepath.Join(c.Data, local.FileName)); errors.Is(missing, fs.ErrNotExist) {
-		return fmt.Errorf("there is no library in %s: name its data directory with --data, or make one with 'ibid ingest FOLDER': %w", c.Data, err)
+		return usageError("there is no library in %s: name its data directory with --data, or make one with 'ibid ingest FOLDER'", c.Data)
 	}
 	return err
 }
@@ -61,7 +67,7 @@ func (c *backupCmd) Run(ctx context.Context, s surroundings) error {
 	}
 	r, err := local.Backup(ctx, c.Data, c.File, local.Options{}, progressLines(s.stderr, "checked"))
 	switch {
-	case errors.Is(err, fs.ErrExist):
+	case errors.Is(err, fs.ErrExist), errors.Is(err, local.ErrTarget):
 		return usageError("%w", err)
 	case err != nil:
 		return c.explain(err)

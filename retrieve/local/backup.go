@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"modernc.org/sqlite"
 )
@@ -19,8 +21,10 @@ const backupPages = 1024
 // a new file, checks the copy as [Verify] does and says what it found; a copy
 // with damage is kept. Other processes may go on reading and writing. The file
 // is whole and durable when Backup returns, and appears under its name only
-// then. A file of that name is not overwritten: that is [os.ErrExist]. A copy
-// is used by giving it the name [FileName] in a folder of its own.
+// then. A file of that name is not overwritten: that is [os.ErrExist]; another
+// name that will not do is [ErrTarget]. A database that SQLite cannot read is
+// [ErrDamaged]. A copy is used by giving it the name [FileName] in a folder of its
+// own.
 func Backup(ctx context.Context, dir, file string, opts Options, progress func(done, total int)) (r Report, err error) {
 	e, err := attach(ctx, dir, opts)
 	if err != nil {
@@ -34,31 +38,29 @@ func Backup(ctx context.Context, dir, file string, opts Options, progress func(d
 }
 
 func (e *Engine) backup(ctx context.Context, file string, progress func(done, total int)) (r Report, err error) {
-	if _, err := os.Lstat(file); err == nil {
-		return r, fmt.Errorf("%w: remove it first, or give another name", fs.ErrExist)
-	} else if !errors.Is(err, fs.ErrNotExist) {
+	if err := e.refuseTarget(file); err != nil {
 		return r, err
 	}
-	if err := e.view(ctx, func(tx *sql.Tx) error { return checkFormat(ctx, tx) }); err != nil && !isDamage(err) {
-		return r, err
+	err = e.filled()
+	if err == nil {
+		err = e.view(ctx, func(tx *sql.Tx) error { return checkFormat(ctx, tx) })
+	}
+	if err != nil && !isDamage(err) || errors.Is(err, errEmptied) {
+		return r, e.beyondCopying(err)
 	}
 	// SQLite makes its files for everyone to read, so it gets one that is there.
 	partial, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+".*.partial")
 	if err != nil {
 		return r, err
 	}
-	defer func() {
-		for _, suffix := range []string{"", "-wal", "-shm", "-journal"} {
-			if gone := os.Remove(partial.Name() + suffix); gone != nil && !errors.Is(gone, fs.ErrNotExist) {
-				err = errors.Join(err, gone)
-			}
-		}
-	}()
+	defer func() { err = errors.Join(err, removeDatabase(partial.Name())) }()
 	if err := partial.Close(); err != nil {
 		return r, err
 	}
-	if err := e.copyPages(ctx, partial.Name()); err != nil {
-		return r, err
+	if err := e.copyPages(ctx, partial.Name()); isDamage(err) {
+		return r, e.beyondCopying(err)
+	} else if err != nil {
+		return r, e.noRoom(err, file)
 	}
 	copied := &Engine{path: partial.Name(), wait: e.wait}
 	if err := copied.connect(); err != nil {
@@ -72,18 +74,62 @@ func (e *Engine) backup(ctx context.Context, file string, progress func(done, to
 			err = nil // it was told by verify
 		}
 	}
-	if err := errors.Join(err, copied.write.Close(), syncFile(partial.Name())); err != nil {
-		return r, err
+	if err := errors.Join(err, copied.write.Close()); err != nil {
+		return r, e.noRoom(err, file)
 	}
-	// A link, unlike a renaming, never overwrites.
-	if err := os.Link(partial.Name(), file); errors.Is(err, fs.ErrExist) {
-		return r, err
-	} else if err != nil {
-		if err := os.Rename(partial.Name(), file); err != nil {
-			return r, err
+	return r, publish(partial.Name(), file)
+}
+
+// ErrTarget says that a backup cannot be made where it was to be.
+var ErrTarget = errors.New("a backup cannot be made there")
+
+// refuseTarget refuses what is no place for a backup.
+func (e *Engine) refuseTarget(file string) error {
+	folder, err := filepath.Abs(filepath.Dir(file))
+	if err != nil {
+		return err
+	}
+	if info, err := os.Stat(folder); errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w: there is no folder %s: make it first", ErrTarget, filepath.Dir(file))
+	} else if err == nil && !info.IsDir() {
+		return fmt.Errorf("%w: %s is a file, not a folder", ErrTarget, filepath.Dir(file))
+	}
+	info, err := os.Stat(file) // what a link leads to counts
+	if own, e := os.Stat(e.path); err == nil && e == nil && os.SameFile(info, own) {
+		return fmt.Errorf("%w: that is the library itself: give another name", ErrTarget)
+	}
+	if mine, err := os.Stat(filepath.Dir(e.path)); err == nil && strings.HasPrefix(filepath.Base(file), FileName) {
+		if theirs, err := os.Stat(folder); err == nil && os.SameFile(mine, theirs) {
+			return fmt.Errorf("%w: names that begin with %s belong to the library there: give another", ErrTarget, FileName)
 		}
 	}
-	return r, syncDir(filepath.Dir(file))
+	if err == nil && info.IsDir() {
+		return fmt.Errorf("%w: it is a folder: give the name of a file in it", ErrTarget)
+	}
+	if _, err := os.Lstat(file); err == nil {
+		return fmt.Errorf("%w: remove it first, or give another name", fs.ErrExist)
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// beyondCopying says what to do with a database that SQLite cannot read.
+func (e *Engine) beyondCopying(err error) error {
+	if !isDamage(err) {
+		return err
+	}
+	dir := filepath.Dir(e.path)
+	return fmt.Errorf("%w: %s: run 'ibid verify --data %s' to see what is lost; 'ibid ingest' of its folders sets the damaged file aside and saves what is whole, and then it can be backed up", ErrDamaged, wrong(err), dir)
+}
+
+// noRoom adds to the error of a copy how much room it needs.
+func (e *Engine) noRoom(err error, file string) error {
+	n, unknown := e.size()
+	if unknown != nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return fmt.Errorf("writing the copy failed; it needs %.1f MB of free space in %s: %w", math.Ceil(float64(n)/1e5)/10, filepath.Dir(file), err)
 }
 
 // copyPages copies every page of the database, log included, in one read

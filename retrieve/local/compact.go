@@ -29,8 +29,11 @@ func Compact(ctx context.Context, dir string, opts Options) (before, after int64
 }
 
 func (e *Engine) compact(ctx context.Context) (before, after int64, err error) {
-	if before, err = e.size(); err != nil {
-		return 0, 0, err
+	if before, err = e.size(); err == nil {
+		err = e.filled()
+	}
+	if err != nil {
+		return before, before, err
 	}
 	err = e.update(ctx, func(tx *sql.Tx) error {
 		if err := checkFormat(ctx, tx); err != nil {

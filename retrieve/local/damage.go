@@ -8,9 +8,44 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
+
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
 
 	"ibid/ingest"
 )
+
+// ErrDamaged says that the tables of a database contradict one another, or cannot
+// be read at all.
+var ErrDamaged = errors.New("the database is damaged")
+
+// errEmptied says that a file has lost the tables that every database has.
+var errEmptied = fmt.Errorf("%w: there is nothing in it", ErrDamaged)
+
+// wrong says in plain words what SQLite found.
+func wrong(err error) string {
+	var own *sqlite.Error
+	switch {
+	case errors.Is(err, errEmptied):
+		return "there is nothing in its file"
+	case !errors.As(err, &own):
+		return err.Error()
+	}
+	switch own.Code() & 0xff {
+	case sqlite3.SQLITE_CORRUPT:
+		return "the pages of its file contradict one another"
+	case sqlite3.SQLITE_NOTADB:
+		return "its file is no database"
+	case sqlite3.SQLITE_IOERR:
+		return "its file ends too early"
+	}
+	if _, table, ok := strings.Cut(err.Error(), "no such table: "); ok {
+		table, _, _ = strings.Cut(table, " ")
+		return "the table " + table + " is missing"
+	}
+	return err.Error()
+}
 
 // A Damage is something stored that is no longer as it was stored.
 type Damage struct {

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"ibid/ingest"
 	"ibid/retrieve"
 	"ibid/retrieve/enginetest"
@@ -421,5 +423,123 @@ func TestSchemaIsOnTheFirstPage(t *testing.T) {
 	var c ingest.Chunk
 	if chunkSum(1, &c, nil) == chunkSum(2, &c, nil) {
 		t.Error("the sum of a row does not depend on its place")
+	}
+}
+
+// TestEmptied: a file that has lost everything is set aside and named, and what
+// its log still holds is saved; to SQLite it would be a new database.
+func TestEmptied(t *testing.T) {
+	for _, kept := range []struct {
+		name string
+		size int64
+		log  bool
+	}{{"nothing", 0, false}, {"the log", 0, true}, {"the first byte", 1, false}} {
+		t.Run(kept.name, func(t *testing.T) {
+			from, dir := t.TempDir(), t.TempDir()
+			e, err := Open(t.Context(), from, Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() {
+				if err := e.Close(); err != nil {
+					t.Error(err)
+				}
+			}()
+			if _, err := e.AddRoot(t.Context(), "/srv/a", ""); err != nil {
+				t.Fatal(err)
+			}
+			if err := e.SetSpace(t.Context(), "test/4"); err != nil {
+				t.Fatal(err)
+			}
+			for i := range 3 {
+				if err := replaceVersion(t, e, fmt.Sprintf("document %d.md", i), i); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, suffix := range []string{"", "-wal"} {
+				data, err := os.ReadFile(filepath.Join(from, FileName+suffix))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if suffix == "" {
+					data = data[:kept.size]
+				} else if !kept.log {
+					continue
+				}
+				if err := os.WriteFile(filepath.Join(dir, FileName+suffix), data, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			r, err := Verify(t.Context(), dir, Options{}, nil)
+			if err != nil || len(r.Damaged) != 1 {
+				t.Errorf("%+v, %v", r, err)
+			}
+			if _, err := Backup(t.Context(), dir, filepath.Join(t.TempDir(), "copy.db"), Options{}, nil); !errors.Is(err, ErrDamaged) {
+				t.Error(err)
+			}
+			if _, err := os.Stat(filepath.Join(dir, FileName+"-wal")); (err == nil) != kept.log {
+				t.Fatalf("the log after looking: %v", err)
+			}
+			opened, err := Open(t.Context(), dir, Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			damaged := opened.Damaged()
+			if len(damaged) == 0 || !strings.Contains(damaged[0].Reason, "the damaged file is kept as damaged-") {
+				t.Errorf("%+v", damaged)
+			}
+			docs, err := opened.Documents(t.Context(), retrieve.Filter{})
+			if err != nil || kept.log != (len(docs) == 3) {
+				t.Errorf("%d documents, %v", len(docs), err)
+			}
+			if err := opened.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if r, err := Verify(t.Context(), dir, Options{}, nil); err != nil || len(r.Damaged) > 0 {
+				t.Errorf("%+v, %v", r, err)
+			}
+			if info, err := os.Stat(filepath.Join(dir, FileName)); err != nil || info.Mode().Perm() != 0o600 {
+				t.Errorf("the new file: %v, %v", info.Mode(), err)
+			}
+		})
+	}
+}
+
+// TestFoundedTogether: of many that make one library at once all use the same,
+// and none leaves anything else.
+func TestFoundedTogether(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "new")
+	var making errgroup.Group
+	engines := make([]*Engine, 8)
+	for i := range engines {
+		making.Go(func() (err error) {
+			engines[i], err = Open(t.Context(), dir, Options{})
+			return err
+		})
+	}
+	if err := making.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	for i, e := range engines {
+		if _, err := e.AddRoot(t.Context(), fmt.Sprintf("/srv/%d", i), ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, e := range engines {
+		if roots, err := e.Roots(t.Context()); err != nil || len(roots) != len(engines) {
+			t.Errorf("%d roots, %v", len(roots), err)
+		}
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		if f.Name() != FileName && f.Name() != lockName {
+			t.Errorf("%s is left", f.Name())
+		}
 	}
 }

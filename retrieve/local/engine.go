@@ -87,17 +87,13 @@ func open(ctx context.Context, dir string, opts Options) (*Engine, error) {
 	if e.lock, err = shareLock(ctx, filepath.Join(dir, lockName), e.wait); err != nil {
 		return nil, err
 	}
-	// SQLite makes its files for everyone to read, and its log with the rights of the file.
-	if f, err := os.OpenFile(e.path, os.O_CREATE|os.O_EXCL, 0o600); err == nil {
-		if err := f.Close(); err != nil {
-			e.abandon()
-			return nil, err
-		}
-	} else if !errors.Is(err, fs.ErrExist) {
+	if err := e.found(ctx); err != nil {
 		e.abandon()
 		return nil, err
 	}
-	err = e.start(ctx)
+	if err = e.filled(); err == nil {
+		err = e.start(ctx)
+	}
 	if err == nil && !e.marked() {
 		err = e.renew(ctx, opts.Renewing)
 	}
@@ -109,6 +105,73 @@ func open(ctx context.Context, dir string, opts Options) (*Engine, error) {
 		return nil, err
 	}
 	return e, nil
+}
+
+// found makes a database where there is none. It appears under its name when it
+// is laid out, so that a file without tables has lost them.
+func (e *Engine) found(ctx context.Context) (err error) {
+	if _, err := os.Lstat(e.path); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	// SQLite makes its files for everyone to read, and its log with the rights of the file.
+	f, err := os.CreateTemp(filepath.Dir(e.path), FileName+".*.new")
+	if err != nil {
+		return err
+	}
+	fresh := &Engine{path: f.Name(), wait: e.wait}
+	defer func() { err = errors.Join(err, removeDatabase(fresh.path)) }()
+	err = errors.Join(f.Close(), fresh.connect())
+	if err == nil {
+		err = fresh.transact(ctx, fresh.write, func(tx *sql.Tx) error { return create(ctx, tx) }, (*sql.Tx).Commit)
+	}
+	if err = errors.Join(err, fresh.disconnect()); err != nil {
+		return fmt.Errorf("lay out a new database: %w", err)
+	}
+	if err := publish(fresh.path, e.path); !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return nil // another process was first
+}
+
+// publish gives a whole and closed file its name, and never overwrites: where
+// there is one already that is [fs.ErrExist].
+func publish(partial, name string) error {
+	if err := syncFile(partial); err != nil {
+		return err
+	}
+	// A link, unlike a renaming, never overwrites; some file systems have none.
+	if err := os.Link(partial, name); errors.Is(err, fs.ErrExist) {
+		return err
+	} else if err != nil {
+		if _, there := os.Lstat(name); there == nil {
+			return fs.ErrExist
+		}
+		if err := os.Rename(partial, name); err != nil {
+			return err
+		}
+	}
+	return syncDir(filepath.Dir(name))
+}
+
+// removeDatabase removes a file and what SQLite puts beside it, as far as they
+// are there.
+func removeDatabase(path string) (err error) {
+	for _, suffix := range []string{"", "-wal", "-shm", "-journal"} {
+		if gone := os.Remove(path + suffix); gone != nil && !errors.Is(gone, fs.ErrNotExist) {
+			err = errors.Join(err, gone)
+		}
+	}
+	return err
+}
+
+// filled says whether there is anything in the database's file. To SQLite one
+// without a page is a new database, and it removes the log beside it.
+func (e *Engine) filled() error {
+	info, err := os.Stat(e.path)
+	if err == nil && info.Size() < pageSize {
+		err = errEmptied
+	}
+	return err
 }
 
 // lockSafely chooses locks that belong to an open file. Any other reader of the
@@ -127,16 +190,7 @@ func (e *Engine) start(ctx context.Context) error {
 	if err := e.connect(); err != nil {
 		return err
 	}
-	err := e.update(ctx, func(tx *sql.Tx) error {
-		var tables int
-		if err := tx.QueryRowContext(ctx, `SELECT count(*) FROM sqlite_schema`).Scan(&tables); err != nil {
-			return err
-		}
-		if tables == 0 {
-			return create(ctx, tx)
-		}
-		return checkFormat(ctx, tx)
-	})
+	err := e.update(ctx, func(tx *sql.Tx) error { return checkFormat(ctx, tx) })
 	if err != nil {
 		return err
 	}
@@ -251,7 +305,7 @@ func isBusy(err error) bool {
 // stored: SQLite cannot make sense of it, or sums or tables do not fit. What
 // the disk, rights or other processes are to blame for is no damage.
 func isDamage(err error) bool {
-	if errors.Is(err, errRow) || errors.Is(err, errStructure) {
+	if errors.Is(err, errRow) || errors.Is(err, ErrDamaged) {
 		return true
 	}
 	switch code(err) & 0xff {

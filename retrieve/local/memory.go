@@ -132,7 +132,7 @@ func (m *memory) find(id string) (slot int32, ok bool) {
 
 func (m *memory) add(ctx context.Context, l *loaded) error {
 	if m.byID[l.info.ID] != nil || m.documents[l.key] != nil {
-		return fmt.Errorf("%w: two documents have the id %s", errStructure, l.info.ID)
+		return fmt.Errorf("%w: two documents have the id %s", ErrDamaged, l.info.ID)
 	}
 	if len(m.slots)+len(l.chunks) > maxSlots {
 		return fmt.Errorf("a data directory has room for %d chunks: forget what is not needed, or keep a second one", maxSlots)

@@ -223,7 +223,7 @@ func (e *Engine) readAll(ctx context.Context, tx *sql.Tx) error {
 	g.Go(func() error {
 		for d := range read {
 			if names[d.key] != d.info.ID {
-				return fmt.Errorf("%w: the list of names disagrees about %s", errStructure, names[d.key])
+				return fmt.Errorf("%w: the list of names disagrees about %s", ErrDamaged, names[d.key])
 			}
 			found.add(d.key, d.sum)
 			if err := fresh.add(ctx, d); err != nil {
@@ -239,14 +239,14 @@ func (e *Engine) readAll(ctx context.Context, tx *sql.Tx) error {
 	seen := int(found.documents)
 	for key, d := range damage {
 		if key > 0 && names[key] != d.Document {
-			return fmt.Errorf("%w: the list of names disagrees about %s", errStructure, names[key])
+			return fmt.Errorf("%w: the list of names disagrees about %s", ErrDamaged, names[key])
 		}
 		if key > 0 {
 			seen++
 		}
 	}
 	if seen != len(keys) {
-		return fmt.Errorf("%w: %d documents are listed, and %d are where their keys lead", errStructure, len(keys), seen)
+		return fmt.Errorf("%w: %d documents are listed, and %d are where their keys lead", ErrDamaged, len(keys), seen)
 	}
 	// What is read at no other time would be found broken by the next writer.
 	for _, table := range []string{"changes", "vectors_next", "meta", "meta_copy", "sqlite_sequence"} {
@@ -272,9 +272,6 @@ func (e *Engine) readAll(ctx context.Context, tx *sql.Tx) error {
 	return nil
 }
 
-// errStructure says that the tables of the file contradict one another.
-var errStructure = errors.New("the database is damaged")
-
 // documentKeys lists the documents by key, with their names by the index of names.
 func documentKeys(ctx context.Context, tx *sql.Tx) (keys []int64, names map[int64]string, err error) {
 	rows, err := tx.QueryContext(ctx, `SELECT key FROM documents NOT INDEXED ORDER BY key`)
@@ -287,7 +284,7 @@ func documentKeys(ctx context.Context, tx *sql.Tx) (keys []int64, names map[int6
 			return nil, nil, errors.Join(err, rows.Close())
 		}
 		if len(keys) > 0 && key <= keys[len(keys)-1] {
-			return nil, nil, errors.Join(fmt.Errorf("%w: the table of documents is not in order", errStructure), rows.Close())
+			return nil, nil, errors.Join(fmt.Errorf("%w: the table of documents is not in order", ErrDamaged), rows.Close())
 		}
 		keys = append(keys, key)
 	}
@@ -312,11 +309,11 @@ func documentKeys(ctx context.Context, tx *sql.Tx) (keys []int64, names map[int6
 	}
 	for _, key := range keys {
 		if _, ok := names[key]; !ok {
-			return nil, nil, fmt.Errorf("%w: a document is not in the list of names", errStructure)
+			return nil, nil, fmt.Errorf("%w: a document is not in the list of names", ErrDamaged)
 		}
 	}
 	if len(names) != len(keys) {
-		return nil, nil, fmt.Errorf("%w: the list of names has %d documents, the table has %d", errStructure, len(names), len(keys))
+		return nil, nil, fmt.Errorf("%w: the list of names has %d documents, the table has %d", ErrDamaged, len(names), len(keys))
 	}
 	return keys, names, nil
 }
@@ -434,7 +431,7 @@ func (r *reader) document(row *documentRow, dims *int) (l *loaded, reason string
 		// A row that is missing, or in a wrong place, is the fault of the
 		// tables, which must be made anew.
 		if err == nil && (key != chunkKey(row.key, number) || !vectorStored.Valid) {
-			return nil, "", fmt.Errorf("%w: chunk %d of %s is not where it should be", errStructure, number, row.id)
+			return nil, "", fmt.Errorf("%w: chunk %d of %s is not where it should be", ErrDamaged, number, row.id)
 		}
 		if err != nil || chunkSum(key, &c, terms) != stored {
 			reason = fmt.Sprintf("its chunk %d is damaged: ingest it again", number)
@@ -474,7 +471,7 @@ func (r *reader) document(row *documentRow, dims *int) (l *loaded, reason string
 		return nil, reason, nil
 	}
 	if len(sums) != row.chunks {
-		return nil, "", fmt.Errorf("%w: %s has %d chunks, and there are %d", errStructure, row.id, row.chunks, len(sums))
+		return nil, "", fmt.Errorf("%w: %s has %d chunks, and there are %d", ErrDamaged, row.id, row.chunks, len(sums))
 	}
 	if documentSum(row, sums) != row.sum {
 		return nil, "its text or its list of chunks is damaged: ingest it again", nil

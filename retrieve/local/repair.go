@@ -61,13 +61,13 @@ func (e *Engine) rebuild(ctx context.Context) (lost []Damage, aside string, err 
 	aside = filepath.Join(filepath.Dir(e.path), "damaged-"+time.Now().UTC().Format("20060102-150405.000000")+".db")
 	old, fresh := aside+".old", aside+".new"
 	defer func() {
-		for _, path := range []string{old, old + "-wal", old + "-shm", fresh, fresh + "-wal", fresh + "-shm"} {
-			if gone := os.Remove(path); gone != nil && !errors.Is(gone, fs.ErrNotExist) {
-				err = errors.Join(err, gone)
-			}
-		}
+		err = errors.Join(err, removeDatabase(old), removeDatabase(fresh))
 	}()
 	if err := copyDamaged(e.path, old); err != nil {
+		return nil, "", err
+	}
+	// SQLite makes its files for everyone to read, so it gets one that is there.
+	if err := os.WriteFile(fresh, nil, 0o600); err != nil {
 		return nil, "", err
 	}
 	if lost, err = salvage(ctx, old, fresh); err != nil {
@@ -210,7 +210,11 @@ func (s *salvager) run(ctx context.Context) ([]Damage, error) {
 		}
 	}
 	s.unnamed(ctx)
-	if len(s.lost) == 0 {
+	switch {
+	case len(s.lost) > 0:
+	case len(s.saved) == 0:
+		s.lost = append(s.lost, Damage{Reason: "the database was damaged, and no document is left in it: put a backup in its place, or ingest the folders again"})
+	default:
 		s.lost = append(s.lost, Damage{Reason: "the database was damaged and has been repaired, and no document is lost"})
 	}
 	// Readers of the old file must see that everything is new.

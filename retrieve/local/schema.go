@@ -185,15 +185,23 @@ func getMeta(ctx context.Context, tx *sql.Tx, name string) (value string, err er
 // ErrNewer says that a newer program wrote a data directory.
 var ErrNewer = errors.New("it was written by a newer version of ibid")
 
-// checkFormat refuses what a newer program wrote, and a header that has SQLite
-// take pages of the tables for its own book of pages, which it would write to.
+// checkFormat refuses a file without tables, what a newer program wrote, and a
+// header that has SQLite take pages of the tables for its own book of pages, which
+// it would write to.
 func checkFormat(ctx context.Context, tx *sql.Tx) error {
+	var tables int
+	if err := tx.QueryRowContext(ctx, `SELECT count(*) FROM sqlite_schema`).Scan(&tables); err != nil {
+		return scanned(err)
+	}
+	if tables == 0 {
+		return errEmptied
+	}
 	var vacuuming int
 	if err := tx.QueryRowContext(ctx, `PRAGMA auto_vacuum`).Scan(&vacuuming); err != nil {
 		return scanned(err)
 	}
 	if vacuuming != 0 {
-		return fmt.Errorf("%w: its header says that it vacuums by itself", errStructure)
+		return fmt.Errorf("%w: its header says that it vacuums by itself", ErrDamaged)
 	}
 	value, err := getMeta(ctx, tx, metaFormat)
 	if err != nil {

@@ -83,12 +83,17 @@ func (e *Engine) verify(ctx context.Context, progress func(done, total int)) (r 
 		progress = func(int, int) {}
 	}
 	var v verifier
-	err = e.view(ctx, func(tx *sql.Tx) error {
-		v = verifier{ctx: ctx, tx: tx, progress: progress}
-		return v.all()
-	})
-	if isDamage(err) {
-		v.found("", "the file cannot be read as a database, and the next start saves what can be saved: %v", err)
+	if err = e.filled(); err == nil {
+		err = e.view(ctx, func(tx *sql.Tx) error {
+			v = verifier{ctx: ctx, tx: tx, progress: progress}
+			return v.all()
+		})
+	}
+	if errors.Is(err, errEmptied) {
+		v.found("", "there is nothing in the file, and what was stored in it is lost: put a backup in its place, or ingest the folders again, which sets the file aside")
+		err = ctx.Err()
+	} else if isDamage(err) {
+		v.found("", "the file cannot be read as a database, and the next start saves what can be saved: %s", wrong(err))
 		err = ctx.Err()
 	}
 	if err != nil {
@@ -119,8 +124,8 @@ func (v *verifier) found(document, reason string, args ...any) {
 // part runs one check and takes damage for a finding.
 func (v *verifier) part(what string, check func() error) error {
 	err := check()
-	if isDamage(err) {
-		v.found("", "%s: %v", what, err)
+	if isDamage(err) && !errors.Is(err, errEmptied) {
+		v.found("", "%s cannot be read: %s", what, wrong(err))
 		return v.ctx.Err()
 	}
 	return err
