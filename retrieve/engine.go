@@ -61,6 +61,8 @@ type Engine interface {
 	Sections(ctx context.Context, id, digest string) ([]ingest.Section, error)
 	// Documents lists what is stored, by id, without texts.
 	Documents(ctx context.Context, f Filter) ([]DocumentInfo, error)
+	// Holds says whether Documents would list any.
+	Holds(ctx context.Context, f Filter) (bool, error)
 
 	// Dense gives the ids of the k chunks nearest to the vector by cosine,
 	// nearest first; ties are ordered by id. Fewer when there are fewer.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 
@@ -53,6 +54,9 @@ type Index struct {
 	embedder Embedder
 	opts     Options
 	outlines outlines
+	// settled says that the stored vectors were of this index's space: then the
+	// engine refuses others by itself, without looking at what has changed.
+	settled atomic.Bool
 }
 
 // NewIndex makes an index of the engine's documents. An engine that holds
@@ -103,9 +107,11 @@ func (x *Index) Replace(ctx context.Context, doc *ingest.Document, chunks []inge
 // chunks, but for those that are stored for the document with the same words
 // under the same title and headings. store does the rest.
 func (x *Index) Prepare(ctx context.Context, doc *ingest.Document, chunks []ingest.Chunk) (store func(context.Context) error, err error) {
-	stored, err := x.checkSpace(ctx)
-	if err != nil {
-		return nil, err
+	stored := true
+	if !x.settled.Load() {
+		if stored, err = x.checkSpace(ctx); err != nil {
+			return nil, err
+		}
 	}
 	texts := make([]string, len(chunks))
 	for i, c := range chunks {
@@ -121,6 +127,7 @@ func (x *Index) Prepare(ctx context.Context, doc *ingest.Document, chunks []inge
 		return nil, fmt.Errorf("embed %s: %w", doc.ID, err)
 	}
 	put := func(ctx context.Context) error { return x.engine.Replace(ctx, doc, chunks, vectors) }
+	refuses := true
 	switch e := x.engine.(type) {
 	case Preparer:
 		if put, err = e.Prepare(x.embedder.Space(), doc, chunks, vectors); err != nil {
@@ -128,9 +135,20 @@ func (x *Index) Prepare(ctx context.Context, doc *ingest.Document, chunks []inge
 		}
 	case Respacer:
 		put = func(ctx context.Context) error { return e.ReplaceIn(ctx, x.embedder.Space(), doc, chunks, vectors) }
+	default:
+		refuses = false
 	}
 	return func(ctx context.Context) error {
 		defer x.outlines.forget()
+		if x.settled.Load() {
+			err := put(ctx)
+			if other := (*SpaceError)(nil); !errors.As(err, &other) {
+				return err
+			}
+			// The space may have changed, or have been chosen anew for a library
+			// that was emptied.
+			x.settled.Store(false)
+		}
 		stored, err := x.checkSpace(ctx)
 		if err != nil {
 			return err
@@ -140,13 +158,24 @@ func (x *Index) Prepare(ctx context.Context, doc *ingest.Document, chunks []inge
 				return err
 			}
 		}
-		return put(ctx)
+		if err := put(ctx); err != nil {
+			return err
+		}
+		x.settled.Store(refuses)
+		return nil
 	}, nil
 }
 
 // storedVectors gives a row for each text: the vector that is stored for the
 // same text of the document, or nil.
 func (x *Index) storedVectors(ctx context.Context, document string, texts []string) ([][]float32, error) {
+	// Candidates are looked up in what is up to date, which costs: a new
+	// document has none.
+	if _, err := x.engine.Excerpt(ctx, document, 0, 0); errors.Is(err, ErrNotFound) {
+		return make([][]float32, len(texts)), nil
+	} else if err != nil {
+		return nil, err
+	}
 	found := make(map[string][]float32)
 	for n := 1; ; {
 		ids := make([]string, max(len(texts), embedBatch))
@@ -278,6 +307,11 @@ func (x *Index) Document(ctx context.Context, id string) (*ingest.Document, erro
 // Documents lists what is stored, by id, without texts.
 func (x *Index) Documents(ctx context.Context, f Filter) ([]DocumentInfo, error) {
 	return x.engine.Documents(ctx, f)
+}
+
+// Holds says whether any stored document passes the filter.
+func (x *Index) Holds(ctx context.Context, f Filter) (bool, error) {
+	return x.engine.Holds(ctx, f)
 }
 
 // ErrEmptyQuestion says that a search has nothing to look for.

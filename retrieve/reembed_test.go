@@ -125,6 +125,30 @@ func TestReembedRefusesALateWriter(t *testing.T) {
 	}
 }
 
+// A library that was emptied may be filled by whoever comes first, in any space.
+func TestReplaceInAnEmptiedLibrary(t *testing.T) {
+	ctx := t.Context()
+	e := openLocal(t, t.TempDir())
+	x, y := newIndex(t, e, testSpace), newIndex(t, e, hashing{testSpace.dims, "other"})
+	_, err := x.AddRoot(ctx, "/srv/a", "")
+	must(t, err)
+	doc, chunks := document("a", "1", "Title", "word")
+	for range 2 {
+		must(t, x.Replace(ctx, doc, chunks))
+		must(t, x.Replace(ctx, doc, chunks))
+		var space *retrieve.SpaceError
+		if err := y.Replace(ctx, doc, chunks); !errors.As(err, &space) || space.Stored != testSpace.Space() {
+			t.Fatalf("another space: %v", err)
+		}
+		must(t, x.Delete(ctx, doc.ID))
+		must(t, y.Replace(ctx, doc, chunks))
+		if err := x.Replace(ctx, doc, chunks); !errors.As(err, &space) || space.Stored != "other/64" {
+			t.Fatalf("the space of before: %v", err)
+		}
+		must(t, y.Delete(ctx, doc.ID))
+	}
+}
+
 // during does something while it embeds.
 type during struct {
 	hashing

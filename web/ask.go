@@ -294,11 +294,11 @@ func (s *server) scope(ctx context.Context, f retrieve.Filter, collection string
 		return f, nil
 	}
 	for _, in := range []retrieve.Filter{{Collection: f.Collection}, {}} {
-		documents, err := s.Library.Documents(ctx, in)
+		any, err := s.Library.Holds(ctx, in)
 		if err != nil {
-			return f, fmt.Errorf("listing the documents: %w", err)
+			return f, fmt.Errorf("looking for the collection: %w", err)
 		}
-		if len(documents) > 0 {
+		if any {
 			if in.Collection != "" {
 				return f, nil
 			}

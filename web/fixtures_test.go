@@ -63,6 +63,11 @@ func (s shelf) Documents(_ context.Context, f retrieve.Filter) ([]retrieve.Docum
 	return out, nil
 }
 
+func (s shelf) Holds(ctx context.Context, f retrieve.Filter) (bool, error) {
+	list, err := s.Documents(ctx, f)
+	return len(list) > 0, err
+}
+
 // passage is the passage of the document that is exactly these words.
 func (s shelf) passage(id, words string) retrieve.Passage {
 	for i, d := range s {

@@ -65,3 +65,5 @@ func (p probe) Document(_ context.Context, id string) (*ingest.Document, error) 
 func (p probe) Documents(context.Context, retrieve.Filter) ([]retrieve.DocumentInfo, error) {
 	return nil, nil
 }
+
+func (p probe) Holds(context.Context, retrieve.Filter) (bool, error) { return false, nil }

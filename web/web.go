@@ -47,6 +47,8 @@ type Library interface {
 	Document(ctx context.Context, id string) (*ingest.Document, error)
 	// Documents lists what is stored, ordered by id, without texts.
 	Documents(ctx context.Context, f retrieve.Filter) ([]retrieve.DocumentInfo, error)
+	// Holds says whether Documents would list any, without making the list.
+	Holds(ctx context.Context, f retrieve.Filter) (bool, error)
 }
 
 // Options are what a server is made of. Asker, Searcher, Library and Logger

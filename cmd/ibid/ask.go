@@ -135,12 +135,8 @@ func brokenOff(a cite.Answer) error {
 
 // refuseEmpty explains what to do when there is nothing to ask.
 func (l *library) refuseEmpty(ctx context.Context, dir string, f retrieve.Filter) error {
-	docs, err := l.Documents(ctx, f)
-	if err != nil {
+	if any, err := l.Holds(ctx, f); err != nil || any {
 		return err
-	}
-	if len(docs) > 0 {
-		return nil
 	}
 	if collection := (retrieve.Filter{Collection: f.Collection}); !f.Equal(collection) {
 		if err := l.refuseEmpty(ctx, dir, collection); err != nil {

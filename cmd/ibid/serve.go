@@ -203,6 +203,10 @@ func (p *progress) sync(ctx context.Context, folders []*folder, logger *slog.Log
 	following.Wait()
 }
 
+// catchUp is how many files are read between two looks at what is searched, so
+// that a question does not wait until it knows all that was read before it.
+const catchUp = 256
+
 // once brings one folder up to date. One that cannot be read is logged, and the
 // server goes on with what it has.
 func (p *progress) once(ctx context.Context, i int, f *folder, logger *slog.Logger, again bool) {
@@ -220,6 +224,11 @@ func (p *progress) once(ctx context.Context, i int, f *folder, logger *slog.Logg
 		if ch.Action == ingest.Failed && isNew {
 			logger.Warn("document not read", "document", ch.Document, "reason", ch.Reason)
 		}
+		if ch.Done%catchUp == 0 {
+			if _, err := f.lib.Stats(ctx, nil); err != nil {
+				return err
+			}
+		}
 		if !again {
 			p.mu.Lock()
 			defer p.mu.Unlock()
@@ -227,6 +236,9 @@ func (p *progress) once(ctx context.Context, i int, f *folder, logger *slog.Logg
 		}
 		return nil
 	})
+	if err == nil {
+		_, err = f.lib.Stats(ctx, nil)
+	}
 	switch {
 	case ctx.Err() != nil:
 		return

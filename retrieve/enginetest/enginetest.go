@@ -385,6 +385,9 @@ func testFilter(t *testing.T, e retrieve.Engine) {
 		if len(list) != len(c.want) {
 			t.Errorf("Documents(%+v) = %+v", c.f, list)
 		}
+		if any, err := e.Holds(ctx, c.f); err != nil || any != (len(c.want) > 0) {
+			t.Errorf("Holds(%+v) = %v, %v", c.f, any, err)
+		}
 	}
 	// What changes is filtered as it is now.
 	doc, chunks := Document(other.Name, "dated/1", "a boat")

@@ -207,3 +207,20 @@ func (m *memory) list(f retrieve.Filter) []retrieve.DocumentInfo {
 	slices.SortFunc(out, func(a, b retrieve.DocumentInfo) int { return strings.Compare(a.ID, b.ID) })
 	return out
 }
+
+// holds says whether any document passes the filter: most often the selection
+// of the last search with it tells.
+func (m *memory) holds(f retrieve.Filter) bool {
+	if f.IsZero() {
+		return len(m.documents) > 0
+	}
+	if slices.ContainsFunc(m.selected(f), func(w uint64) bool { return w != 0 }) {
+		return true
+	}
+	for _, d := range m.documents { // one without a chunk has no slot
+		if d.count == 0 && f.Matches(&d.info, d.labels) {
+			return true
+		}
+	}
+	return false
+}

@@ -125,6 +125,16 @@ func (e *Engine) Documents(ctx context.Context, f retrieve.Filter) ([]retrieve.D
 	return e.memory.list(f), nil
 }
 
+// Holds says whether any document passes the filter.
+func (e *Engine) Holds(ctx context.Context, f retrieve.Filter) (bool, error) {
+	if err := e.refresh(ctx); err != nil {
+		return false, err
+	}
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	return e.memory.holds(f), nil
+}
+
 // Candidates gives chunks with their vectors by id, in the order of the ids.
 // Each is read from the database and checked; one that has vanished or changed
 // since it was found, or is damaged, is left out.
