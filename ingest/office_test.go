@@ -80,3 +80,102 @@ func TestReadOfficeGolden(t *testing.T) {
 		t.Errorf("only %d cases found", len(files))
 	}
 }
+
+// wide writes a name as the old containers have it, in UTF-16.
+func wide(name string) string {
+	var out strings.Builder
+	for _, r := range name + "\x00" {
+		out.WriteByte(byte(r))
+		out.WriteByte(0)
+	}
+	return out.String()
+}
+
+// What is not read says why, and what to do.
+func TestOfficeRefusals(t *testing.T) {
+	const ole = "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+	text := func(name, data string) txtar.File { return txtar.File{Name: name, Data: []byte(data)} }
+	tests := []struct {
+		name, data string
+		skipped    bool
+		reason     string
+	}{
+		{"a.docx", ole + wide("Root Entry") + wide("EncryptedPackage"), false, "protected with a password: save it without one"},
+		{"a.doc", ole + wide("WordDocument"), true, "save it as .docx"},
+		{"renamed.docx", ole + wide("WordDocument"), true, "save it as .docx"},
+		{"a.xls", ole + wide("Workbook"), true, "save it as .xlsx"},
+		{"a.ppt", ole + wide("PowerPoint Document"), true, "save it as .pptx"},
+		{"a.doc", ole + wide("\tDRMContent"), false, "rights management"},
+		{"a.doc", ole, true, "an old format of office programs"},
+		{"a.rtf", `{\rtf1\ansi words}`, true, "it is RTF"},
+		{"a.docx", `{\rtf1\ansi words}`, true, "it is RTF"},
+		{"a.xml.doc", `<?xml version="1.0"?><w:wordDocument xmlns:w="http://schemas.microsoft.com/office/word/2003/wordml"/>`, true, "save it as .docx"},
+		{"a.docx", "words", false, "no office document"},
+		{"a.docx", string(zipOf(t, text("a.txt", "words"))), false, "a zip archive without a document"},
+		{"a.xlsb", string(zipOf(t, officeRels("xl/workbook.bin"), text("xl/workbook.bin", "\x83\x01"))), true, "binary workbook (.xlsb)"},
+		{"a.docx", string(zipOf(t, officeRels("m.xml"), text("m.xml", "<html/>"))), false, "none of a text, a presentation or a workbook"},
+		{"a.docx", string(zipOf(t, officeRels("m.xml"), text("m.xml", "words"))), false, "its main part (m.xml) cannot be read"},
+		{"a.docx", string(docxOf(t, "<w:p/>")), true, "there is no text in it"},
+		{"a.docx", string(docxOf(t, "<w:p/>")[:120]), false, "damaged or cut off"},
+		{"a.odt", string(zipOf(t, text("mimetype", "application/vnd.oasis.opendocument.text"), text("content.xml", "x"),
+			text("META-INF/manifest.xml", `<manifest:manifest><manifest:file-entry manifest:full-path="content.xml"><manifest:encryption-data/></manifest:file-entry></manifest:manifest>`))), false, "protected with a password"},
+		{"a.odt", string(zipOf(t, text("mimetype", "application/vnd.oasis.opendocument.text"))), false, "content.xml"},
+		{"a.epub", string(zipOf(t, text("mimetype", "application/epub+zip"), text("META-INF/encryption.xml", `<e><EncryptedData><EncryptionMethod Algorithm="http://www.w3.org/2001/04/xmlenc#aes128-cbc"/><CipherReference URI="OPS/one.xhtml"/></EncryptedData></e>`))), false, "rights management (DRM)"},
+		{"a.epub", string(zipOf(t, text("mimetype", "application/epub+zip"), text("META-INF/license.lcpl", "{}"))), false, "rights management (DRM)"},
+		{"a.epub", string(zipOf(t, text("mimetype", "application/epub+zip"))), false, "the package document"},
+		{"a.epub", string(zipOf(t, text("mimetype", "application/epub+zip"), text("b.opf", `<package><spine><itemref idref="x"/></spine></package>`))), false, "none of the pages"},
+	}
+	r := new(Reader)
+	for _, tt := range tests {
+		doc, err := r.Read(t.Context(), tt.name, []byte(tt.data))
+		if err == nil {
+			t.Errorf("%s, %q: read as %q", tt.name, tt.reason, doc.Text)
+			continue
+		}
+		if _, skipped := err.(*SkipError); skipped != tt.skipped || !strings.Contains(err.Error(), tt.reason) {
+			t.Errorf("%s: %T %v, want skipped %v, %q", tt.name, err, err, tt.skipped, tt.reason)
+		}
+	}
+}
+
+// What is named or packed in an unusual way is read all the same, and says so
+// where something may be missing.
+func TestOfficeOddPacking(t *testing.T) {
+	const ferry = "<w:p><w:r><w:t>The ferry leaves at nine.</w:t></w:r></w:p>"
+	part := func(name, body string) txtar.File {
+		return txtar.File{Name: name, Data: []byte(`<w:document xmlns:w="w"><w:body>` + body + `</w:body></w:document>`)}
+	}
+	whole := docxOf(t, ferry)
+	utf16 := []byte("\xff\xfe")
+	for _, r := range `<?xml version="1.0" encoding="UTF-16"?><document><body><p><r><t>The ferry leaves at nine.</t></r></p></body></document>` {
+		utf16 = append(utf16, byte(r), 0)
+	}
+	torn := docxOf(t, ferry+"<w:p><w:r><w:t>And at ten</w:t></w:r></w:q></w:p><w:p><")
+	tests := []struct {
+		name          string
+		data          []byte
+		text, partial string
+	}{
+		{"renamed.doc", whole, "The ferry leaves at nine.", ""},
+		{"renamed.odt", whole, "The ferry leaves at nine.", ""},
+		{"no-relations.docx", zipOf(t, part("word/document.xml", ferry)), "The ferry leaves at nine.", ""},
+		{"backslashes.docx", zipOf(t, officeRels("/word/document.xml"), part(`\WORD\Document.xml`, ferry)), "The ferry leaves at nine.", ""},
+		{"outside.docx", zipOf(t, officeRels("../../word/document.xml"), part("../../word/document.xml", ferry)), "The ferry leaves at nine.", ""},
+		{"twice.docx", zipOf(t, officeRels("word/document.xml"), part("word/document.xml", ferry), part("word/document.xml", "<w:p><w:r><w:t>Another.</w:t></w:r></w:p>")), "The ferry leaves at nine.", "word/document.xml more than once"},
+		{"utf16.docx", zipOf(t, officeRels("d.xml"), txtar.File{Name: "d.xml", Data: utf16}), "The ferry leaves at nine.", ""},
+		{"no-directory.docx", whole[:bytes.LastIndex(whole, []byte("PK\x01\x02"))-10], "The ferry leaves at nine.", "damaged or cut off"},
+		{"torn.docx", torn, "The ferry leaves at nine.\n\nAnd at ten", "the file is damaged"},
+	}
+	r := new(Reader)
+	for _, tt := range tests {
+		doc, err := r.Read(t.Context(), tt.name, tt.data)
+		if err != nil {
+			t.Errorf("%s: %v", tt.name, err)
+			continue
+		}
+		checkDocument(t, doc)
+		if doc.Text != tt.text || (tt.partial == "") != (doc.Partial == "") || !strings.Contains(doc.Partial, tt.partial) {
+			t.Errorf("%s: %q, %q; want %q, %q", tt.name, doc.Text, doc.Partial, tt.text, tt.partial)
+		}
+	}
+}

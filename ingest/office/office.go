@@ -104,6 +104,9 @@ func Read(data []byte, w Writer) error {
 	if f.archive != nil && f.over != nil {
 		return f.over
 	}
+	if f.archive != nil && f.salvaged() {
+		f.note("the file is damaged or cut off: what was found in it is read, and parts may be missing")
+	}
 	if f.archive != nil && len(f.twice) > 0 {
 		f.note(fmt.Sprintf("the file holds %s more than once, of which the first was read", f.twice[0]))
 	}

@@ -1,8 +1,10 @@
 package office
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
+	"io"
 	"strconv"
 	"strings"
 )
@@ -428,6 +430,9 @@ func (b *workbookReader) merges(part string) []cellRange {
 	if p := b.parts[partName(part)]; p.size > maxMergeScan || p.size < 0 {
 		return nil
 	}
+	if in, err := b.open(part); err != nil || !holds(in, "mergeCell ") {
+		return nil
+	}
 	x, err := b.xml(part)
 	if err != nil {
 		return nil
@@ -448,6 +453,25 @@ func (b *workbookReader) merges(part string) []cellRange {
 		})
 	})
 	return out
+}
+
+// holds reports whether a part holds the word, and closes it.
+func holds(in io.ReadCloser, word string) bool {
+	defer in.Close()
+	buffer := make([]byte, 64<<10)
+	kept := 0
+	for {
+		n, err := in.Read(buffer[kept:])
+		n += kept
+		if bytes.Contains(buffer[:n], []byte(word)) {
+			return true
+		}
+		if err != nil {
+			return false
+		}
+		// The word may lie over the end of what has come.
+		kept = copy(buffer, buffer[max(0, n-len(word)):n])
+	}
 }
 
 // drawings reads the charts and texts that lie on a sheet.
