@@ -242,6 +242,10 @@ func (o *odfReader) blocks(x *xmlReader, at odfPlace, out func(block)) error {
 	var do func(e element) error
 	do = func(e element) error {
 		switch e.Name.Local {
+		case "section":
+			if attr(e, "display") == "none" {
+				return nil
+			}
 		case "p", "h":
 			return o.paragraph(x, e, out)
 		case "list":
@@ -717,10 +721,7 @@ func (o *odfReader) sheets(x *xmlReader) error {
 		err := x.each(do)
 		s.end()
 		if !linked {
-			if s.begun {
-				o.w.Beside(2, s.anchor())
-			}
-			o.write(after...)
+			s.rest(after)
 		}
 		return err
 	})

@@ -62,15 +62,29 @@ func newSheet(f *file, name string) *sheet {
 // anchor gives the fragment that leads to the sheet.
 func (s *sheet) anchor() string { return "sheet=" + s.name }
 
+// begin writes the name of the sheet, once.
+func (s *sheet) begin() {
+	if !s.begun {
+		s.begun = true
+		s.f.heading(1, s.name, s.anchor())
+	}
+}
+
+// rest writes what stands in the sheet but in none of its rows.
+func (s *sheet) rest(blocks []block) {
+	if len(blocks) > 0 {
+		s.begin()
+		s.f.w.Beside(2, s.anchor())
+		s.f.write(blocks...)
+	}
+}
+
 // row takes the next row.
 func (s *sheet) row(n int, cells []sheetCell) {
 	if len(cells) == 0 {
 		return
 	}
-	if !s.begun {
-		s.begun = true
-		s.f.heading(1, s.name, s.anchor())
-	}
+	s.begin()
 	r := sheetRow{n, s.unmerge(n, cells)}
 	inTable := slices.ContainsFunc(s.tables, func(t namedTable) bool { return n >= t.top && n <= t.bottom })
 	if inTable || n != s.last+1 {

@@ -308,16 +308,14 @@ func (b *workbookReader) sheet(part, name string) error {
 	if b.over != nil {
 		return b.over
 	}
-	if s.begun {
-		b.w.Beside(2, s.anchor())
-	}
-	b.write(b.drawings(relations)...)
+	rest := b.drawings(relations)
 	for _, kind := range []string{"threadedComment", "comments"} {
 		if parts := related(relations, kind); len(parts) > 0 {
-			b.sheetComments(parts[0])
+			rest = append(rest, b.sheetComments(parts[0])...)
 			break // the second kind repeats the first
 		}
 	}
+	s.rest(rest)
 	return err
 }
 
@@ -489,10 +487,10 @@ func (b *workbookReader) drawings(relations []relation) (out []block) {
 }
 
 // sheetComments reads the comments on cells, of either kind.
-func (b *workbookReader) sheetComments(part string) {
+func (b *workbookReader) sheetComments(part string) (out []block) {
 	x, err := b.xml(part)
 	if err != nil {
-		return
+		return nil
 	}
 	defer x.close()
 	var authors []string
@@ -516,7 +514,7 @@ func (b *workbookReader) sheetComments(part string) {
 				if author != "" {
 					who += ", " + author
 				}
-				b.paragraph("Comment (" + who + "): " + text)
+				out = append(out, b.hold(block{text: "Comment (" + who + "): " + text}))
 			}
 			return err
 		default:
@@ -527,4 +525,5 @@ func (b *workbookReader) sheetComments(part string) {
 	if err := x.each(do); err != nil && b.over == nil {
 		b.note(fmt.Sprintf("comments could be read only in part: %v", err))
 	}
+	return out
 }
