@@ -218,6 +218,7 @@ func (run *syncRun) bytes(ctx context.Context, f file) ([]byte, error) {
 type stamps struct {
 	mu    sync.Mutex
 	files map[[2]string]seen
+	lists map[[2]string]listed // of containers
 }
 
 // seen is a file as it was read.

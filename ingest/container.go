@@ -8,11 +8,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"path"
 	"runtime"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"ibid/ingest/archive"
 )
@@ -128,6 +130,11 @@ func (r *Reader) ask(ctx context.Context, format string, q containerRequest, dat
 // openContainers puts the files in each container among those of the run. One
 // that cannot be looked into stays there by itself, as a failure.
 func (run *syncRun) openContainers(ctx context.Context) error {
+	inFolder := make(map[string]bool, len(run.files))
+	for _, f := range run.files {
+		inFolder[f.path] = true
+	}
+	run.remembered.forgetLists(run.root.Name, func(path string) bool { return !inFolder[path] })
 	var files []file
 	inside := make([][]file, len(run.files))
 	broken := make([][]string, len(run.files))
@@ -167,23 +174,11 @@ func (run *syncRun) open(ctx context.Context, f file) (files []file, broken []st
 		f.err = fmt.Errorf("%w; what is stored of it stays", err)
 		return append(files, f), append(broken, f.path)
 	}
-	data, err := run.bytes(ctx, f)
+	list, digest, err := run.list(ctx, f)
 	if err != nil {
 		return fail(err)
 	}
-	if mail && !mayHold(data) {
-		return files, nil
-	}
-	doc, err := run.reader.ask(ctx, "archive", containerRequest{Name: f.path}, data)
-	if err != nil {
-		return fail(err)
-	}
-	var list containerList
-	if err := json.Unmarshal([]byte(doc.Text), &list); err != nil {
-		return fail(fmt.Errorf("its reader gave no proper reply: %w", err))
-	}
-	sum := sha256.Sum256(data)
-	c := &container{file: f, digest: hex.EncodeToString(sum[:])}
+	c := &container{file: f, digest: digest}
 	var wanted []file
 	for _, e := range list.Entries {
 		in := file{path: f.path + "/" + e.Path, size: e.Size, in: c, digest: e.Digest}
@@ -215,6 +210,117 @@ func (run *syncRun) open(ctx context.Context, f file) (files []file, broken []st
 		files = append(files, f)
 	}
 	return files, broken
+}
+
+// listed is what was found in a container when it was looked into.
+type listed struct {
+	size     int64
+	modified time.Time
+	digest   string
+	list     containerList
+}
+
+// list looks into a container, unless it has not been touched since that was
+// done before. The digest is that of the bytes that were looked into.
+func (run *syncRun) list(ctx context.Context, f file) (list containerList, digest string, err error) {
+	m, key, begun := &run.remembered, [2]string{run.root.Name, f.path}, time.Now()
+	m.mu.Lock()
+	l, ok := m.lists[key]
+	m.mu.Unlock()
+	if ok && l.size == f.size && l.modified.Equal(f.modified) && !run.Force {
+		return l.list, l.digest, nil
+	}
+	data, err := run.bytes(ctx, f)
+	if err != nil {
+		return list, "", err
+	}
+	sum := sha256.Sum256(data)
+	digest = hex.EncodeToString(sum[:])
+	if !isMail(f.path) || mayHold(data) {
+		doc, err := run.reader.ask(ctx, "archive", containerRequest{Name: f.path}, data)
+		if err != nil {
+			return list, "", err
+		}
+		if err := json.Unmarshal([]byte(doc.Text), &list); err != nil {
+			return list, "", fmt.Errorf("its reader gave no proper reply: %w", err)
+		}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.lists, key)
+	// One that is fresh can change without a sign.
+	if list.Failed == "" && !f.modified.IsZero() && begun.Sub(f.modified) >= settled {
+		if m.lists == nil {
+			m.lists = make(map[[2]string]listed)
+		}
+		m.lists[key] = listed{f.size, f.modified, digest, list}
+	}
+	return list, digest, nil
+}
+
+// forgetLists drops what is known of containers that are no longer in a folder.
+func (m *stamps) forgetLists(root string, gone func(path string) bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for key := range m.lists {
+		if key[0] == root && gone(key[1]) {
+			delete(m.lists, key)
+		}
+	}
+}
+
+// syncContainer is the sync of one container, with what is in it. The change is
+// that of the container as a whole.
+func (run *syncRun) syncContainer(ctx context.Context, f file) (Change, error) {
+	run.known = maps.Clone(run.known)
+	maps.DeleteFunc(run.known, func(p, _ string) bool { return p != f.path && !strings.HasPrefix(p, f.path+"/") })
+	stored := len(run.known) > 0
+	run.files, run.broken = run.open(ctx, f)
+	slices.SortFunc(run.files, func(a, b file) int { return strings.Compare(a.path, b.path) })
+	whole := Change{Document: run.root.Name + "/" + f.path, Root: run.root.Name, Path: f.path, Done: 1, Total: 1}
+	counts := make(map[Action]int)
+	var reasons []string
+	add := func(c Change, err error) bool {
+		if err != nil {
+			return false
+		}
+		if counts[c.Action]++; c.Reason != "" && len(reasons) < 5 {
+			if c.Path != f.path {
+				c.Reason = strings.TrimPrefix(c.Path, f.path+"/") + ": " + c.Reason
+			}
+			reasons = append(reasons, c.Reason)
+		}
+		whole.Chunks, whole.Pages = whole.Chunks+c.Chunks, whole.Pages+c.Pages
+		return true
+	}
+	for _, in := range run.files {
+		if err := ctx.Err(); err != nil {
+			return Change{}, err
+		}
+		c, err := run.act(ctx, in, run.readFile(ctx, in))
+		if !add(c, err) {
+			return Change{}, err
+		}
+	}
+	var failed error
+	run.remove(ctx, func(c Change, err error) bool { failed = err; return add(c, err) })
+	if failed != nil {
+		return Change{}, failed
+	}
+	switch {
+	case counts[Added]+counts[Updated]+counts[Removed] > 0 && stored:
+		whole.Action = Updated
+	case counts[Added] > 0:
+		whole.Action = Added
+	case counts[Unchanged] > 0:
+		whole.Action = Unchanged
+	case counts[Failed] > 0:
+		whole.Action = Failed
+	default:
+		whole.Action = Skipped
+	}
+	whole.Reason = strings.Join(reasons, "; ")
+	return whole, nil
 }
 
 // mayHold reports whether there may be files in a mail: they have names, or are

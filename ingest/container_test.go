@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+	"time"
 )
 
 // zipped packs pairs of names and texts.
@@ -182,6 +183,74 @@ func (c changing) Open(name string) (fs.File, error) {
 		if *c.opened++; *c.opened == 2 {
 			c.MapFS[name] = c.then
 		}
+	}
+	return c.MapFS.Open(name)
+}
+
+// One archive or mail is synced by itself, with what is in it.
+func TestSyncFileOfContainers(t *testing.T) {
+	sink := newMemory()
+	s := &Syncer{Sink: sink}
+	fsys := fstest.MapFS{"other.md": file1("Other."), "a.zip": zipped(t, "one.md", "One.", "two.md", "Two.", "x.mp3", "sound"), "none.zip": zipped(t, "x.mp3", "sound")}
+	for _, step := range []struct {
+		path   string
+		action Action
+		reason string
+		docs   []string
+	}{
+		{"other.md", Added, "", []string{"harbour/other.md"}},
+		{"a.zip", Added, "x.mp3: .mp3 files are not read", []string{"harbour/a.zip/one.md", "harbour/a.zip/two.md", "harbour/other.md"}},
+		{"a.zip", Unchanged, "x.mp3: .mp3 files are not read", []string{"harbour/a.zip/one.md", "harbour/a.zip/two.md", "harbour/other.md"}},
+		{"none.zip", Skipped, "x.mp3: .mp3 files are not read", []string{"harbour/a.zip/one.md", "harbour/a.zip/two.md", "harbour/other.md"}},
+	} {
+		c, err := s.SyncFile(t.Context(), harbour, fsys, step.path)
+		if err != nil || c.Action != step.action || c.Reason != step.reason || c.Path != step.path {
+			t.Errorf("%s: %+v, %v; want %s: %s", step.path, c, err, step.action, step.reason)
+		}
+		wantLines(t, slices.Sorted(maps.Keys(sink.docs)), step.docs...)
+	}
+	fsys["a.zip"] = zipped(t, "one.md", "One, changed.")
+	if c, err := s.SyncFile(t.Context(), harbour, fsys, "a.zip"); err != nil || c.Action != Updated || c.Chunks != 1 {
+		t.Errorf("%+v, %v", c, err)
+	}
+	wantLines(t, slices.Sorted(maps.Keys(sink.docs)), "harbour/a.zip/one.md", "harbour/other.md")
+	fsys["a.zip"] = file1("torn, though it is long enough")
+	if c, err := s.SyncFile(t.Context(), harbour, fsys, "a.zip"); err != nil || c.Action != Failed || len(sink.docs) != 2 {
+		t.Errorf("%+v, %v", c, err)
+	}
+}
+
+// A syncer that is used again does not look into what nobody has touched.
+func TestArchivesAreLookedIntoOnce(t *testing.T) {
+	fsys := counting{fstest.MapFS{"a.zip": zipped(t, "one.md", "One.")}, new(int)}
+	fsys.MapFS["a.zip"].ModTime = time.Date(2024, 3, 8, 9, 0, 0, 0, time.UTC)
+	s := &Syncer{Sink: newMemory()}
+	for i, want := range []struct {
+		line   string
+		opened int
+	}{{"added a.zip/one.md", 2}, {"unchanged a.zip/one.md", 2}, {"updated a.zip/one.md", 4}} {
+		if i == 2 {
+			fsys.MapFS["a.zip"] = zipped(t, "one.md", "One, changed.")
+		}
+		got, err := syncAll(t, s, fsys)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantLines(t, got, want.line)
+		if *fsys.opened != want.opened {
+			t.Errorf("run %d: opened %d times, want %d", i, *fsys.opened, want.opened)
+		}
+	}
+}
+
+type counting struct {
+	fstest.MapFS
+	opened *int
+}
+
+func (c counting) Open(name string) (fs.File, error) {
+	if name == "a.zip" {
+		*c.opened++
 	}
 	return c.MapFS.Open(name)
 }

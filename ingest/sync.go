@@ -68,7 +68,8 @@ func (s *Syncer) Sync(ctx context.Context, root Root, fsys fs.FS) iter.Seq2[Chan
 }
 
 // SyncFile is Sync for one file, of which the others need not be looked at. A
-// path where no file is gives an error that wraps [fs.ErrNotExist].
+// path where no file is gives an error that wraps [fs.ErrNotExist]. An archive,
+// or a mail with what is attached to it, is synced with all that is in it.
 func (s *Syncer) SyncFile(ctx context.Context, root Root, fsys fs.FS, name string) (Change, error) {
 	run, end := s.run(root, fsys)
 	defer end()
@@ -85,6 +86,9 @@ func (s *Syncer) SyncFile(ctx context.Context, root Root, fsys fs.FS, name strin
 		return Change{}, fmt.Errorf("looking at the file: %w", err)
 	}
 	f := run.look(name, fs.FileInfoToDirEntry(info))
+	if f.err == nil && isContainer(name) {
+		return run.syncContainer(ctx, f)
+	}
 	run.files, run.done = []file{f}, 1
 	return run.act(ctx, f, run.readFile(ctx, f))
 }
