@@ -20,8 +20,8 @@ func limitChild() error {
 	go func() {
 		for range time.Tick(watchMemory) {
 			if n := memoryInUse(); n > childMemory {
-				fmt.Fprintf(os.Stderr, "out of memory: %d MB are in use\n", n>>20)
-				os.Exit(1)
+				// Nobody recovers it: it ends the process, and the parent reads why.
+				panic(fmt.Sprintf("out of memory: %d MB are in use", n>>20))
 			}
 		}
 	}()
