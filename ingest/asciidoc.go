@@ -163,7 +163,7 @@ func (r *adocReader) headerLine(line string) bool {
 	switch {
 	case line == "":
 		return false
-	case adocAttribute.MatchString(line):
+	case matchAt(adocAttribute, line, ":") != nil:
 		r.structure(line)
 		return true
 	case strings.HasPrefix(line, "//"):
@@ -187,7 +187,7 @@ func (r *adocReader) headerLine(line string) bool {
 
 // structure reads a line that is more than a piece of a paragraph.
 func (r *adocReader) structure(line string) bool {
-	if m := adocHeading.FindStringSubmatch(line); m != nil && len(r.paragraph) == 0 {
+	if m := matchAt(adocHeading, line, "=#"); m != nil && len(r.paragraph) == 0 {
 		text := r.inline(m[2])
 		anchor := r.anchor
 		if anchor == "" {
@@ -199,7 +199,7 @@ func (r *adocReader) structure(line string) bool {
 		r.anchor, r.header = "", first && len(m[1]) == 1
 		return true
 	}
-	if m := adocAttribute.FindStringSubmatch(line); m != nil {
+	if m := matchAt(adocAttribute, line, ":"); m != nil {
 		name, value := strings.ToLower(m[1]), r.substitute(m[2])
 		if strings.Contains(name, "!") {
 			delete(r.attributes, strings.Trim(name, "!"))
@@ -217,7 +217,7 @@ func (r *adocReader) structure(line string) bool {
 		r.doc.setMeta(name, value)
 		return true
 	}
-	if m := adocAnchor.FindStringSubmatch(line); m != nil {
+	if m := matchAt(adocAnchor, line, "["); m != nil {
 		r.flush()
 		r.anchor = strings.TrimSpace(m[1] + m[2])
 		return true
@@ -233,7 +233,7 @@ func (r *adocReader) structure(line string) bool {
 		r.b.Paragraph(r.inline(line[1:]))
 		return true
 	}
-	if m := adocDirective.FindStringSubmatch(line); m != nil {
+	if m := matchAt(adocDirective, line, "eitva"); m != nil {
 		r.flush()
 		if m[1] == "image" {
 			words, _, _ := strings.Cut(m[3], ",")
@@ -255,6 +255,9 @@ func (r *adocReader) structure(line string) bool {
 		r.begin(adocItem{depth, marker}, m[2])
 		return true
 	}
+	if !strings.Contains(line, "::") && !strings.Contains(line, ";;") {
+		return false
+	}
 	if m := adocTerm.FindStringSubmatch(line); m != nil && !strings.Contains(m[1], "://") && (len(r.paragraph) == 0 || r.item.marker != "") {
 		text := m[1]
 		if m[2] != "" {
@@ -266,6 +269,14 @@ func (r *adocReader) structure(line string) bool {
 		return true
 	}
 	return false
+}
+
+// matchAt matches a line that begins with one of the signs.
+func matchAt(pattern *regexp.Regexp, line, signs string) []string {
+	if strings.IndexByte(signs, line[0]) < 0 {
+		return nil
+	}
+	return pattern.FindStringSubmatch(line)
 }
 
 // block reads the lines up to the one that ends a block.
@@ -407,7 +418,12 @@ func (r *adocReader) inline(text string) string {
 			return linkWords(m[2], strings.ReplaceAll(strings.TrimPrefix(m[1], "_"), "_", " "))
 		})
 	}
-	text = adocInline.ReplaceAllString(text, "")
+	if strings.ContainsAny(text, "[(+") {
+		text = adocInline.ReplaceAllString(text, "")
+	}
+	if !strings.ContainsAny(text, "*_`#+") {
+		return text
+	}
 	for range 2 { // one mark may stand inside another
 		text = adocMarks.ReplaceAllString(text, "$1$3")
 	}

@@ -68,7 +68,7 @@ func Document(root, path string, texts ...string) (*ingest.Document, []ingest.Ch
 	for i, text := range texts {
 		chunks = append(chunks, ingest.Chunk{
 			ID: fmt.Sprintf("%s#%d", doc.ID, i+1), Document: doc.ID, Ordinal: i + 1, Start: at, End: at + len(text),
-			Heading: "All", Anchor: "all", Text: text, Tokens: len(strings.Fields(text)),
+			Heading: "All", Anchor: "all", Line: i + 1, Text: text, Tokens: len(strings.Fields(text)),
 		})
 		at += len(text) + 1
 	}

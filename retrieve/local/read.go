@@ -37,8 +37,9 @@ const chunkColumns = `key, start, end, page, tokens, sum, heading, anchor, terms
 // readChunk reads a chunk's row and checks it. Its id, document and ordinal are
 // not set.
 func readChunk(row interface{ Scan(...any) error }) (c chunkRow, key int64, err error) {
-	var stored int64
-	err = scanned(row.Scan(&key, &c.Start, &c.End, &c.Page, &c.Tokens, &stored, &c.Heading, &c.Anchor, &c.terms, &c.Text))
+	var stored, place int64
+	err = scanned(row.Scan(&key, &c.Start, &c.End, &place, &c.Tokens, &stored, &c.Heading, &c.Anchor, &c.terms, &c.Text))
+	setPlace(&c.Chunk, place)
 	if err == nil && chunkSum(key, &c.Chunk, c.terms) != stored {
 		err = errRow
 	}
@@ -197,7 +198,7 @@ func (e *Engine) Candidates(ctx context.Context, ids []string) ([]retrieve.Candi
 		}
 		known := c.candidate
 		known.Meta = metas[c.document]
-		known.Start, known.End, known.Page, known.Tokens = row.Start, row.End, row.Page, row.Tokens
+		known.Start, known.End, known.Page, known.Line, known.Tokens = row.Start, row.End, row.Page, row.Line, row.Tokens
 		known.Heading, known.Anchor, known.Text = row.Heading, row.Anchor, row.Text
 		// Terms of an earlier analysis are counted again by the index.
 		if counts, length, current, err := unpackTerms(row.terms); err == nil && current {

@@ -416,11 +416,12 @@ func (r *reader) document(row *documentRow, dims *int) (l *loaded, reason string
 	var unfit string // what the check says
 	var stale bool
 	for rows.Next() {
-		var key, stored int64
+		var key, stored, place int64
 		var c ingest.Chunk
 		var terms, vector sql.RawBytes // read before the next row
 		var vectorStored sql.NullInt64
-		err := scanned(rows.Scan(&key, &c.Start, &c.End, &c.Page, &c.Tokens, &stored, &c.Heading, &c.Anchor, &terms, &c.Text, &vectorStored, &vector))
+		err := scanned(rows.Scan(&key, &c.Start, &c.End, &place, &c.Tokens, &stored, &c.Heading, &c.Anchor, &terms, &c.Text, &vectorStored, &vector))
+		setPlace(&c, place)
 		if err != nil && !errors.Is(err, errRow) {
 			return nil, "", err
 		}

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"net/url"
 	"strconv"
+
+	"ibid/ingest"
 )
 
 // format numbers the layout of the database. A program reads its own format
@@ -79,6 +81,19 @@ CREATE TABLE changes (
 	deleted  INTEGER NOT NULL
 );
 `
+
+// placeOf is what the column page holds: the page of a chunk; of one without a
+// page its line in the file, below zero; 0 when it has neither.
+func placeOf(c *ingest.Chunk) int64 {
+	if c.Page == 0 {
+		return -int64(c.Line)
+	}
+	return int64(c.Page)
+}
+
+func setPlace(c *ingest.Chunk, place int64) {
+	c.Page, c.Line = int(max(0, place)), int(max(0, -place))
+}
 
 // ordinalBits is how many bits of a chunk's key hold its ordinal.
 const ordinalBits = 20

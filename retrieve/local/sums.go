@@ -36,7 +36,7 @@ func chunkSum(key int64, c *ingest.Chunk, terms []byte) int64 {
 	s.number(key)
 	s.number(int64(c.Start))
 	s.number(int64(c.End))
-	s.number(int64(c.Page))
+	s.number(placeOf(c))
 	s.number(int64(c.Tokens))
 	s.text(c.Heading)
 	s.text(c.Anchor)

@@ -303,7 +303,7 @@ func (e *Engine) store(ctx context.Context, tx *sql.Tx, space string, doc *inges
 
 func insertChunk(ctx context.Context, tx *sql.Tx, key int64, c *chunkRow, sum int64) error {
 	_, err := tx.ExecContext(ctx, `INSERT INTO chunks (key, start, end, page, tokens, sum, heading, anchor, terms, text) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		key, c.Start, c.End, c.Page, c.Tokens, sum, c.Heading, c.Anchor, c.terms, c.Text)
+		key, c.Start, c.End, placeOf(&c.Chunk), c.Tokens, sum, c.Heading, c.Anchor, c.terms, c.Text)
 	return err
 }
 
