@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -44,8 +43,9 @@ const (
 	DenseOnly
 )
 
-// embedBatch is how many texts are embedded in one call.
-const embedBatch = 64
+// lookAhead is how many chunks of a stored document are looked for at a time,
+// at the least.
+const lookAhead = 64
 
 // An Index is what can be searched: the chunks of one [Engine] in the space of
 // one [Embedder]. It is safe for concurrent use, and an [ingest.Sink].
@@ -178,7 +178,7 @@ func (x *Index) storedVectors(ctx context.Context, document string, texts []stri
 	}
 	found := make(map[string][]float32)
 	for n := 1; ; {
-		ids := make([]string, max(len(texts), embedBatch))
+		ids := make([]string, max(len(texts), lookAhead))
 		for i := range ids {
 			ids[i] = fmt.Sprintf("%s#%d", document, n+i)
 		}
@@ -222,18 +222,14 @@ func embedMissing(ctx context.Context, m Embedder, texts []string, rows [][]floa
 }
 
 func embed(ctx context.Context, m Embedder, texts []string) ([][]float32, error) {
-	vectors := make([][]float32, 0, len(texts))
-	for batch := range slices.Chunk(texts, embedBatch) {
-		rows, err := m.Embed(ctx, batch)
-		if err != nil {
-			return nil, err
-		}
-		if len(rows) != len(batch) {
-			return nil, fmt.Errorf("the embedder %s gave %d rows for %d texts", m.Space(), len(rows), len(batch))
-		}
-		vectors = append(vectors, rows...)
+	if len(texts) == 0 {
+		return nil, nil
 	}
-	return vectors, nil
+	rows, err := m.Embed(ctx, texts)
+	if err == nil && len(rows) != len(texts) {
+		err = fmt.Errorf("the embedder %s gave %d rows for %d texts", m.Space(), len(rows), len(texts))
+	}
+	return rows, err
 }
 
 // Rename gives the stored document from the id, root, path, title and metadata

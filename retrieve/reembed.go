@@ -31,7 +31,7 @@ type Respacer interface {
 
 // reembedBatch is how many chunks are made durable together: what is lost when
 // a re-embedding is broken off.
-const reembedBatch = 4 * embedBatch
+const reembedBatch = 256
 
 // Reembed embeds every stored chunk with the embedder and then changes the
 // engine to its space in one step. Searches go on in the old space until then.

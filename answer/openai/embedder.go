@@ -9,8 +9,7 @@ import (
 	"math"
 
 	"github.com/sashabaranov/go-openai"
-
-	"ibid/ingest"
+	"golang.org/x/time/rate"
 )
 
 // An Embedder makes vectors; it is a [retrieve.Embedder], safe for concurrent
@@ -18,6 +17,7 @@ import (
 type Embedder struct {
 	*upstream
 	dimensions int
+	batches    batcher
 }
 
 // roleEmbed is the header Ibid-Role of a request for vectors.
@@ -40,7 +40,14 @@ func NewEmbedder(ctx context.Context, o Options) (*Embedder, error) {
 	if u.o.BatchTokens <= 0 {
 		u.o.BatchTokens = DefaultBatchTokens
 	}
+	if u.o.Parallel <= 0 {
+		u.o.Parallel = DefaultParallel
+	}
 	e := &Embedder{upstream: u, dimensions: o.Dimensions}
+	e.batches.e = e
+	if o.PerMinute > 0 {
+		e.batches.limit = rate.NewLimiter(rate.Limit(float64(o.PerMinute)/60), 1)
+	}
 	first, err := e.Embed(ctx, []string{"dimensions"})
 	if err != nil {
 		return nil, err
@@ -55,35 +62,11 @@ func (e *Embedder) Close() { e.http.CloseIdleConnections() }
 // Space implements [retrieve.Embedder]: the model's name and the dimensions.
 func (e *Embedder) Space() string { return fmt.Sprintf("%s/%d", e.o.Model, e.dimensions) }
 
-// Embed implements [retrieve.Embedder]; its errors are of type [*Error]. Each
-// request has its own time limits and repetitions.
+// Embed implements [retrieve.Embedder]; its errors are of type [*Error]. The
+// texts of calls at the same time share requests, of which each has its own time
+// limits and repetitions.
 func (e *Embedder) Embed(ctx context.Context, texts []string) ([][]float32, error) {
-	rows := make([][]float32, 0, len(texts))
-	for len(texts) > 0 {
-		n := e.batch(texts)
-		var got [][]float32
-		if err := e.attempts(ctx, e.o.Retries, func(ctx context.Context) (failed *Error) {
-			got, failed = e.attempt(ctx, texts[:n])
-			return failed
-		}); err != nil {
-			return nil, err
-		}
-		rows = append(rows, got...)
-		texts = texts[n:]
-	}
-	return rows, nil
-}
-
-// batch is how many of the texts go into the next request: at least one.
-func (e *Embedder) batch(texts []string) int {
-	tokens := 0
-	for i, text := range texts {
-		tokens += ingest.CountTokens(text)
-		if i > 0 && (i == e.o.BatchTexts || tokens > e.o.BatchTokens) {
-			return i
-		}
-	}
-	return len(texts)
+	return e.batches.embed(ctx, texts)
 }
 
 // attempt makes one request.

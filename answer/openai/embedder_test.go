@@ -1,14 +1,18 @@
 package openai_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"ibid/answer/openai"
 	"ibid/answer/openai/openaitest"
@@ -135,6 +139,149 @@ func TestEmbedderRepeats(t *testing.T) {
 		var failed *openai.Error
 		if !errors.As(err, &failed) || failed.Kind != openai.TimedOut {
 			t.Errorf("got %v", err)
+		}
+	})
+}
+
+// TestCallsShareRequests: documents of few chunks do not cost a request each,
+// and no more requests are under way than is said.
+func TestCallsShareRequests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &openaitest.Handler{Embed: func(openaitest.Request) openaitest.Reply {
+			return openaitest.Reply{FirstToken: time.Second}
+		}}
+		e := newEmbedder(t, h, openai.Options{BatchTexts: 10, Parallel: 3})
+		begun := time.Now()
+		var g errgroup.Group
+		for i := range 40 {
+			g.Go(func() error {
+				texts := []string{fmt.Sprintf("first of %d", i), fmt.Sprintf("second of %d", i), fmt.Sprintf("third of %d", i)}
+				rows, err := e.Embed(t.Context(), texts)
+				if err != nil {
+					return err
+				}
+				for n, row := range rows {
+					for d, c := range openaitest.Vector(texts[n], 64) {
+						if math.Abs(float64(row[d]-c)) > 1e-6 {
+							return fmt.Errorf("the row of %q is another's", texts[n])
+						}
+					}
+				}
+				return nil
+			})
+		}
+		if err := g.Wait(); err != nil {
+			t.Fatal(err)
+		}
+		// The first three go as they come, and the rest in full batches.
+		if n := len(h.Exchanges()) - 1; n < 12 || n > 16 {
+			t.Errorf("%d requests for 120 texts", n)
+		}
+		// Three at a time, a second each.
+		if took := time.Since(begun); took < 4*time.Second || took > 6*time.Second {
+			t.Errorf("it took %v", took)
+		}
+	})
+}
+
+// TestRetryAfterHoldsAll: one request that is told to wait has all wait, and
+// what is waited for is no failure.
+func TestRetryAfterHoldsAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &openaitest.Handler{}
+		e := newEmbedder(t, h, openai.Options{BatchTexts: 1, Parallel: 2})
+		limited := openaitest.Reply{Fault: openaitest.RateLimitSeconds}
+		replies := slices.Repeat([]openaitest.Reply{limited}, 6) // more than are repeated of what fails
+		h.Embed = openaitest.Sequence(append(replies, openaitest.Reply{})...)
+		begun := time.Now()
+		rows, err := e.Embed(t.Context(), []string{"a", "b", "c", "d"})
+		if err != nil || len(rows) != 4 {
+			t.Fatalf("%d rows, %v", len(rows), err)
+		}
+		if took := time.Since(begun); took < 3*time.Second || took > 6*time.Second {
+			t.Errorf("it took %v", took)
+		}
+		if n := len(h.Exchanges()) - 1; n != 10 {
+			t.Errorf("%d requests", n)
+		}
+	})
+}
+
+// TestRateIsKept: requests are spread over the minute.
+func TestRateIsKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &openaitest.Handler{}
+		e := newEmbedder(t, h, openai.Options{BatchTexts: 1, PerMinute: 30})
+		begun := time.Now()
+		if _, err := e.Embed(t.Context(), []string{"a", "b", "c", "d", "e"}); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(begun); took < 8*time.Second || took > 11*time.Second {
+			t.Errorf("five requests took %v", took)
+		}
+	})
+}
+
+// TestOneCallsFaultIsItsOwn: a text that the server does not accept fails its
+// own call, not those that shared the request.
+func TestOneCallsFaultIsItsOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &openaitest.Handler{}
+		e := newEmbedder(t, h, openai.Options{Parallel: 1})
+		h.Embed = func(r openaitest.Request) openaitest.Reply {
+			if slices.Contains(r.Inputs, "poison") {
+				return openaitest.Reply{Fault: openaitest.BadRequest}
+			}
+			return openaitest.Reply{FirstToken: time.Second}
+		}
+		var g errgroup.Group
+		for _, texts := range [][]string{{"a", "b"}, {"c", "d"}, {"poison", "e"}, {"f", "g"}} {
+			g.Go(func() error {
+				rows, err := e.Embed(t.Context(), texts)
+				if poisoned := texts[0] == "poison"; poisoned != (err != nil) || !poisoned && len(rows) != 2 {
+					return fmt.Errorf("%q: %d rows, %v", texts, len(rows), err)
+				}
+				return nil
+			})
+		}
+		if err := g.Wait(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestOneCallIsStopped: the others go on, and nothing goes on for it.
+func TestOneCallIsStopped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &openaitest.Handler{Embed: func(openaitest.Request) openaitest.Reply {
+			return openaitest.Reply{FirstToken: 10 * time.Second}
+		}}
+		e := newEmbedder(t, h, openai.Options{Parallel: 1, BatchTexts: 2})
+		ctx, cancel := context.WithCancel(t.Context())
+		var g errgroup.Group
+		g.Go(func() error {
+			if _, err := e.Embed(ctx, []string{"a", "b", "c"}); !errors.Is(err, context.Canceled) {
+				return fmt.Errorf("the stopped call: %v", err)
+			}
+			return nil
+		})
+		synctest.Wait()
+		g.Go(func() error {
+			rows, err := e.Embed(t.Context(), []string{"d", "e", "f"})
+			if err != nil || len(rows) != 3 {
+				return fmt.Errorf("the other call: %d rows, %v", len(rows), err)
+			}
+			return nil
+		})
+		synctest.Wait()
+		cancel()
+		if err := g.Wait(); err != nil {
+			t.Error(err)
+		}
+		for _, x := range h.Exchanges()[2:] {
+			if slices.Contains(x.Inputs, "c") {
+				t.Errorf("asked for %q", x.Inputs)
+			}
 		}
 	})
 }

@@ -62,11 +62,15 @@ type Options struct {
 	ReasoningTokens int
 
 	// Dimensions is the length of the vectors to ask for; 0 leaves it to the
-	// server. Of use to an [Embedder] only, as are the next two.
+	// server. Of use to an [Embedder] only, as are the next four.
 	Dimensions int
 	// BatchTexts and BatchTokens bound one request; 0 means
 	// [DefaultBatchTexts] and [DefaultBatchTokens].
 	BatchTexts, BatchTokens int
+	// Parallel is how many requests for vectors are under way at a time; 0
+	// means [DefaultParallel]. PerMinute is how many are made in a minute; 0
+	// means as many as the server lets through.
+	Parallel, PerMinute int
 
 	// Transport carries the requests; nil means one with bounded dialling,
 	// handshake and header size.
@@ -96,6 +100,7 @@ const (
 	DefaultRetries     = 2
 	DefaultBatchTexts  = 32
 	DefaultBatchTokens = 8192
+	DefaultParallel    = 4
 )
 
 // An upstream is one server with one model.

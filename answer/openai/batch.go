@@ -1,0 +1,215 @@
+package openai
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"ibid/ingest"
+)
+
+// A batcher makes few requests of the texts of many calls: it puts what waits
+// into batches of full size, keeps some of them under way at a time, and has
+// all of them wait when the server asks one to.
+type batcher struct {
+	e     *Embedder
+	limit *rate.Limiter // nil without a rate
+
+	mu      sync.Mutex
+	waiting []batchItem
+	running []*batch
+	resume  time.Time // before which nothing is asked
+}
+
+// A batchCall is a call of Embed that waits for its rows.
+type batchCall struct {
+	ctx     context.Context
+	rows    [][]float32
+	missing int
+	err     error
+	done    chan struct{} // closed when it has its rows or its error
+}
+
+// A batchItem is one text of a call.
+type batchItem struct {
+	*batchCall
+	index, tokens int
+	text          string
+	alone         bool // not to be sent with texts of other calls
+}
+
+// A batch is a request under way, for the calls that still wait for it.
+type batch struct {
+	items  []batchItem
+	calls  map[*batchCall]bool
+	cancel context.CancelFunc
+	ended  chan struct{}
+}
+
+// embed gives the rows of the texts. No request goes on for it when it returns.
+func (b *batcher) embed(ctx context.Context, texts []string) ([][]float32, error) {
+	c := &batchCall{ctx: ctx, rows: make([][]float32, len(texts)), missing: len(texts), done: make(chan struct{})}
+	if len(texts) == 0 {
+		return c.rows, nil
+	}
+	items := make([]batchItem, len(texts))
+	for i, text := range texts {
+		items[i] = batchItem{batchCall: c, index: i, text: text, tokens: ingest.CountTokens(text)}
+	}
+	b.mu.Lock()
+	if len(items) == 1 {
+		b.waiting = slices.Insert(b.waiting, 0, items...) // a question, for which somebody waits
+	} else {
+		b.waiting = append(b.waiting, items...)
+	}
+	b.start()
+	b.mu.Unlock()
+	select {
+	case <-c.done:
+	case <-ctx.Done():
+	}
+	b.leave(c)
+	select {
+	case <-c.done:
+	default:
+		return nil, b.e.interrupted(ctx)
+	}
+	if c.err != nil {
+		return nil, c.err
+	}
+	return c.rows, nil
+}
+
+// leave takes a call out of what waits and of what is under way, and waits for
+// the end of what was under way for it alone.
+func (b *batcher) leave(c *batchCall) {
+	b.mu.Lock()
+	b.waiting = slices.DeleteFunc(b.waiting, func(i batchItem) bool { return i.batchCall == c })
+	var alone []*batch
+	for _, r := range b.running {
+		if delete(r.calls, c); len(r.calls) == 0 {
+			r.cancel()
+			alone = append(alone, r)
+		}
+	}
+	b.mu.Unlock()
+	for _, r := range alone {
+		<-r.ended
+	}
+}
+
+// start begins as many requests as may be under way.
+func (b *batcher) start() {
+	for len(b.waiting) > 0 && len(b.running) < b.e.o.Parallel {
+		n, tokens, first := 0, 0, b.waiting[0]
+		for _, i := range b.waiting {
+			other := i.batchCall != first.batchCall && (i.alone || first.alone)
+			if tokens += i.tokens; n > 0 && (n == b.e.o.BatchTexts || tokens > b.e.o.BatchTokens || other) {
+				break
+			}
+			n++
+		}
+		r := &batch{items: slices.Clone(b.waiting[:n]), calls: make(map[*batchCall]bool), ended: make(chan struct{})}
+		b.waiting = slices.Delete(b.waiting, 0, n)
+		for _, i := range r.items {
+			r.calls[i.batchCall] = true
+		}
+		var ctx context.Context
+		ctx, r.cancel = context.WithCancel(context.WithoutCancel(first.ctx))
+		b.running = append(b.running, r)
+		go b.request(ctx, r)
+	}
+}
+
+// request makes one request, with its repetitions, and hands out what came of it.
+func (b *batcher) request(ctx context.Context, r *batch) {
+	defer close(r.ended)
+	defer r.cancel()
+	texts := make([]string, len(r.items))
+	for i, item := range r.items {
+		texts[i] = item.text
+	}
+	var rows [][]float32
+	err := b.e.attempts(ctx, b.e.o.Retries, func(ctx context.Context) (failed *Error) {
+		if failed = b.turn(ctx); failed == nil {
+			rows, failed = b.e.attempt(ctx, texts)
+			b.told(ctx, failed)
+		}
+		return failed
+	})
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.running = slices.DeleteFunc(b.running, func(x *batch) bool { return x == r })
+	if err != nil && len(r.calls) > 1 && (err.Kind == Rejected || err.Kind == ContextLength || err.Kind == Filtered) {
+		// The fault is one call's: each is asked for by itself.
+		for i := len(r.items) - 1; i >= 0; i-- {
+			if item := r.items[i]; r.calls[item.batchCall] {
+				item.alone = true
+				b.waiting = slices.Insert(b.waiting, 0, item)
+			}
+		}
+	} else {
+		r.handOut(rows, err)
+	}
+	b.start()
+}
+
+// handOut gives their rows, or the error, to the calls that still wait.
+func (r *batch) handOut(rows [][]float32, err *Error) {
+	for i, item := range r.items {
+		c := item.batchCall
+		if !r.calls[c] || c.missing == 0 {
+			continue
+		}
+		if err == nil {
+			c.rows[item.index] = rows[i]
+			c.missing--
+		} else {
+			c.err, c.missing = err, 0
+		}
+		if c.missing == 0 {
+			close(c.done)
+		}
+	}
+}
+
+// turn waits until a request may be made.
+func (b *batcher) turn(ctx context.Context) *Error {
+	b.mu.Lock()
+	pause := time.Until(b.resume)
+	b.mu.Unlock()
+	if pause > 0 {
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return b.e.interrupted(ctx)
+		}
+	}
+	if b.limit != nil && b.limit.Wait(ctx) != nil {
+		if ctx.Err() == nil { // it would have to wait for longer than there is time
+			return b.e.fail(RateLimited, nil, "the rate that is set leaves no time for it")
+		}
+		return b.e.interrupted(ctx)
+	}
+	return nil
+}
+
+// told has all requests wait for as long as the server asks one to. While there
+// is time for that, it is no failure of the one either.
+func (b *batcher) told(ctx context.Context, failed *Error) {
+	if failed == nil || failed.RetryAfter <= 0 {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	until := time.Now().Add(failed.RetryAfter)
+	if until.After(b.resume) {
+		b.resume = until
+	}
+	if deadline, ok := ctx.Deadline(); failed.Kind == RateLimited && (!ok || deadline.After(until)) {
+		failed.adapted = true
+	}
+}
