@@ -92,7 +92,7 @@ func TestReembedChangeOfMind(t *testing.T) {
 	for i := range 300 {
 		store(t, x, "a", fmt.Sprint(i), "Title", fmt.Sprintf("word%d", i))
 	}
-	if err := retrieve.Reembed(ctx, e, &failing{hashing{32, "second"}, 4}, nil); !errors.Is(err, errTired) {
+	if err := retrieve.Reembed(ctx, e, &failing{hashing{32, "second"}, 1}, nil); !errors.Is(err, errTired) {
 		t.Fatal(err)
 	}
 	third := hashing{16, "third"}

@@ -60,6 +60,9 @@ type Options struct {
 	// Summarizer answers POST /api/summarize. Nil means that there is no such
 	// address.
 	Summarizer Summarizer
+	// Uploads takes in documents at POST /api/documents, reads one anew at POST
+	// /api/documents/ID, and deletes one. Nil means that nobody may.
+	Uploads Uploads
 	// Ledger keeps the answers and summaries that were interrupted, so that
 	// they can be taken up again; nil keeps none. Without a model there is
 	// nothing to keep.
@@ -186,6 +189,11 @@ func New(o Options) (*echo.Echo, error) {
 	}
 	get("/api/documents", s.documents)
 	get("/api/documents/*", s.document)
+	if s.Uploads != nil {
+		e.POST("/api/documents", s.upload, s.bounded)
+		e.POST("/api/documents/*", s.reread, s.bounded)
+		e.DELETE("/api/documents/*", s.remove)
+	}
 	get("/healthz", s.healthz)
 	get("/readyz", s.readyz)
 	return e, nil

@@ -133,10 +133,14 @@ func (b *batcher) request(ctx context.Context, r *batch) {
 		texts[i] = item.text
 	}
 	var rows [][]float32
+	held := 0
 	err := b.e.attempts(ctx, b.e.o.Retries, func(ctx context.Context) (failed *Error) {
 		if failed = b.turn(ctx); failed == nil {
 			rows, failed = b.e.attempt(ctx, texts)
-			b.told(ctx, failed)
+			if failed != nil && failed.RetryAfter > 0 {
+				held++
+				failed.adapted = b.hold(ctx, failed) && held <= b.e.o.Patience
+			}
 		}
 		return failed
 	})
@@ -197,19 +201,19 @@ func (b *batcher) turn(ctx context.Context) *Error {
 	return nil
 }
 
-// told has all requests wait for as long as the server asks one to. While there
-// is time for that, it is no failure of the one either.
-func (b *batcher) told(ctx context.Context, failed *Error) {
-	if failed == nil || failed.RetryAfter <= 0 {
-		return
-	}
+// hold has all requests wait for as long as the server asks one to, and says
+// whether it turned that one away for its rate alone and there is time to come
+// back.
+func (b *batcher) hold(ctx context.Context, failed *Error) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	until := time.Now().Add(failed.RetryAfter)
+	deadline, bounded := ctx.Deadline()
+	if bounded && !deadline.After(until) {
+		return false // others need not wait for what is not waited for
+	}
 	if until.After(b.resume) {
 		b.resume = until
 	}
-	if deadline, ok := ctx.Deadline(); failed.Kind == RateLimited && (!ok || deadline.After(until)) {
-		failed.adapted = true
-	}
+	return failed.Kind == RateLimited
 }

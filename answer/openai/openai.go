@@ -62,7 +62,7 @@ type Options struct {
 	ReasoningTokens int
 
 	// Dimensions is the length of the vectors to ask for; 0 leaves it to the
-	// server. Of use to an [Embedder] only, as are the next four.
+	// server. Of use to an [Embedder] only, as are those below but the last.
 	Dimensions int
 	// BatchTexts and BatchTokens bound one request; 0 means
 	// [DefaultBatchTexts] and [DefaultBatchTokens].
@@ -71,6 +71,9 @@ type Options struct {
 	// means [DefaultParallel]. PerMinute is how many are made in a minute; 0
 	// means as many as the server lets through.
 	Parallel, PerMinute int
+	// Patience is how often a request for vectors is made again, beside Retries,
+	// when the server said for how long to wait.
+	Patience int
 
 	// Transport carries the requests; nil means one with bounded dialling,
 	// handshake and header size.

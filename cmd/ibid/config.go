@@ -32,8 +32,10 @@ type storeConfig struct {
 
 // embedConfig says how texts become vectors.
 type embedConfig struct {
-	EmbedModel   string `help:"Embedding model of an OpenAI-compatible endpoint; unset: the embedded one." placeholder:"NAME" group:"Store"`
-	EmbedBaseURL string `help:"Endpoint of the embedding model; unset: that of --base-url." placeholder:"URL" group:"Store"`
+	EmbedModel    string `help:"Embedding model of an OpenAI-compatible endpoint; unset: the embedded one." placeholder:"NAME" group:"Store"`
+	EmbedBaseURL  string `help:"Endpoint of the embedding model; unset: that of --base-url." placeholder:"URL" group:"Store"`
+	EmbedParallel int    `help:"Requests to the embedding model under way at a time." default:"4" placeholder:"N" group:"Store"`
+	EmbedRate     int    `help:"Requests to the embedding model in a minute; 0: as many as it lets through." default:"0" placeholder:"N" group:"Store"`
 	endpointConfig
 }
 
@@ -248,13 +250,17 @@ func (c embedConfig) embedder(ctx context.Context, getenv func(string) string) (
 	if c.EmbedParallel < 0 || c.EmbedRate < 0 {
 		return nil, usageError("--embed-parallel and --embed-rate count requests: give 0 or more")
 	}
-	o.Parallel, o.PerMinute = c.EmbedParallel, c.EmbedRate
+	o.Parallel, o.PerMinute, o.Patience = c.EmbedParallel, c.EmbedRate, embedPatience
 	m, err := openai.NewEmbedder(ctx, o)
 	if err != nil {
 		return nil, fmt.Errorf("trying the embedding model %s at %s (--embed-base-url): %w", c.EmbedModel, o.BaseURL, err)
 	}
 	return m, nil
 }
+
+// embedPatience is how often a request for vectors is made again because the
+// endpoint said when to come back: an ingest has time.
+const embedPatience = 10
 
 // apiKey reads the endpoint's key. Secrets come from a file or the
 // environment, never from the command line, where other users can read them.

@@ -4,8 +4,11 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -249,5 +252,47 @@ func TestIngestOfAnUnchangedFolder(t *testing.T) {
 		}
 		took := time.Since(begun)
 		t.Logf("figure: %d files, %s: %s (%.0f files/s)", n, what, short(took), float64(n)/took.Seconds())
+	}
+}
+
+// A document sent to the server is found, survives it, and is deleted by it.
+func TestUpload(t *testing.T) {
+	data := t.TempDir()
+	send := func(url, method, path, body string) (status int) {
+		t.Helper()
+		r, err := http.NewRequestWithContext(t.Context(), method, url+"/api/documents"+path, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		return resp.StatusCode
+	}
+	t.Run("sent", func(t *testing.T) {
+		url := serve(t, data)
+		if status := send(url, "POST", "?name=lamp.md", "# Lamp\n\nThe lamp on the quay is lit at dusk."); status != http.StatusCreated {
+			t.Fatalf("status %d", status)
+		}
+		if a := ask(t, url, "When is the lamp on the quay lit?"); !a.Answered || a.Sources[0].Document != "uploads/lamp.md" {
+			t.Errorf("%+v", a)
+		}
+	})
+	url := serve(t, data)
+	if !documents(t, url)["uploads/lamp.md"] {
+		t.Fatal("it is gone with the server")
+	}
+	if status := send(url, "DELETE", "/uploads/lamp.md", ""); status != http.StatusNoContent || documents(t, url)["uploads/lamp.md"] {
+		t.Errorf("status %d", status)
+	}
+	if _, err := os.Stat(filepath.Join(data, "uploads", "lamp.md")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the file: %v", err)
+	}
+	for _, off := range [][]string{{"--uploads", "off"}, {"--public-url", "https://docs.example.org"}} {
+		if status := send(serve(t, t.TempDir(), off...), "POST", "?name=a.md", "A."); status != http.StatusMethodNotAllowed {
+			t.Errorf("%q: status %d", off, status)
+		}
 	}
 }

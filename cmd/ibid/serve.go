@@ -8,6 +8,8 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"syscall"
@@ -19,13 +21,16 @@ import (
 )
 
 type serveCmd struct {
-	Folders   []string `arg:"" optional:"" name:"folder" help:"Folders to bring up to date in the background; what was ingested before is there in any case."`
-	Addr      string   `help:"Address to listen on; port 0 takes a free one." default:"127.0.0.1:8080" placeholder:"HOST:PORT" group:"Server"`
-	PublicURL string   `help:"Where people reach the server, if not at its own address." name:"public-url" placeholder:"URL" group:"Server"`
-	AllowHost []string `help:"Further host name to answer to; may be repeated." placeholder:"NAME" group:"Server"`
-	JSON      bool     `help:"Log JSON objects, one a line, on standard error." name:"json" group:"Server"`
-	NoAuth    bool     `help:"Allow an address that other machines reach, although everyone who reaches it can read every document." group:"Server"`
-	Watch     bool     `help:"Go on reading what changes in the folders." default:"true" negatable:""`
+	Folders    []string `arg:"" optional:"" name:"folder" help:"Folders to bring up to date in the background; what was ingested before is there in any case."`
+	Addr       string   `help:"Address to listen on; port 0 takes a free one." default:"127.0.0.1:8080" placeholder:"HOST:PORT" group:"Server"`
+	PublicURL  string   `help:"Where people reach the server, if not at its own address." name:"public-url" placeholder:"URL" group:"Server"`
+	AllowHost  []string `help:"Further host name to answer to; may be repeated." placeholder:"NAME" group:"Server"`
+	JSON       bool     `help:"Log JSON objects, one a line, on standard error." name:"json" group:"Server"`
+	NoAuth     bool     `help:"Allow an address that other machines reach, although everyone who reaches it can read every document." group:"Server"`
+	Watch      bool     `help:"Go on reading what changes in the folders." default:"true" negatable:""`
+	Uploads    string   `help:"Whether documents may be sent and deleted over HTTP: ${enum}. Auto is on, unless other machines reach the server." enum:"auto,on,off" default:"auto" placeholder:"KIND" group:"Server"`
+	MaxUpload  int      `help:"Largest upload, in MB." default:"64" placeholder:"N" group:"Server"`
+	MaxUploads int      `help:"Most that all uploads together may take, in MB." default:"4096" placeholder:"N" group:"Server"`
 	syncConfig
 	citeConfig
 	rerankConfig
@@ -79,9 +84,19 @@ func (c *serveCmd) Run(ctx context.Context, s surroundings) (err error) {
 	if answerer.Model != nil {
 		ledger = lib.engine.Ledger()
 	}
+	uploads, err := c.uploads(ctx, lib)
+	if err != nil {
+		return err
+	}
+	var accept web.Uploads
+	if uploads != nil {
+		defer func() { err = errors.Join(err, uploads.Dir.Close()) }()
+		accept = uploads
+	}
 	var progress progress
 	handler, err := web.New(web.Options{
-		Asker: answerer, Searcher: lib.Index, Library: lib.Index, Logger: logger,
+		Uploads: accept,
+		Asker:   answerer, Searcher: lib.Index, Library: lib.Index, Logger: logger,
 		Summarizer: answerer, Ledger: ledger,
 		Indexing: progress.indexing, Troubles: progress.troubles,
 		Addr: c.Addr, PublicURL: c.PublicURL, AllowHosts: c.AllowHost, Version: version(), Citing: citing,
@@ -109,6 +124,13 @@ func (c *serveCmd) Run(ctx context.Context, s surroundings) (err error) {
 	server.BaseContext = func(net.Listener) context.Context { return asks }
 	var background sync.WaitGroup
 	folders := c.folders(lib, paths, c.Watch)
+	if uploads != nil {
+		background.Go(func() {
+			if err := uploads.Sync(ctx); err != nil && ctx.Err() == nil {
+				logger.Error("uploads not read", "error", err)
+			}
+		})
+	}
 	background.Go(func() { progress.sync(ctx, folders, logger) })
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
@@ -138,12 +160,48 @@ func (c *serveCmd) checkAddr() error {
 	if err != nil {
 		return usageError("--addr %q is no address: give HOST:PORT, 127.0.0.1:8080 for one", c.Addr)
 	}
-	ip, err := netip.ParseAddr(host)
-	loopback := host == "localhost" || err == nil && ip.Unmap().IsLoopback()
-	if !loopback && !c.NoAuth {
+	if !isLoopback(host) && !c.NoAuth {
 		return usageError("--addr %s lets other machines in, and everyone who reaches it could read every document: listen on 127.0.0.1 behind a proxy that checks who asks, or say --no-auth if that is meant", c.Addr)
 	}
 	return nil
+}
+
+// local says whether only this machine reaches the address.
+func (c *serveCmd) local() bool {
+	host, _, err := net.SplitHostPort(c.Addr)
+	return err == nil && isLoopback(host)
+}
+
+func isLoopback(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
+}
+
+// uploads opens the folder of the uploads in the data directory; nil where there
+// are to be none.
+func (c *serveCmd) uploads(ctx context.Context, lib *library) (*ingest.Uploads, error) {
+	if c.MaxUpload < 1 || c.MaxUploads < 1 {
+		return nil, usageError("--max-upload and --max-uploads are sizes in MB: give 1 or more, or --uploads off")
+	}
+	if c.Uploads == "off" || c.Uploads == "auto" && (!c.local() || c.PublicURL != "") {
+		return nil, nil
+	}
+	path := filepath.Join(c.Data, "uploads")
+	if err := os.MkdirAll(path, 0o700); err != nil {
+		return nil, fmt.Errorf("making the folder of the uploads: %w", err)
+	}
+	root, err := lib.AddRoot(ctx, "", c.Collection)
+	if err != nil {
+		return nil, fmt.Errorf("adding the uploads: %w", err)
+	}
+	dir, err := os.OpenRoot(path)
+	if err != nil {
+		return nil, fmt.Errorf("opening the folder of the uploads: %w", err)
+	}
+	return &ingest.Uploads{
+		Dir: dir, Root: root, MaxBytes: int64(c.MaxUpload) << 20, MaxTotal: int64(c.MaxUploads) << 20,
+		Syncer: &ingest.Syncer{Sink: lib.Index, Reader: lib.reader},
+	}, nil
 }
 
 // progress is how far the sync of the served folders is.

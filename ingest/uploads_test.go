@@ -1,0 +1,145 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"time"
+)
+
+func newUploads(t *testing.T) (*Uploads, *memory, func() []string) {
+	t.Helper()
+	dir, err := os.OpenRoot(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { dir.Close() })
+	sink := newMemory()
+	u := &Uploads{Dir: dir, Root: Root{Name: "uploads", Collection: DefaultCollection}, Syncer: &Syncer{Sink: sink}}
+	return u, sink, func() []string {
+		entries, err := fs.ReadDir(dir.FS(), ".")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, e := range entries {
+			names = append(names, e.Name())
+		}
+		return names
+	}
+}
+
+func TestUploads(t *testing.T) {
+	u, sink, files := newUploads(t)
+	u.MaxBytes, u.MaxTotal = 100, 150
+	add := func(name, text string) (Action, error) {
+		c, err := u.Add(t.Context(), name, strings.NewReader(text))
+		return c.Action, err
+	}
+	long := strings.Repeat("A long text. ", 8)
+	for _, step := range []struct {
+		name, text string
+		want       Action
+		err        error
+		files      string
+	}{
+		{"a.md", "First.", Added, nil, "a.md"},
+		{"../../etc/a.md", "Second.", Updated, nil, "a.md"},
+		{"a.md", "Second.", Unchanged, nil, "a.md"},
+		{`C:\temp\b.txt`, "B.", Added, nil, "a.md b.txt"},
+		{"c.txt", long, "", ErrUploadSize, "a.md b.txt"},
+		{"d.txt", long[:80], Added, nil, "a.md b.txt d.txt"},
+		{"e.txt", long[:80], "", ErrUploadSize, "a.md b.txt d.txt"}, // there is not so much room left
+		{"d.txt", long[:90], Updated, nil, "a.md b.txt d.txt"},      // but for one that takes its place
+		{"...", "A.", "", ErrUploadName, "a.md b.txt d.txt"},
+		{"a/", "A.", "", ErrUploadName, "a.md b.txt d.txt"},
+	} {
+		got, err := add(step.name, step.text)
+		if got != step.want || !errors.Is(err, step.err) || strings.Join(files(), " ") != step.files {
+			t.Errorf("%s: %s, %v, files %q", step.name, got, err, files())
+		}
+	}
+	if sink.docs["uploads/a.md"].Text != "Second." || len(sink.docs) != 3 {
+		t.Errorf("stored %v", sink.docs)
+	}
+
+	// What cannot be read leaves the file that is there, and what is stored of it.
+	var skip *SkipError
+	if _, err := add("x.exe", "A."); !errors.As(err, &skip) {
+		t.Errorf("%v", err)
+	}
+	for name, text := range map[string]string{"a.md": "%PDF-1.4", "b.txt": " ", "new.md": "\x7fELF"} {
+		var unreadable *UnreadableError
+		if _, err := add(name, text); !errors.As(err, &unreadable) || unreadable.Reason == "" {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if got := strings.Join(files(), " "); got != "a.md b.txt d.txt" || len(sink.docs) != 3 || sink.docs["uploads/b.txt"].Text != "B." {
+		t.Errorf("files %q, %d stored", got, len(sink.docs))
+	}
+
+	if c, err := u.Reread(t.Context(), "a.md"); err != nil || c.Action != Updated {
+		t.Errorf("%+v, %v", c, err)
+	}
+	for _, name := range []string{"gone.md", "../a.md", ".upload-x", ""} {
+		if err := u.Remove(t.Context(), name); err == nil {
+			t.Errorf("%q was removed", name)
+		}
+	}
+	if err := u.Remove(t.Context(), "a.md"); err != nil || sink.docs["uploads/a.md"] != nil || slices.Contains(files(), "a.md") {
+		t.Errorf("%v, files %q", err, files())
+	}
+}
+
+// An upload that is broken off leaves nothing.
+func TestUploadBrokenOff(t *testing.T) {
+	u, sink, files := newUploads(t)
+	broken := errors.New("the connection is gone")
+	_, err := u.Add(t.Context(), "a.md", io.MultiReader(strings.NewReader(strings.Repeat("Half. ", 1000)), iotest.ErrReader(broken)))
+	if !errors.Is(err, broken) || len(files()) != 0 || len(sink.docs) != 0 {
+		t.Errorf("%v, files %q", err, files())
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := u.Add(ctx, "a.md", strings.NewReader("A.")); !errors.Is(err, context.Canceled) || len(files()) != 0 {
+		t.Errorf("%v, files %q", err, files())
+	}
+	sink.fail = func(string) error { return broken }
+	if _, err := u.Add(t.Context(), "a.md", strings.NewReader("A.")); err == nil || len(files()) != 0 {
+		t.Errorf("%v, files %q", err, files())
+	}
+}
+
+// What a crash left is removed, and what it had not stored is.
+func TestUploadsAfterACrash(t *testing.T) {
+	u, sink, files := newUploads(t)
+	for name, age := range map[string]time.Duration{uploadPrefix + "old": 2 * maxUploading, uploadPrefix + "new": 0, "a.md": 0} {
+		if err := errors.Join(u.Dir.WriteFile(name, []byte("A."), 0o600), u.Dir.Chtimes(name, time.Now().Add(-age), time.Now().Add(-age))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := u.Sync(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(files(), " "); got != uploadPrefix+"new a.md" || len(sink.docs) != 1 {
+		t.Errorf("files %q, %d stored", got, len(sink.docs))
+	}
+}
+
+func TestUploadName(t *testing.T) {
+	for name, want := range map[string]string{
+		"a.md": "a.md", "/a/b/c.pdf": "c.pdf", `..\..\x.txt`: "x.txt", "..": "", "": "", "a/": "", ".hidden.md": "hidden.md", " a .md": "a.md",
+		"a\nb\x00.md": "ab.md", "a\u202egpj.md": "agpj.md", "what?.md": "what-.md", "e\u0301.md": "é.md", "README": "README", "a\xff.md": "a.md", "a.md. ": "a.md",
+		strings.Repeat("图", 100) + ".md": strings.Repeat("图", 65) + ".md",
+	} {
+		if got, err := uploadName(name); got != want || (err == nil) != (want != "") {
+			t.Errorf("%q: %q, %v; want %q", name, got, err, want)
+		}
+	}
+}

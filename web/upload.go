@@ -1,0 +1,161 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"mime"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"ibid/ingest"
+)
+
+// Uploads takes in documents that people send; [ingest.Uploads] does. An
+// upload's name is its document's path.
+type Uploads interface {
+	Add(ctx context.Context, name string, content io.Reader) (ingest.Change, error)
+	Reread(ctx context.Context, name string) (ingest.Change, error)
+	Remove(ctx context.Context, name string) error
+}
+
+// uploadsRoot is the root of the documents that were uploaded.
+const uploadsRoot = "uploads"
+
+// upload takes in one file: the body of the request, named by ?name=, or the
+// first file of a form.
+func (s *server) upload(c echo.Context) error {
+	name, content, err := uploaded(c)
+	if err != nil {
+		return err
+	}
+	change, err := s.Uploads.Add(c.Request().Context(), name, content)
+	if err != nil {
+		return uploadProblem(err)
+	}
+	status := http.StatusOK
+	if change.Action == ingest.Added {
+		status = http.StatusCreated
+	}
+	c.Response().Header().Set(echo.HeaderLocation, Link(s.prefix(), change.Document, 0, 0))
+	return reply(c, status, change)
+}
+
+// uploaded gives the file's name and what streams in.
+func uploaded(c echo.Context) (name string, content io.Reader, err error) {
+	r := c.Request()
+	body := &patient{r.Body, http.NewResponseController(c.Response())}
+	r.Body = body
+	kind, _, err := mime.ParseMediaType(r.Header.Get(echo.HeaderContentType))
+	if err != nil || !strings.HasPrefix(kind, "multipart/") {
+		if name = c.QueryParam("name"); name == "" {
+			return "", nil, invalid("no_name", "the file has no name: give it in the query (?name=report.pdf), or send the file in a form")
+		}
+		return name, body, nil
+	}
+	form, err := r.MultipartReader()
+	if err != nil {
+		return "", nil, invalid("bad_form", "the form cannot be read: %v", err)
+	}
+	for {
+		part, err := form.NextPart()
+		if errors.Is(err, io.EOF) {
+			return "", nil, invalid("no_file", "there is no file in the form: send it as multipart/form-data with a file name")
+		}
+		if err != nil {
+			return "", nil, invalid("bad_form", "the form cannot be read: %v", err)
+		}
+		if name = part.FileName(); name != "" {
+			return name, part, nil
+		}
+	}
+}
+
+// patient is a body that may take as long as it comes at all.
+type patient struct {
+	io.ReadCloser
+	control *http.ResponseController
+}
+
+func (p *patient) Read(b []byte) (int, error) {
+	if err := p.control.SetReadDeadline(time.Now().Add(bodyTimeout)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return 0, err
+	}
+	return p.ReadCloser.Read(b)
+}
+
+// uploadProblem says what is wrong with an upload.
+func uploadProblem(err error) error {
+	var skip *ingest.SkipError
+	var unreadable *ingest.UnreadableError
+	p := &Problem{cause: err}
+	switch {
+	case errors.Is(err, ingest.ErrUploadName):
+		p.Status, p.Code = http.StatusBadRequest, "bad_name"
+	case errors.Is(err, ingest.ErrUploadSize):
+		p.Status, p.Code = http.StatusRequestEntityTooLarge, "file_too_large"
+	case errors.Is(err, ingest.ErrUploadSpace):
+		p.Status, p.Code = http.StatusInsufficientStorage, "no_room"
+	case errors.As(err, &skip):
+		p.Status, p.Code = http.StatusUnsupportedMediaType, "unsupported_format"
+	case errors.As(err, &unreadable):
+		p.Status, p.Code = http.StatusUnprocessableEntity, "unreadable_file"
+	default:
+		return fmt.Errorf("taking in an upload: %w", err)
+	}
+	p.Detail = err.Error()
+	return p
+}
+
+// uploadNamed gives the name of the upload that an address spells.
+func uploadNamed(c echo.Context) (string, error) {
+	id, _, err := linked(c.Request().URL, "/api/documents/")
+	if err != nil {
+		return "", err
+	}
+	name, ok := strings.CutPrefix(id, uploadsRoot+"/")
+	if !ok {
+		return "", &Problem{Status: http.StatusForbidden, Code: "not_an_upload",
+			Detail: fmt.Sprintf("%.200q was not uploaded: change or delete the file in its folder", id)}
+	}
+	return name, nil
+}
+
+// notThere tells a missing upload from other failures.
+func notThere(name string, err error) error {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrInvalid) {
+		return &Problem{Status: http.StatusNotFound, Code: "document_not_found", cause: err,
+			Detail: fmt.Sprintf("there is no upload %.200q: it may have been deleted", name)}
+	}
+	return uploadProblem(err)
+}
+
+// reread reads an upload anew.
+func (s *server) reread(c echo.Context) error {
+	name, err := uploadNamed(c)
+	if err != nil {
+		return err
+	}
+	change, err := s.Uploads.Reread(c.Request().Context(), name)
+	if err != nil {
+		return notThere(name, err)
+	}
+	return reply(c, http.StatusOK, change)
+}
+
+// remove deletes an upload.
+func (s *server) remove(c echo.Context) error {
+	name, err := uploadNamed(c)
+	if err != nil {
+		return err
+	}
+	if err := s.Uploads.Remove(c.Request().Context(), name); err != nil {
+		return notThere(name, err)
+	}
+	return c.NoContent(http.StatusNoContent)
+}

@@ -1,0 +1,162 @@
+package web
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"mime/multipart"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+
+	"ibid/ingest"
+)
+
+// digests is a sink that keeps the documents' texts by id.
+type digests map[string]*ingest.Document
+
+func (d digests) Known(_ context.Context, root ingest.Root) (map[string]string, error) {
+	known := map[string]string{}
+	for _, doc := range d {
+		known[doc.Path] = doc.Digest
+	}
+	return known, nil
+}
+func (d digests) Replace(_ context.Context, doc *ingest.Document, _ []ingest.Chunk) error {
+	d[doc.ID] = doc
+	return nil
+}
+func (d digests) Rename(context.Context, string, *ingest.Document) error { return nil }
+func (d digests) Delete(_ context.Context, id string) error {
+	delete(d, id)
+	return nil
+}
+
+func TestUploads(t *testing.T) {
+	dir, err := os.OpenRoot(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dir.Close()
+	stored := digests{}
+	uploads := &ingest.Uploads{Dir: dir, Root: ingest.Root{Name: "uploads"}, MaxBytes: 1000, Syncer: &ingest.Syncer{Sink: stored}}
+	e := newHandler(t, func(o *Options) { o.Uploads = uploads })
+
+	form := func(field, name, text string) (body, kind string) {
+		var b bytes.Buffer
+		w := multipart.NewWriter(&b)
+		part, err := w.CreateFormField("note")
+		if err == nil {
+			_, err = part.Write([]byte("not a file"))
+		}
+		if err == nil && name != "" {
+			if part, err = w.CreateFormFile(field, name); err == nil {
+				_, err = part.Write([]byte(text))
+			}
+		}
+		if err == nil {
+			err = w.Close()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b.String(), w.FormDataContentType()
+	}
+	formBody, formKind := form("file", "report.md", "# Report\n\nBy form.")
+	emptyBody, emptyKind := form("file", "", "")
+	for _, tt := range []struct {
+		name, method, path, kind, body string
+		status                         int
+		want                           string // the action or the problem's code
+	}{
+		{"raw", "POST", "/api/documents?name=a.md", "text/markdown", "# A\n\nFirst.", 201, "added"},
+		{"again", "POST", "/api/documents?name=a.md", "", "# A\n\nSecond.", 200, "updated"},
+		{"form", "POST", "/api/documents", formKind, formBody, 201, "added"},
+		{"form without a file", "POST", "/api/documents", emptyKind, emptyBody, 400, "no_file"},
+		{"torn form", "POST", "/api/documents", formKind, formBody[:len(formBody)/2], 400, "bad_form"},
+		{"no name", "POST", "/api/documents", "text/plain", "A", 400, "no_name"},
+		{"bad name", "POST", "/api/documents?name=..", "", "A", 400, "bad_name"},
+		{"too large", "POST", "/api/documents?name=b.md", "", strings.Repeat("a ", 1000), 413, "file_too_large"},
+		{"unknown format", "POST", "/api/documents?name=b.exe", "", "A", 415, "unsupported_format"},
+		{"unreadable", "POST", "/api/documents?name=b.md", "", "%PDF-1.4", 422, "unreadable_file"},
+		{"another site", "POST", "/api/documents?name=b.md", "cross", "B.", 403, "cross_origin"},
+		{"reread", "POST", "/api/documents/uploads/a.md", "", "", 200, "updated"},
+		{"reread nothing", "POST", "/api/documents/uploads/z.md", "", "", 404, "document_not_found"},
+		{"reread a folder's", "POST", "/api/documents/club/guide.pdf", "", "", 403, "not_an_upload"},
+		{"delete a folder's", "DELETE", "/api/documents/club/guide.pdf", "", "", 403, "not_an_upload"},
+		{"delete outside", "DELETE", "/api/documents/uploads/..%2F..%2Fx", "", "", 404, "document_not_found"},
+		{"delete by another site", "DELETE", "/api/documents/uploads/a.md", "cross", "", 403, "cross_origin"},
+		{"delete", "DELETE", "/api/documents/uploads/a.md", "", "", 204, ""},
+		{"delete again", "DELETE", "/api/documents/uploads/a.md", "", "", 404, "document_not_found"},
+	} {
+		r := httptest.NewRequest(tt.method, tt.path, strings.NewReader(tt.body))
+		r.Host = "localhost"
+		if tt.kind == "cross" {
+			r.Header.Set("Sec-Fetch-Site", "cross-site")
+		} else if tt.kind != "" {
+			r.Header.Set("Content-Type", tt.kind)
+		}
+		w := httptest.NewRecorder()
+		e.ServeHTTP(w, r)
+		var got struct{ Action, Code, Document, Detail string }
+		if w.Body.Len() > 0 {
+			if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil {
+				t.Errorf("%s: %v: %s", tt.name, err, w.Body)
+			}
+		}
+		if w.Code != tt.status || got.Action+got.Code != tt.want || w.Code >= 400 && got.Detail == "" {
+			t.Errorf("%s: %d %s, want %d %s", tt.name, w.Code, w.Body, tt.status, tt.want)
+		}
+		if w.Code == 201 && w.Header().Get("Location") != Link("", got.Document, 0, 0) {
+			t.Errorf("%s: it is said to be at %q", tt.name, w.Header().Get("Location"))
+		}
+	}
+	if len(stored) != 1 || stored["uploads/report.md"].Text == "" {
+		t.Errorf("stored %v", stored)
+	}
+	w := httptest.NewRecorder()
+	r := httptest.NewRequest("POST", "/api/documents?name=a.md", strings.NewReader("A"))
+	r.Host = "localhost"
+	if newHandler(t, nil).ServeHTTP(w, r); w.Code != http.StatusMethodNotAllowed {
+		t.Errorf("without uploads: %d", w.Code)
+	}
+}
+
+// TestUploadBrokenOff: a client that goes away in the middle leaves nothing.
+func TestUploadBrokenOff(t *testing.T) {
+	dir, err := os.OpenRoot(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dir.Close()
+	ended := make(chan error, 1)
+	uploads := &ingest.Uploads{Dir: dir, Root: ingest.Root{Name: "uploads"}, Syncer: &ingest.Syncer{Sink: digests{}}}
+	e := newHandler(t, func(o *Options) { o.Uploads = uploads })
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		e.ServeHTTP(w, r)
+		ended <- nil
+	}))
+	defer server.Close()
+	conn, err := net.Dial("tcp", server.Listener.Addr().String())
+	if err == nil {
+		_, err = conn.Write([]byte("POST /api/documents?name=a.md HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\nHalf of a file"))
+	}
+	if err == nil {
+		err = conn.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-ended
+	f, err := dir.Open(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if names, err := f.Readdirnames(-1); err != nil || len(names) > 0 {
+		t.Errorf("left %q, %v", names, err)
+	}
+}
