@@ -37,7 +37,7 @@ func TestReembed(t *testing.T) {
 
 	// Broken off on its way, it serves the old space as before.
 	other := hashing{32, "other"}
-	tired := &failing{other, 6}
+	tired := &failing{other, 1}
 	if err := retrieve.Reembed(ctx, e, tired, nil); !errors.Is(err, errTired) {
 		t.Fatalf("a failing embedder: %v", err)
 	}
