@@ -70,6 +70,9 @@ func partial(file *pdf.File) string {
 	if file.Rebuilt {
 		said = append(said, "the file is damaged or cut off: what was found in it is read, and pages may be missing")
 	}
+	if file.Damaged && len(file.Torn) == 0 {
+		said = append(said, "parts of the file are damaged: text may be missing")
+	}
 	if n := len(file.Torn); n > 0 {
 		const named = 10
 		pages := "page"

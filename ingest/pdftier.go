@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -232,5 +233,10 @@ func (r *Reader) pdftotext(ctx context.Context, path string, data []byte) (out [
 	}
 	defer func() { err = errors.Join(err, done()) }()
 	args := slices.Concat([]string{path}, poppler.Arguments(), []string{name, "-"})
-	return task{name: PDFToText, args: args, stdin: stdin, limit: childSeconds * time.Second, most: maxChildOutput}.run(ctx)
+	out, err = task{name: PDFToText, args: args, stdin: stdin, limit: childSeconds * time.Second, most: maxChildOutput}.run(ctx)
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && exit.ExitCode() > 0 { // it was told to be quiet
+		return nil, errors.New("pdftotext cannot read it: it is damaged, or protected by a password")
+	}
+	return out, err
 }

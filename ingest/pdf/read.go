@@ -31,6 +31,8 @@ type File struct {
 	// Rebuilt is set when the file's own list of its objects is damaged or cut
 	// off: what is missing of the file cannot be known.
 	Rebuilt bool
+	// Damaged is set when content is broken, and of which pages is not known.
+	Damaged bool
 }
 
 // A Page holds the blocks of a page in reading order.

@@ -20,6 +20,8 @@ type Source struct {
 	Pages iter.Seq[Drawn]
 	// Rebuilt is set when the file's own list of its objects is damaged.
 	Rebuilt bool
+	// Damaged is set when content of some page is broken, and which is not known.
+	Damaged bool
 }
 
 // Drawn is what was drawn on one page, in the order in which it was drawn.
@@ -99,7 +101,7 @@ var errLate = errors.New("reading it takes too long: split it, and what is behin
 // Lay puts what was drawn into lines, paragraphs, headings and tables. The
 // error is a [*NoTextError] when there is nothing to read on any page.
 func Lay(source *Source) (*File, error) {
-	file := &File{Title: source.Title, Author: source.Author, Date: source.Date, Rebuilt: source.Rebuilt}
+	file := &File{Title: source.Title, Author: source.Author, Date: source.Date, Rebuilt: source.Rebuilt, Damaged: source.Damaged}
 	var all [][]line
 	glyphs, unknown := 0, 0
 	var damage error // the first

@@ -113,6 +113,8 @@ func (e *Engine) Read(ctx context.Context, data []byte) (*pdf.Source, error) {
 	}
 	s := &pdf.Source{Title: d.meta("Title"), Author: d.meta("Author"), Date: pdf.Date(d.meta("CreationDate"))}
 	s.Outline = d.outline()
+	s.Rebuilt = d.do("FPDF_DocumentHasValidCrossReferenceTable", d.handle) == 0
+	s.Damaged = pdf.Damaged(data)
 	if d.err != nil {
 		return nil, d.failed(nil)
 	}
