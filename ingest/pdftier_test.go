@@ -118,6 +118,7 @@ func TestPDFTiersAgree(t *testing.T) {
 func TestPDFTiersSayWhatIsWrong(t *testing.T) {
 	for _, tier := range append(tiers(t), PDFAuto) {
 		r := tierReader(t, tier)
+		r.PDF.Languages = NoOCR
 		for _, tt := range []struct {
 			data, reason string
 			skip         bool
@@ -126,8 +127,8 @@ func TestPDFTiersSayWhatIsWrong(t *testing.T) {
 			{"%PDF-1.7\n" + strings.Repeat("x", 500), "", false},
 			{"%PDF-1.4\n1 0 obj\n<</Type/Catalog/Pages 2 0 R>>\nendobj\n2 0 obj\n<</Type/Pages/Kids[3 0 R]/Count 1>>\nendobj\n3 0 obj\n<</Type/Page/Parent 2 0 R>>\nendobj\n", "no text", true},
 		} {
-			if tt.skip && program("tesseract") != "" {
-				r.PDF.Languages = NoOCR
+			if tt.skip && (tier == PDFToText || tier == PDFium) {
+				continue // to these a file without a table of objects is damaged
 			}
 			_, err := r.Read(t.Context(), "a.pdf", []byte(tt.data))
 			var skip *SkipError
