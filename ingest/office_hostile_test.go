@@ -134,7 +134,8 @@ func TestOfficeBombs(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			const bound, memory = 2 * time.Second, 128 << 20
+			factor := childMemory / (512 << 20) // the race detector's
+			bound, memory := 2*time.Second*time.Duration(factor*factor), uint64(128<<20*factor)
 			var took time.Duration
 			var grown uint64
 			for try := range 2 {
@@ -153,7 +154,7 @@ func TestOfficeBombs(t *testing.T) {
 				}
 				t.Logf("try %d: %v and %d MB", try, took, grown>>20)
 			}
-			if factor := time.Duration(childMemory / (512 << 20)); took > bound*factor*factor || grown > memory*uint64(factor) {
+			if took > bound || grown > memory {
 				t.Errorf("a file of %d KB took %v and %d MB", len(tt.data)>>10, took, grown>>20)
 			}
 			t.Logf("%d KB: %v, %d MB", len(tt.data)>>10, took.Round(time.Millisecond), grown>>20)
