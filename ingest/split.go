@@ -381,11 +381,13 @@ func (s *splitter) units(p part) []unit {
 }
 
 // pieces cuts a text between words into ranges of at most limit bytes, which
-// is at most limit tokens. A word longer than that is cut between characters.
+// is at most limit tokens: behind a space or a comma where one is near, for
+// scripts that put none between words. A word longer than limit is cut between
+// characters.
 func pieces(text string, limit int) []Span {
 	var out []Span
 	cur := Span{}
-	pos := 0
+	pos, pause := 0, 0 // pause is the end of the last space or comma
 	flush := func() {
 		if t := trim(text, cur); t.Start < t.End {
 			out = append(out, t)
@@ -394,6 +396,11 @@ func pieces(text string, limit int) []Span {
 	for tokens := words.FromString(text); tokens.Next(); {
 		word := tokens.Value()
 		end := pos + len(word)
+		if end-cur.Start > limit && pause > cur.Start+limit/4 {
+			cur.End = pause
+			flush()
+			cur = Span{pause, pos}
+		}
 		if end-cur.Start > limit && pos > cur.Start {
 			flush()
 			cur = Span{pos, pos}
@@ -409,6 +416,9 @@ func pieces(text string, limit int) []Span {
 		}
 		cur.End = end
 		pos = end
+		if strings.TrimSpace(word) == "" || strings.Contains("，、；：,;", word) {
+			pause = end
+		}
 	}
 	flush()
 	return out

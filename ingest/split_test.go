@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"pgregory.net/rapid"
 )
@@ -153,6 +154,27 @@ func TestRowAnchor(t *testing.T) {
 		}
 		if got != want {
 			t.Errorf("%q: %s, want %s", anchor, got, want)
+		}
+	}
+}
+
+// Thai has no signs at the end of a sentence and no spaces between words, only
+// between phrases; Chinese has commas. Chunks end there.
+func TestSplitBetweenPhrases(t *testing.T) {
+	for name, tt := range map[string]struct{ phrase, ends string }{
+		"thai":    {"ห้องสมุดเปิดเวลาเก้าโมงเช้าทุกวัน ยกเว้นวันอาทิตย์และวันหยุดราชการ ", "นร"},
+		"chinese": {"图书馆每天早上九点开门，星期日和节假日除外，", "，"},
+	} {
+		doc := &Document{ID: "r/a.txt", Text: strings.TrimSpace(strings.Repeat(tt.phrase, 200))}
+		chunks := Split(doc, SplitOptions{})
+		checkChunks(t, doc, chunks, DefaultMax)
+		if len(chunks) < 10 {
+			t.Fatalf("%s: %d chunks", name, len(chunks))
+		}
+		for _, c := range chunks {
+			if last, _ := utf8.DecodeLastRuneInString(c.Text); !strings.ContainsRune(tt.ends, last) {
+				t.Errorf("%s: a chunk ends with %q", name, c.Text[len(c.Text)-30:])
+			}
 		}
 	}
 }
