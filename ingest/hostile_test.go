@@ -1,7 +1,10 @@
 package ingest
 
 import (
+	"errors"
 	"fmt"
+	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -42,6 +45,47 @@ func TestHostileTextInLinearTime(t *testing.T) {
 					t.Errorf("splitting %d KB took %v", size>>10, took)
 				}
 			})
+		}
+	}
+}
+
+// Twice the text takes about twice the time to read and to split. IBID_BYTES
+// says how large the smaller one is; 5000000 for the full size.
+func TestReadAndSplitInLinearTime(t *testing.T) {
+	size := 128 << 10
+	if v := os.Getenv("IBID_BYTES"); v != "" {
+		n, err := strconv.Atoi(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		size = n
+	}
+	if childMemory != 512<<20 { // the race detector makes everything ten times as slow
+		size /= 8
+	}
+	run := func(ext, unit string, size int) (best time.Duration) {
+		data := []byte(strings.Repeat(unit, size/len(unit)))
+		best = time.Hour
+		for range 2 {
+			begun := processorTime() // other programs take time too
+			doc, err := new(Reader).Read(t.Context(), "a"+ext, data)
+			var skip *SkipError
+			if err == nil {
+				Split(doc, SplitOptions{})
+			} else if !errors.As(err, &skip) {
+				t.Fatalf("%.20q: %v", unit, err)
+			}
+			best = min(best, processorTime()-begun)
+		}
+		return best
+	}
+	for _, name := range []string{"letter", "spaces", "cjk", "bracket", "sentence"} {
+		for _, ext := range []string{".txt", ".md"} {
+			once, twice := run(ext, hostile[name], size), run(ext, hostile[name], 2*size)
+			t.Logf("figure: reading and splitting %s%s: %d KB in %v, twice that in %v", name, ext, size>>10, once.Round(time.Millisecond), twice.Round(time.Millisecond))
+			if twice > 3*once+300*time.Millisecond {
+				t.Errorf("%s%s: %v, then %v for twice the text", name, ext, once, twice)
+			}
 		}
 	}
 }

@@ -113,9 +113,9 @@ func TestCountTokensInLinearTime(t *testing.T) {
 		text := strings.Repeat(unit, size/len(unit))
 		best := time.Hour
 		for range 3 {
-			begun := time.Now()
+			begun := processorTime() // other programs take time too
 			CountTokens(text)
-			best = min(best, time.Since(begun))
+			best = min(best, processorTime()-begun)
 		}
 		return best
 	}
