@@ -29,7 +29,8 @@ type Document struct {
 	Title string `json:"title"`
 	// Format names the reader that read it: "markdown", "rst", "text",
 	// "html", "csv", "pdf", "docx", "pptx", "xlsx", "odt", "ods", "odp",
-	// "epub"; "office" when the name has the ending of an older format.
+	// "epub", "mail", "mbox" …; "office" when the name has the ending of an
+	// older format.
 	Format string `json:"format"`
 	// Digest is the SHA-256 of the file's bytes in lower-case hexadecimal.
 	Digest string `json:"digest"`
@@ -111,7 +112,7 @@ type Chunk struct {
 	Heading string `json:"heading,omitempty"`
 	// Anchor is the fragment that leads to the chunk's place in the original,
 	// without "#": a heading's anchor or, for rows of a table file, what
-	// [RowAnchor] reads.
+	// [RowAnchor] reads; "message=3" for the third of a mailbox.
 	Anchor string `json:"anchor,omitempty"`
 	// Page is the 1-based page on which the chunk starts; 0 without pages.
 	Page int `json:"page,omitempty"`

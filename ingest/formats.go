@@ -61,6 +61,7 @@ func formats() []format {
 		{name: "office", endings: []string{".doc", ".dot", ".xls", ".xlt", ".xlsb", ".ppt", ".pps", ".pot", ".rtf", ".sxw", ".sxc", ".sxi"}, read: readOffice, binary: true, isolated: true},
 		{name: "mail", said: "mail (.eml, .mbox, .mhtml)", endings: []string{".eml", ".mht", ".mhtml"}, read: readMail, isolated: true},
 		{name: "mbox", endings: []string{".mbox", ".mbx"}, read: readMailbox, isolated: true},
+		{name: "outlook", endings: []string{".msg", ".pst"}, read: refuseOutlook, binary: true},
 	}
 }
 

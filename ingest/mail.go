@@ -27,6 +27,11 @@ func readMail(doc *Document, data []byte) error {
 	return nil
 }
 
+// refuseOutlook says how to have what is in Outlook's own formats read.
+func refuseOutlook(doc *Document, _ []byte) error {
+	return &SkipError{"it is in Outlook's own format, which is not read: save its messages as .eml or .mbox"}
+}
+
 // readMailbox reads each message of a mailbox into a section of its own with
 // the anchor "message=N", N being its 1-based position in the file.
 func readMailbox(doc *Document, data []byte) error {

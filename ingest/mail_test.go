@@ -26,6 +26,7 @@ func TestSyncOfMails(t *testing.T) {
 			from + "\nNo header at all.\n"),
 		"plain.eml": file1("Subject: Plain\n\nText\n"),
 		"none.eml":  file1("\n\n\n\x01"),
+		"old.msg":   file1("\xd0\xcf\x11\xe0"),
 		"post.zip":  zipped(t, "in.eml", message("Inner", "Deep.", "deep.txt", "Deeper.")),
 	}
 	sink := newMemory()
@@ -42,6 +43,7 @@ func TestSyncOfMails(t *testing.T) {
 		"added box.mbox",
 		"added box.mbox/2/note.txt",
 		"failed none.eml: it is no message: there is no sender, subject or date in it",
+		"skipped old.msg: it is in Outlook's own format, which is not read: save its messages as .eml or .mbox",
 		"added plain.eml",
 		"added post.zip/in.eml",
 		"added post.zip/in.eml/deep.txt",
@@ -63,6 +65,7 @@ func TestSyncOfMails(t *testing.T) {
 	// What is attached goes with the mail, and a mail without it stays.
 	delete(fsys, "post.zip")
 	delete(fsys, "none.eml")
+	delete(fsys, "old.msg")
 	fsys["a.eml"] = file1(message("Fares", "Cabins cost more.", "fares.csv", "class,fare\ndeck,4\n"))
 	if got, err = syncAll(t, &Syncer{Sink: sink}, fsys); err != nil {
 		t.Fatal(err)
