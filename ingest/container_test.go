@@ -7,6 +7,7 @@ import (
 	"compress/gzip"
 	"io/fs"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -253,4 +254,41 @@ func (c counting) Open(name string) (fs.File, error) {
 		*c.opened++
 	}
 	return c.MapFS.Open(name)
+}
+
+// Mutants of archives and mails are a folder's account each: every line has an
+// action and, where nothing is read, a reason; none ends a reader.
+func TestContainerMutants(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 0))
+	mail := "From: a@example.org\nSubject: s\nContent-Type: multipart/mixed; boundary=b\n\n--b\n\nText.\n--b\nContent-Disposition: attachment; filename=\"a.md\"\n\n# In\n\nText.\n--b--\n"
+	inner := string(zipped(t, "deep.md", "# Deep\n\nText.").Data)
+	whole := map[string][]byte{
+		"a.zip":    zipped(t, "one.md", strings.Repeat("One. ", 200), "sub/two.txt", "Two.", "in.zip", inner, "m.eml", mail).Data,
+		"b.tar.gz": tarred(t, "four.md", "Four.", "five/five.md", strings.Repeat("Five. ", 200), "in.zip", inner).Data,
+		"c.txt.gz": gzipped(t, strings.Repeat("Six. ", 200)).Data,
+		"d.eml":    []byte(mail),
+		"e.mbox":   []byte("From a@b Mon Jun 01 10:00:00 2009\n" + mail + "\nFrom a@b Mon Jun 01 10:00:00 2009\n" + mail),
+	}
+	names := slices.Sorted(maps.Keys(whole))
+	s := &Syncer{Sink: newMemory(), Reader: new(Reader)}
+	defer s.Reader.Close()
+	counts := make(map[Action]int)
+	for range mutantsOf(t) {
+		fsys := fstest.MapFS{}
+		for _, name := range names {
+			fsys[name] = file1(string(mutant(rng, whole[name], whole[names[rng.IntN(len(names))]])))
+		}
+		for c, err := range s.Sync(t.Context(), harbour, fsys) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			counts[c.Action]++
+			if (c.Action == Failed || c.Action == Skipped) && c.Reason == "" || strings.Contains(c.Reason, "crashed") || strings.Contains(c.Reason, "took more than") || strings.Contains(c.Reason, "needed more than") {
+				t.Errorf("%s is %s: %s", c.Path, c.Action, c.Reason)
+			}
+		}
+	}
+	t.Logf("figure: %d mutants of archives and mails: %v", len(names)*mutantsOf(t), counts)
 }
