@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/net/html"
+
 	"ibid/ingest/charset"
 )
 
@@ -112,7 +114,7 @@ func (r *reader) part(h header, body []byte, standard string, depth int) []Body 
 	isText := kind == "text/plain" || kind == "text/html" || kind == "text/enriched" || kind == "application/xhtml+xml"
 	switch {
 	case isText && disposition != "attachment" && name == "":
-		html := kind != "text/plain" && kind != "text/enriched"
+		isHTML := kind != "text/plain" && kind != "text/enriched"
 		text, err := charset.Decode(content, params["charset"])
 		if err != nil { // no text, whatever it says
 			return nil
@@ -123,7 +125,7 @@ func (r *reader) part(h header, body []byte, standard string, depth int) []Body 
 		if strings.TrimSpace(text) == "" {
 			return nil
 		}
-		return []Body{{HTML: html, Text: text}}
+		return []Body{{HTML: isHTML, Text: text}}
 	case kind == "message/rfc822" || kind == "message/global":
 		if name == "" {
 			inner, _ := cutHeader(trimStart(content))
@@ -185,9 +187,37 @@ func (r *reader) multipart(kind string, body []byte, boundary string, depth int)
 	}
 	var bodies []Body
 	for _, b := range all {
+		if last := len(bodies) - 1; last >= 0 && len(b) == 1 && b[0].HTML && !bodies[last].HTML && sameWords(b[0].Text, bodies[last].Text) {
+			continue // the same again, by a program that knows no alternatives
+		}
 		bodies = append(bodies, b...)
 	}
 	return bodies
+}
+
+// sameWords reports whether nearly all words of a page stand in a plain text.
+func sameWords(page, plain string) bool {
+	const most = 64 << 10 // of what is worth comparing, a part at a time
+	if len(plain) > most {
+		return false
+	}
+	stand := make(map[string]bool)
+	for w := range strings.FieldsSeq(plain) {
+		stand[w] = true
+	}
+	all, there := 0, 0
+	z := html.NewTokenizer(strings.NewReader(page))
+	for kind := z.Next(); kind != html.ErrorToken; kind = z.Next() {
+		if kind != html.TextToken {
+			continue
+		}
+		for w := range strings.FieldsSeq(string(z.Text())) {
+			if all++; stand[w] {
+				there++
+			}
+		}
+	}
+	return there*10 >= all*9
 }
 
 // plainest is the first of the alternatives without HTML, else the last.

@@ -45,6 +45,8 @@ func TestRead(t *testing.T) {
 			"subject: a\nhtml false: \"Plain\"\n"},
 		{"only HTML", "Subject: a\nContent-Type: multipart/alternative; boundary=b\n\n--b\nContent-Type: text/plain\n\n \n--b\nContent-Type: text/html\n\n<p>HTML</p>\n--b--\n",
 			"subject: a\nhtml true: \"<p>HTML</p>\"\n"},
+		{"the same twice", "Subject: a\nContent-Type: multipart/mixed; boundary=b\n\n--b\n\nThe ferry leaves at nine.\n--b\nContent-Type: text/html\n\n<p>The ferry leaves <b>at</b> nine.</p>\n--b\nContent-Type: text/html\n\n<p>It waits for nobody.</p>\n--b--\n",
+			"subject: a\nhtml false: \"The ferry leaves at nine.\"\nhtml true: \"<p>It waits for nobody.</p>\"\n"},
 		{"attached", "Subject: a\nContent-Type: multipart/mixed; boundary=b\n\n--b\n\nText\n--b\nContent-Type: application/pdf; name=\"r.pdf\"\nContent-Transfer-Encoding: base64\n\nJVBERg==\n" +
 			"--b\nContent-Disposition: attachment; filename=\"C:\\docs\\..\\b.txt\"\n\nB\n--b\nContent-Type: text/csv\nContent-Disposition: attachment\n\n1,2\n--b\nContent-Type: image/png\n\ninline\n--b--",
 			"subject: a\nhtml false: \"Text\"\nfile r.pdf application/pdf \"%PDF\"\nfile b.txt text/plain \"B\"\nfile attachment.csv text/csv \"1,2\"\n"},
