@@ -5,6 +5,7 @@ import (
 	"archive/zip"
 	"bytes"
 	"compress/gzip"
+	"errors"
 	"io/fs"
 	"maps"
 	"math/rand/v2"
@@ -291,4 +292,36 @@ func TestContainerMutants(t *testing.T) {
 		}
 	}
 	t.Logf("figure: %d mutants of archives and mails: %v", len(names)*mutantsOf(t), counts)
+}
+
+// An archive or a mail can be uploaded, and goes with all that is in it.
+func TestUploadsOfContainers(t *testing.T) {
+	u, sink, files := newUploads(t)
+	add := func(name string, f *fstest.MapFile) (Change, error) {
+		return u.Add(t.Context(), name, bytes.NewReader(f.Data))
+	}
+	if c, err := add("a.zip", zipped(t, "one.md", "One.", "sub/two.md", "Two.")); err != nil || c.Action != Added || c.Chunks != 2 {
+		t.Errorf("%+v, %v", c, err)
+	}
+	if c, err := add("a.zip", zipped(t, "one.md", "One.", "three.md", "Three.")); err != nil || c.Action != Updated {
+		t.Errorf("%+v, %v", c, err)
+	}
+	wantLines(t, slices.Sorted(maps.Keys(sink.docs)), "uploads/a.zip/one.md", "uploads/a.zip/three.md")
+	var unreadable *UnreadableError
+	if c, err := add("a.zip", file1("PK torn")); !errors.As(err, &unreadable) {
+		t.Errorf("%+v, %v", c, err)
+	}
+	wantLines(t, files(), "a.zip")
+	if c, err := u.Reread(t.Context(), "a.zip"); err != nil || c.Action != Updated {
+		t.Errorf("%+v, %v", c, err)
+	}
+	if err := u.Remove(t.Context(), "a.zip/one.md"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("removing a file of an archive: %v", err)
+	}
+	if _, err := u.Reread(t.Context(), "a.zip/one.md"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("reading a file of an archive anew: %v", err)
+	}
+	if err := u.Remove(t.Context(), "a.zip"); err != nil || len(sink.docs) != 0 || len(files()) != 0 {
+		t.Errorf("%v; %d documents, files %q", err, len(sink.docs), files())
+	}
 }

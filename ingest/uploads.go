@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -86,7 +88,7 @@ func (u *Uploads) Add(ctx context.Context, name string, content io.Reader) (c Ch
 	if name, err = uploadName(name); err != nil {
 		return c, err
 	}
-	if _, ok := formatOf(name); !ok {
+	if _, ok := formatOf(name); !ok && !isContainer(name) {
 		return c, &SkipError{fmt.Sprintf("%s files are not taken: Ibid reads %s", strings.ToLower(path.Ext(name)), Formats())}
 	}
 	room, err := u.room(name)
@@ -130,6 +132,9 @@ func (u *Uploads) Add(ctx context.Context, name string, content io.Reader) (c Ch
 
 // Reread reads an upload anew.
 func (u *Uploads) Reread(ctx context.Context, name string) (Change, error) {
+	if strings.Contains(name, "/") { // it is a part of one
+		return Change{}, fmt.Errorf("reading the upload anew: %w", fs.ErrNotExist)
+	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	again := &Syncer{Sink: u.Syncer.Sink, Reader: u.Syncer.Reader, Split: u.Syncer.Split, Force: true}
@@ -143,7 +148,7 @@ func (u *Uploads) Reread(ctx context.Context, name string) (Change, error) {
 // Remove deletes an upload with all that is stored of it. One that is not there
 // gives an error that wraps [fs.ErrNotExist].
 func (u *Uploads) Remove(ctx context.Context, name string) error {
-	if strings.HasPrefix(name, ".") {
+	if strings.HasPrefix(name, ".") || strings.Contains(name, "/") {
 		return fmt.Errorf("deleting the upload: %w", fs.ErrNotExist)
 	}
 	u.mu.Lock()
@@ -151,7 +156,19 @@ func (u *Uploads) Remove(ctx context.Context, name string) error {
 	if err := u.Dir.Remove(name); err != nil {
 		return fmt.Errorf("deleting the upload: %w", err)
 	}
-	return u.Syncer.Sink.Delete(context.WithoutCancel(ctx), u.Root.Name+"/"+name)
+	ctx = context.WithoutCancel(ctx)
+	known, err := u.Syncer.Sink.Known(ctx, u.Root)
+	if err != nil {
+		return fmt.Errorf("reading what is stored of the upload: %w", err)
+	}
+	for _, p := range slices.Sorted(maps.Keys(known)) {
+		if strings.HasPrefix(p, name+"/") { // packed in it, or attached to it
+			if err := u.Syncer.Sink.Delete(ctx, u.Root.Name+"/"+p); err != nil {
+				return err
+			}
+		}
+	}
+	return u.Syncer.Sink.Delete(ctx, u.Root.Name+"/"+name)
 }
 
 // room says how large a file of this name may be.
