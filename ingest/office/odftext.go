@@ -1,0 +1,337 @@
+package office
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"path"
+	"strings"
+)
+
+// An odfPlace says where in lists a paragraph stands.
+type odfPlace struct {
+	list   *odfList
+	level  int // 0 is outside any list
+	counts *[listLevels + 1]int
+}
+
+// blocks reads paragraphs, lists and tables, in whatever they are wrapped.
+func (o *odfReader) blocks(x *xmlReader, at odfPlace, out func(block)) error {
+	var do func(e element) error
+	do = func(e element) error {
+		switch e.Name.Local {
+		case "section":
+			if attr(e, "display") == "none" {
+				return nil
+			}
+		case "p", "h":
+			return o.paragraph(x, e, out)
+		case "list":
+			return o.list(x, e, at, out)
+		case "table":
+			return o.table(x, out)
+		case "object", "object-ole":
+			return o.object(x, e, out)
+		case "annotation":
+			b, err := o.annotation(x)
+			out(b)
+			return err
+		case "tracked-changes", "table-of-content", "alphabetical-index", "illustration-index", "table-index", "object-index", "user-index",
+			"forms", "sequence-decls", "variable-decls", "user-field-decls", "dde-connection-decls", "title", "desc", "binary-data",
+			"settings", "notes", "event-listeners", "image-map", "plot-area", "legend", "image":
+			if e.Name.Local == "title" && strings.HasSuffix(e.Name.Space, "chart:1.0") {
+				return x.each(do)
+			}
+			return nil
+		}
+		return x.each(do)
+	}
+	return x.each(do)
+}
+
+func (o *odfReader) paragraph(x *xmlReader, e element, out func(block)) error {
+	style := attr(e, "style-name")
+	var after []block
+	var text strings.Builder
+	err := o.inline(x, &text, func(b block) { after = append(after, o.hold(b)) })
+	b := block{text: text.String()}
+	if strings.TrimSpace(b.text) != "" && !o.hides(style) {
+		switch level := o.outline(style); {
+		case o.is(style, "Title"):
+			b.kind, b.level, b.marker = aHeading, 1, titleMarker
+		case e.Name.Local == "h":
+			b.kind, b.level = aHeading, number(e, "outline-level", 1)
+		case level > 0:
+			b.kind, b.level = aHeading, level
+		}
+		out(b)
+	}
+	for _, b := range after {
+		out(b)
+	}
+	return err
+}
+
+// hides reports whether text of the style is not shown.
+func (o *odfReader) hides(style string) bool {
+	for range 20 {
+		s, ok := o.styles[style]
+		if !ok {
+			return false
+		}
+		if s.hidden {
+			return true
+		}
+		style = s.parent
+	}
+	return false
+}
+
+// inline reads what stands in a paragraph. Notes, boxes and objects come
+// after it.
+func (o *odfReader) inline(x *xmlReader, text *strings.Builder, after func(block)) error {
+	var do func(e element) error
+	space := func() bool {
+		s := text.String()
+		return s == "" || strings.HasSuffix(s, " ") || strings.HasSuffix(s, "\n")
+	}
+	add := func(s []byte) {
+		// White space of the file is one space, and none at the start.
+		for i, word := range bytes.FieldsFunc(s, func(r rune) bool { return r == ' ' || r == '\n' || r == '\t' || r == '\r' }) {
+			if lead := i > 0 || strings.ContainsRune(" \n\t\r", rune(s[0])); lead && !space() {
+				text.WriteByte(' ')
+			}
+			text.Write(word)
+		}
+		if len(s) > 0 && strings.ContainsRune(" \n\t\r", rune(s[len(s)-1])) && !space() {
+			text.WriteByte(' ')
+		}
+	}
+	do = func(e element) error {
+		switch e.Name.Local {
+		case "s":
+			text.WriteString(strings.Repeat(" ", min(max(number(e, "c", 1), 1), 100)))
+		case "tab":
+			text.WriteByte('\t')
+		case "line-break":
+			text.WriteByte('\n')
+		case "note":
+			b, err := o.footnote(x, e)
+			after(b)
+			return err
+		case "annotation":
+			b, err := o.annotation(x)
+			after(b)
+			return err
+		case "frame", "custom-shape", "rect", "ellipse", "g", "line", "caption", "text-box", "list", "table":
+			return o.blocks(x, odfPlace{}, after)
+		case "object", "object-ole":
+			return o.object(x, e, after)
+		case "span":
+			if o.hides(attr(e, "style-name")) {
+				return nil
+			}
+			return x.mixed(do, add)
+		case "ruby-text", "hidden-text", "placeholder", "annotation-end", "tracked-changes", "title", "desc", "script":
+			return nil
+		default:
+			return x.mixed(do, add)
+		}
+		return nil
+	}
+	return x.mixed(do, add)
+}
+
+func (o *odfReader) footnote(x *xmlReader, e element) (block, error) {
+	label := "Footnote"
+	if attr(e, "note-class") == "endnote" {
+		label = "Endnote"
+	}
+	var blocks []block
+	err := x.each(func(e element) error {
+		switch e.Name.Local {
+		case "note-citation":
+			label += " " + oneLine(x.text())
+		case "note-body":
+			return o.blocks(x, odfPlace{}, func(b block) { blocks = append(blocks, b) })
+		}
+		return nil
+	})
+	return block{text: label + ": " + oneLine(cell{blocks: blocks}.text()), note: true}, err
+}
+
+func (o *odfReader) annotation(x *xmlReader) (block, error) {
+	author := "unnamed"
+	var text strings.Builder
+	err := x.each(func(e element) error {
+		switch e.Name.Local {
+		case "creator":
+			author = cmp.Or(oneLine(x.text()), author)
+		case "p", "list":
+			text.WriteString(x.text() + " ")
+		}
+		return nil
+	})
+	return block{text: "Comment (" + author + "): " + oneLine(text.String()), note: true}, err
+}
+
+// list reads a list and those in it.
+func (o *odfReader) list(x *xmlReader, e element, at odfPlace, out func(block)) error {
+	in := odfPlace{list: at.list, level: min(at.level+1, listLevels), counts: at.counts}
+	if l, ok := o.lists[attr(e, "style-name")]; ok {
+		in.list = &l
+	}
+	if in.counts == nil {
+		in.counts = new([listLevels + 1]int)
+	}
+	in.counts[in.level] = 0
+	return x.each(func(e element) error {
+		switch e.Name.Local {
+		case "list-item":
+			return o.listItem(x, e, in, out)
+		case "list-header":
+			return o.blocks(x, in, out)
+		}
+		return nil
+	})
+}
+
+// listItem reads an item: its first paragraph is led by the marker, and
+// further ones go on with it.
+func (o *odfReader) listItem(x *xmlReader, e element, in odfPlace, out func(block)) error {
+	level := odfLevel{}
+	if in.list != nil {
+		level = in.list.levels[in.level]
+	}
+	in.counts[in.level]++
+	if start := number(e, "start-value", 0); start > 0 {
+		in.counts[in.level] = start
+	} else if in.counts[in.level] == 1 && level.start > 1 {
+		in.counts[in.level] = level.start
+	}
+	var item *block
+	flush := func() {
+		if item != nil {
+			out(*item)
+			item = nil
+		}
+	}
+	marker := in.marker(level)
+	err := o.blocks(x, in, func(b block) {
+		switch {
+		case b.kind == aParagraph && !b.note && item == nil && marker != "":
+			b.kind, b.level, b.marker = anItem, in.level-1, marker
+			item, marker = &b, ""
+		case b.kind == aParagraph && !b.note && item != nil:
+			item.text += "\n" + b.text
+		default:
+			if b.kind == aHeading && marker != "" && marker != bullet {
+				b.text = marker + " " + b.text
+				marker = ""
+			}
+			flush()
+			out(b)
+		}
+	})
+	flush()
+	return err
+}
+
+// marker writes what stands in front of the item that is counted.
+func (in odfPlace) marker(level odfLevel) string {
+	if level.format == "" {
+		return bullet
+	}
+	var numbers []string
+	for i := max(1, in.level-level.shown+1); i <= in.level; i++ {
+		format := level.format
+		if in.list != nil && in.list.levels[i].format != "" {
+			format = in.list.levels[i].format
+		}
+		name := map[string]string{"a": "lowerLetter", "A": "upperLetter", "i": "lowerRoman", "I": "upperRoman", "一, 二, 三, ...": "chineseCounting"}[format]
+		numbers = append(numbers, itemNumber(name, max(in.counts[i], 1)))
+	}
+	return level.prefix + strings.Join(numbers, ".") + level.suffix
+}
+
+// object reads a chart or a formula that is a document of its own.
+func (o *odfReader) object(x *xmlReader, e element, out func(block)) error {
+	if href := attr(e, "href"); href != "" && o.depth < 2 {
+		folder := path.Join(o.folder, strings.TrimPrefix(href, "./"))
+		in, err := o.xml(path.Join(folder, "content.xml"))
+		if err != nil {
+			return nil // a picture of it stands beside it
+		}
+		defer in.close()
+		return o.embedded(in, folder, out)
+	}
+	var do func(e element) error
+	do = func(e element) error {
+		switch e.Name.Local {
+		case "math":
+			return mathParagraph(x, out)
+		case "document":
+			return x.each(func(e element) error {
+				if e.Name.Local == "body" {
+					return o.blocks(x, odfPlace{}, out)
+				}
+				return nil
+			})
+		}
+		return x.each(do)
+	}
+	return x.each(do)
+}
+
+func (o *odfReader) embedded(x *xmlReader, folder string, out func(block)) error {
+	inner := newOpenDocument(o.file, folder)
+	inner.depth = o.depth + 1
+	err := x.each(func(root element) error {
+		if root.Name.Local == "math" {
+			return mathParagraph(x, out)
+		}
+		return x.each(func(e element) error {
+			if e.Name.Local == "body" {
+				return inner.blocks(x, odfPlace{}, out)
+			}
+			return nil
+		})
+	})
+	if err != nil && o.over == nil {
+		o.note(fmt.Sprintf("an object in it could be read only in part: %v", err))
+		err = nil
+	}
+	return err
+}
+
+// mathParagraph reads MathML as the row of its signs.
+func mathParagraph(x *xmlReader, out func(block)) error {
+	var text strings.Builder
+	var do func(e element) error
+	do = func(e element) error {
+		switch e.Name.Local {
+		case "mi", "mn", "mo", "mtext", "ms":
+			text.WriteString(oneLine(x.text()))
+			return nil
+		case "annotation", "annotation-xml":
+			return nil
+		case "mfrac", "msup", "msub", "msubsup":
+			sign := map[string]string{"mfrac": "/", "msup": "^", "msub": "_", "msubsup": "_"}[e.Name.Local]
+			i := 0
+			return x.each(func(e element) error {
+				if i++; i == 3 {
+					text.WriteByte('^')
+				} else if i == 2 {
+					text.WriteString(sign)
+				}
+				return do(e)
+			})
+		case "msqrt":
+			text.WriteString("√")
+		}
+		return x.each(do)
+	}
+	err := x.each(do)
+	out(block{text: text.String()})
+	return err
+}
