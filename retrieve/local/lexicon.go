@@ -84,9 +84,21 @@ func (l *lexicon) add(slot int32, c loadedChunk, packed []byte) []byte {
 // bind takes the posting at a place, all before it being in, into the bound of
 // its block and into starts.
 func (p *postings) bind(at int, count, length int32) {
-	window := int(p.list[at].slot()) / windowSlots
+	window := p.list[at].slot() / windowSlots
+	if at%postingsBlock == 0 || p.list[at-1].slot()/windowSlots != window {
+		p.begin(at, int(window))
+	}
+	if at/postingsBlock == len(p.bounds) {
+		p.bounds = append(p.bounds, bound{float32(count), float32(length) / float32(count)})
+	}
+	p.bounds[at/postingsBlock].add(count, length)
+}
+
+// begin has starts know where a window begins if it is with the posting at a
+// place, which must be told for each first posting of a window.
+func (p *postings) begin(at, window int) {
 	switch {
-	case len(p.starts) > window: // it is not the first one there
+	case len(p.starts) > window: // it begins with an earlier one
 	case len(p.starts) > 0 && at >= perWindow/2*window:
 		for len(p.starts) <= window {
 			p.starts = append(p.starts, int32(at))
@@ -101,10 +113,6 @@ func (p *postings) bind(at int, count, length int32) {
 			}
 		}
 	}
-	if at/postingsBlock == len(p.bounds) {
-		p.bounds = append(p.bounds, bound{float32(count), float32(length) / float32(count)})
-	}
-	p.bounds[at/postingsBlock].add(count, length)
 }
 
 // window gives the postings of the slot's window, or more.
