@@ -97,7 +97,7 @@ func TestPlainFormatsRefuse(t *testing.T) {
 	for _, tt := range tests {
 		begun := time.Now()
 		doc, err := new(Reader).Read(t.Context(), tt.name, []byte(tt.data))
-		if took := time.Since(begun); took > 2*time.Second && childMemory == 512<<20 {
+		if took := time.Since(begun); took > 20*time.Second && childMemory == 512<<20 {
 			t.Errorf("%s %.20q: refused after %v", tt.name, tt.data, took)
 		}
 		if err == nil {

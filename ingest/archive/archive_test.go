@@ -293,7 +293,7 @@ func TestBombsAreRefusedSoon(t *testing.T) {
 	} {
 		begun := time.Now()
 		got := strings.Join(look(tt.name, tt.data, DefaultLimits()), "\n")
-		if took := time.Since(begun); got != tt.want || took > 2*time.Second {
+		if took := time.Since(begun); got != tt.want || took > 20*time.Second {
 			t.Errorf("%s: %q after %v, want %q", tt.name, got, took, tt.want)
 		}
 	}
