@@ -19,8 +19,10 @@ type GateKind string
 const (
 	GateScore GateKind = "score" // by the calibrated chance, without a model
 	GateModel GateKind = "model" // every passage by a model
-	GateBoth  GateKind = "both"  // the clear cases by the chance, the others by a model
-	GateOff   GateKind = "off"   // every passage is kept
+	// GateBoth has the clear cases decided by the chance, the others by a model.
+	// No case is clearly off topic in another language than the question's.
+	GateBoth GateKind = "both"
+	GateOff  GateKind = "off" // every passage is kept
 )
 
 // Between these chances of being on topic, the gate "both" asks the model.
@@ -64,7 +66,7 @@ func (r *run) judge(ctx context.Context, passages []retrieve.Passage) ([]Judged,
 			j.Decision = Relevant
 		}
 		clear := kind == GateScore || kind == GateOff ||
-			kind == GateBoth && (j.Chance < surelyOff || j.Chance > surelyOn)
+			kind == GateBoth && (j.Chance < surelyOff && !r.foreign(p) || j.Chance > surelyOn)
 		switch {
 		case clear:
 		case budget != 0:
@@ -79,6 +81,12 @@ func (r *run) judge(ctx context.Context, passages []retrieve.Passage) ([]Judged,
 		return judged, nil
 	}
 	return judged, r.judgeOpen(ctx, model, passages, open, judged)
+}
+
+// foreign tells that a passage is not in the language of the question: its
+// words say nothing of what it is about then, and only a model can judge it.
+func (r *run) foreign(p retrieve.Passage) bool {
+	return retrieve.Language(p.Text) != retrieve.Language(r.asked)
 }
 
 // judgeOpen has the model judge the open passages, some at a time, and emits

@@ -112,6 +112,34 @@ judged r/d4.md#1 irrelevant by unjudged (0 calls): does not mention 'mooring fee
 	}
 }
 
+// The words of another language than the question's say nothing of what a
+// passage is about, so no score lets one go that a model could judge.
+func TestGateForeign(t *testing.T) {
+	const english, german = "The warden of the lake is called Brandt, and the key is with him.", "Der Wächter des Sees heißt Brandt, und der Schlüssel ist bei ihm."
+	for _, test := range []struct {
+		gate            GateKind
+		question, text  string
+		decision, judge string
+	}{
+		{GateBoth, "Wer ist der Eigentümer und wo wohnt er?", english, "relevant", "model"},
+		{GateBoth, "Кто сторож и где он живёт?", english, "relevant", "model"},
+		{GateBoth, "管理人は誰ですか", german, "relevant", "model"},
+		{GateBoth, "How do I bake a loaf of bread?", german, "relevant", "model"},
+		{GateBoth, "How do I bake a loaf of bread?", english, "irrelevant", "score"},
+		{GateBoth, "Wie backe ich ein Brot mit der Hefe?", german, "irrelevant", "score"},
+		{GateScore, "Wer ist der Eigentümer und wo wohnt er?", english, "irrelevant", "score"},
+	} {
+		documents := passages(test.text)
+		documents[0].Scores = retrieve.Scores{}
+		m := &script{reply: byRole(map[Role][]string{RoleJudge: {"yes"}, RoleAnswer: {"Brandt.[1]"}})}
+		a := &Answerer{Retriever: documents, Model: m, Gate: test.gate}
+		got := read(a.Ask(t.Context(), Question{Text: test.question}))
+		if want := fmt.Sprintf("judged r/d1.md#1 %s by %s ", test.decision, test.judge); got.err != nil || !strings.Contains(got.String(), want) {
+			t.Errorf("%s, %q of %q: got\n%s", test.gate, test.question, test.text, got)
+		}
+	}
+}
+
 // slow is a judge that takes a second; it counts how many work at a time.
 type slow struct{ now, most atomic.Int32 }
 
