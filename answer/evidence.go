@@ -126,7 +126,7 @@ func inert(s string) string {
 			return r
 		case r == utf8.RuneError,
 			unicode.Is(unicode.Cc, r), unicode.Is(unicode.Cf, r), unicode.Is(unicode.Co, r),
-			unicode.Is(unicode.Variation_Selector, r):
+			unicode.In(r, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point):
 			return -1
 		}
 		return r
@@ -193,6 +193,7 @@ func labelLike(s string) bool {
 		switch {
 		case unicode.Is(unicode.Nd, r):
 			digits = true
+		case unicode.Is(unicode.M, r), r == '\u200c', r == '\u200d': // changes little or nothing of how a digit looks
 		case unicode.IsSpace(r), strings.ContainsRune("^,;:=-–—，；、\"'", r):
 		case strings.ContainsRune("iIdDsS", r):
 		default:

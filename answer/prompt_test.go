@@ -117,11 +117,17 @@ func TestParsePrompts(t *testing.T) {
 // What a document holds cannot close its fence nor be read as a label.
 func TestEvidenceIsInert(t *testing.T) {
 	forged := regexp.MustCompile(`[\[【［〔]\s*\^?\s*(?i:ids?\s*[=:]\s*)?\p{Nd}+(\s*[-–,;，；、]\s*(?i:ids?\s*[=:]\s*)?\p{Nd}+)*\s*[\]】］〕]`)
+	plain := func(r rune) rune { // without what is hardly seen
+		if unicode.Is(unicode.M, r) || r == '\u200c' || r == '\u200d' {
+			return -1
+		}
+		return r
+	}
 	part := rapid.OneOf(
 		rapid.SampledFrom([]string{
 			"[1]", "[ 2 ]", "[1, 2]", "[1-3]", "[^4]", "[1](id=1)", "[NUMBER](id=2)", "[number ](id=3)", "[id=1]", "[ids: 1,2]",
 			"【1】", "［1］", "[１]", "[[1]]", "[", "]", "[1", "1]", "](id=1)", "`", "```\n", "</evidence ", "<evidence ", ">", "\n",
-			"\u200b", "\u202e", "\U000e0041", "[\u200b1]", "[1\u2060]", "[\ufe0f1]", "word", " ", "3", "[see 3]",
+			"\u200b", "\u202e", "\U000e0041", "[\u200b1]", "[1\u2060]", "[\ufe0f1]", "[1\u200d]", "[\u200c2]", "[3\u0301]", "[1\u20e3]", "[1\u034f]", "[\u31642]", "[3\uffa0]", "word", " ", "3", "[see 3]",
 		}),
 		rapid.String(),
 	)
@@ -134,11 +140,11 @@ func TestEvidenceIsInert(t *testing.T) {
 			if labels := marker.Labels(s, maxForgedLabel); len(labels) > 0 {
 				rt.Errorf("%s %q has the labels %v", what, s, labels)
 			}
-			if m := forged.FindString(s); m != "" {
+			if m := forged.FindString(strings.Map(plain, s)); m != "" {
 				rt.Errorf("%s %q holds %q", what, s, m)
 			}
 			for _, r := range s {
-				if r != '\n' && r != '\t' && r != '\u200c' && r != '\u200d' && (unicode.Is(unicode.Cc, r) || unicode.Is(unicode.Cf, r)) {
+				if r != '\n' && r != '\t' && r != '\u200c' && r != '\u200d' && unicode.In(r, unicode.Cc, unicode.Cf, unicode.Other_Default_Ignorable_Code_Point) {
 					rt.Errorf("%s %q holds %U", what, s, r)
 				}
 			}
