@@ -36,7 +36,10 @@ var (
 
 	// noChanges are the words that a prompt asks for when a step has nothing
 	// to add, and how models vary them.
-	noChanges = []phrasing{{{"no change", "no changes"}, {"", " needed", " necessary", " required", " is needed", " is necessary", " is required", " are needed", " are necessary", " are required"}}}
+	noChanges = []phrasing{{{"no change", "no changes"}, {"", " needed", " necessary", " required", " is needed", " is necessary", " is required", " are needed", " are necessary", " are required"}, aboutIt}}
+
+	// aboutIt may stand behind that.
+	aboutIt = []string{"", " to it", " to the answer", " to the answer so far", " to the existing answer", " to the current answer", " in the answer", " to the summary", " to the summary so far", " to the existing summary", " to the current summary", " in the summary"}
 
 	// noAnswers are what a step says when the evidence holds no answer: the
 	// words the prompt asks for, and how models vary them.

@@ -23,6 +23,12 @@ func TestHears(t *testing.T) {
 		{"NO CHANGE. The evidence adds nothing.", metaRemark},
 		{"NO CHANGES NEEDED: the answer is complete", metaRemark},
 		{"**NO CHANGE** (the evidence is of mice)", metaRemark},
+		{"NO CHANGE to the answer", metaRemark},
+		{"NO CHANGE NEEDED TO THE EXISTING ANSWER.", metaRemark},
+		{"NO CHANGE to the summary so far: the part adds nothing.", metaRemark},
+		{"No change to the answer of the court.[1]", ""},
+		{"NO CHANGE TO THE ANSWERING MACHINE.[1]", ""},
+		{"NO CHANGE TO THE FEE.[1]", ""},
 		{"No changes needed.", metaRemark},
 		{"The answer remains unchanged.", ""}, // "existing" or the like is missing
 		{"No changes were made to the law in 2020.", ""},
@@ -60,7 +66,7 @@ func TestHears(t *testing.T) {
 // what is told before its end stays true.
 func TestHeldBack(t *testing.T) {
 	pieces := rapid.SampledFrom([]string{
-		"NO ", "NO", " ", "CHANGE", "CHANGES", "ANSWER", "no change", "No answer", "**", "\"", "(", ")", ".", "!", "\n", ": ", " - ", "needed", " in the evidence",
+		"NO ", "NO", " ", "CHANGE", "CHANGES", "ANSWER", "no change", "No answer", "**", "\"", "(", ")", ".", "!", "\n", ": ", " - ", "needed", " to the answer", " so far", " in the evidence",
 		"unchanged", "n/a", "the existing answer ", "is ", "complete", " and ", "correct", "The fee", "[1]", "é", "。",
 	})
 	rapid.Check(t, func(rt *rapid.T) {
