@@ -171,7 +171,8 @@ func (c *summarizeCmd) showSteps(events iter.Seq2[answer.Event, error], s surrou
 		return events
 	}
 	return func(yield func(answer.Event, error) bool) {
-		open := 0 // the step whose text is being printed
+		open := 0     // the step whose text is being printed, -1 for the summary
+		ended := true // so is the line
 		for e, err := range events {
 			var werr error
 			switch e := e.(type) {
@@ -183,7 +184,7 @@ func (c *summarizeCmd) showSteps(events iter.Seq2[answer.Event, error], s surrou
 				if _, err := io.WriteString(s.stdout, printable(e.Text)); err != nil {
 					werr = err
 				}
-				if e.Final {
+				if ended = e.Final; ended && werr == nil {
 					_, werr = io.WriteString(s.stdout, "\n\n")
 				}
 			case answer.Text:
@@ -192,7 +193,14 @@ func (c *summarizeCmd) showSteps(events iter.Seq2[answer.Event, error], s surrou
 					_, werr = io.WriteString(s.stdout, "--- summary\n")
 				}
 			case answer.Stepped:
-				if !e.Changed && e.Step > 0 {
+				if e.Changed || e.Step == 0 || open < 0 { // nothing stands inside the summary
+					break
+				}
+				if !ended {
+					_, werr = io.WriteString(s.stdout, "\n\n")
+					ended = true
+				}
+				if werr == nil {
 					_, werr = fmt.Fprintf(s.stdout, "--- step %d: %s\n\n", e.Step, e.Reason)
 				}
 			}

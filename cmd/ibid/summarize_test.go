@@ -92,6 +92,14 @@ func TestSummarize(t *testing.T) {
 		t.Errorf("exit code %d: %s%s", code, out, errs)
 	}
 
+	// What comes of a step stands on a line of its own, behind the step's text
+	// and never inside the summary.
+	same := openaitest.Start(t, &openaitest.Handler{Reply: openaitest.Rules(openaitest.Rule{Reply: openaitest.Reply{Text: "The crew made miles.[1]"}})})
+	out, errs, code = ibid(t, data, append([]string{"summarize", "--intermediate-steps", "--strategy", "refine", folder}, append(flags, "--base-url", same)...)...)
+	if code != 0 || !strings.Contains(out, "--- step 2\nThe crew made miles.\n\n--- step 2: same\n\n--- step 3\n") || !strings.Contains(out, "--- summary\nThe crew made miles.[1]\n\n[1] ") {
+		t.Errorf("exit code %d: %s%s", code, out, errs)
+	}
+
 	// Standard input, as one call.
 	cmd := command(t.Context(), data, append([]string{"summarize", "-"}, flags...)...)
 	cmd.Stdin = strings.NewReader("The crew made land.")
