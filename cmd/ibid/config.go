@@ -50,7 +50,7 @@ type readConfig struct {
 func (c readConfig) reader(data string) (*ingest.Reader, error) {
 	r := &ingest.Reader{PDF: ingest.PDFOptions{Tier: c.PDF, Folder: data, Languages: c.OCR}}
 	if err := r.PDF.Check(); err != nil {
-		return nil, usageError("--pdf %s, --ocr %s: %w", c.PDF, c.OCR, err)
+		return nil, usageError("--pdf %s: %w", c.PDF, err)
 	}
 	return r, nil
 }
