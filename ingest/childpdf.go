@@ -27,7 +27,7 @@ const recognised = "tesseract"
 
 // pdfPatience is how long the pages of a file are read. What is left then is
 // named, and what was read is kept.
-const pdfPatience = (childSeconds - 8) * time.Second
+const pdfPatience = (childSeconds - 4) * time.Second
 
 // A workshop is what a child keeps from one file to the next.
 type workshop struct {
