@@ -154,8 +154,12 @@ func (m *table) answer(p Prompt) (string, error) {
 		replies := m.v.Judge[id]
 		reply := replies[min(m.judged[n], len(replies)-1)]
 		m.judged[n]++
-		if text, err := reply.get(); m.done != nil && (err == nil && Grade(text) != Unparsable || m.judged[n] == 2) {
-			close(m.done[id])
+		if text, err := reply.get(); m.done != nil {
+			var j judgement
+			j.add(text)
+			if d, _ := j.end(false); err == nil && d != Unparsable || m.judged[n] == 2 {
+				close(m.done[id])
+			}
 		}
 		return reply.get()
 	case RoleAnswer:
