@@ -191,8 +191,7 @@ type library struct {
 	reader   *ingest.Reader // of those that ingest; else nil
 }
 
-// openLibrary opens the data directory, and makes it if it is not there. What is
-// damaged in it is named on stderr and left out.
+// openLibrary opens the data directory, and makes it if it is not there.
 func openLibrary(ctx context.Context, c storeConfig, o retrieve.Options, s surroundings) (*library, error) {
 	embedder, err := c.embedder(ctx, s.getenv)
 	if err != nil {
@@ -215,13 +214,25 @@ func newLibrary(ctx context.Context, data string, engine *local.Engine, embedder
 	if err != nil {
 		return nil, fmt.Errorf("opening %s: %w", data, err)
 	}
-	for _, d := range engine.Damaged() {
-		fmt.Fprintf(s.stderr, "ibid: damage in %s: %s\n", data, printable(strings.TrimPrefix(d.Document+": "+d.Reason, ": ")))
-	}
 	return &library{Index: index, engine: engine, embedder: embedder}, nil
 }
 
+// openEngine opens the database of a data directory. What is damaged in it is
+// named on stderr and left out: where that was set aside, no later start knows
+// of it.
 func openEngine(ctx context.Context, c storeConfig, s surroundings) (*local.Engine, error) {
+	engine, err := startEngine(ctx, c, s)
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range engine.Damaged() {
+		fmt.Fprintf(s.stderr, "ibid: damage in %s: %s\n", c.Data, printable(strings.TrimPrefix(d.Document+": "+d.Reason, ": ")))
+	}
+	return engine, nil
+}
+
+// startEngine is openEngine for who names the damage itself.
+func startEngine(ctx context.Context, c storeConfig, s surroundings) (*local.Engine, error) {
 	if c.Data == "" {
 		return nil, usageError("there is no home folder to keep data in: name a folder with --data or $IBID_DATA")
 	}

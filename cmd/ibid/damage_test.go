@@ -49,3 +49,32 @@ func TestDamageIsNamed(t *testing.T) {
 		t.Errorf("exit code %d: %s%s", code, out, errs)
 	}
 }
+
+// Whichever command it is that sets a damaged database aside names what is
+// lost: the next one does not know of it.
+func TestLossIsNamedOnce(t *testing.T) {
+	for _, command := range [][]string{{"reembed"}, {"forget", "docs"}, {"search", "slipway"}} {
+		data := t.TempDir()
+		if err := os.WriteFile(filepath.Join(data, local.FileName), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, errs, _ := ibid(t, data, command...)
+		if n := strings.Count(errs, "damage in "); n != 1 || !strings.Contains(errs, "the damaged file is kept as damaged-") {
+			t.Errorf("%q: damage is named %d times: %s", command, n, errs)
+		}
+		if _, errs, _ = ibid(t, data, command...); strings.Contains(errs, "damage") {
+			t.Errorf("%q again: %s", command, errs)
+		}
+	}
+}
+
+// A database that cannot be compacted for its damage is damage found.
+func TestCompactDamage(t *testing.T) {
+	data := t.TempDir()
+	if err := os.WriteFile(filepath.Join(data, local.FileName), bytes.Repeat([]byte("no database "), 4096), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, errs, code := ibid(t, data, "compact"); code != exitDamage || !strings.Contains(errs, "start it again to have ") {
+		t.Errorf("exit code %d: %s%s", code, out, errs)
+	}
+}

@@ -154,7 +154,7 @@ func (c *doctorCmd) checkData(ctx context.Context, s surroundings, up *checkup, 
 	if errors.Is(err, fs.ErrNotExist) {
 		return up.add(finding{check, stateWarning, c.Data + ": nothing has been ingested yet", ingestFirst})
 	}
-	engine, err := openEngine(ctx, c.storeConfig, s)
+	engine, err := startEngine(ctx, c.storeConfig, s)
 	if errors.Is(err, local.ErrNewer) {
 		return up.add(finding{check, stateFailed, err.Error(), "update ibid, or name another folder with --data"})
 	}

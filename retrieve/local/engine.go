@@ -247,7 +247,7 @@ func (e *Engine) update(ctx context.Context, f func(*sql.Tx) error) error {
 // noticed has the next start repair what an error says is broken.
 func (e *Engine) noticed(err error) error {
 	if isDamage(err) && !errors.Is(err, errRow) {
-		return errors.Join(fmt.Errorf("the database %s is damaged: close ibid and start it again to have it repaired: %w", e.path, err), e.mark())
+		return errors.Join(fmt.Errorf("%w: close ibid and start it again to have %s repaired: %w", ErrDamaged, e.path, err), e.mark())
 	}
 	return err
 }
