@@ -18,6 +18,10 @@ const Analysis = 4
 // key) is cut: it can still be found by its beginning, and costs no more.
 const maxTerm = 64
 
+// maxStemmed is the longest word in bytes that is stemmed by the rules of its
+// text's language: some of them copy the word at every letter.
+const maxStemmed = 4 * maxTerm
+
 // Terms gives the terms by which a text is compared with others, in order and
 // as often as they stand there: words by Unicode's rules, without case and
 // accents, stemmed; pairs of characters where a script writes no spaces;
@@ -157,7 +161,7 @@ func (a *analyser) translate(l language) {
 			if a.dropFunction {
 				w.term = ""
 			}
-		case stem != nil:
+		case stem != nil && len(s.written) <= maxStemmed:
 			env := snowballstem.NewEnv(s.written)
 			stem(env)
 			if own := short(fold(env.Current())); own != w.term {

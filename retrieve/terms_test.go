@@ -3,6 +3,7 @@ package retrieve
 import (
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 )
 
@@ -230,6 +231,20 @@ func TestNearer(t *testing.T) {
 		if right, wrong := covers(c.right, c.question), covers(c.wrong, c.question); right <= wrong {
 			t.Errorf("%q: %.2f of it in %q, %.2f in %q", c.question, right, c.right, wrong, c.wrong)
 		}
+	}
+}
+
+// TestTermsOfEndlessWord: where there is no word but only letters, the time
+// that it takes grows with their number alone.
+func TestTermsOfEndlessWord(t *testing.T) {
+	text := "die Länge ist nicht die der " + strings.Repeat("ä", 1<<18)
+	start := time.Now()
+	terms := IndexTerms(text)
+	if last := terms[len(terms)-1]; last != strings.Repeat("a", maxTerm) {
+		t.Errorf("the word is found by %q", last)
+	}
+	if took := time.Since(start); took > 10*time.Second {
+		t.Errorf("it took %v", took)
 	}
 }
 
