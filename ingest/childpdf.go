@@ -64,8 +64,9 @@ func (w *workshop) readPDF(doc *Document, job pdfJob, data []byte) error {
 	file, err := w.lay(job, data)
 	if err != nil && job.Fallback && job.Tier != PDFGo && job.Tier != PDFToText && !errors.Is(err, pdf.ErrEncrypted) {
 		// What is not there for the one is for the other now and then.
-		if second, e := w.lay(pdfJob{Tier: PDFGo}, data); e == nil {
-			file, err = second, nil
+		var blank *pdf.NoTextError
+		if second, e := w.lay(pdfJob{Tier: PDFGo}, data); e == nil || errors.As(e, &blank) {
+			file, err = second, e
 		}
 	}
 	if err != nil {
