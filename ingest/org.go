@@ -119,7 +119,7 @@ func (r *orgReader) next(line string) {
 		} else if m := orgKeyword.FindStringSubmatch(line); m != nil {
 			switch key := strings.ToLower(m[1]); key {
 			case "filetags":
-				r.doc.setMeta("tags", strings.Trim(strings.ReplaceAll(m[2], ":", " "), " "))
+				r.doc.setMeta("tags", strings.Trim(strings.ReplaceAll(m[2], ":", ", "), ", "))
 			case "caption":
 				r.b.line = r.number
 				r.b.Paragraph(orgInline(m[2]))

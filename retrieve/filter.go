@@ -6,6 +6,9 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
+
+	bcp47 "golang.org/x/text/language"
 )
 
 // A Filter narrows a search to documents that every one of its members lets
@@ -20,6 +23,12 @@ type Filter struct {
 	Format     string `json:"format,omitempty"`
 	// Tags must all be among the document's, whatever their case.
 	Tags []string `json:"tags,omitempty"`
+	// Author has words that must all be among those of the document's authors,
+	// whatever their case, accents and order.
+	Author string `json:"author,omitempty"`
+	// Language is one that the document says it is written in, or a wider one:
+	// "de" lets "de-AT" through.
+	Language LanguageTag `json:"language,omitempty"`
 	// Since and Until are the first and the last day that a document may be
 	// dated. A document without a date passes neither.
 	Since Date `json:"since,omitempty"`
@@ -32,7 +41,7 @@ func (f Filter) IsZero() bool { return f.Equal(Filter{}) }
 // Equal says whether two filters have the same members.
 func (f Filter) Equal(g Filter) bool {
 	return f.Collection == g.Collection && f.Root == g.Root && f.Document == g.Document && f.PathPrefix == g.PathPrefix &&
-		f.Format == g.Format && f.Since == g.Since && f.Until == g.Until && slices.Equal(f.Tags, g.Tags)
+		f.Format == g.Format && f.Author == g.Author && f.Language == g.Language && f.Since == g.Since && f.Until == g.Until && slices.Equal(f.Tags, g.Tags)
 }
 
 // Matches says whether the filter lets a document with these labels through.
@@ -44,6 +53,8 @@ func (f Filter) Matches(d *DocumentInfo, l Labels) bool {
 		(f.Since == "" || l.Date != "" && l.Date.compare(f.Since) >= 0) &&
 		(f.Until == "" || l.Date != "" && l.Date.compare(f.Until) <= 0) &&
 		!slices.ContainsFunc(f.Tags, func(tag string) bool { return !slices.Contains(l.Tags, foldTag(tag)) }) &&
+		(f.Language == "" || slices.ContainsFunc(l.Languages, f.Language.holds)) &&
+		(f.Author == "" || l.by(f.Author)) &&
 		strings.HasPrefix(d.Path, f.PathPrefix)
 }
 
@@ -51,8 +62,10 @@ func (f Filter) Matches(d *DocumentInfo, l Labels) bool {
 type Labels struct {
 	// Date is that of the document: its "date", or else its "updated", where
 	// one of them can be read.
-	Date Date
-	Tags []string // in lower case, without "#"
+	Date      Date
+	Tags      []string // in lower case, without "#"
+	Authors   []string // the words of their names, without case and accents
+	Languages []LanguageTag
 }
 
 // LabelsOf reads the labels of a document's metadata.
@@ -68,7 +81,52 @@ func LabelsOf(meta map[string]string) Labels {
 			l.Date = readDate(meta[key])
 		}
 	}
+	l.Authors = nameWords(meta["author"])
+	for tag := range strings.FieldsFuncSeq(meta["language"], func(r rune) bool { return r == ',' || r == ';' }) {
+		if t := languageTag(tag); t != "" {
+			l.Languages = append(l.Languages, t)
+		}
+	}
 	return l
+}
+
+// by says whether the name, or a part of it, stands among the authors.
+func (l Labels) by(name string) bool {
+	words := nameWords(name)
+	return len(words) > 0 && !slices.ContainsFunc(words, func(w string) bool { return !slices.Contains(l.Authors, w) })
+}
+
+func nameWords(names string) []string {
+	return strings.FieldsFunc(fold(names), func(r rune) bool { return !unicode.In(r, unicode.L, unicode.M, unicode.N) })
+}
+
+// A LanguageTag names a language by its shortest tag of BCP 47: "de", "pt-BR". What is
+// none of its tags, such as a name, stands in small letters.
+type LanguageTag string
+
+// UnmarshalText reads a tag in any case and of two letters or three, with hyphens
+// or underscores: "deu" and "DE" are "de".
+func (t *LanguageTag) UnmarshalText(text []byte) error {
+	*t = languageTag(string(text))
+	return nil
+}
+
+func languageTag(s string) LanguageTag {
+	s = strings.TrimSpace(s)
+	tag, err := bcp47.Parse(s)
+	switch {
+	case err != nil:
+		return LanguageTag(strings.ToLower(s))
+	case tag == bcp47.Und:
+		return ""
+	}
+	return LanguageTag(tag.String())
+}
+
+// holds says whether the other language is the same one, or one of its kinds
+// (RFC 4647, 3.3.1).
+func (t LanguageTag) holds(other LanguageTag) bool {
+	return t == other || strings.HasPrefix(string(other), string(t)+"-")
 }
 
 func foldTag(tag string) string {

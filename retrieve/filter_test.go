@@ -63,8 +63,12 @@ func TestLabels(t *testing.T) {
 		{map[string]string{"tags": "Sea, #Harbour ;; two words,"}, Labels{Tags: []string{"sea", "harbour", "two words"}}},
 		{map[string]string{"date": "2024-03-31", "updated": "2025"}, Labels{Date: "2024-03-31"}},
 		{map[string]string{"date": "long ago", "updated": "2025-01"}, Labels{Date: "2025-01"}},
+		{map[string]string{"author": "Müller, José; J. O'Neil <jo@example.org>"}, Labels{Authors: []string{"muller", "jose", "j", "o", "neil", "jo", "example", "org"}}},
+		{map[string]string{"language": "EN_us"}, Labels{Languages: []LanguageTag{"en-US"}}},
+		{map[string]string{"language": "deu, und; Old Norse,"}, Labels{Languages: []LanguageTag{"de", "old norse"}}},
 	} {
-		if got := LabelsOf(c.meta); got.Date != c.want.Date || !slices.Equal(got.Tags, c.want.Tags) {
+		if got := LabelsOf(c.meta); got.Date != c.want.Date || !slices.Equal(got.Tags, c.want.Tags) ||
+			!slices.Equal(got.Authors, c.want.Authors) || !slices.Equal(got.Languages, c.want.Languages) {
 			t.Errorf("LabelsOf(%v) = %+v, want %+v", c.meta, got, c.want)
 		}
 	}
@@ -73,6 +77,7 @@ func TestLabels(t *testing.T) {
 func TestFilterMatches(t *testing.T) {
 	d := &DocumentInfo{Document: ingest.Document{ID: "a/x/y.md", Root: "a", Path: "x/y.md", Format: "markdown"}, Collection: "work"}
 	tagged := Labels{Date: "2024-03-15", Tags: []string{"sea", "boat"}}
+	written := LabelsOf(map[string]string{"author": "Ada Lovelace, José Müller", "language": "de-AT, en"})
 	for _, c := range []struct {
 		f    Filter
 		l    Labels
@@ -85,6 +90,20 @@ func TestFilterMatches(t *testing.T) {
 		{Filter{Tags: []string{"Boat", " #SEA "}}, tagged, true},
 		{Filter{Tags: []string{"boat", "land"}}, tagged, false},
 		{Filter{Tags: []string{"sea"}}, Labels{}, false},
+		{Filter{Author: "lovelace"}, written, true},
+		{Filter{Author: "Lovelace, Ada"}, written, true},
+		{Filter{Author: "jose Muller"}, written, true},
+		{Filter{Author: "Love"}, written, false},
+		{Filter{Author: "Ada Byron"}, written, false},
+		{Filter{Author: "?"}, written, false},
+		{Filter{Author: "ada"}, Labels{}, false},
+		{Filter{Language: "de"}, written, true},
+		{Filter{Language: "de-AT"}, written, true},
+		{Filter{Language: "de-CH"}, written, false},
+		{Filter{Language: "d"}, written, false},
+		{Filter{Language: "en"}, written, true},
+		{Filter{Language: "en-GB"}, written, false},
+		{Filter{Language: "en"}, Labels{}, false},
 		{Filter{Since: "2024-03-15"}, tagged, true},
 		{Filter{Since: "2024-03-16"}, tagged, false},
 		{Filter{Until: "2024-03-15"}, tagged, true},
@@ -110,13 +129,16 @@ func TestFilterMatches(t *testing.T) {
 
 func TestFilterJSON(t *testing.T) {
 	var f Filter
-	text := `{"collection":"work","tags":["a","b"],"since":"2024-03","until":"2024-03-31"}`
+	text := `{"collection":"work","tags":["a","b"],"author":"Ada","language":"en","since":"2024-03","until":"2024-03-31"}`
 	if err := json.Unmarshal([]byte(text), &f); err != nil {
 		t.Fatal(err)
 	}
-	want := Filter{Collection: "work", Tags: []string{"a", "b"}, Since: "2024-03", Until: "2024-03-31"}
+	want := Filter{Collection: "work", Tags: []string{"a", "b"}, Author: "Ada", Language: "en", Since: "2024-03", Until: "2024-03-31"}
 	if got, err := json.Marshal(f); !f.Equal(want) || string(got) != text || err != nil {
 		t.Errorf("%s became %+v and %s, %v", text, f, got, err)
+	}
+	if err := json.Unmarshal([]byte(`{"language":"GER"}`), &f); f.Language != "de" || err != nil {
+		t.Errorf("GER is the language %q, %v", f.Language, err)
 	}
 	var wrong *DateError
 	if err := json.Unmarshal([]byte(`{"since":"March"}`), &f); !errors.As(err, &wrong) {

@@ -197,6 +197,26 @@ func FuzzRequest(f *testing.F) {
 	})
 }
 
+// TestDocumentFilter narrows the list by each parameter.
+func TestDocumentFilter(t *testing.T) {
+	e := newHandler(t, func(o *Options) {
+		o.Library = shelf{
+			{ID: "club/a.md", Root: "club", Path: "a.md", Format: "markdown",
+				Meta: map[string]string{"author": "Ole Brandt", "language": "de-AT", "tags": "sea, boats", "date": "2024-05-01"}},
+			{ID: "other/b.txt", Root: "other", Path: "b.txt", Format: "text"},
+		}
+	})
+	for _, query := range []string{"root=club", "path_prefix=a", "format=markdown", "tag=Sea&tag=boats", "author=brandt", "language=GER", "since=2024", "until=2024-06"} {
+		w := httptest.NewRecorder()
+		r := httptest.NewRequest("GET", "/api/documents?"+query, nil)
+		r.Host = "localhost"
+		e.ServeHTTP(w, r)
+		if got := w.Body.String(); w.Code != 200 || !strings.Contains(got, `"total":1`) || !strings.Contains(got, "club/a.md") {
+			t.Errorf("%s: %d %s", query, w.Code, got)
+		}
+	}
+}
+
 // TestDocumentPages lists more documents than go on one page: each once, in order.
 func TestDocumentPages(t *testing.T) {
 	var many shelf

@@ -38,7 +38,10 @@ func (s *server) documents(c echo.Context) error {
 // it says otherwise; less than 0 is no limit.
 func (s *server) listing(c echo.Context, limit int) (listing, error) {
 	q := c.QueryParams()
-	f := retrieve.Filter{Collection: q.Get("collection"), Root: q.Get("root"), PathPrefix: q.Get("path_prefix"), Format: q.Get("format"), Tags: q["tag"]}
+	f := retrieve.Filter{Collection: q.Get("collection"), Root: q.Get("root"), PathPrefix: q.Get("path_prefix"), Format: q.Get("format"), Tags: q["tag"], Author: q.Get("author")}
+	if err := f.Language.UnmarshalText([]byte(q.Get("language"))); err != nil {
+		return listing{}, err
+	}
 	for _, date := range []struct {
 		name string
 		into *retrieve.Date

@@ -56,8 +56,9 @@ func (s shelf) Document(_ context.Context, id string) (*ingest.Document, error) 
 func (s shelf) Documents(_ context.Context, f retrieve.Filter) ([]retrieve.DocumentInfo, error) {
 	var out []retrieve.DocumentInfo
 	for _, d := range s {
-		if (f.Format == "" || f.Format == d.Format) && (f.Collection == "" || f.Collection == "default") {
-			out = append(out, retrieve.DocumentInfo{Document: *d, Collection: "default", Chunks: 1, Pages: len(d.Pages), Bytes: len(d.Text)})
+		info := retrieve.DocumentInfo{Document: *d, Collection: "default", Chunks: 1, Pages: len(d.Pages), Bytes: len(d.Text)}
+		if f.Matches(&info, retrieve.LabelsOf(d.Meta)) {
+			out = append(out, info)
 		}
 	}
 	return out, nil

@@ -142,7 +142,7 @@ func (l *library) refuseEmpty(ctx context.Context, dir string, f retrieve.Filter
 		if err := l.refuseEmpty(ctx, dir, collection); err != nil {
 			return err
 		}
-		return fmt.Errorf("no document in %s has what --path-prefix, --format, --tag, --since and --until ask for: leave one out", dir)
+		return fmt.Errorf("no document in %s has what --path-prefix, --format, --tag, --author, --language, --since and --until ask for: leave one out", dir)
 	}
 	if f.Collection != "" {
 		return fmt.Errorf("the collection %q in %s holds no document: ingest a folder with 'ibid ingest --collection %s FOLDER'", f.Collection, dir, f.Collection)

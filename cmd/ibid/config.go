@@ -144,18 +144,20 @@ func (c citeConfig) citing() (cite.Options, error) {
 
 // scopeConfig narrows a question to a part of the library.
 type scopeConfig struct {
-	Collection string        `help:"Collection to ask; unset: all." placeholder:"NAME"`
-	PathPrefix string        `help:"Only documents whose path in their folder begins so." placeholder:"PATH"`
-	Format     string        `help:"Only documents of this format: markdown, html, pdf, text and so on." placeholder:"NAME"`
-	Tag        []string      `help:"Only documents with this tag, by their own metadata; several: with all of them." placeholder:"TAG"`
-	Since      retrieve.Date `help:"Only documents dated on or after this day, month or year, by their own metadata." placeholder:"DATE"`
-	Until      retrieve.Date `help:"Only documents dated on or before it." placeholder:"DATE"`
-	TopK       int           `help:"Passages to look at." default:"12" placeholder:"N"`
-	Diversity  float64       `help:"How much unlikeness to the passages before counts against nearness to the question, 0 to below 1." default:"0" placeholder:"X"`
+	Collection string               `help:"Collection to ask; unset: all." placeholder:"NAME"`
+	PathPrefix string               `help:"Only documents whose path in their folder begins so." placeholder:"PATH"`
+	Format     string               `help:"Only documents of this format: markdown, html, pdf, text and so on." placeholder:"NAME"`
+	Tag        []string             `help:"Only documents with this tag, by their own metadata; several: with all of them." placeholder:"TAG"`
+	Author     string               `help:"Only documents by this author, by their own metadata; a part of the name will do." placeholder:"NAME"`
+	Language   retrieve.LanguageTag `help:"Only documents in this language, by their own metadata: en, de-AT and so on." placeholder:"CODE"`
+	Since      retrieve.Date        `help:"Only documents dated on or after this day, month or year, by their own metadata." placeholder:"DATE"`
+	Until      retrieve.Date        `help:"Only documents dated on or before it." placeholder:"DATE"`
+	TopK       int                  `help:"Passages to look at." default:"12" placeholder:"N"`
+	Diversity  float64              `help:"How much unlikeness to the passages before counts against nearness to the question, 0 to below 1." default:"0" placeholder:"X"`
 }
 
 func (c scopeConfig) filter() retrieve.Filter {
-	return retrieve.Filter{Collection: c.Collection, PathPrefix: c.PathPrefix, Format: c.Format, Tags: c.Tag, Since: c.Since, Until: c.Until}
+	return retrieve.Filter{Collection: c.Collection, PathPrefix: c.PathPrefix, Format: c.Format, Tags: c.Tag, Author: c.Author, Language: c.Language, Since: c.Since, Until: c.Until}
 }
 
 func (c scopeConfig) check() error {

@@ -350,7 +350,7 @@ func testFilter(t *testing.T, e retrieve.Engine) {
 	put(t, e, other.Name, "far/y", []float64{85}, "a boat among even more and longer words of no import here")
 	for path, meta := range map[string]map[string]string{
 		"dated/1": {"date": "2024-03-31", "tags": "Sea, harbour"},
-		"dated/2": {"date": "April 2, 2024", "tags": "sea"},
+		"dated/2": {"date": "April 2, 2024", "tags": "sea", "author": "Ada Lovelace", "language": "en-GB"},
 		"dated/3": {"updated": "2024-05", "tags": "harbour, #sea"},
 		"dated/4": {"date": "once", "tags": "seaside"},
 	} {
@@ -372,6 +372,9 @@ func testFilter(t *testing.T, e retrieve.Engine) {
 		{retrieve.Filter{Tags: []string{"sea"}}, []string{"b/dated/1#1", "b/dated/2#1", "b/dated/3#1"}},
 		{retrieve.Filter{Tags: []string{"Harbour", "SEA"}}, []string{"b/dated/1#1", "b/dated/3#1"}},
 		{retrieve.Filter{Tags: []string{"harbour", "land"}}, nil},
+		{retrieve.Filter{Author: "lovelace"}, []string{"b/dated/2#1"}},
+		{retrieve.Filter{Author: "lovelace", Language: "fr"}, nil},
+		{retrieve.Filter{Language: "en", Tags: []string{"sea"}}, []string{"b/dated/2#1"}},
 		{retrieve.Filter{Since: "2024-04"}, []string{"b/dated/2#1", "b/dated/3#1"}},
 		{retrieve.Filter{Until: "2024-04-02"}, []string{"b/dated/1#1", "b/dated/2#1"}},
 		{retrieve.Filter{Since: "2024-05-31", Until: "2025"}, []string{"b/dated/3#1"}},
