@@ -35,6 +35,9 @@ type cli struct {
 	Doctor    doctorCmd    `cmd:"" help:"Say what is in use and what is wrong, with the next step. With --model, try the model's endpoint."`
 	Eval      evalCmd      `cmd:"" help:"Measure Ibid on questions whose answers are known: the searches, the gate, the answers."`
 	Cite      citeCmd      `cmd:"" help:"Turn the citation markers in any model's output into numbered sources: a filter from standard input to standard output."`
+
+	Completion completionCmd `cmd:"" help:"Print what a shell needs to complete commands and flags: add 'source <(ibid completion bash)' to ~/.bashrc."`
+	Complete   completeCmd   `cmd:"" hidden:""`
 }
 
 // surroundings are what a command has of the outside world.
