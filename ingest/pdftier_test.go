@@ -173,7 +173,7 @@ func TestDrawPage(t *testing.T) {
 	// A quote that runs over lines, as a citation has it.
 	words := strings.Fields(doc.Text)
 	quote := strings.Join(words[len(words)/2:len(words)/2+14], " ")
-	page, err := r.DrawPage(t.Context(), data, 1, quote, 100)
+	page, err := r.DrawPage(t.Context(), data, 1, quote, 850)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,7 +184,7 @@ func TestDrawPage(t *testing.T) {
 	if len(page.Marked) == 0 || len(page.Marked) > 6 {
 		t.Fatalf("%q is marked at %v", quote, page.Marked)
 	}
-	plain, err := r.DrawPage(t.Context(), data, 1, "", 100)
+	plain, err := r.DrawPage(t.Context(), data, 1, "", 850)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -217,13 +217,13 @@ func TestDrawPage(t *testing.T) {
 	if changed < 500 || strays > 0 {
 		t.Errorf("%d dots of the page are marked, %d of them outside %v", changed, strays, page.Marked)
 	}
-	if _, err := r.DrawPage(t.Context(), data, 99, "", 100); err == nil || !strings.Contains(err.Error(), "no page 99") {
+	if _, err := r.DrawPage(t.Context(), data, 99, "", 850); err == nil || !strings.Contains(err.Error(), "no page 99") {
 		t.Errorf("page 99: %v", err)
 	}
-	if _, err := r.DrawPage(t.Context(), []byte("%PDF-1.4"), 1, "", 100); err == nil {
+	if _, err := r.DrawPage(t.Context(), []byte("%PDF-1.4"), 1, "", 850); err == nil {
 		t.Error("a page of nothing was drawn")
 	}
-	if _, err := new(Reader).DrawPage(t.Context(), data, 1, "", 100); !errors.Is(err, ErrNoDrawing) {
+	if _, err := new(Reader).DrawPage(t.Context(), data, 1, "", 850); !errors.Is(err, ErrNoDrawing) {
 		t.Errorf("without PDFium: %v", err)
 	}
 }

@@ -162,10 +162,11 @@ type PageImage struct {
 // use.
 var ErrNoDrawing = errors.New("pages are drawn with PDFium only")
 
-// DrawPage draws a page of a PDF file, counted from 1, at so many dots an inch,
-// in a child process. The words of the quote are marked on it where they are
-// found; an empty quote marks nothing.
-func (r *Reader) DrawPage(ctx context.Context, data []byte, page int, quote string, dpi int) (*PageImage, error) {
+// DrawPage draws a page of a PDF file, counted from 1, so many pixels wide, in
+// a child process. The words of the quote are marked on it where they are
+// found; an empty quote marks nothing. The error is [ErrNoDrawing], or an
+// [*UnreadableError] of the file.
+func (r *Reader) DrawPage(ctx context.Context, data []byte, page int, quote string, width int) (*PageImage, error) {
 	plan, err := r.pdf(ctx)
 	if err != nil {
 		return nil, err
@@ -174,13 +175,13 @@ func (r *Reader) DrawPage(ctx context.Context, data []byte, page int, quote stri
 		return nil, ErrNoDrawing
 	}
 	job := plan.job
-	job.Tier, job.Draw = PDFium, &pdfium.DrawOptions{Page: page, Quote: quote, DPI: dpi}
+	job.Tier, job.Draw = PDFium, &pdfium.DrawOptions{Page: page, Quote: quote, Width: width}
 	reply, err := r.askChild(ctx, childRequest{Format: "pdf", PDF: &job}, data)
 	if err != nil {
 		return nil, err
 	}
 	if reply.Error != "" {
-		return nil, errors.New(reply.Error)
+		return nil, &UnreadableError{reply.Error}
 	}
 	image := &PageImage{PNG: []byte(reply.text)}
 	if err := json.Unmarshal([]byte(reply.Meta["marked"]), &image.Marked); err != nil {

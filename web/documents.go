@@ -80,36 +80,41 @@ func (s *server) listing(c echo.Context, limit int) (listing, error) {
 
 // document gives the text around a place in a document.
 func (s *server) document(c echo.Context) error {
-	x, err := s.excerpt(c, "/api/documents/")
+	d, r, err := s.named(c, "/api/documents/")
 	if err != nil {
 		return err
 	}
-	return reply(c, http.StatusOK, x)
+	return reply(c, http.StatusOK, excerptOf(d, r))
 }
 
-func (s *server) excerpt(c echo.Context, route string) (excerpt, error) {
+// named gives the document, and the range of it, that an address names.
+func (s *server) named(c echo.Context, route string) (*ingest.Document, textRange, error) {
 	id, r, err := linked(c.Request().URL, route)
 	if err != nil {
-		return excerpt{}, err
+		return nil, r, err
 	}
 	d, err := s.Library.Document(c.Request().Context(), id)
 	if errors.Is(err, retrieve.ErrNotFound) {
-		return excerpt{}, &Problem{Status: http.StatusNotFound, Code: "document_not_found", cause: err,
+		return nil, r, &Problem{Status: http.StatusNotFound, Code: "document_not_found", cause: err,
 			Detail: fmt.Sprintf("there is no document %.200q in the library: it may have been renamed or removed since", id)}
 	}
 	if err != nil {
-		return excerpt{}, fmt.Errorf("reading %q from the library: %w", id, err)
+		return nil, r, fmt.Errorf("reading %q from the library: %w", id, err)
 	}
-	return excerptOf(d, r), nil
+	return d, r, nil
 }
 
 // viewer is the page of one document, with the quoted words marked. It needs no JavaScript.
 func (s *server) viewer(c echo.Context) error {
-	x, err := s.excerpt(c, "/documents/")
+	d, r, err := s.named(c, "/documents/")
 	if err != nil {
 		return err
 	}
-	return s.page(c, http.StatusOK, "viewer", viewerPage{frame: s.frame(x.Title), excerpt: x, Link: Link(s.prefix(), x.Document, 0, 0)})
+	if c.QueryParams().Has("drawn") {
+		return s.drawn(c, d, r)
+	}
+	x := excerptOf(d, r)
+	return s.page(c, http.StatusOK, "viewer", viewerPage{frame: s.frame(x.Title), excerpt: x, Link: Link(s.prefix(), x.Document, 0, 0), Drawn: s.drawnLinks(c, d, x, r.At)})
 }
 
 // pageOfDocuments is how many documents one page lists.

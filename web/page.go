@@ -104,7 +104,8 @@ type homePage struct{ frame }
 type viewerPage struct {
 	frame
 	excerpt
-	Link string // of this document, without a place
+	Link  string // of this document, without a place
+	Drawn []drawnLink
 }
 
 type documentsPage struct {

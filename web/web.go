@@ -63,6 +63,9 @@ type Options struct {
 	// Uploads takes in documents at POST /api/documents, reads one anew at POST
 	// /api/documents/ID, and deletes one. Nil means that nobody may.
 	Uploads Uploads
+	// Drawer draws the pages that the viewer shows beside their text. Nil means
+	// that none are.
+	Drawer Drawer
 	// Ledger keeps the answers and summaries that were interrupted, so that
 	// they can be taken up again; nil keeps none. Without a model there is
 	// nothing to keep.
@@ -124,11 +127,12 @@ const (
 // server holds what the handlers share.
 type server struct {
 	Options
-	public *url.URL // nil without a PublicURL
-	asks   chan struct{}
-	files  map[string]file
-	pages  *pages
-	access map[string]access // by method and pattern
+	public   *url.URL // nil without a PublicURL
+	asks     chan struct{}
+	files    map[string]file
+	pages    *pages
+	access   map[string]access // by method and pattern
+	drawings *drawings
 }
 
 // New makes the handler. It fails when a required option is missing or the
@@ -146,7 +150,7 @@ func New(o Options) (*echo.Echo, error) {
 	if o.MaxAsks <= 0 {
 		o.MaxAsks = DefaultMaxAsks
 	}
-	s := &server{Options: o, asks: make(chan struct{}, o.MaxAsks), access: accesses()}
+	s := &server{Options: o, asks: make(chan struct{}, o.MaxAsks), access: accesses(), drawings: newDrawings()}
 	if o.PublicURL != "" {
 		u, err := url.Parse(strings.TrimRight(o.PublicURL, "/"))
 		if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {

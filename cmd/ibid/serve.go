@@ -95,8 +95,8 @@ func (c *serveCmd) Run(ctx context.Context, s surroundings) (err error) {
 	}
 	var progress progress
 	handler, err := web.New(web.Options{
-		Uploads: accept,
-		Asker:   answerer, Searcher: lib.Index, Library: lib.Index, Logger: logger,
+		Uploads: accept, Drawer: &drawer{lib, c.uploadsFolder()},
+		Asker: answerer, Searcher: lib.Index, Library: lib.Index, Logger: logger,
 		Summarizer: answerer, Ledger: ledger,
 		Indexing: progress.indexing, Troubles: progress.troubles,
 		Addr: c.Addr, PublicURL: c.PublicURL, AllowHosts: c.AllowHost, Version: version(), Citing: citing,
@@ -177,6 +177,8 @@ func isLoopback(host string) bool {
 	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
 }
 
+func (c *serveCmd) uploadsFolder() string { return filepath.Join(c.Data, "uploads") }
+
 // uploads opens the folder of the uploads in the data directory; nil where there
 // are to be none.
 func (c *serveCmd) uploads(ctx context.Context, lib *library) (*ingest.Uploads, error) {
@@ -186,7 +188,7 @@ func (c *serveCmd) uploads(ctx context.Context, lib *library) (*ingest.Uploads, 
 	if c.Uploads == "off" || c.Uploads == "auto" && (!c.local() || c.PublicURL != "") {
 		return nil, nil
 	}
-	path := filepath.Join(c.Data, "uploads")
+	path := c.uploadsFolder()
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return nil, fmt.Errorf("making the folder of the uploads: %w", err)
 	}

@@ -33,7 +33,10 @@ type Drawing struct {
 type DrawOptions struct {
 	Page  int    // counted from 1
 	Quote string // marked on it; empty for nothing
-	DPI   int    // dots an inch, up to MaxDPI
+	// Width is that of the picture in pixels; 0 for what DPI comes to. The
+	// finest resolution holds for it too.
+	Width int
+	DPI   int // dots an inch, up to MaxDPI
 	Gray  bool
 }
 
@@ -57,7 +60,7 @@ func (e *Engine) Draw(ctx context.Context, data []byte, o DrawOptions) (*Drawing
 	if o.Quote != "" {
 		out.Marked = d.find(page, o.Quote)
 	}
-	painted, err := d.paint(page, number, o.DPI)
+	painted, err := d.paint(page, o)
 	if err != nil {
 		return nil, err
 	}
@@ -88,14 +91,18 @@ func (d *document) orBecause(format string, args ...any) error {
 }
 
 // paint draws a page.
-func (d *document) paint(page uint64, number, dpi int) (*image.RGBA, error) {
+func (d *document) paint(page uint64, o DrawOptions) (*image.RGBA, error) {
+	number := o.Page
 	wide, high := math.Float64frombits(d.do("FPDF_GetPageWidth", page)), math.Float64frombits(d.do("FPDF_GetPageHeight", page))
 	if d.err != nil || !(wide >= 1 && high >= 1 && wide < 1e5 && high < 1e5) {
 		return nil, d.orBecause("page %d has no size", number)
 	}
-	scale := float64(min(max(dpi, 10), MaxDPI)) / 72
-	scale = min(scale, math.Sqrt(maxPixels/(wide*high)))
-	w, h := max(int(wide*scale), 1), max(int(high*scale), 1)
+	scale := float64(max(o.DPI, 10)) / 72
+	if o.Width > 0 {
+		scale = float64(o.Width) / wide
+	}
+	scale = min(scale, MaxDPI/72., math.Sqrt(maxPixels/(wide*high)))
+	w, h := max(int(math.Round(wide*scale)), 1), max(int(math.Round(high*scale)), 1)
 	const bgra, annotations, reverseBytes, white = 4, 0x01, 0x10, 0xffffffff
 	bitmap := d.do("FPDFBitmap_CreateEx", uint64(w), uint64(h), bgra, 0, 0)
 	if bitmap == 0 {

@@ -1,0 +1,55 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+
+	"ibid/ingest"
+)
+
+// A drawer draws pages of the documents in a library, from their files.
+type drawer struct {
+	lib     *library
+	uploads string // folder of the files that were uploaded
+}
+
+func (d *drawer) Draws(ctx context.Context, format string) bool {
+	if format != "pdf" {
+		return false
+	}
+	use, err := d.lib.reader.PDFInUse(ctx)
+	return err == nil && use.Tier == ingest.PDFium
+}
+
+func (d *drawer) DrawPage(ctx context.Context, doc *ingest.Document, page int, quote string, width int) (png []byte, err error) {
+	roots, err := d.lib.Roots(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("finding the folder of %s: %w", doc.ID, err)
+	}
+	at := slices.IndexFunc(roots, func(r ingest.Root) bool { return r.Name == doc.Root })
+	if at < 0 {
+		return nil, fmt.Errorf("finding the folder of %s: %w", doc.ID, fs.ErrNotExist)
+	}
+	folder := roots[at].Path
+	if folder == "" {
+		folder = d.uploads
+	}
+	dir, err := os.OpenRoot(folder)
+	if err != nil {
+		return nil, fmt.Errorf("opening the folder of %s: %w", doc.ID, err)
+	}
+	defer func() { err = errors.Join(err, dir.Close()) }()
+	data, err := d.lib.reader.Original(ctx, dir.FS(), doc)
+	if err != nil {
+		return nil, err
+	}
+	image, err := d.lib.reader.DrawPage(ctx, data, page, quote, width)
+	if err != nil {
+		return nil, err
+	}
+	return image.PNG, nil
+}

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"image"
+	"image/png"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"ibid/ingest"
+)
+
+// TestDrawnPages: the viewer of a PDF file shows its page, with the quoted words
+// marked, out of a folder as out of an archive in it.
+func TestDrawnPages(t *testing.T) {
+	if err := (ingest.PDFOptions{Tier: ingest.PDFium}).Check(); err != nil {
+		t.Skipf("%v; or run 'go generate ./ingest/pdf' and give the tag pdfium", err)
+	}
+	sample, err := os.ReadFile("sample.pdf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := filepath.Join(t.TempDir(), "club")
+	packed := zippedFiles(t, map[string][]byte{"papers/light.pdf": sample})
+	writeFiles(t, folder, map[string]string{"harbour.pdf": string(sample), "packed.zip": string(packed), "changed.pdf": string(sample) + "\n",
+		"gone.pdf": string(sample) + "\n\n", "note.md": "# Note\n\nNo page of this is drawn."})
+	address := serve(t, t.TempDir(), "--pdf", "pdfium", "--no-watch", folder)
+	ready(t, address)
+	writeFiles(t, folder, map[string]string{"changed.pdf": string(sample)})
+	if err := os.Remove(filepath.Join(folder, "gone.pdf")); err != nil {
+		t.Fatal(err)
+	}
+
+	get := func(path string, status int) []byte {
+		t.Helper()
+		reply, err := http.Get(address + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer reply.Body.Close()
+		body, err := io.ReadAll(reply.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if reply.StatusCode != status {
+			t.Fatalf("%s: %s: %.300s", path, reply.Status, body)
+		}
+		return body
+	}
+	picture := func(path string) image.Image {
+		t.Helper()
+		img, err := png.Decode(bytes.NewReader(get(path, http.StatusOK)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return img
+	}
+	for _, document := range []string{"/documents/club/harbour.pdf", "/documents/club/packed.zip/papers/light.pdf"} {
+		const quoted = "?start=4&end=17" // "harbour light"
+		page := string(get(document+quoted, http.StatusOK))
+		if want := `<img src="` + document + `?drawn=1&amp;end=17&amp;start=4"`; !strings.Contains(page, want) {
+			t.Errorf("no %s in %s", want, page)
+		}
+		plain, marked := picture(document+"?drawn=1&width=600"), picture(document+quoted+"&drawn=1&width=600")
+		if plain.Bounds() != image.Rect(0, 0, 600, 400) || marked.Bounds() != plain.Bounds() {
+			t.Fatalf("the page is drawn as %v, and marked as %v", plain.Bounds(), marked.Bounds())
+		}
+		var changed image.Rectangle
+		for y := range 400 {
+			for x := range 600 {
+				if plain.At(x, y) != marked.At(x, y) {
+					changed = changed.Union(image.Rect(x, y, x+1, y+1))
+				}
+			}
+		}
+		// Two words of six in one line.
+		if changed.Dx() < 60 || changed.Dx() > 300 || changed.Dy() < 10 || changed.Dy() > 80 {
+			t.Errorf("%s: what is marked is %v", document, changed)
+		}
+	}
+	for _, tt := range []struct {
+		path   string
+		status int
+		code   string
+	}{
+		{"harbour.pdf?drawn=2", 404, "page_not_found"},
+		{"harbour.pdf?drawn=0", 400, "bad_page"},
+		{"harbour.pdf?drawn=1&width=20000", 400, "bad_width"},
+		{"changed.pdf?drawn=1", 404, "original_changed"},
+		{"gone.pdf?drawn=1", 404, "original_not_found"},
+		{"note.md?drawn=1", 404, "not_drawn"},
+		{"never.pdf?drawn=1", 404, "document_not_found"},
+	} {
+		var p struct{ Code string }
+		if err := json.Unmarshal(get("/documents/club/"+tt.path, tt.status), &p); err != nil || p.Code != tt.code {
+			t.Errorf("%s: %q (%v), want %s", tt.path, p.Code, err, tt.code)
+		}
+	}
+}

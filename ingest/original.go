@@ -1,0 +1,52 @@
+package ingest
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+)
+
+// ErrChanged says that a file is not any more the one that a document was read
+// from.
+var ErrChanged = errors.New("the file has changed since it was read: ingest its folder again")
+
+// Original gives the bytes that a document was read from, out of its root's
+// folder or of what it is packed in there. The error wraps [fs.ErrNotExist]
+// when there is no such file any more, or is [ErrChanged].
+func (r *Reader) Original(ctx context.Context, fsys fs.FS, doc *Document) ([]byte, error) {
+	run, _ := (&Syncer{Reader: r}).run(Root{}, fsys)
+	name, packed := doc.Path, ""
+	for at := range doc.Path {
+		if doc.Path[at] == '/' && isContainer(doc.Path[:at]) {
+			if info, err := fs.Lstat(fsys, doc.Path[:at]); err == nil && !info.IsDir() {
+				name, packed = doc.Path[:at], doc.Path[at+1:]
+				break
+			}
+		}
+	}
+	info, err := fs.Lstat(fsys, name)
+	if err != nil {
+		return nil, fmt.Errorf("looking at the file %s: %w", name, plainError(err))
+	}
+	f := run.look(name, fs.FileInfoToDirEntry(info))
+	if f.err != nil {
+		return nil, fmt.Errorf("the file %s: %w", name, f.err)
+	}
+	data, err := run.bytes(ctx, f)
+	if err == nil && packed != "" {
+		var out *Document
+		if out, err = r.ask(ctx, "archive content", containerRequest{Name: name, Paths: []string{packed}}, data); err == nil {
+			data = []byte(out.Text)
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the file %s: %w", name, err)
+	}
+	if sum := sha256.Sum256(data); hex.EncodeToString(sum[:]) != doc.Digest {
+		return nil, ErrChanged
+	}
+	return data, nil
+}

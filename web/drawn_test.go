@@ -1,0 +1,45 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"testing"
+)
+
+// TestDrawings: a page that is kept is not drawn again, what is kept has a
+// bound, and the pages used last are those that stay.
+func TestDrawings(t *testing.T) {
+	d, drawn := newDrawings(), 0
+	get := func(page int) {
+		t.Helper()
+		_, err := d.get(t.Context(), drawnPage{document: "club/guide.pdf", page: page}, func(context.Context) ([]byte, error) {
+			drawn++
+			return make([]byte, drawnBytes/4), nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 3 {
+		get(1)
+	}
+	if drawn != 1 {
+		t.Errorf("one page is drawn %d times", drawn)
+	}
+	for page := 2; page < 10; page++ {
+		get(page)
+		get(1)
+	}
+	if drawn != 9 || d.bytes != drawnBytes || len(d.pages) != 4 || len(d.used) != 4 {
+		t.Errorf("%d drawn; %d bytes in %d and %d pages", drawn, d.bytes, len(d.pages), len(d.used))
+	}
+	failed := errors.New("no ink")
+	for range 2 {
+		if _, err := d.get(t.Context(), drawnPage{page: 99}, func(context.Context) ([]byte, error) { drawn++; return nil, failed }); !errors.Is(err, failed) {
+			t.Error(err)
+		}
+	}
+	if drawn != 11 {
+		t.Error("a failure was kept")
+	}
+}
