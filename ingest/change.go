@@ -28,6 +28,18 @@ type Preparer interface {
 	Prepare(ctx context.Context, doc *Document, chunks []Chunk) (store func(context.Context) error, err error)
 }
 
+// A Lister is a [Sink] that keeps what was found in archives and mails, so that
+// unchanged ones are not looked into again, by another process neither. An
+// archive or mail has the id that a document of its path would have;
+// [Sink.Delete] removes what is kept under the id too.
+type Lister interface {
+	// Listing gives what was last kept for the id; nil when nothing is.
+	Listing(ctx context.Context, id string) ([]byte, error)
+	KeepListing(ctx context.Context, root Root, id string, listing []byte) error
+	// Listings gives the ids in a root for which KeepListing was called.
+	Listings(ctx context.Context, root Root) (ids []string, err error)
+}
+
 // An Action says what a sync did with one file.
 type Action string
 

@@ -134,7 +134,11 @@ func (run *syncRun) openContainers(ctx context.Context) error {
 	for _, f := range run.files {
 		inFolder[f.path] = true
 	}
-	run.remembered.forgetLists(run.root.Name, func(path string) bool { return !inFolder[path] })
+	gone := func(path string) bool { return !inFolder[path] }
+	run.remembered.forgetLists(run.root.Name, gone)
+	if err := run.forgetListings(ctx, gone); err != nil {
+		return fmt.Errorf("forgetting the archives that are gone: %w", err)
+	}
 	var files []file
 	inside := make([][]file, len(run.files))
 	broken := make([][]string, len(run.files))
@@ -216,8 +220,28 @@ func (run *syncRun) open(ctx context.Context, f file) (files []file, broken []st
 type listed struct {
 	size     int64
 	modified time.Time
-	digest   string
-	list     containerList
+	keptList
+}
+
+// A keptList is what a [Lister] keeps of a container, as JSON.
+type keptList struct {
+	Digest string // of the container's bytes
+	Look   string // see [Reader.way]
+	List   containerList
+}
+
+// wayOfLooking is counted up when something else is found in a container than
+// before, or is said of it in other words.
+const wayOfLooking = 1
+
+// way names all that a list depends on beside the bytes: how is looked for what.
+func (r *Reader) way() string {
+	sum := sha256.New()
+	fmt.Fprintln(sum, wayOfLooking, r.maxBytes(), archive.DefaultLimits())
+	for _, f := range formats() {
+		fmt.Fprintln(sum, f.name, f.endings)
+	}
+	return hex.EncodeToString(sum.Sum(nil))
 }
 
 // list looks into a container, unless it has not been touched since that was
@@ -228,7 +252,7 @@ func (run *syncRun) list(ctx context.Context, f file) (list containerList, diges
 	l, ok := m.lists[key]
 	m.mu.Unlock()
 	if ok && l.size == f.size && l.modified.Equal(f.modified) && !run.Force {
-		return l.list, l.digest, nil
+		return l.List, l.Digest, nil
 	}
 	data, err := run.bytes(ctx, f)
 	if err != nil {
@@ -237,12 +261,8 @@ func (run *syncRun) list(ctx context.Context, f file) (list containerList, diges
 	sum := sha256.Sum256(data)
 	digest = hex.EncodeToString(sum[:])
 	if !isMail(f.path) || mayHold(data) {
-		doc, err := run.reader.ask(ctx, "archive", containerRequest{Name: f.path}, data)
-		if err != nil {
+		if list, err = run.kept(ctx, f, digest, data); err != nil {
 			return list, "", err
-		}
-		if err := json.Unmarshal([]byte(doc.Text), &list); err != nil {
-			return list, "", fmt.Errorf("its reader gave no proper reply: %w", err)
 		}
 	}
 	m.mu.Lock()
@@ -253,9 +273,62 @@ func (run *syncRun) list(ctx context.Context, f file) (list containerList, diges
 		if m.lists == nil {
 			m.lists = make(map[[2]string]listed)
 		}
-		m.lists[key] = listed{f.size, f.modified, digest, list}
+		m.lists[key] = listed{f.size, f.modified, keptList{Digest: digest, List: list}}
 	}
 	return list, digest, nil
+}
+
+// kept gives what is in a container of a digest: what the sink has of it, or
+// what a look into it finds, which the sink then keeps.
+func (run *syncRun) kept(ctx context.Context, f file, digest string, data []byte) (list containerList, err error) {
+	id, look := run.root.Name+"/"+f.path, run.reader.way()
+	lister, keeps := run.Sink.(Lister)
+	if keeps && !run.Force {
+		encoded, err := lister.Listing(ctx, id)
+		if err != nil {
+			return list, err
+		}
+		var l keptList
+		// What cannot be understood is made anew.
+		if json.Unmarshal(encoded, &l) == nil && l.Digest == digest && l.Look == look {
+			return l.List, nil
+		}
+	}
+	doc, err := run.reader.ask(ctx, "archive", containerRequest{Name: f.path}, data)
+	if err != nil {
+		return list, err
+	}
+	if err := json.Unmarshal([]byte(doc.Text), &list); err != nil {
+		return list, fmt.Errorf("its reader gave no proper reply: %w", err)
+	}
+	if !keeps || list.Failed != "" {
+		return list, nil
+	}
+	encoded, err := json.Marshal(keptList{digest, look, list})
+	if err != nil {
+		return list, err
+	}
+	return list, lister.KeepListing(ctx, run.root, id, encoded)
+}
+
+// forgetListings has the sink forget what was in containers that are gone.
+func (run *syncRun) forgetListings(ctx context.Context, gone func(path string) bool) error {
+	lister, keeps := run.Sink.(Lister)
+	if !keeps {
+		return nil
+	}
+	ids, err := lister.Listings(ctx, run.root)
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		if p := strings.TrimPrefix(id, run.root.Name+"/"); gone(p) && run.known[p] == "" && !run.belowBroken(p) {
+			if err := run.Sink.Delete(ctx, id); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // forgetLists drops what is known of containers that are no longer in a folder.

@@ -51,6 +51,11 @@ type Engine interface {
 
 	// Digests gives the stored digest of every document of a root, by path.
 	Digests(ctx context.Context, root string) (map[string]string, error)
+	// Listing, KeepListing and Listings are those of an [ingest.Lister], by the
+	// name of the root.
+	Listing(ctx context.Context, id string) ([]byte, error)
+	KeepListing(ctx context.Context, root, id string, listing []byte) error
+	Listings(ctx context.Context, root string) (ids []string, err error)
 	// Document gives a stored document with its text; [ErrNotFound] if there is none.
 	Document(ctx context.Context, id string) (*ingest.Document, error)
 	// Excerpt gives Text[start:end] of a stored document, byte offsets inside

@@ -93,6 +93,21 @@ func (x *Index) Known(ctx context.Context, root ingest.Root) (map[string]string,
 	return x.engine.Digests(ctx, root.Name)
 }
 
+// Listing gives what was last kept by KeepListing for the id; nil when nothing is.
+func (x *Index) Listing(ctx context.Context, id string) ([]byte, error) {
+	return x.engine.Listing(ctx, id)
+}
+
+// KeepListing keeps what was found in the archive or mail of the id.
+func (x *Index) KeepListing(ctx context.Context, root ingest.Root, id string, listing []byte) error {
+	return x.engine.KeepListing(ctx, root.Name, id, listing)
+}
+
+// Listings gives the ids in a root for which KeepListing was called.
+func (x *Index) Listings(ctx context.Context, root ingest.Root) (ids []string, err error) {
+	return x.engine.Listings(ctx, root.Name)
+}
+
 // Replace embeds the chunks and stores the document in place of what was
 // stored under its id.
 func (x *Index) Replace(ctx context.Context, doc *ingest.Document, chunks []ingest.Chunk) error {

@@ -20,7 +20,10 @@ import (
 	"ibid/retrieve/local"
 )
 
-var _ ingest.Preparer = (*retrieve.Index)(nil)
+var (
+	_ ingest.Preparer = (*retrieve.Index)(nil)
+	_ ingest.Lister   = (*retrieve.Index)(nil)
+)
 
 // counting notes every text that it is given to embed.
 type counting struct {

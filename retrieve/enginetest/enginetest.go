@@ -45,6 +45,7 @@ func Run(t *testing.T, open func(t *testing.T) retrieve.Engine) {
 		{"Revision", testRevision},
 		{"Excerpt", testExcerpt},
 		{"Sections", testSections},
+		{"Listings", testListings},
 		{"Oracle", testOracle},
 		{"Concurrent", testConcurrent},
 	} {
@@ -544,6 +545,37 @@ func testSections(t *testing.T, e retrieve.Engine) {
 
 // testOracle compares both searches with a plain computation, after many
 // random changes.
+func testListings(t *testing.T, e retrieve.Engine) {
+	ctx := ready(t, e, "a", "b")
+	check := func(id, want string, root string, ids ...string) {
+		t.Helper()
+		listing, err := e.Listing(ctx, id)
+		must(t, err)
+		if string(listing) != want {
+			t.Errorf("Listing(%s) = %q, want %q", id, listing, want)
+		}
+		got, err := e.Listings(ctx, root)
+		must(t, err)
+		slices.Sort(got)
+		wantIDs(t, "Listings of "+root, got, nil, ids...)
+	}
+	check("a/x.zip", "", "a")
+	must(t, e.Delete(ctx, "a/x.zip"))
+	must(t, e.KeepListing(ctx, "a", "a/x.zip", []byte("first")))
+	must(t, e.KeepListing(ctx, "a", "a/x.zip", []byte("second")))
+	must(t, e.KeepListing(ctx, "a", "a/y.zip", []byte("third")))
+	must(t, e.KeepListing(ctx, "b", "b/x.zip", []byte("fourth")))
+	check("a/x.zip", "second", "a", "a/x.zip", "a/y.zip")
+	check("b/x.zip", "fourth", "b", "b/x.zip")
+	// It goes with what it was found in, whether that is a document or not.
+	must(t, e.Delete(ctx, "a/x.zip"))
+	check("a/x.zip", "", "a", "a/y.zip")
+	_, err := e.DeleteRoot(ctx, "a")
+	must(t, err)
+	check("a/y.zip", "", "a")
+	check("b/x.zip", "fourth", "b", "b/x.zip")
+}
+
 func testOracle(t *testing.T, e retrieve.Engine) {
 	ctx := ready(t, e, "a")
 	r := rand.New(rand.NewPCG(1, 2))

@@ -48,6 +48,7 @@ func TestVerify(t *testing.T) {
 		{"one setting of two", `DELETE FROM meta_copy WHERE name = 'space'`, "", `the setting "space" is "test/4", and its copy is ""`},
 		{"a setting", `UPDATE meta SET value = 'other' WHERE name = 'space'`, "", `the setting "space" in the table meta is not as it was stored`},
 		{"strays", `INSERT INTO vectors_next (key, sum, vector) VALUES (1, 2, x'00')`, "", "1 rows of the table vectors_next belong to nothing"},
+		{"a listing", listingSchema + `INSERT INTO listings VALUES ('a/b.zip', 'a', 1, x'00')`, "", "the listing of a/b.zip is damaged"},
 		{"later than now", `UPDATE sqlite_sequence SET seq = 1 WHERE name = 'changes'`, "", "the last that was given is 1"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

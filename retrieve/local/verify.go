@@ -144,6 +144,7 @@ func (v *verifier) all() error {
 		{"the documents", v.documents},
 		{"rows that belong to no document", v.orphans},
 		{"the runs", v.runs},
+		{"the listings of archives", v.listings},
 	} {
 		if err := v.part(p.what, p.check); err != nil {
 			return err
@@ -373,6 +374,25 @@ func (v *verifier) runs() error {
 		}
 		if replySum(run, key, reply) != stored {
 			v.found("", "a reply of the interrupted run %s is damaged: the call is made again when it is taken up", run)
+		}
+		return nil
+	})
+}
+
+// listings checks what is kept of archives and mails.
+func (v *verifier) listings() error {
+	if yes, err := hasTable(v.ctx, v.tx, "listings"); err != nil || !yes {
+		return err
+	}
+	return v.each(`SELECT id, sum, listing FROM listings`, func(rows *sql.Rows) error {
+		var id string
+		var stored int64
+		var listing []byte
+		if err := scanned(rows.Scan(&id, &stored, &listing)); err != nil {
+			return err
+		}
+		if listingSum(id, listing) != stored {
+			v.found("", "the listing of %s is damaged: the next ingest of its folder makes it anew", id)
 		}
 		return nil
 	})

@@ -146,7 +146,7 @@ func (e *Engine) DeleteRoot(ctx context.Context, name string) (documents int, er
 			}
 		}
 		documents = len(keys)
-		if err := forgetReplies(ctx, tx); err != nil {
+		if err := errors.Join(forgetReplies(ctx, tx), forgetListings(ctx, tx, "root", name)); err != nil {
 			return err
 		}
 		_, err = changed(ctx, tx, changedRoots, true)
@@ -543,6 +543,9 @@ func analyse(ctx context.Context, tx *sql.Tx, row *documentRow) error {
 // Delete removes a document and every trace of it.
 func (e *Engine) Delete(ctx context.Context, document string) error {
 	err := e.update(ctx, func(tx *sql.Tx) error {
+		if err := forgetListings(ctx, tx, "id", document); err != nil {
+			return err
+		}
 		key, err := keyOf(ctx, tx, document)
 		if err != nil || key == 0 {
 			return err
