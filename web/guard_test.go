@@ -118,7 +118,7 @@ func TestCrossOrigin(t *testing.T) {
 	}
 }
 
-// TestPrefix serves behind a proxy that takes a path prefix off.
+// TestPrefix serves behind proxies that take a path prefix off, and that do not.
 func TestPrefix(t *testing.T) {
 	e := newHandler(t, func(o *Options) { o.PublicURL = "https://docs.example.org/ibid/" })
 	get := func(path string) string {
@@ -132,6 +132,16 @@ func TestPrefix(t *testing.T) {
 		"/":                         `src="/ibid/static/app.js"`,
 		"/documents":                `href="/ibid/documents/club/guide.pdf"`,
 		"/documents/club/guide.pdf": `href="/ibid/static/app.css"`,
+
+		"/ibid":                               `src="/ibid/static/app.js"`,
+		"/ibid/":                              `src="/ibid/static/app.js"`,
+		"/ibid/documents":                     `href="/ibid/documents/club/guide.pdf"`,
+		"/ibid/documents/club/guide.pdf":      `href="/ibid/static/app.css"`,
+		"/ibid/documents/club%2Fguide.pdf":    `href="/ibid/static/app.css"`,
+		"/ibid/static/app.css":                `:root`,
+		"/ibidem/documents/club/guide.pdf":    `not_found`,
+		"/ibid/ibid/documents/club/guide.pdf": `not_found`,
+		"/ibid//documents":                    `not_found`,
 	} {
 		if body := get(path); !strings.Contains(body, want) {
 			t.Errorf("%s does not hold %s:\n%s", path, want, body)

@@ -177,7 +177,7 @@ func New(o Options) (*echo.Echo, error) {
 	e.IPExtractor = echo.ExtractIPDirect()
 	e.HTTPErrorHandler = s.handleError
 	// Pre: these hold for unknown routes as well.
-	e.Pre(requestID, headers, s.log(), s.recover(), freshDeadline, s.checkHost, crossOrigin)
+	e.Pre(s.stripPrefix, requestID, headers, s.log(), s.recover(), freshDeadline, s.checkHost, crossOrigin)
 	// Use: the route is known.
 	e.Use(s.listed)
 
