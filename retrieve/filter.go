@@ -33,6 +33,9 @@ type Filter struct {
 	// dated. A document without a date passes neither.
 	Since Date `json:"since,omitempty"`
 	Until Date `json:"until,omitempty"`
+	// Collections, where there are any, has the document in one of them as
+	// well. They are what the asker may see, and not the asker's to say.
+	Collections []string `json:"-"`
 }
 
 // IsZero says whether the filter lets everything through.
@@ -41,12 +44,14 @@ func (f Filter) IsZero() bool { return f.Equal(Filter{}) }
 // Equal says whether two filters have the same members.
 func (f Filter) Equal(g Filter) bool {
 	return f.Collection == g.Collection && f.Root == g.Root && f.Document == g.Document && f.PathPrefix == g.PathPrefix &&
-		f.Format == g.Format && f.Author == g.Author && f.Language == g.Language && f.Since == g.Since && f.Until == g.Until && slices.Equal(f.Tags, g.Tags)
+		f.Format == g.Format && f.Author == g.Author && f.Language == g.Language && f.Since == g.Since && f.Until == g.Until && slices.Equal(f.Tags, g.Tags) &&
+		slices.Equal(f.Collections, g.Collections)
 }
 
 // Matches says whether the filter lets a document with these labels through.
 func (f Filter) Matches(d *DocumentInfo, l Labels) bool {
 	return (f.Collection == "" || f.Collection == d.Collection) &&
+		(len(f.Collections) == 0 || slices.Contains(f.Collections, d.Collection)) &&
 		(f.Root == "" || f.Root == d.Root) &&
 		(f.Document == "" || f.Document == d.ID) &&
 		(f.Format == "" || f.Format == d.Format) &&

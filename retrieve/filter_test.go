@@ -86,6 +86,9 @@ func TestFilterMatches(t *testing.T) {
 		{Filter{}, Labels{}, true},
 		{Filter{Collection: "work", Root: "a", Document: "a/x/y.md", PathPrefix: "x/", Format: "markdown"}, Labels{}, true},
 		{Filter{Collection: "works"}, Labels{}, false},
+		{Filter{Collections: []string{"home", "work"}}, Labels{}, true},
+		{Filter{Collections: []string{"home"}}, Labels{}, false},
+		{Filter{Collection: "work", Collections: []string{"home"}}, Labels{}, false},
 		{Filter{PathPrefix: "y"}, Labels{}, false},
 		{Filter{Tags: []string{"Boat", " #SEA "}}, tagged, true},
 		{Filter{Tags: []string{"boat", "land"}}, tagged, false},
@@ -139,6 +142,10 @@ func TestFilterJSON(t *testing.T) {
 	}
 	if err := json.Unmarshal([]byte(`{"language":"GER"}`), &f); f.Language != "de" || err != nil {
 		t.Errorf("GER is the language %q, %v", f.Language, err)
+	}
+	// Who asks does not say what may be seen.
+	if err := json.Unmarshal([]byte(`{"Collections":["a"],"-":["a"]}`), &f); f.Collections != nil || err != nil {
+		t.Errorf("collections of the asker's own: %q, %v", f.Collections, err)
 	}
 	var wrong *DateError
 	if err := json.Unmarshal([]byte(`{"since":"March"}`), &f); !errors.As(err, &wrong) {

@@ -276,8 +276,9 @@ func wrongDate(err error, field string) *Problem {
 func filterMembers() []string {
 	var names []string
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[retrieve.Filter]()) {
-		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		names = append(names, name)
+		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "-" {
+			names = append(names, name)
+		}
 	}
 	return names
 }

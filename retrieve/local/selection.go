@@ -80,7 +80,7 @@ func (m *memory) selected(f retrieve.Filter) selection {
 	last := m.selections.last
 	at := slices.IndexFunc(last, func(s *selectedBy) bool { return s.filter.Equal(f) })
 	if at < 0 {
-		f.Tags = slices.Clone(f.Tags)
+		f.Tags, f.Collections = slices.Clone(f.Tags), slices.Clone(f.Collections)
 		fresh := &selectedBy{f, make(selection, wordsFor(len(m.slots)))}
 		for s := 0; s < len(m.slots); {
 			d := m.slots[s].document

@@ -144,6 +144,7 @@ func (v *verifier) all() error {
 		{"the documents", v.documents},
 		{"rows that belong to no document", v.orphans},
 		{"the runs", v.runs},
+		{"the keys", v.keys},
 		{"the listings of archives", v.listings},
 	} {
 		if err := v.part(p.what, p.check); err != nil {
@@ -399,16 +400,6 @@ func (v *verifier) listings() error {
 }
 
 // each calls f on every row of a query.
-func (v *verifier) each(query string, f func(*sql.Rows) error) (err error) {
-	rows, err := v.tx.QueryContext(v.ctx, query)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
-	for rows.Next() {
-		if err := f(rows); err != nil {
-			return err
-		}
-	}
-	return rows.Err()
+func (v *verifier) each(query string, f func(*sql.Rows) error) error {
+	return eachRow(v.ctx, v.tx, query, f)
 }
