@@ -93,6 +93,9 @@ func (s *server) stream(c echo.Context, events func(context.Context) iter.Seq2[a
 	defer cancel(nil)
 	out := newEventStream(c.Response(), cancel)
 	defer out.close()
+	if c.QueryParam("html") == "1" {
+		out.render(s.markdown)
+	}
 
 	a, err := cite.Collect(sent(events(ctx), out))
 	if err == nil {

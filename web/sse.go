@@ -19,6 +19,7 @@ type eventStream struct {
 	cancel context.CancelCauseFunc
 	stop   chan struct{}
 	beat   sync.WaitGroup
+	page   *pageStream // nil unless the answer goes out as HTML too
 
 	mu     sync.Mutex // guards what follows
 	w      *echo.Response
@@ -46,13 +47,37 @@ func newEventStream(w *echo.Response, cancel context.CancelCauseFunc) *eventStre
 	return s
 }
 
+// render makes the stream give the blocks of the answer as HTML too.
+func (s *eventStream) render(m *markdown) {
+	s.page = newPageStream(m, func(kind string, v any) error {
+		data, err := json.Marshal(v)
+		if err != nil {
+			return fmt.Errorf("encoding a %s event: %w", kind, err)
+		}
+		return s.event(kind, data)
+	})
+}
+
 // send writes one event with v as its JSON data.
 func (s *eventStream) send(kind string, v any) error {
 	data, err := json.Marshal(v)
 	if err != nil {
 		return fmt.Errorf("encoding a %s event: %w", kind, err)
 	}
-	// JSON has no raw line breaks, so the data is one line.
+	if s.page == nil {
+		return s.event(kind, data)
+	}
+	if err := s.page.before(kind, data); err != nil {
+		return err
+	}
+	if err := s.event(kind, data); err != nil {
+		return err
+	}
+	return s.page.after(kind, data)
+}
+
+// event writes one event. JSON has no raw line breaks, so the data is one line.
+func (s *eventStream) event(kind string, data []byte) error {
 	return s.write(fmt.Appendf(nil, "event: %s\ndata: %s\n\n", kind, data))
 }
 
@@ -102,6 +127,9 @@ func (s *eventStream) failure() error {
 
 // close ends the heartbeat; the goroutine is gone when it returns.
 func (s *eventStream) close() {
+	if s.page != nil {
+		s.page.close()
+	}
 	close(s.stop)
 	s.beat.Wait()
 }

@@ -133,6 +133,7 @@ type server struct {
 	pages    *pages
 	access   map[string]access // by method and pattern
 	drawings *drawings
+	markdown *markdown
 }
 
 // New makes the handler. It fails when a required option is missing or the
@@ -150,7 +151,7 @@ func New(o Options) (*echo.Echo, error) {
 	if o.MaxAsks <= 0 {
 		o.MaxAsks = DefaultMaxAsks
 	}
-	s := &server{Options: o, asks: make(chan struct{}, o.MaxAsks), access: accesses(), drawings: newDrawings()}
+	s := &server{Options: o, asks: make(chan struct{}, o.MaxAsks), access: accesses(), drawings: newDrawings(), markdown: newMarkdown()}
 	if o.PublicURL != "" {
 		u, err := url.Parse(strings.TrimRight(o.PublicURL, "/"))
 		if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {

@@ -1,0 +1,297 @@
+package web
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"ibid/cite"
+)
+
+// pause is the least time between two renderings of the open block.
+const pause = 50 * time.Millisecond
+
+// A blockEvent is a block of the answer as HTML: the event "block", and
+// "marked" for one that had been final, now with the sentences marked that
+// nothing bears out.
+type blockEvent struct {
+	// Draft is the step whose draft the block is of; 0 for the answer.
+	Draft int    `json:"draft,omitempty"`
+	Index int    `json:"index"`
+	HTML  string `json:"html"`
+	// Final says that the block does not change any more.
+	Final bool `json:"final"`
+}
+
+// A rendering turns a text into blocks while it grows. However it is cut, its
+// final blocks are those of the whole text.
+type rendering struct {
+	markdown *markdown
+	draft    int
+	text     []byte
+	numbers  map[int]int // of sources, with the length of the text when each was announced
+	starts   []int       // of the final blocks
+	open     int         // where the open block begins
+	rendered int         // length of the text at the last rendering
+	shown    string      // the open block as given last
+}
+
+func newRendering(m *markdown, draft int) *rendering {
+	return &rendering{markdown: m, draft: draft, numbers: map[int]int{}}
+}
+
+// announce makes [n] a citation from here on.
+func (r *rendering) announce(n int) {
+	if _, known := r.numbers[n]; !known {
+		r.numbers[n] = len(r.text)
+	}
+}
+
+// grown says whether enough has come to render the open block again: where it
+// is long, more the longer it is, so that all renderings together take time
+// linear in the text.
+func (r *rendering) grown() bool {
+	enough := 1
+	if open := len(r.text) - r.open; open > 4<<10 {
+		enough = open / 32
+	}
+	return len(r.text) >= r.rendered+enough
+}
+
+func (r *rendering) piece(from, to int, doubts []cite.Unsupported) piece {
+	return piece{source: r.text[from:to], at: from, numbers: r.numbers, doubts: doubts}
+}
+
+// advance gives the blocks that have closed and the open one, or at the end
+// all that are left.
+func (r *rendering) advance(end bool) ([]blockEvent, error) {
+	r.rendered = len(r.text)
+	var out []blockEvent
+	// What a line begins is known when it has ended.
+	upto := len(r.text)
+	for !end && upto > r.open && r.text[upto-1] != '\n' {
+		upto--
+	}
+	parts, err := r.markdown.render(r.piece(r.open, upto, nil))
+	if err != nil {
+		return nil, err
+	}
+	from := r.open
+	for i, p := range parts {
+		if i == len(parts)-1 && !end {
+			r.open = from + p.start
+			break
+		}
+		out = append(out, blockEvent{r.draft, len(r.starts), p.html, true})
+		r.starts = append(r.starts, from+p.start)
+		r.shown = ""
+	}
+	if end {
+		r.open = len(r.text)
+		return out, nil
+	}
+	if parts, err = r.markdown.render(r.piece(r.open, len(r.text), nil)); err != nil {
+		return nil, err
+	}
+	html := ""
+	for _, p := range parts {
+		html += p.html
+	}
+	if html != r.shown {
+		r.shown = html
+		out = append(out, blockEvent{r.draft, len(r.starts), html, false})
+	}
+	return out, nil
+}
+
+// marked gives the final blocks that hold a doubtful sentence, with it marked.
+func (r *rendering) marked(doubts []cite.Unsupported) ([]blockEvent, error) {
+	var out []blockEvent
+	for i, start := range r.starts {
+		end := len(r.text)
+		if i+1 < len(r.starts) {
+			end = r.starts[i+1]
+		}
+		for len(doubts) > 0 && doubts[0].TextEnd <= start {
+			doubts = doubts[1:]
+		}
+		if len(doubts) == 0 {
+			break
+		}
+		if doubts[0].TextStart >= end {
+			continue
+		}
+		parts, err := r.markdown.render(r.piece(start, end, doubts))
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range parts {
+			out = append(out, blockEvent{r.draft, i, p.html, true})
+		}
+	}
+	return out, nil
+}
+
+var errStreamClosed = errors.New("the stream is closed")
+
+// A pageStream follows the events of an answer and gives its blocks between them.
+type pageStream struct {
+	markdown *markdown
+	write    func(kind string, v any) error
+
+	mu     sync.Mutex // guards what follows
+	answer *rendering
+	draft  *rendering // of the step in hand; nil without
+	timer  *time.Timer
+	last   time.Time // of the last rendering
+	failed error
+}
+
+func newPageStream(m *markdown, write func(kind string, v any) error) *pageStream {
+	return &pageStream{markdown: m, write: write, answer: newRendering(m, 0)}
+}
+
+// before is called with each event that is about to go out: those that end a
+// text let its last blocks go first.
+func (p *pageStream) before(kind string, data []byte) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch kind {
+	case "text":
+		return p.endDraft()
+	case "unanswered", "incomplete", "error", "done":
+		if err := p.endDraft(); err != nil {
+			return err
+		}
+		if err := p.advance(p.answer, true); err != nil {
+			return err
+		}
+	}
+	if kind != "done" {
+		return p.failed
+	}
+	var a struct {
+		Unsupported []cite.Unsupported `json:"unsupported"`
+	}
+	if err := json.Unmarshal(data, &a); err != nil {
+		return fmt.Errorf("reading the end of the answer: %w", err)
+	}
+	events, err := p.answer.marked(a.Unsupported)
+	if err != nil {
+		return err
+	}
+	return p.send("marked", events)
+}
+
+// after is called with each event that has gone out.
+func (p *pageStream) after(kind string, data []byte) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var e struct {
+		Number, Step int
+		Text         string
+		Final        bool
+	}
+	switch kind {
+	case "cited", "text", "draft":
+		if err := json.Unmarshal(data, &e); err != nil {
+			return fmt.Errorf("reading the event %s: %w", kind, err)
+		}
+	default:
+		return p.failed
+	}
+	growing := p.answer
+	switch kind {
+	case "cited":
+		p.answer.announce(e.Number)
+		return p.failed
+	case "draft":
+		if p.draft != nil && p.draft.draft != e.Step {
+			if err := p.endDraft(); err != nil {
+				return err
+			}
+		}
+		if p.draft == nil {
+			p.draft = newRendering(p.markdown, e.Step)
+		}
+		growing = p.draft
+	}
+	growing.text = append(growing.text, e.Text...)
+	if e.Final {
+		return p.endDraft()
+	}
+	if wait := pause - time.Since(p.last); wait <= 0 {
+		return p.later(growing)
+	} else if p.timer == nil {
+		p.timer = time.AfterFunc(wait, func() {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.timer = nil
+			if p.failed != nil {
+				return
+			}
+			for _, r := range []*rendering{p.draft, p.answer} {
+				if r == nil {
+					continue
+				}
+				// A writer that fails is noticed at the next event.
+				if err := p.later(r); err != nil {
+					p.failed = err
+				}
+			}
+		})
+	}
+	return p.failed
+}
+
+// later renders what has grown.
+func (p *pageStream) later(r *rendering) error {
+	if !r.grown() {
+		return p.failed
+	}
+	return p.advance(r, false)
+}
+
+func (p *pageStream) endDraft() error {
+	r := p.draft
+	if r == nil {
+		return p.failed
+	}
+	p.draft = nil
+	return p.advance(r, true)
+}
+
+func (p *pageStream) advance(r *rendering, end bool) error {
+	if p.failed != nil {
+		return p.failed
+	}
+	p.last = time.Now()
+	events, err := r.advance(end)
+	if err != nil {
+		return err
+	}
+	return p.send("block", events)
+}
+
+func (p *pageStream) send(kind string, events []blockEvent) error {
+	for _, e := range events {
+		if p.failed == nil {
+			p.failed = p.write(kind, e)
+		}
+	}
+	return p.failed
+}
+
+// close stops the timer. Nothing is written once it has returned.
+func (p *pageStream) close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.timer != nil {
+		p.timer.Stop()
+	}
+	if p.failed == nil {
+		p.failed = errStreamClosed
+	}
+}

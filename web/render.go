@@ -1,0 +1,432 @@
+package web
+
+import (
+	"bytes"
+	"fmt"
+	"regexp"
+	"sort"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/microcosm-cc/bluemonday"
+	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/extension"
+	extast "github.com/yuin/goldmark/extension/ast"
+	"github.com/yuin/goldmark/parser"
+	"github.com/yuin/goldmark/renderer"
+	"github.com/yuin/goldmark/renderer/html"
+	"github.com/yuin/goldmark/text"
+	"github.com/yuin/goldmark/util"
+
+	"ibid/cite"
+)
+
+// A markdown makes HTML of what a model writes. It knows headings, lists,
+// quotes, tables, code and emphasis; of links only the citations, which carry
+// no address. Images, links, raw HTML and character references stay the text
+// that they are. It takes time linear in its input. Safe for concurrent use.
+type markdown struct {
+	parser   parser.Parser
+	renderer renderer.Renderer
+	policy   *bluemonday.Policy
+}
+
+// What a parser's context holds.
+var (
+	pieceKey = parser.NewContextKey()
+	spentKey = parser.NewContextKey()
+)
+
+func newMarkdown() *markdown {
+	writer := html.WithWriter(plainWriter{})
+	return &markdown{
+		parser: parser.NewParser(
+			// No headings by a line of dashes below: a line that stands would
+			// become another thing by one that comes later.
+			parser.WithBlockParsers(
+				util.Prioritized(parser.NewThematicBreakParser(), 200),
+				util.Prioritized(shallow{parser.NewListParser()}, 300),
+				util.Prioritized(parser.NewListItemParser(), 400),
+				util.Prioritized(parser.NewCodeBlockParser(), 500),
+				util.Prioritized(parser.NewATXHeadingParser(), 600),
+				util.Prioritized(parser.NewFencedCodeBlockParser(), 700),
+				util.Prioritized(shallow{parser.NewBlockquoteParser()}, 800),
+				util.Prioritized(parser.NewParagraphParser(), 1000)),
+			parser.WithInlineParsers(
+				util.Prioritized(thrifty{parser.NewCodeSpanParser()}, 100),
+				util.Prioritized(citations{}, 200),
+				util.Prioritized(thrifty{parser.NewEmphasisParser()}, 500),
+				util.Prioritized(thrifty{extension.NewStrikethroughParser()}, 600)),
+			parser.WithParagraphTransformers(
+				util.Prioritized(narrow{extension.NewTableParagraphTransformer()}, 200))),
+		renderer: renderer.NewRenderer(renderer.WithNodeRenderers(
+			util.Prioritized(ours{}, 100),
+			util.Prioritized(extension.NewTableHTMLRenderer(
+				extension.WithTableCellAlignMethod(extension.TableCellAlignAttribute),
+				extension.WithTableHTMLOptions(writer)), 500),
+			util.Prioritized(extension.NewStrikethroughHTMLRenderer(writer), 500),
+			util.Prioritized(html.NewRenderer(writer, html.WithHardWraps()), 1000))),
+		policy: policy(),
+	}
+}
+
+// policy lets through the elements that [newMarkdown] makes and no others. No
+// attribute of theirs can hold an address, a style or a script.
+func policy() *bluemonday.Policy {
+	p := bluemonday.NewPolicy()
+	p.AllowElements("p", "br", "hr", "h3", "h4", "h5", "h6", "ul", "ol", "li", "blockquote",
+		"pre", "code", "em", "strong", "del", "table", "thead", "tbody", "tr", "th", "td", "div", "span", "a")
+	p.AllowNoAttrs().OnElements("span", "a", "div")
+	number := regexp.MustCompile(`^[0-9]{1,9}$`)
+	p.AllowAttrs("start").Matching(number).OnElements("ol")
+	p.AllowAttrs("align").Matching(regexp.MustCompile(`^(left|right|center)$`)).OnElements("th", "td")
+	p.AllowAttrs("class").Matching(regexp.MustCompile(`^scroll$`)).OnElements("div")
+	p.AllowAttrs("class").Matching(regexp.MustCompile(`^doubt$`)).OnElements("span")
+	p.AllowAttrs("class").Matching(regexp.MustCompile(`^cite$`)).OnElements("a")
+	p.AllowAttrs("data-number", "data-at").Matching(number).OnElements("a")
+	p.AllowAttrs("tabindex").Matching(regexp.MustCompile(`^0$`)).OnElements("div", "pre")
+	p.AllowAttrs("role").Matching(regexp.MustCompile(`^group$`)).OnElements("div", "pre")
+	p.AllowAttrs("aria-label").Matching(regexp.MustCompile(`^(Table|Code)$`)).OnElements("div", "pre")
+	return p
+}
+
+// A piece is a text to render, or the rest of one.
+type piece struct {
+	source []byte
+	at     int // offset of source in the whole text
+	// numbers gives the offset in the whole text from which on [n] is a citation.
+	numbers map[int]int
+	// doubts are the sentences to mark, in order, offsets in the whole text.
+	doubts []cite.Unsupported
+}
+
+// A part is the HTML of one block, which begins with a line.
+type part struct {
+	start int // offset in the piece's source
+	html  string
+}
+
+// render gives the blocks of a piece. A block is rendered as it would be if
+// the piece ended behind it or began with it.
+func (m *markdown) render(p piece) ([]part, error) {
+	nodes, starts := m.parse(p)
+	var parts []part
+	for i := 0; i < len(nodes); {
+		start := starts[i]
+		var b bytes.Buffer
+		// A table that follows its paragraph without a break is of one block with it.
+		for ; i < len(nodes) && starts[i] == start; i++ {
+			if err := m.renderer.Render(&b, p.source, nodes[i]); err != nil {
+				return nil, fmt.Errorf("rendering the answer: %w", err)
+			}
+		}
+		parts = append(parts, part{start, m.policy.SanitizeReader(&b).String()})
+	}
+	return parts, nil
+}
+
+// parse gives the outermost nodes of a piece and where the line of each begins.
+func (m *markdown) parse(p piece) (nodes []ast.Node, starts []int) {
+	context := parser.NewContext()
+	context.Set(pieceKey, p)
+	document := m.parser.Parse(text.NewReader(p.source), parser.WithContext(context))
+	mark(document, p)
+	for n := document.FirstChild(); n != nil; n = n.NextSibling() {
+		nodes = append(nodes, n)
+		at := min(max(n.Pos(), 0), len(p.source))
+		starts = append(starts, bytes.LastIndexByte(p.source[:at], '\n')+1)
+	}
+	return nodes, starts
+}
+
+// depth is how deep lists and quotes nest: two levels a list.
+const depth = 16
+
+// shallow opens no container too deep inside others: each line of a text goes
+// through all that are open.
+type shallow struct{ parser.BlockParser }
+
+func (s shallow) Open(parent ast.Node, reader text.Reader, pc parser.Context) (ast.Node, parser.State) {
+	n := 0
+	for up := parent; up != nil; up = up.Parent() {
+		n++
+	}
+	if n > depth {
+		return nil, parser.NoChildren
+	}
+	return s.BlockParser.Open(parent, reader, pc)
+}
+
+// delimiters is how many runs of *, _, ~ or ` a paragraph may hold.
+const delimiters = 200
+
+// thrifty takes the first delimiters of a paragraph and leaves the others as
+// text: matching them takes time by the square of their number.
+type thrifty struct{ parser.InlineParser }
+
+type spending struct {
+	parent ast.Node
+	count  int
+}
+
+func (t thrifty) Parse(parent ast.Node, block text.Reader, pc parser.Context) ast.Node {
+	s, _ := pc.Get(spentKey).(*spending)
+	if s == nil || s.parent != parent {
+		s = &spending{parent: parent}
+		pc.Set(spentKey, s)
+	}
+	if s.count >= delimiters {
+		return nil
+	}
+	s.count++
+	return t.InlineParser.Parse(parent, block, pc)
+}
+
+// narrow makes a table only where its cells are not many more than its bytes:
+// short rows are filled up to the width of the first.
+type narrow struct{ parser.ParagraphTransformer }
+
+func (n narrow) Transform(node *ast.Paragraph, reader text.Reader, pc parser.Context) {
+	size, width := 0, 0
+	for _, line := range node.Lines().Sliced(0, node.Lines().Len()) {
+		size += line.Len()
+		width = max(width, bytes.Count(line.Value(reader.Source()), []byte("|")))
+	}
+	if node.Lines().Len()*width > 500+size {
+		return
+	}
+	n.ParagraphTransformer.Transform(node, reader, pc)
+}
+
+var (
+	kindCitation = ast.NewNodeKind("Citation")
+	kindDoubt    = ast.NewNodeKind("Doubt")
+)
+
+// A citation is the number of a source.
+type citation struct {
+	ast.BaseInline
+	number, at int
+}
+
+// A doubt holds words that nothing bears out.
+type doubt struct{ ast.BaseInline }
+
+func (*citation) Kind() ast.NodeKind { return kindCitation }
+func (*doubt) Kind() ast.NodeKind    { return kindDoubt }
+
+func (c *citation) Dump(source []byte, level int) { ast.DumpHelper(c, source, level, nil, nil) }
+func (d *doubt) Dump(source []byte, level int)    { ast.DumpHelper(d, source, level, nil, nil) }
+
+// citations finds the numbers of sources: [n], where n has been announced.
+type citations struct{}
+
+func (citations) Trigger() []byte { return []byte{'['} }
+
+func (citations) Parse(_ ast.Node, block text.Reader, pc parser.Context) ast.Node {
+	line, segment := block.PeekLine()
+	end := bytes.IndexByte(line[:min(len(line), 8)], ']')
+	if end < 2 {
+		return nil
+	}
+	for _, digit := range line[1:end] {
+		if digit < '0' || digit > '9' {
+			return nil
+		}
+	}
+	n, err := strconv.Atoi(string(line[1:end]))
+	if err != nil || line[1] == '0' {
+		return nil
+	}
+	p := pc.Get(pieceKey).(piece)
+	at := p.at + segment.Start
+	from, announced := p.numbers[n]
+	if !announced || from > at {
+		return nil
+	}
+	block.Advance(end + 1)
+	return &citation{number: n, at: at}
+}
+
+// mark puts the doubtful words of a document into nodes of their own.
+func mark(document ast.Node, p piece) {
+	if len(p.doubts) == 0 {
+		return
+	}
+	var leaves []ast.Node
+	// The walk only collects, so it cannot fail.
+	_ = ast.Walk(document, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
+		if !entering {
+			return ast.WalkContinue, nil
+		}
+		switch n.Kind() {
+		case ast.KindText, ast.KindCodeSpan:
+			leaves = append(leaves, n)
+			return ast.WalkSkipChildren, nil
+		}
+		return ast.WalkContinue, nil
+	})
+	for _, n := range leaves {
+		if t, ok := n.(*ast.Text); ok {
+			markText(t, p)
+		} else if first, ok := n.FirstChild().(*ast.Text); ok {
+			if start, end := p.doubted(first.Segment.Start, first.Segment.Stop); start < end {
+				wrap(n)
+			}
+		}
+	}
+}
+
+// doubted is the first part of source[start:end] that is in doubt; empty if none is.
+func (p piece) doubted(start, end int) (int, int) {
+	i := sort.Search(len(p.doubts), func(i int) bool { return p.doubts[i].TextEnd > p.at+start })
+	if i == len(p.doubts) {
+		return end, end
+	}
+	a := min(max(start, p.doubts[i].TextStart-p.at), end)
+	return a, max(a, min(end, p.doubts[i].TextEnd-p.at))
+}
+
+// markText cuts a text at the edges of what is in doubt.
+func markText(t *ast.Text, p piece) {
+	for {
+		a, z := p.doubted(t.Segment.Start, t.Segment.Stop)
+		if a >= z {
+			return
+		}
+		parent := t.Parent()
+		if a > t.Segment.Start {
+			parent.InsertBefore(parent, t, ast.NewTextSegment(t.Segment.WithStop(a)))
+		}
+		if z == t.Segment.Stop {
+			t.Segment = t.Segment.WithStart(a)
+			soft, hard := t.SoftLineBreak(), t.HardLineBreak()
+			wrap(t)
+			if soft || hard { // the break stands behind the marked words
+				t.SetSoftLineBreak(false)
+				t.SetHardLineBreak(false)
+				rest := ast.NewTextSegment(text.NewSegment(z, z))
+				rest.SetSoftLineBreak(soft)
+				rest.SetHardLineBreak(hard)
+				parent.InsertAfter(parent, t.Parent(), rest)
+			}
+			return
+		}
+		marked := ast.NewTextSegment(text.NewSegment(a, z))
+		parent.InsertBefore(parent, t, marked)
+		wrap(marked)
+		t.Segment = t.Segment.WithStart(z)
+	}
+}
+
+func wrap(n ast.Node) {
+	d, parent := &doubt{}, n.Parent()
+	parent.ReplaceChild(parent, n, d)
+	d.AppendChild(d, n)
+}
+
+// ours renders what the library does not know or would do otherwise.
+type ours struct{}
+
+func (ours) RegisterFuncs(r renderer.NodeRendererFuncRegisterer) {
+	r.Register(kindCitation, renderCitation)
+	r.Register(kindDoubt, renderDoubt)
+	r.Register(ast.KindHeading, renderHeading)
+	r.Register(ast.KindCodeBlock, renderCode)
+	r.Register(ast.KindFencedCodeBlock, renderCode)
+	r.Register(extast.KindTable, renderTable)
+}
+
+func renderCitation(w util.BufWriter, _ []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
+	if entering {
+		c := n.(*citation)
+		fmt.Fprintf(w, `<a class="cite" data-number="%d" data-at="%d">%d</a>`, c.number, c.at, c.number)
+	}
+	return ast.WalkContinue, nil
+}
+
+func renderDoubt(w util.BufWriter, _ []byte, _ ast.Node, entering bool) (ast.WalkStatus, error) {
+	if entering {
+		w.WriteString(`<span class="doubt">`)
+	} else {
+		w.WriteString(`</span>`)
+	}
+	return ast.WalkContinue, nil
+}
+
+// renderHeading puts the headings of an answer below that of its question.
+func renderHeading(w util.BufWriter, _ []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
+	slash := "/"
+	if entering {
+		slash = ""
+	}
+	fmt.Fprintf(w, "<%sh%d>", slash, min(n.(*ast.Heading).Level+2, 6))
+	return ast.WalkContinue, nil
+}
+
+func renderCode(w util.BufWriter, source []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
+	if !entering {
+		return ast.WalkContinue, nil
+	}
+	w.WriteString(`<pre tabindex="0" role="group" aria-label="Code"><code>`)
+	for _, line := range n.Lines().Sliced(0, n.Lines().Len()) {
+		plainWriter{}.RawWrite(w, line.Value(source))
+	}
+	w.WriteString("</code></pre>")
+	return ast.WalkSkipChildren, nil
+}
+
+func renderTable(w util.BufWriter, _ []byte, _ ast.Node, entering bool) (ast.WalkStatus, error) {
+	if entering {
+		w.WriteString(`<div class="scroll" tabindex="0" role="group" aria-label="Table"><table>`)
+	} else {
+		w.WriteString("</table></div>")
+	}
+	return ast.WalkContinue, nil
+}
+
+// plainWriter writes text as text: it takes off the backslashes of Markdown,
+// and resolves no character references, which could spell what a filter of
+// the text before did not see.
+type plainWriter struct{}
+
+func (p plainWriter) Write(w util.BufWriter, source []byte) {
+	for {
+		i := bytes.IndexByte(source, '\\')
+		if i < 0 || i+1 == len(source) {
+			p.RawWrite(w, source)
+			return
+		}
+		p.RawWrite(w, source[:i])
+		if !util.IsPunct(source[i+1]) {
+			p.RawWrite(w, source[i:i+1])
+			source = source[i+1:]
+			continue
+		}
+		p.RawWrite(w, source[i+1:i+2])
+		source = source[i+2:]
+	}
+}
+
+func (plainWriter) RawWrite(w util.BufWriter, source []byte) {
+	for len(source) > 0 {
+		r, n := utf8.DecodeRune(source)
+		switch {
+		case r == '<':
+			w.WriteString("&lt;")
+		case r == '>':
+			w.WriteString("&gt;")
+		case r == '&':
+			w.WriteString("&amp;")
+		case r == '"':
+			w.WriteString("&#34;")
+		case r < ' ' && r != '\n' && r != '\t', r == utf8.RuneError && n == 1:
+			w.WriteRune(utf8.RuneError)
+		default:
+			w.Write(source[:n])
+		}
+		source = source[n:]
+	}
+}
+
+func (p plainWriter) SecureWrite(w util.BufWriter, source []byte) { p.RawWrite(w, source) }
