@@ -68,7 +68,7 @@ func (r *Reader) refuse(name string, size int64) error {
 		return &SkipError{"empty"}
 	}
 	if size > r.maxBytes() {
-		return &SkipError{fmt.Sprintf("larger than %d MB: split it, or raise the limit", r.maxBytes()>>20)}
+		return &SkipError{fmt.Sprintf("larger than %d MB: split it", r.maxBytes()>>20)}
 	}
 	return nil
 }
@@ -91,6 +91,9 @@ func (r *Reader) Read(ctx context.Context, name string, data []byte) (*Document,
 	if !f.binary {
 		if kind := binaryKind(data); kind != "" {
 			ending := path.Ext(name)
+			if ending == "" && kind == aProgram {
+				return nil, &SkipError{kind}
+			}
 			if ending == "" {
 				return nil, fmt.Errorf("it is %s, and its name has no ending: give it, in a file, the ending of its format", kind)
 			}
@@ -119,12 +122,15 @@ func (r *Reader) Read(ctx context.Context, name string, data []byte) (*Document,
 	return doc, nil
 }
 
+// aProgram is no document under a wrong name, as other binary kinds are.
+const aProgram = "a program"
+
 // binaryKind names the format that the first bytes of a file betray.
 func binaryKind(data []byte) string {
 	for _, k := range [...]struct{ magic, name string }{
 		{"%PDF-", "a PDF"}, {"PK\x03\x04", "a zip archive or office file"}, {"\x1f\x8b", "a gzip archive"},
 		{"\x89PNG", "a PNG picture"}, {"\xff\xd8\xff", "a JPEG picture"}, {"GIF8", "a GIF picture"},
-		{"\x7fELF", "a program"}, {"MZ\x90", "a program"}, {"\xd0\xcf\x11\xe0", "an old office file"}, {"7z\xbc\xaf", "a 7z archive"},
+		{"\x7fELF", aProgram}, {"MZ\x90", aProgram}, {"\xd0\xcf\x11\xe0", "an old office file"}, {"7z\xbc\xaf", "a 7z archive"},
 	} {
 		if bytes.HasPrefix(data, []byte(k.magic)) {
 			return k.name

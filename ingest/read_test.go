@@ -134,6 +134,7 @@ func TestReadRefuses(t *testing.T) {
 		{"a.md", "\x89PNG\r\n\x1a\n\x00\x00", false, "a PNG picture named .md"},
 		{"a.md", strings.Repeat("\x00\x01\x02\x03\x91\x92", 50), false, "binary"},
 		{"a.csv", "a,b\n\"" + strings.Repeat("x\n", 1<<19), true, "larger than"},
+		{"ibid", "\x7fELF\x02\x01", true, "a program"},
 		{"LICENCE", strings.Repeat("\x00\x01\x02\x03\x91\x92", 50), true, "binary"},
 	}
 	for _, tt := range tests {

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"sync"
+	"time"
 
 	"github.com/vbauerster/mpb/v8"
 	"github.com/vbauerster/mpb/v8/decor"
@@ -51,6 +53,9 @@ func (c *ingestCmd) Run(ctx context.Context, s surroundings) (err error) {
 	var total tally
 	for _, f := range folders {
 		before := total.Seen
+		if err := report.begin(f.path); err != nil {
+			return err
+		}
 		f.syncer.Force = c.Force
 		err := f.sync(ctx, func(ch ingest.Change, _ bool) error {
 			total.add(ch)
@@ -58,7 +63,11 @@ func (c *ingestCmd) Run(ctx context.Context, s surroundings) (err error) {
 		})
 		f.syncer.Force = false
 		if err != nil {
-			return errors.Join(err, report.close())
+			err = errors.Join(err, report.close())
+			if errors.Is(err, context.Canceled) {
+				fmt.Fprintf(s.stderr, "ibid: stopped after %s: the next run goes on there\n", counted(total.Seen, "file"))
+			}
+			return err
 		}
 		if total.Seen == before {
 			fmt.Fprintf(s.stderr, "ibid: there is no file to read in %s: Ibid reads %s, and leaves out %s\n", f.path, ingest.Formats(), ingest.LeftOut)
@@ -158,6 +167,7 @@ func (t tally) String() string {
 
 // A reporter shows an ingest as it goes.
 type reporter interface {
+	begin(folder string) error
 	change(ingest.Change) error
 	total(tally) error
 	close() error // when no total comes
@@ -175,6 +185,7 @@ func (c *ingestCmd) reporter(s surroundings) reporter {
 
 type jsonReporter struct{ *json.Encoder }
 
+func (r jsonReporter) begin(string) error           { return nil }
 func (r jsonReporter) change(c ingest.Change) error { return r.Encode(c) }
 func (r jsonReporter) total(t tally) error {
 	return r.Encode(struct {
@@ -185,6 +196,8 @@ func (r jsonReporter) close() error { return nil }
 
 // plainReporter prints a line for every file that is not as it was.
 type plainReporter struct{ out io.Writer }
+
+func (r plainReporter) begin(string) error { return nil }
 
 func (r plainReporter) change(c ingest.Change) error {
 	if c.Action == ingest.Unchanged {
@@ -202,11 +215,19 @@ func changeLine(c ingest.Change) string {
 	case c.From != "":
 		line += " (was " + c.From + ")"
 	case c.Pages > 0:
-		line += fmt.Sprintf(" (%d pages, %d chunks)", c.Pages, c.Chunks)
+		line += fmt.Sprintf(" (%s, %s)", counted(c.Pages, "page"), counted(c.Chunks, "chunk"))
 	case c.Chunks > 0:
-		line += fmt.Sprintf(" (%d chunks)", c.Chunks)
+		line += fmt.Sprintf(" (%s)", counted(c.Chunks, "chunk"))
 	}
 	return printable(line) + "\n"
+}
+
+// counted is a number of things, with the word for one of them.
+func counted(n int, thing string) string {
+	if n != 1 {
+		thing += "s"
+	}
+	return fmt.Sprintf("%d %s", n, thing)
 }
 
 func (r plainReporter) total(t tally) error {
@@ -224,21 +245,39 @@ type barReporter struct {
 	bar      *mpb.Bar
 }
 
-func (r *barReporter) change(c ingest.Change) error {
-	if c.Done <= 1 || r.bar == nil {
-		if err := r.close(); err != nil {
-			return err
-		}
-		r.progress = mpb.New(mpb.WithOutput(r.out), mpb.WithWidth(48))
-		r.bar = r.progress.AddBar(int64(c.Total),
-			mpb.PrependDecorators(decor.Name(printable(c.Root)+" "), decor.CountersNoUnit("%d of %d files")),
-			mpb.AppendDecorators(decor.AverageSpeed(0, "%.1f/s, "), decor.AverageETA(decor.ET_STYLE_GO), decor.Name(" left")))
+// begin shows a bar before anything is known of the folder: the first file may
+// be a long one.
+func (r *barReporter) begin(folder string) error {
+	if err := r.close(); err != nil {
+		return err
 	}
+	begun := time.Now()
+	r.progress = mpb.New(mpb.WithOutput(r.out), mpb.WithWidth(48))
+	r.bar = r.progress.AddBar(0,
+		mpb.PrependDecorators(decor.Name(printable(filepath.Base(folder))+" "), decor.Any(func(s decor.Statistics) string {
+			if s.Total == 0 {
+				return "reading"
+			}
+			return fmt.Sprintf("%d of %d files", s.Current, s.Total)
+		})),
+		mpb.AppendDecorators(decor.Any(func(s decor.Statistics) string {
+			if s.Current == 0 {
+				return ""
+			}
+			took := time.Since(begun)
+			left := took / time.Duration(s.Current) * time.Duration(s.Total-s.Current)
+			return fmt.Sprintf("%.1f/s, %s left", float64(s.Current)/took.Seconds(), left.Round(time.Second))
+		})))
+	return nil
+}
+
+func (r *barReporter) change(c ingest.Change) error {
 	if c.Action == ingest.Failed || c.Action == ingest.Skipped {
 		if _, err := io.WriteString(r.progress, changeLine(c)); err != nil {
 			return err
 		}
 	}
+	r.bar.SetTotal(int64(c.Total), false)
 	r.bar.SetCurrent(int64(c.Done))
 	return nil
 }
@@ -251,7 +290,7 @@ func (r *barReporter) close() error {
 	if r.bar == nil {
 		return nil
 	}
-	r.bar.SetTotal(r.bar.Current(), true)
+	r.bar.Abort(r.bar.Current() == 0) // where the ingest was interrupted it is not full
 	r.progress.Wait()
 	r.bar, r.progress = nil, nil
 	return nil
