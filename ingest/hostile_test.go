@@ -79,10 +79,11 @@ func TestReadAndSplitInLinearTime(t *testing.T) {
 		}
 		return best
 	}
-	for _, name := range []string{"letter", "spaces", "cjk", "bracket", "sentence"} {
+	for _, name := range []string{"letter", "spaces", "cjk", "bracket", "emphasis", "sentence"} {
 		for _, ext := range []string{".txt", ".md"} {
 			once, twice := run(ext, hostile[name], size), run(ext, hostile[name], 2*size)
-			t.Logf("figure: reading and splitting %s%s: %d KB in %v, twice that in %v", name, ext, size>>10, once.Round(time.Millisecond), twice.Round(time.Millisecond))
+			t.Logf("figure: reading and splitting %s%s: %d KB in %v, twice that in %v, %.2f times as long",
+				name, ext, size>>10, once.Round(time.Millisecond), twice.Round(time.Millisecond), twice.Seconds()/max(once, time.Microsecond).Seconds())
 			if twice > 3*once+300*time.Millisecond {
 				t.Errorf("%s%s: %v, then %v for twice the text", name, ext, once, twice)
 			}

@@ -31,9 +31,9 @@ type measured struct {
 }
 
 // measure ingests a folder and watches the program as it goes.
-func measure(t *testing.T, folder string) (m measured) {
+func measure(t testing.TB, folder string, flags ...string) (m measured) {
 	t.Helper()
-	cmd := command(t.Context(), t.TempDir(), "ingest", "--json", "--ocr=off", folder)
+	cmd := command(t.Context(), t.TempDir(), append([]string{"ingest", "--json", "--ocr=off", folder}, flags...)...)
 	var errs strings.Builder
 	cmd.Stderr = &errs
 	out, err := cmd.StdoutPipe()

@@ -13,7 +13,7 @@ import (
 )
 
 // datasets is the folder of the evaluation sets; the test skips without it.
-func datasets(t *testing.T, below string) string {
+func datasets(t testing.TB, below string) string {
 	t.Helper()
 	dir := os.Getenv("IBID_DATASETS")
 	if dir == "" {
