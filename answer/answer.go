@@ -129,6 +129,7 @@ type run struct {
 	*Answerer
 	question Question
 	asked    string // the standalone question
+	style    string // the question's, as prompts show it
 	reading  *reading
 	started  time.Time
 	usage    Usage
@@ -173,6 +174,7 @@ func (r *run) all(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	r.takeStyle()
 	if err := r.condense(ctx); err != nil {
 		return err
 	}
@@ -216,6 +218,18 @@ func (r *run) all(ctx context.Context) error {
 		return r.mapRerank(ctx, kept)
 	}
 	return r.refine(ctx, kept, r.left())
+}
+
+// takeStyle makes the question's style one that prompts can show.
+func (r *run) takeStyle() {
+	whole := strings.TrimSpace(inert(r.question.Style))
+	if whole == "" || r.Model == nil {
+		return
+	}
+	r.style = strings.TrimSpace(r.fit(Evidence{text: whole}, r.window()/8).text)
+	if r.style != whole {
+		r.emit(Warning{Message: fmt.Sprintf("the end of the wishes for the style of the answer was left out: they take %d tokens, and an eighth of the model's context window is the most: shorten them, or raise --context-tokens (%d now)", r.count(whole), or(r.ContextTokens, defaultContextTokens))})
+	}
 }
 
 // check refuses what cannot be asked and settles the strategy.

@@ -152,6 +152,7 @@ func (r *run) write(role Role, s Slots) (Prompt, error) {
 // slots fills in what all prompts of a run have in common.
 func (r *run) slots(s Slots) Slots {
 	s.Question = inert(r.asked)
+	s.Style = r.style
 	if len(s.Evidence) > 0 {
 		s.First = s.Evidence[0].label
 	}

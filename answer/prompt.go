@@ -26,7 +26,8 @@ var embedded embed.FS
 // "user"; their slots are those of [Slots]. They show passages by the template
 // "evidence" of evidence.tmpl, which fences each and gives its label, and that
 // by the template "document" of document.tmpl, whose slots are the methods of
-// [Evidence].
+// [Evidence]. Those that write what is read show the template "style" of
+// style.tmpl.
 type Prompts struct{ of map[string]*template.Template }
 
 // Slots are what a prompt template may show. All text in them is made safe
@@ -52,6 +53,9 @@ type Slots struct {
 	Words int
 	// History holds the turns before the question (condense only).
 	History []Turn
+	// Style is how whoever asks wants the reply to sound (answer, refine,
+	// combine and rerank only); empty says nothing.
+	Style string
 }
 
 // DefaultPrompts gives the prompts that Ibid comes with.
@@ -84,7 +88,7 @@ func ParsePrompts(folder fs.FS) (*Prompts, error) {
 		b, err := embedded.ReadFile("prompts/" + name)
 		return string(b), err
 	}
-	shared := []string{"evidence.tmpl", "document.tmpl"}
+	shared := []string{"evidence.tmpl", "document.tmpl", "style.tmpl"}
 	if err := checkNames(folder, shared); err != nil {
 		return nil, err
 	}

@@ -43,6 +43,8 @@ func TestPromptsGolden(t *testing.T) {
 		{"combine", "combine_summary", "", Slots{Parts: notes, First: 1, Words: 150}},
 		{"rerank", "rerank", question, Slots{Evidence: ev[:1]}},
 		{"summarize", "summarize", "", Slots{Evidence: ev, Words: 150}},
+		{"answer", "answer_style", question, Slots{Evidence: ev[:1], Style: "You are a pirate.\nNever say what you do not know."}},
+		{"combine", "combine_style", question, Slots{Parts: notes, First: 1, Style: "Bullet points."}},
 		{"extend", "extend", "", Slots{Evidence: ev[1:], Draft: "A mooring costs 120 marks.[1]"}},
 	} {
 		t.Run(test.file, func(t *testing.T) {

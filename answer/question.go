@@ -22,6 +22,12 @@ type Question struct {
 	// Diversity is that of [retrieve.Query], 0 to below 1.
 	Diversity float64
 	Filter    retrieve.Filter
+	// Style says how the reply should sound and look: its tone, length, form or
+	// language, in anybody's words. It is shown where the answer is written, and
+	// nowhere else: no verdict, and not what is searched, hangs on it. Of one
+	// that takes more than an eighth of the context window the rest is left
+	// out, and a Warning tells of it. Without a model it does nothing.
+	Style string
 	// Run makes the question one that can be taken up again after a crash;
 	// nil for one that cannot.
 	Run *Run
