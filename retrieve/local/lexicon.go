@@ -17,6 +17,9 @@ type lexicon struct {
 	length  int64            // words of all live chunks together
 	// often has the counts that codes do not tell apart.
 	often map[occurrence]int32
+	// filling is set until complete: what is asked of blocks and windows is not
+	// known yet.
+	filling bool
 }
 
 type occurrence struct{ term, slot int32 }
@@ -76,7 +79,9 @@ func (l *lexicon) add(slot int32, c loadedChunk, packed []byte) []byte {
 		}
 		p := &l.lists[n]
 		p.list = append(p.list, posting(slot)<<codeBits|posting(l.codes.of(t.Count, c.length)))
-		p.bind(len(p.list)-1, int32(t.Count), int32(c.length))
+		if !l.filling {
+			p.bind(len(p.list)-1, int32(t.Count), int32(c.length))
+		}
 	}
 	return packed
 }
@@ -154,7 +159,13 @@ func (l *lexicon) sweep(n int32, alive func(slot int32) bool) {
 	p := &l.lists[n]
 	live := slices.DeleteFunc(p.list, func(x posting) bool { return !alive(x.slot()) })
 	p.list, p.bounds, p.starts, p.dead = live, p.bounds[:0], nil, 0
-	for i, x := range live {
+	l.bind(n)
+}
+
+// bind makes the bounds and starts of a list that has none.
+func (l *lexicon) bind(n int32) {
+	p := &l.lists[n]
+	for i, x := range p.list {
 		p.bind(i, l.count(n, x), l.lengths[x.slot()])
 	}
 }
@@ -176,12 +187,18 @@ func (l *lexicon) frequency(term string) int {
 	return len(l.lists[n].list) - int(l.lists[n].dead)
 }
 
-// trim gives back the room that lists of many have left for more.
-func (l *lexicon) trim() {
+// complete ends the filling. List by list the bounds take a fraction of what
+// they take posting by posting, where each waits for memory. Lists of many give
+// back the room that they have left for more.
+func (l *lexicon) complete() {
+	l.filling = false
 	for i := range l.lists {
-		if p := &l.lists[i]; cap(p.list)-len(p.list) > postingsBlock {
+		p := &l.lists[i]
+		if cap(p.list)-len(p.list) > postingsBlock {
 			p.list = slices.Clone(p.list)
 		}
+		p.bounds = make([]bound, 0, (len(p.list)+postingsBlock-1)/postingsBlock)
+		l.bind(int32(i))
 	}
 }
 

@@ -131,30 +131,46 @@ func (m *memory) find(id string) (slot int32, ok bool) {
 }
 
 func (m *memory) add(ctx context.Context, l *loaded) error {
+	if err := m.enter(l); err != nil {
+		return err
+	}
+	return m.keep(ctx, l)
+}
+
+// enter takes in all of a document but its vectors, which keep takes in then.
+// One document may be entered while another is kept.
+func (m *memory) enter(l *loaded) error {
 	if m.byID[l.info.ID] != nil || m.documents[l.key] != nil {
 		return fmt.Errorf("%w: two documents have the id %s", ErrDamaged, l.info.ID)
 	}
 	if len(m.slots)+len(l.chunks) > maxSlots {
 		return fmt.Errorf("a data directory has room for %d chunks: forget what is not needed, or keep a second one", maxSlots)
 	}
+	l.first, l.count = int32(len(m.slots)), len(l.chunks)
 	d := l.document
-	d.first, d.count = int32(len(m.slots)), len(l.chunks)
 	d.labels = retrieve.LabelsOf(d.info.Meta)
 	m.documents[d.key], m.byID[d.info.ID] = &d, &d
-	for i, c := range l.chunks {
+	for _, c := range l.chunks {
 		s := int32(len(m.slots))
 		m.slots = append(m.slots, slot{document: &d, sum: c.sum})
 		d.terms = m.index.add(s, c, d.terms)
-		m.arena.add(s, c.vector)
-		err := m.vectors.AddDocument(ctx, chromem.Document{ID: chunkID(d.info.ID, i+1), Embedding: m.arena.vector(s)})
-		if err != nil {
-			return fmt.Errorf("keep the vector of %s in memory: %w", chunkID(d.info.ID, i+1), err)
-		}
 	}
 	d.terms = slices.Clip(slices.Clone(d.terms))
 	m.living = m.living.grown(len(m.slots))
 	m.living.set(d.first, d.count, true)
 	m.selections.add(&d, len(m.slots))
+	return nil
+}
+
+// keep takes in the vectors of a document that has been entered.
+func (m *memory) keep(ctx context.Context, l *loaded) error {
+	for i, c := range l.chunks {
+		s, id := l.first+int32(i), chunkID(l.info.ID, i+1)
+		m.arena.add(s, c.vector)
+		if err := m.vectors.AddDocument(ctx, chromem.Document{ID: id, Embedding: m.arena.vector(s)}); err != nil {
+			return fmt.Errorf("keep the vector of %s in memory: %w", id, err)
+		}
+	}
 	return nil
 }
 

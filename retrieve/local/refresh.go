@@ -202,31 +202,40 @@ func (e *Engine) readAll(ctx context.Context, tx *sql.Tx) error {
 	if err != nil {
 		return err
 	}
-	// One reads while the other enters what has been read.
+	fresh.index.filling = true
+	// One reads, one enters what has been read into the index, and one keeps the
+	// vectors.
 	var space string
 	var damage map[int64]Damage
 	var found library
-	read := make(chan *loaded, 16)
+	read, entered := make(chan *loaded, 16), make(chan *loaded, 16)
 	g, still := errgroup.WithContext(ctx)
 	g.Go(func() (err error) {
 		defer close(read)
 		space, damage, err = readDocuments(ctx, tx, keys, func(d *loaded) error {
-			select {
-			case read <- d:
-				return nil
-			case <-still.Done():
-				return still.Err()
-			}
+			return send(still, read, d)
 		})
 		return err
 	})
 	g.Go(func() error {
+		defer close(entered)
 		for d := range read {
 			if names[d.key] != d.info.ID {
 				return fmt.Errorf("%w: the list of names disagrees about %s", ErrDamaged, names[d.key])
 			}
 			found.add(d.key, d.sum)
-			if err := fresh.add(ctx, d); err != nil {
+			if err := fresh.enter(d); err != nil {
+				return err
+			}
+			if err := send(still, entered, d); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	g.Go(func() error {
+		for d := range entered {
+			if err := fresh.keep(ctx, d); err != nil {
 				return err
 			}
 		}
@@ -265,11 +274,20 @@ func (e *Engine) readAll(ctx context.Context, tx *sql.Tx) error {
 	if err := e.checkRoots(ctx, tx, damage); err != nil {
 		return err
 	}
-	fresh.index.trim()
+	fresh.index.complete()
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.memory, e.damaged = fresh, damage
 	return nil
+}
+
+func send(ctx context.Context, to chan<- *loaded, d *loaded) error {
+	select {
+	case to <- d:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // documentKeys lists the documents by key, with their names by the index of names.

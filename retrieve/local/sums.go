@@ -12,14 +12,18 @@ import (
 // A sum is the checksum of one row: CRC-32C over its columns in order, each
 // text with its length before it. It finds every single changed byte, and lies
 // beside what it guards.
-type sum struct{ crc uint32 }
+type sum struct {
+	crc uint32
+	// buffer is what is summed up next. As a variable of its own each would be
+	// on the heap.
+	buffer [256]byte
+}
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 func (s *sum) number(n int64) {
-	var b [8]byte
-	binary.LittleEndian.PutUint64(b[:], uint64(n))
-	s.crc = crc32.Update(s.crc, castagnoli, b[:])
+	binary.LittleEndian.PutUint64(s.buffer[:], uint64(n))
+	s.crc = crc32.Update(s.crc, castagnoli, s.buffer[:8])
 }
 
 func (s *sum) bytes(b []byte) {
@@ -27,7 +31,14 @@ func (s *sum) bytes(b []byte) {
 	s.crc = crc32.Update(s.crc, castagnoli, b)
 }
 
-func (s *sum) text(t string) { s.bytes([]byte(t)) }
+func (s *sum) text(t string) {
+	s.number(int64(len(t)))
+	for len(t) > 0 {
+		n := copy(s.buffer[:], t)
+		s.crc = crc32.Update(s.crc, castagnoli, s.buffer[:n])
+		t = t[n:]
+	}
+}
 
 func (s *sum) value() int64 { return int64(s.crc) }
 
