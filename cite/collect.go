@@ -22,7 +22,7 @@ type Answer struct {
 	Text   string `json:"text"`
 	// List is the list of the sources as text, to be put behind Text as it
 	// is; empty when nothing is cited. A source is named by its original on the
-	// web where there is one, else by its document.
+	// web where there is one, else by its document. Names and titles are [Neutral].
 	List        string          `json:"list"`
 	Sources     []Source        `json:"sources"`
 	Citations   []Citation      `json:"citations"`
@@ -186,7 +186,7 @@ func (f *Fold) passage(c Citation) {
 func list(sources []Source) string {
 	refs := make([]Reference, len(sources))
 	for i, s := range sources {
-		refs[i] = Reference{Number: s.Number, Document: Document{Source: cmp.Or(s.Original, s.Document), Title: s.Title}}
+		refs[i] = Reference{Number: s.Number, Document: Document{Source: cmp.Or(s.Original, Neutral(s.Document)), Title: Neutral(s.Title)}}
 	}
 	return string(Text.List(nil, refs))
 }

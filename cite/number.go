@@ -32,7 +32,8 @@ type Options struct {
 // It takes out Kept; writes [1], [2] … by first use for the labels in Text,
 // with [Cited] before the text that shows a number first; adds [Quoted] and
 // [Unsupported] when a sentence has ended; takes the labels out of Draft, and
-// puts those cited on its last piece. What else comes passes unchanged. Text held
+// puts those cited on its last piece. Whatever else a model may have written is
+// made [Neutral], as Text and Draft are; the rest passes unchanged. Text held
 // back is given before Unanswered, Incomplete, Usage, an error and the end.
 //
 // The sequence is lazy and as often usable as events is. Breaking out of it
@@ -126,14 +127,34 @@ func (n *numbering) event(e answer.Event, yield yielder) bool {
 			return false
 		}
 		if n.rewriter == nil {
-			n.rewriter = NewRewriter(n.documents, Text, Default)
-			n.rewriter.record = true
+			n.rewriter = n.newRewriter(Text)
 		}
 		return n.rewritten(n.rewriter.Append(nil, n.input.decode(e.Text)), false, yield)
-	case answer.Unanswered, answer.Incomplete, answer.Usage:
+	case answer.Unanswered:
+		e.Text = Neutral(e.Text)
 		return n.finish(yield) && yield(e, nil)
+	case answer.Incomplete:
+		e.Reason = Neutral(e.Reason)
+		return n.finish(yield) && yield(e, nil)
+	case answer.Usage:
+		return n.finish(yield) && yield(e, nil)
+	case answer.Retrieved:
+		e.Question = Neutral(e.Question) // a model's, where there is a history
+		return yield(e, nil)
+	case answer.Judged:
+		e.Reason = Neutral(e.Reason)
+		return yield(e, nil)
+	case answer.Warning:
+		e.Message = Neutral(e.Message)
+		return yield(e, nil)
 	}
 	return yield(e, nil)
+}
+
+func (n *numbering) newRewriter(s Style) *Rewriter {
+	r := NewRewriter(n.documents, s, Default)
+	r.record, r.neutral = true, new(neutralizer)
+	return r
 }
 
 // finish gives what is held back.
@@ -197,8 +218,7 @@ func (n *numbering) drafted(d answer.Draft, yield yielder) bool {
 		return false
 	}
 	if n.draft == nil {
-		n.draft = NewRewriter(n.documents, Empty, Default)
-		n.draft.record = true
+		n.draft = n.newRewriter(Empty)
 		n.draftInput = decoder{}
 		n.draftStep = d.Step
 	}
@@ -237,9 +257,11 @@ func (n *numbering) closeDraft(out []byte, final bool, yield yielder) bool {
 }
 
 // A decoder makes valid UTF-8 of text that comes in pieces: offsets into it
-// then hold in JSON too, which knows nothing else.
+// then hold in JSON too, which knows nothing else. It takes out what is not
+// seen: neither may hide in a marker.
 type decoder struct {
-	held []byte // an incomplete sequence
+	held    []byte // an incomplete sequence
+	cleaner cleaner
 }
 
 func (d *decoder) decode(piece string) []byte {
@@ -254,13 +276,13 @@ func (d *decoder) decode(piece string) []byte {
 		}
 	}
 	d.held = slices.Clone(b[n:])
-	return valid(b[:n])
+	return d.cleaner.clean(valid(b[:n]))
 }
 
 func (d *decoder) end() []byte {
 	b := d.held
 	d.held = nil
-	return valid(b)
+	return d.cleaner.clean(valid(b))
 }
 
 func valid(b []byte) []byte {

@@ -64,12 +64,14 @@ type Rewriter struct {
 	numbers map[string]int // by source
 	sources []NumberedSource
 
-	out     []byte // what is being appended to, during a call
-	written int    // length of the rewritten text, less what out holds
-	mark    []byte // scratch
-	record  bool   // keep uses and code
+	out     []byte       // what is being appended to, during a call
+	written int          // length of the rewritten text, less what out holds
+	mark    []byte       // scratch
+	record  bool         // keep uses and code
+	neutral *neutralizer // what all text goes through; nil for none
 	uses    []use
 	code    []span // what stands in code spans and fenced blocks of the rewritten text
+	inCode  bool   // the last token was code
 
 	// The end of the text so far. Spaces are held until it is known whether
 	// a marker that shows nothing takes them away.
@@ -133,6 +135,9 @@ func (r *Rewriter) Close(dst []byte) []byte {
 	r.start(dst)
 	r.scanner.Close(r.take)
 	r.settle(-1)
+	if r.neutral != nil {
+		r.out = r.neutral.close(r.out)
+	}
 	return r.stop()
 }
 
@@ -179,6 +184,7 @@ func (r *Rewriter) reference(s NumberedSource) Reference {
 // take takes what the scanner found.
 func (r *Rewriter) take(t marker.Token) {
 	if t.Marker {
+		r.inCode = false
 		r.cite(t.IDs)
 		return
 	}
@@ -186,13 +192,18 @@ func (r *Rewriter) take(t marker.Token) {
 	if t.Code {
 		c, _ := utf8.DecodeRune(text)
 		r.settle(c)
+		if r.neutral != nil && !r.inCode {
+			r.out = r.neutral.before(r.out, text[0])
+		}
+		r.inCode = true
 		start := r.offset()
-		r.out = append(r.out, text...)
+		r.write(text)
 		if r.record {
 			r.coded(span{start, r.offset()})
 		}
 		return
 	}
+	r.inCode = false
 	lead := 0
 	for lead < len(text) && text[lead] == ' ' {
 		lead++
@@ -210,7 +221,16 @@ func (r *Rewriter) take(t marker.Token) {
 		tail--
 	}
 	r.spaces = len(text) - tail
-	r.out = append(r.out, text[:tail]...)
+	r.write(text[:tail])
+}
+
+// write writes text.
+func (r *Rewriter) write(text []byte) {
+	if r.neutral == nil {
+		r.out = append(r.out, text...)
+		return
+	}
+	r.out = r.neutral.append(r.out, text)
 }
 
 // coded records code, with what stands directly before it as one.
@@ -236,9 +256,9 @@ func (r *Rewriter) settle(next rune) {
 func (r *Rewriter) space(n int) {
 	const blank = "                                "
 	for ; n > len(blank); n -= len(blank) {
-		r.out = append(r.out, blank...)
+		r.write([]byte(blank))
 	}
-	r.out = append(r.out, blank[:n]...)
+	r.write([]byte(blank[:n]))
 }
 
 // cite records the citations of one marker and prints their numbers.
@@ -259,8 +279,15 @@ func (r *Rewriter) cite(ids []int) {
 					printed = true
 					r.open()
 				}
+				if r.neutral != nil {
+					r.out = r.neutral.before(r.out, r.mark[0])
+				}
 				u.start = r.offset()
-				r.out = append(r.out, r.mark...)
+				if r.neutral != nil {
+					r.out = r.neutral.print(r.out, r.mark)
+				} else {
+					r.out = append(r.out, r.mark...)
+				}
 				u.end = r.offset()
 			}
 		}

@@ -14,6 +14,7 @@ import (
 
 	"ibid/answer"
 	"ibid/answer/openai"
+	"ibid/cite"
 	"ibid/retrieve"
 )
 
@@ -82,8 +83,11 @@ func problemFor(err error) *Problem {
 	case errors.Is(err, retrieve.ErrEmptyQuestion):
 		p = &Problem{Status: http.StatusBadRequest, Code: "empty_question", Field: "question", Detail: retrieve.ErrEmptyQuestion.Error()}
 	case errors.As(err, &model):
-		// Its text is made for people and holds neither key nor prompt.
-		p = &Problem{Status: http.StatusBadGateway, Code: "model_" + string(model.Kind), Detail: model.Error()}
+		// Its text is made for people and holds neither key nor prompt. What it
+		// says of the server's reply is the server's.
+		said := *model
+		said.Detail = cite.Neutral(said.Detail)
+		p = &Problem{Status: http.StatusBadGateway, Code: "model_" + string(model.Kind), Detail: said.Error()}
 		if model.Kind == openai.TimedOut {
 			p.Status = http.StatusGatewayTimeout
 		}

@@ -1,0 +1,142 @@
+package web_test
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/yuin/goldmark"
+	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/extension"
+	"github.com/yuin/goldmark/renderer/html"
+	"github.com/yuin/goldmark/text"
+	nethtml "golang.org/x/net/html"
+	"pgregory.net/rapid"
+
+	"ibid/cite"
+)
+
+// markdown reads all that readers of chats do: links in words, tables, notes.
+var markdown = goldmark.New(goldmark.WithExtensions(extension.GFM, extension.Footnote, extension.DefinitionList, extension.Typographer),
+	goldmark.WithRendererOptions(html.WithUnsafe()))
+
+// plainElements are what Markdown makes of paragraphs, lists, tables and code.
+var plainElements = strings.Fields(`html head body p em strong del code pre ul ol li h1 h2 h3 h4 h5 h6 hr br blockquote
+	table thead tbody tr th td dl dt dd input`)
+
+// activeIn says what a text is, to a reader of Markdown or of HTML, beside
+// words in paragraphs; empty if nothing.
+func activeIn(words string) string {
+	source := []byte(words)
+	doc := markdown.Parser().Parse(text.NewReader(source))
+	found := ""
+	_ = ast.Walk(doc, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
+		switch n.Kind() {
+		case ast.KindLink, ast.KindImage, ast.KindAutoLink, ast.KindRawHTML, ast.KindHTMLBlock:
+			found = "Markdown: " + n.Kind().String()
+			return ast.WalkStop, nil
+		}
+		return ast.WalkContinue, nil
+	})
+	if found != "" {
+		return found
+	}
+	var page bytes.Buffer
+	if err := markdown.Renderer().Render(&page, source, doc); err != nil {
+		return err.Error()
+	}
+	if what := elementIn(page.String(), plainElements); what != "" {
+		return "rendered: " + what
+	}
+	if what := elementIn(words, []string{"html", "head", "body"}); what != "" {
+		return "HTML: " + what
+	}
+	return ""
+}
+
+// elementIn gives the first element or comment of a page that is not allowed,
+// or that has an attribute which leads somewhere or runs.
+func elementIn(page string, allowed []string) string {
+	root, err := nethtml.Parse(strings.NewReader(page))
+	if err != nil {
+		return err.Error()
+	}
+	for n := range root.Descendants() {
+		switch n.Type {
+		case nethtml.ElementNode:
+			if !slices.Contains(allowed, n.Data) {
+				return n.Data
+			}
+			for _, a := range n.Attr {
+				if !slices.Contains([]string{"class", "start", "style", "type", "checked", "disabled"}, a.Key) || strings.Contains(a.Val, "url") {
+					return n.Data + " " + a.Key
+				}
+			}
+		case nethtml.CommentNode, nethtml.DoctypeNode:
+			return "comment"
+		}
+	}
+	return ""
+}
+
+// The check sees what it is there to see.
+func TestActiveIn(t *testing.T) {
+	for _, words := range []string{"[a](b)", "![a](b)", "[a]\n\n[a]: b", "<https://a.b>", "see https://a.bc/d", "see www.a.bc", "mail a@b.cd", "a <b>c</b>", "<!-- a -->", "a[^1]\n\n[^1]: b"} {
+		if activeIn(words) == "" {
+			t.Errorf("nothing is seen in %q", words)
+		}
+		if what := activeIn(cite.Neutral(words)); what != "" {
+			t.Errorf("%q has %s", cite.Neutral(words), what)
+		}
+	}
+}
+
+// Whatever is put together, nothing but words is left for readers of Markdown
+// and HTML, when they read it after one more decoding of references as well.
+func TestNeutralIsOnlyWords(t *testing.T) {
+	parts := []string{
+		"https://evil.com/a?b=c", "http://", "https:", "//evil.com", "/", "\\", "ftp://e.com", "www.evil.com", "www.", "evil.com", "xmpp:a@b.com", "mailto:", "a@b.com", "javascript:x", "data:text/html,x",
+		"[", "]", "(", ")", "](", "![", "!", "[a]", "[a][b]", "\n[a]: /x\n", "]:", ":", "[1]", "[^1]", "\n[^1]: x\n", "<", ">", "<img src=x onerror=y>", "<a href=//e.com>", "</p>", "<!--", "-->", "<![CDATA[", "<?", "<svg/onload=x>", "<script>",
+		"&", "&lt;", "&#60;", "&#x3C", "&colon;", "&NewLine;", "&lbrack;", "&sol;", "#", ";", "`", "```\n", "~~~\n", "$", "\n", "\n\n", " ", "    ", "\t", "> ", "- ", "1. ", "* ", "**", "_", "|", "|-|\n", "\"", "'", "x", "= ", "---\n",
+		"\u200b", "\u202e", "\x1b", "\r", "\x00", "\u00a0", "\u2028",
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		words := strings.Join(rapid.SliceOfN(rapid.SampledFrom(parts), 1, 30).Draw(t, "parts"), "")
+		out := cite.Neutral(words)
+		if what := activeIn(out); what != "" {
+			t.Fatalf("%q, from %q, has %s", out, words, what)
+		}
+		if decoded := nethtml.UnescapeString(out); decoded != out {
+			t.Fatalf("%q, from %q, decodes to %q", out, words, decoded)
+		}
+		if unescaped := strings.ReplaceAll(out, "\\", ""); strings.Contains(activeIn(unescaped), "AutoLink") {
+			t.Fatalf("%q, from %q, is linked when its backslashes are gone", out, words)
+		}
+		titled := "[" + cite.MarkdownText(words) + "](/own)"
+		if a, links := countLinks(titled); a != "" || links != 1 {
+			t.Fatalf("%q, from %q, has %s and %d links", titled, words, a, links)
+		}
+	})
+}
+
+// countLinks counts the links of a Markdown text, and tells of one that leads
+// elsewhere than to /own, or of anything else.
+func countLinks(words string) (strange string, links int) {
+	source := []byte(words)
+	_ = ast.Walk(markdown.Parser().Parse(text.NewReader(source)), func(n ast.Node, entering bool) (ast.WalkStatus, error) {
+		switch n := n.(type) {
+		case *ast.Link:
+			if string(n.Destination) != "/own" {
+				strange = string(n.Destination)
+			}
+			if entering {
+				links++
+			}
+		case *ast.Image, *ast.AutoLink, *ast.RawHTML, *ast.HTMLBlock:
+			strange = n.Kind().String()
+		}
+		return ast.WalkContinue, nil
+	})
+	return strange, links
+}
