@@ -1,50 +1,54 @@
 // One question and its answer, drawn as the events come in.
 
-import { byId, documentURL, el, place, plural } from "./dom.js";
+import { Blocks } from "./blocks.js";
+import { copy, markdown } from "./copy.js";
+import { documentURL, el, place, plural } from "./dom.js";
+import { evidence } from "./evidence.js";
 import { attach } from "./peek.js";
-import { TextView } from "./text.js";
 
-const encoder = new TextEncoder();
-const bytes = (text) => encoder.encode(text).length;
-
-const verdicts = { relevant: "on topic", irrelevant: "off topic", unparsable: "kept, verdict unreadable", error: "kept, not judged" };
+let views = 0;
 
 export class AnswerView {
-  // panel opens sources; say tells the reader of a screen what goes on.
-  constructor(element, question, panel, say) {
-    this.panel = panel;
-    this.say = say;
+  // panel opens sources; say tells the reader of a screen what goes on; again
+  // asks the question anew.
+  constructor(question, { panel, say, again }) {
+    Object.assign(this, { question, panel, say, again });
+    this.id = ++views;
     this.text = "";
     this.numbers = new Map(); // number -> cited event
     this.citations = [];
     this.passages = new Map(); // passage id -> passage
-    this.judged = [];
-    this.draft = { step: 0, text: "" };
-    this.doubts = [];
-    this.frame = 0;
+    this.judged = 0;
+    this.drafts = new Map(); // step -> HTML of its blocks
+    this.kept = []; // the events that draw the answer again
 
     this.progress = el("p", { class: "progress" }, "Searching the documents");
-    this.draftBox = el("div", { class: "draft", hidden: true });
+    this.draftBox = el("div", { class: "text draft", hidden: true });
     this.textBox = el("div", { class: "text" });
     this.notes = el("div", { class: "notes" });
+    this.actions = el("div", { class: "actions" });
     this.sources = el("ol", { class: "sources" });
-    this.sourcesBox = el("section", { class: "sources-box", "aria-labelledby": "sources-title", hidden: true },
-      el("h3", { id: "sources-title" }, "Sources"), this.sources);
+    this.sourcesBox = el("section", { class: "sources-box", "aria-labelledby": `sources-${this.id}`, hidden: true },
+      el("h3", { id: `sources-${this.id}` }, "Sources"), this.sources);
     this.more = el("div", { class: "more-box" });
-    this.actions = el("p", { class: "actions" });
-    this.view = new TextView(this.textBox, (number, at) => this.#citation(number, at));
-    this.draftView = new TextView(this.draftBox, () => document.createTextNode(""));
-    element.replaceChildren(
-      el("h2", { class: "asked" }, question),
+    this.blocks = new Blocks(this.textBox, (cite) => this.#equip(cite));
+    this.draftBlocks = null;
+    this.element = el("article", { class: "turn", "aria-labelledby": `question-${this.id}`, "aria-busy": "true", tabindex: "-1" },
+      el("h2", { class: question.length > 160 ? "asked long" : "asked", id: `question-${this.id}` }, question),
       this.progress, this.draftBox, this.textBox, this.notes, this.actions, this.sourcesBox, this.more);
-    element.hidden = false;
-    element.setAttribute("aria-busy", "true");
-    this.element = element;
   }
 
+  get busy() {
+    return this.element.getAttribute("aria-busy") === "true";
+  }
+
+  // take draws an event, and keeps what is needed to draw it again.
   take({ kind, data }) {
-    const handler = this[`on_${kind}`];
-    if (handler) handler.call(this, data);
+    this[`on_${kind}`]?.(data);
+    const kept = keepsake(kind, data);
+    const last = this.kept.at(-1);
+    if (kind === "text" && last?.kind === "text") last.data.text += kept.text;
+    else if (kept) this.kept.push({ kind, data: { ...kept } });
   }
 
   on_retrieved({ passages }) {
@@ -52,37 +56,53 @@ export class AnswerView {
     this.#progress(`Checking ${plural(this.passages.size, "passage", "passages")}`);
   }
 
-  on_judged(verdict) {
-    this.judged.push(verdict);
-    this.#progress(`Checked ${this.judged.length} of ${Math.max(this.passages.size, this.judged.length)} passages`, false);
+  on_judged() {
+    this.judged++;
+    this.#progress(`Checked ${this.judged} of ${Math.max(this.passages.size, this.judged)} passages`, false);
   }
 
-  on_draft({ step, text }) {
-    if (step !== this.draft.step) this.draft = { step, text: "" };
-    this.draft.text += text;
+  on_draft({ step }) {
     this.#progress(`Draft ${step}, still checking more passages`, false);
-    this.#later();
   }
 
   on_cited(cited) {
     if (this.numbers.has(cited.number)) return;
     this.numbers.set(cited.number, cited);
-    const entry = el("li", { id: `source-${cited.number}`, value: cited.number },
+    this.sources.append(el("li", { value: cited.number, "data-number": cited.number },
       this.#opener("source-title", { ...cited, start: 0, end: 0 }, cited.title || cited.document),
-      el("span", { class: "path" }, cited.document), el("ul", { class: "quotes" }));
-    this.sources.append(entry);
+      el("span", { class: "path" }, cited.document), el("ul", { class: "quotes" })));
     this.sourcesBox.hidden = false;
   }
 
   on_text({ text }) {
     if (!this.text) {
       // The answer takes the draft's place without the page jumping.
-      this.textBox.style.minHeight = this.draftBox.hidden ? "" : `${this.draftBox.offsetHeight}px`;
+      if (!this.draftBox.hidden) this.textBox.style.minHeight = `${this.draftBox.offsetHeight}px`;
       this.draftBox.hidden = true;
       this.#progress("Writing the answer");
     }
     this.text += text;
-    this.#later();
+  }
+
+  on_block({ draft, index, html }) {
+    if (!draft) {
+      this.blocks.put(index, html);
+      return;
+    }
+    if (!this.drafts.has(draft)) {
+      this.drafts.set(draft, []);
+      this.draftBox.replaceChildren();
+      this.draftBlocks = new Blocks(this.draftBox);
+    }
+    this.drafts.get(draft)[index] = html;
+    if (this.text || !this.busy) return;
+    this.draftBox.hidden = false;
+    this.draftBlocks.put(index, html);
+  }
+
+  on_marked({ index, html }) {
+    this.doubted = true;
+    this.blocks.put(index, html);
   }
 
   on_quoted(citation) {
@@ -93,18 +113,22 @@ export class AnswerView {
 
   on_unanswered({ reason, text, nearest }) {
     this.unanswered = true;
+    this.refusal = text;
     this.draftBox.hidden = true;
+    this.textBox.hidden = true;
+    this.sourcesBox.hidden = true;
     this.#progress("");
     this.notes.append(el("div", { class: "refusal" },
       el("p", { class: "refusal-text" }, text),
       nearest?.length ? el("p", { class: "facts" }, reason === "no_answer" ? "These came closest, and do not say:" : "The nearest passages, none of them on the topic:") : "",
       nearest?.length ? el("ul", { class: "nearest" }, ...nearest.map((p) => el("li", {},
-        this.#opener("source-title", { ...p, document: p.document, title: p.title }, p.title || p.document),
+        this.#opener("source-title", p, p.title || p.document),
         el("span", { class: "facts" }, place(p)),
-        el("p", { class: "snippet" }, snippet(p.text.replace(/\s+/g, " ")))))) : ""));
+        el("p", { class: "snippet" }, snippet((p.text || "").replace(/\s+/g, " ")))))) : ""));
   }
 
   on_incomplete({ reason }) {
+    this.incomplete = true;
     this.notes.append(el("p", { class: "note trouble" }, `The answer breaks off here: ${reason}`));
   }
 
@@ -112,29 +136,28 @@ export class AnswerView {
     this.notes.append(el("p", { class: "note" }, message));
   }
 
-  on_usage(usage) {
-    this.usage = usage;
-  }
-
   on_done(answer) {
     this.answer = answer;
-    const count = answer.sources?.length || 0;
+    const count = this.numbers.size;
     if (this.unanswered) this.say("The documents do not answer this.");
-    else this.say(answer.incomplete ? "The answer is incomplete." : `Answer complete, ${plural(count, "source", "sources")}.`);
+    else this.say(this.incomplete ? "The answer is incomplete." : `Answer complete, ${plural(count, "source", "sources")}.`);
     if (!this.text && !this.unanswered) this.notes.append(el("p", { class: "note" }, "The server gave no answer."));
-    this.doubts = ranges(this.text, answer.unsupported || []);
-    if (this.doubts.length && !this.unanswered) {
+    if (this.doubted && !this.unanswered) {
       this.notes.append(el("p", { class: "note" },
         el("span", { class: "doubt" }, "Underlined words"), " have no source that clearly bears them out."));
     }
-    this.#evidence(answer);
+    const i = answer.indexing;
+    if (i && !i.ready) {
+      this.notes.append(el("p", { class: "note" }, `Answered while the documents were still being read: ${i.done} of ${i.total} files were in.`));
+    }
+    this.more.replaceChildren(...evidence(answer, this.passages, this.drafts, (...about) => this.#opener(...about)));
     this.end();
   }
 
   // fail shows an error, with what was written before it left standing.
-  fail(message, retry, request) {
+  fail(message, request) {
     this.notes.append(el("div", { class: "note trouble" }, el("p", {}, message, request ? el("code", {}, ` ${request}`) : ""),
-      el("button", { type: "button", class: "plain", onclick: retry }, "Try again")));
+      el("button", { type: "button", class: "plain", onclick: () => this.again() }, "Try again")));
     this.say(message);
     this.end();
   }
@@ -147,14 +170,13 @@ export class AnswerView {
   }
 
   end() {
-    cancelAnimationFrame(this.frame);
-    this.#draw();
+    this.blocks.draw();
     this.#weak();
     this.#progress("");
-    this.draftBox.hidden = this.draftBox.hidden || Boolean(this.text) || this.unanswered === true;
+    if (this.text || this.unanswered) this.draftBox.hidden = true;
     this.textBox.style.minHeight = "";
     this.element.setAttribute("aria-busy", "false");
-    if (this.text) this.actions.replaceChildren(this.#copyButton());
+    this.actions.replaceChildren(...this.#buttons());
   }
 
   #progress(words, aloud = true) {
@@ -163,24 +185,15 @@ export class AnswerView {
     if (words && aloud) this.say(words);
   }
 
-  #later() {
-    if (!this.frame) this.frame = requestAnimationFrame(() => this.#draw());
-  }
-
-  #draw() {
-    this.frame = 0;
-    if (this.text) this.view.draw(this.text, this.numbers, this.doubts);
-    else if (this.draft.text) {
-      this.draftBox.hidden = false;
-      this.draftView.draw(this.draft.text, new Map());
-    }
-  }
-
-  // #citation makes the link of the citation whose marker stands at an offset of the text.
-  #citation(number, at) {
+  // #equip makes a number that the server put into the text a link to its source.
+  #equip(link) {
+    const number = Number(link.dataset.number);
     const cited = this.numbers.get(number);
-    const link = el("a", { class: "cite", href: cited.link || documentURL(cited.document), role: "button",
-      "aria-label": `Source ${number}: ${cited.title || cited.document}`, "aria-expanded": "false", "data-number": number, "data-at": at }, String(number));
+    if (!cited) return;
+    link.href = cited.link || documentURL(cited.document);
+    link.setAttribute("role", "button");
+    link.setAttribute("aria-label", `Source ${number}: ${cited.title || cited.document}`);
+    link.setAttribute("aria-expanded", "false");
     link.addEventListener("click", (e) => {
       if (e.metaKey || e.ctrlKey || e.shiftKey) return;
       e.preventDefault();
@@ -196,14 +209,13 @@ export class AnswerView {
       const under = this.#under(link);
       return { ...cited, page: under[0]?.page, heading: under[0]?.heading, quotes: under };
     });
-    return link;
   }
 
   // #under gives the citations that a marker stands for: those of its number
   // whose sentence holds it, else the nearest of its number.
   #under(link) {
     const number = Number(link.dataset.number);
-    const at = bytes(this.text.slice(0, Number(link.dataset.at)));
+    const at = Number(link.dataset.at);
     const mine = this.citations.filter((c) => c.number === number);
     const away = (c) => Math.max(0, c.text_start - at, at - c.text_end);
     const least = Math.min(...mine.map(away));
@@ -220,13 +232,12 @@ export class AnswerView {
 
   // #quote adds a quote to its source in the list, once.
   #quote(c) {
-    const list = this.sources.querySelector(`#source-${Number(c.number)} .quotes`);
+    const list = this.sources.querySelector(`[data-number="${Number(c.number)}"] .quotes`);
     const key = `${c.document}:${c.start}:${c.end}`;
-    if (!list || [...list.children].some((e) => e.dataset.key === key)) return;
-    const cited = this.numbers.get(c.number);
+    if (!list || !c.quote || [...list.children].some((e) => e.dataset.key === key)) return;
+    const at = { ...this.numbers.get(c.number), ...c };
     list.append(el("li", { "data-key": key },
-      this.#opener("quote", { ...cited, ...c }, snippet(c.quote)),
-      place({ ...cited, ...c }) ? el("span", { class: "facts" }, place({ ...cited, ...c })) : ""));
+      this.#opener("quote", at, snippet(c.quote)), place(at) ? el("span", { class: "facts" }, place(at)) : ""));
   }
 
   // #opener is a link to a place that opens the panel.
@@ -240,81 +251,57 @@ export class AnswerView {
     return link;
   }
 
-  // #evidence shows what was looked at and why it was kept or not, and the drafts.
-  #evidence(answer) {
-    const looked = answer.judged || this.judged;
-    const used = answer.usage?.used ?? answer.sources?.length ?? 0;
-    if (looked.length) {
-      this.more.append(el("details", {},
-        el("summary", {}, `Looked at ${answer.usage?.looked ?? looked.length}, used ${used}`),
-        el("ul", { class: "judged" }, ...looked.map((j) => {
-          const p = this.passages.get(j.passage);
-          return el("li", {},
-            el("span", { class: `verdict ${j.verdict}` }, verdicts[j.verdict] || j.verdict),
-            el("span", {},
-              this.#opener("source-title", { ...(p || {}), document: j.document, title: j.title, page: j.page, heading: j.heading }, j.title || j.document),
-              el("span", { class: "facts" }, [place(j), j.reason, j.by === "unjudged" ? "decided by its score" : ""].filter(Boolean).join(" · "))));
-        }))));
-    }
-    const drafts = answer.drafts || [];
-    if (drafts.length) {
-      this.more.append(el("details", {}, el("summary", {}, plural(drafts.length, "draft", "drafts") + " on the way"),
-        el("ol", { class: "drafts" }, ...drafts.map((d) => {
-          const box = el("li", {});
-          new TextView(box, () => document.createTextNode("")).draw(d.text, new Map());
-          return box;
-        }))));
-    }
-    const u = answer.usage;
-    if (u) {
-      const facts = [
-        u.seconds < 0.1 ? "under 0.1 s" : `${u.seconds < 10 ? u.seconds.toFixed(1) : Math.round(u.seconds)} s`,
-        u.calls ? plural(u.calls, "model call", "model calls") : "no model used",
-        u.prompt_tokens + u.completion_tokens ? `${u.prompt_tokens + u.completion_tokens} tokens` : "",
-      ];
-      this.more.append(el("p", { class: "facts" }, facts.filter(Boolean).join(" · ")));
-    }
-    const i = answer.indexing;
-    if (i && !i.ready) {
-      this.notes.append(el("p", { class: "note" }, `Answered while the documents were still being read: ${i.done} of ${i.total} files were in.`));
-    }
+  #buttons() {
+    const button = (words, onclick) => el("button", { type: "button", class: "plain", onclick }, words);
+    const copied = button("Copy", async () => {
+      const done = await copy(this.markdown());
+      copied.textContent = done ? "Copied" : "The browser does not allow it";
+      if (done) this.say("Copied, with links to the sources.");
+      setTimeout(() => (copied.textContent = "Copy"), 2000);
+    });
+    return [this.text && !this.unanswered ? copied : "", this.again ? button("Ask again", () => this.again()) : ""].filter(Boolean);
   }
 
-  #copyButton() {
-    const button = el("button", { type: "button", class: "plain", onclick: async () => {
-      const list = [...this.numbers.values()].map((c) => `[${c.number}] ${c.title || c.document} (${c.document})`).join("\n");
-      try {
-        await navigator.clipboard.writeText(list ? `${this.text}\n\n${list}\n` : this.text);
-        button.textContent = "Copied";
-        this.say("Copied.");
-      } catch {
-        button.textContent = "The browser does not allow copying";
-      }
-      setTimeout(() => (button.textContent = "Copy with sources"), 2000);
-    } }, "Copy with sources");
-    return button;
+  // markdown is the answer with links to its sources.
+  markdown() {
+    const cites = [...this.textBox.querySelectorAll(".cite")]
+      .map((c) => ({ number: Number(c.dataset.number), at: Number(c.dataset.at), href: c.href }));
+    const sources = [...this.numbers.values()].map((c) => {
+      const first = this.citations.find((q) => q.number === c.number) || {};
+      return { number: c.number, title: c.title || c.document, place: place({ ...c, ...first }), href: documentURL(c.document, first.start, first.end) };
+    });
+    return markdown(this.text, cites, sources);
   }
+
+  // turns are the question and its answer as the next question takes them along.
+  get turns() {
+    const said = this.unanswered ? this.refusal : this.text;
+    return said ? [{ role: "user", content: this.question }, { role: "assistant", content: said }] : [];
+  }
+}
+
+// keepsake is what is kept of an event: enough to draw it again, no more.
+function keepsake(kind, data) {
+  switch (kind) {
+    case "retrieved":
+      return { passages: (data.passages || []).map(({ id, document, start, end }) => ({ id, document, start, end })) };
+    case "block":
+      return data.final ? data : null;
+    case "done": {
+      const { usage, indexing } = data;
+      const judged = (data.judged || []).map(({ passage, document, title, heading, page, verdict, by, reason }) => ({ passage, document, title, heading, page, verdict, by, reason }));
+      return { usage, indexing, judged };
+    }
+    case "unanswered":
+      return { ...data, nearest: (data.nearest || []).map(({ document, title, page, heading, start, end, text }) => ({ document, title, page, heading, start, end, text: text.slice(0, 400) })) };
+    case "cited": case "text": case "marked": case "quoted": case "incomplete": case "warning":
+      return data;
+  }
+  return null;
 }
 
 // snippet shortens a text, and keeps its lines: a table's rows stay rows.
 function snippet(text) {
   const words = (text || "").replace(/[^\S\n]+/g, " ").replace(/\s*\n\s*/g, "\n").trim();
   return words.length > 220 ? `${words.slice(0, 200).replace(/\s\S*$/, "")} …` : words;
-}
-
-// ranges turns byte ranges of the text into [from, to, why] of JavaScript's offsets.
-function ranges(text, list) {
-  if (!list.length) return [];
-  const at = new Map();
-  let n = 0;
-  for (let i = 0; i < text.length; ) {
-    at.set(n, i);
-    const c = text.codePointAt(i);
-    n += c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
-    i += c > 0xffff ? 2 : 1;
-  }
-  at.set(n, text.length);
-  return list
-    .map((u) => [at.get(u.text_start), at.get(u.text_end), u.reason || "No source bears this out"])
-    .filter(([a, b]) => a !== undefined && b !== undefined && a < b);
 }

@@ -1,67 +1,61 @@
-// The page: a question box, one answer, and the source beside it.
+// The page: a question box, the conversation, and the source beside it.
 
-import { AnswerView } from "./answer.js";
+import { Conversation } from "./conversation.js";
 import { base, byId, el, plural } from "./dom.js";
+import * as history from "./history.js";
+import { Past } from "./past.js";
 import { hide as hidePeek } from "./peek.js";
 import { SourcePanel } from "./source.js";
-import { events, get, Trouble } from "./stream.js";
+import { get, Trouble } from "./stream.js";
 
 const form = byId("ask");
 const box = byId("question");
 const send = byId("send");
 const stop = byId("stop");
-const status = byId("status");
-const offline = byId("offline");
 const library = byId("library");
 const panel = new SourcePanel();
-let asking = null;
 
-const say = (words) => (status.textContent = words);
+const say = (words) => (byId("status").textContent = words);
+const reachable = (yes) => (byId("offline").hidden = yes);
+const busy = (yes) => {
+  send.hidden = yes;
+  stop.hidden = !yes;
+};
+
+const conversation = new Conversation({ panel, say, busy, reachable, changed: dress });
+const past = new Past(show, (id) => (!id || id === conversation.id) && begin());
+
+function dress() {
+  const asked = !conversation.isEmpty;
+  document.body.classList.toggle("asked", asked);
+  byId("welcome").classList.toggle("hidden", asked);
+  byId("new").hidden = !asked;
+  library.hidden = asked || !library.hasChildNodes();
+  box.placeholder = asked ? "Ask a follow-up" : "What would you like to know?";
+  panel.close();
+  hidePeek();
+}
+
+// begin empties the page for a new conversation.
+function begin() {
+  conversation.clear();
+  busy(false);
+  say("");
+  window.history.replaceState(null, "", location.pathname);
+  dress();
+  box.focus();
+}
+
+function show(kept) {
+  conversation.show(kept);
+  busy(false);
+  window.history.replaceState(null, "", `#c=${kept.id}`);
+  scrollTo(0, 0);
+}
 
 function grow() {
   box.style.height = "auto";
   box.style.height = `${box.scrollHeight + 2}px`;
-}
-
-async function ask(question) {
-  asking?.abort();
-  const mine = (asking = new AbortController());
-  panel.close();
-  hidePeek();
-  library.hidden = true;
-  document.body.classList.add("asked");
-  byId("welcome").className = "hidden";
-  send.hidden = true;
-  stop.hidden = false;
-  const view = new AnswerView(byId("answer"), question, panel, say);
-  say("Searching the documents");
-  try {
-    for await (const event of events(new URL("api/ask", base), { question }, mine.signal)) {
-      if (asking !== mine) return;
-      reachable(true);
-      view.take(event);
-    }
-  } catch (err) {
-    if (asking !== mine) return;
-    if (mine.signal.aborted) view.stopped();
-    else if (err instanceof Trouble) {
-      if (err.code === "unreachable") reachable(false);
-      view.fail(err.message, () => ask(question), err.request);
-    } else {
-      view.fail("The page could not show the answer.", () => ask(question));
-      throw err;
-    }
-  } finally {
-    if (asking === mine) {
-      asking = null;
-      send.hidden = false;
-      stop.hidden = true;
-    }
-  }
-}
-
-function reachable(yes) {
-  offline.hidden = yes;
 }
 
 // refresh shows how much there is to ask, until the first sync has ended.
@@ -70,7 +64,7 @@ async function refresh() {
   try {
     const { total, troubles, indexing } = await get(new URL("api/documents?limit=0", base));
     reachable(true);
-    if (!document.body.classList.contains("asked")) show(total, troubles, indexing);
+    draw(total, troubles, indexing);
     if (indexing.ready) return;
   } catch (err) {
     if (!(err instanceof Trouble)) throw err;
@@ -80,7 +74,7 @@ async function refresh() {
   setTimeout(refresh, wait);
 }
 
-function show(total, troubles, indexing) {
+function draw(total, troubles, indexing) {
   const documents = el("a", { href: new URL("documents", base).href }, plural(total, "document", "documents"));
   const parts = [];
   if (!indexing.ready) {
@@ -99,7 +93,7 @@ function show(total, troubles, indexing) {
     parts.push(el("p", { class: "facts" }, more, " not taken in."));
   }
   library.replaceChildren(...parts);
-  library.hidden = false;
+  library.hidden = !conversation.isEmpty;
 }
 
 form.addEventListener("submit", (e) => {
@@ -107,10 +101,9 @@ form.addEventListener("submit", (e) => {
   const question = box.value.trim();
   if (!question) return;
   box.value = "";
-  box.placeholder = "Ask something else";
   grow();
   if (matchMedia("(hover: none)").matches) box.blur(); // the keyboard on the screen would cover the answer
-  ask(question);
+  conversation.ask(question);
 });
 box.addEventListener("keydown", (e) => {
   if (e.key === "Enter" && !e.shiftKey && !e.isComposing) {
@@ -120,14 +113,25 @@ box.addEventListener("keydown", (e) => {
 });
 box.addEventListener("input", grow);
 stop.addEventListener("click", () => {
-  asking?.abort();
+  conversation.stop();
   box.focus();
 });
+byId("new").addEventListener("click", begin);
 addEventListener("online", () => {
   reachable(true);
   refresh();
 });
 addEventListener("offline", () => reachable(false));
+addEventListener("hashchange", open);
 
+// open shows the conversation that the address names.
+function open() {
+  const id = new URLSearchParams(location.hash.slice(1)).get("c");
+  const kept = id && id !== conversation.id && history.find(id);
+  if (kept) show(kept);
+}
+
+byId("past-button").hidden = false;
 grow();
+open();
 refresh();

@@ -14,11 +14,19 @@ export function attach(anchor, describe) {
     timer = setTimeout(() => show(anchor, describe()), 120);
   };
   anchor.addEventListener("pointerenter", () => canHover.matches && later());
-  anchor.addEventListener("pointerleave", hide);
+  anchor.addEventListener("pointerleave", away);
   anchor.addEventListener("focus", () => anchor.matches(":focus-visible") && show(anchor, describe()));
   anchor.addEventListener("blur", hide);
   anchor.addEventListener("click", hide);
 }
+
+// away hides it in a moment, unless the pointer has gone into it.
+function away() {
+  clearTimeout(timer);
+  timer = setTimeout(hide, 150);
+}
+peek.addEventListener("pointerenter", () => clearTimeout(timer));
+peek.addEventListener("pointerleave", away);
 
 export function hide() {
   clearTimeout(timer);

@@ -75,6 +75,7 @@ export class SourcePanel {
         onclick: () => this.#load(at, body, signal, `${documentAPI(at.document)}?at=${offset}`) }, label));
     body.replaceChildren(
       ...[
+        ...(text.drawn || []).map((d) => el("img", { class: "drawn", src: d.link, width: d.width, height: d.height, alt: `Page ${d.page} as it is printed, with the quoted words marked` })),
         text.missing && el("p", { class: "note trouble" }, "The quoted place is not in the document any more: it has changed since it was cited."),
         more("Earlier in this document", text.earlier),
         ...text.blocks.map(drawBlock),

@@ -15,8 +15,8 @@
     const button = document.getElementById("theme");
     const label = () => {
       const other = current() === "dark" ? "light" : "dark";
-      button.textContent = other === "dark" ? "Dark" : "Light";
       button.setAttribute("aria-label", `Use the ${other} theme`);
+      button.title = `Use the ${other} theme`;
     };
     label();
     button.hidden = false;

@@ -1,0 +1,48 @@
+// What an answer was made from: every passage that was looked at, with the
+// verdict on it and why, and the drafts on the way.
+
+import { Blocks } from "./blocks.js";
+import { el, place } from "./dom.js";
+
+const verdicts = { relevant: "on topic", irrelevant: "off topic", unparsable: "kept, verdict unreadable", error: "kept, not judged" };
+
+// evidence gives the elements below an answer. opener(className, place, words)
+// makes a link to a place; drafts are lists of blocks by step.
+export function evidence(answer, passages, drafts, opener) {
+  const looked = answer.judged || [];
+  const parts = [];
+  if (looked.length) {
+    parts.push(el("ul", { class: "judged" }, ...looked.map((j) => {
+      const p = passages.get(j.passage) || {};
+      return el("li", {},
+        el("span", { class: `verdict ${j.verdict}` }, verdicts[j.verdict] || j.verdict),
+        el("div", {},
+          opener("source-title", { ...p, document: j.document, title: j.title, page: j.page, heading: j.heading }, j.title || j.document),
+          el("span", { class: "facts" }, [place(j), j.reason, j.by === "unjudged" ? "decided by its score" : ""].filter(Boolean).join(" · "))));
+    })));
+  }
+  if (drafts.size) {
+    parts.push(el("h4", {}, "Drafts on the way"), el("ol", { class: "drafts" }, ...[...drafts.values()].map((html) => {
+      const box = el("li", {});
+      const blocks = new Blocks(box);
+      html.forEach((h, i) => blocks.put(i, h));
+      blocks.draw();
+      return box;
+    })));
+  }
+  const used = answer.usage?.used ?? answer.sources?.length ?? 0;
+  const summary = looked.length ? `Looked at ${answer.usage?.looked ?? looked.length}, used ${used}` : "Drafts on the way";
+  return [
+    parts.length ? el("details", { class: "evidence" }, el("summary", {}, summary), ...parts) : "",
+    answer.usage ? el("p", { class: "facts cost" }, cost(answer.usage)) : "",
+  ].filter(Boolean);
+}
+
+function cost(u) {
+  const tokens = (u.prompt_tokens || 0) + (u.completion_tokens || 0);
+  return [
+    u.seconds < 0.1 ? "under 0.1 s" : `${u.seconds < 10 ? u.seconds.toFixed(1) : Math.round(u.seconds)} s`,
+    u.calls ? `${u.calls} model ${u.calls === 1 ? "call" : "calls"}` : "no model used",
+    tokens ? `${tokens.toLocaleString("en")} tokens` : "",
+  ].filter(Boolean).join(" · ");
+}
