@@ -12,6 +12,7 @@ import (
 
 	"ibid/answer"
 	"ibid/cite"
+	"ibid/ingest"
 	"ibid/retrieve"
 )
 
@@ -212,7 +213,7 @@ func showSources(stdout, stderr io.Writer, a cite.Answer) error {
 	if !a.Answered && len(a.Nearest) > 0 {
 		b.WriteString("\nnearest passages:\n")
 		for _, p := range a.Nearest {
-			fmt.Fprintf(&b, "  - %s (%s) %s\n", p.Title, p.Document, strings.TrimSuffix(place(p.Page, p.Heading), ": "))
+			fmt.Fprintf(&b, "  - %s\n", passageName(p))
 		}
 	}
 	if _, err := io.WriteString(stdout, printable(b.String())); err != nil {
@@ -238,6 +239,16 @@ func place(page int, heading string) string {
 		return ""
 	}
 	return strings.Join(parts, ", ") + ": "
+}
+
+// passageName says which passage of which document one is. Rows of a table have
+// no heading: their anchors tell them apart.
+func passageName(p retrieve.Passage) string {
+	document := p.Document
+	if _, _, ok := ingest.RowAnchor(p.Anchor); ok {
+		document += "#" + p.Anchor
+	}
+	return strings.TrimSuffix(fmt.Sprintf("%s (%s) %s", p.Title, document, strings.TrimSuffix(place(p.Page, p.Heading), ": ")), " ")
 }
 
 // oneLine folds white space and cuts a text behind n runes.

@@ -53,8 +53,7 @@ func (c *searchCmd) Run(ctx context.Context, s surroundings) (err error) {
 	}
 	var b strings.Builder
 	for i, p := range passages {
-		fmt.Fprintf(&b, "%2d. %.3f  %s (%s) %s\n    %s\n", i+1, p.Score, p.Title, p.Document,
-			strings.TrimSuffix(place(p.Page, p.Heading), ": "), oneLine(p.Text, 300))
+		fmt.Fprintf(&b, "%2d. %.3f  %s\n    %s\n", i+1, p.Score, passageName(p), oneLine(p.Text, 300))
 	}
 	if len(passages) == 0 {
 		b.WriteString("nothing found\n")
