@@ -32,6 +32,7 @@ func TestAccess(t *testing.T) {
 func everyRoute(o *Options) {
 	o.Summarizer = digest{new(answer.Summary)}
 	o.Uploads = &ingest.Uploads{}
+	o.Keys = newRing()
 }
 
 // TestUnlisted: a route that is not in the table is served to nobody.

@@ -61,7 +61,11 @@ func (s *server) listing(c echo.Context, limit int) (listing, error) {
 	if err != nil {
 		return listing{}, fmt.Errorf("listing the documents: %w", err)
 	}
-	l := listing{Documents: []retrieve.DocumentInfo{}, Total: len(all), Troubles: s.Troubles(), Indexing: s.indexing()}
+	troubles, err := s.troubles(c.Request().Context())
+	if err != nil {
+		return listing{}, err
+	}
+	l := listing{Documents: []retrieve.DocumentInfo{}, Total: len(all), Troubles: troubles, Indexing: s.indexing()}
 	if l.Troubles == nil {
 		l.Troubles = []ingest.Change{}
 	}

@@ -93,3 +93,21 @@ func (s *server) crossOrigin() (echo.MiddlewareFunc, error) {
 		}
 	}, nil
 }
+
+// peer gives the address that a request is from. Forwarded-for headers are the
+// client's own words, except from a proxy that is named: there the last hop that
+// is no such proxy is.
+func peer(trusted []netip.Prefix) echo.IPExtractor {
+	if len(trusted) == 0 {
+		return echo.ExtractIPDirect()
+	}
+	options := []echo.TrustOption{echo.TrustLoopback(false), echo.TrustLinkLocal(false), echo.TrustPrivateNet(false)}
+	for _, p := range trusted {
+		bits := 32
+		if p.Addr().Is6() {
+			bits = 128
+		}
+		options = append(options, echo.TrustIPRange(&net.IPNet{IP: p.Masked().Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), bits)}))
+	}
+	return echo.ExtractIPFromXFFHeader(options...)
+}

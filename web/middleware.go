@@ -12,21 +12,6 @@ import (
 	"github.com/labstack/echo/v4/middleware"
 )
 
-// bounded turns away questions over the limit at once, rather than let them queue.
-func (s *server) bounded(next echo.HandlerFunc) echo.HandlerFunc {
-	return func(c echo.Context) error {
-		select {
-		case s.asks <- struct{}{}:
-			defer func() { <-s.asks }()
-			return next(c)
-		default:
-			c.Response().Header().Set(echo.HeaderRetryAfter, "2")
-			return &Problem{Status: http.StatusTooManyRequests, Code: "too_many_questions",
-				Detail: fmt.Sprintf("%d questions are being answered already: ask again in a moment", cap(s.asks))}
-		}
-	}
-}
-
 // requestID names each request in the log and to the client. A client's own id is not taken over.
 func requestID(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {

@@ -125,6 +125,10 @@ func problemFor(err error) *Problem {
 // the log tells more of a failure of the server.
 func problemOf(c echo.Context, err error) *Problem {
 	p := problemFor(err)
+	var ended *Problem
+	if errors.Is(err, context.Canceled) && errors.As(context.Cause(c.Request().Context()), &ended) {
+		p = problemFor(ended) // why the request's context has ended
+	}
 	if p.Status == statusClientGone {
 		// Whoever still reads this did not go: the server stopped the answer.
 		p.Status, p.Title = http.StatusServiceUnavailable, http.StatusText(http.StatusServiceUnavailable)
@@ -141,10 +145,16 @@ func (s *server) handleError(err error, c echo.Context) {
 		return
 	}
 	p := problemOf(c, err)
+	if p.Status == http.StatusUnauthorized {
+		c.Response().Header().Set(echo.HeaderWWWAuthenticate, `Bearer realm="ibid"`)
+	}
 	var werr error
-	if c.Request().Method != http.MethodHead && wantsPage(c.Request()) {
+	switch page := c.Request().Method != http.MethodHead && wantsPage(c.Request()); {
+	case page && p.Status == http.StatusUnauthorized:
+		werr = s.keyFirst(c, p)
+	case page:
 		werr = s.page(c, p.Status, "problem", problemPage{frame: s.frame(p.Title), Problem: p})
-	} else {
+	default:
 		werr = replyAs(c, p.Status, "application/problem+json", p)
 	}
 	if werr != nil && !c.Response().Committed {

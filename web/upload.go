@@ -49,7 +49,7 @@ func (s *server) upload(c echo.Context) error {
 // uploaded gives the file's name and what streams in.
 func uploaded(c echo.Context) (name string, content io.Reader, err error) {
 	r := c.Request()
-	body := &patient{r.Body, http.NewResponseController(c.Response())}
+	body := &patient{ReadCloser: r.Body, control: http.NewResponseController(c.Response())}
 	r.Body = body
 	kind, _, err := mime.ParseMediaType(r.Header.Get(echo.HeaderContentType))
 	if err != nil || !strings.HasPrefix(kind, "multipart/") {
@@ -76,17 +76,39 @@ func uploaded(c echo.Context) (name string, content io.Reader, err error) {
 	}
 }
 
-// patient is a body that may take as long as it comes at all.
+// patient is a body that may take as long as it comes at all: patientBytes of
+// it within each bodyTimeout.
 type patient struct {
 	io.ReadCloser
 	control *http.ResponseController
+	due     int // bytes until the deadline is put off
 }
 
+const patientBytes = 64 << 10
+
 func (p *patient) Read(b []byte) (int, error) {
-	if err := p.control.SetReadDeadline(time.Now().Add(bodyTimeout)); err != nil && !errors.Is(err, http.ErrNotSupported) {
-		return 0, err
+	if p.due <= 0 {
+		if err := p.until(time.Now().Add(bodyTimeout)); err != nil {
+			return 0, err
+		}
+		p.due = patientBytes
 	}
-	return p.ReadCloser.Read(b)
+	n, err := p.ReadCloser.Read(b)
+	p.due -= n
+	if errors.Is(err, io.EOF) {
+		// What is made of the body may take longer than it took to come.
+		if err := p.until(time.Time{}); err != nil {
+			return n, err
+		}
+	}
+	return n, err
+}
+
+func (p *patient) until(t time.Time) error {
+	if err := p.control.SetReadDeadline(t); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return err
+	}
+	return nil
 }
 
 // uploadProblem says what is wrong with an upload.

@@ -18,6 +18,7 @@ import (
 	"iter"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"strings"
 	"time"
@@ -63,6 +64,8 @@ type Options struct {
 	// Uploads takes in documents at POST /api/documents, reads one anew at POST
 	// /api/documents/ID, and deletes one. Nil means that nobody may.
 	Uploads Uploads
+	// UploadCollection is the collection of what is sent.
+	UploadCollection string
 	// Drawer draws the pages that the viewer shows beside their text. Nil means
 	// that none are.
 	Drawer Drawer
@@ -97,6 +100,17 @@ type Options struct {
 	// AllowHosts are further names to answer to, without a port.
 	AllowHosts []string
 
+	// Keys guards everything but the routes that are public: what a request
+	// reaches is decided by the key that it shows. Nil lets everyone in who
+	// reaches the server.
+	Keys retrieve.Keyring
+	// KeyRate is how many questions and searches one key may ask in a minute;
+	// those over it get 429. 0 means [DefaultKeyRate].
+	KeyRate int
+	// TrustProxies are the networks of proxies that say in X-Forwarded-For whom
+	// a request is from. From anyone else that header says nothing.
+	TrustProxies []netip.Prefix
+
 	// Version is shown on the page and by GET /healthz.
 	Version string
 	// MaxAsks bounds the questions and searches in hand at one time; those
@@ -118,7 +132,7 @@ const (
 
 // Time limits on a connection.
 const (
-	bodyTimeout  = 30 * time.Second // to send a request body
+	bodyTimeout  = 15 * time.Second // to send a request body, or a part of a file
 	replyTimeout = 30 * time.Second // to take a reply
 	eventTimeout = 10 * time.Second // to take one event of a stream
 	heartbeat    = 15 * time.Second // between comments on a silent stream: proxies give up after 60 s
@@ -132,6 +146,8 @@ type server struct {
 	files    map[string]file
 	pages    *pages
 	access   map[string]access // by method and pattern
+	keys     *keys             // nil without Keys
+	tries    tries
 	drawings *drawings
 	markdown *markdown
 }
@@ -151,7 +167,15 @@ func New(o Options) (*echo.Echo, error) {
 	if o.MaxAsks <= 0 {
 		o.MaxAsks = DefaultMaxAsks
 	}
-	s := &server{Options: o, asks: make(chan struct{}, o.MaxAsks), access: accesses(), drawings: newDrawings(), markdown: newMarkdown()}
+	if o.KeyRate <= 0 {
+		o.KeyRate = DefaultKeyRate
+	}
+	var ring *keys
+	if o.Keys != nil {
+		ring = newKeys(o.Keys, o.KeyRate, o.Logger)
+		o.narrow()
+	}
+	s := &server{Options: o, asks: make(chan struct{}, o.MaxAsks), access: accesses(), keys: ring, drawings: newDrawings(), markdown: newMarkdown()}
 	if o.PublicURL != "" {
 		u, err := url.Parse(strings.TrimRight(o.PublicURL, "/"))
 		if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
@@ -174,13 +198,12 @@ func New(o Options) (*echo.Echo, error) {
 
 	e := echo.New()
 	e.HideBanner, e.HidePort = true, true
-	// Forwarded-for headers are the client's own words: take the peer's address.
-	e.IPExtractor = echo.ExtractIPDirect()
+	e.IPExtractor = peer(o.TrustProxies)
 	e.HTTPErrorHandler = s.handleError
 	// Pre: these hold for unknown routes as well.
 	e.Pre(s.stripPrefix, requestID, headers, s.log(), s.recover(), freshDeadline, s.checkHost, crossOrigin)
 	// Use: the route is known.
-	e.Use(s.listed)
+	e.Use(s.listed, s.admit)
 
 	get := func(path string, h echo.HandlerFunc) {
 		e.Add(http.MethodGet, path, h)
@@ -202,6 +225,7 @@ func New(o Options) (*echo.Echo, error) {
 		e.POST("/api/documents/*", s.reread, s.bounded)
 		e.DELETE("/api/documents/*", s.remove)
 	}
+	s.addKeyRoutes(e)
 	get("/healthz", s.healthz)
 	get("/readyz", s.readyz)
 	return e, nil

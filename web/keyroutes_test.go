@@ -1,0 +1,283 @@
+package web
+
+import (
+	"bufio"
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"ibid/retrieve"
+)
+
+// concrete is a path of a route's pattern.
+func concrete(pattern string) string {
+	if pattern == "/static/*" {
+		return "/static/app.css"
+	}
+	return strings.NewReplacer("*", "club/guide.pdf", ":id", "abcdefghijklmnop").Replace(pattern)
+}
+
+// secretWords stand in the documents, their names and titles, and nowhere else.
+var secretWords = []string{"240 crowns", "Storage costs", "harbour office", "Harbour guide", "mooring.md", "scan.pdf"}
+
+// request reads a request as it comes over the wire, from an address of its own.
+func request(t *testing.T, number int, method, path, body string, headers ...string) *http.Request {
+	t.Helper()
+	raw := fmt.Sprintf("%s %s HTTP/1.1\r\nHost: localhost:8080\r\nContent-Length: %d\r\n%s\r\n%s", method, path, len(body),
+		strings.Join(append(headers, ""), "\r\n"), body)
+	r, err := http.ReadRequest(bufio.NewReader(strings.NewReader(raw)))
+	if err != nil {
+		t.Fatalf("%q: %v", raw, err)
+	}
+	r.RemoteAddr = fmt.Sprintf("10.%d.%d.%d:1234", number>>16&255, number>>8&255, number&255)
+	return r
+}
+
+// A keyed server has keys of every kind, and what each would show.
+type keyed struct {
+	*echo.Echo
+	ring                            *ring
+	read, write, revoked, expired   string // keys
+	session, ended, old, keyRevoked string // tokens
+	beside                          string // one that is right, shown beside a wrong key
+	cookie                          string // its name
+	number                          int    // of requests
+}
+
+func newKeyed(t *testing.T, change func(*Options)) *keyed {
+	t.Helper()
+	k := &keyed{ring: newRing(), cookie: "ibid_session"}
+	k.read, k.write = k.ring.make(t, "reader", nil), k.ring.make(t, "writer", writer)
+	k.expired = k.ring.make(t, "expired", func(k *retrieve.Key) { k.Write, k.Expires = true, time.Now().Add(-time.Minute) })
+	k.revoked = k.ring.make(t, "revoked", writer)
+	k.Echo = newHandler(t, func(o *Options) {
+		everyRoute(o)
+		o.Keys = k.ring
+		if change != nil {
+			change(o)
+		}
+	})
+	for _, token := range []*string{&k.session, &k.beside, &k.ended, &k.old} {
+		*token = k.enter(t, k.write)
+	}
+	k.keyRevoked = k.enter(t, k.revoked)
+	for digest, s := range k.ring.sessions {
+		if digest == digestOf(k.old) {
+			s.Started = s.Started.Add(-retrieve.MaxSessionAge)
+			k.ring.sessions[digest] = s
+		}
+	}
+	if err := k.ring.End(t.Context(), digestOf(k.ended)); err != nil {
+		t.Fatal(err)
+	}
+	if err := k.ring.Revoke(t.Context(), "revoked"); err != nil {
+		t.Fatal(err)
+	}
+	// The ring is read again at once.
+	k.send(t, "POST", "/key/leave", "", "Cookie: "+k.cookie+"="+k.ended)
+	return k
+}
+
+// send gives the reply to a request from an address that has not sent any.
+func (k *keyed) send(t *testing.T, method, path, body string, headers ...string) *httptest.ResponseRecorder {
+	t.Helper()
+	k.number++
+	w := httptest.NewRecorder()
+	k.ServeHTTP(w, request(t, k.number, method, path, body, headers...))
+	return w
+}
+
+// enter gives a key to the form, and the token of the session that it begins.
+func (k *keyed) enter(t *testing.T, key string) string {
+	t.Helper()
+	w := k.send(t, "POST", "/key", url.Values{"key": {key}}.Encode(), "Content-Type: application/x-www-form-urlencoded")
+	for _, c := range w.Result().Cookies() {
+		if c.Name == k.cookie && c.Value != "" {
+			return c.Value
+		}
+	}
+	t.Fatalf("no session was begun: %d %v", w.Code, w.Header())
+	return ""
+}
+
+// refused are the ways to ask without a right key.
+func (k *keyed) refused() map[string][]string {
+	unknown, _ := NewKey()
+	bearer := func(s string) []string { return []string{"Authorization: Bearer " + s} }
+	return map[string][]string{
+		"none":                       nil,
+		"unknown":                    bearer(unknown),
+		"revoked":                    bearer(k.revoked),
+		"expired":                    bearer(k.expired),
+		"empty":                      bearer(""),
+		"empty header":               {"Authorization:"},
+		"scheme alone":               {"Authorization: Bearer"},
+		"null":                       bearer("null"),
+		"undefined":                  bearer("undefined"),
+		"zero":                       bearer("0"),
+		"true":                       bearer("true"),
+		"array":                      bearer(`["` + k.write + `"]`),
+		"object":                     bearer(`{"key":"` + k.write + `"}`),
+		"quoted":                     bearer(`"` + k.write + `"`),
+		"list":                       bearer(k.write + "," + k.write),
+		"twice":                      bearer(k.write + " " + k.write),
+		"two headers":                {"Authorization: Bearer " + k.write, "Authorization: Bearer " + k.write},
+		"wrong and right header":     {"Authorization: Bearer " + unknown, "Authorization: Bearer " + k.write},
+		"cut":                        bearer(k.write[:len(k.write)-1]),
+		"longer":                     bearer(k.write + "A"),
+		"prefix":                     bearer("ibid_"),
+		"upper case":                 bearer(strings.ToUpper(k.write)),
+		"lower case":                 bearer(strings.ToLower(k.write)),
+		"percent":                    bearer("%69" + k.write[1:]),
+		"wildcard":                   bearer("%"),
+		"digest":                     bearer(fmt.Sprintf("%x", digestOf(k.write))),
+		"id":                         bearer("writer"),
+		"basic":                      {"Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte(":"+k.write))},
+		"basic with a key":           {"Authorization: Basic " + k.write},
+		"no scheme":                  {"Authorization: " + k.write},
+		"other scheme":               {"Authorization: Token " + k.write},
+		"tab":                        {"Authorization: Bearer\t" + k.write},
+		"colon":                      {"Authorization: Bearer:" + k.write},
+		"x-api-key":                  {"X-Api-Key: " + k.write},
+		"api-key":                    {"Api-Key: " + k.write},
+		"x-auth-token":               {"X-Auth-Token: " + k.write},
+		"proxy-authorization":        {"Proxy-Authorization: Bearer " + k.write},
+		"x-authorization":            {"X-Authorization: Bearer " + k.write},
+		"x-forwarded-access-token":   {"X-Forwarded-Access-Token: " + k.write},
+		"cookie with the key":        {"Cookie: " + k.cookie + "=" + k.write},
+		"cookie key":                 {"Cookie: key=" + k.write},
+		"cookie authorization":       {"Cookie: Authorization=Bearer " + k.write},
+		"cookie of another name":     {"Cookie: __Host-ibid=" + k.session},
+		"cookie of a revoked key":    {"Cookie: " + k.cookie + "=" + k.keyRevoked},
+		"cookie of an ended session": {"Cookie: " + k.cookie + "=" + k.ended},
+		"cookie of an old session":   {"Cookie: " + k.cookie + "=" + k.old},
+		"empty cookie":               {"Cookie: " + k.cookie + "="},
+		"session as a key":           bearer(k.session),
+		"wrong key, right cookie":    {"Authorization: Bearer " + unknown, "Cookie: " + k.cookie + "=" + k.beside},
+		"host":                       {"X-Forwarded-Host: localhost", "X-Forwarded-For: 127.0.0.1", "X-Real-Ip: 127.0.0.1", "Forwarded: for=127.0.0.1"},
+		"override":                   {"X-Http-Method-Override: GET", "X-Original-Url: /healthz", "X-Rewrite-Url: /healthz", "X-Original-Method: GET"},
+	}
+}
+
+// let are the ways to ask with a right key.
+func (k *keyed) let() map[string][]string {
+	return map[string][]string{
+		"key":               {"Authorization: Bearer " + k.write},
+		"lower-case scheme": {"authorization: bearer " + k.write},
+		"upper-case scheme": {"AUTHORIZATION: BEARER " + k.write},
+		"two spaces":        {"Authorization: Bearer  " + k.write},
+		"session":           {"Cookie: theme=dark; " + k.cookie + "=" + k.session},
+	}
+}
+
+// openRoutes is the named list of the routes that need no key, with their status.
+func openRoutes() map[string]int {
+	return map[string]int{
+		"GET /static/*": 200, "HEAD /static/*": 200, "GET /healthz": 200, "HEAD /healthz": 200, "GET /readyz": 200, "HEAD /readyz": 200,
+		"GET /key": 200, "HEAD /key": 200, "POST /key": 401, "POST /key/leave": 303,
+	}
+}
+
+// TestKeysOnEveryRoute sends every route of the router every variant of a key:
+// without a right one none but those on the list gives anything.
+func TestKeysOnEveryRoute(t *testing.T) {
+	k := newKeyed(t, nil)
+	open := openRoutes()
+	requests := 0
+	check := func(r *echo.Route, variant string, w *httptest.ResponseRecorder) {
+		t.Helper()
+		requests++
+		route := r.Method + " " + r.Path
+		if want, ok := open[route]; ok {
+			if w.Code != want && !(r.Path == "/key/leave" && w.Code < 400) {
+				t.Errorf("%s, %s: status %d, want %d", route, variant, w.Code, want)
+			}
+		} else if w.Code != http.StatusUnauthorized && w.Code != http.StatusNotFound {
+			t.Errorf("%s, %s: status %d: %s", route, variant, w.Code, w.Body)
+		} else if w.Code == http.StatusUnauthorized {
+			if h := w.Header().Get("WWW-Authenticate"); !strings.HasPrefix(h, "Bearer") {
+				t.Errorf("%s, %s: WWW-Authenticate is %q", route, variant, h)
+			}
+		}
+		for _, word := range append(secretWords, k.write, k.read, k.revoked, k.session) {
+			if strings.Contains(w.Body.String(), word) || strings.Contains(fmt.Sprint(w.Header()), word) {
+				t.Errorf("%s, %s: the reply tells %q", route, variant, word)
+			}
+		}
+	}
+	routes := k.Routes()
+	for _, r := range routes {
+		path := concrete(r.Path)
+		for variant, headers := range k.refused() {
+			check(r, variant, k.send(t, r.Method, path, `{"question":"mooring"}`, headers...))
+			check(r, variant+", as a browser", k.send(t, r.Method, path, `{"question":"mooring"}`, append(headers, "Accept: text/html")...))
+		}
+		for _, name := range []string{"key", "api_key", "access_token", "token", "authorization"} {
+			check(r, "query "+name, k.send(t, r.Method, path+"?"+name+"="+k.write, `{"question":"mooring"}`))
+			check(r, "form "+name, k.send(t, r.Method, path, "x="+k.write, "Content-Type: application/x-www-form-urlencoded"))
+		}
+		if _, ok := open[r.Method+" "+r.Path]; ok {
+			delete(open, r.Method+" "+r.Path)
+			continue
+		}
+		for variant, headers := range k.let() {
+			if w := k.send(t, r.Method, path, `{}`, headers...); w.Code == http.StatusUnauthorized || strings.Contains(w.Body.String(), `"key_`) {
+				t.Errorf("%s %s, %s: status %d: %s", r.Method, r.Path, variant, w.Code, w.Body)
+			}
+		}
+	}
+	for route := range open {
+		t.Errorf("%s is on the list of open routes, and is none", route)
+	}
+	t.Logf("%d routes, %d requests without a right key", len(routes), requests)
+}
+
+// TestKeysOnOddPaths: a path that is spelled otherwise leads past no key.
+func TestKeysOnOddPaths(t *testing.T) {
+	k := newKeyed(t, nil)
+	for _, r := range k.Routes() {
+		if _, open := openRoutes()[r.Method+" "+r.Path]; open {
+			continue
+		}
+		path := concrete(r.Path)
+		for _, odd := range []string{
+			"/" + path, "/." + path, "/x/.." + path, "/static/.." + path, "/static/..%2f" + path[1:], "/healthz/.." + path, path + "/", path + "//",
+			path + "%00", path + "%00.css", path + ";x=1", path + "?", path + "%3f", path + "%20", path + "%2e", "/%2e" + path,
+			"/" + strings.ReplaceAll(path[1:], "/", "%2F"), "/" + strings.ReplaceAll(path[1:], "/", "%2f"), "/" + strings.ReplaceAll(path[1:], "/", "//"),
+			"/" + strings.ReplaceAll(path[1:], "/", "/./"), "/" + strings.ReplaceAll(path[1:], "/", "%5c"), "/" + strings.ToUpper(path[1:]),
+			"/" + strings.ReplaceAll(path[1:], "a", "%61"), "http://localhost:8080" + path, "http://localhost:8080/" + path,
+		} {
+			for _, method := range []string{r.Method, "OPTIONS", "HEAD", "TRACE", "PATCH", "PROPFIND", "get"} {
+				w := k.send(t, method, odd, `{"question":"mooring"}`, "X-Http-Method-Override: GET")
+				if !slices.Contains([]int{204, 401, 404, 405}, w.Code) {
+					t.Errorf("%s %s: status %d: %s", method, odd, w.Code, w.Body)
+				}
+				for _, word := range secretWords {
+					if strings.Contains(w.Body.String(), word) {
+						t.Errorf("%s %s: the reply tells %q", method, odd, word)
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestKeyScope: a key that may read changes nothing.
+func TestKeyScope(t *testing.T) {
+	k := newKeyed(t, nil)
+	table := accesses()
+	for _, r := range k.Routes() {
+		w := k.send(t, r.Method, concrete(r.Path), `{}`, "Authorization: Bearer "+k.read)
+		if writes := table[r.Method+" "+r.Path] == writers; writes != (w.Code == http.StatusForbidden) {
+			t.Errorf("%s %s with a key that reads: status %d", r.Method, r.Path, w.Code)
+		}
+	}
+}
