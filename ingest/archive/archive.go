@@ -103,6 +103,31 @@ func kindOf(name string) kind {
 	return none
 }
 
+// kindIn tells what an archive is that has the name of another kind: browsers
+// unpack a .tgz on its way, and what is called .tar is often compressed.
+func kindIn(data []byte, named kind) kind {
+	const magicAt = 257 // of the tar header
+	begins := func(magic string) bool { return bytes.HasPrefix(data, []byte(magic)) }
+	switch named {
+	case tarPlain, tarGzip, tarBzip2, tarXZ:
+	default:
+		return named
+	}
+	switch {
+	case len(data) > magicAt && bytes.HasPrefix(data[magicAt:], []byte("ustar")):
+		return tarPlain
+	case begins("\x1f\x8b"):
+		return tarGzip
+	case begins("BZh"):
+		return tarBzip2
+	case begins("\xfd7zXZ\x00"):
+		return tarXZ
+	case begins("PK\x03\x04"):
+		return plainZip
+	}
+	return named
+}
+
 // List gives the files in an archive, or in what the holder knows, in the order
 // in which they stand in it, hidden ones left out. The content of the wanted
 // ones is read for its digest.
@@ -219,7 +244,7 @@ type place struct {
 func (w *walker) walk(name string, data []byte, at place) error {
 	asTar := func(in io.Reader) error { return w.tar(in, at) }
 	asFile := func(in io.Reader) error { return w.one(in, name, at) }
-	switch kindOf(name) {
+	switch kindIn(data, kindOf(name)) {
 	case plainZip:
 		return w.zip(data, at)
 	case tarPlain:

@@ -118,7 +118,7 @@ func TestNames(t *testing.T) {
 		packed{name: "pipe.md", mode: tar.TypeFifo}, packed{name: "p.png", text: "picture"}, packed{name: "a.md", text: "again"}, packed{name: strings.Repeat("long/", 300) + "a.md", text: "10"})
 	want := []string{
 		"a.md 5", "etc/passwd 1", "up.md 1", "docs/b.md 1", "x/y/z.md 1",
-		"link.md 0 skip: a symbolic link", "hard.md 0 skip: a symbolic link", "pipe.md 0 skip: a device, pipe or socket, not a file", "p.png 7",
+		"link.md 0 skip: a symbolic link", "hard.md 0 skip: a second name of a file in the archive, which is read under its first", "pipe.md 0 skip: a device, pipe or socket, not a file", "p.png 7",
 		strings.Repeat("long/", 40) + "… 2 failed: its name is longer than 1024 bytes",
 	}
 	if diff := cmp.Diff(want, look("a.tar", data, DefaultLimits())); diff != "" {
@@ -145,6 +145,8 @@ func TestKinds(t *testing.T) {
 	}{
 		{"a.tar", plain, "a.md 4"}, {"a.tar.gz", gzipped(t, plain), "a.md 4"}, {"A.TGZ", gzipped(t, plain), "a.md 4"}, {"a.tar.xz", compressed.Bytes(), "a.md 4"},
 		{"a.zip", zipped(t, packed{name: "a.md", text: "One."}), "a.md 4"},
+		// Named for what they were, or never were.
+		{"a.tgz", plain, "a.md 4"}, {"a.tar", gzipped(t, plain), "a.md 4"}, {"a.tar", zipped(t, packed{name: "a.md", text: "One."}), "a.md 4"}, {"a.tar.bz2", compressed.Bytes(), "a.md 4"},
 		{"docs/notes.md.gz", gzipped(t, []byte("One.")), "notes.md 4"},
 		{"b.zip", zipped(t, packed{name: "notes.md.gz", text: string(gzipped(t, []byte("One.")))}), "notes.md.gz/notes.md 4"},
 		{"a.lines", []byte("a.md One.\n../b.md Two."), "a.md 4\nb.md 4"},

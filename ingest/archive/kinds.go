@@ -154,8 +154,10 @@ func (w *walker) tar(in io.Reader, at place) error {
 			continue
 		case tar.TypeReg, tar.TypeGNUSparse:
 			err = w.file(at, h.Name, h.Size, r, Entry{})
-		case tar.TypeSymlink, tar.TypeLink:
+		case tar.TypeSymlink:
 			err = w.file(at, h.Name, h.Size, nil, Entry{Skip: special(fs.ModeSymlink)})
+		case tar.TypeLink:
+			err = w.file(at, h.Name, h.Size, nil, Entry{Skip: "a second name of a file in the archive, which is read under its first"})
 		default:
 			err = w.file(at, h.Name, h.Size, nil, Entry{Skip: special(fs.ModeDevice)})
 		}
