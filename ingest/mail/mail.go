@@ -111,10 +111,10 @@ func (r *reader) part(h header, body []byte, standard string, depth int) []Body 
 		kind = "text/plain"
 	}
 	content := decodeTransfer(body, strings.ToLower(strings.TrimSpace(h.raw("content-transfer-encoding"))))
-	isText := kind == "text/plain" || kind == "text/html" || kind == "text/enriched" || kind == "application/xhtml+xml"
+	isHTML := kind == "text/html" || kind == "application/xhtml+xml"
+	isText := isHTML || isPlain(kind)
 	switch {
 	case isText && disposition != "attachment" && name == "":
-		isHTML := kind != "text/plain" && kind != "text/enriched"
 		text, err := charset.Decode(content, params["charset"])
 		if err != nil { // no text, whatever it says
 			return nil
@@ -148,6 +148,15 @@ func (r *reader) part(h header, body []byte, standard string, depth int) []Body 
 		r.m.Files = append(r.m.Files, File{name, kind, content})
 	}
 	return nil
+}
+
+// isPlain reports whether text of a type is read as it stands.
+func isPlain(kind string) bool {
+	switch kind {
+	case "text/plain", "text/enriched", "text/markdown", "text/x-markdown", "text/x-patch", "text/x-diff", "text/csv":
+		return true
+	}
+	return false
 }
 
 // endingOf gives the ending of files of a type that are worth reading.
@@ -305,10 +314,16 @@ func baseName(name string) string {
 	return name
 }
 
-// Mailbox gives the messages of an mbox file, in order. They share its bytes.
+// Mailbox gives the messages of an mbox file, in order. They share its bytes,
+// but for those in which lines had to be told from the start of a message.
 func Mailbox(data []byte) (messages [][]byte) {
 	start, pos := 0, 0
 	blank := true
+	defer func() {
+		for i, m := range messages {
+			messages[i] = unescapeFrom(m)
+		}
+	}()
 	for line := range bytes.Lines(data) {
 		if blank && isSeparator(line) {
 			if pos > start {
@@ -323,6 +338,22 @@ func Mailbox(data []byte) (messages [][]byte) {
 		messages = append(messages, data[start:])
 	}
 	return messages
+}
+
+// unescapeFrom takes off the sign that mailboxes put in front of lines that begin
+// with "From ", and of those that begin with such signs and that already.
+func unescapeFrom(message []byte) []byte {
+	if !bytes.Contains(message, []byte(">From ")) {
+		return message
+	}
+	out := make([]byte, 0, len(message))
+	for line := range bytes.Lines(message) {
+		if line[0] == '>' && bytes.HasPrefix(bytes.TrimLeft(line, ">"), []byte("From ")) {
+			line = line[1:]
+		}
+		out = append(out, line...)
+	}
+	return out
 }
 
 // isSeparator knows the line before a message of an mbox file by its date.

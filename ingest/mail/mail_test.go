@@ -85,7 +85,8 @@ func TestMailbox(t *testing.T) {
 		want []string
 	}{
 		{from + "Subject: 1\n\nOne.\n\n" + from + "Subject: 2\n\nTwo.\nFrom here it is text.\n\nFrom here too.\n\n>From quoted\n",
-			[]string{"Subject: 1\n\nOne.\n\n", "Subject: 2\n\nTwo.\nFrom here it is text.\n\nFrom here too.\n\n>From quoted\n"}},
+			[]string{"Subject: 1\n\nOne.\n\n", "Subject: 2\n\nTwo.\nFrom here it is text.\n\nFrom here too.\n\nFrom quoted\n"}},
+		{from + "\n>From a\n>>>From b\n> From c\n>Fromage\n", []string{"\nFrom a\n>>From b\n> From c\n>Fromage\n"}},
 		{from + "\nOne.\n", []string{"\nOne.\n"}},
 		{"Subject: alone\n\nx", []string{"Subject: alone\n\nx"}},
 		{from, nil},
