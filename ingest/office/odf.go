@@ -80,13 +80,14 @@ type odfLevel struct {
 
 type odfReader struct {
 	*file
-	folder string // of the parts that it leads to
-	depth  int    // of documents in documents
-	styles map[string]odfStyle
-	lists  map[string]odfList
-	title  string // of the properties
-	below  int    // 1 when all headings stand below the title
-	page   int    // or sheet, the last
+	folder  string // of the parts that it leads to
+	depth   int    // of documents in documents
+	styles  map[string]odfStyle
+	lists   map[string]odfList
+	title   string              // of the properties
+	counted [listLevels + 1]int // items of the last list
+	below   int                 // 1 when all headings stand below the title
+	page    int                 // or sheet, the last
 }
 
 func newOpenDocument(f *file, folder string) *odfReader {

@@ -184,7 +184,16 @@ func (o *odfReader) list(x *xmlReader, e element, at odfPlace, out func(block)) 
 	if in.counts == nil {
 		in.counts = new([listLevels + 1]int)
 	}
-	in.counts[in.level] = 0
+	if attr(e, "continue-numbering") == "true" && at.level == 0 {
+		*in.counts = o.counted
+	} else {
+		in.counts[in.level] = 0
+	}
+	defer func() {
+		if at.level == 0 {
+			o.counted = *in.counts
+		}
+	}()
 	return x.each(func(e element) error {
 		switch e.Name.Local {
 		case "list-item":

@@ -332,10 +332,12 @@ func (b *workbookReader) cells(x *xmlReader) ([]sheetCell, error) {
 			column = c
 		}
 		kind, style := attr(e, "t"), number(e, "s", -1)
-		value, inline := "", ""
+		value, inline, computed := "", "", false
 		err := x.each(func(e element) error {
 			var err error
 			switch e.Name.Local {
+			case "f":
+				computed = true
 			case "v":
 				value = x.text()
 			case "is":
@@ -343,6 +345,9 @@ func (b *workbookReader) cells(x *xmlReader) ([]sheetCell, error) {
 			}
 			return err
 		})
+		if computed && value == "" && kind != "str" {
+			b.note("the results of formulas are not in the file: open it in a spreadsheet program and save it to have them read")
+		}
 		c := sheetCell{column: column}
 		switch kind {
 		case "s":

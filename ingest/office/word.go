@@ -198,6 +198,7 @@ type wordParagraph struct {
 	outline int // -1 unless the paragraph has one of its own
 	list    listRef
 	hidden  bool
+	raised  bool    // what is read stands raised
 	after   []block // text boxes, charts, notes
 }
 
@@ -251,7 +252,12 @@ func (d *wordReader) inline(x *xmlReader, e element, p *wordParagraph) error {
 	case "r":
 		return d.run(x, p)
 	case "t":
-		return x.mixed(all, func(s []byte) { p.text.Write(s) })
+		return x.mixed(all, func(s []byte) {
+			if text, ok := Raised(string(s)); ok && p.raised {
+				s = []byte(text)
+			}
+			p.text.Write(s)
+		})
 	case "tab", "ptab":
 		p.text.WriteByte('\t')
 	case "br", "cr":
@@ -300,10 +306,14 @@ func (d *wordReader) inline(x *xmlReader, e element, p *wordParagraph) error {
 
 func (d *wordReader) run(x *xmlReader, p *wordParagraph) error {
 	hidden := false
+	p.raised = false
+	defer func() { p.raised = false }()
 	return x.each(func(e element) error {
 		if e.Name.Local == "rPr" {
 			return x.each(func(e element) error {
 				switch e.Name.Local {
+				case "vertAlign":
+					p.raised = attr(e, "val") == "superscript"
 				case "vanish", "webHidden":
 					hidden = on(e)
 				case "rStyle":
