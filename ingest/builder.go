@@ -13,7 +13,12 @@ type builder struct {
 	last     kind
 	// carryOn is set when the next block is the rest of the last one.
 	carryOn bool
+	named   int // bytes of names of columns that were repeated
 }
+
+// maxNamed bounds the names of columns that are repeated in the rows of one
+// document: long ones over many short cells are a bomb.
+const maxNamed = 128 << 20
 
 type kind uint8
 
@@ -101,6 +106,14 @@ func (b *builder) Code(text string) {
 // Row adds one row of a table. With names of columns each cell is led by its
 // own, so that the row can be read alone.
 func (b *builder) Row(header, cells []string) (start int, ok bool) {
+	for i := range min(len(header), len(cells)) {
+		if cells[i] != "" {
+			b.named += len(header[i])
+		}
+	}
+	if b.named > maxNamed {
+		header = nil
+	}
 	text := rowText(header, cells)
 	if text == "" {
 		return 0, false
@@ -151,6 +164,9 @@ func (b *builder) into(doc *Document) {
 		// The blank line before the next heading belongs to none.
 		s := &b.sections[i]
 		s.End = s.Start + len(strings.TrimRight(doc.Text[s.Start:s.End], "\n"))
+	}
+	if b.named > maxNamed {
+		doc.Partial = "the names of its columns are very long: they do not lead every row"
 	}
 	doc.Sections = b.sections
 	doc.Pages = b.pages

@@ -49,6 +49,39 @@ func TestHostileTextInLinearTime(t *testing.T) {
 	}
 }
 
+// Long names of columns are not repeated without end, nor is what a cell of a
+// page says to stand in many.
+func TestNamesOfColumnsAreBounded(t *testing.T) {
+	const columns, rows = 4000, 200
+	name := func(i int) string { return fmt.Sprintf("%d %s", i, strings.Repeat("n", 190)) }
+	var table, page strings.Builder
+	page.WriteString("<table><tr>")
+	for i := range columns {
+		table.WriteString(name(i) + ",")
+		page.WriteString("<td rowspan=9999999 colspan=2>" + name(i))
+	}
+	table.WriteString(strings.Repeat("\n"+strings.Repeat("x,", columns), rows))
+	page.WriteString(strings.Repeat("<tr><td>x", rows))
+	for name, content := range map[string]string{"a.csv": table.String(), "a.html": page.String()} {
+		doc, err := new(Reader).Read(t.Context(), name, []byte(content))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(doc.Text) > maxNamed+3*len(content) {
+			t.Errorf("%s: %d MB of %d MB", name, len(doc.Text)>>20, len(content)>>20)
+		}
+		if strings.HasSuffix(name, ".csv") && doc.Partial == "" {
+			t.Error("names were left out without a word")
+		}
+	}
+	page.Reset()
+	page.WriteString("<table><tr><th>a" + strings.Repeat("n", 100<<10) + "<th>b" + strings.Repeat("<tr><td>x<td>y", 10_000) + "</table>")
+	doc, err := new(Reader).Read(t.Context(), "a.html", []byte(page.String()))
+	if err != nil || len(doc.Text) > 3*page.Len() {
+		t.Errorf("%d MB of %d KB, %v", len(doc.Text)>>20, page.Len()>>10, err)
+	}
+}
+
 // Twice the text takes about twice the time to read and to split. IBID_BYTES
 // says how large the smaller one is; 5000000 for the full size.
 func TestReadAndSplitInLinearTime(t *testing.T) {

@@ -13,7 +13,8 @@ var unseen = map[atom.Atom]bool{
 	atom.Script: true, atom.Style: true, atom.Noscript: true, atom.Template: true, atom.Svg: true,
 	atom.Iframe: true, atom.Object: true, atom.Embed: true, atom.Canvas: true, atom.Audio: true,
 	atom.Video: true, atom.Select: true, atom.Button: true, atom.Textarea: true, atom.Head: true,
-	atom.Map: true, atom.Datalist: true, atom.Dialog: true, atom.Title: true,
+	atom.Map: true, atom.Datalist: true, atom.Dialog: true, atom.Title: true, atom.Noframes: true,
+	atom.Del: true, // beside what stands in its place
 }
 
 // aside from the content, by what the element says of itself.

@@ -6,6 +6,8 @@ import (
 
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
+
+	"ibid/ingest/office"
 )
 
 // An htmlWalker turns elements into blocks.
@@ -16,6 +18,7 @@ type htmlWalker struct {
 	marker string          // of the list item that the next words begin
 	anchor string          // seen since the last words
 	flat   bool            // headings are paragraphs
+	again  int             // see [htmlTable]
 }
 
 // lead writes the page's first heading of the first level when the content was
@@ -99,6 +102,14 @@ func (w *htmlWalker) block(n *html.Node) {
 		w.table(n)
 	case atom.Code, atom.Kbd, atom.Samp, atom.Tt:
 		w.inline.WriteString(oneLine(rawText(n)))
+	case atom.Sup:
+		w.raised(n)
+	case atom.A:
+		if isNoteSign(n) {
+			w.raised(n)
+		} else {
+			w.children(n)
+		}
 	default:
 		if blockElements[n.DataAtom] {
 			w.flush()
@@ -185,7 +196,7 @@ func (w *htmlWalker) table(n *html.Node) {
 		w.flush()
 		return
 	}
-	var header []string
+	t := htmlTable{again: &w.again}
 	var walk func(n *html.Node)
 	walk = func(n *html.Node) {
 		if leftOut(n) {
@@ -196,15 +207,13 @@ func (w *htmlWalker) table(n *html.Node) {
 			w.b.Paragraph(oneLine(seenText(n)))
 			return
 		case atom.Tr:
-			cells, names := tableCells(n)
-			if header == nil && names && len(cells) > 1 && hasRowsAfter(n) {
-				header = make([]string, len(cells))
-				for i, c := range cells {
-					header[i] = oneLine(clean(c))
-				}
+			cells, names := t.row(n)
+			if names && hasRowsAfter(n) {
+				t.name(cells)
 				return
 			}
-			w.b.Row(header, cells)
+			w.b.Row(t.header, cells)
+			t.open = false
 			return
 		}
 		for c := range n.ChildNodes() {
@@ -214,43 +223,6 @@ func (w *htmlWalker) table(n *html.Node) {
 	walk(n)
 	w.b.last = kindNone // rows of the next table are not of this one
 	w.anchor = ""
-}
-
-// isLayout reports whether a table only lays out the page.
-func isLayout(table *html.Node) bool {
-	if role, _ := attr(table, "role"); role == "presentation" {
-		return true
-	}
-	return find(table, func(c *html.Node) bool {
-		switch c.DataAtom {
-		case atom.Table:
-			return c != table
-		case atom.H1, atom.H2, atom.H3, atom.H4, atom.H5, atom.H6, atom.Pre:
-			return true
-		}
-		return false
-	}) != nil
-}
-
-// tableCells gives a row's cells, one for each column that a cell spans, and
-// whether all of them are names of columns.
-func tableCells(tr *html.Node) (cells []string, names bool) {
-	names = true
-	for c := range tr.ChildNodes() {
-		if c.DataAtom != atom.Td && c.DataAtom != atom.Th || leftOut(c) {
-			continue
-		}
-		names = names && (c.DataAtom == atom.Th || tr.Parent != nil && tr.Parent.DataAtom == atom.Thead)
-		cells = append(cells, oneLine(seenText(c)))
-		if span, ok := attr(c, "colspan"); ok {
-			n := 0
-			fmt.Sscan(span, &n)
-			for range min(n, 64) - 1 {
-				cells = append(cells, "")
-			}
-		}
-	}
-	return cells, names && len(cells) > 0
 }
 
 // hasRowsAfter reports whether a row follows in the same table.
@@ -276,6 +248,11 @@ func seenText(n *html.Node) string {
 			return
 		case leftOut(n):
 			return
+		case n.DataAtom == atom.Sup, isNoteSign(n):
+			if text, ok := raisedText(n); ok {
+				out.WriteString(text)
+				return
+			}
 		case n.DataAtom == atom.Br, n.DataAtom == atom.P, n.DataAtom == atom.Li, n.DataAtom == atom.Div:
 			out.WriteByte(' ')
 		}
@@ -285,6 +262,33 @@ func seenText(n *html.Node) string {
 	}
 	walk(n)
 	return out.String()
+}
+
+// raisedText gives what stands raised in an element, with the digits made for
+// it; ok is false where it is anything else.
+func raisedText(n *html.Node) (text string, ok bool) {
+	return office.Raised(rawText(n))
+}
+
+// isNoteSign reports whether an element is the sign in a text that leads to a
+// note, which books raise by their style sheet.
+func isNoteSign(n *html.Node) bool {
+	if n.DataAtom != atom.A {
+		return false
+	}
+	kind, _ := attr(n, "epub:type")
+	role, _ := attr(n, "role")
+	return kind == "noteref" || role == "doc-noteref"
+}
+
+// raised writes what stands raised.
+func (w *htmlWalker) raised(n *html.Node) {
+	if text, ok := raisedText(n); ok {
+		w.inline.WriteString(text)
+		w.anchor = ""
+	} else {
+		w.children(n)
+	}
 }
 
 // rawText gives all text in an element as it is written.
