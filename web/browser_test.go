@@ -139,7 +139,7 @@ func TestBrowserStates(t *testing.T) {
 		"hostile": func(t *testing.T, s *scene, b *tab) {
 			b.ask("evil")
 			b.waitFor(`document.querySelector(".turn:last-child").getAttribute("aria-busy") === "false"`)
-			b.is("true", `String(document.querySelector(".turn .text:not(.draft)").textContent.includes("<img src=http://evil.example/z>"))`)
+			b.is("true", `String(document.querySelector(".turn .text:not(.draft)").textContent.includes("< img src=evil.example/z>"))`)
 			b.is("0", `String(document.querySelectorAll(".turn img, .turn script, .turn a[href*=evil]").length)`)
 			b.shoot("hostile")
 		},
