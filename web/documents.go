@@ -88,7 +88,13 @@ func (s *server) document(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return reply(c, http.StatusOK, excerptOf(d, r))
+	x := excerptOf(d, r)
+	return reply(c, http.StatusOK, struct {
+		excerpt
+		// Drawn are pictures of the pages at the place, Original is the file.
+		Drawn    []drawnLink `json:"drawn,omitempty"`
+		Original string      `json:"original,omitempty"`
+	}{x, s.drawnLinks(c, d, x, r.At), s.originalLink(d, x, r.At)})
 }
 
 // named gives the document, and the range of it, that an address names.
@@ -117,8 +123,11 @@ func (s *server) viewer(c echo.Context) error {
 	if c.QueryParams().Has("drawn") {
 		return s.drawn(c, d, r)
 	}
+	if c.QueryParams().Has("original") {
+		return s.original(c, d)
+	}
 	x := excerptOf(d, r)
-	return s.page(c, http.StatusOK, "viewer", viewerPage{frame: s.frame(x.Title), excerpt: x, Link: Link(s.prefix(), x.Document, 0, 0), Drawn: s.drawnLinks(c, d, x, r.At)})
+	return s.page(c, http.StatusOK, "viewer", viewerPage{frame: s.frame(x.Title), excerpt: x, Link: Link(s.prefix(), x.Document, 0, 0), Drawn: s.drawnLinks(c, d, x, r.At), Original: s.originalLink(d, x, r.At)})
 }
 
 // pageOfDocuments is how many documents one page lists.

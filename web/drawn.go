@@ -110,8 +110,8 @@ func drawnProblem(err error) error {
 
 // A drawnLink leads to a drawn page.
 type drawnLink struct {
-	Page int
-	Link string
+	Page int    `json:"page"`
+	Link string `json:"link"`
 }
 
 // drawnLinks are the pages that the viewer shows: those of the quoted words, or

@@ -106,6 +106,8 @@ type viewerPage struct {
 	excerpt
 	Link  string // of this document, without a place
 	Drawn []drawnLink
+	// Original is the link to the file, empty without.
+	Original string
 }
 
 type documentsPage struct {

@@ -69,6 +69,9 @@ type Options struct {
 	// Drawer draws the pages that the viewer shows beside their text. Nil means
 	// that none are.
 	Drawer Drawer
+	// Originals gives the files that documents were read from. Nil means that
+	// only their text is shown.
+	Originals Originals
 	// Ledger keeps the answers and summaries that were interrupted, so that
 	// they can be taken up again; nil keeps none. Without a model there is
 	// nothing to keep.

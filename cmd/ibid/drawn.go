@@ -25,7 +25,8 @@ func (d *drawer) Draws(ctx context.Context, format string) bool {
 	return err == nil && use.Tier == ingest.PDFium
 }
 
-func (d *drawer) DrawPage(ctx context.Context, doc *ingest.Document, page int, quote string, width int) (png []byte, err error) {
+// Original gives the file that a document was read from.
+func (d *drawer) Original(ctx context.Context, doc *ingest.Document) (data []byte, err error) {
 	roots, err := d.lib.Roots(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("finding the folder of %s: %w", doc.ID, err)
@@ -43,7 +44,11 @@ func (d *drawer) DrawPage(ctx context.Context, doc *ingest.Document, page int, q
 		return nil, fmt.Errorf("opening the folder of %s: %w", doc.ID, err)
 	}
 	defer func() { err = errors.Join(err, dir.Close()) }()
-	data, err := d.lib.reader.Original(ctx, dir.FS(), doc)
+	return d.lib.reader.Original(ctx, dir.FS(), doc)
+}
+
+func (d *drawer) DrawPage(ctx context.Context, doc *ingest.Document, page int, quote string, width int) ([]byte, error) {
+	data, err := d.Original(ctx, doc)
 	if err != nil {
 		return nil, err
 	}

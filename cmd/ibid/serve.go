@@ -94,8 +94,9 @@ func (c *serveCmd) Run(ctx context.Context, s surroundings) (err error) {
 		accept = uploads
 	}
 	var progress progress
+	files := &drawer{lib, c.uploadsFolder()}
 	handler, err := web.New(web.Options{
-		Uploads: accept, Drawer: &drawer{lib, c.uploadsFolder()},
+		Uploads: accept, Drawer: files, Originals: files,
 		Asker: answerer, Searcher: lib.Index, Library: lib.Index, Logger: logger,
 		Summarizer: answerer, Ledger: ledger,
 		Indexing: progress.indexing, Troubles: progress.troubles,

@@ -73,9 +73,9 @@ export class SourcePanel {
     const more = (label, offset) => offset >= 0 &&
       el("p", { class: "more" }, el("button", { type: "button", class: "plain",
         onclick: () => this.#load(at, body, signal, `${documentAPI(at.document)}?at=${offset}`) }, label));
-    body.replaceChildren(
+    const drawn = text.drawn || [];
+    const words = el("div", { hidden: drawn.length > 0 },
       ...[
-        ...(text.drawn || []).map((d) => el("img", { class: "drawn", src: d.link, width: d.width, height: d.height, alt: `Page ${d.page} as it is printed, with the quoted words marked` })),
         text.missing && el("p", { class: "note trouble" }, "The quoted place is not in the document any more: it has changed since it was cited."),
         more("Earlier in this document", text.earlier),
         ...text.blocks.map(drawBlock),
@@ -83,9 +83,40 @@ export class SourcePanel {
         more("Later in this document", text.later),
       ].filter(Boolean),
     );
+    const links = this.panel.querySelector(".source-links");
+    links.querySelector(".original")?.remove();
+    if (text.original) {
+      const pdf = text.format === "pdf";
+      links.append(el("a", { class: "original", href: new URL(text.original, location).href, target: "_blank", rel: "noopener" },
+        pdf ? (at.page ? `PDF, page ${at.page}` : "PDF") : "Original file"));
+    }
+    const pages = drawn.length && this.#pages(drawn, words);
+    body.replaceChildren(...[pages, words].filter(Boolean));
+    if (!drawn.length) this.#scroll(body);
+  }
+
+  // #pages shows the printed pages, which hides the text until it is asked for.
+  #pages(drawn, words) {
+    const pictures = el("div", {}, ...drawn.map((d) => {
+      const alt = `Page ${d.page} as it is printed, with the quoted words marked`;
+      const picture = el("img", { src: new URL(d.link, location).href, alt, class: "picture" });
+      // Where a page cannot be drawn after all there is its text.
+      picture.addEventListener("error", () => swap(true));
+      return picture;
+    }));
+    const button = el("button", { type: "button", class: "plain", onclick: () => swap(words.hidden) }, "Show the text");
+    const swap = (toText) => {
+      words.hidden = !toText;
+      pictures.hidden = toText;
+      button.textContent = toText ? "Show the page" : "Show the text";
+      if (toText) this.#scroll(words.parentElement);
+    };
+    return el("div", { class: "pictures" }, el("p", { class: "more" }, button), pictures);
+  }
+
+  #scroll(body) {
     const first = body.querySelector("mark");
-    if (first) body.scrollTop = Math.max(0, first.offsetTop - body.offsetTop - body.clientHeight / 3);
-    else body.scrollTop = 0;
+    body.scrollTop = first ? Math.max(0, first.offsetTop - body.offsetTop - body.clientHeight / 3) : 0;
   }
 
   #head(at) {
@@ -94,7 +125,7 @@ export class SourcePanel {
         el("p", { class: "path" }, at.document),
         el("h2", { id: "source-title" }, at.number ? el("span", { class: "number" }, String(at.number)) : "", at.title || at.document),
         place(at) ? el("p", { class: "facts" }, place(at)) : "",
-        el("a", { class: "aside-link", href: documentURL(at.document, at.start, at.end), target: "_blank", rel: "noopener" }, "Open in a page of its own"),
+        el("p", { class: "source-links" }, el("a", { href: documentURL(at.document, at.start, at.end), target: "_blank", rel: "noopener" }, "Open in a page of its own")),
       ),
       el("button", { type: "button", class: "quiet close", onclick: () => this.close() }, "Close"),
     );
