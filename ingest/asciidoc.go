@@ -2,7 +2,6 @@ package ingest
 
 import (
 	"regexp"
-	"strconv"
 	"strings"
 	"unicode"
 )
@@ -68,15 +67,9 @@ type adocReader struct {
 	anchor     string // given right before
 	paragraph  []string
 	began      int // index of the paragraph's first line
-	item       adocItem
+	item       listItem
 	options    string // what a line in brackets says of the next block
 	header     bool   // the title has been read, and what belongs to it may follow
-}
-
-// An adocItem is the list item in hand.
-type adocItem struct {
-	depth  int
-	marker string
 }
 
 // flush writes the paragraph or list item in hand.
@@ -91,10 +84,10 @@ func (r *adocReader) flush() {
 	} else {
 		r.b.Paragraph(text)
 	}
-	r.paragraph, r.item = r.paragraph[:0], adocItem{}
+	r.paragraph, r.item = r.paragraph[:0], listItem{}
 }
 
-func (r *adocReader) begin(item adocItem, text string) {
+func (r *adocReader) begin(item listItem, text string) {
 	r.flush()
 	r.item, r.began = item, r.at
 	r.paragraph = append(r.paragraph, text)
@@ -252,7 +245,7 @@ func (r *adocReader) structure(line string) bool {
 		case '<':
 			marker = strings.Trim(marker, "<>") + "."
 		}
-		r.begin(adocItem{depth, marker}, m[2])
+		r.begin(listItem{depth, marker}, m[2])
 		return true
 	}
 	if !strings.Contains(line, "::") && !strings.Contains(line, ";;") {
@@ -265,7 +258,7 @@ func (r *adocReader) structure(line string) bool {
 		} else {
 			text += ":"
 		}
-		r.begin(adocItem{0, "-"}, text)
+		r.begin(listItem{0, "-"}, text)
 		return true
 	}
 	return false
@@ -308,73 +301,6 @@ func (r *adocReader) block(delimiter, kind string) {
 		}
 		r.b.last = kindNone
 	}
-}
-
-// table writes the rows of a table.
-func (r *adocReader) table(lines []string, start int) {
-	var cells []string
-	var at []int // line of each cell
-	columns := r.columns()
-	headed := strings.Contains(r.options, "header")
-	for i, line := range lines {
-		places := adocCells.FindAllStringIndex(line, -1)
-		before := line
-		if len(places) > 0 {
-			before = line[:places[0][0]]
-		}
-		if n := len(cells); n > 0 && strings.TrimSpace(before) != "" {
-			cells[n-1] += "\n" + before
-		}
-		if len(cells) == 0 && len(places) > 1 { // the first row
-			if columns == 0 {
-				columns = len(places)
-			}
-			headed = headed || i+1 < len(lines) && strings.TrimSpace(lines[i+1]) == "" && !strings.Contains(r.options, "noheader")
-		}
-		for j, p := range places {
-			end := len(line)
-			if j+1 < len(places) {
-				end = places[j+1][0]
-			}
-			cells, at = append(cells, line[p[1]:end]), append(at, i)
-		}
-	}
-	if columns == 0 {
-		columns = max(1, len(cells))
-	}
-	for i := range cells {
-		cells[i] = oneLine(clean(r.inline(cells[i])))
-	}
-	var header []string
-	if headed && len(cells) > columns {
-		header, cells, at = cells[:columns], cells[columns:], at[columns:]
-	}
-	for len(cells) > 0 {
-		n := min(columns, len(cells))
-		r.b.line = r.skipped + start + at[0] + 1
-		r.b.Row(header, cells[:n])
-		cells, at = cells[n:], at[n:]
-	}
-	r.b.last = kindNone // rows of the next table are not of this one
-	r.options = ""
-}
-
-// columns gives the number of columns that is said in front of a table; 0 if
-// none is.
-func (r *adocReader) columns() int {
-	m := adocColumns.FindStringSubmatch(r.options)
-	if m == nil {
-		return 0
-	}
-	columns := 0
-	for column := range strings.SplitSeq(strings.Trim(m[1], `"`), ",") {
-		n, err := strconv.Atoi(strings.SplitN(column, "*", 2)[0])
-		if err != nil || !strings.Contains(column, "*") {
-			n = 1
-		}
-		columns += min(n, 100)
-	}
-	return columns
 }
 
 // substitute puts the values of attributes in, within what a document of this

@@ -68,6 +68,12 @@ func (b *builder) Item(depth int, marker, text string) {
 	}
 }
 
+// A listItem is the item that a reader has in hand.
+type listItem struct {
+	depth  int
+	marker string // empty outside lists
+}
+
 // Heading adds a heading, on one line, and begins its section. Blank ones
 // are left out.
 func (b *builder) Heading(level int, text, anchor string) {

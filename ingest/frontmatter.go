@@ -44,7 +44,8 @@ func readFrontMatter(doc *Document, matter string) {
 		line = strings.TrimRight(line, " \t\r")
 		trimmed := strings.TrimSpace(line)
 		if item, ok := strings.CutPrefix(trimmed, "- "); ok && key != "" {
-			if item = unquote(item); item != "" {
+			// Of a list of authors with their addresses, "- name: Ada Lovelace".
+			if item = unquote(strings.TrimPrefix(item, "name:")); item != "" {
 				list = append(list, item)
 			}
 			continue

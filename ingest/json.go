@@ -153,11 +153,7 @@ func (r *jsonReader) members(doc *Document, n int) error {
 	}
 	headed := false
 	for r.decoder.More() {
-		key, err := r.key()
-		if err != nil {
-			return err
-		}
-		token, err := r.decoder.Token()
+		key, token, err := r.member()
 		if err != nil {
 			return err
 		}
@@ -204,11 +200,7 @@ func (r *jsonReader) members(doc *Document, n int) error {
 func (r *jsonReader) object(pointer, name string) error {
 	headed := false
 	for r.decoder.More() {
-		key, err := r.key()
-		if err != nil {
-			return err
-		}
-		token, err := r.decoder.Token()
+		key, token, err := r.member()
 		if err != nil {
 			return err
 		}
@@ -316,76 +308,18 @@ func (r *jsonReader) rest(anchor, name string, level int, token json.Token) erro
 	return nil
 }
 
-// A jsonField is a value with the path of its keys.
-type jsonField struct{ path, value string }
-
-// fields gives the values in what the token begins, in order. A list of plain
-// values is one value.
-func (r *jsonReader) fields(out []jsonField, at string, token json.Token, depth int) ([]jsonField, error) {
-	if depth > maxJSONDepth {
-		return nil, errTooDeep
-	}
-	if len(at) > maxDataPath {
-		at = "…" + strings.ToValidUTF8(at[len(at)-maxDataPath:], "")
-	}
-	switch token {
-	case json.Delim('{'):
-		for r.decoder.More() {
-			key, err := r.key()
-			if err != nil {
-				return nil, err
-			}
-			token, err := r.decoder.Token()
-			if err != nil {
-				return nil, err
-			}
-			if at != "" {
-				key = at + "." + key
-			}
-			if out, err = r.fields(out, key, token, depth+1); err != nil {
-				return nil, err
-			}
-		}
-	case json.Delim('['):
-		var plain []string
-		for i := 0; r.decoder.More(); i++ {
-			token, err := r.decoder.Token()
-			if err != nil {
-				return nil, err
-			}
-			if _, ok := token.(json.Delim); !ok {
-				if s := scalar(token); s != "" {
-					plain = append(plain, s)
-				}
-				continue
-			}
-			if out, err = r.fields(out, at+"["+strconv.Itoa(i)+"]", token, depth+1); err != nil {
-				return nil, err
-			}
-		}
-		if len(plain) > 0 {
-			out = append(out, jsonField{at, strings.Join(plain, ", ")})
-		}
-	default:
-		if s := scalar(token); s != "" {
-			out = append(out, jsonField{at, s})
-		}
-		return out, nil
-	}
-	_, err := r.decoder.Token()
-	return out, err
-}
-
-func (r *jsonReader) key() (string, error) {
+// member gives the next key of an object, and what its value begins with.
+func (r *jsonReader) member() (key string, value json.Token, err error) {
 	token, err := r.decoder.Token()
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	key, ok := token.(string)
 	if !ok {
-		return "", fmt.Errorf("%v stands where a key should", token)
+		return "", nil, fmt.Errorf("%v stands where a key should", token)
 	}
-	return oneLine(clean(key)), nil
+	value, err = r.decoder.Token()
+	return oneLine(clean(key)), value, err
 }
 
 // scalar gives a plain value as text; nothing for null.
@@ -417,106 +351,4 @@ func (r *jsonReader) section(s Section, write func()) {
 		s.Start++
 	}
 	r.b.Section(s)
-}
-
-// record writes the values of one entry: on one line when they are short, else
-// each on its own.
-func (r *jsonReader) record(s Section, fields []jsonField) {
-	r.section(s, func() {
-		size, lines := 0, false
-		for _, f := range fields {
-			size += len(f.path) + len(f.value)
-			lines = lines || strings.Contains(f.value, "\n")
-		}
-		if size > maxRecordLine || lines {
-			r.b.last = kindNone
-			for _, f := range fields {
-				r.field(f)
-			}
-			return
-		}
-		var names, values []string
-		for _, f := range fields {
-			names, values = append(names, oneLine(clean(f.path))), append(values, f.value)
-		}
-		r.b.Row(names, values)
-	})
-}
-
-// field writes one value behind its path: a long one as a paragraph.
-func (r *jsonReader) field(f jsonField) {
-	text := f.value
-	if f.path != "" && text != "" {
-		text = f.path + ": " + text
-	}
-	if len(text) > 300 || strings.Contains(text, "\n") {
-		r.b.Paragraph(text)
-	} else {
-		r.b.Item(0, "-", text)
-	}
-}
-
-// readJSONLines reads one JSON value from each line, as a record with the
-// anchor "row=N", N being its 1-based line. Lines that are no JSON are kept as
-// text.
-func readJSONLines(doc *Document, data []byte) error {
-	if err := checkLines(data, maxJSONLine); err != nil {
-		return err
-	}
-	src, err := decode(data, "")
-	if err != nil {
-		return err
-	}
-	var b builder
-	number, values, broken, first := 0, 0, 0, 0
-	for line := range strings.SplitSeq(src, "\n") {
-		number++
-		line = strings.TrimSpace(line)
-		if line == "" {
-			continue
-		}
-		values++
-		r := newJSONReader(&b, line)
-		b.line = number
-		s := Section{Level: 1, Anchor: "row=" + strconv.Itoa(number)}
-		fields, err := r.whole()
-		switch {
-		case errors.Is(err, errTooDeep):
-			return fmt.Errorf("line %d: %w", number, err)
-		case err != nil:
-			if broken++; broken == 1 {
-				first = number
-			}
-			r.section(s, func() { b.Paragraph(line) })
-		default:
-			r.record(s, fields)
-		}
-		if b.text.Len() > maxDataText {
-			return errTooMuchText
-		}
-	}
-	switch {
-	case broken > 0 && broken == values:
-		return errors.New("none of its lines is valid JSON")
-	case broken > 0:
-		doc.Partial = fmt.Sprintf("%d of its %d lines are not valid JSON (line %d is the first), and were kept as they stand", broken, values, first)
-	}
-	b.into(doc)
-	return nil
-}
-
-// whole gives the fields of the one value that the text is.
-func (r *jsonReader) whole() ([]jsonField, error) {
-	token, err := r.decoder.Token()
-	if err != nil {
-		return nil, err
-	}
-	fields, err := r.fields(nil, "", token, 1)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := r.decoder.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("more than one value")
-	}
-	return fields, nil
 }

@@ -42,7 +42,7 @@ type orgReader struct {
 	number    int // of the line in hand
 	paragraph []string
 	began     int
-	item      adocItem
+	item      listItem
 	header    []string // of the table in hand
 	table     bool
 	rows      int
@@ -68,7 +68,7 @@ func (r *orgReader) flush() {
 	} else {
 		r.b.Paragraph(text)
 	}
-	r.paragraph, r.item = r.paragraph[:0], adocItem{}
+	r.paragraph, r.item = r.paragraph[:0], listItem{}
 }
 
 func (r *orgReader) next(line string) {
@@ -145,13 +145,13 @@ func (r *orgReader) next(line string) {
 		} else {
 			marker = strings.TrimSuffix(marker, ".") + "."
 		}
-		r.item = adocItem{width(m[1]) / 2, marker}
+		r.item = listItem{width(m[1]) / 2, marker}
 		trimmed = strings.Replace(m[3], " :: ", ": ", 1)
 	}
 	if len(r.paragraph) == 0 {
 		if r.table {
 			item := r.item
-			r.item = adocItem{}
+			r.item = listItem{}
 			r.flush()
 			r.item = item
 		}

@@ -1,0 +1,210 @@
+package ingest
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// A part is a range that chunks do not cross, and what stands over it.
+type part struct {
+	Span
+	path   []string // headings, outermost first
+	anchor string
+	level  int
+	row    int    // of a table, 1-based; 0 elsewhere
+	sheet  string // that the row is of, in a workbook
+	tokens int
+	bare   bool // nothing but its heading
+}
+
+// parts cuts the text at headings and pages, and joins what is too small to
+// stand alone.
+func (s *splitter) parts() []part {
+	var parts []part
+	text := s.doc.Text
+	add := func(p part) {
+		if p.Span = trim(text, p.Span); p.Start < p.End {
+			p.tokens = s.count(p.Span)
+			parts = append(parts, p)
+		}
+	}
+	sections := s.doc.Sections
+	first := len(text)
+	if len(sections) > 0 {
+		first = sections[0].Start
+	}
+	add(part{Span: Span{0, first}})
+	var trail Trail
+	for i, sec := range sections {
+		end := len(text)
+		if i+1 < len(sections) {
+			end = sections[i+1].Start
+		}
+		trail.Enter(sec)
+		p := part{Span: Span{sec.Start, end}, anchor: sec.Anchor, level: sec.Level, path: trail.Path()}
+		if sheet, n, ok := RowAnchor(sec.Anchor); ok && sec.Heading == "" {
+			p.sheet = sheet
+			p.row, _ = strconv.Atoi(n)
+		} else if sec.Heading == "" {
+			p.row = memberNumber(sec.Anchor)
+		}
+		body := text[min(end, sec.Start+len(sec.Heading)):end]
+		p.bare = sec.Heading != "" && strings.TrimSpace(body) == ""
+		add(p)
+	}
+	return s.atPages(s.join(parts))
+}
+
+// memberNumber gives the 1-based place in its list of what a JSON pointer leads
+// to; 0 for any other anchor.
+func memberNumber(anchor string) int {
+	if !strings.HasPrefix(anchor, "/") {
+		return 0
+	}
+	n, err := strconv.Atoi(anchor[strings.LastIndexByte(anchor, '/')+1:])
+	if err != nil || n < 0 {
+		return 0
+	}
+	return n + 1
+}
+
+// A Trail is a section with those it stands in, outermost first. The zero value
+// is the place in front of all sections.
+type Trail []Section
+
+// Enter goes on to the next section of the document.
+func (t *Trail) Enter(s Section) {
+	over := *t
+	for len(over) > 0 && over[len(over)-1].Level >= s.Level {
+		over = over[:len(over)-1]
+	}
+	*t = append(over, s)
+}
+
+// Path gives the headings of the trail, without empty ones.
+func (t Trail) Path() []string {
+	var path []string
+	for _, s := range t {
+		if s.Heading != "" {
+			path = append(path, s.Heading)
+		}
+	}
+	return path
+}
+
+// count gives the tokens of a range; of one far over any budget no more than
+// that it is.
+func (s *splitter) count(r Span) int {
+	if n := r.End - r.Start; n > 12*s.max {
+		return max(n/4, s.max+1)
+	}
+	return CountTokens(s.doc.Text[r.Start:r.End])
+}
+
+// A table of at most this many rows has a chunk for each row; in a larger one
+// neighbouring rows share a chunk.
+const maxLoneRows = 5000
+
+// minPart is the size under which a part is joined with the next one.
+const minPart = 40
+
+// join packs small neighbouring sections under one heading, headings with
+// what stands under them, and rows of large tables.
+func (s *splitter) join(parts []part) []part {
+	var out []part
+	rows := 0
+	for _, p := range parts {
+		if p.row > 0 {
+			rows++
+		}
+	}
+	for _, p := range parts {
+		if len(out) == 0 {
+			out = append(out, p)
+			continue
+		}
+		q := &out[len(out)-1]
+		fits := q.tokens+p.tokens <= s.target
+		switch {
+		case p.row > 0 && q.row > 0 && rows > maxLoneRows && fits && p.sheet == q.sheet:
+			if strings.HasPrefix(p.anchor, "/") {
+				break // a pointer names the first of them
+			}
+			q.anchor = fmt.Sprintf("%srow=%d-%d", strings.TrimSuffix(p.anchor, "row="+strconv.Itoa(p.row)), q.row, p.row)
+		case p.row > 0 && q.bare && q.tokens < minPart && q.tokens+p.tokens <= s.max: // the name of a sheet with its first row
+			q.path, q.anchor, q.level, q.bare, q.row, q.sheet = p.path, p.anchor, p.level, p.bare, p.row, p.sheet
+		case p.row > 0 || q.row > 0:
+			out = append(out, p)
+			continue
+		case q.bare && p.level > q.level && q.tokens < minPart && len(q.path) > 0 && q.tokens+p.tokens <= s.max:
+			q.path, q.anchor, q.level, q.bare = p.path, p.anchor, p.level, p.bare
+		case !q.bare && !p.bare && q.tokens < minPart && fits && q.level > 0 && p.level >= q.level && len(q.path) > 0 && s.doc.PageAt(q.Start) == s.doc.PageAt(p.Start):
+			q.path = commonPath(q.path, p.path)
+		default:
+			out = append(out, p)
+			continue
+		}
+		q.End = p.End
+		q.tokens += p.tokens
+	}
+	return out
+}
+
+func commonPath(a, b []string) []string {
+	n := 0
+	for n < len(a) && n < len(b) && a[n] == b[n] {
+		n++
+	}
+	return a[:n]
+}
+
+// atPages cuts parts where a page ends, or rather where the sentence ends
+// that runs over it.
+func (s *splitter) atPages(parts []part) []part {
+	if len(s.doc.Pages) < 2 {
+		return parts
+	}
+	var cuts []int
+	for _, p := range s.doc.Pages[1:] {
+		cuts = append(cuts, s.sentenceEnd(p.Start))
+	}
+	var out []part
+	for _, p := range parts {
+		for _, cut := range cuts {
+			if cut <= p.Start || cut >= p.End {
+				continue
+			}
+			head := p
+			if head.Span = trim(s.doc.Text, Span{p.Start, cut}); head.Start < head.End {
+				out = append(out, head)
+			}
+			p.Span = trim(s.doc.Text, Span{cut, p.End})
+		}
+		if p.Start < p.End {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// sentenceEnd gives the end of the sentence that runs over the given place,
+// or the place itself when none does.
+func (s *splitter) sentenceEnd(at int) int {
+	const window = 600
+	text := s.doc.Text
+	start, end := max(0, at-window), min(len(text), at+window)
+	for !utf8.RuneStart(text[start]) {
+		start++
+	}
+	for end < len(text) && !utf8.RuneStart(text[end]) {
+		end++
+	}
+	for sp := range Sentences(text[start:end]) {
+		if sp.Start+start < at && sp.End+start > at {
+			return sp.End + start
+		}
+	}
+	return at
+}
