@@ -151,7 +151,7 @@ func (run *syncRun) readFile(ctx context.Context, f file) (r reading) {
 	if r, ok := run.recall(f); ok && !run.Force {
 		return r
 	}
-	if f.digest != "" && run.known[f.path] == f.digest && !run.Force {
+	if f.digest != "" && run.stored(f.path, f.digest) && !run.Force {
 		return reading{digest: f.digest}
 	}
 	begun := time.Now()
@@ -166,7 +166,7 @@ func (run *syncRun) readFile(ctx context.Context, f file) (r reading) {
 			run.remember(f, r, begun)
 		}
 	}()
-	if run.known[f.path] == r.digest && !run.Force {
+	if run.stored(f.path, r.digest) && !run.Force {
 		return r
 	}
 	if r.doc, r.err = run.reader.Read(ctx, f.path, data); r.err != nil {
@@ -178,6 +178,13 @@ func (run *syncRun) readFile(ctx context.Context, f file) (r reading) {
 	r.chunks = Split(r.doc, run.Split)
 	r.store = func(ctx context.Context) error { return run.Sink.Replace(ctx, r.doc, r.chunks) }
 	return r
+}
+
+// stored says whether what is stored under a path is what reading a file with
+// the digest would give.
+func (run *syncRun) stored(path, digest string) bool {
+	known, ok := run.known[path]
+	return ok && known.Digest == digest && !run.reader.outdated(path, known.Reader)
 }
 
 // prepareDocument does ahead what of storing a document can be done so. One
@@ -276,7 +283,7 @@ func (run *syncRun) recall(f file) (reading, bool) {
 	if s.err != nil && time.Since(s.read) > tryAgain {
 		ok = false
 	}
-	if !ok || s.size != f.size || !s.modified.Equal(f.modified) || s.err == nil && run.known[f.path] != s.digest {
+	if !ok || s.size != f.size || !s.modified.Equal(f.modified) || s.err == nil && !run.stored(f.path, s.digest) {
 		return reading{}, false
 	}
 	return reading{digest: s.digest, err: s.err}, true

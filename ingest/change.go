@@ -7,8 +7,8 @@ import "context"
 // Its methods are durable when they return nil: a crash afterwards loses
 // nothing, a crash before leaves the document as it was.
 type Sink interface {
-	// Known gives the digest of every stored document of the root, by path.
-	Known(ctx context.Context, root Root) (map[string]string, error)
+	// Known gives what is stored of the root, by path.
+	Known(ctx context.Context, root Root) (map[string]Stored, error)
 	// Replace stores the document with its chunks in place of what was stored
 	// under its id. Readers see the old or the new, never a mixture.
 	Replace(ctx context.Context, doc *Document, chunks []Chunk) error
@@ -26,6 +26,12 @@ type Preparer interface {
 	// Prepare does what needs no change of the store; store does the rest of
 	// Replace. Replace, Rename and Delete of other documents may come between.
 	Prepare(ctx context.Context, doc *Document, chunks []Chunk) (store func(context.Context) error, err error)
+}
+
+// Stored is what a [Syncer] wants to know of a stored document.
+type Stored struct {
+	Digest string // [Document.Digest]
+	Reader string // of [Document.Meta], under [ReaderKey]
 }
 
 // A Lister is a [Sink] that keeps what was found in archives and mails, so that

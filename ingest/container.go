@@ -200,7 +200,7 @@ func (run *syncRun) open(ctx context.Context, f file) (files []file, broken []st
 		if e.Failed != "" && e.Archive {
 			broken = append(broken, in.path)
 		}
-		if in.err == nil && (run.Force || run.known[in.path] != in.digest) {
+		if in.err == nil && (run.Force || !run.stored(in.path, in.digest)) {
 			wanted = append(wanted, in)
 		}
 		files = append(files, in)
@@ -322,7 +322,8 @@ func (run *syncRun) forgetListings(ctx context.Context, gone func(path string) b
 		return err
 	}
 	for _, id := range ids {
-		if p := strings.TrimPrefix(id, run.root.Name+"/"); gone(p) && run.known[p] == "" && !run.belowBroken(p) {
+		p := strings.TrimPrefix(id, run.root.Name+"/")
+		if _, stored := run.known[p]; gone(p) && !stored && !run.belowBroken(p) {
 			if err := run.Sink.Delete(ctx, id); err != nil {
 				return err
 			}
@@ -346,7 +347,7 @@ func (m *stamps) forgetLists(root string, gone func(path string) bool) {
 // that of the container as a whole.
 func (run *syncRun) syncContainer(ctx context.Context, f file) (Change, error) {
 	run.known = maps.Clone(run.known)
-	maps.DeleteFunc(run.known, func(p, _ string) bool { return p != f.path && !strings.HasPrefix(p, f.path+"/") })
+	maps.DeleteFunc(run.known, func(p string, _ Stored) bool { return p != f.path && !strings.HasPrefix(p, f.path+"/") })
 	stored := len(run.known) > 0
 	run.files, run.broken = run.open(ctx, f)
 	slices.SortFunc(run.files, func(a, b file) int { return strings.Compare(a.path, b.path) })

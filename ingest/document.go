@@ -49,7 +49,7 @@ type Document struct {
 	// Partial says what of the file could not be read; empty when all was.
 	Partial string `json:"-"`
 	// Meta holds what the document says of itself (author, date, tags …), as
-	// inert text.
+	// inert text, and under [ReaderKey] what read it.
 	Meta map[string]string `json:"meta,omitempty"`
 }
 

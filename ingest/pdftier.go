@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -115,6 +116,36 @@ func (o PDFOptions) find() (pdfPlan, error) {
 	return p, nil
 }
 
+// pdfVersion numbers what is made of PDF files. Where the same file gives a
+// better text, or better pages, than it did before, it is one more: what is
+// stored of unchanged files is read anew then.
+const pdfVersion = 1
+
+// ReaderKey is the name in [Document.Meta] of what a PDF file was read by: one
+// of [PDFium], [PDFToText] and [PDFGo], and the version of the reading.
+const ReaderKey = "reader"
+
+// outdated says whether a file would be read better now than by the reader of
+// what is stored of it.
+func (r *Reader) outdated(name, reader string) bool {
+	f, ok := formatOf(name)
+	if !ok || f.name != "pdf" {
+		return false
+	}
+	plan, err := r.plan()
+	if err != nil {
+		return false
+	}
+	tier, number, _ := strings.Cut(reader, " ")
+	version, err := strconv.Atoi(number)
+	if err != nil { // it was stored before this was noted
+		return true
+	}
+	better := []string{PDFGo, PDFToText, PDFium}
+	old, now := slices.Index(better, tier), slices.Index(better, plan.Tier)
+	return now > old || now == old && version < pdfVersion
+}
+
 // GetPDFium says how a person gets PDFium for a folder.
 func GetPDFium(folder string) string {
 	b := pdfium.Builds()[0]
@@ -123,17 +154,25 @@ func GetPDFium(folder string) string {
 
 // A pdfState is what a Reader finds out once.
 type pdfState struct {
-	once sync.Once
-	plan pdfPlan
-	err  error
+	found, compiled sync.Once
+	plan            pdfPlan
+	err             error
 }
 
-// PDF says how this reader reads PDF files. The first call looks for what there
-// is, and has PDFium compiled when that is new.
+// plan says how this reader reads PDF files. The first call looks for what
+// there is.
+func (r *Reader) plan() (pdfPlan, error) {
+	r.pdfs.found.Do(func() { r.pdfs.plan, r.pdfs.err = r.PDF.find() })
+	return r.pdfs.plan, r.pdfs.err
+}
+
+// pdf is plan for who reads a file: the first call has PDFium compiled when
+// that is new.
 func (r *Reader) pdf(ctx context.Context) (pdfPlan, error) {
-	r.pdfs.once.Do(func() {
+	plan, err := r.plan()
+	r.pdfs.compiled.Do(func() {
 		s := &r.pdfs
-		if s.plan, s.err = r.PDF.find(); s.err != nil || s.plan.Tier != PDFium || r.PDF.Folder == "" {
+		if err != nil || plan.Tier != PDFium || r.PDF.Folder == "" {
 			return
 		}
 		cache := filepath.Join(r.PDF.Folder, cacheFolder)
@@ -195,13 +234,21 @@ func (r *Reader) readPDFFile(ctx context.Context, f format, doc *Document, data 
 	job := plan.job
 	job.Tier, job.Fallback = plan.Tier, r.PDF.Tier == PDFAuto
 	reply, err := r.askPDF(ctx, f, doc, job, data, plan)
-	if err != nil {
-		return err
+	if err == nil && reply.Scan > 0 {
+		err = r.readScan(ctx, f, doc, data, plan, reply.Scan)
+	} else if err == nil {
+		err = reply.into(doc)
 	}
-	if reply.Scan > 0 {
-		return r.readScan(ctx, f, doc, data, plan, reply.Scan)
+	// Not by what it fell back to: the better one would fail on it again.
+	doc.setReader(fmt.Sprintf("%s %d", plan.Tier, pdfVersion))
+	return err
+}
+
+func (doc *Document) setReader(reader string) {
+	if doc.Meta == nil {
+		doc.Meta = make(map[string]string)
 	}
-	return reply.into(doc)
+	doc.Meta[ReaderKey] = reader
 }
 
 // askPDF has a child read the file, after pdftotext where that is the way.

@@ -118,13 +118,14 @@ type syncRun struct {
 	include, exclude ignoreRules
 
 	files []file // in order of path
-	// What the sink held, which the workers read too: digest by path, and path
-	// by digest of the documents whose file is gone.
-	known, gone map[string]string
-	moved       map[string]bool // paths whose document was renamed in this run
-	broken      []string        // folders that could not be listed
-	done        int
-	failing     int // failures of the sink in a row
+	// What the sink held, which the workers read too: documents by path, and path
+	// by digest of those whose file is gone.
+	known   map[string]Stored
+	gone    map[string]string
+	moved   map[string]bool // paths whose document was renamed in this run
+	broken  []string        // folders that could not be listed
+	done    int
+	failing int // failures of the sink in a row
 }
 
 // all reads and prepares the files, several at a time and a few ahead, and acts
@@ -186,6 +187,9 @@ func (run *syncRun) act(ctx context.Context, f file, r reading) (Change, error) 
 	var err error
 	if from, ok := run.gone[r.digest]; ok && !stored && !run.moved[from] {
 		c.Action, c.From = Renamed, from
+		if reader := run.known[from].Reader; reader != "" {
+			r.doc.setReader(reader) // whose text it keeps
+		}
 		if err = run.Sink.Rename(ctx, run.root.Name+"/"+from, r.doc); err == nil {
 			run.moved[from] = true
 		}

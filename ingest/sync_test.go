@@ -27,11 +27,11 @@ func newMemory() *memory {
 	return &memory{docs: make(map[string]*Document), chunks: make(map[string][]Chunk)}
 }
 
-func (m *memory) Known(_ context.Context, root Root) (map[string]string, error) {
-	known := make(map[string]string)
+func (m *memory) Known(_ context.Context, root Root) (map[string]Stored, error) {
+	known := make(map[string]Stored)
 	for _, d := range m.docs {
 		if d.Root == root.Name {
-			known[d.Path] = d.Digest
+			known[d.Path] = Stored{d.Digest, d.Meta[ReaderKey]}
 		}
 	}
 	return known, nil
@@ -378,4 +378,69 @@ func TestSyncOfRealTrees(t *testing.T) {
 			t.Logf("%d files: %v", files, count)
 		})
 	}
+}
+
+// TestBetterReader: a PDF file that has not changed is read anew when a better
+// way to read it is there than what is stored was read by, or the same in a
+// newer version; not when there is only a worse one.
+func TestBetterReader(t *testing.T) {
+	if program("pdftotext") == "" {
+		t.Skip("pdftotext is not installed")
+	}
+	fsys := fstest.MapFS{
+		"rates.pdf": {Data: testPDF(t, "rates.pdf"), Mode: 0o644},
+		"note.md":   file1("# Note\n\nNot a PDF file."),
+	}
+	sink := newMemory()
+	for _, step := range []struct {
+		what, tier, stored string // what is stored is marked as read by stored before
+		want               Action
+		reader             string
+	}{
+		{"first", PDFGo, "", Added, "go 1"},
+		{"the same", PDFGo, "go 1", Unchanged, "go 1"},
+		{"better", PDFToText, "go 1", Updated, "pdftotext 1"},
+		{"worse", PDFGo, "pdftotext 1", Unchanged, "pdftotext 1"},
+		{"worse, and newer", PDFGo, "pdftotext 0", Unchanged, "pdftotext 0"},
+		{"newer", PDFToText, "pdftotext 0", Updated, "pdftotext 1"},
+		{"older", PDFToText, "pdftotext 99", Unchanged, "pdftotext 99"},
+		{"stored before it was noted", PDFGo, " ", Updated, "go 1"},
+	} {
+		if step.stored != "" {
+			sink.docs["harbour/rates.pdf"].Meta[ReaderKey] = step.stored
+		}
+		s := &Syncer{Sink: sink, Reader: &Reader{PDF: PDFOptions{Tier: step.tier}}}
+		for c, err := range s.Sync(t.Context(), harbour, fsys) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c.Path == "rates.pdf" && c.Action != step.want || c.Path == "note.md" && step.stored != "" && c.Action != Unchanged {
+				t.Errorf("%s: %s %s", step.what, c.Path, c.Action)
+			}
+		}
+		if got := sink.docs["harbour/rates.pdf"].Meta[ReaderKey]; got != step.reader {
+			t.Errorf("%s: stored as read by %q, want %q", step.what, got, step.reader)
+		}
+	}
+
+	// Renamed, it keeps its text, and so what that was read by; not when it
+	// would be read better.
+	fsys["moved.pdf"] = fsys["rates.pdf"]
+	delete(fsys, "rates.pdf")
+	sink.docs["harbour/rates.pdf"].Meta[ReaderKey] = "pdftotext 1"
+	lines, err := syncAll(t, &Syncer{Sink: sink}, fsys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantLines(t, lines, "renamed moved.pdf from rates.pdf", "unchanged note.md")
+	if got := sink.docs["harbour/moved.pdf"].Meta[ReaderKey]; got != "pdftotext 1" {
+		t.Errorf("renamed, it is stored as read by %q", got)
+	}
+	fsys["again.pdf"] = fsys["moved.pdf"]
+	delete(fsys, "moved.pdf")
+	sink.docs["harbour/moved.pdf"].Meta[ReaderKey] = "go 0"
+	if lines, err = syncAll(t, &Syncer{Sink: sink}, fsys); err != nil {
+		t.Fatal(err)
+	}
+	wantLines(t, lines, "added again.pdf", "unchanged note.md", "removed moved.pdf")
 }

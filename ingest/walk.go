@@ -43,8 +43,9 @@ func (run *syncRun) prepare(ctx context.Context) error {
 	run.gone, run.moved = make(map[string]string), make(map[string]bool)
 	for _, p := range slices.Sorted(maps.Keys(known)) {
 		if !seen[p] && !run.belowBroken(p) {
-			if _, ok := run.gone[known[p]]; !ok {
-				run.gone[known[p]] = p
+			// What would be read anew has nothing that a rename could keep.
+			if _, ok := run.gone[known[p].Digest]; !ok && !run.reader.outdated(p, known[p].Reader) {
+				run.gone[known[p].Digest] = p
 			}
 		}
 	}

@@ -49,8 +49,6 @@ type Engine interface {
 	Rename(ctx context.Context, from string, to *ingest.Document) error
 	Delete(ctx context.Context, document string) error
 
-	// Digests gives the stored digest of every document of a root, by path.
-	Digests(ctx context.Context, root string) (map[string]string, error)
 	// Listing, KeepListing and Listings are those of an [ingest.Lister], by the
 	// name of the root.
 	Listing(ctx context.Context, id string) ([]byte, error)

@@ -88,9 +88,18 @@ func (x *Index) checkSpace(ctx context.Context) (stored bool, err error) {
 	return space != "", nil
 }
 
-// Known gives the digest of every stored document of the root, by path.
-func (x *Index) Known(ctx context.Context, root ingest.Root) (map[string]string, error) {
-	return x.engine.Digests(ctx, root.Name)
+// Known gives what is stored of the root, by path. Damaged documents are left
+// out.
+func (x *Index) Known(ctx context.Context, root ingest.Root) (map[string]ingest.Stored, error) {
+	documents, err := x.engine.Documents(ctx, Filter{Root: root.Name})
+	if err != nil {
+		return nil, err
+	}
+	known := make(map[string]ingest.Stored, len(documents))
+	for _, d := range documents {
+		known[d.Path] = ingest.Stored{Digest: d.Digest, Reader: d.Meta[ingest.ReaderKey]}
+	}
+	return known, nil
 }
 
 // Listing gives what was last kept by KeepListing for the id; nil when nothing is.

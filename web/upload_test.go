@@ -18,10 +18,10 @@ import (
 // digests is a sink that keeps the documents' texts by id.
 type digests map[string]*ingest.Document
 
-func (d digests) Known(_ context.Context, root ingest.Root) (map[string]string, error) {
-	known := map[string]string{}
+func (d digests) Known(_ context.Context, root ingest.Root) (map[string]ingest.Stored, error) {
+	known := map[string]ingest.Stored{}
 	for _, doc := range d {
-		known[doc.Path] = doc.Digest
+		known[doc.Path] = ingest.Stored{Digest: doc.Digest}
 	}
 	return known, nil
 }

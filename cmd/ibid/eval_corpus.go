@@ -151,7 +151,7 @@ func (c *corpus) fill(ctx context.Context, folder string, entries []eval.Entry, 
 
 // storeEntries stores the entries that are not stored as they are, and says how
 // many have no text. It takes what is stored rightly out of known.
-func (c *corpus) storeEntries(ctx context.Context, root ingest.Root, entries []eval.Entry, known map[string]string, s surroundings) (empty int, err error) {
+func (c *corpus) storeEntries(ctx context.Context, root ingest.Root, entries []eval.Entry, known map[string]ingest.Stored, s surroundings) (empty int, err error) {
 	bar := newMeter(s.stderr, "documents", len(entries))
 	defer bar.end()
 	var reader ingest.Reader
@@ -168,7 +168,7 @@ func (c *corpus) storeEntries(ctx context.Context, root ingest.Root, entries []e
 			bar.add()
 			continue
 		}
-		stored := known[e.ID]
+		stored := known[e.ID].Digest
 		delete(known, e.ID)
 		c.stored[e.ID] = doc.ID
 		if stored == doc.Digest {

@@ -337,7 +337,9 @@ func (w *whole) add(doc *ingest.Document, chunks []ingest.Chunk) {
 // A whole is an ingest.Sink that holds nothing beforehand: all that a folder
 // holds is added to it.
 
-func (w *whole) Known(context.Context, ingest.Root) (map[string]string, error) { return nil, nil }
+func (w *whole) Known(context.Context, ingest.Root) (map[string]ingest.Stored, error) {
+	return nil, nil
+}
 
 func (w *whole) Replace(_ context.Context, doc *ingest.Document, chunks []ingest.Chunk) error {
 	w.add(doc, chunks)

@@ -240,10 +240,10 @@ func testReplace(t *testing.T, e retrieve.Engine) {
 	dense(t, e, 0, 5, retrieve.Filter{}, "a/x.md#1")
 	lexical(t, e, "boat", 5, retrieve.Filter{})
 	lexical(t, e, "planes", 5, retrieve.Filter{}, "a/x.md#1")
-	digests, err := e.Digests(ctx, "a")
+	digests, err := e.Documents(ctx, retrieve.Filter{Root: "a"})
 	must(t, err)
-	if want, _ := Document("a", "x.md", "a plane at the airport"); len(digests) != 1 || digests["x.md"] != want.Digest {
-		t.Errorf("Digests = %v", digests)
+	if want, _ := Document("a", "x.md", "a plane at the airport"); len(digests) != 1 || digests[0].Path != "x.md" || digests[0].Digest != want.Digest {
+		t.Errorf("Documents of a root = %v", digests)
 	}
 	// A document without a chunk is stored all the same.
 	empty, _ := Document("a", "empty")

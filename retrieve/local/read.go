@@ -102,20 +102,6 @@ func (e *Engine) Sections(ctx context.Context, id, digest string) ([]ingest.Sect
 	return o.Sections, nil
 }
 
-// Digests gives the stored digest of every document of a root, by path.
-// Damaged documents are left out.
-func (e *Engine) Digests(ctx context.Context, root string) (map[string]string, error) {
-	documents, err := e.Documents(ctx, retrieve.Filter{Root: root})
-	if err != nil {
-		return nil, err
-	}
-	out := make(map[string]string, len(documents))
-	for _, d := range documents {
-		out[d.Path] = d.Digest
-	}
-	return out, nil
-}
-
 // Documents lists what is stored, by id, without texts.
 func (e *Engine) Documents(ctx context.Context, f retrieve.Filter) ([]retrieve.DocumentInfo, error) {
 	if err := e.refresh(ctx); err != nil {
