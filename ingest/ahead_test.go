@@ -107,8 +107,9 @@ func TestSyncGivesUpWhatIsAhead(t *testing.T) {
 	})
 }
 
-// A file that may have been renamed is not embedded before that is known.
-func TestSyncPreparesNoRenamed(t *testing.T) {
+// Two copies of a file that is gone: one takes its place, the other is new. What
+// may have been renamed is not prepared before that is known.
+func TestSyncRenamesOnce(t *testing.T) {
 	sink := newPreparing()
 	s := &Syncer{Sink: sink}
 	if _, err := syncAll(t, s, fstest.MapFS{"old.md": file1("# One\n\nText.")}); err != nil {

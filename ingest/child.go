@@ -48,9 +48,10 @@ type childReply struct {
 	Pages          []Page
 	Meta           map[string]string
 	Error          string
-	Skip           bool // Error is the reason of a [SkipError]
-	Last           bool // the child ends after this reply
-	Scan           int  // pages of a PDF file in which there is no text
+	Skip           bool  // Error is the reason of a [SkipError]
+	Last           bool  // the child ends after this reply
+	Scan           int   // pages of a PDF file in which there is no text
+	Scanned        []int // pages of a PDF file that have a picture and no text
 	text           string
 }
 

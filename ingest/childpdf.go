@@ -20,6 +20,9 @@ type pdfJob struct {
 	Folder   string              // with PDFium's code
 	Cache    string              // with what is compiled of it; empty for none
 	Draw     *pdfium.DrawOptions // draw a page, and read nothing
+	// Recognised holds what tesseract found on pages that have no text of
+	// their own, by number.
+	Recognised map[int][]byte `json:",omitempty"`
 }
 
 // recognised is the tier of text that tesseract found.
@@ -42,11 +45,12 @@ func (w *workshop) read(request childRequest, data []byte) childReply {
 		return childReply{Error: fmt.Sprintf("no reader is named %q", request.Format)}
 	}
 	doc := &Document{Path: request.Path}
+	var scanned []int
 	if job := request.PDF; job != nil {
 		if job.Draw != nil {
 			return w.draw(f, *job, data)
 		}
-		f.read = func(doc *Document, data []byte) error { return w.readPDF(doc, *job, data) }
+		f.read = func(doc *Document, data []byte) (err error) { scanned, err = w.readPDF(doc, *job, data); return err }
 	}
 	if err := f.into(doc, data); err != nil {
 		var skip *SkipError
@@ -57,23 +61,24 @@ func (w *workshop) read(request childRequest, data []byte) childReply {
 		}
 		return reply
 	}
-	return childReply{Title: doc.Title, text: doc.Text, Partial: doc.Partial, Sections: doc.Sections, Pages: doc.Pages, Meta: doc.Meta}
+	return childReply{Title: doc.Title, text: doc.Text, Partial: doc.Partial, Sections: doc.Sections, Pages: doc.Pages, Meta: doc.Meta, Scanned: scanned}
 }
 
-func (w *workshop) readPDF(doc *Document, job pdfJob, data []byte) error {
+// readPDF gives the pages that are scanned, beside others with text.
+func (w *workshop) readPDF(doc *Document, job pdfJob, data []byte) (scanned []int, err error) {
 	file, err := w.lay(job, data)
 	if err != nil && job.Fallback && job.Tier != PDFGo && job.Tier != PDFToText && !errors.Is(err, pdf.ErrEncrypted) {
 		// What is not there for the one is for the other now and then.
 		var blank *pdf.NoTextError
-		if second, e := w.lay(pdfJob{Tier: PDFGo}, data); e == nil || errors.As(e, &blank) {
+		if second, e := w.lay(pdfJob{Tier: PDFGo, Recognised: job.Recognised}, data); e == nil || errors.As(e, &blank) {
 			file, err = second, e
 		}
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	putTogether(doc, file)
-	return nil
+	return file.Scanned, nil
 }
 
 // lay reads and lays out a file.
@@ -95,14 +100,35 @@ func (w *workshop) lay(job pdfJob, data []byte) (*pdf.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return pdf.Lay(source.Until(time.Now().Add(pdfPatience)))
+	return pdf.Lay(withRecognised(source, job.Recognised).Until(time.Now().Add(pdfPatience)))
+}
+
+// withRecognised gives the source with what was recognised on its pages.
+func withRecognised(source *pdf.Source, tables map[int][]byte) *pdf.Source {
+	if len(tables) == 0 {
+		return source
+	}
+	whole := *source
+	whole.Pages = func(yield func(pdf.Drawn) bool) {
+		n := 0
+		for page := range source.Pages {
+			n++
+			if table, ok := tables[n]; ok && len(page.Glyphs) == 0 {
+				page = pdf.Drawn{Glyphs: tesseract.Words(table, scanDPI), Err: page.Err}
+			}
+			if !yield(page) {
+				return
+			}
+		}
+	}
+	return &whole
 }
 
 // open makes the engine.
 func (w *workshop) open(job pdfJob) error {
 	job = pdfJob{Folder: job.Folder, Cache: job.Cache}
 	ctx := context.Background()
-	if w.engine != nil && w.made == job {
+	if w.engine != nil && w.made.Folder == job.Folder && w.made.Cache == job.Cache {
 		return nil
 	}
 	if w.engine != nil {

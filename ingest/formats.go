@@ -23,7 +23,8 @@ type format struct {
 	// or take more memory than there is.
 	isolated bool
 	// outside reads with the help of other programs, and of children where
-	// those do not suffice; nil for all but a few formats.
+	// those do not suffice; nil for all but a few formats. It may stand in the
+	// place of read.
 	outside func(r *Reader, ctx context.Context, f format, doc *Document, data []byte) error
 }
 
@@ -48,7 +49,7 @@ func formats() []format {
 		{name: "code", said: "source code", endings: codeEndings(), read: readCode},
 		{name: "pdf", said: "PDF", endings: []string{".pdf"}, read: readPDF, binary: true, isolated: true, outside: (*Reader).readPDFFile},
 		{name: "image", said: "pictures of text (where tesseract is installed)", endings: []string{".png", ".jpg", ".jpeg", ".tif", ".tiff", ".webp", ".bmp", ".gif"},
-			read: readLaidOut, binary: true, outside: (*Reader).readPicture},
+			binary: true, outside: (*Reader).readPicture},
 		{name: "docx", said: "Word (.docx)", endings: []string{".docx", ".docm", ".dotx", ".dotm"}, read: readOffice, binary: true, isolated: true},
 		{name: "pptx", said: "PowerPoint (.pptx)", endings: []string{".pptx", ".pptm", ".ppsx", ".ppsm", ".potx", ".potm"}, read: readOffice, binary: true, isolated: true},
 		{name: "xlsx", said: "Excel (.xlsx)", endings: []string{".xlsx", ".xlsm", ".xltx", ".xltm"}, read: readOffice, binary: true, isolated: true},

@@ -151,6 +151,23 @@ func inFile(data []byte) (name string, stdin *os.File, done func() error, err er
 	return name, f, done, nil
 }
 
+// runOn runs a program on a file that holds data, when its turn has come. args
+// are its arguments for the file's name.
+func (r *Reader) runOn(ctx context.Context, data []byte, t task, args func(name string) []string) (out []byte, err error) {
+	_, release, err := r.slot(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	name, stdin, done, err := inFile(data)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, done()) }()
+	t.args, t.stdin = args(name), stdin
+	return t.run(ctx)
+}
+
 // program finds a program of this machine; empty when it is not there.
 func program(name string) string {
 	path, err := exec.LookPath(name)

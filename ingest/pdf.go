@@ -73,28 +73,34 @@ func partial(file *pdf.File) string {
 	if file.Damaged && len(file.Torn) == 0 {
 		said = append(said, "parts of the file are damaged: text may be missing")
 	}
-	if n := len(file.Torn); n > 0 {
-		const named = 10
-		pages := "page"
-		if n > 1 {
-			pages = "pages"
-		}
-		for i, p := range file.Torn[:min(n, named)] {
-			if i > 0 {
-				pages += ","
-			}
-			pages += fmt.Sprintf(" %d", p)
-		}
-		if n > named {
-			pages += fmt.Sprintf(" and %d more", n-named)
-		}
+	if len(file.Torn) > 0 {
 		why := "the file is damaged"
 		if len(file.Unsupported) > 0 {
 			why = fmt.Sprintf("filters that are not supported (%.100q)", strings.Join(file.Unsupported, ", "))
 		}
-		said = append(said, fmt.Sprintf("%s of %d could be read only in part or not at all: %s", pages, len(file.Pages), why))
+		said = append(said, fmt.Sprintf("%s of %d could be read only in part or not at all: %s", pagesNamed(file.Torn), len(file.Pages), why))
 	}
 	return strings.Join(said, "; ")
+}
+
+// pagesNamed names pages by their numbers.
+func pagesNamed(pages []int) string {
+	const most = 10
+	var out strings.Builder
+	out.WriteString("page")
+	if len(pages) > 1 {
+		out.WriteString("s")
+	}
+	for i, p := range pages[:min(len(pages), most)] {
+		if i > 0 {
+			out.WriteString(",")
+		}
+		fmt.Fprintf(&out, " %d", p)
+	}
+	if more := len(pages) - most; more > 0 {
+		fmt.Fprintf(&out, " and %d more", more)
+	}
+	return out.String()
 }
 
 // endsOpen reports whether a text stops inside a sentence.
@@ -112,10 +118,4 @@ func isTitle(s string) bool {
 		}
 	}
 	return utf8.RuneCountInString(s) >= 3
-}
-
-// readLaidOut stands for formats of which a child is given nothing but what
-// another program found in them.
-func readLaidOut(*Document, []byte) error {
-	return &SkipError{"a picture: install tesseract to read the text in pictures"}
 }

@@ -122,8 +122,12 @@ func (o PDFOptions) find() (pdfPlan, error) {
 const pdfVersion = 1
 
 // ReaderKey is the name in [Document.Meta] of what a PDF file was read by: one
-// of [PDFium], [PDFToText] and [PDFGo], and the version of the reading.
+// of [PDFium], [PDFToText] and [PDFGo], the version of the reading, and whether
+// scanned pages were left out.
 const ReaderKey = "reader"
+
+// withoutOCR ends what is noted of a file whose scanned pages were not read.
+const withoutOCR = " without OCR"
 
 // outdated says whether a file would be read better now than by the reader of
 // what is stored of it.
@@ -136,6 +140,7 @@ func (r *Reader) outdated(name, reader string) bool {
 	if err != nil {
 		return false
 	}
+	reader, missing := strings.CutSuffix(reader, withoutOCR)
 	tier, number, _ := strings.Cut(reader, " ")
 	version, err := strconv.Atoi(number)
 	if err != nil { // it was stored before this was noted
@@ -143,7 +148,7 @@ func (r *Reader) outdated(name, reader string) bool {
 	}
 	better := []string{PDFGo, PDFToText, PDFium}
 	old, now := slices.Index(better, tier), slices.Index(better, plan.Tier)
-	return now > old || now == old && version < pdfVersion
+	return now > old || now == old && (version < pdfVersion || missing && plan.recognises() == nil)
 }
 
 // GetPDFium says how a person gets PDFium for a folder.
@@ -234,13 +239,20 @@ func (r *Reader) readPDFFile(ctx context.Context, f format, doc *Document, data 
 	job := plan.job
 	job.Tier, job.Fallback = plan.Tier, r.PDF.Tier == PDFAuto
 	reply, err := r.askPDF(ctx, f, doc, job, data, plan)
+	missing := false
 	if err == nil && reply.Scan > 0 {
 		err = r.readScan(ctx, f, doc, data, plan, reply.Scan)
 	} else if err == nil {
-		err = reply.into(doc)
+		if reply, missing, err = r.withScans(ctx, f, doc, job, data, plan, reply); err == nil {
+			err = reply.into(doc)
+		}
 	}
 	// Not by what it fell back to: the better one would fail on it again.
-	doc.setReader(fmt.Sprintf("%s %d", plan.Tier, pdfVersion))
+	reader := fmt.Sprintf("%s %d", plan.Tier, pdfVersion)
+	if missing {
+		reader += withoutOCR
+	}
+	doc.setReader(reader)
 	return err
 }
 
@@ -268,19 +280,10 @@ func (r *Reader) askPDF(ctx context.Context, f format, doc *Document, job pdfJob
 	return r.askChild(ctx, request, data)
 }
 
-func (r *Reader) pdftotext(ctx context.Context, path string, data []byte) (out []byte, err error) {
-	_, release, err := r.slot(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer release()
-	name, stdin, done, err := inFile(data)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, done()) }()
-	args := slices.Concat([]string{path}, poppler.Arguments(), []string{name, "-"})
-	out, err = task{name: PDFToText, args: args, stdin: stdin, limit: childSeconds * time.Second, most: maxChildOutput}.run(ctx)
+func (r *Reader) pdftotext(ctx context.Context, path string, data []byte) ([]byte, error) {
+	out, err := r.runOn(ctx, data, task{name: PDFToText, limit: childSeconds * time.Second, most: maxChildOutput}, func(name string) []string {
+		return slices.Concat([]string{path}, poppler.Arguments(), []string{name, "-"})
+	})
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && exit.ExitCode() > 0 { // it was told to be quiet
 		return nil, errors.New("pdftotext cannot read it: it is damaged, or protected by a password")

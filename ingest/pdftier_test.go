@@ -292,8 +292,9 @@ func picture(t *testing.T, dpi int) image.Image {
 	return gray
 }
 
-// scan is a PDF file that holds nothing but pictures.
-func scan(t *testing.T, img image.Image, pages int) []byte {
+// scan is a PDF file that holds nothing but pictures, behind pages with the
+// texts.
+func scan(t *testing.T, img image.Image, pages int, texts ...string) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	if err := jpeg.Encode(&b, img, nil); err != nil {
@@ -303,11 +304,16 @@ func scan(t *testing.T, img image.Image, pages int) []byte {
 	objects := []string{"<</Type/Catalog/Pages 2 0 R>>", "", fmt.Sprintf("<</Type/XObject/Subtype/Image/Width %d/Height %d/ColorSpace/DeviceGray/BitsPerComponent 8/Filter/DCTDecode/Length %d>>\nstream\n%s\nendstream", w, h, b.Len(), b.String()),
 		"<</Length 30>>\nstream\nq 595 0 0 842 0 0 cm /I Do Q   \nendstream"}
 	kids := ""
+	for _, text := range texts {
+		text = "BT /F 12 Tf 72 700 Td (" + text + ") Tj ET"
+		objects = append(objects, fmt.Sprintf("<</Length %d>>\nstream\n%s\nendstream", len(text), text), fmt.Sprintf("<</Type/Page/Parent 2 0 R/MediaBox[0 0 595 842]/Resources<</Font<</F<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>>>>>/Contents %d 0 R>>", len(objects)+1))
+		kids += fmt.Sprintf(" %d 0 R", len(objects))
+	}
 	for range pages {
 		objects = append(objects, "<</Type/Page/Parent 2 0 R/MediaBox[0 0 595 842]/Resources<</XObject<</I 3 0 R>>>>/Contents 4 0 R>>")
 		kids += fmt.Sprintf(" %d 0 R", len(objects))
 	}
-	objects[1] = fmt.Sprintf("<</Type/Pages/Kids[%s]/Count %d>>", kids, pages)
+	objects[1] = fmt.Sprintf("<</Type/Pages/Kids[%s]/Count %d>>", kids, pages+len(texts))
 	return pdfOf(objects...)
 }
 
@@ -343,6 +349,40 @@ func TestReadScans(t *testing.T) {
 			}
 			if f1 := wordF1(doc.Text[:doc.Pages[0].End], want.Text[:want.Pages[0].End]); f1 < .8 { // names of columns are not told from the type
 				t.Errorf("word F1 %.3f:\n%s", f1, doc.Text)
+			}
+		})
+	}
+	// Beside pages that have text, and one that is blank.
+	mixed := scan(t, img, 1, "The ferry leaves at nine.", "", "It comes back at six.")
+	for _, tier := range tiers(t) {
+		t.Run(tier+", some pages", func(t *testing.T) {
+			r := tierReader(t, tier)
+			r.PDF.Languages = NoOCR
+			doc, err := r.Read(t.Context(), "mixed.pdf", mixed)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if doc.Partial != "page 4 of 4: no text, install tesseract to read scans" || doc.Meta[ReaderKey] != tier+" 1 without OCR" {
+				t.Errorf("without: %q, read by %q", doc.Partial, doc.Meta[ReaderKey])
+			}
+			needTesseract(t)
+			ocr := tierReader(t, tier)
+			if r.outdated("mixed.pdf", doc.Meta[ReaderKey]) || !ocr.outdated("mixed.pdf", doc.Meta[ReaderKey]) {
+				t.Error("it is to be read anew where its scanned page can be read, and there alone")
+			}
+			if doc, err = ocr.Read(t.Context(), "mixed.pdf", mixed); err != nil {
+				t.Fatal(err)
+			}
+			checkDocument(t, doc)
+			if doc.Partial != "" || doc.Meta[ReaderKey] != tier+" 1" || len(doc.Pages) != 4 {
+				t.Fatalf("%q, read by %q: %+v", doc.Partial, doc.Meta[ReaderKey], doc.Pages)
+			}
+			page := func(n int) string { return doc.Text[doc.Pages[n-1].Start:doc.Pages[n-1].End] }
+			if !strings.Contains(page(1), "The ferry leaves at nine.") || strings.TrimSpace(page(2)) != "" || !strings.Contains(page(3), "It comes back at six.") {
+				t.Errorf("pages %q", []string{page(1), page(2), page(3)})
+			}
+			if f1 := wordF1(page(4), want.Text[:want.Pages[0].End]); f1 < .8 {
+				t.Errorf("word F1 of the scanned page %.3f:\n%s", f1, page(4))
 			}
 		})
 	}

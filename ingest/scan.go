@@ -11,7 +11,9 @@ import (
 	_ "image/gif" // their sizes are looked at before they are read
 	_ "image/jpeg"
 	_ "image/png"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"ibid/ingest/pdf/pdfium"
@@ -34,46 +36,108 @@ const (
 // errNoOCR is the reason of a scan that is not read.
 var errNoOCR = &SkipError{"no text, install tesseract to read scans"}
 
-// readScan recognises the text of a file that has none.
-func (r *Reader) readScan(ctx context.Context, f format, doc *Document, data []byte, plan pdfPlan, pages int) error {
-	if plan.tesseract == "" {
+// recognises says why scans are not read; nil when they are.
+func (p pdfPlan) recognises() error {
+	if p.tesseract == "" {
 		return errNoOCR
 	}
-	if plan.Tier != PDFium && plan.pdftoppm == "" {
+	if p.Tier != PDFium && p.pdftoppm == "" {
 		return &SkipError{"no text, install PDFium or pdftoppm (poppler-utils) beside tesseract to read scans"}
 	}
-	var tables bytes.Buffer
+	return nil
+}
+
+// readScan recognises the text of a file that has none.
+func (r *Reader) readScan(ctx context.Context, f format, doc *Document, data []byte, plan pdfPlan, pages int) error {
+	if err := plan.recognises(); err != nil {
+		return err
+	}
+	all := make([]int, pages)
+	for i := range all {
+		all[i] = i + 1
+	}
+	tables, left, trouble := r.recognisePages(ctx, data, plan, all)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	joined := bytes.Join(tables, []byte(tesseract.PageEnd))
+	if err := r.layScan(ctx, f, doc, plan, joined); err != nil {
+		return cmp.Or(trouble, err)
+	}
+	doc.Partial = scanPartial(pages, left, trouble)
+	return nil
+}
+
+// recognisePages gives the tables of the pages' text, in their order. left says
+// how many of them there was no time for, and trouble is the first page's that
+// could not be read, whose table is empty.
+func (r *Reader) recognisePages(ctx context.Context, data []byte, plan pdfPlan, pages []int) (tables [][]byte, left int, trouble error) {
 	end := time.Now().Add(scanTime)
-	read := 0
-	var trouble error // the first
-	for n := 1; n <= min(pages, maxScan) && time.Now().Before(end); n++ {
-		picture, err := r.drawScan(ctx, f, doc, data, plan, n)
+	for i, n := range pages {
+		if i == maxScan || time.Now().After(end) || ctx.Err() != nil {
+			return tables, len(pages) - i, trouble
+		}
+		picture, err := r.drawScan(ctx, data, plan, n)
 		var table []byte
 		if err == nil {
 			table, err = r.recognise(ctx, plan.tesseract, picture)
 		}
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
 		if err != nil {
 			trouble = cmp.Or(trouble, fmt.Errorf("page %d: %w", n, err))
 		}
-		if n > 1 {
-			tables.WriteString(tesseract.PageEnd)
-		}
-		tables.Write(table)
-		read = n
+		tables = append(tables, table)
 	}
-	if err := r.layScan(ctx, f, doc, plan, tables.Bytes()); err != nil {
-		return cmp.Or(trouble, err)
-	}
+	return tables, 0, trouble
+}
+
+// scanPartial says which of so many scanned pages were not read.
+func scanPartial(pages, left int, trouble error) string {
 	switch {
 	case trouble != nil:
-		doc.Partial = "not every page of the scan could be read: " + trouble.Error()
-	case read < pages:
-		doc.Partial = fmt.Sprintf("of the %d pages of the scan, the first %d were read", pages, read)
+		return "not every page of the scan could be read: " + trouble.Error()
+	case left > 0:
+		return fmt.Sprintf("of the %d pages of the scan, the first %d were read", pages, pages-left)
 	}
-	return nil
+	return ""
+}
+
+// withScans recognises the text of the pages that have none, of a file whose
+// other pages have. missing is set when it would, and the programs for it are
+// not there.
+func (r *Reader) withScans(ctx context.Context, f format, doc *Document, job pdfJob, data []byte, plan pdfPlan, reply childReply) (_ childReply, missing bool, err error) {
+	pages := reply.Scanned
+	if len(pages) > 0 && plan.Tier == PDFToText {
+		// Which of them are empty it does not tell; what Ibid cannot read they are taken for.
+		own, err := r.askChild(ctx, childRequest{Format: f.name, Path: doc.Path, PDF: &pdfJob{Tier: PDFGo}}, data)
+		if ctx.Err() != nil {
+			return reply, false, err
+		}
+		pages = slices.DeleteFunc(pages, func(n int) bool { return !slices.Contains(own.Scanned, n) })
+	}
+	if len(pages) == 0 {
+		return reply, false, nil
+	}
+	said := func(what string) {
+		if what != "" {
+			reply.Partial = strings.TrimPrefix(reply.Partial+"; "+what, "; ")
+		}
+	}
+	if err := plan.recognises(); err != nil {
+		said(fmt.Sprintf("%s of %d: %v", pagesNamed(pages), len(reply.Pages), err))
+		return reply, true, nil
+	}
+	tables, left, trouble := r.recognisePages(ctx, data, plan, pages)
+	if ctx.Err() != nil {
+		return reply, false, ctx.Err()
+	}
+	job.Recognised = make(map[int][]byte)
+	for i, table := range tables {
+		job.Recognised[pages[i]] = table
+	}
+	if reply, err = r.askPDF(ctx, f, doc, job, data, plan); err == nil {
+		said(scanPartial(len(pages), left, trouble))
+	}
+	return reply, false, err
 }
 
 // layScan has a child lay out what was recognised.
@@ -91,29 +155,26 @@ func (r *Reader) layScan(ctx context.Context, f format, doc *Document, plan pdfP
 }
 
 // drawScan draws a page of a scan.
-func (r *Reader) drawScan(ctx context.Context, f format, doc *Document, data []byte, plan pdfPlan, page int) (picture []byte, err error) {
+func (r *Reader) drawScan(ctx context.Context, data []byte, plan pdfPlan, page int) (picture []byte, err error) {
 	if plan.Tier == PDFium {
-		job := plan.job
-		job.Tier, job.Draw = PDFium, &pdfium.DrawOptions{Page: page, DPI: scanDPI, Gray: true}
-		reply, err := r.askChild(ctx, childRequest{Format: f.name, Path: doc.Path, PDF: &job}, data)
-		if err == nil && reply.Error != "" {
-			err = errors.New(reply.Error)
-		}
+		reply, err := r.draw(ctx, data, plan, pdfium.DrawOptions{Page: page, DPI: scanDPI, Gray: true})
 		return []byte(reply.text), err
 	}
-	_, release, err := r.slot(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer release()
-	name, stdin, done, err := inFile(data)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, done()) }()
 	n := strconv.Itoa(page)
-	args := []string{plan.pdftoppm, "-q", "-gray", "-r", strconv.Itoa(scanDPI), "-f", n, "-l", n, "-singlefile", "-png", name}
-	return task{name: "pdftoppm", args: args, stdin: stdin, limit: pageSeconds * time.Second, most: maxPicture}.run(ctx)
+	return r.runOn(ctx, data, task{name: "pdftoppm", limit: pageSeconds * time.Second, most: maxPicture}, func(name string) []string {
+		return []string{plan.pdftoppm, "-q", "-gray", "-r", strconv.Itoa(scanDPI), "-f", n, "-l", n, "-singlefile", "-png", name}
+	})
+}
+
+// draw has a child draw a page with PDFium.
+func (r *Reader) draw(ctx context.Context, data []byte, plan pdfPlan, o pdfium.DrawOptions) (childReply, error) {
+	job := plan.job
+	job.Tier, job.Draw = PDFium, &o
+	reply, err := r.askChild(ctx, childRequest{Format: "pdf", PDF: &job}, data)
+	if err == nil && reply.Error != "" {
+		err = &UnreadableError{reply.Error}
+	}
+	return reply, err
 }
 
 // recognise gives what tesseract finds in a picture.
@@ -174,14 +235,9 @@ func (r *Reader) DrawPage(ctx context.Context, data []byte, page int, quote stri
 	if plan.Tier != PDFium {
 		return nil, ErrNoDrawing
 	}
-	job := plan.job
-	job.Tier, job.Draw = PDFium, &pdfium.DrawOptions{Page: page, Quote: quote, Width: width}
-	reply, err := r.askChild(ctx, childRequest{Format: "pdf", PDF: &job}, data)
+	reply, err := r.draw(ctx, data, plan, pdfium.DrawOptions{Page: page, Quote: quote, Width: width})
 	if err != nil {
 		return nil, err
-	}
-	if reply.Error != "" {
-		return nil, &UnreadableError{reply.Error}
 	}
 	image := &PageImage{PNG: []byte(reply.text)}
 	if err := json.Unmarshal([]byte(reply.Meta["marked"]), &image.Marked); err != nil {

@@ -195,60 +195,28 @@ func TestSyncOfEmptyFolder(t *testing.T) {
 	}
 }
 
-// Two copies of a file that is gone: one takes its place, the other is new.
-func TestSyncRenamesOnce(t *testing.T) {
-	sink := newMemory()
-	s := &Syncer{Sink: sink}
-	if _, err := syncAll(t, s, fstest.MapFS{"old.md": file1("# One\n\nText.")}); err != nil {
-		t.Fatal(err)
-	}
-	got, err := syncAll(t, s, fstest.MapFS{"x.md": file1("# One\n\nText."), "y.md": file1("# One\n\nText.")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	wantLines(t, got, "renamed x.md from old.md", "added y.md")
-}
-
 func TestSyncStopsAfterTheDocumentInHand(t *testing.T) {
 	sink := newMemory()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	fsys := fstest.MapFS{}
-	for i := range 50 {
-		fsys[fmt.Sprintf("%02d.md", i)] = file1(fmt.Sprintf("Document %d.", i))
-	}
 	sink.fail = func(id string) error {
-		if id == "harbour/04.md" {
+		if id == "harbour/004.md" {
 			cancel() // while it is being stored
 		}
 		return nil
 	}
 	var seen []string
 	var last error
-	for c, err := range (&Syncer{Sink: sink}).Sync(ctx, harbour, fsys) {
+	for c, err := range (&Syncer{Sink: sink}).Sync(ctx, harbour, manyFiles(50)) {
 		if err != nil {
 			last = err
 			continue
 		}
 		seen = append(seen, c.Path)
 	}
-	wantLines(t, seen, "00.md", "01.md", "02.md", "03.md", "04.md")
+	wantLines(t, seen, "000.md", "001.md", "002.md", "003.md", "004.md")
 	if !errors.Is(last, context.Canceled) || len(sink.docs) != 5 {
 		t.Errorf("ended with %v, %d stored", last, len(sink.docs))
-	}
-}
-
-func TestSyncStopsWhenTheCallerBreaks(t *testing.T) {
-	sink := newMemory()
-	fsys := fstest.MapFS{}
-	for i := range 50 {
-		fsys[fmt.Sprintf("%02d.md", i)] = file1("Text.")
-	}
-	for range (&Syncer{Sink: sink}).Sync(t.Context(), harbour, fsys) {
-		break
-	}
-	if len(sink.docs) != 1 {
-		t.Errorf("%d stored", len(sink.docs))
 	}
 }
 

@@ -53,7 +53,8 @@ type drawing struct {
 	resources pdf.Value
 	fonts     map[string]*font
 	glyphs    []Glyph
-	damage    error // the first stream that could not be read whole
+	pictures  float64 // area of those on the page, in square points
+	damage    error   // the first stream that could not be read whole
 	depth     int
 	begins    bool
 	marks     []mark
@@ -343,10 +344,13 @@ func (d *drawing) add(c char, m matrix) {
 	d.glyphs = append(d.glyphs, g)
 }
 
-// form draws another content stream in its place.
+// form draws another content stream, or a picture, in its place.
 func (d *drawing) form(name string) {
-	if x := d.resources.Key("XObject").Key(name); x.Key("Subtype").Name() == "Form" {
+	switch x := d.resources.Key("XObject").Key(name); x.Key("Subtype").Name() {
+	case "Form":
 		d.drawForm(x)
+	case "Image": // it fills the unit square
+		d.pictures += math.Abs(d.ctm[0]*d.ctm[3] - d.ctm[1]*d.ctm[2])
 	}
 }
 
@@ -396,7 +400,7 @@ func (d *drawing) drawForm(x pdf.Value) {
 	d.saved, d.marks = nil, nil
 	data, err := streamBytes(x)
 	d.draw(data)
-	glyphs := d.glyphs
+	glyphs, pictures, damage := d.glyphs, d.pictures, cmp.Or(d.damage, err)
 	*d = outer
-	d.glyphs, d.damage = glyphs, cmp.Or(d.damage, err)
+	d.glyphs, d.pictures, d.damage = glyphs, pictures, damage
 }

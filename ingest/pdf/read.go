@@ -25,6 +25,8 @@ type File struct {
 	// Torn lists the pages, counted from 1, that could be read in part or not
 	// at all.
 	Torn []int
+	// Scanned lists the pages without text that have a picture.
+	Scanned []int
 	// Unsupported names the filters that some of their content needs and that
 	// cannot be decoded; empty when damage is all that is wrong.
 	Unsupported []string
@@ -90,8 +92,7 @@ func Read(data []byte) (source *Source, err error) {
 	fonts := make(map[string]*font)
 	source.Pages = func(yield func(Drawn) bool) {
 		for _, p := range pages {
-			glyphs, err := drawPage(p, fonts)
-			if !yield(Drawn{Glyphs: glyphs, Err: err}) {
+			if !yield(drawPage(p, fonts)) {
 				return
 			}
 		}
@@ -222,22 +223,24 @@ func collect(root pdf.Value) (pages []pdf.Page) {
 	return pages
 }
 
-// drawPage gives the glyphs of a page: those before the damage when it is
-// damaged.
-func drawPage(p pdf.Page, fonts map[string]*font) (glyphs []Glyph, err error) {
+// drawPage draws a page: what comes before the damage when it is damaged.
+func drawPage(p pdf.Page, fonts map[string]*font) (page Drawn) {
 	d := drawing{state: state{ctm: identity, scale: 1}, fonts: fonts, text: identity, line: identity}
+	var err error
 	defer func() {
-		glyphs = d.glyphs
 		if r := recover(); r != nil {
 			err = fmt.Errorf("%v", r)
 		}
+		page = Drawn{Glyphs: d.glyphs, Picture: d.pictures >= LeastPicture, Err: cmp.Or(err, d.damage)}
 	}()
 	if p.V.Kind() == pdf.Null {
-		return nil, errors.New("the file is damaged, and what it says of its pages leads nowhere")
+		err = errors.New("the file is damaged, and what it says of its pages leads nowhere")
+		return page
 	}
 	d.resources = p.Resources()
-	data, err := content(p.V.Key("Contents"))
+	var data []byte
+	data, err = content(p.V.Key("Contents"))
 	d.draw(data)
 	d.annotations(p.V.Key("Annots"))
-	return d.glyphs, cmp.Or(err, d.damage)
+	return page
 }

@@ -27,6 +27,8 @@ type Source struct {
 // Drawn is what was drawn on one page, in the order in which it was drawn.
 type Drawn struct {
 	Glyphs []Glyph
+	// Picture is set when there is a picture on the page that may hold text.
+	Picture bool
 	// Err says why the page was read in part or not at all.
 	Err error
 }
@@ -98,6 +100,10 @@ func (s *Source) Until(end time.Time) *Source {
 // errLate is the reason of pages for which there was no time.
 var errLate = errors.New("reading it takes too long: split it, and what is behind this page is read too")
 
+// LeastPicture is the area in square points, two inches by two, from which
+// pictures on a page may hold its text.
+const LeastPicture = 144 * 144
+
 // Lay puts what was drawn into lines, paragraphs, headings and tables. The
 // error is a [*NoTextError] when there is nothing to read on any page.
 func Lay(source *Source) (*File, error) {
@@ -112,6 +118,9 @@ func Lay(source *Source) (*File, error) {
 			if errors.As(p.Err, &f) && !slices.Contains(file.Unsupported, string(f)) {
 				file.Unsupported = append(file.Unsupported, string(f))
 			}
+		}
+		if len(p.Glyphs) == 0 && p.Picture {
+			file.Scanned = append(file.Scanned, len(all)+1)
 		}
 		glyphs += len(p.Glyphs)
 		for _, g := range p.Glyphs {

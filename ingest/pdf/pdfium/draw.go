@@ -13,8 +13,7 @@ import (
 // Limits of a drawn page.
 const (
 	maxPixels = 12 << 20 // about an A4 page at 350 dots an inch
-	// MaxDPI is the finest resolution that a page is drawn in.
-	MaxDPI = 400
+	maxDPI    = 400
 )
 
 // A Rect is a place on a page as shares of its width and height, from its
@@ -26,21 +25,20 @@ type Drawing struct {
 	PNG []byte
 	// Marked are the places of the quote, a line each or less.
 	Marked []Rect
-	Pages  int // of the file
 }
 
 // DrawOptions say what is drawn.
 type DrawOptions struct {
 	Page  int    // counted from 1
 	Quote string // marked on it; empty for nothing
-	// Width is that of the picture in pixels; 0 for what DPI comes to. The
-	// finest resolution holds for it too.
+	// Width is that of the picture in pixels; 0 for what DPI comes to.
 	Width int
-	DPI   int // dots an inch, up to MaxDPI
+	DPI   int // dots an inch
 	Gray  bool
 }
 
-// Draw draws a page. What of the quote is not found on it stays unmarked.
+// Draw draws a page, at 400 dots an inch and 12 million pixels at the most. What
+// of the quote is not found on it stays unmarked.
 func (e *Engine) Draw(ctx context.Context, data []byte, o DrawOptions) (*Drawing, error) {
 	d, err := e.open(ctx, data)
 	if err != nil {
@@ -48,15 +46,15 @@ func (e *Engine) Draw(ctx context.Context, data []byte, o DrawOptions) (*Drawing
 	}
 	defer d.close()
 	number := o.Page
-	out := &Drawing{Pages: int(int32(d.do("FPDF_GetPageCount", d.handle)))}
-	if number < 1 || number > out.Pages {
-		return nil, fmt.Errorf("it has %d pages, and no page %d", out.Pages, number)
+	if pages := int(int32(d.do("FPDF_GetPageCount", d.handle))); number < 1 || number > pages {
+		return nil, fmt.Errorf("it has %d pages, and no page %d", pages, number)
 	}
 	page := d.do("FPDF_LoadPage", d.handle, uint64(number-1))
 	if page == 0 {
 		return nil, d.orBecause("page %d is damaged", number)
 	}
 	defer d.do("FPDF_ClosePage", page)
+	out := new(Drawing)
 	if o.Quote != "" {
 		out.Marked = d.find(page, o.Quote)
 	}
@@ -101,7 +99,7 @@ func (d *document) paint(page uint64, o DrawOptions) (*image.RGBA, error) {
 	if o.Width > 0 {
 		scale = float64(o.Width) / wide
 	}
-	scale = min(scale, MaxDPI/72., math.Sqrt(maxPixels/(wide*high)))
+	scale = min(scale, maxDPI/72., math.Sqrt(maxPixels/(wide*high)))
 	w, h := max(int(math.Round(wide*scale)), 1), max(int(math.Round(high*scale)), 1)
 	const bgra, annotations, reverseBytes, white = 4, 0x01, 0x10, 0xffffffff
 	bitmap := d.do("FPDFBitmap_CreateEx", uint64(w), uint64(h), bgra, 0, 0)
@@ -142,25 +140,6 @@ func mark(img *image.RGBA, r Rect) {
 			}
 		}
 	}
-}
-
-// Find gives the places of a quote on a page, counted from 1.
-func (e *Engine) Find(ctx context.Context, data []byte, number int, quote string) ([]Rect, error) {
-	d, err := e.open(ctx, data)
-	if err != nil {
-		return nil, err
-	}
-	defer d.close()
-	page := d.do("FPDF_LoadPage", d.handle, uint64(number-1))
-	if number < 1 || page == 0 {
-		return nil, d.orBecause("it has no page %d", number)
-	}
-	defer d.do("FPDF_ClosePage", page)
-	found := d.find(page, quote)
-	if d.err != nil {
-		return nil, d.orBecause("")
-	}
-	return found, nil
 }
 
 // find gives the places of a quote on a page.

@@ -1,6 +1,6 @@
 // Package pdfium reads and draws PDF files with PDFium, compiled to
 // WebAssembly and run by wazero: whatever a file does to it stays inside the
-// memory of the module. PDFium itself is no part of this source: see [Find].
+// memory of the module. PDFium itself is no part of this source: see [Code].
 package pdfium
 
 import (

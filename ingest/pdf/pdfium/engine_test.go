@@ -93,9 +93,17 @@ func isBounded(t *testing.T, e *Engine) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if found, err := e.Find(t.Context(), data, 1, "Valid from"); err != nil || len(found) != 1 {
+	if found, err := find(t, e, data, 1, "Valid from"); err != nil || len(found) != 1 {
 		t.Errorf("in the next file: %v, %v", found, err)
 	}
+}
+
+func find(t *testing.T, e *Engine, data []byte, page int, quote string) ([]Rect, error) {
+	d, err := e.Draw(t.Context(), data, DrawOptions{Page: page, Quote: quote})
+	if err != nil {
+		return nil, err
+	}
+	return d.Marked, nil
 }
 
 func marksWhatItFinds(t *testing.T, e *Engine) {
@@ -104,17 +112,17 @@ func marksWhatItFinds(t *testing.T, e *Engine) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	found, err := e.Find(t.Context(), data, 1, "Valid from 1 April")
+	found, err := find(t, e, data, 1, "Valid from 1 April")
 	if err != nil || len(found) != 1 {
 		t.Fatalf("%v, %v", found, err)
 	}
 	if r := found[0]; r.X0 < 0 || r.X1 > 1 || r.X0 >= r.X1 || r.Y0 < 0.05 || r.Y0 >= r.Y1 || r.Y1 > 0.5 {
 		t.Errorf("%+v", r)
 	}
-	if found, err := e.Find(t.Context(), data, 1, "what does not stand there at all"); err != nil || len(found) != 0 {
+	if found, err := find(t, e, data, 1, "what does not stand there at all"); err != nil || len(found) != 0 {
 		t.Errorf("%v, %v", found, err)
 	}
-	if _, err := e.Find(t.Context(), data, 9, "x"); err == nil {
+	if _, err := find(t, e, data, 9, "x"); err == nil {
 		t.Error("page 9 was found")
 	}
 }

@@ -123,7 +123,7 @@ func (e *Engine) Read(ctx context.Context, data []byte) (*pdf.Source, error) {
 		for i := range min(n, maxPages) {
 			var page pdf.Drawn
 			if d.err == nil {
-				page.Glyphs, page.Err = d.page(i)
+				page = d.page(i)
 			}
 			if d.err != nil {
 				page.Err = d.err
@@ -175,11 +175,12 @@ func (d *document) outline() []pdf.Entry {
 	return out
 }
 
-// page gives the glyphs of a page, counted from 0.
-func (d *document) page(index int) ([]pdf.Glyph, error) {
+// page draws a page, counted from 0.
+func (d *document) page(index int) pdf.Drawn {
+	lost := pdf.Drawn{Err: errors.New("the file is damaged, and what it says of its pages leads nowhere")}
 	page := d.do("FPDF_LoadPage", d.handle, uint64(index))
 	if page == 0 {
-		return nil, errors.New("the file is damaged, and what it says of its pages leads nowhere")
+		return lost
 	}
 	notes, drawn := d.annotations(page)
 	if drawn {
@@ -188,16 +189,37 @@ func (d *document) page(index int) ([]pdf.Glyph, error) {
 		d.do("FPDFPage_Flatten", page, forDisplay)
 		d.do("FPDF_ClosePage", page)
 		if page = d.do("FPDF_LoadPage", d.handle, uint64(index)); page == 0 {
-			return nil, errors.New("the file is damaged, and what it says of its pages leads nowhere")
+			return lost
 		}
 	}
 	defer d.do("FPDF_ClosePage", page)
 	text := d.do("FPDFText_LoadPage", page)
 	if text == 0 {
-		return nil, errors.New("the file is damaged, and the text of a page cannot be read")
+		return pdf.Drawn{Err: errors.New("the file is damaged, and the text of a page cannot be read")}
 	}
 	defer d.do("FPDFText_ClosePage", text)
-	return append(d.glyphs(text), notes...), nil
+	out := pdf.Drawn{Glyphs: append(d.glyphs(text), notes...)}
+	out.Picture = len(out.Glyphs) == 0 && d.pictures(page) >= pdf.LeastPicture
+	return out
+}
+
+// pictures gives the area in square points of the pictures on a page, and of
+// what may hold some.
+func (d *document) pictures(page uint64) (area float64) {
+	const picture, form = 3, 5 // fpdf_edit.h
+	for i := range min(d.do("FPDFPage_CountObjects", page), 10_000) {
+		object := d.do("FPDFPage_GetObject", page, i)
+		if kind := d.do("FPDFPageObj_GetType", object); kind != picture && kind != form {
+			continue
+		}
+		at := uint64(d.scratch)
+		if d.do("FPDFPageObj_GetBounds", object, at, at+4, at+8, at+12) != 0 {
+			var box [4]float64 // left, bottom, right, top
+			d.floats32(d.scratch, box[:])
+			area += math.Abs(box[2]-box[0]) * math.Abs(box[3]-box[1])
+		}
+	}
+	return area
 }
 
 // annotations gives the text of fields and notes that have no look of their

@@ -40,7 +40,8 @@ func Parse(out []byte) (*pdf.Source, error) {
 				return
 			}
 			page, after, whole := bytes.Cut(rest, []byte("</page>"))
-			d := pdf.Drawn{Glyphs: words(page)}
+			// There may be pictures on it, of which pdftotext tells nothing.
+			d := pdf.Drawn{Glyphs: words(page), Picture: true}
 			if !whole {
 				d.Err = errors.New("pdftotext did not finish the page")
 			}

@@ -51,6 +51,19 @@ func Parse(tables []byte) *pdf.Source {
 	}}
 }
 
+// Words reads the table of one page, drawn at so many dots an inch. Lengths are
+// in points.
+func Words(table []byte, dpi float64) []pdf.Glyph {
+	out := words(table)
+	for i := range out {
+		g := &out[i]
+		for _, length := range []*float64{&g.X0, &g.X1, &g.Y, &g.Size} {
+			*length *= 72 / dpi
+		}
+	}
+	return out
+}
+
 // words gives the words of a page. Lengths are in pixels.
 func words(table []byte) []pdf.Glyph {
 	var out []pdf.Glyph
