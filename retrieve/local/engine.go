@@ -190,8 +190,12 @@ func (e *Engine) start(ctx context.Context) error {
 	if err := e.connect(); err != nil {
 		return err
 	}
-	err := e.update(ctx, func(tx *sql.Tx) error { return checkFormat(ctx, tx) })
-	if err != nil {
+	// A connection that may write sees to it that the file has a write-ahead log.
+	// Beyond that nothing is written, so that a start need not wait for a writer.
+	if err := e.retry(ctx, func() error { return e.write.PingContext(ctx) }); err != nil {
+		return err
+	}
+	if err := e.view(ctx, func(tx *sql.Tx) error { return checkFormat(ctx, tx) }); err != nil {
 		return err
 	}
 	return e.reload(ctx)

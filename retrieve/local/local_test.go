@@ -1,7 +1,9 @@
 package local
 
 import (
+	"database/sql"
 	"testing"
+	"time"
 
 	"ibid/retrieve"
 	"ibid/retrieve/enginetest"
@@ -28,4 +30,27 @@ func openTest(t *testing.T, dir string) *Engine {
 
 func TestEngine(t *testing.T) {
 	enginetest.Run(t, func(t *testing.T) retrieve.Engine { return openTest(t, t.TempDir()) })
+}
+
+// A start reads only, and so need not wait for another process that writes long.
+func TestOpenBesideWriter(t *testing.T) {
+	dir := t.TempDir()
+	writer := openTest(t, dir)
+	begun, done, ended := make(chan struct{}), make(chan struct{}), make(chan error)
+	go func() {
+		ended <- writer.update(t.Context(), func(*sql.Tx) error {
+			close(begun)
+			<-done
+			return nil
+		})
+	}()
+	<-begun
+	e, err := Open(t.Context(), dir, Options{Wait: 100 * time.Millisecond})
+	close(done)
+	if writing := <-ended; err != nil || writing != nil {
+		t.Fatal(err, writing)
+	}
+	if err := e.Close(); err != nil {
+		t.Error(err)
+	}
 }
