@@ -151,7 +151,7 @@ func (p *Prompts) try(name string) error {
 	all := Slots{
 		Question: mark + "question", Nonce: sampleNonce, First: 1, Draft: mark + "draft", Parts: []string{mark + "part"}, Words: 100,
 		Evidence: []Evidence{{label: 1, sample: true, text: mark + "evidence", passage: retrieve.Passage{
-			Title: mark + "evidence", Path: mark + "evidence", Chunk: ingest.Chunk{Document: mark + "evidence", Heading: "heading", Page: 1},
+			Title: "title", Path: "path", Chunk: ingest.Chunk{Document: "document", Heading: "heading", Page: 1},
 		}}},
 		History: []Turn{{Role: "user", Content: mark + "history"}},
 	}
@@ -168,7 +168,7 @@ func (p *Prompts) try(name string) error {
 		}
 		for _, what := range subjects(name) {
 			if s.Draft != "" && !strings.Contains(out.System+out.User, mark+what) {
-				return fmt.Errorf("prompt %s.tmpl does not show the %s: neither by itself nor by a template that it uses", name, what)
+				return fmt.Errorf("prompt %s.tmpl does not show the text of the %s: neither by itself nor by a template that it uses", name, what)
 			}
 		}
 	}

@@ -101,6 +101,7 @@ func TestParsePrompts(t *testing.T) {
 		file("document.tmpl", `{{define "document"}}{{if .Has "page"}}{{.Nope}}{{end}}{{.Text}}{{end}}`),
 		file("document.tmpl", `{{define "document"}}{{if not (.Has "page")}}{{.Nope}}{{end}}{{.Text}}{{end}}`),
 		file("document.tmpl", `{{define "document"}}{{.Meta "date"}}{{end}}`),                              // nothing of the passage
+		file("document.tmpl", `{{define "document"}}{{.Title}}, {{.Path}}{{end}}`),                         // not its text
 		file("judge.tmpl", `{{define "system"}}Is it?{{end}}{{define "user"}}{{.Question}}{{end}}`),        // no evidence
 		file("refine.tmpl", `{{define "system"}}{{end}}{{define "user"}}{{template "evidence" .}}{{end}}`), // no draft
 		file("combine.tmpl", `{{define "system"}}{{end}}{{define "user"}}{{.Question}}{{end}}`),            // no parts

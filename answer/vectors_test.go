@@ -104,7 +104,7 @@ func TestVectorsGrade(t *testing.T) {
 // The vectors say nothing of how prompts are worded. These hold what the
 // scripted model must know, and nothing else.
 var barePrompts = fstest.MapFS{
-	"evidence.tmpl": {Data: []byte(`{{define "evidence"}}{{range .Evidence}}{{.Title}}{{end}}{{end}}`)},
+	"evidence.tmpl": {Data: []byte(`{{define "evidence"}}{{range .Evidence}}{{.Text}}{{end}}{{end}}`)},
 	"judge.tmpl":    {Data: []byte(`{{define "system"}}{{end}}{{define "user"}}{{template "evidence" .}}{{end}}`)},
 	"answer.tmpl":   {Data: []byte(`{{define "system"}}{{end}}{{define "user"}}{{template "evidence" .}}{{end}}`)},
 	"refine.tmpl":   {Data: []byte(`{{define "system"}}{{.Draft}}{{end}}{{define "user"}}{{template "evidence" .}}{{end}}`)},
@@ -209,8 +209,7 @@ func runVector(t *testing.T, v vector, prompts *Prompts, lastFirst bool, cut fun
 	var passages found
 	for i, d := range v.Documents {
 		passages = append(passages, retrieve.Passage{
-			Chunk: ingest.Chunk{ID: fmt.Sprintf("%d#%d", i, d), Text: "text"},
-			Title: strconv.Itoa(d),
+			Chunk: ingest.Chunk{ID: fmt.Sprintf("%d#%d", i, d), Text: strconv.Itoa(d)},
 		})
 	}
 	a := &Answerer{
