@@ -13,8 +13,6 @@ import pathlib
 import sys
 
 import numpy as np
-import onnxruntime
-from tokenizers import Tokenizer
 
 import evaluate
 import teach
@@ -23,7 +21,7 @@ INSTRUCTION = "Represent this sentence for searching relevant passages: "
 BATCH = 16
 
 
-class Model:
+class Model(teach.Encoder):
     def __init__(self, work, name):
         if name == "minilm":
             path, tokenizer, longest, self.instruction = work / "teacher.int8.onnx", teach.model_folder() / "tokenizer.json", 256, ""
@@ -32,29 +30,13 @@ class Model:
         else:
             stem = work / "bge/bge-small-en-v1.5-q"
             path, tokenizer, longest, self.instruction = f"{stem}.onnx", f"{stem}-tokenizer.json", 512, INSTRUCTION
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = 1
-        self.session = onnxruntime.InferenceSession(str(path), options)
-        self.inputs = [i.name for i in self.session.get_inputs()]
-        self.tokenizer = Tokenizer.from_file(str(tokenizer))
-        self.tokenizer.enable_truncation(longest)
-        self.tokenizer.enable_padding()
+        super().__init__(path, tokenizer, longest, BATCH, 1, np.float32)
 
-    def __call__(self, texts):
-        """Unit rows for the texts, in order."""
-        out = np.empty((len(texts), 384), np.float32)
-        order = np.argsort([len(t) for t in texts], kind="stable")
-        for at in range(0, len(order), BATCH):
-            rows = order[at : at + BATCH]
-            encoded = self.tokenizer.encode_batch([texts[i] for i in rows])
-            ids = np.array([e.ids for e in encoded])
-            mask = np.array([e.attention_mask for e in encoded])
-            found = self.session.run(None, dict(zip(self.inputs, (ids, mask, ids * 0))))[0]
-            if found.ndim == 3:
-                # bge's vector of a text is that of its first piece.
-                found = found[:, 0]
-            out[rows] = found / np.linalg.norm(found, axis=1, keepdims=True)
-        return out
+    def unit(self, found):
+        if found.ndim == 3:
+            # bge's vector of a text is that of its first piece.
+            found = found[:, 0]
+        return found / np.linalg.norm(found, axis=1, keepdims=True)
 
 
 def vectors(work, name, folder, model):

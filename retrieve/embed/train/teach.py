@@ -61,29 +61,42 @@ def export(path):
     quantize_dynamic(str(full), str(path), weight_type=QuantType.QInt8, per_channel=True)
 
 
-class Teacher:
+class Encoder:
+    """A transformer in ONNX with its tokenizer; texts are cut at so many word pieces."""
+
+    def __init__(self, path, tokenizer, longest, batch, threads, dtype):
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = threads
+        self.session = onnxruntime.InferenceSession(str(path), options)
+        self.inputs = [i.name for i in self.session.get_inputs()]
+        self.tokenizer = Tokenizer.from_file(str(tokenizer))
+        self.tokenizer.enable_truncation(longest)
+        self.tokenizer.enable_padding()
+        self.batch, self.dtype = batch, dtype
+
+    def __call__(self, texts):
+        """Unit rows for the texts, in order; batches are cut from the texts sorted by length."""
+        out = np.empty((len(texts), 384), self.dtype)
+        order = np.argsort([len(t) for t in texts], kind="stable")
+        for at in range(0, len(order), self.batch):
+            rows = order[at : at + self.batch]
+            encoded = self.tokenizer.encode_batch([texts[i] for i in rows])
+            ids = np.array([e.ids for e in encoded])
+            mask = np.array([e.attention_mask for e in encoded])
+            out[rows] = self.unit(self.session.run(None, dict(zip(self.inputs, (ids, mask, ids * 0))))[0])
+        return out
+
+    def unit(self, found):
+        """Unit rows for what the transformer gives."""
+        return found
+
+
+class Teacher(Encoder):
     def __init__(self, work):
         path = work / "teacher.int8.onnx"
         if not path.exists():
             export(path)
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = os.cpu_count()
-        self.session = onnxruntime.InferenceSession(str(path), options)
-        self.tokenizer = Tokenizer.from_file(str(model_folder() / "tokenizer.json"))
-        self.tokenizer.enable_truncation(MAX_PIECES)
-        self.tokenizer.enable_padding()
-
-    def __call__(self, texts):
-        """Unit rows for the texts, in order; batches are cut from the texts sorted by length."""
-        out = np.empty((len(texts), 384), np.float16)
-        order = np.argsort([len(t) for t in texts], kind="stable")
-        for at in range(0, len(order), BATCH):
-            rows = order[at : at + BATCH]
-            encoded = self.tokenizer.encode_batch([texts[i] for i in rows])
-            ids = np.array([e.ids for e in encoded])
-            mask = np.array([e.attention_mask for e in encoded])
-            out[rows] = self.session.run(None, {"ids": ids, "mask": mask, "types": ids * 0})[0]
-        return out
+        super().__init__(path, model_folder() / "tokenizer.json", MAX_PIECES, BATCH, os.cpu_count(), np.float16)
 
 
 def main():
