@@ -6,7 +6,7 @@ import (
 )
 
 // A Ledger keeps what outlives a process and is no document: the runs that can
-// be taken up again after a crash. It is safe for concurrent use, by several
+// be taken up again after a crash, and the records of those that have ended. It is safe for concurrent use, by several
 // processes too. Writes are durable when they return nil.
 type Ledger interface {
 	// Begin keeps a run under its id, and forgets those that began more than
@@ -26,6 +26,7 @@ type Ledger interface {
 	Keep(ctx context.Context, run, key string, reply []byte) error
 	// End forgets a run and all its replies.
 	End(ctx context.Context, id string) error
+	Records
 }
 
 // A Run is work that has begun.

@@ -149,6 +149,9 @@ func (e *Engine) DeleteRoot(ctx context.Context, name string) (documents int, er
 		if err := errors.Join(forgetReplies(ctx, tx), forgetListings(ctx, tx, "root", name)); err != nil {
 			return err
 		}
+		if err := forgetRecordsBelow(ctx, tx, name); err != nil {
+			return err
+		}
 		_, err = changed(ctx, tx, changedRoots, true)
 		return err
 	})
@@ -492,6 +495,9 @@ func (e *Engine) rename(ctx context.Context, tx *sql.Tx, from string, to *ingest
 				return err
 			}
 		}
+		if err := renameInRecords(ctx, tx, from, to.ID); err != nil {
+			return err
+		}
 	}
 	if err := e.eraseRow(ctx, tx, row.key); err != nil {
 		return err
@@ -548,6 +554,9 @@ func (e *Engine) Delete(ctx context.Context, document string) error {
 		}
 		key, err := keyOf(ctx, tx, document)
 		if err != nil || key == 0 {
+			return err
+		}
+		if err := forgetRecordsOf(ctx, tx, document); err != nil {
 			return err
 		}
 		return e.erase(ctx, tx, key)
