@@ -286,7 +286,7 @@ func TestRunSettled(t *testing.T) {
 
 // memoryLedger is a Ledger that holds runs in memory.
 type memoryLedger struct {
-	retrieve.Records // none are kept here
+	retrieve.Archive // none are kept here
 	memoryJournal
 	runs map[string]retrieve.Run
 }

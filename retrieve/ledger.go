@@ -26,7 +26,7 @@ type Ledger interface {
 	Keep(ctx context.Context, run, key string, reply []byte) error
 	// End forgets a run and all its replies.
 	End(ctx context.Context, id string) error
-	Records
+	Archive
 }
 
 // A Run is work that has begun.

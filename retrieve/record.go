@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Records are the part of a [Ledger] that keeps what came of runs, so that an
+// An Archive is the part of a [Ledger] that keeps what came of runs, so that an
 // answer can be shown again, and what people thought of it.
-type Records interface {
+type Archive interface {
 	// KeepRecord keeps a record, in place of one of its id; [ErrNotFound] where
 	// one of its documents is no longer there. It forgets the records
 	// that have expired, and the oldest until [MaxRecords] and
