@@ -23,7 +23,7 @@ import (
 )
 
 // askRequest is the body of POST /api/ask. Run takes up an interrupted answer
-// in place of all else.
+// in place of all else; Record false has none kept of it.
 type askRequest struct {
 	Question   string          `json:"question,omitempty"`
 	History    []answer.Turn   `json:"history,omitempty"`
@@ -33,7 +33,11 @@ type askRequest struct {
 	Diversity  float64         `json:"diversity,omitempty"`
 	Filter     retrieve.Filter `json:"filter,omitzero"`
 	Run        string          `json:"run,omitempty"`
+	Record     *bool           `json:"record,omitempty"`
 }
+
+// askKind is the kind of a run that answers a question.
+const askKind = "POST /api/ask"
 
 // searchRequest is the body of POST /api/search.
 type searchRequest struct {
@@ -53,85 +57,71 @@ type answered struct {
 // ask answers a question. JSON is the fold of the same stream of events that
 // goes out as server-sent events, so that the two cannot differ.
 func (s *server) ask(c echo.Context) error {
-	const kind = "POST /api/ask"
 	var r askRequest
 	if err := decode(c, &r); err != nil {
 		return err
 	}
-	ctx := c.Request().Context()
-	run, err := resume(ctx, s, kind, r.Run, &r)
+	t, err := s.askTask(c, r)
 	if err != nil {
 		return err
 	}
+	return s.respond(c, t)
+}
+
+// askTask checks a question.
+func (s *server) askTask(c echo.Context, r askRequest) (task, error) {
+	record := r.Record == nil || *r.Record
+	run, err := resume(c, s, askKind, r.Run, &r)
+	if err != nil {
+		return task{}, err
+	}
 	if err := checkQuestion(&r.Question, r.TopK, r.Diversity); err != nil {
-		return err
+		return task{}, err
 	}
 	for i, t := range r.History {
 		if t.Role != "user" && t.Role != "assistant" {
 			p := invalid("bad_history", "history[%d].role is %.40q: use user or assistant", i, t.Role)
 			p.Field = "history"
-			return p
+			return task{}, p
 		}
 	}
-	filter, err := s.scope(ctx, r.Filter, r.Collection)
+	filter, err := s.scope(c.Request().Context(), r.Filter, r.Collection)
 	if err != nil {
-		return err
+		return task{}, err
 	}
-	if run == nil {
-		run = s.begin(ctx, kind, r)
-	}
-	q := answer.Question{Text: r.Question, History: r.History, Strategy: r.Strategy, TopK: r.TopK, Diversity: r.Diversity, Filter: filter, Run: run}
-	return s.respond(c, run, func(ctx context.Context) iter.Seq2[answer.Event, error] {
+	q := answer.Question{Text: r.Question, History: r.History, Strategy: r.Strategy, TopK: r.TopK, Diversity: r.Diversity, Filter: filter}
+	return task{kind: askKind, request: r, record: record, run: run, events: func(ctx context.Context, run *answer.Run) iter.Seq2[answer.Event, error] {
+		q.Run = run
 		return s.Asker.Ask(ctx, q)
-	})
+	}}, nil
 }
 
-// stream sends each event as it comes, then "done" with the whole answer. An
-// error that comes before the first event is an ordinary error reply.
-func (s *server) stream(c echo.Context, events func(context.Context) iter.Seq2[answer.Event, error]) error {
-	ctx, cancel := context.WithCancelCause(c.Request().Context())
-	defer cancel(nil)
+// stream sends each event as it comes. An error that comes before the first
+// event is an ordinary error reply.
+func (s *server) stream(ctx context.Context, c echo.Context, l *liveRun, events iter.Seq2[answer.Event, error], cancel context.CancelCauseFunc) error {
 	out := newEventStream(c.Response(), cancel)
 	defer out.close()
 	if c.QueryParam("html") == "1" {
 		out.render(s.markdown)
 	}
 
-	a, err := cite.Collect(sent(events(ctx), out))
-	if err == nil {
-		err = out.send("done", answered{a, s.indexing()})
-	}
+	_, err := s.work(l, events, out.pass)
 	if failed := out.failure(); failed != nil {
-		return &Problem{Status: statusClientGone, Code: "reader_gone", Detail: "the reader takes no more of the answer", cause: failed}
+		err = &Problem{Status: statusClientGone, Code: "reader_gone", Detail: "the reader takes no more of the answer", cause: failed}
+		l.end(err)
+		return err
 	}
+	err = s.ending(ctx, l, err)
+	last := l.end(err)
 	if err == nil {
 		return nil
 	}
 	err = fmt.Errorf("answering: %w", err)
 	if out.begun() {
 		// Also when the context has ended: a server that shuts down says so.
-		return errors.Join(err, out.send("error", problemOf(c, err)))
+		return errors.Join(err, out.pass(last))
 	}
 	return err
-}
-
-// sent passes the events on once each has gone out. A client that no longer
-// reads ends the stream, and with it the work upstream.
-func sent(events iter.Seq2[answer.Event, error], out *eventStream) iter.Seq2[answer.Event, error] {
-	return func(yield func(answer.Event, error) bool) {
-		for e, err := range events {
-			if err == nil && onTheWire(e) {
-				err = out.send(e.Kind(), e)
-			}
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			if !yield(e, nil) {
-				return
-			}
-		}
-	}
 }
 
 // onTheWire tells which events go out one by one. How each step ended and which

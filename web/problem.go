@@ -121,20 +121,34 @@ func problemFor(err error) *Problem {
 	return p
 }
 
-// problemOf is problemFor as the client is told it: with the id under which
-// the log tells more of a failure of the server.
+// problemOf is problemFor as the client is told it.
 func problemOf(c echo.Context, err error) *Problem {
 	p := problemFor(err)
-	var ended *Problem
-	if errors.Is(err, context.Canceled) && errors.As(context.Cause(c.Request().Context()), &ended) {
-		p = problemFor(ended) // why the request's context has ended
+	if ended := endedBy(c.Request().Context(), err); ended != nil {
+		p = ended
 	}
+	return told(p, c.Response().Header().Get(echo.HeaderXRequestID))
+}
+
+// endedBy says why the context of what was canceled has ended, where that is a
+// problem of its own; else nil.
+func endedBy(ctx context.Context, err error) *Problem {
+	var ended *Problem
+	if errors.Is(err, context.Canceled) && errors.As(context.Cause(ctx), &ended) {
+		return problemFor(ended)
+	}
+	return nil
+}
+
+// told is a problem as the client is told it: with the id of its request, under
+// which the log tells more of a failure of the server.
+func told(p *Problem, request string) *Problem {
 	if p.Status == statusClientGone {
 		// Whoever still reads this did not go: the server stopped the answer.
 		p.Status, p.Title = http.StatusServiceUnavailable, http.StatusText(http.StatusServiceUnavailable)
 	}
 	if p.Status >= 500 {
-		p.Request = c.Response().Header().Get(echo.HeaderXRequestID)
+		p.Request = request
 	}
 	return p
 }

@@ -2,10 +2,14 @@ package web
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
 	"net/http"
+	"strings"
+	"time"
 
 	"github.com/labstack/echo/v4"
 
@@ -14,13 +18,27 @@ import (
 	"ibid/retrieve"
 )
 
-// runHeader carries the id under which an interrupted question or summary can
-// be taken up.
+// runHeader carries the id of the run that a reply belongs to.
 const runHeader = "Ibid-Run"
+
+// A task is what a request asks for, when it has been checked.
+type task struct {
+	kind    string      // of its run
+	request any         // as the run keeps it
+	record  bool        // false where the client wants no record
+	run     *answer.Run // the one taken up; nil to begin one
+	events  func(context.Context, *answer.Run) iter.Seq2[answer.Event, error]
+}
+
+// keptRequest is what a run keeps of who asked what.
+type keptRequest struct {
+	By      string          `json:"by,omitempty"`
+	Request json.RawMessage `json:"request"`
+}
 
 // resume finds the run of a kind that a request names, and puts what that is
 // to do in the request's place; nil if it names none.
-func resume[R any](ctx context.Context, s *server, kind, id string, r *R) (*answer.Run, error) {
+func resume[R any](c echo.Context, s *server, kind, id string, r *R) (*answer.Run, error) {
 	if id == "" {
 		return nil, nil
 	}
@@ -29,57 +47,73 @@ func resume[R any](ctx context.Context, s *server, kind, id string, r *R) (*answ
 	if s.Ledger == nil {
 		return nil, unknown
 	}
-	var kept R
-	run, err := answer.ResumeRun(ctx, s.Ledger, kind, id, &kept)
+	var kept keptRequest
+	run, err := answer.ResumeRun(c.Request().Context(), s.Ledger, kind, id, &kept)
 	other := (*answer.KindError)(nil)
 	switch {
-	case errors.Is(err, retrieve.ErrNotFound), errors.As(err, &other):
-		// Runs of another kind are none of this client's business.
+	case errors.Is(err, retrieve.ErrNotFound), errors.As(err, &other), err == nil && kept.By != caller(c):
+		// Runs of another kind, or of somebody else, are none of this client's business.
 		return nil, unknown
 	case err != nil:
 		return nil, fmt.Errorf("looking for a run to take up: %w", err)
 	}
-	*r = kept
+	var request R
+	if err := json.Unmarshal(kept.Request, &request); err != nil {
+		return nil, fmt.Errorf("reading what the run %s is to do: %w", id, err)
+	}
+	*r = request
 	return run, nil
 }
 
-// begin begins a run of a request. Where it cannot be kept the request is
-// answered all the same.
-func (s *server) begin(ctx context.Context, kind string, request any) *answer.Run {
-	if s.Ledger == nil {
-		return nil
-	}
-	run, err := answer.BeginRun(ctx, s.Ledger, kind, request)
-	if err != nil && ctx.Err() == nil {
-		s.Logger.WarnContext(ctx, "an answer cannot be taken up again if it is interrupted", "error", err)
-	}
-	return run
-}
-
-// respond replies with the events of a run, which may be nil: one by one or,
-// folded, as JSON. What came to its end is forgotten in the ledger, of the
-// rest the finished calls are kept for who takes the run up.
-func (s *server) respond(c echo.Context, run *answer.Run, events func(context.Context) iter.Seq2[answer.Event, error]) error {
-	if run != nil {
-		c.Response().Header().Set(runHeader, run.ID)
-	}
-	numbered := func(ctx context.Context) iter.Seq2[answer.Event, error] {
-		return cite.Number(run.Watch(events(ctx)), s.citing(c))
-	}
-	reply := s.fold
-	if wantsEvents(c.Request()) {
-		reply = s.stream
-	}
-	err := reply(c, numbered)
-	_, failed := run.Settle(c.Request().Context(), err)
-	return errors.Join(err, failed)
-}
-
-// fold replies with the whole answer as JSON.
-func (s *server) fold(c echo.Context, events func(context.Context) iter.Seq2[answer.Event, error]) error {
-	a, err := cite.Collect(events(c.Request().Context()))
+// begin begins the run of a task, or goes on with it. Where it cannot be kept
+// the task is done all the same.
+func (s *server) begin(c echo.Context, t task, background bool, cancel context.CancelCauseFunc) (*liveRun, error) {
+	request, err := json.Marshal(t.request)
 	if err != nil {
-		return fmt.Errorf("answering: %w", err)
+		return nil, fmt.Errorf("writing down what a run is to do: %w", err)
 	}
-	return reply(c, http.StatusOK, answered{a, s.indexing()})
+	ctx, by := c.Request().Context(), caller(c)
+	run := t.run
+	if run == nil && s.Ledger != nil {
+		run, err = answer.BeginRun(ctx, s.Ledger, t.kind, keptRequest{by, request})
+		if err != nil && ctx.Err() == nil {
+			s.Logger.WarnContext(ctx, "an answer cannot be taken up again if it is interrupted", "error", err)
+		}
+	}
+	l := &liveRun{kind: t.kind, by: by, request: request, asked: c.Response().Header().Get(echo.HeaderXRequestID),
+		started: time.Now(), record: t.record, background: background, run: run, cancel: cancel}
+	if run != nil {
+		l.id = run.ID
+	} else if background {
+		l.id = strings.ToLower(rand.Text()[:16])
+	}
+	return l, s.Runs.add(l)
+}
+
+// respond replies with what comes of a task: the events one by one or, folded,
+// as JSON. It stops when the client goes.
+func (s *server) respond(c echo.Context, t task) (err error) {
+	ctx, cancel := context.WithCancelCause(c.Request().Context())
+	defer cancel(nil)
+	l, err := s.begin(c, t, false, cancel)
+	if err != nil {
+		return err
+	}
+	if l.run != nil {
+		c.Response().Header().Set(runHeader, l.id)
+	}
+	ended := errPanicked
+	defer func() { err = errors.Join(err, s.settle(ctx, l, ended)) }()
+	events := cite.Number(l.run.Watch(t.events(ctx, l.run)), s.citing(c))
+	if wantsEvents(c.Request()) {
+		ended = s.stream(ctx, c, l, events, cancel)
+		return ended
+	}
+	whole, err := s.work(l, events, nil)
+	ended = s.ending(ctx, l, err)
+	l.end(ended)
+	if ended != nil {
+		return fmt.Errorf("answering: %w", ended)
+	}
+	return reply(c, http.StatusOK, whole)
 }

@@ -3,8 +3,10 @@ package web
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -54,31 +56,40 @@ func (s *eventStream) render(m *markdown) {
 		if err != nil {
 			return fmt.Errorf("encoding a %s event: %w", kind, err)
 		}
-		return s.event(kind, data)
+		return s.write(event{kind: kind, data: data}.append(nil))
 	})
 }
 
-// send writes one event with v as its JSON data.
-func (s *eventStream) send(kind string, v any) error {
-	data, err := json.Marshal(v)
-	if err != nil {
-		return fmt.Errorf("encoding a %s event: %w", kind, err)
-	}
+// pass writes one event.
+func (s *eventStream) pass(e event) error {
 	if s.page == nil {
-		return s.event(kind, data)
+		return s.write(e.append(nil))
 	}
-	if err := s.page.before(kind, data); err != nil {
+	if err := s.page.before(e.kind, e.data); err != nil {
 		return err
 	}
-	if err := s.event(kind, data); err != nil {
+	if err := s.write(e.append(nil)); err != nil {
 		return err
 	}
-	return s.page.after(kind, data)
+	return s.page.after(e.kind, e.data)
 }
 
-// event writes one event. JSON has no raw line breaks, so the data is one line.
-func (s *eventStream) event(kind string, data []byte) error {
-	return s.write(fmt.Appendf(nil, "event: %s\ndata: %s\n\n", kind, data))
+// recall gives the blocks of events that the reader has already: blocks have no
+// ids of their own, and the last ones may not have arrived.
+func (s *eventStream) recall(had []event) error {
+	if s.page == nil {
+		return nil
+	}
+	writing := slices.ContainsFunc(had, func(e event) bool { return e.kind == "text" })
+	for _, e := range had {
+		if e.kind == "draft" && writing {
+			continue
+		}
+		if err := errors.Join(s.page.before(e.kind, e.data), s.page.after(e.kind, e.data)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (s *eventStream) write(b []byte) error {

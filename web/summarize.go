@@ -29,31 +29,41 @@ type summarizeRequest struct {
 	Strategy   string          `json:"strategy,omitempty"`
 	MaxWords   int             `json:"max_words,omitempty"`
 	Run        string          `json:"run,omitempty"`
+	Record     *bool           `json:"record,omitempty"`
 }
+
+// summaryKind is the kind of a run that summarizes.
+const summaryKind = "POST /api/summarize"
 
 // summarize summarizes stored documents, by the same two ways as ask.
 func (s *server) summarize(c echo.Context) error {
-	const kind = "POST /api/summarize"
 	var r summarizeRequest
 	if err := decode(c, &r); err != nil {
 		return err
 	}
-	ctx := c.Request().Context()
-	run, err := resume(ctx, s, kind, r.Run, &r)
+	t, err := s.summaryTask(c, r)
 	if err != nil {
 		return err
 	}
-	passages, err := s.whole(ctx, r)
+	return s.respond(c, t)
+}
+
+// summaryTask reads what is to be summarized.
+func (s *server) summaryTask(c echo.Context, r summarizeRequest) (task, error) {
+	record := r.Record == nil || *r.Record
+	run, err := resume(c, s, summaryKind, r.Run, &r)
 	if err != nil {
-		return err
+		return task{}, err
 	}
-	if run == nil {
-		run = s.begin(ctx, kind, r)
+	passages, err := s.whole(c.Request().Context(), r)
+	if err != nil {
+		return task{}, err
 	}
-	summary := answer.Summary{Passages: passages, Strategy: r.Strategy, Words: r.MaxWords, Run: run}
-	return s.respond(c, run, func(ctx context.Context) iter.Seq2[answer.Event, error] {
+	summary := answer.Summary{Passages: passages, Strategy: r.Strategy, Words: r.MaxWords}
+	return task{kind: summaryKind, request: r, record: record, run: run, events: func(ctx context.Context, run *answer.Run) iter.Seq2[answer.Event, error] {
+		summary.Run = run
 		return s.Summarizer.Summarize(ctx, summary)
-	})
+	}}, nil
 }
 
 // whole gives the documents that a request is about, passage by passage.

@@ -73,9 +73,14 @@ type Options struct {
 	// only their text is shown.
 	Originals Originals
 	// Ledger keeps the answers and summaries that were interrupted, so that
-	// they can be taken up again; nil keeps none. Without a model there is
-	// nothing to keep.
+	// they can be taken up again, and records of the others; nil keeps none.
 	Ledger retrieve.Ledger
+	// KeepAnswers is how long what came of a run is kept in the ledger, so that
+	// it can be shown again; 0 keeps nothing.
+	KeepAnswers time.Duration
+	// Runs are the answers that go on without a reader; nil makes new ones. Who
+	// shuts the server down shuts them down too.
+	Runs *Runs
 	// Logger gets one line a request. Questions, answers and document texts
 	// are never logged.
 	Logger *slog.Logger
@@ -167,6 +172,9 @@ func New(o Options) (*echo.Echo, error) {
 	if o.Troubles == nil {
 		o.Troubles = func() []ingest.Change { return nil }
 	}
+	if o.Runs == nil {
+		o.Runs = new(Runs)
+	}
 	if o.MaxAsks <= 0 {
 		o.MaxAsks = DefaultMaxAsks
 	}
@@ -221,6 +229,7 @@ func New(o Options) (*echo.Echo, error) {
 	if s.Summarizer != nil {
 		e.POST("/api/summarize", s.summarize, s.bounded)
 	}
+	s.routeRuns(e, get)
 	get("/api/documents", s.documents)
 	get("/api/documents/*", s.document)
 	if s.Uploads != nil {

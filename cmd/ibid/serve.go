@@ -31,6 +31,7 @@ type serveCmd struct {
 	Uploads    string   `help:"Whether documents may be sent and deleted over HTTP: ${enum}. Auto is on, unless other machines reach the server." enum:"auto,on,off" default:"auto" placeholder:"KIND" group:"Server"`
 	MaxUpload  int      `help:"Largest upload, in MB." default:"64" placeholder:"N" group:"Server"`
 	MaxUploads int      `help:"Most that all uploads together may take, in MB." default:"4096" placeholder:"N" group:"Server"`
+	KeepDays   int      `help:"Days for which answers are kept, so that they can be shown again and shared by their links; 0 keeps none." default:"90" placeholder:"N" group:"Server"`
 	syncConfig
 	citeConfig
 	rerankConfig
@@ -80,10 +81,6 @@ func (c *serveCmd) Run(ctx context.Context, s surroundings) (err error) {
 	if err != nil {
 		return err
 	}
-	var ledger retrieve.Ledger
-	if answerer.Model != nil {
-		ledger = lib.engine.Ledger()
-	}
 	uploads, err := c.uploads(ctx, lib)
 	if err != nil {
 		return err
@@ -95,10 +92,11 @@ func (c *serveCmd) Run(ctx context.Context, s surroundings) (err error) {
 	}
 	var progress progress
 	files := &drawer{lib, c.uploadsFolder()}
+	var runs web.Runs
 	handler, err := web.New(web.Options{
 		Uploads: accept, Drawer: files, Originals: files,
 		Asker: answerer, Searcher: lib.Index, Library: lib.Index, Logger: logger,
-		Summarizer: answerer, Ledger: ledger,
+		Summarizer: answerer, Ledger: lib.engine.Ledger(), Runs: &runs, KeepAnswers: time.Duration(c.KeepDays) * 24 * time.Hour,
 		Indexing: progress.indexing, Troubles: progress.troubles,
 		Addr: c.Addr, PublicURL: c.PublicURL, AllowHosts: c.AllowHost, Version: version(), Citing: citing,
 	})
@@ -141,6 +139,7 @@ func (c *serveCmd) Run(ctx context.Context, s surroundings) (err error) {
 	case <-ctx.Done():
 		logger.Info("stopping", "drain", drain)
 		limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
+		background.Go(func() { runs.Shutdown(limit) })
 		if server.Shutdown(limit) != nil {
 			cut() // answers still running end with an error of their own
 			err = server.Close()

@@ -1,0 +1,443 @@
+package web
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"strconv"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"ibid/cite"
+	"ibid/retrieve"
+)
+
+// A run is one answer or summary: its id, what came of it, and where it broke
+// off its resumption. These are the routes:
+//
+//	POST   /api/runs      begins one in the background; 202 with its id
+//	GET    /api/runs      those of the caller that were kept, newest first
+//	GET    /api/runs/ID   the record; or its events, from the first on or after
+//	                      Last-Event-ID, with Accept: text/event-stream
+//	DELETE /api/runs/ID   stops it; with ?forget=true nothing is kept of it
+//
+// POST /api/ask and POST /api/summarize are runs too: their header Ibid-Run is
+// the id, under which the answer can be shown again once it has ended, unless
+// the request says {"record": false}. They end with their reader; one in the
+// background goes on for [patience] without any. To share an answer is to share
+// the address that the record has as "url": the home page with ?run=ID.
+
+// routeRuns enters the routes of runs.
+func (s *server) routeRuns(e *echo.Echo, get func(string, echo.HandlerFunc)) {
+	e.POST("/api/runs", s.beginRun)
+	get("/api/runs", s.listRuns)
+	get("/api/runs/:id", s.showRun)
+	e.DELETE("/api/runs/:id", s.stopRun)
+}
+
+// caller is who sends a request, as runs and feedback know it; empty where
+// nobody is told from another.
+func caller(echo.Context) string { return "" }
+
+// runRequest is the body of POST /api/runs: that of POST /api/ask, or that of
+// POST /api/summarize in a member of its own. Run takes up either.
+type runRequest struct {
+	askRequest
+	Summarize *summarizeRequest `json:"summarize,omitempty"`
+}
+
+// begunRun is the reply to POST /api/runs.
+type begunRun struct {
+	ID     string `json:"id"`
+	Events string `json:"events"` // address of the record and its events
+	URL    string `json:"url"`    // address of the page that shows it
+}
+
+// A runRecord is what is known of a run.
+type runRecord struct {
+	ID       string `json:"id"`
+	Kind     string `json:"kind"` // "ask" or "summarize"
+	State    string `json:"state"`
+	Question string `json:"question,omitempty"`
+	// Request is the body it was asked for with.
+	Request json.RawMessage `json:"request"`
+	Started time.Time       `json:"started"`
+	Ended   *time.Time      `json:"ended,omitempty"`
+	// Resumable says that {"run": ID} goes on with it.
+	Resumable bool `json:"resumable"`
+	// Answer is the data of its event done, Error that of its event error.
+	Answer json.RawMessage `json:"answer,omitempty"`
+	Error  json.RawMessage `json:"error,omitempty"`
+	Events string          `json:"events"`
+	URL    string          `json:"url"`
+
+	log []event
+}
+
+func kindName(kind string) string {
+	if kind == summaryKind {
+		return "summarize"
+	}
+	return "ask"
+}
+
+func (s *server) runAddress(c echo.Context, id string) (events, page string) {
+	return s.base(c) + "/api/runs/" + id, s.base(c) + "/?run=" + id
+}
+
+// beginRun begins a run in the background.
+func (s *server) beginRun(c echo.Context) error {
+	release, err := s.acquire(c)
+	if err != nil {
+		return err
+	}
+	begun := false
+	defer func() {
+		if !begun {
+			release()
+		}
+	}()
+	var r runRequest
+	if err := decode(c, &r); err != nil {
+		return err
+	}
+	t, err := s.runTask(c, r)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(c.Request().Context()))
+	l, err := s.begin(c, t, true, cancel)
+	if err != nil {
+		cancel(err)
+		return err
+	}
+	begun = true
+	citing := s.citing(c)
+	go func() {
+		defer s.Runs.work.Done()
+		defer release()
+		defer cancel(nil)
+		s.conduct(ctx, l, t, citing)
+	}()
+	told := begunRun{ID: l.id}
+	told.Events, told.URL = s.runAddress(c, l.id)
+	c.Response().Header().Set(runHeader, l.id)
+	c.Response().Header().Set(echo.HeaderLocation, told.Events)
+	return reply(c, http.StatusAccepted, told)
+}
+
+// conduct works on a run in the background. Trouble that no reader is told of goes to the log.
+func (s *server) conduct(ctx context.Context, l *liveRun, t task, citing cite.Options) {
+	ended := errPanicked
+	defer func() {
+		if r := recover(); r != nil {
+			s.Logger.LogAttrs(ctx, slog.LevelError, "panic", slog.String("id", l.asked), slog.String("run", l.id),
+				slog.Any("error", r), slog.String("stack", string(debug.Stack())))
+			l.end(ended)
+		}
+		if err := s.settle(ctx, l, ended); err != nil {
+			s.Logger.WarnContext(ctx, "a run that has ended is not forgotten", "run", l.id, "error", err)
+		}
+	}()
+	_, err := s.work(l, cite.Number(l.run.Watch(t.events(ctx, l.run)), citing), nil)
+	ended = s.ending(ctx, l, err)
+	l.end(ended)
+	attrs := []slog.Attr{slog.String("id", l.asked), slog.String("run", l.id), slog.Duration("took", time.Since(l.started))}
+	level := slog.LevelInfo
+	if ended != nil {
+		p := problemFor(ended)
+		attrs = append(attrs, slog.String("code", p.Code))
+		if p.Status >= 500 {
+			level = slog.LevelError
+			attrs = append(attrs, slog.String("error", ended.Error()))
+		}
+	}
+	s.Logger.LogAttrs(ctx, level, "run", attrs...)
+}
+
+// runTask checks what a run in the background is to do.
+func (s *server) runTask(c echo.Context, r runRequest) (task, error) {
+	if r.Summarize != nil {
+		if s.Summarizer == nil {
+			p := invalid("no_summaries", "this server does not summarize: leave summarize out")
+			p.Field = "summarize"
+			return task{}, p
+		}
+		if r.Summarize.Record == nil {
+			r.Summarize.Record = r.Record
+		}
+		return s.summaryTask(c, *r.Summarize)
+	}
+	if r.Run != "" && s.Ledger != nil && s.Summarizer != nil {
+		kept, err := s.Ledger.Run(c.Request().Context(), r.Run)
+		if err != nil && !errors.Is(err, retrieve.ErrNotFound) {
+			return task{}, fmt.Errorf("looking for a run to take up: %w", err)
+		}
+		if kept.Kind == summaryKind {
+			return s.summaryTask(c, summarizeRequest{Run: r.Run, Record: r.Record})
+		}
+	}
+	return s.askTask(c, r.askRequest)
+}
+
+// runNotFound is about a run that is not there, or not the caller's.
+func runNotFound(id string) *Problem {
+	return &Problem{Status: http.StatusNotFound, Code: "run_not_found",
+		Detail: fmt.Sprintf("there is no run %.40q: it was not kept, or is kept no longer", id)}
+}
+
+// findRun gives a run that is under way, or else what is kept of it.
+func (s *server) findRun(c echo.Context, id string) (*liveRun, *runRecord, error) {
+	if l := s.Runs.get(id); l != nil {
+		if l.by != caller(c) {
+			return nil, nil, runNotFound(id)
+		}
+		return l, nil, nil
+	}
+	if s.Ledger == nil {
+		return nil, nil, runNotFound(id)
+	}
+	ctx := c.Request().Context()
+	var under keptRequest
+	begun, err := s.Ledger.Run(ctx, id)
+	switch {
+	case errors.Is(err, retrieve.ErrNotFound):
+	case err != nil:
+		return nil, nil, fmt.Errorf("looking for a run: %w", err)
+	case begun.Kind == askKind || begun.Kind == summaryKind:
+		if err := json.Unmarshal(begun.Spec, &under); err != nil {
+			return nil, nil, fmt.Errorf("reading what the run %s is to do: %w", id, err)
+		}
+	}
+	resumable := under.Request != nil
+	r, err := s.Ledger.Record(ctx, id)
+	switch {
+	case errors.Is(err, retrieve.ErrNotFound) && resumable && under.By == caller(c):
+		return nil, &runRecord{ID: id, Kind: kindName(begun.Kind), State: stateInterrupted, Question: questionOf(under.Request),
+			Request: under.Request, Started: begun.Started, Resumable: true}, nil
+	case errors.Is(err, retrieve.ErrNotFound), err == nil && r.By != caller(c):
+		return nil, nil, runNotFound(id)
+	case err != nil:
+		return nil, nil, fmt.Errorf("looking for a record: %w", err)
+	}
+	known := recordOf(r)
+	known.Resumable = resumable
+	if known.log, err = unpacked(r.Events); err != nil {
+		return nil, nil, err
+	}
+	known.conclude()
+	return nil, known, nil
+}
+
+func recordOf(r retrieve.Record) *runRecord {
+	return &runRecord{ID: r.ID, Kind: kindName(r.Kind), State: r.State, Question: questionOf(r.Spec), Request: r.Spec, Started: r.Started, Ended: &r.Ended}
+}
+
+// conclude takes the outcome from the last event.
+func (r *runRecord) conclude() {
+	if len(r.log) == 0 {
+		return
+	}
+	switch last := r.log[len(r.log)-1]; last.kind {
+	case "done":
+		r.Answer = last.data
+	case "error":
+		r.Error = last.data
+	}
+}
+
+// known is a run under way as a record.
+func (l *liveRun) known() *runRecord {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r := &runRecord{ID: l.id, Kind: kindName(l.kind), State: l.state, Question: questionOf(l.request), Request: l.request,
+		Started: l.started, Resumable: l.resumable, log: l.log}
+	if l.state != stateRunning {
+		r.Ended = &l.ended
+	}
+	r.conclude()
+	return r
+}
+
+// showRun gives the record of a run, or its events.
+func (s *server) showRun(c echo.Context) error {
+	l, known, err := s.findRun(c, c.Param("id"))
+	if err != nil {
+		return err
+	}
+	if l != nil {
+		l.enter()
+		defer l.leave()
+	}
+	if wantsEvents(c.Request()) {
+		return s.follow(c, l, known)
+	}
+	if l != nil {
+		known = l.known()
+	}
+	return s.replyRecord(c, known)
+}
+
+func (s *server) replyRecord(c echo.Context, r *runRecord) error {
+	r.Events, r.URL = s.runAddress(c, r.ID)
+	return reply(c, http.StatusOK, r)
+}
+
+// follow sends the events of a run that the reader does not have yet, and those
+// that come. To a reader that has them all of a run that has ended it replies
+// 204, which ends the browser's coming back.
+func (s *server) follow(c echo.Context, l *liveRun, known *runRecord) error {
+	if l == nil && known.State == stateInterrupted {
+		return &Problem{Status: http.StatusConflict, Code: "run_interrupted",
+			Detail: fmt.Sprintf(`the run was under way when its server stopped: POST /api/runs with {"run": %q} goes on with it`, known.ID)}
+	}
+	since := func(n int) ([]event, bool, <-chan struct{}, error) { return known.log[n:], false, nil, nil }
+	if l != nil {
+		since = l.since
+	}
+	log, more, _, err := since(0)
+	if err != nil {
+		return err
+	}
+	seen := followed(log, c.Request().Header.Get("Last-Event-ID"))
+	if !more && seen == len(log) {
+		return c.NoContent(http.StatusNoContent)
+	}
+	ctx, cancel := context.WithCancelCause(c.Request().Context())
+	defer cancel(nil)
+	out := newEventStream(c.Response(), cancel)
+	defer out.close()
+	if c.QueryParam("html") == "1" {
+		out.render(s.markdown)
+	}
+	if err := out.recall(log[:seen]); err != nil {
+		return readerGone(err)
+	}
+	if seen == len(log) {
+		if err := out.write([]byte(": following\n\n")); err != nil {
+			return readerGone(err)
+		}
+	}
+	for {
+		news, more, grew, err := since(seen)
+		if err != nil {
+			return errors.Join(err, out.pass(event{kind: "error", data: problemData(problemOf(c, err))}))
+		}
+		for _, f := range news {
+			if err := out.pass(f); err != nil {
+				return readerGone(err)
+			}
+		}
+		if seen += len(news); !more {
+			return nil
+		}
+		select {
+		case <-grew:
+		case <-ctx.Done():
+			if failed := out.failure(); failed != nil {
+				return readerGone(failed)
+			}
+			return fmt.Errorf("following a run: %w", ctx.Err())
+		}
+	}
+}
+
+func readerGone(err error) *Problem {
+	return &Problem{Status: statusClientGone, Code: "reader_gone", Detail: "the reader takes no more of the answer", cause: err}
+}
+
+func problemData(p *Problem) []byte {
+	data, err := json.Marshal(p)
+	if err != nil { // strings and a number
+		panic(err)
+	}
+	return data
+}
+
+// listedRuns is the reply of GET /api/runs.
+type listedRuns struct {
+	Runs []*runRecord `json:"runs"`
+	More bool         `json:"more"`
+}
+
+// listRuns lists what was kept for the caller, newest first: ?limit= of those
+// that began before the one in ?after=.
+func (s *server) listRuns(c echo.Context) error {
+	limit, err := limitOf(c, 50, 500)
+	if err != nil {
+		return err
+	}
+	list := listedRuns{Runs: []*runRecord{}}
+	if s.Ledger == nil {
+		return reply(c, http.StatusOK, list)
+	}
+	var after retrieve.Record
+	if id := c.QueryParam("after"); id != "" {
+		after, err = s.Ledger.Record(c.Request().Context(), id)
+		if errors.Is(err, retrieve.ErrNotFound) || err == nil && after.By != caller(c) {
+			return runNotFound(id)
+		}
+		if err != nil {
+			return fmt.Errorf("looking for a record: %w", err)
+		}
+	}
+	records, err := s.Ledger.Records(c.Request().Context(), caller(c), after, limit+1)
+	if err != nil {
+		return fmt.Errorf("listing the records: %w", err)
+	}
+	if len(records) > limit {
+		records, list.More = records[:limit], true
+	}
+	for _, r := range records {
+		known := recordOf(r)
+		known.Events, known.URL = s.runAddress(c, r.ID)
+		list.Runs = append(list.Runs, known)
+	}
+	return reply(c, http.StatusOK, list)
+}
+
+// limitOf reads ?limit=.
+func limitOf(c echo.Context, usual, most int) (int, error) {
+	v := c.QueryParam("limit")
+	if v == "" {
+		return usual, nil
+	}
+	n, err := strconv.Atoi(v)
+	if err != nil || n < 1 || n > most {
+		return 0, invalid("bad_limit", "limit is %.40q: give a number from 1 to %d", v, most)
+	}
+	return n, nil
+}
+
+// stopRun stops a run that is under way. With ?forget=true nothing is kept of
+// it, nor of one that has ended.
+func (s *server) stopRun(c echo.Context) error {
+	id := c.Param("id")
+	l, known, err := s.findRun(c, id)
+	if err != nil {
+		return err
+	}
+	if l != nil {
+		l.cancel(errStopped)
+		if err := l.wind(c.Request().Context()); err != nil {
+			return fmt.Errorf("stopping a run: %w", err)
+		}
+		known = l.known()
+	}
+	if c.QueryParam("forget") != "true" {
+		return s.replyRecord(c, known)
+	}
+	s.Runs.forget(id)
+	if s.Ledger != nil {
+		ctx := context.WithoutCancel(c.Request().Context())
+		if err := errors.Join(s.Ledger.End(ctx, id), s.Ledger.ForgetRecord(ctx, id)); err != nil {
+			return fmt.Errorf("forgetting a run: %w", err)
+		}
+	}
+	return c.NoContent(http.StatusNoContent)
+}
