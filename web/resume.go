@@ -87,7 +87,13 @@ func (s *server) begin(c echo.Context, t task, background bool, cancel context.C
 	} else if background {
 		l.id = strings.ToLower(rand.Text()[:16])
 	}
-	return l, s.Runs.add(l)
+	if err := s.Runs.add(l); err != nil {
+		if t.run == nil && run != nil {
+			err = errors.Join(err, s.Ledger.End(context.WithoutCancel(ctx), run.ID))
+		}
+		return nil, err
+	}
+	return l, nil
 }
 
 // respond replies with what comes of a task: the events one by one or, folded,

@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"ibid/ingest"
-	"ibid/retrieve"
 	"ibid/web"
 )
 
@@ -139,17 +138,23 @@ func (c *serveCmd) Run(ctx context.Context, s surroundings) (err error) {
 	case <-ctx.Done():
 		logger.Info("stopping", "drain", drain)
 		limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
-		background.Go(func() { runs.Shutdown(limit) })
+		drained := make(chan struct{})
+		go func() {
+			runs.Shutdown(limit)
+			close(drained)
+		}()
 		if server.Shutdown(limit) != nil {
 			cut() // answers still running end with an error of their own
 			err = server.Close()
 		}
+		<-drained
 		cancel()
 		if e := <-served; !errors.Is(e, http.ErrServerClosed) {
 			err = errors.Join(err, e)
 		}
 	}
 	stop()
+	runs.Shutdown(ctx)
 	background.Wait()
 	return err
 }

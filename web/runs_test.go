@@ -1,0 +1,693 @@
+package web
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"iter"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"ibid/answer"
+	"ibid/cite"
+	"ibid/retrieve"
+)
+
+// ledger keeps runs and records in memory. Each method may be called at any time.
+type ledger struct {
+	retrieve.Ledger
+	mu       sync.Mutex
+	runs     map[string]retrieve.Run
+	records  map[string]retrieve.Record
+	feedback []retrieve.Feedback
+	broken   error // of every write of a record
+}
+
+func newLedger() *ledger {
+	return &ledger{runs: map[string]retrieve.Run{}, records: map[string]retrieve.Record{}}
+}
+
+func (l *ledger) Begin(_ context.Context, r retrieve.Run) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.runs[r.ID] = r
+	return nil
+}
+
+func (l *ledger) End(_ context.Context, id string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.runs, id)
+	return nil
+}
+
+func (l *ledger) Run(_ context.Context, id string) (retrieve.Run, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if r, ok := l.runs[id]; ok {
+		return r, nil
+	}
+	return retrieve.Run{}, retrieve.ErrNotFound
+}
+
+func (l *ledger) KeepRecord(_ context.Context, r retrieve.Record) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.broken == nil {
+		l.records[r.ID] = r
+	}
+	return l.broken
+}
+
+func (l *ledger) Record(_ context.Context, id string) (retrieve.Record, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if r, ok := l.records[id]; ok {
+		return r, nil
+	}
+	return retrieve.Record{}, retrieve.ErrNotFound
+}
+
+func (l *ledger) ForgetRecord(_ context.Context, id string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.records, id)
+	return nil
+}
+
+func (l *ledger) Records(_ context.Context, by string, after retrieve.Record, n int) ([]retrieve.Record, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var list []retrieve.Record
+	for _, r := range l.records {
+		if r.By == by && (after.ID == "" || r.Started.Before(after.Started)) {
+			r.Events = nil
+			list = append(list, r)
+		}
+	}
+	slices.SortFunc(list, func(a, b retrieve.Record) int { return b.Started.Compare(a.Started) })
+	return list[:min(n, len(list))], nil
+}
+
+func (l *ledger) KeepFeedback(_ context.Context, f retrieve.Feedback) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	f.Key = int64(len(l.feedback) + 1)
+	l.feedback = append(l.feedback, f)
+	return nil
+}
+
+func (l *ledger) Feedback(_ context.Context, after int64, n int) ([]retrieve.Feedback, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var list []retrieve.Feedback
+	for _, f := range slices.Backward(l.feedback) {
+		if (after == 0 || f.Key < after) && len(list) < n {
+			list = append(list, f)
+		}
+	}
+	return list, nil
+}
+
+func (l *ledger) ids() (runs, records int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.runs), len(l.records)
+}
+
+// call sends a request and gives the whole reply.
+func call(h http.Handler, method, path, body string, headers ...string) *httptest.ResponseRecorder {
+	return callIn(context.Background(), h, method, path, body, headers...)
+}
+
+func callIn(ctx context.Context, h http.Handler, method, path, body string, headers ...string) *httptest.ResponseRecorder {
+	r := httptest.NewRequestWithContext(ctx, method, "http://127.0.0.1:8080"+path, strings.NewReader(body))
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w
+}
+
+func into[T any](t testing.TB, w *httptest.ResponseRecorder, status int) (v T) {
+	t.Helper()
+	if w.Code != status {
+		t.Fatalf("status %d, want %d: %s", w.Code, status, w.Body)
+	}
+	if err := json.Unmarshal(w.Body.Bytes(), &v); err != nil {
+		t.Fatalf("%v in %s", err, w.Body)
+	}
+	return v
+}
+
+var asEvents = []string{"Accept", "text/event-stream"}
+
+// eventsOf reads a stream of events, without the comments in it.
+func eventsOf(t testing.TB, stream []byte) []event {
+	t.Helper()
+	var whole []byte
+	for part := range strings.SplitAfterSeq(string(stream), "\n\n") {
+		if !strings.HasPrefix(part, ":") {
+			whole = append(whole, part...)
+		}
+	}
+	events, err := parseEvents(whole)
+	if err != nil {
+		t.Fatalf("%v in %s", err, stream)
+	}
+	return events
+}
+
+func begun(t testing.TB, h http.Handler, body string) string {
+	t.Helper()
+	w := call(h, "POST", "/api/runs", body)
+	b := into[begunRun](t, w, http.StatusAccepted)
+	if b.ID == "" || w.Header().Get("Location") != b.Events || b.Events != "http://127.0.0.1:8080/api/runs/"+b.ID || w.Header().Get(runHeader) != b.ID {
+		t.Fatalf("%+v, %v", b, w.Header())
+	}
+	return b.ID
+}
+
+// waiting is an asker that writes words as they are sent, and stops with its context.
+type waiting chan string
+
+func (words waiting) Ask(ctx context.Context, _ answer.Question) iter.Seq2[answer.Event, error] {
+	return func(yield func(answer.Event, error) bool) {
+		for {
+			select {
+			case word, more := <-words:
+				if !more {
+					yield(answer.Usage{}, nil)
+					return
+				}
+				if !yield(answer.Text{Text: word}, nil) {
+					return
+				}
+			case <-ctx.Done():
+				yield(nil, fmt.Errorf("asking: %w", ctx.Err()))
+				return
+			}
+		}
+	}
+}
+
+// A run's events are the same however often they are read, from whichever one
+// on, from memory and from the record, and those of POST /api/ask.
+func TestRunReplay(t *testing.T) {
+	l := newLedger()
+	var runs Runs
+	server := func(runs *Runs) *echo.Echo {
+		return newHandler(t, func(o *Options) { o.Ledger, o.KeepAnswers, o.Runs = l, time.Hour, runs })
+	}
+	h := server(&runs)
+	const question = `{"question":"What is the mooring fee?"}`
+	id := begun(t, h, question)
+	first := call(h, "GET", "/api/runs/"+id, "", asEvents...)
+	whole := eventsOf(t, first.Body.Bytes())
+	if last := whole[len(whole)-1]; first.Code != http.StatusOK || last.kind != "done" {
+		t.Fatalf("%d: %s", first.Code, first.Body)
+	}
+	runs.Shutdown(t.Context())
+	replay := call(h, "GET", "/api/runs/"+id, "", asEvents...)
+	again := call(server(new(Runs)), "GET", "/api/runs/"+id, "", asEvents...)
+	live := bytes.ReplaceAll(first.Body.Bytes(), []byte(": following\n\n"), nil)
+	if !bytes.Equal(live, replay.Body.Bytes()) || !bytes.Equal(live, again.Body.Bytes()) {
+		t.Errorf("live:\n%s\nreplayed:\n%s\nby another server:\n%s", first.Body, replay.Body, again.Body)
+	}
+	if replay.Header().Get("Content-Type") != "text/event-stream; charset=utf-8" {
+		t.Errorf("%v", replay.Header())
+	}
+	for i, e := range whole {
+		if e.id == "" || i > 0 && e.id == whole[i-1].id {
+			t.Errorf("event %d has the id %q", i, e.id)
+		}
+		w := call(h, "GET", "/api/runs/"+id, "", "Accept", "text/event-stream", "Last-Event-ID", e.id)
+		if i == len(whole)-1 {
+			if w.Code != http.StatusNoContent || w.Body.Len() > 0 {
+				t.Errorf("after the last event: %d, %s", w.Code, w.Body)
+			}
+			continue
+		}
+		if rest := eventsOf(t, w.Body.Bytes()); len(rest) != len(whole)-i-1 || rest[0].id != whole[i+1].id {
+			t.Errorf("after event %d come %d: %s", i, len(rest), w.Body)
+		}
+	}
+	for _, unknown := range []string{"x", "0-1", "z" + whole[0].id} {
+		w := call(h, "GET", "/api/runs/"+id, "", "Accept", "text/event-stream", "Last-Event-ID", unknown)
+		if len(eventsOf(t, w.Body.Bytes())) != len(whole) {
+			t.Errorf("after %q: %s", unknown, w.Body)
+		}
+	}
+
+	record := into[runRecord](t, call(h, "GET", "/api/runs/"+id, ""), http.StatusOK)
+	if record.State != stateDone || record.Question != "What is the mooring fee?" || string(record.Request) != question ||
+		record.Kind != "ask" || record.Ended == nil || record.Resumable || record.URL != "http://127.0.0.1:8080/?run="+id {
+		t.Errorf("%+v", record)
+	}
+	if !bytes.Equal(record.Answer, whole[len(whole)-1].data) {
+		t.Errorf("the answer is %s", record.Answer)
+	}
+	// The same as /api/ask, by both of its ways.
+	plain := call(h, "POST", "/api/ask", question)
+	if got, want := answerIn(t, plain.Body.Bytes()), answerIn(t, record.Answer); !slices.Equal(got, want) {
+		t.Errorf("asked: %v, run: %v", got, want)
+	}
+	streamed := call(h, "POST", "/api/ask", question, asEvents...)
+	asked := eventsOf(t, streamed.Body.Bytes())
+	if len(asked) != len(whole) {
+		t.Fatalf("asked: %s", streamed.Body)
+	}
+	for i := range asked {
+		if asked[i].kind != whole[i].kind || !bytes.Equal(asked[i].data, whole[i].data) {
+			t.Errorf("event %d: asked %s, run %s", i, asked[i].data, whole[i].data)
+		}
+	}
+	replay = call(h, "GET", "/api/runs/"+streamed.Header().Get(runHeader), "", asEvents...)
+	if !bytes.Equal(replay.Body.Bytes(), streamed.Body.Bytes()) {
+		t.Errorf("asked:\n%s\nreplayed:\n%s", streamed.Body, replay.Body)
+	}
+	if r := into[runRecord](t, call(h, "GET", "/api/runs/"+plain.Header().Get(runHeader), ""), 200); !bytes.Equal(r.Answer, bytes.TrimSpace(plain.Body.Bytes())) {
+		t.Errorf("asked: %s, kept: %s", plain.Body, r.Answer)
+	}
+	// The documents whose words are in it are known.
+	if got, want := l.records[id].Documents, []string{"club/guide.pdf", "club/handbook/mooring.md"}; !slices.Equal(got, want) {
+		t.Errorf("documents %v, want %v", got, want)
+	}
+	if list := into[listedRuns](t, call(h, "GET", "/api/runs?limit=2", ""), 200); len(list.Runs) != 2 || !list.More || list.Runs[1].ID == id || list.Runs[0].Answer != nil {
+		t.Errorf("%+v", list)
+	} else if list := into[listedRuns](t, call(h, "GET", "/api/runs?limit=2&after="+list.Runs[1].ID, ""), 200); len(list.Runs) != 1 || list.More || list.Runs[0].ID != id {
+		t.Errorf("%+v", list)
+	}
+}
+
+func answerIn(t testing.TB, b []byte) []string {
+	t.Helper()
+	var a cite.Answer
+	if err := json.Unmarshal(b, &a); err != nil {
+		t.Fatalf("%v in %s", err, b)
+	}
+	return []string{a.Text, fmt.Sprint(a.Sources), fmt.Sprint(a.Citations)}
+}
+
+// A client says that nothing is to be kept of its answer; nor is it without a
+// ledger. What is under way can be followed all the same.
+func TestNoRecord(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLedger()
+		kept := newHandler(t, func(o *Options) { o.Ledger, o.KeepAnswers = l, time.Hour })
+		none := newHandler(t, nil)
+		full := newHandler(t, func(o *Options) {
+			o.Ledger, o.KeepAnswers = &ledger{runs: map[string]retrieve.Run{}, broken: fmt.Errorf("the disk is full")}, time.Hour
+		})
+		if w := call(kept, "POST", "/api/ask", `{"question":"pizza","record":false}`); w.Code != 200 {
+			t.Errorf("%d: %s", w.Code, w.Body)
+		}
+		for _, h := range []*echo.Echo{kept, none, full} {
+			id := begun(t, h, `{"question":"pizza","record":false}`)
+			if h == full {
+				id = begun(t, h, `{"question":"pizza"}`)
+			}
+			synctest.Wait()
+			if w := call(h, "GET", "/api/runs/"+id, "", asEvents...); w.Code != 200 {
+				t.Errorf("%d: %s", w.Code, w.Body)
+			}
+			time.Sleep(patience - time.Second)
+			if r := into[runRecord](t, call(h, "GET", "/api/runs/"+id, ""), 200); r.State != stateDone {
+				t.Errorf("%+v", r)
+			}
+			time.Sleep(patience + time.Second)
+			if p := into[Problem](t, call(h, "GET", "/api/runs/"+id, ""), 404); p.Code != "run_not_found" {
+				t.Errorf("%+v", p)
+			}
+		}
+		if runs, records := l.ids(); runs+records != 0 {
+			t.Errorf("%d runs and %d records", runs, records)
+		}
+	})
+}
+
+// A run goes on for a while without a reader; one that comes in time takes up.
+func TestRunWithoutReader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLedger()
+		words := make(waiting)
+		h := newHandler(t, func(o *Options) { o.Asker, o.Ledger, o.KeepAnswers = words, l, time.Hour })
+		id := begun(t, h, `{"question":"When?"}`)
+		words <- "one "
+		time.Sleep(patience - time.Millisecond)
+
+		// A reader that comes at the last moment, and stays.
+		ctx, leave := context.WithCancel(t.Context())
+		read := make(chan *httptest.ResponseRecorder)
+		go func() { read <- callIn(ctx, h, "GET", "/api/runs/"+id, "", asEvents...) }()
+		time.Sleep(3 * patience)
+		words <- "two "
+		synctest.Wait()
+		leave()
+		had := eventsOf(t, (<-read).Body.Bytes())
+		if len(had) != 2 || had[0].kind != "text" {
+			t.Fatalf("read %v", had)
+		}
+		// While none is there, it goes on.
+		words <- "three "
+		time.Sleep(patience - time.Millisecond)
+		if r := into[runRecord](t, call(h, "GET", "/api/runs/"+id, ""), 200); r.State != stateRunning || r.Ended != nil {
+			t.Errorf("%+v", r)
+		}
+		// To have asked for it was to be a reader.
+		time.Sleep(patience - time.Millisecond)
+		go func() {
+			read <- call(h, "GET", "/api/runs/"+id, "", "Accept", "text/event-stream", "Last-Event-ID", had[1].id)
+		}()
+		words <- "four"
+		close(words)
+		rest := eventsOf(t, (<-read).Body.Bytes())
+		var text string
+		for _, e := range slices.Concat(had, rest) {
+			var piece answer.Text
+			if err := json.Unmarshal(e.data, &piece); err != nil {
+				t.Fatal(err)
+			}
+			if e.kind == "text" {
+				text += piece.Text
+			}
+		}
+		if text != "one two three four" || rest[len(rest)-1].kind != "done" {
+			t.Errorf("read %q: %v", text, rest)
+		}
+
+		// Nobody comes back to this one.
+		words2 := make(waiting)
+		h = newHandler(t, func(o *Options) { o.Asker, o.Ledger, o.KeepAnswers = words2, l, time.Hour })
+		id = begun(t, h, `{"question":"When?"}`)
+		words2 <- "one "
+		time.Sleep(patience + time.Millisecond)
+		synctest.Wait()
+		r := into[runRecord](t, call(h, "GET", "/api/runs/"+id, ""), 200)
+		var p Problem
+		if err := json.Unmarshal(r.Error, &p); err != nil || r.State != stateStopped || !r.Resumable || p.Code != "run_stopped" || r.Answer != nil {
+			t.Errorf("%v, %+v", err, r)
+		}
+		if e := eventsOf(t, call(h, "GET", "/api/runs/"+id, "", asEvents...).Body.Bytes()); len(e) < 2 || e[0].kind != "text" || e[len(e)-1].kind != "error" {
+			t.Errorf("%v", e)
+		}
+		// It is taken up again, under its id and with a log of its own.
+		go func() { words2 <- "anew"; close(words2) }()
+		w := call(h, "POST", "/api/runs", `{"run":"`+id+`"}`)
+		if b := into[begunRun](t, w, 202); b.ID != id {
+			t.Fatalf("%+v", b)
+		}
+		e := eventsOf(t, call(h, "GET", "/api/runs/"+id, "", "Accept", "text/event-stream", "Last-Event-ID", eventID(r.Started, 1)).Body.Bytes())
+		if len(e) != 3 || e[0].kind != "text" || e[2].kind != "done" {
+			t.Errorf("%v", e)
+		}
+		synctest.Wait()
+		if r := into[runRecord](t, call(h, "GET", "/api/runs/"+id, ""), 200); r.State != stateDone || r.Resumable {
+			t.Errorf("%+v", r)
+		}
+	})
+}
+
+func TestStopRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLedger()
+		h := newHandler(t, func(o *Options) { o.Asker, o.Ledger, o.KeepAnswers = make(waiting), l, time.Hour })
+		id := begun(t, h, `{"question":"When?"}`)
+		for _, path := range []string{"/api/ask", "/api/runs"} {
+			if p := into[Problem](t, call(h, "POST", path, `{"run":"`+id+`"}`), 409); p.Code != "run_running" {
+				t.Errorf("%s: %+v", path, p)
+			}
+		}
+		if r := into[runRecord](t, call(h, "DELETE", "/api/runs/"+id, ""), 200); r.State != stateStopped || !r.Resumable {
+			t.Errorf("%+v", r)
+		}
+		if r := into[runRecord](t, call(h, "DELETE", "/api/runs/"+id, ""), 200); r.State != stateStopped {
+			t.Errorf("%+v", r)
+		}
+		if w := call(h, "DELETE", "/api/runs/"+id+"?forget=true", ""); w.Code != 204 {
+			t.Errorf("%d: %s", w.Code, w.Body)
+		}
+		if runs, records := l.ids(); runs+records != 0 {
+			t.Errorf("%d runs and %d records", runs, records)
+		}
+		for _, method := range []string{"GET", "DELETE"} {
+			if w := call(h, method, "/api/runs/"+id, ""); w.Code != 404 {
+				t.Errorf("%d: %s", w.Code, w.Body)
+			}
+		}
+		// An answer that is read as it comes is stopped too, and says so to its reader.
+		for _, accept := range []string{"application/json", "text/event-stream"} {
+			read := make(chan *httptest.ResponseRecorder)
+			go func() { read <- call(h, "POST", "/api/ask", `{"question":"When?"}`, "Accept", accept) }()
+			synctest.Wait()
+			for id = range l.runs {
+			}
+			if r := into[runRecord](t, call(h, "DELETE", "/api/runs/"+id, ""), 200); r.State != stateStopped || !r.Resumable {
+				t.Errorf("%+v", r)
+			}
+			if p := into[Problem](t, <-read, 409); p.Code != "run_stopped" {
+				t.Errorf("%+v", p)
+			}
+			if w := call(h, "DELETE", "/api/runs/"+id+"?forget=true", ""); w.Code != 204 {
+				t.Errorf("%d: %s", w.Code, w.Body)
+			}
+		}
+		// And with its reader, as ever.
+		ctx, leave := context.WithCancel(t.Context())
+		read := make(chan *httptest.ResponseRecorder)
+		go func() { read <- callIn(ctx, h, "POST", "/api/ask", `{"question":"When?"}`, asEvents...) }()
+		synctest.Wait()
+		leave()
+		id = (<-read).Header().Get(runHeader)
+		if r := into[runRecord](t, call(h, "GET", "/api/runs/"+id, ""), 200); r.State != stateStopped || !r.Resumable {
+			t.Errorf("%+v", r)
+		}
+	})
+}
+
+// What a server left in the ledger when it was killed.
+func TestInterruptedRun(t *testing.T) {
+	l := newLedger()
+	for id, kind := range map[string]string{"asked": askKind, "terminal": "ibid ask"} {
+		spec := `{"request":{"question":"What is the mooring fee?"}}`
+		l.runs[id] = retrieve.Run{ID: id, Kind: kind, Started: time.Now(), Spec: []byte(spec)}
+	}
+	l.runs["others"] = retrieve.Run{ID: "others", Kind: askKind, Spec: []byte(`{"by":"somebody","request":{"question":"Why?"}}`)}
+	l.records["old"] = retrieve.Record{ID: "old", By: "somebody", Kind: askKind, State: stateDone}
+	var runs Runs
+	h := newHandler(t, func(o *Options) { o.Ledger, o.KeepAnswers, o.Runs = l, time.Hour, &runs })
+	r := into[runRecord](t, call(h, "GET", "/api/runs/asked", ""), 200)
+	if r.State != stateInterrupted || !r.Resumable || r.Question != "What is the mooring fee?" {
+		t.Errorf("%+v", r)
+	}
+	if p := into[Problem](t, call(h, "GET", "/api/runs/asked", "", asEvents...), 409); p.Code != "run_interrupted" {
+		t.Errorf("%+v", p)
+	}
+	for _, id := range []string{"terminal", "others", "old", "none"} {
+		for _, method := range []string{"GET", "DELETE"} {
+			if p := into[Problem](t, call(h, method, "/api/runs/"+id, ""), 404); p.Code != "run_not_found" {
+				t.Errorf("%s: %+v", id, p)
+			}
+		}
+		if p := into[Problem](t, call(h, "POST", "/api/runs", `{"run":"`+id+`"}`), 404); p.Code != "run_not_found" {
+			t.Errorf("%s: %+v", id, p)
+		}
+	}
+	if b := into[begunRun](t, call(h, "POST", "/api/runs", `{"run":"asked"}`), 202); b.ID != "asked" {
+		t.Errorf("%+v", b)
+	}
+	runs.Shutdown(t.Context())
+	if r := into[runRecord](t, call(h, "GET", "/api/runs/asked", ""), 200); r.State != stateDone {
+		t.Errorf("%+v", r)
+	}
+}
+
+// A server that shuts down lets runs come to an end for a while, and stops them then.
+func TestShutdownRuns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLedger()
+		words := make(waiting)
+		var runs Runs
+		h := newHandler(t, func(o *Options) { o.Asker, o.Ledger, o.KeepAnswers, o.Runs = words, l, time.Hour, &runs })
+		var ids []string
+		for range 3 {
+			ids = append(ids, begun(t, h, `{"question":"When?"}`))
+		}
+		limit, cancel := context.WithTimeout(t.Context(), 8*time.Second)
+		defer cancel()
+		go func() {
+			time.Sleep(7 * time.Second)
+			words <- "late"
+		}()
+		start := time.Now()
+		go func() {
+			time.Sleep(time.Second)
+			if p := into[Problem](t, call(h, "POST", "/api/runs", `{"question":"When?"}`), 503); p.Code != "canceled" {
+				t.Errorf("%+v", p)
+			}
+		}()
+		runs.Shutdown(limit)
+		if took := time.Since(start); took != 8*time.Second {
+			t.Errorf("it took %v", took)
+		}
+		for _, id := range ids {
+			if r := into[runRecord](t, call(h, "GET", "/api/runs/"+id, ""), 200); r.State != stateStopped || !r.Resumable {
+				t.Errorf("%+v", r)
+			}
+		}
+		if runs, records := l.ids(); runs != 3 || records != 3 {
+			t.Errorf("%d runs and %d records", runs, records)
+		}
+	})
+}
+
+// A run that panics fails alone; one that breaks says so at the end of its events.
+func TestBrokenRun(t *testing.T) {
+	l := newLedger()
+	var logged bytes.Buffer
+	var runs Runs
+	h := newHandler(t, func(o *Options) {
+		o.Ledger, o.KeepAnswers, o.Runs = l, time.Hour, &runs
+		o.Logger = slog.New(slog.NewTextHandler(&logged, nil))
+	})
+	ids := map[string]string{}
+	for _, q := range []string{"panics", "breaks at once", "breaks later"} {
+		ids[q] = begun(t, h, `{"question":"`+q+`"}`)
+	}
+	runs.Shutdown(t.Context())
+	for q, id := range ids {
+		r := into[runRecord](t, call(h, "GET", "/api/runs/"+id, ""), 200)
+		var p Problem
+		if err := json.Unmarshal(r.Error, &p); err != nil || r.State != stateFailed || !r.Resumable || p.Code != "internal" || p.Request == "" {
+			t.Errorf("%s: %v, %+v", q, err, r)
+		}
+		e := eventsOf(t, call(h, "GET", "/api/runs/"+id, "", asEvents...).Body.Bytes())
+		if last := e[len(e)-1]; last.kind != "error" || (q == "breaks later") != (len(e) > 1) {
+			t.Errorf("%s: %v", q, e)
+		}
+		if !strings.Contains(logged.String(), p.Request) || strings.Contains(string(r.Error), "secret/path") {
+			t.Errorf("%s: %s\n%s", q, r.Error, logged.String())
+		}
+	}
+	if !strings.Contains(logged.String(), "at the disco") || !strings.Contains(logged.String(), errBroken.Error()) {
+		t.Errorf("%s", logged.String())
+	}
+}
+
+// A run of which more comes than is kept fails; an answer read as it comes does not.
+func TestLongRun(t *testing.T) {
+	long := askerFunc(func(_ context.Context, _ answer.Question) iter.Seq2[answer.Event, error] {
+		return func(yield func(answer.Event, error) bool) {
+			for range 40 {
+				if !yield(answer.Warning{Message: strings.Repeat("a", 1<<20)}, nil) {
+					return
+				}
+			}
+			yield(answer.Usage{}, nil)
+		}
+	})
+	l := newLedger()
+	var runs Runs
+	h := newHandler(t, func(o *Options) { o.Asker, o.Ledger, o.KeepAnswers, o.Runs = long, l, time.Hour, &runs })
+	id := begun(t, h, `{"question":"When?"}`)
+	for l := runs.get(id); l != nil; {
+		_, more, grew, err := l.since(0)
+		if err != nil || !more {
+			break
+		}
+		<-grew
+	}
+	if w := call(h, "GET", "/api/runs/"+id, "", asEvents...); w.Code != http.StatusInsufficientStorage || into[Problem](t, w, w.Code).Code != "run_too_long" {
+		t.Errorf("%d: %.200s", w.Code, w.Body)
+	}
+	runs.Shutdown(t.Context())
+	if w := call(h, "POST", "/api/ask", `{"question":"When?"}`, asEvents...); !bytes.Contains(w.Body.Bytes(), []byte("event: done")) {
+		t.Errorf("%d: %d bytes", w.Code, w.Body.Len())
+	}
+	if _, records := l.ids(); records != 0 {
+		t.Errorf("%d records", records)
+	}
+	if n := runs.bytes.Load(); n != 0 {
+		t.Errorf("%d bytes are counted still", n)
+	}
+}
+
+// Readers come and go while a run is under way: each has every event once, in order.
+func TestReadersComeAndGo(t *testing.T) {
+	const tokens, readers = 400, 8
+	words := make(waiting)
+	l := newLedger()
+	h := newHandler(t, func(o *Options) { o.Asker, o.Ledger, o.KeepAnswers = words, l, time.Hour })
+	server := httptest.NewServer(h)
+	defer server.Close()
+	id := begun(t, h, `{"question":"When?"}`)
+	var wg sync.WaitGroup
+	for n := range readers {
+		wg.Go(func() {
+			rng := rand.New(rand.NewPCG(7, uint64(n)))
+			var had []event
+			for len(had) == 0 || had[len(had)-1].kind != "done" {
+				ctx, leave := context.WithCancel(t.Context())
+				r, err := http.NewRequestWithContext(ctx, "GET", server.URL+"/api/runs/"+id, nil)
+				if err != nil {
+					t.Error(err)
+				}
+				r.Header.Set("Accept", "text/event-stream")
+				if len(had) > 0 {
+					r.Header.Set("Last-Event-ID", had[len(had)-1].id)
+				}
+				w, err := http.DefaultClient.Do(r)
+				if err != nil {
+					t.Error(err)
+					leave()
+					return
+				}
+				// It takes some bytes, wherever they end, and goes.
+				b, err := io.ReadAll(io.LimitReader(w.Body, rng.Int64N(3000)))
+				if err != nil && ctx.Err() == nil {
+					t.Error(err)
+				}
+				leave()
+				w.Body.Close()
+				if whole := bytes.LastIndex(b, []byte("\n\n")); whole > 0 {
+					had = append(had, eventsOf(t, b[:whole+2])...)
+				}
+			}
+			var text strings.Builder
+			for i, e := range had {
+				var piece answer.Text
+				if err := json.Unmarshal(e.data, &piece); err != nil {
+					t.Error(err)
+				}
+				if !strings.HasSuffix(e.id, fmt.Sprintf("-%d", i+1)) {
+					t.Errorf("event %d has the id %s", i, e.id)
+				}
+				if e.kind == "text" {
+					text.WriteString(piece.Text)
+				}
+			}
+			if got := strings.Fields(text.String()); len(got) != tokens || got[0] != "0" || got[tokens-1] != fmt.Sprint(tokens-1) {
+				t.Errorf("reader %d has %d tokens", n, len(got))
+			}
+		})
+	}
+	for i := range tokens {
+		words <- fmt.Sprintf("%d ", i)
+	}
+	close(words)
+	wg.Wait()
+	http.DefaultClient.CloseIdleConnections()
+}
