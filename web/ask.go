@@ -108,11 +108,12 @@ func (s *server) stream(ctx context.Context, c echo.Context, l *liveRun, events 
 	_, err := s.work(l, events, out.pass)
 	if failed := out.failure(); failed != nil {
 		err = &Problem{Status: statusClientGone, Code: "reader_gone", Detail: "the reader takes no more of the answer", cause: failed}
-		l.end(err)
+		cancel(err)
+		l.end(ctx, err)
 		return err
 	}
 	err = s.ending(ctx, l, err)
-	last := l.end(err)
+	last := l.end(ctx, err)
 	if err == nil {
 		return nil
 	}

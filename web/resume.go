@@ -117,7 +117,7 @@ func (s *server) respond(c echo.Context, t task) (err error) {
 	}
 	whole, err := s.work(l, events, nil)
 	ended = s.ending(ctx, l, err)
-	l.end(ended)
+	l.end(ctx, ended)
 	if ended != nil {
 		return fmt.Errorf("answering: %w", ended)
 	}

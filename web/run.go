@@ -244,16 +244,15 @@ func (l *liveRun) wait() {
 
 // end notes how the run ended, and gives the event that says so if it failed:
 // readers have it all then.
-func (l *liveRun) end(err error) event {
+func (l *liveRun) end(ctx context.Context, err error) event {
 	var last event
 	state := stateDone
 	if err != nil {
-		p := told(problemFor(err), l.asked)
-		if state = stateFailed; p.Code == "run_stopped" || p.Code == "canceled" || p.Code == "reader_gone" {
+		// A problem can be encoded, and a log without room for it has been given up.
+		last, _ = l.add("error", told(problemFor(err), l.asked))
+		if state = stateFailed; ctx.Err() != nil {
 			state = stateStopped
 		}
-		// A problem can be encoded, and a log without room for it has been given up.
-		last, _ = l.add("error", p)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -329,17 +328,6 @@ func (r *Runs) Shutdown(ctx context.Context) {
 	}
 	r.mu.Unlock()
 	<-ended
-}
-
-// stopOf stops all that a caller has begun.
-func (r *Runs) stopOf(by string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, l := range r.live {
-		if l.by == by {
-			l.cancel(errStopped)
-		}
-	}
 }
 
 // grow makes room for events in memory; false where there is none.
@@ -468,7 +456,14 @@ func passed(events iter.Seq2[answer.Event, error], each func(answer.Event) error
 // ending is the error that ended a run, as what was meant by it.
 func (s *server) ending(ctx context.Context, l *liveRun, err error) error {
 	cause := context.Cause(ctx)
-	if err == nil || !errors.Is(cause, errStopped) && !errors.Is(cause, errAbandoned) {
+	if err == nil {
+		return nil
+	}
+	if !errors.Is(cause, errStopped) && !errors.Is(cause, errAbandoned) {
+		if ended := endedBy(ctx, err); ended != nil {
+			ended.cause = err
+			return ended
+		}
 		return err
 	}
 	p := &Problem{Status: http.StatusConflict, Code: "run_stopped", cause: err,

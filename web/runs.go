@@ -42,7 +42,12 @@ func (s *server) routeRuns(e *echo.Echo, get func(string, echo.HandlerFunc)) {
 
 // caller is who sends a request, as runs and feedback know it; empty where
 // nobody is told from another.
-func caller(echo.Context) string { return "" }
+func caller(c echo.Context) string {
+	if who := holderFrom(c.Request().Context()); who != nil {
+		return who.key.ID
+	}
+	return ""
+}
 
 // runRequest is the body of POST /api/runs: that of POST /api/ask, or that of
 // POST /api/summarize in a member of its own. Run takes up either.
@@ -110,10 +115,15 @@ func (s *server) beginRun(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancelCause(context.WithoutCancel(c.Request().Context()))
+	ctx, done := context.WithoutCancel(c.Request().Context()), func() {}
+	if s.keys != nil {
+		ctx, done = s.keys.while(ctx)
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
 	l, err := s.begin(c, t, true, cancel)
 	if err != nil {
 		cancel(err)
+		done()
 		return err
 	}
 	begun = true
@@ -121,6 +131,7 @@ func (s *server) beginRun(c echo.Context) error {
 	go func() {
 		defer s.Runs.work.Done()
 		defer release()
+		defer done()
 		defer cancel(nil)
 		s.conduct(ctx, l, t, citing)
 	}()
@@ -138,7 +149,7 @@ func (s *server) conduct(ctx context.Context, l *liveRun, t task, citing cite.Op
 		if r := recover(); r != nil {
 			s.Logger.LogAttrs(ctx, slog.LevelError, "panic", slog.String("id", l.asked), slog.String("run", l.id),
 				slog.Any("error", r), slog.String("stack", string(debug.Stack())))
-			l.end(ended)
+			l.end(ctx, ended)
 		}
 		if err := s.settle(ctx, l, ended); err != nil {
 			s.Logger.WarnContext(ctx, "a run that has ended is not forgotten", "run", l.id, "error", err)
@@ -146,7 +157,7 @@ func (s *server) conduct(ctx context.Context, l *liveRun, t task, citing cite.Op
 	}()
 	_, err := s.work(l, cite.Number(l.run.Watch(t.events(ctx, l.run)), citing), nil)
 	ended = s.ending(ctx, l, err)
-	l.end(ended)
+	l.end(ctx, ended)
 	attrs := []slog.Attr{slog.String("id", l.asked), slog.String("run", l.id), slog.Duration("took", time.Since(l.started))}
 	level := slog.LevelInfo
 	if ended != nil {
