@@ -65,69 +65,6 @@ type limitError struct{ reason string }
 
 func (e *limitError) Error() string { return e.reason }
 
-// A kind is a way to pack files.
-type kind uint8
-
-const (
-	none kind = iota
-	tarGzip
-	tarBzip2
-	tarXZ
-	tarPlain
-	plainZip
-	oneGzip
-	oneBzip2
-	oneXZ
-)
-
-// endings of the names of archives, longest first.
-var endings = []struct {
-	ending string
-	kind   kind
-}{
-	{".tar.gz", tarGzip}, {".tar.bz2", tarBzip2}, {".tar.xz", tarXZ},
-	{".tgz", tarGzip}, {".tbz2", tarBzip2}, {".tbz", tarBzip2}, {".txz", tarXZ},
-	{".tar", tarPlain}, {".zip", plainZip}, {".gz", oneGzip}, {".bz2", oneBzip2}, {".xz", oneXZ},
-}
-
-// Is reports whether a file of this name is an archive that can be looked into.
-func Is(name string) bool { return kindOf(name) != none }
-
-func kindOf(name string) kind {
-	lower := strings.ToLower(path.Base(name))
-	for _, e := range endings {
-		if len(lower) > len(e.ending) && strings.HasSuffix(lower, e.ending) {
-			return e.kind
-		}
-	}
-	return none
-}
-
-// kindIn tells what an archive is that has the name of another kind: browsers
-// unpack a .tgz on its way, and what is called .tar is often compressed.
-func kindIn(data []byte, named kind) kind {
-	const magicAt = 257 // of the tar header
-	begins := func(magic string) bool { return bytes.HasPrefix(data, []byte(magic)) }
-	switch named {
-	case tarPlain, tarGzip, tarBzip2, tarXZ:
-	default:
-		return named
-	}
-	switch {
-	case len(data) > magicAt && bytes.HasPrefix(data[magicAt:], []byte("ustar")):
-		return tarPlain
-	case begins("\x1f\x8b"):
-		return tarGzip
-	case begins("BZh"):
-		return tarBzip2
-	case begins("\xfd7zXZ\x00"):
-		return tarXZ
-	case begins("PK\x03\x04"):
-		return plainZip
-	}
-	return named
-}
-
 // List gives the files in an archive, or in what the holder knows, in the order
 // in which they stand in it, hidden ones left out. The content of the wanted
 // ones is read for its digest.

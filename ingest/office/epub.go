@@ -130,16 +130,7 @@ func (f *file) bookPackage() (*book, error) {
 	}
 	defer x.close()
 	b := &book{items: map[string]bookItem{}, contents: map[string]bool{}}
-	resolve := func(href string) string {
-		href, _, _ = strings.Cut(href, "#")
-		if plain, err := url.PathUnescape(href); err == nil {
-			href = plain
-		}
-		if href == "" {
-			return ""
-		}
-		return path.Join(path.Dir(name), href)
-	}
+	resolve := func(href string) string { return linked(name, href) }
 	var creators, subjects []string
 	err = x.each(func(root element) error {
 		return x.each(func(e element) error {
@@ -218,16 +209,25 @@ func (f *file) bookPackage() (*book, error) {
 	return b, nil
 }
 
+// linked gives the part that a link in another one leads to; empty when it is
+// the part itself.
+func linked(from, href string) string {
+	href, _, _ = strings.Cut(href, "#")
+	if plain, err := url.PathUnescape(href); err == nil {
+		href = plain
+	}
+	if href == "" {
+		return ""
+	}
+	return path.Join(path.Dir(from), href)
+}
+
 // labels gives the names that the lists of contents have for pages, for those
 // that do not show their own.
 func (f *file) labels(b *book) map[string]string {
 	labels := map[string]string{}
 	add := func(base, href, label string) {
-		href, _, _ = strings.Cut(href, "#")
-		if plain, err := url.PathUnescape(href); err == nil {
-			href = plain
-		}
-		if target := path.Join(path.Dir(base), href); href != "" && labels[target] == "" && len(label) <= maxName {
+		if target := linked(base, href); target != "" && labels[target] == "" && len(label) <= maxName {
 			labels[target] = label
 		}
 	}
