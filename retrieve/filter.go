@@ -105,8 +105,8 @@ func nameWords(names string) []string {
 	return strings.FieldsFunc(fold(names), func(r rune) bool { return !unicode.In(r, unicode.L, unicode.M, unicode.N) })
 }
 
-// A LanguageTag names a language by its shortest tag of BCP 47: "de", "pt-BR". What is
-// none of its tags, such as a name, stands in small letters.
+// A LanguageTag names a language by its shortest tag of BCP 47: "de", "pt-BR".
+// What is none of its tags, such as a name, stands in small letters.
 type LanguageTag string
 
 // UnmarshalText reads a tag in any case and of two letters or three, with hyphens
@@ -119,11 +119,8 @@ func (t *LanguageTag) UnmarshalText(text []byte) error {
 func languageTag(s string) LanguageTag {
 	s = strings.TrimSpace(s)
 	tag, err := bcp47.Parse(s)
-	switch {
-	case err != nil:
+	if err != nil {
 		return LanguageTag(strings.ToLower(s))
-	case tag == bcp47.Und:
-		return ""
 	}
 	return LanguageTag(tag.String())
 }

@@ -65,7 +65,7 @@ func TestLabels(t *testing.T) {
 		{map[string]string{"date": "long ago", "updated": "2025-01"}, Labels{Date: "2025-01"}},
 		{map[string]string{"author": "Müller, José; J. O'Neil <jo@example.org>"}, Labels{Authors: []string{"muller", "jose", "j", "o", "neil", "jo", "example", "org"}}},
 		{map[string]string{"language": "EN_us"}, Labels{Languages: []LanguageTag{"en-US"}}},
-		{map[string]string{"language": "deu, und; Old Norse,"}, Labels{Languages: []LanguageTag{"de", "old norse"}}},
+		{map[string]string{"language": "deu, und; Old Norse,"}, Labels{Languages: []LanguageTag{"de", "und", "old norse"}}},
 	} {
 		if got := LabelsOf(c.meta); got.Date != c.want.Date || !slices.Equal(got.Tags, c.want.Tags) ||
 			!slices.Equal(got.Authors, c.want.Authors) || !slices.Equal(got.Languages, c.want.Languages) {
@@ -146,6 +146,9 @@ func TestFilterJSON(t *testing.T) {
 	// Who asks does not say what may be seen.
 	if err := json.Unmarshal([]byte(`{"Collections":["a"],"-":["a"]}`), &f); f.Collections != nil || err != nil {
 		t.Errorf("collections of the asker's own: %q, %v", f.Collections, err)
+	}
+	if err := json.Unmarshal([]byte(`{"language":"und"}`), &f); f.Language == "" || err != nil {
+		t.Errorf("a language that is not known lets all through: %v", err)
 	}
 	var wrong *DateError
 	if err := json.Unmarshal([]byte(`{"since":"March"}`), &f); !errors.As(err, &wrong) {
