@@ -2,9 +2,14 @@ package ingest
 
 import (
 	"bytes"
+	"compress/zlib"
+	"encoding/ascii85"
+	"encoding/hex"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -153,6 +158,39 @@ func TestStrayListItems(t *testing.T) {
 			} else if !strings.Contains(doc.Text, "orphan item one") {
 				t.Errorf("%s %q: %q", name, text, doc.Text)
 			}
+		}
+	}
+}
+
+// Content that is written in letters is read.
+func TestPDFInLetters(t *testing.T) {
+	const text = "BT /F 12 Tf 72 700 Td (The ferry leaves at nine.) Tj ET"
+	var packed bytes.Buffer
+	z := zlib.NewWriter(&packed)
+	_, err := z.Write([]byte(text))
+	if err := errors.Join(err, z.Close()); err != nil {
+		t.Fatal(err)
+	}
+	hexed := func(s string) string { return strings.ToUpper(hex.EncodeToString([]byte(s))) }
+	based := func(s string) string {
+		out := make([]byte, ascii85.MaxEncodedLen(len(s)))
+		return string(out[:ascii85.Encode(out, []byte(s))])
+	}
+	spaced := regexp.MustCompile("(.{20})").ReplaceAllString(hexed(text), "$1\r\n")
+	for _, tt := range []struct{ filter, content string }{
+		{"/ASCIIHexDecode", hexed(text) + ">"},
+		{"[/ASCIIHexDecode]", spaced + " >"},
+		{"[ /ASCIIHexDecode /FlateDecode]", hexed(packed.String()) + ">"},
+		{"/ASCIIHexDecode", hexed(text)}, // without its end
+		{"/ASCII85Decode", based(text) + "~>"},
+		{"[/ASCII85Decode/FlateDecode]", based(packed.String()) + "~>"},
+	} {
+		data := pdfOf("<</Type/Catalog/Pages 2 0 R>>", "<</Type/Pages/Kids[5 0 R]/Count 1>>", "<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>",
+			fmt.Sprintf("<</Filter %s/Length %d>>\nstream\n%s\nendstream", tt.filter, len(tt.content), tt.content),
+			"<</Type/Page/Parent 2 0 R/Resources<</Font<</F 3 0 R>>>>/Contents 4 0 R>>")
+		doc, err := new(Reader).Read(t.Context(), "letters.pdf", data)
+		if err != nil || doc.Text != "The ferry leaves at nine." || doc.Partial != "" {
+			t.Errorf("%s: %v %+v", tt.filter, err, doc)
 		}
 	}
 }
