@@ -198,6 +198,13 @@ func (c *doctorCmd) checkData(ctx context.Context, s surroundings, up *checkup, 
 			return err
 		}
 	}
+	ring, err := engine.Keyring().Ring(ctx)
+	if err != nil {
+		return unreadable(err)
+	}
+	if err := up.add(checkKeys(ring, time.Now())); err != nil {
+		return err
+	}
 	for _, d := range engine.Damaged() {
 		up.damage = true
 		if err := up.add(finding{"damage", stateWarning, strings.TrimPrefix(d.Document+": "+d.Reason, ": "), "run 'ibid ingest' on its folder: what is damaged is read anew"}); err != nil {
@@ -215,6 +222,28 @@ func (c *doctorCmd) checkData(ctx context.Context, s surroundings, up *checkup, 
 		}
 	}
 	return nil
+}
+
+// checkKeys says whether a server has keys to let people in with.
+func checkKeys(ring retrieve.Ring, now time.Time) finding {
+	const check, next = "keys", "run 'ibid keys make NAME' to let other machines in"
+	good, writing := 0, 0
+	for _, k := range ring.Keys {
+		if k.Expires.IsZero() || now.Before(k.Expires) {
+			good++
+			if k.Write {
+				writing++
+			}
+		}
+	}
+	switch expired := len(ring.Keys) - good; {
+	case good > 0:
+		return ok(check, "%d, of which %d may send documents, and %d expired: they guard 'ibid serve' where other machines reach it, or with --auth on", good, writing, expired)
+	case expired > 0:
+		return finding{check, stateWarning, fmt.Sprintf("all %d have expired: 'ibid serve' answers this machine alone", expired), next}
+	default:
+		return ok(check, "none: 'ibid serve' answers this machine alone ('ibid keys make' makes one)")
+	}
 }
 
 // size is how many bytes the files of a folder have. What cannot be read does

@@ -293,7 +293,7 @@ func TestUpload(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(data, "uploads", "lamp.md")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the file: %v", err)
 	}
-	for _, off := range [][]string{{"--uploads", "off"}, {"--public-url", "https://docs.example.org"}} {
+	for _, off := range [][]string{{"--uploads", "off"}, {"--no-auth", "--public-url", "https://docs.example.org"}} {
 		if status := send(serve(t, t.TempDir(), off...), "POST", "?name=a.md", "A."); status != http.StatusMethodNotAllowed {
 			t.Errorf("%q: status %d", off, status)
 		}

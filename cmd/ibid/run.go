@@ -27,6 +27,7 @@ type cli struct {
 	Search    searchCmd    `cmd:"" help:"Show the passages found for a question, without an answer."`
 	Summarize summarizeCmd `cmd:"" help:"Summarize a file, a folder or standard input with a model, cited by section and page."`
 	Ingest    ingestCmd    `cmd:"" help:"Read folders into the data directory. A second run reads only what changed."`
+	Keys      keysCmd      `cmd:"" help:"Make, list and revoke the keys that let people into a server."`
 	Forget    forgetCmd    `cmd:"" help:"Remove an ingested folder and all its documents from the data directory."`
 	Reembed   reembedCmd   `cmd:"" help:"Embed everything anew with the embedding model in use. An interrupted run goes on where it stopped."`
 	Verify    verifyCmd    `cmd:"" help:"Compare everything stored with its checksums, and change nothing. Exit code 4 when something is damaged."`

@@ -25,12 +25,12 @@ type serveCmd struct {
 	PublicURL  string   `help:"Where people reach the server, if not at its own address." name:"public-url" placeholder:"URL" group:"Server"`
 	AllowHost  []string `help:"Further host name to answer to; may be repeated." placeholder:"NAME" group:"Server"`
 	JSON       bool     `help:"Log JSON objects, one a line, on standard error." name:"json" group:"Server"`
-	NoAuth     bool     `help:"Allow an address that other machines reach, although everyone who reaches it can read every document." group:"Server"`
 	Watch      bool     `help:"Go on reading what changes in the folders." default:"true" negatable:""`
-	Uploads    string   `help:"Whether documents may be sent and deleted over HTTP: ${enum}. Auto is on, unless other machines reach the server." enum:"auto,on,off" default:"auto" placeholder:"KIND" group:"Server"`
+	Uploads    string   `help:"Whether documents may be sent and deleted over HTTP: ${enum}. Auto is on, unless other machines reach the server and no keys guard it." enum:"auto,on,off" default:"auto" placeholder:"KIND" group:"Server"`
 	MaxUpload  int      `help:"Largest upload, in MB." default:"64" placeholder:"N" group:"Server"`
 	MaxUploads int      `help:"Most that all uploads together may take, in MB." default:"4096" placeholder:"N" group:"Server"`
 	KeepDays   int      `help:"Days for which answers are kept, so that they can be shown again and shared by their links; 0 keeps none." default:"90" placeholder:"N" group:"Server"`
+	authConfig
 	syncConfig
 	citeConfig
 	rerankConfig
@@ -51,7 +51,7 @@ func (c *serveCmd) Run(ctx context.Context, s surroundings) (err error) {
 	if err := c.syncConfig.check(); err != nil {
 		return err
 	}
-	if err := c.checkAddr(); err != nil {
+	if err := errors.Join(c.checkAddr(), c.authConfig.check()); err != nil {
 		return err
 	}
 	citing, err := c.citing()
@@ -80,14 +80,23 @@ func (c *serveCmd) Run(ctx context.Context, s surroundings) (err error) {
 	if err != nil {
 		return err
 	}
-	uploads, err := c.uploads(ctx, lib)
+	keys, err := c.guarded(ctx, lib.engine.Keyring())
+	if err != nil {
+		return err
+	}
+	proxies, err := c.proxies()
+	if err != nil {
+		return err
+	}
+	uploads, err := c.uploads(ctx, lib, keys != nil)
 	if err != nil {
 		return err
 	}
 	var accept web.Uploads
+	var collection string
 	if uploads != nil {
 		defer func() { err = errors.Join(err, uploads.Dir.Close()) }()
-		accept = uploads
+		accept, collection = uploads, uploads.Root.Collection
 	}
 	var progress progress
 	files := &drawer{lib, c.uploadsFolder()}
@@ -97,6 +106,7 @@ func (c *serveCmd) Run(ctx context.Context, s surroundings) (err error) {
 		Asker: answerer, Searcher: lib.Index, Library: lib.Index, Logger: logger,
 		Summarizer: answerer, Ledger: lib.engine.Ledger(), Runs: &runs, KeepAnswers: time.Duration(c.KeepDays) * 24 * time.Hour,
 		Indexing: progress.indexing, Troubles: progress.troubles,
+		Keys: keys, KeyRate: c.Rate, TrustProxies: proxies, UploadCollection: collection,
 		Addr: c.Addr, PublicURL: c.PublicURL, AllowHosts: c.AllowHost, Version: version(), Citing: citing,
 	})
 	if err != nil {
@@ -159,22 +169,12 @@ func (c *serveCmd) Run(ctx context.Context, s surroundings) (err error) {
 	return err
 }
 
-// checkAddr refuses an address that other machines reach, unless that is meant.
+// checkAddr refuses what is no address.
 func (c *serveCmd) checkAddr() error {
-	host, _, err := net.SplitHostPort(c.Addr)
-	if err != nil {
+	if _, _, err := net.SplitHostPort(c.Addr); err != nil {
 		return usageError("--addr %q is no address: give HOST:PORT, 127.0.0.1:8080 for one", c.Addr)
 	}
-	if !isLoopback(host) && !c.NoAuth {
-		return usageError("--addr %s lets other machines in, and everyone who reaches it could read every document: listen on 127.0.0.1 behind a proxy that checks who asks, or say --no-auth if that is meant", c.Addr)
-	}
 	return nil
-}
-
-// local says whether only this machine reaches the address.
-func (c *serveCmd) local() bool {
-	host, _, err := net.SplitHostPort(c.Addr)
-	return err == nil && isLoopback(host)
 }
 
 func isLoopback(host string) bool {
@@ -186,11 +186,11 @@ func (c *serveCmd) uploadsFolder() string { return filepath.Join(c.Data, "upload
 
 // uploads opens the folder of the uploads in the data directory; nil where there
 // are to be none.
-func (c *serveCmd) uploads(ctx context.Context, lib *library) (*ingest.Uploads, error) {
+func (c *serveCmd) uploads(ctx context.Context, lib *library, guarded bool) (*ingest.Uploads, error) {
 	if c.MaxUpload < 1 || c.MaxUploads < 1 {
 		return nil, usageError("--max-upload and --max-uploads are sizes in MB: give 1 or more, or --uploads off")
 	}
-	if c.Uploads == "off" || c.Uploads == "auto" && (!c.local() || c.PublicURL != "") {
+	if c.Uploads == "off" || c.Uploads == "auto" && !guarded && (!c.local() || c.PublicURL != "") {
 		return nil, nil
 	}
 	path := c.uploadsFolder()
