@@ -41,6 +41,9 @@ func within(ctx context.Context, f retrieve.Filter) (retrieve.Filter, error) {
 func (o *Options) narrow() {
 	library := narrowLibrary{o.Library}
 	o.Asker, o.Searcher, o.Library = narrowAsker{o.Asker}, narrowSearcher{o.Searcher}, library
+	if o.Summarizer != nil {
+		o.Summarizer = narrowSummarizer{o.Summarizer}
+	}
 	if o.Uploads != nil {
 		o.Uploads = narrowUploads{o.Uploads, o.UploadCollection}
 	}
@@ -56,7 +59,29 @@ func (n narrowAsker) Ask(ctx context.Context, q answer.Question) iter.Seq2[answe
 	if q.Filter, err = within(ctx, q.Filter); err != nil {
 		return func(yield func(answer.Event, error) bool) { yield(nil, err) }
 	}
-	return n.Asker.Ask(ctx, q)
+	return while(ctx, n.Asker.Ask(ctx, q))
+}
+
+type narrowSummarizer struct{ Summarizer }
+
+func (n narrowSummarizer) Summarize(ctx context.Context, s answer.Summary) iter.Seq2[answer.Event, error] {
+	return while(ctx, n.Summarizer.Summarize(ctx, s))
+}
+
+// while passes events on until the key of their context has ended: what is said
+// of an answer that breaks off is not for its holder any more.
+func while(ctx context.Context, events iter.Seq2[answer.Event, error]) iter.Seq2[answer.Event, error] {
+	return func(yield func(answer.Event, error) bool) {
+		for e, err := range events {
+			if ended := (*Problem)(nil); errors.As(context.Cause(ctx), &ended) {
+				yield(nil, ended)
+				return
+			}
+			if !yield(e, err) {
+				return
+			}
+		}
+	}
 }
 
 type narrowSearcher struct{ Searcher }

@@ -29,7 +29,7 @@ type keysCmd struct {
 type keysMakeCmd struct {
 	Name       string   `arg:"" help:"What to call the key: who or what it is for."`
 	Scope      string   `help:"What it lets do: ${enum}. Write is reading, and sending and deleting documents too." enum:"read,write" default:"read" placeholder:"KIND" noenv:""`
-	Collection []string `help:"Collection that it reaches; may be repeated. Unset: all." placeholder:"NAME" noenv:""`
+	Collection []string `help:"Collection that it reaches; may be repeated. Unset: all." placeholder:"NAME" sep:"none" noenv:""`
 	Expires    lifetime `help:"How long it is good for, such as 12h, 90d or 52w. Unset: until it is revoked." placeholder:"TIME" noenv:""`
 	JSON       bool     `help:"Print a JSON object." name:"json"`
 	storeConfig

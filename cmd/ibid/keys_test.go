@@ -1,0 +1,146 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"ibid/answer/openai/openaitest"
+)
+
+// makeKey makes a key in a data directory.
+func makeKey(t *testing.T, data string, args ...string) string {
+	t.Helper()
+	out, errs, code := ibid(t, data, append([]string{"keys", "make"}, args...)...)
+	if code != 0 {
+		t.Fatalf("exit code %d: %s", code, errs)
+	}
+	return strings.TrimSpace(out)
+}
+
+// asked sends a question with a key, and gives the reply, whose body the caller closes.
+func asked(t *testing.T, method, url, key, body string, headers ...string) *http.Response {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if key != "" {
+		r.Header.Set("Authorization", "Bearer "+key)
+	}
+	for _, h := range headers {
+		name, value, _ := strings.Cut(h, ": ")
+		r.Header.Set(name, value)
+	}
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp
+}
+
+func statusOf(t *testing.T, method, url, key, body string) int {
+	t.Helper()
+	resp := asked(t, method, url, key, body)
+	defer resp.Body.Close()
+	if _, err := io.Copy(io.Discard, resp.Body); err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode
+}
+
+// Keys are made and revoked while a server runs. What one has under way ends
+// with it, within five seconds, in every process.
+func TestKeysWhileServing(t *testing.T) {
+	data, folder := t.TempDir(), t.TempDir()
+	writeFiles(t, folder, hours)
+	model := openaitest.Start(t, &openaitest.Handler{Reply: func(r openaitest.Request) openaitest.Reply {
+		if r.Role == "judge" {
+			return openaitest.Reply{Text: "yes"}
+		}
+		return openaitest.Reply{Text: strings.Repeat("The chart room opens at nine.[1] ", 1000), PerToken: 20 * time.Millisecond}
+	}})
+	first := makeKey(t, data, "first")
+	args := []string{"--auth", "on", "--model", "scripted", "--base-url", model, folder}
+	servers := []string{serve(t, data, args...), serve(t, data, args...)}
+	ready(t, servers[0])
+
+	const search = `{"question":"chart room"}`
+	for _, url := range servers {
+		if none, right := statusOf(t, "POST", url+"/api/search", "", search), statusOf(t, "POST", url+"/api/search", first, search); none != 401 || right != 200 {
+			t.Errorf("without a key status %d, with one %d", none, right)
+		}
+		if status := statusOf(t, "POST", url+"/api/documents?name=a.md", first, "# A"); status != 403 {
+			t.Errorf("a key that reads sends a document: status %d", status)
+		}
+	}
+	// One that is made now is good at once.
+	second := makeKey(t, data, "second", "--scope", "write")
+	for _, url := range servers {
+		if status := statusOf(t, "POST", url+"/api/search", second, search); status != 200 {
+			t.Errorf("with a new key: status %d", status)
+		}
+	}
+	// Where keys guard the server documents may be sent.
+	if status := statusOf(t, "POST", servers[0]+"/api/documents?name=a.md", second, "# A"); status != 201 {
+		t.Errorf("a key that writes sends a document: status %d", status)
+	}
+
+	streams := make([]*bufio.Reader, len(servers))
+	for i, url := range servers {
+		resp := asked(t, "POST", url+"/api/ask", second, `{"question":"When does the chart room open?"}`, "Accept: text/event-stream")
+		defer resp.Body.Close()
+		streams[i] = bufio.NewReader(resp.Body)
+		for {
+			line, err := streams[i].ReadString('\n')
+			if err != nil {
+				t.Fatal(err)
+			}
+			if line == "event: text\n" {
+				break
+			}
+		}
+	}
+	if _, errs, code := ibid(t, data, "keys", "revoke", "second"); code != 0 {
+		t.Fatalf("exit code %d: %s", code, errs)
+	}
+	revoked := time.Now()
+	for _, stream := range streams {
+		rest, err := io.ReadAll(stream)
+		took := time.Since(revoked)
+		if err != nil {
+			t.Fatal(err)
+		}
+		events := strings.Split(strings.TrimSpace(string(rest)), "\n\n")
+		last := events[len(events)-1]
+		var p struct{ Code string }
+		_, object, _ := strings.Cut(last, "data: ")
+		if err := json.Unmarshal([]byte(object), &p); err != nil || !strings.HasPrefix(last, "event: error\n") || p.Code != "key_revoked" {
+			t.Errorf("the stream of a revoked key ends with %q", last)
+		}
+		if took > 5*time.Second {
+			t.Errorf("the stream went on for %s", took)
+		}
+		t.Logf("the stream of a revoked key ended after %s", took.Round(time.Millisecond))
+	}
+	for _, url := range servers {
+		if status := statusOf(t, "POST", url+"/api/search", second, search); status != 401 {
+			t.Errorf("a revoked key: status %d", status)
+		}
+		if status := statusOf(t, "POST", url+"/api/search", first, search); status != 200 {
+			t.Errorf("another key: status %d", status)
+		}
+	}
+	out, _, _ := ibid(t, data, "keys", "list", "--json")
+	var list []struct {
+		Name string
+		Used *time.Time
+	}
+	if err := json.Unmarshal([]byte(out), &list); err != nil || len(list) != 1 || list[0].Used == nil || time.Since(*list[0].Used) > time.Hour {
+		t.Errorf("the list is %s, %v", out, err)
+	}
+}
