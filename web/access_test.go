@@ -33,6 +33,7 @@ func everyRoute(o *Options) {
 	o.Summarizer = digest{new(answer.Summary)}
 	o.Uploads = &ingest.Uploads{}
 	o.Keys = newRing()
+	o.Ledger = newLedger()
 }
 
 // TestUnlisted: a route that is not in the table is served to nobody.

@@ -230,6 +230,8 @@ func New(o Options) (*echo.Echo, error) {
 		e.POST("/api/summarize", s.summarize, s.bounded)
 	}
 	s.routeRuns(e, get)
+	s.routeFeedback(e, get)
+	get("/api/collections", s.collections)
 	get("/api/documents", s.documents)
 	get("/api/documents/*", s.document)
 	if s.Uploads != nil {

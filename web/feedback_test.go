@@ -1,0 +1,114 @@
+package web
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"ibid/ingest"
+	"ibid/retrieve"
+)
+
+func TestFeedback(t *testing.T) {
+	l := newLedger()
+	h := newHandler(t, func(o *Options) { o.Ledger, o.KeepAnswers = l, time.Hour })
+	id := call(h, "POST", "/api/ask", `{"question":"What is the mooring fee?"}`).Header().Get(runHeader)
+	for _, tt := range []struct {
+		body   string
+		status int
+		field  string // that is wrong
+	}{
+		{`{"run":"ID","rating":1}`, 201, ""},
+		{`{"run":"ID","rating":-1,"citation":1,"comment":" Not what it says. "}`, 201, ""},
+		{`{"run":"ID","rating":-1,"citation":2}`, 400, "citation"},
+		{`{"run":"ID","rating":-1,"citation":-1}`, 400, "citation"},
+		{`{"run":"ID","rating":0}`, 400, "rating"},
+		{`{"run":"ID"}`, 400, "rating"},
+		{`{"rating":1}`, 400, "run"},
+		{`{"run":"ID","rating":1,"comment":"` + strings.Repeat("a", MaxComment+1) + `"}`, 400, "comment"},
+		{`{"run":"other","rating":1}`, 404, ""},
+	} {
+		w := call(h, "POST", "/api/feedback", strings.ReplaceAll(tt.body, "ID", id))
+		var p Problem
+		if err := json.Unmarshal(w.Body.Bytes(), &p); err != nil || w.Code != tt.status || p.Field != tt.field {
+			t.Errorf("%s: %d, %v: %s", tt.body, w.Code, err, w.Body)
+		}
+	}
+	first := into[listedFeedback](t, call(h, "GET", "/api/feedback?limit=1", ""), 200)
+	second := into[listedFeedback](t, call(h, "GET", "/api/feedback?limit=1&after="+first.Next, ""), 200)
+	if len(first.Feedback) != 1 || *first.Feedback[0].Citation != 1 || first.Feedback[0].Comment != "Not what it says." || first.Next == "" {
+		t.Errorf("%+v", first)
+	}
+	if len(second.Feedback) != 1 || second.Feedback[0].Citation != nil || second.Feedback[0].Rating != 1 || second.Next != "" || second.Feedback[0].Run != id {
+		t.Errorf("%+v", second)
+	}
+	for _, wrong := range []string{"limit=0", "limit=x", "limit=100000", "after=x", "after=-1"} {
+		if w := call(h, "GET", "/api/feedback?"+wrong, ""); w.Code != 400 {
+			t.Errorf("%s: %d: %s", wrong, w.Code, w.Body)
+		}
+	}
+}
+
+// Runs and what is thought of them belong to the key that began them.
+func TestRunsOfKeys(t *testing.T) {
+	k := newKeyed(t, func(o *Options) { o.KeepAnswers = time.Hour })
+	limited := k.ring.make(t, "limited", func(k *retrieve.Key) { k.Write, k.Collections = true, []string{"default"} })
+	as := func(key string) []string { return []string{"Authorization", "Bearer " + key} }
+	for call(k, "GET", "/api/runs", "", as(limited)...).Code == 401 { // a new key is seen soon, not at once
+	}
+	id := begunAs(t, k, `{"question":"What is the mooring fee?"}`, as(k.read)...)
+	for _, key := range []string{k.read, k.write} {
+		want := 404
+		if key == k.read {
+			want = 200
+		}
+		stream := call(k, "GET", "/api/runs/"+id, "", append(as(key), asEvents...)...)
+		if w := call(k, "GET", "/api/runs/"+id, "", as(key)...); w.Code != want || stream.Code != want {
+			t.Errorf("%d, %d, want %d: %s", w.Code, stream.Code, want, w.Body)
+		}
+		if list := into[listedRuns](t, call(k, "GET", "/api/runs", "", as(key)...), 200); (len(list.Runs) == 1) != (want == 200) {
+			t.Errorf("%+v", list)
+		}
+		w := call(k, "POST", "/api/feedback", `{"run":"`+id+`","rating":1}`, as(key)...)
+		if want == 200 && w.Code != 201 || want == 404 && w.Code != 404 {
+			t.Errorf("%d: %s", w.Code, w.Body)
+		}
+		if w := call(k, "DELETE", "/api/runs/"+id, "", as(key)...); w.Code != want {
+			t.Errorf("%d: %s", w.Code, w.Body)
+		}
+	}
+	for key, want := range map[string]int{k.read: 403, limited: 403, k.write: 200} {
+		if w := call(k, "GET", "/api/feedback", "", as(key)...); w.Code != want {
+			t.Errorf("%d, want %d: %s", w.Code, want, w.Body)
+		}
+	}
+}
+
+func begunAs(t testing.TB, k *keyed, body string, headers ...string) string {
+	t.Helper()
+	id := into[begunRun](t, call(k, "POST", "/api/runs", body, headers...), 202).ID
+	// To read it to its end is to wait for its record.
+	call(k, "GET", "/api/runs/"+id, "", append(headers, asEvents...)...)
+	for {
+		if w := call(k, "GET", "/api/runs", "", headers...); strings.Contains(w.Body.String(), id) {
+			return id
+		}
+	}
+}
+
+func TestCollections(t *testing.T) {
+	h := newHandler(t, func(o *Options) {
+		o.Uploads, o.UploadCollection = &ingest.Uploads{}, "sent"
+	})
+	got := into[listedCollections](t, call(h, "GET", "/api/collections", ""), 200)
+	want := listedCollections{[]collection{
+		{Name: "default", Documents: 4, Chunks: 4, Bytes: got.Collections[0].Bytes, Roots: []collectionRoot{{"club", 4}}},
+		{Name: "sent", Roots: []collectionRoot{}, Uploads: true},
+	}}
+	if diff := cmp.Diff(want, got); diff != "" || got.Collections[0].Bytes == 0 {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
