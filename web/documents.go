@@ -139,13 +139,19 @@ func (s *server) documentList(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	p := documentsPage{frame: s.frame("Documents"), listing: l}
+	p := documentsPage{frame: s.frame("Documents"), listing: l, MayChange: s.mayChange(c)}
 	if l.More && len(l.Documents) > 0 {
 		q := c.QueryParams()
 		q.Set("after", l.Documents[len(l.Documents)-1].ID)
 		p.Next = "?" + q.Encode()
 	}
 	return s.page(c, http.StatusOK, "documents", p)
+}
+
+// mayChange says whether who sends a request may add and delete documents.
+func (s *server) mayChange(c echo.Context) bool {
+	who := holderFrom(c.Request().Context())
+	return s.Uploads != nil && (who == nil || who.key.Write)
 }
 
 func (s *server) home(c echo.Context) error {

@@ -114,6 +114,8 @@ type documentsPage struct {
 	frame
 	listing
 	Next string // query of the page with the documents that follow; empty on the last
+	// MayChange says that who asks may add documents, and delete those added.
+	MayChange bool
 }
 
 type problemPage struct {

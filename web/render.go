@@ -360,7 +360,7 @@ func renderHeading(w util.BufWriter, _ []byte, n ast.Node, entering bool) (ast.W
 	if entering {
 		slash = ""
 	}
-	fmt.Fprintf(w, "<%sh%d>", slash, min(n.(*ast.Heading).Level+2, 6))
+	fmt.Fprintf(w, "<%sh%d>", slash, min(max(n.(*ast.Heading).Level+1, 3), 6))
 	return ast.WalkContinue, nil
 }
 

@@ -6,14 +6,12 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
@@ -44,6 +42,8 @@ type tab struct {
 	context.Context
 	t      *testing.T
 	origin string
+	width  int64
+	theme  string
 
 	mu       sync.Mutex
 	foreign  []string
@@ -135,6 +135,10 @@ func (s *scene) script(lib shelf) script {
 			answer.Draft{Step: 1, Text: "Nobody sails alone before the end of April.[1]", Labels: []int{1}, Final: true},
 			s.hold("first"),
 			answer.Text{Text: "Nobody sails alone before the end of April.[1]"}, usage}),
+		"asking": {answer.Retrieved{Passages: []retrieve.Passage{alone, aids, fee, dogs}},
+			lib.judged(alone, answer.Relevant, "covers sails, alone, April"), s.hold("first"), answer.Unanswered{Reason: "nothing_relevant", Text: "No."}},
+		"rich":            slices.Concat(begin, []any{answer.Text{Text: richText}, usage}),
+		"And with a dog?": slices.Concat(begin, []any{answer.Text{Text: "Dogs are welcome on the pier.[4]"}, usage}),
 		"How do I make pizza?": {answer.Retrieved{Passages: []retrieve.Passage{dogs, fee}},
 			lib.judged(dogs, answer.Irrelevant, "does not cover make, pizza"), lib.judged(fee, answer.Irrelevant, "does not cover make, pizza"),
 			answer.Unanswered{Reason: "nothing_relevant", Text: "The documents do not say: nothing in them is about this question.", Nearest: []retrieve.Passage{dogs, fee}},
@@ -146,6 +150,12 @@ func (s *scene) script(lib shelf) script {
 			answer.Text{Text: hostile + "![x](http://evil.example/x.png) [y](http://evil.example/y) <img src=http://evil.example/z> The mooring fee is 240 crowns a season.[1]"}, usage},
 	}
 }
+
+// richText holds all that an answer may be made of.
+const richText = "### Fees\n\nThe mooring fee is **240 crowns** a season.[3] It holds for all boats:\n\n" +
+	"| Boat | Length | Fee |\n|---|:-:|--:|\n| Dinghy | 4 m | 240 |\n| Cruiser with a long name that goes on | 11 m | 240 |\n\n" +
+	"1. Sign the log.[1]\n   - the time\n   - the crew\n2. Cast off.\n\n> Nobody sails alone before the end of April.[1]\n\n" +
+	"```\nlog --crew 2 --plan 'to the lighthouse and back before the fog' --until 18:00 --boat cruiser\n```\n\nUse `log` for _every_ trip."
 
 // newBrowser starts a browser that keeps nothing, for the tabs of a test.
 func newBrowser(t *testing.T) context.Context {
@@ -165,11 +175,17 @@ func newBrowser(t *testing.T) context.Context {
 // newTab opens a page of the scene at a width, in a theme, apart from other tabs.
 func (s *scene) newTab(t *testing.T, browser context.Context, width int64, theme string) *tab {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(browser, 30*time.Second)
+	return s.newTabAt(t, browser, width, theme, "/", "#library")
+}
+
+// newTabAt opens a page and waits until an element of it can be seen.
+func (s *scene) newTabAt(t *testing.T, browser context.Context, width int64, theme, path, seen string) *tab {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(browser, 2*time.Minute)
 	t.Cleanup(cancel)
 	ctx, closeTab := chromedp.NewContext(ctx, chromedp.WithNewBrowserContext())
 	t.Cleanup(closeTab)
-	b := &tab{Context: ctx, t: t, origin: s.URL}
+	b := &tab{Context: ctx, t: t, origin: s.URL, width: width, theme: theme}
 	b.do(chromedp.Evaluate[chromedp.Void]("0")) // opens the tab
 	if err := chromedp.Listen(ctx, b.note); err != nil {
 		t.Fatal(err)
@@ -190,12 +206,8 @@ func (s *scene) newTab(t *testing.T, browser context.Context, width int64, theme
 	if _, err := chromedp.Call(ctx, network.Enable, network.EnableParams{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
-		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: theme}, {Name: "prefers-reduced-motion", Value: "reduce"}},
-	}); err != nil {
-		t.Fatal(err)
-	}
-	b.do(chromedp.EmulateViewport(width, 900), chromedp.Navigate(s.URL+"/"), chromedp.WaitVisible(chromedp.CSS("#library")))
+	b.dress(width, theme)
+	b.do(chromedp.Navigate(s.URL+path), chromedp.WaitVisible(chromedp.CSS(seen)))
 	t.Cleanup(b.clean)
 	return b
 }
@@ -274,7 +286,7 @@ func (b *tab) press(key, text string, code int64) {
 func (b *tab) waitFor(expression string) {
 	b.t.Helper()
 	if _, err := chromedp.Run(b, chromedp.Poll[bool](expression, chromedp.WithPollingTimeout(10*time.Second))); err != nil {
-		b.shoot("failed")
+		b.picture("failed-" + strings.ReplaceAll(b.t.Name(), "/", "-"))
 		b.t.Log(b.js(`document.body.innerText`))
 		b.t.Fatalf("waiting for %s: %v", expression, err)
 	}
@@ -293,21 +305,5 @@ func (b *tab) is(want, expression string) {
 	b.t.Helper()
 	if got := b.js(expression); got != want {
 		b.t.Errorf("%s is %q and should be %q", expression, got, want)
-	}
-}
-
-// shoot takes a picture into the folder that IBID_SCREENSHOTS names, if it does.
-func (b *tab) shoot(name string) {
-	b.t.Helper()
-	folder := os.Getenv("IBID_SCREENSHOTS")
-	if folder == "" {
-		return
-	}
-	png, err := chromedp.Run(b, chromedp.CaptureScreenshot())
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(folder, strings.ReplaceAll(b.t.Name(), "/", "-")+"-"+name+".png"), png, 0o644); err != nil {
-		b.t.Fatal(err)
 	}
 }

@@ -35,7 +35,7 @@ export class AnswerView {
     this.draftBlocks = null;
     this.element = el("article", { class: "turn", "aria-labelledby": `question-${this.id}`, "aria-busy": "true", tabindex: "-1" },
       el("h2", { class: question.length > 160 ? "asked long" : "asked", id: `question-${this.id}` }, question),
-      this.progress, this.draftBox, this.textBox, this.notes, this.actions, this.sourcesBox, this.more);
+      this.draftBox, this.textBox, this.progress, this.notes, this.actions, this.sourcesBox, this.more);
   }
 
   get busy() {

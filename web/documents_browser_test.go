@@ -1,0 +1,170 @@
+package web
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"image"
+	"image/png"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+
+	"ibid/ingest"
+	"ibid/retrieve"
+)
+
+// growing is a library that takes uploads.
+type growing struct {
+	mu sync.Mutex
+	shelf
+}
+
+func (g *growing) get() shelf {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.Clone(g.shelf)
+}
+
+func (g *growing) Document(ctx context.Context, id string) (*ingest.Document, error) {
+	return g.get().Document(ctx, id)
+}
+
+func (g *growing) Documents(ctx context.Context, f retrieve.Filter) ([]retrieve.DocumentInfo, error) {
+	return g.get().Documents(ctx, f)
+}
+
+func (g *growing) Holds(ctx context.Context, f retrieve.Filter) (bool, error) {
+	return g.get().Holds(ctx, f)
+}
+
+func (g *growing) Add(_ context.Context, name string, content io.Reader) (ingest.Change, error) {
+	text, err := io.ReadAll(content)
+	if err != nil {
+		return ingest.Change{}, err
+	}
+	if strings.HasSuffix(name, ".exe") {
+		return ingest.Change{}, &ingest.SkipError{Reason: "a program: Ibid reads documents"}
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	id := "uploads/" + name
+	g.shelf = append(g.shelf, &ingest.Document{ID: id, Root: "uploads", Path: name, Title: name, Format: "text", Text: string(text)})
+	return ingest.Change{Document: id, Root: "uploads", Path: name, Action: ingest.Added}, nil
+}
+
+func (g *growing) Reread(_ context.Context, name string) (ingest.Change, error) {
+	return ingest.Change{Document: "uploads/" + name, Action: ingest.Unchanged}, nil
+}
+
+func (g *growing) Remove(_ context.Context, name string) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.shelf = slices.DeleteFunc(g.shelf, func(d *ingest.Document) bool { return d.ID == "uploads/"+name })
+	return nil
+}
+
+// TestBrowserDocuments adds files, finds one and deletes it.
+func TestBrowserDocuments(t *testing.T) {
+	library := &growing{shelf: newShelf()}
+	s := newScene(t, func(o *Options) { o.Library, o.Uploads = library, library })
+	b := s.newTabAt(t, newBrowser(t), 1440, "light", "/documents", "#upload")
+	b.look("documents")
+
+	folder := t.TempDir()
+	var files []string
+	for _, name := range []string{"tides.txt", "tool.exe"} {
+		files = append(files, filepath.Join(folder, name))
+		if err := os.WriteFile(files[len(files)-1], []byte("High water at noon."), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.do(chromedp.SetUploadFiles(chromedp.CSS("#upload input"), files))
+	b.waitFor(`document.querySelectorAll(".uploads .done").length === 1 && document.querySelectorAll(".uploads .failed").length === 1`)
+	b.expectProblem("415")
+	b.is("true", `String(document.querySelector(".uploads .failed").textContent.includes("Ibid reads documents"))`)
+	b.do(chromedp.Evaluate[chromedp.Void](`(() => {
+		const carried = new DataTransfer();
+		carried.items.add(new File(["Rowing on Sundays."], "rowing.txt"));
+		dispatchEvent(new DragEvent("drop", {dataTransfer: carried, cancelable: true}));
+	})()`))
+	b.waitFor(`document.querySelectorAll(".uploads .done").length === 2`)
+	b.waitFor(`document.getElementById("facts").textContent === "6 documents"`)
+	b.look("uploaded")
+
+	b.do(chromedp.SendKeys(chromedp.CSS("#words"), "TXT tid"))
+	b.waitFor(`document.querySelectorAll("#rows tr").length === 1`)
+	b.is("tides.txt", `document.querySelector("#rows a").textContent`)
+	b.do(chromedp.Click(chromedp.CSS(`[aria-label^="Read again"]`)))
+	b.waitFor(`document.getElementById("status").textContent !== ""`)
+	b.do(chromedp.Click(chromedp.CSS(`[aria-label^="Delete"]`)))
+	b.waitFor(`document.querySelector("#rows [aria-label^=Really]") !== null`)
+	b.do(chromedp.Click(chromedp.CSS(`[aria-label^="Really"]`)))
+	b.waitFor(`document.querySelectorAll("#rows tr").length === 0`)
+	b.is("No document has these words in its name.", `document.getElementById("more").textContent`)
+	b.is("5 documents", `document.getElementById("facts").textContent`)
+}
+
+// printed draws every page as a white sheet.
+type printed struct{}
+
+func (printed) Draws(_ context.Context, format string) bool { return format == "pdf" }
+
+func (printed) DrawPage(_ context.Context, _ *ingest.Document, page int, _ string, width int) ([]byte, error) {
+	if page > 9 {
+		return nil, fmt.Errorf("page %d: %w", page, ingest.ErrNoDrawing)
+	}
+	sheet := image.NewGray(image.Rect(0, 0, width, width*14/10))
+	for i := range sheet.Pix {
+		sheet.Pix[i] = 0xff
+	}
+	var out bytes.Buffer
+	err := png.Encode(&out, sheet)
+	return out.Bytes(), err
+}
+
+// TestBrowserPages looks at the other pages that there are.
+func TestBrowserPages(t *testing.T) {
+	browser := newBrowser(t)
+	t.Run("viewer", func(t *testing.T) {
+		s := newScene(t, nil)
+		start := strings.Index(handbook().Text, "Nobody sails")
+		b := s.newTabAt(t, browser, 800, "light", fmt.Sprintf("/documents/club/handbook/members.pdf?start=%d&end=%d#quote", start, start+43), "mark#quote")
+		b.look("viewer")
+	})
+	t.Run("problem", func(t *testing.T) {
+		s := newScene(t, nil)
+		b := s.newTabAt(t, browser, 800, "light", "/nowhere", "h1")
+		b.look("problem")
+		b.expectProblem("404")
+	})
+	t.Run("key", func(t *testing.T) {
+		s := newScene(t, func(o *Options) { o.Keys = newRing() })
+		b := s.newTabAt(t, browser, 800, "light", "/", "#key")
+		b.look("key")
+		b.expectProblem("401")
+	})
+	t.Run("drawn", func(t *testing.T) {
+		s := newScene(t, func(o *Options) {
+			o.Drawer = printed{}
+			o.Originals = files{"club/handbook/members.pdf": "%PDF-1.4"}
+		})
+		b := s.newTab(t, browser, 1440, "light")
+		close(s.gates["first"])
+		close(s.gates["second"])
+		b.ask("May I sail alone?")
+		b.waitFor(ended)
+		b.do(chromedp.Click(chromedp.CSS(".turn .cite")), chromedp.WaitVisible(chromedp.CSS(".picture")))
+		b.waitFor(`document.querySelector(".picture").complete`)
+		b.is("PDF, page 9", `document.querySelector(".original").textContent`)
+		b.is("true", `String(document.querySelector(".original").href.endsWith("?original=1#page=9"))`)
+		b.look("drawn")
+		b.do(chromedp.Click(chromedp.CSS(".pictures button")), chromedp.WaitVisible(chromedp.CSS("#source mark")))
+	})
+}

@@ -1,0 +1,122 @@
+// Adding files, by a button or by dropping them anywhere on the page.
+
+import { base, documentURL, el } from "./dom.js";
+
+const atOnce = 2;
+
+// upload equips the section. refresh is called when files have come in.
+export function upload(section, { say, refresh }) {
+  const input = section.querySelector("input");
+  const list = section.querySelector("ul");
+  const waiting = [];
+  let running = 0;
+
+  section.querySelector("button").addEventListener("click", () => input.click());
+  input.addEventListener("change", () => {
+    add([...input.files].map((file) => ({ file, name: file.webkitRelativePath || file.name })));
+    input.value = "";
+  });
+  let inside = 0;
+  const carriesFiles = (e) => e.dataTransfer?.types.includes("Files");
+  addEventListener("dragenter", (e) => {
+    if (!carriesFiles(e)) return;
+    inside++;
+    section.classList.add("dropping");
+  });
+  addEventListener("dragleave", () => {
+    inside = Math.max(0, inside - 1);
+    if (!inside) section.classList.remove("dropping");
+  });
+  addEventListener("dragover", (e) => carriesFiles(e) && e.preventDefault());
+  addEventListener("drop", async (e) => {
+    if (!carriesFiles(e)) return;
+    e.preventDefault();
+    inside = 0;
+    section.classList.remove("dropping");
+    // The items are gone once this handler has returned.
+    const entries = [...e.dataTransfer.items].map((i) => i.webkitGetAsEntry?.()).filter(Boolean);
+    const plain = [...e.dataTransfer.files].map((file) => ({ file, name: file.name }));
+    add(entries.some((x) => x.isDirectory) ? (await Promise.all(entries.map(within))).flat() : plain);
+  });
+
+  function add(files) {
+    for (const f of files) {
+      const bar = el("progress", { max: 1, value: 0, "aria-label": `Sending ${f.name}` });
+      const state = el("span", { class: "facts" }, "Waiting");
+      const line = el("li", {}, el("span", { class: "upload-name" }, f.name), bar, state);
+      list.append(line);
+      waiting.push({ ...f, line, bar, state });
+    }
+    section.classList.toggle("has-files", list.children.length > 0);
+    next();
+  }
+
+  function next() {
+    while (running < atOnce && waiting.length) {
+      running++;
+      send(waiting.shift()).then(() => {
+        running--;
+        if (!running && !waiting.length) refresh();
+        next();
+      });
+    }
+  }
+
+  // send sends a file. It never fails: what went wrong stands beside the file.
+  function send({ file, name, line, bar, state }) {
+    return new Promise((done) => {
+      const request = new XMLHttpRequest(); // fetch tells no progress of what it sends
+      const end = (kind, ...words) => {
+        bar.remove();
+        line.classList.add(kind);
+        state.replaceChildren(...words);
+        say(`${name}: ${state.textContent}`);
+        done();
+      };
+      request.upload.addEventListener("progress", (e) => {
+        if (!e.lengthComputable) return;
+        bar.value = e.loaded / e.total;
+        state.textContent = e.loaded < e.total ? `${Math.round((100 * e.loaded) / e.total)} %` : "Reading";
+      });
+      request.upload.addEventListener("load", () => {
+        bar.removeAttribute("value"); // it has arrived, and is being read
+        state.textContent = "Reading";
+      });
+      request.addEventListener("load", () => {
+        const reply = parse(request.responseText);
+        if (request.status >= 400) end("failed", sentence(reply.detail || `the server answered with status ${request.status}`));
+        else if (reply.action === "skipped" || reply.action === "failed") end("failed", sentence(reply.reason || reply.action));
+        else end("done", el("a", { href: documentURL(reply.document) }, reply.action === "added" ? "Added" : reply.action === "unchanged" ? "Was here already" : "Replaced"), reply.reason ? ` · ${reply.reason}` : "");
+      });
+      request.addEventListener("error", () => end("failed", "The server cannot be reached."));
+      request.open("POST", new URL(`api/documents?name=${encodeURIComponent(name)}`, base));
+      request.setRequestHeader("Content-Type", "application/octet-stream");
+      request.send(file);
+    });
+  }
+}
+
+// within gives the files of a dropped folder.
+async function within(entry) {
+  if (entry.isFile) {
+    const file = await new Promise((yes, no) => entry.file(yes, no));
+    return [{ file, name: entry.fullPath.replace(/^\//, "") }];
+  }
+  const reader = entry.createReader();
+  const files = [];
+  for (;;) {
+    const some = await new Promise((yes, no) => reader.readEntries(yes, no));
+    if (!some.length) return files;
+    for (const e of some) files.push(...(await within(e)));
+  }
+}
+
+function parse(text) {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return {};
+  }
+}
+
+const sentence = (words) => `${words[0].toUpperCase()}${words.slice(1).replace(/\.$/, "")}.`;
