@@ -80,12 +80,12 @@ func TestAskInABrowser(t *testing.T) {
 	do(chromedp.EmulateViewport(1280, 860), chromedp.Navigate(url+"/"), chromedp.WaitVisible(chromedp.CSS("#question")))
 	do(chromedp.SendKeys(chromedp.CSS("#question"), "May a child of seven sail, and in which boat?"))
 	js(`document.querySelector("#question").form.requestSubmit(); ""`)
-	waitFor(`document.getElementById("answer").getAttribute("aria-busy") === "false"`)
-	waitFor(`document.querySelector("#answer .text .cite") !== null`)
-	js(`document.querySelector("#answer .text .cite").click(); ""`)
+	waitFor(`document.querySelector(".turn")?.getAttribute("aria-busy") === "false"`)
+	waitFor(`document.querySelector(".turn .text:not(.draft) .cite") !== null`)
+	js(`document.querySelector(".turn .text:not(.draft) .cite").click(); ""`)
 	do(chromedp.WaitVisible(chromedp.CSS("#source mark#quote")))
 	marked := js(`document.getElementById("quote").innerText`)
-	answer := js(`document.querySelector("#answer .text").innerText`)
+	answer := js(`document.querySelector(".turn .text:not(.draft)").innerText`)
 	t.Logf("marked: %s", marked)
 	if words := strings.Fields(marked); !strings.Contains(strings.Join(strings.Fields(answer), " "), strings.Join(words[:min(4, len(words))], " ")) {
 		t.Errorf("the marked words %q do not stand in the answer %q", marked, answer)
@@ -93,7 +93,7 @@ func TestAskInABrowser(t *testing.T) {
 	shoot(t, ctx, "answer")
 
 	// The same citation by its address, without the page.
-	href := js(`document.querySelector("#answer .text .cite").href`)
+	href := js(`document.querySelector(".turn .text:not(.draft) .cite").href`)
 	do(chromedp.Navigate(href), chromedp.WaitVisible(chromedp.CSS("mark#quote")))
 	if got := js(`document.querySelector("mark#quote").innerText`); len(got) < 10 {
 		t.Errorf("%s marks %q", href, got)
