@@ -1,4 +1,4 @@
-package web_test
+package web
 
 import (
 	"bytes"
@@ -17,8 +17,8 @@ import (
 	"ibid/cite"
 )
 
-// markdown reads all that readers of chats do: links in words, tables, notes.
-var markdown = goldmark.New(goldmark.WithExtensions(extension.GFM, extension.Footnote, extension.DefinitionList, extension.Typographer),
+// chatMarkdown reads all that readers of chats do: links in words, tables, notes.
+var chatMarkdown = goldmark.New(goldmark.WithExtensions(extension.GFM, extension.Footnote, extension.DefinitionList, extension.Typographer),
 	goldmark.WithRendererOptions(html.WithUnsafe()))
 
 // plainElements are what Markdown makes of paragraphs, lists, tables and code.
@@ -29,7 +29,7 @@ var plainElements = strings.Fields(`html head body p em strong del code pre ul o
 // words in paragraphs; empty if nothing.
 func activeIn(words string) string {
 	source := []byte(words)
-	doc := markdown.Parser().Parse(text.NewReader(source))
+	doc := chatMarkdown.Parser().Parse(text.NewReader(source))
 	found := ""
 	_ = ast.Walk(doc, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
 		switch n.Kind() {
@@ -43,7 +43,7 @@ func activeIn(words string) string {
 		return found
 	}
 	var page bytes.Buffer
-	if err := markdown.Renderer().Render(&page, source, doc); err != nil {
+	if err := chatMarkdown.Renderer().Render(&page, source, doc); err != nil {
 		return err.Error()
 	}
 	if what := elementIn(page.String(), plainElements); what != "" {
@@ -124,7 +124,7 @@ func TestNeutralIsOnlyWords(t *testing.T) {
 // elsewhere than to /own, or of anything else.
 func countLinks(words string) (strange string, links int) {
 	source := []byte(words)
-	_ = ast.Walk(markdown.Parser().Parse(text.NewReader(source)), func(n ast.Node, entering bool) (ast.WalkStatus, error) {
+	_ = ast.Walk(chatMarkdown.Parser().Parse(text.NewReader(source)), func(n ast.Node, entering bool) (ast.WalkStatus, error) {
 		switch n := n.(type) {
 		case *ast.Link:
 			if string(n.Destination) != "/own" {

@@ -135,7 +135,7 @@ const (
 	// MaxTopK is the largest top_k of a question or search.
 	MaxTopK = 100
 	// DefaultMaxAsks is the default of [Options.MaxAsks].
-	DefaultMaxAsks = 256
+	DefaultMaxAsks = 512
 )
 
 // Time limits on a connection.

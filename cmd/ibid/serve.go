@@ -30,6 +30,7 @@ type serveCmd struct {
 	MaxUpload  int      `help:"Largest upload, in MB." default:"64" placeholder:"N" group:"Server"`
 	MaxUploads int      `help:"Most that all uploads together may take, in MB." default:"4096" placeholder:"N" group:"Server"`
 	KeepDays   int      `help:"Days for which answers are kept, so that they can be shown again and shared by their links; 0 keeps none." default:"90" placeholder:"N" group:"Server"`
+	MaxAsks    int      `help:"Questions and searches in hand at a time; those over it are turned away with 429." default:"512" placeholder:"N" group:"Server"`
 	authConfig
 	syncConfig
 	citeConfig
@@ -39,8 +40,12 @@ type serveCmd struct {
 	storeConfig
 }
 
-// drain is how long answers in hand may go on after the signal to stop.
-const drain = 8 * time.Second
+// drain is how long answers in hand may go on after the signal to stop, and
+// farewell how long those that are cut short then may take to say so.
+const (
+	drain    = 6 * time.Second
+	farewell = 2 * time.Second
+)
 
 // Run listens at once, ingests in the background, and answers from what is in.
 func (c *serveCmd) Run(ctx context.Context, s surroundings) (err error) {
@@ -53,6 +58,9 @@ func (c *serveCmd) Run(ctx context.Context, s surroundings) (err error) {
 	}
 	if err := errors.Join(c.checkAddr(), c.authConfig.check()); err != nil {
 		return err
+	}
+	if c.MaxAsks < 1 {
+		return usageError("--max-asks %d: give the number of questions in hand at a time, 1 or more", c.MaxAsks)
 	}
 	citing, err := c.citing()
 	if err != nil {
@@ -108,6 +116,7 @@ func (c *serveCmd) Run(ctx context.Context, s surroundings) (err error) {
 		Indexing: progress.indexing, Troubles: progress.troubles,
 		Keys: keys, KeyRate: c.Rate, TrustProxies: proxies, UploadCollection: collection,
 		Addr: c.Addr, PublicURL: c.PublicURL, AllowHosts: c.AllowHost, Version: version(), Citing: citing,
+		MaxAsks: c.MaxAsks,
 	})
 	if err != nil {
 		return usageError("%w", err)
@@ -155,7 +164,11 @@ func (c *serveCmd) Run(ctx context.Context, s surroundings) (err error) {
 		}()
 		if server.Shutdown(limit) != nil {
 			cut() // answers still running end with an error of their own
-			err = server.Close()
+			last, done := context.WithTimeout(context.WithoutCancel(ctx), farewell)
+			if server.Shutdown(last) != nil {
+				err = server.Close()
+			}
+			done()
 		}
 		<-drained
 		cancel()

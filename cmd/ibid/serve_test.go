@@ -48,6 +48,19 @@ func command(ctx context.Context, data string, args ...string) *exec.Cmd {
 // checked, when the test ends.
 func serve(t *testing.T, data string, args ...string) (url string) {
 	t.Helper()
+	return start(t, data, args...).url
+}
+
+// A running server is one in a process of its own.
+type running struct {
+	url  string
+	pid  int
+	stop func() // tells it to stop, waits until it has, and checks its exit
+}
+
+// start starts a server. It is stopped when the test ends, if not before.
+func start(t *testing.T, data string, args ...string) running {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	cmd := command(ctx, data, append([]string{"serve", "--addr", "127.0.0.1:0"}, args...)...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
@@ -71,14 +84,15 @@ func serve(t *testing.T, data string, args ...string) (url string) {
 	if !ok {
 		t.Errorf("the server's first line is %q", first)
 	}
-	t.Cleanup(func() {
+	stop := sync.OnceFunc(func() {
 		cancel()
 		_, rerr := io.Copy(io.Discard, lines)
 		if err := cmd.Wait(); rerr != nil || cmd.ProcessState.ExitCode() != 0 {
 			t.Errorf("the server ended with %v (%v)\n%s", err, rerr, errs.String())
 		}
 	})
-	return url
+	t.Cleanup(stop)
+	return running{url, cmd.Process.Pid, stop}
 }
 
 // ready waits until the first sync is done.

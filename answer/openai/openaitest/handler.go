@@ -85,6 +85,7 @@ type Exchange struct {
 	Gone  bool // the client left before the reply had ended
 	Ended bool
 	Start time.Time
+	First time.Time // when the first token of a stream was written; zero if none was
 	End   time.Time
 }
 
@@ -316,13 +317,14 @@ type exchange struct {
 	req   Request
 	reply Reply
 	sent  int
+	begun time.Time // when the first token was written
 	gone  bool
 }
 
 func (x *exchange) end() {
 	x.h.mu.Lock()
 	e := &x.h.exchanges[x.req.N-1]
-	e.Sent, e.Ended, e.End = x.sent, true, time.Now()
+	e.Sent, e.First, e.Ended, e.End = x.sent, x.begun, true, time.Now()
 	e.Gone = x.gone || x.r.Context().Err() != nil
 	done := *e
 	x.h.mu.Unlock()
