@@ -155,5 +155,5 @@ func (s *server) mayChange(c echo.Context) bool {
 }
 
 func (s *server) home(c echo.Context) error {
-	return s.page(c, http.StatusOK, "home", homePage{frame: s.frame("")})
+	return s.page(c, http.StatusOK, "home", homePage{frame: s.frame(""), Kept: s.Ledger != nil && s.KeepAnswers > 0, Keyed: s.keys != nil})
 }

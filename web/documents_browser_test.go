@@ -107,7 +107,7 @@ func TestBrowserDocuments(t *testing.T) {
 	b.waitFor(`document.querySelector("#rows [aria-label^=Really]") !== null`)
 	b.do(chromedp.Click(chromedp.CSS(`[aria-label^="Really"]`)))
 	b.waitFor(`document.querySelectorAll("#rows tr").length === 0`)
-	b.is("No document has these words in its name.", `document.getElementById("more").textContent`)
+	b.is("No such document.", `document.getElementById("more").textContent`)
 	b.is("5 documents", `document.getElementById("facts").textContent`)
 }
 

@@ -99,7 +99,11 @@ type frame struct {
 	Version string
 }
 
-type homePage struct{ frame }
+type homePage struct {
+	frame
+	Kept  bool // answers, which can then be shared and rated
+	Keyed bool // keys guard the server
+}
 
 type viewerPage struct {
 	frame

@@ -2,9 +2,10 @@
 
 import { Blocks } from "./blocks.js";
 import { copy, markdown } from "./copy.js";
-import { documentURL, el, place, plural } from "./dom.js";
+import { base, byId, documentURL, el, place, plural } from "./dom.js";
 import { evidence } from "./evidence.js";
 import { attach } from "./peek.js";
+import { post, Trouble } from "./stream.js";
 
 let views = 0;
 
@@ -49,6 +50,10 @@ export class AnswerView {
     const last = this.kept.at(-1);
     if (kind === "text" && last?.kind === "text") last.data.text += kept.text;
     else if (kept) this.kept.push({ kind, data: { ...kept } });
+  }
+
+  on_run(id) {
+    this.run = id;
   }
 
   on_retrieved({ passages }) {
@@ -155,9 +160,11 @@ export class AnswerView {
   }
 
   // fail shows an error, with what was written before it left standing.
-  fail(message, request) {
+  fail({ message, request, status }) {
+    const key = new URL(`key?next=${encodeURIComponent(location.pathname)}`, base).href;
     this.notes.append(el("div", { class: "note trouble" }, el("p", {}, message, request ? el("code", {}, ` ${request}`) : ""),
-      el("button", { type: "button", class: "plain", onclick: () => this.again() }, "Try again")));
+      status === 401 ? el("a", { href: key }, "Give a key") : el("button", { type: "button", class: "plain", onclick: () => this.again() }, "Try again")));
+    this.failed = true;
     this.say(message);
     this.end();
   }
@@ -259,7 +266,40 @@ export class AnswerView {
       if (done) this.say("Copied, with links to the sources.");
       setTimeout(() => (copied.textContent = "Copy"), 2000);
     });
-    return [this.text && !this.unanswered ? copied : "", this.again ? button("Ask again", () => this.again()) : ""].filter(Boolean);
+    const kept = this.run && this.answer && "kept" in byId("turns").dataset;
+    const shared = button("Share", async () => {
+      const done = await copy(new URL(`?run=${this.run}`, base).href);
+      shared.textContent = done ? "Link copied" : "The browser does not allow it";
+      if (done) this.say("A link to this answer is copied.");
+      setTimeout(() => (shared.textContent = "Share"), 2000);
+    });
+    return [
+      this.text && !this.unanswered ? copied : "",
+      kept ? shared : "",
+      this.failed ? "" : button("Ask again", () => this.again()),
+      ...(kept ? this.#ratings() : []),
+    ].filter(Boolean);
+  }
+
+  // #ratings are the two buttons that tell what the reader thinks of the answer.
+  #ratings() {
+    const buttons = [[1, "Helpful"], [-1, "Not helpful"]].map(([rating, words]) =>
+      el("button", { type: "button", class: "quiet rating", "data-rating": rating, onclick: async () => {
+        try {
+          await post(new URL("api/feedback", base), { run: this.run, rating });
+          this.rating = rating;
+          press();
+          this.say("Thank you.");
+          this.element.dispatchEvent(new Event("rated"));
+        } catch (err) {
+          if (!(err instanceof Trouble)) throw err;
+          this.say(err.message);
+          for (const b of buttons) b.replaceWith(b === buttons[0] ? el("span", { class: "facts" }, err.message) : "");
+        }
+      } }, words));
+    const press = () => buttons.forEach((b) => b.setAttribute("aria-pressed", String(Number(b.dataset.rating) === this.rating)));
+    press();
+    return [el("span", { class: "ratings" }, ...buttons)];
   }
 
   // markdown is the answer with links to its sources.

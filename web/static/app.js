@@ -14,6 +14,8 @@ const send = byId("send");
 const stop = byId("stop");
 const library = byId("library");
 const panel = new SourcePanel();
+const collection = byId("collection");
+const chosen = "ibid.collection"; // where the choice of a collection is stored
 
 const say = (words) => (byId("status").textContent = words);
 const reachable = (yes) => (byId("offline").hidden = yes);
@@ -28,10 +30,11 @@ const past = new Past(show, (id) => (!id || id === conversation.id) && begin());
 function dress() {
   const asked = !conversation.isEmpty;
   document.body.classList.toggle("asked", asked);
+  byId("missing").hidden = true;
   byId("welcome").classList.toggle("hidden", asked);
   byId("new").hidden = !asked;
   library.hidden = asked || !library.hasChildNodes();
-  box.placeholder = asked ? "Ask a follow-up" : "What would you like to know?";
+  box.placeholder = asked ? "Ask a follow-up" : "Ask a question";
   panel.close();
   hidePeek();
 }
@@ -103,7 +106,7 @@ form.addEventListener("submit", (e) => {
   box.value = "";
   grow();
   if (matchMedia("(hover: none)").matches) box.blur(); // the keyboard on the screen would cover the answer
-  conversation.ask(question);
+  conversation.ask(question, collection.value ? { collection: collection.value } : {});
 });
 box.addEventListener("keydown", (e) => {
   if (e.key === "Enter" && !e.shiftKey && !e.isComposing) {
@@ -129,9 +132,43 @@ function open() {
   const id = new URLSearchParams(location.hash.slice(1)).get("c");
   const kept = id && id !== conversation.id && history.find(id);
   if (kept) show(kept);
+  return Boolean(kept);
 }
+
+// replay shows the answer that a shared address names.
+async function replay() {
+  const run = new URLSearchParams(location.search).get("run");
+  if (!run) return;
+  try {
+    await conversation.replay(run);
+  } catch (err) {
+    if (!(err instanceof Trouble)) throw err;
+    byId("missing").textContent = err.status === 404 ? "The answer that this address leads to is not kept here any more." : err.message;
+    byId("missing").hidden = false;
+  }
+}
+
+// collections offers those that there are, where there are several.
+async function collections() {
+  try {
+    const { collections: all } = await get(new URL("api/collections", base));
+    if (all.length < 2) return;
+    collection.append(...all.map((c) => el("option", { value: c.collection }, c.collection)));
+    const before = localStorage.getItem(chosen);
+    if (all.some((c) => c.collection === before)) collection.value = before;
+    byId("collections").hidden = false;
+  } catch (err) {
+    if (err instanceof Trouble) return; // the library below says that the server is away
+    throw err;
+  }
+}
+collection.addEventListener("change", () => {
+  if (collection.value) localStorage.setItem(chosen, collection.value);
+  else localStorage.removeItem(chosen);
+});
 
 byId("past-button").hidden = false;
 grow();
-open();
+if (!open()) replay();
 refresh();
+collections();

@@ -3,7 +3,7 @@
 import { AnswerView } from "./answer.js";
 import { base, byId } from "./dom.js";
 import * as history from "./history.js";
-import { events, Trouble } from "./stream.js";
+import { events, get, Trouble } from "./stream.js";
 
 // What of the conversation goes along with a question, in characters.
 const along = 24_000;
@@ -44,12 +44,26 @@ export class Conversation {
     await this.#follow(view, mine, events(new URL("api/ask?html=1", base), sent, mine.signal));
   }
 
+  // replay shows an answer that the server keeps, or that is still being written.
+  async replay(run) {
+    this.clear();
+    const mine = (this.asking = new AbortController());
+    const url = new URL(`api/runs/${encodeURIComponent(run)}`, base);
+    const { question, request } = await get(url, mine.signal);
+    const { question: _, history: __, ...body } = request || {};
+    const view = this.#view(question, body, null, false);
+    view.run = run;
+    url.search = "html=1";
+    await this.#follow(view, mine, events(url, null, mine.signal));
+  }
+
   // show draws a conversation that was kept.
   show({ id, turns }) {
     this.clear();
     this.id = id;
-    for (const { question, body, events } of turns) {
+    for (const { question, body, events, run, rating } of turns) {
       const view = this.#view(question, body, null, false);
+      Object.assign(view, { run, rating });
       for (const event of events) view.take(event);
       if (view.busy) view.stopped();
     }
@@ -59,6 +73,7 @@ export class Conversation {
   #view(question, body, instead, scroll = true) {
     const view = new AnswerView(question, { panel: this.panel, say: this.say, again: () => this.ask(question, body, view) });
     view.body = body;
+    view.element.addEventListener("rated", () => this.#keep());
     const at = this.views.indexOf(instead);
     if (at >= 0) {
       this.views[at] = view;
@@ -68,7 +83,7 @@ export class Conversation {
       this.turns.append(view.element);
     }
     this.changed();
-    if (scroll) view.element.scrollIntoView({ block: "start", behavior: this.views.length > 1 && !matchMedia("(prefers-reduced-motion: reduce)").matches ? "smooth" : "instant" });
+    if (scroll && this.views.length > 1) view.element.scrollIntoView({ block: "start", behavior: matchMedia("(prefers-reduced-motion: reduce)").matches ? "instant" : "smooth" });
     return view;
   }
 
@@ -87,9 +102,9 @@ export class Conversation {
       if (mine.signal.aborted) view.stopped();
       else if (err instanceof Trouble) {
         if (err.code === "unreachable") this.reachable(false);
-        view.fail(err.message, err.request);
+        view.fail(err);
       } else {
-        view.fail("The page could not show the answer.");
+        view.fail({ message: "The page could not show the answer." });
         throw err;
       }
     } finally {
@@ -102,7 +117,7 @@ export class Conversation {
   }
 
   #keep() {
-    const turns = this.views.map((v) => ({ question: v.question, body: v.body, events: v.kept }));
+    const turns = this.views.map((v) => ({ question: v.question, body: v.body, events: v.kept, run: v.run, rating: v.rating }));
     history.keep({ id: this.id, at: Date.now(), turns });
     window.history.replaceState(null, "", `#c=${this.id}`);
   }

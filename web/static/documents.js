@@ -8,6 +8,7 @@ import { upload } from "./upload.js";
 const most = 300; // rows drawn at a time
 const body = byId("rows");
 const words = byId("words");
+const collection = byId("collection");
 const status = byId("status");
 const mayChange = Boolean(byId("upload"));
 let all = null; // every document, once they have been asked for
@@ -44,6 +45,7 @@ function facts({ total, indexing }) {
 function draw() {
   const wanted = words.value.toLowerCase().split(/\s+/).filter(Boolean);
   const found = all.filter((d) => {
+    if (collection.value && d.collection !== collection.value) return false;
     const name = `${d.title} ${d.document}`.toLowerCase();
     return wanted.every((w) => name.includes(w));
   });
@@ -52,7 +54,7 @@ function draw() {
   byId("find").hidden = all.length === 0;
   const more = byId("more");
   more.hidden = found.length > 0 && found.length <= most;
-  more.textContent = found.length ? `${found.length - most} more: narrow the list by words of a name.` : all.length ? "No document has these words in its name." : "No documents yet.";
+  more.textContent = found.length ? `${found.length - most} more: narrow the list by words of a name.` : all.length ? "No such document." : "No documents yet.";
   if (wanted.length) say(plural(found.length, "document", "documents"));
 }
 
@@ -109,10 +111,17 @@ export function size(n) {
   return n < 1e6 ? `${(n / 1e3).toFixed(1).replace(/\.0$/, "")} kB` : `${(n / 1e6).toFixed(1).replace(/\.0$/, "")} MB`;
 }
 
-words.addEventListener("input", async () => {
+async function narrow() {
   if (!all) await load().catch((err) => say(err.message));
   if (all) draw();
-});
+}
+words.addEventListener("input", narrow);
+collection.addEventListener("change", narrow);
+get(new URL("api/collections", base)).then(({ collections }) => {
+  if (collections.length < 2) return;
+  collection.append(...collections.map((c) => el("option", { value: c.collection }, c.collection)));
+  byId("collections").hidden = false;
+}, (err) => say(err.message));
 byId("find").addEventListener("submit", (e) => e.preventDefault());
 byId("find").hidden = body.children.length === 0;
 if (mayChange) {

@@ -6,6 +6,7 @@ export class Trouble extends Error {
     super(sentence(problem.detail || problem.title || "the server could not answer"));
     this.code = problem.code || "unknown";
     this.request = problem.request || "";
+    this.status = problem.status || 0;
     this.offline = offline;
   }
 }
@@ -13,16 +14,20 @@ export class Trouble extends Error {
 // sentence makes an error's words a sentence for people.
 const sentence = (words) => `${words[0].toUpperCase()}${words.slice(1).replace(/\.$/, "")}.`;
 
-// events asks and yields {kind, data} for each event, "done" last. It throws a
-// Trouble when the server cannot be reached, refuses, or stops half-way.
+// events asks, or without a body reads again, and yields {kind, data} for each
+// event, "done" last; the first is "run" with the id of the answer where there
+// is one. It throws a Trouble when the server cannot be reached, refuses, or
+// stops half-way.
 export async function* events(url, body, signal) {
   const response = await reach(url, {
-    method: "POST",
-    headers: { "Content-Type": "application/json", Accept: "text/event-stream" },
-    body: JSON.stringify(body),
+    method: body ? "POST" : "GET",
+    headers: { ...(body && { "Content-Type": "application/json" }), Accept: "text/event-stream" },
+    body: body && JSON.stringify(body),
     signal,
   });
   if (!response.ok) throw new Trouble(await problemOf(response));
+  const run = response.headers.get("Ibid-Run");
+  if (run) yield { kind: "run", data: run };
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
   try {
@@ -50,6 +55,12 @@ export async function get(url, signal) {
   const response = await reach(url, { headers: { Accept: "application/json" }, signal });
   if (!response.ok) throw new Trouble(await problemOf(response));
   return response.json();
+}
+
+// post sends JSON.
+export async function post(url, body) {
+  const response = await reach(url, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
+  if (!response.ok) throw new Trouble(await problemOf(response));
 }
 
 function reach(url, init) {

@@ -1,0 +1,106 @@
+package web
+
+import (
+	"context"
+	"iter"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+
+	"ibid/answer"
+	"ibid/retrieve"
+)
+
+// collected is a library of two collections: the handbook, and the rest.
+type collected struct{ shelf }
+
+func (c collected) Documents(ctx context.Context, f retrieve.Filter) ([]retrieve.DocumentInfo, error) {
+	all, err := c.shelf.Documents(ctx, retrieve.Filter{})
+	var out []retrieve.DocumentInfo
+	for _, d := range all {
+		if len(d.Path) > 8 && d.Path[:8] == "handbook" {
+			d.Collection = "handbook"
+		}
+		if f.Collection == "" || f.Collection == d.Collection {
+			out = append(out, d)
+		}
+	}
+	return out, err
+}
+
+func (c collected) Holds(ctx context.Context, f retrieve.Filter) (bool, error) {
+	list, err := c.Documents(ctx, f)
+	return len(list) > 0, err
+}
+
+// noting is an Asker that keeps the questions.
+type noting struct {
+	Asker
+	asked chan answer.Question
+}
+
+func (n noting) Ask(ctx context.Context, q answer.Question) iter.Seq2[answer.Event, error] {
+	n.asked <- q
+	return n.Asker.Ask(ctx, q)
+}
+
+// TestBrowserShared shares an answer, rates it, and opens it again by its address.
+func TestBrowserShared(t *testing.T) {
+	ledger := newLedger()
+	asked := make(chan answer.Question, 10)
+	s := newScene(t, func(o *Options) {
+		o.Ledger, o.KeepAnswers = ledger, time.Hour
+		o.Library = collected{append(newShelf(), handbook())}
+		o.Asker = noting{o.Asker, asked}
+	})
+	close(s.gates["first"])
+	close(s.gates["second"])
+	browser := newBrowser(t)
+	b := s.newTab(t, browser, 1440, "light")
+	b.do(chromedp.WaitVisible(chromedp.CSS("#collections")))
+	b.look("collections")
+	b.do(chromedp.Evaluate[chromedp.Void](`(() => { const s = document.getElementById("collection"); s.value = "handbook"; s.dispatchEvent(new Event("change")); })()`))
+	b.ask("May I sail alone?")
+	b.waitFor(ended)
+	if q := <-asked; q.Filter.Collection != "handbook" || len(q.History) != 0 {
+		t.Errorf("asked in %q, after %v", q.Filter.Collection, q.History)
+	}
+	b.look("kept")
+	b.do(chromedp.Click(chromedp.CSS(`[data-rating="1"]`)))
+	b.waitFor(`document.querySelector('[data-rating="1"]').getAttribute("aria-pressed") === "true"`)
+	if given, err := ledger.Feedback(t.Context(), 0, 10); err != nil || len(given) != 1 || given[0].Rating != 1 {
+		t.Errorf("the ledger holds %v, %v", given, err)
+	}
+	run := b.js(`JSON.parse(localStorage["ibid.history"])[0].turns[0].run`)
+
+	// A follow-up takes along what was said.
+	b.ask("How do I make pizza?")
+	b.waitFor(`document.querySelectorAll(".turn").length === 2 && ` + ended)
+	if q := <-asked; len(q.History) != 2 || q.History[0].Content != "May I sail alone?" || q.History[1].Role != "assistant" {
+		t.Errorf("the follow-up came after %v", q.History)
+	}
+
+	other := s.newTabAt(t, browser, 800, "light", "/?run="+run, ".turn .sources-box")
+	other.waitFor(ended)
+	const drawn = `document.querySelector(".turn .text:not(.draft)").innerHTML.replace(/http:\/\/[^/]*/g, "")`
+	other.is(b.js(drawn), drawn)
+	other.is("true", `String(document.body.classList.contains("asked"))`)
+
+	gone := s.newTabAt(t, browser, 800, "light", "/?run=gone", "#missing")
+	gone.is("The answer that this address leads to is not kept here any more.", `document.getElementById("missing").textContent`)
+	gone.axe("missing")
+	gone.expectProblem("404")
+}
+
+// TestBrowserCopy: what is copied is Markdown with links at the places of the numbers.
+func TestBrowserCopy(t *testing.T) {
+	b := newScene(t, nil).newTab(t, newBrowser(t), 800, "light")
+	got, err := chromedp.Run(b, chromedp.Evaluate[string](`import("/static/copy.js").then(({ markdown }) =>
+		markdown("Né 🦆.[1] [2] is text.[2]\n", [{number: 1, at: 9, href: "http://a/1"}, {number: 2, at: 25, href: "http://a/2"}],
+			[{number: 1, title: "A [b] *c*", place: "page 3", href: "http://a/1"}]))`, chromedp.EvalAwaitPromise))
+	want := "Né 🦆.[[1]](http://a/1) [2] is text.[[2]](http://a/2)\n\nSources\n\n1. [A \\[b\\] \\*c\\*](http://a/1), page 3\n"
+	if err != nil || got != want {
+		t.Errorf("copied %q (%v), want %q", got, err, want)
+	}
+}
