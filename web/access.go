@@ -25,12 +25,14 @@ const (
 // HEAD goes with GET. A route that is not in it is served to nobody.
 func accesses() map[string]access {
 	return map[string]access{
-		"GET /static/*":   public,
-		"GET /healthz":    public,
-		"GET /readyz":     public,
-		"GET /key":        public,
-		"POST /key":       public,
-		"POST /key/leave": public,
+		"GET /static/*":     public,
+		"GET /openapi.json": public,
+		"GET /docs":         public,
+		"GET /healthz":      public,
+		"GET /readyz":       public,
+		"GET /key":          public,
+		"POST /key":         public,
+		"POST /key/leave":   public,
 
 		"GET /":            readers,
 		"GET /documents":   readers,

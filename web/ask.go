@@ -159,11 +159,16 @@ func (s *server) search(c echo.Context) error {
 	if found == nil {
 		found = []retrieve.Passage{}
 	}
-	return reply(c, http.StatusOK, struct {
-		Passages []retrieve.Passage `json:"passages"`
-		Indexing Indexing           `json:"indexing"`
-		Warnings []string           `json:"warnings,omitempty"`
-	}{found, s.indexing(), warnings})
+	return reply(c, http.StatusOK, searched{found, s.indexing(), warnings})
+}
+
+// searched is the reply of POST /api/search.
+type searched struct {
+	// Passages are those found, best first.
+	Passages []retrieve.Passage `json:"passages"`
+	Indexing Indexing           `json:"indexing"`
+	// Warnings say what went wrong without stopping the search.
+	Warnings []string `json:"warnings,omitempty"`
 }
 
 // narrowed is the filter with the collection that was named beside it, which

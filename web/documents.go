@@ -89,12 +89,16 @@ func (s *server) document(c echo.Context) error {
 		return err
 	}
 	x := excerptOf(d, r)
-	return reply(c, http.StatusOK, struct {
-		excerpt
-		// Drawn are pictures of the pages at the place, Original is the file.
-		Drawn    []drawnLink `json:"drawn,omitempty"`
-		Original string      `json:"original,omitempty"`
-	}{x, s.drawnLinks(c, d, x, r.At), s.originalLink(d, x, r.At)})
+	return reply(c, http.StatusOK, shownDocument{x, s.drawnLinks(c, d, x, r.At), s.originalLink(d, x, r.At)})
+}
+
+// shownDocument is the reply of GET /api/documents/ID.
+type shownDocument struct {
+	excerpt
+	// Drawn are pictures of the pages at the place.
+	Drawn []drawnLink `json:"drawn,omitempty"`
+	// Original is the address of the file.
+	Original string `json:"original,omitempty"`
 }
 
 // named gives the document, and the range of it, that an address names.

@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/labstack/echo/v4"
 	"golang.org/x/tools/txtar"
 )
 
@@ -65,7 +66,7 @@ func TestHTTP(t *testing.T) {
 }
 
 // exchange sends a request written as text (its body is what follows the empty line) and writes the reply as text.
-func exchange(t *testing.T, h http.Handler, request []byte) string {
+func exchange(t *testing.T, h *echo.Echo, request []byte) string {
 	t.Helper()
 	head, body, _ := bytes.Cut(request, []byte("\n\n"))
 	body = bytes.TrimSuffix(body, []byte("\n"))
@@ -76,6 +77,7 @@ func exchange(t *testing.T, h http.Handler, request []byte) string {
 	}
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, r)
+	checker.check(t, h, r.Method, r.URL.RequestURI(), w)
 	res := w.Result()
 	text, err := io.ReadAll(res.Body)
 	if err != nil {

@@ -81,7 +81,7 @@ type pages struct{ byName map[string]*template.Template }
 
 func loadPages() (*pages, error) {
 	p := &pages{byName: map[string]*template.Template{}}
-	for _, name := range []string{"home", "viewer", "documents", "problem", "key"} {
+	for _, name := range []string{"home", "viewer", "documents", "docs", "problem", "key"} {
 		t, err := template.New("frame.html").Funcs(template.FuncMap{"link": Link, "size": size, "sentence": sentence}).
 			ParseFS(embedded, "templates/frame.html", "templates/"+name+".html")
 		if err != nil {

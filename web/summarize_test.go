@@ -26,7 +26,7 @@ func (d digest) Summarize(_ context.Context, s answer.Summary) iter.Seq2[answer.
 		}
 		_ = yield(answer.Kept{Passages: s.Passages}, nil) &&
 			yield(answer.Text{Text: "It is about boats.[1]"}, nil) &&
-			(s.Words != 1 || yield(answer.Stepped{Step: 2, Reason: "model_error"}, nil) && yield(answer.Incomplete{Reason: "one word is too few"}, nil)) &&
+			(s.Words != 1 || yield(answer.Stepped{Step: 2, Passages: []string{}, Labels: []int{}, Reason: "model_error", Invented: []int{}, Lost: []int{}}, nil) && yield(answer.Incomplete{Reason: "one word is too few"}, nil)) &&
 			yield(answer.Usage{Looked: len(s.Passages)}, nil)
 	}
 }

@@ -153,6 +153,7 @@ type server struct {
 	asks     chan struct{}
 	files    map[string]file
 	pages    *pages
+	apiDocs  docsPage
 	access   map[string]access // by method and pattern
 	keys     *keys             // nil without Keys
 	tries    tries
@@ -202,6 +203,9 @@ func New(o Options) (*echo.Echo, error) {
 	if s.pages, err = loadPages(); err != nil {
 		return nil, err
 	}
+	if s.apiDocs, err = loadDocs(); err != nil {
+		return nil, err
+	}
 	crossOrigin, err := s.crossOrigin()
 	if err != nil {
 		return nil, err
@@ -240,6 +244,8 @@ func New(o Options) (*echo.Echo, error) {
 		e.DELETE("/api/documents/*", s.remove)
 	}
 	s.addKeyRoutes(e)
+	get("/openapi.json", s.openapi)
+	get("/docs", s.docs)
 	get("/healthz", s.healthz)
 	get("/readyz", s.readyz)
 	return e, nil
@@ -292,10 +298,13 @@ func (s *server) indexing() Indexing {
 }
 
 func (s *server) healthz(c echo.Context) error {
-	return reply(c, http.StatusOK, struct {
-		Status  string `json:"status"`
-		Version string `json:"version,omitempty"`
-	}{"ok", s.Version})
+	return reply(c, http.StatusOK, health{"ok", s.Version})
+}
+
+// health is the reply of GET /healthz.
+type health struct {
+	Status  string `json:"status"`
+	Version string `json:"version,omitempty"`
 }
 
 func (s *server) readyz(c echo.Context) error {

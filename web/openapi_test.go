@@ -1,0 +1,822 @@
+package web
+
+import (
+	"bytes"
+	"cmp"
+	"encoding"
+	"encoding/json"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"mime"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/labstack/echo/v4"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"ibid/answer"
+	"ibid/ingest"
+)
+
+type object = map[string]any
+
+// TestOpenAPI writes the description out of the code, and compares it with the
+// one that is served; -update takes the new one over.
+func TestOpenAPI(t *testing.T) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", " ")
+	if err := e.Encode(describe(t)); err != nil {
+		t.Fatal(err)
+	}
+	if *update {
+		if err := os.WriteFile("openapi.json", b.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if !bytes.Equal(b.Bytes(), openapiDocument) {
+		t.Error("openapi.json is not what the code says: go test ./web -run 'TestOpenAPI$' -update")
+	}
+	w := call(newHandler(t, nil), "GET", "/openapi.json", "")
+	if w.Code != 200 || !bytes.Equal(w.Body.Bytes(), b.Bytes()) || w.Header().Get("Content-Type") != "application/json" {
+		t.Errorf("%d, %v", w.Code, w.Header())
+	}
+}
+
+// describe makes the OpenAPI document.
+func describe(t *testing.T) object {
+	schemas := newSchemas(t)
+	problem := schemas.of(reflect.TypeFor[Problem]())
+	var known []any
+	for _, c := range codes() {
+		known = append(known, c.Code)
+	}
+	schemas.made["Problem"]["properties"].(object)["code"].(object)["enum"] = known
+	events := object{}
+	for kind, v := range streamEvents() {
+		events[kind] = schemas.of(reflect.TypeOf(v))
+	}
+	listed := accesses()
+	paths := object{}
+	for _, op := range operations() {
+		access, ok := listed[op.route]
+		if !ok {
+			t.Errorf("%s is described, and is no route", op.route)
+		}
+		delete(listed, op.route)
+		method, pattern, _ := strings.Cut(op.route, " ")
+		path := openapiPath(pattern)
+		o := object{"summary": op.summary, "tags": []string{op.tag}, "operationId": operationID(method, path)}
+		if op.description != "" {
+			o["description"] = op.description
+		}
+		switch access {
+		case public:
+			o["x-access"], o["security"] = "everybody", []any{}
+		case readers:
+			o["x-access"] = "keys that read"
+		case writers:
+			o["x-access"] = "keys that write"
+		}
+		var parameters []any
+		for _, name := range regexp.MustCompile(`\{(\w+)\}`).FindAllStringSubmatch(path, -1) {
+			parameters = append(parameters, object{"name": name[1], "in": "path", "required": true, "schema": object{"type": "string"}, "description": pathParameter(name[1])})
+		}
+		for in, names := range map[string]map[string]string{"query": op.query, "header": op.header} {
+			for _, name := range slices.Sorted(maps.Keys(names)) {
+				parameters = append(parameters, object{"name": name, "in": in, "schema": object{"type": "string"}, "description": names[name]})
+			}
+		}
+		if parameters != nil {
+			slices.SortStableFunc(parameters, func(a, b any) int {
+				return cmp.Compare(b.(object)["in"].(string), a.(object)["in"].(string))
+			})
+			o["parameters"] = parameters
+		}
+		if op.body != nil {
+			content := object{}
+			for kind, v := range op.body {
+				content[kind] = object{"schema": object{"type": "string", "description": "the file"}}
+				if v != nil {
+					content[kind] = object{"schema": schemas.of(reflect.TypeOf(v))}
+				} else if kind != "application/octet-stream" {
+					content[kind] = object{"schema": object{"type": "object", "description": "the form"}}
+				}
+			}
+			o["requestBody"] = object{"required": true, "content": content}
+		}
+		replies := object{}
+		for _, r := range op.replies {
+			status := strconv.Itoa(r.status)
+			reply, ok := replies[status].(object)
+			if !ok {
+				reply = object{"description": r.description}
+				replies[status] = reply
+			}
+			if r.content == "" {
+				continue
+			}
+			content, ok := reply["content"].(object)
+			if !ok {
+				content = object{}
+				reply["content"] = content
+			}
+			media := object{"schema": object{"type": "string"}}
+			switch {
+			case r.events:
+				media["schema"] = object{"type": "string", "description": "server-sent events; the data of each is one JSON object, described in x-events by the event's name"}
+				media["x-events"] = events
+			case r.value != nil:
+				media["schema"] = schemas.of(reflect.TypeOf(r.value))
+			case r.content == jsonReply:
+				media["schema"] = object{"type": "object"}
+			}
+			content[r.content] = media
+		}
+		fault := object{"application/problem+json": object{"schema": problem}}
+		if op.tag == "Pages" {
+			fault[pageType] = object{"schema": object{"type": "string"}}
+		}
+		replies["default"] = object{"description": "what went wrong", "content": fault}
+		o["responses"] = replies
+		item, ok := paths[path].(object)
+		if !ok {
+			item = object{}
+			paths[path] = item
+		}
+		item[strings.ToLower(method)] = o
+	}
+	for route := range listed {
+		t.Errorf("%s is a route, and is not described: add a line to operations", route)
+	}
+	made := object{}
+	for name, s := range schemas.made {
+		made[name] = s
+	}
+	return object{
+		"openapi": "3.1.0",
+		"info": object{"title": "Ibid", "version": "1",
+			"description": "Questions about a library of documents, answered with citations. Offsets are in bytes of UTF-8. Errors are problem details (RFC 9457), with a code to branch on. Members that are not described may come in requests and are passed over, except in a filter; clients should pass over those that they do not know in replies.",
+			"license":     object{"name": "see LICENSE"}},
+		"servers":  []any{object{"url": "/", "description": "the server that this comes from"}},
+		"tags":     tags(),
+		"security": []any{object{}, object{"key": []any{}}, object{"session": []any{}}},
+		"paths":    paths,
+		"x-codes":  codes(),
+		"components": object{
+			"schemas": made,
+			"securitySchemes": object{
+				"key":     object{"type": "http", "scheme": "bearer", "description": "a key of 'ibid keys make'; a server that only its own machine reaches may need none"},
+				"session": object{"type": "apiKey", "in": "cookie", "name": "ibid_session", "description": "a browser's session, begun at /key; with HTTPS the cookie has the prefix __Host-"},
+			},
+		},
+	}
+}
+
+func openapiPath(pattern string) string {
+	switch {
+	case pattern == "/static/*":
+		return "/static/{file}"
+	case strings.HasSuffix(pattern, "*"):
+		return strings.TrimSuffix(pattern, "*") + "{document}"
+	}
+	return regexp.MustCompile(`:(\w+)`).ReplaceAllString(pattern, "{$1}")
+}
+
+func operationID(method, path string) string {
+	id := strings.ToLower(method)
+	for _, part := range regexp.MustCompile(`\w+`).FindAllString(path, -1) {
+		id += strings.ToUpper(part[:1]) + part[1:]
+	}
+	return id
+}
+
+func pathParameter(name string) string {
+	switch name {
+	case "document":
+		return "the document's id, ROOT/path; its slashes stay as they are"
+	case "id":
+		return "the run's id"
+	}
+	return "the file's name"
+}
+
+// schemas are made of Go types and their comments.
+type schemas struct {
+	t        *testing.T
+	made     map[string]object
+	from     map[string]reflect.Type
+	comments map[string]string   // of "package.Type" and "package.Type.Field"
+	values   map[string][]string // constants of "package.Type"
+}
+
+func newSchemas(t *testing.T) *schemas {
+	s := &schemas{t: t, made: map[string]object{}, from: map[string]reflect.Type{}, comments: map[string]string{}, values: map[string][]string{}}
+	for pkg, dir := range map[string]string{"ibid/web": ".", "ibid/answer": "../answer", "ibid/cite": "../cite", "ibid/retrieve": "../retrieve", "ibid/ingest": "../ingest"} {
+		for _, file := range parsed(t, dir, true) {
+			for _, decl := range file.Decls {
+				gen, ok := decl.(*ast.GenDecl)
+				if !ok {
+					continue
+				}
+				for _, spec := range gen.Specs {
+					switch spec := spec.(type) {
+					case *ast.TypeSpec:
+						s.comments[pkg+"."+spec.Name.Name] = comment(spec.Doc, gen.Doc)
+						if st, ok := spec.Type.(*ast.StructType); ok {
+							for _, f := range st.Fields.List {
+								for _, n := range f.Names {
+									s.comments[pkg+"."+spec.Name.Name+"."+n.Name] = comment(f.Doc, f.Comment)
+								}
+							}
+						}
+					case *ast.ValueSpec:
+						id, ok := spec.Type.(*ast.Ident)
+						if !ok || gen.Tok != token.CONST {
+							continue
+						}
+						for _, v := range spec.Values {
+							if lit, ok := v.(*ast.BasicLit); ok && lit.Kind == token.STRING {
+								text, err := strconv.Unquote(lit.Value)
+								if err != nil {
+									t.Fatal(err)
+								}
+								s.values[pkg+"."+id.Name] = append(s.values[pkg+"."+id.Name], text)
+							}
+						}
+					}
+				}
+			}
+		}
+	}
+	return s
+}
+
+func parsed(t testing.TB, dir string, comments bool) (files []*ast.File) {
+	t.Helper()
+	mode := parser.SkipObjectResolution
+	if comments {
+		mode |= parser.ParseComments
+	}
+	names, err := filepath.Glob(dir + "/*.go")
+	if err != nil || len(names) == 0 {
+		t.Fatalf("no files in %s: %v", dir, err)
+	}
+	for _, name := range names {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), name, nil, mode)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, f)
+	}
+	return files
+}
+
+// comment is the first of the comments, without the marks of Go's own references.
+func comment(groups ...*ast.CommentGroup) string {
+	for _, g := range groups {
+		if text := strings.TrimSpace(g.Text()); text != "" {
+			text = regexp.MustCompile(`\[\*?([\w.]+)\]`).ReplaceAllString(text, "$1")
+			return strings.Join(strings.Fields(text), " ")
+		}
+	}
+	return ""
+}
+
+// of gives the schema of a type; that of a named struct is referred to.
+func (s *schemas) of(t reflect.Type) object {
+	name := t.PkgPath() + "." + t.Name()
+	switch {
+	case t == reflect.TypeFor[time.Time]():
+		return object{"type": "string", "format": "date-time"}
+	case t == reflect.TypeFor[json.RawMessage]():
+		return object{}
+	case t.Implements(reflect.TypeFor[encoding.TextMarshaler]()):
+		return object{"type": "string"}
+	case s.values[name] != nil:
+		return object{"type": "string", "enum": s.values[name]}
+	}
+	switch t.Kind() {
+	case reflect.Pointer:
+		return s.of(t.Elem())
+	case reflect.String:
+		return object{"type": "string"}
+	case reflect.Bool:
+		return object{"type": "boolean"}
+	case reflect.Float64, reflect.Float32:
+		return object{"type": "number"}
+	case reflect.Int, reflect.Int64:
+		return object{"type": "integer"}
+	case reflect.Slice:
+		return object{"type": "array", "items": s.of(t.Elem())}
+	case reflect.Map:
+		return object{"type": "object", "additionalProperties": s.of(t.Elem())}
+	case reflect.Struct:
+		as := s.name(t)
+		if other := s.from[as]; other != nil && other != t {
+			s.t.Fatalf("two types make the schema %s: %v and %v; name one in schemaNames", as, other, t)
+		}
+		if s.made[as] == nil {
+			made := object{"type": "object"}
+			s.from[as] = t
+			s.made[as] = made
+			properties, required := object{}, []string{}
+			s.members(t, properties, &required)
+			made["properties"] = properties
+			if len(required) > 0 {
+				slices.Sort(required)
+				made["required"] = slices.Compact(required)
+			}
+			if c := s.comments[name]; c != "" {
+				made["description"] = regexp.MustCompile(`^(An? )?`+t.Name()+`\b`).ReplaceAllString(c, as)
+			}
+		}
+		return object{"$ref": "#/components/schemas/" + as}
+	}
+	s.t.Fatalf("no schema is known for a %v", t)
+	return nil
+}
+
+// name is the schema's name: that of the Go type, unless schemaNames has another.
+func (s *schemas) name(t reflect.Type) string {
+	return cmp.Or(schemaNames()[t.String()], t.Name())
+}
+
+// members adds those of a struct, and those of what is embedded in it that it
+// does not have itself.
+func (s *schemas) members(t reflect.Type, properties object, required *[]string) {
+	var embedded []reflect.Type
+	for i := range t.NumField() {
+		f := t.Field(i)
+		tag, ok := f.Tag.Lookup("json")
+		name, options, _ := strings.Cut(tag, ",")
+		switch {
+		case f.Anonymous && !ok:
+			embedded = append(embedded, f.Type)
+			continue
+		case !f.IsExported() || name == "-":
+			continue
+		case name == "":
+			name = f.Name
+		}
+		if properties[name] != nil {
+			continue
+		}
+		p := s.of(f.Type)
+		if t == reflect.TypeFor[runRecord]() {
+			switch name {
+			case "answer":
+				p = s.of(reflect.TypeFor[answered]())
+			case "error":
+				p = s.of(reflect.TypeFor[Problem]())
+			case "request":
+				p = object{"anyOf": []any{s.of(reflect.TypeFor[askRequest]()), s.of(reflect.TypeFor[summarizeRequest]())}}
+			}
+		}
+		if c := s.comments[t.PkgPath()+"."+t.Name()+"."+f.Name]; c != "" {
+			p["description"] = c
+		}
+		properties[name] = p
+		if !strings.Contains(options, "omitempty") && !strings.Contains(options, "omitzero") && !strings.HasSuffix(t.Name(), "Request") {
+			*required = append(*required, name)
+		}
+	}
+	for _, e := range embedded {
+		s.members(e, properties, required)
+	}
+}
+
+// TestOpenAPIQuery finds every query parameter that the code reads in the description.
+func TestOpenAPIQuery(t *testing.T) {
+	told := map[string]bool{}
+	for _, op := range operations() {
+		for name := range op.query {
+			told[name] = true
+		}
+	}
+	for _, file := range parsed(t, ".", false) {
+		ast.Inspect(file, func(n ast.Node) bool {
+			call, ok := n.(*ast.CallExpr)
+			if !ok || len(call.Args) != 1 {
+				return true
+			}
+			fun, ok := call.Fun.(*ast.SelectorExpr)
+			lit, isLit := call.Args[0].(*ast.BasicLit)
+			if !ok || !isLit {
+				return true
+			}
+			on, isIdent := fun.X.(*ast.Ident)
+			if name, err := strconv.Unquote(lit.Value); err == nil && !told[name] &&
+				(fun.Sel.Name == "QueryParam" || fun.Sel.Name == "Get" && isIdent && on.Name == "q") {
+				t.Errorf("the parameter %q is read and not described", name)
+			}
+			return true
+		})
+	}
+}
+
+// TestOpenAPICodes finds every code that the source gives a problem in the
+// table, and no other there.
+func TestOpenAPICodes(t *testing.T) {
+	table := map[string]bool{}
+	for i, c := range codes() {
+		if table[c.Code] || i > 0 && codes()[i-1].Code > c.Code {
+			t.Errorf("%s is there twice, or not in its place", c.Code)
+		}
+		table[c.Code] = true
+	}
+	used := map[string]bool{"bad_model": true, "bad_max_words": true, "bad_strategy": true} // of answer.QuestionError
+	add := func(e ast.Expr) {
+		switch e := e.(type) {
+		case *ast.BasicLit:
+			if text, err := strconv.Unquote(e.Value); err == nil && e.Kind == token.STRING {
+				used[text] = true
+			}
+		case *ast.BinaryExpr: // "model_" and a kind of error, "bad_" and what is wrong with a question
+		case nil:
+		}
+	}
+	for _, file := range parsed(t, "../answer/openai", false) {
+		ast.Inspect(file, func(n ast.Node) bool {
+			if v, ok := n.(*ast.ValueSpec); ok {
+				if id, ok := v.Type.(*ast.Ident); ok && id.Name == "Kind" {
+					text, err := strconv.Unquote(v.Values[0].(*ast.BasicLit).Value)
+					if err != nil {
+						t.Fatal(err)
+					}
+					used["model_"+text] = true
+				}
+			}
+			return true
+		})
+	}
+	for _, file := range parsed(t, "../answer", false) {
+		ast.Inspect(file, func(n ast.Node) bool {
+			if lit, ok := n.(*ast.CompositeLit); ok && len(lit.Elts) == 2 {
+				if id, ok := lit.Type.(*ast.Ident); ok && id.Name == "QuestionError" {
+					code, err := strconv.Unquote(lit.Elts[0].(*ast.BasicLit).Value)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if code != "empty" && code != "too_long" {
+						used["bad_"+code] = true
+					}
+				}
+			}
+			return true
+		})
+	}
+	for _, file := range parsed(t, ".", false) {
+		ast.Inspect(file, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.CompositeLit:
+				if id, ok := n.Type.(*ast.Ident); ok && id.Name == "Problem" {
+					for _, e := range n.Elts {
+						if kv, ok := e.(*ast.KeyValueExpr); ok && kv.Key.(*ast.Ident).Name == "Code" {
+							add(kv.Value)
+						}
+					}
+				}
+			case *ast.AssignStmt:
+				for i, left := range n.Lhs {
+					if sel, ok := left.(*ast.SelectorExpr); ok && sel.Sel.Name == "Code" && len(n.Rhs) == len(n.Lhs) {
+						add(n.Rhs[i])
+					}
+				}
+			case *ast.CallExpr:
+				if id, ok := n.Fun.(*ast.Ident); ok {
+					switch id.Name {
+					case "invalid", "unauthorized":
+						add(n.Args[0])
+					case "tooMany":
+						add(n.Args[1])
+					}
+				}
+			}
+			return true
+		})
+	}
+	for code := range used {
+		if !table[code] {
+			t.Errorf("the code %s is given to problems, and is not in the table of codes", code)
+		}
+		delete(table, code)
+	}
+	for code := range table {
+		t.Errorf("the table of codes lists %s, which no problem has", code)
+	}
+}
+
+// TestOpenAPIForm: the document is what OpenAPI 3.1 takes for one, and its schemas are schemas.
+func TestOpenAPIForm(t *testing.T) {
+	var d object
+	if err := json.Unmarshal(openapiDocument, &d); err != nil {
+		t.Fatal(err)
+	}
+	ids := map[any]bool{}
+	for path, item := range d["paths"].(object) {
+		for method, op := range item.(object) {
+			o := op.(object)
+			if id := o["operationId"]; ids[id] {
+				t.Errorf("two operations are %s", id)
+			} else {
+				ids[id] = true
+			}
+			named := map[string]bool{}
+			if list, ok := o["parameters"].([]any); ok {
+				for _, p := range list {
+					p := p.(object)
+					if p["in"] == "path" {
+						named["{"+p["name"].(string)+"}"] = true
+					}
+					if p["description"] == "" {
+						t.Errorf("%s %s: %s is not described", method, path, p["name"])
+					}
+				}
+			}
+			for _, part := range regexp.MustCompile(`\{\w+\}`).FindAllString(path, -1) {
+				if !named[part] {
+					t.Errorf("%s %s: %s is no parameter", method, path, part)
+				}
+			}
+			for status, r := range o["responses"].(object) {
+				if r.(object)["description"] == "" {
+					t.Errorf("%s %s: the reply %s is not described", method, path, status)
+				}
+			}
+		}
+	}
+	checker.load(t)
+	for _, ref := range regexp.MustCompile(`"#/components/schemas/(\w+)"`).FindAllSubmatch(openapiDocument, -1) {
+		checker.schema(t, "/components/schemas/"+string(ref[1]))
+	}
+}
+
+// checker holds replies against the description.
+var checker replyChecker
+
+type replyChecker struct {
+	once     sync.Once
+	mu       sync.Mutex
+	document object
+	compiler *jsonschema.Compiler
+	seen     map[string]bool // operations with their status and type that were checked
+}
+
+const documentURL = "http://ibid.test/openapi.json"
+
+func (r *replyChecker) load(t testing.TB) {
+	r.once.Do(func() {
+		if err := json.Unmarshal(openapiDocument, &r.document); err != nil {
+			t.Fatal(err)
+		}
+		// Nothing that is not described may come.
+		strict, err := jsonschema.UnmarshalJSON(bytes.NewReader(openapiDocument))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range strict.(object)["components"].(object)["schemas"].(object) {
+			if s := s.(object); s["properties"] != nil {
+				s["additionalProperties"] = false
+			}
+		}
+		r.compiler = jsonschema.NewCompiler()
+		r.compiler.DefaultDraft(jsonschema.Draft2020)
+		r.compiler.AssertFormat()
+		if err := r.compiler.AddResource(documentURL, strict); err != nil {
+			t.Fatal(err)
+		}
+		r.seen = map[string]bool{}
+	})
+}
+
+func (r *replyChecker) schema(t testing.TB, pointer string) *jsonschema.Schema {
+	t.Helper()
+	s, err := r.compiler.Compile(documentURL + "#" + pointer)
+	if err != nil {
+		t.Fatalf("%s: %v", pointer, err)
+	}
+	return s
+}
+
+func escaped(s string) string {
+	return strings.NewReplacer("~", "~0", "/", "~1", "{", "%7B", "}", "%7D").Replace(s)
+}
+
+// check holds a reply of a handler against the description.
+func (r *replyChecker) check(t testing.TB, e *echo.Echo, method, path string, w *httptest.ResponseRecorder) {
+	t.Helper()
+	r.load(t)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c := e.NewContext(httptest.NewRequest(method, path, nil), nil)
+	e.Router().Find(method, strings.SplitN(path, "?", 2)[0], c)
+	if method == "HEAD" {
+		method = "GET"
+	}
+	item, _ := r.document["paths"].(object)[openapiPath(c.Path())].(object)
+	op, _ := item[strings.ToLower(method)].(object)
+	pointer := "/paths/" + escaped(openapiPath(c.Path())) + "/" + strings.ToLower(method) + "/responses/"
+	if op == nil {
+		if w.Code < 400 {
+			t.Errorf("%s %s is not described, and replies %d", method, path, w.Code)
+		}
+		return
+	}
+	status := strconv.Itoa(w.Code)
+	reply, ok := op["responses"].(object)[status].(object)
+	kind, _, err := mime.ParseMediaType(w.Header().Get("Content-Type"))
+	if err != nil && w.Body.Len() > 0 {
+		t.Errorf("%s %s: %d without a type: %v", method, path, w.Code, err)
+		return
+	}
+	if !ok || w.Code >= 400 && kind != jsonReply {
+		if w.Code < 400 {
+			t.Errorf("%s %s: the status %d is not described", method, path, w.Code)
+			return
+		}
+		status, reply = "default", op["responses"].(object)["default"].(object)
+	}
+	content, _ := reply["content"].(object)
+	if w.Body.Len() == 0 {
+		if content != nil && method != "GET" && w.Code < 300 {
+			t.Errorf("%s %s: %d has no body", method, path, w.Code)
+		}
+		r.seen[method+" "+c.Path()+" "+status] = true
+		return
+	}
+	media, ok := content[kind].(object)
+	if !ok {
+		t.Errorf("%s %s: %d is a %s, which is not described", method, path, w.Code, kind)
+		return
+	}
+	r.seen[method+" "+c.Path()+" "+status+" "+kind] = true
+	pointer += status + "/content/" + escaped(kind)
+	switch {
+	case media["x-events"] != nil:
+		for _, ev := range eventsOf(t, w.Body.Bytes()) {
+			if media["x-events"].(object)[ev.kind] == nil {
+				t.Errorf("%s %s: the event %s is not described", method, path, ev.kind)
+				continue
+			}
+			r.valid(t, pointer+"/x-events/"+ev.kind, ev.data, method+" "+path+" "+ev.kind)
+		}
+	case kind == jsonReply || kind == "application/problem+json":
+		r.valid(t, pointer+"/schema", w.Body.Bytes(), method+" "+path)
+	}
+	if kind == "application/problem+json" {
+		var p Problem
+		if err := json.Unmarshal(w.Body.Bytes(), &p); err != nil {
+			t.Error(err)
+		}
+		if i := slices.IndexFunc(codes(), func(c apiCode) bool { return c.Code == p.Code }); i >= 0 && !slices.Contains(codes()[i].Status, w.Code) || p.Status != w.Code {
+			t.Errorf("%s %s: the code %s comes with the status %d", method, path, p.Code, w.Code)
+		}
+	}
+}
+
+func (r *replyChecker) valid(t testing.TB, pointer string, data []byte, what string) {
+	t.Helper()
+	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))
+	if err == nil {
+		err = r.schema(t, pointer).Validate(v)
+	}
+	if err != nil {
+		t.Errorf("%s is not as described: %v\n%.2000s", what, err, data)
+	}
+}
+
+// TestOpenAPIReplies asks every operation for every reply that is described, so
+// that each is held against the description.
+func TestOpenAPIReplies(t *testing.T) {
+	dir, err := os.OpenRoot(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dir.Close()
+	var runs Runs
+	l := newLedger()
+	h := newHandler(t, func(o *Options) {
+		o.Ledger, o.KeepAnswers, o.Runs = l, time.Hour, &runs
+		o.Summarizer = digest{new(answer.Summary)}
+		o.Uploads = &ingest.Uploads{Dir: dir, Root: ingest.Root{Name: "uploads"}, Syncer: &ingest.Syncer{Sink: digests{}}}
+		o.Originals = files{"club/guide.pdf": "%PDF-1.4 the guide", "club/handbook/mooring.md": "# Moorings"}
+	})
+	ask := func(method, path, body string, headers ...string) *httptest.ResponseRecorder {
+		t.Helper()
+		w := call(h, method, path, body, headers...)
+		checker.check(t, h, method, path, w)
+		return w
+	}
+	const question = `{"question":"What is the mooring fee?"}`
+	for _, q := range []string{question, `{"question":"drafted"}`, `{"question":"pizza"}`, `{"question":"evil"}`, `{"question":"cut short"}`,
+		`{"question":"breaks at once"}`, `{"question":"breaks later"}`, `{"question":"other space"}`, `{"question":"gone"}`} {
+		ask("POST", "/api/ask", q)
+		ask("POST", "/api/ask?html=1", q, asEvents...)
+	}
+	for _, bad := range []string{``, `[]`, `{"question":1}`, `{"question":""}`, `{"question":"a","filter":{"x":1}}`, `{"question":"a","filter":{"since":"x"}}`,
+		`{"question":"a","collection":"none"}`, `{"question":"a","collection":"b","filter":{"collection":"c"}}`,
+		`{"question":"a","top_k":-1}`, `{"question":"a","diversity":2}`, `{"question":"a","history":[{"role":"x"}]}`, `{"run":"none"}`, strings.Repeat(" ", MaxBody+1)} {
+		if w := ask("POST", "/api/ask", bad); w.Code < 400 {
+			t.Errorf("%.100s: %d", bad, w.Code)
+		}
+	}
+	ask("POST", "/api/search", `{"question":"mooring"}`)
+	ask("POST", "/api/summarize", `{"document":"club/guide.pdf"}`)
+	ask("POST", "/api/summarize", `{"document":"club/guide.pdf","max_words":1}`, asEvents...)
+	ask("POST", "/api/summarize", `{}`)
+	ask("POST", "/api/summarize", `{"document":"none"}`)
+	id := into[begunRun](t, ask("POST", "/api/runs", question), 202).ID
+	ask("GET", "/api/runs/"+id, "")
+	events := eventsOf(t, ask("GET", "/api/runs/"+id+"?html=1", "", asEvents...).Body.Bytes())
+	last := ""
+	for _, e := range events {
+		last = cmp.Or(e.id, last)
+	}
+	runs.Shutdown(t.Context())
+	ask("GET", "/api/runs/"+id, "", "Accept", "text/event-stream", "Last-Event-ID", last)
+	ask("GET", "/api/runs/"+id, "")
+	ask("GET", "/api/runs", "")
+	ask("POST", "/api/runs", question)
+	ask("POST", "/api/feedback", `{"run":"`+id+`","rating":1,"comment":"Yes.","citation":0}`)
+	ask("POST", "/api/feedback", `{"run":"`+id+`","rating":2}`)
+	ask("GET", "/api/feedback", "")
+	ask("DELETE", "/api/runs/"+id, "")
+	ask("DELETE", "/api/runs/"+id+"?forget=true", "")
+	ask("GET", "/api/runs/"+id, "")
+	ask("GET", "/api/documents?limit=2", "")
+	ask("GET", "/api/documents?limit=x", "")
+	ask("GET", "/api/documents/club/handbook/mooring.md?start=10&end=20", "")
+	ask("GET", "/api/documents/club/none", "")
+	ask("GET", "/api/collections", "")
+	ask("POST", "/api/documents?name=a.md", "# A\n\nFirst.")
+	ask("POST", "/api/documents?name=a.md", "# A\n\nSecond.")
+	ask("POST", "/api/documents?name=a.exe", "A")
+	ask("POST", "/api/documents/uploads/a.md", "")
+	ask("DELETE", "/api/documents/uploads/a.md", "")
+	ask("DELETE", "/api/documents/uploads/a.md", "")
+	for _, path := range []string{"/healthz", "/readyz", "/openapi.json", "/docs", "/", "/documents", "/documents/club/guide.pdf", "/documents/club/guide.pdf?original=1",
+		"/documents/club/handbook/mooring.md?original=1", "/documents/club/guide.pdf?drawn=1", "/static/app.css", "/static/app.js", "/static/icon.svg", "/static/none", "/nowhere"} {
+		ask("GET", path, "")
+	}
+	ask("GET", "/documents/none", "", "Accept", pageType)
+	waiting := newHandler(t, func(o *Options) { o.Indexing = func() (int, int, bool) { return 1, 2, false } })
+	checker.check(t, waiting, "GET", "/readyz", call(waiting, "GET", "/readyz", ""))
+	k := newKeyed(t, nil)
+	for _, r := range [][3]string{{"GET", "/key", ""}, {"POST", "/key", "key=x"}, {"POST", "/key", "key=" + k.write}, {"POST", "/key/leave", ""}, {"GET", "/api/runs", ""}} {
+		w := call(k, r[0], r[1], r[2], "Content-Type", "application/x-www-form-urlencoded")
+		checker.check(t, k.Echo, r[0], r[1], w)
+	}
+
+	for _, op := range operations() {
+		for _, r := range op.replies {
+			want := strings.TrimSpace(fmt.Sprintf("%s %d %s", op.route, r.status, r.content))
+			// A picture takes PDFium, and some of the pages need other set-ups.
+			if !checker.seen[want] && r.content != "image/png" && op.route != "POST /key" && op.route != "POST /key/leave" {
+				t.Errorf("no reply was seen of %s", want)
+			}
+		}
+	}
+}
+
+// TestDocsPage shows every route, schema and code.
+func TestDocsPage(t *testing.T) {
+	w := call(newHandler(t, nil), "GET", "/docs", "")
+	page := w.Body.String()
+	if w.Code != 200 || strings.Contains(page, "<script>") {
+		t.Fatalf("%d", w.Code)
+	}
+	for _, op := range operations() {
+		method, pattern, _ := strings.Cut(op.route, " ")
+		if want := "<code>" + method + " " + openapiPath(pattern) + "</code>"; !strings.Contains(page, want) {
+			t.Errorf("there is no %s", want)
+		}
+	}
+	for _, c := range codes() {
+		if !strings.Contains(page, "<code>"+c.Code+"</code>") {
+			t.Errorf("there is no code %s", c.Code)
+		}
+	}
+	for _, m := range regexp.MustCompile(`href="#([^"]+)"`).FindAllStringSubmatch(page, -1) {
+		if !strings.Contains(page, `id="`+m[1]+`"`) {
+			t.Errorf("a link leads to %s, which is not there", m[1])
+		}
+	}
+}
