@@ -59,6 +59,7 @@ var homes = map[string][]string{
 var testHomes = []string{
 	"github.com/google/go-cmp", "github.com/rogpeppe/go-internal", "go.uber.org/goleak",
 	"pgregory.net/rapid", "github.com/chromedp/chromedp", "github.com/chromedp/cdproto",
+	"github.com/santhosh-tekuri/jsonschema/v6",
 }
 
 // neverIn are imports that a room must not have outside its tests, as patterns
