@@ -159,5 +159,6 @@ func (s *server) mayChange(c echo.Context) bool {
 }
 
 func (s *server) home(c echo.Context) error {
-	return s.page(c, http.StatusOK, "home", homePage{frame: s.frame(""), Kept: s.Ledger != nil && s.KeepAnswers > 0, Keyed: s.keys != nil})
+	return s.page(c, http.StatusOK, "home", homePage{frame: s.frame(""), Kept: s.Ledger != nil && s.KeepAnswers > 0, Keyed: s.keys != nil,
+		Modules: []string{"answer.js", "blocks.js", "conversation.js", "copy.js", "dom.js", "evidence.js", "history.js", "past.js", "peek.js", "source.js", "stream.js"}})
 }

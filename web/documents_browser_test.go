@@ -98,14 +98,15 @@ func TestBrowserDocuments(t *testing.T) {
 	b.waitFor(`document.getElementById("facts").textContent === "6 documents"`)
 	b.look("uploaded")
 
+	// The rows are made anew with each letter: a node that was found may be gone.
 	b.do(chromedp.SendKeys(chromedp.CSS("#words"), "TXT tid"))
 	b.waitFor(`document.querySelectorAll("#rows tr").length === 1`)
 	b.is("tides.txt", `document.querySelector("#rows a").textContent`)
-	b.do(chromedp.Click(chromedp.CSS(`[aria-label^="Read again"]`)))
+	b.do(chromedp.Evaluate[chromedp.Void](`document.querySelector("[aria-label^='Read again']").click()`))
 	b.waitFor(`document.getElementById("status").textContent !== ""`)
-	b.do(chromedp.Click(chromedp.CSS(`[aria-label^="Delete"]`)))
+	b.do(chromedp.Evaluate[chromedp.Void](`document.querySelector("[aria-label^='Delete']").click()`))
 	b.waitFor(`document.querySelector("#rows [aria-label^=Really]") !== null`)
-	b.do(chromedp.Click(chromedp.CSS(`[aria-label^="Really"]`)))
+	b.do(chromedp.Evaluate[chromedp.Void](`document.querySelector("[aria-label^='Really']").click()`))
 	b.waitFor(`document.querySelectorAll("#rows tr").length === 0`)
 	b.is("No such document.", `document.getElementById("more").textContent`)
 	b.is("5 documents", `document.getElementById("facts").textContent`)

@@ -2,6 +2,7 @@ package web
 
 import (
 	"bytes"
+	"compress/gzip"
 	"crypto/sha256"
 	"embed"
 	"fmt"
@@ -23,9 +24,9 @@ var embedded embed.FS
 
 // A file is one static file with its entity tag.
 type file struct {
-	body        []byte
-	contentType string
-	tag         string
+	body, packed []byte // packed by gzip
+	contentType  string
+	tag          string
 }
 
 // loadFiles reads the static files by name. They are served from memory, by
@@ -41,7 +42,15 @@ func loadFiles() (map[string]file, error) {
 		if err != nil {
 			return nil, fmt.Errorf("reading the static file %s: %w", e.Name(), err)
 		}
-		files[e.Name()] = file{body: body, contentType: contentType(e.Name()), tag: fmt.Sprintf(`"%x"`, sha256.Sum256(body))[:18] + `"`}
+		var packed bytes.Buffer
+		w := gzip.NewWriter(&packed)
+		if _, err := w.Write(body); err != nil {
+			return nil, fmt.Errorf("packing the static file %s: %w", e.Name(), err)
+		}
+		if err := w.Close(); err != nil {
+			return nil, fmt.Errorf("packing the static file %s: %w", e.Name(), err)
+		}
+		files[e.Name()] = file{body: body, packed: packed.Bytes(), contentType: contentType(e.Name()), tag: fmt.Sprintf(`"%x"`, sha256.Sum256(body))[:18] + `"`}
 	}
 	return files, nil
 }
@@ -66,14 +75,35 @@ func (s *server) static(c echo.Context) error {
 	}
 	h := c.Response().Header()
 	h.Set(echo.HeaderContentType, f.contentType)
-	h.Set("ETag", f.tag)
+	body, tag := f.body, f.tag
+	h.Set(echo.HeaderVary, echo.HeaderAcceptEncoding)
+	if takesGzip(c.Request()) {
+		// Another body has another tag.
+		body, tag = f.packed, strings.TrimSuffix(f.tag, `"`)+`z"`
+		h.Set(echo.HeaderContentEncoding, "gzip")
+	}
+	h.Set("ETag", tag)
 	// Asked for again each time, and answered with 304: modules never mix two versions.
 	h.Set(echo.HeaderCacheControl, "no-cache")
 	if err := setWriteDeadline(c.Response(), time.Now().Add(replyTimeout)); err != nil {
 		return fmt.Errorf("bounding the reply: %w", err)
 	}
-	http.ServeContent(c.Response(), c.Request(), "", time.Time{}, bytes.NewReader(f.body))
+	http.ServeContent(c.Response(), c.Request(), "", time.Time{}, bytes.NewReader(body))
 	return nil
+}
+
+// takesGzip says whether a client takes gzip for the whole of a file.
+func takesGzip(r *http.Request) bool {
+	if r.Header.Get("Range") != "" {
+		return false
+	}
+	for _, coding := range strings.Split(r.Header.Get(echo.HeaderAcceptEncoding), ",") {
+		name, weight, _ := strings.Cut(strings.TrimSpace(coding), ";")
+		if strings.EqualFold(name, "gzip") {
+			return strings.TrimLeft(strings.TrimSpace(weight), "q=0.") != "" || weight == ""
+		}
+	}
+	return false
 }
 
 // pages holds the templates, each with the frame around it.
@@ -103,6 +133,8 @@ type homePage struct {
 	frame
 	Kept  bool // answers, which can then be shared and rated
 	Keyed bool // keys guard the server
+	// Modules are those that the page's own imports, to be fetched at once.
+	Modules []string
 }
 
 type viewerPage struct {

@@ -76,7 +76,6 @@ export class AnswerView {
     this.sources.append(el("li", { value: cited.number, "data-number": cited.number },
       this.#opener("source-title", { ...cited, start: 0, end: 0 }, cited.title || cited.document),
       el("span", { class: "path" }, cited.document), el("ul", { class: "quotes" })));
-    this.sourcesBox.hidden = false;
   }
 
   on_text({ text }) {
@@ -121,7 +120,6 @@ export class AnswerView {
     this.refusal = text;
     this.draftBox.hidden = true;
     this.textBox.hidden = true;
-    this.sourcesBox.hidden = true;
     this.#progress("");
     this.notes.append(el("div", { class: "refusal" },
       el("p", { class: "refusal-text" }, text),
@@ -182,6 +180,8 @@ export class AnswerView {
     this.#progress("");
     if (this.text || this.unanswered) this.draftBox.hidden = true;
     this.textBox.style.minHeight = "";
+    // Not before: below a text that grows it would move all the time.
+    this.sourcesBox.hidden = this.unanswered || this.numbers.size === 0;
     this.element.setAttribute("aria-busy", "false");
     this.actions.replaceChildren(...this.#buttons());
   }

@@ -35,6 +35,7 @@ function dress() {
   byId("new").hidden = !asked;
   library.hidden = asked || !library.hasChildNodes();
   box.placeholder = asked ? "Ask a follow-up" : "Ask a question";
+  grow();
   panel.close();
   hidePeek();
 }
