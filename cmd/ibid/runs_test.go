@@ -1,0 +1,179 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"ibid/answer/openai/openaitest"
+)
+
+// A run as a server shows it.
+type shownRun struct {
+	ID, State, Question, URL string
+	Resumable                bool
+	Answer                   struct{ Text string }
+}
+
+// fetch sends a request for a run, and gives the body of the reply.
+func fetch(t *testing.T, method, url, accept, body string, want int) []byte {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Accept", accept)
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != want {
+		t.Fatalf("%s %s: %s, %v: %s", method, url, resp.Status, err, b)
+	}
+	return b
+}
+
+func runOf(t *testing.T, b []byte) (r shownRun) {
+	t.Helper()
+	if err := json.Unmarshal(b, &r); err != nil {
+		t.Fatalf("%v in %s", err, b)
+	}
+	return r
+}
+
+// TestRunsOutliveTheServer: what came of a run is replayed to the byte by the
+// next server; one that was under way when its server was killed is told as
+// interrupted, and taken up; nothing of either is left of a folder that is
+// forgotten.
+func TestRunsOutliveTheServer(t *testing.T) {
+	const question = `{"question":"How many miles did the crew make on day 7?","strategy":"refine"}`
+	const events, object = "text/event-stream", "application/json"
+	data := t.TempDir()
+	voyage(t, data)
+	k := &killer{at: -1, answer: crew}
+	args := []string{"--gate", "model", "--step-tokens", "1", "--model", "scripted", "--base-url", openaitest.Start(t, &openaitest.Handler{Reply: k.reply})}
+	first := start(t, data, args...)
+	id := runOf(t, fetch(t, "POST", first.url+"/api/runs", object, question, 202)).ID
+	live := fetch(t, "GET", first.url+"/api/runs/"+id, events, "", 200)
+	if !bytes.Contains(live, []byte("event: done\n")) {
+		t.Fatalf("%s", live)
+	}
+	streamed := fetch(t, "POST", first.url+"/api/ask", events, question, 200)
+	prompts := k.disarm()
+	first.stop()
+
+	// A server that is killed with a run in the background under way.
+	k.mu.Lock()
+	k.at = 16
+	k.stalls, _ = expected(phasesOf(prompts[:len(prompts)/2]), k.at)
+	k.mu.Unlock()
+	kill := k.arm()
+	cmd := command(context.Background(), data, append([]string{"serve", "--addr", "127.0.0.1:0"}, args...)...)
+	url := listening(t, cmd)
+	broken := runOf(t, fetch(t, "POST", url+"/api/runs", object, question, 202)).ID
+	if r := runOf(t, fetch(t, "GET", url+"/api/runs/"+broken, object, "", 200)); r.State != "running" || r.Resumable {
+		t.Errorf("%+v", r)
+	}
+	kill <- cmd.Process.Kill
+	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != -1 {
+		t.Fatalf("the server was not killed: %v", err)
+	}
+	k.disarm()
+
+	url = serve(t, data, args...)
+	// A live stream says that it follows where it has to wait for the first event.
+	live = bytes.ReplaceAll(live, []byte(": following\n\n"), nil)
+	if replay := fetch(t, "GET", url+"/api/runs/"+id, events, "", 200); !bytes.Equal(replay, live) {
+		t.Errorf("replayed:\n%s\nwant\n%s", replay, live)
+	}
+	_, asked, _ := bytes.Cut(streamed, []byte("id: "))
+	var list struct{ Runs []shownRun }
+	if err := json.Unmarshal(fetch(t, "GET", url+"/api/runs", object, "", 200), &list); err != nil || len(list.Runs) != 2 || list.Runs[1].ID != id {
+		t.Fatalf("%v, %+v", err, list)
+	}
+	if replay := fetch(t, "GET", url+"/api/runs/"+list.Runs[0].ID, events, "", 200); !bytes.Equal(replay, append([]byte("id: "), asked...)) {
+		t.Errorf("replayed:\n%s\nwant\n%s", replay, streamed)
+	}
+	if r := runOf(t, fetch(t, "GET", url+"/api/runs/"+broken, object, "", 200)); r.State != "interrupted" || !r.Resumable || !strings.HasPrefix(r.Question, "How many miles") {
+		t.Errorf("%+v", r)
+	}
+	fetch(t, "GET", url+"/api/runs/"+broken, events, "", 409)
+	if r := runOf(t, fetch(t, "POST", url+"/api/runs", object, `{"run":"`+broken+`"}`, 202)); r.ID != broken {
+		t.Errorf("%+v", r)
+	}
+	fetch(t, "GET", url+"/api/runs/"+broken, events, "", 200)
+	again, want := runOf(t, fetch(t, "GET", url+"/api/runs/"+broken, object, "", 200)), runOf(t, fetch(t, "GET", url+"/api/runs/"+id, object, "", 200))
+	if again.State != "done" || again.Answer.Text != want.Answer.Text || want.Answer.Text == "" {
+		t.Errorf("%+v, want %+v", again, want)
+	}
+	if after := k.disarm(); len(after) >= len(prompts)/2 {
+		t.Errorf("%d calls were made, as if it had been begun anew", len(after))
+	}
+	if out, errs, code := ibid(t, data, "forget", "voyage"); code != 0 {
+		t.Fatalf("exit code %d: %s%s", code, out, errs)
+	}
+	for _, run := range []string{id, broken, list.Runs[0].ID} {
+		fetch(t, "GET", url+"/api/runs/"+run, object, "", 404)
+	}
+}
+
+// listening starts a server that is not stopped by itself, and gives its address.
+func listening(t *testing.T, cmd *exec.Cmd) string {
+	t.Helper()
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	url, ok := strings.CutPrefix(strings.TrimSpace(line), "listening on ")
+	if err != nil || !ok {
+		t.Fatalf("its first line is %q, %v", line, err)
+	}
+	return url
+}
+
+// TestRunsDrain: a server that is told to stop gives a run without a reader the
+// same time as an answer, and writes down what came of it.
+func TestRunsDrain(t *testing.T) {
+	data := t.TempDir()
+	voyage(t, data)
+	held := make(chan struct{})
+	slow := func(r openaitest.Request) openaitest.Reply {
+		<-held
+		return openaitest.Reply{Text: "On day 7 the crew made 17 miles under sail.[1]"}
+	}
+	args := []string{"--gate", "score", "--model", "scripted", "--base-url", openaitest.Start(t, &openaitest.Handler{Reply: slow})}
+	server := start(t, data, args...)
+	id := runOf(t, fetch(t, "POST", server.url+"/api/runs", "application/json", `{"question":"How many miles did the crew make on day 7?","strategy":"stuff"}`, 202)).ID
+	process, err := os.FindProcess(server.pid)
+	if err == nil {
+		err = process.Signal(syscall.SIGTERM)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.AfterFunc(2*time.Second, func() { close(held) })
+	began := time.Now()
+	server.stop()
+	if took := time.Since(began); took > drain {
+		t.Errorf("it took %v", took)
+	}
+	url := serve(t, data, args...)
+	if r := runOf(t, fetch(t, "GET", url+"/api/runs/"+id, "application/json", "", 200)); r.State != "done" || !strings.Contains(r.Answer.Text, "17 miles") {
+		t.Errorf("%+v", r)
+	}
+}
