@@ -50,6 +50,9 @@ func (o *Options) narrow() {
 	if o.Drawer != nil {
 		o.Drawer = narrowDrawer{o.Drawer, library}
 	}
+	if o.Originals != nil {
+		o.Originals = narrowOriginals{o.Originals, library}
+	}
 }
 
 type narrowAsker struct{ Asker }
@@ -180,6 +183,18 @@ func (n narrowDrawer) DrawPage(ctx context.Context, doc *ingest.Document, page i
 		return nil, err
 	}
 	return n.Drawer.DrawPage(ctx, doc, page, quote, width)
+}
+
+type narrowOriginals struct {
+	Originals
+	library narrowLibrary
+}
+
+func (n narrowOriginals) Original(ctx context.Context, doc *ingest.Document) ([]byte, error) {
+	if err := n.library.in(ctx, doc.ID); err != nil {
+		return nil, err
+	}
+	return n.Originals.Original(ctx, doc)
 }
 
 // troubles are the files that the last sync could not take in. A key for some

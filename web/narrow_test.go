@@ -1,0 +1,292 @@
+package web
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"ibid/answer"
+	"ibid/ingest"
+	"ibid/retrieve"
+)
+
+// A shared library has documents of several collections, and everything that a
+// server is made of shows all that it is asked for: what a key does not reach is
+// kept from it by the server or not at all.
+type shared []retrieve.DocumentInfo
+
+// What only keys for the collection "shut" may see. Nothing of it is in what a
+// request asks for.
+var canaries = []string{"CANARYTEXT", "CANARYTITLE", "CANARYPATH", "CANARYTROUBLE", "CANARYCOMMENT", "CANARYQUESTION", "CANARYDRAWN", "CANARYFILE"}
+
+func newShared() shared {
+	doc := func(collection, path, title, text string) retrieve.DocumentInfo {
+		d := ingest.Document{ID: collection + "/" + path, Root: collection, Path: path, Title: title, Format: "pdf", Text: text,
+			Pages: []ingest.Page{{Number: 1, End: len(text)}}}
+		return retrieve.DocumentInfo{Document: d, Collection: collection, Chunks: 1, Pages: 1, Bytes: len(text)}
+	}
+	return shared{
+		doc("open", "guide.pdf", "Guide", "The lamp on the quay is lit at dusk."),
+		doc("shut", "known.pdf", "CANARYTITLE", "CANARYTEXT: the vault opens at nine."),
+		doc("shut", "CANARYPATH.pdf", "CANARYTITLE two", "CANARYTEXT: the vault closes at five."),
+		doc("uploads", "known.pdf", "CANARYTITLE", "CANARYTEXT: the vault is behind the clock."),
+	}
+}
+
+func (s shared) Documents(_ context.Context, f retrieve.Filter) (list []retrieve.DocumentInfo, err error) {
+	for _, d := range s {
+		if f.Matches(&d, retrieve.Labels{}) {
+			d.Text = ""
+			list = append(list, d)
+		}
+	}
+	return list, nil
+}
+
+func (s shared) Holds(ctx context.Context, f retrieve.Filter) (bool, error) {
+	list, err := s.Documents(ctx, f)
+	return len(list) > 0, err
+}
+
+func (s shared) Document(_ context.Context, id string) (*ingest.Document, error) {
+	for _, d := range s {
+		if d.ID == id {
+			return &d.Document, nil
+		}
+	}
+	return nil, fmt.Errorf("document %q: %w", id, retrieve.ErrNotFound)
+}
+
+func (s shared) Search(_ context.Context, q retrieve.Query) (found []retrieve.Passage, err error) {
+	for _, d := range s {
+		if q.Filter.Matches(&d, retrieve.Labels{}) {
+			found = append(found, retrieve.Passages(&d.Document, []ingest.Chunk{{ID: d.ID + "#1", Document: d.ID, End: len(d.Text), Text: d.Text}})...)
+		}
+	}
+	return found, nil
+}
+
+func (s shared) Ask(ctx context.Context, q answer.Question) iter.Seq2[answer.Event, error] {
+	return func(yield func(answer.Event, error) bool) {
+		found, err := s.Search(ctx, retrieve.Query{Filter: q.Filter})
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		s.tell(found, yield)
+	}
+}
+
+func (s shared) Summarize(_ context.Context, x answer.Summary) iter.Seq2[answer.Event, error] {
+	return func(yield func(answer.Event, error) bool) { s.tell(x.Passages, yield) }
+}
+
+func (s shared) tell(found []retrieve.Passage, yield func(answer.Event, error) bool) {
+	if !yield(answer.Retrieved{Passages: found}, nil) || !yield(answer.Kept{Passages: found}, nil) {
+		return
+	}
+	for i, p := range found {
+		if !yield(answer.Text{Text: fmt.Sprintf("%s[%d] ", p.Text, i+1)}, nil) {
+			return
+		}
+	}
+	_ = yield(answer.Unanswered{Text: "No more.", Nearest: found}, nil) && yield(answer.Usage{}, nil)
+}
+
+func (s shared) Add(context.Context, string, io.Reader) (ingest.Change, error) {
+	return ingest.Change{Document: "uploads/known.pdf", Action: ingest.Added, Reason: "CANARYTEXT"}, nil
+}
+func (s shared) Reread(context.Context, string) (ingest.Change, error) {
+	return ingest.Change{Document: "uploads/known.pdf", Action: ingest.Updated, Reason: "CANARYTEXT"}, nil
+}
+func (s shared) Remove(context.Context, string) error { return errors.New("CANARYTEXT") }
+
+func (s shared) Draws(context.Context, string) bool { return true }
+func (s shared) DrawPage(context.Context, *ingest.Document, int, string, int) ([]byte, error) {
+	return []byte("CANARYDRAWN"), nil
+}
+func (s shared) Original(context.Context, *ingest.Document) ([]byte, error) {
+	return []byte("CANARYFILE"), nil
+}
+
+func newSharedServer(t *testing.T) *keyed {
+	s := newShared()
+	return newKeyed(t, func(o *Options) {
+		o.Library, o.Searcher, o.Asker, o.Summarizer, o.Uploads, o.Drawer, o.Originals = s, s, s, s, s, s, s
+		o.UploadCollection, o.KeepAnswers, o.KeyRate = "uploads", time.Hour, 1e9
+		o.Troubles = func() []ingest.Change { return []ingest.Change{{Path: "CANARYTROUBLE"}} }
+	})
+}
+
+// TestOptionsAreNarrowed: whatever a server is given that reaches documents is
+// behind the keys. A new member of Options fails here until it is narrowed, or
+// named as one that need not be.
+func TestOptionsAreNarrowed(t *testing.T) {
+	// Each of these reaches no documents, or tells whose what it keeps is.
+	exempt := []string{"Ledger", "Keys"}
+	s := newShared()
+	var o Options
+	v := reflect.ValueOf(&o).Elem()
+	for i := range v.NumField() {
+		if v.Field(i).Kind() == reflect.Interface && !slices.Contains(exempt, v.Type().Field(i).Name) {
+			v.Field(i).Set(reflect.ValueOf(s))
+		}
+	}
+	o.narrow()
+	for i := range v.NumField() {
+		if v.Field(i).Kind() == reflect.Interface && !v.Field(i).IsNil() && v.Field(i).Elem().Type() == reflect.TypeFor[shared]() {
+			t.Errorf("%s is not narrowed: what it gives goes to every key", v.Type().Field(i).Name)
+		}
+	}
+}
+
+// attempts are the requests by which one may come at documents, on a route.
+func attempts(method, pattern, run string) (out [][2]string) {
+	paths := []string{strings.ReplaceAll(pattern, ":id", run)}
+	if strings.HasSuffix(pattern, "*") {
+		paths = nil
+		for _, id := range []string{"shut/known.pdf", "shut%2Fknown.pdf", "open/../shut/known.pdf", "uploads/known.pdf", "shut/", "shut/known.pdf/", "shut/known.pdf%00"} {
+			paths = append(paths, strings.TrimSuffix(pattern, "*")+id)
+		}
+	}
+	queries := []string{"", "drawn=1", "original=1", "start=0&end=9", "collection=shut", "root=shut", "path_prefix=k", "format=pdf", "limit=9&after=", "html=1", "name=known.pdf", "name=shut/known.pdf", "run=" + run, "forget=true"}
+	bodies := []string{""}
+	if method != "GET" && method != "HEAD" {
+		bodies = append(bodies, `{"question":"When does it open?"}`, `{"question":"a","collection":"shut"}`, `{"question":"a","filter":{"collection":"shut"}}`,
+			`{"question":"a","filter":{"root":"shut"}}`, `{"question":"a","filter":{"document":"shut/known.pdf"}}`, `{"question":"a","filter":{"Collections":["shut"]}}`,
+			`{"question":"a","filter":{"-":["shut"]}}`, `{"question":"a","collections":["shut"]}`,
+			`{"document":"shut/known.pdf"}`, `{"collection":"shut"}`, `{"filter":{"root":"shut"}}`, `{"filter":{"format":"pdf"}}`,
+			`{"run":"`+run+`"}`, `{"run":"`+run+`","rating":1}`, `{"summarize":{"document":"shut/known.pdf"}}`, `{"summarize":{"collection":"shut"}}`,
+			`{"model":"shut","messages":[{"role":"user","content":"When does it open?"}]}`, `{"model":"ibid","messages":[{"role":"user","content":"When does it open?"}]}`,
+			`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"search","arguments":{"question":"a"}}}`,
+			`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ask","arguments":{"question":"a"}}}`,
+			`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"read_source","arguments":{"document":"shut/known.pdf"}}}`)
+	}
+	for _, path := range paths {
+		for _, q := range queries {
+			out = append(out, [2]string{path + "?" + q, bodies[len(bodies)/20]}) // a question, where one is asked
+		}
+		for _, b := range bodies {
+			out = append(out, [2]string{path, b})
+		}
+	}
+	return out
+}
+
+// TestCollectionsOfKeys: a key for one collection sees nothing of another, by no
+// route and in no way that a key for all sees it.
+func TestCollectionsOfKeys(t *testing.T) {
+	k := newSharedServer(t)
+	limited := k.ring.make(t, "limited", only("open"))
+	full := k.ring.make(t, "full", writer)
+	// Another key's run, and what it thinks of it.
+	begin := func(key string) string {
+		w := k.send(t, "POST", "/api/ask", `{"question":"Is CANARYQUESTION true?"}`, "Authorization: Bearer "+key)
+		run := w.Header().Get(runHeader)
+		if w.Code != http.StatusOK || run == "" {
+			t.Fatalf("asking: %d %s", w.Code, w.Body)
+		}
+		if w := k.send(t, "POST", "/api/feedback", `{"run":"`+run+`","rating":1,"comment":"CANARYCOMMENT"}`, "Authorization: Bearer "+key); w.Code != http.StatusCreated {
+			t.Fatalf("feedback: %d %s", w.Code, w.Body)
+		}
+		return run
+	}
+	run := begin(full)
+
+	seen, shown, requests := map[string]bool{}, map[string]bool{}, 0
+	try := func(who string, key string, tell func(route, request, word string)) {
+		for _, r := range k.Routes() {
+			for _, a := range attempts(r.Method, r.Path, run) {
+				if who == "full" && (strings.Contains(a[0], "forget") || r.Method == "DELETE") {
+					continue // the run is wanted
+				}
+				for _, accept := range []string{"*/*", "application/json, text/event-stream", "text/html"} {
+					requests++
+					w := k.send(t, r.Method, a[0], a[1], "Authorization: Bearer "+key, "Accept: "+accept, "Content-Type: application/json")
+					reply := fmt.Sprint(w.Header()) + w.Body.String()
+					for _, word := range canaries {
+						if strings.Contains(reply, word) {
+							tell(r.Method+" "+r.Path, a[0]+" "+a[1], word)
+						}
+					}
+				}
+			}
+		}
+	}
+	try("limited", limited, func(route, request, word string) { t.Errorf("%s: %s: the reply has %s", route, request, word) })
+	try("full", full, func(route, _, word string) { shown[route], seen[word] = true, true })
+	for _, word := range canaries {
+		if !seen[word] {
+			t.Errorf("%s is shown to nobody: the test does not see what it is to see", word)
+		}
+	}
+	t.Logf("%d requests; a key for all sees what the other does not by %d routes: %v", requests, len(shown), slices.Sorted(maps.Keys(shown)))
+
+	// Its own collection it sees.
+	for _, path := range []string{"/documents/open/guide.pdf", "/api/documents/open/guide.pdf"} {
+		if w := k.send(t, "GET", path, "", "Authorization: Bearer "+limited); w.Code != http.StatusOK || !strings.Contains(w.Body.String(), "quay") {
+			t.Errorf("%s: status %d: %s", path, w.Code, w.Body)
+		}
+	}
+	var list listing
+	if w := k.send(t, "GET", "/api/documents", "", "Authorization: Bearer "+limited); json.Unmarshal(w.Body.Bytes(), &list) != nil || list.Total != 1 {
+		t.Errorf("the list: %s", w.Body)
+	}
+	for _, path := range []string{"/api/ask", "/api/search"} {
+		if w := k.send(t, "POST", path, `{"question":"When is the lamp lit?"}`, "Authorization: Bearer "+limited); !strings.Contains(w.Body.String(), "quay") {
+			t.Errorf("%s: %s", path, w.Body)
+		}
+	}
+}
+
+// TestNobodyReachesNothing: work without a key in its context, such as that of a
+// public route, comes at no document.
+func TestNobodyReachesNothing(t *testing.T) {
+	s := newShared()
+	o := Options{Asker: s, Searcher: s, Library: s, Uploads: s, Drawer: s, Originals: s}
+	o.narrow()
+	ctx := t.Context()
+	_, documents := o.Library.Documents(ctx, retrieve.Filter{})
+	_, holds := o.Library.Holds(ctx, retrieve.Filter{})
+	_, document := o.Library.Document(ctx, "open/guide.pdf")
+	_, search := o.Searcher.Search(ctx, retrieve.Query{})
+	_, add := o.Uploads.Add(ctx, "a.md", strings.NewReader("A"))
+	_, reread := o.Uploads.Reread(ctx, "a.md")
+	_, drawn := o.Drawer.DrawPage(ctx, &s[0].Document, 1, "", 100)
+	_, original := o.Originals.Original(ctx, &s[0].Document)
+	var ask error
+	for _, err := range o.Asker.Ask(ctx, answer.Question{}) {
+		ask = err
+	}
+	for what, err := range map[string]error{"documents": documents, "holds": holds, "document": document, "search": search, "add": add,
+		"reread": reread, "remove": o.Uploads.Remove(ctx, "a.md"), "draw": drawn, "original": original, "ask": ask} {
+		if !errors.Is(err, errNobody) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+// TestKeyOfUploads: a key for other collections than that of the uploads
+// neither adds nor changes any.
+func TestKeyOfUploads(t *testing.T) {
+	k := newSharedServer(t)
+	for name, want := range map[string]int{"open": http.StatusForbidden, "uploads": http.StatusCreated} {
+		key := k.ring.make(t, name, only(name))
+		var w *httptest.ResponseRecorder
+		if w = k.send(t, "POST", "/api/documents?"+url.Values{"name": {"a.md"}}.Encode(), "A", "Authorization: Bearer "+key); w.Code != want {
+			t.Errorf("a key for %s: status %d: %s", name, w.Code, w.Body)
+		}
+	}
+}
