@@ -127,7 +127,6 @@ func (k *keys) refresh(ctx context.Context, age time.Duration) error {
 	if err == nil || k.age() < trustFor {
 		return nil
 	}
-	k.logger.ErrorContext(ctx, "the keys cannot be read", "error", err)
 	return &Problem{Status: http.StatusServiceUnavailable, Code: "keys_unreadable", cause: err,
 		Detail: "the server cannot read who may use it: try again, and if it stays so look at the server's log"}
 }
@@ -221,7 +220,11 @@ func (w *holder) expired(now time.Time) error {
 	if w.until.IsZero() || now.Before(w.until) {
 		return nil
 	}
-	return unauthorized("key_expired", "the key %q, or the session begun with it, has expired: make another with 'ibid keys make', or give the key again", w.key.Name)
+	return keyExpired(w.key.Name)
+}
+
+func keyExpired(name string) *Problem {
+	return unauthorized("key_expired", "the key %q, or the session begun with it, has expired: make another with 'ibid keys make', or give the key again", name)
 }
 
 // ended says why a holder may no longer go on, if that is so. k.mu is held.
@@ -234,6 +237,9 @@ func (k *keys) ended(c *holder, now time.Time) error {
 	}
 	if gone {
 		return unauthorized("key_revoked", "the key was revoked, or the session ended, while this was going on")
+	}
+	if !held.Expires.IsZero() && !now.Before(held.Expires) {
+		return keyExpired(held.Name)
 	}
 	return c.expired(now)
 }

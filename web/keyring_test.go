@@ -6,12 +6,16 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"ibid/answer"
 	"ibid/retrieve"
 )
 
@@ -124,3 +128,136 @@ func (r *ring) breakDown() {
 }
 
 func digestOf(s string) [32]byte { return sha256.Sum256([]byte(s)) }
+
+// TestRevokedWhile: what goes on ends within five seconds of its key's or its
+// session's end, with the reason, and so does the work behind it.
+func TestRevokedWhile(t *testing.T) {
+	for name, tt := range map[string]struct {
+		session bool
+		end     func(*testing.T, *keyed)
+		code    string
+	}{
+		"key revoked":           {false, func(t *testing.T, k *keyed) { _ = k.ring.Revoke(t.Context(), "writer") }, "key_revoked"},
+		"key revoked, session":  {true, func(t *testing.T, k *keyed) { _ = k.ring.Revoke(t.Context(), "writer") }, "key_revoked"},
+		"session left":          {true, func(t *testing.T, k *keyed) { k.send(t, "POST", "/key/leave", "", "Cookie: "+k.cookie+"="+k.session) }, "key_revoked"},
+		"key expired":           {false, func(t *testing.T, k *keyed) { k.expire(t, "writer", time.Second) }, "key_expired"},
+		"key expired, session":  {true, func(t *testing.T, k *keyed) { k.expire(t, "writer", time.Second) }, "key_expired"},
+		"store cannot be read":  {false, func(_ *testing.T, k *keyed) { k.ring.breakDown() }, "keys_unreadable"},
+		"nothing has happened":  {false, func(*testing.T, *keyed) {}, ""},
+		"another key's revoked": {true, func(t *testing.T, k *keyed) { _ = k.ring.Revoke(t.Context(), "reader") }, ""},
+	} {
+		for _, accept := range []string{"text/event-stream", "application/json"} {
+			t.Run(name+", "+accept, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					stopped := make(chan time.Time, 1)
+					k := newKeyed(t, func(o *Options) {
+						o.Asker = asker(func(ctx context.Context, yield func(answer.Event, error) bool) {
+							yield(answer.Text{Text: "CANARYBEFORE"}, nil)
+							select {
+							case <-ctx.Done():
+								stopped <- time.Now()
+								_ = yield(answer.Text{Text: "CANARYAFTER"}, nil) && yield(answer.Incomplete{Reason: "stopped"}, nil)
+							case <-time.After(time.Minute):
+								stopped <- time.Now()
+								yield(answer.Usage{}, nil)
+							}
+						})
+					})
+					header := "Authorization: Bearer " + k.write
+					if tt.session {
+						header = "Cookie: " + k.cookie + "=" + k.session
+					}
+					replied := make(chan *httptest.ResponseRecorder)
+					go func() {
+						replied <- k.send(t, "POST", "/api/ask", `{"question":"Why?"}`, header, "Accept: "+accept)
+					}()
+					time.Sleep(9 * time.Second)
+					began := time.Now()
+					tt.end(t, k)
+					at, w := <-stopped, <-replied
+					if tt.code == "" {
+						if at.Sub(began) < 50*time.Second || w.Code != http.StatusOK || strings.Contains(w.Body.String(), `"code"`) {
+							t.Errorf("it ended after %v: %d %s", at.Sub(began), w.Code, w.Body)
+						}
+						return
+					}
+					if took := at.Sub(began); took > 5*time.Second && tt.code != "keys_unreadable" || took > 8*time.Second {
+						t.Errorf("it ended after %v", took)
+					}
+					body := w.Body.String()
+					if !strings.Contains(body, `"code":"`+tt.code+`"`) || strings.Contains(body, "CANARYAFTER") {
+						t.Errorf("the reply: %d %s", w.Code, body)
+					}
+					if accept == "application/json" && w.Code == http.StatusOK {
+						t.Errorf("status %d: %s", w.Code, body)
+					}
+					if accept != "application/json" && !strings.Contains(body, "event: error\n") {
+						t.Errorf("the stream: %s", body)
+					}
+				})
+			})
+		}
+	}
+}
+
+// expire has a key expire in a while.
+func (k *keyed) expire(t *testing.T, id string, in time.Duration) {
+	t.Helper()
+	err := k.ring.change(func() error {
+		key := k.ring.keys[id]
+		key.Expires = time.Now().Add(in)
+		k.ring.keys[id] = key
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestRevokedBackground: a run in the background ends with its key too.
+func TestRevokedBackground(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stopped := make(chan time.Time, 1)
+		k := newKeyed(t, func(o *Options) {
+			o.Asker = asker(func(ctx context.Context, yield func(answer.Event, error) bool) {
+				yield(answer.Text{Text: "First."}, nil)
+				<-ctx.Done()
+				stopped <- time.Now()
+				yield(nil, ctx.Err())
+			})
+		})
+		if w := k.send(t, "POST", "/api/runs", `{"question":"Why?"}`, "Authorization: Bearer "+k.write); w.Code != http.StatusAccepted {
+			t.Fatalf("status %d: %s", w.Code, w.Body)
+		}
+		time.Sleep(9 * time.Second)
+		began := time.Now()
+		if err := k.ring.Revoke(t.Context(), "writer"); err != nil {
+			t.Fatal(err)
+		}
+		if took := (<-stopped).Sub(began); took > 5*time.Second {
+			t.Errorf("it ended after %v", took)
+		}
+		synctest.Wait()
+	})
+}
+
+// TestUnreadableKeys: a store that cannot be read lets nobody in, and nothing of
+// its errors out.
+func TestUnreadableKeys(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newKeyed(t, nil)
+		k.ring.breakDown()
+		header := "Authorization: Bearer " + k.write
+		if w := k.send(t, "GET", "/api/documents", "", header); w.Code != http.StatusOK {
+			t.Errorf("what was just read is good for a while: status %d", w.Code)
+		}
+		time.Sleep(trustFor)
+		w := k.send(t, "GET", "/api/documents", "", header)
+		if w.Code != http.StatusServiceUnavailable || strings.Contains(w.Body.String(), "CANARY") {
+			t.Errorf("status %d: %s", w.Code, w.Body)
+		}
+		if w := k.send(t, "GET", "/healthz", ""); w.Code != http.StatusOK {
+			t.Errorf("health: status %d", w.Code)
+		}
+	})
+}

@@ -27,8 +27,9 @@ const (
 
 // tries counts the wrong keys that each address has shown.
 type tries struct {
-	mu   sync.Mutex
-	from map[netip.Prefix]*tried
+	mu    sync.Mutex
+	from  map[netip.Prefix]*tried
+	swept time.Time // of addresses whose minute is over
 }
 
 // A tried address has a minute that began with a wrong key.
@@ -91,7 +92,8 @@ func (t *tries) wrong(address string, now time.Time) {
 		if t.from == nil {
 			t.from = map[netip.Prefix]*tried{}
 		}
-		if len(t.from) >= maxTried {
+		if len(t.from) >= maxTried && now.Sub(t.swept) >= time.Second {
+			t.swept = now
 			for p := range t.from {
 				if t.of(p, now) == nil {
 					delete(t.from, p)
