@@ -2,6 +2,8 @@ package web
 
 import (
 	"context"
+	"errors"
+	"io"
 	"net/http"
 	"strings"
 	"time"
@@ -107,11 +109,23 @@ func (s *server) admit(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// refuse has the server read no more of a request that it refuses.
+// refuse has the server read no more of a request that it refuses. It would
+// read on in a body without a length, for the next request.
 func refuse(c echo.Context, err error) error {
-	if c.Request().ContentLength != 0 {
-		c.Response().Header().Set(echo.HeaderConnection, "close")
+	if c.Request().ContentLength == 0 {
+		return err
 	}
+	ended := http.NewResponseController(c.Response()).SetReadDeadline(time.Now())
+	if ended != nil && !errors.Is(ended, http.ErrNotSupported) {
+		return errors.Join(err, ended)
+	}
+	// A body over its limit is what has the server close the connection in a way
+	// that leaves the client time to read why.
+	w := c.Response().Writer
+	for u, ok := w.(interface{ Unwrap() http.ResponseWriter }); ok; u, ok = w.(interface{ Unwrap() http.ResponseWriter }) {
+		w = u.Unwrap()
+	}
+	_, _ = http.MaxBytesReader(w, io.NopCloser(strings.NewReader("-")), 0).Read(make([]byte, 1))
 	return err
 }
 

@@ -1,0 +1,242 @@
+package web
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"ibid/ingest"
+)
+
+// counted is a listener that counts what its connections read.
+type counted struct {
+	net.Listener
+	read *atomic.Int64
+}
+
+func (l counted) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	return countedConn{c, l.read}, err
+}
+
+type countedConn struct {
+	net.Conn
+	read *atomic.Int64
+}
+
+func (c countedConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	c.read.Add(int64(n))
+	return n, err
+}
+
+// uploadFolder takes uploads in a folder of the test.
+func uploadFolder(t *testing.T) *ingest.Uploads {
+	t.Helper()
+	dir, err := os.OpenRoot(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { dir.Close() })
+	return &ingest.Uploads{Dir: dir, Root: ingest.Root{Name: "uploads"}, Syncer: &ingest.Syncer{Sink: digests{}}}
+}
+
+// TestRefusedUpload: of a gigabyte without a key next to nothing is read, and
+// nothing is written, whether its length is told or not.
+func TestRefusedUpload(t *testing.T) {
+	temporary := t.TempDir()
+	t.Setenv("TMPDIR", temporary)
+	uploads := uploadFolder(t)
+	k := newKeyed(t, func(o *Options) { o.Uploads = uploads })
+	for name, head := range map[string]string{
+		"length": "Content-Length: 1073741824\r\n", "chunks": "Transfer-Encoding: chunked\r\n",
+		"expect": "Content-Length: 1073741824\r\nExpect: 100-continue\r\n",
+		"form":   "Content-Length: 1073741824\r\nContent-Type: multipart/form-data; boundary=x\r\n",
+		"cookie": "Transfer-Encoding: chunked\r\nCookie: ibid_session=" + k.ended + "\r\n",
+		"reader": "Transfer-Encoding: chunked\r\nAuthorization: Bearer " + k.read + "\r\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			inner, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			var read atomic.Int64
+			srv := NewHTTPServer("", k)
+			done := make(chan error, 1)
+			go func() { done <- srv.Serve(counted{inner, &read}) }()
+			client, err := net.Dial("tcp", inner.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer client.Close()
+			if _, err := fmt.Fprintf(client, "POST /api/documents?name=a.md HTTP/1.1\r\nHost: localhost\r\n%s\r\n", head); err != nil {
+				t.Fatal(err)
+			}
+			wrote := make(chan int)
+			go func() {
+				piece := []byte("8000\r\n" + strings.Repeat("x", 0x8000) + "\r\n")
+				n := 0
+				for n < 1<<30 {
+					m, err := client.Write(piece)
+					if n += m; err != nil {
+						break
+					}
+				}
+				wrote <- n
+			}()
+			reply := make([]byte, 12)
+			if _, err := io.ReadFull(client, reply); err != nil || !strings.Contains("HTTP/1.1 401 HTTP/1.1 403", string(reply)) {
+				t.Errorf("the reply begins with %q, %v", reply, err)
+			}
+			// The server closes the connection, whatever the client still sends.
+			_, _ = io.Copy(io.Discard, client)
+			client.Close()
+			sent := <-wrote
+			if err := srv.Close(); err != nil {
+				t.Error(err)
+			}
+			<-done
+			if n := read.Load(); n > 64<<10 {
+				t.Errorf("%d bytes were read", n)
+			}
+			t.Logf("%d bytes were read of %d that went out", read.Load(), sent)
+		})
+	}
+	for _, dir := range []string{temporary, uploads.Dir.Name()} {
+		if entries, err := os.ReadDir(dir); err != nil || len(entries) != 0 {
+			t.Errorf("%s has %v, %v", dir, entries, err)
+		}
+	}
+}
+
+// TestSecretsStay: no key, token or document text is in any reply to who may not
+// have it, nor in the log at its finest.
+func TestSecretsStay(t *testing.T) {
+	var log bytes.Buffer
+	k := newKeyed(t, func(o *Options) {
+		o.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug, AddSource: true}))
+	})
+	secrets := append([]string{k.read, k.write, k.revoked, k.expired, k.session, k.ended, k.keyRevoked, k.old, "CANARYQUESTION"}, secretWords...)
+	for _, r := range k.Routes() {
+		path := concrete(r.Path)
+		for variant, headers := range k.refused() {
+			for _, q := range []string{"", "?key=" + k.write, "?name=" + k.write} {
+				w := k.send(t, r.Method, path+q, `{"question":"CANARYQUESTION","key":"`+k.write+`"}`, headers...)
+				for _, secret := range secrets[:9] {
+					if strings.Contains(w.Body.String()+fmt.Sprint(w.Header()), secret) {
+						t.Errorf("%s %s, %s: the reply has %q", r.Method, path+q, variant, secret)
+					}
+				}
+			}
+		}
+		for _, headers := range k.let() { // to a right key documents are shown; to the log they are not
+			k.send(t, r.Method, path, `{"question":"CANARYQUESTION"}`, headers...)
+			k.send(t, r.Method, path, `{"question":"breaks later"}`, append(headers, "Accept: text/event-stream")...)
+			k.send(t, r.Method, path, `{"question":`+k.write, headers...)
+		}
+	}
+	for _, secret := range secrets {
+		if at := strings.Index(log.String(), secret); at >= 0 {
+			t.Errorf("the log has %q: %s", secret, log.String()[max(0, at-200):at+len(secret)])
+		}
+	}
+	if log.Len() < 10_000 {
+		t.Errorf("the log has %d bytes: the test does not see it", log.Len())
+	}
+}
+
+// dripped is a connection to a server, in a bubble with its own time.
+func dripped(t *testing.T, h http.Handler) (client net.Conn) {
+	t.Helper()
+	l := &pipes{conns: make(chan net.Conn, 1), closed: make(chan struct{})}
+	srv := NewHTTPServer("", h)
+	done := make(chan error, 1)
+	go func() { done <- srv.Serve(l) }()
+	client, served := net.Pipe()
+	l.conns <- served
+	t.Cleanup(func() {
+		client.Close()
+		if err := srv.Close(); err != nil {
+			t.Error(err)
+		}
+		<-done
+	})
+	return client
+}
+
+// TestDrippedBodies drops who sends a body byte by byte, be it a question, a
+// file or a key.
+func TestDrippedBodies(t *testing.T) {
+	for path, code := range map[string]string{"/api/ask": "unreadable_body", "/api/documents?name=a.md": "", "/key": "bad_form"} {
+		t.Run(path, func(t *testing.T) {
+			uploads := uploadFolder(t)
+			synctest.Test(t, func(t *testing.T) {
+				k := newKeyed(t, func(o *Options) { o.Uploads = uploads })
+				client := dripped(t, k)
+				if _, err := fmt.Fprintf(client, "POST %s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 1000\r\n\r\n", path, k.write); err != nil {
+					t.Fatal(err)
+				}
+				began := time.Now()
+				dropped := make(chan struct{})
+				defer close(dropped)
+				go func() {
+					tick := time.NewTicker(time.Second)
+					defer tick.Stop()
+					for {
+						if _, err := client.Write([]byte("x")); err != nil {
+							return
+						}
+						select {
+						case <-tick.C:
+						case <-dropped:
+							return
+						}
+					}
+				}()
+				reply, err := io.ReadAll(client)
+				if took := time.Since(began); took > bodyTimeout+time.Second {
+					t.Errorf("dropped after %v, %v", took, err)
+				}
+				if !strings.Contains(string(reply), code) {
+					t.Errorf("the reply is %s", reply)
+				}
+			})
+		})
+	}
+}
+
+// TestUnreadReplies drops who takes no more of a whole reply.
+func TestUnreadReplies(t *testing.T) {
+	for _, path := range []string{"/static/app.css", "/documents", "/api/documents"} {
+		t.Run(path, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				k := newKeyed(t, nil)
+				client := dripped(t, k)
+				if _, err := fmt.Fprintf(client, "GET %s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\n\r\n", path, k.read); err != nil {
+					t.Fatal(err)
+				}
+				began := time.Now()
+				one := make([]byte, 1)
+				if _, err := io.ReadFull(client, one); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(replyTimeout + time.Second)
+				if _, err := io.Copy(io.Discard, client); err != nil && time.Since(began) > 2*replyTimeout {
+					t.Errorf("after %v: %v", time.Since(began), err)
+				}
+				if took := time.Since(began); took > replyTimeout+2*time.Second {
+					t.Errorf("dropped after %v", took)
+				}
+			})
+		})
+	}
+}

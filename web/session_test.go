@@ -1,0 +1,186 @@
+package web
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"ibid/retrieve"
+)
+
+// form sends the form of the page for keys.
+func (k *keyed) form(t *testing.T, path string, fields url.Values, headers ...string) *httptest.ResponseRecorder {
+	t.Helper()
+	return k.send(t, "POST", path, fields.Encode(), append(headers, "Content-Type: application/x-www-form-urlencoded", "Accept: text/html")...)
+}
+
+// TestSession: a browser gives a key once, goes on where it was going, and
+// leaves again.
+func TestSession(t *testing.T) {
+	k := newKeyed(t, nil)
+	w := k.send(t, "GET", "/documents/club/guide.pdf?start=4&end=9", "", "Accept: text/html")
+	if w.Code != http.StatusUnauthorized || !strings.Contains(w.Body.String(), `name="next" value="/documents/club/guide.pdf?start=4&amp;end=9"`) {
+		t.Errorf("the form: %d %s", w.Code, w.Body)
+	}
+	if strings.Contains(w.Body.String(), "<meta http-equiv") || len(w.Result().Cookies()) != 0 {
+		t.Errorf("the form: %v %s", w.Header(), w.Body)
+	}
+	w = k.form(t, "/key", url.Values{"key": {" " + k.read + "\n"}, "next": {"/documents/club/guide.pdf?start=4&end=9"}}, "Origin: http://localhost:8080", "Sec-Fetch-Site: same-origin")
+	if w.Code != http.StatusSeeOther || w.Header().Get("Location") != "/documents/club/guide.pdf?start=4&end=9" {
+		t.Fatalf("entering: %d %v %s", w.Code, w.Header(), w.Body)
+	}
+	set := w.Result().Cookies()
+	if len(set) != 1 || !set[0].HttpOnly || set[0].SameSite != http.SameSiteStrictMode || set[0].Path != "/" || set[0].Secure || set[0].Domain != "" ||
+		set[0].MaxAge != int(retrieve.MaxSessionAge.Seconds()) || len(set[0].Value) < 43 || strings.Contains(w.Body.String(), k.read) {
+		t.Fatalf("the cookie is %v", set)
+	}
+	cookie := "Cookie: " + set[0].Name + "=" + set[0].Value
+	for _, s := range k.ring.sessions {
+		if strings.Contains(string(s.Digest[:]), set[0].Value) {
+			t.Error("the token itself is kept")
+		}
+	}
+	if w := k.send(t, "GET", "/documents/club/guide.pdf", "", cookie, "Accept: text/html"); w.Code != http.StatusOK || !strings.Contains(w.Body.String(), "harbour office") {
+		t.Errorf("with the session: %d", w.Code)
+	}
+	if w := k.send(t, "GET", "/key", "", cookie, "Accept: text/html"); !strings.Contains(w.Body.String(), "reader") || !strings.Contains(w.Body.String(), `action="/key/leave"`) {
+		t.Errorf("who one is: %s", w.Body)
+	}
+	if w := k.send(t, "GET", "/key?next=/documents", "", cookie, "Accept: text/html"); w.Code != http.StatusSeeOther || w.Header().Get("Location") != "/documents" {
+		t.Errorf("going on: %d %v", w.Code, w.Header())
+	}
+	w = k.form(t, "/key/leave", nil, cookie)
+	if left := w.Result().Cookies(); w.Code != http.StatusSeeOther || w.Header().Get("Location") != "/key" || len(left) != 1 || left[0].MaxAge >= 0 {
+		t.Errorf("leaving: %d %v", w.Code, w.Header())
+	}
+	w = k.send(t, "GET", "/documents", "", cookie, "Accept: text/html")
+	if gone := w.Result().Cookies(); w.Code != http.StatusUnauthorized || len(gone) != 1 || gone[0].MaxAge >= 0 || !strings.Contains(w.Body.String(), "session has ended") {
+		t.Errorf("after leaving: %d %v", w.Code, w.Header())
+	}
+}
+
+// TestWrongKeyInForm: the form says what is wrong, and nothing of the key.
+func TestWrongKeyInForm(t *testing.T) {
+	k := newKeyed(t, nil)
+	typo := k.read[:20] + "!" + k.read[21:]
+	for _, tt := range []struct {
+		fields url.Values
+		words  string
+	}{
+		{url.Values{"key": {typo}}, "typing mistake"},
+		{url.Values{"key": {k.revoked}}, "not known here"},
+		{url.Values{"key": {k.expired}}, "has expired"},
+		{url.Values{"key": {""}}, "typing mistake"},
+		{url.Values{}, "typing mistake"},
+		{url.Values{"key": {k.read, k.read}}, "typing mistake"},
+		{url.Values{"key[]": {k.read}}, "typing mistake"},
+		{url.Values{"key": {k.session}}, "typing mistake"},
+	} {
+		tt.fields.Set("next", "/documents?limit=1")
+		w := k.form(t, "/key", tt.fields)
+		body := w.Body.String()
+		if w.Code != http.StatusUnauthorized || len(w.Result().Cookies()) != 0 || !strings.Contains(body, tt.words) || !strings.Contains(body, `value="/documents?limit=1"`) {
+			t.Errorf("%v: %d %s", tt.fields, w.Code, body)
+		}
+		for _, secret := range []string{typo, k.revoked, k.expired, k.read, k.session} {
+			if strings.Contains(body, secret) {
+				t.Errorf("%v: the page shows the key", tt.fields)
+			}
+		}
+	}
+	if w := k.form(t, "/key?key="+k.read, url.Values{}); w.Code != http.StatusUnauthorized {
+		t.Errorf("a key in the query: %d", w.Code)
+	}
+	if w := k.send(t, "POST", "/key", strings.Repeat("key=a&", maxForm), "Content-Type: application/x-www-form-urlencoded"); w.Code != http.StatusBadRequest {
+		t.Errorf("a form without end: %d", w.Code)
+	}
+	if w := k.send(t, "POST", "/key", `{"key":"`+k.read+`"}`, "Content-Type: application/json"); w.Code != http.StatusUnauthorized {
+		t.Errorf("JSON: %d", w.Code)
+	}
+}
+
+// TestSessionCrossOrigin: another site neither begins nor ends a session, nor
+// uses one.
+func TestSessionCrossOrigin(t *testing.T) {
+	k := newKeyed(t, nil)
+	cookie := "Cookie: " + k.cookie + "=" + k.session
+	for _, headers := range [][]string{
+		{"Origin: https://evil.example"}, {"Origin: null"}, {"Sec-Fetch-Site: cross-site"}, {"Sec-Fetch-Site: same-site"}, {"Origin: http://localhost:9999"},
+		{"Origin: http://localhost:8080", "Sec-Fetch-Site: same-site"},
+	} {
+		if w := k.form(t, "/key", url.Values{"key": {k.read}}, headers...); w.Code != http.StatusForbidden || len(w.Result().Cookies()) != 0 {
+			t.Errorf("%v enters: %d", headers, w.Code)
+		}
+		for _, r := range k.Routes() {
+			if r.Method == "GET" || r.Method == "HEAD" {
+				continue
+			}
+			if w := k.send(t, r.Method, concrete(r.Path), `{"question":"mooring"}`, append(headers, cookie)...); w.Code != http.StatusForbidden {
+				t.Errorf("%v sends %s %s: %d", headers, r.Method, r.Path, w.Code)
+			}
+		}
+	}
+	if w := k.send(t, "GET", "/api/documents", "", cookie); w.Code != http.StatusOK {
+		t.Errorf("the session has ended: %d", w.Code)
+	}
+}
+
+// TestNext: nobody is sent to another site.
+func TestNext(t *testing.T) {
+	for next, want := range map[string]string{
+		"": "/", "/": "/", "/documents?a=b#quote": "/documents?a=b#quote", "/documents/a%20b/%C3%A9": "/documents/a%20b/%C3%A9", "/documents//x": "/documents//x",
+		"//evil.example": "/", "///evil.example": "/", "/\\evil.example": "/", "\\\\evil.example": "/", "https://evil.example/": "/", "evil.example": "/",
+		"javascript:alert(1)": "/", "/\t/evil.example": "/", "/\n/evil.example": "/", "http:/documents": "/", "/%zz": "/", "//user@evil.example/documents": "/",
+	} {
+		if got := localPath(next); got != want {
+			t.Errorf("%q leads to %q, want %q", next, got, want)
+		}
+	}
+	k := newKeyed(t, nil)
+	if w := k.form(t, "/key", url.Values{"key": {k.read}, "next": {"//evil.example/"}}); w.Header().Get("Location") != "/" {
+		t.Errorf("sent to %q", w.Header().Get("Location"))
+	}
+	if w := k.send(t, "GET", "/key?next=https://evil.example/", "", "Cookie: "+k.cookie+"="+k.session); w.Header().Get("Location") != "/" {
+		t.Errorf("sent to %q", w.Header().Get("Location"))
+	}
+}
+
+// TestSessionBehindProxy: under HTTPS the cookie goes out by HTTPS alone, and
+// under a path to that alone.
+func TestSessionBehindProxy(t *testing.T) {
+	for public, want := range map[string]struct{ name, path string }{
+		"https://docs.example.org":      {"__Host-ibid", "/"},
+		"https://docs.example.org/ibid": {"__Secure-ibid", "/ibid"},
+	} {
+		ring := newRing()
+		key := ring.make(t, "reader", func(k *retrieve.Key) { k.Expires = time.Now().Add(time.Hour) })
+		k := &keyed{Echo: newHandler(t, func(o *Options) { o.Keys, o.PublicURL = ring, public }), ring: ring}
+		w := k.form(t, "/key", url.Values{"key": {key}, "next": {"/documents"}})
+		set := w.Result().Cookies()
+		if len(set) != 1 || set[0].Name != want.name || set[0].Path != want.path || !set[0].Secure || !set[0].HttpOnly || set[0].SameSite != http.SameSiteStrictMode || set[0].MaxAge > 3600 {
+			t.Errorf("%s: the cookie is %v", public, set)
+		}
+		if at := strings.TrimSuffix(want.path, "/") + "/documents"; w.Header().Get("Location") != at {
+			t.Errorf("%s: sent to %q", public, w.Header().Get("Location"))
+		}
+		// A browser that follows a link of another site sends its Strict cookie
+		// only when it comes again by itself.
+		w = k.send(t, "GET", "/documents/club/guide.pdf?start=1&end=2", "", "Accept: text/html", "Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: navigate")
+		again := `<meta http-equiv="refresh" content="0; url=` + strings.TrimSuffix(want.path, "/") + `/key?next=%2Fdocuments%2Fclub%2Fguide.pdf%3Fstart%3D1%26end%3D2">`
+		if w.Code != http.StatusUnauthorized || !strings.Contains(w.Body.String(), again) {
+			t.Errorf("%s: by a link from elsewhere: %d %s", public, w.Code, w.Body)
+		}
+		if len(set) == 1 {
+			w = k.send(t, "GET", "/key?next=%2Fdocuments%2Fclub%2Fguide.pdf%3Fstart%3D1%26end%3D2", "", "Accept: text/html", "Cookie: "+set[0].Name+"="+set[0].Value)
+			if at := strings.TrimSuffix(want.path, "/") + "/documents/club/guide.pdf?start=1&end=2"; w.Header().Get("Location") != at {
+				t.Errorf("%s: again: %d, sent to %q", public, w.Code, w.Header().Get("Location"))
+			}
+		}
+		if w := k.send(t, "GET", "/key?next=/documents", "", "Accept: text/html"); w.Code != http.StatusOK || strings.Contains(w.Body.String(), "refresh") {
+			t.Errorf("%s: again without a session: %d %s", public, w.Code, w.Body)
+		}
+	}
+}
