@@ -274,10 +274,10 @@ func TestKeysOnOddPaths(t *testing.T) {
 // TestKeyScope: a key that may read changes nothing.
 func TestKeyScope(t *testing.T) {
 	k := newKeyed(t, nil)
-	table := accesses()
+	table := &server{access: accesses()}
 	for _, r := range k.Routes() {
 		w := k.send(t, r.Method, concrete(r.Path), `{}`, "Authorization: Bearer "+k.read)
-		if writes := table[r.Method+" "+r.Path] == writers; writes != (w.Code == http.StatusForbidden) {
+		if to, _ := table.accessOf(r.Method, r.Path); (to == writers) != (w.Code == http.StatusForbidden) {
 			t.Errorf("%s %s with a key that reads: status %d", r.Method, r.Path, w.Code)
 		}
 	}
