@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 )
 
@@ -117,6 +118,8 @@ func TestBrowserStates(t *testing.T) {
 			b.look("draft")
 			close(s.gates["first"])
 			b.do(chromedp.WaitVisible(chromedp.CSS(".turn .text:not(.draft) .cite")), chromedp.WaitNotVisible(chromedp.CSS(".turn > .draft")))
+			b.waitFor(ended)
+			b.is("Nobody sails alone before the end of April.", `document.querySelector(".evidence .drafts li").textContent.trim()`)
 		},
 		"offline": func(t *testing.T, s *scene, b *tab) {
 			s.Close()
@@ -132,6 +135,23 @@ func TestBrowserStates(t *testing.T) {
 			b.is("true", `String(document.querySelector(".turn .text:not(.draft)").textContent.includes("< img src=evil.example/z>"))`)
 			b.is("0", `String(document.querySelectorAll(".turn img, .turn script, .turn a[href*=evil]").length)`)
 			b.look("hostile")
+		},
+		"policy": func(t *testing.T, s *scene, b *tab) {
+			// What the policy forbids would be noticed.
+			b.do(chromedp.Evaluate[chromedp.Void](`document.querySelector("main").insertAdjacentHTML("beforeend", "<p style='color: red'>red</p>")`))
+			b.waitFor(`getComputedStyle(document.querySelector("main > p:last-child")).color !== "rgb(255, 0, 0)"`)
+			b.expectProblem("Content Security Policy")
+		},
+		"printed": func(t *testing.T, s *scene, b *tab) {
+			close(s.gates["first"])
+			close(s.gates["second"])
+			b.ask("May I sail alone?")
+			b.waitFor(ended)
+			if _, err := chromedp.Call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Media: "print"}); err != nil {
+				t.Fatal(err)
+			}
+			b.is("none none none block", `[".dock", ".bar", ".actions", ".sources-box"].map((q) => getComputedStyle(document.querySelector(q)).display).join(" ")`)
+			b.picture("printed")
 		},
 		"asking": func(t *testing.T, s *scene, b *tab) {
 			b.ask("asking")

@@ -139,6 +139,11 @@ func TestBrowserPages(t *testing.T) {
 		b := s.newTabAt(t, browser, 800, "light", fmt.Sprintf("/documents/club/handbook/members.pdf?start=%d&end=%d#quote", start, start+43), "mark#quote")
 		b.look("viewer")
 	})
+	t.Run("docs", func(t *testing.T) {
+		s := newScene(t, nil)
+		b := s.newTabAt(t, browser, 800, "light", "/docs", "h1")
+		b.look("docs")
+	})
 	t.Run("problem", func(t *testing.T) {
 		s := newScene(t, nil)
 		b := s.newTabAt(t, browser, 800, "light", "/nowhere", "h1")

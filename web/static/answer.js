@@ -35,7 +35,7 @@ export class AnswerView {
     this.blocks = new Blocks(this.textBox, (cite) => this.#equip(cite));
     this.draftBlocks = null;
     this.element = el("article", { class: "turn", "aria-labelledby": `question-${this.id}`, "aria-busy": "true", tabindex: "-1" },
-      el("h2", { class: question.length > 160 ? "asked long" : "asked", id: `question-${this.id}` }, question),
+      el("h2", { class: question.length > 160 ? "asked long" : "asked", id: `question-${this.id}`, dir: "auto" }, question),
       this.draftBox, this.textBox, this.progress, this.notes, this.actions, this.sourcesBox, this.more);
   }
 
@@ -122,12 +122,12 @@ export class AnswerView {
     this.textBox.hidden = true;
     this.#progress("");
     this.notes.append(el("div", { class: "refusal" },
-      el("p", { class: "refusal-text" }, text),
+      el("p", { class: "refusal-text", dir: "auto" }, text),
       nearest?.length ? el("p", { class: "facts" }, reason === "no_answer" ? "These came closest, and do not say:" : "The nearest passages, none of them on the topic:") : "",
       nearest?.length ? el("ul", { class: "nearest" }, ...nearest.map((p) => el("li", {},
         this.#opener("source-title", p, p.title || p.document),
         el("span", { class: "facts" }, place(p)),
-        el("p", { class: "snippet" }, snippet((p.text || "").replace(/\s+/g, " ")))))) : ""));
+        el("p", { class: "snippet", dir: "auto" }, snippet((p.text || "").replace(/\s+/g, " ")))))) : ""));
   }
 
   on_incomplete({ reason }) {
@@ -243,7 +243,7 @@ export class AnswerView {
     const key = `${c.document}:${c.start}:${c.end}`;
     if (!list || !c.quote || [...list.children].some((e) => e.dataset.key === key)) return;
     const at = { ...this.numbers.get(c.number), ...c };
-    list.append(el("li", { "data-key": key },
+    list.append(el("li", { "data-key": key, dir: "auto" },
       this.#opener("quote", at, snippet(c.quote)), place(at) ? el("span", { class: "facts" }, place(at)) : ""));
   }
 

@@ -29,6 +29,7 @@ export class Blocks {
       while (this.element.children.length <= index) {
         const block = document.createElement("div");
         block.className = "block";
+        block.dir = "auto";
         this.element.append(block);
       }
       const template = document.createElement("template");

@@ -43,7 +43,7 @@ function show(anchor, what) {
   peek.replaceChildren(
     el("p", { class: "peek-title" }, el("span", { class: "number" }, String(what.number)), what.title),
     where ? el("p", { class: "facts" }, where) : "",
-    ...what.quotes.map((q) => el("blockquote", { class: q.verdict === "weak" ? "weak" : null }, shortened(q.quote))),
+    ...what.quotes.map((q) => el("blockquote", { class: q.verdict === "weak" ? "weak" : null, dir: "auto" }, shortened(q.quote))),
     what.quotes.some((q) => q.verdict === "weak") ? el("p", { class: "facts" }, "These words bear the sentence out only weakly.") : "",
   );
   peek.hidden = false;

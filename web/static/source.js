@@ -165,5 +165,5 @@ function drawBlock(block) {
   const runs = block.runs.map((r) => (r.mark ? el("mark", { id: r.first ? "quote" : null }, r.text) : r.text));
   return block.kind === "heading"
     ? el("p", { class: `heading level${block.level}`, role: "heading", "aria-level": Math.min(block.level + 2, 6) }, ...runs)
-    : el("p", {}, ...runs);
+    : el("p", { dir: "auto" }, ...runs);
 }
