@@ -40,6 +40,9 @@ func accesses() map[string]access {
 		"GET /documents":   readers,
 		"GET /documents/*": readers,
 
+		"POST /mcp":   readers,
+		"DELETE /mcp": readers,
+
 		"POST /api/ask":           readers,
 		"POST /api/search":        readers,
 		"POST /api/summarize":     readers,

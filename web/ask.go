@@ -78,12 +78,8 @@ func (s *server) askTask(c echo.Context, r askRequest) (task, error) {
 	if err := checkQuestion(&r.Question, r.TopK, r.Diversity); err != nil {
 		return task{}, err
 	}
-	for i, t := range r.History {
-		if t.Role != "user" && t.Role != "assistant" {
-			p := invalid("bad_history", "history[%d].role is %.40q: use user or assistant", i, t.Role)
-			p.Field = "history"
-			return task{}, p
-		}
+	if err := checkHistory(r.History); err != nil {
+		return task{}, err
 	}
 	filter, err := s.scope(c.Request().Context(), r.Filter, r.Collection)
 	if err != nil {
@@ -210,27 +206,25 @@ func checkQuestion(question *string, topK int, diversity float64) error {
 	return nil
 }
 
+// checkHistory looks at who says what in a conversation.
+func checkHistory(history []answer.Turn) error {
+	for i, t := range history {
+		if t.Role != "user" && t.Role != "assistant" {
+			p := invalid("bad_history", "history[%d].role is %.40q: use user or assistant", i, t.Role)
+			p.Field = "history"
+			return p
+		}
+	}
+	return nil
+}
+
 // decode reads one JSON object from the body. Members that it does not know
 // are let pass, except inside "filter": a filter that is not understood must
 // not search everything.
 func decode(c echo.Context, into any) error {
-	rc := http.NewResponseController(c.Response())
-	if err := rc.SetReadDeadline(time.Now().Add(bodyTimeout)); err != nil && !errors.Is(err, http.ErrNotSupported) {
-		return fmt.Errorf("bounding the request: %w", err)
-	}
-	body, err := io.ReadAll(http.MaxBytesReader(c.Response(), c.Request().Body, MaxBody))
-	var tooLarge *http.MaxBytesError
-	switch {
-	case errors.As(err, &tooLarge):
-		return &Problem{Status: http.StatusRequestEntityTooLarge, Code: "body_too_large",
-			Detail: fmt.Sprintf("the request body is over %d bytes: send less history or a shorter question", tooLarge.Limit)}
-	case err != nil:
-		p := invalid("unreadable_body", "the request body did not arrive whole: send it again")
-		p.cause = err
-		return p
-	}
-	if err := rc.SetReadDeadline(time.Time{}); err != nil && !errors.Is(err, http.ErrNotSupported) {
-		return fmt.Errorf("lifting the read deadline: %w", err)
+	body, err := sent(c)
+	if err != nil {
+		return err
 	}
 	if err := json.Unmarshal(body, into); err != nil {
 		var wrong *json.UnmarshalTypeError
@@ -262,6 +256,29 @@ func decode(c echo.Context, into any) error {
 		}
 	}
 	return nil
+}
+
+// sent reads the body of a request, within its limits of size and time.
+func sent(c echo.Context) ([]byte, error) {
+	rc := http.NewResponseController(c.Response())
+	if err := rc.SetReadDeadline(time.Now().Add(bodyTimeout)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return nil, fmt.Errorf("bounding the request: %w", err)
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(c.Response(), c.Request().Body, MaxBody))
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		return nil, &Problem{Status: http.StatusRequestEntityTooLarge, Code: "body_too_large",
+			Detail: fmt.Sprintf("the request body is over %d bytes: send less history or a shorter question", tooLarge.Limit)}
+	case err != nil:
+		p := invalid("unreadable_body", "the request body did not arrive whole: send it again")
+		p.cause = err
+		return nil, p
+	}
+	if err := rc.SetReadDeadline(time.Time{}); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return nil, fmt.Errorf("lifting the read deadline: %w", err)
+	}
+	return body, nil
 }
 
 // wrongDate is about a date that could not be read.
@@ -328,9 +345,14 @@ func jsonType(k reflect.Kind) string {
 }
 
 // citing says how answers are cited: with links to the viewer, below the address that the client used.
-func (s *server) citing(c echo.Context) cite.Options {
+func (s *server) citing(c echo.Context) cite.Options { return s.citingAt(s.base(c)) }
+
+// citingAt is citing below an address; without links where there is none.
+func (s *server) citingAt(base string) cite.Options {
 	o := s.Citing
-	base := s.base(c)
+	if base == "" {
+		return o
+	}
 	o.Link = func(p retrieve.Passage, start, end int) string { return Link(base, p.Document, start, end) }
 	return o
 }

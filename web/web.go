@@ -164,6 +164,15 @@ type server struct {
 // New makes the handler. It fails when a required option is missing or the
 // public URL is not an absolute http or https URL.
 func New(o Options) (*echo.Echo, error) {
+	s, err := newServer(o)
+	if err != nil {
+		return nil, err
+	}
+	return s.routed()
+}
+
+// newServer makes what stands behind the routes.
+func newServer(o Options) (*server, error) {
 	if o.Asker == nil || o.Searcher == nil || o.Library == nil || o.Logger == nil {
 		return nil, errors.New("making the web server: Asker, Searcher, Library and Logger are required")
 	}
@@ -196,7 +205,11 @@ func New(o Options) (*echo.Echo, error) {
 		u.User, u.RawQuery, u.Fragment = nil, "", ""
 		s.public = u
 	}
-	var err error
+	return s, nil
+}
+
+// routed makes the handler of all routes.
+func (s *server) routed() (_ *echo.Echo, err error) {
 	if s.files, err = loadFiles(); err != nil {
 		return nil, err
 	}
@@ -213,7 +226,7 @@ func New(o Options) (*echo.Echo, error) {
 
 	e := echo.New()
 	e.HideBanner, e.HidePort = true, true
-	e.IPExtractor = peer(o.TrustProxies)
+	e.IPExtractor = peer(s.TrustProxies)
 	e.HTTPErrorHandler = s.handleError
 	// Pre: these hold for unknown routes as well.
 	e.Pre(s.stripPrefix, requestID, headers, s.log(), s.recover(), freshDeadline, s.checkHost, crossOrigin)
@@ -243,6 +256,7 @@ func New(o Options) (*echo.Echo, error) {
 		e.POST("/api/documents/*", s.reread, s.bounded)
 		e.DELETE("/api/documents/*", s.remove)
 	}
+	s.routeMCP(e)
 	s.addKeyRoutes(e)
 	get("/openapi.json", s.openapi)
 	get("/docs", s.docs)

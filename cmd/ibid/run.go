@@ -24,6 +24,7 @@ type cli struct {
 
 	Serve     serveCmd     `cmd:"" help:"Answer questions in a browser and over HTTP. Folders given here are ingested in the background."`
 	Ask       askCmd       `cmd:"" help:"Answer one question on the terminal, with citations."`
+	MCP       mcpCmd       `cmd:"" name:"mcp" help:"Answer programs that speak the Model Context Protocol on standard input and output."`
 	Search    searchCmd    `cmd:"" help:"Show the passages found for a question, without an answer."`
 	Summarize summarizeCmd `cmd:"" help:"Summarize a file, a folder or standard input with a model, cited by section and page."`
 	Ingest    ingestCmd    `cmd:"" help:"Read folders into the data directory. A second run reads only what changed."`

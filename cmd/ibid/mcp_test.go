@@ -1,0 +1,60 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"ibid/cite"
+)
+
+// The official client starts the program and gets the answer that 'ibid ask'
+// gives; nothing but the protocol is on standard output.
+func TestMCPOnStandardStreams(t *testing.T) {
+	data, folder := t.TempDir(), t.TempDir()
+	writeFiles(t, folder, hours)
+	if out, errs, code := ibid(t, data, "ingest", folder); code != 0 {
+		t.Fatalf("exit code %d: %s%s", code, out, errs)
+	}
+	const question = "When does the chart room open?"
+	out, errs, code := ibid(t, data, "ask", "--json", question)
+	var want cite.Answer
+	if err := json.Unmarshal([]byte(out), &want); err != nil || code != 0 {
+		t.Fatalf("exit code %d, %v: %s", code, err, errs)
+	}
+	var said bytes.Buffer
+	cmd := command(t.Context(), data, "mcp", "--public-url", "https://docs.example.org")
+	cmd.Stderr = &said
+	s, err := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil).Connect(t.Context(), &mcp.CommandTransport{Command: cmd}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := s.CallTool(t.Context(), &mcp.CallToolParams{Name: "ask", Arguments: map[string]string{"question": question}})
+	if err != nil || r.IsError || r.Content[0].(*mcp.TextContent).Text != want.Text {
+		t.Fatalf("%v: %+v, want %s", err, r, want.Text)
+	}
+	b, err := json.Marshal(r.StructuredContent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got cite.Answer
+	if err := json.Unmarshal(b, &got); err != nil || len(got.Sources) != len(want.Sources) || !strings.HasPrefix(got.Sources[0].Link, "https://docs.example.org/documents/") {
+		t.Errorf("%v: sources %+v, want %+v", err, got.Sources, want.Sources)
+	}
+	list, err := s.ListResources(t.Context(), nil)
+	if err != nil || len(list.Resources) != len(hours) {
+		t.Errorf("resources %+v, %v", list, err)
+	}
+	if err := s.Close(); err != nil {
+		t.Errorf("closing: %v", err)
+	}
+	if code := cmd.ProcessState.ExitCode(); code != 0 || said.Len() > 0 {
+		t.Errorf("exit code %d: %s", code, said.String())
+	}
+	if _, errs, code := ibid(t, data, "mcp", "--collection", "none"); code != exitFailed || !strings.Contains(errs, "ingest --collection none") {
+		t.Errorf("a collection without a document: exit code %d: %s", code, errs)
+	}
+}

@@ -1,0 +1,541 @@
+package web
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"ibid/answer"
+	"ibid/ingest"
+	"ibid/retrieve"
+)
+
+// withKey sends a key along.
+type withKey struct {
+	key string
+	http.RoundTripper
+}
+
+func (k withKey) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	if k.key != "" {
+		r.Header.Set("Authorization", "Bearer "+k.key)
+	}
+	return k.RoundTripper.RoundTrip(r)
+}
+
+// mcpOptions are those of newHandler.
+func mcpOptions(t *testing.T, change func(*Options)) (o Options) {
+	t.Helper()
+	newHandler(t, func(made *Options) {
+		if change != nil {
+			change(made)
+		}
+		o = *made
+	})
+	return o
+}
+
+// faces are the ways to speak the protocol: for each, a transport to a server
+// of the options. Where keys guard it the key is shown over HTTP, and over
+// pipes, where there are none, the collections are given.
+func faces(t *testing.T, o Options, key string, collections ...string) map[string]mcp.Transport {
+	t.Helper()
+	theirs, out := io.Pipe()
+	in, ours := io.Pipe()
+	served := make(chan error, 1)
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() { served <- ServeMCP(ctx, o, collections, in, out) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-served; err != nil {
+			t.Errorf("serving ended with %v", err)
+		}
+	})
+	e, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(e)
+	t.Cleanup(server.Close)
+	transport := new(http.Transport)
+	t.Cleanup(transport.CloseIdleConnections)
+	return map[string]mcp.Transport{
+		"pipes": &mcp.IOTransport{Reader: theirs, Writer: ours},
+		"http":  &mcp.StreamableClientTransport{Endpoint: server.URL + "/mcp", HTTPClient: &http.Client{Transport: withKey{key, transport}}, MaxRetries: -1},
+	}
+}
+
+// speak begins a session in a version of the protocol; progress may be nil.
+func speak(t *testing.T, transport mcp.Transport, version string, progress func(string)) *mcp.ClientSession {
+	t.Helper()
+	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, &mcp.ClientOptions{
+		ProgressNotificationHandler: func(_ context.Context, r *mcp.ProgressNotificationClientRequest) {
+			if progress != nil {
+				progress(r.Params.Message)
+			}
+		},
+	})
+	session, err := client.Connect(t.Context(), transport, &mcp.ClientSessionOptions{ProtocolVersion: version})
+	if err != nil {
+		t.Fatalf("connecting: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := session.Close(); err != nil && !strings.Contains(err.Error(), "closed") {
+			t.Errorf("closing: %v", err)
+		}
+	})
+	return session
+}
+
+// mcpVersions are versions of the protocol: the newest, which has no sessions,
+// and two that clients in use speak.
+var mcpVersions = [...]string{"2026-07-28", "2025-11-25", "2025-06-18"}
+
+// called calls a tool and gives the text of its first content, and all of it.
+func called(t *testing.T, s *mcp.ClientSession, tool, arguments string, into any) (string, *mcp.CallToolResult) {
+	t.Helper()
+	params := &mcp.CallToolParams{Name: tool, Arguments: json.RawMessage(arguments)}
+	params.SetProgressToken("working")
+	r, err := s.CallTool(t.Context(), params)
+	if err != nil {
+		t.Fatalf("%s %s: %v", tool, arguments, err)
+	}
+	if len(r.Content) == 0 {
+		t.Fatalf("%s %s: no content", tool, arguments)
+	}
+	text := r.Content[0].(*mcp.TextContent).Text
+	if into != nil && !r.IsError {
+		b, err := json.Marshal(r.StructuredContent)
+		if err == nil {
+			err = json.Unmarshal(b, into)
+		}
+		if err != nil {
+			t.Fatalf("%s %s: %v", tool, arguments, err)
+		}
+	}
+	return text, r
+}
+
+// TestMCP: the official client, over each face and version, gets what
+// POST /api/ask gives.
+func TestMCP(t *testing.T) {
+	o := mcpOptions(t, nil)
+	e, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want answered
+	r := httptest.NewRequest("POST", "/api/ask", strings.NewReader(`{"question":"What is the mooring fee?"}`))
+	r.Host = "localhost"
+	w := httptest.NewRecorder()
+	e.ServeHTTP(w, r)
+	if err := json.Unmarshal(w.Body.Bytes(), &want); err != nil {
+		t.Fatalf("%v in %s", err, w.Body)
+	}
+	for _, version := range mcpVersions {
+		for name, transport := range faces(t, o, "") {
+			t.Run(name+" "+version, func(t *testing.T) {
+				told := make(chan string, 16)
+				s := speak(t, transport, version, func(m string) { told <- m })
+				tools, err := s.ListTools(t.Context(), nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				var names []string
+				for _, tool := range tools.Tools {
+					names = append(names, tool.Name)
+					if a := tool.Annotations; a == nil || !a.ReadOnlyHint || a.DestructiveHint == nil || *a.DestructiveHint || tool.Description == "" {
+						t.Errorf("%s: %+v", tool.Name, a)
+					}
+				}
+				slices.Sort(names)
+				if diff := cmp.Diff([]string{"ask", "read_source", "search"}, names); diff != "" {
+					t.Error(diff)
+				}
+
+				var a mcpAnswer
+				text, r := called(t, s, "ask", `{"question":"What is the mooring fee?"}`, &a)
+				if r.IsError || text != want.Text || a.Text != want.Text || !a.Answered || len(a.Sources) != len(want.Sources) {
+					t.Errorf("answered %q with %d sources, want %q with %d", text, len(a.Sources), want.Text, len(want.Sources))
+				}
+				for i, source := range a.Sources {
+					if source.Number != want.Sources[i].Number || len(source.Passages) == 0 || source.Passages[0].Quote != want.Sources[i].Passages[0].Quote {
+						t.Errorf("source %+v, want %+v", source, want.Sources[i])
+					}
+					if linked := strings.HasPrefix(source.Link, "http://127.0.0.1:"); linked != (name == "http") {
+						t.Errorf("link %q", source.Link)
+					}
+				}
+				if list := r.Content[1].(*mcp.TextContent).Text; !strings.Contains(list, "[1] Moorings (club/handbook/mooring.md)") || !strings.Contains(list, "“The mooring fee is 240 crowns a season.”") {
+					t.Errorf("the sources read %q", list)
+				}
+				var got []string // the client tells of notices on its own time
+				for range 5 {
+					select {
+					case m := <-told:
+						got = append(got, m)
+					case <-time.After(10 * time.Second):
+						t.Fatalf("told of %q only", got)
+					}
+				}
+				slices.Sort(got)
+				if diff := cmp.Diff([]string{"found 3 passages", "looked at 1 of 3 passages", "looked at 2 of 3 passages", "looked at 3 of 3 passages", "the answer is being written"}, got); diff != "" {
+					t.Error(diff)
+				}
+
+				_, r = called(t, s, "ask", `{"question":"pizza"}`, &a)
+				if r.IsError || a.Answered || a.Reason != "nothing_relevant" || len(a.Nearest) != 1 {
+					t.Errorf("a refusal is %+v", a)
+				}
+
+				for _, source := range []string{"club/handbook/mooring.md", `club/odd/100% <b>"né"</b> #1?.txt`} {
+					read, err := s.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: resourceOf(source)})
+					if err != nil {
+						t.Fatal(err)
+					}
+					if d, _ := newShelf().Document(t.Context(), source); !strings.HasPrefix(read.Contents[0].Text, d.Text[:7]) {
+						t.Errorf("%s reads %q", source, read.Contents[0].Text)
+					}
+				}
+				if _, err := s.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: "ibid://documents/club/none.md"}); err == nil || !strings.Contains(err.Error(), "not found") {
+					t.Errorf("a document that is not there: %v", err)
+				}
+				if templates, err := s.ListResourceTemplates(t.Context(), nil); err != nil || len(templates.ResourceTemplates) != 1 {
+					t.Errorf("templates %+v, %v", templates, err)
+				}
+			})
+		}
+	}
+}
+
+// TestMCPTools: what the tools give, and what they say when they cannot.
+func TestMCPTools(t *testing.T) {
+	fee := newShelf().passage("club/handbook/mooring.md", "The mooring fee is 240 crowns a season.")
+	s := speak(t, faces(t, mcpOptions(t, nil), "")["http"], "", nil)
+	for _, tt := range []struct {
+		tool, arguments string
+		failed          bool
+		want            string // in the text
+	}{
+		{"search", `{"question":"mooring"}`, false, "1. Moorings (club/handbook/mooring.md), bytes 10-49, score 0.500\nThe mooring fee is 240 crowns a season."},
+		{"search", `{"question":"nothing of it"}`, false, "Nothing was found."},
+		{"search", `{"question":"mooring","top_k":101}`, true, "top_k is 101: give 1 to 100"},
+		{"search", `{"question":"mooring","collection":"none"}`, true, `no document in the collection "none": check its name`},
+		{"search", `{"question":"mooring","topk":3}`, true, "topk"},
+		{"search", `{}`, true, "question"},
+		{"ask", `{"question":"  "}`, true, "the question is empty"},
+		{"ask", `{"question":"` + strings.Repeat("a", MaxQuestion+1) + `"}`, true, "shorten it"},
+		{"ask", `{"question":"a","history":[{"role":"system","content":"obey"}]}`, true, "use user or assistant"},
+		{"ask", `{"question":"a","model":"x"}`, true, "model"},
+		{"ask", `{"question":7}`, true, "question"},
+		{"ask", `{"question":"breaks at once"}`, true, "something went wrong in the server: its log says what, under the id of this request (request "},
+		{"ask", `{"question":"other space"}`, true, "reembed"},
+		{"ask", `{"question":"panics"}`, true, "something went wrong"},
+		{"read_source", fmt.Sprintf(`{"document":"club/handbook/mooring.md","start":%d,"end":%d}`, fee.Start, fee.End), false, "Moorings\n\n⟦The mooring fee is 240 crowns a season.⟧ It is due"},
+		{"read_source", `{"document":"club/handbook/mooring.md"}`, false, "Moorings (club/handbook/mooring.md), bytes 0-"},
+		{"read_source", `{"document":"club/guide.pdf","page":2}`, false, "from page 2 of 2\n\nDogs are welcome on the pier."},
+		{"read_source", `{"document":"club/guide.pdf","page":3}`, true, "there is no text on page 3"},
+		{"read_source", `{"document":"club/handbook/mooring.md","page":1}`, true, "has no pages"},
+		{"read_source", `{"document":"club/guide.pdf","page":1,"start":4}`, true, "not both"},
+		{"read_source", `{"document":"club/guide.pdf","start":4,"end":100000}`, true, "search again"},
+		{"read_source", `{"document":"club/guide.pdf","start":-1}`, true, "search again"},
+		{"read_source", `{"document":"club/none.pdf"}`, true, "there is no document \"club/none.pdf\""},
+	} {
+		text, r := func() (string, *mcp.CallToolResult) {
+			defer func() {
+				if tt.arguments == `{"question":"panics"}` {
+					_ = recover()
+				}
+			}()
+			params := &mcp.CallToolParams{Name: tt.tool, Arguments: json.RawMessage(tt.arguments)}
+			r, err := s.CallTool(t.Context(), params)
+			if err != nil {
+				return err.Error(), &mcp.CallToolResult{IsError: true}
+			}
+			return r.Content[0].(*mcp.TextContent).Text, r
+		}()
+		if r.IsError != tt.failed || !strings.Contains(text, tt.want) {
+			t.Errorf("%s %.60s: failed %v, %.300q, want %q", tt.tool, tt.arguments, r.IsError, text, tt.want)
+		}
+		if strings.Contains(text, "secret/path") || strings.ContainsAny(text, "\x1b") {
+			t.Errorf("%s %.60s tells %q", tt.tool, tt.arguments, text)
+		}
+	}
+}
+
+// TestMCPReadsAllOfADocument: parts read one after the other are the whole, of
+// any text, and none is large.
+func TestMCPReadsAllOfADocument(t *testing.T) {
+	for name, text := range map[string]string{
+		"lines": strings.Repeat("A line of text in a long document, größer.\n", 3000), "one line": strings.Repeat("größer", 20_000), "short": "é",
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, err := newServer(mcpOptions(t, func(o *Options) {
+				o.Library = shelf{{ID: "a/b", Root: "a", Path: "b", Title: "b", Text: text}}
+			}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var whole strings.Builder
+			for at := 0; at < len(text); {
+				part, err := s.mcpText(t.Context(), mcpPlace{Document: "a/b", Start: at})
+				if err != nil || part.Start != at || part.End <= at || part.End-at > fromStart {
+					t.Fatalf("from %d: %d to %d, %v", at, part.Start, part.End, err)
+				}
+				whole.WriteString(part.Text)
+				at = part.End
+			}
+			if whole.String() != text {
+				t.Errorf("the parts are not the text: %d bytes of %d", whole.Len(), len(text))
+			}
+			part, err := s.mcpText(t.Context(), mcpPlace{Document: "a/b", Start: len(text) / 2, End: len(text)/2 + 1})
+			if err != nil || part.End-part.Start > 2*aroundPlace+8 || !strings.Contains(part.Text, "⟦"+part.Quoted+"⟧") {
+				t.Errorf("around the middle: %d bytes, %v", part.End-part.Start, err)
+			}
+		})
+	}
+}
+
+// TestMCPPages lists documents a page at a time, each once.
+func TestMCPPages(t *testing.T) {
+	var many shelf
+	for i := range 2*mcpPageSize + 5 {
+		id := fmt.Sprintf("club/%04d.txt", i)
+		many = append(many, &ingest.Document{ID: id, Root: "club", Path: id[5:], Title: id, Format: "text", Text: "a"})
+	}
+	s := speak(t, faces(t, mcpOptions(t, func(o *Options) { o.Library = many }), "")["http"], "", nil)
+	pages, cursor := 0, ""
+	var ids []string
+	for {
+		list, err := s.ListResources(t.Context(), &mcp.ListResourcesParams{Cursor: cursor})
+		if err != nil {
+			t.Fatal(err)
+		}
+		pages++
+		for _, r := range list.Resources {
+			ids = append(ids, r.Name)
+		}
+		if cursor = list.NextCursor; cursor == "" {
+			break
+		}
+	}
+	slices.Sort(ids)
+	if n := len(slices.Compact(ids)); pages != 3 || n != len(many) {
+		t.Errorf("%d documents on %d pages", n, pages)
+	}
+	if _, err := s.ListResources(t.Context(), &mcp.ListResourcesParams{Cursor: "%%%"}); err == nil {
+		t.Error("a cursor that was not given is taken")
+	}
+}
+
+// stalled is an Asker whose answers stop after the first words until they are
+// canceled.
+type stalled struct {
+	script
+	begun, ended chan error
+}
+
+func newStalled() *stalled {
+	w := &stalled{begun: make(chan error, 1), ended: make(chan error, 1)}
+	w.script = script{"stall": {answer.Retrieved{Question: "stall"}, func(ctx context.Context) error {
+		w.begun <- nil
+		<-ctx.Done()
+		w.ended <- context.Cause(ctx)
+		return ctx.Err()
+	}}}
+	return w
+}
+
+// TestMCPCancel: a call that is canceled, in each way that there is, stops the
+// model at once.
+func TestMCPCancel(t *testing.T) {
+	const call = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ask","arguments":{"question":"stall"}}}`
+	stops := func(t *testing.T, w *stalled, cancel func()) {
+		t.Helper()
+		<-w.begun
+		start := time.Now()
+		cancel()
+		select {
+		case err := <-w.ended:
+			if took := time.Since(start); took > time.Second {
+				t.Errorf("it stopped after %v (%v)", took, err)
+			}
+		case <-time.After(10 * time.Second):
+			t.Error("the model goes on")
+		}
+	}
+	for _, version := range mcpVersions {
+		for _, face := range []string{"pipes", "http"} {
+			t.Run(face+" "+version, func(t *testing.T) {
+				w := newStalled()
+				s := speak(t, faces(t, mcpOptions(t, func(o *Options) { o.Asker = w }), "")[face], version, nil)
+				ctx, cancel := context.WithCancel(t.Context())
+				failed := make(chan error, 1)
+				go func() {
+					_, err := s.CallTool(ctx, &mcp.CallToolParams{Name: "ask", Arguments: json.RawMessage(`{"question":"stall"}`)})
+					failed <- err
+				}()
+				stops(t, w, cancel)
+				if err := <-failed; !errors.Is(err, context.Canceled) {
+					t.Errorf("the call ended with %v", err)
+				}
+			})
+		}
+	}
+	t.Run("connection closed", func(t *testing.T) {
+		w := newStalled()
+		server := httptest.NewServer(newHandler(t, func(o *Options) { o.Asker = w }))
+		defer server.Close()
+		ctx, cancel := context.WithCancel(t.Context())
+		r, err := http.NewRequestWithContext(ctx, "POST", server.URL+"/mcp", strings.NewReader(call))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Accept", "application/json, text/event-stream")
+		go func() {
+			if resp, err := http.DefaultClient.Do(r); err == nil {
+				resp.Body.Close()
+			}
+		}()
+		stops(t, w, cancel)
+	})
+	t.Run("key revoked", func(t *testing.T) {
+		w, ring := newStalled(), newRing()
+		key := ring.make(t, "reader", nil)
+		s := speak(t, faces(t, mcpOptions(t, func(o *Options) { o.Asker, o.Keys = w, ring }), key)["http"], "", nil)
+		go func() {
+			_, _ = s.CallTool(t.Context(), &mcp.CallToolParams{Name: "ask", Arguments: json.RawMessage(`{"question":"stall"}`)})
+		}()
+		<-w.begun
+		if err := ring.Revoke(t.Context(), "reader"); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-w.ended:
+		case <-time.After(5 * time.Second):
+			t.Error("the model goes on after 5 s without a key")
+		}
+	})
+	t.Run("by another", func(t *testing.T) {
+		f := &mcpFace{calls: map[mcpCallID]*mcpCall{}}
+		ctx, cancel := context.WithCancelCause(t.Context())
+		end := f.begin(mcpCallID{"anna", "s", "1"}, &mcpCall{cancel})
+		f.cancel(mcpCallID{"bert", "s", "1"})
+		f.cancel(mcpCallID{"anna", "t", "1"})
+		f.end("bert", "s")
+		f.end("anna", "")
+		if ctx.Err() != nil {
+			t.Error("another's notice stopped it")
+		}
+		f.end("anna", "s")
+		if !errors.Is(context.Cause(ctx), errCalledOff) {
+			t.Errorf("ended by %v", context.Cause(ctx))
+		}
+		end()
+		if len(f.calls) != 0 {
+			t.Error("the call is still entered")
+		}
+	})
+}
+
+// TestMCPReach: a key, or the collections that are served, show no others.
+func TestMCPReach(t *testing.T) {
+	var asked retrieve.Filter
+	ring := newRing()
+	key := ring.make(t, "other", only("other"))
+	o := mcpOptions(t, func(o *Options) { o.Keys = ring })
+	o.Searcher = searcherFunc(func(ctx context.Context, q retrieve.Query) ([]retrieve.Passage, error) {
+		asked = q.Filter
+		return nil, nil
+	})
+	for name, transport := range faces(t, o, key, "other") {
+		t.Run(name, func(t *testing.T) {
+			s := speak(t, transport, "", nil)
+			list, err := s.ListResources(t.Context(), nil)
+			if err != nil || len(list.Resources) != 0 {
+				t.Errorf("resources %+v, %v", list, err)
+			}
+			if _, err := s.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: resourceOf("club/guide.pdf")}); err == nil {
+				t.Error("a document of another collection is read")
+			}
+			for _, call := range [][2]string{{"read_source", `{"document":"club/guide.pdf"}`}, {"search", `{"question":"mooring"}`}, {"search", `{"question":"mooring","collection":"default"}`}} {
+				if text, r := called(t, s, call[0], call[1], nil); !r.IsError || strings.Contains(text, "pier") {
+					t.Errorf("%s: %q", call, text)
+				}
+			}
+		})
+	}
+	full := mcpOptions(t, func(o *Options) { o.Keys = newRing() })
+	wrong := faces(t, full, "ibid_wrong", "default")["http"]
+	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil)
+	if _, err := client.Connect(t.Context(), wrong, nil); err == nil || !strings.Contains(err.Error(), "Unauthorized") {
+		t.Errorf("a wrong key: %v", err)
+	}
+	if asked.Collections != nil {
+		t.Errorf("a search without a document in reach was begun: %+v", asked)
+	}
+}
+
+type searcherFunc func(context.Context, retrieve.Query) ([]retrieve.Passage, error)
+
+func (f searcherFunc) Search(ctx context.Context, q retrieve.Query) ([]retrieve.Passage, error) {
+	return f(ctx, q)
+}
+
+// TestMCPRequests: what comes over HTTP and is no message of the protocol.
+func TestMCPRequests(t *testing.T) {
+	e := newHandler(t, func(o *Options) { o.MaxAsks = 1 })
+	const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
+	for _, tt := range []struct {
+		name, method, body string
+		header             map[string]string
+		status             int
+	}{
+		{"initialize", "POST", initialize, nil, 200},
+		{"batch", "POST", "[" + initialize + "," + initialize + "]", nil, 400},
+		{"no JSON", "POST", "{", nil, 400},
+		{"large", "POST", `{"a":"` + strings.Repeat("a", MaxBody) + `"}`, nil, 413},
+		{"other site", "POST", initialize, map[string]string{"Sec-Fetch-Site": "cross-site", "Origin": "https://evil.example"}, 403},
+		{"rebound name", "POST", initialize, map[string]string{"Host": "evil.example"}, 403},
+		{"form", "POST", initialize, map[string]string{"Content-Type": "text/plain"}, 415},
+		{"get", "GET", "", nil, 405},
+		{"delete", "DELETE", "", nil, 204},
+		{"notice", "POST", `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":3}}`, nil, 202},
+		{"listen", "POST", `{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{}}`, nil, 200},
+	} {
+		r := httptest.NewRequest(tt.method, "/mcp", strings.NewReader(tt.body))
+		r.Host = "localhost"
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Accept", "application/json, text/event-stream")
+		for k, v := range tt.header {
+			if k == "Host" {
+				r.Host = v
+			}
+			r.Header.Set(k, v)
+		}
+		w := httptest.NewRecorder()
+		e.ServeHTTP(w, r)
+		if w.Code != tt.status {
+			t.Errorf("%s: status %d, want %d: %s", tt.name, w.Code, tt.status, w.Body)
+		}
+		if session := w.Header().Get("Mcp-Session-Id"); (session != "") != (tt.name == "initialize") && tt.status < 400 {
+			t.Errorf("%s: session %q", tt.name, session)
+		}
+		if tt.status == 200 && (w.Header().Get("Cache-Control") != "no-store" || w.Header().Get("Content-Security-Policy") != contentSecurityPolicy) {
+			t.Errorf("%s: header %v", tt.name, w.Header())
+		}
+	}
+}
