@@ -136,6 +136,14 @@ func operations() []operation {
 			replies: []answerOf{{200, "they have", jsonReply, Indexing{}, false}, {503, "not yet", jsonReply, Indexing{}, false}}},
 		{route: "GET /openapi.json", tag: "Server", summary: "This description", replies: []answerOf{{200, "an OpenAPI 3.1 document", jsonReply, nil, false}}},
 
+		{route: "POST /mcp", tag: "Server", summary: "A message of the Model Context Protocol",
+			description: "JSON-RPC over streamable HTTP: tools to ask, search and read a source, and the documents as resources. Only one message at a time is taken.",
+			header:      map[string]string{"Mcp-Session-Id": "the name that the reply to initialize gave: notices that a call is canceled find it by this"},
+			body:        map[string]any{jsonReply: nil},
+			replies:     []answerOf{{200, "the reply, and before it what is going on", streamType, nil, false}, {202, "a notice was taken", "", nil, false}}},
+		{route: "DELETE /mcp", tag: "Server", summary: "End a session of the Model Context Protocol, and what is under way in it",
+			replies: []answerOf{{204, "it has ended", "", nil, false}}},
+
 		home, list, viewer, page("/docs", "This description, for people"), key,
 		{route: "GET /static/*", tag: "Pages", summary: "Styles, scripts and pictures of the pages", replies: []answerOf{{200, "the file", "text/css", nil, false}, {200, "", "text/javascript", nil, false}, {200, "", "image/svg+xml", nil, false}}},
 		{route: "POST /key", tag: "Pages", summary: "Begin a session with a key", query: map[string]string{},

@@ -766,6 +766,11 @@ func TestOpenAPIReplies(t *testing.T) {
 	ask("GET", "/api/documents/club/handbook/mooring.md?start=10&end=20", "")
 	ask("GET", "/api/documents/club/none", "")
 	ask("GET", "/api/collections", "")
+	mcpHeader := []string{"Content-Type", jsonReply, "Accept", jsonReply + ", " + streamType}
+	ask("POST", "/mcp", `{"jsonrpc":"2.0","id":1,"method":"ping"}`, mcpHeader...)
+	ask("POST", "/mcp", `{"jsonrpc":"2.0","method":"notifications/initialized"}`, mcpHeader...)
+	ask("POST", "/mcp", `[]`, mcpHeader...)
+	ask("DELETE", "/mcp", "")
 	ask("POST", "/api/documents?name=a.md", "# A\n\nFirst.")
 	ask("POST", "/api/documents?name=a.md", "# A\n\nSecond.")
 	ask("POST", "/api/documents?name=a.exe", "A")
