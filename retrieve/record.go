@@ -38,6 +38,8 @@ type Record struct {
 	Kind string
 	// By is who may see it; empty where no one is told from another.
 	By string
+	// Shared lets others see it too who may read all its documents.
+	Shared bool
 	// State is how it ended, in a word of who keeps it.
 	State          string
 	Started, Ended time.Time // kept to the microsecond

@@ -81,6 +81,30 @@ func TestRunsOfKeys(t *testing.T) {
 			t.Errorf("%d: %s", w.Code, w.Body)
 		}
 	}
+	// It is shared by its own key alone, and seen by those that reach its documents.
+	elsewhere := k.ring.make(t, "elsewhere", func(k *retrieve.Key) { k.Collections = []string{"other"} })
+	for range 2 {
+		for _, tt := range []struct {
+			method, key            string
+			want, limited, outside int
+		}{{"PUT", k.write, 404, 404, 404}, {"PUT", k.read, 204, 200, 404}, {"DELETE", k.write, 404, 200, 404}, {"DELETE", k.read, 204, 404, 404}} {
+			if w := call(k, tt.method, "/api/runs/"+id+"/shared", "", as(tt.key)...); w.Code != tt.want {
+				t.Errorf("%s: %d, want %d: %s", tt.method, w.Code, tt.want, w.Body)
+			}
+			for key, want := range map[string]int{limited: tt.limited, elsewhere: tt.outside, k.read: 200} {
+				w := call(k, "GET", "/api/runs/"+id, "", as(key)...)
+				for ; w.Code == 401; w = call(k, "GET", "/api/runs/"+id, "", as(key)...) {
+					time.Sleep(freshFor / 10) // a new key is seen soon
+				}
+				if w.Code != want {
+					t.Errorf("after %s: %d, want %d: %s", tt.method, w.Code, want, w.Body)
+				}
+			}
+			if w := call(k, "DELETE", "/api/runs/"+id+"?forget=true", "", as(limited)...); w.Code != 404 {
+				t.Errorf("forgotten by another: %d", w.Code)
+			}
+		}
+	}
 	for key, want := range map[string]int{k.read: 403, limited: 403, k.write: 200} {
 		if w := call(k, "GET", "/api/feedback", "", as(key)...); w.Code != want {
 			t.Errorf("%d, want %d: %s", w.Code, want, w.Body)

@@ -115,6 +115,12 @@ func operations() []operation {
 			query:       map[string]string{"forget": "true forgets all that is kept of it, whether it has ended or not"},
 			replies:     []answerOf{{200, "the record", jsonReply, runRecord{}, false}, {204, "nothing is kept of it", "", nil, false}}},
 
+		{route: "PUT /api/runs/:id/shared", tag: "Runs", summary: "Let others see the record of a run",
+			description: "Who knows its id and has a key that reaches all documents whose words are in it.",
+			replies:     []answerOf{{204, "it is shared", "", nil, false}}},
+		{route: "DELETE /api/runs/:id/shared", tag: "Runs", summary: "Let nobody else see the record of a run again",
+			replies: []answerOf{{204, "it is not shared", "", nil, false}}},
+
 		{route: "GET /api/documents", tag: "Documents", summary: "List the documents, and the files that could not be taken in",
 			query: documentsQuery(), replies: []answerOf{{200, "a page of the list", jsonReply, listing{}, false}}},
 		{route: "GET /api/documents/*", tag: "Documents", summary: "The text of a document around a place in it",

@@ -758,6 +758,8 @@ func TestOpenAPIReplies(t *testing.T) {
 	ask("POST", "/api/feedback", `{"run":"`+id+`","rating":1,"comment":"Yes.","citation":0}`)
 	ask("POST", "/api/feedback", `{"run":"`+id+`","rating":2}`)
 	ask("GET", "/api/feedback", "")
+	ask("PUT", "/api/runs/"+id+"/shared", "")
+	ask("DELETE", "/api/runs/"+id+"/shared", "")
 	ask("DELETE", "/api/runs/"+id, "")
 	ask("DELETE", "/api/runs/"+id+"?forget=true", "")
 	ask("GET", "/api/runs/"+id, "")

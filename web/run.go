@@ -355,8 +355,7 @@ func (r *Runs) add(l *liveRun) error {
 		running := !old.settled
 		old.mu.Unlock()
 		if running {
-			return &Problem{Status: http.StatusConflict, Code: "run_running", Field: "run",
-				Detail: fmt.Sprintf("the run %s is under way: GET /api/runs/%s follows it", l.id, l.id)}
+			return runUnderWay(l.id)
 		}
 		r.drop(old)
 	}
@@ -371,6 +370,11 @@ func (r *Runs) add(l *liveRun) error {
 		l.mu.Unlock()
 	}
 	return nil
+}
+
+func runUnderWay(id string) *Problem {
+	return &Problem{Status: http.StatusConflict, Code: "run_running", Field: "run",
+		Detail: fmt.Sprintf("the run %s is under way: GET /api/runs/%s follows it", id, id)}
 }
 
 // forget takes out a run that has ended, whether anything was kept of it or not.

@@ -25,12 +25,14 @@ import (
 //	GET    /api/runs/ID   the record; or its events, from the first on or after
 //	                      Last-Event-ID, with Accept: text/event-stream
 //	DELETE /api/runs/ID   stops it; with ?forget=true nothing is kept of it
+//	PUT    /api/runs/ID/shared   lets others see its record, DELETE nobody again
 //
 // POST /api/ask and POST /api/summarize are runs too: their header Ibid-Run is
 // the id, under which the answer can be shown again once it has ended, unless
 // the request says {"record": false}. They end with their reader; one in the
 // background goes on for [patience] without any. To share an answer is to share
-// the address that the record has as "url": the home page with ?run=ID.
+// the address that the record has as "url", the home page with ?run=ID, and where
+// keys are in use to PUT …/shared first.
 
 // routeRuns enters the routes of runs.
 func (s *server) routeRuns(e *echo.Echo, get func(string, echo.HandlerFunc)) {
@@ -38,6 +40,8 @@ func (s *server) routeRuns(e *echo.Echo, get func(string, echo.HandlerFunc)) {
 	get("/api/runs", s.listRuns)
 	get("/api/runs/:id", s.showRun)
 	e.DELETE("/api/runs/:id", s.stopRun)
+	e.PUT("/api/runs/:id/shared", s.shareRun)
+	e.DELETE("/api/runs/:id/shared", s.shareRun)
 }
 
 // caller is who sends a request, as runs and feedback know it; empty where
@@ -75,6 +79,8 @@ type runRecord struct {
 	Ended   *time.Time      `json:"ended,omitempty"`
 	// Resumable says that {"run": ID} goes on with it.
 	Resumable bool `json:"resumable"`
+	// Shared says that other keys see it as well which reach all its documents.
+	Shared bool `json:"shared"`
 	// Answer is the data of its event done, Error that of its event error.
 	Answer json.RawMessage `json:"answer,omitempty"`
 	Error  json.RawMessage `json:"error,omitempty"`
@@ -82,6 +88,7 @@ type runRecord struct {
 	URL    string          `json:"url"`
 
 	log []event
+	by  string
 }
 
 func kindName(kind string) string {
@@ -230,14 +237,20 @@ func (s *server) findRun(c echo.Context, id string) (*liveRun, *runRecord, error
 	switch {
 	case errors.Is(err, retrieve.ErrNotFound) && resumable && under.By == caller(c):
 		return nil, &runRecord{ID: id, Kind: kindName(begun.Kind), State: stateInterrupted, Question: questionOf(under.Request),
-			Request: under.Request, Started: begun.Started, Resumable: true}, nil
-	case errors.Is(err, retrieve.ErrNotFound), err == nil && r.By != caller(c):
+			Request: under.Request, Started: begun.Started, Resumable: true, by: under.By}, nil
+	case errors.Is(err, retrieve.ErrNotFound):
 		return nil, nil, runNotFound(id)
 	case err != nil:
 		return nil, nil, fmt.Errorf("looking for a record: %w", err)
 	}
+	mine := r.By == caller(c)
+	if !mine {
+		if seen, err := s.shownTo(ctx, r); err != nil || !seen {
+			return nil, nil, errors.Join(err, runNotFound(id))
+		}
+	}
 	known := recordOf(r)
-	known.Resumable = resumable
+	known.Resumable = resumable && mine
 	if known.log, err = unpacked(r.Events); err != nil {
 		return nil, nil, err
 	}
@@ -245,8 +258,22 @@ func (s *server) findRun(c echo.Context, id string) (*liveRun, *runRecord, error
 	return nil, known, nil
 }
 
+// shownTo says whether a record of somebody else is to be seen: it was shared,
+// and all the documents whose words are in it are in reach.
+func (s *server) shownTo(ctx context.Context, r retrieve.Record) (bool, error) {
+	if !r.Shared {
+		return false, nil
+	}
+	for _, d := range r.Documents {
+		if any, err := s.Library.Holds(ctx, retrieve.Filter{Document: d}); err != nil || !any {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
 func recordOf(r retrieve.Record) *runRecord {
-	return &runRecord{ID: r.ID, Kind: kindName(r.Kind), State: r.State, Question: questionOf(r.Spec), Request: r.Spec, Started: r.Started, Ended: &r.Ended}
+	return &runRecord{by: r.By, Shared: r.Shared, ID: r.ID, Kind: kindName(r.Kind), State: r.State, Question: questionOf(r.Spec), Request: r.Spec, Started: r.Started, Ended: &r.Ended}
 }
 
 // conclude takes the outcome from the last event.
@@ -266,7 +293,7 @@ func (r *runRecord) conclude() {
 func (l *liveRun) known() *runRecord {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	r := &runRecord{ID: l.id, Kind: kindName(l.kind), State: l.state, Question: questionOf(l.request), Request: l.request,
+	r := &runRecord{by: l.by, ID: l.id, Kind: kindName(l.kind), State: l.state, Question: questionOf(l.request), Request: l.request,
 		Started: l.started, Resumable: l.resumable, log: l.log}
 	if l.state != stateRunning {
 		r.Ended = &l.ended
@@ -430,6 +457,9 @@ func limitOf(c echo.Context, usual, most int) (int, error) {
 func (s *server) stopRun(c echo.Context) error {
 	id := c.Param("id")
 	l, known, err := s.findRun(c, id)
+	if err == nil && l == nil && known.by != caller(c) {
+		err = runNotFound(id)
+	}
 	if err != nil {
 		return err
 	}
@@ -449,6 +479,38 @@ func (s *server) stopRun(c echo.Context) error {
 		if err := errors.Join(s.Ledger.End(ctx, id), s.Ledger.ForgetRecord(ctx, id)); err != nil {
 			return fmt.Errorf("forgetting a run: %w", err)
 		}
+	}
+	return c.NoContent(http.StatusNoContent)
+}
+
+// shareRun lets others see the record of a run, or nobody again.
+func (s *server) shareRun(c echo.Context) error {
+	id := c.Param("id")
+	l, known, err := s.findRun(c, id)
+	switch {
+	case err != nil:
+		return err
+	case l != nil && l.known().State == stateRunning:
+		return runUnderWay(id)
+	case l == nil && known.by != caller(c), s.Ledger == nil:
+		return runNotFound(id)
+	case l != nil:
+		// It has ended, and is being written down.
+		if err := l.wind(c.Request().Context()); err != nil {
+			return fmt.Errorf("waiting for a record: %w", err)
+		}
+	}
+	ctx := c.Request().Context()
+	r, err := s.Ledger.Record(ctx, id)
+	if errors.Is(err, retrieve.ErrNotFound) {
+		return runNotFound(id)
+	}
+	if err == nil && r.Shared != (c.Request().Method == http.MethodPut) {
+		r.Shared = !r.Shared
+		err = s.Ledger.KeepRecord(ctx, r)
+	}
+	if err != nil {
+		return fmt.Errorf("sharing a record: %w", err)
 	}
 	return c.NoContent(http.StatusNoContent)
 }

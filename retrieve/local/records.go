@@ -51,10 +51,11 @@ CREATE TABLE feedback (
 
 // recordHead is what the list of records shows of one.
 type recordHead struct {
-	Kind  string `json:"kind"`
-	State string `json:"state"`
-	Ended int64  `json:"ended"`
-	Spec  []byte `json:"spec"`
+	Kind   string `json:"kind"`
+	State  string `json:"state"`
+	Shared bool   `json:"shared,omitempty"`
+	Ended  int64  `json:"ended"`
+	Spec   []byte `json:"spec"`
 }
 
 func headSum(id, by string, started, expires int64, head []byte) int64 {
@@ -87,7 +88,7 @@ func layOutRecords(ctx context.Context, tx *sql.Tx) error {
 }
 
 func (l ledger) KeepRecord(ctx context.Context, r retrieve.Record) error {
-	head, err := json.Marshal(recordHead{r.Kind, r.State, r.Ended.UnixMicro(), r.Spec})
+	head, err := json.Marshal(recordHead{r.Kind, r.State, r.Shared, r.Ended.UnixMicro(), r.Spec})
 	if err != nil {
 		return fmt.Errorf("keep the record of the run %s: %w", r.ID, err)
 	}
@@ -217,7 +218,7 @@ func scanRecord(scan func(...any) error) (r retrieve.Record, err error) {
 	if headSum(r.ID, r.By, started, expires, head) != stored || json.Unmarshal(head, &h) != nil {
 		return retrieve.Record{}, retrieve.ErrNotFound
 	}
-	r.Kind, r.State, r.Spec = h.Kind, h.State, h.Spec
+	r.Kind, r.State, r.Shared, r.Spec = h.Kind, h.State, h.Shared, h.Spec
 	r.Started, r.Ended, r.Expires = time.UnixMicro(started), time.UnixMicro(h.Ended), time.UnixMicro(expires)
 	return r, nil
 }

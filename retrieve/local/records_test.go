@@ -55,7 +55,7 @@ func TestRecords(t *testing.T) {
 		t.Fatal(err)
 	}
 	again := record("1", start, 0)
-	again.State, again.Events = "stopped", nil
+	again.State, again.Shared, again.Events = "stopped", true, nil
 	if err := l.KeepRecord(ctx, again); err != nil {
 		t.Fatal(err)
 	}
