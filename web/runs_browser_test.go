@@ -74,6 +74,12 @@ func TestBrowserShared(t *testing.T) {
 	}
 	run := b.js(`JSON.parse(localStorage["ibid.history"])[0].turns[0].run`)
 
+	b.do(chromedp.Evaluate[chromedp.Void](`[...document.querySelectorAll(".turn button")].find((x) => x.textContent === "Share").click()`))
+	b.waitFor(`[...document.querySelectorAll(".turn button")].some((x) => ["Link copied", "The browser does not allow it"].includes(x.textContent))`)
+	if list, err := ledger.Records(t.Context(), "", retrieve.Record{}, 1); err != nil || len(list) != 1 || !list[0].Shared {
+		t.Errorf("the ledger holds %+v, %v", list, err)
+	}
+
 	// A follow-up takes along what was said.
 	b.ask("How do I make pizza?")
 	b.waitFor(`document.querySelectorAll(".turn").length === 2 && ` + ended)

@@ -5,7 +5,7 @@ import { copy, markdown } from "./copy.js";
 import { base, byId, documentURL, el, place, plural } from "./dom.js";
 import { evidence } from "./evidence.js";
 import { attach } from "./peek.js";
-import { post, Trouble } from "./stream.js";
+import { post, put, Trouble } from "./stream.js";
 
 let views = 0;
 
@@ -268,9 +268,16 @@ export class AnswerView {
     });
     const kept = this.run && this.answer && "kept" in byId("turns").dataset;
     const shared = button("Share", async () => {
-      const done = await copy(new URL(`?run=${this.run}`, base).href);
-      shared.textContent = done ? "Link copied" : "The browser does not allow it";
-      if (done) this.say("A link to this answer is copied.");
+      try {
+        // At once: a browser lets a page copy only right after the press.
+        const [done] = await Promise.all([copy(new URL(`?run=${this.run}`, base).href), put(new URL(`api/runs/${this.run}/shared`, base))]);
+        shared.textContent = done ? "Link copied" : "The browser does not allow it";
+        if (done) this.say("A link to this answer is copied.");
+      } catch (err) {
+        if (!(err instanceof Trouble)) throw err;
+        shared.textContent = "Not shared";
+        this.say(err.message);
+      }
       setTimeout(() => (shared.textContent = "Share"), 2000);
     });
     return [

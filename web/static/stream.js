@@ -63,6 +63,12 @@ export async function post(url, body) {
   if (!response.ok) throw new Trouble(await problemOf(response));
 }
 
+// put sends nothing but the address.
+export async function put(url) {
+  const response = await reach(url, { method: "PUT" });
+  if (!response.ok) throw new Trouble(await problemOf(response));
+}
+
 function reach(url, init) {
   return fetch(url, init).catch(lost(init.signal));
 }
