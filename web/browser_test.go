@@ -12,6 +12,13 @@ import (
 
 const ended = `document.querySelector(".turn:last-child").getAttribute("aria-busy") === "false"`
 
+// answerText is the text of the last answer, and wholeAnswer what it should be.
+const (
+	answerText  = `document.querySelector(".turn:last-child .text:not(.draft)").textContent.replace(/\s+/g, " ").trim()`
+	wholeAnswer = "Nobody sails alone before the end of April.1 After that it depends on age and boat: Whoever is under sixteen sails with an instructor aboard, and wears a buoyancy aid from the pier to the pier.1 " +
+		"Everyone else may, once the season's fee is paid: The mooring fee is 240 crowns a season.2 The moon is made of green cheese. Write the plan into the log at the office before casting off."
+)
+
 const focused = `document.activeElement.className || document.activeElement.id`
 
 // TestBrowser asks on the page and follows a citation to the marked words, on a phone and on a desk.
@@ -135,6 +142,29 @@ func TestBrowserStates(t *testing.T) {
 			b.is("true", `String(document.querySelector(".turn .text:not(.draft)").textContent.includes("< img src=evil.example/z>"))`)
 			b.is("0", `String(document.querySelectorAll(".turn img, .turn script, .turn a[href*=evil]").length)`)
 			b.look("hostile")
+		},
+		"reloaded": func(t *testing.T, s *scene, b *tab) {
+			b.ask("May I sail alone?")
+			b.waitFor(`document.querySelectorAll(".turn .text:not(.draft) .cite").length === 2`)
+			b.do(chromedp.Reload())
+			b.waitFor(`document.querySelectorAll(".turn .text:not(.draft) .cite").length === 2`)
+			b.is("true", `document.querySelector(".turn").getAttribute("aria-busy")`)
+			close(s.gates["first"])
+			close(s.gates["second"])
+			b.waitFor(ended)
+			b.is(wholeAnswer, answerText)
+		},
+		"broken off": func(t *testing.T, s *scene, b *tab) {
+			b.ask("May I sail alone?")
+			b.waitFor(`document.querySelectorAll(".turn .text:not(.draft) .cite").length === 2`)
+			s.CloseClientConnections()
+			b.waitFor(`document.querySelector(".progress").textContent === "The connection broke off, trying again"`)
+			close(s.gates["first"])
+			close(s.gates["second"])
+			b.waitFor(ended)
+			b.is(wholeAnswer, answerText)
+			b.is("true", `String(document.getElementById("offline").hidden)`)
+			b.expectProblem("net::ERR_")
 		},
 		"policy": func(t *testing.T, s *scene, b *tab) {
 			// What the policy forbids would be noticed.

@@ -52,10 +52,6 @@ export class AnswerView {
     else if (kept) this.kept.push({ kind, data: { ...kept } });
   }
 
-  on_run(id) {
-    this.run = id;
-  }
-
   on_retrieved({ passages }) {
     for (const p of passages || []) this.passages.set(p.id, p);
     this.#progress(`Checking ${plural(this.passages.size, "passage", "passages")}`);
@@ -155,6 +151,11 @@ export class AnswerView {
     }
     this.more.replaceChildren(...evidence(answer, this.passages, this.drafts, (...about) => this.#opener(...about)));
     this.end();
+  }
+
+  // lost says that the connection broke off and is being sought again.
+  lost() {
+    this.#progress("The connection broke off, trying again");
   }
 
   // fail shows an error, with what was written before it left standing.

@@ -3,7 +3,7 @@
 import { AnswerView } from "./answer.js";
 import { base, byId } from "./dom.js";
 import * as history from "./history.js";
-import { events, get, Trouble } from "./stream.js";
+import { follow, get, post, Trouble } from "./stream.js";
 
 // What of the conversation goes along with a question, in characters.
 const along = 24_000;
@@ -28,12 +28,14 @@ export class Conversation {
     this.turns.replaceChildren();
   }
 
+  // stop ends the answer that is being written, here and on the server.
   stop() {
     this.asking?.abort();
   }
 
-  // ask puts a question below the others, or anew in the place of one.
-  async ask(question, body = {}, instead = null) {
+  // ask puts a question below the others, or anew in the place of one: resume
+  // is the run that failed and may be taken up where it was.
+  async ask(question, body = {}, instead = null, resume = "") {
     this.stop();
     const mine = (this.asking = new AbortController());
     const view = this.#view(question, body, instead);
@@ -41,37 +43,46 @@ export class Conversation {
     const past = this.#past(view);
     if (past.length) sent.history = past;
     this.#keep();
-    await this.#follow(view, mine, events(new URL("api/ask?html=1", base), sent, mine.signal));
+    await this.#follow(view, mine, async () => {
+      const begun = (what) => post(new URL("api/runs", base), what, mine.signal);
+      try {
+        if (resume) return (await begun({ run: resume })).id;
+      } catch (err) {
+        if (!(err instanceof Trouble) || err.status !== 404) throw err;
+      }
+      return (await begun(sent)).id;
+    });
   }
 
   // replay shows an answer that the server keeps, or that is still being written.
   async replay(run) {
     this.clear();
     const mine = (this.asking = new AbortController());
-    const url = new URL(`api/runs/${encodeURIComponent(run)}`, base);
-    const { question, request } = await get(url, mine.signal);
+    const { question, request } = await get(new URL(`api/runs/${encodeURIComponent(run)}`, base), mine.signal);
     const { question: _, history: __, ...body } = request || {};
-    const view = this.#view(question, body, null, false);
-    view.run = run;
-    url.search = "html=1";
-    await this.#follow(view, mine, events(url, null, mine.signal));
+    await this.#follow(this.#view(question, body, null, false), mine, async () => run);
   }
 
-  // show draws a conversation that was kept.
+  // show draws a conversation that was kept; the last answer may still be coming.
   show({ id, turns }) {
     this.clear();
     this.id = id;
-    for (const { question, body, events, run, rating } of turns) {
+    for (const { question, body, events, run, rating, over } of turns) {
       const view = this.#view(question, body, null, false);
-      Object.assign(view, { run, rating });
+      Object.assign(view, { run, rating, over });
       for (const event of events) view.take(event);
-      if (view.busy) view.stopped();
     }
     this.say("");
+    const last = this.views.at(-1);
+    for (const view of this.views) {
+      if (!view.busy) continue;
+      if (view === last && view.run && !view.over) this.#follow(view, (this.asking = new AbortController()), async () => view.run);
+      else view.stopped();
+    }
   }
 
   #view(question, body, instead, scroll = true) {
-    const view = new AnswerView(question, { panel: this.panel, say: this.say, again: () => this.ask(question, body, view) });
+    const view = new AnswerView(question, { panel: this.panel, say: this.say, again: () => this.ask(question, body, view, view.failed ? view.run : "") });
     view.body = body;
     view.element.addEventListener("rated", () => this.#keep());
     const at = this.views.indexOf(instead);
@@ -87,20 +98,29 @@ export class Conversation {
     return view;
   }
 
-  async #follow(view, mine, stream) {
+  // #follow draws the events of the run that begin() gives the id of.
+  async #follow(view, mine, begin) {
     const current = () => this.asking === mine;
     this.busy(true);
     this.say("Searching the documents");
     try {
-      for await (const event of stream) {
-        if (!current()) break;
+      view.run = await begin();
+      this.#keep();
+      const url = new URL(`api/runs/${encodeURIComponent(view.run)}?html=1`, base);
+      const lost = () => {
+        this.reachable(false);
+        view.lost();
+      };
+      for await (const event of follow(url, mine.signal, lost)) {
         this.reachable(true);
         view.take(event);
       }
-      if (!current()) view.stopped();
+      if (view.busy) view.stopped();
     } catch (err) {
-      if (mine.signal.aborted) view.stopped();
-      else if (err instanceof Trouble) {
+      if (mine.signal.aborted) {
+        view.stopped();
+        if (view.run) fetch(new URL(`api/runs/${encodeURIComponent(view.run)}`, base), { method: "DELETE" }).catch(() => {}); // it ends by itself in a while
+      } else if (err instanceof Trouble) {
         if (err.code === "unreachable") this.reachable(false);
         view.fail(err);
       } else {
@@ -108,6 +128,7 @@ export class Conversation {
         throw err;
       }
     } finally {
+      view.over = true;
       if (current()) {
         this.asking = null;
         this.busy(false);
@@ -117,7 +138,7 @@ export class Conversation {
   }
 
   #keep() {
-    const turns = this.views.map((v) => ({ question: v.question, body: v.body, events: v.kept, run: v.run, rating: v.rating }));
+    const turns = this.views.map((v) => ({ question: v.question, body: v.body, events: v.kept, run: v.run, rating: v.rating, over: v.over }));
     history.keep({ id: this.id, at: Date.now(), turns });
     window.history.replaceState(null, "", `#c=${this.id}`);
   }

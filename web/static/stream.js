@@ -1,4 +1,4 @@
-// Asking the server: server-sent events over a POST.
+// Asking the server, and reading its answer as server-sent events.
 
 // A Trouble is an error with words for the reader.
 export class Trouble extends Error {
@@ -14,20 +14,41 @@ export class Trouble extends Error {
 // sentence makes an error's words a sentence for people.
 const sentence = (words) => `${words[0].toUpperCase()}${words.slice(1).replace(/\.$/, "")}.`;
 
-// events asks, or without a body reads again, and yields {kind, data} for each
-// event, "done" last; the first is "run" with the id of the answer where there
-// is one. It throws a Trouble when the server cannot be reached, refuses, or
-// stops half-way.
-export async function* events(url, body, signal) {
-  const response = await reach(url, {
-    method: body ? "POST" : "GET",
-    headers: { ...(body && { "Content-Type": "application/json" }), Accept: "text/event-stream" },
-    body: body && JSON.stringify(body),
-    signal,
+// follow yields {kind, data} for each event of a run, "done" last. Where the
+// connection breaks off it comes back to where it was: lost() is told. It
+// throws a Trouble when the server refuses, stays away, or says that the run failed.
+export async function* follow(url, signal, lost) {
+  let last = "";
+  for (let tries = 1; ; tries++) {
+    try {
+      for await (const event of events(url, signal, last)) {
+        tries = 1;
+        last = event.id || last;
+        yield event;
+      }
+      return;
+    } catch (err) {
+      if (!(err instanceof Trouble) || !err.offline || tries > 5) throw err;
+      lost();
+      await pause(250 * 2 ** tries, signal);
+    }
+  }
+}
+
+function pause(ms, signal) {
+  return new Promise((yes, no) => {
+    const timer = setTimeout(yes, ms);
+    signal.addEventListener("abort", () => {
+      clearTimeout(timer);
+      no(signal.reason);
+    });
   });
+}
+
+async function* events(url, signal, last) {
+  const response = await reach(url, { headers: { Accept: "text/event-stream", ...(last && { "Last-Event-ID": last }) }, signal });
   if (!response.ok) throw new Trouble(await problemOf(response));
-  const run = response.headers.get("Ibid-Run");
-  if (run) yield { kind: "run", data: run };
+  if (!response.body) return; // there is nothing behind the last event
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
   try {
@@ -57,10 +78,11 @@ export async function get(url, signal) {
   return response.json();
 }
 
-// post sends JSON.
-export async function post(url, body) {
-  const response = await reach(url, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
+// post sends JSON and reads JSON.
+export async function post(url, body, signal) {
+  const response = await reach(url, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body), signal });
   if (!response.ok) throw new Trouble(await problemOf(response));
+  return response.json();
 }
 
 // put sends nothing but the address.
@@ -89,11 +111,13 @@ async function problemOf(response) {
 }
 
 function parse(block) {
+  let id = "";
   let kind = "";
   let data = "";
   for (const line of block.split("\n")) {
-    if (line.startsWith("event: ")) kind = line.slice(7);
+    if (line.startsWith("id: ")) id = line.slice(4);
+    else if (line.startsWith("event: ")) kind = line.slice(7);
     else if (line.startsWith("data: ")) data += line.slice(6);
   }
-  return kind && data ? { kind, data: JSON.parse(data) } : null;
+  return kind && data ? { id, kind, data: JSON.parse(data) } : null;
 }
