@@ -130,14 +130,22 @@ var pragmas = []string{
 	"secure_delete(ON)",
 	"cell_size_check(ON)",
 	"trusted_schema(OFF)",
-	"cache_size(-8000)",
 }
 
+// The caches of connections, in KiB. Of those that read there are several, and
+// what they are asked for most is in memory.
+const (
+	writeCache = 8000
+	readCache  = 2000
+)
+
 func dsn(path string, readOnly bool) string {
-	pragmas := pragmas
+	cache := fmt.Sprintf("cache_size(-%d)", readCache)
+	pragmas := append([]string{cache}, pragmas...)
 	if !readOnly {
-		// It is kept in the file, and changes one that says otherwise.
-		pragmas = append([]string{"journal_mode(WAL)"}, pragmas...)
+		cache = fmt.Sprintf("cache_size(-%d)", writeCache)
+		// The log is kept in the file, and changes one that says otherwise.
+		pragmas = append([]string{"journal_mode(WAL)", cache}, pragmas[1:]...)
 	}
 	q := url.Values{"_pragma": pragmas, "_txlock": {"immediate"}, "_dqs": {"0"}, "_error_rc": {"1"}}
 	if readOnly {
