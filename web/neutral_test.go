@@ -46,7 +46,7 @@ func activeIn(words string) string {
 	if err := chatMarkdown.Renderer().Render(&page, source, doc); err != nil {
 		return err.Error()
 	}
-	if what := elementIn(page.String(), plainElements); what != "" {
+	if what := elementIn(page.String(), plainElements, "class", "start", "style", "type", "checked", "disabled"); what != "" {
 		return "rendered: " + what
 	}
 	if what := elementIn(words, []string{"html", "head", "body"}); what != "" {
@@ -55,9 +55,9 @@ func activeIn(words string) string {
 	return ""
 }
 
-// elementIn gives the first element or comment of a page that is not allowed,
-// or that has an attribute which leads somewhere or runs.
-func elementIn(page string, allowed []string) string {
+// elementIn gives the first element, comment or attribute of a page that is not
+// allowed.
+func elementIn(page string, allowed []string, attributes ...string) string {
 	root, err := nethtml.Parse(strings.NewReader(page))
 	if err != nil {
 		return err.Error()
@@ -69,7 +69,7 @@ func elementIn(page string, allowed []string) string {
 				return n.Data
 			}
 			for _, a := range n.Attr {
-				if !slices.Contains([]string{"class", "start", "style", "type", "checked", "disabled"}, a.Key) || strings.Contains(a.Val, "url") {
+				if !slices.Contains(attributes, a.Key) || strings.Contains(a.Val, "url") {
 					return n.Data + " " + a.Key
 				}
 			}

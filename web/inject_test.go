@@ -1,0 +1,396 @@
+package web
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/chromedp"
+	nethtml "golang.org/x/net/html"
+	"golang.org/x/tools/txtar"
+
+	"ibid/answer"
+	"ibid/cite"
+	"ibid/ingest"
+	"ibid/retrieve"
+)
+
+// A hostileText is one of testdata/injection.
+type hostileText struct{ file, name, text string }
+
+var codePoint = regexp.MustCompile(`\{U\+([0-9A-F]{4,6})\}`)
+
+// hostileTexts reads testdata/injection.
+func hostileTexts(t testing.TB) []hostileText {
+	t.Helper()
+	files, err := filepath.Glob("testdata/injection/*.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var texts []hostileText
+	for _, file := range files {
+		a, err := txtar.ParseFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, section := range a.Files {
+			text := codePoint.ReplaceAllStringFunc(string(section.Data), func(s string) string {
+				r, err := strconv.ParseInt(codePoint.FindStringSubmatch(s)[1], 16, 32)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return string(rune(r))
+			})
+			texts = append(texts, hostileText{strings.TrimSuffix(filepath.Base(file), ".txt"), section.Name, strings.TrimSuffix(text, "\n")})
+		}
+	}
+	if len(texts) < 120 {
+		t.Fatalf("only %d hostile texts", len(texts))
+	}
+	return texts
+}
+
+// foreign are signs of what must reach no reader, beside what a parser of
+// Markdown or HTML finds.
+var foreign = map[string]*regexp.Regexp{
+	"an address": regexp.MustCompile(`(?i)//[a-z0-9]|www\.[a-z0-9]|\b(https?|ftp|javascript|data|mailto|xmpp|vbscript|file|ms-msdt|search-ms):/?[a-z0-9]`),
+	"a control":  regexp.MustCompile(`[\x00-\x08\x0b-\x1f\x7f\x{80}-\x{9f}\x{2028}\x{2029}]`),
+	"something invisible": regexp.MustCompile(`[\x{ad}\x{34f}\x{61c}\x{115f}\x{1160}\x{17b4}\x{17b5}\x{180e}\x{200b}\x{200e}\x{200f}\x{202a}-\x{202e}\x{2060}-\x{206f}\x{3164}\x{feff}\x{ffa0}\x{fff9}-\x{fffb}\x{1bca0}-\x{1bca3}\x{1d173}-\x{1d17a}\x{e0000}-\x{e0fff}]|` +
+		`[\x00-\x7f\x{200c}\x{200d}][\x{200c}\x{200d}]`),
+}
+
+// foreignIn says what in a text is more than words; empty if nothing is.
+func foreignIn(text string) string {
+	for what, re := range foreign {
+		if at := re.FindString(text); at != "" {
+			return fmt.Sprintf("%s (%q)", what, at)
+		}
+	}
+	if !utf8.ValidString(text) {
+		return "bytes that are no text"
+	}
+	if what := activeIn(text); what != "" {
+		return what
+	}
+	// And to one who decodes it once more than he should.
+	if what := activeIn(nethtml.UnescapeString(text)); what != "" {
+		return "references to " + what
+	}
+	return ""
+}
+
+// The hostile texts are hostile: nearly every one would get something through.
+func TestHostileTextsAreHostile(t *testing.T) {
+	texts := hostileTexts(t)
+	harmless := 0
+	for _, h := range texts {
+		if foreignIn(h.text) == "" {
+			harmless++
+			t.Logf("%s, %s: nothing is seen in %q", h.file, h.name, h.text)
+		}
+	}
+	if harmless > len(texts)/20 {
+		t.Errorf("%d of %d hostile texts have nothing hostile that is seen", harmless, len(texts))
+	}
+}
+
+// An event of a stream, as a reader gets it.
+type wireEvent struct {
+	kind string
+	data []byte
+}
+
+func wireEvents(t testing.TB, body []byte) (events []wireEvent) {
+	t.Helper()
+	for part := range bytes.SplitSeq(body, []byte("\n\n")) {
+		head, data, ok := bytes.Cut(part, []byte("\ndata: "))
+		kind, isEvent := bytes.CutPrefix(head, []byte("event: "))
+		if len(part) > 0 && (!ok || !isEvent) {
+			t.Fatalf("no event: %q", part)
+		}
+		if ok {
+			events = append(events, wireEvent{string(kind), data})
+		}
+	}
+	return events
+}
+
+// wordsOf gives all words of a reply that a model may have written, or that are
+// given to be shown as they are, by their place in it. Exact data of documents
+// (titles, quotes, headings) and our own links are none.
+func wordsOf(t testing.TB, kind string, data []byte) map[string]string {
+	t.Helper()
+	var e struct {
+		Question, Text, Reason, Message, List, HTML string
+		Judged                                      []answer.Judged
+		Drafts                                      []cite.Draft
+		Warnings                                    []string
+	}
+	if err := json.Unmarshal(data, &e); err != nil {
+		t.Fatalf("%v in %s", err, data)
+	}
+	words := map[string]string{"text": e.Text, "reason": e.Reason, "message": e.Message, "list": e.List, "question": e.Question}
+	for i, j := range e.Judged {
+		words[fmt.Sprintf("judged %d", i)] = j.Reason
+	}
+	for i, d := range e.Drafts {
+		words[fmt.Sprintf("draft %d", i)] = d.Text
+	}
+	for i, w := range e.Warnings {
+		words[fmt.Sprintf("warning %d", i)] = w
+	}
+	return words
+}
+
+// hostileScript has a model say a text in pieces, in every way it can.
+func hostileScript(lib shelf, evidence retrieve.Passage, text string, pieces []string) []any {
+	events := []any{
+		answer.Retrieved{Question: text, Passages: []retrieve.Passage{evidence}},
+		lib.judged(evidence, answer.Relevant, text),
+		answer.Kept{Passages: []retrieve.Passage{evidence, evidence}},
+		answer.Warning{Message: text},
+	}
+	for i, p := range pieces {
+		events = append(events, answer.Draft{Step: 1, Text: p, Final: i == len(pieces)-1})
+	}
+	for _, p := range pieces {
+		events = append(events, answer.Text{Text: p})
+	}
+	return append(events, answer.Incomplete{Reason: text}, answer.Usage{})
+}
+
+// hostileShelf is a library with one document that is called by a text and
+// holds it, and the passage of it.
+func hostileShelf(text string) (shelf, retrieve.Passage) {
+	lib := shelf{{ID: "club/" + strings.ReplaceAll(text, "/", "∕"), Root: "club", Path: strings.ReplaceAll(text, "/", "∕"), Title: text, Format: "markdown",
+		Digest: strings.Repeat("ab", 32), Text: text, Meta: map[string]string{"url": "javascript:alert(1)"},
+		Sections: []ingest.Section{{Heading: text, Level: 1, End: len(text)}}}}
+	p := lib.passage(lib[0].ID, text)
+	p.Meta = lib[0].Meta
+	return lib, p
+}
+
+// TestInjectionAtEverySplit has a model say every hostile text, in the answer, a
+// draft and everything else that it may write, cut in two at every byte, and in
+// characters and bytes: neither the stream nor the object has anything in it but
+// words, and the HTML that the server makes for the page none but its own elements.
+func TestInjectionAtEverySplit(t *testing.T) {
+	texts := hostileTexts(t)
+	streams, checked := 0, 0
+	seen := map[string]bool{}
+	check := func(h hostileText, where, words string) {
+		checked++
+		if seen[words] {
+			return
+		}
+		seen[words] = true
+		if what := foreignIn(words); what != "" {
+			t.Errorf("%s, %s: %s has %s: %q", h.file, h.name, where, what, words)
+		}
+	}
+	for _, h := range texts {
+		lib, evidence := hostileShelf(h.text)
+		cuts := [][]string{{h.text}, strings.Split(h.text, "")}
+		var single []string
+		for i := range len(h.text) {
+			single = append(single, h.text[i:i+1])
+			if i > 0 {
+				cuts = append(cuts, []string{h.text[:i], h.text[i:]})
+			}
+		}
+		cuts = append(cuts, single)
+		script := script{}
+		for n, pieces := range cuts {
+			script[strconv.Itoa(n)] = hostileScript(lib, evidence, h.text, pieces)
+		}
+		handler := newHandler(t, func(o *Options) { o.Library, o.Asker = lib, script })
+		whole := ""
+		for n, pieces := range cuts {
+			path := "/api/ask"
+			if n < 2 {
+				path += "?html=1"
+			}
+			req := httptest.NewRequest(http.MethodPost, path, strings.NewReader(fmt.Sprintf(`{"question":"%d"}`, n)))
+			req.Host = "127.0.0.1:8080"
+			req.Header.Set("Content-Type", "application/json")
+			req.Header.Set("Accept", "text/event-stream")
+			rec := httptest.NewRecorder()
+			handler.ServeHTTP(rec, req)
+			streams++
+			shown := map[string]string{} // by kind, all together
+			for _, e := range wireEvents(t, rec.Body.Bytes()) {
+				if e.kind == "block" || e.kind == "marked" {
+					var b blockEvent
+					if err := json.Unmarshal(e.data, &b); err != nil {
+						t.Fatal(err)
+					}
+					if what := pageElementIn(b.HTML); what != "" {
+						t.Errorf("%s, %s: a block has %s: %s", h.file, h.name, what, b.HTML)
+					}
+					continue
+				}
+				for where, words := range wordsOf(t, e.kind, e.data) {
+					if e.kind == "text" || e.kind == "draft" {
+						shown[e.kind] += words // a piece is judged with the others
+						continue
+					}
+					check(h, e.kind+" "+where, words)
+				}
+				if e.kind == "done" {
+					if whole == "" {
+						whole = string(e.data)
+					} else if whole != string(e.data) {
+						t.Errorf("%s, %s, in %d pieces: the answer is another one", h.file, h.name, len(pieces))
+					}
+				}
+			}
+			for kind, words := range shown {
+				check(h, kind, words)
+			}
+		}
+	}
+	t.Logf("figure: %d hostile texts in %d streams, every split of each: %d texts in the replies, 0 with an address, image, element or control of its own", len(texts), streams, checked)
+}
+
+// pageElementIn gives the first element of a block of the answer that the page
+// does not make, or an attribute that leads somewhere or runs.
+func pageElementIn(block string) string {
+	return elementIn(block, append(slices.Clone(plainElements), "a", "div", "span"),
+		"class", "start", "align", "data-number", "data-at", "tabindex", "role", "aria-label")
+}
+
+// TestInjectionOnThePage asks on the page for every hostile text, as the answer
+// and as name, title, heading, words and metadata of the document it cites: no
+// dialog opens, no request leaves, and the page has no element that it did not
+// make itself.
+func TestInjectionOnThePage(t *testing.T) {
+	texts := hostileTexts(t)
+	browser := newBrowser(t)
+	var groups [][]hostileText // each is one answer
+	if os.Getenv("IBID_CAMPAIGN") != "" {
+		for i := range texts {
+			groups = append(groups, texts[i:i+1])
+		}
+	} else {
+		for len(texts) > 0 {
+			n := min(len(texts), 16)
+			groups = append(groups, texts[:n])
+			texts = texts[n:]
+		}
+	}
+	pages := 0
+	for i, group := range groups {
+		t.Run(fmt.Sprintf("%d-%s", i, group[0].file), func(t *testing.T) {
+			var said []string
+			for _, h := range group {
+				said = append(said, h.text)
+			}
+			text := strings.Join(said, "\n\n")
+			lib, _ := hostileShelf(group[0].text)
+			for _, h := range group[1:] {
+				more, _ := hostileShelf(h.text)
+				lib = append(lib, more[0])
+			}
+			slices.SortFunc(lib, func(a, b *ingest.Document) int { return strings.Compare(a.ID, b.ID) })
+			var evidence []retrieve.Passage
+			for _, d := range lib {
+				p := lib.passage(d.ID, d.Text)
+				p.Meta = d.Meta
+				evidence = append(evidence, p)
+			}
+			events := []any{answer.Retrieved{Question: text, Passages: evidence}}
+			cited := "\n\nThe pier is closed."
+			for n, p := range evidence {
+				events = append(events, lib.judged(p, answer.Relevant, text))
+				cited += fmt.Sprintf(" [%d]", n+1)
+			}
+			events = append(events, answer.Kept{Passages: evidence}, answer.Warning{Message: text},
+				answer.Draft{Step: 1, Text: text, Final: true}, answer.Text{Text: text + cited}, answer.Incomplete{Reason: text}, answer.Usage{Looked: 1, Used: 1})
+			refused := []any{answer.Retrieved{Passages: evidence}, answer.Kept{}, answer.Unanswered{Reason: "no_answer", Text: text, Nearest: evidence[:min(3, len(evidence))]}, answer.Usage{}}
+			s := newScene(t, func(o *Options) {
+				o.Library = lib
+				o.Asker = script{"hostile": events, "refused": refused}
+			})
+			b := s.newTab(t, browser, 1280, "light")
+			dialogs := 0
+			if err := chromedp.Listen(b, func(ev any) {
+				switch ev.(type) {
+				case *page.EventJavascriptDialogOpening, page.EventJavascriptDialogOpening:
+					dialogs++
+				}
+			}); err != nil {
+				t.Fatal(err)
+			}
+			look := func(where string) {
+				pages++
+				if found := b.js(strangeElements); found != "" {
+					t.Errorf("group %d, %s to %s, %s: the page has %s", i, group[0].name, group[len(group)-1].name, where, found)
+				}
+			}
+			b.ask("hostile")
+			b.waitFor(`document.querySelector(".turn:last-child")?.getAttribute("aria-busy") === "false"`)
+			look("answered")
+			b.js(`document.querySelectorAll("details").forEach((d) => { d.open = true }); ""`)
+			look("opened")
+			if b.js(`String(document.querySelector(".turn .text:not(.draft) .cite") !== null)`) == "true" {
+				b.js(`document.querySelector(".turn .text:not(.draft) .cite").click(); ""`)
+				b.do(chromedp.WaitVisible(chromedp.CSS("#source")))
+				look("the source beside it")
+			}
+			if i == 0 { // what is looked for is found
+				found := b.js(`document.querySelector(".turn .text:not(.draft)").insertAdjacentHTML("beforeend", "<a href='https://evil.example'>x</a><input>"); ` + strangeElements)
+				if !strings.Contains(found, "a href=https://evil.example") || !strings.Contains(found, "input in words") {
+					t.Errorf("what was put into the page is not seen: %q", found)
+				}
+				b.js(`document.querySelectorAll(".turn a[href*=evil], .turn .text input").forEach((e) => e.remove()); ""`)
+			}
+			b.ask("refused")
+			b.waitFor(`document.querySelector(".turn:last-child .refusal") !== null`)
+			look("refused")
+			for _, d := range lib {
+				b.do(chromedp.Navigate(s.URL + strings.TrimPrefix(Link("", d.ID, 0, len(d.Text)), "")))
+				look("the viewer of " + d.ID)
+			}
+			b.do(chromedp.Navigate(s.URL + "/documents"))
+			look("the documents")
+			if dialogs > 0 {
+				t.Errorf("group %d: %d dialogs opened", i, dialogs)
+			}
+		})
+	}
+	t.Logf("figure: %d hostile texts as answer, name, title, heading and words of documents: %d pages looked at, 0 dialogs, requests elsewhere or elements that are not the page's own", len(hostileTexts(t)), pages)
+}
+
+// strangeElements names the first elements of a page that load, run or lead
+// elsewhere and are not its own, in JavaScript.
+const strangeElements = `(() => {
+  const own = (address) => { try { return new URL(address, location.href).origin === location.origin } catch { return false } };
+  const strange = [];
+  for (const e of document.querySelectorAll("*")) {
+    const name = e.localName;
+    if (["iframe", "frame", "object", "embed", "applet", "base", "style", "video", "audio", "source", "picture", "math", "template", "slot", "marquee"].includes(name) || name.includes("-"))
+      strange.push(name);
+    if (name === "script" && !(e.src && own(e.src))) strange.push("script");
+    if (name === "meta" && e.httpEquiv) strange.push("meta " + e.httpEquiv);
+    if (e.closest(".turn .text, .turn .notes, .turn details, .sources, #source article, main article") && ["img", "input", "script", "link", "meta", "noscript"].includes(name))
+      strange.push(name + " in words");
+    for (const a of e.attributes) {
+      if (a.name.startsWith("on")) strange.push(name + " " + a.name);
+      if (["href", "src", "action", "formaction", "srcset", "poster", "data", "background", "cite", "ping", "xlink:href"].includes(a.name) && !own(a.value))
+        strange.push(name + " " + a.name + "=" + a.value);
+      if (a.name === "style" && /url|expression|import|position/i.test(a.value)) strange.push(name + " style=" + a.value);
+    }
+  }
+  return strange.slice(0, 5).join("; ");
+})()`
