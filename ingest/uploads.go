@@ -30,6 +30,9 @@ type Uploads struct {
 	MaxBytes, MaxTotal int64
 
 	mu sync.Mutex // held while a document is stored or removed
+
+	told     sync.Mutex // guards what follows
+	troubles []Change
 }
 
 // DefaultMaxUploads is what all uploads together may have, in bytes.
@@ -74,12 +77,34 @@ func (u *Uploads) Sync(ctx context.Context) error {
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	for _, err := range u.Syncer.Sync(ctx, u.Root, u.Dir.FS()) {
+	var troubles []Change
+	for c, err := range u.Syncer.Sync(ctx, u.Root, u.Dir.FS()) {
 		if err != nil {
 			return fmt.Errorf("reading the uploads: %w", err)
 		}
+		if c.Action == Skipped || c.Action == Failed {
+			troubles = append(troubles, c)
+		}
 	}
+	u.told.Lock()
+	defer u.told.Unlock()
+	u.troubles = troubles
 	return nil
+}
+
+// Troubles are the files that the last Sync could not read and that are still
+// what they were.
+func (u *Uploads) Troubles() []Change {
+	u.told.Lock()
+	defer u.told.Unlock()
+	return slices.Clone(u.troubles)
+}
+
+// settled takes a file, and what is packed in it, out of the troubles.
+func (u *Uploads) settled(name string) {
+	u.told.Lock()
+	defer u.told.Unlock()
+	u.troubles = slices.DeleteFunc(u.troubles, func(c Change) bool { return c.Path == name || strings.HasPrefix(c.Path, name+"/") })
 }
 
 // Add takes in a file under a name, in place of the one that had it. It is kept
@@ -127,6 +152,7 @@ func (u *Uploads) Add(ctx context.Context, name string, content io.Reader) (c Ch
 	if err := u.Dir.Rename(temporary, name); err != nil {
 		return c, fmt.Errorf("keeping the upload: %w", err)
 	}
+	u.settled(name)
 	return c, nil
 }
 
@@ -141,6 +167,8 @@ func (u *Uploads) Reread(ctx context.Context, name string) (Change, error) {
 	c, err := again.SyncFile(ctx, u.Root, u.Dir.FS(), name)
 	if err == nil && (c.Action == Skipped || c.Action == Failed) {
 		err = &UnreadableError{c.Reason}
+	} else if err == nil {
+		u.settled(name)
 	}
 	return c, err
 }
@@ -156,6 +184,7 @@ func (u *Uploads) Remove(ctx context.Context, name string) error {
 	if err := u.Dir.Remove(name); err != nil {
 		return fmt.Errorf("deleting the upload: %w", err)
 	}
+	u.settled(name)
 	ctx = context.WithoutCancel(ctx)
 	known, err := u.Syncer.Sink.Known(ctx, u.Root)
 	if err != nil {

@@ -143,3 +143,50 @@ func TestUploadName(t *testing.T) {
 		}
 	}
 }
+
+// What cannot be read any more is told until it is replaced, read or deleted.
+func TestUploadTroubles(t *testing.T) {
+	u, _, _ := newUploads(t)
+	spoil := func(names ...string) {
+		t.Helper()
+		for _, name := range names {
+			if err := u.Dir.WriteFile(name, []byte("%PDF-1.4"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := u.Sync(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	told := func() (paths []string) {
+		for _, c := range u.Troubles() {
+			if c.Reason == "" || c.Action != Failed && c.Action != Skipped {
+				t.Errorf("%+v", c)
+			}
+			paths = append(paths, c.Path)
+		}
+		return paths
+	}
+	spoil("a.md", "b.md", "c.md")
+	if got := told(); len(got) != 3 {
+		t.Fatalf("troubles %v", got)
+	}
+	if _, err := u.Add(t.Context(), "a.md", strings.NewReader("Good.")); err != nil {
+		t.Fatal(err)
+	}
+	if err := u.Remove(t.Context(), "b.md"); err != nil {
+		t.Fatal(err)
+	}
+	if got := told(); !slices.Equal(got, []string{"c.md"}) {
+		t.Errorf("troubles %v", got)
+	}
+	if _, err := u.Reread(t.Context(), "c.md"); err == nil || len(told()) != 1 {
+		t.Errorf("read anew: %v, troubles %v", err, told())
+	}
+	if err := u.Dir.WriteFile("c.md", []byte("Good."), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := u.Reread(t.Context(), "c.md"); err != nil || len(told()) != 0 {
+		t.Errorf("read anew: %v, troubles %v", err, told())
+	}
+}

@@ -83,6 +83,7 @@ func codes() []apiCode {
 		{"unreadable_body", []int{400}, "the body did not arrive whole"},
 		{"unreadable_file", []int{422}, "the file cannot be read: detail says why"},
 		{"unsupported_format", []int{415}, "files of this format are not read"},
+		{"wrong_collection", []int{400}, "what is sent goes into another collection"},
 		{"wrong_date", []int{400}, "a date cannot be read"},
 		{"wrong_type", []int{400}, "a member of the body has the wrong type: field says which"},
 	}

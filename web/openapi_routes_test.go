@@ -127,7 +127,7 @@ func operations() []operation {
 			query: place, replies: []answerOf{{200, "the text, in blocks", jsonReply, shownDocument{}, false}}},
 		{route: "POST /api/documents", tag: "Documents", summary: "Send a document",
 			description: "The body is the file, named by ?name=, or a form with one file in it. A document of that name is replaced.",
-			query:       map[string]string{"name": "file name, where the body is the file itself"},
+			query:       map[string]string{"name": "file name, where the body is the file itself", "collection": "the one that it is to go into: GET /api/collections tells which that is"},
 			body:        map[string]any{"application/octet-stream": nil, "multipart/form-data": nil},
 			replies:     []answerOf{{201, "it was added; Location is where it is shown", jsonReply, ingest.Change{}, false}, {200, "it was replaced, or is what was there", jsonReply, ingest.Change{}, false}}},
 		{route: "POST /api/documents/*", tag: "Documents", summary: "Read a document that was sent anew",

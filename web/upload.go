@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,6 +31,12 @@ const uploadsRoot = "uploads"
 // upload takes in one file: the body of the request, named by ?name=, or the
 // first file of a form.
 func (s *server) upload(c echo.Context) error {
+	// A folder is of one collection, and the uploads are one folder.
+	if in, of := c.QueryParam("collection"), cmp.Or(s.UploadCollection, ingest.DefaultCollection); in != "" && in != of {
+		p := invalid("wrong_collection", "what is sent goes into the collection %q, and not into %.200q: ingest a folder into that, or start the server with --collection", of, in)
+		p.Field = "collection"
+		return p
+	}
 	name, content, err := uploaded(c)
 	if err != nil {
 		return err

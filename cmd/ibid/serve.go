@@ -113,13 +113,17 @@ func (c *serveCmd) Run(ctx context.Context, s surroundings) (err error) {
 		accept, collection = uploads, uploads.Root.Collection
 	}
 	var progress progress
+	troubles := progress.troubles
+	if uploads != nil {
+		troubles = func() []ingest.Change { return append(progress.troubles(), uploads.Troubles()...) }
+	}
 	files := &drawer{lib, c.uploadsFolder()}
 	var runs web.Runs
 	handler, err := web.New(web.Options{
 		Uploads: accept, Drawer: files, Originals: files,
 		Asker: answerer, Searcher: lib.Index, Library: lib.Index, Logger: logger,
 		Summarizer: answerer, Ledger: lib.engine.Ledger(), Runs: &runs, KeepAnswers: time.Duration(c.KeepDays) * 24 * time.Hour,
-		Indexing: progress.indexing, Troubles: progress.troubles,
+		Indexing: progress.indexing, Troubles: troubles,
 		Keys: keys, KeyRate: c.Rate, TrustProxies: proxies, UploadCollection: collection,
 		Addr: c.Addr, PublicURL: c.PublicURL, AllowHosts: c.AllowHost, Version: version(), Citing: citing,
 		MaxAsks: c.MaxAsks,
