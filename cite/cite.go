@@ -28,6 +28,15 @@ type Cited struct {
 	Original string `json:"original,omitempty"`
 }
 
+// Placed tells which bytes of the answer's text are a printed number: the same
+// words elsewhere, in code for one, are none. It comes before the text that
+// shows the number, and only where [Options.Places] asks for it.
+type Placed struct {
+	Number int `json:"number"`
+	Start  int `json:"start"`
+	End    int `json:"end"`
+}
+
 // Quoted ties one citation to the words it rests on. It comes once per
 // citation, when the sentence that carries it has ended.
 type Quoted struct {
@@ -112,5 +121,6 @@ type SourcePassage struct {
 }
 
 func (Cited) Kind() string       { return "cited" }
+func (Placed) Kind() string      { return "placed" }
 func (Quoted) Kind() string      { return "quoted" }
 func (Unsupported) Kind() string { return "unsupported" }

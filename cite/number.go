@@ -25,6 +25,8 @@ type Options struct {
 	// Join judges sentences by all their citations together. Nil means that of
 	// the zero [Support].
 	Join Joiner
+	// Places has each printed number told of by [Placed].
+	Places bool
 }
 
 // Number turns the labels in an answer's events into numbered citations.
@@ -182,6 +184,13 @@ func (n *numbering) rewritten(out []byte, final bool, yield yielder) bool {
 			p := n.passages[u.id-1]
 			c := Cited{Number: u.number, Document: p.Document, Title: n.documents[u.id-1].Title, Link: n.link(p, p.Start, p.End), Original: Original(webAddress(p), p, "")}
 			if !yield(c, nil) {
+				return false
+			}
+		}
+	}
+	if n.options.Places {
+		for _, u := range n.rewriter.uses[n.uses:] {
+			if u.end > u.start && !yield(Placed{Number: u.number, Start: u.start, End: u.end}, nil) {
 				return false
 			}
 		}

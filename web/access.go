@@ -60,6 +60,12 @@ func accesses() map[string]access {
 		"POST /api/documents":         writers,
 		"POST /api/documents/*":       writers,
 		"DELETE /api/documents/*":     writers,
+
+		"POST /v1/chat/completions": readers,
+		"POST /v1/responses":        readers,
+		"POST /v1/embeddings":       readers,
+		"GET /v1/models":            readers,
+		"GET /v1/models/*":          readers,
 	}
 }
 

@@ -34,6 +34,7 @@ func everyRoute(o *Options) {
 	o.Uploads = &ingest.Uploads{}
 	o.Keys = newRing()
 	o.Ledger = newLedger()
+	o.Embedder = counts{}
 }
 
 // TestUnlisted: a route that is not in the table is served to nobody.

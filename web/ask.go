@@ -32,6 +32,7 @@ type askRequest struct {
 	TopK       int             `json:"top_k,omitempty"`
 	Diversity  float64         `json:"diversity,omitempty"`
 	Filter     retrieve.Filter `json:"filter,omitzero"`
+	Style      string          `json:"style,omitempty"`
 	Run        string          `json:"run,omitempty"`
 	Record     *bool           `json:"record,omitempty"`
 }
@@ -85,7 +86,7 @@ func (s *server) askTask(c echo.Context, r askRequest) (task, error) {
 	if err != nil {
 		return task{}, err
 	}
-	q := answer.Question{Text: r.Question, History: r.History, Strategy: r.Strategy, TopK: r.TopK, Diversity: r.Diversity, Filter: filter}
+	q := answer.Question{Text: r.Question, History: r.History, Strategy: r.Strategy, TopK: r.TopK, Diversity: r.Diversity, Filter: filter, Style: r.Style}
 	return task{kind: askKind, request: r, record: record, run: run, events: func(ctx context.Context, run *answer.Run) iter.Seq2[answer.Event, error] {
 		q.Run = run
 		return s.Asker.Ask(ctx, q)
@@ -125,7 +126,7 @@ func (s *server) stream(ctx context.Context, c echo.Context, l *liveRun, events 
 // sentences nothing bears out is in the object of the last event, done.
 func onTheWire(e answer.Event) bool {
 	switch e.(type) {
-	case answer.Stepped, cite.Unsupported:
+	case answer.Stepped, cite.Unsupported, cite.Placed:
 		return false
 	}
 	return true
@@ -222,7 +223,7 @@ func checkHistory(history []answer.Turn) error {
 // are let pass, except inside "filter": a filter that is not understood must
 // not search everything.
 func decode(c echo.Context, into any) error {
-	body, err := sent(c)
+	body, err := sent(c, MaxBody)
 	if err != nil {
 		return err
 	}
@@ -258,13 +259,13 @@ func decode(c echo.Context, into any) error {
 	return nil
 }
 
-// sent reads the body of a request, within its limits of size and time.
-func sent(c echo.Context) ([]byte, error) {
+// sent reads the body of a request, of at most so many bytes, within its time.
+func sent(c echo.Context, most int) ([]byte, error) {
 	rc := http.NewResponseController(c.Response())
 	if err := rc.SetReadDeadline(time.Now().Add(bodyTimeout)); err != nil && !errors.Is(err, http.ErrNotSupported) {
 		return nil, fmt.Errorf("bounding the request: %w", err)
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(c.Response(), c.Request().Body, MaxBody))
+	body, err := io.ReadAll(http.MaxBytesReader(c.Response(), c.Request().Body, int64(most)))
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):

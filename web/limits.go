@@ -114,8 +114,13 @@ func (t *tries) wrong(address string, now time.Time) {
 
 // tooMany refuses what comes too soon.
 func tooMany(c echo.Context, code string, wait time.Duration, format string, args ...any) *Problem {
-	c.Response().Header().Set(echo.HeaderRetryAfter, strconv.Itoa(max(1, int(math.Ceil(wait.Seconds())))))
+	comeBack(c, wait)
 	return &Problem{Status: http.StatusTooManyRequests, Code: code, Detail: fmt.Sprintf(format, args...)}
+}
+
+// comeBack says when to try again.
+func comeBack(c echo.Context, wait time.Duration) {
+	c.Response().Header().Set(echo.HeaderRetryAfter, strconv.Itoa(max(1, int(math.Ceil(wait.Seconds())))))
 }
 
 // bounded turns away questions over the limits at once, rather than let them

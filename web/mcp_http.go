@@ -65,7 +65,7 @@ func sessionOf(r *http.Request) string {
 
 // mcpPost takes one message.
 func (s *server) mcpPost(c echo.Context, f *mcpFace) error {
-	body, err := sent(c)
+	body, err := sent(c, MaxBody)
 	if err != nil {
 		return err
 	}

@@ -135,7 +135,7 @@ func newSharedServer(t *testing.T) *keyed {
 // named as one that need not be.
 func TestOptionsAreNarrowed(t *testing.T) {
 	// Each of these reaches no documents, or tells whose what it keeps is.
-	exempt := []string{"Ledger", "Keys"}
+	exempt := []string{"Ledger", "Keys", "Upstream", "Embedder"}
 	s := newShared()
 	var o Options
 	v := reflect.ValueOf(&o).Elem()
@@ -170,6 +170,7 @@ func attempts(method, pattern, run string) (out [][2]string) {
 			`{"document":"shut/known.pdf"}`, `{"collection":"shut"}`, `{"filter":{"root":"shut"}}`, `{"filter":{"format":"pdf"}}`,
 			`{"run":"`+run+`"}`, `{"run":"`+run+`","rating":1}`, `{"summarize":{"document":"shut/known.pdf"}}`, `{"summarize":{"collection":"shut"}}`,
 			`{"model":"shut","messages":[{"role":"user","content":"When does it open?"}]}`, `{"model":"ibid","messages":[{"role":"user","content":"When does it open?"}]}`,
+			`{"model":"ibid/shut","stream":true,"messages":[{"role":"user","content":"When does it open?"}]}`,
 			`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"search","arguments":{"question":"a"}}}`,
 			`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ask","arguments":{"question":"a"}}}`,
 			`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"read_source","arguments":{"document":"shut/known.pdf"}}}`)

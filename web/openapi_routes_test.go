@@ -29,6 +29,7 @@ type answerOf struct {
 }
 
 const (
+	tagV1      = "OpenAI"
 	jsonReply  = "application/json"
 	pageType   = "text/html"
 	streamType = "text/event-stream"
@@ -42,6 +43,7 @@ func tags() []apiTag {
 		{"Answers", "Questions and summaries. Each is a stream of events, given one by one with Accept: text/event-stream or folded into one JSON object; the last event, done, carries that object."},
 		{"Runs", "A run is one answer or summary: its record with every event, which can be shown again and shared, and where it broke off its resumption. POST /api/ask and POST /api/summarize end with their reader; a run of POST /api/runs goes on for 60 s without one. What is kept of a run belongs to the key that began it, and goes when a document whose words are in it is deleted."},
 		{"Documents", "What is in the library, and what is sent to it."},
+		{tagV1, "The API of OpenAI, for clients that speak it. Its errors have OpenAI's form and, where that has one, its code: model_not_found (404), invalid_api_key (401), rate_limit_exceeded (429), context_length_exceeded (400); the others are the codes below."},
 		{"Server", "The state of the server and this description."},
 		{"Pages", "What a browser shows."},
 	}
@@ -142,6 +144,16 @@ func operations() []operation {
 			replies: []answerOf{{200, "they have", jsonReply, Indexing{}, false}, {503, "not yet", jsonReply, Indexing{}, false}}},
 		{route: "GET /openapi.json", tag: "Server", summary: "This description", replies: []answerOf{{200, "an OpenAPI 3.1 document", jsonReply, nil, false}}},
 
+		{route: "POST /v1/chat/completions", tag: tagV1, summary: "Answer the last message of a conversation, with citations",
+			description: "The model ibid answers from all documents, ibid/COLLECTION from those of one collection; a request for the model by its own name is passed on to it as it is, without documents. What the system or a developer says is heeded as style alone. Temperature and its like change nothing. A stream ends with a chunk that has the finish reason, annotations, citations and sources, then [DONE]; one that fails, with an error and without [DONE]. finish_reason is length where the answer was cut at max_tokens or ends before its end. The indices of annotations count characters (Unicode code points) of the content.",
+			body:        asJSON(chatRequest{}), replies: []answerOf{{200, "the answer, or that there is none in the documents", jsonReply, completion{}, false}, {200, "", streamType, nil, false}}},
+		{route: "GET /v1/models", tag: tagV1, summary: "List the models that chat", replies: []answerOf{{200, "the list", jsonReply, v1Models{}, false}}},
+		{route: "GET /v1/models/*", tag: tagV1, summary: "One model", replies: []answerOf{{200, "the model", jsonReply, v1Model{}, false}}},
+		{route: "POST /v1/embeddings", tag: tagV1, summary: "The vectors of texts, by the embedding model of the library",
+			description: "The model is ibid, or the embedding model's own name. Token numbers are not understood.",
+			body:        asJSON(embedRequest{}), replies: []answerOf{{200, "the vectors, in order", jsonReply, v1Vectors{}, false}}},
+		{route: "POST /v1/responses", tag: tagV1, summary: "Not offered: 404 says what to use", body: map[string]any{jsonReply: nil}},
+
 		{route: "POST /mcp", tag: "Server", summary: "A message of the Model Context Protocol",
 			description: "JSON-RPC over streamable HTTP: tools to ask, search and read a source, and the documents as resources. Only one message at a time is taken.",
 			header:      map[string]string{"Mcp-Session-Id": "the name that the reply to initialize gave: notices that a call is canceled find it by this"},
@@ -165,6 +177,11 @@ func schemaNames() map[string]string {
 		"web.runRequest": "RunRequest", "web.feedbackRequest": "FeedbackRequest", "web.searched": "SearchResult", "web.runRecord": "Run", "web.begunRun": "BegunRun",
 		"web.listedRuns": "RunList", "web.feedbackEntry": "Feedback", "web.listedFeedback": "FeedbackList", "web.listing": "DocumentList", "web.shownDocument": "Document", "web.drawnLink": "DrawnPage",
 		"web.block": "Block", "web.run": "BlockRun", "web.listedCollections": "CollectionList", "web.collection": "Collection", "web.collectionRoot": "CollectionRoot",
+		"web.chatRequest": "ChatRequest", "web.chatMessage": "ChatMessage", "web.streamOptions": "ChatStreamOptions", "web.responseFormat": "ChatResponseFormat",
+		"web.completion": "ChatCompletion", "web.chatChoice": "ChatChoice", "web.chatSaid": "ChatReply", "web.chatDelta": "ChatDelta", "web.chatUsage": "ChatUsage", "web.usageDetails": "ChatUsageDetails",
+		"web.annotation": "ChatAnnotation", "web.urlCitation": "URLCitation", "web.uiSource": "ChatSource", "web.uiSourceName": "ChatSourceName", "web.uiSourceDetail": "ChatSourceDetail",
+		"web.v1Model": "Model", "web.v1Models": "ModelList", "web.v1Error": "OpenAIError", "web.v1Fault": "OpenAIFault",
+		"web.embedRequest": "EmbeddingRequest", "web.v1Vector": "Embedding", "web.v1Vectors": "EmbeddingList", "web.vectorUsage": "EmbeddingUsage",
 		"web.health": "Health", "web.blockEvent": "HTMLBlock", "answer.Draft": "DraftPiece",
 	}
 }

@@ -148,6 +148,9 @@ func describe(t *testing.T) object {
 			content[r.content] = media
 		}
 		fault := object{"application/problem+json": object{"schema": problem}}
+		if op.tag == tagV1 {
+			fault = object{jsonReply: object{"schema": schemas.of(reflect.TypeFor[v1Error]())}}
+		}
 		if op.tag == "Pages" {
 			fault[pageType] = object{"schema": object{"type": "string"}}
 		}
@@ -191,6 +194,8 @@ func openapiPath(pattern string) string {
 	switch {
 	case pattern == "/static/*":
 		return "/static/{file}"
+	case pattern == "/v1/models/*":
+		return "/v1/models/{model}"
 	case strings.HasSuffix(pattern, "*"):
 		return strings.TrimSuffix(pattern, "*") + "{document}"
 	}
@@ -209,6 +214,8 @@ func pathParameter(name string) string {
 	switch name {
 	case "document":
 		return "the document's id, ROOT/path; its slashes stay as they are"
+	case "model":
+		return "the model's id; its slashes stay as they are, or are escaped"
 	case "id":
 		return "the run's id"
 	}
@@ -306,8 +313,13 @@ func (s *schemas) of(t reflect.Type) object {
 	switch {
 	case t == reflect.TypeFor[time.Time]():
 		return object{"type": "string", "format": "date-time"}
-	case t == reflect.TypeFor[json.RawMessage]():
+	case t == reflect.TypeFor[json.RawMessage](), t.Kind() == reflect.Interface:
 		return object{}
+	case t == reflect.TypeFor[content]():
+		part := object{"type": "object", "properties": object{"type": object{"type": "string", "enum": []string{"text"}}, "text": object{"type": "string"}}}
+		return object{"anyOf": []any{object{"type": "string"}, object{"type": "array", "items": part}}}
+	case t == reflect.TypeFor[stops]():
+		return object{"anyOf": []any{object{"type": "string"}, object{"type": "array", "items": object{"type": "string"}}}}
 	case t.Implements(reflect.TypeFor[encoding.TextMarshaler]()):
 		return object{"type": "string"}
 	case s.values[name] != nil:
@@ -380,6 +392,9 @@ func (s *schemas) members(t reflect.Type, properties object, required *[]string)
 			continue
 		}
 		p := s.of(f.Type)
+		if omitted := strings.Contains(options, "omit"); f.Type.Kind() == reflect.Pointer && !omitted && !strings.HasSuffix(t.Name(), "Request") {
+			p = object{"anyOf": []any{p, object{"type": "null"}}}
+		}
 		if t == reflect.TypeFor[runRecord]() {
 			switch name {
 			case "answer":
@@ -717,6 +732,7 @@ func TestOpenAPIReplies(t *testing.T) {
 		o.Ledger, o.KeepAnswers, o.Runs = l, time.Hour, &runs
 		o.Summarizer = digest{new(answer.Summary)}
 		o.Uploads = &ingest.Uploads{Dir: dir, Root: ingest.Root{Name: "uploads"}, Syncer: &ingest.Syncer{Sink: digests{}}}
+		o.Embedder = counts{}
 		o.Originals = files{"club/guide.pdf": "%PDF-1.4 the guide", "club/handbook/mooring.md": "# Moorings"}
 	})
 	ask := func(method, path, body string, headers ...string) *httptest.ResponseRecorder {
@@ -773,6 +789,18 @@ func TestOpenAPIReplies(t *testing.T) {
 	ask("POST", "/mcp", `{"jsonrpc":"2.0","method":"notifications/initialized"}`, mcpHeader...)
 	ask("POST", "/mcp", `[]`, mcpHeader...)
 	ask("DELETE", "/mcp", "")
+	const chat = `{"model":"ibid","messages":[{"role":"user","content":"What is the mooring fee?"}]}`
+	for _, body := range []string{chat, strings.Replace(chat, "{", `{"stream":true,`, 1), strings.Replace(chat, "What is the mooring fee?", "pizza", 1),
+		strings.Replace(chat, "ibid", "none", 1), strings.Replace(chat, "{", `{"n":2,`, 1), `[]`} {
+		ask("POST", "/v1/chat/completions", body)
+	}
+	ask("GET", "/v1/models", "")
+	ask("GET", "/v1/models/ibid/default", "")
+	ask("GET", "/v1/models/none", "")
+	ask("POST", "/v1/embeddings", `{"model":"ibid","input":"a"}`)
+	ask("POST", "/v1/embeddings", `{"model":"ibid","input":["a"],"encoding_format":"base64"}`)
+	ask("POST", "/v1/embeddings", `{"model":"ibid"}`)
+	ask("POST", "/v1/responses", `{}`)
 	ask("POST", "/api/documents?name=a.md", "# A\n\nFirst.")
 	ask("POST", "/api/documents?name=a.md", "# A\n\nSecond.")
 	ask("POST", "/api/documents?name=a.exe", "A")

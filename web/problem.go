@@ -164,6 +164,8 @@ func (s *server) handleError(err error, c echo.Context) {
 	}
 	var werr error
 	switch page := c.Request().Method != http.MethodHead && wantsPage(c.Request()); {
+	case isV1(c.Request()):
+		werr = replyV1(c, p, err)
 	case page && p.Status == http.StatusUnauthorized:
 		werr = s.keyFirst(c, p)
 	case page:
@@ -178,7 +180,7 @@ func (s *server) handleError(err error, c echo.Context) {
 
 // wantsPage says whether a person with a browser is waiting, not a program.
 func wantsPage(r *http.Request) bool {
-	return !strings.HasPrefix(r.URL.Path, "/api/") && strings.Contains(r.Header.Get(echo.HeaderAccept), "text/html")
+	return !strings.HasPrefix(r.URL.Path, "/api/") && !isV1(r) && strings.Contains(r.Header.Get(echo.HeaderAccept), "text/html")
 }
 
 // reply sends v as JSON.

@@ -81,6 +81,15 @@ type Options struct {
 	// Runs are the answers that go on without a reader; nil makes new ones. Who
 	// shuts the server down shuts them down too.
 	Runs *Runs
+	// Upstream is the model itself, which clients of the OpenAI API may ask
+	// without documents. Nil means that none can be.
+	Upstream Upstream
+	// Embedder makes the vectors of POST /v1/embeddings. Nil means that there is
+	// no such address.
+	Embedder retrieve.Embedder
+	// NoLinks leaves the numbers in answers to clients of the OpenAI API as they
+	// are. Otherwise they are Markdown links.
+	NoLinks bool
 	// Logger gets one line a request. Questions, answers and document texts
 	// are never logged.
 	Logger *slog.Logger
@@ -257,6 +266,7 @@ func (s *server) routed() (_ *echo.Echo, err error) {
 		e.DELETE("/api/documents/*", s.remove)
 	}
 	s.routeMCP(e)
+	s.routeV1(e, get)
 	s.addKeyRoutes(e)
 	get("/openapi.json", s.openapi)
 	get("/docs", s.docs)

@@ -34,8 +34,15 @@ func (r *request) Do(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, r.failed(req.Context(), err)
 	}
+	return r.reply(resp)
+}
+
+// reply turns every reply but a good one into an [*Error].
+func (r *request) reply(resp *http.Response) (*http.Response, error) {
+	ctx := resp.Request.Context()
 	if resp.StatusCode == http.StatusOK {
-		resp.Body, err = r.body(req.Context(), r, resp.Body)
+		var err error
+		resp.Body, err = r.body(ctx, r, resp.Body)
 		return resp, err
 	}
 	defer resp.Body.Close()
@@ -46,8 +53,8 @@ func (r *request) Do(req *http.Request) (*http.Response, error) {
 	}
 	// What cannot be read of it is no loss: the status says the most.
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody))
-	if req.Context().Err() != nil {
-		return nil, r.interrupted(req.Context())
+	if ctx.Err() != nil {
+		return nil, r.interrupted(ctx)
 	}
 	return nil, r.statusError(resp.StatusCode, resp.Header, body, r.secrets...)
 }

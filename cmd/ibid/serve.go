@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"time"
 
+	"ibid/answer/openai"
 	"ibid/ingest"
 	"ibid/web"
 )
@@ -33,6 +34,7 @@ type serveCmd struct {
 	KeepDays   int      `help:"Days for which answers are kept, so that they can be shown again and shared by their links; 0 keeps none." default:"90" placeholder:"N" group:"Server"`
 	MaxAsks    int      `help:"Questions and searches in hand at a time; those over it are turned away with 429." default:"512" placeholder:"N" group:"Server"`
 	authConfig
+	Links bool `help:"Make the numbers in answers under /v1 links to their sources, in Markdown." default:"true" negatable:"" group:"Server"`
 	syncConfig
 	citeConfig
 	rerankConfig
@@ -102,6 +104,10 @@ func (c *serveCmd) Run(ctx context.Context, s surroundings) (err error) {
 	if err != nil {
 		return err
 	}
+	upstream, err := c.upstream(s.getenv)
+	if err != nil {
+		return err
+	}
 	uploads, err := c.uploads(ctx, lib, keys != nil)
 	if err != nil {
 		return err
@@ -123,6 +129,7 @@ func (c *serveCmd) Run(ctx context.Context, s surroundings) (err error) {
 		Uploads: accept, Drawer: files, Originals: files,
 		Asker: answerer, Searcher: lib.Index, Library: lib.Index, Logger: logger,
 		Summarizer: answerer, Ledger: lib.engine.Ledger(), Runs: &runs, KeepAnswers: time.Duration(c.KeepDays) * 24 * time.Hour,
+		Upstream: upstream, Embedder: lib.embedder, NoLinks: !c.Links,
 		Indexing: progress.indexing, Troubles: troubles,
 		Keys: keys, KeyRate: c.Rate, TrustProxies: proxies, UploadCollection: collection,
 		Addr: c.Addr, PublicURL: c.PublicURL, AllowHosts: c.AllowHost, Version: version(), Citing: citing,
@@ -190,6 +197,23 @@ func (c *serveCmd) Run(ctx context.Context, s surroundings) (err error) {
 	runs.Shutdown(ctx)
 	background.Wait()
 	return err
+}
+
+// upstream is the model itself, for clients that ask it without documents; nil
+// without one.
+func (c *serveCmd) upstream(getenv func(string) string) (web.Upstream, error) {
+	if c.Model == "" {
+		return nil, nil
+	}
+	o, err := c.options(getenv, c.Model)
+	if err != nil {
+		return nil, err
+	}
+	relay, err := openai.NewRelay(o)
+	if err != nil {
+		return nil, usageError("--base-url %s, --model %s: %w", o.BaseURL, c.Model, err)
+	}
+	return relay, nil
 }
 
 // checkAddr refuses what is no address.

@@ -1,0 +1,151 @@
+package openai
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"math"
+	"net/http"
+	"strings"
+	"time"
+
+	"ibid/answer"
+)
+
+// A Relay passes chat requests on to the server as they are, for clients that
+// want the model itself. It never repeats one: whoever sent it can.
+type Relay struct{ *upstream }
+
+// NewRelay makes a relay. It makes no request.
+func NewRelay(o Options) (*Relay, error) {
+	u, err := newUpstream(o)
+	if err != nil {
+		return nil, err
+	}
+	return &Relay{u}, nil
+}
+
+// Model is the name of the model on the server.
+func (r *Relay) Model() string { return r.o.Model }
+
+// Relayed is a reply on its way.
+type Relayed struct {
+	// Events says that the body is a stream of server-sent events; otherwise
+	// it is one JSON object.
+	Events bool
+	// Body fails with an [*Error] when the reply breaks off, takes too long
+	// or is longer than the relay carries. Close it.
+	Body io.ReadCloser
+}
+
+// maxRelayed bounds one reply, in bytes.
+const maxRelayed = 32 << 20
+
+// Chat sends a chat request, byte for byte, with the relay's own key. A reply
+// that is not a good one is an [*Error]; nothing of its body but one line that
+// repeats neither the key nor the request is in that.
+func (r *Relay) Chat(ctx context.Context, body []byte) (*Relayed, error) {
+	var asked struct {
+		Stream bool `json:"stream"`
+	}
+	if err := json.Unmarshal(body, &asked); err != nil {
+		return nil, r.fail(Rejected, nil, "it is not a JSON object")
+	}
+	ctx, stop := context.WithTimeoutCause(ctx, r.o.Total, &limit{"the whole reply", r.o.Total, "--model-timeout"})
+	ctx, cancel := context.WithCancelCause(ctx)
+	end := func() { cancel(nil); stop() }
+	idle := time.AfterFunc(math.MaxInt64, func() { cancel(&limit{"the next token", r.o.Idle, "--idle-timeout"}) })
+	wait := time.Duration(math.MaxInt64) // what does not stream comes all at once
+	if asked.Stream {
+		wait = r.o.FirstToken
+	}
+	first := time.AfterFunc(wait, func() { cancel(&limit{"the first token", wait, flagFirstToken}) })
+	begun := false
+	defer func() {
+		if !begun {
+			first.Stop()
+			idle.Stop()
+			end()
+		}
+	}()
+
+	call := &request{upstream: r.upstream, role: answer.RoleAnswer, secrets: words(body),
+		body: func(_ context.Context, _ *request, body io.ReadCloser) (io.ReadCloser, error) { return body, nil }}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, r.o.BaseURL+"/chat/completions", bytes.NewReader(body))
+	if err != nil {
+		return nil, r.failed(ctx, err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "application/json")
+	if asked.Stream {
+		req.Header.Set("Accept", "text/event-stream")
+	}
+	if r.o.Key != "" {
+		req.Header.Set("Authorization", "Bearer "+r.o.Key)
+	}
+	// Not by call.Do, which writes the body anew.
+	req.Header.Set("Ibid-Role", string(call.role))
+	resp, err := r.http.Do(req)
+	if err == nil {
+		resp, err = call.reply(resp)
+	}
+	if err != nil {
+		return nil, r.failed(ctx, err)
+	}
+	begun = true
+	return &Relayed{
+		Events: strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream"),
+		Body:   &relayed{r: r, ctx: ctx, body: resp.Body, left: maxRelayed, first: first, idle: idle, end: end},
+	}, nil
+}
+
+// words are the strings in a request's body, which no error may repeat.
+func words(body []byte) []string {
+	var found []string
+	d := json.NewDecoder(bytes.NewReader(body))
+	for {
+		t, err := d.Token()
+		if err != nil {
+			return found
+		}
+		if s, ok := t.(string); ok && len(s) > 24 {
+			found = append(found, s)
+		}
+	}
+}
+
+// relayed is the body of a reply, held to its limits.
+type relayed struct {
+	r           *Relay
+	ctx         context.Context
+	body        io.ReadCloser
+	left        int
+	first, idle *time.Timer
+	end         func()
+}
+
+func (b *relayed) Read(p []byte) (int, error) {
+	if b.left == 0 {
+		return 0, b.r.fail(BadReply, nil, "it is longer than any answer")
+	}
+	n, err := b.body.Read(p[:min(len(p), b.left)])
+	b.left -= n
+	if n > 0 {
+		b.first.Stop()
+		// The time that the one who reads takes counts too: it is bounded by
+		// the limit on a write.
+		b.idle.Reset(b.r.o.Idle)
+	}
+	if err != nil && err != io.EOF {
+		err = b.r.brokeOff(b.ctx, err)
+	}
+	return n, err
+}
+
+func (b *relayed) Close() error {
+	b.first.Stop()
+	b.idle.Stop()
+	b.end()
+	return b.body.Close()
+}

@@ -1,0 +1,564 @@
+package web
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"regexp"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/labstack/echo/v4"
+
+	"ibid/answer"
+	"ibid/cite"
+	"ibid/ingest"
+)
+
+// chatRequest is the body of POST /v1/chat/completions, so far as it is heeded:
+// temperature and the like are let pass and change nothing, since how the model
+// is asked is not the client's to say.
+type chatRequest struct {
+	Model               string            `json:"model"`
+	Messages            []chatMessage     `json:"messages"`
+	Stream              bool              `json:"stream"`
+	StreamOptions       streamOptions     `json:"stream_options"`
+	N                   *int              `json:"n"`
+	Stop                stops             `json:"stop"`
+	MaxTokens           *int              `json:"max_tokens"`
+	MaxCompletionTokens *int              `json:"max_completion_tokens"`
+	Tools               []json.RawMessage `json:"tools"`
+	ToolChoice          json.RawMessage   `json:"tool_choice"`
+	Functions           []json.RawMessage `json:"functions"`
+	FunctionCall        json.RawMessage   `json:"function_call"`
+	Modalities          []string          `json:"modalities"`
+	ResponseFormat      responseFormat    `json:"response_format"`
+	// Store false has no record kept of the answer.
+	Store *bool `json:"store"`
+}
+
+type (
+	streamOptions struct {
+		// IncludeUsage adds a last chunk with the usage, and without a choice.
+		IncludeUsage bool `json:"include_usage"`
+	}
+	responseFormat struct {
+		Type string `json:"type"` // "text" alone
+	}
+)
+
+// chatMessage is one message of a conversation.
+type chatMessage struct {
+	Role    string  `json:"role"`
+	Content content `json:"content"`
+}
+
+// content is the text of a message, and what else was in it.
+type content struct {
+	text   string
+	others []string // types of parts that are not text
+}
+
+func (t *content) UnmarshalJSON(b []byte) error {
+	if b[0] != '[' {
+		var text *string
+		if err := json.Unmarshal(b, &text); err != nil {
+			return badValue("messages", "the content of a message is a text, or a list of parts with a type")
+		}
+		if text != nil {
+			t.text = *text
+		}
+		return nil
+	}
+	var parts []struct {
+		Type string `json:"type"`
+		Text string `json:"text"`
+	}
+	if err := json.Unmarshal(b, &parts); err != nil {
+		return badValue("messages", "the content of a message is a text, or a list of parts with a type")
+	}
+	var texts []string
+	for _, p := range parts {
+		if p.Type == "text" || p.Type == "input_text" {
+			texts = append(texts, p.Text)
+		} else {
+			t.others = append(t.others, p.Type)
+		}
+	}
+	t.text = strings.Join(texts, "\n")
+	return nil
+}
+
+// maxStops is how many stop sequences a request may have, as OpenAI's may.
+const maxStops = 4
+
+// stops are the sequences before which an answer is cut.
+type stops []string
+
+func (s *stops) UnmarshalJSON(b []byte) error {
+	var one *string
+	if json.Unmarshal(b, &one) == nil {
+		*s = nil
+		if one != nil && *one != "" {
+			*s = stops{*one}
+		}
+		return nil
+	}
+	var many []string
+	if err := json.Unmarshal(b, &many); err != nil || len(many) > maxStops {
+		return badValue("stop", "stop is a text, or a list of at most %d", maxStops)
+	}
+	*s = nil
+	for _, stop := range many {
+		if stop != "" {
+			*s = append(*s, stop)
+		}
+	}
+	return nil
+}
+
+// What of a conversation is looked at: the end of it.
+const (
+	maxTurns        = 20
+	maxHistoryBytes = 64 << 10
+	maxStyleBytes   = 16 << 10
+)
+
+// question makes a question of a conversation: the last message of the user is
+// what is asked, the turns before it are the history, and what the system or a
+// developer says is about style alone.
+func (r *chatRequest) question() (askRequest, error) {
+	q := askRequest{Record: r.Store}
+	if err := r.check(); err != nil {
+		return q, err
+	}
+	last := -1
+	var style []string
+	for i, m := range r.Messages {
+		switch m.Role {
+		case "user":
+			last = i
+		case "system", "developer":
+			if text := strings.TrimSpace(m.Content.text); text != "" {
+				style = append(style, text)
+			}
+		case "assistant", "tool", "function":
+		default:
+			return q, badValue("messages", "messages[%d].role is %.40q: use system, developer, user or assistant", i, m.Role)
+		}
+	}
+	if last < 0 {
+		return q, badValue("messages", "there is no message of the user: the last one is what is asked")
+	}
+	asked := r.Messages[last].Content
+	if len(asked.others) > 0 {
+		p := invalid("unsupported_content", "a part of the question has the type %.40q: only text is understood here; put documents into the library, and ask about those", asked.others[0])
+		p.Field = "messages"
+		return q, p
+	}
+	if strings.TrimSpace(asked.text) == "" {
+		return q, badValue("messages", "the last message of the user is empty: it is what is asked")
+	}
+	q.Question = asked.text
+	q.Style = clip(strings.Join(style, "\n\n"), maxStyleBytes)
+	room := maxHistoryBytes
+	for i := last - 1; i >= 0 && len(q.History) < maxTurns && room > 0; i-- {
+		m := r.Messages[i]
+		if m.Role != "user" && m.Role != "assistant" {
+			continue
+		}
+		text := m.Content.text
+		if m.Role == "assistant" {
+			text = withoutSources(text)
+		}
+		if text = clip(strings.TrimSpace(text), room); text != "" {
+			q.History = append([]answer.Turn{{Role: m.Role, Content: text}}, q.History...)
+			room -= len(text)
+		}
+	}
+	return q, nil
+}
+
+// check refuses what cannot be had, rather than answer another question.
+func (r *chatRequest) check() error {
+	wants := func(choice json.RawMessage) bool { return string(choice) != `"none"` }
+	switch {
+	case r.N != nil && *r.N != 1:
+		return unsupported("n", "n is %d, and there is one answer to a question here: leave it out", *r.N)
+	case len(r.Tools) > 0 && wants(r.ToolChoice):
+		return unsupported("tools", `answers here come from documents, and call no tools: leave tools out, or set tool_choice to "none"`)
+	case len(r.Functions) > 0 && wants(r.FunctionCall):
+		return unsupported("functions", `answers here come from documents, and call no functions: leave functions out, or set function_call to "none"`)
+	case r.ResponseFormat.Type != "" && r.ResponseFormat.Type != "text":
+		return unsupported("response_format", "answers here are text with citations, and no JSON: leave response_format out, or ask the model itself by its own name")
+	}
+	for _, m := range r.Modalities {
+		if m != "text" {
+			return unsupported("modalities", "answers here are text, and no %.40q: leave modalities out", m)
+		}
+	}
+	for name, most := range map[string]*int{"max_tokens": r.MaxTokens, "max_completion_tokens": r.MaxCompletionTokens} {
+		if most != nil && *most < 1 {
+			return badValue(name, "%s is %d: give 1 or more, or leave it out", name, *most)
+		}
+	}
+	return nil
+}
+
+// most is how many tokens the answer may have; 0 for any number.
+func (r *chatRequest) most() int {
+	most := 0
+	for _, n := range []*int{r.MaxTokens, r.MaxCompletionTokens} {
+		if n != nil && (most == 0 || *n < most) {
+			most = *n
+		}
+	}
+	return most
+}
+
+// clip cuts a text to a number of bytes, between characters.
+func clip(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	for most > 0 && !utf8.RuneStart(s[most]) {
+		most--
+	}
+	return s[:most]
+}
+
+// withoutSources takes out of an earlier answer what was put into it on its way
+// to the client: the links behind its numbers, and the list at its end.
+func withoutSources(text string) string {
+	list := regexp.MustCompile(`(?:\n+- \[\d+\] [^\n]*)+\s*$`)
+	link := regexp.MustCompile(`\[(\[\d+\])\]\([^)\s]*\)`)
+	return link.ReplaceAllString(list.ReplaceAllString(text, ""), "$1")
+}
+
+// The replies of POST /v1/chat/completions.
+type (
+	completion struct {
+		ID      string       `json:"id"`
+		Object  string       `json:"object"`
+		Created int64        `json:"created"`
+		Model   string       `json:"model"`
+		Choices []chatChoice `json:"choices"`
+		Usage   *chatUsage   `json:"usage,omitzero"`
+		chatSources
+	}
+	chatChoice struct {
+		Index   int        `json:"index"`
+		Message *chatSaid  `json:"message,omitempty"`
+		Delta   *chatDelta `json:"delta,omitempty"`
+		Probs   any        `json:"logprobs"` // null: never known
+		Finish  *string    `json:"finish_reason"`
+	}
+	chatSaid struct {
+		Role        string       `json:"role"`
+		Content     string       `json:"content"`
+		Refusal     any          `json:"refusal"` // null: a refusal for want of evidence is an answer like another
+		Annotations []annotation `json:"annotations"`
+	}
+	chatDelta struct {
+		Role        string       `json:"role,omitempty"`
+		Content     *string      `json:"content,omitempty"`
+		Annotations []annotation `json:"annotations,omitempty"`
+	}
+	chatUsage struct {
+		Prompt     int           `json:"prompt_tokens"`
+		Completion int           `json:"completion_tokens"`
+		Total      int           `json:"total_tokens"`
+		Details    *usageDetails `json:"completion_tokens_details,omitempty"`
+	}
+	usageDetails struct {
+		Reasoning int `json:"reasoning_tokens"`
+	}
+	// chatSources are the sources in the forms that clients know beside
+	// annotations: addresses by number, as Perplexity has them, and what Open
+	// WebUI shows, with the quotes.
+	chatSources struct {
+		Citations []string   `json:"citations,omitzero"`
+		Sources   []uiSource `json:"sources,omitzero"`
+	}
+	uiSource struct {
+		Source   uiSourceName     `json:"source"`
+		Document []string         `json:"document"`
+		Metadata []uiSourceDetail `json:"metadata"`
+	}
+	uiSourceName struct {
+		ID   string `json:"id"`
+		Name string `json:"name"`
+		URL  string `json:"url"`
+	}
+	uiSourceDetail struct {
+		Source string `json:"source"`
+		Name   string `json:"name"`
+		Page   int    `json:"page,omitempty"`
+	}
+)
+
+// complete answers a question in the form of the OpenAI API.
+func (s *server) complete(c echo.Context, r *chatRequest, t task) (err error) {
+	ctx, cancel := context.WithCancelCause(c.Request().Context())
+	defer cancel(nil)
+	l, err := s.begin(c, t, false, cancel)
+	if err != nil {
+		return err
+	}
+	if l.run != nil {
+		c.Response().Header().Set(runHeader, l.id)
+	}
+	ended := errPanicked
+	defer func() {
+		err = errors.Join(err, s.settle(ctx, l, ended))
+		if l.run != nil && !l.record && ended == nil {
+			// It was cut because the client wanted no more: nobody takes it up.
+			err = errors.Join(err, s.Ledger.End(context.WithoutCancel(ctx), l.id))
+		}
+	}()
+
+	w := &completing{links: !s.NoLinks, request: r, head: completion{
+		ID: "chatcmpl-" + c.Response().Header().Get(echo.HeaderXRequestID), Created: time.Now().Unix(), Model: r.Model, Object: "chat.completion"}}
+	w.text = &linkedText{stops: r.Stop, most: r.most(), links: w.links, write: w.write}
+	if r.Stream {
+		w.head.Object = "chat.completion.chunk"
+		w.out = newEventStream(c.Response(), cancel)
+		defer w.out.close()
+	}
+	citing := s.citing(c)
+	citing.Places = true
+	whole, err := s.work(l, passed(cite.Number(l.run.Watch(t.events(ctx, l.run)), citing), w.take), nil)
+	if errors.Is(err, errEnough) {
+		l.record, err = false, nil
+	}
+	if w.out != nil {
+		if failed := w.out.failure(); failed != nil {
+			ended = readerGone(failed)
+			cancel(ended)
+			l.end(ctx, ended)
+			return ended
+		}
+	}
+	ended = s.ending(ctx, l, err)
+	l.end(ctx, ended)
+	if ended != nil {
+		err = fmt.Errorf("answering: %w", ended)
+		if w.out != nil && w.out.begun() {
+			return errors.Join(err, w.out.write(v1Failure(problemOf(c, err))))
+		}
+		return err
+	}
+	usage := w.usage(t.request.(askRequest), whole.Usage)
+	if err := w.end(whole.Answer); err != nil {
+		return err
+	}
+	if w.out == nil {
+		return reply(c, http.StatusOK, w.whole(usage))
+	}
+	return w.last(usage)
+}
+
+// v1Failure is an error on a stream that has begun.
+func v1Failure(p *Problem) []byte {
+	_, e := inV1(p)
+	data, err := json.Marshal(e)
+	if err != nil { // strings
+		panic(err)
+	}
+	return fmt.Appendf(nil, "data: %s\n\n", data)
+}
+
+// completing is a reply of POST /v1/chat/completions on its way.
+type completing struct {
+	request *chatRequest
+	links   bool
+	head    completion
+	text    *linkedText
+	out     *eventStream // nil for a reply in one piece
+
+	content   bytes.Buffer // of a reply in one piece
+	began     bool
+	reason    string // why the answer is not whole; empty if it is
+	finish    string
+	annotated []annotation
+	chatSources
+}
+
+// take takes the next event of the answer.
+func (w *completing) take(e answer.Event) error {
+	switch e := e.(type) {
+	case cite.Cited:
+		w.text.cited(e)
+	case cite.Placed:
+		w.text.placed(e)
+	case answer.Text:
+		return w.text.append(e.Text)
+	case answer.Unanswered:
+		return w.text.append(e.Text)
+	case answer.Incomplete:
+		w.reason = e.Reason
+	}
+	return nil
+}
+
+// write sends a piece of the reply's text.
+func (w *completing) write(piece string) error {
+	if w.out == nil {
+		w.content.WriteString(piece)
+		return nil
+	}
+	d := chatDelta{Content: &piece}
+	if !w.began {
+		w.began = true
+		d.Role = "assistant"
+	}
+	return w.chunk(chatChoice{Delta: &d}, nil, chatSources{})
+}
+
+// end ends the text: with the rest of the answer, a word on what it lacks, and
+// the list of its sources.
+func (w *completing) end(a cite.Answer) error {
+	w.finish = "stop"
+	err := w.text.close()
+	switch {
+	case errors.Is(err, errEnough):
+		w.finish, err = w.text.cut, nil
+	case err != nil:
+		return err
+	case w.reason != "":
+		w.finish = "length"
+		err = w.text.raw(fmt.Sprintf("\n\n(The answer ends here before its end: %s)", strings.TrimRight(cite.MarkdownText(w.reason), ".")))
+	}
+	if err != nil {
+		return err
+	}
+	shown := w.text.shown()
+	if w.text.cut == "" && len(shown) > 0 {
+		if err := w.text.raw(w.list(shown)); err != nil {
+			return err
+		}
+	}
+	w.annotated = w.text.annotations
+	w.chatSources = sourcesOf(shown, a.Sources)
+	return nil
+}
+
+// list is the list of the sources at the end of the text.
+func (w *completing) list(shown []cite.Cited) string {
+	var b strings.Builder
+	b.WriteString("\n")
+	for _, c := range shown {
+		fmt.Fprintf(&b, "\n- [%d] ", c.Number)
+		title := cite.MarkdownText(titleOf(c))
+		if w.links && c.Link != "" {
+			fmt.Fprintf(&b, "[%s](%s)", title, target(c.Link))
+		} else {
+			b.WriteString(title)
+		}
+	}
+	return b.String()
+}
+
+// titleOf names a source.
+func titleOf(c cite.Cited) string {
+	if title := strings.Join(strings.Fields(cite.Neutral(c.Title)), " "); title != "" {
+		return title
+	}
+	return cite.Neutral(c.Document)
+}
+
+// sourcesOf gives the sources that were shown in the forms of other clients.
+func sourcesOf(shown []cite.Cited, all []cite.Source) chatSources {
+	out := chatSources{Citations: []string{}, Sources: []uiSource{}}
+	for _, c := range shown {
+		out.Citations = append(out.Citations, c.Link)
+		var u uiSource
+		u.Source = uiSourceName{ID: c.Link, Name: titleOf(c), URL: c.Link}
+		for _, s := range all {
+			if s.Number != c.Number {
+				continue
+			}
+			for _, p := range s.Passages {
+				if p.Quote != "" {
+					u.Document = append(u.Document, cite.Neutral(p.Quote))
+					u.Metadata = append(u.Metadata, uiSourceDetail{Source: c.Link, Name: titleOf(c), Page: p.Page})
+				}
+			}
+		}
+		if len(u.Document) == 0 {
+			u.Document, u.Metadata = []string{titleOf(c)}, []uiSourceDetail{{Source: c.Link, Name: titleOf(c)}}
+		}
+		out.Sources = append(out.Sources, u)
+	}
+	return out
+}
+
+// usage is what the answer cost; where no model told, an estimate.
+func (w *completing) usage(q askRequest, u answer.Usage) chatUsage {
+	out := chatUsage{Prompt: u.PromptTokens, Completion: u.CompletionTokens}
+	if u.ReasoningTokens > 0 {
+		out.Details = &usageDetails{u.ReasoningTokens}
+	}
+	if u.PromptTokens+u.CompletionTokens == 0 {
+		out.Prompt = ingest.CountTokens(q.Question) + ingest.CountTokens(q.Style)
+		for _, t := range q.History {
+			out.Prompt += ingest.CountTokens(t.Content)
+		}
+		out.Completion = ingest.CountTokens(string(w.text.text[:w.text.sent]))
+	}
+	out.Total = out.Prompt + out.Completion
+	return out
+}
+
+// whole is the reply in one piece.
+func (w *completing) whole(u chatUsage) completion {
+	r := w.head
+	said := chatSaid{Role: "assistant", Content: w.content.String(), Annotations: w.annotated}
+	if said.Annotations == nil {
+		said.Annotations = []annotation{}
+	}
+	r.Choices = []chatChoice{{Message: &said, Finish: &w.finish}}
+	r.Usage, r.chatSources = &u, w.chatSources
+	return r
+}
+
+// last sends what comes behind the text of a stream.
+func (w *completing) last(u chatUsage) error {
+	if !w.began {
+		if err := w.write(""); err != nil {
+			return readerGone(err)
+		}
+	}
+	if err := w.chunk(chatChoice{Delta: &chatDelta{Annotations: w.annotated}, Finish: &w.finish}, nil, w.chatSources); err != nil {
+		return readerGone(err)
+	}
+	if w.request.StreamOptions.IncludeUsage {
+		r := w.head
+		r.Choices, r.Usage = []chatChoice{}, &u
+		if err := w.send(r); err != nil {
+			return readerGone(err)
+		}
+	}
+	if err := w.out.write([]byte("data: [DONE]\n\n")); err != nil {
+		return readerGone(err)
+	}
+	return nil
+}
+
+func (w *completing) chunk(choice chatChoice, u *chatUsage, sources chatSources) error {
+	r := w.head
+	r.Choices, r.Usage, r.chatSources = []chatChoice{choice}, u, sources
+	return w.send(r)
+}
+
+func (w *completing) send(r completion) error {
+	data, err := json.Marshal(r)
+	if err != nil {
+		return fmt.Errorf("encoding a chunk: %w", err)
+	}
+	return w.out.write(fmt.Appendf(nil, "data: %s\n\n", data))
+}

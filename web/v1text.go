@@ -1,0 +1,209 @@
+package web
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"ibid/cite"
+	"ibid/ingest"
+)
+
+// errEnough ends an answer of which the client wants no more.
+var errEnough = errors.New("the client wanted no more of the answer")
+
+// An annotation ties a link in the text to the source that it leads to, as the
+// OpenAI API has it. Offsets count characters (Unicode code points) of the
+// message's content; the range is that of the link itself.
+type annotation struct {
+	Type string      `json:"type"`
+	URL  urlCitation `json:"url_citation"`
+
+	number int
+}
+
+type urlCitation struct {
+	Start int    `json:"start_index"`
+	End   int    `json:"end_index"`
+	URL   string `json:"url"`
+	Title string `json:"title"`
+}
+
+// A linkedText is the text of an answer on its way to a client of the OpenAI
+// API: its numbers become links, it is cut where the client wants it cut, and
+// where each number stands is noted.
+type linkedText struct {
+	stops []string // before which it is cut
+	most  int      // tokens; 0 for any number
+	links bool
+	write func(string) error
+
+	text    []byte // of the answer, with plain numbers
+	sent    int    // bytes of it that are on their way
+	counted int    // bytes of it that are counted
+	tokens  int    // of those
+	cut     string // why it was cut: "stop" or "length"; empty if it was not
+
+	sources     map[int]cite.Cited
+	numbers     []cite.Placed // that are not on their way
+	runes       int           // of the content
+	annotations []annotation
+}
+
+func (t *linkedText) cited(c cite.Cited) {
+	if t.sources == nil {
+		t.sources = map[int]cite.Cited{}
+	}
+	t.sources[c.Number] = c
+}
+
+func (t *linkedText) placed(p cite.Placed) { t.numbers = append(t.numbers, p) }
+
+// append takes the next piece of the answer. Behind a cut it fails with errEnough.
+func (t *linkedText) append(piece string) error {
+	t.text = append(t.text, piece...)
+	return t.advance(false)
+}
+
+// close sends what was held back.
+func (t *linkedText) close() error { return t.advance(true) }
+
+// advance sends what is decided by now.
+func (t *linkedText) advance(final bool) error {
+	if t.cut != "" {
+		return errEnough
+	}
+	to := len(t.text)
+	if t.most > 0 {
+		to = t.within(final)
+	}
+	found := -1
+	for _, stop := range t.stops {
+		if i := strings.Index(string(t.text[t.sent:]), stop); i >= 0 && (found < 0 || i < found) {
+			found = i
+		}
+	}
+	if found >= 0 && t.sent+found <= to {
+		to, t.cut = t.sent+found, "stop"
+	} else if !final && t.cut == "" {
+		to = min(to, len(t.text)-t.held())
+	}
+	for _, n := range t.numbers {
+		if n.Start < to && to < n.End {
+			to = n.Start
+		}
+	}
+	if err := t.show(to); err != nil {
+		return err
+	}
+	if t.cut != "" {
+		return errEnough
+	}
+	return nil
+}
+
+// held is how many bytes at the end of the text may be the beginning of a stop.
+func (t *linkedText) held() int {
+	rest, most := t.text[t.sent:], 0
+	for _, stop := range t.stops {
+		for n := min(len(stop)-1, len(rest)); n > most; n-- {
+			if strings.HasSuffix(string(rest), stop[:n]) {
+				most = n
+				break
+			}
+		}
+	}
+	return most
+}
+
+// within is how far the text goes within the tokens that it may have: to the end
+// of a word. A word that may go on is held back.
+func (t *linkedText) within(final bool) int {
+	for t.cut == "" && t.counted < len(t.text) {
+		n := wordEnd(t.text[t.counted:], final)
+		if n == 0 {
+			break
+		}
+		t.tokens += ingest.CountTokens(string(t.text[t.counted : t.counted+n]))
+		if t.tokens > t.most {
+			t.cut = "length"
+			break
+		}
+		t.counted += n
+	}
+	return t.counted
+}
+
+// wordEnd is the end of the first word, with the space before it; 0 where that
+// is not known. A character of a script without spaces is a word.
+func wordEnd(b []byte, final bool) int {
+	inWord := false
+	for i := 0; i < len(b); {
+		r, n := utf8.DecodeRune(b[i:])
+		space := unicode.IsSpace(r)
+		switch {
+		case inWord && (space || r >= 0x2E80):
+			return i
+		case r >= 0x2E80:
+			return i + n
+		}
+		inWord = inWord || !space
+		i += n
+	}
+	if final {
+		return len(b)
+	}
+	return 0
+}
+
+// show sends the text up to an offset.
+func (t *linkedText) show(to int) error {
+	var b strings.Builder
+	for len(t.numbers) > 0 && t.numbers[0].End <= to {
+		n := t.numbers[0]
+		t.numbers = t.numbers[1:]
+		b.Write(t.text[t.sent:n.Start])
+		start := t.runes + utf8.RuneCountInString(b.String())
+		number := string(t.text[n.Start:n.End])
+		c := t.sources[n.Number]
+		if t.links && c.Link != "" {
+			number = fmt.Sprintf("[%s](%s)", number, target(c.Link))
+		}
+		b.WriteString(number)
+		t.annotations = append(t.annotations, annotation{"url_citation", urlCitation{
+			Start: start, End: start + utf8.RuneCountInString(number), URL: c.Link, Title: titleOf(c)}, n.Number})
+		t.sent = n.End
+	}
+	b.Write(t.text[t.sent:max(to, t.sent)])
+	t.sent = max(to, t.sent)
+	return t.raw(b.String())
+}
+
+// raw sends text that is not of the answer.
+func (t *linkedText) raw(piece string) error {
+	if piece == "" {
+		return nil
+	}
+	t.runes += utf8.RuneCountInString(piece)
+	return t.write(piece)
+}
+
+// shown are the sources whose numbers are in the text, by number.
+func (t *linkedText) shown() []cite.Cited {
+	var out []cite.Cited
+	for _, c := range t.sources {
+		if slices.ContainsFunc(t.annotations, func(a annotation) bool { return a.number == c.Number }) {
+			out = append(out, c)
+		}
+	}
+	slices.SortFunc(out, func(a, b cite.Cited) int { return a.Number - b.Number })
+	return out
+}
+
+// target makes an address safe as the target of a Markdown link.
+func target(address string) string {
+	return strings.NewReplacer("(", "%28", ")", "%29", "<", "%3C", ">", "%3E", " ", "%20", "\\", "%5C").Replace(address)
+}

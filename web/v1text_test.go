@@ -1,0 +1,102 @@
+package web
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"ibid/cite"
+	"ibid/ingest"
+)
+
+// throughLinks sends a text with its numbers in pieces, and gives what comes out.
+func throughLinks(t *testing.T, text string, split func(left int) int, stops []string, most int, links bool) (content string, l *linkedText) {
+	t.Helper()
+	var b strings.Builder
+	l = &linkedText{stops: stops, most: most, links: links, write: func(s string) error { b.WriteString(s); return nil }}
+	seen := map[int]bool{}
+	for at := 0; at < len(text); {
+		to := at + split(len(text)-at)
+		if i := strings.LastIndex(text[:to], "["); i >= at && strings.IndexByte(text[i:to], ']') < 0 && strings.IndexByte(text[to:], ']') >= 0 {
+			to += strings.IndexByte(text[to:], ']') + 1 // a number comes in one piece
+		}
+		for to < len(text) && text[to]&0xC0 == 0x80 {
+			to++
+		}
+		for i := at; i < to; i++ {
+			var n int
+			if _, err := fmt.Sscanf(text[i:to], "[%d]", &n); err == nil && text[i] == '[' {
+				if !seen[n] {
+					seen[n] = true
+					l.cited(cite.Cited{Number: n, Title: fmt.Sprintf("T%d", n), Link: fmt.Sprintf("http://h/(%d)", n)})
+				}
+				l.placed(cite.Placed{Number: n, Start: i, End: i + strings.IndexByte(text[i:], ']') + 1})
+			}
+		}
+		if err := l.append(text[at:to]); errors.Is(err, errEnough) {
+			return b.String(), l
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		at = to
+	}
+	if err := l.close(); err != nil && !errors.Is(err, errEnough) {
+		t.Fatal(err)
+	}
+	return b.String(), l
+}
+
+// TestLinkedText: whatever the pieces, the text, its cut and its annotations are
+// the same, and each annotation is about its link, in characters.
+func TestLinkedText(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for _, text := range []string{
+		"Plain words.", "One.[1] Two.[2][1] Three [12].", "港は八時に開く。[1]料金は二百四十クローネ。[2] 😀🏴‍☠️ e\u0301[3] end", "[1]", "", "a  b\n\nc[1]\n",
+	} {
+		for _, stops := range [][]string{nil, {"Two"}, {"]"}, {"[2"}, {"\n\n", "料金"}, {"zzz", "end"}} {
+			for _, most := range []int{0, 1, 3, 7, 1000} {
+				for _, links := range []bool{true, false} {
+					whole, first := throughLinks(t, text, func(left int) int { return left }, stops, most, links)
+					for range 20 {
+						got, l := throughLinks(t, text, func(left int) int { return 1 + random.IntN(min(left, 5)) }, stops, most, links)
+						if got != whole || l.cut != first.cut || fmt.Sprint(l.annotations) != fmt.Sprint(first.annotations) {
+							t.Fatalf("%q, stops %q, most %d:\n%q %s %v\nin one piece\n%q %s %v", text, stops, most, got, l.cut, l.annotations, whole, first.cut, first.annotations)
+						}
+					}
+					for _, a := range first.annotations {
+						want := fmt.Sprintf("[%d]", a.number)
+						if links {
+							want = fmt.Sprintf("[[%d]](http://h/%%28%d%%29)", a.number, a.number)
+						}
+						if got := string([]rune(whole)[a.URL.Start:a.URL.End]); got != want {
+							t.Errorf("%q: the annotation of %d is about %q", whole, a.number, got)
+						}
+					}
+					for _, stop := range stops {
+						if stop != "]" && stop != "[2" && strings.Contains(whole, stop) {
+							t.Errorf("%q holds the stop %q", whole, stop)
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestLinkedTextLimit(t *testing.T) {
+	for _, tt := range []struct {
+		text string
+		most int
+		want string
+	}{
+		{"one two three", 2, "one two"}, {"one two three", 3, "one two three"}, {"one two three", 1, "one"},
+		{"港は八時", ingest.CountTokens("港") + ingest.CountTokens("は"), "港は"},
+	} {
+		got, l := throughLinks(t, tt.text, func(int) int { return 1 }, nil, tt.most, true)
+		if got != tt.want || (l.cut == "length") != (got != tt.text) {
+			t.Errorf("%q within %d: %q, cut %q", tt.text, tt.most, got, l.cut)
+		}
+	}
+}
