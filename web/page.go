@@ -127,6 +127,7 @@ type frame struct {
 	Heading string // of the page; empty on the home page
 	Prefix  string // path that addresses begin with, without a slash at its end
 	Version string
+	Keys    bool // they guard the server
 }
 
 type homePage struct {
@@ -160,7 +161,7 @@ type problemPage struct {
 }
 
 func (s *server) frame(heading string) frame {
-	return frame{Heading: heading, Prefix: s.prefix(), Version: s.Version}
+	return frame{Heading: heading, Prefix: s.prefix(), Version: s.Version, Keys: s.keys != nil}
 }
 
 // page renders a page whole before it sends it, so that an error is never half a page.

@@ -24,7 +24,7 @@ type keyPage struct {
 	frame
 	Problem *Problem // why the form is shown; nil for who came to see it
 	Holder  string   // name of the key that is in use; empty if none is
-	Next    string   // where to go on, a path without the prefix
+	Next    string   // where to go on, a path as the browser sees it
 	// Again is where the browser is to come again by itself, empty for not at
 	// all: one that follows a link from another site sends its cookie only then.
 	Again string
@@ -75,13 +75,13 @@ func (s *server) addKeyRoutes(e *echo.Echo) {
 
 // keyForm shows the form, or goes on to where the one who has a session was going.
 func (s *server) keyForm(c echo.Context) error {
-	next := localPath(c.QueryParam("next"))
+	next := s.localPath(c.QueryParam("next"))
 	p := keyPage{frame: s.frame("Key"), Next: next}
 	if _, err := c.Request().Cookie(s.cookieName()); err == nil {
 		who, err := s.identify(c)
 		switch {
 		case err == nil && c.QueryParam("next") != "":
-			return c.Redirect(http.StatusSeeOther, s.prefix()+next)
+			return c.Redirect(http.StatusSeeOther, next)
 		case err == nil:
 			p.Holder = who.key.Name
 		default:
@@ -100,7 +100,7 @@ func (s *server) enter(c echo.Context) error {
 	if err != nil {
 		return refuse(c, err)
 	}
-	next := localPath(form.Get("next"))
+	next := s.localPath(form.Get("next"))
 	key := strings.TrimSpace(form.Get("key"))
 	if len(form["key"]) != 1 || key == "" {
 		key = "-" // no key, and counted as a wrong one
@@ -128,7 +128,7 @@ func (s *server) enter(c echo.Context) error {
 		age = min(age, time.Until(who.until))
 	}
 	s.setCookie(c, token, age)
-	return c.Redirect(http.StatusSeeOther, s.prefix()+next)
+	return c.Redirect(http.StatusSeeOther, next)
 }
 
 // leave ends the browser's session.
@@ -157,13 +157,14 @@ func (s *server) form(c echo.Context) (url.Values, error) {
 	return r.PostForm, nil
 }
 
-// localPath gives a path of this server, "/" for what is none: nobody is sent
-// elsewhere by an address that another site made.
-func localPath(next string) string {
+// localPath gives a path of this server as a browser sees it, the home page's
+// for what is none: nobody is sent elsewhere by an address that another site made.
+func (s *server) localPath(next string) string {
+	home := s.prefix() + "/"
 	u, err := url.Parse(next)
-	if err != nil || u.Scheme != "" || u.Host != "" || u.User != nil || !strings.HasPrefix(next, "/") ||
+	if err != nil || u.Scheme != "" || u.Host != "" || u.User != nil || !strings.HasPrefix(next, home) ||
 		strings.HasPrefix(next, "//") || strings.ContainsAny(next, "\\\t\r\n") {
-		return "/"
+		return home
 	}
 	return u.String()
 }
@@ -171,15 +172,15 @@ func localPath(next string) string {
 // keyFirst shows the form in place of a page that needs a key.
 func (s *server) keyFirst(c echo.Context, p *Problem) error {
 	r := c.Request()
-	page := keyPage{frame: s.frame("Key"), Problem: p, Next: "/"}
+	page := keyPage{frame: s.frame("Key"), Problem: p, Next: s.localPath("")}
 	switch r.Method {
 	case http.MethodGet:
-		page.Next = localPath(r.URL.RequestURI())
+		page.Next = s.localPath(s.prefix() + r.URL.RequestURI())
 		if p.Code == "no_key" && r.Header.Get("Sec-Fetch-Site") == "cross-site" && r.Header.Get("Sec-Fetch-Mode") == "navigate" {
 			page.Again = s.prefix() + "/key?" + url.Values{"next": {page.Next}}.Encode()
 		}
 	case http.MethodPost:
-		page.Next = localPath(r.PostForm.Get("next"))
+		page.Next = s.localPath(r.PostForm.Get("next"))
 	}
 	return s.page(c, p.Status, "key", page)
 }

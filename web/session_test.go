@@ -130,13 +130,20 @@ func TestSessionCrossOrigin(t *testing.T) {
 
 // TestNext: nobody is sent to another site.
 func TestNext(t *testing.T) {
+	plain, below := &server{}, &server{public: &url.URL{Scheme: "https", Host: "docs.example.org", Path: "/ibid"}}
 	for next, want := range map[string]string{
 		"": "/", "/": "/", "/documents?a=b#quote": "/documents?a=b#quote", "/documents/a%20b/%C3%A9": "/documents/a%20b/%C3%A9", "/documents//x": "/documents//x",
 		"//evil.example": "/", "///evil.example": "/", "/\\evil.example": "/", "\\\\evil.example": "/", "https://evil.example/": "/", "evil.example": "/",
 		"javascript:alert(1)": "/", "/\t/evil.example": "/", "/\n/evil.example": "/", "http:/documents": "/", "/%zz": "/", "//user@evil.example/documents": "/",
 	} {
-		if got := localPath(next); got != want {
+		if got := plain.localPath(next); got != want {
 			t.Errorf("%q leads to %q, want %q", next, got, want)
+		}
+		if got := below.localPath(next); got != "/ibid/" {
+			t.Errorf("%q leads to %q, which is below no prefix", next, got)
+		}
+		if got := below.localPath("/ibid" + next); want != "/" && got != "/ibid"+want {
+			t.Errorf("%q leads to %q", "/ibid"+next, got)
 		}
 	}
 	k := newKeyed(t, nil)
@@ -158,24 +165,26 @@ func TestSessionBehindProxy(t *testing.T) {
 		ring := newRing()
 		key := ring.make(t, "reader", func(k *retrieve.Key) { k.Expires = time.Now().Add(time.Hour) })
 		k := &keyed{Echo: newHandler(t, func(o *Options) { o.Keys, o.PublicURL = ring, public }), ring: ring}
-		w := k.form(t, "/key", url.Values{"key": {key}, "next": {"/documents"}})
+		path := strings.TrimSuffix(want.path, "/")
+		w := k.form(t, "/key", url.Values{"key": {key}, "next": {path + "/documents"}})
 		set := w.Result().Cookies()
 		if len(set) != 1 || set[0].Name != want.name || set[0].Path != want.path || !set[0].Secure || !set[0].HttpOnly || set[0].SameSite != http.SameSiteStrictMode || set[0].MaxAge > 3600 {
 			t.Errorf("%s: the cookie is %v", public, set)
 		}
-		if at := strings.TrimSuffix(want.path, "/") + "/documents"; w.Header().Get("Location") != at {
+		if at := path + "/documents"; w.Header().Get("Location") != at {
 			t.Errorf("%s: sent to %q", public, w.Header().Get("Location"))
 		}
 		// A browser that follows a link of another site sends its Strict cookie
 		// only when it comes again by itself.
 		w = k.send(t, "GET", "/documents/club/guide.pdf?start=1&end=2", "", "Accept: text/html", "Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: navigate")
-		again := `<meta http-equiv="refresh" content="0; url=` + strings.TrimSuffix(want.path, "/") + `/key?next=%2Fdocuments%2Fclub%2Fguide.pdf%3Fstart%3D1%26end%3D2">`
+		next := url.QueryEscape(path + "/documents/club/guide.pdf?start=1&end=2")
+		again := `<meta http-equiv="refresh" content="0; url=` + path + `/key?next=` + next + `">`
 		if w.Code != http.StatusUnauthorized || !strings.Contains(w.Body.String(), again) {
 			t.Errorf("%s: by a link from elsewhere: %d %s", public, w.Code, w.Body)
 		}
 		if len(set) == 1 {
-			w = k.send(t, "GET", "/key?next=%2Fdocuments%2Fclub%2Fguide.pdf%3Fstart%3D1%26end%3D2", "", "Accept: text/html", "Cookie: "+set[0].Name+"="+set[0].Value)
-			if at := strings.TrimSuffix(want.path, "/") + "/documents/club/guide.pdf?start=1&end=2"; w.Header().Get("Location") != at {
+			w = k.send(t, "GET", "/key?next="+next, "", "Accept: text/html", "Cookie: "+set[0].Name+"="+set[0].Value)
+			if at := path + "/documents/club/guide.pdf?start=1&end=2"; w.Header().Get("Location") != at {
 				t.Errorf("%s: again: %d, sent to %q", public, w.Code, w.Header().Get("Location"))
 			}
 		}
