@@ -1,0 +1,107 @@
+package web
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+)
+
+// TestBrowserKey gives the page a key, goes on, comes by a link from another
+// site, and leaves.
+func TestBrowserKey(t *testing.T) {
+	browser := newBrowser(t)
+	ring := newRing()
+	key := ring.make(t, "the desk", writer)
+	s := newScene(t, func(o *Options) { o.Keys = ring })
+	b := s.newTabAt(t, browser, 1440, "light", "/documents?limit=2", "#key")
+	// On its way from one page to the next a tab cannot be asked.
+	until := func(expression string) {
+		t.Helper()
+		deadline := time.After(20 * time.Second)
+		tick := time.NewTicker(20 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			if yes, err := chromedp.Run(b, chromedp.Evaluate[bool](expression)); err == nil && yes {
+				return
+			}
+			select {
+			case <-tick.C:
+			case <-deadline:
+				t.Fatalf("waited for %s on %s", expression, b.js(`document.body.innerText`))
+			}
+		}
+	}
+	visible := func(what string) {
+		t.Helper()
+		until(fmt.Sprintf(`document.readyState === "complete" && document.querySelector(%q) !== null`, what))
+	}
+
+	b.look("key")
+	b.do(chromedp.SendKeys(chromedp.CSS("#key"), key[:30]+"x"+"\r"))
+	visible(`[role="alert"]`)
+	b.is("key", `document.activeElement.id`)
+	b.look("key-wrong")
+	b.do(chromedp.SendKeys(chromedp.CSS("#key"), key+"\r"))
+	until(`document.readyState === "complete" && document.title.startsWith("Documents")`)
+	b.is("/documents?limit=2", `location.pathname + location.search`)
+	b.is("", `document.cookie`)
+
+	// Another site's link, which sends the cookie only at a second look.
+	foreign := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		_, _ = fmt.Fprintf(w, `<title>Elsewhere</title><a id="cited" href="%s/documents/club/handbook/members.pdf?start=1&end=9">Members</a>
+			<form method="post" action="%[1]s/key/leave"><button id="leave">Win</button></form>`, s.URL)
+	}))
+	t.Cleanup(foreign.Close)
+	elsewhere := strings.Replace(foreign.URL, "127.0.0.1", "localhost", 1) // another site, as browsers see it
+	b.do(chromedp.Navigate(elsewhere))
+	b.do(chromedp.Click(chromedp.CSS("#leave")))
+	until(`document.readyState === "complete" && document.title.startsWith("Forbidden")`)
+	b.do(chromedp.Navigate(elsewhere))
+	b.do(chromedp.Click(chromedp.CSS("#cited")))
+	visible("mark#quote")
+	b.is("/documents/club/handbook/members.pdf?start=1&end=9", `location.pathname + location.search`)
+
+	b.do(chromedp.Navigate(s.URL + "/key"))
+	visible(`form[action="/key/leave"] button`)
+	b.look("key-in")
+	b.do(chromedp.Click(chromedp.CSS(`form[action="/key/leave"] button`)))
+	visible("#key")
+	b.do(chromedp.Navigate(s.URL + "/documents"))
+	visible("#key")
+
+	// What ends while the page is open says so, and where to give a key.
+	b.do(chromedp.SendKeys(chromedp.CSS("#key"), key+"\r"))
+	until(`document.readyState === "complete" && document.title.startsWith("Documents")`)
+	b.do(chromedp.Navigate(s.URL + "/"))
+	visible("#question")
+	if err := ring.Revoke(t.Context(), "the desk"); err != nil {
+		t.Fatal(err)
+	}
+	// Somebody who leaves has the server look at its keys at once.
+	r, err := http.NewRequest("POST", s.URL+"/key/leave", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Cookie", "ibid_session=any")
+	res, err := http.DefaultTransport.RoundTrip(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res.Body.Close()
+	b.ask("May I sail alone?")
+	b.waitFor(`[...document.querySelectorAll(".turn a")].some((a) => a.textContent === "Give a key")`)
+	b.do(chromedp.Navigate(b.js(`[...document.querySelectorAll(".turn a")].find((a) => a.textContent === "Give a key").href`)))
+	visible("#key")
+
+	b.expectProblem("401")
+	b.expectProblem("403")
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.foreign = nil // the other site was gone to on purpose
+}
