@@ -202,6 +202,9 @@ func TestCollectionsOfKeys(t *testing.T) {
 		if w := k.send(t, "POST", "/api/feedback", `{"run":"`+run+`","rating":1,"comment":"CANARYCOMMENT"}`, "Authorization: Bearer "+key); w.Code != http.StatusCreated {
 			t.Fatalf("feedback: %d %s", w.Code, w.Body)
 		}
+		if w := k.send(t, "PUT", "/api/runs/"+run+"/shared", "", "Authorization: Bearer "+key); w.Code != http.StatusNoContent {
+			t.Fatalf("sharing: %d %s", w.Code, w.Body)
+		}
 		return run
 	}
 	run := begin(full)
