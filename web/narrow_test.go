@@ -173,7 +173,11 @@ func attempts(method, pattern, run string) (out [][2]string) {
 			`{"model":"ibid/shut","stream":true,"messages":[{"role":"user","content":"When does it open?"}]}`,
 			`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"search","arguments":{"question":"a"}}}`,
 			`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ask","arguments":{"question":"a"}}}`,
-			`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"read_source","arguments":{"document":"shut/known.pdf"}}}`)
+			`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"read_source","arguments":{"document":"shut/known.pdf"}}}`,
+			`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ask","arguments":{"question":"a","collection":"shut"}}}`,
+			`{"jsonrpc":"2.0","id":1,"method":"resources/list","params":{}}`,
+			`{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"ibid://documents/shut/known.pdf"}}`,
+			`{"jsonrpc":"2.0","id":1,"method":"completion/complete","params":{"ref":{"type":"ref/resource","uri":"ibid://documents/{+id}"},"argument":{"name":"id","value":"shut/"}}}`)
 	}
 	for _, path := range paths {
 		for _, q := range queries {
@@ -235,6 +239,9 @@ func TestCollectionsOfKeys(t *testing.T) {
 		if !seen[word] {
 			t.Errorf("%s is shown to nobody: the test does not see what it is to see", word)
 		}
+	}
+	if len(shown) < 19 {
+		t.Errorf("only %d routes show a key for all what they do not show the other: the test does not see them", len(shown))
 	}
 	t.Logf("%d requests; a key for all sees what the other does not by %d routes: %v", requests, len(shown), slices.Sorted(maps.Keys(shown)))
 
