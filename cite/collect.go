@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"iter"
 	"slices"
+	"strings"
 
 	"ibid/answer"
 	"ibid/retrieve"
@@ -182,11 +183,14 @@ func (f *Fold) passage(c Citation) {
 	}
 }
 
-// list gives the list of the sources as text.
+// list gives the list of the sources as text. What documents call themselves is
+// made neutral for its place behind the number.
 func list(sources []Source) string {
 	refs := make([]Reference, len(sources))
 	for i, s := range sources {
-		refs[i] = Reference{Number: s.Number, Document: Document{Source: cmp.Or(s.Original, Neutral(s.Document)), Title: Neutral(s.Title)}}
+		const number = "- [1] "
+		neutral := func(words string) string { return strings.TrimPrefix(Neutral(number+oneLine(words)), number) }
+		refs[i] = Reference{Number: s.Number, Document: Document{Source: cmp.Or(s.Original, neutral(s.Document)), Title: neutral(s.Title)}}
 	}
 	return string(Text.List(nil, refs))
 }

@@ -239,7 +239,7 @@ func (s *server) mcpAnswer(ctx context.Context, req *mcp.CallToolRequest, in mcp
 func sourcesText(a *mcpAnswer) string {
 	var b strings.Builder
 	for _, source := range a.Sources {
-		fmt.Fprintf(&b, "[%d] %s (%s)", source.Number, oneLine(source.Title), oneLine(source.Document))
+		b.WriteString(oneLine(fmt.Sprintf("[%d] %s (%s)", source.Number, source.Title, source.Document)))
 		if source.Link != "" {
 			fmt.Fprintf(&b, " %s", source.Link)
 		}

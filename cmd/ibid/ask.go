@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -198,7 +197,12 @@ func showSources(stdout, stderr io.Writer, a cite.Answer) error {
 		}
 	}
 	for _, src := range a.Sources {
-		fmt.Fprintf(&b, "[%d] %s (%s)\n", src.Number, src.Title, cmp.Or(src.Original, src.Document))
+		entry := fmt.Sprintf("[%d] %s (", src.Number, src.Title)
+		if src.Original == "" {
+			b.WriteString(cite.Neutral(entry+src.Document) + ")\n")
+		} else {
+			b.WriteString(cite.Neutral(entry) + src.Original + ")\n")
+		}
 		for _, p := range src.Passages {
 			if p.Quote == "" {
 				continue
@@ -207,13 +211,13 @@ func showSources(stdout, stderr io.Writer, a cite.Answer) error {
 			if weak[quote{p.ID, p.Start, p.End}] {
 				mark = "weak: "
 			}
-			fmt.Fprintf(&b, "    %s%s“%s”\n", mark, place(p.Page, p.Heading), oneLine(p.Quote, 160))
+			b.WriteString(cite.Neutral(fmt.Sprintf("    %s%s“%s”\n", mark, place(p.Page, p.Heading), oneLine(p.Quote, 160))))
 		}
 	}
 	if !a.Answered && len(a.Nearest) > 0 {
 		b.WriteString("\nnearest passages:\n")
 		for _, p := range a.Nearest {
-			fmt.Fprintf(&b, "  - %s\n", passageName(p))
+			b.WriteString(cite.Neutral(fmt.Sprintf("  - %s\n", passageName(p))))
 		}
 	}
 	if _, err := io.WriteString(stdout, printable(b.String())); err != nil {

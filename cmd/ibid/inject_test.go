@@ -1,0 +1,363 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"golang.org/x/tools/txtar"
+
+	"ibid/answer/openai/openaitest"
+	"ibid/cite"
+)
+
+// hostileTexts reads the hostile texts: what a model that obeys anybody says.
+func hostileTexts(t *testing.T) (texts []string) {
+	t.Helper()
+	files, err := filepath.Glob("../../web/testdata/injection/*.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	codePoint := regexp.MustCompile(`\{U\+([0-9A-F]{4,6})\}`)
+	for _, file := range files {
+		a, err := txtar.ParseFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, section := range a.Files {
+			texts = append(texts, codePoint.ReplaceAllStringFunc(strings.TrimSuffix(string(section.Data), "\n"), func(s string) string {
+				r, err := strconv.ParseInt(codePoint.FindStringSubmatch(s)[1], 16, 32)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return string(rune(r))
+			}))
+		}
+	}
+	if len(texts) < 120 {
+		t.Fatalf("only %d hostile texts", len(texts))
+	}
+	return texts
+}
+
+// A face is where an answer comes out. Given a question, it gives the words that
+// a reader gets and that are not exact data of documents, by where they stand.
+type face func(t *testing.T, at running, data, question string, flags []string) map[string]string
+
+// faces are all there are; a new one is a line here.
+var faces = map[string]face{
+	"JSON":     jsonFace,
+	"stream":   streamFace,
+	"record":   recordFace,
+	"terminal": terminalFace,
+	"MCP":      mcpFace,
+	"OpenAI":   openAIFace,
+}
+
+func post(t *testing.T, url, accept, body string) (status int, header http.Header, reply []byte) {
+	t.Helper()
+	req, err := http.NewRequest(http.MethodPost, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", accept)
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	reply, err = io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, resp.Header, reply
+}
+
+func bodyOf(question string) string {
+	b, err := json.Marshal(map[string]string{"question": question})
+	if err != nil {
+		panic(err) // a string
+	}
+	return string(b)
+}
+
+func jsonFace(t *testing.T, at running, _, question string, _ []string) map[string]string {
+	status, _, reply := post(t, at.url+"/api/ask", "application/json", bodyOf(question))
+	if status != http.StatusOK {
+		t.Fatalf("status %d: %s", status, reply)
+	}
+	return wordsOf(t, reply)
+}
+
+// wordsOf gives the words of an answer, an event or an error.
+func wordsOf(t *testing.T, object []byte) map[string]string {
+	t.Helper()
+	var o struct {
+		cite.Answer
+		Question, Message, Detail string
+	}
+	if err := json.Unmarshal(object, &o); err != nil {
+		t.Fatalf("%v in %s", err, object)
+	}
+	words := map[string]string{"text": o.Text, "reason": o.Reason, "list": o.List, "question": o.Question, "message": o.Message, "detail": o.Detail,
+		"warnings": strings.Join(o.Warnings, "\n")}
+	for i, j := range o.Judged {
+		words[fmt.Sprintf("judged %d", i)] = j.Reason
+	}
+	for i, d := range o.Drafts {
+		words[fmt.Sprintf("draft %d", i)] = d.Text
+	}
+	return words
+}
+
+func streamFace(t *testing.T, at running, _, question string, _ []string) map[string]string {
+	status, _, reply := post(t, at.url+"/api/ask", "text/event-stream", bodyOf(question))
+	if status != http.StatusOK {
+		t.Fatalf("status %d: %s", status, reply)
+	}
+	words := map[string]string{}
+	for part := range strings.SplitSeq(strings.TrimSpace(string(reply)), "\n\n") {
+		_, event, _ := strings.Cut(part, "event: ")
+		kind, data, ok := strings.Cut(event, "\ndata: ")
+		if !ok {
+			continue // a comment
+		}
+		data, _, _ = strings.Cut(data, "\n")
+		for where, w := range wordsOf(t, []byte(data)) {
+			// Pieces of a text are read together.
+			words[kind+" "+where] += w
+			if kind == "judged" || kind == "warning" {
+				words[kind+" "+where] += "\n"
+			}
+		}
+	}
+	return words
+}
+
+func recordFace(t *testing.T, at running, _, question string, _ []string) map[string]string {
+	_, header, _ := post(t, at.url+"/api/ask", "application/json", bodyOf(question))
+	id := header.Get("Ibid-Run")
+	if id == "" {
+		t.Fatal("the answer has no id")
+	}
+	resp, err := http.Get(at.url + "/api/runs/" + id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var record struct {
+		Answer json.RawMessage `json:"answer"`
+	}
+	if err := json.NewDecoder(resp.Body).Decode(&record); err != nil || resp.StatusCode != http.StatusOK || len(record.Answer) == 0 {
+		t.Fatalf("the record of an answer: %s, %v", resp.Status, err)
+	}
+	return wordsOf(t, record.Answer)
+}
+
+// hereWords is what the program itself says on standard error.
+var hereWords = regexp.MustCompile(`(?m)^ibid: .*(--resume|ibid ask).*$`)
+
+func terminalFace(t *testing.T, _ running, data, question string, flags []string) map[string]string {
+	out, errs, code := ibid(t, data, append([]string{"ask", question}, flags...)...)
+	if code != 0 && !strings.Contains(errs, "incomplete") {
+		t.Fatalf("exit code %d: %s", code, errs)
+	}
+	return map[string]string{"output": out, "messages": hereWords.ReplaceAllString(errs, "")}
+}
+
+func mcpFace(t *testing.T, at running, _, question string, _ []string) map[string]string {
+	s, err := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil).
+		Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: at.url + "/mcp", MaxRetries: -1}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	r, err := s.CallTool(t.Context(), &mcp.CallToolParams{Name: "ask", Arguments: map[string]string{"question": question}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	words := map[string]string{}
+	own := regexp.MustCompile(regexp.QuoteMeta(at.url) + `/documents/[!-~]*`)
+	for i, c := range r.Content {
+		words[fmt.Sprintf("content %d", i)] = own.ReplaceAllString(c.(*mcp.TextContent).Text, "")
+	}
+	structured, err := json.Marshal(r.StructuredContent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var o struct {
+		Text, Reason string
+		Warnings     []string
+	}
+	if err := json.Unmarshal(structured, &o); err != nil {
+		t.Fatal(err)
+	}
+	words["text"], words["reason"], words["warnings"] = o.Text, o.Reason, strings.Join(o.Warnings, "\n")
+	return words
+}
+
+func openAIFace(t *testing.T, at running, _, question string, _ []string) map[string]string {
+	b, err := json.Marshal(question)
+	if err != nil {
+		t.Fatal(err)
+	}
+	words := map[string]string{}
+	for _, stream := range []bool{false, true} {
+		body := fmt.Sprintf(`{"model":"ibid","stream":%t,"messages":[{"role":"user","content":%s}]}`, stream, b)
+		status, _, reply := post(t, at.url+"/v1/chat/completions", "application/json", body)
+		if status == http.StatusNotFound {
+			t.Skip("there is no such endpoint")
+		}
+		if status != http.StatusOK {
+			t.Fatalf("status %d: %s", status, reply)
+		}
+		text := ""
+		for line := range strings.Lines(string(reply)) {
+			line = strings.TrimPrefix(strings.TrimSpace(line), "data: ")
+			if line == "" || line == "[DONE]" || strings.HasPrefix(line, ":") {
+				continue
+			}
+			var c struct {
+				Choices []struct {
+					Message, Delta struct{ Content string }
+				}
+			}
+			if err := json.Unmarshal([]byte(line), &c); err != nil {
+				t.Fatalf("%v in %s", err, line)
+			}
+			for _, choice := range c.Choices {
+				text += choice.Message.Content + choice.Delta.Content
+			}
+		}
+		// Links of our own, and no other.
+		own := regexp.MustCompile(`\[\[(\d+)\]\]\(` + regexp.QuoteMeta(at.url) + `/documents/[!-'*-~]*\)`)
+		words[fmt.Sprintf("content, stream %t", stream)] = own.ReplaceAllString(text, "[$1]")
+	}
+	return words
+}
+
+var caseAsked = regexp.MustCompile(`case number (\d+)`)
+
+var evidenceText = regexp.MustCompile(`(?s)<evidence \w+>\n(.*?)\n</evidence \w+>`)
+
+// obedient is a model that says what it was told to say last: by the case of a
+// question, and else by the documents that it is shown.
+func obedient(texts []string, r openaitest.Request) string {
+	if m := caseAsked.FindAllStringSubmatch(r.Prompt(), -1); m != nil {
+		n, _ := strconv.Atoi(m[len(m)-1][1])
+		return texts[n]
+	}
+	said := ""
+	for _, m := range evidenceText.FindAllStringSubmatch(r.Prompt(), -1) {
+		said += m[1] + "\n\n"
+	}
+	return said
+}
+
+// TestInjection runs the real program with a model that obeys anybody, over
+// HTTP. What it says, and what hostile documents say by their words, names,
+// titles, headings, cells and metadata, comes out of every face as words only.
+func TestInjection(t *testing.T) {
+	texts := hostileTexts(t)
+	if os.Getenv("IBID_CAMPAIGN") == "" {
+		// Several at a time; each alone at full size.
+		var few []string
+		for len(texts) > 0 {
+			n := min(12, len(texts))
+			few = append(few, strings.Join(texts[:n], "\n\n"))
+			texts = texts[n:]
+		}
+		texts = few
+	}
+	model := openaitest.Start(t, &openaitest.Handler{Reply: openaitest.Rules(
+		openaitest.Rule{Role: "judge", Func: func(r openaitest.Request) openaitest.Reply {
+			return openaitest.Reply{Text: "yes\n" + obedient(texts, r)}
+		}},
+		openaitest.Rule{Role: "refine", Reply: openaitest.Reply{Text: "NO CHANGE"}},
+		openaitest.Rule{Func: func(r openaitest.Request) openaitest.Reply {
+			return openaitest.Reply{Text: obedient(texts, r) + "\n\nThe chart room opens at nine [1]."}
+		}},
+	)})
+	flags := []string{"--model", "m", "--base-url", model, "--gate", "model", "--context-tokens", "16384"}
+
+	data, folder := t.TempDir(), t.TempDir()
+	hostileFolder(t, folder, hostileTexts(t))
+	// Some are no documents at all.
+	if out, errs, code := ibid(t, data, "ingest", folder); code != exitDone && code != exitPartial || strings.Count(out, "added ") < 4*len(hostileTexts(t)) {
+		t.Fatalf("exit code %d: %s%s", code, out, errs)
+	}
+	server := start(t, data, flags...)
+	plain := start(t, data) // without a model documents are quoted
+	ready(t, server.url)
+
+	looked := 0
+	check := func(t *testing.T, words map[string]string) {
+		t.Helper()
+		for where, w := range words {
+			looked++
+			// What is neutral has nothing in it for a parser of Markdown or HTML:
+			// package web tests that.
+			if n := cite.Neutral(w); n != w {
+				i := 0
+				for i < min(len(n), len(w)) && n[i] == w[i] {
+					i++
+				}
+				t.Errorf("%s is not neutral at %q", where, w[max(0, i-40):min(len(w), i+40)])
+			}
+		}
+	}
+	for name, face := range faces {
+		t.Run(name, func(t *testing.T) {
+			for n := range texts {
+				check(t, face(t, server, data, fmt.Sprintf("What does case number %d say of the chart room?", n), flags))
+			}
+			for _, question := range []string{"When does the chart room open?", "What is hostile about the chart room?", "Which cell, heading, title and name has the chart room?"} {
+				check(t, face(t, server, data, question, flags))
+				check(t, face(t, plain, data, question, nil))
+			}
+		})
+	}
+	t.Logf("figure: %d hostile texts, as what the model says and as documents, by %d faces of the program: %d texts looked at, 0 with more than words", len(hostileTexts(t)), len(faces), looked)
+}
+
+// hostileFolder writes documents that have the texts for words, headings,
+// titles, names, cells and metadata.
+func hostileFolder(t *testing.T, folder string, texts []string) {
+	t.Helper()
+	quoted := func(s string) string {
+		b, err := json.Marshal(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	var table bytes.Buffer
+	table.WriteString("hostile,chart room\n")
+	files := map[string]string{}
+	for n, text := range texts {
+		line := strings.Join(strings.Fields(text), " ")
+		const opens = "\n\nThe chart room opens at nine, says hostile document "
+		files[fmt.Sprintf("body-%d.md", n)] = "# Case\n\n" + text + opens + strconv.Itoa(n) + ".\n"
+		files[fmt.Sprintf("heading-%d.md", n)] = "# " + line + "\n\n## " + line + opens + strconv.Itoa(n) + ".\n"
+		files[fmt.Sprintf("title-%d.md", n)] = "---\ntitle: " + quoted(text) + "\nauthor: " + quoted(text) + "\ntags: [" + quoted(line) + "]\nurl: " + quoted("javascript:"+line) + "\n---\n" + opens + strconv.Itoa(n) + ".\n"
+		files[fmt.Sprintf("page-%d.html", n)] = "<title>" + text + "</title><meta name=author content=" + quoted(line) + "><p>" + opens + strconv.Itoa(n) + ".</p>"
+		name := strings.NewReplacer("/", "∕", "\x00", "", "\\", "∖").Replace(line)
+		for len(name) > 200 {
+			name = name[:len(name)-1]
+		}
+		files["names/"+strings.ToValidUTF8(strings.TrimLeft(name, ". "), "")+".txt"] = opens + strconv.Itoa(n) + ".\n"
+		fmt.Fprintf(&table, "%s,\"%s\"\n", `"`+strings.ReplaceAll(text, `"`, `""`)+`"`, "The chart room opens at nine.")
+	}
+	files["table.csv"] = table.String()
+	writeFiles(t, folder, files)
+}
