@@ -240,8 +240,8 @@ func openAIFace(t *testing.T, at running, _, question string, _ []string) map[st
 			}
 		}
 		// Links of our own, and no other.
-		own := regexp.MustCompile(`\[\[(\d+)\]\]\(` + regexp.QuoteMeta(at.url) + `/documents/[!-'*-~]*\)`)
-		words[fmt.Sprintf("content, stream %t", stream)] = own.ReplaceAllString(text, "[$1]")
+		own := regexp.MustCompile(`\]\(` + regexp.QuoteMeta(at.url) + `/documents/[!-'*-~]*\)`)
+		words[fmt.Sprintf("content, stream %t", stream)] = own.ReplaceAllString(text, "]")
 	}
 	return words
 }
