@@ -183,7 +183,7 @@ func (r *run) all(ctx context.Context) error {
 		Warn: func(err error) { r.emit(Warning{Message: err.Error()}) },
 	})
 	if err != nil {
-		return fmt.Errorf("searching for %q: %w", clip(r.asked, 80), err)
+		return fmt.Errorf("searching: %w", err) // without the question, which is in no log
 	}
 	if !r.emit(Retrieved{Question: r.asked, Passages: passages}) {
 		return nil

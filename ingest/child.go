@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -158,6 +159,8 @@ func (reply childReply) into(doc *Document) error {
 type childPool struct {
 	role string // value of childVariable
 
+	died atomic.Int64 // children that did not come back from a file
+
 	mu   sync.Mutex
 	idle []*child
 }
@@ -174,6 +177,9 @@ func (p *childPool) read(ctx context.Context, request childRequest, data []byte,
 		case errors.Is(err, errLeft):
 			continue // it had waited for too long
 		case err != nil:
+			if ctx.Err() == nil {
+				p.died.Add(1)
+			}
 			return childReply{}, err
 		case reply.Last:
 			c.end()

@@ -37,6 +37,13 @@ func (r *Reader) Close() {
 	r.children.close()
 }
 
+// Deaths is how many child processes did not come back from a file: it crashed
+// them, or took more time or memory than there is for one.
+func (r *Reader) Deaths() int64 {
+	r.start()
+	return r.children.died.Load()
+}
+
 func (r *Reader) start() {
 	r.once.Do(func() {
 		r.slots = make(chan struct{}, max(1, runtime.NumCPU()))

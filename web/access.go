@@ -40,6 +40,8 @@ func accesses() map[string]access {
 		"GET /documents":   readers,
 		"GET /documents/*": readers,
 
+		"GET /metrics": readers,
+
 		"POST /mcp":   readers,
 		"DELETE /mcp": readers,
 

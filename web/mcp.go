@@ -60,7 +60,6 @@ const maxMCPLine = 4 * MaxBody
 type mcpRequest struct {
 	ctx  context.Context // done when the request is, whatever the protocol says
 	base string          // that links begin with; empty for no links
-	id   string
 	// working is called when the work on the message begins; nil for nothing.
 	working func()
 }
@@ -110,7 +109,7 @@ func (s *server) mcpReceive(next mcp.MethodHandler) mcp.MethodHandler {
 		of := mcpRequestFrom(ctx)
 		defer func() {
 			if r := recover(); r != nil {
-				s.Logger.LogAttrs(ctx, slog.LevelError, "panic", slog.String("id", of.id), slog.Any("error", r), slog.String("stack", string(debug.Stack())))
+				s.Logger.LogAttrs(ctx, slog.LevelError, "panic", slog.Any("error", r), slog.String("stack", string(debug.Stack())))
 				result, err = nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: problemFor(errPanicked).Detail}
 			}
 		}()
@@ -137,11 +136,11 @@ func (s *server) mcpTrouble(ctx context.Context, err error) *Problem {
 	if ended := endedBy(ctx, err); ended != nil {
 		p = ended
 	}
-	id := mcpRequestFrom(ctx).id
+	s.Metrics.problems.WithLabelValues(p.Code).Inc()
 	if p.Status >= 500 {
-		s.Logger.LogAttrs(ctx, slog.LevelError, "tool", slog.String("id", id), slog.String("code", p.Code), slog.String("error", err.Error()))
+		s.Logger.LogAttrs(ctx, slog.LevelError, "tool", slog.String("code", p.Code), slog.String("error", err.Error()))
 	}
-	return told(p, id)
+	return told(p, requestIDFrom(ctx))
 }
 
 // mcpFailed is the result of a tool that failed.
@@ -230,7 +229,7 @@ func (s *server) mcpAnswer(ctx context.Context, req *mcp.CallToolRequest, in mcp
 	if err != nil {
 		return cite.Answer{}, err
 	}
-	events := cite.Number(s.Asker.Ask(ctx, answer.Question{Text: in.Question, History: in.History, Filter: filter}), s.citingAt(mcpRequestFrom(ctx).base))
+	events := s.cited(ctx, askKind, s.Asker.Ask(ctx, answer.Question{Text: in.Question, History: in.History, Filter: filter}), s.citingAt(mcpRequestFrom(ctx).base))
 	tell := newMCPProgress(ctx, req)
 	return cite.Collect(passed(events, tell.event))
 }

@@ -99,7 +99,7 @@ func (s *server) mcpPost(c echo.Context, f *mcpFace) error {
 		defer f.begin(mcpCallID{by, session, string(message.ID)}, &mcpCall{cancel})()
 	}
 	w := &patientWriter{ResponseWriter: c.Response()}
-	ctx = context.WithValue(ctx, mcpRequestOf{}, &mcpRequest{ctx: ctx, base: s.base(c), id: c.Response().Header().Get(echo.HeaderXRequestID), working: w.working})
+	ctx = context.WithValue(ctx, mcpRequestOf{}, &mcpRequest{ctx: ctx, base: s.base(c), working: w.working})
 	r = r.WithContext(ctx)
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	stop := w.beat(cancel)

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -15,7 +16,10 @@ import (
 // requestID names each request in the log and to the client. A client's own id is not taken over.
 func requestID(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		c.Response().Header().Set(echo.HeaderXRequestID, rand.Text())
+		id := rand.Text()
+		c.Response().Header().Set(echo.HeaderXRequestID, id)
+		r := c.Request()
+		c.SetRequest(r.WithContext(context.WithValue(r.Context(), requestIDOf{}, id)))
 		return next(c)
 	}
 }
@@ -49,13 +53,13 @@ func (s *server) log() echo.MiddlewareFunc {
 		LogValuesFunc: func(c echo.Context, v middleware.RequestLoggerValues) error {
 			level := slog.LevelInfo
 			attrs := []slog.Attr{
-				slog.String("id", c.Response().Header().Get(echo.HeaderXRequestID)),
 				slog.String("method", v.Method), slog.String("route", v.RoutePath),
 				slog.Int("status", v.Status), slog.Duration("took", v.Latency),
 				slog.Int64("bytes", v.ResponseSize), slog.String("from", v.RemoteIP),
 			}
 			if v.Error != nil {
 				p := problemFor(v.Error)
+				s.Metrics.problems.WithLabelValues(p.Code).Inc()
 				attrs = append(attrs, slog.String("code", p.Code))
 				if p.Status >= 500 {
 					level = slog.LevelError
@@ -76,7 +80,6 @@ func (s *server) recover() echo.MiddlewareFunc {
 		DisableErrorHandler: true, // the request logger hands the error on
 		LogErrorFunc: func(c echo.Context, err error, stack []byte) error {
 			s.Logger.LogAttrs(c.Request().Context(), slog.LevelError, "panic",
-				slog.String("id", c.Response().Header().Get(echo.HeaderXRequestID)),
 				slog.String("error", err.Error()), slog.String("stack", string(stack)))
 			return err
 		},

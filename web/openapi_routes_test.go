@@ -142,6 +142,7 @@ func operations() []operation {
 		{route: "GET /healthz", tag: "Server", summary: "Whether the server runs", replies: []answerOf{{200, "it does", jsonReply, health{}, false}}},
 		{route: "GET /readyz", tag: "Server", summary: "Whether the folders have been read once",
 			replies: []answerOf{{200, "they have", jsonReply, Indexing{}, false}, {503, "not yet", jsonReply, Indexing{}, false}}},
+		{route: "GET /metrics", tag: "Server", summary: "Figures for Prometheus", replies: []answerOf{{200, "the figures as text", "text/plain", nil, false}}},
 		{route: "GET /openapi.json", tag: "Server", summary: "This description", replies: []answerOf{{200, "an OpenAPI 3.1 document", jsonReply, nil, false}}},
 
 		{route: "POST /v1/chat/completions", tag: tagV1, summary: "Answer the last message of a conversation, with citations",

@@ -807,7 +807,7 @@ func TestOpenAPIReplies(t *testing.T) {
 	ask("POST", "/api/documents/uploads/a.md", "")
 	ask("DELETE", "/api/documents/uploads/a.md", "")
 	ask("DELETE", "/api/documents/uploads/a.md", "")
-	for _, path := range []string{"/healthz", "/readyz", "/openapi.json", "/docs", "/", "/documents", "/documents/club/guide.pdf", "/documents/club/guide.pdf?original=1",
+	for _, path := range []string{"/healthz", "/readyz", "/metrics", "/openapi.json", "/docs", "/", "/documents", "/documents/club/guide.pdf", "/documents/club/guide.pdf?original=1",
 		"/documents/club/handbook/mooring.md?original=1", "/documents/club/guide.pdf?drawn=1", "/static/app.css", "/static/app.js", "/static/icon.svg", "/static/none", "/nowhere"} {
 		ask("GET", path, "")
 	}

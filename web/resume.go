@@ -14,7 +14,6 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"ibid/answer"
-	"ibid/cite"
 	"ibid/retrieve"
 )
 
@@ -110,7 +109,7 @@ func (s *server) respond(c echo.Context, t task) (err error) {
 	}
 	ended := errPanicked
 	defer func() { err = errors.Join(err, s.settle(ctx, l, ended)) }()
-	events := cite.Number(l.run.Watch(t.events(ctx, l.run)), s.citing(c))
+	events := s.cited(ctx, t.kind, l.run.Watch(t.events(ctx, l.run)), s.citing(c))
 	if wantsEvents(c.Request()) {
 		ended = s.stream(ctx, c, l, events, cancel)
 		return ended

@@ -154,7 +154,7 @@ func (s *server) conduct(ctx context.Context, l *liveRun, t task, citing cite.Op
 	ended := errPanicked
 	defer func() {
 		if r := recover(); r != nil {
-			s.Logger.LogAttrs(ctx, slog.LevelError, "panic", slog.String("id", l.asked), slog.String("run", l.id),
+			s.Logger.LogAttrs(ctx, slog.LevelError, "panic", slog.String("run", l.id),
 				slog.Any("error", r), slog.String("stack", string(debug.Stack())))
 			l.end(ctx, ended)
 		}
@@ -162,10 +162,10 @@ func (s *server) conduct(ctx context.Context, l *liveRun, t task, citing cite.Op
 			s.Logger.WarnContext(ctx, "a run that has ended is not forgotten", "run", l.id, "error", err)
 		}
 	}()
-	_, err := s.work(l, cite.Number(l.run.Watch(t.events(ctx, l.run)), citing), nil)
+	_, err := s.work(l, s.cited(ctx, t.kind, l.run.Watch(t.events(ctx, l.run)), citing), nil)
 	ended = s.ending(ctx, l, err)
 	l.end(ctx, ended)
-	attrs := []slog.Attr{slog.String("id", l.asked), slog.String("run", l.id), slog.Duration("took", time.Since(l.started))}
+	attrs := []slog.Attr{slog.String("run", l.id), slog.Duration("took", time.Since(l.started))}
 	level := slog.LevelInfo
 	if ended != nil {
 		p := problemFor(ended)

@@ -331,7 +331,7 @@ func (s *server) complete(c echo.Context, r *chatRequest, t task) (err error) {
 	}
 	citing := s.citing(c)
 	citing.Places = true
-	whole, err := s.work(l, passed(cite.Number(l.run.Watch(t.events(ctx, l.run)), citing), w.take), nil)
+	whole, err := s.work(l, passed(s.cited(ctx, t.kind, l.run.Watch(t.events(ctx, l.run)), citing), w.take), nil)
 	if errors.Is(err, errEnough) {
 		l.record, err = false, nil
 	}

@@ -128,6 +128,12 @@ type Options struct {
 	// a request is from. From anyone else that header says nothing.
 	TrustProxies []netip.Prefix
 
+	// Metrics are what GET /metrics gives; nil makes new ones.
+	Metrics *Metrics
+	// Figures tells the size of the store for the metrics. Nil means that it
+	// is not told.
+	Figures func(ctx context.Context) (StoreFigures, error)
+
 	// Version is shown on the page and by GET /healthz.
 	Version string
 	// MaxAsks bounds the questions and searches in hand at one time; those
@@ -197,6 +203,10 @@ func newServer(o Options) (*server, error) {
 	if o.MaxAsks <= 0 {
 		o.MaxAsks = DefaultMaxAsks
 	}
+	if o.Metrics == nil {
+		o.Metrics = NewMetrics(Price{})
+	}
+	o.Logger = slog.New(requestLog{o.Logger.Handler()})
 	if o.KeyRate <= 0 {
 		o.KeyRate = DefaultKeyRate
 	}
@@ -214,6 +224,7 @@ func newServer(o Options) (*server, error) {
 		u.User, u.RawQuery, u.Fragment = nil, "", ""
 		s.public = u
 	}
+	s.Metrics.server.Store(s)
 	return s, nil
 }
 
@@ -238,7 +249,7 @@ func (s *server) routed() (_ *echo.Echo, err error) {
 	e.IPExtractor = peer(s.TrustProxies)
 	e.HTTPErrorHandler = s.handleError
 	// Pre: these hold for unknown routes as well.
-	e.Pre(s.stripPrefix, requestID, headers, s.log(), s.recover(), freshDeadline, s.checkHost, crossOrigin)
+	e.Pre(s.measure, s.stripPrefix, requestID, headers, s.log(), s.recover(), freshDeadline, s.checkHost, crossOrigin)
 	// Use: the route is known.
 	e.Use(s.listed, s.admit)
 
@@ -270,6 +281,7 @@ func (s *server) routed() (_ *echo.Echo, err error) {
 	s.addKeyRoutes(e)
 	get("/openapi.json", s.openapi)
 	get("/docs", s.docs)
+	get("/metrics", s.metrics)
 	get("/healthz", s.healthz)
 	get("/readyz", s.readyz)
 	return e, nil

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"log/slog"
 	"net/netip"
 	"net/url"
 	"os"
@@ -21,6 +23,7 @@ import (
 	"ibid/retrieve"
 	"ibid/retrieve/embed"
 	"ibid/retrieve/local"
+	"ibid/web"
 )
 
 // storeConfig says where the data is and how texts become vectors. It is part
@@ -193,8 +196,26 @@ type library struct {
 	reader   *ingest.Reader // of those that ingest; else nil
 }
 
+// logConfig says what is logged.
+type logConfig struct {
+	LogLevel slog.Level `help:"Least level of what is logged on standard error: debug, info, warn or error." default:"info" placeholder:"LEVEL"`
+}
+
+func (c logConfig) logger(w io.Writer, asJSON bool) *slog.Logger {
+	o := &slog.HandlerOptions{Level: c.LogLevel}
+	if asJSON {
+		return slog.New(slog.NewJSONHandler(w, o))
+	}
+	return slog.New(slog.NewTextHandler(w, o))
+}
+
 // openLibrary opens the data directory, and makes it if it is not there.
 func openLibrary(ctx context.Context, c storeConfig, o retrieve.Options, s surroundings) (*library, error) {
+	return openMeasured(ctx, c, o, s, func(e retrieve.Embedder) retrieve.Embedder { return e })
+}
+
+// openMeasured is openLibrary with an embedder around the one that it searches with.
+func openMeasured(ctx context.Context, c storeConfig, o retrieve.Options, s surroundings, around func(retrieve.Embedder) retrieve.Embedder) (*library, error) {
 	embedder, err := c.embedder(ctx, s.getenv)
 	if err != nil {
 		return nil, err
@@ -203,10 +224,11 @@ func openLibrary(ctx context.Context, c storeConfig, o retrieve.Options, s surro
 	if err != nil {
 		return nil, err
 	}
-	lib, err := newLibrary(ctx, c.Data, engine, embedder, o, s)
+	lib, err := newLibrary(ctx, c.Data, engine, around(embedder), o, s)
 	if err != nil {
 		return nil, errors.Join(err, engine.Close())
 	}
+	lib.embedder = embedder
 	return lib, nil
 }
 
@@ -241,6 +263,29 @@ func startEngine(ctx context.Context, c storeConfig, s surroundings) (*local.Eng
 	return local.Open(ctx, c.Data, local.Options{Renewing: func(documents int) {
 		fmt.Fprintf(s.stderr, "ibid: this version cuts words into terms in another way: analysing %d documents in %s anew, once\n", documents, c.Data)
 	}})
+}
+
+// figures are the size of the store.
+func (l *library) figures(ctx context.Context, data string) (f web.StoreFigures, err error) {
+	all, err := l.Documents(ctx, retrieve.Filter{})
+	if err != nil {
+		return f, err
+	}
+	for _, d := range all {
+		f.Documents, f.Chunks = f.Documents+1, f.Chunks+d.Chunks
+	}
+	f.ReaderDeaths = l.reader.Deaths()
+	entries, err := os.ReadDir(data)
+	if err != nil {
+		return f, fmt.Errorf("looking at the size of the store: %w", err)
+	}
+	for _, e := range entries {
+		// One that is gone takes no room.
+		if info, err := e.Info(); err == nil && info.Mode().IsRegular() {
+			f.Bytes += info.Size()
+		}
+	}
+	return f, nil
 }
 
 func (l *library) close() error {

@@ -55,12 +55,14 @@ var homes = map[string][]string{
 	"golang.org/x":                         {"cmd/ibid", "web", "cite", "answer", "retrieve", "ingest"},
 
 	"github.com/modelcontextprotocol/go-sdk": {"web"},
+	"github.com/prometheus/client_golang":    {"web"},
 }
 
 // testHomes are modules that only tests may import, in any room.
 var testHomes = []string{
 	"github.com/google/go-cmp", "github.com/rogpeppe/go-internal", "go.uber.org/goleak",
 	"pgregory.net/rapid", "github.com/chromedp/chromedp", "github.com/chromedp/cdproto",
+	"github.com/prometheus/common", "github.com/prometheus/client_model",
 	"github.com/santhosh-tekuri/jsonschema/v6",
 }
 

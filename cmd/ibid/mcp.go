@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"log/slog"
 
 	"ibid/retrieve"
 	"ibid/web"
@@ -13,6 +12,7 @@ import (
 type mcpCmd struct {
 	Collection []string `help:"Collection that may be read, and no other; may be repeated. Unset: all." placeholder:"NAME"`
 	PublicURL  string   `help:"Address of a server for the same documents, for links to sources; unset: no links." name:"public-url" placeholder:"URL"`
+	logConfig
 	citeConfig
 	rerankConfig
 	modelConfig
@@ -48,7 +48,7 @@ func (c *mcpCmd) Run(ctx context.Context, s surroundings) (err error) {
 	}
 	err = web.ServeMCP(ctx, web.Options{
 		Asker: answerer, Searcher: lib.Index, Library: lib.Index, Citing: citing, PublicURL: c.PublicURL, Version: version(),
-		Logger: slog.New(slog.NewTextHandler(s.stderr, nil)),
+		Logger: c.logger(s.stderr, false),
 	}, c.Collection, io.NopCloser(s.stdin), unclosed{s.stdout})
 	return err
 }

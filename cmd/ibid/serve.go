@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"time"
 
+	"ibid/answer"
 	"ibid/answer/openai"
 	"ibid/ingest"
 	"ibid/web"
@@ -33,6 +34,11 @@ type serveCmd struct {
 	MaxUploads int      `help:"Most that all uploads together may take, in MB." default:"4096" placeholder:"N" group:"Server"`
 	KeepDays   int      `help:"Days for which answers are kept, so that they can be shown again and shared by their links; 0 keeps none." default:"90" placeholder:"N" group:"Server"`
 	MaxAsks    int      `help:"Questions and searches in hand at a time; those over it are turned away with 429." default:"512" placeholder:"N" group:"Server"`
+	PriceIn    float64  `help:"What a million tokens of prompts cost, for the metrics." placeholder:"X" group:"Server"`
+	PriceOut   float64  `help:"What a million tokens of replies cost, for the metrics." placeholder:"X" group:"Server"`
+
+	MetricsAddr string `help:"Address that gives the metrics, and nothing else, to everyone who reaches it; unset: /metrics of the server alone." placeholder:"HOST:PORT" group:"Server"`
+	logConfig
 	authConfig
 	Links bool `help:"Make the numbers in answers under /v1 links to their sources, in Markdown." default:"true" negatable:"" group:"Server"`
 	syncConfig
@@ -74,10 +80,11 @@ func (c *serveCmd) Run(ctx context.Context, s surroundings) (err error) {
 	if s.getenv("GOGC") == "" {
 		debug.SetGCPercent(50)
 	}
-	logger := slog.New(slog.NewTextHandler(s.stderr, nil))
-	if c.JSON {
-		logger = slog.New(slog.NewJSONHandler(s.stderr, nil))
+	if c.PriceIn < 0 || c.PriceOut < 0 {
+		return usageError("--price-in and --price-out are prices: give 0 or more")
 	}
+	metrics := web.NewMetrics(web.Price{In: c.PriceIn, Out: c.PriceOut})
+	logger := c.logger(s.stderr, c.JSON)
 	options, err := c.index(c.endpointConfig, s.getenv)
 	if err != nil {
 		return err
@@ -86,7 +93,7 @@ func (c *serveCmd) Run(ctx context.Context, s surroundings) (err error) {
 	if err != nil {
 		return err
 	}
-	lib, err := openLibrary(ctx, c.storeConfig, options, s)
+	lib, err := openMeasured(ctx, c.storeConfig, options, s, metrics.Embedder)
 	if err != nil {
 		return err
 	}
@@ -95,6 +102,9 @@ func (c *serveCmd) Run(ctx context.Context, s surroundings) (err error) {
 	answerer, err := lib.answerer(c.modelConfig, c.endpointConfig, s.getenv)
 	if err != nil {
 		return err
+	}
+	for _, m := range []*answer.Model{&answerer.Model, &answerer.GateModel, &answerer.RefineModel} {
+		*m = metrics.Model(*m)
 	}
 	keys, err := c.guarded(ctx, lib.engine.Keyring())
 	if err != nil {
@@ -118,7 +128,7 @@ func (c *serveCmd) Run(ctx context.Context, s surroundings) (err error) {
 		defer func() { err = errors.Join(err, uploads.Dir.Close()) }()
 		accept, collection = uploads, uploads.Root.Collection
 	}
-	var progress progress
+	progress := progress{synced: metrics.Synced}
 	troubles := progress.troubles
 	if uploads != nil {
 		troubles = func() []ingest.Change { return append(progress.troubles(), uploads.Troubles()...) }
@@ -133,7 +143,7 @@ func (c *serveCmd) Run(ctx context.Context, s surroundings) (err error) {
 		Indexing: progress.indexing, Troubles: troubles,
 		Keys: keys, KeyRate: c.Rate, TrustProxies: proxies, UploadCollection: collection,
 		Addr: c.Addr, PublicURL: c.PublicURL, AllowHosts: c.AllowHost, Version: version(), Citing: citing,
-		MaxAsks: c.MaxAsks,
+		MaxAsks: c.MaxAsks, Metrics: metrics, Figures: func(ctx context.Context) (web.StoreFigures, error) { return lib.figures(ctx, c.Data) },
 	})
 	if err != nil {
 		return usageError("%w", err)
@@ -144,6 +154,12 @@ func (c *serveCmd) Run(ctx context.Context, s surroundings) (err error) {
 	}
 	if err != nil {
 		return fmt.Errorf("listening on %s: %w", c.Addr, err)
+	}
+	var scraped net.Listener
+	if c.MetricsAddr != "" {
+		if scraped, err = (&net.ListenConfig{}).Listen(ctx, "tcp", c.MetricsAddr); err != nil {
+			return errors.Join(fmt.Errorf("listening on %s (--metrics-addr): %w", c.MetricsAddr, err), listener.Close())
+		}
 	}
 	if _, err := fmt.Fprintf(s.stdout, "listening on http://%s\n", listener.Addr()); err != nil {
 		return errors.Join(err, listener.Close())
@@ -166,6 +182,16 @@ func (c *serveCmd) Run(ctx context.Context, s surroundings) (err error) {
 		})
 	}
 	background.Go(func() { progress.sync(ctx, folders, logger) })
+	if scraped != nil {
+		figures := web.NewHTTPServer(c.MetricsAddr, metrics.Handler())
+		logger.Info("metrics", "address", "http://"+scraped.Addr().String())
+		background.Go(func() {
+			if err := figures.Serve(scraped); !errors.Is(err, http.ErrServerClosed) {
+				logger.Error("metrics not served", "error", err)
+			}
+		})
+		defer context.AfterFunc(ctx, func() { _ = figures.Close() })() // at the latest by the stop below
+	}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
 
@@ -264,6 +290,8 @@ type progress struct {
 	files   []count // of each folder
 	ready   bool
 	trouble [][]ingest.Change // of each folder
+
+	synced func(ingest.Change) // told of every file that is new, or read for the first time
 }
 
 type count struct{ done, total int }
@@ -329,6 +357,9 @@ func (p *progress) once(ctx context.Context, i int, f *folder, logger *slog.Logg
 		all.add(ch)
 		if isNew {
 			news.add(ch)
+		}
+		if isNew || !again {
+			p.synced(ch)
 		}
 		if ch.Action == ingest.Failed || ch.Action == ingest.Skipped {
 			trouble = append(trouble, ch)

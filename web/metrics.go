@@ -1,0 +1,203 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/labstack/echo/v4"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"ibid/ingest"
+)
+
+// Metrics are what Prometheus reads of one server. No label has a value that a
+// client, a document or a model chose: those that may come are written down, and
+// all others are counted as "other".
+type Metrics struct {
+	registry *prometheus.Registry
+	server   atomic.Pointer[server] // whose state is told; nil before there is one
+	price    Price
+
+	requests    *prometheus.HistogramVec // route, method
+	replies     *prometheus.CounterVec   // route, method, status
+	problems    *prometheus.CounterVec   // code
+	answers     *prometheus.CounterVec   // kind, outcome
+	stages      *prometheus.HistogramVec // kind, stage
+	refusals    *prometheus.CounterVec   // reason
+	verdicts    *prometheus.CounterVec   // verdict, by
+	citations   *prometheus.CounterVec   // verdict
+	unsupported *prometheus.CounterVec   // reason
+	sources     prometheus.Histogram
+	dropped     prometheus.Counter
+	warnings    prometheus.Counter
+
+	calls    *prometheus.HistogramVec // role
+	failures *prometheus.CounterVec   // role, kind
+	upstream *prometheus.CounterVec   // role
+	tokens   *prometheus.CounterVec   // role, direction
+	cost     prometheus.Counter       // nil without a price
+
+	embeds      prometheus.Histogram
+	embedded    prometheus.Counter
+	embedFailed prometheus.Counter
+	files       *prometheus.CounterVec // action
+}
+
+// A Price is what a million tokens cost, in any currency.
+type Price struct{ In, Out float64 }
+
+// StoreFigures are the size of the store, and how the reading of files went.
+type StoreFigures struct {
+	Documents, Chunks int
+	Bytes             int64 // on disk
+	// ReaderDeaths counts the child processes that died over a file.
+	ReaderDeaths int64
+}
+
+// NewMetrics makes metrics that have counted nothing. Without a price nothing
+// is said of costs.
+func NewMetrics(price Price) *Metrics {
+	m := &Metrics{registry: prometheus.NewRegistry(), price: price}
+	quick := []float64{.0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120}
+	histogram := func(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
+		h := prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: "ibid", Name: name, Help: help, Buckets: buckets}, labels)
+		m.registry.MustRegister(h)
+		return h
+	}
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		c := prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "ibid", Name: name, Help: help}, labels)
+		m.registry.MustRegister(c)
+		return c
+	}
+	one := func(h *prometheus.HistogramVec) prometheus.Histogram {
+		return h.WithLabelValues().(prometheus.Histogram)
+	}
+	m.requests = histogram("http_request_duration_seconds", "Time to the end of a reply, by route.", quick, "route", "method")
+	m.replies = counter("http_requests_total", "Requests, by route and status.", "route", "method", "status")
+	m.problems = counter("problems_total", "Errors that clients were told of, by their code: too_fast and too_many_questions are refusals for load, no_key and bad_key for want of a key.", "code")
+	m.answers = counter("answers_total", "Answers and summaries, by how they ended.", "kind", "outcome")
+	m.stages = histogram("answer_stage_duration_seconds", "Time of an answer: retrieve up to what was found, gate from there until all was judged, first_text from the beginning to the first word, whole to the last.", quick, "kind", "stage")
+	m.refusals = counter("refusals_total", "Questions that the documents do not answer, by reason.", "reason")
+	m.verdicts = counter("gate_verdicts_total", "Verdicts of the gate on passages, and who gave them.", "verdict", "by")
+	m.citations = counter("citations_total", "Citations in answers, by how their quotes bear them out.", "verdict")
+	m.unsupported = counter("unsupported_sentences_total", "Sentences of answers that no citation bears out.", "reason")
+	m.sources = one(histogram("answer_sources", "Sources of an answer.", []float64{0, 1, 2, 3, 4, 5, 6, 8, 10, 12, 20}))
+	m.dropped = counter("dropped_labels_total", "Labels in replies of models that name nothing they were shown.").WithLabelValues()
+	m.warnings = counter("answer_warnings_total", "Warnings in answers.").WithLabelValues()
+	m.calls = histogram("model_call_duration_seconds", "Time of a call to a model, by what it was for.", quick, "role")
+	m.failures = counter("model_call_failures_total", "Calls to a model that failed, by kind.", "role", "kind")
+	m.upstream = counter("model_requests_total", "Requests to the model's server, repeated ones included.", "role")
+	m.tokens = counter("model_tokens_total", "Tokens of calls to models: prompt, completion, and reasoning, which is a part of completion.", "role", "direction")
+	m.embeds = one(histogram("embedding_duration_seconds", "Time of a call to the embedder.", quick))
+	m.embedded = counter("embedded_texts_total", "Texts that were embedded.").WithLabelValues()
+	m.embedFailed = counter("embedding_failures_total", "Calls to the embedder that failed.").WithLabelValues()
+	m.files = counter("sync_files_total", "Files that a sync met, by what became of them.", "action")
+	if price != (Price{}) {
+		m.cost = counter("model_cost_total", "What the tokens cost, in the currency of --price-in and --price-out.").WithLabelValues()
+	}
+	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), state{m})
+	return m
+}
+
+// Handler gives the metrics, at /metrics and nowhere else, to whoever asks: it
+// is for an address of its own.
+func (m *Metrics) Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4, Timeout: 10 * time.Second}))
+	return mux
+}
+
+// Synced counts a file that a sync met.
+func (m *Metrics) Synced(c ingest.Change) {
+	m.files.WithLabelValues(known(string(c.Action), string(ingest.Added), string(ingest.Updated), string(ingest.Unchanged),
+		string(ingest.Renamed), string(ingest.Removed), string(ingest.Skipped), string(ingest.Failed))).Inc()
+}
+
+// known is a value if it is one of those, else "other".
+func known(value string, among ...string) string {
+	if slices.Contains(among, value) {
+		return value
+	}
+	return "other"
+}
+
+// measure counts requests.
+func (s *server) measure(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		start := time.Now()
+		err := next(c)
+		route, method := "other", known(c.Request().Method, http.MethodGet, http.MethodHead, http.MethodPost, http.MethodDelete, http.MethodOptions)
+		if _, ok := s.accessTo(c); ok {
+			route = c.Path()
+		}
+		s.Metrics.requests.WithLabelValues(route, method).Observe(time.Since(start).Seconds())
+		s.Metrics.replies.WithLabelValues(route, method, strconv.Itoa(c.Response().Status)).Inc()
+		return err
+	}
+}
+
+// metrics gives the metrics.
+func (s *server) metrics(c echo.Context) error {
+	if err := setWriteDeadline(c.Response(), time.Now().Add(replyTimeout)); err != nil {
+		return err
+	}
+	s.Metrics.Handler().ServeHTTP(c.Response(), c.Request())
+	return nil
+}
+
+// state collects what a server is in at the moment.
+type state struct{ m *Metrics }
+
+// Describe describes nothing: what there is depends on the server.
+func (state) Describe(chan<- *prometheus.Desc) {}
+
+// Collect asks the server.
+func (c state) Collect(out chan<- prometheus.Metric) {
+	s := c.m.server.Load()
+	if s == nil {
+		return
+	}
+	gauge := func(name, help string, kind prometheus.ValueType, value float64) {
+		out <- prometheus.MustNewConstMetric(prometheus.NewDesc("ibid_"+name, help, nil, nil), kind, value)
+	}
+	gauge("questions_in_hand", "Questions and searches that are being answered.", prometheus.GaugeValue, float64(len(s.asks)))
+	gauge("questions_limit", "The most that are answered at a time.", prometheus.GaugeValue, float64(cap(s.asks)))
+	i := s.indexing()
+	ready := 0.
+	if i.Ready {
+		ready = 1
+	}
+	gauge("sync_ready", "1 when the folders have been read once.", prometheus.GaugeValue, ready)
+	gauge("sync_done_files", "Files of the folders that the sync has accounted for.", prometheus.GaugeValue, float64(i.Done))
+	gauge("sync_seen_files", "Files of the folders that the sync has seen.", prometheus.GaugeValue, float64(i.Total))
+	troubles := 0
+	for _, t := range s.Troubles() {
+		if t.Action == ingest.Failed {
+			troubles++
+		}
+	}
+	gauge("sync_failed_files", "Files that the last sync could not read.", prometheus.GaugeValue, float64(troubles))
+	if s.Figures == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	f, err := s.Figures(ctx)
+	if err != nil {
+		if !errors.Is(err, context.Canceled) {
+			s.Logger.WarnContext(ctx, "the size of the store is not told", "error", err)
+		}
+		return
+	}
+	gauge("store_documents", "Documents in the store.", prometheus.GaugeValue, float64(f.Documents))
+	gauge("store_chunks", "Chunks in the store.", prometheus.GaugeValue, float64(f.Chunks))
+	gauge("store_bytes", "Bytes that the store takes on disk.", prometheus.GaugeValue, float64(f.Bytes))
+	gauge("reader_deaths_total", "Child processes that died over a file.", prometheus.CounterValue, float64(f.ReaderDeaths))
+}

@@ -1,0 +1,288 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+
+	"ibid/answer"
+	"ibid/answer/openai"
+	"ibid/retrieve"
+)
+
+// scraped reads what /metrics gives: counters and gauges, and the counts of
+// histograms, by name and labels.
+func scraped(t *testing.T, h http.Handler) map[string]float64 {
+	t.Helper()
+	r := httptest.NewRequest("GET", "/metrics", nil)
+	r.Host = "localhost"
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	parser := expfmt.NewTextParser(model.LegacyValidation)
+	families, err := parser.TextToMetricFamilies(w.Body)
+	if err != nil || w.Code != 200 {
+		t.Fatalf("status %d: %v", w.Code, err)
+	}
+	values := map[string]float64{}
+	for name, f := range families {
+		if f.GetHelp() == "" {
+			t.Errorf("%s says nothing of itself", name)
+		}
+		for _, m := range f.GetMetric() {
+			var labels []string
+			for _, l := range m.GetLabel() {
+				labels = append(labels, l.GetName()+"="+l.GetValue())
+			}
+			key := strings.TrimSuffix(name+"{"+strings.Join(labels, ",")+"}", "{}")
+			switch f.GetType() {
+			case dto.MetricType_HISTOGRAM:
+				values[key] = float64(m.GetHistogram().GetSampleCount())
+			case dto.MetricType_COUNTER:
+				values[key] = m.GetCounter().GetValue()
+			default:
+				values[key] = m.GetGauge().GetValue()
+			}
+		}
+	}
+	return values
+}
+
+// TestMetrics asks questions of every outcome, by several ways, and compares
+// what was counted.
+func TestMetrics(t *testing.T) {
+	m := NewMetrics(Price{})
+	e := newHandler(t, func(o *Options) {
+		o.Metrics, o.MaxAsks = m, 7
+		o.Summarizer = digest{new(answer.Summary)}
+		o.Figures = func(context.Context) (StoreFigures, error) {
+			return StoreFigures{Documents: 4, Chunks: 9, Bytes: 1 << 20, ReaderDeaths: 2}, nil
+		}
+		o.Indexing = func() (int, int, bool) { return 3, 5, true }
+	})
+	ask := func(method, path, body string, header ...string) {
+		r := httptest.NewRequest(method, path, strings.NewReader(body))
+		r.Host = "localhost"
+		for i := 0; i < len(header); i += 2 {
+			r.Header.Set(header[i], header[i+1])
+		}
+		e.ServeHTTP(httptest.NewRecorder(), r)
+	}
+	ask("POST", "/api/ask", `{"question":"What is the mooring fee?"}`)
+	ask("POST", "/api/ask", `{"question":"What is the mooring fee?"}`, "Accept", "text/event-stream")
+	ask("POST", "/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ask","arguments":{"question":"What is the mooring fee?"}}}`,
+		"Content-Type", "application/json", "Accept", "application/json, text/event-stream")
+	ask("POST", "/api/ask", `{"question":"pizza"}`)
+	ask("POST", "/api/ask", `{"question":"cut short"}`)
+	ask("POST", "/api/ask", `{"question":"breaks later"}`)
+	ask("POST", "/api/ask", `{"question":"breaks at once"}`)
+	ask("POST", "/api/ask", `{"question":"drafted"}`)
+	ask("POST", "/api/ask", `{"question":""}`)
+	ask("POST", "/api/search", `{"question":"mooring"}`)
+	ask("GET", "/CANARY/canary?canary=1", "")
+	ask("CANARY", "/api/ask", "")
+	ask("GET", "/documents/club/guide.pdf", "")
+	got := scraped(t, e)
+	for key, want := range map[string]float64{
+		"ibid_answers_total{kind=ask,outcome=answered}":                      4,
+		"ibid_answers_total{kind=ask,outcome=refused}":                       1,
+		"ibid_answers_total{kind=ask,outcome=incomplete}":                    1,
+		"ibid_answers_total{kind=ask,outcome=failed}":                        2,
+		"ibid_answer_stage_duration_seconds{kind=ask,stage=retrieve}":        7,
+		"ibid_answer_stage_duration_seconds{kind=ask,stage=gate}":            7,
+		"ibid_answer_stage_duration_seconds{kind=ask,stage=first_text}":      6,
+		"ibid_answer_stage_duration_seconds{kind=ask,stage=whole}":           6,
+		"ibid_refusals_total{reason=nothing_relevant}":                       1,
+		"ibid_gate_verdicts_total{by=score,verdict=relevant}":                12,
+		"ibid_gate_verdicts_total{by=score,verdict=irrelevant}":              7,
+		"ibid_citations_total{verdict=quoted}":                               8,
+		"ibid_answer_sources":                                                5,
+		"ibid_answer_warnings_total":                                         1,
+		"ibid_problems_total{code=internal}":                                 2,
+		"ibid_problems_total{code=empty_question}":                           1,
+		"ibid_http_requests_total{method=POST,route=/api/ask,status=200}":    5,
+		"ibid_http_requests_total{method=POST,route=/api/ask,status=500}":    2,
+		"ibid_http_requests_total{method=POST,route=/api/ask,status=400}":    1,
+		"ibid_http_requests_total{method=POST,route=/mcp,status=200}":        1,
+		"ibid_http_requests_total{method=GET,route=other,status=404}":        1,
+		"ibid_http_requests_total{method=other,route=other,status=405}":      1,
+		"ibid_http_requests_total{method=GET,route=/documents/*,status=200}": 1,
+		"ibid_http_request_duration_seconds{method=POST,route=/api/search}":  1,
+		"ibid_questions_in_hand":                                             0,
+		"ibid_questions_limit":                                               7,
+		"ibid_sync_ready":                                                    1,
+		"ibid_sync_done_files":                                               3,
+		"ibid_sync_seen_files":                                               5,
+		"ibid_sync_failed_files":                                             1,
+		"ibid_store_documents":                                               4,
+		"ibid_store_chunks":                                                  9,
+		"ibid_store_bytes":                                                   1 << 20,
+		"ibid_reader_deaths_total":                                           2,
+	} {
+		if v, ok := got[key]; v != want || !ok {
+			t.Errorf("%s is %v (%v), want %v", key, v, ok, want)
+		}
+	}
+	if got["go_goroutines"] == 0 {
+		t.Error("nothing is told of the Go runtime")
+	}
+	for key := range got {
+		for _, word := range []string{"CANARY", "canary", "mooring", "pizza", "guide", "harbour"} {
+			if strings.Contains(key, word) {
+				t.Errorf("%s tells %q", key, word)
+			}
+		}
+	}
+	if t.Failed() {
+		for key, v := range got {
+			if strings.HasPrefix(key, "ibid_") {
+				t.Logf("%s %v", key, v)
+			}
+		}
+	}
+}
+
+// TestMetricsOfCanceledAnswers: a reader who goes is counted as one.
+func TestMetricsOfCanceledAnswers(t *testing.T) {
+	w := newStalled()
+	s, err := newServer(mcpOptions(t, func(o *Options) { o.Asker = w }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { <-w.begun; cancel() }()
+	for range s.cited(ctx, askKind, w.Ask(ctx, answer.Question{Text: "stall"}), s.Citing) {
+	}
+	for range s.cited(t.Context(), askKind, newScript(newShelf()).Ask(t.Context(), answer.Question{Text: "pizza"}), s.Citing) {
+		break
+	}
+	e, err := s.routed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := scraped(t, e)["ibid_answers_total{kind=ask,outcome=canceled}"]; n != 2 {
+		t.Errorf("%v canceled answers", n)
+	}
+}
+
+// modelFunc is a Model.
+type modelFunc func(context.Context, answer.Prompt) iter.Seq2[answer.Piece, error]
+
+func (f modelFunc) Complete(ctx context.Context, p answer.Prompt) iter.Seq2[answer.Piece, error] {
+	return f(ctx, p)
+}
+
+// TestMetricsOfModels counts calls, tokens and failures.
+func TestMetricsOfModels(t *testing.T) {
+	m := NewMetrics(Price{In: 2, Out: 10})
+	model := m.Model(modelFunc(func(_ context.Context, p answer.Prompt) iter.Seq2[answer.Piece, error] {
+		return func(yield func(answer.Piece, error) bool) {
+			if p.User == "fail" {
+				yield(answer.Piece{Usage: answer.Tokens{Prompt: 5, Requests: 3}}, &openai.Error{Kind: openai.RateLimited})
+				return
+			}
+			if !yield(answer.Piece{Text: "no"}, nil) {
+				return
+			}
+			yield(answer.Piece{Finish: "stop", Usage: answer.Tokens{Prompt: 1000, Completion: 200, Reasoning: 50, Reported: true, Requests: 1}}, nil)
+		}
+	}))
+	if m.Model(nil) != nil {
+		t.Error("no model is a model")
+	}
+	call := func(role answer.Role, user string, whole bool) (got []answer.Piece, err error) {
+		for p, e := range model.Complete(t.Context(), answer.Prompt{Role: role, System: "one two", User: user}) {
+			if got, err = append(got, p), e; !whole {
+				break
+			}
+		}
+		return got, err
+	}
+	if got, err := call(answer.RoleAnswer, "ask", true); err != nil || len(got) != 2 || got[1].Usage.Prompt != 1000 {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if _, err := call(answer.RoleRefine, "fail", true); err == nil {
+		t.Error("a failure is lost")
+	}
+	_, _ = call(answer.RoleJudge, "three", false)
+	_, _ = call("canary", "ask", true)
+	got := scraped(t, m.Handler())
+	want := map[string]float64{
+		"ibid_model_call_duration_seconds{role=answer}": 1, "ibid_model_call_duration_seconds{role=refine}": 1, "ibid_model_call_duration_seconds{role=judge}": 1, "ibid_model_call_duration_seconds{role=other}": 1,
+		"ibid_model_call_failures_total{kind=rate_limit,role=refine}": 1,
+		"ibid_model_requests_total{role=refine}":                      3,
+		"ibid_model_tokens_total{direction=prompt,role=answer}":       1000,
+		"ibid_model_tokens_total{direction=completion,role=answer}":   200,
+		"ibid_model_tokens_total{direction=reasoning,role=answer}":    50,
+		"ibid_model_tokens_total{direction=prompt,role=judge}":        3, // what it was shown, counted here
+		"ibid_model_tokens_total{direction=completion,role=judge}":    1,
+		"ibid_model_cost_total":                                       (2*(1000+5+3+1000) + 10*(200+1+200)) / 1e6,
+	}
+	for key := range want {
+		if diff := cmp.Diff(want[key], got[key]); diff != "" {
+			t.Errorf("%s: %s", key, diff)
+		}
+	}
+}
+
+type brokenEmbedder struct{ fails bool }
+
+func (brokenEmbedder) Space() string { return "test/1" }
+func (b brokenEmbedder) Embed(_ context.Context, texts []string) ([][]float32, error) {
+	if b.fails {
+		return nil, errors.New("broken")
+	}
+	return make([][]float32, len(texts)), nil
+}
+
+type wordyEmbedder struct{ brokenEmbedder }
+
+func (wordyEmbedder) Known(string) float64 { return .25 }
+
+func TestMetricsOfEmbedders(t *testing.T) {
+	m := NewMetrics(Price{})
+	if _, err := m.Embedder(brokenEmbedder{}).Embed(t.Context(), []string{"a", "b"}); err != nil {
+		t.Error(err)
+	}
+	if _, err := m.Embedder(brokenEmbedder{true}).Embed(t.Context(), []string{"a"}); err == nil {
+		t.Error("a failure is lost")
+	}
+	if v, ok := m.Embedder(wordyEmbedder{}).(retrieve.Vocabulary); !ok || v.Known("a") != .25 {
+		t.Error("what words it knows is lost")
+	}
+	if _, ok := m.Embedder(brokenEmbedder{}).(retrieve.Vocabulary); ok {
+		t.Error("it knows words, which it does not")
+	}
+	got := scraped(t, m.Handler())
+	if got["ibid_embedding_duration_seconds"] != 2 || got["ibid_embedded_texts_total"] != 2 || got["ibid_embedding_failures_total"] != 1 {
+		t.Errorf("%v", got)
+	}
+}
+
+// TestEveryAnswerIsMeasured: answers get their numbers in one place.
+func TestEveryAnswerIsMeasured(t *testing.T) {
+	entries, err := os.ReadDir(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if name := e.Name(); strings.HasSuffix(name, ".go") && !strings.HasSuffix(name, "_test.go") && name != "watch.go" {
+			b, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if strings.Contains(string(b), "cite.Number(") {
+				t.Errorf("%s numbers citations past the metrics: use s.cited", name)
+			}
+		}
+	}
+}

@@ -1,0 +1,32 @@
+package web
+
+import (
+	"context"
+	"log/slog"
+)
+
+type requestIDOf struct{}
+
+// requestIDFrom is the id of the request that a context belongs to.
+func requestIDFrom(ctx context.Context) string {
+	id, _ := ctx.Value(requestIDOf{}).(string)
+	return id
+}
+
+// A requestLog puts the id of the request into every line that is written
+// while it is worked on.
+type requestLog struct{ slog.Handler }
+
+func (h requestLog) Handle(ctx context.Context, r slog.Record) error {
+	if id := requestIDFrom(ctx); id != "" {
+		r = r.Clone()
+		r.AddAttrs(slog.String("id", id))
+	}
+	return h.Handler.Handle(ctx, r)
+}
+
+func (h requestLog) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return requestLog{h.Handler.WithAttrs(attrs)}
+}
+
+func (h requestLog) WithGroup(name string) slog.Handler { return requestLog{h.Handler.WithGroup(name)} }
