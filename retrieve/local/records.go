@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"ibid/retrieve"
@@ -34,6 +35,7 @@ CREATE TABLE record_events (
 CREATE TABLE record_documents (
 	document TEXT NOT NULL,
 	record   TEXT NOT NULL,
+	sum      INTEGER NOT NULL,
 	PRIMARY KEY (document, record)
 ) WITHOUT ROWID;
 CREATE INDEX record_documents_by_record ON record_documents (record);
@@ -44,6 +46,7 @@ CREATE TABLE feedback (
 	citation INTEGER NOT NULL,
 	rating   INTEGER NOT NULL,
 	at       INTEGER NOT NULL,
+	sum      INTEGER NOT NULL,
 	comment  TEXT NOT NULL,
 	UNIQUE (run, caller, citation)
 );
@@ -56,6 +59,8 @@ type recordHead struct {
 	Shared bool   `json:"shared,omitempty"`
 	Ended  int64  `json:"ended"`
 	Spec   []byte `json:"spec"`
+	// Documents counts the rows of record_documents.
+	Documents int `json:"documents"`
 }
 
 func headSum(id, by string, started, expires int64, head []byte) int64 {
@@ -75,6 +80,17 @@ func eventsSum(id string, events []byte) int64 {
 	return s.value()
 }
 
+func feedbackSum(f retrieve.Feedback) int64 {
+	var s sum
+	s.text(f.Run)
+	s.text(f.By)
+	s.number(int64(f.Citation))
+	s.number(int64(f.Rating))
+	s.number(f.At.UnixMicro())
+	s.text(f.Comment)
+	return s.value()
+}
+
 // recorded tells whether a record or an opinion has ever been kept here.
 func recorded(ctx context.Context, tx *sql.Tx) (bool, error) { return hasTable(ctx, tx, "records") }
 
@@ -88,7 +104,8 @@ func layOutRecords(ctx context.Context, tx *sql.Tx) error {
 }
 
 func (l ledger) KeepRecord(ctx context.Context, r retrieve.Record) error {
-	head, err := json.Marshal(recordHead{r.Kind, r.State, r.Shared, r.Ended.UnixMicro(), r.Spec})
+	r.Documents = slices.Compact(slices.Sorted(slices.Values(r.Documents)))
+	head, err := json.Marshal(recordHead{r.Kind, r.State, r.Shared, r.Ended.UnixMicro(), r.Spec, len(r.Documents)})
 	if err != nil {
 		return fmt.Errorf("keep the record of the run %s: %w", r.ID, err)
 	}
@@ -119,7 +136,7 @@ func (l ledger) KeepRecord(ctx context.Context, r retrieve.Record) error {
 			if err != nil {
 				return err
 			}
-			_, err = tx.ExecContext(ctx, `INSERT OR IGNORE INTO record_documents (document, record) VALUES (?, ?)`, d, r.ID)
+			err = insertRecorded(ctx, tx, d, r.ID)
 		}
 		return err
 	})
@@ -200,27 +217,71 @@ func renameInRecords(ctx context.Context, tx *sql.Tx, from, to string) error {
 	if yes, err := recorded(ctx, tx); err != nil || !yes {
 		return err
 	}
-	_, err := tx.ExecContext(ctx, `UPDATE OR REPLACE record_documents SET document = ? WHERE document = ?`, to, from)
+	ids, err := column[string](ctx, tx, `SELECT record FROM record_documents WHERE document = ?`, from)
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		if err := insertRecorded(ctx, tx, to, id); err != nil {
+			return err
+		}
+	}
+	_, err = tx.ExecContext(ctx, `DELETE FROM record_documents WHERE document = ?`, from)
+	return err
+}
+
+func recordedSum(document, record string) int64 {
+	var s sum
+	s.text(document)
+	s.text(record)
+	return s.value()
+}
+
+func insertRecorded(ctx context.Context, tx *sql.Tx, document, record string) error {
+	_, err := tx.ExecContext(ctx, `INSERT OR REPLACE INTO record_documents (document, record, sum) VALUES (?, ?, ?)`, document, record, recordedSum(document, record))
 	return err
 }
 
 // scanRecord reads what a list shows of a record. A damaged one is ErrNotFound.
-func scanRecord(scan func(...any) error) (r retrieve.Record, err error) {
+// It has so many documents.
+func scanRecord(scan func(...any) error) (r retrieve.Record, documents int, err error) {
 	var started, expires, stored int64
 	var head []byte
 	if err := scanned(scan(&r.ID, &r.By, &started, &expires, &stored, &head)); err != nil {
 		if errors.Is(err, errRow) || errors.Is(err, sql.ErrNoRows) {
 			err = retrieve.ErrNotFound
 		}
-		return retrieve.Record{}, err
+		return retrieve.Record{}, 0, err
 	}
 	var h recordHead
 	if headSum(r.ID, r.By, started, expires, head) != stored || json.Unmarshal(head, &h) != nil {
-		return retrieve.Record{}, retrieve.ErrNotFound
+		return retrieve.Record{}, 0, retrieve.ErrNotFound
 	}
 	r.Kind, r.State, r.Shared, r.Spec = h.Kind, h.State, h.Shared, h.Spec
 	r.Started, r.Ended, r.Expires = time.UnixMicro(started), time.UnixMicro(h.Ended), time.UnixMicro(expires)
-	return r, nil
+	return r, h.Documents, nil
+}
+
+// documentsOf reads the ids of the documents of a record, without damaged ones.
+func documentsOf(ctx context.Context, tx *sql.Tx, record string) (ids []string, err error) {
+	rows, err := tx.QueryContext(ctx, `SELECT document, sum FROM record_documents WHERE record = ? ORDER BY document`, record)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	for rows.Next() {
+		var id string
+		var stored int64
+		err := scanned(rows.Scan(&id, &stored))
+		if errors.Is(err, errRow) || err == nil && recordedSum(id, record) != stored {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		ids = append(ids, id)
+	}
+	return ids, rows.Err()
 }
 
 func (l ledger) Record(ctx context.Context, id string) (r retrieve.Record, err error) {
@@ -230,7 +291,8 @@ func (l ledger) Record(ctx context.Context, id string) (r retrieve.Record, err e
 			return errors.Join(err, notFound(yes))
 		}
 		row := tx.QueryRowContext(ctx, `SELECT id, caller, started, expires, sum, head FROM records WHERE id = ? AND expires > ?`, id, time.Now().UnixMicro())
-		if r, err = scanRecord(row.Scan); err != nil {
+		var count int
+		if r, count, err = scanRecord(row.Scan); err != nil {
 			return err
 		}
 		var stored int64
@@ -241,7 +303,9 @@ func (l ledger) Record(ctx context.Context, id string) (r retrieve.Record, err e
 		if err != nil {
 			return err
 		}
-		r.Documents, err = column[string](ctx, tx, `SELECT document FROM record_documents WHERE record = ? ORDER BY document`, id)
+		if r.Documents, err = documentsOf(ctx, tx, id); err == nil && len(r.Documents) != count {
+			err = retrieve.ErrNotFound // it would outlive a document of which it holds words
+		}
 		return err
 	})
 	if err != nil {
@@ -267,7 +331,7 @@ func (l ledger) Records(ctx context.Context, by string, after retrieve.Record, n
 		}
 		defer rows.Close()
 		for rows.Next() {
-			r, err := scanRecord(rows.Scan)
+			r, _, err := scanRecord(rows.Scan)
 			if errors.Is(err, retrieve.ErrNotFound) {
 				continue
 			}
@@ -302,8 +366,8 @@ func (l ledger) KeepFeedback(ctx context.Context, f retrieve.Feedback) error {
 		if err := layOutRecords(ctx, tx); err != nil {
 			return err
 		}
-		_, err := tx.ExecContext(ctx, `INSERT OR REPLACE INTO feedback (run, caller, citation, rating, at, comment) VALUES (?, ?, ?, ?, ?, ?)`,
-			f.Run, f.By, f.Citation, f.Rating, f.At.UnixMicro(), f.Comment)
+		_, err := tx.ExecContext(ctx, `INSERT OR REPLACE INTO feedback (run, caller, citation, rating, at, sum, comment) VALUES (?, ?, ?, ?, ?, ?, ?)`,
+			f.Run, f.By, f.Citation, f.Rating, f.At.UnixMicro(), feedbackSum(f), f.Comment)
 		if err != nil {
 			return err
 		}
@@ -325,18 +389,21 @@ func (l ledger) Feedback(ctx context.Context, after int64, n int) (list []retrie
 		if yes, err := recorded(ctx, tx); err != nil || !yes {
 			return err
 		}
-		rows, err := tx.QueryContext(ctx, `SELECT key, run, caller, citation, rating, at, comment FROM feedback WHERE key < ? ORDER BY key DESC LIMIT ?`, after, n)
+		rows, err := tx.QueryContext(ctx, `SELECT key, run, caller, citation, rating, at, sum, comment FROM feedback WHERE key < ? ORDER BY key DESC LIMIT ?`, after, n)
 		if err != nil {
 			return err
 		}
 		defer rows.Close()
 		for rows.Next() {
 			var f retrieve.Feedback
-			var at int64
-			if err := scanned(rows.Scan(&f.Key, &f.Run, &f.By, &f.Citation, &f.Rating, &at, &f.Comment)); err != nil {
+			var at, stored int64
+			err := scanned(rows.Scan(&f.Key, &f.Run, &f.By, &f.Citation, &f.Rating, &at, &stored, &f.Comment))
+			if f.At = time.UnixMicro(at); errors.Is(err, errRow) || err == nil && feedbackSum(f) != stored {
+				continue // damaged
+			}
+			if err != nil {
 				return err
 			}
-			f.At = time.UnixMicro(at)
 			list = append(list, f)
 		}
 		return rows.Err()
