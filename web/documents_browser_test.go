@@ -24,6 +24,7 @@ import (
 type growing struct {
 	mu sync.Mutex
 	shelf
+	mended bool // the upload that could not be read is gone
 }
 
 func (g *growing) get() shelf {
@@ -63,9 +64,21 @@ func (g *growing) Reread(_ context.Context, name string) (ingest.Change, error) 
 	return ingest.Change{Document: "uploads/" + name, Action: ingest.Unchanged}, nil
 }
 
+// troubles are a file in its folder, and an upload until it is deleted.
+func (g *growing) troubles() []ingest.Change {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	list := []ingest.Change{{Document: "club/scan.pdf", Root: "club", Path: "scan.pdf", Action: ingest.Failed, Reason: "no text in it: a scan?"}}
+	if !g.mended {
+		list = append(list, ingest.Change{Document: "uploads/torn.pdf", Root: "uploads", Path: "torn.pdf", Action: ingest.Failed, Reason: "it ends in the middle"})
+	}
+	return list
+}
+
 func (g *growing) Remove(_ context.Context, name string) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	g.mended = g.mended || name == "torn.pdf"
 	g.shelf = slices.DeleteFunc(g.shelf, func(d *ingest.Document) bool { return d.ID == "uploads/"+name })
 	return nil
 }
@@ -73,9 +86,17 @@ func (g *growing) Remove(_ context.Context, name string) error {
 // TestBrowserDocuments adds files, finds one and deletes it.
 func TestBrowserDocuments(t *testing.T) {
 	library := &growing{shelf: newShelf()}
-	s := newScene(t, func(o *Options) { o.Library, o.Uploads = library, library })
+	s := newScene(t, func(o *Options) {
+		o.Library, o.Uploads = library, library
+		o.Troubles = library.troubles
+	})
 	b := s.newTabAt(t, newBrowser(t), 1440, "light", "/documents", "#upload")
 	b.look("documents")
+
+	b.do(chromedp.Evaluate[chromedp.Void](`document.querySelector("#troubles [aria-label^='Delete']").click()`))
+	b.do(chromedp.Evaluate[chromedp.Void](`document.querySelector("#troubles [aria-label^='Really']").click()`))
+	b.waitFor(`document.querySelectorAll("#troubles li").length === 1`)
+	b.is("· 1 not taken in", `document.getElementById("trouble-count").textContent.trim()`)
 
 	folder := t.TempDir()
 	var files []string
@@ -102,8 +123,8 @@ func TestBrowserDocuments(t *testing.T) {
 	b.do(chromedp.SendKeys(chromedp.CSS("#words"), "TXT tid"))
 	b.waitFor(`document.querySelectorAll("#rows tr").length === 1`)
 	b.is("tides.txt", `document.querySelector("#rows a").textContent`)
-	b.do(chromedp.Evaluate[chromedp.Void](`document.querySelector("[aria-label^='Read again']").click()`))
-	b.waitFor(`document.getElementById("status").textContent !== ""`)
+	b.do(chromedp.Evaluate[chromedp.Void](`window.row = document.querySelector("#rows tr"); document.querySelector("#rows [aria-label^='Read again']").click()`))
+	b.waitFor(`!window.row.isConnected`) // the list has been made anew
 	b.do(chromedp.Evaluate[chromedp.Void](`document.querySelector("[aria-label^='Delete']").click()`))
 	b.waitFor(`document.querySelector("#rows [aria-label^=Really]") !== null`)
 	b.do(chromedp.Evaluate[chromedp.Void](`document.querySelector("[aria-label^='Really']").click()`))

@@ -37,9 +37,25 @@ async function refresh() {
   }
 }
 
-function facts({ total, indexing }) {
+function facts({ total, indexing, troubles: untaken }) {
+  troubles(untaken);
   byId("facts").textContent = plural(total, "document", "documents") + (indexing.ready ? "" : ` so far: ${indexing.done} of ${indexing.total} files read`);
   if (!indexing.ready) setTimeout(refresh, 2000);
+}
+
+// troubles shows the files that could not be taken in.
+function troubles(list) {
+  const section = byId("troubles");
+  section.hidden = list.length === 0;
+  section.querySelector("ul").replaceChildren(...list.map((t) => el("li", { "data-id": t.document },
+    el("span", { class: "path" }, `${t.root}/${t.path}`), el("span", { class: `verdict ${t.action}` }, t.action), ` ${t.reason || ""}`, ...mend(t.document))));
+  byId("trouble-count").replaceChildren(...(list.length ? [" · ", el("a", { href: "#troubles" }, `${list.length} not taken in`)] : []));
+}
+
+// mend is what may be done about an upload that could not be taken in.
+function mend(id) {
+  const may = mayChange ? actions(id) : [];
+  return may.length ? [el("span", { class: "row-actions" }, ...may)] : [];
 }
 
 function draw() {
@@ -126,6 +142,7 @@ byId("find").addEventListener("submit", (e) => e.preventDefault());
 byId("find").hidden = body.children.length === 0;
 if (mayChange) {
   for (const tr of body.children) tr.append(el("td", { class: "row-actions" }, ...actions(tr.dataset.id)));
+  for (const li of byId("troubles").querySelectorAll("li")) li.append(...mend(li.dataset.id));
   byId("actions-head").hidden = false;
   byId("upload").hidden = false;
   upload(byId("upload"), { say, refresh });
