@@ -129,12 +129,11 @@ func TestSecretsStay(t *testing.T) {
 	for _, r := range k.Routes() {
 		path := concrete(r.Path)
 		for variant, headers := range k.refused() {
-			for _, q := range []string{"", "?key=" + k.write, "?name=" + k.write} {
-				w := k.send(t, r.Method, path+q, `{"question":"CANARYQUESTION","key":"`+k.write+`"}`, headers...)
-				for _, secret := range secrets[:9] {
-					if strings.Contains(w.Body.String()+fmt.Sprint(w.Header()), secret) {
-						t.Errorf("%s %s, %s: the reply has %q", r.Method, path+q, variant, secret)
-					}
+			w := k.send(t, r.Method, path+"?name="+k.write+"&key="+k.write, `{"question":"CANARYQUESTION","key":"`+k.write+`"}`, headers...)
+			reply := w.Body.String() + fmt.Sprint(w.Header())
+			for _, secret := range secrets[:9] {
+				if strings.Contains(reply, secret) {
+					t.Errorf("%s %s, %s: the reply has %q", r.Method, path, variant, secret)
 				}
 			}
 		}

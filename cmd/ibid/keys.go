@@ -17,6 +17,7 @@ import (
 	"unicode"
 
 	"ibid/retrieve"
+	"ibid/retrieve/local"
 	"ibid/web"
 )
 
@@ -31,8 +32,7 @@ type keysMakeCmd struct {
 	Scope      string   `help:"What it lets do: ${enum}. Write is reading, and sending and deleting documents too." enum:"read,write" default:"read" placeholder:"KIND" noenv:""`
 	Collection []string `help:"Collection that it reaches; may be repeated. Unset: all." placeholder:"NAME" sep:"none" noenv:""`
 	Expires    lifetime `help:"How long it is good for, such as 12h, 90d or 52w. Unset: until it is revoked." placeholder:"TIME" noenv:""`
-	JSON       bool     `help:"Print a JSON object." name:"json"`
-	storeConfig
+	upkeepConfig
 }
 
 // A lifetime is a time that may be given in days and weeks.
@@ -75,25 +75,21 @@ func (c *keysMakeCmd) Run(ctx context.Context, s surroundings) (err error) {
 			return usageError("--collection is empty: name a collection, or leave it out to reach all")
 		}
 	}
-	engine, err := openEngine(ctx, c.storeConfig, s)
+	if err := c.missing(ctx, s); err != nil {
+		return err
+	}
+	keyring, done, err := c.keyring(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, engine.Close()) }()
-	for _, name := range c.Collection {
-		if any, err := engine.Holds(ctx, retrieve.Filter{Collection: name}); err != nil {
-			return fmt.Errorf("looking for the collection %s: %w", name, err)
-		} else if !any {
-			fmt.Fprintf(s.stderr, "ibid: there is no document in the collection %s yet\n", printable(name))
-		}
-	}
+	defer func() { err = errors.Join(err, done()) }()
 	key, digest := web.NewKey()
 	k := retrieve.Key{ID: strings.ToLower(rand.Text()[:8]), Name: c.Name, Digest: digest, Write: c.Scope == "write",
 		Collections: c.Collection, Created: time.Now()}
 	if c.Expires > 0 {
 		k.Expires = k.Created.Add(time.Duration(c.Expires))
 	}
-	if err := engine.Keyring().Add(ctx, k); errors.Is(err, retrieve.ErrKeyName) {
+	if err := keyring.Add(ctx, k); errors.Is(err, retrieve.ErrKeyName) {
 		return usageError("there is a key %q already: revoke it with 'ibid keys revoke', or choose another name", c.Name)
 	} else if err != nil {
 		return fmt.Errorf("making a key: %w", err)
@@ -107,6 +103,36 @@ func (c *keysMakeCmd) Run(ctx context.Context, s surroundings) (err error) {
 	fmt.Fprintf(s.stderr, "ibid: this is the key %s; it is shown only now. Send it as 'Authorization: Bearer KEY', or give it to the page.\n", printable(c.Name))
 	_, err = fmt.Fprintln(s.stdout, key)
 	return err
+}
+
+// missing names the collections that have no document.
+func (c *keysMakeCmd) missing(ctx context.Context, s surroundings) (err error) {
+	if len(c.Collection) == 0 {
+		return nil
+	}
+	engine, err := openEngine(ctx, storeConfig{Data: c.Data}, s)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, engine.Close()) }()
+	for _, name := range c.Collection {
+		any, err := engine.Holds(ctx, retrieve.Filter{Collection: name})
+		if err != nil {
+			return fmt.Errorf("looking for the collection %s: %w", name, err)
+		}
+		if !any {
+			fmt.Fprintf(s.stderr, "ibid: there is no document in the collection %s yet\n", printable(name))
+		}
+	}
+	return nil
+}
+
+// keyring opens the keys of a data directory, without its library.
+func (c upkeepConfig) keyring(ctx context.Context) (_ retrieve.Keyring, done func() error, _ error) {
+	if err := c.check(); err != nil {
+		return nil, nil, err
+	}
+	return local.OpenKeyring(ctx, c.Data, local.Options{})
 }
 
 // A keyLine is what is told of a key.
@@ -141,18 +167,17 @@ func lineOf(k retrieve.Key) keyLine {
 }
 
 type keysListCmd struct {
-	JSON bool `help:"Print a JSON array." name:"json"`
-	storeConfig
+	upkeepConfig
 }
 
 // Run lists the keys.
 func (c *keysListCmd) Run(ctx context.Context, s surroundings) (err error) {
-	engine, err := openEngine(ctx, c.storeConfig, s)
+	keyring, done, err := c.keyring(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, engine.Close()) }()
-	ring, err := engine.Keyring().Ring(ctx)
+	defer func() { err = errors.Join(err, done()) }()
+	ring, err := keyring.Ring(ctx)
 	if err != nil {
 		return fmt.Errorf("listing the keys: %w", err)
 	}
@@ -190,19 +215,17 @@ func (c *keysListCmd) Run(ctx context.Context, s surroundings) (err error) {
 }
 
 type keysRevokeCmd struct {
-	Key  string `arg:"" help:"Name or id of the key."`
-	JSON bool   `help:"Print a JSON object." name:"json"`
-	storeConfig
+	Key string `arg:"" help:"Name or id of the key."`
+	upkeepConfig
 }
 
 // Run revokes a key.
 func (c *keysRevokeCmd) Run(ctx context.Context, s surroundings) (err error) {
-	engine, err := openEngine(ctx, c.storeConfig, s)
+	keyring, done, err := c.keyring(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, engine.Close()) }()
-	keyring := engine.Keyring()
+	defer func() { err = errors.Join(err, done()) }()
 	ring, err := keyring.Ring(ctx)
 	if err != nil {
 		return fmt.Errorf("looking for the key: %w", err)

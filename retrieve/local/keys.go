@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"time"
 
 	"ibid/retrieve"
@@ -41,6 +42,31 @@ CREATE TABLE sessions (
 
 // Keyring gives the keyring that is kept in the same database.
 func (e *Engine) Keyring() retrieve.Keyring { return keyring{e} }
+
+// OpenKeyring opens the keyring of a data directory alone: nothing of the
+// library is read into memory. Call close when done with it. A directory that is
+// new, or has to be repaired, is opened whole.
+func OpenKeyring(ctx context.Context, dir string, opts Options) (r retrieve.Keyring, close func() error, err error) {
+	e, err := attach(ctx, dir, opts)
+	if err == nil {
+		if err = e.filled(); err == nil {
+			err = e.view(ctx, func(tx *sql.Tx) error { return checkFormat(ctx, tx) })
+		}
+		if err == nil && !e.marked() {
+			return keyring{e}, func() error { return errors.Join(e.disconnect(), e.lock.Close()) }, nil
+		}
+		e.abandon()
+		if err != nil && !isDamage(err) && !errors.Is(err, errEmptied) {
+			return nil, nil, fmt.Errorf("open the keys of %s: %w", dir, err)
+		}
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, fmt.Errorf("open the keys of %s: %w", dir, err)
+	}
+	if e, err = Open(ctx, dir, opts); err != nil {
+		return nil, nil, err
+	}
+	return e.Keyring(), e.Close, nil
+}
 
 type keyring struct{ engine *Engine }
 
