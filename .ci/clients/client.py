@@ -1,0 +1,60 @@
+"""What the OpenAI client for Python gets: a line for each way of asking."""
+
+import json
+import sys
+
+import openai
+
+url, question = sys.argv[1] + "/v1", sys.argv[2]
+messages = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": question}]
+
+
+def plain(note):
+    return note if isinstance(note, dict) else note.model_dump()
+
+
+def tell(client, how, text, annotations=None, citations=None, **more):
+    line = {"client": client, "how": how, "text": text, "citations": citations, **more}
+    if annotations is not None:
+        notes = [plain(a)["url_citation"] for a in annotations]
+        # Python counts characters, as the API does.
+        line["annotations"] = [{"url": n["url"], "title": n["title"], "text": text[n["start_index"]:n["end_index"]]} for n in notes]
+    print(json.dumps(line), flush=True)
+
+
+client = openai.OpenAI(base_url=url, api_key="none", max_retries=0)
+whole = client.chat.completions.create(model="ibid", messages=messages)
+said = whole.choices[0].message
+tell("openai (Python)", "whole", said.content, said.annotations, whole.citations, usage=whole.usage.total_tokens)
+
+text, notes, citations, usage = "", [], None, None
+for chunk in client.chat.completions.create(model="ibid", messages=messages, stream=True, stream_options={"include_usage": True}):
+    citations = getattr(chunk, "citations", None) or citations
+    usage = chunk.usage or usage
+    for choice in chunk.choices:
+        text += choice.delta.content or ""
+        notes += getattr(choice.delta, "annotations", None) or []
+tell("openai (Python)", "stream", text, notes, citations, usage=usage.total_tokens)
+
+# What its own helper makes of the stream.
+with client.chat.completions.stream(model="ibid", messages=messages) as stream:
+    for _ in stream:
+        pass
+    done = stream.get_final_completion()
+tell("openai (Python)", "helper", done.choices[0].message.content)
+
+# The rest of the API.
+assert [m.id for m in client.models.list()] == ["ibid", "ibid/default", "scripted"]
+assert client.models.retrieve("ibid/default").id == "ibid/default"
+vectors = client.embeddings.create(model="ibid", input=["a lantern", "a boat"])  # asks for base64
+assert len(vectors.data) == 2 and len(vectors.data[0].embedding) > 8
+floats = client.embeddings.create(model="ibid", input=["a lantern", "a boat"], encoding_format="float")
+assert max(abs(a - b) for a, b in zip(vectors.data[1].embedding, floats.data[1].embedding)) < 1e-6
+title = client.chat.completions.create(model="scripted", messages=[{"role": "user", "content": "Give this chat a title."}])
+assert title.choices[0].message.content == "Lanterns 🏮", title
+for wrong, error in (({"model": "none"}, openai.NotFoundError), ({"n": 2}, openai.BadRequestError)):
+    try:
+        client.chat.completions.create(**{"model": "ibid", "messages": messages, **wrong})
+        raise SystemExit(f"{wrong} was taken")
+    except error as e:
+        assert e.code in ("model_not_found", "unsupported_parameter"), e

@@ -1,0 +1,22 @@
+"""What LangChain gets: a line for each way of asking."""
+
+import json
+import sys
+
+from langchain_openai import ChatOpenAI, OpenAIEmbeddings
+
+url, question = sys.argv[1] + "/v1", sys.argv[2]
+
+
+def tell(how, text):
+    # It hands on neither annotations nor citations of a chat: the links do.
+    print(json.dumps({"client": "LangChain (Python)", "how": how, "text": text}), flush=True)
+
+
+chat = ChatOpenAI(model="ibid", base_url=url, api_key="none", max_retries=0)
+turns = [("system", "Be brief."), ("user", question)]
+tell("whole", chat.invoke(turns).content)
+tell("stream", "".join(chunk.content for chunk in chat.stream(turns)))
+
+embedder = OpenAIEmbeddings(model="ibid", base_url=url, api_key="none", check_embedding_ctx_length=False)
+assert len(embedder.embed_query("a lantern")) == len(embedder.embed_documents(["a lantern", "a boat"])[1])

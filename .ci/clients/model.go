@@ -1,0 +1,38 @@
+//go:build ignore
+
+// The scripted model behind the clients: it judges by a word, cites what it is
+// shown, and writes letters that take more than one unit in this or that encoding.
+package main
+
+import (
+	"fmt"
+	"log"
+	"net"
+	"net/http"
+	"regexp"
+	"strings"
+
+	"ibid/answer/openai/openaitest"
+)
+
+func main() {
+	shown := regexp.MustCompile(`(?m)^\[(\d+)\]`)
+	h := &openaitest.Handler{Model: "scripted", Key: "sk-behind", Reply: openaitest.Rules(
+		openaitest.Rule{Role: "judge", Prompt: regexp.MustCompile(`lantern is lit`), Reply: openaitest.Reply{Text: "yes"}},
+		openaitest.Rule{Role: "judge", Reply: openaitest.Reply{Text: "no\nabout something else"}},
+		openaitest.Rule{Prompt: regexp.MustCompile(`^\s*Give this chat a title`), Reply: openaitest.Reply{Text: "Lanterns 🏮"}},
+		openaitest.Rule{Func: func(r openaitest.Request) openaitest.Reply {
+			var b strings.Builder
+			for i, m := range shown.FindAllStringSubmatch(r.User, -1) {
+				fmt.Fprintf(&b, "%s The lantern is lit at dusk.[%s] ", []string{"🏮", "灯り。", "Plain."}[i%3], m[1])
+			}
+			return openaitest.Reply{Text: strings.TrimSpace(b.String())}
+		}},
+	)}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("http://%s/v1\n", l.Addr())
+	log.Fatal(http.Serve(l, h))
+}
