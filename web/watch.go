@@ -6,6 +6,9 @@ import (
 	"iter"
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
+
 	"ibid/answer"
 	"ibid/answer/openai"
 	"ibid/cite"
@@ -17,7 +20,7 @@ import (
 // through here, and is measured on its way.
 func (s *server) cited(ctx context.Context, kind string, events iter.Seq2[answer.Event, error], o cite.Options) iter.Seq2[answer.Event, error] {
 	return func(yield func(answer.Event, error) bool) {
-		w := &watch{Metrics: s.Metrics, kind: kindName(kind), began: time.Now()}
+		w := &watch{Metrics: s.Metrics, tracer: s.Tracer, ctx: ctx, kind: kindName(kind), began: time.Now()}
 		w.end(ctx, w.numbered(cite.Number(w.raw(events), o), yield))
 	}
 }
@@ -25,11 +28,13 @@ func (s *server) cited(ctx context.Context, kind string, events iter.Seq2[answer
 // A watch measures one answer.
 type watch struct {
 	*Metrics
-	kind  string // "ask" or "summarize"
-	began time.Time
-	found time.Time // zero before the search has ended
-	gated bool
-	text  bool
+	tracer trace.Tracer // nil for no traces
+	ctx    context.Context
+	kind   string // "ask" or "summarize"
+	began  time.Time
+	found  time.Time // zero before the search has ended
+	gated  time.Time // zero before all was judged
+	text   bool
 
 	sources             int
 	refused, incomplete bool
@@ -44,9 +49,10 @@ func (w *watch) stage(name string, from time.Time) {
 
 // judgedAll ends the stage of the gate, once.
 func (w *watch) judgedAll() {
-	if !w.gated && !w.found.IsZero() {
-		w.gated = true
+	if w.gated.IsZero() && !w.found.IsZero() {
+		w.gated = time.Now()
 		w.stage("gate", w.found)
+		w.spanned("gate", w.found)
 	}
 }
 
@@ -58,6 +64,7 @@ func (w *watch) raw(events iter.Seq2[answer.Event, error]) iter.Seq2[answer.Even
 			case answer.Retrieved:
 				w.found = time.Now()
 				w.stage("retrieve", w.began)
+				w.spanned("retrieve", w.began, attribute.Int("ibid.passages", len(e.Passages)))
 			case answer.Judged:
 				w.verdicts.WithLabelValues(known(string(e.Decision), string(answer.Relevant), string(answer.Irrelevant), string(answer.Unparsable), string(answer.Errored)),
 					known(e.By, "score", "model", "unjudged")).Inc()
@@ -121,6 +128,10 @@ func (w *watch) end(ctx context.Context, err error) {
 		outcome = "incomplete"
 	}
 	w.answers.WithLabelValues(w.kind, outcome).Inc()
+	if w.gated.IsZero() {
+		w.gated = w.began
+	}
+	w.spanned("answer", w.gated, attribute.String("ibid.outcome", outcome), attribute.Int("ibid.sources", w.sources))
 	if outcome == "canceled" || outcome == "failed" {
 		return
 	}
@@ -205,14 +216,19 @@ func failureKind(err error) string {
 
 // Embedder gives an embedder whose calls are measured.
 func (m *Metrics) Embedder(e retrieve.Embedder) retrieve.Embedder {
-	w := measuredEmbedder{e, m}
+	return withVocabulary(measuredEmbedder{e, m}, e)
+}
+
+// withVocabulary is an embedder that stands around another, and knows the words
+// that the other knows, if it knows any.
+func withVocabulary(around, e retrieve.Embedder) retrieve.Embedder {
 	if v, ok := e.(retrieve.Vocabulary); ok {
 		return struct {
-			measuredEmbedder
+			retrieve.Embedder
 			retrieve.Vocabulary
-		}{w, v}
+		}{around, v}
 	}
-	return w
+	return around
 }
 
 type measuredEmbedder struct {

@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"github.com/labstack/echo/v4"
+	"go.opentelemetry.io/otel/trace"
 
 	"ibid/answer"
 	"ibid/cite"
@@ -133,6 +134,9 @@ type Options struct {
 	// Figures tells the size of the store for the metrics. Nil means that it
 	// is not told.
 	Figures func(ctx context.Context) (StoreFigures, error)
+
+	// Tracer makes the spans of requests; nil makes none.
+	Tracer trace.Tracer
 
 	// Version is shown on the page and by GET /healthz.
 	Version string
@@ -251,6 +255,9 @@ func (s *server) routed() (_ *echo.Echo, err error) {
 	// Pre: these hold for unknown routes as well.
 	e.Pre(s.measure, s.stripPrefix, requestID, headers, s.log(), s.recover(), freshDeadline, s.checkHost, crossOrigin)
 	// Use: the route is known.
+	if s.Tracer != nil {
+		e.Use(s.traced)
+	}
 	e.Use(s.listed, s.admit)
 
 	get := func(path string, h echo.HandlerFunc) {

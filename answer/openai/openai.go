@@ -78,6 +78,8 @@ type Options struct {
 	// Transport carries the requests; nil means one with bounded dialling,
 	// handshake and header size.
 	Transport http.RoundTripper
+	// Prepare, where it is set, adds headers to each request.
+	Prepare func(*http.Request)
 }
 
 // String names the model and the server, and keeps the key to itself however
@@ -142,6 +144,9 @@ func newUpstream(o Options) (*upstream, error) {
 	if o.Transport == nil {
 		o.Transport = newTransport()
 	}
+	if o.Prepare != nil {
+		o.Transport = prepared{o.Transport, o.Prepare}
+	}
 	password, _ := u.User.Password()
 	u.User = nil
 	return &upstream{
@@ -153,6 +158,26 @@ func newUpstream(o Options) (*upstream, error) {
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 	}, nil
+}
+
+// prepared has each request prepared before it goes out.
+type prepared struct {
+	http.RoundTripper
+	prepare func(*http.Request)
+}
+
+// RoundTrip prepares a copy: the request is the caller's.
+func (p prepared) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	p.prepare(r)
+	return p.RoundTripper.RoundTrip(r)
+}
+
+// CloseIdleConnections is for [http.Client].
+func (p prepared) CloseIdleConnections() {
+	if c, ok := p.RoundTripper.(interface{ CloseIdleConnections() }); ok {
+		c.CloseIdleConnections()
+	}
 }
 
 func newTransport() http.RoundTripper {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/http"
 	"net/netip"
 	"net/url"
 	"os"
@@ -66,6 +67,8 @@ type endpointConfig struct {
 	FirstTokenTimeout time.Duration `help:"Longest wait for the first token of a reply, or for vectors: a slow machine reads a long prompt for minutes." default:"${first_token_timeout}" placeholder:"TIME" group:"Model"`
 	IdleTimeout       time.Duration `help:"Longest wait for each further token." default:"${idle_timeout}" placeholder:"TIME" group:"Model"`
 	ModelTimeout      time.Duration `help:"Longest wait for a whole reply, repeated requests included." default:"${model_timeout}" placeholder:"TIME" group:"Model"`
+
+	prepare func(*http.Request) // adds headers to each request; nil adds none
 }
 
 // patience gives the defaults of the flags that bound the waits.
@@ -90,7 +93,7 @@ func (c endpointConfig) options(getenv func(string) string, model string) (opena
 	key, err := c.apiKey(getenv)
 	return openai.Options{
 		BaseURL: c.BaseURL, Key: key, Model: model,
-		FirstToken: c.FirstTokenTimeout, Idle: c.IdleTimeout, Total: c.ModelTimeout,
+		FirstToken: c.FirstTokenTimeout, Idle: c.IdleTimeout, Total: c.ModelTimeout, Prepare: c.prepare,
 	}, err
 }
 

@@ -56,13 +56,14 @@ var homes = map[string][]string{
 
 	"github.com/modelcontextprotocol/go-sdk": {"web"},
 	"github.com/prometheus/client_golang":    {"web"},
+	"go.opentelemetry.io/otel":               {"web", "cmd/ibid"},
 }
 
 // testHomes are modules that only tests may import, in any room.
 var testHomes = []string{
 	"github.com/google/go-cmp", "github.com/rogpeppe/go-internal", "go.uber.org/goleak",
 	"pgregory.net/rapid", "github.com/chromedp/chromedp", "github.com/chromedp/cdproto",
-	"github.com/prometheus/common", "github.com/prometheus/client_model",
+	"github.com/prometheus/common", "github.com/prometheus/client_model", "go.opentelemetry.io/proto/otlp", "google.golang.org/protobuf",
 	"github.com/santhosh-tekuri/jsonschema/v6",
 }
 

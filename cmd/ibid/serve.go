@@ -19,6 +19,7 @@ import (
 	"ibid/answer"
 	"ibid/answer/openai"
 	"ibid/ingest"
+	"ibid/retrieve"
 	"ibid/web"
 )
 
@@ -85,6 +86,14 @@ func (c *serveCmd) Run(ctx context.Context, s surroundings) (err error) {
 	}
 	metrics := web.NewMetrics(web.Price{In: c.PriceIn, Out: c.PriceOut})
 	logger := c.logger(s.stderr, c.JSON)
+	tracer, endTraces, err := startTraces(ctx, s.getenv, logger)
+	if err != nil {
+		return err
+	}
+	defer endTraces()
+	if tracer != nil {
+		c.prepare = web.PassTrace
+	}
 	options, err := c.index(c.endpointConfig, s.getenv)
 	if err != nil {
 		return err
@@ -93,7 +102,9 @@ func (c *serveCmd) Run(ctx context.Context, s surroundings) (err error) {
 	if err != nil {
 		return err
 	}
-	lib, err := openMeasured(ctx, c.storeConfig, options, s, metrics.Embedder)
+	lib, err := openMeasured(ctx, c.storeConfig, options, s, func(e retrieve.Embedder) retrieve.Embedder {
+		return metrics.Embedder(web.TraceEmbedder(tracer, e))
+	})
 	if err != nil {
 		return err
 	}
@@ -103,8 +114,11 @@ func (c *serveCmd) Run(ctx context.Context, s surroundings) (err error) {
 	if err != nil {
 		return err
 	}
-	for _, m := range []*answer.Model{&answerer.Model, &answerer.GateModel, &answerer.RefineModel} {
-		*m = metrics.Model(*m)
+	for _, m := range []struct {
+		name string
+		of   *answer.Model
+	}{{c.Model, &answerer.Model}, {c.GateModel, &answerer.GateModel}, {c.RefineModel, &answerer.RefineModel}} {
+		*m.of = metrics.Model(web.TraceModel(tracer, m.name, *m.of))
 	}
 	keys, err := c.guarded(ctx, lib.engine.Keyring())
 	if err != nil {
@@ -143,7 +157,7 @@ func (c *serveCmd) Run(ctx context.Context, s surroundings) (err error) {
 		Indexing: progress.indexing, Troubles: troubles,
 		Keys: keys, KeyRate: c.Rate, TrustProxies: proxies, UploadCollection: collection,
 		Addr: c.Addr, PublicURL: c.PublicURL, AllowHosts: c.AllowHost, Version: version(), Citing: citing,
-		MaxAsks: c.MaxAsks, Metrics: metrics, Figures: func(ctx context.Context) (web.StoreFigures, error) { return lib.figures(ctx, c.Data) },
+		MaxAsks: c.MaxAsks, Metrics: metrics, Tracer: tracer, Figures: func(ctx context.Context) (web.StoreFigures, error) { return lib.figures(ctx, c.Data) },
 	})
 	if err != nil {
 		return usageError("%w", err)
