@@ -8,7 +8,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/codes"
+	outcome "go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 
@@ -41,7 +41,7 @@ func (s *server) traced(next echo.HandlerFunc) echo.HandlerFunc {
 				status = p.Status
 			}
 			if p.Status >= http.StatusInternalServerError {
-				span.SetStatus(codes.Error, p.Code)
+				span.SetStatus(outcome.Error, p.Code)
 			}
 		}
 		span.SetAttributes(attribute.Int("http.response.status_code", status))
@@ -101,7 +101,7 @@ func (m tracedModel) Complete(ctx context.Context, p answer.Prompt) iter.Seq2[an
 
 func failed(span trace.Span, kind string) {
 	span.SetAttributes(attribute.String("error.type", kind))
-	span.SetStatus(codes.Error, kind)
+	span.SetStatus(outcome.Error, kind)
 }
 
 // TraceEmbedder gives an embedder whose calls are spans, where they belong to a
