@@ -78,6 +78,7 @@ func codes() []apiCode {
 		{"timeout", []int{504}, "the answer took too long"},
 		{"too_fast", []int{429}, "the key has asked too much in a minute: see the header Retry-After"},
 		{"too_many_questions", []int{429}, "too many questions are being answered already: see the header Retry-After"},
+		{"too_many_readers", []int{429}, "too many readers follow answers already: see the header Retry-After"},
 		{"too_many_tries", []int{429}, "too many wrong keys came from this address: see the header Retry-After"},
 		{"two_collections", []int{400}, "two different collections were named"},
 		{"unknown_collection", []int{404}, "there is no document in that collection"},

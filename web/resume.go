@@ -50,8 +50,9 @@ func resume[R any](c echo.Context, s *server, kind, id string, r *R) (*answer.Ru
 	run, err := answer.ResumeRun(c.Request().Context(), s.Ledger, kind, id, &kept)
 	other := (*answer.KindError)(nil)
 	switch {
-	case errors.Is(err, retrieve.ErrNotFound), errors.As(err, &other), err == nil && kept.By != caller(c):
-		// Runs of another kind, or of somebody else, are none of this client's business.
+	case errors.Is(err, retrieve.ErrNotFound), errors.As(err, &other), err == nil && (kept.By != caller(c) || kept.Request == nil):
+		// Runs of another kind, or of somebody else, are none of this client's
+		// business; those of an earlier version say nothing to this one.
 		return nil, unknown
 	case err != nil:
 		return nil, fmt.Errorf("looking for a run to take up: %w", err)

@@ -302,6 +302,8 @@ type Runs struct {
 	mu     sync.Mutex // guards what follows; taken before that of a run
 	live   map[string]*liveRun
 	closed bool
+	// readers are those that follow a run under way, by caller.
+	readers map[string]int
 }
 
 // Shutdown begins no more runs in the background, and waits for those under way.
@@ -328,6 +330,33 @@ func (r *Runs) Shutdown(ctx context.Context) {
 	}
 	r.mu.Unlock()
 	<-ended
+}
+
+// follow counts a reader in, of at most so many for one caller and twice as
+// many for all; false for one that is too many. unfollow counts it out.
+func (r *Runs) follow(by string, most int) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	all := 0
+	for _, n := range r.readers {
+		all += n
+	}
+	if r.readers[by] >= most || all >= 2*most {
+		return false
+	}
+	if r.readers == nil {
+		r.readers = map[string]int{}
+	}
+	r.readers[by]++
+	return true
+}
+
+func (r *Runs) unfollow(by string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.readers[by]--; r.readers[by] == 0 {
+		delete(r.readers, by)
+	}
 }
 
 // grow makes room for events in memory; false where there is none.

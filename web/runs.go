@@ -245,8 +245,12 @@ func (s *server) findRun(c echo.Context, id string) (*liveRun, *runRecord, error
 	}
 	mine := r.By == caller(c)
 	if !mine {
-		if seen, err := s.shownTo(ctx, r); err != nil || !seen {
-			return nil, nil, errors.Join(err, runNotFound(id))
+		seen, err := s.shownTo(ctx, r)
+		if err != nil {
+			return nil, nil, fmt.Errorf("looking for the documents of a record: %w", err)
+		}
+		if !seen {
+			return nil, nil, runNotFound(id)
 		}
 	}
 	known := recordOf(r)
@@ -345,6 +349,13 @@ func (s *server) follow(c echo.Context, l *liveRun, known *runRecord) error {
 	seen := followed(log, c.Request().Header.Get("Last-Event-ID"))
 	if !more && seen == len(log) {
 		return c.NoContent(http.StatusNoContent)
+	}
+	if more {
+		who := caller(c)
+		if !s.Runs.follow(who, cap(s.asks)) {
+			return tooMany(c, "too_many_readers", 2*time.Second, "%d readers follow answers that are under way already: come back in a moment", cap(s.asks))
+		}
+		defer s.Runs.unfollow(who)
 	}
 	ctx, cancel := context.WithCancelCause(c.Request().Context())
 	defer cancel(nil)

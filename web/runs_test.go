@@ -421,6 +421,36 @@ func TestRunWithoutReader(t *testing.T) {
 	})
 }
 
+// Readers over the limit are turned away at once.
+func TestManyReaders(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		words := make(waiting)
+		h := newHandler(t, func(o *Options) { o.Asker, o.MaxAsks = words, 3 })
+		id := begun(t, h, `{"question":"When?"}`)
+		read := make(chan *httptest.ResponseRecorder)
+		for range 3 {
+			go func() { read <- call(h, "GET", "/api/runs/"+id, "", asEvents...) }()
+		}
+		synctest.Wait()
+		w := call(h, "GET", "/api/runs/"+id, "", asEvents...)
+		if p := into[Problem](t, w, 429); p.Code != "too_many_readers" || w.Header().Get("Retry-After") != "2" {
+			t.Errorf("%+v, %v", p, w.Header())
+		}
+		if r := into[runRecord](t, call(h, "GET", "/api/runs/"+id, ""), 200); r.State != stateRunning {
+			t.Errorf("%+v", r)
+		}
+		close(words)
+		for range 3 {
+			if w := <-read; !strings.Contains(w.Body.String(), "event: done") {
+				t.Errorf("%s", w.Body)
+			}
+		}
+		if w := call(h, "GET", "/api/runs/"+id, "", asEvents...); w.Code != 200 {
+			t.Errorf("%d: %s", w.Code, w.Body)
+		}
+	})
+}
+
 func TestStopRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLedger()
