@@ -44,8 +44,8 @@ func ServeMCP(ctx context.Context, o Options, collections []string, in io.ReadCl
 	}
 	ctx = context.WithValue(ctx, mcpRequestOf{}, of)
 	err = s.newMCP().Run(ctx, &mcp.IOTransport{Reader: in, Writer: out, MaxLineLength: maxMCPLine})
-	if errors.Is(err, io.EOF) || ctx.Err() != nil {
-		return nil
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrClosedPipe) || ctx.Err() != nil {
+		return nil // the client has gone, or we were told to
 	}
 	if err != nil {
 		return fmt.Errorf("serving MCP: %w", err)

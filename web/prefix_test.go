@@ -1,0 +1,101 @@
+package web
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"testing"
+
+	"ibid/answer"
+	"ibid/retrieve"
+)
+
+// TestBehindAProxy: behind a proxy with a path prefix, which takes it off or
+// passes it on, pages and links lead to the public address, and events come as
+// they happen.
+func TestBehindAProxy(t *testing.T) {
+	const public = "https://docs.example.org/library"
+	for name, strip := range map[string]bool{"prefix taken off": true, "prefix passed on": false} {
+		t.Run(name, func(t *testing.T) {
+			seen := make(chan struct{})
+			s := newShelf()
+			fee := s.passage("club/handbook/mooring.md", "The mooring fee is 240 crowns a season.")
+			server := httptest.NewServer(newHandler(t, func(o *Options) {
+				o.PublicURL = public
+				o.Asker = script{"fee": {answer.Retrieved{Question: "fee"}, answer.Kept{Passages: []retrieve.Passage{fee}},
+					answer.Text{Text: "The mooring fee is 240 crowns a season.[1] "},
+					func(ctx context.Context) error {
+						select {
+						case <-seen:
+							return nil
+						case <-ctx.Done():
+							return ctx.Err()
+						}
+					}, answer.Text{Text: "It is due in April."}}}
+			}))
+			defer server.Close()
+			behind, err := url.Parse(server.URL)
+			if err != nil {
+				t.Fatal(err)
+			}
+			proxy := httptest.NewServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+				if strip {
+					r.Out.URL.Path, r.Out.URL.RawPath = strings.TrimPrefix(r.In.URL.Path, "/library"), ""
+				}
+				r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = behind.Scheme, behind.Host, "docs.example.org"
+			}})
+			defer proxy.Close()
+			get := func(path string) (int, string) {
+				t.Helper()
+				resp, err := http.Get(proxy.URL + path)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer resp.Body.Close()
+				b, err := io.ReadAll(resp.Body)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return resp.StatusCode, string(b)
+			}
+			if status, page := get("/library/"); status != 200 || !strings.Contains(page, `"/library/static/`) || strings.Contains(page, `"/static/`) {
+				t.Errorf("the page: status %d: %.600s", status, page)
+			}
+			for _, path := range []string{"/library/static/app.css", "/library/healthz", "/library/documents/club/handbook/mooring.md", "/library/api/documents"} {
+				if status, _ := get(path); status != 200 {
+					t.Errorf("%s: status %d", path, status)
+				}
+			}
+
+			r, err := http.NewRequestWithContext(t.Context(), "POST", proxy.URL+"/library/api/ask", strings.NewReader(`{"question":"fee"}`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Header.Set("Accept", "text/event-stream")
+			r.Header.Set("Origin", "https://docs.example.org")
+			resp, err := http.DefaultClient.Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer resp.Body.Close()
+			linked, early, whole := false, false, false
+			for lines := bufio.NewScanner(resp.Body); lines.Scan(); {
+				line := lines.Text()
+				linked = linked || strings.Contains(line, `"`+public+`/documents/club/handbook/mooring.md`)
+				if strings.HasPrefix(line, "event: text") && !early {
+					early = true // the answer waits for this
+					close(seen)
+				}
+				whole = whole || strings.HasPrefix(line, "event: done")
+			}
+			if !linked || !early || !whole {
+				t.Errorf("linked to the public address %v, came as it happened %v, came whole %v", linked, early, whole)
+			}
+		})
+	}
+}
