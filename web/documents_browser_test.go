@@ -163,7 +163,9 @@ func TestBrowserPages(t *testing.T) {
 	t.Run("docs", func(t *testing.T) {
 		s := newScene(t, nil)
 		b := s.newTabAt(t, browser, 800, "light", "/docs", "h1")
-		b.look("docs")
+		b.is("false", `String(document.documentElement.scrollWidth > innerWidth)`)
+		b.axe("docs") // once: it is long
+		b.picture("docs")
 	})
 	t.Run("problem", func(t *testing.T) {
 		s := newScene(t, nil)
