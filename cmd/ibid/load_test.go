@@ -32,7 +32,7 @@ type load struct {
 // loadSize is small, and full size with IBID_CAMPAIGN.
 func loadSize() load {
 	if os.Getenv("IBID_CAMPAIGN") != "" {
-		return load{readers: 500, tokens: 400, arrive: 10 * time.Second, chunks: 10_000}
+		return load{readers: 500, tokens: 600, arrive: 20 * time.Second, chunks: 10_000}
 	}
 	return load{readers: 60, tokens: 60, arrive: time.Second, chunks: 200}
 }
