@@ -17,8 +17,6 @@ import (
 
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
-	"github.com/yuin/goldmark/ast"
-	"github.com/yuin/goldmark/text"
 	nethtml "golang.org/x/net/html"
 	"golang.org/x/tools/txtar"
 
@@ -260,7 +258,7 @@ func TestInjectionAtEverySplit(t *testing.T) {
 			for kind, words := range shown {
 				check(h, kind, words)
 			}
-			chat := chatContent(t, handler, strconv.Itoa(n), n%2 == 0)
+			chat := saidInChat(t, handler, strconv.Itoa(n), n%2 == 0)
 			streams++
 			if checked++; !seen[chat] {
 				seen[chat] = true
@@ -273,8 +271,8 @@ func TestInjectionAtEverySplit(t *testing.T) {
 	t.Logf("figure: %d hostile texts in %d streams, every split of each: %d texts in the replies, 0 with an address, image, element or control of its own", len(texts), streams, checked)
 }
 
-// chatContent asks as a chat UI does, and gives what it would show as Markdown.
-func chatContent(t testing.TB, handler http.Handler, question string, stream bool) string {
+// saidInChat asks as a chat UI does, and gives what it would show as Markdown.
+func saidInChat(t testing.TB, handler http.Handler, question string, stream bool) string {
 	t.Helper()
 	rec := v1(t, handler, fmt.Sprintf(`{"model":"ibid","stream":%t,"messages":[{"role":"user","content":%q}]}`, stream, question))
 	if rec.Code != http.StatusOK {
@@ -300,40 +298,6 @@ func chatContent(t testing.TB, handler http.Handler, question string, stream boo
 	}
 	return content.String()
 }
-
-// foreignInChat says what a chat UI would make of a text beside words and links
-// to our own pages.
-func foreignInChat(content string) string {
-	const own = "http://127.0.0.1:8080/documents/"
-	source := []byte(content)
-	doc := chatMarkdown.Parser().Parse(text.NewReader(source))
-	found := ""
-	_ = ast.Walk(doc, func(n ast.Node, _ bool) (ast.WalkStatus, error) {
-		switch n := n.(type) {
-		case *ast.Link:
-			if !strings.HasPrefix(string(n.Destination), own) {
-				found = "a link to " + string(n.Destination)
-			}
-		case *ast.Image, *ast.AutoLink, *ast.RawHTML, *ast.HTMLBlock:
-			found = n.Kind().String()
-		}
-		return ast.WalkContinue, nil
-	})
-	var page bytes.Buffer
-	if err := chatMarkdown.Renderer().Render(&page, source, doc); err != nil {
-		return err.Error()
-	}
-	if what := elementIn(page.String(), append(slices.Clone(plainElements), "a"), "href", "class", "start", "style", "type", "checked", "disabled"); found == "" && what != "" {
-		found = "rendered: " + what
-	}
-	if found != "" {
-		return found
-	}
-	// What is left beside our links is words.
-	return foreignIn(ownLink.ReplaceAllString(content, "]"))
-}
-
-var ownLink = regexp.MustCompile(`\]\(http://127\.0\.0\.1:8080/documents/[!-'*-~]*\)`)
 
 // pageElementIn gives the first element of a block of the answer that the page
 // does not make, or an attribute that leads somewhere or runs.
