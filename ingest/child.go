@@ -47,6 +47,7 @@ type childReply struct {
 	Title, Partial string
 	Sections       []Section
 	Pages          []Page
+	Lines          []Line `json:",omitempty"` // of a text file
 	Meta           map[string]string
 	Error          string
 	Skip           bool  // Error is the reason of a [SkipError]
@@ -150,7 +151,7 @@ func (reply childReply) into(doc *Document) error {
 		return errors.New(reply.Error)
 	}
 	doc.Title, doc.Text, doc.Partial = reply.Title, reply.text, reply.Partial
-	doc.Sections, doc.Pages, doc.Meta = reply.Sections, reply.Pages, reply.Meta
+	doc.Sections, doc.Pages, doc.Lines, doc.Meta = reply.Sections, reply.Pages, reply.Lines, reply.Meta
 	return nil
 }
 

@@ -61,7 +61,11 @@ func (w *workshop) read(request childRequest, data []byte) childReply {
 		}
 		return reply
 	}
-	return childReply{Title: doc.Title, text: doc.Text, Partial: doc.Partial, Sections: doc.Sections, Pages: doc.Pages, Meta: doc.Meta, Scanned: scanned}
+	reply := childReply{Title: doc.Title, text: doc.Text, Partial: doc.Partial, Sections: doc.Sections, Pages: doc.Pages, Meta: doc.Meta, Scanned: scanned}
+	if !f.isolated {
+		reply.Lines = doc.Lines
+	}
+	return reply
 }
 
 // readPDF gives the pages that are scanned, beside others with text.

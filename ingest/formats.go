@@ -22,6 +22,9 @@ type format struct {
 	// isolated formats are read in a child process: what parses them may hang
 	// or take more memory than there is.
 	isolated bool
+	// tree formats are held as a tree while they are read, of up to a hundred
+	// times the size of the file: large ones are read as isolated ones are.
+	tree bool
 	// outside reads with the help of other programs, and of children where
 	// those do not suffice; nil for all but a few formats. It may stand in the
 	// place of read.
@@ -31,13 +34,13 @@ type format struct {
 // formats lists what is read, in the order in which people are told of it.
 func formats() []format {
 	return []format{
-		{name: "markdown", said: "Markdown (.md, .mdx)", endings: []string{".md", ".markdown", ".mdown", ".mkd", ".mdx"}, read: readMarkdown},
+		{name: "markdown", said: "Markdown (.md, .mdx)", endings: []string{".md", ".markdown", ".mdown", ".mkd", ".mdx"}, read: readMarkdown, tree: true},
 		{name: "rst", said: "reStructuredText (.rst)", endings: []string{".rst", ".rest"}, read: readRST},
 		{name: "asciidoc", said: "AsciiDoc", endings: []string{".adoc", ".asciidoc", ".asc"}, read: readAsciiDoc},
 		{name: "latex", said: "LaTeX", endings: []string{".tex", ".ltx", ".latex"}, read: readLaTeX},
 		{name: "org", said: "Org", endings: []string{".org"}, read: readOrg},
 		{name: "text", said: "text (.txt, .log)", endings: []string{".txt", ".text", ".log", ""}, read: readText},
-		{name: "html", said: "HTML", endings: []string{".html", ".htm", ".xhtml"}, read: readHTML},
+		{name: "html", said: "HTML", endings: []string{".html", ".htm", ".xhtml"}, read: readHTML, tree: true},
 		{name: "csv", said: "CSV and TSV", endings: []string{".csv", ".tsv", ".tab"}, read: readTable},
 		{name: "json", said: "JSON", endings: []string{".json", ".geojson", ".webmanifest"}, read: readJSON},
 		{name: "jsonl", said: "JSON Lines (.jsonl, .ndjson)", endings: []string{".jsonl", ".ndjson"}, read: readJSONLines},

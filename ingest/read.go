@@ -16,6 +16,10 @@ import (
 // DefaultMaxBytes is the largest file read unless told otherwise.
 const DefaultMaxBytes = 64 << 20
 
+// largeTree is the size in bytes over which a file that is held as a tree is
+// read in a child process.
+const largeTree = 4 << 20
+
 // A Reader reads files into documents. Its zero value is ready for use, by
 // any number of goroutines. [Reader.Close] ends what it keeps between files.
 type Reader struct {
@@ -109,7 +113,7 @@ func (r *Reader) Read(ctx context.Context, name string, data []byte) (*Document,
 	}
 	if f.outside != nil {
 		err = f.outside(r, ctx, f, doc, data)
-	} else if f.isolated {
+	} else if f.isolated || f.tree && len(data) > largeTree {
 		err = r.inChild(ctx, f, doc, data)
 	} else {
 		err = f.into(doc, data)

@@ -26,6 +26,11 @@ const maxRun = 128
 // vocabulary's own word pattern begins a word: the sum is exact.
 const countWindow = 4 << 10
 
+// A window in which there is no such space (numbers, base64, signs between
+// letters) ends where the class of the characters changes: a count of thousands
+// may be off by one there, but text without spaces takes no more memory.
+const maxCountWindow = 4 * countWindow
+
 // loadVocabulary reads the table from the binary, never from the network.
 // Tables are shared: it is read once, at the first count.
 var loadVocabulary = sync.OnceValue(func() *tiktoken.Tiktoken {
@@ -56,7 +61,7 @@ func CountTokens(text string) int {
 			previous, class, run = class, c, 1
 		}
 		switch {
-		case run > maxRun:
+		case run > maxRun || run == 1 && i-start >= maxCountWindow:
 			n += len(t.EncodeOrdinary(text[start:i]))
 			start, run = i, 1
 		case r == ' ' && run == 1 && previous != classSpace && i-start >= countWindow && spaceAlone(text[i:]):

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -88,6 +89,48 @@ func TestCountTokensOfRealText(t *testing.T) {
 			}
 		}
 	}
+}
+
+// The tokens of a large text are never held whole, also where no word begins
+// behind a space.
+func TestCountTokensHoldsLittle(t *testing.T) {
+	CountTokens("the vocabulary is loaded")
+	for _, unit := range []string{"_a", "1,", "c29tZQ+/", ". "} {
+		text := strings.Repeat(unit, 1<<20/len(unit))
+		held := heldMost(func() { CountTokens(text) })
+		if held > 16<<20 {
+			t.Errorf("%q: %d MB were held to count one", unit, held>>20)
+		}
+	}
+}
+
+// heldMost gives the most bytes of the heap that were in use at once while do
+// ran, over those before it.
+func heldMost(do func()) uint64 {
+	live := func() uint64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	base := live()
+	most := base
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				most = max(most, live())
+			}
+		}
+	}()
+	do()
+	close(stop)
+	<-stopped
+	return most - base
 }
 
 // Twice the text takes about twice the time, whatever it is.

@@ -1,0 +1,40 @@
+package ingest
+
+import (
+	"context"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+// What is held as a tree is read in a child when it is large: as it would be
+// here, and at no more than its own cost where the tree outgrows a child.
+func TestLargeTrees(t *testing.T) {
+	r := new(Reader)
+	defer r.Close()
+	for name, unit := range map[string]string{"a.md": "# Mooring\n\nThe *fee* is due in May.\n\n", "a.html": "<h2>Mooring</h2><p>The fee is due in May.\n"} {
+		data := []byte(strings.Repeat(unit+strings.Repeat("It is paid by boat and year. ", 40)+"\n\n", largeTree/len(unit)/30))
+		f, _ := formatOf(name)
+		here, there := &Document{Path: name}, &Document{Path: name}
+		if err := f.into(here, data); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.inChild(t.Context(), f, there, data); err != nil {
+			t.Fatal(err)
+		}
+		if !reflect.DeepEqual(here, there) {
+			t.Errorf("%s: a child makes something else of it", name)
+		}
+	}
+	for name, unit := range map[string]string{"b.md": "*a*\n\n", "b.html": "<p>a"} {
+		held := heldMost(func() {
+			_, err := r.Read(context.Background(), name, []byte(strings.Repeat(unit, (8<<20)/len(unit))))
+			if err != nil && !strings.Contains(err.Error(), "memory") && !strings.Contains(err.Error(), "took more than") {
+				t.Errorf("%s: %v", name, err)
+			}
+		})
+		if held > 256<<20 {
+			t.Errorf("%s: %d MB were held to read 8 MB", name, held>>20)
+		}
+	}
+}
