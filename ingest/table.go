@@ -22,11 +22,20 @@ func readTable(doc *Document, data []byte) error {
 	if err != nil {
 		return err
 	}
-	comma := ','
-	if ext := strings.ToLower(path.Ext(doc.Path)); ext == ".tsv" || ext == ".tab" {
+	if !strings.Contains(text, "\n") {
+		text = strings.ReplaceAll(text, "\r", "\n") // as old Macintosh programs end lines
+	}
+	comma, names := ',', 1 // names is the row that may name the columns
+	if c, ok := separatorSaid(text); ok {
+		comma, names = c, 2
+	} else if ext := strings.ToLower(path.Ext(doc.Path)); ext == ".tsv" || ext == ".tab" {
 		comma = '\t'
 	} else if c := separatorOf(text); c != 0 {
 		comma = c
+	}
+	if at := openQuote(text, byte(comma)); at >= 0 {
+		doc.Partial = fmt.Sprintf("a quote that opens in line %d is never closed: quotes were left out from there on", 1+strings.Count(text[:at], "\n"))
+		text = text[:at] + strings.ReplaceAll(text[at:], `"`, "")
 	}
 	if err := checkRows(text); err != nil {
 		return err
@@ -51,7 +60,8 @@ func readTable(doc *Document, data []byte) error {
 			return fmt.Errorf("row %d: %w", n, err)
 		}
 		switch {
-		case n == 1 && namesColumns(record):
+		case n < names: // it says what separates
+		case n == names && namesColumns(record):
 			header = make([]string, len(record))
 			for i, c := range record {
 				header[i] = oneLine(clean(c))
@@ -64,7 +74,7 @@ func readTable(doc *Document, data []byte) error {
 	}
 	if first != nil { // names and nothing else
 		header = nil
-		write(1, first)
+		write(names, first)
 	}
 	b.into(doc)
 	return nil
@@ -89,6 +99,52 @@ func namesColumns(row []string) bool {
 		seen[c] = true
 	}
 	return len(seen) > 0
+}
+
+// separatorSaid reads the first line by which Excel is told the separator.
+func separatorSaid(text string) (rune, bool) {
+	line, _, _ := strings.Cut(text, "\n")
+	line = strings.ToLower(strings.TrimSuffix(line, "\r"))
+	if len(line) == len("sep=;") && strings.HasPrefix(line, "sep=") && strings.ContainsRune(",;|:\t", rune(line[4])) {
+		return rune(line[4]), true
+	}
+	return 0, false
+}
+
+// openQuote gives the place of a quote that opens a field and is never closed,
+// so that all rows behind it would be one; -1 where there is none. Quotes are
+// taken as [csv.Reader] with LazyQuotes takes them.
+func openQuote(text string, comma byte) int {
+	for at := 0; at < len(text); {
+		if text[at] != '"' {
+			end := strings.IndexAny(text[at:], string(rune(comma))+"\n")
+			if end < 0 {
+				return -1
+			}
+			at += end + 1
+			continue
+		}
+		open := at
+		for at++; ; at++ {
+			quote := strings.IndexByte(text[at:], '"')
+			if quote < 0 {
+				return open
+			}
+			at += quote + 1
+			rest := text[at:]
+			if rest == "" || rest == "\r" {
+				return -1
+			}
+			if rest[0] == comma || rest[0] == '\n' || strings.HasPrefix(rest, "\r\n") {
+				at += strings.IndexAny(rest, string(rune(comma))+"\n") + 1
+				break
+			}
+			if rest[0] != '"' {
+				at-- // it stands for itself
+			}
+		}
+	}
+	return -1
 }
 
 // separatorOf picks the separator that gives the first rows the most columns
