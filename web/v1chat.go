@@ -312,11 +312,11 @@ func (s *server) complete(c echo.Context, r *chatRequest, t task) (err error) {
 	if l.run != nil {
 		c.Response().Header().Set(runHeader, l.id)
 	}
-	ended := errPanicked
+	ended, enough := errPanicked, false
 	defer func() {
 		err = errors.Join(err, s.settle(ctx, l, ended))
-		if l.run != nil && !l.record && ended == nil {
-			// It was cut because the client wanted no more: nobody takes it up.
+		if l.run != nil && enough {
+			// Nobody takes up what was cut because the client wanted no more.
 			err = errors.Join(err, s.Ledger.End(context.WithoutCancel(ctx), l.id))
 		}
 	}()
@@ -332,7 +332,7 @@ func (s *server) complete(c echo.Context, r *chatRequest, t task) (err error) {
 	citing := s.citing(c)
 	citing.Places = true
 	whole, err := s.work(l, passed(s.cited(ctx, t.kind, l.run.Watch(t.events(ctx, l.run)), citing), w.take), nil)
-	if errors.Is(err, errEnough) {
+	if enough = errors.Is(err, errEnough); enough {
 		l.record, err = false, nil
 	}
 	if w.out != nil {
