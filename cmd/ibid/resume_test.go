@@ -226,7 +226,11 @@ func TestAskOverHTTPKilled(t *testing.T) {
 	}
 	get := func(url, body string) string {
 		t.Helper()
-		resp := post(t.Context(), url, "application/json", body)
+		var resp *http.Response
+		eventually(t, "the attempt before to end", func() bool { // its reader has just gone
+			resp = post(t.Context(), url, "application/json", body)
+			return resp.StatusCode != http.StatusConflict
+		})
 		b, err := io.ReadAll(resp.Body)
 		if err != nil || resp.StatusCode != http.StatusOK || resp.Header.Get("Ibid-Run") == "" {
 			t.Fatalf("%s, %v: %s", resp.Status, err, b)
