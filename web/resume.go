@@ -20,6 +20,9 @@ import (
 // runHeader carries the id of the run that a reply belongs to.
 const runHeader = "Ibid-Run"
 
+// ending is how long who takes up a run waits for the end of what is under way.
+const ending = 2 * time.Second
+
 // A task is what a request asks for, when it has been checked.
 type task struct {
 	kind    string      // of its run
@@ -84,6 +87,14 @@ func (s *server) begin(c echo.Context, t task, background bool, cancel context.C
 		started: time.Now(), record: t.record, background: background, run: run, cancel: cancel}
 	if run != nil {
 		l.id = run.ID
+		if old := s.Runs.get(l.id); old != nil {
+			// Its reader may just have gone: who comes back at once finds it ending.
+			last, cancel := context.WithTimeout(ctx, ending)
+			defer cancel()
+			if err := old.wind(last); err != nil {
+				return nil, runUnderWay(l.id)
+			}
+		}
 	} else if background {
 		l.id = strings.ToLower(rand.Text()[:16])
 	}
