@@ -128,7 +128,7 @@ func TestOfficeBombs(t *testing.T) {
 		{"many cells", "a.docx", docxOf(t, "<w:tbl><w:tr>"+strings.Repeat("<w:tc/>", 300_000)), "more than 200000 cells"},
 		{"shared text", "a.xlsx", sheet(strings.Repeat(`<row><c t="s"><v>0</v></c></row>`, 100_000), strings.Repeat("word ", 6000)), "by repetition"},
 		{"names in every row", "a.xlsx", sheet(`<row><c t="inlineStr"><is><t>`+strings.Repeat("a", 199)+`</t></is></c><c t="inlineStr"><is><t>b</t></is></c></row>`+strings.Repeat(`<row><c><v>1</v></c><c><v>2</v></c></row>`, 200_000), ""), "by repetition"},
-		{"repeated rows and cells", "a.ods", ods(strings.Repeat(`<table><table-row number-rows-repeated="1048576"><table-cell number-columns-repeated="16384"><p>many words in one cell</p></table-cell></table-row></table>`, 9)), "by repetition"},
+		{"repeated rows and cells", "a.ods", ods(strings.Repeat(`<table><table-row number-rows-repeated="1048576"><table-cell number-columns-repeated="16384"><p>many words in one cell</p></table-cell></table-row></table>`, 9)), ""},
 		{"repeated blanks", "a.ods", ods(strings.Repeat(`<table name="S"><table-row number-rows-repeated="1048576"><table-cell number-columns-repeated="16384"/></table-row><table-row><table-cell><p>x</p></table-cell></table-row></table>`, 500)), ""},
 		{"entities", "a.fodt", []byte(flat), ""},
 	}

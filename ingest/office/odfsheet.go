@@ -17,7 +17,7 @@ func (o *odfReader) table(x *xmlReader, out func(block)) error {
 		switch e.Name.Local {
 		case "table-row":
 			row, err := o.tableRow(x, down)
-			for range min(max(number(e, "number-rows-repeated", 1), 1), maxRepeats) {
+			for range repeated(number(e, "number-rows-repeated", 1), len(row)) {
 				o.hold(block{})
 				rows = append(rows, row)
 			}
@@ -44,8 +44,20 @@ func (o *odfReader) table(x *xmlReader, out func(block)) error {
 	return err
 }
 
-// maxRepeats bounds how often a row or cell may be repeated that holds anything.
-const maxRepeats = 1000
+// What is repeated and holds anything is written out so often at most: a row
+// or a cell, and the cells of a row that is repeated.
+const (
+	maxRepeats       = 1000
+	maxRepeatedCells = 20_000
+)
+
+// repeated is how often a row of so many cells is written out.
+func repeated(times, cells int) int {
+	if cells == 0 {
+		return 1
+	}
+	return min(max(times, 1), maxRepeats, max(maxRepeatedCells/cells, 1))
+}
 
 func (o *odfReader) tableRow(x *xmlReader, down map[int]int) (row []cell, err error) {
 	column := 0
@@ -151,7 +163,7 @@ func (o *odfReader) sheets(x *xmlReader) error {
 				cells, err := o.sheetRow(x, s, n+1, &after)
 				repeats := max(number(e, "number-rows-repeated", 1), 1)
 				if !linked {
-					for i := range min(repeats, maxRepeats, max(len(cells)*maxRepeats, 1)) {
+					for i := range repeated(repeats, len(cells)) {
 						if n+1+i <= maxSheetRows && o.over == nil {
 							s.row(n+1+i, append([]sheetCell(nil), cells...))
 						}
