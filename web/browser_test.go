@@ -149,6 +149,7 @@ func TestBrowserStates(t *testing.T) {
 			b.do(chromedp.Reload())
 			b.waitFor(`document.querySelectorAll(".turn .text:not(.draft) .cite").length === 2`)
 			b.is("true", `document.querySelector(".turn").getAttribute("aria-busy")`)
+			b.is("Stop", `[...document.querySelectorAll("#send, #stop")].filter((x) => !x.hidden).map((x) => x.textContent.trim()).join()`)
 			close(s.gates["first"])
 			close(s.gates["second"])
 			b.waitFor(ended)

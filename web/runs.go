@@ -385,13 +385,15 @@ func (s *server) follow(c echo.Context, l *liveRun, known *runRecord) error {
 		if seen += len(news); !more {
 			return nil
 		}
-		select {
-		case <-grew:
-		case <-ctx.Done():
+		if ctx.Err() != nil {
 			if failed := out.failure(); failed != nil {
 				return readerGone(failed)
 			}
 			return fmt.Errorf("following a run: %w", ctx.Err())
+		}
+		select {
+		case <-grew:
+		case <-ctx.Done(): // with a server that stops its runs end too: what they came to still goes out
 		}
 	}
 }

@@ -177,3 +177,34 @@ func TestRunsDrain(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 }
+
+// TestRunsFollowedDrain: who follows a run that outlasts the stop is told how it
+// ended, before the connection is closed.
+func TestRunsFollowedDrain(t *testing.T) {
+	data := t.TempDir()
+	voyage(t, data)
+	long := openaitest.Reply{Text: strings.Repeat("On day 7 the crew made 17 miles under sail.[1] ", 500), PerToken: 20 * time.Millisecond}
+	server := start(t, data, "--gate", "score", "--model", "scripted",
+		"--base-url", openaitest.Start(t, &openaitest.Handler{Reply: openaitest.Sequence(long)}))
+	id := runOf(t, fetch(t, "POST", server.url+"/api/runs", "application/json", `{"question":"How many miles did the crew make on day 7?","strategy":"stuff"}`, 202)).ID
+	r, err := http.NewRequestWithContext(t.Context(), "GET", server.url+"/api/runs/"+id, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Accept", "text/event-stream")
+	w, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Body.Close()
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		server.stop()
+	}()
+	got, err := io.ReadAll(w.Body)
+	<-stopped
+	if i := bytes.LastIndex(got, []byte("\nevent: ")); err != nil || i < 0 || !bytes.HasPrefix(got[i:], []byte("\nevent: done\n")) {
+		t.Errorf("the stream ends with %.200s, %v", got[max(i, 0):], err)
+	}
+}

@@ -220,7 +220,8 @@ func (c *serveCmd) Run(ctx context.Context, s surroundings) (err error) {
 			close(drained)
 		}()
 		if server.Shutdown(limit) != nil {
-			cut() // answers still running end with an error of their own
+			<-drained // who follows a run is to see how it ended
+			cut()     // answers still running end with an error of their own
 			last, done := context.WithTimeout(context.WithoutCancel(ctx), farewell)
 			if server.Shutdown(last) != nil {
 				err = server.Close()

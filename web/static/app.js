@@ -51,8 +51,8 @@ function begin() {
 }
 
 function show(kept) {
-  conversation.show(kept);
   busy(false);
+  conversation.show(kept); // busy again where its last answer is still coming
   window.history.replaceState(null, "", `#c=${kept.id}`);
   scrollTo(0, 0);
 }
