@@ -143,8 +143,12 @@ func (s *server) measure(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// metrics gives the metrics.
+// metrics gives the metrics, which count what is in every collection.
 func (s *server) metrics(c echo.Context) error {
+	if who := holderFrom(c.Request().Context()); who != nil && len(who.key.Collections) > 0 {
+		return &Problem{Status: http.StatusForbidden, Code: "outside_key",
+			Detail: "the metrics count what is in every collection: use a key for all of them, or --metrics-addr"}
+	}
 	if err := setWriteDeadline(c.Response(), time.Now().Add(replyTimeout)); err != nil {
 		return err
 	}

@@ -218,6 +218,13 @@ func TestCollectionsOfKeys(t *testing.T) {
 	}
 	run := begin(full)
 
+	// Figures are of all collections together.
+	if w := k.send(t, "GET", "/metrics", "", "Authorization: Bearer "+limited); w.Code != http.StatusForbidden || strings.Contains(w.Body.String(), "ibid_") {
+		t.Errorf("metrics: %d %.200s", w.Code, w.Body)
+	}
+	if w := k.send(t, "GET", "/metrics", "", "Authorization: Bearer "+full); w.Code != http.StatusOK {
+		t.Errorf("metrics: %d %.200s", w.Code, w.Body)
+	}
 	seen, shown, requests := map[string]bool{}, map[string]bool{}, 0
 	try := func(who string, key string, tell func(route, request, word string)) {
 		for _, r := range k.Routes() {
