@@ -167,7 +167,10 @@ func decodeV1(c echo.Context, into any) ([]byte, error) {
 		return nil, err
 	}
 	if err := json.Unmarshal(body, into); err != nil {
-		if wrong := (*json.UnmarshalTypeError)(nil); errors.As(err, &wrong) && wrong.Field != "" {
+		if wrong := (*json.UnmarshalTypeError)(nil); errors.As(err, &wrong) {
+			if wrong.Field == "" {
+				return nil, invalid("bad_json", "the request body is a JSON %s and should be an object", wrong.Value)
+			}
 			return nil, badValue(wrong.Field, "%s has the wrong type: it is a JSON %s and should be %s", wrong.Field, wrong.Value, jsonType(wrong.Type.Kind()))
 		}
 		if p := (*Problem)(nil); errors.As(err, &p) {
