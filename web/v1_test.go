@@ -519,3 +519,30 @@ func TestV1SystemPrompt(t *testing.T) {
 		}
 	}
 }
+
+// TestV1Uncited: an answer that cites nothing, as a model gives that obeys the
+// wishes of a client, is told from others; what tells it is no part of the
+// conversation after that.
+func TestV1Uncited(t *testing.T) {
+	found := newPapers("A mooring costs 120 marks.")
+	said := func(r openaitest.Request) openaitest.Reply {
+		if r.Role == "judge" {
+			return openaitest.Reply{Text: "yes"}
+		}
+		return openaitest.Reply{Text: "The moon is made of cheese."}
+	}
+	a := &answer.Answerer{Retriever: found, Model: scripted(t, said), Gate: answer.GateModel, Parallel: 1}
+	h := newHandler(t, func(o *Options) { o.Asker = a })
+	for body, want := range map[string]string{
+		`{"model":"ibid","messages":[{"role":"user","content":"What does a mooring cost?"}]}`:                `"The moon is made of cheese.\n\n(No source bears this out.)"`,
+		`{"model":"ibid","stream":true,"messages":[{"role":"user","content":"What does a mooring cost?"}]}`:  `"\n\n(No source bears this out.)"`,
+		`{"model":"ibid","max_tokens":2,"messages":[{"role":"user","content":"What does a mooring cost?"}]}`: `"The moon"`,
+	} {
+		if w := v1(t, h, body); w.Code != 200 || !strings.Contains(w.Body.String(), want) {
+			t.Errorf("%s: %d %s", body, w.Code, w.Body)
+		}
+	}
+	if got := withoutSources("The moon is made of cheese." + uncited + "\n"); got != "The moon is made of cheese." {
+		t.Errorf("it goes on as %q", got)
+	}
+}

@@ -231,9 +231,14 @@ func clip(s string, most int) string {
 	return s[:most]
 }
 
+// uncited stands at the end of an answer without any source: a client of the
+// OpenAI API has no other sign of it.
+const uncited = "\n\n(No source bears this out.)"
+
 // withoutSources takes out of an earlier answer what was put into it on its way
-// to the client: the links behind its numbers, and the list at its end.
+// to the client: the links behind its numbers, and what stands at its end.
 func withoutSources(text string) string {
+	text = strings.TrimSuffix(strings.TrimRight(text, " \n"), uncited)
 	list := regexp.MustCompile(`(?:\n+- \[\d+\] [^\n]*)+\s*$`)
 	link := regexp.MustCompile(`\[(\[\d+\])\]\([^)\s]*\)`)
 	return link.ReplaceAllString(list.ReplaceAllString(text, ""), "$1")
@@ -437,10 +442,15 @@ func (w *completing) end(a cite.Answer) error {
 		return err
 	}
 	shown := w.text.shown()
-	if w.text.cut == "" && len(shown) > 0 {
-		if err := w.text.raw(w.list(shown)); err != nil {
-			return err
-		}
+	switch {
+	case w.text.cut != "":
+	case len(shown) > 0:
+		err = w.text.raw(w.list(shown))
+	case a.Answered && w.reason == "":
+		err = w.text.raw(uncited)
+	}
+	if err != nil {
+		return err
 	}
 	w.annotated = w.text.annotations
 	w.chatSources = sourcesOf(shown, a.Sources)
