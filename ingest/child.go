@@ -312,7 +312,15 @@ func saysOutOfMemory(words string) bool {
 			return true
 		}
 	}
-	return false
+	// Go's collector follows a null pointer where it got no memory for its own
+	// needs. No other code of Go ends so: elsewhere that is a panic.
+	trace, ok := strings.CutPrefix(words, "SIGSEGV: segmentation violation\nPC=")
+	if !ok {
+		return false
+	}
+	_, frames, _ := strings.Cut(trace, "\ngoroutine ")
+	_, first, _ := strings.Cut(frames, "\n")
+	return strings.HasPrefix(first, "runtime.")
 }
 
 // errNoReply says that a child ended before the first byte of its reply.

@@ -174,6 +174,20 @@ func TestChildReplyTooLong(t *testing.T) {
 	}
 }
 
+func TestSaysOutOfMemory(t *testing.T) {
+	for words, want := range map[string]bool{
+		"fatal error: runtime: cannot allocate memory": true,
+		"panic: boom in the parser":                    false,
+		"SIGSEGV: segmentation violation\nPC=0x43957d m=3 sigcode=1 addr=0x0\n\ngoroutine 0 gp=0x31 m=3 mp=0x31 [idle]:\nruntime.(*spanQueue).tryDrain(0x5)\n": true,
+		"SIGSEGV: segmentation violation\nPC=0x43957d m=3 sigcode=1 addr=0x0\n\ngoroutine 0 gp=0x31 m=3 mp=0x31 [idle]:\nwasm.function[7](0x5)\n":              false,
+		"SIGSEGV: segmentation violation\nPC=0x43957d": false,
+	} {
+		if got := saysOutOfMemory(words); got != want {
+			t.Errorf("%q: %t", words, got)
+		}
+	}
+}
+
 func TestChildIsUsedAgain(t *testing.T) {
 	pool := testPool(t)
 	first := pool.pid(t)
