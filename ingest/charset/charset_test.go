@@ -229,6 +229,20 @@ func TestShortTexts(t *testing.T) {
 	}
 }
 
+// A few words are enough too, where letters of one script would stand in words
+// of another.
+func TestFewWords(t *testing.T) {
+	for _, text := range []string{"Café für Señor", "naïve", "Grüße aus Köln", "El Niño", "crème brûlée", "Ångström", "voilà"} {
+		data, err := charmap.Windows1252.NewEncoder().Bytes([]byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := Decode(data, ""); err != nil || got != text {
+			t.Errorf("%q: %q, %v", text, got, err)
+		}
+	}
+}
+
 // What the bytes do not decide, the declaration does.
 func TestDeclared(t *testing.T) {
 	for _, tt := range []struct{ data, declared, want string }{

@@ -119,7 +119,10 @@ const (
 	caseless
 	mark // stands on the letter before it
 	sign
-	ascii class = 8 // added to letters of ASCII
+	ascii   class = 8  // added to letters of ASCII
+	foreign class = 16 // added to letters of other scripts than the Latin
+
+	kind = ascii - 1 // all but what is added
 )
 
 // order is the likelihood of the order of the characters: of each beyond ASCII
@@ -139,8 +142,10 @@ func (r *reading) order(sample []byte) float64 {
 
 // follows is the log likelihood of a class of character behind another.
 func follows(before, previous, here class) float64 {
-	a, b := previous&^ascii, here&^ascii
+	a, b := previous&kind, here&kind
 	switch {
+	case previous&ascii != 0 && here&foreign != 0, previous&foreign != 0 && here&ascii != 0:
+		return -4 // two scripts in a word
 	case a == lower && b == capital:
 		return -5
 	case a == space && b == capital:
@@ -149,7 +154,7 @@ func follows(before, previous, here class) float64 {
 		return -1.2
 	case b == mark && a != caseless && a != mark:
 		return -6
-	case a == sign && (b == lower || b == capital) && before&^ascii != space && before&^ascii != sign:
+	case a == sign && (b == lower || b == capital) && before&kind != space && before&kind != sign:
 		return -4 // a sign inside a word
 	case a == caseless && (b == lower || b == capital) || b == caseless && (a == lower || a == capital):
 		return -4
@@ -183,6 +188,9 @@ func newReading(in written, weights map[rune]float64) *reading {
 			continue
 		}
 		r.cost[i] = costOf(c, r.class[i], weights)
+		if unicode.IsLetter(c) && !unicode.Is(unicode.Latin, c) {
+			r.class[i] += foreign
+		}
 	}
 	return r
 }
