@@ -153,6 +153,18 @@ type drawings struct {
 	pages map[drawnPage][]byte
 	used  []drawnPage // the latest last
 	bytes int
+	count drawingCount
+}
+
+// A drawingCount says how often a page was kept, how often it had to be drawn,
+// and how many bytes are kept.
+type drawingCount struct{ hits, misses, bytes int }
+
+func (d *drawings) counted() drawingCount {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.count.bytes = d.bytes
+	return d.count
 }
 
 func newDrawings() *drawings {
@@ -186,6 +198,7 @@ func (d *drawings) kept(key drawnPage) ([]byte, bool) {
 	defer d.mu.Unlock()
 	png, ok := d.pages[key]
 	if ok {
+		d.count.hits++
 		at := slices.Index(d.used, key)
 		d.used = append(slices.Delete(d.used, at, at+1), key)
 	}
@@ -196,6 +209,7 @@ func (d *drawings) kept(key drawnPage) ([]byte, bool) {
 func (d *drawings) keep(key drawnPage, png []byte) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.count.misses++
 	if _, ok := d.pages[key]; ok || len(png) > drawnBytes {
 		return
 	}

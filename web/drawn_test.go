@@ -33,6 +33,9 @@ func TestDrawings(t *testing.T) {
 	if drawn != 9 || d.bytes != drawnBytes || len(d.pages) != 4 || len(d.used) != 4 {
 		t.Errorf("%d drawn; %d bytes in %d and %d pages", drawn, d.bytes, len(d.pages), len(d.used))
 	}
+	if got, want := d.counted(), (drawingCount{hits: 10, misses: 9, bytes: drawnBytes}); got != want {
+		t.Errorf("counted %+v, want %+v", got, want)
+	}
 	failed := errors.New("no ink")
 	for range 2 {
 		if _, err := d.get(t.Context(), drawnPage{page: 99}, func(context.Context) ([]byte, error) { drawn++; return nil, failed }); !errors.Is(err, failed) {

@@ -173,6 +173,10 @@ func (c state) Collect(out chan<- prometheus.Metric) {
 	}
 	gauge("questions_in_hand", "Questions and searches that are being answered.", prometheus.GaugeValue, float64(len(s.asks)))
 	gauge("questions_limit", "The most that are answered at a time.", prometheus.GaugeValue, float64(cap(s.asks)))
+	drawn := s.drawings.counted()
+	gauge("drawn_cache_hits_total", "Drawn pages that were kept from an earlier request.", prometheus.CounterValue, float64(drawn.hits))
+	gauge("drawn_cache_misses_total", "Drawn pages that had to be drawn.", prometheus.CounterValue, float64(drawn.misses))
+	gauge("drawn_cache_bytes", "Bytes of the drawn pages that are kept.", prometheus.GaugeValue, float64(drawn.bytes))
 	i := s.indexing()
 	ready := 0.
 	if i.Ready {

@@ -118,6 +118,8 @@ func TestMetrics(t *testing.T) {
 		"ibid_http_requests_total{method=GET,route=/documents/*,status=200}": 1,
 		"ibid_http_request_duration_seconds{method=POST,route=/api/search}":  1,
 		"ibid_questions_in_hand":                                             0,
+		"ibid_drawn_cache_hits_total":                                        0,
+		"ibid_drawn_cache_misses_total":                                      0,
 		"ibid_questions_limit":                                               7,
 		"ibid_sync_ready":                                                    1,
 		"ibid_sync_done_files":                                               3,
