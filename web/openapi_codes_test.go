@@ -63,6 +63,7 @@ func codes() []apiCode {
 		{"not_found", []int{404}, "there is nothing at this address"},
 		{"not_ready", []int{503}, "the documents are still being read in"},
 		{"nothing_to_summarize", []int{400, 404}, "no document with text was named"},
+		{"one_file", []int{400}, "there are several files in the form, and one is taken at a time"},
 		{"original_changed", []int{404}, "the file has changed since it was read"},
 		{"original_not_found", []int{404}, "the file is not in its folder any more"},
 		{"outside_key", []int{403}, "it lies in a collection that this key does not reach"},

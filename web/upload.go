@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"mime"
+	"mime/multipart"
 	"net/http"
 	"strings"
 	"time"
@@ -29,7 +30,7 @@ type Uploads interface {
 const uploadsRoot = "uploads"
 
 // upload takes in one file: the body of the request, named by ?name=, or the
-// first file of a form.
+// only file of a form.
 func (s *server) upload(c echo.Context) error {
 	// A folder is of one collection, and the uploads are one folder.
 	if in, of := c.QueryParam("collection"), cmp.Or(s.UploadCollection, ingest.DefaultCollection); in != "" && in != of {
@@ -78,9 +79,37 @@ func uploaded(c echo.Context) (name string, content io.Reader, err error) {
 			return "", nil, invalid("bad_form", "the form cannot be read: %v", err)
 		}
 		if name = part.FileName(); name != "" {
-			return name, part, nil
+			return name, &onlyFile{form: form, part: part}, nil
 		}
 	}
+}
+
+// An onlyFile is the one file of a form. It fails at its end when another one
+// follows: that would be dropped without a word.
+type onlyFile struct {
+	form  *multipart.Reader
+	part  *multipart.Part
+	ended error
+}
+
+func (f *onlyFile) Read(b []byte) (int, error) {
+	if f.ended != nil {
+		return 0, f.ended
+	}
+	n, err := f.part.Read(b)
+	for errors.Is(err, io.EOF) && f.ended == nil {
+		next, after := f.form.NextPart()
+		switch {
+		case after != nil:
+			f.ended = after
+		case next.FileName() != "":
+			f.ended = invalid("one_file", "there are several files in the form: send each in a request of its own")
+		}
+		if f.ended != nil {
+			err = f.ended
+		}
+	}
+	return n, err
 }
 
 // patient is a body that may take as long as it comes at all: patientBytes of

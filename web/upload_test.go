@@ -67,6 +67,8 @@ func TestUploads(t *testing.T) {
 	}
 	formBody, formKind := form("file", "report.md", "# Report\n\nBy form.")
 	emptyBody, emptyKind := form("file", "", "")
+	closing := formBody[strings.LastIndex(formBody, "\r\n--"):]
+	twoBody := strings.TrimSuffix(formBody, closing) + "\r\n" + strings.ReplaceAll(formBody[strings.LastIndex(formBody[:strings.Index(formBody, "report.md")], "--"):], "report.md", "other.md")
 	for _, tt := range []struct {
 		name, method, path, kind, body string
 		status                         int
@@ -75,6 +77,7 @@ func TestUploads(t *testing.T) {
 		{"raw", "POST", "/api/documents?name=a.md", "text/markdown", "# A\n\nFirst.", 201, "added"},
 		{"again", "POST", "/api/documents?name=a.md", "", "# A\n\nSecond.", 200, "updated"},
 		{"form", "POST", "/api/documents", formKind, formBody, 201, "added"},
+		{"form of two files", "POST", "/api/documents", formKind, twoBody, 400, "one_file"},
 		{"form without a file", "POST", "/api/documents", emptyKind, emptyBody, 400, "no_file"},
 		{"torn form", "POST", "/api/documents", formKind, formBody[:len(formBody)/2], 400, "bad_form"},
 		{"collection", "POST", "/api/documents?name=a.md&collection=default", "", "# A\n\nSecond.", 200, "unchanged"},
