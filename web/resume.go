@@ -69,7 +69,7 @@ func resume[R any](c echo.Context, s *server, kind, id string, r *R) (*answer.Ru
 }
 
 // begin begins the run of a task, or goes on with it. Where it cannot be kept
-// the task is done all the same.
+// the task is done all the same. The reply names the run.
 func (s *server) begin(c echo.Context, t task, background bool, cancel context.CancelCauseFunc) (*liveRun, error) {
 	request, err := json.Marshal(t.request)
 	if err != nil {
@@ -104,6 +104,9 @@ func (s *server) begin(c echo.Context, t task, background bool, cancel context.C
 		}
 		return nil, err
 	}
+	if run != nil {
+		c.Response().Header().Set(runHeader, l.id)
+	}
 	return l, nil
 }
 
@@ -115,9 +118,6 @@ func (s *server) respond(c echo.Context, t task) (err error) {
 	l, err := s.begin(c, t, false, cancel)
 	if err != nil {
 		return err
-	}
-	if l.run != nil {
-		c.Response().Header().Set(runHeader, l.id)
 	}
 	ended := errPanicked
 	defer func() { err = errors.Join(err, s.settle(ctx, l, ended)) }()

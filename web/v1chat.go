@@ -314,9 +314,6 @@ func (s *server) complete(c echo.Context, r *chatRequest, t task) (err error) {
 	if err != nil {
 		return err
 	}
-	if l.run != nil {
-		c.Response().Header().Set(runHeader, l.id)
-	}
 	ended, enough := errPanicked, false
 	defer func() {
 		err = errors.Join(err, s.settle(ctx, l, ended))

@@ -51,18 +51,7 @@ func TestCanaries(t *testing.T) {
 	cmd.WaitDelay = 30 * time.Second
 	var log bytes.Buffer
 	cmd.Stderr = &log
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	first, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
-	url := strings.TrimPrefix(strings.TrimSpace(first), "listening on ")
+	url := listening(t, cmd)
 	ready(t, url)
 
 	secrets := []string{key, write, strings.TrimPrefix(key, "ibid_"), upstreamKey}

@@ -135,6 +135,18 @@ func (c upkeepConfig) keyring(ctx context.Context) (_ retrieve.Keyring, done fun
 	return local.OpenKeyring(ctx, c.Data, local.Options{})
 }
 
+// ring opens the keys, and reads them.
+func (c upkeepConfig) ring(ctx context.Context) (_ retrieve.Keyring, ring retrieve.Ring, done func() error, _ error) {
+	keyring, done, err := c.keyring(ctx)
+	if err != nil {
+		return nil, ring, nil, err
+	}
+	if ring, err = keyring.Ring(ctx); err != nil {
+		return nil, ring, nil, errors.Join(fmt.Errorf("reading the keys: %w", err), done())
+	}
+	return keyring, ring, done, nil
+}
+
 // A keyLine is what is told of a key.
 type keyLine struct {
 	ID          string     `json:"id"`
@@ -172,15 +184,11 @@ type keysListCmd struct {
 
 // Run lists the keys.
 func (c *keysListCmd) Run(ctx context.Context, s surroundings) (err error) {
-	keyring, done, err := c.keyring(ctx)
+	_, ring, done, err := c.ring(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, done()) }()
-	ring, err := keyring.Ring(ctx)
-	if err != nil {
-		return fmt.Errorf("listing the keys: %w", err)
-	}
 	if ring.Damaged > 0 {
 		fmt.Fprintf(s.stderr, "ibid: %d keys or sessions are damaged and let nobody in: 'ibid verify' names them\n", ring.Damaged)
 	}
@@ -221,15 +229,11 @@ type keysRevokeCmd struct {
 
 // Run revokes a key.
 func (c *keysRevokeCmd) Run(ctx context.Context, s surroundings) (err error) {
-	keyring, done, err := c.keyring(ctx)
+	keyring, ring, done, err := c.ring(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, done()) }()
-	ring, err := keyring.Ring(ctx)
-	if err != nil {
-		return fmt.Errorf("looking for the key: %w", err)
-	}
 	var named, found *retrieve.Key
 	for i, k := range ring.Keys {
 		if k.ID == c.Key {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"crypto/sha256"
@@ -282,18 +281,7 @@ func TestAskOverHTTPKilled(t *testing.T) {
 	at := 16
 	kill, unsure := arm(at)
 	cmd := command(context.Background(), data, append([]string{"serve", "--addr", "127.0.0.1:0"}, args...)...)
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	line, err := bufio.NewReader(out).ReadString('\n')
-	first, ok := strings.CutPrefix(strings.TrimSpace(line), "listening on ")
-	if err != nil || !ok {
-		t.Fatalf("its first line is %q, %v", line, err)
-	}
+	first := listening(t, cmd)
 	resp := post(t.Context(), first, "text/event-stream", question)
 	kill <- cmd.Process.Kill
 	if _, err := io.Copy(io.Discard, resp.Body); err == nil {

@@ -56,14 +56,7 @@ func TestLedger(t *testing.T) {
 	if err := e.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if e, err = Open(ctx, dir, Options{}); err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := e.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
+	e = openTest(t, dir)
 	l = e.Ledger()
 	got, err := l.Run(ctx, "a")
 	if err != nil || got.ID != want.ID || !got.Started.Equal(want.Started) || !bytes.Equal(got.Secret, want.Secret) || !bytes.Equal(got.Spec, want.Spec) {
@@ -164,15 +157,7 @@ func TestRepairWithLedger(t *testing.T) {
 // Of many runs that have not ended those are kept in which something happened last.
 func TestLedgerRoom(t *testing.T) {
 	ctx := t.Context()
-	e, err := Open(ctx, t.TempDir(), Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := e.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
+	e := openTest(t, t.TempDir())
 	l := e.Ledger()
 	if _, err := l.Latest(ctx, "ask"); !errors.Is(err, retrieve.ErrNotFound) {
 		t.Errorf("the latest run before there was any: %v", err)
@@ -229,15 +214,7 @@ func TestLedgerRoom(t *testing.T) {
 // Writes that come at once are all kept, each with an error of its own.
 func TestLedgerTogether(t *testing.T) {
 	ctx := t.Context()
-	e, err := Open(ctx, t.TempDir(), Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := e.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
+	e := openTest(t, t.TempDir())
 	l := e.Ledger()
 	var wg sync.WaitGroup
 	for i := range 8 {

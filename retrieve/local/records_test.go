@@ -72,14 +72,7 @@ func TestRecords(t *testing.T) {
 	if err := e.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if e, err = Open(ctx, dir, Options{}); err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := e.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
+	e = openTest(t, dir)
 	l = e.Ledger()
 	got, err := l.Record(ctx, "1")
 	if diff := cmp.Diff(again, got); diff != "" || err != nil {
@@ -133,15 +126,7 @@ func TestRecords(t *testing.T) {
 // The oldest records make room for new ones.
 func TestRecordRoom(t *testing.T) {
 	ctx := t.Context()
-	e, err := Open(ctx, t.TempDir(), Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := e.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
+	e := openTest(t, t.TempDir())
 	l := e.Ledger()
 	start := time.Now()
 	for i := range 4 {
@@ -169,7 +154,7 @@ func TestRecordRoom(t *testing.T) {
 		t.Errorf("there are %v, want %v", got, want)
 	}
 	// Many, of which one has expired since.
-	_, err = e.write.ExecContext(ctx, `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)
+	_, err := e.write.ExecContext(ctx, `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)
 		INSERT INTO records (id, caller, started, expires, size, sum, head) SELECT 'n' || i, '', 0, ?, 0, 0, x'' FROM n`, retrieve.MaxRecords-4, start.Add(time.Hour).UnixMicro())
 	if err != nil {
 		t.Fatal(err)
@@ -192,15 +177,7 @@ func TestRecordRoom(t *testing.T) {
 // A record goes with the documents whose words stand in it.
 func TestRecordOfDeleted(t *testing.T) {
 	ctx := t.Context()
-	e, err := Open(ctx, t.TempDir(), Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := e.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
+	e := openTest(t, t.TempDir())
 	if err := e.SetSpace(ctx, "test/2"); err != nil {
 		t.Fatal(err)
 	}
@@ -233,7 +210,7 @@ func TestRecordOfDeleted(t *testing.T) {
 			t.Errorf("%s there are %v, want %v", when, got, want)
 		}
 	}
-	err = errors.Join(keep("ax", "a/x.md"), keep("ay", "a/y.md"), keep("both", "a/y.md", "b/x.md"), keep("bx", "b/x.md"))
+	err := errors.Join(keep("ax", "a/x.md"), keep("ay", "a/y.md"), keep("both", "a/y.md", "b/x.md"), keep("bx", "b/x.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -271,15 +248,7 @@ func TestRecordOfDeleted(t *testing.T) {
 
 func TestFeedback(t *testing.T) {
 	ctx := t.Context()
-	e, err := Open(ctx, t.TempDir(), Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := e.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
+	e := openTest(t, t.TempDir())
 	l := e.Ledger()
 	at := time.Now().Truncate(time.Microsecond)
 	for _, f := range []retrieve.Feedback{
