@@ -226,7 +226,7 @@ func showSources(stdout, stderr io.Writer, a cite.Answer) error {
 	for _, u := range a.Unsupported {
 		fmt.Fprintf(stderr, "ibid: nothing cited bears this out (%s): %s\n", u.Reason, printable(oneLine(a.Text[u.TextStart:u.TextEnd], 120)))
 	}
-	_, err := fmt.Fprintf(stderr, "looked at %d passages, used %d\n", a.Usage.Looked, a.Usage.Used)
+	_, err := fmt.Fprintf(stderr, "looked at %s, used %d\n", counted(a.Usage.Looked, "passage"), a.Usage.Used)
 	return err
 }
 

@@ -181,7 +181,8 @@ func (c *doctorCmd) checkData(ctx context.Context, s surroundings, up *checkup, 
 	if err != nil {
 		return unreadable(err)
 	}
-	f := ok(check, "%s (%.1f MB): %d documents in %d roots, %d chunks", c.Data, float64(size(c.Data))/1e6, len(documents), len(roots), stats.Chunks)
+	f := ok(check, "%s (%.1f MB): %s in %s, %s", c.Data, float64(size(c.Data))/1e6,
+		counted(len(documents), "document"), counted(len(roots), "root"), counted(stats.Chunks, "chunk"))
 	if len(documents) == 0 {
 		f.State, f.Next = stateWarning, ingestFirst
 	}
