@@ -1,4 +1,4 @@
-// Package enginetest holds the contract of [retrieve.Engine] as a test that any
+// Package enginetest holds the contract of [retrieve.Store] as tests that any
 // implementation can be run through.
 package enginetest
 
@@ -23,9 +23,20 @@ const (
 	dims  = 4
 )
 
-// Run runs the contract against engines that open makes: each call gives an
-// empty engine, which it closes when the test ends.
-func Run(t *testing.T, open func(t *testing.T) retrieve.Engine) {
+// A Backend is a kind of store under test.
+type Backend struct {
+	// New makes an empty store of its own for the test. Each call of open gives
+	// another handle on that same store, as another process would have it; it is
+	// closed when the test ends, if it was not before.
+	New func(t *testing.T) (open func() retrieve.Store)
+	// Recall is the least share of the k best of an exact search, on average over
+	// questions, that Dense and Lexical find; 1 where they are exact. What they
+	// find stands in exact order whatever it is.
+	Recall float64
+}
+
+// Run runs the contract of the engine against a backend.
+func Run(t *testing.T, b Backend) {
 	for _, c := range []struct {
 		name string
 		test func(t *testing.T, e retrieve.Engine)
@@ -49,7 +60,7 @@ func Run(t *testing.T, open func(t *testing.T) retrieve.Engine) {
 		{"Oracle", testOracle},
 		{"Concurrent", testConcurrent},
 	} {
-		t.Run(c.name, func(t *testing.T) { c.test(t, open(t)) })
+		t.Run(c.name, func(t *testing.T) { c.test(t, b.New(t)()) })
 	}
 }
 

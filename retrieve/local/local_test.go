@@ -10,7 +10,7 @@ import (
 )
 
 var (
-	_ retrieve.Engine   = (*Engine)(nil)
+	_ retrieve.Store    = (*Engine)(nil)
 	_ retrieve.Respacer = (*Engine)(nil)
 )
 
@@ -28,8 +28,15 @@ func openTest(t *testing.T, dir string) *Engine {
 	return e
 }
 
+func backend() enginetest.Backend {
+	return enginetest.Backend{Recall: 1, New: func(t *testing.T) func() retrieve.Store {
+		dir := t.TempDir()
+		return func() retrieve.Store { return openTest(t, dir) }
+	}}
+}
+
 func TestEngine(t *testing.T) {
-	enginetest.Run(t, func(t *testing.T) retrieve.Engine { return openTest(t, t.TempDir()) })
+	enginetest.Run(t, backend())
 }
 
 // A start reads only, and so need not wait for another process that writes long.
