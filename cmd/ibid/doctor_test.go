@@ -56,7 +56,7 @@ func TestDoctorData(t *testing.T) {
 		t.Fatalf("exit code %d: %s%s", code, out, errs)
 	}
 	checks, code = examined(t, data)
-	if f := checks["data"]; code != 0 || f.State != stateOK || !strings.Contains(f.Detail, "documents in 1 roots") || checks["space"].State != stateOK {
+	if f := checks["data"]; code != 0 || f.State != stateOK || !strings.Contains(f.Detail, " in 1 root,") || checks["space"].State != stateOK {
 		t.Errorf("exit code %d, %+v", code, checks)
 	}
 

@@ -7,10 +7,8 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
-	"os"
 	"os/exec"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -159,13 +157,6 @@ func TestRunsDrain(t *testing.T) {
 	args := []string{"--gate", "score", "--model", "scripted", "--base-url", openaitest.Start(t, &openaitest.Handler{Reply: slow})}
 	server := start(t, data, args...)
 	id := runOf(t, fetch(t, "POST", server.url+"/api/runs", "application/json", `{"question":"How many miles did the crew make on day 7?","strategy":"stuff"}`, 202)).ID
-	process, err := os.FindProcess(server.pid)
-	if err == nil {
-		err = process.Signal(syscall.SIGTERM)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
 	time.AfterFunc(2*time.Second, func() { close(held) })
 	began := time.Now()
 	server.stop()
