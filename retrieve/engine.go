@@ -81,6 +81,7 @@ type Engine interface {
 	Stats(ctx context.Context, terms []string) (Stats, error)
 	// Revision grows with every durable change, by whichever process.
 	Revision(ctx context.Context) (int64, error)
+	// Close ends the use of the engine; to close it again does nothing.
 	Close() error
 }
 

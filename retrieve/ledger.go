@@ -1,6 +1,7 @@
 package retrieve
 
 import (
+	"cmp"
 	"context"
 	"time"
 )
@@ -9,9 +10,10 @@ import (
 // be taken up again after a crash, and the records of those that have ended. It is safe for concurrent use, by several
 // processes too. Writes are durable when they return nil.
 type Ledger interface {
-	// Begin keeps a run under its id, and forgets those that began more than
-	// [MaxRunAge] before it. Of the others it forgets those in which nothing
-	// has happened for the longest time, until [MaxRuns] and [MaxRunBytes] hold.
+	// Begin keeps a run under its id, which no other run may have, and forgets
+	// those that began more than [MaxRunAge] before it. Of the others it forgets
+	// those in which nothing has happened for the longest time, until [MaxRuns]
+	// and [MaxRunBytes] hold.
 	Begin(ctx context.Context, run Run) error
 	// Run gives a run that has not ended; [ErrNotFound] if there is none.
 	Run(ctx context.Context, id string) (Run, error)
@@ -19,10 +21,11 @@ type Ledger interface {
 	// happened last; [ErrNotFound] if there is none.
 	Latest(ctx context.Context, kind string) (Run, error)
 	// Reply gives the reply kept for a call of a run; ok is false when none
-	// is, or when it is damaged.
+	// is, or when it is damaged. [Engine.DeleteRoot] forgets all replies: what a
+	// model wrote of a document is a trace of it.
 	Reply(ctx context.Context, run, key string) (reply []byte, ok bool, err error)
-	// Keep keeps the reply to a call of a run that has begun; [ErrNotFound]
-	// if there is none such.
+	// Keep keeps the reply to a call of a run that has begun, in place of one
+	// kept before; [ErrNotFound] if there is no such run.
 	Keep(ctx context.Context, run, key string, reply []byte) error
 	// End forgets a run and all its replies.
 	End(ctx context.Context, id string) error
@@ -51,3 +54,22 @@ const (
 	// that begins may be larger.
 	MaxRunBytes = 256 << 20
 )
+
+// Limits are how much a [Ledger] keeps, where that is not what Ibid keeps of its
+// own accord: a member that is 0 stands for the constant of its name.
+type Limits struct {
+	Runs        int   // [MaxRuns]
+	RunBytes    int64 // [MaxRunBytes]
+	Records     int   // [MaxRecords]
+	RecordBytes int64 // [MaxRecordBytes]
+	Feedback    int   // [MaxFeedback]
+}
+
+// OrDefault gives the limits with the constants where none is set.
+func (l Limits) OrDefault() Limits {
+	return Limits{
+		Runs: cmp.Or(l.Runs, MaxRuns), RunBytes: cmp.Or(l.RunBytes, MaxRunBytes),
+		Records: cmp.Or(l.Records, MaxRecords), RecordBytes: cmp.Or(l.RecordBytes, MaxRecordBytes),
+		Feedback: cmp.Or(l.Feedback, MaxFeedback),
+	}
+}

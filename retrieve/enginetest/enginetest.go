@@ -25,9 +25,9 @@ const (
 
 // A Backend is a kind of store under test.
 type Backend struct {
-	// New makes an empty store of its own for the test. Each call of open gives
-	// another handle on that same store, as another process would have it; it is
-	// closed when the test ends, if it was not before.
+	// New makes an empty store of its own for the test, with [Limits]. Each call of
+	// open gives another handle on that same store, as another process would have
+	// it; it is closed when the test ends, whether it was before or not.
 	New func(t *testing.T) (open func() retrieve.Store)
 	// Recall is the least share of the k best of an exact search, on average over
 	// questions, that Dense and Lexical find; 1 where they are exact. What they

@@ -42,7 +42,7 @@ func (e *Engine) compact(ctx context.Context) (before, after int64, err error) {
 		if yes, err := laidOut(ctx, tx); err != nil {
 			return err
 		} else if yes {
-			if err := makeRoom(ctx, tx, time.Now(), 0); err != nil {
+			if err := makeRoom(ctx, tx, e.limits.OrDefault(), time.Now(), 0); err != nil {
 				return err
 			}
 		}

@@ -21,6 +21,8 @@ import (
 
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
+
+	"ibid/retrieve"
 )
 
 // FileName is the name of the database in its data directory.
@@ -34,6 +36,8 @@ type Options struct {
 	// Renewing, where it is set, is told that the terms of so many documents
 	// were made by another version's analysis, before they are made anew.
 	Renewing func(documents int)
+	// Limits are how much the ledger keeps.
+	Limits retrieve.Limits
 }
 
 // An Engine is an open data directory. It is safe for concurrent use.
@@ -53,7 +57,9 @@ type Engine struct {
 	memory     *memory
 	damaged    map[int64]Damage // by the document's key
 
+	limits    retrieve.Limits
 	ledgering together
+	closing   sync.Once
 }
 
 // Open opens a data directory, and makes it when there is none. Damaged
@@ -83,7 +89,7 @@ func open(ctx context.Context, dir string, opts Options) (*Engine, error) {
 	if err := lockSafely(); err != nil {
 		return nil, err
 	}
-	e := &Engine{path: filepath.Join(dir, FileName), pulse: pulse{path: filepath.Join(dir, FileName+"-shm")}, wait: opts.Wait, damaged: make(map[int64]Damage)}
+	e := &Engine{path: filepath.Join(dir, FileName), pulse: pulse{path: filepath.Join(dir, FileName+"-shm")}, wait: opts.Wait, limits: opts.Limits, damaged: make(map[int64]Damage)}
 	if e.lock, err = shareLock(ctx, filepath.Join(dir, lockName), e.wait); err != nil {
 		return nil, err
 	}
@@ -228,12 +234,14 @@ func (e *Engine) disconnect() (err error) {
 
 // Close closes the engine. The last process to close a data directory leaves
 // everything in its one file.
-func (e *Engine) Close() error {
-	_, err := e.write.Exec(`PRAGMA wal_checkpoint(TRUNCATE)`)
-	if isBusy(err) {
-		err = nil // another process goes on with it
-	}
-	return errors.Join(err, e.read.Close(), e.write.Close(), e.pulse.close(), e.lock.Close())
+func (e *Engine) Close() (err error) {
+	e.closing.Do(func() {
+		if _, err = e.write.Exec(`PRAGMA wal_checkpoint(TRUNCATE)`); isBusy(err) {
+			err = nil // another process goes on with it
+		}
+		err = errors.Join(err, e.read.Close(), e.write.Close(), e.pulse.close(), e.lock.Close())
+	})
+	return err
 }
 
 // abandon closes what a failed start has opened; its error is the one to tell.

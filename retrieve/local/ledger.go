@@ -141,7 +141,7 @@ func (l ledger) Begin(ctx context.Context, r retrieve.Run) error {
 				return err
 			}
 		}
-		if err := makeRoom(ctx, tx, r.Started, len(r.Spec)); err != nil {
+		if err := makeRoom(ctx, tx, l.limits.OrDefault(), r.Started, len(r.Spec)); err != nil {
 			return err
 		}
 		// A failed constraint would be taken for damage.
@@ -164,15 +164,16 @@ func (l ledger) Begin(ctx context.Context, r retrieve.Run) error {
 
 // makeRoom forgets the runs that are too old at a time, and what is too many
 // beside a new one of a size.
-func makeRoom(ctx context.Context, tx *sql.Tx, at time.Time, bytes int) error {
-	var count, size, oldest int64
+func makeRoom(ctx context.Context, tx *sql.Tx, most retrieve.Limits, at time.Time, bytes int) error {
+	var count int
+	var size, oldest int64
 	err := tx.QueryRowContext(ctx, `SELECT count(*), coalesce(sum(size), 0), coalesce(min(started), 0) FROM runs`).Scan(&count, &size, &oldest)
 	if err != nil {
 		return err
 	}
 	old := at.Add(-retrieve.MaxRunAge).UnixMicro()
 	size += int64(bytes)
-	if count < retrieve.MaxRuns && size <= retrieve.MaxRunBytes && (count == 0 || oldest >= old) {
+	if count < most.Runs && size <= most.RunBytes && (count == 0 || oldest >= old) {
 		return nil
 	}
 	rows, err := tx.QueryContext(ctx, `SELECT id, started < ?, size FROM runs ORDER BY started < ? DESC, touched`, old, old)
@@ -188,7 +189,7 @@ func makeRoom(ctx context.Context, tx *sql.Tx, at time.Time, bytes int) error {
 		if err := rows.Scan(&id, &expired, &own); err != nil {
 			return err
 		}
-		if !expired && count < retrieve.MaxRuns && size <= retrieve.MaxRunBytes {
+		if !expired && count < most.Runs && size <= most.RunBytes {
 			break
 		}
 		gone = append(gone, id)

@@ -16,7 +16,12 @@ var (
 
 func openTest(t *testing.T, dir string) *Engine {
 	t.Helper()
-	e, err := Open(t.Context(), dir, Options{})
+	return openWith(t, dir, Options{})
+}
+
+func openWith(t *testing.T, dir string, opts Options) *Engine {
+	t.Helper()
+	e, err := Open(t.Context(), dir, opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,13 +36,15 @@ func openTest(t *testing.T, dir string) *Engine {
 func backend() enginetest.Backend {
 	return enginetest.Backend{Recall: 1, New: func(t *testing.T) func() retrieve.Store {
 		dir := t.TempDir()
-		return func() retrieve.Store { return openTest(t, dir) }
+		return func() retrieve.Store { return openWith(t, dir, Options{Limits: enginetest.Limits()}) }
 	}}
 }
 
-func TestEngine(t *testing.T) {
-	enginetest.Run(t, backend())
-}
+func TestEngine(t *testing.T) { enginetest.Run(t, backend()) }
+
+func TestLedger(t *testing.T) { enginetest.Ledger(t, backend()) }
+
+func TestKeyring(t *testing.T) { enginetest.Keyring(t, backend()) }
 
 // A start reads only, and so need not wait for another process that writes long.
 func TestOpenBesideWriter(t *testing.T) {

@@ -123,7 +123,7 @@ func (l ledger) KeepRecord(ctx context.Context, r retrieve.Record) error {
 		if err := forgetRecord(ctx, tx, r.ID); err != nil {
 			return err
 		}
-		if err := makeRecordRoom(ctx, tx, r.Ended.UnixMicro(), size); err != nil {
+		if err := makeRecordRoom(ctx, tx, l.limits.OrDefault(), r.Ended.UnixMicro(), size); err != nil {
 			return err
 		}
 		_, err := tx.ExecContext(ctx, `INSERT INTO records (id, caller, started, expires, size, sum, head) VALUES (?, ?, ?, ?, ?, ?, ?)`,
@@ -148,7 +148,7 @@ func (l ledger) KeepRecord(ctx context.Context, r retrieve.Record) error {
 
 // makeRecordRoom forgets the records that have expired at a time, and the oldest
 // that are too many beside a new one of a size.
-func makeRecordRoom(ctx context.Context, tx *sql.Tx, at, bytes int64) error {
+func makeRecordRoom(ctx context.Context, tx *sql.Tx, most retrieve.Limits, at, bytes int64) error {
 	gone, err := column[string](ctx, tx, `SELECT id FROM records WHERE expires <= ?`, at)
 	if err != nil {
 		return err
@@ -159,11 +159,12 @@ func makeRecordRoom(ctx context.Context, tx *sql.Tx, at, bytes int64) error {
 		}
 	}
 	for {
-		var count, size int64
+		var count int
+		var size int64
 		if err := tx.QueryRowContext(ctx, `SELECT count(*), coalesce(sum(size), 0) FROM records`).Scan(&count, &size); err != nil {
 			return err
 		}
-		if count == 0 || count < retrieve.MaxRecords && size+bytes <= retrieve.MaxRecordBytes {
+		if count == 0 || count < most.Records && size+bytes <= most.RecordBytes {
 			return nil
 		}
 		var oldest string
@@ -371,7 +372,7 @@ func (l ledger) KeepFeedback(ctx context.Context, f retrieve.Feedback) error {
 		if err != nil {
 			return err
 		}
-		_, err = tx.ExecContext(ctx, `DELETE FROM feedback WHERE key IN (SELECT key FROM feedback ORDER BY key DESC LIMIT -1 OFFSET ?)`, retrieve.MaxFeedback)
+		_, err = tx.ExecContext(ctx, `DELETE FROM feedback WHERE key IN (SELECT key FROM feedback ORDER BY key DESC LIMIT -1 OFFSET ?)`, l.limits.OrDefault().Feedback)
 		return err
 	})
 	if err != nil {

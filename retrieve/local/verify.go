@@ -53,7 +53,7 @@ func attach(ctx context.Context, dir string, opts Options) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{path: filepath.Join(dir, FileName), wait: opts.Wait, damaged: make(map[int64]Damage)}
+	e := &Engine{path: filepath.Join(dir, FileName), wait: opts.Wait, limits: opts.Limits, damaged: make(map[int64]Damage)}
 	if _, err := os.Stat(e.path); err != nil {
 		return nil, err
 	}
