@@ -3,8 +3,12 @@ package local
 import (
 	"bytes"
 	"fmt"
+	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,6 +17,24 @@ import (
 
 // benchSizes are in chunks; -short leaves the second out.
 var benchSizes = []int{10000, 100000}
+
+// librarySizes are benchSizes, or those that IBID_CHUNKS names: "500000 1000000".
+func librarySizes(b *testing.B) []int {
+	b.Helper()
+	named := strings.Fields(os.Getenv("IBID_CHUNKS"))
+	if len(named) == 0 {
+		return benchSizes
+	}
+	var sizes []int
+	for _, n := range named {
+		chunks, err := strconv.Atoi(n)
+		if err != nil || chunks < 10 {
+			b.Fatalf("IBID_CHUNKS has %q: give numbers of chunks from 10 on", n)
+		}
+		sizes = append(sizes, chunks/10*10)
+	}
+	return sizes
+}
 
 func skipLarge(b *testing.B, chunks int) {
 	b.Helper()
@@ -155,7 +177,7 @@ func BenchmarkFilter(b *testing.B) {
 // durably with its vectors took, opening it, and answering real questions, from
 // the question to the passages.
 func BenchmarkLibrary(b *testing.B) {
-	for _, chunks := range benchSizes {
+	for _, chunks := range librarySizes(b) {
 		b.Run(fmt.Sprint(chunks), func(b *testing.B) { benchmarkLibrary(b, chunks) })
 	}
 }
@@ -178,6 +200,11 @@ func benchmarkLibrary(b *testing.B, chunks int) {
 			b.StartTimer()
 		}
 		b.ReportMetric(float64(chunks)/stored.Seconds(), "stored-chunks/s")
+		file, err := os.Stat(filepath.Join(dir, FileName))
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.ReportMetric(float64(file.Size())/float64(chunks), "disk-B/chunk")
 	})
 	before := heap()
 	e, err := Open(b.Context(), dir, Options{})
