@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"ibid/ingest"
+	"ibid/retrieve"
 	"ibid/retrieve/embed"
 )
 
@@ -98,7 +99,7 @@ func (s *shelf) document(n int) (*ingest.Document, []ingest.Chunk) {
 	doc.ID = doc.Root + "/" + doc.Path
 	var chunks []ingest.Chunk
 	for i, text := range s.texts[10*n : 10*n+10] {
-		chunks = append(chunks, ingest.Chunk{ID: chunkID(doc.ID, i+1), Document: doc.ID, Ordinal: i + 1,
+		chunks = append(chunks, ingest.Chunk{ID: retrieve.ChunkID(doc.ID, i+1), Document: doc.ID, Ordinal: i + 1,
 			Start: len(doc.Text), End: len(doc.Text) + len(text), Text: text})
 		doc.Text += text
 	}

@@ -84,7 +84,7 @@ func snapshot(t *testing.T, e *Engine) map[string]string {
 		}
 		var ids []string
 		for i := range d.Chunks {
-			ids = append(ids, chunkID(d.ID, i+1))
+			ids = append(ids, retrieve.ChunkID(d.ID, i+1))
 		}
 		found, err := e.Candidates(t.Context(), ids)
 		if err != nil {

@@ -23,7 +23,7 @@ func (e *Engine) Dense(ctx context.Context, vector []float32, k int, f retrieve.
 	if m.live() == 0 || k <= 0 {
 		return nil, nil
 	}
-	unit, err := normalise(vector, m.arena.dims)
+	unit, err := retrieve.Unit(vector, m.arena.dims)
 	if err != nil {
 		return nil, err
 	}

@@ -31,7 +31,7 @@ func remember(t testing.TB, m *memory, key int64, vectors [][]float32) {
 	t.Helper()
 	l := &loaded{document: document{key: key, info: retrieve.DocumentInfo{Document: ingest.Document{ID: strconv.FormatInt(key, 10), Root: "a", Path: fmt.Sprint("p", key%7, "/", key)}}}}
 	for _, v := range vectors {
-		unit, err := normalise(v, len(v))
+		unit, err := retrieve.Unit(v, len(v))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -108,7 +108,7 @@ func TestNearestIsExact(t *testing.T) {
 					}
 				}
 				for range 40 {
-					unit, err := normalise(next(dims), dims)
+					unit, err := retrieve.Unit(next(dims), dims)
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -153,7 +153,7 @@ func TestNearestComputesFew(t *testing.T) {
 		rows[i] = normal(r, 256)
 	}
 	m := remembering(t, rows)
-	unit, err := normalise(normal(r, 256), 256)
+	unit, err := retrieve.Unit(normal(r, 256), 256)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -214,7 +214,7 @@ func TestDenseAgainstChromem(t *testing.T) {
 		}
 	}
 	for range 100 {
-		q, err := normalise(normal(r, 256), 256)
+		q, err := retrieve.Unit(normal(r, 256), 256)
 		if err != nil {
 			t.Fatal(err)
 		}

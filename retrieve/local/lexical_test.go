@@ -241,7 +241,7 @@ func (s *store) document(t fatal, path string, chunks ...[]retrieve.TermCount) {
 	s.key++
 	l := &loaded{document: document{key: s.key, info: retrieve.DocumentInfo{Document: ingest.Document{ID: "a/" + path, Root: "a", Path: path}}}}
 	for i, counts := range chunks {
-		c := plainChunk{id: chunkID(l.info.ID, i+1), path: path, counts: make(map[string]int)}
+		c := plainChunk{id: retrieve.ChunkID(l.info.ID, i+1), path: path, counts: make(map[string]int)}
 		for _, t := range counts {
 			c.counts[t.Term] = t.Count
 			c.length += t.Count

@@ -92,11 +92,9 @@ func newMemory() (*memory, error) {
 	}, nil
 }
 
-func chunkID(document string, ordinal int) string { return document + "#" + strconv.Itoa(ordinal) }
-
 func (m *memory) id(slot int32) string {
 	d := m.slots[slot].document
-	return chunkID(d.info.ID, int(slot-d.first)+1)
+	return retrieve.ChunkID(d.info.ID, int(slot-d.first)+1)
 }
 
 // compareIDs orders the chunks of two slots by their ids.
@@ -115,16 +113,9 @@ func (m *memory) compareIDs(a, b int32) int {
 
 // find gives the slot of a chunk by its id.
 func (m *memory) find(id string) (slot int32, ok bool) {
-	at := strings.LastIndexByte(id, '#')
-	if at < 0 {
-		return 0, false
-	}
-	d := m.byID[id[:at]]
-	if d == nil {
-		return 0, false
-	}
-	ordinal, err := strconv.Atoi(id[at+1:])
-	if err != nil || ordinal < 1 || ordinal > d.count || strconv.Itoa(ordinal) != id[at+1:] {
+	document, ordinal, ok := retrieve.SplitChunkID(id)
+	d := m.byID[document]
+	if !ok || d == nil || ordinal > d.count {
 		return 0, false
 	}
 	return d.first + int32(ordinal) - 1, true
@@ -165,7 +156,7 @@ func (m *memory) enter(l *loaded) error {
 // keep takes in the vectors of a document that has been entered.
 func (m *memory) keep(ctx context.Context, l *loaded) error {
 	for i, c := range l.chunks {
-		s, id := l.first+int32(i), chunkID(l.info.ID, i+1)
+		s, id := l.first+int32(i), retrieve.ChunkID(l.info.ID, i+1)
 		m.arena.add(s, c.vector)
 		if err := m.vectors.AddDocument(ctx, chromem.Document{ID: id, Embedding: m.arena.vector(s)}); err != nil {
 			return fmt.Errorf("keep the vector of %s in memory: %w", id, err)
@@ -181,7 +172,7 @@ func (m *memory) remove(ctx context.Context, key int64) error {
 	}
 	ids := make([]string, d.count)
 	for i := range d.count {
-		ids[i] = chunkID(d.info.ID, i+1)
+		ids[i] = retrieve.ChunkID(d.info.ID, i+1)
 	}
 	// chromem takes a call without ids for a call about everything.
 	if len(ids) > 0 {

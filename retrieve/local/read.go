@@ -187,7 +187,7 @@ func (e *Engine) Candidates(ctx context.Context, ids []string) ([]retrieve.Candi
 		known.Start, known.End, known.Page, known.Line, known.Tokens = row.Start, row.End, row.Page, row.Line, row.Tokens
 		known.Heading, known.Anchor, known.Text = row.Heading, row.Anchor, row.Text
 		// Terms of an earlier analysis are counted again by the index.
-		if counts, length, current, err := unpackTerms(row.terms); err == nil && current {
+		if counts, length, current, err := retrieve.UnpackTerms(row.terms); err == nil && current {
 			known.Terms, known.Length = counts, length
 		}
 		out = append(out, known)

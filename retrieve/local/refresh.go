@@ -470,7 +470,7 @@ func (r *reader) document(row *documentRow, dims *int) (l *loaded, reason string
 			continue
 		}
 		var current bool
-		if lc.counts, lc.length, current, err = unpackTerms(terms); err != nil {
+		if lc.counts, lc.length, current, err = retrieve.UnpackTerms(terms); err != nil {
 			return nil, "", fmt.Errorf("chunk %d of %s: %w", number, row.id, err)
 		} else if !current {
 			lc.counts, lc.length = retrieve.CountTerms(ingest.EmbeddingText(row.title, c))

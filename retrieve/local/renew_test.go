@@ -15,7 +15,7 @@ import (
 // age gives every chunk the terms of a version that knew but one word.
 func age(t *testing.T, e *Engine) {
 	t.Helper()
-	old := packTerms([]retrieve.TermCount{{Term: "old", Count: 1}}, 1)
+	old := retrieve.PackTerms([]retrieve.TermCount{{Term: "old", Count: 1}}, 1)
 	old[0] = retrieve.Analysis - 1
 	err := e.update(t.Context(), func(tx *sql.Tx) error {
 		ids, err := column[string](t.Context(), tx, `SELECT id FROM documents`)

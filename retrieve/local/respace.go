@@ -82,7 +82,7 @@ func readUnembedded(ctx context.Context, tx *sql.Tx, after int64, n int) (out []
 		if err != nil {
 			return nil, fmt.Errorf("find the document of chunk %d: %w", f.key, err)
 		}
-		c.ID, c.Ordinal = chunkID(c.Document, ordinal), ordinal
+		c.ID, c.Ordinal = retrieve.ChunkID(c.Document, ordinal), ordinal
 		out = append(out, c)
 	}
 	return out, nil
@@ -116,7 +116,7 @@ func (e *Engine) AddVectors(ctx context.Context, space string, chunks []retrieve
 	}
 	units := make([][]float32, len(vectors))
 	for i, v := range vectors {
-		unit, err := normalise(v, len(vectors[0]))
+		unit, err := retrieve.Unit(v, len(vectors[0]))
 		if err != nil {
 			return fmt.Errorf("keep the vector of %s: %w", chunks[i].ID, err)
 		}

@@ -312,7 +312,7 @@ func TestCollidingIDs(t *testing.T) {
 	first := make(map[uint32]int, most)
 	var numbers []int
 	for n := range most {
-		digest := sha256.Sum256([]byte(chunkID("a/"+path(n), 1)))
+		digest := sha256.Sum256([]byte(retrieve.ChunkID("a/"+path(n), 1)))
 		prefix := binary.BigEndian.Uint32(digest[:])
 		if twin, ok := first[prefix]; ok {
 			numbers = append(numbers, twin, n)
@@ -352,7 +352,7 @@ func TestCollidingIDs(t *testing.T) {
 	for some := range slices.Chunk(numbers, 500) {
 		ids := make([]string, len(some))
 		for i, n := range some {
-			ids[i] = chunkID("a/"+path(n), 1)
+			ids[i] = retrieve.ChunkID("a/"+path(n), 1)
 		}
 		found, err := e.Candidates(t.Context(), ids)
 		if err != nil || len(found) != len(some) {

@@ -5,17 +5,12 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"math"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"ibid/ingest"
 	"ibid/retrieve"
 )
-
-// uploads is the name of the root that has no folder.
-const uploads = "uploads"
 
 // Space is the embedding space of the stored vectors, empty while there are no
 // documents.
@@ -72,7 +67,7 @@ func (e *Engine) AddRoot(ctx context.Context, path, collection string) (root ing
 				return err
 			}
 		}
-		root = ingest.Root{Name: freeName(path, roots), Path: path, Collection: collection}
+		root = ingest.Root{Name: retrieve.RootName(path, roots), Path: path, Collection: collection}
 		_, err = tx.ExecContext(ctx, `INSERT INTO roots (name, path, collection, sum) VALUES (?, ?, ?, ?)`,
 			root.Name, root.Path, root.Collection, rootSum(root))
 		if err != nil {
@@ -85,30 +80,6 @@ func (e *Engine) AddRoot(ctx context.Context, path, collection string) (root ing
 		return ingest.Root{}, fmt.Errorf("add the root of %q: %w", path, err)
 	}
 	return root, nil
-}
-
-// freeName is the base name of the path, with "-2", "-3" … when it is taken.
-func freeName(path string, taken []ingest.Root) string {
-	base := uploads
-	if path != "" {
-		base = strings.Trim(filepath.Base(path), `/\:`)
-	}
-	// A root's name is the first element of ids, whose chunks are marked off
-	// by "#"; a folder of uploads must not be taken for the uploads.
-	base = strings.Map(func(r rune) rune {
-		if r == '/' || r == '#' || r < ' ' {
-			return '-'
-		}
-		return r
-	}, base)
-	if base == "" || base == "." || base == ".." {
-		base = "root"
-	}
-	name := base
-	for n := 2; path != "" && name == uploads || slices.ContainsFunc(taken, func(r ingest.Root) bool { return r.Name == name }); n++ {
-		name = fmt.Sprintf("%s-%d", base, n)
-	}
-	return name
 }
 
 // Roots lists the roots by name.
@@ -200,59 +171,18 @@ type chunkRow struct {
 
 // prepare checks a document at the door, before the database is held.
 func prepare(doc *ingest.Document, chunks []ingest.Chunk, vectors [][]float32) ([]chunkRow, [][]float32, error) {
-	if doc.Root == "" || doc.Path == "" || doc.ID != doc.Root+"/"+doc.Path {
-		return nil, nil, fmt.Errorf("its id is not its root %q and its path %q", doc.Root, doc.Path)
-	}
 	if len(chunks) > maxChunks {
 		return nil, nil, fmt.Errorf("it has %d chunks, and %d is the most: split it", len(chunks), maxChunks)
 	}
-	if len(chunks) != len(vectors) {
-		return nil, nil, fmt.Errorf("it has %d chunks and %d vectors", len(chunks), len(vectors))
+	units, err := retrieve.CheckDocument(doc, chunks, vectors)
+	if err != nil {
+		return nil, nil, err
 	}
-	rows, units := make([]chunkRow, len(chunks)), make([][]float32, len(chunks))
+	rows := make([]chunkRow, len(chunks))
 	for i, c := range chunks {
-		if c.Document != doc.ID || c.Ordinal != i+1 || c.ID != chunkID(doc.ID, i+1) {
-			return nil, nil, fmt.Errorf("chunk %d of it says that it is %s, chunk %d of %s", i+1, c.ID, c.Ordinal, c.Document)
-		}
-		if c.Start < 0 || c.End > len(doc.Text) || c.Start >= c.End || doc.Text[c.Start:c.End] != c.Text {
-			return nil, nil, fmt.Errorf("the text of chunk %d is not bytes %d to %d of it", i+1, c.Start, c.End)
-		}
-		unit, err := normalise(vectors[i], len(vectors[0]))
-		if err != nil {
-			return nil, nil, fmt.Errorf("chunk %d of it: %w", i+1, err)
-		}
-		rows[i] = chunkRow{c, packTerms(retrieve.CountTerms(ingest.EmbeddingText(doc.Title, c)))}
-		units[i] = unit
+		rows[i] = chunkRow{c, retrieve.PackTerms(retrieve.CountTerms(ingest.EmbeddingText(doc.Title, c)))}
 	}
 	return rows, units, nil
-}
-
-// unitError is how far the square of a unit vector's length may be from 1 for
-// the rounding of its components.
-const unitError = 1e-6
-
-// normalise gives the vector at unit length, and refuses one that has none.
-func normalise(v []float32, dims int) ([]float32, error) {
-	if len(v) == 0 || len(v) != dims {
-		return nil, fmt.Errorf("a vector has %d dimensions, and the others have %d", len(v), dims)
-	}
-	var square float64
-	for _, x := range v {
-		square += float64(x) * float64(x)
-	}
-	length := math.Sqrt(square)
-	if math.IsNaN(length) || math.IsInf(length, 0) || length < 1e-12 {
-		return nil, fmt.Errorf("a vector has the length %v, and cannot be compared", length)
-	}
-	unit := make([]float32, len(v))
-	if math.Abs(square-1) < unitError {
-		copy(unit, v) // so that a vector that is stored again stays what it was
-		return unit, nil
-	}
-	for i, x := range v {
-		unit[i] = float32(float64(x) / length)
-	}
-	return unit, nil
 }
 
 func (e *Engine) store(ctx context.Context, tx *sql.Tx, space string, doc *ingest.Document, rows []chunkRow, units [][]float32) error {
@@ -537,7 +467,7 @@ func analyse(ctx context.Context, tx *sql.Tx, row *documentRow) error {
 		if err != nil {
 			return err
 		}
-		c.terms = packTerms(retrieve.CountTerms(ingest.EmbeddingText(row.title, c.Chunk)))
+		c.terms = retrieve.PackTerms(retrieve.CountTerms(ingest.EmbeddingText(row.title, c.Chunk)))
 		_, err = tx.ExecContext(ctx, `UPDATE chunks SET terms = ?, sum = ? WHERE key = ?`, c.terms, chunkSum(key, &c.Chunk, c.terms), key)
 		if err != nil {
 			return err

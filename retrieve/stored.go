@@ -1,0 +1,171 @@
+package retrieve
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"ibid/ingest"
+)
+
+// What engines have in common: how ids are made, what is checked at the door, how
+// terms are packed.
+
+// ChunkID is the id of a chunk by its document's and its ordinal, from 1.
+func ChunkID(document string, ordinal int) string { return document + "#" + strconv.Itoa(ordinal) }
+
+// SplitChunkID takes an id of [ChunkID] apart; ok is false for what is none.
+func SplitChunkID(id string) (document string, ordinal int, ok bool) {
+	at := strings.LastIndexByte(id, '#')
+	if at < 0 {
+		return "", 0, false
+	}
+	ordinal, err := strconv.Atoi(id[at+1:])
+	if err != nil || ordinal < 1 || strconv.Itoa(ordinal) != id[at+1:] {
+		return "", 0, false
+	}
+	return id[:at], ordinal, true
+}
+
+// Uploads is the name of the root that has no folder.
+const Uploads = "uploads"
+
+// RootName is a free name for the root of a path: its base name, with "-2",
+// "-3" … when it is taken. An empty path is the root [Uploads].
+func RootName(path string, taken []ingest.Root) string {
+	base := Uploads
+	if path != "" {
+		base = strings.Trim(filepath.Base(path), `/\:`)
+	}
+	// A root's name is the first element of ids, whose chunks are marked off
+	// by "#"; a folder of uploads must not be taken for the uploads.
+	base = strings.Map(func(r rune) rune {
+		if r == '/' || r == '#' || r < ' ' {
+			return '-'
+		}
+		return r
+	}, base)
+	if base == "" || base == "." || base == ".." {
+		base = "root"
+	}
+	name := base
+	for n := 2; path != "" && name == Uploads || slices.ContainsFunc(taken, func(r ingest.Root) bool { return r.Name == name }); n++ {
+		name = fmt.Sprintf("%s-%d", base, n)
+	}
+	return name
+}
+
+// CheckDocument checks at the door of an engine that a document, its chunks and
+// their vectors fit together, and gives the vectors at unit length.
+func CheckDocument(doc *ingest.Document, chunks []ingest.Chunk, vectors [][]float32) (units [][]float32, err error) {
+	if doc.Root == "" || doc.Path == "" || doc.ID != doc.Root+"/"+doc.Path {
+		return nil, fmt.Errorf("its id is not its root %q and its path %q", doc.Root, doc.Path)
+	}
+	if len(chunks) != len(vectors) {
+		return nil, fmt.Errorf("it has %d chunks and %d vectors", len(chunks), len(vectors))
+	}
+	units = make([][]float32, len(chunks))
+	for i, c := range chunks {
+		if c.Document != doc.ID || c.Ordinal != i+1 || c.ID != ChunkID(doc.ID, i+1) {
+			return nil, fmt.Errorf("chunk %d of it says that it is %s, chunk %d of %s", i+1, c.ID, c.Ordinal, c.Document)
+		}
+		if c.Start < 0 || c.End > len(doc.Text) || c.Start >= c.End || doc.Text[c.Start:c.End] != c.Text {
+			return nil, fmt.Errorf("the text of chunk %d is not bytes %d to %d of it", i+1, c.Start, c.End)
+		}
+		if units[i], err = Unit(vectors[i], len(vectors[0])); err != nil {
+			return nil, fmt.Errorf("chunk %d of it: %w", i+1, err)
+		}
+	}
+	return units, nil
+}
+
+// unitError is how far the square of a unit vector's length may be from 1 for
+// the rounding of its components.
+const unitError = 1e-6
+
+// Unit gives a vector of so many dimensions at unit length, and refuses one that
+// has none.
+func Unit(v []float32, dims int) ([]float32, error) {
+	if len(v) == 0 || len(v) != dims {
+		return nil, fmt.Errorf("a vector has %d dimensions, and the others have %d", len(v), dims)
+	}
+	var square float64
+	for _, x := range v {
+		square += float64(x) * float64(x)
+	}
+	length := math.Sqrt(square)
+	if math.IsNaN(length) || math.IsInf(length, 0) || length < 1e-12 {
+		return nil, fmt.Errorf("a vector has the length %v, and cannot be compared", length)
+	}
+	unit := make([]float32, len(v))
+	if math.Abs(square-1) < unitError {
+		copy(unit, v) // so that a vector that is stored again stays what it was
+		return unit, nil
+	}
+	for i, x := range v {
+		unit[i] = float32(float64(x) / length)
+	}
+	return unit, nil
+}
+
+// PackTerms is the stored form of a chunk's terms: the number of the analysis,
+// the number of all terms, the number of different ones, then each with its
+// length before and its count behind it, all numbers as varints. It saves the
+// analysis at every reading.
+func PackTerms(counts []TermCount, length int) []byte {
+	b := binary.AppendUvarint(nil, Analysis)
+	b = binary.AppendUvarint(b, uint64(length))
+	b = binary.AppendUvarint(b, uint64(len(counts)))
+	for _, c := range counts {
+		b = binary.AppendUvarint(b, uint64(len(c.Term)))
+		b = append(b, c.Term...)
+		b = binary.AppendUvarint(b, uint64(c.Count))
+	}
+	return b
+}
+
+// ErrTerms says that what [UnpackTerms] was given was not made by [PackTerms].
+var ErrTerms = errors.New("its list of terms cannot be read")
+
+// UnpackTerms reads the stored form. Current is false when it was made by
+// another analysis and the text must be analysed again.
+func UnpackTerms(b []byte) (counts []TermCount, length int, current bool, err error) {
+	next := func() uint64 {
+		v, n := binary.Uvarint(b)
+		if n <= 0 {
+			err = ErrTerms
+			return 0
+		}
+		b = b[n:]
+		return v
+	}
+	if analysis := next(); err != nil || analysis != Analysis {
+		return nil, 0, false, err
+	}
+	length = int(next())
+	n := next()
+	if err != nil || n > uint64(len(b)) {
+		return nil, 0, false, ErrTerms
+	}
+	counts = make([]TermCount, n)
+	text := string(b) // one string that all terms are parts of
+	for i := range counts {
+		size := next()
+		if err != nil || size > uint64(len(b)) {
+			return nil, 0, false, ErrTerms
+		}
+		at := len(text) - len(b)
+		counts[i].Term = text[at : at+int(size)]
+		b = b[size:]
+		counts[i].Count = int(next())
+	}
+	if err != nil || len(b) > 0 {
+		return nil, 0, false, ErrTerms
+	}
+	return counts, length, true, nil
+}
