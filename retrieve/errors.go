@@ -15,5 +15,5 @@ type SpaceError struct {
 }
 
 func (e *SpaceError) Error() string {
-	return fmt.Sprintf("this data directory was embedded with %s, and %s is in use now: run 'ibid reembed' on it to embed it anew, or go on with the embedding model, or the version of Ibid, that made it", e.Stored, e.Wanted)
+	return fmt.Sprintf("the stored documents were embedded with %s, and %s is in use now: run 'ibid reembed' to embed them anew, or go on with the embedding model, or the version of Ibid, that made their vectors", e.Stored, e.Wanted)
 }

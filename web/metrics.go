@@ -56,7 +56,7 @@ type Price struct{ In, Out float64 }
 // StoreFigures are the size of the store, and how the reading of files went.
 type StoreFigures struct {
 	Documents, Chunks int
-	Bytes             int64 // on disk
+	Bytes             int64 // on disk; less than 0 where that is not known
 	// ReaderDeaths counts the child processes that died over a file.
 	ReaderDeaths int64
 }
@@ -206,6 +206,8 @@ func (c state) Collect(out chan<- prometheus.Metric) {
 	}
 	gauge("store_documents", "Documents in the store.", prometheus.GaugeValue, float64(f.Documents))
 	gauge("store_chunks", "Chunks in the store.", prometheus.GaugeValue, float64(f.Chunks))
-	gauge("store_bytes", "Bytes that the store takes on disk.", prometheus.GaugeValue, float64(f.Bytes))
+	if f.Bytes >= 0 {
+		gauge("store_bytes", "Bytes that the store takes on disk.", prometheus.GaugeValue, float64(f.Bytes))
+	}
 	gauge("reader_deaths_total", "Child processes that died over a file.", prometheus.CounterValue, float64(f.ReaderDeaths))
 }

@@ -51,13 +51,13 @@ func (c *askCmd) Run(ctx context.Context, s surroundings) (err error) {
 	if err != nil {
 		return err
 	}
-	engine, err := openEngine(ctx, c.storeConfig, s)
+	store, err := openStore(ctx, c.placeConfig, s)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, engine.Close()) }()
+	defer func() { err = errors.Join(err, store.Close()) }()
 
-	runs := runner{"ibid ask", c.Data, engine.Ledger(), s}
+	runs := runner{"ibid ask", c.placeConfig, store.Ledger(), s}
 	var run *answer.Run
 	var spec questionSpec
 	if c.Resume {
@@ -77,11 +77,11 @@ func (c *askCmd) Run(ctx context.Context, s surroundings) (err error) {
 	if err != nil {
 		return err
 	}
-	lib, err := newLibrary(ctx, c.Data, engine, embedder, options, s)
+	lib, err := newLibrary(ctx, c.placeConfig, store, embedder, options)
 	if err != nil {
 		return err
 	}
-	if err := lib.refuseEmpty(ctx, c.Data, spec.filter()); err != nil {
+	if err := lib.refuseEmpty(ctx, c.placeConfig, spec.filter()); err != nil {
 		return err
 	}
 	answerer, err := lib.answerer(spec.modelConfig, c.endpointConfig, s.getenv)
@@ -134,20 +134,20 @@ func brokenOff(a cite.Answer) error {
 }
 
 // refuseEmpty explains what to do when there is nothing to ask.
-func (l *library) refuseEmpty(ctx context.Context, dir string, f retrieve.Filter) error {
+func (l *library) refuseEmpty(ctx context.Context, place placeConfig, f retrieve.Filter) error {
 	if any, err := l.Holds(ctx, f); err != nil || any {
 		return err
 	}
 	if collection := (retrieve.Filter{Collection: f.Collection}); !f.Equal(collection) {
-		if err := l.refuseEmpty(ctx, dir, collection); err != nil {
+		if err := l.refuseEmpty(ctx, place, collection); err != nil {
 			return err
 		}
-		return fmt.Errorf("no document in %s has what --path-prefix, --format, --tag, --author, --language, --since and --until ask for: leave one out", dir)
+		return fmt.Errorf("no document in %s has what --path-prefix, --format, --tag, --author, --language, --since and --until ask for: leave one out", place)
 	}
 	if f.Collection != "" {
-		return fmt.Errorf("the collection %q in %s holds no document: ingest a folder with 'ibid ingest --collection %s FOLDER'", f.Collection, dir, f.Collection)
+		return fmt.Errorf("the collection %q in %s holds no document: ingest a folder with 'ibid ingest --collection %s FOLDER'", f.Collection, place, f.Collection)
 	}
-	return fmt.Errorf("nothing has been ingested into %s yet: run 'ibid ingest FOLDER' first", dir)
+	return fmt.Errorf("nothing has been ingested into %s yet: run 'ibid ingest FOLDER' first", place)
 }
 
 // show prints the answer's text as it streams, and passes every event on.

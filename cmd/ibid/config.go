@@ -23,14 +23,13 @@ import (
 	"ibid/ingest"
 	"ibid/retrieve"
 	"ibid/retrieve/embed"
-	"ibid/retrieve/local"
 	"ibid/web"
 )
 
-// storeConfig says where the data is and how texts become vectors. It is part
-// of every command that touches the data directory.
+// storeConfig says where the library is and how texts become vectors. It is part
+// of every command that reads documents.
 type storeConfig struct {
-	Data string `help:"Folder in which Ibid keeps what it knows." default:"${data}" placeholder:"DIR" group:"Store"`
+	placeConfig
 	embedConfig
 }
 
@@ -191,10 +190,10 @@ func question(words []string) (string, error) {
 	return q, nil
 }
 
-// A library is an opened data directory.
+// A library is an opened store.
 type library struct {
 	*retrieve.Index
-	engine   *local.Engine
+	store    retrieve.Store
 	embedder retrieve.Embedder
 	reader   *ingest.Reader // of those that ingest; else nil
 }
@@ -212,7 +211,7 @@ func (c logConfig) logger(w io.Writer, asJSON bool) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, o))
 }
 
-// openLibrary opens the data directory, and makes it if it is not there.
+// openLibrary opens the store, and makes it if it is not there.
 func openLibrary(ctx context.Context, c storeConfig, o retrieve.Options, s surroundings) (*library, error) {
 	return openMeasured(ctx, c, o, s, func(e retrieve.Embedder) retrieve.Embedder { return e })
 }
@@ -223,65 +222,40 @@ func openMeasured(ctx context.Context, c storeConfig, o retrieve.Options, s surr
 	if err != nil {
 		return nil, err
 	}
-	engine, err := openEngine(ctx, c, s)
+	store, err := openStore(ctx, c.placeConfig, s)
 	if err != nil {
 		return nil, err
 	}
-	lib, err := newLibrary(ctx, c.Data, engine, around(embedder), o, s)
+	lib, err := newLibrary(ctx, c.placeConfig, store, around(embedder), o)
 	if err != nil {
-		return nil, errors.Join(err, engine.Close())
+		return nil, errors.Join(err, store.Close())
 	}
 	lib.embedder = embedder
 	return lib, nil
 }
 
-// newLibrary makes a library of a data directory that an engine has opened.
-func newLibrary(ctx context.Context, data string, engine *local.Engine, embedder retrieve.Embedder, o retrieve.Options, s surroundings) (*library, error) {
-	index, err := retrieve.NewIndex(ctx, engine, embedder, o)
+// newLibrary makes a library of an open store.
+func newLibrary(ctx context.Context, place placeConfig, store retrieve.Store, embedder retrieve.Embedder, o retrieve.Options) (*library, error) {
+	index, err := retrieve.NewIndex(ctx, store, embedder, o)
 	if err != nil {
-		return nil, fmt.Errorf("opening %s: %w", data, err)
+		return nil, fmt.Errorf("opening %s: %w", place, err)
 	}
-	return &library{Index: index, engine: engine, embedder: embedder}, nil
+	return &library{Index: index, store: store, embedder: embedder}, nil
 }
 
-// openEngine opens the database of a data directory. What is damaged in it is
-// named on stderr and left out: where that was set aside, no later start knows
-// of it.
-func openEngine(ctx context.Context, c storeConfig, s surroundings) (*local.Engine, error) {
-	engine, err := startEngine(ctx, c, s)
-	if err != nil {
-		return nil, err
-	}
-	for _, d := range engine.Damaged() {
-		fmt.Fprintf(s.stderr, "ibid: damage in %s: %s\n", c.Data, printable(strings.TrimPrefix(d.Document+": "+d.Reason, ": ")))
-	}
-	return engine, nil
-}
-
-// startEngine is openEngine for who names the damage itself.
-func startEngine(ctx context.Context, c storeConfig, s surroundings) (*local.Engine, error) {
-	if c.Data == "" {
-		return nil, usageError("there is no home folder to keep data in: name a folder with --data or $IBID_DATA")
-	}
-	return local.Open(ctx, c.Data, local.Options{Renewing: func(documents int) {
-		fmt.Fprintf(s.stderr, "ibid: this version cuts words into terms in another way: analysing %d documents in %s anew, once\n", documents, c.Data)
-	}})
-}
-
-// figures are the size of the store.
-func (l *library) figures(ctx context.Context, data string) (f web.StoreFigures, err error) {
-	all, err := l.Documents(ctx, retrieve.Filter{})
-	if err != nil {
+// figures are the size of the store; that on the disk is told of a data
+// directory alone.
+func (l *library) figures(ctx context.Context, place placeConfig) (f web.StoreFigures, err error) {
+	f.Bytes, f.ReaderDeaths = -1, l.reader.Deaths()
+	f.Documents, f.Chunks, err = retrieve.Count(ctx, l.store, retrieve.Filter{})
+	if err != nil || place.remote() {
 		return f, err
 	}
-	for _, d := range all {
-		f.Documents, f.Chunks = f.Documents+1, f.Chunks+d.Chunks
-	}
-	f.ReaderDeaths = l.reader.Deaths()
-	entries, err := os.ReadDir(data)
+	entries, err := os.ReadDir(place.Data)
 	if err != nil {
 		return f, fmt.Errorf("looking at the size of the store: %w", err)
 	}
+	f.Bytes = 0
 	for _, e := range entries {
 		// One that is gone takes no room.
 		if info, err := e.Info(); err == nil && info.Mode().IsRegular() {
@@ -295,7 +269,7 @@ func (l *library) close() error {
 	if l.reader != nil {
 		l.reader.Close()
 	}
-	return l.engine.Close()
+	return l.store.Close()
 }
 
 // embedder makes the embedded model, or the client of a remote one.

@@ -4,18 +4,14 @@ import (
 	"context"
 	_ "embed"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"time"
 
 	"ibid/ingest"
 	"ibid/retrieve"
-	"ibid/retrieve/local"
 )
 
 type doctorCmd struct {
@@ -69,7 +65,7 @@ func (c *checkup) failed() int {
 // Run says what is in use and what is wrong, each with the next step. Exit
 // code 1 when something that is needed failed, 4 when only damage was found.
 func (c *doctorCmd) Run(ctx context.Context, s surroundings) error {
-	if c.Data == "" {
+	if c.Data == "" && !c.remote() {
 		return usageError("--data is empty: name a folder")
 	}
 	up := &checkup{show: func(f finding) error { return showFinding(s, f) }}
@@ -88,7 +84,7 @@ func (c *doctorCmd) Run(ctx context.Context, s surroundings) error {
 	case n > 0:
 		return &exitError{exitFailed, fmt.Errorf("%d of %d checks failed", n, len(up.findings))}
 	case up.damage:
-		return &exitError{exitDamage, fmt.Errorf("damage found in %s", c.Data)}
+		return &exitError{exitDamage, fmt.Errorf("damage found in %s", c.placeConfig)}
 	}
 	return nil
 }
@@ -112,7 +108,7 @@ func (c *doctorCmd) examine(ctx context.Context, s surroundings, up *checkup) er
 	if err := up.add(found); err != nil {
 		return err
 	}
-	if err := c.checkData(ctx, s, up, embedder); err != nil {
+	if err := c.checkStore(ctx, s, up, embedder); err != nil {
 		return err
 	}
 	for _, f := range []finding{
@@ -144,122 +140,6 @@ func (c *doctorCmd) checkEmbedder(ctx context.Context, s surroundings) (retrieve
 		return embedder, ok(check, "%s, %s for two texts", embedder.Space(), short(time.Since(start)))
 	}
 	return embedder, ok(check, "%s, embedded: no service needed", embedder.Space())
-}
-
-// checkData looks at the data directory, and makes none.
-func (c *doctorCmd) checkData(ctx context.Context, s surroundings, up *checkup, embedder retrieve.Embedder) (err error) {
-	const check = "data"
-	ingestFirst := "run 'ibid ingest FOLDER'"
-	_, err = os.Stat(filepath.Join(c.Data, local.FileName))
-	if errors.Is(err, fs.ErrNotExist) {
-		return up.add(finding{check, stateWarning, c.Data + ": nothing has been ingested yet", ingestFirst})
-	}
-	engine, err := startEngine(ctx, c.storeConfig, s)
-	if errors.Is(err, local.ErrNewer) {
-		return up.add(finding{check, stateFailed, err.Error(), "update ibid, or name another folder with --data"})
-	}
-	if err != nil {
-		return up.add(finding{check, stateFailed, err.Error(), "look at the folder's permissions and at what else uses it, or name another one with --data"})
-	}
-	defer func() { err = errors.Join(err, engine.Close()) }()
-	unreadable := func(err error) error {
-		return up.add(finding{check, stateFailed, fmt.Sprintf("%s: %v", c.Data, err), "keep a copy of the folder, and ingest the documents into another one with --data"})
-	}
-	documents, err := engine.Documents(ctx, retrieve.Filter{})
-	if err != nil {
-		return unreadable(err)
-	}
-	stats, err := engine.Stats(ctx, nil)
-	if err != nil {
-		return unreadable(err)
-	}
-	space, err := engine.Space(ctx)
-	if err != nil {
-		return unreadable(err)
-	}
-	roots, err := engine.Roots(ctx)
-	if err != nil {
-		return unreadable(err)
-	}
-	f := ok(check, "%s (%.1f MB): %s in %s, %s", c.Data, float64(size(c.Data))/1e6,
-		counted(len(documents), "document"), counted(len(roots), "root"), counted(stats.Chunks, "chunk"))
-	if len(documents) == 0 {
-		f.State, f.Next = stateWarning, ingestFirst
-	}
-	if err := up.add(f); err != nil {
-		return err
-	}
-	if embedder != nil && space != "" {
-		f := ok("space", "%s", space)
-		if space != embedder.Space() {
-			f = finding{"space", stateFailed, fmt.Sprintf("the data is embedded with %s, and %s is in use", space, embedder.Space()),
-				"run 'ibid reembed', or choose the embedding model that the data was made with"}
-		}
-		if err := up.add(f); err != nil {
-			return err
-		}
-	}
-	ring, err := engine.Keyring().Ring(ctx)
-	if err != nil {
-		return unreadable(err)
-	}
-	if err := up.add(checkKeys(ring, time.Now())); err != nil {
-		return err
-	}
-	for _, d := range engine.Damaged() {
-		up.damage = true
-		if err := up.add(finding{"damage", stateWarning, strings.TrimPrefix(d.Document+": "+d.Reason, ": "), "run 'ibid ingest' on its folder: what is damaged is read anew"}); err != nil {
-			return err
-		}
-	}
-	for _, r := range roots {
-		if r.Path == "" {
-			continue
-		}
-		if _, err := os.Stat(r.Path); err != nil {
-			if err := up.add(finding{"root " + r.Name, stateWarning, fmt.Sprintf("its folder cannot be read: %v", err), fmt.Sprintf("bring it back, or run 'ibid forget %s'; until then its documents stay as they were", r.Name)}); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// checkKeys says whether a server has keys to let people in with.
-func checkKeys(ring retrieve.Ring, now time.Time) finding {
-	const check, next = "keys", "run 'ibid keys make NAME' to let other machines in"
-	good, writing := 0, 0
-	for _, k := range ring.Keys {
-		if k.Expires.IsZero() || now.Before(k.Expires) {
-			good++
-			if k.Write {
-				writing++
-			}
-		}
-	}
-	switch expired := len(ring.Keys) - good; {
-	case good > 0:
-		return ok(check, "%d, of which %d may send documents, and %d expired: they guard 'ibid serve' where other machines reach it, or with --auth on", good, writing, expired)
-	case expired > 0:
-		return finding{check, stateWarning, fmt.Sprintf("all %d have expired: 'ibid serve' answers this machine alone", expired), next}
-	default:
-		return ok(check, "none: 'ibid serve' answers this machine alone ('ibid keys make' makes one)")
-	}
-}
-
-// size is how many bytes the files of a folder have. What cannot be read does
-// not count.
-func size(dir string) (bytes int64) {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return 0
-	}
-	for _, e := range entries {
-		if info, err := e.Info(); err == nil && info.Mode().IsRegular() {
-			bytes += info.Size()
-		}
-	}
-	return bytes
 }
 
 //go:embed sample.pdf

@@ -139,8 +139,9 @@ func (c *evalAnswersCmd) Run(ctx context.Context, s surroundings) (err error) {
 
 // openQuestions reads the questions and opens what they are asked of.
 func (c *evalAnswersCmd) openQuestions(ctx context.Context, s surroundings) (questions []eval.Question, _ *corpus, skipped int, err error) {
-	if c.Library != "" && c.Data != "" {
-		return nil, nil, 0, usageError("--library reads a folder into a temporary data directory: give it or --data")
+	named := c.Data != "" || c.place().remote() // the library to ask
+	if c.Library != "" && named {
+		return nil, nil, 0, usageError("--library reads a folder into a temporary data directory: give it, or --data or --store")
 	}
 	info, err := os.Stat(c.Questions)
 	if err != nil {
@@ -160,7 +161,7 @@ func (c *evalAnswersCmd) openQuestions(ctx context.Context, s surroundings) (que
 		return nil, nil, 0, fmt.Errorf("reading the questions in %s: %w", cmp.Or(dir, "."), err)
 	}
 	library := c.Library
-	if beside := filepath.Join(dir, "library"); library == "" && c.Data == "" && info.IsDir() {
+	if beside := filepath.Join(dir, "library"); library == "" && !named && info.IsDir() {
 		if info, err := os.Stat(beside); err == nil && info.IsDir() {
 			library = beside
 		}
@@ -172,14 +173,14 @@ func (c *evalAnswersCmd) openQuestions(ctx context.Context, s surroundings) (que
 		}
 		return questions, corpus, 0, err
 	}
-	if c.Data == "" {
+	if !named {
 		c.Data = cmp.Or(s.getenv(environmentName("data")), defaultDataDir(s.getenv))
 	}
 	corpus, err := c.openStore(ctx, s)
 	if err != nil {
 		return nil, nil, 0, err
 	}
-	err = corpus.refuseEmpty(ctx, c.Data, retrieve.Filter{})
+	err = corpus.refuseEmpty(ctx, c.place(), retrieve.Filter{})
 	if err == nil {
 		err = corpus.matchQuestions(ctx, questions, name, s)
 	}

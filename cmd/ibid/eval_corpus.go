@@ -24,10 +24,18 @@ import (
 
 // corpusConfig says what a set's questions are asked of.
 type corpusConfig struct {
-	Data  string `help:"Data directory whose documents are asked, by document id, path, or path without its ending. One that is empty, or holds this set's corpus alone, gets the corpus and keeps it. Unset: the corpus in a temporary one." placeholder:"DIR" noenv:"" group:"Store"`
-	Split string `help:"Judgements to use: those of qrels/NAME.tsv, or of a file NAME.tsv of the folder; unset: qrels.tsv, else the first of test, dev and train." placeholder:"NAME"`
+	Data string `help:"Data directory whose documents are asked, by document id, path, or path without its ending. One that is empty, or holds this set's corpus alone, gets the corpus and keeps it. Unset: the corpus in a temporary one." placeholder:"DIR" noenv:"" group:"Store"`
+	// Of the store nothing is said by the environment: its documents are not for measuring.
+	Store             storeURL `help:"Database to use in place of the data directory, in the same way: ${stores}." placeholder:"URL" noenv:"" group:"Store"`
+	StorePasswordFile string   `help:"File that holds the password of --store, or the key of its API; unset: the variable IBID_STORE_PASSWORD, which may be empty." placeholder:"FILE" noenv:"" group:"Store"`
+	Split             string   `help:"Judgements to use: those of qrels/NAME.tsv, or of a file NAME.tsv of the folder; unset: qrels.tsv, else the first of test, dev and train." placeholder:"NAME"`
 	embedConfig
 	rerankConfig
+}
+
+// place is where the corpus is, if it is not to be in a temporary folder.
+func (c corpusConfig) place() placeConfig {
+	return placeConfig{Data: c.Data, Store: c.Store, StorePasswordFile: c.StorePasswordFile}
 }
 
 // A corpus is what the questions of a set are asked of.
@@ -81,8 +89,8 @@ func (c corpusConfig) open(ctx context.Context, dir string, set *eval.Set, s sur
 // openStore opens the data directory, or a temporary one.
 func (c corpusConfig) openStore(ctx context.Context, s surroundings) (*corpus, error) {
 	out := &corpus{stored: make(map[string]string)}
-	store := storeConfig{Data: c.Data, embedConfig: c.embedConfig}
-	if c.Data == "" {
+	store := storeConfig{placeConfig: c.place(), embedConfig: c.embedConfig}
+	if c.Data == "" && !store.remote() {
 		dir, err := os.MkdirTemp("", "ibid-eval-")
 		if err != nil {
 			return nil, fmt.Errorf("making a temporary data directory: %w", err)

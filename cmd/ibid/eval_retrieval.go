@@ -221,7 +221,7 @@ func (c *corpus) measure(ctx context.Context, searches []measuredSearch, queries
 	indexes := make([]*retrieve.Index, len(searches))
 	for i, x := range searches {
 		var err error
-		if indexes[i], err = retrieve.NewIndex(ctx, c.engine, c.embedder, x.options); err != nil {
+		if indexes[i], err = retrieve.NewIndex(ctx, c.store, c.embedder, x.options); err != nil {
 			return nil, err
 		}
 		values[i] = make([][]float64, len(metrics))

@@ -17,14 +17,14 @@ type forgetCmd struct {
 
 // Run removes a root with all its documents.
 func (c *forgetCmd) Run(ctx context.Context, s surroundings) (err error) {
-	engine, err := openEngine(ctx, c.storeConfig, s)
+	store, err := openStore(ctx, c.placeConfig, s)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, engine.Close()) }()
-	n, err := engine.DeleteRoot(ctx, c.Root)
+	defer func() { err = errors.Join(err, store.Close()) }()
+	n, err := store.DeleteRoot(ctx, c.Root)
 	if errors.Is(err, retrieve.ErrNotFound) {
-		roots, lerr := engine.Roots(ctx)
+		roots, lerr := store.Roots(ctx)
 		if lerr != nil {
 			return errors.Join(err, lerr)
 		}
@@ -33,9 +33,9 @@ func (c *forgetCmd) Run(ctx context.Context, s surroundings) (err error) {
 			names[i] = r.Name
 		}
 		if len(names) == 0 {
-			return fmt.Errorf("there is no root %q: nothing has been ingested into %s", c.Root, c.Data)
+			return fmt.Errorf("there is no root %q: nothing has been ingested into %s", c.Root, c.placeConfig)
 		}
-		return fmt.Errorf("there is no root %q in %s; it has: %s", c.Root, c.Data, strings.Join(names, ", "))
+		return fmt.Errorf("there is no root %q in %s; it has: %s", c.Root, c.placeConfig, strings.Join(names, ", "))
 	}
 	if err != nil {
 		return fmt.Errorf("removing the root %q: %w", c.Root, err)

@@ -17,7 +17,6 @@ import (
 	"unicode"
 
 	"ibid/retrieve"
-	"ibid/retrieve/local"
 	"ibid/web"
 )
 
@@ -78,7 +77,7 @@ func (c *keysMakeCmd) Run(ctx context.Context, s surroundings) (err error) {
 	if err := c.missing(ctx, s); err != nil {
 		return err
 	}
-	keyring, done, err := c.keyring(ctx)
+	keyring, done, err := openKeyring(ctx, c.placeConfig, s)
 	if err != nil {
 		return err
 	}
@@ -110,13 +109,13 @@ func (c *keysMakeCmd) missing(ctx context.Context, s surroundings) (err error) {
 	if len(c.Collection) == 0 {
 		return nil
 	}
-	engine, err := openEngine(ctx, storeConfig{Data: c.Data}, s)
+	store, err := openStore(ctx, c.placeConfig, s)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, engine.Close()) }()
+	defer func() { err = errors.Join(err, store.Close()) }()
 	for _, name := range c.Collection {
-		any, err := engine.Holds(ctx, retrieve.Filter{Collection: name})
+		any, err := store.Holds(ctx, retrieve.Filter{Collection: name})
 		if err != nil {
 			return fmt.Errorf("looking for the collection %s: %w", name, err)
 		}
@@ -127,17 +126,9 @@ func (c *keysMakeCmd) missing(ctx context.Context, s surroundings) (err error) {
 	return nil
 }
 
-// keyring opens the keys of a data directory, without its library.
-func (c upkeepConfig) keyring(ctx context.Context) (_ retrieve.Keyring, done func() error, _ error) {
-	if err := c.check(); err != nil {
-		return nil, nil, err
-	}
-	return local.OpenKeyring(ctx, c.Data, local.Options{})
-}
-
 // ring opens the keys, and reads them.
-func (c upkeepConfig) ring(ctx context.Context) (_ retrieve.Keyring, ring retrieve.Ring, done func() error, _ error) {
-	keyring, done, err := c.keyring(ctx)
+func (c placeConfig) ring(ctx context.Context, s surroundings) (_ retrieve.Keyring, ring retrieve.Ring, done func() error, _ error) {
+	keyring, done, err := openKeyring(ctx, c, s)
 	if err != nil {
 		return nil, ring, nil, err
 	}
@@ -184,13 +175,17 @@ type keysListCmd struct {
 
 // Run lists the keys.
 func (c *keysListCmd) Run(ctx context.Context, s surroundings) (err error) {
-	_, ring, done, err := c.ring(ctx)
+	_, ring, done, err := c.ring(ctx, s)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, done()) }()
 	if ring.Damaged > 0 {
-		fmt.Fprintf(s.stderr, "ibid: %d keys or sessions are damaged and let nobody in: 'ibid verify' names them\n", ring.Damaged)
+		next := ": 'ibid verify' names them"
+		if c.remote() {
+			next = ""
+		}
+		fmt.Fprintf(s.stderr, "ibid: %d keys or sessions are damaged and let nobody in%s\n", ring.Damaged, next)
 	}
 	lines := make([]keyLine, len(ring.Keys))
 	for i, k := range ring.Keys {
@@ -200,7 +195,7 @@ func (c *keysListCmd) Run(ctx context.Context, s surroundings) (err error) {
 		return json.NewEncoder(s.stdout).Encode(lines)
 	}
 	if len(lines) == 0 {
-		fmt.Fprintf(s.stderr, "ibid: there is no key in %s: 'ibid keys make NAME' makes one\n", c.Data)
+		fmt.Fprintf(s.stderr, "ibid: there is no key in %s: 'ibid keys make NAME' makes one\n", c.placeConfig)
 		return nil
 	}
 	day := func(t *time.Time, none string) string {
@@ -229,7 +224,7 @@ type keysRevokeCmd struct {
 
 // Run revokes a key.
 func (c *keysRevokeCmd) Run(ctx context.Context, s surroundings) (err error) {
-	keyring, ring, done, err := c.ring(ctx)
+	keyring, ring, done, err := c.ring(ctx, s)
 	if err != nil {
 		return err
 	}
@@ -245,7 +240,7 @@ func (c *keysRevokeCmd) Run(ctx context.Context, s surroundings) (err error) {
 	}
 	found = cmp.Or(named, found)
 	if found == nil {
-		return usageError("there is no key %q in %s: 'ibid keys list' shows those there are", c.Key, c.Data)
+		return usageError("there is no key %q in %s: 'ibid keys list' shows those there are", c.Key, c.placeConfig)
 	}
 	if err := keyring.Revoke(ctx, found.ID); err != nil && !errors.Is(err, retrieve.ErrNotFound) {
 		return fmt.Errorf("revoking the key %s: %w", found.Name, err)
@@ -307,7 +302,7 @@ func (c *serveCmd) guarded(ctx context.Context, keyring retrieve.Keyring) (retri
 			return keyring, nil
 		}
 	}
-	next := fmt.Sprintf("make one with 'ibid keys make NAME' in the data directory %s", c.Data)
+	next := fmt.Sprintf("make one with 'ibid keys make NAME' for the library in %s", c.placeConfig)
 	if len(ring.Keys) > 0 {
 		next = "those there are have expired: " + next
 	}

@@ -39,7 +39,7 @@ func (c *mcpCmd) Run(ctx context.Context, s surroundings) (err error) {
 		if any, err := lib.Holds(ctx, retrieve.Filter{Collection: name}); err != nil {
 			return err
 		} else if !any {
-			return lib.refuseEmpty(ctx, c.Data, retrieve.Filter{Collection: name})
+			return lib.refuseEmpty(ctx, c.placeConfig, retrieve.Filter{Collection: name})
 		}
 	}
 	answerer, err := lib.answerer(c.modelConfig, c.endpointConfig, s.getenv)

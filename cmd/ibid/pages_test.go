@@ -81,7 +81,7 @@ func TestEvidencePages(t *testing.T) {
 					})
 				}
 				s := surroundings{getenv: func(string) string { return "" }, stderr: os.Stderr}
-				lib, err := openLibrary(t.Context(), storeConfig{Data: t.TempDir()}, retrieve.Options{}, s)
+				lib, err := openLibrary(t.Context(), storeConfig{placeConfig: placeConfig{Data: t.TempDir()}}, retrieve.Options{}, s)
 				if err != nil {
 					t.Fatal(err)
 				}

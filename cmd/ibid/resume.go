@@ -35,8 +35,8 @@ func newModelSpec(c modelConfig, e endpointConfig) (modelSpec, error) {
 
 // A runner is a command whose work is kept as runs.
 type runner struct {
-	kind   string // "ibid ask"
-	data   string // the data directory
+	kind   string      // "ibid ask"
+	place  placeConfig // where the runs are kept
 	ledger retrieve.Ledger
 	surroundings
 }
@@ -51,9 +51,9 @@ func (r runner) resume(ctx context.Context, id string, spec any) (*answer.Run, e
 	case !errors.Is(err, retrieve.ErrNotFound):
 		return run, err
 	case id == "":
-		return nil, fmt.Errorf("there is no unfinished run of '%s' in %s: all have ended, or began more than %d days ago", r.kind, r.data, maxRunDays)
+		return nil, fmt.Errorf("there is no unfinished run of '%s' in %s: all have ended, or began more than %d days ago", r.kind, r.place, maxRunDays)
 	}
-	return nil, fmt.Errorf("there is no unfinished run %q in %s: it has ended, or began more than %d days ago", id, r.data, maxRunDays)
+	return nil, fmt.Errorf("there is no unfinished run %q in %s: it has ended, or began more than %d days ago", id, r.place, maxRunDays)
 }
 
 const maxRunDays = int(retrieve.MaxRunAge / (24 * 60 * 60 * 1e9))

@@ -299,12 +299,12 @@ func TestAskOverHTTPKilled(t *testing.T) {
 // its answer and to its end, with a model that takes none.
 func BenchmarkAskKept(b *testing.B) {
 	s := surroundings{func(string) string { return "" }, nil, io.Discard, io.Discard}
-	lib, err := openLibrary(b.Context(), storeConfig{Data: b.TempDir()}, retrieve.Options{}, s)
+	lib, err := openLibrary(b.Context(), storeConfig{placeConfig: placeConfig{Data: b.TempDir()}}, retrieve.Options{}, s)
 	if err != nil {
 		b.Fatal(err)
 	}
 	defer lib.close()
-	if _, err := lib.engine.AddRoot(b.Context(), b.TempDir()+"/voyage", ingest.DefaultCollection); err != nil {
+	if _, err := lib.store.AddRoot(b.Context(), b.TempDir()+"/voyage", ingest.DefaultCollection); err != nil {
 		b.Fatal(err)
 	}
 	for n := range 14 {
@@ -328,7 +328,7 @@ func BenchmarkAskKept(b *testing.B) {
 				start, drafted := time.Now(), false
 				var run *answer.Run
 				if keeping {
-					if run, err = answer.BeginRun(b.Context(), lib.engine.Ledger(), "benchmark", questionSpec{}); err != nil {
+					if run, err = answer.BeginRun(b.Context(), lib.store.Ledger(), "benchmark", questionSpec{}); err != nil {
 						b.Fatal(err)
 					}
 				}

@@ -62,7 +62,7 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdin i
 		kong.Exit(func(int) { exited = true }),
 		kong.UsageOnError(),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
-		kong.Vars{"version": version(), "data": defaultDataDir(getenv), "default_collection": ingest.DefaultCollection},
+		kong.Vars{"version": version(), "data": defaultDataDir(getenv), "stores": exampleStores(), "default_collection": ingest.DefaultCollection},
 		patience(),
 		kong.ValueFormatter(helpWithEnv),
 		kong.Resolvers(environment(getenv)),

@@ -37,7 +37,7 @@ func (c *searchCmd) Run(ctx context.Context, s surroundings) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, lib.close()) }()
-	if err := lib.refuseEmpty(ctx, c.Data, c.filter()); err != nil {
+	if err := lib.refuseEmpty(ctx, c.placeConfig, c.filter()); err != nil {
 		return err
 	}
 	passages, err := lib.Search(ctx, retrieve.Query{Text: text, K: c.TopK, Diversity: c.Diversity, Filter: c.filter(),

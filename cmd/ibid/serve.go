@@ -120,7 +120,7 @@ func (c *serveCmd) Run(ctx context.Context, s surroundings) (err error) {
 	}{{c.Model, &answerer.Model}, {c.GateModel, &answerer.GateModel}, {c.RefineModel, &answerer.RefineModel}} {
 		*m.of = metrics.Model(web.TraceModel(tracer, m.name, *m.of))
 	}
-	keys, err := c.guarded(ctx, lib.engine.Keyring())
+	keys, err := c.guarded(ctx, lib.store.Keyring())
 	if err != nil {
 		return err
 	}
@@ -152,12 +152,12 @@ func (c *serveCmd) Run(ctx context.Context, s surroundings) (err error) {
 	handler, err := web.New(web.Options{
 		Uploads: accept, Drawer: files, Originals: files,
 		Asker: answerer, Searcher: lib.Index, Library: lib.Index, Logger: logger,
-		Summarizer: answerer, Ledger: lib.engine.Ledger(), Runs: &runs, KeepAnswers: time.Duration(c.KeepDays) * 24 * time.Hour,
+		Summarizer: answerer, Ledger: lib.store.Ledger(), Runs: &runs, KeepAnswers: time.Duration(c.KeepDays) * 24 * time.Hour,
 		Upstream: upstream, Embedder: lib.embedder, NoLinks: !c.Links,
 		Indexing: progress.indexing, Troubles: troubles,
 		Keys: keys, KeyRate: c.Rate, TrustProxies: proxies, UploadCollection: collection,
 		Addr: c.Addr, PublicURL: c.PublicURL, AllowHosts: c.AllowHost, Version: version(), Citing: citing,
-		MaxAsks: c.MaxAsks, Metrics: metrics, Tracer: tracer, Figures: func(ctx context.Context) (web.StoreFigures, error) { return lib.figures(ctx, c.Data) },
+		MaxAsks: c.MaxAsks, Metrics: metrics, Tracer: tracer, Figures: func(ctx context.Context) (web.StoreFigures, error) { return lib.figures(ctx, c.placeConfig) },
 	})
 	if err != nil {
 		return usageError("%w", err)

@@ -65,12 +65,12 @@ func (c *summarizeCmd) Run(ctx context.Context, s surroundings) (err error) {
 	if err != nil {
 		return err
 	}
-	engine, err := openEngine(ctx, c.storeConfig, s)
+	store, err := openStore(ctx, c.placeConfig, s)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, engine.Close()) }()
-	runs := runner{"ibid summarize", c.Data, engine.Ledger(), s}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	runs := runner{"ibid summarize", c.placeConfig, store.Ledger(), s}
 	var run *answer.Run
 	var spec summarySpec
 	if c.Resume {

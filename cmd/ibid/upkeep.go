@@ -14,17 +14,10 @@ import (
 	"ibid/retrieve/local"
 )
 
-// upkeepConfig is what the commands that look after a data directory share.
+// upkeepConfig is what the commands that look after a library share.
 type upkeepConfig struct {
-	Data string `help:"Folder in which Ibid keeps what it knows." default:"${data}" placeholder:"DIR" group:"Store"`
-	JSON bool   `help:"Print a JSON object." name:"json"`
-}
-
-func (c upkeepConfig) check() error {
-	if c.Data == "" {
-		return usageError("there is no home folder to keep data in: name a folder with --data or $IBID_DATA")
-	}
-	return nil
+	placeConfig
+	JSON bool `help:"Print a JSON object." name:"json"`
 }
 
 // explain says what to do when nothing is stored, or it cannot be read.
@@ -45,7 +38,7 @@ type verifyCmd struct{ upkeepConfig }
 
 // Run checks a data directory and changes nothing.
 func (c *verifyCmd) Run(ctx context.Context, s surroundings) error {
-	if err := c.check(); err != nil {
+	if err := c.needData("verify"); err != nil {
 		return err
 	}
 	r, err := local.Verify(ctx, c.Data, local.Options{}, progressLines(s.stderr, "checked"))
@@ -62,7 +55,7 @@ type backupCmd struct {
 
 // Run copies a data directory's library into one file.
 func (c *backupCmd) Run(ctx context.Context, s surroundings) error {
-	if err := c.check(); err != nil {
+	if err := c.needData("backup"); err != nil {
 		return err
 	}
 	r, err := local.Backup(ctx, c.Data, c.File, local.Options{}, progressLines(s.stderr, "checked"))
@@ -79,7 +72,7 @@ type compactCmd struct{ upkeepConfig }
 
 // Run gives the space of deleted documents back.
 func (c *compactCmd) Run(ctx context.Context, s surroundings) error {
-	if err := c.check(); err != nil {
+	if err := c.needData("compact"); err != nil {
 		return err
 	}
 	before, after, err := local.Compact(ctx, c.Data, local.Options{})

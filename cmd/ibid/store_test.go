@@ -1,0 +1,83 @@
+package main
+
+import (
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestStoreURLKeepsSecrets: whatever is wrong with an address, its password is
+// not in the words about it.
+func TestStoreURLKeepsSecrets(t *testing.T) {
+	for _, address := range []string{
+		"postgres://ibid:Tr0ub4dor@db.example.com/library",
+		"postgres://ibid:Tr0ub4dor@db.example.com:port/library",
+		"postgres://ibid:Tr0ub4dor/more@db.example.com/library",
+		"postgres://ibid:Tr0ub4dor#more@db.example.com/library",
+		"postgres://ibid:Tr0ub4dor%zz@db.example.com/library",
+		"postgres://db.example.com/library?user=ibid&password=Tr0ub4dor",
+		"postgres://db.example.com/library?sslpassword=Tr0ub4dor&sslmode=require",
+		"weaviate://db.example.com:8080?apikey=Tr0ub4dor",
+		"weaviate://Tr0ub4dor@db.example.com:8080",
+		"other://ibid:Tr0ub4dor@db.example.com",
+		"ibid:Tr0ub4dor@db.example.com",
+		"postgres://ibid:Tr0ub4dor@",
+		"postgres://ibid:Tr0ub4dor\x7f@db.example.com/library",
+	} {
+		var u storeURL
+		if err := u.UnmarshalText([]byte(address)); err != nil && strings.Contains(err.Error(), "Tr0ub4dor") {
+			t.Errorf("%s: %v", address, err)
+		}
+		parsed, err := url.Parse(address)
+		if err != nil || parsed.Opaque != "" {
+			continue
+		}
+		if shown := (storeURL{parsed}).String(); strings.Contains(shown, "Tr0ub4dor") {
+			t.Errorf("%s is shown as %s", address, shown)
+		}
+	}
+	shown := storeURL{&url.URL{Scheme: "postgres", User: url.UserPassword("ibid", "x"), Host: "db:5433", Path: "/library", RawQuery: "sslmode=require&password=y"}}.String()
+	if shown != "postgres://ibid@db:5433/library?sslmode=require" {
+		t.Errorf("shown as %s", shown)
+	}
+}
+
+func TestStorePassword(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "password")
+	if err := os.WriteFile(file, []byte("of the/file\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct{ address, file, environment, want string }{
+		{"postgres://ibid@db/library", "", "", ""},
+		{"postgres://ibid@db/library", "", "variable", "variable"},
+		{"postgres://ibid:own@db/library", "", "variable", "own"},
+		{"postgres://ibid:own@db/library", file, "variable", "of the/file"},
+		{"weaviate://db:8080", file, "", "of the/file"},
+		{"weaviate://db:8080", "", "key", "key"},
+	} {
+		parsed, err := url.Parse(test.address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := parsed.String()
+		address, err := placeConfig{Store: storeURL{parsed}, StorePasswordFile: test.file}.address(test.environment)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := url.Parse(address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if password, _ := got.User.Password(); password != test.want {
+			t.Errorf("%s, file %q, variable %q: %q", test.address, test.file, test.environment, password)
+		}
+		if parsed.String() != before {
+			t.Errorf("the address was changed to %s", parsed)
+		}
+	}
+	if _, err := (placeConfig{Store: storeURL{&url.URL{}}, StorePasswordFile: file + "2"}).address("x"); err == nil {
+		t.Error("a file that is not there gave a password")
+	}
+}
