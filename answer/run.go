@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"iter"
 	"strings"
+	"sync"
 	"time"
 
 	"ibid/retrieve"
@@ -28,6 +29,10 @@ import (
 //
 // A journal that fails costs calls, never an answer: a Warning tells of it.
 // All methods may be called on nil, a run that is kept nowhere.
+//
+// One worker at a time holds a run that is in a ledger, from [BeginRun] or
+// [Run.Hold] to [Run.Settle]. A reply that comes after another one has taken the
+// run up is not kept.
 type Run struct {
 	ID string
 	// Secret makes the marks of the fences in the run's prompts, 32 random
@@ -37,8 +42,15 @@ type Run struct {
 	Journal Journal
 
 	ledger retrieve.Ledger // nil for a run that is in none
+	worker string          // that holds it in the ledger, or will
 	fresh  bool            // the journal has nothing yet that it could ask for
 	ended  bool            // for good: taking it up would make no call
+
+	leaveOff func() // prolonging the claim; nil where that has not begun
+	mu       sync.Mutex
+	lose     context.CancelCauseFunc // stops the work
+	lost     error                   // why the work must stop; nil while it need not
+	sure     time.Time               // when the claim was known to hold; zero before it is made
 }
 
 // BeginRun begins a run in a ledger. Its kind is that of [retrieve.Run]; spec
@@ -48,12 +60,16 @@ func BeginRun(ctx context.Context, l retrieve.Ledger, kind string, spec any) (*R
 	if err != nil {
 		return nil, fmt.Errorf("writing down what a run is to do: %w", err)
 	}
-	r := retrieve.Run{ID: strings.ToLower(rand.Text()[:16]), Kind: kind, Started: time.Now(), Secret: make([]byte, 32), Spec: b}
+	now := time.Now()
+	r := retrieve.Run{ID: strings.ToLower(rand.Text()[:16]), Kind: kind, Started: now, Secret: make([]byte, 32), Spec: b,
+		Worker: retrieve.NewWorker(), Left: retrieve.ClaimTime}
 	rand.Read(r.Secret) // never fails
 	if err := l.Begin(ctx, r); err != nil {
 		return nil, err
 	}
-	return &Run{ID: r.ID, Secret: r.Secret, Journal: l, ledger: l, fresh: true}, nil
+	run := &Run{ID: r.ID, Secret: r.Secret, ledger: l, worker: r.Worker, fresh: true, sure: now}
+	run.Journal = heldJournal{run}
+	return run, nil
 }
 
 // A KindError says that a run is of another kind than the one looked for.
@@ -63,8 +79,9 @@ func (e *KindError) Error() string {
 	return fmt.Sprintf("the run %s was begun by '%s': go on with it there", e.ID, e.Kind)
 }
 
-// ResumeRun finds a run of a kind that has not ended, the latest one if id is
-// empty, and reads its spec into what spec points to. The error wraps
+// ResumeRun finds a run of a kind that has not ended, the latest one that nobody
+// works on if id is empty, and reads its spec into what spec points to. It is not
+// held yet: see [Run.Hold]. The error wraps
 // [retrieve.ErrNotFound] when there is none, and is a [*KindError] when the id
 // is that of another kind of run.
 func ResumeRun(ctx context.Context, l retrieve.Ledger, kind, id string, spec any) (*Run, error) {
@@ -84,7 +101,116 @@ func ResumeRun(ctx context.Context, l retrieve.Ledger, kind, id string, spec any
 	if err := json.Unmarshal(r.Spec, spec); err != nil {
 		return nil, fmt.Errorf("reading what the run %s is to do: %w", r.ID, err)
 	}
-	return &Run{ID: r.ID, Secret: r.Secret, Journal: l, ledger: l}, nil
+	run := &Run{ID: r.ID, Secret: r.Secret, ledger: l, worker: retrieve.NewWorker()}
+	run.Journal = heldJournal{run}
+	return run, nil
+}
+
+// A heldJournal is a ledger that learns whether the worker still holds the run.
+type heldJournal struct{ run *Run }
+
+func (j heldJournal) Reply(ctx context.Context, run, key string) (reply []byte, ok bool, err error) {
+	return j.run.ledger.Reply(ctx, run, key)
+}
+
+func (j heldJournal) Keep(ctx context.Context, run, key string, reply []byte) error {
+	err := j.run.ledger.Keep(ctx, run, j.run.worker, key, reply)
+	j.run.losing(err)
+	return err
+}
+
+// Worker is who holds the run, once it does.
+func (run *Run) Worker() string {
+	if run == nil {
+		return ""
+	}
+	return run.worker
+}
+
+// Hold claims the run, unless it was begun with a claim just now, and prolongs
+// the claim until [Run.Settle]. When another worker has taken the run up, or
+// somebody wants it stopped, cancel is called with the reason: a
+// [*retrieve.HeldError] or [retrieve.ErrStopped]. Those are also the errors of a
+// claim that is refused; [retrieve.ErrNotFound] tells that the run has ended.
+func (run *Run) Hold(ctx context.Context, cancel context.CancelCauseFunc) error {
+	if run == nil || run.ledger == nil {
+		return nil
+	}
+	if run.sure.IsZero() {
+		if err := run.claim(ctx); err != nil {
+			return err
+		}
+	}
+	run.mu.Lock()
+	run.lose = cancel
+	run.mu.Unlock()
+	run.leaveOff = retrieve.Prolong(ctx, claims{run.ledger, run}, run.ID, run.worker, run.losing)
+	return nil
+}
+
+// claims are those of a ledger, by which a run notes when its own was made.
+type claims struct {
+	retrieve.Claims
+	run *Run
+}
+
+func (c claims) Claim(ctx context.Context, _, _ string, _ time.Duration) error {
+	return c.run.claim(ctx)
+}
+
+func (run *Run) claim(ctx context.Context) error {
+	before := time.Now()
+	err := run.ledger.Claim(ctx, run.ID, run.worker, retrieve.ClaimTime)
+	if err == nil {
+		run.mu.Lock()
+		run.sure = before
+		run.mu.Unlock()
+	}
+	return err
+}
+
+// losing notes an error that means that the work must stop. A run that the ledger
+// has forgotten goes on: there is nothing that another worker could take up.
+func (run *Run) losing(err error) {
+	if !retrieve.IsLost(err) || errors.Is(err, retrieve.ErrNotFound) {
+		return
+	}
+	run.mu.Lock()
+	defer run.mu.Unlock()
+	if run.lost == nil {
+		run.lost = err
+		if run.lose != nil {
+			run.lose(err)
+		}
+	}
+}
+
+// Lost says whether another worker has the run: what came of it here must not
+// stand for it. It asks the ledger where that is not sure, because this process
+// was held up for long. A ledger that does not answer takes nothing away.
+func (run *Run) Lost(ctx context.Context) bool {
+	if run == nil || run.ledger == nil {
+		return false
+	}
+	run.mu.Lock()
+	lost, sure := run.lost, time.Since(run.sure) < retrieve.ClaimTime/2
+	run.mu.Unlock()
+	if lost == nil && !sure {
+		lost = run.claim(ctx)
+	}
+	held := (*retrieve.HeldError)(nil)
+	return errors.As(lost, &held)
+}
+
+// Release lets go of a run that goes no further here: any worker may take it up.
+func (run *Run) Release(ctx context.Context) error {
+	if run == nil || run.ledger == nil {
+		return nil
+	}
+	if run.leaveOff != nil {
+		run.leaveOff()
+	}
+	return run.ledger.Release(context.WithoutCancel(ctx), run.ID, run.worker)
 }
 
 // Watch passes the events of the run on and notes how they end, for [Run.Settle].
@@ -113,18 +239,22 @@ func (run *Run) Watch(events iter.Seq2[Event, error]) iter.Seq2[Event, error] {
 // Settle forgets a run whose events came to their end, once what they told has
 // been shown; err is what went wrong in that. It tells whether the run is kept
 // instead, because taking it up again may bring it further: it broke off, or a
-// call failed or gave nothing that its answer lacks.
+// call failed or gave nothing that its answer lacks. A run that is kept is let
+// go; one that another worker has is left to it.
 func (run *Run) Settle(ctx context.Context, err error) (kept bool, _ error) {
 	if run == nil {
 		return false, nil
 	}
-	wrong := (*QuestionError)(nil) // no call was made
-	if !errors.As(err, &wrong) && (err != nil || !run.ended) {
-		return true, nil
+	ctx = context.WithoutCancel(ctx) // who asked may be gone by now
+	wrong := (*QuestionError)(nil)   // no call was made
+	if !errors.As(err, &wrong) && (err != nil || !run.ended) || run.Lost(ctx) {
+		return true, run.Release(ctx)
 	}
 	if run.ledger == nil {
 		return false, nil
 	}
-	// Who asked may be gone by now.
-	return false, run.ledger.End(context.WithoutCancel(ctx), run.ID)
+	if run.leaveOff != nil {
+		run.leaveOff()
+	}
+	return false, run.ledger.End(ctx, run.ID)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -288,7 +289,63 @@ func TestRunSettled(t *testing.T) {
 type memoryLedger struct {
 	retrieve.Archive // none are kept here
 	memoryJournal
+	mu   sync.Mutex // guards runs
 	runs map[string]retrieve.Run
+}
+
+// held gives a run, and whether a worker may have it. Nobody's claim runs out by itself here.
+func (l *memoryLedger) held(id, worker string) (retrieve.Run, error) {
+	r, ok := l.runs[id]
+	switch {
+	case !ok:
+		return r, retrieve.ErrNotFound
+	case r.Worker != "" && r.Worker != worker:
+		return r, &retrieve.HeldError{Run: id, Worker: r.Worker, Left: r.Left}
+	}
+	return r, nil
+}
+
+func (l *memoryLedger) Claim(_ context.Context, id, worker string, d time.Duration) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r, err := l.held(id, worker)
+	if err == nil && r.Left < 0 {
+		err = retrieve.ErrStopped
+	}
+	if err == nil {
+		r.Worker, r.Left = worker, d
+		l.runs[id] = r
+	}
+	return err
+}
+
+func (l *memoryLedger) Release(_ context.Context, id, worker string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if r, ok := l.runs[id]; ok && r.Worker == worker {
+		r.Worker, r.Left = "", 0
+		l.runs[id] = r
+	}
+	return nil
+}
+
+func (l *memoryLedger) Stop(_ context.Context, id string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r := l.runs[id]
+	r.Left = -1
+	l.runs[id] = r
+	return nil
+}
+
+func (l *memoryLedger) Keep(ctx context.Context, run, worker, key string, reply []byte) error {
+	l.mu.Lock()
+	_, err := l.held(run, worker)
+	l.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	return l.memoryJournal.Keep(ctx, run, key, reply)
 }
 
 func (l *memoryLedger) Begin(_ context.Context, r retrieve.Run) error { l.runs[r.ID] = r; return nil }
@@ -340,4 +397,124 @@ func TestResumeRun(t *testing.T) {
 			t.Errorf("%s %q: %+v", test.kind, test.id, run)
 		}
 	}
+}
+
+// A run is held by one worker at a time, which stops when it learns that another
+// one has it, and then leaves it alone.
+func TestRunHeld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &memoryLedger{memoryJournal: memoryJournal{replies: map[string][]byte{}}, runs: map[string]retrieve.Run{}}
+		hold := func(run *Run) (context.Context, error) {
+			ctx, cancel := context.WithCancelCause(t.Context())
+			return ctx, run.Hold(ctx, cancel)
+		}
+		begin := func() (*Run, context.Context) {
+			run, err := BeginRun(t.Context(), l, "test", 7)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, err := hold(run)
+			if err != nil || l.runs[run.ID].Worker != run.Worker() {
+				t.Fatal(err, l.runs)
+			}
+			return run, ctx
+		}
+		resume := func(id string) *Run {
+			run, err := ResumeRun(t.Context(), l, "test", id, new(int))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return run
+		}
+		isHeld := func(err error, by string) {
+			t.Helper()
+			if held := (*retrieve.HeldError)(nil); !errors.As(err, &held) || held.Worker != by {
+				t.Errorf("%v; want it to be held by %q", err, by)
+			}
+		}
+
+		// It goes on for as long as it likes; nobody else gets it until it is settled.
+		first, ctx := begin()
+		time.Sleep(time.Hour)
+		second := resume(first.ID)
+		_, err := hold(second)
+		isHeld(err, first.Worker())
+		if err := first.Journal.Keep(t.Context(), first.ID, "k", []byte("reply")); err != nil || ctx.Err() != nil {
+			t.Error(err, context.Cause(ctx))
+		}
+		if kept, err := first.Settle(t.Context(), errDown); !kept || err != nil {
+			t.Errorf("kept %t, %v", kept, err)
+		}
+		if ctx, err = hold(second); err != nil {
+			t.Fatal(err)
+		}
+		isHeld(first.Journal.Keep(t.Context(), first.ID, "k", nil), second.Worker())
+
+		// Another worker takes it: it learns that when it keeps a reply.
+		steal := func(id, worker string) {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			r := l.runs[id]
+			r.Worker = worker
+			l.runs[id] = r
+		}
+		steal(second.ID, "thief")
+		isHeld(second.Journal.Keep(t.Context(), second.ID, "k", []byte("late")), "thief")
+		isHeld(context.Cause(ctx), "thief")
+		if b, _, _ := l.Reply(t.Context(), second.ID, "k"); string(b) != "reply" {
+			t.Errorf("the reply is %q", b)
+		}
+		second.ended = true // its answer is whole
+		if kept, err := second.Settle(t.Context(), nil); !kept || err != nil || l.runs[second.ID].Worker != "thief" || !second.Lost(t.Context()) {
+			t.Errorf("kept %t, %v; the ledger has %v", kept, err, l.runs)
+		}
+
+		// Or at the latest when it prolongs its claim.
+		third, ctx := begin()
+		steal(third.ID, "thief")
+		time.Sleep(retrieve.ClaimTime / 3)
+		isHeld(context.Cause(ctx), "thief")
+		if kept, err := third.Settle(t.Context(), nil); !kept || err != nil {
+			t.Errorf("kept %t, %v", kept, err)
+		}
+
+		// One that was held up, and heard of nothing, asks before it ends the run.
+		fourth, err := BeginRun(t.Context(), l, "test", 7)
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(retrieve.ClaimTime)
+		steal(fourth.ID, "thief")
+		fourth.ended = true
+		if kept, err := fourth.Settle(t.Context(), nil); !kept || err != nil || l.runs[fourth.ID].ID == "" {
+			t.Errorf("kept %t, %v; the ledger has %v", kept, err, l.runs)
+		}
+
+		// Somebody stops it: what it has made so far may be taken up again.
+		fifth, ctx := begin()
+		if err := l.Stop(t.Context(), fifth.ID); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(retrieve.ClaimTime / 3)
+		if !errors.Is(context.Cause(ctx), retrieve.ErrStopped) || fifth.Lost(t.Context()) {
+			t.Errorf("it goes on: %v", context.Cause(ctx))
+		}
+		if kept, err := fifth.Settle(t.Context(), ctx.Err()); !kept || err != nil || l.runs[fifth.ID].Worker != "" {
+			t.Errorf("kept %t, %v; the ledger has %v", kept, err, l.runs)
+		}
+
+		// A run that the ledger has forgotten goes on to its end.
+		sixth, ctx := begin()
+		l.mu.Lock()
+		delete(l.runs, sixth.ID)
+		l.mu.Unlock()
+		time.Sleep(time.Minute)
+		if ctx.Err() != nil || sixth.Lost(t.Context()) {
+			t.Errorf("it ended: %v", context.Cause(ctx))
+		}
+		sixth.ended = true
+		if kept, err := sixth.Settle(t.Context(), nil); kept || err != nil {
+			t.Errorf("kept %t, %v", kept, err)
+		}
+	})
 }

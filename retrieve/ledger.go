@@ -14,21 +14,27 @@ type Ledger interface {
 	// those that began more than [MaxRunAge] before it. Of the others it forgets
 	// those in which nothing has happened for the longest time, until [MaxRuns]
 	// and [MaxRunBytes] hold.
+	// Where the run names a worker that claims it for the time Left, in one step
+	// with this.
 	Begin(ctx context.Context, run Run) error
 	// Run gives a run that has not ended; [ErrNotFound] if there is none.
 	Run(ctx context.Context, id string) (Run, error)
-	// Latest gives the run of a kind that has not ended and in which something
-	// happened last; [ErrNotFound] if there is none.
+	// Latest gives the run of a kind that has not ended, that nobody holds, and in
+	// which something happened last; [ErrNotFound] if there is none.
 	Latest(ctx context.Context, kind string) (Run, error)
 	// Reply gives the reply kept for a call of a run; ok is false when none
 	// is, or when it is damaged. [Engine.DeleteRoot] forgets all replies: what a
 	// model wrote of a document is a trace of it.
 	Reply(ctx context.Context, run, key string) (reply []byte, ok bool, err error)
 	// Keep keeps the reply to a call of a run that has begun, in place of one
-	// kept before; [ErrNotFound] if there is no such run.
-	Keep(ctx context.Context, run, key string, reply []byte) error
-	// End forgets a run and all its replies.
+	// kept before; [ErrNotFound] if there is no such run. It is for the worker that
+	// claimed the run last and has not released it, whether the time of that claim
+	// has run out or not, or "" for a run that nobody holds; from any other it is
+	// refused with a [*HeldError], and nothing is changed.
+	Keep(ctx context.Context, run, worker, key string, reply []byte) error
+	// End forgets a run and all its replies, whoever holds it.
 	End(ctx context.Context, id string) error
+	Claims
 	Archive
 }
 
@@ -42,6 +48,10 @@ type Run struct {
 	Secret []byte
 	// Spec says what is to be done, in the words of who began it.
 	Spec []byte
+	// Worker is who holds the run, as it is read, and Left for how long still, by
+	// the ledger's clock; empty and 0 where nobody does.
+	Worker string
+	Left   time.Duration
 }
 
 // What is kept of runs that have not ended.

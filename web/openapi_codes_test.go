@@ -74,6 +74,7 @@ func codes() []apiCode {
 		{"run_not_found", []int{404}, "there is no such run, or none that can be taken up"},
 		{"run_running", []int{409}, "the run is under way: follow it"},
 		{"run_stopped", []int{409}, "the run was stopped, or nobody read it for 60 s"},
+		{"run_taken", []int{409}, "another server has taken the run up: follow it"},
 		{"run_too_long", []int{507}, "more came of the run than is kept"},
 		{"session_ended", []int{401}, "the session has ended: give the key again"},
 		{"timeout", []int{504}, "the answer took too long"},

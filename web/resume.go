@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"iter"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -44,8 +45,7 @@ func resume[R any](c echo.Context, s *server, kind, id string, r *R) (*answer.Ru
 	if id == "" {
 		return nil, nil
 	}
-	unknown := &Problem{Status: http.StatusNotFound, Code: "run_not_found", Field: "run",
-		Detail: fmt.Sprintf("there is no unfinished run %.40q of %s: it has ended, or began more than %d days ago: ask anew", id, kind, int(retrieve.MaxRunAge.Hours()/24))}
+	unknown := noSuchRun(id)
 	if s.Ledger == nil {
 		return nil, unknown
 	}
@@ -87,18 +87,16 @@ func (s *server) begin(c echo.Context, t task, background bool, cancel context.C
 		started: time.Now(), record: t.record, background: background, run: run, cancel: cancel}
 	if run != nil {
 		l.id = run.ID
-		if old := s.Runs.get(l.id); old != nil {
-			// Its reader may just have gone: who comes back at once finds it ending.
-			last, cancel := context.WithTimeout(ctx, ending)
-			defer cancel()
-			if err := old.wind(last); err != nil {
-				return nil, runUnderWay(l.id)
-			}
+		if err := s.hold(c, run, cancel); err != nil {
+			return nil, err
 		}
 	} else if background {
 		l.id = strings.ToLower(rand.Text()[:16])
 	}
 	if err := s.Runs.add(l); err != nil {
+		if run != nil {
+			err = errors.Join(err, run.Release(ctx))
+		}
 		if t.run == nil && run != nil {
 			err = errors.Join(err, s.Ledger.End(context.WithoutCancel(ctx), run.ID))
 		}
@@ -108,6 +106,44 @@ func (s *server) begin(c echo.Context, t task, background bool, cancel context.C
 		c.Response().Header().Set(runHeader, l.id)
 	}
 	return l, nil
+}
+
+// hold claims the run of a task for this server. Its reader may just have gone,
+// from here or from another server: who comes back at once finds it ending.
+func (s *server) hold(c echo.Context, run *answer.Run, cancel context.CancelCauseFunc) error {
+	ctx := c.Request().Context()
+	last, done := context.WithTimeout(ctx, ending)
+	defer done()
+	if old := s.Runs.get(run.ID); old != nil {
+		if err := old.wind(last); err != nil {
+			return runUnderWay(run.ID)
+		}
+	}
+	for {
+		err := run.Hold(ctx, cancel)
+		held := (*retrieve.HeldError)(nil)
+		switch {
+		case errors.Is(err, retrieve.ErrNotFound):
+			return noSuchRun(run.ID)
+		case err == nil || !errors.As(err, &held):
+			return err
+		}
+		select {
+		case <-time.After(lookAgain):
+		case <-last.Done():
+			c.Response().Header().Set(echo.HeaderRetryAfter, strconv.Itoa(int(held.Left.Seconds())+1))
+			return runUnderWay(run.ID)
+		}
+	}
+}
+
+// lookAgain is after how long the ledger is asked again about a run of another server.
+const lookAgain = 250 * time.Millisecond
+
+// noSuchRun is about a run that cannot be taken up.
+func noSuchRun(id string) *Problem {
+	return &Problem{Status: http.StatusNotFound, Code: "run_not_found", Field: "run",
+		Detail: fmt.Sprintf("there is no unfinished run %.40q here: it has ended, or began more than %d days ago: ask anew", id, int(retrieve.MaxRunAge.Hours()/24))}
 }
 
 // respond replies with what comes of a task: the events one by one or, folded,

@@ -492,6 +492,13 @@ func (s *server) ending(ctx context.Context, l *liveRun, err error) error {
 	if err == nil {
 		return nil
 	}
+	if held := (*retrieve.HeldError)(nil); errors.As(cause, &held) {
+		return &Problem{Status: http.StatusConflict, Code: "run_taken", cause: errors.Join(cause, err),
+			Detail: fmt.Sprintf("another server has taken the answer up: GET /api/runs/%s follows it", l.id)}
+	}
+	if errors.Is(cause, retrieve.ErrStopped) {
+		cause = errStopped // through another server
+	}
 	if !errors.Is(cause, errStopped) && !errors.Is(cause, errAbandoned) {
 		if ended := endedBy(ctx, err); ended != nil {
 			ended.cause = err
@@ -507,12 +514,14 @@ func (s *server) ending(ctx context.Context, l *liveRun, err error) error {
 	return p
 }
 
-// settle writes down what came of a run: what can be taken up again, and its record.
+// settle writes down what came of a run: its record, and what can be taken up
+// again. While one of them is not yet there the other is: a server that looks on
+// finds the run. Of one that another server has taken up nothing is written.
 func (s *server) settle(ctx context.Context, l *liveRun, err error) error {
 	ctx = context.WithoutCancel(ctx)
-	kept, failed := l.run.Settle(ctx, err)
+	lost := l.run.Lost(ctx)
 	recorded := false
-	if l.record && s.Ledger != nil && s.KeepAnswers > 0 {
+	if l.record && s.Ledger != nil && s.KeepAnswers > 0 && !lost {
 		if r, ok := l.recorded(s.KeepAnswers); ok {
 			err := s.Ledger.KeepRecord(ctx, r)
 			if recorded = err == nil; !recorded && !errors.Is(err, retrieve.ErrNotFound) {
@@ -520,14 +529,15 @@ func (s *server) settle(ctx context.Context, l *liveRun, err error) error {
 			}
 		}
 	}
+	kept, failed := l.run.Settle(ctx, err)
 	l.mu.Lock()
 	l.resumable, l.settled = kept, true
 	l.wake()
-	if !recorded && l.background {
+	if !recorded && !lost && l.background {
 		l.wait()
 	}
 	l.mu.Unlock()
-	if recorded || !l.background {
+	if recorded || lost || !l.background {
 		l.all.remove(l)
 	}
 	return failed

@@ -32,17 +32,82 @@ type ledger struct {
 	runs     map[string]retrieve.Run
 	records  map[string]retrieve.Record
 	feedback []retrieve.Feedback
+	replies  map[string][]byte
+	until    map[string]time.Time // when the claims of runs run out
+	stop     map[string]bool
 	broken   error // of every write of a record
 }
 
 func newLedger() *ledger {
-	return &ledger{runs: map[string]retrieve.Run{}, records: map[string]retrieve.Record{}}
+	return &ledger{runs: map[string]retrieve.Run{}, records: map[string]retrieve.Record{},
+		replies: map[string][]byte{}, until: map[string]time.Time{}, stop: map[string]bool{}}
+}
+
+// claim sets who holds a run.
+func (l *ledger) claim(r retrieve.Run, worker string, d time.Duration) {
+	r.Worker, l.until[r.ID] = worker, time.Now().Add(d)
+	l.runs[r.ID] = r
+	delete(l.stop, r.ID)
+}
+
+func (l *ledger) Claim(_ context.Context, id, worker string, d time.Duration) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r, ok := l.runs[id]
+	left := time.Until(l.until[id])
+	switch {
+	case !ok:
+		return retrieve.ErrNotFound
+	case r.Worker != "" && r.Worker != worker && left > 0:
+		return &retrieve.HeldError{Run: id, Worker: r.Worker, Left: left}
+	case r.Worker == worker && l.stop[id]:
+		return retrieve.ErrStopped
+	}
+	l.claim(r, worker, d)
+	return nil
+}
+
+func (l *ledger) Release(_ context.Context, id, worker string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if r, ok := l.runs[id]; ok && r.Worker == worker {
+		l.claim(r, "", 0)
+	}
+	return nil
+}
+
+func (l *ledger) Stop(_ context.Context, id string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.stop[id] = l.runs[id].Worker != ""
+	return nil
+}
+
+func (l *ledger) Keep(_ context.Context, id, worker, key string, reply []byte) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r, ok := l.runs[id]
+	switch {
+	case !ok:
+		return retrieve.ErrNotFound
+	case r.Worker != worker:
+		return &retrieve.HeldError{Run: id, Worker: r.Worker, Left: time.Until(l.until[id])}
+	}
+	l.replies[id+" "+key] = reply
+	return nil
+}
+
+func (l *ledger) Reply(_ context.Context, id, key string) ([]byte, bool, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	b, ok := l.replies[id+" "+key]
+	return b, ok, nil
 }
 
 func (l *ledger) Begin(_ context.Context, r retrieve.Run) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.runs[r.ID] = r
+	l.claim(r, r.Worker, r.Left)
 	return nil
 }
 
@@ -57,6 +122,9 @@ func (l *ledger) Run(_ context.Context, id string) (retrieve.Run, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if r, ok := l.runs[id]; ok {
+		if r.Left = time.Until(l.until[id]); r.Left <= 0 {
+			r.Worker, r.Left = "", 0
+		}
 		return r, nil
 	}
 	return retrieve.Run{}, retrieve.ErrNotFound
@@ -310,7 +378,9 @@ func TestNoRecord(t *testing.T) {
 		kept := newHandler(t, func(o *Options) { o.Ledger, o.KeepAnswers = l, time.Hour })
 		none := newHandler(t, nil)
 		full := newHandler(t, func(o *Options) {
-			o.Ledger, o.KeepAnswers = &ledger{runs: map[string]retrieve.Run{}, broken: fmt.Errorf("the disk is full")}, time.Hour
+			broken := newLedger()
+			broken.broken = fmt.Errorf("the disk is full")
+			o.Ledger, o.KeepAnswers = broken, time.Hour
 		})
 		if w := call(kept, "POST", "/api/ask", `{"question":"pizza","record":false}`); w.Code != 200 {
 			t.Errorf("%d: %s", w.Code, w.Body)

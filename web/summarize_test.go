@@ -38,6 +38,13 @@ type desk struct {
 }
 
 func (d desk) Begin(_ context.Context, r retrieve.Run) error { d.runs[r.ID] = r; return nil }
+func (d desk) Claim(_ context.Context, id, worker string, _ time.Duration) error {
+	if _, ok := d.runs[id]; !ok {
+		return retrieve.ErrNotFound
+	}
+	return nil
+}
+func (d desk) Release(context.Context, string, string) error         { return nil }
 func (d desk) End(_ context.Context, id string) error        { delete(d.runs, id); return nil }
 func (d desk) Run(_ context.Context, id string) (retrieve.Run, error) {
 	r, ok := d.runs[id]

@@ -94,6 +94,9 @@ func (c *askCmd) Run(ctx context.Context, s surroundings) (err error) {
 	case spec.Model != "":
 		run = runs.begin(ctx, spec)
 	}
+	if ctx, err = runs.hold(ctx, run); err != nil {
+		return err
+	}
 	events := cite.Number(run.Watch(answerer.Ask(ctx, answer.Question{
 		Text: spec.Question, Strategy: spec.Strategy, TopK: spec.TopK, Diversity: spec.Diversity, Filter: spec.filter(), Run: run,
 	})), citing)

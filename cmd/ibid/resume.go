@@ -67,11 +67,22 @@ func (r runner) begin(ctx context.Context, spec any) *answer.Run {
 	return run
 }
 
+// hold keeps others from the run until it is settled. The work goes on under the
+// context that it gives, which ends when another one has taken the run up.
+func (r runner) hold(ctx context.Context, run *answer.Run) (context.Context, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	return ctx, run.Hold(ctx, cancel)
+}
+
 // settle forgets a run that has come to its end, and says how to go on with
 // one that has not.
 func (r runner) settle(ctx context.Context, run *answer.Run, err error) error {
+	if cause := context.Cause(ctx); retrieve.IsLost(cause) {
+		err = cause
+	}
+	lost := run.Lost(ctx)
 	kept, failed := run.Settle(ctx, err)
-	if kept {
+	if kept && !lost {
 		fmt.Fprintf(r.stderr, "ibid: '%s --resume %s' goes on behind the calls that have been made\n", r.kind, run.ID)
 	}
 	return errors.Join(err, failed)

@@ -105,6 +105,9 @@ func (c *summarizeCmd) Run(ctx context.Context, s surroundings) (err error) {
 	if run == nil {
 		run = runs.begin(ctx, spec)
 	}
+	if ctx, err = runs.hold(ctx, run); err != nil {
+		return err
+	}
 	if run != nil {
 		fmt.Fprintf(s.stderr, "ibid: run %s\n", run.ID)
 	}

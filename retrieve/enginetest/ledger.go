@@ -23,7 +23,7 @@ func Limits() retrieve.Limits {
 	return retrieve.Limits{Runs: 12, RunBytes: 40_000, Records: 10, RecordBytes: 40_000, Feedback: 8}
 }
 
-// Ledger runs the contract of the ledger and of its archive against a backend,
+// Ledger runs the contract of the ledger, of its claims and of its archive against a backend,
 // whose stores are opened with [Limits].
 func Ledger(t *testing.T, b Backend) {
 	run(t, b, []contract{
@@ -37,6 +37,15 @@ func Ledger(t *testing.T, b Backend) {
 		{"Latest", testLatest},
 		{"RunOfForgotten", testRunOfForgotten},
 		{"RunsTogether", testRunsTogether},
+		{"NoClaim", testNoClaim},
+		{"Claim", testClaim},
+		{"ClaimBegun", testClaimBegun},
+		{"ClaimRunsOut", testClaimRunsOut},
+		{"ClaimKeep", testClaimKeep},
+		{"ClaimLatest", testClaimLatest},
+		{"ClaimStop", testClaimStop},
+		{"ClaimTogether", testClaimTogether},
+		{"ClaimOfEnded", testClaimOfEnded},
 		{"NoRecord", testNoRecord},
 		{"Record", testRecord},
 		{"Records", testRecords},
@@ -76,7 +85,7 @@ func testNoRun(t *testing.T, open func() retrieve.Store) {
 	if _, ok, err := l.Reply(ctx, "a", "k"); ok || err != nil {
 		t.Errorf("a reply of a run that never began: %t, %v", ok, err)
 	}
-	if err := l.Keep(ctx, "a", "k", []byte("x")); !errors.Is(err, retrieve.ErrNotFound) {
+	if err := l.Keep(ctx, "a", "", "k", []byte("x")); !errors.Is(err, retrieve.ErrNotFound) {
 		t.Errorf("keeping one: %v", err)
 	}
 	must(t, l.End(ctx, "a"))
@@ -161,13 +170,13 @@ func testReply(t *testing.T, open func() retrieve.Store) {
 	}
 	for i, reply := range []string{"first", "", "\x00\xff", strings.Repeat("long ", 4000), "last"} {
 		e := []retrieve.Store{a, b}[i%2]
-		must(t, e.Ledger().Keep(ctx, "a", "k", []byte(reply)))
+		must(t, e.Ledger().Keep(ctx, "a", "", "k", []byte(reply)))
 		check(a, "k", reply, true)
 		check(b, "k", reply, true)
 	}
 	check(b, "another", "", false)
 	check(b, "K", "", false)
-	must(t, b.Ledger().Keep(ctx, "a", "K", []byte("capital")))
+	must(t, b.Ledger().Keep(ctx, "a", "", "K", []byte("capital")))
 	check(a, "k", "last", true)
 	must(t, a.Close())
 	must(t, b.Close())
@@ -178,7 +187,7 @@ func testReply(t *testing.T, open func() retrieve.Store) {
 	// A run that begins under an id that was used has none of the replies.
 	must(t, c.Ledger().End(ctx, "a"))
 	check(c, "k", "", false)
-	if err := c.Ledger().Keep(ctx, "a", "k", []byte("x")); !errors.Is(err, retrieve.ErrNotFound) {
+	if err := c.Ledger().Keep(ctx, "a", "", "k", []byte("x")); !errors.Is(err, retrieve.ErrNotFound) {
 		t.Errorf("keeping a reply of a run that has ended: %v", err)
 	}
 	must(t, c.Ledger().Begin(ctx, retrieve.Run{ID: "a", Started: now()}))
@@ -207,7 +216,7 @@ func testRunAge(t *testing.T, open func() retrieve.Store) {
 	start := time.Unix(1_700_000_000, 0)
 	must(t, l.Begin(ctx, retrieve.Run{ID: "old", Kind: "ask", Started: start}))
 	// That something happened in it later does not make it younger.
-	must(t, l.Keep(ctx, "old", "k", []byte("x")))
+	must(t, l.Keep(ctx, "old", "", "k", []byte("x")))
 	must(t, other.Begin(ctx, retrieve.Run{ID: "young", Kind: "ask", Started: start.Add(retrieve.MaxRunAge)}))
 	wantIDs(t, "runs that are young enough", has(t, l, "old", "young"), nil, "old", "young")
 	must(t, other.Begin(ctx, retrieve.Run{ID: "new", Kind: "ask", Started: start.Add(retrieve.MaxRunAge + time.Second)}))
@@ -234,7 +243,7 @@ func testRunRoom(t *testing.T, open func() retrieve.Store) {
 		begin(l)
 	}
 	wantIDs(t, "as many runs as there may be", has(t, other, ids...), nil, ids...)
-	must(t, other.Keep(ctx, "0", "k", []byte("something happened")))
+	must(t, other.Keep(ctx, "0", "", "k", []byte("something happened")))
 	begin(l)
 	wantIDs(t, "one run more", has(t, other, ids...), nil, append([]string{"0"}, ids[2:]...)...)
 	must(t, l.End(ctx, ids[5]))
@@ -260,7 +269,7 @@ func testRunBytes(t *testing.T, open func() retrieve.Store) {
 	begin(nil)
 	begin(nil)
 	begin(third)
-	must(t, other.Keep(ctx, "0", "k", third)) // the latest now
+	must(t, other.Keep(ctx, "0", "", "k", third)) // the latest now
 	begin(third[:len(third)/2])
 	wantIDs(t, "runs that have room", has(t, other, ids...), nil, "0", "1", "2", "3")
 	begin(third)
@@ -290,7 +299,7 @@ func testLatest(t *testing.T, open func() retrieve.Store) {
 	}
 	latest("ask", "1")
 	latest("summarize", "2")
-	must(t, l.Keep(ctx, "0", "k", []byte("x")))
+	must(t, l.Keep(ctx, "0", "", "k", []byte("x")))
 	latest("ask", "0")
 	must(t, l.End(ctx, "0"))
 	latest("ask", "1")
@@ -305,7 +314,7 @@ func testRunOfForgotten(t *testing.T, open func() retrieve.Store) {
 	ctx := t.Context()
 	e, other := open(), open()
 	must(t, e.Ledger().Begin(ctx, retrieve.Run{ID: "a", Started: now()}))
-	must(t, e.Ledger().Keep(ctx, "a", "k", []byte("x")))
+	must(t, e.Ledger().Keep(ctx, "a", "", "k", []byte("x")))
 	root, err := other.AddRoot(ctx, "/srv/notes", "")
 	must(t, err)
 	if _, ok, err := e.Ledger().Reply(ctx, "a", "k"); !ok || err != nil {
@@ -316,7 +325,7 @@ func testRunOfForgotten(t *testing.T, open func() retrieve.Store) {
 	if got, ok, err := e.Ledger().Reply(ctx, "a", "k"); ok || err != nil {
 		t.Errorf("a reply after a folder was forgotten: %q, %t, %v", got, ok, err)
 	}
-	must(t, e.Ledger().Keep(ctx, "a", "k", []byte("y")))
+	must(t, e.Ledger().Keep(ctx, "a", "", "k", []byte("y")))
 	if got, ok, err := other.Ledger().Reply(ctx, "a", "k"); string(got) != "y" || !ok || err != nil {
 		t.Errorf("the run does not go on: %q, %t, %v", got, ok, err)
 	}
@@ -338,10 +347,10 @@ func testRunsTogether(t *testing.T, open func() retrieve.Store) {
 			for k := range replies {
 				wg.Go(func() {
 					l := handles[(i+k)%2].Ledger()
-					if err := l.Keep(ctx, id, fmt.Sprint(k), []byte(id)); err != nil {
+					if err := l.Keep(ctx, id, "", fmt.Sprint(k), []byte(id)); err != nil {
 						t.Error(err)
 					}
-					if err := l.Keep(ctx, "none", "k", nil); !errors.Is(err, retrieve.ErrNotFound) {
+					if err := l.Keep(ctx, "none", "", "k", nil); !errors.Is(err, retrieve.ErrNotFound) {
 						t.Errorf("a reply of a run that never began: %v", err)
 					}
 				})
@@ -438,7 +447,9 @@ func paged[V any](t *testing.T, n int, list func(after V, n int) ([]V, error)) (
 // listed gives the ids of the records of a caller, so many at a time.
 func listed(t *testing.T, l retrieve.Ledger, by string, n int) (ids []string) {
 	t.Helper()
-	for _, r := range paged(t, n, func(after retrieve.Record, n int) ([]retrieve.Record, error) { return l.Records(t.Context(), by, after, n) }) {
+	for _, r := range paged(t, n, func(after retrieve.Record, n int) ([]retrieve.Record, error) {
+		return l.Records(t.Context(), by, after, n)
+	}) {
 		if r.Events != nil || r.By != by || r.Kind != "ask" || r.State != "done" || string(r.Spec) != `{"question":"When?"}` {
 			t.Errorf("listed as %+v", r)
 		}
@@ -615,7 +626,9 @@ func testRecordMeetsDelete(t *testing.T, open func() retrieve.Store) {
 // opinions gives what is kept, so many at a time and without their keys.
 func opinions(t *testing.T, l retrieve.Ledger, n int) (all []retrieve.Feedback) {
 	t.Helper()
-	all = paged(t, n, func(after retrieve.Feedback, n int) ([]retrieve.Feedback, error) { return l.Feedback(t.Context(), after.Key, n) })
+	all = paged(t, n, func(after retrieve.Feedback, n int) ([]retrieve.Feedback, error) {
+		return l.Feedback(t.Context(), after.Key, n)
+	})
 	before := int64(math.MaxInt64)
 	for i := range all {
 		if all[i].Key <= 0 || all[i].Key >= before {

@@ -60,6 +60,7 @@ type Engine struct {
 	limits    retrieve.Limits
 	ledgering together
 	closing   sync.Once
+	badge     badge
 }
 
 // Open opens a data directory, and makes it when there is none. Damaged
@@ -239,7 +240,7 @@ func (e *Engine) Close() (err error) {
 		if _, err = e.write.Exec(`PRAGMA wal_checkpoint(TRUNCATE)`); isBusy(err) {
 			err = nil // another process goes on with it
 		}
-		err = errors.Join(err, e.read.Close(), e.write.Close(), e.pulse.close(), e.lock.Close())
+		err = errors.Join(err, e.badge.leave(e.badgePath), e.read.Close(), e.write.Close(), e.pulse.close(), e.lock.Close())
 	})
 	return err
 }

@@ -91,9 +91,12 @@ type shared struct {
 // database: the answer that it is for should not wait much longer.
 const patience = 5 * time.Second
 
-// commit makes a write of the ledger durable. A write that returns errTaken or
-// [retrieve.ErrNotFound] must not have changed what others rely on: those go
-// on without it, and fail with it for any other error.
+// refused tells an error of one write, which must not have changed what the
+// writes beside it rely on, from one that they all fail with.
+func refused(err error) bool { return errors.Is(err, errTaken) || retrieve.IsLost(err) }
+
+// commit makes a write of the ledger durable. Those beside one that was refused
+// go on without it, and fail with it for any other error.
 func (l ledger) commit(ctx context.Context, write func(context.Context, *sql.Tx) error) error {
 	own := &shared{write: write}
 	l.ledgering.mu.Lock()
@@ -115,7 +118,7 @@ func (l ledger) commit(ctx context.Context, write func(context.Context, *sql.Tx)
 	err := l.update(ctx, func(tx *sql.Tx) error {
 		for _, w := range all {
 			w.err = w.write(ctx, tx)
-			if w.err != nil && !errors.Is(w.err, errTaken) && !errors.Is(w.err, retrieve.ErrNotFound) {
+			if w.err != nil && !refused(w.err) {
 				return w.err
 			}
 		}
@@ -154,7 +157,14 @@ func (l ledger) Begin(ctx context.Context, r retrieve.Run) error {
 			return errors.Join(err, errTaken)
 		}
 		_, err = tx.ExecContext(ctx, `INSERT OR REPLACE INTO specs (run, sum, secret, spec) VALUES (?, ?, ?, ?)`, r.ID, runSum(r), notNil(r.Secret), notNil(r.Spec))
-		return err
+		if err != nil || r.Worker == "" {
+			return err
+		}
+		own, err := l.newClaim(r.Worker, r.Left)
+		if err != nil {
+			return err
+		}
+		return setClaim(ctx, tx, r.ID, own)
 	})
 	if err != nil {
 		return fmt.Errorf("keep the run %s: %w", r.ID, err)
@@ -213,7 +223,7 @@ func forgetRun(ctx context.Context, tx *sql.Tx, id string) error {
 			return err
 		}
 	}
-	return nil
+	return forgetClaim(ctx, tx, id)
 }
 
 var errTaken = errors.New("another run has its id")
@@ -227,7 +237,7 @@ func notNil(b []byte) []byte {
 }
 
 func (l ledger) Run(ctx context.Context, id string) (retrieve.Run, error) {
-	r, err := l.find(ctx, `WHERE id = ?`, id)
+	r, err := l.find(ctx, func(retrieve.Run) bool { return true }, `WHERE id = ?`, id)
 	if err != nil {
 		return r, fmt.Errorf("look for the run %q: %w", id, err)
 	}
@@ -235,36 +245,55 @@ func (l ledger) Run(ctx context.Context, id string) (retrieve.Run, error) {
 }
 
 func (l ledger) Latest(ctx context.Context, kind string) (retrieve.Run, error) {
-	r, err := l.find(ctx, `WHERE kind = ? ORDER BY touched DESC LIMIT 1`, kind)
+	free := func(r retrieve.Run) bool { return r.Worker == "" }
+	r, err := l.find(ctx, free, `WHERE kind = ? ORDER BY touched DESC`, kind)
 	if err != nil {
 		return r, fmt.Errorf("look for the latest run of %q: %w", kind, err)
 	}
 	return r, nil
 }
 
-func (l ledger) find(ctx context.Context, which, argument string) (r retrieve.Run, err error) {
+// find gives the first run of a list that is wanted.
+func (l ledger) find(ctx context.Context, wanted func(retrieve.Run) bool, which, argument string) (r retrieve.Run, err error) {
 	err = l.view(ctx, func(tx *sql.Tx) error {
 		if yes, err := laidOut(ctx, tx); err != nil || !yes {
 			return errors.Join(err, notFound(yes))
 		}
-		var started, stored int64
-		r = retrieve.Run{}
-		err := scanned(tx.QueryRowContext(ctx, `SELECT id, kind, started, sum, secret, spec FROM runs JOIN specs ON run = id `+which, argument).Scan(&r.ID, &r.Kind, &started, &stored, &r.Secret, &r.Spec))
-		if errors.Is(err, sql.ErrNoRows) {
-			return retrieve.ErrNotFound
-		}
+		ids, err := column[string](ctx, tx, `SELECT id FROM runs `+which, argument)
 		if err != nil {
 			return err
 		}
-		if r.Started = time.UnixMicro(started); runSum(r) != stored {
-			return fmt.Errorf("it is damaged, begin it anew: %w", errRow)
+		for _, id := range ids {
+			if r, err = l.run(ctx, tx, id); err != nil || wanted(r) {
+				return err
+			}
 		}
-		return nil
+		return retrieve.ErrNotFound
 	})
 	if err != nil {
 		return retrieve.Run{}, err
 	}
 	return r, nil
+}
+
+// run reads one run.
+func (l ledger) run(ctx context.Context, tx *sql.Tx, id string) (r retrieve.Run, err error) {
+	var started, stored int64
+	err = scanned(tx.QueryRowContext(ctx, `SELECT id, kind, started, sum, secret, spec FROM runs JOIN specs ON run = id WHERE id = ?`, id).Scan(&r.ID, &r.Kind, &started, &stored, &r.Secret, &r.Spec))
+	if errors.Is(err, sql.ErrNoRows) {
+		err = retrieve.ErrNotFound
+	}
+	if err != nil {
+		return r, err
+	}
+	if r.Started = time.UnixMicro(started); runSum(r) != stored {
+		return r, fmt.Errorf("it is damaged, begin it anew: %w", errRow)
+	}
+	c, err := claimOf(ctx, tx, id)
+	if left := l.left(c); left > 0 {
+		r.Worker, r.Left = c.worker, left
+	}
+	return r, err
 }
 
 func notFound(found bool) error {
@@ -297,17 +326,17 @@ func (l ledger) Reply(ctx context.Context, run, key string) (reply []byte, ok bo
 	return reply, ok, nil
 }
 
-func (l ledger) Keep(ctx context.Context, run, key string, reply []byte) error {
+func (l ledger) Keep(ctx context.Context, run, worker, key string, reply []byte) error {
 	err := l.commit(ctx, func(ctx context.Context, tx *sql.Tx) error {
-		if yes, err := laidOut(ctx, tx); err != nil || !yes {
-			return errors.Join(err, notFound(yes))
-		}
-		result, err := tx.ExecContext(ctx, `UPDATE runs SET touched = max(touched, ?), size = size + ? WHERE id = ?`, time.Now().UnixMicro(), len(reply), run)
-		if err != nil {
+		if err := begun(ctx, tx, run); err != nil {
 			return err
 		}
-		if n, err := result.RowsAffected(); err != nil || n == 0 {
-			return errors.Join(err, notFound(n > 0))
+		if err := l.mayKeep(ctx, tx, run, worker); err != nil {
+			return err
+		}
+		_, err := tx.ExecContext(ctx, `UPDATE runs SET touched = max(touched, ?), size = size + ? WHERE id = ?`, time.Now().UnixMicro(), len(reply), run)
+		if err != nil {
+			return err
 		}
 		_, err = tx.ExecContext(ctx, `INSERT OR REPLACE INTO replies (run, key, sum, reply) VALUES (?, ?, ?, ?)`,
 			run, key, replySum(run, key, reply), notNil(reply))

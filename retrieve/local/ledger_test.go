@@ -17,7 +17,7 @@ func TestDamagedReply(t *testing.T) {
 	ctx := t.Context()
 	e := openTest(t, t.TempDir())
 	l := e.Ledger()
-	if err := errors.Join(l.Begin(ctx, retrieve.Run{ID: "a", Started: time.Now()}), l.Keep(ctx, "a", "k", []byte("second"))); err != nil {
+	if err := errors.Join(l.Begin(ctx, retrieve.Run{ID: "a", Started: time.Now()}), l.Keep(ctx, "a", "", "k", []byte("second"))); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := e.write.ExecContext(ctx, `UPDATE replies SET reply = 'sec0nd'`); err != nil {
@@ -39,7 +39,7 @@ func TestLedgerLeavesNothing(t *testing.T) {
 		if err := l.Begin(ctx, retrieve.Run{ID: id, Started: start.Add(time.Duration(i) * time.Microsecond)}); err != nil {
 			t.Fatal(err)
 		}
-		if err := l.Keep(ctx, id, "k", []byte("x")); err != nil {
+		if err := l.Keep(ctx, id, "", "k", []byte("x")); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -366,6 +366,25 @@ func (v *verifier) runs() error {
 	if err != nil {
 		return err
 	}
+	if yes, err := hasTable(v.ctx, v.tx, "claims"); err != nil {
+		return err
+	} else if yes {
+		err := v.each(`SELECT run, worker, process, until, stop, sum FROM claims`, func(rows *sql.Rows) error {
+			var c claim
+			var run string
+			var stored int64
+			if err := scanned(rows.Scan(&run, &c.worker, &c.process, &c.until, &c.stop, &stored)); err != nil {
+				return err
+			}
+			if c.sum(run) != stored {
+				v.found("", "what says who works on the run %s is damaged: it can be taken up", run)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
 	return v.each(`SELECT run, key, sum, reply FROM replies`, func(rows *sql.Rows) error {
 		var run, key string
 		var stored int64

@@ -1,0 +1,84 @@
+package retrieve_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"ibid/retrieve"
+)
+
+// claims answers each claim by a script, and notes when it was made.
+type claims struct {
+	retrieve.Claims
+	start  time.Time
+	script []error
+	at     []time.Duration
+}
+
+func (c *claims) Claim(_ context.Context, run, worker string, d time.Duration) error {
+	if run != "r" || worker != "w" || d != retrieve.ClaimTime {
+		return fmt.Errorf("a claim of %s by %s for %s", run, worker, d)
+	}
+	c.at = append(c.at, time.Since(c.start))
+	if len(c.at) <= len(c.script) {
+		return c.script[len(c.at)-1]
+	}
+	return nil
+}
+
+// A claim is prolonged well before it runs out, and asked for again where the
+// ledger does not answer; it is lost when the ledger says so, once.
+func TestProlong(t *testing.T) {
+	away := errors.New("the ledger is away")
+	held := &retrieve.HeldError{Run: "r", Worker: "v", Left: time.Second}
+	for name, test := range map[string]struct {
+		script []error
+		lost   error
+		claims int // in a minute
+	}{
+		"held":     {nil, nil, 19},
+		"away":     {[]error{away, nil, away, away, away, away}, nil, 19},
+		"taken":    {[]error{nil, away, fmt.Errorf("claim: %w", held)}, held, 3},
+		"stopped":  {[]error{retrieve.ErrStopped}, retrieve.ErrStopped, 1},
+		"it ended": {[]error{nil, retrieve.ErrNotFound}, retrieve.ErrNotFound, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := &claims{start: time.Now(), script: test.script}
+				var lost []error
+				leaveOff := retrieve.Prolong(t.Context(), c, "r", "w", func(err error) { lost = append(lost, err) })
+				time.Sleep(time.Minute - time.Second)
+				leaveOff()
+				time.Sleep(time.Minute)
+				if len(c.at) != test.claims || (test.lost != nil) != (len(lost) == 1) || test.lost != nil && !errors.Is(lost[0], test.lost) {
+					t.Errorf("%d claims, lost %v", len(c.at), lost)
+				}
+				for _, gap := range c.at {
+					if gap%(3*time.Second) != 0 {
+						t.Errorf("claimed at %v", c.at)
+					}
+				}
+				if !slices.IsSorted(c.at) {
+					t.Errorf("claimed at %v", c.at)
+				}
+			})
+		})
+	}
+}
+
+func TestWhoIs(t *testing.T) {
+	a, b := retrieve.NewWorker(), retrieve.NewWorker()
+	if a == b {
+		t.Errorf("two workers are called %s", a)
+	}
+	for worker, want := range map[string]string{"ant/17/x5": "process 17 of ant", "w": "w", "a/b": "a/b"} {
+		if got := retrieve.WhoIs(worker); got != want {
+			t.Errorf("%s is %q, want %q", worker, got, want)
+		}
+	}
+}
