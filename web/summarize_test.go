@@ -44,7 +44,7 @@ func (d desk) Claim(_ context.Context, id, worker string, _ time.Duration) error
 	}
 	return nil
 }
-func (d desk) Release(context.Context, string, string) error         { return nil }
+func (d desk) Release(context.Context, string, string) error { return nil }
 func (d desk) End(_ context.Context, id string) error        { delete(d.runs, id); return nil }
 func (d desk) Run(_ context.Context, id string) (retrieve.Run, error) {
 	r, ok := d.runs[id]

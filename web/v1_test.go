@@ -456,7 +456,7 @@ func TestV1Chunks(t *testing.T) {
 type forgetful struct{ *ledger }
 
 func (forgetful) Reply(context.Context, string, string) ([]byte, bool, error) { return nil, false, nil }
-func (forgetful) Keep(context.Context, string, string, string, []byte) error          { return nil }
+func (forgetful) Keep(context.Context, string, string, string, []byte) error  { return nil }
 
 // TestV1SystemPrompt: what a caller's system prompt says of more than style
 // changes nothing: no verdict, no refusal, no citation.
