@@ -36,6 +36,7 @@ var homes = map[string][]string{
 	"github.com/philippgille/chromem-go":   {"retrieve"},
 	"modernc.org/sqlite":                   {"retrieve"},
 	"github.com/blevesearch/snowballstem":  {"retrieve"},
+	"github.com/jackc/pgx/v5":              {"retrieve"},
 	"github.com/sashabaranov/go-openai":    {"answer"},
 	"github.com/labstack/echo/v4":          {"web"},
 	"github.com/pkoukk/tiktoken-go":        {"ingest"},

@@ -1,0 +1,199 @@
+package postgres
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/jackc/pgx/v5"
+
+	"ibid/ingest"
+	"ibid/retrieve"
+)
+
+// Document gives a stored document with its text.
+func (e *Engine) Document(ctx context.Context, id string) (doc *ingest.Document, err error) {
+	err = e.read(ctx, func(s *session) error {
+		var root, path, title, format, digest, meta, parts, text []byte
+		err := s.row(ctx, `SELECT d.root, d.path, d.title, d.format, d.digest, d.meta, t.outline, t.text
+			FROM ibid.documents d JOIN ibid.texts t ON t.document = d.key WHERE sha256(d.id) = sha256($1)`, []byte(id)).
+			Scan(&root, &path, &title, &format, &digest, &meta, &parts, &text)
+		if err != nil {
+			return found(err)
+		}
+		var o outline
+		if err := json.Unmarshal(parts, &o); err != nil {
+			return err
+		}
+		doc = &ingest.Document{ID: id, Root: string(root), Path: string(path), Title: string(title), Format: string(format),
+			Digest: string(digest), Text: string(text), Sections: o.Sections, Pages: o.Pages}
+		return json.Unmarshal(meta, &doc.Meta)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the document %q: %w", id, err)
+	}
+	return doc, nil
+}
+
+// found tells that there is no row as [retrieve.ErrNotFound].
+func found(err error) error {
+	if errors.Is(err, pgx.ErrNoRows) {
+		return retrieve.ErrNotFound
+	}
+	return err
+}
+
+// Excerpt gives a part of a stored document's text. The server reads no more of
+// a long text than that part.
+func (e *Engine) Excerpt(ctx context.Context, id string, start, end int) (text string, err error) {
+	err = retrieve.ErrNotFound
+	if start >= 0 && start <= end && end <= math.MaxInt32 {
+		err = e.read(ctx, func(s *session) error {
+			var part []byte
+			err := s.row(ctx, `SELECT substring(t.text FROM $2::int + 1 FOR $3::int) FROM ibid.documents d JOIN ibid.texts t ON t.document = d.key
+				WHERE sha256(d.id) = sha256($1) AND d.bytes >= $4`, []byte(id), start, end-start, end).Scan(&part)
+			text = string(part)
+			return found(err)
+		})
+	}
+	if err != nil {
+		return "", fmt.Errorf("read bytes %d to %d of the document %q: %w", start, end, id, err)
+	}
+	return text, nil
+}
+
+// Sections gives the sections of a stored document, in order.
+func (e *Engine) Sections(ctx context.Context, id, digest string) (sections []ingest.Section, err error) {
+	err = e.read(ctx, func(s *session) error {
+		var parts []byte
+		err := s.row(ctx, `SELECT t.outline FROM ibid.documents d JOIN ibid.texts t ON t.document = d.key WHERE sha256(d.id) = sha256($1) AND d.digest = $2`,
+			[]byte(id), []byte(digest)).Scan(&parts)
+		if err != nil {
+			return found(err)
+		}
+		var o outline
+		err = json.Unmarshal(parts, &o)
+		sections = o.Sections
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the sections of the document %q: %w", id, err)
+	}
+	return sections, nil
+}
+
+// Documents lists what is stored, by id, without texts.
+func (e *Engine) Documents(ctx context.Context, f retrieve.Filter) (list []retrieve.DocumentInfo, err error) {
+	c := where(f)
+	err = e.read(ctx, func(s *session) error {
+		rows, err := s.query(ctx, `SELECT d.id, d.root, d.path, d.title, d.format, d.digest, d.meta, d.collection, d.chunks, d.pages, d.bytes
+			FROM ibid.documents d WHERE `+c.sql+` ORDER BY d.id`, c.args...)
+		if err != nil {
+			return err
+		}
+		list, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (d retrieve.DocumentInfo, err error) {
+			var id, root, path, title, format, digest, meta, collection []byte
+			if err := row.Scan(&id, &root, &path, &title, &format, &digest, &meta, &collection, &d.Chunks, &d.Pages, &d.Bytes); err != nil {
+				return d, err
+			}
+			d.ID, d.Root, d.Path, d.Title, d.Format, d.Digest, d.Collection = string(id), string(root), string(path), string(title), string(format), string(digest), string(collection)
+			return d, json.Unmarshal(meta, &d.Meta)
+		})
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list the documents: %w", err)
+	}
+	return list, nil
+}
+
+// Holds says whether any document passes the filter.
+func (e *Engine) Holds(ctx context.Context, f retrieve.Filter) (any bool, err error) {
+	c := where(f)
+	err = e.read(ctx, func(s *session) error {
+		return s.row(ctx, `SELECT EXISTS (SELECT 1 FROM ibid.documents d WHERE `+c.sql+`)`, c.args...).Scan(&any)
+	})
+	if err != nil {
+		return false, fmt.Errorf("look for a document: %w", err)
+	}
+	return any, nil
+}
+
+// Candidates gives chunks with their vectors by id, in the order of the ids.
+// One that has vanished is left out.
+func (e *Engine) Candidates(ctx context.Context, ids []string) (out []retrieve.Candidate, err error) {
+	var documents [][]byte
+	var ordinals []int64
+	var places []int32
+	for i, id := range ids {
+		if document, ordinal, ok := retrieve.SplitChunkID(id); ok && ordinal <= maxChunks {
+			documents, ordinals, places = append(documents, []byte(document)), append(ordinals, int64(ordinal)), append(places, int32(i))
+		}
+	}
+	if len(documents) == 0 {
+		return nil, nil
+	}
+	err = e.view(ctx, func(s *session) error {
+		spaces, err := readSpaces(ctx, s)
+		used, ok := pick(spaces, false)
+		if err != nil || !ok || used.dimensions == 0 {
+			out = nil
+			return err
+		}
+		rows, err := s.query(ctx, `SELECT a.place, d.root, d.path, d.title, d.format, d.digest, d.meta, d.analysis,
+				c.start, c."end", c.place, c.tokens, c.heading, c.anchor, c.terms,
+				substring(t.text FROM c.start + 1 FOR c."end" - c.start), vec.vector_send(v.vector)
+			FROM unnest($1::bytea[], $2::bigint[], $3::int[]) AS a (document, ordinal, place)
+			JOIN ibid.documents d ON sha256(d.id) = sha256(a.document)
+			JOIN ibid.chunks c ON c.key = (d.key << 20) + a.ordinal
+			JOIN ibid.texts t ON t.document = d.key
+			JOIN `+used.table()+` v ON v.key = c.key ORDER BY a.place`, documents, ordinals, places)
+		if err != nil {
+			return err
+		}
+		out, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (c retrieve.Candidate, err error) {
+			var at, place, analysis int32
+			var root, path, title, format, digest, meta, heading, anchor, terms, text, vector []byte
+			err = row.Scan(&at, &root, &path, &title, &format, &digest, &meta, &analysis,
+				&c.Start, &c.End, &place, &c.Tokens, &heading, &anchor, &terms, &text, &vector)
+			if err != nil {
+				return c, err
+			}
+			c.ID = ids[at]
+			c.Document, c.Ordinal, _ = retrieve.SplitChunkID(c.ID)
+			setPlace(&c.Chunk, place)
+			c.Root, c.Path, c.Title, c.Format, c.Digest = string(root), string(path), string(title), string(format), string(digest)
+			c.Heading, c.Anchor, c.Text = string(heading), string(anchor), string(text)
+			// Terms of another analysis are counted again by the index.
+			if counts, length, current, err := retrieve.UnpackTerms(terms); err == nil && current {
+				c.Terms, c.Length = counts, length
+			}
+			if c.Vector, err = unpackVector(vector); err != nil {
+				return c, err
+			}
+			return c, json.Unmarshal(meta, &c.Meta)
+		})
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the chunks found: %w", err)
+	}
+	return out, nil
+}
+
+// unpackVector reads what vector_send of pgvector makes: the number of
+// dimensions and a zero in two bytes each, then the components.
+func unpackVector(b []byte) ([]float32, error) {
+	if len(b) < 4 || len(b) != 4+4*int(binary.BigEndian.Uint16(b)) {
+		return nil, fmt.Errorf("a vector of %d bytes cannot be read", len(b))
+	}
+	b = b[4:]
+	v := make([]float32, len(b)/4)
+	for i := range v {
+		v[i] = math.Float32frombits(binary.BigEndian.Uint32(b[4*i:]))
+	}
+	return v, nil
+}
