@@ -5,12 +5,13 @@ import (
 	"testing"
 
 	"ibid/retrieve"
+	"ibid/retrieve/enginetest"
 )
 
 // TestFeedback: the passages that answer best tell of a third, which shares
 // their words and none of the question's. Without them it is among the last.
 func TestFeedback(t *testing.T) {
-	e, m := openLocal(t, t.TempDir()), hashing{1024, "wide"}
+	e, m := openLocal(t, t.TempDir()), enginetest.Hashing{Dims: 1024, Name: "wide"}
 	x := newIndex(t, e, m)
 	_, err := x.AddRoot(t.Context(), "/srv/a", "")
 	must(t, err)

@@ -1,11 +1,9 @@
 package retrieve_test
 
 import (
-	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"math"
 	"slices"
 	"strings"
@@ -15,42 +13,11 @@ import (
 
 	"ibid/ingest"
 	"ibid/retrieve"
+	"ibid/retrieve/enginetest"
 	"ibid/retrieve/local"
 )
 
 var _ ingest.Sink = (*retrieve.Index)(nil)
-
-// hashing embeds a text as the signed hashes of its terms: deterministic, and
-// near where words are shared.
-type hashing struct {
-	dims int
-	name string
-}
-
-func (h hashing) Space() string { return fmt.Sprintf("%s/%d", h.name, h.dims) }
-
-func (h hashing) Embed(_ context.Context, texts []string) ([][]float32, error) {
-	rows := make([][]float32, len(texts))
-	for i, text := range texts {
-		row := make([]float32, h.dims)
-		row[0] = 1e-3 // a text without words has a row too
-		for _, term := range retrieve.Terms(text) {
-			f := fnv.New64a()
-			f.Write([]byte(h.name + term))
-			n := f.Sum64()
-			row[n%uint64(h.dims)] += 1 - 2*float32(n>>63)
-		}
-		var square float64
-		for _, x := range row {
-			square += float64(x) * float64(x)
-		}
-		for j := range row {
-			row[j] /= float32(math.Sqrt(square))
-		}
-		rows[i] = row
-	}
-	return rows, nil
-}
 
 // document makes a document of parts, each a place and a chunk of its own.
 func document(root, path, title string, texts ...string) (*ingest.Document, []ingest.Chunk) {
@@ -104,7 +71,7 @@ func found(t testing.TB, x *retrieve.Index, q retrieve.Query) []string {
 	return ids
 }
 
-var testSpace = hashing{64, "hash"}
+var testSpace = enginetest.Hashing{Dims: 64, Name: "hash"}
 
 func harbour(t testing.TB) *retrieve.Index {
 	t.Helper()
@@ -227,11 +194,11 @@ func TestSpaceError(t *testing.T) {
 	must(t, err)
 	store(t, x, "a", "1", "One", "words")
 	var space *retrieve.SpaceError
-	if _, err := retrieve.NewIndex(t.Context(), e, hashing{32, "other"}, retrieve.Options{}); !errors.As(err, &space) || space.Stored != "hash/64" || space.Wanted != "other/32" {
+	if _, err := retrieve.NewIndex(t.Context(), e, enginetest.Hashing{Dims: 32, Name: "other"}, retrieve.Options{}); !errors.As(err, &space) || space.Stored != "hash/64" || space.Wanted != "other/32" {
 		t.Errorf("another embedder: %v", err)
 	}
 	must(t, x.Delete(t.Context(), "a/1"))
-	other := newIndex(t, e, hashing{32, "other"})
+	other := newIndex(t, e, enginetest.Hashing{Dims: 32, Name: "other"})
 	store(t, other, "a", "1", "One", "words")
 	doc, chunks := document("a", "2", "Two", "words")
 	if err := x.Replace(t.Context(), doc, chunks); !errors.As(err, &space) {

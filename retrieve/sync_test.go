@@ -17,6 +17,7 @@ import (
 
 	"ibid/ingest"
 	"ibid/retrieve"
+	"ibid/retrieve/enginetest"
 	"ibid/retrieve/local"
 )
 
@@ -27,7 +28,7 @@ var (
 
 // counting notes every text that it is given to embed.
 type counting struct {
-	hashing
+	enginetest.Hashing
 	mu    sync.Mutex
 	texts []string
 }
@@ -36,7 +37,7 @@ func (c *counting) Embed(ctx context.Context, texts []string) ([][]float32, erro
 	c.mu.Lock()
 	c.texts = append(c.texts, texts...)
 	c.mu.Unlock()
-	return c.hashing.Embed(ctx, texts)
+	return c.Hashing.Embed(ctx, texts)
 }
 
 // since gives the texts embedded since the last call, in order of the alphabet.
@@ -58,7 +59,7 @@ func syncFolder(t *testing.T, x *retrieve.Index, root ingest.Root, files fstest.
 
 // A changed document re-embeds its changed chunks, a renamed one none.
 func TestSyncEmbedsOnlyWhatChanged(t *testing.T) {
-	m := &counting{hashing: testSpace}
+	m := &counting{Hashing: testSpace}
 	dir := t.TempDir()
 	e := openLocal(t, dir)
 	x := newIndex(t, e, m)

@@ -13,7 +13,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"ibid/ingest"
 	"ibid/retrieve"
 )
 
@@ -56,19 +55,6 @@ func Ledger(t *testing.T, b Backend) {
 		{"Feedback", testFeedback},
 		{"FeedbackTogether", testFeedbackTogether},
 	})
-}
-
-// A contract is one part of what a store promises, as a test of handles on one
-// that is empty.
-type contract struct {
-	name string
-	test func(t *testing.T, open func() retrieve.Store)
-}
-
-func run(t *testing.T, b Backend, all []contract) {
-	for _, c := range all {
-		t.Run(c.name, func(t *testing.T) { c.test(t, b.New(t)) })
-	}
 }
 
 // now is the time to the microsecond, as ledgers keep it.
@@ -587,11 +573,6 @@ func testRecordOfDeleted(t *testing.T, open func() retrieve.Store) {
 	must(t, err)
 	put(t, e, "a", "y.md", []float64{0}, "boat")
 	check("after its document came back", "abx", "bx", "none")
-}
-
-func renamed(root, path string, texts ...string) *ingest.Document {
-	doc, _ := Document(root, path, texts...)
-	return doc
 }
 
 // Whichever comes first, a record and the deletion of its document: in the end

@@ -1,0 +1,219 @@
+package enginetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"ibid/retrieve"
+)
+
+// failing embeds so many batches and then no more.
+type failing struct {
+	Hashing
+	left int
+}
+
+var errTired = errors.New("tired")
+
+func (f *failing) Embed(ctx context.Context, texts []string) ([][]float32, error) {
+	if f.left--; f.left < 0 {
+		return nil, errTired
+	}
+	return f.Hashing.Embed(ctx, texts)
+}
+
+// testReembed moves a store to another space, by one handle while another one
+// writes: an engine that can do so does it in one step.
+func testReembed(t *testing.T, open func() retrieve.Store) {
+	ctx := t.Context()
+	e, other := open(), open()
+	respacer, ok := e.(retrieve.Respacer)
+	if !ok {
+		t.Skip("this engine is no Respacer")
+	}
+	first := func(x *retrieve.Index, question, want string) {
+		t.Helper()
+		got, err := x.Search(ctx, retrieve.Query{Text: question, K: 1, Apart: true})
+		if err != nil || len(got) != 1 || got[0].ID != want {
+			t.Errorf("for %q %d passages are found, %+v, %v; want %s", question, len(got), got, err, want)
+		}
+	}
+	before, after := Hashing{48, "before"}, Hashing{32, "after"}
+	x := index(t, other, before)
+	_, err := other.AddRoot(ctx, "/srv/a", "")
+	must(t, err)
+	const documents, each = 6, 60
+	for i := range documents {
+		var texts []string
+		for j := range each {
+			texts = append(texts, fmt.Sprintf("harbour word%d", i*each+j))
+		}
+		doc, chunks := Document("a", fmt.Sprint(i), texts...)
+		must(t, x.Replace(ctx, doc, chunks))
+	}
+	// Broken off on its way, it serves the old space as before.
+	if err := retrieve.Reembed(ctx, e, &failing{after, 1}, nil); !errors.Is(err, errTired) {
+		t.Fatalf("an embedder that fails: %v", err)
+	}
+	first(x, "word7", "a/0#8")
+	if done, total, err := respacer.Prepared(ctx, after.Space()); err != nil || done == 0 || done >= total || total != documents*each {
+		t.Errorf("%d of %d are prepared, %v", done, total, err)
+	}
+	if switched, err := respacer.SwitchSpace(ctx, after.Space()); switched || err != nil {
+		t.Errorf("switched before all was prepared: %t, %v", switched, err)
+	}
+	// What is written meanwhile belongs to the new space in the end.
+	doc, chunks := Document("a", "0", "replaced meanwhile")
+	must(t, x.Replace(ctx, doc, chunks))
+	must(t, x.Delete(ctx, "a/1"))
+	from, total := -1, 0
+	must(t, retrieve.Reembed(ctx, open(), after, func(done, all int) {
+		if from < 0 {
+			from = done
+		}
+		total = all
+	}))
+	if left := 1 + (documents-2)*each; from <= 0 || total != left {
+		t.Errorf("it went on from %d of %d chunks, want %d", from, total, left)
+	}
+	for _, e := range []retrieve.Store{e, other} {
+		if s, err := e.Space(ctx); s != after.Space() || err != nil {
+			t.Errorf("the space is %q, %v", s, err)
+		}
+		y := index(t, e, after)
+		first(y, "word150", "a/2#31")
+		first(y, "replaced", "a/0#1")
+	}
+	var wrong *retrieve.SpaceError
+	if _, err := x.Search(ctx, retrieve.Query{Text: "word7"}); !errors.As(err, &wrong) {
+		t.Errorf("searching in the old space: %v", err)
+	}
+	if err := x.Replace(ctx, doc, chunks); !errors.As(err, &wrong) || wrong.Stored != after.Space() || wrong.Wanted != before.Space() {
+		t.Errorf("storing in the old space: %v", err)
+	}
+	rows, err := before.Embed(ctx, []string{"late"})
+	must(t, err)
+	late, chunks := Document("a", "late", "late")
+	if err := respacer.ReplaceIn(ctx, before.Space(), late, chunks, rows); !errors.As(err, &wrong) || wrong.Stored != after.Space() {
+		t.Errorf("ReplaceIn the old space: %v", err)
+	}
+	if _, err := e.Document(ctx, "a/late"); !errors.Is(err, retrieve.ErrNotFound) {
+		t.Errorf("a document of the old space: %v", err)
+	}
+	// Done once, it has nothing to do.
+	must(t, retrieve.Reembed(ctx, e, &failing{after, 0}, nil))
+	// Vectors prepared for one space are no use for another.
+	if err := retrieve.Reembed(ctx, e, &failing{Hashing{32, "third"}, 1}, nil); err != nil && !errors.Is(err, errTired) {
+		t.Fatal(err)
+	}
+	fourth := Hashing{16, "fourth"}
+	must(t, retrieve.Reembed(ctx, e, fourth, nil))
+	first(index(t, other, fourth), "word150", "a/2#31")
+}
+
+// testPrepare does the most of a replacement before it is stored.
+func testPrepare(t *testing.T, open func() retrieve.Store) {
+	e, other := open(), open()
+	p, ok := e.(retrieve.Preparer)
+	if !ok {
+		t.Skip("this engine is no Preparer")
+	}
+	ctx := ready(t, e, "a")
+	doc, chunks := Document("a", "x", "boat")
+	if _, err := p.Prepare(space, doc, chunks, nil); err == nil {
+		t.Error("a chunk was prepared without a vector")
+	}
+	store, err := p.Prepare(space, doc, chunks, [][]float32{Vector(0)})
+	must(t, err)
+	if _, err := other.Document(ctx, doc.ID); !errors.Is(err, retrieve.ErrNotFound) {
+		t.Errorf("a document that is only prepared: %v", err)
+	}
+	put(t, other, "a", "x", []float64{90, 90}, "train", "boat")
+	must(t, store(ctx))
+	lexical(t, other, "train", 5, retrieve.Filter{})
+	lexical(t, other, "boat", 5, retrieve.Filter{}, "a/x#1")
+	dense(t, other, 0, 5, retrieve.Filter{}, "a/x#1")
+	doc, chunks = Document("a", "y", "boat")
+	store, err = p.Prepare("other/4", doc, chunks, [][]float32{Vector(0)})
+	if err == nil {
+		err = store(ctx)
+	}
+	var wrong *retrieve.SpaceError
+	if !errors.As(err, &wrong) || wrong.Stored != space || wrong.Wanted != "other/4" {
+		t.Errorf("a document of another space: %v", err)
+	}
+	if _, err := e.Document(ctx, doc.ID); !errors.Is(err, retrieve.ErrNotFound) {
+		t.Errorf("it is stored: %v", err)
+	}
+}
+
+func index(t *testing.T, e retrieve.Engine, m retrieve.Embedder) *retrieve.Index {
+	t.Helper()
+	x, err := retrieve.NewIndex(t.Context(), e, m, retrieve.Options{})
+	must(t, err)
+	return x
+}
+
+// during does something while it embeds.
+type during struct {
+	Hashing
+	do func()
+}
+
+func (d during) Embed(ctx context.Context, texts []string) ([][]float32, error) {
+	d.do()
+	return d.Hashing.Embed(ctx, texts)
+}
+
+// testLateWriter has a writer embed a document while another handle switches the
+// space: it must not store it, for the vectors may be as long and mean something else.
+func testLateWriter(t *testing.T, open func() retrieve.Store) {
+	ctx := t.Context()
+	e, other := open(), open()
+	if _, ok := e.(retrieve.Respacer); !ok {
+		t.Skip("this engine is no Respacer")
+	}
+	before, after := Hashing{16, "before"}, Hashing{16, "after"}
+	_, err := e.AddRoot(ctx, "/srv/a", "")
+	must(t, err)
+	doc, chunks := Document("a", "x", "word")
+	must(t, index(t, e, before).Replace(ctx, doc, chunks))
+	late := index(t, e, during{before, func() { must(t, retrieve.Reembed(ctx, other, after, nil)) }})
+	doc, chunks = Document("a", "x", "another word")
+	var wrong *retrieve.SpaceError
+	if err := late.Replace(ctx, doc, chunks); !errors.As(err, &wrong) || wrong.Stored != after.Space() {
+		t.Errorf("a late writer: %v", err)
+	}
+	kept, err := other.Document(ctx, "a/x")
+	must(t, err)
+	if kept.Text != "word" {
+		t.Errorf("stored %q", kept.Text)
+	}
+}
+
+// testEmptied fills a store that was emptied in the space of whoever comes first.
+func testEmptied(t *testing.T, open func() retrieve.Store) {
+	ctx := t.Context()
+	e, other := open(), open()
+	first, second := Hashing{16, "first"}, Hashing{16, "second"}
+	x, y := index(t, e, first), index(t, other, second)
+	_, err := x.AddRoot(ctx, "/srv/a", "")
+	must(t, err)
+	doc, chunks := Document("a", "x", "word")
+	for range 2 {
+		must(t, x.Replace(ctx, doc, chunks))
+		must(t, x.Replace(ctx, doc, chunks))
+		var wrong *retrieve.SpaceError
+		if err := y.Replace(ctx, doc, chunks); !errors.As(err, &wrong) || wrong.Stored != first.Space() {
+			t.Fatalf("another space: %v", err)
+		}
+		must(t, x.Delete(ctx, doc.ID))
+		must(t, y.Replace(ctx, doc, chunks))
+		if err := x.Replace(ctx, doc, chunks); !errors.As(err, &wrong) || wrong.Stored != second.Space() {
+			t.Fatalf("the space of before: %v", err)
+		}
+		must(t, y.Delete(ctx, doc.ID))
+	}
+}
