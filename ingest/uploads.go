@@ -28,6 +28,10 @@ type Uploads struct {
 	// MaxBytes is the largest file, 0 means [DefaultMaxBytes]; MaxTotal bounds
 	// all files together, 0 means [DefaultMaxUploads].
 	MaxBytes, MaxTotal int64
+	// Shared says that documents may have been sent to another server of the
+	// same store, so that their files are not here: Sync then takes none away,
+	// and none in.
+	Shared bool
 
 	mu sync.Mutex // held while a document is stored or removed
 
@@ -46,6 +50,9 @@ var (
 	ErrUploadSpace = errors.New("there is no room for more uploads: delete some")
 )
 
+// ErrElsewhere says that a file is not on this server. It wraps [fs.ErrNotExist].
+var ErrElsewhere = fmt.Errorf("the file that the document was read from is not on this server: it is kept by the one that it was sent to, or that reads its folder: %w", fs.ErrNotExist)
+
 // An UnreadableError says why a file cannot be read.
 type UnreadableError struct{ Reason string }
 
@@ -59,8 +66,8 @@ const (
 	maxNameBytes = 200
 )
 
-// Sync brings the store in step with the files that are there, and removes what
-// was left of uploads that were broken off.
+// Sync brings the store in step with the files that are there, unless they are
+// Shared, and removes what was left of uploads that were broken off.
 func (u *Uploads) Sync(ctx context.Context) error {
 	entries, err := fs.ReadDir(u.Dir.FS(), ".")
 	if err != nil {
@@ -74,6 +81,9 @@ func (u *Uploads) Sync(ctx context.Context) error {
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("looking through the uploads: %w", err)
 		}
+	}
+	if u.Shared {
+		return nil
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -170,7 +180,27 @@ func (u *Uploads) Reread(ctx context.Context, name string) (Change, error) {
 	} else if err == nil {
 		u.settled(name)
 	}
+	if u.Shared && errors.Is(err, fs.ErrNotExist) {
+		if stored, known := u.stored(ctx, name); known == nil && len(stored) > 0 {
+			err = &UnreadableError{ErrElsewhere.Error()}
+		}
+	}
 	return c, err
+}
+
+// stored gives the ids of what is stored of an upload: of itself, and of what is
+// packed in it or attached to it.
+func (u *Uploads) stored(ctx context.Context, name string) (ids []string, err error) {
+	known, err := u.Syncer.Sink.Known(ctx, u.Root)
+	if err != nil {
+		return nil, fmt.Errorf("reading what is stored of the upload: %w", err)
+	}
+	for _, p := range slices.Sorted(maps.Keys(known)) {
+		if p == name || strings.HasPrefix(p, name+"/") {
+			ids = append(ids, u.Root.Name+"/"+p)
+		}
+	}
+	return ids, nil
 }
 
 // Remove deletes an upload with all that is stored of it. One that is not there
@@ -181,23 +211,44 @@ func (u *Uploads) Remove(ctx context.Context, name string) error {
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
+	if u.Shared {
+		// The file may be elsewhere. Here it goes last: no sync takes it in again.
+		ctx = context.WithoutCancel(ctx)
+		stored, err := u.forget(ctx, name)
+		if err != nil {
+			return err
+		}
+		if err := u.Dir.Remove(name); err != nil && (!errors.Is(err, fs.ErrNotExist) || !stored) {
+			return fmt.Errorf("deleting the upload: %w", err)
+		}
+		u.settled(name)
+		return nil
+	}
 	if err := u.Dir.Remove(name); err != nil {
 		return fmt.Errorf("deleting the upload: %w", err)
 	}
 	u.settled(name)
-	ctx = context.WithoutCancel(ctx)
-	known, err := u.Syncer.Sink.Known(ctx, u.Root)
+	_, err := u.forget(context.WithoutCancel(ctx), name)
+	return err
+}
+
+// forget takes an upload out of the store, with what is kept of it beside
+// documents, and says whether there was a document.
+func (u *Uploads) forget(ctx context.Context, name string) (stored bool, err error) {
+	ids, err := u.stored(ctx, name)
 	if err != nil {
-		return fmt.Errorf("reading what is stored of the upload: %w", err)
+		return false, err
 	}
-	for _, p := range slices.Sorted(maps.Keys(known)) {
-		if strings.HasPrefix(p, name+"/") { // packed in it, or attached to it
-			if err := u.Syncer.Sink.Delete(ctx, u.Root.Name+"/"+p); err != nil {
-				return err
-			}
+	stored = len(ids) > 0
+	if id := u.Root.Name + "/" + name; !slices.Contains(ids, id) {
+		ids = slices.Insert(ids, 0, id) // the listing of an archive
+	}
+	for _, id := range slices.Backward(ids) { // itself last
+		if err := u.Syncer.Sink.Delete(ctx, id); err != nil {
+			return stored, err
 		}
 	}
-	return u.Syncer.Sink.Delete(ctx, u.Root.Name+"/"+name)
+	return stored, nil
 }
 
 // room says how large a file of this name may be.

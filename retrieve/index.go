@@ -259,7 +259,19 @@ func embed(ctx context.Context, m Embedder, texts []string) ([][]float32, error)
 // Rename gives the stored document from the id, root, path, title and metadata
 // of to. Its vectors stay, unless its title changes, which is embedded with
 // each chunk: then it is stored anew under to's id and removed under its own.
+// Where another server has renamed it already, there is nothing to do.
 func (x *Index) Rename(ctx context.Context, from string, to *ingest.Document) error {
+	err := x.rename(ctx, from, to)
+	if errors.Is(err, ErrNotFound) {
+		there, look := x.engine.Documents(ctx, Filter{Document: to.ID})
+		if look == nil && len(there) == 1 && there[0].Digest == to.Digest {
+			return nil
+		}
+	}
+	return err
+}
+
+func (x *Index) rename(ctx context.Context, from string, to *ingest.Document) error {
 	stored, err := x.engine.Documents(ctx, Filter{Document: from})
 	if err != nil {
 		return err

@@ -98,6 +98,8 @@ func drawnProblem(err error) error {
 		p.Code, p.Detail = "not_drawn", "the pages of this document are not drawn: that takes a PDF file and PDFium, of which 'ibid doctor' tells more"
 	case errors.Is(err, ingest.ErrChanged):
 		p.Code = "original_changed"
+	case errors.Is(err, ingest.ErrElsewhere):
+		p.Code, p.Detail = "original_not_found", notHere
 	case errors.Is(err, fs.ErrNotExist):
 		p.Code, p.Detail = "original_not_found", "the file that the document was read from is not in its folder any more"
 	case errors.As(err, &unreadable):

@@ -19,9 +19,12 @@ import (
 // Originals gives the files that documents were read from.
 type Originals interface {
 	// Original gives the bytes of a document's file. The error is
-	// [ingest.ErrChanged], or wraps it or [fs.ErrNotExist].
+	// [ingest.ErrChanged], or wraps it, [ingest.ErrElsewhere] or [fs.ErrNotExist].
 	Original(ctx context.Context, doc *ingest.Document) ([]byte, error)
 }
+
+// notHere says that an original is kept by another server.
+const notHere = "the file that the document was read from is not on this server: it is kept by the one that it was sent to, or that reads its folder; its text and its citations are here"
 
 // originalPolicy goes with an original PDF, which a browser shows in place of
 // a page: nothing of it may load, run, be sent or be framed.
@@ -40,6 +43,8 @@ func (s *server) original(c echo.Context, d *ingest.Document) error {
 	case errors.Is(err, ingest.ErrChanged):
 		p.Code, p.Detail = "original_changed", ingest.ErrChanged.Error()
 		return p
+	case errors.Is(err, ingest.ErrElsewhere):
+		p.Code, p.Detail = "original_not_found", notHere
 	case errors.Is(err, fs.ErrNotExist):
 		p.Code, p.Detail = "original_not_found", "the file that the document was read from is not in its folder any more"
 		return p

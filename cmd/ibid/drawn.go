@@ -9,12 +9,14 @@ import (
 	"slices"
 
 	"ibid/ingest"
+	"ibid/retrieve"
 )
 
 // A drawer draws pages of the documents in a library, from their files.
 type drawer struct {
 	lib     *library
 	uploads string // folder of the files that were uploaded
+	shared  bool   // by several servers, so that a file may be with another
 }
 
 func (d *drawer) Draws(ctx context.Context, format string) bool {
@@ -26,7 +28,18 @@ func (d *drawer) Draws(ctx context.Context, format string) bool {
 }
 
 // Original gives the file that a document was read from.
-func (d *drawer) Original(ctx context.Context, doc *ingest.Document) (data []byte, err error) {
+func (d *drawer) Original(ctx context.Context, doc *ingest.Document) ([]byte, error) {
+	data, err := d.original(ctx, doc)
+	// An upload that another server has taken in place of one that was sent here
+	// has left that one here.
+	replaced := doc.Root == retrieve.Uploads && errors.Is(err, ingest.ErrChanged)
+	if d.shared && (replaced || errors.Is(err, fs.ErrNotExist)) {
+		return nil, fmt.Errorf("%w: %w", ingest.ErrElsewhere, err)
+	}
+	return data, err
+}
+
+func (d *drawer) original(ctx context.Context, doc *ingest.Document) (data []byte, err error) {
 	roots, err := d.lib.Roots(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("finding the folder of %s: %w", doc.ID, err)

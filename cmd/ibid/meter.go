@@ -49,7 +49,8 @@ func (p *meter) add() {
 	p.done++
 	if p.bar == nil && p.done < p.total && time.Since(p.told) >= between {
 		p.told = time.Now()
-		fmt.Fprintf(p.out, "%d of %d %s (%s)\n", p.done, p.total, p.what, p.rate())
+		left := time.Since(p.start) / time.Duration(p.done) * time.Duration(p.total-p.done)
+		fmt.Fprintf(p.out, "%d of %d %s (%s, %s left)\n", p.done, p.total, p.what, p.rate(), left.Round(time.Second))
 	}
 }
 

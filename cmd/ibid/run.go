@@ -31,6 +31,7 @@ type cli struct {
 	Keys      keysCmd      `cmd:"" help:"Make, list and revoke the keys that let people into a server."`
 	Forget    forgetCmd    `cmd:"" help:"Remove an ingested folder and all its documents from the data directory."`
 	Reembed   reembedCmd   `cmd:"" help:"Embed everything anew with the embedding model in use. An interrupted run goes on where it stopped."`
+	Copy      copyCmd      `cmd:"" help:"Copy the library, or one collection, to another store: a data directory or a database. Nothing is embedded anew."`
 	Verify    verifyCmd    `cmd:"" help:"Compare everything stored with its checksums, and change nothing. Exit code 4 when something is damaged."`
 	Backup    backupCmd    `cmd:"" help:"Copy the library into one file, also while Ibid runs, and verify the copy."`
 	Compact   compactCmd   `cmd:"" help:"Give the space of what was deleted back to the disk."`

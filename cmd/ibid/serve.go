@@ -147,7 +147,7 @@ func (c *serveCmd) Run(ctx context.Context, s surroundings) (err error) {
 	if uploads != nil {
 		troubles = func() []ingest.Change { return append(progress.troubles(), uploads.Troubles()...) }
 	}
-	files := &drawer{lib, c.uploadsFolder()}
+	files := &drawer{lib, uploadsIn(c.Data), c.shared()}
 	var runs web.Runs
 	handler, err := web.New(web.Options{
 		Uploads: accept, Drawer: files, Originals: files,
@@ -270,7 +270,18 @@ func isLoopback(host string) bool {
 	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
 }
 
-func (c *serveCmd) uploadsFolder() string { return filepath.Join(c.Data, "uploads") }
+// uploadsIn is the folder of the uploads in a data directory.
+func uploadsIn(data string) string { return filepath.Join(data, "uploads") }
+
+// elsewhereMark is the name of a file in the folder of the uploads that says
+// that the files of some are not in it: their documents came by 'ibid copy'.
+const elsewhereMark = ".elsewhere"
+
+// shared says whether documents may have their files elsewhere.
+func (c placeConfig) shared() bool {
+	_, err := os.Lstat(filepath.Join(uploadsIn(c.Data), elsewhereMark))
+	return c.remote() || err == nil
+}
 
 // uploads opens the folder of the uploads in the data directory; nil where there
 // are to be none.
@@ -281,7 +292,10 @@ func (c *serveCmd) uploads(ctx context.Context, lib *library, guarded bool) (*in
 	if c.Uploads == "off" || c.Uploads == "auto" && !guarded && (!c.local() || c.PublicURL != "") {
 		return nil, nil
 	}
-	path := c.uploadsFolder()
+	if c.Data == "" {
+		return nil, usageError("there is no home folder to keep uploads in: name a folder with --data, or say --uploads off")
+	}
+	path := uploadsIn(c.Data)
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return nil, fmt.Errorf("making the folder of the uploads: %w", err)
 	}
@@ -295,7 +309,7 @@ func (c *serveCmd) uploads(ctx context.Context, lib *library, guarded bool) (*in
 	}
 	return &ingest.Uploads{
 		Dir: dir, Root: root, MaxBytes: int64(c.MaxUpload) << 20, MaxTotal: int64(c.MaxUploads) << 20,
-		Syncer: &ingest.Syncer{Sink: lib.Index, Reader: lib.reader},
+		Syncer: &ingest.Syncer{Sink: lib.Index, Reader: lib.reader}, Shared: c.shared(),
 	}, nil
 }
 

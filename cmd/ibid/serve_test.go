@@ -40,7 +40,7 @@ func ibid(t *testing.T, data string, args ...string) (stdout, stderr string, cod
 // command is the program with a clean environment. TestMain has put it on the PATH.
 func command(ctx context.Context, data string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "ibid", args...)
-	cmd.Env = append(os.Environ(), "IBID_DATA="+data, "OPENAI_API_KEY=", "OPENAI_BASE_URL=", "IBID_MODEL=", "IBID_PDF=go")
+	cmd.Env = append(os.Environ(), "IBID_DATA="+data, "OPENAI_API_KEY=", "OPENAI_BASE_URL=", "IBID_MODEL=", "IBID_STORE=", "IBID_STORE_PASSWORD=", "IBID_PDF=go")
 	return cmd
 }
 

@@ -130,6 +130,9 @@ func (c placeConfig) named() (member, name string) {
 	return "data", c.Data
 }
 
+// passwordVariable holds the password of the store.
+const passwordVariable = "IBID_STORE_PASSWORD"
+
 // address is that of the store, with its password. That is read from a file or
 // the environment, or stands in the address itself, where other users of the
 // machine may see it.
@@ -166,7 +169,7 @@ func openStore(ctx context.Context, c placeConfig, s surroundings) (retrieve.Sto
 // startStore is openStore for who names the damage itself.
 func startStore(ctx context.Context, c placeConfig, s surroundings) (retrieve.Store, error) {
 	if c.remote() {
-		address, err := c.address(strings.TrimSpace(s.getenv("IBID_STORE_PASSWORD")))
+		address, err := c.address(strings.TrimSpace(s.getenv(passwordVariable)))
 		if err != nil {
 			return nil, err
 		}

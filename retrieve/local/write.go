@@ -61,25 +61,48 @@ func (e *Engine) AddRoot(ctx context.Context, path, collection string) (root ing
 			root = roots[i]
 			return nil
 		}
-		// A damaged row says nothing; its name is free for its folder again.
-		for _, name := range damaged {
-			if _, err := tx.ExecContext(ctx, `DELETE FROM roots WHERE name = ?`, name); err != nil {
-				return err
-			}
-		}
 		root = ingest.Root{Name: retrieve.RootName(path, roots), Path: path, Collection: collection}
-		_, err = tx.ExecContext(ctx, `INSERT INTO roots (name, path, collection, sum) VALUES (?, ?, ?, ?)`,
-			root.Name, root.Path, root.Collection, rootSum(root))
-		if err != nil {
-			return err
-		}
-		_, err = changed(ctx, tx, changedRoots, false)
-		return err
+		return insertRoot(ctx, tx, root, damaged)
 	})
 	if err != nil {
 		return ingest.Root{}, fmt.Errorf("add the root of %q: %w", path, err)
 	}
 	return root, nil
+}
+
+// KeepRoot makes a root as another store has it, if it is not there.
+func (e *Engine) KeepRoot(ctx context.Context, root ingest.Root) error {
+	err := e.update(ctx, func(tx *sql.Tx) error {
+		roots, damaged, err := readRoots(ctx, tx)
+		if err != nil {
+			return err
+		}
+		if there, err := retrieve.CheckRoot(root, roots); err != nil || there {
+			return err
+		}
+		return insertRoot(ctx, tx, root, damaged)
+	})
+	if err != nil {
+		return fmt.Errorf("keep the root %q: %w", root.Name, err)
+	}
+	return nil
+}
+
+// insertRoot writes the row of a root. Damaged ones say nothing: their names are
+// free for their folders again.
+func insertRoot(ctx context.Context, tx *sql.Tx, root ingest.Root, damaged []string) error {
+	for _, name := range damaged {
+		if _, err := tx.ExecContext(ctx, `DELETE FROM roots WHERE name = ?`, name); err != nil {
+			return err
+		}
+	}
+	_, err := tx.ExecContext(ctx, `INSERT INTO roots (name, path, collection, sum) VALUES (?, ?, ?, ?)`,
+		root.Name, root.Path, root.Collection, rootSum(root))
+	if err != nil {
+		return err
+	}
+	_, err = changed(ctx, tx, changedRoots, false)
+	return err
 }
 
 // Roots lists the roots by name.

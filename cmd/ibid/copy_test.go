@@ -1,0 +1,209 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"ibid/retrieve"
+)
+
+// manyDocuments ingests a folder of so many small documents, one in four with
+// parts, and a few in an archive's stead in a folder of their own collection.
+func manyDocuments(t *testing.T, args []string, n int) (folder string) {
+	t.Helper()
+	folder = filepath.Join(t.TempDir(), "logs")
+	writeDocuments(t, folder, n)
+	other := filepath.Join(filepath.Dir(folder), "minutes")
+	writeDocuments(t, other, 5)
+	for path, collection := range map[string]string{folder: "default", other: "board"} {
+		if _, stderr, code := ibid(t, "", append([]string{"ingest", "--collection", collection, path}, args...)...); code != 0 {
+			t.Fatalf("exit %d: %s", code, stderr)
+		}
+	}
+	return folder
+}
+
+func writeDocuments(t *testing.T, folder string, n int) {
+	t.Helper()
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for i := range n {
+		text := fmt.Sprintf("---\nauthor: Mate %d\ntags: [log, day]\n---\n# Day %d\n\nThe boat %s made %d miles.\n", i%7, i, filepath.Base(folder), 3*i)
+		for part := range i % 4 {
+			text += fmt.Sprintf("\n## Watch %d\n\nWind of force %d, and the glass stood at %d.\n", part, i%9, 990+i%50)
+		}
+		if err := os.WriteFile(filepath.Join(folder, fmt.Sprintf("day-%03d.md", i)), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// placeOf is what a flag of the command names by one word.
+func placeOf(t *testing.T, word string) placeConfig {
+	t.Helper()
+	var a placeArg
+	if err := a.UnmarshalText([]byte(word)); err != nil {
+		t.Fatal(err)
+	}
+	return a.placeConfig
+}
+
+// at gives the flag that names a library.
+func at(t *testing.T, word string) []string {
+	if placeOf(t, word).remote() {
+		return []string{"--store", word}
+	}
+	return []string{"--data", word}
+}
+
+// openHere opens a library in this process.
+func openHere(t *testing.T, word string) retrieve.Store {
+	t.Helper()
+	s := surroundings{os.Getenv, nil, new(bytes.Buffer), new(bytes.Buffer)}
+	store, err := openStore(t.Context(), placeOf(t, word), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := store.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return store
+}
+
+func copyOf(t *testing.T, from, to string, args ...string) copied {
+	t.Helper()
+	stdout, stderr, code := ibid(t, "", append([]string{"copy", "--from", from, "--to", to, "--json", "--sample", "1000"}, args...)...)
+	var c copied
+	if err := json.Unmarshal([]byte(stdout), &c); code != 0 || err != nil {
+		t.Fatalf("copying: exit %d, %v\n%s%s", code, err, stdout, stderr)
+	}
+	return c
+}
+
+// found is what a search prints for some questions.
+func found(t *testing.T, word string) (out string) {
+	t.Helper()
+	for _, q := range []string{"How many miles on day 17?", "force 7 wind", "day-044", "board minutes"} {
+		stdout, stderr, code := ibid(t, "", append([]string{"search", "--json", q}, at(t, word)...)...)
+		if code != 0 {
+			t.Fatalf("exit %d: %s", code, stderr)
+		}
+		out += stdout
+	}
+	return out
+}
+
+// TestCopyKilled: a copy that is killed again and again sends no document twice,
+// and what comes of it is the library.
+func TestCopyKilled(t *testing.T) {
+	from := t.TempDir()
+	const documents = 300
+	manyDocuments(t, at(t, from), documents)
+	for name, fresh := range everyStore(t) {
+		t.Run(name, func(t *testing.T) {
+			to := fresh(t)
+			killCopies(t, from, to, documents+5)
+			if got, want := found(t, to), found(t, from); got != want {
+				t.Errorf("found in the copy\n%s\nwant\n%s", got, want)
+			}
+			// And back, where it is as it was.
+			back := t.TempDir()
+			if c := copyOf(t, to, back); c.Sent != documents+5 || c.Compared != documents+5 {
+				t.Errorf("back: %+v", c)
+			}
+			if got, want := found(t, back), found(t, from); got != want {
+				t.Errorf("found after the way back\n%s\nwant\n%s", got, want)
+			}
+		})
+	}
+}
+
+func killCopies(t *testing.T, from, to string, documents int) {
+	t.Helper()
+	target := openHere(t, to)
+	count := func() int {
+		n, _, err := retrieve.Count(t.Context(), target, retrieve.Filter{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	before := 0
+	for before < documents/2 {
+		cmd := command(t.Context(), "", "copy", "--from", from, "--to", to)
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		until := min(before+1+rand.IntN(documents/5), documents/2)
+		eventually(t, "some documents to be copied", func() bool { return count() >= until })
+		if err := cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Wait(); cmd.ProcessState.ExitCode() != -1 {
+			t.Fatalf("the copy was not killed: %v", err)
+		}
+		t.Logf("killed at %d of %d documents", count(), documents)
+		before = count()
+	}
+	c := copyOf(t, from, to)
+	if c.Sent != documents-before || c.Documents != documents || c.Compared != documents {
+		t.Errorf("after %d: %+v", before, c)
+	}
+}
+
+// TestCopyAlone: one collection, keys where they are asked for, and a target
+// that has something of its own.
+func TestCopyAlone(t *testing.T) {
+	from := t.TempDir()
+	manyDocuments(t, at(t, from), 12)
+	key, stderr, code := ibid(t, "", append([]string{"keys", "make", "reader"}, at(t, from)...)...)
+	if code != 0 {
+		t.Fatal(stderr)
+	}
+	for name, fresh := range everyStore(t) {
+		t.Run(name, func(t *testing.T) {
+			to := fresh(t)
+			own := filepath.Join(t.TempDir(), "own")
+			writeDocuments(t, own, 3)
+			if _, stderr, code := ibid(t, "", append([]string{"ingest", own}, at(t, to)...)...); code != 0 {
+				t.Fatal(stderr)
+			}
+			c := copyOf(t, from, to, "--collection", "board")
+			if c.Documents != 5 || len(c.Roots) != 1 || c.Roots[0].Name != "minutes" || c.Keys != 0 {
+				t.Errorf("%+v", c)
+			}
+			if ring, err := openHere(t, to).Keyring().Ring(t.Context()); err != nil || len(ring.Keys) > 0 {
+				t.Errorf("keys %v, %v", ring.Keys, err)
+			}
+			if c = copyOf(t, from, to, "--keys"); c.Documents != 17 || c.Sent != 12 || c.Keys != 1 {
+				t.Errorf("%+v", c)
+			}
+			ring, err := openHere(t, to).Keyring().Ring(t.Context())
+			if err != nil || len(ring.Keys) != 1 || ring.Keys[0].Name != "reader" || key == "" {
+				t.Errorf("keys %v, %v", ring.Keys, err)
+			}
+			if c = copyOf(t, from, to, "--keys"); c.Sent != 0 || c.Keys != 0 {
+				t.Errorf("again: %+v", c)
+			}
+			if n, _, err := retrieve.Count(t.Context(), openHere(t, to), retrieve.Filter{}); n != 20 || err != nil {
+				t.Errorf("%d documents, %v", n, err)
+			}
+		})
+	}
+}
+
+// everyStore gives the kinds of stores that can be tested here, each with what
+// makes an empty one.
+func everyStore(t *testing.T) map[string]func(t *testing.T) string {
+	return map[string]func(t *testing.T) string{
+		"data directory": func(t *testing.T) string { return t.TempDir() },
+	}
+}

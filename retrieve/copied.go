@@ -1,0 +1,106 @@
+package retrieve
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+)
+
+// compare counts what is in both engines by root, and compares a sample of the
+// documents whole.
+func (c *Copy) compare(ctx context.Context) (report CopyReport, err error) {
+	report = CopyReport{Space: c.space, Sent: len(c.sent), Roots: []CopiedRoot{}, Failed: []CopyTrouble{}, Differences: []CopyTrouble{}}
+	random := rand.New(rand.NewPCG(c.Seed, 0))
+	sample := make([]pending, 0, c.Sample)
+	seen := 0
+	differs := func(id, format string, args ...any) {
+		report.Differences = append(report.Differences, CopyTrouble{id, fmt.Sprintf(format, args...)})
+	}
+	for _, id := range slices.Sorted(maps.Keys(c.failed)) {
+		report.Failed = append(report.Failed, CopyTrouble{id, c.failed[id]})
+	}
+	for _, r := range c.roots {
+		source, target, err := c.lists(ctx, r)
+		if err != nil {
+			return report, err
+		}
+		root := CopiedRoot{Root: r}
+		for _, d := range source {
+			has, ok := target[d.ID]
+			delete(target, d.ID)
+			if _, failed := c.failed[d.ID]; failed {
+				continue
+			}
+			root.Documents, root.Chunks = root.Documents+1, root.Chunks+d.Chunks
+			switch {
+			case !ok:
+				differs(d.ID, "it is not in the target")
+				continue
+			case has.Chunks != d.Chunks:
+				differs(d.ID, "it has %d chunks, and %d in the target", d.Chunks, has.Chunks)
+				continue
+			case !sameInfo(d, has):
+				differs(d.ID, "its title, digest, metadata or size are others in the target")
+				continue
+			}
+			// Each document has the same chance to be in the sample.
+			p := pending{d.ID, d.Chunks, d.Bytes}
+			if seen++; len(sample) < c.Sample {
+				sample = append(sample, p)
+			} else if at := random.IntN(seen); at < c.Sample {
+				sample[at] = p
+			}
+		}
+		root.Beside = len(target)
+		report.Documents, report.Chunks = report.Documents+root.Documents, report.Chunks+root.Chunks
+		report.Roots = append(report.Roots, root)
+	}
+	for _, p := range sample {
+		here, err := readWhole(ctx, c.From, p.id, p.chunks)
+		if ctx.Err() != nil {
+			return report, ctx.Err()
+		}
+		if err != nil {
+			differs(p.id, "the source does not give it whole: %v", err)
+			continue
+		}
+		there, err := readWhole(ctx, c.To, p.id, p.chunks)
+		if ctx.Err() != nil {
+			return report, ctx.Err()
+		}
+		if err != nil {
+			differs(p.id, "the target does not give it whole: %v", err)
+			continue
+		}
+		report.Compared++
+		if what := difference(here, there); what != "" {
+			differs(p.id, "%s", what)
+		}
+	}
+	return report, nil
+}
+
+// difference says in what two versions of a document differ; empty when in
+// nothing.
+func difference(a, b whole) string {
+	switch {
+	case a.doc.ID != b.doc.ID || !sameHead(a.doc, b.doc):
+		return "its title, digest or metadata are others in the target"
+	case a.doc.Text != b.doc.Text:
+		return "its text is another in the target"
+	case !slices.Equal(a.doc.Sections, b.doc.Sections):
+		return "its sections are others in the target"
+	case !slices.Equal(a.doc.Pages, b.doc.Pages):
+		return "its pages are others in the target"
+	case !slices.Equal(a.chunks, b.chunks):
+		return "its chunks are others in the target"
+	}
+	for i := range a.vectors {
+		if !slices.Equal(a.vectors[i], b.vectors[i]) {
+			return fmt.Sprintf("the vector of its chunk %d is another in the target", i+1)
+		}
+	}
+	return ""
+}

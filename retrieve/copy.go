@@ -1,0 +1,454 @@
+package retrieve
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/sync/semaphore"
+
+	"ibid/ingest"
+)
+
+// A Copy brings documents with their vectors from one [Engine] to another, which
+// may hold other documents. It goes by what the target holds, so that one that
+// was broken off goes on where it was.
+type Copy struct {
+	From, To Engine
+	// Collection is the only one that is copied; all of them where it is empty.
+	Collection string
+	// Again sends documents too that the target has already.
+	Again bool
+	// Sample is how many documents are compared whole at the end, chosen by the
+	// seed.
+	Sample int
+	Seed   uint64
+
+	// Planned is told how many documents are going to be sent, and how many are
+	// there already, each time that the source was looked through; Sent of each
+	// that was, from several goroutines. Either may be nil.
+	Planned func(send, there int)
+	Sent    func()
+
+	space string
+	roots []ingest.Root
+	// failed are the documents that were not copied, and why.
+	failed map[string]string
+	// sent are those that were.
+	sent map[string]bool
+}
+
+// A CopyReport says what a [Copy] came to.
+type CopyReport struct {
+	Space     string       `json:"space"`
+	Documents int          `json:"documents"` // of the source
+	Chunks    int          `json:"chunks"`
+	Sent      int          `json:"sent"` // documents that were not there
+	Roots     []CopiedRoot `json:"roots"`
+	// Compared is the number of documents that were compared whole.
+	Compared int `json:"compared"`
+	// Failed are the documents that could not be copied, by id; Differences those
+	// that are not in the target what they are in the source.
+	Failed      []CopyTrouble `json:"failed"`
+	Differences []CopyTrouble `json:"differences"`
+}
+
+// A CopiedRoot is one root after a copy.
+type CopiedRoot struct {
+	ingest.Root
+	Documents int `json:"documents"` // of the source, those that failed left out
+	Chunks    int `json:"chunks"`
+	// Beside are documents of this root that the target alone has.
+	Beside int `json:"beside"`
+}
+
+// A CopyTrouble is a document that was not copied, or not well.
+type CopyTrouble struct {
+	Document string `json:"document"`
+	Reason   string `json:"reason"`
+}
+
+const (
+	copyWorkers = 8
+	// copyMemory is about how many bytes of documents are in hand at a time; one
+	// that is larger is alone.
+	copyMemory = 256 << 20
+	// copyPasses is how often the source is looked through while it changes.
+	copyPasses = 10
+	// copyTries is how often a document is read that does not fit together: it
+	// may be replaced meanwhile.
+	copyTries = 3
+	// maxCopyFailures in a row are the target's fault, not the documents'.
+	maxCopyFailures = 3
+)
+
+// ErrCopyChanging says that the source changed all the time.
+var ErrCopyChanging = errors.New("the source has changed each time that it was compared with the target: what is copied is whole; run it again when less is written to the source")
+
+// Run copies, and compares what came of it. What it finds different is no error.
+func (c *Copy) Run(ctx context.Context) (report CopyReport, err error) {
+	c.failed, c.sent = make(map[string]string), make(map[string]bool)
+	if c.space, err = c.From.Space(ctx); err != nil {
+		return report, fmt.Errorf("read the source: %w", err)
+	}
+	report.Space = c.space
+	if err := c.open(ctx); err != nil {
+		return report, err
+	}
+	for range copyPasses {
+		revision, err := c.From.Revision(ctx)
+		if err != nil {
+			return report, fmt.Errorf("read the source: %w", err)
+		}
+		if err := c.pass(ctx); err != nil {
+			return report, err
+		}
+		c.Again = false // from here on, what has changed is sent
+		if still, err := c.stands(ctx, revision); err != nil {
+			return report, err
+		} else if !still {
+			continue
+		}
+		if report, err = c.compare(ctx); err != nil {
+			return report, err
+		}
+		if still, err := c.stands(ctx, revision); err != nil || still {
+			return report, err
+		}
+	}
+	return report, ErrCopyChanging
+}
+
+// stands says whether the source is at a revision still.
+func (c *Copy) stands(ctx context.Context, revision int64) (bool, error) {
+	now, err := c.From.Revision(ctx)
+	if err != nil {
+		return false, fmt.Errorf("read the source: %w", err)
+	}
+	return now == revision, nil
+}
+
+// open makes the target ready: it has the same space, or none yet, and the same
+// roots.
+func (c *Copy) open(ctx context.Context) error {
+	all, err := c.From.Roots(ctx)
+	if err != nil {
+		return fmt.Errorf("read the source: %w", err)
+	}
+	for _, r := range all {
+		if c.Collection == "" || r.Collection == c.Collection {
+			c.roots = append(c.roots, r)
+		}
+	}
+	if c.Collection != "" && len(c.roots) == 0 {
+		return fmt.Errorf("the source has no folder in the collection %q: %w", c.Collection, ErrNotFound)
+	}
+	there, err := c.To.Roots(ctx)
+	if err != nil {
+		return fmt.Errorf("read the target: %w", err)
+	}
+	// Those of longer names come after those that an engine would name first.
+	slices.SortFunc(c.roots, func(a, b ingest.Root) int {
+		return cmp.Or(cmp.Compare(len(a.Name), len(b.Name)), strings.Compare(a.Name, b.Name))
+	})
+	var refused []error
+	for _, r := range c.roots {
+		if _, err := CheckRoot(r, there); err != nil {
+			refused = append(refused, err)
+		}
+	}
+	if len(refused) > 0 {
+		return fmt.Errorf("the target has other folders under these names: %w", errors.Join(refused...))
+	}
+	space, err := c.To.Space(ctx)
+	if err != nil {
+		return fmt.Errorf("read the target: %w", err)
+	}
+	if c.space != "" && space != "" && space != c.space {
+		return fmt.Errorf("the source is embedded with %s and the target with %s, and their vectors cannot be compared: run 'ibid reembed' on one of them first", c.space, space)
+	}
+	if c.space != "" && space == "" {
+		if err := c.To.SetSpace(ctx, c.space); err != nil {
+			return fmt.Errorf("prepare the target: %w", err)
+		}
+	}
+	for _, r := range c.roots {
+		if err := keepRoot(ctx, c.To, r); err != nil {
+			return fmt.Errorf("prepare the target: %w", err)
+		}
+	}
+	return nil
+}
+
+// pending is a document that is to be sent.
+type pending struct {
+	id            string
+	chunks, bytes int
+}
+
+// pass sends what the target does not have as the source has it.
+func (c *Copy) pass(ctx context.Context) error {
+	send, there, err := c.plan(ctx)
+	if err != nil {
+		return err
+	}
+	if c.Planned != nil {
+		c.Planned(len(send), there)
+	}
+	if err := c.send(ctx, send); err != nil {
+		return err
+	}
+	for _, r := range c.roots {
+		if err := c.listings(ctx, r); err != nil {
+			return fmt.Errorf("copy what is known of the archives of %s: %w", r.Name, err)
+		}
+	}
+	return nil
+}
+
+// plan finds what is to be sent, and takes away what was sent and is no longer in
+// the source.
+func (c *Copy) plan(ctx context.Context) (send []pending, there int, err error) {
+	for _, r := range c.roots {
+		source, target, err := c.lists(ctx, r)
+		if err != nil {
+			return nil, 0, err
+		}
+		for _, d := range source {
+			has, ok := target[d.ID]
+			delete(target, d.ID)
+			delete(c.failed, d.ID)
+			if ok && !c.Again && sameInfo(d, has) {
+				there++
+			} else {
+				send = append(send, pending{d.ID, d.Chunks, d.Bytes})
+			}
+		}
+		for id := range target {
+			if !c.sent[id] {
+				continue
+			}
+			if err := c.To.Delete(ctx, id); err != nil {
+				return nil, 0, fmt.Errorf("take out %s, which was deleted at the source: %w", id, err)
+			}
+			delete(c.sent, id)
+		}
+	}
+	return send, there, nil
+}
+
+// lists gives the documents of a root: those of the source in order, those of
+// the target by id.
+func (c *Copy) lists(ctx context.Context, r ingest.Root) (source []DocumentInfo, target map[string]DocumentInfo, err error) {
+	if source, err = c.From.Documents(ctx, Filter{Root: r.Name}); err != nil {
+		return nil, nil, fmt.Errorf("list the documents of %s in the source: %w", r.Name, err)
+	}
+	list, err := c.To.Documents(ctx, Filter{Root: r.Name})
+	if err != nil {
+		return nil, nil, fmt.Errorf("list the documents of %s in the target: %w", r.Name, err)
+	}
+	target = make(map[string]DocumentInfo, len(list))
+	for _, d := range list {
+		target[d.ID] = d
+	}
+	return source, target, nil
+}
+
+func sameInfo(a, b DocumentInfo) bool {
+	return a.ID == b.ID && a.Collection == b.Collection && a.Chunks == b.Chunks && a.Pages == b.Pages && a.Bytes == b.Bytes && sameHead(&a.Document, &b.Document)
+}
+
+func sameHead(a, b *ingest.Document) bool {
+	return a.Root == b.Root && a.Path == b.Path && a.Title == b.Title && a.Format == b.Format && a.Digest == b.Digest && maps.Equal(a.Meta, b.Meta)
+}
+
+// send sends documents, several at a time.
+func (c *Copy) send(ctx context.Context, documents []pending) error {
+	room := semaphore.NewWeighted(copyMemory)
+	group, sending := errgroup.WithContext(ctx)
+	group.SetLimit(copyWorkers)
+	var mu sync.Mutex // guards what follows, c.failed and c.sent
+	failures := 0
+	for _, p := range documents {
+		// A chunk is here twice, with vectors of about a thousand dimensions.
+		need := min(copyMemory, int64(3*p.bytes+p.chunks*(8<<10)))
+		if room.Acquire(sending, need) != nil {
+			break // the group's error or the context's
+		}
+		group.Go(func() error {
+			defer room.Release(need)
+			done, err := c.move(sending, p)
+			if sending.Err() != nil {
+				return sending.Err()
+			}
+			if moved := (*movedError)(nil); errors.As(err, &moved) {
+				return err
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			unread := (*unreadError)(nil)
+			switch {
+			case errors.As(err, &unread):
+				c.failed[p.id] = unread.Error()
+			case err != nil:
+				c.failed[p.id] = err.Error()
+				if failures++; failures >= maxCopyFailures {
+					return err
+				}
+			case done:
+				failures = 0
+				c.sent[p.id] = true
+			}
+			if c.Sent != nil {
+				c.Sent()
+			}
+			return nil
+		})
+	}
+	return cmp.Or(group.Wait(), ctx.Err())
+}
+
+// An unreadError is about a document that the source does not give whole.
+type unreadError struct{ err error }
+
+func (e *unreadError) Error() string { return "the source does not give it whole: " + e.err.Error() }
+func (e *unreadError) Unwrap() error { return e.err }
+
+// A movedError says that the source has another space than at the beginning.
+type movedError struct{ from, to string }
+
+func (e *movedError) Error() string {
+	return fmt.Sprintf("the source was embedded with %s, and while it was copied came to be embedded with %s: copy it into an empty store", e.from, e.to)
+}
+
+// move copies one document; done is false when it is no longer in the source.
+func (c *Copy) move(ctx context.Context, p pending) (done bool, err error) {
+	var d whole
+	for try := range copyTries {
+		if try > 0 {
+			now, err := c.From.Documents(ctx, Filter{Document: p.id})
+			if err != nil {
+				return false, fmt.Errorf("look for %s in the source: %w", p.id, err)
+			}
+			if len(now) == 0 {
+				return false, nil
+			}
+			p.chunks = now[0].Chunks
+		}
+		if d, err = readWhole(ctx, c.From, p.id, p.chunks); err == nil || ctx.Err() != nil {
+			break
+		}
+	}
+	if err != nil {
+		return false, &unreadError{err}
+	}
+	// What was read before this is of the space that is in use now.
+	if space, err := c.From.Space(ctx); err != nil {
+		return false, &unreadError{err}
+	} else if space != c.space {
+		return false, &movedError{c.space, space}
+	}
+	return true, putWhole(ctx, c.To, c.space, d)
+}
+
+// A whole document is one with its chunks and their vectors.
+type whole struct {
+	doc     *ingest.Document
+	chunks  []ingest.Chunk
+	vectors [][]float32
+}
+
+// wholeBatch is how many chunks are read at a time.
+const wholeBatch = 512
+
+// readWhole reads a document that has so many chunks. One whose parts are of
+// different versions is an error.
+func readWhole(ctx context.Context, e Engine, id string, chunks int) (d whole, err error) {
+	if d.doc, err = e.Document(ctx, id); err != nil {
+		return d, err
+	}
+	for at := 1; at <= chunks+1; at += wholeBatch {
+		var ids []string
+		for n := at; n <= chunks+1 && n < at+wholeBatch; n++ {
+			ids = append(ids, ChunkID(id, n))
+		}
+		found, err := e.Candidates(ctx, ids)
+		if err != nil {
+			return d, err
+		}
+		for _, f := range found {
+			n := len(d.chunks) + 1
+			switch {
+			case f.Digest != d.doc.Digest || f.Title != d.doc.Title:
+				return d, errors.New("it has changed meanwhile")
+			case f.ID != ChunkID(id, n):
+				return d, fmt.Errorf("its chunk %d is missing, or is damaged", n)
+			case f.Start < 0 || f.End > len(d.doc.Text) || f.Start > f.End || d.doc.Text[f.Start:f.End] != f.Text:
+				return d, fmt.Errorf("its chunk %d does not stand in its text", n)
+			}
+			d.chunks, d.vectors = append(d.chunks, f.Chunk), append(d.vectors, f.Vector)
+		}
+	}
+	switch n := len(d.chunks); {
+	case n < chunks:
+		return d, fmt.Errorf("its chunk %d is missing, or is damaged", n+1)
+	case n > chunks:
+		return d, errors.New("it has changed meanwhile")
+	}
+	return d, nil
+}
+
+// putWhole stores a document with vectors of the space.
+func putWhole(ctx context.Context, e Engine, space string, d whole) error {
+	switch e := e.(type) {
+	case Preparer:
+		store, err := e.Prepare(space, d.doc, d.chunks, d.vectors)
+		if err != nil {
+			return err
+		}
+		return store(ctx)
+	case Respacer:
+		return e.ReplaceIn(ctx, space, d.doc, d.chunks, d.vectors)
+	}
+	return e.Replace(ctx, d.doc, d.chunks, d.vectors)
+}
+
+// listings copies what was found in the archives and mails of a root, but for
+// those of which a document failed: they are to be read anew.
+func (c *Copy) listings(ctx context.Context, root ingest.Root) error {
+	ids, err := c.From.Listings(ctx, root.Name)
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		broken := false
+		for document := range c.failed {
+			broken = broken || document == id || strings.HasPrefix(document, id+"/")
+		}
+		if broken {
+			continue
+		}
+		listing, err := c.From.Listing(ctx, id)
+		if err != nil {
+			return err
+		}
+		there, err := c.To.Listing(ctx, id)
+		if err != nil {
+			return err
+		}
+		if listing == nil || bytes.Equal(listing, there) {
+			continue
+		}
+		if err := c.To.KeepListing(ctx, root.Name, id, listing); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,356 @@
+package retrieve_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"ibid/ingest"
+	"ibid/retrieve"
+	"ibid/retrieve/local"
+)
+
+// watched lets something happen to a store while it is read or written.
+type watched struct {
+	*local.Engine
+	reading func(id string)       // before a document is read
+	writing func(id string) error // in place of storing it, where it is an error
+}
+
+func (w *watched) Document(ctx context.Context, id string) (*ingest.Document, error) {
+	if w.reading != nil {
+		w.reading(id)
+	}
+	return w.Engine.Document(ctx, id)
+}
+
+func (w *watched) Prepare(space string, doc *ingest.Document, chunks []ingest.Chunk, vectors [][]float32) (func(context.Context) error, error) {
+	if w.writing != nil {
+		if err := w.writing(doc.ID); err != nil {
+			return nil, err
+		}
+	}
+	return w.Engine.Prepare(space, doc, chunks, vectors)
+}
+
+// library fills a store with two roots of two collections and some listings.
+func library(t *testing.T, e retrieve.Engine, documents int) *retrieve.Index {
+	t.Helper()
+	x := newIndex(t, e, testSpace)
+	for path, collection := range map[string]string{"/srv/notes": "", "/home/notes": "work", "": ""} {
+		_, err := x.AddRoot(t.Context(), path, collection)
+		must(t, err)
+	}
+	roots, err := x.Roots(t.Context())
+	must(t, err)
+	for _, r := range roots {
+		for i := range documents {
+			var texts []string
+			for n := range i % 4 {
+				texts = append(texts, fmt.Sprintf("word%d of part %d in %s", i, n, r.Path))
+			}
+			store(t, x, r.Name, fmt.Sprintf("d%03d", i), fmt.Sprintf("Title %d", i), texts...)
+		}
+		must(t, x.KeepListing(t.Context(), r, r.Name+"/pack.zip", []byte("listing of "+r.Name)))
+	}
+	return x
+}
+
+func copyAll(t *testing.T, c retrieve.Copy) retrieve.CopyReport {
+	t.Helper()
+	if c.Sample == 0 {
+		c.Sample = 1000
+	}
+	report, err := c.Run(t.Context())
+	must(t, err)
+	return report
+}
+
+func TestCopy(t *testing.T) {
+	from, to := openLocal(t, t.TempDir()), openLocal(t, t.TempDir())
+	x := library(t, from, 20)
+	// One whose name is free in the target, and is not to be taken.
+	_, err := from.DeleteRoot(t.Context(), "notes")
+	must(t, err)
+	report := copyAll(t, retrieve.Copy{From: from, To: to})
+	if report.Documents != 40 || report.Chunks != 2*5*(1+2+3) || report.Sent != 40 || report.Compared != 40 || len(report.Differences)+len(report.Failed) > 0 {
+		t.Errorf("%+v", report)
+	}
+	y := newIndex(t, to, testSpace)
+	for _, q := range []string{"word7 part", "word19", "home"} {
+		if a, b := found(t, x, retrieve.Query{Text: q, K: 20}), found(t, y, retrieve.Query{Text: q, K: 20}); len(a) == 0 || !slices.Equal(a, b) {
+			t.Errorf("%s: %q, and in the copy %q", q, a, b)
+		}
+	}
+	want, err := from.Roots(t.Context())
+	must(t, err)
+	if got, err := to.Roots(t.Context()); err != nil || !slices.Equal(got, want) {
+		t.Errorf("roots %v, %v", got, err)
+	}
+	for _, r := range want {
+		if got, err := to.Listing(t.Context(), r.Name+"/pack.zip"); err != nil || string(got) != "listing of "+r.Name {
+			t.Errorf("listing %q, %v", got, err)
+		}
+	}
+
+	// A second time there is nothing to send, unless it is asked for.
+	if again := copyAll(t, retrieve.Copy{From: from, To: to}); again.Sent != 0 || again.Documents != 40 {
+		t.Errorf("a second time: %+v", again)
+	}
+	if again := copyAll(t, retrieve.Copy{From: from, To: to, Again: true}); again.Sent != 40 {
+		t.Errorf("all again: %+v", again)
+	}
+}
+
+func TestCopyCollection(t *testing.T) {
+	from, to := openLocal(t, t.TempDir()), openLocal(t, t.TempDir())
+	library(t, from, 8)
+	report := copyAll(t, retrieve.Copy{From: from, To: to, Collection: "work"})
+	if report.Documents != 8 || len(report.Roots) != 1 || report.Roots[0].Path != "/home/notes" {
+		t.Errorf("%+v", report)
+	}
+	if n, _, err := retrieve.Count(t.Context(), to, retrieve.Filter{}); n != 8 || err != nil {
+		t.Errorf("%d documents, %v", n, err)
+	}
+	if ids, err := to.Listings(t.Context(), "notes"); len(ids) > 0 || err != nil {
+		t.Errorf("listings %q, %v", ids, err)
+	}
+	none := retrieve.Copy{From: from, To: to, Collection: "none"}
+	if _, err := none.Run(t.Context()); !errors.Is(err, retrieve.ErrNotFound) {
+		t.Errorf("a collection that is not there: %v", err)
+	}
+}
+
+// TestCopyInto: a target that holds something keeps it.
+func TestCopyInto(t *testing.T) {
+	from, to := openLocal(t, t.TempDir()), openLocal(t, t.TempDir())
+	library(t, from, 4)
+	y := newIndex(t, to, testSpace)
+	for _, path := range []string{"/srv/own", ""} {
+		_, err := y.AddRoot(t.Context(), path, "")
+		must(t, err)
+	}
+	store(t, y, "own", "a", "Own", "a boat")
+	store(t, y, "uploads", "mine", "Mine", "a train")
+	report := copyAll(t, retrieve.Copy{From: from, To: to})
+	if report.Documents != 12 || len(report.Differences) > 0 {
+		t.Errorf("%+v", report)
+	}
+	for _, r := range report.Roots {
+		if want := map[bool]int{true: 1}[r.Name == "uploads"]; r.Beside != want {
+			t.Errorf("%s: %d beside, want %d", r.Name, r.Beside, want)
+		}
+	}
+	for _, id := range []string{"own/a", "uploads/mine"} {
+		if _, err := to.Document(t.Context(), id); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestCopyRefuses(t *testing.T) {
+	from := openLocal(t, t.TempDir())
+	library(t, from, 2)
+	for name, prepare := range map[string]func(e *local.Engine) (want string){
+		"another folder of the name": func(e *local.Engine) string {
+			_, err := e.AddRoot(t.Context(), "/mnt/notes", "")
+			must(t, err)
+			return `"notes" is there for the folder /mnt/notes`
+		},
+		"another name of the folder": func(e *local.Engine) string {
+			for _, path := range []string{"/mnt/notes", "/home/notes", "/srv/notes"} {
+				_, err := e.AddRoot(t.Context(), path, "work")
+				must(t, err)
+			}
+			_, err := e.DeleteRoot(t.Context(), "notes")
+			must(t, err)
+			return "is there as the root"
+		},
+		"another collection": func(e *local.Engine) string {
+			_, err := e.AddRoot(t.Context(), "", "other")
+			must(t, err)
+			return `"uploads" is there in the collection "other"`
+		},
+		"another space": func(e *local.Engine) string {
+			y := newIndex(t, e, hashing{64, "other"})
+			_, err := y.AddRoot(t.Context(), "/srv/own", "")
+			must(t, err)
+			store(t, y, "own", "a", "Own", "a boat")
+			return "embedded with hash/64 and the target with other/64"
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			to := openLocal(t, t.TempDir())
+			want := prepare(to)
+			before, err := to.Roots(t.Context())
+			must(t, err)
+			c := retrieve.Copy{From: from, To: to}
+			if _, err := c.Run(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%v, want %q", err, want)
+			}
+			if after, err := to.Roots(t.Context()); err != nil || !slices.Equal(before, after) {
+				t.Errorf("the target has the roots %v, %v", after, err)
+			}
+		})
+	}
+}
+
+// TestCopyResumes: what was stored before an error is not sent again.
+func TestCopyResumes(t *testing.T) {
+	from := openLocal(t, t.TempDir())
+	library(t, from, 20)
+	full := errors.New("the disk is full")
+	for _, after := range []int32{0, 1, 17, 42, 59} {
+		to := &watched{Engine: openLocal(t, t.TempDir())}
+		var written atomic.Int32
+		to.writing = func(string) error {
+			if written.Add(1) > after {
+				return full
+			}
+			return nil
+		}
+		c := retrieve.Copy{From: from, To: to}
+		report, err := c.Run(t.Context())
+		if after < 58 && !errors.Is(err, full) || after == 59 && (err != nil || len(report.Failed) != 1) {
+			t.Errorf("full after %d: %+v, %v", after, report, err)
+		}
+		to.writing = nil
+		there, _, err := retrieve.Count(t.Context(), to, retrieve.Filter{})
+		must(t, err)
+		if there < int(after)-8 { // as many as are under way may have been broken off
+			t.Errorf("%d are there after %d", there, after)
+		}
+		if report := copyAll(t, retrieve.Copy{From: from, To: to}); report.Sent != 60-there || report.Documents != 60 || len(report.Failed)+len(report.Differences) > 0 {
+			t.Errorf("after %d of 60: %+v", after, report)
+		}
+	}
+}
+
+// TestCopyFollows: what changes at the source meanwhile is copied as it is at
+// the end.
+func TestCopyFollows(t *testing.T) {
+	engine := openLocal(t, t.TempDir())
+	x := library(t, engine, 20)
+	var reads atomic.Int32
+	from := &watched{Engine: engine, reading: func(id string) {
+		switch reads.Add(1) {
+		case 7: // the one that is read changes
+			root, path, _ := strings.Cut(id, "/")
+			store(t, x, root, path, "New", "a new word", "and another", "and a third", "and a last one")
+		case 20:
+			store(t, x, "notes", "late", "Late", "comes late")
+			must(t, x.Delete(t.Context(), "notes/d000"))
+			must(t, x.Delete(t.Context(), "uploads/d019"))
+		case 40:
+			doc, _ := document("notes", "moved", "Title 1", "word1 of part 0 in /srv/notes")
+			must(t, engine.Rename(t.Context(), "notes/d001", doc))
+		}
+	}}
+	to := openLocal(t, t.TempDir())
+	report := copyAll(t, retrieve.Copy{From: from, To: to})
+	if len(report.Failed)+len(report.Differences) > 0 || report.Documents != 59 {
+		t.Errorf("%+v", report)
+	}
+	want, err := engine.Documents(t.Context(), retrieve.Filter{})
+	must(t, err)
+	got, err := to.Documents(t.Context(), retrieve.Filter{})
+	must(t, err)
+	if len(got) != len(want) {
+		t.Errorf("%d documents, want %d", len(got), len(want))
+	}
+	for _, r := range report.Roots {
+		if r.Beside > 0 {
+			t.Errorf("%s has %d that were deleted at the source", r.Name, r.Beside)
+		}
+	}
+}
+
+// TestCopyRestless: a source that never rests does not keep it for ever.
+func TestCopyRestless(t *testing.T) {
+	engine := openLocal(t, t.TempDir())
+	x := library(t, engine, 2)
+	var n atomic.Int32
+	from := &watched{Engine: engine, reading: func(id string) {
+		store(t, x, "notes", "busy", "Busy", fmt.Sprintf("word%d", n.Add(1)))
+	}}
+	c := retrieve.Copy{From: from, To: openLocal(t, t.TempDir()), Sample: 10}
+	if _, err := c.Run(t.Context()); !errors.Is(err, retrieve.ErrCopyChanging) {
+		t.Error(err)
+	}
+}
+
+// TestCopyFindsDifferences: whatever a target does not have as the source has
+// it is named.
+func TestCopyFindsDifferences(t *testing.T) {
+	ctx := t.Context()
+	from := openLocal(t, t.TempDir())
+	library(t, from, 8)
+	for name, spoil := range map[string]func(to *local.Engine, d *ingest.Document, chunks []ingest.Chunk, vectors [][]float32){
+		"its text is another": func(to *local.Engine, d *ingest.Document, chunks []ingest.Chunk, vectors [][]float32) {
+			d.Text = d.Text[:len(d.Text)-1] + "#"
+			chunks[len(chunks)-1].Text = d.Text[chunks[len(chunks)-1].Start:]
+		},
+		"its sections": func(to *local.Engine, d *ingest.Document, chunks []ingest.Chunk, vectors [][]float32) {
+			d.Sections = []ingest.Section{{Heading: "x", End: 1}}
+		},
+		"its chunks": func(to *local.Engine, d *ingest.Document, chunks []ingest.Chunk, vectors [][]float32) {
+			chunks[0].Anchor = "elsewhere"
+		},
+		"the vector of its chunk 2": func(to *local.Engine, d *ingest.Document, chunks []ingest.Chunk, vectors [][]float32) {
+			vectors[1] = vectors[0]
+		},
+	} {
+		to := openLocal(t, t.TempDir())
+		copyAll(t, retrieve.Copy{From: from, To: to})
+		d, err := to.Document(ctx, "notes/d003")
+		must(t, err)
+		found, err := to.Candidates(ctx, []string{"notes/d003#1", "notes/d003#2", "notes/d003#3"})
+		must(t, err)
+		var chunks []ingest.Chunk
+		var vectors [][]float32
+		for _, f := range found {
+			chunks, vectors = append(chunks, f.Chunk), append(vectors, f.Vector)
+		}
+		spoil(to, d, chunks, vectors)
+		must(t, to.Replace(ctx, d, chunks, vectors))
+		report := copyAll(t, retrieve.Copy{From: from, To: to})
+		if len(report.Differences) != 1 || report.Differences[0].Document != "notes/d003" || !strings.Contains(report.Differences[0].Reason, name) {
+			t.Errorf("%s: %+v", name, report.Differences)
+		}
+		if report := copyAll(t, retrieve.Copy{From: from, To: to, Again: true}); len(report.Differences) > 0 {
+			t.Errorf("%s, after sending it again: %+v", name, report.Differences)
+		}
+	}
+}
+
+// TestCopyNamesWhatItCannotRead: a document that does not come whole stops
+// nothing else.
+func TestCopyNamesWhatItCannotRead(t *testing.T) {
+	engine := openLocal(t, filepath.Join(t.TempDir(), "data"))
+	library(t, engine, 8)
+	from := &torn{engine, "notes-2/d003#2"}
+	to := openLocal(t, t.TempDir())
+	report := copyAll(t, retrieve.Copy{From: from, To: to})
+	if len(report.Failed) != 1 || report.Failed[0].Document != "notes-2/d003" || !strings.Contains(report.Failed[0].Reason, "chunk 2 is missing") {
+		t.Errorf("%+v", report)
+	}
+	if report.Documents != 23 || len(report.Differences) > 0 {
+		t.Errorf("%+v", report)
+	}
+}
+
+// torn leaves a chunk out, as an engine does with one that is damaged.
+type torn struct {
+	*local.Engine
+	chunk string
+}
+
+func (e *torn) Candidates(ctx context.Context, ids []string) ([]retrieve.Candidate, error) {
+	found, err := e.Engine.Candidates(ctx, ids)
+	return slices.DeleteFunc(found, func(c retrieve.Candidate) bool { return c.ID == e.chunk }), err
+}
