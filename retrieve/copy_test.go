@@ -12,6 +12,7 @@ import (
 
 	"ibid/ingest"
 	"ibid/retrieve"
+	"ibid/retrieve/enginetest"
 	"ibid/retrieve/local"
 )
 
@@ -177,7 +178,7 @@ func TestCopyRefuses(t *testing.T) {
 			return `"uploads" is there in the collection "other"`
 		},
 		"another space": func(e *local.Engine) string {
-			y := newIndex(t, e, hashing{64, "other"})
+			y := newIndex(t, e, enginetest.Hashing{Dims: 64, Name: "other"})
 			_, err := y.AddRoot(t.Context(), "/srv/own", "")
 			must(t, err)
 			store(t, y, "own", "a", "Own", "a boat")
