@@ -23,14 +23,15 @@ import (
 
 // question is one line of questions.jsonl; README.md says what the fields mean.
 type question struct {
-	ID        string   `json:"id"`
-	Question  string   `json:"question"`
-	Answer    string   `json:"answer"`
-	Answers   []string `json:"answers"`
-	Documents []string `json:"documents"`
-	Pages     []*int   `json:"pages"`
-	Kind      string   `json:"kind"`
-	Worded    string   `json:"worded"`
+	ID         string   `json:"id"`
+	Question   string   `json:"question"`
+	Answer     string   `json:"answer"`
+	Answers    []string `json:"answers"`
+	Answerable *bool    `json:"answerable"`
+	Documents  []string `json:"documents"`
+	Pages      []*int   `json:"pages"`
+	Kind       string   `json:"kind"`
+	Worded     string   `json:"worded"`
 }
 
 func (q question) answerable() bool { return q.Kind != "off-topic" && q.Kind != "on-topic" }
@@ -76,6 +77,9 @@ func TestQuestionsAreWellFormed(t *testing.T) {
 		}
 		seen[plain(q.Question)] = q.ID
 
+		if (q.Answerable == nil) != q.answerable() || q.Answerable != nil && *q.Answerable {
+			t.Errorf("%s (%s): \"answerable\" is false where there is no answer, and is said nowhere else", q.ID, q.Kind)
+		}
 		if !q.answerable() {
 			if len(q.Answers)+len(q.Documents)+len(q.Pages) > 0 || q.Worded != "" || q.Answer != "not in the library" {
 				t.Errorf("%s (%s) must have no document, page, wording or answer but %q", q.ID, q.Kind, "not in the library")

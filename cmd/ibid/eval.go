@@ -18,6 +18,7 @@ type evalCmd struct {
 	Retrieval evalRetrievalCmd `cmd:"" help:"Measure the searches on a set in the format of BEIR: BM25 alone, vectors alone, and both."`
 	Gate      evalGateCmd      `cmd:"" help:"Measure how well the relevance gate parts a set's own questions from those of another set."`
 	Answers   evalAnswersCmd   `cmd:"" help:"Measure answers: the right words, the right document, refusals, citations."`
+	Report    evalReportCmd    `cmd:"" help:"Ask a folder of yours your own questions: what is found, kept, written, cited and refused, how long it takes and what it costs, with a trace of every failure."`
 }
 
 // evalConfig is part of every measurement.

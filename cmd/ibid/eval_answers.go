@@ -8,14 +8,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
 	"ibid/answer"
 	"ibid/cite"
 	"ibid/cmd/ibid/eval"
-	"ibid/ingest"
 	"ibid/retrieve"
 )
 
@@ -157,7 +155,7 @@ func (c *evalAnswersCmd) openQuestions(ctx context.Context, s surroundings) (que
 			return c.openSet(ctx, s)
 		}
 	}
-	if questions, err = eval.ReadQuestions(os.DirFS(cmp.Or(dir, ".")), name); err != nil {
+	if questions, _, err = eval.ReadQuestions(os.DirFS(cmp.Or(dir, ".")), name); err != nil {
 		return nil, nil, 0, fmt.Errorf("reading the questions in %s: %w", cmp.Or(dir, "."), err)
 	}
 	library := c.Library
@@ -167,7 +165,7 @@ func (c *evalAnswersCmd) openQuestions(ctx context.Context, s surroundings) (que
 		}
 	}
 	if library != "" {
-		corpus, err := c.openFolder(ctx, library, s)
+		corpus, _, err := c.openFolder(ctx, library, syncConfig{}, c.readConfig, s)
 		if err == nil {
 			err = corpus.matchQuestions(ctx, questions, name, s)
 		}
@@ -215,43 +213,11 @@ func (c *evalAnswersCmd) openSet(ctx context.Context, s surroundings) ([]eval.Qu
 	return questions, corpus, skipped, err
 }
 
-// openFolder reads a folder into a temporary data directory.
-func (c *evalAnswersCmd) openFolder(ctx context.Context, folder string, s surroundings) (_ *corpus, err error) {
-	folders, err := checkFolders([]string{folder})
-	if err != nil {
-		return nil, err
-	}
-	out, err := c.openStore(ctx, s)
-	if err != nil {
-		return nil, err
-	}
-	if out.library.reader, err = c.reader(cmp.Or(out.temporary, c.Data)); err != nil {
-		return nil, errors.Join(err, out.close())
-	}
-	read := syncConfig{}.folders(out.library, folders, false)[0]
-	err = read.sync(ctx, func(ch ingest.Change, _ bool) error {
-		switch ch.Action {
-		case ingest.Added:
-			out.documents++
-		case ingest.Failed, ingest.Skipped:
-			fmt.Fprintf(s.stderr, "ibid: %s", changeLine(ch))
-		}
-		return nil
-	})
-	if err == nil && out.documents == 0 {
-		err = fmt.Errorf("there is no document in %s that can be read", folder)
-	}
-	if err != nil {
-		return nil, errors.Join(err, out.close())
-	}
-	return out, nil
-}
-
 // compare says how an answer does against what is known of its question.
 func (c *corpus) compare(q eval.Question, a cite.Answer) answered {
 	text := ""
 	if a.Answered {
-		text = marks.ReplaceAllString(a.Text, "")
+		text = eval.Unmarked(a.Text)
 	}
 	out := answered{
 		ID: q.ID, Kind: q.Kind, Answerable: q.Answerable(), Answered: a.Answered, Incomplete: a.Incomplete, Reason: a.Reason,
@@ -274,9 +240,6 @@ func (c *corpus) compare(q eval.Question, a cite.Answer) answered {
 	}
 	return out
 }
-
-// marks are the citations in a text.
-var marks = regexp.MustCompile(` ?\[\d+\]`)
 
 // right says whether a document of the store is one that answers the question.
 func (c *corpus) right(q eval.Question, document string) bool {

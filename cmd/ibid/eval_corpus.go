@@ -112,6 +112,53 @@ func (c corpusConfig) openStore(ctx context.Context, s surroundings) (*corpus, e
 	return out, nil
 }
 
+// openFolder reads a folder into the data directory, or a temporary one, and
+// asks nothing else. Unread are the files that could not be read, with the reason.
+func (c corpusConfig) openFolder(ctx context.Context, folder string, sync syncConfig, read readConfig, s surroundings) (_ *corpus, unread []string, err error) {
+	paths, err := checkFolders([]string{folder})
+	if err != nil {
+		return nil, nil, err
+	}
+	out, err := c.openStore(ctx, s)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, out.close())
+		}
+	}()
+	if out.library.reader, err = read.reader(cmp.Or(out.temporary, c.Data)); err != nil {
+		return nil, nil, err
+	}
+	err = sync.folders(out.library, paths, false)[0].sync(ctx, func(ch ingest.Change, _ bool) error {
+		switch ch.Action {
+		case ingest.Failed, ingest.Skipped:
+			unread = append(unread, fmt.Sprintf("%s: %s", ch.Document, ch.Reason))
+			fmt.Fprintf(s.stderr, "ibid: %s", changeLine(ch))
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	roots, err := out.Roots(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, r := range roots {
+		if r.Path == paths[0] {
+			out.filter.Root = r.Name
+		}
+	}
+	if any, err := out.Holds(ctx, out.filter); err != nil {
+		return nil, nil, err
+	} else if !any {
+		return nil, nil, fmt.Errorf("there is no document in %s that can be read", folder)
+	}
+	return out, unread, nil
+}
+
 // holdsOnly says whether a library holds nothing but what came from one folder.
 func holdsOnly(ctx context.Context, lib *library, folder string) (bool, error) {
 	roots, err := lib.Roots(ctx)

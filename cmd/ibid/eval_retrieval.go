@@ -20,7 +20,7 @@ import (
 
 type evalRetrievalCmd struct {
 	Dir     string   `arg:"" help:"Folder with corpus.jsonl (_id, title, text), queries.jsonl (_id, text), and qrels.tsv or qrels/SPLIT.tsv (query-id, corpus-id, score)."`
-	Metrics []string `help:"What to measure: ndcg, recall, mrr or p, each with a rank; unset: ndcg@10, recall@10, recall@100, mrr@10, and p@10 in the table." placeholder:"NAME@K"`
+	Metrics []string `help:"What to measure: ndcg, recall, hit, mrr or p, each with a rank; unset: ndcg@10, recall@10, recall@100, mrr@10, and p@10 in the table." placeholder:"NAME@K"`
 	Compare []string `help:"Pairs of searches to test for a difference in the first metric, by a paired randomisation test." default:"hybrid:bm25,hybrid:dense" placeholder:"A:B"`
 	Against string   `help:"File that an earlier run wrote with --details: each search is tested against itself there." placeholder:"FILE"`
 	evalConfig

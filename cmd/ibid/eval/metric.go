@@ -38,12 +38,14 @@ func (g Grades) Relevant() int {
 //   - recall: the share of the relevant documents that stand in the first K.
 //   - p: precision, the share of the first K ranks that hold a relevant
 //     document; a shorter ranking is not excused.
+//   - hit: 1 when a relevant document stands in the first K, else 0 (trec_eval's
+//     success).
 //   - mrr: 1 / rank of the first relevant document, 0 when it is not in the
 //     first K.
 //
 // All lie between 0 and 1, and are 0 for a query without relevant documents.
 type Metric struct {
-	Kind string // "ndcg", "recall", "p" or "mrr"
+	Kind string // "ndcg", "recall", "hit", "p" or "mrr"
 	K    int    // 1 or more
 }
 
@@ -51,14 +53,14 @@ type Metric struct {
 const maxCut = 1000
 
 // metricKinds are the measures there are.
-var metricKinds = [...]string{"ndcg", "recall", "mrr", "p"}
+var metricKinds = [...]string{"ndcg", "recall", "hit", "mrr", "p"}
 
 // ParseMetric reads a metric as [Metric.String] writes it: "ndcg@10".
 func ParseMetric(s string) (Metric, error) {
 	kind, cut, _ := strings.Cut(strings.ToLower(strings.TrimSpace(s)), "@")
 	k, err := strconv.Atoi(cut)
 	if err != nil || k < 1 || k > maxCut || !slices.Contains(metricKinds[:], kind) {
-		return Metric{}, fmt.Errorf("%q is no metric: give ndcg, recall, mrr or p with a rank from 1 to %d, as in ndcg@10", s, maxCut)
+		return Metric{}, fmt.Errorf("%q is no metric: give ndcg, recall, hit, mrr or p with a rank from 1 to %d, as in ndcg@10", s, maxCut)
 	}
 	return Metric{kind, k}, nil
 }
@@ -75,6 +77,8 @@ func (m Metric) Of(ranking []string, grades Grades) float64 {
 		return Share(hits(top, grades), grades.Relevant())
 	case "p":
 		return Share(hits(top, grades), m.K)
+	case "hit":
+		return float64(min(hits(top, grades), 1))
 	case "mrr":
 		for i, id := range top {
 			if grades[id] > 0 {

@@ -1,69 +1,48 @@
 package eval
 
 import (
-	"errors"
-	"fmt"
-	"io/fs"
 	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 )
 
-// A Question asks for an answer that can be checked.
+// A Question asks for an answer that can be checked. All but the text may be
+// empty: what is not known is not measured.
 type Question struct {
-	ID   string
-	Text string
-	// Answers are texts of which at least one stands in a right answer.
-	Answers []string
-	// Documents are where the answer stands.
-	Documents []string
+	ID   string `json:"id"`
+	Text string `json:"question"`
 	// Kind is what the set calls the question; empty when it has no name for it.
-	Kind string
+	Kind string `json:"kind,omitempty"`
+	// Unanswerable says that there is no answer, and the question is rightly refused.
+	Unanswerable bool `json:"unanswerable,omitempty"`
+	// HasAnswer says that there is one, whether anything is known of it or not.
+	HasAnswer bool `json:"has_answer,omitempty"`
+	// Answers are texts of which at least one stands in a right answer, Words
+	// those that all do.
+	Answers []string `json:"answers,omitempty"`
+	Words   []string `json:"words,omitempty"`
+	// Expected is a right answer in prose. What is written is compared with it
+	// only where there are neither Answers nor Words.
+	Expected string `json:"expected,omitempty"`
+	// Documents are where the answer stands; Pages[i] the pages of
+	// Documents[i], counted from 1, nil where any will do. Pages is nil or as
+	// long as Documents.
+	Documents []string `json:"documents,omitempty"`
+	Pages     [][]int  `json:"pages,omitempty"`
+	// Quotes are passages of the documents that hold the answer.
+	Quotes []string `json:"quotes,omitempty"`
 }
 
-// Answerable says whether there is an answer; a question without one is rightly
-// refused.
-func (q Question) Answerable() bool { return len(q.Answers)+len(q.Documents) > 0 }
+// Answerable says whether there is something to tell a right answer by, its
+// prose left aside; a question without is rightly refused.
+func (q Question) Answerable() bool {
+	return !q.Unanswerable && len(q.Answers)+len(q.Words)+len(q.Documents)+len(q.Quotes) > 0
+}
 
-// ReadQuestions reads questions in the format of Ibid's sample library: a JSON
-// object a line with id, question, and, where there is an answer, answers and
-// documents; kind where the question has one.
-func ReadQuestions(fsys fs.FS, name string) ([]Question, error) {
-	var questions []Question
-	ids := linesOf("id")
-	err := eachLine(fsys, name, func(n int, line []byte) error {
-		var q struct {
-			ID        id       `json:"id"`
-			Question  string   `json:"question"`
-			Answers   []string `json:"answers"`
-			Documents []string `json:"documents"`
-			Kind      string   `json:"kind"`
-		}
-		if err := decode(line, &q); err != nil {
-			return err
-		}
-		if strings.TrimSpace(q.Question) == "" {
-			return errors.New(`its "question" is missing or empty`)
-		}
-		if err := ids.add(string(q.ID), n); err != nil {
-			return err
-		}
-		for field, texts := range map[string][]string{"answers": q.Answers, "documents": q.Documents} {
-			if slices.ContainsFunc(texts, func(text string) bool { return strings.TrimSpace(text) == "" }) {
-				return fmt.Errorf("one of its %q is empty", field)
-			}
-		}
-		questions = append(questions, Question{string(q.ID), q.Question, q.Answers, q.Documents, q.Kind})
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	if len(questions) == 0 {
-		return nil, fmt.Errorf("%s is empty: it holds a question a line", name)
-	}
-	return questions, nil
+// Open says whether nothing is known of the answer, nor that there is none.
+func (q Question) Open() bool {
+	return !q.Unanswerable && !q.HasAnswer && !q.Answerable() && q.Expected == ""
 }
 
 // Questions gives the queries of a set as questions, and how many it left out
@@ -80,7 +59,7 @@ func (s *Set) Questions() (questions []Question, left int) {
 		slices.Sort(q.Documents)
 		switch {
 		case query.Unanswerable:
-			q.Kind, q.Documents = "unanswerable", nil
+			q.Kind, q.Documents, q.Unanswerable = "unanswerable", nil, true
 		case len(q.Documents) == 0:
 			left++
 			continue

@@ -8,26 +8,103 @@ import (
 )
 
 func TestReadQuestions(t *testing.T) {
-	got, err := ReadQuestions(files("q.jsonl", `{"id": "q1", "question": "what?", "answer": "tea", "answers": ["tea"], "documents": ["l/a.md"], "kind": "single"}
-{"id": "q2", "question": "who?", "kind": "off-topic"}`), "q.jsonl")
-	want := []Question{{"q1", "what?", []string{"tea"}, []string{"l/a.md"}, "single"}, {ID: "q2", Text: "who?", Kind: "off-topic"}}
+	got, unknown, err := ReadQuestions(files("q.jsonl", `// the first questions
+{"id": "q1", "question": "what?", "answer": "tea", "answers": ["tea"], "documents": ["l/a.md"], "kind": "single", "worded": "own"}
+
+# those of another kind
+{"id": "q2", "question": "who?", "kind": "off-topic"}
+{"question": "which?"}
+{"Text": " where? ", "document": "a.pdf", "page": 3, "quote": "by the sea", "must_contain": ["sea", 8], "notes": {}}
+{"_id": 7, "query": "when?", "documents": ["a.pdf", "b.md", "c.pdf"], "pages": [3, null, [4, 5]]}
+{"question": "why?", "answers": [["tea", "chai"], "milk"], "answerable": true}
+{"question": "whose?", "answerable": "no", "answer": "not there", "documents": [], "kind": null}
+{"question": "how?", "answer": ["so", "thus"]}
+{"question": "whom?", "document": "a.pdf", "pages": [3, 4]}
+{"question": "whence?", "document": "a.pdf", "pages": [[3, 4]]}
+{"question": "whither?", "documents": ["a.pdf", "b.pdf"], "pages": [null, null]}
+{"question": "wherefore?", "answer": "because"}
+{"question": "really?", "answerable": true}`), "q.jsonl")
+	want := []Question{
+		{ID: "q1", Text: "what?", Expected: "tea", Answers: []string{"tea"}, Documents: []string{"l/a.md"}, Kind: "single"},
+		{ID: "q2", Text: "who?", Kind: "off-topic"},
+		{ID: "line 6", Text: "which?"},
+		{ID: "line 7", Text: "where?", Documents: []string{"a.pdf"}, Pages: [][]int{{3}}, Quotes: []string{"by the sea"}, Words: []string{"sea", "8"}},
+		{ID: "7", Text: "when?", Documents: []string{"a.pdf", "b.md", "c.pdf"}, Pages: [][]int{{3}, nil, {4, 5}}},
+		{ID: "line 9", Text: "why?", Answers: []string{"tea", "chai", "milk"}, HasAnswer: true},
+		{ID: "line 10", Text: "whose?", Expected: "not there", Unanswerable: true},
+		{ID: "line 11", Text: "how?", Answers: []string{"so", "thus"}},
+		{ID: "line 12", Text: "whom?", Documents: []string{"a.pdf"}, Pages: [][]int{{3, 4}}},
+		{ID: "line 13", Text: "whence?", Documents: []string{"a.pdf"}, Pages: [][]int{{3, 4}}},
+		{ID: "line 14", Text: "whither?", Documents: []string{"a.pdf", "b.pdf"}},
+		{ID: "line 15", Text: "wherefore?", Expected: "because"},
+		{ID: "line 16", Text: "really?", HasAnswer: true},
+	}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Error(diff, err)
 	}
-	if !got[0].Answerable() || got[1].Answerable() {
-		t.Error("only the first has an answer")
+	if diff := cmp.Diff([]string{"notes", "worded"}, unknown); diff != "" {
+		t.Error(diff)
 	}
-	for text, want := range map[string]string{
-		"": "q.jsonl is empty",
-		`{"id": "a", "question": "x", "documents": [""]}`: `q.jsonl:1: one of its "documents" is empty`,
-		`{"id": "a"}`:                       `q.jsonl:1: its "question" is missing or empty`,
-		`{"question": "a"}`:                 `q.jsonl:1: its "id" is missing or empty`,
-		`{"question": "a", "answers": "x"}`: `q.jsonl:1: its "answers" is of the wrong type, a JSON string`,
+	for i, want := range []struct{ answerable, open bool }{
+		{true, false}, {false, true}, {false, true}, {true, false}, {true, false}, {true, false}, {false, false}, {true, false},
+		{true, false}, {true, false}, {true, false}, {false, false}, {false, false},
 	} {
-		if _, err := ReadQuestions(files("q.jsonl", text), "q.jsonl"); err == nil || !strings.HasPrefix(err.Error(), want) {
+		if got[i].Answerable() != want.answerable || got[i].Open() != want.open {
+			t.Errorf("%q is answerable: %t, open: %t", got[i].Text, got[i].Answerable(), got[i].Open())
+		}
+	}
+}
+
+// Every malformed line is named with its number, and what is wrong with it.
+func TestMalformedQuestions(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                                   "q.jsonl is empty: it holds a question a line",
+		"// nothing":                         "q.jsonl is empty: it holds a question a line",
+		`{"id": "a"}`:                        `q.jsonl:1: its "question" is missing or empty`,
+		`{"question": ["a", "b"]}`:           `q.jsonl:1: its "question" holds 2 texts: give one`,
+		`{"question": ""}`:                   `q.jsonl:1: its "question" is empty, or holds an empty text`,
+		`{"question": "a", "query": "b"}`:    `q.jsonl:1: its "query" and its "question" are the same field: give one`,
+		`{"question": "a", "answers": {}}`:   `q.jsonl:1: its "answers" is neither a text nor a list of texts: {}`,
+		`{"question": "a", "words": [true]}`: `q.jsonl:1: its "words" is neither a text nor a list of texts: [true]`,
+		`{"question": "a", "answers": ["x"], "answer": ["y", "z"]}`: `q.jsonl:1: its "answer" holds 2 texts, and it has "answers" too: give one of them`,
+		`{"question": "x", "documents": [""]}`:                      `q.jsonl:1: its "documents" is empty, or holds an empty text`,
+		`{"question": "x", "page": 3}`:                              `q.jsonl:1: it has "pages" and no "documents": say of which document they are`,
+		`{"question": "x", "document": "a", "page": 0}`:             `q.jsonl:1: its "pages" are not page numbers, counted from 1: 0`,
+		`{"question": "x", "document": "a", "page": "iv"}`:          `q.jsonl:1: its "pages" are not page numbers, counted from 1: "iv"`,
+		`{"question": "x", "documents": ["a", "b"], "pages": [1]}`:  `q.jsonl:1: its "pages" must be a list with one entry for each of its 2 documents, null where there is none`,
+		`{"question": "x", "answerable": 1}`:                        `q.jsonl:1: its "answerable" is neither true nor false: 1`,
+		`{"question": "x", "answerable": false, "answers": "y"}`:    `q.jsonl:1: its "answerable" is false, and yet it says how a right answer is known: take one out`,
+		"[]":                        `q.jsonl:1: it is a JSON array, not an object`,
+		"what?":                     `q.jsonl:1: it is no JSON object: invalid character 'w' looking for beginning of value`,
+		`{"question": "a"} x`:       `q.jsonl:1: it is no JSON object: invalid character 'x' after top-level value`,
+		"{\"question\": \"a\xff\"}": `q.jsonl:1: it is not UTF-8`,
+		`{"question": "a"}` + "\n{\n\n" + `{"question": "b"}` + "\n{}":       `q.jsonl:2: it is no JSON object: unexpected end of JSON input` + "\n" + `q.jsonl:5: its "question" is missing or empty`,
+		`{"id": 1, "question": "a"}` + "\n" + `{"id": "1", "question": "b"}`: `q.jsonl:2: the id "1" stood in line 1 already`,
+	} {
+		if _, _, err := ReadQuestions(files("q.jsonl", text), "q.jsonl"); err == nil || err.Error() != want {
 			t.Errorf("%s: %v, want %s", text, err, want)
 		}
 	}
+	_, _, err := ReadQuestions(files("q.jsonl", strings.Repeat("{}\n", 60)), "q.jsonl")
+	if lines := strings.Split(err.Error(), "\n"); len(lines) != 51 || lines[50] != "and 10 more lines of q.jsonl" {
+		t.Errorf("%d lines: %v", len(lines), err)
+	}
+}
+
+func FuzzReadQuestions(f *testing.F) {
+	f.Add([]byte(`{"question": "x", "documents": ["a", "b"], "pages": [1, [2, 3]], "quote": "y"}`))
+	f.Add([]byte(`{"question": "x", "answerable": false}` + "\n" + `{"text": ["y"], "answers": [["a"], 8]}`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		got, _, err := ReadQuestions(files("q.jsonl", string(b)), "q.jsonl")
+		if (err == nil) != (len(got) > 0) {
+			t.Fatalf("%d questions, %v", len(got), err)
+		}
+		for _, q := range got {
+			if strings.TrimSpace(q.Text) == "" || q.ID == "" || q.Unanswerable && q.Answerable() || q.Pages != nil && len(q.Pages) != len(q.Documents) {
+				t.Fatalf("%+v", q)
+			}
+		}
+	})
 }
 
 func TestQuestionsOfASet(t *testing.T) {
@@ -37,8 +114,8 @@ func TestQuestionsOfASet(t *testing.T) {
 	}
 	got, left := s.Questions()
 	want := []Question{
-		{"q1", "what tea?", []string{"black"}, []string{"a"}, "answerable"},
-		{ID: "q2", Text: "what milk?", Kind: "unanswerable"},
+		{ID: "q1", Text: "what tea?", Answers: []string{"black"}, Documents: []string{"a"}, Kind: "answerable"},
+		{ID: "q2", Text: "what milk?", Kind: "unanswerable", Unanswerable: true},
 	}
 	if diff := cmp.Diff(want, got); diff != "" || left != 1 {
 		t.Error(diff, left)

@@ -1,0 +1,149 @@
+package eval
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// passage is one that was retrieved from a page of a document, kept or not.
+func passage(document string, page int, kept bool, text string) Passage {
+	p := Passage{ID: document + "#1", Document: document, Page: page, LastPage: page, Kept: kept, Verdict: "relevant", Text: text}
+	if !kept {
+		p.Verdict = "irrelevant"
+	}
+	return p
+}
+
+// answered is an outcome whose answer cites a document.
+func answered(q Question, text, document string, retrieved ...Passage) *Outcome {
+	return &Outcome{Question: q, Answered: true, Text: text, Retrieved: retrieved, Sources: []Source{{1, document, document}},
+		Citations: []Citation{{Number: 1, Document: document, Verdict: "quoted", End: len(text)}}}
+}
+
+func TestDiagnose(t *testing.T) {
+	tea := Question{Text: "When is tea served?", Answers: []string{"at four"}, Documents: []string{"tea.md"}}
+	paged := Question{Text: "When is tea served?", Answers: []string{"at four"}, Documents: []string{"tea.pdf", "b.md"}, Pages: [][]int{{3}, nil}}
+	quote := Question{Text: "When is tea served?", Answers: []string{"at four"}, Documents: []string{"tea.md"}, Quotes: []string{"black tea is served at four"}}
+	none := Question{Text: "What does gold cost?", Unanswerable: true}
+	found := passage("tea.md", 0, true, "Black  tea is\nserved at four.")
+	skipped := passage("tea.md", 0, false, "Black tea is served at four.")
+	other := passage("boats.md", 0, true, "The boats are blue.")
+	refused := func(q Question, retrieved ...Passage) *Outcome {
+		return &Outcome{Question: q, Reason: "nothing_relevant", Text: "No.", Retrieved: retrieved}
+	}
+	uncited := answered(tea, "Tea is served at four.", "tea.md", found)
+	uncited.Sources, uncited.Citations = nil, nil
+	weakly := answered(tea, "Tea is served at four. It is free [1].", "tea.md", found)
+	weakly.Unsupported = []Sentence{{23, 38, "weak"}}
+	broken := answered(tea, "Tea is served at four", "tea.md", found)
+	broken.Incomplete, broken.Reason = true, "the server closed the connection"
+	for _, test := range []struct {
+		name   string
+		o      *Outcome
+		status Status
+		cause  Cause
+		why    []string
+	}{
+		{"right", answered(tea, "Tea is served at four [1].", "tea.md", other, found), Passed, "", nil},
+		{"refused rightly", refused(none, other), Passed, "", nil},
+		{"refused without anything found", refused(none), Passed, "", nil},
+
+		{"not found", answered(tea, "It is blue [1].", "boats.md", other), Failed, Retrieval,
+			[]string{"of the 1 passage retrieved, none of the right documents (tea.md)", "the answer holds none of “at four”", "none of the right documents (tea.md) is cited, but boats.md"}},
+		{"refused, not found", refused(tea, other, other), Failed, Retrieval,
+			[]string{"of the 2 passages retrieved, none of the right documents (tea.md)", "it was refused (nothing_relevant), and there is an answer"}},
+		{"another page", answered(paged, "It is blue [1].", "tea.pdf", passage("tea.pdf", 2, true, "")), Failed, Retrieval,
+			[]string{"of the 1 passage retrieved, none on the right pages (tea.pdf, page 3)", "the answer holds none of “at four”"}},
+		{"the quote is missing", answered(quote, "It is blue [1].", "tea.md", passage("tea.md", 0, true, "Green tea is served at five.")), Failed, Retrieval,
+			[]string{"of the 1 passage retrieved, none that holds “black tea is served at four”", "the answer holds none of “at four”"}},
+		{"skipped", refused(tea, skipped, other), Failed, Gate,
+			[]string{"the gate skipped every right passage: tea.md#1", "it was refused (nothing_relevant), and there is an answer"}},
+		{"another was kept", refused(tea, skipped, found), Failed, Refusal, []string{"it was refused (nothing_relevant), and there is an answer"}},
+		{"wrong words", answered(tea, "Tea is served at five [1].", "tea.md", found), Failed, Generation, []string{"the answer holds none of “at four”"}},
+		{"broken off", broken, Failed, Generation, []string{"the answer broke off: the server closed the connection"}},
+		{"nothing cited", uncited, Failed, Citations, []string{"nothing is cited"}},
+		{"another document cited", answered(tea, "Tea is served at four [1].", "boats.md", found, other), Failed, Citations, []string{"none of the right documents (tea.md) is cited, but boats.md"}},
+		{"a sentence without support", weakly, Failed, Citations, []string{"nothing cited bears out “It is free [1].”"}},
+		{"answered wrongly", answered(none, "Much [1].", "boats.md", other), Failed, Refusal, []string{"it was answered, and there is no answer"}},
+		{"error", &Outcome{Question: tea, Error: "the model is gone"}, Failed, Trouble, []string{"the model is gone"}},
+
+		{"nothing known", answered(Question{Text: "?"}, "Tea [1].", "tea.md", found), Open, "", nil},
+		{"nothing known, and refused", refused(Question{Text: "?"}, found), Open, "", nil},
+		{"there is one, and no more is known", answered(Question{Text: "?", HasAnswer: true}, "Tea [1].", "tea.md", found), Open, "", nil},
+		{"there is one, and refused", refused(Question{Text: "?", HasAnswer: true}, found), Failed, Refusal, []string{"it was refused (nothing_relevant), and there is an answer"}},
+		{"documents alone", answered(Question{Text: "?", Documents: []string{"tea.md"}}, "Tea [1].", "tea.md", found), Passed, "", nil},
+		{"a quote alone", answered(Question{Text: "?", Quotes: []string{"served at four"}}, "Tea [1].", "tea.md", found), Passed, "", nil},
+		{"a quote alone, skipped", answered(Question{Text: "?", Quotes: []string{"served at four"}}, "Tea [1].", "boats.md", skipped, other), Failed, Gate,
+			[]string{"the gate skipped every right passage: tea.md#1"}},
+		{"words", answered(Question{Text: "?", Words: []string{"tea", "four", "milk"}}, "Tea at four [1].", "tea.md", found), Failed, Generation, []string{"the answer does not hold “milk”"}},
+		{"words in a number that cites", answered(Question{Text: "?", Words: []string{"1"}}, "Tea at four [1].", "tea.md", found), Failed, Generation, []string{"the answer does not hold “1”"}},
+		{"two of three words", answered(Question{Text: "?", Expected: "Tea at five"}, "Tea at four [1].", "tea.md", found), Passed, "", nil},
+		{"half of the words", answered(Question{Text: "?", Expected: "Tea? Coffee!"}, "Tea [1].", "tea.md", found), Failed, Generation,
+			[]string{"of the words of the expected answer, “Tea? Coffee!”, 50 % stand in the answer, and more than 50 % are asked for"}},
+		{"fewer", answered(Question{Text: "?", Expected: "Coffee at five"}, "Tea at four [1].", "tea.md", found), Failed, Generation,
+			[]string{"of the words of the expected answer, “Coffee at five”, 33 % stand in the answer, and more than 50 % are asked for"}},
+	} {
+		test.o.Diagnose()
+		if test.why == nil {
+			test.why = []string{}
+		}
+		if diff := cmp.Diff(test.why, test.o.Why); diff != "" || test.o.Status != test.status || test.o.Cause != test.cause {
+			t.Errorf("%s: %s, %s, want %s, %s: %s", test.name, test.o.Status, test.o.Cause, test.status, test.cause, diff)
+		}
+	}
+}
+
+// A passage from page 2 to page 4 holds page 3; excerpts are short.
+func TestMark(t *testing.T) {
+	q := Question{Documents: []string{"a.pdf"}, Pages: [][]int{{3, 9}}}
+	o := &Outcome{Question: q, Retrieved: []Passage{
+		{Document: "a.pdf", Page: 2, LastPage: 4, Text: strings.Repeat("é", 700)}, {Document: "b.pdf", Page: 3, LastPage: 3}, {Document: "a.pdf", Page: 4, LastPage: 4}, {Document: "a.pdf"},
+	}}
+	o.Diagnose()
+	var right []bool
+	for _, p := range o.Retrieved {
+		right = append(right, p.Right)
+	}
+	if diff := cmp.Diff([]bool{true, false, false, false}, right); diff != "" {
+		t.Error(diff)
+	}
+	if got := o.Retrieved[0].Text; got != strings.Repeat("é", 600)+"…" {
+		t.Errorf("%d characters", len(got))
+	}
+	held, n := o.places(pageLevel)
+	if diff := cmp.Diff([][]int{{0}, nil, nil, nil}, held); diff != "" || n != 2 {
+		t.Error(diff, n)
+	}
+}
+
+func TestOfPlaces(t *testing.T) {
+	held := [][]int{nil, {1}, {0, 1}, nil, {2}} // of 4 right places, one was not found
+	for name, want := range map[string]float64{
+		"hit@1": 0, "hit@2": 1, "recall@1": 0, "recall@2": .25, "recall@3": .5, "recall@5": .75, "recall@10": .75, "mrr@1": 0, "mrr@5": .5,
+	} {
+		m, err := ParseMetric(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := m.ofPlaces(held, 4); got != want {
+			t.Errorf("%s is %v, want %v", name, got, want)
+		}
+	}
+}
+
+func TestParsePlaceMetric(t *testing.T) {
+	for text, want := range map[string]PlaceMetric{
+		"recall@5": {"", Metric{"recall", 5}}, "page.recall@5": {"page", Metric{"recall", 5}}, "Quote.MRR@10": {"quote", Metric{"mrr", 10}}, "ndcg@3": {"", Metric{"ndcg", 3}},
+		"page.ndcg@5": {}, "quote.p@5": {}, "line.hit@1": {}, "page.": {}, "page.hit@0": {},
+	} {
+		got, err := ParsePlaceMetric(text)
+		if got != want || (err == nil) != (want != PlaceMetric{}) {
+			t.Errorf("%q: %v, %v", text, got, err)
+		}
+		if err == nil && got.String() != strings.ToLower(text) {
+			t.Errorf("%q is written %q", text, got)
+		}
+	}
+}

@@ -1,0 +1,242 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"ibid/answer/openai/openaitest"
+	"ibid/cmd/ibid/eval"
+)
+
+// club is a folder with questions about it.
+var club = map[string]string{
+	"club/tea.md":     "# Tea\n\nBlack tea is served in the galley at four.",
+	"club/boats.md":   "# Boats\n\nThe dinghies stand on the slipway in winter.",
+	"club/hours.md":   "# Opening hours\n\nThe chart room opens at nine and closes at five.",
+	"questions.jsonl": clubQuestions,
+}
+
+const clubQuestions = `{"id": "tea", "question": "When is black tea served?", "answers": ["at four"], "documents": ["tea.md"], "quote": "served in the galley at four"}
+{"id": "boats", "question": "Where do the dinghies stand in winter?", "answers": ["slipway"], "documents": ["boats"]}
+{"id": "gold", "question": "What does an ounce of gold cost in Zurich?", "answerable": false}
+`
+
+// reported runs a report and reads its JSON object.
+func reported(t *testing.T, code int, args ...string) (*eval.Report, string) {
+	t.Helper()
+	out, errs, got := ibid(t, t.TempDir(), append([]string{"eval", "report", "--json"}, args...)...)
+	r, err := eval.ReadReport(strings.NewReader(out))
+	if err != nil || got != code {
+		t.Fatalf("%q: exit code %d, %v: %s%s", args, got, err, out, errs)
+	}
+	return r, errs
+}
+
+// untimed takes out of a report what differs from run to run.
+func untimed(t *testing.T, r *eval.Report) string {
+	t.Helper()
+	b, err := json.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return regexp.MustCompile(`"made":"[^"]*"|"seconds":\{[^}]*\}|\{"name":"(\w+_)?p(50|95)"[^}]*\}`).ReplaceAllString(string(b), "")
+}
+
+func TestEvalReport(t *testing.T) {
+	dir := t.TempDir()
+	writeFiles(t, dir, club)
+	folder, questions := filepath.Join(dir, "club"), filepath.Join(dir, "questions.jsonl")
+	r, _ := reported(t, 0, folder, questions)
+	if r.Passed != 3 || r.Failed != 0 || r.Documents != 3 || len(r.Outcomes) != 3 {
+		t.Fatalf("%d passed, %d failed: %+v", r.Passed, r.Failed, r.Outcomes)
+	}
+	for name, want := range map[string]float64{"passed": 1, "hit@1": 1, "quote.mrr@10": 1, "right": 1, "false_answers": 0, "supported": 1, "right_kept": 1} {
+		if f, ok := r.Figure(name); !ok || f.Value != want {
+			t.Errorf("%s is %v", name, f)
+		}
+	}
+	if o := r.Outcomes[0]; o.Seconds.Whole <= 0 || o.Seconds.First <= 0 || o.Seconds.First > o.Seconds.Whole || o.Seconds.Search <= 0 || o.Retrieved[0].Chance == 0 || !o.Retrieved[0].Right {
+		t.Errorf("%+v", o)
+	}
+	again, _ := reported(t, 0, folder, questions, "--parallel", "3")
+	one, other := untimed(t, r), strings.Replace(untimed(t, again), `"name":"parallel","value":"3"`, `"name":"parallel","value":"1"`, 1)
+	if one != other {
+		t.Errorf("two runs differ:\n%s\n%s", one, other)
+	}
+}
+
+// The files of the measurement are no documents, also where they stand among
+// them: the questions would be found in place of their answers.
+func TestEvalReportLeavesItselfOut(t *testing.T) {
+	dir := t.TempDir()
+	writeFiles(t, dir, club)
+	folder := filepath.Join(dir, "club")
+	writeFiles(t, folder, map[string]string{"q [1].jsonl": clubQuestions})
+	page := filepath.Join(folder, "report.html")
+	for range 2 { // the second time the page is there
+		r, _ := reported(t, 0, folder, filepath.Join(folder, "q [1].jsonl"), "--html", page)
+		if r.Documents != 3 || r.Passed != 3 {
+			t.Errorf("%d documents, %d passed", r.Documents, r.Passed)
+		}
+		if _, err := os.Stat(page); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// With --data the folder is kept, read again only where it changed, and asked
+// without what else is there.
+func TestEvalReportKeepsTheFolder(t *testing.T) {
+	dir, data := t.TempDir(), t.TempDir()
+	writeFiles(t, dir, club)
+	other := filepath.Join(t.TempDir(), "other")
+	writeFiles(t, other, map[string]string{"gold.md": "An ounce of gold costs 2400 francs in Zurich."})
+	if out, errs, code := ibid(t, data, "ingest", "--data", data, other); code != 0 {
+		t.Fatal(out, errs)
+	}
+	folder, questions := filepath.Join(dir, "club"), filepath.Join(dir, "questions.jsonl")
+	for range 2 {
+		if r, _ := reported(t, 0, folder, questions, "--data", data); r.Documents != 3 || r.Passed != 3 {
+			t.Errorf("%d documents, %d passed", r.Documents, r.Passed)
+		}
+	}
+	writeFiles(t, folder, map[string]string{"tea.md": "# Tea\n\nBlack tea is served in the galley at five."})
+	r, _ := reported(t, 4, folder, questions, "--data", data, "--min", "right=.9")
+	if f, _ := r.Figure("right"); f.Value != .5 || r.Outcomes[0].Cause != eval.Retrieval {
+		t.Errorf("%v, %s", f, r.Outcomes[0].Why)
+	}
+}
+
+// What a model does wrong is told, counted and paid for.
+func TestEvalReportWithAModel(t *testing.T) {
+	dir := t.TempDir()
+	writeFiles(t, dir, club)
+	folder, questions := filepath.Join(dir, "club"), filepath.Join(dir, "questions.jsonl")
+	upstream := &openaitest.Handler{Reply: openaitest.Rules(
+		openaitest.Rule{Role: "judge", Reply: openaitest.Reply{Text: "yes"}},
+		openaitest.Rule{Prompt: regexp.MustCompile(`Question: When is black tea`), Reply: openaitest.Reply{Text: "Black tea is served in the galley at four [1]. Nine old sailors juggle burning lemons [1][77]."}},
+		openaitest.Rule{Prompt: regexp.MustCompile(`Question: Where do the dinghies`), Reply: openaitest.Reply{Text: "The dinghies stand in the hall [1]."}},
+		openaitest.Rule{Reply: openaitest.Reply{Text: "An ounce of gold costs 2400 francs [1]."}},
+	)}
+	args := []string{folder, questions, "--model", "m", "--base-url", openaitest.Start(t, upstream), "--gate", "model", "--price-in", "2", "--price-out", "8"}
+	r, _ := reported(t, 0, args...)
+	var causes []eval.Cause
+	for _, o := range r.Outcomes {
+		causes = append(causes, o.Cause)
+	}
+	if fmt.Sprint(causes) != "[citation generation refusal]" {
+		t.Errorf("%v: %v %v %v", causes, r.Outcomes[0].Why, r.Outcomes[1].Why, r.Outcomes[2].Why)
+	}
+	prompt, completion := 0, 0
+	for _, x := range upstream.Exchanges() {
+		prompt += x.Tokens
+		completion += x.Sent
+	}
+	if c := r.Total; c.Calls != len(upstream.Exchanges()) || c.PromptTokens != prompt || c.JudgeCalls == 0 || c.JudgeCalls >= c.Calls || c.CompletionTokens == 0 {
+		t.Errorf("%+v; the server saw %d calls and %d tokens", c, len(upstream.Exchanges()), prompt)
+	}
+	if f, _ := r.Figure("cost"); math.Abs(f.Value-(2*float64(r.Total.PromptTokens)+8*float64(r.Total.CompletionTokens))/3e6) > 1e-12 {
+		t.Errorf("%v for %+v", f, r.Total)
+	}
+	if f, _ := r.Figure("invented"); f.Value != 1/3. {
+		t.Errorf("%v labels invented: %+v", f, r.Outcomes[0].Steps)
+	}
+	if f, _ := r.Figure("unsupported"); f.Value == 0 {
+		t.Errorf("%+v", r.Outcomes[0])
+	}
+
+	// A run with another configuration, compared.
+	before := filepath.Join(dir, "before.json")
+	out, errs, code := ibid(t, t.TempDir(), append([]string{"eval", "report", "--json"}, args...)...)
+	if code != 0 {
+		t.Fatal(out, errs)
+	}
+	writeFiles(t, dir, map[string]string{"before.json": out})
+	now, _ := reported(t, 0, folder, questions, "--compare", before)
+	c := now.Compared
+	if c == nil || c.Questions != 3 || len(c.Moved) != 3 || c.Moved[0].Then != eval.Failed || c.Moved[0].Now != eval.Passed {
+		t.Fatalf("%+v", c)
+	}
+	changed := map[string]string{}
+	for _, s := range c.Settings {
+		changed[s.Name] = s.Then + " to " + s.Now
+	}
+	if changed["gate"] != "model to auto" || changed["model"] != "m to " {
+		t.Errorf("%v", changed)
+	}
+	for _, d := range c.Differences {
+		if d.Name == "passed" && (d.Value != 1 || d.Better != 3 || d.Verdict != "") {
+			t.Errorf("%+v", d)
+		}
+	}
+}
+
+// A question that ends in an error fails alone; where all do, the run ends.
+func TestEvalReportErrors(t *testing.T) {
+	dir := t.TempDir()
+	writeFiles(t, dir, club)
+	folder, questions := filepath.Join(dir, "club"), filepath.Join(dir, "questions.jsonl")
+	upstream := &openaitest.Handler{Reply: openaitest.Rules(
+		openaitest.Rule{Prompt: regexp.MustCompile(`Question: Where do the dinghies`), Reply: openaitest.Reply{Text: "The dinghies stand on the slipway in winter [1]."}},
+		openaitest.Rule{Reply: openaitest.Reply{Fault: openaitest.BadRequest}},
+	)}
+	r, _ := reported(t, 0, folder, questions, "--model", "m", "--gate", "score", "--base-url", openaitest.Start(t, upstream))
+	if o := r.Outcomes[0]; o.Cause != eval.Trouble || o.Error == "" || r.Outcomes[1].Status != eval.Passed {
+		t.Errorf("%+v", o)
+	}
+	writeFiles(t, dir, map[string]string{"many.jsonl": strings.Repeat(`{"question": "When is black tea served?"}`+"\n", 9)})
+	out, errs, code := ibid(t, t.TempDir(), "eval", "report", folder, filepath.Join(dir, "many.jsonl"), "--model", "m", "--gate", "score", "--base-url", openaitest.Start(t, upstream))
+	if code != exitFailed || !strings.Contains(errs, "asking the question line 5: every question so far ended in an error, as this one: ") || out != "" {
+		t.Errorf("exit code %d: %s%s", code, out, errs)
+	}
+}
+
+// Interrupted, the report is on what was done, and says so.
+func TestEvalReportInterrupted(t *testing.T) {
+	dir := t.TempDir()
+	writeFiles(t, dir, club)
+	ctx, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
+	upstream := &openaitest.Handler{Reply: openaitest.Rules(
+		openaitest.Rule{Prompt: regexp.MustCompile(`Question: When is black tea`), Reply: openaitest.Reply{Text: "Black tea is served in the galley at four [1]."}},
+		openaitest.Rule{Func: func(openaitest.Request) openaitest.Reply {
+			interrupt()
+			return openaitest.Reply{Fault: openaitest.FirstTokenStall}
+		}},
+	)}
+	page := filepath.Join(dir, "report.html")
+	var out, errs bytes.Buffer
+	code := exitCode(run(ctx, []string{"eval", "report", filepath.Join(dir, "club"), filepath.Join(dir, "questions.jsonl"), "--model", "m", "--gate", "score", "--pdf", "go",
+		"--base-url", openaitest.Start(t, upstream), "--min", "answered=1", "--html", page}, func(string) string { return "" }, strings.NewReader(""), &out, &errs), &errs)
+	if code != exitFailed || !strings.Contains(errs.String(), "interrupted: the report is on 1 of 3 questions") {
+		t.Errorf("exit code %d: %s", code, errs.String())
+	}
+	for _, want := range []string{"club: 1 question of", "interrupted: 1 of 3 questions were asked", "passed 1, failed 0"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%q is not in the report: %s", want, out.String())
+		}
+	}
+	if b, err := os.ReadFile(page); err != nil || !strings.Contains(string(b), "Interrupted: 1 of 3 questions were asked") {
+		t.Errorf("the page: %v", err)
+	}
+}
+
+func TestLimits(t *testing.T) {
+	for text, want := range map[string]limit{
+		".8": {.8, "", ".8"}, "80%": {.8, eval.ShareUnit, "80%"}, "3s": {3, eval.SecondsUnit, "3s"}, "250ms": {.25, eval.SecondsUnit, "250ms"}, "-1": {-1, "", "-1"}, " 5 % ": {.05, eval.ShareUnit, "5 %"},
+		"": {}, "x": {}, "NaN": {}, "Inf": {}, "%": {}, "3 apples": {},
+	} {
+		got, err := parseLimit(text)
+		if (err == nil) != (want != limit{}) || got != want {
+			t.Errorf("%q: %+v, %v", text, got, err)
+		}
+	}
+}
