@@ -44,6 +44,8 @@ func TestEngine(t *testing.T) { enginetest.Run(t, backend()) }
 
 func TestLedger(t *testing.T) { enginetest.Ledger(t, backend()) }
 
+func TestCopy(t *testing.T) { enginetest.Copy(t, backend()) }
+
 func TestKeyring(t *testing.T) { enginetest.Keyring(t, backend()) }
 
 // A start reads only, and so need not wait for another process that writes long.

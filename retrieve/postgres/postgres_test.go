@@ -18,6 +18,10 @@ var (
 	_ retrieve.Engine   = (*Engine)(nil)
 	_ retrieve.Preparer = (*Engine)(nil)
 	_ retrieve.Respacer = (*Engine)(nil)
+
+	_ retrieve.RootKeeper = (*Engine)(nil)
+	_ retrieve.Inspector  = (*Engine)(nil)
+	_ retrieve.Counter    = (*Engine)(nil)
 )
 
 // servers are the variables with the addresses of servers to test with.
@@ -100,4 +104,8 @@ func backend(server string) enginetest.Backend {
 
 func TestEngine(t *testing.T) {
 	onServers(t, func(t *testing.T, server string) { enginetest.Run(t, backend(server)) })
+}
+
+func TestCopy(t *testing.T) {
+	onServers(t, func(t *testing.T, server string) { enginetest.Copy(t, backend(server)) })
 }

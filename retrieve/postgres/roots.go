@@ -48,17 +48,21 @@ func (e *Engine) AddRoot(ctx context.Context, path, collection string) (root ing
 				return err
 			}
 			root = ingest.Root{Name: retrieve.RootName(path, roots), Path: path, Collection: collection}
-			_, err = s.exec(ctx, `INSERT INTO ibid.roots (name, path, collection) VALUES ($1, $2, $3)`, []byte(root.Name), []byte(root.Path), []byte(root.Collection))
-			if err != nil {
-				return err
-			}
-			return e.changed(ctx, s, totals{})
+			return e.insertRoot(ctx, s, root)
 		})
 	}
 	if err != nil {
 		return ingest.Root{}, fmt.Errorf("add the root of %q: %w", path, err)
 	}
 	return root, nil
+}
+
+func (e *Engine) insertRoot(ctx context.Context, s *session, root ingest.Root) error {
+	_, err := s.exec(ctx, `INSERT INTO ibid.roots (name, path, collection) VALUES ($1, $2, $3)`, []byte(root.Name), []byte(root.Path), []byte(root.Collection))
+	if err != nil {
+		return err
+	}
+	return e.changed(ctx, s, totals{})
 }
 
 // Roots lists the roots by name.
