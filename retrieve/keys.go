@@ -76,3 +76,19 @@ const (
 	// MaxSessions is how many one key has at a time.
 	MaxSessions = 100
 )
+
+// Seconds is a time as keyrings keep it, in seconds since 1970; 0 for the zero time.
+func Seconds(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.Unix()
+}
+
+// AtSeconds is the time that [Seconds] made a number of.
+func AtSeconds(n int64) time.Time {
+	if n == 0 {
+		return time.Time{}
+	}
+	return time.Unix(n, 0)
+}

@@ -626,7 +626,7 @@ func testFeedback(t *testing.T, open func() retrieve.Store) {
 	at := now()
 	for i, f := range []retrieve.Feedback{
 		{Run: "a", Citation: -1, Rating: 1},
-		{Run: "a", Citation: 0, Rating: -1, Comment: "Not there: 'é\"\n"},
+		{Run: "a", Citation: 0, Rating: -1, Comment: "Not there: 'é\"\n\x00"},
 		{Run: "a", By: "somebody", Citation: -1, Rating: -1},
 		{Run: "a", Citation: -1, Rating: -1, Comment: "On second thoughts."},
 	} {
@@ -636,7 +636,7 @@ func testFeedback(t *testing.T, open func() retrieve.Store) {
 	want := []retrieve.Feedback{
 		{Run: "a", Citation: -1, Rating: -1, Comment: "On second thoughts.", At: at},
 		{Run: "a", By: "somebody", Citation: -1, Rating: -1, At: at},
-		{Run: "a", Citation: 0, Rating: -1, Comment: "Not there: 'é\"\n", At: at},
+		{Run: "a", Citation: 0, Rating: -1, Comment: "Not there: 'é\"\n\x00", At: at},
 	}
 	must(t, e.Close())
 	for n := range 4 {

@@ -70,21 +70,6 @@ func OpenKeyring(ctx context.Context, dir string, opts Options) (r retrieve.Keyr
 
 type keyring struct{ engine *Engine }
 
-// seconds is a time as it is stored.
-func seconds(t time.Time) int64 {
-	if t.IsZero() {
-		return 0
-	}
-	return t.Unix()
-}
-
-func stored(seconds int64) time.Time {
-	if seconds == 0 {
-		return time.Time{}
-	}
-	return time.Unix(seconds, 0)
-}
-
 func keySum(k retrieve.Key, collections string) int64 {
 	var s sum
 	s.text(k.ID)
@@ -96,8 +81,8 @@ func keySum(k retrieve.Key, collections string) int64 {
 		s.number(0)
 	}
 	s.text(collections)
-	s.number(seconds(k.Created))
-	s.number(seconds(k.Expires))
+	s.number(retrieve.Seconds(k.Created))
+	s.number(retrieve.Seconds(k.Expires))
 	return s.value()
 }
 
@@ -105,7 +90,7 @@ func sessionSum(x retrieve.Session) int64 {
 	var s sum
 	s.bytes(x.Digest[:])
 	s.text(x.Key)
-	s.number(seconds(x.Started))
+	s.number(retrieve.Seconds(x.Started))
 	return s.value()
 }
 
@@ -186,7 +171,7 @@ func scanKey(rows *sql.Rows) (k retrieve.Key, err error) {
 	if err := scanned(rows.Scan(&k.ID, &k.Name, &digest, &k.Write, &collections, &created, &expires, &used, &sum)); err != nil {
 		return k, err
 	}
-	k.Created, k.Expires, k.Used = stored(created), stored(expires), stored(used)
+	k.Created, k.Expires, k.Used = retrieve.AtSeconds(created), retrieve.AtSeconds(expires), retrieve.AtSeconds(used)
 	if copy(k.Digest[:], digest) != len(digest) || keySum(k, collections) != sum {
 		return k, fmt.Errorf("key %q: %w", k.ID, errRow)
 	}
@@ -202,7 +187,7 @@ func scanSession(rows *sql.Rows) (x retrieve.Session, err error) {
 	if err := scanned(rows.Scan(&digest, &x.Key, &started, &sum)); err != nil {
 		return x, err
 	}
-	x.Started = stored(started)
+	x.Started = retrieve.AtSeconds(started)
 	if copy(x.Digest[:], digest) != len(digest) || sessionSum(x) != sum {
 		return x, fmt.Errorf("a session: %w", errRow)
 	}
@@ -247,7 +232,7 @@ func (r keyring) Add(ctx context.Context, k retrieve.Key) error {
 			return retrieve.ErrKeyName
 		}
 		_, err = tx.ExecContext(ctx, `INSERT INTO access_keys (id, name, digest, write, collections, created, expires, used, sum) VALUES (?, ?, ?, ?, ?, ?, ?, 0, ?)`,
-			k.ID, k.Name, k.Digest[:], k.Write, string(collections), seconds(k.Created), seconds(k.Expires), keySum(k, string(collections)))
+			k.ID, k.Name, k.Digest[:], k.Write, string(collections), retrieve.Seconds(k.Created), retrieve.Seconds(k.Expires), keySum(k, string(collections)))
 		if err != nil {
 			return err
 		}
@@ -287,7 +272,7 @@ func (r keyring) Used(ctx context.Context, id string, at time.Time) error {
 		if yes, err := hasKeys(ctx, tx); err != nil || !yes {
 			return err
 		}
-		_, err := tx.ExecContext(ctx, `UPDATE access_keys SET used = max(used, ?) WHERE id = ?`, seconds(at), id)
+		_, err := tx.ExecContext(ctx, `UPDATE access_keys SET used = max(used, ?) WHERE id = ?`, retrieve.Seconds(at), id)
 		return err
 	})
 	if err != nil {
@@ -309,7 +294,7 @@ func (r keyring) Begin(ctx context.Context, x retrieve.Session) error {
 			which     string
 			arguments []any
 		}{
-			{`started < ?`, []any{seconds(x.Started.Add(-retrieve.MaxSessionAge))}},
+			{`started < ?`, []any{retrieve.Seconds(x.Started.Add(-retrieve.MaxSessionAge))}},
 			{`digest IN (SELECT digest FROM sessions WHERE key = ? ORDER BY started DESC LIMIT -1 OFFSET ?)`, []any{x.Key, retrieve.MaxSessions - 1}},
 			{`digest = ?`, []any{x.Digest[:]}},
 		} {
@@ -317,7 +302,7 @@ func (r keyring) Begin(ctx context.Context, x retrieve.Session) error {
 				return err
 			}
 		}
-		if _, err := tx.ExecContext(ctx, `INSERT INTO sessions (digest, key, started, sum) VALUES (?, ?, ?, ?)`, x.Digest[:], x.Key, seconds(x.Started), sessionSum(x)); err != nil {
+		if _, err := tx.ExecContext(ctx, `INSERT INTO sessions (digest, key, started, sum) VALUES (?, ?, ?, ?)`, x.Digest[:], x.Key, retrieve.Seconds(x.Started), sessionSum(x)); err != nil {
 			return err
 		}
 		return ringChanged(ctx, tx)

@@ -11,6 +11,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"ibid/retrieve"
 )
 
 // Options tune an [Engine]. The zero value is what Ibid uses.
@@ -21,6 +23,8 @@ type Options struct {
 	// Renewing, where it is set, is told that the terms of so many documents
 	// were made by another version's analysis, before they are made anew.
 	Renewing func(documents int)
+	// Limits are how much the ledger keeps.
+	Limits retrieve.Limits
 }
 
 const (
@@ -44,6 +48,7 @@ type Engine struct {
 	schema string
 	locks  int32
 
+	limits      retrieve.Limits
 	frequencies frequencies
 	closing     sync.Once
 }
@@ -71,7 +76,7 @@ func open(ctx context.Context, address string, opts Options) (_ *Engine, err err
 	}
 	h := fnv.New32a()
 	h.Write([]byte(schema))
-	e := &Engine{server: serverName(config), wait: opts.Wait, schema: schema, locks: int32(h.Sum32())}
+	e := &Engine{server: serverName(config), wait: opts.Wait, limits: opts.Limits, schema: schema, locks: int32(h.Sum32())}
 	if e.wait <= 0 {
 		e.wait = defaultWait
 	}

@@ -15,6 +15,12 @@ const (
 	// libraryLock is held shared by whoever changes a document, and alone by
 	// whoever changes what documents stand on: roots and spaces.
 	libraryLock = 0
+	// Those of documents are odd. These are held alone by whoever begins a run,
+	// keeps a record or an opinion, or changes keys and sessions.
+	runsLock     = 2
+	recordsLock  = 4
+	feedbackLock = 6
+	ringLock     = 8
 )
 
 // lockDocuments keeps others from changing the documents, and from changing
@@ -32,8 +38,13 @@ func (e *Engine) lockDocuments(ctx context.Context, s *session, ids ...string) e
 	return err
 }
 
-// lockLibrary keeps others from changing anything until the transaction ends.
+// lockLibrary keeps others from changing any document until the transaction ends.
 func (e *Engine) lockLibrary(ctx context.Context, s *session) error {
-	_, err := s.exec(ctx, `SELECT pg_advisory_xact_lock($1, $2)`, e.locks, libraryLock)
+	return e.lock(ctx, s, libraryLock)
+}
+
+// lock keeps others from having one of the locks until the transaction ends.
+func (e *Engine) lock(ctx context.Context, s *session, number int32) error {
+	_, err := s.exec(ctx, `SELECT pg_advisory_xact_lock($1, $2)`, e.locks, number)
 	return err
 }

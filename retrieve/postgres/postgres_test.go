@@ -15,7 +15,7 @@ import (
 )
 
 var (
-	_ retrieve.Engine   = (*Engine)(nil)
+	_ retrieve.Store    = (*Engine)(nil)
 	_ retrieve.Preparer = (*Engine)(nil)
 	_ retrieve.Respacer = (*Engine)(nil)
 
@@ -77,7 +77,7 @@ func newSchema(t testing.TB, server string) string {
 
 func openTest(t testing.TB, address string) *Engine {
 	t.Helper()
-	e, err := Open(context.Background(), address, Options{})
+	e, err := Open(context.Background(), address, Options{Limits: enginetest.Limits()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,16 +89,10 @@ func openTest(t testing.TB, address string) *Engine {
 	return e
 }
 
-// An engineOnly has no ledger and no keyring.
-type engineOnly struct{ *Engine }
-
-func (engineOnly) Ledger() retrieve.Ledger   { return nil }
-func (engineOnly) Keyring() retrieve.Keyring { return nil }
-
 func backend(server string) enginetest.Backend {
 	return enginetest.Backend{Recall: 1, New: func(t *testing.T) func() retrieve.Store {
 		address := newSchema(t, server)
-		return func() retrieve.Store { return engineOnly{openTest(t, address)} }
+		return func() retrieve.Store { return openTest(t, address) }
 	}}
 }
 
@@ -108,4 +102,12 @@ func TestEngine(t *testing.T) {
 
 func TestCopy(t *testing.T) {
 	onServers(t, func(t *testing.T, server string) { enginetest.Copy(t, backend(server)) })
+}
+
+func TestLedger(t *testing.T) {
+	onServers(t, func(t *testing.T, server string) { enginetest.Ledger(t, backend(server)) })
+}
+
+func TestKeyring(t *testing.T) {
+	onServers(t, func(t *testing.T, server string) { enginetest.Keyring(t, backend(server)) })
 }
