@@ -73,8 +73,9 @@ func (c *evalReportCmd) Run(ctx context.Context, s surroundings) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, corpus.close()) }()
-	if err := c.ask(ctx, corpus, questions, report, s); err != nil {
-		return err
+	broken := c.ask(ctx, corpus, questions, report, s)
+	if len(report.Outcomes) == 0 || errors.Is(broken, errHopeless) {
+		return broken
 	}
 	report.Measure(metrics)
 	if earlier != nil {
@@ -90,7 +91,7 @@ func (c *evalReportCmd) Run(ctx context.Context, s surroundings) (err error) {
 	}
 	switch {
 	case report.Interrupted:
-		return &exitError{exitFailed, fmt.Errorf("interrupted: the report is on %d of %d questions, and no threshold was looked at", len(report.Outcomes), report.Wanted)}
+		return &exitError{exitFailed, fmt.Errorf("%w: the report is on %d of %d questions, and no threshold was looked at", broken, len(report.Outcomes), report.Wanted)}
 	case len(report.Missed) > 0:
 		return &exitError{exitDamage, errors.New(strings.Join(report.Missed, "; "))}
 	}
@@ -238,7 +239,8 @@ func (c *evalReportCmd) settings(corpus *corpus) []eval.Setting {
 	return append(settings, eval.Setting{Name: "pdf", Value: c.PDF}, eval.Setting{Name: "parallel", Value: strconv.Itoa(c.Parallel)})
 }
 
-// ask asks the questions. Interrupted, it leaves those that were answered.
+// ask asks the questions. Where an error ends it, the report has the outcomes
+// of those that were answered.
 func (c *evalReportCmd) ask(ctx context.Context, corpus *corpus, questions []eval.Question, report *eval.Report, s surroundings) error {
 	answerer, err := corpus.answerer(c.modelConfig, c.endpointConfig, s.getenv)
 	if err != nil {
@@ -282,20 +284,20 @@ func (c *evalReportCmd) ask(ctx context.Context, corpus *corpus, questions []eva
 		})
 	}
 	err = asking.Wait()
-	if report.Interrupted = ctx.Err() != nil; err != nil && !report.Interrupted {
-		return err
-	}
 	report.Wanted = len(questions)
 	for _, o := range outcomes {
 		if o != nil {
 			report.Outcomes = append(report.Outcomes, *o)
 		}
 	}
-	if len(report.Outcomes) == 0 {
-		return cmp.Or(ctx.Err(), errHopeless)
+	if report.Interrupted = len(report.Outcomes) < report.Wanted; report.Interrupted && ctx.Err() != nil {
+		return errInterrupted
 	}
-	return nil
+	return err
 }
+
+// errInterrupted says that not all questions were waited for.
+var errInterrupted = errors.New("interrupted")
 
 // write writes the report in the forms that were asked for.
 func (c *evalReportCmd) write(report *eval.Report, s surroundings) error {

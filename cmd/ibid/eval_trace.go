@@ -84,7 +84,31 @@ func (c *corpus) trace(ctx context.Context, answerer *answer.Answerer, asked ans
 		return nil, err
 	}
 	out.Diagnose()
+	if out.Cause == eval.Retrieval {
+		if err := c.deeper(ctx, asked, out); ctx.Err() != nil {
+			return nil, ctx.Err()
+		} else if err != nil {
+			out.Warnings = append(out.Warnings, err.Error())
+		}
+	}
 	return out, nil
+}
+
+// deep is how many passages are looked at for one that was not retrieved.
+const deep = 100
+
+// deeper looks where what was not retrieved stands in a longer ranking.
+func (c *corpus) deeper(ctx context.Context, asked answer.Question, out *eval.Outcome) error {
+	passages, err := c.Search(ctx, retrieve.Query{Text: asked.Text, K: max(deep, 2*asked.TopK), Diversity: asked.Diversity, Filter: asked.Filter})
+	if err != nil {
+		return fmt.Errorf("searching deeper: %w", err)
+	}
+	t := &tracer{passages: passages}
+	longer, err := c.retrieved(ctx, out.Question, t)
+	if err == nil {
+		out.Deeper(longer)
+	}
+	return err
 }
 
 // named gives the question with the documents as the store calls them.
@@ -138,7 +162,7 @@ func (c *corpus) retrieved(ctx context.Context, q eval.Question, t *tracer) ([]e
 		j, judged := verdicts[p.ID]
 		out := eval.Passage{
 			ID: p.ID, Document: p.Document, Title: p.Title, Heading: p.Heading, Page: p.Page, LastPage: p.Page,
-			Score: p.Score, Dense: p.Scores.Dense, BM25: p.Scores.BM25,
+			Score: p.Score, Dense: p.Scores.Dense, BM25: p.Scores.BM25, Rerank: p.Scores.Rerank,
 			Chance: j.Chance, Verdict: string(j.Decision), By: j.By, Reason: j.Reason, Kept: t.kept[p.ID] || judged && j.Decision != answer.Irrelevant, // without a gate nothing is judged
 			Text: p.Text,
 		}

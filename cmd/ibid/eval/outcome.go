@@ -1,6 +1,7 @@
 package eval
 
 import (
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -72,11 +73,13 @@ type Passage struct {
 	Score    float64 `json:"score"`
 	Dense    float64 `json:"dense"`
 	BM25     float64 `json:"bm25"`
-	Chance   float64 `json:"chance"`            // of being on topic, by the gate
-	Verdict  string  `json:"verdict,omitempty"` // empty where the gate did not come to it
-	By       string  `json:"by,omitempty"`
-	Reason   string  `json:"reason,omitempty"`
-	Kept     bool    `json:"kept"`
+	// Rerank is what a reranker gave, on its own scale; nil without one.
+	Rerank  *float64 `json:"rerank,omitempty"`
+	Chance  float64  `json:"chance"`            // of being on topic, by the gate
+	Verdict string   `json:"verdict,omitempty"` // empty where the gate did not come to it
+	By      string   `json:"by,omitempty"`
+	Reason  string   `json:"reason,omitempty"`
+	Kept    bool     `json:"kept"`
 	// Right says that it holds what the question says is right: one of its
 	// quotes, else one of its pages, else one of its documents.
 	Right  bool  `json:"right"`
@@ -338,6 +341,19 @@ func (o *Outcome) Diagnose() {
 	for i := range o.Retrieved {
 		o.Retrieved[i].Text = excerpt(o.Retrieved[i].Text, 600)
 	}
+}
+
+// Deeper adds to the reasons of a question that failed at the search where, in
+// a longer ranking, the first right passage stands. The texts of the passages
+// must be whole.
+func (o *Outcome) Deeper(passages []Passage) {
+	long := Outcome{Question: o.Question, Retrieved: passages}
+	long.mark()
+	why := "nor is it among the first " + counted(len(passages), "passage") + ": other words, another format or a text that was not read?"
+	if i := slices.IndexFunc(passages, func(p Passage) bool { return p.Right }); i >= 0 {
+		why = fmt.Sprintf("deeper down it is found, at rank %d of %d: see whether a larger top-k helps", i+1, len(passages))
+	}
+	o.Why = slices.Insert(o.Why, 1, why)
 }
 
 func (o *Outcome) diagnoseCitations(symptom, fail func(Cause, string)) {

@@ -118,6 +118,26 @@ func TestMark(t *testing.T) {
 	}
 }
 
+// A question that failed at the search says how deep one would have to look.
+func TestDeeper(t *testing.T) {
+	tea := Question{Text: "When is tea served?", Answers: []string{"at four"}, Documents: []string{"tea.md"}}
+	other := passage("boats.md", 0, true, "The boats are blue.")
+	for _, test := range []struct {
+		longer []Passage
+		want   string
+	}{
+		{[]Passage{other, other, passage("tea.md", 0, true, "")}, "deeper down it is found, at rank 3 of 3: see whether a larger top-k helps"},
+		{[]Passage{other, other}, "nor is it among the first 2 passages: other words, another format or a text that was not read?"},
+	} {
+		o := answered(tea, "It is blue [1].", "boats.md", other)
+		o.Diagnose()
+		o.Deeper(test.longer)
+		if len(o.Why) != 4 || o.Why[1] != test.want || o.Cause != Retrieval {
+			t.Errorf("%q, want %q", o.Why, test.want)
+		}
+	}
+}
+
 func TestOfPlaces(t *testing.T) {
 	held := [][]int{nil, {1}, {0, 1}, nil, {2}} // of 4 right places, one was not found
 	for name, want := range map[string]float64{

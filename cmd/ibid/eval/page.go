@@ -27,7 +27,7 @@ var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{
 	"or":      func(a, b string) string { return cmp.Or(a, b) },
 	"date":    func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") },
 	"clock":   func(s float64) string { return SecondsUnit.Write(s) },
-	"two":     func(x float64) string { return fmt.Sprintf("%.2f", x) },
+	"two":     two,
 	"inc":     func(i int) int { return i + 1 },
 	"causeIs": func(c Cause) string { return causeIs[c] },
 }).Parse(pageSource))
@@ -40,6 +40,14 @@ var causeIs = map[Cause]string{
 	Citations:  "The answer rests on no source, on none of the right ones, or on one that does not bear it out.",
 	Refusal:    "There is an answer and it was refused, or there is none and it was answered.",
 	Trouble:    "The question ended in an error.",
+}
+
+// two writes a number, or what a pointer to one leads to, with two decimals.
+func two(x any) string {
+	if p, ok := x.(*float64); ok {
+		x = *p
+	}
+	return fmt.Sprintf("%.2f", x)
 }
 
 // plain shows controls, and the invisible characters that can hide or reorder

@@ -1,0 +1,50 @@
+package eval
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// README.md tells of every field and every figure, and its examples are read.
+func TestReadme(t *testing.T) {
+	b, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	readme := string(b)
+	examples := regexp.MustCompile("(?s)```json\n(.*?)```").FindStringSubmatch(readme)
+	if examples == nil {
+		t.Fatal("no examples")
+	}
+	questions, unknown, err := ReadQuestions(files("q.jsonl", examples[1]), "q.jsonl")
+	if err != nil || len(questions) < 6 || unknown != nil {
+		t.Errorf("%d questions, %q, %v", len(questions), unknown, err)
+	}
+	for name := range fieldNames {
+		if !strings.Contains(readme, "`"+name+"`") {
+			t.Errorf("the field %s is not told of", name)
+		}
+	}
+	for _, c := range causes {
+		if !strings.Contains(readme, "| `"+string(c)+"` |") {
+			t.Errorf("the cause %s is not told of", c)
+		}
+	}
+	stages := regexp.MustCompile(`^(first|search|gate|write)_p`)
+	for _, m := range Measures(nil, &Price{}) {
+		name := m.Name
+		if stage := stages.FindStringSubmatch(name); stage != nil {
+			name = stage[1] + "_…"
+		}
+		if !strings.Contains(readme, "`"+name+"`") {
+			t.Errorf("the figure %s is not told of", m.Name)
+		}
+	}
+	for _, kind := range metricKinds {
+		if !strings.Contains(readme, "`"+kind+"@K`") {
+			t.Errorf("the metric %s is not told of", kind)
+		}
+	}
+}
