@@ -75,7 +75,7 @@ func (c *corpus) trace(ctx context.Context, answerer *answer.Answerer, asked ans
 		t.seconds.Write = max(0, t.seconds.Whole-t.seconds.Search-t.seconds.Gate)
 	}
 	out := outcomeOf(fold.Answer(), t)
-	out.Question = c.named(q)
+	out.Question, out.Missing = c.named(q)
 	if failed != nil {
 		out.Answered, out.Error = false, failed.Error()
 	}
@@ -111,15 +111,18 @@ func (c *corpus) deeper(ctx context.Context, asked answer.Question, out *eval.Ou
 	return err
 }
 
-// named gives the question with the documents as the store calls them.
-func (c *corpus) named(q eval.Question) eval.Question {
+// named gives the question with the documents as the store calls them, and
+// those that it does not have.
+func (c *corpus) named(q eval.Question) (_ eval.Question, missing []string) {
 	q.Documents = slices.Clone(q.Documents)
 	for i, d := range q.Documents {
 		if stored, ok := c.stored[d]; ok {
 			q.Documents[i] = stored
+		} else {
+			missing = append(missing, d)
 		}
 	}
-	return q
+	return q, missing
 }
 
 // outcomeOf is what an answer and its steps come to.

@@ -14,6 +14,8 @@ type Outcome struct {
 	Question Question `json:"question"`
 	Status   Status   `json:"status"`
 	Cause    Cause    `json:"cause,omitempty"` // of what failed
+	// Missing are documents that the question names and the store does not have.
+	Missing []string `json:"missing,omitempty"`
 	// Why says in sentences what was found wrong, the cause first.
 	Why []string `json:"why"`
 
@@ -282,7 +284,11 @@ func (o *Outcome) lost() (Cause, string) {
 		case pageLevel:
 			what = "none on the right pages (" + q.pageNames() + ")"
 		}
-		return Retrieval, "of the " + counted(len(o.Retrieved), "passage") + " retrieved, " + what
+		why := "of the " + counted(len(o.Retrieved), "passage") + " retrieved, " + what
+		if len(o.Missing) > 0 {
+			why += "; not in the store: " + strings.Join(o.Missing, ", ")
+		}
+		return Retrieval, why
 	case kept == 0 && o.Error == "":
 		return Gate, "the gate skipped every right passage: " + strings.Join(skipped, ", ")
 	}
