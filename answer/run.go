@@ -51,6 +51,8 @@ type Run struct {
 	lose     context.CancelCauseFunc // stops the work
 	lost     error                   // why the work must stop; nil while it need not
 	sure     time.Time               // when the claim was known to hold; zero before it is made
+
+	forgotten bool // by the ledger, while it was held
 }
 
 // BeginRun begins a run in a ledger. Its kind is that of [retrieve.Run]; spec
@@ -170,18 +172,27 @@ func (run *Run) claim(ctx context.Context) error {
 }
 
 // losing notes an error that means that the work must stop. A run that the ledger
-// has forgotten goes on: there is nothing that another worker could take up.
+// has forgotten while it was held goes on: there is nothing that another worker
+// could take up.
 func (run *Run) losing(err error) {
-	if !retrieve.IsLost(err) || errors.Is(err, retrieve.ErrNotFound) {
+	if !retrieve.IsLost(err) {
 		return
 	}
 	run.mu.Lock()
 	defer run.mu.Unlock()
-	if run.lost == nil {
-		run.lost = err
-		if run.lose != nil {
-			run.lose(err)
+	if run.lost != nil || run.forgotten {
+		return
+	}
+	if errors.Is(err, retrieve.ErrNotFound) {
+		if time.Since(run.sure) < retrieve.ClaimTime {
+			run.forgotten = true
+			return
 		}
+		err = &retrieve.HeldError{Run: run.ID} // this process was held up, and another one has ended it
+	}
+	run.lost = err
+	if run.lose != nil {
+		run.lose(err)
 	}
 }
 
@@ -193,13 +204,15 @@ func (run *Run) Lost(ctx context.Context) bool {
 		return false
 	}
 	run.mu.Lock()
-	lost, sure := run.lost, time.Since(run.sure) < retrieve.ClaimTime/2
+	sure := run.lost != nil || run.forgotten || time.Since(run.sure) < retrieve.ClaimTime/2
 	run.mu.Unlock()
-	if lost == nil && !sure {
-		lost = run.claim(ctx)
+	if !sure {
+		run.losing(run.claim(ctx))
 	}
+	run.mu.Lock()
+	defer run.mu.Unlock()
 	held := (*retrieve.HeldError)(nil)
-	return errors.As(lost, &held)
+	return errors.As(run.lost, &held)
 }
 
 // Release lets go of a run that goes no further here: any worker may take it up.

@@ -56,7 +56,7 @@ type HeldError struct {
 
 func (e *HeldError) Error() string {
 	if e.Worker == "" {
-		return fmt.Sprintf("the run %s was let go: claim it again", e.Run)
+		return fmt.Sprintf("the run %s is no longer held by who worked on it: take it up again, or see what came of it", e.Run)
 	}
 	return fmt.Sprintf("the run %s is worked on by %s: wait until it has ended, or stops to prolong its claim, which lasts for another %s", e.Run, WhoIs(e.Worker), e.Left.Round(time.Second))
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"html"
 	"io"
@@ -14,6 +15,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -144,20 +146,41 @@ func TestModelErrors(t *testing.T) {
 }
 
 func TestReadiness(t *testing.T) {
-	ready := false
-	e := newHandler(t, func(o *Options) { o.Indexing = func() (int, int, bool) { return 3, 20, ready } })
+	ready, away := false, error(nil)
+	var logged bytes.Buffer
+	e := newHandler(t, func(o *Options) {
+		o.Indexing = func() (int, int, bool) { return 3, 20, ready }
+		o.Logger = slog.New(slog.NewTextHandler(&logged, &slog.HandlerOptions{Level: slog.LevelInfo}))
+		o.Reachable = func(ctx context.Context) error {
+			if limit, ok := ctx.Deadline(); !ok || time.Until(limit) > storeTimeout {
+				t.Errorf("the store has until %v", limit)
+			}
+			return away
+		}
+	})
 	for _, want := range []struct {
+		ready  bool
+		away   error
 		status int
 		body   string
-	}{{503, `{"done":3,"total":20,"ready":false}`}, {200, `{"done":3,"total":20,"ready":true}`}} {
-		r := httptest.NewRequest("GET", "/readyz", nil)
-		r.Host = "localhost"
-		w := httptest.NewRecorder()
-		e.ServeHTTP(w, r)
-		if w.Code != want.status || strings.TrimSpace(w.Body.String()) != want.body {
+	}{
+		{false, nil, 503, `{"done":3,"total":20,"ready":false,"reason":"the folders are being read for the first time"}`},
+		{true, nil, 200, `{"done":3,"total":20,"ready":true}`},
+		{true, errors.New("no route to db.internal"), 503, `{"done":3,"total":20,"ready":false,"reason":"the store does not answer: the log of the server says why"}`},
+		{true, errors.New("no route to db.internal"), 503, `{"done":3,"total":20,"ready":false,"reason":"the store does not answer: the log of the server says why"}`},
+		{true, nil, 200, `{"done":3,"total":20,"ready":true}`},
+	} {
+		ready, away = want.ready, want.away
+		w := call(e, "GET", "/readyz", "")
+		if w.Code != want.status || strings.TrimSpace(w.Body.String()) != want.body || (w.Header().Get("Retry-After") != "") != (want.status == 503) {
 			t.Errorf("%d %s, want %d %s", w.Code, w.Body, want.status, want.body)
 		}
-		ready = true
+		if w := call(e, "GET", "/healthz", ""); w.Code != 200 {
+			t.Errorf("the process: %d", w.Code)
+		}
+	}
+	if said := logged.String(); strings.Count(said, "db.internal") != 1 || strings.Count(said, "answers again") != 1 {
+		t.Errorf("the log says %s", said)
 	}
 }
 

@@ -140,8 +140,9 @@ func operations() []operation {
 			replies: []answerOf{{200, "the list", jsonReply, listedCollections{}, false}}},
 
 		{route: "GET /healthz", tag: "Server", summary: "Whether the server runs", replies: []answerOf{{200, "it does", jsonReply, health{}, false}}},
-		{route: "GET /readyz", tag: "Server", summary: "Whether the folders have been read once",
-			replies: []answerOf{{200, "they have", jsonReply, Indexing{}, false}, {503, "not yet", jsonReply, Indexing{}, false}}},
+		{route: "GET /readyz", tag: "Server", summary: "Whether questions should be sent here",
+			description: "A server is ready once it has read its folders, and while its store answers: reason says what is amiss.",
+			replies:     []answerOf{{200, "they should", jsonReply, readiness{}, false}, {503, "not now", jsonReply, readiness{}, false}}},
 		{route: "GET /metrics", tag: "Server", summary: "Figures for Prometheus", replies: []answerOf{{200, "the figures as text", "text/plain", nil, false}}},
 		{route: "GET /openapi.json", tag: "Server", summary: "This description", replies: []answerOf{{200, "an OpenAPI 3.1 document", jsonReply, nil, false}}},
 

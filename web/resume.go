@@ -37,6 +37,8 @@ type task struct {
 type keptRequest struct {
 	By      string          `json:"by,omitempty"`
 	Request json.RawMessage `json:"request"`
+	// Unrecorded says that no record is to be kept.
+	Unrecorded bool `json:"unrecorded,omitempty"`
 }
 
 // resume finds the run of a kind that a request names, and puts what that is
@@ -78,13 +80,16 @@ func (s *server) begin(c echo.Context, t task, background bool, cancel context.C
 	ctx, by := c.Request().Context(), caller(c)
 	run := t.run
 	if run == nil && s.Ledger != nil {
-		run, err = answer.BeginRun(ctx, s.Ledger, t.kind, keptRequest{by, request})
+		run, err = answer.BeginRun(ctx, s.Ledger, t.kind, keptRequest{by, request, !t.record})
 		if err != nil && ctx.Err() == nil {
 			s.Logger.WarnContext(ctx, "an answer cannot be taken up again if it is interrupted", "error", err)
 		}
 	}
 	l := &liveRun{kind: t.kind, by: by, request: request, asked: c.Response().Header().Get(echo.HeaderXRequestID),
 		started: time.Now(), record: t.record, background: background, run: run, cancel: cancel}
+	if run != nil && t.record && s.KeepAnswers > 0 {
+		l.readElsewhere = func() bool { return s.readElsewhere(run.ID) }
+	}
 	if run != nil {
 		l.id = run.ID
 		if err := s.hold(c, run, cancel); err != nil {
@@ -138,7 +143,7 @@ func (s *server) hold(c echo.Context, run *answer.Run, cancel context.CancelCaus
 }
 
 // lookAgain is after how long the ledger is asked again about a run of another server.
-const lookAgain = 250 * time.Millisecond
+const lookAgain = 500 * time.Millisecond
 
 // noSuchRun is about a run that cannot be taken up.
 func noSuchRun(id string) *Problem {

@@ -96,8 +96,12 @@ type liveRun struct {
 	// background is set where it goes on without readers, for a while.
 	background bool
 	run        *answer.Run // nil for one that cannot be taken up again
+	cut        bool        // the answer that it came to is not whole; its goroutine's own
 	cancel     context.CancelCauseFunc
 	all        *Runs
+	// readElsewhere says whether somebody reads it through another server; nil
+	// where nobody can.
+	readElsewhere func() bool
 
 	mu        sync.Mutex // guards what follows
 	log       []event
@@ -231,9 +235,14 @@ func (l *liveRun) wait() {
 	case l.readers > 0 || l.id == "":
 	case l.state == stateRunning && l.background:
 		l.idle = time.AfterFunc(patience, func() {
+			elsewhere := l.readElsewhere != nil && l.readElsewhere()
 			l.mu.Lock()
 			defer l.mu.Unlock()
-			if l.readers == 0 {
+			switch {
+			case l.readers > 0:
+			case elsewhere:
+				l.wait()
+			default:
 				l.cancel(errAbandoned)
 			}
 		})
@@ -247,6 +256,9 @@ func (l *liveRun) wait() {
 func (l *liveRun) end(ctx context.Context, err error) event {
 	var last event
 	state := stateDone
+	if l.cut && ctx.Err() != nil {
+		state = stateStopped // and its answer is what it had come to
+	}
 	if err != nil {
 		// A problem can be encoded, and a log without room for it has been given up.
 		last, _ = l.add("error", told(problemFor(err), l.asked))
@@ -461,6 +473,7 @@ func (s *server) work(l *liveRun, events iter.Seq2[answer.Event, error], send fu
 		return pass(e.Kind(), e)
 	}))
 	whole := answered{a, s.indexing()}
+	l.cut = a.Incomplete
 	if err == nil {
 		err = pass("done", whole)
 	}

@@ -89,6 +89,10 @@ type runRecord struct {
 
 	log []event
 	by  string
+	// worker holds the run, at another server.
+	worker string
+	// unkept says that no record will be there when it has ended.
+	unkept bool
 }
 
 func kindName(kind string) string {
@@ -162,7 +166,10 @@ func (s *server) conduct(ctx context.Context, l *liveRun, t task, citing cite.Op
 			s.Logger.WarnContext(ctx, "a run that has ended is not forgotten", "run", l.id, "error", err)
 		}
 	}()
+	leaveOff := s.tell(ctx, l)
+	defer leaveOff()
 	_, err := s.work(l, s.cited(ctx, t.kind, l.run.Watch(t.events(ctx, l.run)), citing), nil)
+	leaveOff()
 	ended = s.ending(ctx, l, err)
 	l.end(ctx, ended)
 	attrs := []slog.Attr{slog.String("run", l.id), slog.Duration("took", time.Since(l.started))}
@@ -233,11 +240,17 @@ func (s *server) findRun(c echo.Context, id string) (*liveRun, *runRecord, error
 		}
 	}
 	resumable := under.Request != nil
+	unfinished := &runRecord{ID: id, Kind: kindName(begun.Kind), State: stateInterrupted, Question: questionOf(under.Request),
+		Request: under.Request, Started: begun.Started, Resumable: true, by: under.By}
+	if resumable && under.By == caller(c) && begun.Worker != "" {
+		unfinished.State, unfinished.Resumable, unfinished.worker = stateRunning, false, begun.Worker
+		unfinished.unkept = under.Unrecorded || s.KeepAnswers == 0
+		return nil, unfinished, nil
+	}
 	r, err := s.Ledger.Record(ctx, id)
 	switch {
 	case errors.Is(err, retrieve.ErrNotFound) && resumable && under.By == caller(c):
-		return nil, &runRecord{ID: id, Kind: kindName(begun.Kind), State: stateInterrupted, Question: questionOf(under.Request),
-			Request: under.Request, Started: begun.Started, Resumable: true, by: under.By}, nil
+		return nil, unfinished, nil
 	case errors.Is(err, retrieve.ErrNotFound):
 		return nil, nil, runNotFound(id)
 	case err != nil:
@@ -335,18 +348,35 @@ func (s *server) replyRecord(c echo.Context, r *runRecord) error {
 // 204, which ends the browser's coming back.
 func (s *server) follow(c echo.Context, l *liveRun, known *runRecord) error {
 	if l == nil && known.State == stateInterrupted {
-		return &Problem{Status: http.StatusConflict, Code: "run_interrupted",
-			Detail: fmt.Sprintf(`the run was under way when its server stopped: POST /api/runs with {"run": %q} goes on with it`, known.ID)}
+		return interrupted(known.ID)
 	}
+	ctx, cancel := context.WithCancelCause(c.Request().Context())
+	defer cancel(nil)
+	last := c.Request().Header.Get("Last-Event-ID")
 	since := func(n int) ([]event, bool, <-chan struct{}, error) { return known.log[n:], false, nil, nil }
-	if l != nil {
+	switch {
+	case l != nil:
 		since = l.since
+	case known.worker != "" && known.unkept:
+		c.Response().Header().Set(echo.HeaderRetryAfter, "1")
+		return &Problem{Status: http.StatusConflict, Code: "run_elsewhere",
+			Detail: fmt.Sprintf("the run is under way at another server (%s), and no record of it is kept: only there it can be followed", retrieve.WhoIs(known.worker))}
+	case known.worker != "":
+		d := &distantRun{server: s, ctx: ctx, id: known.ID, worker: known.worker}
+		since = d.since
+		defer d.attend()()
+		if err := d.catchUp(last); err != nil {
+			return err
+		}
 	}
 	log, more, _, err := since(0)
 	if err != nil {
 		return err
 	}
-	seen := followed(log, c.Request().Header.Get("Last-Event-ID"))
+	if known != nil && known.worker != "" && !more && len(log) == 0 {
+		return runUnderWay(known.ID) // anew, since it was looked at
+	}
+	seen := followed(log, last)
 	if !more && seen == len(log) {
 		return c.NoContent(http.StatusNoContent)
 	}
@@ -357,8 +387,6 @@ func (s *server) follow(c echo.Context, l *liveRun, known *runRecord) error {
 		}
 		defer s.Runs.unfollow(who)
 	}
-	ctx, cancel := context.WithCancelCause(c.Request().Context())
-	defer cancel(nil)
 	out := newEventStream(c.Response(), cancel)
 	defer out.close()
 	if c.QueryParam("html") == "1" {
@@ -476,12 +504,26 @@ func (s *server) stopRun(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	if l != nil {
+	switch {
+	case l != nil:
 		l.cancel(errStopped)
 		if err := l.wind(c.Request().Context()); err != nil {
 			return fmt.Errorf("stopping a run: %w", err)
 		}
 		known = l.known()
+	case known.worker != "":
+		if err := s.stopDistant(c.Request().Context(), id, known.worker); err != nil {
+			return err
+		}
+		_, ended, err := s.findRun(c, id)
+		if p := (*Problem)(nil); err != nil && !errors.As(err, &p) {
+			return err
+		}
+		if ended != nil {
+			known = ended
+		} else { // nothing is kept of it
+			known.State = stateStopped
+		}
 	}
 	if c.QueryParam("forget") != "true" {
 		return s.replyRecord(c, known)
@@ -503,7 +545,7 @@ func (s *server) shareRun(c echo.Context) error {
 	switch {
 	case err != nil:
 		return err
-	case l != nil && l.known().State == stateRunning:
+	case l != nil && l.known().State == stateRunning, l == nil && known.worker != "":
 		return runUnderWay(id)
 	case l == nil && known.by != caller(c), s.Ledger == nil:
 		return runNotFound(id)

@@ -36,6 +36,14 @@ type ledger struct {
 	until    map[string]time.Time // when the claims of runs run out
 	stop     map[string]bool
 	broken   error // of every write of a record
+	unheard  error // of every claim that is prolonged
+}
+
+// away has no claim prolonged, as for a server that is held up.
+func (l *ledger) away(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.unheard = err
 }
 
 func newLedger() *ledger {
@@ -60,6 +68,8 @@ func (l *ledger) Claim(_ context.Context, id, worker string, d time.Duration) er
 		return retrieve.ErrNotFound
 	case r.Worker != "" && r.Worker != worker && left > 0:
 		return &retrieve.HeldError{Run: id, Worker: r.Worker, Left: left}
+	case r.Worker == worker && l.unheard != nil:
+		return l.unheard
 	case r.Worker == worker && l.stop[id]:
 		return retrieve.ErrStopped
 	}

@@ -21,6 +21,7 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -103,6 +104,9 @@ type Options struct {
 	// accounted for, files seen so far, and whether the first sync has ended.
 	// Nil means that there is nothing to wait for.
 	Indexing func() (done, total int, ready bool)
+	// Reachable tells why the store does not answer, for GET /readyz. Nil means
+	// that it always does.
+	Reachable func(ctx context.Context) error
 	// Troubles lists the files of the last sync that were skipped or failed.
 	// Nil means that none are known.
 	Troubles func() []ingest.Change
@@ -178,6 +182,8 @@ type server struct {
 	tries    tries
 	drawings *drawings
 	markdown *markdown
+
+	storeAway atomic.Bool // when it was asked last
 }
 
 // New makes the handler. It fails when a required option is missing or the
@@ -350,12 +356,44 @@ type health struct {
 	Version string `json:"version,omitempty"`
 }
 
+// readiness is the reply of GET /readyz.
+type readiness struct {
+	Indexing
+	// Reason says why the server is not ready.
+	Reason string `json:"reason,omitempty"`
+}
+
+// storeTimeout is how long a store may take to answer whether it is there.
+const storeTimeout = 2 * time.Second
+
+// readyz says whether to send questions here. What exactly is wrong with the
+// store is for the log, and said there once.
 func (s *server) readyz(c echo.Context) error {
-	i := s.indexing()
-	status := http.StatusOK
-	if !i.Ready {
-		status = http.StatusServiceUnavailable
-		c.Response().Header().Set(echo.HeaderRetryAfter, "2")
+	r := readiness{Indexing: s.indexing()}
+	if !r.Ready {
+		r.Reason = "the folders are being read for the first time"
 	}
-	return reply(c, status, i)
+	if s.Reachable != nil {
+		ctx, cancel := context.WithTimeout(c.Request().Context(), storeTimeout)
+		defer cancel()
+		err := s.Reachable(ctx)
+		if err != nil && c.Request().Context().Err() != nil {
+			return fmt.Errorf("asking the store: %w", c.Request().Context().Err())
+		}
+		if err != nil {
+			r.Ready, r.Reason = false, "the store does not answer: the log of the server says why"
+		}
+		if away := err != nil; s.storeAway.Swap(away) != away {
+			if away {
+				s.Logger.Error("the store does not answer", "error", err)
+			} else {
+				s.Logger.Info("the store answers again")
+			}
+		}
+	}
+	if r.Reason == "" {
+		return reply(c, http.StatusOK, r)
+	}
+	c.Response().Header().Set(echo.HeaderRetryAfter, "2")
+	return reply(c, http.StatusServiceUnavailable, r)
 }

@@ -154,7 +154,7 @@ func (c *serveCmd) Run(ctx context.Context, s surroundings) (err error) {
 		Asker: answerer, Searcher: lib.Index, Library: lib.Index, Logger: logger,
 		Summarizer: answerer, Ledger: lib.store.Ledger(), Runs: &runs, KeepAnswers: time.Duration(c.KeepDays) * 24 * time.Hour,
 		Upstream: upstream, Embedder: lib.embedder, NoLinks: !c.Links,
-		Indexing: progress.indexing, Troubles: troubles,
+		Indexing: progress.indexing, Troubles: troubles, Reachable: lib.reachable,
 		Keys: keys, KeyRate: c.Rate, TrustProxies: proxies, UploadCollection: collection,
 		Addr: c.Addr, PublicURL: c.PublicURL, AllowHosts: c.AllowHost, Version: version(), Citing: citing,
 		MaxAsks: c.MaxAsks, Metrics: metrics, Tracer: tracer, Figures: func(ctx context.Context) (web.StoreFigures, error) { return lib.figures(ctx, c.placeConfig) },
@@ -237,6 +237,12 @@ func (c *serveCmd) Run(ctx context.Context, s surroundings) (err error) {
 	stop()
 	runs.Shutdown(ctx)
 	background.Wait()
+	return err
+}
+
+// reachable asks the store for the least that it knows.
+func (l *library) reachable(ctx context.Context) error {
+	_, err := l.store.Revision(ctx)
 	return err
 }
 
