@@ -1,0 +1,198 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"ibid/answer/openai/openaitest"
+	"ibid/retrieve"
+)
+
+// TestServersShareRuns: an answer that a server was killed in is taken up by the
+// one beside it, which repeats no call that had ended; until then it can be
+// followed there, and nobody else works on it. A server that is only held up,
+// for longer than it holds a run, finds it gone.
+func TestServersShareRuns(t *testing.T) {
+	for name, harm := range map[string]syscall.Signal{"killed": syscall.SIGKILL, "held up": syscall.SIGSTOP} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			data := t.TempDir()
+			voyage(t, data)
+			shareRuns(t, data, harm)
+		})
+	}
+}
+
+// shareRuns has one of two servers come to harm in the middle of an answer. The
+// library of [voyage] is in the data directory, or in the store that the arguments name.
+func shareRuns(t *testing.T, data string, harm syscall.Signal, store ...string) {
+	const question = `{"question":"How many miles did the crew make on day 7?","strategy":"refine"}`
+	const events, object = "text/event-stream", "application/json"
+	calls := [2]*killer{{at: -1, answer: crew}, {at: -1, answer: crew}}
+	args := func(i int) []string {
+		return append([]string{"--gate", "model", "--step-tokens", "1", "--model", "scripted", "--base-url", openaitest.Start(t, &openaitest.Handler{Reply: calls[i].reply})}, store...)
+	}
+	second := serve(t, data, args(1)...)
+	whole := runOf(t, fetch(t, "POST", second+"/api/runs", object, question, 202)).ID
+	fetch(t, "GET", second+"/api/runs/"+whole, events, "", 200)
+	want := runOf(t, fetch(t, "GET", second+"/api/runs/"+whole, object, "", 200)).Answer.Text
+	prompts := calls[1].disarm()
+	const at = 16
+	stalls, unsure := expected(phasesOf(prompts), at)
+
+	k := calls[0]
+	k.at, k.stalls = at, stalls
+	cmd := command(context.Background(), data, append([]string{"serve", "--addr", "127.0.0.1:0"}, args(0)...)...)
+	hurt := k.arm()
+	first := listening(t, cmd)
+	ended := endOf(t, cmd)
+	id := runOf(t, fetch(t, "POST", first+"/api/runs", object, question, 202)).ID
+	run := "/api/runs/" + id
+	if r := runOf(t, fetch(t, "GET", second+run, object, "", 200)); r.State != "running" || r.Resumable {
+		t.Errorf("beside its server it is %+v", r)
+	}
+	resume := `{"run":"` + id + `"}`
+	if b := fetch(t, "POST", second+"/api/runs", object, resume, 409); !bytes.Contains(b, []byte("run_running")) {
+		t.Errorf("%s", b)
+	}
+	followed := make(chan []byte)
+	go func() { followed <- fetchEnd(t, second+run) }()
+	hurt <- func() error { return cmd.Process.Signal(harm) }
+	harmed := time.Now()
+	b := <-followed
+	took := time.Since(harmed)
+	if !bytes.Contains(b, []byte("event: judged\n")) || !bytes.Contains(b, []byte("run_interrupted")) {
+		t.Errorf("who followed it beside its server had\n%s", b)
+	}
+	if again := calls[1].disarm(); len(again) > 0 {
+		t.Errorf("both work on it: %q", again)
+	}
+	if r := runOf(t, fetch(t, "GET", second+run, object, "", 200)); r.State != "interrupted" || !r.Resumable {
+		t.Errorf("without its server it is %+v", r)
+	}
+	t.Logf("figure: %s after its server came to harm (%v) the run could be taken up", took.Round(10*time.Millisecond), harm)
+	if held := harm == syscall.SIGSTOP || len(store) > 0; held && took < retrieve.ClaimTime/2 || took > 2*retrieve.ClaimTime {
+		t.Errorf("after %s it could be taken up", took)
+	}
+
+	before := k.disarm()
+	fetch(t, "POST", second+"/api/runs", object, resume, 202)
+	fetch(t, "GET", second+run, events, "", 200)
+	if r := runOf(t, fetch(t, "GET", second+run, object, "", 200)); r.State != "done" || r.Answer.Text != want || want == "" {
+		t.Errorf("taken up it came to %+v, want %q", r, want)
+	}
+	after := calls[1].disarm()
+	if again := len(after) - (len(prompts) - at); again < 0 || again > unsure || len(before) != at+stalls {
+		t.Errorf("of %d calls %d were made before and %d after, %d of them again", len(prompts), len(before), len(after), again)
+	}
+	if harm == syscall.SIGKILL {
+		ended()
+		return
+	}
+	if err := cmd.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the server that was held up to leave the run alone", func() bool {
+		r := runOf(t, fetch(t, "GET", first+run, object, "", 200))
+		return r.State == "done" && r.Answer.Text == want
+	})
+	if late := k.disarm(); len(late) > 0 {
+		t.Errorf("the server that was held up went on: %q", late)
+	}
+	// It is as good as any other.
+	if r := runOf(t, fetch(t, "POST", first+"/api/runs", object, question, 202)); r.ID == "" {
+		t.Errorf("%+v", r)
+	}
+	ended()
+}
+
+// fetchEnd reads a stream of events to its end, in another goroutine than the test's.
+func fetchEnd(t *testing.T, url string) []byte {
+	r, err := http.NewRequestWithContext(t.Context(), "GET", url, nil)
+	if err != nil {
+		t.Error(err)
+		return nil
+	}
+	r.Header.Set("Accept", "text/event-stream")
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Error(err)
+		return nil
+	}
+	defer resp.Body.Close()
+	var b bytes.Buffer
+	if _, err := b.ReadFrom(resp.Body); err != nil {
+		t.Error(err)
+	}
+	return b.Bytes()
+}
+
+// endOf ends a process that was started, at the latest when the test does.
+func endOf(t *testing.T, cmd *exec.Cmd) func() {
+	ended := false
+	end := func() {
+		if !ended {
+			ended = true
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait() // it was killed
+		}
+	}
+	t.Cleanup(end)
+	return end
+}
+
+// TestServerLetsGo: a server that is told to stop lets go of what it works on:
+// the one beside it may take that up at once.
+func TestServerLetsGo(t *testing.T) {
+	data := t.TempDir()
+	voyage(t, data)
+	const said = "On day 7 the crew made 17 miles under sail.[1]"
+	slow := &openaitest.Handler{Reply: openaitest.Sequence(openaitest.Reply{Fault: openaitest.HeaderStall})}
+	quick := &openaitest.Handler{Reply: openaitest.Sequence(openaitest.Reply{Text: said})}
+	args := func(h *openaitest.Handler) []string {
+		return []string{"--gate", "score", "--model", "scripted", "--base-url", openaitest.Start(t, h)}
+	}
+	first, second := start(t, data, args(slow)...), serve(t, data, args(quick)...)
+	const question = `{"question":"How many miles did the crew make on day 7?","strategy":"stuff"}`
+	run := "/api/runs/" + runOf(t, fetch(t, "POST", first.url+"/api/runs", "application/json", question, 202)).ID
+	if r := runOf(t, fetch(t, "GET", second+run, "application/json", "", 200)); r.State != "running" {
+		t.Errorf("%+v", r)
+	}
+	first.stop()
+	r := runOf(t, fetch(t, "GET", second+run, "application/json", "", 200))
+	if r.State != "stopped" || !r.Resumable {
+		t.Errorf("%+v", r)
+	}
+	fetch(t, "POST", second+"/api/runs", "application/json", `{"run":"`+r.ID+`"}`, 202)
+	fetch(t, "GET", second+run, "text/event-stream", "", 200)
+	if r := runOf(t, fetch(t, "GET", second+run, "application/json", "", 200)); r.State != "done" || !strings.Contains(r.Answer.Text, "17 miles") {
+		t.Errorf("%+v", r)
+	}
+}
+
+// TestStopThroughAnother: a run is stopped through any server.
+func TestStopThroughAnother(t *testing.T) {
+	data := t.TempDir()
+	voyage(t, data)
+	h := &openaitest.Handler{Reply: openaitest.Sequence(openaitest.Reply{Fault: openaitest.HeaderStall})}
+	args := []string{"--gate", "score", "--model", "scripted", "--base-url", openaitest.Start(t, h)}
+	first, second := serve(t, data, args...), serve(t, data, args...)
+	const question = `{"question":"How many miles did the crew make on day 7?","strategy":"stuff"}`
+	run := "/api/runs/" + runOf(t, fetch(t, "POST", first+"/api/runs", "application/json", question, 202)).ID
+	begun := time.Now()
+	if r := runOf(t, fetch(t, "DELETE", second+run, "application/json", "", 200)); r.State != "stopped" || !r.Resumable {
+		t.Errorf("%+v", r)
+	}
+	t.Logf("figure: stopped through another server after %s", time.Since(begun).Round(10*time.Millisecond))
+	if r := runOf(t, fetch(t, "GET", first+run, "application/json", "", 200)); r.State != "stopped" {
+		t.Errorf("%+v", r)
+	}
+}
