@@ -50,8 +50,8 @@ var (
 	ErrUploadSpace = errors.New("there is no room for more uploads: delete some")
 )
 
-// ErrElsewhere says that a file is not on this server. It wraps [fs.ErrNotExist].
-var ErrElsewhere = fmt.Errorf("the file that the document was read from is not on this server: it is kept by the one that it was sent to, or that reads its folder: %w", fs.ErrNotExist)
+// ErrElsewhere says that a file is with another server of the same store.
+var ErrElsewhere = errors.New("the file that the document was read from is not on this server, but with the one that it was sent to, or that reads its folder")
 
 // An UnreadableError says why a file cannot be read.
 type UnreadableError struct{ Reason string }

@@ -190,3 +190,57 @@ func TestUploadTroubles(t *testing.T) {
 		t.Errorf("read anew: %v, troubles %v", err, told())
 	}
 }
+
+// Two servers of one store: what was sent to one is a document of the other,
+// which takes none away, has none twice and may delete it.
+func TestUploadsShared(t *testing.T) {
+	a, sink, filesOfA := newUploads(t)
+	b, _, filesOfB := newUploads(t)
+	b.Syncer = &Syncer{Sink: sink}
+	a.Shared, b.Shared = true, true
+	both := func(do func(u *Uploads) error) {
+		t.Helper()
+		if err := errors.Join(do(a), do(b)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, u := range map[string]*Uploads{"a.md": a, "b.md": b, "of-a.md": a} {
+		if c, err := u.Add(t.Context(), name, strings.NewReader("Text of "+name)); err != nil || c.Action != Added {
+			t.Fatalf("%+v, %v", c, err)
+		}
+	}
+	both(func(u *Uploads) error { return u.Sync(t.Context()) })
+	if len(sink.docs) != 3 {
+		t.Errorf("%d stored", len(sink.docs))
+	}
+
+	// What takes the place of another's stays when that one starts again.
+	if c, err := b.Add(t.Context(), "a.md", strings.NewReader("Newer.")); err != nil || c.Action != Updated {
+		t.Errorf("%+v, %v", c, err)
+	}
+	// What another has deleted is not taken in again by who has its file.
+	if err := b.Remove(t.Context(), "of-a.md"); err != nil {
+		t.Error(err)
+	}
+	both(func(u *Uploads) error { return u.Sync(t.Context()) })
+	if len(sink.docs) != 2 || sink.docs["uploads/a.md"].Text != "Newer." {
+		t.Errorf("%d stored, %q", len(sink.docs), sink.docs["uploads/a.md"].Text)
+	}
+	if got := strings.Join(filesOfA(), " ") + "; " + strings.Join(filesOfB(), " "); got != "a.md of-a.md; a.md b.md" {
+		t.Errorf("files %q", got)
+	}
+
+	var unreadable *UnreadableError
+	if _, err := a.Reread(t.Context(), "b.md"); !errors.As(err, &unreadable) || !strings.Contains(unreadable.Reason, "not on this server") {
+		t.Errorf("reading another's anew: %v", err)
+	}
+	if _, err := a.Reread(t.Context(), "none.md"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("reading none: %v", err)
+	}
+	if err := a.Remove(t.Context(), "none.md"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("deleting none: %v", err)
+	}
+	if err := a.Remove(t.Context(), "a.md"); err != nil || len(sink.docs) != 1 || slices.Contains(filesOfA(), "a.md") {
+		t.Errorf("%v, %d stored, files %q", err, len(sink.docs), filesOfA())
+	}
+}

@@ -89,6 +89,9 @@ func (s *server) document(c echo.Context) error {
 		return err
 	}
 	x := excerptOf(d, r)
+	if !s.here(c, d) {
+		return reply(c, http.StatusOK, shownDocument{excerpt: x})
+	}
 	return reply(c, http.StatusOK, shownDocument{x, s.drawnLinks(c, d, x, r.At), s.originalLink(d, x, r.At)})
 }
 
@@ -97,7 +100,7 @@ type shownDocument struct {
 	excerpt
 	// Drawn are pictures of the pages at the place.
 	Drawn []drawnLink `json:"drawn,omitempty"`
-	// Original is the address of the file.
+	// Original is the address of the file, where that is on this server.
 	Original string `json:"original,omitempty"`
 }
 
@@ -131,7 +134,11 @@ func (s *server) viewer(c echo.Context) error {
 		return s.original(c, d)
 	}
 	x := excerptOf(d, r)
-	return s.page(c, http.StatusOK, "viewer", viewerPage{frame: s.frame(x.Title), excerpt: x, Link: Link(s.prefix(), x.Document, 0, 0), Drawn: s.drawnLinks(c, d, x, r.At), Original: s.originalLink(d, x, r.At)})
+	page := viewerPage{frame: s.frame(x.Title), excerpt: x, Link: Link(s.prefix(), x.Document, 0, 0), Elsewhere: !s.here(c, d)}
+	if !page.Elsewhere {
+		page.Drawn, page.Original = s.drawnLinks(c, d, x, r.At), s.originalLink(d, x, r.At)
+	}
+	return s.page(c, http.StatusOK, "viewer", page)
 }
 
 // pageOfDocuments is how many documents one page lists.

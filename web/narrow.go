@@ -197,6 +197,10 @@ func (n narrowOriginals) Original(ctx context.Context, doc *ingest.Document) ([]
 	return n.Originals.Original(ctx, doc)
 }
 
+func (n narrowOriginals) Here(ctx context.Context, doc *ingest.Document) bool {
+	return n.library.in(ctx, doc.ID) == nil && n.Originals.Here(ctx, doc)
+}
+
 // troubles are the files that the last sync could not take in. A key for some
 // collections is told of none: what was not stored has no collection.
 func (s *server) troubles(ctx context.Context) ([]ingest.Change, error) {

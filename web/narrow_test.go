@@ -117,6 +117,8 @@ func (s shared) Draws(context.Context, string) bool { return true }
 func (s shared) DrawPage(context.Context, *ingest.Document, int, string, int) ([]byte, error) {
 	return []byte("CANARYDRAWN"), nil
 }
+func (s shared) Here(context.Context, *ingest.Document) bool { return true }
+
 func (s shared) Original(context.Context, *ingest.Document) ([]byte, error) {
 	return []byte("CANARYFILE"), nil
 }
@@ -289,6 +291,9 @@ func TestNobodyReachesNothing(t *testing.T) {
 	_, reread := o.Uploads.Reread(ctx, "a.md")
 	_, drawn := o.Drawer.DrawPage(ctx, &s[0].Document, 1, "", 100)
 	_, original := o.Originals.Original(ctx, &s[0].Document)
+	if o.Originals.Here(ctx, &s[0].Document) {
+		t.Error("an original is here for nobody")
+	}
 	var ask error
 	for _, err := range o.Asker.Ask(ctx, answer.Question{}) {
 		ask = err

@@ -21,10 +21,12 @@ type Originals interface {
 	// Original gives the bytes of a document's file. The error is
 	// [ingest.ErrChanged], or wraps it, [ingest.ErrElsewhere] or [fs.ErrNotExist].
 	Original(ctx context.Context, doc *ingest.Document) ([]byte, error)
+	// Here is false for a document whose file is known to be with another server.
+	Here(ctx context.Context, doc *ingest.Document) bool
 }
 
 // notHere says that an original is kept by another server.
-const notHere = "the file that the document was read from is not on this server: it is kept by the one that it was sent to, or that reads its folder; its text and its citations are here"
+const notHere = "the file that the document was read from is not on this server, but with the one that it was sent to, or that reads its folder; its text is here"
 
 // originalPolicy goes with an original PDF, which a browser shows in place of
 // a page: nothing of it may load, run, be sent or be framed.
@@ -45,6 +47,7 @@ func (s *server) original(c echo.Context, d *ingest.Document) error {
 		return p
 	case errors.Is(err, ingest.ErrElsewhere):
 		p.Code, p.Detail = "original_not_found", notHere
+		return p
 	case errors.Is(err, fs.ErrNotExist):
 		p.Code, p.Detail = "original_not_found", "the file that the document was read from is not in its folder any more"
 		return p
@@ -70,6 +73,11 @@ func (s *server) original(c echo.Context, d *ingest.Document) error {
 
 // originalTimeout is how long a client may take to fetch an original.
 const originalTimeout = 5 * time.Minute
+
+// here says whether a document's original may be on this server.
+func (s *server) here(c echo.Context, d *ingest.Document) bool {
+	return s.Originals == nil || s.Originals.Here(c.Request().Context(), d)
+}
 
 // originalLink leads to a document's original, at a page of it if it has any;
 // empty where there are no originals.

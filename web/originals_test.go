@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"fmt"
 	"io/fs"
 	"net/http/httptest"
 	"strings"
@@ -18,10 +19,36 @@ func (f files) Original(_ context.Context, d *ingest.Document) ([]byte, error) {
 	if !ok {
 		return nil, fs.ErrNotExist
 	}
-	if data == "changed" {
+	switch data {
+	case "changed":
 		return nil, ingest.ErrChanged
+	case "elsewhere":
+		return nil, ingest.ErrElsewhere
 	}
 	return []byte(data), nil
+}
+
+func (f files) Here(_ context.Context, d *ingest.Document) bool { return f[d.ID] != "elsewhere" }
+
+// TestOriginalElsewhere: a document whose file is with another server says so,
+// and its text is shown as any other's.
+func TestOriginalElsewhere(t *testing.T) {
+	h := newHandler(t, func(o *Options) { o.Originals = files{"club/guide.pdf": "elsewhere"} })
+	get := func(path string) string {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest("GET", "http://127.0.0.1:8080"+path, nil))
+		return fmt.Sprint(w.Code, " ", w.Body)
+	}
+	page := get("/documents/club/guide.pdf?start=69&end=73")
+	if !strings.HasPrefix(page, "200 ") || !strings.Contains(page, "the file is on another server") || strings.Contains(page, "original=1") || !strings.Contains(page, "<mark") {
+		t.Errorf("the page is %s", page)
+	}
+	if got := get("/api/documents/club/guide.pdf"); !strings.HasPrefix(got, "200 ") || strings.Contains(got, "original") {
+		t.Errorf("the document is %s", got)
+	}
+	if got := get("/documents/club/guide.pdf?original=1"); !strings.HasPrefix(got, "404 ") || !strings.Contains(got, "original_not_found") || !strings.Contains(got, "not on this server") {
+		t.Errorf("its original is %s", got)
+	}
 }
 
 // TestOriginals: a PDF is shown under a policy of its own, and nothing else is.

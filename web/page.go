@@ -143,8 +143,10 @@ type viewerPage struct {
 	excerpt
 	Link  string // of this document, without a place
 	Drawn []drawnLink
-	// Original is the link to the file, empty without.
-	Original string
+	// Original is the link to the file, empty without; Elsewhere says that the
+	// file is with another server.
+	Original  string
+	Elsewhere bool
 }
 
 type documentsPage struct {

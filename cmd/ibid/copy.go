@@ -106,6 +106,9 @@ func (c *copyCmd) Run(ctx context.Context, s surroundings) (err error) {
 			return err
 		}
 	}
+	if err := copyUploads(ctx, from, to, report.Roots); err != nil {
+		return err
+	}
 	if err := out.show(s, c.JSON, c.Keys); err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"slices"
 
 	"ibid/ingest"
@@ -39,7 +40,36 @@ func (d *drawer) Original(ctx context.Context, doc *ingest.Document) ([]byte, er
 	return data, err
 }
 
+// Here is false where the file of a shared document is not to be found. Packed
+// in another, it is where that is.
+func (d *drawer) Here(ctx context.Context, doc *ingest.Document) bool {
+	if !d.shared {
+		return true
+	}
+	dir, err := d.folder(ctx, doc)
+	if err != nil {
+		return false
+	}
+	defer dir.Close()
+	for name := doc.Path; name != "."; name = path.Dir(name) {
+		if info, err := dir.Lstat(name); err == nil {
+			return info.Mode().IsRegular() // it, or what it is packed in
+		}
+	}
+	return false
+}
+
 func (d *drawer) original(ctx context.Context, doc *ingest.Document) (data []byte, err error) {
+	dir, err := d.folder(ctx, doc)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, dir.Close()) }()
+	return d.lib.reader.Original(ctx, dir.FS(), doc)
+}
+
+// folder opens the folder of a document's root.
+func (d *drawer) folder(ctx context.Context, doc *ingest.Document) (*os.Root, error) {
 	roots, err := d.lib.Roots(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("finding the folder of %s: %w", doc.ID, err)
@@ -56,8 +86,7 @@ func (d *drawer) original(ctx context.Context, doc *ingest.Document) (data []byt
 	if err != nil {
 		return nil, fmt.Errorf("opening the folder of %s: %w", doc.ID, err)
 	}
-	defer func() { err = errors.Join(err, dir.Close()) }()
-	return d.lib.reader.Original(ctx, dir.FS(), doc)
+	return dir, nil
 }
 
 func (d *drawer) DrawPage(ctx context.Context, doc *ingest.Document, page int, quote string, width int) ([]byte, error) {

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
-	"path/filepath"
 	"runtime/debug"
 	"slices"
 	"sync"
@@ -274,19 +273,6 @@ func (c *serveCmd) checkAddr() error {
 func isLoopback(host string) bool {
 	ip, err := netip.ParseAddr(host)
 	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
-}
-
-// uploadsIn is the folder of the uploads in a data directory.
-func uploadsIn(data string) string { return filepath.Join(data, "uploads") }
-
-// elsewhereMark is the name of a file in the folder of the uploads that says
-// that the files of some are not in it: their documents came by 'ibid copy'.
-const elsewhereMark = ".elsewhere"
-
-// shared says whether documents may have their files elsewhere.
-func (c placeConfig) shared() bool {
-	_, err := os.Lstat(filepath.Join(uploadsIn(c.Data), elsewhereMark))
-	return c.remote() || err == nil
 }
 
 // uploads opens the folder of the uploads in the data directory; nil where there
