@@ -56,6 +56,21 @@ func (c *doctorCmd) checkServer(ctx context.Context, s surroundings, up *checkup
 		return up.add(finding{check, stateFailed, err.Error(), "see that the server runs and can be reached from here, and that its password is in the file of --store-password-file or in $IBID_STORE_PASSWORD"})
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
+	if inspected, can := store.(retrieve.Inspector); can {
+		traits, err := inspected.Inspect(opening)
+		if err != nil {
+			return up.add(finding{check, stateFailed, err.Error(), "see that the server still runs"})
+		}
+		for _, t := range traits {
+			f := ok(t.Name, "%s", t.Value)
+			if t.Next != "" {
+				f.State, f.Next = stateWarning, t.Next
+			}
+			if err := up.add(f); err != nil {
+				return err
+			}
+		}
+	}
 	return c.checkLibrary(ctx, store, up, embedder, finding{check, "", c.String(), "see that the server still runs"})
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"ibid/retrieve"
 	"ibid/retrieve/local"
+	"ibid/retrieve/postgres"
 )
 
 // placeConfig says where a library is kept.
@@ -80,8 +81,9 @@ func secret(parameter string) bool {
 type storeKind struct {
 	schemes []string // of its addresses
 	example string
-	// open opens a store by its address, which has the secret in it.
-	open func(ctx context.Context, address string) (retrieve.Store, error)
+	// open opens a store by its address, which has the secret in it. Renewing is
+	// told of documents whose terms are made anew.
+	open func(ctx context.Context, address string, renewing func(documents int)) (retrieve.Store, error)
 	// instead says, by command, what its server has in place of one that looks
 	// after a data directory.
 	instead map[string]string
@@ -89,7 +91,26 @@ type storeKind struct {
 
 // storeKinds are the kinds of stores that this version knows.
 func storeKinds() []storeKind {
-	return []storeKind{}
+	return []storeKind{{
+		schemes: []string{"postgres", "postgresql"},
+		example: "postgres://USER@HOST/DATABASE",
+		open: func(ctx context.Context, address string, renewing func(int)) (retrieve.Store, error) {
+			return opened(postgres.Open(ctx, address, postgres.Options{Renewing: renewing}))
+		},
+		instead: map[string]string{
+			"verify":  "PostgreSQL compares its pages with checksums as it reads them, and pg_amcheck looks through all",
+			"backup":  "pg_dump copies its schema ('ibid', if the address names no other), also while Ibid runs",
+			"compact": "autovacuum makes room for what comes next, and VACUUM FULL gives it back to the disk",
+		},
+	}}
+}
+
+// opened is a store, or the error of opening it and no store.
+func opened[S retrieve.Store](store S, err error) (retrieve.Store, error) {
+	if err != nil {
+		return nil, err
+	}
+	return store, nil
 }
 
 // kindOf finds the kind of a scheme; ok is false where there is none.
@@ -168,24 +189,21 @@ func openStore(ctx context.Context, c placeConfig, s surroundings) (retrieve.Sto
 
 // startStore is openStore for who names the damage itself.
 func startStore(ctx context.Context, c placeConfig, s surroundings) (retrieve.Store, error) {
+	renewing := func(documents int) {
+		fmt.Fprintf(s.stderr, "ibid: this version cuts words into terms in another way: analysing %d documents in %s anew, once\n", documents, c)
+	}
 	if c.remote() {
 		address, err := c.address(strings.TrimSpace(s.getenv(passwordVariable)))
 		if err != nil {
 			return nil, err
 		}
 		kind, _ := kindOf(c.Store.url.Scheme)
-		store, err := kind.open(ctx, address)
-		if err != nil {
-			return nil, fmt.Errorf("opening the store %s: %w", c, err)
-		}
-		return store, nil
+		return kind.open(ctx, address, renewing)
 	}
 	if c.Data == "" {
 		return nil, errNoData()
 	}
-	return local.Open(ctx, c.Data, local.Options{Renewing: func(documents int) {
-		fmt.Fprintf(s.stderr, "ibid: this version cuts words into terms in another way: analysing %d documents in %s anew, once\n", documents, c.Data)
-	}})
+	return opened(local.Open(ctx, c.Data, local.Options{Renewing: renewing}))
 }
 
 func errNoData() error {
