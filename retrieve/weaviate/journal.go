@@ -32,8 +32,6 @@ const (
 	// sweepAge is how old a journal's last word is before what its process left
 	// is swept up.
 	sweepAge = 10 * time.Minute
-	// sweepEvery is how often a process that writes looks for that.
-	sweepEvery = 10 * time.Minute
 )
 
 // A task is something that a process is at work on, under a name that one
@@ -73,7 +71,6 @@ type journal struct {
 	page    page
 	open    bool
 	said    time.Time // when the page was stored last
-	swept   time.Time // when it was looked for leftovers last
 	beating int
 	stop    context.CancelFunc
 	beats   sync.WaitGroup

@@ -103,7 +103,7 @@ func query(class string, where *pb.Filters, limit int, properties ...string) *pb
 	return &pb.SearchRequest{
 		Collection: class, ConsistencyLevel: reading.Enum(), Filters: where, Limit: uint32(limit),
 		Properties: &pb.PropertiesRequest{NonRefProperties: properties}, Metadata: &pb.MetadataRequest{Uuid: true},
-		Uses_123Api: true, Uses_125Api: true, Uses_127Api: true,
+		Uses_127Api: true,
 	}
 }
 
