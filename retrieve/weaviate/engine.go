@@ -49,6 +49,7 @@ type Engine struct {
 	classes sync.Map               // the spaces whose class is there
 	seen    recent
 	counted counts
+	closing sync.Once
 }
 
 // Open opens the library at a URL such as
@@ -87,12 +88,15 @@ func reconnect() backoff.Config {
 }
 
 // Close closes the engine.
-func (e *Engine) Close() error {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
-	// A journal that is not closed is swept up as that of a crash is.
-	_ = e.journal.close(ctx)
-	return e.wire.close()
+func (e *Engine) Close() (err error) {
+	e.closing.Do(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		// A journal that cannot be closed is swept up as that of a crash is.
+		_ = e.journal.close(ctx)
+		err = e.wire.close()
+	})
+	return err
 }
 
 // An item is something small that is kept under a kind and a name.
@@ -143,6 +147,30 @@ func (e *Engine) readSpace(ctx context.Context) (string, error) {
 	}
 	e.space.Store(&space)
 	return space, nil
+}
+
+// inSpace does something in the space that there is, again where another process
+// has changed it meanwhile.
+func (e *Engine) inSpace(ctx context.Context, do func(ctx context.Context, space string) error) error {
+	for {
+		space, now := *e.space.Load(), ""
+		var done error
+		g, limit := errgroup.WithContext(ctx)
+		g.Go(func() (err error) {
+			now, err = e.readSpace(limit)
+			return err
+		})
+		g.Go(func() error {
+			done = do(limit, space) // which fails where the space is no longer there
+			return nil
+		})
+		if err := g.Wait(); err != nil {
+			return err
+		}
+		if now == space {
+			return done
+		}
+	}
 }
 
 // Space is the embedding space of the stored vectors, empty while there are no

@@ -3,7 +3,6 @@ package weaviate
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -76,6 +75,9 @@ type search struct {
 	request func(class string, where *pb.Filters, limit int) *pb.SearchRequest
 	// score is the chunk's own; ok is false for one that is not to be given.
 	score func(row) (score float64, ok bool)
+	// missed, where it is set, selects the chunks that may be better than the
+	// least score although the request has not found them; nil for none.
+	missed func(least float64) *pb.Filters
 }
 
 // Over how many chunks are asked for than are wanted: other generations are
@@ -97,18 +99,23 @@ func (e *Engine) find(ctx context.Context, k int, f retrieve.Filter, s search) (
 		where = all(where, equal("document", documentID(f.Document)))
 	}
 	for limit := min(overTimes*k+overPlus, maxResults); ; {
-		space := *e.space.Load()
-		hits, enough, err := e.findIn(ctx, space, limit, f, where, s)
-		if now, read := e.readSpace(ctx); read != nil {
-			return nil, errors.Join(err, read)
-		} else if now != space {
-			continue
-		}
+		var hits []hit
+		floor := math.Inf(-1)
+		err := e.inSpace(ctx, func(ctx context.Context, space string) (err error) {
+			hits, floor, err = e.findIn(ctx, space, limit, f, where, s)
+			return err
+		})
 		if err != nil {
 			return nil, err
 		}
-		if len(hits) >= k || enough || limit == maxResults {
-			slices.SortFunc(hits, func(a, b hit) int { return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.id, b.id)) })
+		slices.SortFunc(hits, byScore)
+		// As good as the worst there may be others, which come first by their ids.
+		if math.IsInf(floor, -1) || limit == maxResults || len(hits) >= k && hits[k-1].score > floor {
+			if s.missed != nil && !math.IsInf(floor, -1) {
+				if hits, err = e.addMissed(ctx, k, f, where, s, hits); err != nil {
+					return nil, err
+				}
+			}
 			ids := make([]string, min(k, len(hits)))
 			for i := range ids {
 				ids[i] = hits[i].id
@@ -119,23 +126,50 @@ func (e *Engine) find(ctx context.Context, k int, f retrieve.Filter, s search) (
 	}
 }
 
-// findIn looks once, for limit chunks. Enough says that there are no others.
-func (e *Engine) findIn(ctx context.Context, space string, limit int, f retrieve.Filter, where *pb.Filters, s search) (hits []hit, enough bool, err error) {
+// addMissed adds to sorted hits what a search has missed.
+func (e *Engine) addMissed(ctx context.Context, k int, f retrieve.Filter, where *pb.Filters, s search, hits []hit) ([]hit, error) {
+	least := 0.0
+	if len(hits) >= k {
+		least = hits[k-1].score
+	}
+	missed := s.missed(least)
+	if missed == nil {
+		return hits, nil
+	}
+	s.request = func(class string, where *pb.Filters, limit int) *pb.SearchRequest {
+		return query(class, where, limit, lexicalProperties...)
+	}
+	err := e.inSpace(ctx, func(ctx context.Context, space string) error {
+		more, _, err := e.findIn(ctx, space, maxResults, f, all(where, missed), s)
+		hits = append(hits, more...)
+		return err
+	})
+	slices.SortFunc(hits, byScore)
+	return slices.Compact(hits), err
+}
+
+func byScore(a, b hit) int {
+	return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.id, b.id))
+}
+
+// findIn looks once, for limit chunks. No other is better than the floor, and
+// none there where that is infinitely low.
+func (e *Engine) findIn(ctx context.Context, space string, limit int, f retrieve.Filter, where *pb.Filters, s search) (hits []hit, floor float64, err error) {
+	floor = math.Inf(-1)
 	if space == "" {
-		return nil, true, nil
+		return nil, floor, nil
 	}
 	class := e.wire.at.chunks(space)
 	began := time.Now()
 	rows, err := e.wire.search(ctx, s.request(class, where, limit))
 	if err != nil {
-		return nil, false, err
+		return nil, floor, err
 	}
 	docs, err := e.documents(ctx, documentsOf(rows))
 	if err != nil {
-		return nil, false, err
+		return nil, floor, err
 	}
 	unsure := make(map[string]*document)
-	floor := math.Inf(-1)
 	for id, d := range docs {
 		sure := e.seen.before(id, d.Generation, began) || began.Sub(time.UnixMicro(d.Committed)) > settled
 		e.seen.put(id, d.Generation)
@@ -156,7 +190,7 @@ func (e *Engine) findIn(ctx context.Context, space string, limit int, f retrieve
 	}
 	for _, r := range rows {
 		if score, ok := s.score(r); ok && len(rows) == limit {
-			if floor == math.Inf(-1) || score < floor {
+			if math.IsInf(floor, -1) || score < floor {
 				floor = score
 			}
 		}
@@ -167,7 +201,7 @@ func (e *Engine) findIn(ctx context.Context, space string, limit int, f retrieve
 	}
 	for round := 0; len(unsure) > 0; round++ {
 		if round == 100 {
-			return nil, false, fmt.Errorf("%d documents: %w", len(unsure), errChanged)
+			return nil, floor, fmt.Errorf("%d documents: %w", len(unsure), errChanged)
 		}
 		generations := make([]string, 0, len(unsure))
 		ids := make([]string, 0, len(unsure))
@@ -176,11 +210,11 @@ func (e *Engine) findIn(ctx context.Context, space string, limit int, f retrieve
 		}
 		again, err := e.wire.search(ctx, s.request(class, all(where, anyOf("generation", generations)), limit))
 		if err != nil {
-			return nil, false, err
+			return nil, floor, err
 		}
 		now, err := e.documents(ctx, ids)
 		if err != nil {
-			return nil, false, err
+			return nil, floor, err
 		}
 		still := make(map[string]*document)
 		for id, d := range unsure {
@@ -198,7 +232,7 @@ func (e *Engine) findIn(ctx context.Context, space string, limit int, f retrieve
 	}
 	// Below the worst of as many as were asked for there may be others.
 	hits = slices.DeleteFunc(hits, func(h hit) bool { return h.score < floor })
-	return hits, len(rows) < limit, nil
+	return hits, floor, nil
 }
 
 // documentsOf gives the documents of chunks, each once.
@@ -261,6 +295,8 @@ func (e *Engine) dense(ctx context.Context, vector []float32, k int, f retrieve.
 	})
 }
 
+var lexicalProperties = []string{"document", "generation", "ordinal", "terms", "length"}
+
 // Lexical gives the ids of the k chunks with the highest BM25 score over the
 // terms.
 func (e *Engine) Lexical(ctx context.Context, terms []string, k int, f retrieve.Filter) ([]string, error) {
@@ -275,7 +311,7 @@ func (e *Engine) lexical(ctx context.Context, terms []string, k int, f retrieve.
 	if len(terms) == 0 {
 		return nil, nil
 	}
-	stats, err := e.stats(ctx, terms)
+	stats, now, err := e.stats(ctx, terms)
 	if err != nil {
 		return nil, err
 	}
@@ -286,9 +322,9 @@ func (e *Engine) lexical(ctx context.Context, terms []string, k int, f retrieve.
 		idf[tokens[i]] += retrieve.IDF(stats.Chunks, stats.Frequency[t])
 	}
 	text := strings.Join(tokens, " ")
-	return e.find(ctx, k, f, search{
+	s := search{
 		request: func(class string, where *pb.Filters, limit int) *pb.SearchRequest {
-			q := query(class, where, limit, "document", "generation", "ordinal", "terms", "length")
+			q := query(class, where, limit, lexicalProperties...)
 			q.Bm25Search = &pb.BM25{Query: text, Properties: []string{"terms"}}
 			return q
 		},
@@ -307,12 +343,57 @@ func (e *Engine) lexical(ctx context.Context, terms []string, k int, f retrieve.
 			}
 			return score, ok
 		},
+	}
+	if time.Since(now.last) < unflushed {
+		s.missed = func(least float64) *pb.Filters { return rarest(terms, stats, least) }
+	}
+	return e.find(ctx, k, f, s)
+}
+
+// unflushed is how long after a change Weaviate may still hold it in memory
+// alone, with much to spare: it is to flush after a minute. Its search of words
+// (BlockMax WAND) leaves out, of what is in memory, all but the first that it
+// comes upon, as many as were asked for: github.com/weaviate/weaviate/pull/11780.
+const unflushed = 5 * time.Minute
+
+// maxMissed is how many chunks are looked through at most for what was missed.
+const maxMissed = 4000
+
+// rarest selects the chunks that hold one of the rarest terms: as many of these
+// as it takes that all the others together cannot give a better score than the
+// least (as in MaxScore: H. Turtle and J. Flood, "Query Evaluation: Strategies
+// and Optimizations", 1995).
+func rarest(terms []string, stats retrieve.Stats, least float64) *pb.Filters {
+	terms = slices.Clone(terms)
+	slices.SortFunc(terms, func(a, b string) int {
+		return cmp.Or(cmp.Compare(stats.Frequency[a], stats.Frequency[b]), cmp.Compare(a, b))
 	})
+	bound := 0.0
+	for _, t := range terms {
+		bound += retrieve.IDF(stats.Chunks, stats.Frequency[t]) * (retrieve.BM25K1 + 1)
+	}
+	var tokens []string
+	chunks := 0
+	for _, t := range terms {
+		if chunks += stats.Frequency[t]; bound <= least || chunks > maxMissed {
+			break
+		}
+		bound -= retrieve.IDF(stats.Chunks, stats.Frequency[t]) * (retrieve.BM25K1 + 1)
+		tokens = append(tokens, word(t))
+	}
+	if len(tokens) == 0 {
+		return nil
+	}
+	return anyOf("terms", tokens)
 }
 
 // Candidates gives chunks with their vectors by id, in the order of the ids.
 func (e *Engine) Candidates(ctx context.Context, ids []string) ([]retrieve.Candidate, error) {
-	found, err := e.candidates(ctx, *e.space.Load(), ids)
+	var found []retrieve.Candidate
+	err := e.inSpace(ctx, func(ctx context.Context, space string) (err error) {
+		found, err = e.candidates(ctx, space, ids)
+		return err
+	})
 	if err != nil {
 		return nil, fmt.Errorf("read the chunks found: %w", err)
 	}

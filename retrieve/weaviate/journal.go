@@ -23,6 +23,8 @@ import (
 const (
 	// beatEvery is how often a process at work says that it is alive.
 	beatEvery = 3 * time.Second
+	// sayTime is how long storing the journal may take.
+	sayTime = 30 * time.Second
 	// beatLost is after how long without being able to say so it changes nothing
 	// any more.
 	beatLost = 15 * time.Second
@@ -99,11 +101,15 @@ func (w *wire) pages(ctx context.Context) ([]page, error) {
 type state struct {
 	revision int64
 	tasks    []task
+	last     time.Time // when something was said in any of them last
 }
 
 func stateOf(pages []page) (s state) {
 	for _, p := range pages {
 		s.revision += p.Changes
+		if p.Beat.After(s.last) {
+			s.last = p.Beat
+		}
 		s.tasks = append(s.tasks, p.Tasks...)
 	}
 	return s
@@ -137,11 +143,29 @@ func (j *journal) sayLocked(ctx context.Context, change func(*page)) error {
 	change(&next)
 	next.Beat, next.Beats = time.Now().UTC(), next.Beats+1
 	start := time.Now()
+	// What was cancelled on its way could arrive behind what follows it.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sayTime)
+	defer cancel()
 	if err := j.wire.putPage(ctx, next); err != nil {
+		if ctx.Err() != nil {
+			err = j.wire.away(context.WithoutCancel(ctx), err)
+		}
 		return fmt.Errorf("write the journal: %w", err)
 	}
 	j.page, j.said = next, start
 	return nil
+}
+
+func (j *journal) id() string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.page.ID
+}
+
+func (j *journal) tasks() []task {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return slices.Clone(j.page.Tasks)
 }
 
 // A hold is a task that this process may now do.
@@ -229,6 +253,10 @@ func (h *hold) watch(ctx context.Context, done func(all, live []task) (bool, err
 				last[p.ID] = w
 			}
 			dead := time.Since(w.since) > beatDead
+			if p.ID == h.j.id() {
+				// One that could not be taken back yet may still be stored.
+				p.Tasks = h.j.tasks()
+			}
 			for _, o := range p.Tasks {
 				if o.ID == h.task.ID {
 					continue
@@ -270,7 +298,8 @@ func (h *hold) sure(ctx context.Context) (context.Context, context.CancelFunc, e
 	if silent > beatLost {
 		return nil, nil, fmt.Errorf("%w: for %s nothing could be written to the journal: do this again", ErrAway, silent.Round(time.Second))
 	}
-	limit, cancel := context.WithDeadline(ctx, h.j.said.Add(beatDead-beatEvery))
+	// Not cancelled on its way either, to arrive behind what follows.
+	limit, cancel := context.WithDeadline(context.WithoutCancel(ctx), h.j.said.Add(beatDead-beatEvery))
 	return limit, cancel, nil
 }
 
@@ -303,8 +332,6 @@ func (h *hold) leave(ctx context.Context, doubt bool) {
 		h.j.page.Changes++
 	}
 	// The next word tells it, if this one does not come through.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), beatEvery)
-	defer cancel()
 	_ = h.j.sayLocked(ctx, func(*page) {})
 	h.j.mu.Unlock()
 	h.j.rest()
@@ -330,9 +357,7 @@ func (j *journal) beat() {
 			}
 			j.mu.Lock()
 			if time.Since(j.said) > beatEvery && ctx.Err() == nil {
-				limit, cancel := context.WithTimeout(ctx, beatEvery)
-				_ = j.sayLocked(limit, func(*page) {}) // hold.sure tells when it did not
-				cancel()
+				_ = j.sayLocked(ctx, func(*page) {}) // hold.sure tells when it did not
 			}
 			j.mu.Unlock()
 		}

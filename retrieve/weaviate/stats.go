@@ -27,19 +27,26 @@ const maxCounts = 100_000
 
 // Stats counts what BM25 needs, over everything stored.
 func (e *Engine) Stats(ctx context.Context, terms []string) (retrieve.Stats, error) {
-	s, err := e.stats(ctx, terms)
+	s, _, err := e.stats(ctx, terms)
 	if err != nil {
 		return retrieve.Stats{}, fmt.Errorf("count the terms: %w", err)
 	}
 	return s, nil
 }
 
-func (e *Engine) stats(ctx context.Context, terms []string) (retrieve.Stats, error) {
+// stats counts, and gives what the journals said before it.
+func (e *Engine) stats(ctx context.Context, terms []string) (s retrieve.Stats, now state, err error) {
+	err = e.inSpace(ctx, func(ctx context.Context, space string) (err error) {
+		if now, err = e.wire.state(ctx); err == nil {
+			s, err = e.statsIn(ctx, space, now, terms)
+		}
+		return err
+	})
+	return s, now, err
+}
+
+func (e *Engine) statsIn(ctx context.Context, space string, now state, terms []string) (retrieve.Stats, error) {
 	s := retrieve.Stats{Frequency: make(map[string]int, len(terms))}
-	now, err := e.wire.state(ctx)
-	if err != nil {
-		return s, err
-	}
 	// While something is being changed figures are of the moment.
 	lasting := len(now.tasks) == 0
 	var missing []string
@@ -59,7 +66,6 @@ func (e *Engine) stats(ctx context.Context, terms []string) (retrieve.Stats, err
 		}
 	}
 	c.mu.Unlock()
-	space := *e.space.Load()
 	if space == "" {
 		return s, nil
 	}
@@ -124,7 +130,7 @@ func (e *Engine) total(ctx context.Context) (int, error) {
 	e.counted.mu.Lock()
 	valid, n := e.counted.valid, e.counted.chunks
 	e.counted.mu.Unlock()
-	if valid || *e.space.Load() == "" {
+	if valid {
 		return n, nil
 	}
 	n, _, err := e.sums(ctx)

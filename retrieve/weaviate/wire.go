@@ -193,7 +193,9 @@ func transient(err error) bool {
 		return of.StatusCode == 429 || of.StatusCode >= 500 && passes(of.Msg)
 	}
 	switch status.Code(err) {
-	case codes.Unavailable, codes.ResourceExhausted, codes.Aborted, codes.DeadlineExceeded, codes.Canceled:
+	case codes.Canceled:
+		return false // by this side, or the connection is closed
+	case codes.Unavailable, codes.ResourceExhausted, codes.Aborted, codes.DeadlineExceeded:
 		return true
 	case codes.InvalidArgument, codes.NotFound, codes.PermissionDenied, codes.Unauthenticated, codes.Unimplemented:
 		return false

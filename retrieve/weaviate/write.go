@@ -154,8 +154,8 @@ func (e *Engine) commit(ctx context.Context, h *hold, d *document, old *document
 	}
 	defer cancel()
 	if err := e.wire.put(limit, o); err != nil {
-		if ctx.Err() == nil && limit.Err() != nil {
-			err = e.wire.away(ctx, err)
+		if limit.Err() != nil {
+			err = e.wire.away(context.WithoutCancel(ctx), err)
 		}
 		return err
 	}
@@ -163,7 +163,7 @@ func (e *Engine) commit(ctx context.Context, h *hold, d *document, old *document
 	if old == nil && h.alone {
 		return nil
 	}
-	return e.clean(ctx, h, d.ID, d.Generation)
+	return e.clean(context.WithoutCancel(ctx), h, d.ID, d.Generation)
 }
 
 // clean removes all generations of a document but the one that counts, none
@@ -226,7 +226,7 @@ func (e *Engine) erase(ctx context.Context, h *hold, id string) error {
 	if err := e.wire.remove(limit, e.wire.at.documents(), byID(documentID(id))); err != nil {
 		return err
 	}
-	return e.clean(ctx, h, id, "")
+	return e.clean(context.WithoutCancel(ctx), h, id, "")
 }
 
 // Rename gives the stored document from the id, root, path, title and metadata
@@ -332,7 +332,7 @@ func (e *Engine) renamed(ctx context.Context, holdFrom, holdTo *hold, from strin
 	if err := e.commit(ctx, holdTo, d, b.old); err != nil || from == to.ID {
 		return true, err
 	}
-	return true, e.erase(ctx, holdFrom, from)
+	return true, e.erase(context.WithoutCancel(ctx), holdFrom, from)
 }
 
 // DeleteRoot removes a root and all its documents. Where it is broken off, doing
@@ -358,6 +358,7 @@ func (e *Engine) deleteRoot(ctx context.Context, h *hold, name string) (document
 	if err != nil {
 		return 0, false, err
 	}
+	ctx = context.WithoutCancel(ctx) // all of it goes, or nothing
 	// Without its root nobody begins to store a document; who has begun may end.
 	if err := e.wire.remove(ctx, e.wire.at.items(), byID(idOf(rootKind, name))); err != nil {
 		return 0, true, err
