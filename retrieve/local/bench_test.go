@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"ibid/retrieve"
+	"ibid/retrieve/enginetest"
 )
 
 // benchSizes are in chunks; -short leaves the second out.
@@ -43,12 +44,12 @@ func skipLarge(b *testing.B, chunks int) {
 	}
 }
 
-// remembered makes a memory of the shelf's vectors, ten to a document.
-func (s *shelf) remembered(b *testing.B) *memory {
+// rememberShelf makes a memory of the shelf's vectors, ten to a document.
+func rememberShelf(b *testing.B, s *enginetest.Shelf) *memory {
 	b.Helper()
 	m := remembering(b)
-	for rows := range slices.Chunk(s.texts, 10) {
-		remember(b, m, int64(len(m.documents)+1), s.embed(b, rows))
+	for rows := range slices.Chunk(s.Texts, 10) {
+		remember(b, m, int64(len(m.documents)+1), s.Embed(b, rows))
 	}
 	return m
 }
@@ -60,11 +61,11 @@ func BenchmarkDense(b *testing.B) {
 	for _, chunks := range benchSizes {
 		b.Run(fmt.Sprint(chunks), func(b *testing.B) {
 			skipLarge(b, chunks)
-			s := fillShelf(b, chunks)
+			s := enginetest.FillShelf(b, os.Getenv("IBID_DATASETS"), chunks)
 			before := heap()
-			m := s.remembered(b)
+			m := rememberShelf(b, s)
 			perChunk := (heap() - before) / float64(chunks)
-			questions := s.embed(b, s.questions)
+			questions := s.Embed(b, s.Questions)
 			all := bytes.Repeat([]byte{1}, 4*m.arena.dims*chunks)
 			var floor, ours, chromems []time.Duration
 			computed, n := 0, 0
@@ -106,12 +107,12 @@ func BenchmarkRecall(b *testing.B) {
 	for _, chunks := range benchSizes {
 		b.Run(fmt.Sprint(chunks), func(b *testing.B) {
 			skipLarge(b, chunks)
-			s := fillShelf(b, chunks)
-			m := s.remembered(b)
+			s := enginetest.FillShelf(b, os.Getenv("IBID_DATASETS"), chunks)
+			m := rememberShelf(b, s)
 			found := 0
 			for b.Loop() {
 				found = 0
-				for _, q := range s.embed(b, s.questions) {
+				for _, q := range s.Embed(b, s.Questions) {
 					t, _, err := m.nearest(b.Context(), q, 10, nil)
 					if err != nil {
 						b.Fatal(err)
@@ -124,7 +125,7 @@ func BenchmarkRecall(b *testing.B) {
 					}
 				}
 			}
-			recall := float64(found) / float64(10*len(s.questions))
+			recall := float64(found) / float64(10*len(s.Questions))
 			if b.ReportMetric(recall, "recall@10"); recall < 1 {
 				b.Errorf("recall %v", recall)
 			}
@@ -137,13 +138,13 @@ func BenchmarkRecall(b *testing.B) {
 func BenchmarkFilter(b *testing.B) {
 	for _, chunks := range benchSizes {
 		skipLarge(b, chunks)
-		s := fillShelf(b, chunks)
+		s := enginetest.FillShelf(b, os.Getenv("IBID_DATASETS"), chunks)
 		m := remembering(b)
-		for i, text := range s.texts {
+		for i, text := range s.Texts {
 			// A chunk a document: the most that there is to decide.
-			remember(b, m, int64(i+1), s.embed(b, []string{text}))
+			remember(b, m, int64(i+1), s.Embed(b, []string{text}))
 		}
-		questions := s.embed(b, s.questions)
+		questions := s.Embed(b, s.Questions)
 		for _, f := range []struct {
 			name string
 			retrieve.Filter
@@ -184,10 +185,10 @@ func BenchmarkLibrary(b *testing.B) {
 
 func benchmarkLibrary(b *testing.B, chunks int) {
 	skipLarge(b, chunks)
-	s := fillShelf(b, chunks)
+	s := enginetest.FillShelf(b, os.Getenv("IBID_DATASETS"), chunks)
 	dir := libraryFolder(b, chunks)
 	fresh := 0
-	stored := timed(func() { fresh = s.store(b, dir) })
+	stored := timed(func() { fresh = storeShelf(b, s, dir) })
 	b.Run("Open", func(b *testing.B) {
 		for b.Loop() {
 			e, err := Open(b.Context(), dir, Options{})
@@ -220,7 +221,7 @@ func benchmarkLibrary(b *testing.B, chunks int) {
 			b.Error(err)
 		}
 	}()
-	x, err := retrieve.NewIndex(b.Context(), e, s.embedder, retrieve.Options{})
+	x, err := retrieve.NewIndex(b.Context(), e, s.Embedder, retrieve.Options{})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -229,7 +230,7 @@ func benchmarkLibrary(b *testing.B, chunks int) {
 		var took []time.Duration
 		for b.Loop() {
 			took = append(took, timed(func() {
-				if _, err := x.Search(b.Context(), retrieve.Query{Text: s.questions[n%len(s.questions)]}); err != nil {
+				if _, err := x.Search(b.Context(), retrieve.Query{Text: s.Questions[n%len(s.Questions)]}); err != nil {
 					b.Fatal(err)
 				}
 			}))
@@ -242,7 +243,7 @@ func benchmarkLibrary(b *testing.B, chunks int) {
 	b.Run("Replace", func(b *testing.B) {
 		n := 0
 		for b.Loop() {
-			doc, chunks := s.document(n % (len(s.texts) / 10))
+			doc, chunks := s.Document(n % (len(s.Texts) / 10))
 			doc.Title += strconv.Itoa(n) // so that the vectors are made anew
 			if err := x.Replace(b.Context(), doc, chunks); err != nil {
 				b.Fatal(err)
@@ -251,13 +252,13 @@ func benchmarkLibrary(b *testing.B, chunks int) {
 		}
 		b.ReportMetric(float64(10*n)/b.Elapsed().Seconds(), "chunks/s")
 	})
-	questions := s.embed(b, s.questions)
+	questions := s.Embed(b, s.Questions)
 	for name, search := range map[string]func(n int) ([]string, error){
 		"Dense": func(n int) ([]string, error) {
 			return e.Dense(b.Context(), questions[n], retrieve.DefaultCandidates, retrieve.Filter{})
 		},
 		"Lexical": func(n int) ([]string, error) {
-			return e.Lexical(b.Context(), retrieve.Terms(s.questions[n]), retrieve.DefaultCandidates, retrieve.Filter{})
+			return e.Lexical(b.Context(), retrieve.Terms(s.Questions[n]), retrieve.DefaultCandidates, retrieve.Filter{})
 		},
 	} {
 		b.Run(name, func(b *testing.B) {
@@ -283,33 +284,15 @@ func libraryFolder(b *testing.B, chunks int) string {
 	return filepath.Join(kept, strconv.Itoa(chunks))
 }
 
-// store puts what is not there yet of the shelf into a data directory, a
-// document at a time, and says how many chunks that were.
-func (s *shelf) store(b *testing.B, dir string) (fresh int) {
+// storeShelf puts what is not there yet of the shelf into a data directory, and
+// says how many chunks that were.
+func storeShelf(b *testing.B, s *enginetest.Shelf, dir string) (fresh int) {
 	b.Helper()
-	ctx := b.Context()
-	e, err := Open(ctx, dir, Options{})
+	e, err := Open(b.Context(), dir, Options{})
 	if err != nil {
 		b.Fatal(err)
 	}
-	x, err := retrieve.NewIndex(ctx, e, s.embedder, retrieve.Options{})
-	if err != nil {
-		b.Fatal(err)
-	}
-	if _, err := x.AddRoot(ctx, "/srv/a", ""); err != nil {
-		b.Fatal(err)
-	}
-	there, err := x.Documents(ctx, retrieve.Filter{})
-	if err != nil {
-		b.Fatal(err)
-	}
-	for n := len(there); n < len(s.texts)/10; n++ {
-		doc, chunks := s.document(n)
-		if err := x.Replace(ctx, doc, chunks); err != nil {
-			b.Fatal(err)
-		}
-		fresh += len(chunks)
-	}
+	fresh = s.Store(b, e)
 	if err := e.Close(); err != nil {
 		b.Fatal(err)
 	}

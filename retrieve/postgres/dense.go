@@ -53,9 +53,9 @@ func (e *Engine) Dense(ctx context.Context, vector []float32, k int, f retrieve.
 		if err != nil || all.chunks == 0 {
 			return err
 		}
-		exact := used.dimensions > maxHalvedDimensions || all.chunks <= exactRows
+		exact := !used.indexed || all.chunks <= e.few
 		if !exact && !f.IsZero() {
-			most := max(exactRows, all.chunks/exactShare)
+			most := max(e.few, all.chunks/exactShare)
 			let, err := countLet(ctx, s, f, most)
 			if err != nil || let == 0 {
 				return err

@@ -48,7 +48,10 @@ type Engine struct {
 	schema string
 	locks  int32
 
-	limits      retrieve.Limits
+	limits retrieve.Limits
+	// few is of how many chunks all are compared with a question: exactRows.
+	few int64
+
 	frequencies frequencies
 	closing     sync.Once
 }
@@ -76,7 +79,7 @@ func open(ctx context.Context, address string, opts Options) (_ *Engine, err err
 	}
 	h := fnv.New32a()
 	h.Write([]byte(schema))
-	e := &Engine{server: serverName(config), wait: opts.Wait, limits: opts.Limits, schema: schema, locks: int32(h.Sum32())}
+	e := &Engine{server: serverName(config), wait: opts.Wait, limits: opts.Limits, schema: schema, locks: int32(h.Sum32()), few: exactRows}
 	if e.wait <= 0 {
 		e.wait = defaultWait
 	}

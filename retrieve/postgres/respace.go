@@ -125,7 +125,7 @@ func (e *Engine) AddVectors(ctx context.Context, space string, chunks []retrieve
 		}
 		units[i] = unit
 	}
-	add := func() error {
+	err := e.withTable(ctx, true, dimensions, func() error {
 		return e.update(ctx, func(s *session) error {
 			ids := make([]string, len(chunks))
 			for i, c := range chunks {
@@ -144,6 +144,11 @@ func (e *Engine) AddVectors(ctx context.Context, space string, chunks []retrieve
 			}
 			if next.dimensions != dimensions {
 				return errTable
+			}
+			if wanted, err := e.wantsIndex(ctx, s, next); err != nil {
+				return err
+			} else if wanted {
+				return errIndex
 			}
 			var keys []int64
 			var flat []float32
@@ -167,13 +172,7 @@ func (e *Engine) AddVectors(ctx context.Context, space string, chunks []retrieve
 			}
 			return insertVectors(ctx, s, next, keys, flat)
 		})
-	}
-	err := add()
-	if errors.Is(err, errTable) {
-		if err = e.lay(ctx, true, dimensions); err == nil {
-			err = add()
-		}
-	}
+	})
 	if err != nil {
 		return fmt.Errorf("keep vectors of %s: %w", space, err)
 	}

@@ -16,6 +16,7 @@ type vectorSpace struct {
 	number     int
 	name       string
 	dimensions int // 0: there is no table yet
+	indexed    bool
 	next       bool
 }
 
@@ -39,12 +40,12 @@ func (v vectorSpace) distance(column, parameter string) string {
 }
 
 func readSpaces(ctx context.Context, s *session) ([]vectorSpace, error) {
-	rows, err := s.query(ctx, `SELECT number, name, coalesce(dimensions, 0), next FROM ibid.spaces ORDER BY next`)
+	rows, err := s.query(ctx, `SELECT number, name, coalesce(dimensions, 0), indexed, next FROM ibid.spaces ORDER BY next`)
 	if err != nil {
 		return nil, err
 	}
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (v vectorSpace, err error) {
-		err = row.Scan(&v.number, &v.name, &v.dimensions, &v.next)
+		err = row.Scan(&v.number, &v.name, &v.dimensions, &v.indexed, &v.next)
 		return v, err
 	})
 }
@@ -150,19 +151,13 @@ func (e *Engine) lay(ctx context.Context, next bool, dimensions int) error {
 				return err
 			}
 		}
-		if _, err := s.exec(ctx, `UPDATE ibid.spaces SET dimensions = $2 WHERE number = $1`, v.number, dimensions); err != nil {
+		if _, err := s.exec(ctx, `UPDATE ibid.spaces SET dimensions = $2, indexed = false WHERE number = $1`, v.number, dimensions); err != nil {
 			return err
 		}
 		v.dimensions = dimensions
 		statements := []string{fmt.Sprintf(`CREATE TABLE %s (key bigint PRIMARY KEY, vector vec.vector(%d) NOT NULL)`, v.table(), dimensions)}
 		if dimensions <= maxPlainDimensions {
 			statements = append(statements, fmt.Sprintf(`ALTER TABLE %s ALTER COLUMN vector SET STORAGE PLAIN`, v.table()))
-		}
-		switch {
-		case dimensions <= maxIndexedDimensions:
-			statements = append(statements, fmt.Sprintf(`CREATE INDEX ON %s USING hnsw (vector vec.vector_cosine_ops)`, v.table()))
-		case dimensions <= maxHalvedDimensions:
-			statements = append(statements, fmt.Sprintf(`CREATE INDEX ON %s USING hnsw ((vector::vec.halfvec(%d)) vec.halfvec_cosine_ops)`, v.table(), dimensions))
 		}
 		for _, statement := range statements {
 			if _, err := s.exec(ctx, statement); err != nil {
@@ -171,4 +166,53 @@ func (e *Engine) lay(ctx context.Context, next bool, dimensions int) error {
 		}
 		return nil
 	})
+}
+
+// wantsIndex says whether the vectors are so many that they want an index, and
+// have none. Fewer are compared one by one: then a search is exact, and storing
+// is several times as fast.
+func (e *Engine) wantsIndex(ctx context.Context, s *session, v vectorSpace) (bool, error) {
+	if v.indexed || v.dimensions == 0 || v.dimensions > maxHalvedDimensions {
+		return false, nil
+	}
+	all, _, err := readTotals(ctx, s)
+	if err != nil || all.chunks <= e.few {
+		return false, err
+	}
+	var many bool
+	err = s.row(ctx, `SELECT EXISTS (SELECT 1 FROM `+v.table()+` OFFSET $1)`, e.few).Scan(&many)
+	return many, err
+}
+
+// index makes the index of the vectors of a space. Who writes waits for it.
+func (e *Engine) index(ctx context.Context, next bool) error {
+	err := e.update(ctx, func(s *session) error {
+		if err := e.lockLibrary(ctx, s); err != nil {
+			return err
+		}
+		spaces, err := readSpaces(ctx, s)
+		if err != nil {
+			return err
+		}
+		v, ok := pick(spaces, next)
+		if !ok {
+			return nil
+		}
+		if wanted, err := e.wantsIndex(ctx, s, v); err != nil || !wanted {
+			return err
+		}
+		on := `(vector vec.vector_cosine_ops)`
+		if v.dimensions > maxIndexedDimensions {
+			on = fmt.Sprintf(`((vector::vec.halfvec(%d)) vec.halfvec_cosine_ops)`, v.dimensions)
+		}
+		if _, err := s.exec(ctx, `CREATE INDEX ON `+v.table()+` USING hnsw `+on); err != nil {
+			return err
+		}
+		_, err = s.exec(ctx, `UPDATE ibid.spaces SET indexed = true WHERE number = $1`, v.number)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("make the index of the vectors: %w", err)
+	}
+	return nil
 }

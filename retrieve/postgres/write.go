@@ -139,19 +139,36 @@ func prepare(doc *ingest.Document, chunks []ingest.Chunk, vectors [][]float32) (
 	return p, err
 }
 
-// errTable says that the vectors in use have no table of these dimensions yet.
-var errTable = errors.New("the vectors have no table yet")
+// What stands in the way of storing vectors.
+var (
+	errTable = errors.New("the vectors have no table of their dimensions yet")
+	errIndex = errors.New("the vectors have no index yet, and have become many")
+)
 
 func (e *Engine) replace(ctx context.Context, space string, p *prepared) error {
-	for laid := false; ; laid = true {
-		err := e.update(ctx, func(s *session) error { return e.store(ctx, s, space, p) })
-		if !errors.Is(err, errTable) || laid {
+	return e.withTable(ctx, false, p.dimensions, func() error {
+		return e.update(ctx, func(s *session) error { return e.store(ctx, s, space, p) })
+	})
+}
+
+// withTable calls f, which stores vectors of a space, again after it has made
+// what f lacks.
+func (e *Engine) withTable(ctx context.Context, next bool, dimensions int, f func() error) error {
+	for range 3 {
+		err := f()
+		switch {
+		case errors.Is(err, errTable):
+			err = e.lay(ctx, next, dimensions)
+		case errors.Is(err, errIndex):
+			err = e.index(ctx, next)
+		default:
 			return err
 		}
-		if err := e.lay(ctx, false, p.dimensions); err != nil {
+		if err != nil {
 			return err
 		}
 	}
+	return f()
 }
 
 func (e *Engine) store(ctx context.Context, s *session, space string, p *prepared) error {
@@ -175,6 +192,11 @@ func (e *Engine) store(ctx context.Context, s *session, space string, p *prepare
 		return &retrieve.SpaceError{Stored: used.name, Wanted: space}
 	case len(p.chunks) > 0 && p.dimensions != used.dimensions:
 		return errTable
+	}
+	if wanted, err := e.wantsIndex(ctx, s, used); err != nil {
+		return err
+	} else if wanted {
+		return errIndex
 	}
 	var by totals
 	if old, err := keyOf(ctx, s, p.doc.ID); err != nil {

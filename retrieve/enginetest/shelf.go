@@ -1,0 +1,147 @@
+package enginetest
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"ibid/ingest"
+	"ibid/retrieve"
+	"ibid/retrieve/embed"
+)
+
+// corpora gives the names of sets of real texts, in the format of BEIR, that benchmarks are
+// made of.
+func corpora() []string {
+	return []string{
+		"anthropic-docs", "clapnq-a", "cranfield", "financebench-a", "kgrag-10q-a",
+		"msmarco-dl-5k", "rgb-en-fact-a", "scifact-train", "squad2-a", "wice-dev",
+	}
+}
+
+// readCorpora gives the texts of the corpora cut into pieces of 40 words, and
+// their questions. It skips the benchmark, saying why, when they are not there.
+func readCorpora(t testing.TB, base string) (pieces, questions []string) {
+	t.Helper()
+	if base == "" {
+		base = "../../../shared/data"
+	}
+	for _, name := range corpora() {
+		for _, text := range readTexts(t, filepath.Join(base, name, "corpus.jsonl")) {
+			for words := range slices.Chunk(strings.Fields(text), 40) {
+				pieces = append(pieces, strings.Join(words, " "))
+			}
+		}
+		questions = append(questions, readTexts(t, filepath.Join(base, name, "queries.jsonl"))...)
+	}
+	return pieces, questions
+}
+
+func readTexts(t testing.TB, path string) (texts []string) {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Skipf("no real texts: %v: set IBID_DATASETS to the folder that holds them", err)
+	}
+	defer f.Close()
+	s := bufio.NewScanner(f)
+	s.Buffer(nil, 16<<20)
+	for s.Scan() {
+		var e struct{ Title, Text string }
+		if err := json.Unmarshal(s.Bytes(), &e); err != nil {
+			t.Fatal(err)
+		}
+		texts = append(texts, strings.TrimSpace(e.Title+" "+e.Text))
+	}
+	if err := s.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return texts
+}
+
+// A Shelf is so many chunks of real text, recombined: two neighbouring pieces
+// and one from elsewhere, 120 words in all and no chunk twice. Ten chunks are a
+// document.
+type Shelf struct {
+	Texts     []string
+	Questions []string // 2,000
+	Embedder  *embed.Model
+}
+
+const questionsAsked = 2000
+
+// FillShelf makes a shelf of the texts in the folder of data sets, which where it
+// is empty is looked for from a package two folders below the module's. It skips
+// the benchmark, saying why, where the texts are not there.
+func FillShelf(t testing.TB, datasets string, chunks int) *Shelf {
+	t.Helper()
+	pieces, questions := readCorpora(t, datasets)
+	r := rand.New(rand.NewPCG(1, 2))
+	s := &Shelf{Texts: make([]string, chunks)}
+	for i := range s.Texts {
+		at := i % (len(pieces) - 1)
+		s.Texts[i] = pieces[at] + " " + pieces[at+1] + " " + pieces[r.IntN(len(pieces))]
+	}
+	r.Shuffle(len(questions), func(i, j int) { questions[i], questions[j] = questions[j], questions[i] })
+	s.Questions = questions[:questionsAsked]
+	var err error
+	if s.Embedder, err = embed.New(); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// Document gives ten of the chunks as a document.
+func (s *Shelf) Document(n int) (*ingest.Document, []ingest.Chunk) {
+	doc := &ingest.Document{Root: "a", Path: fmt.Sprint("folder", n%50, "/", n), Title: fmt.Sprint("Document ", n), Format: "text", Digest: fmt.Sprint(n)}
+	doc.ID = doc.Root + "/" + doc.Path
+	var chunks []ingest.Chunk
+	for i, text := range s.Texts[10*n : 10*n+10] {
+		chunks = append(chunks, ingest.Chunk{ID: retrieve.ChunkID(doc.ID, i+1), Document: doc.ID, Ordinal: i + 1,
+			Start: len(doc.Text), End: len(doc.Text) + len(text), Text: text})
+		doc.Text += text
+	}
+	return doc, chunks
+}
+
+// Embed gives a vector for each text.
+func (s *Shelf) Embed(t testing.TB, texts []string) [][]float32 {
+	t.Helper()
+	rows, err := s.Embedder.Embed(t.Context(), texts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rows
+}
+
+// Store puts what is not there yet of the shelf into an engine that has nothing
+// else, a document at a time, and says how many chunks that were.
+func (s *Shelf) Store(t testing.TB, e retrieve.Engine) (fresh int) {
+	t.Helper()
+	ctx := t.Context()
+	x, err := retrieve.NewIndex(ctx, e, s.Embedder, retrieve.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := x.AddRoot(ctx, "/srv/a", ""); err != nil {
+		t.Fatal(err)
+	}
+	there, err := x.Documents(ctx, retrieve.Filter{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := len(there); n < len(s.Texts)/10; n++ {
+		doc, chunks := s.Document(n)
+		if err := x.Replace(ctx, doc, chunks); err != nil {
+			t.Fatal(err)
+		}
+		fresh += len(chunks)
+	}
+	return fresh
+}
