@@ -101,9 +101,11 @@ func (s *session) send(ctx context.Context, b *pgx.Batch) error {
 
 // What begins a transaction, in one round trip. A commit is durable when it
 // returns, whatever the database is set to; a policy that waits for more stays.
+// Who writes looks up single rows by their keys, and is not to read whole tables
+// because the server has not counted them yet.
 const (
 	beginUpdate = `BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;
-		SET LOCAL jit = off;
+		SET LOCAL jit = off; SET LOCAL enable_seqscan = off; SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off;
 		SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') = 'off'`
 	beginView = `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL jit = off`
 )
@@ -127,6 +129,10 @@ func (e *Engine) update(ctx context.Context, f func(*session) error) error {
 			rollback(ctx, tx)
 			return err
 		}
+		// Whoever gives up now still wants to know: a commit that goes on alone
+		// would show up later.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*e.wait)
+		defer cancel()
 		err = tx.Commit(ctx)
 		if err == nil || errors.Is(err, pgx.ErrTxCommitRollback) {
 			return err

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -125,63 +126,112 @@ func (e *Engine) Holds(ctx context.Context, f retrieve.Filter) (any bool, err er
 // Candidates gives chunks with their vectors by id, in the order of the ids.
 // One that has vanished is left out.
 func (e *Engine) Candidates(ctx context.Context, ids []string) (out []retrieve.Candidate, err error) {
-	var documents [][]byte
-	var ordinals []int64
-	var places []int32
-	for i, id := range ids {
-		if document, ordinal, ok := retrieve.SplitChunkID(id); ok && ordinal <= maxChunks {
-			documents, ordinals, places = append(documents, []byte(document)), append(ordinals, int64(ordinal)), append(places, int32(i))
+	var documents [][]byte // the digests of their ids
+	seen := make(map[string]bool)
+	for _, id := range ids {
+		if document, _, ok := retrieve.SplitChunkID(id); ok && !seen[document] {
+			seen[document] = true
+			digest := sha256.Sum256([]byte(document))
+			documents = append(documents, digest[:])
 		}
 	}
 	if len(documents) == 0 {
 		return nil, nil
 	}
 	err = e.view(ctx, func(s *session) error {
+		out = nil
 		spaces, err := readSpaces(ctx, s)
 		used, ok := pick(spaces, false)
 		if err != nil || !ok || used.dimensions == 0 {
-			out = nil
 			return err
 		}
-		rows, err := s.query(ctx, `SELECT a.place, d.root, d.path, d.title, d.format, d.digest, d.meta, d.analysis,
-				c.start, c."end", c.place, c.tokens, c.heading, c.anchor, c.terms,
-				substring(t.text FROM c.start + 1 FOR c."end" - c.start), vec.vector_send(v.vector)
-			FROM unnest($1::bytea[], $2::bigint[], $3::int[]) AS a (document, ordinal, place)
-			JOIN ibid.documents d ON sha256(d.id) = sha256(a.document)
-			JOIN ibid.chunks c ON c.key = (d.key << 20) + a.ordinal
-			JOIN ibid.texts t ON t.document = d.key
-			JOIN `+used.table()+` v ON v.key = c.key ORDER BY a.place`, documents, ordinals, places)
+		owners, err := readOwners(ctx, s, documents)
 		if err != nil {
 			return err
 		}
-		out, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (c retrieve.Candidate, err error) {
-			var at, place, analysis int32
-			var root, path, title, format, digest, meta, heading, anchor, terms, text, vector []byte
-			err = row.Scan(&at, &root, &path, &title, &format, &digest, &meta, &analysis,
-				&c.Start, &c.End, &place, &c.Tokens, &heading, &anchor, &terms, &text, &vector)
-			if err != nil {
-				return c, err
+		var keys []int64
+		for _, id := range ids {
+			document, ordinal, ok := retrieve.SplitChunkID(id)
+			if owner, there := owners[document]; ok && there && ordinal <= maxChunks {
+				keys = append(keys, chunkKey(owner.key, ordinal))
 			}
-			c.ID = ids[at]
-			c.Document, c.Ordinal, _ = retrieve.SplitChunkID(c.ID)
-			setPlace(&c.Chunk, place)
-			c.Root, c.Path, c.Title, c.Format, c.Digest = string(root), string(path), string(title), string(format), string(digest)
-			c.Heading, c.Anchor, c.Text = string(heading), string(anchor), string(text)
-			// Terms of another analysis are counted again by the index.
-			if counts, length, current, err := retrieve.UnpackTerms(terms); err == nil && current {
-				c.Terms, c.Length = counts, length
+		}
+		chunks, err := readChunks(ctx, s, used, keys)
+		if err != nil {
+			return err
+		}
+		for _, id := range ids {
+			document, ordinal, _ := retrieve.SplitChunkID(id)
+			owner := owners[document]
+			c, there := chunks[chunkKey(owner.key, ordinal)]
+			if !there {
+				continue
 			}
-			if c.Vector, err = unpackVector(vector); err != nil {
-				return c, err
-			}
-			return c, json.Unmarshal(meta, &c.Meta)
-		})
-		return err
+			c.ID, c.Document, c.Ordinal = id, document, ordinal
+			c.Root, c.Path, c.Title, c.Format, c.Digest, c.Meta = owner.Root, owner.Path, owner.Title, owner.Format, owner.Digest, owner.Meta
+			out = append(out, c)
+		}
+		return nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read the chunks found: %w", err)
 	}
 	return out, nil
+}
+
+// An owner is a document of chunks that were found.
+type owner struct {
+	ingest.Document
+	key int64
+}
+
+// readOwners gives documents, by id, by the SHA-256 digests of their ids.
+func readOwners(ctx context.Context, s *session, digests [][]byte) (map[string]owner, error) {
+	rows, err := s.query(ctx, `SELECT key, id, root, path, title, format, digest, meta FROM ibid.documents WHERE sha256(id) = ANY ($1::bytea[])`, digests)
+	if err != nil {
+		return nil, err
+	}
+	owners := make(map[string]owner, len(digests))
+	var key int64
+	var id, root, path, title, format, digest, meta []byte
+	_, err = pgx.ForEachRow(rows, []any{&key, &id, &root, &path, &title, &format, &digest, &meta}, func() error {
+		o := owner{ingest.Document{ID: string(id), Root: string(root), Path: string(path), Title: string(title), Format: string(format), Digest: string(digest)}, key}
+		if err := json.Unmarshal(meta, &o.Meta); err != nil {
+			return err
+		}
+		owners[o.ID] = o
+		return nil
+	})
+	return owners, err
+}
+
+// readChunks gives chunks by their keys, with what stands in their own rows.
+func readChunks(ctx context.Context, s *session, used vectorSpace, keys []int64) (map[int64]retrieve.Candidate, error) {
+	rows, err := s.query(ctx, `SELECT c.key, c.start, c."end", c.place, c.tokens, c.heading, c.anchor, c.terms,
+			substring(t.text FROM c.start + 1 FOR c."end" - c.start), vec.vector_send(v.vector)
+		FROM ibid.chunks c JOIN ibid.texts t ON t.document = c.key >> 20 JOIN `+used.table()+` v ON v.key = c.key
+		WHERE c.key = ANY ($1::bigint[]) AND v.key = ANY ($1::bigint[])`, keys)
+	if err != nil {
+		return nil, err
+	}
+	chunks := make(map[int64]retrieve.Candidate, len(keys))
+	var key int64
+	var place int32
+	var heading, anchor, terms, text, vector []byte
+	var c retrieve.Candidate
+	_, err = pgx.ForEachRow(rows, []any{&key, &c.Start, &c.End, &place, &c.Tokens, &heading, &anchor, &terms, &text, &vector}, func() (err error) {
+		setPlace(&c.Chunk, place)
+		c.Heading, c.Anchor, c.Text = string(heading), string(anchor), string(text)
+		// Terms of another analysis are counted again by the index.
+		c.Terms, c.Length = nil, 0
+		if counts, length, current, err := retrieve.UnpackTerms(terms); err == nil && current {
+			c.Terms, c.Length = counts, length
+		}
+		c.Vector, err = unpackVector(vector)
+		chunks[key] = c
+		return err
+	})
+	return chunks, err
 }
 
 // unpackVector reads what vector_send of pgvector makes: the number of
