@@ -66,29 +66,25 @@ func serverName(c *pgxpool.Config) string {
 	return (&url.URL{Scheme: "postgres", Host: net.JoinHostPort(c.ConnConfig.Host, strconv.Itoa(int(c.ConnConfig.Port))), Path: "/" + c.ConnConfig.Database}).String()
 }
 
-// A session runs statements, in a transaction or each by itself. They name
-// Ibid's tables as ibid.NAME, and what is pgvector's as vec.NAME.
+// A session runs statements in a transaction: even a single one, since PGlite has
+// all its clients in one session and keeps them apart by their transactions. They
+// name Ibid's tables as ibid.NAME, and what is pgvector's as vec.NAME.
 type session struct {
-	q interface {
-		Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
-		Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
-		QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
-		SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults
-	}
-	e *Engine
+	tx pgx.Tx
+	e  *Engine
 }
 
 func (s *session) exec(ctx context.Context, sql string, args ...any) (rows int64, err error) {
-	tag, err := s.q.Exec(ctx, s.e.names.Replace(sql), args...)
+	tag, err := s.tx.Exec(ctx, s.e.names.Replace(sql), args...)
 	return tag.RowsAffected(), err
 }
 
 func (s *session) query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
-	return s.q.Query(ctx, s.e.names.Replace(sql), args...)
+	return s.tx.Query(ctx, s.e.names.Replace(sql), args...)
 }
 
 func (s *session) row(ctx context.Context, sql string, args ...any) pgx.Row {
-	return s.q.QueryRow(ctx, s.e.names.Replace(sql), args...)
+	return s.tx.QueryRow(ctx, s.e.names.Replace(sql), args...)
 }
 
 // send runs the statements of a batch in one round trip.
@@ -96,7 +92,7 @@ func (s *session) send(ctx context.Context, b *pgx.Batch) error {
 	for _, q := range b.QueuedQueries {
 		q.SQL = s.e.names.Replace(q.SQL)
 	}
-	return s.q.SendBatch(ctx, b).Close()
+	return s.tx.SendBatch(ctx, b).Close()
 }
 
 // What begins a transaction, in one round trip. A commit is durable when it
@@ -152,7 +148,10 @@ var errLost = errors.New("the connection broke before the transaction was commit
 func (e *Engine) settle(ctx context.Context, id string, cause error) error {
 	err := e.retry(ctx, func() error {
 		var state *string
-		if err := e.pool.QueryRow(ctx, `SELECT pg_xact_status($1::text::xid8)`, id).Scan(&state); err != nil {
+		err := e.view(ctx, func(s *session) error {
+			return s.row(ctx, `SELECT pg_xact_status($1::text::xid8)`, id).Scan(&state)
+		})
+		if err != nil {
 			return err
 		}
 		switch {
@@ -199,12 +198,6 @@ func (e *Engine) view(ctx context.Context, f func(*session) error) error {
 		defer rollback(ctx, tx)
 		return f(&session{tx, e})
 	})
-}
-
-// read runs f, whose statements see each a state of its own. It may run f
-// several times.
-func (e *Engine) read(ctx context.Context, f func(*session) error) error {
-	return e.retry(ctx, func() error { return f(&session{e.pool, e}) })
 }
 
 // retry calls f again while the server is away or others are in the way.

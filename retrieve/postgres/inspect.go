@@ -13,7 +13,7 @@ import (
 func (e *Engine) Inspect(ctx context.Context) ([]retrieve.Trait, error) {
 	var server, vectors string
 	var migration, bytes int64
-	err := e.read(ctx, func(s *session) error {
+	err := e.view(ctx, func(s *session) error {
 		return s.row(ctx, `SELECT current_setting('server_version'),
 			(SELECT extversion FROM pg_extension WHERE extname = 'vector'),
 			(SELECT max(number) FROM ibid.migrations),
@@ -33,7 +33,7 @@ func (e *Engine) Inspect(ctx context.Context) ([]retrieve.Trait, error) {
 // Count counts the documents that pass the filter, and their chunks.
 func (e *Engine) Count(ctx context.Context, f retrieve.Filter) (documents, chunks int, err error) {
 	c := where(f)
-	err = e.read(ctx, func(s *session) error {
+	err = e.view(ctx, func(s *session) error {
 		if f.IsZero() {
 			t, _, err := readTotals(ctx, s)
 			documents, chunks = int(t.documents), int(t.chunks)

@@ -33,7 +33,7 @@ func (r keyring) change(ctx context.Context, f func(*session) (changed bool, err
 }
 
 func (r keyring) Revision(ctx context.Context) (revision int64, err error) {
-	err = r.engine.read(ctx, func(s *session) error { return ringRevision(ctx, s, &revision) })
+	err = r.engine.view(ctx, func(s *session) error { return ringRevision(ctx, s, &revision) })
 	if err != nil {
 		return 0, fmt.Errorf("look for new keys: %w", err)
 	}

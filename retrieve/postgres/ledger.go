@@ -98,7 +98,7 @@ func scanRun(row pgx.Row) (r retrieve.Run, err error) {
 }
 
 func (l ledger) Run(ctx context.Context, id string) (r retrieve.Run, err error) {
-	err = l.read(ctx, func(s *session) error {
+	err = l.view(ctx, func(s *session) error {
 		r, err = scanRun(s.row(ctx, `SELECT `+runColumns+` FROM ibid.runs WHERE id = $1`, []byte(id)))
 		return err
 	})
@@ -109,7 +109,7 @@ func (l ledger) Run(ctx context.Context, id string) (r retrieve.Run, err error) 
 }
 
 func (l ledger) Latest(ctx context.Context, kind string) (r retrieve.Run, err error) {
-	err = l.read(ctx, func(s *session) error {
+	err = l.view(ctx, func(s *session) error {
 		r, err = scanRun(s.row(ctx, `SELECT `+runColumns+` FROM ibid.runs WHERE kind = $1 AND `+left+` = 0 ORDER BY touched DESC, id DESC LIMIT 1`, []byte(kind)))
 		return err
 	})
@@ -120,7 +120,7 @@ func (l ledger) Latest(ctx context.Context, kind string) (r retrieve.Run, err er
 }
 
 func (l ledger) Reply(ctx context.Context, run, key string) (reply []byte, ok bool, err error) {
-	err = l.read(ctx, func(s *session) error {
+	err = l.view(ctx, func(s *session) error {
 		reply = nil
 		err := s.row(ctx, `SELECT reply FROM ibid.replies WHERE run = $1 AND key = $2`, []byte(run), []byte(key)).Scan(&reply)
 		ok = err == nil

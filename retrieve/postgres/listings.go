@@ -10,7 +10,7 @@ import (
 
 // Listing gives what was kept last for an id; nil where nothing is.
 func (e *Engine) Listing(ctx context.Context, id string) (listing []byte, err error) {
-	err = e.read(ctx, func(s *session) error {
+	err = e.view(ctx, func(s *session) error {
 		err := s.row(ctx, `SELECT listing FROM ibid.listings WHERE sha256(id) = sha256($1)`, []byte(id)).Scan(&listing)
 		if errors.Is(err, pgx.ErrNoRows) {
 			listing, err = nil, nil
@@ -41,7 +41,7 @@ func (e *Engine) KeepListing(ctx context.Context, root, id string, listing []byt
 
 // Listings gives the ids in a root for which there are listings.
 func (e *Engine) Listings(ctx context.Context, root string) (ids []string, err error) {
-	err = e.read(ctx, func(s *session) error {
+	err = e.view(ctx, func(s *session) error {
 		rows, err := s.query(ctx, `SELECT id FROM ibid.listings WHERE root = $1`, []byte(root))
 		if err != nil {
 			return err

@@ -17,7 +17,7 @@ import (
 
 // Document gives a stored document with its text.
 func (e *Engine) Document(ctx context.Context, id string) (doc *ingest.Document, err error) {
-	err = e.read(ctx, func(s *session) error {
+	err = e.view(ctx, func(s *session) error {
 		var root, path, title, format, digest, meta, parts, text []byte
 		err := s.row(ctx, `SELECT d.root, d.path, d.title, d.format, d.digest, d.meta, t.outline, t.text
 			FROM ibid.documents d JOIN ibid.texts t ON t.document = d.key WHERE sha256(d.id) = sha256($1)`, []byte(id)).
@@ -52,7 +52,7 @@ func found(err error) error {
 func (e *Engine) Excerpt(ctx context.Context, id string, start, end int) (text string, err error) {
 	err = retrieve.ErrNotFound
 	if start >= 0 && start <= end && end <= math.MaxInt32 {
-		err = e.read(ctx, func(s *session) error {
+		err = e.view(ctx, func(s *session) error {
 			var part []byte
 			err := s.row(ctx, `SELECT substring(t.text FROM $2::int + 1 FOR $3::int) FROM ibid.documents d JOIN ibid.texts t ON t.document = d.key
 				WHERE sha256(d.id) = sha256($1) AND d.bytes >= $4`, []byte(id), start, end-start, end).Scan(&part)
@@ -68,7 +68,7 @@ func (e *Engine) Excerpt(ctx context.Context, id string, start, end int) (text s
 
 // Sections gives the sections of a stored document, in order.
 func (e *Engine) Sections(ctx context.Context, id, digest string) (sections []ingest.Section, err error) {
-	err = e.read(ctx, func(s *session) error {
+	err = e.view(ctx, func(s *session) error {
 		var parts []byte
 		err := s.row(ctx, `SELECT t.outline FROM ibid.documents d JOIN ibid.texts t ON t.document = d.key WHERE sha256(d.id) = sha256($1) AND d.digest = $2`,
 			[]byte(id), []byte(digest)).Scan(&parts)
@@ -89,7 +89,7 @@ func (e *Engine) Sections(ctx context.Context, id, digest string) (sections []in
 // Documents lists what is stored, by id, without texts.
 func (e *Engine) Documents(ctx context.Context, f retrieve.Filter) (list []retrieve.DocumentInfo, err error) {
 	c := where(f)
-	err = e.read(ctx, func(s *session) error {
+	err = e.view(ctx, func(s *session) error {
 		rows, err := s.query(ctx, `SELECT d.id, d.root, d.path, d.title, d.format, d.digest, d.meta, d.collection, d.chunks, d.pages, d.bytes
 			FROM ibid.documents d WHERE `+c.sql+` ORDER BY d.id`, c.args...)
 		if err != nil {
@@ -114,7 +114,7 @@ func (e *Engine) Documents(ctx context.Context, f retrieve.Filter) (list []retri
 // Holds says whether any document passes the filter.
 func (e *Engine) Holds(ctx context.Context, f retrieve.Filter) (any bool, err error) {
 	c := where(f)
-	err = e.read(ctx, func(s *session) error {
+	err = e.view(ctx, func(s *session) error {
 		return s.row(ctx, `SELECT EXISTS (SELECT 1 FROM ibid.documents d WHERE `+c.sql+`)`, c.args...).Scan(&any)
 	})
 	if err != nil {

@@ -116,7 +116,7 @@ func scanRecord(row pgx.Row, more ...any) (r retrieve.Record, err error) {
 }
 
 func (l ledger) Record(ctx context.Context, id string) (r retrieve.Record, err error) {
-	err = l.read(ctx, func(s *session) error {
+	err = l.view(ctx, func(s *session) error {
 		var events []byte
 		var documents [][]byte
 		r, err = scanRecord(s.row(ctx, `SELECT `+recordColumns+`, events, ARRAY (SELECT document FROM ibid.record_documents WHERE record = id ORDER BY document)
@@ -138,7 +138,7 @@ func (l ledger) Records(ctx context.Context, by string, after retrieve.Record, n
 	if after.ID != "" {
 		before, id = after.Started.UnixMicro(), after.ID
 	}
-	err = l.read(ctx, func(s *session) error {
+	err = l.view(ctx, func(s *session) error {
 		rows, err := s.query(ctx, `SELECT `+recordColumns+` FROM ibid.records
 			WHERE caller = $1 AND (started, id) < ($2, $3) AND expires > `+current+` ORDER BY started DESC, id DESC LIMIT $4`, []byte(by), before, []byte(id), n)
 		if err != nil {
@@ -192,7 +192,7 @@ func (l ledger) Feedback(ctx context.Context, after int64, n int) (list []retrie
 	if after == 0 {
 		after = 1 << 62
 	}
-	err = l.read(ctx, func(s *session) error {
+	err = l.view(ctx, func(s *session) error {
 		rows, err := s.query(ctx, `SELECT key, run, caller, citation, rating, at, comment FROM ibid.feedback WHERE key < $1 ORDER BY key DESC LIMIT $2`, after, n)
 		if err != nil {
 			return err

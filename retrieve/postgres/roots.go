@@ -34,7 +34,7 @@ func (e *Engine) AddRoot(ctx context.Context, path, collection string) (root ing
 		return roots, i >= 0, err
 	}
 	var found bool
-	err = e.read(ctx, func(s *session) (err error) {
+	err = e.view(ctx, func(s *session) (err error) {
 		_, found, err = there(s)
 		return err
 	})
@@ -67,7 +67,7 @@ func (e *Engine) insertRoot(ctx context.Context, s *session, root ingest.Root) e
 
 // Roots lists the roots by name.
 func (e *Engine) Roots(ctx context.Context) (roots []ingest.Root, err error) {
-	err = e.read(ctx, func(s *session) (err error) {
+	err = e.view(ctx, func(s *session) (err error) {
 		roots, err = readRoots(ctx, s)
 		return err
 	})

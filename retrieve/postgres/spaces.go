@@ -62,7 +62,7 @@ func pick(spaces []vectorSpace, next bool) (v vectorSpace, ok bool) {
 // Space is the embedding space of the stored vectors, empty while there are no
 // documents.
 func (e *Engine) Space(ctx context.Context) (space string, err error) {
-	err = e.read(ctx, func(s *session) error {
+	err = e.view(ctx, func(s *session) error {
 		err := s.row(ctx, `SELECT name FROM ibid.spaces WHERE NOT next AND EXISTS (SELECT 1 FROM ibid.documents)`).Scan(&space)
 		if errors.Is(err, pgx.ErrNoRows) {
 			space, err = "", nil

@@ -215,7 +215,7 @@ func (e *Engine) renew(ctx context.Context, tell func(documents int)) error {
 	for told := false; ; {
 		var count int
 		var ids [][]byte
-		err := e.read(ctx, func(s *session) error {
+		err := e.view(ctx, func(s *session) error {
 			rows, err := s.query(ctx, `SELECT id FROM ibid.documents WHERE analysis < $1 LIMIT 64`, retrieve.Analysis)
 			if err != nil {
 				return err

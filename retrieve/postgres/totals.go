@@ -46,7 +46,7 @@ func readTotals(ctx context.Context, s *session) (t totals, revision int64, err 
 
 // Revision grows with every durable change, by whichever server.
 func (e *Engine) Revision(ctx context.Context) (revision int64, err error) {
-	err = e.read(ctx, func(s *session) (err error) {
+	err = e.view(ctx, func(s *session) (err error) {
 		_, revision, err = readTotals(ctx, s)
 		return err
 	})
