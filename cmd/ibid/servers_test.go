@@ -1,0 +1,289 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"ibid/cite"
+)
+
+// A served store is one with several servers, each with a data directory of its
+// own, and a key that may write.
+type served struct {
+	t       *testing.T
+	store   []string // the flag that names it
+	key     string
+	servers []running
+}
+
+// serveTogether starts so many servers on one store, each of which reads the folder.
+func serveTogether(t *testing.T, store string, n int, args ...string) *served {
+	t.Helper()
+	s := &served{t: t, store: at(t, store)}
+	s.key = s.makeKey("first", "--scope", "write")
+	var started sync.WaitGroup
+	s.servers = make([]running, n)
+	for i := range s.servers {
+		started.Go(func() {
+			s.servers[i] = start(t, t.TempDir(), append(append([]string{"--auth", "on", "--uploads", "on"}, s.store...), args...)...)
+		})
+	}
+	started.Wait()
+	if t.Failed() {
+		t.FailNow()
+	}
+	for _, server := range s.servers {
+		ready(t, server.url)
+	}
+	return s
+}
+
+func (s *served) makeKey(name string, args ...string) string {
+	s.t.Helper()
+	stdout, stderr, code := ibid(s.t, "", slices.Concat([]string{"keys", "make", name}, args, s.store)...)
+	if code != 0 {
+		s.t.Fatal(stderr)
+	}
+	return strings.TrimSpace(stdout)
+}
+
+// do sends a request to a server and gives the status and the body.
+func (s *served) do(server int, method, path, key string, body []byte) (status int, reply string) {
+	s.t.Helper()
+	r, err := http.NewRequestWithContext(s.t.Context(), method, s.servers[server].url+path, bytes.NewReader(body))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+key)
+	r.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return resp.StatusCode, string(b)
+}
+
+// found gives the documents of the passages that a server finds.
+func (s *served) found(server int, question string) (documents []string) {
+	s.t.Helper()
+	body, err := json.Marshal(map[string]any{"question": question})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	status, reply := s.do(server, "POST", "/api/search", s.key, body)
+	var result struct {
+		Passages []struct{ Document string }
+	}
+	if err := json.Unmarshal([]byte(reply), &result); err != nil || status != http.StatusOK {
+		s.t.Fatalf("searching: %d, %v: %s", status, err, reply)
+	}
+	for _, p := range result.Passages {
+		documents = append(documents, p.Document)
+	}
+	return documents
+}
+
+// ids are the documents that a server lists.
+func (s *served) ids(server int) (ids []string) {
+	s.t.Helper()
+	status, reply := s.do(server, "GET", "/api/documents?limit=1000", s.key, nil)
+	var list struct {
+		Documents []struct{ Document string }
+	}
+	if err := json.Unmarshal([]byte(reply), &list); err != nil || status != http.StatusOK {
+		s.t.Fatalf("listing: %d, %v: %s", status, err, reply)
+	}
+	for _, d := range list.Documents {
+		ids = append(ids, d.Document)
+	}
+	return ids
+}
+
+func (s *served) each(do func(server int)) {
+	for i := range s.servers {
+		do(i)
+	}
+}
+
+// TestServersTogether: several servers on one store are one library.
+func TestServersTogether(t *testing.T) {
+	stores := servedStores(t)
+	if len(stores) == 0 {
+		t.Skip("there is no server to test with")
+	}
+	for name, fresh := range stores {
+		t.Run(name, func(t *testing.T) {
+			folder := filepath.Join(t.TempDir(), "logs")
+			const documents = 12
+			writeDocuments(t, folder, documents)
+			s := serveTogether(t, fresh(t), 3, folder)
+			t.Run("one folder", func(t *testing.T) { s.testFolder(t, folder, documents) })
+			t.Run("ingest", s.testIngest)
+			t.Run("uploads", s.testUploads)
+			t.Run("keys", s.testKeys)
+		})
+	}
+}
+
+// testFolder: a folder that all of them follow is in the store once, and stays
+// in step.
+func (s *served) testFolder(t *testing.T, folder string, documents int) {
+	s.t = t
+	s.each(func(i int) {
+		if got := s.ids(i); len(got) != documents {
+			t.Errorf("server %d lists %d documents, want %d", i, len(got), documents)
+		}
+	})
+	if err := os.WriteFile(filepath.Join(folder, "new.md"), []byte("# New\n\nThe wherry Petrel was bought in May."), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(filepath.Join(folder, "day-001.md"), filepath.Join(folder, "moved.md")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(folder, "day-002.md")); err != nil {
+		t.Fatal(err)
+	}
+	s.each(func(i int) {
+		eventually(t, "the folder to be read again", func() bool {
+			ids := s.ids(i)
+			return len(ids) == documents && slices.Contains(ids, "logs/new.md") && slices.Contains(ids, "logs/moved.md") &&
+				!slices.Contains(ids, "logs/day-001.md") && !slices.Contains(ids, "logs/day-002.md")
+		})
+		if got := s.found(i, "Which wherry was bought in May?"); len(got) == 0 || got[0] != "logs/new.md" {
+			t.Errorf("server %d finds %q", i, got)
+		}
+		eventually(t, "each server to be done with the folder", func() bool {
+			_, metrics := s.do(i, "GET", "/metrics", s.key, nil)
+			return strings.Contains(metrics, "ibid_sync_failed_files 0\n")
+		})
+	})
+}
+
+// testIngest: what anyone ingests is found by all at their next question, and
+// what anyone forgets by none.
+func (s *served) testIngest(t *testing.T) {
+	s.t = t
+	for n := range 3 {
+		folder := filepath.Join(t.TempDir(), fmt.Sprintf("extra%d", n))
+		if err := os.MkdirAll(folder, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(folder, "a.md"), []byte(fmt.Sprintf("# Extra\n\nThe zeppelin number %d moored at noon.", n)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, stderr, code := ibid(t, "", append([]string{"ingest", folder}, s.store...)...); code != 0 {
+			t.Fatal(stderr)
+		}
+		s.each(func(i int) {
+			if got := s.found(i, "When did the zeppelin moor?"); !slices.Contains(got, fmt.Sprintf("extra%d/a.md", n)) {
+				t.Errorf("server %d finds %q", i, got)
+			}
+		})
+		if _, stderr, code := ibid(t, "", append([]string{"forget", fmt.Sprintf("extra%d", n)}, s.store...)...); code != 0 {
+			t.Fatal(stderr)
+		}
+		s.each(func(i int) {
+			if got := s.found(i, "When did the zeppelin moor?"); slices.Contains(got, fmt.Sprintf("extra%d/a.md", n)) {
+				t.Errorf("server %d still finds %q", i, got)
+			}
+		})
+	}
+}
+
+// testUploads: a file that is sent to one is a document of all: found, shown and
+// cited; its bytes are with the one.
+func (s *served) testUploads(t *testing.T) {
+	s.t = t
+	const text = "# Dredging\n\nThe dredger Walrus clears the fairway every second winter."
+	if status, reply := s.do(0, "POST", "/api/documents?name="+url.QueryEscape("dredging.md"), s.key, []byte(text)); status != http.StatusCreated {
+		t.Fatalf("%d: %s", status, reply)
+	}
+	s.each(func(i int) {
+		if got := s.found(i, "How often does the dredger clear the fairway?"); len(got) == 0 || got[0] != "uploads/dredging.md" {
+			t.Errorf("server %d finds %q", i, got)
+		}
+		status, reply := s.do(i, "POST", "/api/ask", s.key, []byte(`{"question":"How often does the dredger Walrus clear the fairway?"}`))
+		var a cite.Answer
+		if err := json.Unmarshal([]byte(reply), &a); err != nil || status != http.StatusOK || len(a.Citations) == 0 ||
+			a.Sources[0].Document != "uploads/dredging.md" || !strings.Contains(text, a.Citations[0].Quote) || a.Citations[0].Quote == "" {
+			t.Errorf("server %d answers %d, %v: %s", i, status, err, reply)
+		}
+		want, says := http.StatusOK, text
+		if i > 0 {
+			want, says = http.StatusNotFound, "not on this server"
+		}
+		if status, reply := s.do(i, "GET", "/documents/uploads/dredging.md?original=1", s.key, nil); status != want || !strings.Contains(reply, says) {
+			t.Errorf("server %d gives the original with %d: %s", i, status, reply)
+		}
+		status, page := s.do(i, "GET", "/documents/uploads/dredging.md", s.key, nil)
+		if status != http.StatusOK || !strings.Contains(page, "every second winter") || strings.Contains(page, "the file is on another server") != (i > 0) {
+			t.Errorf("server %d shows %d: %s", i, status, page)
+		}
+	})
+
+	// A server that starts anew takes nothing away, nor takes in again what another
+	// has deleted.
+	again := start(t, t.TempDir(), append([]string{"--auth", "on", "--uploads", "on"}, s.store...)...)
+	ready(t, again.url)
+	again.stop()
+	if got := s.ids(1); !slices.Contains(got, "uploads/dredging.md") {
+		t.Errorf("after another start there is %q", got)
+	}
+	if status, reply := s.do(2, "DELETE", "/api/documents/uploads/dredging.md", s.key, nil); status != http.StatusNoContent {
+		t.Errorf("deleting through another: %d: %s", status, reply)
+	}
+	s.each(func(i int) {
+		if got := s.ids(i); slices.Contains(got, "uploads/dredging.md") {
+			t.Errorf("server %d still lists %q", i, got)
+		}
+		if status, _ := s.do(i, "GET", "/documents/uploads/dredging.md", s.key, nil); status != http.StatusNotFound {
+			t.Errorf("server %d shows it with %d", i, status)
+		}
+	})
+}
+
+// testKeys: a key that is made or revoked is so for all within seconds.
+func (s *served) testKeys(t *testing.T) {
+	s.t = t
+	search := []byte(`{"question":"miles"}`)
+	key := s.makeKey("second")
+	made := time.Now()
+	s.each(func(i int) {
+		eventually(t, "the new key to be known", func() bool {
+			status, _ := s.do(i, "POST", "/api/search", key, search)
+			return status == http.StatusOK
+		})
+	})
+	t.Logf("a new key was known to all after %s", time.Since(made).Round(time.Millisecond))
+	if _, stderr, code := ibid(t, "", append([]string{"keys", "revoke", "second"}, s.store...)...); code != 0 {
+		t.Fatal(stderr)
+	}
+	revoked := time.Now()
+	s.each(func(i int) {
+		eventually(t, "the key to be revoked", func() bool {
+			status, _ := s.do(i, "POST", "/api/search", key, search)
+			return status == http.StatusUnauthorized
+		})
+	})
+	if took := time.Since(revoked); took > 10*time.Second {
+		t.Errorf("a revoked key was good for %s", took)
+	} else {
+		t.Logf("a revoked key was good for none after %s", took.Round(time.Millisecond))
+	}
+}
