@@ -17,6 +17,7 @@ RUN mkdir -m 700 /out/data && mkdir -m 1777 /out/tmp
 FROM debian:bookworm-slim AS scans
 RUN apt-get update && apt-get install -y --no-install-recommends ca-certificates tesseract-ocr && rm -rf /var/lib/apt/lists/*
 COPY --from=build /out/ibid /ibid
+COPY --from=build /src/LICENSE /src/NOTICE /src/ingest/pdf/pdfium/pdfium.LICENSE* /licenses/
 COPY --from=build --chown=65532:65532 /out/data /data
 ENV IBID_DATA=/data IBID_ADDR=0.0.0.0:8080
 USER 65532:65532
@@ -29,6 +30,7 @@ FROM scratch
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt
 COPY --from=build /out/tmp /tmp
 COPY --from=build /out/ibid /ibid
+COPY --from=build /src/LICENSE /src/NOTICE /src/ingest/pdf/pdfium/pdfium.LICENSE* /licenses/
 COPY --from=build --chown=65532:65532 /out/data /data
 ENV IBID_DATA=/data IBID_ADDR=0.0.0.0:8080
 USER 65532:65532

@@ -101,7 +101,7 @@ func showFinding(s surroundings, f finding) error {
 // examine makes the checks, one after the other. Its error is not about what
 // was found, but about telling it.
 func (c *doctorCmd) examine(ctx context.Context, s surroundings, up *checkup) error {
-	if err := up.add(ok("version", "%s, %s/%s", version(), runtime.GOOS, runtime.GOARCH)); err != nil {
+	if err := up.add(ok("version", "%s", built())); err != nil {
 		return err
 	}
 	embedder, found := c.checkEmbedder(ctx, s)

@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"runtime/debug"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -63,7 +62,7 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdin i
 		kong.Exit(func(int) { exited = true }),
 		kong.UsageOnError(),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
-		kong.Vars{"version": version(), "data": defaultDataDir(getenv), "stores": exampleStores(), "default_collection": ingest.DefaultCollection},
+		kong.Vars{"version": built(), "data": defaultDataDir(getenv), "stores": exampleStores(), "default_collection": ingest.DefaultCollection},
 		patience(),
 		kong.ValueFormatter(helpWithEnv),
 		kong.Resolvers(environment(getenv)),
@@ -158,31 +157,4 @@ func defaultDataDir(getenv func(string) string) string {
 		return filepath.Join(dir, "ibid")
 	}
 	return filepath.Join(home, ".local", "share", "ibid")
-}
-
-// version is the module's version, or the revision it was built from.
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "ibid (built without version information)"
-	}
-	v := info.Main.Version
-	var revision, modified string
-	for _, s := range info.Settings {
-		switch s.Key {
-		case "vcs.revision":
-			revision = s.Value
-		case "vcs.modified":
-			if s.Value == "true" {
-				modified = ", modified"
-			}
-		}
-	}
-	if v == "" || v == "(devel)" {
-		v = "development"
-	}
-	if revision != "" {
-		v += " (" + revision[:min(12, len(revision))] + modified + ")"
-	}
-	return "ibid " + v + ", " + info.GoVersion
 }

@@ -1,0 +1,153 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "rewrite the files that are made from others")
+
+// noticeHead stands above the part of NOTICE that the test writes.
+const noticeHead = "Every binary contains these Go modules, whose licences stand in the folder\n\"licenses\" of each archive of a release, and parts of Go's standard library\n(BSD-3-Clause, Copyright 2009 The Go Authors):\n\n"
+
+// NOTICE names every module that is linked in, for any system, with the licence
+// that its own files state: 'go test ./cmd/ibid -run Notice -update' writes it.
+func TestNotice(t *testing.T) {
+	name := filepath.Join(moduleRoot(t), "NOTICE")
+	notice, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	above, _, found := strings.Cut(string(notice), noticeHead)
+	if !found {
+		t.Fatalf("%s does not hold %q", name, noticeHead)
+	}
+	var b strings.Builder
+	b.WriteString(above + noticeHead)
+	folders := linkedModules(t)
+	if len(folders) < 50 {
+		t.Fatalf("only %d modules are linked in: the list is broken", len(folders))
+	}
+	for _, module := range slices.Sorted(maps.Keys(folders)) {
+		licence, owner := licenceOf(t, folders[module])
+		if licence == "" {
+			t.Errorf("%s: no licence that Ibid knows is in %s", module, folders[module])
+			continue
+		}
+		fmt.Fprintf(&b, "  %s %s%s\n", module, licence, owner)
+	}
+	want := b.String()
+	if *update {
+		if err := os.WriteFile(name, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if got := string(notice); got != want {
+		t.Errorf("NOTICE is not what is linked in (go test ./cmd/ibid -run Notice -update):\n%s", firstDifference(got, want))
+	}
+}
+
+// linkedModules gives the folder of every module with a package in a release's
+// binary, for any of its systems.
+func linkedModules(t *testing.T) map[string]string {
+	t.Helper()
+	folders := make(map[string]string)
+	for _, system := range []string{"linux", "darwin", "windows"} {
+		for _, arch := range []string{"amd64", "arm64"} {
+			list := exec.Command("go", "list", "-deps", "-tags", "pdfium",
+				"-f", "{{with .Module}}{{if not .Main}}{{.Path}}\t{{.Dir}}{{end}}{{end}}", "./cmd/ibid")
+			list.Dir = moduleRoot(t)
+			list.Env = append(os.Environ(), "GOOS="+system, "GOARCH="+arch, "CGO_ENABLED=0", "GOFLAGS=-mod=readonly")
+			out, err := list.Output()
+			if err != nil {
+				t.Fatalf("%v: %v%s", list.Args, err, stderrOf(err))
+			}
+			for line := range strings.Lines(string(out)) {
+				if module, folder, ok := strings.Cut(strings.TrimSpace(line), "\t"); ok {
+					folders[module] = folder
+				}
+			}
+		}
+	}
+	return folders
+}
+
+// licenceOf tells the licence of a module by what its licence file says, as
+// SPDX names it, and who holds the copyright where the file tells.
+func licenceOf(t *testing.T, folder string) (licence, owner string) {
+	t.Helper()
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := regexp.MustCompile(`(?i)^(licen[cs]e|copying|unlicense)(\.md|\.txt)?$`)
+	holder := regexp.MustCompile(`(?im)^\s*copyright (?:\(c\)|©)?\s*([^\n\[{]*)$`)
+	var names []string
+	for _, e := range entries {
+		if !own.MatchString(e.Name()) {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join(folder, e.Name()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, says := range map[string]string{
+			"Apache-2.0": `Apache License\s+Version 2\.0`,
+			"MIT":        `Permission is hereby granted, free of charge`,
+			"MPL-2.0":    `Mozilla Public License Version 2\.0\s+=`,
+			"Unlicense":  `unencumbered software released into the public domain`,
+			"BSD":        `Redistribution and use in source and binary forms`,
+		} {
+			if !regexp.MustCompile(says).Match(text) {
+				continue
+			}
+			if name == "BSD" {
+				name = "BSD-2-Clause"
+				if regexp.MustCompile(`(?i)names?\s+of\s+(the\s+)?(its|any|contributors|copyright|[^.]{0,80}contributors)|endorse or promote`).Match(text) {
+					name = "BSD-3-Clause"
+				}
+			}
+			names = append(names, name)
+		}
+		if m := holder.FindSubmatch(text); m != nil && owner == "" && !strings.HasPrefix(string(m[1]), "notice ") { // of the Apache License's own words
+			name, _, _ := strings.Cut(string(m[1]), "All rights reserved")
+			owner = ", Copyright " + strings.TrimRight(strings.Join(strings.Fields(name), " "), ",.")
+		}
+	}
+	slices.Sort(names)
+	return strings.Join(slices.Compact(names), " and "), owner
+}
+
+func stderrOf(err error) string {
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+		return ": " + string(exit.Stderr)
+	}
+	return ""
+}
+
+// firstDifference shows the first lines in which two texts differ.
+func firstDifference(got, want string) string {
+	g, w := strings.Split(got, "\n"), strings.Split(want, "\n")
+	for i := range max(len(g), len(w)) {
+		line := func(lines []string) string {
+			if i < len(lines) {
+				return lines[i]
+			}
+			return "(the end)"
+		}
+		if line(g) != line(w) {
+			return fmt.Sprintf("line %d is  %s\nwanted is %s", i+1, line(g), line(w))
+		}
+	}
+	return ""
+}
