@@ -105,7 +105,7 @@ func TestImportsRunOneWay(t *testing.T) {
 func TestImportFaults(t *testing.T) {
 	for _, test := range []struct{ name, imports, fault string }{
 		{"cite/zz.go", "ibid/answer/openai", "must not import"},
-		{"cite/zz.go", "ibid/answer/openai/openaitest", "must not import"},
+		{"cite/zz.go", "ibid/answer/openai/openaitest", "for tests only"},
 		{"cite/zz.go", "ibid/retrieve/local", "must not import"},
 		{"cite/zz.go", "ibid/retrieve/embed", "must not import"},
 		{"cite/zz.go", "net", "must not import"},
@@ -129,6 +129,9 @@ func TestImportFaults(t *testing.T) {
 		{"answer/openai/zz.go", "log/slog", "must not import"},
 		{"answer/zz.go", "github.com/labstack/echo/v4/middleware", "lives in"},
 		{"answer/zz.go", "github.com/google/go-cmp/cmp", "for tests only"},
+		{"answer/openai/openaitest/zz.go", "github.com/google/go-cmp/cmp", ""},
+		{"answer/zz.go", "ibid/retrieve/enginetest", "for tests only"},
+		{"answer/zz_test.go", "ibid/retrieve/enginetest", ""},
 		{"answer/zz.go", "example.com/new", "has no home"},
 		{"retrieve/local/zz.go", "os/exec", "must not import"},
 		{"retrieve/local/zz.go", "modernc.org/sqlite", ""},
@@ -172,8 +175,11 @@ func importFaults(pkg string, file *ast.File, name string) (faults []string) {
 		fault := ""
 		if ours, isOurs := strings.CutPrefix(imported, "ibid/"); isOurs {
 			fault = arrowFault(pkg, room, ours, test)
+			if fault == "" && isForTests(ours) && !test && !isForTests(pkg) {
+				fault = ours + " is for tests only"
+			}
 		} else if strings.Contains(strings.Split(imported, "/")[0], ".") { // not the standard library
-			fault = homeFault(room, imported, test)
+			fault = homeFault(room, imported, test || isForTests(pkg))
 		}
 		forbidden := func(pattern string) bool { return matches(pattern, imported) }
 		if fault == "" && !test && slices.ContainsFunc(neverIn[roomKey(pkg, room)], forbidden) && !slices.Contains(harmless, imported) {
@@ -185,6 +191,10 @@ func importFaults(pkg string, file *ast.File, name string) (faults []string) {
 	}
 	return faults
 }
+
+// isForTests says by its name, like that of enginetest, that a package is there
+// for the tests of others.
+func isForTests(pkg string) bool { return strings.HasSuffix(pkg, "test") }
 
 // matches says whether a pattern of the go command means an import path.
 func matches(pattern, imported string) bool {
