@@ -51,9 +51,13 @@ func (x *exchange) embed() {
 	if x.reply.Fault == EmbedDimensions {
 		dimensions++
 	}
+	vector := x.h.Vector
+	if vector == nil {
+		vector = func(text string) []float32 { return Vector(text, dimensions) }
+	}
 	var data []embedding
 	for i, text := range x.req.Inputs {
-		data = append(data, embedding{"embedding", i, Vector(text, dimensions)})
+		data = append(data, embedding{"embedding", i, vector(text)})
 	}
 	if n := len(data); n > 0 {
 		last := &data[n-1]

@@ -44,6 +44,9 @@ type Handler struct {
 	FirstToken, PerToken time.Duration
 	// Dimensions is the length of the vectors; 0 means 64.
 	Dimensions int
+	// Vector, when set, gives the vectors in place of the function [Vector]. It
+	// may be called by several requests at once.
+	Vector func(text string) []float32
 	// Model is the one model listed by /v1/models; empty means "test-model".
 	Model string
 	// Key, when set, must come as bearer token; else the reply is 401.
