@@ -177,4 +177,9 @@ func TestVectors(t *testing.T) {
 	if _, got := post(t, http.DefaultClient, url, "embed", `{"model":"m","input":"one"}`); json.Unmarshal([]byte(got), &body) != nil || len(body.Data) != 1 || len(body.Data[0].Embedding) != 8 {
 		t.Errorf("got %s", got)
 	}
+	length := func(text string) []float32 { return []float32{float32(len(text))} }
+	url = openaitest.Start(t, &openaitest.Handler{Vector: length}) + "/embeddings"
+	if _, got := post(t, http.DefaultClient, url, "embed", `{"model":"m","input":["one","three"]}`); json.Unmarshal([]byte(got), &body) != nil || len(body.Data) != 2 || body.Data[1].Embedding[0] != 5 {
+		t.Errorf("vectors of one's own: got %s", got)
+	}
 }

@@ -95,7 +95,7 @@ def main():
     parser.add_argument("work", type=Path, help="folder with the virtual environments and the binaries")
     parser.add_argument("--folder", type=Path, required=True, help="documents")
     parser.add_argument("--questions", type=Path, required=True, help="questions, as data/questions.jsonl has them")
-    parser.add_argument("--count", type=int, default=40, help="questions to ask, evenly taken from the file; 0: all")
+    parser.add_argument("--count", type=int, default=24, help="questions to ask, evenly taken from the file; 0: all")
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--only", default="", help="part of the names of the systems to run")
     args = parser.parse_args()
