@@ -296,8 +296,14 @@ func (c *evalReportCmd) ask(ctx context.Context, corpus *corpus, questions []eva
 	return err
 }
 
-// errInterrupted says that not all questions were waited for.
-var errInterrupted = errors.New("interrupted")
+// hopeless is how many questions may end in an error, before any did not, for
+// the rest to be asked all the same.
+const hopeless = 5
+
+var (
+	errHopeless    = errors.New("every question so far ended in an error")
+	errInterrupted = errors.New("interrupted")
+)
 
 // write writes the report in the forms that were asked for.
 func (c *evalReportCmd) write(report *eval.Report, s surroundings) error {

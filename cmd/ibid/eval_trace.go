@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -180,10 +179,3 @@ func (c *corpus) retrieved(ctx context.Context, q eval.Question, t *tracer) ([]e
 	}
 	return passages, nil
 }
-
-// hopeless is how many questions may end in an error, before any did not, for
-// the rest to be asked all the same.
-const hopeless = 5
-
-// errHopeless says that nothing could be asked.
-var errHopeless = errors.New("every question so far ended in an error")

@@ -53,15 +53,12 @@ func (r *Report) WriteText(w io.Writer) error {
 }
 
 func (r *Report) writeFigures(b *strings.Builder) {
-	group := ""
+	fmt.Fprintf(b, "\n%-20s %10s   %-22s %9s\n", "", "", "95 % interval", "questions")
+	group := overallGroup
 	for _, f := range r.Figures {
 		if f.group != group {
 			group = f.group
-			if group == overallGroup {
-				fmt.Fprintf(b, "\n%-20s %10s   %-22s %9s\n", "", "", "95 % interval", "questions")
-			} else {
-				fmt.Fprintf(b, "%s\n", group)
-			}
+			fmt.Fprintf(b, "%s\n", group)
 		}
 		fmt.Fprintf(b, "  %-18s %s   %-22s %9d\n", f.Name, right(f.Unit.Write(f.Value), 10), left(f.Unit.Write(f.Low)+" to "+f.Unit.Write(f.High), 22), f.Questions)
 	}
