@@ -53,7 +53,11 @@ func (c *evalReportCmd) Run(ctx context.Context, s surroundings) (err error) {
 	if err != nil {
 		return err
 	}
-	report := &eval.Report{Made: time.Now().UTC().Truncate(time.Second), Version: version(), Folder: filepath.Base(filepath.Clean(c.Folder)), File: filepath.Base(c.Questions), Seed: c.Seed}
+	folder, err := filepath.Abs(c.Folder)
+	if err != nil {
+		return fmt.Errorf("finding the folder %s: %w", c.Folder, err)
+	}
+	report := &eval.Report{Made: time.Now().UTC().Truncate(time.Second), Version: version(), Folder: filepath.Base(folder), File: filepath.Base(c.Questions), Seed: c.Seed}
 	if c.PriceIn+c.PriceOut > 0 {
 		report.Price = &eval.Price{In: c.PriceIn, Out: c.PriceOut}
 	}

@@ -161,7 +161,7 @@ func (r *Report) WriteHTML(w io.Writer) error {
 		Policy:  "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; base-uri 'none'; form-action 'none'",
 		Outcome: r.outcomeBar(), Stages: r.stages(), Charts: r.lineCharts(),
 	}
-	for _, f := range r.Figures {
+	for _, f := range r.shown() {
 		if len(p.Groups) == 0 || p.Groups[len(p.Groups)-1].Name != f.group {
 			p.Groups = append(p.Groups, figureGroup{Name: f.group})
 		}

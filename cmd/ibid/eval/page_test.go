@@ -161,7 +161,7 @@ func TestPage(t *testing.T) {
 			}
 			if name == "sample" {
 				for _, want := range []string{"<mark title=\"nothing cited bears this out\">It is free [1].</mark>", "the gate skipped every right passage: sails.md#1",
-					"Of 5 questions: passed 1, failed, gate 1, failed, generation 1, failed, citation 1, open 1.", "any right document: 67 % at rank 1, 100 % at rank 3"} {
+					"Of 5 questions: passed 1, failed, gate 1, failed, generation 1, failed, citation 1, open 1.", "any right document: 67 % at rank 1, 100 % at rank 3", `<circle class="point" cx="43" cy="8" r="4">`} {
 					if !strings.Contains(b.String(), want) {
 						t.Errorf("%q does not stand in the page", want)
 					}

@@ -23,6 +23,7 @@ func TestReadQuestions(t *testing.T) {
 {"question": "whence?", "document": "a.pdf", "pages": [[3, 4]]}
 {"question": "whither?", "documents": ["a.pdf", "b.pdf"], "pages": [null, null]}
 {"question": "wherefore?", "answer": "because"}
+{"question": "how far?", "document": "a.pdf", "pages": [null]}
 {"question": "really?", "answerable": true}`), "q.jsonl")
 	want := []Question{
 		{ID: "q1", Text: "what?", Expected: "tea", Answers: []string{"tea"}, Documents: []string{"l/a.md"}, Kind: "single"},
@@ -37,7 +38,8 @@ func TestReadQuestions(t *testing.T) {
 		{ID: "line 13", Text: "whence?", Documents: []string{"a.pdf"}, Pages: [][]int{{3, 4}}},
 		{ID: "line 14", Text: "whither?", Documents: []string{"a.pdf", "b.pdf"}},
 		{ID: "line 15", Text: "wherefore?", Expected: "because"},
-		{ID: "line 16", Text: "really?", HasAnswer: true},
+		{ID: "line 16", Text: "how far?", Documents: []string{"a.pdf"}},
+		{ID: "line 17", Text: "really?", HasAnswer: true},
 	}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Error(diff, err)
@@ -47,7 +49,7 @@ func TestReadQuestions(t *testing.T) {
 	}
 	for i, want := range []struct{ answerable, open bool }{
 		{true, false}, {false, true}, {false, true}, {true, false}, {true, false}, {true, false}, {false, false}, {true, false},
-		{true, false}, {true, false}, {true, false}, {false, false}, {false, false},
+		{true, false}, {true, false}, {true, false}, {false, false}, {true, false}, {false, false},
 	} {
 		if got[i].Answerable() != want.answerable || got[i].Open() != want.open {
 			t.Errorf("%q is answerable: %t, open: %t", got[i].Text, got[i].Answerable(), got[i].Open())

@@ -118,7 +118,7 @@ func (r *Report) Measure(metrics []PlaceMetric) {
 		r.Kinds = []KindCount{} // no question says its kind
 	}
 	for _, m := range r.measures {
-		if e := m.estimate(m.parts(r.Outcomes), r.Seed); e.Questions > 0 && (m.Group != costGroup || r.Total.Calls > 0) {
+		if e := m.estimate(m.parts(r.Outcomes), r.Seed); e.Questions > 0 {
 			r.Figures = append(r.Figures, MeasuredFigure{m.Name, m.Unit, e, m.Group, m.Says})
 		}
 	}
@@ -130,6 +130,14 @@ func (m Measure) parts(outcomes []Outcome) []Part {
 		parts[i] = m.part(&outcomes[i])
 	}
 	return parts
+}
+
+// shown are the figures that are shown: without a model nothing is spent.
+func (r *Report) shown() []MeasuredFigure {
+	if r.Total.Calls > 0 {
+		return r.Figures
+	}
+	return slices.DeleteFunc(slices.Clone(r.Figures), func(f MeasuredFigure) bool { return f.group == costGroup })
 }
 
 // Figure gives a figure by its name; false where no question tells of it.

@@ -55,7 +55,7 @@ func (r *Report) WriteText(w io.Writer) error {
 func (r *Report) writeFigures(b *strings.Builder) {
 	fmt.Fprintf(b, "\n%-20s %10s   %-22s %9s\n", "", "", "95 % interval", "questions")
 	group := overallGroup
-	for _, f := range r.Figures {
+	for _, f := range r.shown() {
 		if f.group != group {
 			group = f.group
 			fmt.Fprintf(b, "%s\n", group)
