@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"net/url"
 	"os"
 	"testing"
 
@@ -53,11 +54,44 @@ func openTest(t testing.TB, address string) *Engine {
 	return e
 }
 
-func backend(server string) enginetest.Backend {
+func backend(server string) enginetest.Backend { return backendThrough(server, server) }
+
+// backendThrough makes its schemas on a server, and opens them at another address
+// of the same.
+func backendThrough(server, through string) enginetest.Backend {
 	return enginetest.Backend{Recall: 1, New: func(t *testing.T) func() retrieve.Store {
-		address := newSchema(t, server)
-		return func() retrieve.Store { return openTest(t, address) }
+		made, err := url.Parse(newSchema(t, server))
+		if err != nil {
+			t.Fatal(err)
+		}
+		u, err := url.Parse(through)
+		if err != nil {
+			t.Fatal(err)
+		}
+		q := u.Query()
+		q.Set("search_path", made.Query().Get("search_path"))
+		u.RawQuery = q.Encode()
+		return func() retrieve.Store { return openTest(t, u.String()) }
 	}}
+}
+
+// TestIndexed runs the contract of searches where the vectors have an index from
+// the start.
+func TestIndexed(t *testing.T) {
+	onServers(t, func(t *testing.T, server string) {
+		b := backend(server)
+		b.Recall = 0.9
+		make := b.New
+		b.New = func(t *testing.T) func() retrieve.Store {
+			open := make(t)
+			return func() retrieve.Store {
+				e := open().(*Engine)
+				e.few = 0
+				return e
+			}
+		}
+		enginetest.Run(t, b)
+	})
 }
 
 func TestEngine(t *testing.T) {

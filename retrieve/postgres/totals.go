@@ -30,8 +30,13 @@ func (e *Engine) changed(ctx context.Context, s *session, by totals) error {
 	if err != nil || rand.N(foldEvery) > 0 {
 		return err
 	}
-	// A row that another transaction makes one of is left to it.
-	_, err = s.exec(ctx, `WITH gone AS (
+	return fold(ctx, s)
+}
+
+// fold makes many rows of the totals one. A row that another transaction is about
+// to make one of is left to it.
+func fold(ctx context.Context, s *session) error {
+	_, err := s.exec(ctx, `WITH gone AS (
 			DELETE FROM ibid.totals WHERE ctid = ANY (ARRAY (SELECT ctid FROM ibid.totals LIMIT $1 FOR UPDATE SKIP LOCKED))
 			RETURNING revision, documents, chunks, length)
 		INSERT INTO ibid.totals SELECT coalesce(sum(revision), 0), coalesce(sum(documents), 0), coalesce(sum(chunks), 0), coalesce(sum(length), 0) FROM gone`, foldMost)

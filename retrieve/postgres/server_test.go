@@ -1,0 +1,473 @@
+//go:build unix
+
+package postgres
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"ibid/ingest"
+	"ibid/retrieve"
+	"ibid/retrieve/enginetest"
+)
+
+const testPassword = "a-secret-never-shown"
+
+// A child is a server that a test starts and kills.
+type child struct {
+	t       *testing.T
+	name    string
+	args    []string
+	log     *bytes.Buffer
+	cmd     *exec.Cmd
+	gone    chan struct{}
+	address string // host and port
+}
+
+// nobody runs a program as nobody, since no server wants to be root.
+func nobody(cmd *exec.Cmd) *exec.Cmd {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if os.Getuid() == 0 {
+		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: 65534, Gid: 65534}
+	}
+	cmd.Dir = "/"
+	return cmd
+}
+
+// forNobody makes a folder that nobody can reach and write to.
+func forNobody(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "ibid-test-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	if os.Getuid() == 0 {
+		if err := os.Chown(dir, 65534, 65534); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func freePort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return port
+}
+
+func (c *child) start() {
+	c.t.Helper()
+	c.log = new(bytes.Buffer)
+	c.cmd = nobody(exec.Command(c.name, c.args...))
+	c.cmd.Stdout, c.cmd.Stderr = c.log, c.log
+	if err := c.cmd.Start(); err != nil {
+		c.t.Fatal(err)
+	}
+	gone := make(chan struct{})
+	c.gone = gone
+	go func() {
+		_ = c.cmd.Wait() // it is killed
+		close(gone)
+	}()
+	for range 600 {
+		if conn, err := net.Dial("tcp", c.address); err == nil {
+			if err := conn.Close(); err != nil {
+				c.t.Error(err)
+			}
+			return
+		}
+		select {
+		case <-gone:
+			c.t.Fatalf("%s ended: %s", c.name, c.log)
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+	c.t.Fatalf("%s does not listen", c.name)
+}
+
+// kill ends the server and all its processes at once, as kill -9 does.
+func (c *child) kill() {
+	if err := syscall.Kill(-c.cmd.Process.Pid, syscall.SIGKILL); err != nil {
+		c.t.Error(err)
+	}
+	<-c.gone
+	// What the server had started is no child of this process.
+	for syscall.Kill(-c.cmd.Process.Pid, 0) == nil {
+		<-time.After(10 * time.Millisecond)
+	}
+}
+
+// ownServer lays out a PostgreSQL server of the test's own and starts it.
+func ownServer(t *testing.T) (server *child, address string) {
+	t.Helper()
+	bin := os.Getenv("IBID_TEST_POSTGRES_BIN")
+	if bin == "" {
+		t.Skip("IBID_TEST_POSTGRES_BIN names no programs of PostgreSQL to start a server with: .ci/postgres gets them")
+	}
+	dir := forNobody(t)
+	secret := filepath.Join(dir, "password")
+	if err := os.WriteFile(secret, []byte(testPassword), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	data := filepath.Join(dir, "data")
+	out, err := nobody(exec.Command(filepath.Join(bin, "initdb"), "-D", data, "-U", "ibid", "-E", "UTF8", "--locale=C", "--auth=scram-sha-256", "--pwfile="+secret, "--no-sync")).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	port := freePort(t)
+	c := &child{t: t, name: filepath.Join(bin, "postgres"), address: "127.0.0.1:" + port,
+		args: []string{"-D", data, "-h", "127.0.0.1", "-p", port, "-c", "unix_socket_directories=", "-c", "max_connections=50"}}
+	c.start()
+	t.Cleanup(c.kill)
+	return c, fmt.Sprintf("postgres://ibid:%s@127.0.0.1:%s/postgres", testPassword, port)
+}
+
+// TestKilled kills the server with -9 again and again while several writers
+// store: what was acknowledged is there, whole, after each restart, and nothing
+// that was not counts.
+func TestKilled(t *testing.T) {
+	server, address := ownServer(t)
+	ctx := t.Context()
+	const writers, kills = 3, 4
+	var engines []*Engine
+	for range writers {
+		e, err := Open(ctx, address, Options{Wait: time.Minute})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := e.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		engines = append(engines, e)
+	}
+	if err := engines[0].SetSpace(ctx, "enginetest/4"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := engines[0].AddRoot(ctx, "/srv/a", ""); err != nil {
+		t.Fatal(err)
+	}
+	var acknowledged [writers][5]atomic.Int64 // the version of each writer's documents
+	var all atomic.Int64
+	done := make(chan struct{})
+	var writing sync.WaitGroup
+	for w, e := range engines {
+		writing.Go(func() {
+			for version := int64(1); ; version++ {
+				d := int(version) % 5
+				doc, chunks := enginetest.Document("a", fmt.Sprintf("%d-%d", w, d), fmt.Sprintf("boat version%d", version), fmt.Sprintf("sea version%d", version))
+				if err := e.Replace(ctx, doc, chunks, [][]float32{enginetest.Vector(float64(w)), enginetest.Vector(90)}); err != nil {
+					t.Errorf("the writer %d: %v", w, err)
+					return
+				}
+				acknowledged[w][d].Store(version)
+				all.Add(1)
+				select {
+				case <-done:
+					return
+				default:
+				}
+			}
+		})
+	}
+	for range kills {
+		for until := all.Load() + 25; all.Load() < until && !t.Failed(); {
+			<-time.After(time.Millisecond)
+		}
+		server.kill()
+		server.start()
+	}
+	close(done)
+	writing.Wait()
+	reader := openTest(t, address)
+	documents := 0
+	for w := range writers {
+		for d := range 5 {
+			version := acknowledged[w][d].Load()
+			if version == 0 {
+				continue
+			}
+			documents++
+			doc, err := reader.Document(ctx, fmt.Sprintf("a/%d-%d", w, d))
+			if err != nil {
+				t.Error(err)
+				continue
+			}
+			if want := fmt.Sprintf("boat version%d\nsea version%[1]d", version); doc.Text != want {
+				t.Errorf("%s is %q, and %q was acknowledged", doc.ID, doc.Text, want)
+			}
+		}
+	}
+	t.Logf("%d changes were acknowledged, to %d documents, by %d writers and a server that was killed %d times", all.Load(), documents, writers, kills)
+	checkCounts(t, reader)
+}
+
+// TestAway tells what to do about a server that is not there, or does not let
+// one in, and never the password.
+func TestAway(t *testing.T) {
+	port := freePort(t)
+	away := fmt.Sprintf("postgres://ibid:%s@127.0.0.1:%s/library?sslmode=disable", testPassword, port)
+	cases := map[string]string{
+		away: "postgres://127.0.0.1:" + port + "/library",
+		strings.Replace(away, "postgres:", "mysql:", 1):                          "postgres://USER:PASSWORD@HOST",
+		"postgres://ibid:" + testPassword + "%zz@127.0.0.1/x":                    "postgres://USER:PASSWORD@HOST",
+		"postgres://ibid:" + testPassword + "@127.0.0.1:port/x":                  "postgres://USER:PASSWORD@HOST",
+		"postgres://ibid:" + testPassword + "@127.0.0.1/x?sslmode=perhaps":       "postgres://USER:PASSWORD@HOST",
+		"postgres://ibid@127.0.0.1/x?sslmode=perhaps&password=" + testPassword:   "postgres://USER:PASSWORD@HOST",
+		"postgres://ibid:" + testPassword + "@127.0.0.1/x?search_path=one,other": "one,other",
+	}
+	if server := os.Getenv("IBID_TEST_POSTGRES"); server != "" {
+		u, err := url.Parse(server)
+		if err != nil {
+			t.Fatal(err)
+		}
+		u.User = url.UserPassword("ibid", testPassword)
+		cases[u.String()] = "check the user and the password"
+		if u, err = url.Parse(server); err != nil {
+			t.Fatal(err)
+		}
+		u.Path = "/there is none such"
+		cases[u.String()] = "create the database"
+	}
+	for address, want := range cases {
+		_, err := Open(t.Context(), address, Options{Wait: 50 * time.Millisecond})
+		if err == nil {
+			t.Errorf("opened %s", address)
+			continue
+		}
+		if text := err.Error(); strings.Contains(text, testPassword) || !strings.Contains(text, want) || strings.Contains(text, "\n") {
+			t.Errorf("the error for %s is %q, want one with %q", strings.ReplaceAll(address, testPassword, "…"), text, want)
+		}
+	}
+}
+
+// TestServerGoes has a server go while a library is open: reading and writing
+// fail clearly and in time, and work again when it is back.
+func TestServerGoes(t *testing.T) {
+	server, address := ownServer(t)
+	ctx := t.Context()
+	e, err := Open(ctx, address, Options{Wait: 300 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	patient := openTest(t, address)
+	if _, err := e.AddRoot(ctx, "/srv/a", ""); err != nil {
+		t.Fatal(err)
+	}
+	server.kill()
+	_, err = e.Documents(ctx, retrieve.Filter{})
+	for what, err := range map[string]error{"reading": err, "writing": e.Delete(ctx, "a/b")} {
+		if err == nil || !strings.Contains(err.Error(), "postgres://127.0.0.1:") || !strings.Contains(err.Error(), "check that the server runs") || strings.Contains(err.Error(), testPassword) {
+			t.Errorf("%s while the server is away: %v", what, err)
+		}
+	}
+	limited, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
+	defer cancel()
+	if _, err := patient.Documents(limited, retrieve.Filter{}); err == nil {
+		t.Error("a server that is away was read")
+	}
+	waiting := make(chan error)
+	go func() { waiting <- patient.SetSpace(ctx, "enginetest/4") }()
+	server.start()
+	if err := <-waiting; err != nil {
+		t.Errorf("what waited for the server: %v", err)
+	}
+	if roots, err := e.Roots(ctx); err != nil || len(roots) != 1 {
+		t.Errorf("the roots are %v, %v", roots, err)
+	}
+}
+
+// TestPooler runs the contract through PgBouncer in transaction mode, which gives
+// each transaction a session that others have used, with fewer sessions than
+// there are clients.
+func TestPooler(t *testing.T) {
+	server := os.Getenv("IBID_TEST_POSTGRES")
+	if server == "" {
+		t.Skip("IBID_TEST_POSTGRES names no server to put a pooler before: .ci/postgres starts one")
+	}
+	pooler, err := exec.LookPath("pgbouncer")
+	if err != nil {
+		if pooler, err = exec.LookPath("/usr/sbin/pgbouncer"); err != nil {
+			t.Skip("there is no PgBouncer here (the Debian package pgbouncer)")
+		}
+	}
+	u, err := url.Parse(server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	password, _ := u.User.Password()
+	dir := forNobody(t)
+	port := freePort(t)
+	settings := filepath.Join(dir, "pgbouncer.ini")
+	err = os.WriteFile(settings, fmt.Appendf(nil, `[databases]
+* = host=%s port=%s user=%s password=%s
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = %s
+unix_socket_dir =
+auth_type = any
+pool_mode = transaction
+default_pool_size = 3
+max_client_conn = 200
+`, u.Hostname(), u.Port(), u.User.Username(), password, port), 0o644)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &child{t: t, name: pooler, args: []string{settings}, address: "127.0.0.1:" + port}
+	c.start()
+	t.Cleanup(c.kill)
+	pooled := fmt.Sprintf("postgres://ibid@127.0.0.1:%s%s?sslmode=disable", port, u.Path)
+	enginetest.Run(t, backendThrough(server, pooled))
+	enginetest.Ledger(t, backendThrough(server, pooled))
+}
+
+// A cutter stands between a client and a server, and cuts the connection at the
+// next COMMIT: before the server has it, or before the client has the answer.
+type cutter struct {
+	to            string
+	before, after atomic.Bool
+	cuts          atomic.Int64
+}
+
+func (c *cutter) serve(l net.Listener) {
+	for {
+		client, err := l.Accept()
+		if err != nil {
+			return
+		}
+		go c.between(client)
+	}
+}
+
+func (c *cutter) between(client net.Conn) {
+	defer client.Close()
+	server, err := net.Dial("tcp", c.to)
+	if err != nil {
+		return
+	}
+	defer server.Close()
+	var cut atomic.Bool
+	go func() {
+		defer client.Close()
+		b := make([]byte, 64<<10)
+		for {
+			n, err := server.Read(b)
+			if err != nil || cut.Load() {
+				return // what the server answers to COMMIT is not passed on
+			}
+			if _, err := client.Write(b[:n]); err != nil {
+				return
+			}
+		}
+	}()
+	b := make([]byte, 64<<10)
+	for {
+		n, err := client.Read(b)
+		if err != nil {
+			return
+		}
+		if bytes.Contains(b[:n], []byte("commit\x00")) {
+			if c.before.CompareAndSwap(true, false) {
+				c.cuts.Add(1)
+				return
+			}
+			if c.after.CompareAndSwap(true, false) {
+				c.cuts.Add(1)
+				cut.Store(true)
+			}
+		}
+		if _, err := server.Write(b[:n]); err != nil {
+			return
+		}
+		if cut.Load() {
+			<-time.After(200 * time.Millisecond) // for the server to commit
+			return
+		}
+	}
+}
+
+// TestCommitCut loses the connection on the way of a COMMIT and of its answer: each
+// change is made once.
+func TestCommitCut(t *testing.T) {
+	server := os.Getenv("IBID_TEST_POSTGRES")
+	if server == "" {
+		t.Skip("IBID_TEST_POSTGRES names no server to test with: .ci/postgres starts one")
+	}
+	address := newSchema(t, server)
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &cutter{to: u.Host}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go c.serve(l)
+	u.Host = l.Addr().String()
+	q := u.Query()
+	q.Set("sslmode", "disable")
+	u.RawQuery = q.Encode()
+	e := openTest(t, u.String())
+	ctx := t.Context()
+	if err := e.SetSpace(ctx, "enginetest/4"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.AddRoot(ctx, "/srv/a", ""); err != nil {
+		t.Fatal(err)
+	}
+	put := func(path string) (*ingest.Document, error) {
+		doc, chunks := enginetest.Document("a", path, "boat")
+		return doc, e.Replace(ctx, doc, chunks, [][]float32{enginetest.Vector(0)})
+	}
+	if _, err := put("first"); err != nil {
+		t.Fatal(err)
+	}
+	for name, cut := range map[string]*atomic.Bool{"before": &c.before, "after": &c.after} {
+		old, err := e.Revision(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cuts := c.cuts.Load()
+		cut.Store(true)
+		if _, err := put(name); err != nil {
+			t.Fatalf("cut %s the commit: %v", name, err)
+		}
+		if c.cuts.Load() != cuts+1 {
+			t.Fatalf("nothing was cut %s the commit: this proves nothing", name)
+		}
+		now, err := e.Revision(ctx)
+		if err != nil || now != old+1 {
+			t.Errorf("cut %s the commit: the revision went from %d to %d: %v", name, old, now, err)
+		}
+	}
+	checkCounts(t, e)
+}
