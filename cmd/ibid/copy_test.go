@@ -203,17 +203,17 @@ func TestCopyAlone(t *testing.T) {
 
 // everyStore gives the kinds of stores that can be tested here, each with what
 // makes an empty one.
-func everyStore(t *testing.T) map[string]func(t *testing.T) string {
+func everyStore(t *testing.T) map[string]func(t testing.TB) string {
 	stores := servedStores(t)
-	stores["data directory"] = func(t *testing.T) string { return t.TempDir() }
+	stores["data directory"] = func(t testing.TB) string { return t.TempDir() }
 	return stores
 }
 
 // servedStores are those on servers.
-func servedStores(t *testing.T) map[string]func(t *testing.T) string {
-	stores := make(map[string]func(t *testing.T) string)
+func servedStores(t *testing.T) map[string]func(t testing.TB) string {
+	stores := make(map[string]func(t testing.TB) string)
 	if server := os.Getenv(postgrestest.Env); server != "" {
-		stores["postgres"] = func(t *testing.T) string { return postgrestest.Schema(t, server) }
+		stores["postgres"] = func(t testing.TB) string { return postgrestest.Schema(t, server) }
 	} else {
 		t.Logf("PostgreSQL is left out: %s names no server (.ci/postgres starts one)", postgrestest.Env)
 	}

@@ -2,9 +2,11 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"testing"
@@ -31,13 +33,46 @@ func TestMain(m *testing.M) {
 // a model that keeps every passage and answers with the line that tells the
 // first one's author, if its prompt shows one.
 func TestScripts(t *testing.T) {
+	scripts, err := filepath.Glob("testdata/script/*.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	runScripts(t, scripts, nil)
+}
+
+// TestScriptsOnServers runs the stories that are not about the files of a data
+// directory on each store on a server.
+func TestScriptsOnServers(t *testing.T) {
+	var scripts []string
+	for _, name := range []string{"ask", "ingest", "keys", "original", "prompts", "resume", "sections", "summarize"} {
+		scripts = append(scripts, "testdata/script/"+name+".txtar")
+	}
+	stores := servedStores(t)
+	if len(stores) == 0 {
+		t.Skip("there is no server to test with")
+	}
+	for name, fresh := range stores {
+		t.Run(name, func(t *testing.T) { runScripts(t, scripts, fresh) })
+	}
+}
+
+func runScripts(t *testing.T, scripts []string, fresh func(t testing.TB) string) {
 	testscript.Run(t, testscript.Params{
-		Dir:                 "testdata/script",
+		Files:               scripts,
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"exits": exits},
+		Condition: func(what string) (bool, error) {
+			if what != "served" { // the library is in a store on a server
+				return false, fmt.Errorf("unknown condition %q", what)
+			}
+			return fresh != nil, nil
+		},
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("IBID_DATA", env.WorkDir+"/.data")
+			if fresh != nil {
+				env.Setenv("IBID_STORE", fresh(env.T().(testing.TB)))
+			}
 			env.Setenv("IBID_PDF", "go") // the same on every machine
 			env.Setenv("LIBRARY", moduleRoot(t)+"/data/library")
 			author := regexp.MustCompile(`(?m)^Author: .*`)
