@@ -25,6 +25,8 @@ import (
 	"ibid/retrieve/local"
 	"ibid/retrieve/postgres"
 	"ibid/retrieve/postgres/postgrestest"
+	"ibid/retrieve/weaviate"
+	"ibid/retrieve/weaviate/weaviatetest"
 )
 
 // What TestStores compares the stores by.
@@ -135,13 +137,13 @@ func TestStores(t *testing.T) {
 // A storeOf opens an empty store.
 type storeOf struct {
 	name string
-	open func(t *testing.T) retrieve.Store
+	open func(t *testing.T) retrieve.Engine
 }
 
 // comparedStores gives those for which there is a server, after the embedded one.
 func comparedStores(t *testing.T) []storeOf {
 	t.Helper()
-	stores := []storeOf{{"embedded", func(t *testing.T) retrieve.Store {
+	stores := []storeOf{{"embedded", func(t *testing.T) retrieve.Engine {
 		e, err := local.Open(t.Context(), t.TempDir(), local.Options{})
 		if err != nil {
 			t.Fatal(err)
@@ -149,7 +151,7 @@ func comparedStores(t *testing.T) []storeOf {
 		return e
 	}}}
 	if server := os.Getenv(postgrestest.Env); server != "" {
-		stores = append(stores, storeOf{"PostgreSQL", func(t *testing.T) retrieve.Store {
+		stores = append(stores, storeOf{"PostgreSQL", func(t *testing.T) retrieve.Engine {
 			e, err := postgres.Open(t.Context(), postgrestest.Schema(t, server), postgres.Options{})
 			if err != nil {
 				t.Fatal(err)
@@ -157,13 +159,22 @@ func comparedStores(t *testing.T) []storeOf {
 			return e
 		}})
 	}
+	if os.Getenv(weaviatetest.Env) != "" {
+		stores = append(stores, storeOf{"Weaviate", func(t *testing.T) retrieve.Engine {
+			e, err := weaviate.Open(t.Context(), weaviatetest.Start(t, 1).URL(nil), weaviate.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return e
+		}})
+	}
 	if len(stores) == 1 {
-		t.Skip("there is no other store to compare the embedded one with: " + postgrestest.Env + " names a server, and .ci/postgres starts one")
+		t.Skip("there is no other store to compare the embedded one with: " + postgrestest.Env + " names a server that .ci/postgres starts, and " + weaviatetest.Env + " one that .ci/weaviate builds")
 	}
 	return stores
 }
 
-func measureStore(t *testing.T, name string, e retrieve.Store, m *embed.Model, documents []compared, questions []string) measured {
+func measureStore(t *testing.T, name string, e retrieve.Engine, m *embed.Model, documents []compared, questions []string) measured {
 	t.Helper()
 	ctx := t.Context()
 	t.Cleanup(func() {

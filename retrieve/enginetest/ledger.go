@@ -2,9 +2,11 @@ package enginetest
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -36,6 +38,7 @@ func Ledger(t *testing.T, b Backend) {
 		{"Latest", testLatest},
 		{"RunOfForgotten", testRunOfForgotten},
 		{"RunsTogether", testRunsTogether},
+		{"RunAbandoned", testRunAbandoned},
 		{"NoClaim", testNoClaim},
 		{"Claim", testClaim},
 		{"ClaimBegun", testClaimBegun},
@@ -52,6 +55,7 @@ func Ledger(t *testing.T, b Backend) {
 		{"RecordBytes", testRecordBytes},
 		{"RecordOfDeleted", testRecordOfDeleted},
 		{"RecordMeetsDelete", testRecordMeetsDelete},
+		{"RecordAbandoned", testRecordAbandoned},
 		{"Feedback", testFeedback},
 		{"FeedbackTogether", testFeedbackTogether},
 	})
@@ -354,6 +358,55 @@ func testRunsTogether(t *testing.T, open func() retrieve.Store) {
 	}
 }
 
+// testRunAbandoned breaks off what is done to runs, and leaves the handle that did
+// it: another one sees what was before or what is then, whole, and can go on.
+func testRunAbandoned(t *testing.T, open func() retrieve.Store) {
+	ctx := t.Context()
+	e, watcher := open(), open().Ledger()
+	breaks := newBreaker(rand.New(rand.NewPCG(9, 10)))
+	for i := range 30 {
+		want := retrieve.Run{ID: fmt.Sprint(i), Kind: "ask", Started: now(), Secret: []byte("secret"), Spec: bytes.Repeat([]byte{byte(i)}, 3000)}
+		whole := func() (there bool, err error) {
+			got, err := watcher.Run(ctx, want.ID)
+			if errors.Is(err, retrieve.ErrNotFound) {
+				return false, nil
+			}
+			if err == nil && (!bytes.Equal(got.Secret, want.Secret) || !bytes.Equal(got.Spec, want.Spec) || got.Kind != want.Kind || !got.Started.Equal(want.Started)) {
+				err = fmt.Errorf("the run is %+v, want %+v", got, want)
+			}
+			return true, err
+		}
+		begun := breaks.try(ctx, "Begin", func(ctx context.Context) error { return e.Ledger().Begin(ctx, want) })
+		if there := eventually(t, whole); !there {
+			if begun == nil {
+				t.Fatalf("the run %d began, and is not there", i)
+			}
+			// What was broken off may still come to pass.
+			if err := watcher.Begin(ctx, want); err != nil && !eventually(t, whole) {
+				t.Fatalf("a run whose beginning was broken off cannot begin: %v", err)
+			}
+		}
+		old, reply := strings.Repeat("old ", 500), strings.Repeat("reply ", 500)
+		must(t, watcher.Keep(ctx, want.ID, "", "k", []byte(old)))
+		kept := breaks.try(ctx, "Keep", func(ctx context.Context) error { return e.Ledger().Keep(ctx, want.ID, "", "k", []byte(reply)) })
+		if got, ok, err := watcher.Reply(ctx, want.ID, "k"); err != nil || !ok || string(got) != reply && (kept == nil || string(got) != old) {
+			t.Fatalf("the reply is %.20q of %d bytes, %t, %v; keeping it: %v", got, len(got), ok, err, kept)
+		}
+		ended := breaks.try(ctx, "End", func(ctx context.Context) error { return e.Ledger().End(ctx, want.ID) })
+		if there := eventually(t, whole); there && ended == nil {
+			t.Fatalf("the run %d has ended, and is there", i)
+		}
+		must(t, watcher.End(ctx, want.ID))
+		if _, ok, err := watcher.Reply(ctx, want.ID, "k"); ok || err != nil {
+			t.Fatalf("a reply of a run that has ended: %t, %v", ok, err)
+		}
+		if i%10 == 9 {
+			e = open()
+		}
+	}
+	t.Log(breaks)
+}
+
 // record is one of a run that began so many microseconds after a start.
 func record(id string, start time.Time, after int) retrieve.Record {
 	began := start.Add(time.Duration(after) * time.Microsecond)
@@ -602,6 +655,38 @@ func testRecordMeetsDelete(t *testing.T, open func() retrieve.Store) {
 		}
 	}
 	wantIDs(t, "records of deleted documents", listed(t, other.Ledger(), "", 100), nil)
+}
+
+// testRecordAbandoned is testRunAbandoned for records.
+func testRecordAbandoned(t *testing.T, open func() retrieve.Store) {
+	e, watcher := open(), open()
+	ctx := ready(t, e, "a")
+	breaks := newBreaker(rand.New(rand.NewPCG(11, 12)))
+	put(t, e, "a", "x", []float64{0}, "boat")
+	put(t, e, "a", "y", []float64{0}, "boat")
+	for i := range 30 {
+		want := record(fmt.Sprint(i), now(), 0)
+		want.Documents, want.Events = []string{"a/x", "a/y"}, bytes.Repeat([]byte{byte(i)}, 3000)
+		must(t, watcher.Ledger().KeepRecord(ctx, want))
+		again := want
+		again.State, again.Events, again.Documents = "stopped", bytes.Repeat([]byte{byte(i), 1}, 3000), []string{"a/y"}
+		kept := breaks.try(ctx, "KeepRecord", func(ctx context.Context) error { return e.Ledger().KeepRecord(ctx, again) })
+		// One is there at any time: a moment without it would be long enough to be told
+		// that the answer is gone.
+		got, err := watcher.Ledger().Record(ctx, want.ID)
+		if err != nil || !cmp.Equal(got, again) && (kept == nil || !cmp.Equal(got, want)) {
+			t.Fatalf("the record is %+v, %v; keeping it: %v", got, err, kept)
+		}
+		forgotten := breaks.try(ctx, "ForgetRecord", func(ctx context.Context) error { return e.Ledger().ForgetRecord(ctx, want.ID) })
+		_, err = watcher.Ledger().Record(ctx, want.ID)
+		if err != nil && !errors.Is(err, retrieve.ErrNotFound) || forgotten == nil && err == nil {
+			t.Fatalf("a record that was forgotten: %v; forgetting it: %v", err, forgotten)
+		}
+		if i%10 == 9 {
+			e = open()
+		}
+	}
+	t.Log(breaks)
 }
 
 // opinions gives what is kept, so many at a time and without their keys.

@@ -146,6 +146,42 @@ func eventually[V any](t *testing.T, look func() (V, error)) V {
 	}
 }
 
+// A breaker breaks off what it tries at random moments, of those at which it may
+// be under way.
+type breaker struct {
+	r                *rand.Rand
+	took             map[string]time.Duration // at the least, by what was tried
+	broken, finished map[string]int
+}
+
+func newBreaker(r *rand.Rand) *breaker {
+	return &breaker{r, make(map[string]time.Duration), make(map[string]int), make(map[string]int)}
+}
+
+// try does something, and breaks it off once it is known how long it takes.
+func (b *breaker) try(ctx context.Context, what string, do func(context.Context) error) error {
+	took, known := b.took[what]
+	if known {
+		limited, cancel := context.WithTimeout(ctx, time.Duration(b.r.Float64()*1.5*float64(took)))
+		defer cancel()
+		ctx = limited
+	}
+	begun := time.Now()
+	if err := do(ctx); err != nil {
+		b.broken[what]++
+		return err
+	}
+	if d := time.Since(begun); !known || d < took {
+		b.took[what] = d
+	}
+	b.finished[what]++
+	return nil
+}
+
+func (b *breaker) String() string {
+	return fmt.Sprintf("broken off: %v; finished: %v", b.broken, b.finished)
+}
+
 // testAbandoned breaks changes off at random moments, and leaves the handle that
 // made them: another one sees the old or the new, whole, and can go on.
 func testAbandoned(t *testing.T, open func() retrieve.Store) {
@@ -177,32 +213,20 @@ func testAbandoned(t *testing.T, open func() retrieve.Store) {
 	}
 	fill("a")
 	fill("b")
-	took := make(map[string]time.Duration) // at the least
-	broken, finished := make(map[string]int), make(map[string]int)
+	breaks := newBreaker(r)
 	// attempt does to the engine, and breaks it off, what it does to p when it
 	// has come to pass.
 	attempt := func(what string, do func(ctx context.Context, e retrieve.Engine) error) {
 		t.Helper()
 		old := p.clone()
 		must(t, do(ctx, p))
-		limited, cancel := context.WithTimeout(ctx, time.Duration(r.Float64()*1.5*float64(took[what])))
-		if took[what] == 0 {
-			limited, cancel = context.WithCancel(ctx)
-		}
-		begun := time.Now()
-		err := do(limited, e)
-		cancel()
+		err := breaks.try(ctx, what, func(ctx context.Context) error { return do(ctx, e) })
 		if err == nil {
-			if d := time.Since(begun); took[what] == 0 || d < took[what] {
-				took[what] = d
-			}
-			finished[what]++
 			if err := p.same(ctx, watcher, termsOf(words()...)...); err != nil {
 				t.Fatalf("after a %s: %v", what, err)
 			}
 			return
 		}
-		broken[what]++
 		p = eventually(t, func() (*plain, error) {
 			now := p.same(ctx, watcher, termsOf(words()...)...)
 			if now == nil {
@@ -244,9 +268,9 @@ func testAbandoned(t *testing.T, open func() retrieve.Store) {
 			e = open() // the one before is not closed, and never used again
 		}
 	}
-	t.Logf("broken off: %v; finished: %v", broken, finished)
+	t.Log(breaks)
 	for _, what := range []string{"Replace", "Rename", "DeleteRoot"} {
-		if broken[what] == 0 {
+		if breaks.broken[what] == 0 {
 			t.Errorf("no %s was broken off: this proves nothing", what)
 		}
 	}
