@@ -25,6 +25,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	pb "github.com/weaviate/weaviate/grpc/generated/protocol/v1"
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc/backoff"
 
@@ -39,6 +40,8 @@ type Options struct {
 	// Wait is for how long what fails for want of a node is tried again; 0 means
 	// half a minute.
 	Wait time.Duration
+	// Limits are those of the ledger.
+	Limits retrieve.Limits
 }
 
 // An Engine is an open library. It is safe for concurrent use.
@@ -49,6 +52,15 @@ type Engine struct {
 	classes sync.Map               // the spaces whose class is there
 	seen    recent
 	counted counts
+	limits  retrieve.Limits
+	turns   turns
+	// sweeping is when it was looked for what others left, and how old that is.
+	sweeping struct {
+		mu   sync.Mutex
+		last time.Time
+		age  time.Duration
+	}
+	clock   clock
 	closing sync.Once
 }
 
@@ -72,7 +84,8 @@ func Open(ctx context.Context, url string, opts Options) (*Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect to weaviate at %s: %w", at.hosts[0], err)
 	}
-	e := &Engine{wire: w, journal: &journal{wire: w}}
+	e := &Engine{wire: w, journal: &journal{wire: w}, limits: opts.Limits.OrDefault()}
+	e.sweeping.age = sweepAge
 	if err := w.found(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("open the library: %w", err), w.close())
 	}
@@ -102,15 +115,70 @@ func (e *Engine) Close() (err error) {
 // An item is something small that is kept under a kind and a name.
 type item struct {
 	kind, name, group string
+	at                int64
+	of                []string
 	data              any
 }
 
-func (w *wire) putItem(ctx context.Context, i item) error {
-	data, err := json.Marshal(i.data)
-	if err != nil {
-		return err
+// putItem keeps items, each in place of the one before.
+func (w *wire) putItem(ctx context.Context, items ...item) error {
+	objects := make([]*pb.BatchObject, len(items))
+	for n, i := range items {
+		data, err := json.Marshal(i.data)
+		if err != nil {
+			return err
+		}
+		objects[n] = object(w.at.items(), idOf(i.kind, i.name), map[string]any{"kind": i.kind, "group": indexed(i.group), "at": i.at, "of": i.of, "data": string(data)})
 	}
-	return w.put(ctx, object(w.at.items(), idOf(i.kind, i.name), map[string]any{"kind": i.kind, "group": indexed(i.group), "data": string(data)}))
+	return w.put(ctx, objects...)
+}
+
+// removeItems removes items of a kind by name.
+func (w *wire) removeItems(ctx context.Context, kind string, names ...string) error {
+	const some = 500
+	for len(names) > 0 {
+		n := min(some, len(names))
+		ids := make([]string, n)
+		for i, name := range names[:n] {
+			ids[i] = idOf(kind, name)
+		}
+		if err := w.remove(ctx, w.at.items(), byID(ids...)); err != nil {
+			return err
+		}
+		names = names[n:]
+	}
+	return nil
+}
+
+// itemsOf reads all items of a group into values, in no order.
+func itemsOf[V any](ctx context.Context, w *wire, group string) ([]V, error) {
+	rows, err := w.search(ctx, query(w.at.items(), equal("group", indexed(group)), maxResults, "data"))
+	if err != nil {
+		return nil, err
+	}
+	return readItems[V](rows, group)
+}
+
+func readItems[V any](rows []row, group string) ([]V, error) {
+	values := make([]V, len(rows))
+	for i, r := range rows {
+		if err := json.Unmarshal([]byte(r.text("data")), &values[i]); err != nil {
+			return nil, fmt.Errorf("one of what is kept as %s cannot be read: %w", group, err)
+		}
+	}
+	return values, nil
+}
+
+// newest reads up to n items of a group whose place is at most so high, the
+// highest first.
+func newest[V any](ctx context.Context, w *wire, group string, most int64, n int) ([]V, error) {
+	q := query(w.at.items(), all(equal("group", indexed(group)), number(pb.Filters_OPERATOR_LESS_THAN_EQUAL, "at", int(most))), min(n, maxResults), "data")
+	q.SortBy = []*pb.SortBy{{Path: []string{"at"}}}
+	rows, err := w.search(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	return readItems[V](rows, group)
 }
 
 // item reads one into data; false where it is not there.
@@ -269,6 +337,19 @@ func (e *Engine) setSpace(ctx context.Context, space string) error {
 
 // exclusive does something under a name that one process has at a time.
 func (e *Engine) exclusive(ctx context.Context, t task, do func(context.Context, *hold) (changed bool, err error)) error {
+	if err := e.wire.awaitNodes(ctx); err != nil {
+		return err
+	}
+	e.sweep(ctx)
+	return e.alone(ctx, t, do)
+}
+
+func (e *Engine) alone(ctx context.Context, t task, do func(context.Context, *hold) (changed bool, err error)) error {
+	leave, err := e.turns.take(ctx, t.Name)
+	if err != nil {
+		return err
+	}
+	defer leave()
 	h, err := e.journal.begin(ctx, t)
 	if err != nil {
 		return err
@@ -278,7 +359,55 @@ func (e *Engine) exclusive(ctx context.Context, t task, do func(context.Context,
 		h.leave(ctx, changed)
 		return err
 	}
-	return h.end(ctx, changed)
+	if err := h.end(ctx, changed); err != nil {
+		return err
+	}
+	return e.wire.acknowledged(ctx)
+}
+
+// turns are those of the goroutines of this process that want the same name: it
+// stands in one queue with other processes.
+type turns struct {
+	mu   sync.Mutex
+	held map[string]*turn
+}
+
+type turn struct {
+	free  chan struct{} // holds a value while nobody has the name
+	count int           // of those that have the name or wait for it
+}
+
+// take waits until nobody of this process has the name.
+func (t *turns) take(ctx context.Context, name string) (leave func(), err error) {
+	t.mu.Lock()
+	if t.held == nil {
+		t.held = make(map[string]*turn)
+	}
+	own := t.held[name]
+	if own == nil {
+		own = &turn{free: make(chan struct{}, 1)}
+		own.free <- struct{}{}
+		t.held[name] = own
+	}
+	own.count++
+	t.mu.Unlock()
+	drop := func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if own.count--; own.count == 0 {
+			delete(t.held, name)
+		}
+	}
+	select {
+	case <-own.free:
+		return func() {
+			own.free <- struct{}{}
+			drop()
+		}, nil
+	case <-ctx.Done():
+		drop()
+		return nil, ctx.Err()
+	}
 }
 
 // AddRoot gives the root stored for the absolute folder path, and makes it
@@ -357,7 +486,14 @@ func (e *Engine) Listing(ctx context.Context, id string) ([]byte, error) {
 
 // KeepListing keeps a listing under an id, in place of the one before.
 func (e *Engine) KeepListing(ctx context.Context, root, id string, listing []byte) error {
-	if err := e.wire.putItem(ctx, item{kind: listingKind, name: id, group: "listings of " + root, data: keptListing{id, listing}}); err != nil {
+	err := e.wire.awaitNodes(ctx)
+	if err == nil {
+		err = e.wire.putItem(ctx, item{kind: listingKind, name: id, group: "listings of " + root, data: keptListing{id, listing}})
+	}
+	if err == nil {
+		err = e.wire.acknowledged(ctx)
+	}
+	if err != nil {
 		return fmt.Errorf("keep the listing of %s: %w", id, err)
 	}
 	return nil

@@ -24,7 +24,7 @@ const (
 	// beatEvery is how often a process at work says that it is alive.
 	beatEvery = 3 * time.Second
 	// sayTime is how long storing the journal may take.
-	sayTime = 30 * time.Second
+	sayTime = 10 * time.Second
 	// beatLost is after how long without being able to say so it changes nothing
 	// any more.
 	beatLost = 15 * time.Second
@@ -32,7 +32,7 @@ const (
 	// waited for no longer.
 	beatDead = 25 * time.Second
 	// sweepAge is how old a journal's last word is before what its process left
-	// is swept up.
+	// is swept up; and how often a process that writes looks for that.
 	sweepAge = 10 * time.Minute
 )
 
@@ -50,8 +50,10 @@ type task struct {
 	// Ticket is the place in the queue of those that want the name at once, after
 	// Lamport's bakery; 0 while none has been drawn.
 	Ticket int `json:"ticket,omitempty"`
-	// Doubt says that the process has given up, without knowing what it left.
-	Doubt bool `json:"doubt,omitempty"`
+	// Doubt says that the process gave up, at the time Since by its clock, without
+	// knowing what it left.
+	Doubt bool      `json:"doubt,omitempty"`
+	Since time.Time `json:"since,omitzero"`
 }
 
 // A page is a journal as it is stored.
@@ -63,6 +65,9 @@ type page struct {
 	// Closed says that the process ended well: another one goes on with the page.
 	Closed bool   `json:"closed,omitempty"`
 	Tasks  []task `json:"tasks,omitempty"`
+	// Absorbed are journals whose changes are counted in this one, and which count
+	// no longer.
+	Absorbed []string `json:"absorbed,omitempty"`
 }
 
 // A journal is the page of this process, made at its first change.
@@ -86,15 +91,17 @@ func (w *wire) pages(ctx context.Context) ([]page, error) {
 	if err != nil {
 		return nil, err
 	}
-	pages := make([]page, 0, len(rows))
-	for _, r := range rows {
-		var p page
-		if err := json.Unmarshal([]byte(r.text("data")), &p); err != nil {
-			return nil, fmt.Errorf("the journal %s cannot be read: %w", r.id, err)
-		}
-		pages = append(pages, p)
+	pages, err := readItems[page](rows, "journal")
+	if err != nil {
+		return nil, err
 	}
-	return pages, nil
+	absorbed := make(map[string]bool)
+	for _, p := range pages {
+		for _, id := range p.Absorbed {
+			absorbed[id] = true
+		}
+	}
+	return slices.DeleteFunc(pages, func(p page) bool { return absorbed[p.ID] }), nil
 }
 
 // A state is what the journals say at a moment.
@@ -322,8 +329,9 @@ func (h *hold) leave(ctx context.Context, doubt bool) {
 	h.j.mu.Lock()
 	for i, o := range h.j.page.Tasks {
 		if o.ID == h.task.ID {
-			if h.j.page.Tasks[i].Doubt = true; !doubt {
-				h.j.page.Tasks = slices.Delete(h.j.page.Tasks, i, i+1)
+			h.j.page.Tasks = slices.Delete(slices.Clone(h.j.page.Tasks), i, i+1)
+			if o.Doubt, o.Since = doubt, time.Now().UTC(); doubt {
+				h.j.page.Tasks = append(h.j.page.Tasks, o)
 			}
 			break
 		}

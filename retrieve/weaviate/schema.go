@@ -57,6 +57,8 @@ var (
 	itemProperties = []property{
 		{name: "kind", kind: "text", filtered: true},
 		{name: "group", kind: "text", filtered: true},
+		{name: "at", kind: "int", filtered: true, ranged: true}, // orders a group
+		{name: "of", kind: "text[]", filtered: true},            // documents, and roots
 		{name: "data", kind: "text"},
 	}
 )
@@ -94,7 +96,7 @@ func (w *wire) class(name, holds string, properties []property, shards int, vect
 		Class: name, Description: holds, Vectorizer: "none", VectorIndexType: "hnsw",
 		VectorIndexConfig:   map[string]any{"skip": !vectors, "distance": "cosine"},
 		InvertedIndexConfig: &models.InvertedIndexConfig{Stopwords: &models.StopwordConfig{Preset: "none"}, Bm25: &models.BM25Config{K1: retrieve.BM25K1, B: retrieve.BM25B}},
-		ReplicationConfig:   &models.ReplicationConfig{Factor: int64(max(1, w.at.replicas)), DeletionStrategy: models.ReplicationConfigDeletionStrategyTimeBasedResolution},
+		ReplicationConfig:   &models.ReplicationConfig{Factor: int64(max(1, w.at.replicas)), AsyncEnabled: w.at.replicas > 1, DeletionStrategy: models.ReplicationConfigDeletionStrategyTimeBasedResolution},
 		ShardingConfig:      map[string]any{"desiredCount": max(1, shards)},
 	}
 	if vectors {
@@ -163,7 +165,16 @@ func (w *wire) ensure(ctx context.Context, want *models.Class) error {
 	if faults := w.differs(have, want); len(faults) > 0 {
 		return fmt.Errorf("%s: the class %s is not one that this version of Ibid works with: %s: choose another prefix in the URL of the store, or change what it asks for", w.host(), want.Class, strings.Join(faults, "; "))
 	}
+	if want.Class == w.at.documents() {
+		n, _ := setting(have.ShardingConfig, "desiredCount").(float64)
+		w.shards, w.factor = int(n), int(have.ReplicationConfig.Factor)
+	}
 	return nil
+}
+
+func setting(of any, name string) any {
+	m, _ := of.(map[string]any)
+	return m[name]
 }
 
 // differs says how a class differs from the one that is wanted.
@@ -171,10 +182,6 @@ func (w *wire) differs(have, want *models.Class) (faults []string) {
 	fault := func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) }
 	if have.Vectorizer != want.Vectorizer {
 		fault("its vectorizer is %q, and not %q", have.Vectorizer, want.Vectorizer)
-	}
-	setting := func(of any, name string) any {
-		m, _ := of.(map[string]any)
-		return m[name]
 	}
 	for _, name := range []string{"distance", "skip"} {
 		if h, x := setting(have.VectorIndexConfig, name), setting(want.VectorIndexConfig, name); h != x {

@@ -24,25 +24,23 @@ func fresh(c *weaviatetest.Cluster, query url.Values) func(t *testing.T) func() 
 		}
 		t.Cleanup(func() { clearAll(t, c.URL(q)) })
 		return func() retrieve.Store {
-			e, err := Open(t.Context(), c.URL(q), Options{})
+			e, err := Open(t.Context(), c.URL(q), Options{Limits: enginetest.Limits()})
 			if err != nil {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { _ = e.Close() })
-			return engineOnly{e}
+			return e
 		}
 	}
 }
 
-func TestEngine(t *testing.T) {
+func TestStore(t *testing.T) {
 	c := weaviatetest.Start(t, 1)
-	enginetest.Run(t, enginetest.Backend{New: fresh(c, nil), Recall: 1})
+	b := enginetest.Backend{New: fresh(c, nil), Recall: 1}
+	t.Run("Engine", func(t *testing.T) { enginetest.Run(t, b) })
+	t.Run("Ledger", func(t *testing.T) { enginetest.Ledger(t, b) })
+	t.Run("Keyring", func(t *testing.T) { enginetest.Keyring(t, b) })
 }
-
-type engineOnly struct{ *Engine }
-
-func (engineOnly) Ledger() retrieve.Ledger   { return nil }
-func (engineOnly) Keyring() retrieve.Keyring { return nil }
 
 // clearAll removes the classes of a URL.
 func clearAll(t *testing.T, url string) {

@@ -16,6 +16,7 @@ import (
 	pb "github.com/weaviate/weaviate/grpc/generated/protocol/v1"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
@@ -46,6 +47,9 @@ type wire struct {
 	rpc  pb.WeaviateClient
 	rest []*client.Client // one for each host
 	wait time.Duration
+	// The shards and replicas of the documents, as the schema says.
+	shards, factor int
+	nodes          nodes
 }
 
 func dial(at address, wait time.Duration) (*wire, error) {
@@ -66,7 +70,7 @@ func dial(at address, wait time.Duration) (*wire, error) {
 		transport = credentials.NewTLS(&tls.Config{MinVersion: tls.VersionTLS12})
 	}
 	// The nodes are tried in turn, and the next one when one is lost.
-	nodes := manual.NewBuilderWithScheme("ibid")
+	hosts := manual.NewBuilderWithScheme("ibid")
 	var state resolver.State
 	for _, node := range at.grpc {
 		host, _, err := net.SplitHostPort(node)
@@ -75,10 +79,10 @@ func dial(at address, wait time.Duration) (*wire, error) {
 		}
 		state.Addresses = append(state.Addresses, resolver.Address{Addr: node, ServerName: host})
 	}
-	nodes.InitialState(state)
+	hosts.InitialState(state)
 	var err error
 	w.conn, err = grpc.NewClient("ibid:///weaviate",
-		grpc.WithResolvers(nodes), grpc.WithTransportCredentials(transport),
+		grpc.WithResolvers(hosts), grpc.WithTransportCredentials(transport),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage), grpc.MaxCallSendMsgSize(maxMessage)),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 20 * time.Second, Timeout: 5 * time.Second}),
 		grpc.WithConnectParams(grpc.ConnectParams{MinConnectTimeout: 2 * time.Second, Backoff: reconnect()}),
@@ -116,7 +120,7 @@ func (w *wire) try(ctx context.Context, f func(context.Context) error) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if !transient(err) {
+		if !transient(err) || w.conn.GetState() == connectivity.Shutdown {
 			return fmt.Errorf("%s: %w", w.host(), plain(err))
 		}
 		if time.Since(start) > w.wait {
@@ -134,27 +138,13 @@ func (w *wire) try(ctx context.Context, f func(context.Context) error) error {
 func (w *wire) away(ctx context.Context, err error) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	answered := false
-	var lost []string
-	for _, c := range w.rest {
-		state, asked := c.Cluster().NodesStatusGetter().Do(ctx)
-		if asked != nil {
-			continue
-		}
-		answered = true
-		for _, n := range state.Nodes {
-			if n.Status == nil || *n.Status != "HEALTHY" {
-				lost = append(lost, n.Name)
-			}
-		}
-		break
-	}
 	who := "it does not answer"
-	if answered {
-		who = "it has not done this for " + w.wait.String() + ", though every node answers"
-	}
-	if len(lost) > 0 {
-		who = "its node " + strings.Join(lost, " and ") + " does not answer"
+	if absent := (*awayError)(nil); errors.As(err, &absent) {
+		return fmt.Errorf("%s: %w: %w: see to it, and do this again when it is back", w.host(), ErrAway, err)
+	} else if healthy, lost, asked := w.healthy(ctx); asked == nil && len(lost) > 0 {
+		who = (&awayError{lost}).Error()
+	} else if asked == nil {
+		who = fmt.Sprintf("this could not be done for %s, with %d nodes that answer", w.wait, len(healthy))
 	}
 	return fmt.Errorf("%s: %w: %s: see to it, and do this again when it is back: %w", w.host(), ErrAway, who, plain(err))
 }
@@ -185,6 +175,9 @@ var passing = []string{
 
 // transient says whether an error may pass by itself.
 func transient(err error) bool {
+	if absent := (*awayError)(nil); errors.As(err, &absent) {
+		return true
+	}
 	var of *fault.WeaviateClientError
 	if errors.As(err, &of) {
 		if of.DerivedFromError != nil {
@@ -193,10 +186,8 @@ func transient(err error) bool {
 		return of.StatusCode == 429 || of.StatusCode >= 500 && passes(of.Msg)
 	}
 	switch status.Code(err) {
-	case codes.Canceled:
-		return false // by this side, or the connection is closed
-	case codes.Unavailable, codes.ResourceExhausted, codes.Aborted, codes.DeadlineExceeded:
-		return true
+	case codes.Unavailable, codes.ResourceExhausted, codes.Aborted, codes.DeadlineExceeded, codes.Canceled:
+		return true // not by this side, whose context is looked at first
 	case codes.InvalidArgument, codes.NotFound, codes.PermissionDenied, codes.Unauthenticated, codes.Unimplemented:
 		return false
 	}

@@ -148,6 +148,9 @@ func (e *Engine) commit(ctx context.Context, h *hold, d *document, old *document
 	if err != nil {
 		return err
 	}
+	if err := e.wire.present(ctx, 0); err != nil {
+		return e.wire.away(ctx, err)
+	}
 	limit, cancel, err := h.sure(ctx)
 	if err != nil {
 		return err
@@ -212,7 +215,10 @@ func (e *Engine) delete(ctx context.Context, id string) error {
 		if err != nil {
 			return false, err
 		}
-		return true, e.erase(ctx, h, id)
+		if err := e.erase(ctx, h, id); err != nil {
+			return true, err
+		}
+		return true, e.forgetRecordsOf(context.WithoutCancel(ctx), documentID(id))
 	})
 }
 
@@ -332,13 +338,17 @@ func (e *Engine) renamed(ctx context.Context, holdFrom, holdTo *hold, from strin
 	if err := e.commit(ctx, holdTo, d, b.old); err != nil || from == to.ID {
 		return true, err
 	}
-	return true, e.erase(context.WithoutCancel(ctx), holdFrom, from)
+	ctx = context.WithoutCancel(ctx)
+	if err := e.erase(ctx, holdFrom, from); err != nil {
+		return true, err
+	}
+	return true, (ledger{e}).single(ctx, recordsTask, func(ctx context.Context) error { return e.renameInRecords(ctx, from, to.ID) })
 }
 
 // DeleteRoot removes a root and all its documents. Where it is broken off, doing
 // it again does the rest.
 func (e *Engine) DeleteRoot(ctx context.Context, name string) (documents int, err error) {
-	err = e.exclusive(ctx, task{Name: rootsTask}, func(ctx context.Context, h *hold) (changed bool, err error) {
+	err = e.exclusive(ctx, task{Name: rootsTask, From: name}, func(ctx context.Context, h *hold) (changed bool, err error) {
 		documents, changed, err = e.deleteRoot(ctx, h, name)
 		return changed, err
 	})
@@ -390,6 +400,12 @@ func (e *Engine) deleteRoot(ctx context.Context, h *hold, name string) (document
 			return 0, true, err
 		}
 		rest = rest[n:]
+	}
+	if err := e.forgetRecordsOf(ctx, append(ids, rootLabel(name))...); err != nil {
+		return 0, true, err
+	}
+	if err := (ledger{e}).forgetReplies(ctx); err != nil {
+		return 0, true, err
 	}
 	return len(ids), true, e.wire.remove(ctx, e.wire.at.items(), equal("group", indexed("listings of "+name)))
 }

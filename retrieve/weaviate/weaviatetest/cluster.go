@@ -37,6 +37,7 @@ type Node struct {
 	server string
 	args   []string
 	env    []string
+	again  string // whom to join when it starts again
 	cmd    *exec.Cmd
 	ended  chan struct{}
 }
@@ -87,6 +88,8 @@ func Start(t testing.TB, nodes int) *Cluster {
 		)
 		if i > 0 {
 			n.env = append(n.env, "CLUSTER_JOIN="+join[0])
+		} else if nodes > 1 {
+			n.again = "CLUSTER_JOIN=" + join[1]
 		}
 		c.Nodes = append(c.Nodes, n)
 	}
@@ -130,6 +133,9 @@ func (n *Node) Start() {
 	log, err := os.OpenFile(filepath.Join(n.dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		n.t.Fatal(err)
+	}
+	if n.cmd != nil && n.again != "" {
+		n.env, n.again = append(n.env, n.again), ""
 	}
 	n.cmd = exec.Command(n.server, n.args...)
 	n.cmd.Env, n.cmd.Dir, n.cmd.Stdout, n.cmd.Stderr = n.env, n.dir, log, log
