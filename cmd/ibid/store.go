@@ -11,6 +11,7 @@ import (
 	"ibid/retrieve"
 	"ibid/retrieve/local"
 	"ibid/retrieve/postgres"
+	"ibid/retrieve/weaviate"
 )
 
 // placeConfig says where a library is kept.
@@ -101,6 +102,17 @@ func storeKinds() []storeKind {
 			"verify":  "PostgreSQL compares its pages with checksums as it reads them, and pg_amcheck looks through all",
 			"backup":  "pg_dump copies its schema ('ibid', if the address names no other), also while Ibid runs",
 			"compact": "autovacuum makes room for what comes next, and VACUUM FULL gives it back to the disk",
+		},
+	}, {
+		schemes: []string{"weaviate"},
+		example: "weaviate://HOST:8080",
+		open: func(ctx context.Context, address string, renewing func(int)) (retrieve.Store, error) {
+			return opened(weaviate.Open(ctx, address, weaviate.Options{Renewing: renewing}))
+		},
+		instead: map[string]string{
+			"verify":  "Weaviate compares the replicas of its shards with each other",
+			"backup":  "its backup modules copy the classes whose names begin with 'Ibid', or with the prefix that the address names, also while Ibid runs",
+			"compact": "Weaviate compacts its segments by itself",
 		},
 	}}
 }

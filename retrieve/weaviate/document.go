@@ -31,6 +31,8 @@ type document struct {
 	// the outline follow them.
 	Parts   []int `json:"parts,omitempty"`
 	Outline int   `json:"outline"`
+	// Analysis is [retrieve.Analysis] of when its terms were made.
+	Analysis int `json:"analysis"`
 	// Committed is when this was stored, in microseconds of the Unix time.
 	Committed int64 `json:"committed"`
 }

@@ -40,6 +40,9 @@ type Options struct {
 	// Wait is for how long what fails for want of a node is tried again; 0 means
 	// half a minute.
 	Wait time.Duration
+	// Renewing, where it is set, is told that the terms of so many documents were
+	// made by another version's analysis, before they are made anew.
+	Renewing func(documents int)
 	// Limits are those of the ledger.
 	Limits retrieve.Limits
 }
@@ -91,6 +94,9 @@ func Open(ctx context.Context, url string, opts Options) (*Engine, error) {
 	}
 	if _, err := e.readSpace(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("open the library: %w", err), w.close())
+	}
+	if err := e.renew(ctx, opts.Renewing); err != nil {
+		return nil, errors.Join(fmt.Errorf("open the library: store the terms of another analysis: %w", err), w.close())
 	}
 	return e, nil
 }

@@ -43,7 +43,7 @@ func (e *Engine) Prepare(space string, doc *ingest.Document, chunks []ingest.Chu
 
 // newDocument makes the next generation of a document, without its text.
 func newDocument(doc *ingest.Document, chunks []ingest.Chunk, lengths []int) *document {
-	d := &document{Document: *doc, Generation: uuid.NewString(), Chunks: len(chunks), PageCount: len(doc.Pages), Bytes: len(doc.Text)}
+	d := &document{Document: *doc, Generation: uuid.NewString(), Chunks: len(chunks), PageCount: len(doc.Pages), Bytes: len(doc.Text), Analysis: retrieve.Analysis}
 	d.Text, d.Sections, d.Pages, d.Lines = "", nil, nil, nil
 	for _, n := range lengths {
 		d.Terms += n
@@ -278,7 +278,7 @@ func (e *Engine) renamed(ctx context.Context, holdFrom, holdTo *hold, from strin
 		return false, err
 	}
 	if whole.Digest != to.Digest {
-		return false, errors.New("the file has another content")
+		return false, errContent
 	}
 	source, err := e.document(ctx, from)
 	if err != nil {
