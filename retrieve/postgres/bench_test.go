@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"net/url"
 	"os"
 	"slices"
 	"strconv"
@@ -18,7 +19,8 @@ import (
 // one writer, one document in each transaction, what they take there, answering
 // real questions from the question to the passages, and both searches for the
 // candidates alone. Of Dense it says which part of the ten nearest it finds.
-// IBID_CHUNKS names other sizes: "500000 1000000".
+// IBID_CHUNKS names other sizes: "500000 1000000". Where IBID_LIBRARY is set, each
+// library stays in a schema of that name and its size, and is found again.
 func BenchmarkLibrary(b *testing.B) {
 	server := os.Getenv("IBID_TEST_POSTGRES")
 	if server == "" {
@@ -44,18 +46,33 @@ func BenchmarkLibrary(b *testing.B) {
 
 func benchmarkLibrary(b *testing.B, server string, chunks int) {
 	s := enginetest.FillShelf(b, os.Getenv("IBID_DATASETS"), chunks)
-	e := openTest(b, newSchema(b, server))
+	address := ""
+	if kept := os.Getenv("IBID_LIBRARY"); kept != "" {
+		u, err := url.Parse(server)
+		if err != nil {
+			b.Fatal(err)
+		}
+		q := u.Query()
+		q.Set("search_path", fmt.Sprintf("%s_%d", kept, chunks))
+		u.RawQuery = q.Encode()
+		address = u.String()
+	} else {
+		address = newSchema(b, server)
+	}
+	e := openTest(b, address)
 	if err := e.SetSpace(b.Context(), s.Embedder.Space()); err != nil {
 		b.Fatal(err)
 	}
 	start := time.Now()
-	s.Store(b, e)
+	fresh := s.Store(b, e)
 	stored := time.Since(start)
 	b.Run("Stored", func(b *testing.B) {
 		for b.Loop() {
 		}
 		b.ReportMetric(0, "ns/op")
-		b.ReportMetric(float64(chunks)/stored.Seconds(), "chunks/s")
+		if fresh > 0 {
+			b.ReportMetric(float64(fresh)/stored.Seconds(), "chunks/s")
+		}
 		rows, err := e.pool.Query(b.Context(), `SELECT CASE WHEN c.relname LIKE 'vectors_%' THEN 'vectors' ELSE c.relname END, pg_total_relation_size(c.oid) FROM pg_class c
 			WHERE c.relnamespace = $1::regnamespace AND c.relkind = 'r'`, e.schema)
 		if err != nil {
@@ -119,6 +136,18 @@ func benchmarkLibrary(b *testing.B, server string, chunks int) {
 	ask("Stats", func(ctx context.Context, n int) error {
 		_, err := e.Stats(ctx, retrieve.Terms(s.Questions[n]))
 		return err
+	})
+	b.Run("Replace", func(b *testing.B) {
+		n := 0
+		for b.Loop() {
+			doc, chunks := s.Document(n % (len(s.Texts) / 10))
+			doc.Title += strconv.Itoa(n) // so that the vectors are made anew
+			if err := x.Replace(b.Context(), doc, chunks); err != nil {
+				b.Fatal(err)
+			}
+			n++
+		}
+		b.ReportMetric(float64(10*n)/b.Elapsed().Seconds(), "chunks/s")
 	})
 	b.Run("Recall", func(b *testing.B) {
 		found, wanted := 0, 0

@@ -40,17 +40,12 @@ func (e *Engine) Dense(ctx context.Context, vector []float32, k int, f retrieve.
 	}
 	err = e.view(ctx, func(s *session) error {
 		ids = nil
-		spaces, err := readSpaces(ctx, s)
-		used, ok := pick(spaces, false)
-		if err != nil || !ok || used.dimensions == 0 {
+		used, all, err := readUsed(ctx, s)
+		if err != nil || all.chunks == 0 {
 			return err
 		}
 		unit, err := retrieve.Unit(vector, used.dimensions)
 		if err != nil {
-			return err
-		}
-		all, _, err := readTotals(ctx, s)
-		if err != nil || all.chunks == 0 {
 			return err
 		}
 		exact := !used.indexed || all.chunks <= e.few
@@ -87,26 +82,29 @@ func nearest(ctx context.Context, s *session, used vectorSpace, unit []float32, 
 	n := k + moreRows
 	c := where(f, unit, n)
 	distance := used.distance("v.vector", "$1")
-	from := used.table() + ` v`
-	if c.sql != "true" {
-		from += ` JOIN ibid.documents d ON d.key = v.key >> 20`
+	from, order, rows := used.table()+` v`, distance, `LIMIT $2`
+	filtered := c.sql != "true"
+	var err error
+	switch {
+	case exact:
+		// A sum is nothing that an index orders.
+		order, rows = distance+` + 0`, `FETCH FIRST $2 ROWS WITH TIES`
+		if filtered {
+			// The documents first, and of each its own part of the table.
+			from = `ibid.documents d JOIN ` + from + ` ON v.key BETWEEN d.key << 20 AND (d.key << 20) + 1048575`
+			err = set(ctx, s, "enable_seqscan", "off", "enable_hashjoin", "off", "enable_mergejoin", "off")
+		}
+	default:
+		if filtered {
+			from += ` JOIN ibid.documents d ON d.key = v.key >> 20`
+		}
+		// The planner does not know how little of an index scan a limit needs.
+		err = set(ctx, s, "enable_seqscan", "off", "enable_sort", "off", "enable_hashjoin", "off", "enable_mergejoin", "off",
+			"hnsw.ef_search", fmt.Sprint(min(max(searchWidth*n, leastWidth), mostWidth)),
+			"hnsw.iterative_scan", "relaxed_order", "hnsw.max_scan_tuples", fmt.Sprint(mostScanned))
 	}
-	order, rows := distance, `LIMIT $2`
-	if exact {
-		order, rows = distance+` + 0`, `FETCH FIRST $2 ROWS WITH TIES` // a sum is nothing that an index orders
-	} else {
-		width := min(max(searchWidth*n, leastWidth), mostWidth)
-		var b pgx.Batch
-		for name, value := range map[string]string{
-			"hnsw.ef_search": fmt.Sprint(width), "hnsw.iterative_scan": "relaxed_order", "hnsw.max_scan_tuples": fmt.Sprint(mostScanned),
-			// The planner does not know how much of an index scan a limit needs.
-			"enable_seqscan": "off", "enable_sort": "off", "enable_hashjoin": "off", "enable_mergejoin": "off",
-		} {
-			b.Queue(`SELECT set_config($1, $2, true)`, name, value)
-		}
-		if err := s.send(ctx, &b); err != nil {
-			return nil, err
-		}
+	if err != nil {
+		return nil, err
 	}
 	found, err := s.query(ctx, `WITH near AS MATERIALIZED (SELECT v.key, v.vector, `+distance+` AS far FROM `+from+` WHERE `+c.sql+` ORDER BY `+order+` `+rows+`)
 		SELECT d.id, n.key, vec.vector_send(n.vector) FROM near n JOIN ibid.documents d ON d.key = n.key >> 20
@@ -128,6 +126,16 @@ func nearest(ctx context.Context, s *session, used vectorSpace, unit []float32, 
 		return r, err
 	})
 	return best(ranked, k), err
+}
+
+// set changes settings, each a name and a value, until the transaction ends.
+func set(ctx context.Context, s *session, settings ...any) error {
+	calls := make([]string, len(settings)/2)
+	for i := range calls {
+		calls[i] = fmt.Sprintf("set_config($%d, $%d, true)", 2*i+1, 2*i+2)
+	}
+	_, err := s.exec(ctx, `SELECT `+strings.Join(calls, ", "), settings...)
+	return err
 }
 
 // A ranked chunk has a score, which is the higher the better it is.

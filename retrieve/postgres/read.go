@@ -140,9 +140,8 @@ func (e *Engine) Candidates(ctx context.Context, ids []string) (out []retrieve.C
 	}
 	err = e.view(ctx, func(s *session) error {
 		out = nil
-		spaces, err := readSpaces(ctx, s)
-		used, ok := pick(spaces, false)
-		if err != nil || !ok || used.dimensions == 0 {
+		used, all, err := readUsed(ctx, s)
+		if err != nil || all.chunks == 0 {
 			return err
 		}
 		owners, err := readOwners(ctx, s, documents)

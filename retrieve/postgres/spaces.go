@@ -50,6 +50,19 @@ func readSpaces(ctx context.Context, s *session) ([]vectorSpace, error) {
 	})
 }
 
+// readUsed gives the space in use with the totals; there is nothing to search
+// where these have no chunks.
+func readUsed(ctx context.Context, s *session) (v vectorSpace, t totals, err error) {
+	err = s.row(ctx, `SELECT number, name, dimensions, indexed, t.documents, t.chunks, t.length FROM ibid.spaces,
+		(SELECT sum(documents)::bigint AS documents, sum(chunks)::bigint AS chunks, sum(length)::bigint AS length FROM ibid.totals) AS t
+		WHERE NOT next AND dimensions IS NOT NULL AND t.chunks > 0`).
+		Scan(&v.number, &v.name, &v.dimensions, &v.indexed, &t.documents, &t.chunks, &t.length)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return v, totals{}, nil
+	}
+	return v, t, err
+}
+
 // pick gives the space in use, or the one that is being prepared.
 func pick(spaces []vectorSpace, next bool) (v vectorSpace, ok bool) {
 	i := slices.IndexFunc(spaces, func(v vectorSpace) bool { return v.next == next })
