@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"flag"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -113,6 +114,43 @@ func TestFigures(t *testing.T) {
 	}
 	if r.Passed != 1 || r.Failed != 3 || r.Open != 1 || math.Abs(r.Money()-.00384) > 1e-12 {
 		t.Errorf("%d passed, %d failed, %d open; %v", r.Passed, r.Failed, r.Open, r.Money())
+	}
+}
+
+// A right page is one of the right document; where none is given, any is.
+func TestPageCited(t *testing.T) {
+	q := Question{Text: "?", Documents: []string{"a.pdf", "b.pdf", "c.md"}, Pages: [][]int{{3, 4}, {7}, nil}}
+	for _, test := range []struct {
+		document string
+		page     int
+		want     Part
+	}{{"a.pdf", 3, Part{1, 1}}, {"a.pdf", 7, Part{0, 1}}, {"b.pdf", 7, Part{1, 1}}, {"b.pdf", 3, Part{0, 1}}, {"c.md", 0, Part{1, 1}}, {"d.pdf", 3, Part{0, 1}}} {
+		o := answered(q, "It is so [1].", test.document)
+		o.Citations[0].Page = test.page
+		for _, m := range citationMeasures() {
+			if m.Name == "page_cited" && m.part(o) != test.want {
+				t.Errorf("page %d of %s: %v", test.page, test.document, m.part(o))
+			}
+		}
+	}
+}
+
+// Of many failed questions the text names the first.
+func TestManyFailed(t *testing.T) {
+	for n, want := range map[int]string{maxListed: "", maxListed + 3: "and 3 more: --html and --json have them all"} {
+		r := &Report{}
+		for i := range n {
+			r.Outcomes = append(r.Outcomes, Outcome{Question: Question{ID: fmt.Sprintf("q%d", i), Text: "?", Kind: "a\nb", HasAnswer: true}})
+			r.Outcomes[i].Diagnose()
+		}
+		r.Measure(nil)
+		var b strings.Builder
+		if err := r.WriteText(&b); err != nil {
+			t.Fatal(err)
+		}
+		if got := b.String(); strings.Count(got, "(refusal)") != maxListed || strings.Contains(got, " more: ") != (want != "") || !strings.Contains(got, want) || !strings.Contains(got, "\na b  ") {
+			t.Errorf("%d failed:\n%s", n, got)
+		}
 	}
 }
 

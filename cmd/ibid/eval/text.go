@@ -33,7 +33,7 @@ func (r *Report) WriteText(w io.Writer) error {
 	if len(r.Kinds) > 0 {
 		fmt.Fprintf(&b, "\n%-18s %9s %9s %9s %9s\n", "kind", "questions", "passed", "failed", "open")
 		for _, k := range r.Kinds {
-			fmt.Fprintf(&b, "%-18s %9d %9d %9d %9d\n", cmp.Or(k.Kind, "-"), k.Questions, k.Passed, k.Failed, k.Open)
+			fmt.Fprintf(&b, "%-18s %9d %9d %9d %9d\n", cmp.Or(excerpt(k.Kind, 18), "-"), k.Questions, k.Passed, k.Failed, k.Open)
 		}
 	}
 	if r.Total.Calls > 0 {
