@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -73,11 +72,11 @@ func TestAskInABrowser(t *testing.T) {
 	}
 
 	if _, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
-		Features: []*emulation.MediaFeature{{Name: "prefers-reduced-motion", Value: "reduce"}},
+		Features: []*emulation.MediaFeature{{Name: "prefers-reduced-motion", Value: "reduce"}, {Name: "prefers-color-scheme", Value: "light"}},
 	}); err != nil {
 		t.Fatal(err)
 	}
-	do(chromedp.EmulateViewport(1280, 860), chromedp.Navigate(url+"/"), chromedp.WaitVisible(chromedp.CSS("#question")))
+	do(chromedp.EmulateViewport(1120, 680), chromedp.Navigate(url+"/"), chromedp.WaitVisible(chromedp.CSS("#question")))
 	do(chromedp.SendKeys(chromedp.CSS("#question"), "May a child of seven sail, and in which boat?"))
 	js(`document.querySelector("#question").form.requestSubmit(); ""`)
 	waitFor(`document.querySelector(".turn")?.getAttribute("aria-busy") === "false"`)
@@ -90,7 +89,10 @@ func TestAskInABrowser(t *testing.T) {
 	if words := strings.Fields(marked); !strings.Contains(strings.Join(strings.Fields(answer), " "), strings.Join(words[:min(4, len(words))], " ")) {
 		t.Errorf("the marked words %q do not stand in the answer %q", marked, answer)
 	}
-	shoot(t, ctx, "answer")
+	for _, theme := range []string{"light", "dark"} {
+		shoot(t, ctx, theme)
+		js(`document.getElementById("theme").click(); ""`)
+	}
 
 	// The same citation by its address, without the page.
 	href := js(`document.querySelector(".turn .text:not(.draft) .cite").href`)
@@ -114,7 +116,7 @@ func shoot(t *testing.T, ctx context.Context, name string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(folder, fmt.Sprintf("ibid-%s.png", name)), png, 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(folder, "ibid-"+name+".png"), png, 0o644); err != nil {
 		t.Fatal(err)
 	}
 }

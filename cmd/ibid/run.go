@@ -55,17 +55,9 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdin i
 	var c cli
 	var exited bool
 	var help bytes.Buffer
-	parser, err := kong.New(&c,
-		kong.Name("ibid"),
-		kong.Description("Ask a folder of documents. Answers carry numbered citations that open the exact passage; what the documents do not say, Ibid does not say."),
+	parser, err := newParser(&c, getenv,
 		kong.Writers(&help, stderr),
 		kong.Exit(func(int) { exited = true }),
-		kong.UsageOnError(),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
-		kong.Vars{"version": built(), "data": defaultDataDir(getenv), "stores": exampleStores(), "default_collection": ingest.DefaultCollection},
-		patience(),
-		kong.ValueFormatter(helpWithEnv),
-		kong.Resolvers(environment(getenv)),
 		kong.BindTo(ctx, (*context.Context)(nil)),
 		kong.Bind(surroundings{getenv, stdin, stdout, stderr}),
 	)
@@ -89,6 +81,20 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdin i
 		return usageError("%w (see 'ibid %s--help')", err, command)
 	}
 	return kctx.Run()
+}
+
+// newParser makes what reads a command line into c.
+func newParser(c *cli, getenv func(string) string, options ...kong.Option) (*kong.Kong, error) {
+	return kong.New(c, append(options,
+		kong.Name("ibid"),
+		kong.Description("Ask a folder of documents. Answers carry numbered citations that open the exact passage; what the documents do not say, Ibid does not say."),
+		kong.UsageOnError(),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+		kong.Vars{"version": built(), "data": defaultDataDir(getenv), "stores": exampleStores(), "default_collection": ingest.DefaultCollection},
+		patience(),
+		kong.ValueFormatter(helpWithEnv),
+		kong.Resolvers(environment(getenv)),
+	)...)
 }
 
 // environmentName is the variable that gives a flag its default.

@@ -1,0 +1,436 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"go/ast"
+	"go/token"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"ibid/answer/openai/openaitest"
+)
+
+// pages are what people read, with commands to type.
+var pages = []string{
+	"README.md",
+	"cmd/ibid/README.md",
+	"cmd/ibid/DEPLOYING.md",
+	"web/API.md",
+	"web/SECURITY.md",
+	"answer/README.md",
+	"answer/prompts/README.md",
+	"ingest/README.md",
+	"retrieve/README.md",
+}
+
+// notRun are the commands of the pages, by how they begin, that no test types,
+// each with the reason.
+var notRun = map[string]string{
+	"go run ./cmd/ibid serve":     "the gate runs it on a clean machine (.ci/run)",
+	"go test ./...":               "this is a part of it",
+	"go generate ./ingest/pdf":    "it downloads; the gate runs it",
+	"CGO_ENABLED=0 go build":      "the gate and every release run it",
+	"go run .ci/release.go":       "it builds for minutes; the gate runs it by .ci/released",
+	"docker ":                     "there is no Docker where tests run; .ci/image does by hand what the Dockerfile says",
+	"sudo ":                       "it changes the machine; the gate checks the unit with systemd-analyze",
+	"sha256sum ":                  "it is about a download; the gate checks the sums of a release",
+	"tar ":                        "it is about a download; the gate unpacks a release",
+	"ibid eval retrieval scifact": "the set is large; .ci/full measures it",
+	"ibid eval gate scifact":      "the sets are large; .ci/full measures them",
+}
+
+// A block is what stands between two fences.
+type block struct {
+	page, kind string
+	line       int // of its first line, from 1
+	text       string
+}
+
+func blocksOf(t *testing.T, page string) (blocks []block) {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(moduleRoot(t), filepath.FromSlash(page)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b *block
+	for i, line := range strings.SplitAfter(string(data), "\n") {
+		fence, isFence := strings.CutPrefix(strings.TrimSpace(line), "```")
+		switch {
+		case isFence && b == nil:
+			b = &block{page: page, kind: fence, line: i + 2}
+		case isFence:
+			blocks = append(blocks, *b)
+			b = nil
+		case b != nil:
+			b.text += line
+		}
+	}
+	if b != nil {
+		t.Fatalf("%s:%d: the fence is not closed", page, b.line)
+	}
+	return blocks
+}
+
+// Every command that the pages print does what it should: "sh" blocks end with
+// exit code 0, and what stands under a "$ " in a "console" block is what the
+// command prints ('go test ./cmd/ibid -run Pages -update' writes it anew).
+func TestPages(t *testing.T) {
+	if _, err := exec.LookPath("bash"); err != nil {
+		t.Skip("bash is not here")
+	}
+	for _, page := range pages {
+		t.Run(page, func(t *testing.T) {
+			blocks := blocksOf(t, page)
+			script, wanted := typed(blocks)
+			if script == "" {
+				return
+			}
+			out := typeInto(t, script)
+			sections := strings.Split(out, "\x01")[1:]
+			if len(sections) != len(wanted)+1 || strings.TrimSpace(sections[len(sections)-1]) != "done" {
+				t.Fatalf("it ended at %s:\n%s", page, strings.Join(sections[max(0, len(sections)-2):], "\n"))
+			}
+			text, err := os.ReadFile(filepath.Join(moduleRoot(t), filepath.FromSlash(page)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			written := string(text)
+			for i, want := range wanted {
+				_, got, _ := strings.Cut(sections[i], "\n")
+				got = strings.TrimSuffix(got, "\n")
+				if !want.compared || got == want.output {
+					continue
+				}
+				if *update {
+					written = strings.Replace(written, want.shown(want.output), want.shown(got), 1)
+					continue
+				}
+				t.Errorf("%s: %s prints\n%s\nand the page says\n%s", want.at, want.command, got, want.output)
+			}
+			if *update && written != string(text) {
+				if err := os.WriteFile(filepath.Join(moduleRoot(t), filepath.FromSlash(page)), []byte(written), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// An expectation is what is known of a command, or of a block of them.
+type expectation struct {
+	at, command, output string
+	compared            bool
+}
+
+// shown is a command as a page shows it, with an output.
+func (e expectation) shown(output string) string {
+	if output != "" {
+		output += "\n"
+	}
+	return "$ " + e.command + "\n" + output
+}
+
+// typed makes one script of the blocks of a page.
+func typed(blocks []block) (script string, wanted []expectation) {
+	var b strings.Builder
+	add := func(e expectation) {
+		fmt.Fprintf(&b, "printf '\\001%%s\\n' '%s'\n%s\n", e.at, e.command)
+		wanted = append(wanted, e)
+	}
+	for _, block := range blocks {
+		at := fmt.Sprintf("%s:%d", block.page, block.line)
+		switch block.kind {
+		case "sh":
+			if kept := runnable(block.text); kept != "" {
+				add(expectation{at: at, command: kept})
+			}
+		case "console":
+			for part := range strings.SplitSeq("\n"+strings.TrimSuffix(block.text, "\n"), "\n$ ") {
+				if part == "" {
+					continue
+				}
+				command, output, _ := strings.Cut(part, "\n")
+				add(expectation{at, command, strings.TrimSuffix(output, "\n"), true})
+			}
+		}
+	}
+	if len(wanted) > 0 {
+		b.WriteString("printf '\\001done\\n'\n")
+	}
+	return b.String(), wanted
+}
+
+// runnable leaves out the commands that are not run, with the lines they go on
+// to.
+func runnable(text string) string {
+	var kept []string
+	skipping := false
+	for line := range strings.SplitSeq(strings.TrimSpace(text), "\n") {
+		if !skipping {
+			for begins := range notRun {
+				skipping = skipping || strings.HasPrefix(line, begins)
+			}
+		}
+		if !skipping && line != "" && !strings.HasPrefix(line, "#") {
+			kept = append(kept, line)
+		}
+		skipping = skipping && strings.HasSuffix(line, `\`)
+	}
+	return strings.Join(kept, "\n")
+}
+
+// prelude makes a shell in which a server that is started goes on in the
+// background on a port of its own, and what is addressed to the ports of the
+// pages reaches it, or the scripted model.
+const prelude = `set -euo pipefail
+exec 2>&1
+address= server= key=
+finish() { [ -z "$server" ] || kill "$server" 2>/dev/null || true; }
+trap finish EXIT
+swap() {
+	swapped=()
+	local word
+	for word in "$@"; do
+		word=${word//http:\/\/127.0.0.1:8080/$address}
+		word=${word//https:\/\/docs.example.org/$address}
+		word=${word//http:\/\/localhost:11434\/v1/$SCRIPTED}
+		word=${word//http:\/\/localhost:8000\/v1/$SCRIPTED}
+		word=${word//http:\/\/localhost:8081\/v1/$SCRIPTED}
+		word=${word//0.0.0.0:8080/127.0.0.1:0}
+		word=${word//127.0.0.1:9090/127.0.0.1:0}
+		swapped+=("${word//ibid_…/$key}")
+	done
+}
+ibid() {
+	swap "$@"
+	case $1 in
+	serve)
+		finish
+		if [ -n "$server" ]; then wait "$server" || true; fi
+		: >"$HOME/.served"
+		IBID_ADDR=127.0.0.1:0 command ibid "${swapped[@]}" >"$HOME/.served" 2>"$HOME/.served.err" &
+		server=$!
+		for _ in $(seq 600); do
+			address=$(sed -n '1s/^listening on //p' "$HOME/.served")
+			if [ -n "$address" ] && command curl -fsS "$address/readyz" >/dev/null 2>&1; then return; fi
+			kill -0 "$server" 2>/dev/null || { cat "$HOME/.served.err"; return 1; }
+			sleep 0.1
+		done
+		echo 'the server is not ready'
+		return 1 ;;
+	keys)
+		command ibid "${swapped[@]}" >"$HOME/.key"
+		cat "$HOME/.key"
+		key=$(grep -oE 'ibid_[A-Za-z0-9_-]+' "$HOME/.key" | head -1 || true) ;;
+	*) command ibid "${swapped[@]}" ;;
+	esac
+}
+curl() {
+	swap "$@"
+	command curl -fS --max-time 60 "${swapped[@]}"
+}
+`
+
+// typeInto runs a script at a new person's home, and gives what it printed.
+func typeInto(t *testing.T, script string) string {
+	t.Helper()
+	home := t.TempDir()
+	library := filepath.Join(moduleRoot(t), "data")
+	for name, to := range map[string]string{"data": library, "handbooks": filepath.Join(library, "library", "handbook")} {
+		if err := os.Symlink(to, filepath.Join(home, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, text := range map[string]string{
+		"notes/fees.md":   "# Moorings\n\nA swinging mooring costs 412 euros in 2025. The mooring fee is due in April.\n",
+		"minutes.pdf":     "",
+		"report.pdf":      "",
+		"answer.txt":      "Boats lie ashore in winter [3].\n",
+		"docs.json":       `[{"id":1,"source":"a.html","title":"A"},{"id":3,"source":"b.html","title":"B"}]`,
+		"questions.jsonl": `{"question":"What does a swinging mooring cost in 2025?","answers":["412"]}` + "\n",
+	} {
+		data := []byte(text)
+		if filepath.Ext(name) == ".pdf" {
+			data = samplePDF
+		}
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(home, name)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(home, name), data, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	label := regexp.MustCompile(`(?m)^\[(\d+)\]`)
+	model := httptest.NewServer(&openaitest.Handler{Reply: openaitest.Rules(
+		openaitest.Rule{Role: "judge", Reply: openaitest.Reply{Text: "yes"}},
+		openaitest.Rule{Func: func(r openaitest.Request) openaitest.Reply {
+			text := "A swinging mooring costs 412 euros."
+			if m := label.FindString(r.User); m != "" {
+				text += " " + m
+			}
+			return openaitest.Reply{Text: text}
+		}},
+	)})
+	defer model.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	shell := exec.CommandContext(ctx, "bash", "-c", prelude+script)
+	shell.Dir = home
+	shell.WaitDelay = 10 * time.Second
+	for _, v := range os.Environ() {
+		if !strings.HasPrefix(v, "IBID_") && !strings.HasPrefix(v, "XDG_") && !strings.HasPrefix(v, "OPENAI_") && !strings.HasPrefix(v, "HOME=") {
+			shell.Env = append(shell.Env, v)
+		}
+	}
+	shell.Env = append(shell.Env, "HOME="+home, "SCRIPTED="+model.URL+"/v1", "OPENAI_BASE_URL="+model.URL+"/v1", "IBID_PDF=go", "IBID_OCR=off")
+	out, err := shell.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v, after:\n%s", err, last(string(out), 4000))
+	}
+	return strings.ReplaceAll(string(out), home, "/home/you")
+}
+
+func last(s string, n int) string { return s[max(0, len(s)-n):] }
+
+// The programs of the page about the API run as they stand, against a server
+// over the sample library. Those that need a client's package run in
+// .ci/clients.
+func TestPrograms(t *testing.T) {
+	url := serve(t, t.TempDir(), filepath.Join(moduleRoot(t), "data", "library"))
+	ready(t, url)
+	languages := map[string]struct {
+		file    string
+		command []string
+	}{
+		"python": {"program.py", []string{"python3"}},
+		"js":     {"program.mjs", []string{"node"}},
+		"go":     {"program.go", []string{"go", "run"}},
+	}
+	ran := make(map[string]int)
+	for _, b := range blocksOf(t, "web/API.md") {
+		language, known := languages[b.kind]
+		if !known || strings.Contains(b.text, "openai") || strings.Contains(b.text, "modelcontextprotocol") {
+			continue
+		}
+		if _, err := exec.LookPath(language.command[0]); err != nil {
+			t.Skipf("%s is not here: the programs in it are not run", language.command[0])
+		}
+		name := filepath.Join(t.TempDir(), language.file)
+		text := strings.ReplaceAll(b.text, "http://127.0.0.1:8080", url)
+		if text == b.text {
+			t.Errorf("%s:%d: the program does not name the server", b.page, b.line)
+		}
+		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		out, err := exec.CommandContext(t.Context(), language.command[0], append(language.command[1:], name)...).CombinedOutput()
+		if err != nil {
+			t.Errorf("%s:%d: %v\n%s", b.page, b.line, err, out)
+		}
+		if !strings.Contains(string(out), "530[1]") {
+			t.Errorf("%s:%d does not print the answer:\n%s", b.page, b.line, out)
+		}
+		ran[b.kind]++
+	}
+	if len(ran) != len(languages) {
+		t.Errorf("only %v ran", ran)
+	}
+}
+
+// What the pages name in code stands in the code: `package.Name`,
+// `Type.Method`, and the files of the tables.
+func TestPagesNameWhatThereIs(t *testing.T) {
+	declared := make(map[string]bool)
+	forEachFile(t, token.NewFileSet(), func(pkg string, file *ast.File, _ string) {
+		for _, d := range file.Decls {
+			for _, name := range declaredBy(d) {
+				declared[name], declared[file.Name.Name+"."+name] = true, true
+			}
+		}
+	})
+	name := regexp.MustCompile("`(?:ibid/)?([a-z]+\\.[A-Z][A-Za-z]+|[A-Z][a-z]+[A-Z][A-Za-z]+|[A-Z][A-Za-z]+\\.[A-Z][A-Za-z]+|[a-z]+[A-Z][A-Za-z]+|(?:run|format)\\.[a-z]+)(?:\\(\\))?`")
+	file := regexp.MustCompile("`((?:[a-z]+/)+[A-Za-z_.]+\\.(?:go|md|tmpl|mjs|py|txt))`")
+	link := regexp.MustCompile(`\]\(([^)#:]+)(?:#[^)]*)?\)`)
+	checked := 0
+	for _, page := range pages {
+		data, err := os.ReadFile(filepath.Join(moduleRoot(t), filepath.FromSlash(page)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := regexp.MustCompile("(?ms)^```.*?^```").ReplaceAllString(string(data), "")
+		if strings.HasPrefix(page, "answer/") || strings.HasPrefix(page, "ingest/") || strings.HasPrefix(page, "retrieve/") {
+			for _, m := range name.FindAllStringSubmatch(text, -1) {
+				checked++
+				if !declared[m[1]] {
+					t.Errorf("%s names %s, which is not declared anywhere", page, m[1])
+				}
+			}
+		}
+		for _, m := range file.FindAllStringSubmatch(text, -1) {
+			_, here := os.Stat(filepath.Join(moduleRoot(t), filepath.Dir(page), m[1]))
+			if _, err := os.Stat(filepath.Join(moduleRoot(t), m[1])); err != nil && here != nil {
+				t.Errorf("%s names the file %s, which is not there", page, m[1])
+			}
+		}
+		prose := regexp.MustCompile("`[^`\n]*`").ReplaceAllString(text, "")
+		for _, m := range link.FindAllStringSubmatch(prose, -1) {
+			if _, err := os.Stat(filepath.Join(moduleRoot(t), filepath.Dir(page), filepath.FromSlash(m[1]))); err != nil {
+				t.Errorf("%s links to %s: %v", page, m[1], err)
+			}
+		}
+	}
+	if checked < 20 {
+		t.Errorf("only %d names were looked for: the search for them is broken", checked)
+	}
+}
+
+// declaredBy gives the names that a declaration declares: types, functions,
+// methods and fields by their type, constants.
+func declaredBy(d ast.Decl) (names []string) {
+	switch d := d.(type) {
+	case *ast.FuncDecl:
+		if d.Recv == nil {
+			return []string{d.Name.Name}
+		}
+		of := d.Recv.List[0].Type
+		if star, ok := of.(*ast.StarExpr); ok {
+			of = star.X
+		}
+		if id, ok := of.(*ast.Ident); ok {
+			return []string{id.Name + "." + d.Name.Name, d.Name.Name}
+		}
+	case *ast.GenDecl:
+		for _, spec := range d.Specs {
+			switch s := spec.(type) {
+			case *ast.ValueSpec:
+				for _, id := range s.Names {
+					names = append(names, id.Name)
+				}
+			case *ast.TypeSpec:
+				names = append(names, s.Name.Name)
+				var fields *ast.FieldList
+				switch of := s.Type.(type) {
+				case *ast.StructType:
+					fields = of.Fields
+				case *ast.InterfaceType:
+					fields = of.Methods
+				default:
+					continue
+				}
+				for _, f := range fields.List {
+					for _, id := range f.Names {
+						names = append(names, s.Name.Name+"."+id.Name)
+					}
+				}
+			}
+		}
+	}
+	return names
+}
