@@ -170,7 +170,7 @@ var passing = []string{
 	"consistency level", "replica", "connection refused", "connection reset", "broken pipe", "unexpected eof", "no route to host",
 	"i/o timeout", "deadline exceeded", "context canceled", "no such host", "not ready", "leader", "memory pressure", "not enough memory",
 	"too many requests", "unavailable", "shutting down", "shutdown", "connect: ", "error reading server preface", "is loading", "overloaded",
-	"status code: 5",
+	"status code: 5", "non-existing index", // of a class that is just being made
 }
 
 // transient says whether an error may pass by itself.

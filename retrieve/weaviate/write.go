@@ -54,7 +54,7 @@ func newDocument(doc *ingest.Document, chunks []ingest.Chunk, lengths []int) *do
 func (e *Engine) store(ctx context.Context, space string, doc *ingest.Document, chunks []ingest.Chunk, counts [][]retrieve.TermCount, lengths []int, units [][]float32) error {
 	d := newDocument(doc, chunks, lengths)
 	return e.exclusive(ctx, task{Name: documentTask + d.ID, Generation: d.Generation}, func(ctx context.Context, h *hold) (bool, error) {
-		b, err := e.before(ctx, d, space, units)
+		space, err := e.before(ctx, d, space, units)
 		if err != nil {
 			return false, err
 		}
@@ -62,7 +62,7 @@ func (e *Engine) store(ctx context.Context, space string, doc *ingest.Document, 
 		if err != nil {
 			return false, err
 		}
-		class := e.wire.at.chunks(b.space)
+		class := e.wire.at.chunks(space)
 		for i := range chunks {
 			o, err := d.chunkObject(class, &chunks[i], counts[i], lengths[i], units[i])
 			if err != nil {
@@ -70,25 +70,36 @@ func (e *Engine) store(ctx context.Context, space string, doc *ingest.Document, 
 			}
 			objects = append(objects, o)
 		}
-		if err := e.wire.put(ctx, objects...); err != nil {
+		old, err := e.putBeside(ctx, d.ID, objects)
+		if err != nil {
 			return true, err
 		}
-		return true, e.commit(ctx, h, d, b.old)
+		return true, e.commit(ctx, h, d, old)
 	})
 }
 
-// A base is what a document is written upon.
-type base struct {
-	space string
-	old   *document // nil where there was none
+// putBeside stores the parts and chunks of a generation, and reads meanwhile
+// which document it is to replace: nil where there is none.
+func (e *Engine) putBeside(ctx context.Context, id string, objects []*pb.BatchObject) (old *document, err error) {
+	g, limit := errgroup.WithContext(ctx)
+	g.Go(func() error { return e.wire.put(limit, objects...) })
+	g.Go(func() (err error) {
+		old, err = e.document(limit, id)
+		if errors.Is(err, retrieve.ErrNotFound) {
+			return nil
+		}
+		return err
+	})
+	return old, g.Wait()
 }
 
-// before reads what has to hold for a document to be stored, and its collection.
-func (e *Engine) before(ctx context.Context, d *document, space string, units [][]float32) (b base, err error) {
+// before reads what has to hold for a document to be stored: the space, and the
+// collection of its root.
+func (e *Engine) before(ctx context.Context, d *document, want string, units [][]float32) (space string, err error) {
 	var root ingest.Root
 	g, limit := errgroup.WithContext(ctx)
 	g.Go(func() (err error) {
-		b.space, err = e.readSpace(limit)
+		space, err = e.readSpace(limit)
 		return err
 	})
 	g.Go(func() error {
@@ -98,27 +109,20 @@ func (e *Engine) before(ctx context.Context, d *document, space string, units []
 		}
 		return err
 	})
-	g.Go(func() (err error) {
-		b.old, err = e.document(limit, d.ID)
-		if errors.Is(err, retrieve.ErrNotFound) {
-			return nil
-		}
-		return err
-	})
 	if err := g.Wait(); err != nil {
-		return b, err
+		return "", err
 	}
 	d.Collection = root.Collection
-	if b.space == "" {
-		return b, errors.New("the embedding space has not been set")
+	if space == "" {
+		return "", errors.New("the embedding space has not been set")
 	}
-	if space != "" && space != b.space {
-		return b, &retrieve.SpaceError{Stored: b.space, Wanted: space}
+	if want != "" && want != space {
+		return "", &retrieve.SpaceError{Stored: space, Wanted: want}
 	}
 	if len(units) > 0 {
-		return b, e.checkDims(ctx, b.space, len(units[0]))
+		return space, e.checkDims(ctx, space, len(units[0]))
 	}
-	return b, nil
+	return space, nil
 }
 
 // checkDims compares a number of dimensions with that of the stored vectors.
@@ -309,8 +313,7 @@ func (e *Engine) renamed(ctx context.Context, holdFrom, holdTo *hold, from strin
 		counts[i], lengths[i] = retrieve.CountTerms(ingest.EmbeddingText(to.Title, chunks[i]))
 	}
 	d := newDocument(&next, chunks, lengths)
-	b, err := e.before(ctx, d, space, nil)
-	if err != nil {
+	if _, err := e.before(ctx, d, space, nil); err != nil {
 		return false, err
 	}
 	holdTo.task.Generation = d.Generation
@@ -332,10 +335,11 @@ func (e *Engine) renamed(ctx context.Context, holdFrom, holdTo *hold, from strin
 		}
 		objects = append(objects, o)
 	}
-	if err := e.wire.put(ctx, objects...); err != nil {
+	old, err := e.putBeside(ctx, to.ID, objects)
+	if err != nil {
 		return true, err
 	}
-	if err := e.commit(ctx, holdTo, d, b.old); err != nil || from == to.ID {
+	if err := e.commit(ctx, holdTo, d, old); err != nil || from == to.ID {
 		return true, err
 	}
 	ctx = context.WithoutCancel(ctx)
