@@ -32,6 +32,7 @@ import (
 // What TestStores compares the stores by.
 const (
 	comparedChunks    = 10_000
+	comparedEntries   = 8  // of a set in each document
 	comparedQuestions = 40 // of each set
 	comparedWriters   = 4  // documents that are stored at once, as ingest does
 	comparedTop       = 5
@@ -62,12 +63,12 @@ func comparedDocuments(t *testing.T, m *embed.Model) (documents []compared, ques
 		for _, q := range pick(r, asked, comparedQuestions) {
 			questions = append(questions, q.Text)
 		}
-		for _, entry := range entries {
-			if strings.TrimSpace(entry.Text) == "" || chunks == comparedChunks {
-				continue
+		entries = slices.DeleteFunc(entries, func(e eval.Entry) bool { return strings.TrimSpace(e.Text) == "" })
+		for part := range slices.Chunk(entries, comparedEntries) {
+			if chunks == comparedChunks {
+				break
 			}
-			doc := &ingest.Document{ID: "sets/" + set + "/" + entry.ID, Root: "sets", Path: set + "/" + entry.ID, Title: entry.Title,
-				Format: "text", Digest: strings.Repeat("0", 64), Text: entry.Text}
+			doc := documentOf(set, len(documents), part)
 			c := compared{doc: doc, chunks: ingest.Split(doc, ingest.SplitOptions{})}
 			c.chunks = c.chunks[:min(len(c.chunks), comparedChunks-chunks)]
 			texts := make([]string, len(c.chunks))
@@ -82,6 +83,9 @@ func comparedDocuments(t *testing.T, m *embed.Model) (documents []compared, ques
 			chunks += len(c.chunks)
 			documents = append(documents, c)
 		}
+	}
+	if chunks < comparedChunks {
+		t.Fatalf("the sets have %d chunks", chunks)
 	}
 	return documents, questions
 }
@@ -131,7 +135,22 @@ func TestStores(t *testing.T) {
 	if err := w.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("%d documents of %d chunks, %d questions, %d writers:\n%s", len(documents), comparedChunks, len(questions), comparedWriters, table.String())
+	t.Logf("figure: the same %d chunks of %d documents in every store, %d writers, %d questions", comparedChunks, len(documents), comparedWriters, len(questions))
+	for line := range strings.Lines(table.String()) {
+		t.Log("figure: " + strings.TrimRight(line, "\n"))
+	}
+}
+
+// documentOf makes a document of some entries of a set, each a section.
+func documentOf(set string, number int, entries []eval.Entry) *ingest.Document {
+	path := fmt.Sprintf("%s/%d", set, number)
+	doc := &ingest.Document{ID: "sets/" + path, Root: "sets", Path: path, Format: "text", Digest: strings.Repeat("0", 64)}
+	for i, e := range entries {
+		start := len(doc.Text)
+		doc.Text += e.Title + "\n\n" + e.Text + "\n\n"
+		doc.Sections = append(doc.Sections, ingest.Section{Heading: e.Title, Level: 1, Anchor: fmt.Sprintf("entry-%d", i+1), Start: start, End: len(doc.Text)})
+	}
+	return doc
 }
 
 // A storeOf opens an empty store.
