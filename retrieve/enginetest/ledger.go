@@ -233,6 +233,12 @@ func testRunRoom(t *testing.T, open func() retrieve.Store) {
 		begin(l)
 	}
 	wantIDs(t, "as many runs as there may be", has(t, other, ids...), nil, ids...)
+	for _, started := range []time.Time{start, start.Add(2 * retrieve.MaxRunAge)} {
+		if err := l.Begin(ctx, retrieve.Run{ID: "0", Started: started}); err == nil {
+			t.Error("two runs have one id")
+		}
+	}
+	wantIDs(t, "runs after one was refused", has(t, other, ids...), nil, ids...)
 	must(t, other.Keep(ctx, "0", "", "k", []byte("something happened")))
 	begin(l)
 	wantIDs(t, "one run more", has(t, other, ids...), nil, append([]string{"0"}, ids[2:]...)...)

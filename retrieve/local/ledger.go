@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -144,17 +145,18 @@ func (l ledger) Begin(ctx context.Context, r retrieve.Run) error {
 				return err
 			}
 		}
+		// Before others make room for it; and a failed constraint would be taken for
+		// damage.
+		if err := begun(ctx, tx, r.ID); !errors.Is(err, retrieve.ErrNotFound) {
+			return cmp.Or(err, errTaken)
+		}
 		if err := makeRoom(ctx, tx, l.limits.OrDefault(), r.Started, len(r.Spec)); err != nil {
 			return err
 		}
-		// A failed constraint would be taken for damage.
-		result, err := tx.ExecContext(ctx, `INSERT OR IGNORE INTO runs (id, kind, started, touched, size) VALUES (?, ?, ?, ?, ?)`,
+		_, err = tx.ExecContext(ctx, `INSERT INTO runs (id, kind, started, touched, size) VALUES (?, ?, ?, ?, ?)`,
 			r.ID, r.Kind, r.Started.UnixMicro(), r.Started.UnixMicro(), len(r.Spec))
 		if err != nil {
 			return err
-		}
-		if n, err := result.RowsAffected(); err != nil || n == 0 {
-			return errors.Join(err, errTaken)
 		}
 		_, err = tx.ExecContext(ctx, `INSERT OR REPLACE INTO specs (run, sum, secret, spec) VALUES (?, ?, ?, ?)`, r.ID, runSum(r), notNil(r.Secret), notNil(r.Spec))
 		if err != nil || r.Worker == "" {
