@@ -45,7 +45,7 @@ func TestRead(t *testing.T) {
 				t.Errorf("passage %q", got)
 			}
 			if mark := ""; p.cite != nil {
-				if mark = p.cite("S", []int{1}); mark != test.mark {
+				if mark = p.cite("S", [][]int{{1}}); mark != test.mark {
 					t.Errorf("mark %q, want %q", mark, test.mark)
 				}
 			} else if test.mark != "" {
@@ -62,7 +62,7 @@ func TestWriter(t *testing.T) {
 	w := &writer{questions: asked, written: map[string]composed{}}
 	ask := func(draft string, passages ...passage) (string, said) {
 		return w.reply(prompt{question: "When does the office open?", draft: draft, passages: passages, nothing: "NO ANSWER", unchanged: "NO CHANGE",
-			cite: func(s string, labels []int) string { return s + "." + brackets(labels) }})
+			cite: func(s string, marks [][]int) string { return s + "." + brackets(marks) }})
 	}
 	first, s := ask("", passage{1, boats}, passage{2, office})
 	if !strings.HasPrefix(first, "The office opens at nine o'clock.[2") || !strings.HasPrefix(s.Plain, "The office opens at nine o'clock.") || strings.Contains(s.Plain, "2") {
@@ -80,6 +80,12 @@ func TestWriter(t *testing.T) {
 	text, _ := w.reply(prompt{question: "When does the office open?", passages: []passage{{0, boats}}, nothing: dontKnow, structured: true})
 	if text != `{"query_satisfied":false,"answer":"I don't know."}` {
 		t.Errorf("structured: %q", text)
+	}
+}
+
+func TestBrackets(t *testing.T) {
+	if got := brackets([][]int{{1}, {99}, {2, 3}}); got != "[1][99][2, 3]" {
+		t.Error(got)
 	}
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -13,9 +14,9 @@ type prompt struct {
 	question string
 	draft    string // the answer to improve; empty when there is none
 	passages []passage
-	// cite writes the marks of labels behind a statement in the way the prompt
-	// asks for; nil when it asks for none.
-	cite func(statement string, labels []int) string
+	// cite writes marks behind a statement in the way the prompt asks for, each
+	// of one label or more; nil when it asks for none.
+	cite func(statement string, marks [][]int) string
 	// nothing is what the prompt asks for when there is no answer, and
 	// unchanged when the draft stays as it is; empty repeats the draft.
 	nothing, unchanged string
@@ -67,7 +68,7 @@ func readIbid(system, user string) prompt {
 	return prompt{
 		tool: "ibid", judge: strings.HasPrefix(system, "You decide whether"),
 		question: lastLine(user), draft: firstOf(ibidDraft, user), passages: labelled(ibidEvidence, user),
-		cite:    func(s string, labels []int) string { return s + "." + brackets(labels) },
+		cite:    func(s string, marks [][]int) string { return s + "." + brackets(marks) },
 		nothing: "NO ANSWER", unchanged: "NO CHANGE",
 	}
 }
@@ -76,12 +77,12 @@ func readIbid(system, user string) prompt {
 func readDocuments(system, user string) prompt {
 	p := prompt{
 		tool: "haystack", question: lastLine(user), draft: firstOf(draft, user), passages: labelled(document, user),
-		cite:    func(s string, labels []int) string { return s + " " + brackets(labels) + "." },
+		cite:    func(s string, marks [][]int) string { return s + " " + brackets(marks) + "." },
 		nothing: dontKnow,
 	}
 	if strings.Contains(system+user, "†source】") {
-		p.tool, p.cite = "langchain", func(s string, labels []int) string {
-			for _, label := range labels {
+		p.tool, p.cite = "langchain", func(s string, marks [][]int) string {
+			for _, label := range slices.Concat(marks...) {
 				s += " 【" + strconv.Itoa(label) + "†source】"
 			}
 			return s + "."
@@ -94,7 +95,7 @@ func readDocuments(system, user string) prompt {
 func readSources(user string) prompt {
 	p := prompt{
 		tool: "llamaindex", question: lastLine(user), draft: firstOf(existing, user), nothing: dontKnow,
-		cite: func(s string, labels []int) string { return s + " " + brackets(labels) + "." },
+		cite: func(s string, marks [][]int) string { return s + " " + brackets(marks) + "." },
 	}
 	_, sources, _ := strings.Cut(user, "Now it's your turn.")
 	places := source.FindAllStringSubmatchIndex(sources, -1)
@@ -145,13 +146,16 @@ func labelled(pattern *regexp.Regexp, text string) (found []passage) {
 	return found
 }
 
-// brackets writes labels as [1], several as [1, 2].
-func brackets(labels []int) string {
-	var words []string
-	for _, label := range labels {
-		words = append(words, strconv.Itoa(label))
+// brackets writes marks as [1], those of several labels as [1, 2].
+func brackets(marks [][]int) (text string) {
+	for _, labels := range marks {
+		var words []string
+		for _, label := range labels {
+			words = append(words, strconv.Itoa(label))
+		}
+		text += "[" + strings.Join(words, ", ") + "]"
 	}
-	return "[" + strings.Join(words, ", ") + "]"
+	return text
 }
 
 func number(digits string) int {

@@ -69,10 +69,11 @@ def memory(pid):
 
 
 class Peer:
-    """A script in Python that speaks as peer.py has it."""
+    """A script in Python that speaks as peer.py has it. Instead are words for
+    the table where it has not what the figures are about."""
 
-    def __init__(self, name, venv, *script, lacks=()):
-        self.name, self.venv, self.script, self.lacks = name, venv, script, lacks
+    def __init__(self, name, venv, *script, instead):
+        self.name, self.venv, self.script, self.instead = name, venv, script, instead
 
     def commands(self, work, folder, store):
         python = [work / self.venv / "bin/python", HERE / self.script[0], *self.script[1:]]
@@ -111,7 +112,7 @@ class Peer:
 class Ibid:
     """The binary; it is asked over HTTP, as its page does."""
 
-    venv, lacks = None, ()
+    venv, instead = None, {}
 
     def __init__(self, name, both=(), serve=()):
         self.name, self.both, self.serve = name, both, (*both, *serve)
@@ -175,15 +176,21 @@ class Ibid:
         return (work / "ibid").stat().st_size
 
 
+NO_GATE, NO_CITATIONS = {"gate": "no gate"}, {"citations": "no citations"}
 SYSTEMS = [
     Ibid("Ibid"),
     Ibid("Ibid, --gate score", serve=["--gate", "score"]),
     Ibid("Ibid, served vectors", both=["--embed-model", "scripted"]),
-    Peer("LangChain refine", "langchain", "langchain_peer.py", "refine", lacks=["gate"]),
-    Peer("LangChain stuff", "langchain", "langchain_peer.py", "stuff", lacks=["gate"]),
-    # Its gate is in the calls that refine.
-    Peer("LlamaIndex Refine", "llamaindex", "llamaindex_peer.py", "refine", lacks=["citations"]),
-    Peer("LlamaIndex citations", "llamaindex", "llamaindex_peer.py", "citation", lacks=["gate"]),
-    Peer("Haystack", "haystack", "haystack_peer.py", lacks=["gate"]),
-    Peer("txtai", "txtai", "txtai_peer.py", lacks=["gate", "citations"]),
+    Peer("LangChain refine", "langchain", "langchain_peer.py", "refine", instead=NO_GATE),
+    Peer("LangChain stuff", "langchain", "langchain_peer.py", "stuff", instead=NO_GATE),
+    Peer(
+        "LlamaIndex Refine",
+        "llamaindex",
+        "llamaindex_peer.py",
+        "refine",
+        instead=NO_CITATIONS | {"gate": "each of them"},
+    ),
+    Peer("LlamaIndex citations", "llamaindex", "llamaindex_peer.py", "citation", instead=NO_GATE),
+    Peer("Haystack", "haystack", "haystack_peer.py", instead=NO_GATE),
+    Peer("txtai", "txtai", "txtai_peer.py", instead=NO_GATE | NO_CITATIONS),
 ]

@@ -133,7 +133,6 @@ def table(results, asked):
     yield ["---"] * (len(systems) + 1)
     for name, digits, figure, feature in rows(asked):
         cells = (
-            f"no {feature}" if feature in system.lacks else spread([figure(run) for run in runs], digits)
-            for system, runs in results
+            system.instead.get(feature) or spread([figure(run) for run in runs], digits) for system, runs in results
         )
         yield [name, *cells]

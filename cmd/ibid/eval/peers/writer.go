@@ -60,9 +60,9 @@ type writer struct {
 type composed struct{ parts []part }
 
 type part struct {
-	text   string // without its full stop
-	labels []int  // none: not cited
-	found  bool   // stands in a passage
+	text  string  // without its full stop
+	marks [][]int // labels, by pairs of brackets; none: not cited
+	found bool    // stands in a passage
 }
 
 // said is what the writer did in one call.
@@ -139,12 +139,12 @@ func (w *writer) write(c composed, p prompt, s said) (string, said) {
 		if part.found {
 			s.Quoted = append(s.Quoted, part.text)
 		}
-		if len(part.labels) == 0 || p.cite == nil {
+		if len(part.marks) == 0 || p.cite == nil {
 			text = append(text, part.text+".")
 			continue
 		}
-		text = append(text, p.cite(part.text, part.labels))
-		for _, label := range part.labels {
+		text = append(text, p.cite(part.text, part.marks))
+		for _, label := range slices.Concat(part.marks...) {
 			s.Marks++
 			if label == outOfRange {
 				s.Wrong++
@@ -167,7 +167,7 @@ func (q question) extend(draft composed, p prompt) composed {
 		for _, sentence := range q.choose(x.text) {
 			same := func(part part) bool { return fold(part.text) == fold(sentence) }
 			if len(next.parts) < mostParts && !slices.ContainsFunc(next.parts, same) {
-				next.parts = append(next.parts, part{sentence, []int{x.label}, true})
+				next.parts = append(next.parts, part{sentence, [][]int{{x.label}}, true})
 			}
 		}
 	}
@@ -182,13 +182,16 @@ func (q question) extend(draft composed, p prompt) composed {
 // one pair of brackets, brackets that are no citation.
 func (c *composed) oddities(q question, p prompt) {
 	last := &c.parts[len(c.parts)-1]
+	own, first := last.marks[0][0], p.passages[0].label
 	switch hash(q.Question) % 5 {
 	case 0:
-		last.labels = append(last.labels, outOfRange)
+		last.marks = append(last.marks, []int{outOfRange})
 	case 1:
-		last.labels = append(last.labels, last.labels[0])
+		last.marks = append(last.marks, []int{own})
 	case 2:
-		last.labels = append(last.labels, p.passages[0].label)
+		if first != own {
+			last.marks = [][]int{{first, own}}
+		}
 	case 3:
 		c.parts = append(c.parts, part{text: "In the list this is `row[2]`, as [the notes](notes.md) have it"})
 	}
