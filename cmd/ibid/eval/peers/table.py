@@ -4,7 +4,8 @@ import difflib
 import re
 import statistics
 
-MARK = re.compile(r"(?<!\w)\[(\d+(?:, ?\d+)*)\]")
+# Code, which holds no marks, or a mark with its numbers.
+MARK = re.compile(r"`[^`]*`|\[(\d+(?:, ?\d+)*)\]")
 
 
 def judge(question, answer, every):
@@ -20,7 +21,7 @@ def judge(question, answer, every):
     right = set(listed) & gold
     quoted = [letters(q) for q in written["quoted"] or []] if written and not answer["refused"] else []
     used = {d for d, texts in listed.items() if any(q in letters(t) for t in texts for q in quoted)}
-    numbers = [int(n) for found in MARK.findall(answer["text"]) for n in found.split(",")]
+    numbers = [int(n) for found in MARK.findall(answer["text"]) if found for n in found.split(",")]
     shown = {s["number"] for s in answer["sources"]}
     after, before = bare(answer["text"]), bare(written["plain"]) if written else ""
     changed = not answer["refused"] and after != before
@@ -73,7 +74,7 @@ def words(text):
 
 def bare(text):
     """A text without marks; white space counts, but not how much of it, nor what stands before a mark."""
-    return re.sub(r" ([.,])", r"\1", " ".join(MARK.sub("", text).split()))
+    return re.sub(r" ([.,])", r"\1", " ".join(MARK.sub(lambda m: "" if m[1] else m[0], text).split()))
 
 
 def spread(values, digits):
