@@ -91,7 +91,7 @@ func (e *Engine) Stats(ctx context.Context, terms []string) (st retrieve.Stats, 
 
 // mostRead is how many postings a search reads as whole lists before the words
 // that are more frequent only add to what the rarer ones have found.
-const mostRead = 2_000_000
+const mostRead = 1_000_000
 
 // Lexical gives the ids of the k chunks with the highest BM25 score over the
 // terms. The lists of the terms are read from the rarest on. When no chunk that
@@ -156,9 +156,10 @@ func (l *lexicalSearch) run(ctx context.Context) ([]string, error) {
 		var err error
 		if lists {
 			read += w.chunks
-			err = l.readList(ctx, w)
+			err = l.readList(ctx, w, true)
+		} else if l.drop(left); len(l.scores) > w.chunks/lookUpShare {
+			err = l.readList(ctx, w, false)
 		} else {
-			l.drop(left)
 			err = l.lookUp(ctx, w)
 		}
 		if err != nil {
@@ -194,8 +195,13 @@ func (l *lexicalSearch) drop(left float64) {
 	}
 }
 
-// readList adds what a term gives to all chunks where it stands.
-func (l *lexicalSearch) readList(ctx context.Context, w weighted) error {
+// lookUpShare is how much longer it takes to look up a document in a list than to
+// read past one.
+const lookUpShare = 8
+
+// readList adds what a term gives to all chunks where it stands, or to those of
+// them that have been found already.
+func (l *lexicalSearch) readList(ctx context.Context, w weighted, fresh bool) error {
 	c := where(l.filter, []byte(w.term))
 	from := `ibid.postings p`
 	if c.sql != "true" {
@@ -205,9 +211,7 @@ func (l *lexicalSearch) readList(ctx context.Context, w weighted) error {
 	if err != nil {
 		return err
 	}
-	return l.each(rows, func(p posting) {
-		l.scores[p.key] += w.idf * retrieve.Saturation(p.count, p.length, l.stats.MeanTerms)
-	})
+	return l.add(rows, w, fresh)
 }
 
 // lookUp adds what a term gives to the chunks found.
@@ -223,15 +227,11 @@ func (l *lexicalSearch) lookUp(ctx context.Context, w weighted) error {
 	if err != nil {
 		return err
 	}
-	return l.each(rows, func(p posting) {
-		if _, ok := l.scores[p.key]; ok {
-			l.scores[p.key] += w.idf * retrieve.Saturation(p.count, p.length, l.stats.MeanTerms)
-		}
-	})
+	return l.add(rows, w, false)
 }
 
-// each reads the postings of rows of keys and packed postings.
-func (l *lexicalSearch) each(rows pgx.Rows, do func(posting)) error {
+// add adds what a term gives to the chunks in rows of keys and packed postings.
+func (l *lexicalSearch) add(rows pgx.Rows, w weighted, fresh bool) error {
 	defer rows.Close()
 	for rows.Next() {
 		var key int64
@@ -239,7 +239,12 @@ func (l *lexicalSearch) each(rows pgx.Rows, do func(posting)) error {
 		if err := rows.Scan(&key, &packed); err != nil {
 			return err
 		}
-		if err := eachPosting(key, packed, do); err != nil {
+		err := eachPosting(key, packed, func(p posting) {
+			if _, known := l.scores[p.key]; known || fresh {
+				l.scores[p.key] += w.idf * retrieve.Saturation(p.count, p.length, l.stats.MeanTerms)
+			}
+		})
+		if err != nil {
 			return err
 		}
 	}
