@@ -85,6 +85,15 @@ func benchmarkLibrary(b *testing.B, chunks int) {
 			b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "p99-µs")
 		})
 	}
+	ask("LexicalJustStored", func(ctx context.Context, n int) error {
+		_, err := e.Lexical(ctx, retrieve.Terms(s.Questions[n]), retrieve.DefaultCandidates, retrieve.Filter{})
+		return err
+	})
+	now, err := e.wire.state(b.Context())
+	if err != nil {
+		b.Fatal(err)
+	}
+	<-time.After(time.Until(now.last.Add(unflushed)))
 	ask("Search", func(ctx context.Context, n int) error {
 		_, err := x.Search(ctx, retrieve.Query{Text: s.Questions[n]})
 		return err

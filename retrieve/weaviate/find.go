@@ -351,13 +351,13 @@ func (e *Engine) lexical(ctx context.Context, terms []string, k int, f retrieve.
 }
 
 // unflushed is how long after a change Weaviate may still hold it in memory
-// alone, with much to spare: it is to flush after a minute. Its search of words
+// alone: it is to flush after a minute (PERSISTENCE_MEMTABLES_FLUSH_DIRTY_AFTER_SECONDS). Its search of words
 // (BlockMax WAND) leaves out, of what is in memory, all but the first that it
 // comes upon, as many as were asked for: github.com/weaviate/weaviate/pull/11780.
-const unflushed = 5 * time.Minute
+const unflushed = 2 * time.Minute
 
 // maxMissed is how many chunks are looked through at most for what was missed.
-const maxMissed = 4000
+const maxMissed = 1500
 
 // rarest selects the chunks that hold one of the rarest terms: as many of these
 // as it takes that all the others together cannot give a better score than the

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	client "github.com/weaviate/weaviate-go-client/v5/weaviate"
 	"github.com/weaviate/weaviate-go-client/v5/weaviate/fault"
 	"github.com/weaviate/weaviate/entities/models"
 
@@ -142,7 +143,10 @@ func (w *wire) foundChunks(ctx context.Context, space string) error {
 func (w *wire) ensure(ctx context.Context, want *models.Class) error {
 	there := func() (have *models.Class, err error) {
 		err = w.try(ctx, func(ctx context.Context) (err error) {
-			have, err = w.rest[0].Schema().ClassGetter().WithClassName(want.Class).Do(ctx)
+			err = w.ask(func(c *client.Client) (err error) {
+				have, err = c.Schema().ClassGetter().WithClassName(want.Class).Do(ctx)
+				return err
+			})
 			if of := (*fault.WeaviateClientError)(nil); errors.As(err, &of) && of.StatusCode == 404 {
 				have, err = nil, nil
 			}
@@ -155,7 +159,9 @@ func (w *wire) ensure(ctx context.Context, want *models.Class) error {
 		return fmt.Errorf("look for the class %s: %w", want.Class, err)
 	}
 	if have == nil {
-		made := w.try(ctx, func(ctx context.Context) error { return w.rest[0].Schema().ClassCreator().WithClass(want).Do(ctx) })
+		made := w.try(ctx, func(ctx context.Context) error {
+			return w.ask(func(c *client.Client) error { return c.Schema().ClassCreator().WithClass(want).Do(ctx) })
+		})
 		// Another server may have been first, and a request that got no reply may
 		// have made it.
 		if have, err = there(); err != nil || have == nil {
@@ -212,7 +218,9 @@ func (w *wire) differs(have, want *models.Class) (faults []string) {
 
 // drop removes a class with all that it holds, if there is one.
 func (w *wire) drop(ctx context.Context, class string) error {
-	err := w.try(ctx, func(ctx context.Context) error { return w.rest[0].Schema().ClassDeleter().WithClassName(class).Do(ctx) })
+	err := w.try(ctx, func(ctx context.Context) error {
+		return w.ask(func(c *client.Client) error { return c.Schema().ClassDeleter().WithClassName(class).Do(ctx) })
+	})
 	if err != nil {
 		return fmt.Errorf("remove the class %s: %w", class, err)
 	}

@@ -134,6 +134,17 @@ func (w *wire) try(ctx context.Context, f func(context.Context) error) error {
 	}
 }
 
+// ask asks the hosts over HTTP in turn, until one answers.
+func (w *wire) ask(f func(*client.Client) error) (err error) {
+	for _, c := range w.rest {
+		of := (*fault.WeaviateClientError)(nil)
+		if err = f(c); !errors.As(err, &of) || of.DerivedFromError == nil {
+			return err
+		}
+	}
+	return err
+}
+
 // away says which nodes are away, as far as the others know.
 func (w *wire) away(ctx context.Context, err error) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
@@ -169,7 +180,7 @@ func plain(err error) error {
 var passing = []string{
 	"consistency level", "replica", "connection refused", "connection reset", "broken pipe", "unexpected eof", "no route to host",
 	"i/o timeout", "deadline exceeded", "context canceled", "no such host", "not ready", "leader", "memory pressure", "not enough memory",
-	"too many requests", "unavailable", "shutting down", "shutdown", "connect: ", "error reading server preface", "is loading", "overloaded",
+	"too many requests", "unavailable", "shutting down", "shutdown", "connect: ", "error reading server preface", "is loading", "overloaded", "connection is closing", "rpc error: code = canceled",
 	"status code: 5", "non-existing index", // of a class that is just being made
 }
 
