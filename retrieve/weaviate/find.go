@@ -357,7 +357,7 @@ func (e *Engine) lexical(ctx context.Context, terms []string, k int, f retrieve.
 const unflushed = 2 * time.Minute
 
 // maxMissed is how many chunks are looked through at most for what was missed.
-const maxMissed = 1500
+const maxMissed = 4000
 
 // rarest selects the chunks that hold one of the rarest terms: as many of these
 // as it takes that all the others together cannot give a better score than the
