@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -189,5 +190,25 @@ func TestSyncLeavesNothingOfWhatIsDeleted(t *testing.T) {
 		if entry.Name() == local.FileName && !bytes.Contains(data, []byte("keptword")) {
 			t.Error("the store does not hold its words in the clear: this test proves nothing")
 		}
+	}
+}
+
+// Of two servers that follow one folder the second finds a file renamed already.
+func TestRenameTwice(t *testing.T) {
+	e := openLocal(t, t.TempDir())
+	x, y := newIndex(t, e, testSpace), newIndex(t, e, testSpace)
+	_, err := x.AddRoot(t.Context(), "/srv/a", "")
+	must(t, err)
+	store(t, x, "a", "old", "Title", "one text")
+	for _, title := range []string{"Title", "Another"} {
+		to, _ := document("a", "new "+title, title, "one text")
+		must(t, x.Rename(t.Context(), "a/old", to))
+		must(t, y.Rename(t.Context(), "a/old", to))
+		other := *to
+		other.Digest = "another"
+		if err := y.Rename(t.Context(), "a/old", &other); !errors.Is(err, retrieve.ErrNotFound) {
+			t.Errorf("a file of another content: %v", err)
+		}
+		must(t, x.Rename(t.Context(), to.ID, &ingest.Document{ID: "a/old", Root: "a", Path: "old", Title: "Title", Digest: to.Digest}))
 	}
 }
