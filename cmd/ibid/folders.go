@@ -7,8 +7,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"ibid/ingest"
+	"ibid/retrieve"
 )
 
 // syncConfig says what of the folders is read.
@@ -72,9 +74,13 @@ type folder struct {
 	syncer           *ingest.Syncer
 	watcher          *ingest.Watcher   // nil where the folder is not watched
 	told             map[string]string // why files were skipped or failed, by path
+	// waiting is told, where it is set, which process syncs the root already, and
+	// since when.
+	waiting func(root, worker string, since time.Time)
 }
 
-// sync brings the store up to date with the folder. Each is told what became of
+// sync brings the store up to date with the folder, after any other process that
+// does. Each is told what became of
 // every file, and whether that is new since the last sync.
 func (f *folder) sync(ctx context.Context, each func(c ingest.Change, isNew bool) error) (err error) {
 	dir, err := os.OpenRoot(f.path)
@@ -89,6 +95,20 @@ func (f *folder) sync(ctx context.Context, each func(c ingest.Change, isNew bool
 	if err != nil {
 		return fmt.Errorf("adding the folder %s: %w", f.path, err)
 	}
+	ctx, turn, err := takeTurn(ctx, f.lib.store.Ledger(), root.Name, func(worker string, since time.Time) {
+		if f.waiting != nil {
+			f.waiting(root.Name, worker, since)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if cause := context.Cause(ctx); retrieve.IsLost(cause) {
+			err = cause
+		}
+		err = errors.Join(err, turn.end(ctx))
+	}()
 	for change, err := range f.syncer.Sync(ctx, root, dir.FS()) {
 		if err != nil {
 			return fmt.Errorf("reading the folder %s: %w", f.path, err)

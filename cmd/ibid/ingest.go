@@ -57,6 +57,14 @@ func (c *ingestCmd) Run(ctx context.Context, s surroundings) (err error) {
 			return err
 		}
 		f.syncer.Force = c.Force
+		f.waiting = func(root, worker string, since time.Time) {
+			out := s.stderr
+			if bar, ok := report.(*barReporter); ok {
+				out = bar.progress // above the bar
+			}
+			fmt.Fprintf(out, "ibid: %s is being read by %s since %s: its changes appear as they are stored; this goes on when that has ended\n",
+				printable(root), printable(retrieve.WhoIs(worker)), since.Format(time.TimeOnly))
+		}
 		err := f.sync(ctx, func(ch ingest.Change, _ bool) error {
 			total.add(ch)
 			return report.change(ch)

@@ -24,8 +24,9 @@ import (
 	"ibid/retrieve"
 )
 
-// voyage writes a library of days at sea, one passage each, and ingests it.
-func voyage(t *testing.T, data string) {
+// voyage writes a library of days at sea, one passage each, and ingests it, into
+// the store that the arguments name if not into the data directory.
+func voyage(t *testing.T, data string, store ...string) {
 	t.Helper()
 	folder := t.TempDir() + "/voyage"
 	files := map[string]string{}
@@ -33,7 +34,7 @@ func voyage(t *testing.T, data string) {
 		files[fmt.Sprintf("day%d.md", n)] = fmt.Sprintf("# Day %d\n\n%s", n, strings.Repeat(fmt.Sprintf("On day %d the crew made %d miles under sail. ", n, 10+n), 12))
 	}
 	writeFiles(t, folder, files)
-	if out, errs, code := ibid(t, data, "ingest", folder); code != 0 {
+	if out, errs, code := ibid(t, data, append([]string{"ingest", folder}, store...)...); code != 0 {
 		t.Fatalf("exit code %d: %s%s", code, out, errs)
 	}
 }

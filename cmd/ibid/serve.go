@@ -374,6 +374,9 @@ func (p *progress) once(ctx context.Context, i int, f *folder, logger *slog.Logg
 	var all, news tally
 	var trouble []ingest.Change
 	start := time.Now()
+	f.waiting = func(root, worker string, since time.Time) {
+		logger.Info("folder is being read by another process: its changes appear as they are stored", "root", root, "by", retrieve.WhoIs(worker), "since", since)
+	}
 	err := f.sync(ctx, func(ch ingest.Change, isNew bool) error {
 		all.add(ch)
 		if isNew {

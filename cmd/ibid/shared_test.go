@@ -3,17 +3,25 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
+	"errors"
+	"fmt"
+	"io"
 	"net/http"
+	"os"
 	"os/exec"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
 	"ibid/answer/openai/openaitest"
 	"ibid/retrieve"
+	"ibid/retrieve/postgres/postgrestest"
 )
 
 // TestServersShareRuns: an answer that a server was killed in is taken up by the
@@ -29,6 +37,19 @@ func TestServersShareRuns(t *testing.T) {
 			shareRuns(t, data, harm)
 		})
 	}
+}
+
+// TestServersShareRunsInPostgres: the same where nothing but the database tells
+// the servers of one another.
+func TestServersShareRunsInPostgres(t *testing.T) {
+	server := os.Getenv(postgrestest.Env)
+	if server == "" {
+		t.Skipf("%s names no server (.ci/postgres starts one)", postgrestest.Env)
+	}
+	t.Parallel()
+	data, store := t.TempDir(), []string{"--store", postgrestest.Schema(t, server)}
+	voyage(t, data, store...)
+	shareRuns(t, data, syscall.SIGKILL, store...)
 }
 
 // shareRuns has one of two servers come to harm in the middle of an answer. The
@@ -63,14 +84,15 @@ func shareRuns(t *testing.T, data string, harm syscall.Signal, store ...string) 
 	if b := fetch(t, "POST", second+"/api/runs", object, resume, 409); !bytes.Contains(b, []byte("run_running")) {
 		t.Errorf("%s", b)
 	}
-	followed := make(chan []byte)
-	go func() { followed <- fetchEnd(t, second+run) }()
+	followed, judged := make(chan []byte), make(chan struct{})
+	go func() { followed <- follow(t, second+run, "event: judged", judged) }()
+	<-judged
 	hurt <- func() error { return cmd.Process.Signal(harm) }
 	harmed := time.Now()
 	b := <-followed
 	took := time.Since(harmed)
-	if !bytes.Contains(b, []byte("event: judged\n")) || !bytes.Contains(b, []byte("run_interrupted")) {
-		t.Errorf("who followed it beside its server had\n%s", b)
+	if !bytes.Contains(b, []byte("run_interrupted")) {
+		t.Errorf("who followed it beside its server had\n%.4000s", b)
 	}
 	if again := calls[1].disarm(); len(again) > 0 {
 		t.Errorf("both work on it: %q", again)
@@ -114,8 +136,11 @@ func shareRuns(t *testing.T, data string, harm syscall.Signal, store ...string) 
 	ended()
 }
 
-// fetchEnd reads a stream of events to its end, in another goroutine than the test's.
-func fetchEnd(t *testing.T, url string) []byte {
+// follow reads a stream of events to its end, in another goroutine than the
+// test's, and says when there is a first line of a kind.
+func follow(t *testing.T, url, line string, there chan<- struct{}) []byte {
+	tell := sync.OnceFunc(func() { close(there) })
+	defer tell()
 	r, err := http.NewRequestWithContext(t.Context(), "GET", url, nil)
 	if err != nil {
 		t.Error(err)
@@ -128,11 +153,20 @@ func fetchEnd(t *testing.T, url string) []byte {
 		return nil
 	}
 	defer resp.Body.Close()
-	var b bytes.Buffer
-	if _, err := b.ReadFrom(resp.Body); err != nil {
-		t.Error(err)
+	var all []byte
+	for lines := bufio.NewReader(resp.Body); ; {
+		b, err := lines.ReadBytes('\n')
+		if all = append(all, b...); strings.HasPrefix(string(b), line) {
+			tell()
+		}
+		if errors.Is(err, io.EOF) {
+			return all
+		}
+		if err != nil {
+			t.Error(err)
+			return all
+		}
 	}
-	return b.Bytes()
 }
 
 // endOf ends a process that was started, at the latest when the test does.
@@ -194,5 +228,70 @@ func TestStopThroughAnother(t *testing.T) {
 	t.Logf("figure: stopped through another server after %s", time.Since(begun).Round(10*time.Millisecond))
 	if r := runOf(t, fetch(t, "GET", first+run, "application/json", "", 200)); r.State != "stopped" {
 		t.Errorf("%+v", r)
+	}
+}
+
+// TestFoldersTakeTurns: of two processes that read one folder the second waits,
+// says for whom, and then has nothing to do; or does it all, should the first die.
+func TestFoldersTakeTurns(t *testing.T) {
+	for name, dies := range map[string]bool{"the first ends": false, "the first dies": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			folder, data := t.TempDir()+"/notes", t.TempDir()
+			writeFiles(t, folder, map[string]string{"a.md": "# Lantern\n\nIt burns green.", "b.md": "# Tide\n\nIt is out at noon."})
+			called, goOn := make(chan struct{}, 100), make(chan struct{})
+			var calls [2]atomic.Int32
+			ingest := func(i int) (*exec.Cmd, *bufio.Reader) {
+				reply := func(openaitest.Request) openaitest.Reply {
+					// The first call tries the model.
+					if n := calls[i].Add(1); i == 0 && n == 2 {
+						called <- struct{}{}
+						<-goOn
+					}
+					return openaitest.Reply{}
+				}
+				cmd := command(t.Context(), data, "ingest", "--embed-model", "test-embedding", "--embed-base-url", openaitest.Start(t, &openaitest.Handler{Embed: reply}), folder)
+				// Both outputs in one pipe, in order.
+				out, err := cmd.StdoutPipe()
+				if err != nil {
+					t.Fatal(err)
+				}
+				cmd.Stderr = cmd.Stdout
+				if err := cmd.Start(); err != nil {
+					t.Fatal(err)
+				}
+				return cmd, bufio.NewReader(out)
+			}
+			first, _ := ingest(0)
+			<-called
+			second, said := ingest(1)
+			line, err := said.ReadString('\n')
+			if want := fmt.Sprintf("ibid: notes is being read by process %d of ", first.Process.Pid); err != nil || !strings.HasPrefix(line, want) {
+				t.Errorf("the second says %q, %v; want %q", line, err, want)
+			}
+			if n := calls[1].Load(); n != 1 {
+				t.Errorf("the second made %d calls beside the first", n)
+			}
+			if dies {
+				if err := first.Process.Kill(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			close(goOn)
+			if err := first.Wait(); (err != nil) != dies {
+				t.Errorf("the first ended with %v", err)
+			}
+			rest, err := io.ReadAll(said)
+			if err := errors.Join(err, second.Wait()); err != nil {
+				t.Errorf("the second ended with %v", err)
+			}
+			want, most := "2 files: 0 added, 0 updated, 2 unchanged", int32(1)
+			if dies {
+				want, most = "2 files: 2 added, 0 updated, 0 unchanged", 3
+			}
+			if n := calls[1].Load(); !strings.Contains(string(rest), want) || n > most || dies && n == 1 {
+				t.Errorf("the second made %d calls, and says %s", n, rest)
+			}
+		})
 	}
 }
