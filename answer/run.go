@@ -223,7 +223,15 @@ func (run *Run) Release(ctx context.Context) error {
 	if run.leaveOff != nil {
 		run.leaveOff()
 	}
-	return run.ledger.Release(context.WithoutCancel(ctx), run.ID, run.worker)
+	ctx, cancel := lastly(ctx)
+	defer cancel()
+	return run.ledger.Release(ctx, run.ID, run.worker)
+}
+
+// lastly is for what is written down at the end: who asked may be gone by now,
+// and after so long others may have the run.
+func lastly(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), retrieve.ClaimTime)
 }
 
 // Watch passes the events of the run on and notes how they end, for [Run.Settle].
@@ -258,8 +266,9 @@ func (run *Run) Settle(ctx context.Context, err error) (kept bool, _ error) {
 	if run == nil {
 		return false, nil
 	}
-	ctx = context.WithoutCancel(ctx) // who asked may be gone by now
-	wrong := (*QuestionError)(nil)   // no call was made
+	ctx, cancel := lastly(ctx)
+	defer cancel()
+	wrong := (*QuestionError)(nil) // no call was made
 	if !errors.As(err, &wrong) && (err != nil || !run.ended) || run.Lost(ctx) {
 		return true, run.Release(ctx)
 	}

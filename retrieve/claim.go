@@ -101,7 +101,7 @@ func Prolong(ctx context.Context, l Claims, run, worker string, lost func(error)
 				return
 			case <-tick.C:
 			}
-			limit, release := context.WithTimeout(ctx, ClaimTime)
+			limit, release := context.WithTimeout(ctx, 2*claimEvery)
 			err := l.Claim(limit, run, worker, ClaimTime)
 			release()
 			if IsLost(err) {

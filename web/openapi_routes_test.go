@@ -41,7 +41,7 @@ func asJSON(value any) map[string]any { return map[string]any{jsonReply: value} 
 func tags() []apiTag {
 	return []apiTag{
 		{"Answers", "Questions and summaries. Each is a stream of events, given one by one with Accept: text/event-stream or folded into one JSON object; the last event, done, carries that object."},
-		{"Runs", "A run is one answer or summary: its record with every event, which can be shown again and shared, and where it broke off its resumption. POST /api/ask and POST /api/summarize end with their reader; a run of POST /api/runs goes on for 60 s without one. What is kept of a run belongs to the key that began it, and goes when a document whose words are in it is deleted."},
+		{"Runs", "A run is one answer or summary: its record with every event, which can be shown again and shared, and where it broke off its resumption. Of servers that share a store each shows the runs of all; one of them at a time works on a run. POST /api/ask and POST /api/summarize end with their reader; a run of POST /api/runs goes on for 60 s without one. What is kept of a run belongs to the key that began it, and goes when a document whose words are in it is deleted."},
 		{"Documents", "What is in the library, and what is sent to it."},
 		{tagV1, "The API of OpenAI, for clients that speak it. Its errors have OpenAI's form and, where that has one, its code: model_not_found (404), invalid_api_key (401), rate_limit_exceeded (429), context_length_exceeded (400); the others are the codes below."},
 		{"Server", "The state of the server and this description."},
@@ -109,11 +109,11 @@ func operations() []operation {
 			query:   map[string]string{"limit": "how many to list, 50 unless given, 500 at most", "after": "list those before this run"},
 			replies: []answerOf{{200, "a page of the list", jsonReply, listedRuns{}, false}}},
 		{route: "GET /api/runs/:id", tag: "Runs", summary: "The record of a run, or its events",
-			description: "With Accept: text/event-stream every event from the first on, or after Last-Event-ID, and then those that come, each once. To have asked counts as a reader.",
+			description: "With Accept: text/event-stream every event from the first on, or after Last-Event-ID, and then those that come, each once. To have asked counts as a reader. The events of a run that another server works on come a second or two behind. state is stopped where the run was stopped, or nobody read it; answer is then what it had come to, if anything.",
 			query:       html, header: runID,
 			replies: []answerOf{{200, "the record", jsonReply, runRecord{}, false}, {200, "", streamType, nil, true}, {204, "the run has ended, and the reader has all its events", "", nil, false}}},
 		{route: "DELETE /api/runs/:id", tag: "Runs", summary: "Stop a run",
-			description: "One that has ended stays as it is.",
+			description: "One that has ended stays as it is. One of another server ends a few seconds later.",
 			query:       map[string]string{"forget": "true forgets all that is kept of it, whether it has ended or not"},
 			replies:     []answerOf{{200, "the record", jsonReply, runRecord{}, false}, {204, "nothing is kept of it", "", nil, false}}},
 

@@ -531,7 +531,9 @@ func (s *server) ending(ctx context.Context, l *liveRun, err error) error {
 // again. While one of them is not yet there the other is: a server that looks on
 // finds the run. Of one that another server has taken up nothing is written.
 func (s *server) settle(ctx context.Context, l *liveRun, err error) error {
-	ctx = context.WithoutCancel(ctx)
+	// After that time others may have the run.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), retrieve.ClaimTime)
+	defer cancel()
 	lost := l.run.Lost(ctx)
 	recorded := false
 	if l.record && s.Ledger != nil && s.KeepAnswers > 0 && !lost {
