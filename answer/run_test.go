@@ -348,10 +348,23 @@ func (l *memoryLedger) Keep(ctx context.Context, run, worker, key string, reply 
 	return l.memoryJournal.Keep(ctx, run, key, reply)
 }
 
-func (l *memoryLedger) Begin(_ context.Context, r retrieve.Run) error { l.runs[r.ID] = r; return nil }
-func (l *memoryLedger) End(_ context.Context, id string) error        { delete(l.runs, id); return nil }
+func (l *memoryLedger) Begin(_ context.Context, r retrieve.Run) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.runs[r.ID] = r
+	return nil
+}
+
+func (l *memoryLedger) End(_ context.Context, id string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.runs, id)
+	return nil
+}
 
 func (l *memoryLedger) Run(_ context.Context, id string) (retrieve.Run, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	r, ok := l.runs[id]
 	if !ok {
 		return r, retrieve.ErrNotFound
@@ -408,14 +421,21 @@ func TestRunHeld(t *testing.T) {
 			ctx, cancel := context.WithCancelCause(t.Context())
 			return ctx, run.Hold(ctx, cancel)
 		}
+		holder := func(id string) string {
+			r, err := l.Run(t.Context(), id)
+			if err != nil {
+				return err.Error()
+			}
+			return r.Worker
+		}
 		begin := func() (*Run, context.Context) {
 			run, err := BeginRun(t.Context(), l, "test", 7)
 			if err != nil {
 				t.Fatal(err)
 			}
 			ctx, err := hold(run)
-			if err != nil || l.runs[run.ID].Worker != run.Worker() {
-				t.Fatal(err, l.runs)
+			if err != nil || holder(run.ID) != run.Worker() {
+				t.Fatal(err, holder(run.ID))
 			}
 			return run, ctx
 		}
