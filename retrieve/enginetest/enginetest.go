@@ -29,6 +29,9 @@ type Backend struct {
 	// questions, that Dense and Lexical find; 1 where they are exact. What they
 	// find stands in exact order whatever it is.
 	Recall float64
+	// Unbroken says why nothing can be broken off in the middle, where the server
+	// under test does not bear that, whatever the store does; then it is not.
+	Unbroken string
 }
 
 // Run runs the contract of the engine against a backend.
@@ -76,7 +79,12 @@ type contract struct {
 
 func run(t *testing.T, b Backend, all []contract) {
 	for _, c := range all {
-		t.Run(c.name, func(t *testing.T) { c.test(t, b.New(t)) })
+		t.Run(c.name, func(t *testing.T) {
+			if b.Unbroken != "" && strings.HasSuffix(c.name, "Abandoned") {
+				t.Skip(b.Unbroken)
+			}
+			c.test(t, b.New(t))
+		})
 	}
 }
 
