@@ -35,6 +35,24 @@ func SplitChunkID(id string) (document string, ordinal int, ok bool) {
 // Uploads is the name of the root that has no folder.
 const Uploads = "uploads"
 
+// PackVector is the stored form of a vector: little-endian float32.
+func PackVector(v []float32) []byte {
+	b := make([]byte, 0, 4*len(v))
+	for _, x := range v {
+		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(x))
+	}
+	return b
+}
+
+// UnpackVector is the vector that [PackVector] made bytes of.
+func UnpackVector(b []byte) []float32 {
+	v := make([]float32, len(b)/4)
+	for i := range v {
+		v[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
+	}
+	return v
+}
+
 // RootName is a free name for the root of a path: its base name, with "-2",
 // "-3" … when it is taken. An empty path is the root [Uploads].
 func RootName(path string, taken []ingest.Root) string {

@@ -8,7 +8,6 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -18,24 +17,6 @@ import (
 
 // benchSizes are in chunks; -short leaves the second out.
 var benchSizes = []int{10000, 100000}
-
-// librarySizes are benchSizes, or those that IBID_CHUNKS names: "500000 1000000".
-func librarySizes(b *testing.B) []int {
-	b.Helper()
-	named := strings.Fields(os.Getenv("IBID_CHUNKS"))
-	if len(named) == 0 {
-		return benchSizes
-	}
-	var sizes []int
-	for _, n := range named {
-		chunks, err := strconv.Atoi(n)
-		if err != nil || chunks < 10 {
-			b.Fatalf("IBID_CHUNKS has %q: give numbers of chunks from 10 on", n)
-		}
-		sizes = append(sizes, chunks/10*10)
-	}
-	return sizes
-}
 
 func skipLarge(b *testing.B, chunks int) {
 	b.Helper()
@@ -176,127 +157,55 @@ func BenchmarkFilter(b *testing.B) {
 
 // BenchmarkLibrary measures a whole library of real text: what storing it
 // durably with its vectors took, opening it, and answering real questions, from
-// the question to the passages.
+// the question to the passages. Where IBID_LIBRARY names a folder, the library
+// stays there and is found again.
 func BenchmarkLibrary(b *testing.B) {
-	for _, chunks := range librarySizes(b) {
-		b.Run(fmt.Sprint(chunks), func(b *testing.B) { benchmarkLibrary(b, chunks) })
-	}
-}
-
-func benchmarkLibrary(b *testing.B, chunks int) {
-	skipLarge(b, chunks)
-	s := enginetest.FillShelf(b, os.Getenv("IBID_DATASETS"), chunks)
-	dir := libraryFolder(b, chunks)
-	fresh := 0
-	stored := timed(func() { fresh = storeShelf(b, s, dir) })
-	b.Run("Open", func(b *testing.B) {
-		for b.Loop() {
-			e, err := Open(b.Context(), dir, Options{})
-			if err != nil {
-				b.Fatal(err)
-			}
-			b.StopTimer()
-			if err := e.Close(); err != nil {
-				b.Fatal(err)
-			}
-			b.StartTimer()
+	enginetest.BenchLibraries(b, func(b *testing.B, s *enginetest.Shelf) {
+		chunks := float64(len(s.Texts))
+		dir := b.TempDir()
+		if kept := os.Getenv("IBID_LIBRARY"); kept != "" {
+			dir = filepath.Join(kept, strconv.Itoa(len(s.Texts)))
 		}
-		if fresh > 0 {
-			b.ReportMetric(float64(fresh)/stored.Seconds(), "stored-chunks/s")
-		}
-		file, err := os.Stat(filepath.Join(dir, FileName))
+		e, err := Open(b.Context(), dir, Options{})
 		if err != nil {
 			b.Fatal(err)
 		}
-		b.ReportMetric(float64(file.Size())/float64(chunks), "disk-B/chunk")
-	})
-	before := heap()
-	e, err := Open(b.Context(), dir, Options{})
-	if err != nil {
-		b.Fatal(err)
-	}
-	perChunk := (heap() - before) / float64(chunks)
-	defer func() {
-		if err := e.Close(); err != nil {
-			b.Error(err)
-		}
-	}()
-	x, err := retrieve.NewIndex(b.Context(), e, s.Embedder, retrieve.Options{})
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Run("Search", func(b *testing.B) {
-		n := 0
-		var took []time.Duration
-		for b.Loop() {
-			took = append(took, timed(func() {
-				if _, err := x.Search(b.Context(), retrieve.Query{Text: s.Questions[n%len(s.Questions)]}); err != nil {
-					b.Fatal(err)
-				}
-			}))
-			n++
-		}
-		b.ReportMetric(float64(at(took, .5)), "p50-ns")
-		b.ReportMetric(float64(at(took, .99)), "p99-ns")
-		b.ReportMetric(perChunk, "B/chunk")
-	})
-	b.Run("Replace", func(b *testing.B) {
-		n := 0
-		for b.Loop() {
-			doc, chunks := s.Document(n % (len(s.Texts) / 10))
-			doc.Title += strconv.Itoa(n) // so that the vectors are made anew
-			if err := x.Replace(b.Context(), doc, chunks); err != nil {
+		s.BenchStore(b, e, func() map[string]float64 {
+			file, err := os.Stat(filepath.Join(dir, FileName))
+			if err != nil {
 				b.Fatal(err)
 			}
-			n++
+			return map[string]float64{"disk-B/chunk": float64(file.Size()) / chunks}
+		})
+		if err := e.Close(); err != nil {
+			b.Fatal(err)
 		}
-		b.ReportMetric(float64(10*n)/b.Elapsed().Seconds(), "chunks/s")
-	})
-	questions := s.Embed(b, s.Questions)
-	for name, search := range map[string]func(n int) ([]string, error){
-		"Dense": func(n int) ([]string, error) {
-			return e.Dense(b.Context(), questions[n], retrieve.DefaultCandidates, retrieve.Filter{})
-		},
-		"Lexical": func(n int) ([]string, error) {
-			return e.Lexical(b.Context(), retrieve.Terms(s.Questions[n]), retrieve.DefaultCandidates, retrieve.Filter{})
-		},
-	} {
-		b.Run(name, func(b *testing.B) {
-			n := 0
+		b.Run("Open", func(b *testing.B) {
+			before, perChunk := heap(), 0.
 			for b.Loop() {
-				if _, err := search(n % len(questions)); err != nil {
+				e, err := Open(b.Context(), dir, Options{})
+				if err != nil {
 					b.Fatal(err)
 				}
-				n++
+				b.StopTimer()
+				perChunk = (heap() - before) / chunks
+				if err := e.Close(); err != nil {
+					b.Fatal(err)
+				}
+				b.StartTimer()
 			}
+			b.ReportMetric(perChunk, "B/chunk")
 		})
-	}
-}
-
-// libraryFolder is where the library of so many chunks is made: in the folder
-// that IBID_LIBRARY names, where it stays and is found again, or one for the test.
-func libraryFolder(b *testing.B, chunks int) string {
-	b.Helper()
-	kept := os.Getenv("IBID_LIBRARY")
-	if kept == "" {
-		return b.TempDir()
-	}
-	return filepath.Join(kept, strconv.Itoa(chunks))
-}
-
-// storeShelf puts what is not there yet of the shelf into a data directory, and
-// says how many chunks that were.
-func storeShelf(b *testing.B, s *enginetest.Shelf, dir string) (fresh int) {
-	b.Helper()
-	e, err := Open(b.Context(), dir, Options{})
-	if err != nil {
-		b.Fatal(err)
-	}
-	fresh = s.Store(b, e)
-	if err := e.Close(); err != nil {
-		b.Fatal(err)
-	}
-	return fresh
+		if e, err = Open(b.Context(), dir, Options{}); err != nil {
+			b.Fatal(err)
+		}
+		defer func() {
+			if err := e.Close(); err != nil {
+				b.Error(err)
+			}
+		}()
+		s.BenchEngine(b, e)
+	})
 }
 
 // heap is what is alive on the heap, in bytes.

@@ -4,12 +4,10 @@ import (
 	"bytes"
 	"context"
 	"database/sql"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 
@@ -461,7 +459,7 @@ func (r *reader) document(row *documentRow, dims *int) (l *loaded, reason string
 			reason = fmt.Sprintf("the vector of its chunk %d is damaged: ingest it again", number)
 			continue
 		}
-		lc := loadedChunk{sum: stored, vector: unpackVector(vector)}
+		lc := loadedChunk{sum: stored, vector: retrieve.UnpackVector(vector)}
 		if *dims == 0 {
 			*dims = len(lc.vector)
 		}
@@ -506,23 +504,6 @@ func (r *reader) document(row *documentRow, dims *int) (l *loaded, reason string
 	info.Document.Text, info.Document.Sections, info.Document.Pages = "", nil, nil
 	l.document = document{key: row.key, info: info, sum: row.sum, stale: stale}
 	return l, "", nil
-}
-
-// packVector is the stored form: little-endian float32.
-func packVector(v []float32) []byte {
-	b := make([]byte, 0, 4*len(v))
-	for _, x := range v {
-		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(x))
-	}
-	return b
-}
-
-func unpackVector(b []byte) []float32 {
-	v := make([]float32, len(b)/4)
-	for i := range v {
-		v[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
-	}
-	return v
 }
 
 func asJSON(v any) (string, error) {

@@ -146,7 +146,7 @@ func (e *Engine) AddVectors(ctx context.Context, space string, chunks []retrieve
 			if err != nil || ingest.EmbeddingText(title, now) != ingest.EmbeddingText(c.Title, c.Chunk) {
 				continue
 			}
-			if err := insertVector(ctx, tx, "vectors_next", key, packVector(units[i])); err != nil {
+			if err := insertVector(ctx, tx, "vectors_next", key, retrieve.PackVector(units[i])); err != nil {
 				return err
 			}
 		}

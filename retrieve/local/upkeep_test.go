@@ -86,7 +86,7 @@ func TestVerifyRowsThatDisagree(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = e.update(t.Context(), func(tx *sql.Tx) error {
-		long := packVector([]float32{2, 0, 0, 0})
+		long := retrieve.PackVector([]float32{2, 0, 0, 0})
 		first, _ := keyRange(24)
 		_, err := tx.Exec(`UPDATE vectors SET vector = ?, sum = ? WHERE key = ?`, long, vectorSum(first+1, long), first+1)
 		return err

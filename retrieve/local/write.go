@@ -250,7 +250,7 @@ func (e *Engine) store(ctx context.Context, tx *sql.Tx, space string, doc *inges
 		if err := insertChunk(ctx, tx, key, &c, sums[i]); err != nil {
 			return err
 		}
-		if err := insertVector(ctx, tx, "vectors", key, packVector(units[i])); err != nil {
+		if err := insertVector(ctx, tx, "vectors", key, retrieve.PackVector(units[i])); err != nil {
 			return err
 		}
 	}

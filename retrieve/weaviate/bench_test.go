@@ -20,125 +20,46 @@ import (
 
 // BenchmarkLibrary measures libraries of real text on one node: storing them by
 // one writer, what they take there, answering real questions from the question to
-// the passages, and both searches for the candidates alone. Of both it says which
-// part of the ten best it finds. IBID_CHUNKS names other sizes: "500000 1000000".
+// the passages, and both searches for the candidates alone. Of Dense it says which
+// part of the ten nearest it finds.
 func BenchmarkLibrary(b *testing.B) {
-	sizes := strings.Fields(os.Getenv("IBID_CHUNKS"))
-	if len(sizes) == 0 {
-		sizes = []string{"10000", "100000"}
-	}
-	for _, size := range sizes {
-		chunks, err := strconv.Atoi(size)
-		if err != nil || chunks < 10 {
-			b.Fatalf("IBID_CHUNKS has %q: give numbers of chunks from 10 on", size)
+	enginetest.BenchLibraries(b, func(b *testing.B, s *enginetest.Shelf) {
+		c := weaviatetest.Start(b, 1)
+		e, err := Open(b.Context(), c.URL(nil), Options{})
+		if err != nil {
+			b.Fatal(err)
 		}
-		b.Run(size, func(b *testing.B) {
-			if testing.Short() && chunks > 10000 {
-				b.Skip("-short")
+		b.Cleanup(func() { _ = e.Close() })
+		node := c.Nodes[0]
+		empty := resident(b, node.Pid())
+		s.BenchStore(b, e, func() map[string]float64 {
+			return map[string]float64{
+				"empty-RSS-MB": empty / 1e6,
+				"RSS-MB":       resident(b, node.Pid()) / 1e6,
+				"disk-B/chunk": taken(b, node.Dir()) / float64(len(s.Texts)),
 			}
-			benchmarkLibrary(b, chunks/10*10)
 		})
-	}
-}
-
-func benchmarkLibrary(b *testing.B, chunks int) {
-	c := weaviatetest.Start(b, 1)
-	s := enginetest.FillShelf(b, os.Getenv("IBID_DATASETS"), chunks)
-	e, err := Open(b.Context(), c.URL(nil), Options{})
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() { _ = e.Close() })
-	if err := e.SetSpace(b.Context(), s.Embedder.Space()); err != nil {
-		b.Fatal(err)
-	}
-	empty := resident(b, c.Nodes[0].Pid())
-	start := time.Now()
-	s.Store(b, e)
-	stored := time.Since(start)
-	b.Run("Stored", func(b *testing.B) {
-		for b.Loop() {
-		}
-		b.ReportMetric(0, "ns/op")
-		b.ReportMetric(float64(chunks)/stored.Seconds(), "chunks/s")
-		b.ReportMetric(resident(b, c.Nodes[0].Pid())/1e6, "RSS-MB")
-		b.ReportMetric(empty/1e6, "empty-RSS-MB")
-		b.ReportMetric(taken(b, c.Nodes[0].Dir())/float64(chunks), "disk-B/chunk")
-	})
-	x, err := retrieve.NewIndex(b.Context(), e, s.Embedder, retrieve.Options{})
-	if err != nil {
-		b.Fatal(err)
-	}
-	questions := s.Embed(b, s.Questions)
-	ask := func(name string, search func(ctx context.Context, n int) error) {
-		b.Run(name, func(b *testing.B) {
-			var took []time.Duration
-			for n := 0; b.Loop(); n++ {
-				start := time.Now()
-				if err := search(b.Context(), n%len(questions)); err != nil {
-					b.Fatal(err)
-				}
-				took = append(took, time.Since(start))
-			}
-			slices.Sort(took)
-			b.ReportMetric(float64(took[len(took)/2].Microseconds()), "p50-µs")
-			b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "p99-µs")
-		})
-	}
-	ask("LexicalJustStored", func(ctx context.Context, n int) error {
-		_, err := e.Lexical(ctx, retrieve.Terms(s.Questions[n]), retrieve.DefaultCandidates, retrieve.Filter{})
-		return err
-	})
-	now, err := e.wire.state(b.Context())
-	if err != nil {
-		b.Fatal(err)
-	}
-	<-time.After(time.Until(now.last.Add(unflushed)))
-	ask("Search", func(ctx context.Context, n int) error {
-		_, err := x.Search(ctx, retrieve.Query{Text: s.Questions[n]})
-		return err
-	})
-	for name, f := range map[string]retrieve.Filter{"": {}, "Filtered": {PathPrefix: "folder7/"}} { // one document in 50
-		ask("Dense"+name, func(ctx context.Context, n int) error {
-			_, err := e.Dense(ctx, questions[n], retrieve.DefaultCandidates, f)
+		s.BenchAsk(b, "LexicalJustStored", func(ctx context.Context, n int) error {
+			_, err := e.Lexical(ctx, retrieve.Terms(s.Questions[n]), retrieve.DefaultCandidates, retrieve.Filter{})
 			return err
 		})
-		ask("Lexical"+name, func(ctx context.Context, n int) error {
-			_, err := e.Lexical(ctx, retrieve.Terms(s.Questions[n]), retrieve.DefaultCandidates, f)
-			return err
-		})
-	}
-	ask("Stats", func(ctx context.Context, n int) error {
-		_, err := e.Stats(ctx, retrieve.Terms(s.Questions[n]))
-		return err
-	})
-	var ids []string
-	var vectors [][]float32
-	for n := range chunks / 10 {
-		doc, of := s.Document(n)
-		texts := make([]string, len(of))
-		for i, c := range of {
-			ids, texts[i] = append(ids, c.ID), ingest.EmbeddingText(doc.Title, c)
+		now, err := e.wire.state(b.Context())
+		if err != nil {
+			b.Fatal(err)
 		}
-		vectors = append(vectors, s.Embed(b, texts)...)
-	}
-	b.Run("Recall", func(b *testing.B) {
-		found, wanted := 0, 0
-		for n := 0; b.Loop(); n++ {
-			q := questions[n%len(questions)]
-			got, err := e.Dense(b.Context(), q, retrieve.DefaultCandidates, retrieve.Filter{})
-			if err != nil {
-				b.Fatal(err)
+		<-time.After(time.Until(now.last.Add(unflushed)))
+		s.BenchEngine(b, e)
+		var ids []string
+		var vectors [][]float32
+		for n := range len(s.Texts) / 10 {
+			doc, of := s.Document(n)
+			texts := make([]string, len(of))
+			for i, c := range of {
+				ids, texts[i] = append(ids, c.ID), ingest.EmbeddingText(doc.Title, c)
 			}
-			for _, id := range nearest(ids, vectors, q, 10) {
-				if slices.Contains(got[:10], id) {
-					found++
-				}
-			}
-			wanted += 10
+			vectors = append(vectors, s.Embed(b, texts)...)
 		}
-		b.ReportMetric(float64(found)/float64(wanted), "recall@10")
-		b.ReportMetric(0, "ns/op")
+		s.BenchRecall(b, e, func(_ *testing.B, q []float32) []string { return nearest(ids, vectors, q, 10) })
 	})
 }
 

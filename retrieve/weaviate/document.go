@@ -339,7 +339,7 @@ func (d *document) chunkObject(class string, c *ingest.Chunk, counts []retrieve.
 		"labels": labelsOf(&info, l), "path": pathKey(d.Path), "from": firstDay(l.Date), "to": lastDay(l.Date),
 		"terms": words(counts), "length": length, "slice": sliceOf(d.chunkID(c.Ordinal)), "stored": true, "data": string(data),
 	})
-	o.VectorBytes = packVector(vector)
+	o.VectorBytes = retrieve.PackVector(vector)
 	return o, nil
 }
 

@@ -266,7 +266,7 @@ func (e *Engine) dense(ctx context.Context, vector []float32, k int, f retrieve.
 	if err != nil {
 		return nil, err
 	}
-	packed := packVector(unit)
+	packed := retrieve.PackVector(unit)
 	total, err := e.total(ctx)
 	if err != nil {
 		return nil, err

@@ -46,20 +46,6 @@ type session struct {
 	Started int64  `json:"started"`
 }
 
-func seconds(t time.Time) int64 {
-	if t.IsZero() {
-		return 0
-	}
-	return t.Unix()
-}
-
-func moment(seconds int64) time.Time {
-	if seconds == 0 {
-		return time.Time{}
-	}
-	return time.Unix(seconds, 0)
-}
-
 func (r keyring) revision(ctx context.Context) (n int64, err error) {
 	_, err = r.engine.wire.item(ctx, ringKind, "", &n)
 	return n, err
@@ -121,7 +107,7 @@ func (r keyring) ring(ctx context.Context) (ring retrieve.Ring, err error) {
 	}
 	there := make(map[string]bool)
 	for _, k := range keys {
-		out := retrieve.Key{ID: k.ID, Name: k.Name, Write: k.Write, Collections: k.Collections, Created: moment(k.Created), Expires: moment(k.Expires), Used: moment(k.Used)}
+		out := retrieve.Key{ID: k.ID, Name: k.Name, Write: k.Write, Collections: k.Collections, Created: retrieve.AtSeconds(k.Created), Expires: retrieve.AtSeconds(k.Expires), Used: retrieve.AtSeconds(k.Used)}
 		if copy(out.Digest[:], k.Digest) != len(out.Digest) {
 			ring.Damaged++
 			continue
@@ -137,7 +123,7 @@ func (r keyring) ring(ctx context.Context) (ring retrieve.Ring, err error) {
 			continue
 		}
 		// One whose key is being revoked is on its way out.
-		if out.Key, out.Started = s.Key, moment(s.Started); there[s.Key] {
+		if out.Key, out.Started = s.Key, retrieve.AtSeconds(s.Started); there[s.Key] {
 			ring.Sessions = append(ring.Sessions, out)
 		}
 	}
@@ -157,7 +143,7 @@ func (r keyring) Add(ctx context.Context, k retrieve.Key) error {
 		if slices.ContainsFunc(keys, func(o key) bool { return o.Name == k.Name || o.ID == k.ID }) {
 			return false, retrieve.ErrKeyName
 		}
-		return true, r.putKey(ctx, key{ID: k.ID, Name: k.Name, Digest: k.Digest[:], Write: k.Write, Collections: k.Collections, Created: seconds(k.Created), Expires: seconds(k.Expires)})
+		return true, r.putKey(ctx, key{ID: k.ID, Name: k.Name, Digest: k.Digest[:], Write: k.Write, Collections: k.Collections, Created: retrieve.Seconds(k.Created), Expires: retrieve.Seconds(k.Expires)})
 	})
 	if err != nil {
 		return fmt.Errorf("keep the key %s: %w", k.Name, err)
@@ -209,10 +195,10 @@ func (r keyring) Used(ctx context.Context, id string, at time.Time) error {
 	err := r.change(ctx, func(ctx context.Context) (bool, error) {
 		var k key
 		there, err := r.engine.wire.item(ctx, keyKind, id, &k)
-		if err != nil || !there || k.Used >= seconds(at) {
+		if err != nil || !there || k.Used >= retrieve.Seconds(at) {
 			return false, err
 		}
-		k.Used = seconds(at)
+		k.Used = retrieve.Seconds(at)
 		return false, r.putKey(ctx, k)
 	})
 	if err != nil {
@@ -235,7 +221,7 @@ func (r keyring) Begin(ctx context.Context, x retrieve.Session) error {
 		if err != nil {
 			return false, err
 		}
-		old := seconds(x.Started.Add(-retrieve.MaxSessionAge))
+		old := retrieve.Seconds(x.Started.Add(-retrieve.MaxSessionAge))
 		own := slices.DeleteFunc(slices.Clone(sessions), func(s session) bool { return s.Key != x.Key || s.Started < old })
 		slices.SortFunc(own, func(a, b session) int { return cmp.Compare(b.Started, a.Started) })
 		tooMany := make(map[string]bool)
@@ -245,7 +231,7 @@ func (r keyring) Begin(ctx context.Context, x retrieve.Session) error {
 		if err := r.forget(ctx, sessions, func(s session) bool { return s.Started < old || tooMany[string(s.Digest)] }); err != nil {
 			return true, err
 		}
-		return true, r.engine.wire.putItem(ctx, item{kind: sessionKind, name: hex.EncodeToString(x.Digest[:]), group: sessionGroup, data: session{x.Digest[:], x.Key, seconds(x.Started)}})
+		return true, r.engine.wire.putItem(ctx, item{kind: sessionKind, name: hex.EncodeToString(x.Digest[:]), group: sessionGroup, data: session{x.Digest[:], x.Key, retrieve.Seconds(x.Started)}})
 	})
 	if err != nil {
 		return fmt.Errorf("keep a session of the key %s: %w", x.Key, err)

@@ -2,10 +2,8 @@ package weaviate
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
@@ -14,6 +12,8 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/google/uuid"
+
+	"ibid/retrieve"
 )
 
 // A batch holds at most so many objects, and about so many bytes.
@@ -55,22 +55,6 @@ func object(class, id string, values map[string]any) *pb.BatchObject {
 		}
 	}
 	return &pb.BatchObject{Uuid: id, Collection: class, Properties: p}
-}
-
-func packVector(v []float32) []byte {
-	b := make([]byte, 0, 4*len(v))
-	for _, x := range v {
-		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(x))
-	}
-	return b
-}
-
-func unpackVector(b []byte) []float32 {
-	v := make([]float32, len(b)/4)
-	for i := range v {
-		v[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
-	}
-	return v
 }
 
 // A row is an object that was found.
@@ -121,9 +105,9 @@ func (w *wire) search(ctx context.Context, q *pb.SearchRequest) ([]row, error) {
 		m := r.GetMetadata()
 		rows[i] = row{id: m.GetId(), values: r.GetProperties().GetNonRefProps().GetFields()}
 		if len(m.GetVectorBytes()) > 0 {
-			rows[i].vector = unpackVector(m.GetVectorBytes())
+			rows[i].vector = retrieve.UnpackVector(m.GetVectorBytes())
 		} else if len(m.GetVectors()) > 0 {
-			rows[i].vector = unpackVector(m.GetVectors()[0].GetVectorBytes())
+			rows[i].vector = retrieve.UnpackVector(m.GetVectors()[0].GetVectorBytes())
 		}
 	}
 	return rows, nil
