@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/url"
 	"os"
 	"slices"
@@ -41,6 +42,10 @@ func (u *storeURL) UnmarshalText(text []byte) error {
 	case !strings.Contains(address, "://"):
 		return fmt.Errorf("it is no URL: give %s; a folder is named with --data", exampleStores())
 	case err != nil:
+		return fmt.Errorf("it cannot be read as a URL: give %s, and a password with signs in it by --store-password-file", exampleStores())
+	// Behind a sign in a password that ends the host the rest of it is taken for a
+	// database, and the like.
+	case parsed.Fragment != "" || strings.Contains(parsed.EscapedPath(), "@") || strings.Contains(strings.Join(slices.Collect(maps.Keys(parsed.Query())), ""), "@"):
 		return fmt.Errorf("it cannot be read as a URL: give %s, and a password with signs in it by --store-password-file", exampleStores())
 	case !known:
 		return fmt.Errorf("%.40q is no kind of store that this version knows: give %s", parsed.Scheme, exampleStores())

@@ -24,17 +24,17 @@ func TestStoreURLKeepsSecrets(t *testing.T) {
 		"other://ibid:Tr0ub4dor@db.example.com",
 		"ibid:Tr0ub4dor@db.example.com",
 		"postgres://ibid:Tr0ub4dor@",
+		"postgres://ibid:1234/Tr0ub4dor@db.example.com/library",
+		"postgres://ibid:1234#Tr0ub4dor@db.example.com/library",
+		"postgres://ibid:1234?Tr0ub4dor@db.example.com/library",
+		"weaviate://1234/Tr0ub4dor@db.example.com:8080",
 		"postgres://ibid:Tr0ub4dor\x7f@db.example.com/library",
 	} {
 		var u storeURL
 		if err := u.UnmarshalText([]byte(address)); err != nil && strings.Contains(err.Error(), "Tr0ub4dor") {
 			t.Errorf("%s: %v", address, err)
 		}
-		parsed, err := url.Parse(address)
-		if err != nil || parsed.Opaque != "" {
-			continue
-		}
-		if shown := (storeURL{parsed}).String(); strings.Contains(shown, "Tr0ub4dor") {
+		if shown := u.String(); strings.Contains(shown, "Tr0ub4dor") {
 			t.Errorf("%s is shown as %s", address, shown)
 		}
 	}

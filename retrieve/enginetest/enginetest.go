@@ -55,6 +55,7 @@ func Run(t *testing.T, b Backend) {
 		{"Filter", alone(testFilter)},
 		{"Ties", alone(testTies)},
 		{"ManyTies", func(t *testing.T, open func() retrieve.Store) { testManyTies(t, b, open()) }},
+		{"TiesOfNames", func(t *testing.T, open func() retrieve.Store) { testTiesOfNames(t, b, open()) }},
 		{"Lexical", alone(testLexical)},
 		{"Stats", alone(testStats)},
 		{"Candidates", alone(testCandidates)},

@@ -124,6 +124,32 @@ func testManyTies(t *testing.T, b Backend, e retrieve.Engine) {
 	}
 }
 
+// testTiesOfNames has documents alike whose names go on with signs that come
+// before the one behind a document's id in the ids of its chunks: in the order of
+// these the longest name is the first.
+func testTiesOfNames(t *testing.T, b Backend, e retrieve.Engine) {
+	ctx := ready(t, e, "a")
+	var all []graded
+	for i := range 50 {
+		doc, chunks := Document("a", "log"+strings.Repeat("!", i), "boat")
+		doc.Title = "log"
+		must(t, e.Replace(ctx, doc, chunks, [][]float32{Vector(20)}))
+		all = append(all, graded{id: chunks[0].ID})
+	}
+	slices.SortFunc(all, func(a, b graded) int { return strings.Compare(a.id, b.id) })
+	for _, k := range []int{1, 10, 30} {
+		near, err := e.Dense(ctx, Vector(0), k, retrieve.Filter{})
+		must(t, err)
+		matching, err := e.Lexical(ctx, retrieve.Terms("boat"), k, retrieve.Filter{})
+		must(t, err)
+		for what, got := range map[string][]string{"Dense": near, "Lexical": matching} {
+			if ranked(t, what, got, all, k, 0); b.Recall == 1 && !slices.Equal(got, best(all, k)) {
+				t.Errorf("%s gave %q, want the first %d", what, got, k)
+			}
+		}
+	}
+}
+
 func testLexical(t *testing.T, e retrieve.Engine) {
 	ready(t, e, "a")
 	put(t, e, "a", "1", []float64{0}, "the boat is in the harbour of the town")

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -26,6 +28,11 @@ func parse(address string) (config *pgxpool.Config, schema string, err error) {
 		return nil, "", errors.New("the address is none of a PostgreSQL server: " + form)
 	}
 	q := u.Query()
+	// Behind a sign in a password that ends the host the rest of it is taken for
+	// a database, and the like.
+	if u.Fragment != "" || strings.Contains(u.EscapedPath(), "@") || slices.ContainsFunc(slices.Collect(maps.Keys(q)), func(name string) bool { return strings.Contains(name, "@") }) {
+		return nil, "", errors.New("the address cannot be read: write the signs / ? # @ of a password as %2F %3F %23 %40: " + form)
+	}
 	schema = defaultSchema
 	if q.Has("search_path") {
 		schema = q.Get("search_path")

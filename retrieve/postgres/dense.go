@@ -109,7 +109,7 @@ func nearest(ctx context.Context, s *session, used vectorSpace, unit []float32, 
 	}
 	found, err := s.query(ctx, `WITH near AS MATERIALIZED (SELECT v.key, v.vector, `+distance+` AS far FROM `+from+` WHERE `+c.sql+` ORDER BY `+order+` `+rows+`)
 		SELECT d.id, n.key, vec.vector_send(n.vector) FROM near n JOIN ibid.documents d ON d.key = n.key >> 20
-		ORDER BY n.far, d.id, (n.key & 1048575)::text COLLATE "C" LIMIT $2`, c.args...)
+		ORDER BY n.far, d.id || convert_to('#' || (n.key & 1048575), 'UTF8') LIMIT $2`, c.args...)
 	if err != nil {
 		return nil, err
 	}

@@ -241,6 +241,10 @@ func TestAway(t *testing.T) {
 		"postgres://ibid:" + testPassword + "@127.0.0.1/x?sslmode=perhaps":       "postgres://USER:PASSWORD@HOST",
 		"postgres://ibid@127.0.0.1/x?sslmode=perhaps&password=" + testPassword:   "postgres://USER:PASSWORD@HOST",
 		"postgres://ibid:" + testPassword + "@127.0.0.1/x?search_path=one,other": "one,other",
+		// What stands before a slash is taken for a port.
+		"postgres://ibid:1234/" + testPassword + "@127.0.0.1/x": "postgres://USER:PASSWORD@HOST",
+		"postgres://ibid:1234#" + testPassword + "@127.0.0.1/x": "postgres://USER:PASSWORD@HOST",
+		"postgres://ibid:1234?" + testPassword + "@127.0.0.1/x": "postgres://USER:PASSWORD@HOST",
 	}
 	if server := os.Getenv("IBID_TEST_POSTGRES"); server != "" {
 		u, err := url.Parse(server)

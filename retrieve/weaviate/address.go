@@ -39,8 +39,9 @@ func parseAddress(text string) (a address, err error) {
 	if err != nil {
 		return a, errors.New("the URL of the store cannot be read: it is weaviate://HOST:PORT?grpc=HOST:PORT")
 	}
-	if u.Scheme != "weaviate" || u.Hostname() == "" || strings.Trim(u.Path, "/") != "" {
-		return a, fmt.Errorf("the URL of the store, of host %q and path %q, is not weaviate://HOST:PORT?grpc=HOST:PORT", u.Host, u.Path)
+	// Behind a sign in a key that ends the host the rest of it stands anywhere.
+	if u.Scheme != "weaviate" || u.Hostname() == "" || strings.Trim(u.Path, "/") != "" || u.Fragment != "" || strings.Contains(u.RawQuery, "@") {
+		return a, errors.New("the URL of the store is not weaviate://HOST:PORT?grpc=HOST:PORT: write the signs / ? # @ of a key as %2F %3F %23 %40")
 	}
 	a = address{scheme: "http", prefix: defaultPrefix}
 	if u.User != nil {
