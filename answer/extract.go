@@ -6,8 +6,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"ibid/cite/marker"
+	"ibid/ingest"
 	"ibid/retrieve"
 )
 
@@ -235,6 +238,16 @@ func quote(p piece, in []sentence, naming, last bool) string {
 		} else {
 			text = plainLine(text)
 		}
+		// Lines that carry one another on are joined, and the labels stand
+		// behind the sentences in them.
+		for in[k].goesOn && k+1 < p.end {
+			k++
+			more := plainLine(in[k].text)
+			if first, _ := utf8.DecodeRuneInString(more); !hyphenated(text) || !unicode.IsLetter(first) {
+				text += " "
+			}
+			text += more
+		}
 		after, next := " ", ""
 		switch {
 		case k+1 == p.end && last:
@@ -246,7 +259,7 @@ func quote(p piece, in []sentence, naming, last bool) string {
 		default:
 			next = roundLabels(plainLine(in[k+1].text))
 		}
-		b.WriteString(labelled(roundLabels(text), p.passage+1, after+next) + after)
+		b.WriteString(labelledEach(roundLabels(text), p.passage+1, after+next) + after)
 	}
 	return b.String()
 }
@@ -263,6 +276,25 @@ func names(heading sentence) bool {
 		return false
 	}
 	return heading.fits[sigPrecise] < .9
+}
+
+// labelledEach puts a label behind each sentence of a line.
+func labelledEach(line string, label int, behind string) string {
+	spans := slices.Collect(ingest.Sentences(line))
+	if len(spans) < 2 {
+		return labelled(line, label, behind)
+	}
+	var b strings.Builder
+	start := 0
+	for i, s := range spans {
+		next := behind
+		if i+1 < len(spans) {
+			next = line[s.End:]
+		}
+		b.WriteString(line[start:s.Start] + labelled(line[s.Start:s.End], label, next))
+		start = s.End
+	}
+	return b.String()
 }
 
 // labelled puts a label behind a sentence in a form that is sure to be read

@@ -1,6 +1,7 @@
 package answer
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 
@@ -66,7 +67,22 @@ func TestExtract(t *testing.T) {
 		{
 			"a line that goes on", "When does the harbour office open?",
 			found{page("Wrapped", "The harbour office opens at\nEight in the morning. Then it closes.")},
-			"The harbour office opens at[1] Eight in the morning.[1]",
+			"The harbour office opens at Eight in the morning.[1]",
+		},
+		{
+			"a word that goes on", "When does the harbour office open?",
+			found{page("Wrapped", "The harbour office opens at eight in the morn\u2010\n\ting hours.")},
+			"The harbour office opens at eight in the morn\u2010ing hours.[1]",
+		},
+		{
+			"two sentences on lines that go on", "When does the harbour office open?",
+			found{page("Wrapped", "\tThe harbour office opens at\n\teight o'clock. It closes again at\n\tnoon.")},
+			"The harbour office opens at eight o'clock.[1] It closes again at noon.[1]",
+		},
+		{
+			"a line of a list of codes", "Which code means that the harbour office is closed?",
+			found{page("Codes", "0    - The harbour office is open\n4    - The harbour office is closed\n8    - The harbour office is on fire, and has\n       been left")},
+			"4 - The harbour office is closed[1]",
 		},
 		{"another subject", "How long must a leg of lamb roast?", found{handbook}, ""},
 	} {
@@ -100,7 +116,7 @@ func TestExtractQuotes(t *testing.T) {
 	part := rapid.OneOf(
 		rapid.SampledFrom([]string{
 			"The harbour fee is 120 marks", "harbour", ". ", "? ", ":\n", "\n- ", "\n\n", "\n", " | Fee: 12", "[1]", "[2](id=2)", "【3】",
-			"`", "```\n", "~~~\n", "**", "_", "x[0] = y[1]", "\\", "(", "日本語。", "e.g. ", "1. ", "\u00a0",
+			"-", "\u2010\n", "4 - ", "`", "```\n", "~~~\n", "**", "_", "x[0] = y[1]", "\\", "(", "日本語。", "e.g. ", "1. ", "\u00a0",
 		}),
 		rapid.String(),
 	)
@@ -143,7 +159,7 @@ func TestExtractQuotes(t *testing.T) {
 }
 
 // bare takes out what quoting may change: brackets around labels, signs of
-// list items and of code.
+// list items and of code, line ends inside of words.
 func bare(s string) string {
 	s = strings.NewReplacer("[", "(", "]", ")", "【", "(", "】", ")", "［", "(", "］", ")", "〔", "(", "〕", ")", "`", "'", "~~~", "~").Replace(s)
 	var out []string
@@ -152,5 +168,5 @@ func bare(s string) string {
 			out = append(out, f)
 		}
 	}
-	return strings.Join(out, " ")
+	return regexp.MustCompile(`(\pL[-\x{2010}\x{ad}]) `).ReplaceAllString(strings.Join(out, " "), "$1")
 }

@@ -179,9 +179,34 @@ func goesOn(s, rest string) bool {
 		return false
 	}
 	line, _, _ := strings.Cut(next, "\n")
+	line = strings.TrimLeft(line, " \t")
 	last, _ := utf8.DecodeLastRuneInString(s)
-	return strings.Contains(s, " ") && (unicode.IsLetter(last) || unicode.IsDigit(last) || last == ',') &&
-		!isItem(line) && !isRow(line)
+	return strings.Contains(s, " ") && (unicode.IsLetter(last) || unicode.IsDigit(last) || last == ',' || hyphenated(s)) &&
+		!isItem(line) && !isRow(line) && !isEntry(line)
+}
+
+// hyphenated tells whether a line ends inside a word.
+func hyphenated(s string) bool {
+	for _, hyphen := range []string{"-", "\u2010", "\u00ad"} {
+		if before, ok := strings.CutSuffix(s, hyphen); ok {
+			last, _ := utf8.DecodeLastRuneInString(before)
+			return unicode.IsLetter(last)
+		}
+	}
+	return false
+}
+
+// isEntry tells whether a line begins with a number that it explains, as those
+// of a list of codes do: "4 - no space left".
+func isEntry(line string) bool {
+	rest := strings.TrimLeft(line, "0123456789")
+	number := len(line) - len(rest)
+	if number == 0 || number > 5 {
+		return false
+	}
+	said := strings.TrimLeft(rest, " \t")
+	first, n := utf8.DecodeRuneInString(said)
+	return len(said) < len(rest) && (strings.ContainsRune("-–—=:", first) && strings.HasPrefix(said[n:], " ") || strings.HasPrefix(rest, "\t") || strings.HasPrefix(rest, "  "))
 }
 
 // isRow tells whether a sentence is a row of a table.
