@@ -158,11 +158,53 @@ func (w *wire) removeItems(ctx context.Context, kind string, names ...string) er
 
 // itemsOf reads all items of a group into values, in no order.
 func itemsOf[V any](ctx context.Context, w *wire, group string) ([]V, error) {
-	rows, err := w.search(ctx, query(w.at.items(), equal("group", indexed(group)), maxResults, "data"))
+	rows, err := w.group(ctx, group)
 	if err != nil {
 		return nil, err
 	}
 	return readItems[V](rows, group)
+}
+
+// groupPage is how many items are read at a time: what one holds may be long.
+const groupPage = 500
+
+// group gives all items of a group, in no order, with their data.
+func (w *wire) group(ctx context.Context, group string) ([]row, error) {
+	key := indexed(group)
+	rows, err := w.search(ctx, query(w.at.items(), equal("group", key), groupPage, "data"))
+	if err != nil || len(rows) < groupPage {
+		return rows, err
+	}
+	found, err := w.search(ctx, query(w.at.items(), equal("group", key), maxResults))
+	if err != nil {
+		return nil, err
+	}
+	var ids []string
+	for _, r := range found {
+		ids = append(ids, r.id)
+	}
+	if len(ids) >= maxResults {
+		// A search gives no more than these; a walk over everything does.
+		ids = nil
+		err := w.each(ctx, w.at.items(), listPage, func(r row) error {
+			if r.text("group") == key {
+				ids = append(ids, r.id)
+			}
+			return nil
+		}, "group")
+		if err != nil {
+			return nil, err
+		}
+	}
+	rows = nil
+	for part := range slices.Chunk(ids, groupPage) {
+		page, err := w.search(ctx, query(w.at.items(), byID(part...), len(part), "data"))
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, page...)
+	}
+	return rows, nil
 }
 
 func readItems[V any](rows []row, group string) ([]V, error) {
@@ -507,7 +549,7 @@ func (e *Engine) KeepListing(ctx context.Context, root, id string, listing []byt
 
 // Listings gives the ids in a root for which there are listings.
 func (e *Engine) Listings(ctx context.Context, root string) (ids []string, err error) {
-	rows, err := e.wire.search(ctx, query(e.wire.at.items(), equal("group", indexed("listings of "+root)), maxResults, "data"))
+	rows, err := e.wire.group(ctx, "listings of "+root)
 	for _, r := range rows {
 		var kept keptListing
 		if err = errors.Join(err, json.Unmarshal([]byte(r.text("data")), &kept)); err == nil {
