@@ -1,10 +1,14 @@
 package weaviate
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
+	"ibid/retrieve"
 	"ibid/retrieve/weaviate/weaviatetest"
 )
 
@@ -46,5 +50,52 @@ func TestManyListings(t *testing.T) {
 	}
 	if left, err := b.Listings(ctx, "a"); err != nil || len(left) > 0 {
 		t.Errorf("%d listings are left, %v", len(left), err)
+	}
+}
+
+// A key that is being revoked by a process that ends in the middle of it lets
+// nobody in anywhere: who holds a ring that was read before must not rely on it,
+// nor on one that was read meanwhile.
+func TestRevokeBrokenOff(t *testing.T) {
+	c := weaviatetest.Start(t, 1)
+	a, b := openTwo(t, c)
+	ctx := t.Context()
+	for _, id := range []string{"one", "two"} {
+		if err := a.Keyring().Add(ctx, retrieve.Key{ID: id, Name: id, Digest: [32]byte{id[0]}, Created: time.Now()}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	read := func(when string, keys int, relied bool) retrieve.Ring {
+		t.Helper()
+		ring, err := b.Keyring().Ring(ctx)
+		if err != nil || len(ring.Keys) != keys {
+			t.Errorf("%s: %+v, %v; want %d keys", when, ring, err, keys)
+		}
+		if now, err := b.Keyring().Revision(ctx); err != nil || (now == ring.Revision) != relied {
+			t.Errorf("%s: the ring is of revision %d, and now it is %d, %v", when, ring.Revision, now, err)
+		}
+		return ring
+	}
+	before := read("at first", 2, true)
+	broken := errors.New("broken off")
+	err := a.Keyring().(keyring).change(ctx, func(ctx context.Context, begin func() error) error {
+		if err := begin(); err != nil {
+			return err
+		}
+		read("while it goes on", 2, false)
+		if err := a.wire.removeItems(ctx, keyKind, "one"); err != nil {
+			return err
+		}
+		return broken
+	})
+	if !errors.Is(err, broken) {
+		t.Fatal(err)
+	}
+	read("broken off", 1, false)
+	if err := b.Keyring().Revoke(ctx, "two"); err != nil {
+		t.Fatal(err)
+	}
+	if ring := read("changed again", 0, true); ring.Revision <= before.Revision {
+		t.Errorf("the revision went from %d to %d", before.Revision, ring.Revision)
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -46,33 +45,38 @@ type session struct {
 	Started int64  `json:"started"`
 }
 
-func (r keyring) revision(ctx context.Context) (n int64, err error) {
+// stored is how often the ring has changed, twice; it is odd while a change is
+// being made, and stays so where the process that made it has ended.
+func (r keyring) stored(ctx context.Context) (n int64, err error) {
 	_, err = r.engine.wire.item(ctx, ringKind, "", &n)
 	return n, err
 }
 
 func (r keyring) Revision(ctx context.Context) (int64, error) {
-	n, err := r.revision(ctx)
+	n, err := r.stored(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("look for new keys: %w", err)
 	}
 	return n, nil
 }
 
-// change does something to the ring while no other process does. It is told
-// after it has come to pass: whoever reads the ring in between reads it again.
-func (r keyring) change(ctx context.Context, do func(context.Context) (changed bool, err error)) error {
+// change does something to the ring while no other process does. What is going to
+// change something says so before: until that has come to pass in all its parts,
+// nobody who reads the ring relies on what was read.
+func (r keyring) change(ctx context.Context, do func(ctx context.Context, begin func() error) error) error {
 	return r.engine.exclusive(ctx, task{Name: ringTask}, func(ctx context.Context, _ *hold) (bool, error) {
-		tell := func() error {
-			n, err := r.revision(ctx)
-			if err != nil {
-				return err
-			}
-			return r.engine.wire.putItem(ctx, item{kind: ringKind, data: n + 1})
+		n, err := r.stored(ctx)
+		if err != nil {
+			return false, err
 		}
-		changed, err := do(ctx)
-		if changed {
-			err = errors.Join(err, tell())
+		say := func(n int64) error { return r.engine.wire.putItem(ctx, item{kind: ringKind, data: n}) }
+		begun := false
+		err = do(ctx, func() error {
+			begun = true
+			return say(n | 1)
+		})
+		if err == nil && begun {
+			err = say((n | 1) + 1)
 		}
 		return false, err
 	})
@@ -94,9 +98,10 @@ func (r keyring) Ring(ctx context.Context) (retrieve.Ring, error) {
 
 func (r keyring) ring(ctx context.Context) (ring retrieve.Ring, err error) {
 	// What is read after its revision is no older than that.
-	if ring.Revision, err = r.revision(ctx); err != nil {
+	if ring.Revision, err = r.stored(ctx); err != nil {
 		return ring, err
 	}
+	ring.Revision &^= 1 // it is read again while it is being changed
 	sessions, err := itemsOf[json.RawMessage](ctx, r.engine.wire, sessionGroup)
 	if err != nil {
 		return ring, err
@@ -135,15 +140,18 @@ func (r keyring) putKey(ctx context.Context, k key) error {
 }
 
 func (r keyring) Add(ctx context.Context, k retrieve.Key) error {
-	err := r.change(ctx, func(ctx context.Context) (bool, error) {
+	err := r.change(ctx, func(ctx context.Context, begin func() error) error {
 		keys, err := r.keys(ctx)
 		if err != nil {
-			return false, err
+			return err
 		}
 		if slices.ContainsFunc(keys, func(o key) bool { return o.Name == k.Name || o.ID == k.ID }) {
-			return false, retrieve.ErrKeyName
+			return retrieve.ErrKeyName
 		}
-		return true, r.putKey(ctx, key{ID: k.ID, Name: k.Name, Digest: k.Digest[:], Write: k.Write, Collections: k.Collections, Created: retrieve.Seconds(k.Created), Expires: retrieve.Seconds(k.Expires)})
+		if err := begin(); err != nil {
+			return err
+		}
+		return r.putKey(ctx, key{ID: k.ID, Name: k.Name, Digest: k.Digest[:], Write: k.Write, Collections: k.Collections, Created: retrieve.Seconds(k.Created), Expires: retrieve.Seconds(k.Expires)})
 	})
 	if err != nil {
 		return fmt.Errorf("keep the key %s: %w", k.Name, err)
@@ -152,23 +160,26 @@ func (r keyring) Add(ctx context.Context, k retrieve.Key) error {
 }
 
 func (r keyring) Revoke(ctx context.Context, id string) error {
-	err := r.change(ctx, func(ctx context.Context) (bool, error) {
+	err := r.change(ctx, func(ctx context.Context, begin func() error) error {
 		var k key
 		there, err := r.engine.wire.item(ctx, keyKind, id, &k)
 		if err == nil && !there {
 			err = retrieve.ErrNotFound
 		}
+		if err == nil {
+			err = begin()
+		}
 		if err != nil {
-			return false, err
+			return err
 		}
 		if err := r.engine.wire.removeItems(ctx, keyKind, id); err != nil {
-			return true, err
+			return err
 		}
 		sessions, err := r.sessions(ctx)
 		if err != nil {
-			return true, err
+			return err
 		}
-		return true, r.forget(ctx, sessions, func(s session) bool { return s.Key == id })
+		return r.forget(ctx, sessions, func(s session) bool { return s.Key == id })
 	})
 	if err != nil {
 		return fmt.Errorf("revoke the key %s: %w", id, err)
@@ -192,14 +203,14 @@ func (r keyring) forget(ctx context.Context, sessions []session, goes func(sessi
 }
 
 func (r keyring) Used(ctx context.Context, id string, at time.Time) error {
-	err := r.change(ctx, func(ctx context.Context) (bool, error) {
+	err := r.change(ctx, func(ctx context.Context, _ func() error) error {
 		var k key
 		there, err := r.engine.wire.item(ctx, keyKind, id, &k)
 		if err != nil || !there || k.Used >= retrieve.Seconds(at) {
-			return false, err
+			return err
 		}
 		k.Used = retrieve.Seconds(at)
-		return false, r.putKey(ctx, k)
+		return r.putKey(ctx, k)
 	})
 	if err != nil {
 		return fmt.Errorf("note the use of the key %s: %w", id, err)
@@ -208,18 +219,18 @@ func (r keyring) Used(ctx context.Context, id string, at time.Time) error {
 }
 
 func (r keyring) Begin(ctx context.Context, x retrieve.Session) error {
-	err := r.change(ctx, func(ctx context.Context) (bool, error) {
+	err := r.change(ctx, func(ctx context.Context, begin func() error) error {
 		var k key
 		there, err := r.engine.wire.item(ctx, keyKind, x.Key, &k)
 		if err == nil && !there {
 			err = retrieve.ErrNotFound
 		}
 		if err != nil {
-			return false, err
+			return err
 		}
 		sessions, err := r.sessions(ctx)
 		if err != nil {
-			return false, err
+			return err
 		}
 		old := retrieve.Seconds(x.Started.Add(-retrieve.MaxSessionAge))
 		own := slices.DeleteFunc(slices.Clone(sessions), func(s session) bool { return s.Key != x.Key || s.Started < old })
@@ -228,10 +239,13 @@ func (r keyring) Begin(ctx context.Context, x retrieve.Session) error {
 		for _, s := range own[min(len(own), retrieve.MaxSessions-1):] {
 			tooMany[string(s.Digest)] = true
 		}
-		if err := r.forget(ctx, sessions, func(s session) bool { return s.Started < old || tooMany[string(s.Digest)] }); err != nil {
-			return true, err
+		if err := begin(); err != nil {
+			return err
 		}
-		return true, r.engine.wire.putItem(ctx, item{kind: sessionKind, name: hex.EncodeToString(x.Digest[:]), group: sessionGroup, data: session{x.Digest[:], x.Key, retrieve.Seconds(x.Started)}})
+		if err := r.forget(ctx, sessions, func(s session) bool { return s.Started < old || tooMany[string(s.Digest)] }); err != nil {
+			return err
+		}
+		return r.engine.wire.putItem(ctx, item{kind: sessionKind, name: hex.EncodeToString(x.Digest[:]), group: sessionGroup, data: session{x.Digest[:], x.Key, retrieve.Seconds(x.Started)}})
 	})
 	if err != nil {
 		return fmt.Errorf("keep a session of the key %s: %w", x.Key, err)
@@ -240,14 +254,17 @@ func (r keyring) Begin(ctx context.Context, x retrieve.Session) error {
 }
 
 func (r keyring) End(ctx context.Context, digest [32]byte) error {
-	err := r.change(ctx, func(ctx context.Context) (bool, error) {
+	err := r.change(ctx, func(ctx context.Context, begin func() error) error {
 		var s session
 		name := hex.EncodeToString(digest[:])
 		there, err := r.engine.wire.item(ctx, sessionKind, name, &s)
 		if err != nil || !there {
-			return false, err
+			return err
 		}
-		return true, r.engine.wire.removeItems(ctx, sessionKind, name)
+		if err := begin(); err != nil {
+			return err
+		}
+		return r.engine.wire.removeItems(ctx, sessionKind, name)
 	})
 	if err != nil {
 		return fmt.Errorf("end a session: %w", err)
