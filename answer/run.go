@@ -55,7 +55,12 @@ type Run struct {
 	forgotten bool // by the ledger, while it was held
 }
 
-// BeginRun begins a run in a ledger. Its kind is that of [retrieve.Run]; spec
+// patience is how long an answer waits for the ledger before it goes on without:
+// one on a server may be away, or take no writes while a part of it is, and itself
+// wait for much longer.
+const patience = 5 * time.Second
+
+// BeginRun begins a run in a ledger, unless that takes for long. Its kind is that of [retrieve.Run]; spec
 // is all that decides on what the run does, as JSON keeps it.
 func BeginRun(ctx context.Context, l retrieve.Ledger, kind string, spec any) (*Run, error) {
 	b, err := json.Marshal(spec)
@@ -66,6 +71,8 @@ func BeginRun(ctx context.Context, l retrieve.Ledger, kind string, spec any) (*R
 	r := retrieve.Run{ID: strings.ToLower(rand.Text()[:16]), Kind: kind, Started: now, Secret: make([]byte, 32), Spec: b,
 		Worker: retrieve.NewWorker(), Left: retrieve.ClaimTime}
 	rand.Read(r.Secret) // never fails
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	if err := l.Begin(ctx, r); err != nil {
 		return nil, err
 	}
@@ -116,6 +123,8 @@ func (j heldJournal) Reply(ctx context.Context, run, key string) (reply []byte, 
 }
 
 func (j heldJournal) Keep(ctx context.Context, run, key string, reply []byte) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	err := j.run.ledger.Keep(ctx, run, j.run.worker, key, reply)
 	j.run.losing(err)
 	return err

@@ -11,6 +11,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"ibid/answer"
 	"ibid/retrieve"
@@ -93,6 +95,43 @@ func TestAskRun(t *testing.T) {
 	if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), "At nine.") || w.Header().Get(runHeader) != "" || !strings.Contains(logged.String(), "the disk is full") {
 		t.Errorf("with a full disk: %d: %s\n%s", w.Code, w.Body, logged.String())
 	}
+}
+
+// A question is answered while the ledger takes no writes, and soon: a part of
+// its server may be away, and it waits for that in vain.
+func TestAskWithoutLedger(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		asker := askerFunc(func(context.Context, answer.Question) iter.Seq2[answer.Event, error] {
+			return func(yield func(answer.Event, error) bool) {
+				_ = yield(answer.Text{Text: "At nine."}, nil) && yield(answer.Usage{}, nil)
+			}
+		})
+		var logged bytes.Buffer
+		h := newHandler(t, func(o *Options) {
+			o.Asker, o.Ledger, o.KeepAnswers, o.Logger = asker, waitingLedger{newLedger()}, time.Hour, slog.New(slog.NewTextHandler(&logged, nil))
+		})
+		start := time.Now()
+		a := into[answered](t, call(h, "POST", "/api/ask", `{"question":"When?"}`), 200)
+		if took := time.Since(start); a.Text != "At nine." || took > 10*time.Second {
+			t.Errorf("%q after %s", a.Text, took)
+		}
+		if !strings.Contains(logged.String(), "cannot be taken up again") {
+			t.Errorf("logged %s", &logged)
+		}
+	})
+}
+
+// A waitingLedger writes nothing for as long as anybody waits.
+type waitingLedger struct{ *ledger }
+
+func (waitingLedger) Begin(ctx context.Context, _ retrieve.Run) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func (waitingLedger) KeepRecord(ctx context.Context, _ retrieve.Record) error {
+	<-ctx.Done()
+	return ctx.Err()
 }
 
 type askerFunc func(context.Context, answer.Question) iter.Seq2[answer.Event, error]

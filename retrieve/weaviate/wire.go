@@ -118,7 +118,7 @@ func (w *wire) try(ctx context.Context, f func(context.Context) error) error {
 			return nil
 		}
 		if ctx.Err() != nil {
-			return ctx.Err()
+			return stopped(ctx, err)
 		}
 		if !transient(err) || w.conn.GetState() == connectivity.Shutdown {
 			return fmt.Errorf("%s: %w", w.host(), plain(err))
@@ -128,10 +128,19 @@ func (w *wire) try(ctx context.Context, f func(context.Context) error) error {
 		}
 		select {
 		case <-ctx.Done():
-			return ctx.Err()
+			return stopped(ctx, err)
 		case <-time.After(pause/2 + rand.N(pause)):
 		}
 	}
+}
+
+// stopped is that nobody waits any longer, with what there was to wait for: a
+// caller with less patience is to be told as much.
+func stopped(ctx context.Context, err error) error {
+	if absent := (*awayError)(nil); errors.As(err, &absent) {
+		return fmt.Errorf("%w: %w", ctx.Err(), err)
+	}
+	return ctx.Err()
 }
 
 // ask asks the hosts over HTTP in turn, until one answers.
