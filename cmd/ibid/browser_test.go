@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"os/exec"
@@ -19,25 +20,11 @@ import (
 // and follows a citation to the marked words: in the page, and through the
 // link in a tab of its own.
 func TestAskInABrowser(t *testing.T) {
-	chromium := os.Getenv("IBID_CHROMIUM")
-	if chromium == "" {
-		chromium = "chromium"
-	}
-	chromium, err := exec.LookPath(chromium)
-	if err != nil {
-		t.Skipf("no Chromium on the PATH: install it, or name it in IBID_CHROMIUM (%v)", err)
-	}
+	chromium := chromiumPath(t)
 	url := serve(t, t.TempDir(), filepath.Join(moduleRoot(t), "data", "library"))
 	ready(t, url)
 
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	t.Cleanup(cancel)
-	ctx, stop := chromedp.NewExecAllocator(ctx, append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]),
-		chromedp.ExecPath(chromium), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.UserDataDir(t.TempDir()),
-		chromedp.Flag("disable-component-update", true))...)
-	t.Cleanup(stop)
-	ctx, closeBrowser := chromedp.NewContext(ctx)
-	t.Cleanup(closeBrowser)
+	ctx := openBrowser(t, chromium)
 	do := func(steps ...chromedp.Action[chromedp.Void]) {
 		t.Helper()
 		if err := chromedp.Do(ctx, steps...); err != nil {
@@ -58,7 +45,6 @@ func TestAskInABrowser(t *testing.T) {
 			t.Fatalf("waiting for %s: %v\n%s", expression, err, js(`document.body.innerText`))
 		}
 	}
-	do(chromedp.Evaluate[chromedp.Void]("0")) // starts the browser
 	var foreign []string
 	if err := chromedp.Listen(ctx, func(ev any) {
 		if e, ok := ev.(*network.EventRequestWillBeSent); ok && !strings.HasPrefix(e.Request.URL, url+"/") {
@@ -103,6 +89,34 @@ func TestAskInABrowser(t *testing.T) {
 	if len(foreign) > 0 {
 		t.Errorf("the page asked elsewhere: %s", foreign)
 	}
+}
+
+// chromiumPath is the program that IBID_CHROMIUM names, or chromium; the test is
+// skipped where there is none.
+func chromiumPath(t *testing.T) string {
+	t.Helper()
+	path, err := exec.LookPath(cmp.Or(os.Getenv("IBID_CHROMIUM"), "chromium"))
+	if err != nil {
+		t.Skipf("no Chromium on the PATH: install it, or name it in IBID_CHROMIUM (%v)", err)
+	}
+	return path
+}
+
+// openBrowser starts a browser with an empty tab, for two minutes at the most.
+func openBrowser(t *testing.T, path string) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	t.Cleanup(cancel)
+	ctx, stop := chromedp.NewExecAllocator(ctx, append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]),
+		chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.UserDataDir(t.TempDir()),
+		chromedp.Flag("disable-component-update", true))...)
+	t.Cleanup(stop)
+	ctx, closeBrowser := chromedp.NewContext(ctx)
+	t.Cleanup(closeBrowser)
+	if err := chromedp.Do(ctx, chromedp.Evaluate[chromedp.Void]("0")); err != nil {
+		t.Fatal(err)
+	}
+	return ctx
 }
 
 // shoot takes a picture into the folder that IBID_SCREENSHOTS names, if it does.

@@ -1,19 +1,15 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/network"
@@ -31,14 +27,7 @@ Black tea is served in the galley at four "><img src=https://evil.example/x oner
 // A report of hostile documents, questions and replies is opened as a page: it
 // runs nothing, asks nothing, hides nothing, and can be read by everyone.
 func TestEvalReportInABrowser(t *testing.T) {
-	chromium := os.Getenv("IBID_CHROMIUM")
-	if chromium == "" {
-		chromium = "chromium"
-	}
-	chromium, err := exec.LookPath(chromium)
-	if err != nil {
-		t.Skipf("no Chromium on the PATH: install it, or name it in IBID_CHROMIUM (%v)", err)
-	}
+	chromium := chromiumPath(t)
 	dir := t.TempDir()
 	writeFiles(t, dir, club)
 	writeFiles(t, dir, map[string]string{
@@ -62,14 +51,7 @@ func TestEvalReportInABrowser(t *testing.T) {
 		t.Fatalf("exit code %d: %s%s", code, out, errs)
 	}
 
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	t.Cleanup(cancel)
-	ctx, stop := chromedp.NewExecAllocator(ctx, append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]),
-		chromedp.ExecPath(chromium), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.UserDataDir(t.TempDir()),
-		chromedp.Flag("disable-component-update", true))...)
-	t.Cleanup(stop)
-	ctx, closeBrowser := chromedp.NewContext(ctx)
-	t.Cleanup(closeBrowser)
+	ctx := openBrowser(t, chromium)
 	do := func(steps ...chromedp.Action[chromedp.Void]) {
 		t.Helper()
 		if err := chromedp.Do(ctx, steps...); err != nil {
@@ -82,7 +64,6 @@ func TestEvalReportInABrowser(t *testing.T) {
 			t.Errorf("%s is %q, want %q (%v)", expression, got, want, err)
 		}
 	}
-	do(chromedp.Evaluate[chromedp.Void]("0")) // starts the browser
 	address := (&url.URL{Scheme: "file", Path: page}).String()
 	var mu sync.Mutex
 	var foreign, problems []string
