@@ -32,6 +32,7 @@ type reading struct {
 	doc    *Document // nil when the file is stored as it is
 	chunks []Chunk
 	store  func(context.Context) error // stores the document
+	stored bool                        // ahead of its turn, or tried to be
 	err    error
 	weight int64 // of what is in hand for it
 }
@@ -41,13 +42,17 @@ type ahead struct {
 	run     *syncRun
 	ordered chan chan reading // one for each file, in their order
 	budget  budget
+	writers chan struct{} // holds one for each document that is being stored
 }
 
 // ahead starts the work on the files. It goes on until end is called, which
 // waits for it.
 func (run *syncRun) ahead(ctx context.Context) (a *ahead, end func()) {
 	ctx, stop := context.WithCancel(ctx)
-	a = &ahead{run: run, ordered: make(chan chan reading, maxAhead), budget: budget{limit: maxAheadBytes, freed: make(chan struct{}, 1)}}
+	a = &ahead{
+		run: run, ordered: make(chan chan reading, maxAhead), budget: budget{limit: maxAheadBytes, freed: make(chan struct{}, 1)},
+		writers: make(chan struct{}, max(1, run.Writers)),
+	}
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		defer close(a.ordered)
@@ -77,6 +82,7 @@ func (run *syncRun) ahead(ctx context.Context) (a *ahead, end func()) {
 				a.budget.add(r.weight - weight)
 				<-workers
 				run.prepareDocument(ctx, &r)
+				a.storeDocument(ctx, &r)
 				out <- r
 			})
 		}
@@ -84,20 +90,35 @@ func (run *syncRun) ahead(ctx context.Context) (a *ahead, end func()) {
 	return a, func() { stop(); wg.Wait() }
 }
 
-// next gives what came of the next file; the error is that of ctx.
-func (a *ahead) next(ctx context.Context) (reading, error) {
-	select {
-	case out, ok := <-a.ordered:
-		if ok {
-			select {
-			case r := <-out:
-				return r, ctx.Err()
-			case <-ctx.Done():
-			}
-		}
-	case <-ctx.Done():
+// storeDocument stores a document ahead of its turn, where several are stored at
+// a time. One that may turn out to be renamed waits for its turn.
+func (a *ahead) storeDocument(ctx context.Context, r *reading) {
+	if cap(a.writers) == 1 || r.doc == nil {
+		return
 	}
-	return reading{}, ctx.Err()
+	if _, moved := a.run.gone[r.digest]; moved {
+		return
+	}
+	select {
+	case a.writers <- struct{}{}:
+	case <-ctx.Done():
+		return
+	}
+	if ctx.Err() == nil {
+		err := r.store(context.WithoutCancel(ctx))
+		r.store, r.stored = func(context.Context) error { return err }, true
+	}
+	<-a.writers
+}
+
+// next gives what came of the next file; false when no more are begun, since the
+// context is done. Who has begun comes to an end soon then.
+func (a *ahead) next() (reading, bool) {
+	out, ok := <-a.ordered
+	if !ok {
+		return reading{}, false
+	}
+	return <-out, true
 }
 
 // finished gives back what was in hand for a file.

@@ -21,6 +21,10 @@ type Syncer struct {
 	// Workers is the number of files read at a time; 0 means one for each
 	// processor.
 	Workers int
+	// Writers is the number of documents stored at a time; 0 means one, which a
+	// sink with one writer is best served by. Those behind one that waits for its
+	// turn are then stored before it.
+	Writers int
 	// Include, where there are any, are patterns of the files that belong to a
 	// folder, or of folders in it; Exclude are those of what does not. They are
 	// written as in a .gitignore file at the root, and checked by [CheckGlob].
@@ -51,8 +55,8 @@ const maxSinkFailures = 3
 // links are not followed and special files never opened. Open the folder with
 // [os.Root.FS], so that nothing outside it can be reached.
 //
-// The sequence is lazy and single-use. When ctx is done the document in hand
-// is stored first, then the sequence ends with the context's error; what was
+// The sequence is lazy and single-use. When ctx is done the documents in
+// hand are stored first, then the sequence ends with the context's error; what was
 // yielded is durable. An error ends the sequence; trouble with one file is a
 // [Change] in it.
 func (s *Syncer) Sync(ctx context.Context, root Root, fsys fs.FS) iter.Seq2[Change, error] {
@@ -129,15 +133,18 @@ type syncRun struct {
 }
 
 // all reads and prepares the files, several at a time and a few ahead, and acts
-// on them one by one in their order.
+// on them one by one in their order. When ctx is done, what others have stored of
+// the files behind is told as well.
 func (run *syncRun) all(ctx context.Context, yield func(Change, error) bool) {
 	ahead, end := run.ahead(ctx)
 	defer end()
 	for _, f := range run.files {
-		r, err := ahead.next(ctx)
-		if err != nil {
-			yield(Change{}, err)
-			return
+		r, ok := ahead.next()
+		if !ok {
+			break
+		}
+		if ctx.Err() != nil && !r.stored {
+			continue
 		}
 		run.done++
 		change, err := run.act(ctx, f, r)
@@ -149,6 +156,10 @@ func (run *syncRun) all(ctx context.Context, yield func(Change, error) bool) {
 		if !yield(change, nil) {
 			return
 		}
+	}
+	if err := ctx.Err(); err != nil {
+		yield(Change{}, err)
+		return
 	}
 	run.remove(ctx, yield)
 }

@@ -94,6 +94,13 @@ type Preparer interface {
 	Prepare(space string, doc *ingest.Document, chunks []ingest.Chunk, vectors [][]float32) (store func(context.Context) error, err error)
 }
 
+// A Remote is an [Engine] on a server, where most of storing a document is
+// waiting for it.
+type Remote interface {
+	// Writers is how many documents are best stored at a time.
+	Writers() int
+}
+
 // DocumentInfo is one line of the list of documents.
 type DocumentInfo struct {
 	ingest.Document

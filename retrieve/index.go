@@ -190,6 +190,14 @@ func (x *Index) Prepare(ctx context.Context, doc *ingest.Document, chunks []inge
 	}, nil
 }
 
+// Writers is how many documents are best stored at a time.
+func (x *Index) Writers() int {
+	if e, ok := x.engine.(Remote); ok {
+		return e.Writers()
+	}
+	return 1
+}
+
 // storedVectors gives a row for each text: the vector that is stored for the
 // same text of the document, or nil.
 func (x *Index) storedVectors(ctx context.Context, document string, texts []string) ([][]float32, error) {

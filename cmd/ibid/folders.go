@@ -25,7 +25,7 @@ func (c syncConfig) folders(lib *library, paths []string, watch bool) []*folder 
 	folders := make([]*folder, len(paths))
 	for i, path := range paths {
 		f := &folder{lib: lib, path: path, collection: c.Collection, told: make(map[string]string)}
-		f.syncer = &ingest.Syncer{Sink: lib.Index, Reader: lib.reader, Include: c.Include, Exclude: c.Exclude}
+		f.syncer = &ingest.Syncer{Sink: lib.Index, Reader: lib.reader, Writers: lib.Index.Writers(), Include: c.Include, Exclude: c.Exclude}
 		if watch {
 			f.watcher = ingest.NewWatcher(path)
 			f.syncer.Enter = f.watcher.Enter

@@ -38,8 +38,8 @@ func BenchLibraries(b *testing.B, run func(b *testing.B, s *Shelf)) {
 	}
 }
 
-// BenchStore stores what an engine lacks of the shelf, one writer and a document
-// at a time, and reports chunks a second. Then taken says what else is reported:
+// BenchStore stores what an engine lacks of the shelf as [Shelf.Store] does, and
+// reports chunks a second. Then taken says what else is reported:
 // units to figures.
 func (s *Shelf) BenchStore(b *testing.B, e retrieve.Engine, taken func() map[string]float64) {
 	b.Helper()

@@ -14,6 +14,8 @@ import (
 	"ibid/ingest"
 	"ibid/retrieve"
 	"ibid/retrieve/embed"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // corpora gives the names of sets of real texts, in the format of BEIR, that benchmarks are
@@ -120,8 +122,8 @@ func (s *Shelf) Embed(t testing.TB, texts []string) [][]float32 {
 	return rows
 }
 
-// Store puts what is not there yet of the shelf into an engine that has nothing
-// else, a document at a time, and says how many chunks that were.
+// Store puts what is not there yet of the shelf into an engine, as many documents
+// at a time as it is best at, and says how many chunks that were.
 func (s *Shelf) Store(t testing.TB, e retrieve.Engine) (fresh int) {
 	t.Helper()
 	ctx := t.Context()
@@ -136,12 +138,22 @@ func (s *Shelf) Store(t testing.TB, e retrieve.Engine) (fresh int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for n := len(there); n < len(s.Texts)/10; n++ {
+	known := make(map[string]bool, len(there))
+	for _, d := range there {
+		known[d.ID] = true
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(x.Writers())
+	for n := range len(s.Texts) / 10 {
 		doc, chunks := s.Document(n)
-		if err := x.Replace(ctx, doc, chunks); err != nil {
-			t.Fatal(err)
+		if known[doc.ID] || ctx.Err() != nil {
+			continue
 		}
 		fresh += len(chunks)
+		g.Go(func() error { return x.Replace(ctx, doc, chunks) })
+	}
+	if err := g.Wait(); err != nil {
+		t.Fatal(err)
 	}
 	return fresh
 }

@@ -10,8 +10,8 @@ import (
 	"ibid/retrieve/enginetest"
 )
 
-// BenchmarkLibrary measures libraries of real text on a server: storing them by
-// one writer, one document in each transaction, what they take there, answering
+// BenchmarkLibrary measures libraries of real text on a server: storing them,
+// one document in each transaction, what they take there, answering
 // real questions from the question to the passages, and both searches for the
 // candidates alone. Of Dense it says which part of the ten nearest it finds.
 // Where IBID_LIBRARY is set, each library stays in a schema of that name and its

@@ -87,6 +87,13 @@ func (e *Engine) ReplaceIn(ctx context.Context, space string, doc *ingest.Docume
 	return store(ctx)
 }
 
+// writers are as many as two processors of a server keep busy.
+const writers = 4
+
+// Writers is how many documents are best stored at a time: half of the
+// connections are left for those who search.
+func (e *Engine) Writers() int { return max(1, min(writers, int(e.pool.Config().MaxConns)/2)) }
+
 // Prepare is ReplaceIn up to its transaction, which store is.
 func (e *Engine) Prepare(space string, doc *ingest.Document, chunks []ingest.Chunk, vectors [][]float32) (store func(context.Context) error, err error) {
 	p, err := prepare(doc, chunks, vectors)

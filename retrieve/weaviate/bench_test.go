@@ -18,8 +18,8 @@ import (
 	"ibid/retrieve/weaviate/weaviatetest"
 )
 
-// BenchmarkLibrary measures libraries of real text on one node: storing them by
-// one writer, what they take there, answering real questions from the question to
+// BenchmarkLibrary measures libraries of real text on one node: storing them,
+// what they take there, answering real questions from the question to
 // the passages, and both searches for the candidates alone. Of Dense it says which
 // part of the ten nearest it finds.
 func BenchmarkLibrary(b *testing.B) {

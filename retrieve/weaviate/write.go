@@ -22,6 +22,12 @@ func (e *Engine) Replace(ctx context.Context, doc *ingest.Document, chunks []ing
 	return store(ctx)
 }
 
+// writers wait for the cluster more than they work.
+const writers = 8
+
+// Writers is how many documents are best stored at a time.
+func (e *Engine) Writers() int { return writers }
+
 // Prepare is Replace up to where the cluster is needed, which store is. An empty
 // space is not compared.
 func (e *Engine) Prepare(space string, doc *ingest.Document, chunks []ingest.Chunk, vectors [][]float32) (store func(context.Context) error, err error) {

@@ -1,0 +1,144 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/fstest"
+	"testing/synctest"
+	"time"
+)
+
+// A distant sink takes a second for each document, several at a time.
+type distant struct {
+	*memory
+	mu         sync.Mutex
+	busy, most int
+	began      func(id string) // when storing a document begins
+}
+
+func (d *distant) Replace(ctx context.Context, doc *Document, chunks []Chunk) error {
+	d.mu.Lock()
+	d.busy++
+	d.most = max(d.most, d.busy)
+	if d.began != nil {
+		d.began(doc.ID)
+	}
+	d.mu.Unlock()
+	// The later ones of a handful come first.
+	time.Sleep(time.Second - time.Duration(doc.Path[2]-'0')*time.Millisecond)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.busy--
+	return d.memory.Replace(ctx, doc, chunks)
+}
+
+func (d *distant) Rename(ctx context.Context, from string, to *Document) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.memory.Rename(ctx, from, to)
+}
+
+func (d *distant) Delete(ctx context.Context, id string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.memory.Delete(ctx, id)
+}
+
+// Several documents are stored at a time, no more than asked for, and told in the
+// order of their paths.
+func TestSyncWithSeveralWriters(t *testing.T) {
+	for writers, seconds := range map[int]int{0: 50, 1: 50, 7: 8, 50: 1} {
+		synctest.Test(t, func(t *testing.T) {
+			sink := &distant{memory: newMemory()}
+			begun := time.Now()
+			got, err := syncAll(t, &Syncer{Sink: sink, Writers: writers, Workers: 2}, manyFiles(50))
+			if err != nil || len(got) != 50 || !slices.IsSorted(got) || len(sink.docs) != 50 {
+				t.Errorf("%d writers: %d changes (%v), %d stored: %q", writers, len(got), err, len(sink.docs), got)
+			}
+			if took := time.Since(begun); took > time.Duration(seconds)*time.Second || sink.most != max(1, writers) {
+				t.Errorf("%d writers: %d at a time, and %v", writers, sink.most, took)
+			}
+		})
+	}
+}
+
+// What is gone and come under another name, and what cannot be stored, is told as
+// by one writer.
+func TestSeveralWritersTellTheSame(t *testing.T) {
+	before := fstest.MapFS{"a.md": file1("A."), "b.md": file1("B."), "e.md": file1("E."), "g.md": file1("G.")}
+	after := fstest.MapFS{
+		"a.md": file1("A."), "c.md": file1("B."), "d.md": file1("B."), "e.md": file1("New."), "f.md": file1("F."), "h.bin": file1("\x00\x01"),
+		"i.md": file1("G."), "j.md": file1("J."),
+	}
+	run := func(writers int) (lines []string) {
+		synctest.Test(t, func(t *testing.T) {
+			sink := &distant{memory: newMemory()}
+			s := &Syncer{Sink: sink, Writers: writers}
+			if _, err := syncAll(t, s, before); err != nil {
+				t.Error(err)
+			}
+			sink.fail = func(id string) error {
+				if id == "harbour/f.md" {
+					return errors.New("no space left")
+				}
+				return nil
+			}
+			var err error
+			if lines, err = syncAll(t, s, after); err != nil {
+				t.Error(err)
+			}
+			lines = append(lines, fmt.Sprint(len(sink.docs)))
+		})
+		return lines
+	}
+	wantLines(t, run(8), run(1)...)
+}
+
+// Broken off, a sync stores what it has in hand, tells of it, and begins no more.
+func TestSyncStopsAfterTheDocumentsInHand(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		sink := &distant{memory: newMemory()}
+		sink.began = func(id string) {
+			if id == "harbour/013.md" {
+				cancel()
+			}
+		}
+		var told []string
+		var last error
+		for c, err := range (&Syncer{Sink: sink, Writers: 4}).Sync(ctx, harbour, manyFiles(50)) {
+			if err != nil {
+				last = err
+				continue
+			}
+			if c.Action != Added {
+				t.Errorf("%+v", c)
+			}
+			told = append(told, c.Document)
+		}
+		slices.Sort(sink.replaced)
+		if diff := slices.Compare(told, sink.replaced); diff != 0 || len(told) < 8 || len(told) > 20 {
+			t.Errorf("told of %q, stored %q", told, sink.replaced)
+		}
+		if !errors.Is(last, context.Canceled) {
+			t.Errorf("ended with %v", last)
+		}
+	})
+}
+
+// A store that is away ends the sync, however many wait for it.
+func TestSeveralWritersAndNoStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sink := &distant{memory: newMemory()}
+		away := errors.New("the store is away")
+		sink.fail = func(string) error { return away }
+		got, err := syncAll(t, &Syncer{Sink: sink, Writers: 8}, manyFiles(50))
+		if len(got) != maxSinkFailures-1 || !errors.Is(err, away) {
+			t.Errorf("%q, %v", got, err)
+		}
+	})
+}
