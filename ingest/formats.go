@@ -7,6 +7,8 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+
+	"ibid/ingest/archive"
 )
 
 // A format is a kind of file and how it is read.
@@ -71,13 +73,33 @@ func formats() []format {
 
 // formatOf gives the format that a file's name stands for.
 func formatOf(name string) (format, bool) {
-	ending := strings.ToLower(path.Ext(name))
+	ending := endingOf(name)
 	for _, f := range formats() {
 		if slices.Contains(f.endings, ending) {
 			return f, true
 		}
 	}
 	return format{}, false
+}
+
+// endingOf gives the ending of a file's name, in lower case and with its dot.
+// It is empty where what stands behind the last dot is none: the number of a
+// version, a rotation or a section ("Apache-2.0", "syslog.1", "ibid.8"), or what
+// tells one of the usual texts from another ("README.Debian").
+func endingOf(name string) string {
+	ext := path.Ext(name)
+	stem := strings.TrimSuffix(path.Base(name), ext)
+	ending := strings.ToLower(ext)
+	if n := len(ext); (n == 2 || n == 3) && strings.Trim(ext[1:], "0123456789") == "" {
+		return ""
+	}
+	switch stem {
+	case "README", "LICENSE", "LICENCE", "COPYING", "NOTICE", "NEWS", "CHANGES", "CHANGELOG", "HISTORY", "AUTHORS", "INSTALL", "TODO", "FAQ":
+		if !archive.Is(name) && !slices.ContainsFunc(formats(), func(f format) bool { return slices.Contains(f.endings, ending) }) {
+			return ""
+		}
+	}
+	return ending
 }
 
 func formatNamed(name string) (format, bool) {

@@ -107,6 +107,7 @@ type markdownWalker struct {
 	src   []byte
 	slugs map[string]int // how often each anchor was given
 	mdx   bool
+	plain bool // without what stands for pictures
 	above int  // lines of the file in front of src; negative when they do not count
 	at    Span // a place in src, and how many lines end in front of it
 }
@@ -148,7 +149,7 @@ func (w *markdownWalker) block(n ast.Node, depth int) {
 	w.mark(n)
 	switch n := n.(type) {
 	case *ast.Heading:
-		heading := w.inline(n)
+		heading := w.heading(n)
 		anchor := slug(w.slugs, oneLine(clean(heading)))
 		if id, ok := n.AttributeString("id"); ok {
 			anchor = fmt.Sprintf("%s", id)
@@ -238,6 +239,19 @@ func (w *markdownWalker) lines(n ast.Node) string {
 	return out.String()
 }
 
+// heading gives the words of a heading. What stands for its pictures is left
+// out, since those beside words are badges; where there is nothing else, it is
+// the heading.
+func (w *markdownWalker) heading(n ast.Node) string {
+	w.plain = true
+	words := w.inline(n)
+	w.plain = false
+	if oneLine(clean(words)) == "" {
+		return w.inline(n)
+	}
+	return words
+}
+
 // inline gives the words of a block without marks, addresses and tags.
 func (w *markdownWalker) inline(n ast.Node) string {
 	var out strings.Builder
@@ -289,6 +303,10 @@ func (w *markdownWalker) inlineInto(out *strings.Builder, n ast.Node) {
 		case *extast.FootnoteLink:
 			fmt.Fprintf(out, "[^%d]", c.Index)
 		case *extast.FootnoteBacklink:
+		case *ast.Image:
+			if !w.plain {
+				w.inlineInto(out, c)
+			}
 		default:
 			w.inlineInto(out, c)
 		}

@@ -24,7 +24,9 @@ func readPDF(doc *Document, data []byte) error {
 
 // putTogether makes the text of the pages.
 func putTogether(doc *Document, file *pdf.File) {
-	doc.setMeta("author", file.Author)
+	if !isStandIn(file.Author) {
+		doc.setMeta("author", file.Author)
+	}
 	doc.setMeta("date", file.Date)
 	if title := oneLine(clean(file.Title)); isTitle(title) {
 		doc.Title = title
@@ -112,10 +114,23 @@ func endsOpen(s string) bool {
 // isTitle tells titles apart from what programs put in their place.
 func isTitle(s string) bool {
 	lower := strings.ToLower(s)
+	if isStandIn(lower) {
+		return false
+	}
 	for _, sign := range []string{"untitled", "microsoft word", "microsoft powerpoint", ".doc", ".indd", ".tex", ".dvi", ".qxd", ".pdf", ".html", ".xls", ".ppt", "about:blank", "://"} {
 		if strings.Contains(lower, sign) {
 			return false
 		}
 	}
 	return utf8.RuneCountInString(s) >= 3
+}
+
+// isStandIn recognises what the makers of PDF files write where nobody told them
+// a title or an author.
+func isStandIn(s string) bool {
+	switch strings.ToLower(strings.TrimSpace(s)) {
+	case "(anonymous)", "anonymous", "(unspecified)", "unspecified", "unknown":
+		return true
+	}
+	return false
 }

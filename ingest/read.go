@@ -73,7 +73,7 @@ func (r *Reader) maxBytes() int64 {
 // refuse says why a file of this name and size is not read; nil if it is.
 func (r *Reader) refuse(name string, size int64) error {
 	if _, ok := formatOf(name); !ok && !isContainer(name) {
-		return &SkipError{fmt.Sprintf("%s files are not read", strings.ToLower(path.Ext(name)))}
+		return &SkipError{fmt.Sprintf("%s files are not read", endingOf(name))}
 	}
 	if size == 0 {
 		return &SkipError{"empty"}
@@ -101,7 +101,7 @@ func (r *Reader) Read(ctx context.Context, name string, data []byte) (*Document,
 	doc := &Document{Path: name, Format: f.name, Digest: hex.EncodeToString(sum[:])}
 	if !f.binary {
 		if kind := binaryKind(data); kind != "" {
-			ending := path.Ext(name)
+			ending := endingOf(name)
 			if ending == "" && kind == aProgram {
 				return nil, &SkipError{kind}
 			}
@@ -119,7 +119,7 @@ func (r *Reader) Read(ctx context.Context, name string, data []byte) (*Document,
 		err = f.into(doc, data)
 	}
 	if err != nil {
-		if errors.Is(err, errBinary) && path.Ext(name) == "" {
+		if errors.Is(err, errBinary) && endingOf(name) == "" {
 			return nil, &SkipError{"a binary file"}
 		}
 		return nil, err
@@ -128,7 +128,10 @@ func (r *Reader) Read(ctx context.Context, name string, data []byte) (*Document,
 		return nil, &SkipError{"empty: there is no text in it"}
 	}
 	if doc.Title == "" {
-		doc.Title = strings.TrimSuffix(path.Base(name), path.Ext(name))
+		doc.Title = path.Base(name)
+		if endingOf(name) != "" {
+			doc.Title = strings.TrimSuffix(doc.Title, path.Ext(name))
+		}
 	}
 	return doc, nil
 }

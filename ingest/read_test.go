@@ -12,6 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/text/unicode/norm"
+
+	"ibid/ingest/pdf"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -136,6 +138,11 @@ func TestReadRefuses(t *testing.T) {
 		{"a.csv", "a,b\n\"" + strings.Repeat("x\n", 1<<19), true, "larger than"},
 		{"ibid", "\x7fELF\x02\x01", true, "a program"},
 		{"LICENCE", strings.Repeat("\x00\x01\x02\x03\x91\x92", 50), true, "binary"},
+		{"libharbour.so.6", "\x7fELF\x02\x01", true, "a program"},
+		{"lamp-2.0", strings.Repeat("\x00\x01\x02\x03\x91\x92", 50), true, "binary"},
+		{"README.mp3", strings.Repeat("\x00\x01\x02\x03\x91\x92", 50), true, "binary"},
+		{"lamp.dns", "The lamp is lit.", true, ".dns files are not read"},
+		{"lamp.7z.001", "The lamp is lit.", true, ".001 files are not read"},
 	}
 	for _, tt := range tests {
 		doc, err := r.Read(t.Context(), tt.name, []byte(tt.data))
@@ -158,5 +165,45 @@ func TestReadDoesNotKeepData(t *testing.T) {
 	copy(data, bytes.Repeat([]byte("x"), len(data)))
 	if doc.Text != "Title\n\nText that stays." {
 		t.Errorf("the text changed with the input: %q", doc.Text)
+	}
+}
+
+// What a file is about is told by its title, and not by what stands in the place
+// of one.
+func TestReadTitles(t *testing.T) {
+	for _, tt := range []struct{ name, data, title, format string }{
+		{"notes/lamp.txt", "The lamp is lit.", "lamp", "text"},
+		{"licences/Apache-2.0", "The lamp is lit.", "Apache-2.0", "text"},
+		{"log/lamps.1", "The lamp is lit.", "lamps.1", "text"},
+		{"README.Debian", "The lamp is lit.", "README.Debian", "text"},
+		{"README.md", "The lamp is lit.", "README", "markdown"},
+		{"lamp.md", "# Lamp [![build](b.svg)](b) ![Version](v.svg)\n\nIt is lit.", "Lamp", "markdown"},
+		{"lamp.md", "![Lamp](l.svg)\n====\n\nIt is lit.", "Lamp", "markdown"},
+	} {
+		doc, err := new(Reader).Read(t.Context(), tt.name, []byte(tt.data))
+		if err != nil {
+			t.Errorf("%s: %v", tt.name, err)
+			continue
+		}
+		checkDocument(t, doc)
+		if doc.Title != tt.title || doc.Format != tt.format {
+			t.Errorf("%s: title %q, format %q; want %q, %q", tt.name, doc.Title, doc.Format, tt.title, tt.format)
+		}
+	}
+}
+
+func TestPDFStandIns(t *testing.T) {
+	for _, tt := range []struct{ title, author, wantTitle, wantAuthor string }{
+		{"(anonymous)", "(anonymous)", "The lamp", ""},
+		{"Untitled", "Anonymous", "The lamp", ""},
+		{"The anonymous letters", "A. Nonym", "The anonymous letters", "A. Nonym"},
+	} {
+		doc := new(Document)
+		putTogether(doc, &pdf.File{Title: tt.title, Author: tt.author, Pages: []pdf.Page{{Blocks: []pdf.Block{
+			{Heading: 1, Text: "The lamp"}, {Text: "It is lit."},
+		}}}})
+		if doc.Title != tt.wantTitle || doc.Meta["author"] != tt.wantAuthor {
+			t.Errorf("%+v: title %q, author %q", tt, doc.Title, doc.Meta["author"])
+		}
 	}
 }

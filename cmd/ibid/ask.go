@@ -18,6 +18,7 @@ import (
 type askCmd struct {
 	Question []string `arg:"" optional:"" help:"The question; quote it, or give its words. With --resume, a run's id or nothing."`
 	JSON     bool     `help:"Print the whole answer as one JSON object." name:"json"`
+	Trace    bool     `help:"Print how the answer came about, too: what became of each passage and why, and each step of a model. What --json prints holds it always."`
 	Strategy string   `help:"How evidence becomes an answer: auto, refine, stuff, map-reduce, map-rerank or extract." default:"auto" placeholder:"NAME"`
 	resumeConfig
 	citeConfig
@@ -100,8 +101,9 @@ func (c *askCmd) Run(ctx context.Context, s surroundings) (err error) {
 	events := cite.Number(run.Watch(answerer.Ask(ctx, answer.Question{
 		Text: spec.Question, Strategy: spec.Strategy, TopK: spec.TopK, Diversity: spec.Diversity, Filter: spec.filter(), Run: run,
 	})), citing)
+	var passages []retrieve.Passage
 	if !c.JSON {
-		events = show(events, s)
+		events = show(ranked(events, &passages), s)
 	}
 	a, err := cite.Collect(events)
 	if err == nil {
@@ -110,6 +112,9 @@ func (c *askCmd) Run(ctx context.Context, s surroundings) (err error) {
 		} else {
 			err = showSources(s.stdout, s.stderr, a)
 		}
+	}
+	if c.Trace && !c.JSON {
+		err = errors.Join(err, showTrace(s.stdout, passages, a))
 	}
 	if err := runs.settle(ctx, run, err); err != nil {
 		return err

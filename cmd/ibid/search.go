@@ -14,6 +14,7 @@ import (
 type searchCmd struct {
 	Question []string `arg:"" help:"What to search for; quote it, or give its words."`
 	JSON     bool     `help:"Print the passages as a JSON array." name:"json"`
+	Full     bool     `help:"Print each passage whole, as it stands in its document."`
 	scopeConfig
 	rerankConfig
 	storeConfig
@@ -53,11 +54,25 @@ func (c *searchCmd) Run(ctx context.Context, s surroundings) (err error) {
 	}
 	var b strings.Builder
 	for i, p := range passages {
-		fmt.Fprintf(&b, "%2d. %.3f  %s\n    %s\n", i+1, p.Score, passageName(p), oneLine(p.Text, 300))
+		fmt.Fprintf(&b, "%2d. %.3f  %s\n", i+1, p.Score, passageName(p))
+		if c.Full {
+			b.WriteString("\n" + indented(p.Text) + "\n")
+		} else {
+			fmt.Fprintf(&b, "    %s\n", oneLine(p.Text, 300))
+		}
 	}
 	if len(passages) == 0 {
 		b.WriteString("nothing found\n")
 	}
 	_, err = io.WriteString(s.stdout, printable(b.String()))
 	return err
+}
+
+// indented puts four spaces in front of each line of a text that is not empty.
+func indented(text string) string {
+	var b strings.Builder
+	for line := range strings.SplitSeq(strings.TrimSpace(text), "\n") {
+		b.WriteString(strings.TrimRight("    "+line, " \t\r") + "\n")
+	}
+	return b.String()
 }
