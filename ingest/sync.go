@@ -170,7 +170,7 @@ func (run *syncRun) act(ctx context.Context, f file, r reading) (Change, error) 
 		Document: run.root.Name + "/" + f.path, Root: run.root.Name, Path: f.path,
 		Done: run.done, Total: len(run.files),
 	}
-	_, stored := run.known[f.path]
+	before, stored := run.known[f.path]
 	// What is begun is finished, however the sync ends.
 	ctx = context.WithoutCancel(ctx)
 	var skip *SkipError
@@ -208,6 +208,9 @@ func (run *syncRun) act(ctx context.Context, f file, r reading) (Change, error) 
 		c.Action = Added
 		if stored {
 			c.Action = Updated
+			if before.Digest == r.digest && c.Reason == "" {
+				c.Reason = "the same file, read anew"
+			}
 		}
 		err = r.store(ctx)
 	}

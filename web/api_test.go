@@ -145,6 +145,22 @@ func TestModelErrors(t *testing.T) {
 	}
 }
 
+// A page asks for a score of files: the log has a line for the page, not one for
+// each of them, but for what is not there.
+func TestLogOfAPage(t *testing.T) {
+	var logged bytes.Buffer
+	e := newHandler(t, func(o *Options) {
+		o.Logger = slog.New(slog.NewTextHandler(&logged, &slog.HandlerOptions{Level: slog.LevelInfo}))
+	})
+	for _, path := range []string{"/", "/static/app.js", "/static/app.css", "/static/none.js"} {
+		call(e, "GET", path, "")
+	}
+	said := logged.String()
+	if strings.Count(said, "msg=request") != 2 || !strings.Contains(said, "route=/ status=200") || !strings.Contains(said, "route=/static/* status=404") {
+		t.Errorf("the log says\n%s", said)
+	}
+}
+
 func TestReadiness(t *testing.T) {
 	ready, away := false, error(nil)
 	var logged bytes.Buffer

@@ -43,6 +43,7 @@ func TestBrowser(t *testing.T) {
 			b.is("2", `String(document.querySelectorAll(".turn .text:not(.draft) li").length)`)
 			b.is("2", `String(document.querySelectorAll(".sources > li").length)`)
 			b.is("Looked at 4, used 3", `document.querySelector("summary").textContent`)
+			b.is("cited as 1,cited as 1,cited as 2", `[...document.querySelectorAll(".judged .facts")].map((e) => e.textContent.match(/cited as [0-9, ]*[0-9]/)?.[0]).filter(Boolean).join()`)
 			b.is("The moon is made of green cheese.", `[...document.querySelectorAll(".turn .doubt")].map((e) => e.textContent).find((t) => t.includes("moon"))`)
 
 			// A number by keyboard: focus shows the quote, Enter opens the source.

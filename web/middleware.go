@@ -52,6 +52,9 @@ func (s *server) log() echo.MiddlewareFunc {
 		LogLatency: true, LogResponseSize: true, LogRemoteIP: true,
 		LogValuesFunc: func(c echo.Context, v middleware.RequestLoggerValues) error {
 			level := slog.LevelInfo
+			if v.RoutePath == staticRoute && v.Error == nil { // a page asks for twenty of them
+				level = slog.LevelDebug
+			}
 			attrs := []slog.Attr{
 				slog.String("method", v.Method), slog.String("route", v.RoutePath),
 				slog.Int("status", v.Status), slog.Duration("took", v.Latency),

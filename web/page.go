@@ -22,6 +22,9 @@ import (
 //go:embed static templates
 var embedded embed.FS
 
+// staticRoute is where the files of the page are served.
+const staticRoute = "/static/*"
+
 // A file is one static file with its entity tag.
 type file struct {
 	body, packed []byte // packed by gzip

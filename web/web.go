@@ -271,7 +271,7 @@ func (s *server) routed() (_ *echo.Echo, err error) {
 		e.Add(http.MethodHead, path, h)
 	}
 	get("/", s.home)
-	get("/static/*", s.static)
+	get(staticRoute, s.static)
 	get("/documents", s.documentList)
 	get("/documents/*", s.viewer)
 	e.POST("/api/ask", s.ask, s.bounded)

@@ -69,7 +69,14 @@ func showTrace(w io.Writer, passages []retrieve.Passage, a cite.Answer) error {
 		}
 		fmt.Fprintf(&b, "%2d. %-10s %5s  %s\n", i+1, state, chance, cite.Neutral(passageName(p)))
 		if known {
-			fmt.Fprintf(&b, "    by %s: %s\n", j.By, cite.Neutral(oneLine(j.Reason, 300)))
+			by := "by " + j.By
+			if j.By == "unjudged" {
+				by = "by score, for want of a judge"
+			}
+			if j.Reason != "" {
+				by += ": " + cite.Neutral(oneLine(j.Reason, 300))
+			}
+			b.WriteString("    " + by + "\n")
 		}
 	}
 	if len(a.Steps) > 0 {

@@ -92,7 +92,7 @@ func (c *doctorCmd) checkLibrary(ctx context.Context, store retrieve.Store, up *
 	if err != nil {
 		return unreadable(err)
 	}
-	counts := ok(f.Check, "%s: %s in %s, %s", f.Detail, counted(documents, "document"), counted(len(roots), "root"), counted(chunks, "chunk"))
+	counts := ok(f.Check, "%s: %s in %s, %s", f.Detail, counted(documents, "document"), counted(len(roots), "folder"), counted(chunks, "chunk"))
 	if documents == 0 {
 		counts.State, counts.Next = stateWarning, ingestFirst
 	}
@@ -100,7 +100,7 @@ func (c *doctorCmd) checkLibrary(ctx context.Context, store retrieve.Store, up *
 		return err
 	}
 	if embedder != nil && space != "" {
-		f := ok("space", "%s", space)
+		f := ok("space", "the vectors in the data are of %s", space)
 		if space != embedder.Space() {
 			f = finding{"space", stateFailed, fmt.Sprintf("the data is embedded with %s, and %s is in use", space, embedder.Space()),
 				"run 'ibid reembed', or choose the embedding model that the data was made with"}
@@ -127,9 +127,9 @@ func (c *doctorCmd) checkLibrary(ctx context.Context, store retrieve.Store, up *
 			continue
 		}
 		if _, err := os.Stat(r.Path); err != nil {
-			f := finding{"root " + r.Name, stateWarning, fmt.Sprintf("its folder cannot be read: %v", err), fmt.Sprintf("bring it back, or run 'ibid forget %s'; until then its documents stay as they were", r.Name)}
+			f := finding{"folder " + r.Name, stateWarning, fmt.Sprintf("its folder cannot be read: %v", err), fmt.Sprintf("bring it back, or run 'ibid forget %s'; until then its documents stay as they were", r.Name)}
 			if c.remote() {
-				f = ok("root "+r.Name, "its folder is not on this machine (%v): who has it keeps it in step", err)
+				f = ok("folder "+r.Name, "its folder is not on this machine (%v): who has it keeps it in step", err)
 			}
 			if err := up.add(f); err != nil {
 				return err

@@ -56,7 +56,7 @@ func TestDoctorData(t *testing.T) {
 		t.Fatalf("exit code %d: %s%s", code, out, errs)
 	}
 	checks, code = examined(t, data)
-	if f := checks["data"]; code != 0 || f.State != stateOK || !strings.Contains(f.Detail, " in 1 root,") || checks["space"].State != stateOK {
+	if f := checks["data"]; code != 0 || f.State != stateOK || !strings.Contains(f.Detail, " in 1 folder,") || checks["space"].State != stateOK {
 		t.Errorf("exit code %d, %+v", code, checks)
 	}
 
@@ -86,7 +86,7 @@ func TestDoctorData(t *testing.T) {
 	if f := checks["space"]; code != 1 || f.State != stateFailed || !strings.Contains(f.Next, "reembed") {
 		t.Errorf("exit code %d, %+v", code, f)
 	}
-	if f := checks["root papers"]; f.State != stateWarning || !strings.Contains(f.Next, "ibid forget papers") {
+	if f := checks["folder papers"]; f.State != stateWarning || !strings.Contains(f.Next, "ibid forget papers") {
 		t.Errorf("%+v", checks)
 	}
 }

@@ -327,6 +327,14 @@ func (c *evalReportCmd) write(report *eval.Report, s surroundings) error {
 	if err := report.WriteText(&text); err != nil {
 		return err
 	}
-	_, err := fmt.Fprint(s.stdout, printable(text.String()))
-	return err
+	if _, err := fmt.Fprint(s.stdout, printable(text.String())); err != nil {
+		return err
+	}
+	switch {
+	case c.HTML != "":
+		fmt.Fprintf(s.stderr, "every question with its trace: %s\n", c.HTML)
+	case report.Failed > 0:
+		fmt.Fprintln(s.stderr, "--html FILE makes a page with the trace of every question")
+	}
+	return nil
 }

@@ -33,12 +33,12 @@ func (c *forgetCmd) Run(ctx context.Context, s surroundings) (err error) {
 			names[i] = r.Name
 		}
 		if len(names) == 0 {
-			return fmt.Errorf("there is no root %q: nothing has been ingested into %s", c.Root, c.placeConfig)
+			return fmt.Errorf("there is no folder %q: nothing has been ingested into %s", c.Root, c.placeConfig)
 		}
-		return fmt.Errorf("there is no root %q in %s; it has: %s", c.Root, c.placeConfig, strings.Join(names, ", "))
+		return fmt.Errorf("there is no folder %q in %s; it has: %s", c.Root, c.placeConfig, strings.Join(names, ", "))
 	}
 	if err != nil {
-		return fmt.Errorf("removing the root %q: %w", c.Root, err)
+		return fmt.Errorf("removing the folder %q: %w", c.Root, err)
 	}
 	if c.JSON {
 		_, err = fmt.Fprintf(s.stdout, "{\"root\":%q,\"removed\":%d}\n", c.Root, n)

@@ -177,6 +177,11 @@ func (c *serveCmd) Run(ctx context.Context, s surroundings) (err error) {
 	if _, err := fmt.Fprintf(s.stdout, "listening on http://%s\n", listener.Addr()); err != nil {
 		return errors.Join(err, listener.Close())
 	}
+	if len(paths) == 0 {
+		if err := lib.tell(ctx, c.placeConfig, logger); err != nil {
+			return errors.Join(err, listener.Close())
+		}
+	}
 
 	// What follows ends together: the first to fail, or a signal, stops the rest.
 	ctx, stop := context.WithCancel(ctx)
@@ -237,6 +242,20 @@ func (c *serveCmd) Run(ctx context.Context, s surroundings) (err error) {
 	runs.Shutdown(ctx)
 	background.Wait()
 	return err
+}
+
+// tell says what a server answers from that is given no folder.
+func (l *library) tell(ctx context.Context, place placeConfig, logger *slog.Logger) error {
+	documents, _, err := retrieve.Count(ctx, l.store, retrieve.Filter{})
+	if err != nil {
+		return fmt.Errorf("counting the documents in %s: %w", place, err)
+	}
+	if documents == 0 {
+		logger.Warn("there are no documents yet: run 'ibid ingest FOLDER', or 'ibid serve FOLDER'", "in", place.String())
+		return nil
+	}
+	logger.Info("answering", "documents", documents, "in", place.String())
+	return nil
 }
 
 // reachable asks the store for the least that it knows.

@@ -11,6 +11,10 @@ const verdicts = { relevant: "on topic", irrelevant: "off topic", unparsable: "k
 export function evidence(answer, passages, drafts, opener) {
   const looked = answer.judged || [];
   const parts = [];
+  const cited = new Map(); // by passage, the numbers it is cited under
+  for (const { number, passages: quoted } of answer.sources || []) {
+    for (const { id } of quoted || []) cited.set(id, [...new Set([...(cited.get(id) || []), number])]);
+  }
   if (looked.length) {
     parts.push(el("ul", { class: "judged" }, ...looked.map((j) => {
       const p = passages.get(j.passage) || {};
@@ -18,7 +22,7 @@ export function evidence(answer, passages, drafts, opener) {
         el("span", { class: `verdict ${j.verdict}` }, verdicts[j.verdict] || j.verdict),
         el("div", {},
           opener("source-title", { ...p, document: j.document, title: j.title, page: j.page, heading: j.heading }, j.title || j.document),
-          el("span", { class: "facts" }, [place(j), j.reason, j.by === "unjudged" ? "decided by its score" : ""].filter(Boolean).join(" · "))));
+          el("span", { class: "facts" }, [cited.has(j.passage) ? `cited as ${cited.get(j.passage).join(", ")}` : "", place(j), j.reason, j.by === "unjudged" ? "decided by its score" : ""].filter(Boolean).join(" · "))));
     })));
   }
   if (drafts.size) {

@@ -150,5 +150,8 @@ func (r *Report) writeFailed(b *strings.Builder) {
 			return
 		}
 		fmt.Fprintf(b, "  %s (%s) %s\n    %s\n", o.Question.ID, o.Cause, excerpt(o.Question.Text, 100), excerpt(o.Why[0], 200))
+		if o.Text != "" {
+			fmt.Fprintf(b, "    answer: %s\n", excerpt(o.Text, 200))
+		}
 	}
 }
