@@ -142,6 +142,12 @@ func insertPostings(ctx context.Context, s *session, document int64, terms []chu
 	return nil
 }
 
+// deleteTerms deletes by the index, term by term. As a join it would be left to
+// the planner, which takes the keys of a document that came since it last counted
+// for very few, and reads the whole index for them.
+const deleteTerms = `DELETE FROM ibid.postings WHERE ctid = ANY (ARRAY (SELECT p.at FROM unnest($1::bytea[]) AS t (term),
+	LATERAL (SELECT ctid AS at FROM ibid.postings WHERE term = t.term AND key BETWEEN $2 AND $3 OFFSET 0) p))`
+
 // deletePostings takes a document out of the lists of its terms.
 func deletePostings(ctx context.Context, s *session, document int64, terms []chunkTerms) error {
 	distinct := make(map[string]bool)
@@ -156,9 +162,7 @@ func deletePostings(ctx context.Context, s *session, document int64, terms []chu
 		for i, t := range batch {
 			list[i] = []byte(t)
 		}
-		// By the index, term by term.
-		_, err := s.exec(ctx, `DELETE FROM ibid.postings p USING unnest($1::bytea[]) AS t (term) WHERE p.term = t.term AND p.key BETWEEN $2 AND $3`, list, first, last)
-		if err != nil {
+		if _, err := s.exec(ctx, deleteTerms, list, first, last); err != nil {
 			return err
 		}
 	}

@@ -472,3 +472,58 @@ func TestDimensions(t *testing.T) {
 		})
 	})
 }
+
+// TestDeleteByTerms: what stands in the lists of terms is found by them, also
+// where the server counted rows before the document came.
+func TestDeleteByTerms(t *testing.T) {
+	onServers(t, func(t *testing.T, server string) {
+		ctx := t.Context()
+		e := openTest(t, newSchema(t, server))
+		if err := e.SetSpace(ctx, "enginetest/4"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := e.AddRoot(ctx, "/srv/a", ""); err != nil {
+			t.Fatal(err)
+		}
+		texts, vectors := make([]string, 3000), make([][]float32, 3000)
+		for i := range texts {
+			texts[i], vectors[i] = fmt.Sprintf("boat number%d", i), enginetest.Vector(20)
+		}
+		doc, chunks := enginetest.Document("a", "x", texts...)
+		for range 2 {
+			if err := e.Replace(ctx, doc, chunks, vectors); err != nil {
+				t.Fatal(err)
+			}
+			err := e.update(ctx, func(s *session) error {
+				_, err := s.exec(ctx, `ANALYZE ibid.postings`)
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		terms := make([][]byte, 2000)
+		for i := range terms {
+			terms[i] = fmt.Appendf(nil, "number%d", i)
+		}
+		first, last := keyRange(1000) // which is not there yet
+		err := e.update(ctx, func(s *session) error {
+			rows, err := s.query(ctx, `EXPLAIN `+deleteTerms, terms, first, last)
+			if err != nil {
+				return err
+			}
+			lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+			if plan := strings.Join(lines, "\n"); err == nil && !strings.Contains(plan, "Index Cond: ((term = t.term) AND (key >= ") {
+				t.Errorf("it is not looked up by its terms:\n%s", plan)
+			}
+			return err
+		})
+		if err != nil {
+			t.Error(err)
+		}
+		if _, err := e.DeleteRoot(ctx, "a"); err != nil {
+			t.Fatal(err)
+		}
+		checkCounts(t, e)
+	})
+}
