@@ -478,6 +478,9 @@ func (e *Engine) AddRoot(ctx context.Context, path, collection string) (root ing
 	}
 	_, ok, err := there(ctx)
 	if err == nil && !ok {
+		err = isText(path, collection)
+	}
+	if err == nil && !ok {
 		err = e.exclusive(ctx, task{Name: rootsTask}, func(ctx context.Context, _ *hold) (bool, error) {
 			roots, ok, err := there(ctx)
 			if err != nil || ok {

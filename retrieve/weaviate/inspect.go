@@ -90,6 +90,9 @@ func (e *Engine) KeepRoot(ctx context.Context, root ingest.Root) error {
 		if there, err := retrieve.CheckRoot(root, roots); err != nil || there {
 			return false, err
 		}
+		if err := isText(root.Name, root.Path, root.Collection); err != nil {
+			return false, err
+		}
 		return true, e.wire.putItem(ctx, item{kind: rootKind, name: root.Name, data: root})
 	})
 	if err != nil {

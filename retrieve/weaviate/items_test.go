@@ -5,10 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"ibid/ingest"
 	"ibid/retrieve"
+	"ibid/retrieve/enginetest"
 	"ibid/retrieve/weaviate/weaviatetest"
 )
 
@@ -97,5 +100,33 @@ func TestRevokeBrokenOff(t *testing.T) {
 	}
 	if ring := read("changed again", 0, true); ring.Revision <= before.Revision {
 		t.Errorf("the revision went from %d to %d", before.Revision, ring.Revision)
+	}
+}
+
+// What Weaviate would give back with other bytes is refused.
+func TestOnlyText(t *testing.T) {
+	c := weaviatetest.Start(t, 1)
+	a, _ := openTwo(t, c)
+	ctx := t.Context()
+	says := func(what string, err error) {
+		t.Helper()
+		if err == nil || !strings.Contains(err.Error(), "is not in UTF-8") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	_, err := a.AddRoot(ctx, "/srv/caf\xe9", "")
+	says("a folder", err)
+	_, err = a.AddRoot(ctx, "/srv/b", "caf\xe9")
+	says("a collection", err)
+	says("a root that is copied", a.KeepRoot(ctx, ingest.Root{Name: "caf\xe9", Path: "/srv/c", Collection: "default"}))
+	for _, path := range []string{"caf\xe9", "x"} {
+		doc, chunks := enginetest.Document("a", path, "caf\xe9")
+		says("a document", a.Replace(ctx, doc, chunks, [][]float32{enginetest.Vector(0)}))
+	}
+	if list, err := a.Documents(ctx, retrieve.Filter{}); err != nil || len(list) > 0 {
+		t.Errorf("stored are %+v, %v", list, err)
+	}
+	if roots, err := a.Roots(ctx); err != nil || len(roots) != 1 {
+		t.Errorf("the roots are %+v, %v", roots, err)
 	}
 }

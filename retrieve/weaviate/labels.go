@@ -80,8 +80,9 @@ func day(d retrieve.Date, rest string) int {
 	return n
 }
 
-// The first and the last day that a date may mean.
-func firstDay(d retrieve.Date) int { return day(d, "00000000") }
+// The first and the last day that a date may mean; 0 where there is none, which
+// the year 0000 is not.
+func firstDay(d retrieve.Date) int { return max(min(len(d), 1), day(d, "00000000")) }
 func lastDay(d retrieve.Date) int  { return day(d, "99999999") }
 
 // narrow makes of a filter one of Weaviate's, nil for one that lets everything

@@ -39,7 +39,7 @@ func passesIn(f *pb.Filters, labels []string, path string, from, to int) bool {
 
 // What a filter lets through is never left out by what Weaviate is asked for.
 func TestNarrow(t *testing.T) {
-	dates := []string{"", "2023", "2024", "2024-03", "2024-03-31", "2024-04", "2024-04-01", "2025-12", "1", "once"}
+	dates := []string{"", "2023", "2024", "2024-03", "2024-03-31", "2024-04", "2024-04-01", "2025-12", "1", "once", "0000"}
 	oneOf := func(t *rapid.T, what string, values ...string) string { return rapid.SampledFrom(values).Draw(t, what) }
 	some := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -58,7 +58,7 @@ func TestNarrow(t *testing.T) {
 			Root: oneOf(t, "of root", "", "a", "b"), Collection: oneOf(t, "of collection", "", "work", " work ", strings.Repeat("long", 100)),
 			PathPrefix: oneOf(t, "of path", "", "x", "x/", " ", "x\n", "\xff"), Format: oneOf(t, "of format", "", "text"),
 			Author: oneOf(t, "of author", "", "lovelace", "ann elodie", "-"), Language: retrieve.LanguageTag(oneOf(t, "of language", "", "de", "zh-Hant", "en", "middle high")),
-			Since: retrieve.Date(oneOf(t, "since", "", "2023", "2024-03", "2024-04-01")), Until: retrieve.Date(oneOf(t, "until", "", "2023", "2024-03-30", "2024-04")),
+			Since: retrieve.Date(oneOf(t, "since", "", "2023", "2024-03", "2024-04-01")), Until: retrieve.Date(oneOf(t, "until", "", "0000", "2023", "2024-03-30", "2024-04")),
 		}
 		if tag := oneOf(t, "of tag", "", "SEA", "#a b", "sea,harbour"); tag != "" {
 			f.Tags = []string{tag}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	pb "github.com/weaviate/weaviate/grpc/generated/protocol/v1"
 	"google.golang.org/protobuf/proto"
@@ -32,6 +33,16 @@ var names = uuid.MustParse("6f2d3f0e-6f0b-5c55-9a39-1a2b6c8f7d10")
 // idOf is the id of the object of that kind and those names.
 func idOf(kind string, of ...string) string {
 	return uuid.NewSHA1(names, []byte(kind+"\x00"+strings.Join(of, "\x00"))).String()
+}
+
+// isText refuses what Weaviate cannot give back as it was: it holds text alone.
+func isText(of ...string) error {
+	for _, s := range of {
+		if !utf8.ValidString(s) {
+			return fmt.Errorf("%.60q is not in UTF-8, and Weaviate keeps nothing else: rename the folder, or use another store", s)
+		}
+	}
+	return nil
 }
 
 // object makes one to be stored. Values are strings, ints, bools and lists of

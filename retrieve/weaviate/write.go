@@ -32,6 +32,9 @@ func (e *Engine) Writers() int { return writers }
 // space is not compared.
 func (e *Engine) Prepare(space string, doc *ingest.Document, chunks []ingest.Chunk, vectors [][]float32) (store func(context.Context) error, err error) {
 	units, err := retrieve.CheckDocument(doc, chunks, vectors)
+	if err == nil {
+		err = isText(doc.ID, doc.Title, doc.Text)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("store %s: %w", doc.ID, err)
 	}
