@@ -92,6 +92,9 @@ const (
 // ErrCopyChanging says that the source changed all the time.
 var ErrCopyChanging = errors.New("the source has changed each time that it was compared with the target: what is copied is whole; run it again when less is written to the source")
 
+// ErrCopyRefused says that the target cannot take anything of the source.
+var ErrCopyRefused = errors.New("nothing was copied")
+
 // Run copies, and compares what came of it. What it finds different is no error.
 func (c *Copy) Run(ctx context.Context) (report CopyReport, err error) {
 	c.failed, c.sent = make(map[string]string), make(map[string]bool)
@@ -165,14 +168,14 @@ func (c *Copy) open(ctx context.Context) error {
 		}
 	}
 	if len(refused) > 0 {
-		return fmt.Errorf("the target has other folders under these names: %w", errors.Join(refused...))
+		return fmt.Errorf("%w: the target has other folders under these names: %w: copy to another store, or run 'ibid forget' on the target for the names that it can do without", ErrCopyRefused, errors.Join(refused...))
 	}
 	space, err := c.To.Space(ctx)
 	if err != nil {
 		return fmt.Errorf("read the target: %w", err)
 	}
 	if c.space != "" && space != "" && space != c.space {
-		return fmt.Errorf("the source is embedded with %s and the target with %s, and their vectors cannot be compared: run 'ibid reembed' on one of them first", c.space, space)
+		return fmt.Errorf("%w: the source is embedded with %s and the target with %s, and their vectors cannot be compared: run 'ibid reembed' on one of them first, or copy to another store", ErrCopyRefused, c.space, space)
 	}
 	if c.space != "" && space == "" {
 		if err := c.To.SetSpace(ctx, c.space); err != nil {

@@ -94,6 +94,9 @@ func (c *copyCmd) Run(ctx context.Context, s surroundings) (err error) {
 	if errors.Is(err, retrieve.ErrNotFound) {
 		return usageError("copying %s: %w", from, err)
 	}
+	if errors.Is(err, retrieve.ErrCopyRefused) {
+		return fmt.Errorf("copying %s to %s: %w", from, to, err)
+	}
 	if err != nil {
 		return fmt.Errorf("copying %s to %s: %w; what is copied stays, and the same command goes on there", from, to, err)
 	}

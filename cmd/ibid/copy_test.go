@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -201,6 +202,33 @@ func TestCopyAlone(t *testing.T) {
 				t.Errorf("%d documents, %v", n, err)
 			}
 		})
+	}
+}
+
+// TestCopyRefused: a target that has another folder of the same name, or the same
+// in another collection, is left as it is, and it is said what to do.
+func TestCopyRefused(t *testing.T) {
+	from := t.TempDir()
+	folder := manyDocuments(t, at(t, from), 3)
+	other := filepath.Join(t.TempDir(), "logs")
+	writeDocuments(t, other, 2)
+	for _, args := range [][]string{{other}, {"--collection", "other", folder}} {
+		to := t.TempDir()
+		if _, stderr, code := ibid(t, "", append(append([]string{"ingest"}, args...), at(t, to)...)...); code != 0 {
+			t.Fatal(stderr)
+		}
+		before, err := openHere(t, to).Documents(t.Context(), retrieve.Filter{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, stderr, code := ibid(t, "", "copy", "--from", from, "--to", to)
+		if code != exitFailed || !strings.Contains(stderr, `the root "logs" is there`) || !strings.Contains(stderr, "nothing was copied") ||
+			!strings.Contains(stderr, "'ibid forget'") || strings.Contains(stderr, "goes on there") {
+			t.Errorf("exit %d: %s", code, stderr)
+		}
+		if after, err := openHere(t, to).Documents(t.Context(), retrieve.Filter{}); err != nil || len(after) != len(before) {
+			t.Errorf("%d documents, before %d; %v", len(after), len(before), err)
+		}
 	}
 }
 
