@@ -28,7 +28,8 @@ const (
 	// pgvector's. Among 100,000 chunks of 192 dimensions, where 50 are wanted, it
 	// finds 0.97 of the ten nearest; with 2 it is 0.95, in half the time.
 	searchWidth, leastWidth, mostWidth = 6, 200, 1000
-	// mostScanned is how far a search goes on for what the filter lets through.
+	// mostScanned is how far a search of the index goes on for what the filter lets
+	// through.
 	mostScanned = 200_000
 )
 
@@ -59,6 +60,10 @@ func (e *Engine) Dense(ctx context.Context, vector []float32, k int, f retrieve.
 			exact = let <= most
 		}
 		ids, err = nearest(ctx, s, used, unit, k, f, exact)
+		if err == nil && !exact && len(ids) < k && !f.IsZero() {
+			// The filter lets more through, far from where the index was searched.
+			ids, err = nearest(ctx, s, used, unit, k, f, true)
+		}
 		return err
 	})
 	if err != nil {
@@ -102,7 +107,7 @@ func nearest(ctx context.Context, s *session, used vectorSpace, unit []float32, 
 		// The planner does not know how little of an index scan a limit needs.
 		err = set(ctx, s, "enable_seqscan", "off", "enable_sort", "off", "enable_hashjoin", "off", "enable_mergejoin", "off",
 			"hnsw.ef_search", fmt.Sprint(min(max(searchWidth*n, leastWidth), mostWidth)),
-			"hnsw.iterative_scan", "relaxed_order", "hnsw.max_scan_tuples", fmt.Sprint(mostScanned))
+			"hnsw.iterative_scan", "relaxed_order", "hnsw.max_scan_tuples", fmt.Sprint(s.e.scanned))
 	}
 	if err != nil {
 		return nil, err

@@ -51,6 +51,8 @@ type Engine struct {
 	limits retrieve.Limits
 	// few is of how many chunks all are compared with a question: exactRows.
 	few int64
+	// scanned is how many vectors a search of the index looks at: mostScanned.
+	scanned int
 
 	frequencies frequencies
 	closing     sync.Once
@@ -79,7 +81,7 @@ func open(ctx context.Context, address string, opts Options) (_ *Engine, err err
 	}
 	h := fnv.New32a()
 	h.Write([]byte(schema))
-	e := &Engine{server: serverName(config), wait: opts.Wait, limits: opts.Limits, schema: schema, locks: int32(h.Sum32()), few: exactRows}
+	e := &Engine{server: serverName(config), wait: opts.Wait, limits: opts.Limits, schema: schema, locks: int32(h.Sum32()), few: exactRows, scanned: mostScanned}
 	if e.wait <= 0 {
 		e.wait = defaultWait
 	}

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -525,5 +527,89 @@ func TestDeleteByTerms(t *testing.T) {
 			t.Fatal(err)
 		}
 		checkCounts(t, e)
+	})
+}
+
+// TestFarFromFilter finds what a filter lets through also where all of it is far
+// from the question, and the index gives up before it comes there.
+func TestFarFromFilter(t *testing.T) {
+	onServers(t, func(t *testing.T, server string) {
+		ctx := t.Context()
+		e := openTest(t, newSchema(t, server))
+		e.few, e.scanned = 0, 1
+		if err := e.SetSpace(ctx, "enginetest/4"); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"near", "far"} {
+			if _, err := e.AddRoot(ctx, "/srv/"+name, ""); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for name, angle := range map[string]float64{"near": 0, "far": 150} {
+			texts, vectors := make([]string, 2000), make([][]float32, 2000)
+			if name == "far" {
+				texts, vectors = texts[:100], vectors[:100] // more than one in exactShare
+			}
+			for i := range texts {
+				texts[i], vectors[i] = "boat", enginetest.Vector(angle+float64(i)/100)
+			}
+			doc, chunks := enginetest.Document(name, "x", texts...)
+			if err := e.Replace(ctx, doc, chunks, vectors); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ids, err := e.Dense(ctx, enginetest.Vector(0), 3, retrieve.Filter{Root: "far"})
+		if want := []string{"far/x#1", "far/x#2", "far/x#3"}; err != nil || !slices.Equal(ids, want) {
+			t.Errorf("found %q, %v; want %q", ids, err, want)
+		}
+	})
+}
+
+// TestMigrate brings every older schema up to date, with what is in it.
+func TestMigrate(t *testing.T) {
+	onServers(t, func(t *testing.T, server string) {
+		ctx := t.Context()
+		steps, err := fs.Glob(migrations, "migrations/*.sql")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for newest := 1; newest < len(steps); newest++ {
+			address := newSchema(t, server)
+			before := openTest(t, address)
+			err := before.update(ctx, func(s *session) error {
+				if _, err := s.exec(ctx, `DROP SCHEMA `+pgx.Identifier{before.schema}.Sanitize()+` CASCADE; CREATE SCHEMA `+pgx.Identifier{before.schema}.Sanitize()+`;
+					CREATE TABLE ibid.migrations (number int PRIMARY KEY, applied timestamptz NOT NULL DEFAULT now())`); err != nil {
+					return err
+				}
+				for i, name := range steps[:newest] {
+					text, err := migrations.ReadFile(name)
+					if err != nil {
+						return err
+					}
+					if _, err := s.exec(ctx, string(text)+fmt.Sprintf("; INSERT INTO ibid.migrations (number) VALUES (%d); INSERT INTO ibid.roots VALUES ('a', '/srv/a', 'default') ON CONFLICT DO NOTHING", i+1)); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			e := openTest(t, address)
+			if err := e.SetSpace(ctx, "enginetest/4"); err != nil {
+				t.Fatal(err)
+			}
+			doc, chunks := enginetest.Document("a", "x", "boat")
+			if err := e.Replace(ctx, doc, chunks, [][]float32{enginetest.Vector(0)}); err != nil {
+				t.Errorf("at migration %d: %v", newest, err)
+			}
+			if err := e.Ledger().Begin(ctx, retrieve.Run{ID: "run", Kind: "test", Started: time.Now()}); err != nil {
+				t.Errorf("at migration %d: %v", newest, err)
+			}
+			if err := e.Keyring().Add(ctx, retrieve.Key{ID: "key", Name: "key", Created: time.Now()}); err != nil {
+				t.Errorf("at migration %d: %v", newest, err)
+			}
+			checkCounts(t, e)
+		}
 	})
 }
