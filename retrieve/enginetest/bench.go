@@ -2,7 +2,6 @@ package enginetest
 
 import (
 	"context"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,11 +15,11 @@ import (
 const smallLibrary = 10000
 
 // BenchLibraries runs a benchmark for a shelf of 10,000 chunks and one of 100,000,
-// or for those whose sizes IBID_CHUNKS names: "500000 1000000". -short leaves the
-// smallest alone.
-func BenchLibraries(b *testing.B, run func(b *testing.B, s *Shelf)) {
+// or for those whose sizes chunks names, as IBID_CHUNKS does: "500000 1000000".
+// -short leaves the smallest alone. The data sets are those of [FillShelf].
+func BenchLibraries(b *testing.B, chunks, datasets string, run func(b *testing.B, s *Shelf)) {
 	b.Helper()
-	sizes := strings.Fields(os.Getenv("IBID_CHUNKS"))
+	sizes := strings.Fields(chunks)
 	if len(sizes) == 0 {
 		sizes = []string{strconv.Itoa(smallLibrary), "100000"}
 	}
@@ -33,7 +32,7 @@ func BenchLibraries(b *testing.B, run func(b *testing.B, s *Shelf)) {
 			if testing.Short() && chunks > smallLibrary {
 				b.Skip("-short")
 			}
-			run(b, FillShelf(b, os.Getenv("IBID_DATASETS"), chunks/10*10))
+			run(b, FillShelf(b, datasets, chunks/10*10))
 		})
 	}
 }

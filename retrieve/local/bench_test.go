@@ -160,7 +160,7 @@ func BenchmarkFilter(b *testing.B) {
 // the question to the passages. Where IBID_LIBRARY names a folder, the library
 // stays there and is found again.
 func BenchmarkLibrary(b *testing.B) {
-	enginetest.BenchLibraries(b, func(b *testing.B, s *enginetest.Shelf) {
+	enginetest.BenchLibraries(b, os.Getenv("IBID_CHUNKS"), os.Getenv("IBID_DATASETS"), func(b *testing.B, s *enginetest.Shelf) {
 		chunks := float64(len(s.Texts))
 		dir := b.TempDir()
 		if kept := os.Getenv("IBID_LIBRARY"); kept != "" {

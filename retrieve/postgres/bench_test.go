@@ -21,7 +21,7 @@ func BenchmarkLibrary(b *testing.B) {
 	if server == "" {
 		b.Skip("IBID_TEST_POSTGRES names no server: .ci/postgres starts one")
 	}
-	enginetest.BenchLibraries(b, func(b *testing.B, s *enginetest.Shelf) {
+	enginetest.BenchLibraries(b, os.Getenv("IBID_CHUNKS"), os.Getenv("IBID_DATASETS"), func(b *testing.B, s *enginetest.Shelf) {
 		e := openTest(b, libraryAddress(b, server, len(s.Texts)))
 		s.BenchStore(b, e, func() map[string]float64 { return diskPerChunk(b, e, int64(len(s.Texts))) })
 		// As a server does by itself after a while.

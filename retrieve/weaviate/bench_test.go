@@ -23,7 +23,7 @@ import (
 // the passages, and both searches for the candidates alone. Of Dense it says which
 // part of the ten nearest it finds.
 func BenchmarkLibrary(b *testing.B) {
-	enginetest.BenchLibraries(b, func(b *testing.B, s *enginetest.Shelf) {
+	enginetest.BenchLibraries(b, os.Getenv("IBID_CHUNKS"), os.Getenv("IBID_DATASETS"), func(b *testing.B, s *enginetest.Shelf) {
 		c := weaviatetest.Start(b, 1)
 		e, err := Open(b.Context(), c.URL(nil), Options{})
 		if err != nil {
