@@ -357,6 +357,16 @@ func (x *Index) Holds(ctx context.Context, f Filter) (bool, error) {
 // ErrEmptyQuestion says that a search has nothing to look for.
 var ErrEmptyQuestion = errors.New("the question is empty: ask something in a few words")
 
+// ofSpace is a [*SpaceError] in place of an error that came of it: the space was
+// changed while the question was embedded.
+func (x *Index) ofSpace(ctx context.Context, err error) error {
+	wrong := (*SpaceError)(nil)
+	if _, now := x.checkSpace(ctx); errors.As(now, &wrong) {
+		return now
+	}
+	return err
+}
+
 // Search gives the passages nearest to the question, best first, none twice in
 // all but the same words; neighbouring chunks of one section are one passage. The
 // same question of the same documents gives the same passages in the same order.
@@ -387,11 +397,11 @@ func (x *Index) Search(ctx context.Context, q Query) ([]Passage, error) {
 	for attempt := 0; ; {
 		ids, stats, err := x.find(ctx, vector, terms, limit, q.Filter)
 		if err != nil {
-			return nil, fmt.Errorf("search: %w", err)
+			return nil, fmt.Errorf("search: %w", x.ofSpace(ctx, err))
 		}
 		candidates, err := x.engine.Candidates(ctx, ids)
 		if err != nil {
-			return nil, fmt.Errorf("search: %w", err)
+			return nil, fmt.Errorf("search: %w", x.ofSpace(ctx, err))
 		}
 		// A writer took away what had just been found: look again, so that
 		// its new words are found, but not for ever.
@@ -401,7 +411,7 @@ func (x *Index) Search(ctx context.Context, q Query) ([]Passage, error) {
 		}
 		scored, err := x.score(candidates, vector, words, stats)
 		if err != nil {
-			return nil, err
+			return nil, x.ofSpace(ctx, err)
 		}
 		fuse(scored, vector, x.weight(q.Text))
 		choose := choose

@@ -67,6 +67,7 @@ func Run(t *testing.T, b Backend) {
 		{"Prepare", testPrepare},
 		{"Reembed", testReembed},
 		{"LateWriter", testLateWriter},
+		{"ReembedTogether", testReembedTogether},
 		{"Emptied", testEmptied},
 	})
 }

@@ -4,6 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
 	"testing"
 
 	"ibid/retrieve"
@@ -190,6 +194,137 @@ func testLateWriter(t *testing.T, open func() retrieve.Store) {
 	must(t, err)
 	if kept.Text != "word" {
 		t.Errorf("stored %q", kept.Text)
+	}
+}
+
+// testReembedTogether has others write and search while one changes the space.
+// What they write is whole in the end, in the new space, and nothing else is left.
+func testReembedTogether(t *testing.T, open func() retrieve.Store) {
+	ctx := t.Context()
+	e, reader := open(), open()
+	if _, ok := e.(retrieve.Respacer); !ok {
+		t.Skip("this engine is no Respacer")
+	}
+	before, after := Hashing{24, "before"}, Hashing{32, "after"}
+	x := index(t, e, before)
+	_, err := e.AddRoot(ctx, "/srv/a", "")
+	must(t, err)
+	const writers, each, writes = 2, 4, 25
+	last := make([]map[string][]string, writers) // the texts of what each has stored
+	write := func(x *retrieve.Index, w int, path string, texts ...string) error {
+		doc, chunks := Document("a", path, texts...)
+		err := x.Replace(ctx, doc, chunks)
+		if err == nil {
+			last[w][doc.ID] = texts
+		}
+		return err
+	}
+	for w := range writers {
+		last[w] = make(map[string][]string)
+		for i := range each {
+			must(t, write(x, w, fmt.Sprintf("%d-%d", w, i), fmt.Sprintf("harbour first%d", i), "harbour boat"))
+		}
+	}
+	var working sync.WaitGroup
+	for w := range writers {
+		own := open()
+		working.Go(func() {
+			spaces := []Hashing{before, after}
+			r := rand.New(rand.NewPCG(7, uint64(w)))
+			for i := 0; i < writes; {
+				var err error
+				path := fmt.Sprintf("%d-%d", w, r.IntN(each))
+				if id := "a/" + path; i%6 == 5 {
+					if err = own.Delete(ctx, id); err == nil {
+						delete(last[w], id)
+					}
+				} else {
+					texts := []string{fmt.Sprintf("harbour word%d", i), "harbour ship", "harbour sea"}[:1+r.IntN(3)]
+					var x *retrieve.Index
+					if x, err = retrieve.NewIndex(ctx, own, spaces[0], retrieve.Options{}); err == nil {
+						err = write(x, w, path, texts...)
+					}
+				}
+				wrong := (*retrieve.SpaceError)(nil)
+				if errors.As(err, &wrong) && wrong.Stored == after.Space() && spaces[0] == before {
+					spaces = spaces[1:]
+					continue
+				}
+				if err != nil {
+					t.Errorf("a writer: %v", err)
+					return
+				}
+				i++
+			}
+		})
+	}
+	stop := make(chan struct{})
+	var reading sync.WaitGroup
+	reading.Go(func() {
+		for n := 0; ; n++ {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			for _, m := range []Hashing{before, after} {
+				x, err := retrieve.NewIndex(ctx, reader, m, retrieve.Options{})
+				if err == nil {
+					_, err = x.Search(ctx, retrieve.Query{Text: "harbour", K: 5, Apart: true})
+				}
+				if wrong := (*retrieve.SpaceError)(nil); err != nil && !errors.As(err, &wrong) {
+					t.Errorf("a reader: %v", err)
+					return
+				}
+			}
+		}
+	})
+	must(t, retrieve.Reembed(ctx, e, after, nil))
+	working.Wait()
+	close(stop)
+	reading.Wait()
+	if s, err := reader.Space(ctx); s != after.Space() || err != nil {
+		t.Fatalf("the space is %q, %v", s, err)
+	}
+	var ids []string
+	for _, stored := range last {
+		for id, texts := range stored {
+			doc, err := reader.Document(ctx, id)
+			if err != nil || doc.Text != strings.Join(texts, "\n") {
+				t.Errorf("%s is %+v, %v; want %q", id, doc, err, texts)
+			}
+			for i := range texts {
+				ids = append(ids, retrieve.ChunkID(id, i+1))
+			}
+		}
+	}
+	slices.Sort(ids)
+	for _, e := range []retrieve.Store{e, reader} {
+		found, err := e.Candidates(ctx, ids)
+		must(t, err)
+		if len(found) != len(ids) {
+			t.Errorf("%d of %d chunks are there", len(found), len(ids))
+		}
+		for _, c := range found {
+			if len(c.Vector) != after.Dims {
+				t.Errorf("the vector of %s has %d dimensions", c.ID, len(c.Vector))
+			}
+		}
+		rows, err := after.Embed(ctx, []string{"harbour"})
+		must(t, err)
+		for what, find := range map[string]func() ([]string, error){
+			"Dense":   func() ([]string, error) { return e.Dense(ctx, rows[0], 1000, retrieve.Filter{}) },
+			"Lexical": func() ([]string, error) { return e.Lexical(ctx, retrieve.Terms("harbour"), 1000, retrieve.Filter{}) },
+		} {
+			got, err := find()
+			if slices.Sort(got); err != nil || !slices.Equal(got, ids) {
+				t.Errorf("%s finds %d chunks, %v; want %d", what, len(got), err, len(ids))
+			}
+		}
+		terms := retrieve.Terms("harbour")
+		if s, err := e.Stats(ctx, terms); err != nil || s.Chunks != len(ids) || s.Frequency[terms[0]] != len(ids) {
+			t.Errorf("Stats = %+v, %v; want %d chunks", s, err, len(ids))
+		}
 	}
 }
 

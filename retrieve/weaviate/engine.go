@@ -63,8 +63,9 @@ type Engine struct {
 		last time.Time
 		age  time.Duration
 	}
-	clock   clock
-	closing sync.Once
+	respacing respacing
+	clock     clock
+	closing   sync.Once
 }
 
 // Open opens the library at a URL such as
@@ -272,16 +273,27 @@ func (e *Engine) inSpace(ctx context.Context, do func(ctx context.Context, space
 		space, now := *e.space.Load(), ""
 		var done error
 		g, limit := errgroup.WithContext(ctx)
+		doing, stop := context.WithCancel(limit)
+		defer stop()
 		g.Go(func() (err error) {
-			now, err = e.readSpace(limit)
+			if now, err = e.readSpace(limit); now != space {
+				stop()
+			}
 			return err
 		})
 		g.Go(func() error {
-			done = do(limit, space) // which fails where the space is no longer there
+			done = do(doing, space) // which fails where the space is no longer there
 			return nil
 		})
 		if err := g.Wait(); err != nil {
 			return err
+		}
+		if now == space && done != nil {
+			// What failed may have done so since the space was changed meanwhile.
+			var err error
+			if now, err = e.readSpace(ctx); err != nil {
+				return done
+			}
 		}
 		if now == space {
 			return done

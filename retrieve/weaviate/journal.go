@@ -54,7 +54,16 @@ type task struct {
 	// knowing what it left.
 	Doubt bool      `json:"doubt,omitempty"`
 	Since time.Time `json:"since,omitzero"`
+	// Freeze says that nobody is to change documents meanwhile; Waiting, that the
+	// task has changed nothing yet and goes on when that is over.
+	Freeze  bool `json:"freeze,omitempty"`
+	Waiting bool `json:"waiting,omitempty"`
+	// within says that the task is part of another one, which is waited for.
+	within bool
 }
+
+// frozen says whether the task changes documents.
+func (t task) frozen() bool { return isDocument(t) || t.Name == rootsTask }
 
 // A page is a journal as it is stored.
 type page struct {
@@ -214,6 +223,17 @@ func (h *hold) wait(ctx context.Context) error {
 		for _, o := range all {
 			h.alone = h.alone && o.Name != h.task.Name
 		}
+		// Either who freezes sees that this is at work, or this sees the other.
+		if h.task.frozen() && !h.task.within {
+			freeze := slices.ContainsFunc(live, func(o task) bool { return o.Freeze })
+			if freeze != h.task.Waiting {
+				h.task.Waiting = freeze
+				return false, h.note(ctx)
+			}
+			if freeze {
+				return false, nil
+			}
+		}
 		highest, free := 0, true
 		for _, o := range live {
 			if o.Name != h.task.Name {
@@ -235,7 +255,9 @@ func (h *hold) wait(ctx context.Context) error {
 
 // quiet waits until nobody else is at work on what matches.
 func (h *hold) quiet(ctx context.Context, matches func(task) bool) error {
-	return h.watch(ctx, func(_, live []task) (bool, error) { return !slices.ContainsFunc(live, matches), nil })
+	return h.watch(ctx, func(_, live []task) (bool, error) {
+		return !slices.ContainsFunc(live, func(o task) bool { return !o.Waiting && matches(o) }), nil
+	})
 }
 
 // watch reads the journals until done says so. All are the tasks of everyone

@@ -273,7 +273,7 @@ func (e *Engine) rename(ctx context.Context, from string, to *ingest.Document) e
 		})
 	}
 	return e.exclusive(ctx, task{Name: documentTask + first}, func(ctx context.Context, h *hold) (changed bool, err error) {
-		err = e.exclusive(ctx, task{Name: documentTask + second}, func(ctx context.Context, other *hold) (bool, error) {
+		err = e.exclusive(ctx, task{Name: documentTask + second, within: true}, func(ctx context.Context, other *hold) (bool, error) {
 			holdFrom, holdTo := h, other
 			if first == to.ID {
 				holdFrom, holdTo = other, h
