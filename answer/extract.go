@@ -252,7 +252,7 @@ func quote(p piece, in []sentence, naming, last bool) string {
 		switch {
 		case k+1 == p.end && last:
 			after = ""
-		case isRow(text), isItem(text), endsOpen(text) && k+1 < p.end && isItem(in[k+1].text):
+		case isRow(text), isItem(text), isEntry(text), endsOpen(text) && k+1 < p.end && isItem(in[k+1].text):
 			after = "\n"
 		case k+1 == p.end:
 			after = "\n\n"

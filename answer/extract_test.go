@@ -75,6 +75,11 @@ func TestExtract(t *testing.T) {
 			"The harbour office opens at eight in the morn\u2010ing hours.[1]",
 		},
 		{
+			"a section of a manual", "Which exit status says that a rope has parted?",
+			found{page("crane.8", "EXIT STATUS\n       0      - All boats were lifted\n       4      - A rope has parted\n       8      - The list is empty")},
+			"0 - All boats were lifted[1]\n4 - A rope has parted[1]",
+		},
+		{
 			"two sentences on lines that go on", "When does the harbour office open?",
 			found{page("Wrapped", "\tThe harbour office opens at\n\teight o'clock. It closes again at\n\tnoon.")},
 			"The harbour office opens at eight o'clock.[1] It closes again at noon.[1]",

@@ -164,11 +164,30 @@ func cutBullet(s string) (rest string, ok bool) {
 	return s, false
 }
 
-// isTitle tells whether a sentence is a short line by itself, as a title is.
+// isTitle tells whether a sentence is a short line by itself, as a title is, or
+// one in capitals over an indented text, as in manuals.
 func isTitle(s, rest string) bool {
 	last, _ := utf8.DecodeLastRuneInString(s)
-	return strings.HasPrefix(strings.TrimLeft(rest, " \t"), "\n\n") && len(strings.Fields(s)) <= 8 &&
-		(unicode.IsLetter(last) || unicode.IsDigit(last) || last == ')') && !isItem(s) && !isRow(s)
+	if len(strings.Fields(s)) > 8 || isItem(s) || isRow(s) || !unicode.IsLetter(last) && !unicode.IsDigit(last) && last != ')' {
+		return false
+	}
+	if strings.HasPrefix(strings.TrimLeft(rest, " \t"), "\n\n") {
+		return true
+	}
+	return (strings.HasPrefix(rest, "\n   ") || strings.HasPrefix(rest, "\n\t")) && inCapitals(s)
+}
+
+func inCapitals(s string) bool {
+	letters := 0
+	for _, r := range s {
+		if unicode.IsLower(r) {
+			return false
+		}
+		if unicode.IsUpper(r) {
+			letters++
+		}
+	}
+	return letters >= 3
 }
 
 // goesOn tells whether a sentence that was taken to end at the end of a line

@@ -6,7 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// readText keeps a text as its lines stand. Underlined lines are headings.
+// readText keeps a text as its lines stand. Underlined lines are headings, and
+// so are lines in capitals over an indented text, as in manuals.
 func readText(doc *Document, data []byte) error {
 	src, err := decode(data, "")
 	if err != nil {
@@ -20,11 +21,17 @@ func readText(doc *Document, data []byte) error {
 		doc.Text = ""
 	}
 	levels := make(map[byte]int)
-	var previous string
+	titled := false // the first heading is underlined
+	var above, previous string
 	start, pos := 0, 0 // of the previous line and of this one
 	for line := range strings.Lines(doc.Text) {
 		bare := strings.TrimRight(line, "\n")
-		if c, ok := underline(bare); ok && isHeadingOver(previous, bare) {
+		c, ok := underline(bare)
+		if ok = ok && isHeadingOver(previous, bare); !ok && strings.TrimSpace(above) == "" && isCapitalsOver(previous, bare) {
+			c, ok = capitals, true
+		}
+		if ok {
+			titled = titled || len(doc.Sections) == 0 && c != capitals
 			if levels[c] == 0 {
 				levels[c] = len(levels) + 1
 			}
@@ -33,23 +40,44 @@ func readText(doc *Document, data []byte) error {
 			}
 			doc.Sections = append(doc.Sections, Section{Heading: strings.TrimSpace(previous), Level: levels[c], Start: start})
 		}
-		previous, start = bare, pos
+		above, previous, start = previous, bare, pos
 		pos += len(line)
 	}
 	if n := len(doc.Sections); n > 0 {
 		doc.Sections[n-1].End = len(doc.Text)
-		if doc.Sections[0].Start == 0 {
+		if titled && doc.Sections[0].Start == 0 {
 			doc.Title = doc.Sections[0].Heading
 			return nil
 		}
 	}
 	// A short first line with nothing right below it is the title.
-	if first, rest, _ := strings.Cut(doc.Text, "\n"); strings.HasPrefix(rest, "\n") && len(first) <= 100 && !strings.ContainsAny(first, "|\t") {
+	if first, rest, _ := strings.Cut(doc.Text, "\n"); strings.HasPrefix(rest, "\n") && len(first) <= 100 && !strings.ContainsAny(first, "|\t") && !strings.Contains(first, "   ") {
 		if r, _ := utf8.DecodeLastRuneInString(first); r != '.' && r != ',' && r != ';' {
 			doc.Title = strings.Trim(first, "#*=- ")
 		}
 	}
 	return nil
+}
+
+// capitals stands for the sign of headings that are not underlined.
+const capitals = 'A'
+
+// isCapitalsOver reports whether a line is a heading in capitals over the first
+// line of its text, which is indented.
+func isCapitalsOver(line, next string) bool {
+	if line == "" || len(line) > 80 || leading(line) > 0 || leading(next) < 3 && !strings.HasPrefix(next, "\t") || strings.TrimSpace(next) == "" {
+		return false
+	}
+	letters := 0
+	for _, r := range line {
+		if unicode.IsLower(r) || strings.ContainsRune("|\t.:;,=<>{}[]$", r) {
+			return false
+		}
+		if unicode.IsUpper(r) {
+			letters++
+		}
+	}
+	return letters >= 3 && !strings.Contains(line, "   ")
 }
 
 // underline reports whether a line is an underline, and of which sign.
