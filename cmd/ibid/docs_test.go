@@ -22,6 +22,7 @@ var pages = []string{
 	"README.md",
 	"cmd/ibid/README.md",
 	"cmd/ibid/DEPLOYING.md",
+	"cmd/ibid/WALK.md",
 	"web/API.md",
 	"web/SECURITY.md",
 	"answer/README.md",
@@ -168,11 +169,16 @@ func typed(blocks []block) (script string, wanted []expectation) {
 }
 
 // runnable leaves out the commands that are not run, with the lines they go on
-// to.
+// to. What a command is given between "<<'END'" and "END" stays as it is.
 func runnable(text string) string {
 	var kept []string
-	skipping := false
+	skipping, given := false, false
 	for line := range strings.SplitSeq(strings.TrimSpace(text), "\n") {
+		if given {
+			kept, given = append(kept, line), line != "END"
+			continue
+		}
+		given = strings.HasSuffix(line, "<<'END'")
 		if !skipping {
 			for begins := range notRun {
 				skipping = skipping || strings.HasPrefix(line, begins)

@@ -54,9 +54,12 @@ func (c *searchCmd) Run(ctx context.Context, s surroundings) (err error) {
 	}
 	var b strings.Builder
 	for i, p := range passages {
+		if c.Full && i > 0 {
+			b.WriteByte('\n')
+		}
 		fmt.Fprintf(&b, "%2d. %.3f  %s\n", i+1, p.Score, passageName(p))
 		if c.Full {
-			b.WriteString("\n" + indented(p.Text) + "\n")
+			b.WriteString("\n" + indented(p.Text))
 		} else {
 			fmt.Fprintf(&b, "    %s\n", oneLine(p.Text, 300))
 		}
