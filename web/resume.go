@@ -21,6 +21,10 @@ import (
 // runHeader carries the id of the run that a reply belongs to.
 const runHeader = "Ibid-Run"
 
+// withoutLedger is how long nothing is asked of a ledger that was waited for in
+// vain, so that not every question does.
+const withoutLedger = 30 * time.Second
+
 // ending is how long who takes up a run waits for the end of what is under way.
 const ending = 2 * time.Second
 
@@ -79,10 +83,14 @@ func (s *server) begin(c echo.Context, t task, background bool, cancel context.C
 	}
 	ctx, by := c.Request().Context(), caller(c)
 	run := t.run
-	if run == nil && s.Ledger != nil {
+	if run == nil && s.Ledger != nil && time.Now().UnixNano() >= s.ledgerFrom.Load() {
+		start := time.Now()
 		run, err = answer.BeginRun(ctx, s.Ledger, t.kind, keptRequest{by, request, !t.record})
 		if err != nil && ctx.Err() == nil {
 			s.Logger.WarnContext(ctx, "an answer cannot be taken up again if it is interrupted", "error", err)
+			if time.Since(start) >= time.Second {
+				s.ledgerFrom.Store(time.Now().Add(withoutLedger).UnixNano())
+			}
 		}
 	}
 	l := &liveRun{kind: t.kind, by: by, request: request, asked: c.Response().Header().Get(echo.HeaderXRequestID),

@@ -531,15 +531,12 @@ func (s *server) ending(ctx context.Context, l *liveRun, err error) error {
 // again. While one of them is not yet there the other is: a server that looks on
 // finds the run. Of one that another server has taken up nothing is written.
 func (s *server) settle(ctx context.Context, l *liveRun, err error) error {
-	limit := retrieve.ClaimTime // after it others may have the run
-	if l.run == nil {
-		limit = ending // the ledger took nothing when it began either
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
+	// After that time others may have the run.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), retrieve.ClaimTime)
 	defer cancel()
 	lost := l.run.Lost(ctx)
 	recorded := false
-	if l.record && s.Ledger != nil && s.KeepAnswers > 0 && !lost {
+	if l.record && l.id != "" && s.Ledger != nil && s.KeepAnswers > 0 && !lost {
 		if r, ok := l.recorded(s.KeepAnswers); ok {
 			err := s.Ledger.KeepRecord(ctx, r)
 			if recorded = err == nil; !recorded && !errors.Is(err, retrieve.ErrNotFound) {

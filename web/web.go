@@ -183,7 +183,8 @@ type server struct {
 	drawings *drawings
 	markdown *markdown
 
-	storeAway atomic.Bool // when it was asked last
+	storeAway  atomic.Bool  // when it was asked last
+	ledgerFrom atomic.Int64 // when runs are kept again, as nanoseconds of the Unix time
 }
 
 // New makes the handler. It fails when a required option is missing or the

@@ -229,6 +229,10 @@ func TestNodeLost(t *testing.T) {
 	next("one of three nodes is away")
 	wait("searches go on and documents are refused", time.Minute, func(p *phase) bool { return p.read >= 30 && p.failed >= 2 && time.Since(p.began) > 12*time.Second })
 
+	if traits, err := e.Inspect(ctx); err != nil || !slices.ContainsFunc(traits, func(t retrieve.Trait) bool { return t.Name == "nodes" && t.Next != "" }) {
+		t.Errorf("whoever looks after it is told %+v, %v", traits, err)
+	}
+
 	say("%s is started again", lost.Name())
 	next("it is starting")
 	lost.Start()

@@ -45,6 +45,17 @@ func (e *Engine) Inspect(ctx context.Context) ([]retrieve.Trait, error) {
 		of.Value += ": " + strings.Join(others, ", ")
 		of.Next = "start them again: until then what only they hold is not found, and writes may fail"
 	}
+	if e.wire.factor > 1 && of.Next == "" {
+		// One that has been away for long is not among the nodes any more.
+		whole, err := e.wire.complete(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("inspect the store: %w", plain(err))
+		}
+		if !whole {
+			of.Value += ", and not every replica of the library is on them"
+			of.Next = "start the others again: until then questions are answered, and nothing is stored"
+		}
+	}
 	replicas := int64(1)
 	if r := documents.ReplicationConfig; r != nil && r.Factor > 1 {
 		replicas = r.Factor

@@ -110,6 +110,7 @@ func (w *wire) host() string { return "weaviate at " + w.at.hosts[0] }
 // Ibid, so that doing it twice leaves what doing it once does.
 func (w *wire) try(ctx context.Context, f func(context.Context) error) error {
 	start := time.Now()
+	var last error // that came of the cluster
 	for pause := 20 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
 		limit, cancel := context.WithTimeout(ctx, rpcTime)
 		err := f(limit)
@@ -118,8 +119,9 @@ func (w *wire) try(ctx context.Context, f func(context.Context) error) error {
 			return nil
 		}
 		if ctx.Err() != nil {
-			return stopped(ctx, err)
+			return stopped(ctx, last)
 		}
+		last = err
 		if !transient(err) || w.conn.GetState() == connectivity.Shutdown {
 			return fmt.Errorf("%s: %w", w.host(), plain(err))
 		}
