@@ -13,16 +13,16 @@ const canBecome = true
 // cannot raise.
 func become(args, env []string, seconds uint64) error {
 	for _, l := range [...]struct {
-		resource int
-		limit    uint64
+		resource  int
+		soft, max uint64
 	}{
-		{unix.RLIMIT_DATA, toolMemory},
-		{unix.RLIMIT_CPU, seconds},
-		{unix.RLIMIT_FSIZE, 0},
-		{unix.RLIMIT_NOFILE, toolFiles},
-		{unix.RLIMIT_CORE, 0},
+		{unix.RLIMIT_DATA, toolMemory, toolMemory},
+		{unix.RLIMIT_CPU, seconds, seconds + 1}, // at the soft limit the signal tells why, see outOfTime
+		{unix.RLIMIT_FSIZE, 0, 0},
+		{unix.RLIMIT_NOFILE, toolFiles, toolFiles},
+		{unix.RLIMIT_CORE, 0, 0},
 	} {
-		if err := unix.Setrlimit(l.resource, &unix.Rlimit{Cur: l.limit, Max: l.limit}); err != nil {
+		if err := unix.Setrlimit(l.resource, &unix.Rlimit{Cur: l.soft, Max: l.max}); err != nil {
 			return fmt.Errorf("limiting it: resource %d: %w", l.resource, err)
 		}
 	}
