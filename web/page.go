@@ -166,7 +166,7 @@ type problemPage struct {
 }
 
 func (s *server) frame(heading string) frame {
-	return frame{Heading: heading, Prefix: s.prefix(), Version: s.Version, Keys: s.keys != nil}
+	return frame{Heading: heading, Prefix: s.prefix(), Version: strings.TrimPrefix(s.Version, "ibid "), Keys: s.keys != nil}
 }
 
 // page renders a page whole before it sends it, so that an error is never half a page.

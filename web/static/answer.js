@@ -338,7 +338,8 @@ function keepsake(kind, data) {
     case "done": {
       const { usage, indexing } = data;
       const judged = (data.judged || []).map(({ passage, document, title, heading, page, verdict, by, reason }) => ({ passage, document, title, heading, page, verdict, by, reason }));
-      return { usage, indexing, judged };
+      const sources = (data.sources || []).map(({ number, passages }) => ({ number, passages: (passages || []).map(({ id }) => ({ id })) }));
+      return { usage, indexing, judged, sources };
     }
     case "unanswered":
       return { ...data, nearest: (data.nearest || []).map(({ document, title, page, heading, start, end, text }) => ({ document, title, page, heading, start, end, text: text.slice(0, 400) })) };
