@@ -144,7 +144,7 @@ func (x *Index) Prepare(ctx context.Context, doc *ingest.Document, chunks []inge
 	vectors := make([][]float32, len(chunks))
 	if stored {
 		if vectors, err = x.storedVectors(ctx, doc.ID, texts); err != nil {
-			return nil, fmt.Errorf("read the vectors of %s: %w", doc.ID, err)
+			return nil, fmt.Errorf("read the vectors of %s: %w", doc.ID, x.ofSpace(ctx, err))
 		}
 	}
 	if err := embedMissing(ctx, x.embedder, texts, vectors); err != nil {
@@ -155,7 +155,7 @@ func (x *Index) Prepare(ctx context.Context, doc *ingest.Document, chunks []inge
 	switch e := x.engine.(type) {
 	case Preparer:
 		if put, err = e.Prepare(x.embedder.Space(), doc, chunks, vectors); err != nil {
-			return nil, err
+			return nil, x.ofSpace(ctx, err)
 		}
 	case Respacer:
 		put = func(ctx context.Context) error { return e.ReplaceIn(ctx, x.embedder.Space(), doc, chunks, vectors) }
@@ -358,7 +358,8 @@ func (x *Index) Holds(ctx context.Context, f Filter) (bool, error) {
 var ErrEmptyQuestion = errors.New("the question is empty: ask something in a few words")
 
 // ofSpace is a [*SpaceError] in place of an error that came of it: the space was
-// changed while the question was embedded.
+// changed while a question was embedded, or a document of which some vectors
+// were stored.
 func (x *Index) ofSpace(ctx context.Context, err error) error {
 	wrong := (*SpaceError)(nil)
 	if _, now := x.checkSpace(ctx); errors.As(now, &wrong) {

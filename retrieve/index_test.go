@@ -1,6 +1,7 @@
 package retrieve_test
 
 import (
+	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -206,5 +207,37 @@ func TestSpaceError(t *testing.T) {
 	}
 	if _, err := x.Search(t.Context(), retrieve.Query{Text: "words"}); !errors.As(err, &space) {
 		t.Errorf("searching another space: %v", err)
+	}
+}
+
+// A switching engine gets another embedding space when a document is looked up.
+type switching struct {
+	*local.Engine
+	once func()
+}
+
+func (e *switching) Excerpt(ctx context.Context, id string, start, end int) (string, error) {
+	if change := e.once; change != nil {
+		e.once = nil
+		change()
+	}
+	return e.Engine.Excerpt(ctx, id, start, end)
+}
+
+// A document of which some vectors were stored, and are now of another space, is
+// refused for that, and not for what does not fit together.
+func TestSpaceErrorBetweenVectors(t *testing.T) {
+	e := &switching{Engine: openLocal(t, t.TempDir())}
+	x := newIndex(t, e, testSpace)
+	_, err := x.AddRoot(t.Context(), "/srv/a", "")
+	must(t, err)
+	store(t, x, "a", "1", "One", "words", "more words")
+	e.once = func() {
+		must(t, retrieve.Reembed(t.Context(), e.Engine, enginetest.Hashing{Dims: 32, Name: "other"}, nil))
+	}
+	doc, chunks := document("a", "1", "One", "words", "other words")
+	var space *retrieve.SpaceError
+	if err := x.Replace(t.Context(), doc, chunks); !errors.As(err, &space) || space.Stored != "other/32" {
+		t.Errorf("storing while the space changes: %v", err)
 	}
 }
