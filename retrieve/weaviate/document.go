@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	client "github.com/weaviate/weaviate-go-client/v5/weaviate"
 	pb "github.com/weaviate/weaviate/grpc/generated/protocol/v1"
 
 	"ibid/ingest"
@@ -113,6 +114,16 @@ func (e *Engine) document(ctx context.Context, id string) (*document, error) {
 	return nil, retrieve.ErrNotFound
 }
 
+// stands says whether a document is there that a search has not found: while its
+// object is stored anew there is a moment in which searches miss it, and it can be
+// had by its id alone. Where that fails, what the search said counts.
+func (e *Engine) stands(ctx context.Context, id string) bool {
+	return e.wire.ask(func(c *client.Client) error {
+		_, err := c.Data().ObjectsGetter().WithClassName(e.wire.at.documents()).WithID(documentID(id)).WithConsistencyLevel("ONE").Do(ctx)
+		return err
+	}) == nil
+}
+
 // partBytes is about how long a part of a text is.
 const partBytes = 256 << 10
 
@@ -167,6 +178,9 @@ var errChanged = errors.New("it changes too often to be read: ask again")
 func (e *Engine) readParts(ctx context.Context, id string, pick func(*document) (first, end int, err error)) (*document, string, error) {
 	for range 10 {
 		d, err := e.document(ctx, id)
+		if errors.Is(err, retrieve.ErrNotFound) && e.stands(ctx, id) {
+			continue
+		}
 		if err != nil {
 			return nil, "", err
 		}
