@@ -82,7 +82,7 @@ func configuration(root *kong.Node) string {
 
 	var b strings.Builder
 	b.WriteString("# Configuration\n\nMade from the command line's own definition by `go generate ./cmd/ibid`; a test fails when it is stale.\n\n" +
-		"Every setting is a flag, and every flag has an environment variable that gives its default. The flag wins. There is no configuration file. " +
+		"Every setting is a flag, and nearly every flag has an environment variable that gives its default; those of `keys make`, `copy` and the `--data` of `eval` have none. The flag wins. There is no configuration file. " +
 		"A list of values is separated by commas. A switch is on with `true` in its variable, and off with `false`; those that are on unless told otherwise have a `--no-` form or take `=false`.\n\n" +
 		"The key for a model's endpoint is no flag, because other users of a machine can read command lines: it comes from `OPENAI_API_KEY`, or from the file that `--api-key-file` names.\n\n" +
 		"## Commands\n\n| command | what it does |\n|---|---|\n" + commands.String())
@@ -128,7 +128,7 @@ func code(s string) string {
 	return "`" + cell(s) + "`"
 }
 
-// cell is text that may stand in a table.
+// cell is text that may stand in a table, and is no link there.
 func cell(s string) string {
-	return strings.ReplaceAll(strings.Join(strings.Fields(s), " "), "|", `\|`)
+	return strings.NewReplacer("|", `\|`, "](", `]\(`).Replace(strings.Join(strings.Fields(s), " "))
 }
