@@ -80,6 +80,14 @@ func TestAskInABrowser(t *testing.T) {
 		js(`document.getElementById("theme").click(); ""`)
 	}
 
+	// No number is torn by the end of a line.
+	for width := int64(320); width <= 1120; width += 25 {
+		do(chromedp.EmulateViewport(width, 680))
+		if got := js(`String([...document.querySelectorAll(".cite")].every((c) => c.getClientRects().length === 1))`); got != "true" {
+			t.Errorf("at %d pixels a citation stands on two lines", width)
+		}
+	}
+
 	// The same citation by its address, without the page.
 	href := js(`document.querySelector(".turn .text:not(.draft) .cite").href`)
 	do(chromedp.Navigate(href), chromedp.WaitVisible(chromedp.CSS("mark#quote")))
