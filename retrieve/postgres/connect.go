@@ -128,7 +128,8 @@ func (e *Engine) update(ctx context.Context, f func(*session) error) error {
 			return err
 		}
 		var id string
-		if err := tx.QueryRow(ctx, `SELECT pg_current_xact_id()::text`).Scan(&id); err != nil {
+		var started time.Time
+		if err := tx.QueryRow(ctx, `SELECT pg_current_xact_id()::text, pg_postmaster_start_time()`).Scan(&id, &started); err != nil {
 			rollback(ctx, tx)
 			return err
 		}
@@ -143,27 +144,40 @@ func (e *Engine) update(ctx context.Context, f func(*session) error) error {
 		if answer := (*pgconn.PgError)(nil); errors.As(err, &answer) && !broken(answer) {
 			return err
 		}
-		return e.settle(ctx, id, err)
+		return e.settle(ctx, id, started, err)
 	})
 }
+
+// unusedNumber is the code of the error about a transaction that there has not
+// been (invalid_parameter_value).
+const unusedNumber = "22023"
 
 // errLost says that a transaction was broken off before it was committed.
 var errLost = errors.New("the connection broke before the transaction was committed")
 
 // settle finds out whether a transaction was committed whose commit was not
-// answered.
-func (e *Engine) settle(ctx context.Context, id string, cause error) error {
+// answered. A server that has been started since then may have given its number
+// to another one: numbers of which nothing had reached the disk are used again. So
+// only the word of the same server is taken that it was, and else it is done once
+// more.
+func (e *Engine) settle(ctx context.Context, id string, started time.Time, cause error) error {
 	err := e.retry(ctx, func() error {
 		var state *string
+		var now time.Time
 		err := e.view(ctx, func(s *session) error {
-			return s.row(ctx, `SELECT pg_xact_status($1::text::xid8)`, id).Scan(&state)
+			return s.row(ctx, `SELECT pg_xact_status($1::text::xid8), pg_postmaster_start_time()`, id).Scan(&state, &now)
 		})
+		if of := (*pgconn.PgError)(nil); errors.As(err, &of) && of.Code == unusedNumber {
+			return errAborted
+		}
 		if err != nil {
 			return err
 		}
 		switch {
-		case state != nil && *state == "committed":
+		case state != nil && *state == "committed" && now.Equal(started):
 			return nil
+		case state != nil && *state == "committed":
+			return errAborted
 		case state != nil && *state == "aborted":
 			return errAborted
 		}
