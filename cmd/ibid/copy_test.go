@@ -159,7 +159,10 @@ func killCopies(t *testing.T, from, to string, documents int) {
 		before = count()
 	}
 	c := copyOf(t, from, to)
-	if c.Sent != documents-before || c.Documents != documents || c.Compared != documents {
+	// What was under way when it was killed may have been stored by a server after
+	// the count.
+	const underWay = 8
+	if c.Sent > documents-before || c.Sent < documents-before-underWay || c.Documents != documents || c.Compared != documents {
 		t.Errorf("after %d: %+v", before, c)
 	}
 }
