@@ -44,6 +44,7 @@ type corpus struct {
 	documents int
 	stored    map[string]string // the id of a document in the store, by that in the set
 	filter    retrieve.Filter
+	place     string // kind of store, or the address of one on a server
 	temporary string // folder to remove; empty when it is kept
 }
 
@@ -88,8 +89,11 @@ func (c corpusConfig) open(ctx context.Context, dir string, set *eval.Set, s sur
 
 // openStore opens the data directory, or a temporary one.
 func (c corpusConfig) openStore(ctx context.Context, s surroundings) (*corpus, error) {
-	out := &corpus{stored: make(map[string]string)}
+	out := &corpus{stored: make(map[string]string), place: "data directory"}
 	store := storeConfig{placeConfig: c.place(), embedConfig: c.embedConfig}
+	if store.remote() {
+		out.place = store.placeConfig.String()
+	}
 	if c.Data == "" && !store.remote() {
 		dir, err := os.MkdirTemp("", "ibid-eval-")
 		if err != nil {

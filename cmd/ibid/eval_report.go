@@ -4,12 +4,15 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,6 +23,8 @@ import (
 
 	"ibid/answer"
 	"ibid/cmd/ibid/eval"
+	"ibid/ingest"
+	"ibid/retrieve"
 )
 
 type evalReportCmd struct {
@@ -68,7 +73,7 @@ func (c *evalReportCmd) Run(ctx context.Context, s surroundings) (err error) {
 	if err != nil {
 		return err
 	}
-	earlier, err := c.earlier()
+	earlier, err := c.earlier(questions)
 	if err != nil {
 		return err
 	}
@@ -85,6 +90,10 @@ func (c *evalReportCmd) Run(ctx context.Context, s surroundings) (err error) {
 	if earlier != nil {
 		if err := report.Compare(earlier, filepath.Base(c.Compare)); err != nil {
 			fmt.Fprintf(s.stderr, "ibid: %s cannot be compared with (--compare): %s\n", c.Compare, printable(err.Error()))
+		} else if c.JSON { // the text says it itself
+			for _, d := range report.Compared.Doubts {
+				fmt.Fprintf(s.stderr, "ibid: not like with like: %s\n", printable(d))
+			}
 		}
 	}
 	if !report.Interrupted { // a part of the questions proves nothing
@@ -163,8 +172,9 @@ func (c *evalReportCmd) questions(s surroundings) ([]eval.Question, error) {
 	return sample(questions, c.Sample), nil
 }
 
-// earlier reads the report to compare with, if there is one.
-func (c *evalReportCmd) earlier() (*eval.Report, error) {
+// earlier reads the report to compare with, if there is one. It must have asked
+// one of the questions.
+func (c *evalReportCmd) earlier(questions []eval.Question) (*eval.Report, error) {
 	if c.Compare == "" {
 		return nil, nil
 	}
@@ -175,6 +185,9 @@ func (c *evalReportCmd) earlier() (*eval.Report, error) {
 	r, err := eval.ReadReport(bytes.NewReader(b))
 	if err != nil {
 		return nil, usageError("--compare %s: %w; give what 'ibid eval report --json' printed", c.Compare, err)
+	}
+	if err := r.Shares(questions); err != nil {
+		return nil, usageError("--compare %s: %w", c.Compare, err)
 	}
 	return r, nil
 }
@@ -195,9 +208,34 @@ func (c *evalReportCmd) open(ctx context.Context, questions []eval.Question, rep
 	if err := corpus.matchQuestions(ctx, questions, filepath.Base(c.Questions), s); err != nil {
 		return nil, err
 	}
-	report.Documents = corpus.documents
+	if err := corpus.describe(ctx, report); err != nil {
+		return nil, errors.Join(err, corpus.close())
+	}
 	report.Settings = c.settings(corpus)
 	return corpus, nil
+}
+
+// describe tells what of the questions is asked: by this two reports are known
+// to be on the same documents.
+func (c *corpus) describe(ctx context.Context, report *eval.Report) error {
+	documents, err := c.Documents(ctx, c.filter)
+	if err != nil {
+		return err
+	}
+	slices.SortFunc(documents, func(a, b retrieve.DocumentInfo) int { return strings.Compare(a.Path, b.Path) })
+	sum := sha256.New()
+	for _, d := range documents {
+		report.Chunks += d.Chunks
+		fmt.Fprintf(sum, "%q %s %q %d\n", d.Path, d.Digest, d.Meta[ingest.ReaderKey], d.Chunks)
+	}
+	all, _, err := retrieve.Count(ctx, c.store, retrieve.Filter{})
+	if err != nil {
+		return fmt.Errorf("counting what else is in the store: %w", err)
+	}
+	report.Documents, report.Beside = len(documents), all-len(documents)
+	report.Library, report.Store = hex.EncodeToString(sum.Sum(nil)[:8]), c.place
+	report.Machine = fmt.Sprintf("%s/%s, %s", runtime.GOOS, runtime.GOARCH, counted(runtime.NumCPU(), "processor"))
+	return nil
 }
 
 // ownFiles are patterns for the files of the measurement that stand in the

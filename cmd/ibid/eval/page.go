@@ -21,15 +21,16 @@ var pageSource string
 var pageStyle string
 
 var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{
-	"plain":   plain,
-	"excerpt": func(n int, s string) string { return plain(excerpt(s, n)) },
-	"counted": func(n int, thing string) string { return counted(n, thing) },
-	"or":      func(a, b string) string { return cmp.Or(a, b) },
-	"date":    func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") },
-	"clock":   func(s float64) string { return SecondsUnit.Write(s) },
-	"two":     two,
-	"inc":     func(i int) int { return i + 1 },
-	"causeIs": func(c Cause) string { return causeIs[c] },
+	"plain":      plain,
+	"excerpt":    func(n int, s string) string { return plain(excerpt(s, n)) },
+	"counted":    func(n int, thing string) string { return counted(n, thing) },
+	"or":         func(a, b string) string { return cmp.Or(a, b) },
+	"date":       func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") },
+	"clock":      func(s float64) string { return SecondsUnit.Write(s) },
+	"two":        two,
+	"inc":        func(i int) int { return i + 1 },
+	"causeIs":    func(c Cause) string { return causeIs[c] },
+	"allTheSame": func() string { return strings.ToUpper(allTheSame[:1]) + allTheSame[1:] },
 }).Parse(pageSource))
 
 // causeIs says what each cause means.

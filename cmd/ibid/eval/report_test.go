@@ -3,6 +3,7 @@ package eval
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"math"
@@ -74,7 +75,7 @@ func outcomes() []Outcome {
 }
 
 func sampleReport(t *testing.T) *Report {
-	r := &Report{Made: time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC), Version: "ibid test", Folder: "club", File: "questions.jsonl", Documents: 5, Wanted: 5, Seed: 1,
+	r := &Report{Made: time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC), Version: "ibid test", Folder: "club", File: "questions.jsonl", Documents: 5, Chunks: 9, Library: "0a1b", Store: "data directory", Machine: "linux/amd64, 2 processors", Wanted: 5, Seed: 1,
 		Price: &Price{In: 2, Out: 8}, Settings: []Setting{{"gate", "auto"}, {"model", "m"}, {"rerank-model", ""}}, Unread: []string{"club/scan.pdf: it has no text"}, Outcomes: outcomes()}
 	r.Measure(metricsOf(t, "hit@1", "recall@2", "mrr@10", "page.hit@5"))
 	return r
@@ -166,7 +167,7 @@ func changed(t *testing.T) *Report {
 	for i := range o {
 		o[i].Diagnose()
 	}
-	now := &Report{Made: r.Made.AddDate(0, 0, 1), Version: r.Version, Folder: r.Folder, File: r.File, Documents: 5, Wanted: 7, Seed: 1, Interrupted: true,
+	now := &Report{Made: r.Made.AddDate(0, 0, 1), Version: r.Version, Folder: "shed", File: r.File, Documents: 5, Chunks: 8, Library: "2c3d", Store: r.Store, Machine: r.Machine, Wanted: 7, Seed: 1, Interrupted: true,
 		Settings: []Setting{{"gate", "off"}, {"model", "m"}, {"rerank-model", "r"}}, Outcomes: o, Missed: []string{"p95 is 2.00 s, above 1s"}}
 	now.Measure(metricsOf(t, "hit@1", "recall@2"))
 	return now
@@ -223,6 +224,83 @@ func TestCompareReports(t *testing.T) {
 		if _, err := ReadReport(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", text, err, want)
 		}
+	}
+}
+
+// What makes a comparison doubtful is told in all three forms, and nothing is
+// where all is the same.
+func TestDoubts(t *testing.T) {
+	for name, test := range map[string]struct {
+		change     func(*Report)
+		doubts     []string
+		conditions []Changed
+	}{
+		"nothing":         {func(*Report) {}, nil, nil},
+		"another name":    {func(r *Report) { r.Folder, r.File = "shed", "q.jsonl" }, nil, []Changed{{"folder", "club", "shed"}, {"questions", "questions.jsonl", "q.jsonl"}}},
+		"another build":   {func(r *Report) { r.Version = "ibid 2" }, nil, []Changed{{"version", "ibid test", "ibid 2"}}},
+		"another store":   {func(r *Report) { r.Store = "postgres://h/d" }, nil, []Changed{{"store", "data directory", "postgres://h/d"}}},
+		"the same file":   {func(r *Report) { r.Library, r.Chunks = "ff", 10 }, []string{"other documents"}, []Changed{{"chunks", "9", "10"}, {"library", "0a1b", "ff"}}},
+		"more documents":  {func(r *Report) { r.Library, r.Documents = "ff", 6 }, []string{"other documents"}, []Changed{{"documents", "5", "6"}, {"library", "0a1b", "ff"}}},
+		"another folder":  {func(r *Report) { r.Beside = 2 }, []string{"other folders"}, []Changed{{"other documents in the store", "0", "2"}}},
+		"a fast machine":  {func(r *Report) { r.Machine = "linux/arm64, 64 processors" }, []string{"another machine"}, []Changed{{"machine", "linux/amd64, 2 processors", "linux/arm64, 64 processors"}}},
+		"fewer questions": {func(r *Report) { r.Outcomes = r.Outcomes[1:] }, []string{"other questions: 0 only now and 1 only then"}, nil},
+		"other questions": {func(r *Report) { r.Outcomes[0].Question.Text = "When is milk served?" }, []string{"other questions: 1 only now and 1 only then"}, nil},
+		"another answer":  {func(r *Report) { r.Outcomes[0].Question.Answers = []string{"at five"} }, []string{"other right answers: 1 of the questions"}, nil},
+		"other documents": {func(r *Report) { r.Outcomes[1].Question.Documents[1] = "club/sails.md" }, []string{"other right answers: 1 of the questions"}, nil},
+		"other names for all": {func(r *Report) {
+			r.Outcomes[0].Question.ID, r.Outcomes[0].Question.Kind, r.Outcomes[0].Question.Documents = "line 1", "table", []string{"club/tea.md"}
+			r.Outcomes[1].Question.Documents = []string{"boats", "harbour"}
+		}, nil, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			now := sampleReport(t)
+			test.change(now)
+			if err := now.Compare(sampleReport(t), "before.json"); err != nil {
+				t.Fatal(err)
+			}
+			c := now.Compared
+			if len(c.Doubts) != len(test.doubts) || len(c.Conditions) != len(test.conditions) || len(c.Settings) != 0 {
+				t.Fatalf("%q, %v, %v", c.Doubts, c.Conditions, c.Settings)
+			}
+			for i, want := range test.doubts {
+				if !strings.HasPrefix(c.Doubts[i], want) {
+					t.Errorf("%q, want %s", c.Doubts[i], want)
+				}
+			}
+			for i, want := range test.conditions {
+				if c.Conditions[i] != want {
+					t.Errorf("%v, want %v", c.Conditions[i], want)
+				}
+			}
+			var text, page bytes.Buffer
+			if err := errors.Join(now.WriteText(&text), now.WriteHTML(&page)); err != nil {
+				t.Fatal(err)
+			}
+			object, err := json.Marshal(now)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for form, b := range map[string]string{"text": text.String(), "page": page.String(), "object": string(object)} {
+				for _, d := range c.Doubts {
+					if !strings.Contains(b, d) {
+						t.Errorf("the %s does not tell that %s", form, d)
+					}
+				}
+				if warns := strings.Contains(strings.ToLower(b), "not like with like"); form != "object" && warns != (len(c.Doubts) > 0) {
+					t.Errorf("the %s warns: %v", form, warns)
+				}
+				if same := strings.Contains(b, allTheSame[1:]); form != "object" && same != (len(c.Conditions) == 0 && c.OnlyNow+c.OnlyThen+c.Altered == 0) {
+					t.Errorf("the %s says that all is the same: %v", form, same)
+				}
+			}
+		})
+	}
+	// A report of an older version tells less.
+	old := sampleReport(t)
+	old.Library, old.Chunks, old.Store, old.Machine = "", 0, "", ""
+	now := sampleReport(t)
+	if err := now.Compare(old, "old.json"); err != nil || len(now.Compared.Doubts) != 1 || !strings.HasPrefix(now.Compared.Doubts[0], "whether the documents are the same is not known") {
+		t.Errorf("%q, %v", now.Compared.Doubts, err)
 	}
 }
 

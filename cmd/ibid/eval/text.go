@@ -79,8 +79,19 @@ func (r *Report) writeCompared(b *strings.Builder) {
 		fmt.Fprintf(b, ", %d only now, %d only then", c.OnlyNow, c.OnlyThen)
 	}
 	b.WriteByte('\n')
-	for _, s := range c.Settings {
-		fmt.Fprintf(b, "  %s: %s, was %s\n", s.Name, cmp.Or(s.Now, "none"), cmp.Or(s.Then, "none"))
+	if len(c.Doubts) > 0 {
+		b.WriteString("warning: this is not like with like\n")
+	}
+	for _, d := range c.Doubts {
+		fmt.Fprintf(b, "  %s\n", d)
+	}
+	if changed := c.Changes(); len(changed) > 0 {
+		b.WriteString("what differs\n")
+		for _, s := range changed {
+			fmt.Fprintf(b, "  %s: %s, was %s\n", s.Name, s.Now, s.Then)
+		}
+	} else if c.AllTheSame() {
+		fmt.Fprintf(b, "%s\n", allTheSame)
 	}
 	fmt.Fprintf(b, "%-20s %10s %10s %11s   %-24s %6s %6s\n", "", "then", "now", "difference", "95 % interval", "better", "worse")
 	for _, d := range c.Differences {
@@ -101,6 +112,26 @@ func (r *Report) writeCompared(b *strings.Builder) {
 		}
 		fmt.Fprintf(b, "  %s: %s, was %s: %s\n", m.ID, outcome(m.Now, m.NowCause), outcome(m.Then, m.ThenCause), excerpt(m.Text, 80))
 	}
+}
+
+// allTheSame says that nothing is another that a report knows of.
+const allTheSame = "the folder, its documents, the questions, the settings, the store, the version and the machine are the same"
+
+// AllTheSame says whether nothing is another that a report knows of.
+func (c *Compared) AllTheSame() bool {
+	return len(c.Doubts)+len(c.Conditions)+len(c.Settings) == 0
+}
+
+// Changes are the conditions and settings that differ, in words.
+func (c *Compared) Changes() []Changed {
+	var all []Changed
+	for _, x := range c.Conditions {
+		all = append(all, Changed{x.Name, cmp.Or(x.Then, "not told"), cmp.Or(x.Now, "not told")})
+	}
+	for _, x := range c.Settings {
+		all = append(all, Changed{x.Name, cmp.Or(x.Then, "none"), cmp.Or(x.Now, "none")})
+	}
+	return all
 }
 
 // Same names the figures that are the same for every question.
