@@ -4,8 +4,9 @@
 //
 //	go run .ci/release.go [-targets linux/amd64,…] v1.2.3 FOLDER
 //
-// For each system an archive of the static binary, with PDFium in it, and of what
-// goes with it, and a list of all that is inside (SBOM, CycloneDX 1.5); then the
+// For each system an archive of the static binary, with PDFium in it, of the README
+// with every page and picture that it leads to, the sample library, and what else
+// goes with it; and a list of all that is inside (SBOM, CycloneDX 1.5); then the
 // sums of all these files. The same commit, version and Go give the same bytes,
 // in whatever folder and whenever. It needs git, npm and the modules' proxy.
 package main
@@ -24,8 +25,10 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net/url"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"regexp"
 	"runtime"
@@ -33,6 +36,11 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/yuin/goldmark"
+	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/extension"
+	"github.com/yuin/goldmark/text"
 
 	"ibid/ingest/pdf/pdfium"
 )
@@ -170,14 +178,25 @@ type file struct {
 
 // beside gives the files that go with every binary.
 func (s source) beside(work string) ([]file, error) {
-	var files []file
-	for name, from := range map[string]string{
-		"README.md": "README.md", "LICENSE": "LICENSE", "NOTICE": "NOTICE", "CHANGELOG.md": "CHANGELOG.md",
-		"ibid.service":              "cmd/ibid/ibid.service",
+	library, err := s.run(nil, "git", "ls-files", "data/library")
+	if err != nil {
+		return nil, err
+	}
+	// What the README's commands are about.
+	names, err := s.linked(append(strings.Fields(library), "README.md", "LICENSE", "NOTICE", "data/README.md", "data/questions.jsonl"))
+	if err != nil {
+		return nil, err
+	}
+	from := map[string]string{
 		"licenses/PDFium/LICENSE":   "ingest/pdf/pdfium/pdfium.LICENSE.pdfium.txt",
 		"licenses/EmbedPDF/LICENSE": "ingest/pdf/pdfium/pdfium.LICENSE.txt",
-	} {
-		data, err := os.ReadFile(filepath.Join(s.folder, from))
+	}
+	for _, name := range names {
+		from[name] = name
+	}
+	var files []file
+	for name, from := range from {
+		data, err := os.ReadFile(filepath.Join(s.folder, filepath.FromSlash(from)))
 		if err != nil {
 			return nil, err
 		}
@@ -195,6 +214,79 @@ func (s source) beside(work string) ([]file, error) {
 		files = append(files, file{"completions/" + name, []byte(script + "\n"), 0o644})
 	}
 	return files, nil
+}
+
+// linked gives the names of files, and of those that their pages link to, and so
+// on: pages, pictures, units. Links to folders and Go files are about the source,
+// which is not in an archive.
+func (s source) linked(names []string) ([]string, error) {
+	known := make(map[string]bool)
+	for _, name := range names {
+		known[name] = true
+	}
+	for i := 0; i < len(names); i++ {
+		page := names[i]
+		// The pages of the library are documents to ask, and not about Ibid.
+		if path.Ext(page) != ".md" || strings.HasPrefix(page, "data/library/") {
+			continue
+		}
+		data, err := os.ReadFile(filepath.Join(s.folder, filepath.FromSlash(page)))
+		if err != nil {
+			return nil, err
+		}
+		for _, link := range links(data) {
+			to, err := url.Parse(link)
+			if err != nil {
+				return nil, fmt.Errorf("%s links to %s: %w", page, link, err)
+			}
+			if to.IsAbs() || to.Host != "" || to.Path == "" {
+				continue
+			}
+			name := path.Join(path.Dir(page), to.Path)
+			if !filepath.IsLocal(filepath.FromSlash(name)) {
+				return nil, fmt.Errorf("%s links to %s, which is outside of this folder", page, link)
+			}
+			info, err := os.Stat(filepath.Join(s.folder, filepath.FromSlash(name)))
+			if err != nil {
+				return nil, fmt.Errorf("%s links to %s: %w", page, link, err)
+			}
+			if known[name] || info.IsDir() || path.Ext(name) == ".go" {
+				continue
+			}
+			known[name] = true
+			names = append(names, name)
+		}
+	}
+	return names, nil
+}
+
+// links gives where the links and the pictures of a page lead.
+func links(page []byte) (to []string) {
+	attribute := regexp.MustCompile(`(?:href|src|srcset)="([^" ]+)"`)
+	parser := goldmark.New(goldmark.WithExtensions(extension.GFM)).Parser()
+	html := func(lines *text.Segments) {
+		for _, m := range attribute.FindAllSubmatch(lines.Value(page), -1) {
+			to = append(to, string(m[1]))
+		}
+	}
+	// The visitor gives no error.
+	_ = ast.Walk(parser.Parse(text.NewReader(page)), func(n ast.Node, entering bool) (ast.WalkStatus, error) {
+		if !entering {
+			return ast.WalkContinue, nil
+		}
+		switch n := n.(type) {
+		case *ast.Link:
+			to = append(to, string(n.Destination))
+		case *ast.Image:
+			to = append(to, string(n.Destination))
+		case *ast.HTMLBlock:
+			html(n.Lines())
+		case *ast.RawHTML:
+			html(n.Segments)
+		}
+		return ast.WalkContinue, nil
+	})
+	return to
 }
 
 // licences gives the licences of the modules in a binary, and Go's own.
