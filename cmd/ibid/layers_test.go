@@ -49,7 +49,7 @@ var homes = map[string][]string{
 	"github.com/clipperhouse/uax29/v2":     {"ingest", "retrieve"},
 	"codeberg.org/readeck/go-readability":  {"ingest"},
 	"github.com/ulikunitz/xz":              {"ingest"},
-	"github.com/yuin/goldmark":             {"ingest", "web"},
+	"github.com/yuin/goldmark":             {"ingest", "web", "cmd/ibid"}, // in cmd/ibid in tests
 	"github.com/bmatcuk/doublestar/v4":     {"ingest"},
 	"github.com/fsnotify/fsnotify":         {"ingest"},
 	"go.yaml.in/yaml/v3":                   {"ingest"},
