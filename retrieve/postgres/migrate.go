@@ -20,7 +20,7 @@ var migrations embed.FS
 
 // What the statements of this package need.
 const (
-	leastServer  = 130000 // PostgreSQL 13: pg_xact_status of an xid8, WITH TIES
+	leastServer  = 130000 // PostgreSQL 13: WITH TIES
 	leastVectors = "0.8"  // pgvector 0.8: iterative index scans
 )
 

@@ -18,6 +18,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"ibid/ingest"
 	"ibid/retrieve"
 	"ibid/retrieve/enginetest"
@@ -122,8 +124,9 @@ func (c *child) kill() {
 	}
 }
 
-// ownServer lays out a PostgreSQL server of the test's own and starts it.
-func ownServer(t *testing.T) (server *child, address string) {
+// ownServer lays out a PostgreSQL server of the test's own and starts it, with
+// settings like "wal_level=minimal".
+func ownServer(t *testing.T, settings ...string) (server *child, address string) {
 	t.Helper()
 	bin := os.Getenv("IBID_TEST_POSTGRES_BIN")
 	if bin == "" {
@@ -142,6 +145,9 @@ func ownServer(t *testing.T) (server *child, address string) {
 	port := freePort(t)
 	c := &child{t: t, name: filepath.Join(bin, "postgres"), address: "127.0.0.1:" + port,
 		args: []string{"-D", data, "-h", "127.0.0.1", "-p", port, "-c", "unix_socket_directories=", "-c", "max_connections=50"}}
+	for _, setting := range settings {
+		c.args = append(c.args, "-c", setting)
+	}
 	c.start()
 	t.Cleanup(c.kill)
 	return c, fmt.Sprintf("postgres://ibid:%s@127.0.0.1:%s/postgres", testPassword, port)
@@ -358,6 +364,8 @@ type cutter struct {
 	to            string
 	before, after atomic.Bool
 	cuts          atomic.Int64
+	// away lets nobody connect from the next cut on, until it is unset.
+	away, closed atomic.Bool
 }
 
 func (c *cutter) serve(l net.Listener) {
@@ -365,6 +373,10 @@ func (c *cutter) serve(l net.Listener) {
 		client, err := l.Accept()
 		if err != nil {
 			return
+		}
+		if c.closed.Load() && c.away.Load() {
+			_ = client.Close() // nobody has said anything on it
+			continue
 		}
 		go c.between(client)
 	}
@@ -399,6 +411,7 @@ func (c *cutter) between(client net.Conn) {
 		}
 		if bytes.Contains(b[:n], []byte("commit\x00")) {
 			if c.before.CompareAndSwap(true, false) {
+				c.closed.Store(true)
 				c.cuts.Add(1)
 				return
 			}
@@ -417,14 +430,9 @@ func (c *cutter) between(client net.Conn) {
 	}
 }
 
-// TestCommitCut loses the connection on the way of a COMMIT and of its answer: each
-// change is made once.
-func TestCommitCut(t *testing.T) {
-	server := os.Getenv("IBID_TEST_POSTGRES")
-	if server == "" {
-		t.Skip("IBID_TEST_POSTGRES names no server to test with: .ci/postgres starts one")
-	}
-	address := newSchema(t, server)
+// throughCutter opens the store at an address through a cutter.
+func throughCutter(t *testing.T, address string) (*cutter, *Engine) {
+	t.Helper()
 	u, err := url.Parse(address)
 	if err != nil {
 		t.Fatal(err)
@@ -434,13 +442,27 @@ func TestCommitCut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
+	t.Cleanup(func() {
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 	go c.serve(l)
 	u.Host = l.Addr().String()
 	q := u.Query()
 	q.Set("sslmode", "disable")
 	u.RawQuery = q.Encode()
-	e := openTest(t, u.String())
+	return c, openTest(t, u.String())
+}
+
+// TestCommitCut loses the connection on the way of a COMMIT and of its answer: each
+// change is made once.
+func TestCommitCut(t *testing.T) {
+	server := os.Getenv("IBID_TEST_POSTGRES")
+	if server == "" {
+		t.Skip("IBID_TEST_POSTGRES names no server to test with: .ci/postgres starts one")
+	}
+	c, e := throughCutter(t, newSchema(t, server))
 	ctx := t.Context()
 	if err := e.SetSpace(ctx, "enginetest/4"); err != nil {
 		t.Fatal(err)
@@ -474,4 +496,98 @@ func TestCommitCut(t *testing.T) {
 		}
 	}
 	checkCounts(t, e)
+}
+
+// TestNumberUsedAgain loses a COMMIT on its way to a server that then recovers
+// from the death of one of its processes, without having been started anew, and
+// gives the number of the lost transaction to another: the change is made all the
+// same, once.
+func TestNumberUsedAgain(t *testing.T) {
+	// What is not committed does not reach the disk before the crash.
+	_, address := ownServer(t, "wal_level=minimal", "max_wal_senders=0", "wal_writer_delay=10s", "autovacuum=off")
+	c, e := throughCutter(t, address)
+	ctx := t.Context()
+	if err := e.SetSpace(ctx, "enginetest/4"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.AddRoot(ctx, "/srv/a", ""); err != nil {
+		t.Fatal(err)
+	}
+	put := func(path string) error {
+		doc, chunks := enginetest.Document("a", path, "boat")
+		return e.Replace(ctx, doc, chunks, [][]float32{enginetest.Vector(0)})
+	}
+	if err := put("first"); err != nil {
+		t.Fatal(err)
+	}
+	again := false
+	for round := range 8 { // what the server writes for itself may come between
+		old, err := e.Revision(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		direct, err := pgx.Connect(ctx, address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var process int
+		var started time.Time
+		var next int64 // the number that the change gets
+		if err := direct.QueryRow(ctx, `SELECT pg_backend_pid(), pg_postmaster_start_time(), pg_snapshot_xmax(pg_current_snapshot())::text::bigint`).Scan(&process, &started, &next); err != nil {
+			t.Fatal(err)
+		}
+		cuts := c.cuts.Load()
+		c.away.Store(true)
+		c.before.Store(true)
+		path := fmt.Sprint("lost", round)
+		stored := make(chan error)
+		go func() { stored <- put(path) }()
+		for c.cuts.Load() == cuts {
+			<-time.After(time.Millisecond)
+		}
+		if err := syscall.Kill(process, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		if err := direct.Ping(ctx); err == nil {
+			t.Fatal("the process answers")
+		}
+		for range 600 {
+			if direct, err = pgx.Connect(ctx, address); err == nil {
+				break
+			}
+			<-time.After(50 * time.Millisecond)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 20 {
+			var number int64
+			var now time.Time
+			if err := direct.QueryRow(ctx, `SELECT pg_current_xact_id()::text::bigint, pg_postmaster_start_time()`).Scan(&number, &now); err != nil {
+				t.Fatal(err)
+			}
+			if !now.Equal(started) {
+				t.Fatal("the server was started anew: this proves nothing")
+			}
+			again = again || number == next
+		}
+		if err := direct.Close(ctx); err != nil {
+			t.Error(err)
+		}
+		c.away.Store(false)
+		if err := <-stored; err != nil {
+			t.Error(err)
+		}
+		if _, err := e.Document(ctx, "a/"+path); err != nil {
+			t.Errorf("what was acknowledged: %v", err)
+		}
+		if now, err := e.Revision(ctx); err != nil || now != old+1 {
+			t.Errorf("the revision went from %d to %d: %v", old, now, err)
+		}
+		checkCounts(t, e)
+		if again {
+			return
+		}
+	}
+	t.Fatal("no number was used again: this proves nothing")
 }

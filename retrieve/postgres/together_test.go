@@ -271,6 +271,52 @@ func TestFold(t *testing.T) {
 	})
 }
 
+// TestPrune deletes the rows of old transactions while others are adding theirs,
+// and no newer ones.
+func TestPrune(t *testing.T) {
+	onServers(t, func(t *testing.T, server string) {
+		address := newSchema(t, server)
+		ctx := t.Context()
+		e := openTest(t, address)
+		count := func() (rows int) {
+			t.Helper()
+			if err := e.view(ctx, func(s *session) error { return s.row(ctx, `SELECT count(*) FROM ibid.commits`).Scan(&rows) }); err != nil {
+				t.Fatal(err)
+			}
+			return rows
+		}
+		const old = 3000
+		err := e.update(ctx, func(s *session) error {
+			_, err := s.exec(ctx, `INSERT INTO ibid.commits SELECT gen_random_uuid(), clock_timestamp() - interval '2 hours' FROM generate_series(1, $1)`, old)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		newer := count() - old
+		if newer < 1 {
+			t.Fatalf("%d rows are newer: this proves nothing", newer)
+		}
+		var pruning sync.WaitGroup
+		const servers, rounds = 3, 4
+		for range servers {
+			other := openTest(t, address)
+			newer++ // laying out
+			pruning.Go(func() {
+				for range rounds {
+					if err := other.update(ctx, func(s *session) error { return prune(ctx, s, commitsKept) }); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		pruning.Wait()
+		if rows := count(); rows != newer+servers*rounds {
+			t.Errorf("%d rows are left, want %d", rows, newer+servers*rounds)
+		}
+	})
+}
+
 // TestBytes stores what PostgreSQL's text refuses, in every place: NUL, bytes that
 // are no UTF-8, and names that no index takes.
 func TestBytes(t *testing.T) {
@@ -576,9 +622,15 @@ func TestMigrate(t *testing.T) {
 		for newest := 1; newest < len(steps); newest++ {
 			address := newSchema(t, server)
 			before := openTest(t, address)
-			err := before.update(ctx, func(s *session) error {
-				if _, err := s.exec(ctx, `DROP SCHEMA `+pgx.Identifier{before.schema}.Sanitize()+` CASCADE; CREATE SCHEMA `+pgx.Identifier{before.schema}.Sanitize()+`;
-					CREATE TABLE ibid.migrations (number int PRIMARY KEY, applied timestamptz NOT NULL DEFAULT now())`); err != nil {
+			err := pgx.BeginFunc(ctx, before.pool, func(tx pgx.Tx) error {
+				s := &session{tx, before}
+				if _, err := s.exec(ctx, `DROP SCHEMA `+pgx.Identifier{before.schema}.Sanitize()+` CASCADE`); err != nil {
+					return err
+				}
+				if _, err := s.exec(ctx, `CREATE SCHEMA `+pgx.Identifier{before.schema}.Sanitize()); err != nil {
+					return err
+				}
+				if _, err := s.exec(ctx, `CREATE TABLE ibid.migrations (number int PRIMARY KEY, applied timestamptz NOT NULL DEFAULT now())`); err != nil {
 					return err
 				}
 				for i, name := range steps[:newest] {
