@@ -141,17 +141,9 @@ func (c *Copy) stands(ctx context.Context, revision int64) (bool, error) {
 // open makes the target ready: it has the same space, or none yet, and the same
 // roots.
 func (c *Copy) open(ctx context.Context) error {
-	all, err := c.From.Roots(ctx)
-	if err != nil {
-		return fmt.Errorf("read the source: %w", err)
-	}
-	for _, r := range all {
-		if c.Collection == "" || r.Collection == c.Collection {
-			c.roots = append(c.roots, r)
-		}
-	}
-	if c.Collection != "" && len(c.roots) == 0 {
-		return fmt.Errorf("the source has no folder in the collection %q: %w", c.Collection, ErrNotFound)
+	var err error
+	if c.roots, err = RootsToCopy(ctx, c.From, c.Collection); err != nil {
+		return err
 	}
 	there, err := c.To.Roots(ctx)
 	if err != nil {
@@ -188,6 +180,35 @@ func (c *Copy) open(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// RootsToCopy are the roots of a collection, and all of them where it is empty.
+// Of a collection that there is not, the error is [ErrNotFound] and names those
+// that there are.
+func RootsToCopy(ctx context.Context, from Engine, collection string) ([]ingest.Root, error) {
+	all, err := from.Roots(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read the source: %w", err)
+	}
+	if collection == "" {
+		return all, nil
+	}
+	var roots []ingest.Root
+	var there []string
+	for _, r := range all {
+		there = append(there, r.Collection)
+		if r.Collection == collection {
+			roots = append(roots, r)
+		}
+	}
+	slices.Sort(there)
+	switch there = slices.Compact(there); {
+	case len(roots) > 0:
+		return roots, nil
+	case len(there) == 0:
+		return nil, fmt.Errorf("collection %q %w in the source, which has no folder at all", collection, ErrNotFound)
+	}
+	return nil, fmt.Errorf("collection %q %w in the source, which has: %s", collection, ErrNotFound, strings.Join(there, ", "))
 }
 
 // pending is a document that is to be sent.

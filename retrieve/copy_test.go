@@ -123,7 +123,7 @@ func TestCopyCollection(t *testing.T) {
 		t.Errorf("listings %q, %v", ids, err)
 	}
 	none := retrieve.Copy{From: from, To: to, Collection: "none"}
-	if _, err := none.Run(t.Context()); !errors.Is(err, retrieve.ErrNotFound) {
+	if _, err := none.Run(t.Context()); !errors.Is(err, retrieve.ErrNotFound) || !strings.Contains(err.Error(), `in the source, which has: default, work`) {
 		t.Errorf("a collection that is not there: %v", err)
 	}
 }

@@ -60,7 +60,12 @@ func (c *copyCmd) Run(ctx context.Context, s surroundings) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, source.Close()) }()
-	target, err := openStore(ctx, to, s.withPassword("IBID_TO_PASSWORD"))
+	if _, err := retrieve.RootsToCopy(ctx, source, c.Collection); errors.Is(err, retrieve.ErrNotFound) {
+		return usageError("copying %s: %w", from, err)
+	} else if err != nil {
+		return fmt.Errorf("copying %s: %w", from, err)
+	}
+	target, err := openStore(ctx, to, s.withPassword("IBID_TO_PASSWORD")) // which makes one that is not there
 	if err != nil {
 		return err
 	}
@@ -90,9 +95,6 @@ func (c *copyCmd) Run(ctx context.Context, s surroundings) (err error) {
 	if errors.Is(err, context.Canceled) {
 		fmt.Fprintln(s.stderr, "ibid: stopped: the same command goes on there")
 		return err
-	}
-	if errors.Is(err, retrieve.ErrNotFound) {
-		return usageError("copying %s: %w", from, err)
 	}
 	if errors.Is(err, retrieve.ErrCopyRefused) {
 		return fmt.Errorf("copying %s to %s: %w", from, to, err)
