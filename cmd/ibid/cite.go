@@ -14,14 +14,39 @@ import (
 	"strings"
 
 	"ibid/cite"
+	"ibid/cite/marker"
 )
 
 type citeCmd struct {
-	Documents string `help:"JSON file with the documents that the text may cite: [{\"id\":1,\"source\":\"a.html\",\"title\":\"A\"}, …]. A document's id is its place in the list, from 1 on." required:"" placeholder:"FILE"`
+	Documents string `help:"JSON file with the list of the documents that the text may cite: [{\"source\":\"a.html\",\"title\":\"A\"}, …]. The first is cited as [1]." required:"" placeholder:"FILE"`
 	Style     string `help:"How citations are shown: ${enum}." enum:"empty,text,markdown,html" default:"markdown" placeholder:"NAME"`
 	Profile   string `help:"Which markers count: default takes [1](id=3), [3], [1, 2-4] and 【3】; strict takes [1](id=3) alone." enum:"default,strict" default:"default" placeholder:"NAME"`
 	JSON      bool   `help:"Print one JSON object with the text, the list and the sources when the text has ended." name:"json"`
 }
+
+// Help is what 'ibid cite --help' says beside the flags.
+func (citeCmd) Help() string {
+	return `The list holds the documents in the order in which they were shown to the model:
+
+    [{"source": "about.html", "title": "About us"}, {"source": "tea.html", "title": "Tea"}]
+
+A document's place in the list is its id: the text cites the first as [1] and the second as [2], or as [1](id=2), whatever the number in the brackets. Entries may say their ids ("id": 1), but may have no others. What is printed is numbered anew, by first use, and ends in the list of what was cited:
+
+    $ echo 'Served at four [2].' | ibid cite --documents docs.json --style text
+    Served at four [1].
+
+    - [1] Tea (tea.html)
+
+A document that is not in the list cannot be cited: [7] stays in the text as it is, [1](id=7) is taken out, and both are named on standard error.`
+}
+
+// hints say what is missing, in a few words.
+func (citeCmd) hints() map[string]string {
+	return map[string]string{"--documents": "a JSON file with the list of what the text may cite, such as " + exampleDocuments + ", the first of which is cited as [1]"}
+}
+
+// exampleDocuments is a list of documents.
+const exampleDocuments = `[{"source":"a.html","title":"A"}]`
 
 // Run reads a model's output from standard input and prints it with numbered citations.
 func (c *citeCmd) Run(ctx context.Context, s surroundings) error {
@@ -50,7 +75,74 @@ func (c *citeCmd) Run(ctx context.Context, s surroundings) error {
 	if isTerminal(out) {
 		out = printing{out}
 	}
-	return citeText(ctx, cite.NewRewriter(documents, style, profile), s.stdin, out, c.JSON)
+	if in, ok := s.stdin.(*os.File); ok && isTerminal(in) {
+		fmt.Fprintln(s.stderr, "ibid: reading the text from the terminal: end it with Ctrl-D (on Windows Ctrl-Z and Enter)")
+	}
+	cited := newCited(profile, len(documents))
+	if err := citeText(ctx, cite.NewRewriter(documents, style, profile), io.TeeReader(s.stdin, cited), out, c.JSON); err != nil {
+		return err
+	}
+	if note := cited.note(c.Documents); note != "" {
+		fmt.Fprintln(s.stderr, "ibid: "+note)
+	}
+	return nil
+}
+
+// A cited notes which ids a text cites, those of no document too.
+type cited struct {
+	profile   cite.Profile
+	documents int
+	scanner   *marker.Scanner
+	any       bool  // a document was cited
+	strange   []int // ids of no document, sorted, each once
+}
+
+// maxStrange is above the ids that are looked for: a larger number in brackets
+// is a year rather than a citation.
+const maxStrange = 1000
+
+func newCited(profile cite.Profile, documents int) *cited {
+	return &cited{profile: profile, documents: documents, scanner: marker.NewScanner(profile, max(maxStrange, documents))}
+}
+
+// Write takes the next piece of the text.
+func (c *cited) Write(piece []byte) (int, error) {
+	c.scanner.Feed(piece, c.take)
+	return len(piece), nil
+}
+
+func (c *cited) take(t marker.Token) {
+	for _, id := range t.IDs {
+		if id <= c.documents {
+			c.any = true
+		} else if at, known := slices.BinarySearch(c.strange, id); !known {
+			c.strange = slices.Insert(c.strange, at, id)
+		}
+	}
+}
+
+// note ends the text and says what in it cites nothing; empty where all is well.
+func (c *cited) note(list string) string {
+	c.scanner.Close(c.take)
+	form := "[1]"
+	if c.profile == cite.Strict {
+		form = "[1](id=1)"
+	}
+	switch {
+	case len(c.strange) > 0:
+		ids := make([]string, 0, 10)
+		for i, id := range c.strange {
+			if i == cap(ids) {
+				ids = append(ids, fmt.Sprintf("and %d more", len(c.strange)-i))
+				break
+			}
+			ids = append(ids, strconv.Itoa(id))
+		}
+		return fmt.Sprintf("%s lists %s, and the text cites others, which are no citations: %s; a document is cited by its place in the list, the first as %s", list, counted(c.documents, "document"), strings.Join(ids, ", "), form)
+	case !c.any && c.documents > 0:
+		return fmt.Sprintf("the text cites nothing: a document is cited by its place in %s, the first as %s", list, form)
+	}
+	return ""
 }
 
 // printing writes only what may be shown on a terminal. It must be given whole
@@ -76,11 +168,13 @@ func readDocuments(name string) (documents []cite.Document, unread []string, err
 	const byteOrderMark = "\uFEFF"
 	var entries []json.RawMessage
 	err = json.Unmarshal(bytes.TrimPrefix(data, []byte(byteOrderMark)), &entries)
-	if err == nil && entries == nil {
+	if wrong := (*json.UnmarshalTypeError)(nil); errors.As(err, &wrong) {
+		err = fmt.Errorf("it is a JSON %s", wrong.Value)
+	} else if err == nil && entries == nil {
 		err = errors.New("it is null")
 	}
 	if err != nil {
-		return nil, nil, usageError("%s is not a list of documents such as [{\"id\":1,\"source\":\"a.html\",\"title\":\"A\"}]: %w", name, err)
+		return nil, nil, usageError("%s is not a JSON list of documents such as %s: %w", name, exampleDocuments, err)
 	}
 	documents = make([]cite.Document, len(entries))
 	for i, entry := range entries {
@@ -108,7 +202,7 @@ func readDocument(entry json.RawMessage, d *cite.Document) (unread []string, err
 		name, want string
 		to         any
 	}{
-		{"id", "its place in the list, a whole number from 1 on", &d.ID},
+		{"id", "its place in the list, a whole number from 1 on, by which the text cites it; or leave all ids out", &d.ID},
 		{"source", "a string", &d.Source},
 		{"title", "a string", &d.Title},
 	} {
@@ -132,9 +226,9 @@ func checkID(documents []cite.Document, i int) error {
 	case id != 0 && first == 0:
 		return fmt.Errorf("has the id %d, and document 1 has none: give every document its place in the list, or leave all ids out", id)
 	case id != 0 && id <= i:
-		return fmt.Errorf("has the id %d, which document %d has already: a document's id must be its place in the list", id, id)
+		return fmt.Errorf("has the id %d, which document %d has already: a document's id must be its place in the list, by which the text cites it; number them 1, 2, 3 …, or leave all ids out", id, id)
 	case id != 0 && id != i+1:
-		return fmt.Errorf("has the id %d: a document's id must be its place in the list; reorder the list, or leave all ids out", id)
+		return fmt.Errorf("has the id %d: a document's id must be its place in the list, by which the text cites it; reorder the list, or leave all ids out", id)
 	}
 	return nil
 }

@@ -76,6 +76,9 @@ func (l limits) check(measures []eval.Measure) error {
 	for flag, of := range map[string]map[string]limit{"--min": l.min, "--max": l.max} {
 		for _, name := range slices.Sorted(maps.Keys(of)) {
 			i := slices.IndexFunc(measures, func(m eval.Measure) bool { return m.Name == name })
+			if i < 0 && name == eval.CostFigure {
+				return usageError("%s %s: what a question costs is not known without a price: give --price-in or --price-out, what a million tokens of prompts and of replies cost", flag, name)
+			}
 			if i < 0 {
 				known := make([]string, len(measures))
 				for j, m := range measures {

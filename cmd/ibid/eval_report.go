@@ -29,7 +29,7 @@ import (
 
 type evalReportCmd struct {
 	Folder    string   `arg:"" help:"Folder of documents to ask."`
-	Questions string   `arg:"" name:"questions" help:"File with a question a line, as JSON: question, and where they are known answers or words, documents, pages and quotes, or answerable: false. See cmd/ibid/eval/README.md."`
+	Questions string   `arg:"" name:"questions" help:"File with a question a line, as JSON: question, and where they are known answers or words, documents, pages and quotes, or answerable: false."`
 	HTML      string   `help:"File to write the report into as a page: charts, and every failed question with its trace." name:"html" placeholder:"FILE"`
 	JSON      bool     `help:"Print the report as one JSON object, which --compare takes." name:"json"`
 	Compare   string   `help:"Report in JSON of an earlier run: say what is better and worse now, question by question." placeholder:"FILE"`
@@ -50,6 +50,22 @@ type evalReportCmd struct {
 	rerankConfig
 	modelConfig
 	readConfig
+}
+
+// Help is what 'ibid eval report --help' says beside the flags.
+func (evalReportCmd) Help() string {
+	return `The file of questions is text, an object a line. Only the question must be there; what else is known of the answer is held against what comes:
+
+    ` + eval.ExampleQuestion + `
+    {"question": "How long is the mast?", "answers": ["11.4 m", "11.4 metres"], "pages": [3], "documents": ["boats/guide.pdf"]}
+    {"question": "What does an ounce of gold cost?", "answerable": false}
+
+Words must all stand in the answer, and of answers one; answerable: false says that there is no answer, and that refusing is right.`
+}
+
+// hints say what is missing, in a few words.
+func (evalReportCmd) hints() map[string]string {
+	return map[string]string{"<questions>": "a file with a question a line, such as " + eval.ExampleQuestion}
 }
 
 // Run asks the folder every question and reports on the answers.
@@ -158,9 +174,9 @@ func (c *evalReportCmd) check() (metrics []eval.PlaceMetric, limits limits, err 
 func (c *evalReportCmd) questions(s surroundings) ([]eval.Question, error) {
 	dir, name := filepath.Split(c.Questions)
 	if info, err := os.Stat(c.Questions); err != nil {
-		return nil, usageError("there is no file %s: give one with a question a line, as JSON", c.Questions)
+		return nil, usageError("there is no file %s: give one with a question a line, such as %s", c.Questions, eval.ExampleQuestion)
 	} else if info.IsDir() {
-		return nil, usageError("%s is a folder: give the file with the questions", c.Questions)
+		return nil, usageError("%s is a folder: give the file with the questions, one a line, such as %s", c.Questions, eval.ExampleQuestion)
 	}
 	questions, unknown, err := eval.ReadQuestions(os.DirFS(cmp.Or(dir, ".")), name)
 	if err != nil {

@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -74,13 +76,40 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdin i
 	}
 	if err != nil {
 		var parse *kong.ParseError
-		command := ""
-		if errors.As(err, &parse) && parse.Context != nil && parse.Context.Command() != "" {
-			command = strings.Fields(parse.Context.Command())[0] + " "
+		command, hint := "", ""
+		if errors.As(err, &parse) && parse.Context != nil {
+			for _, word := range strings.Fields(parse.Context.Command()) {
+				if strings.HasPrefix(word, "<") { // an argument
+					break
+				}
+				command += word + " "
+			}
+			hint = hintOn(parse.Context.Selected(), err)
 		}
-		return usageError("%w (see 'ibid %s--help')", err, command)
+		return usageError("%w%s (see 'ibid %s--help')", err, hint, command)
 	}
 	return kctx.Run()
+}
+
+// A hinter is a command that says more of an argument or a flag that is
+// missing, by the name that the help has for it.
+type hinter interface{ hints() map[string]string }
+
+// hintOn is what a command has to say of what an error names.
+func hintOn(command *kong.Node, err error) string {
+	if command == nil || !command.Target.IsValid() {
+		return ""
+	}
+	h, ok := command.Target.Interface().(hinter)
+	if !ok {
+		return ""
+	}
+	for _, name := range slices.Sorted(maps.Keys(h.hints())) {
+		if strings.Contains(err.Error(), name) {
+			return ": " + h.hints()[name]
+		}
+	}
+	return ""
 }
 
 // newParser makes what reads a command line into c.

@@ -205,7 +205,7 @@ func sameExpectation(a, b Question) bool {
 		return false
 	}
 	for _, q := range []*Question{&a, &b} {
-		q.ID, q.Text, q.Kind, q.Documents = "", "", "", nil
+		q.ID, q.Text, q.Kind, q.Worded, q.Documents = "", "", "", "", nil
 	}
 	return reflect.DeepEqual(a, b)
 }

@@ -127,6 +127,9 @@ func yes(is bool) Part {
 	return Part{0, 1}
 }
 
+// CostFigure is the name of the figure that is measured only with a price.
+const CostFigure = "cost"
+
 // Measures are the figures of a report: of retrieval those that are named, and
 // what money was spent where there is a price.
 func Measures(metrics []PlaceMetric, price *Price) []Measure {
@@ -179,7 +182,7 @@ func Measures(metrics []PlaceMetric, price *Price) []Measure {
 			part: func(o *Outcome) Part { return Part{c.of(o.Cost), 1} }})
 	}
 	if price != nil {
-		all = append(all, Measure{Name: "cost", Group: costGroup, Says: "what a question cost", Unit: MoneyUnit, Better: -1,
+		all = append(all, Measure{Name: CostFigure, Group: costGroup, Says: "what a question cost", Unit: MoneyUnit, Better: -1,
 			part: func(o *Outcome) Part { return Part{price.Of(o.Cost), 1} }})
 	}
 	return all

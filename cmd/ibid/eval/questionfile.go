@@ -52,10 +52,13 @@ func ReadQuestions(fsys fs.FS, name string) (questions []Question, unknown []str
 		return nil, nil, err
 	}
 	if len(questions) == 0 {
-		return nil, nil, fmt.Errorf("%s is empty: it holds a question a line", name)
+		return nil, nil, fmt.Errorf("%s is empty: it holds a question a line, such as %s", name, ExampleQuestion)
 	}
 	return questions, slices.Sorted(maps.Keys(strange)), nil
 }
+
+// ExampleQuestion is a line of a file of questions.
+const ExampleQuestion = `{"question": "When is the office open?", "words": ["nine to five"], "documents": ["about.md"]}`
 
 // fieldNames are the fields of a question, by the names they go by.
 var fieldNames = map[string]string{
@@ -69,6 +72,7 @@ var fieldNames = map[string]string{
 	"documents": "documents", "document": "documents",
 	"pages": "pages", "page": "pages",
 	"quotes": "quotes", "quote": "quotes",
+	"worded": "worded",
 }
 
 // readQuestion reads one line, and gives the names of its fields that are none
@@ -99,10 +103,11 @@ func readQuestion(line []byte) (q Question, unknown []string, err error) {
 			}
 		}
 	}
-	var ids, text, kinds, prose []string
+	var ids, text, kinds, worded, prose []string
 	read("id", &ids)
 	read("question", &text)
 	read("kind", &kinds)
+	read("worded", &worded)
 	read("answer", &prose)
 	read("answers", &q.Answers)
 	read("words", &q.Words)
@@ -115,7 +120,7 @@ func readQuestion(line []byte) (q Question, unknown []string, err error) {
 		name string
 		of   []string
 		to   *string
-	}{{"id", ids, &q.ID}, {"question", text, &q.Text}, {"kind", kinds, &q.Kind}} {
+	}{{"id", ids, &q.ID}, {"question", text, &q.Text}, {"kind", kinds, &q.Kind}, {"worded", worded, &q.Worded}} {
 		if len(one.of) > 1 {
 			return q, nil, fmt.Errorf("its %q holds %d texts: give one", one.name, len(one.of))
 		}

@@ -14,6 +14,9 @@ type Question struct {
 	Text string `json:"question"`
 	// Kind is what the set calls the question; empty when it has no name for it.
 	Kind string `json:"kind,omitempty"`
+	// Worded says whose words it is asked in: those of the documents, or others.
+	// Nothing is measured by it; who reads the outcomes may count by it.
+	Worded string `json:"worded,omitempty"`
 	// Unanswerable says that there is no answer, and the question is rightly refused.
 	Unanswerable bool `json:"unanswerable,omitempty"`
 	// HasAnswer says that there is one, whether anything is known of it or not.

@@ -1,6 +1,8 @@
 package eval
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -26,7 +28,7 @@ func TestReadQuestions(t *testing.T) {
 {"question": "how far?", "document": "a.pdf", "pages": [null]}
 {"question": "really?", "answerable": true}`), "q.jsonl")
 	want := []Question{
-		{ID: "q1", Text: "what?", Expected: "tea", Answers: []string{"tea"}, Documents: []string{"l/a.md"}, Kind: "single"},
+		{ID: "q1", Text: "what?", Expected: "tea", Answers: []string{"tea"}, Documents: []string{"l/a.md"}, Kind: "single", Worded: "own"},
 		{ID: "q2", Text: "who?", Kind: "off-topic"},
 		{ID: "line 6", Text: "which?"},
 		{ID: "line 7", Text: "where?", Documents: []string{"a.pdf"}, Pages: [][]int{{3}}, Quotes: []string{"by the sea"}, Words: []string{"sea", "8"}},
@@ -44,7 +46,7 @@ func TestReadQuestions(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Error(diff, err)
 	}
-	if diff := cmp.Diff([]string{"notes", "worded"}, unknown); diff != "" {
+	if diff := cmp.Diff([]string{"notes"}, unknown); diff != "" {
 		t.Error(diff)
 	}
 	for i, want := range []struct{ answerable, open bool }{
@@ -60,8 +62,8 @@ func TestReadQuestions(t *testing.T) {
 // Every malformed line is named with its number, and what is wrong with it.
 func TestMalformedQuestions(t *testing.T) {
 	for text, want := range map[string]string{
-		"":                                   "q.jsonl is empty: it holds a question a line",
-		"// nothing":                         "q.jsonl is empty: it holds a question a line",
+		"":                                   "q.jsonl is empty: it holds a question a line, such as " + ExampleQuestion,
+		"// nothing":                         "q.jsonl is empty: it holds a question a line, such as " + ExampleQuestion,
 		`{"id": "a"}`:                        `q.jsonl:1: its "question" is missing or empty`,
 		`{"question": ["a", "b"]}`:           `q.jsonl:1: its "question" holds 2 texts: give one`,
 		`{"question": ""}`:                   `q.jsonl:1: its "question" is empty, or holds an empty text`,
@@ -166,5 +168,13 @@ func TestWordRecall(t *testing.T) {
 		if got := WordRecall(test.text, test.answers); !near(got, test.want) {
 			t.Errorf("%q of %q: %v, want %v", test.text, test.answers, got, test.want)
 		}
+	}
+}
+
+// The questions on the sample library have no field that is not known.
+func TestSampleQuestions(t *testing.T) {
+	questions, unknown, err := ReadQuestions(os.DirFS(filepath.Join("..", "..", "..", "data")), "questions.jsonl")
+	if err != nil || unknown != nil || len(questions) < 100 || questions[0].Worded == "" {
+		t.Errorf("%d questions, unknown fields %q, %v", len(questions), unknown, err)
 	}
 }
