@@ -50,6 +50,13 @@ var notRun = map[string]string{
 	"tar -xzf ibid-v0.1.0-linux-amd64.tar.gz":                                   "it is about a download; the gate unpacks a release",
 	"ibid eval retrieval scifact --min ndcg@10=0.70":                            "the set is large; .ci/full measures it",
 	"ibid eval gate scifact --off-topic cranfield":                              "the sets are large; .ci/full measures them",
+
+	"sudo install -m 644 cmd/ibid/ibid.service /etc/systemd/system/": "systemd runs where .ci/systemd types it",
+	"sudo systemctl edit ibid":                                       "systemd runs where .ci/systemd types it",
+	"sudo systemctl enable ibid":                                     "systemd runs where .ci/systemd types it",
+	"sudo systemctl restart ibid":                                    "systemd runs where .ci/systemd types it",
+	"journalctl -u ibid -n 20":                                       "systemd runs where .ci/systemd types it",
+	`sudo systemd-run --quiet --pipe --wait --collect -p DynamicUser=yes -p User=ibid \`: "systemd runs where .ci/systemd types it",
 }
 
 // A block is what stands between two fences.
