@@ -52,7 +52,7 @@ func tags() []apiTag {
 // events are those of a stream, by name.
 func streamEvents() map[string]any {
 	return map[string]any{
-		"retrieved": answer.Retrieved{}, "judged": answer.Judged{}, "kept": answer.Kept{}, "draft": answer.Draft{}, "text": answer.Text{},
+		"retrieved": answer.Retrieved{}, "judged": answer.Judged{}, "draft": answer.Draft{}, "text": answer.Text{},
 		"cited": cite.Cited{}, "quoted": cite.Quoted{}, "unanswered": answer.Unanswered{}, "incomplete": answer.Incomplete{},
 		"warning": answer.Warning{}, "usage": answer.Usage{}, "error": Problem{}, "done": answered{},
 		"block": blockEvent{}, "marked": blockEvent{},

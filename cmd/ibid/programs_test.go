@@ -1,0 +1,194 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"ibid/answer/openai/openaitest"
+)
+
+// scriptedModel is what the pages call a model: it keeps every passage, and
+// says the same of each question, and of each text that it summarizes, with the
+// labels that it was shown.
+func scriptedModel() *openaitest.Handler {
+	label := regexp.MustCompile(`(?m)^\[(\d+)\]`)
+	return &openaitest.Handler{Reply: openaitest.Rules(
+		openaitest.Rule{Role: "judge", Reply: openaitest.Reply{Text: "yes"}},
+		openaitest.Rule{Prompt: regexp.MustCompile(`^You summarize`), Func: func(r openaitest.Request) openaitest.Reply {
+			text := ""
+			for _, said := range []struct{ sentence, about string }{
+				{"The wind limit for the Dunlin was lowered from 22 to 20 knots.", "wind limit for the Dunlin"},
+				{" Adult membership is 155 (was 140).", "adult membership 155"},
+			} {
+				text += said.sentence
+				for piece := range strings.SplitSeq(r.User, "<evidence ") {
+					if m := label.FindString(piece); m != "" && strings.Contains(piece, said.about) {
+						text += m
+						break
+					}
+				}
+			}
+			return openaitest.Reply{Text: text}
+		}},
+		openaitest.Rule{Func: func(r openaitest.Request) openaitest.Reply {
+			text := "A swinging mooring costs 412 euros."
+			if m := label.FindString(r.User); m != "" {
+				text += " " + m
+			}
+			return openaitest.Reply{Text: text}
+		}},
+	)}
+}
+
+// sameEveryTime gives what a server sent as the pages show it. This is the one
+// place that says what is not compared to the letter: the address, the ids of
+// runs, times, and what stands behind the fourth decimal, where processors differ.
+func sameEveryTime(s string) string {
+	for _, part := range []struct{ pattern, shown string }{
+		{`http://127\.0\.0\.1:\d+`, "http://127.0.0.1:8080"},
+		{`(?m)^id: [0-9a-z]{8}-(\d+)$`, "id: mwrg2xoy-$1"},
+		{`("(?:id|run)": ?|/api/runs/|/\?run=)("?)[0-9a-z]{16}\b`, "${1}${2}dhinfcq6y7kqziba"},
+		{`"(started|ended|at)":( ?)"20\d\d-[^"]*Z"`, `"$1":$2"2025-03-14T09:26:53Z"`},
+		{`"seconds":( ?)[0-9.e-]+`, `"seconds":${1}0.0123`},
+		{`(\d\.\d{4})\d+`, "$1"},
+	} {
+		s = regexp.MustCompile(part.pattern).ReplaceAllString(s, part.shown)
+	}
+	return s
+}
+
+func TestSameEveryTime(t *testing.T) {
+	const sent = `id: zzzzzz01-12
+data: {"id":"library/a.md#5","link":"http://127.0.0.1:43210/documents/a","chance":0.994342920707365,"seconds":1.2e-05,"at":"2026-11-22T06:17:24.79Z"}
+{"id":"aaaabbbbccccdddd","run": "aaaabbbbccccdddd","events":"http://127.0.0.1:1/api/runs/aaaabbbbccccdddd","support":0.5}`
+	const shown = `id: mwrg2xoy-12
+data: {"id":"library/a.md#5","link":"http://127.0.0.1:8080/documents/a","chance":0.9943,"seconds":0.0123,"at":"2025-03-14T09:26:53Z"}
+{"id":"dhinfcq6y7kqziba","run": "dhinfcq6y7kqziba","events":"http://127.0.0.1:8080/api/runs/dhinfcq6y7kqziba","support":0.5}`
+	if got := sameEveryTime(sent); got != shown {
+		t.Errorf("got\n%s\nnot\n%s", got, shown)
+	}
+}
+
+// The programs of the page about the API run as they stand, against a server
+// over the sample library, and print what stands behind each of them ('-update'
+// writes it anew). Those that need a client's package run in .ci/clients.
+func TestPrograms(t *testing.T) {
+	const page = "web/API.md"
+	library := filepath.Join(moduleRoot(t), "data", "library")
+	alone := serve(t, t.TempDir(), library)
+	withModel := serve(t, t.TempDir(), "--model", "scripted", "--base-url", openaitest.Start(t, scriptedModel()), library)
+	ready(t, alone)
+	ready(t, withModel)
+	languages := map[string]struct {
+		file    string
+		command []string
+	}{
+		"python": {"program.py", []string{"python3"}},
+		"js":     {"program.mjs", []string{"node"}},
+		"go":     {"program.go", []string{"go", "run"}},
+	}
+	ran := make(map[string]int)
+	text, err := os.ReadFile(filepath.Join(moduleRoot(t), filepath.FromSlash(page)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	written := string(text)
+	blocks := blocksOf(t, page)
+	for i, b := range blocks {
+		language, known := languages[b.kind]
+		if !known || strings.Contains(b.text, "openai") || strings.Contains(b.text, "modelcontextprotocol") {
+			continue
+		}
+		if _, err := exec.LookPath(language.command[0]); err != nil {
+			t.Skipf("%s is not here: the programs in it are not run", language.command[0])
+		}
+		url := alone
+		if strings.Contains(b.text, "/api/summarize") {
+			url = withModel
+		}
+		name := filepath.Join(t.TempDir(), language.file)
+		program := strings.ReplaceAll(b.text, "http://127.0.0.1:8080", url)
+		if program == b.text {
+			t.Errorf("%s:%d: the program does not name the server", b.page, b.line)
+		}
+		if err := os.WriteFile(name, []byte(program), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		out, err := exec.CommandContext(t.Context(), language.command[0], append(language.command[1:], name)...).CombinedOutput()
+		if err != nil {
+			t.Errorf("%s:%d: %v\n%s", b.page, b.line, err, out)
+			continue
+		}
+		ran[b.kind]++
+		if i+1 == len(blocks) || blocks[i+1].kind != "text" {
+			t.Errorf("%s:%d: what it prints does not stand behind the program:\n%s", b.page, b.line, out)
+			continue
+		}
+		said, got := blocks[i+1], sameEveryTime(string(out))
+		if got != said.text && *update {
+			written = strings.Replace(written, b.text+shownAfter(said.text), b.text+shownAfter(got), 1)
+		} else if got != said.text {
+			t.Errorf("%s:%d prints\n%s\nand the page says\n%s", b.page, b.line, got, said.text)
+		}
+	}
+	if *update && written != string(text) {
+		if err := os.WriteFile(filepath.Join(moduleRoot(t), filepath.FromSlash(page)), []byte(written), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if fmt.Sprint(ran) != "map[go:3 js:3 python:3]" {
+		t.Errorf("only %v ran", ran)
+	}
+}
+
+// shownAfter is how a page goes on behind a program that prints something.
+func shownAfter(printed string) string { return "```\n\n```text\n" + printed }
+
+// The page about the API names the events of a stream that the server's own
+// description has, and no others.
+func TestPageNamesTheEvents(t *testing.T) {
+	data, err := os.ReadFile(filepath.Join(moduleRoot(t), "web", "openapi.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var api struct {
+		Paths map[string]map[string]struct {
+			Responses map[string]struct {
+				Content map[string]struct {
+					Events map[string]any `json:"x-events"`
+				}
+			}
+		}
+	}
+	if err := json.Unmarshal(data, &api); err != nil {
+		t.Fatal(err)
+	}
+	described := slices.Sorted(maps.Keys(api.Paths["/api/ask"]["post"].Responses["200"].Content["text/event-stream"].Events))
+	text, err := os.ReadFile(filepath.Join(moduleRoot(t), "web", "API.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(text), "\n| event |")
+	table, _, _ = strings.Cut(table, "\n\n")
+	var named []string
+	for row := range strings.SplitSeq(table, "\n") {
+		first, _, _ := strings.Cut(strings.TrimPrefix(row, "|"), "|")
+		for i, part := range strings.Split(first, "`") {
+			if i%2 == 1 {
+				named = append(named, part)
+			}
+		}
+	}
+	slices.Sort(named)
+	if len(named) == 0 || !slices.Equal(named, described) {
+		t.Errorf("the page names %q, and the description %q", named, described)
+	}
+}
