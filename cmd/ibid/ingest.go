@@ -28,6 +28,11 @@ type ingestCmd struct {
 	storeConfig
 }
 
+// Help is what 'ibid ingest --help' says beside the flags.
+func (ingestCmd) Help() string {
+	return "What is read: " + ingest.Formats() + ". What is left out without a word: " + ingest.LeftOut + ". Every other file is named as skipped, or as failed, with the reason; --json prints a line for each file."
+}
+
 // Run reads the folders one after the other. One bad document never stops the rest.
 func (c *ingestCmd) Run(ctx context.Context, s surroundings) (err error) {
 	paths, err := checkFolders(c.Folders)
@@ -83,6 +88,9 @@ func (c *ingestCmd) Run(ctx context.Context, s surroundings) (err error) {
 	}
 	if err := report.total(total); err != nil {
 		return err
+	}
+	if total.Skipped > 0 && !c.JSON {
+		fmt.Fprintf(s.stderr, "ibid: the reason why a file was skipped stands behind its name; 'ibid ingest --help' says what is read\n")
 	}
 	if c.Watch {
 		return c.watch(ctx, folders, s)

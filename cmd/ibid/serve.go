@@ -432,7 +432,11 @@ func (p *progress) once(ctx context.Context, i int, f *folder, logger *slog.Logg
 		logger.Error("folder not read", "folder", f.path, "error", err)
 		return
 	case !again:
-		logger.Info("folder read", "folder", f.path, "files", all.String(), "took", time.Since(start).Round(time.Millisecond))
+		more := []any{"folder", f.path, "files", all.String(), "took", time.Since(start).Round(time.Millisecond)}
+		if all.Skipped+all.Failed > 0 {
+			more = append(more, "why", "the page /documents names what is not taken in, with the reason; 'ibid ingest --help' says what is read")
+		}
+		logger.Info("folder read", more...)
 	case news != (tally{}):
 		logger.Info("folder read again", "folder", f.path, "files", news.String(), "took", time.Since(start).Round(time.Millisecond))
 	}

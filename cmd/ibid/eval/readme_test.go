@@ -14,7 +14,7 @@ func TestReadme(t *testing.T) {
 		t.Fatal(err)
 	}
 	readme := string(b)
-	examples := regexp.MustCompile("(?s)```json\n(.*?)```").FindStringSubmatch(readme)
+	examples := regexp.MustCompile("(?s)<<'END'\n(.*?)\nEND\n").FindStringSubmatch(readme)
 	if examples == nil {
 		t.Fatal("no examples")
 	}

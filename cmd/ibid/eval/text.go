@@ -19,7 +19,7 @@ func (r *Report) WriteText(w io.Writer) error {
 		fmt.Fprintf(&b, "interrupted: %d of %d questions were asked, and all figures are of these\n", len(r.Outcomes), r.Wanted)
 	}
 	if len(r.Unread) > 0 {
-		fmt.Fprintf(&b, "%s could not be read\n", counted(len(r.Unread), "file"))
+		fmt.Fprintf(&b, "%s could not be read: standard error and --html name each with the reason, and 'ibid ingest --help' says what is read\n", counted(len(r.Unread), "file"))
 	}
 	fmt.Fprintf(&b, "passed %d, failed %d", r.Passed, r.Failed)
 	for i, c := range r.Causes {
