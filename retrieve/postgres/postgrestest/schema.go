@@ -35,20 +35,43 @@ func Schema(t testing.TB, server string) string {
 	q.Set("search_path", schema[:min(len(schema), 60)])
 	u.RawQuery = q.Encode()
 	t.Cleanup(func() {
-		ctx := context.Background() // the test's has ended
-		conn, err := pgx.Connect(ctx, server)
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		defer func() {
-			if err := conn.Close(ctx); err != nil {
-				t.Error(err)
-			}
-		}()
-		if _, err := conn.Exec(ctx, `DROP SCHEMA IF EXISTS `+pgx.Identifier{q.Get("search_path")}.Sanitize()+` CASCADE`); err != nil {
-			t.Error(err)
-		}
+		run(t, server, `DROP SCHEMA IF EXISTS `+pgx.Identifier{q.Get("search_path")}.Sanitize()+` CASCADE`)
 	})
 	return u.String()
+}
+
+// Database gives the address of an empty database of this name, which is dropped
+// when the test ends. One that is there is dropped first: whoever wants the name
+// for a test has the server for himself.
+func Database(t testing.TB, server, name string) string {
+	t.Helper()
+	u, err := url.Parse(server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.Path = "/" + name
+	drop := `DROP DATABASE IF EXISTS ` + pgx.Identifier{name}.Sanitize() + ` WITH (FORCE)`
+	run(t, server, drop)
+	run(t, server, `CREATE DATABASE `+pgx.Identifier{name}.Sanitize())
+	t.Cleanup(func() { run(t, server, drop) })
+	return u.String()
+}
+
+// run runs one statement on the server.
+func run(t testing.TB, server, statement string) {
+	t.Helper()
+	ctx := context.Background() // the test's may have ended
+	conn, err := pgx.Connect(ctx, server)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer func() {
+		if err := conn.Close(ctx); err != nil {
+			t.Error(err)
+		}
+	}()
+	if _, err := conn.Exec(ctx, statement); err != nil {
+		t.Error(err)
+	}
 }

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"fmt"
+	"net/url"
+	"os"
+	"strings"
+	"testing"
+
+	"ibid/retrieve/postgres/postgrestest"
+	"ibid/retrieve/weaviate/weaviatetest"
+)
+
+// storeServer is whose name the pages give to the servers of stores.
+const storeServer = "db.example.org"
+
+// TestPagesStores: the commands of the pages about stores on servers do what they
+// should, typed as they stand and in their order, after the README's library was
+// read. The prelude puts the servers of the tests for those of the pages. What is
+// served or copied answers, and cites.
+func TestPagesStores(t *testing.T) {
+	server := os.Getenv(postgrestest.Env)
+	if server == "" {
+		t.Skipf("%s is not set: '.ci/postgres DIR' starts a server and prints what to set", postgrestest.Env)
+	}
+	node := weaviatetest.Start(t, 1).Nodes[0] // skips, too
+	address, err := url.Parse(postgrestest.Database(t, server, "library"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const question, answer = "Where can I leave my car and what does it cost?", "costs 4 euros a day for everybody else.[1]"
+	script := &strings.Builder{}
+	type check struct{ at, command string }
+	var checks []check
+	fmt.Fprintln(script, "ibid ingest data/library")
+	kinds := make(map[string]bool)
+	for _, page := range pages {
+		for _, b := range blocksOf(t, page) {
+			for i, line := range strings.Split(b.text, "\n") {
+				if b.kind != "sh" || !strings.Contains(line, storeServer) {
+					continue
+				}
+				ask := "ibid ask '" + question + "'"
+				command, _, _ := strings.Cut(line, " #")
+				switch words := strings.Fields(command); words[1] {
+				case "serve":
+					ask = `curl -s http://127.0.0.1:8080/api/ask -d '{"question":"` + question + `"}'`
+					kinds["serve "+strings.SplitN(words[3], ":", 2)[0]] = true
+				case "copy":
+					to := words[5]
+					if strings.Contains(to, "://") {
+						ask += " --store " + to
+					} else {
+						ask += " --data " + to
+					}
+					kinds["copy "+strings.SplitN(to, ":", 2)[0]] = true
+				default:
+					t.Fatalf("%s:%d: what does %s show?", page, b.line+i, command)
+				}
+				fmt.Fprintf(script, "%s\nprintf '\\001'\n%s\nprintf '\\001'\n", line, ask)
+				checks = append(checks, check{fmt.Sprintf("%s:%d", page, b.line+i), command})
+			}
+		}
+	}
+	for _, kind := range []string{"serve postgres", "serve weaviate", "copy postgres", "copy weaviate", "copy ~/ibid-copy"} {
+		if !kinds[kind] {
+			t.Errorf("no page shows %s: %v", kind, kinds)
+		}
+	}
+	out := typeInto(t, script.String(), "POSTGRES="+address.User.String()+"@"+address.Host, "WEAVIATE="+node.HTTP+"?grpc="+node.GRPC)
+	sections := strings.Split(out, "\x01")
+	if len(sections) != 2*len(checks)+1 {
+		t.Fatalf("%d commands ended, of %d:\n%s", len(sections)/2, len(checks), last(out, 4000))
+	}
+	for i, c := range checks {
+		if !strings.Contains(sections[2*i+1], answer) {
+			t.Errorf("%s: after\n%s\n%s\nthe answer is\n%s", c.at, c.command, sections[2*i], sections[2*i+1])
+		}
+	}
+}
