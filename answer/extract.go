@@ -98,6 +98,9 @@ func (r *run) choose(all [][]sentence) []piece {
 				covered[t] = true
 			}
 		}
+		if len(chosen) == 0 {
+			p = underFact(all[p.passage], p)
+		}
 		chosen = append(chosen, p)
 	}
 	if len(chosen) == 0 {
@@ -113,6 +116,25 @@ func (r *run) choose(all [][]sentence) []piece {
 		return cmp.Or(cmp.Compare(order[a.passage], order[b.passage]), cmp.Compare(a.start, b.start))
 	})
 	return chosen
+}
+
+// underFact adds to a piece the heading over it, where that states what is asked
+// for and the piece does not: it has more of the question's words, and a number.
+func underFact(in []sentence, p piece) piece {
+	if p.start == 0 {
+		return p
+	}
+	over := in[p.start-1]
+	if !over.title || isAsking(over.text) || over.fits[sigPrecise] == 1 || !strings.ContainsFunc(over.text, unicode.IsDigit) {
+		return p
+	}
+	for _, s := range in[p.start:p.end] {
+		if s.fits[sigExact] >= over.fits[sigExact] || s.fits[sigKind] > over.fits[sigKind] {
+			return p
+		}
+	}
+	p.start--
+	return p
 }
 
 // adds tells whether a further piece is worth quoting: it covers a term of the
@@ -252,7 +274,7 @@ func quote(p piece, in []sentence, naming, last bool) string {
 		switch {
 		case k+1 == p.end && last:
 			after = ""
-		case isRow(text), isItem(text), isEntry(text), endsOpen(text) && k+1 < p.end && isItem(in[k+1].text):
+		case in[k].title, isRow(text), isItem(text), isEntry(text), endsOpen(text) && k+1 < p.end && isItem(in[k+1].text):
 			after = "\n"
 		case k+1 == p.end:
 			after = "\n\n"
