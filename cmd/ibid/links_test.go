@@ -90,11 +90,11 @@ func TestLinkFaults(t *testing.T) {
 		"sub/c.md#c":            "",
 		"sub":                   "",
 		"sub/":                  "",
-		"sub/d.md":              "no such file",
+		"sub/d.md":              "git tracks no such file",
 		"../README.md":          "",
 		"../../README.md":       "outside the repository",
 		"/README.md":            "",
-		"pictures/none.png":     "no such file",
+		"pictures/none.png":     "git tracks no such file",
 		"https://example.org/x": "",
 		"mailto:a@example.org":  "",
 		"sub/c%2Emd":            "",
@@ -138,7 +138,7 @@ func linkFault(page, link string, files map[string]bool, pages map[string]outlin
 	case to == ".." || strings.HasPrefix(to, "../"):
 		return true, "outside the repository"
 	case !files[to]:
-		return true, "no such file"
+		return true, "git tracks no such file"
 	}
 	if strings.Contains(link, "#") && !pages[to].anchors[u.Fragment] {
 		return true, "no such heading"
