@@ -20,6 +20,7 @@ import (
 // that repeats what it was sent: none of them is in the log, at its finest, in
 // an error or in the metrics.
 func TestCanaries(t *testing.T) {
+	t.Parallel()
 	const (
 		upstreamKey = "sk-canaryupstream0123456789"
 		inDocument  = "canarydocumentword"

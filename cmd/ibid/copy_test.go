@@ -109,6 +109,7 @@ func found(t *testing.T, word string) (out string) {
 // TestCopyKilled: a copy that is killed again and again sends no document twice,
 // and what comes of it is the library.
 func TestCopyKilled(t *testing.T) {
+	t.Parallel()
 	from := t.TempDir()
 	const documents = 300
 	manyDocuments(t, at(t, from), documents)
@@ -170,6 +171,7 @@ func killCopies(t *testing.T, from, to string, documents int) {
 // TestCopyAlone: one collection, keys where they are asked for, and a target
 // that has something of its own.
 func TestCopyAlone(t *testing.T) {
+	t.Parallel()
 	from := t.TempDir()
 	manyDocuments(t, at(t, from), 12)
 	key, stderr, code := ibid(t, "", append([]string{"keys", "make", "reader"}, at(t, from)...)...)
@@ -211,6 +213,7 @@ func TestCopyAlone(t *testing.T) {
 // TestCopyRefused: a target that has another folder of the same name, or the same
 // in another collection, is left as it is, and it is said what to do.
 func TestCopyRefused(t *testing.T) {
+	t.Parallel()
 	from := t.TempDir()
 	folder := manyDocuments(t, at(t, from), 3)
 	other := filepath.Join(t.TempDir(), "logs")

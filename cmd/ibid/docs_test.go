@@ -94,11 +94,13 @@ func blocksOf(t *testing.T, page string) (blocks []block) {
 // exit code 0, and what stands under a "$ " in a "console" block is what the
 // command prints ('go test ./cmd/ibid -run Pages -update' writes it anew).
 func TestPages(t *testing.T) {
+	t.Parallel()
 	if _, err := exec.LookPath("bash"); err != nil {
 		t.Skip("bash is not here")
 	}
 	for _, page := range pages {
 		t.Run(page, func(t *testing.T) {
+			t.Parallel()
 			blocks := blocksOf(t, page)
 			script, wanted := typed(blocks)
 			if script == "" {

@@ -37,6 +37,7 @@ func examined(t *testing.T, data string, args ...string) (checks map[string]find
 }
 
 func TestDoctorData(t *testing.T) {
+	t.Parallel()
 	data, folder := filepath.Join(t.TempDir(), "data"), filepath.Join(t.TempDir(), "papers")
 	checks, code := examined(t, data)
 	if f := checks["data"]; code != 0 || f.State != stateWarning || !strings.Contains(f.Next, "ibid ingest") {

@@ -51,6 +51,7 @@ func untimed(t *testing.T, r *eval.Report) string {
 }
 
 func TestEvalReport(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	writeFiles(t, dir, club)
 	folder, questions := filepath.Join(dir, "club"), filepath.Join(dir, "questions.jsonl")
@@ -76,6 +77,7 @@ func TestEvalReport(t *testing.T) {
 // The files of the measurement are no documents, also where they stand among
 // them: the questions would be found in place of their answers.
 func TestEvalReportLeavesItselfOut(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	writeFiles(t, dir, club)
 	folder := filepath.Join(dir, "club")
@@ -95,6 +97,7 @@ func TestEvalReportLeavesItselfOut(t *testing.T) {
 // With --data the folder is kept, read again only where it changed, and asked
 // without what else is there.
 func TestEvalReportKeepsTheFolder(t *testing.T) {
+	t.Parallel()
 	dir, data := t.TempDir(), t.TempDir()
 	writeFiles(t, dir, club)
 	other := filepath.Join(t.TempDir(), "other")
@@ -117,6 +120,7 @@ func TestEvalReportKeepsTheFolder(t *testing.T) {
 
 // What a model does wrong is told, counted and paid for.
 func TestEvalReportWithAModel(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	writeFiles(t, dir, club)
 	folder, questions := filepath.Join(dir, "club"), filepath.Join(dir, "questions.jsonl")
@@ -181,6 +185,7 @@ func TestEvalReportWithAModel(t *testing.T) {
 
 // A question that ends in an error fails alone; where all do, the run ends.
 func TestEvalReportErrors(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	writeFiles(t, dir, club)
 	folder, questions := filepath.Join(dir, "club"), filepath.Join(dir, "questions.jsonl")

@@ -37,6 +37,7 @@ func decodeEval[T any](t *testing.T, data string, args ...string) T {
 
 // With a reranker there is a fourth search; one that fails is no measurement.
 func TestEvalRetrievalWithAReranker(t *testing.T) {
+	t.Parallel()
 	set := t.TempDir()
 	writeFiles(t, set, teaSet)
 	upstream, gone := switched()
@@ -63,6 +64,7 @@ func TestEvalRetrievalWithAReranker(t *testing.T) {
 // A judge that says yes to everything is right about what is relevant, and
 // wrong about every passage shown for an off-topic question.
 func TestEvalGateWithAModel(t *testing.T) {
+	t.Parallel()
 	set, other := t.TempDir(), t.TempDir()
 	writeFiles(t, set, teaSet)
 	writeFiles(t, other, map[string]string{"queries.jsonl": `{"_id": "o1", "text": "Which enzyme in winter splits lactose?"}`})
@@ -93,6 +95,7 @@ type gateReportJSON struct {
 
 // Answers of a model are compared and what they cost is counted.
 func TestEvalAnswersWithAModel(t *testing.T) {
+	t.Parallel()
 	set := t.TempDir()
 	writeFiles(t, set, teaSet)
 	upstream := &openaitest.Handler{Reply: openaitest.Rules(
@@ -170,6 +173,7 @@ func TestEvalCopies(t *testing.T) {
 // What is measured is the search as people use it, and in the order in which it
 // gives documents.
 func TestEvalMeasuresTheSearch(t *testing.T) {
+	t.Parallel()
 	data, set := t.TempDir(), t.TempDir()
 	random := rand.New(rand.NewPCG(5, 6))
 	words := strings.Fields("harbour boat tea milk winter slipway mast sail rope anchor galley chart room tide wind oar dinghy keel crew port lamp storm flag buoy deck cabin map fish net pier")
@@ -253,6 +257,7 @@ func TestEvalAmbiguousDocument(t *testing.T) {
 // Only the document that a question names is right, unless its root is not there
 // and no other can be meant.
 func TestEvalAnswersDocuments(t *testing.T) {
+	t.Parallel()
 	data := t.TempDir()
 	for _, name := range []string{"one", "two"} {
 		folder := filepath.Join(t.TempDir(), name)

@@ -180,6 +180,7 @@ func crowd(t *testing.T, n int) (folder string, want map[string]ingest.Action) {
 // Every file of a large folder is accounted for, once, and a run that is
 // interrupted goes on where it was: what it said is stored.
 func TestInterruptedIngestGoesOn(t *testing.T) {
+	t.Parallel()
 	n := manyFiles(t)
 	folder, want := crowd(t, n)
 	data := t.TempDir()

@@ -265,6 +265,7 @@ func obedient(texts []string, r openaitest.Request) string {
 // HTTP. What it says, and what hostile documents say by their words, names,
 // titles, headings, cells and metadata, comes out of every face as words only.
 func TestInjection(t *testing.T) {
+	t.Parallel()
 	texts := hostileTexts(t)
 	if os.Getenv("IBID_CAMPAIGN") == "" {
 		// Several at a time; each alone at full size.

@@ -33,6 +33,7 @@ func TestMain(m *testing.M) {
 // a model that keeps every passage and answers with the line that tells the
 // first one's author, if its prompt shows one.
 func TestScripts(t *testing.T) {
+	t.Parallel()
 	scripts, err := filepath.Glob("testdata/script/*.txtar")
 	if err != nil {
 		t.Fatal(err)

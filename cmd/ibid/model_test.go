@@ -15,6 +15,7 @@ import (
 // are skipped with the judge's reason, the model's labels become numbers by
 // first use, what it invents is dropped, and the answer streams.
 func TestAskWithAModel(t *testing.T) {
+	t.Parallel()
 	data, folder := t.TempDir(), t.TempDir()
 	writeFiles(t, folder, map[string]string{
 		"hours.md":   "# Opening hours\n\nThe chart room opens at nine and closes at five.\n",
@@ -88,6 +89,7 @@ func TestAskWithAModel(t *testing.T) {
 // An answer that the server cuts off is shown as far as it came, said to be
 // incomplete, and exits with a failure. What nothing bears out is marked.
 func TestAskWithABadModel(t *testing.T) {
+	t.Parallel()
 	data, folder := t.TempDir(), t.TempDir()
 	writeFiles(t, folder, hours)
 	if out, errs, code := ibid(t, data, "ingest", folder); code != 0 {

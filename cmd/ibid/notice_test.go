@@ -22,6 +22,7 @@ const noticeHead = "Every binary contains these Go modules, whose licences stand
 // NOTICE names every module that is linked in, for any system, with the licence
 // that its own files state: 'go test ./cmd/ibid -run Notice -update' writes it.
 func TestNotice(t *testing.T) {
+	t.Parallel()
 	name := filepath.Join(moduleRoot(t), "NOTICE")
 	notice, err := os.ReadFile(name)
 	if err != nil {

@@ -54,6 +54,7 @@ func pagedQuestions(t *testing.T, dir string) (out []pagedQuestion) {
 // reports of up to 250 pages each, with each way to read PDF files. All of them
 // when IBID_CAMPAIGN is set, else the shorter ones, read by Ibid itself.
 func TestEvidencePages(t *testing.T) {
+	t.Parallel()
 	const depth = 5
 	for _, set := range []string{"financebench-a", "kgrag-10q-a"} {
 		for _, tier := range []string{ingest.PDFGo, ingest.PDFToText, ingest.PDFium} {

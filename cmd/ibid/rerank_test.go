@@ -14,6 +14,7 @@ import (
 // A reranker orders what search and answers see; one that fails costs a
 // warning and no answer.
 func TestReranker(t *testing.T) {
+	t.Parallel()
 	data, folder := t.TempDir(), t.TempDir()
 	writeFiles(t, folder, hours)
 	if out, errs, code := ibid(t, data, "ingest", folder); code != 0 {

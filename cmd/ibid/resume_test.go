@@ -71,6 +71,7 @@ const askParallel = 4
 // A question that is killed at any of its calls goes on behind it: no call that
 // has ended is made again, and the answer is the same to the byte.
 func TestAskKilled(t *testing.T) {
+	t.Parallel()
 	data := t.TempDir()
 	voyage(t, data)
 	for _, strategy := range []string{"refine", "stuff", "map-reduce", "map-rerank"} {

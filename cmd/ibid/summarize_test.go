@@ -56,6 +56,7 @@ func miles(r openaitest.Request) openaitest.Reply {
 
 // A summary streams with numbered citations by section, and tells of its steps.
 func TestSummarize(t *testing.T) {
+	t.Parallel()
 	folder, flags := logbook(t, 6)
 	h := &openaitest.Handler{Reply: miles}
 	flags = append(flags, "--base-url", openaitest.Start(t, h))
@@ -117,6 +118,7 @@ func TestSummarize(t *testing.T) {
 // A run that is killed at any of its calls goes on behind it: no call that has
 // ended is made again, and the summary is the same to the byte.
 func TestSummarizeKilled(t *testing.T) {
+	t.Parallel()
 	for _, strategy := range []string{"refine", "map-reduce"} {
 		t.Run(strategy, func(t *testing.T) {
 			entries := 30
@@ -210,6 +212,7 @@ func withoutRun(t *testing.T, out string) string {
 // Over HTTP a stored document is summarized, and a summary that broke off goes
 // on behind the calls that were made.
 func TestSummarizeOverHTTP(t *testing.T) {
+	t.Parallel()
 	folder, flags := logbook(t, 6)
 	var mu sync.Mutex
 	broken := true

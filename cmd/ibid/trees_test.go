@@ -29,6 +29,7 @@ func datasets(t testing.TB, below string) string {
 // Documentation trees as they are found in the world, ingested as folders and
 // questioned: every file is accounted for, nothing fails silently.
 func TestDocumentationTrees(t *testing.T) {
+	t.Parallel()
 	trees := []struct {
 		folder   string
 		question string
