@@ -362,6 +362,11 @@ func TestDisconnects(t *testing.T) {
 	}
 	readers.Wait()
 
+	// The server has to hear of it first, which takes a machine with other work longer.
+	soon := 100 * time.Millisecond
+	if strained() {
+		soon = time.Second
+	}
 	var closing []time.Duration
 	further, during := 0, 0
 	for i, at := range left {
@@ -374,7 +379,7 @@ func TestDisconnects(t *testing.T) {
 				if x.Start.After(at) || x.End.Before(at) {
 					continue
 				}
-			case late > 100*time.Millisecond:
+			case late > soon:
 				further++
 				continue
 			}
@@ -386,8 +391,8 @@ func TestDisconnects(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("figure: %d readers left at random moments, %d calls to the model were under way: closed after p50 %s, p99 %s; %d calls came later than 100 ms behind their reader",
-		n, len(closing), percentile(closing, .5).Round(time.Millisecond), percentile(closing, .99).Round(time.Millisecond), further)
+	t.Logf("figure: %d readers left at random moments, %d calls to the model were under way: closed after p50 %s, p99 %s; %d calls came later than %s behind their reader",
+		n, len(closing), percentile(closing, .5).Round(time.Millisecond), percentile(closing, .99).Round(time.Millisecond), further, soon)
 	if further > 0 {
 		t.Errorf("%d calls were made for readers who had gone", further)
 	}
