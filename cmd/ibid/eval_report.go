@@ -333,15 +333,22 @@ func (c *evalReportCmd) ask(ctx context.Context, corpus *corpus, questions []eva
 			bar.add()
 			mu.Lock()
 			defer mu.Unlock()
-			if o.Error == "" {
+			switch {
+			case o.Error != "":
+				if failed++; fine == 0 && failed == hopeless {
+					return without(q, o)
+				}
+			case c.Model == "" || o.Cost.Calls > 0: // a refusal by scores tells nothing of the model
 				fine++
-			} else if failed++; fine == 0 && failed == hopeless {
-				return fmt.Errorf("asking the question %s: %w, as this one: %s", q.ID, errHopeless, o.Error)
 			}
 			return nil
 		})
 	}
 	err = asking.Wait()
+	if err == nil && fine == 0 && failed > 0 {
+		first := slices.IndexFunc(outcomes, func(o *eval.Outcome) bool { return o.Error != "" })
+		err = without(questions[first], outcomes[first])
+	}
 	report.Wanted = len(questions)
 	for _, o := range outcomes {
 		if o != nil {
@@ -354,12 +361,17 @@ func (c *evalReportCmd) ask(ctx context.Context, corpus *corpus, questions []eva
 	return err
 }
 
-// hopeless is how many questions may end in an error, before any did not, for
-// the rest to be asked all the same.
+// hopeless is how many questions may end in an error, before one was answered,
+// for the rest to be asked all the same.
 const hopeless = 5
 
+// without tells of a question that ended in an error as all did.
+func without(q eval.Question, o *eval.Outcome) error {
+	return fmt.Errorf("asking the question %s: %w, as this one: %s", q.ID, errHopeless, o.Error)
+}
+
 var (
-	errHopeless    = errors.New("every question so far ended in an error")
+	errHopeless    = errors.New("every question so far that was not refused without the model ended in an error")
 	errInterrupted = errors.New("interrupted")
 )
 

@@ -197,10 +197,17 @@ func TestEvalReportErrors(t *testing.T) {
 	if o := r.Outcomes[0]; o.Cause != eval.Trouble || o.Error == "" || r.Outcomes[1].Status != eval.Passed {
 		t.Errorf("%+v", o)
 	}
-	writeFiles(t, dir, map[string]string{"many.jsonl": strings.Repeat(`{"question": "When is black tea served?"}`+"\n", 9)})
-	out, errs, code := ibid(t, t.TempDir(), "eval", "report", folder, filepath.Join(dir, "many.jsonl"), "--model", "m", "--gate", "score", "--base-url", openaitest.Start(t, upstream))
-	if code != exitFailed || !strings.Contains(errs, "asking the question line 5: every question so far ended in an error, as this one: ") || out != "" {
-		t.Errorf("exit code %d: %s%s", code, out, errs)
+	const asked, refused = `{"question": "When is black tea served?"}` + "\n", `{"question": "Quis custodiet ipsos custodes?"}` + "\n"
+	for name, test := range map[string]struct{ questions, at string }{
+		"many":                                   {strings.Repeat(asked, 9), "line 5"},
+		"fewer than end a run":                   {strings.Repeat(asked, 2), "line 1"},
+		"a refusal that asked the model nothing": {refused + strings.Repeat(asked, 9), "line 6"},
+	} {
+		writeFiles(t, dir, map[string]string{"many.jsonl": test.questions})
+		out, errs, code := ibid(t, t.TempDir(), "eval", "report", folder, filepath.Join(dir, "many.jsonl"), "--model", "m", "--gate", "score", "--base-url", openaitest.Start(t, upstream))
+		if code != exitFailed || !strings.Contains(errs, "asking the question "+test.at+": every question so far that was not refused without the model ended in an error, as this one: ") || out != "" {
+			t.Errorf("%s: exit code %d: %s%s", name, code, out, errs)
+		}
 	}
 }
 
