@@ -256,7 +256,11 @@ func (e *Engine) readSpace(ctx context.Context) (string, error) {
 	}
 	if space != "" {
 		if _, known := e.classes.Load(space); !known {
-			if err := e.wire.foundChunks(ctx, space); err != nil {
+			if err := e.wire.foundChunks(ctx, space, true); err != nil {
+				now := ""
+				if _, again := e.wire.item(ctx, spaceKind, "", &now); again == nil && now != space {
+					return e.readSpace(ctx) // it has been changed meanwhile
+				}
 				return "", err
 			}
 			e.classes.Store(space, true)
@@ -369,7 +373,7 @@ func (e *Engine) setSpace(ctx context.Context, space string) error {
 		if err := occupied(); err != nil {
 			return false, err
 		}
-		if err := e.wire.foundChunks(ctx, space); err != nil {
+		if err := e.wire.foundChunks(ctx, space, false); err != nil {
 			return false, err
 		}
 		if err := e.wire.putItem(ctx, item{kind: spaceKind, data: space}); err != nil {

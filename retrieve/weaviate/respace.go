@@ -93,7 +93,7 @@ func (e *Engine) beginSpace(ctx context.Context, space string) error {
 		return err
 	}
 	if next == space {
-		return e.wire.foundChunks(ctx, space)
+		return e.wire.foundChunks(ctx, space, false)
 	}
 	return e.exclusive(ctx, task{Name: spaceTask}, func(ctx context.Context, _ *hold) (bool, error) {
 		used, err := e.readSpace(ctx)
@@ -104,7 +104,7 @@ func (e *Engine) beginSpace(ctx context.Context, space string) error {
 		if err := e.dropSpaces(ctx, used); err != nil {
 			return false, err
 		}
-		if err := e.wire.foundChunks(ctx, space); err != nil {
+		if err := e.wire.foundChunks(ctx, space, false); err != nil {
 			return false, err
 		}
 		e.classes.Delete(space) // its dimensions may be others now

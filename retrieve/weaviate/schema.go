@@ -120,43 +120,67 @@ func (w *wire) class(name, holds string, properties []property, shards int, vect
 }
 
 // found makes the classes that every library has, where they are not there, and
-// checks them where they are.
+// checks them where they are. That of the documents is made last: where it is,
+// all must be.
 func (w *wire) found(ctx context.Context) error {
+	documents := w.class(w.at.documents(), "Ibid's documents", documentProperties, w.at.shards, false)
+	have, err := w.look(ctx, documents.Class)
+	if err != nil {
+		return err
+	}
+	if have != nil {
+		if err := w.check(have, documents); err != nil {
+			return err
+		}
+	}
 	for _, c := range []*models.Class{
 		w.class(w.at.items(), "what Ibid keeps beside its documents", itemProperties, 1, false),
 		w.class(w.at.parts(), "the texts of Ibid's documents, in parts", partProperties, w.at.shards, false),
-		w.class(w.at.documents(), "Ibid's documents", documentProperties, w.at.shards, false),
+		documents,
 	} {
-		if err := w.ensure(ctx, c); err != nil {
+		if err := w.ensure(ctx, c, have != nil); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// foundChunks does the same for the chunks of a space.
-func (w *wire) foundChunks(ctx context.Context, space string) error {
-	return w.ensure(ctx, w.class(w.at.chunks(space), "the chunks of Ibid's documents, embedded with "+space, chunkProperties, w.at.shards, true))
+// foundChunks does the same for the chunks of a space. One that is in use must
+// have them.
+func (w *wire) foundChunks(ctx context.Context, space string, used bool) error {
+	return w.ensure(ctx, w.class(w.at.chunks(space), "the chunks of Ibid's documents, embedded with "+space, chunkProperties, w.at.shards, true), used)
 }
 
-// ensure makes a class or checks the one that there is.
-func (w *wire) ensure(ctx context.Context, want *models.Class) error {
-	there := func() (have *models.Class, err error) {
-		err = w.try(ctx, func(ctx context.Context) (err error) {
-			err = w.ask(func(c *client.Client) (err error) {
-				have, err = c.Schema().ClassGetter().WithClassName(want.Class).Do(ctx)
-				return err
-			})
-			if of := (*fault.WeaviateClientError)(nil); errors.As(err, &of) && of.StatusCode == 404 {
-				have, err = nil, nil
-			}
+// errMissing says that a class is not there without which the others are of no
+// use: where a copy of the cluster was broken off, it was left out.
+var errMissing = errors.New("is missing, and others of the library are there: restore it with them, or choose another prefix in the URL of the store")
+
+// look gives a class, nil where there is none.
+func (w *wire) look(ctx context.Context, class string) (have *models.Class, err error) {
+	err = w.try(ctx, func(ctx context.Context) (err error) {
+		err = w.ask(func(c *client.Client) (err error) {
+			have, err = c.Schema().ClassGetter().WithClassName(class).Do(ctx)
 			return err
 		})
-		return have, err
-	}
-	have, err := there()
+		if of := (*fault.WeaviateClientError)(nil); errors.As(err, &of) && of.StatusCode == 404 {
+			have, err = nil, nil
+		}
+		return err
+	})
 	if err != nil {
-		return fmt.Errorf("look for the class %s: %w", want.Class, err)
+		return nil, fmt.Errorf("look for the class %s: %w", class, err)
+	}
+	return have, nil
+}
+
+// ensure checks a class, or makes it where it is not there and need not be.
+func (w *wire) ensure(ctx context.Context, want *models.Class, expected bool) error {
+	have, err := w.look(ctx, want.Class)
+	if err != nil {
+		return err
+	}
+	if have == nil && expected {
+		return fmt.Errorf("%s: the class %s %w", w.host(), want.Class, errMissing)
 	}
 	if have == nil {
 		made := w.try(ctx, func(ctx context.Context) error {
@@ -164,10 +188,15 @@ func (w *wire) ensure(ctx context.Context, want *models.Class) error {
 		})
 		// Another server may have been first, and a request that got no reply may
 		// have made it.
-		if have, err = there(); err != nil || have == nil {
+		if have, err = w.look(ctx, want.Class); err != nil || have == nil {
 			return fmt.Errorf("make the class %s: %w", want.Class, errors.Join(made, err))
 		}
 	}
+	return w.check(have, want)
+}
+
+// check refuses a class that is not what is wanted.
+func (w *wire) check(have, want *models.Class) error {
 	if faults := w.differs(have, want); len(faults) > 0 {
 		return fmt.Errorf("%s: the class %s is not one that this version of Ibid works with: %s: choose another prefix in the URL of the store, or change what it asks for", w.host(), want.Class, strings.Join(faults, "; "))
 	}
