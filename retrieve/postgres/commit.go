@@ -31,7 +31,7 @@ const (
 // what became of it.
 func (e *Engine) update(ctx context.Context, f func(*session) error) error {
 	return e.retry(ctx, func() error {
-		tx, err := e.pool.BeginTx(ctx, pgx.TxOptions{BeginQuery: beginUpdate})
+		tx, err := e.begin(ctx, beginUpdate)
 		if err != nil {
 			return err
 		}
@@ -87,7 +87,7 @@ var (
 // answered, by its row.
 func (e *Engine) settle(ctx context.Context, id [16]byte, cause error) error {
 	err := e.retry(ctx, func() error {
-		tx, err := e.pool.BeginTx(ctx, pgx.TxOptions{BeginQuery: beginUpdate + `; SET LOCAL lock_timeout = '1s'`})
+		tx, err := e.begin(ctx, beginUpdate+`; SET LOCAL lock_timeout = '1s'`)
 		if err != nil {
 			return err
 		}

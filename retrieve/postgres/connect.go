@@ -20,8 +20,9 @@ import (
 )
 
 // parse reads an address, without a word of it in the error: it may hold a
-// password.
-func parse(address string) (config *pgxpool.Config, schema string, err error) {
+// password. A server that does not answer for the time of silence is given up,
+// unless the address says otherwise.
+func parse(address string, silence time.Duration) (config *pgxpool.Config, schema string, err error) {
 	const form = "give it as postgres://USER:PASSWORD@HOST:5432/DATABASE"
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" {
@@ -57,6 +58,13 @@ func parse(address string) (config *pgxpool.Config, schema string, err error) {
 	if !q.Has("pool_max_conns") {
 		config.MaxConns = defaultConnections
 	}
+	if !q.Has("connect_timeout") {
+		config.ConnConfig.ConnectTimeout = silence
+	}
+	// Who waits for an answer notices within ten seconds that the other machine is
+	// gone without a word. (The library would ask it for minutes.)
+	dialer := net.Dialer{Timeout: config.ConnConfig.ConnectTimeout, KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 4 * time.Second, Interval: 2 * time.Second, Count: 3}}
+	config.ConnConfig.DialFunc = dialer.DialContext
 	if !q.Has("default_query_exec_mode") {
 		// No statement has a name on the server, so that a pooler may give each
 		// transaction another session, and PGlite all of them one.
@@ -121,11 +129,30 @@ func rollback(ctx context.Context, tx pgx.Tx) {
 	_ = tx.Rollback(ctx)
 }
 
+// begin begins a transaction. A server that is silent meanwhile is taken for one
+// that is away; for a connection that nobody uses one may wait longer.
+func (e *Engine) begin(ctx context.Context, query string) (pgx.Tx, error) {
+	for {
+		limit, cancel := context.WithTimeout(ctx, e.silence)
+		tx, err := e.pool.BeginTx(limit, pgx.TxOptions{BeginQuery: query})
+		silent := limit.Err() != nil && ctx.Err() == nil
+		cancel()
+		if err == nil || !silent {
+			return tx, err
+		}
+		if s := e.pool.Stat(); s.AcquiredConns() >= s.MaxConns() {
+			continue
+		}
+		e.pool.Reset() // the other connections lead to the same silence
+		return nil, fmt.Errorf("it has not answered for %s: %w", e.silence, err)
+	}
+}
+
 // view runs f in a transaction that sees one state of the database. It may run
 // f several times.
 func (e *Engine) view(ctx context.Context, f func(*session) error) error {
 	return e.retry(ctx, func() error {
-		tx, err := e.pool.BeginTx(ctx, pgx.TxOptions{BeginQuery: beginView})
+		tx, err := e.begin(ctx, beginView)
 		if err != nil {
 			return err
 		}

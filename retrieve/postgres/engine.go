@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,10 +26,18 @@ type Options struct {
 	Renewing func(documents int)
 	// Limits are how much the ledger keeps.
 	Limits retrieve.Limits
+
+	// silence is how long a server may take to accept a connection or to begin a
+	// transaction before it is taken for one that is away: maxSilence, where it
+	// is 0.
+	silence time.Duration
 }
 
 const (
 	defaultWait = 10 * time.Second
+	// maxSilence has room for a pooler in front of the server, which lets a
+	// transaction wait for a session.
+	maxSilence = 30 * time.Second
 	// defaultConnections is how many connections there are at most, where the
 	// address does not say pool_max_conns.
 	defaultConnections = 16
@@ -41,6 +50,8 @@ type Engine struct {
 	pool   *pgxpool.Pool
 	server string // for messages: without user and password
 	wait   time.Duration
+	// silence is as in Options.
+	silence time.Duration
 	// names puts the schemas into statements: that of Ibid for "ibid." and that
 	// of pgvector for "vec.".
 	names *strings.Replacer
@@ -75,13 +86,14 @@ func Open(ctx context.Context, address string, opts Options) (*Engine, error) {
 }
 
 func open(ctx context.Context, address string, opts Options) (_ *Engine, err error) {
-	config, schema, err := parse(address)
+	silence := cmp.Or(opts.silence, maxSilence)
+	config, schema, err := parse(address, silence)
 	if err != nil {
 		return nil, err
 	}
 	h := fnv.New32a()
 	h.Write([]byte(schema))
-	e := &Engine{server: serverName(config), wait: opts.Wait, limits: opts.Limits, schema: schema, locks: int32(h.Sum32()), few: exactRows, scanned: mostScanned}
+	e := &Engine{server: serverName(config), wait: opts.Wait, silence: silence, limits: opts.Limits, schema: schema, locks: int32(h.Sum32()), few: exactRows, scanned: mostScanned}
 	if e.wait <= 0 {
 		e.wait = defaultWait
 	}

@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // Migrations lay out the schema, in the order of their numbers. One that has been
@@ -60,7 +62,11 @@ func (e *Engine) migrate(ctx context.Context) error {
 				return err
 			}
 		}
-		if !laid {
+		if laid {
+			if err := e.ownMigrations(ctx, s); err != nil {
+				return err
+			}
+		} else {
 			if _, err := s.exec(ctx, `CREATE TABLE ibid.migrations (number int PRIMARY KEY, applied timestamptz NOT NULL DEFAULT now())`); err != nil {
 				return err
 			}
@@ -82,14 +88,56 @@ func (e *Engine) migrate(ctx context.Context) error {
 				return err
 			}
 			if _, err := s.exec(ctx, string(text)); err != nil {
+				if of := (*pgconn.PgError)(nil); errors.As(err, &of) && of.Code == "42P07" { // duplicate_table
+					return e.foreign(err.Error())
+				}
 				return fmt.Errorf("%s: %w", name, err)
 			}
 			if _, err := s.exec(ctx, `INSERT INTO ibid.migrations (number) VALUES ($1)`, number); err != nil {
 				return err
 			}
 		}
-		return nil
+		return e.whole(ctx, s, steps)
 	})
+}
+
+// foreign says that the schema is somebody else's.
+func (e *Engine) foreign(why string) error {
+	return fmt.Errorf("%s: the schema %q holds tables that are not Ibid's (%s): name another schema with search_path", e.server, e.schema, why)
+}
+
+// ownMigrations looks whether the table of migrations is Ibid's: other programs
+// have one of that name.
+func (e *Engine) ownMigrations(ctx context.Context, s *session) error {
+	var columns int
+	err := s.row(ctx, `SELECT count(*) FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid JOIN pg_namespace n ON n.oid = c.relnamespace
+		WHERE n.nspname = $1 AND c.relname = 'migrations' AND a.attname IN ('number', 'applied')`, e.schema).Scan(&columns)
+	if err == nil && columns < 2 {
+		err = e.foreign("its table of migrations is another program's")
+	}
+	return err
+}
+
+// whole looks whether all tables and indexes are there that the migrations have
+// made: where a copy of the database was broken off, some are not.
+func (e *Engine) whole(ctx context.Context, s *session, steps []string) error {
+	made := regexp.MustCompile(`CREATE (?:UNIQUE )?(?:TABLE|INDEX) (?:ibid\.)?(\w+)`)
+	var names, missing []string
+	for _, step := range steps {
+		text, err := migrations.ReadFile(step)
+		if err != nil {
+			return err
+		}
+		for _, m := range made.FindAllStringSubmatch(string(text), -1) {
+			names = append(names, m[1])
+		}
+	}
+	err := s.row(ctx, `SELECT array(SELECT name FROM unnest($2::text[]) name WHERE NOT EXISTS (
+		SELECT 1 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $1 AND c.relname = name) ORDER BY name)`, e.schema, names).Scan(&missing)
+	if err == nil && len(missing) > 0 {
+		err = fmt.Errorf("%s: the schema %q is not whole: it lacks %s: restore it from a copy that is, or name another schema with search_path", e.server, e.schema, strings.Join(missing, ", "))
+	}
+	return err
 }
 
 // vectorsSchema finds pgvector in the database, and puts it there where it is not.

@@ -282,12 +282,12 @@ func TestAway(t *testing.T) {
 func TestServerGoes(t *testing.T) {
 	server, address := ownServer(t)
 	ctx := t.Context()
+	patient := openTest(t, address) // which waits until the server has begun
 	e, err := Open(ctx, address, Options{Wait: 300 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer e.Close()
-	patient := openTest(t, address)
 	if _, err := e.AddRoot(ctx, "/srv/a", ""); err != nil {
 		t.Fatal(err)
 	}
@@ -366,6 +366,8 @@ type cutter struct {
 	cuts          atomic.Int64
 	// away lets nobody connect from the next cut on, until it is unset.
 	away, closed atomic.Bool
+	// mute keeps back all that the server says.
+	mute atomic.Bool
 }
 
 func (c *cutter) serve(l net.Listener) {
@@ -397,6 +399,9 @@ func (c *cutter) between(client net.Conn) {
 			n, err := server.Read(b)
 			if err != nil || cut.Load() {
 				return // what the server answers to COMMIT is not passed on
+			}
+			if c.mute.Load() {
+				continue
 			}
 			if _, err := client.Write(b[:n]); err != nil {
 				return
@@ -453,6 +458,35 @@ func throughCutter(t *testing.T, address string) (*cutter, *Engine) {
 	q.Set("sslmode", "disable")
 	u.RawQuery = q.Encode()
 	return c, openTest(t, u.String())
+}
+
+// TestSilent has a server keep its connections and say nothing, as one whose disk
+// hangs: who opens, reads and writes is told so in time, and all goes on when it
+// answers again.
+func TestSilent(t *testing.T) {
+	server := os.Getenv("IBID_TEST_POSTGRES")
+	if server == "" {
+		t.Skip("IBID_TEST_POSTGRES names no server to test with: .ci/postgres starts one")
+	}
+	c, e := throughCutter(t, newSchema(t, server))
+	ctx := t.Context()
+	if _, err := e.AddRoot(ctx, "/srv/a", ""); err != nil {
+		t.Fatal(err)
+	}
+	e.wait, e.silence = 50*time.Millisecond, 200*time.Millisecond
+	c.mute.Store(true)
+	_, read := e.Roots(ctx)
+	_, opened := Open(ctx, e.pool.Config().ConnString(), Options{Wait: e.wait, silence: e.silence})
+	for what, err := range map[string]error{"opening": opened, "reading": read, "writing": e.Delete(ctx, "a/b")} {
+		if err == nil || !strings.Contains(err.Error(), "check that the server runs") {
+			t.Errorf("%s while the server says nothing: %v", what, err)
+		}
+	}
+	c.mute.Store(false)
+	e.wait, e.silence = defaultWait, maxSilence
+	if roots, err := e.Roots(ctx); err != nil || len(roots) != 1 {
+		t.Errorf("the roots are %v, %v", roots, err)
+	}
 }
 
 // TestCommitCut loses the connection on the way of a COMMIT and of its answer: each

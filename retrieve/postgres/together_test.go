@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -662,6 +663,52 @@ func TestMigrate(t *testing.T) {
 				t.Errorf("at migration %d: %v", newest, err)
 			}
 			checkCounts(t, e)
+		}
+	})
+}
+
+// TestForeignSchema refuses a schema that another program uses, and one of which a
+// part is missing, with what to do about it.
+func TestForeignSchema(t *testing.T) {
+	onServers(t, func(t *testing.T, server string) {
+		for name, c := range map[string]struct{ before, after, want string }{
+			"documents":  {before: `CREATE TABLE ibid.documents (x int)`, want: "not Ibid's"},
+			"migrations": {before: `CREATE TABLE ibid.migrations (id int, migration text)`, want: "another program's"},
+			"table":      {after: `DROP TABLE ibid.postings`, want: "it lacks postings, postings_term"},
+			"index":      {after: `DROP INDEX ibid.documents_id`, want: "it lacks documents_id"},
+			"all":        {before: `CREATE TABLE ibid.migrations (number int, applied timestamptz); INSERT INTO ibid.migrations VALUES (1)`, want: "it lacks"},
+		} {
+			t.Run(name, func(t *testing.T) {
+				address := newSchema(t, server)
+				at, err := url.Parse(address)
+				if err != nil {
+					t.Fatal(err)
+				}
+				schema := pgx.Identifier{at.Query().Get("search_path")}.Sanitize()
+				do := func(sql string) {
+					t.Helper()
+					conn, err := pgx.Connect(t.Context(), server)
+					if err != nil {
+						t.Fatal(err)
+					}
+					_, err = conn.Exec(t.Context(), "BEGIN; "+strings.ReplaceAll(sql, "ibid.", schema+".")+"; COMMIT", pgx.QueryExecModeSimpleProtocol)
+					if err := errors.Join(err, conn.Close(t.Context())); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if c.before != "" {
+					do("CREATE SCHEMA " + schema + "; " + c.before)
+				} else {
+					if err := openTest(t, address).Close(); err != nil {
+						t.Fatal(err)
+					}
+					do(c.after)
+				}
+				_, err = Open(t.Context(), address, Options{Wait: time.Second})
+				if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "search_path") {
+					t.Errorf("opening says %v, want an error with %q", err, c.want)
+				}
+			})
 		}
 	})
 }
