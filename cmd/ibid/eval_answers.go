@@ -197,7 +197,7 @@ func (c *corpus) matchQuestions(ctx context.Context, questions []eval.Question, 
 		return errors.Join(err, c.close())
 	}
 	if len(missing) > 0 {
-		fmt.Fprintf(s.stderr, "ibid: %s names %d documents that are not in the store, as %s: they count as missed\n", file, len(missing), printable(missing[0]))
+		fmt.Fprintf(s.stderr, "ibid: %s names %s not in the store, as %s: what is not there counts as missed\n", file, counted(len(missing), "document"), printable(missing[0]))
 	}
 	return nil
 }

@@ -283,7 +283,7 @@ func (c *corpus) match(ctx context.Context, set *eval.Set, s surroundings) error
 		return fmt.Errorf("none of the %d documents of the store is judged in %s: its corpus-ids must be document ids (ROOT/PATH) or paths; 'ibid search --json' shows them", c.documents, set.Judgements)
 	}
 	if len(missing) > 0 {
-		fmt.Fprintf(s.stderr, "ibid: %s judges %d documents that are not in the store: they count as missed\n", set.Judgements, len(missing))
+		fmt.Fprintf(s.stderr, "ibid: %s judges %s not in the store: what is not there counts as missed\n", set.Judgements, counted(len(missing), "document"))
 	}
 	return nil
 }

@@ -43,7 +43,7 @@ func (c *forgetCmd) Run(ctx context.Context, s surroundings) (err error) {
 	if c.JSON {
 		_, err = fmt.Fprintf(s.stdout, "{\"root\":%q,\"removed\":%d}\n", c.Root, n)
 	} else {
-		_, err = fmt.Fprintf(s.stdout, "removed %s with %d documents\n", printable(c.Root), n)
+		_, err = fmt.Fprintf(s.stdout, "removed %s with %s\n", printable(c.Root), counted(n, "document"))
 	}
 	return err
 }

@@ -177,8 +177,8 @@ func (t *tally) add(c ingest.Change) {
 }
 
 func (t tally) String() string {
-	return fmt.Sprintf("%d files: %d added, %d updated, %d unchanged, %d renamed, %d skipped, %d failed; %d removed",
-		t.Seen, t.Added, t.Updated, t.Unchanged, t.Renamed, t.Skipped, t.Failed, t.Removed)
+	return fmt.Sprintf("%s: %d added, %d updated, %d unchanged, %d renamed, %d skipped, %d failed; %d removed",
+		counted(t.Seen, "file"), t.Added, t.Updated, t.Unchanged, t.Renamed, t.Skipped, t.Failed, t.Removed)
 }
 
 // A reporter shows an ingest as it goes.

@@ -117,7 +117,7 @@ func (c upkeepConfig) show(s surroundings, r local.Report, file, well string, ar
 		if len(r.Damaged) > 0 && file == "" {
 			line = "damage in " + c.Data
 		}
-		_, err := fmt.Fprintf(s.stdout, "%s: %d documents whole, %d chunks, %s\n", printable(line), r.Documents, r.Chunks, megabytes(r.Bytes))
+		_, err := fmt.Fprintf(s.stdout, "%s: %s whole, %s, %s\n", printable(line), counted(r.Documents, "document"), counted(r.Chunks, "chunk"), megabytes(r.Bytes))
 		if err != nil {
 			return err
 		}
