@@ -78,6 +78,7 @@ func codes() []apiCode {
 		{"run_taken", []int{409}, "another server has taken the run up: follow it"},
 		{"run_too_long", []int{507}, "more came of the run than is kept"},
 		{"session_ended", []int{401}, "the session has ended: give the key again"},
+		{"store_away", []int{503}, "the store that holds the documents does not answer"},
 		{"timeout", []int{504}, "the answer took too long"},
 		{"too_fast", []int{429}, "the key has asked too much in a minute: see the header Retry-After"},
 		{"too_many_questions", []int{429}, "too many questions are being answered already: see the header Retry-After"},

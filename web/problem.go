@@ -93,6 +93,9 @@ func problemFor(err error) *Problem {
 		}
 	case errors.As(err, &lacks):
 		p = &Problem{Status: http.StatusInternalServerError, Code: "missing_slot", Detail: lacks.Error()}
+	case errors.Is(err, retrieve.ErrAway):
+		p = &Problem{Status: http.StatusServiceUnavailable, Code: "store_away",
+			Detail: "the store that holds the documents does not answer: ask again later; the server's log says more, under the id of this request"}
 	case errors.Is(err, context.DeadlineExceeded):
 		p = &Problem{Status: http.StatusGatewayTimeout, Code: "timeout", Detail: "the answer took too long: ask again, or ask for less"}
 	case errors.Is(err, retrieve.ErrNotFound):

@@ -17,6 +17,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"ibid/retrieve"
 )
 
 // parse reads an address, without a word of it in the error: it may hold a
@@ -231,6 +233,14 @@ func (e *serverError) Error() string {
 }
 
 func (e *serverError) Unwrap() error { return e.err }
+
+// Is says whether the server is away, where that is the target.
+func (e *serverError) Is(target error) bool {
+	if answer := (*pgconn.PgError)(nil); errors.As(e.err, &answer) {
+		return target == retrieve.ErrAway && broken(answer)
+	}
+	return target == retrieve.ErrAway && unreachable(e.err)
+}
 
 // told names the server to errors that are its own; others are Ibid's words.
 func (e *Engine) told(err error) error {

@@ -5,6 +5,7 @@ package postgres
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/url"
@@ -271,6 +272,9 @@ func TestAway(t *testing.T) {
 			t.Errorf("opened %s", address)
 			continue
 		}
+		if errors.Is(err, retrieve.ErrAway) != strings.Contains(err.Error(), "check that the server runs") {
+			t.Errorf("%v: away: %t", err, errors.Is(err, retrieve.ErrAway))
+		}
 		if text := err.Error(); strings.Contains(text, testPassword) || !strings.Contains(text, want) || strings.Contains(text, "\n") {
 			t.Errorf("the error for %s is %q, want one with %q", strings.ReplaceAll(address, testPassword, "…"), text, want)
 		}
@@ -294,7 +298,7 @@ func TestServerGoes(t *testing.T) {
 	server.kill()
 	_, err = e.Documents(ctx, retrieve.Filter{})
 	for what, err := range map[string]error{"reading": err, "writing": e.Delete(ctx, "a/b")} {
-		if err == nil || !strings.Contains(err.Error(), "postgres://127.0.0.1:") || !strings.Contains(err.Error(), "check that the server runs") || strings.Contains(err.Error(), testPassword) {
+		if !errors.Is(err, retrieve.ErrAway) || !strings.Contains(err.Error(), "postgres://127.0.0.1:") || !strings.Contains(err.Error(), "check that the server runs") || strings.Contains(err.Error(), testPassword) {
 			t.Errorf("%s while the server is away: %v", what, err)
 		}
 	}
@@ -478,7 +482,7 @@ func TestSilent(t *testing.T) {
 	_, read := e.Roots(ctx)
 	_, opened := Open(ctx, e.pool.Config().ConnString(), Options{Wait: e.wait, silence: e.silence})
 	for what, err := range map[string]error{"opening": opened, "reading": read, "writing": e.Delete(ctx, "a/b")} {
-		if err == nil || !strings.Contains(err.Error(), "check that the server runs") {
+		if !errors.Is(err, retrieve.ErrAway) || !strings.Contains(err.Error(), "check that the server runs") {
 			t.Errorf("%s while the server says nothing: %v", what, err)
 		}
 	}

@@ -209,7 +209,7 @@ func testKilled(t *testing.T, c *weaviatetest.Cluster) {
 	}
 	c.Nodes[0].Kill()
 	err := numbered(t, a, first)
-	if !errors.Is(err, ErrAway) || !strings.Contains(err.Error(), a.wire.at.hosts[0]) {
+	if !errors.Is(err, ErrAway) || !errors.Is(err, retrieve.ErrAway) || !strings.Contains(err.Error(), a.wire.at.hosts[0]) {
 		t.Errorf("a write to a server that is away: %v", err)
 	}
 	limit, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)

@@ -24,11 +24,19 @@ import (
 	"google.golang.org/grpc/resolver"
 	"google.golang.org/grpc/resolver/manual"
 	"google.golang.org/grpc/status"
+
+	"ibid/retrieve"
 )
 
 // ErrAway is wrapped by errors that say that a node of the cluster, or all of
-// it, does not answer. What was to be done can be repeated when it is back.
-var ErrAway = errors.New("a node is away")
+// it, does not answer. What was to be done can be repeated when it is back. It is
+// a [retrieve.ErrAway].
+var ErrAway error = nodeAway{}
+
+type nodeAway struct{}
+
+func (nodeAway) Error() string        { return "a node is away" }
+func (nodeAway) Is(target error) bool { return target == retrieve.ErrAway }
 
 const (
 	// rpcTime is how long one request may take.
