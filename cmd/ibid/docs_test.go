@@ -36,9 +36,9 @@ var pages = []string{
 var notRun = map[string]string{
 	"go run ./cmd/ibid serve data/library":                                      "the gate runs it on a clean machine (.ci/run)",
 	"go test -timeout 30m ./...":                                                "this is a part of it",
-	"go generate ./ingest/pdf":                                                  "it downloads; the gate runs it",
-	"CGO_ENABLED=0 go build -o ibid ./cmd/ibid":                                 "the gate and every release run it",
-	"CGO_ENABLED=0 go build -tags pdfium -o ibid ./cmd/ibid":                    "the gate and every release run it",
+	"go generate ./ingest/pdf":                                                  "it downloads; the gate types it (.ci/run)",
+	"CGO_ENABLED=0 go build -o ibid ./cmd/ibid":                                 "the gate types it on a clean machine (.ci/run)",
+	"CGO_ENABLED=0 go build -tags pdfium -o ibid ./cmd/ibid":                    "the gate types it on a clean machine (.ci/run)",
 	"go run .ci/release.go v0.1.0 dist":                                         "it builds for minutes; the gate runs it by .ci/released",
 	`docker run -d -p 3000:8080 --add-host host.docker.internal:host-gateway \`: "there is no Docker where tests run; .ci/image does by hand what the Dockerfile says",
 	"sudo install ibid-v0.1.0-linux-amd64/ibid /usr/local/bin/":                 "it changes the machine",
