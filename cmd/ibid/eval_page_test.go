@@ -121,7 +121,7 @@ func TestEvalReportInABrowser(t *testing.T) {
 		t.Log("IBID_AXE does not name the script axe.min.js of the npm package axe-core: the page is not held against WCAG")
 	}
 	for _, theme := range []string{"light", "dark"} {
-		for _, width := range []int64{320, 800, 1440} {
+		for _, width := range []int64{320, 800, 1024, 1440} {
 			if _, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
 				Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: theme}},
 			}); err != nil {
@@ -129,6 +129,9 @@ func TestEvalReportInABrowser(t *testing.T) {
 			}
 			do(chromedp.EmulateViewport(width, 900))
 			is("false", `String(document.documentElement.scrollWidth > innerWidth)`)
+			if width >= 1024 { // the verdicts at the end of a row are seen without scrolling
+				is("", `[...document.querySelectorAll(".scroll")].filter((s) => s.scrollWidth > s.clientWidth).map((s) => s.ariaLabel).join()`)
+			}
 			if axe != "" {
 				found, err := chromedp.Run(ctx, chromedp.Evaluate[string](`axe.run(document, {runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]}).then((r) =>
 					JSON.stringify(r.violations.map((v) => v.id + ": " + v.help + " " + v.nodes.slice(0, 5).map((n) => n.html + " " + n.failureSummary).join("\n"))) + (r.passes.length > 10 ? "" : " looked at nothing"))`, chromedp.EvalAwaitPromise))

@@ -29,7 +29,7 @@ def measure(system, args, url, log):
         "HOME": str(args.work / "home"),
         "OPENAI_BASE_URL": f"{url}/v1",
         "OPENAI_API_KEY": "none",
-        "TOP_K": str(TOP_K),
+        "TOP_K": str(system.passages if args.own else TOP_K),
     }
     # None of them calls home here, nor waits for an answer from there.
     env |= {
@@ -97,6 +97,7 @@ def main():
     parser.add_argument("--questions", type=Path, required=True, help="questions, as data/questions.jsonl has them")
     parser.add_argument("--count", type=int, default=24, help="questions to ask, evenly taken from the file; 0: all")
     parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--own", action="store_true", help=f"each library's own number of passages a question, not {TOP_K} for all")
     parser.add_argument("--only", default="", help="part of the names of the systems to run")
     args = parser.parse_args()
     args.work, args.folder = args.work.resolve(), args.folder.resolve()

@@ -70,10 +70,11 @@ def memory(pid):
 
 class Peer:
     """A script in Python that speaks as peer.py has it. Instead are words for
-    the table where it has not what the figures are about."""
+    the table where it has not what the figures are about, and passages how many
+    its library takes for a question unless it is told."""
 
-    def __init__(self, name, venv, *script, instead):
-        self.name, self.venv, self.script, self.instead = name, venv, script, instead
+    def __init__(self, name, venv, *script, passages, instead):
+        self.name, self.venv, self.script, self.passages, self.instead = name, venv, script, passages, instead
 
     def commands(self, work, folder, store):
         python = [work / self.venv / "bin/python", HERE / self.script[0], *self.script[1:]]
@@ -112,7 +113,7 @@ class Peer:
 class Ibid:
     """The binary; it is asked over HTTP, as its page does."""
 
-    venv, instead = None, {}
+    venv, instead, passages = None, {}, 12
 
     def __init__(self, name, both=(), serve=()):
         self.name, self.both, self.serve = name, both, (*both, *serve)
@@ -181,16 +182,17 @@ SYSTEMS = [
     Ibid("Ibid"),
     Ibid("Ibid, --gate score", serve=["--gate", "score"]),
     Ibid("Ibid, served vectors", both=["--embed-model", "scripted"]),
-    Peer("LangChain refine", "langchain", "langchain_peer.py", "refine", instead=NO_GATE),
-    Peer("LangChain stuff", "langchain", "langchain_peer.py", "stuff", instead=NO_GATE),
+    Peer("LangChain refine", "langchain", "langchain_peer.py", "refine", passages=4, instead=NO_GATE),
+    Peer("LangChain stuff", "langchain", "langchain_peer.py", "stuff", passages=4, instead=NO_GATE),
     Peer(
         "LlamaIndex Refine",
         "llamaindex",
         "llamaindex_peer.py",
         "refine",
+        passages=2,
         instead=NO_CITATIONS | {"gate": "each of them"},
     ),
-    Peer("LlamaIndex citations", "llamaindex", "llamaindex_peer.py", "citation", instead=NO_GATE),
-    Peer("Haystack", "haystack", "haystack_peer.py", instead=NO_GATE),
-    Peer("txtai", "txtai", "txtai_peer.py", instead=NO_GATE | NO_CITATIONS),
+    Peer("LlamaIndex citations", "llamaindex", "llamaindex_peer.py", "citation", passages=2, instead=NO_GATE),
+    Peer("Haystack", "haystack", "haystack_peer.py", passages=10, instead=NO_GATE),
+    Peer("txtai", "txtai", "txtai_peer.py", passages=3, instead=NO_GATE | NO_CITATIONS),
 ]
