@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -67,10 +68,12 @@ func dial(at address, wait time.Duration) (*wire, error) {
 		headers["Authorization"] = "Bearer " + at.key
 	}
 	for _, host := range at.hosts {
-		c, err := client.NewClient(client.Config{Host: host, Scheme: at.scheme, Headers: headers, Timeout: rpcTime})
+		k := &kept{RoundTripper: http.DefaultTransport}
+		c, err := client.NewClient(client.Config{Host: host, Scheme: at.scheme, Headers: headers, ConnectionClient: &http.Client{Timeout: rpcTime, Transport: k}})
 		if err != nil {
 			return nil, err
 		}
+		k.client = c
 		w.rest = append(w.rest, c)
 	}
 	transport := insecure.NewCredentials()
@@ -106,6 +109,14 @@ func dial(at address, wait time.Duration) (*wire, error) {
 	}
 	w.rpc = pb.NewWeaviateClient(w.conn)
 	return w, nil
+}
+
+// A kept is the transport of a client, which it keeps from ever being collected:
+// the client's connection has a finalizer that waits for nobody, for ever, and with
+// it all other finalizers of the program. One in a cycle is not run.
+type kept struct {
+	http.RoundTripper
+	client *client.Client
 }
 
 func (w *wire) close() error { return w.conn.Close() }
