@@ -63,6 +63,8 @@ type Engine struct {
 		last time.Time
 		age  time.Duration
 	}
+	// unflushed is how long after a change not all is found: [unflushed].
+	unflushed time.Duration
 	respacing respacing
 	clock     clock
 	closing   sync.Once
@@ -88,7 +90,7 @@ func Open(ctx context.Context, url string, opts Options) (*Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect to weaviate at %s: %w", at.hosts[0], err)
 	}
-	e := &Engine{wire: w, journal: &journal{wire: w}, limits: opts.Limits.OrDefault()}
+	e := &Engine{wire: w, journal: &journal{wire: w}, limits: opts.Limits.OrDefault(), unflushed: unflushed}
 	e.sweeping.age = sweepAge
 	if err := w.found(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("open the library: %w", err), w.close())

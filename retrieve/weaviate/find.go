@@ -76,8 +76,9 @@ type search struct {
 	// score is the chunk's own; ok is false for one that is not to be given.
 	score func(row) (score float64, ok bool)
 	// missed, where it is set, selects the chunks that may be better than the
-	// least score although the request has not found them; nil for none.
-	missed func(least float64) *pb.Filters
+	// least score although the request for so many has not found them; nil for
+	// none.
+	missed func(limit int, least float64) *pb.Filters
 }
 
 // Over how many chunks are asked for than are wanted: other generations are
@@ -112,7 +113,7 @@ func (e *Engine) find(ctx context.Context, k int, f retrieve.Filter, s search) (
 		// As good as the worst there may be others, which come first by their ids.
 		if math.IsInf(floor, -1) || limit == maxResults || len(hits) >= k && hits[k-1].score > floor {
 			if s.missed != nil && !math.IsInf(floor, -1) {
-				if hits, err = e.addMissed(ctx, k, f, where, s, hits); err != nil {
+				if hits, err = e.addMissed(ctx, k, limit, f, where, s, hits); err != nil {
 					return nil, err
 				}
 			}
@@ -126,13 +127,13 @@ func (e *Engine) find(ctx context.Context, k int, f retrieve.Filter, s search) (
 	}
 }
 
-// addMissed adds to sorted hits what a search has missed.
-func (e *Engine) addMissed(ctx context.Context, k int, f retrieve.Filter, where *pb.Filters, s search, hits []hit) ([]hit, error) {
+// addMissed adds to sorted hits what a search for limit chunks has missed.
+func (e *Engine) addMissed(ctx context.Context, k, limit int, f retrieve.Filter, where *pb.Filters, s search, hits []hit) ([]hit, error) {
 	least := 0.0
 	if len(hits) >= k {
 		least = hits[k-1].score
 	}
-	missed := s.missed(least)
+	missed := s.missed(limit, least)
 	if missed == nil {
 		return hits, nil
 	}
@@ -298,7 +299,12 @@ func (e *Engine) dense(ctx context.Context, vector []float32, k int, f retrieve.
 var lexicalProperties = []string{"document", "generation", "ordinal", "terms", "length"}
 
 // Lexical gives the ids of the k chunks with the highest BM25 score over the
-// terms.
+// terms. Weaviate's own search of words leaves out some of the best where a term
+// stands in more chunks than it is asked for. So in a library of up to [maxMissed]
+// chunks those with the rarest terms are looked through as well, and these are the
+// best; so it is in a larger one where common terms decide, or that has just been
+// changed, as long as so many suffice. In a larger one the order is right too, but
+// some of the best may be missing.
 func (e *Engine) Lexical(ctx context.Context, terms []string, k int, f retrieve.Filter) ([]string, error) {
 	ids, err := e.lexical(ctx, terms, k, f)
 	if err != nil {
@@ -344,10 +350,35 @@ func (e *Engine) lexical(ctx context.Context, terms []string, k int, f retrieve.
 			return score, ok
 		},
 	}
-	if time.Since(now.last) < unflushed {
-		s.missed = func(least float64) *pb.Filters { return rarest(terms, stats, least) }
+	look := stats.Chunks <= maxMissed || time.Since(now.last) < e.unflushed
+	s.missed = func(limit int, least float64) *pb.Filters {
+		if !look && !commonDecide(stats, k, limit) {
+			return nil
+		}
+		return rarest(terms, stats, least)
 	}
 	return e.find(ctx, k, f, s)
+}
+
+// commonDecide says whether common terms decide which chunks are the k best:
+// those that stand in more than limit, when too few chunks hold any other.
+//
+// For each block of 128 chunks with a term Weaviate (1.35) keeps the occurrence
+// that should give the highest score, and passes the block over when that is too
+// low. When it writes its memory to disk it takes k1 for b and b for k1, and keeps
+// the wrong one (flushDataInverted in adapters/repos/db/lsmkv), which is so until
+// it merges the file with another. Of 3,000 chunks written at once it left out up
+// to half of the ten best for words that stand in a tenth of them and more.
+func commonDecide(stats retrieve.Stats, k, limit int) bool {
+	rare, common := 0, false
+	for _, n := range stats.Frequency {
+		if n > limit {
+			common = true
+		} else {
+			rare += n
+		}
+	}
+	return common && rare < k
 }
 
 // unflushed is how long after a change Weaviate may still hold it in memory
@@ -375,7 +406,8 @@ func rarest(terms []string, stats retrieve.Stats, least float64) *pb.Filters {
 	var tokens []string
 	chunks := 0
 	for _, t := range terms {
-		if chunks += stats.Frequency[t]; bound <= least || chunks > maxMissed {
+		// No chunk counts twice, whatever it holds.
+		if chunks = min(chunks+stats.Frequency[t], stats.Chunks); bound <= least || chunks > maxMissed {
 			break
 		}
 		bound -= retrieve.IDF(stats.Chunks, stats.Frequency[t]) * (retrieve.BM25K1 + 1)
