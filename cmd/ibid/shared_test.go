@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -19,8 +20,11 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"ibid/answer/openai/openaitest"
 	"ibid/retrieve"
+	"ibid/retrieve/local"
 	"ibid/retrieve/postgres/postgrestest"
 )
 
@@ -87,7 +91,12 @@ func shareRuns(t *testing.T, data string, harm syscall.Signal, store ...string) 
 	followed, judged := make(chan []byte), make(chan struct{})
 	go func() { followed <- follow(t, second+run, "event: judged", judged) }()
 	<-judged
-	hurt <- func() error { return cmd.Process.Signal(harm) }
+	hurt <- func() error {
+		if harm == syscall.SIGSTOP {
+			return holdUp(cmd.Process.Pid, data)
+		}
+		return cmd.Process.Signal(harm)
+	}
 	harmed := time.Now()
 	b := <-followed
 	took := time.Since(harmed)
@@ -134,6 +143,37 @@ func shareRuns(t *testing.T, data string, harm syscall.Signal, store ...string) 
 		t.Errorf("%+v", r)
 	}
 	ended()
+}
+
+// holdUp stops a server at a moment in which it does not write to the library,
+// which would hold up all others as well.
+func holdUp(pid int, data string) error {
+	index, err := os.Open(filepath.Join(data, local.FileName+"-shm"))
+	if err != nil {
+		return err
+	}
+	defer index.Close()
+	for {
+		if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+			return err
+		}
+		var status syscall.WaitStatus
+		if _, err := syscall.Wait4(pid, &status, syscall.WUNTRACED, nil); err != nil {
+			return err
+		}
+		// SQLite's lock of who writes: sqlite.org/walformat.html, 2.3.1.
+		writer := unix.Flock_t{Type: unix.F_RDLCK, Start: 120, Len: 1}
+		if err := unix.FcntlFlock(index.Fd(), unix.F_GETLK, &writer); err != nil {
+			return err
+		}
+		if writer.Type == unix.F_UNLCK {
+			return nil
+		}
+		if err := syscall.Kill(pid, syscall.SIGCONT); err != nil {
+			return err
+		}
+		<-time.After(time.Millisecond) // for it to get further
+	}
 }
 
 // follow reads a stream of events to its end, in another goroutine than the
