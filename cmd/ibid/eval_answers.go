@@ -156,7 +156,7 @@ func (c *evalAnswersCmd) openQuestions(ctx context.Context, s surroundings) (que
 		}
 	}
 	if questions, _, err = eval.ReadQuestions(os.DirFS(cmp.Or(dir, ".")), name); err != nil {
-		return nil, nil, 0, fmt.Errorf("reading the questions in %s: %w", cmp.Or(dir, "."), err)
+		return nil, nil, 0, fmt.Errorf("reading the questions: %w", err)
 	}
 	library := c.Library
 	if beside := filepath.Join(dir, "library"); library == "" && !named && info.IsDir() {

@@ -180,7 +180,7 @@ func (c *evalReportCmd) questions(s surroundings) ([]eval.Question, error) {
 	}
 	questions, unknown, err := eval.ReadQuestions(os.DirFS(cmp.Or(dir, ".")), name)
 	if err != nil {
-		return nil, usageError("reading the questions in %s: %w", cmp.Or(dir, "."), err)
+		return nil, usageError("reading the questions: %w", err)
 	}
 	if len(unknown) > 0 {
 		fmt.Fprintf(s.stderr, "ibid: %s has fields that say nothing here: %s\n", name, printable(strings.Join(unknown, ", ")))
