@@ -1,0 +1,159 @@
+package main
+
+import (
+	"go/scanner"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// turns are phrases that STYLE.md replaces. Each pattern also matches some good
+// English ("behind a proxy"), for which the limit leaves room.
+var turns = map[string]*regexp.Regexp{
+	"who for the caller": regexp.MustCompile(`(?i)(^|[.;:,(] ?|\b(to|for|of|by|with|from|than|that|and|or|but|when|while|where|if|as|let|lets|tell|tells|gives|says|is) )who (has|is|was|asks?|asked|reads?|wants?|calls?|came|comes|goes|opens?|writes?|stores?|holds?|waits?|may|can|does|knows?|says|said|sends?|ranges|works?|follows?|uses?|runs?|needs?)\b`),
+	"stands for is":      regexp.MustCompile(`(?i)\b(stands?|stood)\b`),
+	"what came of":       regexp.MustCompile(`(?i)\bwhat (came|comes|became|becomes|has become|is to come) of\b`),
+	"is told":            regexp.MustCompile(`(?i)\b(is|are|was|were|be|been|being) told\b|\btells? (of|whether|how|what|who|which)\b`),
+	"beside":             regexp.MustCompile(`(?i)\bbesides?\b`),
+	"behind":             regexp.MustCompile(`(?i)\bbehind\b`),
+	"so that who":        regexp.MustCompile(`(?i)\bso that (who|what|there)\b`),
+	"is away":            regexp.MustCompile(`(?i)\b(is|are|was|were|be|been|stays?) away\b`),
+	"that there is":      regexp.MustCompile(`(?i)\bthat there (is|are|was|were|be)\b|\b(those|all|what|as|than) there (is|are|was|were)\b`),
+	"of its own accord":  regexp.MustCompile(`(?i)\bof (its|their|one's) own accord\b|\bof itself\b|\bby its own\b`),
+	"takes for needs":    regexp.MustCompile(`(?i)\btakes? (it|them|that|this|these|those) (up|in|over|for|off|away)\b|\btakes? (up|in|part|whoever|its|their|one|nothing)\b|\btaken (in|up|for|off)\b`),
+	"anew and but for":   regexp.MustCompile(`(?i)\banew\b|\bbut for\b`),
+}
+
+// apart are folders that are counted apart from their room.
+var apart = []string{"retrieve/local", "retrieve/postgres", "retrieve/weaviate", "cmd/ibid/eval", "ingest/pdf", "ingest/office"}
+
+// untidy folders still have their first wording.
+var untidy = []string{
+	"retrieve/local", "retrieve/postgres", "retrieve/weaviate",
+	".", ".ci", "answer", "cite", "cmd/ibid", "cmd/ibid/eval", "data", "ingest", "ingest/pdf", "ingest/office", "retrieve", "web",
+}
+
+const turnsPer10000 = 5
+
+// TestPlainEnglish counts the phrases in comments and messages of the Go files,
+// and in the pages, scripts, templates and styles.
+func TestPlainEnglish(t *testing.T) {
+	words, hits := map[string]int{}, map[string][]string{}
+	eachText(t, func(room, where, text string) {
+		words[room] += len(strings.Fields(text))
+		for _, pattern := range turns {
+			for _, hit := range pattern.FindAllString(text, -1) {
+				hits[room] = append(hits[room], where+": "+strings.TrimSpace(hit))
+			}
+		}
+	})
+	for room, n := range words {
+		rate := float64(len(hits[room])) * 10000 / float64(n)
+		t.Logf("figure: %s: %d phrases in %d words, %.1f per 10,000", room, len(hits[room]), n, rate)
+		if rate > turnsPer10000 && !slices.Contains(untidy, room) {
+			slices.Sort(hits[room])
+			shown := hits[room][:min(len(hits[room]), 40)]
+			t.Errorf("%s: %.1f phrases per 10,000 words that STYLE.md replaces; at most %d\n%s", room, rate, turnsPer10000, strings.Join(shown, "\n"))
+		}
+	}
+}
+
+// eachText calls check with the prose of each file of the module: of a Go file
+// each comment, and each string with a space in it outside its tests.
+func eachText(t *testing.T, check func(room, where, text string)) {
+	t.Helper()
+	root := os.DirFS(moduleRoot(t))
+	err := fs.WalkDir(root, ".", func(p string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			if slices.Contains([]string{".git", ".ci/out", "data/library", "cmd/ibid/eval/peers/out"}, p) || d.Name() == "testdata" || d.Name() == "node_modules" {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		if p == "cmd/ibid/STYLE.md" || p == "cmd/ibid/english_test.go" {
+			return nil // they name the phrases
+		}
+		src, err := fs.ReadFile(root, p)
+		if err != nil {
+			return err
+		}
+		room, ext := englishRoom(p), path.Ext(p)
+		if strings.HasPrefix(string(src), "#!") {
+			ext = ".sh"
+		}
+		switch ext {
+		case ".go":
+			eachGoText(p, src, func(where, text string) { check(room, where, text) })
+		case ".md", ".js", ".mjs", ".html", ".tmpl", ".css", ".py", ".sh", ".service":
+			for i, line := range strings.Split(string(src), "\n") {
+				check(room, p+":"+strconv.Itoa(i+1), line)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// eachGoText calls check with each comment of a Go file, of which consecutive
+// lines are one, and outside its tests with each string that has a space in it.
+func eachGoText(name string, src []byte, check func(where, text string)) {
+	fset := token.NewFileSet()
+	file := fset.AddFile(name, fset.Base(), len(src))
+	var s scanner.Scanner
+	s.Init(file, src, nil, scanner.ScanComments)
+	var comment []string
+	start, last := 0, -1
+	flush := func() {
+		if len(comment) > 0 {
+			check(name+":"+strconv.Itoa(start), strings.Join(comment, " "))
+		}
+		comment, last = nil, -1
+	}
+	for {
+		pos, tok, lit := s.Scan()
+		if tok == token.EOF {
+			break
+		}
+		line := file.Line(pos)
+		switch {
+		case tok == token.COMMENT:
+			if last >= 0 && line != last+1 {
+				flush()
+			}
+			if comment == nil {
+				start = line
+			}
+			comment = append(comment, strings.TrimSpace(strings.Trim(lit, "/*")))
+			last = line
+		case tok == token.SEMICOLON && lit == "\n":
+		default:
+			flush()
+			if tok == token.STRING && strings.Contains(lit, " ") && !strings.HasSuffix(name, "_test.go") {
+				check(name+":"+strconv.Itoa(line), lit)
+			}
+		}
+	}
+	flush()
+}
+
+// englishRoom is the folder by which phrases are counted: a top-level folder, or
+// one of those that are counted apart.
+func englishRoom(p string) string {
+	for _, room := range apart {
+		if strings.HasPrefix(p, room+"/") {
+			return room
+		}
+	}
+	return roomOf(path.Dir(p))
+}

@@ -1,0 +1,116 @@
+// Package datatest gives tests the evaluation sets and the size to run at.
+//
+// A test that takes long is a campaign: by default it runs a twentieth of its
+// cases, chosen by a seed that it logs, and all of them when IBID_CAMPAIGN is
+// set. It decides that itself:
+//
+//	mutants := datatest.Cases(t, 2000) // 100 by default, 2000 in a campaign
+//	random := datatest.Rand(t)
+package datatest
+
+import (
+	"hash/fnv"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+)
+
+// Campaign reports whether tests run at full size: whether IBID_CAMPAIGN is set.
+func Campaign() bool { return os.Getenv("IBID_CAMPAIGN") != "" }
+
+// Cases returns how many of a campaign's full number of cases to run: all of
+// them in a campaign, otherwise a twentieth, at least one.
+func Cases(t testing.TB, full int) int {
+	t.Helper()
+	if Campaign() {
+		return full
+	}
+	n := max(1, full/20)
+	t.Logf("%d of %d cases; set IBID_CAMPAIGN=1 to run all", n, full)
+	return n
+}
+
+// CampaignOnly skips the test unless tests run at full size. Use it only where
+// a twentieth of the test would show nothing and another test runs the same
+// code by default.
+func CampaignOnly(t testing.TB) {
+	t.Helper()
+	if !Campaign() {
+		t.Skip("a campaign: set IBID_CAMPAIGN=1 to run it")
+	}
+}
+
+// Rand returns a source of random numbers. Its seed is IBID_SEED, or by
+// default a hash of the test's name, so that a run can be repeated. The seed
+// is logged, which go test prints when the test fails.
+func Rand(t testing.TB) *rand.Rand {
+	t.Helper()
+	h := fnv.New64a()
+	h.Write([]byte(t.Name()))
+	seed := h.Sum64()
+	if text := os.Getenv("IBID_SEED"); text != "" {
+		n, err := strconv.ParseUint(text, 10, 64)
+		if err != nil {
+			t.Fatalf("IBID_SEED: %v", err)
+		}
+		seed = n
+	}
+	t.Logf("IBID_SEED=%d", seed)
+	return rand.New(rand.NewPCG(seed, seed))
+}
+
+// Pick returns a twentieth of the items, at least one, in their order and
+// chosen with [Rand]; in a campaign it returns all of them.
+func Pick[T any](t testing.TB, items []T) []T {
+	t.Helper()
+	if Campaign() || len(items) == 0 {
+		return items
+	}
+	n := Cases(t, len(items))
+	random := Rand(t)
+	var picked []T
+	for i, item := range items {
+		if random.IntN(len(items)-i) < n-len(picked) {
+			picked = append(picked, item)
+		}
+	}
+	return picked
+}
+
+// Sets returns the path of a file or folder of the evaluation sets, which are
+// in the folder IBID_DATASETS, by default ../shared/data seen from go.mod. It
+// skips the test when the path does not exist.
+func Sets(t testing.TB, elem ...string) string {
+	t.Helper()
+	base := os.Getenv("IBID_DATASETS")
+	if base == "" {
+		base = filepath.Join(moduleRoot(t), "..", "shared", "data")
+	}
+	path := filepath.Join(append([]string{base}, elem...)...)
+	if _, err := os.Stat(path); err != nil {
+		t.Skipf("no evaluation sets: %v; set IBID_DATASETS to the folder that holds them", err)
+	}
+	return path
+}
+
+// moduleRoot returns the folder of go.mod: tests run in the folder of their
+// package.
+func moduleRoot(t testing.TB) string {
+	t.Helper()
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir
+		}
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			t.Fatal("no go.mod above the test's folder")
+		}
+		dir = parent
+	}
+}
