@@ -18,6 +18,8 @@ import (
 // pages are what people read, with commands to type.
 var pages = []string{
 	"README.md",
+	"cmd/ibid/ROUGH_EDGES.md",
+	"cmd/ibid/STYLE.md",
 	"cmd/ibid/README.md",
 	"cmd/ibid/DEPLOYING.md",
 	"cmd/ibid/WALK.md",
@@ -34,11 +36,11 @@ var pages = []string{
 // notRun are the commands of the pages that no test types, to the letter, each with
 // the reason. .ci/run takes its own from the README where it runs them.
 var notRun = map[string]string{
-	"go run ./cmd/ibid serve data/library":                                      "the gate runs it on a clean machine (.ci/run)",
-	"go test -timeout 30m ./...":                                                "this is a part of it",
-	"go generate ./ingest/pdf":                                                  "it downloads; the gate types it (.ci/run)",
-	"CGO_ENABLED=0 go build -o ibid ./cmd/ibid":                                 "the gate types it on a clean machine (.ci/run)",
-	"CGO_ENABLED=0 go build -tags pdfium -o ibid ./cmd/ibid":                    "the gate types it on a clean machine (.ci/run)",
+	"go run ./cmd/ibid serve data/library": "the gate runs it on a clean machine (.ci/run)",
+	"go test ./...":                        "this is a part of it",
+	`CGO_ENABLED=0 go build -ldflags="-s -w" -o ibid ./cmd/ibid`:                ".ci/full runs it with empty caches",
+	"go generate ./ingest/pdf":                                                  ".ci/full runs it: it downloads",
+	`CGO_ENABLED=0 go build -ldflags="-s -w" -tags pdfium -o ibid ./cmd/ibid`:   ".ci/full runs it with empty caches",
 	"go run .ci/release.go v0.1.0 dist":                                         "it builds for minutes; the gate runs it by .ci/released",
 	`docker run -d -p 3000:8080 --add-host host.docker.internal:host-gateway \`: "there is no Docker where tests run; .ci/image does by hand what the Dockerfile says",
 	"sudo install ibid-v0.1.0-linux-amd64/ibid /usr/local/bin/":                 "it changes the machine",
