@@ -23,21 +23,21 @@ const focused = `document.activeElement.className || document.activeElement.id`
 
 // TestBrowser asks on the page and follows a citation to the marked words, on a phone and on a desk.
 func TestBrowser(t *testing.T) {
-	browser := newBrowser(t)
+	t.Parallel()
 	for _, at := range []struct {
 		width int64
 		theme string
 	}{{360, "dark"}, {1440, "light"}} {
 		t.Run(fmt.Sprintf("%d-%s", at.width, at.theme), func(t *testing.T) {
+			t.Parallel()
 			s := newScene(t, nil)
-			b := s.newTab(t, browser, at.width, at.theme)
+			b := s.newTab(t, at.width, at.theme)
 			b.is("question", focused)
 
 			b.ask("May I sail alone?")
 			b.waitFor(`document.querySelectorAll(".turn .text:not(.draft) .cite").length === 2`)
 			b.is("false", `String(document.getElementById("stop").hidden)`)
-			close(s.gates["first"])
-			close(s.gates["second"])
+			s.open()
 			b.waitFor(ended)
 			b.is("Nobody sails alone before the end of April.1 After that it depends on age and boat:", `document.querySelector(".turn .text:not(.draft) p").textContent`)
 			b.is("2", `String(document.querySelectorAll(".turn .text:not(.draft) li").length)`)
@@ -77,7 +77,7 @@ func TestBrowser(t *testing.T) {
 
 // TestBrowserStates shows what is not an answer.
 func TestBrowserStates(t *testing.T) {
-	browser := newBrowser(t)
+	t.Parallel()
 	states := map[string]func(t *testing.T, s *scene, b *tab){
 		"theme": func(t *testing.T, s *scene, b *tab) {
 			const paper = `getComputedStyle(document.body).backgroundColor`
@@ -151,8 +151,7 @@ func TestBrowserStates(t *testing.T) {
 			b.waitFor(`document.querySelectorAll(".turn .text:not(.draft) .cite").length === 2`)
 			b.is("true", `document.querySelector(".turn").getAttribute("aria-busy")`)
 			b.is("Stop", `[...document.querySelectorAll("#send, #stop")].filter((x) => !x.hidden).map((x) => x.textContent.trim()).join()`)
-			close(s.gates["first"])
-			close(s.gates["second"])
+			s.open()
 			b.waitFor(ended)
 			b.is(wholeAnswer, answerText)
 		},
@@ -161,8 +160,7 @@ func TestBrowserStates(t *testing.T) {
 			b.waitFor(`document.querySelectorAll(".turn .text:not(.draft) .cite").length === 2`)
 			s.CloseClientConnections()
 			b.waitFor(`document.querySelector(".progress").textContent === "The connection broke off, trying again"`)
-			close(s.gates["first"])
-			close(s.gates["second"])
+			s.open()
 			b.waitFor(ended)
 			b.is(wholeAnswer, answerText)
 			b.is("true", `String(document.getElementById("offline").hidden)`)
@@ -175,8 +173,7 @@ func TestBrowserStates(t *testing.T) {
 			b.expectProblem("Content Security Policy")
 		},
 		"printed": func(t *testing.T, s *scene, b *tab) {
-			close(s.gates["first"])
-			close(s.gates["second"])
+			s.open()
 			b.ask("May I sail alone?")
 			b.waitFor(ended)
 			if _, err := chromedp.Call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Media: "print"}); err != nil {
@@ -210,16 +207,14 @@ func TestBrowserStates(t *testing.T) {
 			b.look("evidence")
 		},
 		"source": func(t *testing.T, s *scene, b *tab) {
-			close(s.gates["first"])
-			close(s.gates["second"])
+			s.open()
 			b.ask("May I sail alone?")
 			b.waitFor(ended)
 			b.do(chromedp.Click(chromedp.CSS(".turn .cite")), chromedp.WaitVisible(chromedp.CSS("#source mark#quote")))
 			b.look("source")
 		},
 		"peek": func(t *testing.T, s *scene, b *tab) {
-			close(s.gates["first"])
-			close(s.gates["second"])
+			s.open()
 			b.ask("May I sail alone?")
 			b.waitFor(ended)
 			b.do(chromedp.Evaluate[chromedp.Void](`document.querySelector(".turn .cite").focus({focusVisible: true})`), chromedp.WaitVisible(chromedp.CSS("#peek")))
@@ -235,8 +230,7 @@ func TestBrowserStates(t *testing.T) {
 			b.look("rich")
 		},
 		"conversation": func(t *testing.T, s *scene, b *tab) {
-			close(s.gates["first"])
-			close(s.gates["second"])
+			s.open()
 			b.ask("May I sail alone?")
 			b.waitFor(ended)
 			b.ask("How do I make pizza?")
@@ -268,14 +262,16 @@ func TestBrowserStates(t *testing.T) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(states)) {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s := newScene(t, nil)
-			states[name](t, s, s.newTab(t, browser, 1280, "light"))
+			states[name](t, s, s.newTab(t, 1280, "light"))
 		})
 	}
 	// The sheet of a phone keeps the focus until it is closed.
 	t.Run("sheet", func(t *testing.T) {
+		t.Parallel()
 		s := newScene(t, nil)
-		b := s.newTab(t, browser, 390, "light")
+		b := s.newTab(t, 390, "light")
 		b.ask("How do I make pizza?")
 		b.do(chromedp.WaitVisible(chromedp.CSS(".nearest a")), chromedp.Click(chromedp.CSS(".nearest a")), chromedp.WaitVisible(chromedp.CSS("#source mark")))
 		for range 8 {
@@ -286,16 +282,18 @@ func TestBrowserStates(t *testing.T) {
 		b.is("source-title", focused)
 	})
 	t.Run("indexing", func(t *testing.T) {
+		t.Parallel()
 		s := newScene(t, func(o *Options) {
 			o.Indexing = func() (int, int, bool) { return 12, 40, false }
 		})
-		b := s.newTab(t, browser, 1280, "dark")
+		b := s.newTab(t, 1280, "dark")
 		b.is("Reading your documents: 12 of 40 files", `document.querySelector("#library p").textContent`)
 		b.look("indexing")
 	})
 	t.Run("nothing", func(t *testing.T) {
+		t.Parallel()
 		s := newScene(t, func(o *Options) { o.Library = shelf{} })
-		b := s.newTab(t, browser, 390, "light")
+		b := s.newTab(t, 390, "light")
 		b.is("No documents yet.", `document.querySelector("#library p").textContent`)
 		b.look("nothing")
 	})

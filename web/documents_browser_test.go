@@ -85,12 +85,13 @@ func (g *growing) Remove(_ context.Context, name string) error {
 
 // TestBrowserDocuments adds files, finds one and deletes it.
 func TestBrowserDocuments(t *testing.T) {
+	t.Parallel()
 	library := &growing{shelf: newShelf()}
 	s := newScene(t, func(o *Options) {
 		o.Library, o.Uploads = library, library
 		o.Troubles = library.troubles
 	})
-	b := s.newTabAt(t, newBrowser(t), 1440, "light", "/documents", "#upload")
+	b := s.newTabAt(t, 1440, "light", "/documents", "#upload")
 	b.look("documents")
 
 	b.do(chromedp.Evaluate[chromedp.Void](`document.querySelector("#troubles [aria-label^='Delete']").click()`))
@@ -153,29 +154,29 @@ func (printed) DrawPage(_ context.Context, _ *ingest.Document, page int, _ strin
 
 // TestBrowserPages looks at the other pages that there are.
 func TestBrowserPages(t *testing.T) {
-	browser := newBrowser(t)
+	t.Parallel()
 	t.Run("viewer", func(t *testing.T) {
 		s := newScene(t, nil)
 		start := strings.Index(handbook().Text, "Nobody sails")
-		b := s.newTabAt(t, browser, 800, "light", fmt.Sprintf("/documents/club/handbook/members.pdf?start=%d&end=%d#quote", start, start+43), "mark#quote")
+		b := s.newTabAt(t, 800, "light", fmt.Sprintf("/documents/club/handbook/members.pdf?start=%d&end=%d#quote", start, start+43), "mark#quote")
 		b.look("viewer")
 	})
 	t.Run("docs", func(t *testing.T) {
 		s := newScene(t, nil)
-		b := s.newTabAt(t, browser, 800, "light", "/docs", "h1")
+		b := s.newTabAt(t, 800, "light", "/docs", "h1")
 		b.is("false", `String(document.documentElement.scrollWidth > innerWidth)`)
 		b.axe("docs") // once: it is long
 		b.picture("docs")
 	})
 	t.Run("problem", func(t *testing.T) {
 		s := newScene(t, nil)
-		b := s.newTabAt(t, browser, 800, "light", "/nowhere", "h1")
+		b := s.newTabAt(t, 800, "light", "/nowhere", "h1")
 		b.look("problem")
 		b.expectProblem("404")
 	})
 	t.Run("key", func(t *testing.T) {
 		s := newScene(t, func(o *Options) { o.Keys = newRing() })
-		b := s.newTabAt(t, browser, 800, "light", "/", "#key")
+		b := s.newTabAt(t, 800, "light", "/", "#key")
 		b.look("key")
 		b.expectProblem("401")
 	})
@@ -184,9 +185,8 @@ func TestBrowserPages(t *testing.T) {
 			o.Drawer = printed{}
 			o.Originals = files{"club/handbook/members.pdf": "%PDF-1.4"}
 		})
-		b := s.newTab(t, browser, 1440, "light")
-		close(s.gates["first"])
-		close(s.gates["second"])
+		b := s.newTab(t, 1440, "light")
+		s.open()
 		b.ask("May I sail alone?")
 		b.waitFor(ended)
 		b.do(chromedp.Click(chromedp.CSS(".turn .cite")), chromedp.WaitVisible(chromedp.CSS(".picture")))

@@ -1,17 +1,16 @@
 package web
 
 import (
-	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"unicode/utf8"
 
@@ -22,16 +21,16 @@ import (
 
 	"ibid/answer"
 	"ibid/cite"
+	"ibid/data/datatest"
 	"ibid/ingest"
 	"ibid/retrieve"
 )
 
-// A hostileText is one of testdata/injection.
+// A hostileText is a section of a file in testdata/injection.
 type hostileText struct{ file, name, text string }
 
 var codePoint = regexp.MustCompile(`\{U\+([0-9A-F]{4,6})\}`)
 
-// hostileTexts reads testdata/injection.
 func hostileTexts(t testing.TB) []hostileText {
 	t.Helper()
 	files, err := filepath.Glob("testdata/injection/*.txt")
@@ -55,14 +54,11 @@ func hostileTexts(t testing.TB) []hostileText {
 			texts = append(texts, hostileText{strings.TrimSuffix(filepath.Base(file), ".txt"), section.Name, strings.TrimSuffix(text, "\n")})
 		}
 	}
-	if len(texts) < 120 {
-		t.Fatalf("only %d hostile texts", len(texts))
-	}
 	return texts
 }
 
-// foreign are signs of what must reach no reader, beside what a parser of
-// Markdown or HTML finds.
+// foreign describes what must not reach a reader, in addition to what a parser
+// of Markdown or HTML finds.
 var foreign = map[string]*regexp.Regexp{
 	"an address": regexp.MustCompile(`(?i)//[a-z0-9]|www\.[a-z0-9]|\b(https?|ftp|javascript|data|mailto|xmpp|vbscript|file|ms-msdt|search-ms):/?[a-z0-9]`),
 	"a control":  regexp.MustCompile(`[\x00-\x08\x0b-\x1f\x7f\x{80}-\x{9f}\x{2028}\x{2029}]`),
@@ -70,7 +66,7 @@ var foreign = map[string]*regexp.Regexp{
 		`[\x00-\x7f\x{200c}\x{200d}][\x{200c}\x{200d}]`),
 }
 
-// foreignIn says what in a text is more than words; empty if nothing is.
+// foreignIn names what in a text is more than words, or returns "".
 func foreignIn(text string) string {
 	for what, re := range foreign {
 		if at := re.FindString(text); at != "" {
@@ -78,57 +74,21 @@ func foreignIn(text string) string {
 		}
 	}
 	if !utf8.ValidString(text) {
-		return "bytes that are no text"
+		return "invalid UTF-8"
 	}
 	if what := activeIn(text); what != "" {
 		return what
 	}
-	// And to one who decodes it once more than he should.
+	// A client may decode references once too often.
 	if what := activeIn(nethtml.UnescapeString(text)); what != "" {
 		return "references to " + what
 	}
 	return ""
 }
 
-// The hostile texts are hostile: nearly every one would get something through.
-func TestHostileTextsAreHostile(t *testing.T) {
-	texts := hostileTexts(t)
-	harmless := 0
-	for _, h := range texts {
-		if foreignIn(h.text) == "" {
-			harmless++
-			t.Logf("%s, %s: nothing is seen in %q", h.file, h.name, h.text)
-		}
-	}
-	if harmless > len(texts)/20 {
-		t.Errorf("%d of %d hostile texts have nothing hostile that is seen", harmless, len(texts))
-	}
-}
-
-// An event of a stream, as a reader gets it.
-type wireEvent struct {
-	kind string
-	data []byte
-}
-
-func wireEvents(t testing.TB, body []byte) (events []wireEvent) {
-	t.Helper()
-	for part := range bytes.SplitSeq(body, []byte("\n\n")) {
-		head, data, ok := bytes.Cut(part, []byte("\ndata: "))
-		kind, isEvent := bytes.CutPrefix(head, []byte("event: "))
-		if len(part) > 0 && (!ok || !isEvent) {
-			t.Fatalf("no event: %q", part)
-		}
-		if ok {
-			events = append(events, wireEvent{string(kind), data})
-		}
-	}
-	return events
-}
-
-// wordsOf gives all words of a reply that a model may have written, or that are
-// given to be shown as they are, by their place in it. Exact data of documents
-// (titles, quotes, headings) and our own links are none.
+// wordsOf returns the words of a reply that a model may have written or that
+// clients show unchanged, by their place. Exact data of documents (titles,
+// quotes, headings) and Ibid's own links are not among them.
 func wordsOf(t testing.TB, kind string, data []byte) map[string]string {
 	t.Helper()
 	var e struct {
@@ -153,7 +113,7 @@ func wordsOf(t testing.TB, kind string, data []byte) map[string]string {
 	return words
 }
 
-// hostileScript has a model say a text in pieces, in every way it can.
+// hostileScript makes a model send a text in pieces wherever it can.
 func hostileScript(lib shelf, evidence retrieve.Passage, text string, pieces []string) []any {
 	events := []any{
 		answer.Retrieved{Question: text, Passages: []retrieve.Passage{evidence}},
@@ -170,8 +130,8 @@ func hostileScript(lib shelf, evidence retrieve.Passage, text string, pieces []s
 	return append(events, answer.Incomplete{Reason: text}, answer.Usage{})
 }
 
-// hostileShelf is a library with one document that is called by a text and
-// holds it, and the passage of it.
+// hostileShelf returns a library with one document, whose name, title and text
+// are the hostile text, and its passage.
 func hostileShelf(text string) (shelf, retrieve.Passage) {
 	lib := shelf{{ID: "club/" + strings.ReplaceAll(text, "/", "∕"), Root: "club", Path: strings.ReplaceAll(text, "/", "∕"), Title: text, Format: "markdown",
 		Digest: strings.Repeat("ab", 32), Text: text, Meta: map[string]string{"url": "javascript:alert(1)"},
@@ -181,31 +141,21 @@ func hostileShelf(text string) (shelf, retrieve.Passage) {
 	return lib, p
 }
 
-// TestInjectionAtEverySplit has a model say every hostile text, in the answer, a
-// draft and everything else that it may write, cut in two at every byte, and in
-// characters and bytes: neither the stream nor the object has anything in it but
-// words, and the HTML that the server makes for the page none but its own elements.
+// TestInjectionAtEverySplit makes a model send every hostile text as the answer,
+// as a draft and everywhere else that it can write, whole, in characters, in
+// bytes and in two pieces (a campaign cuts at every byte). Replies contain only
+// words, and the HTML for the page only the page's own elements.
 func TestInjectionAtEverySplit(t *testing.T) {
-	texts := hostileTexts(t)
-	streams, checked := 0, 0
-	seen := map[string]bool{}
-	check := func(h hostileText, where, words string) {
-		checked++
-		if seen[words] {
-			return
-		}
-		seen[words] = true
-		if what := foreignIn(words); what != "" {
-			t.Errorf("%s, %s: %s has %s: %q", h.file, h.name, where, what, words)
-		}
-	}
-	for _, h := range texts {
+	t.Parallel()
+	random := datatest.Rand(t)
+	streams, seen := 0, map[string]bool{}
+	for _, h := range hostileTexts(t) {
 		lib, evidence := hostileShelf(h.text)
 		cuts := [][]string{{h.text}, strings.Split(h.text, "")}
 		var single []string
 		for i := range len(h.text) {
 			single = append(single, h.text[i:i+1])
-			if i > 0 {
+			if i > 0 && (datatest.Campaign() || random.IntN(20) == 0) {
 				cuts = append(cuts, []string{h.text[:i], h.text[i:]})
 			}
 		}
@@ -215,21 +165,23 @@ func TestInjectionAtEverySplit(t *testing.T) {
 			script[strconv.Itoa(n)] = hostileScript(lib, evidence, h.text, pieces)
 		}
 		handler := newHandler(t, func(o *Options) { o.Library, o.Asker = lib, script })
+		check := func(where, words string) {
+			if !seen[words] {
+				seen[words] = true
+				if what := foreignIn(words); what != "" {
+					t.Errorf("%s, %s: %s has %s: %q", h.file, h.name, where, what, words)
+				}
+			}
+		}
 		whole := ""
 		for n, pieces := range cuts {
 			path := "/api/ask"
 			if n < 2 {
 				path += "?html=1"
 			}
-			req := httptest.NewRequest(http.MethodPost, path, strings.NewReader(fmt.Sprintf(`{"question":"%d"}`, n)))
-			req.Host = "127.0.0.1:8080"
-			req.Header.Set("Content-Type", "application/json")
-			req.Header.Set("Accept", "text/event-stream")
-			rec := httptest.NewRecorder()
-			handler.ServeHTTP(rec, req)
-			streams++
-			shown := map[string]string{} // by kind, all together
-			for _, e := range wireEvents(t, rec.Body.Bytes()) {
+			streams += 2
+			shown := map[string]string{} // by kind of event
+			for _, e := range eventsOf(t, call(handler, "POST", path, fmt.Sprintf(`{"question":"%d"}`, n), asEvents...).Body.Bytes()) {
 				if e.kind == "block" || e.kind == "marked" {
 					var b blockEvent
 					if err := json.Unmarshal(e.data, &b); err != nil {
@@ -242,25 +194,21 @@ func TestInjectionAtEverySplit(t *testing.T) {
 				}
 				for where, words := range wordsOf(t, e.kind, e.data) {
 					if e.kind == "text" || e.kind == "draft" {
-						shown[e.kind] += words // a piece is judged with the others
+						shown[e.kind] += words // check the pieces joined
 						continue
 					}
-					check(h, e.kind+" "+where, words)
+					check(e.kind+" "+where, words)
 				}
 				if e.kind == "done" {
-					if whole == "" {
-						whole = string(e.data)
-					} else if whole != string(e.data) {
-						t.Errorf("%s, %s, in %d pieces: the answer is another one", h.file, h.name, len(pieces))
+					if whole = cmp.Or(whole, string(e.data)); whole != string(e.data) {
+						t.Errorf("%s, %s, in %d pieces: the answer differs", h.file, h.name, len(pieces))
 					}
 				}
 			}
 			for kind, words := range shown {
-				check(h, kind, words)
+				check(kind, words)
 			}
-			chat := saidInChat(t, handler, strconv.Itoa(n), n%2 == 0)
-			streams++
-			if checked++; !seen[chat] {
+			if chat := chatText(t, handler, strconv.Itoa(n), n%2 == 0); !seen[chat] {
 				seen[chat] = true
 				if what := foreignInChat(chat); what != "" {
 					t.Errorf("%s, %s: the chat has %s: %q", h.file, h.name, what, chat)
@@ -268,11 +216,11 @@ func TestInjectionAtEverySplit(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("figure: %d hostile texts in %d streams, every split of each: %d texts in the replies, 0 with an address, image, element or control of its own", len(texts), streams, checked)
+	t.Logf("figure: hostile texts in %d streams: %d different replies, 0 with an address, image, element or control character", streams, len(seen))
 }
 
-// saidInChat asks as a chat UI does, and gives what it would show as Markdown.
-func saidInChat(t testing.TB, handler http.Handler, question string, stream bool) string {
+// chatText asks as a chat client does and returns the Markdown that it would show.
+func chatText(t testing.TB, handler http.Handler, question string, stream bool) string {
 	t.Helper()
 	rec := v1(t, handler, fmt.Sprintf(`{"model":"ibid","stream":%t,"messages":[{"role":"user","content":%q}]}`, stream, question))
 	if rec.Code != http.StatusOK {
@@ -299,45 +247,33 @@ func saidInChat(t testing.TB, handler http.Handler, question string, stream bool
 	return content.String()
 }
 
-// pageElementIn gives the first element of a block of the answer that the page
-// does not make, or an attribute that leads somewhere or runs.
+// pageElementIn returns the first element in a block of the answer that is not
+// one of the page's, or an attribute that links or runs.
 func pageElementIn(block string) string {
 	return elementIn(block, append(slices.Clone(plainElements), "a", "div", "span"),
 		"class", "start", "align", "data-number", "data-at", "tabindex", "role", "aria-label")
 }
 
 // TestInjectionOnThePage asks on the page for every hostile text, as the answer
-// and as name, title, heading, words and metadata of the document it cites: no
-// dialog opens, no request leaves, and the page has no element that it did not
-// make itself.
+// and as name, title, heading, text and metadata of the document that it cites:
+// no dialog opens, no request leaves, and the page contains only its own
+// elements. A campaign gives each text an answer of its own.
 func TestInjectionOnThePage(t *testing.T) {
-	texts := hostileTexts(t)
-	browser := newBrowser(t)
-	var groups [][]hostileText // each is one answer
-	if os.Getenv("IBID_CAMPAIGN") != "" {
-		for i := range texts {
-			groups = append(groups, texts[i:i+1])
-		}
-	} else {
-		for len(texts) > 0 {
-			n := min(len(texts), 16)
-			groups = append(groups, texts[:n])
-			texts = texts[n:]
-		}
+	texts, size := hostileTexts(t), 48
+	if datatest.Campaign() {
+		size = 1
 	}
-	pages := 0
-	for i, group := range groups {
+	for i, group := range slices.Collect(slices.Chunk(texts, size)) {
 		t.Run(fmt.Sprintf("%d-%s", i, group[0].file), func(t *testing.T) {
+			t.Parallel()
 			var said []string
+			var lib shelf
 			for _, h := range group {
 				said = append(said, h.text)
+				one, _ := hostileShelf(h.text)
+				lib = append(lib, one[0])
 			}
 			text := strings.Join(said, "\n\n")
-			lib, _ := hostileShelf(group[0].text)
-			for _, h := range group[1:] {
-				more, _ := hostileShelf(h.text)
-				lib = append(lib, more[0])
-			}
 			slices.SortFunc(lib, func(a, b *ingest.Document) int { return strings.Compare(a.ID, b.ID) })
 			var evidence []retrieve.Passage
 			for _, d := range lib {
@@ -353,25 +289,26 @@ func TestInjectionOnThePage(t *testing.T) {
 			}
 			events = append(events, answer.Kept{Passages: evidence}, answer.Warning{Message: text},
 				answer.Draft{Step: 1, Text: text, Final: true}, answer.Text{Text: text + cited}, answer.Incomplete{Reason: text}, answer.Usage{Looked: 1, Used: 1})
-			refused := []any{answer.Retrieved{Passages: evidence}, answer.Kept{}, answer.Unanswered{Reason: "no_answer", Text: text, Nearest: evidence[:min(3, len(evidence))]}, answer.Usage{}}
+			refused := []any{answer.Retrieved{Passages: evidence}, answer.Kept{},
+				answer.Unanswered{Reason: "no_answer", Text: text, Nearest: evidence[:min(3, len(evidence))]}, answer.Usage{}}
 			s := newScene(t, func(o *Options) {
 				o.Library = lib
 				o.Asker = script{"hostile": events, "refused": refused}
 			})
-			b := s.newTab(t, browser, 1280, "light")
-			dialogs := 0
+			b := s.newTab(t, 1280, "light")
+			var dialogs atomic.Int64
 			if err := chromedp.Listen(b, func(ev any) {
 				switch ev.(type) {
 				case *page.EventJavascriptDialogOpening, page.EventJavascriptDialogOpening:
-					dialogs++
+					dialogs.Add(1)
 				}
 			}); err != nil {
 				t.Fatal(err)
 			}
 			look := func(where string) {
-				pages++
+				t.Helper()
 				if found := b.js(strangeElements); found != "" {
-					t.Errorf("group %d, %s to %s, %s: the page has %s", i, group[0].name, group[len(group)-1].name, where, found)
+					t.Errorf("%s to %s, %s: the page has %s", group[0].name, group[len(group)-1].name, where, found)
 				}
 			}
 			b.ask("hostile")
@@ -382,34 +319,26 @@ func TestInjectionOnThePage(t *testing.T) {
 			if b.js(`String(document.querySelector(".turn .text:not(.draft) .cite") !== null)`) == "true" {
 				b.js(`document.querySelector(".turn .text:not(.draft) .cite").click(); ""`)
 				b.do(chromedp.WaitVisible(chromedp.CSS("#source")))
-				look("the source beside it")
-			}
-			if i == 0 { // what is looked for is found
-				found := b.js(`document.querySelector(".turn .text:not(.draft)").insertAdjacentHTML("beforeend", "<a href='https://evil.example'>x</a><input>"); ` + strangeElements)
-				if !strings.Contains(found, "a href=https://evil.example") || !strings.Contains(found, "input in words") {
-					t.Errorf("what was put into the page is not seen: %q", found)
-				}
-				b.js(`document.querySelectorAll(".turn a[href*=evil], .turn .text input").forEach((e) => e.remove()); ""`)
+				look("source panel")
 			}
 			b.ask("refused")
 			b.waitFor(`document.querySelector(".turn:last-child .refusal") !== null`)
 			look("refused")
-			for _, d := range lib {
-				b.do(chromedp.Navigate(s.URL + strings.TrimPrefix(Link("", d.ID, 0, len(d.Text)), "")))
+			for _, d := range datatest.Pick(t, lib) {
+				b.do(chromedp.Navigate(s.URL + Link("", d.ID, 0, len(d.Text))))
 				look("the viewer of " + d.ID)
 			}
 			b.do(chromedp.Navigate(s.URL + "/documents"))
-			look("the documents")
-			if dialogs > 0 {
-				t.Errorf("group %d: %d dialogs opened", i, dialogs)
+			look("documents")
+			if n := dialogs.Load(); n > 0 {
+				t.Errorf("%d dialogs opened", n)
 			}
 		})
 	}
-	t.Logf("figure: %d hostile texts as answer, name, title, heading and words of documents: %d pages looked at, 0 dialogs, requests elsewhere or elements that are not the page's own", len(hostileTexts(t)), pages)
 }
 
-// strangeElements names the first elements of a page that load, run or lead
-// elsewhere and are not its own, in JavaScript.
+// strangeElements is JavaScript that names the first elements of a page that
+// load, run or link to something and are not the page's own.
 const strangeElements = `(() => {
   const own = (address) => { try { return new URL(address, location.href).origin === location.origin } catch { return false } };
   const strange = [];

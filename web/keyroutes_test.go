@@ -190,6 +190,7 @@ func openRoutes() map[string]int {
 // TestKeysOnEveryRoute sends every route of the router every variant of a key:
 // without a right one none but those on the list gives anything.
 func TestKeysOnEveryRoute(t *testing.T) {
+	t.Parallel()
 	k := newKeyed(t, nil)
 	open := openRoutes()
 	requests := 0
@@ -243,6 +244,7 @@ func TestKeysOnEveryRoute(t *testing.T) {
 
 // TestKeysOnOddPaths: a path that is spelled otherwise leads past no key.
 func TestKeysOnOddPaths(t *testing.T) {
+	t.Parallel()
 	k := newKeyed(t, nil)
 	for _, r := range k.Routes() {
 		if _, open := openRoutes()[r.Method+" "+r.Path]; open {
@@ -273,6 +275,7 @@ func TestKeysOnOddPaths(t *testing.T) {
 
 // TestKeyScope: a key that may read changes nothing.
 func TestKeyScope(t *testing.T) {
+	t.Parallel()
 	k := newKeyed(t, nil)
 	table := &server{access: accesses()}
 	for _, r := range k.Routes() {

@@ -23,22 +23,22 @@ func (b *tab) look(state string) {
 	}
 	for _, width := range []int64{360, 800, 1440} {
 		for _, theme := range themes {
-			b.dress(width, theme)
+			b.emulate(width, theme)
 			if width == 360 {
-				b.dress(320, theme)
+				b.emulate(320, theme)
 				b.is("false", `String(document.documentElement.scrollWidth > innerWidth)`)
-				b.dress(width, theme)
+				b.emulate(width, theme)
 			}
 			b.is("false", `String(document.documentElement.scrollWidth > innerWidth)`)
 			b.axe(fmt.Sprintf("%s at %d in %s", state, width, theme))
 			b.picture(fmt.Sprintf("%s-%d-%s", state, width, theme))
 		}
 	}
-	b.dress(b.width, b.theme)
+	b.emulate(b.width, b.theme)
 }
 
-// dress sets the width of the window and the theme of the system.
-func (b *tab) dress(width int64, theme string) {
+// emulate sets the width of the window and the theme of the system.
+func (b *tab) emulate(width int64, theme string) {
 	b.t.Helper()
 	if _, err := chromedp.Call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
 		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: theme}, {Name: "prefers-reduced-motion", Value: "reduce"}},
@@ -109,7 +109,7 @@ func TestAxe(t *testing.T) {
 		t.Skip("IBID_AXE does not name the script axe.min.js of the npm package axe-core: the page is not held against WCAG")
 	}
 	s := newScene(t, nil)
-	b := s.newTab(t, newBrowser(t), 800, "light")
+	b := s.newTab(t, 800, "light")
 	b.look("empty")
 	// It would find a fault.
 	b.do(chromedp.Evaluate[chromedp.Void](`document.documentElement.removeAttribute("lang")`))

@@ -131,6 +131,7 @@ func called(t *testing.T, s *mcp.ClientSession, tool, arguments string, into any
 // TestMCP: the official client, over each face and version, gets what
 // POST /api/ask gives.
 func TestMCP(t *testing.T) {
+	t.Parallel()
 	o := mcpOptions(t, nil)
 	e, err := New(o)
 	if err != nil {
@@ -222,6 +223,7 @@ func TestMCP(t *testing.T) {
 
 // TestMCPTools: what the tools give, and what they say when they cannot.
 func TestMCPTools(t *testing.T) {
+	t.Parallel()
 	fee := newShelf().passage("club/handbook/mooring.md", "The mooring fee is 240 crowns a season.")
 	s := speak(t, faces(t, mcpOptions(t, nil), "")["http"], "", nil)
 	for _, tt := range []struct {
@@ -310,6 +312,7 @@ func TestMCPReadsAllOfADocument(t *testing.T) {
 
 // TestMCPPages lists documents a page at a time, each once.
 func TestMCPPages(t *testing.T) {
+	t.Parallel()
 	var many shelf
 	for i := range 2*mcpPageSize + 5 {
 		id := fmt.Sprintf("club/%04d.txt", i)
@@ -361,6 +364,7 @@ func newStalled() *stalled {
 // TestMCPCancel: a call that is canceled, in each way that there is, stops the
 // model at once.
 func TestMCPCancel(t *testing.T) {
+	t.Parallel()
 	const call = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ask","arguments":{"question":"stall"}}}`
 	stops := func(t *testing.T, w *stalled, cancel func()) {
 		t.Helper()
@@ -453,6 +457,7 @@ func TestMCPCancel(t *testing.T) {
 
 // TestMCPReach: a key, or the collections that are served, show no others.
 func TestMCPReach(t *testing.T) {
+	t.Parallel()
 	var asked retrieve.Filter
 	ring := newRing()
 	key := ring.make(t, "other", only("other"))

@@ -200,6 +200,7 @@ func attempts(method, pattern, run string) (out [][2]string) {
 // TestCollectionsOfKeys: a key for one collection sees nothing of another, by no
 // route and in no way that a key for all sees it.
 func TestCollectionsOfKeys(t *testing.T) {
+	t.Parallel()
 	k := newSharedServer(t)
 	limited := k.ring.make(t, "limited", only("open"))
 	full := k.ring.make(t, "full", writer)

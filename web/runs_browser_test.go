@@ -47,6 +47,7 @@ func (n noting) Ask(ctx context.Context, q answer.Question) iter.Seq2[answer.Eve
 
 // TestBrowserShared shares an answer, rates it, and opens it again by its address.
 func TestBrowserShared(t *testing.T) {
+	t.Parallel()
 	ledger := newLedger()
 	asked := make(chan answer.Question, 10)
 	s := newScene(t, func(o *Options) {
@@ -54,10 +55,8 @@ func TestBrowserShared(t *testing.T) {
 		o.Library = collected{append(newShelf(), handbook())}
 		o.Asker = noting{o.Asker, asked}
 	})
-	close(s.gates["first"])
-	close(s.gates["second"])
-	browser := newBrowser(t)
-	b := s.newTab(t, browser, 1440, "light")
+	s.open()
+	b := s.newTab(t, 1440, "light")
 	b.do(chromedp.WaitVisible(chromedp.CSS("#collections")))
 	b.look("collections")
 	b.do(chromedp.Evaluate[chromedp.Void](`(() => { const s = document.getElementById("collection"); s.value = "handbook"; s.dispatchEvent(new Event("change")); })()`))
@@ -87,13 +86,13 @@ func TestBrowserShared(t *testing.T) {
 		t.Errorf("the follow-up came after %v", q.History)
 	}
 
-	other := s.newTabAt(t, browser, 800, "light", "/?run="+run, ".turn .sources-box")
+	other := s.newTabAt(t, 800, "light", "/?run="+run, ".turn .sources-box")
 	other.waitFor(ended)
 	const drawn = `document.querySelector(".turn .text:not(.draft)").innerHTML.replace(/http:\/\/[^/]*/g, "")`
 	other.is(b.js(drawn), drawn)
 	other.is("true", `String(document.body.classList.contains("asked"))`)
 
-	gone := s.newTabAt(t, browser, 800, "light", "/?run=gone", "#missing")
+	gone := s.newTabAt(t, 800, "light", "/?run=gone", "#missing")
 	gone.is("The answer that this address leads to is not kept here any more.", `document.getElementById("missing").textContent`)
 	gone.axe("missing")
 	gone.expectProblem("404")
@@ -101,7 +100,8 @@ func TestBrowserShared(t *testing.T) {
 
 // TestBrowserCopy: what is copied is Markdown with links at the places of the numbers.
 func TestBrowserCopy(t *testing.T) {
-	b := newScene(t, nil).newTab(t, newBrowser(t), 800, "light")
+	t.Parallel()
+	b := newScene(t, nil).newTab(t, 800, "light")
 	got, err := chromedp.Run(b, chromedp.Evaluate[string](`import("/static/copy.js").then(({ markdown }) =>
 		markdown("Né 🦆.[1] [2] is text.[2]\n", [{number: 1, at: 9, href: "http://a/1"}, {number: 2, at: 25, href: "http://a/2"}],
 			[{number: 1, title: "A [b] *c*", place: "page 3", href: "http://a/1"}]))`, chromedp.EvalAwaitPromise))

@@ -699,6 +699,7 @@ func TestBrokenRun(t *testing.T) {
 
 // A run of which more comes than is kept fails; an answer read as it comes does not.
 func TestLongRun(t *testing.T) {
+	t.Parallel()
 	long := askerFunc(func(_ context.Context, _ answer.Question) iter.Seq2[answer.Event, error] {
 		return func(yield func(answer.Event, error) bool) {
 			for range 40 {
@@ -737,6 +738,7 @@ func TestLongRun(t *testing.T) {
 
 // Readers come and go while a run is under way: each has every event once, in order.
 func TestReadersComeAndGo(t *testing.T) {
+	t.Parallel()
 	const tokens, readers = 200, 4
 	words := make(waiting)
 	l := newLedger()

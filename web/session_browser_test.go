@@ -14,11 +14,11 @@ import (
 // TestBrowserKey gives the page a key, goes on, comes by a link from another
 // site, and leaves.
 func TestBrowserKey(t *testing.T) {
-	browser := newBrowser(t)
+	t.Parallel()
 	ring := newRing()
 	key := ring.make(t, "the desk", writer)
 	s := newScene(t, func(o *Options) { o.Keys = ring })
-	b := s.newTabAt(t, browser, 1440, "light", "/documents?limit=2", "#key")
+	b := s.newTabAt(t, 1440, "light", "/documents?limit=2", "#key")
 	// On its way from one page to the next a tab cannot be asked.
 	until := func(expression string) {
 		t.Helper()

@@ -76,6 +76,7 @@ func scripted(t *testing.T, reply func(openaitest.Request) openaitest.Reply) *op
 // After every step of the refine loop the labels that its reply made up and
 // those that the answer lost are told, whether the step changed the answer or not.
 func TestDoneTellsLabelsOfRefine(t *testing.T) {
+	t.Parallel()
 	found := newPapers("A mooring costs 120 marks.", "The kitchen serves soup.", "The fee is due in April.", "Members pay half of the fee.", "Visitors pay by the night.")
 	replies := openaitest.Sequence(
 		openaitest.Reply{Text: "A mooring costs 120 marks.[1] It is cheap.[9]"},
@@ -104,6 +105,7 @@ func TestDoneTellsLabelsOfRefine(t *testing.T) {
 
 // So they are after every call of a map-reduce with rounds of collapsing.
 func TestDoneTellsLabelsOfCollapse(t *testing.T) {
+	t.Parallel()
 	label := regexp.MustCompile(`\[(\d+)\]`)
 	// Each reply cites the first label it was shown, and one that it was not.
 	reply := func(r openaitest.Request) openaitest.Reply {

@@ -84,6 +84,7 @@ func TestTooMany(t *testing.T) {
 
 // TestDisconnect stops the work upstream when the reader goes, streaming and not.
 func TestDisconnect(t *testing.T) {
+	t.Parallel()
 	for _, accept := range []string{"text/event-stream", "application/json"} {
 		t.Run(accept, func(t *testing.T) {
 			asked, stopped := make(chan struct{}), make(chan error, 1)

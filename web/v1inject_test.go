@@ -3,13 +3,14 @@ package web
 import (
 	"encoding/json"
 	"fmt"
-	"math/rand/v2"
 	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/yuin/goldmark/ast"
 	"github.com/yuin/goldmark/text"
+
+	"ibid/data/datatest"
 )
 
 // ownLinks are the targets of links to the viewer.
@@ -36,7 +37,12 @@ func foreignInChat(content string) string {
 // document that is called by it and holds it, in pieces: clients of the OpenAI
 // API get words, and links to the viewer.
 func TestInjectionIntoV1(t *testing.T) {
-	random := rand.New(rand.NewPCG(7, 7))
+	t.Parallel()
+	random := datatest.Rand(t)
+	cutsOf := 1
+	if datatest.Campaign() {
+		cutsOf = 20
+	}
 	replies, links := 0, 0
 	seen := map[string]bool{}
 	for _, h := range hostileTexts(t) {
@@ -52,7 +58,7 @@ func TestInjectionIntoV1(t *testing.T) {
 		}
 		said := h.text + "[1]" + h.text + " [2] " + h.text
 		cuts := [][]string{{said}, strings.Split(said, "")}
-		for range 6 {
+		for range cutsOf {
 			i := random.IntN(len(said))
 			cuts = append(cuts, []string{said[:i], said[i:]})
 		}

@@ -51,6 +51,7 @@ func throughLinks(t *testing.T, text string, split func(left int) int, stops []s
 // TestLinkedText: whatever the pieces, the text, its cut and its annotations are
 // the same, and each annotation is about its link, in characters.
 func TestLinkedText(t *testing.T) {
+	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))
 	for _, text := range []string{
 		"Plain words.", "One.[1] Two.[2][1] Three [12].", "港は八時に開く。[1]料金は二百四十クローネ。[2] 😀🏴‍☠️ e\u0301[3] end", "[1]", "", "a  b\n\nc[1]\n",
