@@ -60,7 +60,7 @@ type Run struct {
 // wait for much longer.
 const patience = 5 * time.Second
 
-// BeginRun begins a run in a ledger, unless that takes for long. Its kind is that of [retrieve.Run]; spec
+// BeginRun begins a run in a ledger, unless that takes for long. Its kind is that of [retrieve.Job]; spec
 // is all that decides on what the run does, as JSON keeps it.
 func BeginRun(ctx context.Context, l retrieve.Ledger, kind string, spec any) (*Run, error) {
 	b, err := json.Marshal(spec)
@@ -68,7 +68,7 @@ func BeginRun(ctx context.Context, l retrieve.Ledger, kind string, spec any) (*R
 		return nil, fmt.Errorf("writing down what a run is to do: %w", err)
 	}
 	now := time.Now()
-	r := retrieve.Run{ID: strings.ToLower(rand.Text()[:16]), Kind: kind, Started: now, Secret: make([]byte, 32), Spec: b,
+	r := retrieve.Job{ID: strings.ToLower(rand.Text()[:16]), Kind: kind, Started: now, Secret: make([]byte, 32), Spec: b,
 		Worker: retrieve.NewWorker(), Left: retrieve.ClaimTime}
 	rand.Read(r.Secret) // never fails
 	ctx, cancel := context.WithTimeout(ctx, patience)
@@ -94,12 +94,12 @@ func (e *KindError) Error() string {
 // [retrieve.ErrNotFound] when there is none, and is a [*KindError] when the id
 // is that of another kind of run.
 func ResumeRun(ctx context.Context, l retrieve.Ledger, kind, id string, spec any) (*Run, error) {
-	var r retrieve.Run
+	var r retrieve.Job
 	var err error
 	if id == "" {
 		r, err = l.Latest(ctx, kind)
 	} else {
-		r, err = l.Run(ctx, id)
+		r, err = l.Job(ctx, id)
 	}
 	if err != nil {
 		return nil, err

@@ -259,7 +259,7 @@ func TestRunSettled(t *testing.T) {
 		"an error after all that": {events: []Event{Text{Text: "x"}, Usage{}}, err: errDown, kept: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := &memoryLedger{runs: map[string]retrieve.Run{}}
+			l := &memoryLedger{runs: map[string]retrieve.Job{}}
 			run, err := BeginRun(t.Context(), l, "test", 7)
 			if err != nil {
 				t.Fatal(err)
@@ -290,11 +290,11 @@ type memoryLedger struct {
 	retrieve.Archive // none are kept here
 	memoryJournal
 	mu   sync.Mutex // guards runs
-	runs map[string]retrieve.Run
+	runs map[string]retrieve.Job
 }
 
 // held gives a run, and whether a worker may have it. Nobody's claim runs out by itself here.
-func (l *memoryLedger) held(id, worker string) (retrieve.Run, error) {
+func (l *memoryLedger) held(id, worker string) (retrieve.Job, error) {
 	r, ok := l.runs[id]
 	switch {
 	case !ok:
@@ -348,7 +348,7 @@ func (l *memoryLedger) Keep(ctx context.Context, run, worker, key string, reply 
 	return l.memoryJournal.Keep(ctx, run, key, reply)
 }
 
-func (l *memoryLedger) Begin(_ context.Context, r retrieve.Run) error {
+func (l *memoryLedger) Begin(_ context.Context, r retrieve.Job) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.runs[r.ID] = r
@@ -362,7 +362,7 @@ func (l *memoryLedger) End(_ context.Context, id string) error {
 	return nil
 }
 
-func (l *memoryLedger) Run(_ context.Context, id string) (retrieve.Run, error) {
+func (l *memoryLedger) Job(_ context.Context, id string) (retrieve.Job, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	r, ok := l.runs[id]
@@ -372,7 +372,7 @@ func (l *memoryLedger) Run(_ context.Context, id string) (retrieve.Run, error) {
 	return r, nil
 }
 
-func (l *memoryLedger) Latest(_ context.Context, kind string) (latest retrieve.Run, err error) {
+func (l *memoryLedger) Latest(_ context.Context, kind string) (latest retrieve.Job, err error) {
 	err = retrieve.ErrNotFound
 	for _, r := range l.runs {
 		if r.Kind == kind && r.Started.After(latest.Started) {
@@ -383,7 +383,7 @@ func (l *memoryLedger) Latest(_ context.Context, kind string) (latest retrieve.R
 }
 
 func TestResumeRun(t *testing.T) {
-	l := &memoryLedger{runs: map[string]retrieve.Run{
+	l := &memoryLedger{runs: map[string]retrieve.Job{
 		"a": {ID: "a", Kind: "question", Started: time.Unix(1, 0), Secret: []byte("s"), Spec: []byte(`{"n":1}`)},
 		"b": {ID: "b", Kind: "question", Started: time.Unix(2, 0), Secret: []byte("s"), Spec: []byte(`{"n":2}`)},
 		"c": {ID: "c", Kind: "summary", Started: time.Unix(3, 0), Secret: []byte("s"), Spec: []byte(`{"n":3}`)},
@@ -416,13 +416,13 @@ func TestResumeRun(t *testing.T) {
 // one has it, and then leaves it alone.
 func TestRunHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := &memoryLedger{memoryJournal: memoryJournal{replies: map[string][]byte{}}, runs: map[string]retrieve.Run{}}
+		l := &memoryLedger{memoryJournal: memoryJournal{replies: map[string][]byte{}}, runs: map[string]retrieve.Job{}}
 		hold := func(run *Run) (context.Context, error) {
 			ctx, cancel := context.WithCancelCause(t.Context())
 			return ctx, run.Hold(ctx, cancel)
 		}
 		holder := func(id string) string {
-			r, err := l.Run(t.Context(), id)
+			r, err := l.Job(t.Context(), id)
 			if err != nil {
 				return err.Error()
 			}

@@ -16,12 +16,12 @@ type Ledger interface {
 	// and [MaxRunBytes] hold.
 	// Where the run names a worker that claims it for the time Left, in one step
 	// with this.
-	Begin(ctx context.Context, run Run) error
-	// Run gives a run that has not ended; [ErrNotFound] if there is none.
-	Run(ctx context.Context, id string) (Run, error)
+	Begin(ctx context.Context, run Job) error
+	// Job gives a run that has not ended; [ErrNotFound] if there is none.
+	Job(ctx context.Context, id string) (Job, error)
 	// Latest gives the run of a kind that has not ended, that nobody holds, and in
 	// which something happened last; [ErrNotFound] if there is none.
-	Latest(ctx context.Context, kind string) (Run, error)
+	Latest(ctx context.Context, kind string) (Job, error)
 	// Reply gives the reply kept for a call of a run; ok is false when none
 	// is, or when it is damaged. [Engine.DeleteRoot] forgets all replies: what a
 	// model wrote of a document is a trace of it.
@@ -38,8 +38,9 @@ type Ledger interface {
 	Archive
 }
 
-// A Run is work that has begun.
-type Run struct {
+// A Job is work that has begun and not ended: a question, a summary, or a
+// process's turn at a root.
+type Job struct {
 	ID string
 	// Kind is what began it, in words: "ibid ask".
 	Kind    string

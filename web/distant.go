@@ -103,7 +103,7 @@ func (d *distantRun) attend() (leave func()) {
 		for {
 			err := d.Ledger.Claim(ctx, readersOf(d.id), readersKind, readersClaim)
 			if errors.Is(err, retrieve.ErrNotFound) {
-				err = d.Ledger.Begin(ctx, retrieve.Run{ID: readersOf(d.id), Kind: readersKind, Started: time.Now(), Worker: readersKind, Left: readersClaim})
+				err = d.Ledger.Begin(ctx, retrieve.Job{ID: readersOf(d.id), Kind: readersKind, Started: time.Now(), Worker: readersKind, Left: readersClaim})
 			}
 			if err != nil && ctx.Err() == nil {
 				d.Logger.DebugContext(ctx, "the server that works on a run does not know of a reader here", "run", d.id, "error", err)
@@ -133,7 +133,7 @@ func (s *server) readElsewhere(id string) bool {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), ending)
 	defer cancel()
-	r, err := s.Ledger.Run(ctx, readersOf(id))
+	r, err := s.Ledger.Job(ctx, readersOf(id))
 	return err == nil && r.Worker != ""
 }
 
@@ -147,7 +147,7 @@ func (d *distantRun) since(n int) (news []event, more bool, grew <-chan struct{}
 	if n < len(d.log) {
 		return d.log[n:], true, closed(), nil
 	}
-	run, err := d.Ledger.Run(d.ctx, d.id)
+	run, err := d.Ledger.Job(d.ctx, d.id)
 	switch {
 	case err == nil && run.Worker == d.worker:
 		later := make(chan struct{})
@@ -237,7 +237,7 @@ func (s *server) stopDistant(ctx context.Context, id, worker string) error {
 		return fmt.Errorf("stopping a run of another server: %w", err)
 	}
 	for {
-		run, err := s.Ledger.Run(ctx, id)
+		run, err := s.Ledger.Job(ctx, id)
 		if errors.Is(err, retrieve.ErrNotFound) || err == nil && run.Worker != worker {
 			return nil
 		}

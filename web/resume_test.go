@@ -35,7 +35,7 @@ func TestAskRun(t *testing.T) {
 			yield(answer.Usage{}, nil)
 		}
 	})
-	ledger := desk{runs: map[string]retrieve.Run{"ofasummary": {ID: "ofasummary", Kind: "POST /api/summarize", Spec: []byte(`{}`)}}}
+	ledger := desk{runs: map[string]retrieve.Job{"ofasummary": {ID: "ofasummary", Kind: "POST /api/summarize", Spec: []byte(`{}`)}}}
 	handler := func(l retrieve.Ledger, logged *bytes.Buffer) http.Handler {
 		return newHandler(t, func(o *Options) {
 			o.Asker, o.Ledger = asker, l
@@ -140,7 +140,7 @@ type waitingLedger struct {
 	records int
 }
 
-func (l *waitingLedger) Begin(ctx context.Context, r retrieve.Run) error {
+func (l *waitingLedger) Begin(ctx context.Context, r retrieve.Job) error {
 	if l.away {
 		<-ctx.Done()
 		return ctx.Err()
@@ -161,4 +161,4 @@ func (f askerFunc) Ask(ctx context.Context, q answer.Question) iter.Seq2[answer.
 
 type fullDisk struct{ retrieve.Ledger }
 
-func (fullDisk) Begin(context.Context, retrieve.Run) error { return errors.New("the disk is full") }
+func (fullDisk) Begin(context.Context, retrieve.Job) error { return errors.New("the disk is full") }

@@ -199,7 +199,7 @@ func (s *server) runTask(c echo.Context, r runRequest) (task, error) {
 		return s.summaryTask(c, *r.Summarize)
 	}
 	if r.Run != "" && s.Ledger != nil && s.Summarizer != nil {
-		kept, err := s.Ledger.Run(c.Request().Context(), r.Run)
+		kept, err := s.Ledger.Job(c.Request().Context(), r.Run)
 		if err != nil && !errors.Is(err, retrieve.ErrNotFound) {
 			return task{}, fmt.Errorf("looking for a run to take up: %w", err)
 		}
@@ -229,7 +229,7 @@ func (s *server) findRun(c echo.Context, id string) (*liveRun, *runRecord, error
 	}
 	ctx := c.Request().Context()
 	var under keptRequest
-	begun, err := s.Ledger.Run(ctx, id)
+	begun, err := s.Ledger.Job(ctx, id)
 	switch {
 	case errors.Is(err, retrieve.ErrNotFound):
 	case err != nil:

@@ -29,7 +29,7 @@ import (
 type ledger struct {
 	retrieve.Ledger
 	mu       sync.Mutex
-	runs     map[string]retrieve.Run
+	runs     map[string]retrieve.Job
 	records  map[string]retrieve.Record
 	feedback []retrieve.Feedback
 	replies  map[string][]byte
@@ -47,12 +47,12 @@ func (l *ledger) away(err error) {
 }
 
 func newLedger() *ledger {
-	return &ledger{runs: map[string]retrieve.Run{}, records: map[string]retrieve.Record{},
+	return &ledger{runs: map[string]retrieve.Job{}, records: map[string]retrieve.Record{},
 		replies: map[string][]byte{}, until: map[string]time.Time{}, stop: map[string]bool{}}
 }
 
 // claim sets who holds a run.
-func (l *ledger) claim(r retrieve.Run, worker string, d time.Duration) {
+func (l *ledger) claim(r retrieve.Job, worker string, d time.Duration) {
 	r.Worker, l.until[r.ID] = worker, time.Now().Add(d)
 	l.runs[r.ID] = r
 	delete(l.stop, r.ID)
@@ -114,7 +114,7 @@ func (l *ledger) Reply(_ context.Context, id, key string) ([]byte, bool, error) 
 	return b, ok, nil
 }
 
-func (l *ledger) Begin(_ context.Context, r retrieve.Run) error {
+func (l *ledger) Begin(_ context.Context, r retrieve.Job) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.claim(r, r.Worker, r.Left)
@@ -128,7 +128,7 @@ func (l *ledger) End(_ context.Context, id string) error {
 	return nil
 }
 
-func (l *ledger) Run(_ context.Context, id string) (retrieve.Run, error) {
+func (l *ledger) Job(_ context.Context, id string) (retrieve.Job, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if r, ok := l.runs[id]; ok {
@@ -137,7 +137,7 @@ func (l *ledger) Run(_ context.Context, id string) (retrieve.Run, error) {
 		}
 		return r, nil
 	}
-	return retrieve.Run{}, retrieve.ErrNotFound
+	return retrieve.Job{}, retrieve.ErrNotFound
 }
 
 func (l *ledger) KeepRecord(_ context.Context, r retrieve.Record) error {
@@ -593,9 +593,9 @@ func TestInterruptedRun(t *testing.T) {
 	l := newLedger()
 	for id, kind := range map[string]string{"asked": askKind, "terminal": "ibid ask"} {
 		spec := `{"request":{"question":"What is the mooring fee?"}}`
-		l.runs[id] = retrieve.Run{ID: id, Kind: kind, Started: time.Now(), Spec: []byte(spec)}
+		l.runs[id] = retrieve.Job{ID: id, Kind: kind, Started: time.Now(), Spec: []byte(spec)}
 	}
-	l.runs["others"] = retrieve.Run{ID: "others", Kind: askKind, Spec: []byte(`{"by":"somebody","request":{"question":"Why?"}}`)}
+	l.runs["others"] = retrieve.Job{ID: "others", Kind: askKind, Spec: []byte(`{"by":"somebody","request":{"question":"Why?"}}`)}
 	l.records["old"] = retrieve.Record{ID: "old", By: "somebody", Kind: askKind, State: stateDone}
 	var runs Runs
 	h := newHandler(t, func(o *Options) { o.Ledger, o.KeepAnswers, o.Runs = l, time.Hour, &runs })

@@ -34,10 +34,10 @@ func (d digest) Summarize(_ context.Context, s answer.Summary) iter.Seq2[answer.
 // desk is a Ledger that holds runs in memory.
 type desk struct {
 	retrieve.Ledger
-	runs map[string]retrieve.Run
+	runs map[string]retrieve.Job
 }
 
-func (d desk) Begin(_ context.Context, r retrieve.Run) error { d.runs[r.ID] = r; return nil }
+func (d desk) Begin(_ context.Context, r retrieve.Job) error { d.runs[r.ID] = r; return nil }
 func (d desk) Claim(_ context.Context, id, worker string, _ time.Duration) error {
 	if _, ok := d.runs[id]; !ok {
 		return retrieve.ErrNotFound
@@ -46,7 +46,7 @@ func (d desk) Claim(_ context.Context, id, worker string, _ time.Duration) error
 }
 func (d desk) Release(context.Context, string, string) error { return nil }
 func (d desk) End(_ context.Context, id string) error        { delete(d.runs, id); return nil }
-func (d desk) Run(_ context.Context, id string) (retrieve.Run, error) {
+func (d desk) Job(_ context.Context, id string) (retrieve.Job, error) {
 	r, ok := d.runs[id]
 	if !ok {
 		return r, retrieve.ErrNotFound
@@ -56,7 +56,7 @@ func (d desk) Run(_ context.Context, id string) (retrieve.Run, error) {
 
 func TestSummarize(t *testing.T) {
 	var asked answer.Summary
-	ledger := desk{runs: map[string]retrieve.Run{
+	ledger := desk{runs: map[string]retrieve.Job{
 		"ofthecommandline": {ID: "ofthecommandline", Kind: "ibid summarize", Started: time.Now(), Spec: []byte(`{"path":"/etc/passwd"}`)},
 	}}
 	h := newHandler(t, func(o *Options) { o.Summarizer, o.Ledger = digest{&asked}, ledger })

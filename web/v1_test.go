@@ -194,7 +194,7 @@ func TestV1Cut(t *testing.T) {
 			if !strings.Contains(w.Body.String(), "one two") || strings.Contains(w.Body.String(), "three") || !stopped {
 				t.Errorf("%s, stream %s: stopped %t: %s", limit, stream, stopped, w.Body)
 			}
-			if _, err := l.Run(t.Context(), w.Header().Get(runHeader)); !errors.Is(err, retrieve.ErrNotFound) {
+			if _, err := l.Job(t.Context(), w.Header().Get(runHeader)); !errors.Is(err, retrieve.ErrNotFound) {
 				t.Errorf("%s: the run is still there: %v", limit, err)
 			}
 		}

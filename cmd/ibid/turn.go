@@ -38,7 +38,7 @@ func takeTurn(ctx context.Context, l retrieve.Ledger, root string, waiting func(
 		if held == nil {
 			break
 		}
-		if begun, err := l.Run(ctx, t.job); !told && err == nil {
+		if begun, err := l.Job(ctx, t.job); !told && err == nil {
 			waiting(held.Worker, begun.Started)
 		}
 		select {
@@ -61,7 +61,7 @@ func takeTurn(ctx context.Context, l retrieve.Ledger, root string, waiting func(
 func (t *turn) claim(ctx context.Context) (held *retrieve.HeldError, err error) {
 	err = t.ledger.Claim(ctx, t.job, t.worker, retrieve.ClaimTime)
 	if errors.Is(err, retrieve.ErrNotFound) {
-		err = t.ledger.Begin(ctx, retrieve.Run{ID: t.job, Kind: turnKind, Started: time.Now(), Worker: t.worker, Left: retrieve.ClaimTime})
+		err = t.ledger.Begin(ctx, retrieve.Job{ID: t.job, Kind: turnKind, Started: time.Now(), Worker: t.worker, Left: retrieve.ClaimTime})
 		if err == nil {
 			return nil, nil
 		}

@@ -15,7 +15,7 @@ const long = retrieve.MaxClaim
 
 func beginRun(t *testing.T, l retrieve.Ledger, id string) {
 	t.Helper()
-	must(t, l.Begin(t.Context(), retrieve.Run{ID: id, Kind: "kind", Started: now(), Spec: []byte("spec")}))
+	must(t, l.Begin(t.Context(), retrieve.Job{ID: id, Kind: "kind", Started: now(), Spec: []byte("spec")}))
 }
 
 // refusedBy checks that an error says who holds the run, and for no longer than
@@ -31,7 +31,7 @@ func refusedBy(t *testing.T, what string, err error, worker string, most time.Du
 // heldBy checks who holds a run.
 func heldBy(t *testing.T, l retrieve.Ledger, id, worker string, most time.Duration) {
 	t.Helper()
-	r, err := l.Run(t.Context(), id)
+	r, err := l.Job(t.Context(), id)
 	if err != nil || r.Worker != worker || r.Left > most || (r.Left > 0) != (worker != "") || string(r.Spec) != "spec" {
 		t.Errorf("the run %s is held by %q for %s, %v; want %q", id, r.Worker, r.Left, err, worker)
 	}
@@ -88,7 +88,7 @@ func testClaim(t *testing.T, open func() retrieve.Store) {
 	refusedBy(t, "claimed beside it", here.Claim(ctx, "a", "v", long), "w", long/2)
 	must(t, there.Claim(ctx, "b", "v", long))
 	must(t, here.Claim(ctx, "a", "w", long))
-	if r, err := there.Run(ctx, "a"); err != nil || r.Left < long/2+long/4 {
+	if r, err := there.Job(ctx, "a"); err != nil || r.Left < long/2+long/4 {
 		t.Errorf("prolonged for %s it is held for %s, %v", long, r.Left, err)
 	}
 	must(t, here.Claim(ctx, "a", "w", long/4))
@@ -106,11 +106,11 @@ func testClaim(t *testing.T, open func() retrieve.Store) {
 
 func testClaimBegun(t *testing.T, open func() retrieve.Store) {
 	ctx, here, there := t.Context(), open().Ledger(), open().Ledger()
-	must(t, here.Begin(ctx, retrieve.Run{ID: "a", Started: now(), Spec: []byte("spec"), Worker: "w", Left: long}))
+	must(t, here.Begin(ctx, retrieve.Job{ID: "a", Started: now(), Spec: []byte("spec"), Worker: "w", Left: long}))
 	heldBy(t, there, "a", "w", long)
 	refusedBy(t, "claimed elsewhere", there.Claim(ctx, "a", "v", long), "w", long)
 	must(t, here.Keep(ctx, "a", "w", "k", nil))
-	if err := there.Begin(ctx, retrieve.Run{ID: "a", Started: now(), Spec: []byte("other"), Worker: "v", Left: long}); err == nil {
+	if err := there.Begin(ctx, retrieve.Job{ID: "a", Started: now(), Spec: []byte("other"), Worker: "v", Left: long}); err == nil {
 		t.Error("two runs have one id")
 	}
 	heldBy(t, here, "a", "w", long)
@@ -137,7 +137,7 @@ func testClaimRunsOut(t *testing.T, open func() retrieve.Store) {
 	heldBy(t, here, "a", "v", long)
 
 	// What nobody else took is still its worker's.
-	for r, err := here.Run(ctx, "b"); r.Worker != ""; r, err = here.Run(ctx, "b") {
+	for r, err := here.Job(ctx, "b"); r.Worker != ""; r, err = here.Job(ctx, "b") {
 		must(t, err)
 		<-time.After(r.Left)
 	}

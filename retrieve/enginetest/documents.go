@@ -344,7 +344,7 @@ func testClose(t *testing.T, open func() retrieve.Store) {
 	if _, err := e.Documents(ctx, retrieve.Filter{}); err == nil {
 		t.Error("a closed engine lists documents")
 	}
-	if _, err := e.Ledger().Run(ctx, "a"); err == nil || errors.Is(err, retrieve.ErrNotFound) {
+	if _, err := e.Ledger().Job(ctx, "a"); err == nil || errors.Is(err, retrieve.ErrNotFound) {
 		t.Errorf("a closed engine looks for runs: %v", err)
 	}
 	dense(t, other, 0, 5, retrieve.Filter{}, "a/x#1")

@@ -66,7 +66,7 @@ func now() time.Time { return time.Now().Truncate(time.Microsecond) }
 
 func testNoRun(t *testing.T, open func() retrieve.Store) {
 	ctx, l := t.Context(), open().Ledger()
-	if _, err := l.Run(ctx, "a"); !errors.Is(err, retrieve.ErrNotFound) {
+	if _, err := l.Job(ctx, "a"); !errors.Is(err, retrieve.ErrNotFound) {
 		t.Errorf("a run that never began: %v", err)
 	}
 	if _, err := l.Latest(ctx, "ibid ask"); !errors.Is(err, retrieve.ErrNotFound) {
@@ -87,7 +87,7 @@ func testRun(t *testing.T, open func() retrieve.Store) {
 	for i := range all {
 		all[i] = byte(i)
 	}
-	for _, want := range []retrieve.Run{
+	for _, want := range []retrieve.Job{
 		{ID: "a", Kind: "ibid ask", Started: now(), Secret: all, Spec: []byte(`{"words":100}`)},
 		{ID: "b", Started: time.Unix(1_700_000_000, 999_999_000)},
 		{ID: "c/d #1 'é\"", Kind: "Ibid: 'summarize'", Started: now(), Spec: bytes.Repeat(all, 40)},
@@ -98,7 +98,7 @@ func testRun(t *testing.T, open func() retrieve.Store) {
 		}
 		same := func(when string, l retrieve.Ledger) {
 			t.Helper()
-			got, err := l.Run(ctx, want.ID)
+			got, err := l.Job(ctx, want.ID)
 			if err != nil || got.ID != want.ID || got.Kind != want.Kind || !got.Started.Equal(want.Started) || !bytes.Equal(got.Secret, want.Secret) || !bytes.Equal(got.Spec, want.Spec) {
 				t.Errorf("%s: %+v, %v; want %+v", when, got, err, want)
 			}
@@ -113,7 +113,7 @@ func testRun(t *testing.T, open func() retrieve.Store) {
 		same("the run without who began it", other.Ledger())
 		must(t, other.Ledger().End(ctx, want.ID))
 		e = open()
-		if _, err := e.Ledger().Run(ctx, want.ID); !errors.Is(err, retrieve.ErrNotFound) {
+		if _, err := e.Ledger().Job(ctx, want.ID); !errors.Is(err, retrieve.ErrNotFound) {
 			t.Errorf("a run that has ended: %v", err)
 		}
 	}
@@ -131,7 +131,7 @@ func testOneRun(t *testing.T, open func() retrieve.Store) {
 		for i := range 6 {
 			wg.Go(func() {
 				spec := fmt.Sprint(i)
-				if err := handles[i%len(handles)].Ledger().Begin(ctx, retrieve.Run{ID: id, Started: now(), Spec: []byte(spec)}); err == nil {
+				if err := handles[i%len(handles)].Ledger().Begin(ctx, retrieve.Job{ID: id, Started: now(), Spec: []byte(spec)}); err == nil {
 					mu.Lock()
 					begun = append(begun, spec)
 					mu.Unlock()
@@ -139,7 +139,7 @@ func testOneRun(t *testing.T, open func() retrieve.Store) {
 			})
 		}
 		wg.Wait()
-		r, err := handles[0].Ledger().Run(ctx, id)
+		r, err := handles[0].Ledger().Job(ctx, id)
 		must(t, err)
 		if len(begun) != 1 || string(r.Spec) != begun[0] {
 			t.Errorf("%q began the run %s, which is that of %q", begun, id, r.Spec)
@@ -150,7 +150,7 @@ func testOneRun(t *testing.T, open func() retrieve.Store) {
 func testReply(t *testing.T, open func() retrieve.Store) {
 	ctx := t.Context()
 	a, b := open(), open()
-	must(t, a.Ledger().Begin(ctx, retrieve.Run{ID: "a", Started: now()}))
+	must(t, a.Ledger().Begin(ctx, retrieve.Job{ID: "a", Started: now()}))
 	check := func(e retrieve.Store, key, want string, kept bool) {
 		t.Helper()
 		got, ok, err := e.Ledger().Reply(ctx, "a", key)
@@ -180,7 +180,7 @@ func testReply(t *testing.T, open func() retrieve.Store) {
 	if err := c.Ledger().Keep(ctx, "a", "", "k", []byte("x")); !errors.Is(err, retrieve.ErrNotFound) {
 		t.Errorf("keeping a reply of a run that has ended: %v", err)
 	}
-	must(t, c.Ledger().Begin(ctx, retrieve.Run{ID: "a", Started: now()}))
+	must(t, c.Ledger().Begin(ctx, retrieve.Job{ID: "a", Started: now()}))
 	check(c, "k", "", false)
 }
 
@@ -188,7 +188,7 @@ func testReply(t *testing.T, open func() retrieve.Store) {
 func has(t *testing.T, l retrieve.Ledger, ids ...string) (there []string) {
 	t.Helper()
 	for _, id := range ids {
-		_, err := l.Run(t.Context(), id)
+		_, err := l.Job(t.Context(), id)
 		if err != nil && !errors.Is(err, retrieve.ErrNotFound) {
 			t.Fatal(err)
 		}
@@ -204,12 +204,12 @@ func testRunAge(t *testing.T, open func() retrieve.Store) {
 	ctx := t.Context()
 	l, other := open().Ledger(), open().Ledger()
 	start := time.Unix(1_700_000_000, 0)
-	must(t, l.Begin(ctx, retrieve.Run{ID: "old", Kind: "ask", Started: start}))
+	must(t, l.Begin(ctx, retrieve.Job{ID: "old", Kind: "ask", Started: start}))
 	// That something happened in it later does not make it younger.
 	must(t, l.Keep(ctx, "old", "", "k", []byte("x")))
-	must(t, other.Begin(ctx, retrieve.Run{ID: "young", Kind: "ask", Started: start.Add(retrieve.MaxRunAge)}))
+	must(t, other.Begin(ctx, retrieve.Job{ID: "young", Kind: "ask", Started: start.Add(retrieve.MaxRunAge)}))
 	wantIDs(t, "runs that are young enough", has(t, l, "old", "young"), nil, "old", "young")
-	must(t, other.Begin(ctx, retrieve.Run{ID: "new", Kind: "ask", Started: start.Add(retrieve.MaxRunAge + time.Second)}))
+	must(t, other.Begin(ctx, retrieve.Job{ID: "new", Kind: "ask", Started: start.Add(retrieve.MaxRunAge + time.Second)}))
 	wantIDs(t, "runs beside a new one", has(t, l, "old", "young", "new"), nil, "young", "new")
 	if _, ok, err := l.Reply(ctx, "old", "k"); ok || err != nil {
 		t.Errorf("a reply of a run that is too old: %t, %v", ok, err)
@@ -225,7 +225,7 @@ func testRunRoom(t *testing.T, open func() retrieve.Store) {
 	begin := func(l retrieve.Ledger) {
 		t.Helper()
 		id := fmt.Sprint(len(ids))
-		must(t, l.Begin(ctx, retrieve.Run{ID: id, Started: start.Add(time.Duration(len(ids)) * time.Microsecond)}))
+		must(t, l.Begin(ctx, retrieve.Job{ID: id, Started: start.Add(time.Duration(len(ids)) * time.Microsecond)}))
 		ids = append(ids, id)
 	}
 	most := Limits().Runs
@@ -234,7 +234,7 @@ func testRunRoom(t *testing.T, open func() retrieve.Store) {
 	}
 	wantIDs(t, "as many runs as there may be", has(t, other, ids...), nil, ids...)
 	for _, started := range []time.Time{start, start.Add(2 * retrieve.MaxRunAge)} {
-		if err := l.Begin(ctx, retrieve.Run{ID: "0", Started: started}); err == nil {
+		if err := l.Begin(ctx, retrieve.Job{ID: "0", Started: started}); err == nil {
 			t.Error("two runs have one id")
 		}
 	}
@@ -259,7 +259,7 @@ func testRunBytes(t *testing.T, open func() retrieve.Store) {
 	begin := func(spec []byte) {
 		t.Helper()
 		id := fmt.Sprint(len(ids))
-		must(t, l.Begin(ctx, retrieve.Run{ID: id, Started: start.Add(time.Duration(len(ids)) * time.Microsecond), Spec: spec}))
+		must(t, l.Begin(ctx, retrieve.Job{ID: id, Started: start.Add(time.Duration(len(ids)) * time.Microsecond), Spec: spec}))
 		ids = append(ids, id)
 	}
 	begin(nil)
@@ -284,7 +284,7 @@ func testLatest(t *testing.T, open func() retrieve.Store) {
 	l, other := open().Ledger(), open().Ledger()
 	start := now().Add(-time.Hour)
 	for i, kind := range []string{"ask", "ask", "summarize"} {
-		must(t, l.Begin(ctx, retrieve.Run{ID: fmt.Sprint(i), Kind: kind, Started: start.Add(time.Duration(i) * time.Second), Secret: []byte("s"), Spec: []byte(kind)}))
+		must(t, l.Begin(ctx, retrieve.Job{ID: fmt.Sprint(i), Kind: kind, Started: start.Add(time.Duration(i) * time.Second), Secret: []byte("s"), Spec: []byte(kind)}))
 	}
 	latest := func(kind, want string) {
 		t.Helper()
@@ -309,7 +309,7 @@ func testLatest(t *testing.T, open func() retrieve.Store) {
 func testRunOfForgotten(t *testing.T, open func() retrieve.Store) {
 	ctx := t.Context()
 	e, other := open(), open()
-	must(t, e.Ledger().Begin(ctx, retrieve.Run{ID: "a", Started: now()}))
+	must(t, e.Ledger().Begin(ctx, retrieve.Job{ID: "a", Started: now()}))
 	must(t, e.Ledger().Keep(ctx, "a", "", "k", []byte("x")))
 	root, err := other.AddRoot(ctx, "/srv/notes", "")
 	must(t, err)
@@ -337,7 +337,7 @@ func testRunsTogether(t *testing.T, open func() retrieve.Store) {
 	for i := range runs {
 		wg.Go(func() {
 			id := fmt.Sprint(i)
-			if err := handles[i%2].Ledger().Begin(ctx, retrieve.Run{ID: id, Started: now()}); err != nil {
+			if err := handles[i%2].Ledger().Begin(ctx, retrieve.Job{ID: id, Started: now()}); err != nil {
 				t.Error(err)
 			}
 			for k := range replies {
@@ -371,9 +371,9 @@ func testRunAbandoned(t *testing.T, open func() retrieve.Store) {
 	e, watcher := open(), open().Ledger()
 	breaks := newBreaker(rand.New(rand.NewPCG(9, 10)))
 	for i := range 30 {
-		want := retrieve.Run{ID: fmt.Sprint(i), Kind: "ask", Started: now(), Secret: []byte("secret"), Spec: bytes.Repeat([]byte{byte(i)}, 3000)}
+		want := retrieve.Job{ID: fmt.Sprint(i), Kind: "ask", Started: now(), Secret: []byte("secret"), Spec: bytes.Repeat([]byte{byte(i)}, 3000)}
 		whole := func() (there bool, err error) {
-			got, err := watcher.Run(ctx, want.ID)
+			got, err := watcher.Job(ctx, want.ID)
 			if errors.Is(err, retrieve.ErrNotFound) {
 				return false, nil
 			}

@@ -12,13 +12,13 @@ import (
 func held(t *testing.T, dir string) (holder *Engine, worker func() string) {
 	t.Helper()
 	holder = openTest(t, dir)
-	if err := holder.Ledger().Begin(t.Context(), retrieve.Run{ID: "a", Started: time.Now(), Worker: "w", Left: retrieve.MaxClaim}); err != nil {
+	if err := holder.Ledger().Begin(t.Context(), retrieve.Job{ID: "a", Started: time.Now(), Worker: "w", Left: retrieve.MaxClaim}); err != nil {
 		t.Fatal(err)
 	}
 	other := openTest(t, dir).Ledger()
 	worker = func() string {
 		t.Helper()
-		r, err := other.Run(t.Context(), "a")
+		r, err := other.Job(t.Context(), "a")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -74,7 +74,7 @@ func TestClaimOfTheClosed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := e.Ledger().Begin(t.Context(), retrieve.Run{ID: "a", Started: time.Now(), Worker: "w", Left: retrieve.MaxClaim}); err != nil {
+	if err := e.Ledger().Begin(t.Context(), retrieve.Job{ID: "a", Started: time.Now(), Worker: "w", Left: retrieve.MaxClaim}); err != nil {
 		t.Fatal(err)
 	}
 	if n := badges(t, dir); n != 1 {
@@ -86,7 +86,7 @@ func TestClaimOfTheClosed(t *testing.T) {
 	if n := badges(t, dir); n != 0 {
 		t.Errorf("%d badges", n)
 	}
-	if r, err := openTest(t, dir).Ledger().Run(t.Context(), "a"); err != nil || r.Worker != "" {
+	if r, err := openTest(t, dir).Ledger().Job(t.Context(), "a"); err != nil || r.Worker != "" {
 		t.Errorf("%+v, %v", r, err)
 	}
 }

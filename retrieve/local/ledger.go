@@ -46,7 +46,7 @@ func (e *Engine) Ledger() retrieve.Ledger { return ledger{e} }
 
 type ledger struct{ *Engine }
 
-func runSum(r retrieve.Run) int64 {
+func runSum(r retrieve.Job) int64 {
 	var s sum
 	s.text(r.ID)
 	s.text(r.Kind)
@@ -134,7 +134,7 @@ func (l ledger) commit(ctx context.Context, write func(context.Context, *sql.Tx)
 	return own.err
 }
 
-func (l ledger) Begin(ctx context.Context, r retrieve.Run) error {
+func (l ledger) Begin(ctx context.Context, r retrieve.Job) error {
 	err := l.commit(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		yes, err := laidOut(ctx, tx)
 		if err != nil {
@@ -238,16 +238,16 @@ func notNil(b []byte) []byte {
 	return b
 }
 
-func (l ledger) Run(ctx context.Context, id string) (retrieve.Run, error) {
-	r, err := l.find(ctx, func(retrieve.Run) bool { return true }, `WHERE id = ?`, id)
+func (l ledger) Job(ctx context.Context, id string) (retrieve.Job, error) {
+	r, err := l.find(ctx, func(retrieve.Job) bool { return true }, `WHERE id = ?`, id)
 	if err != nil {
 		return r, fmt.Errorf("look for the run %q: %w", id, err)
 	}
 	return r, nil
 }
 
-func (l ledger) Latest(ctx context.Context, kind string) (retrieve.Run, error) {
-	free := func(r retrieve.Run) bool { return r.Worker == "" }
+func (l ledger) Latest(ctx context.Context, kind string) (retrieve.Job, error) {
+	free := func(r retrieve.Job) bool { return r.Worker == "" }
 	r, err := l.find(ctx, free, `WHERE kind = ? ORDER BY touched DESC`, kind)
 	if err != nil {
 		return r, fmt.Errorf("look for the latest run of %q: %w", kind, err)
@@ -256,7 +256,7 @@ func (l ledger) Latest(ctx context.Context, kind string) (retrieve.Run, error) {
 }
 
 // find gives the first run of a list that is wanted.
-func (l ledger) find(ctx context.Context, wanted func(retrieve.Run) bool, which, argument string) (r retrieve.Run, err error) {
+func (l ledger) find(ctx context.Context, wanted func(retrieve.Job) bool, which, argument string) (r retrieve.Job, err error) {
 	err = l.view(ctx, func(tx *sql.Tx) error {
 		if yes, err := laidOut(ctx, tx); err != nil || !yes {
 			return errors.Join(err, notFound(yes))
@@ -273,13 +273,13 @@ func (l ledger) find(ctx context.Context, wanted func(retrieve.Run) bool, which,
 		return retrieve.ErrNotFound
 	})
 	if err != nil {
-		return retrieve.Run{}, err
+		return retrieve.Job{}, err
 	}
 	return r, nil
 }
 
 // run reads one run.
-func (l ledger) run(ctx context.Context, tx *sql.Tx, id string) (r retrieve.Run, err error) {
+func (l ledger) run(ctx context.Context, tx *sql.Tx, id string) (r retrieve.Job, err error) {
 	var started, stored int64
 	err = scanned(tx.QueryRowContext(ctx, `SELECT id, kind, started, sum, secret, spec FROM runs JOIN specs ON run = id WHERE id = ?`, id).Scan(&r.ID, &r.Kind, &started, &stored, &r.Secret, &r.Spec))
 	if errors.Is(err, sql.ErrNoRows) {

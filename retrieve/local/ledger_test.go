@@ -17,7 +17,7 @@ func TestDamagedReply(t *testing.T) {
 	ctx := t.Context()
 	e := openTest(t, t.TempDir())
 	l := e.Ledger()
-	if err := errors.Join(l.Begin(ctx, retrieve.Run{ID: "a", Started: time.Now()}), l.Keep(ctx, "a", "", "k", []byte("second"))); err != nil {
+	if err := errors.Join(l.Begin(ctx, retrieve.Job{ID: "a", Started: time.Now()}), l.Keep(ctx, "a", "", "k", []byte("second"))); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := e.write.ExecContext(ctx, `UPDATE replies SET reply = 'sec0nd'`); err != nil {
@@ -36,7 +36,7 @@ func TestLedgerLeavesNothing(t *testing.T) {
 	start := time.Now().Add(-time.Hour)
 	for i := range 2 * enginetest.Limits().Runs {
 		id := fmt.Sprint(i)
-		if err := l.Begin(ctx, retrieve.Run{ID: id, Started: start.Add(time.Duration(i) * time.Microsecond)}); err != nil {
+		if err := l.Begin(ctx, retrieve.Job{ID: id, Started: start.Add(time.Duration(i) * time.Microsecond)}); err != nil {
 			t.Fatal(err)
 		}
 		if err := l.Keep(ctx, id, "", "k", []byte("x")); err != nil {
@@ -72,7 +72,7 @@ func TestRepairWithLedger(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := e.Ledger().Begin(ctx, retrieve.Run{ID: "a", Started: time.Now()}); err != nil {
+	if err := e.Ledger().Begin(ctx, retrieve.Job{ID: "a", Started: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := e.AddRoot(ctx, filepath.Join(dir, "notes"), "default"); err != nil {
@@ -97,7 +97,7 @@ func TestRepairWithLedger(t *testing.T) {
 	if err != nil || len(roots) != 1 || roots[0].Name != "notes" {
 		t.Errorf("roots %v, %v", roots, err)
 	}
-	if _, err := e.Ledger().Run(ctx, "a"); !errors.Is(err, retrieve.ErrNotFound) {
+	if _, err := e.Ledger().Job(ctx, "a"); !errors.Is(err, retrieve.ErrNotFound) {
 		t.Errorf("the run: %v", err)
 	}
 	if err := e.Close(); err != nil {

@@ -228,9 +228,9 @@ func TestCompact(t *testing.T) {
 	if err := e.Delete(t.Context(), "a/grown.md"); err != nil {
 		t.Fatal(err)
 	}
-	old := retrieve.Run{ID: "old", Started: time.Now().Add(-2 * retrieve.MaxRunAge)}
-	young := retrieve.Run{ID: "young", Started: time.Now()}
-	for _, run := range []retrieve.Run{young, old} {
+	old := retrieve.Job{ID: "old", Started: time.Now().Add(-2 * retrieve.MaxRunAge)}
+	young := retrieve.Job{ID: "young", Started: time.Now()}
+	for _, run := range []retrieve.Job{young, old} {
 		if err := e.Ledger().Begin(t.Context(), run); err != nil {
 			t.Fatal(err)
 		}
@@ -247,10 +247,10 @@ func TestCompact(t *testing.T) {
 	if again := snapshot(t, e); !maps.Equal(again, want) {
 		t.Error("who had it open sees something else")
 	}
-	if _, err := e.Ledger().Run(t.Context(), "young"); err != nil {
+	if _, err := e.Ledger().Job(t.Context(), "young"); err != nil {
 		t.Error(err)
 	}
-	if _, err := e.Ledger().Run(t.Context(), "old"); !errors.Is(err, retrieve.ErrNotFound) {
+	if _, err := e.Ledger().Job(t.Context(), "old"); !errors.Is(err, retrieve.ErrNotFound) {
 		t.Error(err)
 	}
 	if err := replaceVersion(t, e, "later.md", 7); err != nil {
@@ -292,7 +292,7 @@ func TestCompactKeepsPlaces(t *testing.T) {
 	}
 	want := places()
 	e := openTest(t, dir)
-	if err := e.Ledger().Begin(t.Context(), retrieve.Run{ID: "r", Started: time.Now()}); err != nil {
+	if err := e.Ledger().Begin(t.Context(), retrieve.Job{ID: "r", Started: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, err := Compact(t.Context(), dir, Options{}); err != nil {

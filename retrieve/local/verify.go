@@ -353,7 +353,7 @@ func (v *verifier) runs() error {
 		return err
 	}
 	err := v.each(`SELECT id, kind, started, coalesce(sum, 0), secret, spec FROM runs LEFT JOIN specs ON run = id`, func(rows *sql.Rows) error {
-		var r retrieve.Run
+		var r retrieve.Job
 		var started, stored int64
 		if err := scanned(rows.Scan(&r.ID, &r.Kind, &started, &stored, &r.Secret, &r.Spec)); err != nil {
 			return err

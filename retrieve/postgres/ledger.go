@@ -26,7 +26,7 @@ func notNil(b []byte) []byte {
 
 var errTaken = errors.New("another run has its id")
 
-func (l ledger) Begin(ctx context.Context, r retrieve.Run) error {
+func (l ledger) Begin(ctx context.Context, r retrieve.Job) error {
 	err := checkClaim(r.Worker, r.Left)
 	if r.Worker == "" {
 		err = nil
@@ -60,7 +60,7 @@ func (l ledger) Begin(ctx context.Context, r retrieve.Run) error {
 
 // makeRoom forgets the runs that are too old beside a new one, and those that
 // are too many.
-func (l ledger) makeRoom(ctx context.Context, s *session, r retrieve.Run) error {
+func (l ledger) makeRoom(ctx context.Context, s *session, r retrieve.Job) error {
 	most := l.limits.OrDefault()
 	_, err := s.exec(ctx, `DELETE FROM ibid.runs WHERE started < $1 AND id <> $2`, r.Started.Add(-retrieve.MaxRunAge).UnixMicro(), []byte(r.ID))
 	if err != nil {
@@ -84,11 +84,11 @@ const (
 
 const runColumns = `id, kind, started, secret, spec, worker, ` + left
 
-func scanRun(row pgx.Row) (r retrieve.Run, err error) {
+func scanRun(row pgx.Row) (r retrieve.Job, err error) {
 	var id, kind, worker []byte
 	var started, micros int64
 	if err := row.Scan(&id, &kind, &started, &r.Secret, &r.Spec, &worker, &micros); err != nil {
-		return retrieve.Run{}, found(err)
+		return retrieve.Job{}, found(err)
 	}
 	r.ID, r.Kind, r.Started = string(id), string(kind), time.UnixMicro(started)
 	if micros > 0 {
@@ -97,7 +97,7 @@ func scanRun(row pgx.Row) (r retrieve.Run, err error) {
 	return r, nil
 }
 
-func (l ledger) Run(ctx context.Context, id string) (r retrieve.Run, err error) {
+func (l ledger) Job(ctx context.Context, id string) (r retrieve.Job, err error) {
 	err = l.view(ctx, func(s *session) error {
 		r, err = scanRun(s.row(ctx, `SELECT `+runColumns+` FROM ibid.runs WHERE id = $1`, []byte(id)))
 		return err
@@ -108,7 +108,7 @@ func (l ledger) Run(ctx context.Context, id string) (r retrieve.Run, err error) 
 	return r, nil
 }
 
-func (l ledger) Latest(ctx context.Context, kind string) (r retrieve.Run, err error) {
+func (l ledger) Latest(ctx context.Context, kind string) (r retrieve.Job, err error) {
 	err = l.view(ctx, func(s *session) error {
 		r, err = scanRun(s.row(ctx, `SELECT `+runColumns+` FROM ibid.runs WHERE kind = $1 AND `+left+` = 0 ORDER BY touched DESC, id DESC LIMIT 1`, []byte(kind)))
 		return err

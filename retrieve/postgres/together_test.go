@@ -656,7 +656,7 @@ func TestMigrate(t *testing.T) {
 			if err := e.Replace(ctx, doc, chunks, [][]float32{enginetest.Vector(0)}); err != nil {
 				t.Errorf("at migration %d: %v", newest, err)
 			}
-			if err := e.Ledger().Begin(ctx, retrieve.Run{ID: "run", Kind: "test", Started: time.Now()}); err != nil {
+			if err := e.Ledger().Begin(ctx, retrieve.Job{ID: "run", Kind: "test", Started: time.Now()}); err != nil {
 				t.Errorf("at migration %d: %v", newest, err)
 			}
 			if err := e.Keyring().Add(ctx, retrieve.Key{ID: "key", Name: "key", Created: time.Now()}); err != nil {

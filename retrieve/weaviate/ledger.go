@@ -87,7 +87,7 @@ func (l ledger) run(ctx context.Context, id string) (r run, err error) {
 	return r, err
 }
 
-func (l ledger) Begin(ctx context.Context, r retrieve.Run) error {
+func (l ledger) Begin(ctx context.Context, r retrieve.Job) error {
 	err := l.together(ctx, func(ctx context.Context) error {
 		if _, err := l.run(ctx, r.ID); !errors.Is(err, retrieve.ErrNotFound) {
 			return cmp.Or(err, errors.New("another run has its id"))
@@ -163,16 +163,16 @@ func (l ledger) forgetRun(ctx context.Context, id string) error {
 }
 
 // whole reads a run as who asked for it sees it.
-func (l ledger) whole(ctx context.Context, r run) (retrieve.Run, error) {
+func (l ledger) whole(ctx context.Context, r run) (retrieve.Job, error) {
 	var s spec
 	there, err := l.wire.item(ctx, specKind, r.ID, &s)
 	if err == nil && !there {
 		err = retrieve.ErrNotFound
 	}
 	if err != nil {
-		return retrieve.Run{}, err
+		return retrieve.Job{}, err
 	}
-	out := retrieve.Run{ID: r.ID, Kind: r.Kind, Started: time.UnixMicro(r.Started), Secret: s.Secret, Spec: s.Spec}
+	out := retrieve.Job{ID: r.ID, Kind: r.Kind, Started: time.UnixMicro(r.Started), Secret: s.Secret, Spec: s.Spec}
 	if r.Claim.Worker == "" {
 		return out, nil
 	}
@@ -183,30 +183,30 @@ func (l ledger) whole(ctx context.Context, r run) (retrieve.Run, error) {
 	return out, err
 }
 
-func (l ledger) Run(ctx context.Context, id string) (retrieve.Run, error) {
+func (l ledger) Job(ctx context.Context, id string) (retrieve.Job, error) {
 	r, err := l.run(ctx, id)
-	var out retrieve.Run
+	var out retrieve.Job
 	if err == nil {
 		out, err = l.whole(ctx, r)
 	}
 	if err != nil {
-		return retrieve.Run{}, fmt.Errorf("look for the run %q: %w", id, err)
+		return retrieve.Job{}, fmt.Errorf("look for the run %q: %w", id, err)
 	}
 	return out, nil
 }
 
-func (l ledger) Latest(ctx context.Context, kind string) (retrieve.Run, error) {
+func (l ledger) Latest(ctx context.Context, kind string) (retrieve.Job, error) {
 	out, err := l.latest(ctx, kind)
 	if err != nil {
-		return retrieve.Run{}, fmt.Errorf("look for the latest run of %q: %w", kind, err)
+		return retrieve.Job{}, fmt.Errorf("look for the latest run of %q: %w", kind, err)
 	}
 	return out, nil
 }
 
-func (l ledger) latest(ctx context.Context, kind string) (retrieve.Run, error) {
+func (l ledger) latest(ctx context.Context, kind string) (retrieve.Job, error) {
 	runs, err := itemsOf[run](ctx, l.wire, runsGroup)
 	if err != nil {
-		return retrieve.Run{}, err
+		return retrieve.Job{}, err
 	}
 	runs = slices.DeleteFunc(runs, func(r run) bool { return r.Kind != kind })
 	slices.SortFunc(runs, func(a, b run) int { return cmp.Or(cmp.Compare(b.Touched, a.Touched), cmp.Compare(b.ID, a.ID)) })
@@ -219,7 +219,7 @@ func (l ledger) latest(ctx context.Context, kind string) (retrieve.Run, error) {
 			return out, err
 		}
 	}
-	return retrieve.Run{}, retrieve.ErrNotFound
+	return retrieve.Job{}, retrieve.ErrNotFound
 }
 
 // A reply is one as it is stored.
