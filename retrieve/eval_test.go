@@ -3,6 +3,7 @@ package retrieve_test
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 	"testing"
 
 	"ibid/cmd/ibid/eval"
+	"ibid/data/datatest"
 	"ibid/retrieve"
 	"ibid/retrieve/embed"
 )
@@ -22,17 +24,10 @@ type dataset struct {
 	entries map[string]string // by chunk, once it is indexed
 }
 
-// readDataset skips the test, saying why, when the sets are not there.
+// readDataset reads a set, or skips the test when the sets are absent.
 func readDataset(t testing.TB, name string) *dataset {
 	t.Helper()
-	base := os.Getenv("IBID_DATASETS")
-	if base == "" {
-		base = "../../shared/data"
-	}
-	dir := filepath.Join(base, filepath.FromSlash(name))
-	if _, err := os.Stat(dir); err != nil {
-		t.Skipf("no evaluation data: %v: set IBID_DATASETS to the folder that holds it", err)
-	}
+	dir := datatest.Sets(t, filepath.FromSlash(name))
 	set, err := eval.ReadSet(os.DirFS(dir), "")
 	must(t, err)
 	must(t, set.Need(true))
@@ -108,12 +103,16 @@ func embedded(t testing.TB) retrieve.Embedder {
 	return m
 }
 
-// TestRetrievalQuality measures each mode on each set: fusion must not be
-// worse than BM25 alone.
+// TestRetrievalQuality measures each mode on the smallest set, and in a campaign
+// on each set: fusion must not be worse than BM25 alone.
 func TestRetrievalQuality(t *testing.T) {
-	measured(t)
+	notRaced(t)
 	m := embedded(t)
-	for _, name := range evaluationSets {
+	sets := evaluationSets
+	if !datatest.Campaign() {
+		sets = []string{"anthropic-docs"}
+	}
+	for _, name := range sets {
 		t.Run(name, func(t *testing.T) {
 			d := readDataset(t, name)
 			e := d.index(t, m)
@@ -133,10 +132,11 @@ func TestRetrievalQuality(t *testing.T) {
 
 // TestLanguages holds the analyser to what a plain one does in each language.
 func TestLanguages(t *testing.T) {
-	measured(t)
+	notRaced(t)
 	m := embedded(t)
-	for language, floor := range languageFloors {
+	for _, language := range datatest.Pick(t, slices.Sorted(maps.Keys(languageFloors))) {
 		t.Run(language, func(t *testing.T) {
+			floor := languageFloors[language]
 			d := readDataset(t, "xquad-a/"+language)
 			e := d.index(t, m)
 			for name, mode := range map[string]retrieve.Mode{"BM25": retrieve.LexicalOnly, "hybrid": retrieve.Hybrid} {
@@ -152,21 +152,18 @@ func TestLanguages(t *testing.T) {
 	}
 }
 
-// measured skips what takes long where time is short.
-func measured(t *testing.T) {
+// notRaced skips measurements in one goroutine under the race detector.
+func notRaced(t *testing.T) {
 	t.Helper()
-	if testing.Short() || raceDetector {
-		t.Skip("measures whole corpora: not in short runs and not under the race detector")
+	if raceDetector {
+		t.Skip("it measures quality in one goroutine: nothing for the race detector")
 	}
 }
 
 // TestFusionWeight prints how the mixture does with other weights and scalings:
-// where the weight of fusion comes from. It runs when asked for, with
-// IBID_TUNE=1.
+// where the weight of fusion comes from.
 func TestFusionWeight(t *testing.T) {
-	if os.Getenv("IBID_TUNE") == "" {
-		t.Skip("set IBID_TUNE=1 to learn the weight of the dense score")
-	}
+	datatest.CampaignOnly(t)
 	m := embedded(t)
 	scalings := map[string]func([]retrieve.Passage, func(retrieve.Scores) float64) func(retrieve.Scores) float64{
 		"min-max": func(p []retrieve.Passage, of func(retrieve.Scores) float64) func(retrieve.Scores) float64 {

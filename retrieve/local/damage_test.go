@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,6 +15,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"ibid/data/datatest"
 	"ibid/ingest"
 	"ibid/retrieve"
 	"ibid/retrieve/enginetest"
@@ -104,7 +104,6 @@ func snapshot(t *testing.T, e *Engine) map[string]string {
 
 // TestFlips changes one byte of a closed database at a time: it always opens,
 // what it then holds is as it was stored, and what is missing is named.
-// IBID_FLIPS sets how many.
 func TestFlips(t *testing.T) {
 	t.Run("grown", func(t *testing.T) { flipBytes(t, fill) })
 	t.Run("compacted", func(t *testing.T) {
@@ -120,10 +119,8 @@ func TestFlips(t *testing.T) {
 
 // flipBytes is half of the flips, of a database as fill leaves it.
 func flipBytes(t *testing.T, fill func(t *testing.T, dir string) []byte) {
-	flips := campaign(t, "IBID_FLIPS", 50) / 2
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("%d flips, seed %d", flips, seed)
-	r := rand.New(rand.NewPCG(seed, 0))
+	flips := datatest.Cases(t, 400)
+	r := datatest.Rand(t)
 	base := t.TempDir()
 	whole := fill(t, base)
 	e := openTest(t, base)

@@ -12,6 +12,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"ibid/data/datatest"
 	"ibid/ingest"
 	"ibid/retrieve"
 )
@@ -70,12 +71,20 @@ func (p *plainScan) top(terms []string, k int, through func(plainChunk) bool) []
 // leaves out gives what the plain scan gives, in the same order.
 func TestMatchingIsExact(t *testing.T) { rapid.Check(t, matchingIsExact) }
 
+// manyDocuments is the size of the larger collections in these tests.
+func manyDocuments() int {
+	if datatest.Campaign() {
+		return 1200
+	}
+	return 300
+}
+
 func FuzzMatching(f *testing.F) { f.Fuzz(rapid.MakeFuzz(matchingIsExact)) }
 
 func matchingIsExact(t *rapid.T) {
 	r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
 	s := newStore(t, r, rapid.SampledFrom([]int{3, 30, 400}).Draw(t, "vocabulary"))
-	s.change(t, rapid.SampledFrom([]int{1, 60, 1200}).Draw(t, "documents"))
+	s.change(t, rapid.SampledFrom([]int{1, 60, manyDocuments()}).Draw(t, "documents"))
 	for range 3 {
 		for range 2 {
 			k := rapid.OneOf(rapid.SampledFrom([]int{1, 2, 10, 50, 200, 100000}), rapid.IntRange(1, 1000)).Draw(t, "k")
@@ -93,7 +102,7 @@ func TestMatchingAcrossWindows(t *testing.T) {
 	for range 5 {
 		s.season++
 		s.change(t, 1200)
-		for _, k := range []int{1, 10, 200, 1000} {
+		for _, k := range datatest.Pick(t, []int{1, 10, 200, 1000}) {
 			s.compare(t, s.terms(3), k)
 			s.compare(t, s.terms(12), k)
 		}

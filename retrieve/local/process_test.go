@@ -3,6 +3,7 @@ package local
 import (
 	"bufio"
 	"context"
+	"flag"
 	"fmt"
 
 	"math/rand/v2"
@@ -14,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"ibid/data/datatest"
 	"ibid/retrieve"
 	"ibid/retrieve/enginetest"
 )
@@ -35,21 +37,10 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	os.Exit(m.Run())
-}
-
-// A campaign's size comes from the environment, so that the full one is run by
-// the same test.
-func campaign(t *testing.T, name string, usual int) int {
-	t.Helper()
-	if v := os.Getenv(name); v != "" {
-		n, err := strconv.Atoi(v)
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-		return n
+	if !datatest.Campaign() {
+		flag.Set("rapid.checks", "10")
 	}
-	return usual
+	os.Exit(m.Run())
 }
 
 const childPaths = 12
@@ -214,13 +205,12 @@ func (p *process) acks() int {
 }
 
 // TestKill kills a process at random moments of storing, deleting and
-// compacting, always on the same data directory: nothing that was said to be durable is lost, and no document is
-// half one version and half another. IBID_KILLS sets how often.
+// compacting, always on the same data directory: no acknowledged change is lost,
+// and no document is half one version and half another.
 func TestKill(t *testing.T) {
-	kills := campaign(t, "IBID_KILLS", 10)
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("%d kills, seed %d", kills, seed)
-	r := rand.New(rand.NewPCG(seed, 1))
+	kills := datatest.Cases(t, 200)
+	r := datatest.Rand(t)
+	seed := r.Uint64()
 	dir := t.TempDir()
 	prepareDir(t, dir)
 	acked := make(map[string]int)
@@ -341,9 +331,8 @@ func checkStored(t *testing.T, e *Engine, acked map[string]int, tried map[string
 
 // TestProcesses has two processes write and one read one data directory at
 // once: no error, and in the end everything is as it was last said to be.
-// IBID_PROCESSES_SECONDS sets for how long.
 func TestProcesses(t *testing.T) {
-	lasting := time.Duration(campaign(t, "IBID_PROCESSES_SECONDS", 3)) * time.Second
+	lasting := time.Duration(datatest.Cases(t, 40)) * time.Second
 	dir := t.TempDir()
 	prepareDir(t, dir)
 	acked := []map[string]int{{}, {}, {}}

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"ibid/data/datatest"
 	"ibid/retrieve"
 	"ibid/retrieve/enginetest"
 )
@@ -305,7 +306,8 @@ func TestCompactKeepsPlaces(t *testing.T) {
 
 // TestCollidingIDs stores documents among whose chunks' ids are pairs with the
 // same first 32 bits of SHA-256, by which chromem-go's own persistence names its
-// files: all are there after reopening. IBID_IDS sets how many documents.
+// files: all are there after reopening.
+// A campaign stores many more documents.
 func TestCollidingIDs(t *testing.T) {
 	const most = 200_000
 	path := func(n int) string { return fmt.Sprintf("doc-%d", n) }
@@ -323,9 +325,9 @@ func TestCollidingIDs(t *testing.T) {
 		t.Fatal("no two ids collide")
 	}
 	t.Logf("%d ids collide", len(numbers))
-	if n := campaign(t, "IBID_IDS", 0); n > 0 {
+	if datatest.Campaign() {
 		numbers = numbers[:0]
-		for i := range n {
+		for i := range most / 4 {
 			numbers = append(numbers, i)
 		}
 	}
