@@ -130,19 +130,10 @@ func (j heldJournal) Keep(ctx context.Context, run, key string, reply []byte) er
 	return err
 }
 
-// Worker is who holds the run, once it does.
-func (run *Run) Worker() string {
-	if run == nil {
-		return ""
-	}
-	return run.worker
-}
-
 // Hold claims the run, unless it was begun with a claim just now, and prolongs
-// the claim until [Run.Settle]. When another worker has taken the run up, or
-// somebody wants it stopped, cancel is called with the reason: a
-// [*retrieve.HeldError] or [retrieve.ErrStopped]. Those are also the errors of a
-// claim that is refused; [retrieve.ErrNotFound] tells that the run has ended.
+// the claim until [Run.Settle]. When another worker takes the run up, cancel is
+// called with a [*retrieve.HeldError]. That is also the error of a claim that is
+// refused; [retrieve.ErrNotFound] means that the run has ended.
 func (run *Run) Hold(ctx context.Context, cancel context.CancelCauseFunc) error {
 	if run == nil || run.ledger == nil {
 		return nil

@@ -309,9 +309,6 @@ func (l *memoryLedger) Claim(_ context.Context, id, worker string, d time.Durati
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	r, err := l.held(id, worker)
-	if err == nil && r.Left < 0 {
-		err = retrieve.ErrStopped
-	}
 	if err == nil {
 		r.Worker, r.Left = worker, d
 		l.runs[id] = r
@@ -326,15 +323,6 @@ func (l *memoryLedger) Release(_ context.Context, id, worker string) error {
 		r.Worker, r.Left = "", 0
 		l.runs[id] = r
 	}
-	return nil
-}
-
-func (l *memoryLedger) Stop(_ context.Context, id string) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	r := l.runs[id]
-	r.Left = -1
-	l.runs[id] = r
 	return nil
 }
 
@@ -434,7 +422,7 @@ func TestRunHeld(t *testing.T) {
 				t.Fatal(err)
 			}
 			ctx, err := hold(run)
-			if err != nil || holder(run.ID) != run.Worker() {
+			if err != nil || holder(run.ID) != run.worker {
 				t.Fatal(err, holder(run.ID))
 			}
 			return run, ctx
@@ -458,7 +446,7 @@ func TestRunHeld(t *testing.T) {
 		time.Sleep(time.Hour)
 		second := resume(first.ID)
 		_, err := hold(second)
-		isHeld(err, first.Worker())
+		isHeld(err, first.worker)
 		if err := first.Journal.Keep(t.Context(), first.ID, "k", []byte("reply")); err != nil || ctx.Err() != nil {
 			t.Error(err, context.Cause(ctx))
 		}
@@ -468,7 +456,7 @@ func TestRunHeld(t *testing.T) {
 		if ctx, err = hold(second); err != nil {
 			t.Fatal(err)
 		}
-		isHeld(first.Journal.Keep(t.Context(), first.ID, "k", nil), second.Worker())
+		isHeld(first.Journal.Keep(t.Context(), first.ID, "k", nil), second.worker)
 
 		// Another worker takes it: it learns that when it keeps a reply.
 		steal := func(id, worker string) {
@@ -507,19 +495,6 @@ func TestRunHeld(t *testing.T) {
 		steal(fourth.ID, "thief")
 		fourth.ended = true
 		if kept, err := fourth.Settle(t.Context(), nil); !kept || err != nil || l.runs[fourth.ID].ID == "" {
-			t.Errorf("kept %t, %v; the ledger has %v", kept, err, l.runs)
-		}
-
-		// Somebody stops it: what it has made so far may be taken up again.
-		fifth, ctx := begin()
-		if err := l.Stop(t.Context(), fifth.ID); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(retrieve.ClaimTime / 3)
-		if !errors.Is(context.Cause(ctx), retrieve.ErrStopped) || fifth.Lost(t.Context()) {
-			t.Errorf("it goes on: %v", context.Cause(ctx))
-		}
-		if kept, err := fifth.Settle(t.Context(), ctx.Err()); !kept || err != nil || l.runs[fifth.ID].Worker != "" {
 			t.Errorf("kept %t, %v; the ledger has %v", kept, err, l.runs)
 		}
 

@@ -23,8 +23,7 @@ type Claims interface {
 	// the worker's own claim was the last: that one is prolonged, or shortened, to
 	// end d from now, even if it had run out. Where another worker holds the run it
 	// is refused with a [*HeldError]; of those that claim a free run at once one
-	// gets it. [ErrNotFound] if there is no such run; [ErrStopped], and nothing
-	// changed, where Stop was called on the worker's own claim.
+	// gets it. [ErrNotFound] if there is no such run.
 	//
 	// A claim ends when its time has run out, with Release, with End, and where the
 	// store can tell also with the process that made it: from then on the run is
@@ -33,17 +32,10 @@ type Claims interface {
 	// Release ends the claim of a worker at once. There need be neither; that of
 	// another worker goes on.
 	Release(ctx context.Context, run, worker string) error
-	// Stop has the worker that holds a run told to stop, by its next Claim. That
-	// holds for this claim alone, and where nobody holds the run nothing is to be
-	// stopped. [ErrNotFound] if there is no such run.
-	Stop(ctx context.Context, run string) error
 }
 
 // MaxClaim is the longest time that a run can be claimed for at once.
 const MaxClaim = time.Minute
-
-// ErrStopped says that somebody wants a run stopped.
-var ErrStopped = errors.New("somebody stopped it")
 
 // A HeldError says that a run is not the worker's that asked.
 type HeldError struct {
@@ -87,7 +79,7 @@ const (
 
 // Prolong keeps up a worker's claim of a run, made for [ClaimTime], until it is
 // told to leave off. Where the claim is lost for good lost is called, once: with
-// a [*HeldError], [ErrStopped] or [ErrNotFound] in it. A ledger that does not
+// a [*HeldError] or [ErrNotFound] in it. A ledger that does not
 // answer has taken nothing away, and is asked again. The claim itself stays.
 func Prolong(ctx context.Context, l Claims, run, worker string, lost func(error)) (leaveOff func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -120,5 +112,5 @@ func Prolong(ctx context.Context, l Claims, run, worker string, lost func(error)
 // work on its run.
 func IsLost(err error) bool {
 	held := (*HeldError)(nil)
-	return errors.As(err, &held) || errors.Is(err, ErrStopped) || errors.Is(err, ErrNotFound)
+	return errors.As(err, &held) || errors.Is(err, ErrNotFound)
 }

@@ -44,7 +44,6 @@ func TestProlong(t *testing.T) {
 		"held":     {nil, nil, 19},
 		"away":     {[]error{away, nil, away, away, away, away}, nil, 19},
 		"taken":    {[]error{nil, away, fmt.Errorf("claim: %w", held)}, held, 3},
-		"stopped":  {[]error{retrieve.ErrStopped}, retrieve.ErrStopped, 1},
 		"it ended": {[]error{nil, retrieve.ErrNotFound}, retrieve.ErrNotFound, 2},
 	} {
 		t.Run(name, func(t *testing.T) {

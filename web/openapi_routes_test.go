@@ -109,11 +109,11 @@ func operations() []operation {
 			query:   map[string]string{"limit": "how many to list, 50 unless given, 500 at most", "after": "list those before this run"},
 			replies: []answerOf{{200, "a page of the list", jsonReply, listedRuns{}, false}}},
 		{route: "GET /api/runs/:id", tag: "Runs", summary: "The record of a run, or its events",
-			description: "With Accept: text/event-stream every event from the first on, or after Last-Event-ID, and then those that come, each once. To have asked counts as a reader. The events of a run that another server works on come a second or two behind. state is stopped where the run was stopped, or nobody read it; answer is then what it had come to, if anything.",
+			description: "With Accept: text/event-stream every event from the first on, or after Last-Event-ID, and then those that come, each once. To have asked counts as a reader. While another server works on the run, this one has its state and no events. state is stopped where the run was stopped, or nobody read it; answer is then what it had come to, if anything.",
 			query:       html, header: runID,
 			replies: []answerOf{{200, "the record", jsonReply, runRecord{}, false}, {200, "", streamType, nil, true}, {204, "the run has ended, and the reader has all its events", "", nil, false}}},
 		{route: "DELETE /api/runs/:id", tag: "Runs", summary: "Stop a run",
-			description: "One that has ended stays as it is. One of another server ends a few seconds later.",
+			description: "One that has ended stays as it is. One that another server works on is stopped there only.",
 			query:       map[string]string{"forget": "true forgets all that is kept of it, whether it has ended or not"},
 			replies:     []answerOf{{200, "the record", jsonReply, runRecord{}, false}, {204, "nothing is kept of it", "", nil, false}}},
 

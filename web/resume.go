@@ -95,9 +95,6 @@ func (s *server) begin(c echo.Context, t task, background bool, cancel context.C
 	}
 	l := &liveRun{kind: t.kind, by: by, request: request, asked: c.Response().Header().Get(echo.HeaderXRequestID),
 		started: time.Now(), record: t.record, background: background, run: run, cancel: cancel}
-	if run != nil && t.record && s.KeepAnswers > 0 {
-		l.readElsewhere = func() bool { return s.readElsewhere(run.ID) }
-	}
 	if run != nil {
 		l.id = run.ID
 		if err := s.hold(c, run, cancel); err != nil {

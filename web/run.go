@@ -99,9 +99,6 @@ type liveRun struct {
 	cut        bool        // the answer that it came to is not whole; its goroutine's own
 	cancel     context.CancelCauseFunc
 	all        *Runs
-	// readElsewhere says whether somebody reads it through another server; nil
-	// where nobody can.
-	readElsewhere func() bool
 
 	mu        sync.Mutex // guards what follows
 	log       []event
@@ -235,14 +232,9 @@ func (l *liveRun) wait() {
 	case l.readers > 0 || l.id == "":
 	case l.state == stateRunning && l.background:
 		l.idle = time.AfterFunc(patience, func() {
-			elsewhere := l.readElsewhere != nil && l.readElsewhere()
 			l.mu.Lock()
 			defer l.mu.Unlock()
-			switch {
-			case l.readers > 0:
-			case elsewhere:
-				l.wait()
-			default:
+			if l.readers == 0 {
 				l.cancel(errAbandoned)
 			}
 		})
@@ -508,9 +500,6 @@ func (s *server) ending(ctx context.Context, l *liveRun, err error) error {
 	if held := (*retrieve.HeldError)(nil); errors.As(cause, &held) {
 		return &Problem{Status: http.StatusConflict, Code: "run_taken", cause: errors.Join(cause, err),
 			Detail: fmt.Sprintf("another server has taken the answer up: GET /api/runs/%s follows it", l.id)}
-	}
-	if errors.Is(cause, retrieve.ErrStopped) {
-		cause = errStopped // through another server
 	}
 	if !errors.Is(cause, errStopped) && !errors.Is(cause, errAbandoned) {
 		if ended := endedBy(ctx, err); ended != nil {

@@ -87,12 +87,9 @@ type runRecord struct {
 	Events string          `json:"events"`
 	URL    string          `json:"url"`
 
-	log []event
-	by  string
-	// worker holds the run, at another server.
-	worker string
-	// unkept says that no record will be there when it has ended.
-	unkept bool
+	log    []event
+	by     string
+	worker string // process that works on it, at another server
 }
 
 func kindName(kind string) string {
@@ -166,10 +163,7 @@ func (s *server) conduct(ctx context.Context, l *liveRun, t task, citing cite.Op
 			s.Logger.WarnContext(ctx, "a run that has ended is not forgotten", "run", l.id, "error", err)
 		}
 	}()
-	leaveOff := s.tell(ctx, l)
-	defer leaveOff()
 	_, err := s.work(l, s.cited(ctx, t.kind, l.run.Watch(t.events(ctx, l.run)), citing), nil)
-	leaveOff()
 	ended = s.ending(ctx, l, err)
 	l.end(ctx, ended)
 	attrs := []slog.Attr{slog.String("run", l.id), slog.Duration("took", time.Since(l.started))}
@@ -216,6 +210,19 @@ func runNotFound(id string) *Problem {
 		Detail: fmt.Sprintf("there is no run %.40q: it was not kept, or is kept no longer", id)}
 }
 
+// interrupted is about a run that nobody works on.
+func interrupted(id string) *Problem {
+	return &Problem{Status: http.StatusConflict, Code: "run_interrupted",
+		Detail: fmt.Sprintf(`the run was interrupted when its server stopped: POST /api/runs with {"run": %q} resumes it`, id)}
+}
+
+// runElsewhere is about a run that another server works on. Its record is here once it has ended.
+func runElsewhere(c echo.Context, r *runRecord) *Problem {
+	c.Response().Header().Set(echo.HeaderRetryAfter, "1")
+	return &Problem{Status: http.StatusConflict, Code: "run_elsewhere",
+		Detail: fmt.Sprintf("another server works on the run (%s): follow or stop it there, or wait until it ends for its record", retrieve.WhoIs(r.worker))}
+}
+
 // findRun gives a run that is under way, or else what is kept of it.
 func (s *server) findRun(c echo.Context, id string) (*liveRun, *runRecord, error) {
 	if l := s.Runs.get(id); l != nil {
@@ -244,7 +251,6 @@ func (s *server) findRun(c echo.Context, id string) (*liveRun, *runRecord, error
 		Request: under.Request, Started: begun.Started, Resumable: true, by: under.By}
 	if resumable && under.By == caller(c) && begun.Worker != "" {
 		unfinished.State, unfinished.Resumable, unfinished.worker = stateRunning, false, begun.Worker
-		unfinished.unkept = under.Unrecorded || s.KeepAnswers == 0
 		return nil, unfinished, nil
 	}
 	r, err := s.Ledger.Record(ctx, id)
@@ -357,24 +363,12 @@ func (s *server) follow(c echo.Context, l *liveRun, known *runRecord) error {
 	switch {
 	case l != nil:
 		since = l.since
-	case known.worker != "" && known.unkept:
-		c.Response().Header().Set(echo.HeaderRetryAfter, "1")
-		return &Problem{Status: http.StatusConflict, Code: "run_elsewhere",
-			Detail: fmt.Sprintf("the run is under way at another server (%s), and no record of it is kept: only there it can be followed", retrieve.WhoIs(known.worker))}
 	case known.worker != "":
-		d := &distantRun{server: s, ctx: ctx, id: known.ID, worker: known.worker}
-		since = d.since
-		defer d.attend()()
-		if err := d.catchUp(last); err != nil {
-			return err
-		}
+		return runElsewhere(c, known)
 	}
 	log, more, _, err := since(0)
 	if err != nil {
 		return err
-	}
-	if known != nil && known.worker != "" && !more && len(log) == 0 {
-		return runUnderWay(known.ID) // anew, since it was looked at
 	}
 	seen := followed(log, last)
 	if !more && seen == len(log) {
@@ -512,18 +506,7 @@ func (s *server) stopRun(c echo.Context) error {
 		}
 		known = l.known()
 	case known.worker != "":
-		if err := s.stopDistant(c.Request().Context(), id, known.worker); err != nil {
-			return err
-		}
-		_, ended, err := s.findRun(c, id)
-		if p := (*Problem)(nil); err != nil && !errors.As(err, &p) {
-			return err
-		}
-		if ended != nil {
-			known = ended
-		} else { // nothing is kept of it
-			known.State = stateStopped
-		}
+		return runElsewhere(c, known)
 	}
 	if c.QueryParam("forget") != "true" {
 		return s.replyRecord(c, known)

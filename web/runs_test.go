@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -34,9 +35,8 @@ type ledger struct {
 	feedback []retrieve.Feedback
 	replies  map[string][]byte
 	until    map[string]time.Time // when the claims of runs run out
-	stop     map[string]bool
-	broken   error // of every write of a record
-	unheard  error // of every claim that is prolonged
+	broken   error                // of every write of a record
+	unheard  error                // of every claim that is prolonged
 }
 
 // away has no claim prolonged, as for a server that is held up.
@@ -48,14 +48,13 @@ func (l *ledger) away(err error) {
 
 func newLedger() *ledger {
 	return &ledger{runs: map[string]retrieve.Job{}, records: map[string]retrieve.Record{},
-		replies: map[string][]byte{}, until: map[string]time.Time{}, stop: map[string]bool{}}
+		replies: map[string][]byte{}, until: map[string]time.Time{}}
 }
 
 // claim sets who holds a run.
 func (l *ledger) claim(r retrieve.Job, worker string, d time.Duration) {
 	r.Worker, l.until[r.ID] = worker, time.Now().Add(d)
 	l.runs[r.ID] = r
-	delete(l.stop, r.ID)
 }
 
 func (l *ledger) Claim(_ context.Context, id, worker string, d time.Duration) error {
@@ -70,8 +69,6 @@ func (l *ledger) Claim(_ context.Context, id, worker string, d time.Duration) er
 		return &retrieve.HeldError{Run: id, Worker: r.Worker, Left: left}
 	case r.Worker == worker && l.unheard != nil:
 		return l.unheard
-	case r.Worker == worker && l.stop[id]:
-		return retrieve.ErrStopped
 	}
 	l.claim(r, worker, d)
 	return nil
@@ -83,13 +80,6 @@ func (l *ledger) Release(_ context.Context, id, worker string) error {
 	if r, ok := l.runs[id]; ok && r.Worker == worker {
 		l.claim(r, "", 0)
 	}
-	return nil
-}
-
-func (l *ledger) Stop(_ context.Context, id string) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.stop[id] = l.runs[id].Worker != ""
 	return nil
 }
 
@@ -623,6 +613,80 @@ func TestInterruptedRun(t *testing.T) {
 	if r := into[runRecord](t, call(h, "GET", "/api/runs/asked", ""), 200); r.State != stateDone {
 		t.Errorf("%+v", r)
 	}
+}
+
+// Another server knows a run as running and neither follows nor stops it; once
+// the run has ended its record is there too. One whose server died is resumed
+// there after its claim has expired, and the first server, if it was only held up,
+// writes nothing more.
+func TestRunOfAnotherServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLedger()
+		server := func(words waiting) *echo.Echo {
+			return newHandler(t, func(o *Options) { o.Asker, o.Ledger, o.KeepAnswers = words, l, time.Hour })
+		}
+		words, others := make(waiting), make(waiting)
+		here, there := server(words), server(others)
+		refused := func(w *httptest.ResponseRecorder, code string) {
+			t.Helper()
+			if p := into[Problem](t, w, 409); p.Code != code {
+				t.Errorf("%+v, want %s", p, code)
+			}
+		}
+		state := func(h *echo.Echo, id string) *runRecord {
+			t.Helper()
+			return into[*runRecord](t, call(h, "GET", "/api/runs/"+id, ""), 200)
+		}
+		id := begun(t, here, `{"question":"When?"}`)
+		words <- "one "
+		if r := state(there, id); r.State != stateRunning || r.Resumable || r.Ended != nil || r.Question != "When?" {
+			t.Errorf("%+v", r)
+		}
+		for _, w := range []*httptest.ResponseRecorder{call(there, "GET", "/api/runs/"+id, "", asEvents...),
+			call(there, "DELETE", "/api/runs/"+id, ""), call(there, "DELETE", "/api/runs/"+id+"?forget=true", "")} {
+			refused(w, "run_elsewhere")
+			if w.Header().Get("Retry-After") == "" {
+				t.Errorf("%v", w.Header())
+			}
+		}
+		refused(call(there, "POST", "/api/runs", `{"run":"`+id+`"}`), "run_running")
+		refused(call(there, "PUT", "/api/runs/"+id+"/shared", ""), "run_running")
+		close(words)
+		synctest.Wait()
+		if r := state(there, id); r.State != stateDone || !bytes.Contains(r.Answer, []byte("one ")) {
+			t.Errorf("%+v", r)
+		}
+		if a, b := call(here, "GET", "/api/runs/"+id, "", asEvents...), call(there, "GET", "/api/runs/"+id, "", asEvents...); a.Body.String() != b.Body.String() {
+			t.Errorf("here:\n%s\nthere:\n%s", a.Body, b.Body)
+		}
+
+		words = make(waiting)
+		here = server(words)
+		id = begun(t, here, `{"question":"Where?"}`)
+		words <- "one "
+		l.away(errors.New("the ledger is away"))
+		if w := call(there, "POST", "/api/runs", `{"run":"`+id+`"}`); w.Header().Get("Retry-After") == "" {
+			t.Errorf("%v", w.Header())
+		}
+		time.Sleep(retrieve.ClaimTime)
+		if r := state(there, id); r.State != stateInterrupted || !r.Resumable {
+			t.Errorf("%+v", r)
+		}
+		refused(call(there, "GET", "/api/runs/"+id, "", asEvents...), "run_interrupted")
+		l.away(nil)
+		into[begunRun](t, call(there, "POST", "/api/runs", `{"run":"`+id+`"}`), 202)
+		others <- "anew"
+		time.Sleep(retrieve.ClaimTime / 2)
+		if _, records := l.ids(); records != 1 {
+			t.Error("a record was kept of what was lost")
+		}
+		refused(call(here, "GET", "/api/runs/"+id, "", asEvents...), "run_elsewhere")
+		close(others)
+		synctest.Wait()
+		if r := state(here, id); r.State != stateDone || !bytes.Contains(r.Answer, []byte("anew")) {
+			t.Errorf("%+v", r)
+		}
+	})
 }
 
 // A server that shuts down lets runs come to an end for a while, and stops them then.

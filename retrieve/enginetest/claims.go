@@ -56,17 +56,14 @@ func claimed(t *testing.T, l retrieve.Ledger, id, worker string, d time.Duration
 
 func testNoClaim(t *testing.T, open func() retrieve.Store) {
 	ctx, l := t.Context(), open().Ledger()
-	for _, err := range []error{l.Claim(ctx, "a", "w", long), l.Stop(ctx, "a")} {
-		if !errors.Is(err, retrieve.ErrNotFound) {
-			t.Errorf("of a run that never began: %v", err)
-		}
+	if err := l.Claim(ctx, "a", "w", long); !errors.Is(err, retrieve.ErrNotFound) {
+		t.Errorf("of a run that never began: %v", err)
 	}
 	must(t, l.Release(ctx, "a", "w"))
 	beginRun(t, l, "a")
 	heldBy(t, l, "a", "", 0)
 	must(t, l.Release(ctx, "a", "w"))
-	must(t, l.Stop(ctx, "a"))
-	must(t, l.Claim(ctx, "a", "w", long)) // there was nothing to stop
+	must(t, l.Claim(ctx, "a", "w", long))
 	for _, wrong := range []error{
 		l.Claim(ctx, "a", "", long), l.Claim(ctx, "a", "w", 0), l.Claim(ctx, "a", "w", -time.Second), l.Claim(ctx, "a", "w", retrieve.MaxClaim+time.Second),
 	} {
@@ -188,25 +185,6 @@ func testClaimLatest(t *testing.T, open func() retrieve.Store) {
 	if r, err := l.Latest(ctx, "kind"); err != nil || r.ID != "b" {
 		t.Errorf("the latest is %q, %v", r.ID, err)
 	}
-}
-
-func testClaimStop(t *testing.T, open func() retrieve.Store) {
-	ctx, here, there := t.Context(), open().Ledger(), open().Ledger()
-	beginRun(t, here, "a")
-	must(t, here.Claim(ctx, "a", "w", long/2))
-	must(t, there.Stop(ctx, "a"))
-	must(t, there.Stop(ctx, "a"))
-	if err := here.Claim(ctx, "a", "w", long); !errors.Is(err, retrieve.ErrStopped) {
-		t.Errorf("prolonged after it was stopped: %v", err)
-	}
-	heldBy(t, there, "a", "w", long/2)                     // until it has
-	must(t, here.Keep(ctx, "a", "w", "k", []byte("paid"))) // what was under way is not lost
-	refusedBy(t, "claimed before it has stopped", there.Claim(ctx, "a", "v", long), "w", long/2)
-	must(t, here.Release(ctx, "a", "w"))
-	must(t, there.Claim(ctx, "a", "v", long)) // nobody asked this one to
-	must(t, there.Claim(ctx, "a", "v", long))
-	must(t, there.Release(ctx, "a", "v"))
-	must(t, here.Claim(ctx, "a", "w", long))
 }
 
 // Of those that claim a run at once one gets it.

@@ -45,7 +45,6 @@ func Ledger(t *testing.T, b Backend) {
 		{"ClaimRunsOut", testClaimRunsOut},
 		{"ClaimKeep", testClaimKeep},
 		{"ClaimLatest", testClaimLatest},
-		{"ClaimStop", testClaimStop},
 		{"ClaimTogether", testClaimTogether},
 		{"ClaimOfEnded", testClaimOfEnded},
 		{"NoRecord", testNoRecord},

@@ -133,9 +133,6 @@ func (l ledger) Claim(ctx context.Context, run, worker string, d time.Duration) 
 			if left := l.left(old); old.worker != worker && left > 0 {
 				return &retrieve.HeldError{Run: run, Worker: old.worker, Left: left}
 			}
-			if old.worker == worker && old.stop {
-				return retrieve.ErrStopped
-			}
 			own, err := l.newClaim(worker, d) // from now: the database may have been busy
 			if err != nil {
 				return err
@@ -159,24 +156,6 @@ func (l ledger) Release(ctx context.Context, run, worker string) error {
 	})
 	if err != nil {
 		return fmt.Errorf("release the run %s: %w", run, err)
-	}
-	return nil
-}
-
-func (l ledger) Stop(ctx context.Context, run string) error {
-	err := l.commit(ctx, func(ctx context.Context, tx *sql.Tx) error {
-		if err := begun(ctx, tx, run); err != nil {
-			return err
-		}
-		c, err := claimOf(ctx, tx, run)
-		if err != nil || l.left(c) == 0 {
-			return err
-		}
-		c.stop = true
-		return setClaim(ctx, tx, run, c)
-	})
-	if err != nil {
-		return fmt.Errorf("stop the run %s: %w", run, err)
 	}
 	return nil
 }

@@ -187,7 +187,6 @@ func (e *Engine) forgetReplies(ctx context.Context, s *session) error {
 type claim struct {
 	worker string
 	left   time.Duration // 0 where its time has run out
-	stop   bool
 }
 
 // refusal tells somebody else who holds a run.
@@ -203,8 +202,8 @@ func (c claim) refusal(run string) error {
 func claimOf(ctx context.Context, s *session, run string) (c claim, err error) {
 	var worker []byte
 	var micros int64
-	err = s.row(ctx, `SELECT worker, stop, `+left+` FROM ibid.runs WHERE id = $1 FOR UPDATE`,
-		[]byte(run)).Scan(&worker, &c.stop, &micros)
+	err = s.row(ctx, `SELECT worker, `+left+` FROM ibid.runs WHERE id = $1 FOR UPDATE`,
+		[]byte(run)).Scan(&worker, &micros)
 	c.worker, c.left = string(worker), time.Duration(micros)*time.Microsecond
 	return c, found(err)
 }
@@ -218,7 +217,7 @@ func checkClaim(worker string, d time.Duration) error {
 
 // setClaim has a worker hold a run for a time from now on.
 func setClaim(ctx context.Context, s *session, run, worker string, d time.Duration) error {
-	_, err := s.exec(ctx, `UPDATE ibid.runs SET worker = $2, until = `+current+` + $3, stop = false WHERE id = $1`,
+	_, err := s.exec(ctx, `UPDATE ibid.runs SET worker = $2, until = `+current+` + $3 WHERE id = $1`,
 		[]byte(run), []byte(worker), d.Microseconds())
 	return err
 }
@@ -233,8 +232,6 @@ func (l ledger) Claim(ctx context.Context, run, worker string, d time.Duration) 
 				return err
 			case c.worker != worker && c.left > 0:
 				return c.refusal(run)
-			case c.worker == worker && c.stop:
-				return retrieve.ErrStopped
 			}
 			return setClaim(ctx, s, run, worker, d)
 		})
@@ -247,25 +244,11 @@ func (l ledger) Claim(ctx context.Context, run, worker string, d time.Duration) 
 
 func (l ledger) Release(ctx context.Context, run, worker string) error {
 	err := l.update(ctx, func(s *session) error {
-		_, err := s.exec(ctx, `UPDATE ibid.runs SET worker = '', until = 0, stop = false WHERE id = $1 AND worker = $2`, []byte(run), []byte(worker))
+		_, err := s.exec(ctx, `UPDATE ibid.runs SET worker = '', until = 0 WHERE id = $1 AND worker = $2`, []byte(run), []byte(worker))
 		return err
 	})
 	if err != nil {
 		return fmt.Errorf("release the run %s: %w", run, err)
-	}
-	return nil
-}
-
-func (l ledger) Stop(ctx context.Context, run string) error {
-	err := l.update(ctx, func(s *session) error {
-		there, err := s.exec(ctx, `UPDATE ibid.runs SET stop = stop OR `+left+` > 0 WHERE id = $1`, []byte(run))
-		if err == nil && there == 0 {
-			err = retrieve.ErrNotFound
-		}
-		return err
-	})
-	if err != nil {
-		return fmt.Errorf("stop the run %s: %w", run, err)
 	}
 	return nil
 }

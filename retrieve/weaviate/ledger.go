@@ -43,7 +43,6 @@ type claim struct {
 	Worker string        `json:"worker,omitempty"`
 	Until  int64         `json:"until,omitempty"` // by the clock of the cluster
 	For    time.Duration `json:"for,omitempty"`
-	Stop   bool          `json:"stop,omitempty"`
 }
 
 // A spec is what is secret or long of a run.
@@ -293,9 +292,6 @@ func (l ledger) Claim(ctx context.Context, id, worker string, d time.Duration) e
 			if r.Claim.Worker != worker && r.Claim.left(now) > 0 {
 				return l.held(ctx, r)
 			}
-			if r.Claim.Worker == worker && r.Claim.Stop {
-				return retrieve.ErrStopped
-			}
 			if r.Claim, err = l.newClaim(ctx, worker, d); err != nil {
 				return err
 			}
@@ -322,25 +318,6 @@ func (l ledger) Release(ctx context.Context, id, worker string) error {
 	})
 	if err != nil {
 		return fmt.Errorf("release the run %s: %w", id, err)
-	}
-	return nil
-}
-
-func (l ledger) Stop(ctx context.Context, id string) error {
-	err := l.together(ctx, func(ctx context.Context) error {
-		r, err := l.run(ctx, id)
-		if err != nil {
-			return err
-		}
-		now, _, err := l.now(ctx)
-		if err != nil || r.Claim.left(now) == 0 {
-			return err
-		}
-		r.Claim.Stop = true
-		return l.putRun(ctx, r)
-	})
-	if err != nil {
-		return fmt.Errorf("stop the run %s: %w", id, err)
 	}
 	return nil
 }
