@@ -3,17 +3,13 @@ package ingest
 import (
 	"testing"
 
-	"github.com/pkoukk/tiktoken-go"
+	"github.com/tiktoken-go/tokenizer/codec"
 )
 
 // A tokeniser of today's models counts no less than the least share of any
 // script, and a text of which it saw half counts less.
 func TestLeastShare(t *testing.T) {
-	loadVocabulary()
-	today, err := tiktoken.GetEncoding(tiktoken.MODEL_O200K_BASE)
-	if err != nil {
-		t.Fatal(err)
-	}
+	today := codec.NewO200kBase()
 	for language, text := range map[string]string{
 		"en": "The harbour office opens at eight in the morning and closes at six in the evening. Whoever wants to moor a boat for more than one night has to pay the fee before noon, or the berth is given to somebody else.",
 		"de": "Das Hafenbüro öffnet um acht Uhr morgens und schließt um sechs Uhr abends. Wer sein Boot länger als eine Nacht festmachen möchte, muss die Gebühr vor Mittag zahlen, sonst wird der Platz anderweitig vergeben.",
@@ -49,7 +45,11 @@ func TestLeastShare(t *testing.T) {
 		"fa": "دفتر بندر ساعت هشت صبح باز می\u200cشود و شش عصر بسته می\u200cشود. هر کس بخواهد قایق خود را بیش از یک شب پهلو بدهد باید هزینه را پیش از ظهر بپردازد.",
 		"ur": "بندرگاہ کا دفتر صبح آٹھ بجے کھلتا ہے اور شام چھ بجے بند ہوتا ہے۔ جو کوئی ایک رات سے زیادہ کشتی کھڑی کرنا چاہے اسے دوپہر سے پہلے فیس ادا کرنی ہوگی۔",
 	} {
-		ours, theirs, least := CountTokens(text), len(today.EncodeOrdinary(text)), LeastShare(text)
+		theirs, err := today.Count(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ours, least := CountTokens(text), LeastShare(text)
 		share := float64(theirs) / float64(max(1, ours))
 		t.Logf("%s: %d of %d tokens (%.2f), at least %.2f", language, theirs, ours, share, least)
 		if text != "" && (share < 1.1*least || share/2 >= least) {

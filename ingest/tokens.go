@@ -6,24 +6,17 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/pkoukk/tiktoken-go"
-	loader "github.com/pkoukk/tiktoken-go-loader"
+	"github.com/tiktoken-go/tokenizer/codec"
 )
-
-// The vocabulary is cl100k_base rather than o200k_base: half the memory
-// (12 MB) and start-up. In English the two differ by a few percent; in other
-// languages it counts more, up to five times as much (see LeastShare), so that
-// what it finds to fit a model's window does.
-const vocabulary = "cl100k_base"
 
 // Merging byte pairs takes time quadratic in the length of one run of letters,
 // spaces or signs, so longer runs are cut before they are counted. Words of
 // this many letters do not occur; a run that long counts a few tokens more.
 const maxRun = 128
 
-// Text is counted in windows of about this many bytes, so that the token list
-// of a large text is never held whole. They begin at a space, where the
-// vocabulary's own word pattern begins a word: the sum is exact.
+// Text is counted in windows of about this many bytes, because the codec holds
+// several times the size of the text it counts. A window begins at a space,
+// where the vocabulary's own word pattern begins a word: the sum is exact.
 const countWindow = 4 << 10
 
 // A window in which there is no such space (numbers, base64, signs between
@@ -31,16 +24,21 @@ const countWindow = 4 << 10
 // may be off by one there, but text without spaces takes no more memory.
 const maxCountWindow = 4 * countWindow
 
-// loadVocabulary reads the table from the binary, never from the network.
-// Tables are shared: it is read once, at the first count.
-var loadVocabulary = sync.OnceValue(func() *tiktoken.Tiktoken {
-	tiktoken.SetBpeLoader(loader.NewOfflineLoader())
-	t, err := tiktoken.GetEncoding(vocabulary)
+// The vocabulary is cl100k_base rather than o200k_base: half the memory
+// and start-up. In English the two differ by a few percent; in other
+// languages it counts more, up to five times as much (see LeastShare), so that
+// what it finds to fit a model's window does. It is part of the binary and
+// loaded at the first count.
+var vocabulary = sync.OnceValue(codec.NewCl100kBase)
+
+// countPiece counts the tokens of a short text.
+func countPiece(text string) int {
+	n, err := vocabulary().Count(text)
 	if err != nil {
-		panic(fmt.Sprintf("unreachable: the embedded vocabulary %s cannot be read: %v", vocabulary, err))
+		panic(fmt.Sprintf("unreachable: the word pattern has no time limit: %v", err))
 	}
-	return t
-})
+	return n
+}
 
 // CountTokens gives the number of tokens of a text in the vocabulary
 // cl100k_base. It is exact for ordinary text, and takes time linear in the
@@ -50,7 +48,6 @@ func CountTokens(text string) int {
 	if text == "" {
 		return 0
 	}
-	t := loadVocabulary()
 	n, start := 0, 0
 	run, class, previous := 0, classNone, classNone
 	for i, r := range text {
@@ -62,14 +59,14 @@ func CountTokens(text string) int {
 		}
 		switch {
 		case run > maxRun || run == 1 && i-start >= maxCountWindow:
-			n += len(t.EncodeOrdinary(text[start:i]))
+			n += countPiece(text[start:i])
 			start, run = i, 1
 		case r == ' ' && run == 1 && previous != classSpace && i-start >= countWindow && spaceAlone(text[i:]):
-			n += len(t.EncodeOrdinary(text[start:i]))
+			n += countPiece(text[start:i])
 			start = i
 		}
 	}
-	return n + len(t.EncodeOrdinary(text[start:]))
+	return n + countPiece(text[start:])
 }
 
 // spaceAlone reports whether the space that text begins with is followed by a

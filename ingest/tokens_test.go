@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -30,13 +31,33 @@ func TestCountTokens(t *testing.T) {
 	}
 }
 
+// The ids are those of OpenAI's own tokeniser, so that counts are too.
+func TestTokenIDs(t *testing.T) {
+	for _, tt := range []struct {
+		text string
+		want []uint
+	}{
+		{"hello world", []uint{15339, 1917}},
+		{"a city\n      \n      Args:", []uint{64, 3363, 36217, 415, 18161, 25}},
+		{"tiktoken is great!", []uint{83, 1609, 5963, 374, 2294, 0}},
+		{"The ferry's 1234 cabins — Überfahrt, 图书馆九点开门。", []uint{791, 52650, 596, 220, 4513, 19, 89401, 2001, 50471, 69, 1494, 3423, 11, 91967, 91386, 46065, 228, 18259, 251, 28542, 30867, 65789, 1811}},
+		{"item>   \n    \n    <item>\n\t\t\t\t\n", []uint{1224, 29, 79772, 262, 366, 1224, 397, 7786}},
+		{"naïve e\u0301 👩‍👩‍👧 \u00a0x\r\n\r\n", []uint{3458, 38672, 588, 384, 54939, 62904, 102, 378, 235, 9468, 239, 102, 378, 235, 9468, 239, 100, 220, 4194, 87, 881}},
+	} {
+		got, _, err := vocabulary().Encode(tt.text)
+		if err != nil || !slices.Equal(got, tt.want) {
+			t.Errorf("the ids of %q are %v (%v), want %v", tt.text, got, err, tt.want)
+		}
+	}
+}
+
 // sameCount compares with the count of the text in one piece.
 func sameCount(t interface {
 	Helper()
 	Errorf(string, ...any)
 }, text string) {
 	t.Helper()
-	if got, want := CountTokens(text), len(loadVocabulary().EncodeOrdinary(text)); got != want {
+	if got, want := CountTokens(text), countPiece(text); got != want {
 		t.Errorf("CountTokens = %d, in one piece %d: %q", got, want, text)
 	}
 }
