@@ -2,7 +2,6 @@ package web
 
 import (
 	"net/http"
-	"net/http/httptest"
 	"testing"
 
 	"github.com/labstack/echo/v4"
@@ -11,24 +10,23 @@ import (
 	"ibid/ingest"
 )
 
-// TestAccess: every route is in the table of who may use it, and the table has
-// no other lines. A new route fails here until it is listed on purpose.
+// TestAccess checks that the table of accesses lists every route and nothing
+// else, so that a new route fails until its access is chosen.
 func TestAccess(t *testing.T) {
 	s := &server{access: accesses()}
 	stale := accesses()
 	for _, r := range newHandler(t, everyRoute).Routes() {
 		if _, ok := s.accessOf(r.Method, r.Path); !ok {
-			t.Errorf("the route %s %s is not in the table of accesses: say who may use it", r.Method, r.Path)
+			t.Errorf("the route %s %s is not in the table of accesses", r.Method, r.Path)
 		}
 		delete(stale, r.Method+" "+r.Path)
 	}
 	for route := range stale {
-		t.Errorf("the table of accesses lists %s, which is no route", route)
+		t.Errorf("the table of accesses lists %s, which is not a route", route)
 	}
 }
 
-// everyRoute gives a server all that it can be made of, so that it has all its
-// routes.
+// everyRoute sets the options without which some routes do not exist.
 func everyRoute(o *Options) {
 	o.Summarizer = digest{new(answer.Summary)}
 	o.Uploads = &ingest.Uploads{}
@@ -37,7 +35,7 @@ func everyRoute(o *Options) {
 	o.Embedder = counts{}
 }
 
-// TestUnlisted: a route that is not in the table is served to nobody.
+// TestUnlisted checks that a route outside the table of accesses is not served.
 func TestUnlisted(t *testing.T) {
 	e := newHandler(t, nil)
 	e.GET("/forgotten", func(c echo.Context) error { return c.String(http.StatusOK, "the books") })
@@ -47,11 +45,7 @@ func TestUnlisted(t *testing.T) {
 	}{
 		{"GET", "/forgotten", 404}, {"GET", "/nowhere", 404}, {"POST", "/healthz", 405}, {"OPTIONS", "/api/ask", 204}, {"HEAD", "/healthz", 200},
 	} {
-		w := httptest.NewRecorder()
-		r := httptest.NewRequest(tt.method, tt.path, nil)
-		r.Host = "localhost"
-		e.ServeHTTP(w, r)
-		if w.Code != tt.want {
+		if w := call(e, tt.method, tt.path, ""); w.Code != tt.want {
 			t.Errorf("%s %s: status %d, want %d", tt.method, tt.path, w.Code, tt.want)
 		}
 	}

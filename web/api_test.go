@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(testsWithBrowser{m})
 }
 
-// TestLimits sends what is too large.
+// TestLimits sends questions and bodies that are too large.
 func TestLimits(t *testing.T) {
 	e := newHandler(t, nil)
 	for _, tt := range []struct {
@@ -45,16 +45,9 @@ func TestLimits(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			for _, path := range []string{"/api/ask", "/api/search"} {
-				r := httptest.NewRequest("POST", path, strings.NewReader(tt.body))
-				r.Host = "localhost"
-				w := httptest.NewRecorder()
-				e.ServeHTTP(w, r)
-				var p Problem
-				if err := json.Unmarshal(w.Body.Bytes(), &p); err != nil {
-					t.Fatalf("%s: %v in %.200s", path, err, w.Body)
-				}
-				if w.Code != tt.status || p.Code != tt.code {
-					t.Errorf("%s: status %d, code %q", path, w.Code, p.Code)
+				w := call(e, "POST", path, tt.body)
+				if p := into[Problem](t, w, tt.status); p.Code != tt.code {
+					t.Errorf("%s: code %q", path, p.Code)
 				}
 				if w.Body.Len() > 2000 {
 					t.Errorf("%s: the reply has %d bytes", path, w.Body.Len())
@@ -64,53 +57,42 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestLog writes no words of questions, answers and documents.
+// TestLog checks that no words of questions, answers and documents are logged.
 func TestLog(t *testing.T) {
 	var log bytes.Buffer
 	e := newHandler(t, func(o *Options) {
 		o.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	})
-	secrets := []string{"mooring", "Mooring", "crowns", "harbour", "handbook", "evil.example/ref", "10.9.8.7"}
 	for _, accept := range []string{"application/json", "text/event-stream"} {
 		for _, path := range []string{"/api/ask", "/api/search"} {
 			for _, q := range []string{"What is the mooring fee?", "mooring"} {
-				r := httptest.NewRequest("POST", path, strings.NewReader(`{"question":"`+q+`"}`))
-				r.Host = "localhost"
-				r.Header.Set("Accept", accept)
-				r.Header.Set("Referer", "https://evil.example/ref")
-				r.Header.Set("X-Forwarded-For", "10.9.8.7")
-				e.ServeHTTP(httptest.NewRecorder(), r)
+				call(e, "POST", path, `{"question":"`+q+`"}`, "Accept", accept, "Referer", "https://evil.example/ref", "X-Forwarded-For", "10.9.8.7")
 			}
 		}
 	}
 	for _, path := range []string{"/documents/club/handbook/mooring.md?start=1&end=9", "/api/documents/club/handbook/mooring.md", "/api/documents?root=mooring"} {
-		r := httptest.NewRequest("GET", path, nil)
-		r.Host = "localhost"
-		e.ServeHTTP(httptest.NewRecorder(), r)
+		call(e, "GET", path, "")
 	}
 	if n := strings.Count(log.String(), "msg=request"); n != 11 {
 		t.Errorf("%d lines for 11 requests:\n%s", n, log.String())
 	}
-	for _, s := range secrets {
+	for _, s := range []string{"mooring", "Mooring", "crowns", "harbour", "handbook", "evil.example/ref", "10.9.8.7"} {
 		if strings.Contains(log.String(), s) {
-			t.Errorf("the log holds %q:\n%s", s, log.String())
+			t.Errorf("the log contains %q:\n%s", s, log.String())
 		}
 	}
 	log.Reset()
-	r := httptest.NewRequest("POST", "/api/ask", strings.NewReader(`{"question":"breaks at once"}`))
-	r.Host = "localhost"
-	w := httptest.NewRecorder()
-	e.ServeHTTP(w, r)
+	w := call(e, "POST", "/api/ask", `{"question":"breaks at once"}`)
 	if !strings.Contains(log.String(), errBroken.Error()) || !strings.Contains(log.String(), w.Header().Get("X-Request-Id")) {
-		t.Errorf("the log does not tell the cause under the request's id: %s", log.String())
+		t.Errorf("the log does not give the cause with the request's id: %s", log.String())
 	}
 	if strings.Contains(w.Body.String(), "secret/path") {
-		t.Errorf("the reply tells the cause: %s", w.Body)
+		t.Errorf("the reply gives the cause: %s", w.Body)
 	}
 }
 
-// TestModelErrors tells people what the model's server said, and what a
-// document lacks that the prompts show.
+// TestModelErrors checks that replies say what the model's server said, and
+// which metadata a document lacks for the prompts.
 func TestModelErrors(t *testing.T) {
 	upstream := func(kind openai.Kind) error {
 		return &openai.Error{Kind: kind, Server: "http://127.0.0.1:11434/v1", Model: "tiny"}
@@ -131,22 +113,15 @@ func TestModelErrors(t *testing.T) {
 				yield(nil, fmt.Errorf("writing the answer: %w", tt.err))
 			})
 		})
-		r := httptest.NewRequest("POST", "/api/ask", strings.NewReader(`{"question":"why?"}`))
-		r.Host = "localhost"
-		w := httptest.NewRecorder()
-		e.ServeHTTP(w, r)
-		var p Problem
-		if err := json.Unmarshal(w.Body.Bytes(), &p); err != nil {
-			t.Fatal(err)
-		}
-		if w.Code != tt.status || p.Code != tt.code || !strings.Contains(p.Detail, tt.detail) {
-			t.Errorf("%v: %d %+v", tt.err, w.Code, p)
+		p := into[Problem](t, call(e, "POST", "/api/ask", `{"question":"why?"}`), tt.status)
+		if p.Code != tt.code || !strings.Contains(p.Detail, tt.detail) {
+			t.Errorf("%v: %+v", tt.err, p)
 		}
 	}
 }
 
-// A page asks for a score of files: the log has a line for the page, not one for
-// each of them, but for what is not there.
+// TestLogOfAPage checks that a page has one line in the log, not one for each of
+// its files, except for missing ones.
 func TestLogOfAPage(t *testing.T) {
 	var logged bytes.Buffer
 	e := newHandler(t, func(o *Options) {
@@ -200,8 +175,8 @@ func TestReadiness(t *testing.T) {
 	}
 }
 
-// FuzzRequest sends requests of any shape: the server never fails, and what
-// it says is JSON or a page.
+// FuzzRequest sends requests of any form: no reply is an error of the server,
+// and each is JSON or a page.
 func FuzzRequest(f *testing.F) {
 	f.Add("POST", "/api/ask", `{"question":"pizza","history":[{"role":"user","content":"x"}],"top_k":3,"filter":{"root":"a"}}`, "text/event-stream")
 	f.Add("POST", "/api/search", `{"question":"mooring","collection":"x"}`, "")
@@ -236,7 +211,7 @@ func FuzzRequest(f *testing.F) {
 	})
 }
 
-// TestDocumentFilter narrows the list by each parameter.
+// TestDocumentFilter filters the list by each parameter.
 func TestDocumentFilter(t *testing.T) {
 	e := newHandler(t, func(o *Options) {
 		o.Library = shelf{
@@ -246,17 +221,14 @@ func TestDocumentFilter(t *testing.T) {
 		}
 	})
 	for _, query := range []string{"root=club", "path_prefix=a", "format=markdown", "tag=Sea&tag=boats", "author=brandt", "language=GER", "since=2024", "until=2024-06"} {
-		w := httptest.NewRecorder()
-		r := httptest.NewRequest("GET", "/api/documents?"+query, nil)
-		r.Host = "localhost"
-		e.ServeHTTP(w, r)
+		w := call(e, "GET", "/api/documents?"+query, "")
 		if got := w.Body.String(); w.Code != 200 || !strings.Contains(got, `"total":1`) || !strings.Contains(got, "club/a.md") {
 			t.Errorf("%s: %d %s", query, w.Code, got)
 		}
 	}
 }
 
-// TestDocumentPages lists more documents than go on one page: each once, in order.
+// TestDocumentPages lists several pages of documents: each document once, in order.
 func TestDocumentPages(t *testing.T) {
 	var many shelf
 	for i := range 2*pageOfDocuments + 7 {
@@ -265,10 +237,7 @@ func TestDocumentPages(t *testing.T) {
 	e := newHandler(t, func(o *Options) { o.Library = many })
 	seen, pages := "", 0
 	for next := "/documents?format="; next != ""; pages++ {
-		r := httptest.NewRequest("GET", next, nil)
-		r.Host = "localhost"
-		w := httptest.NewRecorder()
-		e.ServeHTTP(w, r)
+		w := call(e, "GET", next, "")
 		for _, m := range regexp.MustCompile(`Title-(\d+)`).FindAllStringSubmatch(w.Body.String(), -1) {
 			seen += m[1] + " "
 		}
@@ -286,17 +255,14 @@ func TestDocumentPages(t *testing.T) {
 	}
 }
 
-// TestCollectionStillToCome does not call a collection unknown while documents
-// are being read in, nor in a library that has none.
+// TestCollectionStillToCome checks that no collection is unknown while documents
+// are being indexed, or in an empty library.
 func TestCollectionStillToCome(t *testing.T) {
 	for name, change := range map[string]func(*Options){
 		"indexing": func(o *Options) { o.Indexing = func() (int, int, bool) { return 3, 20, false } },
 		"empty":    func(o *Options) { o.Library = shelf{} },
 	} {
-		r := httptest.NewRequest("POST", "/api/search", strings.NewReader(`{"question":"mooring","collection":"archive"}`))
-		r.Host = "localhost"
-		w := httptest.NewRecorder()
-		newHandler(t, change).ServeHTTP(w, r)
+		w := call(newHandler(t, change), "POST", "/api/search", `{"question":"mooring","collection":"archive"}`)
 		if w.Code != http.StatusOK {
 			t.Errorf("%s: %d %s", name, w.Code, w.Body)
 		}

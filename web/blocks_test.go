@@ -1,11 +1,9 @@
 package web
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -15,41 +13,25 @@ import (
 	"ibid/retrieve"
 )
 
-// sse reads the events of a stream: kind and data.
-func sse(body string) (events [][2]string) {
-	kind := ""
-	for lines := bufio.NewScanner(strings.NewReader(body)); lines.Scan(); {
-		if k, ok := strings.CutPrefix(lines.Text(), "event: "); ok {
-			kind = k
-		} else if d, ok := strings.CutPrefix(lines.Text(), "data: "); ok {
-			events = append(events, [2]string{kind, d})
-		}
-	}
-	return events
-}
-
-func asked(t *testing.T, query, question string, asker Asker) [][2]string {
+// ask streams the reply to a question. A nil asker answers from the script.
+func ask(t *testing.T, query, question string, asker Asker) []event {
 	t.Helper()
 	h := newHandler(t, func(o *Options) {
 		if asker != nil {
 			o.Asker = asker
 		}
 	})
-	r := httptest.NewRequest("POST", "http://127.0.0.1:8080/api/ask"+query, strings.NewReader(`{"question":"`+question+`"}`))
-	r.Header.Set("Accept", "text/event-stream")
-	w := httptest.NewRecorder()
-	h.ServeHTTP(w, r)
-	return sse(w.Body.String())
+	return eventsOf(t, call(h, "POST", "/api/ask"+query, `{"question":"`+question+`"}`, asEvents...).Body.Bytes())
 }
 
-func blocksIn(t *testing.T, events [][2]string, kind string) (blocks []blockEvent) {
+func blocksIn(t *testing.T, events []event, kind string) (blocks []blockEvent) {
 	t.Helper()
 	for _, e := range events {
-		if e[0] != kind {
+		if e.kind != kind {
 			continue
 		}
 		var b blockEvent
-		if err := json.Unmarshal([]byte(e[1]), &b); err != nil {
+		if err := json.Unmarshal(e.data, &b); err != nil {
 			t.Fatal(err)
 		}
 		blocks = append(blocks, b)
@@ -57,19 +39,19 @@ func blocksIn(t *testing.T, events [][2]string, kind string) (blocks []blockEven
 	return blocks
 }
 
-// TestBlocks: the blocks come with ?html=1 and only then; the rest of the
-// stream is the same.
+// TestBlocks checks that the stream has blocks with ?html=1 and is the same
+// otherwise.
 func TestBlocks(t *testing.T) {
-	plain, both := asked(t, "", "What is the mooring fee?", nil), asked(t, "?html=1", "What is the mooring fee?", nil)
+	plain, both := ask(t, "", "What is the mooring fee?", nil), ask(t, "?html=1", "What is the mooring fee?", nil)
 	var rest []string
 	for _, e := range both {
-		if e[0] != "block" && e[0] != "marked" {
-			rest = append(rest, e[0])
+		if e.kind != "block" && e.kind != "marked" {
+			rest = append(rest, e.kind)
 		}
 	}
 	var kinds []string
 	for _, e := range plain {
-		kinds = append(kinds, e[0])
+		kinds = append(kinds, e.kind)
 	}
 	if strings.Join(rest, " ") != strings.Join(kinds, " ") {
 		t.Errorf("with blocks the events are %q, without %q", rest, kinds)
@@ -79,17 +61,15 @@ func TestBlocks(t *testing.T) {
 	if last := blocks[len(blocks)-1]; !last.Final || last.Index != 0 || last.HTML != want {
 		t.Errorf("the last block is %+v, want %q", last, want)
 	}
-	for _, e := range both[len(both)-1:] {
-		if e[0] != "done" {
-			t.Errorf("the last event is %s", e[0])
-		}
+	if last := both[len(both)-1].kind; last != "done" {
+		t.Errorf("the last event is %s", last)
 	}
 }
 
-// TestBlocksOfDrafts: a draft has blocks of its own.
+// TestBlocksOfDrafts checks that a draft has its own blocks.
 func TestBlocksOfDrafts(t *testing.T) {
 	var finals []string
-	for _, b := range blocksIn(t, asked(t, "?html=1", "drafted", nil), "block") {
+	for _, b := range blocksIn(t, ask(t, "?html=1", "drafted", nil), "block") {
 		if b.Final {
 			finals = append(finals, strings.Repeat("draft ", b.Draft)+b.HTML)
 		}
@@ -100,9 +80,9 @@ func TestBlocksOfDrafts(t *testing.T) {
 	}
 }
 
-// TestBlocksMarked marks what nothing bears out when the answer has ended.
+// TestBlocksMarked checks that unsupported words are marked after the answer.
 func TestBlocksMarked(t *testing.T) {
-	events := asked(t, "?html=1", "why?", asker(func(_ context.Context, yield func(answer.Event, error) bool) {
+	events := ask(t, "?html=1", "why?", asker(func(_ context.Context, yield func(answer.Event, error) bool) {
 		fee := newShelf().passage("club/handbook/mooring.md", "The mooring fee is 240 crowns a season.")
 		_ = yield(answer.Kept{Passages: []retrieve.Passage{fee}}, nil) &&
 			yield(answer.Text{Text: "The mooring fee is 240 crowns a season.[1]\n\nThe moon is made of **green** cheese."}, nil) &&
@@ -115,19 +95,19 @@ func TestBlocksMarked(t *testing.T) {
 	}
 }
 
-// TestBlocksBroken gives what was written before an error whole.
+// TestBlocksBroken checks that the text before an error is complete.
 func TestBlocksBroken(t *testing.T) {
-	events := asked(t, "?html=1", "why?", asker(func(_ context.Context, yield func(answer.Event, error) bool) {
+	events := ask(t, "?html=1", "why?", asker(func(_ context.Context, yield func(answer.Event, error) bool) {
 		_ = yield(answer.Text{Text: "Begun **and"}, nil) && yield(nil, errors.New("broken"))
 	}))
 	n := len(events)
-	if n < 2 || events[n-1][0] != "error" || !strings.Contains(events[n-2][1], `"final":true`) {
+	if n < 2 || events[n-1].kind != "error" || !strings.Contains(string(events[n-2].data), `"final":true`) {
 		t.Errorf("the events are %q", events)
 	}
 }
 
-// TestBlocksPace: a word every 10 ms is rendered every 50 ms, and the last
-// words do not wait for more to come.
+// TestBlocksPace checks that words which arrive every 10 ms are rendered every
+// 50 ms, and that the last words do not wait for more.
 func TestBlocksPace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var at []time.Duration
@@ -144,7 +124,7 @@ func TestBlocksPace(t *testing.T) {
 		}
 		words := time.Since(began)
 		time.Sleep(time.Second)
-		p.close() // nothing is written from here on
+		p.close()
 		if n := len(at); n < 15 || n > 21 {
 			t.Errorf("%d renderings in a second", n)
 		}
@@ -154,7 +134,7 @@ func TestBlocksPace(t *testing.T) {
 			}
 		}
 		if last := at[len(at)-1]; last > words+pause {
-			t.Errorf("the last words came at %v and are shown at %v", words, last)
+			t.Errorf("the last words arrived at %v and were rendered at %v", words, last)
 		}
 	})
 }

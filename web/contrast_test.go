@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// TestContrast computes the contrast of each pair of colours that the page
-// sets on one another, in both themes: WCAG 2.2 AA asks 4.5 of text (1.4.3)
-// and 3 of the edges of controls (1.4.11).
+// TestContrast computes the contrast of each pair of colours on the page in both
+// themes: WCAG 2.2 AA requires 4.5 for text (1.4.3) and 3 for the edges of
+// controls (1.4.11).
 func TestContrast(t *testing.T) {
 	css, err := embedded.ReadFile("static/app.css")
 	if err != nil {
@@ -18,7 +18,7 @@ func TestContrast(t *testing.T) {
 	}
 	blocks := regexp.MustCompile(`(?s):root[^{]*\{(.*?)\}`).FindAllSubmatch(css, -1)
 	if len(blocks) != 3 {
-		t.Fatalf("%d blocks of colours, want light, dark chosen, dark by the system", len(blocks))
+		t.Fatalf("%d blocks of colours, want light, dark as chosen, dark by the system", len(blocks))
 	}
 	var themes []map[string]string
 	for _, b := range blocks {
@@ -53,7 +53,7 @@ func TestContrast(t *testing.T) {
 	}
 }
 
-// contrast is the contrast ratio of WCAG 2.2, from relative luminance.
+// contrast returns the contrast ratio of WCAG 2.2.
 func contrast(t *testing.T, a, b string) float64 {
 	t.Helper()
 	luminance := func(hex string) float64 {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestDrawings: a page that is kept is not drawn again, what is kept has a
-// bound, and the pages used last are those that stay.
+// TestDrawings checks that a cached page is not drawn again, that the cache has
+// a limit, and that it keeps the pages used last.
 func TestDrawings(t *testing.T) {
 	d, drawn := newDrawings(), 0
 	get := func(page int) {
@@ -24,7 +24,7 @@ func TestDrawings(t *testing.T) {
 		get(1)
 	}
 	if drawn != 1 {
-		t.Errorf("one page is drawn %d times", drawn)
+		t.Errorf("one page was drawn %d times", drawn)
 	}
 	for page := 2; page < 10; page++ {
 		get(page)
@@ -36,13 +36,13 @@ func TestDrawings(t *testing.T) {
 	if got, want := d.counted(), (drawingCount{hits: 10, misses: 9, bytes: drawnBytes}); got != want {
 		t.Errorf("counted %+v, want %+v", got, want)
 	}
-	failed := errors.New("no ink")
+	failed := errors.New("cannot draw")
 	for range 2 {
 		if _, err := d.get(t.Context(), drawnPage{page: 99}, func(context.Context) ([]byte, error) { drawn++; return nil, failed }); !errors.Is(err, failed) {
 			t.Error(err)
 		}
 	}
 	if drawn != 11 {
-		t.Error("a failure was kept")
+		t.Error("a failure was cached")
 	}
 }

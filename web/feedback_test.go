@@ -1,7 +1,6 @@
 package web
 
 import (
-	"encoding/json"
 	"strings"
 	"testing"
 	"time"
@@ -19,7 +18,7 @@ func TestFeedback(t *testing.T) {
 	for _, tt := range []struct {
 		body   string
 		status int
-		field  string // that is wrong
+		field  string // the one at fault
 	}{
 		{`{"run":"ID","rating":1}`, 201, ""},
 		{`{"run":"ID","rating":-1,"citation":1,"comment":" Not what it says. "}`, 201, ""},
@@ -32,9 +31,8 @@ func TestFeedback(t *testing.T) {
 		{`{"run":"other","rating":1}`, 404, ""},
 	} {
 		w := call(h, "POST", "/api/feedback", strings.ReplaceAll(tt.body, "ID", id))
-		var p Problem
-		if err := json.Unmarshal(w.Body.Bytes(), &p); err != nil || w.Code != tt.status || p.Field != tt.field {
-			t.Errorf("%s: %d, %v: %s", tt.body, w.Code, err, w.Body)
+		if p := into[Problem](t, w, tt.status); p.Field != tt.field {
+			t.Errorf("%s: field %q", tt.body, p.Field)
 		}
 	}
 	first := into[listedFeedback](t, call(h, "GET", "/api/feedback?limit=1", ""), 200)
@@ -52,7 +50,8 @@ func TestFeedback(t *testing.T) {
 	}
 }
 
-// Runs and what is thought of them belong to the key that began them.
+// TestRunsOfKeys checks that runs and their feedback belong to the key that
+// began them.
 func TestRunsOfKeys(t *testing.T) {
 	var limited string
 	k := newKeyed(t, func(o *Options) {
@@ -81,7 +80,7 @@ func TestRunsOfKeys(t *testing.T) {
 			t.Errorf("%d: %s", w.Code, w.Body)
 		}
 	}
-	// It is shared by its own key alone, and seen by those that reach its documents.
+	// Only its own key can share it, and keys that reach its documents can then see it.
 	elsewhere := k.ring.make(t, "elsewhere", func(k *retrieve.Key) { k.Collections = []string{"other"} })
 	for range 2 {
 		for _, tt := range []struct {
@@ -94,14 +93,14 @@ func TestRunsOfKeys(t *testing.T) {
 			for key, want := range map[string]int{limited: tt.limited, elsewhere: tt.outside, k.read: 200} {
 				w := call(k, "GET", "/api/runs/"+id, "", as(key)...)
 				for ; w.Code == 401; w = call(k, "GET", "/api/runs/"+id, "", as(key)...) {
-					time.Sleep(freshFor / 10) // a new key is seen soon
+					time.Sleep(freshFor / 10) // a new key is known soon
 				}
 				if w.Code != want {
 					t.Errorf("after %s: %d, want %d: %s", tt.method, w.Code, want, w.Body)
 				}
 			}
 			if w := call(k, "DELETE", "/api/runs/"+id+"?forget=true", "", as(limited)...); w.Code != 404 {
-				t.Errorf("forgotten by another: %d", w.Code)
+				t.Errorf("another key can delete it: %d", w.Code)
 			}
 		}
 	}
@@ -115,7 +114,7 @@ func TestRunsOfKeys(t *testing.T) {
 func begunAs(t testing.TB, k *keyed, body string, headers ...string) string {
 	t.Helper()
 	id := into[begunRun](t, call(k, "POST", "/api/runs", body, headers...), 202).ID
-	// To read it to its end is to wait for its record.
+	// Its record is written when it has been read to its end.
 	call(k, "GET", "/api/runs/"+id, "", append(headers, asEvents...)...)
 	for {
 		if w := call(k, "GET", "/api/runs", "", headers...); strings.Contains(w.Body.String(), id) {

@@ -18,10 +18,10 @@ import (
 	"ibid/retrieve"
 )
 
-// hostile is what an evil document calls itself.
+// hostile is the title of a hostile document.
 const hostile = `<script>alert("x")</script> & 'quotes' ` + "\x1b[31mred\x1b[0m" + `<img src=x onerror=alert(1)>`
 
-// shelf is a small library held in memory.
+// shelf is a small library in memory.
 type shelf []*ingest.Document
 
 func newShelf() shelf {
@@ -69,7 +69,7 @@ func (s shelf) Holds(ctx context.Context, f retrieve.Filter) (bool, error) {
 	return len(list) > 0, err
 }
 
-// passage is the passage of the document that is exactly these words.
+// passage returns the passage of a document with exactly these words.
 func (s shelf) passage(id, words string) retrieve.Passage {
 	for i, d := range s {
 		if start := strings.Index(d.Text, words); d.ID == id && start >= 0 {
@@ -89,11 +89,12 @@ func (s shelf) passage(id, words string) retrieve.Passage {
 			return p
 		}
 	}
-	panic("no such words in " + id)
+	panic("the words are not in " + id)
 }
 
-// script is an Asker that says what is written down for a question.
-type script map[string][]any // events; an error ends the stream; a func(context.Context) error is called where it stands
+// script is an Asker with the steps of each question: an event is sent, an error
+// ends the stream, a func(context.Context) error is called.
+type script map[string][]any
 
 func (s script) Ask(ctx context.Context, q answer.Question) iter.Seq2[answer.Event, error] {
 	return func(yield func(answer.Event, error) bool) {
@@ -126,7 +127,7 @@ func (s shelf) judged(p retrieve.Passage, d answer.Decision, reason string) answ
 
 var errBroken = errors.New("reading the index: secret/path is gone")
 
-// newScript writes down the answers that the tests ask for.
+// newScript returns the answers of the tests.
 func newScript(s shelf) script {
 	fee := s.passage("club/handbook/mooring.md", "The mooring fee is 240 crowns a season.")
 	office := s.passage("club/guide.pdf", "The harbour office opens at eight.")
@@ -174,7 +175,7 @@ func (s shelf) Search(_ context.Context, q retrieve.Query) ([]retrieve.Passage, 
 	return []retrieve.Passage{s.passage("club/handbook/mooring.md", "The mooring fee is 240 crowns a season.")}, nil
 }
 
-// newHandler is a server over the shelf and the script.
+// newHandler returns a server for the shelf and the script.
 func newHandler(t testing.TB, change func(*Options)) *echo.Echo {
 	t.Helper()
 	s := newShelf()

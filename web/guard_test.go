@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// TestHeaders walks every route, and addresses that have none.
+// TestHeaders checks the headers of every route, and of addresses without a route.
 func TestHeaders(t *testing.T) {
 	e := newHandler(t, nil)
 	want := map[string]string{
@@ -23,7 +23,7 @@ func TestHeaders(t *testing.T) {
 		requests = append(requests, [2]string{r.Method, strings.ReplaceAll(r.Path, "*", "app.css")})
 	}
 	if len(requests) < 20 {
-		t.Fatalf("only %d requests: the routes are gone", len(requests))
+		t.Fatalf("only %d requests", len(requests))
 	}
 	for _, r := range requests {
 		for _, host := range []string{"localhost:8080", "evil.example"} {
@@ -75,12 +75,9 @@ func TestHosts(t *testing.T) {
 	}
 	for _, tt := range tests {
 		e := newHandler(t, func(o *Options) { o.Addr, o.PublicURL, o.AllowHosts = tt.addr, tt.public, tt.allow })
-		r := httptest.NewRequest("GET", "/healthz", nil)
-		r.Host = tt.host
-		w := httptest.NewRecorder()
-		e.ServeHTTP(w, r)
+		w := call(e, "GET", "/healthz", "", "Host", tt.host)
 		if got := w.Code == http.StatusOK; got != tt.want {
-			t.Errorf("listening on %s, public %q, asked as %q: status %d", tt.addr, tt.public, tt.host, w.Code)
+			t.Errorf("listening on %s, public %q, requested as %q: status %d", tt.addr, tt.public, tt.host, w.Code)
 		}
 	}
 }
@@ -103,31 +100,17 @@ func TestCrossOrigin(t *testing.T) {
 	}
 	e := newHandler(t, func(o *Options) { o.PublicURL = "https://docs.example.org/ibid" })
 	for _, tt := range tests {
-		r := httptest.NewRequest("POST", "/api/search", strings.NewReader(`{"question":"mooring"}`))
-		r.Host = "127.0.0.1:8080"
-		for name, value := range map[string]string{"Origin": tt.origin, "Sec-Fetch-Site": tt.site} {
-			if value != "" {
-				r.Header.Set(name, value)
-			}
-		}
-		w := httptest.NewRecorder()
-		e.ServeHTTP(w, r)
+		w := call(e, "POST", "/api/search", `{"question":"mooring"}`, "Origin", tt.origin, "Sec-Fetch-Site", tt.site)
 		if got := w.Code == http.StatusOK; got != tt.want {
 			t.Errorf("origin %q, site %q: status %d", tt.origin, tt.site, w.Code)
 		}
 	}
 }
 
-// TestPrefix serves behind proxies that take a path prefix off, and that do not.
+// TestPrefix checks a server after proxies that remove a path prefix and that
+// pass it on.
 func TestPrefix(t *testing.T) {
 	e := newHandler(t, func(o *Options) { o.PublicURL = "https://docs.example.org/ibid/" })
-	get := func(path string) string {
-		r := httptest.NewRequest("GET", path, nil)
-		r.Host = "docs.example.org"
-		w := httptest.NewRecorder()
-		e.ServeHTTP(w, r)
-		return w.Body.String()
-	}
 	for path, want := range map[string]string{
 		"/":                         `src="/ibid/static/app.js"`,
 		"/documents":                `href="/ibid/documents/club/guide.pdf"`,
@@ -143,16 +126,13 @@ func TestPrefix(t *testing.T) {
 		"/ibid/ibid/documents/club/guide.pdf": `not_found`,
 		"/ibid//documents":                    `not_found`,
 	} {
-		if body := get(path); !strings.Contains(body, want) {
-			t.Errorf("%s does not hold %s:\n%s", path, want, body)
+		if body := call(e, "GET", path, "", "Host", "docs.example.org").Body.String(); !strings.Contains(body, want) {
+			t.Errorf("%s does not contain %s:\n%s", path, want, body)
 		}
 	}
-	r := httptest.NewRequest("POST", "/api/ask", strings.NewReader(`{"question":"What is the mooring fee?"}`))
-	r.Host = "docs.example.org"
-	w := httptest.NewRecorder()
-	e.ServeHTTP(w, r)
+	w := call(e, "POST", "/api/ask", `{"question":"What is the mooring fee?"}`, "Host", "docs.example.org")
 	if want := `"link":"https://docs.example.org/ibid/documents/club/handbook/mooring.md?start=10\u0026end=49#quote"`; !strings.Contains(w.Body.String(), want) {
-		t.Errorf("the answer does not link below the public URL: %s", w.Body)
+		t.Errorf("the answer does not link to the public URL: %s", w.Body)
 	}
 }
 
@@ -173,7 +153,7 @@ func TestBadOptions(t *testing.T) {
 	}
 }
 
-// TestStatic serves the files with tags, and nothing else.
+// TestStatic checks that the static files, and no others, are served with tags.
 func TestStatic(t *testing.T) {
 	e := newHandler(t, nil)
 	get := func(path, tag string) *httptest.ResponseRecorder {

@@ -22,7 +22,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// volatile parts of a reply: what is measured, and what belongs to the citation package.
+// volatile are the parts of a reply that change: ids, times and measurements.
 var volatile = []struct {
 	re *regexp.Regexp
 	by string
@@ -35,12 +35,12 @@ var volatile = []struct {
 }
 
 // TestHTTP sends the request of each golden file and compares the whole reply.
-// A new case is a new file with a request; -update writes the reply.
+// A new case is a file with a request; -update writes the reply.
 func TestHTTP(t *testing.T) {
 	golden(t, "testdata/http/*.txt", nil)
 }
 
-// golden sends the request of each file to a server of its own.
+// golden sends the request of each file to a new server.
 func golden(t *testing.T, files string, change func(*Options)) {
 	names, err := filepath.Glob(files)
 	if err != nil || len(names) == 0 {
@@ -64,7 +64,7 @@ func golden(t *testing.T, files string, change func(*Options)) {
 				return
 			}
 			if len(a.Files) != 2 {
-				t.Fatal("the file has no reply: run with -update and look at what it writes")
+				t.Fatal("the file has no reply: run with -update and check what it writes")
 			}
 			if diff := cmp.Diff(string(a.Files[1].Data), got); diff != "" {
 				t.Errorf("reply (-want +got):\n%s", diff)
@@ -73,7 +73,8 @@ func golden(t *testing.T, files string, change func(*Options)) {
 	}
 }
 
-// exchange sends a request written as text (its body is what follows the empty line) and writes the reply as text.
+// exchange sends a request in its text form, with the body after the empty line,
+// and returns the reply as text.
 func exchange(t *testing.T, h *echo.Echo, request []byte) string {
 	t.Helper()
 	head, body, _ := bytes.Cut(request, []byte("\n\n"))
@@ -85,7 +86,7 @@ func exchange(t *testing.T, h *echo.Echo, request []byte) string {
 	}
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, r)
-	if !bytes.Contains(body, []byte(`"model": "scripted/model"`)) { // what that says is passed on as it is
+	if !bytes.Contains(body, []byte(`"model": "scripted/model"`)) { // replies of the model are passed on unchanged
 		checker.check(t, h, r.Method, r.URL.RequestURI(), w)
 	}
 	res := w.Result()
@@ -120,6 +121,6 @@ func exchange(t *testing.T, h *echo.Echo, request []byte) string {
 	return b.String()
 }
 
-// alwaysSent are the headers that every reply has; TestHeaders looks at their values.
+// alwaysSent are the headers of every reply; TestHeaders checks their values.
 var alwaysSent = []string{"Content-Security-Policy", "X-Content-Type-Options", "Referrer-Policy",
 	"Cross-Origin-Opener-Policy", "Cross-Origin-Resource-Policy", "X-Request-Id"}

@@ -19,20 +19,20 @@ import (
 	"ibid/retrieve"
 )
 
-// ring is a Keyring held in memory.
+// ring is a Keyring in memory.
 type ring struct {
 	mu       sync.Mutex
 	revision int64
 	keys     map[string]retrieve.Key
 	sessions map[[32]byte]retrieve.Session
-	broken   error // of every call
+	broken   error // returned by every call
 }
 
 func newRing() *ring {
 	return &ring{keys: map[string]retrieve.Key{}, sessions: map[[32]byte]retrieve.Session{}}
 }
 
-// make adds a key under a name, which is its id too, and gives the key itself.
+// make adds a key whose name is also its id, and returns the key itself.
 func (r *ring) make(t testing.TB, name string, change func(*retrieve.Key)) string {
 	t.Helper()
 	secret, digest := NewKey()
@@ -46,9 +46,10 @@ func (r *ring) make(t testing.TB, name string, change func(*retrieve.Key)) strin
 	return secret
 }
 
-// writer and only change a key that is made.
+// writer makes a key one that can write.
 func writer(k *retrieve.Key) { k.Write = true }
 
+// only makes a key one that can write in these collections.
 func only(collections ...string) func(*retrieve.Key) {
 	return func(k *retrieve.Key) { k.Write, k.Collections = true, collections }
 }
@@ -129,8 +130,8 @@ func (r *ring) breakDown() {
 
 func digestOf(s string) [32]byte { return sha256.Sum256([]byte(s)) }
 
-// TestRevokedWhile: what goes on ends within five seconds of its key's or its
-// session's end, with the reason, and so does the work behind it.
+// TestRevokedWhile checks that an answer under way and its work end, with the
+// reason, within five seconds after the end of its key or session.
 func TestRevokedWhile(t *testing.T) {
 	for name, tt := range map[string]struct {
 		session bool
@@ -200,7 +201,7 @@ func TestRevokedWhile(t *testing.T) {
 	}
 }
 
-// expire has a key expire in a while.
+// expire sets when a key expires.
 func (k *keyed) expire(t *testing.T, id string, in time.Duration) {
 	t.Helper()
 	err := k.ring.change(func() error {
@@ -214,7 +215,7 @@ func (k *keyed) expire(t *testing.T, id string, in time.Duration) {
 	}
 }
 
-// TestRevokedBackground: a run in the background ends with its key too.
+// TestRevokedBackground checks that a background run ends with its key.
 func TestRevokedBackground(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stopped := make(chan time.Time, 1)
@@ -241,15 +242,15 @@ func TestRevokedBackground(t *testing.T) {
 	})
 }
 
-// TestUnreadableKeys: a store that cannot be read lets nobody in, and nothing of
-// its errors out.
+// TestUnreadableKeys checks that no key works while the store cannot be read,
+// and that replies do not contain its errors.
 func TestUnreadableKeys(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKeyed(t, nil)
 		k.ring.breakDown()
 		header := "Authorization: Bearer " + k.write
 		if w := k.send(t, "GET", "/api/documents", "", header); w.Code != http.StatusOK {
-			t.Errorf("what was just read is good for a while: status %d", w.Code)
+			t.Errorf("keys that were just read: status %d", w.Code)
 		}
 		time.Sleep(trustFor)
 		w := k.send(t, "GET", "/api/documents", "", header)

@@ -17,7 +17,7 @@ import (
 	"ibid/retrieve"
 )
 
-// concrete is a path of a route's pattern.
+// concrete returns a path that matches a route's pattern.
 func concrete(pattern string) string {
 	if pattern == "/static/*" {
 		return "/static/app.css"
@@ -25,10 +25,10 @@ func concrete(pattern string) string {
 	return strings.NewReplacer("*", "club/guide.pdf", ":id", "abcdefghijklmnop").Replace(pattern)
 }
 
-// secretWords stand in the documents, their names and titles, and nowhere else.
+// secretWords occur only in the documents, their names and titles.
 var secretWords = []string{"240 crowns", "Storage costs", "harbour office", "Harbour guide", "mooring.md", "scan.pdf"}
 
-// request reads a request as it comes over the wire, from an address of its own.
+// request parses a request from the wire and gives it an address by its number.
 func request(t *testing.T, number int, method, path, body string, headers ...string) *http.Request {
 	t.Helper()
 	raw := fmt.Sprintf("%s %s HTTP/1.1\r\nHost: localhost:8080\r\nContent-Length: %d\r\n%s\r\n%s", method, path, len(body),
@@ -41,15 +41,15 @@ func request(t *testing.T, number int, method, path, body string, headers ...str
 	return r
 }
 
-// A keyed server has keys of every kind, and what each would show.
+// A keyed server has keys and sessions of every kind.
 type keyed struct {
 	*echo.Echo
 	ring                            *ring
 	read, write, revoked, expired   string // keys
 	session, ended, old, keyRevoked string // tokens
-	beside                          string // one that is right, shown beside a wrong key
-	cookie                          string // its name
-	number                          int    // of requests
+	second                          string // a valid token that is sent with a wrong key
+	cookie                          string // name
+	number                          int    // requests sent
 }
 
 func newKeyed(t *testing.T, change func(*Options)) *keyed {
@@ -65,7 +65,7 @@ func newKeyed(t *testing.T, change func(*Options)) *keyed {
 			change(o)
 		}
 	})
-	for _, token := range []*string{&k.session, &k.beside, &k.ended, &k.old} {
+	for _, token := range []*string{&k.session, &k.second, &k.ended, &k.old} {
 		*token = k.enter(t, k.write)
 	}
 	k.keyRevoked = k.enter(t, k.revoked)
@@ -81,12 +81,12 @@ func newKeyed(t *testing.T, change func(*Options)) *keyed {
 	if err := k.ring.Revoke(t.Context(), "revoked"); err != nil {
 		t.Fatal(err)
 	}
-	// The ring is read again at once.
+	// Leaving makes the server read the keys again.
 	k.send(t, "POST", "/key/leave", "", "Cookie: "+k.cookie+"="+k.ended)
 	return k
 }
 
-// send gives the reply to a request from an address that has not sent any.
+// send sends a request from a new address.
 func (k *keyed) send(t *testing.T, method, path, body string, headers ...string) *httptest.ResponseRecorder {
 	t.Helper()
 	k.number++
@@ -95,7 +95,7 @@ func (k *keyed) send(t *testing.T, method, path, body string, headers ...string)
 	return w
 }
 
-// enter gives a key to the form, and the token of the session that it begins.
+// enter submits a key to the form and returns the token of the new session.
 func (k *keyed) enter(t *testing.T, key string) string {
 	t.Helper()
 	w := k.send(t, "POST", "/key", url.Values{"key": {key}}.Encode(), "Content-Type: application/x-www-form-urlencoded")
@@ -108,8 +108,8 @@ func (k *keyed) enter(t *testing.T, key string) string {
 	return ""
 }
 
-// refused are the ways to ask without a right key.
-func (k *keyed) refused() map[string][]string {
+// wrongCredentials are ways to send no valid key.
+func (k *keyed) wrongCredentials() map[string][]string {
 	unknown, _ := NewKey()
 	bearer := func(s string) []string { return []string{"Authorization: Bearer " + s} }
 	return map[string][]string{
@@ -161,14 +161,14 @@ func (k *keyed) refused() map[string][]string {
 		"cookie of an old session":   {"Cookie: " + k.cookie + "=" + k.old},
 		"empty cookie":               {"Cookie: " + k.cookie + "="},
 		"session as a key":           bearer(k.session),
-		"wrong key, right cookie":    {"Authorization: Bearer " + unknown, "Cookie: " + k.cookie + "=" + k.beside},
+		"wrong key, right cookie":    {"Authorization: Bearer " + unknown, "Cookie: " + k.cookie + "=" + k.second},
 		"host":                       {"X-Forwarded-Host: localhost", "X-Forwarded-For: 127.0.0.1", "X-Real-Ip: 127.0.0.1", "Forwarded: for=127.0.0.1"},
 		"override":                   {"X-Http-Method-Override: GET", "X-Original-Url: /healthz", "X-Rewrite-Url: /healthz", "X-Original-Method: GET"},
 	}
 }
 
-// let are the ways to ask with a right key.
-func (k *keyed) let() map[string][]string {
+// rightCredentials are ways to send a valid key.
+func (k *keyed) rightCredentials() map[string][]string {
 	return map[string][]string{
 		"key":               {"Authorization: Bearer " + k.write},
 		"lower-case scheme": {"authorization: bearer " + k.write},
@@ -178,7 +178,7 @@ func (k *keyed) let() map[string][]string {
 	}
 }
 
-// openRoutes is the named list of the routes that need no key, with their status.
+// openRoutes lists the routes that need no key, with their status.
 func openRoutes() map[string]int {
 	return map[string]int{
 		"GET /static/*": 200, "HEAD /static/*": 200, "GET /healthz": 200, "HEAD /healthz": 200, "GET /readyz": 200, "HEAD /readyz": 200,
@@ -187,8 +187,8 @@ func openRoutes() map[string]int {
 	}
 }
 
-// TestKeysOnEveryRoute sends every route of the router every variant of a key:
-// without a right one none but those on the list gives anything.
+// TestKeysOnEveryRoute sends every variant of a key to every route: without a
+// valid one only the open routes reply with content.
 func TestKeysOnEveryRoute(t *testing.T) {
 	t.Parallel()
 	k := newKeyed(t, nil)
@@ -209,16 +209,17 @@ func TestKeysOnEveryRoute(t *testing.T) {
 				t.Errorf("%s, %s: WWW-Authenticate is %q", route, variant, h)
 			}
 		}
+		reply := fmt.Sprint(w.Header()) + w.Body.String()
 		for _, word := range append(secretWords, k.write, k.read, k.revoked, k.session) {
-			if strings.Contains(w.Body.String(), word) || strings.Contains(fmt.Sprint(w.Header()), word) {
-				t.Errorf("%s, %s: the reply tells %q", route, variant, word)
+			if strings.Contains(reply, word) {
+				t.Errorf("%s, %s: the reply contains %q", route, variant, word)
 			}
 		}
 	}
 	routes := k.Routes()
 	for _, r := range routes {
 		path := concrete(r.Path)
-		for variant, headers := range k.refused() {
+		for variant, headers := range k.wrongCredentials() {
 			check(r, variant, k.send(t, r.Method, path, `{"question":"mooring"}`, headers...))
 			check(r, variant+", as a browser", k.send(t, r.Method, path, `{"question":"mooring"}`, append(headers, "Accept: text/html")...))
 		}
@@ -230,19 +231,19 @@ func TestKeysOnEveryRoute(t *testing.T) {
 			delete(open, r.Method+" "+r.Path)
 			continue
 		}
-		for variant, headers := range k.let() {
+		for variant, headers := range k.rightCredentials() {
 			if w := k.send(t, r.Method, path, `{}`, headers...); w.Code == http.StatusUnauthorized || w.Code >= 400 && strings.Contains(w.Body.String(), `"key_`) {
 				t.Errorf("%s %s, %s: status %d: %s", r.Method, r.Path, variant, w.Code, w.Body)
 			}
 		}
 	}
 	for route := range open {
-		t.Errorf("%s is on the list of open routes, and is none", route)
+		t.Errorf("%s is on the list of open routes, but is not a route", route)
 	}
-	t.Logf("%d routes, %d requests without a right key", len(routes), requests)
+	t.Logf("%d routes, %d requests without a valid key", len(routes), requests)
 }
 
-// TestKeysOnOddPaths: a path that is spelled otherwise leads past no key.
+// TestKeysOnOddPaths checks that no other spelling of a path avoids the keys.
 func TestKeysOnOddPaths(t *testing.T) {
 	t.Parallel()
 	k := newKeyed(t, nil)
@@ -265,7 +266,7 @@ func TestKeysOnOddPaths(t *testing.T) {
 				}
 				for _, word := range secretWords {
 					if strings.Contains(w.Body.String(), word) {
-						t.Errorf("%s %s: the reply tells %q", method, odd, word)
+						t.Errorf("%s %s: the reply contains %q", method, odd, word)
 					}
 				}
 			}
@@ -273,7 +274,7 @@ func TestKeysOnOddPaths(t *testing.T) {
 	}
 }
 
-// TestKeyScope: a key that may read changes nothing.
+// TestKeyScope checks that a key that only reads cannot change anything.
 func TestKeyScope(t *testing.T) {
 	t.Parallel()
 	k := newKeyed(t, nil)

@@ -15,7 +15,7 @@ import (
 	"ibid/answer"
 )
 
-// from sends a search from an address.
+// from sends a search request from an address.
 func (k *keyed) from(t *testing.T, peer string, headers ...string) *httptest.ResponseRecorder {
 	t.Helper()
 	r := request(t, 0, "POST", "/api/search", `{"question":"mooring"}`, headers...)
@@ -34,8 +34,8 @@ func retryAfter(t *testing.T, w *httptest.ResponseRecorder) time.Duration {
 	return time.Duration(seconds) * time.Second
 }
 
-// TestTries: an address may show ten wrong keys a minute. What it says of itself
-// changes nothing, and who came in from there before still does.
+// TestTries checks that an address can send ten wrong keys a minute, whatever
+// its headers claim, and that keys it has used before still work.
 func TestTries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKeyed(t, nil)
@@ -60,11 +60,11 @@ func TestTries(t *testing.T) {
 		}
 		for what, header := range map[string]string{"a right key": right, "a session": "Cookie: " + k.cookie + "=" + k.session} {
 			if w := k.from(t, peer, header); w.Code != http.StatusTooManyRequests {
-				t.Errorf("%s that is new from there: status %d", what, w.Code)
+				t.Errorf("%s that is new from this address: status %d", what, w.Code)
 			}
 		}
 		if w := k.from(t, peer, "Authorization: Bearer "+k.read); w.Code != http.StatusOK {
-			t.Errorf("a key that came from there before: status %d", w.Code)
+			t.Errorf("a key that this address has used before: status %d", w.Code)
 		}
 		if w := k.from(t, peer); w.Code != http.StatusUnauthorized {
 			t.Errorf("no key: status %d", w.Code)
@@ -80,8 +80,8 @@ func TestTries(t *testing.T) {
 			t.Errorf("a wrong key after the wait: status %d", w.Code)
 		}
 
-		// Cookies and the form are counted with the rest, and the addresses of
-		// one network of IPv6 with one another.
+		// Cookies and the form count too, and so do all addresses of one IPv6
+		// network.
 		for n := range MaxTries {
 			peer := fmt.Sprintf("[2001:db8::%x]:4711", n+1)
 			if n%2 == 0 {
@@ -101,16 +101,16 @@ func TestTries(t *testing.T) {
 	})
 }
 
-// TestTrustedProxy: a proxy that is named says whom a request is from, with the
-// last hop; nobody else does.
+// TestTrustedProxy checks that the last hop of X-Forwarded-For is the client's
+// address when a trusted proxy sends it, and only then.
 func TestTrustedProxy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKeyed(t, func(o *Options) { o.TrustProxies = []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16")} })
 		for n := range MaxTries + 1 {
 			for _, tt := range []struct{ peer, forwarded string }{
-				{"10.1.2.3:80", fmt.Sprintf("X-Forwarded-For: 203.0.113.%d, 198.51.100.1", n)}, // what a client made up stands before the hop
-				{"10.2.0.1:80", fmt.Sprintf("X-Forwarded-For: 203.0.113.%d", n)},               // no proxy that is named
-				{"127.0.0.1:80", fmt.Sprintf("X-Forwarded-For: 203.0.113.%d", n)},              // nor is one on this machine
+				{"10.1.2.3:80", fmt.Sprintf("X-Forwarded-For: 203.0.113.%d, 198.51.100.1", n)}, // the client made up the first address
+				{"10.2.0.1:80", fmt.Sprintf("X-Forwarded-For: 203.0.113.%d", n)},               // not a trusted proxy
+				{"127.0.0.1:80", fmt.Sprintf("X-Forwarded-For: 203.0.113.%d", n)},              // neither is this machine
 			} {
 				w := k.from(t, tt.peer, tt.forwarded, fmt.Sprintf("Authorization: Bearer wrong-%d", n))
 				if want := map[bool]int{true: 401, false: 429}[n < MaxTries]; w.Code != want {
@@ -124,8 +124,8 @@ func TestTrustedProxy(t *testing.T) {
 	})
 }
 
-// TestTriesBounded: no number of addresses takes more than its memory, and those
-// that are counted together are counted.
+// TestTriesBounded checks that the memory for addresses has a limit, and that
+// addresses over the limit are counted together.
 func TestTriesBounded(t *testing.T) {
 	var all tries
 	now := time.Unix(1_700_000_000, 0)
@@ -136,7 +136,7 @@ func TestTriesBounded(t *testing.T) {
 		t.Errorf("%d addresses are kept", len(all.from))
 	}
 	if all.wait("203.0.113.1", now) == 0 || all.wait("10.0.0.1", now) != 0 {
-		t.Errorf("one over the number waits %v, one of them %v", all.wait("203.0.113.1", now), all.wait("10.0.0.1", now))
+		t.Errorf("an address over the limit waits %v, one below it %v", all.wait("203.0.113.1", now), all.wait("10.0.0.1", now))
 	}
 	now = now.Add(tryFor)
 	all.wrong("203.0.113.1", now)
@@ -145,8 +145,9 @@ func TestTriesBounded(t *testing.T) {
 	}
 }
 
-// TestKeyRate: one key asks so many questions a minute, and the one over it is
-// turned away at once with the time to wait. Other keys ask on.
+// TestKeyRate checks that a key can ask a limited number of questions a minute,
+// that the reply over the limit has the time to wait, and that other keys can
+// still ask.
 func TestKeyRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKeyed(t, func(o *Options) { o.KeyRate = 6 })
@@ -164,9 +165,9 @@ func TestKeyRate(t *testing.T) {
 			t.Errorf("status %d, to wait %v: %s", w.Code, wait, w.Body)
 		}
 		if w := k.send(t, "GET", "/api/documents", "", "Authorization: Bearer "+k.read); w.Code != http.StatusOK {
-			t.Errorf("the list of documents is no question: status %d", w.Code)
+			t.Errorf("listing documents: status %d", w.Code)
 		}
-		// Two ways in with one key are one key.
+		// A key and its session count as one.
 		for n := range 6 {
 			header := "Authorization: Bearer " + k.write
 			if n%2 == 0 {
@@ -186,7 +187,7 @@ func TestKeyRate(t *testing.T) {
 	})
 }
 
-// TestKeyShare: one key cannot take all places.
+// TestKeyShare checks that one key cannot use all places.
 func TestKeyShare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		finish := make(chan struct{})
@@ -219,7 +220,7 @@ func TestKeyShare(t *testing.T) {
 			}
 		}
 		if w := ask(k.read); w.Code != http.StatusOK {
-			t.Errorf("when places are free again: status %d", w.Code)
+			t.Errorf("after the places are free: status %d", w.Code)
 		}
 	})
 }

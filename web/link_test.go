@@ -13,7 +13,7 @@ import (
 	"ibid/retrieve"
 )
 
-// FuzzLink makes a link, asks a real router for it, and wants the same document and place back.
+// FuzzLink checks that a link leads the router to the same document and place.
 func FuzzLink(f *testing.F) {
 	for _, id := range []string{"a/b.md", "a/b c#d?e%f&g;h+i=j.txt", `a/<script>"'.md`, "a/日本/né.pdf", "a/..b", "a/%2e%2e/%2F", "a/b\\c", "a//b", "a/\x1b[31m", "a/b\u202e", "a/:x/*y"} {
 		f.Add(id, 3, 9)
@@ -35,12 +35,12 @@ func FuzzLink(f *testing.F) {
 		}
 		r, err := http.ReadRequest(bufio.NewReader(strings.NewReader("GET " + u.RequestURI() + " HTTP/1.1\r\nHost: 127.0.0.1:8080\r\n\r\n")))
 		if err != nil {
-			t.Fatalf("Link(%q) = %q cannot be asked for: %v", id, link, err)
+			t.Fatalf("Link(%q) = %q cannot be requested: %v", id, link, err)
 		}
 		seen = ""
 		e.ServeHTTP(httptest.NewRecorder(), r)
 		if seen != id {
-			t.Fatalf("Link(%q) = %q asks for %q", id, link, seen)
+			t.Fatalf("Link(%q) = %q requests %q", id, link, seen)
 		}
 		if start < 0 {
 			return
@@ -54,7 +54,7 @@ func FuzzLink(f *testing.F) {
 	})
 }
 
-// probe is a library that remembers what it was asked for.
+// probe is a library that records the id of the last request.
 type probe struct{ seen *string }
 
 func (p probe) Document(_ context.Context, id string) (*ingest.Document, error) {

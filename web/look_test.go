@@ -12,26 +12,24 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// look shows the page as it stands at three widths and in both themes: nothing
-// runs out of the screen, axe finds nothing against WCAG 2.2 AA, and a picture
-// is taken into the folder that IBID_SCREENSHOTS names.
+// look checks the page at three widths: nothing overflows the screen, and axe
+// finds no violation of WCAG 2.2 AA. With IBID_AXE or IBID_SCREENSHOTS it does
+// so in both themes, and writes a picture of each into the folder that
+// IBID_SCREENSHOTS names.
 func (b *tab) look(state string) {
 	b.t.Helper()
 	themes := []string{"light", "dark"}
 	if os.Getenv("IBID_AXE") == "" && os.Getenv("IBID_SCREENSHOTS") == "" {
-		themes = themes[:1] // they do not differ in what is left to see
+		themes = themes[:1]
 	}
-	for _, width := range []int64{360, 800, 1440} {
+	for _, width := range []int64{320, 360, 800, 1440} {
 		for _, theme := range themes {
 			b.emulate(width, theme)
-			if width == 360 {
-				b.emulate(320, theme)
-				b.is("false", `String(document.documentElement.scrollWidth > innerWidth)`)
-				b.emulate(width, theme)
-			}
 			b.is("false", `String(document.documentElement.scrollWidth > innerWidth)`)
-			b.axe(fmt.Sprintf("%s at %d in %s", state, width, theme))
-			b.picture(fmt.Sprintf("%s-%d-%s", state, width, theme))
+			if width > 320 {
+				b.axe(fmt.Sprintf("%s at %d in %s", state, width, theme))
+				b.picture(fmt.Sprintf("%s-%d-%s", state, width, theme))
+			}
 		}
 	}
 	b.emulate(b.width, b.theme)
@@ -46,12 +44,13 @@ func (b *tab) emulate(width int64, theme string) {
 		b.t.Fatal(err)
 	}
 	b.do(chromedp.EmulateViewport(width, 900))
-	// Two frames: what depends on the width has been laid out.
+	// After two frames the layout fits the width.
 	if _, err := chromedp.Run(b, chromedp.Evaluate[chromedp.Void](`new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))`, chromedp.EvalAwaitPromise)); err != nil {
 		b.t.Fatal(err)
 	}
 }
 
+// picture writes a screenshot into the folder that IBID_SCREENSHOTS names.
 func (b *tab) picture(name string) {
 	b.t.Helper()
 	folder := os.Getenv("IBID_SCREENSHOTS")
@@ -67,20 +66,20 @@ func (b *tab) picture(name string) {
 	}
 }
 
-// axe holds the page against WCAG 2.2 AA, if IBID_AXE names the script axe.min.js
-// of the package axe-core.
+// axe checks the page against WCAG 2.2 AA if IBID_AXE names the script
+// axe.min.js of the npm package axe-core.
 func (b *tab) axe(where string) {
 	b.t.Helper()
 	path := os.Getenv("IBID_AXE")
 	if path == "" {
-		return // TestAxe says that it was left out
+		return // TestAxe reports it
 	}
 	script, err := os.ReadFile(path)
 	if err != nil {
 		b.t.Fatal(err)
 	}
 	if b.js(`typeof axe`) == "undefined" {
-		// Evaluated by the browser's own tools, which no policy of the page holds back.
+		// The page's policy does not apply to what the browser's tools evaluate.
 		b.do(chromedp.Evaluate[chromedp.Void](string(script) + "\n;0"))
 	}
 	found, err := chromedp.Run(b, chromedp.Evaluate[string](`axe.run(document, {runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]}).then((r) =>
@@ -96,25 +95,23 @@ func (b *tab) axe(where string) {
 		b.t.Fatal(err)
 	}
 	if result.Passes == 0 {
-		b.t.Errorf("%s: axe looked at nothing", where)
+		b.t.Errorf("%s: axe checked nothing", where)
 	}
 	if len(result.Violations) > 0 {
 		b.t.Errorf("%s: %s", where, strings.Join(result.Violations, "\n"))
 	}
 }
 
-// TestAxe says whether the tests of the page hold it against WCAG.
+// TestAxe checks that axe runs and finds a fault, or reports that it is missing.
 func TestAxe(t *testing.T) {
 	if os.Getenv("IBID_AXE") == "" {
-		t.Skip("IBID_AXE does not name the script axe.min.js of the npm package axe-core: the page is not held against WCAG")
+		t.Skip("IBID_AXE does not name the script axe.min.js of the npm package axe-core: the page is not checked against WCAG")
 	}
-	s := newScene(t, nil)
-	b := s.newTab(t, 800, "light")
+	b := newScene(t, nil).newTab(t, 800, "light")
 	b.look("empty")
-	// It would find a fault.
 	b.do(chromedp.Evaluate[chromedp.Void](`document.documentElement.removeAttribute("lang")`))
 	found, err := chromedp.Run(b, chromedp.Evaluate[string](`axe.run(document, {runOnly: ["wcag2a"]}).then((r) => r.violations.map((v) => v.id).join(" "))`, chromedp.EvalAwaitPromise))
 	if err != nil || found == "" {
-		t.Errorf("axe finds nothing wrong with a page without a language (%v)", err)
+		t.Errorf("axe finds no fault in a page without a language (%v)", err)
 	}
 }

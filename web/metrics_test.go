@@ -5,7 +5,6 @@ import (
 	"errors"
 	"iter"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"strings"
 	"testing"
@@ -20,14 +19,11 @@ import (
 	"ibid/retrieve"
 )
 
-// scraped reads what /metrics gives: counters and gauges, and the counts of
-// histograms, by name and labels.
+// scraped returns the counters, gauges and counts of histograms at /metrics, by
+// name and labels.
 func scraped(t *testing.T, h http.Handler) map[string]float64 {
 	t.Helper()
-	r := httptest.NewRequest("GET", "/metrics", nil)
-	r.Host = "localhost"
-	w := httptest.NewRecorder()
-	h.ServeHTTP(w, r)
+	w := call(h, "GET", "/metrics", "")
 	parser := expfmt.NewTextParser(model.LegacyValidation)
 	families, err := parser.TextToMetricFamilies(w.Body)
 	if err != nil || w.Code != 200 {
@@ -36,7 +32,7 @@ func scraped(t *testing.T, h http.Handler) map[string]float64 {
 	values := map[string]float64{}
 	for name, f := range families {
 		if f.GetHelp() == "" {
-			t.Errorf("%s says nothing of itself", name)
+			t.Errorf("%s has no help", name)
 		}
 		for _, m := range f.GetMetric() {
 			var labels []string
@@ -57,8 +53,8 @@ func scraped(t *testing.T, h http.Handler) map[string]float64 {
 	return values
 }
 
-// TestMetrics asks questions of every outcome, by several ways, and compares
-// what was counted.
+// TestMetrics asks questions with every outcome, in several ways, and compares
+// the metrics.
 func TestMetrics(t *testing.T) {
 	m := NewMetrics(Price{})
 	e := newHandler(t, func(o *Options) {
@@ -69,28 +65,20 @@ func TestMetrics(t *testing.T) {
 		}
 		o.Indexing = func() (int, int, bool) { return 3, 5, true }
 	})
-	ask := func(method, path, body string, header ...string) {
-		r := httptest.NewRequest(method, path, strings.NewReader(body))
-		r.Host = "localhost"
-		for i := 0; i < len(header); i += 2 {
-			r.Header.Set(header[i], header[i+1])
-		}
-		e.ServeHTTP(httptest.NewRecorder(), r)
-	}
-	ask("POST", "/api/ask", `{"question":"What is the mooring fee?"}`)
-	ask("POST", "/api/ask", `{"question":"What is the mooring fee?"}`, "Accept", "text/event-stream")
-	ask("POST", "/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ask","arguments":{"question":"What is the mooring fee?"}}}`,
+	call(e, "POST", "/api/ask", `{"question":"What is the mooring fee?"}`)
+	call(e, "POST", "/api/ask", `{"question":"What is the mooring fee?"}`, "Accept", "text/event-stream")
+	call(e, "POST", "/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ask","arguments":{"question":"What is the mooring fee?"}}}`,
 		"Content-Type", "application/json", "Accept", "application/json, text/event-stream")
-	ask("POST", "/api/ask", `{"question":"pizza"}`)
-	ask("POST", "/api/ask", `{"question":"cut short"}`)
-	ask("POST", "/api/ask", `{"question":"breaks later"}`)
-	ask("POST", "/api/ask", `{"question":"breaks at once"}`)
-	ask("POST", "/api/ask", `{"question":"drafted"}`)
-	ask("POST", "/api/ask", `{"question":""}`)
-	ask("POST", "/api/search", `{"question":"mooring"}`)
-	ask("GET", "/CANARY/canary?canary=1", "")
-	ask("CANARY", "/api/ask", "")
-	ask("GET", "/documents/club/guide.pdf", "")
+	call(e, "POST", "/api/ask", `{"question":"pizza"}`)
+	call(e, "POST", "/api/ask", `{"question":"cut short"}`)
+	call(e, "POST", "/api/ask", `{"question":"breaks later"}`)
+	call(e, "POST", "/api/ask", `{"question":"breaks at once"}`)
+	call(e, "POST", "/api/ask", `{"question":"drafted"}`)
+	call(e, "POST", "/api/ask", `{"question":""}`)
+	call(e, "POST", "/api/search", `{"question":"mooring"}`)
+	call(e, "GET", "/CANARY/canary?canary=1", "")
+	call(e, "CANARY", "/api/ask", "")
+	call(e, "GET", "/documents/club/guide.pdf", "")
 	got := scraped(t, e)
 	for key, want := range map[string]float64{
 		"ibid_answers_total{kind=ask,outcome=answered}":                      4,
@@ -135,12 +123,12 @@ func TestMetrics(t *testing.T) {
 		}
 	}
 	if got["go_goroutines"] == 0 {
-		t.Error("nothing is told of the Go runtime")
+		t.Error("there are no metrics of the Go runtime")
 	}
 	for key := range got {
 		for _, word := range []string{"CANARY", "canary", "mooring", "pizza", "guide", "harbour"} {
 			if strings.Contains(key, word) {
-				t.Errorf("%s tells %q", key, word)
+				t.Errorf("%s contains %q", key, word)
 			}
 		}
 	}
@@ -153,7 +141,7 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// TestMetricsOfCanceledAnswers: a reader who goes is counted as one.
+// TestMetricsOfCanceledAnswers counts answers whose reader disconnected.
 func TestMetricsOfCanceledAnswers(t *testing.T) {
 	w := newStalled()
 	s, err := newServer(mcpOptions(t, func(o *Options) { o.Asker = w }))
@@ -199,7 +187,7 @@ func TestMetricsOfModels(t *testing.T) {
 		}
 	}))
 	if m.Model(nil) != nil {
-		t.Error("no model is a model")
+		t.Error("nil became a model")
 	}
 	call := func(role answer.Role, user string, whole bool) (got []answer.Piece, err error) {
 		for p, e := range model.Complete(t.Context(), answer.Prompt{Role: role, System: "one two", User: user}) {
@@ -225,7 +213,7 @@ func TestMetricsOfModels(t *testing.T) {
 		"ibid_model_tokens_total{direction=prompt,role=answer}":       1000,
 		"ibid_model_tokens_total{direction=completion,role=answer}":   200,
 		"ibid_model_tokens_total{direction=reasoning,role=answer}":    50,
-		"ibid_model_tokens_total{direction=prompt,role=judge}":        3, // what it was shown, counted here
+		"ibid_model_tokens_total{direction=prompt,role=judge}":        3, // its prompt, counted here
 		"ibid_model_tokens_total{direction=completion,role=judge}":    1,
 		"ibid_model_cost_total":                                       (2*(1000+5+3+1000) + 10*(200+1+200)) / 1e6,
 	}
@@ -259,10 +247,10 @@ func TestMetricsOfEmbedders(t *testing.T) {
 		t.Error("a failure is lost")
 	}
 	if v, ok := m.Embedder(wordyEmbedder{}).(retrieve.Vocabulary); !ok || v.Known("a") != .25 {
-		t.Error("what words it knows is lost")
+		t.Error("its vocabulary is lost")
 	}
 	if _, ok := m.Embedder(brokenEmbedder{}).(retrieve.Vocabulary); ok {
-		t.Error("it knows words, which it does not")
+		t.Error("it got a vocabulary")
 	}
 	got := scraped(t, m.Handler())
 	if got["ibid_embedding_duration_seconds"] != 2 || got["ibid_embedded_texts_total"] != 2 || got["ibid_embedding_failures_total"] != 1 {
@@ -270,7 +258,7 @@ func TestMetricsOfEmbedders(t *testing.T) {
 	}
 }
 
-// TestEveryAnswerIsMeasured: answers get their numbers in one place.
+// TestEveryAnswerIsMeasured checks that citations are numbered in one place.
 func TestEveryAnswerIsMeasured(t *testing.T) {
 	entries, err := os.ReadDir(".")
 	if err != nil {
@@ -283,7 +271,7 @@ func TestEveryAnswerIsMeasured(t *testing.T) {
 				t.Fatal(err)
 			}
 			if strings.Contains(string(b), "cite.Number(") {
-				t.Errorf("%s numbers citations past the metrics: use s.cited", name)
+				t.Errorf("%s numbers citations without the metrics: use s.cited", name)
 			}
 		}
 	}

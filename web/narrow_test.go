@@ -9,7 +9,6 @@ import (
 	"iter"
 	"maps"
 	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"reflect"
 	"slices"
@@ -22,13 +21,12 @@ import (
 	"ibid/retrieve"
 )
 
-// A shared library has documents of several collections, and everything that a
-// server is made of shows all that it is asked for: what a key does not reach is
-// kept from it by the server or not at all.
+// A shared library has documents of several collections and shows all of them:
+// only the server protects those that a key does not include.
 type shared []retrieve.DocumentInfo
 
-// What only keys for the collection "shut" may see. Nothing of it is in what a
-// request asks for.
+// canaries are visible only with a key for the collection "shut". No request
+// contains them.
 var canaries = []string{"CANARYTEXT", "CANARYTITLE", "CANARYPATH", "CANARYTROUBLE", "CANARYCOMMENT", "CANARYQUESTION", "CANARYDRAWN", "CANARYFILE"}
 
 func newShared() shared {
@@ -85,15 +83,16 @@ func (s shared) Ask(ctx context.Context, q answer.Question) iter.Seq2[answer.Eve
 			yield(nil, err)
 			return
 		}
-		s.tell(found, yield)
+		s.answerWith(found, yield)
 	}
 }
 
 func (s shared) Summarize(_ context.Context, x answer.Summary) iter.Seq2[answer.Event, error] {
-	return func(yield func(answer.Event, error) bool) { s.tell(x.Passages, yield) }
+	return func(yield func(answer.Event, error) bool) { s.answerWith(x.Passages, yield) }
 }
 
-func (s shared) tell(found []retrieve.Passage, yield func(answer.Event, error) bool) {
+// answerWith sends every kind of event that contains words of the passages.
+func (s shared) answerWith(found []retrieve.Passage, yield func(answer.Event, error) bool) {
 	if !yield(answer.Retrieved{Passages: found}, nil) || !yield(answer.Kept{Passages: found}, nil) {
 		return
 	}
@@ -132,11 +131,10 @@ func newSharedServer(t *testing.T) *keyed {
 	})
 }
 
-// TestOptionsAreNarrowed: whatever a server is given that reaches documents is
-// behind the keys. A new member of Options fails here until it is narrowed, or
-// named as one that need not be.
+// TestOptionsAreNarrowed checks that everything in Options that reaches documents
+// respects keys. A new member fails until it is narrowed or exempt.
 func TestOptionsAreNarrowed(t *testing.T) {
-	// Each of these reaches no documents, or tells whose what it keeps is.
+	// These reach no documents, or record the key that each entry belongs to.
 	exempt := []string{"Ledger", "Keys", "Upstream", "Embedder", "Tracer"}
 	s := newShared()
 	var o Options
@@ -146,7 +144,7 @@ func TestOptionsAreNarrowed(t *testing.T) {
 		switch {
 		case v.Field(i).Kind() != reflect.Interface || slices.Contains(exempt, name):
 		case !reflect.TypeFor[shared]().AssignableTo(v.Field(i).Type()):
-			t.Errorf("%s is new: have the shared library of this test be one, or name it with those that reach no documents", name)
+			t.Errorf("%s is new: implement it on shared, or exempt it if it reaches no documents", name)
 		default:
 			v.Field(i).Set(reflect.ValueOf(s))
 		}
@@ -154,12 +152,13 @@ func TestOptionsAreNarrowed(t *testing.T) {
 	o.narrow()
 	for i := range v.NumField() {
 		if v.Field(i).Kind() == reflect.Interface && !v.Field(i).IsNil() && v.Field(i).Elem().Type() == reflect.TypeFor[shared]() {
-			t.Errorf("%s is not narrowed: what it gives goes to every key", v.Type().Field(i).Name)
+			t.Errorf("%s is not narrowed", v.Type().Field(i).Name)
 		}
 	}
 }
 
-// attempts are the requests by which one may come at documents, on a route.
+// attempts returns requests of a route that could reach documents, as path and
+// body.
 func attempts(method, pattern, run string) (out [][2]string) {
 	paths := []string{strings.ReplaceAll(pattern, ":id", run)}
 	if strings.HasSuffix(pattern, "*") {
@@ -197,14 +196,14 @@ func attempts(method, pattern, run string) (out [][2]string) {
 	return out
 }
 
-// TestCollectionsOfKeys: a key for one collection sees nothing of another, by no
-// route and in no way that a key for all sees it.
+// TestCollectionsOfKeys checks that a key for one collection sees nothing of
+// another, by any route or request with which a full key sees it.
 func TestCollectionsOfKeys(t *testing.T) {
 	t.Parallel()
 	k := newSharedServer(t)
 	limited := k.ring.make(t, "limited", only("open"))
 	full := k.ring.make(t, "full", writer)
-	// Another key's run, and what it thinks of it.
+	// A run of another key, with feedback.
 	begin := func(key string) string {
 		w := k.send(t, "POST", "/api/ask", `{"question":"Is CANARYQUESTION true?"}`, "Authorization: Bearer "+key)
 		run := w.Header().Get(runHeader)
@@ -221,7 +220,7 @@ func TestCollectionsOfKeys(t *testing.T) {
 	}
 	run := begin(full)
 
-	// Figures are of all collections together.
+	// Metrics count all collections together.
 	if w := k.send(t, "GET", "/metrics", "", "Authorization: Bearer "+limited); w.Code != http.StatusForbidden || strings.Contains(w.Body.String(), "ibid_") {
 		t.Errorf("metrics: %d %.200s", w.Code, w.Body)
 	}
@@ -229,11 +228,11 @@ func TestCollectionsOfKeys(t *testing.T) {
 		t.Errorf("metrics: %d %.200s", w.Code, w.Body)
 	}
 	seen, shown, requests := map[string]bool{}, map[string]bool{}, 0
-	try := func(who string, key string, tell func(route, request, word string)) {
+	try := func(full bool, key string, report func(route, request, word string)) {
 		for _, r := range k.Routes() {
 			for _, a := range attempts(r.Method, r.Path, run) {
-				if who == "full" && (strings.Contains(a[0], "forget") || r.Method == "DELETE") {
-					continue // the run is wanted
+				if full && (strings.Contains(a[0], "forget") || r.Method == "DELETE") {
+					continue // keep the run
 				}
 				for _, accept := range []string{"*/*", "application/json, text/event-stream", "text/html"} {
 					requests++
@@ -241,26 +240,26 @@ func TestCollectionsOfKeys(t *testing.T) {
 					reply := fmt.Sprint(w.Header()) + w.Body.String()
 					for _, word := range canaries {
 						if strings.Contains(reply, word) {
-							tell(r.Method+" "+r.Path, a[0]+" "+a[1], word)
+							report(r.Method+" "+r.Path, a[0]+" "+a[1], word)
 						}
 					}
 				}
 			}
 		}
 	}
-	try("limited", limited, func(route, request, word string) { t.Errorf("%s: %s: the reply has %s", route, request, word) })
-	try("full", full, func(route, _, word string) { shown[route], seen[word] = true, true })
+	try(false, limited, func(route, request, word string) { t.Errorf("%s: %s: the reply contains %s", route, request, word) })
+	try(true, full, func(route, _, word string) { shown[route], seen[word] = true, true })
 	for _, word := range canaries {
 		if !seen[word] {
-			t.Errorf("%s is shown to nobody: the test does not see what it is to see", word)
+			t.Errorf("%s is not shown to the full key either", word)
 		}
 	}
 	if len(shown) < 15 {
-		t.Errorf("only %d routes show a key for all what they do not show the other: the test does not see them", len(shown))
+		t.Errorf("only %d routes show more to the full key", len(shown))
 	}
-	t.Logf("%d requests; a key for all sees what the other does not by %d routes: %v", requests, len(shown), slices.Sorted(maps.Keys(shown)))
+	t.Logf("%d requests; the full key sees more by %d routes: %v", requests, len(shown), slices.Sorted(maps.Keys(shown)))
 
-	// Its own collection it sees.
+	// It sees its own collection.
 	for _, path := range []string{"/documents/open/guide.pdf", "/api/documents/open/guide.pdf"} {
 		if w := k.send(t, "GET", path, "", "Authorization: Bearer "+limited); w.Code != http.StatusOK || !strings.Contains(w.Body.String(), "quay") {
 			t.Errorf("%s: status %d: %s", path, w.Code, w.Body)
@@ -277,8 +276,8 @@ func TestCollectionsOfKeys(t *testing.T) {
 	}
 }
 
-// TestNobodyReachesNothing: work without a key in its context, such as that of a
-// public route, comes at no document.
+// TestNobodyReachesNothing checks that a context without a key, such as that of a
+// public route, reaches no document.
 func TestNobodyReachesNothing(t *testing.T) {
 	s := newShared()
 	o := Options{Asker: s, Searcher: s, Library: s, Uploads: s, Drawer: s, Originals: s}
@@ -293,7 +292,7 @@ func TestNobodyReachesNothing(t *testing.T) {
 	_, drawn := o.Drawer.DrawPage(ctx, &s[0].Document, 1, "", 100)
 	_, original := o.Originals.Original(ctx, &s[0].Document)
 	if o.Originals.Here(ctx, &s[0].Document) {
-		t.Error("an original is here for nobody")
+		t.Error("an original is available without a key")
 	}
 	var ask error
 	for _, err := range o.Asker.Ask(ctx, answer.Question{}) {
@@ -307,14 +306,12 @@ func TestNobodyReachesNothing(t *testing.T) {
 	}
 }
 
-// TestKeyOfUploads: a key for other collections than that of the uploads
-// neither adds nor changes any.
+// TestKeyOfUploads checks that uploads need a key for their collection.
 func TestKeyOfUploads(t *testing.T) {
 	k := newSharedServer(t)
 	for name, want := range map[string]int{"open": http.StatusForbidden, "uploads": http.StatusCreated} {
 		key := k.ring.make(t, name, only(name))
-		var w *httptest.ResponseRecorder
-		if w = k.send(t, "POST", "/api/documents?"+url.Values{"name": {"a.md"}}.Encode(), "A", "Authorization: Bearer "+key); w.Code != want {
+		if w := k.send(t, "POST", "/api/documents?"+url.Values{"name": {"a.md"}}.Encode(), "A", "Authorization: Bearer "+key); w.Code != want {
 			t.Errorf("a key for %s: status %d: %s", name, w.Code, w.Body)
 		}
 	}

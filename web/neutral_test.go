@@ -17,16 +17,16 @@ import (
 	"ibid/cite"
 )
 
-// chatMarkdown reads all that readers of chats do: links in words, tables, notes.
+// chatMarkdown is Markdown with every extension that chat clients use.
 var chatMarkdown = goldmark.New(goldmark.WithExtensions(extension.GFM, extension.Footnote, extension.DefinitionList, extension.Typographer),
 	goldmark.WithRendererOptions(html.WithUnsafe()))
 
-// plainElements are what Markdown makes of paragraphs, lists, tables and code.
+// plainElements are the elements of paragraphs, lists, tables and code.
 var plainElements = strings.Fields(`html head body p em strong del code pre ul ol li h1 h2 h3 h4 h5 h6 hr br blockquote
 	table thead tbody tr th td dl dt dd input`)
 
-// activeIn says what a text is, to a reader of Markdown or of HTML, beside
-// words in paragraphs; empty if nothing.
+// activeIn names what a reader of Markdown or HTML finds in a text other than
+// words in paragraphs, or returns "".
 func activeIn(words string) string {
 	source := []byte(words)
 	doc := chatMarkdown.Parser().Parse(text.NewReader(source))
@@ -55,8 +55,8 @@ func activeIn(words string) string {
 	return ""
 }
 
-// elementIn gives the first element, comment or attribute of a page that is not
-// allowed.
+// elementIn returns the first element, comment or attribute of a page that is
+// not allowed.
 func elementIn(page string, allowed []string, attributes ...string) string {
 	root, err := nethtml.Parse(strings.NewReader(page))
 	if err != nil {
@@ -80,11 +80,11 @@ func elementIn(page string, allowed []string, attributes ...string) string {
 	return ""
 }
 
-// The check sees what it is there to see.
+// TestActiveIn checks that activeIn finds what Neutral must remove.
 func TestActiveIn(t *testing.T) {
 	for _, words := range []string{"[a](b)", "![a](b)", "[a]\n\n[a]: b", "<https://a.b>", "see https://a.bc/d", "see www.a.bc", "mail a@b.cd", "a <b>c</b>", "<!-- a -->", "a[^1]\n\n[^1]: b"} {
 		if activeIn(words) == "" {
-			t.Errorf("nothing is seen in %q", words)
+			t.Errorf("%q passes", words)
 		}
 		if what := activeIn(cite.Neutral(words)); what != "" {
 			t.Errorf("%q has %s", cite.Neutral(words), what)
@@ -92,8 +92,8 @@ func TestActiveIn(t *testing.T) {
 	}
 }
 
-// Whatever is put together, nothing but words is left for readers of Markdown
-// and HTML, when they read it after one more decoding of references as well.
+// TestNeutralIsOnlyWords checks that readers of Markdown and HTML find only
+// words, even if they decode references once more.
 func TestNeutralIsOnlyWords(t *testing.T) {
 	parts := []string{
 		"https://evil.com/a?b=c", "http://", "https:", "//evil.com", "/", "\\", "ftp://e.com", "www.evil.com", "www.", "evil.com", "xmpp:a@b.com", "mailto:", "a@b.com", "javascript:x", "data:text/html,x",
@@ -111,7 +111,7 @@ func TestNeutralIsOnlyWords(t *testing.T) {
 			t.Fatalf("%q, from %q, decodes to %q", out, words, decoded)
 		}
 		if unescaped := strings.ReplaceAll(out, "\\", ""); strings.Contains(activeIn(unescaped), "AutoLink") {
-			t.Fatalf("%q, from %q, is linked when its backslashes are gone", out, words)
+			t.Fatalf("%q, from %q, is a link without its backslashes", out, words)
 		}
 		titled := "[" + cite.MarkdownText(words) + "](/own)"
 		if a, links := countLinks(titled); a != "" || links != 1 {
@@ -120,8 +120,8 @@ func TestNeutralIsOnlyWords(t *testing.T) {
 	})
 }
 
-// countLinks counts the links of a Markdown text, and tells of one that leads
-// elsewhere than to /own, or of anything else.
+// countLinks counts the links of a Markdown text, and returns anything active
+// other than links to /own.
 func countLinks(words string) (strange string, links int) {
 	source := []byte(words)
 	_ = ast.Walk(chatMarkdown.Parser().Parse(text.NewReader(source)), func(n ast.Node, entering bool) (ast.WalkStatus, error) {

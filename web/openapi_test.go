@@ -32,8 +32,8 @@ import (
 
 type object = map[string]any
 
-// TestOpenAPI writes the description out of the code, and compares it with the
-// one that is served; -update takes the new one over.
+// TestOpenAPI generates the description from the code and compares it with the
+// served one; -update replaces it.
 func TestOpenAPI(t *testing.T) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -49,7 +49,7 @@ func TestOpenAPI(t *testing.T) {
 		return
 	}
 	if !bytes.Equal(b.Bytes(), openapiDocument) {
-		t.Error("openapi.json is not what the code says: go test ./web -run 'TestOpenAPI$' -update")
+		t.Error("openapi.json differs from the code: go test ./web -run 'TestOpenAPI$' -update")
 	}
 	w := call(newHandler(t, nil), "GET", "/openapi.json", "")
 	if w.Code != 200 || !bytes.Equal(w.Body.Bytes(), b.Bytes()) || w.Header().Get("Content-Type") != "application/json" {
@@ -57,7 +57,7 @@ func TestOpenAPI(t *testing.T) {
 	}
 }
 
-// describe makes the OpenAPI document.
+// describe returns the OpenAPI document.
 func describe(t *testing.T) object {
 	schemas := newSchemas(t)
 	problem := schemas.of(reflect.TypeFor[Problem]())
@@ -75,7 +75,7 @@ func describe(t *testing.T) object {
 	for _, op := range operations() {
 		access, ok := listed[op.route]
 		if !ok {
-			t.Errorf("%s is described, and is no route", op.route)
+			t.Errorf("%s is described, but is not a route", op.route)
 		}
 		delete(listed, op.route)
 		method, pattern, _ := strings.Cut(op.route, " ")
@@ -86,7 +86,7 @@ func describe(t *testing.T) object {
 		}
 		switch access {
 		case public:
-			o["x-access"], o["security"] = "everybody", []any{}
+			o["x-access"], o["security"] = "everyone", []any{}
 		case readers:
 			o["x-access"] = "keys that read"
 		case writers:
@@ -138,7 +138,7 @@ func describe(t *testing.T) object {
 			media := object{"schema": object{"type": "string"}}
 			switch {
 			case r.events:
-				media["schema"] = object{"type": "string", "description": "server-sent events; the data of each is one JSON object, described in x-events by the event's name"}
+				media["schema"] = object{"type": "string", "description": "server-sent events; the data of each is one JSON object, which x-events describes by the event's name"}
 				media["x-events"] = events
 			case r.value != nil:
 				media["schema"] = schemas.of(reflect.TypeOf(r.value))
@@ -154,7 +154,7 @@ func describe(t *testing.T) object {
 		if op.tag == "Pages" {
 			fault[pageType] = object{"schema": object{"type": "string"}}
 		}
-		replies["default"] = object{"description": "what went wrong", "content": fault}
+		replies["default"] = object{"description": "the error", "content": fault}
 		o["responses"] = replies
 		item, ok := paths[path].(object)
 		if !ok {
@@ -164,7 +164,7 @@ func describe(t *testing.T) object {
 		item[strings.ToLower(method)] = o
 	}
 	for route := range listed {
-		t.Errorf("%s is a route, and is not described: add a line to operations", route)
+		t.Errorf("%s is a route, but is not described: add a line to operations", route)
 	}
 	made := object{}
 	for name, s := range schemas.made {
@@ -173,9 +173,9 @@ func describe(t *testing.T) object {
 	return object{
 		"openapi": "3.1.0",
 		"info": object{"title": "Ibid", "version": "1",
-			"description": "Questions about a library of documents, answered with citations. Offsets are in bytes of UTF-8. Errors are problem details (RFC 9457), with a code to branch on. Members that are not described may come in requests and are passed over, except in a filter; clients should pass over those that they do not know in replies.",
+			"description": "Questions about a library of documents, answered with citations. Offsets are in bytes of UTF-8. Errors are problem details (RFC 9457) with a code. Unknown members of requests are ignored, except in a filter; clients should ignore unknown members of replies.",
 			"license":     object{"name": "see LICENSE"}},
-		"servers":  []any{object{"url": "/", "description": "the server that this comes from"}},
+		"servers":  []any{object{"url": "/", "description": "this server"}},
 		"tags":     tags(),
 		"security": []any{object{}, object{"key": []any{}}, object{"session": []any{}}},
 		"paths":    paths,
@@ -183,8 +183,8 @@ func describe(t *testing.T) object {
 		"components": object{
 			"schemas": made,
 			"securitySchemes": object{
-				"key":     object{"type": "http", "scheme": "bearer", "description": "a key of 'ibid keys make'; a server that only its own machine reaches may need none"},
-				"session": object{"type": "apiKey", "in": "cookie", "name": "ibid_session", "description": "a browser's session, begun at /key; with HTTPS the cookie has the prefix __Host-"},
+				"key":     object{"type": "http", "scheme": "bearer", "description": "a key made with 'ibid keys make'; a server on a loopback address may need none"},
+				"session": object{"type": "apiKey", "in": "cookie", "name": "ibid_session", "description": "a browser's session, which begins at /key; with HTTPS the cookie has the prefix __Host-"},
 			},
 		},
 	}
@@ -213,16 +213,16 @@ func operationID(method, path string) string {
 func pathParameter(name string) string {
 	switch name {
 	case "document":
-		return "the document's id, ROOT/path; its slashes stay as they are"
+		return "the document's id, ROOT/path, with its slashes unescaped"
 	case "model":
-		return "the model's id; its slashes stay as they are, or are escaped"
+		return "the model's id, with its slashes escaped or not"
 	case "id":
 		return "the run's id"
 	}
-	return "the file's name"
+	return "the file name"
 }
 
-// schemas are made of Go types and their comments.
+// schemas generates JSON schemas from Go types and their comments.
 type schemas struct {
 	t        *testing.T
 	made     map[string]object
@@ -296,7 +296,7 @@ func parsed(t testing.TB, dir string, comments bool) (files []*ast.File) {
 	return files
 }
 
-// comment is the first of the comments, without the marks of Go's own references.
+// comment returns the first comment, without the brackets of Go's references.
 func comment(groups ...*ast.CommentGroup) string {
 	for _, g := range groups {
 		if text := strings.TrimSpace(g.Text()); text != "" {
@@ -307,7 +307,7 @@ func comment(groups ...*ast.CommentGroup) string {
 	return ""
 }
 
-// of gives the schema of a type; that of a named struct is referred to.
+// of returns the schema of a type; for a named struct, a reference to it.
 func (s *schemas) of(t reflect.Type) object {
 	name := t.PkgPath() + "." + t.Name()
 	switch {
@@ -343,7 +343,7 @@ func (s *schemas) of(t reflect.Type) object {
 	case reflect.Struct:
 		as := s.name(t)
 		if other := s.from[as]; other != nil && other != t {
-			s.t.Fatalf("two types make the schema %s: %v and %v; name one in schemaNames", as, other, t)
+			s.t.Fatalf("two types have the schema name %s: %v and %v; add one to schemaNames", as, other, t)
 		}
 		if s.made[as] == nil {
 			made := object{"type": "object"}
@@ -366,13 +366,12 @@ func (s *schemas) of(t reflect.Type) object {
 	return nil
 }
 
-// name is the schema's name: that of the Go type, unless schemaNames has another.
+// name returns the name in schemaNames, by default that of the Go type.
 func (s *schemas) name(t reflect.Type) string {
 	return cmp.Or(schemaNames()[t.String()], t.Name())
 }
 
-// members adds those of a struct, and those of what is embedded in it that it
-// does not have itself.
+// members adds the members of a struct and, after them, those of embedded structs.
 func (s *schemas) members(t reflect.Type, properties object, required *[]string) {
 	var embedded []reflect.Type
 	for i := range t.NumField() {
@@ -418,12 +417,12 @@ func (s *schemas) members(t reflect.Type, properties object, required *[]string)
 	}
 }
 
-// TestOpenAPIQuery finds every query parameter that the code reads in the description.
+// TestOpenAPIQuery checks that every query parameter in the code is described.
 func TestOpenAPIQuery(t *testing.T) {
-	told := map[string]bool{}
+	described := map[string]bool{}
 	for _, op := range operations() {
 		for name := range op.query {
-			told[name] = true
+			described[name] = true
 		}
 	}
 	for _, file := range parsed(t, ".", false) {
@@ -438,22 +437,22 @@ func TestOpenAPIQuery(t *testing.T) {
 				return true
 			}
 			on, isIdent := fun.X.(*ast.Ident)
-			if name, err := strconv.Unquote(lit.Value); err == nil && !told[name] &&
+			if name, err := strconv.Unquote(lit.Value); err == nil && !described[name] &&
 				(fun.Sel.Name == "QueryParam" || fun.Sel.Name == "Get" && isIdent && on.Name == "q") {
-				t.Errorf("the parameter %q is read and not described", name)
+				t.Errorf("the parameter %q is not described", name)
 			}
 			return true
 		})
 	}
 }
 
-// TestOpenAPICodes finds every code that the source gives a problem in the
-// table, and no other there.
+// TestOpenAPICodes checks that the table lists every code of a problem in the
+// source, and no others.
 func TestOpenAPICodes(t *testing.T) {
 	table := map[string]bool{}
 	for i, c := range codes() {
 		if table[c.Code] || i > 0 && codes()[i-1].Code > c.Code {
-			t.Errorf("%s is there twice, or not in its place", c.Code)
+			t.Errorf("%s is listed twice or out of order", c.Code)
 		}
 		table[c.Code] = true
 	}
@@ -464,7 +463,7 @@ func TestOpenAPICodes(t *testing.T) {
 			if text, err := strconv.Unquote(e.Value); err == nil && e.Kind == token.STRING {
 				used[text] = true
 			}
-		case *ast.BinaryExpr: // "model_" and a kind of error, "bad_" and what is wrong with a question
+		case *ast.BinaryExpr: // "model_" and a kind of error, or "bad_" and the code of a QuestionError
 		case nil:
 		}
 	}
@@ -530,16 +529,16 @@ func TestOpenAPICodes(t *testing.T) {
 	}
 	for code := range used {
 		if !table[code] {
-			t.Errorf("the code %s is given to problems, and is not in the table of codes", code)
+			t.Errorf("the code %s is missing in the table of codes", code)
 		}
 		delete(table, code)
 	}
 	for code := range table {
-		t.Errorf("the table of codes lists %s, which no problem has", code)
+		t.Errorf("the table of codes lists %s, which no problem uses", code)
 	}
 }
 
-// TestOpenAPIForm: the document is what OpenAPI 3.1 takes for one, and its schemas are schemas.
+// TestOpenAPIForm checks that the document is valid OpenAPI 3.1 with valid schemas.
 func TestOpenAPIForm(t *testing.T) {
 	var d object
 	if err := json.Unmarshal(openapiDocument, &d); err != nil {
@@ -568,7 +567,7 @@ func TestOpenAPIForm(t *testing.T) {
 			}
 			for _, part := range regexp.MustCompile(`\{\w+\}`).FindAllString(path, -1) {
 				if !named[part] {
-					t.Errorf("%s %s: %s is no parameter", method, path, part)
+					t.Errorf("%s %s: %s is not a parameter", method, path, part)
 				}
 			}
 			for status, r := range o["responses"].(object) {
@@ -584,7 +583,7 @@ func TestOpenAPIForm(t *testing.T) {
 	}
 }
 
-// checker holds replies against the description.
+// checker compares replies with the description.
 var checker replyChecker
 
 type replyChecker struct {
@@ -592,7 +591,7 @@ type replyChecker struct {
 	mu       sync.Mutex
 	document object
 	compiler *jsonschema.Compiler
-	seen     map[string]bool // operations with their status and type that were checked
+	seen     map[string]bool // operations, with status and type, that were checked
 }
 
 const documentURL = "http://ibid.test/openapi.json"
@@ -602,7 +601,7 @@ func (r *replyChecker) load(t testing.TB) {
 		if err := json.Unmarshal(openapiDocument, &r.document); err != nil {
 			t.Fatal(err)
 		}
-		// Nothing that is not described may come.
+		// A reply must not have a member that is not described.
 		strict, err := jsonschema.UnmarshalJSON(bytes.NewReader(openapiDocument))
 		if err != nil {
 			t.Fatal(err)
@@ -635,7 +634,7 @@ func escaped(s string) string {
 	return strings.NewReplacer("~", "~0", "/", "~1", "{", "%7B", "}", "%7D").Replace(s)
 }
 
-// check holds a reply of a handler against the description.
+// check compares a reply of a handler with the description.
 func (r *replyChecker) check(t testing.TB, e *echo.Echo, method, path string, w *httptest.ResponseRecorder) {
 	t.Helper()
 	r.load(t)
@@ -651,7 +650,7 @@ func (r *replyChecker) check(t testing.TB, e *echo.Echo, method, path string, w 
 	pointer := "/paths/" + escaped(openapiPath(c.Path())) + "/" + strings.ToLower(method) + "/responses/"
 	if op == nil {
 		if w.Code < 400 {
-			t.Errorf("%s %s is not described, and replies %d", method, path, w.Code)
+			t.Errorf("%s %s is not described, but replies %d", method, path, w.Code)
 		}
 		return
 	}
@@ -702,7 +701,7 @@ func (r *replyChecker) check(t testing.TB, e *echo.Echo, method, path string, w 
 			t.Error(err)
 		}
 		if i := slices.IndexFunc(codes(), func(c apiCode) bool { return c.Code == p.Code }); i >= 0 && !slices.Contains(codes()[i].Status, w.Code) || p.Status != w.Code {
-			t.Errorf("%s %s: the code %s comes with the status %d", method, path, p.Code, w.Code)
+			t.Errorf("%s %s: the code %s has the status %d", method, path, p.Code, w.Code)
 		}
 	}
 }
@@ -718,8 +717,8 @@ func (r *replyChecker) valid(t testing.TB, pointer string, data []byte, what str
 	}
 }
 
-// TestOpenAPIReplies asks every operation for every reply that is described, so
-// that each is held against the description.
+// TestOpenAPIReplies requests every described reply of every operation and
+// compares it with the description.
 func TestOpenAPIReplies(t *testing.T) {
 	dir, err := os.OpenRoot(t.TempDir())
 	if err != nil {
@@ -823,15 +822,15 @@ func TestOpenAPIReplies(t *testing.T) {
 	for _, op := range operations() {
 		for _, r := range op.replies {
 			want := strings.TrimSpace(fmt.Sprintf("%s %d %s", op.route, r.status, r.content))
-			// A picture takes PDFium, and some of the pages need other set-ups.
+			// An image needs PDFium, and some pages need another server.
 			if !checker.seen[want] && r.content != "image/png" && op.route != "POST /key" && op.route != "POST /key/leave" {
-				t.Errorf("no reply was seen of %s", want)
+				t.Errorf("%s: no such reply", want)
 			}
 		}
 	}
 }
 
-// TestDocsPage shows every route, schema and code.
+// TestDocsPage checks that the page lists every route, schema and code.
 func TestDocsPage(t *testing.T) {
 	w := call(newHandler(t, nil), "GET", "/docs", "")
 	page := w.Body.String()
@@ -841,17 +840,17 @@ func TestDocsPage(t *testing.T) {
 	for _, op := range operations() {
 		method, pattern, _ := strings.Cut(op.route, " ")
 		if want := "<code>" + method + " " + openapiPath(pattern) + "</code>"; !strings.Contains(page, want) {
-			t.Errorf("there is no %s", want)
+			t.Errorf("%s is missing", want)
 		}
 	}
 	for _, c := range codes() {
 		if !strings.Contains(page, "<code>"+c.Code+"</code>") {
-			t.Errorf("there is no code %s", c.Code)
+			t.Errorf("the code %s is missing", c.Code)
 		}
 	}
 	for _, m := range regexp.MustCompile(`href="#([^"]+)"`).FindAllStringSubmatch(page, -1) {
 		if !strings.Contains(page, `id="`+m[1]+`"`) {
-			t.Errorf("a link leads to %s, which is not there", m[1])
+			t.Errorf("the target of the link #%s is missing", m[1])
 		}
 	}
 }

@@ -4,14 +4,13 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
 	"ibid/ingest"
 )
 
-// files are originals by document; a missing one is not in its folder any more.
+// files are originals by document; a missing one is no longer in its folder.
 type files map[string]string
 
 func (f files) Original(_ context.Context, d *ingest.Document) ([]byte, error) {
@@ -30,13 +29,12 @@ func (f files) Original(_ context.Context, d *ingest.Document) ([]byte, error) {
 
 func (f files) Here(_ context.Context, d *ingest.Document) bool { return f[d.ID] != "elsewhere" }
 
-// TestOriginalElsewhere: a document whose file is with another server says so,
-// and its text is shown as any other's.
+// TestOriginalElsewhere checks a document whose file is on another server: its
+// text is shown, with a note.
 func TestOriginalElsewhere(t *testing.T) {
 	h := newHandler(t, func(o *Options) { o.Originals = files{"club/guide.pdf": "elsewhere"} })
 	get := func(path string) string {
-		w := httptest.NewRecorder()
-		h.ServeHTTP(w, httptest.NewRequest("GET", "http://127.0.0.1:8080"+path, nil))
+		w := call(h, "GET", path, "")
 		return fmt.Sprint(w.Code, " ", w.Body)
 	}
 	page := get("/documents/club/guide.pdf?start=69&end=73")
@@ -51,17 +49,12 @@ func TestOriginalElsewhere(t *testing.T) {
 	}
 }
 
-// TestOriginals: a PDF is shown under a policy of its own, and nothing else is.
+// TestOriginals checks that a PDF is shown with its own policy, and other files
+// are downloaded.
 func TestOriginals(t *testing.T) {
 	h := newHandler(t, func(o *Options) {
 		o.Originals = files{"club/guide.pdf": "%PDF-1.4 the guide", "club/handbook/mooring.md": "<script>", "club/odd/empty.txt": "changed"}
 	})
-	get := func(path string) *httptest.ResponseRecorder {
-		r := httptest.NewRequest("GET", "http://127.0.0.1:8080"+path, nil)
-		w := httptest.NewRecorder()
-		h.ServeHTTP(w, r)
-		return w
-	}
 	for _, test := range []struct {
 		path                                   string
 		status                                 int
@@ -73,17 +66,17 @@ func TestOriginals(t *testing.T) {
 		{Link("", newShelf()[2].ID, 0, 0) + "?original=1", 404, "application/problem+json", "", contentSecurityPolicy, "original_not_found"},
 		{"/documents/club/none?original=1", 404, "application/problem+json", "", contentSecurityPolicy, "document_not_found"},
 	} {
-		w := get(test.path)
+		w := call(h, "GET", test.path, "")
 		head := w.Result().Header
 		if w.Code != test.status || head.Get("Content-Type") != test.contentType || head.Get("Content-Disposition") != test.disposition ||
 			head.Get("Content-Security-Policy") != test.policy || head.Get("X-Content-Type-Options") != "nosniff" || !strings.Contains(w.Body.String(), test.body) {
 			t.Errorf("%s: %d %v %s", test.path, w.Code, head, w.Body)
 		}
 	}
-	if got := get("/api/documents/club/guide.pdf?start=69&end=73").Body.String(); !strings.Contains(got, `"original":"/documents/club/guide.pdf?original=1#page=2"`) {
-		t.Errorf("the link to the original is not in %s", got)
-	}
-	if got := get("/documents/club/guide.pdf?start=69&end=73").Body.String(); !strings.Contains(got, `href="/documents/club/guide.pdf?original=1#page=2"`) {
-		t.Errorf("the link to the original is not in %s", got)
+	for path, want := range map[string]string{"/api/documents": `"original":"`, "/documents": `href="`} {
+		got := call(h, "GET", path+"/club/guide.pdf?start=69&end=73", "").Body.String()
+		if want += `/documents/club/guide.pdf?original=1#page=2"`; !strings.Contains(got, want) {
+			t.Errorf("%s is not in %s", want, got)
+		}
 	}
 }

@@ -10,10 +10,10 @@ import (
 	"ibid/ingest"
 )
 
-// words is a text without its white space.
+// words returns a text without its white space.
 func words(s string) string { return strings.Join(strings.Fields(s), "") }
 
-// TestRows shows the rows of a table, whose sections have no headings, as paragraphs.
+// TestRows checks that the rows of a table are shown as paragraphs.
 func TestRows(t *testing.T) {
 	d := &ingest.Document{Text: "name: Acorn\nname: Bramble\nname: Conker\n"}
 	for start := 0; start < len(d.Text); start = lineEnd(d.Text, start) {
@@ -26,8 +26,8 @@ func TestRows(t *testing.T) {
 	}
 }
 
-// FuzzExcerpt cuts documents of any shape: no word is lost or doubled, the
-// marked words are those asked for, and no UTF-8 sequence is cut.
+// FuzzExcerpt checks that excerpts of any document lose and repeat no words,
+// mark the right ones, and cut no UTF-8 sequence.
 func FuzzExcerpt(f *testing.F) {
 	f.Add("Fees\n\nThe fee is 240.\nDue in April.\n\nStorage\nNinety.\n", 6, 21, 0, 4, 20)
 	f.Add("日本語\n\n\n né ", 1, 5, 3, 2, 9)
@@ -66,7 +66,7 @@ func FuzzExcerpt(f *testing.F) {
 			t.Fatalf("the text %q became %q", text, all.String())
 		}
 		if !strings.Contains(words(text), words(all.String())) {
-			t.Fatalf("the excerpt is not a stretch of the text")
+			t.Fatalf("the excerpt is not a part of the text")
 		}
 		if x.Missing != (end > start && end > len(text)) {
 			t.Fatalf("place %d to %d of %d bytes: missing is %t", start, end, len(text), x.Missing)
@@ -75,7 +75,7 @@ func FuzzExcerpt(f *testing.F) {
 			t.Fatalf("marked %q, want %q", marked.String(), text[x.Start:x.End])
 		}
 		if !x.Missing && end > start && (x.Start > start || x.End < end) {
-			t.Fatalf("marked %d to %d, asked for %d to %d", x.Start, x.End, start, end)
+			t.Fatalf("marked %d to %d, want %d to %d", x.Start, x.End, start, end)
 		}
 		if wantFirst := words(text[x.Start:x.End]) != ""; (first == 1) != wantFirst || first > 1 {
 			t.Fatalf("%d first marks of %q", first, text[x.Start:x.End])

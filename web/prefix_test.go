@@ -15,12 +15,12 @@ import (
 	"ibid/retrieve"
 )
 
-// TestBehindAProxy: behind a proxy with a path prefix, which takes it off or
-// passes it on, pages and links lead to the public address, and events come as
-// they happen.
+// TestBehindAProxy checks a server behind a proxy with a path prefix, which the
+// proxy removes or passes on: pages and links use the public address, and events
+// arrive as they happen.
 func TestBehindAProxy(t *testing.T) {
 	const public = "https://docs.example.org/library"
-	for name, strip := range map[string]bool{"prefix taken off": true, "prefix passed on": false} {
+	for name, strip := range map[string]bool{"prefix removed": true, "prefix passed on": false} {
 		t.Run(name, func(t *testing.T) {
 			seen := make(chan struct{})
 			s := newShelf()
@@ -39,7 +39,7 @@ func TestBehindAProxy(t *testing.T) {
 					}, answer.Text{Text: "It is due in April."}}}
 			}))
 			defer server.Close()
-			behind, err := url.Parse(server.URL)
+			backend, err := url.Parse(server.URL)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -47,7 +47,7 @@ func TestBehindAProxy(t *testing.T) {
 				if strip {
 					r.Out.URL.Path, r.Out.URL.RawPath = strings.TrimPrefix(r.In.URL.Path, "/library"), ""
 				}
-				r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = behind.Scheme, behind.Host, "docs.example.org"
+				r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = backend.Scheme, backend.Host, "docs.example.org"
 			}})
 			defer proxy.Close()
 			get := func(path string) (int, string) {
@@ -88,13 +88,13 @@ func TestBehindAProxy(t *testing.T) {
 				line := lines.Text()
 				linked = linked || strings.Contains(line, `"`+public+`/documents/club/handbook/mooring.md`)
 				if strings.HasPrefix(line, "event: text") && !early {
-					early = true // the answer waits for this
+					early = true // the answer waits for the reader
 					close(seen)
 				}
 				whole = whole || strings.HasPrefix(line, "event: done")
 			}
 			if !linked || !early || !whole {
-				t.Errorf("linked to the public address %v, came as it happened %v, came whole %v", linked, early, whole)
+				t.Errorf("linked to the public address: %v, streamed: %v, complete: %v", linked, early, whole)
 			}
 		})
 	}

@@ -128,7 +128,7 @@ func TestSecretsStay(t *testing.T) {
 	secrets := append([]string{k.read, k.write, k.revoked, k.expired, k.session, k.ended, k.keyRevoked, k.old, "CANARYQUESTION"}, secretWords...)
 	for _, r := range k.Routes() {
 		path := concrete(r.Path)
-		for variant, headers := range k.refused() {
+		for variant, headers := range k.wrongCredentials() {
 			w := k.send(t, r.Method, path+"?name="+k.write+"&key="+k.write, `{"question":"CANARYQUESTION","key":"`+k.write+`"}`, headers...)
 			reply := w.Body.String() + fmt.Sprint(w.Header())
 			for _, secret := range secrets[:9] {
@@ -137,7 +137,7 @@ func TestSecretsStay(t *testing.T) {
 				}
 			}
 		}
-		for _, headers := range k.let() { // to a right key documents are shown; to the log they are not
+		for _, headers := range k.rightCredentials() { // to a right key documents are shown; to the log they are not
 			k.send(t, r.Method, path, `{"question":"CANARYQUESTION"}`, headers...)
 			k.send(t, r.Method, path, `{"question":"breaks later"}`, append(headers, "Accept: text/event-stream")...)
 			k.send(t, r.Method, path, `{"question":`+k.write, headers...)

@@ -203,7 +203,12 @@ func call(h http.Handler, method, path, body string, headers ...string) *httptes
 func callIn(ctx context.Context, h http.Handler, method, path, body string, headers ...string) *httptest.ResponseRecorder {
 	r := httptest.NewRequestWithContext(ctx, method, "http://127.0.0.1:8080"+path, strings.NewReader(body))
 	for i := 0; i < len(headers); i += 2 {
-		r.Header.Set(headers[i], headers[i+1])
+		switch name, value := headers[i], headers[i+1]; {
+		case name == "Host":
+			r.Host = value
+		case value != "":
+			r.Header.Set(name, value)
+		}
 	}
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, r)

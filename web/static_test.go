@@ -9,17 +9,12 @@ import (
 	"testing"
 )
 
-// TestStaticPacked: who takes gzip gets the same file packed, under another tag.
+// TestStaticPacked checks that clients that accept gzip get the same file packed,
+// with another tag.
 func TestStaticPacked(t *testing.T) {
 	h := newHandler(t, nil)
 	get := func(headers ...string) *httptest.ResponseRecorder {
-		r := httptest.NewRequest("GET", "http://127.0.0.1:8080/static/app.css", nil)
-		for i := 0; i < len(headers); i += 2 {
-			r.Header.Set(headers[i], headers[i+1])
-		}
-		w := httptest.NewRecorder()
-		h.ServeHTTP(w, r)
-		return w
+		return call(h, "GET", "/static/app.css", "", headers...)
 	}
 	plain := get()
 	for accepted, packed := range map[string]bool{"gzip": true, "br, GZIP;q=0.5": true, "gzip;q=0": false, "gzip; q=0.0": false, "br": false, "": false} {
@@ -37,18 +32,18 @@ func TestStaticPacked(t *testing.T) {
 			body = z
 		}
 		if text, err := io.ReadAll(body); err != nil || string(text) != plain.Body.String() {
-			t.Errorf("%q: another file (%v)", accepted, err)
+			t.Errorf("%q: the file differs (%v)", accepted, err)
 		}
 		if packed == (w.Header().Get("ETag") == plain.Header().Get("ETag")) {
-			t.Errorf("%q: the tag is %s, of the plain file %s", accepted, w.Header().Get("ETag"), plain.Header().Get("ETag"))
+			t.Errorf("%q: the tag is %s, that of the plain file %s", accepted, w.Header().Get("ETag"), plain.Header().Get("ETag"))
 		}
 		if again := get("Accept-Encoding", accepted, "If-None-Match", w.Header().Get("ETag")); again.Code != 304 {
-			t.Errorf("%q: asked again: %d", accepted, again.Code)
+			t.Errorf("%q: requested again: %d", accepted, again.Code)
 		}
 	}
 }
 
-// TestModulesOfHome: the home page names all the modules that it comes to import.
+// TestModulesOfHome checks that the home page preloads all modules that it imports.
 func TestModulesOfHome(t *testing.T) {
 	imports := regexp.MustCompile(`(?m)^import .* from "\./([a-z]+\.js)";$`)
 	var want []string
@@ -67,14 +62,12 @@ func TestModulesOfHome(t *testing.T) {
 	}
 	follow("app.js")
 	slices.Sort(want)
-	r := httptest.NewRequest("GET", "http://127.0.0.1:8080/", nil)
-	w := httptest.NewRecorder()
-	newHandler(t, nil).ServeHTTP(w, r)
+	w := call(newHandler(t, nil), "GET", "/", "")
 	var got []string
 	for _, m := range regexp.MustCompile(`rel="modulepreload" href="/static/([a-z.]+)"`).FindAllStringSubmatch(w.Body.String(), -1) {
 		got = append(got, m[1])
 	}
 	if !slices.Equal(got, want) {
-		t.Errorf("the page names %q, and imports %q", got, want)
+		t.Errorf("the page preloads %q and imports %q", got, want)
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
-	"net/http/httptest"
 	"reflect"
 	"regexp"
 	"slices"
@@ -19,7 +18,7 @@ import (
 	"ibid/retrieve"
 )
 
-// papers are passages that a search finds and a summary is made of.
+// papers are the passages of a search or summary.
 type papers []retrieve.Passage
 
 func newPapers(texts ...string) papers {
@@ -36,7 +35,7 @@ func newPapers(texts ...string) papers {
 
 func (p papers) Search(context.Context, retrieve.Query) ([]retrieve.Passage, error) { return p, nil }
 
-// summarizer summarizes its papers, whatever it is asked for.
+// summarizer always summarizes its papers.
 type summarizer struct {
 	*answer.Answerer
 	papers
@@ -47,18 +46,13 @@ func (s summarizer) Summarize(ctx context.Context, sum answer.Summary) iter.Seq2
 	return s.Answerer.Summarize(ctx, sum)
 }
 
-// steps posts a request, and gives the steps in the object of the event done.
+// steps returns the steps in the event done of a reply.
 func steps(t *testing.T, path, body string, change func(*Options)) []map[string]any {
 	t.Helper()
-	r := httptest.NewRequest("POST", "http://127.0.0.1:8080"+path, strings.NewReader(body))
-	r.Header.Set("Accept", "text/event-stream")
-	w := httptest.NewRecorder()
-	newHandler(t, change).ServeHTTP(w, r)
-	_, done, _ := strings.Cut(w.Body.String(), "event: done\ndata: ")
-	done, _, _ = strings.Cut(done, "\n")
+	events := eventsOf(t, call(newHandler(t, change), "POST", path, body, asEvents...).Body.Bytes())
 	var object struct{ Steps []map[string]any }
-	if err := json.Unmarshal([]byte(done), &object); err != nil {
-		t.Fatalf("%v: %s", err, w.Body)
+	if err := json.Unmarshal(events[len(events)-1].data, &object); err != nil {
+		t.Fatal(err)
 	}
 	return object.Steps
 }
@@ -73,9 +67,9 @@ func scripted(t *testing.T, reply func(openaitest.Request) openaitest.Reply) *op
 	return c
 }
 
-// After every step of the refine loop the labels that its reply made up and
-// those that the answer lost are told, whether the step changed the answer or not.
-func TestDoneTellsLabelsOfRefine(t *testing.T) {
+// TestDoneNamesLabelsOfRefine checks that every step of the refine loop names the
+// labels that its reply made up and those that the answer lost.
+func TestDoneNamesLabelsOfRefine(t *testing.T) {
 	t.Parallel()
 	found := newPapers("A mooring costs 120 marks.", "The kitchen serves soup.", "The fee is due in April.", "Members pay half of the fee.", "Visitors pay by the night.")
 	replies := openaitest.Sequence(
@@ -103,11 +97,11 @@ func TestDoneTellsLabelsOfRefine(t *testing.T) {
 	}
 }
 
-// So they are after every call of a map-reduce with rounds of collapsing.
-func TestDoneTellsLabelsOfCollapse(t *testing.T) {
+// TestDoneNamesLabelsOfCollapse checks the same for every call of a map-reduce.
+func TestDoneNamesLabelsOfCollapse(t *testing.T) {
 	t.Parallel()
 	label := regexp.MustCompile(`\[(\d+)\]`)
-	// Each reply cites the first label it was shown, and one that it was not.
+	// Each reply cites the first label in its prompt and one that is not in it.
 	reply := func(r openaitest.Request) openaitest.Reply {
 		first, words, made := label.FindStringSubmatch(r.User)[1], 60, "900"
 		switch r.Role {
@@ -130,14 +124,14 @@ func TestDoneTellsLabelsOfCollapse(t *testing.T) {
 		seen[role]++
 		made := map[any]float64{"map": 900, "collapse": 901, "combine": 902}[role]
 		if !reflect.DeepEqual(s["invented"], []any{made}) {
-			t.Errorf("step %v (%v) tells of the invented labels %v", s["step"], role, s["invented"])
+			t.Errorf("step %v (%v): invented labels %v", s["step"], role, s["invented"])
 		}
 		lost := []any{}
 		if role != "map" {
 			lost = s["labels"].([]any)[1:]
 		}
 		if !reflect.DeepEqual(s["lost"], lost) {
-			t.Errorf("step %v (%v) of the labels %v tells that %v were lost", s["step"], role, s["labels"], s["lost"])
+			t.Errorf("step %v (%v) of the labels %v: lost labels %v", s["step"], role, s["labels"], s["lost"])
 		}
 	}
 	if seen["map"] != 24 || seen["collapse"] < 2 || seen["combine"] != 1 {
