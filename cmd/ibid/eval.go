@@ -1,68 +1,99 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"maps"
 	"math/rand/v2"
 	"os"
 	"slices"
 	"strings"
 
+	"golang.org/x/sync/errgroup"
+
 	"ibid/cmd/ibid/eval"
 )
 
 type evalCmd struct {
-	Retrieval evalRetrievalCmd `cmd:"" help:"Measure the searches on a set in the format of BEIR: BM25 alone, vectors alone, and both."`
-	Gate      evalGateCmd      `cmd:"" help:"Measure how well the relevance gate parts a set's own questions from those of another set."`
+	Retrieval evalRetrievalCmd `cmd:"" help:"Measure search on a set in BEIR's format: BM25 alone, vectors alone, and both."`
+	Gate      evalGateCmd      `cmd:"" help:"Measure how well the relevance gate separates a set's own questions from those of another set."`
 	Answers   evalAnswersCmd   `cmd:"" help:"Measure answers: the right words, the right document, refusals, citations."`
-	Report    evalReportCmd    `cmd:"" help:"Ask a folder of yours your own questions: what is found, kept, written, cited and refused, how long it takes and what it costs, with a trace of every failure."`
+	Report    evalReportCmd    `cmd:"" help:"Ask your own questions about your own folder: what is found, kept, written, cited and refused, time and cost, and a trace of every failure."`
 }
 
-// evalConfig is part of every measurement.
+// evalConfig is common to the measurements on public sets.
 type evalConfig struct {
-	JSON    bool               `help:"Print one JSON object." name:"json"`
-	Min     map[string]float64 `help:"Exit with code 4 when a figure is below a value; may be given more than once." placeholder:"FIGURE=VALUE" mapsep:","`
-	Sample  int                `help:"Ask only so many of the questions, drawn with a fixed seed; 0: all." default:"0" placeholder:"N"`
-	Details string             `help:"File to write a JSON object a question into." placeholder:"FILE"`
+	JSON    bool   `help:"Print one JSON object." name:"json"`
+	Sample  int    `help:"Ask only N of the questions, drawn with a fixed seed; 0: all." default:"0" placeholder:"N"`
+	Details string `help:"File to write one JSON object per question to." placeholder:"FILE"`
+	thresholdConfig
 }
 
-// check refuses what cannot be measured, before a long run. The names are
-// those that --min may give.
-func (c evalConfig) check(names []string) error {
+// check rejects invalid flags before a long run. Names are the figures that a
+// threshold may have.
+func (c evalConfig) check(names []string) (thresholds, error) {
 	if c.Sample < 0 {
-		return usageError("--sample %d: give a number of questions, or 0 for all", c.Sample)
+		return nil, usageError("--sample %d: give a number of questions, or 0 for all", c.Sample)
 	}
-	for _, name := range slices.Sorted(maps.Keys(c.Min)) {
-		if !slices.Contains(names, name) {
-			return usageError("--min %s: there is no such figure; there are %s", name, strings.Join(names, ", "))
-		}
-		if v := c.Min[name]; v != v {
-			return usageError("--min %s: give a number", name)
+	limits, err := c.parse()
+	if err != nil {
+		return nil, err
+	}
+	return limits, limits.check(names, func(string) eval.Unit { return eval.ShareUnit })
+}
+
+// finish writes the details and the result, and compares the figures with the
+// thresholds.
+func (c evalConfig) finish(s surroundings, report interface{ show(surroundings) error }, details []any, limits thresholds, figures eval.Figures) error {
+	if err := c.writeDetails(details); err != nil {
+		return err
+	}
+	var err error
+	if c.JSON {
+		err = json.NewEncoder(s.stdout).Encode(report)
+	} else {
+		err = report.show(s)
+	}
+	missed := limits.missed(func(name string) (float64, eval.Unit, bool) {
+		value, ok := figures.Get(name)
+		return value, eval.ShareUnit, ok
+	})
+	if len(missed) > 0 {
+		err = errors.Join(err, &exitError{exitDamage, errors.New(strings.Join(missed, "; "))})
+	}
+	return err
+}
+
+func (c evalConfig) writeDetails(details []any) (err error) {
+	if c.Details == "" {
+		return nil
+	}
+	f, err := os.Create(c.Details)
+	if err != nil {
+		return fmt.Errorf("writing the details (--details): %w", err)
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	enc := json.NewEncoder(f)
+	for _, d := range details {
+		if err := enc.Encode(d); err != nil {
+			return fmt.Errorf("writing the details (--details): %w", err)
 		}
 	}
 	return nil
 }
 
-// missed is the error of the figures that are below their least value; nil when
-// there are none.
-func (c evalConfig) missed(figures eval.Figures) error {
-	var below []string
-	for _, name := range slices.Sorted(maps.Keys(c.Min)) {
-		if got, _ := figures.Get(name); got < c.Min[name] {
-			below = append(below, fmt.Sprintf("%s is %.4f, below %g", name, got, c.Min[name]))
-		}
+// anySlice returns the items as values of any type.
+func anySlice[T any](items []T) []any {
+	out := make([]any, len(items))
+	for i, item := range items {
+		out[i] = item
 	}
-	if below == nil {
-		return nil
-	}
-	return &exitError{exitDamage, errors.New(strings.Join(below, "; "))}
+	return out
 }
 
-// sample draws n of the items, in their order; all when n is 0 or there are no
-// more. The same items give the same sample.
+// sample draws n of the items and keeps their order, or returns all if n is 0 or
+// there are fewer. The same items give the same sample.
 func sample[T any](items []T, n int) []T {
 	if n == 0 || n >= len(items) {
 		return items
@@ -76,26 +107,28 @@ func sample[T any](items []T, n int) []T {
 	return out
 }
 
-// writeDetails writes an object a line, when there is a file to write to.
-func (c evalConfig) writeDetails(count int, object func(i int) any) (err error) {
-	if c.Details == "" {
-		return nil
+// askAll calls ask with 0 to n-1, several at a time, until the first error.
+func askAll(ctx context.Context, s surroundings, what string, n, parallel int, ask func(ctx context.Context, i int) error) error {
+	bar := newMeter(s.stderr, what, n)
+	defer bar.end()
+	asking, ctx := errgroup.WithContext(ctx)
+	asking.SetLimit(parallel)
+	for i := range n {
+		asking.Go(func() error {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			err := ask(ctx, i)
+			if err == nil {
+				bar.add()
+			}
+			return err
+		})
 	}
-	f, err := os.Create(c.Details)
-	if err != nil {
-		return fmt.Errorf("writing the details (--details): %w", err)
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	enc := json.NewEncoder(f)
-	for i := range count {
-		if err := enc.Encode(object(i)); err != nil {
-			return fmt.Errorf("writing the details (--details): %w", err)
-		}
-	}
-	return nil
+	return asking.Wait()
 }
 
-// readSet reads a set, and says what in it will not be measured.
+// readSet reads a set, and prints which of its judgements cannot be measured.
 func readSet(dir, split string, s surroundings) (*eval.Set, error) {
 	if info, err := os.Stat(dir); err != nil {
 		return nil, usageError("there is no folder %s: give one with corpus.jsonl, queries.jsonl and qrels.tsv", dir)
@@ -107,45 +140,18 @@ func readSet(dir, split string, s surroundings) (*eval.Set, error) {
 		return nil, fmt.Errorf("reading the set %s: %w", dir, err)
 	}
 	queries, documents := set.Strays()
-	for _, stray := range []struct {
-		n         int
-		what, why string
-	}{
-		{queries, "queries", "they are not asked"},
-		{documents, "documents", "no search can find them, and they count as missed"},
-	} {
-		if stray.n > 0 {
-			fmt.Fprintf(s.stderr, "ibid: %s judges %d %s that the set does not have: %s\n", set.Judgements, stray.n, stray.what, stray.why)
-		}
+	if queries > 0 {
+		fmt.Fprintf(s.stderr, "ibid: %s judges %d queries that are not in the set; they are not asked\n", set.Judgements, queries)
+	}
+	if documents > 0 {
+		fmt.Fprintf(s.stderr, "ibid: %s judges %d documents that are not in the set; they count as missed\n", set.Judgements, documents)
 	}
 	return set, nil
 }
 
-// showFigures prints a table, a row for each name.
-func showFigures(w io.Writer, rows []string, figures []eval.Figures) error {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%-8s", "")
-	for _, f := range figures[0] {
-		fmt.Fprintf(&b, " %10s", f.Name)
-	}
-	b.WriteByte('\n')
-	for i, row := range rows {
-		fmt.Fprintf(&b, "%-8s", row)
-		for _, f := range figures[i] {
-			fmt.Fprintf(&b, " %10.4f", f.Value)
-		}
-		b.WriteByte('\n')
-	}
-	_, err := io.WriteString(w, b.String())
-	return err
-}
-
-// listFigures prints a line a figure.
-func listFigures(w io.Writer, figures eval.Figures) error {
-	var b strings.Builder
+// listFigures writes one figure per line.
+func listFigures(b *strings.Builder, figures eval.Figures) {
 	for _, f := range figures {
-		fmt.Fprintf(&b, "%-27s %.4f\n", f.Name, f.Value)
+		fmt.Fprintf(b, "%-27s %.4f\n", f.Name, f.Value)
 	}
-	_, err := io.WriteString(w, b.String())
-	return err
 }

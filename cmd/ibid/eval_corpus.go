@@ -22,30 +22,30 @@ import (
 	"ibid/retrieve"
 )
 
-// corpusConfig says what a set's questions are asked of.
+// corpusConfig says which documents a set's questions are asked about. The store
+// has no environment variables: one that is set for serving is not for measuring.
 type corpusConfig struct {
-	Data string `help:"Data directory whose documents are asked, by document id, path, or path without its ending. One that is empty, or holds this set's corpus alone, gets the corpus and keeps it. Unset: the corpus in a temporary one." placeholder:"DIR" noenv:"" group:"Store"`
-	// Of the store nothing is said by the environment: its documents are not for measuring.
-	Store             storeURL `help:"Database to use in place of the data directory, in the same way: ${stores}." placeholder:"URL" noenv:"" group:"Store"`
-	StorePasswordFile string   `help:"File that holds the password of --store, or the key of its API; unset: the variable IBID_STORE_PASSWORD, which may be empty." placeholder:"FILE" noenv:"" group:"Store"`
-	Split             string   `help:"Judgements to use: those of qrels/NAME.tsv, or of a file NAME.tsv of the folder; unset: qrels.tsv, else the first of test, dev and train." placeholder:"NAME"`
+	Data              string   `help:"Data directory with the documents, which the set names by id, path, or path without extension. If it is empty or has only this set's corpus, the corpus is stored in it and kept. Unset: the corpus in a temporary one." placeholder:"DIR" noenv:"" group:"Store"`
+	Store             storeURL `help:"Database to use instead of a data directory, in the same way: ${stores}." placeholder:"URL" noenv:"" group:"Store"`
+	StorePasswordFile string   `help:"File with the password of --store, or the key of its API; unset: the variable IBID_STORE_PASSWORD, which may be empty." placeholder:"FILE" noenv:"" group:"Store"`
+	Split             string   `help:"Judgements to use: qrels/NAME.tsv, or a file NAME.tsv in the folder; unset: qrels.tsv, or the first of test, dev and train." placeholder:"NAME"`
 	embedConfig
 	rerankConfig
 }
 
-// place is where the corpus is, if it is not to be in a temporary folder.
+// place is where the documents are stored, if not in a temporary folder.
 func (c corpusConfig) place() placeConfig {
 	return placeConfig{Data: c.Data, Store: c.Store, StorePasswordFile: c.StorePasswordFile}
 }
 
-// A corpus is what the questions of a set are asked of.
+// A corpus holds the documents that questions are asked about.
 type corpus struct {
 	*library
 	documents int
-	stored    map[string]string // the id of a document in the store, by that in the set
+	stored    map[string]string // document id in the store, by the name in the set
 	filter    retrieve.Filter
-	place     string // kind of store, or the address of one on a server
-	temporary string // folder to remove; empty when it is kept
+	place     string // kind of store, or its address
+	temporary string // folder to remove at the end, if any
 }
 
 func (c *corpus) close() error {
@@ -56,43 +56,39 @@ func (c *corpus) close() error {
 	return err
 }
 
-// open makes the corpus of a set searchable.
-func (c corpusConfig) open(ctx context.Context, dir string, set *eval.Set, s surroundings) (_ *corpus, err error) {
-	out, err := c.openStore(ctx, s)
-	if err != nil {
-		return nil, err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, out.close())
-		}
-	}()
+// open opens the store and fills it with the corpus of a set, or finds the set's
+// documents in it.
+func (c corpusConfig) open(ctx context.Context, dir string, set *eval.Set, s surroundings) (*corpus, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, fmt.Errorf("finding the folder %s: %w", dir, err)
 	}
-	own, err := holdsOnly(ctx, out.library, abs)
-	if err != nil {
-		return nil, err
-	}
-	if own {
-		if err := set.Need(true); err != nil {
-			return nil, fmt.Errorf("the set %s: %w", dir, err)
+	return c.openStore(ctx, s, func(out *corpus) error {
+		own, err := holdsOnly(ctx, out.library, abs)
+		if err != nil {
+			return err
 		}
-		return out, out.fill(ctx, abs, set.Documents, s)
-	}
-	if err := set.Need(false); err != nil {
-		return nil, fmt.Errorf("the set %s: %w", dir, err)
-	}
-	return out, out.match(ctx, set, s)
+		if err := set.Need(own); err != nil {
+			return fmt.Errorf("the set %s: %w", dir, err)
+		}
+		if own {
+			return out.fill(ctx, abs, set.Documents, s)
+		}
+		return out.matchJudged(ctx, set, s)
+	})
 }
 
-// openStore opens the data directory, or a temporary one.
-func (c corpusConfig) openStore(ctx context.Context, s surroundings) (*corpus, error) {
+// openStore opens the data directory, or a temporary one, and prepares it. If
+// that fails, it is closed.
+func (c corpusConfig) openStore(ctx context.Context, s surroundings, prepare func(*corpus) error) (*corpus, error) {
 	out := &corpus{stored: make(map[string]string), place: "data directory"}
 	store := storeConfig{placeConfig: c.place(), embedConfig: c.embedConfig}
 	if store.remote() {
 		out.place = store.placeConfig.String()
+	}
+	options, err := c.index(c.endpointConfig, s.getenv)
+	if err != nil {
+		return nil, err
 	}
 	if c.Data == "" && !store.remote() {
 		dir, err := os.MkdirTemp("", "ibid-eval-")
@@ -101,69 +97,56 @@ func (c corpusConfig) openStore(ctx context.Context, s surroundings) (*corpus, e
 		}
 		out.temporary, store.Data = dir, dir
 	}
-	options, err := c.index(c.endpointConfig, s.getenv)
-	var lib *library
-	if err == nil {
-		lib, err = openLibrary(ctx, store, options, s)
-	}
-	if err != nil {
+	if out.library, err = openLibrary(ctx, store, options, s); err != nil {
 		if out.temporary != "" {
 			err = errors.Join(err, os.RemoveAll(out.temporary))
 		}
 		return nil, err
 	}
-	out.library = lib
+	if err := prepare(out); err != nil {
+		return nil, errors.Join(err, out.close())
+	}
 	return out, nil
 }
 
 // openFolder reads a folder into the data directory, or a temporary one, and
-// asks nothing else. Unread are the files that could not be read, with the reason.
+// restricts the searches to it. Unread are the files that could not be read, with
+// the reason.
 func (c corpusConfig) openFolder(ctx context.Context, folder string, sync syncConfig, read readConfig, s surroundings) (_ *corpus, unread []string, err error) {
 	paths, err := checkFolders([]string{folder})
 	if err != nil {
 		return nil, nil, err
 	}
-	out, err := c.openStore(ctx, s)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer func() {
+	out, err := c.openStore(ctx, s, func(out *corpus) (err error) {
+		if out.library.reader, err = read.reader(cmp.Or(out.temporary, c.Data)); err != nil {
+			return err
+		}
+		err = sync.folders(out.library, paths, false)[0].sync(ctx, func(ch ingest.Change, _ bool) error {
+			if ch.Action == ingest.Failed || ch.Action == ingest.Skipped {
+				unread = append(unread, fmt.Sprintf("%s: %s", ch.Document, ch.Reason))
+				fmt.Fprintf(s.stderr, "ibid: %s", changeLine(ch))
+			}
+			return nil
+		})
 		if err != nil {
-			err = errors.Join(err, out.close())
+			return err
 		}
-	}()
-	if out.library.reader, err = read.reader(cmp.Or(out.temporary, c.Data)); err != nil {
-		return nil, nil, err
-	}
-	err = sync.folders(out.library, paths, false)[0].sync(ctx, func(ch ingest.Change, _ bool) error {
-		switch ch.Action {
-		case ingest.Failed, ingest.Skipped:
-			unread = append(unread, fmt.Sprintf("%s: %s", ch.Document, ch.Reason))
-			fmt.Fprintf(s.stderr, "ibid: %s", changeLine(ch))
+		roots, err := out.Roots(ctx)
+		if err != nil {
+			return err
 		}
-		return nil
+		if i := slices.IndexFunc(roots, func(r ingest.Root) bool { return r.Path == paths[0] }); i >= 0 {
+			out.filter.Root = roots[i].Name
+		}
+		if any, err := out.Holds(ctx, out.filter); err != nil || any {
+			return err
+		}
+		return fmt.Errorf("%s has no document that can be read", folder)
 	})
-	if err != nil {
-		return nil, nil, err
-	}
-	roots, err := out.Roots(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-	for _, r := range roots {
-		if r.Path == paths[0] {
-			out.filter.Root = r.Name
-		}
-	}
-	if any, err := out.Holds(ctx, out.filter); err != nil {
-		return nil, nil, err
-	} else if !any {
-		return nil, nil, fmt.Errorf("there is no document in %s that can be read", folder)
-	}
-	return out, unread, nil
+	return out, unread, err
 }
 
-// holdsOnly says whether a library holds nothing but what came from one folder.
+// holdsOnly reports whether all documents of a library come from one folder.
 func holdsOnly(ctx context.Context, lib *library, folder string) (bool, error) {
 	roots, err := lib.Roots(ctx)
 	if err != nil {
@@ -181,8 +164,8 @@ func holdsOnly(ctx context.Context, lib *library, folder string) (bool, error) {
 	return true, nil
 }
 
-// fill brings the store in step with the entries: each is a document of its
-// own, cut into chunks as any other is. Its path is its id.
+// fill makes the store hold exactly the entries, each as a document whose path is
+// its id, chunked like any other.
 func (c *corpus) fill(ctx context.Context, folder string, entries []eval.Entry, s surroundings) error {
 	root, err := c.AddRoot(ctx, folder, "")
 	if err != nil {
@@ -197,19 +180,19 @@ func (c *corpus) fill(ctx context.Context, folder string, entries []eval.Entry, 
 	if err != nil {
 		return err
 	}
-	for p := range known { // they are no longer in the corpus
+	for p := range known { // no longer in the corpus
 		if err := c.Delete(ctx, root.Name+"/"+p); err != nil {
 			return fmt.Errorf("removing the document %s: %w", p, err)
 		}
 	}
 	if empty > 0 {
-		fmt.Fprintf(s.stderr, "ibid: %d documents of the corpus have no text: no search can find them\n", empty)
+		fmt.Fprintf(s.stderr, "ibid: %d documents of the corpus have no text, so no search can find them\n", empty)
 	}
 	return nil
 }
 
-// storeEntries stores the entries that are not stored as they are, and says how
-// many have no text. It takes what is stored rightly out of known.
+// storeEntries stores the entries that are new or changed, removes from known
+// those that have text, and returns the number of those without.
 func (c *corpus) storeEntries(ctx context.Context, root ingest.Root, entries []eval.Entry, known map[string]ingest.Stored, s surroundings) (empty int, err error) {
 	bar := newMeter(s.stderr, "documents", len(entries))
 	defer bar.end()
@@ -243,22 +226,22 @@ func (c *corpus) storeEntries(ctx context.Context, root ingest.Root, entries []e
 		}
 		if len(c.stored) > 1 {
 			group.Go(store)
-		} else if err := store(); err != nil { // the first settles the embedding space, alone
+		} else if err := store(); err != nil { // the first decides the embedding space
 			return empty, err
 		}
 	}
 	return empty, cmp.Or(group.Wait(), ctx.Err())
 }
 
-// entryDocument makes the document that ingest would have made of a file with
-// this text; nil when there is no text in it.
+// entryDocument returns the document that ingesting a text file with this entry
+// would give, or nil if the entry has no text.
 func entryDocument(ctx context.Context, r *ingest.Reader, root ingest.Root, e eval.Entry) *ingest.Document {
 	text := e.Text
 	if strings.TrimSpace(text) == "" {
 		text = e.Title
 	}
-	// A leading line feed keeps the first word of a text from being taken for
-	// the mark of another format.
+	// The line feed keeps the first word from being taken for the magic bytes of
+	// another format.
 	doc, err := r.Read(ctx, "entry.txt", []byte("\n"+text))
 	if err != nil {
 		return nil
@@ -269,31 +252,45 @@ func entryDocument(ctx context.Context, r *ingest.Reader, root ingest.Root, e ev
 	return doc
 }
 
-// match finds the judged documents among those of the store.
-func (c *corpus) match(ctx context.Context, set *eval.Set, s surroundings) error {
+// matchJudged finds the judged documents in the store.
+func (c *corpus) matchJudged(ctx context.Context, set *eval.Set, s surroundings) error {
 	var named []string
 	for _, grades := range set.Grades {
-		named = append(named, slices.Collect(maps.Keys(grades))...)
+		named = slices.AppendSeq(named, maps.Keys(grades))
 	}
-	missing, err := c.find(ctx, named, set.Judgements)
+	missing, err := c.match(ctx, named, set.Judgements)
 	if err != nil {
 		return err
 	}
 	if len(c.stored) == 0 {
-		return fmt.Errorf("none of the %d documents of the store is judged in %s: its corpus-ids must be document ids (ROOT/PATH) or paths; 'ibid search --json' shows them", c.documents, set.Judgements)
+		return fmt.Errorf("none of the store's %d documents is judged in %s: corpus-ids must be document ids (ROOT/PATH) or paths, as 'ibid search --json' shows them",
+			c.documents, set.Judgements)
 	}
 	if len(missing) > 0 {
-		fmt.Fprintf(s.stderr, "ibid: %s judges %s not in the store: what is not there counts as missed\n", set.Judgements, counted(len(missing), "document"))
+		fmt.Fprintf(s.stderr, "ibid: %s judges %s not in the store; they count as missed\n", set.Judgements, counted(len(missing), "document"))
 	}
 	return nil
 }
 
-// find settles which documents of the store are meant: by id, by path in their
-// root, or by that path without its ending. A folder that was moved has another
-// root: where the root of a name is not in the store, the path behind it decides.
-// It gives the names of no document, sorted; one of several is an error that
-// names the file they stand in.
-func (c *corpus) find(ctx context.Context, named []string, file string) (missing []string, err error) {
+// matchQuestions finds the documents of questions in the store.
+func (c *corpus) matchQuestions(ctx context.Context, questions []eval.Question, file string, s surroundings) error {
+	var named []string
+	for _, q := range questions {
+		named = append(named, q.Documents...)
+	}
+	missing, err := c.match(ctx, named, file)
+	if err == nil && len(missing) > 0 {
+		fmt.Fprintf(s.stderr, "ibid: %s names %s not in the store, such as %s; they count as missed\n", file, counted(len(missing), "document"), printable(missing[0]))
+	}
+	return err
+}
+
+// match sets c.stored for the named documents: by id, by path in their root, or
+// by that path without extension. Because a moved folder has another root, a name
+// with an unknown root is matched by the path after it. It returns the names
+// without a document, sorted; a name of several documents is an error that names
+// the file it is in.
+func (c *corpus) match(ctx context.Context, named []string, file string) (missing []string, err error) {
 	docs, err := c.Documents(ctx, c.filter)
 	if err != nil {
 		return nil, err
@@ -301,8 +298,8 @@ func (c *corpus) find(ctx context.Context, named []string, file string) (missing
 	c.documents = len(docs)
 	byName, byPath, roots := make(map[string][]string), make(map[string][]string), make(map[string]bool)
 	for _, d := range docs {
-		names := map[string]bool{d.ID: true, d.Path: true, strings.TrimSuffix(d.Path, path.Ext(d.Path)): true}
-		for name := range names {
+		names := []string{d.ID, d.Path, strings.TrimSuffix(d.Path, path.Ext(d.Path))}
+		for _, name := range slices.Compact(names) {
 			byName[name] = append(byName[name], d.ID)
 		}
 		byPath[d.Path] = append(byPath[d.Path], d.ID)
@@ -311,8 +308,8 @@ func (c *corpus) find(ctx context.Context, named []string, file string) (missing
 	slices.Sort(named)
 	for _, name := range slices.Compact(named) {
 		found := byName[name]
-		if i := slices.Index(found, name); i >= 0 {
-			found = found[i : i+1] // an id is no guess
+		if slices.Contains(found, name) {
+			found = []string{name} // an id is unambiguous
 		}
 		if root, path, ok := strings.Cut(name, "/"); ok && len(found) == 0 && !roots[root] {
 			found = byPath[path]
@@ -323,24 +320,18 @@ func (c *corpus) find(ctx context.Context, named []string, file string) (missing
 		case 1:
 			c.stored[name] = found[0]
 		default:
-			return nil, fmt.Errorf("%s names %q, which may be any of %s: name documents by their id there", file, name, strings.Join(found, ", "))
+			return nil, fmt.Errorf("%s names %q, which may be any of %s: use a document id", file, name, strings.Join(found, ", "))
 		}
 	}
 	return missing, nil
 }
 
-// deepest is how many chunks are asked for, at most, to find so many documents.
-const deepest = 1600
-
-// grades gives judgements by the store's ids. A document that is not in the
-// store keeps its id with a NUL before it, which no search finds.
+// grades returns judgements by the store's ids. Documents that are not in the
+// store keep their id after a NUL, which no search finds.
 func (c *corpus) grades(judged eval.Grades) eval.Grades {
 	out := make(eval.Grades, len(judged))
 	for id, grade := range judged {
-		document, ok := c.stored[id]
-		if !ok {
-			document = "\x00" + id
-		}
+		document := cmp.Or(c.stored[id], "\x00"+id)
 		if before, twice := out[document]; !twice || grade > before {
 			out[document] = grade
 		}
@@ -348,22 +339,23 @@ func (c *corpus) grades(judged eval.Grades) eval.Grades {
 	return out
 }
 
-// rank gives the documents of the depth best ranks, each at the rank of its
-// best chunk, copies of others included. The first are those of the search as it
-// is used, which looks at as many chunks as [retrieve.DefaultCandidates]. While
-// they are too few and a relevant one is missing, deeper looks at more; those it
-// finds stand behind the others, so that without a relevant one they make no
-// difference.
+// deepest is the largest number of chunks that a ranking is made from.
+const deepest = 1600
+
+// rank returns the first depth documents of a search, each at the rank of its
+// best chunk, including duplicates. The search is as users run it, with
+// [retrieve.DefaultCandidates] chunks. While there are too few documents and a
+// relevant one is missing, deeper searches for more, which are appended.
 func (c *corpus) rank(ctx context.Context, x, deeper *retrieve.Index, question string, grades eval.Grades, depth int) ([]string, error) {
 	var ranking []string
 	missing := grades.Relevant()
-	var trouble error
+	var warning error
 	seen := make(map[string]bool)
 	for k := retrieve.DefaultCandidates; ; k *= 2 {
 		passages, err := x.Search(ctx, retrieve.Query{
-			Text: question, K: k, Apart: true, Filter: c.filter, Warn: func(err error) { trouble = err },
+			Text: question, K: k, Apart: true, Filter: c.filter, Warn: func(err error) { warning = err },
 		})
-		if err := cmp.Or(err, trouble); err != nil {
+		if err := cmp.Or(err, warning); err != nil {
 			return nil, err
 		}
 		for _, p := range passages {

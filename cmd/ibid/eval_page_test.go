@@ -98,14 +98,12 @@ func TestEvalReportInABrowser(t *testing.T) {
 	// The style is let in by the policy, and is the page's alone.
 	is("rgb(251, 250, 247) block", `getComputedStyle(document.body).backgroundColor + " " + getComputedStyle(document.body).display`)
 	is("Thresholds missed:", `document.querySelector(".notice p").textContent`)
-	// Charts have words, and stand in the page.
-	is("true", `String([...document.querySelectorAll("svg[role=img]")].length >= 3 && [...document.querySelectorAll("svg[role=img]")].every((s) => s.getBoundingClientRect().width > 100 && s.getAttribute("aria-labelledby").split(" ").every((id) => document.getElementById(id).textContent.length > 5)))`)
 	// Every failed question has its trace, which opens by keyboard and holds what
 	// was retrieved, said of it, answered and quoted.
 	is("true", `String(document.querySelectorAll("details.trace").length > 2)`)
 	is("0", `String(document.querySelectorAll("details[open]").length)`)
 	do(chromedp.Evaluate[chromedp.Void](`document.querySelectorAll("details").forEach((d) => { d.open = true })`))
-	for _, want := range []string{"the gate", "Retrieved, with the word of the gate", "kept (relevant, by model)", "Nine old sailors juggle burning lemons", "nothing cited bears this out", "⟨U+202E⟩at four⟨U+202C⟩?", `Is black tea <script>document.title = 'taken'</script> served`, "Thresholds missed"} {
+	for _, want := range []string{"the gate", "Retrieved passages and the gate’s decisions", "kept (relevant, by model)", "Nine old sailors juggle burning lemons", "nothing cited supports this", "⟨U+202E⟩at four⟨U+202C⟩?", `Is black tea <script>document.title = 'taken'</script> served`, "Thresholds missed"} {
 		is("true", fmt.Sprintf("String(document.body.textContent.toLowerCase().includes(%s.toLowerCase()))", quoteJS(t, want)))
 	}
 	is("The dinghies stand on the slipway in winter [1].", `document.body.textContent.match(/The dinghies stand on the slipway in winter \[1\]\./)[0]`)

@@ -200,12 +200,12 @@ func TestEvalReportErrors(t *testing.T) {
 	const asked, refused = `{"question": "When is black tea served?"}` + "\n", `{"question": "Quis custodiet ipsos custodes?"}` + "\n"
 	for name, test := range map[string]struct{ questions, at string }{
 		"many":                                   {strings.Repeat(asked, 9), "line 5"},
-		"fewer than end a run":                   {strings.Repeat(asked, 2), "line 1"},
+		"fewer than end a run":                   {strings.Repeat(asked, 2), "line 2"},
 		"a refusal that asked the model nothing": {refused + strings.Repeat(asked, 9), "line 6"},
 	} {
 		writeFiles(t, dir, map[string]string{"many.jsonl": test.questions})
 		out, errs, code := ibid(t, t.TempDir(), "eval", "report", folder, filepath.Join(dir, "many.jsonl"), "--model", "m", "--gate", "score", "--base-url", openaitest.Start(t, upstream))
-		if code != exitFailed || !strings.Contains(errs, "asking the question "+test.at+": every question so far that was not refused without the model ended in an error, as this one: ") || out != "" {
+		if code != exitFailed || !strings.Contains(errs, "asking the question "+test.at+": ") || !strings.Contains(errs, errAllFailed.Error()) || out != "" {
 			t.Errorf("%s: exit code %d: %s%s", name, code, out, errs)
 		}
 	}
@@ -228,7 +228,7 @@ func TestEvalReportInterrupted(t *testing.T) {
 	var out, errs bytes.Buffer
 	code := exitCode(run(ctx, []string{"eval", "report", filepath.Join(dir, "club"), filepath.Join(dir, "questions.jsonl"), "--model", "m", "--gate", "score", "--pdf", "go",
 		"--base-url", openaitest.Start(t, upstream), "--min", "answered=1", "--html", page}, func(string) string { return "" }, strings.NewReader(""), &out, &errs), &errs)
-	if code != exitFailed || !strings.Contains(errs.String(), "interrupted: the report is on 1 of 3 questions") {
+	if code != exitFailed || !strings.Contains(errs.String(), "interrupted after 1 of 3 questions") {
 		t.Errorf("exit code %d: %s", code, errs.String())
 	}
 	for _, want := range []string{"club: 1 question of", "interrupted: 1 of 3 questions were asked", "passed 1, failed 0"} {
@@ -241,13 +241,14 @@ func TestEvalReportInterrupted(t *testing.T) {
 	}
 }
 
-func TestLimits(t *testing.T) {
-	for text, want := range map[string]limit{
-		".8": {.8, "", ".8"}, "80%": {.8, eval.ShareUnit, "80%"}, "3s": {3, eval.SecondsUnit, "3s"}, "250ms": {.25, eval.SecondsUnit, "250ms"}, "-1": {-1, "", "-1"}, " 5 % ": {.05, eval.ShareUnit, "5 %"},
+func TestParseThreshold(t *testing.T) {
+	for text, want := range map[string]threshold{
+		".8": {value: .8, text: ".8"}, "80%": {value: .8, unit: eval.ShareUnit, text: "80%"}, "3s": {value: 3, unit: eval.SecondsUnit, text: "3s"},
+		"250ms": {value: .25, unit: eval.SecondsUnit, text: "250ms"}, "-1": {value: -1, text: "-1"}, " 5 % ": {value: .05, unit: eval.ShareUnit, text: "5 %"},
 		"": {}, "x": {}, "NaN": {}, "Inf": {}, "%": {}, "3 apples": {},
 	} {
-		got, err := parseLimit(text)
-		if (err == nil) != (want != limit{}) || got != want {
+		got, err := parseThreshold(text)
+		if (err == nil) != (want != threshold{}) || got != want {
 			t.Errorf("%q: %+v, %v", text, got, err)
 		}
 	}

@@ -12,53 +12,50 @@ import (
 	"slices"
 	"strings"
 
-	"golang.org/x/sync/errgroup"
-
 	"ibid/cmd/ibid/eval"
 	"ibid/retrieve"
 )
 
 type evalRetrievalCmd struct {
 	Dir     string   `arg:"" help:"Folder with corpus.jsonl (_id, title, text), queries.jsonl (_id, text), and qrels.tsv or qrels/SPLIT.tsv (query-id, corpus-id, score)."`
-	Metrics []string `help:"What to measure: ndcg, recall, hit, mrr or p, each with a rank; unset: ndcg@10, recall@10, recall@100, mrr@10, and p@10 in the table." placeholder:"NAME@K"`
-	Compare []string `help:"Pairs of searches to test for a difference in the first metric, by a paired randomisation test." default:"hybrid:bm25,hybrid:dense" placeholder:"A:B"`
-	Against string   `help:"File that an earlier run wrote with --details: each search is tested against itself there." placeholder:"FILE"`
+	Metrics []string `help:"What to measure: ndcg, recall, hit, mrr or p with a rank; unset: ndcg@10, recall@10, recall@100, mrr@10, and p@10 in the table." placeholder:"NAME@K"`
+	Compare []string `help:"Pairs of searches whose first metric is compared by a paired randomisation test." default:"hybrid:bm25,hybrid:dense" placeholder:"A:B"`
+	Against string   `help:"File that an earlier run wrote with --details; each search is compared with itself there." placeholder:"FILE"`
 	evalConfig
 	corpusConfig
 }
 
-// A measuredSearch is one of those that are measured side by side.
+// A measuredSearch is a search whose results are measured.
 type measuredSearch struct {
 	name    string
 	options retrieve.Options
+	values  [][]float64 // [metric][query]
 }
 
-// searches are those three that there always are, and with a reranker hybrid
-// search with it.
+// searches are the three built-in ones and, with a reranker, a fourth.
 func (c *evalRetrievalCmd) searches(getenv func(string) string) ([]measuredSearch, error) {
 	all := []measuredSearch{
-		{"bm25", retrieve.Options{Mode: retrieve.LexicalOnly}},
-		{"dense", retrieve.Options{Mode: retrieve.DenseOnly}},
-		{"hybrid", retrieve.Options{Mode: retrieve.Hybrid}},
+		{name: "bm25", options: retrieve.Options{Mode: retrieve.LexicalOnly}},
+		{name: "dense", options: retrieve.Options{Mode: retrieve.DenseOnly}},
+		{name: wholeSearch, options: retrieve.Options{Mode: retrieve.Hybrid}},
 	}
 	if c.RerankModel == "" {
 		return all, nil
 	}
 	options, err := c.index(c.endpointConfig, getenv)
-	return append(all, measuredSearch{"reranked", options}), err
+	return append(all, measuredSearch{name: "reranked", options: options}), err
 }
 
-// printedMetrics are those of the JSON object when none are named: other
-// programs count on them, and on no others. The table has one more.
+// printedMetrics are those of the JSON object if none are named: programs rely on
+// them. The table has tableMetric too.
 var printedMetrics = [...]string{"ndcg@10", "recall@10", "recall@100", "mrr@10"}
 
 const tableMetric = "p@10"
 
-// wholeSearch is the search that people use: figures without the name of a
-// search are its.
+// wholeSearch is the search that users run. Figures without the name of a search
+// are its.
 const wholeSearch = "hybrid"
 
-// A retrievalReport is what the measurement came to.
 type retrievalReport struct {
 	Queries   int            `json:"queries"`
 	Documents int            `json:"documents"`
@@ -71,6 +68,10 @@ type retrievalReport struct {
 	Chunks    int            `json:"chunks"`
 	Space     string         `json:"space"`
 	Judged    string         `json:"judgements"`
+
+	name     string
+	searches []measuredSearch
+	table    []eval.Figures // by search, with every metric
 }
 
 type comparedPair struct {
@@ -86,11 +87,15 @@ func (c *evalRetrievalCmd) Run(ctx context.Context, s surroundings) (err error) 
 	if err != nil {
 		return err
 	}
-	metrics, pairs, err := c.parse(searches)
+	metrics, limits, err := c.parseMetrics(searches)
 	if err != nil {
 		return err
 	}
-	earlier, err := c.earlier(searches, metrics[0])
+	pairs, err := c.parsePairs(searches)
+	if err != nil {
+		return err
+	}
+	earlier, err := c.readEarlier(searches, metrics[0])
 	if err != nil {
 		return err
 	}
@@ -105,78 +110,38 @@ func (c *evalRetrievalCmd) Run(ctx context.Context, s surroundings) (err error) 
 	defer func() { err = errors.Join(err, corpus.close()) }()
 
 	queries := sample(set.Judged(), c.Sample)
-	values, err := corpus.measure(ctx, searches, queries, set, metrics, s)
-	if err != nil {
+	if err := corpus.measure(ctx, searches, queries, set, metrics, s); err != nil {
 		return err
 	}
 	stats, err := corpus.Stats(ctx, nil)
 	if err != nil {
 		return err
 	}
-	report := retrievalReport{
+	report := &retrievalReport{
 		Queries: len(queries), Documents: corpus.documents, Skipped: len(set.Queries) - len(set.Judged()),
 		Chunks: stats.Chunks, Space: corpus.embedder.Space(), Judged: set.Judgements, Compared: []comparedPair{},
+		name: filepath.Base(c.Dir), searches: searches,
 	}
-	var whole, all eval.Figures
-	for i, x := range searches {
-		figures := make(eval.Figures, len(metrics))
-		for m, metric := range metrics {
-			figures[m] = eval.Figure{Name: metric.String(), Value: eval.Mean(values[i][m])}
-			all = append(all, eval.Figure{Name: x.name + "." + figures[m].Name, Value: figures[m].Value})
-		}
-		if x.name == wholeSearch {
-			whole = figures
-		}
-		*report.of(x.name) = figures
-	}
+	figures := report.addFigures(metrics, len(c.Metrics) == 0)
 	for _, p := range pairs {
 		report.Compared = append(report.Compared, comparedPair{searches[p[0]].name, searches[p[1]].name, metrics[0].String(),
-			eval.Compare(values[p[0]][0], values[p[1]][0])})
+			eval.Compare(searches[p[0]].values[0], searches[p[1]].values[0])})
 	}
-	if earlier != nil {
-		added, err := c.compareEarlier(searches, earlier, queries, values, metrics[0])
-		if err != nil {
+	if c.Against != "" {
+		if err := report.compareEarlier(c.Against, earlier, queries, metrics[0]); err != nil {
 			return err
 		}
-		report.Compared = append(report.Compared, added...)
 	}
-	if err := c.writeDetails(len(queries), func(q int) any { return details(queries[q].ID, searches, metrics, values, q) }); err != nil {
-		return err
-	}
-	if c.JSON {
-		if len(c.Metrics) == 0 {
-			for _, x := range searches {
-				figures := report.of(x.name)
-				*figures = (*figures)[:len(printedMetrics)]
-			}
-		}
-		err = json.NewEncoder(s.stdout).Encode(report)
-	} else {
-		err = report.show(filepath.Base(c.Dir), searches, s)
-	}
-	return errors.Join(err, c.missed(slices.Concat(whole, all)))
+	return c.finish(s, report, searchDetails(queries, searches, metrics), limits, figures)
 }
 
-// of gives the place for the figures of a search.
-func (r *retrievalReport) of(name string) *eval.Figures {
-	switch name {
-	case "bm25":
-		return &r.BM25
-	case "dense":
-		return &r.Dense
-	case "hybrid":
-		return &r.Hybrid
-	}
-	return &r.Reranked
-}
-
-// parse reads the flags that have a grammar of their own.
-func (c *evalRetrievalCmd) parse(searches []measuredSearch) (metrics []eval.Metric, pairs [][2]int, err error) {
-	var names []string
+// parseMetrics parses --metrics, and the thresholds of their figures.
+func (c *evalRetrievalCmd) parseMetrics(searches []measuredSearch) (metrics []eval.Metric, limits thresholds, err error) {
 	wanted := c.Metrics
 	if len(wanted) == 0 {
 		wanted = append(slices.Clone(printedMetrics[:]), tableMetric)
 	}
+	var names []string
 	for _, name := range wanted {
 		m, err := eval.ParseMetric(name)
 		if err != nil {
@@ -185,121 +150,144 @@ func (c *evalRetrievalCmd) parse(searches []measuredSearch) (metrics []eval.Metr
 		metrics = append(metrics, m)
 		names = append(names, m.String())
 	}
-	place := make(map[string]int)
-	for i, x := range searches {
-		place[x.name] = i
+	for _, x := range searches {
 		for _, m := range metrics {
 			names = append(names, x.name+"."+m.String())
 		}
 	}
+	limits, err = c.check(names)
+	return metrics, limits, err
+}
+
+// parsePairs parses --compare into indexes of searches.
+func (c *evalRetrievalCmd) parsePairs(searches []measuredSearch) (pairs [][2]int, err error) {
 	compare := c.Compare
-	if len(searches) > 3 {
-		compare = append(slices.Clone(compare), "reranked:hybrid")
+	if c.RerankModel != "" {
+		compare = append(slices.Clone(compare), "reranked:"+wholeSearch)
 	}
 	for _, pair := range compare {
 		a, b, _ := strings.Cut(pair, ":")
-		i, known := place[a]
-		j, alsoKnown := place[b]
-		if !known || !alsoKnown {
-			return nil, nil, usageError("--compare %s: give two of bm25, dense and hybrid, as in hybrid:bm25", pair)
+		i := slices.IndexFunc(searches, func(x measuredSearch) bool { return x.name == a })
+		j := slices.IndexFunc(searches, func(x measuredSearch) bool { return x.name == b })
+		if i < 0 || j < 0 {
+			return nil, usageError("--compare %s: give two of bm25, dense and hybrid, as in hybrid:bm25", pair)
 		}
 		pairs = append(pairs, [2]int{i, j})
 	}
-	return metrics, pairs, c.check(names)
+	return pairs, nil
 }
 
-// measure gives the value of each metric for each query, by search: [search][metric][query].
-func (c *corpus) measure(ctx context.Context, searches []measuredSearch, queries []eval.Query, set *eval.Set, metrics []eval.Metric, s surroundings) ([][][]float64, error) {
-	depth := 0
-	for _, m := range metrics {
-		depth = max(depth, m.K)
-	}
+// measure sets the values of the searches.
+func (c *corpus) measure(ctx context.Context, searches []measuredSearch, queries []eval.Query, set *eval.Set, metrics []eval.Metric, s surroundings) error {
+	depth := slices.MaxFunc(metrics, func(a, b eval.Metric) int { return a.K - b.K }).K
 	own := ownEntries(set)
-	bar := newMeter(s.stderr, "queries", len(queries))
-	defer bar.end()
-	values := make([][][]float64, len(searches))
 	indexes := make([]*retrieve.Index, len(searches))
+	deeper := make([]*retrieve.Index, len(searches))
 	for i, x := range searches {
 		var err error
 		if indexes[i], err = retrieve.NewIndex(ctx, c.store, c.embedder, x.options); err != nil {
-			return nil, err
+			return err
 		}
-		values[i] = make([][]float64, len(metrics))
+		deeper[i] = indexes[i]
+		if x.options.Reranker != nil { // reranks once per query; deeper results keep the order of the search
+			deeper[i] = indexes[slices.IndexFunc(searches, func(x measuredSearch) bool { return x.name == wholeSearch })]
+		}
+		searches[i].values = make([][]float64, len(metrics))
 		for m := range metrics {
-			values[i][m] = make([]float64, len(queries))
+			searches[i].values[m] = make([]float64, len(queries))
 		}
 	}
-	// A reranker is asked once a query: behind what it ordered is the order of
-	// the search without it.
-	deeper := func(i int) *retrieve.Index {
-		if searches[i].options.Reranker != nil {
-			i = slices.IndexFunc(searches, func(x measuredSearch) bool { return x.name == wholeSearch })
+	return askAll(ctx, s, "queries", len(queries), runtime.GOMAXPROCS(0), func(ctx context.Context, at int) error {
+		q, wanted := queries[at], depth
+		if own[q.ID] {
+			wanted++
 		}
-		return indexes[i]
-	}
-	asking, ctx := errgroup.WithContext(ctx)
-	asking.SetLimit(runtime.GOMAXPROCS(0))
-	for at, q := range queries {
-		asking.Go(func() error {
-			defer bar.add()
-			wanted := depth
+		grades := c.grades(set.Grades[q.ID])
+		for i, x := range indexes {
+			ranking, err := c.rank(ctx, x, deeper[i], q.Text, grades, wanted)
+			if err != nil {
+				return fmt.Errorf("asking the query %s: %w", q.ID, err)
+			}
 			if own[q.ID] {
-				wanted++
+				ranking = slices.DeleteFunc(ranking, func(id string) bool { return id == c.stored[q.ID] })
 			}
-			grades := c.grades(set.Grades[q.ID])
-			for i, x := range indexes {
-				ranking, err := c.rank(ctx, x, deeper(i), q.Text, grades, wanted)
-				if err != nil {
-					return fmt.Errorf("asking the query %s: %w", q.ID, err)
-				}
-				if own[q.ID] {
-					ranking = slices.DeleteFunc(ranking, func(id string) bool { return id == c.stored[q.ID] })
-				}
-				for m, metric := range metrics {
-					values[i][m][at] = metric.Of(ranking, grades)
-				}
+			for m, metric := range metrics {
+				searches[i].values[m][at] = metric.Of(ranking, grades)
 			}
-			return nil
-		})
-	}
-	return values, asking.Wait()
+		}
+		return nil
+	})
 }
 
-// ownEntries gives the queries that are a document of the corpus themselves,
-// the same words under the same id: as in BEIR, such a document is no result.
+// ownEntries returns the queries that are documents of the corpus, with the same
+// words and id. As in BEIR, such a document does not count as a result.
 func ownEntries(set *eval.Set) map[string]bool {
+	fold := func(text string) string { return strings.Join(strings.Fields(text), " ") }
 	texts := make(map[string]string, len(set.Queries))
 	for _, q := range set.Queries {
-		texts[q.ID] = strings.Join(strings.Fields(q.Text), " ")
+		texts[q.ID] = fold(q.Text)
 	}
 	own := make(map[string]bool)
 	for _, d := range set.Documents {
-		if text, ok := texts[d.ID]; ok && text == strings.Join(strings.Fields(d.Text), " ") {
+		if text, ok := texts[d.ID]; ok && text == fold(d.Text) {
 			own[d.ID] = true
 		}
 	}
 	return own
 }
 
-func details(id string, searches []measuredSearch, metrics []eval.Metric, values [][][]float64, query int) any {
-	figures := make([]eval.Figures, 4)
-	for i := range searches {
+// addFigures fills in the means of each search, and returns them by all the names
+// that a threshold may have. With brief, the JSON object has only printedMetrics.
+func (r *retrievalReport) addFigures(metrics []eval.Metric, brief bool) eval.Figures {
+	var whole, named eval.Figures
+	for _, x := range r.searches {
+		var figures eval.Figures
 		for m, metric := range metrics {
-			figures[i] = append(figures[i], eval.Figure{Name: metric.String(), Value: values[i][m][query]})
+			f := eval.Figure{Name: metric.String(), Value: eval.Mean(x.values[m])}
+			figures = append(figures, f)
+			named = append(named, eval.Figure{Name: x.name + "." + f.Name, Value: f.Value})
+		}
+		r.table = append(r.table, figures)
+		if x.name == wholeSearch {
+			whole = figures
 		}
 	}
-	return struct {
-		ID       string       `json:"_id"`
-		BM25     eval.Figures `json:"bm25"`
-		Dense    eval.Figures `json:"dense"`
-		Hybrid   eval.Figures `json:"hybrid"`
-		Reranked eval.Figures `json:"reranked,omitempty"`
-	}{id, figures[0], figures[1], figures[2], figures[3]}
+	all := [4]eval.Figures{}
+	for i, figures := range r.table {
+		all[i] = figures
+		if brief {
+			all[i] = figures[:len(printedMetrics)]
+		}
+	}
+	r.BM25, r.Dense, r.Hybrid, r.Reranked = all[0], all[1], all[2], all[3]
+	return slices.Concat(whole, named)
 }
 
-// earlier reads what an earlier run wrote: for each query the value of the
-// metric, by search.
-func (c *evalRetrievalCmd) earlier(searches []measuredSearch, metric eval.Metric) (_ map[string]map[string]float64, err error) {
+// searchDetails returns the values of each query, as --details writes them.
+func searchDetails(queries []eval.Query, searches []measuredSearch, metrics []eval.Metric) (details []any) {
+	for at, q := range queries {
+		all := [4]eval.Figures{}
+		for i, x := range searches {
+			for m, metric := range metrics {
+				all[i] = append(all[i], eval.Figure{Name: metric.String(), Value: x.values[m][at]})
+			}
+		}
+		details = append(details, struct {
+			ID       string       `json:"_id"`
+			BM25     eval.Figures `json:"bm25"`
+			Dense    eval.Figures `json:"dense"`
+			Hybrid   eval.Figures `json:"hybrid"`
+			Reranked eval.Figures `json:"reranked,omitempty"`
+		}{q.ID, all[0], all[1], all[2], all[3]})
+	}
+	return details
+}
+
+// earlierRun is the value of one metric, by query and search.
+type earlierRun map[string]map[string]float64
+
+// readEarlier reads the details of an earlier run, if --against is set.
+func (c *evalRetrievalCmd) readEarlier(searches []measuredSearch, metric eval.Metric) (_ earlierRun, err error) {
 	if c.Against == "" {
 		return nil, nil
 	}
@@ -308,13 +296,13 @@ func (c *evalRetrievalCmd) earlier(searches []measuredSearch, metric eval.Metric
 		return nil, usageError("--against: %w", err)
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	earlier := make(map[string]map[string]float64)
+	earlier := make(earlierRun)
 	lines := bufio.NewScanner(f)
 	for n := 1; lines.Scan(); n++ {
 		var line map[string]json.RawMessage
 		var id string
 		if err := errors.Join(json.Unmarshal(lines.Bytes(), &line), json.Unmarshal(line["_id"], &id)); err != nil {
-			return nil, usageError("--against %s:%d: it is no line that --details writes: %w", c.Against, n, err)
+			return nil, usageError("--against %s:%d: not a line that --details writes: %w", c.Against, n, err)
 		}
 		earlier[id] = make(map[string]float64)
 		for _, x := range searches {
@@ -322,7 +310,7 @@ func (c *evalRetrievalCmd) earlier(searches []measuredSearch, metric eval.Metric
 			err := json.Unmarshal(line[x.name], &figures)
 			v, ok := figures[metric.String()]
 			if err != nil || !ok {
-				return nil, usageError("--against %s:%d: it does not hold %s of %s: give the same --metrics", c.Against, n, metric, x.name)
+				return nil, usageError("--against %s:%d: no %s of %s: give the same --metrics", c.Against, n, metric, x.name)
 			}
 			earlier[id][x.name] = v
 		}
@@ -333,52 +321,47 @@ func (c *evalRetrievalCmd) earlier(searches []measuredSearch, metric eval.Metric
 	return earlier, nil
 }
 
-func (c *evalRetrievalCmd) compareEarlier(searches []measuredSearch, earlier map[string]map[string]float64, queries []eval.Query, values [][][]float64, metric eval.Metric) ([]comparedPair, error) {
-	var out []comparedPair
-	for i, x := range searches {
+// compareEarlier compares each search with itself in an earlier run.
+func (r *retrievalReport) compareEarlier(file string, earlier earlierRun, queries []eval.Query, metric eval.Metric) error {
+	for _, x := range r.searches {
 		then := make([]float64, len(queries))
 		for q, query := range queries {
 			figures, ok := earlier[query.ID]
 			if !ok || len(earlier) != len(queries) {
-				return nil, fmt.Errorf("%s (--against) has %d queries, and this run %d; they must be the same: the query %s is one of this run", c.Against, len(earlier), len(queries), query.ID)
+				return fmt.Errorf("%s (--against) has other queries: %d, and this run has %d, one of them %s", file, len(earlier), len(queries), query.ID)
 			}
 			then[q] = figures[x.name]
 		}
-		out = append(out, comparedPair{x.name, x.name + " of " + c.Against, metric.String(), eval.Compare(values[i][0], then)})
-	}
-	return out, nil
-}
-
-func (r *retrievalReport) show(name string, searches []measuredSearch, s surroundings) error {
-	skipped := ""
-	if r.Skipped > 0 {
-		skipped = fmt.Sprintf("; %d without a relevant document left out", r.Skipped)
-	}
-	if _, err := fmt.Fprint(s.stdout, printable(fmt.Sprintf("%s: %d queries of %s%s; %d documents in %d chunks; %s\n",
-		name, r.Queries, r.Judged, skipped, r.Documents, r.Chunks, r.Space))); err != nil {
-		return err
-	}
-	var names []string
-	var figures []eval.Figures
-	for _, x := range searches {
-		names, figures = append(names, x.name), append(figures, *r.of(x.name))
-	}
-	if err := showFigures(s.stdout, names, figures); err != nil {
-		return err
-	}
-	for _, p := range r.Compared {
-		if _, err := fmt.Fprint(s.stdout, printable(fmt.Sprintf("%s - %s: %s %+.4f, %s (better on %d queries, worse on %d)\n",
-			p.A, p.B, p.Metric, p.Difference, chance(p.P), p.Better, p.Worse))); err != nil {
-			return err
-		}
+		r.Compared = append(r.Compared, comparedPair{x.name, x.name + " of " + file, metric.String(), eval.Compare(x.values[0], then)})
 	}
 	return nil
 }
 
-// chance shows a p-value.
-func chance(p float64) string {
-	if p < .0001 {
-		return "p < 0.0001"
+func (r *retrievalReport) show(s surroundings) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %d queries of %s", r.name, r.Queries, r.Judged)
+	if r.Skipped > 0 {
+		fmt.Fprintf(&b, "; %d without a relevant document left out", r.Skipped)
 	}
-	return fmt.Sprintf("p = %.4f", p)
+	fmt.Fprintf(&b, "; %d documents in %d chunks; %s\n%-8s", r.Documents, r.Chunks, r.Space, "")
+	for _, f := range r.table[0] {
+		fmt.Fprintf(&b, " %10s", f.Name)
+	}
+	b.WriteByte('\n')
+	for i, figures := range r.table {
+		fmt.Fprintf(&b, "%-8s", r.searches[i].name)
+		for _, f := range figures {
+			fmt.Fprintf(&b, " %10.4f", f.Value)
+		}
+		b.WriteByte('\n')
+	}
+	for _, p := range r.Compared {
+		chance := fmt.Sprintf("p = %.4f", p.P)
+		if p.P < .0001 {
+			chance = "p < 0.0001"
+		}
+		fmt.Fprintf(&b, "%s - %s: %s %+.4f, %s (better on %d queries, worse on %d)\n", p.A, p.B, p.Metric, p.Difference, chance, p.Better, p.Worse)
+	}
+	_, err := fmt.Fprint(s.stdout, printable(b.String()))
+	return err
 }

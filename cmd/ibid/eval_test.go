@@ -276,10 +276,10 @@ func TestEvalAnswersDocuments(t *testing.T) {
 	}{
 		{"one/hours.md", "", 1, ""},
 		{"two/hours.md", "", 0, ""},
-		{"one/gone.md", "", 0, "questions.jsonl names 1 document not in the store, as one/gone.md: what is not there counts as missed"},
+		{"one/gone.md", "", 0, "questions.jsonl names 1 document not in the store, such as one/gone.md; they count as missed"},
 		{"two/gone.md", "", 0, "two/gone.md"},
 		{"moved/hours.md", "one", 1, ""},
-		{"moved/gone.md", "one", 0, "as moved/gone.md"},
+		{"moved/gone.md", "one", 0, "such as moved/gone.md"},
 		{"hours.md", "one", 1, ""},
 		{"hours", "one", 1, ""},
 	} {

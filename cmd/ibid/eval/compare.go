@@ -7,73 +7,63 @@ import (
 	"path"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 )
 
-// Compared says how a report differs from an earlier one, over the questions
-// that both asked.
+// Compared is how a report differs from an earlier one, over the questions in
+// both.
 type Compared struct {
 	With      string    `json:"with"` // the file
 	Made      time.Time `json:"made"`
 	Questions int       `json:"questions"` // in both
 	OnlyNow   int       `json:"only_now"`
 	OnlyThen  int       `json:"only_then"`
-	// Altered are how many of the questions in both are told another right
-	// answer now.
+	// Altered is the number of questions in both that now have another right answer.
 	Altered int `json:"altered"`
-	// Doubts say in words why the two are not like and like.
+	// Doubts say why the two reports are not comparable.
 	Doubts []string `json:"doubts"`
 	// Conditions and Settings are those that differ.
 	Conditions  []Changed    `json:"conditions"`
 	Settings    []Changed    `json:"settings"`
 	Differences []Difference `json:"differences"`
-	// Moved are the questions that came out in another way.
+	// Moved are the questions with another status or cause.
 	Moved []Moved `json:"moved"`
 }
 
-// Changed is a setting that is another one now.
+// Changed is a setting with another value.
 type Changed struct {
 	Name string `json:"name"`
 	Then string `json:"then"`
 	Now  string `json:"now"`
 }
 
-// A Difference is that of one figure, over the questions that tell of it in
+// A Difference is that of one figure, over the questions that count for it in
 // both reports.
 type Difference struct {
-	Name string  `json:"name"`
-	Unit Unit    `json:"unit"`
-	Then float64 `json:"then"`
-	Now  float64 `json:"now"`
-	// The Estimate is of Now - Then, question by question.
-	Estimate
-	// Better and Worse count the questions whose own figure is so now; more
-	// and less take their place where neither is better.
+	Name      string  `json:"name"`
+	Unit      Unit    `json:"unit"`
+	Then      float64 `json:"then"`
+	Now       float64 `json:"now"`
+	Value     float64 `json:"value"` // Now - Then
+	Questions int     `json:"questions"`
+	// P is that of the paired randomisation test on the questions' own values.
+	P float64 `json:"p"`
+	// Better and Worse count the questions whose own value is; more and less if
+	// neither is better.
 	Better int `json:"better"`
 	Worse  int `json:"worse"`
-	// Verdict is "better", "worse" or, where it may be chance or neither is
-	// better, empty.
+	// Verdict is "better", "worse", or empty if the difference may be chance or
+	// neither is better.
 	Verdict string `json:"verdict,omitempty"`
-	neutral bool   // neither more nor less is better
 }
 
-// same says whether no question's figure is another one.
-func (d Difference) same() bool { return d.Better+d.Worse == 0 }
+// significant is the p-value below which a difference gets a verdict. At least
+// six questions must differ: of five, all are on one side by chance in 1 of 16
+// cases.
+const significant = .05
 
-// Note says what the difference comes to.
-func (d Difference) Note() string {
-	switch {
-	case d.Verdict != "":
-		return d.Verdict
-	case d.neutral:
-		return ""
-	}
-	return "may be chance"
-}
-
-// Moved is a question that came out in another way.
+// Moved is a question with another status or cause.
 type Moved struct {
 	ID        string `json:"id"`
 	Text      string `json:"question"`
@@ -83,22 +73,43 @@ type Moved struct {
 	NowCause  Cause  `json:"now_cause,omitempty"`
 }
 
-// fewest is how many questions must differ for a difference to be called one:
-// of five, all are on one side by chance in 1 of 16 cases, of six in 1 of 32.
-const fewest = 6
-
-// Compare says how the report, which has been measured, differs from an
-// earlier one. Questions are the same when their words are; it is an error when
-// none are.
-func (r *Report) Compare(earlier *Report, file string) error {
-	c := &Compared{With: file, Made: earlier.Made, Doubts: []string{}, Conditions: []Changed{}, Settings: []Changed{}, Moved: []Moved{}}
-	then := make(map[string][]Outcome)
-	for _, o := range earlier.Outcomes {
-		key := fold(o.Question.Text)
-		then[key] = append(then[key], o)
+// String describes the change, as in "passed, was failed (gate)".
+func (m Moved) String() string {
+	write := func(s Status, c Cause) string {
+		if c == "" {
+			return string(s)
+		}
+		return fmt.Sprintf("%s (%s)", s, c)
 	}
-	var before, now []Outcome
+	return write(m.Now, m.NowCause) + ", was " + write(m.Then, m.ThenCause)
+}
+
+var errNothingShared = errors.New("it has none of the questions of this run; questions are the same if their words are")
+
+// Shares returns an error if the report has none of the questions.
+func (r *Report) Shares(questions []Question) error {
+	asked := make(map[string]bool, len(r.Outcomes))
 	for _, o := range r.Outcomes {
+		asked[fold(o.Question.Text)] = true
+	}
+	if slices.ContainsFunc(questions, func(q Question) bool { return asked[fold(q.Text)] }) {
+		return nil
+	}
+	return errNothingShared
+}
+
+// Compare compares the measured report with an earlier one. Questions are the
+// same if their words are; it is an error if the reports share none.
+func (r *Report) Compare(earlier *Report, file string) error {
+	c := &Compared{With: file, Made: earlier.Made, Differences: []Difference{}, Moved: []Moved{}}
+	then := make(map[string][]*Outcome)
+	for i, o := range earlier.Outcomes {
+		key := fold(o.Question.Text)
+		then[key] = append(then[key], &earlier.Outcomes[i])
+	}
+	var before, now []*Outcome
+	for i := range r.Outcomes {
+		o := &r.Outcomes[i]
 		key := fold(o.Question.Text)
 		if len(then[key]) == 0 {
 			c.OnlyNow++
@@ -118,14 +129,11 @@ func (r *Report) Compare(earlier *Report, file string) error {
 		return errNothingShared
 	}
 	c.OnlyThen = len(earlier.Outcomes) - c.Questions
-	c.Conditions = append(c.Conditions, changedIn(earlier.Conditions(), r.Conditions())...)
-	c.Settings = append(c.Settings, changedIn(earlier.Settings, r.Settings)...)
-	c.Doubts = append(c.Doubts, c.doubts(earlier, r)...)
+	c.Conditions = changes(earlier.Conditions(), r.Conditions())
+	c.Settings = changes(earlier.Settings, r.Settings)
+	c.Doubts = c.doubts(earlier, r)
 	for _, m := range r.measures {
-		if _, shown := r.Figure(m.Name); !shown {
-			continue
-		}
-		if d := m.difference(before, now, r.Seed); d.Questions > 0 {
+		if d := m.difference(before, now); d.Questions > 0 {
 			c.Differences = append(c.Differences, d)
 		}
 	}
@@ -133,40 +141,9 @@ func (r *Report) Compare(earlier *Report, file string) error {
 	return nil
 }
 
-// errNothingShared says that two runs have no question in common.
-var errNothingShared = errors.New("it has no question of this run: the same words make the same question")
-
-// Shares says whether a report asked any of the questions; where it did not, no
-// run on these can be compared with it.
-func (r *Report) Shares(questions []Question) error {
-	asked := make(map[string]bool, len(r.Outcomes))
-	for _, o := range r.Outcomes {
-		asked[fold(o.Question.Text)] = true
-	}
-	if slices.ContainsFunc(questions, func(q Question) bool { return asked[fold(q.Text)] }) {
-		return nil
-	}
-	return errNothingShared
-}
-
-// Conditions are what beside the settings must be the same for two reports to
-// be of like and like. What a report does not tell is empty.
-func (r *Report) Conditions() []Setting {
-	told := r.Library != "" // reports of older versions have nothing of these
-	number := func(n int) string {
-		if !told {
-			return ""
-		}
-		return strconv.Itoa(n)
-	}
-	return []Setting{
-		{"folder", r.Folder}, {"questions", r.File}, {"documents", strconv.Itoa(r.Documents)}, {"chunks", number(r.Chunks)}, {"library", r.Library},
-		{"other documents in the store", number(r.Beside)}, {"store", r.Store}, {"version", r.Version}, {"machine", r.Machine},
-	}
-}
-
-// changedIn are the settings of both that are another one now.
-func changedIn(then, now []Setting) (changed []Changed) {
+// changes returns the settings in both lists whose value changed.
+func changes(then, now []Setting) []Changed {
+	changed := []Changed{}
 	for _, s := range now {
 		i := slices.IndexFunc(then, func(e Setting) bool { return e.Name == s.Name })
 		if i >= 0 && then[i].Value != s.Value {
@@ -176,95 +153,116 @@ func changedIn(then, now []Setting) (changed []Changed) {
 	return changed
 }
 
-// doubts say why what differs may come of something else than the settings.
-func (c *Compared) doubts(then, now *Report) (doubts []string) {
-	if c.OnlyNow+c.OnlyThen > 0 {
-		doubts = append(doubts, fmt.Sprintf("other questions: %d only now and %d only then; all that is compared is the %s in both, and the other figures of this report are of others too", c.OnlyNow, c.OnlyThen, counted(c.Questions, "question")))
-	}
-	if c.Altered > 0 {
-		doubts = append(doubts, fmt.Sprintf("other right answers: %d of the questions in both are told another one, or other documents, now", c.Altered))
-	}
-	switch {
-	case then.Library == "":
-		doubts = append(doubts, "whether the documents are the same is not known: the other report is of a version that did not tell")
-	case then.Library != now.Library:
-		doubts = append(doubts, "other documents, or the same read in another way: what differs may come of them, and not of the settings")
-	case then.Beside != now.Beside:
-		doubts = append(doubts, "other folders are in the store: how rare a word is, is counted over all, so that the scores are others")
-	}
-	if then.Machine != "" && then.Machine != now.Machine {
-		doubts = append(doubts, "another machine: the times say nothing of the settings")
+// doubts say why differences may not come from the settings.
+func (c *Compared) doubts(then, now *Report) []string {
+	doubts := []string{}
+	for _, d := range []struct {
+		is   bool
+		text string
+	}{
+		{c.OnlyNow+c.OnlyThen > 0, fmt.Sprintf("other questions: %d only now and %d only then; only the %s in both %s compared",
+			c.OnlyNow, c.OnlyThen, counted(c.Questions, "question"), map[bool]string{true: "is", false: "are"}[c.Questions == 1])},
+		{c.Altered > 0, fmt.Sprintf("other right answers: %d of the questions in both have another right answer or document now", c.Altered)},
+		{then.Library != now.Library, "other documents, or the same documents read in another way"},
+		{then.Library == now.Library && then.Beside != now.Beside, "other folders in the store: they change word frequencies, and with them the scores"},
+		{then.Machine != now.Machine, "another machine: times are not comparable"},
+	} {
+		if d.is {
+			doubts = append(doubts, d.text)
+		}
 	}
 	return doubts
 }
 
-// sameExpectation says whether two questions are told the same right answer.
-// What they are called, and of what kind they are, does not matter.
+// sameExpectation reports whether two questions have the same right answer. Ids,
+// kinds, and the folders and endings of document names do not matter.
 func sameExpectation(a, b Question) bool {
-	if !slices.EqualFunc(a.Documents, b.Documents, sameDocument) {
-		return false
-	}
 	for _, q := range []*Question{&a, &b} {
-		q.ID, q.Text, q.Kind, q.Worded, q.Documents = "", "", "", "", nil
+		q.ID, q.Text, q.Kind, q.Worded, q.Documents = "", "", "", "", slices.Clone(q.Documents)
+		for i, d := range q.Documents {
+			q.Documents[i] = strings.TrimSuffix(path.Base(d), path.Ext(d))
+		}
 	}
 	return reflect.DeepEqual(a, b)
 }
 
-// sameDocument says whether two names may be of one document: by its id, its
-// path, or that without its ending, in a folder of any name.
-func sameDocument(a, b string) bool {
-	if a == b {
-		return true
-	}
-	var names [2][2]string // without the ending, and without the first folder
-	for i, name := range []string{a, b} {
-		name = strings.TrimSuffix(name, path.Ext(name))
-		_, inside, _ := strings.Cut(name, "/")
-		names[i] = [2]string{name, inside}
-	}
-	for _, x := range names[0] {
-		if x != "" && slices.Contains(names[1][:], x) {
-			return true
-		}
-	}
-	return false
-}
-
-// difference compares the outcomes of the same questions: the interval is the
-// bootstrap's over the questions, each drawn with both of its outcomes.
-func (m Measure) difference(before, now []Outcome, seed uint64) Difference {
-	d := Difference{Name: m.Name, Unit: m.Unit, neutral: m.Better == 0}
-	var a, b []Part
+// difference compares the outcomes of the same questions.
+func (m Measure) difference(before, now []*Outcome) Difference {
+	d := Difference{Name: m.Name, Unit: m.Unit}
+	var a, b []part
+	var then, today []float64
 	for i := range now {
-		was, is := m.part(&before[i]), m.part(&now[i])
-		if was.Den == 0 || is.Den == 0 {
+		was, is := m.part(before[i]), m.part(now[i])
+		if was.den == 0 || is.den == 0 {
 			continue
 		}
+		sign := float64(cmp.Or(m.Better, 1))
 		a, b = append(a, was), append(b, is)
-		switch change := cmp.Compare(is.Num/is.Den, was.Num/was.Den) * cmp.Or(m.Better, 1); {
-		case change > 0:
-			d.Better++
-		case change < 0:
-			d.Worse++
-		}
-	}
-	all := make([]int, len(a))
-	for i := range all {
-		all[i] = i
+		then, today = append(then, sign*was.value()), append(today, sign*is.value())
 	}
 	if d.Questions = len(a); d.Questions == 0 {
 		return d
 	}
-	d.Then, d.Now = m.of(a, all), m.of(b, all)
+	d.Then, d.Now = m.compute(a), m.compute(b)
 	d.Value = d.Now - d.Then
-	if d.Better+d.Worse > 0 {
-		d.Low, d.High = Bootstrap(len(a), seed, func(drawn []int) float64 { return m.of(b, drawn) - m.of(a, drawn) })
-	}
-	if sure := d.Low > 0 || d.High < 0; sure && d.Better+d.Worse >= fewest && m.Better != 0 {
-		d.Verdict = "worse"
-		if d.Value*float64(m.Better) > 0 {
-			d.Verdict = "better"
-		}
+	test := Compare(today, then)
+	d.P, d.Better, d.Worse = test.P, test.Better, test.Worse
+	better := test.Difference > 0
+	if d.P < significant && m.Better != 0 && d.Value != 0 && better == (d.Value*float64(m.Better) > 0) { // the mean and a quantile may disagree
+		d.Verdict = map[bool]string{true: "better", false: "worse"}[better]
 	}
 	return d
 }
+
+// Changes are the conditions and settings that differ.
+func (c *Compared) Changes() []Changed {
+	all := slices.Concat(c.Conditions, c.Settings)
+	for i := range all {
+		all[i].Then, all[i].Now = cmp.Or(all[i].Then, "none"), cmp.Or(all[i].Now, "none")
+	}
+	return all
+}
+
+// Changed are the differences in which a question changed; Same names the other
+// figures.
+func (c *Compared) Changed() []Difference {
+	return slices.DeleteFunc(slices.Clone(c.Differences), func(d Difference) bool { return d.Better+d.Worse == 0 })
+}
+
+func (c *Compared) Same() string {
+	var names []string
+	for _, d := range c.Differences {
+		if d.Better+d.Worse == 0 {
+			names = append(names, d.Name)
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+// Summary says what was compared and how many differences may be chance.
+func (c *Compared) Summary() string {
+	s := counted(c.Questions, "question") + " in both"
+	if c.OnlyNow+c.OnlyThen > 0 {
+		s += fmt.Sprintf(", %d only now, %d only then", c.OnlyNow, c.OnlyThen)
+	}
+	sure := 0
+	for _, d := range c.Differences {
+		if d.Verdict != "" {
+			sure++
+		}
+	}
+	return s + fmt.Sprintf("; %d of %s differ with p < %g, where chance alone gives about %.0f",
+		sure, counted(len(c.Differences), "figure"), significant, max(1, significant*float64(len(c.Differences))))
+}
+
+// PText is the p-value, for a table.
+func (d Difference) PText() string {
+	if d.P < .0001 {
+		return "<0.0001"
+	}
+	return fmt.Sprintf("%.4f", d.P)
+}
+
+func (d Difference) ThenText() string { return d.Unit.Write(d.Then) }
+func (d Difference) NowText() string  { return d.Unit.Write(d.Now) }
+func (d Difference) Change() string   { return d.Unit.WriteChange(d.Value) }

@@ -1,10 +1,13 @@
-// Package eval holds the measures by which Ibid is judged, and reads the
-// public benchmark formats they are computed on. It imports nothing of Ibid's:
-// what is measured comes in as rankings, chances and texts, so that tests of
-// every room can use the same measures as the command.
+// Package eval computes the figures by which Ibid is measured, and reads public
+// benchmark formats and files of questions. It imports no other package of Ibid:
+// rankings, scores and texts are arguments, so that the tests of every package
+// use the same measures as the command.
 //
 // Rankings are measured as trec_eval and BEIR measure them (see [Metric]), so
-// that figures compare with published ones.
+// figures are comparable with published ones.
+//
+// 'ibid eval report' is one path: [ReadQuestions] gives questions, asking each
+// gives an [Outcome], and a [Report] of them is written as text, JSON or HTML.
 package eval
 
 import (
@@ -13,16 +16,16 @@ import (
 	"fmt"
 )
 
-// Figures are named numbers in the order in which they are shown.
+// Figures are named numbers in display order.
 type Figures []Figure
 
-// A Figure is one named number.
+// A Figure is a named number.
 type Figure struct {
 	Name  string
 	Value float64
 }
 
-// Get gives a figure by its name.
+// Get returns the value of a figure by name.
 func (f Figures) Get(name string) (float64, bool) {
 	for _, x := range f {
 		if x.Name == name {
@@ -40,17 +43,11 @@ func (f Figures) MarshalJSON() ([]byte, error) {
 		if i > 0 {
 			b.WriteByte(',')
 		}
-		name, err := json.Marshal(x.Name)
-		if err != nil {
-			return nil, err
-		}
 		value, err := json.Marshal(x.Value)
 		if err != nil {
-			return nil, fmt.Errorf("the figure %s: %w", x.Name, err)
+			return nil, fmt.Errorf("figure %s: %w", x.Name, err)
 		}
-		b.Write(name)
-		b.WriteByte(':')
-		b.Write(value)
+		fmt.Fprintf(&b, "%q:%s", x.Name, value)
 	}
 	b.WriteByte('}')
 	return b.Bytes(), nil

@@ -10,16 +10,19 @@ import (
 	"io"
 	"io/fs"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
-// maxLine is the longest line that is read, in bytes.
-const maxLine = 64 << 20
+const (
+	maxLine = 64 << 20 // bytes
+	maxID   = 1024     // bytes
+	gzipped = ".gz"
+)
 
-// eachLine gives the lines of a file that are not blank, counted from 1,
-// without their ends and without a byte order mark. An error of each is given
-// with the file and the line. Where there is no such file, the one with .gz
-// behind its name is read.
+// eachLine calls each with the lines of a file that are not blank, counted from
+// 1, without line ends and byte order mark. If the file does not exist, the one
+// with .gz appended is read. Errors name the file and the line.
 func eachLine(fsys fs.FS, name string, each func(n int, line []byte) error) (err error) {
 	wanted := name
 	f, err := fsys.Open(name)
@@ -39,108 +42,98 @@ func eachLine(fsys fs.FS, name string, each func(n int, line []byte) error) (err
 	}
 	var in io.Reader = f
 	if strings.HasSuffix(name, gzipped) {
-		unpacked, err := gzip.NewReader(f)
-		if err == io.EOF {
-			return fmt.Errorf("%s is empty", name)
-		}
-		if err != nil {
+		if in, err = gzip.NewReader(f); err != nil {
 			return fmt.Errorf("unpacking %s: %w", name, err)
 		}
-		in = unpacked
 	}
-	r := bufio.NewReaderSize(in, 1<<16)
-	var line []byte
-	for n := 1; ; n++ {
-		line, err = readLine(r, line[:0])
-		if err != nil && err != io.EOF {
+	lines := bufio.NewScanner(in)
+	lines.Buffer(nil, maxLine)
+	n := 1
+	for ; lines.Scan(); n++ {
+		line := lines.Bytes()
+		if n == 1 {
+			line = bytes.TrimPrefix(line, []byte("\ufeff"))
+		}
+		switch {
+		case len(bytes.TrimSpace(line)) == 0:
+			continue
+		case !utf8.Valid(line):
+			err = errors.New("not UTF-8; convert the file")
+		default:
+			err = each(n, line)
+		}
+		if err != nil {
 			return fmt.Errorf("%s:%d: %w", name, n, err)
 		}
-		end := err == io.EOF
-		text := line
-		if n == 1 {
-			if bytes.HasPrefix(text, []byte{0xff, 0xfe}) || bytes.HasPrefix(text, []byte{0xfe, 0xff}) {
-				return fmt.Errorf("%s is UTF-16: save it as UTF-8", name)
-			}
-			text = bytes.TrimPrefix(text, []byte("\ufeff"))
-		}
-		if len(bytes.TrimSpace(text)) > 0 {
-			if !utf8.Valid(text) {
-				return fmt.Errorf("%s:%d: it is not UTF-8", name, n)
-			}
-			if err := each(n, text); err != nil {
-				return fmt.Errorf("%s:%d: %w", name, n, err)
-			}
-		}
-		if end {
-			return nil
-		}
 	}
-}
-
-// gzipped ends the name of a compressed file.
-const gzipped = ".gz"
-
-// readLine appends a line without its end to line.
-func readLine(r *bufio.Reader, line []byte) ([]byte, error) {
-	for {
-		part, err := r.ReadSlice('\n')
-		if len(line)+len(part) > maxLine {
-			return nil, fmt.Errorf("the line is longer than %d MB", maxLine>>20)
-		}
-		line = append(line, part...)
-		if err == bufio.ErrBufferFull {
-			continue
-		}
-		return bytes.TrimRight(line, "\r\n"), err
-	}
-}
-
-// decode reads the one JSON object of a line.
-func decode(line []byte, to any) error {
-	err := json.Unmarshal(line, to)
-	if wrong := idError(""); errors.As(err, &wrong) {
-		return wrong
-	}
-	if wrong := (*json.UnmarshalTypeError)(nil); errors.As(err, &wrong) {
-		if wrong.Field == "" {
-			return fmt.Errorf("it is a JSON %s, not an object", wrong.Value)
-		}
-		return fmt.Errorf("its %q is of the wrong type, a JSON %s", wrong.Field, wrong.Value)
+	err = lines.Err()
+	if errors.Is(err, bufio.ErrTooLong) {
+		err = fmt.Errorf("the line is longer than %d MB", maxLine>>20)
 	}
 	if err != nil {
-		return fmt.Errorf("it is no JSON object: %w", err)
+		return fmt.Errorf("%s:%d: %w", name, n, err)
 	}
 	return nil
 }
 
-// An id is written as a string, or as a whole number by some sets.
+// missing is the error of a file that does not exist.
+type missing struct{ text string }
+
+func (e *missing) Error() string        { return e.text }
+func (e *missing) Is(target error) bool { return target == fs.ErrNotExist }
+
+// decode reads the JSON object of a line.
+func decode(line []byte, to any) error {
+	err := json.Unmarshal(line, to)
+	var mismatch *json.UnmarshalTypeError
+	switch {
+	case err == nil || errors.Is(err, errID):
+		return err
+	case errors.As(err, &mismatch) && mismatch.Field != "":
+		return fmt.Errorf("%q has the wrong type, a JSON %s", mismatch.Field, mismatch.Value)
+	case errors.As(err, &mismatch):
+		return fmt.Errorf("a JSON %s, not an object", mismatch.Value)
+	}
+	return fmt.Errorf("not a JSON object: %w", err)
+}
+
+// An id is a JSON string or, in some sets, a whole number.
 type id string
 
 func (i *id) UnmarshalJSON(b []byte) error {
-	var n json.Number
-	if len(b) > 0 && b[0] != '"' {
-		if err := json.Unmarshal(b, &n); err != nil || n == "" || strings.ContainsAny(string(n), ".eE") {
-			return idError(b)
-		}
-		*i = id(n)
+	var n int64
+	if json.Unmarshal(b, &n) == nil {
+		*i = id(b)
 		return nil
 	}
-	var s string
-	if err := json.Unmarshal(b, &s); err != nil {
-		return err
+	if json.Unmarshal(b, (*string)(i)) != nil {
+		return fmt.Errorf("%w: %s", errID, clip(string(b)))
 	}
-	*i = id(s)
 	return nil
 }
 
-// An idError is what stands in the place of an id.
-type idError string
+var errID = errors.New("an id must be a text or a whole number")
 
-func (e idError) Error() string {
-	return "its id is neither a text nor a whole number: " + clip(string(e))
+// lineOf maps each id of a file to its line.
+type lineOf map[string]int
+
+// add checks the id in the field of line n, and that it is new.
+func (l lineOf) add(field, id string, n int) error {
+	switch {
+	case id == "":
+		return fmt.Errorf("%q is missing or empty", field)
+	case len(id) > maxID:
+		return fmt.Errorf("%q has %d bytes; at most %d are allowed", field, len(id), maxID)
+	case strings.ContainsFunc(id, unicode.IsControl) || strings.TrimSpace(id) != id || !utf8.ValidString(id):
+		return fmt.Errorf("%q is %q, with a control character or surrounding space", field, clip(id))
+	case l[id] > 0:
+		return fmt.Errorf("the %s %q is in line %d already", field, clip(id), l[id])
+	}
+	l[id] = n
+	return nil
 }
 
-// clip shortens what is shown of hostile input.
+// clip shortens untrusted input for a message.
 func clip(s string) string {
 	const most = 60
 	if len(s) <= most {

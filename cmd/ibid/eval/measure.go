@@ -2,362 +2,474 @@ package eval
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
-// A Price is what a million tokens cost, in any currency.
-type Price struct {
-	In  float64 `json:"in"`  // of prompts
-	Out float64 `json:"out"` // of replies
-}
-
-// Of is what an answer cost.
-func (p Price) Of(c Cost) float64 {
-	return (p.In*float64(c.PromptTokens) + p.Out*float64(c.CompletionTokens)) / 1e6
-}
-
-// A Measure is one of the figures of a report.
+// A Measure computes one figure of a report.
 type Measure struct {
 	Name  string
 	Group string
-	// Says is what the figure tells, in a few words.
-	Says string
-	Unit Unit
-	// Better is 1 where more is better, -1 where less is, else 0.
-	Better   int
-	quantile float64 // of the parts' Num; 0 where it is a ratio
-	part     func(o *Outcome) Part
+	Says  string // what the figure means, in a few words
+	Unit  Unit
+	// Better is 1 if more is better, -1 if less is better, else 0.
+	Better int
+
+	quantile float64 // of the numerators; 0: the figure is a ratio of sums
+	part     func(o *Outcome) part
 }
 
-// A PlaceMetric is a [Metric] of the right documents, or with the level "page"
-// or "quote" of the right pages or quotes.
-type PlaceMetric struct {
-	Level string
-	Metric
+// A part is what one question adds to a figure: the sum of the numerators is
+// divided by the sum of the denominators. With a denominator of 0 the question
+// does not count.
+type part struct{ num, den float64 }
+
+// value is the question's own figure.
+func (p part) value() float64 { return p.num / p.den }
+
+func share(is bool) part {
+	if is {
+		return part{1, 1}
+	}
+	return part{0, 1}
 }
 
-// ParsePlaceMetric reads "recall@5", "page.recall@5" or "quote.mrr@10".
-func ParsePlaceMetric(s string) (PlaceMetric, error) {
-	level, rest := documentLevel, s
-	for _, l := range []string{pageLevel, quoteLevel} {
-		if cut, ok := strings.CutPrefix(strings.ToLower(strings.TrimSpace(s)), l+"."); ok {
-			level, rest = l, cut
+// compute computes the figure of some parts, none of which has a denominator of 0.
+func (m Measure) compute(parts []part) float64 {
+	if m.quantile > 0 {
+		values := make([]float64, len(parts))
+		for i, p := range parts {
+			values[i] = p.num
 		}
+		slices.Sort(values)
+		return Quantile(values, m.quantile)
 	}
-	m, err := ParseMetric(rest)
-	if err != nil {
-		return PlaceMetric{}, err
+	var sum part
+	for _, p := range parts {
+		sum.num += p.num
+		sum.den += p.den
 	}
-	if level != documentLevel && (m.Kind == "ndcg" || m.Kind == "p") {
-		return PlaceMetric{}, fmt.Errorf("%q is no metric: of pages and quotes there are hit, recall and mrr", s)
-	}
-	return PlaceMetric{level, m}, nil
+	return sum.value()
 }
 
-func (m PlaceMetric) String() string {
-	if m.Level == documentLevel {
-		return m.Metric.String()
-	}
-	return m.Level + "." + m.Metric.String()
-}
-
-// of measures what was retrieved for a question.
-func (m PlaceMetric) of(o *Outcome) Part {
-	if o.Error != "" && o.Retrieved == nil {
-		return Part{}
-	}
-	if m.Level == documentLevel {
-		if len(o.Question.Documents) == 0 {
-			return Part{}
-		}
-		grades := make(Grades)
-		for _, d := range o.Question.Documents {
-			grades[d] = 1
-		}
-		return Part{m.Metric.Of(o.ranking(), grades), 1}
-	}
-	held, n := o.places(m.Level)
-	if n == 0 {
-		return Part{}
-	}
-	return Part{m.Metric.ofPlaces(held, n), 1}
-}
-
-// ofPlaces measures a ranking of passages, each of which holds some of n right
-// places: recall is the share of the places that the first K passages hold, hit
-// whether they hold any, mrr 1 / rank of the first that does.
-func (m Metric) ofPlaces(held [][]int, n int) float64 {
-	seen := make(map[int]bool)
-	for i, places := range held[:min(m.K, len(held))] {
-		for _, at := range places {
-			seen[at] = true
-		}
-		if len(places) > 0 {
-			switch m.Kind {
-			case "mrr":
-				return 1 / float64(i+1)
-			case "hit":
-				return 1
-			}
-		}
-	}
-	if m.Kind != "recall" {
-		return 0
-	}
-	return Share(len(seen), n)
-}
-
-// The groups of figures, in the order in which they are shown.
+// The groups of figures, in display order.
 const (
 	overallGroup   = "overall"
 	retrievalGroup = "retrieval"
 	gateGroup      = "gate"
 	answerGroup    = "answers"
-	citationGroup  = "citations"
 	refusalGroup   = "refusals"
+	citationGroup  = "citations"
 	latencyGroup   = "latency"
 	costGroup      = "cost"
 )
 
-func yes(is bool) Part {
-	if is {
-		return Part{1, 1}
-	}
-	return Part{0, 1}
-}
-
-// CostFigure is the name of the figure that is measured only with a price.
+// CostFigure is the name of the figure that needs a price.
 const CostFigure = "cost"
 
-// Measures are the figures of a report: of retrieval those that are named, and
-// what money was spent where there is a price.
+// Measures returns the measures of a report: the given ones of retrieval, and the
+// cost if there is a price.
 func Measures(metrics []PlaceMetric, price *Price) []Measure {
-	all := []Measure{{Name: "passed", Group: overallGroup, Says: "questions of which nothing is known to be wrong", Unit: ShareUnit, Better: 1,
-		part: func(o *Outcome) Part {
-			if o.Status == Open {
-				return Part{}
-			}
-			return yes(o.Status == Passed)
-		}}}
+	all := []Measure{{"passed", overallGroup, "questions with nothing known to be wrong", ShareUnit, 1, 0, func(o *Outcome) part {
+		if o.Status == Open {
+			return part{}
+		}
+		return share(o.Status == Passed)
+	}}}
 	for _, m := range metrics {
-		all = append(all, Measure{Name: m.String(), Group: retrievalGroup, Says: m.says(), Unit: ShareUnit, Better: 1, part: m.of})
+		all = append(all, Measure{m.String(), retrievalGroup, m.says(), ShareUnit, 1, 0, m.of})
 	}
 	all = append(all, gateMeasures()...)
 	all = append(all, answerMeasures()...)
 	all = append(all, citationMeasures()...)
-	for _, stage := range []struct {
-		name, says string
-		of         func(Seconds) float64
-	}{
-		{"", "the whole answer", func(s Seconds) float64 { return s.Whole }},
-		{"first_", "the first text of an answer", func(s Seconds) float64 { return s.First }},
-		{"search_", "the search", func(s Seconds) float64 { return s.Search }},
-		{"gate_", "judging the passages", func(s Seconds) float64 { return s.Gate }},
-		{"write_", "writing and citing", func(s Seconds) float64 { return s.Write }},
-	} {
-		for _, q := range []struct {
-			name string
-			of   float64
-		}{{"p50", .5}, {"p95", .95}} {
-			all = append(all, Measure{Name: stage.name + q.name, Group: latencyGroup, Says: fmt.Sprintf("%s took no longer for %s of the questions", stage.says, percent(q.of)),
-				Unit: SecondsUnit, Better: -1, quantile: q.of, part: func(o *Outcome) Part {
-					if s := stage.of(o.Seconds); s > 0 {
-						return Part{s, 1}
-					}
-					return Part{}
-				}})
-		}
-	}
-	for _, c := range []struct {
-		name, says string
-		of         func(Cost) float64
-	}{
-		{"calls", "requests to a model", func(c Cost) float64 { return float64(c.Calls) }},
-		{"judge_calls", "those of them that judged a passage", func(c Cost) float64 { return float64(c.JudgeCalls) }},
-		{"prompt_tokens", "tokens in prompts", func(c Cost) float64 { return float64(c.PromptTokens) }},
-		{"completion_tokens", "tokens in replies", func(c Cost) float64 { return float64(c.CompletionTokens) }},
-	} {
-		all = append(all, Measure{Name: c.name, Group: costGroup, Says: c.says + ", a question", Unit: CountUnit, Better: -1,
-			part: func(o *Outcome) Part { return Part{c.of(o.Cost), 1} }})
-	}
-	if price != nil {
-		all = append(all, Measure{Name: CostFigure, Group: costGroup, Says: "what a question cost", Unit: MoneyUnit, Better: -1,
-			part: func(o *Outcome) Part { return Part{price.Of(o.Cost), 1} }})
-	}
-	return all
-}
-
-func (m PlaceMetric) says() string {
-	thing := map[string]string{documentLevel: "document", pageLevel: "page", quoteLevel: "quote"}[m.Level]
-	looked := "passage"
-	if m.Level == documentLevel {
-		looked = thing
-	}
-	first := "the first " + counted(m.K, looked)
-	if m.K == 1 {
-		first = "the first " + looked
-	}
-	switch m.Kind {
-	case "hit":
-		return fmt.Sprintf("any right %s in %s", thing, first)
-	case "recall":
-		return fmt.Sprintf("share of the right %ss in %s", thing, first)
-	case "p":
-		return fmt.Sprintf("share of %s that is right", first)
-	case "mrr":
-		return fmt.Sprintf("1 / rank of the first right one of %s", first)
-	}
-	return fmt.Sprintf("order of %s, next to the best there could be", first)
+	return append(all, costMeasures(price)...)
 }
 
 func gateMeasures() []Measure {
 	count := func(o *Outcome, of func(Passage) bool) float64 {
-		n := 0
+		n := 0.0
 		for _, p := range o.Retrieved {
 			if of(p) {
 				n++
 			}
 		}
-		return float64(n)
+		return n
 	}
-	right := func(p Passage) bool { return p.Right && p.Verdict != "" }
+	judged := func(p Passage) bool { return p.Verdict != "" }
 	kept := func(p Passage) bool { return p.Kept }
+	right := func(p Passage) bool { return p.Right && judged(p) }
+	rightKept := func(p Passage) bool { return right(p) && p.Kept }
 	return []Measure{
-		{Name: "right_kept", Group: gateGroup, Says: "right passages that were kept, of those retrieved", Unit: ShareUnit, Better: 1, part: func(o *Outcome) Part {
-			return Part{count(o, func(p Passage) bool { return right(p) && p.Kept }), count(o, right)}
+		{"right_kept", gateGroup, "right passages kept, of those retrieved", ShareUnit, 1, 0, func(o *Outcome) part {
+			return part{count(o, rightKept), count(o, right)}
 		}},
-		{Name: "gate_lost", Group: gateGroup, Says: "questions of which every right passage was skipped, of those with one retrieved", Unit: ShareUnit, Better: -1, part: func(o *Outcome) Part {
-			if !slices.ContainsFunc(o.Retrieved, right) {
-				return Part{}
+		{"gate_lost", gateGroup, "questions whose right passages were all skipped, of those with one retrieved", ShareUnit, -1, 0, func(o *Outcome) part {
+			if count(o, right) == 0 {
+				return part{}
 			}
-			return yes(!slices.ContainsFunc(o.Retrieved, func(p Passage) bool { return right(p) && p.Kept }))
+			return share(count(o, rightKept) == 0)
 		}},
-		{Name: "off_skipped", Group: gateGroup, Says: "passages skipped, of questions without an answer", Unit: ShareUnit, Better: 1, part: func(o *Outcome) Part {
+		{"off_skipped", gateGroup, "passages skipped, of questions without an answer", ShareUnit, 1, 0, func(o *Outcome) part {
 			if !o.Question.Unanswerable {
-				return Part{}
+				return part{}
 			}
-			judged := count(o, func(p Passage) bool { return p.Verdict != "" })
-			return Part{judged - count(o, kept), judged}
+			return part{count(o, judged) - count(o, kept), count(o, judged)}
 		}},
-		{Name: "kept", Group: gateGroup, Says: "passages kept, a question", Unit: CountUnit, part: func(o *Outcome) Part {
+		{"kept", gateGroup, "passages kept per question", CountUnit, 0, 0, func(o *Outcome) part {
 			if o.Error != "" {
-				return Part{}
+				return part{}
 			}
-			return Part{count(o, kept), 1}
+			return part{count(o, kept), 1}
 		}},
 	}
 }
 
 func answerMeasures() []Measure {
 	answerable := func(o *Outcome) bool { return !o.Question.Unanswerable && !o.Question.Open() && o.Error == "" }
+	// among restricts a measure to some questions.
+	among := func(which func(*Outcome) bool, of func(*Outcome) part) func(*Outcome) part {
+		return func(o *Outcome) part {
+			if !which(o) {
+				return part{}
+			}
+			return of(o)
+		}
+	}
 	return []Measure{
-		{Name: "answered", Group: answerGroup, Says: "answered, of the questions with an answer", Unit: ShareUnit, Better: 1, part: func(o *Outcome) Part {
-			if !answerable(o) {
-				return Part{}
-			}
-			return yes(o.Answered)
-		}},
-		{Name: "right", Group: answerGroup, Says: "the right words stand in the answer, of the questions that say which", Unit: ShareUnit, Better: 1, part: func(o *Outcome) Part {
-			lacking, known := o.lacking()
-			if !known || !answerable(o) {
-				return Part{}
-			}
-			return yes(lacking == "")
-		}},
-		{Name: "word_recall", Group: answerGroup, Says: "share of the words of the expected answer that stand in the answer", Unit: ShareUnit, Better: 1, part: func(o *Outcome) Part {
-			expected := o.Question.Answers
-			if o.Question.Expected != "" {
-				expected = []string{o.Question.Expected}
-			}
-			if len(expected) == 0 || !answerable(o) {
-				return Part{}
-			}
-			return Part{WordRecall(o.said(), expected), 1}
-		}},
-		{Name: "false_refusals", Group: refusalGroup, Says: "refused, of the questions with an answer", Unit: ShareUnit, Better: -1, part: func(o *Outcome) Part {
-			if !answerable(o) {
-				return Part{}
-			}
-			return yes(!o.Answered)
-		}},
-		{Name: "false_answers", Group: refusalGroup, Says: "answered, of the questions without an answer", Unit: ShareUnit, Better: -1, part: func(o *Outcome) Part {
-			if !o.Question.Unanswerable || o.Error != "" {
-				return Part{}
-			}
-			return yes(o.Answered)
-		}},
+		{"answered", answerGroup, "answered, of the questions with an answer", ShareUnit, 1, 0,
+			among(answerable, func(o *Outcome) part { return share(o.Answered) })},
+		{"right", answerGroup, "answers with the right words, of the questions that list them", ShareUnit, 1, 0,
+			among(answerable, func(o *Outcome) part {
+				wrong, known := o.wrongWords()
+				if !known {
+					return part{}
+				}
+				return share(wrong == "")
+			})},
+		{"word_recall", answerGroup, "share of the words of the expected answer", ShareUnit, 1, 0,
+			among(answerable, func(o *Outcome) part {
+				expected := o.Question.Answers
+				if o.Question.Expected != "" {
+					expected = []string{o.Question.Expected}
+				}
+				if len(expected) == 0 {
+					return part{}
+				}
+				return part{WordRecall(o.answerText(), expected), 1}
+			})},
+		{"false_refusals", refusalGroup, "refused, of the questions with an answer", ShareUnit, -1, 0,
+			among(answerable, func(o *Outcome) part { return share(!o.Answered) })},
+		{"false_answers", refusalGroup, "answered, of the questions without an answer", ShareUnit, -1, 0,
+			among(func(o *Outcome) bool { return o.Question.Unanswerable && o.Error == "" }, func(o *Outcome) part { return share(o.Answered) })},
 	}
 }
 
 func citationMeasures() []Measure {
-	// of gives a part of those questions that were answered.
-	of := func(part func(o *Outcome) Part) func(*Outcome) Part {
-		return func(o *Outcome) Part {
+	measure := func(name, says string, unit Unit, better int, of func(*Outcome) part) Measure {
+		return Measure{name, citationGroup, says, unit, better, 0, func(o *Outcome) part {
 			if !o.Answered {
-				return Part{}
+				return part{}
 			}
-			return part(o)
-		}
+			return of(o)
+		}}
 	}
-	rightSources := func(o *Outcome) int {
-		n := 0
-		for _, s := range o.Sources {
-			if slices.Contains(o.Question.Documents, s.Document) {
-				n++
-			}
-		}
-		return n
-	}
-	labels := func(of func(Step) []int) func(o *Outcome) Part {
-		return func(o *Outcome) Part {
-			n := 0
-			for _, s := range o.Steps {
-				n += len(of(s))
-			}
-			return Part{float64(n), 1}
-		}
-	}
-	all := []Measure{
-		{Name: "cited", Says: "answers that cite a source", Unit: ShareUnit, Better: 1, part: func(o *Outcome) Part { return yes(len(o.Sources) > 0) }},
-		{Name: "supported", Says: "citations whose quote bears the sentence out", Unit: ShareUnit, Better: 1, part: func(o *Outcome) Part {
+	return []Measure{
+		measure("cited", "answers that cite a source", ShareUnit, 1, func(o *Outcome) part { return share(len(o.Sources) > 0) }),
+		measure("supported", "citations whose quote supports the sentence", ShareUnit, 1, func(o *Outcome) part {
 			n := 0
 			for _, c := range o.Citations {
 				if c.Verdict != weak {
 					n++
 				}
 			}
-			return Part{float64(n), float64(len(o.Citations))}
-		}},
-		{Name: "unsupported", Says: "statements that nothing cited bears out", Unit: ShareUnit, Better: -1, part: func(o *Outcome) Part {
-			return Part{float64(len(o.Unsupported)), float64(o.statements())}
-		}},
-		{Name: "right_cited", Says: "answers that cite a right document, where it is known", Unit: ShareUnit, Better: 1, part: func(o *Outcome) Part {
+			return part{float64(n), float64(len(o.Citations))}
+		}),
+		measure("unsupported", "statements that nothing cited supports", ShareUnit, -1, func(o *Outcome) part {
+			return part{float64(len(o.Unsupported)), float64(o.statements())}
+		}),
+		measure("right_cited", "answers that cite a right document", ShareUnit, 1, func(o *Outcome) part {
 			if len(o.Question.Documents) == 0 {
-				return Part{}
+				return part{}
 			}
-			return yes(rightSources(o) > 0)
-		}},
-		{Name: "right_sources", Says: "sources that are right documents, where they are known", Unit: ShareUnit, Better: 1, part: func(o *Outcome) Part {
+			return share(o.rightSources() > 0)
+		}),
+		measure("right_sources", "sources that are right documents", ShareUnit, 1, func(o *Outcome) part {
 			if len(o.Question.Documents) == 0 {
-				return Part{}
+				return part{}
 			}
-			return Part{float64(rightSources(o)), float64(len(o.Sources))}
-		}},
-		{Name: "page_cited", Says: "answers that cite a right page, where it is known", Unit: ShareUnit, Better: 1, part: func(o *Outcome) Part {
+			return part{float64(o.rightSources()), float64(len(o.Sources))}
+		}),
+		measure("page_cited", "answers that cite a right page", ShareUnit, 1, func(o *Outcome) part {
 			if o.Question.Pages == nil {
-				return Part{}
+				return part{}
 			}
-			return yes(slices.ContainsFunc(o.Citations, func(c Citation) bool {
+			return share(slices.ContainsFunc(o.Citations, func(c Citation) bool {
 				i := slices.Index(o.Question.Documents, c.Document)
 				return i >= 0 && (o.Question.Pages[i] == nil || slices.Contains(o.Question.Pages[i], c.Page))
 			}))
-		}},
-		{Name: "invented", Says: "labels cited that no passage has, taken out, an answer", Unit: CountUnit, Better: -1, part: labels(func(s Step) []int { return s.Invented })},
-		{Name: "lost", Says: "labels that a later step no longer cites, an answer", Unit: CountUnit, Better: -1, part: labels(func(s Step) []int { return s.Lost })},
+		}),
+		measure("invented", "cited labels that no passage has, per answer", CountUnit, -1, func(o *Outcome) part {
+			return part{o.countLabels(func(s Step) []int { return s.Invented }), 1}
+		}),
+		measure("lost", "labels that a later step no longer cites, per answer", CountUnit, -1, func(o *Outcome) part {
+			return part{o.countLabels(func(s Step) []int { return s.Lost }), 1}
+		}),
 	}
-	for i := range all {
-		all[i].Group, all[i].part = citationGroup, of(all[i].part)
+}
+
+// statements counts the sentences of the answer that cite or should.
+func (o *Outcome) statements() int {
+	ranges := make(map[[2]int]bool)
+	for _, c := range o.Citations {
+		ranges[[2]int{c.Start, c.End}] = true
+	}
+	for _, s := range o.Unsupported {
+		ranges[[2]int{s.Start, s.End}] = true
+	}
+	return len(ranges)
+}
+
+func (o *Outcome) countLabels(of func(Step) []int) float64 {
+	n := 0
+	for _, s := range o.Steps {
+		n += len(of(s))
+	}
+	return float64(n)
+}
+
+// costMeasures are the times and costs.
+func costMeasures(price *Price) (all []Measure) {
+	for _, stage := range []struct {
+		name, says string
+		of         func(Seconds) float64
+	}{
+		{"", "time to the end of the answer", func(s Seconds) float64 { return s.Whole }},
+		{"first_", "time to the first text of an answer", func(s Seconds) float64 { return s.First }},
+		{"search_", "time of the search", func(s Seconds) float64 { return s.Search }},
+		{"gate_", "time of judging the passages", func(s Seconds) float64 { return s.Gate }},
+		{"write_", "time of writing and citing", func(s Seconds) float64 { return s.Write }},
+	} {
+		for _, percent := range []int{50, 95} {
+			says := fmt.Sprintf("%s, at most, for %d %% of the questions", stage.says, percent)
+			all = append(all, Measure{fmt.Sprintf("%sp%d", stage.name, percent), latencyGroup, says, SecondsUnit, -1, float64(percent) / 100,
+				func(o *Outcome) part {
+					if s := stage.of(o.Seconds); s > 0 {
+						return part{s, 1}
+					}
+					return part{}
+				}})
+		}
+	}
+	for _, c := range []struct {
+		name, says string
+		of         func(Cost) int
+	}{
+		{"calls", "requests to a model", func(c Cost) int { return c.Calls }},
+		{"judge_calls", "those of them that judged a passage", func(c Cost) int { return c.JudgeCalls }},
+		{"prompt_tokens", "tokens in prompts", func(c Cost) int { return c.PromptTokens }},
+		{"completion_tokens", "tokens in replies", func(c Cost) int { return c.CompletionTokens }},
+	} {
+		all = append(all, Measure{c.name, costGroup, c.says + ", per question", CountUnit, -1, 0,
+			func(o *Outcome) part { return part{float64(c.of(o.Cost)), 1} }})
+	}
+	if price != nil {
+		all = append(all, Measure{CostFigure, costGroup, "price of a question", MoneyUnit, -1, 0,
+			func(o *Outcome) part { return part{price.Of(o.Cost), 1} }})
 	}
 	return all
+}
+
+// A PlaceMetric is a [Metric] of the right documents or, with a level, of the
+// right pages or quotes.
+type PlaceMetric struct {
+	Level string // "", pageLevel or quoteLevel
+	Metric
+}
+
+const (
+	pageLevel  = "page"
+	quoteLevel = "quote"
+)
+
+// ParsePlaceMetric parses "recall@5", "page.recall@5" or "quote.mrr@10".
+func ParsePlaceMetric(s string) (PlaceMetric, error) {
+	level, rest, found := strings.Cut(strings.ToLower(strings.TrimSpace(s)), ".")
+	if !found || level != pageLevel && level != quoteLevel {
+		level, rest = "", s
+	}
+	m, err := ParseMetric(rest)
+	if err == nil && level != "" && (m.Kind == "ndcg" || m.Kind == "p") {
+		err = fmt.Errorf("%q is not a metric: pages and quotes have hit, recall and mrr", s)
+	}
+	if err != nil {
+		return PlaceMetric{}, err
+	}
+	return PlaceMetric{level, m}, nil
+}
+
+func (m PlaceMetric) String() string {
+	if m.Level == "" {
+		return m.Metric.String()
+	}
+	return m.Level + "." + m.Metric.String()
+}
+
+func (m PlaceMetric) says() string {
+	thing := m.Level
+	if thing == "" {
+		thing = "document"
+	}
+	return fmt.Sprintf(map[string]string{
+		"hit":    "a right %[1]s is among the first %[2]d",
+		"recall": "share of the right %[1]ss among the first %[2]d",
+		"p":      "share of the first %[2]d ranks with a right %[1]s",
+		"mrr":    "1 / rank of the first right %[1]s among the first %[2]d",
+		"ndcg":   "order of the first %[2]d %[1]ss, relative to the best possible",
+	}[m.Kind], thing, m.K)
+}
+
+// of measures what was retrieved for a question. Documents rank by their best
+// passage, pages and quotes by the passage that has them.
+func (m PlaceMetric) of(o *Outcome) part {
+	if o.Error != "" && o.Retrieved == nil {
+		return part{}
+	}
+	if m.Level != "" {
+		held, n := o.places(m.Level)
+		if n == 0 {
+			return part{}
+		}
+		return part{m.Metric.ofPlaces(held, n), 1}
+	}
+	if len(o.Question.Documents) == 0 {
+		return part{}
+	}
+	grades := make(Grades)
+	for _, d := range o.Question.Documents {
+		grades[d] = 1
+	}
+	var ranking []string
+	for _, p := range o.Retrieved {
+		if !slices.Contains(ranking, p.Document) {
+			ranking = append(ranking, p.Document)
+		}
+	}
+	return part{m.Metric.Of(ranking, grades), 1}
+}
+
+// places returns the right pages or quotes that each passage contains, by their
+// numbers from 0 to n-1.
+func (o *Outcome) places(level string) (held [][]int, n int) {
+	q := o.Question
+	for _, p := range o.Retrieved {
+		on := p.Quotes
+		if level == pageLevel {
+			on = nil
+			at := 0
+			for i, pages := range q.Pages {
+				for _, page := range pages {
+					if p.onPage(q.Documents[i], page) {
+						on = append(on, at)
+					}
+					at++
+				}
+			}
+		}
+		held = append(held, on)
+	}
+	if level == quoteLevel {
+		return held, len(q.Quotes)
+	}
+	return held, len(slices.Concat(q.Pages...))
+}
+
+// ofPlaces measures a ranking of passages, each with some of n right places:
+// recall is the share of the places in the first K passages, hit whether they
+// have any, mrr 1 / rank of the first that has one.
+func (m Metric) ofPlaces(held [][]int, n int) float64 {
+	seen := make(map[int]bool)
+	for i, places := range held[:min(m.K, len(held))] {
+		for _, at := range places {
+			seen[at] = true
+		}
+		if len(places) > 0 && m.Kind == "hit" {
+			return 1
+		}
+		if len(places) > 0 && m.Kind == "mrr" {
+			return 1 / float64(i+1)
+		}
+	}
+	if m.Kind == "recall" {
+		return Share(len(seen), n)
+	}
+	return 0
+}
+
+// A Unit says what a figure counts and how it is written.
+type Unit string
+
+const (
+	ShareUnit   Unit = "share"   // 0 to 1
+	SecondsUnit Unit = "seconds" // written as µs, ms or s
+	CountUnit   Unit = "count"   // a mean count
+	MoneyUnit   Unit = "money"   // in the currency of the prices
+)
+
+// Write writes a value in its unit.
+func (u Unit) Write(x float64) string {
+	a := math.Abs(x)
+	switch {
+	case u == ShareUnit:
+		return fmt.Sprintf("%.3f", x)
+	case u == MoneyUnit:
+		return fmt.Sprintf("%.6f", x)
+	case u == CountUnit && x == math.Trunc(x):
+		return fmt.Sprintf("%.0f", x)
+	case u == SecondsUnit && a < .0005:
+		return fmt.Sprintf("%.0f µs", x*1e6)
+	case u == SecondsUnit && a < .0995:
+		return fmt.Sprintf("%.1f ms", x*1e3)
+	case u == SecondsUnit && a < .9995:
+		return fmt.Sprintf("%.0f ms", x*1e3)
+	case u == SecondsUnit:
+		return fmt.Sprintf("%.2f s", x)
+	}
+	return fmt.Sprintf("%.2f", x)
+}
+
+// WriteChange writes a difference with its sign.
+func (u Unit) WriteChange(x float64) string {
+	sign := map[bool]string{true: "+", false: "−"}[x > 0]
+	if x == 0 {
+		sign = ""
+	}
+	return sign + u.Write(math.Abs(x))
+}
+
+// counted writes a number of things.
+func counted(n int, thing string) string {
+	if n != 1 {
+		thing += "s"
+	}
+	return fmt.Sprintf("%d %s", n, thing)
+}
+
+func quoted(texts []string) string { return "“" + strings.Join(texts, "”, “") + "”" }
+
+// excerpt returns the first n characters of a text, with white space folded.
+func excerpt(s string, n int) string {
+	s = strings.Join(strings.Fields(s), " ")
+	if utf8.RuneCountInString(s) <= n {
+		return s
+	}
+	return string([]rune(s)[:n]) + "…"
+}
+
+// slice returns the bytes of a text from start to end, as far as they exist.
+func slice(s string, start, end int) string {
+	start = max(0, min(start, len(s)))
+	end = max(start, min(end, len(s)))
+	return strings.ToValidUTF8(s[start:end], "")
 }

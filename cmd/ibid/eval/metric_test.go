@@ -75,50 +75,6 @@ func TestParseMetric(t *testing.T) {
 	}
 }
 
-func TestMetricProperties(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		grades := Grades{}
-		for i, grade := range rapid.SliceOfN(rapid.IntRange(-1, 3), 1, 15).Draw(t, "grades") {
-			grades["d"+strconv.Itoa(i)] = grade
-		}
-		ids := []string{"x", "y", "z"}
-		for id := range grades {
-			ids = append(ids, id)
-		}
-		slices.Sort(ids)
-		ranking := rapid.Permutation(ids).Draw(t, "ranking")
-		ranking = ranking[:rapid.IntRange(0, len(ranking)).Draw(t, "found")]
-		best := slices.Clone(ids)
-		slices.SortStableFunc(best, func(a, b string) int { return grades[b] - grades[a] })
-		k := rapid.IntRange(1, 20).Draw(t, "k")
-		for _, kind := range metricKinds {
-			m := Metric{kind, k}
-			got := m.Of(ranking, grades)
-			if got < 0 || got > 1+1e-12 {
-				t.Fatalf("%s is %v", m, got)
-			}
-			if top := m.Of(best, grades); got > top+1e-12 {
-				t.Fatalf("%s is %v, and %v for the best order", m, got, top)
-			} else if kind == "ndcg" && grades.Relevant() > 0 && !near(top, 1) {
-				t.Fatalf("%s of the best order is %v", m, top)
-			}
-			if kind != "p" && kind != "ndcg" && (Metric{kind, k + 1}).Of(ranking, grades) < got {
-				t.Fatalf("%s falls with a deeper cut", m)
-			}
-			if len(ranking) > 1 { // a better document one rank up is never worse
-				i := rapid.IntRange(1, len(ranking)-1).Draw(t, "rank")
-				if grades[ranking[i]] > grades[ranking[i-1]] {
-					better := slices.Clone(ranking)
-					better[i], better[i-1] = better[i-1], better[i]
-					if up := m.Of(better, grades); up < got-1e-12 {
-						t.Fatalf("%s falls from %v to %v with a better order", m, got, up)
-					}
-				}
-			}
-		}
-	})
-}
-
 func TestFiguresKeepTheirOrder(t *testing.T) {
 	f := Figures{{"ndcg@10", .5}, {"a", 1}, {"mrr@10", 0}}
 	got, err := json.Marshal(f)

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
-	"math"
 	"reflect"
 	"strings"
 	"testing"
@@ -112,10 +111,6 @@ func checkPage(t *testing.T, page []byte) {
 				if attributes["http-equiv"] == "Content-Security-Policy" {
 					policy = attributes["content"]
 				}
-			case "svg":
-				if attributes["role"] != "img" && attributes["aria-hidden"] != "true" {
-					t.Errorf("a picture has no words and is not hidden: %v", n.Attr)
-				}
 			}
 		}
 		for c := n.FirstChild; c != nil; c = c.NextSibling {
@@ -160,8 +155,8 @@ func TestPage(t *testing.T) {
 				}
 			}
 			if name == "sample" {
-				for _, want := range []string{"<mark title=\"nothing cited bears this out\">It is free [1].</mark>", "the gate skipped every right passage: sails.md#1",
-					"Of 5 questions: passed 1, failed, gate 1, failed, generation 1, failed, citation 1, open 1.", "any right document: 67 % at rank 1, 100 % at rank 3", `<circle class="point" cx="43" cy="8" r="4">`} {
+				for _, want := range []string{"<mark title=\"nothing cited supports this\">It is free [1].</mark>", "the gate skipped every right passage: sails.md#1",
+					"<strong>1</strong> passed, <strong>3</strong> failed, <strong>1</strong> open"} {
 					if !strings.Contains(b.String(), want) {
 						t.Errorf("%q does not stand in the page", want)
 					}
@@ -175,20 +170,9 @@ func TestPage(t *testing.T) {
 func oneQuestion(t *testing.T) *Report {
 	t.Helper()
 	r := &Report{Folder: "x", Outcomes: []Outcome{{Question: Question{ID: "q", Text: "?"}, Reason: "nothing_found", Text: "No."}}}
-	r.Outcomes[0].Diagnose()
+	r.Outcomes[0].Check()
 	r.Measure(nil)
 	return r
-}
-
-func TestNiceStep(t *testing.T) {
-	for _, test := range []struct {
-		length, step float64
-		count        int
-	}{{1, .2, 5}, {.0234, .005, 5}, {7.9, 1, 8}, {8.1, 2, 5}, {40, 10, 4}, {41, 10, 5}, {.0008, .0001, 8}} {
-		if step, count := niceStep(test.length); math.Abs(step-test.step) > 1e-12 || count != test.count {
-			t.Errorf("%v: %d steps of %v, want %d of %v", test.length, count, step, test.count, test.step)
-		}
-	}
 }
 
 func TestUnits(t *testing.T) {

@@ -8,19 +8,21 @@ import (
 	"io/fs"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 )
 
-// maxMalformed is how many malformed lines of a file an error names.
+// ExampleQuestion is a line of a file of questions.
+const ExampleQuestion = `{"question": "When is the office open?", "words": ["nine to five"], "documents": ["about.md"]}`
+
+// maxMalformed is the largest number of malformed lines that an error names.
 const maxMalformed = 50
 
-// ReadQuestions reads a file of questions: a JSON object a line, with the fields
-// that README.md tells of. Blank lines and those that begin with // or # are
-// passed over. Where lines are malformed, the error names each with its number.
-// Unknown are the names of fields that say nothing here, sorted.
+// ReadQuestions reads a file of questions: a JSON object per line, with the
+// fields that README.md lists. Blank lines and lines that begin with // or # are
+// skipped. The error names every malformed line. Unknown are the names of unknown
+// fields, sorted.
 func ReadQuestions(fsys fs.FS, name string) (questions []Question, unknown []string, err error) {
-	ids := linesOf("id")
+	ids := make(lineOf)
 	strange := make(map[string]bool)
 	var malformed []error
 	err = eachLine(fsys, name, func(n int, line []byte) error {
@@ -28,12 +30,12 @@ func ReadQuestions(fsys fs.FS, name string) (questions []Question, unknown []str
 		if bytes.HasPrefix(line, []byte("//")) || line[0] == '#' {
 			return nil
 		}
-		q, fields, err := readQuestion(line)
+		q, fields, err := parseQuestion(line)
+		if q.ID == "" {
+			q.ID = fmt.Sprintf("line %d", n)
+		}
 		if err == nil {
-			if q.ID == "" {
-				q.ID = fmt.Sprintf("line %d", n)
-			}
-			err = ids.add(q.ID, n)
+			err = ids.add("id", q.ID, n)
 		}
 		if err != nil {
 			malformed = append(malformed, fmt.Errorf("%s:%d: %w", name, n, err))
@@ -52,15 +54,13 @@ func ReadQuestions(fsys fs.FS, name string) (questions []Question, unknown []str
 		return nil, nil, err
 	}
 	if len(questions) == 0 {
-		return nil, nil, fmt.Errorf("%s is empty: it holds a question a line, such as %s", name, ExampleQuestion)
+		return nil, nil, fmt.Errorf("%s is empty: it needs a question per line, such as %s", name, ExampleQuestion)
 	}
 	return questions, slices.Sorted(maps.Keys(strange)), nil
 }
 
-// ExampleQuestion is a line of a file of questions.
-const ExampleQuestion = `{"question": "When is the office open?", "words": ["nine to five"], "documents": ["about.md"]}`
-
-// fieldNames are the fields of a question, by the names they go by.
+// fieldNames maps the accepted names of a question's fields to their canonical
+// names.
 var fieldNames = map[string]string{
 	"id": "id", "_id": "id",
 	"question": "question", "query": "question", "text": "question",
@@ -75,59 +75,48 @@ var fieldNames = map[string]string{
 	"worded": "worded",
 }
 
-// readQuestion reads one line, and gives the names of its fields that are none
-// of a question.
-func readQuestion(line []byte) (q Question, unknown []string, err error) {
+// parseQuestion parses a line, and returns the names of its unknown fields.
+func parseQuestion(line []byte) (q Question, unknown []string, err error) {
 	var object map[string]json.RawMessage
 	if err := decode(line, &object); err != nil {
 		return q, nil, err
 	}
 	fields := make(map[string]json.RawMessage)
-	as := make(map[string]string) // the name that a field goes by here
 	for _, key := range slices.Sorted(maps.Keys(object)) {
 		field, known := fieldNames[strings.ToLower(strings.TrimSpace(key))]
 		switch {
 		case !known:
 			unknown = append(unknown, clip(key))
-		case bytes.Equal(object[key], []byte("null")):
-		case as[field] != "":
-			return q, nil, fmt.Errorf("its %q and its %q are the same field: give one", as[field], clip(key))
+		case string(object[key]) == "null":
+		case fields[field] != nil:
+			return q, nil, fmt.Errorf("%q is given twice, under two names", field)
 		default:
-			fields[field], as[field] = object[key], clip(key)
-		}
-	}
-	read := func(field string, to *[]string) {
-		if err == nil && fields[field] != nil {
-			if *to, err = readTexts(fields[field]); err != nil {
-				err = fmt.Errorf("its %q %w", as[field], err)
-			}
+			fields[field] = object[key]
 		}
 	}
 	var ids, text, kinds, worded, prose []string
-	read("id", &ids)
-	read("question", &text)
-	read("kind", &kinds)
-	read("worded", &worded)
-	read("answer", &prose)
-	read("answers", &q.Answers)
-	read("words", &q.Words)
-	read("documents", &q.Documents)
-	read("quotes", &q.Quotes)
-	if err != nil {
-		return q, nil, err
-	}
-	for _, one := range []struct {
+	for _, f := range []struct {
 		name string
-		of   []string
-		to   *string
-	}{{"id", ids, &q.ID}, {"question", text, &q.Text}, {"kind", kinds, &q.Kind}, {"worded", worded, &q.Worded}} {
-		if len(one.of) > 1 {
-			return q, nil, fmt.Errorf("its %q holds %d texts: give one", one.name, len(one.of))
+		to   *[]string
+		most int // 0: any number
+	}{
+		{"id", &ids, 1}, {"question", &text, 1}, {"kind", &kinds, 1}, {"worded", &worded, 1}, {"answer", &prose, 0},
+		{"answers", &q.Answers, 0}, {"words", &q.Words, 0}, {"documents", &q.Documents, 0}, {"quotes", &q.Quotes, 0},
+	} {
+		if fields[f.name] == nil {
+			continue
 		}
-		*one.to = strings.Join(one.of, "")
+		if *f.to, err = parseTexts(fields[f.name]); err != nil {
+			return q, nil, fmt.Errorf("%q %w", f.name, err)
+		}
+		if n := len(*f.to); f.most > 0 && n > f.most {
+			return q, nil, fmt.Errorf("%q has %d texts: give one", f.name, n)
+		}
 	}
+	one := func(texts []string) string { return strings.Join(texts, "") }
+	q.ID, q.Text, q.Kind, q.Worded = one(ids), one(text), one(kinds), one(worded)
 	if q.Text == "" {
-		return q, nil, errors.New(`its "question" is missing or empty`)
+		return q, nil, errors.New(`"question" is missing or empty`)
 	}
 	switch {
 	case len(prose) == 1:
@@ -135,30 +124,34 @@ func readQuestion(line []byte) (q Question, unknown []string, err error) {
 	case q.Answers == nil: // several answers, any of which is right
 		q.Answers = prose
 	case len(prose) > 1:
-		return q, nil, fmt.Errorf("its %q holds %d texts, and it has \"answers\" too: give one of them", as["answer"], len(prose))
+		return q, nil, fmt.Errorf(`"answer" has %d texts and there is "answers" too: give one of them`, len(prose))
 	}
-	if q.Pages, err = readPages(fields["pages"], len(q.Documents)); err != nil {
+	if q.Pages, err = parsePages(fields["pages"], len(q.Documents)); err != nil {
 		return q, nil, err
 	}
 	if b := fields["answerable"]; b != nil {
-		answerable, err := readBool(b)
-		if err != nil {
-			return q, nil, err
+		q.HasAnswer, q.Unanswerable = isWord(b, "true", "yes"), isWord(b, "false", "no")
+		switch {
+		case !q.HasAnswer && !q.Unanswerable:
+			return q, nil, fmt.Errorf(`"answerable" is neither true nor false: %s`, clip(string(b)))
+		case q.Unanswerable && len(q.Answers)+len(q.Words)+len(q.Documents)+len(q.Quotes) > 0:
+			return q, nil, errors.New(`"answerable" is false, but there is a right answer: remove one`)
 		}
-		if !answerable && q.Answerable() {
-			return q, nil, errors.New(`its "answerable" is false, and yet it says how a right answer is known: take one out`)
-		}
-		q.Unanswerable, q.HasAnswer = !answerable, answerable
 	}
 	return q, unknown, nil
 }
 
-// readTexts reads a text or a number, or a list of them, in lists of lists too.
-// Empty ones are an error but in an empty list.
-func readTexts(b json.RawMessage) (all []string, err error) {
+// isWord reports whether a JSON value is one of some words, quoted or not.
+func isWord(b json.RawMessage, words ...string) bool {
+	return slices.Contains(words, strings.ToLower(strings.Trim(string(b), `" `)))
+}
+
+// parseTexts parses a text or a number, or a list of them, which may be nested.
+// Empty texts are an error.
+func parseTexts(b json.RawMessage) (all []string, err error) {
+	var v any
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.UseNumber()
-	var v any
 	if err := d.Decode(&v); err != nil {
 		return nil, err
 	}
@@ -166,10 +159,11 @@ func readTexts(b json.RawMessage) (all []string, err error) {
 	add = func(v any) error {
 		switch v := v.(type) {
 		case string:
-			if strings.TrimSpace(v) == "" {
-				return errors.New("is empty, or holds an empty text")
+			v = strings.TrimSpace(v)
+			if v == "" {
+				return errors.New("is empty, or contains an empty text")
 			}
-			all = append(all, strings.TrimSpace(v))
+			all = append(all, v)
 		case json.Number:
 			all = append(all, v.String())
 		case []any:
@@ -186,74 +180,43 @@ func readTexts(b json.RawMessage) (all []string, err error) {
 	return all, add(v)
 }
 
-// readPages reads a page, or a list of them: one for each of several documents,
-// of one document any number. In the place of a page may stand null or a list.
-func readPages(b json.RawMessage, documents int) ([][]int, error) {
+// parsePages parses the right pages: any number of pages of one document, or an
+// entry for each of several. An entry is a page, a list of pages or null.
+func parsePages(b json.RawMessage, documents int) (pages [][]int, err error) {
 	if b == nil {
 		return nil, nil
 	}
-	if documents == 0 {
-		return nil, errors.New(`it has "pages" and no "documents": say of which document they are`)
+	var entries []json.RawMessage
+	isList := json.Unmarshal(b, &entries) == nil
+	switch {
+	case documents == 0:
+		return nil, errors.New(`"pages" needs "documents": say which document the pages belong to`)
+	case documents == 1 && (!isList || len(entries) != 1):
+		entries = []json.RawMessage{b}
+	case len(entries) != documents:
+		return nil, fmt.Errorf(`"pages" must be a list with one entry for each of the %d documents, null if unknown`, documents)
 	}
-	wrong := fmt.Errorf(`its "pages" are not page numbers, counted from 1: %s`, clip(string(b)))
-	page := func(b json.RawMessage) (int, error) {
-		n, err := strconv.Atoi(strings.Trim(string(b), `" `))
-		if err != nil || n < 1 {
-			return 0, wrong
+	pages = make([][]int, documents)
+	some := false
+	for i, entry := range entries {
+		texts := []string(nil)
+		if string(entry) != "null" {
+			texts, err = parseTexts(entry)
 		}
-		return n, nil
-	}
-	list := func(b json.RawMessage) (pages []int, err error) {
-		var items []json.RawMessage
-		if bytes.Equal(b, []byte("null")) {
-			return nil, nil
-		}
-		if json.Unmarshal(b, &items) != nil {
-			items = []json.RawMessage{b}
-		}
-		for _, item := range items {
-			n, err := page(item)
-			if err != nil {
-				return nil, err
+		for _, text := range texts {
+			n, wrong := parseGrade(text)
+			if err == nil && (wrong != nil || n < 1) {
+				err = errors.New("not a page number")
 			}
-			pages = append(pages, n)
-		}
-		return pages, nil
-	}
-	if documents == 1 {
-		var items []json.RawMessage
-		if json.Unmarshal(b, &items) == nil && len(items) == 1 {
-			b = items[0]
-		}
-		pages, err := list(b)
-		if err != nil || pages == nil {
-			return nil, err
-		}
-		return [][]int{pages}, nil
-	}
-	var items []json.RawMessage
-	if json.Unmarshal(b, &items) != nil || len(items) != documents {
-		return nil, fmt.Errorf(`its "pages" must be a list with one entry for each of its %d documents, null where there is none`, documents)
-	}
-	all := make([][]int, documents)
-	for i, item := range items {
-		var err error
-		if all[i], err = list(item); err != nil {
-			return nil, err
+			pages[i] = append(pages[i], n)
+			some = true
 		}
 	}
-	if !slices.ContainsFunc(all, func(pages []int) bool { return pages != nil }) {
+	if err != nil {
+		return nil, fmt.Errorf(`"pages" are not page numbers, counted from 1: %s`, clip(string(b)))
+	}
+	if !some {
 		return nil, nil
 	}
-	return all, nil
-}
-
-func readBool(b json.RawMessage) (bool, error) {
-	switch strings.ToLower(strings.Trim(string(b), `" `)) {
-	case "true", "yes":
-		return true, nil
-	case "false", "no":
-		return false, nil
-	}
-	return false, fmt.Errorf(`its "answerable" is neither true nor false: %s`, clip(string(b)))
+	return pages, nil
 }

@@ -7,76 +7,70 @@ import (
 	"unicode/utf8"
 )
 
-// A Question asks for an answer that can be checked. All but the text may be
-// empty: what is not known is not measured.
+// A Question has an answer that can be checked. All fields except Text may be
+// empty; what is not known is not measured.
 type Question struct {
 	ID   string `json:"id"`
 	Text string `json:"question"`
-	// Kind is what the set calls the question; empty when it has no name for it.
+	// Kind is any label; results are counted per kind.
 	Kind string `json:"kind,omitempty"`
-	// Worded says whose words it is asked in: those of the documents, or others.
-	// Nothing is measured by it; who reads the outcomes may count by it.
+	// Worded says whose words the question uses: "own" for those of the documents,
+	// or "other". It is not measured; readers of the JSON report may count by it.
 	Worded string `json:"worded,omitempty"`
-	// Unanswerable says that there is no answer, and the question is rightly refused.
+	// Unanswerable means that there is no answer and that refusing is right.
 	Unanswerable bool `json:"unanswerable,omitempty"`
-	// HasAnswer says that there is one, whether anything is known of it or not.
+	// HasAnswer means that there is an answer, even if nothing else is known.
 	HasAnswer bool `json:"has_answer,omitempty"`
-	// Answers are texts of which at least one stands in a right answer, Words
-	// those that all do.
+	// A right answer contains at least one of Answers and all of Words.
 	Answers []string `json:"answers,omitempty"`
 	Words   []string `json:"words,omitempty"`
-	// Expected is a right answer in prose. What is written is compared with it
-	// only where there are neither Answers nor Words.
+	// Expected is a right answer in prose. Answers are compared with it only if
+	// there are neither Answers nor Words.
 	Expected string `json:"expected,omitempty"`
-	// Documents are where the answer stands; Pages[i] the pages of
-	// Documents[i], counted from 1, nil where any will do. Pages is nil or as
-	// long as Documents.
+	// Documents contain the answer; Pages[i] are the right pages of Documents[i],
+	// counted from 1, nil for any page. Pages is nil or as long as Documents.
 	Documents []string `json:"documents,omitempty"`
 	Pages     [][]int  `json:"pages,omitempty"`
-	// Quotes are passages of the documents that hold the answer.
+	// Quotes are texts of the documents that contain the answer.
 	Quotes []string `json:"quotes,omitempty"`
 }
 
-// Answerable says whether there is something to tell a right answer by, its
-// prose left aside; a question without is rightly refused.
+// Answerable reports whether anything other than Expected is known by which to
+// recognise a right answer. Other questions are rightly refused.
 func (q Question) Answerable() bool {
 	return !q.Unanswerable && len(q.Answers)+len(q.Words)+len(q.Documents)+len(q.Quotes) > 0
 }
 
-// Open says whether nothing is known of the answer, nor that there is none.
+// Open reports whether nothing is known about the answer.
 func (q Question) Open() bool {
 	return !q.Unanswerable && !q.HasAnswer && !q.Answerable() && q.Expected == ""
 }
 
-// Questions gives the queries of a set as questions, and how many it left out
-// because the set does not say whether they have an answer. Their documents are
-// the relevant ones.
+// Questions returns the queries of a set as questions, and the number of queries
+// left out because the set does not say whether they have an answer.
 func (s *Set) Questions() (questions []Question, left int) {
 	for _, query := range s.Queries {
-		q := Question{ID: query.ID, Text: query.Text, Kind: "answerable"}
+		q := Question{ID: query.ID, Text: query.Text, Kind: "answerable", Answers: query.Answers}
 		for document, grade := range s.Grades[query.ID] {
 			if grade > 0 {
 				q.Documents = append(q.Documents, document)
 			}
 		}
 		slices.Sort(q.Documents)
-		switch {
-		case query.Unanswerable:
-			q.Kind, q.Documents, q.Unanswerable = "unanswerable", nil, true
-		case len(q.Documents) == 0:
+		if query.Unanswerable {
+			q.Kind, q.Answers, q.Documents, q.Unanswerable = "unanswerable", nil, nil, true
+		} else if q.Documents == nil {
 			left++
 			continue
-		default:
-			q.Answers = query.Answers
 		}
 		questions = append(questions, q)
 	}
 	return questions, left
 }
 
-// Holds says whether an answer stands in a text as whole words, without regard
-// to case, white space and emphasis marks: 8 is not found in 180. In scripts
-// that put no space between words any place will do.
+// Holds reports whether a text contains an answer as whole words, ignoring case,
+// white space and emphasis marks: 180 does not contain 8. Scripts without spaces
+// between words match anywhere.
 func Holds(text, answer string) bool {
 	text, answer = fold(text), fold(answer)
 	if answer == "" {
@@ -88,7 +82,7 @@ func Holds(text, answer string) bool {
 			return false
 		}
 		start, end := from+i, from+i+len(answer)
-		if edge(text, start) && edge(text, end) {
+		if isWordEdge(text, start) && isWordEdge(text, end) {
 			return true
 		}
 		_, size := utf8.DecodeRuneInString(text[start:])
@@ -96,43 +90,44 @@ func Holds(text, answer string) bool {
 	}
 }
 
-// edge says whether a word can end before a place of a text, or begin there.
-func edge(text string, at int) bool {
+// isWordEdge reports whether a word can begin or end at an offset of a text.
+func isWordEdge(text string, at int) bool {
 	before, _ := utf8.DecodeLastRuneInString(text[:at])
 	after, _ := utf8.DecodeRuneInString(text[at:])
-	return !inWord(before) || !inWord(after) || unspaced(before) || unspaced(after)
+	return !inWord(before) || !inWord(after) || isUnspaced(before) || isUnspaced(after)
 }
 
 func inWord(r rune) bool {
 	return r != utf8.RuneError && (unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r))
 }
 
-// unspaced says whether a letter is of a script without spaces between words.
-func unspaced(r rune) bool {
+// isUnspaced reports whether a letter belongs to a script without spaces between
+// words.
+func isUnspaced(r rune) bool {
 	return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar)
 }
 
-// fold lowers the case, drops emphasis marks and makes every run of white space
-// one space.
+// fold returns s in lower case, without emphasis marks, and with each run of
+// white space replaced by one space.
 func fold(s string) string {
 	s = strings.NewReplacer("*", "", "’", "'", "\u00a0", " ").Replace(strings.ToLower(s))
 	return strings.Join(strings.Fields(s), " ")
 }
 
-// WordRecall is the share of the words of an answer that stand in the text, for
-// answers too long to stand there as they are; the best of the answers counts,
-// and 0 stands for none. In scripts without spaces every character is a word.
+// WordRecall returns the share of the words of an answer that a text contains,
+// for the best of the answers, or 0 if there are none. It is for answers too long
+// to be found verbatim. In scripts without spaces, each character is a word.
 func WordRecall(text string, answers []string) float64 {
 	best := 0.0
 	for _, a := range answers {
-		have := make(map[string]int)
+		left := make(map[string]int)
 		for _, w := range splitWords(text) {
-			have[w]++
+			left[w]++
 		}
 		wanted, hits := splitWords(a), 0
 		for _, w := range wanted {
-			if have[w] > 0 {
-				have[w]--
+			if left[w] > 0 {
+				left[w]--
 				hits++
 			}
 		}
@@ -142,24 +137,16 @@ func WordRecall(text string, answers []string) float64 {
 }
 
 func splitWords(s string) []string {
-	var words []string
-	start := -1
-	s = strings.ToLower(s)
-	for i, r := range s {
-		word := inWord(r)
-		if start >= 0 && (!word || unspaced(r)) {
-			words = append(words, s[start:i])
-			start = -1
-		}
+	var spaced strings.Builder
+	for _, r := range strings.ToLower(s) {
 		switch {
-		case word && unspaced(r):
-			words = append(words, string(r))
-		case word && start < 0:
-			start = i
+		case !inWord(r):
+			spaced.WriteByte(' ')
+		case isUnspaced(r):
+			spaced.WriteString(" " + string(r) + " ")
+		default:
+			spaced.WriteRune(r)
 		}
 	}
-	if start >= 0 {
-		words = append(words, s[start:])
-	}
-	return words
+	return strings.Fields(spaced.String())
 }

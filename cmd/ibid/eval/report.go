@@ -6,13 +6,14 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"time"
 )
 
-// Format is what a report in JSON says it is.
+// Format identifies a report in JSON.
 const Format = "ibid eval report 1"
 
-// A Report is what asking a folder its questions came to.
+// A Report is the result of asking a folder its questions.
 type Report struct {
 	Format    string    `json:"format"`
 	Made      time.Time `json:"made"`
@@ -21,28 +22,25 @@ type Report struct {
 	File      string    `json:"file"` // of the questions
 	Documents int       `json:"documents"`
 	Chunks    int       `json:"chunks"`
-	// Library is a digest of the documents as they were read: of their paths,
-	// files, readers and numbers of chunks. The folder's name is not in it.
+	// Library is a digest of the paths, contents, readers and chunk counts of the
+	// documents, but not of the folder's name.
 	Library string `json:"library"`
-	// Beside are documents of other folders in the store. They are not asked, but
-	// how rare a word is, is counted over all.
-	Beside  int      `json:"beside"`
-	Store   string   `json:"store"`   // where the documents were read into
-	Machine string   `json:"machine"` // system, architecture and processors
-	Unread  []string `json:"unread"`  // files that could not be read, with the reason
-	// Settings are those that decide on the answers, in the order in which
-	// they are shown.
-	Settings []Setting `json:"settings"`
-	Seed     uint64    `json:"seed"` // of the intervals
+	// Beside is the number of documents of other folders in the store. They are not
+	// searched, but word frequencies are counted over all documents.
+	Beside   int       `json:"beside"`
+	Store    string    `json:"store"`
+	Machine  string    `json:"machine"`  // system, architecture and processors
+	Unread   []string  `json:"unread"`   // files that could not be read, with the reason
+	Settings []Setting `json:"settings"` // that affect the answers, in display order
 	Price    *Price    `json:"price,omitempty"`
-	// Wanted is how many questions there are; Interrupted that only the
-	// outcomes here were waited for.
+	// Wanted is the number of questions. Interrupted means that only those in
+	// Outcomes were asked.
 	Wanted      int              `json:"wanted"`
 	Interrupted bool             `json:"interrupted"`
 	Passed      int              `json:"passed"`
 	Failed      int              `json:"failed"`
 	Open        int              `json:"open"`
-	Causes      []CauseCount     `json:"causes"` // of what failed, in the order of an answer's life
+	Causes      []CauseCount     `json:"causes"` // of the failures, in the order of the stages
 	Kinds       []KindCount      `json:"kinds"`
 	Figures     []MeasuredFigure `json:"figures"`
 	Total       Cost             `json:"total"` // of all questions
@@ -53,19 +51,19 @@ type Report struct {
 	measures []Measure
 }
 
-// A Setting is one that decides on the answers.
+// A Setting affects the answers.
 type Setting struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
 }
 
-// A CauseCount says how many questions failed for one cause.
+// A CauseCount is the number of failures with one cause.
 type CauseCount struct {
 	Cause Cause `json:"cause"`
 	Count int   `json:"count"`
 }
 
-// A KindCount counts one kind of question.
+// A KindCount counts the outcomes of one kind of question.
 type KindCount struct {
 	Kind      string `json:"kind"`
 	Questions int    `json:"questions"`
@@ -76,15 +74,22 @@ type KindCount struct {
 
 // A MeasuredFigure is a figure of a report.
 type MeasuredFigure struct {
-	Name string `json:"name"`
-	Unit Unit   `json:"unit"`
-	Estimate
-	group, says string
+	Name      string  `json:"name"`
+	Unit      Unit    `json:"unit"`
+	Value     float64 `json:"value"`
+	Questions int     `json:"questions"` // from which it is computed
+
+	Group string `json:"-"`
+	Says  string `json:"-"`
 }
+
+// Text is the value in its unit.
+func (f MeasuredFigure) Text() string { return f.Unit.Write(f.Value) }
 
 // Measure counts the outcomes and computes the figures.
 func (r *Report) Measure(metrics []PlaceMetric) {
 	r.Format, r.measures = Format, Measures(metrics, r.Price)
+	r.Causes, r.Kinds = []CauseCount{}, []KindCount{}
 	for _, list := range []*[]string{&r.Unread, &r.Missed} {
 		if *list == nil {
 			*list = []string{}
@@ -92,63 +97,52 @@ func (r *Report) Measure(metrics []PlaceMetric) {
 	}
 	failed := make(map[Cause]int)
 	for _, o := range r.Outcomes {
-		at := slices.IndexFunc(r.Kinds, func(k KindCount) bool { return k.Kind == o.Question.Kind })
-		if at < 0 {
-			at = len(r.Kinds)
-			r.Kinds = append(r.Kinds, KindCount{Kind: o.Question.Kind})
-		}
-		kind := &r.Kinds[at]
+		kind := r.kind(o.Question.Kind)
 		kind.Questions++
-		switch o.Status {
-		case Passed:
-			r.Passed++
-			kind.Passed++
-		case Failed:
-			r.Failed++
-			kind.Failed++
-			failed[o.Cause]++
-		default:
-			r.Open++
-			kind.Open++
+		counters := map[Status][2]*int{Passed: {&r.Passed, &kind.Passed}, Failed: {&r.Failed, &kind.Failed}, Open: {&r.Open, &kind.Open}}
+		for _, n := range counters[o.Status] {
+			*n++
 		}
-		r.Total.Calls += o.Cost.Calls
-		r.Total.JudgeCalls += o.Cost.JudgeCalls
-		r.Total.PromptTokens += o.Cost.PromptTokens
-		r.Total.CompletionTokens += o.Cost.CompletionTokens
+		failed[o.Cause]++
+		r.Total.add(o.Cost)
 	}
-	r.Causes = []CauseCount{}
 	for _, c := range causes {
 		if failed[c] > 0 {
 			r.Causes = append(r.Causes, CauseCount{c, failed[c]})
 		}
 	}
 	if len(r.Kinds) == 1 && r.Kinds[0].Kind == "" {
-		r.Kinds = []KindCount{} // no question says its kind
+		r.Kinds = []KindCount{} // no question has a kind
 	}
 	for _, m := range r.measures {
-		if e := m.estimate(m.parts(r.Outcomes), r.Seed); e.Questions > 0 {
-			r.Figures = append(r.Figures, MeasuredFigure{m.Name, m.Unit, e, m.Group, m.Says})
+		var parts []part
+		for i := range r.Outcomes {
+			if p := m.part(&r.Outcomes[i]); p.den > 0 {
+				parts = append(parts, p)
+			}
+		}
+		if len(parts) > 0 {
+			r.Figures = append(r.Figures, MeasuredFigure{m.Name, m.Unit, m.compute(parts), len(parts), m.Group, m.Says})
 		}
 	}
 }
 
-func (m Measure) parts(outcomes []Outcome) []Part {
-	parts := make([]Part, len(outcomes))
-	for i := range outcomes {
-		parts[i] = m.part(&outcomes[i])
+// kind returns the counts of a kind, which it adds if it is new.
+func (r *Report) kind(name string) *KindCount {
+	at := slices.IndexFunc(r.Kinds, func(k KindCount) bool { return k.Kind == name })
+	if at < 0 {
+		at = len(r.Kinds)
+		r.Kinds = append(r.Kinds, KindCount{Kind: name})
 	}
-	return parts
+	return &r.Kinds[at]
 }
 
-// shown are the figures that are shown: without a model nothing is spent.
-func (r *Report) shown() []MeasuredFigure {
-	if r.Total.Calls > 0 {
-		return r.Figures
-	}
-	return slices.DeleteFunc(slices.Clone(r.Figures), func(f MeasuredFigure) bool { return f.group == costGroup })
+// Shown returns the figures to display: without a model, not the costs.
+func (r *Report) Shown() []MeasuredFigure {
+	return slices.DeleteFunc(slices.Clone(r.Figures), func(f MeasuredFigure) bool { return f.Group == costGroup && r.Total.Calls == 0 })
 }
 
-// Figure gives a figure by its name; false where no question tells of it.
+// Figure returns a figure by name; false if no question counts for it.
 func (r *Report) Figure(name string) (MeasuredFigure, bool) {
 	i := slices.IndexFunc(r.Figures, func(f MeasuredFigure) bool { return f.Name == name })
 	if i < 0 {
@@ -157,29 +151,44 @@ func (r *Report) Figure(name string) (MeasuredFigure, bool) {
 	return r.Figures[i], true
 }
 
-// Money is what all questions cost together.
-func (r *Report) Money() float64 {
-	if r.Price == nil {
-		return 0
+// Spent describes the use of models, or is empty.
+func (r *Report) Spent() string {
+	t := r.Total
+	if t.Calls == 0 {
+		return ""
 	}
-	return r.Price.Of(r.Total)
+	s := fmt.Sprintf("%s, %d by the judge; %d tokens in prompts, %d in replies",
+		counted(t.Calls, "model call"), t.JudgeCalls, t.PromptTokens, t.CompletionTokens)
+	if r.Price != nil {
+		s += "; price " + MoneyUnit.Write(r.Price.Of(t))
+	}
+	return s
+}
+
+// Conditions are what must be the same, apart from the settings, for two reports
+// to be comparable.
+func (r *Report) Conditions() []Setting {
+	return []Setting{
+		{"folder", r.Folder}, {"questions", r.File}, {"documents", strconv.Itoa(r.Documents)}, {"chunks", strconv.Itoa(r.Chunks)}, {"library", r.Library},
+		{"other documents in the store", strconv.Itoa(r.Beside)}, {"store", r.Store}, {"version", r.Version}, {"machine", r.Machine},
+	}
 }
 
 // ReadReport reads a report in JSON.
 func ReadReport(in io.Reader) (*Report, error) {
 	var r Report
 	if err := json.NewDecoder(in).Decode(&r); err != nil {
-		return nil, fmt.Errorf("it is no report in JSON: %w", err)
+		return nil, fmt.Errorf("not a report in JSON: %w", err)
 	}
 	switch {
 	case r.Format != Format:
-		return nil, fmt.Errorf("it is no report of this version: its format is %q, not %q", clip(r.Format), Format)
+		return nil, fmt.Errorf("not a report of this version: its format is %q, not %q", clip(r.Format), Format)
 	case len(r.Outcomes) == 0:
-		return nil, errors.New("there is no question in it")
+		return nil, errors.New("it has no questions")
 	}
 	for i, o := range r.Outcomes {
 		if o.Question.Pages != nil && len(o.Question.Pages) != len(o.Question.Documents) {
-			return nil, fmt.Errorf("its question %d has pages of %d documents and names %d", i+1, len(o.Question.Pages), len(o.Question.Documents))
+			return nil, fmt.Errorf("its question %d has pages of %d documents but names %d", i+1, len(o.Question.Pages), len(o.Question.Documents))
 		}
 	}
 	return &r, nil

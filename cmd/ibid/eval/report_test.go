@@ -69,13 +69,13 @@ func outcomes() []Outcome {
 	open.Cost, open.Seconds = Cost{1, 0, 100, 20}, Seconds{.1, .1, .4, .2, .6}
 	all := []Outcome{right, wrong, refused, rightly, open}
 	for i := range all {
-		all[i].Diagnose()
+		all[i].Check()
 	}
 	return all
 }
 
 func sampleReport(t *testing.T) *Report {
-	r := &Report{Made: time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC), Version: "ibid test", Folder: "club", File: "questions.jsonl", Documents: 5, Chunks: 9, Library: "0a1b", Store: "data directory", Machine: "linux/amd64, 2 processors", Wanted: 5, Seed: 1,
+	r := &Report{Made: time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC), Version: "ibid test", Folder: "club", File: "questions.jsonl", Documents: 5, Chunks: 9, Library: "0a1b", Store: "data directory", Machine: "linux/amd64, 2 processors", Wanted: 5,
 		Price: &Price{In: 2, Out: 8}, Settings: []Setting{{"gate", "auto"}, {"model", "m"}, {"rerank-model", ""}}, Unread: []string{"club/scan.pdf: it has no text"}, Outcomes: outcomes()}
 	r.Measure(metricsOf(t, "hit@1", "recall@2", "mrr@10", "page.hit@5"))
 	return r
@@ -105,16 +105,16 @@ func TestFigures(t *testing.T) {
 		if !ok {
 			t.Errorf("%s is %v, and was not counted", f.Name, f.Value)
 		}
-		if math.Abs(f.Value-w) > 1e-9 || f.Low > f.Value+1e-9 || f.High < f.Value-1e-9 {
-			t.Errorf("%s is %v (%v to %v), want %v", f.Name, f.Value, f.Low, f.High, w)
+		if math.Abs(f.Value-w) > 1e-9 {
+			t.Errorf("%s is %v, want %v", f.Name, f.Value, w)
 		}
 		delete(want, f.Name)
 	}
 	if len(want) > 0 {
 		t.Errorf("not measured: %v", want)
 	}
-	if r.Passed != 1 || r.Failed != 3 || r.Open != 1 || math.Abs(r.Money()-.00384) > 1e-12 {
-		t.Errorf("%d passed, %d failed, %d open; %v", r.Passed, r.Failed, r.Open, r.Money())
+	if r.Passed != 1 || r.Failed != 3 || r.Open != 1 || !strings.HasSuffix(r.Spent(), "price 0.003840") {
+		t.Errorf("%d passed, %d failed, %d open; %s", r.Passed, r.Failed, r.Open, r.Spent())
 	}
 }
 
@@ -124,8 +124,8 @@ func TestPageCited(t *testing.T) {
 	for _, test := range []struct {
 		document string
 		page     int
-		want     Part
-	}{{"a.pdf", 3, Part{1, 1}}, {"a.pdf", 7, Part{0, 1}}, {"b.pdf", 7, Part{1, 1}}, {"b.pdf", 3, Part{0, 1}}, {"c.md", 0, Part{1, 1}}, {"d.pdf", 3, Part{0, 1}}} {
+		want     part
+	}{{"a.pdf", 3, part{1, 1}}, {"a.pdf", 7, part{0, 1}}, {"b.pdf", 7, part{1, 1}}, {"b.pdf", 3, part{0, 1}}, {"c.md", 0, part{1, 1}}, {"d.pdf", 3, part{0, 1}}} {
 		o := answered(q, "It is so [1].", test.document)
 		o.Citations[0].Page = test.page
 		for _, m := range citationMeasures() {
@@ -138,11 +138,11 @@ func TestPageCited(t *testing.T) {
 
 // Of many failed questions the text names the first.
 func TestManyFailed(t *testing.T) {
-	for n, want := range map[int]string{maxListed: "", maxListed + 3: "and 3 more: --html and --json have them all"} {
+	for n, want := range map[int]string{maxListed: "", maxListed + 3: "and 3 more: --html and --json have all of them"} {
 		r := &Report{}
 		for i := range n {
 			r.Outcomes = append(r.Outcomes, Outcome{Question: Question{ID: fmt.Sprintf("q%d", i), Text: "?", Kind: "a\nb", HasAnswer: true}})
-			r.Outcomes[i].Diagnose()
+			r.Outcomes[i].Check()
 		}
 		r.Measure(nil)
 		var b strings.Builder
@@ -165,9 +165,9 @@ func changed(t *testing.T) *Report {
 	o[3].Answered, o[3].Text, o[3].Sources = true, "Much [1].", []Source{{1, "tea.md", "Tea"}}
 	o[4].Question.ID, o[4].Question.Text = "q6", "And the wind?"
 	for i := range o {
-		o[i].Diagnose()
+		o[i].Check()
 	}
-	now := &Report{Made: r.Made.AddDate(0, 0, 1), Version: r.Version, Folder: "shed", File: r.File, Documents: 5, Chunks: 8, Library: "2c3d", Store: r.Store, Machine: r.Machine, Wanted: 7, Seed: 1, Interrupted: true,
+	now := &Report{Made: r.Made.AddDate(0, 0, 1), Version: r.Version, Folder: "shed", File: r.File, Documents: 5, Chunks: 8, Library: "2c3d", Store: r.Store, Machine: r.Machine, Wanted: 7, Interrupted: true,
 		Settings: []Setting{{"gate", "off"}, {"model", "m"}, {"rerank-model", "r"}}, Outcomes: o, Missed: []string{"p95 is 2.00 s, above 1s"}}
 	now.Measure(metricsOf(t, "hit@1", "recall@2"))
 	return now
@@ -193,7 +193,7 @@ func TestCompareReports(t *testing.T) {
 	for _, d := range c.Differences {
 		switch d.Name {
 		case "passed": // q2 now, q4 no longer
-			if d.Then != .25 || d.Now != .25 || d.Better != 1 || d.Worse != 1 || d.Questions != 4 || d.Low > -.25 || d.High < .25 {
+			if d.Then != .25 || d.Now != .25 || d.Better != 1 || d.Worse != 1 || d.Questions != 4 || d.P != 1 {
 				t.Errorf("%+v", d)
 			}
 		case "right":
@@ -211,15 +211,15 @@ func TestCompareReports(t *testing.T) {
 		}
 	}
 	other := &Report{Format: Format, Outcomes: []Outcome{{Question: Question{Text: "Something else?"}}}}
-	if err := sampleReport(t).Compare(other, "x"); err == nil || !strings.Contains(err.Error(), "no question of this run") {
+	if err := sampleReport(t).Compare(other, "x"); err == nil || !strings.Contains(err.Error(), "none of the questions of this run") {
 		t.Error(err)
 	}
 	for text, want := range map[string]string{
-		"":                                    "it is no report in JSON",
+		"":                                    "not a report in JSON",
 		"{}":                                  "its format is \"\"",
-		`{"format": "ibid eval report 1"}`:    "there is no question in it",
-		`{"format": "ibid eval report 1000"}`: "it is no report of this version",
-		`{"format": "ibid eval report 1", "questions": [{"question": {"documents": ["a"], "pages": [[1], [2]]}}]}`: "its question 1 has pages of 2 documents and names 1",
+		`{"format": "ibid eval report 1"}`:    "it has no questions",
+		`{"format": "ibid eval report 1000"}`: "not a report of this version",
+		`{"format": "ibid eval report 1", "questions": [{"question": {"documents": ["a"], "pages": [[1], [2]]}}]}`: "its question 1 has pages of 2 documents but names 1",
 	} {
 		if _, err := ReadReport(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", text, err, want)
@@ -241,7 +241,7 @@ func TestDoubts(t *testing.T) {
 		"another store":   {func(r *Report) { r.Store = "postgres://h/d" }, nil, []Changed{{"store", "data directory", "postgres://h/d"}}},
 		"the same file":   {func(r *Report) { r.Library, r.Chunks = "ff", 10 }, []string{"other documents"}, []Changed{{"chunks", "9", "10"}, {"library", "0a1b", "ff"}}},
 		"more documents":  {func(r *Report) { r.Library, r.Documents = "ff", 6 }, []string{"other documents"}, []Changed{{"documents", "5", "6"}, {"library", "0a1b", "ff"}}},
-		"another folder":  {func(r *Report) { r.Beside = 2 }, []string{"other folders"}, []Changed{{"other documents in the store", "0", "2"}}},
+		"another folder":  {func(r *Report) { r.Beside = 2 }, []string{"other folders in the store"}, []Changed{{"other documents in the store", "0", "2"}}},
 		"a fast machine":  {func(r *Report) { r.Machine = "linux/arm64, 64 processors" }, []string{"another machine"}, []Changed{{"machine", "linux/amd64, 2 processors", "linux/arm64, 64 processors"}}},
 		"fewer questions": {func(r *Report) { r.Outcomes = r.Outcomes[1:] }, []string{"other questions: 0 only now and 1 only then"}, nil},
 		"other questions": {func(r *Report) { r.Outcomes[0].Question.Text = "When is milk served?" }, []string{"other questions: 1 only now and 1 only then"}, nil},
@@ -286,34 +286,24 @@ func TestDoubts(t *testing.T) {
 						t.Errorf("the %s does not tell that %s", form, d)
 					}
 				}
-				if warns := strings.Contains(strings.ToLower(b), "not like with like"); form != "object" && warns != (len(c.Doubts) > 0) {
+				if warns := strings.Contains(strings.ToLower(b), "not comparable:"); form != "object" && warns != (len(c.Doubts) > 0) {
 					t.Errorf("the %s warns: %v", form, warns)
-				}
-				if same := strings.Contains(b, allTheSame[1:]); form != "object" && same != (len(c.Conditions) == 0 && c.OnlyNow+c.OnlyThen+c.Altered == 0) {
-					t.Errorf("the %s says that all is the same: %v", form, same)
 				}
 			}
 		})
-	}
-	// A report of an older version tells less.
-	old := sampleReport(t)
-	old.Library, old.Chunks, old.Store, old.Machine = "", 0, "", ""
-	now := sampleReport(t)
-	if err := now.Compare(old, "old.json"); err != nil || len(now.Compared.Doubts) != 1 || !strings.HasPrefix(now.Compared.Doubts[0], "whether the documents are the same is not known") {
-		t.Errorf("%q, %v", now.Compared.Doubts, err)
 	}
 }
 
 // A verdict needs an interval on one side of 0, and enough questions.
 func TestVerdict(t *testing.T) {
 	runs := func(then, now string) Difference {
-		of := func(s string) (all []Outcome) {
+		of := func(s string) (all []*Outcome) {
 			for _, c := range s {
-				all = append(all, Outcome{Status: map[rune]Status{'+': Passed, '-': Failed, '?': Open}[c]})
+				all = append(all, &Outcome{Status: map[rune]Status{'+': Passed, '-': Failed, '?': Open}[c]})
 			}
 			return all
 		}
-		return Measures(nil, nil)[0].difference(of(then), of(now), 1)
+		return Measures(nil, nil)[0].difference(of(then), of(now))
 	}
 	for _, test := range []struct {
 		then, now, verdict string
@@ -333,11 +323,11 @@ func TestVerdict(t *testing.T) {
 	// Of what is spent, less is better.
 	m := Measures(nil, &Price{In: 1})
 	cost := m[len(m)-1]
-	then, now := make([]Outcome, 8), make([]Outcome, 8)
-	for i := range then {
-		then[i].Cost.PromptTokens, now[i].Cost.PromptTokens = 1000+i, 500
+	var then, now []*Outcome
+	for i := range 8 {
+		then, now = append(then, &Outcome{Cost: Cost{PromptTokens: 1000 + i}}), append(now, &Outcome{Cost: Cost{PromptTokens: 500}})
 	}
-	if d := cost.difference(then, now, 1); d.Verdict != "better" || d.Better != 8 || cost.Name != "cost" {
+	if d := cost.difference(then, now); d.Verdict != "better" || d.Better != 8 || cost.Name != "cost" {
 		t.Errorf("%s: %+v", cost.Name, d)
 	}
 }

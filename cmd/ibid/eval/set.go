@@ -5,10 +5,9 @@ import (
 	"fmt"
 	"io/fs"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 )
 
 // An Entry is a document of a set.
@@ -22,10 +21,9 @@ type Entry struct {
 type Query struct {
 	ID   string
 	Text string
-	// Unanswerable says that the set marks the question as one that its
-	// documents do not answer.
+	// Unanswerable means that the set says no document answers the question.
 	Unanswerable bool
-	// Answers are right answers, each enough; may be empty.
+	// Answers are right answers, any of which is enough; may be empty.
 	Answers []string
 }
 
@@ -33,32 +31,25 @@ type Query struct {
 type Set struct {
 	Documents []Entry // nil without a corpus
 	Queries   []Query
-	// Grades are the judgements by query id; nil without any.
+	// Grades are the judgements by query id; nil if there are none.
 	Grades map[string]Grades
-	// Judgements is the name of the file they stand in.
+	// Judgements is the name of the file with the grades.
 	Judgements string
 }
 
-// Judged gives the queries that have a relevant document, in order. The others
-// cannot be measured.
+// Judged returns, in order, the queries that have a relevant document. The
+// others cannot be measured.
 func (s *Set) Judged() []Query {
-	var out []Query
-	for _, q := range s.Queries {
-		if s.Grades[q.ID].Relevant() > 0 {
-			out = append(out, q)
-		}
-	}
-	return out
+	return slices.DeleteFunc(slices.Clone(s.Queries), func(q Query) bool { return s.Grades[q.ID].Relevant() == 0 })
 }
 
-// Strays counts the judgements that name a query or a document which the set
-// does not have; without a corpus every document is taken for known.
+// Strays counts the judgements of queries and documents that are not in the set.
+// Without a corpus, all documents count as known.
 func (s *Set) Strays() (queries, documents int) {
-	known := make(map[string]bool, len(s.Queries))
+	known, stored := make(map[string]bool), make(map[string]bool)
 	for _, q := range s.Queries {
 		known[q.ID] = true
 	}
-	stored := make(map[string]bool, len(s.Documents))
 	for _, d := range s.Documents {
 		stored[d.ID] = true
 	}
@@ -75,24 +66,24 @@ func (s *Set) Strays() (queries, documents int) {
 	return queries, documents
 }
 
-// The files of a set in the format of BEIR.
+// The files of a set in BEIR's format.
 const (
 	corpusFile  = "corpus.jsonl"
 	queriesFile = "queries.jsonl"
 )
 
-// ReadSet reads a folder in the format of BEIR: corpus.jsonl (_id, title,
-// text), queries.jsonl (_id, text; answers and answerable where the set has
-// them) and the judgements in qrels.tsv or qrels/SPLIT.tsv. Without a split it is
-// qrels.tsv, else the first there is of test, dev and train; one that ends in
-// .tsv, .txt or .gz is the file itself. Each file may be compressed, with .gz
-// behind its name. An error names the file and, where there is one, the line.
+// ReadSet reads a folder in BEIR's format: corpus.jsonl (_id, title, text),
+// queries.jsonl (_id, text, and optionally answers and answerable), and
+// judgements in qrels.tsv or qrels/SPLIT.tsv. If split is empty, it uses
+// qrels.tsv or the first of test, dev and train; a split that ends in .tsv, .txt
+// or .gz is the file itself. Any file may be compressed, with .gz appended to its
+// name. Errors name the file and the line.
 //
-// A judgement is query-id, corpus-id and score, parted by tabs or, where no id
-// has a space, by spaces; TREC has an iteration behind the query-id. A first line
-// that names its columns is a header.
+// A judgement is query-id, corpus-id and score, separated by tabs or, if no id
+// contains a space, by spaces; TREC has an iteration after the query-id. A first
+// line whose last column is not a number is a header.
 //
-// Corpus and judgements may be missing, which leaves them nil; see [Set.Need].
+// Corpus and judgements may be missing, and are then nil; see [Set.Need].
 func ReadSet(fsys fs.FS, split string) (*Set, error) {
 	s := new(Set)
 	var err error
@@ -108,20 +99,17 @@ func ReadSet(fsys fs.FS, split string) (*Set, error) {
 	return s, nil
 }
 
-// IsSet says whether a folder is a set in the format of BEIR.
+// IsSet reports whether a folder is a set in BEIR's format.
 func IsSet(fsys fs.FS) bool {
-	for _, name := range []string{queriesFile, queriesFile + gzipped} {
-		if _, err := fs.Stat(fsys, name); err == nil {
-			return true
-		}
-	}
-	return false
+	_, err := fs.Stat(fsys, queriesFile)
+	_, packed := fs.Stat(fsys, queriesFile+gzipped)
+	return err == nil || packed == nil
 }
 
 // ReadCorpus reads corpus.jsonl.
 func ReadCorpus(fsys fs.FS) ([]Entry, error) {
 	var entries []Entry
-	ids := linesOf("_id")
+	ids := make(lineOf)
 	err := eachLine(fsys, corpusFile, func(n int, line []byte) error {
 		var e struct {
 			ID    id      `json:"_id"`
@@ -132,27 +120,28 @@ func ReadCorpus(fsys fs.FS) ([]Entry, error) {
 			return err
 		}
 		if e.Text == nil && e.Title == nil {
-			return errors.New(`it has neither a "text" nor a "title"`)
+			return errors.New(`it has neither "text" nor "title"`)
 		}
-		if err := ids.add(string(e.ID), n); err != nil {
-			return err
+		entry := Entry{ID: string(e.ID)}
+		if e.Title != nil {
+			entry.Title = *e.Title
 		}
-		entries = append(entries, Entry{ID: string(e.ID), Title: value(e.Title), Text: value(e.Text)})
-		return nil
+		if e.Text != nil {
+			entry.Text = *e.Text
+		}
+		entries = append(entries, entry)
+		return ids.add("_id", entry.ID, n)
 	})
-	if err != nil {
-		return nil, err
+	if err == nil && len(entries) == 0 {
+		err = fmt.Errorf("%s is empty: it needs a document per line", corpusFile)
 	}
-	if len(entries) == 0 {
-		return nil, fmt.Errorf("%s is empty: it holds a document a line", corpusFile)
-	}
-	return entries, nil
+	return entries, err
 }
 
 // ReadQueries reads queries.jsonl.
 func ReadQueries(fsys fs.FS) ([]Query, error) {
 	var queries []Query
-	ids := linesOf("_id")
+	ids := make(lineOf)
 	err := eachLine(fsys, queriesFile, func(n int, line []byte) error {
 		var q struct {
 			ID         id     `json:"_id"`
@@ -164,53 +153,44 @@ func ReadQueries(fsys fs.FS) ([]Query, error) {
 			return err
 		}
 		if strings.TrimSpace(q.Text) == "" {
-			return errors.New(`its "text" is missing or empty`)
-		}
-		if err := ids.add(string(q.ID), n); err != nil {
-			return err
+			return errors.New(`"text" is missing or empty`)
 		}
 		queries = append(queries, Query{ID: string(q.ID), Text: q.Text, Unanswerable: q.Answerable == false, Answers: texts(q.Answers)})
-		return nil
+		return ids.add("_id", string(q.ID), n)
 	})
-	if err != nil {
-		return nil, err
+	if err == nil && len(queries) == 0 {
+		err = fmt.Errorf("%s is empty: it needs a query per line", queriesFile)
 	}
-	if len(queries) == 0 {
-		return nil, fmt.Errorf("%s is empty: it holds a query a line", queriesFile)
-	}
-	return queries, nil
+	return queries, err
 }
 
-// texts gives the texts of a JSON value: sets write one answer, several, or
-// several ways to write each of several. What is none is left out, since
-// searches are measured without.
-func texts(v any) []string {
+// texts returns the texts in a JSON value: sets have one answer, several, or
+// several wordings of each. Other values are ignored, since searches are measured
+// without answers.
+func texts(v any) (all []string) {
 	switch v := v.(type) {
 	case string:
 		return []string{v}
 	case []any:
-		var all []string
 		for _, x := range v {
 			all = append(all, texts(x)...)
 		}
-		return all
 	}
-	return nil
+	return all
 }
 
-// ReadGrades reads the judgements of a split, and says in which file they
-// stand. See [ReadSet] for where they are looked for.
+// ReadGrades reads the judgements of a split, and returns the name of their
+// file. See [ReadSet] for the names.
 func ReadGrades(fsys fs.FS, split string) (map[string]Grades, string, error) {
 	names := judgementFiles(split)
 	for _, name := range names {
 		if !fs.ValidPath(name) {
-			return nil, "", fmt.Errorf("%q is no name of a split: give test, dev or train", split)
+			return nil, "", fmt.Errorf("%q is not the name of a split: give test, dev or train", split)
 		}
 		grades, err := readGrades(fsys, name)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
+		if !errors.Is(err, fs.ErrNotExist) {
+			return grades, name, err
 		}
-		return grades, name, err
 	}
 	return nil, "", noJudgements(names)
 }
@@ -228,114 +208,65 @@ func judgementFiles(split string) []string {
 }
 
 func noJudgements(names []string) error {
-	return &missing{"there are no judgements: looked for " + strings.Join(names, ", ")}
+	return &missing{"no judgements found in " + strings.Join(names, ", ")}
 }
 
 func readGrades(fsys fs.FS, name string) (map[string]Grades, error) {
 	all := make(map[string]Grades)
-	first := make(map[[2]string]int) // line
-	begun := false
-	err := eachLine(fsys, name, func(n int, line []byte) error {
-		query, document, score, err := judgement(string(line))
-		header := !begun && namesColumns(query, score)
-		begun = true
-		if header {
+	first := true
+	err := eachLine(fsys, name, func(_ int, line []byte) error {
+		columns, separator := strings.Split(string(line), "\t"), "tabs"
+		if len(columns) == 1 {
+			columns, separator = strings.Fields(string(line)), "spaces"
+		}
+		n := len(columns)
+		for i := range columns {
+			columns[i] = strings.TrimSpace(columns[i])
+		}
+		grade, err := parseGrade(columns[n-1])
+		header := first && err != nil && n > 2
+		first = false
+		switch {
+		case header:
 			return nil
-		}
-		if err != nil {
+		case n != 3 && n != 4:
+			return fmt.Errorf("%d columns separated by %s; want query-id, corpus-id and score, or TREC's four", n, separator)
+		case err != nil:
 			return err
 		}
-		grade, err := readGrade(score)
-		if err != nil {
-			return err
-		}
+		query, document := columns[0], columns[n-2]
 		if query == "" || document == "" {
 			return errors.New("the query-id or the corpus-id is empty")
 		}
-		pair := [2]string{query, document}
-		if before, ok := first[pair]; ok {
-			if all[query][document] == grade {
-				return nil
-			}
-			return fmt.Errorf("query %s and document %s are judged %d, and in line %d %d", clip(query), clip(document), grade, before, all[query][document])
-		}
-		first[pair] = n
 		if all[query] == nil {
 			all[query] = make(Grades)
+		}
+		if before, ok := all[query][document]; ok && before != grade {
+			return fmt.Errorf("query %s and document %s have the score %d, and %d in an earlier line", clip(query), clip(document), grade, before)
 		}
 		all[query][document] = grade
 		return nil
 	})
-	if err != nil {
-		return nil, err
+	if err == nil && len(all) == 0 {
+		err = fmt.Errorf("%s is empty: it needs a judgement per line", name)
 	}
-	if len(all) == 0 {
-		return nil, fmt.Errorf("%s is empty: it holds a judgement a line", name)
-	}
-	return all, nil
+	return all, err
 }
 
-// judgement gives the fields of a line, also where an error says that they are
-// not those of a judgement.
-func judgement(line string) (query, document, score string, err error) {
-	f := strings.Split(line, "\t")
-	parted := "tabs"
-	if len(f) == 1 {
-		f, parted = strings.Fields(line), "spaces"
-	}
-	for i := range f {
-		f[i] = strings.TrimSpace(f[i])
-	}
-	switch len(f) {
-	case 3:
-		return f[0], f[1], f[2], nil
-	case 4: // TREC's, whose second field nobody uses
-		if _, err = strconv.Atoi(f[1]); err != nil && !strings.EqualFold(f[1], "Q0") {
-			err = fmt.Errorf("of its 4 fields the second is %q: TREC has a number there", clip(f[1]))
-		} else {
-			err = nil
-		}
-		return f[0], f[2], f[3], err
-	}
-	return f[0], "", f[len(f)-1], fmt.Errorf("it has %d fields parted by %s, not the three query-id, corpus-id and score, or TREC's four", len(f), parted)
-}
-
-// namesColumns says whether a line with these first and last fields is a header.
-func namesColumns(query, score string) bool {
-	letters := func(s string) string {
-		return strings.Map(func(r rune) rune {
-			if unicode.IsLetter(r) {
-				return unicode.ToLower(r)
-			}
-			return -1
-		}, s)
-	}
-	switch letters(score) {
-	case "score", "scores", "relevance", "rel", "relevant", "grade", "label", "judgement", "judgment", "rating":
-		return true
-	}
-	switch letters(query) {
-	case "queryid", "qid", "query", "topic", "topicid", "questionid":
-		_, err := readGrade(score)
-		return err != nil
-	}
-	return false
-}
-
-// maxGrade is the highest grade, and the lowest with its sign turned.
+// maxGrade is the largest absolute value of a grade.
 const maxGrade = 1_000_000
 
-// readGrade reads a whole number, which some sets write as 1.0.
-func readGrade(s string) (int, error) {
+// parseGrade parses a whole number, which some sets write as 1.0.
+func parseGrade(s string) (int, error) {
 	x, err := strconv.ParseFloat(s, 64)
 	if err != nil || x != math.Trunc(x) || math.Abs(x) > maxGrade {
-		return 0, fmt.Errorf("the score %q is no whole number up to %d", clip(s), maxGrade)
+		return 0, fmt.Errorf("the score %q is not a whole number up to %d", clip(s), maxGrade)
 	}
 	return int(x), nil
 }
 
-// Need says what a set lacks to be measured: judgements that fit its queries,
-// and a corpus where one is wanted.
+// Need returns an error if the set cannot be measured: it needs judgements that
+// fit its queries and, if corpus is true, its documents.
 func (s *Set) Need(corpus bool) error {
 	if corpus && s.Documents == nil {
 		return &missing{"there is no " + corpusFile}
@@ -344,63 +275,18 @@ func (s *Set) Need(corpus bool) error {
 		return noJudgements(judgementFiles(""))
 	}
 	if len(s.Judged()) == 0 {
-		return fmt.Errorf("no query of %s has a relevant document in %s: the ids do not fit, or every score is 0", queriesFile, s.Judgements)
+		return fmt.Errorf("no query of %s has a relevant document in %s: the ids do not match, or all scores are 0", queriesFile, s.Judgements)
 	}
-	if corpus {
-		ids := make(map[string]bool)
+	relevant := func(e Entry) bool {
 		for _, grades := range s.Grades {
-			for id, grade := range grades {
-				if grade > 0 {
-					ids[id] = true
-				}
+			if grades[e.ID] > 0 {
+				return true
 			}
 		}
-		for _, e := range s.Documents {
-			if ids[e.ID] {
-				return nil
-			}
-		}
-		return fmt.Errorf("no relevant document of %s stands in %s: the ids do not fit", s.Judgements, corpusFile)
+		return false
+	}
+	if corpus && !slices.ContainsFunc(s.Documents, relevant) {
+		return fmt.Errorf("no relevant document of %s is in %s: the ids do not match", s.Judgements, corpusFile)
 	}
 	return nil
-}
-
-// missing is a file of the set that is not there.
-type missing struct{ text string }
-
-func (e *missing) Error() string        { return e.text }
-func (e *missing) Is(target error) bool { return target == fs.ErrNotExist }
-
-// maxID is the longest id, in bytes.
-const maxID = 1024
-
-// lines remembers in which line each id stands.
-type lines struct {
-	field string // that holds the id
-	at    map[string]int
-}
-
-func linesOf(field string) lines { return lines{field, make(map[string]int)} }
-
-func (l lines) add(id string, n int) error {
-	switch {
-	case id == "":
-		return fmt.Errorf("its %q is missing or empty", l.field)
-	case len(id) > maxID:
-		return fmt.Errorf("its %q has %d bytes, and at most %d are taken", l.field, len(id), maxID)
-	case strings.ContainsFunc(id, unicode.IsControl) || strings.TrimSpace(id) != id || !utf8.ValidString(id):
-		return fmt.Errorf("its %q is %q: there is a control character in it, or space around it", l.field, clip(id))
-	}
-	if before, ok := l.at[id]; ok {
-		return fmt.Errorf("the %s %q stood in line %d already", l.field, clip(id), before)
-	}
-	l.at[id] = n
-	return nil
-}
-
-func value(s *string) string {
-	if s == nil {
-		return ""
-	}
-	return *s
 }

@@ -120,13 +120,3 @@ func TestAUROC(t *testing.T) {
 		}
 	})
 }
-
-func BenchmarkCompare(b *testing.B) {
-	x, y := make([]float64, 1000), make([]float64, 1000)
-	for i := range x {
-		x[i], y[i] = rand.Float64(), rand.Float64()
-	}
-	for b.Loop() {
-		Compare(x, y)
-	}
-}
