@@ -16,10 +16,10 @@ import (
 )
 
 type askCmd struct {
-	Question []string `arg:"" optional:"" help:"The question; quote it, or give its words. With --resume, a run's id or nothing."`
+	Question []string `arg:"" optional:"" help:"The question, quoted or as words. With --resume, the id of a run or nothing."`
 	JSON     bool     `help:"Print the whole answer as one JSON object." name:"json"`
-	Trace    bool     `help:"Print how the answer came about, too: what became of each passage and why, and each step of a model. What --json prints holds it always."`
-	Strategy string   `help:"How evidence becomes an answer: auto, refine, stuff, map-reduce, map-rerank or extract." default:"auto" placeholder:"NAME"`
+	Trace    bool     `help:"Also print what happened to each passage and why, and each step of a model. --json always includes it."`
+	Strategy string   `help:"How passages become an answer: auto, refine, stuff, map-reduce, map-rerank or extract." default:"auto" placeholder:"NAME"`
 	resumeConfig
 	citeConfig
 	scopeConfig
@@ -28,7 +28,7 @@ type askCmd struct {
 	storeConfig
 }
 
-// A questionSpec is all that decides on an answer, but for what is stored.
+// A questionSpec is everything that decides on an answer, except what is stored.
 type questionSpec struct {
 	Question, Strategy       string
 	EmbedModel, EmbedBaseURL string
@@ -58,7 +58,7 @@ func (c *askCmd) Run(ctx context.Context, s surroundings) (err error) {
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
 
-	runs := runner{"ibid ask", c.placeConfig, store.Ledger(), s}
+	runs := recorder{"ibid ask", c.placeConfig, store.Ledger(), s}
 	var run *answer.Run
 	var spec questionSpec
 	if c.Resume {
@@ -82,7 +82,7 @@ func (c *askCmd) Run(ctx context.Context, s surroundings) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := lib.refuseEmpty(ctx, c.placeConfig, spec.filter()); err != nil {
+	if err := lib.refuseEmpty(ctx, spec.filter()); err != nil {
 		return err
 	}
 	answerer, err := lib.answerer(spec.modelConfig, c.endpointConfig, s.getenv)
@@ -91,7 +91,7 @@ func (c *askCmd) Run(ctx context.Context, s surroundings) (err error) {
 	}
 	switch {
 	case run != nil:
-		fmt.Fprintf(s.stderr, "ibid: run %s goes on: %s\n", run.ID, printable(oneLine(spec.Question, 120)))
+		fmt.Fprintf(s.stderr, "ibid: resuming run %s: %s\n", run.ID, printable(oneLine(spec.Question, 120)))
 	case spec.Model != "":
 		run = runs.begin(ctx, spec)
 	}
@@ -103,7 +103,7 @@ func (c *askCmd) Run(ctx context.Context, s surroundings) (err error) {
 	})), citing)
 	var passages []retrieve.Passage
 	if !c.JSON {
-		events = show(ranked(events, &passages), s)
+		events = show(keepRetrieved(events, &passages), s)
 	}
 	a, err := cite.Collect(events)
 	if err == nil {
@@ -119,10 +119,13 @@ func (c *askCmd) Run(ctx context.Context, s surroundings) (err error) {
 	if err := runs.settle(ctx, run, err); err != nil {
 		return err
 	}
-	return brokenOff(a)
+	if a.Incomplete {
+		return &exitError{code: exitFailed}
+	}
+	return nil
 }
 
-// spec writes down what was asked.
+// spec returns what is recorded of the question.
 func (c *askCmd) spec(text string) (questionSpec, error) {
 	spec := questionSpec{
 		Question: text, Strategy: c.Strategy, EmbedModel: c.EmbedModel, EmbedBaseURL: c.EmbedBaseURL,
@@ -133,32 +136,7 @@ func (c *askCmd) spec(text string) (questionSpec, error) {
 	return spec, err
 }
 
-// brokenOff tells scripts, by the exit code, of an answer that ended too soon.
-func brokenOff(a cite.Answer) error {
-	if a.Incomplete {
-		return &exitError{code: exitFailed}
-	}
-	return nil
-}
-
-// refuseEmpty explains what to do when there is nothing to ask.
-func (l *library) refuseEmpty(ctx context.Context, place placeConfig, f retrieve.Filter) error {
-	if any, err := l.Holds(ctx, f); err != nil || any {
-		return err
-	}
-	if collection := (retrieve.Filter{Collection: f.Collection}); !f.Equal(collection) {
-		if err := l.refuseEmpty(ctx, place, collection); err != nil {
-			return err
-		}
-		return fmt.Errorf("no document in %s has what --path-prefix, --format, --tag, --author, --language, --since and --until ask for: leave one out", place)
-	}
-	if f.Collection != "" {
-		return fmt.Errorf("the collection %q in %s holds no document: ingest a folder with 'ibid ingest --collection %s FOLDER'", f.Collection, place, f.Collection)
-	}
-	return fmt.Errorf("nothing has been ingested into %s yet: run 'ibid ingest FOLDER' first", place)
-}
-
-// show prints the answer's text as it streams, and passes every event on.
+// show prints the answer's text as it streams, and yields every event.
 func show(events iter.Seq2[answer.Event, error], s surroundings) iter.Seq2[answer.Event, error] {
 	return func(yield func(answer.Event, error) bool) {
 		shown := false
@@ -232,13 +210,13 @@ func showSources(stdout, stderr io.Writer, a cite.Answer) error {
 		return err
 	}
 	for _, u := range a.Unsupported {
-		fmt.Fprintf(stderr, "ibid: nothing cited bears this out (%s): %s\n", u.Reason, printable(oneLine(a.Text[u.TextStart:u.TextEnd], 120)))
+		fmt.Fprintf(stderr, "ibid: no cited passage supports this (%s): %s\n", u.Reason, printable(oneLine(a.Text[u.TextStart:u.TextEnd], 120)))
 	}
 	_, err := fmt.Fprintf(stderr, "looked at %s, used %d\n", counted(a.Usage.Looked, "passage"), a.Usage.Used)
 	return err
 }
 
-// place says where in a document something stands, ready to put before it.
+// place returns the place in a document as a prefix: "page 3, Fees: ".
 func place(page int, heading string) string {
 	var parts []string
 	if page > 0 {
@@ -253,8 +231,8 @@ func place(page int, heading string) string {
 	return strings.Join(parts, ", ") + ": "
 }
 
-// passageName says which passage of which document one is. Rows of a table have
-// no heading: their anchors tell them apart.
+// passageName names a passage and its document. Rows of a table have no heading,
+// only anchors.
 func passageName(p retrieve.Passage) string {
 	document := p.Document
 	if _, _, ok := ingest.RowAnchor(p.Anchor); ok {
@@ -263,7 +241,7 @@ func passageName(p retrieve.Passage) string {
 	return strings.TrimSuffix(fmt.Sprintf("%s (%s) %s", p.Title, document, strings.TrimSuffix(place(p.Page, p.Heading), ": ")), " ")
 }
 
-// oneLine folds white space and cuts a text behind n runes.
+// oneLine collapses white space and cuts a text after n runes.
 func oneLine(s string, n int) string {
 	s = strings.Join(strings.Fields(s), " ")
 	for i := range s {

@@ -12,9 +12,9 @@ import (
 	"ibid/retrieve"
 )
 
-// ranked notes the passages that the search found, best first, and passes every
-// event on.
-func ranked(events iter.Seq2[answer.Event, error], passages *[]retrieve.Passage) iter.Seq2[answer.Event, error] {
+// keepRetrieved stores the passages that the search found, best first, and
+// yields every event.
+func keepRetrieved(events iter.Seq2[answer.Event, error], passages *[]retrieve.Passage) iter.Seq2[answer.Event, error] {
 	return func(yield func(answer.Event, error) bool) {
 		for e, err := range events {
 			if r, ok := e.(answer.Retrieved); ok {
@@ -27,8 +27,8 @@ func ranked(events iter.Seq2[answer.Event, error], passages *[]retrieve.Passage)
 	}
 }
 
-// showTrace prints how an answer came about: what became of each passage, in the
-// order of the search, then the steps that a model took, and their drafts.
+// showTrace prints what happened to each passage, in the order of the search,
+// then the steps of a model and their drafts.
 func showTrace(w io.Writer, passages []retrieve.Passage, a cite.Answer) error {
 	judged := make(map[string]answer.Judged)
 	for _, j := range a.Judged {
@@ -45,7 +45,7 @@ func showTrace(w io.Writer, passages []retrieve.Passage, a cite.Answer) error {
 	var b strings.Builder
 	b.WriteString("\npassages, in the order of the search, with the chance of being on topic:\n")
 	if len(passages) == 0 {
-		b.WriteString("  none was found\n")
+		b.WriteString("  none found\n")
 	}
 	for i, p := range passages {
 		j, known := judged[p.ID]
@@ -71,7 +71,7 @@ func showTrace(w io.Writer, passages []retrieve.Passage, a cite.Answer) error {
 		if known {
 			by := "by " + j.By
 			if j.By == "unjudged" {
-				by = "by score, for want of a judge"
+				by = "by score, without a judge"
 			}
 			if j.Reason != "" {
 				by += ": " + cite.Neutral(oneLine(j.Reason, 300))
@@ -92,7 +92,7 @@ func showTrace(w io.Writer, passages []retrieve.Passage, a cite.Answer) error {
 	return err
 }
 
-// stepOutcome says what came of a step.
+// stepOutcome describes the outcome of a step.
 func stepOutcome(s answer.Stepped) string {
 	out := "nothing changed"
 	if s.Changed {

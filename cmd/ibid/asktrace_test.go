@@ -28,7 +28,7 @@ func TestShowTrace(t *testing.T) {
 	}{
 		{"nothing was found", nil, cite.Answer{}, `
 passages, in the order of the search, with the chance of being on topic:
-  none was found
+  none found
 `},
 		{"with a model", found, cite.Answer{
 			Judged: []answer.Judged{
@@ -51,7 +51,7 @@ passages, in the order of the search, with the chance of being on topic:
  1. cited [1] [2] 0.970  Title a (docs/a) page 3
     by score: covers 'lamp'
  2. kept       0.500  Title b (docs/b)
-    by score, for want of a judge: covers 'lit'
+    by score, without a judge: covers 'lit'
  3. skipped    0.400  Title c (docs/c)
     by model: about boats
  4. kept, unparsable 0.300  Title d (docs/d)

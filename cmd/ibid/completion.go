@@ -10,158 +10,123 @@ import (
 )
 
 type completionCmd struct {
-	Shell string `arg:"" enum:"bash,zsh,fish" help:"The shell: ${enum}."`
+	Shell string `arg:"" enum:"bash,zsh,fish" help:"Shell: ${enum}."`
 }
 
-// completeCmd is what the scripts of completionCmd ask on each press of Tab.
-type completeCmd struct {
-	Words []string `arg:"" optional:"" passthrough:"all"`
-}
-
-// The shells ask the program itself, so that a script never grows old. Each
-// line of the reply is a word and, behind a tab, what it is for. No reply
-// leaves the word to the shell, which completes file names.
-func completionScript(shell string) string {
-	switch shell {
-	case "bash":
-		return `_ibid() {
-	local line
+// Run prints the script of a shell. It asks 'ibid complete', so that it never
+// becomes outdated; where that has no reply, the shell completes file names.
+func (c *completionCmd) Run(s surroundings) error {
+	script := `_ibid() {
+	local word
 	COMPREPLY=()
-	while IFS= read -r line; do
-		COMPREPLY+=("${line%%$'\t'*}")
+	while IFS= read -r word; do
+		COMPREPLY+=("$word")
 	done < <(ibid complete -- "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
 }
 complete -o default -F _ibid ibid
 `
+	switch c.Shell {
 	case "zsh":
-		return `#compdef ibid
-_ibid() {
-	local -a replies
-	local line
-	while IFS= read -r line; do
-		replies+=("${${line%%$'\t'*}//:/\\:}:${line#*$'\t'}")
-	done < <(ibid complete -- "${(@)words[2,CURRENT]}" 2>/dev/null)
-	if (( $#replies )); then _describe ibid replies; else _files; fi
-}
-if [ "$funcstack[1]" = _ibid ]; then _ibid "$@"; else compdef _ibid ibid; fi
-`
-	default:
-		return `function __ibid_complete
-	set -l words (commandline -opc) (commandline -ct)
-	set -l replies (ibid complete -- $words[2..-1] 2>/dev/null)
-	if test (count $replies) -gt 0
-		printf '%s\n' $replies
-	else
-		__fish_complete_path (commandline -ct)
-	end
-end
-complete -c ibid -f -a '(__ibid_complete)'
-`
+		script = "autoload -Uz bashcompinit && bashcompinit\n" + script
+	case "fish":
+		script = "complete -c ibid -a '(set -l words (commandline -opc) (commandline -ct); ibid complete -- $words[2..-1] 2>/dev/null)'\n"
 	}
-}
-
-// Run prints the script that a shell reads to complete Ibid's words.
-func (c *completionCmd) Run(s surroundings) error {
-	_, err := io.WriteString(s.stdout, completionScript(c.Shell))
+	_, err := io.WriteString(s.stdout, script)
 	return err
 }
 
-// Run prints what the last of the words may become.
+// completeCmd is what the scripts call on each press of Tab.
+type completeCmd struct {
+	Words []string `arg:"" optional:"" passthrough:"all"`
+}
+
+// Run prints the completions of the last of the words.
 func (c *completeCmd) Run(k *kong.Context, s surroundings) error {
 	words := c.Words
 	if len(words) > 0 && words[0] == "--" {
 		words = words[1:]
 	}
-	for _, line := range completions(k.Model.Node, words) {
-		if _, err := fmt.Fprintln(s.stdout, line); err != nil {
+	for _, word := range completions(k.Model.Node, words) {
+		if _, err := fmt.Fprintln(s.stdout, word); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// completions gives what the last word may become behind the others, as lines
-// of a word, a tab and a few words about it; none where any text may stand.
-func completions(node *kong.Node, words []string) []string {
+// completions returns what the last word can become: commands, flags, or the
+// values of a flag or an argument that has a fixed set of them.
+func completions(node *kong.Node, words []string) (found []string) {
 	last := ""
 	if len(words) > 0 {
 		words, last = words[:len(words)-1], words[len(words)-1]
 	}
-	// bash cuts --flag=value into three words.
-	if last == "=" {
+	if last == "=" { // bash cuts --flag=value into three words
 		last = ""
 	}
 	flags := slices.Clone(node.Flags)
-	var value *kong.Flag // whose value the next word is
+	var value *kong.Value // that the next word sets
 	arguments := 0
 	for _, word := range words {
-		name, _, whole := strings.Cut(word, "=")
+		if word == "=" {
+			continue
+		}
+		if word == "--" {
+			return nil
+		}
+		at := slices.IndexFunc(node.Children, func(n *kong.Node) bool { return n.Name == word })
 		switch {
-		case word == "=":
 		case value != nil:
 			value = nil
-		case word == "--":
-			return nil // only arguments follow
 		case strings.HasPrefix(word, "-"):
-			if f := flagNamed(flags, name); f != nil && !whole && !f.IsBool() && !f.IsCounter() {
-				value = f
+			if f := flagNamed(flags, word); f != nil && !f.IsBool() {
+				value = f.Value
 			}
+		case at >= 0:
+			node = node.Children[at]
+			flags = append(flags, node.Flags...)
 		default:
-			if i := slices.IndexFunc(node.Children, func(n *kong.Node) bool { return n.Name == word }); i >= 0 {
-				node = node.Children[i]
-				flags = append(flags, node.Flags...)
-				arguments = 0
-				continue
-			}
 			arguments++
 		}
 	}
-	var lines []string
-	add := func(word, help string) {
-		if strings.HasPrefix(word, last) {
-			help, _, _ = strings.Cut(help, "\n")
-			lines = append(lines, word+"\t"+help)
+	prefix := ""
+	if name, _, isFlag := strings.Cut(last, "="); isFlag && value == nil {
+		if f := flagNamed(flags, name); f != nil {
+			value, prefix = f.Value, name+"="
 		}
 	}
-	name, _, whole := strings.Cut(last, "=")
 	switch {
 	case value != nil:
-		values(value.Value, "", add)
-	case whole && strings.HasPrefix(last, "--"):
-		if f := flagNamed(flags, name); f != nil {
-			values(f.Value, name+"=", add)
-		}
+		found = valuesOf(value, prefix)
 	case strings.HasPrefix(last, "-"):
 		for _, f := range flags {
-			if !f.Hidden {
-				add("--"+f.Name, f.Help)
-			}
+			found = append(found, "--"+f.Name)
 			if f.Tag != nil && f.Tag.Negatable != "" {
-				add("--no-"+f.Name, "Not: "+f.Help)
+				found = append(found, "--no-"+f.Name)
 			}
 		}
 	default:
 		for _, child := range node.Children {
 			if !child.Hidden {
-				add(child.Name, child.Help)
+				found = append(found, child.Name)
 			}
 		}
 		if arguments < len(node.Positional) {
-			values(node.Positional[arguments], "", add)
+			found = append(found, valuesOf(node.Positional[arguments], "")...)
 		}
 	}
-	slices.Sort(lines)
-	return lines
+	found = slices.DeleteFunc(found, func(word string) bool { return !strings.HasPrefix(word, last) })
+	slices.Sort(found)
+	return found
 }
 
-// values adds the values of an enumeration.
-func values(v *kong.Value, prefix string, add func(word, help string)) {
-	if v.Enum == "" {
-		return
+func valuesOf(v *kong.Value, prefix string) (words []string) {
+	if v.Enum != "" {
+		for word := range strings.SplitSeq(v.Enum, ",") {
+			words = append(words, prefix+strings.TrimSpace(word))
+		}
 	}
-	for _, word := range strings.Split(v.Enum, ",") {
-		add(prefix+strings.TrimSpace(word), "")
-	}
+	return words
 }
 
 func flagNamed(flags []*kong.Flag, word string) *kong.Flag {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"slices"
@@ -14,7 +15,7 @@ import (
 
 const configurationPage = "CONFIGURATION.md"
 
-// CONFIGURATION.md is the command line's own definition, as a page.
+// CONFIGURATION.md is the definition of the command line, as a page.
 func TestConfigurationPage(t *testing.T) {
 	t.Setenv("HOME", "/home/you")
 	none := func(string) string { return "" }
@@ -36,89 +37,107 @@ func TestConfigurationPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	if string(got) != want {
-		t.Errorf("%s is stale (go generate ./cmd/ibid):\n%s", configurationPage, firstDifference(string(got), want))
+		t.Errorf("%s is out of date (go generate ./cmd/ibid):\n%s", configurationPage, firstDifference(string(got), want))
 	}
 }
 
-// A setting is a flag with the commands that take it.
+// A flagRow is a flag as the page shows it, with the commands that have it.
 type flagRow struct {
 	group, flag, variable, value, help string
 	commands                           []string
 }
 
-// configuration is the page of all flags below a command.
+// configuration returns the page for all commands and flags below a command. It
+// has a list for each set of commands with common flags, so that it names them once.
 func configuration(root *kong.Node) string {
-	var settings []*flagRow
-	var commands strings.Builder
-	var walk func(n *kong.Node, flags []*kong.Flag)
-	walk = func(n *kong.Node, flags []*kong.Flag) {
-		if n.Hidden {
-			return
-		}
-		flags = append(slices.Clone(flags), n.Flags...)
-		if len(n.Children) > 0 {
-			for _, child := range n.Children {
-				walk(child, flags)
-			}
-			return
-		}
-		name := strings.TrimPrefix(n.FullPath(), "ibid ")
-		fmt.Fprintf(&commands, "| `%s` | %s |\n", cell(n.Summary()), cell(n.Help))
-		for _, f := range flags {
-			if f.Hidden || f.Name == "help" || f.Name == "version" {
-				continue
-			}
-			s := describe(f)
-			i := slices.IndexFunc(settings, func(o *flagRow) bool {
-				return o.group == s.group && o.flag == s.flag && o.value == s.value && o.help == s.help
-			})
-			if i < 0 {
-				settings, i = append(settings, s), len(settings)
-			}
-			settings[i].commands = append(settings[i].commands, name)
-		}
-	}
-	walk(root, nil)
-
+	flags, commands := flagRows(root)
 	var b strings.Builder
-	b.WriteString("# Configuration\n\nMade from the command line's own definition by `go generate ./cmd/ibid`; a test fails when it is stale.\n\n" +
-		"Every setting is a flag, and nearly every flag has an environment variable that gives its default; those of `keys make`, `copy` and the `--data` of `eval` have none. The flag wins. There is no configuration file. " +
-		"A list of values is separated by commas. A switch is on with `true` in its variable, and off with `false`; those that are on unless told otherwise have a `--no-` form or take `=false`.\n\n" +
-		"The key for a model's endpoint is no flag, because other users of a machine can read command lines: it comes from `OPENAI_API_KEY`, or from the file that `--api-key-file` names.\n\n" +
-		"## Commands\n\n| command | what it does |\n|---|---|\n" + commands.String())
-	var groups []string
-	for _, s := range settings {
-		if !slices.Contains(groups, s.group) {
-			groups = append(groups, s.group)
+	b.WriteString("# Configuration\n\nGenerated from the definition of the command line by `go generate ./cmd/ibid`; a test fails when it is out of date.\n\n" +
+		"Every setting is a flag. The default of `--foo-bar` can be set by the environment variable `IBID_FOO_BAR`; the variables of other names, and the flags without one (—), are listed. The flag wins. " +
+		"Defaults follow a `=`. There is no configuration file. Separate the values of a list with commas. The variable of a switch is `true` or `false`; a switch that is on by default has a `--no-` form.\n\n" +
+		"The key of a model's endpoint is no flag, because other users of a machine can read command lines: it is in `OPENAI_API_KEY`, or in the file of `--api-key-file`.\n\n" +
+		"## Commands\n\n| command | what it does |\n|---|---|\n" + commands)
+	type list struct{ group, commands string }
+	var lists []list
+	rows := map[list]string{}
+	for _, f := range flags {
+		key := list{f.group, strings.Join(f.commands, ", ")}
+		if rows[key] == "" {
+			lists = append(lists, key)
 		}
+		rows[key] += f.row()
 	}
-	slices.Sort(groups)
-	for _, group := range groups {
-		title := group
-		if title == "" {
-			title = "Further flags"
+	slices.SortStableFunc(lists, func(a, b list) int { return strings.Compare(a.group, b.group) })
+	group := "none"
+	for _, key := range lists {
+		if key.group != group {
+			group = key.group
+			fmt.Fprintf(&b, "\n## %s\n", cmp.Or(group, "Command flags"))
 		}
-		fmt.Fprintf(&b, "\n## %s\n\n| flag | variable | default | what | of |\n|---|---|---|---|---|\n", title)
-		for _, s := range settings {
-			if s.group == group {
-				fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", s.flag, code(s.variable), code(s.value), cell(s.help), strings.Join(s.commands, ", "))
-			}
-		}
+		fmt.Fprintf(&b, "\n%s:\n\n%s", key.commands, rows[key])
 	}
 	return b.String()
 }
 
+// flagRows collects the flags of the commands below a command, each once, and
+// the rows of the table of commands.
+func flagRows(root *kong.Node) (flags []*flagRow, commands string) {
+	var walk func(n *kong.Node, inherited []*kong.Flag)
+	walk = func(n *kong.Node, inherited []*kong.Flag) {
+		if n.Hidden {
+			return
+		}
+		all := append(slices.Clone(inherited), n.Flags...)
+		for _, child := range n.Children {
+			walk(child, all)
+		}
+		if len(n.Children) > 0 {
+			return
+		}
+		name := strings.TrimPrefix(n.FullPath(), "ibid ")
+		commands += fmt.Sprintf("| `%s` | %s |\n", strings.TrimSuffix(cell(n.Summary()), " [flags]"), cell(n.Help))
+		for _, f := range all {
+			if f.Hidden || f.Name == "help" || f.Name == "version" {
+				continue
+			}
+			row := describe(f)
+			i := slices.IndexFunc(flags, func(o *flagRow) bool {
+				return o.group == row.group && o.flag == row.flag && o.value == row.value && o.help == row.help
+			})
+			if i < 0 {
+				flags, i = append(flags, row), len(flags)
+			}
+			flags[i].commands = append(flags[i].commands, name)
+		}
+	}
+	walk(root, nil)
+	return flags, commands
+}
+
+func (f *flagRow) row() string {
+	variable := ""
+	if usual := variableOf(strings.Fields(strings.NewReplacer("--[no-]", "", "--", "").Replace(f.flag))[0], nil); f.variable == "" {
+		variable = " (—)"
+	} else if f.variable != usual || !strings.HasPrefix(usual, "IBID_") {
+		variable = " (`" + f.variable + "`)"
+	}
+	if f.value != "" {
+		variable += " = " + code(f.value)
+	}
+	return fmt.Sprintf("- `%s`%s: %s\n", f.flag, variable, cell(f.help))
+}
+
 func describe(f *kong.Flag) *flagRow {
-	s := &flagRow{flag: "--" + f.Name, variable: flagEnvironment(f.Name, f.Tag), value: f.Default, help: f.Help}
+	row := &flagRow{flag: "--" + f.Name, variable: variableOf(f.Name, f.Tag), value: f.Default, help: f.Help}
 	if f.Group != nil {
-		s.group = f.Group.Title
+		row.group = f.Group.Title
 	}
 	if f.Tag != nil && f.Tag.Negatable != "" {
-		s.flag = "--[no-]" + f.Name
+		row.flag = "--[no-]" + f.Name
 	} else if !f.IsBool() {
-		s.flag += " " + strings.ToUpper(f.FormatPlaceHolder())
+		row.flag += " " + strings.ToUpper(f.FormatPlaceHolder())
 	}
-	return s
+	return row
 }
 
 func code(s string) string {
@@ -128,7 +147,7 @@ func code(s string) string {
 	return "`" + cell(s) + "`"
 }
 
-// cell is text that may stand in a table, and is no link there.
+// cell escapes text for a table, where it must not become a link.
 func cell(s string) string {
 	return strings.NewReplacer("|", `\|`, "](", `]\(`).Replace(strings.Join(strings.Fields(s), " "))
 }

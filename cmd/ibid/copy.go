@@ -2,39 +2,37 @@ package main
 
 import (
 	"context"
+	cryptorand "crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
 	"ibid/retrieve"
-	"ibid/retrieve/local"
 )
 
 type copyCmd struct {
-	From       placeArg `help:"Where the library is: a data directory, or ${stores}." required:"" placeholder:"STORE" noenv:"" group:"Store"`
-	To         placeArg `help:"Where it is to be too. What is there already stays, and a document of the same name is replaced." required:"" placeholder:"STORE" noenv:"" group:"Store"`
-	Collection string   `help:"Collection to copy, and no other. Unset: all." placeholder:"NAME" noenv:""`
-	Keys       bool     `help:"Copy the keys too: who has one is then let in at either." noenv:""`
-	Again      bool     `help:"Send the documents too that are there already." noenv:""`
-	Sample     int      `help:"Documents that are compared whole at the end, chosen by chance." default:"100" placeholder:"N" noenv:""`
-	Seed       uint64   `help:"Number that the choice follows; 0: one by chance, which is told." default:"0" placeholder:"N" noenv:""`
+	From       placeArg `help:"Library to copy: a data directory, or ${stores}." required:"" placeholder:"STORE" noenv:"" group:"Store"`
+	To         placeArg `help:"Where to copy it. Documents that are there stay, except those of the same name, which are replaced." required:"" placeholder:"STORE" noenv:"" group:"Store"`
+	Collection string   `help:"Copy only this collection." placeholder:"NAME" noenv:""`
+	Keys       bool     `help:"Copy the keys too, so that they work for both libraries." noenv:""`
+	Again      bool     `help:"Also send documents that are there already." noenv:""`
+	Sample     int      `help:"Number of random documents to compare in full at the end." default:"100" placeholder:"N" noenv:""`
+	Seed       uint64   `help:"Seed of the random choice; 0: a new one, which is printed." default:"0" placeholder:"N" noenv:""`
 	JSON       bool     `help:"Print a JSON object." name:"json"`
 
-	FromPasswordFile string `help:"File that holds the password of --from; unset: the variable IBID_FROM_PASSWORD, which may be empty." placeholder:"FILE" noenv:"" group:"Store"`
-	ToPasswordFile   string `help:"File that holds the password of --to; unset: the variable IBID_TO_PASSWORD, which may be empty." placeholder:"FILE" noenv:"" group:"Store"`
+	FromPasswordFile string `help:"File with the password of --from; default: the variable IBID_FROM_PASSWORD, which may be empty." placeholder:"FILE" noenv:"" group:"Store"`
+	ToPasswordFile   string `help:"File with the password of --to; default: the variable IBID_TO_PASSWORD, which may be empty." placeholder:"FILE" noenv:"" group:"Store"`
 }
 
-// A placeArg names a library by one word: a data directory or the address of a
-// store.
+// A placeArg names a library by a data directory or the address of a store.
 type placeArg struct{ placeConfig }
 
-// UnmarshalText reads the word.
+// UnmarshalText reads the name.
 func (a *placeArg) UnmarshalText(text []byte) error {
 	if strings.Contains(string(text), "://") {
 		return a.Store.UnmarshalText(text)
@@ -43,9 +41,11 @@ func (a *placeArg) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Help is what 'ibid copy --help' says beside the flags.
+// Help is what 'ibid copy --help' says in addition to the flags.
 func (copyCmd) Help() string {
-	return `Documents are copied with their texts, chunks and vectors, and nothing is embedded anew. Interrupted, the same command goes on where it was. At the end the counts of both are compared, and a sample of documents byte by byte: exit code 4 when something differs. Answers that were kept, opinions on them and unfinished runs stay where they are.`
+	return "Documents are copied with their text, chunks and vectors; nothing is embedded again. " +
+		"An interrupted copy resumes when the same command runs again. At the end both libraries are compared, by counts and a sample of documents byte by byte: " +
+		"exit code 4 when something differs. Stored answers, feedback and unfinished runs are not copied."
 }
 
 // Run copies a library, or one collection of it.
@@ -65,46 +65,25 @@ func (c *copyCmd) Run(ctx context.Context, s surroundings) (err error) {
 	} else if err != nil {
 		return fmt.Errorf("copying %s: %w", from, err)
 	}
-	target, err := openStore(ctx, to, s.withPassword("IBID_TO_PASSWORD")) // which makes one that is not there
+	target, err := openStore(ctx, to, s.withPassword("IBID_TO_PASSWORD")) // creates it
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, target.Close()) }()
 
-	if c.Seed == 0 {
-		c.Seed = 1 + rand.Uint64N(1<<53-1) // as large as all readers of JSON understand
-	}
-	var sending *meter
-	copying := &retrieve.Copy{
-		From: source, To: target, Collection: c.Collection, Again: c.Again, Sample: c.Sample, Seed: c.Seed,
-		Planned: func(send, there int) {
-			if sending != nil {
-				sending.end()
-			}
-			if there > 0 {
-				fmt.Fprintf(s.stderr, "ibid: %d of %s are there already\n", there, counted(there+send, "document"))
-			}
-			sending = newMeter(s.stderr, "documents", send)
-		},
-		Sent: func() { sending.add() },
-	}
-	report, err := copying.Run(ctx)
-	if sending != nil {
-		sending.end()
-	}
-	if errors.Is(err, context.Canceled) {
-		fmt.Fprintln(s.stderr, "ibid: stopped: the same command goes on there")
+	report, err := c.copyDocuments(ctx, source, target, s)
+	switch {
+	case errors.Is(err, context.Canceled):
+		fmt.Fprintln(s.stderr, "ibid: stopped: run the same command to resume")
 		return err
-	}
-	if errors.Is(err, retrieve.ErrCopyRefused) {
+	case errors.Is(err, retrieve.ErrCopyRefused):
 		return fmt.Errorf("copying %s to %s: %w", from, to, err)
+	case err != nil:
+		return fmt.Errorf("copying %s to %s: %w; run the same command to resume", from, to, err)
 	}
-	if err != nil {
-		return fmt.Errorf("copying %s to %s: %w; what is copied stays, and the same command goes on there", from, to, err)
-	}
-	out := copied{From: from.String(), To: to.String(), CopyReport: report, Seed: c.Seed, Damaged: []string{}}
-	for _, d := range damageIn(source) {
-		out.Damaged = append(out.Damaged, strings.TrimPrefix(d.Document+": "+d.Reason, ": "))
+	out := copied{From: from.String(), To: to.String(), CopyReport: report, Seed: c.Seed, Damaged: damageIn(source)}
+	if out.Damaged == nil {
+		out.Damaged = []string{}
 	}
 	if c.Keys {
 		if out.Keys, err = copyKeys(ctx, source.Keyring(), target.Keyring()); err != nil {
@@ -112,7 +91,7 @@ func (c *copyCmd) Run(ctx context.Context, s surroundings) (err error) {
 		}
 	}
 	if err := copyUploads(ctx, from, to, report.Roots); err != nil {
-		return err
+		return fmt.Errorf("copying the uploaded files: %w", err)
 	}
 	if err := out.show(s, c.JSON, c.Keys); err != nil {
 		return err
@@ -126,16 +105,34 @@ func (c *copyCmd) Run(ctx context.Context, s surroundings) (err error) {
 	return nil
 }
 
-// check refuses what cannot be copied before anything is opened: opening makes a
-// data directory that is not there.
+func (c *copyCmd) copyDocuments(ctx context.Context, source, target retrieve.Store, s surroundings) (retrieve.CopyReport, error) {
+	if c.Seed == 0 {
+		c.Seed = 1 + rand.Uint64N(1<<53-1) // no larger than every JSON reader can represent
+	}
+	sending := newMeter(s.stderr, "documents", 0)
+	defer func() { sending.end() }()
+	copying := &retrieve.Copy{
+		From: source, To: target, Collection: c.Collection, Again: c.Again, Sample: c.Sample, Seed: c.Seed,
+		Planned: func(send, there int) {
+			sending.end()
+			if there > 0 {
+				fmt.Fprintf(s.stderr, "ibid: %d of %s are there already\n", there, counted(there+send, "document"))
+			}
+			sending = newMeter(s.stderr, "documents", send)
+		},
+		Sent: func() { sending.add() },
+	}
+	return copying.Run(ctx)
+}
+
+// check refuses what cannot be copied before anything is opened, which would
+// create a data directory.
 func (c *copyCmd) check(from, to placeConfig) error {
 	if c.Sample < 0 {
 		return usageError("--sample %d: give the number of documents, 0 or more", c.Sample)
 	}
-	if !from.remote() {
-		if _, err := os.Stat(filepath.Join(from.Data, local.FileName)); errors.Is(err, fs.ErrNotExist) {
-			return usageError("there is no library in %s: name a data directory or the address of a store with --from", from)
-		}
+	if !from.remote() && !from.exists() {
+		return usageError("there is no library in %s: name a data directory or the address of a store with --from", from)
 	}
 	same := from.remote() && to.remote() && from.Store.url.Host == to.Store.url.Host && from.String() == to.String()
 	if !from.remote() && !to.remote() {
@@ -149,7 +146,7 @@ func (c *copyCmd) check(from, to placeConfig) error {
 	return nil
 }
 
-// withPassword has a store find its password in another variable.
+// withPassword makes a store find its password in another variable.
 func (s surroundings) withPassword(variable string) surroundings {
 	getenv := s.getenv
 	s.getenv = func(name string) string {
@@ -161,7 +158,7 @@ func (s surroundings) withPassword(variable string) surroundings {
 	return s
 }
 
-// copyKeys adds the keys that the other has not, and says how many.
+// copyKeys adds the keys that the target does not have, and returns how many.
 func copyKeys(ctx context.Context, from, to retrieve.Keyring) (n int, err error) {
 	source, err := from.Ring(ctx)
 	if err != nil {
@@ -176,7 +173,7 @@ func copyKeys(ctx context.Context, from, to retrieve.Keyring) (n int, err error)
 			continue
 		}
 		if err := to.Add(ctx, k); errors.Is(err, retrieve.ErrKeyName) {
-			return n, fmt.Errorf("the target has another key called %q: revoke one of the two, or leave --keys out", k.Name)
+			return n, fmt.Errorf("the target has another key called %q: revoke one of the two, or omit --keys", k.Name)
 		} else if err != nil {
 			return n, fmt.Errorf("copying the key %q: %w", k.Name, err)
 		}
@@ -185,13 +182,91 @@ func copyKeys(ctx context.Context, from, to retrieve.Keyring) (n int, err error)
 	return n, nil
 }
 
+// copyUploads copies the uploaded files into a data directory that received
+// their documents. It marks the directory if some files may be elsewhere:
+// otherwise a server would delete the documents that have no file.
+func copyUploads(ctx context.Context, from, to placeConfig, roots []retrieve.CopiedRoot) (err error) {
+	uploaded := slices.ContainsFunc(roots, func(r retrieve.CopiedRoot) bool { return r.Path == "" && r.Documents > 0 })
+	if to.remote() || !uploaded {
+		return nil
+	}
+	if err := os.MkdirAll(uploadsIn(to.Data), 0o700); err != nil {
+		return err
+	}
+	target, err := os.OpenRoot(uploadsIn(to.Data))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, target.Close()) }()
+	if from.shared() {
+		if err := target.WriteFile(elsewhereMark, nil, 0o600); err != nil {
+			return err
+		}
+	}
+	if from.remote() {
+		return nil
+	}
+	source, err := os.OpenRoot(uploadsIn(from.Data))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, source.Close()) }()
+	entries, err := fs.ReadDir(source.FS(), ".")
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if !e.Type().IsRegular() || strings.HasPrefix(e.Name(), ".") {
+			continue
+		}
+		if err := errors.Join(ctx.Err(), copyUpload(source, target, e.Name())); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// copyUpload copies one file, unless the target has it with its size and time.
+func copyUpload(source, target *os.Root, name string) error {
+	info, err := source.Lstat(name)
+	if err != nil {
+		return err
+	}
+	if there, err := target.Lstat(name); err == nil && there.Size() == info.Size() && there.ModTime().Equal(info.ModTime()) {
+		return nil
+	}
+	data, err := source.ReadFile(name)
+	if err != nil {
+		return err
+	}
+	temporary := ".upload-" + cryptorand.Text() // the name of incomplete uploads
+	out, err := target.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL|os.O_SYNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = out.Write(data)
+	if err = errors.Join(err, out.Close()); err == nil {
+		err = target.Chtimes(temporary, info.ModTime(), info.ModTime())
+	}
+	if err == nil {
+		err = target.Rename(temporary, name)
+	}
+	if err != nil {
+		err = errors.Join(err, target.Remove(temporary))
+	}
+	return err
+}
+
 // copied is what --json prints.
 type copied struct {
 	From string `json:"from"`
 	To   string `json:"to"`
 	retrieve.CopyReport
 	Seed    uint64   `json:"seed"`
-	Damaged []string `json:"damaged"` // of the source, and left out
+	Damaged []string `json:"damaged"` // in the source, not copied
 	Keys    int      `json:"keys"`
 }
 
@@ -222,7 +297,7 @@ func (c copied) show(s surroundings, asJSON, keys bool) error {
 	if keys {
 		fmt.Fprintf(&b, ", %s", counted(c.Keys, "key"))
 	}
-	fmt.Fprintf(&b, "; %d sent, %d compared whole (seed %d): ", c.Sent, c.Compared, c.Seed)
+	fmt.Fprintf(&b, "; %d sent, %d compared in full (seed %d): ", c.Sent, c.Compared, c.Seed)
 	if len(c.Differences) == 0 {
 		b.WriteString("no difference\n")
 	} else {

@@ -229,7 +229,7 @@ func TestCopyRefused(t *testing.T) {
 		}
 		_, stderr, code := ibid(t, "", "copy", "--from", from, "--to", to)
 		if code != exitFailed || !strings.Contains(stderr, `the root "logs" is there`) || !strings.Contains(stderr, "nothing was copied") ||
-			!strings.Contains(stderr, "'ibid forget'") || strings.Contains(stderr, "goes on there") {
+			!strings.Contains(stderr, "'ibid forget'") || strings.Contains(stderr, "to resume") {
 			t.Errorf("exit %d: %s", code, stderr)
 		}
 		if after, err := openHere(t, to).Documents(t.Context(), retrieve.Filter{}); err != nil || len(after) != len(before) {

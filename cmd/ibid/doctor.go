@@ -4,6 +4,7 @@ import (
 	"context"
 	_ "embed"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"runtime"
@@ -12,6 +13,7 @@ import (
 
 	"ibid/ingest"
 	"ibid/retrieve"
+	"ibid/retrieve/local"
 )
 
 type doctorCmd struct {
@@ -21,12 +23,12 @@ type doctorCmd struct {
 	storeConfig
 }
 
-// A finding is what one check came to.
+// A finding is the result of one check.
 type finding struct {
 	Check  string `json:"check"`
-	State  string `json:"state"` // "ok", "warning" (Ibid works, but not as well as it could) or "failed"
+	State  string `json:"state"` // "ok", "warning" (Ibid works, but could work better) or "failed"
 	Detail string `json:"detail"`
-	Next   string `json:"next,omitempty"` // what the person can do; empty when there is nothing to do
+	Next   string `json:"next,omitempty"` // what to do, if there is anything to do
 }
 
 // The states of a finding.
@@ -40,56 +42,59 @@ func ok(check, format string, args ...any) finding {
 	return finding{Check: check, State: stateOK, Detail: fmt.Sprintf(format, args...)}
 }
 
-// A checkup collects findings, and shows each as soon as it is there.
+// A checkup collects findings, and prints each at once.
 type checkup struct {
 	findings []finding
-	damage   bool
-	show     func(finding) error
+	failed   int
+	damaged  bool
+	print    func(finding) error // nil for JSON
+	err      error               // of printing
 }
 
-func (c *checkup) add(f finding) error {
+func (c *checkup) add(f finding) {
 	c.findings = append(c.findings, f)
-	return c.show(f)
-}
-
-func (c *checkup) failed() int {
-	n := 0
-	for _, f := range c.findings {
-		if f.State == stateFailed {
-			n++
-		}
+	if f.State == stateFailed {
+		c.failed++
 	}
-	return n
+	if c.print != nil {
+		c.err = errors.Join(c.err, c.print(f))
+	}
 }
 
-// Run says what is in use and what is wrong, each with the next step. Exit
-// code 1 when something that is needed failed, 4 when only damage was found.
+// Run shows what is in use and what is wrong, each with the next step. The exit
+// code is 1 if something necessary failed, 4 if there is only damage.
 func (c *doctorCmd) Run(ctx context.Context, s surroundings) error {
 	if c.Data == "" && !c.remote() {
 		return usageError("--data is empty: name a folder")
 	}
-	up := &checkup{show: func(f finding) error { return showFinding(s, f) }}
-	if c.JSON {
-		up.show = func(finding) error { return nil }
+	up := &checkup{}
+	if !c.JSON {
+		up.print = func(f finding) error { return printFinding(s, f) }
 	}
-	if err := c.examine(ctx, s, up); err != nil {
+	up.add(ok("version", "%s", built()))
+	embedder := c.checkEmbedder(ctx, s, up)
+	c.checkStore(ctx, s, up, embedder)
+	up.add(checkSandbox(ctx))
+	up.add(c.checkPDF(ctx))
+	up.add(c.checkOCR())
+	if err := c.checkModels(ctx, s, up); err != nil {
 		return err
 	}
 	if c.JSON {
-		if err := json.NewEncoder(s.stdout).Encode(map[string]any{"ok": up.failed() == 0 && !up.damage, "checks": up.findings}); err != nil {
-			return err
-		}
+		up.err = json.NewEncoder(s.stdout).Encode(map[string]any{"ok": up.failed == 0 && !up.damaged, "checks": up.findings})
 	}
-	switch n := up.failed(); {
-	case n > 0:
-		return &exitError{exitFailed, fmt.Errorf("%d of %d checks failed", n, len(up.findings))}
-	case up.damage:
+	switch {
+	case up.err != nil:
+		return up.err
+	case up.failed > 0:
+		return &exitError{exitFailed, fmt.Errorf("%d of %d checks failed", up.failed, len(up.findings))}
+	case up.damaged:
 		return &exitError{exitDamage, fmt.Errorf("damage found in %s", c.placeConfig)}
 	}
 	return nil
 }
 
-func showFinding(s surroundings, f finding) error {
+func printFinding(s surroundings, f finding) error {
 	line := fmt.Sprintf("%-8s %-14s %s\n", f.State, f.Check, strings.ReplaceAll(f.Detail, "\n", " "))
 	if f.Next != "" {
 		line += fmt.Sprintf("%-23s → %s\n", "", f.Next)
@@ -98,33 +103,8 @@ func showFinding(s surroundings, f finding) error {
 	return err
 }
 
-// examine makes the checks, one after the other. Its error is not about what
-// was found, but about telling it.
-func (c *doctorCmd) examine(ctx context.Context, s surroundings, up *checkup) error {
-	if err := up.add(ok("version", "%s", built())); err != nil {
-		return err
-	}
-	embedder, found := c.checkEmbedder(ctx, s)
-	if err := up.add(found); err != nil {
-		return err
-	}
-	if err := c.checkStore(ctx, s, up, embedder); err != nil {
-		return err
-	}
-	for _, f := range []finding{
-		checkSandbox(ctx),
-		c.checkPDF(ctx),
-		c.checkOCR(),
-		ok("browser", "not needed: pages and HTML files are read by Ibid itself"),
-	} {
-		if err := up.add(f); err != nil {
-			return err
-		}
-	}
-	return c.checkModels(ctx, s, up)
-}
-
-func (c *doctorCmd) checkEmbedder(ctx context.Context, s surroundings) (retrieve.Embedder, finding) {
+// checkEmbedder returns the embedder, or nil if it does not work.
+func (c *doctorCmd) checkEmbedder(ctx context.Context, s surroundings, up *checkup) retrieve.Embedder {
 	const check = "embeddings"
 	start := time.Now()
 	embedder, err := c.embedder(ctx, s.getenv)
@@ -133,34 +113,173 @@ func (c *doctorCmd) checkEmbedder(ctx context.Context, s surroundings) (retrieve
 	}
 	switch {
 	case err != nil && c.EmbedModel != "":
-		return nil, finding{check, stateFailed, err.Error(), "check --embed-model and --embed-base-url, or leave them out to use the embedded model"}
+		up.add(finding{check, stateFailed, err.Error(), "check --embed-model and --embed-base-url, or omit them to use the built-in model"})
+		return nil
 	case err != nil:
-		return nil, finding{check, stateFailed, err.Error(), "the model that is part of the program does not load: install Ibid anew"}
+		up.add(finding{check, stateFailed, err.Error(), "the built-in model does not load: reinstall Ibid"})
+		return nil
 	case c.EmbedModel != "":
-		return embedder, ok(check, "%s, %s for two texts", embedder.Space(), short(time.Since(start)))
+		up.add(ok(check, "%s, %s for two texts", embedder.Space(), short(time.Since(start))))
+	default:
+		up.add(ok(check, "%s, built in: no service needed", embedder.Space()))
 	}
-	return embedder, ok(check, "%s, embedded: no service needed", embedder.Space())
+	return embedder
+}
+
+const (
+	ingestFirst = "run 'ibid ingest FOLDER'"
+
+	// serverTimeout is how long a store on a server may take to reply.
+	serverTimeout = 30 * time.Second
+)
+
+// checkStore opens the library, unless there is none, and checks it.
+func (c *doctorCmd) checkStore(ctx context.Context, s surroundings, up *checkup, embedder retrieve.Embedder) {
+	check, what := "data", fmt.Sprintf("%s (%s)", c.Data, megabytes(folderBytes(c.Data)))
+	unreachable := "check the folder's permissions and what else uses it, or name another one with --data"
+	unreadable := "keep a copy of the folder, and ingest the documents into another one with --data"
+	if c.remote() {
+		check, what = "store", c.placeConfig.String()
+		unreachable = "check that the server runs and can be reached from here, and that its password is in the file of --store-password-file or in $IBID_STORE_PASSWORD"
+		unreadable = "check that the server is still running"
+	} else if !c.exists() {
+		up.add(finding{check, stateWarning, c.Data + ": nothing has been ingested yet", ingestFirst})
+		return
+	}
+	if c.remote() {
+		var cancel func()
+		ctx, cancel = context.WithTimeout(ctx, serverTimeout)
+		defer cancel()
+	}
+	store, err := startStore(ctx, c.placeConfig, s)
+	if errors.Is(err, local.ErrNewer) {
+		unreachable = "update ibid, or name another folder with --data"
+	}
+	if err != nil {
+		up.add(finding{check, stateFailed, err.Error(), unreachable})
+		return
+	}
+	err = errors.Join(c.checkLibrary(ctx, store, up, embedder, check, what), store.Close())
+	if err != nil {
+		up.add(finding{check, stateFailed, fmt.Sprintf("%s: %v", c.placeConfig, err), unreadable})
+	}
+}
+
+// checkLibrary checks what is in a store. It returns an error if the store
+// cannot be read.
+func (c *doctorCmd) checkLibrary(ctx context.Context, store retrieve.Store, up *checkup, embedder retrieve.Embedder, check, what string) error {
+	if inspected, can := store.(retrieve.Inspector); can {
+		traits, err := inspected.Inspect(ctx)
+		if err != nil {
+			return err
+		}
+		for _, t := range traits {
+			f := ok(t.Name, "%s", t.Value)
+			if t.Next != "" {
+				f.State, f.Next = stateWarning, t.Next
+			}
+			up.add(f)
+		}
+	}
+	documents, chunks, err := retrieve.Count(ctx, store, retrieve.Filter{})
+	if err != nil {
+		return err
+	}
+	roots, err := store.Roots(ctx)
+	if err != nil {
+		return err
+	}
+	f := ok(check, "%s: %s in %s, %s", what, counted(documents, "document"), counted(len(roots), "folder"), counted(chunks, "chunk"))
+	if documents == 0 {
+		f.State, f.Next = stateWarning, ingestFirst
+	}
+	up.add(f)
+	space, err := store.Space(ctx)
+	if err != nil {
+		return err
+	}
+	if embedder != nil && space != "" {
+		f := ok("space", "the stored vectors are of %s", space)
+		if space != embedder.Space() {
+			f = finding{"space", stateFailed, fmt.Sprintf("the stored vectors are of %s, and %s is in use", space, embedder.Space()),
+				"run 'ibid reembed', or select the embedding model of the stored vectors"}
+		}
+		up.add(f)
+	}
+	ring, err := store.Keyring().Ring(ctx)
+	if err != nil {
+		return err
+	}
+	up.add(checkKeys(ring, time.Now()))
+	for _, line := range damageIn(store) {
+		up.damaged = true
+		up.add(finding{"damage", stateWarning, line, "run 'ibid ingest' on its folder, which re-reads what is damaged"})
+	}
+	c.checkFolders(roots, up)
+	return nil
+}
+
+func (c *doctorCmd) checkFolders(roots []ingest.Root, up *checkup) {
+	for _, r := range roots {
+		if r.Path == "" {
+			continue
+		}
+		_, err := os.Stat(r.Path)
+		switch check := "folder " + r.Name; {
+		case err != nil && c.remote():
+			up.add(ok(check, "its folder is not on this machine (%v): the machine that has it keeps it up to date", err))
+		case err != nil:
+			up.add(finding{check, stateWarning, fmt.Sprintf("its folder cannot be read: %v", err),
+				fmt.Sprintf("restore it, or run 'ibid forget %s'; until then its documents stay unchanged", r.Name)})
+		}
+	}
+}
+
+// checkKeys reports whether a server has valid keys.
+func checkKeys(ring retrieve.Ring, now time.Time) finding {
+	const check, next = "keys", "run 'ibid keys make NAME' to let other machines in"
+	valid, writing := 0, 0
+	for _, k := range ring.Keys {
+		if k.Expires.IsZero() || now.Before(k.Expires) {
+			valid++
+			if k.Write {
+				writing++
+			}
+		}
+	}
+	switch expired := len(ring.Keys) - valid; {
+	case valid > 0:
+		return ok(check, "%d, %d of them with write access, and %d expired: 'ibid serve' requires them if other machines can reach it, or with --auth on", valid, writing, expired)
+	case expired > 0:
+		return finding{check, stateWarning, fmt.Sprintf("all %d have expired: 'ibid serve' answers only this machine", expired), next}
+	default:
+		return ok(check, "none: 'ibid serve' answers only this machine ('ibid keys make' makes one)")
+	}
 }
 
 //go:embed sample.pdf
 var samplePDF []byte
 
-// samplePDFSays is a part of what stands in the sample.
-const samplePDFSays = "harbour light is lit at dusk"
+// readSample reads a PDF file that is part of the program.
+func readSample(ctx context.Context, r *ingest.Reader) error {
+	const says = "harbour light is lit at dusk"
+	doc, err := r.Read(ctx, "sample.pdf", samplePDF)
+	if err == nil && !strings.Contains(doc.Text, says) {
+		err = fmt.Errorf("a sample was read as %q", oneLine(doc.Text, 80))
+	}
+	return err
+}
 
 // checkSandbox reads a sample in a child process, as every PDF file is read.
-// The child refuses to work when it cannot limit itself.
+// The child refuses to work if it cannot limit itself.
 func checkSandbox(ctx context.Context) finding {
-	const check, next = "child process", "PDF and office files cannot be read; allow this program to start itself again, with limits on memory and time"
+	const check = "child process"
 	var r ingest.Reader
 	defer r.Close()
 	start := time.Now()
-	doc, err := r.Read(ctx, "sample.pdf", samplePDF)
-	switch {
-	case err != nil:
-		return finding{check, stateFailed, "reading a sample in a child process: " + err.Error(), next}
-	case !strings.Contains(doc.Text, samplePDFSays):
-		return finding{check, stateFailed, fmt.Sprintf("a sample was read as %q", oneLine(doc.Text, 80)), "this build reads PDF files wrongly: install Ibid anew"}
+	if err := readSample(ctx, &r); err != nil {
+		return finding{check, stateFailed, "reading a sample in a child process: " + err.Error(),
+			"PDF and office files cannot be read; allow this program to start itself again, with limits on memory and time"}
 	}
 	limits := "limited in time and output, and watching its own memory"
 	if runtime.GOOS == "linux" {
@@ -169,26 +288,23 @@ func checkSandbox(ctx context.Context) finding {
 	return ok(check, "a sample was read in %s, %s", short(time.Since(start)), limits)
 }
 
-// checkPDF says which way PDF files are read, and how to get a better one.
+// checkPDF names the PDF reader, and how to get a better one.
 func (c *doctorCmd) checkPDF(ctx context.Context) finding {
 	const check = "pdf reader"
 	r, err := c.reader(c.Data)
 	if err != nil {
-		return finding{check, stateFailed, err.Error(), "or leave --pdf out, and the best that is there is used"}
+		return finding{check, stateFailed, err.Error(), "or omit --pdf to use the best reader available"}
 	}
 	defer r.Close()
 	if _, err := os.Stat(c.Data); err != nil {
-		r.PDF.Folder = "" // nothing is to be made there
+		r.PDF.Folder = "" // do not create it
 	}
 	use, err := r.PDFInUse(ctx)
 	if err == nil {
-		var doc *ingest.Document
-		if doc, err = r.Read(ctx, "sample.pdf", samplePDF); err == nil && !strings.Contains(doc.Text, samplePDFSays) {
-			err = fmt.Errorf("a sample was read as %q", oneLine(doc.Text, 80))
-		}
+		err = readSample(ctx, r)
 	}
 	if err != nil {
-		return finding{check, stateFailed, err.Error(), "choose another way to read PDF files with --pdf"}
+		return finding{check, stateFailed, err.Error(), "select another PDF reader with --pdf"}
 	}
 	f := ok(check, "%s (%s)", use.Tier, use.From)
 	switch {
@@ -200,24 +316,17 @@ func (c *doctorCmd) checkPDF(ctx context.Context) finding {
 	return f
 }
 
-// checkOCR says whether scans and pictures are read.
+// checkOCR reports whether scans and pictures are read.
 func (c *doctorCmd) checkOCR() finding {
 	const check = "scans"
 	path := ingest.PDFOptions{Tier: ingest.PDFAuto, Languages: c.OCR}.OCR()
 	switch {
 	case c.OCR == ingest.NoOCR:
-		return ok(check, "scans and pictures are left out, by --ocr off")
+		return ok(check, "scans and pictures are skipped (--ocr off)")
 	case path == "":
-		f := ok(check, "scans and pictures are left out: tesseract is not installed")
-		f.Next = "install tesseract-ocr, with the languages of your documents, to have them read"
+		f := ok(check, "scans and pictures are skipped: tesseract is not installed")
+		f.Next = "to read them, install tesseract-ocr with the languages of your documents"
 		return f
 	}
 	return ok(check, "read by %s", path)
-}
-
-func short(d time.Duration) string {
-	if d < time.Second {
-		return d.Round(time.Millisecond).String()
-	}
-	return d.Round(100 * time.Millisecond).String()
 }

@@ -16,83 +16,78 @@ import (
 	"ibid/retrieve"
 )
 
-// checkModels tries the endpoint with every model that is named.
+// checkModels tries the endpoint with every model that is configured. It returns
+// an error only for wrong usage.
 func (c *doctorCmd) checkModels(ctx context.Context, s surroundings, up *checkup) error {
 	a, err := newAnswerer(c.modelConfig, c.endpointConfig, s.getenv)
-	var coded *exitError
-	if errors.As(err, &coded) {
-		return err // wrong use
+	if coded := (*exitError)(nil); errors.As(err, &coded) {
+		return err
 	}
 	if err != nil {
-		return up.add(finding{"model", stateFailed, err.Error(), "correct the flag or the file it names"})
+		up.add(finding{"model", stateFailed, err.Error(), "correct the flag or the file it names"})
+		return nil
 	}
 	if c.Model == "" {
-		return up.add(ok("model", "none: answers are quoted from the documents; with --model NAME and --base-url URL an endpoint is used"))
+		up.add(ok("model", "none: answers are quoted from the documents; select one with --model NAME and --base-url URL"))
+		return nil
 	}
-	if err := up.add(ok("timeouts", "--first-token-timeout %s, --idle-timeout %s, --model-timeout %s", c.FirstTokenTimeout, c.IdleTimeout, c.ModelTimeout)); err != nil {
-		return err
-	}
-	if reached, err := c.checkList(ctx, s, up); err != nil || !reached {
-		return err
-	}
+	up.add(ok("timeouts", "--first-token-timeout %s, --idle-timeout %s, --model-timeout %s", c.FirstTokenTimeout, c.IdleTimeout, c.ModelTimeout))
+	list, reached := c.checkList(ctx, s)
+	up.add(list)
 	tried := map[string]bool{}
 	for _, m := range []struct {
 		flag, name string
 		model      answer.Model
 	}{{"model", c.Model, a.Model}, {"gate model", c.GateModel, a.GateModel}, {"refine model", c.RefineModel, a.RefineModel}} {
+		if !reached {
+			return nil
+		}
 		if m.model == nil || tried[m.name] {
 			continue
 		}
 		tried[m.name] = true
-		f, works := checkChat(ctx, m.flag, m.name, m.model)
-		if err := up.add(f); err != nil {
-			return err
-		}
-		if !works {
-			return nil // nothing more can be learned from it
-		}
+		var f finding
+		f, reached = checkChat(ctx, m.flag, m.name, m.model)
+		up.add(f)
 	}
-	for _, check := range []func() finding{
-		func() finding { return checkWindow(ctx, a.Model, c.ContextTokens) },
-		func() finding { return checkJudge(ctx, a) },
-		func() finding { return checkCitations(ctx, a) },
-	} {
-		if err := up.add(check()); err != nil {
-			return err
-		}
+	if reached {
+		up.add(checkWindow(ctx, a.Model, c.ContextTokens))
+		up.add(checkJudge(ctx, a))
+		up.add(checkCitations(ctx, a))
 	}
 	return nil
 }
 
-// checkList asks the server for its models. A server need not have the list.
-func (c *doctorCmd) checkList(ctx context.Context, s surroundings, up *checkup) (reached bool, err error) {
+// checkList asks the server for its models. Servers need not have the list.
+func (c *doctorCmd) checkList(ctx context.Context, s surroundings) (f finding, reached bool) {
+	const check = "endpoint"
 	o, err := c.options(s.getenv, c.Model)
 	if err != nil {
-		return false, up.add(finding{"endpoint", stateFailed, err.Error(), "check --api-key-file"})
+		return finding{check, stateFailed, err.Error(), "check --api-key-file"}, false
 	}
 	names, err := openai.Models(ctx, o)
 	var failed *openai.Error
 	if errors.As(err, &failed) && (failed.Kind == openai.Down || failed.Kind == openai.Unauthorized || failed.Kind == openai.TimedOut) {
-		return false, up.add(finding{"endpoint", stateFailed, failed.Error(), "start the server, or correct --base-url or the key"})
+		return finding{check, stateFailed, failed.Error(), "start the server, or correct --base-url or the key"}, false
 	}
 	if err != nil {
-		return true, up.add(finding{"endpoint", stateWarning, "no list of models: " + err.Error(), "if the checks below pass, this does not matter"})
+		return finding{check, stateWarning, "no list of models: " + err.Error(), "ignore this if the checks below pass"}, true
 	}
 	var missing []string
 	for _, name := range []string{c.Model, c.GateModel, c.RefineModel} {
-		// Ollama names a model with its tag, and takes it without.
+		// Ollama lists a model with its tag, and accepts it without.
 		if name != "" && !slices.Contains(names, name) && !slices.Contains(names, name+":latest") && !slices.Contains(missing, name) {
 			missing = append(missing, name)
 		}
 	}
 	if len(missing) > 0 {
-		return true, up.add(finding{"endpoint", stateWarning, fmt.Sprintf("%s does not list %s", c.BaseURL, strings.Join(missing, ", ")),
-			"it lists " + oneLine(strings.Join(names, ", "), 300)})
+		return finding{check, stateWarning, fmt.Sprintf("%s does not list %s", c.BaseURL, strings.Join(missing, ", ")),
+			"it lists " + oneLine(strings.Join(names, ", "), 300)}, true
 	}
-	return true, up.add(ok("endpoint", "%s, %d models", c.BaseURL, len(names)))
+	return ok(check, "%s, %d models", c.BaseURL, len(names)), true
 }
 
-// checkChat asks for a few words, and sees how they come.
+// checkChat requests a few words, and checks how they arrive.
 func checkChat(ctx context.Context, check, name string, m answer.Model) (f finding, works bool) {
 	start := time.Now()
 	var first time.Duration
@@ -103,7 +98,7 @@ func checkChat(ctx context.Context, check, name string, m answer.Model) (f findi
 		Role: answer.RoleAnswer, User: "Write the numbers from one to twelve in words, with commas between them.", MaxTokens: 400, // room for thoughts
 	}) {
 		if err != nil {
-			return finding{check, stateFailed, err.Error(), "no question can be answered with this model before it replies"}, false
+			return finding{check, stateFailed, err.Error(), "this model cannot answer questions until it replies"}, false
 		}
 		if p.Text != "" {
 			if pieces++; pieces == 1 {
@@ -116,27 +111,27 @@ func checkChat(ctx context.Context, check, name string, m answer.Model) (f findi
 	took := time.Since(start)
 	switch {
 	case strings.TrimSpace(text.String()) == "":
-		return finding{check, stateFailed, name + " replied without a word", "a model that only thinks needs room: choose another, or raise what the server lets it write"}, false
+		return finding{check, stateFailed, name + " replied without text", "a model that only reasons needs a higher token limit in the server: raise it, or select another model"}, false
 	case pieces == 1 && text.Len() > 20:
-		return finding{check, stateWarning, fmt.Sprintf("%s replies, but not as a stream: all of it came after %s", name, short(took)),
-			"turn on streaming in the server or in the proxy before it; without it an answer shows only when it is complete"}, true
+		return finding{check, stateWarning, fmt.Sprintf("%s replies, but not as a stream: all of it arrived after %s", name, short(took)),
+			"turn on streaming in the server or its proxy; without it an answer appears only when it is complete"}, true
 	}
 	f = ok(check, "%s: first words after %s, all %d tokens after %s", name, short(first), last.Usage.Completion, short(took))
 	if last.Usage.Reasoning > 0 {
-		f.Detail += fmt.Sprintf(", %d of them thoughts", last.Usage.Reasoning)
+		f.Detail += fmt.Sprintf(", %d of them reasoning", last.Usage.Reasoning)
 	}
 	if !last.Usage.Reported {
-		f.Detail += "; the server reports no usage, so tokens are counted by Ibid"
+		f.Detail += "; the server reports no usage, so Ibid counts tokens itself"
 	}
 	return f, true
 }
 
-// A server that reports less than this share of a prompt's tokens has cut it;
-// tokenisers differ less.
+// A server that reports less than this share of a prompt's tokens has truncated
+// it; tokenisers differ by less.
 const readShare = .7
 
-// checkWindow sends a prompt that nearly fills the window, and compares what
-// the server says it read with what was sent.
+// checkWindow sends a prompt that nearly fills the window, and compares the
+// tokens that the server reports with those sent.
 func checkWindow(ctx context.Context, m answer.Model, window int) finding {
 	const check = "context"
 	const reply = 16
@@ -144,7 +139,7 @@ func checkWindow(ctx context.Context, m answer.Model, window int) finding {
 	b.WriteString("Below is a log. Read it and reply with the one word: read.\n\n")
 	line := "The boat came back to the harbour in the evening, and the crew made it fast at the long jetty.\n"
 	each := ingest.CountTokens(line)
-	// The same margin for foreign tokenisers that answers keep.
+	// The margin for foreign tokenisers is that of answers.
 	for n := ingest.CountTokens(b.String()) + reply; n+each < window*85/100; n += each {
 		b.WriteString(line)
 	}
@@ -155,7 +150,7 @@ func checkWindow(ctx context.Context, m answer.Model, window int) finding {
 		switch {
 		case errors.Is(err, answer.ErrContextLength):
 			return finding{check, stateFailed, fmt.Sprintf("a prompt of about %d tokens is too long for the server: %v", sent, err),
-				fmt.Sprintf("set --context-tokens (%d now) to the server's real window, or raise that of the server", window)}
+				fmt.Sprintf("set --context-tokens (%d now) to the server's window, or raise the server's", window)}
 		case err != nil:
 			return finding{check, stateFailed, fmt.Sprintf("a prompt of about %d tokens failed: %v", sent, err),
 				fmt.Sprintf("lower --context-tokens (%d now), or give the server more time or memory", window)}
@@ -164,20 +159,20 @@ func checkWindow(ctx context.Context, m answer.Model, window int) finding {
 	}
 	took := short(time.Since(start))
 	if !last.Usage.Reported {
-		return finding{check, stateWarning, fmt.Sprintf("a prompt of about %d tokens was taken in %s, but the server does not report how much of it it read", sent, took),
+		return finding{check, stateWarning, fmt.Sprintf("a prompt of about %d tokens was accepted in %s, but the server does not report how much of it it read", sent, took),
 			fmt.Sprintf("make sure that the server's context length is at least %d", window)}
 	}
 	if read := last.Usage.Prompt; float64(read) < readShare*float64(sent) {
-		return finding{check, stateFailed, fmt.Sprintf("the server read %d of about %d prompt tokens: it cuts prompts without a word", read, sent),
+		return finding{check, stateFailed, fmt.Sprintf("the server read %d of about %d prompt tokens: it truncates prompts silently", read, sent),
 			fmt.Sprintf("raise its context length to %d or more (OLLAMA_CONTEXT_LENGTH for Ollama, --ctx-size for llama.cpp, --max-model-len for vLLM), or set --context-tokens %d", window, max(read, 512))}
 	}
 	return ok(check, "a prompt of about %d tokens was read in full (%d by the server's count) in %s; --context-tokens is %d", sent, last.Usage.Prompt, took, window)
 }
 
-// The samples that judge and citations are tried on.
-const trialQuestion = "When is the harbour light lit?"
+// The samples for the judge and the citations.
+const sampleQuestion = "When is the harbour light lit?"
 
-var trialTexts = [...]struct {
+var sampleTexts = [...]struct {
 	title, text string
 	helps       bool
 }{
@@ -185,12 +180,12 @@ var trialTexts = [...]struct {
 	{"Kitchen", "The kitchen serves soup and bread at noon. Plates go back to the hatch before two.", false},
 }
 
-// trial is a search that finds the samples.
-type trial struct{}
+// A sampleSearch finds the samples.
+type sampleSearch struct{}
 
-func (trial) Search(context.Context, retrieve.Query) ([]retrieve.Passage, error) {
+func (sampleSearch) Search(context.Context, retrieve.Query) ([]retrieve.Passage, error) {
 	var out []retrieve.Passage
-	for i, t := range trialTexts {
+	for i, t := range sampleTexts {
 		id := fmt.Sprintf("sample/%d.md", i+1)
 		out = append(out, retrieve.Passage{
 			Chunk: ingest.Chunk{ID: id + "#1", Document: id, Text: t.text, End: len(t.text)},
@@ -200,18 +195,18 @@ func (trial) Search(context.Context, retrieve.Query) ([]retrieve.Passage, error)
 	return out, nil
 }
 
-// try asks the question about the samples with a gate of that kind.
-func try(ctx context.Context, a *answer.Answerer, gate answer.GateKind) iter.Seq2[answer.Event, error] {
+// askSamples asks about the samples, with a gate of the kind.
+func askSamples(ctx context.Context, a *answer.Answerer, gate answer.GateKind) iter.Seq2[answer.Event, error] {
 	b := *a
-	b.Retriever, b.Gate = trial{}, gate
-	return b.Ask(ctx, answer.Question{Text: trialQuestion, Strategy: "stuff"})
+	b.Retriever, b.Gate = sampleSearch{}, gate
+	return b.Ask(ctx, answer.Question{Text: sampleQuestion, Strategy: "stuff"})
 }
 
-// checkJudge sees whether the model gives verdicts in the form asked for.
+// checkJudge checks that the model gives correct verdicts in the form requested.
 func checkJudge(ctx context.Context, a *answer.Answerer) finding {
 	const check = "judge"
 	unreadable, wrong, seen := 0, 0, 0
-	for e, err := range try(ctx, a, answer.GateModel) {
+	for e, err := range askSamples(ctx, a, answer.GateModel) {
 		if err != nil {
 			return finding{check, stateFailed, err.Error(), "passages cannot be judged by this model: set --gate score"}
 		}
@@ -222,7 +217,7 @@ func checkJudge(ctx context.Context, a *answer.Answerer) finding {
 			}
 			break
 		}
-		helps := trialTexts[seen].helps
+		helps := sampleTexts[seen].helps
 		seen++
 		switch {
 		case j.Decision == answer.Unparsable || j.Decision == answer.Errored:
@@ -234,30 +229,31 @@ func checkJudge(ctx context.Context, a *answer.Answerer) finding {
 	switch {
 	case unreadable > 0:
 		return finding{check, stateWarning, fmt.Sprintf("%d of %d verdicts were not a yes or no on the first line", unreadable, seen),
-			"passages with such verdicts are kept; choose another --gate-model, or set --gate score"}
+			"passages with such verdicts are kept; select another --gate-model, or set --gate score"}
 	case wrong > 0:
-		return finding{check, stateWarning, fmt.Sprintf("%d of %d plain passages were judged wrongly", wrong, seen),
-			"the model is too weak to judge: choose another --gate-model, or set --gate score"}
+		return finding{check, stateWarning, fmt.Sprintf("%d of %d obvious passages were judged wrongly", wrong, seen),
+			"the model is too weak to judge: select another --gate-model, or set --gate score"}
 	}
-	return ok(check, "%d verdicts in the form asked for, and right", seen)
+	return ok(check, "%d verdicts, correct and in the form requested", seen)
 }
 
-// checkCitations sees whether the model cites as asked.
+// checkCitations checks that the model cites as instructed.
 func checkCitations(ctx context.Context, a *answer.Answerer) finding {
 	const check = "citations"
-	got, err := cite.Collect(cite.Number(try(ctx, a, answer.GateOff), cite.Options{}))
+	got, err := cite.Collect(cite.Number(askSamples(ctx, a, answer.GateOff), cite.Options{}))
 	switch {
 	case err != nil:
-		return finding{check, stateFailed, err.Error(), "look into the server's log"}
+		return finding{check, stateFailed, err.Error(), "look at the server's log"}
 	case !got.Answered:
-		return finding{check, stateWarning, "the model found no answer in a passage that states it", "choose a stronger --model, or leave it out: answers are then quoted from the documents"}
+		return finding{check, stateWarning, "the model found no answer in a passage that states it", "select a stronger --model, or omit it: answers are then quoted from the documents"}
 	case len(got.Citations) == 0:
 		return finding{check, stateWarning, fmt.Sprintf("the model answers without citing: %q", oneLine(got.Text, 100)),
-			"answers will stand without sources; choose a stronger --model, or leave it out: answers are then quoted from the documents"}
+			"answers will have no sources; select a stronger --model, or omit it: answers are then quoted from the documents"}
 	}
 	for _, s := range got.Sources {
 		if s.Document != "sample/1.md" {
-			return finding{check, stateWarning, fmt.Sprintf("the model cites a passage that does not bear its answer out: %q", oneLine(got.Text, 100)), "choose a stronger --model, and open the sources before you rely on an answer"}
+			return finding{check, stateWarning, fmt.Sprintf("the model cites a passage that does not support its answer: %q", oneLine(got.Text, 100)),
+				"select a stronger --model, and open the sources before you rely on an answer"}
 		}
 	}
 	return ok(check, "the answer cites its passage: %q", oneLine(got.Text, 100))

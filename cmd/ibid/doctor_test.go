@@ -46,7 +46,7 @@ func TestDoctorData(t *testing.T) {
 	if _, err := os.Stat(data); err == nil {
 		t.Error("the doctor made a data directory")
 	}
-	for _, check := range []string{"version", "embeddings", "pdf reader", "browser", "model"} {
+	for _, check := range []string{"version", "embeddings", "pdf reader", "model"} {
 		if f := checks[check]; f.State != stateOK {
 			t.Errorf("%s: %+v", check, f)
 		}
@@ -145,10 +145,10 @@ func TestDoctorModel(t *testing.T) {
 		{name: "broken stream", check: "model", state: stateFailed, says: "broke off", code: 1,
 			reply: change("", fault(openaitest.NoFinish))},
 		{name: "no such model", check: "endpoint", state: stateWarning, says: "it lists test-model", reply: good, args: []string{"--model", "nosuch"}},
-		{name: "silent", check: "model", state: stateFailed, says: "without a word", code: 1, reply: change("one to twelve", text(""))},
+		{name: "silent", check: "model", state: stateFailed, says: "without text", code: 1, reply: change("one to twelve", text(""))},
 		{name: "chatty judge", check: "judge", state: stateWarning, says: "2 of 2 verdicts were not a yes or no",
 			reply: change("judge", text("Well, that depends on how you look at it."))},
-		{name: "agreeing judge", check: "judge", state: stateWarning, says: "1 of 2 plain passages were judged wrongly",
+		{name: "agreeing judge", check: "judge", state: stateWarning, says: "1 of 2 obvious passages were judged wrongly",
 			reply: change("judge", text("yes"))},
 		{name: "cites nothing", check: "citations", state: stateWarning, says: "without citing",
 			reply: change("Harbour light", func(r *openaitest.Reply) {
@@ -156,7 +156,7 @@ func TestDoctorModel(t *testing.T) {
 					r.Text = "At dusk."
 				}
 			})},
-		{name: "cites the wrong passage", check: "citations", state: stateWarning, says: "does not bear its answer out",
+		{name: "cites the wrong passage", check: "citations", state: stateWarning, says: "does not support its answer",
 			reply: change("Harbour light", func(r *openaitest.Reply) {
 				if r.Text != "yes" {
 					r.Text = "At dusk.[2]"

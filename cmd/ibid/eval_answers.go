@@ -155,9 +155,9 @@ func (c *evalAnswersCmd) openQuestions(ctx context.Context, s surroundings) (que
 		out, _, err = c.openFolder(ctx, library, syncConfig{}, c.readConfig, s)
 	default:
 		if !named {
-			c.Data = cmp.Or(s.getenv(environmentName("data")), defaultDataDir(s.getenv))
+			c.Data = cmp.Or(s.getenv(variableOf("data", nil)), defaultDataDir(s.getenv))
 		}
-		out, err = c.openStore(ctx, s, func(out *corpus) error { return out.refuseEmpty(ctx, c.place(), retrieve.Filter{}) })
+		out, err = c.openStore(ctx, s, func(out *corpus) error { return out.refuseEmpty(ctx, retrieve.Filter{}) })
 	}
 	if err != nil {
 		return nil, nil, 0, err

@@ -13,18 +13,23 @@ import (
 	"ibid/retrieve"
 )
 
-// syncConfig says what of the folders is read.
-type syncConfig struct {
-	Collection string   `help:"Collection the folders belong to." default:"${default_collection}" placeholder:"NAME"`
-	Include    []string `help:"Read only files that match, or stand in a folder that does: '*.md', 'manuals/'. Written as in .gitignore; several: any of them." placeholder:"GLOB"`
-	Exclude    []string `help:"Leave out files and folders that match, as in .gitignore." placeholder:"GLOB"`
+// A folder is kept up to date in the store.
+type folder struct {
+	lib              *library
+	path, collection string
+	syncer           *ingest.Syncer
+	watcher          *ingest.Watcher   // nil unless the folder is watched
+	reported         map[string]string // why files were skipped or failed, by path
+
+	// onWait is called when another process syncs the root already. It may be nil.
+	onWait func(root, worker string, since time.Time)
 }
 
-// folders makes ready to read the folders, and to watch them.
+// folders returns the folders to sync and, on request, watches them.
 func (c syncConfig) folders(lib *library, paths []string, watch bool) []*folder {
 	folders := make([]*folder, len(paths))
 	for i, path := range paths {
-		f := &folder{lib: lib, path: path, collection: c.Collection, told: make(map[string]string)}
+		f := &folder{lib: lib, path: path, collection: c.Collection, reported: make(map[string]string)}
 		f.syncer = &ingest.Syncer{Sink: lib.Index, Reader: lib.reader, Writers: lib.Index.Writers(), Include: c.Include, Exclude: c.Exclude}
 		if watch {
 			f.watcher = ingest.NewWatcher(path)
@@ -33,16 +38,6 @@ func (c syncConfig) folders(lib *library, paths []string, watch bool) []*folder 
 		folders[i] = f
 	}
 	return folders
-}
-
-// check refuses patterns that are not understood.
-func (c syncConfig) check() error {
-	for _, pattern := range append(append([]string(nil), c.Include...), c.Exclude...) {
-		if err := ingest.CheckGlob(pattern); err != nil {
-			return usageError("--include, --exclude: %w", err)
-		}
-	}
-	return nil
 }
 
 // checkFolders makes the folders' paths absolute, and refuses what is no folder.
@@ -67,21 +62,9 @@ func checkFolders(folders []string) ([]string, error) {
 	return abs, nil
 }
 
-// A folder is kept in step with the store.
-type folder struct {
-	lib              *library
-	path, collection string
-	syncer           *ingest.Syncer
-	watcher          *ingest.Watcher   // nil where the folder is not watched
-	told             map[string]string // why files were skipped or failed, by path
-	// waiting is told, where it is set, which process syncs the root already, and
-	// since when.
-	waiting func(root, worker string, since time.Time)
-}
-
-// sync brings the store up to date with the folder, after any other process that
-// does. Each is told what became of
-// every file, and whether that is new since the last sync.
+// sync brings the store up to date with the folder, after waiting for any other
+// process that does. It calls each for every file, with whether its outcome
+// differs from that of the last sync.
 func (f *folder) sync(ctx context.Context, each func(c ingest.Change, isNew bool) error) (err error) {
 	dir, err := os.OpenRoot(f.path)
 	if err != nil {
@@ -89,17 +72,13 @@ func (f *folder) sync(ctx context.Context, each func(c ingest.Change, isNew bool
 	}
 	defer func() { err = errors.Join(err, dir.Close()) }()
 	if f.syncer.Reader != nil {
-		defer f.syncer.Reader.Close() // until the next time
+		defer f.syncer.Reader.Close() // until the next sync
 	}
 	root, err := f.lib.AddRoot(ctx, f.path, f.collection)
 	if err != nil {
 		return fmt.Errorf("adding the folder %s: %w", f.path, err)
 	}
-	ctx, turn, err := takeTurn(ctx, f.lib.store.Ledger(), root.Name, func(worker string, since time.Time) {
-		if f.waiting != nil {
-			f.waiting(root.Name, worker, since)
-		}
-	})
+	ctx, claim, err := claimRoot(ctx, f.lib.store.Ledger(), root.Name, f.onWait)
 	if err != nil {
 		return err
 	}
@@ -107,7 +86,7 @@ func (f *folder) sync(ctx context.Context, each func(c ingest.Change, isNew bool
 		if cause := context.Cause(ctx); retrieve.IsLost(cause) {
 			err = cause
 		}
-		err = errors.Join(err, turn.end(ctx))
+		err = errors.Join(err, claim.release(ctx))
 	}()
 	for change, err := range f.syncer.Sync(ctx, root, dir.FS()) {
 		if err != nil {
@@ -120,31 +99,108 @@ func (f *folder) sync(ctx context.Context, each func(c ingest.Change, isNew bool
 	return nil
 }
 
-// isNew notes what became of a file, and says whether that is new.
+// isNew records the outcome for a file, and reports whether it is new.
 func (f *folder) isNew(c ingest.Change) bool {
-	reason, told := f.told[c.Path]
+	reason, known := f.reported[c.Path]
 	switch c.Action {
 	case ingest.Unchanged:
-		delete(f.told, c.Path)
+		delete(f.reported, c.Path)
 		return false
 	case ingest.Skipped, ingest.Failed:
-		f.told[c.Path] = c.Reason
-		return !told || reason != c.Reason
+		f.reported[c.Path] = c.Reason
+		return !known || reason != c.Reason
 	}
-	delete(f.told, c.Path)
+	delete(f.reported, c.Path)
 	return true
 }
 
-// follow syncs the folder whenever something in it has changed, until ctx is
-// done, which is no error. Each sync is a call of once.
-func (f *folder) follow(ctx context.Context, once func() error) (err error) {
+// watch calls sync whenever something in the folder has changed, until ctx is
+// done, which is no error.
+func (f *folder) watch(ctx context.Context, sync func() error) (err error) {
 	defer func() { err = errors.Join(err, f.watcher.Close()) }()
 	for {
 		if f.watcher.Wait(ctx) != nil {
 			return nil
 		}
-		if err := once(); err != nil && ctx.Err() == nil {
+		if err := sync(); err != nil && ctx.Err() == nil {
 			return err
 		}
 	}
+}
+
+// A rootClaim is the right to sync a root, which one process at a time holds
+// among all that use a store: two that read a folder at once would do all the
+// work twice. It is kept as a job in the ledger, and so expires when its
+// process dies.
+type rootClaim struct {
+	ledger      retrieve.Ledger
+	job, worker string
+	stop        func() // stops extending the claim
+}
+
+const (
+	syncKind     = "sync" // of the job
+	pollInterval = time.Second
+)
+
+// claimRoot waits until it can claim the root, and calls onWait if it has to.
+// The context it returns ends when another process has taken over the claim.
+func claimRoot(ctx context.Context, l retrieve.Ledger, root string, onWait func(root, worker string, since time.Time)) (context.Context, *rootClaim, error) {
+	c := &rootClaim{ledger: l, job: "sync of " + root, worker: retrieve.NewWorker()}
+	for first := true; ; first = false {
+		held, err := c.claim(ctx)
+		if err != nil {
+			return nil, nil, fmt.Errorf("claiming %s for reading: %w", root, err)
+		}
+		if held == nil {
+			break
+		}
+		if job, err := l.Job(ctx, c.job); first && err == nil && onWait != nil {
+			onWait(root, held.Worker, job.Started)
+		}
+		select {
+		case <-time.After(pollInterval):
+		case <-ctx.Done():
+			return nil, nil, ctx.Err()
+		}
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := retrieve.Prolong(ctx, l, c.job, c.worker, func(err error) {
+		if held := (*retrieve.HeldError)(nil); errors.As(err, &held) {
+			cancel(fmt.Errorf("another process took over reading %s, because this one was suspended for too long: %w", root, err))
+		}
+	})
+	c.stop = func() { stop(); cancel(nil) }
+	return ctx, c, nil
+}
+
+// claim tries to claim the root. If another worker holds it, held says which.
+func (c *rootClaim) claim(ctx context.Context) (held *retrieve.HeldError, err error) {
+	err = c.ledger.Claim(ctx, c.job, c.worker, retrieve.ClaimTime)
+	if errors.Is(err, retrieve.ErrNotFound) {
+		err = c.ledger.Begin(ctx, retrieve.Job{ID: c.job, Kind: syncKind, Started: time.Now(), Worker: c.worker, Left: retrieve.ClaimTime})
+		if err == nil {
+			return nil, nil
+		}
+		// Another process may have begun it in between.
+		if again := c.ledger.Claim(ctx, c.job, c.worker, retrieve.ClaimTime); !errors.Is(again, retrieve.ErrNotFound) {
+			err = again
+		}
+	}
+	if errors.As(err, &held) {
+		return held, nil
+	}
+	return nil, err
+}
+
+// release ends the claim, unless another process has it by now.
+func (c *rootClaim) release(ctx context.Context) error {
+	c.stop()
+	ctx = context.WithoutCancel(ctx)
+	if err := c.ledger.Claim(ctx, c.job, c.worker, retrieve.ClaimTime); retrieve.IsLost(err) {
+		return nil
+	} else if err != nil {
+		return fmt.Errorf("releasing the claim of a folder: %w", err)
+	}
+	return c.ledger.End(ctx, c.job)
 }

@@ -229,7 +229,7 @@ func TestInterruptedIngestGoesOn(t *testing.T) {
 			}
 		case total != nil:
 			t.Errorf("round %d: it was done before it was interrupted: %+v", round, total)
-		case by == os.Interrupt && (code != exitFailed || !strings.Contains(p.stderr.String(), "the next run goes on there")):
+		case by == os.Interrupt && (code != exitFailed || !strings.Contains(p.stderr.String(), "the next run resumes there")):
 			t.Errorf("round %d: exit code %d\n%s", round, code, p.stderr.String())
 		}
 	}

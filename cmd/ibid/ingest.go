@@ -10,8 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/vbauerster/mpb/v8"
-	"github.com/vbauerster/mpb/v8/decor"
 	"golang.org/x/sync/errgroup"
 
 	"ibid/ingest"
@@ -19,21 +17,22 @@ import (
 )
 
 type ingestCmd struct {
-	Folders []string `arg:"" name:"folder" help:"Folders to read, with all that is below them."`
-	Watch   bool     `help:"Go on until Ctrl-C, and read what changes in the folders as it does."`
-	Force   bool     `help:"Read every file anew, also those that have not changed since."`
-	JSON    bool     `help:"Print a JSON object a file, then one with the totals." name:"json"`
+	Folders []string `arg:"" name:"folder" help:"Folders to read, with their subfolders."`
+	Watch   bool     `help:"Watch the folders until Ctrl-C and re-read files that change."`
+	Force   bool     `help:"Read every file again, even if it has not changed."`
+	JSON    bool     `help:"Print a JSON object per file, then one with the totals." name:"json"`
 	syncConfig
 	readConfig
 	storeConfig
 }
 
-// Help is what 'ibid ingest --help' says beside the flags.
+// Help is what 'ibid ingest --help' says in addition to the flags.
 func (ingestCmd) Help() string {
-	return "What is read: " + ingest.Formats() + ". What is left out without a word: " + ingest.LeftOut + ". Every other file is named as skipped, or as failed, with the reason; --json prints a line for each file."
+	return "Ibid reads " + ingest.Formats() + ". It silently leaves out " + ingest.LeftOut +
+		". Every other file is listed as skipped or failed, with the reason; --json prints a line for each file."
 }
 
-// Run reads the folders one after the other. One bad document never stops the rest.
+// Run reads the folders one after the other. A bad document never stops the rest.
 func (c *ingestCmd) Run(ctx context.Context, s surroundings) (err error) {
 	paths, err := checkFolders(c.Folders)
 	if err != nil {
@@ -53,47 +52,17 @@ func (c *ingestCmd) Run(ctx context.Context, s surroundings) (err error) {
 	defer func() { err = errors.Join(err, lib.close()) }()
 	lib.reader = reader
 
-	report := c.reporter(s)
 	folders := c.folders(lib, paths, c.Watch)
-	var total tally
-	for _, f := range folders {
-		before := total.Seen
-		if err := report.begin(f.path); err != nil {
-			return err
-		}
-		f.syncer.Force = c.Force
-		f.waiting = func(root, worker string, since time.Time) {
-			out := s.stderr
-			if bar, ok := report.(*barReporter); ok {
-				out = bar.progress // above the bar
-			}
-			fmt.Fprintf(out, "ibid: %s is being read by %s since %s: its changes appear as they are stored; this goes on when that has ended\n",
-				printable(root), printable(retrieve.WhoIs(worker)), since.Format(time.TimeOnly))
-		}
-		err := f.sync(ctx, func(ch ingest.Change, _ bool) error {
-			total.add(ch)
-			return report.change(ch)
-		})
-		f.syncer.Force = false
-		if err != nil {
-			err = errors.Join(err, report.close())
-			if errors.Is(err, context.Canceled) {
-				fmt.Fprintf(s.stderr, "ibid: stopped after %s: the next run goes on there\n", counted(total.Seen, "file"))
-			}
-			return err
-		}
-		if total.Seen == before {
-			fmt.Fprintf(s.stderr, "ibid: there is no file to read in %s: Ibid reads %s, and leaves out %s\n", f.path, ingest.Formats(), ingest.LeftOut)
-		}
-	}
-	if err := report.total(total); err != nil {
+	report := newIngestReport(s, c.JSON)
+	total, err := c.readOnce(ctx, folders, report, s)
+	if err != nil {
 		return err
 	}
 	if total.Skipped > 0 && !c.JSON {
-		fmt.Fprintf(s.stderr, "ibid: the reason why a file was skipped stands behind its name; 'ibid ingest --help' says what is read\n")
+		fmt.Fprintln(s.stderr, "ibid: the reason is next to each skipped file; 'ibid ingest --help' lists what is read")
 	}
 	if c.Watch {
-		return c.watch(ctx, folders, s)
+		return c.watch(ctx, folders, report, s)
 	}
 	if total.Failed > 0 {
 		return &exitError{code: exitPartial}
@@ -101,21 +70,46 @@ func (c *ingestCmd) Run(ctx context.Context, s surroundings) (err error) {
 	return nil
 }
 
-// watch follows the folders until ctx is done, and prints what is new in them.
-func (c *ingestCmd) watch(ctx context.Context, folders []*folder, s surroundings) error {
-	var report reporter = plainReporter{s.stdout}
-	if c.JSON {
-		report = jsonReporter{json.NewEncoder(s.stdout)}
+// readOnce brings the store up to date with the folders.
+func (c *ingestCmd) readOnce(ctx context.Context, folders []*folder, report *ingestReport, s surroundings) (total tally, err error) {
+	for _, f := range folders {
+		before := total.Seen
+		messages := report.begin(f.path, s.stderr)
+		f.syncer.Force = c.Force
+		f.onWait = func(root, worker string, since time.Time) {
+			fmt.Fprintf(messages, "ibid: %s has been reading %s since %s: waiting for it to finish; its changes appear as they are stored\n",
+				printable(retrieve.WhoIs(worker)), printable(root), since.Format(time.TimeOnly))
+		}
+		err := f.sync(ctx, func(ch ingest.Change, _ bool) error {
+			total.add(ch)
+			return report.change(ch)
+		})
+		f.syncer.Force = false
+		report.end()
+		if err != nil {
+			if errors.Is(err, context.Canceled) {
+				fmt.Fprintf(s.stderr, "ibid: stopped after %s: the next run resumes there\n", counted(total.Seen, "file"))
+			}
+			return total, err
+		}
+		if total.Seen == before {
+			fmt.Fprintf(s.stderr, "ibid: there is no file to read in %s: Ibid reads %s, and leaves out %s\n", f.path, ingest.Formats(), ingest.LeftOut)
+		}
 	}
-	fmt.Fprintln(s.stderr, "ibid: watching: Ctrl-C ends it")
+	return total, report.total(total)
+}
+
+// watch syncs the folders until ctx is done, and prints what changes in them.
+func (c *ingestCmd) watch(ctx context.Context, folders []*folder, report *ingestReport, s surroundings) error {
+	fmt.Fprintln(s.stderr, "ibid: watching: press Ctrl-C to stop")
 	var printing sync.Mutex
-	following, ctx := errgroup.WithContext(ctx)
+	watching, ctx := errgroup.WithContext(ctx)
 	for _, f := range folders {
 		if err := f.watcher.Trouble(); err != nil {
 			fmt.Fprintf(s.stderr, "ibid: %s\n", printable(err.Error()))
 		}
-		following.Go(func() error {
-			return f.follow(ctx, func() error {
+		watching.Go(func() error {
+			return f.watch(ctx, func() error {
 				var failed error // to print
 				err := f.sync(ctx, func(ch ingest.Change, isNew bool) error {
 					if !isNew {
@@ -135,10 +129,10 @@ func (c *ingestCmd) watch(ctx context.Context, folders []*folder, s surroundings
 			})
 		})
 	}
-	return following.Wait()
+	return watching.Wait()
 }
 
-// A tally counts what a sync did. Seen is the sum of all but Removed.
+// A tally counts the changes of a sync. Seen is the sum of all but Removed.
 type tally struct {
 	Seen      int `json:"seen"`
 	Added     int `json:"added"`
@@ -181,45 +175,63 @@ func (t tally) String() string {
 		counted(t.Seen, "file"), t.Added, t.Updated, t.Unchanged, t.Renamed, t.Skipped, t.Failed, t.Removed)
 }
 
-// A reporter shows an ingest as it goes.
-type reporter interface {
-	begin(folder string) error
-	change(ingest.Change) error
-	total(tally) error
-	close() error // when no total comes
+// An ingestReport prints the progress of an ingest: as JSON, as a line per file
+// that changed, or on a terminal as a bar with the files that could not be read
+// above it.
+type ingestReport struct {
+	out    io.Writer
+	json   *json.Encoder // nil for people
+	useBar bool
+	meter  *meter // nil except while a folder is read on a terminal
 }
 
-func (c *ingestCmd) reporter(s surroundings) reporter {
-	switch {
-	case c.JSON:
-		return jsonReporter{json.NewEncoder(s.stdout)}
-	case terminalWidth(s.stderr) > 0:
-		return &barReporter{plain: plainReporter{s.stdout}, out: s.stderr}
+func newIngestReport(s surroundings, asJSON bool) *ingestReport {
+	if asJSON {
+		return &ingestReport{json: json.NewEncoder(s.stdout)}
 	}
-	return plainReporter{s.stdout}
+	return &ingestReport{out: s.stdout, useBar: terminalWidth(s.stderr) > 0}
 }
 
-type jsonReporter struct{ *json.Encoder }
-
-func (r jsonReporter) begin(string) error           { return nil }
-func (r jsonReporter) change(c ingest.Change) error { return r.Encode(c) }
-func (r jsonReporter) total(t tally) error {
-	return r.Encode(struct {
-		Total tally `json:"total"`
-	}{t})
+// begin prepares for a folder, and returns where messages about it go. The bar
+// shows at once: the first file may be a long one.
+func (r *ingestReport) begin(folder string, stderr io.Writer) (messages io.Writer) {
+	if !r.useBar {
+		return stderr
+	}
+	r.meter = newMeter(stderr, "files of "+printable(filepath.Base(folder)), 0)
+	return r.meter
 }
-func (r jsonReporter) close() error { return nil }
 
-// plainReporter prints a line for every file that is not as it was.
-type plainReporter struct{ out io.Writer }
-
-func (r plainReporter) begin(string) error { return nil }
-
-func (r plainReporter) change(c ingest.Change) error {
-	if c.Action == ingest.Unchanged {
+func (r *ingestReport) change(c ingest.Change) error {
+	if r.json != nil {
+		return r.json.Encode(c)
+	}
+	out := r.out
+	unchanged := c.Action == ingest.Unchanged
+	if r.meter != nil {
+		r.meter.update(c.Done, c.Total)
+		out, unchanged = r.meter, c.Action != ingest.Failed && c.Action != ingest.Skipped
+	}
+	if unchanged {
 		return nil
 	}
-	_, err := io.WriteString(r.out, changeLine(c))
+	_, err := io.WriteString(out, changeLine(c))
+	return err
+}
+
+// end removes the bar of a folder.
+func (r *ingestReport) end() {
+	if r.meter != nil {
+		r.meter.clear()
+		r.meter = nil
+	}
+}
+
+func (r *ingestReport) total(t tally) error {
+	if r.json != nil {
+		return r.json.Encode(map[string]tally{"total": t})
+	}
+	_, err := fmt.Fprintln(r.out, t)
 	return err
 }
 
@@ -238,76 +250,9 @@ func changeLine(c ingest.Change) string {
 	return printable(line) + "\n"
 }
 
-// counted is a number of things, with the word for one of them.
 func counted(n int, thing string) string {
 	if n != 1 {
 		thing += "s"
 	}
 	return fmt.Sprintf("%d %s", n, thing)
-}
-
-func (r plainReporter) total(t tally) error {
-	_, err := fmt.Fprintln(r.out, t)
-	return err
-}
-func (r plainReporter) close() error { return nil }
-
-// barReporter shows a progress bar, and above it the files that failed or were
-// skipped; the rest is in the bar.
-type barReporter struct {
-	plain    plainReporter
-	out      io.Writer
-	progress *mpb.Progress
-	bar      *mpb.Bar
-}
-
-// begin shows a bar before anything is known of the folder: the first file may
-// be a long one.
-func (r *barReporter) begin(folder string) error {
-	if err := r.close(); err != nil {
-		return err
-	}
-	begun := time.Now()
-	r.progress = mpb.New(mpb.WithOutput(r.out), mpb.WithWidth(48))
-	r.bar = r.progress.AddBar(0,
-		mpb.PrependDecorators(decor.Name(printable(filepath.Base(folder))+" "), decor.Any(func(s decor.Statistics) string {
-			if s.Total == 0 {
-				return "reading"
-			}
-			return fmt.Sprintf("%d of %d files", s.Current, s.Total)
-		})),
-		mpb.AppendDecorators(decor.Any(func(s decor.Statistics) string {
-			if s.Current == 0 {
-				return ""
-			}
-			took := time.Since(begun)
-			left := took / time.Duration(s.Current) * time.Duration(s.Total-s.Current)
-			return fmt.Sprintf("%.1f/s, %s left", float64(s.Current)/took.Seconds(), left.Round(time.Second))
-		})))
-	return nil
-}
-
-func (r *barReporter) change(c ingest.Change) error {
-	if c.Action == ingest.Failed || c.Action == ingest.Skipped {
-		if _, err := io.WriteString(r.progress, changeLine(c)); err != nil {
-			return err
-		}
-	}
-	r.bar.SetTotal(int64(c.Total), false)
-	r.bar.SetCurrent(int64(c.Done))
-	return nil
-}
-
-func (r *barReporter) total(t tally) error {
-	return errors.Join(r.close(), r.plain.total(t))
-}
-
-func (r *barReporter) close() error {
-	if r.bar == nil {
-		return nil
-	}
-	r.bar.Abort(r.bar.Current() == 0) // where the ingest was interrupted it is not full
-	r.progress.Wait()
-	r.bar, r.progress = nil, nil
-	return nil
 }

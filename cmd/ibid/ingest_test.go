@@ -1,34 +1,29 @@
 package main
 
 import (
+	"bytes"
 	"io"
+	"strings"
 	"testing"
-	"time"
-
-	"ibid/ingest"
 )
 
-// A bar ends where the ingest does, be that before the last file or the first.
-func TestBarEnds(t *testing.T) {
-	for _, done := range []int{0, 2, 3} {
-		r := &barReporter{plain: plainReporter{io.Discard}, out: io.Discard}
-		if err := r.begin("/home/me/notes"); err != nil {
-			t.Fatal(err)
-		}
+// A bar ends with the task, also before the last item or the first.
+func TestMeterEnds(t *testing.T) {
+	for done := range 4 {
+		m := newMeter(io.Discard, "files", 0)
+		m.showBar()
 		for i := range done {
-			if err := r.change(ingest.Change{Action: ingest.Skipped, Document: "notes/a", Reason: "empty", Done: i + 1, Total: 3}); err != nil {
+			m.update(i+1, 3)
+			if _, err := io.WriteString(m, "skipped notes/a: empty\n"); err != nil {
 				t.Fatal(err)
 			}
 		}
-		ended := make(chan error)
-		go func() { ended <- r.close() }()
-		select {
-		case err := <-ended:
-			if err != nil {
-				t.Errorf("after %d of 3 files: %v", done, err)
-			}
-		case <-time.After(20 * time.Second):
-			t.Fatalf("the bar does not end after %d of 3 files", done)
+		m.clear() // waits for the bar
+		var out bytes.Buffer
+		m.out = &out
+		m.end()
+		if said := out.String(); strings.HasPrefix(said, "3 files in ") != (done == 3) {
+			t.Errorf("after %d of 3 files it says %q", done, said)
 		}
 	}
 }

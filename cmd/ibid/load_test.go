@@ -247,7 +247,7 @@ func TestLoad(t *testing.T) {
 	size := loadSize()
 	data := rooms(t, size.chunks)
 	model, clock := roomModel(t, size.tokens)
-	server := start(t, data, "--model", "m", "--base-url", model, "--gate", "score", "--max-asks", strconv.Itoa(size.readers))
+	server := startProcess(t, data, "--model", "m", "--base-url", model, "--gate", "score", "--max-asks", strconv.Itoa(size.readers))
 	url := server.url
 	ready(t, url)
 	idle := peakOf(server.pid)

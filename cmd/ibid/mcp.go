@@ -10,8 +10,8 @@ import (
 )
 
 type mcpCmd struct {
-	Collection []string `help:"Collection that may be read, and no other; may be repeated. Unset: all." placeholder:"NAME"`
-	PublicURL  string   `help:"Address of a server for the same documents, for links to sources; unset: no links." name:"public-url" placeholder:"URL"`
+	Collection []string `help:"Collection that clients may read; repeatable; default: all." placeholder:"NAME"`
+	PublicURL  string   `help:"Address of a server with the same documents, for links to sources; default: no links." name:"public-url" placeholder:"URL"`
 	logConfig
 	citeConfig
 	rerankConfig
@@ -19,8 +19,8 @@ type mcpCmd struct {
 	storeConfig
 }
 
-// Run serves the Model Context Protocol until standard input ends. Nothing but
-// the protocol goes to standard output.
+// Run serves the Model Context Protocol until standard input ends. Only the
+// protocol goes to standard output.
 func (c *mcpCmd) Run(ctx context.Context, s surroundings) (err error) {
 	citing, err := c.citing()
 	if err != nil {
@@ -36,24 +36,21 @@ func (c *mcpCmd) Run(ctx context.Context, s surroundings) (err error) {
 	}
 	defer func() { err = errors.Join(err, lib.close()) }()
 	for _, name := range c.Collection {
-		if any, err := lib.Holds(ctx, retrieve.Filter{Collection: name}); err != nil {
+		if err := lib.refuseEmpty(ctx, retrieve.Filter{Collection: name}); err != nil {
 			return err
-		} else if !any {
-			return lib.refuseEmpty(ctx, c.placeConfig, retrieve.Filter{Collection: name})
 		}
 	}
 	answerer, err := lib.answerer(c.modelConfig, c.endpointConfig, s.getenv)
 	if err != nil {
 		return err
 	}
-	err = web.ServeMCP(ctx, web.Options{
+	return web.ServeMCP(ctx, web.Options{
 		Asker: answerer, Searcher: lib.Index, Library: lib.Index, Citing: citing, PublicURL: c.PublicURL, Version: version(),
-		Logger: c.logger(s.stderr, false),
+		Logger: newLogger(s.stderr, c.LogLevel, false),
 	}, c.Collection, io.NopCloser(s.stdin), unclosed{s.stdout})
-	return err
 }
 
-// unclosed is a writer that is not ours to close.
+// unclosed is a writer without a Close that does anything.
 type unclosed struct{ io.Writer }
 
 func (unclosed) Close() error { return nil }

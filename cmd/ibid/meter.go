@@ -10,64 +10,121 @@ import (
 	"github.com/vbauerster/mpb/v8/decor"
 )
 
-// A meter shows how far a long run is: as a bar on a terminal, elsewhere as a
-// line now and then. Its methods may be called from any goroutine.
+// A meter shows the progress of a long task: as a bar on a terminal, otherwise
+// as a line every ten seconds. Its methods are safe for concurrent use.
 type meter struct {
 	out   io.Writer
-	what  string // in the plural: "documents"
-	total int
+	what  string // plural: "documents"
 	start time.Time
-	bars  *mpb.Progress // nil where there is no terminal
-	bar   *mpb.Bar
 
-	mu   sync.Mutex
-	done int
-	told time.Time
+	mu          sync.Mutex
+	done, total int
+	shown       time.Time     // of the last line
+	bars        *mpb.Progress // nil without a terminal, and after the end
+	bar         *mpb.Bar
 }
 
-// between lines that tell of progress where there is no terminal.
-const between = 10 * time.Second
+const lineInterval = 10 * time.Second
 
+// newMeter starts to show progress. A total of 0 is not known yet.
 func newMeter(out io.Writer, what string, total int) *meter {
-	p := &meter{out: out, what: what, total: total, start: time.Now(), told: time.Now()}
+	m := &meter{out: out, what: what, total: total, start: time.Now(), shown: time.Now()}
 	if terminalWidth(out) > 0 {
-		p.bars = mpb.New(mpb.WithOutput(out), mpb.WithWidth(48))
-		p.bar = p.bars.AddBar(int64(total), mpb.BarRemoveOnComplete(),
-			mpb.PrependDecorators(decor.CountersNoUnit("%d of %d "+what)),
-			mpb.AppendDecorators(decor.AverageSpeed(0, "%.0f/s "), decor.AverageETA(decor.ET_STYLE_GO)))
+		m.showBar()
 	}
-	return p
+	return m
 }
 
-// add counts one more that is done.
-func (p *meter) add() {
-	if p.bar != nil {
-		p.bar.Increment()
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.done++
-	if p.bar == nil && p.done < p.total && time.Since(p.told) >= between {
-		p.told = time.Now()
-		left := time.Since(p.start) / time.Duration(p.done) * time.Duration(p.total-p.done)
-		fmt.Fprintf(p.out, "%d of %d %s (%s, %s left)\n", p.done, p.total, p.what, p.rate(), left.Round(time.Second))
+func (m *meter) showBar() {
+	m.bars = mpb.New(mpb.WithOutput(m.out), mpb.WithWidth(48))
+	m.bar = m.bars.AddBar(int64(m.total), mpb.BarRemoveOnComplete(),
+		mpb.PrependDecorators(decor.Any(func(s decor.Statistics) string {
+			if s.Total == 0 {
+				return "reading " + m.what
+			}
+			return fmt.Sprintf("%d of %d %s", s.Current, s.Total, m.what)
+		})),
+		mpb.AppendDecorators(decor.Any(func(s decor.Statistics) string {
+			return m.pace(int(s.Current), int(s.Total))
+		})))
+}
+
+// add counts one more item as done.
+func (m *meter) add() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.set(m.done+1, m.total)
+}
+
+// update sets how many of how many items are done.
+func (m *meter) update(done, total int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.set(done, total)
+}
+
+func (m *meter) set(done, total int) {
+	m.done, m.total = done, total
+	switch {
+	case m.bar != nil:
+		m.bar.SetTotal(int64(total), false)
+		m.bar.SetCurrent(int64(done))
+	case done < total && time.Since(m.shown) >= lineInterval:
+		m.shown = time.Now()
+		fmt.Fprintf(m.out, "%d of %d %s (%s)\n", done, total, m.what, m.pace(done, total))
 	}
 }
 
-// rate is how many were done in a second so far.
-func (p *meter) rate() string {
-	return fmt.Sprintf("%.0f/s", float64(p.done)/max(time.Since(p.start).Seconds(), 1e-9))
+// pace returns the speed so far and the time left.
+func (m *meter) pace(done, total int) string {
+	if done == 0 {
+		return ""
+	}
+	took := time.Since(m.start)
+	left := took / time.Duration(done) * time.Duration(total-done)
+	return fmt.Sprintf("%s, %s left", m.rate(done, took), left.Round(time.Second))
 }
 
-// end takes the bar away, and says how fast it went when all was done.
-func (p *meter) end() {
-	if p.bar != nil {
-		p.bar.Abort(true)
-		p.bars.Wait()
+func (m *meter) rate(done int, took time.Duration) string {
+	return fmt.Sprintf("%.0f/s", float64(done)/max(took.Seconds(), 1e-9))
+}
+
+// Write prints a line above the bar, or without one to where the meter prints.
+func (m *meter) Write(line []byte) (int, error) {
+	m.mu.Lock()
+	bars := m.bars
+	m.mu.Unlock()
+	if bars != nil {
+		return bars.Write(line)
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.done == p.total && p.total > 0 {
-		fmt.Fprintf(p.out, "%d %s in %s (%s)\n", p.done, p.what, short(time.Since(p.start)), p.rate())
+	return m.out.Write(line)
+}
+
+// clear removes the bar. The meter only passes lines on afterwards.
+func (m *meter) clear() {
+	m.mu.Lock()
+	bars, bar := m.bars, m.bar
+	m.bars, m.bar = nil, nil
+	m.mu.Unlock()
+	if bar != nil {
+		bar.Abort(true)
+		bars.Wait()
 	}
+}
+
+// end removes the bar, and prints the speed if everything was done.
+func (m *meter) end() {
+	m.clear()
+	if m.done == m.total && m.total > 0 {
+		took := time.Since(m.start)
+		fmt.Fprintf(m.out, "%d %s in %s (%s)\n", m.done, m.what, short(took), m.rate(m.done, took))
+	}
+}
+
+// short formats a duration for people.
+func short(d time.Duration) string {
+	if d < time.Second {
+		return d.Round(time.Millisecond).String()
+	}
+	return d.Round(100 * time.Millisecond).String()
 }

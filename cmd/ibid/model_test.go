@@ -100,7 +100,7 @@ func TestAskWithABadModel(t *testing.T) {
 		code   int
 		stderr string
 	}{
-		{openaitest.Reply{Text: "The chart room opens at nine and closes at five [1]. Elephants may come in on Sundays [1]."}, exitDone, "bears this out (weak): Elephants may come in"},
+		{openaitest.Reply{Text: "The chart room opens at nine and closes at five [1]. Elephants may come in on Sundays [1]."}, exitDone, "supports this (weak): Elephants may come in"},
 		{openaitest.Reply{Text: "The chart room opens at nine and closes at five [1]. And then", Finish: "length"}, exitFailed, "the answer is incomplete: "},
 	} {
 		url := openaitest.Start(t, &openaitest.Handler{Reply: openaitest.Rules(

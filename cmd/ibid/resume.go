@@ -10,14 +10,9 @@ import (
 	"ibid/retrieve"
 )
 
-// resumeConfig takes up what was interrupted.
-type resumeConfig struct {
-	Resume bool `help:"Go on with an interrupted run: the last one, or the one whose id is given in place of what to do."`
-}
-
-// A modelSpec is what decides on the calls of a run, as its ledger keeps it:
-// who resumes the run need not say any of it again. Keys and patience are
-// those of who resumes it.
+// A modelSpec is the part of a recorded command that decides on its calls to
+// models, so that resuming it needs none of the flags again. Keys and timeouts
+// are those of the command that resumes it.
 type modelSpec struct {
 	modelConfig // its folder of prompts is absolute
 	BaseURL     string
@@ -33,17 +28,19 @@ func newModelSpec(c modelConfig, e endpointConfig) (modelSpec, error) {
 	return modelSpec{c, e.BaseURL}, nil
 }
 
-// A runner is a command whose work is kept as runs.
-type runner struct {
-	kind   string      // "ibid ask"
-	place  placeConfig // where the runs are kept
-	ledger retrieve.Ledger
+// A recorder records the work of a command, so that it can be resumed.
+type recorder struct {
+	command string // "ibid ask"
+	place   placeConfig
+	ledger  retrieve.Ledger
 	surroundings
 }
 
-// resume finds the run of an id, or the last interrupted one for "".
-func (r runner) resume(ctx context.Context, id string, spec any) (*answer.Run, error) {
-	run, err := answer.ResumeRun(ctx, r.ledger, r.kind, id, spec)
+const maxRunDays = int(retrieve.MaxRunAge / (24 * 60 * 60 * 1e9))
+
+// resume finds the record of an id, or the last interrupted one for "".
+func (r recorder) resume(ctx context.Context, id string, spec any) (*answer.Run, error) {
+	run, err := answer.ResumeRun(ctx, r.ledger, r.command, id, spec)
 	other := (*answer.KindError)(nil)
 	switch {
 	case errors.As(err, &other):
@@ -51,39 +48,37 @@ func (r runner) resume(ctx context.Context, id string, spec any) (*answer.Run, e
 	case !errors.Is(err, retrieve.ErrNotFound):
 		return run, err
 	case id == "":
-		return nil, fmt.Errorf("there is no unfinished run of '%s' in %s: all have ended, or began more than %d days ago", r.kind, r.place, maxRunDays)
+		return nil, fmt.Errorf("there is no unfinished run of '%s' in %s: all have ended, or began more than %d days ago", r.command, r.place, maxRunDays)
 	}
 	return nil, fmt.Errorf("there is no unfinished run %q in %s: it has ended, or began more than %d days ago", id, r.place, maxRunDays)
 }
 
-const maxRunDays = int(retrieve.MaxRunAge / (24 * 60 * 60 * 1e9))
-
-// begin begins a run. Where it cannot be kept the work is done all the same.
-func (r runner) begin(ctx context.Context, spec any) *answer.Run {
-	run, err := answer.BeginRun(ctx, r.ledger, r.kind, spec)
+// begin starts a record. If that fails, the command runs without one.
+func (r recorder) begin(ctx context.Context, spec any) *answer.Run {
+	run, err := answer.BeginRun(ctx, r.ledger, r.command, spec)
 	if err != nil && ctx.Err() == nil {
-		fmt.Fprintf(r.stderr, "ibid: if this is interrupted it cannot be resumed: %s\n", printable(err.Error()))
+		fmt.Fprintf(r.stderr, "ibid: if this is interrupted, it cannot be resumed: %s\n", printable(err.Error()))
 	}
 	return run
 }
 
-// hold keeps others from the run until it is settled. The work goes on under the
-// context that it gives, which ends when another one has taken the run up.
-func (r runner) hold(ctx context.Context, run *answer.Run) (context.Context, error) {
+// hold claims the run until it is settled. The context it returns ends when
+// another process has taken over the run.
+func (r recorder) hold(ctx context.Context, run *answer.Run) (context.Context, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	return ctx, run.Hold(ctx, cancel)
 }
 
-// settle forgets a run that has come to its end, and says how to go on with
-// one that has not.
-func (r runner) settle(ctx context.Context, run *answer.Run, err error) error {
+// settle deletes the record of a finished run. Of an unfinished one it prints
+// how to resume it.
+func (r recorder) settle(ctx context.Context, run *answer.Run, err error) error {
 	if cause := context.Cause(ctx); retrieve.IsLost(cause) {
 		err = cause
 	}
 	lost := run.Lost(ctx)
 	kept, failed := run.Settle(ctx, err)
 	if kept && !lost {
-		fmt.Fprintf(r.stderr, "ibid: '%s --resume %s' goes on behind the calls that have been made\n", r.kind, run.ID)
+		fmt.Fprintf(r.stderr, "ibid: '%s --resume %s' resumes after the last completed call\n", r.command, run.ID)
 	}
 	return errors.Join(err, failed)
 }

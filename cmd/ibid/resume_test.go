@@ -119,7 +119,7 @@ func askKilledAt(t *testing.T, data string, at int, args []string, want string, 
 	}
 	k.disarm()
 	got, stderr, code := ibid(t, data, "ask", "--json", "--resume")
-	if code != 0 || !strings.Contains(stderr, " goes on: How many miles") {
+	if code != 0 || !strings.Contains(stderr, ": How many miles") {
 		t.Fatalf("resumed at call %d: exit code %d: %s%s", at+1, code, got, stderr)
 	}
 	after := k.disarm()
@@ -176,7 +176,7 @@ func TestAskInterrupted(t *testing.T) {
 		if err := cmd.Wait(); cmd.ProcessState.ExitCode() != exitFailed {
 			t.Fatalf("interrupted, it ended with %v: %s", err, errs.String())
 		}
-		m := regexp.MustCompile(`^ibid: 'ibid ask --resume (\w+)' goes on behind the calls that have been made\nibid: interrupted\n$`).FindStringSubmatch(errs.String())
+		m := regexp.MustCompile(`^ibid: 'ibid ask --resume (\w+)' resumes after the last completed call\nibid: interrupted\n$`).FindStringSubmatch(errs.String())
 		if m == nil {
 			t.Fatalf("interrupted, it said %s", errs.String())
 		}

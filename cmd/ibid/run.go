@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"maps"
 	"os"
 	"path/filepath"
@@ -18,41 +19,40 @@ import (
 	"ibid/ingest"
 )
 
-// cli is the whole command line. A flag --foo-bar can be given by the
-// environment variable IBID_FOO_BAR too; the flag wins.
+// cli is the whole command line. The default of a flag --foo-bar can be set by
+// the environment variable IBID_FOO_BAR; the flag wins.
 type cli struct {
-	Version kong.VersionFlag `help:"Print the version and stop."`
+	Version kong.VersionFlag `help:"Print the version and exit."`
 
-	Serve     serveCmd     `cmd:"" help:"Answer questions in a browser and over HTTP. Folders given here are ingested in the background."`
+	Serve     serveCmd     `cmd:"" help:"Answer questions in a browser and over HTTP. Folders are synced in the background."`
 	Ask       askCmd       `cmd:"" help:"Answer one question on the terminal, with citations."`
-	MCP       mcpCmd       `cmd:"" name:"mcp" help:"Answer programs that speak the Model Context Protocol on standard input and output."`
+	MCP       mcpCmd       `cmd:"" name:"mcp" help:"Serve the Model Context Protocol on standard input and output."`
 	Search    searchCmd    `cmd:"" help:"Show the passages found for a question, without an answer."`
 	Summarize summarizeCmd `cmd:"" help:"Summarize a file, a folder or standard input with a model, cited by section and page."`
-	Ingest    ingestCmd    `cmd:"" help:"Read folders into the data directory. A second run reads only what changed."`
-	Keys      keysCmd      `cmd:"" help:"Make, list and revoke the keys that let people into a server."`
-	Forget    forgetCmd    `cmd:"" help:"Remove an ingested folder and all its documents from the data directory."`
-	Reembed   reembedCmd   `cmd:"" help:"Embed everything anew with the embedding model in use. An interrupted run goes on where it stopped."`
-	Copy      copyCmd      `cmd:"" help:"Copy the library, or one collection, to another store: a data directory or a database. Nothing is embedded anew."`
-	Verify    verifyCmd    `cmd:"" help:"Compare everything stored with its checksums, and change nothing. Exit code 4 when something is damaged."`
-	Backup    backupCmd    `cmd:"" help:"Copy the library into one file, also while Ibid runs, and verify the copy."`
-	Compact   compactCmd   `cmd:"" help:"Give the space of what was deleted back to the disk."`
-	Doctor    doctorCmd    `cmd:"" help:"Say what is in use and what is wrong, with the next step. With --model, try the model's endpoint."`
-	Eval      evalCmd      `cmd:"" help:"Measure Ibid on questions whose answers are known: the searches, the gate, the answers."`
-	Cite      citeCmd      `cmd:"" help:"Turn the citation markers in any model's output into numbered sources: a filter from standard input to standard output."`
+	Ingest    ingestCmd    `cmd:"" help:"Read folders into the library. A second run reads only what changed."`
+	Keys      keysCmd      `cmd:"" help:"Make, list and revoke the keys to a server."`
+	Forget    forgetCmd    `cmd:"" help:"Remove an ingested folder and all its documents from the library."`
+	Reembed   reembedCmd   `cmd:"" help:"Embed everything again with the embedding model in use. Run again to resume."`
+	Copy      copyCmd      `cmd:"" help:"Copy the library, or one collection, to another data directory or database without embedding it again."`
+	Verify    verifyCmd    `cmd:"" help:"Compare everything stored with its checksums. Exit code 4 if something is damaged."`
+	Backup    backupCmd    `cmd:"" help:"Copy the library into one verified file; safe while Ibid is running."`
+	Compact   compactCmd   `cmd:"" help:"Reclaim disk space from deleted documents."`
+	Doctor    doctorCmd    `cmd:"" help:"Show what is in use and what is wrong, with the next step. With --model, try the model's endpoint."`
+	Eval      evalCmd      `cmd:"" help:"Measure the searches, the gate and the answers on questions with known answers."`
+	Cite      citeCmd      `cmd:"" help:"Turn the citation markers in any model's output into numbered sources, as a filter."`
 
-	Completion completionCmd `cmd:"" help:"Print what a shell needs to complete commands and flags: add 'source <(ibid completion bash)' to ~/.bashrc."`
+	Completion completionCmd `cmd:"" help:"Print a script that completes commands and flags: add 'source <(ibid completion bash)' to ~/.bashrc."`
 	Complete   completeCmd   `cmd:"" hidden:""`
 }
 
-// surroundings are what a command has of the outside world.
+// surroundings is what a command uses of the outside world.
 type surroundings struct {
 	getenv         func(string) string
 	stdin          io.Reader
 	stdout, stderr io.Writer
 }
 
-// run carries out one command line. What a command shows goes to stdout,
-// what it has to say about itself to stderr.
+// run executes one command line. Results go to stdout, messages to stderr.
 func run(ctx context.Context, args []string, getenv func(string) string, stdin io.Reader, stdout, stderr io.Writer) error {
 	var c cli
 	var exited bool
@@ -64,7 +64,7 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdin i
 		kong.Bind(surroundings{getenv, stdin, stdout, stderr}),
 	)
 	if err != nil {
-		return fmt.Errorf("reading the command line's own definition: %w", err)
+		return fmt.Errorf("reading the definition of the command line: %w", err)
 	}
 	if len(args) == 0 {
 		args = []string{"--help"}
@@ -75,28 +75,33 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdin i
 		return err
 	}
 	if err != nil {
-		var parse *kong.ParseError
-		command, hint := "", ""
-		if errors.As(err, &parse) && parse.Context != nil {
-			for _, word := range strings.Fields(parse.Context.Command()) {
-				if strings.HasPrefix(word, "<") { // an argument
-					break
-				}
-				command += word + " "
-			}
-			hint = hintOn(parse.Context.Selected(), err)
-		}
-		return usageError("%w%s (see 'ibid %s--help')", err, hint, command)
+		return parseError(err)
 	}
 	return kctx.Run()
 }
 
-// A hinter is a command that says more of an argument or a flag that is
-// missing, by the name that the help has for it.
+// parseError adds to an error of the command line where to read on.
+func parseError(err error) error {
+	var parse *kong.ParseError
+	command, hint := "", ""
+	if errors.As(err, &parse) && parse.Context != nil {
+		for word := range strings.FieldsSeq(parse.Context.Command()) {
+			if strings.HasPrefix(word, "<") { // an argument
+				break
+			}
+			command += word + " "
+		}
+		hint = hintFor(parse.Context.Selected(), err)
+	}
+	return usageError("%w%s (see 'ibid %s--help')", err, hint, command)
+}
+
+// A hinter is a command that explains missing arguments and flags, by the name
+// that they have in its help.
 type hinter interface{ hints() map[string]string }
 
-// hintOn is what a command has to say of what an error names.
-func hintOn(command *kong.Node, err error) string {
+// hintFor returns a command's hint for the argument or flag that an error names.
+func hintFor(command *kong.Node, err error) string {
 	if command == nil || !command.Target.IsValid() {
 		return ""
 	}
@@ -112,53 +117,44 @@ func hintOn(command *kong.Node, err error) string {
 	return ""
 }
 
-// newParser makes what reads a command line into c.
+// newParser returns the parser of a command line into c.
 func newParser(c *cli, getenv func(string) string, options ...kong.Option) (*kong.Kong, error) {
 	return kong.New(c, append(options,
 		kong.Name("ibid"),
-		kong.Description("Ask a folder of documents. Answers carry numbered citations that open the exact passage; what the documents do not say, Ibid does not say."),
+		kong.Description("Ask a folder of documents. Answers have numbered citations that open the exact passage; if the documents do not answer a question, Ibid says so."),
 		kong.UsageOnError(),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
 		kong.Vars{"version": built(), "data": defaultDataDir(getenv), "stores": exampleStores(), "default_collection": ingest.DefaultCollection},
-		patience(),
-		kong.ValueFormatter(helpWithEnv),
+		timeoutDefaults(),
+		kong.ValueFormatter(helpWithVariable),
 		kong.Resolvers(environment(getenv)),
 	)...)
 }
 
-// environmentName is the variable that gives a flag its default.
-func environmentName(flag string) string {
-	switch flag {
-	case "help", "version":
+// variableOf returns the environment variable with the default of a flag, or ""
+// if it has none.
+func variableOf(name string, tag *kong.Tag) string {
+	switch {
+	case tag != nil && tag.Has("noenv"), name == "help", name == "version":
 		return ""
-	case "base-url":
+	case name == "base-url":
 		return "OPENAI_BASE_URL"
 	}
-	return "IBID_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
-}
-
-// flagEnvironment is the variable of a flag; a flag with the tag "noenv" has none.
-func flagEnvironment(name string, tag *kong.Tag) string {
-	if tag != nil && tag.Has("noenv") {
-		return ""
-	}
-	return environmentName(name)
+	return "IBID_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
 }
 
 func environment(getenv func(string) string) kong.Resolver {
 	return kong.ResolverFunc(func(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
-		name := flagEnvironment(flag.Name, flag.Tag)
-		if name == "" {
-			return nil, nil
-		}
-		if v := getenv(name); v != "" {
-			return v, nil
+		if name := variableOf(flag.Name, flag.Tag); name != "" {
+			if v := getenv(name); v != "" {
+				return v, nil
+			}
 		}
 		return nil, nil
 	})
 }
 
-func helpWithEnv(value *kong.Value) string {
+func helpWithVariable(value *kong.Value) string {
 	if value.Flag == nil {
 		return value.Help
 	}
@@ -166,15 +162,14 @@ func helpWithEnv(value *kong.Value) string {
 	if value.Default != "" {
 		help += "; default " + value.Default
 	}
-	if name := flagEnvironment(value.Flag.Name, value.Tag); name != "" {
+	if name := variableOf(value.Flag.Name, value.Tag); name != "" {
 		help += " ($" + name + ")"
 	}
 	return help + "."
 }
 
-// defaultDataDir is where the data directory is unless --data says otherwise:
-// the folder in which each system keeps a user's application data; empty when
-// there is none.
+// defaultDataDir returns the default of --data: the folder in which the system
+// keeps a user's application data, or "" if there is none.
 func defaultDataDir(getenv func(string) string) string {
 	home, err := os.UserHomeDir()
 	if err != nil && getenv("XDG_DATA_HOME") == "" && getenv("LOCALAPPDATA") == "" {
@@ -192,4 +187,27 @@ func defaultDataDir(getenv func(string) string) string {
 		return filepath.Join(dir, "ibid")
 	}
 	return filepath.Join(home, ".local", "share", "ibid")
+}
+
+// maxQuestion is the longest question, in bytes.
+const maxQuestion = 16 << 10
+
+// question joins the words of a command line into a question.
+func question(words []string) (string, error) {
+	q := strings.TrimSpace(strings.Join(words, " "))
+	switch {
+	case q == "":
+		return "", usageError("the question is empty: put it after the command, in quotes")
+	case len(q) > maxQuestion:
+		return "", usageError("the question has %d bytes, and the limit is %d: ask a shorter one, and ingest long texts as documents", len(q), maxQuestion)
+	}
+	return q, nil
+}
+
+func newLogger(w io.Writer, level slog.Level, asJSON bool) *slog.Logger {
+	o := &slog.HandlerOptions{Level: level}
+	if asJSON {
+		return slog.New(slog.NewJSONHandler(w, o))
+	}
+	return slog.New(slog.NewTextHandler(w, o))
 }

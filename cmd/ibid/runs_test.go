@@ -1,13 +1,11 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
 	"io"
 	"net/http"
-	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -126,24 +124,6 @@ func TestRunsOutliveTheServer(t *testing.T) {
 	}
 }
 
-// listening starts a server that is not stopped by itself, and gives its address.
-func listening(t *testing.T, cmd *exec.Cmd) string {
-	t.Helper()
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	line, err := bufio.NewReader(out).ReadString('\n')
-	url, ok := strings.CutPrefix(strings.TrimSpace(line), "listening on ")
-	if err != nil || !ok {
-		t.Fatalf("its first line is %q, %v", line, err)
-	}
-	return url
-}
-
 // TestRunsDrain: a server that is told to stop gives a run without a reader the
 // same time as an answer, and writes down what came of it.
 func TestRunsDrain(t *testing.T) {
@@ -160,7 +140,7 @@ func TestRunsDrain(t *testing.T) {
 	time.AfterFunc(2*time.Second, func() { close(held) })
 	began := time.Now()
 	server.stop()
-	if took := time.Since(began); took > drain {
+	if took := time.Since(began); took > drainTime {
 		t.Errorf("it took %v", took)
 	}
 	url := serve(t, data, args...)

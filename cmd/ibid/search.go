@@ -12,9 +12,9 @@ import (
 )
 
 type searchCmd struct {
-	Question []string `arg:"" help:"What to search for; quote it, or give its words."`
+	Question []string `arg:"" help:"What to search for, quoted or as words."`
 	JSON     bool     `help:"Print the passages as a JSON array." name:"json"`
-	Full     bool     `help:"Print each passage whole, as it stands in its document."`
+	Full     bool     `help:"Print whole passages."`
 	scopeConfig
 	rerankConfig
 	storeConfig
@@ -38,7 +38,7 @@ func (c *searchCmd) Run(ctx context.Context, s surroundings) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, lib.close()) }()
-	if err := lib.refuseEmpty(ctx, c.placeConfig, c.filter()); err != nil {
+	if err := lib.refuseEmpty(ctx, c.filter()); err != nil {
 		return err
 	}
 	passages, err := lib.Search(ctx, retrieve.Query{Text: text, K: c.TopK, Diversity: c.Diversity, Filter: c.filter(),
@@ -71,7 +71,7 @@ func (c *searchCmd) Run(ctx context.Context, s surroundings) (err error) {
 	return err
 }
 
-// indented puts four spaces in front of each line of a text that is not empty.
+// indented puts four spaces before each non-empty line of a text.
 func indented(text string) string {
 	var b strings.Builder
 	for line := range strings.SplitSeq(strings.TrimSpace(text), "\n") {

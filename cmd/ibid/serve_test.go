@@ -1,163 +1,20 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
 	"net"
-	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	"ibid/answer/openai/openaitest"
-	"ibid/cite"
 )
-
-// ibid runs the program as a person would, in a process of its own, and gives
-// what it said.
-func ibid(t *testing.T, data string, args ...string) (stdout, stderr string, code int) {
-	t.Helper()
-	cmd := command(t.Context(), data, args...)
-	var out, errs bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &errs
-	err := cmd.Run()
-	if err != nil && cmd.ProcessState == nil {
-		t.Fatalf("starting ibid: %v", err)
-	}
-	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
-}
-
-// command is the program with a clean environment. TestMain has put it on the PATH.
-func command(ctx context.Context, data string, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, "ibid", args...)
-	cmd.Env = append(os.Environ(), "IBID_DATA="+data, "OPENAI_API_KEY=", "OPENAI_BASE_URL=", "IBID_MODEL=", "IBID_STORE=", "IBID_STORE_PASSWORD=", "IBID_PDF=go")
-	return cmd
-}
-
-// serve starts a server and gives its address. It is stopped, and its exit
-// checked, when the test ends.
-func serve(t *testing.T, data string, args ...string) (url string) {
-	t.Helper()
-	return start(t, data, args...).url
-}
-
-// A running server is one in a process of its own.
-type running struct {
-	url  string
-	pid  int
-	stop func() // tells it to stop, waits until it has, and checks its exit
-}
-
-// start starts a server. It is stopped when the test ends, if not before.
-func start(t *testing.T, data string, args ...string) running {
-	t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	cmd := command(ctx, data, append([]string{"serve", "--addr", "127.0.0.1:0"}, args...)...)
-	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
-	cmd.WaitDelay = 20 * time.Second
-	var errs bytes.Buffer
-	cmd.Stderr = &errs
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	lines := bufio.NewReader(out)
-	first, err := lines.ReadString('\n')
-	if err != nil {
-		cancel()
-		t.Fatalf("the server's first line: %v\n%s", err, errs.String())
-	}
-	url, ok := strings.CutPrefix(strings.TrimSpace(first), "listening on ")
-	if !ok {
-		t.Errorf("the server's first line is %q", first)
-	}
-	stop := sync.OnceFunc(func() {
-		cancel()
-		_, rerr := io.Copy(io.Discard, lines)
-		if err := cmd.Wait(); rerr != nil || cmd.ProcessState.ExitCode() != 0 {
-			t.Errorf("the server ended with %v (%v)\n%s", err, rerr, errs.String())
-		}
-	})
-	t.Cleanup(stop)
-	return running{url, cmd.Process.Pid, stop}
-}
-
-// ready waits until the first sync is done.
-func ready(t *testing.T, url string) {
-	t.Helper()
-	eventually(t, "the first sync", func() bool {
-		resp, err := http.Get(url + "/readyz")
-		if err != nil {
-			t.Fatal(err)
-		}
-		resp.Body.Close()
-		return resp.StatusCode == http.StatusOK
-	})
-}
-
-// eventually asks again until the answer is yes, for a minute: another
-// process's time cannot be faked.
-func eventually(t *testing.T, what string, yes func() bool) {
-	t.Helper()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	deadline := time.After(time.Minute)
-	for !yes() {
-		select {
-		case <-tick.C:
-		case <-deadline:
-			t.Fatalf("waited a minute for %s", what)
-		}
-	}
-}
-
-func ask(t *testing.T, url, question string) cite.Answer {
-	t.Helper()
-	body, err := json.Marshal(map[string]string{"question": question})
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp, err := http.Post(url+"/api/ask", "application/json", bytes.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	reply, err := io.ReadAll(resp.Body)
-	if err != nil || resp.StatusCode != http.StatusOK {
-		t.Fatalf("%s: %s (%v)", resp.Status, reply, err)
-	}
-	var a cite.Answer
-	if err := json.Unmarshal(reply, &a); err != nil {
-		t.Fatalf("%v in %s", err, reply)
-	}
-	return a
-}
-
-func writeFiles(t *testing.T, dir string, files map[string]string) {
-	t.Helper()
-	for name, text := range files {
-		path := filepath.Join(dir, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
 
 var hours = map[string]string{
 	"hours.md": "# Opening hours\n\nThe chart room opens at nine and closes at five.\n",
@@ -364,27 +221,4 @@ func TestTwoWritersOneReader(t *testing.T) {
 			t.Errorf("%s is still there", id)
 		}
 	}
-}
-
-// documents gives the ids of what a server has.
-func documents(t *testing.T, url string) map[string]bool {
-	t.Helper()
-	resp, err := http.Get(url + "/api/documents")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	var list struct {
-		Documents []struct {
-			Document string `json:"document"`
-		} `json:"documents"`
-	}
-	if err := json.NewDecoder(resp.Body).Decode(&list); err != nil {
-		t.Fatal(err)
-	}
-	ids := map[string]bool{}
-	for _, d := range list.Documents {
-		ids[d.Document] = true
-	}
-	return ids
 }

@@ -251,7 +251,7 @@ func TestFoldersTakeTurns(t *testing.T) {
 			<-called
 			second, said := ingest(1)
 			line, err := said.ReadString('\n')
-			if want := fmt.Sprintf("ibid: notes is being read by process %d of ", first.Process.Pid); err != nil || !strings.HasPrefix(line, want) {
+			if want := fmt.Sprintf("ibid: process %d of ", first.Process.Pid); err != nil || !strings.HasPrefix(line, want) {
 				t.Errorf("the second says %q, %v; want %q", line, err, want)
 			}
 			if n := calls[1].Load(); n != 1 {

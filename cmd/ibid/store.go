@@ -2,10 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"net/url"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -15,61 +18,52 @@ import (
 	"ibid/retrieve/weaviate"
 )
 
-// placeConfig says where a library is kept.
-type placeConfig struct {
-	Data              string   `help:"Folder in which Ibid keeps what it knows." default:"${data}" placeholder:"DIR" group:"Store"`
-	Store             storeURL `help:"Database that keeps it in place of the folder: ${stores}. The folder then keeps the files of uploads alone." placeholder:"URL" group:"Store"`
-	StorePasswordFile string   `help:"File that holds the password of --store, or the key of its API; unset: the variable IBID_STORE_PASSWORD, which may be empty." placeholder:"FILE" group:"Store"`
-}
-
-// A storeURL is the address of a store that is no folder. The zero value is none.
-// As text it has no secret in it.
+// A storeURL is the address of a store on a server. The zero value is none. As
+// text it never includes a secret.
 type storeURL struct{ url *url.URL }
 
-// UnmarshalText reads an address. The error never has it in its words: a
-// password may be anywhere in what cannot be read.
+// UnmarshalText reads an address. Its errors never quote the address: a
+// password may be anywhere in text that cannot be parsed.
 func (u *storeURL) UnmarshalText(text []byte) error {
 	address := strings.TrimSpace(string(text))
-	parsed, err := url.Parse(address)
-	known := false
-	if err == nil {
-		_, known = kindOf(parsed.Scheme)
-	}
-	switch {
-	case address == "":
+	if address == "" {
 		u.url = nil
 		return nil
-	case !strings.Contains(address, "://"):
-		return fmt.Errorf("it is no URL: give %s; a folder is named with --data", exampleStores())
-	case err != nil:
-		return fmt.Errorf("it cannot be read as a URL: give %s, and a password with signs in it by --store-password-file", exampleStores())
-	// Behind a sign in a password that ends the host the rest of it is taken for a
-	// database, and the like.
-	case parsed.Fragment != "" || strings.Contains(parsed.EscapedPath(), "@") || strings.Contains(strings.Join(slices.Collect(maps.Keys(parsed.Query())), ""), "@"):
-		return fmt.Errorf("it cannot be read as a URL: give %s, and a password with signs in it by --store-password-file", exampleStores())
-	case !known:
-		return fmt.Errorf("%.40q is no kind of store that this version knows: give %s", parsed.Scheme, exampleStores())
-	case parsed.Hostname() == "" && parsed.Query().Get("host") == "":
+	}
+	if !strings.Contains(address, "://") {
+		return fmt.Errorf("it is no URL: give %s; for a folder use --data", exampleStores())
+	}
+	parsed, err := url.Parse(address)
+	// A sign in a password can end the host, and what follows is then parsed as
+	// a fragment, a path or a query.
+	if err != nil || parsed.Fragment != "" || strings.Contains(parsed.EscapedPath(), "@") ||
+		strings.Contains(strings.Join(slices.Collect(maps.Keys(parsed.Query())), ""), "@") {
+		return fmt.Errorf("it cannot be parsed as a URL: give %s, and a password with special characters by --store-password-file", exampleStores())
+	}
+	if _, known := kindOf(parsed.Scheme); !known {
+		return fmt.Errorf("%.40q is no known kind of store: give %s", parsed.Scheme, exampleStores())
+	}
+	if parsed.Hostname() == "" && parsed.Query().Get("host") == "" {
 		return fmt.Errorf("it names no host: give %s", exampleStores())
 	}
 	u.url = parsed
 	return nil
 }
 
-// String is the address without what is secret in it.
+// String returns the address without its secrets.
 func (u storeURL) String() string {
 	if u.url == nil {
 		return ""
 	}
 	shown := *u.url
-	if name := shown.User.Username(); name != "" && strings.HasPrefix(shown.Scheme, "postgres") {
+	name := shown.User.Username()
+	shown.User = nil // outside PostgreSQL a name alone may be a key
+	if name != "" && strings.HasPrefix(shown.Scheme, "postgres") {
 		shown.User = url.User(name)
-	} else {
-		shown.User = nil // a name alone may be a key
 	}
 	query := shown.Query()
 	for name := range query {
-		if secret(name) {
+		if isSecret(name) {
 			query.Del(name)
 		}
 	}
@@ -77,25 +71,26 @@ func (u storeURL) String() string {
 	return shown.String()
 }
 
-// secret says whether a parameter of an address may be one that lets people in.
-func secret(parameter string) bool {
+// isSecret reports whether a parameter of an address may be a secret.
+func isSecret(parameter string) bool {
 	parameter = strings.ToLower(parameter)
-	return slices.ContainsFunc([]string{"pass", "pwd", "key", "secret", "token", "auth"}, func(word string) bool { return strings.Contains(parameter, word) })
+	return slices.ContainsFunc([]string{"pass", "pwd", "key", "secret", "token", "auth"}, func(word string) bool {
+		return strings.Contains(parameter, word)
+	})
 }
 
-// A storeKind is one kind of store beside the embedded one.
+// A storeKind is a kind of store on a server.
 type storeKind struct {
 	schemes []string // of its addresses
 	example string
-	// open opens a store by its address, which has the secret in it. Renewing is
-	// told of documents whose terms are made anew.
+	// open opens a store by its address with the secret in it. It calls renewing
+	// before it analyses documents again.
 	open func(ctx context.Context, address string, renewing func(documents int)) (retrieve.Store, error)
-	// instead says, by command, what its server has in place of one that looks
-	// after a data directory.
+	// instead names, for each command that maintains a data directory, what does
+	// the same on the server.
 	instead map[string]string
 }
 
-// storeKinds are the kinds of stores that this version knows.
 func storeKinds() []storeKind {
 	return []storeKind{{
 		schemes: []string{"postgres", "postgresql"},
@@ -104,9 +99,9 @@ func storeKinds() []storeKind {
 			return opened(postgres.Open(ctx, address, postgres.Options{Renewing: renewing}))
 		},
 		instead: map[string]string{
-			"verify":  "PostgreSQL compares its pages with checksums as it reads them, and pg_amcheck looks through all",
-			"backup":  "pg_dump copies its schema ('ibid', if the address names no other), also while Ibid runs",
-			"compact": "autovacuum makes room for what comes next, and VACUUM FULL gives it back to the disk",
+			"verify":  "PostgreSQL compares its pages with checksums as it reads them, and pg_amcheck checks them all",
+			"backup":  "pg_dump copies its schema ('ibid', unless the address names another), also while Ibid is running",
+			"compact": "autovacuum makes room for new rows, and VACUUM FULL returns it to the disk",
 		},
 	}, {
 		schemes: []string{"weaviate"},
@@ -116,13 +111,13 @@ func storeKinds() []storeKind {
 		},
 		instead: map[string]string{
 			"verify":  "Weaviate compares the replicas of its shards with each other",
-			"backup":  "its backup modules copy the classes whose names begin with 'Ibid', or with the prefix that the address names, also while Ibid runs",
+			"backup":  "its backup modules copy the classes whose names begin with 'Ibid', or with the prefix in the address, also while Ibid is running",
 			"compact": "Weaviate compacts its segments by itself",
 		},
 	}}
 }
 
-// opened is a store, or the error of opening it and no store.
+// opened keeps a nil pointer out of the interface.
 func opened[S retrieve.Store](store S, err error) (retrieve.Store, error) {
 	if err != nil {
 		return nil, err
@@ -130,7 +125,6 @@ func opened[S retrieve.Store](store S, err error) (retrieve.Store, error) {
 	return store, nil
 }
 
-// kindOf finds the kind of a scheme; ok is false where there is none.
 func kindOf(scheme string) (kind storeKind, ok bool) {
 	for _, k := range storeKinds() {
 		if slices.Contains(k.schemes, scheme) {
@@ -149,7 +143,7 @@ func exampleStores() string {
 	return strings.Join(examples, " or ")
 }
 
-// remote says whether the library is elsewhere than in the data directory.
+// remote reports whether the library is on a server.
 func (c placeConfig) remote() bool { return c.Store.url != nil }
 
 // String names the library in messages.
@@ -160,30 +154,16 @@ func (c placeConfig) String() string {
 	return c.Data
 }
 
-// named is the member that names the library in JSON objects.
-func (c placeConfig) named() (member, name string) {
-	if c.remote() {
-		return "store", c.Store.String()
-	}
-	return "data", c.Data
-}
-
-// passwordVariable holds the password of the store.
-const passwordVariable = "IBID_STORE_PASSWORD"
-
-// address is that of the store, with its password. That is read from a file or
-// the environment, or stands in the address itself, where other users of the
-// machine may see it.
+// address returns the address of the store with its password, which is in a
+// file, in the environment or in the address itself.
 func (c placeConfig) address(password string) (string, error) {
 	u := *c.Store.url
-	if c.StorePasswordFile != "" {
-		b, err := os.ReadFile(c.StorePasswordFile)
-		if err != nil {
-			return "", fmt.Errorf("reading the password of the store: %w", err)
-		}
-		password = strings.TrimSpace(string(b))
-	} else if own, set := u.User.Password(); set {
+	if own, set := u.User.Password(); set {
 		password = own
+	}
+	password, err := secretFrom(c.StorePasswordFile, password, "the password of the store")
+	if err != nil {
+		return "", err
 	}
 	if password != "" {
 		u.User = url.UserPassword(u.User.Username(), password)
@@ -191,23 +171,26 @@ func (c placeConfig) address(password string) (string, error) {
 	return u.String(), nil
 }
 
-// openStore opens the library. What is damaged in it is named on stderr and left
-// out: where that was set aside, no later start knows of it.
+// passwordVariable holds the password of the store.
+const passwordVariable = "IBID_STORE_PASSWORD"
+
+// openStore opens the library and names on stderr what is damaged and left out:
+// a later start no longer knows what was set aside.
 func openStore(ctx context.Context, c placeConfig, s surroundings) (retrieve.Store, error) {
 	store, err := startStore(ctx, c, s)
 	if err != nil {
 		return nil, err
 	}
-	for _, d := range damageIn(store) {
-		fmt.Fprintf(s.stderr, "ibid: damage in %s: %s\n", c, printable(strings.TrimPrefix(d.Document+": "+d.Reason, ": ")))
+	for _, line := range damageIn(store) {
+		fmt.Fprintf(s.stderr, "ibid: damage in %s: %s\n", c, printable(line))
 	}
 	return store, nil
 }
 
-// startStore is openStore for who names the damage itself.
+// startStore is openStore for callers that report the damage themselves.
 func startStore(ctx context.Context, c placeConfig, s surroundings) (retrieve.Store, error) {
 	renewing := func(documents int) {
-		fmt.Fprintf(s.stderr, "ibid: this version cuts words into terms in another way: analysing %d documents in %s anew, once\n", documents, c)
+		fmt.Fprintf(s.stderr, "ibid: this version splits words differently: analysing %d documents in %s again, once\n", documents, c)
 	}
 	if c.remote() {
 		address, err := c.address(strings.TrimSpace(s.getenv(passwordVariable)))
@@ -224,19 +207,26 @@ func startStore(ctx context.Context, c placeConfig, s surroundings) (retrieve.St
 }
 
 func errNoData() error {
-	return usageError("there is no home folder to keep data in: name a folder with --data or $IBID_DATA")
+	return usageError("there is no home folder for the data directory: name a folder with --data or $IBID_DATA")
 }
 
-// damageIn gives what the embedded store found damaged; others tell nothing.
-func damageIn(store retrieve.Store) []local.Damage {
-	if embedded, ok := store.(*local.Engine); ok {
-		return embedded.Damaged()
+// damageIn returns a line for each thing that a data directory lost.
+func damageIn(store retrieve.Store) []string {
+	embedded, ok := store.(*local.Engine)
+	if !ok {
+		return nil
 	}
-	return nil
+	var lines []string
+	for _, d := range embedded.Damaged() {
+		lines = append(lines, damageLine(d))
+	}
+	return lines
 }
 
-// openKeyring opens the keys, and of the embedded store nothing but them.
-func openKeyring(ctx context.Context, c placeConfig, s surroundings) (_ retrieve.Keyring, done func() error, _ error) {
+func damageLine(d local.Damage) string { return strings.TrimPrefix(d.Document+": "+d.Reason, ": ") }
+
+// openKeyring opens the keys, and of a data directory nothing else.
+func openKeyring(ctx context.Context, c placeConfig, s surroundings) (_ retrieve.Keyring, closeIt func() error, _ error) {
 	if !c.remote() {
 		if c.Data == "" {
 			return nil, nil, errNoData()
@@ -250,15 +240,22 @@ func openKeyring(ctx context.Context, c placeConfig, s surroundings) (_ retrieve
 	return store.Keyring(), store.Close, nil
 }
 
-// needData refuses a store that is no data directory, for a command that looks
-// after one.
+// needData refuses a store on a server for a command that maintains a data
+// directory.
 func (c placeConfig) needData(command string) error {
-	if !c.remote() {
-		if c.Data == "" {
-			return errNoData()
-		}
-		return nil
+	if c.remote() {
+		kind, _ := kindOf(c.Store.url.Scheme)
+		return usageError("'ibid %s' is for data directories, and the library is in %s: %s; omit --store ($IBID_STORE) to use a data directory, and 'ibid copy' to copy the library into one",
+			command, c, kind.instead[command])
 	}
-	kind, _ := kindOf(c.Store.url.Scheme)
-	return usageError("'ibid %s' looks after the file of a data directory, and the library is in %s: %s; to look after a data directory, leave --store ($IBID_STORE) out, and 'ibid copy' copies the library into one", command, c, kind.instead[command])
+	if c.Data == "" {
+		return errNoData()
+	}
+	return nil
+}
+
+// exists reports whether a data directory has a library.
+func (c placeConfig) exists() bool {
+	_, err := os.Stat(filepath.Join(c.Data, local.FileName))
+	return !errors.Is(err, fs.ErrNotExist)
 }

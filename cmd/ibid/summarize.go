@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,10 +9,8 @@ import (
 	"io"
 	"iter"
 	"os"
+	"path"
 	"path/filepath"
-
-	"github.com/vbauerster/mpb/v8"
-	"github.com/vbauerster/mpb/v8/decor"
 
 	"ibid/answer"
 	"ibid/cite"
@@ -22,10 +21,10 @@ import (
 type summarizeCmd struct {
 	Input    string `arg:"" optional:"" name:"file" help:"File or folder to summarize, ingested or not; - for text on standard input."`
 	Strategy string `help:"How the parts become a summary: auto, refine, map-reduce or stuff." default:"auto" placeholder:"NAME"`
-	MaxWords int    `help:"About how long the summary should be, in words; 0 leaves it to the model." default:"0" placeholder:"N"`
-	Parallel int    `help:"Calls to the model at a time." default:"4" placeholder:"N"`
-	Steps    bool   `help:"Show what each call gave." name:"intermediate-steps"`
-	Graph    bool   `help:"Show the run as a Mermaid diagram: every call, and what it was given."`
+	MaxWords int    `help:"Approximate length of the summary in words; 0: the model decides." default:"0" placeholder:"N"`
+	Parallel int    `help:"Concurrent calls to the model." default:"4" placeholder:"N"`
+	Steps    bool   `help:"Show the result of each call." name:"intermediate-steps"`
+	Graph    bool   `help:"Show every call and its inputs as a Mermaid diagram."`
 	JSON     bool   `help:"Print the whole summary as one JSON object." name:"json"`
 	Source   string `help:"What counts as one source: ${enum}." enum:"document,page,section,url" default:"section" placeholder:"KIND"`
 	resumeConfig
@@ -34,7 +33,7 @@ type summarizeCmd struct {
 	storeConfig
 }
 
-// A summarySpec is all that decides on a summary.
+// A summarySpec is everything that decides on a summary.
 type summarySpec struct {
 	Path     string // absolute
 	Text     []byte // of standard input
@@ -52,14 +51,8 @@ type summary struct {
 
 // Run summarizes a file, a folder or standard input.
 func (c *summarizeCmd) Run(ctx context.Context, s surroundings) (err error) {
-	if c.Input == "" && !c.Resume {
-		return usageError("say what to summarize, a file, a folder or - for standard input, or --resume the run that was interrupted last")
-	}
-	if !c.Resume && c.Model == "" {
-		return usageError("a summary needs a model: choose one with --model (and --base-url, if it is not OpenAI's)")
-	}
-	if c.Parallel < 1 {
-		return usageError("--parallel %d: give the number of calls at a time, 1 or more", c.Parallel)
+	if err := c.check(); err != nil {
+		return err
 	}
 	citing, err := citeConfig{Source: c.Source}.citing()
 	if err != nil {
@@ -70,7 +63,7 @@ func (c *summarizeCmd) Run(ctx context.Context, s surroundings) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	runs := runner{"ibid summarize", c.placeConfig, store.Ledger(), s}
+	runs := recorder{"ibid summarize", c.placeConfig, store.Ledger(), s}
 	var run *answer.Run
 	var spec summarySpec
 	if c.Resume {
@@ -81,20 +74,9 @@ func (c *summarizeCmd) Run(ctx context.Context, s surroundings) (err error) {
 	if err != nil {
 		return err
 	}
-	reader, err := c.reader(c.Data)
+	input, err := c.readInput(ctx, spec, s)
 	if err != nil {
 		return err
-	}
-	defer reader.Close()
-	read, err := readWhole(ctx, reader, spec)
-	if err != nil {
-		return err
-	}
-	for _, t := range read.troubles {
-		fmt.Fprintf(s.stderr, "ibid: %s", t)
-	}
-	if len(read.passages) == 0 {
-		return fmt.Errorf("there is no text to summarize in %s: Ibid reads %s", spec.Path, ingest.Formats())
 	}
 	c.BaseURL = spec.BaseURL
 	answerer, err := newAnswerer(spec.modelConfig, c.endpointConfig, s.getenv)
@@ -111,10 +93,10 @@ func (c *summarizeCmd) Run(ctx context.Context, s surroundings) (err error) {
 	if run != nil {
 		fmt.Fprintf(s.stderr, "ibid: run %s\n", run.ID)
 	}
-	events := run.Watch(answerer.Summarize(ctx, answer.Summary{Passages: read.passages, Strategy: spec.Strategy, Words: spec.Words, Run: run}))
+	events := run.Watch(answerer.Summarize(ctx, answer.Summary{Passages: input.passages, Strategy: spec.Strategy, Words: spec.Words, Run: run}))
 	events = cite.Number(events, citing)
 	if !c.JSON {
-		events = show(c.showSteps(c.progress(events, len(read.passages), s), s), s)
+		events = c.show(events, len(input.passages), s)
 	}
 	a, err := cite.Collect(events)
 	if err == nil {
@@ -126,8 +108,21 @@ func (c *summarizeCmd) Run(ctx context.Context, s surroundings) (err error) {
 	if a.Incomplete {
 		return &exitError{code: exitFailed}
 	}
-	if read.failed {
+	if input.failed {
 		return &exitError{code: exitPartial}
+	}
+	return nil
+}
+
+func (c *summarizeCmd) check() error {
+	if c.Input == "" && !c.Resume {
+		return usageError("name what to summarize, a file, a folder or - for standard input, or --resume the last interrupted run")
+	}
+	if !c.Resume && c.Model == "" {
+		return usageError("a summary needs a model: select one with --model (and --base-url, if it is not OpenAI's)")
+	}
+	if c.Parallel < 1 {
+		return usageError("--parallel %d: give the number of concurrent calls, 1 or more", c.Parallel)
 	}
 	return nil
 }
@@ -151,7 +146,7 @@ func (c *summarizeCmd) print(s surroundings, a cite.Answer, run *answer.Run) err
 	return err
 }
 
-// spec writes down what was asked for.
+// spec returns what is recorded of the summary.
 func (c *summarizeCmd) spec(s surroundings) (summarySpec, error) {
 	spec := summarySpec{Strategy: c.Strategy, Words: c.MaxWords}
 	var err error
@@ -168,14 +163,11 @@ func (c *summarizeCmd) spec(s surroundings) (summarySpec, error) {
 	return spec, nil
 }
 
-// showSteps prints what each call gave, before the summary itself.
+// showSteps prints the result of each call, before the summary.
 func (c *summarizeCmd) showSteps(events iter.Seq2[answer.Event, error], s surroundings) iter.Seq2[answer.Event, error] {
-	if !c.Steps {
-		return events
-	}
 	return func(yield func(answer.Event, error) bool) {
-		open := 0     // the step whose text is being printed, -1 for the summary
-		ended := true // so is the line
+		open := 0     // the step that is being printed, -1 for the summary
+		ended := true // the text of the step
 		for e, err := range events {
 			var werr error
 			switch e := e.(type) {
@@ -196,7 +188,7 @@ func (c *summarizeCmd) showSteps(events iter.Seq2[answer.Event, error], s surrou
 					_, werr = io.WriteString(s.stdout, "--- summary\n")
 				}
 			case answer.Stepped:
-				if e.Changed || e.Step == 0 || open < 0 { // nothing stands inside the summary
+				if e.Changed || e.Step == 0 || open < 0 { // never inside the summary
 					break
 				}
 				if !ended {
@@ -218,139 +210,120 @@ func (c *summarizeCmd) showSteps(events iter.Seq2[answer.Event, error], s surrou
 	}
 }
 
-// progress shows on a terminal how much of the text has been read, until the
-// summary itself comes.
-func (c *summarizeCmd) progress(events iter.Seq2[answer.Event, error], passages int, s surroundings) iter.Seq2[answer.Event, error] {
-	if !isTerminal(s.stderr) || c.Steps {
-		return events
+// show prints the steps on request and the summary, and on a terminal the
+// progress before it.
+func (c *summarizeCmd) show(events iter.Seq2[answer.Event, error], passages int, s surroundings) iter.Seq2[answer.Event, error] {
+	if c.Steps {
+		return show(c.showSteps(events, s), s)
 	}
-	return func(yield func(answer.Event, error) bool) {
-		p := mpb.New(mpb.WithOutput(s.stderr), mpb.WithWidth(48))
-		bar := p.AddBar(int64(passages), mpb.BarRemoveOnComplete(),
-			mpb.PrependDecorators(decor.CountersNoUnit("%d of %d passages read")),
-			mpb.AppendDecorators(decor.AverageETA(decor.ET_STYLE_GO)))
-		closed := false
-		end := func() {
-			if !closed {
-				closed = true
-				bar.Abort(true)
-				p.Wait()
-			}
-		}
-		defer end()
-		var held []answer.Event // what would be printed into the bar
+	if !isTerminal(s.stderr) {
+		return show(events, s)
+	}
+	reading := newMeter(s.stderr, "passages", passages)
+	s.stderr = reading // messages go above the bar
+	return show(func(yield func(answer.Event, error) bool) {
+		defer reading.clear()
+		done := 0
 		for e, err := range events {
 			switch e := e.(type) {
-			case answer.Warning:
-				if !closed {
-					held = append(held, e)
-					continue
-				}
 			case answer.Stepped:
 				if e.Role != answer.RoleCollapse && e.Role != answer.RoleCombine {
-					bar.IncrBy(len(e.Passages))
+					done += len(e.Passages)
+					reading.update(done, passages)
 				}
 			case answer.Text, answer.Incomplete, answer.Usage:
-				end()
+				reading.clear()
 			}
 			if err != nil {
-				end()
-			}
-			for ; closed && len(held) > 0; held = held[1:] {
-				if !yield(held[0], nil) {
-					return
-				}
+				reading.clear()
 			}
 			if !yield(e, err) {
 				return
 			}
 		}
-	}
+	}, s)
 }
 
-// whole is a text with all its passages in order.
-type whole struct {
+// An inputText is a text with all its passages in order. As an [ingest.Sink] it
+// has no documents at first, and adds those of a folder.
+type inputText struct {
 	passages []retrieve.Passage
-	troubles []string // a line each
-	failed   bool     // a file could not be read
+	failed   bool // a file could not be read
 }
 
-// readWhole reads what is to be summarized, in place.
-func readWhole(ctx context.Context, reader *ingest.Reader, spec summarySpec) (*whole, error) {
-	w := &whole{}
-	if spec.Path == "" {
-		doc, err := reader.Read(ctx, "standard input", spec.Text)
-		if err != nil {
-			return nil, fmt.Errorf("reading standard input as text: %w", err)
-		}
-		doc.ID = doc.Path
-		w.add(doc, ingest.Split(doc, ingest.SplitOptions{}))
-		return w, nil
-	}
-	info, err := os.Stat(spec.Path)
+// readInput reads what to summarize.
+func (c *summarizeCmd) readInput(ctx context.Context, spec summarySpec, s surroundings) (*inputText, error) {
+	reader, err := c.reader(c.Data)
 	if err != nil {
-		return nil, fmt.Errorf("looking at what is to be summarized: %w", err)
+		return nil, err
 	}
-	folder, name := spec.Path, ""
-	if !info.IsDir() {
-		folder, name = filepath.Split(spec.Path)
-		if !info.Mode().IsRegular() {
-			return nil, usageError("%s is neither a file nor a folder", spec.Path)
+	defer reader.Close()
+	w := &inputText{}
+	switch info, serr := os.Stat(spec.Path); {
+	case spec.Path == "":
+		err = w.readBytes(ctx, reader, "standard input", "", spec.Text)
+	case serr != nil:
+		return nil, fmt.Errorf("looking at what to summarize: %w", serr)
+	case info.IsDir():
+		err = w.readFolder(ctx, reader, spec.Path, s)
+	case !info.Mode().IsRegular():
+		return nil, usageError("%s is neither a file nor a folder", spec.Path)
+	case info.Size() > ingest.DefaultMaxBytes:
+		return nil, fmt.Errorf("reading %s: it is larger than %d MB: split it", spec.Path, ingest.DefaultMaxBytes>>20)
+	default:
+		var data []byte
+		if data, err = os.ReadFile(spec.Path); err == nil {
+			err = w.readBytes(ctx, reader, filepath.Base(spec.Path), filepath.Base(filepath.Dir(spec.Path)), data)
 		}
 	}
-	dir, err := os.OpenRoot(folder)
 	if err != nil {
-		return nil, fmt.Errorf("opening the folder %s: %w", folder, err)
+		return nil, fmt.Errorf("reading %s: %w", cmp.Or(spec.Path, "standard input as text"), err)
 	}
-	defer dir.Close()
-	root := ingest.Root{Name: filepath.Base(folder), Path: folder}
-	if name != "" {
-		if info.Size() > ingest.DefaultMaxBytes {
-			return nil, fmt.Errorf("reading %s: it is larger than %d MB: split it", spec.Path, ingest.DefaultMaxBytes>>20)
-		}
-		data, err := dir.ReadFile(name)
-		if err != nil {
-			return nil, fmt.Errorf("reading %s: %w", spec.Path, err)
-		}
-		doc, err := reader.Read(ctx, name, data)
-		if err != nil {
-			return nil, fmt.Errorf("reading %s: %w", spec.Path, err)
-		}
-		doc.Root, doc.ID = root.Name, root.Name+"/"+name
-		w.add(doc, ingest.Split(doc, ingest.SplitOptions{}))
-		return w, nil
-	}
-	syncer := &ingest.Syncer{Sink: w, Reader: reader}
-	for change, err := range syncer.Sync(ctx, root, dir.FS()) {
-		if err != nil {
-			return nil, fmt.Errorf("reading the folder %s: %w", folder, err)
-		}
-		if change.Action == ingest.Failed || change.Action == ingest.Skipped {
-			w.failed = w.failed || change.Action == ingest.Failed
-			w.troubles = append(w.troubles, changeLine(change))
-		}
+	if len(w.passages) == 0 {
+		return nil, fmt.Errorf("there is no text to summarize in %s: Ibid reads %s", spec.Path, ingest.Formats())
 	}
 	return w, nil
 }
 
-func (w *whole) add(doc *ingest.Document, chunks []ingest.Chunk) {
-	w.passages = append(w.passages, retrieve.Passages(doc, chunks)...)
+func (w *inputText) readBytes(ctx context.Context, reader *ingest.Reader, name, root string, data []byte) error {
+	doc, err := reader.Read(ctx, name, data)
+	if err != nil {
+		return err
+	}
+	doc.Root, doc.ID = root, path.Join(root, name)
+	return w.Replace(ctx, doc, ingest.Split(doc, ingest.SplitOptions{}))
 }
 
-// A whole is an ingest.Sink that holds nothing beforehand: all that a folder
-// holds is added to it.
-
-func (w *whole) Known(context.Context, ingest.Root) (map[string]ingest.Stored, error) {
-	return nil, nil
-}
-
-func (w *whole) Replace(_ context.Context, doc *ingest.Document, chunks []ingest.Chunk) error {
-	w.add(doc, chunks)
+func (w *inputText) readFolder(ctx context.Context, reader *ingest.Reader, folder string, s surroundings) error {
+	dir, err := os.OpenRoot(folder)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	syncer := &ingest.Syncer{Sink: w, Reader: reader}
+	for change, err := range syncer.Sync(ctx, ingest.Root{Name: filepath.Base(folder), Path: folder}, dir.FS()) {
+		if err != nil {
+			return err
+		}
+		if change.Action == ingest.Failed || change.Action == ingest.Skipped {
+			w.failed = w.failed || change.Action == ingest.Failed
+			fmt.Fprintf(s.stderr, "ibid: %s", changeLine(change))
+		}
+	}
 	return nil
 }
 
-func (w *whole) Rename(_ context.Context, from string, _ *ingest.Document) error {
-	return fmt.Errorf("renaming %s: nothing was read before", from)
+func (w *inputText) Known(context.Context, ingest.Root) (map[string]ingest.Stored, error) {
+	return nil, nil
 }
 
-func (w *whole) Delete(context.Context, string) error { return nil }
+func (w *inputText) Replace(_ context.Context, doc *ingest.Document, chunks []ingest.Chunk) error {
+	w.passages = append(w.passages, retrieve.Passages(doc, chunks)...)
+	return nil
+}
+
+func (w *inputText) Rename(_ context.Context, from string, _ *ingest.Document) error {
+	return fmt.Errorf("renaming %s: it is not known", from)
+}
+
+func (w *inputText) Delete(context.Context, string) error { return nil }

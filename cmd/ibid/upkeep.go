@@ -5,22 +5,22 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 
+	"ibid/retrieve"
 	"ibid/retrieve/local"
 )
 
-// upkeepConfig is what the commands that look after a library share.
+// upkeepConfig is what the commands that maintain a library share.
 type upkeepConfig struct {
 	placeConfig
 	JSON bool `help:"Print a JSON object." name:"json"`
 }
 
-// explain says what to do when nothing is stored, or it cannot be read.
+// explain says what to do if nothing is stored, or it cannot be read.
 func (c upkeepConfig) explain(err error) error {
 	if errors.Is(err, local.ErrDamaged) {
 		return &exitError{exitDamage, err}
@@ -28,7 +28,7 @@ func (c upkeepConfig) explain(err error) error {
 	if info, missing := os.Stat(c.Data); missing == nil && !info.IsDir() {
 		return usageError("%s is a file: name a data directory with --data", c.Data)
 	}
-	if _, missing := os.Stat(filepath.Join(c.Data, local.FileName)); errors.Is(missing, fs.ErrNotExist) {
+	if !c.exists() {
 		return usageError("there is no library in %s: name its data directory with --data, or make one with 'ibid ingest FOLDER'", c.Data)
 	}
 	return err
@@ -36,20 +36,22 @@ func (c upkeepConfig) explain(err error) error {
 
 type verifyCmd struct{ upkeepConfig }
 
-// Run checks a data directory and changes nothing.
+// Run checks a data directory without changing it.
 func (c *verifyCmd) Run(ctx context.Context, s surroundings) error {
 	if err := c.needData("verify"); err != nil {
 		return err
 	}
-	r, err := local.Verify(ctx, c.Data, local.Options{}, progressLines(s.stderr, "checked"))
+	checking := newMeter(s.stderr, "documents checked", 0)
+	r, err := local.Verify(ctx, c.Data, local.Options{}, checking.update)
+	checking.clear()
 	if err != nil {
 		return c.explain(err)
 	}
-	return c.show(s, r, "", "no damage in %s", c.Data)
+	return c.show(s, r, "", "no damage in "+c.Data)
 }
 
 type backupCmd struct {
-	File string `arg:"" help:"File to make. It is used by naming it ibid.db in a folder of its own and giving that folder with --data."`
+	File string `arg:"" help:"File to create. To use it, name it ibid.db in an empty folder and give that folder with --data."`
 	upkeepConfig
 }
 
@@ -58,19 +60,21 @@ func (c *backupCmd) Run(ctx context.Context, s surroundings) error {
 	if err := c.needData("backup"); err != nil {
 		return err
 	}
-	r, err := local.Backup(ctx, c.Data, c.File, local.Options{}, progressLines(s.stderr, "checked"))
+	checking := newMeter(s.stderr, "documents checked", 0)
+	r, err := local.Backup(ctx, c.Data, c.File, local.Options{}, checking.update)
+	checking.clear()
 	switch {
 	case errors.Is(err, fs.ErrExist), errors.Is(err, local.ErrTarget):
 		return usageError("%w", err)
 	case err != nil:
 		return c.explain(err)
 	}
-	return c.show(s, r, c.File, "backed up to %s", c.File)
+	return c.show(s, r, c.File, "backed up to "+c.File)
 }
 
 type compactCmd struct{ upkeepConfig }
 
-// Run gives the space of deleted documents back.
+// Run reclaims the disk space of deleted documents.
 func (c *compactCmd) Run(ctx context.Context, s surroundings) error {
 	if err := c.needData("compact"); err != nil {
 		return err
@@ -90,59 +94,122 @@ func (c *compactCmd) Run(ctx context.Context, s surroundings) error {
 	return err
 }
 
-// show prints what a check has found: exit code 4 when that is damage.
-func (c upkeepConfig) show(s surroundings, r local.Report, file, well string, args ...any) error {
+// show prints the outcome of a check of the library, or of a copy in file. The
+// exit code is 4 if there is damage.
+func (c upkeepConfig) show(s surroundings, r local.Report, file, done string) error {
+	var err error
 	if c.JSON {
-		type damage struct {
-			Document string `json:"document,omitempty"`
-			Reason   string `json:"reason"`
-		}
-		damaged := make([]damage, len(r.Damaged))
-		for i, d := range r.Damaged {
-			damaged[i] = damage(d)
-		}
-		err := json.NewEncoder(s.stdout).Encode(struct {
-			Data      string   `json:"data"`
-			File      string   `json:"file,omitempty"`
-			Documents int      `json:"documents"`
-			Chunks    int      `json:"chunks"`
-			Bytes     int64    `json:"bytes"`
-			Damaged   []damage `json:"damaged"`
-		}{c.Data, file, r.Documents, r.Chunks, r.Bytes, damaged})
-		if err != nil {
-			return err
-		}
+		err = c.showJSON(s, r, file)
 	} else {
-		line := fmt.Sprintf(well, args...)
 		if len(r.Damaged) > 0 && file == "" {
-			line = "damage in " + c.Data
+			done = "damage in " + c.Data
 		}
-		_, err := fmt.Fprintf(s.stdout, "%s: %s whole, %s, %s\n", printable(line), counted(r.Documents, "document"), counted(r.Chunks, "chunk"), megabytes(r.Bytes))
-		if err != nil {
-			return err
-		}
+		_, err = fmt.Fprintf(s.stdout, "%s: %s intact, %s, %s\n",
+			printable(done), counted(r.Documents, "document"), counted(r.Chunks, "chunk"), megabytes(r.Bytes))
 		for _, d := range r.Damaged {
-			line := strings.TrimPrefix(d.Document+": "+d.Reason, ": ")
-			if _, err := fmt.Fprintf(s.stdout, "damaged  %s\n", printable(line)); err != nil {
-				return err
-			}
+			_, werr := fmt.Fprintf(s.stdout, "damaged  %s\n", printable(damageLine(d)))
+			err = errors.Join(err, werr)
 		}
 	}
-	if len(r.Damaged) > 0 {
+	if err == nil && len(r.Damaged) > 0 {
 		return &exitError{code: exitDamage}
 	}
-	return nil
+	return err
+}
+
+func (c upkeepConfig) showJSON(s surroundings, r local.Report, file string) error {
+	type damage struct {
+		Document string `json:"document,omitempty"`
+		Reason   string `json:"reason"`
+	}
+	damaged := make([]damage, len(r.Damaged))
+	for i, d := range r.Damaged {
+		damaged[i] = damage(d)
+	}
+	return json.NewEncoder(s.stdout).Encode(struct {
+		Data      string   `json:"data"`
+		File      string   `json:"file,omitempty"`
+		Documents int      `json:"documents"`
+		Chunks    int      `json:"chunks"`
+		Bytes     int64    `json:"bytes"`
+		Damaged   []damage `json:"damaged"`
+	}{c.Data, file, r.Documents, r.Chunks, r.Bytes, damaged})
 }
 
 func megabytes(bytes int64) string { return fmt.Sprintf("%.1f MB", float64(bytes)/1e6) }
 
-// progressLines gives a function that says, every tenth of a long way, how far it is.
-func progressLines(out io.Writer, what string) func(done, total int) {
-	last := 0
-	return func(done, total int) {
-		if tenth := done * 10 / max(total, 1); total >= 1000 && tenth != last {
-			last = tenth
-			fmt.Fprintf(out, "%s %d of %d documents\n", what, done, total)
-		}
+type forgetCmd struct {
+	Root string `arg:"" help:"Name of the ingested folder: the first part of its documents' names."`
+	JSON bool   `help:"Print a JSON object." name:"json"`
+	storeConfig
+}
+
+// Run removes a root with all its documents.
+func (c *forgetCmd) Run(ctx context.Context, s surroundings) (err error) {
+	store, err := openStore(ctx, c.placeConfig, s)
+	if err != nil {
+		return err
 	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	n, err := store.DeleteRoot(ctx, c.Root)
+	if errors.Is(err, retrieve.ErrNotFound) {
+		return c.noSuchRoot(ctx, store, err)
+	}
+	if err != nil {
+		return fmt.Errorf("removing the folder %q: %w", c.Root, err)
+	}
+	if c.JSON {
+		_, err = fmt.Fprintf(s.stdout, "{\"root\":%q,\"removed\":%d}\n", c.Root, n)
+	} else {
+		_, err = fmt.Fprintf(s.stdout, "removed %s with %s\n", printable(c.Root), counted(n, "document"))
+	}
+	return err
+}
+
+func (c *forgetCmd) noSuchRoot(ctx context.Context, store retrieve.Store, err error) error {
+	roots, rerr := store.Roots(ctx)
+	if rerr != nil {
+		return errors.Join(err, rerr)
+	}
+	if len(roots) == 0 {
+		return fmt.Errorf("there is no folder %q: nothing has been ingested into %s", c.Root, c.placeConfig)
+	}
+	names := make([]string, len(roots))
+	for i, r := range roots {
+		names[i] = r.Name
+	}
+	return fmt.Errorf("there is no folder %q in %s; it has: %s", c.Root, c.placeConfig, strings.Join(names, ", "))
+}
+
+type reembedCmd struct {
+	JSON bool `help:"Print a JSON object." name:"json"`
+	storeConfig
+}
+
+// Run embeds every stored chunk with the embedder in use.
+func (c *reembedCmd) Run(ctx context.Context, s surroundings) (err error) {
+	embedder, err := c.embedder(ctx, s.getenv)
+	if err != nil {
+		return err
+	}
+	store, err := openStore(ctx, c.placeConfig, s)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	embedding := newMeter(s.stderr, "chunks", 0)
+	err = retrieve.Reembed(ctx, store, embedder, embedding.update)
+	embedding.end()
+	if err != nil {
+		return fmt.Errorf("embedding %s with %s: %w; run the same command to resume", c.placeConfig, embedder.Space(), err)
+	}
+	if c.JSON {
+		member := "data"
+		if c.remote() {
+			member = "store"
+		}
+		return json.NewEncoder(s.stdout).Encode(map[string]string{member: c.placeConfig.String(), "space": embedder.Space()})
+	}
+	_, err = fmt.Fprintf(s.stdout, "everything in %s is embedded with %s\n", c.placeConfig, embedder.Space())
+	return err
 }

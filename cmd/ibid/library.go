@@ -1,0 +1,253 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"ibid/answer"
+	"ibid/answer/openai"
+	"ibid/ingest"
+	"ibid/retrieve"
+	"ibid/retrieve/embed"
+	"ibid/web"
+)
+
+// A library is an open store with its search index.
+type library struct {
+	*retrieve.Index
+	place    placeConfig
+	store    retrieve.Store
+	embedder retrieve.Embedder
+	reader   *ingest.Reader // of commands that read files; otherwise nil
+}
+
+// openLibrary opens the store, and creates it if it does not exist.
+func openLibrary(ctx context.Context, c storeConfig, o retrieve.Options, s surroundings) (*library, error) {
+	return openMeasured(ctx, c, o, s, func(e retrieve.Embedder) retrieve.Embedder { return e })
+}
+
+// openMeasured is openLibrary with a wrapper around the embedder of searches.
+func openMeasured(ctx context.Context, c storeConfig, o retrieve.Options, s surroundings,
+	wrap func(retrieve.Embedder) retrieve.Embedder) (*library, error) {
+	embedder, err := c.embedder(ctx, s.getenv)
+	if err != nil {
+		return nil, err
+	}
+	store, err := openStore(ctx, c.placeConfig, s)
+	if err != nil {
+		return nil, err
+	}
+	lib, err := newLibrary(ctx, c.placeConfig, store, wrap(embedder), o)
+	if err != nil {
+		return nil, errors.Join(err, store.Close())
+	}
+	lib.embedder = embedder
+	return lib, nil
+}
+
+// newLibrary returns the library of an open store.
+func newLibrary(ctx context.Context, place placeConfig, store retrieve.Store, embedder retrieve.Embedder, o retrieve.Options) (*library, error) {
+	index, err := retrieve.NewIndex(ctx, store, embedder, o)
+	if err != nil {
+		return nil, fmt.Errorf("opening %s: %w", place, err)
+	}
+	return &library{Index: index, place: place, store: store, embedder: embedder}, nil
+}
+
+// figures returns the size of the store: in bytes only of a data directory.
+func (l *library) figures(ctx context.Context) (f web.StoreFigures, err error) {
+	f.Bytes, f.ReaderDeaths = -1, l.reader.Deaths()
+	f.Documents, f.Chunks, err = retrieve.Count(ctx, l.store, retrieve.Filter{})
+	if err == nil && !l.place.remote() {
+		f.Bytes = folderBytes(l.place.Data)
+	}
+	return f, err
+}
+
+// folderBytes returns the size of the files in a folder, without its subfolders.
+// Files that cannot be read do not count.
+func folderBytes(dir string) (bytes int64) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return 0
+	}
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil && info.Mode().IsRegular() {
+			bytes += info.Size()
+		}
+	}
+	return bytes
+}
+
+// reachable returns an error if the store does not respond.
+func (l *library) reachable(ctx context.Context) error {
+	_, err := l.store.Revision(ctx)
+	return err
+}
+
+func (l *library) close() error {
+	if l.reader != nil {
+		l.reader.Close()
+	}
+	return l.store.Close()
+}
+
+// refuseEmpty explains what to do if there is nothing to ask.
+func (l *library) refuseEmpty(ctx context.Context, f retrieve.Filter) error {
+	if any, err := l.Holds(ctx, f); err != nil || any {
+		return err
+	}
+	if collection := (retrieve.Filter{Collection: f.Collection}); !f.Equal(collection) {
+		if err := l.refuseEmpty(ctx, collection); err != nil {
+			return err
+		}
+		return fmt.Errorf("no document in %s matches --path-prefix, --format, --tag, --author, --language, --since and --until: omit one of them", l.place)
+	}
+	if f.Collection != "" {
+		return fmt.Errorf("the collection %q in %s has no documents: ingest a folder with 'ibid ingest --collection %s FOLDER'",
+			f.Collection, l.place, f.Collection)
+	}
+	return fmt.Errorf("nothing has been ingested into %s yet: run 'ibid ingest FOLDER' first", l.place)
+}
+
+// embedder returns the built-in model, or the client of a remote one.
+func (c embedConfig) embedder(ctx context.Context, getenv func(string) string) (retrieve.Embedder, error) {
+	if c.EmbedModel == "" {
+		return embed.New()
+	}
+	o, err := c.options(getenv, c.EmbedModel)
+	if err != nil {
+		return nil, err
+	}
+	o.BaseURL = cmp.Or(c.EmbedBaseURL, c.BaseURL)
+	if c.EmbedParallel < 0 || c.EmbedRate < 0 {
+		return nil, usageError("--embed-parallel and --embed-rate count requests: give 0 or more")
+	}
+	o.Parallel, o.PerMinute, o.Patience = c.EmbedParallel, c.EmbedRate, embedPatience
+	m, err := openai.NewEmbedder(ctx, o)
+	if err != nil {
+		return nil, fmt.Errorf("trying the embedding model %s at %s (--embed-base-url): %w", c.EmbedModel, o.BaseURL, err)
+	}
+	return m, nil
+}
+
+// embedPatience is how often a request for vectors is repeated when the endpoint
+// says when to retry: an ingest can wait.
+const embedPatience = 10
+
+// index returns the options of searches, with the reranker if there is one.
+func (c rerankConfig) index(e endpointConfig, getenv func(string) string) (o retrieve.Options, err error) {
+	if c.RerankModel == "" {
+		return o, nil
+	}
+	up, err := e.options(getenv, c.RerankModel)
+	if err != nil {
+		return o, err
+	}
+	up.BaseURL = cmp.Or(c.RerankBaseURL, up.BaseURL)
+	if o.Reranker, err = openai.NewReranker(up); err != nil {
+		return o, usageError("the reranker %s at %s (--rerank-base-url): %w", c.RerankModel, up.BaseURL, err)
+	}
+	return o, nil
+}
+
+// answerer returns what answers questions from the library.
+func (l *library) answerer(c modelConfig, e endpointConfig, getenv func(string) string) (*answer.Answerer, error) {
+	a, err := newAnswerer(c, e, getenv)
+	if err != nil {
+		return nil, err
+	}
+	a.Retriever, a.Embedder = l.Index, l.embedder
+	return a, nil
+}
+
+// newAnswerer returns an answerer without a search.
+func newAnswerer(c modelConfig, e endpointConfig, getenv func(string) string) (*answer.Answerer, error) {
+	if err := c.checkModel(); err != nil {
+		return nil, err
+	}
+	a := &answer.Answerer{
+		Gate:          answer.GateKind(strings.TrimPrefix(c.Gate, "auto")),
+		ContextTokens: c.ContextTokens,
+		StepTokens:    c.StepTokens,
+		JudgeCalls:    cmp.Or(c.GateCalls, -1),
+		JudgeTokens:   c.GateTokens,
+		JudgeTime:     cmp.Or(c.GateTime, -1),
+	}
+	if c.Prompts != "" {
+		dir, err := filepath.Abs(c.Prompts)
+		if err != nil {
+			return nil, fmt.Errorf("finding the prompts folder %s: %w", c.Prompts, err)
+		}
+		if a.Prompts, err = answer.ParsePrompts(os.DirFS(dir)); err != nil {
+			return nil, fmt.Errorf("reading the prompts in %s: %w", dir, err)
+		}
+	}
+	if c.Model == "" {
+		return a, nil
+	}
+	o, err := e.options(getenv, "")
+	if err != nil {
+		return nil, err
+	}
+	o.ContextTokens = c.ContextTokens
+	for _, m := range []struct {
+		name string
+		to   *answer.Model
+	}{{c.Model, &a.Model}, {c.GateModel, &a.GateModel}, {c.RefineModel, &a.RefineModel}} {
+		if m.name == "" {
+			continue
+		}
+		o.Model = m.name
+		client, err := openai.New(o)
+		if err != nil { // no request has been sent: the options are wrong
+			return nil, usageError("--base-url %s, --model %s: %w", e.BaseURL, m.name, err)
+		}
+		*m.to = client
+	}
+	if isNear(e.BaseURL) {
+		a.Parallel = nearParallel
+	}
+	return a, nil
+}
+
+func (c modelConfig) checkModel() error {
+	if c.GateCalls < 0 || c.GateTokens < 0 || c.GateTime < 0 {
+		return usageError("--gate-calls, --gate-tokens and --gate-time are budgets: give 0, for no limit, or more")
+	}
+	if c.ContextTokens < 0 || c.StepTokens < 0 {
+		return usageError("--context-tokens and --step-tokens count tokens: give 0 or more")
+	}
+	if info, err := os.Stat(c.Prompts); c.Prompts != "" && (err != nil || !info.IsDir()) {
+		return usageError("--prompts %s is no folder", c.Prompts)
+	}
+	if c.Model == "" && (c.GateModel != "" || c.RefineModel != "" || c.Gate == "model" || c.Gate == "both") {
+		return usageError("--gate-model, --refine-model and the gates 'model' and 'both' need a model: set --model too")
+	}
+	return nil
+}
+
+// nearParallel is how many judge calls run concurrently on a server in the
+// local network: as many as Ollama works on at once.
+const nearParallel = 4
+
+// isNear reports whether a server is on this machine or in the local network,
+// where models run on one small machine rather than in a data centre.
+func isNear(baseURL string) bool {
+	u, err := url.Parse(baseURL)
+	if err != nil {
+		return false
+	}
+	host := u.Hostname()
+	if ip, err := netip.ParseAddr(host); err == nil {
+		return ip.IsLoopback() || ip.IsPrivate() || ip.IsLinkLocalUnicast()
+	}
+	return !strings.Contains(host, ".") || strings.HasSuffix(host, ".local") || strings.HasSuffix(host, ".internal")
+}
