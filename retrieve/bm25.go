@@ -8,21 +8,21 @@ import (
 // The parameters of Okapi BM25 (Robertson and Zaragoza, "The Probabilistic
 // Relevance Framework: BM25 and Beyond", 2009).
 const (
-	// BM25K1 is how soon repeating a term stops to help.
+	// BM25K1 is how soon repetitions of a term stop adding to the score.
 	BM25K1 = 1.2
-	// BM25B is how much a long chunk is held back, 0 to 1.
+	// BM25B is how much the length of a chunk counts against it, 0 to 1.
 	BM25B = 0.75
 )
 
-// IDF is the weight of a term that stands in frequency of all chunks: the
-// inverse document frequency of BM25, in the form that is never negative.
+// IDF is the weight of a term that occurs in frequency of the chunks: the inverse
+// document frequency of BM25, in the form that is never negative.
 func IDF(chunks, frequency int) float64 {
 	n, df := float64(chunks), float64(frequency)
 	return math.Log1p((n - df + 0.5) / (df + 0.5))
 }
 
-// Saturation is what a term that stands count times in a chunk of length terms
-// gives of its IDF: 0 when it is absent, and less than BM25K1 + 1.
+// Saturation is the factor of the IDF of a term that occurs count times in a
+// chunk of length terms: 0 if it is absent, and less than BM25K1 + 1.
 func Saturation(count, length int, mean float64) float64 {
 	if count == 0 {
 		return 0
@@ -34,15 +34,15 @@ func Saturation(count, length int, mean float64) float64 {
 	return c * (BM25K1 + 1) / (c + BM25K1*(1-BM25B+BM25B*float64(length)/mean))
 }
 
-// A TermCount says how often a term stands in a chunk.
+// A TermCount is how often a term occurs in a chunk.
 type TermCount struct {
 	Term  string
 	Count int
 }
 
-// CountTerms gives the different terms of [IndexTerms] in order of their first
-// use, and the number of the words that they stand for. A word may have several
-// terms, and what more of them it has than another does not make a text longer.
+// CountTerms returns the different terms of [IndexTerms] in order of their first
+// use, and the number of words that they come from: further terms of a word do
+// not make a text longer.
 func CountTerms(text string) (counts []TermCount, length int) {
 	words := indexed(text)
 	at := make(map[string]int, len(words))
@@ -67,14 +67,14 @@ func CountTerms(text string) (counts []TermCount, length int) {
 	return counts, length
 }
 
-// plainWeight is what a word counts where it was found by the stem that it has
-// without a language, when it has another in that of the question. A chunk so
-// short that it does not show its language is found by it; but so are the names
-// in a translation of the chunk that is wanted.
+// plainWeight is the weight of a word that matches by its English stem although
+// it has another one in the question's language. It finds chunks that are too
+// short to show their language, but also names in a translation of the right
+// chunk.
 const plainWeight = 0.5
 
-// A lexicalScorer gives chunks their BM25 scores for one question. A word of
-// the question that has two terms counts once.
+// A lexicalScorer computes the BM25 scores of chunks for one question. A word of
+// the question with two terms counts once.
 type lexicalScorer struct {
 	own, plain map[string]int // positions of the terms among the words
 	idf        []float64
@@ -102,8 +102,8 @@ func newLexicalScorer(words []word, s Stats) *lexicalScorer {
 	return l
 }
 
-// score sets the lexical parts of the scores of a chunk. It sums in the order
-// of the question's words, so that equal chunks have equal scores.
+// score sets the lexical scores of a chunk. It sums in the order of the
+// question's words, so that equal chunks have equal scores.
 func (l *lexicalScorer) score(s *Scores, counts []TermCount, length int) {
 	if l.weight == 0 {
 		return

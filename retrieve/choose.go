@@ -5,21 +5,21 @@ import (
 	"strings"
 )
 
-// A group is what becomes one passage: a chunk, or neighbouring chunks of one
-// section in the order of the document.
+// A group becomes one passage: a chunk, or neighbouring chunks of one section in
+// the order of the document.
 type group struct {
 	members []*scored
-	rank    *scored // the best of them, which the group stands for
+	rank    *scored // the best member, whose score the group has
 }
 
-// choose sorts the candidates by score, ties by id, and gives the first k
-// groups, best first. A candidate that repeats an earlier one is left out, and
-// one that goes on where an earlier one ends joins its group.
+// choose sorts the candidates by score, ties by id, and returns the first k
+// groups, best first. A candidate that repeats an earlier one is dropped, and one
+// that adjoins an earlier one joins its group.
 //
-// With a diversity above 0 the next is always the candidate with the highest
+// With a diversity above 0 the next candidate is the one with the highest
 // (1-diversity) * score - diversity * likeness, where likeness is the highest
-// cosine to one that has been chosen (maximal marginal relevance: Carbonell and
-// Goldstein, 1998).
+// cosine to a chosen one (maximal marginal relevance: Carbonell and Goldstein,
+// 1998).
 func choose(all []scored, k int, diversity float64) []group {
 	slices.SortFunc(all, byScore)
 	order := make([]*scored, len(all))
@@ -56,8 +56,8 @@ func choose(all []scored, k int, diversity float64) []group {
 	return groups
 }
 
-// apart sorts the candidates by score, ties by id, and makes a group of each of
-// the first k.
+// apart sorts the candidates by score, ties by id, and returns a group for each
+// of the first k.
 func apart(all []scored, k int, _ float64) []group {
 	slices.SortFunc(all, byScore)
 	groups := make([]group, min(k, len(all)))
@@ -67,7 +67,7 @@ func apart(all []scored, k int, _ float64) []group {
 	return groups
 }
 
-// marginal gives the place of the candidate to choose next.
+// marginal returns the index of the candidate to choose next.
 func marginal(order []*scored, likeness map[*scored]float64, diversity float64) (best int) {
 	worth := func(s *scored) float64 { return (1-diversity)*s.Score - diversity*likeness[s] }
 	for i, s := range order {
@@ -78,14 +78,14 @@ func marginal(order []*scored, likeness map[*scored]float64, diversity float64) 
 	return best
 }
 
-// maxJoined is the largest number of tokens of a passage that is joined of
-// several chunks: two of the usual size and a short one.
+// maxJoined is the most tokens of a passage of several chunks: two of the usual
+// size and a short one.
 const maxJoined = 800
 
-// join puts s into the best group that it goes on or leads to, and joins that
-// with a group that s then connects it to; nil when it belongs to none.
+// join adds s to the best group that it adjoins, and merges that group with one
+// that s connects it to; nil if s adjoins none.
 func join(groups []group, s *scored) []group {
-	at := slices.IndexFunc(groups, func(g group) bool { return g.takes(s) })
+	at := slices.IndexFunc(groups, func(g group) bool { return g.canAdd(s) })
 	if at < 0 {
 		return nil
 	}
@@ -112,7 +112,7 @@ func (g *group) tokens() (n int) {
 	return n
 }
 
-func (g *group) takes(s *scored) bool {
+func (g *group) canAdd(s *scored) bool {
 	return g.tokens()+s.Tokens <= maxJoined && (adjoin(g.last(), s) || adjoin(s, g.first()))
 }
 
@@ -121,17 +121,17 @@ func (g *group) add(s *scored) {
 	slices.SortFunc(g.members, func(a, b *scored) int { return a.Ordinal - b.Ordinal })
 }
 
-// adjoin says whether b is the next chunk after a, under the same heading, on
-// the same page and at the same anchor, so that all that a passage says of its
-// place holds for both. Rows of a table have anchors of their own.
+// adjoin reports whether b is the next chunk after a, with the same heading, page
+// and anchor, so that the place of a passage holds for both. Each row of a table
+// has its own anchor.
 func adjoin(a, b *scored) bool {
 	return a.Document == b.Document && a.Digest == b.Digest && a.Ordinal+1 == b.Ordinal &&
 		a.Heading == b.Heading && a.Page == b.Page && a.Anchor == b.Anchor
 }
 
-// passage makes one passage of a group, text being the document's from the
-// first member's start to the last one's end. Its scores are the highest of
-// its members: that one of them is near is what counts.
+// passage returns the passage of a group; text is the document's text from the
+// first member's start to the last one's end. Each score is the highest of the
+// members, since one relevant member makes the passage relevant.
 func (g *group) passage(text string) Passage {
 	p := g.first().Passage
 	if len(g.members) == 1 {
@@ -150,8 +150,8 @@ func (g *group) passage(text string) Passage {
 	return p
 }
 
-// fits says whether text can be what the members were cut from: their own
-// words, and nothing but blank space between them.
+// fits reports whether text consists of the members' texts with nothing but white
+// space between them.
 func (g *group) fits(text string) bool {
 	start, at := g.first().Start, 0
 	for _, m := range g.members {
@@ -164,10 +164,10 @@ func (g *group) fits(text string) bool {
 	return at == len(text)
 }
 
-// repeats says whether two passages are the same but for blank space and case.
-// One word, number or sign that differs, or stands elsewhere, makes them two: it
-// may be the very fact that changed between two versions of a document. Titles and
-// headings do not count: copies of one text may stand under several.
+// repeats reports whether two passages are equal except for white space and case.
+// A single different word, number or sign makes them distinct: it may be the very
+// fact that changed between two versions of a document. Titles and headings do
+// not count: copies of one text may have several.
 func repeats(a, b *scored) bool {
 	if long := max(len(a.Text), len(b.Text)); 10*min(len(a.Text), len(b.Text)) < 9*long {
 		return false
@@ -175,7 +175,7 @@ func repeats(a, b *scored) bool {
 	return slices.Equal(a.plain(), b.plain())
 }
 
-// plain gives the words of the chunk as they stand, without case.
+// plain returns the words of the chunk in lower case.
 func (s *scored) plain() []string {
 	if s.words == nil {
 		s.words = strings.Fields(strings.ToLower(s.Text))

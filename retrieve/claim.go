@@ -12,48 +12,46 @@ import (
 	"time"
 )
 
-// Claims is the part of a [Ledger] by which one worker at a time holds a run,
-// among all processes that use the store. A claim lasts for a time that the
-// ledger's clock measures, never the caller's: the clocks of two machines need
-// not agree. Its worker prolongs it while it works; when it has died its claim
-// runs out, and whoever is next takes the run up.
+// Claims is the part of a [Ledger] that lets one worker at a time hold a job,
+// among all processes that use the store. A claim expires after a time measured
+// by the ledger's clock, so the clocks of two machines need not agree. A worker
+// renews its claim while it works. When it dies the claim expires, and another
+// worker may resume the job.
 type Claims interface {
-	// Claim has a worker hold a run from now on for the time d, which is more than 0
-	// and at most [MaxClaim]. It is granted where nobody holds the run, and where
-	// the worker's own claim was the last: that one is prolonged, or shortened, to
-	// end d from now, even if it had run out. Where another worker holds the run it
-	// is refused with a [*HeldError]; of those that claim a free run at once one
-	// gets it. [ErrNotFound] if there is no such run.
+	// Claim claims a job for a worker for the time d from now, more than 0 and
+	// at most [MaxClaim]. It succeeds if the job is unclaimed, or if the worker's
+	// own claim was the last: that claim then ends d from now, even if it had
+	// expired. If another worker holds the job, Claim returns a [*HeldError]; of
+	// several workers that claim a free job at once, one succeeds. [ErrNotFound]
+	// if there is no such job.
 	//
-	// A claim ends when its time has run out, with Release, with End, and where the
-	// store can tell also with the process that made it: from then on the run is
-	// held by nobody.
+	// A claim ends when it expires, with Release, with End and, if the store can
+	// detect it, with the process that made it.
 	Claim(ctx context.Context, run, worker string, d time.Duration) error
-	// Release ends the claim of a worker at once. There need be neither; that of
-	// another worker goes on.
+	// Release ends the worker's claim at once. It does nothing if the worker has
+	// no claim.
 	Release(ctx context.Context, run, worker string) error
 }
 
-// MaxClaim is the longest time that a run can be claimed for at once.
+// MaxClaim is the longest duration of a claim.
 const MaxClaim = time.Minute
 
-// A HeldError says that a run is not the worker's that asked.
+// A HeldError reports that a worker does not hold a job.
 type HeldError struct {
 	Run string
-	// Worker holds it; empty where nobody does, and the one that asked does not
-	// either.
+	// Worker holds the job; empty if it is unclaimed.
 	Worker string
-	Left   time.Duration // of the claim, when it was looked at; 0 where nobody holds it
+	Left   time.Duration // until the claim expires; 0 if the job is unclaimed
 }
 
 func (e *HeldError) Error() string {
 	if e.Worker == "" {
-		return fmt.Sprintf("the run %s is no longer held by who worked on it: take it up again, or see what came of it", e.Run)
+		return fmt.Sprintf("the claim on run %s was lost: resume the run, or look at its result", e.Run)
 	}
-	return fmt.Sprintf("the run %s is worked on by %s: wait until it has ended, or stops to prolong its claim, which lasts for another %s", e.Run, WhoIs(e.Worker), e.Left.Round(time.Second))
+	return fmt.Sprintf("%s is working on run %s: wait until it ends, or until its claim expires in %s", WhoIs(e.Worker), e.Run, e.Left.Round(time.Second))
 }
 
-// NewWorker makes a name for a worker of this process that no other one has.
+// NewWorker returns a unique name for a worker of this process.
 func NewWorker() string {
 	host, err := os.Hostname()
 	if err != nil {
@@ -62,7 +60,7 @@ func NewWorker() string {
 	return host + "/" + strconv.Itoa(os.Getpid()) + "/" + strings.ToLower(rand.Text()[:12])
 }
 
-// WhoIs is a worker in words for people.
+// WhoIs describes a worker for messages.
 func WhoIs(worker string) string {
 	if parts := strings.Split(worker, "/"); len(parts) == 3 {
 		return fmt.Sprintf("process %s of %s", parts[1], parts[0])
@@ -70,18 +68,18 @@ func WhoIs(worker string) string {
 	return worker
 }
 
-// How long a worker claims a run for, and how often it prolongs that: two claims
-// that fail do not lose it.
+// How long a worker claims a job for, and how often it renews the claim: two
+// failed renewals do not lose it.
 const (
 	ClaimTime  = 15 * time.Second
 	claimEvery = ClaimTime / 5
 )
 
-// Prolong keeps up a worker's claim of a run, made for [ClaimTime], until it is
-// told to leave off. Where the claim is lost for good lost is called, once: with
-// a [*HeldError] or [ErrNotFound] in it. A ledger that does not
-// answer has taken nothing away, and is asked again. The claim itself stays.
-func Prolong(ctx context.Context, l Claims, run, worker string, lost func(error)) (leaveOff func()) {
+// Prolong renews a worker's claim, made for [ClaimTime], until stop is called;
+// stop does not release the claim. If the claim is lost, Prolong calls lost once,
+// with an error that wraps a [*HeldError] or [ErrNotFound]. A ledger that is
+// unreachable does not lose the claim: Prolong tries again.
+func Prolong(ctx context.Context, l Claims, run, worker string, lost func(error)) (stop func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var done sync.WaitGroup
 	done.Go(func() {
@@ -108,8 +106,8 @@ func Prolong(ctx context.Context, l Claims, run, worker string, lost func(error)
 	}
 }
 
-// IsLost says whether an error of a [Ledger] means that a worker must no longer
-// work on its run.
+// IsLost reports whether an error of a [Ledger] means that the worker must stop
+// working on its job.
 func IsLost(err error) bool {
 	held := (*HeldError)(nil)
 	return errors.As(err, &held) || errors.Is(err, ErrNotFound)

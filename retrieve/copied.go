@@ -8,8 +8,8 @@ import (
 	"slices"
 )
 
-// compare counts what is in both engines by root, and compares a sample of the
-// documents whole.
+// compare counts what both engines have by root, and compares a sample of the
+// documents in full.
 func (c *Copy) compare(ctx context.Context) (report CopyReport, err error) {
 	report = CopyReport{Space: c.space, Sent: len(c.sent), Roots: []CopiedRoot{}, Failed: []CopyTrouble{}, Differences: []CopyTrouble{}}
 	random := rand.New(rand.NewPCG(c.Seed, 0))
@@ -42,10 +42,10 @@ func (c *Copy) compare(ctx context.Context) (report CopyReport, err error) {
 				differs(d.ID, "it has %d chunks, and %d in the target", d.Chunks, has.Chunks)
 				continue
 			case !sameInfo(d, has):
-				differs(d.ID, "its title, digest, metadata or size are others in the target")
+				differs(d.ID, "its title, digest, metadata or size differ in the target")
 				continue
 			}
-			// Each document has the same chance to be in the sample.
+			// Reservoir sampling: each document is equally likely in the sample.
 			p := pending{d.ID, d.Chunks, d.Bytes}
 			if seen++; len(sample) < c.Sample {
 				sample = append(sample, p)
@@ -63,7 +63,7 @@ func (c *Copy) compare(ctx context.Context) (report CopyReport, err error) {
 			return report, ctx.Err()
 		}
 		if err != nil {
-			differs(p.id, "the source does not give it whole: %v", err)
+			differs(p.id, "the source has only parts of it: %v", err)
 			continue
 		}
 		there, err := readWhole(ctx, c.To, p.id, p.chunks)
@@ -71,7 +71,7 @@ func (c *Copy) compare(ctx context.Context) (report CopyReport, err error) {
 			return report, ctx.Err()
 		}
 		if err != nil {
-			differs(p.id, "the target does not give it whole: %v", err)
+			differs(p.id, "the target has only parts of it: %v", err)
 			continue
 		}
 		report.Compared++
@@ -82,24 +82,24 @@ func (c *Copy) compare(ctx context.Context) (report CopyReport, err error) {
 	return report, nil
 }
 
-// difference says in what two versions of a document differ; empty when in
-// nothing.
+// difference names the first difference of two versions of a document; empty if
+// they are equal.
 func difference(a, b whole) string {
 	switch {
 	case a.doc.ID != b.doc.ID || !sameHead(a.doc, b.doc):
-		return "its title, digest or metadata are others in the target"
+		return "its title, digest or metadata differ in the target"
 	case a.doc.Text != b.doc.Text:
-		return "its text is another in the target"
+		return "its text differs in the target"
 	case !slices.Equal(a.doc.Sections, b.doc.Sections):
-		return "its sections are others in the target"
+		return "its sections differ in the target"
 	case !slices.Equal(a.doc.Pages, b.doc.Pages):
-		return "its pages are others in the target"
+		return "its pages differ in the target"
 	case !slices.Equal(a.chunks, b.chunks):
-		return "its chunks are others in the target"
+		return "its chunks differ in the target"
 	}
 	for i := range a.vectors {
 		if !slices.Equal(a.vectors[i], b.vectors[i]) {
-			return fmt.Sprintf("the vector of its chunk %d is another in the target", i+1)
+			return fmt.Sprintf("the vector of its chunk %d differs in the target", i+1)
 		}
 	}
 	return ""

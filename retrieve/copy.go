@@ -17,45 +17,45 @@ import (
 	"ibid/ingest"
 )
 
-// A Copy brings documents with their vectors from one [Engine] to another, which
-// may hold other documents. It goes by what the target holds, so that one that
-// was broken off goes on where it was.
+// A Copy copies documents with their vectors from one [Engine] to another, which
+// may have other documents. It skips what the target already has, so that an
+// interrupted copy resumes.
 type Copy struct {
 	From, To Engine
-	// Collection is the only one that is copied; all of them where it is empty.
+	// Collection is the only one to copy; empty means all.
 	Collection string
-	// Again sends documents too that the target has already.
+	// Again also sends documents that the target has.
 	Again bool
-	// Sample is how many documents are compared whole at the end, chosen by the
-	// seed.
+	// Sample is how many documents are compared in full at the end, chosen by
+	// the seed.
 	Sample int
 	Seed   uint64
 
-	// Planned is told how many documents are going to be sent, and how many are
-	// there already, each time that the source was looked through; Sent of each
-	// that was, from several goroutines. Either may be nil.
+	// Planned is called after each pass over the source with the number of
+	// documents to send and of those that the target has; Sent is called for
+	// each document, from several goroutines. Either may be nil.
 	Planned func(send, there int)
 	Sent    func()
 
 	space string
 	roots []ingest.Root
-	// failed are the documents that were not copied, and why.
+	// failed has the reason for each document that could not be copied.
 	failed map[string]string
-	// sent are those that were.
+	// sent has the documents that were copied.
 	sent map[string]bool
 }
 
-// A CopyReport says what a [Copy] came to.
+// A CopyReport is the result of a [Copy].
 type CopyReport struct {
 	Space     string       `json:"space"`
 	Documents int          `json:"documents"` // of the source
 	Chunks    int          `json:"chunks"`
-	Sent      int          `json:"sent"` // documents that were not there
+	Sent      int          `json:"sent"` // documents that the target did not have
 	Roots     []CopiedRoot `json:"roots"`
-	// Compared is the number of documents that were compared whole.
+	// Compared is the number of documents that were compared in full.
 	Compared int `json:"compared"`
 	// Failed are the documents that could not be copied, by id; Differences those
-	// that are not in the target what they are in the source.
+	// that differ between source and target.
 	Failed      []CopyTrouble `json:"failed"`
 	Differences []CopyTrouble `json:"differences"`
 }
@@ -63,13 +63,13 @@ type CopyReport struct {
 // A CopiedRoot is one root after a copy.
 type CopiedRoot struct {
 	ingest.Root
-	Documents int `json:"documents"` // of the source, those that failed left out
+	Documents int `json:"documents"` // of the source, without those that failed
 	Chunks    int `json:"chunks"`
-	// Beside are documents of this root that the target alone has.
+	// Beside is the number of documents of this root that only the target has.
 	Beside int `json:"beside"`
 }
 
-// A CopyTrouble is a document that was not copied, or not well.
+// A CopyTrouble is a document that was not copied, or not correctly.
 type CopyTrouble struct {
 	Document string `json:"document"`
 	Reason   string `json:"reason"`
@@ -77,25 +77,26 @@ type CopyTrouble struct {
 
 const (
 	copyWorkers = 8
-	// copyMemory is about how many bytes of documents are in hand at a time; one
-	// that is larger is alone.
+	// copyMemory is about how many bytes of documents are in memory at a time; a
+	// larger document is copied alone.
 	copyMemory = 256 << 20
-	// copyPasses is how often the source is looked through while it changes.
+	// copyPasses is how many passes are made over a source that changes.
 	copyPasses = 10
-	// copyTries is how often a document is read that does not fit together: it
-	// may be replaced meanwhile.
+	// copyTries is how often an inconsistent document is read: it may be replaced
+	// meanwhile.
 	copyTries = 3
-	// maxCopyFailures in a row are the target's fault, not the documents'.
+	// maxCopyFailures in a row mean that the target is at fault, not a document.
 	maxCopyFailures = 3
 )
 
-// ErrCopyChanging says that the source changed all the time.
-var ErrCopyChanging = errors.New("the source has changed each time that it was compared with the target: what is copied is whole; run it again when less is written to the source")
+// ErrCopyChanging reports that the source never stopped changing.
+var ErrCopyChanging = errors.New("the source changed during every comparison with the target: " +
+	"the copied documents are complete; run the copy again when less is being written to the source")
 
-// ErrCopyRefused says that the target cannot take anything of the source.
+// ErrCopyRefused reports that the target cannot store anything of the source.
 var ErrCopyRefused = errors.New("nothing was copied")
 
-// Run copies, and compares what came of it. What it finds different is no error.
+// Run copies the documents and compares the result. Differences are not an error.
 func (c *Copy) Run(ctx context.Context) (report CopyReport, err error) {
 	c.failed, c.sent = make(map[string]string), make(map[string]bool)
 	if c.space, err = c.From.Space(ctx); err != nil {
@@ -113,8 +114,8 @@ func (c *Copy) Run(ctx context.Context) (report CopyReport, err error) {
 		if err := c.pass(ctx); err != nil {
 			return report, err
 		}
-		c.Again = false // from here on, what has changed is sent
-		if still, err := c.stands(ctx, revision); err != nil {
+		c.Again = false // later passes send only what has changed
+		if still, err := c.unchanged(ctx, revision); err != nil {
 			return report, err
 		} else if !still {
 			continue
@@ -122,15 +123,15 @@ func (c *Copy) Run(ctx context.Context) (report CopyReport, err error) {
 		if report, err = c.compare(ctx); err != nil {
 			return report, err
 		}
-		if still, err := c.stands(ctx, revision); err != nil || still {
+		if still, err := c.unchanged(ctx, revision); err != nil || still {
 			return report, err
 		}
 	}
 	return report, ErrCopyChanging
 }
 
-// stands says whether the source is at a revision still.
-func (c *Copy) stands(ctx context.Context, revision int64) (bool, error) {
+// unchanged reports whether the source is still at a revision.
+func (c *Copy) unchanged(ctx context.Context, revision int64) (bool, error) {
 	now, err := c.From.Revision(ctx)
 	if err != nil {
 		return false, fmt.Errorf("read the source: %w", err)
@@ -138,8 +139,8 @@ func (c *Copy) stands(ctx context.Context, revision int64) (bool, error) {
 	return now == revision, nil
 }
 
-// open makes the target ready: it has the same space, or none yet, and the same
-// roots.
+// open prepares the target: it must have the same space, or none yet, and gets
+// the same roots.
 func (c *Copy) open(ctx context.Context) error {
 	var err error
 	if c.roots, err = RootsToCopy(ctx, c.From, c.Collection); err != nil {
@@ -149,7 +150,7 @@ func (c *Copy) open(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read the target: %w", err)
 	}
-	// Those of longer names come after those that an engine would name first.
+	// An engine that names roots itself gives the shorter names first.
 	slices.SortFunc(c.roots, func(a, b ingest.Root) int {
 		return cmp.Or(cmp.Compare(len(a.Name), len(b.Name)), strings.Compare(a.Name, b.Name))
 	})
@@ -160,14 +161,16 @@ func (c *Copy) open(ctx context.Context) error {
 		}
 	}
 	if len(refused) > 0 {
-		return fmt.Errorf("%w: the target has other folders under these names: %w: copy to another store, or run 'ibid forget' on the target for the names that it can do without", ErrCopyRefused, errors.Join(refused...))
+		return fmt.Errorf("%w: the target has other folders under these names: %w: "+
+			"copy to another store, or run 'ibid forget' on the target for names that it no longer needs", ErrCopyRefused, errors.Join(refused...))
 	}
 	space, err := c.To.Space(ctx)
 	if err != nil {
 		return fmt.Errorf("read the target: %w", err)
 	}
 	if c.space != "" && space != "" && space != c.space {
-		return fmt.Errorf("%w: the source is embedded with %s and the target with %s, and their vectors cannot be compared: run 'ibid reembed' on one of them first, or copy to another store", ErrCopyRefused, c.space, space)
+		return fmt.Errorf("%w: the source is embedded with %s and the target with %s, and their vectors cannot be compared: "+
+			"run 'ibid reembed' on one of them first, or copy to another store", ErrCopyRefused, c.space, space)
 	}
 	if c.space != "" && space == "" {
 		if err := c.To.SetSpace(ctx, c.space); err != nil {
@@ -182,9 +185,8 @@ func (c *Copy) open(ctx context.Context) error {
 	return nil
 }
 
-// RootsToCopy are the roots of a collection, and all of them where it is empty.
-// Of a collection that there is not, the error is [ErrNotFound] and names those
-// that there are.
+// RootsToCopy returns the roots of a collection, or all roots if it is empty. For
+// an unknown collection the error is [ErrNotFound] and names the existing ones.
 func RootsToCopy(ctx context.Context, from Engine, collection string) ([]ingest.Root, error) {
 	all, err := from.Roots(ctx)
 	if err != nil {
@@ -206,18 +208,18 @@ func RootsToCopy(ctx context.Context, from Engine, collection string) ([]ingest.
 	case len(roots) > 0:
 		return roots, nil
 	case len(there) == 0:
-		return nil, fmt.Errorf("collection %q %w in the source, which has no folder at all", collection, ErrNotFound)
+		return nil, fmt.Errorf("collection %q %w in the source, which is empty", collection, ErrNotFound)
 	}
 	return nil, fmt.Errorf("collection %q %w in the source, which has: %s", collection, ErrNotFound, strings.Join(there, ", "))
 }
 
-// pending is a document that is to be sent.
+// A pending is a document to send.
 type pending struct {
 	id            string
 	chunks, bytes int
 }
 
-// pass sends what the target does not have as the source has it.
+// pass sends the documents that the target lacks or has in another version.
 func (c *Copy) pass(ctx context.Context) error {
 	send, there, err := c.plan(ctx)
 	if err != nil {
@@ -231,14 +233,14 @@ func (c *Copy) pass(ctx context.Context) error {
 	}
 	for _, r := range c.roots {
 		if err := c.listings(ctx, r); err != nil {
-			return fmt.Errorf("copy what is known of the archives of %s: %w", r.Name, err)
+			return fmt.Errorf("copy the lists of archives of %s: %w", r.Name, err)
 		}
 	}
 	return nil
 }
 
-// plan finds what is to be sent, and takes away what was sent and is no longer in
-// the source.
+// plan finds the documents to send, and deletes those that were sent and are no
+// longer in the source.
 func (c *Copy) plan(ctx context.Context) (send []pending, there int, err error) {
 	for _, r := range c.roots {
 		source, target, err := c.lists(ctx, r)
@@ -260,7 +262,7 @@ func (c *Copy) plan(ctx context.Context) (send []pending, there int, err error) 
 				continue
 			}
 			if err := c.To.Delete(ctx, id); err != nil {
-				return nil, 0, fmt.Errorf("take out %s, which was deleted at the source: %w", id, err)
+				return nil, 0, fmt.Errorf("delete %s, which was deleted in the source: %w", id, err)
 			}
 			delete(c.sent, id)
 		}
@@ -268,7 +270,7 @@ func (c *Copy) plan(ctx context.Context) (send []pending, there int, err error) 
 	return send, there, nil
 }
 
-// lists gives the documents of a root: those of the source in order, those of
+// lists returns the documents of a root: those of the source in order, those of
 // the target by id.
 func (c *Copy) lists(ctx context.Context, r ingest.Root) (source []DocumentInfo, target map[string]DocumentInfo, err error) {
 	if source, err = c.From.Documents(ctx, Filter{Root: r.Name}); err != nil {
@@ -301,7 +303,7 @@ func (c *Copy) send(ctx context.Context, documents []pending) error {
 	var mu sync.Mutex // guards what follows, c.failed and c.sent
 	failures := 0
 	for _, p := range documents {
-		// A chunk is here twice, with vectors of about a thousand dimensions.
+		// A chunk is in memory twice, with vectors of about a thousand dimensions.
 		need := min(copyMemory, int64(3*p.bytes+p.chunks*(8<<10)))
 		if room.Acquire(sending, need) != nil {
 			break // the group's error or the context's
@@ -339,20 +341,20 @@ func (c *Copy) send(ctx context.Context, documents []pending) error {
 	return cmp.Or(group.Wait(), ctx.Err())
 }
 
-// An unreadError is about a document that the source does not give whole.
+// An unreadError reports that the source has only parts of a document.
 type unreadError struct{ err error }
 
-func (e *unreadError) Error() string { return "the source does not give it whole: " + e.err.Error() }
+func (e *unreadError) Error() string { return "the source has only parts of it: " + e.err.Error() }
 func (e *unreadError) Unwrap() error { return e.err }
 
-// A movedError says that the source has another space than at the beginning.
+// A movedError reports that the source changed its space during the copy.
 type movedError struct{ from, to string }
 
 func (e *movedError) Error() string {
-	return fmt.Sprintf("the source was embedded with %s, and while it was copied came to be embedded with %s: copy it into an empty store", e.from, e.to)
+	return fmt.Sprintf("the source changed its embedding model from %s to %s during the copy: copy it into an empty store", e.from, e.to)
 }
 
-// move copies one document; done is false when it is no longer in the source.
+// move copies one document; done is false if it is no longer in the source.
 func (c *Copy) move(ctx context.Context, p pending) (done bool, err error) {
 	var d whole
 	for try := range copyTries {
@@ -373,7 +375,7 @@ func (c *Copy) move(ctx context.Context, p pending) (done bool, err error) {
 	if err != nil {
 		return false, &unreadError{err}
 	}
-	// What was read before this is of the space that is in use now.
+	// The space did not change while the document was read.
 	if space, err := c.From.Space(ctx); err != nil {
 		return false, &unreadError{err}
 	} else if space != c.space {
@@ -382,7 +384,7 @@ func (c *Copy) move(ctx context.Context, p pending) (done bool, err error) {
 	return true, putWhole(ctx, c.To, c.space, d)
 }
 
-// A whole document is one with its chunks and their vectors.
+// A whole is a document with its chunks and their vectors.
 type whole struct {
 	doc     *ingest.Document
 	chunks  []ingest.Chunk
@@ -392,8 +394,8 @@ type whole struct {
 // wholeBatch is how many chunks are read at a time.
 const wholeBatch = 512
 
-// readWhole reads a document that has so many chunks. One whose parts are of
-// different versions is an error.
+// readWhole reads a document with the given number of chunks. It is an error if
+// its parts are of different versions.
 func readWhole(ctx context.Context, e Engine, id string, chunks int) (d whole, err error) {
 	if d.doc, err = e.Document(ctx, id); err != nil {
 		return d, err
@@ -415,7 +417,7 @@ func readWhole(ctx context.Context, e Engine, id string, chunks int) (d whole, e
 			case f.ID != ChunkID(id, n):
 				return d, fmt.Errorf("its chunk %d is missing, or is damaged", n)
 			case f.Start < 0 || f.End > len(d.doc.Text) || f.Start > f.End || d.doc.Text[f.Start:f.End] != f.Text:
-				return d, fmt.Errorf("its chunk %d does not stand in its text", n)
+				return d, fmt.Errorf("its chunk %d is not in its text", n)
 			}
 			d.chunks, d.vectors = append(d.chunks, f.Chunk), append(d.vectors, f.Vector)
 		}
@@ -444,8 +446,8 @@ func putWhole(ctx context.Context, e Engine, space string, d whole) error {
 	return e.Replace(ctx, d.doc, d.chunks, d.vectors)
 }
 
-// listings copies what was found in the archives and mails of a root, but for
-// those of which a document failed: they are to be read anew.
+// listings copies what was found in the archives and mails of a root, except
+// those with a document that failed: they must be read again.
 func (c *Copy) listings(ctx context.Context, root ingest.Root) error {
 	ids, err := c.From.Listings(ctx, root.Name)
 	if err != nil {

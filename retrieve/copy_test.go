@@ -162,7 +162,7 @@ func TestCopyRefuses(t *testing.T) {
 		"another folder of the name": func(e *local.Engine) string {
 			_, err := e.AddRoot(t.Context(), "/mnt/notes", "")
 			must(t, err)
-			return `"notes" is there for the folder /mnt/notes`
+			return `"notes" already belongs to the folder /mnt/notes`
 		},
 		"another name of the folder": func(e *local.Engine) string {
 			for _, path := range []string{"/mnt/notes", "/home/notes", "/srv/notes"} {
@@ -171,12 +171,12 @@ func TestCopyRefuses(t *testing.T) {
 			}
 			_, err := e.DeleteRoot(t.Context(), "notes")
 			must(t, err)
-			return "is there as the root"
+			return "already has the root"
 		},
 		"another collection": func(e *local.Engine) string {
 			_, err := e.AddRoot(t.Context(), "", "other")
 			must(t, err)
-			return `"uploads" is there in the collection "other"`
+			return `"uploads" is already in the collection "other"`
 		},
 		"another space": func(e *local.Engine) string {
 			y := newIndex(t, e, enginetest.Hashing{Dims: 64, Name: "other"})
@@ -298,7 +298,7 @@ func TestCopyFindsDifferences(t *testing.T) {
 	from := openLocal(t, t.TempDir())
 	library(t, from, 8)
 	for name, spoil := range map[string]func(to *local.Engine, d *ingest.Document, chunks []ingest.Chunk, vectors [][]float32){
-		"its text is another": func(to *local.Engine, d *ingest.Document, chunks []ingest.Chunk, vectors [][]float32) {
+		"its text differs": func(to *local.Engine, d *ingest.Document, chunks []ingest.Chunk, vectors [][]float32) {
 			d.Text = d.Text[:len(d.Text)-1] + "#"
 			chunks[len(chunks)-1].Text = d.Text[chunks[len(chunks)-1].Start:]
 		},

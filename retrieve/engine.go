@@ -17,16 +17,16 @@ type Embedder interface {
 	Space() string
 }
 
-// A Vocabulary is an [Embedder] that knows some words and not others. Fusion
-// trusts its vectors as far as it knows the question's words.
+// A Vocabulary is an [Embedder] that knows only some words. Fusion weighs its
+// vectors by the share of the question's words that it knows.
 type Vocabulary interface {
-	// Known is the share of the text's words, 0 to 1, whose meaning is known.
+	// Known returns the share of the text's words that it knows, 0 to 1.
 	Known(text string) float64
 }
 
-// An Engine keeps documents, chunks and vectors, and finds candidates. It
-// never decides: scores are computed by the [Index] on what it returns.
-// An engine is safe for concurrent use, by several processes too where its
+// An Engine stores documents, chunks and vectors, and finds candidates. It
+// never decides: the [Index] computes scores on what it returns.
+// An engine is safe for concurrent use, also by several processes where its
 // documentation says so. Writes are durable when they return nil.
 type Engine interface {
 	// Space is the embedding space the stored vectors belong to; empty while
@@ -34,63 +34,63 @@ type Engine interface {
 	Space(ctx context.Context) (string, error)
 	SetSpace(ctx context.Context, space string) error
 
-	// AddRoot gives the root stored for the absolute folder path, and makes
-	// it under a free name when there is none.
+	// AddRoot returns the root stored for the absolute folder path, and
+	// creates it under a free name when there is none.
 	AddRoot(ctx context.Context, path, collection string) (ingest.Root, error)
 	Roots(ctx context.Context) ([]ingest.Root, error)
-	// DeleteRoot removes a root and all its documents, and says how many
-	// documents there were. An unknown name is [ErrNotFound].
+	// DeleteRoot removes a root and all its documents, and returns how many
+	// there were. An unknown name is [ErrNotFound].
 	DeleteRoot(ctx context.Context, name string) (documents int, err error)
 
-	// Replace stores one document whole, in place of what had its id. Rows
-	// of vectors that do not fit the space (length, finiteness, zero length)
-	// are refused and nothing is changed.
+	// Replace stores one whole document in place of the one with its id. It
+	// refuses vectors that do not fit the space (length, finiteness, zero
+	// length) and then changes nothing.
 	Replace(ctx context.Context, doc *ingest.Document, chunks []ingest.Chunk, vectors [][]float32) error
 	Rename(ctx context.Context, from string, to *ingest.Document) error
 	Delete(ctx context.Context, document string) error
 
-	// Listing, KeepListing and Listings are those of an [ingest.Lister], by the
-	// name of the root.
+	// Listing, KeepListing and Listings are those of an [ingest.Lister], with
+	// the name of the root.
 	Listing(ctx context.Context, id string) ([]byte, error)
 	KeepListing(ctx context.Context, root, id string, listing []byte) error
 	Listings(ctx context.Context, root string) (ids []string, err error)
-	// Document gives a stored document with its text; [ErrNotFound] if there is none.
+	// Document returns a stored document with its text; [ErrNotFound] if there is none.
 	Document(ctx context.Context, id string) (*ingest.Document, error)
-	// Excerpt gives Text[start:end] of a stored document, byte offsets inside
-	// it; [ErrNotFound] if the document is not there or does not reach so far.
+	// Excerpt returns Text[start:end] of a stored document, in bytes;
+	// [ErrNotFound] if there is no such document or it is shorter.
 	Excerpt(ctx context.Context, id string, start, end int) (string, error)
-	// Sections gives the sections of a stored document, in order; [ErrNotFound]
-	// if the document is not there, is damaged or has another digest.
+	// Sections returns the sections of a stored document, in order; [ErrNotFound]
+	// if the document is missing, is damaged or has another digest.
 	Sections(ctx context.Context, id, digest string) ([]ingest.Section, error)
-	// Documents lists what is stored, by id, without texts.
+	// Documents lists the stored documents, ordered by id, without texts.
 	Documents(ctx context.Context, f Filter) ([]DocumentInfo, error)
-	// Holds says whether Documents would list any.
+	// Holds reports whether Documents would list any.
 	Holds(ctx context.Context, f Filter) (bool, error)
 
-	// Dense gives the ids of the k chunks nearest to the vector by cosine,
+	// Dense returns the ids of the k chunks nearest to the vector by cosine,
 	// nearest first; ties are ordered by id. Fewer when there are fewer.
 	Dense(ctx context.Context, vector []float32, k int, f Filter) ([]string, error)
-	// Lexical gives the ids of the k chunks with the highest BM25 score over
+	// Lexical returns the ids of the k chunks with the highest BM25 score over
 	// the terms (made by [Terms]), highest first; ties are ordered by id.
-	// Chunks that hold none of the terms are not given.
+	// Chunks with none of the terms are not returned.
 	Lexical(ctx context.Context, terms []string, k int, f Filter) ([]string, error)
-	// Candidates gives chunks with their vectors by id, in the order of the
-	// ids. One that has vanished or changed meanwhile is left out.
+	// Candidates returns chunks with their vectors, in the order of the ids.
+	// A chunk that was deleted or changed meanwhile is left out.
 	Candidates(ctx context.Context, ids []string) ([]Candidate, error)
 	// Stats counts what BM25 needs, over everything stored (not filtered).
 	Stats(ctx context.Context, terms []string) (Stats, error)
-	// Revision grows with every durable change, by whichever process.
+	// Revision grows with every durable change by any process.
 	Revision(ctx context.Context) (int64, error)
-	// Close ends the use of the engine; to close it again does nothing.
+	// Close releases the engine; closing it again does nothing.
 	Close() error
 }
 
-// A Preparer is an [Engine] that can do the most of Replace before it needs to
-// be alone: for several documents at a time, while another one is stored.
+// A Preparer is an [Engine] that can do most of Replace without its write lock:
+// for several documents at a time, while another one is stored.
 type Preparer interface {
-	// Prepare checks a document with vectors of the space; store puts it in
-	// place of what has its id, or gives a [*SpaceError] where another space
-	// has come into use meanwhile. The document must not change until then.
+	// Prepare checks a document with vectors of the space. store replaces the
+	// document with that id, or returns a [*SpaceError] when the engine has
+	// changed its space meanwhile. The document must not change until then.
 	Prepare(space string, doc *ingest.Document, chunks []ingest.Chunk, vectors [][]float32) (store func(context.Context) error, err error)
 }
 
@@ -117,8 +117,8 @@ type Candidate struct {
 	Meta                              map[string]string // of the document; must not be changed
 	Vector                            []float32         // must not be changed
 	// Terms are the counted terms of the chunk's embedding text and Length
-	// their number, by [CountTerms], where the engine keeps them; nil has them
-	// counted again.
+	// their number, by [CountTerms], if the engine stores them; if Terms is
+	// nil they are counted again.
 	Terms  []TermCount
 	Length int
 }
@@ -127,5 +127,5 @@ type Candidate struct {
 type Stats struct {
 	Chunks    int            // number of chunks stored
 	MeanTerms float64        // mean number of terms of a chunk
-	Frequency map[string]int // for each term asked for: in how many chunks it stands
+	Frequency map[string]int // for each requested term, the number of chunks with it
 }

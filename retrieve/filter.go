@@ -11,8 +11,8 @@ import (
 	bcp47 "golang.org/x/text/language"
 )
 
-// A Filter narrows a search to documents that every one of its members lets
-// through; one that is not set lets all through, and so does the zero value.
+// A Filter narrows a search to documents that match all its fields. A zero field
+// matches every document.
 type Filter struct {
 	Collection string `json:"collection,omitempty"`
 	Root       string `json:"root,omitempty"`
@@ -24,31 +24,31 @@ type Filter struct {
 	// Tags must all be among the document's, whatever their case.
 	Tags []string `json:"tags,omitempty"`
 	// Author has words that must all be among those of the document's authors,
-	// whatever their case, accents and order.
+	// in any order, ignoring case and accents.
 	Author string `json:"author,omitempty"`
-	// Language is one that the document says it is written in, or a wider one:
-	// "de" lets "de-AT" through.
+	// Language is one that the document's metadata names, or a wider one: "de"
+	// matches "de-AT".
 	Language LanguageTag `json:"language,omitempty"`
 	// Since and Until are the first and the last day that a document may be
-	// dated. A document without a date passes neither.
+	// dated. A document without a date matches neither.
 	Since Date `json:"since,omitempty"`
 	Until Date `json:"until,omitempty"`
-	// Collections, where there are any, has the document in one of them as
-	// well. They are what the asker may see, and not the asker's to say.
+	// Collections, if any, are those that the caller may access: the document
+	// must be in one of them. Requests cannot set them.
 	Collections []string `json:"-"`
 }
 
-// IsZero says whether the filter lets everything through.
+// IsZero reports whether the filter matches every document.
 func (f Filter) IsZero() bool { return f.Equal(Filter{}) }
 
-// Equal says whether two filters have the same members.
+// Equal reports whether two filters have equal fields.
 func (f Filter) Equal(g Filter) bool {
 	return f.Collection == g.Collection && f.Root == g.Root && f.Document == g.Document && f.PathPrefix == g.PathPrefix &&
-		f.Format == g.Format && f.Author == g.Author && f.Language == g.Language && f.Since == g.Since && f.Until == g.Until && slices.Equal(f.Tags, g.Tags) &&
-		slices.Equal(f.Collections, g.Collections)
+		f.Format == g.Format && f.Author == g.Author && f.Language == g.Language && f.Since == g.Since && f.Until == g.Until &&
+		slices.Equal(f.Tags, g.Tags) && slices.Equal(f.Collections, g.Collections)
 }
 
-// Matches says whether the filter lets a document with these labels through.
+// Matches reports whether the filter matches a document with these labels.
 func (f Filter) Matches(d *DocumentInfo, l Labels) bool {
 	return (f.Collection == "" || f.Collection == d.Collection) &&
 		(len(f.Collections) == 0 || slices.Contains(f.Collections, d.Collection)) &&
@@ -63,10 +63,9 @@ func (f Filter) Matches(d *DocumentInfo, l Labels) bool {
 		strings.HasPrefix(d.Path, f.PathPrefix)
 }
 
-// Labels are what a [Filter] reads in a document's metadata.
+// Labels are the values of a document's metadata that a [Filter] compares.
 type Labels struct {
-	// Date is that of the document: its "date", or else its "updated", where
-	// one of them can be read.
+	// Date is the document's "date", or else its "updated", if readable.
 	Date      Date
 	Tags      []string // in lower case, without "#"
 	Authors   []string // the words of their names, without case and accents
@@ -95,7 +94,7 @@ func LabelsOf(meta map[string]string) Labels {
 	return l
 }
 
-// by says whether the name, or a part of it, stands among the authors.
+// by reports whether all words of the name are among the authors.
 func (l Labels) by(name string) bool {
 	words := nameWords(name)
 	return len(words) > 0 && !slices.ContainsFunc(words, func(w string) bool { return !slices.Contains(l.Authors, w) })
@@ -105,12 +104,12 @@ func nameWords(names string) []string {
 	return strings.FieldsFunc(fold(names), func(r rune) bool { return !unicode.In(r, unicode.L, unicode.M, unicode.N) })
 }
 
-// A LanguageTag names a language by its shortest tag of BCP 47: "de", "pt-BR".
-// What is none of its tags, such as a name, stands in small letters.
+// A LanguageTag is the shortest BCP 47 tag of a language: "de", "pt-BR". A text
+// that is not such a tag, like a language's name, is kept in lower case.
 type LanguageTag string
 
-// UnmarshalText reads a tag in any case and of two letters or three, with hyphens
-// or underscores: "deu" and "DE" are "de".
+// UnmarshalText reads a tag in any case, of two or three letters, with hyphens or
+// underscores: "deu" and "DE" are "de".
 func (t *LanguageTag) UnmarshalText(text []byte) error {
 	*t = languageTag(string(text))
 	return nil
@@ -125,8 +124,7 @@ func languageTag(s string) LanguageTag {
 	return LanguageTag(tag.String())
 }
 
-// holds says whether the other language is the same one, or one of its kinds
-// (RFC 4647, 3.3.1).
+// holds reports whether the other tag is equal or more specific (RFC 4647, 3.3.1).
 func (t LanguageTag) holds(other LanguageTag) bool {
 	return t == other || strings.HasPrefix(string(other), string(t)+"-")
 }
@@ -135,16 +133,15 @@ func foldTag(tag string) string {
 	return strings.ToLower(strings.TrimPrefix(strings.TrimSpace(tag), "#"))
 }
 
-// A Date is a day, a month or a year, written 2024-03-31, 2024-03 or 2024; the
-// empty one is none. One that says less stands for all its days: a document of
-// 2024 may be of any of them, so it passes until 2024-03-31 and since
-// 2024-03-31 alike.
+// A Date is a day, a month or a year, written 2024-03-31, 2024-03 or 2024; empty
+// means none. A month or year means any of its days: a document of 2024 matches
+// both until 2024-03-31 and since 2024-03-31.
 type Date string
 
 const dateLayout = "2006-01-02"
 
-// ParseDate reads a date in one of its three forms, or the day of a time as in
-// RFC 3339. The error is a [*DateError].
+// ParseDate parses a date in one of its three forms, or the day of an RFC 3339
+// time. The error is a [*DateError].
 func ParseDate(s string) (Date, error) {
 	for _, layout := range []string{dateLayout, "2006-01", "2006"} {
 		if _, err := time.Parse(layout, s); err == nil {
@@ -157,14 +154,14 @@ func ParseDate(s string) (Date, error) {
 	return "", &DateError{Text: s}
 }
 
-// A DateError says that a text is no [Date].
+// A DateError reports that a text is not a [Date].
 type DateError struct{ Text string }
 
 func (e *DateError) Error() string {
-	return fmt.Sprintf("the date %.40q is not understood: give it as 2024-03-31, 2024-03 or 2024", e.Text)
+	return fmt.Sprintf("invalid date %.40q: write it as 2024-03-31, 2024-03 or 2024", e.Text)
 }
 
-// UnmarshalText is [ParseDate]; no text is no date.
+// UnmarshalText is [ParseDate], except that an empty text is an empty date.
 func (d *Date) UnmarshalText(text []byte) (err error) {
 	*d = ""
 	if len(text) > 0 {
@@ -173,15 +170,15 @@ func (d *Date) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
-// compare orders two dates as far as both of them say.
+// compare orders two dates by the parts that both have.
 func (d Date) compare(to Date) int {
 	n := min(len(d), len(to))
 	return strings.Compare(string(d[:n]), string(to[:n]))
 }
 
-// readDate reads a date as people and programs write it, where the order of its
-// parts is plain: the year first, or the month by name. The day is the one
-// written, whatever the time zone. Anything else is no date.
+// readDate reads a date in the notations whose order is unambiguous: with the
+// year first, or the month by name. It ignores the time zone. Anything else is no
+// date.
 func readDate(s string) Date {
 	if parts := datedFirst.FindStringSubmatch(s); parts != nil {
 		date := parts[1]
@@ -210,7 +207,7 @@ func readDate(s string) Date {
 }
 
 var (
-	// A year, and a month and a day where they follow; a time may follow these.
+	// A year, optionally a month and a day; a time may follow.
 	datedFirst = regexp.MustCompile(`^\s*([0-9]{4})(?:[-/.]?([0-9]{2})|[-/.]([0-9]))?(?:[-/.]?([0-9]{2})|[-/.]([0-9]))?(?:$|[^0-9])`)
 	weekday    = regexp.MustCompile(`^(?i:mon|tue|wed|thu|fri|sat|sun)[a-z]*\.?$`)
 )

@@ -13,9 +13,9 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// onLine puts raised and lowered digits on the line: H₂O is H2O and m² is m2.
-// Where no letter is before them they are a number of their own: 10² is 10 2,
-// and so is the mark of a note behind a year.
+// onLine replaces superscript and subscript digits: H₂O is H2O and m² is m2. If
+// no letter precedes them they are a separate number: 10² is 10 2, and so is a
+// footnote mark after a year.
 func onLine(text string) string {
 	if !strings.ContainsFunc(text, func(r rune) bool { return offLine(r) != 0 }) {
 		return text
@@ -38,7 +38,7 @@ func onLine(text string) string {
 	return b.String()
 }
 
-// offLine gives the digit of a raised or lowered one; 0 for anything else.
+// offLine returns the digit of a superscript or subscript; 0 for anything else.
 func offLine(r rune) byte {
 	switch {
 	case r < '²':
@@ -55,9 +55,9 @@ func offLine(r rune) byte {
 	return 0
 }
 
-// ordinary writes the characters of a word in their ordinary forms: composed,
-// not wide, narrow or joined, and the digits of every script as 0 to 9. What is
-// not seen is left out, but for the joiners, which part words in Persian.
+// ordinary normalises the characters of a word (NFKC) and writes the digits of
+// every script as 0 to 9. It removes invisible characters except the joiners,
+// which separate words in Persian.
 func ordinary(word string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -76,7 +76,7 @@ func ordinary(word string) string {
 	}, norm.NFKC.String(word))
 }
 
-// digitOf gives the value of a decimal digit: Unicode has them in tens.
+// digitOf returns the value of a decimal digit: Unicode has them in blocks of ten.
 func digitOf(r rune) rune {
 	for _, t := range unicode.Nd.R16 {
 		if rune(t.Lo) <= r && r <= rune(t.Hi) {
@@ -91,11 +91,11 @@ func digitOf(r rune) rune {
 	return 0
 }
 
-// stressed are the Cyrillic vowels that dictionaries put an accent on.
+// stressed are the Cyrillic vowels that dictionaries mark with an accent.
 const stressed = "аеиоуыэюяіє"
 
-// fold takes away case and what is written above and below letters and may as
-// well be left out: accents of Latin and Greek letters, vowel signs and points.
+// fold removes case and optional marks: accents of Latin and Greek letters, vowel
+// signs and points.
 func fold(word string) string {
 	ascii := true
 	for i := 0; i < len(word) && ascii; i++ {
@@ -114,11 +114,11 @@ func fold(word string) string {
 				continue
 			case (r == '\u0300' || r == '\u0301') && strings.ContainsRune(stressed, base):
 				continue
-			case base == 'е' && r == '\u0308': // Russian ё is written е as often
+			case base == 'е' && r == '\u0308': // Russian ё is often written е
 				continue
 			case unicode.Is(unicode.Arabic, base): // vowel signs
 				continue
-			case r == '\u093c': // the dot of borrowed Hindi sounds, often left out
+			case r == '\u093c': // the dot of borrowed Hindi sounds, often omitted
 				continue
 			}
 		} else {
@@ -159,7 +159,7 @@ func fold(word string) string {
 	return norm.NFC.String(b.String())
 }
 
-// stem takes the ending off a folded word, by its script.
+// stem removes the ending of a folded word by the rules of its script.
 func stem(word string) string {
 	if len(word) < 3 || len(word) > maxTerm {
 		return word

@@ -5,53 +5,52 @@ import (
 	"slices"
 )
 
-// A scored candidate on its way to become a passage.
+// A scored is a candidate with its scores.
 type scored struct {
 	Passage
 	vector []float32
-	words  []string // made by plain when they are needed
+	words  []string // made by plain when needed
 }
 
 // denseWeight is the share of the dense score in the mixture, for a question
-// whose words the embedder knows. It was learned with TestFusionWeight on
-// public retrieval sets: their mean nDCG@10 hardly changes from 0.3 to 0.5.
-// Scaling by range instead of deviation is no better. Rank fusion without
-// weights falls below BM25, since the dense list is the weaker of the two.
+// whose words the embedder knows. It was chosen with TestFusionWeight on public
+// retrieval sets: their mean nDCG@10 hardly changes from 0.3 to 0.5. Scaling by
+// range instead of deviation is no better. Rank fusion without weights falls
+// below BM25, since the dense list is the weaker of the two.
 const denseWeight = 0.4
 
-// The best candidates of the mixture say what the question's words left out:
-// their mean is added to the question and the dense scores are taken again
-// (pseudo-relevance feedback: Rocchio, 1971). One that is feedbackScale standard
-// deviations below the best counts 1/e of it, so that where one passage stands out
-// the feedback is of that one. Feedback on the terms (RM3) gains as much where many
-// passages answer, and loses where one does.
+// Pseudo-relevance feedback (Rocchio, 1971): the mean of the best candidates of
+// the mixture is added to the question, and the dense scores are computed again.
+// A candidate that is feedbackScale standard deviations below the best one weighs
+// 1/e of it, so that a single outstanding passage decides alone. Feedback on the
+// terms (RM3) gains as much where many passages answer, and loses where one does.
 const (
 	feedback       = 5
 	feedbackScale  = 0.6
 	feedbackWeight = 1.0
 )
 
-// Texts that are near to each other answer the same questions: a part of each
-// score is the mean of those of the nearest candidates (regularised scores: Diaz,
-// "Regularizing ad hoc retrieval scores", 2005). Of 3 to 15 neighbours and parts
-// of 0.2 to 0.5, these take nothing from any set of TestRetrievalQuality. Among few
-// candidates the nearest are not near: one in eight counts, so that a small
-// library is left as it is.
+// Similar texts answer the same questions: a share of each score is the mean of
+// those of the nearest candidates (Diaz, "Regularizing ad hoc retrieval scores",
+// 2005). Of 3 to 15 neighbours and shares of 0.2 to 0.5, these values lose
+// nothing on any set of TestRetrievalQuality. Among few candidates the nearest
+// are not near, so there is one neighbour for every eight candidates, and none in
+// a small library.
 const (
 	neighbours     = 8
 	perNeighbour   = 8
 	neighbourShare = 0.3
-	// mostEvened is how many of the best are evened out: each is compared with
-	// every other.
+	// mostEvened is how many of the best candidates are smoothed: each is
+	// compared with every other.
 	mostEvened = 200
 )
 
-// fuse sets the Score of each: the mixture of its dense and lexical scores,
-// the dense one with the given weight, each in standard deviations from the
-// mean over the candidates of this one question, so that embedders with wide
-// and with narrow cosines weigh the same. A mixture of both is taken again with
-// feedback, and evened out between neighbours as far as the weight says that
-// vectors are to be trusted. The scores are then stretched to 0 … 1.
+// fuse sets the Score of each candidate: the mixture of its dense and lexical
+// scores, the dense one with the given weight. Both are in standard deviations
+// from the mean over the candidates of this question, so that embedders with a
+// wide and a narrow range of cosines weigh the same. If both count, the mixture
+// is computed again with feedback and smoothed between neighbours, in proportion
+// to the weight. The scores are then scaled to 0 … 1.
 func fuse(all []scored, question []float32, weight float64) {
 	if len(all) == 0 {
 		return
@@ -90,8 +89,7 @@ func mix(all []scored, dense, lexical []float64, weight float64) {
 	}
 }
 
-// widen gives the direction of the question together with that of the best
-// candidates, of unit length.
+// widen returns the unit vector of the question plus the best candidates.
 func widen(all []scored, question []float32) []float32 {
 	order := make([]*scored, len(all))
 	for i := range all {
@@ -124,7 +122,7 @@ func widen(all []scored, question []float32) []float32 {
 }
 
 // even moves each score by a share towards the mean of the nearest candidates,
-// weighed by the squares of their cosines.
+// weighted by the squares of their cosines.
 func even(all []scored, share float64) {
 	n := len(all)
 	k := min(neighbours, n/perNeighbour)
@@ -155,8 +153,8 @@ func even(all []scored, share float64) {
 	}
 }
 
-// largest gives the places of the k largest values, largest first; of equal ones
-// the first.
+// largest returns the indexes of the k largest values, largest first; of equal
+// values, the first.
 func largest(values []float64, k int) []int {
 	places := make([]int, 0, k+1)
 	for i, v := range values {
@@ -173,8 +171,8 @@ func largest(values []float64, k int) []int {
 	return places
 }
 
-// nearness is the inner product in float32: four sums side by side, three times
-// as fast as dot, and the same number everywhere.
+// nearness is the inner product in float32 with four partial sums: three times as
+// fast as dot, and the same on every machine.
 func nearness(a, b []float32) float32 {
 	var s0, s1, s2, s3 float32
 	for ; len(a) >= 4 && len(b) >= 4; a, b = a[4:], b[4:] {

@@ -14,7 +14,8 @@ var hindiEndings = strings.Fields(`
 	कर ाओ िए ाई ाए ने नी ना ते ीं ती ता ां ों ें
 	ो े ू ु ी ि ा`)
 
-// stemHindi takes the ending off a folded Hindi word, unless hardly anything is left.
+// stemHindi removes the ending of a folded Hindi word, unless less than two
+// letters would be left.
 func stemHindi(word string) string {
 	letters := utf8.RuneCountInString(word)
 	for _, ending := range hindiEndings {

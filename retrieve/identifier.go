@@ -36,12 +36,12 @@ func (a *analyser) written(word string) {
 	}
 }
 
-// narrowSpace stands within words by Unicode's rules, for the sake of Mongolian;
-// in French it parts.
+// narrowSpace is part of a word by Unicode's rules, because of Mongolian; in
+// French it separates words.
 const narrowSpace = "\u202f"
 
-// mixed takes a word of two scripts of which one has no spaces, as where an
-// ending is put to a foreign name: each piece is read as its script is.
+// mixed adds a word of two scripts, one of which has no spaces (a foreign name
+// with an ending): each piece is read by the rules of its script.
 func (a *analyser) mixed(word string) {
 	for rest := word; rest != ""; {
 		first, _ := utf8.DecodeRuneInString(rest)
@@ -79,7 +79,7 @@ func (a *analyser) simple(name string) {
 	}
 	a.spoken = append(a.spoken, spoken{written, len(a.words), function})
 	if one, ok := strings.CutSuffix(folded, "s"); ok && endsInCapitals(name[:len(name)-1]) {
-		// The rules of English see no plural in LLMs, which has no vowel.
+		// The English stemmer sees no plural in LLMs, which has no vowel.
 		one, many := stem(one), stem(folded)
 		if many == one {
 			many = ""
@@ -90,8 +90,7 @@ func (a *analyser) simple(name string) {
 	a.add(stem(folded))
 }
 
-// endsInCapitals says whether the last two letters of a word are capitals of
-// ASCII.
+// endsInCapitals reports whether the last two bytes of a word are ASCII capitals.
 func endsInCapitals(word string) bool {
 	n := len(word)
 	return n > 1 && upper(word[n-1]) && upper(word[n-2])
@@ -99,7 +98,7 @@ func endsInCapitals(word string) bool {
 
 func upper(c byte) bool { return c >= 'A' && c <= 'Z' }
 
-// compound adds a word whole and in the parts it is written of.
+// compound adds a word whole and in its parts.
 func (a *analyser) compound(word string) {
 	if word = withoutApostrophes(word); word == "" {
 		return
@@ -117,7 +116,7 @@ func (a *analyser) compound(word string) {
 	if left, right, ok := strings.Cut(word, "."); ok && domains[strings.ToLower(right)] && !strings.ContainsAny(left, "_0123456789") {
 		a.repeat(stem(fold(left + right)))
 	}
-	lettered := false // there are letters, and not a single one, before the part
+	lettered := false // the part follows more than one letter
 	for p := range parts(word) {
 		switch {
 		case isDigit(p.text[0]) && numeric(p.text):
@@ -137,13 +136,13 @@ func (a *analyser) compound(word string) {
 	}
 }
 
-// domains are endings of names that are written with a full stop or without:
+// domains are endings of names that are written with or without a full stop:
 // node.js and nodejs.
 var domains = map[string]bool{"js": true, "io": true, "net": true}
 
-// withoutApostrophes joins what an apostrophe parts: "don't" is one word, and
-// "boat's" is a boat. What French and Italian put before one is another word:
-// "l'eau". Hebrew's marks of abbreviation join too.
+// withoutApostrophes removes apostrophes: "don't" is one word, and "boat's" is a
+// boat. In French and Italian the part before one is another word and is removed:
+// "l'eau". Hebrew abbreviation marks are removed too.
 func withoutApostrophes(word string) string {
 	if !strings.ContainsAny(word, apostrophes) {
 		return word
@@ -177,7 +176,7 @@ var elided = func() map[string]bool {
 	return m
 }()
 
-// initials says whether a word is letters with a full stop between each two:
+// initials reports whether a word is single letters separated by full stops:
 // U.S.A.
 func initials(word string) bool {
 	for i := 0; i < len(word); i++ {
@@ -188,7 +187,8 @@ func initials(word string) bool {
 	return len(word) > 2
 }
 
-// humped says whether capitals part a word of ASCII letters, as in identifiers.
+// humped reports whether capitals divide a word of ASCII letters, as in
+// identifiers.
 func humped(word string) bool {
 	at := func(i int) rune {
 		if i < len(word) {
@@ -204,22 +204,22 @@ func humped(word string) bool {
 	return false
 }
 
-// startsHump says whether r starts another word of an identifier: a capital
-// behind a small letter, or the last of several capitals before small letters,
-// as in getUser and HTTPServer. A single small letter belongs to the capitals
-// before it: IDs, IPv6.
+// startsHump reports whether r starts another word of an identifier: a capital
+// after a lower-case letter, or the last of several capitals before lower-case
+// letters, as in getUser and HTTPServer. A single lower-case letter belongs to
+// the capitals before it: IDs, IPv6.
 func startsHump(last, r, next, afterNext rune) bool {
 	return unicode.IsUpper(r) && (unicode.IsLower(last) ||
 		unicode.IsUpper(last) && unicode.IsLower(next) && unicode.IsLower(afterNext))
 }
 
-// startsName says whether a capital behind a digit starts another word, as in
+// startsName reports whether a capital after a digit starts another word, as in
 // IPv4Address.
 func startsName(last, r, next, _ rune) bool {
 	return unicode.IsDigit(last) && unicode.IsUpper(r) && unicode.IsLower(next)
 }
 
-// startsKind says whether letters begin behind digits, or digits behind letters.
+// startsKind reports whether letters follow digits here, or digits letters.
 func startsKind(last, r, next, _ rune) bool {
 	if r == '.' || r == ',' || last == '.' || last == ',' {
 		return false // within a number
@@ -227,15 +227,15 @@ func startsKind(last, r, next, _ rune) bool {
 	return unicode.IsDigit(r) != unicode.IsDigit(last) && !unicode.IsMark(r)
 }
 
-// A part of a word.
+// A part is a part of a word.
 type part struct {
 	text  string
 	whole bool // it has parts itself
 }
 
 // parts cuts a word at punctuation, between letters and digits, and where a
-// capital starts another word, and gives the parts that come of it in order,
-// those of a part behind it. A number stays whole.
+// capital starts another word, and yields the parts in order, each followed by
+// its own parts. A number stays whole.
 func parts(word string) iter.Seq[part] {
 	return func(yield func(part) bool) {
 		pieces := pieces(word)
@@ -269,8 +269,8 @@ func parts(word string) iter.Seq[part] {
 	}
 }
 
-// pieces cuts a word at what is no letter, digit or mark, but not within a
-// number.
+// pieces cuts a word at everything but letters, digits and marks, except within
+// a number.
 func pieces(word string) []string {
 	var out []string
 	start := -1
@@ -296,8 +296,8 @@ func pieces(word string) []string {
 	return out
 }
 
-// cut cuts a word before each letter that starts another; starts sees the
-// letter before, the letter and the two behind it, 0 where there is none.
+// cut cuts a word before each letter for which starts is true. starts gets the
+// letter before it, the letter and the two after it, 0 where there is none.
 func cut(word string, starts func(last, r, next, afterNext rune) bool) []string {
 	letters := []rune(word)
 	at := func(i int) rune {

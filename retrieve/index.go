@@ -15,25 +15,24 @@ import (
 
 // Options tune an [Index]. The zero value is what Ibid uses.
 type Options struct {
-	// Candidates is how many chunks each of the two searches gives to fusion;
-	// 0 means [DefaultCandidates].
+	// Candidates is how many chunks each of the two searches contributes to
+	// fusion; 0 means [DefaultCandidates].
 	Candidates int
-	// Mode leaves one of the two searches out, to measure the other.
+	// Mode disables one of the two searches, to measure the other.
 	Mode Mode
-	// Reranker, where there is one, orders the best Reranked passages anew; 0
-	// means [DefaultReranked].
+	// Reranker, if not nil, scores the best Reranked passages again; 0 means
+	// [DefaultReranked].
 	Reranker Reranker
 	Reranked int
 }
 
-// DefaultReranked is how many of the best passages a reranker is given.
+// DefaultReranked is the default of [Options.Reranked].
 const DefaultReranked = 50
 
-// DefaultCandidates is how many chunks the dense and the lexical search each
-// give to fusion.
+// DefaultCandidates is the default of [Options.Candidates].
 const DefaultCandidates = 50
 
-// A Mode says which scores order the passages.
+// A Mode selects the scores that order the passages.
 type Mode int
 
 // The modes.
@@ -43,25 +42,25 @@ const (
 	DenseOnly
 )
 
-// lookAhead is how many chunks of a stored document are looked for at a time,
-// at the least.
+// lookAhead is the least number of chunks of a stored document that are read at
+// a time.
 const lookAhead = 64
 
-// An Index is what can be searched: the chunks of one [Engine] in the space of
-// one [Embedder]. It is safe for concurrent use, and an [ingest.Sink].
+// An Index searches the chunks of one [Engine] in the space of one [Embedder].
+// It is safe for concurrent use, and an [ingest.Sink].
 type Index struct {
 	engine   Engine
 	embedder Embedder
 	opts     Options
 	outlines outlines
-	// settled says that the stored vectors were of this index's space: then the
-	// engine refuses others by itself, without looking at what has changed.
+	// settled is set once the stored vectors are known to be of this index's
+	// space: from then on the engine itself refuses others.
 	settled atomic.Bool
 }
 
-// NewIndex makes an index of the engine's documents. An engine that holds
-// vectors of another space gives a [*SpaceError]; [Reembed] is the way out.
-// The engine stays the caller's to close.
+// NewIndex returns an index of the engine's documents. If the engine has vectors
+// of another space, the error is a [*SpaceError]; [Reembed] resolves it. The
+// caller must close the engine.
 func NewIndex(ctx context.Context, e Engine, m Embedder, opts Options) (*Index, error) {
 	if opts.Candidates <= 0 {
 		opts.Candidates = DefaultCandidates
@@ -76,7 +75,7 @@ func NewIndex(ctx context.Context, e Engine, m Embedder, opts Options) (*Index, 
 	return x, nil
 }
 
-// checkSpace says whether anything is stored, in this index's space.
+// checkSpace reports whether anything is stored, in this index's space.
 func (x *Index) checkSpace(ctx context.Context) (stored bool, err error) {
 	space, err := x.engine.Space(ctx)
 	if err != nil {
@@ -88,8 +87,7 @@ func (x *Index) checkSpace(ctx context.Context) (stored bool, err error) {
 	return space != "", nil
 }
 
-// Known gives what is stored of the root, by path. Damaged documents are left
-// out.
+// Known returns what is stored of the root, by path, without damaged documents.
 func (x *Index) Known(ctx context.Context, root ingest.Root) (map[string]ingest.Stored, error) {
 	documents, err := x.engine.Documents(ctx, Filter{Root: root.Name})
 	if err != nil {
@@ -102,23 +100,23 @@ func (x *Index) Known(ctx context.Context, root ingest.Root) (map[string]ingest.
 	return known, nil
 }
 
-// Listing gives what was last kept by KeepListing for the id; nil when nothing is.
+// Listing returns what KeepListing stored last for the id; nil if there is none.
 func (x *Index) Listing(ctx context.Context, id string) ([]byte, error) {
 	return x.engine.Listing(ctx, id)
 }
 
-// KeepListing keeps what was found in the archive or mail of the id.
+// KeepListing stores what was found in the archive or mail with the id.
 func (x *Index) KeepListing(ctx context.Context, root ingest.Root, id string, listing []byte) error {
 	return x.engine.KeepListing(ctx, root.Name, id, listing)
 }
 
-// Listings gives the ids in a root for which KeepListing was called.
+// Listings returns the ids in a root for which KeepListing was called.
 func (x *Index) Listings(ctx context.Context, root ingest.Root) (ids []string, err error) {
 	return x.engine.Listings(ctx, root.Name)
 }
 
-// Replace embeds the chunks and stores the document in place of what was
-// stored under its id.
+// Replace embeds the chunks and stores the document, replacing the one with its
+// id.
 func (x *Index) Replace(ctx context.Context, doc *ingest.Document, chunks []ingest.Chunk) error {
 	store, err := x.Prepare(ctx, doc, chunks)
 	if err != nil {
@@ -127,9 +125,9 @@ func (x *Index) Replace(ctx context.Context, doc *ingest.Document, chunks []inge
 	return store(ctx)
 }
 
-// Prepare does of Replace what does not change the engine: it embeds the
-// chunks, but for those that are stored for the document with the same words
-// under the same title and headings. store does the rest.
+// Prepare does the part of Replace that does not change the engine: it embeds the
+// chunks, except those that are already stored for the document with the same
+// words under the same title and headings. store does the rest.
 func (x *Index) Prepare(ctx context.Context, doc *ingest.Document, chunks []ingest.Chunk) (store func(context.Context) error, err error) {
 	stored := true
 	if !x.settled.Load() {
@@ -169,7 +167,7 @@ func (x *Index) Prepare(ctx context.Context, doc *ingest.Document, chunks []inge
 			if other := (*SpaceError)(nil); !errors.As(err, &other) {
 				return err
 			}
-			// The space may have changed, or have been chosen anew for a library
+			// The space may have changed, or have been chosen again for a library
 			// that was emptied.
 			x.settled.Store(false)
 		}
@@ -190,7 +188,7 @@ func (x *Index) Prepare(ctx context.Context, doc *ingest.Document, chunks []inge
 	}, nil
 }
 
-// Writers is how many documents are best stored at a time.
+// Writers returns how many documents are best stored at a time.
 func (x *Index) Writers() int {
 	if e, ok := x.engine.(Remote); ok {
 		return e.Writers()
@@ -198,11 +196,11 @@ func (x *Index) Writers() int {
 	return 1
 }
 
-// storedVectors gives a row for each text: the vector that is stored for the
+// storedVectors returns a row for each text: the vector that is stored for the
 // same text of the document, or nil.
 func (x *Index) storedVectors(ctx context.Context, document string, texts []string) ([][]float32, error) {
-	// Candidates are looked up in what is up to date, which costs: a new
-	// document has none.
+	// Candidates first applies recent changes, which is slow; a new document has
+	// no candidates.
 	if _, err := x.engine.Excerpt(ctx, document, 0, 0); errors.Is(err, ErrNotFound) {
 		return make([][]float32, len(texts)), nil
 	} else if err != nil {
@@ -265,9 +263,9 @@ func embed(ctx context.Context, m Embedder, texts []string) ([][]float32, error)
 }
 
 // Rename gives the stored document from the id, root, path, title and metadata
-// of to. Its vectors stay, unless its title changes, which is embedded with
-// each chunk: then it is stored anew under to's id and removed under its own.
-// Where another server has renamed it already, there is nothing to do.
+// of to. Its vectors stay unless its title changes, which is embedded with each
+// chunk: then it is stored again under to's id and deleted under its own. If
+// another server has already renamed it, Rename does nothing.
 func (x *Index) Rename(ctx context.Context, from string, to *ingest.Document) error {
 	err := x.rename(ctx, from, to)
 	if errors.Is(err, ErrNotFound) {
@@ -300,7 +298,7 @@ func (x *Index) rename(ctx context.Context, from string, to *ingest.Document) er
 		return err
 	}
 	if len(found) < len(ids) || doc.Digest != to.Digest {
-		return fmt.Errorf("rename %s to %s: it has changed meanwhile: ingest its folder again", from, to.ID)
+		return fmt.Errorf("rename %s to %s: it has changed meanwhile; ingest its folder again", from, to.ID)
 	}
 	doc.ID, doc.Root, doc.Path, doc.Title, doc.Meta = to.ID, to.Root, to.Path, to.Title, to.Meta
 	chunks := make([]ingest.Chunk, len(found))
@@ -320,9 +318,9 @@ func (x *Index) Delete(ctx context.Context, id string) error {
 	return x.engine.Delete(ctx, id)
 }
 
-// AddRoot gives the root stored for an absolute folder path, and makes it under
-// a free name when there is none. An empty path means the root of uploads, an
-// empty collection [ingest.DefaultCollection].
+// AddRoot returns the root stored for an absolute folder path, and creates it
+// under a free name if there is none. An empty path means the root of uploads,
+// an empty collection [ingest.DefaultCollection].
 func (x *Index) AddRoot(ctx context.Context, path, collection string) (ingest.Root, error) {
 	return x.engine.AddRoot(ctx, path, collection)
 }
@@ -332,34 +330,33 @@ func (x *Index) Roots(ctx context.Context) ([]ingest.Root, error) {
 	return x.engine.Roots(ctx)
 }
 
-// ForgetRoot removes a root with all its documents, and says how many there
-// were. An unknown name is [ErrNotFound].
+// ForgetRoot removes a root with all its documents and returns their number. An
+// unknown name is [ErrNotFound].
 func (x *Index) ForgetRoot(ctx context.Context, name string) (documents int, err error) {
 	defer x.outlines.forget()
 	return x.engine.DeleteRoot(ctx, name)
 }
 
-// Document gives a stored document with its text; [ErrNotFound] if there is none.
+// Document returns a stored document with its text; [ErrNotFound] if there is none.
 func (x *Index) Document(ctx context.Context, id string) (*ingest.Document, error) {
 	return x.engine.Document(ctx, id)
 }
 
-// Documents lists what is stored, by id, without texts.
+// Documents lists the stored documents, ordered by id, without texts.
 func (x *Index) Documents(ctx context.Context, f Filter) ([]DocumentInfo, error) {
 	return x.engine.Documents(ctx, f)
 }
 
-// Holds says whether any stored document passes the filter.
+// Holds reports whether any stored document passes the filter.
 func (x *Index) Holds(ctx context.Context, f Filter) (bool, error) {
 	return x.engine.Holds(ctx, f)
 }
 
-// ErrEmptyQuestion says that a search has nothing to look for.
+// ErrEmptyQuestion reports that a question has no text.
 var ErrEmptyQuestion = errors.New("the question is empty: ask something in a few words")
 
-// ofSpace is a [*SpaceError] in place of an error that came of it: the space was
-// changed while a question was embedded, or a document of which some vectors
-// were stored.
+// ofSpace returns a [*SpaceError] in place of an error that it caused: the space
+// changed while a question or a document was being embedded.
 func (x *Index) ofSpace(ctx context.Context, err error) error {
 	wrong := (*SpaceError)(nil)
 	if _, now := x.checkSpace(ctx); errors.As(now, &wrong) {
@@ -368,9 +365,9 @@ func (x *Index) ofSpace(ctx context.Context, err error) error {
 	return err
 }
 
-// Search gives the passages nearest to the question, best first, none twice in
-// all but the same words; neighbouring chunks of one section are one passage. The
-// same question of the same documents gives the same passages in the same order.
+// Search returns the passages nearest to the question, best first, without
+// repeated texts; neighbouring chunks of one section are one passage. The same
+// question over the same documents returns the same passages in the same order.
 func (x *Index) Search(ctx context.Context, q Query) ([]Passage, error) {
 	if strings.TrimSpace(q.Text) == "" {
 		return nil, ErrEmptyQuestion
@@ -404,8 +401,8 @@ func (x *Index) Search(ctx context.Context, q Query) ([]Passage, error) {
 		if err != nil {
 			return nil, fmt.Errorf("search: %w", x.ofSpace(ctx, err))
 		}
-		// A writer took away what had just been found: look again, so that
-		// its new words are found, but not for ever.
+		// A writer deleted what was just found: search again, a few times, so
+		// that its new words are found.
 		if len(candidates) < len(ids) && attempt < 2 {
 			attempt++
 			continue
@@ -419,8 +416,8 @@ func (x *Index) Search(ctx context.Context, q Query) ([]Passage, error) {
 		if q.Apart {
 			choose = apart
 		}
-		// Copies, and neighbours that are one passage, may have left no room
-		// for others: look further down.
+		// Repeated and joined chunks may leave fewer than k passages: search
+		// deeper.
 		if len(ids) >= limit && limit < maxCandidates && len(choose(scored, k, 0)) < k {
 			limit = min(furtherDown*limit, maxCandidates)
 			continue
@@ -432,15 +429,15 @@ func (x *Index) Search(ctx context.Context, q Query) ([]Passage, error) {
 	}
 }
 
-// How much further a search looks down when what it has is too few passages,
-// and the most chunks that it looks at.
+// A search that has too few passages looks furtherDown times as deep, at most at
+// maxCandidates chunks.
 const (
 	furtherDown   = 4
 	maxCandidates = 3200
 )
 
-// passages makes a passage of each group, at most k. A group whose document
-// has changed since its chunks were read falls back into its chunks.
+// passages turns each group into a passage, at most k. A group whose document
+// has changed since its chunks were read is split into its chunks.
 func (x *Index) passages(ctx context.Context, groups []group, k int) ([]Passage, error) {
 	var out []Passage
 	for _, g := range groups {
@@ -464,7 +461,7 @@ func (x *Index) passages(ctx context.Context, groups []group, k int) ([]Passage,
 	return out, x.place(ctx, out)
 }
 
-// weight is the share of the dense score in the mixture for a question.
+// weight returns the share of the dense score in the mixture for a question.
 func (x *Index) weight(question string) float64 {
 	switch x.opts.Mode {
 	case LexicalOnly:
@@ -478,7 +475,7 @@ func (x *Index) weight(question string) float64 {
 	return denseWeight
 }
 
-// find asks the engine both ways at once and gives the union of the ids.
+// find runs both searches in parallel and returns the union of the ids.
 func (x *Index) find(ctx context.Context, vector []float32, terms []string, k int, f Filter) (ids []string, stats Stats, err error) {
 	var near, matching []string
 	g, ctx := errgroup.WithContext(ctx)
@@ -504,7 +501,7 @@ func (x *Index) find(ctx context.Context, vector []float32, terms []string, k in
 	return distinct(append(near, matching...)), stats, nil
 }
 
-// score computes both scores of every candidate, whichever search found it.
+// score computes both scores of every candidate, no matter which search found it.
 func (x *Index) score(candidates []Candidate, vector []float32, words []word, stats Stats) ([]scored, error) {
 	lexical := newLexicalScorer(words, stats)
 	out := make([]scored, len(candidates))
@@ -523,8 +520,8 @@ func (x *Index) score(candidates []Candidate, vector []float32, words []word, st
 	return out, nil
 }
 
-// dot is summed in float64, in the order of the components, so that it is the
-// same number everywhere.
+// dot sums in float64, in the order of the components, so that the result is the
+// same on every machine.
 func dot(a, b []float32) float64 {
 	var sum float64
 	for i := range a {

@@ -23,17 +23,17 @@ import (
 	"github.com/blevesearch/snowballstem/turkish"
 )
 
-// A language is one of those whose function words are known: its place in the
-// table, of which English is the first.
+// A language is an index into languageCodes, the languages whose function words
+// are known. English is the first.
 type language int
 
 const english = language(0)
 
 // chinese is the last. Its function words are single characters and pairs, the
-// terms of a run, and are left out of questions whatever stands beside them.
+// terms of a run, and are always dropped from questions.
 var chinese = language(len(languageCodes) - 1)
 
-// languages are sets of them, a bit each.
+// languages is a bit set.
 type languages uint32
 
 func (s languages) has(l language) bool { return s&(1<<l) != 0 }
@@ -41,9 +41,9 @@ func (s languages) has(l language) bool { return s&(1<<l) != 0 }
 //go:embed functionwords.txt
 var functionWordTable string
 
-// functionWords tells of a word, in small letters and composed characters, in
-// which languages it says nothing of a subject. Words of three letters and more
-// are found without their accents too.
+// functionWords maps a word, in lower case and composed characters, to the
+// languages in which it is a function word. A word of three letters or more is
+// also a key without its accents.
 var functionWords, languageCodes, latin = func() (words map[string]languages, codes []string, latin languages) {
 	words = make(map[string]languages)
 	for line := range strings.Lines(functionWordTable) {
@@ -60,7 +60,7 @@ var functionWords, languageCodes, latin = func() (words map[string]languages, co
 				latin |= bit
 			}
 			words[w] |= bit
-			// In Vietnamese the accents are what tells words apart.
+			// In Vietnamese only the accents distinguish words.
 			if plain := fold(w); len(plain) > 2 && fields[0] != "vi" {
 				words[plain] |= bit
 			}
@@ -77,19 +77,19 @@ var stemmers = map[string]func(*snowballstem.Env) bool{
 	"ro": romanian.Stem, "sv": swedish.Stem, "tr": turkish.Stem,
 }
 
-// A tally counts the function words of a text by language, to tell its own.
+// A tally counts the function words of a text by language, to detect its language.
 type tally struct {
 	words  int
 	hits   [32]int
 	weight [32]float64
 }
 
-// add counts a word, with the languages in which it is a function word. One
-// that belongs to many tells less, but of English not less than half: its own
-// text is full of foreign names, and mistaking it costs most.
+// add counts a word with the languages in which it is a function word. A word of
+// many languages counts less, but for English at least half: English text is full
+// of foreign names, and misjudging it is the worst mistake.
 func (t *tally) add(word string, of languages) {
 	t.words++
-	if of == 0 || len(word) == 1 { // a lone letter is a name of something as often
+	if of == 0 || len(word) == 1 { // a single letter is as often a name
 		return
 	}
 	share := 1 / float64(bits.OnesCount32(uint32(of)))
@@ -104,8 +104,8 @@ func (t *tally) add(word string, of languages) {
 	}
 }
 
-// language is what the text is written in: that of most of its function words,
-// if they are enough to tell, and else English.
+// language returns the language of most of the text's function words, or English
+// if there are too few.
 func (t *tally) language() language {
 	best := english
 	for l := range language(len(languageCodes)) {
@@ -123,8 +123,8 @@ func (t *tally) language() language {
 	return best
 }
 
-// Language tells what a text is written in, by its function words and its
-// script: the code of ISO 639-1, and "en" where there is too little to tell.
+// Language detects the language of a text by its function words and its script:
+// an ISO 639-1 code, "en" if there is too little evidence.
 func Language(text string) string {
 	var a analyser
 	a.read(text)

@@ -5,8 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// numeric says whether a word is a number or version, with a v before it or
-// not: 1,234.5 or v1.2.3.
+// numeric reports whether a word is a number or version, with or without a
+// leading v: 1,234.5 or v1.2.3.
 func numeric(word string) bool {
 	digits := false
 	for i := range len(word) {
@@ -22,10 +22,10 @@ func numeric(word string) bool {
 	return digits
 }
 
-// number adds a number or version. What is written in another way in another
-// country is one term: 1,234.5 and 1.234,5 and 1'234.5 are 1234.5. A version
-// that is indexed is found by its beginnings too: 1.2.3 by 1.2. Released says
-// that letters before it make it a version, as in go1.26.
+// number adds a number or version. The notations of different countries have one
+// term: 1,234.5 and 1.234,5 and 1'234.5 are 1234.5. A version in a document is
+// also found by its prefixes: 1.2.3 by 1.2. Released means that it follows
+// letters, which makes it a version, as in go1.26.
 func (a *analyser) number(written string, released bool) {
 	digits := strings.TrimLeft(written, "vV")
 	if len(digits) < len(written) {
@@ -63,10 +63,9 @@ func (a *analyser) number(written string, released bool) {
 	}
 }
 
-// readNumber reads digits with points and commas. The value has a decimal point
-// and no other sign, or is a version; other is what a reader of another country
-// makes of it. A list of numbers has no value, or, where it may be one number,
-// is given with it.
+// readNumber reads digits with points and commas. The value is a decimal number
+// with a point, or a version; other is its reading in another country. A list of
+// numbers has no value, unless it may also be one number.
 func readNumber(s string) (value, other string, list []string) {
 	points, commas := strings.Count(s, "."), strings.Count(s, ",")
 	switch {
@@ -97,8 +96,8 @@ func readNumber(s string) (value, other string, list []string) {
 	return value, other, list
 }
 
-// grouped says whether a number is written in groups of three digits, or as in
-// India with groups of two before the last.
+// grouped reports whether a number is written in groups of three digits, or as in
+// India in groups of two before the last three.
 func grouped(s, sign string) bool {
 	groups := strings.Split(s, sign)
 	first, last := groups[0], groups[len(groups)-1]
@@ -117,8 +116,7 @@ func grouped(s, sign string) bool {
 	return true
 }
 
-// yearOf gives the year of a date that is written as 24.12.2024; empty when it
-// is none.
+// yearOf returns the year of a date like 24.12.2024; empty for anything else.
 func yearOf(s string) string {
 	day, rest, _ := strings.Cut(s, ".")
 	month, year, _ := strings.Cut(rest, ".")
@@ -128,13 +126,13 @@ func yearOf(s string) string {
 	return year
 }
 
-// mostSpaced is how many groups of a number there are, at most, with ordinary
-// spaces between them: more are the columns of a table.
+// mostSpaced is the most groups of a number that are separated by ordinary
+// spaces: more are columns of a table.
 const mostSpaced = 4
 
-// spaced gives the number that begins at a place of a text in groups of three
-// digits with spaces between them: 1 234,5 is 1234.5. It is empty where none
-// begins, and ends at end else.
+// spaced returns the number that begins at start in groups of three digits
+// separated by spaces, and its end: 1 234,5 is 1234.5. It is empty if none begins
+// there.
 func spaced(text string, start int) (number string, end int) {
 	count := func(at int) (n int) {
 		for at+n < len(text) && isDigit(text[at+n]) {
@@ -174,7 +172,7 @@ func spaced(text string, start int) (number string, end int) {
 	return string(value), at
 }
 
-// groups says whether a space may stand between the groups of a number.
+// groups reports whether r may separate the groups of a number.
 func groups(r rune) bool {
 	return r == ' ' || r == '\u00a0' || r == '\u2009' || r == '\u202f'
 }

@@ -18,13 +18,13 @@ type Passage struct {
 	Format string `json:"format"`
 	// Digest is that of the document the chunk was cut from.
 	Digest string `json:"digest"`
-	// Meta is what that document says of itself, as in [ingest.Document]; it
-	// must not be changed.
+	// Meta is the document's metadata, as in [ingest.Document]; it must not be
+	// changed.
 	Meta map[string]string `json:"-"`
-	// Places are the sections that the text stands in, by where they begin: the
-	// one that runs on from before it, and those that begin inside it. Heading
-	// and Anchor of the chunk are what holds for all of a passage, or where it
-	// begins. None for rows of a table.
+	// Places are the sections that the text is in, ordered by their start: the
+	// one that begins before it, and those that begin inside it. Heading and
+	// Anchor of the chunk hold for the whole passage, or for its beginning.
+	// There are none for rows of a table.
 	Places []Place `json:"-"`
 	// Score orders the passages of one search: the normalised mixture of the
 	// dense and lexical scores, 0 to 1. It does not compare between questions.
@@ -34,8 +34,8 @@ type Passage struct {
 
 func joinedID(first, last ingest.Chunk) string { return fmt.Sprintf("%s-%d", first.ID, last.Ordinal) }
 
-// Passages makes passages, without scores, of a document's chunks as
-// [ingest.Split] gives them: for who wants the whole document.
+// Passages returns a document's chunks, as [ingest.Split] makes them, as passages
+// without scores: for callers that use the whole document.
 func Passages(doc *ingest.Document, chunks []ingest.Chunk) []Passage {
 	passages := make([]Passage, len(chunks))
 	for i, c := range chunks {
@@ -63,9 +63,9 @@ type Scores struct {
 	// in this collection, 0 to 1.
 	Lexical float64 `json:"lexical"`
 	// Coverage is the share of the question's inverse document frequency
-	// carried by terms that stand in the passage, 0 to 1.
+	// carried by terms that are in the passage, 0 to 1.
 	Coverage float64 `json:"coverage"`
-	// Rerank is what a reranker gave, on its own scale; nil without one.
+	// Rerank is the reranker's score, on its own scale; nil without one.
 	Rerank *float64 `json:"rerank,omitempty"`
 }
 
@@ -74,18 +74,18 @@ type Query struct {
 	Text string
 	// K is the largest number of passages wanted; 0 means [DefaultK].
 	K int
-	// Diversity, 0 to below 1, trades nearness to the question for unlikeness
-	// to the passages before; 0 orders by score alone.
+	// Diversity, 0 to below 1, trades similarity to the question for
+	// dissimilarity to earlier passages; 0 orders by score alone.
 	Diversity float64
-	// Apart makes every chunk a passage by itself: neighbours are not joined, and
-	// what repeats another is not left out. It is for measuring a search, whose
-	// judgements may be of either; Diversity does nothing then.
+	// Apart makes every chunk its own passage: neighbours are not joined and
+	// repeated texts are kept. It is for measuring a search against judgements
+	// of chunks; Diversity then has no effect.
 	Apart bool
 	Filter
-	// Warn, when it is not nil, is told of what went wrong without stopping the
-	// search: that the reranker failed, and the order is that of the search.
+	// Warn, if not nil, is called with errors that do not stop the search: the
+	// reranker failed and the passages keep the order of the search.
 	Warn func(error)
 }
 
-// DefaultK is the number of passages a search gives unless told otherwise.
+// DefaultK is the default number of passages of a search.
 const DefaultK = 12

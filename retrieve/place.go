@@ -12,15 +12,15 @@ import (
 	"ibid/ingest"
 )
 
-// A Place is a section of a document as seen from what stands in it.
+// A Place is the section that a part of a passage is in.
 type Place struct {
 	Start   int    // byte offset in the document's text
 	Heading string // path of headings, as in [ingest.Chunk]
 	Anchor  string // as in [ingest.Section]
 }
 
-// PlaceAt gives the heading path and the anchor of the section in which the
-// byte of the document's text at the offset stands.
+// PlaceAt returns the heading path and the anchor of the section that contains
+// the byte at the offset of the document's text.
 func (p *Passage) PlaceAt(offset int) (heading, anchor string) {
 	heading, anchor = p.Heading, p.Anchor
 	for _, at := range p.Places {
@@ -32,7 +32,7 @@ func (p *Passage) PlaceAt(offset int) (heading, anchor string) {
 	return heading, anchor
 }
 
-// place gives the passages of one document their places.
+// place sets the places of one document's passages.
 func place(passages []*Passage, sections []ingest.Section) {
 	passages = slices.DeleteFunc(passages, (*Passage).isRow)
 	slices.SortFunc(passages, func(p, q *Passage) int { return p.Start - q.Start })
@@ -57,8 +57,8 @@ func place(passages []*Passage, sections []ingest.Section) {
 	}
 }
 
-// isRow says whether the passage is rows of a table, which are sections
-// without a heading, or with that of their sheet: its anchor names them all.
+// isRow reports whether the passage is rows of a table, which are sections
+// without a heading or with that of their sheet: its anchor names them all.
 func (p *Passage) isRow() bool {
 	sheet, _, ok := ingest.RowAnchor(p.Anchor)
 	return ok && (p.Heading == "" || sheet != "") || p.Heading == "" && strings.HasPrefix(p.Anchor, "/") // a member of a list
@@ -67,11 +67,11 @@ func (p *Passage) isRow() bool {
 // A version is one state of a document.
 type version struct{ document, digest string }
 
-// maxOutlines is how many sections are remembered: some ten megabytes.
+// maxOutlines is how many sections are cached: about ten megabytes.
 const maxOutlines = 1 << 16
 
-// outlines remember the sections of documents that were found lately. To read
-// them anew takes as long as many a search.
+// outlines cache the sections of recently found documents. Reading them takes as
+// long as a search.
 type outlines struct {
 	mu    sync.Mutex
 	of    map[version][]ingest.Section
@@ -101,7 +101,7 @@ func (o *outlines) put(v version, sections []ingest.Section) {
 	}
 }
 
-// forget is called after every change, so that nothing deleted is kept.
+// forget is called after every change, so that nothing deleted stays cached.
 func (o *outlines) forget() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -119,7 +119,7 @@ func (x *Index) sections(ctx context.Context, v version) ([]ingest.Section, erro
 	return sections, err
 }
 
-// place gives the passages their places, except those whose document has
+// place sets the places of the passages, except of those whose document has
 // changed meanwhile.
 func (x *Index) place(ctx context.Context, passages []Passage) error {
 	of := make(map[version][]*Passage)
@@ -127,7 +127,7 @@ func (x *Index) place(ctx context.Context, passages []Passage) error {
 	for i := range passages {
 		p := &passages[i]
 		if p.isRow() {
-			continue // of tables, which may have a great many
+			continue // a table may have very many
 		}
 		v := version{p.Document, p.Digest}
 		if of[v] == nil {

@@ -5,75 +5,72 @@ import (
 	"time"
 )
 
-// An Archive is the part of a [Ledger] that keeps what came of runs, so that an
-// answer can be shown again, and what people thought of it.
+// An Archive is the part of a [Ledger] that stores the results of jobs, so that
+// an answer can be shown again, and feedback on them.
 type Archive interface {
-	// KeepRecord keeps a record, in place of one of its id; [ErrNotFound] where
-	// one of its documents is no longer there. It forgets the records
-	// that have expired, and the oldest until [MaxRecords] and
-	// [MaxRecordBytes] hold.
+	// KeepRecord stores a record, replacing one with its id; [ErrNotFound] if one
+	// of its documents has been deleted. It deletes records that have expired,
+	// and the oldest until [MaxRecords] and [MaxRecordBytes] hold.
 	KeepRecord(ctx context.Context, r Record) error
-	// Record gives a record; [ErrNotFound] if there is none, or it has expired
+	// Record returns a record; [ErrNotFound] if there is none, or it has expired
 	// or is damaged.
 	Record(ctx context.Context, id string) (Record, error)
-	// Records lists n of those that by began, newest first and without events:
-	// those that began before the record after, or from the newest on where
-	// that is the zero value.
+	// Records lists n records of the caller by, newest first and without events:
+	// those that began before the record after, or the newest if after is zero.
 	Records(ctx context.Context, by string, after Record, n int) ([]Record, error)
-	// ForgetRecord forgets a record, if there is one.
+	// ForgetRecord deletes a record if it exists.
 	ForgetRecord(ctx context.Context, id string) error
-	// KeepFeedback keeps what one caller thinks of a run, or of one citation in
-	// it, in place of what the same thought of it before. Of too many the oldest
-	// are forgotten.
+	// KeepFeedback stores one caller's feedback on an answer or on one of its
+	// citations, replacing earlier feedback of that caller. It deletes the oldest
+	// beyond [MaxFeedback].
 	KeepFeedback(ctx context.Context, f Feedback) error
-	// Feedback lists n opinions, newest first: those that were given before
-	// after, or from the newest on where that is zero.
+	// Feedback lists n entries, newest first: those older than the key after, or
+	// the newest if after is 0.
 	Feedback(ctx context.Context, after int64, n int) ([]Feedback, error)
 }
 
-// A Record is what came of a run.
+// A Record is the result of a job that has ended.
 type Record struct {
-	ID string // of the run
-	// Kind is what began it, as in [Run].
+	ID string // of the job
+	// Kind is that of the [Job].
 	Kind string
-	// By is who may see it; empty where no one is told from another.
+	// By is the caller that may see it; empty if callers are not distinguished.
 	By string
-	// Shared lets others see it too who may read all its documents.
+	// Shared makes it visible to every caller that may read all its documents.
 	Shared bool
-	// State is how it ended, in a word of who keeps it.
+	// State is how it ended, a word that the caller of KeepRecord chooses.
 	State          string
-	Started, Ended time.Time // kept to the microsecond
+	Started, Ended time.Time // to the microsecond
 	Expires        time.Time
-	// Spec says what was to be done.
+	// Spec is that of the [Job].
 	Spec []byte
-	// Events are all that happened, as who keeps the record writes them.
+	// Events are all events of the job, in the format of its kind.
 	Events []byte
-	// Documents are the ids of those whose words are in the events: a record is
-	// forgotten with the first of them that is deleted.
+	// Documents are the ids of the documents that the events quote: the record is
+	// deleted with the first of them.
 	Documents []string
 }
 
-// Feedback is what somebody thinks of an answer.
+// Feedback is one caller's opinion of an answer.
 type Feedback struct {
-	// Key orders opinions; it is set by the ledger.
+	// Key orders the entries; the ledger sets it.
 	Key int64
 	Run string
 	By  string
-	// Citation is the place of one in the answer's list of citations, 0-based;
-	// -1 for the whole answer.
+	// Citation is an index into the answer's citations; -1 for the whole answer.
 	Citation int
 	Rating   int // 1 or -1
 	Comment  string
-	At       time.Time // kept to the microsecond
+	At       time.Time // to the microsecond
 }
 
-// What is kept of runs that have ended.
+// Limits of records and feedback.
 const (
-	// MaxRecords is how many records are.
+	// MaxRecords is the number of records.
 	MaxRecords = 10_000
-	// MaxRecordBytes is the size of all their specs and events together. The one
-	// that is kept last may be larger.
+	// MaxRecordBytes is the size of all their specs and events. The newest record
+	// may be larger by itself.
 	MaxRecordBytes = 256 << 20
-	// MaxFeedback is how many opinions are.
+	// MaxFeedback is the number of feedback entries.
 	MaxFeedback = 10_000
 )

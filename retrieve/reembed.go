@@ -11,31 +11,32 @@ import (
 // A Respacer is an [Engine] whose vectors can be replaced by those of another
 // space while it goes on serving the old ones.
 type Respacer interface {
-	// Unembedded gives up to n chunks that have no vector of the new space
+	// Unembedded returns up to n chunks that have no vector of the new space
 	// yet, with their titles and without vectors. Vectors prepared for any
 	// other new space are dropped.
 	Unembedded(ctx context.Context, space string, n int) ([]Candidate, error)
 	// Prepared counts the chunks that have a vector of the new space, and all.
 	Prepared(ctx context.Context, space string) (done, total int, err error)
-	// AddVectors keeps vectors of the new space for the chunks, beside those
-	// in use. A chunk that has changed since it was given is passed over.
+	// AddVectors stores vectors of the new space for the chunks, in addition to
+	// those in use. A chunk that has changed since Unembedded returned it is
+	// skipped.
 	AddVectors(ctx context.Context, space string, chunks []Candidate, vectors [][]float32) error
-	// SwitchSpace puts the prepared vectors in place of those in use, all at
-	// once. It changes nothing and says false when a chunk has none yet.
+	// SwitchSpace replaces the vectors in use with the prepared ones, all at
+	// once. It changes nothing and returns false when a chunk has none yet.
 	SwitchSpace(ctx context.Context, space string) (bool, error)
-	// ReplaceIn is Replace for vectors of a space: where another process has
-	// switched to another one meanwhile, it changes nothing and gives a
+	// ReplaceIn is Replace for vectors of a space: if another process has
+	// switched the space meanwhile, it changes nothing and returns a
 	// [*SpaceError].
 	ReplaceIn(ctx context.Context, space string, doc *ingest.Document, chunks []ingest.Chunk, vectors [][]float32) error
 }
 
-// reembedBatch is how many chunks are made durable together: what is lost when
-// a re-embedding is broken off.
+// reembedBatch is how many chunks are made durable together: an interrupted
+// re-embedding loses at most that many.
 const reembedBatch = 256
 
 // Reembed embeds every stored chunk with the embedder and then changes the
-// engine to its space in one step. Searches go on in the old space until then.
-// Broken off, it goes on where it was when called again. Progress may be nil.
+// engine to its space in one step. Searches use the old space until then.
+// Called again after an interruption, it resumes. Progress may be nil.
 func Reembed(ctx context.Context, e Engine, m Embedder, progress func(done, total int)) error {
 	if err := reembed(ctx, e, m, progress); err != nil {
 		return fmt.Errorf("embed the library with %s: %w", m.Space(), err)
@@ -69,7 +70,7 @@ func reembed(ctx context.Context, e Engine, m Embedder, progress func(done, tota
 			if switched, err := r.SwitchSpace(ctx, m.Space()); err != nil || switched {
 				return err
 			}
-			continue // a document came in meanwhile
+			continue // a document was added meanwhile
 		}
 		texts := make([]string, len(chunks))
 		for i, c := range chunks {

@@ -9,16 +9,17 @@ import (
 	"ibid/ingest"
 )
 
-// A Reranker reads question and text together, which costs more than comparing
-// vectors and terms, and tells more. It is safe for concurrent use.
+// A Reranker scores texts by reading them together with the question: slower
+// than comparing vectors and terms, and more accurate. It is safe for
+// concurrent use.
 type Reranker interface {
-	// Rerank gives a finite number for each text, in order; a higher one is
-	// nearer to the question. Numbers compare within one call only.
+	// Rerank returns a finite score for each text, in order; a higher one is
+	// more relevant. Scores compare within one call only.
 	Rerank(ctx context.Context, question string, texts []string) ([]float64, error)
 }
 
-// rerank has the reranker score the best candidates and leaves out the rest. Its
-// failure is a warning: the candidates then stay as they are.
+// rerank scores the best candidates with the reranker and drops the rest. If the
+// reranker fails, it warns and leaves the candidates unchanged.
 func (x *Index) rerank(ctx context.Context, q Query, k int, all []scored) ([]scored, error) {
 	if x.opts.Reranker == nil || len(all) == 0 {
 		return all, nil
@@ -38,7 +39,7 @@ func (x *Index) rerank(ctx context.Context, q Query, k int, all []scored) ([]sco
 	}
 	if err != nil {
 		if q.Warn != nil {
-			q.Warn(fmt.Errorf("the passages are in the order of the search, since reranking failed: %w", err))
+			q.Warn(fmt.Errorf("reranking failed, so the passages keep the order of the search: %w", err))
 		}
 		return all, nil
 	}

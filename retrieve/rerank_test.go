@@ -31,16 +31,16 @@ func TestReranker(t *testing.T) {
 		}
 		return scores, nil
 	}
-	broken := errors.New("the reranker is away")
+	broken := errors.New("the reranker is unreachable")
 	for _, c := range []struct {
 		name     string
 		reranker rerankFunc
 		reranked int
 		warned   string
 	}{
-		{"orders anew", byLength, 0, ""},
+		{"orders again", byLength, 0, ""},
 		{"no fewer than are asked for", byLength, 1, ""},
-		{"fails", func(string, []string) ([]float64, error) { return nil, broken }, 0, "reranking failed: the reranker is away"},
+		{"fails", func(string, []string) ([]float64, error) { return nil, broken }, 0, "order of the search: the reranker is unreachable"},
 		{"miscounts", func(string, []string) ([]float64, error) { return []float64{1}, nil }, 0, "gave 1 scores for"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

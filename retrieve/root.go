@@ -7,31 +7,31 @@ import (
 	"ibid/ingest"
 )
 
-// A RootKeeper is an [Engine] that takes a root as another one has it.
+// A RootKeeper is an [Engine] that can store a root under a given name.
 type RootKeeper interface {
-	// KeepRoot makes a root of exactly this name, path and collection, if it is
-	// not there. What [CheckRoot] refuses is a [*RootError].
+	// KeepRoot creates a root of exactly this name, path and collection unless
+	// it exists. A root that [CheckRoot] refuses is a [*RootError].
 	KeepRoot(ctx context.Context, root ingest.Root) error
 }
 
-// A RootError says that a root cannot be made as it is meant to be.
+// A RootError reports that a root conflicts with an existing one.
 type RootError struct {
-	Root  ingest.Root // that was to be made
-	There ingest.Root // that is in its way
+	Root  ingest.Root // the root to create
+	There ingest.Root // the existing root
 }
 
 func (e *RootError) Error() string {
 	switch {
 	case e.Root.Name != e.There.Name:
-		return fmt.Sprintf("the folder %s is there as the root %q, and was to be %q", e.Root.Path, e.There.Name, e.Root.Name)
+		return fmt.Sprintf("the folder %s already has the root %q instead of %q", e.Root.Path, e.There.Name, e.Root.Name)
 	case e.Root.Path != e.There.Path:
-		return fmt.Sprintf("the root %q is there for the folder %s, and was to be that of %s", e.Root.Name, e.There.Path, e.Root.Path)
+		return fmt.Sprintf("the root %q already belongs to the folder %s instead of %s", e.Root.Name, e.There.Path, e.Root.Path)
 	}
-	return fmt.Sprintf("the root %q is there in the collection %q, and was to be in %q", e.Root.Name, e.There.Collection, e.Root.Collection)
+	return fmt.Sprintf("the root %q is already in the collection %q instead of %q", e.Root.Name, e.There.Collection, e.Root.Collection)
 }
 
-// CheckRoot says whether a root is among those that are there; one that has its
-// name or its path and differs in the rest is a [*RootError].
+// CheckRoot reports whether a root is among the existing ones. An existing root
+// with the same name or path that differs otherwise is a [*RootError].
 func CheckRoot(root ingest.Root, have []ingest.Root) (there bool, err error) {
 	for _, r := range have {
 		if r == root {
@@ -43,8 +43,8 @@ func CheckRoot(root ingest.Root, have []ingest.Root) (there bool, err error) {
 	return there, nil
 }
 
-// keepRoot is KeepRoot of any engine: one that is no [RootKeeper] names roots by
-// [RootName].
+// keepRoot is KeepRoot for any engine: an engine that is not a [RootKeeper]
+// names roots with [RootName].
 func keepRoot(ctx context.Context, e Engine, root ingest.Root) error {
 	if k, ok := e.(RootKeeper); ok {
 		return k.KeepRoot(ctx, root)

@@ -1,6 +1,6 @@
 package retrieve
 
-// Stem brings the forms of one word together ("Sailing", "sails": sail), as
-// [Terms] does: without case and accents, its ending taken off by the rules of
-// its script. It is for a single word.
+// Stem reduces the forms of one word to one term ("Sailing", "sails": sail), as
+// [Terms] does: it folds case and accents and removes the ending by the rules of
+// the word's script.
 func Stem(word string) string { return stem(fold(word)) }

@@ -2,25 +2,24 @@ package retrieve
 
 import "context"
 
-// A Store keeps a whole library, and what stands beside it: one [Engine] with
-// the [Ledger] and the [Keyring] of the servers that use it. Closing the engine
-// closes all of it.
+// A Store is a whole library: one [Engine] with the [Ledger] and the [Keyring]
+// of the servers that use it. Closing the engine closes all three.
 type Store interface {
 	Engine
 	Ledger() Ledger
 	Keyring() Keyring
 }
 
-// An Inspector is a [Store] on a server of its own that says what it runs on.
+// An Inspector is a [Store] on a database server that can describe the server.
 type Inspector interface {
-	// Inspect gives what somebody who looks after the server asks first: its
-	// version and that of what it needs, how it is laid out, what it takes.
+	// Inspect returns what an operator asks first: the versions of the server
+	// and its extensions, its layout, its size.
 	Inspect(ctx context.Context) ([]Trait, error)
 }
 
-// A Trait is one thing that an [Inspector] says.
+// A Trait is one line of an [Inspector]'s description.
 type Trait struct {
 	Name, Value string
-	// Next is what to do about it; empty where it is well.
+	// Next is what to do about it; empty when nothing is wrong.
 	Next string
 }

@@ -13,13 +13,13 @@ import (
 	"ibid/ingest"
 )
 
-// What engines have in common: how ids are made, what is checked at the door, how
-// terms are packed.
+// This file holds what engines share: ids, checks of documents before they are
+// stored, and the packing of vectors and terms.
 
-// ChunkID is the id of a chunk by its document's and its ordinal, from 1.
+// ChunkID returns the id of a document's chunk with the ordinal, from 1.
 func ChunkID(document string, ordinal int) string { return document + "#" + strconv.Itoa(ordinal) }
 
-// SplitChunkID takes an id of [ChunkID] apart; ok is false for what is none.
+// SplitChunkID splits an id made by [ChunkID]; ok is false for anything else.
 func SplitChunkID(id string) (document string, ordinal int, ok bool) {
 	at := strings.LastIndexByte(id, '#')
 	if at < 0 {
@@ -44,7 +44,7 @@ func PackVector(v []float32) []byte {
 	return b
 }
 
-// UnpackVector is the vector that [PackVector] made bytes of.
+// UnpackVector is the inverse of [PackVector].
 func UnpackVector(b []byte) []float32 {
 	v := make([]float32, len(b)/4)
 	for i := range v {
@@ -53,15 +53,15 @@ func UnpackVector(b []byte) []float32 {
 	return v
 }
 
-// RootName is a free name for the root of a path: its base name, with "-2",
-// "-3" … when it is taken. An empty path is the root [Uploads].
+// RootName returns a free name for the root of a path: its base name, with "-2",
+// "-3" … if that is taken. An empty path is the root [Uploads].
 func RootName(path string, taken []ingest.Root) string {
 	base := Uploads
 	if path != "" {
 		base = strings.Trim(filepath.Base(path), `/\:`)
 	}
-	// A root's name is the first element of ids, whose chunks are marked off
-	// by "#"; a folder of uploads must not be taken for the uploads.
+	// A root's name is the first element of ids, and "#" separates a chunk's
+	// ordinal; a folder named "uploads" must not become the root of uploads.
 	base = strings.Map(func(r rune) rune {
 		if r == '/' || r == '#' || r < ' ' {
 			return '-'
@@ -78,11 +78,11 @@ func RootName(path string, taken []ingest.Root) string {
 	return name
 }
 
-// CheckDocument checks at the door of an engine that a document, its chunks and
-// their vectors fit together, and gives the vectors at unit length.
+// CheckDocument checks, before an engine stores them, that a document, its chunks
+// and their vectors fit together, and returns the vectors at unit length.
 func CheckDocument(doc *ingest.Document, chunks []ingest.Chunk, vectors [][]float32) (units [][]float32, err error) {
 	if doc.Root == "" || doc.Path == "" || doc.ID != doc.Root+"/"+doc.Path {
-		return nil, fmt.Errorf("its id is not its root %q and its path %q", doc.Root, doc.Path)
+		return nil, fmt.Errorf("its id is not its root %q followed by its path %q", doc.Root, doc.Path)
 	}
 	if len(chunks) != len(vectors) {
 		return nil, fmt.Errorf("it has %d chunks and %d vectors", len(chunks), len(vectors))
@@ -90,27 +90,27 @@ func CheckDocument(doc *ingest.Document, chunks []ingest.Chunk, vectors [][]floa
 	units = make([][]float32, len(chunks))
 	for i, c := range chunks {
 		if c.Document != doc.ID || c.Ordinal != i+1 || c.ID != ChunkID(doc.ID, i+1) {
-			return nil, fmt.Errorf("chunk %d of it says that it is %s, chunk %d of %s", i+1, c.ID, c.Ordinal, c.Document)
+			return nil, fmt.Errorf("its chunk %d is labelled %s, chunk %d of %s", i+1, c.ID, c.Ordinal, c.Document)
 		}
 		if c.Start < 0 || c.End > len(doc.Text) || c.Start >= c.End || doc.Text[c.Start:c.End] != c.Text {
-			return nil, fmt.Errorf("the text of chunk %d is not bytes %d to %d of it", i+1, c.Start, c.End)
+			return nil, fmt.Errorf("the text of its chunk %d is not its bytes %d to %d", i+1, c.Start, c.End)
 		}
 		if units[i], err = Unit(vectors[i], len(vectors[0])); err != nil {
-			return nil, fmt.Errorf("chunk %d of it: %w", i+1, err)
+			return nil, fmt.Errorf("its chunk %d: %w", i+1, err)
 		}
 	}
 	return units, nil
 }
 
-// unitError is how far the square of a unit vector's length may be from 1 for
-// the rounding of its components.
+// unitError is how far rounding may move the square of a unit vector's length
+// from 1.
 const unitError = 1e-6
 
-// Unit gives a vector of so many dimensions at unit length, and refuses one that
-// has none.
+// Unit scales a vector of the given dimensions to unit length. A vector of
+// length zero is an error.
 func Unit(v []float32, dims int) ([]float32, error) {
 	if len(v) == 0 || len(v) != dims {
-		return nil, fmt.Errorf("a vector has %d dimensions, and the others have %d", len(v), dims)
+		return nil, fmt.Errorf("the vector has %d dimensions, the others have %d", len(v), dims)
 	}
 	var square float64
 	for _, x := range v {
@@ -118,11 +118,11 @@ func Unit(v []float32, dims int) ([]float32, error) {
 	}
 	length := math.Sqrt(square)
 	if math.IsNaN(length) || math.IsInf(length, 0) || length < 1e-12 {
-		return nil, fmt.Errorf("a vector has the length %v, and cannot be compared", length)
+		return nil, fmt.Errorf("the vector has length %v and cannot be compared", length)
 	}
 	unit := make([]float32, len(v))
 	if math.Abs(square-1) < unitError {
-		copy(unit, v) // so that a vector that is stored again stays what it was
+		copy(unit, v) // storing a vector again must not change it
 		return unit, nil
 	}
 	for i, x := range v {
@@ -131,10 +131,10 @@ func Unit(v []float32, dims int) ([]float32, error) {
 	return unit, nil
 }
 
-// PackTerms is the stored form of a chunk's terms: the number of the analysis,
-// the number of all terms, the number of different ones, then each with its
-// length before and its count behind it, all numbers as varints. It saves the
-// analysis at every reading.
+// PackTerms returns the stored form of a chunk's terms: [Analysis], the number of
+// all terms, the number of different ones, then for each its length, its bytes
+// and its count, all numbers as varints. Reading it is faster than analysing the
+// text again.
 func PackTerms(counts []TermCount, length int) []byte {
 	b := binary.AppendUvarint(nil, Analysis)
 	b = binary.AppendUvarint(b, uint64(length))
@@ -147,11 +147,12 @@ func PackTerms(counts []TermCount, length int) []byte {
 	return b
 }
 
-// ErrTerms says that what [UnpackTerms] was given was not made by [PackTerms].
-var ErrTerms = errors.New("its list of terms cannot be read")
+// ErrTerms reports that [UnpackTerms] got bytes not made by [PackTerms].
+var ErrTerms = errors.New("the stored terms are malformed")
 
-// UnpackTerms reads the stored form. Current is false when it was made by
-// another analysis and the text must be analysed again.
+// UnpackTerms is the inverse of [PackTerms]. Current is false if the terms were
+// made by another version of the analysis, so that the text must be analysed
+// again.
 func UnpackTerms(b []byte) (counts []TermCount, length int, current bool, err error) {
 	next := func() uint64 {
 		v, n := binary.Uvarint(b)
@@ -171,7 +172,7 @@ func UnpackTerms(b []byte) (counts []TermCount, length int, current bool, err er
 		return nil, 0, false, ErrTerms
 	}
 	counts = make([]TermCount, n)
-	text := string(b) // one string that all terms are parts of
+	text := string(b) // all terms share one string
 	for i := range counts {
 		size := next()
 		if err != nil || size > uint64(len(b)) {

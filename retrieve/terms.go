@@ -10,30 +10,30 @@ import (
 	"github.com/clipperhouse/uax29/v2/words"
 )
 
-// Analysis numbers the rules of [Terms]. Term lists that were stored under
-// another number must be made anew.
+// Analysis is the version of the rules of [Terms]. Term lists stored under
+// another version must be made again.
 const Analysis = 4
 
-// maxTerm is the longest term in bytes. What is longer (an encoded image, a
-// key) is cut: it can still be found by its beginning, and costs no more.
+// maxTerm is the longest term in bytes. A longer one (an encoded image, a key) is
+// cut and can be found by its beginning.
 const maxTerm = 64
 
 // maxStemmed is the longest word in bytes that is stemmed by the rules of its
-// text's language: some of them copy the word at every letter.
+// text's language: some stemmers copy the word at every letter.
 const maxStemmed = 4 * maxTerm
 
-// Terms gives the terms by which a text is compared with others, in order and
-// as often as they stand there: words by Unicode's rules, without case and
-// accents, stemmed; pairs of characters where a script writes no spaces;
-// identifiers whole and in parts ("getUserName": getusername, get, user,
-// name); versions and numbers whole. The words of a text in another language of
-// the Latin script than English stand there twice, stemmed by the rules of
-// English, as they are without any sentence around them, and by those of their
-// own language. Function words ("the", "and", "what") of English and of the
-// text's language are left out, unless the text has nothing else.
+// Terms returns the terms by which a text is compared with others, in order and
+// with repetitions: words by Unicode's rules, without case and accents, stemmed;
+// pairs of characters in scripts without spaces; identifiers whole and in parts
+// ("getUserName": getusername, get, user, name); versions and numbers whole. A
+// word of a text in a Latin-script language other than English has two terms: one
+// stemmed by the rules of English, which a single word without context gets too,
+// and one by those of its language. Function words ("the", "and", "what") of
+// English and of the text's language are dropped, unless the text has nothing
+// else.
 func Terms(text string) []string { return flat(question(text)) }
 
-// IndexTerms is [Terms] with every function word kept, and with what only helps
+// IndexTerms is [Terms] with all function words, and with terms that only serve
 // to be found. An engine's lexical index is built over it, so that a question
 // made of function words alone finds something.
 func IndexTerms(text string) []string { return flat(indexed(text)) }
@@ -44,16 +44,16 @@ func indexed(text string) []word {
 	return a.words
 }
 
-// A word of a text, as the terms that stand for it.
+// A word is the terms of one word of a text.
 type word struct {
-	// own is the stem in the text's language, where that is not English and
-	// the stem is another than term.
+	// own is the stem in the text's language if that is not English and the stem
+	// differs from term.
 	term, own string
-	// again says that the same words have given a word before.
+	// again marks a further term of text that already has a word.
 	again bool
 }
 
-// question gives the words of a question in order.
+// question returns the words of a question in order.
 func question(text string) []word {
 	a := analyser{dropFunction: true}
 	if a.read(text); len(a.words) == 0 {
@@ -62,7 +62,7 @@ func question(text string) []word {
 	return a.words
 }
 
-// flat gives all terms of the words.
+// flat returns all terms of the words.
 func flat(words []word) []string {
 	terms := make([]string, 0, len(words))
 	for _, w := range words {
@@ -74,7 +74,7 @@ func flat(words []word) []string {
 	return terms
 }
 
-// distinct gives the different terms in order of their first use.
+// distinct returns the different terms in order of their first use.
 func distinct(terms []string) []string {
 	seen := make(map[string]bool, len(terms))
 	out := make([]string, 0, len(terms))
@@ -90,18 +90,18 @@ func distinct(terms []string) []string {
 type analyser struct {
 	words        []word
 	dropFunction bool
-	// spoken are those of the words that another language may see otherwise.
+	// spoken are the words that the rules of another language may change.
 	spoken []spoken
 	tally  tally
-	// The last characters of a run without spaces; pairs are made across the
-	// single characters into which Unicode's rules cut such a run.
+	// previous is the last character of a run without spaces, which Unicode's
+	// rules cut into single characters; pairs are made across them.
 	previous string
 	paired   bool
-	end      int // byte offset behind previous
+	end      int // byte offset of the end of previous
 }
 
 type spoken struct {
-	written  string // in small letters
+	written  string // in lower case
 	at       int    // index of the word
 	function languages
 }
@@ -109,10 +109,10 @@ type spoken struct {
 func (a *analyser) read(text string) {
 	text = onLine(text)
 	it := words.FromString(text)
-	end := 0 // of the number in groups that was read last
+	end := 0 // of the last number with spaces between its groups
 	for it.Next() {
 		if it.Start() < end && a.dropFunction {
-			continue // its groups mean nothing by themselves
+			continue // a group of digits means nothing by itself
 		}
 		word := it.Value()
 		first, _ := utf8.DecodeRuneInString(word)
@@ -151,7 +151,7 @@ func (a *analyser) read(text string) {
 	}
 }
 
-// translate sees the words again as the language sees them.
+// translate applies the stemmer and function words of the language.
 func (a *analyser) translate(l language) {
 	stem := stemmers[languageCodes[l]]
 	for _, s := range a.spoken {
@@ -174,9 +174,8 @@ func (a *analyser) translate(l language) {
 	}
 }
 
-// run takes a piece of text in a script without spaces and adds the pairs of
-// neighbouring characters. A Chinese character, and any that stands alone, is a
-// term by itself too.
+// run adds the pairs of neighbouring characters of a text in a script without
+// spaces. A Chinese character, or a single one, is also a term by itself.
 func (a *analyser) run(piece string, start, end int) {
 	if start != a.end {
 		a.flush()
@@ -209,7 +208,7 @@ func (a *analyser) run(piece string, start, end int) {
 	a.end = end
 }
 
-// character adds one or two of a run.
+// character adds one or two characters of a run.
 func (a *analyser) character(c string) {
 	if !a.dropFunction || !functionWords[c].has(chinese) {
 		a.add(c)
@@ -223,10 +222,10 @@ func (a *analyser) flush() {
 	a.previous, a.paired, a.end = "", false, -1
 }
 
-// marked adds what the signs around an ASCII word make of it: the languages C++
-// and C#, a name with a dot before it (.NET, .env), letters with an ampersand
-// between them (AT&T), and the whole of a word that is written with a hyphen as
-// often as without (A-320, e-mail).
+// marked adds the terms that the signs around an ASCII word make: the languages
+// C++ and C#, a name that begins with a dot (.NET, .env), letters joined by an
+// ampersand (AT&T), and a word that is written with or without a hyphen (A-320,
+// e-mail).
 func (a *analyser) marked(text string, start, end int) {
 	name, rest := text[start:end], text[end:]
 	switch {
@@ -254,8 +253,8 @@ func (a *analyser) marked(text string, start, end int) {
 	}
 }
 
-// lastName gives the ASCII letters and digits that a text ends with; empty
-// where they are the end of a longer one.
+// lastName returns the ASCII letters and digits at the end of a text; empty if
+// they are the end of a longer name.
 func lastName(text string) string {
 	rest := strings.TrimRightFunc(text, func(r rune) bool { return r < utf8.RuneSelf && isASCIIAlnum(byte(r)) })
 	if rest != "" && strings.IndexByte(".,_", rest[len(rest)-1]) >= 0 {
@@ -264,9 +263,9 @@ func lastName(text string) string {
 	return text[len(rest):]
 }
 
-// hyphenated adds two words with a hyphen between them as one. Where that finds
-// what the words do not, a question has it too: e-mail finds email and Wi-Fi
-// wifi, but A-320 and A320 share a number.
+// hyphenated adds two hyphenated words as one term. A question gets the term only
+// where its parts would not find the other spelling: e-mail must find email and
+// Wi-Fi wifi, but A-320 and A320 share a number.
 func (a *analyser) hyphenated(left, right string) {
 	if left == "" {
 		return
@@ -278,9 +277,9 @@ func (a *analyser) hyphenated(left, right string) {
 	}
 }
 
-// joins says whether the parts of a hyphenated word are often written as one:
-// when a part is a single letter, the first or both are short, or letters meet
-// digits.
+// joins reports whether the parts of a hyphenated word are often written as one:
+// a part is a single letter, the first or both are short, or one has letters and
+// the other digits.
 func joins(left, right string) bool {
 	return strings.ContainsAny(left, digits) != strings.ContainsAny(right, digits) ||
 		len(left) == 1 && isASCIIAlpha(left[0]) || len(right) == 1 && isASCIIAlpha(right[0]) ||
@@ -289,7 +288,7 @@ func joins(left, right string) bool {
 
 const digits = "0123456789"
 
-// ampersand adds short names of letters with an ampersand between them as one.
+// ampersand adds short names joined by an ampersand as one term.
 func (a *analyser) ampersand(left, right string, longest int) {
 	if i := strings.IndexFunc(right, func(r rune) bool { return r >= utf8.RuneSelf || !isASCIIAlnum(byte(r)) }); i >= 0 {
 		right = right[:i] // a possessive
@@ -301,11 +300,10 @@ func (a *analyser) ampersand(left, right string, longest int) {
 
 func (a *analyser) add(term string) { a.enter(word{term: term}) }
 
-// repeat adds another term of words that have been added.
+// repeat adds a further term of text that already has a word.
 func (a *analyser) repeat(term string) { a.enter(word{term: term, again: true}) }
 
-// indexOnly adds another term of words that have been added, by which they are
-// found and do not ask.
+// indexOnly adds a further term to documents, but not to questions.
 func (a *analyser) indexOnly(term string) {
 	if !a.dropFunction {
 		a.repeat(term)
@@ -319,7 +317,7 @@ func (a *analyser) enter(w word) {
 	}
 }
 
-// short cuts a term that is too long.
+// short cuts a term to maxTerm bytes.
 func short(term string) string {
 	if len(term) <= maxTerm {
 		return term
@@ -331,24 +329,24 @@ func short(term string) string {
 	return term[:n]
 }
 
-// unspaced says whether a letter's script is written without spaces (or, as
-// Korean, with spaces that part more than words).
+// unspaced reports whether a letter's script is written without spaces (or, as in
+// Korean, with spaces between larger units than words).
 func unspaced(r rune) bool {
 	return r >= 0x0E00 && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul,
 		unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar) && (unicode.IsLetter(r) || unicode.IsMark(r))
 }
 
-// spacedLetter says whether a letter or digit is of a script with spaces. The
-// sign that lengthens a Japanese vowel is of none.
+// spacedLetter reports whether a letter or digit is of a script with spaces. The
+// Japanese sign for a long vowel belongs to no script.
 func spacedLetter(r rune) bool {
 	return (unicode.IsDigit(r) || unicode.IsLetter(r) && !unicode.Is(unicode.Common, r)) && !unspaced(r)
 }
 
-// particles are the endings of one syllable that Korean puts to nouns.
+// particles are the Korean noun endings of one syllable.
 const particles = "은는이가을를에의도로와과만"
 
-// beforeParticle gives the noun of one syllable that a Korean word of two is
-// made of: it has no pair that it would be found by with another ending.
+// beforeParticle returns the one-syllable noun of a Korean word of two syllables:
+// no pair of characters would find it with another ending.
 func beforeParticle(piece string) string {
 	first, n := utf8.DecodeRuneInString(piece)
 	if unicode.Is(unicode.Hangul, first) && particle(piece[n:]) {
