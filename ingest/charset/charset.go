@@ -8,7 +8,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -22,8 +21,12 @@ import (
 	"golang.org/x/text/encoding/unicode/utf32"
 )
 
-// ErrBinary says that bytes are no text in any encoding.
-var ErrBinary = errors.New("it is a binary file, not text")
+var (
+	// ErrBinary says that the bytes are not text.
+	ErrBinary = errors.New("it is a binary file, not text")
+	// ErrEncoding says that the bytes are text in an encoding that is not read.
+	ErrEncoding = errors.New("its text is in an encoding that is not supported: save it as UTF-8")
+)
 
 // Decode turns the bytes of a text file into UTF-8. The encoding that the file
 // declares of itself may be empty. It takes time linear in the size of data.
@@ -54,16 +57,18 @@ func encodingOf(data []byte, declared string) (encoding.Encoding, []byte, error)
 		}
 		return nil, nil, ErrBinary
 	}
-	if enc := byEscapes(data); enc != nil {
-		return enc, data, nil
-	}
-	if mostlyUTF8(data) {
+	switch {
+	case bytes.Contains(data, []byte("\x1b$)C")): // ISO-2022-KR
+		return nil, nil, ErrEncoding
+	case bytes.Contains(data, []byte("\x1b$")):
+		return japanese.ISO2022JP, data, nil
+	case mostlyUTF8(data):
 		return nil, data, nil
+	case bytes.Count(data, []byte("@"))*20 > len(data) && bytes.Count(data, []byte(" "))*100 < len(data): // the spaces of EBCDIC
+		return nil, nil, ErrEncoding
 	}
-	if enc := ebcdic(data); enc != nil {
-		return enc, data, nil
-	}
-	return byLook(data, Named(declared)), data, nil
+	enc, err := byLook(data, Named(declared))
+	return enc, data, err
 }
 
 // textual refuses what decodes but is no text: more than one control
@@ -128,50 +133,6 @@ func wideByZeros(data []byte) encoding.Encoding {
 	return nil
 }
 
-// byEscapes knows the encodings that switch their tables by escape sequences
-// and else look like ASCII.
-func byEscapes(data []byte) encoding.Encoding {
-	switch {
-	case bytes.Contains(data, []byte("\x1b$)C")):
-		return iso2022KR
-	case bytes.Contains(data, []byte("\x1b$")):
-		return japanese.ISO2022JP
-	case isHZ(data):
-		return simplifiedchinese.HZGB2312
-	}
-	return nil
-}
-
-// isHZ knows HZ-GB-2312 (RFC 1843) by its pairs of ~{ and ~}, between which
-// stand pairs of bytes from the rows of its table.
-func isHZ(data []byte) bool {
-	if slices.IndexFunc(data, func(c byte) bool { return c >= utf8.RuneSelf }) >= 0 {
-		return false
-	}
-	const enough = 8 // characters
-	found := 0
-	for found < enough {
-		i := bytes.Index(data, []byte("~{"))
-		if i < 0 {
-			break
-		}
-		data = data[i+2:]
-		end, _, _ := bytes.Cut(data[:min(len(data), 4<<10)], []byte("\n")) // a line end closes it too
-		end, _, _ = bytes.Cut(end, []byte("~}"))
-		if len(end)%2 != 0 {
-			return false
-		}
-		for j := 0; j < len(end); j += 2 {
-			if data[j] < 0x21 || data[j] > 0x77 || data[j+1] < 0x21 || data[j+1] > 0x7e {
-				return false
-			}
-		}
-		found += len(end) / 2
-		data = data[len(end):]
-	}
-	return found > 1
-}
-
 // mostlyUTF8 accepts UTF-8 with a few broken places, such as a file cut in
 // the middle of a character.
 func mostlyUTF8(data []byte) bool {
@@ -206,14 +167,6 @@ func Named(name string) encoding.Encoding {
 		return charmap.MacintoshCyrillic
 	case "cp932", "ms932", "windows-932":
 		return japanese.ShiftJIS
-	case "johab", "cp1361", "ms1361", "x-johab":
-		return johab
-	case "iso-2022-kr", "csiso2022kr":
-		return iso2022KR
-	case "hz-gb-2312", "hz":
-		return simplifiedchinese.HZGB2312
-	case "ibm500", "cp500":
-		return ibm500
 	}
 	if enc, err := htmlindex.Get(name); err == nil {
 		// Declared as UTF-8 or UTF-16, but it is neither: that was looked at

@@ -28,10 +28,12 @@ const (
 	// by both of these: in all, and for each byte.
 	overrule        = 10.0
 	overrulePerByte = 0.25
+	// No known encoding explains a long text that is less likely for each byte.
+	leastPerByte = -7.2
 )
 
 // byLook gives the encoding that makes most sense of bytes that are not UTF-8.
-func byLook(data []byte, declared encoding.Encoding) encoding.Encoding {
+func byLook(data []byte, declared encoding.Encoding) (encoding.Encoding, error) {
 	sample := sampleOf(data)
 	high := 0
 	for _, c := range sample {
@@ -67,19 +69,22 @@ func byLook(data []byte, declared encoding.Encoding) encoding.Encoding {
 	for _, w := range wides {
 		note(w.enc, w.likelihood(sample))
 	}
+	if high >= 100 && most < leastPerByte*float64(high) {
+		return nil, ErrEncoding
+	}
 	if declared == nil {
-		return best
+		return best, nil
 	}
 	if math.IsInf(stated, -1) { // one that is not guessed at
 		if _, single := declared.(*charmap.Charmap); single {
-			return declared
+			return declared, nil
 		}
-		return best // an encoding with escapes, of which there are none
+		return best, nil // an encoding with escapes, of which there are none
 	}
 	if gain := most - stated; gain > overrule && gain > overrulePerByte*float64(high) {
-		return best
+		return best, nil
 	}
-	return declared
+	return declared, nil
 }
 
 // sampleOf gives lines with bytes beyond ASCII, from the start of the data.

@@ -14,8 +14,7 @@ import (
 // A wide encoding writes a character in two bytes. Its tables are laid out by
 // how common the characters are, so the first byte tells that.
 type wide struct {
-	enc   encoding.Encoding
-	prior float64
+	enc encoding.Encoding
 	// rows gives the likelihood of the characters of the rows from one first
 	// byte on, up to the next entry's.
 	rows []row
@@ -52,7 +51,6 @@ var wides = []wide{
 		alone: func(c byte) bool { return c >= 0xa1 && c <= 0xdf }},
 	{enc: japanese.EUCJP, rows: []row{{0x81, vendor}, {0xa1, stops}, {0xa2, otherSigns}, {0xa3, fullwidth}, {0xa4, hiragana}, {0xa5, katakana}, {0xa6, otherSigns}, {0xb0, levelOne}, {0xd0, levelTwo}, {0xf5, vendor}}},
 	{enc: korean.EUCKR, rows: []row{{0x81, levelTwo}, {0xa1, stops}, {0xa2, otherSigns}, {0xa3, fullwidth}, {0xa4, otherSigns}, {0xb0, syllable}, {0xc9, levelTwo}, {0xfe, vendor}}},
-	{enc: johab, prior: -3, rows: []row{{0x81, broken}, {0x84, syllable}, {0xd4, broken}, {0xd9, stops}, {0xdb, otherSigns}, {0xe0, levelTwo}}},
 }
 
 // likelihood is the sum over the characters beyond ASCII.
@@ -61,10 +59,10 @@ func (w wide) likelihood(sample []byte) float64 {
 	if err != nil {
 		return math.Inf(-1)
 	}
-	sum := w.prior
+	sum := 0.0
 	for len(text) > 0 {
 		r, n := utf8.DecodeRune(text)
-		if text = text[n:]; r == utf8.RuneError || w.enc == johab && !inWansung(r) {
+		if text = text[n:]; r == utf8.RuneError {
 			sum += broken
 		}
 	}
