@@ -4,12 +4,10 @@ import (
 	"bytes"
 	"compress/zlib"
 	"encoding/ascii85"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 )
@@ -171,17 +169,11 @@ func TestPDFInLetters(t *testing.T) {
 	if err := errors.Join(err, z.Close()); err != nil {
 		t.Fatal(err)
 	}
-	hexed := func(s string) string { return strings.ToUpper(hex.EncodeToString([]byte(s))) }
 	based := func(s string) string {
 		out := make([]byte, ascii85.MaxEncodedLen(len(s)))
 		return string(out[:ascii85.Encode(out, []byte(s))])
 	}
-	spaced := regexp.MustCompile("(.{20})").ReplaceAllString(hexed(text), "$1\r\n")
 	for _, tt := range []struct{ filter, content string }{
-		{"/ASCIIHexDecode", hexed(text) + ">"},
-		{"[/ASCIIHexDecode]", spaced + " >"},
-		{"[ /ASCIIHexDecode /FlateDecode]", hexed(packed.String()) + ">"},
-		{"/ASCIIHexDecode", hexed(text)}, // without its end
 		{"/ASCII85Decode", based(text) + "~>"},
 		{"[/ASCII85Decode/FlateDecode]", based(packed.String()) + "~>"},
 	} {

@@ -120,7 +120,6 @@ func open(data []byte) (r *pdf.Reader, decrypted, rebuilt bool, err error) {
 	if err != nil {
 		return nil, false, false, err
 	}
-	decodeHex(whole)
 	r, err = parse(whole)
 	if err == nil && r.Trailer().Key("Root").Key("Pages").Kind() == pdf.Dict {
 		return r, decrypted, false, nil
