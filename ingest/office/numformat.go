@@ -1,68 +1,59 @@
 package office
 
 import (
+	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
-// formatNumber shows a number as a cell's format has it: dates, percentages,
-// decimals, thousands, fixed words around them. What is no number, and a
-// format that is not understood, leave it as it is.
+// formatNumber writes a number in the number format of its cell: decimals,
+// thousands, percentages, scientific notation, dates, times and fixed text.
+// Text that is not a number is returned unchanged. Formats with conditions or
+// fractions write the number as an unformatted cell does.
 func formatNumber(value, format string, from1904 bool) string {
 	n, err := strconv.ParseFloat(value, 64)
 	if err != nil || math.IsInf(n, 0) || math.IsNaN(n) {
 		return value
 	}
 	sections := splitFormat(format)
-	section := sections[0]
+	s := parseFormat(sections[0])
 	switch {
-	case section.condition != nil || len(sections) > 1 && sections[1].condition != nil:
-		section = sections[len(sections)-1]
-		for _, s := range sections {
-			if s.condition == nil || s.condition(n) {
-				section = s
-				break
-			}
-		}
 	case n < 0 && len(sections) > 1:
-		section = sections[1]
-		if !section.isDate {
+		if s = parseFormat(sections[1]); len(s.date) == 0 {
 			n = -n
 		}
 	case n == 0 && len(sections) > 2:
-		section = sections[2]
+		s = parseFormat(sections[2])
 	}
 	switch {
-	case section.isDate:
-		if s, ok := formatDate(n, section, from1904); ok {
-			return s
+	case s.other:
+		return general(n)
+	case len(s.date) > 0:
+		if text, ok := s.time(n, from1904); ok {
+			return text
 		}
 		return general(n)
-	case section.general:
-		s := general(n)
-		if len(section.tokens) > 1 {
-			return section.around(s)
-		}
-		return s
-	case !section.isNumber:
-		if s := section.around(""); strings.TrimSpace(s) != "" {
-			return s
-		}
-		return general(n)
+	case s.digits:
+		return s.number(n)
+	case s.value:
+		return strings.TrimSpace(s.before + general(n) + s.after)
+	case strings.TrimSpace(s.before) != "":
+		return strings.TrimSpace(s.before)
 	}
-	return section.number(n)
+	return general(n)
 }
 
-// general shows a number with up to eleven digits, as an unformatted cell does.
+// general writes a number with up to eleven digits, as an unformatted cell does.
 func general(n float64) string {
 	if n == math.Trunc(n) && math.Abs(n) < 1e15 {
 		return strconv.FormatFloat(n, 'f', -1, 64)
 	}
-	s := strconv.FormatFloat(n, 'g', 11, 64)
-	f, err := strconv.ParseFloat(s, 64)
+	f, err := strconv.ParseFloat(strconv.FormatFloat(n, 'g', 11, 64), 64)
 	if err != nil {
-		return s
+		return strconv.FormatFloat(n, 'g', 11, 64)
 	}
 	if a := math.Abs(f); a >= 1e-9 && a < 1e15 {
 		return strconv.FormatFloat(f, 'f', -1, 64)
@@ -70,175 +61,260 @@ func general(n float64) string {
 	return strings.ToUpper(strconv.FormatFloat(f, 'e', -1, 64))
 }
 
-// around gives the fixed words of the section, with the text where the value goes.
-func (s formatSection) around(value string) string {
-	var out strings.Builder
-	for _, t := range s.tokens {
-		switch t.kind {
-		case valueToken:
-			out.WriteString(value)
-		case literalToken, slashToken:
-			out.WriteString(t.text)
+// splitFormat splits a number format into its sections, which are separated
+// by semicolons: for positive numbers, negative ones and zero.
+func splitFormat(format string) []string {
+	const longest = 255
+	if len(format) > longest {
+		return []string{""}
+	}
+	quoted := false
+	var sections []string
+	start := 0
+	for i := 0; i < len(format); i++ {
+		switch c := format[i]; {
+		case c == '"':
+			quoted = !quoted
+		case c == '\\':
+			i++
+		case c == ';' && !quoted:
+			sections = append(sections, format[start:i])
+			start = i + 1
 		}
 	}
-	return strings.TrimSpace(out.String())
+	return append(sections, format[start:])
 }
 
-// number shows a number by the digits of the section.
-func (s formatSection) number(n float64) string {
-	whole, decimals, exponent, fraction := 0, 0, 0, false
-	grouped, point := false, false
-	last := -1 // token of the last digit
-	for i, t := range s.tokens {
-		switch {
-		case t.kind == slashToken && last >= 0:
-			fraction = true
-		case t.kind == expToken:
-			exponent = 1
-		case t.kind == digitToken && strings.Contains("0#?", t.text):
-			last = i
-			switch {
-			case exponent > 0:
-				exponent++
-			case point:
-				decimals++
-			case t.text == "0":
-				whole++
+// A numberFormat is a parsed section of a number format.
+type numberFormat struct {
+	before, after string // fixed text around the number
+	// digits is set by a place for a digit, value by a place for the whole
+	// value ("General", "@").
+	digits, value bool
+	other         bool // a condition or a fraction
+	whole         int  // least digits before the decimal point
+	decimals      int  // most digits after it
+	fixed         int  // least digits after it
+	point         bool
+	commas        int // after the last digit: each divides by a thousand
+	grouped       bool
+	percent       bool
+	exponent      bool
+	date          []byte // of "ymdhs" and 'H' for elapsed time, one for each run
+}
+
+func parseFormat(section string) (f numberFormat) {
+	r := []rune(section)
+	for i := 0; i < len(r); i++ {
+		rest := strings.ToLower(string(r[i:min(i+len("general"), len(r))]))
+		switch c := r[i]; {
+		case c == '"' || c == '[':
+			end := i + 1
+			for end < len(r) && r[end] != '"' && c == '"' || end < len(r) && r[end] != ']' && c == '[' {
+				end++
 			}
-		case t.kind == digitToken && t.text == ".":
-			point = true
+			if c == '"' {
+				f.literal(string(r[i+1 : end]))
+			} else {
+				f.bracket(string(r[i+1 : end]))
+			}
+			i = end
+		case strings.ContainsRune(`\_*`, c) && i+1 < len(r):
+			i++
+			switch c {
+			case '\\':
+				f.literal(string(r[i]))
+			case '_': // a space as wide as the next character
+				f.literal(" ")
+			}
+		case rest == "general":
+			f.value = true
+			i += len("general") - 1
+		case strings.HasPrefix(rest, "am/pm"):
+			i += len("am/pm") - 1
+		case strings.HasPrefix(rest, "a/p"):
+			i += len("a/p") - 1
+		case strings.ContainsRune("ymdhs", rune(rest[0])):
+			for i+1 < len(r) && strings.EqualFold(string(r[i+1]), rest[:1]) {
+				i++
+			}
+			f.date = append(f.date, rest[0])
+		case strings.HasPrefix(rest, "e+") || strings.HasPrefix(rest, "e-"):
+			f.exponent = true
+			i++
+		default:
+			f.place(c)
 		}
 	}
-	if fraction {
-		return s.fraction(n)
-	}
-	for i, t := range s.tokens {
+	return f
+}
+
+// place reads a single character of a format.
+func (f *numberFormat) place(c rune) {
+	switch c {
+	case '0', '#', '?':
 		switch {
-		case t.kind == scaleToken:
-			n *= 100
-		case t.kind == digitToken && t.text == "," && i < last && last >= 0:
-			grouped = true
-		case t.kind == digitToken && t.text == "," && i > last && last >= 0: // shown in thousands
-			n /= 1000
+		case f.exponent:
+		case f.point:
+			if f.decimals++; c == '0' {
+				f.fixed = f.decimals
+			}
+		case c == '0':
+			f.whole++
 		}
+		f.grouped = f.grouped || f.commas > 0
+		f.digits, f.commas = true, 0
+	case '.':
+		f.point = true
+	case ',':
+		if f.digits {
+			f.commas++
+		}
+	case '%':
+		f.percent = true
+		f.literal("%")
+	case '/':
+		f.other = f.other || len(f.date) == 0
+	case '@':
+		f.value = true
+	default:
+		f.literal(string(c))
 	}
-	sign := ""
+}
+
+func (f *numberFormat) literal(text string) {
+	if f.digits || f.value {
+		f.after += text
+	} else {
+		f.before += text
+	}
+}
+
+// bracket reads what is in square brackets: elapsed time, a currency or a
+// condition. Colours and languages are ignored.
+func (f *numberFormat) bracket(in string) {
+	switch low := strings.ToLower(in); {
+	case low == "":
+	case strings.Trim(low, "h") == "" || strings.Trim(low, "m") == "" || strings.Trim(low, "s") == "":
+		f.date = append(f.date, 'H')
+		if low[0] == 's' {
+			f.date = append(f.date, 's')
+		}
+	case in[0] == '$':
+		sign, _, _ := strings.Cut(in[1:], "-")
+		f.literal(sign)
+	case strings.ContainsRune("<>=", rune(in[0])):
+		f.other = true
+	}
+}
+
+// number writes a number with the digits of the format.
+func (f *numberFormat) number(n float64) string {
+	if f.percent {
+		n *= 100
+	}
+	n /= math.Pow(1000, float64(f.commas))
+	sign, decimals := "", min(f.decimals, 30)
 	if n < 0 {
 		sign, n = "-", -n
 	}
 	var digits string
-	if exponent > 0 {
-		digits = strings.ToUpper(strconv.FormatFloat(n, 'e', min(decimals, 30), 64))
+	if f.exponent {
+		digits = strings.ToUpper(strconv.FormatFloat(n, 'e', decimals, 64))
 	} else {
-		// Half away from zero, as spreadsheets round, and not as the binary
-		// fraction under it falls.
+		// Round half away from zero, as spreadsheets do, whatever the binary
+		// fraction is.
 		if scale := math.Pow(10, float64(decimals)); decimals < 10 && n < 1e15/scale {
 			n = math.Round(n*scale*(1+1e-15)) / scale
 		}
-		digits = strconv.FormatFloat(n, 'f', min(decimals, 30), 64)
-		before, after, _ := strings.Cut(digits, ".")
-		if len(before) < whole {
-			before = strings.Repeat("0", min(whole, 30)-min(len(before), 30)) + before
+		whole, fraction, _ := strings.Cut(strconv.FormatFloat(n, 'f', decimals, 64), ".")
+		whole = strings.Repeat("0", max(min(f.whole, 30)-len(whole), 0)) + whole
+		if f.grouped {
+			for i := len(whole) - 3; i > 0; i -= 3 {
+				whole = whole[:i] + "," + whole[i:]
+			}
 		}
-		if grouped {
-			before = thousands(before)
+		for len(fraction) > f.fixed && strings.HasSuffix(fraction, "0") {
+			fraction = fraction[:len(fraction)-1]
 		}
-		after = s.optionalDecimals(after)
-		digits = before
-		if after != "" {
-			digits += "." + after
+		if digits = whole; fraction != "" {
+			digits += "." + fraction
 		}
 	}
 	if strings.Trim(digits, "0.,") == "" {
 		sign = ""
 	}
-	var out strings.Builder
-	shown := false
-	for _, t := range s.tokens {
-		switch t.kind {
-		case digitToken, expToken:
-			if !shown {
-				out.WriteString(digits)
-				shown = true
-			}
-		case literalToken, scaleToken, slashToken:
-			out.WriteString(t.text)
-		}
-	}
-	return sign + strings.TrimSpace(out.String())
+	return sign + strings.TrimSpace(f.before+digits+f.after)
 }
 
-// optionalDecimals takes off zeros at the end that the section does not ask for.
-func (s formatSection) optionalDecimals(after string) string {
-	must, n, point := 0, 0, false
-	for _, t := range s.tokens {
-		if t.kind == expToken {
-			break
+// time writes a number of days as a date, a time or elapsed time. Dates are
+// written year first, whatever order the format has: 03/04/2024 means two
+// different days in different countries.
+func (f *numberFormat) time(n float64, from1904 bool) (text string, ok bool) {
+	if n < 0 || n >= 2958466 { // 1 January 10000
+		return "", false
+	}
+	has := map[byte]bool{}
+	for i, c := range f.date {
+		if c == 'm' && (i > 0 && strings.ContainsRune("hH", rune(f.date[i-1])) || i+1 < len(f.date) && f.date[i+1] == 's') {
+			c = 'h' // minutes
 		}
-		if t.kind != digitToken {
-			continue
+		has[c] = true
+	}
+	if has['H'] {
+		seconds := int64(math.Round(n * 86400))
+		text = fmt.Sprintf("%d:%02d", seconds/3600, seconds/60%60)
+		if has['s'] || seconds%60 != 0 {
+			text += fmt.Sprintf(":%02d", seconds%60)
 		}
-		if t.text == "." {
-			point = true
-		} else if point && t.text != "," {
-			if n++; t.text == "0" {
-				must = n
-			}
+		return text, true
+	}
+	layout := ""
+	switch y, m, d := has['y'], has['m'], has['d']; {
+	case y && m && d:
+		layout = "2006-01-02"
+	case y && m:
+		layout = "2006-01"
+	case y:
+		layout = "2006"
+	case m && d:
+		layout = "2 January"
+	case m:
+		layout = "January"
+	case d:
+		layout = "Monday"
+	}
+	if has['h'] || has['s'] {
+		if layout = strings.TrimSpace(layout + " 15:04"); has['s'] {
+			layout += ":05"
 		}
 	}
-	for len(after) > must && strings.HasSuffix(after, "0") {
-		after = after[:len(after)-1]
+	epoch := time.Date(1899, 12, 30, 0, 0, 0, 0, time.UTC)
+	if from1904 {
+		epoch = time.Date(1904, 1, 1, 0, 0, 0, 0, time.UTC)
+	} else if n < 60 { // Excel takes 1900 for a leap year
+		epoch = epoch.AddDate(0, 0, 1)
 	}
-	return after
+	day, part := math.Modf(n)
+	at := epoch.AddDate(0, 0, int(day)).Add(time.Duration(math.Round(part*86400)) * time.Second)
+	return at.Format(layout), true
 }
 
-// fraction shows a number as a whole and a fraction with a small denominator.
-func (s formatSection) fraction(n float64) string {
-	most := 0
-	behind := false
-	fixed := ""
-	for _, t := range s.tokens {
-		if t.kind == slashToken {
-			behind = true
-		} else if behind && t.kind == digitToken {
-			most++
-		} else if behind && t.kind == literalToken && strings.Trim(t.text, "0123456789") == "" {
-			fixed += t.text
-		}
-	}
-	sign := ""
-	if n < 0 {
-		sign, n = "-", -n
-	}
-	whole, part := math.Modf(n)
-	top, bottom := 0, 1
-	if f, err := strconv.Atoi(fixed); err == nil && f > 0 && f < 1000 {
-		top, bottom = int(math.Round(part*float64(f))), f
-	} else {
-		best := math.Inf(1)
-		for d := 1; d < int(math.Pow10(min(max(most, 1), 3))); d++ {
-			t := math.Round(part * float64(d))
-			if off := math.Abs(part - t/float64(d)); off < best-1e-12 {
-				best, top, bottom = off, int(t), d
-			}
-		}
-	}
-	if top == bottom {
-		whole, top = whole+1, 0
-	}
-	out := sign + strconv.FormatFloat(whole, 'f', -1, 64)
+// builtinFormat returns the number formats that files name by number only
+// (ECMA-376 part 1, 18.8.30). Those of other languages are dates and times.
+func builtinFormat(id int) string {
 	switch {
-	case top == 0:
-		return out
-	case whole == 0:
-		return sign + strconv.Itoa(top) + "/" + strconv.Itoa(bottom)
+	case slices.Contains([]int{3, 5, 6, 37, 38, 41, 42}, id):
+		return "#,##0"
+	case slices.Contains([]int{4, 7, 8, 39, 40, 43, 44}, id):
+		return "#,##0.00"
+	case id == 14 || id == 15 || id >= 27 && id <= 31 || id == 36 || id >= 50 && id <= 58:
+		return "yyyy-mm-dd"
+	case id == 18 || id == 20 || id == 32 || id == 34:
+		return "h:mm"
+	case id == 19 || id == 21 || id == 33 || id == 35:
+		return "h:mm:ss"
 	}
-	return out + " " + strconv.Itoa(top) + "/" + strconv.Itoa(bottom)
-}
-
-func thousands(s string) string {
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
+	return map[int]string{1: "0", 2: "0.00", 9: "0%", 10: "0.00%", 11: "0.00E+00", 16: "d mmmm", 17: "yyyy-mm",
+		22: "yyyy-mm-dd h:mm", 45: "mm:ss", 46: "[h]:mm:ss", 47: "mm:ss", 48: "##0.0E+0"}[id]
 }
