@@ -60,7 +60,7 @@ func formats() []format {
 		{name: "xlsx", said: "Excel (.xlsx)", endings: []string{".xlsx", ".xlsm", ".xltx", ".xltm"}, read: readOffice, binary: true, isolated: true},
 		{name: "odt", said: "OpenDocument (.odt, .ods, .odp)", endings: []string{".odt", ".ott", ".fodt"}, read: readOffice, binary: true, isolated: true},
 		{name: "ods", endings: []string{".ods", ".ots", ".fods"}, read: readOffice, binary: true, isolated: true},
-		{name: "odp", endings: []string{".odp", ".otp", ".fodp", ".odg", ".fodg"}, read: readOffice, binary: true, isolated: true},
+		{name: "odp", endings: []string{".odp", ".otp", ".fodp"}, read: readOffice, binary: true, isolated: true},
 		{name: "epub", said: "EPUB", endings: []string{".epub"}, read: readOffice, binary: true, isolated: true},
 		// Read when what stands behind the ending is one of the above, and
 		// refused with what to do otherwise.

@@ -161,9 +161,8 @@ func TestOfficeOddPacking(t *testing.T) {
 		{"no-relations.docx", zipOf(t, part("word/document.xml", ferry)), "The ferry leaves at nine.", ""},
 		{"backslashes.docx", zipOf(t, officeRels("/word/document.xml"), part(`\WORD\Document.xml`, ferry)), "The ferry leaves at nine.", ""},
 		{"outside.docx", zipOf(t, officeRels("../../word/document.xml"), part("../../word/document.xml", ferry)), "The ferry leaves at nine.", ""},
-		{"twice.docx", zipOf(t, officeRels("word/document.xml"), part("word/document.xml", ferry), part("word/document.xml", "<w:p><w:r><w:t>Another.</w:t></w:r></w:p>")), "The ferry leaves at nine.", "word/document.xml more than once"},
+		{"twice.docx", zipOf(t, officeRels("word/document.xml"), part("word/document.xml", ferry), part("word/document.xml", "<w:p><w:r><w:t>Another.</w:t></w:r></w:p>")), "The ferry leaves at nine.", ""},
 		{"utf16.docx", zipOf(t, officeRels("d.xml"), txtar.File{Name: "d.xml", Data: utf16}), "The ferry leaves at nine.", ""},
-		{"no-directory.docx", whole[:bytes.LastIndex(whole, []byte("PK\x01\x02"))-10], "The ferry leaves at nine.", "damaged or cut off"},
 		{"torn.docx", torn, "The ferry leaves at nine.\n\nAnd at ten", "the file is damaged"},
 	}
 	r := new(Reader)

@@ -4,7 +4,6 @@ import (
 	"archive/zip"
 	"bytes"
 	"compress/flate"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash"
@@ -18,17 +17,15 @@ import (
 type archive struct {
 	parts map[string]part
 	names []string // in order
-	twice []string // names that more than one part has
 	out   int64    // bytes that have come out
 	over  error    // the limit that was met; nothing more comes out
-	data  []byte
 }
 
 type part struct {
 	packed []byte
 	method uint16
-	size   int64  // as declared; -1 when it is not
-	sum    uint32 // CRC-32 of what comes out, where the size is declared
+	size   int64  // as declared
+	sum    uint32 // CRC-32 of what comes out
 }
 
 // partName makes names comparable: slashes, none in front, lower case.
@@ -41,17 +38,13 @@ func openArchive(data []byte) (*archive, error) {
 	if n := bytes.Count(data, []byte("PK\x01\x02")); n > maxEntries {
 		return nil, &limitError{fmt.Sprintf("it is an archive of more than %d files: no document is", maxEntries)}
 	}
-	a := &archive{parts: map[string]part{}, data: data}
+	a := &archive{parts: map[string]part{}}
 	r, err := zip.NewReader(bytes.NewReader(data), int64(len(data)))
 	if err != nil && !errors.Is(err, zip.ErrInsecurePath) {
 		if !bytes.HasPrefix(data, []byte("PK\x03\x04")) {
 			return nil, errors.New("it is no office document: neither a zip archive nor any older format begins like this")
 		}
-		a.salvage()
-		if len(a.parts) == 0 {
-			return nil, errors.New("it is damaged or cut off: nothing in its zip archive can be found")
-		}
-		return a, nil
+		return nil, errors.New("it is damaged or cut off: the directory of its zip archive is missing")
 	}
 	for _, f := range r.File {
 		if f.Flags&1 != 0 {
@@ -71,51 +64,10 @@ func (a *archive) add(name string, p part) {
 	if name = partName(name); name == "" || strings.HasSuffix(name, "/") {
 		return
 	}
-	if _, there := a.parts[name]; there {
-		a.twice = append(a.twice, name)
-		return
+	if _, there := a.parts[name]; !there {
+		a.parts[name] = p
+		a.names = append(a.names, name)
 	}
-	a.parts[name] = p
-	a.names = append(a.names, name)
-}
-
-// salvage finds the parts of an archive whose directory is lost by the headers
-// in front of them.
-func (a *archive) salvage() {
-	const header = 30
-	for at := 0; len(a.parts) < maxEntries; {
-		next := bytes.Index(a.data[at:], []byte("PK\x03\x04"))
-		if next < 0 || at+next+header > len(a.data) {
-			return
-		}
-		at += next
-		h := a.data[at:]
-		method, packed := binary.LittleEndian.Uint16(h[8:]), int64(binary.LittleEndian.Uint32(h[18:]))
-		name, extra := int(binary.LittleEndian.Uint16(h[26:])), int(binary.LittleEndian.Uint16(h[28:]))
-		start := header + name + extra
-		if start > len(h) {
-			return
-		}
-		body := h[start:]
-		if packed > 0 && packed <= int64(len(body)) && h[6]&8 == 0 {
-			body = body[:packed]
-		}
-		if h[6]&1 == 0 {
-			a.add(string(h[header:header+name]), part{packed: body, method: method, size: -1})
-		}
-		at += start
-		if packed > 0 && packed <= int64(len(h)-start) {
-			at += int(packed)
-		}
-	}
-}
-
-// salvaged reports whether the directory of the archive was lost.
-func (a *archive) salvaged() bool {
-	for _, p := range a.parts {
-		return p.size < 0
-	}
-	return false
 }
 
 func (a *archive) has(name string) bool {
@@ -171,7 +123,7 @@ func (c *counted) Read(p []byte) (int, error) {
 	c.a.out += int64(n)
 	c.hash.Write(p[:n])
 	switch {
-	case c.size >= 0 && c.out > c.size:
+	case c.out > c.size:
 		c.a.over = &limitError{fmt.Sprintf("%s in it is larger than the archive says: it is damaged, or a bomb", c.name)}
 	case c.a.out > maxOut:
 		c.a.over = &limitError{fmt.Sprintf("more than %d MB come out of it", int64(maxOut)>>20)}
@@ -181,7 +133,7 @@ func (c *counted) Read(p []byte) (int, error) {
 	if c.a.over != nil {
 		return 0, c.a.over
 	}
-	if errors.Is(err, io.EOF) && c.size >= 0 && c.sum != 0 && c.hash.Sum32() != c.sum {
+	if errors.Is(err, io.EOF) && c.sum != 0 && c.hash.Sum32() != c.sum {
 		err = zip.ErrChecksum
 	}
 	return n, err

@@ -2,133 +2,130 @@ package office
 
 import "strings"
 
-// formula reads Office Math into one line: a fraction as a/b, what stands
-// above as x^y and below as x_y, roots with their sign.
+// formula reads Office Math into one line: a fraction as a/b, a superscript
+// as x^y, a subscript as x_y and roots with their sign.
 func formula(x *xmlReader) (string, error) {
-	m := formulaReader{x: x}
-	var out strings.Builder
-	err := x.mixed(func(e element) error {
-		s, err := m.element(e)
-		out.WriteString(s)
-		return err
-	}, nil)
-	return strings.TrimSpace(out.String()), err
+	text, err := formulaReader{x}.all()
+	return strings.TrimSpace(text), err
 }
 
 type formulaReader struct{ x *xmlReader }
 
-// in reads all that is in the current element.
-func (m formulaReader) in() (string, error) {
+// all reads everything in the current element.
+func (m formulaReader) all() (string, error) {
 	var out strings.Builder
 	err := m.x.each(func(e element) error {
-		s, err := m.element(e)
-		out.WriteString(s)
+		text, err := m.element(e)
+		out.WriteString(text)
 		return err
 	})
 	return out.String(), err
 }
 
-func (m formulaReader) element(e element) (string, error) {
-	switch e.Name.Local {
-	case "t":
-		return m.x.text(), nil
-	case "f", "sSup", "sSub", "sSubSup", "sPre", "rad", "nary", "func", "limLow", "limUpp", "acc", "bar", "groupChr", "d", "m", "eqArr":
-		return m.structure(e.Name.Local)
-	case "ctrlPr", "rPr", "annotation", "del":
-		return "", nil
-	}
-	return m.in()
+// formulaParts are the structures that are written as their parts in order,
+// each after a sign. A sign in front of a part puts brackets round it where
+// they are needed.
+var formulaParts = map[string][][2]string{
+	"f":       {{"", "num"}, {"/", "den"}},
+	"sSup":    {{"", "e"}, {"^", "sup"}},
+	"sSub":    {{"", "e"}, {"_", "sub"}},
+	"sSubSup": {{"", "e"}, {"_", "sub"}, {"^", "sup"}},
+	"sPre":    {{"_", "sub"}, {"^", "sup"}, {"", "e"}},
+	"rad":     {{"", "deg"}, {"√", "e"}},
+	"nary":    {{"", "chr"}, {"_", "sub"}, {"^", "sup"}, {" ", "e"}},
+	"func":    {{"", "fName"}, {" ", "e"}},
+	"limLow":  {{"", "e"}, {"_", "lim"}},
+	"limUpp":  {{"", "e"}, {"^", "lim"}},
 }
 
-// structure reads an element whose parts have names.
+func (m formulaReader) element(e element) (string, error) {
+	switch name := e.Name.Local; name {
+	case "t":
+		return m.x.text(), nil
+	case "d", "m", "eqArr":
+		return m.sequence(name)
+	case "ctrlPr", "rPr", "annotation", "del":
+		return "", nil
+	default:
+		if formulaParts[name] != nil {
+			return m.structure(name)
+		}
+	}
+	return m.all()
+}
+
+// structure reads an element of [formulaParts].
 func (m formulaReader) structure(name string) (string, error) {
 	parts := map[string]string{}
-	var operands []string // those that may be many
-	begin, end, separator, char := "(", ")", ", ", ""
+	if name == "nary" {
+		parts["chr"] = "∫"
+	}
 	err := m.x.each(func(e element) error {
-		part := e.Name.Local
-		if strings.HasSuffix(part, "Pr") {
+		if strings.HasSuffix(e.Name.Local, "Pr") {
 			return m.x.each(func(e element) error {
-				switch e.Name.Local {
-				case "begChr":
-					begin = attr(e, "val")
-				case "endChr":
-					end = attr(e, "val")
-				case "sepChr":
-					separator = attr(e, "val")
-				case "chr":
-					char = attr(e, "val")
+				if e.Name.Local == "chr" && attr(e, "val") != "" {
+					parts["chr"] = attr(e, "val")
 				}
 				return nil
 			})
 		}
-		var s string
-		var err error
-		if part == "mr" {
-			var cells []string
-			err = m.x.each(func(e element) error {
-				s, err := m.in()
-				cells = append(cells, strings.TrimSpace(s))
-				return err
-			})
-			s = strings.Join(cells, ", ")
-		} else {
-			s, err = m.in()
-		}
-		s = strings.TrimSpace(s)
-		parts[part] = s
-		if part == "e" || part == "mr" {
-			operands = append(operands, s)
-		}
+		text, err := m.all()
+		parts[e.Name.Local] = strings.TrimSpace(text)
 		return err
 	})
-	e := parts["e"]
-	switch name {
-	case "f":
-		return group(parts["num"]) + "/" + group(parts["den"]), err
-	case "sSup":
-		return e + "^" + group(parts["sup"]), err
-	case "sSub":
-		return e + "_" + group(parts["sub"]), err
-	case "sSubSup":
-		return e + "_" + group(parts["sub"]) + "^" + group(parts["sup"]), err
-	case "sPre":
-		return "_" + group(parts["sub"]) + "^" + group(parts["sup"]) + e, err
-	case "rad":
-		sign := map[string]string{"": "√", "2": "√", "3": "∛", "4": "∜"}[parts["deg"]]
-		if sign == "" {
-			sign = group(parts["deg"]) + "√"
+	var out strings.Builder
+	for _, p := range formulaParts[name] {
+		text := parts[p[1]]
+		if name == "nary" && text == "" {
+			continue
 		}
-		return sign + group(e), err
-	case "nary":
-		if char == "" {
-			char = "∫"
+		if p[0] != "" && p[0] != " " || name == "f" {
+			text = bracketed(text)
 		}
-		if parts["sub"] != "" {
-			char += "_" + group(parts["sub"])
-		}
-		if parts["sup"] != "" {
-			char += "^" + group(parts["sup"])
-		}
-		return char + " " + e, err
-	case "func":
-		return parts["fName"] + " " + e, err
-	case "limLow":
-		return e + "_" + group(parts["lim"]), err
-	case "limUpp":
-		return e + "^" + group(parts["lim"]), err
-	case "d":
-		return begin + strings.Join(operands, separator) + end, err
-	case "m":
-		return "[" + strings.Join(operands, "; ") + "]", err
-	case "eqArr":
-		return strings.Join(operands, "; "), err
+		out.WriteString(p[0] + text)
 	}
-	return e, err
+	return out.String(), err
 }
 
-// group puts brackets round what would be read apart without them.
-func group(s string) string {
+// sequence reads brackets, a matrix or a column of equations.
+func (m formulaReader) sequence(name string) (string, error) {
+	signs := map[string]string{"begChr": "(", "endChr": ")", "sepChr": ", "}
+	switch name {
+	case "m":
+		signs = map[string]string{"begChr": "[", "endChr": "]", "sepChr": "; "}
+	case "eqArr":
+		signs = map[string]string{"sepChr": "; "}
+	}
+	var operands []string
+	err := m.x.each(func(e element) error {
+		if strings.HasSuffix(e.Name.Local, "Pr") {
+			return m.x.each(func(e element) error {
+				if _, ok := signs[e.Name.Local]; ok {
+					signs[e.Name.Local] = attr(e, "val")
+				}
+				return nil
+			})
+		}
+		var cells []string
+		add := func() error {
+			text, err := m.all()
+			cells = append(cells, strings.TrimSpace(text))
+			return err
+		}
+		var err error
+		if e.Name.Local == "mr" { // a row of a matrix
+			err = m.x.each(func(element) error { return add() })
+		} else {
+			err = add()
+		}
+		operands = append(operands, strings.Join(cells, ", "))
+		return err
+	})
+	return signs["begChr"] + strings.Join(operands, signs["sepChr"]) + signs["endChr"], err
+}
+
+// bracketed puts brackets round text that is more than one word.
+func bracketed(s string) string {
 	if s == "" || isWordLike(s) || strings.HasPrefix(s, "(") && strings.HasSuffix(s, ")") && strings.Count(s, "(") == 1 {
 		return s
 	}

@@ -13,13 +13,13 @@ import (
 // written as text.
 const maxFlatToken = 32 << 20
 
-// openDocument reads texts, sheets, presentations and drawings of the
-// OpenDocument format (odt, ods, odp, odg and their templates).
+// openDocument reads texts, sheets and presentations of the OpenDocument
+// format (odt, ods, odp and their templates).
 func (f *file) openDocument() error {
 	if f.encryptedBy("META-INF/manifest.xml", "encryption-data") {
 		return errors.New("it is protected with a password: save it without one")
 	}
-	o := newOpenDocument(f, "")
+	o := newOpenDocument(f)
 	for _, part := range []string{"meta.xml", "styles.xml"} {
 		if x, err := f.xml(part); err == nil {
 			if err := o.document(x); err != nil {
@@ -41,7 +41,7 @@ func (f *file) flatOpenDocument(data []byte) error {
 	if len(data) > maxOut {
 		return &limitError{fmt.Sprintf("it is larger than %d MB", maxOut>>20)}
 	}
-	o := newOpenDocument(f, "")
+	o := newOpenDocument(f)
 	return o.end(o.document(newXML(io.NopCloser(bytes.NewReader(data)), maxFlatToken)))
 }
 
@@ -80,8 +80,6 @@ type odfLevel struct {
 
 type odfReader struct {
 	*file
-	folder  string // of the parts that it leads to
-	depth   int    // of documents in documents
 	styles  map[string]odfStyle
 	lists   map[string]odfList
 	title   string              // of the properties
@@ -90,8 +88,8 @@ type odfReader struct {
 	page    int                 // or sheet, the last
 }
 
-func newOpenDocument(f *file, folder string) *odfReader {
-	return &odfReader{file: f, folder: folder, styles: map[string]odfStyle{}, lists: map[string]odfList{}}
+func newOpenDocument(f *file) *odfReader {
+	return &odfReader{file: f, styles: map[string]odfStyle{}, lists: map[string]odfList{}}
 }
 
 // end gives the title of the properties the last word.
@@ -209,7 +207,7 @@ func (o *odfReader) body(x *xmlReader) error {
 		switch e.Name.Local {
 		case "spreadsheet":
 			return o.sheets(x)
-		case "presentation", "drawing":
+		case "presentation":
 			return o.pages(x)
 		}
 		return o.blocks(x, odfPlace{}, o.out)

@@ -89,7 +89,7 @@ func (o *odfReader) tableRow(x *xmlReader, down map[int]int) (row []cell, err er
 	return row, err
 }
 
-// pages reads slides, or the pages of a drawing.
+// pages reads slides.
 func (o *odfReader) pages(x *xmlReader) error {
 	return x.each(func(e element) error {
 		if e.Name.Local != "page" {

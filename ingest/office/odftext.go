@@ -3,8 +3,6 @@ package office
 import (
 	"bytes"
 	"cmp"
-	"fmt"
-	"path"
 	"strings"
 )
 
@@ -30,18 +28,16 @@ func (o *odfReader) blocks(x *xmlReader, at odfPlace, out func(block)) error {
 			return o.list(x, e, at, out)
 		case "table":
 			return o.table(x, out)
-		case "object", "object-ole":
-			return o.object(x, e, out)
 		case "annotation":
 			b, err := o.annotation(x)
 			out(b)
 			return err
 		case "tracked-changes", "table-of-content", "alphabetical-index", "illustration-index", "table-index", "object-index", "user-index",
 			"forms", "sequence-decls", "variable-decls", "user-field-decls", "dde-connection-decls", "title", "desc", "binary-data",
-			"settings", "notes", "event-listeners", "image-map", "plot-area", "legend", "image":
-			if e.Name.Local == "title" && strings.HasSuffix(e.Name.Space, "chart:1.0") {
-				return x.each(do)
-			}
+			"settings", "notes", "event-listeners", "image-map", "image":
+			return nil
+		case "object", "object-ole":
+			o.note("an embedded object in it, such as a chart or a formula, is not read")
 			return nil
 		}
 		return x.each(do)
@@ -125,14 +121,15 @@ func (o *odfReader) inline(x *xmlReader, text *strings.Builder, after func(block
 			return err
 		case "frame", "custom-shape", "rect", "ellipse", "g", "line", "caption", "text-box", "list", "table":
 			return o.blocks(x, odfPlace{}, after)
-		case "object", "object-ole":
-			return o.object(x, e, after)
 		case "span":
 			if o.hides(attr(e, "style-name")) {
 				return nil
 			}
 			return x.mixed(do, add)
 		case "ruby-text", "hidden-text", "placeholder", "annotation-end", "tracked-changes", "title", "desc", "script":
+			return nil
+		case "object", "object-ole":
+			o.note("an embedded object in it, such as a chart or a formula, is not read")
 			return nil
 		default:
 			return x.mixed(do, add)
@@ -257,90 +254,8 @@ func (in odfPlace) marker(level odfLevel) string {
 		if in.list != nil && in.list.levels[i].format != "" {
 			format = in.list.levels[i].format
 		}
-		name := map[string]string{"a": "lowerLetter", "A": "upperLetter", "i": "lowerRoman", "I": "upperRoman", "一, 二, 三, ...": "chineseCounting"}[format]
+		name := map[string]string{"a": "lowerLetter", "A": "upperLetter", "i": "lowerRoman", "I": "upperRoman"}[format]
 		numbers = append(numbers, itemNumber(name, max(in.counts[i], 1)))
 	}
 	return level.prefix + strings.Join(numbers, ".") + level.suffix
-}
-
-// object reads a chart or a formula that is a document of its own.
-func (o *odfReader) object(x *xmlReader, e element, out func(block)) error {
-	if href := attr(e, "href"); href != "" && o.depth < 2 {
-		folder := path.Join(o.folder, strings.TrimPrefix(href, "./"))
-		in, err := o.xml(path.Join(folder, "content.xml"))
-		if err != nil {
-			return nil // a picture of it stands beside it
-		}
-		defer in.close()
-		return o.embedded(in, folder, out)
-	}
-	var do func(e element) error
-	do = func(e element) error {
-		switch e.Name.Local {
-		case "math":
-			return mathParagraph(x, out)
-		case "document":
-			return x.each(func(e element) error {
-				if e.Name.Local == "body" {
-					return o.blocks(x, odfPlace{}, out)
-				}
-				return nil
-			})
-		}
-		return x.each(do)
-	}
-	return x.each(do)
-}
-
-func (o *odfReader) embedded(x *xmlReader, folder string, out func(block)) error {
-	inner := newOpenDocument(o.file, folder)
-	inner.depth = o.depth + 1
-	err := x.each(func(root element) error {
-		if root.Name.Local == "math" {
-			return mathParagraph(x, out)
-		}
-		return x.each(func(e element) error {
-			if e.Name.Local == "body" {
-				return inner.blocks(x, odfPlace{}, out)
-			}
-			return nil
-		})
-	})
-	if err != nil && o.over == nil {
-		o.note(fmt.Sprintf("an object in it could be read only in part: %v", err))
-		err = nil
-	}
-	return err
-}
-
-// mathParagraph reads MathML as the row of its signs.
-func mathParagraph(x *xmlReader, out func(block)) error {
-	var text strings.Builder
-	var do func(e element) error
-	do = func(e element) error {
-		switch e.Name.Local {
-		case "mi", "mn", "mo", "mtext", "ms":
-			text.WriteString(oneLine(x.text()))
-			return nil
-		case "annotation", "annotation-xml":
-			return nil
-		case "mfrac", "msup", "msub", "msubsup":
-			sign := map[string]string{"mfrac": "/", "msup": "^", "msub": "_", "msubsup": "_"}[e.Name.Local]
-			i := 0
-			return x.each(func(e element) error {
-				if i++; i == 3 {
-					text.WriteByte('^')
-				} else if i == 2 {
-					text.WriteString(sign)
-				}
-				return do(e)
-			})
-		case "msqrt":
-			text.WriteString("√")
-		}
-		return x.each(do)
-	}
-	err := x.each(do)
-	out(block{text: text.String()})
-	return err
 }

@@ -104,12 +104,6 @@ func Read(data []byte, w Writer) error {
 	if f.archive != nil && f.over != nil {
 		return f.over
 	}
-	if f.archive != nil && f.salvaged() {
-		f.note("the file is damaged or cut off: what was found in it is read, and parts may be missing")
-	}
-	if f.archive != nil && len(f.twice) > 0 {
-		f.note(fmt.Sprintf("the file holds %s more than once, of which the first was read", f.twice[0]))
-	}
 	for _, why := range f.partial {
 		w.Partial(why)
 	}
@@ -156,9 +150,6 @@ func (f *file) reader(data []byte) (read func() error, err error) {
 	}
 	if f.has("content.xml") {
 		return f.openDocument, nil
-	}
-	if f.salvaged() {
-		return nil, errors.New("it is damaged or cut off: the document itself is not in what is left of it")
 	}
 	return nil, errors.New("it is a zip archive without a document in it: nothing that an office program or an e-book reader would open")
 }

@@ -57,7 +57,7 @@ func (f *file) tableRange(part string) (r cellRange, ok bool) {
 // merges gives the ranges of merged cells of a sheet, which are named behind
 // its rows: a sheet that is not too large is read twice for them.
 func (b *workbookReader) merges(part string) []cellRange {
-	if p := b.parts[partName(part)]; p.size > maxMergeScan || p.size < 0 {
+	if p := b.parts[partName(part)]; p.size > maxMergeScan {
 		return nil
 	}
 	if in, err := b.open(part); err != nil || !holds(in, "mergeCell ") {

@@ -170,7 +170,7 @@ func (d *wordReader) control(x *xmlReader, do func(element) error) error {
 	})
 }
 
-// foreign reads a part in another format that stands for blocks.
+// foreign reads a part in HTML.
 func (d *wordReader) foreign(id string, out func(block)) {
 	part, ok := byID(d.relations, id)
 	if !ok {
@@ -183,10 +183,8 @@ func (d *wordReader) foreign(id string, out func(block)) {
 		d.note(fmt.Sprintf("%s in it could not be read: %v", part, err))
 	case bytes.Contains(head, []byte("<html")) && !bytes.Contains(head, []byte("mime-version")):
 		out(block{kind: aPage, page: data})
-	case strings.HasSuffix(part, ".txt"):
-		out(block{text: string(data)})
 	default:
-		d.note(fmt.Sprintf("%s in it is in a format that is not read", part))
+		d.note(fmt.Sprintf("%s in it is in a format that is not supported", part))
 	}
 }
 
@@ -293,8 +291,6 @@ func (d *wordReader) inline(x *xmlReader, e element, p *wordParagraph) error {
 			d.shown[part] = true
 			p.after = append(p.after, d.diagram(part)...)
 		}
-	case "altChunk":
-		d.foreign(relationAttr(e, "id"), func(b block) { p.after = append(p.after, b) })
 	case "Fallback", "del", "moveFrom", "instrText", "delText", "delInstrText", "rPr", "rt", "rubyPr", "fldData", "binData", "annotation":
 		return nil
 	default:

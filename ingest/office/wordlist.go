@@ -36,9 +36,6 @@ type listLevel struct {
 	text   string // "%1.%2": the numbers of levels 1 and 2
 	style  string // of the paragraphs that are on this level
 	legal  bool   // all numbers in it are decimal
-	// restart is the level, from 1, of which an item makes it start over, and
-	// those further out; 0 is none, -1 any further out.
-	restart int
 }
 
 type listKind struct {
@@ -137,7 +134,7 @@ func (f *file) wordNumbering(part string) numbering {
 }
 
 func readListLevel(x *xmlReader) (listLevel, error) {
-	l := listLevel{format: "decimal", restart: -1}
+	l := listLevel{format: "decimal"}
 	err := x.each(func(e element) error {
 		switch e.Name.Local {
 		case "start":
@@ -152,8 +149,6 @@ func readListLevel(x *xmlReader) (listLevel, error) {
 			l.style = attr(e, "val")
 		case "isLgl":
 			l.legal = on(e)
-		case "lvlRestart":
-			l.restart = number(e, "val", -1)
 		}
 		return nil
 	})
@@ -219,9 +214,7 @@ func (n *numbering) next(ref listRef, styles []string) (marker string, depth int
 		counts[at]++
 	}
 	for i := at + 1; i < listLevels; i++ {
-		if restart := levelAt(i).restart; restart < 0 || at < restart {
-			counts[i] = notBegun
-		}
+		counts[i] = notBegun
 	}
 	level := levelAt(at)
 	switch level.format {
@@ -267,8 +260,6 @@ func itemNumber(format string, n int) string {
 		}
 	case "bullet", "none":
 		return ""
-	case "chineseCounting", "chineseCountingThousand", "ideographDigital", "japaneseCounting", "taiwaneseCounting", "taiwaneseCountingThousand", "koreanCounting":
-		return ideographic(n)
 	}
 	return strconv.Itoa(n)
 }
@@ -296,25 +287,6 @@ func roman(n int) string {
 		}
 	}
 	return out.String()
-}
-
-// ideographic counts in Chinese up to 99.
-func ideographic(n int) string {
-	if n < 1 || n > 99 {
-		return strconv.Itoa(n)
-	}
-	digits := []rune("零一二三四五六七八九")
-	var out []rune
-	if tens := n / 10; tens > 0 {
-		if tens > 1 {
-			out = append(out, digits[tens])
-		}
-		out = append(out, '十')
-	}
-	if ones := n % 10; ones > 0 {
-		out = append(out, digits[ones])
-	}
-	return string(out)
 }
 
 // isWordLike reports whether a text is made of letters alone, so that it needs no
