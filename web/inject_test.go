@@ -222,7 +222,7 @@ func TestInjectionAtEverySplit(t *testing.T) {
 // chatText asks as a chat client does and returns the Markdown that it would show.
 func chatText(t testing.TB, handler http.Handler, question string, stream bool) string {
 	t.Helper()
-	rec := v1(t, handler, fmt.Sprintf(`{"model":"ibid","stream":%t,"messages":[{"role":"user","content":%q}]}`, stream, question))
+	rec := v1(handler, fmt.Sprintf(`{"model":"ibid","stream":%t,"messages":[{"role":"user","content":%q}]}`, stream, question))
 	if rec.Code != http.StatusOK {
 		t.Fatalf("status %d: %s", rec.Code, rec.Body)
 	}

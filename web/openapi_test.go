@@ -27,7 +27,6 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"ibid/answer"
-	"ibid/ingest"
 )
 
 type object = map[string]any
@@ -720,17 +719,12 @@ func (r *replyChecker) valid(t testing.TB, pointer string, data []byte, what str
 // TestOpenAPIReplies requests every described reply of every operation and
 // compares it with the description.
 func TestOpenAPIReplies(t *testing.T) {
-	dir, err := os.OpenRoot(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dir.Close()
 	var runs Runs
 	l := newLedger()
 	h := newHandler(t, func(o *Options) {
 		o.Ledger, o.KeepAnswers, o.Runs = l, time.Hour, &runs
 		o.Summarizer = digest{new(answer.Summary)}
-		o.Uploads = &ingest.Uploads{Dir: dir, Root: ingest.Root{Name: "uploads"}, Syncer: &ingest.Syncer{Sink: digests{}}}
+		o.Uploads = uploadFolder(t)
 		o.Embedder = counts{}
 		o.Originals = files{"club/guide.pdf": "%PDF-1.4 the guide", "club/handbook/mooring.md": "# Moorings"}
 	})

@@ -6,7 +6,6 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"net/http"
 	"os"
 	"strings"
 	"sync/atomic"
@@ -17,7 +16,7 @@ import (
 	"ibid/ingest"
 )
 
-// counted is a listener that counts what its connections read.
+// counted is a listener that counts the bytes that its connections read.
 type counted struct {
 	net.Listener
 	read *atomic.Int64
@@ -39,7 +38,7 @@ func (c countedConn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// uploadFolder takes uploads in a folder of the test.
+// uploadFolder stores uploads in a temporary folder.
 func uploadFolder(t *testing.T) *ingest.Uploads {
 	t.Helper()
 	dir, err := os.OpenRoot(t.TempDir())
@@ -50,8 +49,8 @@ func uploadFolder(t *testing.T) *ingest.Uploads {
 	return &ingest.Uploads{Dir: dir, Root: ingest.Root{Name: "uploads"}, Syncer: &ingest.Syncer{Sink: digests{}}}
 }
 
-// TestRefusedUpload: of a gigabyte without a key next to nothing is read, and
-// nothing is written, whether its length is told or not.
+// TestRefusedUpload checks that of a gigabyte without a key almost nothing is
+// read and nothing is written, whether its length is known or not.
 func TestRefusedUpload(t *testing.T) {
 	temporary := t.TempDir()
 	t.Setenv("TMPDIR", temporary)
@@ -97,7 +96,7 @@ func TestRefusedUpload(t *testing.T) {
 			if _, err := io.ReadFull(client, reply); err != nil || !strings.Contains("HTTP/1.1 401 HTTP/1.1 403", string(reply)) {
 				t.Errorf("the reply begins with %q, %v", reply, err)
 			}
-			// The server closes the connection, whatever the client still sends.
+			// The server closes the connection although the client keeps sending.
 			_, _ = io.Copy(io.Discard, client)
 			client.Close()
 			sent := <-wrote
@@ -108,18 +107,18 @@ func TestRefusedUpload(t *testing.T) {
 			if n := read.Load(); n > 64<<10 {
 				t.Errorf("%d bytes were read", n)
 			}
-			t.Logf("%d bytes were read of %d that went out", read.Load(), sent)
+			t.Logf("%d bytes of %d were read", read.Load(), sent)
 		})
 	}
 	for _, dir := range []string{temporary, uploads.Dir.Name()} {
 		if entries, err := os.ReadDir(dir); err != nil || len(entries) != 0 {
-			t.Errorf("%s has %v, %v", dir, entries, err)
+			t.Errorf("%s contains %v, %v", dir, entries, err)
 		}
 	}
 }
 
-// TestSecretsStay: no key, token or document text is in any reply to who may not
-// have it, nor in the log at its finest.
+// TestSecretsStay checks that no key or token is in a reply, and that the log
+// contains none, nor any text of documents.
 func TestSecretsStay(t *testing.T) {
 	var log bytes.Buffer
 	k := newKeyed(t, func(o *Options) {
@@ -133,11 +132,11 @@ func TestSecretsStay(t *testing.T) {
 			reply := w.Body.String() + fmt.Sprint(w.Header())
 			for _, secret := range secrets[:9] {
 				if strings.Contains(reply, secret) {
-					t.Errorf("%s %s, %s: the reply has %q", r.Method, path, variant, secret)
+					t.Errorf("%s %s, %s: the reply contains %q", r.Method, path, variant, secret)
 				}
 			}
 		}
-		for _, headers := range k.rightCredentials() { // to a right key documents are shown; to the log they are not
+		for _, headers := range k.rightCredentials() { // the replies may contain documents, the log may not
 			k.send(t, r.Method, path, `{"question":"CANARYQUESTION"}`, headers...)
 			k.send(t, r.Method, path, `{"question":"breaks later"}`, append(headers, "Accept: text/event-stream")...)
 			k.send(t, r.Method, path, `{"question":`+k.write, headers...)
@@ -145,42 +144,23 @@ func TestSecretsStay(t *testing.T) {
 	}
 	for _, secret := range secrets {
 		if at := strings.Index(log.String(), secret); at >= 0 {
-			t.Errorf("the log has %q: %s", secret, log.String()[max(0, at-200):at+len(secret)])
+			t.Errorf("the log contains %q: %s", secret, log.String()[max(0, at-200):at+len(secret)])
 		}
 	}
 	if log.Len() < 10_000 {
-		t.Errorf("the log has %d bytes: the test does not see it", log.Len())
+		t.Errorf("the log has only %d bytes", log.Len())
 	}
 }
 
-// dripped is a connection to a server, in a bubble with its own time.
-func dripped(t *testing.T, h http.Handler) (client net.Conn) {
-	t.Helper()
-	l := &pipes{conns: make(chan net.Conn, 1), closed: make(chan struct{})}
-	srv := NewHTTPServer("", h)
-	done := make(chan error, 1)
-	go func() { done <- srv.Serve(l) }()
-	client, served := net.Pipe()
-	l.conns <- served
-	t.Cleanup(func() {
-		client.Close()
-		if err := srv.Close(); err != nil {
-			t.Error(err)
-		}
-		<-done
-	})
-	return client
-}
-
-// TestDrippedBodies drops who sends a body byte by byte, be it a question, a
-// file or a key.
+// TestDrippedBodies drops clients that send a question, a file or a key byte by
+// byte.
 func TestDrippedBodies(t *testing.T) {
 	for path, code := range map[string]string{"/api/ask": "unreadable_body", "/api/documents?name=a.md": "", "/key": "bad_form"} {
 		t.Run(path, func(t *testing.T) {
 			uploads := uploadFolder(t)
 			synctest.Test(t, func(t *testing.T) {
 				k := newKeyed(t, func(o *Options) { o.Uploads = uploads })
-				client := dripped(t, k)
+				client := pipeTo(t, k)
 				if _, err := fmt.Fprintf(client, "POST %s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 1000\r\n\r\n", path, k.write); err != nil {
 					t.Fatal(err)
 				}
@@ -213,13 +193,13 @@ func TestDrippedBodies(t *testing.T) {
 	}
 }
 
-// TestUnreadReplies drops who takes no more of a whole reply.
+// TestUnreadReplies drops clients that stop reading a reply.
 func TestUnreadReplies(t *testing.T) {
 	for _, path := range []string{"/static/app.css", "/documents", "/api/documents"} {
 		t.Run(path, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				k := newKeyed(t, nil)
-				client := dripped(t, k)
+				client := pipeTo(t, k)
 				if _, err := fmt.Fprintf(client, "GET %s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\n\r\n", path, k.read); err != nil {
 					t.Fatal(err)
 				}

@@ -3,7 +3,6 @@ package web
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"iter"
 	"log/slog"
@@ -18,8 +17,8 @@ import (
 	"ibid/retrieve"
 )
 
-// An answer is under an id while it is unfinished, by which it goes on with the
-// question it was; where it cannot be kept it is given all the same.
+// TestAskRun checks that an unfinished answer can be resumed by its id with the
+// same question, and that a question is answered when its run cannot be stored.
 func TestAskRun(t *testing.T) {
 	var asked answer.Question
 	fail := false
@@ -30,75 +29,66 @@ func TestAskRun(t *testing.T) {
 				return
 			}
 			if fail {
-				_ = yield(answer.Stepped{Step: 2, Reason: "model_error"}, nil) && yield(answer.Incomplete{Reason: "it broke off"}, nil)
+				_ = yield(answer.Stepped{Step: 2, Reason: "model_error"}, nil) && yield(answer.Incomplete{Reason: "the reply ended early"}, nil)
 			}
 			yield(answer.Usage{}, nil)
 		}
 	})
-	ledger := desk{runs: map[string]retrieve.Job{"ofasummary": {ID: "ofasummary", Kind: "POST /api/summarize", Spec: []byte(`{}`)}}}
-	handler := func(l retrieve.Ledger, logged *bytes.Buffer) http.Handler {
+	l := newLedger()
+	l.runs["ofasummary"] = retrieve.Job{ID: "ofasummary", Kind: "POST /api/summarize", Spec: []byte(`{}`)}
+	var logged bytes.Buffer
+	handler := func(l retrieve.Ledger) http.Handler {
 		return newHandler(t, func(o *Options) {
-			o.Asker, o.Ledger = asker, l
-			if logged != nil {
-				o.Logger = slog.New(slog.NewTextHandler(logged, nil))
-			}
+			o.Asker, o.Ledger, o.Logger = asker, l, slog.New(slog.NewTextHandler(&logged, nil))
 		})
 	}
-	post := func(h http.Handler, body, accept string) *httptest.ResponseRecorder {
+	post := func(h http.Handler, body string, headers ...string) *httptest.ResponseRecorder {
 		asked = answer.Question{}
-		r := httptest.NewRequest("POST", "http://127.0.0.1:8080/api/ask", strings.NewReader(body))
-		r.Header.Set("Accept", accept)
-		w := httptest.NewRecorder()
-		h.ServeHTTP(w, r)
-		return w
+		return call(h, "POST", "/api/ask", body, headers...)
 	}
-	h := handler(ledger, nil)
+	h := handler(l)
 	const question = `{"question":"When?","history":[{"role":"user","content":"Hello."}],"strategy":"refine","top_k":3,"filter":{"path_prefix":"h"}}`
-	for _, accept := range []string{"application/json", "text/event-stream"} {
+	for _, headers := range [][]string{nil, asEvents} {
 		fail = false
-		w := post(h, question, accept)
-		if id := w.Header().Get(runHeader); w.Code != http.StatusOK || id == "" || asked.Run == nil || asked.Run.ID != id || len(ledger.runs) != 1 {
-			t.Fatalf("%d, run %q, %d in the ledger: %s", w.Code, id, len(ledger.runs), w.Body)
+		w := post(h, question, headers...)
+		if id := w.Header().Get(runHeader); w.Code != http.StatusOK || id == "" || asked.Run == nil || asked.Run.ID != id || len(l.runs) != 1 {
+			t.Fatalf("%d, run %q, %d in the ledger: %s", w.Code, id, len(l.runs), w.Body)
 		}
 		fail = true
-		w = post(h, question, accept)
+		w = post(h, question, headers...)
 		id, first := w.Header().Get(runHeader), asked
-		if w.Code != http.StatusOK || len(ledger.runs) != 2 || ledger.runs[id].Kind != "POST /api/ask" {
-			t.Fatalf("%d, %v", w.Code, ledger.runs)
+		if w.Code != http.StatusOK || len(l.runs) != 2 || l.runs[id].Kind != "POST /api/ask" {
+			t.Fatalf("%d, %v", w.Code, l.runs)
 		}
 		fail = false
-		w = post(h, `{"run":"`+id+`","question":"Something else?"}`, accept)
-		if w.Code != http.StatusOK || w.Header().Get(runHeader) != id || len(ledger.runs) != 1 {
-			t.Errorf("%d, run %q, %d in the ledger: %s", w.Code, w.Header().Get(runHeader), len(ledger.runs), w.Body)
+		w = post(h, `{"run":"`+id+`","question":"Something else?"}`, headers...)
+		if w.Code != http.StatusOK || w.Header().Get(runHeader) != id || len(l.runs) != 1 {
+			t.Errorf("%d, run %q, %d in the ledger: %s", w.Code, w.Header().Get(runHeader), len(l.runs), w.Body)
 		}
 		if string(asked.Run.Secret) != string(first.Run.Secret) || asked.Text != "When?" || len(asked.History) != 1 || asked.Strategy != "refine" || asked.TopK != 3 || asked.Filter.PathPrefix != "h" {
-			t.Errorf("it went on with %+v", asked)
+			t.Errorf("resumed with %+v", asked)
 		}
 		for _, id := range []string{id, "ofasummary", "none"} {
-			var p Problem
-			w := post(h, `{"run":"`+id+`"}`, accept)
-			if err := json.Unmarshal(w.Body.Bytes(), &p); err != nil || w.Code != http.StatusNotFound || p.Code != "run_not_found" {
-				t.Errorf("run %s: %d, %v: %s", id, w.Code, err, w.Body)
+			if p := into[Problem](t, post(h, `{"run":"`+id+`"}`, headers...), http.StatusNotFound); p.Code != "run_not_found" {
+				t.Errorf("run %s: %+v", id, p)
 			}
 		}
 	}
 
-	w := post(handler(nil, nil), question, "application/json")
-	if w.Code != http.StatusOK || w.Header().Get(runHeader) != "" || asked.Run != nil {
+	if w := post(handler(nil), question); w.Code != http.StatusOK || w.Header().Get(runHeader) != "" || asked.Run != nil {
 		t.Errorf("without a ledger: %d, %v", w.Code, w.Header())
 	}
-	if w := post(handler(nil, nil), `{"run":"x"}`, "application/json"); w.Code != http.StatusNotFound {
+	if w := post(handler(nil), `{"run":"x"}`); w.Code != http.StatusNotFound {
 		t.Errorf("without a ledger: %d", w.Code)
 	}
-	var logged bytes.Buffer
-	w = post(handler(fullDisk{}, &logged), question, "application/json")
+	w := post(handler(fullDisk{}), question)
 	if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), "At nine.") || w.Header().Get(runHeader) != "" || !strings.Contains(logged.String(), "the disk is full") {
 		t.Errorf("with a full disk: %d: %s\n%s", w.Code, w.Body, logged.String())
 	}
 }
 
-// A question is answered while the ledger takes no writes, and soon: a part of
-// its server may be away, and it waits for that in vain.
+// TestAskWithoutLedger checks that questions are answered soon while the ledger
+// does not reply to writes.
 func TestAskWithoutLedger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asker := askerFunc(func(context.Context, answer.Question) iter.Seq2[answer.Event, error] {
@@ -107,7 +97,7 @@ func TestAskWithoutLedger(t *testing.T) {
 			}
 		})
 		var logged bytes.Buffer
-		kept := &waitingLedger{ledger: newLedger(), away: true}
+		kept := &stuckLedger{ledger: newLedger(), stuck: true}
 		h := newHandler(t, func(o *Options) {
 			o.Asker, o.Ledger, o.KeepAnswers, o.Logger = asker, kept, time.Hour, slog.New(slog.NewTextHandler(&logged, nil))
 		})
@@ -119,10 +109,10 @@ func TestAskWithoutLedger(t *testing.T) {
 			}
 		}
 		if kept.records != 0 {
-			t.Errorf("%d records of runs that have no name", kept.records)
+			t.Errorf("%d records of runs without an id", kept.records)
 		}
-		// When it takes them again, they are kept again.
-		kept.away = false
+		// When the ledger replies again, runs are stored again.
+		kept.stuck = false
 		time.Sleep(withoutLedger)
 		if w := call(h, "POST", "/api/ask", `{"question":"When?"}`); w.Code != 200 || w.Header().Get(runHeader) == "" || kept.records != 1 {
 			t.Errorf("%d, run %q, %d records", w.Code, w.Header().Get(runHeader), kept.records)
@@ -133,30 +123,24 @@ func TestAskWithoutLedger(t *testing.T) {
 	})
 }
 
-// A waitingLedger takes no run while it is away, for as long as anybody waits.
-type waitingLedger struct {
+// A stuckLedger does not reply to Begin until the caller gives up.
+type stuckLedger struct {
 	*ledger
-	away    bool
+	stuck   bool
 	records int
 }
 
-func (l *waitingLedger) Begin(ctx context.Context, r retrieve.Job) error {
-	if l.away {
+func (l *stuckLedger) Begin(ctx context.Context, r retrieve.Job) error {
+	if l.stuck {
 		<-ctx.Done()
 		return ctx.Err()
 	}
 	return l.ledger.Begin(ctx, r)
 }
 
-func (l *waitingLedger) KeepRecord(ctx context.Context, r retrieve.Record) error {
+func (l *stuckLedger) KeepRecord(ctx context.Context, r retrieve.Record) error {
 	l.records++
 	return l.ledger.KeepRecord(ctx, r)
-}
-
-type askerFunc func(context.Context, answer.Question) iter.Seq2[answer.Event, error]
-
-func (f askerFunc) Ask(ctx context.Context, q answer.Question) iter.Seq2[answer.Event, error] {
-	return f(ctx, q)
 }
 
 type fullDisk struct{ retrieve.Ledger }

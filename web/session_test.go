@@ -11,14 +11,14 @@ import (
 	"ibid/retrieve"
 )
 
-// form sends the form of the page for keys.
+// form submits a form as a browser does.
 func (k *keyed) form(t *testing.T, path string, fields url.Values, headers ...string) *httptest.ResponseRecorder {
 	t.Helper()
 	return k.send(t, "POST", path, fields.Encode(), append(headers, "Content-Type: application/x-www-form-urlencoded", "Accept: text/html")...)
 }
 
-// TestSession: a browser gives a key once, goes on where it was going, and
-// leaves again.
+// TestSession checks that a browser signs in once, returns to its page, and signs
+// out.
 func TestSession(t *testing.T) {
 	k := newKeyed(t, nil)
 	w := k.send(t, "GET", "/documents/club/guide.pdf?start=4&end=9", "", "Accept: text/html")
@@ -40,17 +40,17 @@ func TestSession(t *testing.T) {
 	cookie := "Cookie: " + set[0].Name + "=" + set[0].Value
 	for _, s := range k.ring.sessions {
 		if strings.Contains(string(s.Digest[:]), set[0].Value) {
-			t.Error("the token itself is kept")
+			t.Error("the token itself is stored")
 		}
 	}
 	if w := k.send(t, "GET", "/documents/club/guide.pdf", "", cookie, "Accept: text/html"); w.Code != http.StatusOK || !strings.Contains(w.Body.String(), "harbour office") {
 		t.Errorf("with the session: %d", w.Code)
 	}
 	if w := k.send(t, "GET", "/key", "", cookie, "Accept: text/html"); !strings.Contains(w.Body.String(), "reader") || !strings.Contains(w.Body.String(), `action="/key/leave"`) {
-		t.Errorf("who one is: %s", w.Body)
+		t.Errorf("signed in: %s", w.Body)
 	}
 	if w := k.send(t, "GET", "/key?next=/documents", "", cookie, "Accept: text/html"); w.Code != http.StatusSeeOther || w.Header().Get("Location") != "/documents" {
-		t.Errorf("going on: %d %v", w.Code, w.Header())
+		t.Errorf("redirect: %d %v", w.Code, w.Header())
 	}
 	w = k.form(t, "/key/leave", nil, cookie)
 	if left := w.Result().Cookies(); w.Code != http.StatusSeeOther || w.Header().Get("Location") != "/key" || len(left) != 1 || left[0].MaxAge >= 0 {
@@ -62,7 +62,8 @@ func TestSession(t *testing.T) {
 	}
 }
 
-// TestWrongKeyInForm: the form says what is wrong, and nothing of the key.
+// TestWrongKeyInForm checks that the form names the mistake and does not show the
+// key.
 func TestWrongKeyInForm(t *testing.T) {
 	k := newKeyed(t, nil)
 	typo := k.read[:20] + "!" + k.read[21:]
@@ -102,8 +103,8 @@ func TestWrongKeyInForm(t *testing.T) {
 	}
 }
 
-// TestSessionCrossOrigin: another site neither begins nor ends a session, nor
-// uses one.
+// TestSessionCrossOrigin checks that another site cannot begin, use or end a
+// session.
 func TestSessionCrossOrigin(t *testing.T) {
 	k := newKeyed(t, nil)
 	cookie := "Cookie: " + k.cookie + "=" + k.session
@@ -112,7 +113,7 @@ func TestSessionCrossOrigin(t *testing.T) {
 		{"Origin: http://localhost:8080", "Sec-Fetch-Site: same-site"},
 	} {
 		if w := k.form(t, "/key", url.Values{"key": {k.read}}, headers...); w.Code != http.StatusForbidden || len(w.Result().Cookies()) != 0 {
-			t.Errorf("%v enters: %d", headers, w.Code)
+			t.Errorf("%v signs in: %d", headers, w.Code)
 		}
 		for _, r := range k.Routes() {
 			if r.Method == "GET" || r.Method == "HEAD" {
@@ -124,11 +125,11 @@ func TestSessionCrossOrigin(t *testing.T) {
 		}
 	}
 	if w := k.send(t, "GET", "/api/documents", "", cookie); w.Code != http.StatusOK {
-		t.Errorf("the session has ended: %d", w.Code)
+		t.Errorf("the session has ended: status %d", w.Code)
 	}
 }
 
-// TestNext: nobody is sent to another site.
+// TestNext checks that no redirect leads to another site.
 func TestNext(t *testing.T) {
 	plain, below := &server{}, &server{public: &url.URL{Scheme: "https", Host: "docs.example.org", Path: "/ibid"}}
 	for next, want := range map[string]string{
@@ -140,7 +141,7 @@ func TestNext(t *testing.T) {
 			t.Errorf("%q leads to %q, want %q", next, got, want)
 		}
 		if got := below.localPath(next); got != "/ibid/" {
-			t.Errorf("%q leads to %q, which is below no prefix", next, got)
+			t.Errorf("%q leads to %q, without the prefix", next, got)
 		}
 		if got := below.localPath("/ibid" + next); want != "/" && got != "/ibid"+want {
 			t.Errorf("%q leads to %q", "/ibid"+next, got)
@@ -155,8 +156,8 @@ func TestNext(t *testing.T) {
 	}
 }
 
-// TestSessionBehindProxy: under HTTPS the cookie goes out by HTTPS alone, and
-// under a path to that alone.
+// TestSessionBehindProxy checks that the cookie is only for HTTPS and the public
+// path.
 func TestSessionBehindProxy(t *testing.T) {
 	for public, want := range map[string]struct{ name, path string }{
 		"https://docs.example.org":      {"__Host-ibid", "/"},
@@ -174,13 +175,13 @@ func TestSessionBehindProxy(t *testing.T) {
 		if at := path + "/documents"; w.Header().Get("Location") != at {
 			t.Errorf("%s: sent to %q", public, w.Header().Get("Location"))
 		}
-		// A browser that follows a link of another site sends its Strict cookie
-		// only when it comes again by itself.
+		// A browser that follows a link on another site sends its strict cookie
+		// only when the page itself requests the address again.
 		w = k.send(t, "GET", "/documents/club/guide.pdf?start=1&end=2", "", "Accept: text/html", "Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: navigate")
 		next := url.QueryEscape(path + "/documents/club/guide.pdf?start=1&end=2")
 		again := `<meta http-equiv="refresh" content="0; url=` + path + `/key?next=` + next + `">`
 		if w.Code != http.StatusUnauthorized || !strings.Contains(w.Body.String(), again) {
-			t.Errorf("%s: by a link from elsewhere: %d %s", public, w.Code, w.Body)
+			t.Errorf("%s: by a link on another site: %d %s", public, w.Code, w.Body)
 		}
 		if len(set) == 1 {
 			w = k.send(t, "GET", "/key?next="+next, "", "Accept: text/html", "Cookie: "+set[0].Name+"="+set[0].Value)

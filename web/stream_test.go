@@ -22,29 +22,23 @@ import (
 	"ibid/answer"
 )
 
-// asker is an Asker made of a function.
+// asker is an Asker that ignores the question.
 type asker func(ctx context.Context, yield func(answer.Event, error) bool)
 
 func (f asker) Ask(ctx context.Context, _ answer.Question) iter.Seq2[answer.Event, error] {
 	return func(yield func(answer.Event, error) bool) { f(ctx, yield) }
 }
 
-func post(t *testing.T, ctx context.Context, base, accept string) *http.Response {
-	t.Helper()
-	r, err := http.NewRequestWithContext(ctx, "POST", base+"/api/ask", strings.NewReader(`{"question":"why?"}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Header.Set("Accept", accept)
-	res, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { res.Body.Close() })
-	return res
+// askerFunc is an Asker made of its method.
+type askerFunc func(context.Context, answer.Question) iter.Seq2[answer.Event, error]
+
+func (f askerFunc) Ask(ctx context.Context, q answer.Question) iter.Seq2[answer.Event, error] {
+	return f(ctx, q)
 }
 
-// serve is a real server over an Asker; it and its connections are gone when the test ends.
+const why = `{"question":"why?"}`
+
+// serve starts a server, which is closed with its connections after the test.
 func serve(t *testing.T, change func(*Options)) *httptest.Server {
 	s := httptest.NewServer(newHandler(t, change))
 	t.Cleanup(func() {
@@ -54,10 +48,11 @@ func serve(t *testing.T, change func(*Options)) *httptest.Server {
 	return s
 }
 
-// TestTooMany turns the question over the limit away at once, and takes it once there is room.
+// TestTooMany checks that a question over the limit is refused at once, in both
+// forms of errors, and accepted when there is room.
 func TestTooMany(t *testing.T) {
 	entered, leave := make(chan struct{}), make(chan struct{})
-	s := serve(t, func(o *Options) {
+	h := newHandler(t, func(o *Options) {
 		o.MaxAsks = 1
 		o.Asker = asker(func(ctx context.Context, yield func(answer.Event, error) bool) {
 			entered <- struct{}{}
@@ -65,44 +60,49 @@ func TestTooMany(t *testing.T) {
 			yield(answer.Unanswered{Text: "no"}, nil)
 		})
 	})
-	first := make(chan *http.Response)
-	go func() { first <- post(t, t.Context(), s.URL, "application/json") }()
-	<-entered
-	res := post(t, t.Context(), s.URL, "text/event-stream")
-	if res.StatusCode != http.StatusTooManyRequests || res.Header.Get("Retry-After") == "" || res.Header.Get("Content-Type") != "application/problem+json" {
-		t.Errorf("over the limit: %s, Retry-After %q, %s", res.Status, res.Header.Get("Retry-After"), res.Header.Get("Content-Type"))
+	replies := make(chan int)
+	ask := func() {
+		go func() { replies <- call(h, "POST", "/api/ask", why).Code }()
+		<-entered
+	}
+	ask()
+	for path, want := range map[string][3]string{
+		"/api/ask":             {why, "too_many_questions", "application/problem+json"},
+		"/v1/chat/completions": {`{"model":"ibid","messages":[{"role":"user","content":"why?"}]}`, "rate_limit_exceeded", "application/json"},
+	} {
+		w := call(h, "POST", path, want[0], asEvents...)
+		if w.Code != 429 || w.Header().Get("Retry-After") == "" || w.Header().Get("Content-Type") != want[2] || !strings.Contains(w.Body.String(), `"code":"`+want[1]+`"`) {
+			t.Errorf("%s over the limit: %d %v: %s", path, w.Code, w.Header(), w.Body)
+		}
 	}
 	leave <- struct{}{}
-	if res := <-first; res.StatusCode != http.StatusOK {
-		t.Errorf("within the limit: %s", res.Status)
+	if code := <-replies; code != 200 {
+		t.Errorf("within the limit: status %d", code)
 	}
-	go func() { <-entered; leave <- struct{}{} }()
-	if res := post(t, t.Context(), s.URL, "application/json"); res.StatusCode != http.StatusOK {
-		t.Errorf("after the limit: %s", res.Status)
+	ask()
+	leave <- struct{}{}
+	if code := <-replies; code != 200 {
+		t.Errorf("after the limit: status %d", code)
 	}
 }
 
-// TestDisconnect stops the work upstream when the reader goes, streaming and not.
+// TestDisconnect checks that the work upstream stops when the client disconnects.
 func TestDisconnect(t *testing.T) {
 	t.Parallel()
 	for _, accept := range []string{"text/event-stream", "application/json"} {
 		t.Run(accept, func(t *testing.T) {
-			asked, stopped := make(chan struct{}), make(chan error, 1)
+			stopped := make(chan error, 1)
+			ctx, disconnect := context.WithCancel(t.Context())
 			s := serve(t, func(o *Options) {
 				o.Asker = asker(func(ctx context.Context, yield func(answer.Event, error) bool) {
 					yield(answer.Text{Text: "well. "}, nil)
-					close(asked)
+					disconnect()
 					<-ctx.Done()
 					stopped <- ctx.Err()
 					yield(nil, ctx.Err())
 				})
 			})
-			ctx, cancel := context.WithCancel(t.Context())
-			go func() {
-				<-asked
-				cancel()
-			}()
-			r, err := http.NewRequestWithContext(ctx, "POST", s.URL+"/api/ask", strings.NewReader(`{"question":"why?"}`))
+			r, err := http.NewRequestWithContext(ctx, "POST", s.URL+"/api/ask", strings.NewReader(why))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -114,23 +114,18 @@ func TestDisconnect(t *testing.T) {
 					t.Errorf("reading ended with %v", err)
 				}
 			}
-			select {
-			case err := <-stopped:
-				if !errors.Is(err, context.Canceled) {
-					t.Errorf("the work ended with %v", err)
-				}
-			case <-time.After(10 * time.Second):
-				t.Fatal("the work goes on without a reader")
+			if err := <-stopped; !errors.Is(err, context.Canceled) {
+				t.Errorf("the work ended with %v", err)
 			}
 		})
 	}
 }
 
-// TestShutdown tells a reader why an answer ends that is stopped from inside.
+// TestShutdown checks that the reply to an answer that the server stops says so.
 func TestShutdown(t *testing.T) {
 	for _, accept := range []string{"text/event-stream", "application/json"} {
 		ctx, stop := context.WithCancel(t.Context())
-		e := newHandler(t, func(o *Options) {
+		h := newHandler(t, func(o *Options) {
 			o.Asker = asker(func(ctx context.Context, yield func(answer.Event, error) bool) {
 				yield(answer.Text{Text: "well. And"}, nil)
 				stop()
@@ -138,62 +133,44 @@ func TestShutdown(t *testing.T) {
 				yield(nil, ctx.Err())
 			})
 		})
-		r := httptest.NewRequestWithContext(ctx, "POST", "/api/ask", strings.NewReader(`{"question":"why?"}`))
-		r.Host = "localhost"
-		r.Header.Set("Accept", accept)
-		w := httptest.NewRecorder()
-		e.ServeHTTP(w, r)
-		told := w.Body.String()
+		w := callIn(ctx, h, "POST", "/api/ask", why, "Accept", accept)
+		body := w.Body.Bytes()
 		if accept == "text/event-stream" {
-			kind, data, _ := strings.Cut(lastEvent(told), "\ndata: ")
-			if told = data; kind != "event: error" {
-				t.Errorf("the last event is %q", kind)
+			events := eventsOf(t, body)
+			last := events[len(events)-1]
+			if body = last.data; last.kind != "error" {
+				t.Errorf("the last event is %q", last.kind)
 			}
 		} else if w.Code != http.StatusServiceUnavailable {
 			t.Errorf("status %d", w.Code)
 		}
 		var p Problem
-		if err := json.Unmarshal([]byte(told), &p); err != nil {
-			t.Fatalf("%v: %s", err, told)
-		}
-		if p.Code != "canceled" || p.Status != http.StatusServiceUnavailable || p.Title != "Service Unavailable" {
-			t.Errorf("%s: %+v", accept, p)
+		if err := json.Unmarshal(body, &p); err != nil || p.Code != "canceled" || p.Status != http.StatusServiceUnavailable || p.Title != "Service Unavailable" {
+			t.Errorf("%s: %v, %s", accept, err, body)
 		}
 	}
 }
 
-// TestHeartbeat lets a minute pass without an event.
+// TestHeartbeat checks the comments of a stream without an event for a minute.
 func TestHeartbeat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e := newHandler(t, func(o *Options) {
+		h := newHandler(t, func(o *Options) {
 			o.Asker = asker(func(ctx context.Context, yield func(answer.Event, error) bool) {
-				select {
-				case <-time.After(61 * time.Second):
-				case <-ctx.Done():
-				}
+				time.Sleep(61 * time.Second)
 				yield(answer.Unanswered{Text: "no"}, nil)
 			})
 		})
-		r := httptest.NewRequest("POST", "/api/ask", strings.NewReader(`{"question":"why?"}`))
-		r.Host = "localhost"
-		r.Header.Set("Accept", "text/event-stream")
-		w := httptest.NewRecorder()
-		e.ServeHTTP(w, r)
+		w := call(h, "POST", "/api/ask", why, asEvents...)
 		if got := strings.Count(w.Body.String(), ": still here\n\n"); got != 4 {
 			t.Errorf("%d comments in 61 s, want 4:\n%s", got, w.Body)
 		}
-		if !strings.HasSuffix(strings.TrimSpace(lastEvent(w.Body.String())), "}") || !strings.HasPrefix(lastEvent(w.Body.String()), "event: done\n") {
-			t.Errorf("the last event is %q", lastEvent(w.Body.String()))
+		if events := eventsOf(t, w.Body.Bytes()); events[len(events)-1].kind != "done" {
+			t.Errorf("the last event is %q", events[len(events)-1].kind)
 		}
 	})
 }
 
-func lastEvent(body string) string {
-	blocks := strings.Split(strings.TrimSuffix(body, "\n\n"), "\n\n")
-	return blocks[len(blocks)-1]
-}
-
-// deafWriter is a client that takes its reply up to a point, then no more.
+// deafWriter is a client that reads its reply only up to a point.
 type deafWriter struct {
 	*httptest.ResponseRecorder
 	room int
@@ -206,7 +183,8 @@ func (w *deafWriter) Write(b []byte) (int, error) {
 	return w.ResponseRecorder.Write(b)
 }
 
-// TestDeafReader ends the work when a write fails, at an event or at the heartbeat.
+// TestDeafReader checks that the work ends when a write fails, of an event or of
+// the heartbeat.
 func TestDeafReader(t *testing.T) {
 	for _, silent := range []bool{false, true} {
 		t.Run(fmt.Sprintf("silent=%t", silent), func(t *testing.T) {
@@ -228,8 +206,7 @@ func TestDeafReader(t *testing.T) {
 						}
 					})
 				})
-				r := httptest.NewRequest("POST", "/api/ask", strings.NewReader(`{"question":"why?"}`))
-				r.Host = "localhost"
+				r := httptest.NewRequest("POST", "http://127.0.0.1:8080/api/ask", strings.NewReader(why))
 				r.Header.Set("Accept", "text/event-stream")
 				room := 600
 				if silent {
@@ -237,114 +214,43 @@ func TestDeafReader(t *testing.T) {
 				}
 				e.ServeHTTP(&deafWriter{httptest.NewRecorder(), room}, r)
 				if sent > 20 {
-					t.Errorf("%d events were made for a reader who took none", sent)
+					t.Errorf("%d events for a client that reads none", sent)
 				}
 				if !strings.Contains(log.String(), "i/o timeout") || !strings.Contains(log.String(), "code=reader_gone") {
-					t.Errorf("the log does not say why: %s", log.String())
+					t.Errorf("the log does not give the reason: %s", log.String())
 				}
 			})
 		})
 	}
 }
 
-// TestStuckReader serves a client that asks over a real connection and then
-// reads nothing: the first event that does not go out in time ends the work.
-func TestStuckReader(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		stopped := make(chan time.Duration, 1)
-		e := newHandler(t, func(o *Options) {
-			o.Asker = asker(func(ctx context.Context, yield func(answer.Event, error) bool) {
-				began := time.Now()
-				for yield(answer.Text{Text: strings.Repeat("word. ", 200)}, nil) {
-				}
-				stopped <- time.Since(began)
-			})
-		})
-		l := &pipes{conns: make(chan net.Conn, 1), closed: make(chan struct{})}
-		srv := NewHTTPServer("", e)
-		done := make(chan error, 1)
-		go func() { done <- srv.Serve(l) }()
-		client, served := net.Pipe()
-		defer client.Close()
-		l.conns <- served
-		if _, err := io.WriteString(client, "POST /api/ask HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\nContent-Length: 19\r\n\r\n"+`{"question":"why?"}`); err != nil {
-			t.Fatal(err)
-		}
-		if took := <-stopped; took != eventTimeout {
-			t.Errorf("the work ended after %v, want %v", took, eventTimeout)
-		}
-		if err := srv.Close(); err != nil {
-			t.Error(err)
-		}
-		if err := <-done; !errors.Is(err, http.ErrServerClosed) {
-			t.Error(err)
-		}
-	})
-}
-
-// TestSlowHeaders drops a client that does not finish its headers.
-func TestSlowHeaders(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := &pipes{conns: make(chan net.Conn, 1), closed: make(chan struct{})}
-		srv := NewHTTPServer("", newHandler(t, nil))
-		done := make(chan error, 1)
-		go func() { done <- srv.Serve(l) }()
-		client, served := net.Pipe()
-		defer client.Close()
-		l.conns <- served
-		if _, err := io.WriteString(client, "GET / HTTP/1.1\r\nHost: loc"); err != nil {
-			t.Fatal(err)
-		}
-		began := time.Now()
-		if _, err := io.ReadAll(client); err != nil {
-			t.Fatal(err)
-		}
-		if took := time.Since(began); took != 10*time.Second {
-			t.Errorf("dropped after %v", took)
-		}
+// pipeTo connects to a server over a pipe, so that it works in a synctest bubble.
+func pipeTo(t *testing.T, h http.Handler) (client net.Conn) {
+	t.Helper()
+	l := &pipeListener{conns: make(chan net.Conn, 1), closed: make(chan struct{})}
+	srv := NewHTTPServer("", h)
+	done := make(chan error, 1)
+	go func() { done <- srv.Serve(l) }()
+	client, served := net.Pipe()
+	l.conns <- served
+	t.Cleanup(func() {
+		client.Close()
 		if err := srv.Close(); err != nil {
 			t.Error(err)
 		}
 		<-done
 	})
+	return client
 }
 
-// TestSlowBody drops a client that does not finish its body.
-func TestSlowBody(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := &pipes{conns: make(chan net.Conn, 1), closed: make(chan struct{})}
-		srv := NewHTTPServer("", newHandler(t, nil))
-		done := make(chan error, 1)
-		go func() { done <- srv.Serve(l) }()
-		client, served := net.Pipe()
-		defer client.Close()
-		l.conns <- served
-		if _, err := io.WriteString(client, "POST /api/ask HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{"); err != nil {
-			t.Fatal(err)
-		}
-		began := time.Now()
-		got, err := io.ReadAll(client)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if took := time.Since(began); took != bodyTimeout || !bytes.Contains(got, []byte(`"code":"unreadable_body"`)) {
-			t.Errorf("after %v: %s", took, got)
-		}
-		if err := srv.Close(); err != nil {
-			t.Error(err)
-		}
-		<-done
-	})
-}
-
-// pipes is a listener whose connections are handed to it.
-type pipes struct {
+// pipeListener accepts the connections that are sent to it.
+type pipeListener struct {
 	conns  chan net.Conn
 	closed chan struct{}
 	once   sync.Once
 }
 
-func (p *pipes) Accept() (net.Conn, error) {
+func (p *pipeListener) Accept() (net.Conn, error) {
 	select {
 	case c := <-p.conns:
 		return c, nil
@@ -353,31 +259,76 @@ func (p *pipes) Accept() (net.Conn, error) {
 	}
 }
 
-func (p *pipes) Close() error {
+func (p *pipeListener) Close() error {
 	p.once.Do(func() { close(p.closed) })
 	return nil
 }
 
-func (p *pipes) Addr() net.Addr { return &net.TCPAddr{} }
+func (p *pipeListener) Addr() net.Addr { return &net.TCPAddr{} }
 
-// TestWriteDeadlineIsLifted asks twice over one connection: the second reply
-// must not inherit the deadline of the first.
-func TestWriteDeadlineIsLifted(t *testing.T) {
-	s := serve(t, nil)
-
-	for range 2 {
-		res := post(t, t.Context(), s.URL, "text/event-stream")
-		body, err := io.ReadAll(res.Body)
-		if err != nil || res.StatusCode != http.StatusOK || !strings.HasPrefix(lastEvent(string(body)), "event: done\n") {
-			t.Errorf("%s, %v: %s", res.Status, err, body)
+// TestStuckReader serves a client that reads nothing: the first event that is
+// not sent in time ends the work.
+func TestStuckReader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stopped := make(chan time.Duration, 1)
+		client := pipeTo(t, newHandler(t, func(o *Options) {
+			o.Asker = asker(func(ctx context.Context, yield func(answer.Event, error) bool) {
+				began := time.Now()
+				for yield(answer.Text{Text: strings.Repeat("word. ", 200)}, nil) {
+				}
+				stopped <- time.Since(began)
+			})
+		}))
+		if _, err := io.WriteString(client, "POST /api/ask HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\nContent-Length: 19\r\n\r\n"+why); err != nil {
+			t.Fatal(err)
 		}
+		if took := <-stopped; took != eventTimeout {
+			t.Errorf("the work ended after %v, want %v", took, eventTimeout)
+		}
+	})
+}
+
+// TestSlowRequests drops clients that do not finish their headers or body.
+func TestSlowRequests(t *testing.T) {
+	for request, want := range map[string]struct {
+		after time.Duration
+		reply string
+	}{
+		"GET / HTTP/1.1\r\nHost: loc": {10 * time.Second, ""},
+		"POST /api/ask HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{": {bodyTimeout, `"code":"unreadable_body"`},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			client := pipeTo(t, newHandler(t, nil))
+			if _, err := io.WriteString(client, request); err != nil {
+				t.Fatal(err)
+			}
+			began := time.Now()
+			got, err := io.ReadAll(client)
+			if took := time.Since(began); err != nil || took != want.after || !strings.Contains(string(got), want.reply) {
+				t.Errorf("after %v: %s, %v", took, got, err)
+			}
+		})
 	}
 }
 
-// TestHTTPServer holds the time limits: a client that is slow with its headers is dropped, a slow answer is not.
-func TestHTTPServer(t *testing.T) {
-	s := NewHTTPServer("127.0.0.1:0", http.NotFoundHandler())
-	if s.ReadHeaderTimeout != 10*time.Second || s.WriteTimeout != 0 || s.IdleTimeout == 0 || s.MaxHeaderBytes == 0 {
-		t.Errorf("%+v", s)
+// TestWriteDeadlineIsLifted sends two requests over one connection: the second
+// reply must not inherit the deadline of the first.
+func TestWriteDeadlineIsLifted(t *testing.T) {
+	s := serve(t, nil)
+	for range 2 {
+		r, err := http.NewRequestWithContext(t.Context(), "POST", s.URL+"/api/ask", strings.NewReader(why))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Accept", "text/event-stream")
+		res, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(res.Body)
+		res.Body.Close()
+		if err != nil || !strings.Contains(string(body), "event: done\n") {
+			t.Errorf("%s, %v: %s", res.Status, err, body)
+		}
 	}
 }

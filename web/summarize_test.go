@@ -14,14 +14,14 @@ import (
 	"ibid/retrieve"
 )
 
-// digest is a Summarizer that tells which passages it was given.
+// digest is a Summarizer that stores its request.
 type digest struct{ asked *answer.Summary }
 
 func (d digest) Summarize(_ context.Context, s answer.Summary) iter.Seq2[answer.Event, error] {
 	return func(yield func(answer.Event, error) bool) {
 		*d.asked = s
 		if s.Words == 13 {
-			yield(nil, &answer.QuestionError{Code: "max_words", Msg: "13 words bring bad luck"})
+			yield(nil, &answer.QuestionError{Code: "max_words", Msg: "13 is an unlucky number"})
 			return
 		}
 		_ = yield(answer.Kept{Passages: s.Passages}, nil) &&
@@ -31,49 +31,18 @@ func (d digest) Summarize(_ context.Context, s answer.Summary) iter.Seq2[answer.
 	}
 }
 
-// desk is a Ledger that holds runs in memory.
-type desk struct {
-	retrieve.Ledger
-	runs map[string]retrieve.Job
-}
-
-func (d desk) Begin(_ context.Context, r retrieve.Job) error { d.runs[r.ID] = r; return nil }
-func (d desk) Claim(_ context.Context, id, worker string, _ time.Duration) error {
-	if _, ok := d.runs[id]; !ok {
-		return retrieve.ErrNotFound
-	}
-	return nil
-}
-func (d desk) Release(context.Context, string, string) error { return nil }
-func (d desk) End(_ context.Context, id string) error        { delete(d.runs, id); return nil }
-func (d desk) Job(_ context.Context, id string) (retrieve.Job, error) {
-	r, ok := d.runs[id]
-	if !ok {
-		return r, retrieve.ErrNotFound
-	}
-	return r, nil
-}
-
 func TestSummarize(t *testing.T) {
 	var asked answer.Summary
-	ledger := desk{runs: map[string]retrieve.Job{
-		"ofthecommandline": {ID: "ofthecommandline", Kind: "ibid summarize", Started: time.Now(), Spec: []byte(`{"path":"/etc/passwd"}`)},
-	}}
+	ledger := newLedger()
+	ledger.runs["ofthecommandline"] = retrieve.Job{ID: "ofthecommandline", Kind: "ibid summarize", Started: time.Now(), Spec: []byte(`{"path":"/etc/passwd"}`)}
 	h := newHandler(t, func(o *Options) { o.Summarizer, o.Ledger = digest{&asked}, ledger })
 	post := func(body, accept string) *httptest.ResponseRecorder {
 		asked = answer.Summary{}
-		r := httptest.NewRequest("POST", "http://127.0.0.1:8080/api/summarize", strings.NewReader(body))
-		r.Header.Set("Accept", accept)
-		w := httptest.NewRecorder()
-		h.ServeHTTP(w, r)
-		return w
+		return call(h, "POST", "/api/summarize", body, "Accept", accept)
 	}
 
 	w := post(`{"document":"club/handbook/mooring.md","max_words":50,"strategy":"refine"}`, "application/json")
-	var a answered
-	if err := json.Unmarshal(w.Body.Bytes(), &a); err != nil || w.Code != http.StatusOK {
-		t.Fatalf("%d, %v: %s", w.Code, err, w.Body)
-	}
+	a := into[answered](t, w, 200)
 	if a.Text != "It is about boats.[1]" || len(a.Sources) != 1 || !strings.HasPrefix(a.Sources[0].Link, "http://127.0.0.1:8080/documents/club/handbook/mooring.md") {
 		t.Errorf("got %+v", a.Answer)
 	}
@@ -84,7 +53,7 @@ func TestSummarize(t *testing.T) {
 		t.Errorf("run %q, %+v", id, asked.Run)
 	}
 	if len(ledger.runs) != 1 {
-		t.Errorf("a run that has ended is kept: %v", ledger.runs)
+		t.Errorf("a run that has ended is still stored: %v", ledger.runs)
 	}
 
 	w = post(`{"filter":{"format":"pdf"}}`, "text/event-stream")
@@ -92,7 +61,7 @@ func TestSummarize(t *testing.T) {
 		t.Errorf("got %s for %+v", w.Body, asked.Passages)
 	}
 
-	// One that did not come whole can be taken up again.
+	// An incomplete one can be resumed.
 	w = post(`{"document":"club/guide.pdf","max_words":1}`, "application/json")
 	id := w.Header().Get(runHeader)
 	if w.Code != http.StatusOK || len(ledger.runs) != 2 {
@@ -120,6 +89,6 @@ func TestSummarize(t *testing.T) {
 		}
 	}
 	if len(ledger.runs) != 2 {
-		t.Errorf("a request that was refused left a run: %v", ledger.runs)
+		t.Errorf("a rejected request left a run: %v", ledger.runs)
 	}
 }

@@ -8,14 +8,13 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"strings"
 	"testing"
 
 	"ibid/ingest"
 )
 
-// digests is a sink that keeps the documents' texts by id.
+// digests is a sink that stores documents by id.
 type digests map[string]*ingest.Document
 
 func (d digests) Known(_ context.Context, root ingest.Root) (map[string]ingest.Stored, error) {
@@ -36,13 +35,8 @@ func (d digests) Delete(_ context.Context, id string) error {
 }
 
 func TestUploads(t *testing.T) {
-	dir, err := os.OpenRoot(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dir.Close()
-	stored := digests{}
-	uploads := &ingest.Uploads{Dir: dir, Root: ingest.Root{Name: "uploads"}, MaxBytes: 1000, Syncer: &ingest.Syncer{Sink: stored}}
+	stored, uploads := digests{}, uploadFolder(t)
+	uploads.MaxBytes, uploads.Syncer.Sink = 1000, stored
 	e := newHandler(t, func(o *Options) { o.Uploads = uploads })
 
 	form := func(field, name, text string) (body, kind string) {
@@ -97,15 +91,11 @@ func TestUploads(t *testing.T) {
 		{"delete", "DELETE", "/api/documents/uploads/a.md", "", "", 204, ""},
 		{"delete again", "DELETE", "/api/documents/uploads/a.md", "", "", 404, "document_not_found"},
 	} {
-		r := httptest.NewRequest(tt.method, tt.path, strings.NewReader(tt.body))
-		r.Host = "localhost"
+		header := []string{"Content-Type", tt.kind}
 		if tt.kind == "cross" {
-			r.Header.Set("Sec-Fetch-Site", "cross-site")
-		} else if tt.kind != "" {
-			r.Header.Set("Content-Type", tt.kind)
+			header = []string{"Sec-Fetch-Site", "cross-site"}
 		}
-		w := httptest.NewRecorder()
-		e.ServeHTTP(w, r)
+		w := call(e, tt.method, tt.path, tt.body, header...)
 		var got struct{ Action, Code, Document, Detail string }
 		if w.Body.Len() > 0 {
 			if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil {
@@ -116,29 +106,21 @@ func TestUploads(t *testing.T) {
 			t.Errorf("%s: %d %s, want %d %s", tt.name, w.Code, w.Body, tt.status, tt.want)
 		}
 		if w.Code == 201 && w.Header().Get("Location") != Link("", got.Document, 0, 0) {
-			t.Errorf("%s: it is said to be at %q", tt.name, w.Header().Get("Location"))
+			t.Errorf("%s: Location is %q", tt.name, w.Header().Get("Location"))
 		}
 	}
 	if len(stored) != 1 || stored["uploads/report.md"].Text == "" {
 		t.Errorf("stored %v", stored)
 	}
-	w := httptest.NewRecorder()
-	r := httptest.NewRequest("POST", "/api/documents?name=a.md", strings.NewReader("A"))
-	r.Host = "localhost"
-	if newHandler(t, nil).ServeHTTP(w, r); w.Code != http.StatusMethodNotAllowed {
+	if w := call(newHandler(t, nil), "POST", "/api/documents?name=a.md", "A"); w.Code != http.StatusMethodNotAllowed {
 		t.Errorf("without uploads: %d", w.Code)
 	}
 }
 
-// TestUploadBrokenOff: a client that goes away in the middle leaves nothing.
+// TestUploadBrokenOff checks that an incomplete upload leaves no file.
 func TestUploadBrokenOff(t *testing.T) {
-	dir, err := os.OpenRoot(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dir.Close()
 	ended := make(chan error, 1)
-	uploads := &ingest.Uploads{Dir: dir, Root: ingest.Root{Name: "uploads"}, Syncer: &ingest.Syncer{Sink: digests{}}}
+	uploads := uploadFolder(t)
 	e := newHandler(t, func(o *Options) { o.Uploads = uploads })
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		e.ServeHTTP(w, r)
@@ -156,7 +138,7 @@ func TestUploadBrokenOff(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-ended
-	f, err := dir.Open(".")
+	f, err := uploads.Dir.Open(".")
 	if err != nil {
 		t.Fatal(err)
 	}

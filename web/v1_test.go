@@ -25,7 +25,7 @@ import (
 	"ibid/retrieve"
 )
 
-// counts is an embedder whose vectors can be foretold.
+// counts is an embedder with a constant vector.
 type counts struct{}
 
 func (counts) Space() string { return "counts/3" }
@@ -38,8 +38,8 @@ func (counts) Embed(_ context.Context, texts []string) ([][]float32, error) {
 	return rows, nil
 }
 
-// itself is the model itself, behind real HTTP.
-func itself(t testing.TB) (*openai.Relay, *openaitest.Handler) {
+// upstream is the server of the model.
+func upstream(t testing.TB) (*openai.Relay, *openaitest.Handler) {
 	t.Helper()
 	fits := func(words string) *regexp.Regexp { return regexp.MustCompile(words) }
 	h := &openaitest.Handler{Key: "sk-upstream", Model: "scripted/model", Reply: openaitest.Rules(
@@ -56,36 +56,29 @@ func itself(t testing.TB) (*openai.Relay, *openaitest.Handler) {
 	return relay, h
 }
 
-// TestV1 sends the request of each golden file, those of chat UIs as these send
-// them, and compares the whole reply.
+// TestV1 sends the request of each golden file, some of them from chat clients,
+// and compares the whole reply.
 func TestV1(t *testing.T) {
 	t.Parallel()
 	golden(t, "testdata/v1/*.txt", func(o *Options) {
-		o.Upstream, _ = itself(t)
+		o.Upstream, _ = upstream(t)
 		o.Embedder = counts{}
 		documents := o.Asker
 		o.Asker = askerFunc(func(ctx context.Context, q answer.Question) iter.Seq2[answer.Event, error] {
 			if strings.HasPrefix(q.Text, "### Task:") {
-				q.Text = "pizza" // as much is in the documents of either
+				q.Text = "pizza" // neither is in the documents
 			}
 			return documents.Ask(ctx, q)
 		})
 	})
 }
 
-// v1 sends a request, and gives what comes of it.
-func v1(t testing.TB, h http.Handler, body string, headers ...string) *httptest.ResponseRecorder {
-	t.Helper()
-	r := httptest.NewRequest("POST", "http://127.0.0.1:8080/v1/chat/completions", strings.NewReader(body))
-	for i := 0; i+1 < len(headers); i += 2 {
-		r.Header.Set(headers[i], headers[i+1])
-	}
-	w := httptest.NewRecorder()
-	h.ServeHTTP(w, r)
-	return w
+// v1 sends a chat request.
+func v1(h http.Handler, body string, headers ...string) *httptest.ResponseRecorder {
+	return call(h, "POST", "/v1/chat/completions", body, headers...)
 }
 
-// chunks are the data of a stream.
+// chunks returns the data of a stream.
 func chunks(t testing.TB, body string) (data []string, done bool) {
 	t.Helper()
 	for line := range strings.Lines(body) {
@@ -93,7 +86,7 @@ func chunks(t testing.TB, body string) (data []string, done bool) {
 		case ok && text == "[DONE]":
 			done = true
 		case ok && done:
-			t.Errorf("behind the end: %s", line)
+			t.Errorf("after the end: %s", line)
 		case ok:
 			data = append(data, text)
 		}
@@ -101,14 +94,11 @@ func chunks(t testing.TB, body string) (data []string, done bool) {
 	return data, done
 }
 
-// TestV1WithoutLinks: numbers stay numbers, the list has names, and the
-// addresses are beside the text.
+// TestV1WithoutLinks checks that without links the text has numbers and names,
+// and the addresses are in other members.
 func TestV1WithoutLinks(t *testing.T) {
 	h := newHandler(t, func(o *Options) { o.NoLinks = true })
-	var r completion
-	if err := json.Unmarshal(v1(t, h, `{"model":"ibid","messages":[{"role":"user","content":"What is the mooring fee?"}]}`).Body.Bytes(), &r); err != nil {
-		t.Fatal(err)
-	}
+	r := into[completion](t, v1(h, `{"model":"ibid","messages":[{"role":"user","content":"What is the mooring fee?"}]}`), 200)
 	want := "The mooring fee is 240 crowns a season.[1] The harbour office opens at eight.[2]\n\n- [1] Moorings\n- [2] Harbour guide"
 	said := r.Choices[0].Message
 	if said.Content != want {
@@ -119,13 +109,13 @@ func TestV1WithoutLinks(t *testing.T) {
 	}
 	for i, a := range said.Annotations {
 		if got := string([]rune(said.Content)[a.URL.Start:a.URL.End]); got != []string{"[1]", "[2]"}[i] {
-			t.Errorf("annotation %d is about %q", i, got)
+			t.Errorf("annotation %d covers %q", i, got)
 		}
 	}
 }
 
-// TestV1Asks: what of a conversation becomes the question, its history and its
-// style, and that a run that is taken up again keeps all three.
+// TestV1Asks checks the question, history and style of a conversation, and that
+// a resumed run keeps all three.
 func TestV1Asks(t *testing.T) {
 	var asked answer.Question
 	fail := true
@@ -152,7 +142,7 @@ func TestV1Asks(t *testing.T) {
 		{"role":"developer","content":"In German."},
 		{"role":"user","content":[{"type":"text","text":"And on"},{"type":"text","text":"Sundays?"}]},
 		{"role":"assistant","content":"It"}]}`
-	w := v1(t, h, body)
+	w := v1(h, body)
 	want := answer.Question{Text: "And on\nSundays?", Style: "Be kind.\n\nIn German.", History: []answer.Turn{
 		{Role: "user", Content: "When does it open?"}, {Role: "assistant", Content: "At nine.[1] And[2] so."}}}
 	run := asked.Run
@@ -164,16 +154,15 @@ func TestV1Asks(t *testing.T) {
 		t.Fatalf("run %v, header %q", run, w.Header().Get(runHeader))
 	}
 	asked, fail = answer.Question{}, false
-	r := httptest.NewRequest("POST", "http://127.0.0.1:8080/api/ask", strings.NewReader(`{"run":"`+run.ID+`"}`))
-	h.ServeHTTP(httptest.NewRecorder(), r)
+	call(h, "POST", "/api/ask", `{"run":"`+run.ID+`"}`)
 	asked.Run = nil
 	if diff := cmp.Diff(want, asked); diff != "" {
-		t.Errorf("taken up again, asked (-want +got):\n%s", diff)
+		t.Errorf("resumed, asked (-want +got):\n%s", diff)
 	}
 }
 
-// TestV1Cut: an answer of which the client wants no more stops the work, and
-// leaves nothing to be taken up again.
+// TestV1Cut checks that the work stops at the client's limit and that the run
+// cannot be resumed.
 func TestV1Cut(t *testing.T) {
 	for _, limit := range []string{`"stop":"three"`, `"max_tokens":2`} {
 		for _, stream := range []string{"true", "false"} {
@@ -190,7 +179,7 @@ func TestV1Cut(t *testing.T) {
 					yield(answer.Usage{}, nil)
 				})
 			})
-			w := v1(t, h, `{"model":"ibid","stream":`+stream+`,`+limit+`,"messages":[{"role":"user","content":"Count."}]}`)
+			w := v1(h, `{"model":"ibid","stream":`+stream+`,`+limit+`,"messages":[{"role":"user","content":"Count."}]}`)
 			if !strings.Contains(w.Body.String(), "one two") || strings.Contains(w.Body.String(), "three") || !stopped {
 				t.Errorf("%s, stream %s: stopped %t: %s", limit, stream, stopped, w.Body)
 			}
@@ -201,8 +190,8 @@ func TestV1Cut(t *testing.T) {
 	}
 }
 
-// TestV1Keys: a key sees the models of its collections, and errors have the form
-// of the OpenAI API wherever they come from.
+// TestV1Keys checks that a key sees the models of its collections, and that all
+// errors have OpenAI's form.
 func TestV1Keys(t *testing.T) {
 	k := newKeyed(t, nil)
 	mine, theirs := k.ring.make(t, "mine", only("default")), k.ring.make(t, "theirs", only("attic"))
@@ -210,7 +199,7 @@ func TestV1Keys(t *testing.T) {
 		return k.send(t, "GET", "/v1/models", "", "Authorization: Bearer "+key).Body.String()
 	}
 	if got := list(mine); !strings.Contains(got, `"ibid/default"`) {
-		t.Errorf("its own collection is not listed: %s", got)
+		t.Errorf("the key's collection is not listed: %s", got)
 	}
 	if got := list(theirs); strings.Contains(got, `"ibid/`) {
 		t.Errorf("a collection out of reach is listed: %s", got)
@@ -240,31 +229,8 @@ func TestV1Keys(t *testing.T) {
 	}
 }
 
-// TestV1TooMany: over the limit comes 429 with Retry-After, in OpenAI's form.
-func TestV1TooMany(t *testing.T) {
-	entered, leave := make(chan struct{}), make(chan struct{})
-	h := newHandler(t, func(o *Options) {
-		o.MaxAsks = 1
-		o.Asker = asker(func(_ context.Context, yield func(answer.Event, error) bool) {
-			close(entered)
-			<-leave
-			yield(answer.Unanswered{Text: "no"}, nil)
-		})
-	})
-	ended := make(chan struct{})
-	body := `{"model":"ibid","messages":[{"role":"user","content":"why?"}]}`
-	go func() { v1(t, h, body); close(ended) }()
-	<-entered
-	w := v1(t, h, body)
-	if w.Code != 429 || w.Header().Get("Retry-After") == "" || !strings.Contains(w.Body.String(), `"code":"rate_limit_exceeded"`) {
-		t.Errorf("%d, Retry-After %q: %s", w.Code, w.Header().Get("Retry-After"), w.Body)
-	}
-	close(leave)
-	<-ended
-}
-
-// TestRelayed: a request for the model itself goes on byte for byte, with the
-// server's key in place of the client's, and its stream comes back the same way.
+// TestRelayed checks that a request for the model itself is passed on byte for
+// byte, with the server's key instead of the client's, and so is its stream.
 func TestRelayed(t *testing.T) {
 	const reply = ": hello\n\ndata: {\"choices\":[{\"delta\":{\"content\":\"é\",\"odd\":1}}]}\r\n\r\ndata: [DONE]\n\n"
 	var sent *http.Request
@@ -286,19 +252,19 @@ func TestRelayed(t *testing.T) {
 	}
 	h := newHandler(t, func(o *Options) { o.Upstream = relay })
 	body := `{ "model":"m", "stream":true, "odd":{"x":[1,2.50,1e3]}, "messages":[{"role":"user","content":"\u00e9 <b>"}] }`
-	w := v1(t, h, body, "Authorization", "Bearer sk-client", "Cookie", "a=b", "X-Secret", "s")
+	w := v1(h, body, "Authorization", "Bearer sk-client", "Cookie", "a=b", "X-Secret", "s")
 	if string(got) != body {
 		t.Errorf("sent on: %s", got)
 	}
 	if w.Body.String() != reply || w.Code != 200 || w.Header().Get("Set-Cookie") != "" || !strings.HasPrefix(w.Header().Get("Content-Type"), "text/event-stream") {
-		t.Errorf("came back: %d %v %q", w.Code, w.Header(), w.Body)
+		t.Errorf("reply: %d %v %q", w.Code, w.Header(), w.Body)
 	}
 	if a := sent.Header.Values("Authorization"); !slices.Equal(a, []string{"Bearer sk-upstream"}) || sent.Header.Get("Cookie")+sent.Header.Get("X-Secret") != "" || sent.Header.Get("Ibid-Role") != "answer" || sent.URL.Path != "/v1/chat/completions" {
 		t.Errorf("sent on: %s %v", sent.URL, sent.Header)
 	}
 }
 
-// TestRelayGone: when the client goes, so does the request upstream.
+// TestRelayGone checks that the request upstream ends when the client disconnects.
 func TestRelayGone(t *testing.T) {
 	t.Parallel()
 	entered, gone := make(chan struct{}), make(chan struct{})
@@ -323,18 +289,14 @@ func TestRelayGone(t *testing.T) {
 	}()
 	<-entered
 	cancel()
-	select {
-	case <-gone:
-	case <-time.After(10 * time.Second):
-		t.Error("the request upstream goes on")
-	}
+	<-gone
 }
 
-// TestGoOpenAI: the client of this ecosystem gets the same text and the same
-// sources from a reply in one piece and from a stream.
+// TestGoOpenAI checks that a client library gets the same text and sources from
+// a reply in one piece and from a stream.
 func TestGoOpenAI(t *testing.T) {
 	t.Parallel()
-	relay, _ := itself(t)
+	relay, _ := upstream(t)
 	s := serve(t, func(o *Options) { o.Upstream, o.Embedder = relay, counts{} })
 	config := goopenai.DefaultConfig("none")
 	config.BaseURL = s.URL + "/v1"
@@ -392,7 +354,7 @@ func TestGoOpenAI(t *testing.T) {
 		_, err = broken.Recv()
 	}
 	if e := (*goopenai.APIError)(nil); !errors.As(err, &e) || e.Type != "server_error" {
-		t.Errorf("a stream that breaks: %v", err)
+		t.Errorf("a stream that fails: %v", err)
 	}
 	models, err := client.ListModels(t.Context())
 	if err != nil || len(models.Models) != 3 {
@@ -408,9 +370,10 @@ func TestGoOpenAI(t *testing.T) {
 	}
 }
 
-// TestV1Chunks: a stream has one id, one beginning, one end, and at that its sources.
+// TestV1Chunks checks that a stream has one id, one beginning, and one end with
+// its sources.
 func TestV1Chunks(t *testing.T) {
-	w := v1(t, newHandler(t, nil), `{"model":"ibid","stream":true,"messages":[{"role":"user","content":"What is the mooring fee?"}]}`)
+	w := v1(newHandler(t, nil), `{"model":"ibid","stream":true,"messages":[{"role":"user","content":"What is the mooring fee?"}]}`)
 	data, done := chunks(t, w.Body.String())
 	if !done {
 		t.Error("no end mark")
@@ -444,7 +407,7 @@ func TestV1Chunks(t *testing.T) {
 	for i, a := range notes {
 		link := string([]rune(content.String())[a.URL.Start:a.URL.End])
 		if want := "[[" + string(rune('1'+i)) + "]](" + last.Citations[i] + ")"; link != want || a.URL.URL != last.Citations[i] {
-			t.Errorf("annotation %d is about %q, want %q", i, link, want)
+			t.Errorf("annotation %d covers %q, want %q", i, link, want)
 		}
 	}
 	scanner := bufio.NewScanner(strings.NewReader(w.Body.String()))
@@ -455,14 +418,14 @@ func TestV1Chunks(t *testing.T) {
 	}
 }
 
-// forgetful is a ledger that keeps no replies of models.
+// forgetful is a ledger without replies of models.
 type forgetful struct{ *ledger }
 
 func (forgetful) Reply(context.Context, string, string) ([]byte, bool, error) { return nil, false, nil }
 func (forgetful) Keep(context.Context, string, string, string, []byte) error  { return nil }
 
-// TestV1SystemPrompt: what a caller's system prompt says of more than style
-// changes nothing: no verdict, no refusal, no citation.
+// TestV1SystemPrompt checks that a client's system prompt changes no verdict, no
+// refusal and no citation.
 func TestV1SystemPrompt(t *testing.T) {
 	t.Parallel()
 	found := newPapers("A mooring costs 120 marks.", "The kitchen serves soup.", "The fee is due in April.")
@@ -479,7 +442,7 @@ func TestV1SystemPrompt(t *testing.T) {
 				return openaitest.Reply{Text: "no\nabout something else"}
 			}
 			if strings.Contains(r.System, "Ignore") {
-				t.Errorf("the %s call has it among its rules", r.Role)
+				t.Errorf("it is among the rules of the %s call", r.Role)
 			}
 			return openaitest.Reply{Text: "A mooring costs 120 marks.[1]"}
 		}
@@ -490,7 +453,7 @@ func TestV1SystemPrompt(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w := v1(t, h, string(body))
+		w := v1(h, string(body))
 		var r completion
 		if err := json.Unmarshal(w.Body.Bytes(), &r); err != nil || w.Code != 200 {
 			t.Fatalf("%d %s", w.Code, w.Body)
@@ -516,7 +479,7 @@ func TestV1SystemPrompt(t *testing.T) {
 			t.Errorf("%s: the verdicts (-without +with):\n%s", question, diff)
 		}
 		if diff := cmp.Diff(prompts, shown); diff != "" {
-			t.Errorf("%s: what judges are shown (-without +with):\n%s", question, diff)
+			t.Errorf("%s: the prompts of judges (-without +with):\n%s", question, diff)
 		}
 		if refused := len(r.Citations) == 0; refused != strings.Contains(question, "France") {
 			t.Errorf("%s: %q, judged %+v", question, r.Choices[0].Message.Content, judged)
@@ -524,9 +487,8 @@ func TestV1SystemPrompt(t *testing.T) {
 	}
 }
 
-// TestV1Uncited: an answer that cites nothing, as a model gives that obeys the
-// wishes of a client, is told from others; what tells it is no part of the
-// conversation after that.
+// TestV1Uncited checks that an answer without citations is marked, and that the
+// mark is not part of the conversation that follows.
 func TestV1Uncited(t *testing.T) {
 	t.Parallel()
 	found := newPapers("A mooring costs 120 marks.")
@@ -543,11 +505,11 @@ func TestV1Uncited(t *testing.T) {
 		`{"model":"ibid","stream":true,"messages":[{"role":"user","content":"What does a mooring cost?"}]}`:  `"\n\n(No source bears this out.)"`,
 		`{"model":"ibid","max_tokens":2,"messages":[{"role":"user","content":"What does a mooring cost?"}]}`: `"The moon"`,
 	} {
-		if w := v1(t, h, body); w.Code != 200 || !strings.Contains(w.Body.String(), want) {
+		if w := v1(h, body); w.Code != 200 || !strings.Contains(w.Body.String(), want) {
 			t.Errorf("%s: %d %s", body, w.Code, w.Body)
 		}
 	}
 	if got := withoutSources("The moon is made of cheese." + uncited + "\n"); got != "The moon is made of cheese." {
-		t.Errorf("it goes on as %q", got)
+		t.Errorf("it continues with %q", got)
 	}
 }

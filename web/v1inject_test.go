@@ -72,7 +72,7 @@ func TestInjectionIntoV1(t *testing.T) {
 			var content strings.Builder
 			var last completion
 			body := fmt.Sprintf(`{"model":"ibid","stream":%t,"messages":[{"role":"user","content":"%d"}]}`, n%2 == 0, n)
-			w := v1(t, handler, body)
+			w := v1(handler, body)
 			replies++
 			if n%2 == 0 {
 				data, _ := chunks(t, w.Body.String())
