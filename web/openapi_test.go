@@ -23,6 +23,7 @@ import (
 	"testing"
 	"time"
 
+	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/labstack/echo/v4"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
@@ -233,7 +234,7 @@ type schemas struct {
 func newSchemas(t *testing.T) *schemas {
 	s := &schemas{t: t, made: map[string]object{}, from: map[string]reflect.Type{}, comments: map[string]string{}, values: map[string][]string{}}
 	for pkg, dir := range map[string]string{"ibid/web": ".", "ibid/answer": "../answer", "ibid/cite": "../cite", "ibid/retrieve": "../retrieve", "ibid/ingest": "../ingest"} {
-		for _, file := range parsed(t, dir, true) {
+		for _, file := range parsed(t, dir) {
 			for _, decl := range file.Decls {
 				gen, ok := decl.(*ast.GenDecl)
 				if !ok {
@@ -272,12 +273,8 @@ func newSchemas(t *testing.T) *schemas {
 	return s
 }
 
-func parsed(t testing.TB, dir string, comments bool) (files []*ast.File) {
+func parsed(t testing.TB, dir string) (files []*ast.File) {
 	t.Helper()
-	mode := parser.SkipObjectResolution
-	if comments {
-		mode |= parser.ParseComments
-	}
 	names, err := filepath.Glob(dir + "/*.go")
 	if err != nil || len(names) == 0 {
 		t.Fatalf("no files in %s: %v", dir, err)
@@ -286,7 +283,7 @@ func parsed(t testing.TB, dir string, comments bool) (files []*ast.File) {
 		if strings.HasSuffix(name, "_test.go") {
 			continue
 		}
-		f, err := parser.ParseFile(token.NewFileSet(), name, nil, mode)
+		f, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution|parser.ParseComments)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -416,6 +413,29 @@ func (s *schemas) members(t reflect.Type, properties object, required *[]string)
 	}
 }
 
+// inSource returns the submatches of a pattern in the Go files of a folder,
+// without those of tests.
+func inSource(t *testing.T, dir, pattern string) (found []string) {
+	t.Helper()
+	names, err := filepath.Glob(dir + "/*.go")
+	if err != nil || len(names) == 0 {
+		t.Fatalf("no files in %s: %v", dir, err)
+	}
+	for _, name := range names {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range regexp.MustCompile(pattern).FindAllSubmatch(text, -1) {
+			found = append(found, string(m[1]))
+		}
+	}
+	return found
+}
+
 // TestOpenAPIQuery checks that every query parameter in the code is described.
 func TestOpenAPIQuery(t *testing.T) {
 	described := map[string]bool{}
@@ -424,127 +444,41 @@ func TestOpenAPIQuery(t *testing.T) {
 			described[name] = true
 		}
 	}
-	for _, file := range parsed(t, ".", false) {
-		ast.Inspect(file, func(n ast.Node) bool {
-			call, ok := n.(*ast.CallExpr)
-			if !ok || len(call.Args) != 1 {
-				return true
-			}
-			fun, ok := call.Fun.(*ast.SelectorExpr)
-			lit, isLit := call.Args[0].(*ast.BasicLit)
-			if !ok || !isLit {
-				return true
-			}
-			on, isIdent := fun.X.(*ast.Ident)
-			if name, err := strconv.Unquote(lit.Value); err == nil && !described[name] &&
-				(fun.Sel.Name == "QueryParam" || fun.Sel.Name == "Get" && isIdent && on.Name == "q") {
-				t.Errorf("the parameter %q is not described", name)
-			}
-			return true
-		})
+	for _, name := range inSource(t, ".", `(?:QueryParam|\bq\.Get)\("(\w+)"\)`) {
+		if !described[name] {
+			t.Errorf("the parameter %q is not described", name)
+		}
 	}
 }
 
 // TestOpenAPICodes checks that the table lists every code of a problem in the
 // source, and no others.
 func TestOpenAPICodes(t *testing.T) {
-	table := map[string]bool{}
-	for i, c := range codes() {
-		if table[c.Code] || i > 0 && codes()[i-1].Code > c.Code {
-			t.Errorf("%s is listed twice or out of order", c.Code)
-		}
-		table[c.Code] = true
+	var table []string
+	for _, c := range codes() {
+		table = append(table, c.Code)
 	}
-	used := map[string]bool{"bad_model": true, "bad_max_words": true, "bad_strategy": true} // of answer.QuestionError
-	add := func(e ast.Expr) {
-		switch e := e.(type) {
-		case *ast.BasicLit:
-			if text, err := strconv.Unquote(e.Value); err == nil && e.Kind == token.STRING {
-				used[text] = true
-			}
-		case *ast.BinaryExpr: // "model_" and a kind of error, or "bad_" and the code of a QuestionError
-		case nil:
+	used := inSource(t, ".", `(?:\b(?:invalid|unauthorized)\(|tooMany\(\w+, |Problem\{[^\n]*Code: |\.Code(?:, p\.Detail)? = (?:http\.\w+, )?)"(\w+[a-z])"`)
+	for _, kind := range inSource(t, "../answer/openai", ` Kind = "(\w+)"`) {
+		used = append(used, "model_"+kind)
+	}
+	for _, what := range inSource(t, "../answer", `QuestionError\{"(\w+)"`) {
+		if what != "empty" && what != "too_long" {
+			used = append(used, "bad_"+what)
 		}
 	}
-	for _, file := range parsed(t, "../answer/openai", false) {
-		ast.Inspect(file, func(n ast.Node) bool {
-			if v, ok := n.(*ast.ValueSpec); ok {
-				if id, ok := v.Type.(*ast.Ident); ok && id.Name == "Kind" {
-					text, err := strconv.Unquote(v.Values[0].(*ast.BasicLit).Value)
-					if err != nil {
-						t.Fatal(err)
-					}
-					used["model_"+text] = true
-				}
-			}
-			return true
-		})
-	}
-	for _, file := range parsed(t, "../answer", false) {
-		ast.Inspect(file, func(n ast.Node) bool {
-			if lit, ok := n.(*ast.CompositeLit); ok && len(lit.Elts) == 2 {
-				if id, ok := lit.Type.(*ast.Ident); ok && id.Name == "QuestionError" {
-					code, err := strconv.Unquote(lit.Elts[0].(*ast.BasicLit).Value)
-					if err != nil {
-						t.Fatal(err)
-					}
-					if code != "empty" && code != "too_long" {
-						used["bad_"+code] = true
-					}
-				}
-			}
-			return true
-		})
-	}
-	for _, file := range parsed(t, ".", false) {
-		ast.Inspect(file, func(n ast.Node) bool {
-			switch n := n.(type) {
-			case *ast.CompositeLit:
-				if id, ok := n.Type.(*ast.Ident); ok && id.Name == "Problem" {
-					for _, e := range n.Elts {
-						if kv, ok := e.(*ast.KeyValueExpr); ok && kv.Key.(*ast.Ident).Name == "Code" {
-							add(kv.Value)
-						}
-					}
-				}
-			case *ast.AssignStmt:
-				for i, left := range n.Lhs {
-					if sel, ok := left.(*ast.SelectorExpr); ok && sel.Sel.Name == "Code" && len(n.Rhs) == len(n.Lhs) {
-						add(n.Rhs[i])
-					}
-				}
-			case *ast.CallExpr:
-				if id, ok := n.Fun.(*ast.Ident); ok {
-					switch id.Name {
-					case "invalid", "unauthorized":
-						add(n.Args[0])
-					case "tooMany":
-						add(n.Args[1])
-					}
-				}
-			}
-			return true
-		})
-	}
-	for code := range used {
-		if !table[code] {
-			t.Errorf("the code %s is missing in the table of codes", code)
-		}
-		delete(table, code)
-	}
-	for code := range table {
-		t.Errorf("the table of codes lists %s, which no problem uses", code)
+	slices.Sort(used)
+	if diff := gocmp.Diff(slices.Compact(used), table); diff != "" {
+		t.Errorf("codes (-source +table):\n%s", diff)
 	}
 }
 
-// TestOpenAPIForm checks that the document is valid OpenAPI 3.1 with valid schemas.
+// TestOpenAPIForm checks that operation ids are unique, that everything is
+// described, and that all schemas are valid.
 func TestOpenAPIForm(t *testing.T) {
-	var d object
-	if err := json.Unmarshal(openapiDocument, &d); err != nil {
-		t.Fatal(err)
-	}
+	checker.load(t)
 	ids := map[any]bool{}
-	for path, item := range d["paths"].(object) {
+	for path, item := range checker.document["paths"].(object) {
 		for method, op := range item.(object) {
 			o := op.(object)
 			if id := o["operationId"]; ids[id] {
@@ -552,21 +486,10 @@ func TestOpenAPIForm(t *testing.T) {
 			} else {
 				ids[id] = true
 			}
-			named := map[string]bool{}
-			if list, ok := o["parameters"].([]any); ok {
-				for _, p := range list {
-					p := p.(object)
-					if p["in"] == "path" {
-						named["{"+p["name"].(string)+"}"] = true
-					}
-					if p["description"] == "" {
-						t.Errorf("%s %s: %s is not described", method, path, p["name"])
-					}
-				}
-			}
-			for _, part := range regexp.MustCompile(`\{\w+\}`).FindAllString(path, -1) {
-				if !named[part] {
-					t.Errorf("%s %s: %s is not a parameter", method, path, part)
+			parameters, _ := o["parameters"].([]any)
+			for _, p := range parameters {
+				if p := p.(object); p["description"] == "" {
+					t.Errorf("%s %s: %s is not described", method, path, p["name"])
 				}
 			}
 			for status, r := range o["responses"].(object) {
@@ -576,7 +499,6 @@ func TestOpenAPIForm(t *testing.T) {
 			}
 		}
 	}
-	checker.load(t)
 	for _, ref := range regexp.MustCompile(`"#/components/schemas/(\w+)"`).FindAllSubmatch(openapiDocument, -1) {
 		checker.schema(t, "/components/schemas/"+string(ref[1]))
 	}
