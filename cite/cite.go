@@ -15,6 +15,8 @@
 // by the grammar in package marker.
 package cite
 
+import "ibid/cite/support"
+
 // Cited is the first use of a source: it comes once per number, before the
 // text that shows it.
 type Cited struct {
@@ -62,8 +64,8 @@ type Citation struct {
 	Quote string `json:"quote"`
 	// Support is the estimated chance, 0 to 1, that the quote bears the sentence
 	// out, where it is weak alone and not with others: together with these.
-	Support float64 `json:"support"`
-	Verdict Verdict `json:"verdict"`
+	Support float64         `json:"support"`
+	Verdict support.Verdict `json:"verdict"`
 	// Link leads to the quote; empty when there is no link to give.
 	Link string `json:"link,omitempty"`
 	// Original leads to the place in the original of the document, where its
@@ -81,16 +83,6 @@ type Unsupported struct {
 	// all of them together).
 	Reason string `json:"reason"`
 }
-
-// A Verdict says how well a quote bears out a sentence.
-type Verdict string
-
-// The verdicts.
-const (
-	VerdictQuoted    Verdict = "quoted" // the answer's words stand in the source
-	VerdictSupported Verdict = "supported"
-	VerdictWeak      Verdict = "weak"
-)
 
 // A Source is one numbered entry of the list, with every passage cited under it.
 type Source struct {

@@ -67,47 +67,30 @@ func isShortClaim(written, plain string) bool {
 	return hasYear(words) || hasPredicate(words)
 }
 
-// hasQuantity says whether a number stands with a currency or a unit.
+// hasQuantity reports whether a number has a currency or a unit: a sign, or a
+// word after it.
 func hasQuantity(words []string) bool {
 	for i, w := range words {
 		number := strings.TrimLeft(w, "€$£¥₹")
-		rest := strings.TrimLeft(number, "0123456789.,:-–")
-		if rest == number || !strings.ContainsAny(number[:len(number)-len(rest)], "0123456789") {
+		unit := strings.TrimLeft(number, "0123456789.,:-–")
+		if digits := number[:len(number)-len(unit)]; !strings.ContainsAny(digits, "0123456789") {
 			continue
 		}
-		if number != w || rest == "" && i+1 < len(words) && isUnit(words[i+1]) || isUnit(rest) {
-			return true
-		}
-		if rest == "" && i > 0 && isCurrency(words[i-1]) {
+		if number != w || unit != "" || i+1 < len(words) && (words[i+1] == "%" || isWordRune(firstRune(words[i+1]))) {
 			return true
 		}
 	}
 	return false
 }
 
-func isCurrency(word string) bool {
-	switch word {
-	case "€", "$", "£", "¥", "₹", "eur", "usd", "gbp", "chf", "jpy":
-		return true
-	}
-	return false
+func firstRune(s string) rune {
+	r, _ := utf8.DecodeRuneInString(s)
+	return r
 }
 
-func isUnit(word string) bool {
-	switch word {
-	case "%", "‰", "percent", "prozent", "°", "°c", "°f", "degrees", "grad",
-		"kg", "g", "mg", "t", "lb", "lbs", "oz", "tonnes", "tons", "tonnen", "kilograms", "pounds",
-		"km", "m", "cm", "mm", "mi", "ft", "miles", "metres", "meters", "meter", "feet", "inches", "knots", "km/h", "mph",
-		"l", "ml", "litres", "liters", "liter", "m²", "m³",
-		"kw", "kwh", "mw", "w", "v", "hp", "ps", "hz", "khz", "mhz", "ghz", "kb", "mb", "gb", "tb",
-		"ms", "s", "min", "h", "seconds", "minutes", "hours", "days", "weeks", "months", "years",
-		"second", "minute", "hour", "day", "week", "month", "year",
-		"sekunden", "minuten", "stunden", "tage", "tagen", "wochen", "monate", "monaten", "jahre", "jahren", "uhr",
-		"am", "pm", "a.m", "p.m",
-		"euro", "euros", "dollar", "dollars", "cent", "cents", "franken", "crowns", "yen", "million", "billion":
-		return true
-	}
-	return isCurrency(word)
+// isIdeograph reports whether r belongs to a script that is written without spaces.
+func isIdeograph(r rune) bool {
+	return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai)
 }
 
 // hasYear says whether a number reads as a year from 1000 to 2099.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"ibid/answer"
+	"ibid/cite/rewrite"
 	"ibid/retrieve"
 )
 
@@ -183,14 +184,19 @@ func (f *Fold) passage(c Citation) {
 	}
 }
 
-// list gives the list of the sources as text. What documents call themselves is
-// made neutral for its place behind the number.
+// list returns the list of the sources as text. The names that documents have
+// are made neutral for their place after the number.
 func list(sources []Source) string {
-	refs := make([]Reference, len(sources))
-	for i, s := range sources {
-		const number = "- [1] "
-		neutral := func(words string) string { return strings.TrimPrefix(Neutral(number+oneLine(words)), number) }
-		refs[i] = Reference{Number: s.Number, Document: Document{Source: cmp.Or(s.Original, neutral(s.Document)), Title: neutral(s.Title)}}
+	const number = "- [1] "
+	neutral := func(words string) string {
+		words = strings.NewReplacer("\r", " ", "\n", " ").Replace(words)
+		return strings.TrimPrefix(rewrite.Neutral(number+words), number)
 	}
-	return string(Text.List(nil, refs))
+	refs := make([]rewrite.Reference, len(sources))
+	for i, s := range sources {
+		refs[i] = rewrite.Reference{Number: s.Number, Document: rewrite.Document{
+			Source: cmp.Or(s.Original, neutral(s.Document)), Title: neutral(s.Title),
+		}}
+	}
+	return string(rewrite.Text.List(nil, refs))
 }

@@ -4,54 +4,27 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"unicode"
 
+	"ibid/cite/rewrite"
 	"ibid/retrieve"
 )
 
-// link gives an address without white space around it, or "" if it has a
-// scheme other than http and https. The scheme is looked for as lenient
-// readers do: "java\nscript:" has one.
-func link(address string) string {
-	address = strings.TrimFunc(address, unicode.IsSpace)
-	bare := strings.ToLower(strings.Map(func(r rune) rune {
-		if r <= ' ' || r == 0x7F {
-			return -1
-		}
-		return r
-	}, address))
-	for i, r := range bare {
-		switch {
-		case r == ':' && i > 0:
-			if s := bare[:i]; s != "http" && s != "https" {
-				return ""
-			}
-			return address
-		case 'a' <= r && r <= 'z':
-		case i > 0 && ('0' <= r && r <= '9' || r == '+' || r == '.' || r == '-'):
-		default:
-			return address
-		}
-	}
-	return address
-}
-
-// webAddress gives the http or https address that a passage's document says it
-// has, in its metadata under "url"; "" if there is none.
+// webAddress returns the http or https address in the metadata "url" of a
+// passage's document, or "".
 func webAddress(p retrieve.Passage) string {
-	u, err := url.Parse(link(p.Meta["url"]))
+	u, err := url.Parse(rewrite.Link(p.Meta["url"]))
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		return ""
 	}
 	return u.String()
 }
 
-// Original gives the address of a quote's place in the original of its
-// document, which is at address: the page of a PDF, the anchor of a heading,
-// and in HTML the words themselves as a text fragment. An address that leads to
-// a place already stays as it is; one that must not be a link gives "".
+// Original returns the address of a quote in the original of its document, which
+// is at address: with the page of a PDF, the anchor of a heading, and in HTML the
+// words themselves as a text fragment. An address with a fragment is returned
+// unchanged. For an address that must not be a link it returns "".
 func Original(address string, p retrieve.Passage, quote string) string {
-	address = link(address)
+	address = rewrite.Link(address)
 	if address == "" || strings.Contains(address, "#") {
 		return address
 	}
@@ -73,8 +46,8 @@ func Original(address string, p retrieve.Passage, quote string) string {
 	return address + "#" + fragment
 }
 
-// textFragment gives the text directive for a quote: its first and last words,
-// which is what a browser needs to find and mark it. See
+// textFragment returns the text directive by which a browser finds and marks a
+// quote: its first and last words. See
 // https://wicg.github.io/scroll-to-text-fragment/.
 func textFragment(quote string) string {
 	const few = 4

@@ -7,29 +7,6 @@ import (
 	"ibid/retrieve"
 )
 
-func TestLinkSchemes(t *testing.T) {
-	for address, want := range map[string]string{
-		"":                              "",
-		" \t\u00a0":                     "",
-		" a.html ":                      "a.html",
-		"/documents/a":                  "/documents/a",
-		"a:b":                           "",
-		"1a:b":                          "1a:b",
-		":b":                            ":b",
-		"path/a:b":                      "path/a:b",
-		"HTTPS://example.org":           "HTTPS://example.org",
-		"javascript:alert(1)":           "",
-		" JaVa\nScRiPt:alert(1)":        "",
-		"\x01java\tscript\x7f:alert(1)": "",
-		"data:text/html,x":              "",
-		"mailto:a@example.org":          "",
-	} {
-		if got := link(address); got != want {
-			t.Errorf("link(%q) = %q, want %q", address, got, want)
-		}
-	}
-}
-
 func TestOriginal(t *testing.T) {
 	for _, tt := range []struct {
 		address, format, anchor string

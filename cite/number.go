@@ -2,44 +2,41 @@ package cite
 
 import (
 	"cmp"
-	"fmt"
+	"errors"
 	"iter"
 	"slices"
-	"unicode/utf8"
 
 	"ibid/answer"
+	"ibid/cite/rewrite"
+	"ibid/cite/support"
+	"ibid/ingest"
 	"ibid/retrieve"
 )
 
-// Options say how an answer is cited. The zero value numbers documents, makes
-// no links and finds quotes by the zero [Support].
+// Options say how an answer is cited. The zero value numbers documents and
+// makes no links.
 type Options struct {
 	// Source says what counts as one source. Nil means [ByDocument].
 	Source SourceOf
-	// Link gives the address of the bytes start to end of the passage's
-	// document, or of the document if end is not behind start; "" if there is
-	// none to give. An address with a scheme other than http or https is not used.
+	// Link returns the address of the bytes start to end of the passage's
+	// document, or of the document if end is not after start; "" if there is
+	// none. An address with a scheme other than http or https is not used.
 	Link func(p retrieve.Passage, start, end int) string
-	// Find finds the quotes. Nil means that of the zero [Support].
-	Find Finder
-	// Join judges sentences by all their citations together. Nil means that of
-	// the zero [Support].
-	Join Joiner
-	// Places has each printed number told of by [Placed].
+	// Places adds a [Placed] for each printed number.
 	Places bool
 }
 
 // Number turns the labels in an answer's events into numbered citations.
 //
-// It takes out Kept; writes [1], [2] … by first use for the labels in Text,
-// with [Cited] before the text that shows a number first; adds [Quoted] and
-// [Unsupported] when a sentence has ended; takes the labels out of Draft, and
+// It drops Kept. In Text it replaces labels by [1], [2] … by first use, with
+// [Cited] before the text that shows a number first, and adds [Quoted] and
+// [Unsupported] when a sentence has ended. From Draft it removes the labels and
 // puts those cited on its last piece. Whatever else a model may have written is
-// made [Neutral], as Text and Draft are; the rest passes unchanged. Text held
-// back is given before Unanswered, Incomplete, Usage, an error and the end.
+// made [rewrite.Neutral], as Text and Draft are; the rest passes unchanged. Text
+// held back comes before Unanswered, Incomplete, Usage, an error and the end.
 //
-// The sequence is lazy and as often usable as events is. Breaking out of it
-// breaks out of events.
+// The sequence is lazy and can be ranged over as often as events can. Breaking
+// out of it breaks out of events.
 func Number(events iter.Seq2[answer.Event, error], o Options) iter.Seq2[answer.Event, error] {
 	return func(yield func(answer.Event, error) bool) {
 		n := newNumbering(o)
@@ -61,29 +58,22 @@ func Number(events iter.Seq2[answer.Event, error], o Options) iter.Seq2[answer.E
 // A numbering is the state of one answer on its way through [Number].
 type numbering struct {
 	options   Options
+	prover    support.Prover
 	passages  []retrieve.Passage
-	documents []Document
+	documents []rewrite.Document
 
-	rewriter *Rewriter
-	input    decoder
-	text     []byte // the answer so far
-	refs     []span // the printed references in it
-	uses     int    // uses of the rewriter looked at
-	cited    int    // numbers announced
-	pending  []use  // of sentences that have not ended
+	rewriter *rewrite.Rewriter
+	text     []byte        // the answer so far
+	refs     []span        // the printed references in it
+	uses     int           // uses of the rewriter that were announced
+	cited    int           // numbers announced
+	pending  []rewrite.Use // of sentences that have not ended
 	splitter splitter
-	last     span // the last sentence, with references on lines of their own behind it
-	claim    string
-	found    map[int]Quote // the quotes of the last sentence, by label
-	labels   []int         // of found, in order
-	states   bool          // it states something that would need a source
-	best     Verdict       // the best of its quotes; empty without any
-	listing  bool          // the heading of a list of sources came behind it
+	last     sentence
 	finished bool
 
-	draft      *Rewriter
-	draftInput decoder
-	draftStep  int
+	draft     *rewrite.Rewriter
+	draftStep int
 }
 
 type yielder func(answer.Event, error) bool
@@ -95,107 +85,116 @@ func newNumbering(o Options) *numbering {
 	if o.Link == nil {
 		o.Link = func(retrieve.Passage, int, int) string { return "" }
 	}
-	if o.Find == nil {
-		o.Find = Support{}.Find
+	return &numbering{options: o, prover: support.Prover{Stem: retrieve.Stem, Sentences: sentencesOf}}
+}
+
+func sentencesOf(text string) (spans []support.Span) {
+	for s := range ingest.Sentences(text) {
+		spans = append(spans, support.Span{Start: s.Start, End: s.End})
 	}
-	if o.Join == nil {
-		o.Join = Support{}.Join
-	}
-	return &numbering{options: o}
+	return spans
 }
 
 func (n *numbering) event(e answer.Event, yield yielder) bool {
 	switch e := e.(type) {
 	case answer.Kept:
-		if n.rewriter != nil {
-			yield(nil, fmt.Errorf("numbering the citations: the evidence changed after the answer had begun"))
-			return false
-		}
-		n.passages = e.Passages
-		n.documents = make([]Document, len(e.Passages))
-		for i, p := range e.Passages {
-			key, title := n.source(p)
-			n.documents[i] = Document{Source: key, Title: title}
-		}
-		return true
+		return n.keep(e.Passages, yield)
 	case answer.Draft:
-		return n.drafted(e, yield)
+		return n.addDraft(e, yield)
 	case answer.Text:
-		if n.finished {
-			yield(nil, fmt.Errorf("numbering the citations: text came after the end of the answer"))
-			return false
-		}
-		if !n.endDraft(yield) {
-			return false
-		}
-		if n.rewriter == nil {
-			n.rewriter = n.newRewriter(Text)
-		}
-		return n.rewritten(n.rewriter.Append(nil, n.input.decode(e.Text)), false, yield)
+		return n.addText(e.Text, yield)
 	case answer.Unanswered:
-		e.Text = Neutral(e.Text)
+		e.Text = rewrite.Neutral(e.Text)
 		return n.finish(yield) && yield(e, nil)
 	case answer.Incomplete:
-		e.Reason = Neutral(e.Reason)
+		e.Reason = rewrite.Neutral(e.Reason)
 		return n.finish(yield) && yield(e, nil)
 	case answer.Usage:
 		return n.finish(yield) && yield(e, nil)
 	case answer.Retrieved:
-		e.Question = Neutral(e.Question) // a model's, where there is a history
+		e.Question = rewrite.Neutral(e.Question) // a model wrote it if there is a history
 		return yield(e, nil)
 	case answer.Judged:
-		e.Reason = Neutral(e.Reason)
+		e.Reason = rewrite.Neutral(e.Reason)
 		return yield(e, nil)
 	case answer.Warning:
-		e.Message = Neutral(e.Message)
+		e.Message = rewrite.Neutral(e.Message)
 		return yield(e, nil)
 	}
 	return yield(e, nil)
 }
 
-func (n *numbering) newRewriter(s Style) *Rewriter {
-	r := NewRewriter(n.documents, s, Default)
-	r.record, r.neutral = true, new(neutralizer)
-	return r
+func (n *numbering) keep(passages []retrieve.Passage, yield yielder) bool {
+	if n.rewriter != nil {
+		yield(nil, errors.New("numbering the citations: the evidence changed after the answer had begun"))
+		return false
+	}
+	n.passages = passages
+	n.documents = make([]rewrite.Document, len(passages))
+	for i, p := range passages {
+		key, title := n.options.Source(p, cmp.Or(webAddress(p), n.link(p, 0, 0)))
+		n.documents[i] = rewrite.Document{Source: key, Title: title}
+	}
+	return true
 }
 
-// finish gives what is held back.
+func (n *numbering) link(p retrieve.Passage, start, end int) string {
+	return rewrite.Link(n.options.Link(p, start, end))
+}
+
+func (n *numbering) addText(text string, yield yielder) bool {
+	if n.finished {
+		yield(nil, errors.New("numbering the citations: text came after the end of the answer"))
+		return false
+	}
+	if !n.breakDraft(yield) {
+		return false
+	}
+	if n.rewriter == nil {
+		n.rewriter = rewrite.NewNeutral(n.documents, rewrite.Text)
+	}
+	return n.emit(n.rewriter.Append(nil, []byte(text)), false, yield)
+}
+
+// finish yields what is held back.
 func (n *numbering) finish(yield yielder) bool {
-	if !n.endDraft(yield) {
+	if !n.breakDraft(yield) {
 		return false
 	}
 	if n.finished || n.rewriter == nil {
 		return true
 	}
 	n.finished = true
-	out := n.rewriter.Append(nil, n.input.end())
-	return n.rewritten(n.rewriter.Close(out), true, yield)
+	return n.emit(n.rewriter.Close(nil), true, yield)
 }
 
-// rewritten gives the next piece of the numbered text, with what it shows and ends.
-func (n *numbering) rewritten(out []byte, final bool, yield yielder) bool {
-	for _, u := range n.rewriter.uses[n.uses:] {
+// emit yields the next piece of the numbered text, before it the numbers that
+// it shows and after it the quotes of the sentences that it ends.
+func (n *numbering) emit(out []byte, final bool, yield yielder) bool {
+	uses := n.rewriter.Uses()[n.uses:]
+	n.uses += len(uses)
+	for _, u := range uses {
 		n.pending = append(n.pending, u)
-		if u.end > u.start {
-			n.refs = append(n.refs, span{u.start, u.end})
+		if u.End > u.Start {
+			n.refs = append(n.refs, u.Span)
 		}
-		if u.number > n.cited {
-			n.cited = u.number
-			p := n.passages[u.id-1]
-			c := Cited{Number: u.number, Document: p.Document, Title: n.documents[u.id-1].Title, Link: n.link(p, p.Start, p.End), Original: Original(webAddress(p), p, "")}
-			if !yield(c, nil) {
-				return false
-			}
+		if u.Number <= n.cited {
+			continue
 		}
-	}
-	if n.options.Places {
-		for _, u := range n.rewriter.uses[n.uses:] {
-			if u.end > u.start && !yield(Placed{Number: u.number, Start: u.start, End: u.end}, nil) {
-				return false
-			}
+		n.cited = u.Number
+		p := n.passages[u.ID-1]
+		if !yield(Cited{
+			Number: u.Number, Document: p.Document, Title: n.documents[u.ID-1].Title,
+			Link: n.link(p, p.Start, p.End), Original: Original(webAddress(p), p, ""),
+		}, nil) {
+			return false
 		}
 	}
-	n.uses = len(n.rewriter.uses)
+	for _, u := range uses {
+		if n.options.Places && u.End > u.Start && !yield(Placed{Number: u.Number, Start: u.Start, End: u.End}, nil) {
+			return false
+		}
+	}
 	if len(out) > 0 {
 		n.text = append(n.text, out...)
 		if !yield(answer.Text{Text: string(out)}, nil) {
@@ -205,98 +204,42 @@ func (n *numbering) rewritten(out []byte, final bool, yield yielder) bool {
 	for {
 		s, ok := n.splitter.next(n.text, n.refs, final)
 		if !ok {
-			return !final || n.settle(yield)
+			return !final || n.yieldUnsupported(yield)
 		}
-		if !n.sentence(s, yield) {
+		if !n.endSentence(s, yield) {
 			return false
 		}
 	}
 }
 
-func (n *numbering) source(p retrieve.Passage) (key, title string) {
-	return n.options.Source(p, cmp.Or(webAddress(p), n.link(p, 0, 0)))
-}
-
-func (n *numbering) link(p retrieve.Passage, start, end int) string {
-	return link(n.options.Link(p, start, end))
-}
-
-// drafted passes a piece of a draft on without its labels.
-func (n *numbering) drafted(d answer.Draft, yield yielder) bool {
-	if n.draft != nil && n.draftStep != d.Step && !n.endDraft(yield) {
+// addDraft yields a piece of a draft without its labels.
+func (n *numbering) addDraft(d answer.Draft, yield yielder) bool {
+	if n.draft != nil && n.draftStep != d.Step && !n.breakDraft(yield) {
 		return false
 	}
 	if n.draft == nil {
-		n.draft = n.newRewriter(Empty)
-		n.draftInput = decoder{}
+		n.draft = rewrite.NewNeutral(n.documents, rewrite.Empty)
 		n.draftStep = d.Step
 	}
-	out := n.draft.Append(nil, n.draftInput.decode(d.Text))
+	out := n.draft.Append(nil, []byte(d.Text))
 	if d.Final {
 		return n.closeDraft(out, true, yield)
 	}
-	if len(out) == 0 {
-		return true
-	}
-	return yield(answer.Draft{Step: d.Step, Text: string(out)}, nil)
+	return len(out) == 0 || yield(answer.Draft{Step: d.Step, Text: string(out)}, nil)
 }
 
-// endDraft gives what is held of a draft that broke off.
-func (n *numbering) endDraft(yield yielder) bool {
-	if n.draft == nil {
-		return true
-	}
-	return n.closeDraft(nil, false, yield)
+// breakDraft yields what is held back of a draft that broke off.
+func (n *numbering) breakDraft(yield yielder) bool {
+	return n.draft == nil || n.closeDraft(nil, false, yield)
 }
 
 func (n *numbering) closeDraft(out []byte, final bool, yield yielder) bool {
-	out = n.draft.Append(out, n.draftInput.end())
-	out = n.draft.Close(out)
-	d := answer.Draft{Step: n.draftStep, Text: string(out), Final: final}
-	for _, u := range n.draft.uses {
-		if !slices.Contains(d.Labels, u.id) {
-			d.Labels = append(d.Labels, u.id)
+	d := answer.Draft{Step: n.draftStep, Text: string(n.draft.Close(out)), Final: final}
+	for _, u := range n.draft.Uses() {
+		if !slices.Contains(d.Labels, u.ID) {
+			d.Labels = append(d.Labels, u.ID)
 		}
 	}
 	n.draft = nil
-	if !final && d.Text == "" {
-		return true
-	}
-	return yield(d, nil)
-}
-
-// A decoder makes valid UTF-8 of text that comes in pieces: offsets into it
-// then hold in JSON too, which knows nothing else. It takes out what is not
-// seen: neither may hide in a marker.
-type decoder struct {
-	held    []byte // an incomplete sequence
-	cleaner cleaner
-}
-
-func (d *decoder) decode(piece string) []byte {
-	b := append(d.held, piece...)
-	n := len(b)
-	for k := 1; k < utf8.UTFMax && k <= len(b); k++ {
-		if c := b[len(b)-k]; utf8.RuneStart(c) {
-			if !utf8.FullRune(b[len(b)-k:]) {
-				n -= k
-			}
-			break
-		}
-	}
-	d.held = slices.Clone(b[n:])
-	return d.cleaner.clean(valid(b[:n]))
-}
-
-func (d *decoder) end() []byte {
-	b := d.held
-	d.held = nil
-	return d.cleaner.clean(valid(b))
-}
-
-func valid(b []byte) []byte {
-	if utf8.Valid(b) {
-		return b
-	}
-	return []byte(string([]rune(string(b))))
+	return !final && d.Text == "" || yield(d, nil)
 }

@@ -11,6 +11,8 @@ import (
 
 	"ibid/answer"
 	"ibid/cite"
+	"ibid/cite/support"
+	"ibid/data/datatest"
 	"ibid/ingest"
 	"ibid/retrieve"
 )
@@ -386,7 +388,7 @@ func TestNumberListItems(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, c := range a.Citations {
-			if c.Verdict == cite.VerdictWeak {
+			if c.Verdict == support.Weak {
 				t.Errorf("%q: weak (%.2f), on %q", text, c.Support, c.Quote)
 			}
 		}
@@ -397,7 +399,7 @@ func TestNumberListItems(t *testing.T) {
 	// The number of an item proves nothing either.
 	a, err := cite.Collect(cite.Number(stream(answer.Kept{Passages: []retrieve.Passage{passage("a", 1, 0, "There are twelve boats in the shed.")}},
 		answer.Text{Text: "12. A lost card costs five euros.[1]"}), cite.Options{}))
-	if err != nil || len(a.Citations) != 1 || a.Citations[0].Verdict != cite.VerdictWeak {
+	if err != nil || len(a.Citations) != 1 || a.Citations[0].Verdict != support.Weak {
 		t.Errorf("%+v, %v", a.Citations, err)
 	}
 }
@@ -420,23 +422,6 @@ func TestNumberReferencesBelow(t *testing.T) {
 				t.Errorf("%q: %d citations, unsupported %v", text, len(a.Citations), a.Unsupported)
 			}
 		}
-	}
-}
-
-// However many references stand below a sentence, its quotes are looked for once.
-func TestNumberReferencesBelowAreLinear(t *testing.T) {
-	looked := 0
-	o := cite.Options{Find: func(sentence string, p retrieve.Passage) cite.Quote {
-		looked += len(sentence)
-		return cite.Support{}.Find(sentence, p)
-	}}
-	text := "The library is closed on Mondays.\n\n" + strings.Repeat("[1]\n\n[2]\n\n", 20_000)
-	a, err := cite.Collect(cite.Number(stream(append([]answer.Event{answer.Kept{Passages: evidence}}, pieces(text, 50)...)...), o))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(a.Citations) != 40_000 || looked > 100 {
-		t.Errorf("%d citations, %d bytes looked for", len(a.Citations), looked)
 	}
 }
 
@@ -550,5 +535,194 @@ func TestNumberPointers(t *testing.T) {
 				t.Errorf("%q in pieces of %d: got %s, want %s", tt.text, size, got, tt.want)
 			}
 		}
+	}
+}
+
+// TestNumberHostile numbers answers that make a careless filter quadratic.
+func TestNumberHostile(t *testing.T) {
+	size := datatest.Cases(t, 1<<17)
+	for name, unit := range map[string]string{
+		"reference line": ".\n" + strings.Repeat("[1]", size*40000/131072),
+		"wrapped":        strings.Repeat("[1]", size*20000/131072) + strings.Repeat("w\n", size/4),
+		"pointers":       "Sources: [1]\n", "asides": "(see )", "listed": "Sources:\n- a [1]\n", "one list": "A b c d.\nSources:\n" + strings.Repeat("- a [1]\n", size/8),
+		"together": "The closed library costs nine euros [1][2][3]. ", "emphasis": "x" + strings.Repeat("*", size/2) + "\n" + strings.Repeat("x*\n", size/6),
+		"citations": "a[1] ", "sentences": "A b c d [1]. ", "words": "word ", "stops": ".", "spaced stops": ". ",
+		"lines": "a\n", "references": "[1]", "lists": "\n- ", "blanks": ".  ", "closers": ".)", "closer": ")", "stop references": ".[1][2]", "spaces": " ", "newlines": "\n", "dots": "a.b",
+	} {
+		text := strings.Repeat(unit, max(1, size/len(unit)))
+		for _, n := range []int{3, len(text)} {
+			events := append([]answer.Event{answer.Kept{Passages: evidence}}, pieces(text, n)...)
+			if _, err := cite.Collect(cite.Number(stream(events...), options)); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+		}
+	}
+}
+
+func TestNumberMakesAllWordsNeutral(t *testing.T) {
+	const hostile, tame = "x\x1b ![a](https://evil.com)", "x ! [a] (evil.com)"
+	a, err := cite.Collect(cite.Number(stream(answer.Retrieved{Question: hostile}, answer.Judged{Reason: hostile}, answer.Kept{},
+		answer.Warning{Message: hostile}, answer.Text{Text: hostile}, answer.Incomplete{Reason: hostile}), cite.Options{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, got := range map[string]string{"judged": a.Judged[0].Reason, "warning": a.Warnings[0], "text": a.Text, "reason": a.Reason} {
+		if got != tame {
+			t.Errorf("%s: got %q, want %q", name, got, tame)
+		}
+	}
+	for e := range cite.Number(stream(answer.Retrieved{Question: hostile}, answer.Unanswered{Text: hostile}), cite.Options{}) {
+		switch e := e.(type) {
+		case answer.Retrieved:
+			if e.Question != tame {
+				t.Errorf("question: got %q, want %q", e.Question, tame)
+			}
+		case answer.Unanswered:
+			if e.Text != tame {
+				t.Errorf("unanswered: got %q, want %q", e.Text, tame)
+			}
+		}
+	}
+}
+
+// A sentence of three words or fewer makes a claim, too, if it says how much,
+// when or what.
+func TestUnsupportedShort(t *testing.T) {
+	for text, want := range map[string]string{
+		"Fees were abolished.":         "uncited",
+		"Fees increased.":              "uncited",
+		"He died in 1999.":             "uncited",
+		"He died.":                     "uncited",
+		"In 1999.":                     "uncited",
+		"The fee is €12.50.":           "uncited",
+		"Entry costs €50.":             "uncited",
+		"Entry costs €50":              "uncited",
+		"- Entry: 50 euros":            "uncited",
+		"€12.50.":                      "uncited",
+		"Within 14 days.":              "uncited",
+		"About 40%.":                   "uncited",
+		"It weighs 50kg.":              "uncited",
+		"It is closed.":                "uncited",
+		"| Penguins | 50 kg |":         "uncited",
+		"Gebühren wurden abgeschafft.": "uncited",
+		"**Entry costs €50.**":         "uncited",
+		"The fee is €99 [1].":          "weak",
+		"The fee is €99[1].":           "weak",
+		"Fees were abolished [1].":     "weak",
+		"Children pay nothing [1].":    "",
+
+		"Yes.":                      "",
+		"No.":                       "",
+		"No, not yet.":              "",
+		"Yes, it is.":               "",
+		"They are.":                 "",
+		"That is correct.":          "",
+		"You are welcome.":          "",
+		"I am sorry.":               "",
+		"Hello there!":              "",
+		"Is it closed?":             "",
+		"See page 5.":               "",
+		"Chapter 3":                 "",
+		"Step 2":                    "",
+		"Step 2:":                   "",
+		"Opening hours":             "",
+		"Opening hours.":            "",
+		"Fees in 2024":              "",
+		"Fees in 2024:":             "",
+		"Costs are:":                "",
+		"# Fees were abolished.":    "",
+		"## Entry costs €50":        "",
+		"**Entry costs €50**":       "",
+		"| Item | Weight (kg) |":    "",
+		"| Item | 2024 |":           "",
+		"| --- | --- |":             "",
+		"- Penguins":                "",
+		"1. Penguins":               "",
+		"Run `ls 50 kg`.":           "",
+		"Yes[1](id=1), no[2](id=1)": "",
+	} {
+		a, err := cite.Collect(cite.Number(stream(answer.Kept{Passages: evidence[1:2]}, answer.Text{Text: text}), options))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, u := range a.Unsupported {
+			got = append(got, u.Reason)
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
+	}
+}
+
+// TestPlaced: what is told of is a printed number, before the text that shows
+// it, and nothing else that looks like one.
+func TestPlaced(t *testing.T) {
+	whole := "`a[1]` is code. True.[2](id=2)[1]! [ 2 ] [7]\n\n```\nx[2]\n```\nEnd [1, 2]."
+	for size := 1; size <= len(whole); size++ {
+		var events iter.Seq2[answer.Event, error] = func(yield func(answer.Event, error) bool) {
+			if !yield(answer.Kept{Passages: make([]retrieve.Passage, 2)}, nil) {
+				return
+			}
+			for i := 0; i < len(whole); i += size {
+				if !yield(answer.Text{Text: whole[i:min(i+size, len(whole))]}, nil) {
+					return
+				}
+			}
+		}
+		text, places := "", []cite.Placed(nil)
+		for e, err := range cite.Number(events, cite.Options{Places: true}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			switch e := e.(type) {
+			case cite.Placed:
+				if e.Start < len(text) {
+					t.Errorf("size %d: %+v comes behind its text", size, e)
+				}
+				places = append(places, e)
+			case answer.Text:
+				text += e.Text
+			}
+		}
+		if len(places) == 0 {
+			t.Fatalf("size %d: none in %q", size, text)
+		}
+		for _, p := range places {
+			if got := text[p.Start:p.End]; got != "["+string(rune('0'+p.Number))+"]" {
+				t.Errorf("size %d: %+v is %q", size, p, got)
+			}
+			if p.Start > 0 && (text[p.Start-1] == 'a' || text[p.Start-1] == 'x') {
+				t.Errorf("size %d: %+v is in code", size, p)
+			}
+		}
+	}
+}
+
+func TestNumberOriginal(t *testing.T) {
+	const text = "The reading room opens at noon on Sundays."
+	at := func(id, address string) retrieve.Passage {
+		return retrieve.Passage{Title: id, Format: "pdf", Meta: map[string]string{"url": address},
+			Chunk: ingest.Chunk{ID: id + "#1", Document: id, Page: 3, End: len(text), Text: text}}
+	}
+	events := func(yield func(answer.Event, error) bool) {
+		_ = yield(answer.Kept{Passages: []retrieve.Passage{
+			at("a", "https://example.org/a.pdf"), at("b", "https://example.org/a.pdf"), at("c", "javascript:alert(1)"),
+		}}, nil) && yield(answer.Text{Text: text[:len(text)-1] + " [1][2][3]."}, nil)
+	}
+	a, err := cite.Collect(cite.Number(events, cite.Options{Source: cite.ByURL}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(a.Sources) != 2 || len(a.Citations) != 3 {
+		t.Fatalf("%d sources and %d citations, want 2 and 3: %+v", len(a.Sources), len(a.Citations), a.Sources)
+	}
+	const want = "https://example.org/a.pdf#page=3"
+	s := a.Sources[0]
+	if s.Original != want || s.Passages[0].Original != want || a.Citations[0].Original != want {
+		t.Errorf("originals %q, %q, %q, want %q", s.Original, s.Passages[0].Original, a.Citations[0].Original, want)
+	}
+	if s.Link != "" || a.Sources[1].Original != "" {
+		t.Errorf("link %q, original of a script %q, want none", s.Link, a.Sources[1].Original)
 	}
 }

@@ -2,21 +2,26 @@ package cite
 
 import (
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
-// pointers are words that state nothing: they lead to a reference.
-var pointers = wordSet(`see also cf source sources reference references ref refs citation citations cited document documents
+// pointing are words that state nothing: they lead to a reference.
+var pointing = wordSet(`see also cf source sources reference references ref refs citation citations cited document documents
 	doc docs passage passages evidence used and from per based on according to the in
 	siehe vgl quelle quellen beleg belege nachweis nachweise und nach voir et fuente fuentes
 	来源 來源 资料来源 参考 參考 参考文献 出处 出典 参见 見 见 和 と`)
 
-// points counts the words of a short text when all of them are pointers; it is
-// -1 when one is not.
-func points(text string) int {
+func isWordRune(r rune) bool {
+	return r != utf8.RuneError && (unicode.IsLetter(r) || unicode.IsMark(r) || unicode.IsNumber(r))
+}
+
+// pointers counts the words of a short text if all of them only lead to a
+// reference; it is -1 if one does not.
+func pointers(text string) int {
 	n := 0
 	for word := range strings.FieldsFuncSeq(text, func(r rune) bool { return !isWordRune(r) }) {
-		if !pointers[strings.ToLower(word)] {
+		if !pointing[strings.ToLower(word)] {
 			return -1
 		}
 		n++
@@ -24,11 +29,11 @@ func points(text string) int {
 	return n
 }
 
-// pointsAlone says whether a line of the text has references, words that lead
+// onlyPoints reports whether a line of the text has references, words that lead
 // to them, and nothing else.
-func pointsAlone(text []byte, refs []span, line span) bool {
+func onlyPoints(text []byte, refs []span, line span) bool {
 	words, found := 0, false
-	for i, looked := line.start, 0; i < line.end; looked++ {
+	for i, looked := line.Start, 0; i < line.End; looked++ {
 		if looked == 2*maxLook {
 			return false
 		}
@@ -42,14 +47,14 @@ func pointsAlone(text []byte, refs []span, line span) bool {
 			continue
 		}
 		end := i
-		for end < line.end && end-i <= maxLook {
+		for end < line.End && end-i <= maxLook {
 			r, size := utf8.DecodeRune(text[end:])
 			if !isWordRune(r) || refAt(refs, end) > 0 {
 				break
 			}
 			end += size
 		}
-		if points(string(text[i:end])) < 0 {
+		if pointers(string(text[i:end])) < 0 {
 			return false
 		}
 		words++
@@ -58,8 +63,7 @@ func pointsAlone(text []byte, refs []span, line span) bool {
 	return found && words > 0
 }
 
-// withoutAsides takes out what stands in brackets and only led to a reference,
-// such as "(see )".
+// withoutAsides removes brackets that only led to a reference, such as "(see )".
 func withoutAsides(claim string) string {
 	const longest = 64
 	var b strings.Builder
@@ -69,7 +73,7 @@ func withoutAsides(claim string) string {
 			continue
 		}
 		inner, _, closed := strings.Cut(claim[i+1:min(len(claim), i+longest)], ")")
-		if closed && points(inner) > 0 {
+		if closed && pointers(inner) > 0 {
 			b.WriteString(strings.TrimRight(claim[kept:i], " "))
 			i += len(inner) + 1
 			kept = i + 1

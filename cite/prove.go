@@ -6,52 +6,56 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"ibid/cite/rewrite"
+	"ibid/cite/support"
 	"ibid/retrieve"
 )
 
-// sentence gives the quotes of a sentence that has ended.
-func (n *numbering) sentence(s span, yield yielder) bool {
+// A sentence is the last sentence of the answer that has ended, with the
+// references on lines of their own that follow it.
+type sentence struct {
+	at      span
+	claim   string                // without references, list signs and asides
+	found   map[int]support.Quote // its quotes, by label
+	labels  []int                 // of found, in order
+	states  bool                  // it states something that needs a source
+	best    support.Verdict       // the best of its quotes; empty without any
+	listing bool                  // the heading of a list of sources came after it
+}
+
+// endSentence yields the quotes of a sentence that has ended.
+func (n *numbering) endSentence(s span, yield yielder) bool {
+	last := &n.last
 	plain := n.plain(s)
 	claim := withoutLead(plain)
-	referred := len(plain) < s.end-s.start
-	switch words := points(claim); {
-	case n.last.end > 0 && words > 0 && !referred:
-		// The heading of a list of sources says nothing of its own, and the list
-		// is that of the sentence above.
-		n.listing = true
+	referred := len(plain) < s.End-s.Start
+	switch words := pointers(claim); {
+	case last.at.End > 0 && words > 0 && !referred:
+		// The heading of a list of sources, which are those of the sentence above.
+		last.listing = true
 		return true
-	case n.last.end > 0 && referred && (words >= 0 || n.listing && n.listed(s)):
+	case last.at.End > 0 && referred && (words >= 0 || last.listing && n.listed(s)):
 		// References on a line or in a list item of their own belong to the
 		// sentence before them.
-		s.start = n.last.start
+		s.Start = last.at.Start
+		last.at = s
 	default:
-		if !n.settle(yield) {
+		if !n.yieldUnsupported(yield) {
 			return false
 		}
-		n.claim, n.found, n.labels = withoutAsides(claim), make(map[int]Quote), nil
-		prose := n.without(n.rewriter.code, s)
-		n.states = isClaim(prose) || len(prose) == s.end-s.start && isShortClaim(prose, plain)
-		n.best = ""
-		n.listing = false
+		prose := n.without(n.rewriter.Code(), s)
+		*last = sentence{
+			at: s, claim: withoutAsides(claim), found: make(map[int]support.Quote),
+			states: isClaim(prose) || len(prose) == s.End-s.Start && isShortClaim(prose, plain),
+		}
 	}
-	n.last = s
 
-	var cited []use
-	for len(n.pending) > 0 && n.pending[0].start <= s.end {
-		u := n.pending[0]
-		if u.start == s.end && u.end > u.start {
-			break // printed directly behind it, at the start of the next
-		}
-		n.pending = n.pending[1:]
-		if !slices.ContainsFunc(cited, func(v use) bool { return v.id == u.id }) {
-			cited = append(cited, u)
-		}
-	}
-	n.find(cited)
+	cited := n.takePending(s)
+	n.findQuotes(cited)
 	for _, u := range cited {
 		c := n.citation(u, s)
-		if n.best == "" || c.Verdict != VerdictWeak {
-			n.best = c.Verdict
+		if last.best == "" || c.Verdict != support.Weak {
+			last.best = c.Verdict
 		}
 		if !yield(Quoted{c}, nil) {
 			return false
@@ -60,10 +64,26 @@ func (n *numbering) sentence(s span, yield yielder) bool {
 	return true
 }
 
-// listed says whether a sentence is an entry of a list of sources: a line that
-// begins or ends with a reference, and is no sentence with a full stop.
+// takePending removes the uses up to the end of a sentence from those pending
+// and returns them, one for each label.
+func (n *numbering) takePending(s span) (cited []rewrite.Use) {
+	for len(n.pending) > 0 && n.pending[0].Start <= s.End {
+		u := n.pending[0]
+		if u.Start == s.End && u.End > u.Start {
+			break // printed directly after it, at the start of the next
+		}
+		n.pending = n.pending[1:]
+		if !slices.ContainsFunc(cited, func(v rewrite.Use) bool { return v.ID == u.ID }) {
+			cited = append(cited, u)
+		}
+	}
+	return cited
+}
+
+// listed reports whether a sentence is an entry of a list of sources: a line
+// that begins or ends with a reference, and has no full stop.
 func (n *numbering) listed(s span) bool {
-	before := bytes.TrimRight(n.text[:s.start], " \t>")
+	before := bytes.TrimRight(n.text[:s.Start], " \t>")
 	if len(before) > 0 && before[len(before)-1] != '\n' {
 		return false
 	}
@@ -71,65 +91,70 @@ func (n *numbering) listed(s span) bool {
 	if r, _ := utf8.DecodeLastRuneInString(plain); isStop(r) {
 		return false
 	}
-	begin := s.end - len(withoutLead(string(n.text[s.start:s.end])))
-	i, _ := slices.BinarySearchFunc(n.refs, s.end, func(r span, at int) int { return r.start - at })
-	return refAt(n.refs, begin) > 0 || i > 0 && n.refs[i-1].end == s.end
+	begin := s.End - len(withoutLead(string(n.text[s.Start:s.End])))
+	i, _ := slices.BinarySearchFunc(n.refs, s.End, func(r span, at int) int { return r.Start - at })
+	return refAt(n.refs, begin) > 0 || i > 0 && n.refs[i-1].End == s.End
 }
 
-// find looks for the quotes of the last sentence. Where one of several is weak,
-// those that bear the sentence out between them are not.
-func (n *numbering) find(cited []use) {
-	known := len(n.labels)
+// findQuotes finds the quotes of the last sentence. If one of several is weak,
+// those that bear the sentence out together are not.
+func (n *numbering) findQuotes(cited []rewrite.Use) {
+	s := &n.last
+	known := len(s.labels)
 	weak := false
 	for _, u := range cited {
-		q, ok := n.found[u.id]
+		q, ok := s.found[u.ID]
 		if !ok {
-			q = n.options.Find(n.claim, n.passages[u.id-1])
-			n.found[u.id] = q
-			n.labels = append(n.labels, u.id)
+			q = n.prover.Find(s.claim, evidence(n.passages[u.ID-1]))
+			s.found[u.ID] = q
+			s.labels = append(s.labels, u.ID)
 		}
-		weak = weak || q.Verdict == VerdictWeak
+		weak = weak || q.Verdict == support.Weak
 	}
-	if !weak || len(n.labels) == known || len(n.labels) < 2 {
+	if !weak || len(s.labels) == known || len(s.labels) < 2 {
 		return
 	}
-	passages := make([]retrieve.Passage, len(n.labels))
-	for i, id := range n.labels {
-		passages[i] = n.passages[id-1]
+	passages := make([]support.Passage, len(s.labels))
+	for i, id := range s.labels {
+		passages[i] = evidence(n.passages[id-1])
 	}
-	together := n.options.Join(n.claim, passages)
-	if together.Support < Supported {
+	together := n.prover.Join(s.claim, passages)
+	if together.Support < support.Threshold {
 		return
 	}
-	n.best = VerdictSupported
-	for i, id := range n.labels {
-		if q := n.found[id]; together.Parts[i] && q.Verdict == VerdictWeak {
-			q.Support, q.Verdict = together.Support, VerdictSupported
-			n.found[id] = q
+	s.best = support.Supported
+	for i, id := range s.labels {
+		if q := s.found[id]; together.Parts[i] && q.Verdict == support.Weak {
+			q.Support, q.Verdict = together.Support, support.Supported
+			s.found[id] = q
 		}
 	}
 }
 
-// settle tells of the last sentence when it states something that nothing
-// cited bears out. It waits until no further reference can belong to it.
-func (n *numbering) settle(yield yielder) bool {
-	states := n.states
-	n.states = false
+func evidence(p retrieve.Passage) support.Passage {
+	return support.Passage{Text: p.Text, Title: p.Title, Heading: p.Heading}
+}
+
+// yieldUnsupported yields an [Unsupported] if the last sentence states
+// something that nothing cited bears out. It is called when no further
+// reference can belong to it.
+func (n *numbering) yieldUnsupported(yield yielder) bool {
+	s := &n.last
+	states := s.states
+	s.states = false
 	switch {
-	case states && n.best == "":
-		return yield(Unsupported{n.last.start, n.last.end, "uncited"}, nil)
-	case states && n.best == VerdictWeak:
-		return yield(Unsupported{n.last.start, n.last.end, "weak"}, nil)
+	case states && s.best == "":
+		return yield(Unsupported{s.at.Start, s.at.End, "uncited"}, nil)
+	case states && s.best == support.Weak:
+		return yield(Unsupported{s.at.Start, s.at.End, "weak"}, nil)
 	}
 	return true
 }
 
-func isWordRune(r rune) bool { return isLetter(r) || isDigit(r) }
-
-// withoutLead takes off what stands before a sentence without being part of
-// it: signs of quotes, headings and lists, the number of a list item, the
-// border and the running number of a table's row. A number there is no fact
-// that a source would have to hold.
+// withoutLead removes what is before a sentence without being part of it: signs
+// of quotes, headings and lists, the number of a list item, the border and the
+// running number of a table's row. A number there is no fact that needs a
+// source.
 func withoutLead(claim string) string {
 	s := strings.TrimLeft(claim, " \t\r\n>#|")
 	for _, bullet := range []string{"- ", "* ", "+ ", "• ", "– "} {
@@ -154,31 +179,30 @@ func withoutLead(claim string) string {
 	return s
 }
 
-// plain gives the text of a range without the references in it.
+// plain returns the text of a range without the references in it.
 func (n *numbering) plain(s span) string { return n.without(n.refs, s) }
 
-// without gives the text of a range without the parts of it that are listed,
-// in order, in cut.
+// without returns the text of a range without the sorted spans of cut.
 func (n *numbering) without(cut []span, s span) string {
 	var b strings.Builder
-	at := s.start
-	i, _ := slices.BinarySearchFunc(cut, s.start, func(c span, at int) int { return c.end - at })
-	for ; i < len(cut) && cut[i].start < s.end; i++ {
-		b.Write(n.text[at:max(at, cut[i].start)])
-		at = min(max(at, cut[i].end), s.end)
+	at := s.Start
+	i, _ := slices.BinarySearchFunc(cut, s.Start, func(c span, at int) int { return c.End - at })
+	for ; i < len(cut) && cut[i].Start < s.End; i++ {
+		b.Write(n.text[at:max(at, cut[i].Start)])
+		at = min(max(at, cut[i].End), s.End)
 	}
-	b.Write(n.text[at:s.end])
+	b.Write(n.text[at:s.End])
 	return b.String()
 }
 
-// citation gives a citation whose quote was found.
-func (n *numbering) citation(u use, s span) Citation {
-	p, q := n.passages[u.id-1], n.found[u.id]
+// citation returns a citation whose quote was found.
+func (n *numbering) citation(u rewrite.Use, s span) Citation {
+	p, q := n.passages[u.ID-1], n.last.found[u.ID]
 	p.Heading, p.Anchor = p.PlaceAt(p.Start + q.Start)
 	return Citation{
-		Number:    u.number,
-		TextStart: s.start,
-		TextEnd:   s.end,
+		Number:    u.Number,
+		TextStart: s.Start,
+		TextEnd:   s.End,
 		Passage:   p.ID,
 		Document:  p.Document,
 		Digest:    p.Digest,

@@ -5,28 +5,28 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"ibid/cite/rewrite"
 )
 
-// A span is a byte range of a text.
-type span struct{ start, end int }
+type span = rewrite.Span
 
-// A splitter finds the sentences of a text that is still growing. A sentence
-// is a byte range from its first to behind its last character that is no white
-// space; a printed reference behind a full stop belongs to the sentence before
-// it. Headings, list items and lines of a table are sentences of their own.
+// A splitter finds the sentences of a growing text. A sentence has no white
+// space at its ends; a printed reference after a full stop belongs to the
+// sentence before it. Headings, list items and lines of a table are sentences.
 type splitter struct {
 	at    int  // looked at so far
 	start int  // of the sentence, once open
-	end   int  // behind its last ink
+	end   int  // after its last character that is no white space
 	open  bool // the sentence has begun
 }
 
-// maxLook bounds how many characters the splitter looks ahead, behind a full
-// stop or a line end, for what follows.
+// maxLook is how many characters the splitter looks ahead after a full stop or
+// a line end.
 const maxLook = 64
 
-// next gives the next sentence that has ended. refs are the printed
-// references in the text, in order; final says that the text grows no more.
+// next returns the next sentence that has ended. refs are the printed
+// references in the text, in order; final means that the text is complete.
 func (s *splitter) next(text []byte, refs []span, final bool) (span, bool) {
 	for s.at < len(text) {
 		if end := refAt(refs, s.at); end > 0 {
@@ -80,16 +80,16 @@ func (s *splitter) ink(end int) {
 func (s *splitter) close(end int) span {
 	s.open = false
 	s.at = max(s.at, end)
-	return span{s.start, end}
+	return span{Start: s.start, End: end}
 }
 
-// refAt gives the end of the reference printed at a place, or 0.
+// refAt returns the end of the reference printed at a place, or 0.
 func refAt(refs []span, at int) int {
-	i, ok := slices.BinarySearchFunc(refs, at, func(r span, at int) int { return r.start - at })
+	i, ok := slices.BinarySearchFunc(refs, at, func(r span, at int) int { return r.Start - at })
 	if !ok {
 		return 0
 	}
-	return refs[i].end
+	return refs[i].End
 }
 
 type verdict uint8
@@ -112,7 +112,7 @@ func (s *splitter) line(text []byte, refs []span, final bool) (verdict, int) {
 	for last > s.start && (text[last] == '*' || text[last] == '_') {
 		last--
 	}
-	if text[last] == ':' || text[last] == '|' || pointsAlone(text, refs, span{s.start, s.end}) {
+	if text[last] == ':' || text[last] == '|' || onlyPoints(text, refs, span{Start: s.start, End: s.end}) {
 		return holds, s.end
 	}
 	rest := text[s.at+1:]
@@ -128,7 +128,7 @@ func (s *splitter) line(text []byte, refs []span, final bool) (verdict, int) {
 		return holds, s.end
 	}
 	if refAt(refs, s.start) > 0 && refAt(refs, s.at+1+i) > 0 {
-		return holds, s.end // each line begins with its own
+		return holds, s.end // each line begins with its own reference
 	}
 	switch rest[0] {
 	case '\n', '#', '|', '>':
@@ -148,7 +148,7 @@ func isListLead(c byte) bool {
 	return strings.IndexByte("-*+", c) >= 0 || '0' <= c && c <= '9' || c >= utf8.RuneSelf
 }
 
-// isListItem says whether a line begins with a bullet or an item number.
+// isListItem reports whether a line begins with a bullet or an item number.
 func isListItem(line []byte) bool {
 	r, size := utf8.DecodeRune(line)
 	if strings.ContainsRune("-*+•–—", r) {
@@ -166,7 +166,7 @@ func isListItem(line []byte) bool {
 func (s *splitter) stop(text []byte, refs []span, final bool) (verdict, int) {
 	first, size := utf8.DecodeRune(text[s.at:])
 	i := s.at + size
-	spaced := isWide(first) // no space follows a full stop of a wide script
+	spaced := isWide(first)
 	end := i
 	blank := false
 	for looked := 0; ; looked++ {
@@ -209,7 +209,7 @@ func (s *splitter) stop(text []byte, refs []span, final bool) (verdict, int) {
 			switch {
 			case !whole && !final:
 				return undecided, 0
-			case goesOn(w, next):
+			case continues(w, next):
 				return fails, 0
 			}
 		}
@@ -217,8 +217,8 @@ func (s *splitter) stop(text []byte, refs []span, final bool) (verdict, int) {
 	}
 }
 
-// refLine ends a sentence at end or, where the line at next holds nothing but
-// references, behind these.
+// refLine ends a sentence at end or, if the line at next has only references,
+// after these.
 func refLine(text []byte, refs []span, next, end int, final bool) (verdict, int) {
 	i, last := next, 0
 	for range maxLook {
@@ -242,18 +242,13 @@ func refLine(text []byte, refs []span, next, end int, final bool) (verdict, int)
 	return holds, end
 }
 
-func isStop(r rune) bool {
-	switch r {
-	case '.', '!', '?', '…', '。', '！', '？', '．', '｡':
-		return true
-	}
-	return false
-}
+func isStop(r rune) bool { return strings.ContainsRune(".!?…。！？．｡", r) }
 
-func isWide(r rune) bool { return r == '。' || r == '！' || r == '？' || r == '．' || r == '｡' }
+// isWide reports whether r is a full stop that no space follows.
+func isWide(r rune) bool { return r >= 0x3000 && isStop(r) }
 
-// wordBefore gives the letters, digits and dots right before the full stop at
-// s.at; "" when they are too many for an abbreviation.
+// wordBefore returns the letters, digits and dots before the full stop at s.at,
+// or "" if they are too many for an abbreviation.
 func (s *splitter) wordBefore(text []byte) string {
 	const longest = 12
 	word := text[s.start:s.at]
@@ -271,8 +266,8 @@ func (s *splitter) wordBefore(text []byte) string {
 	return string(word[i:])
 }
 
-// isDotted says whether a word is single letters with dots between them (U.S,
-// p.m) or a degree (Ph.D). Behind its last dot a sentence may end or go on.
+// isDotted reports whether a word is single letters with dots between them (U.S,
+// p.m) or a degree (Ph.D). After its last dot a sentence may end or continue.
 func isDotted(w string) bool {
 	if strings.EqualFold(w, "ph.d") {
 		return true
@@ -287,31 +282,48 @@ func isDotted(w string) bool {
 	return letters > 1
 }
 
-// wordAt gives the letters that a text begins with, and whether that is the
+// wordAt returns the letters at the beginning of a text, and whether they are a
 // whole word.
 func wordAt(text []byte) (word string, whole bool) {
 	i := 0
-	for i < min(len(text), maxLook) && (text[i] >= utf8.RuneSelf || isLetter(rune(text[i])) || text[i] == '\'') {
+	for i < min(len(text), maxLook) && (text[i] >= utf8.RuneSelf || text[i] == '\'' || 'a' <= text[i]|0x20 && text[i]|0x20 <= 'z') {
 		i++
 	}
 	return string(text[:i]), i < len(text)
 }
 
-// goesOn says whether a sentence goes on behind a dotted abbreviation with a
-// word that has a capital: behind an hour with a day or a time zone, behind
-// another with any word but those that begin sentences.
-func goesOn(abbreviation, next string) bool {
-	low := strings.ToLower(next)
+// continues reports whether a capitalised word after a dotted abbreviation is in
+// the same sentence: after an hour a day or a time zone, after another
+// abbreviation any word except those that begin sentences.
+func continues(abbreviation, next string) bool {
 	if strings.EqualFold(abbreviation, "a.m") || strings.EqualFold(abbreviation, "p.m") {
-		_, month := months[low]
-		return weekdays[low] || month && len(next) > 2 || len(next) > 1 && len(next) <= 4 && next == strings.ToUpper(next)
+		return days[next] || len(next) > 1 && len(next) <= 4 && next == strings.ToUpper(next)
 	}
-	return next != "" && !lightWords[low]
+	return next != "" && !beginners[strings.ToLower(next)]
 }
 
-// abbreviated says whether the full stop at s.at belongs to the word before
+// days may follow an hour in its sentence; beginners often begin a sentence.
+var (
+	days = wordSet(`Monday Tuesday Wednesday Thursday Friday Saturday Sunday Mondays Tuesdays Wednesdays Thursdays Fridays
+		Saturdays Sundays January February March April May June July August September October November December`)
+	beginners = wordSet(`a an the and or but nor of in on at to for from by with as into about over under after before between
+		during through within without then so such that this these those who what when where why how if while because
+		it its he she his her they their i my we our you your there here both each all any some most other another only
+		is are was were do does did can could may must no not also`)
+)
+
+// wordSet returns the words of a text.
+func wordSet(words string) map[string]bool {
+	m := make(map[string]bool)
+	for w := range strings.FieldsSeq(words) {
+		m[w] = true
+	}
+	return m
+}
+
+// abbreviated reports whether the full stop at s.at belongs to the word before
 // it: an initial, a known abbreviation or the number of a list item. next is the
-// character behind the spaces.
+// character after the spaces.
 func (s *splitter) abbreviated(text []byte, next rune) bool {
 	w := s.wordBefore(text)
 	if w != "" && len(w) == s.at-s.start && strings.Trim(w, "0123456789") == "" {
@@ -329,17 +341,4 @@ func (s *splitter) abbreviated(text []byte, next rune) bool {
 		return unicode.IsNumber(next)
 	}
 	return false
-}
-
-// sentences gives the sentences of a whole text.
-func sentences(text string) []span {
-	var s splitter
-	var found []span
-	for b := []byte(text); ; {
-		sentence, ok := s.next(b, nil, true)
-		if !ok {
-			return found
-		}
-		found = append(found, sentence)
-	}
 }

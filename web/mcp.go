@@ -17,6 +17,7 @@ import (
 
 	"ibid/answer"
 	"ibid/cite"
+	"ibid/cite/rewrite"
 	"ibid/retrieve"
 )
 
@@ -150,7 +151,7 @@ func (s *server) mcpFailed(ctx context.Context, err error) *mcp.CallToolResult {
 	if p.Request != "" {
 		text += " (request " + p.Request + ")"
 	}
-	return &mcp.CallToolResult{IsError: true, Content: []mcp.Content{&mcp.TextContent{Text: cite.Neutral(text)}}}
+	return &mcp.CallToolResult{IsError: true, Content: []mcp.Content{&mcp.TextContent{Text: rewrite.Neutral(text)}}}
 }
 
 // holds refuses what is asked of a library in which there is nothing yet.
@@ -259,7 +260,7 @@ func sourcesText(a *mcpAnswer) string {
 }
 
 // oneLine is what a document says, on one line and neutral.
-func oneLine(text string) string { return strings.Join(strings.Fields(cite.Neutral(text)), " ") }
+func oneLine(text string) string { return strings.Join(strings.Fields(rewrite.Neutral(text)), " ") }
 
 // mcpProgress tells a client that wants to know what is going on.
 type mcpProgress struct {
@@ -341,7 +342,7 @@ type mcpPassage struct {
 
 func (s *server) mcpPassage(ctx context.Context, p retrieve.Passage) mcpPassage {
 	out := mcpPassage{ID: p.ID, Document: p.Document, Title: p.Title, Heading: p.Heading, Page: p.Page, Start: p.Start, End: p.End,
-		Score: p.Score, Text: cite.Neutral(p.Text), Resource: resourceOf(p.Document)}
+		Score: p.Score, Text: rewrite.Neutral(p.Text), Resource: resourceOf(p.Document)}
 	if base := mcpRequestFrom(ctx).base; base != "" {
 		out.Link = Link(base, p.Document, p.Start, p.End)
 	}
@@ -438,7 +439,7 @@ func (s *server) mcpError(ctx context.Context, err error) error {
 	if p.Status < 500 {
 		code = jsonrpc.CodeInvalidParams
 	}
-	return &jsonrpc.Error{Code: code, Message: cite.Neutral(p.Detail)}
+	return &jsonrpc.Error{Code: code, Message: rewrite.Neutral(p.Detail)}
 }
 
 // maxResource is how much of a document one reading gives, in bytes.
@@ -461,7 +462,7 @@ func (s *server) mcpDocument(ctx context.Context, req *mcp.ReadResourceRequest) 
 	if len(text) > maxResource {
 		text = text[:runeStart(text, maxResource)]
 	}
-	contents := []*mcp.ResourceContents{{URI: req.Params.URI, MIMEType: "text/plain", Text: cite.Neutral(text),
+	contents := []*mcp.ResourceContents{{URI: req.Params.URI, MIMEType: "text/plain", Text: rewrite.Neutral(text),
 		Meta: mcp.Meta{"title": oneLine(d.Title), "bytes": len(d.Text), "truncated": len(text) < len(d.Text)}}}
 	return &mcp.ReadResourceResult{Contents: contents}, nil
 }

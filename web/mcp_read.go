@@ -9,7 +9,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"ibid/cite"
+	"ibid/cite/rewrite"
 	"ibid/ingest"
 	"ibid/retrieve"
 )
@@ -128,7 +128,7 @@ func (in mcpPlace) marked(d *ingest.Document) (from, to int, err error) {
 
 // unmarked is neutral text in which nothing passes for a mark.
 func unmarked(text string) string {
-	return strings.NewReplacer("⟦", "[", "⟧", "]").Replace(cite.Neutral(text))
+	return strings.NewReplacer("⟦", "[", "⟧", "]").Replace(rewrite.Neutral(text))
 }
 
 // lineBefore is the first beginning of a line from lo on, lo itself where none

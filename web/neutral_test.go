@@ -14,7 +14,7 @@ import (
 	nethtml "golang.org/x/net/html"
 	"pgregory.net/rapid"
 
-	"ibid/cite"
+	"ibid/cite/rewrite"
 )
 
 // chatMarkdown is Markdown with every extension that chat clients use.
@@ -86,8 +86,8 @@ func TestActiveIn(t *testing.T) {
 		if activeIn(words) == "" {
 			t.Errorf("%q passes", words)
 		}
-		if what := activeIn(cite.Neutral(words)); what != "" {
-			t.Errorf("%q has %s", cite.Neutral(words), what)
+		if what := activeIn(rewrite.Neutral(words)); what != "" {
+			t.Errorf("%q has %s", rewrite.Neutral(words), what)
 		}
 	}
 }
@@ -103,7 +103,7 @@ func TestNeutralIsOnlyWords(t *testing.T) {
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		words := strings.Join(rapid.SliceOfN(rapid.SampledFrom(parts), 1, 30).Draw(t, "parts"), "")
-		out := cite.Neutral(words)
+		out := rewrite.Neutral(words)
 		if what := activeIn(out); what != "" {
 			t.Fatalf("%q, from %q, has %s", out, words, what)
 		}
@@ -113,7 +113,7 @@ func TestNeutralIsOnlyWords(t *testing.T) {
 		if unescaped := strings.ReplaceAll(out, "\\", ""); strings.Contains(activeIn(unescaped), "AutoLink") {
 			t.Fatalf("%q, from %q, is a link without its backslashes", out, words)
 		}
-		titled := "[" + cite.MarkdownText(words) + "](/own)"
+		titled := "[" + rewrite.MarkdownText(words) + "](/own)"
 		if a, links := countLinks(titled); a != "" || links != 1 {
 			t.Fatalf("%q, from %q, has %s and %d links", titled, words, a, links)
 		}

@@ -14,7 +14,7 @@ import (
 
 	"ibid/answer"
 	"ibid/answer/openai"
-	"ibid/cite"
+	"ibid/cite/rewrite"
 	"ibid/retrieve"
 )
 
@@ -86,7 +86,7 @@ func problemFor(err error) *Problem {
 		// Its text is made for people and holds neither key nor prompt. What it
 		// says of the server's reply is the server's.
 		said := *model
-		said.Detail = cite.Neutral(said.Detail)
+		said.Detail = rewrite.Neutral(said.Detail)
 		p = &Problem{Status: http.StatusBadGateway, Code: "model_" + string(model.Kind), Detail: said.Error()}
 		if model.Kind == openai.TimedOut {
 			p.Status = http.StatusGatewayTimeout

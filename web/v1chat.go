@@ -16,6 +16,7 @@ import (
 
 	"ibid/answer"
 	"ibid/cite"
+	"ibid/cite/rewrite"
 	"ibid/ingest"
 )
 
@@ -433,7 +434,7 @@ func (w *completing) end(a cite.Answer) error {
 		return err
 	case w.reason != "":
 		w.finish = "length"
-		err = w.text.raw(fmt.Sprintf("\n\n(The answer ends here before its end: %s)", strings.TrimRight(cite.MarkdownText(w.reason), ".")))
+		err = w.text.raw(fmt.Sprintf("\n\n(The answer ends here before its end: %s)", strings.TrimRight(rewrite.MarkdownText(w.reason), ".")))
 	}
 	if err != nil {
 		return err
@@ -460,7 +461,7 @@ func (w *completing) list(shown []cite.Cited) string {
 	b.WriteString("\n")
 	for _, c := range shown {
 		fmt.Fprintf(&b, "\n- [%d] ", c.Number)
-		title := cite.MarkdownText(titleOf(c))
+		title := rewrite.MarkdownText(titleOf(c))
 		if w.links && c.Link != "" {
 			fmt.Fprintf(&b, "[%s](%s)", title, target(c.Link))
 		} else {
@@ -472,10 +473,10 @@ func (w *completing) list(shown []cite.Cited) string {
 
 // titleOf names a source.
 func titleOf(c cite.Cited) string {
-	if title := strings.Join(strings.Fields(cite.Neutral(c.Title)), " "); title != "" {
+	if title := strings.Join(strings.Fields(rewrite.Neutral(c.Title)), " "); title != "" {
 		return title
 	}
-	return cite.Neutral(c.Document)
+	return rewrite.Neutral(c.Document)
 }
 
 // sourcesOf gives the sources that were shown in the forms of other clients.
@@ -491,7 +492,7 @@ func sourcesOf(shown []cite.Cited, all []cite.Source) chatSources {
 			}
 			for _, p := range s.Passages {
 				if p.Quote != "" {
-					u.Document = append(u.Document, cite.Neutral(p.Quote))
+					u.Document = append(u.Document, rewrite.Neutral(p.Quote))
 					u.Metadata = append(u.Metadata, uiSourceDetail{Source: c.Link, Name: titleOf(c), Page: p.Page})
 				}
 			}

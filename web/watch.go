@@ -12,6 +12,7 @@ import (
 	"ibid/answer"
 	"ibid/answer/openai"
 	"ibid/cite"
+	"ibid/cite/support"
 	"ibid/ingest"
 	"ibid/retrieve"
 )
@@ -100,7 +101,7 @@ func (w *watch) numbered(events iter.Seq2[answer.Event, error], yield func(answe
 		case cite.Cited:
 			w.sources++
 		case cite.Quoted:
-			w.citations.WithLabelValues(known(string(e.Verdict), string(cite.VerdictQuoted), string(cite.VerdictSupported), string(cite.VerdictWeak))).Inc()
+			w.citations.WithLabelValues(known(string(e.Verdict), string(support.Quoted), string(support.Supported), string(support.Weak))).Inc()
 		case cite.Unsupported:
 			w.unsupported.WithLabelValues(known(e.Reason, "uncited", "weak")).Inc()
 		}

@@ -11,6 +11,8 @@ import (
 
 	"ibid/answer"
 	"ibid/cite"
+	"ibid/cite/rewrite"
+	"ibid/cite/support"
 	"ibid/ingest"
 	"ibid/retrieve"
 )
@@ -178,16 +180,16 @@ func showSources(stdout, stderr io.Writer, a cite.Answer) error {
 	}
 	weak := map[quote]bool{}
 	for _, c := range a.Citations {
-		if c.Verdict == cite.VerdictWeak {
+		if c.Verdict == support.Weak {
 			weak[quote{c.Passage, c.Start, c.End}] = true
 		}
 	}
 	for _, src := range a.Sources {
 		entry := fmt.Sprintf("[%d] %s (", src.Number, src.Title)
 		if src.Original == "" {
-			b.WriteString(cite.Neutral(entry+src.Document) + ")\n")
+			b.WriteString(rewrite.Neutral(entry+src.Document) + ")\n")
 		} else {
-			b.WriteString(cite.Neutral(entry) + src.Original + ")\n")
+			b.WriteString(rewrite.Neutral(entry) + src.Original + ")\n")
 		}
 		for _, p := range src.Passages {
 			if p.Quote == "" {
@@ -197,13 +199,13 @@ func showSources(stdout, stderr io.Writer, a cite.Answer) error {
 			if weak[quote{p.ID, p.Start, p.End}] {
 				mark = "weak: "
 			}
-			b.WriteString(cite.Neutral(fmt.Sprintf("    %s%s“%s”\n", mark, place(p.Page, p.Heading), oneLine(p.Quote, 160))))
+			b.WriteString(rewrite.Neutral(fmt.Sprintf("    %s%s“%s”\n", mark, place(p.Page, p.Heading), oneLine(p.Quote, 160))))
 		}
 	}
 	if !a.Answered && len(a.Nearest) > 0 {
 		b.WriteString("\nnearest passages:\n")
 		for _, p := range a.Nearest {
-			b.WriteString(cite.Neutral(fmt.Sprintf("  - %s\n", passageName(p))))
+			b.WriteString(rewrite.Neutral(fmt.Sprintf("  - %s\n", passageName(p))))
 		}
 	}
 	if _, err := io.WriteString(stdout, printable(b.String())); err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"ibid/answer"
 	"ibid/cite"
+	"ibid/cite/rewrite"
 	"ibid/retrieve"
 )
 
@@ -67,14 +68,14 @@ func showTrace(w io.Writer, passages []retrieve.Passage, a cite.Answer) error {
 		if known {
 			chance = fmt.Sprintf("%.3f", j.Chance)
 		}
-		fmt.Fprintf(&b, "%2d. %-10s %5s  %s\n", i+1, state, chance, cite.Neutral(passageName(p)))
+		fmt.Fprintf(&b, "%2d. %-10s %5s  %s\n", i+1, state, chance, rewrite.Neutral(passageName(p)))
 		if known {
 			by := "by " + j.By
 			if j.By == "unjudged" {
 				by = "by score, without a judge"
 			}
 			if j.Reason != "" {
-				by += ": " + cite.Neutral(oneLine(j.Reason, 300))
+				by += ": " + rewrite.Neutral(oneLine(j.Reason, 300))
 			}
 			b.WriteString("    " + by + "\n")
 		}

@@ -13,8 +13,8 @@ import (
 	"strconv"
 	"strings"
 
-	"ibid/cite"
 	"ibid/cite/marker"
+	"ibid/cite/rewrite"
 )
 
 type citeCmd struct {
@@ -63,13 +63,13 @@ func (c *citeCmd) Run(ctx context.Context, s surroundings) error {
 		}
 		fmt.Fprintf(s.stderr, "ibid: %s: not read: %s; a document has id, source and title\n", c.Documents, strings.Join(unread, ", "))
 	}
-	style, ok := cite.StyleByName(c.Style)
+	style, ok := rewrite.StyleByName(c.Style)
 	if !ok {
 		return usageError("unknown style %q: use empty, text, markdown or html", c.Style)
 	}
-	profile, ok := cite.ProfileByName(c.Profile)
-	if !ok {
-		return usageError("unknown profile %q: use default or strict", c.Profile)
+	profile := marker.Default
+	if c.Profile == "strict" {
+		profile = marker.Strict
 	}
 	out := s.stdout
 	if isTerminal(out) {
@@ -79,7 +79,7 @@ func (c *citeCmd) Run(ctx context.Context, s surroundings) error {
 		fmt.Fprintln(s.stderr, "ibid: reading the text from the terminal: end it with Ctrl-D (on Windows Ctrl-Z and Enter)")
 	}
 	cited := newCited(profile, len(documents))
-	if err := citeText(ctx, cite.NewRewriter(documents, style, profile), io.TeeReader(s.stdin, cited), out, c.JSON); err != nil {
+	if err := citeText(ctx, rewrite.New(documents, style, profile), io.TeeReader(s.stdin, cited), out, c.JSON); err != nil {
 		return err
 	}
 	if note := cited.note(c.Documents); note != "" {
@@ -90,7 +90,7 @@ func (c *citeCmd) Run(ctx context.Context, s surroundings) error {
 
 // A cited notes which ids a text cites, those of no document too.
 type cited struct {
-	profile   cite.Profile
+	profile   marker.Profile
 	documents int
 	scanner   *marker.Scanner
 	any       bool  // a document was cited
@@ -101,7 +101,7 @@ type cited struct {
 // is a year rather than a citation.
 const maxStrange = 1000
 
-func newCited(profile cite.Profile, documents int) *cited {
+func newCited(profile marker.Profile, documents int) *cited {
 	return &cited{profile: profile, documents: documents, scanner: marker.NewScanner(profile, max(maxStrange, documents))}
 }
 
@@ -125,7 +125,7 @@ func (c *cited) take(t marker.Token) {
 func (c *cited) note(list string) string {
 	c.scanner.Close(c.take)
 	form := "[1]"
-	if c.profile == cite.Strict {
+	if c.profile == marker.Strict {
 		form = "[1](id=1)"
 	}
 	switch {
@@ -160,7 +160,7 @@ func (p printing) Write(b []byte) (int, error) {
 // of their entries that are not read. Ids may be left out of the whole list;
 // given ones must be the documents' places, because it is by these that the
 // text cites.
-func readDocuments(name string) (documents []cite.Document, unread []string, err error) {
+func readDocuments(name string) (documents []rewrite.Document, unread []string, err error) {
 	data, err := os.ReadFile(name)
 	if err != nil {
 		return nil, nil, fmt.Errorf("reading the documents to cite: %w", err)
@@ -176,7 +176,7 @@ func readDocuments(name string) (documents []cite.Document, unread []string, err
 	if err != nil {
 		return nil, nil, usageError("%s is not a JSON list of documents such as %s: %w", name, exampleDocuments, err)
 	}
-	documents = make([]cite.Document, len(entries))
+	documents = make([]rewrite.Document, len(entries))
 	for i, entry := range entries {
 		more, err := readDocument(entry, &documents[i])
 		if err == nil {
@@ -193,7 +193,7 @@ func readDocuments(name string) (documents []cite.Document, unread []string, err
 
 // readDocument reads an entry of the list of documents. A member that is null
 // is not given; an id that is not given is 0.
-func readDocument(entry json.RawMessage, d *cite.Document) (unread []string, err error) {
+func readDocument(entry json.RawMessage, d *rewrite.Document) (unread []string, err error) {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(entry, &members); err != nil || members == nil {
 		return nil, fmt.Errorf("is %s: it must be an object such as {\"source\":\"a.html\",\"title\":\"A\"}", oneLine(string(entry), 40))
@@ -219,7 +219,7 @@ func readDocument(entry json.RawMessage, d *cite.Document) (unread []string, err
 }
 
 // checkID checks the id of document i against those before it.
-func checkID(documents []cite.Document, i int) error {
+func checkID(documents []rewrite.Document, i int) error {
 	switch id, first := documents[i].ID, documents[0].ID; {
 	case id == 0 && first != 0:
 		return fmt.Errorf("has no id, unlike document 1: give it the id %d, or leave all ids out", i+1)
@@ -235,7 +235,7 @@ func checkID(documents []cite.Document, i int) error {
 
 // citeText passes a text through the rewriter, piece by piece as it comes, and
 // puts the list of its sources behind it; in JSON, all of it at the end.
-func citeText(ctx context.Context, r *cite.Rewriter, in io.Reader, out io.Writer, asJSON bool) error {
+func citeText(ctx context.Context, r *rewrite.Rewriter, in io.Reader, out io.Writer, asJSON bool) error {
 	var all bytes.Buffer
 	var decided []byte
 	show := func() error {
@@ -280,13 +280,13 @@ func citeText(ctx context.Context, r *cite.Rewriter, in io.Reader, out io.Writer
 	}
 	sources := r.Sources()
 	if sources == nil {
-		sources = []cite.NumberedSource{}
+		sources = []rewrite.Source{}
 	}
 	encoder := json.NewEncoder(out)
 	encoder.SetEscapeHTML(false)
 	return encoder.Encode(struct {
-		Text    string                `json:"text"`
-		List    string                `json:"list"`
-		Sources []cite.NumberedSource `json:"sources"`
+		Text    string           `json:"text"`
+		List    string           `json:"list"`
+		Sources []rewrite.Source `json:"sources"`
 	}{all.String(), r.List(), sources})
 }

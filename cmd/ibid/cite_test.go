@@ -9,11 +9,12 @@ import (
 	"testing"
 	"testing/iotest"
 
-	"ibid/cite"
+	"ibid/cite/marker"
+	"ibid/cite/rewrite"
 )
 
-func newCiter() *cite.Rewriter {
-	return cite.NewRewriter([]cite.Document{{Source: "a.html"}, {Source: "b.html"}}, cite.Text, cite.Default)
+func newCiter() *rewrite.Rewriter {
+	return rewrite.New([]rewrite.Document{{Source: "a.html"}, {Source: "b.html"}}, rewrite.Text, marker.Default)
 }
 
 // What is decided is shown while the text still comes.

@@ -146,8 +146,7 @@ func (c citeConfig) citing() (cite.Options, error) {
 	if !ok {
 		return cite.Options{}, usageError("unknown --source %q: use document, page, section or url", c.Source)
 	}
-	support := cite.Support{Stem: retrieve.Stem, Sentences: ingest.Sentences}
-	return cite.Options{Source: source, Find: support.Find, Join: support.Join}, nil
+	return cite.Options{Source: source}, nil
 }
 
 // scopeConfig narrows a question to a part of the library.

@@ -12,6 +12,7 @@ import (
 
 	"ibid/answer"
 	"ibid/cite"
+	"ibid/cite/support"
 	"ibid/cmd/ibid/eval"
 	"ibid/retrieve"
 )
@@ -48,25 +49,25 @@ type answered struct {
 	RightCited bool    `json:"right_cited"` // a source is
 	Found      bool    `json:"found"`       // a passage is from one of them
 	// Citations by verdict, and the number of statements that nothing cited supports.
-	Citations   map[cite.Verdict]int `json:"citations"`
-	Unsupported int                  `json:"unsupported"`
-	Sources     []string             `json:"sources"`
-	Text        string               `json:"text"`
-	Usage       answer.Usage         `json:"usage"`
+	Citations   map[support.Verdict]int `json:"citations"`
+	Unsupported int                     `json:"unsupported"`
+	Sources     []string                `json:"sources"`
+	Text        string                  `json:"text"`
+	Usage       answer.Usage            `json:"usage"`
 }
 
 type answersReport struct {
-	Questions    int                  `json:"questions"`
-	Answerable   int                  `json:"answerable"`
-	Documents    int                  `json:"documents"`
-	Skipped      int                  `json:"skipped"` // the set does not say whether there is an answer
-	Figures      eval.Figures         `json:"figures"`
-	Refusals     refusals             `json:"refusals"`
-	Citations    map[cite.Verdict]int `json:"citations"`
-	Unsupported  int                  `json:"unsupported"`
-	Kinds        []kindReport         `json:"kinds"`
-	Usage        answer.Usage         `json:"usage"`         // of all questions
-	TokensAnswer float64              `json:"tokens_answer"` // mean per question, prompts and replies
+	Questions    int                     `json:"questions"`
+	Answerable   int                     `json:"answerable"`
+	Documents    int                     `json:"documents"`
+	Skipped      int                     `json:"skipped"` // the set does not say whether there is an answer
+	Figures      eval.Figures            `json:"figures"`
+	Refusals     refusals                `json:"refusals"`
+	Citations    map[support.Verdict]int `json:"citations"`
+	Unsupported  int                     `json:"unsupported"`
+	Kinds        []kindReport            `json:"kinds"`
+	Usage        answer.Usage            `json:"usage"`         // of all questions
+	TokensAnswer float64                 `json:"tokens_answer"` // mean per question, prompts and replies
 }
 
 type refusals struct {
@@ -194,7 +195,7 @@ func (c *corpus) compare(q eval.Question, a cite.Answer) answered {
 	out := answered{
 		ID: q.ID, Kind: q.Kind, Answerable: q.Answerable(), Answered: a.Answered, Incomplete: a.Incomplete, Reason: a.Reason,
 		HasGold: len(q.Answers) > 0, WordRecall: eval.WordRecall(text, q.Answers), HasRight: len(q.Documents) > 0,
-		Citations: make(map[cite.Verdict]int), Unsupported: len(a.Unsupported), Sources: []string{}, Text: a.Text, Usage: a.Usage,
+		Citations: make(map[support.Verdict]int), Unsupported: len(a.Unsupported), Sources: []string{}, Text: a.Text, Usage: a.Usage,
 		Gold:  slices.ContainsFunc(q.Answers, func(gold string) bool { return eval.Holds(text, gold) }),
 		Found: slices.ContainsFunc(a.Judged, func(j answer.Judged) bool { return right(j.Document) }),
 	}
@@ -212,8 +213,8 @@ func (c *corpus) compare(q eval.Question, a cite.Answer) answered {
 }
 
 func newAnswersReport(results []answered) *answersReport {
-	r := &answersReport{Questions: len(results), Citations: map[cite.Verdict]int{
-		cite.VerdictQuoted: 0, cite.VerdictSupported: 0, cite.VerdictWeak: 0,
+	r := &answersReport{Questions: len(results), Citations: map[support.Verdict]int{
+		support.Quoted: 0, support.Supported: 0, support.Weak: 0,
 	}, Kinds: []kindReport{}}
 	var withGold, gold, withRight, rightFirst, rightCited, found, answers, cited, citations int
 	var recalls []float64
@@ -257,7 +258,7 @@ func newAnswersReport(results []answered) *answersReport {
 		eval.Share(found, withRight),
 		eval.Share(r.Refusals.Right, r.Questions-r.Answerable),
 		eval.Share(cited, answers),
-		eval.Share(citations-r.Citations[cite.VerdictWeak], citations),
+		eval.Share(citations-r.Citations[support.Weak], citations),
 	} {
 		r.Figures = append(r.Figures, eval.Figure{Name: answerFigures[i], Value: value})
 	}
@@ -284,7 +285,7 @@ func (r *answersReport) show(s surroundings) error {
 	listFigures(&b, r.Figures)
 	fmt.Fprintf(&b, "refusals: %d right, %d wrong, %d missed\n", r.Refusals.Right, r.Refusals.Wrong, r.Refusals.Missed)
 	fmt.Fprintf(&b, "citations: %d quoted, %d supported, %d weak; %d statements that nothing cited supports\n",
-		r.Citations[cite.VerdictQuoted], r.Citations[cite.VerdictSupported], r.Citations[cite.VerdictWeak], r.Unsupported)
+		r.Citations[support.Quoted], r.Citations[support.Supported], r.Citations[support.Weak], r.Unsupported)
 	fmt.Fprintf(&b, "%-16s %9s %10s %8s %6s %11s\n", "kind", "questions", "answerable", "answered", "gold", "right first")
 	for _, k := range r.Kinds {
 		fmt.Fprintf(&b, "%-16s %9d %10d %8d %6d %11d\n", cmp.Or(k.Kind, "-"), k.Questions, k.Answerable, k.Answered, k.Gold, k.RightFirst)

@@ -18,6 +18,7 @@ import (
 
 	"ibid/answer/openai/openaitest"
 	"ibid/cite"
+	"ibid/cite/rewrite"
 )
 
 // hostileTexts reads the hostile texts: what a model that obeys anybody says.
@@ -305,7 +306,7 @@ func TestInjection(t *testing.T) {
 			looked++
 			// What is neutral has nothing in it for a parser of Markdown or HTML:
 			// package web tests that.
-			if n := cite.Neutral(w); n != w {
+			if n := rewrite.Neutral(w); n != w {
 				i := 0
 				for i < min(len(n), len(w)) && n[i] == w[i] {
 					i++

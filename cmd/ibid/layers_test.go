@@ -21,7 +21,9 @@ var staircase = []string{"cmd/ibid", "web", "cite", "answer", "retrieve", "inges
 
 // besideTheStairs import nothing of ours and may be imported from the rooms named.
 var besideTheStairs = map[string][]string{
-	"cite/marker":   {"cite", "answer", "cmd/ibid"}, // the grammar of labels: read in drafts, numbered in answers, looked for by 'ibid cite'
+	"cite/marker":   {"cite", "answer", "cmd/ibid"},        // the grammar of labels: read in drafts, numbered in answers, looked for by 'ibid cite'
+	"cite/rewrite":  {"cite", "web", "cmd/ibid"},           // numbers in a text: pure
+	"cite/support":  {"cite", "answer", "web", "cmd/ibid"}, // whether passages bear a sentence out: pure
 	"data":          nil,
 	"data/datatest": {"cmd/ibid", "web", "cite", "answer", "retrieve", "ingest", "data"}, // for tests: sets and campaigns
 	"cmd/ibid/eval": {"cmd/ibid"},                                                        // the measures: pure
@@ -29,6 +31,8 @@ var besideTheStairs = map[string][]string{
 
 // forTests may be imported by the tests of these rooms too, whatever the stairs say.
 var forTests = map[string][]string{
+	"ingest":        {"cite"},               // the sentences that cite/support is measured with
+	"retrieve":      {"cite"},               // its stemmer
 	"cmd/ibid/eval": {"retrieve", "answer"}, // what the command measures by, tests measure by
 }
 
@@ -79,9 +83,11 @@ var neverIn = map[string][]string{
 	// Pure: no model, no store, no network.
 	"cite": {"net/...", "database/sql/...", "os/...", "syscall/...", "golang.org/x/net/...",
 		"ibid/answer/openai/...", "ibid/retrieve/local/...", "ibid/retrieve/embed/..."},
-	"cite/marker": {"net/...", "database/sql/...", "os/...", "syscall/..."},
-	"ingest":      {"net/http/...", "log/...", "flag"},
-	"retrieve":    {"net/http/...", "log/...", "flag", "os/exec"},
+	"cite/marker":  {"net/...", "database/sql/...", "os/...", "syscall/..."},
+	"cite/rewrite": {"net/...", "database/sql/...", "os/...", "syscall/..."},
+	"cite/support": {"net/...", "database/sql/...", "os/...", "syscall/..."},
+	"ingest":       {"net/http/...", "log/...", "flag"},
+	"retrieve":     {"net/http/...", "log/...", "flag", "os/exec"},
 	// Its store is asked over HTTP.
 	"retrieve/weaviate": {"log/...", "flag", "os/exec"},
 	// Starts real servers, for tests alone.
@@ -123,6 +129,9 @@ func TestImportFaults(t *testing.T) {
 		{"cite/sub/zz.go", "net/http", "must not import"},
 		{"cite/marker/zz.go", "ibid/retrieve", "nothing of ours"},
 		{"cite/marker/zz.go", "os/exec", "must not import"},
+		{"cite/rewrite/zz.go", "ibid/cite/marker", ""},
+		{"cite/support/zz.go", "ibid/retrieve", "nothing of ours"},
+		{"cite/support/zz_test.go", "ibid/retrieve", ""},
 		{"web/zz.go", "ibid/cite/marker", "only [cite answer cmd/ibid] may"},
 		{"web/zz.go", "os/exec", "must not import"},
 		{"web/zz.go", "log", "must not import"},

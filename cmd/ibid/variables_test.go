@@ -15,10 +15,10 @@ import (
 
 // exportedVariables are those besides errors that there are, with the reason.
 var exportedVariables = map[string]string{
-	"cite.Empty":    "a style without state, which a constant cannot be",
-	"cite.Text":     "the same",
-	"cite.Markdown": "the same",
-	"cite.HTML":     "the same",
+	"rewrite.Empty":    "a style without state, which a constant cannot be",
+	"rewrite.Text":     "the same",
+	"rewrite.Markdown": "the same",
+	"rewrite.HTML":     "the same",
 }
 
 // TestNoMutableVariables: what stands at package level is as good as constant.

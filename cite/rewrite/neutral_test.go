@@ -1,7 +1,6 @@
-package cite_test
+package rewrite_test
 
 import (
-	"fmt"
 	"regexp"
 	"strings"
 	"testing"
@@ -10,8 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"ibid/answer"
-	"ibid/cite"
+	"ibid/cite/rewrite"
 )
 
 func TestNeutral(t *testing.T) {
@@ -43,10 +41,10 @@ func TestNeutral(t *testing.T) {
 		{"no valid UTF-8", "a\xffb\xc3", "a�b�"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := cite.Neutral(tt.text); got != tt.want {
+			if got := rewrite.Neutral(tt.text); got != tt.want {
 				t.Errorf("got  %q\nwant %q", got, tt.want)
 			}
-			if again := cite.Neutral(tt.want); again != tt.want {
+			if again := rewrite.Neutral(tt.want); again != tt.want {
 				t.Errorf("a second time %q becomes %q", tt.want, again)
 			}
 		})
@@ -71,10 +69,7 @@ var forbidden = map[string]*regexp.Regexp{
 	"joiners":    regexp.MustCompile(`(^|[\x00-\x7f\x{200c}\x{200d}])[\x{200c}\x{200d}]`),
 }
 
-func checkNeutral(t interface {
-	Helper()
-	Fatalf(string, ...any)
-}, text string) {
+func checkNeutral(t rapid.TB, text string) {
 	t.Helper()
 	for name, re := range forbidden {
 		if at := re.FindStringIndex(text); at != nil {
@@ -99,111 +94,82 @@ func hostileText(t *rapid.T) string {
 	return strings.Join(rapid.SliceOfN(rapid.SampledFrom(dangerous), 0, 24).Draw(t, "parts"), "")
 }
 
-// What is neutral stays as it is, and has nothing in it that must not be there.
 func TestNeutralProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := hostileText(t)
-		out := cite.Neutral(text)
+		out := rewrite.Neutral(text)
 		checkNeutral(t, out)
-		if again := cite.Neutral(out); again != out {
+		if again := rewrite.Neutral(out); again != out {
 			t.Fatalf("%q becomes %q, and that %q", text, out, again)
 		}
 	})
 }
 
-// fold answers with a text in pieces, after a draft of the same, and gives both.
-func foldText(t interface {
-	Helper()
-	Fatalf(string, ...any)
-}, pieces []string) cite.Answer {
-	t.Helper()
-	events := []answer.Event{answer.Kept{Passages: evidence}}
-	for i, p := range pieces {
-		events = append(events, answer.Draft{Step: 1, Text: p, Final: i == len(pieces)-1})
+// rewriteNeutral rewrites a text that comes in pieces.
+func rewriteNeutral(style rewrite.Style, pieces ...string) string {
+	r := rewrite.NewNeutral(library, style)
+	var out []byte
+	for _, piece := range pieces {
+		out = r.Append(out, []byte(piece))
 	}
-	for _, p := range pieces {
-		events = append(events, answer.Text{Text: p})
-	}
-	a, err := cite.Collect(cite.Number(stream(events...), options))
-	if err != nil {
-		t.Fatalf("%v", err)
-	}
-	return a
+	return string(r.Close(out))
 }
 
-// Citations or not, the text of an answer and that of its drafts are neutral,
-// whole and in pieces of any kind, and the pieces make no difference.
-func TestNumberIsNeutralAtEverySplit(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		text := hostileText(t) + "."
-		whole := foldText(t, []string{text})
-		checkNeutral(t, whole.Text)
-		if cite.Neutral(whole.Text) != whole.Text {
-			t.Fatalf("%q becomes %q a second time", whole.Text, cite.Neutral(whole.Text))
+// checkNeutralPieces checks that a text comes out neutral, cited or not, and
+// that its pieces make no difference.
+func checkNeutralPieces(t rapid.TB, text string, cuts ...[]string) {
+	t.Helper()
+	for _, style := range []rewrite.Style{rewrite.Text, rewrite.Empty} {
+		whole := rewriteNeutral(style, text)
+		checkNeutral(t, whole)
+		if again := rewrite.Neutral(whole); again != whole {
+			t.Fatalf("%q becomes %q a second time", whole, again)
 		}
-		for _, d := range whole.Drafts {
-			checkNeutral(t, d.Text)
-		}
-		want := fmt.Sprint(whole)
-		same := func(pieces ...string) {
-			if got := fmt.Sprint(foldText(t, pieces)); got != want {
-				t.Fatalf("%q:\n got %s\nwant %s", pieces, got, want)
+		for _, pieces := range cuts {
+			if got := rewriteNeutral(style, pieces...); got != whole {
+				t.Fatalf("%q:\n got %q\nwant %q", pieces, got, whole)
 			}
 		}
+	}
+}
+
+// inBytes cuts a text into pieces of n bytes.
+func inBytes(text string, n int) (pieces []string) {
+	for i := 0; i < len(text); i += n {
+		pieces = append(pieces, text[i:min(i+n, len(text))])
+	}
+	return pieces
+}
+
+func TestNeutralAtEverySplit(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := hostileText(t) + "."
+		cuts := [][]string{strings.Split(text, ""), inBytes(text, 1)}
 		for i := range len(text) {
-			same(text[:i], text[i:])
+			cuts = append(cuts, []string{text[:i], text[i:]})
 		}
-		same(strings.Split(text, "")...) // character by character
-		var bytes []string
-		for i := range len(text) {
-			bytes = append(bytes, text[i:i+1])
-		}
-		same(bytes...)
-		checkCitations(t, whole)
+		checkNeutralPieces(t, text, cuts...)
 	})
 }
 
-// checkCitations: offsets are those of the text as it is given.
-func checkCitations(t *rapid.T, a cite.Answer) {
-	for _, c := range a.Citations {
-		if c.TextEnd > len(a.Text) || !strings.Contains(a.Text[c.TextStart:c.TextEnd], fmt.Sprintf("[%d]", c.Number)) && c.TextStart == 0 {
-			t.Fatalf("citation %d:%d of [%d] in %q", c.TextStart, c.TextEnd, c.Number, a.Text)
-		}
-	}
-}
-
-// Text streams on: at most eight bytes wait for what comes, beside what waits
-// for a marker.
+// TestNeutralHoldsLittle checks that at most eight bytes are held back in a text
+// without markers.
 func TestNeutralHoldsLittle(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := strings.ToValidUTF8(strings.NewReplacer("[", "", "【", "", "`", "", "~", "", " ", "").Replace(hostileText(t)), "")
-		given := 0
-		events := []answer.Event{answer.Kept{Passages: evidence}}
-		for _, r := range text {
-			events = append(events, answer.Text{Text: string(r)}, answer.Warning{Message: "here"})
-		}
-		const most = len("https://")
-		n, shown := 0, ""
-		for e, err := range cite.Number(stream(events...), options) {
-			if err != nil {
-				t.Fatal(err)
-			}
-			switch e := e.(type) {
-			case answer.Text:
-				shown += e.Text
-				given = len(strings.ReplaceAll(shown, " ", ""))
-			case answer.Warning:
-				_, size := utf8.DecodeRuneInString(text[n:])
-				n += size
-				if rest := strings.ReplaceAll(cite.Neutral(text[:n]), " ", ""); len(rest)-given > most {
-					t.Fatalf("%d bytes are held of %q", len(rest)-given, text[:n])
-				}
+		r := rewrite.NewNeutral(library, rewrite.Text)
+		var out []byte
+		for i, c := range text {
+			out = r.Append(out, []byte(string(c)))
+			n := i + utf8.RuneLen(c)
+			want := strings.ReplaceAll(rewrite.Neutral(text[:n]), " ", "")
+			if held := len(want) - len(strings.ReplaceAll(string(out), " ", "")); held > len("https://") {
+				t.Fatalf("%d bytes of %q are held back", held, text[:n])
 			}
 		}
 	})
 }
 
-// Ordinary prose passes as it is.
 func TestNeutralLeavesProse(t *testing.T) {
 	word := rapid.StringMatching(`[A-Za-zäöüßéà]{1,9}|[0-9]{1,4}([.,:][0-9]{1,3})?|[图書館は月曜日]{1,4}`)
 	gap := rapid.SampledFrom([]string{" ", ", ", ". ", "; ", ": ", " – ", " (", ") ", "? ", "! ", " \"", "\" ", "’s ", "\n", "\n\n- ", "\n1. ", "\n# ", " **", "** ", " `", "` ", " | ", " [1]. ", " [2][1] ", " = ", " < ", " > ", " <= ", " & ", " / ", "-", "…", " @ ", " € ", "\t"})
@@ -213,69 +179,28 @@ func TestNeutralLeavesProse(t *testing.T) {
 			b.WriteString(word.Draw(t, "word"))
 			b.WriteString(gap.Draw(t, "gap"))
 		}
-		if text := b.String(); cite.Neutral(text) != text {
-			t.Fatalf("%q becomes %q", text, cite.Neutral(text))
+		if text := b.String(); rewrite.Neutral(text) != text {
+			t.Fatalf("%q becomes %q", text, rewrite.Neutral(text))
 		}
 	})
-	for _, text := range []string{prose, long} {
-		text = strings.NewReplacer("(id=2)", "", "(id=3)", "").Replace(text)
-		if got := cite.Neutral(text); got != text {
-			t.Errorf("%.200q becomes %.200q", text, got)
-		}
+	text := strings.ReplaceAll(prose, "(id=3)", "")
+	if got := rewrite.Neutral(text); got != text {
+		t.Errorf("%.200q becomes %.200q", text, got)
 	}
 }
 
-// All else that a model may have written is neutral too.
-func TestNumberMakesAllWordsNeutral(t *testing.T) {
-	const hostile, tame = "x\x1b ![a](https://evil.com)", "x ! [a] (evil.com)"
-	a, err := cite.Collect(cite.Number(stream(answer.Retrieved{Question: hostile}, answer.Judged{Reason: hostile}, answer.Kept{},
-		answer.Warning{Message: hostile}, answer.Text{Text: hostile}, answer.Incomplete{Reason: hostile}), cite.Options{}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, got := range map[string]string{"judged": a.Judged[0].Reason, "warning": a.Warnings[0], "text": a.Text, "reason": a.Reason} {
-		if got != tame {
-			t.Errorf("%s: got %q, want %q", name, got, tame)
-		}
-	}
-	for e := range cite.Number(stream(answer.Retrieved{Question: hostile}, answer.Unanswered{Text: hostile}), cite.Options{}) {
-		switch e := e.(type) {
-		case answer.Retrieved:
-			if e.Question != tame {
-				t.Errorf("question: got %q, want %q", e.Question, tame)
-			}
-		case answer.Unanswered:
-			if e.Text != tame {
-				t.Errorf("unanswered: got %q, want %q", e.Text, tame)
-			}
-		}
-	}
-}
-
-// FuzzNeutral holds every text to the same.
 func FuzzNeutral(f *testing.F) {
 	for _, s := range dangerous {
 		f.Add(s+"x"+s, uint8(1))
 	}
 	f.Add("htthttps://ps://evil.com [a\n\\]b]: x <![CDATA[ &lt;img src=//a&gt", uint8(3))
 	f.Fuzz(func(t *testing.T, text string, size uint8) {
-		out := cite.Neutral(text)
+		out := rewrite.Neutral(text)
 		checkNeutral(t, out)
-		if again := cite.Neutral(out); again != out {
+		if again := rewrite.Neutral(out); again != out {
 			t.Fatalf("%q becomes %q, and that %q", text, out, again)
 		}
-		var cut []string
-		for i, n := 0, 1+int(size); i < len(text); i += n {
-			cut = append(cut, text[i:min(i+n, len(text))])
-		}
-		if len(cut) == 0 {
-			return
-		}
-		a, b := foldText(t, []string{text}), foldText(t, cut)
-		if fmt.Sprint(a) != fmt.Sprint(b) {
-			t.Fatalf("whole: %+v\ncut: %+v", a, b)
-		}
-		checkNeutral(t, a.Text)
+		checkNeutralPieces(t, text, inBytes(text, 1+int(size)))
 		if letters := func(s string) int { return strings.Count(strings.Map(onlyLetters, s), "") }; letters(out) > letters(text) {
 			t.Fatalf("%q has more letters than %q", out, text)
 		}
@@ -296,20 +221,7 @@ func BenchmarkNeutral(b *testing.B) {
 		b.Run(bb.name, func(b *testing.B) {
 			b.SetBytes(int64(len(bb.text)))
 			for b.Loop() {
-				cite.Neutral(bb.text)
-			}
-		})
-	}
-	for _, size := range []int{4, 64} {
-		b.Run(fmt.Sprintf("stream/%d", size), func(b *testing.B) {
-			events := append([]answer.Event{answer.Kept{Passages: evidence}}, pieces(strings.Repeat("The library is closed on Mondays, and how it opens is what we know of it. ", 2000), size)...)
-			b.SetBytes(2000 * 74)
-			for b.Loop() {
-				for _, err := range cite.Number(stream(events...), options) {
-					if err != nil {
-						b.Fatal(err)
-					}
-				}
+				rewrite.Neutral(bb.text)
 			}
 		})
 	}

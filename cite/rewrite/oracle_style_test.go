@@ -1,4 +1,4 @@
-package cite_test
+package rewrite_test
 
 import (
 	"fmt"
@@ -7,7 +7,7 @@ import (
 	"strings"
 	"unicode"
 
-	"ibid/cite"
+	"ibid/cite/rewrite"
 )
 
 var (
@@ -98,10 +98,10 @@ func (o *oracle) list() string {
 func blank(s string) bool { return strings.TrimSpace(s) == "" }
 
 // plainly gives the documents with what is missing as "".
-func plainly(docs []cite.Document) []cite.Document {
-	plain := make([]cite.Document, len(docs))
+func plainly(docs []rewrite.Document) []rewrite.Document {
+	plain := make([]rewrite.Document, len(docs))
 	for i, d := range docs {
-		plain[i] = cite.Document{ID: i + 1}
+		plain[i] = rewrite.Document{ID: i + 1}
 		if !blank(d.Source) {
 			plain[i].Source = d.Source
 		}

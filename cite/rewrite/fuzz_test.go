@@ -1,4 +1,4 @@
-package cite_test
+package rewrite_test
 
 import (
 	"html"
@@ -10,7 +10,9 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"ibid/cite"
+	"ibid/cite/marker"
+	"ibid/cite/rewrite"
+	"ibid/data/datatest"
 )
 
 // bound is the most characters that may be held back, not counting one run of
@@ -38,13 +40,13 @@ var (
 
 // fuzzDocuments makes documents of a shape: from what pool their titles and
 // sources come, and which of them a style leaves out.
-func fuzzDocuments(known uint8, shape uint64) (docs []cite.Document, excluded func(id int) bool) {
+func fuzzDocuments(known uint8, shape uint64) (docs []rewrite.Document, excluded func(id int) bool) {
 	rng := rand.New(rand.NewPCG(shape, 0))
-	docs = make([]cite.Document, known%12)
+	docs = make([]rewrite.Document, known%12)
 	few := 1 + rng.IntN(len(fuzzSources))
 	first := rng.IntN(len(fuzzSources))
 	for i := range docs {
-		docs[i] = cite.Document{
+		docs[i] = rewrite.Document{
 			Title:  fuzzTitles[rng.IntN(len(fuzzTitles))],
 			Source: fuzzSources[(first+rng.IntN(few))%len(fuzzSources)],
 		}
@@ -58,19 +60,19 @@ func fuzzDocuments(known uint8, shape uint64) (docs []cite.Document, excluded fu
 
 func checkRewriter(t *testing.T, text string, known uint8, cuts, shape uint64, strict bool) {
 	docs, excluded := fuzzDocuments(known, shape)
-	excluding := func(s cite.Style) cite.Style {
-		return cite.Excluding(s, func(d cite.Document) bool { return excluded(d.ID) })
+	excluding := func(s rewrite.Style) rewrite.Style {
+		return rewrite.Excluding(s, func(d rewrite.Document) bool { return excluded(d.ID) })
 	}
 	styles := [...]string{"text", "markdown", "html", "empty"}
 	name := styles[shape%uint64(len(styles))]
-	style, _ := cite.StyleByName(name)
+	style, _ := rewrite.StyleByName(name)
 	style = excluding(style)
-	profile := cite.Default
+	profile := marker.Default
 	if strict {
-		profile = cite.Strict
+		profile = marker.Strict
 	}
 
-	whole := cite.NewRewriter(docs, style, profile)
+	whole := rewrite.New(docs, style, profile)
 	want := string(whole.Append(nil, []byte(text)))
 	want = string(whole.Close([]byte(want)))
 
@@ -91,10 +93,10 @@ func checkRewriter(t *testing.T, text string, known uint8, cuts, shape uint64, s
 
 	// However it is cut, the output is the same, and at any time a beginning
 	// of it; what is held back is bounded; a number keeps what it stands for.
-	r := cite.NewRewriter(docs, style, profile)
+	r := rewrite.New(docs, style, profile)
 	allowed := bound + 2*longestRun(text) // the spaces before and behind a silent marker
 	var out []byte
-	var before []cite.NumberedSource
+	var before []rewrite.Source
 	fed := 0
 	for rng := cuts | 1; fed < len(text); {
 		rng = rng*6364136223846793005 + 1442695040888963407
@@ -140,7 +142,7 @@ func checkRewriter(t *testing.T, text string, known uint8, cuts, shape uint64, s
 	if strings.ContainsFunc(text, isPrivate) {
 		return
 	}
-	marks := cite.NewRewriter(docs, excluding(privateStyle{}), profile)
+	marks := rewrite.New(docs, excluding(privateStyle{}), profile)
 	marked := string(marks.Close(marks.Append(nil, []byte(text))))
 	highest := 0
 	for _, c := range marked {
@@ -171,14 +173,14 @@ func checkRewriter(t *testing.T, text string, known uint8, cuts, shape uint64, s
 }
 
 // extends says whether a source is an earlier one with more documents, if any.
-func extends(now, before cite.NumberedSource) bool {
+func extends(now, before rewrite.Source) bool {
 	return now.Number == before.Number && now.Source == before.Source && now.Title == before.Title &&
 		len(now.IDs) >= len(before.IDs) && slices.Equal(now.IDs[:len(before.IDs)], before.IDs)
 }
 
 // checkSources: sources are numbered without gaps, each document is cited under
 // one of them alone, and those with the same source under the same.
-func checkSources(t *testing.T, docs []cite.Document, excluded func(int) bool, sources []cite.NumberedSource) {
+func checkSources(t *testing.T, docs []rewrite.Document, excluded func(int) bool, sources []rewrite.Source) {
 	t.Helper()
 	seen := map[int]bool{}
 	names := map[string]bool{}
@@ -206,11 +208,11 @@ var targets = regexp.MustCompile(`<a href="([^"]*)"|\]\(([^)]*)\)\n|^- \*\*\d+\*
 
 // checkLinks: a list links to nothing but what documents have as their source,
 // by http or https or without a scheme.
-func checkLinks(t *testing.T, docs []cite.Document, list string) {
+func checkLinks(t *testing.T, docs []rewrite.Document, list string) {
 	t.Helper()
 	for _, m := range targets.FindAllStringSubmatch(list, -1) {
 		target := html.UnescapeString(m[1]) + m[2] + m[3]
-		if !slices.ContainsFunc(docs, func(d cite.Document) bool {
+		if !slices.ContainsFunc(docs, func(d rewrite.Document) bool {
 			u := oLink(d.Source)
 			return u != "" && (u == target || oTarget(u) == target)
 		}) {
@@ -226,11 +228,11 @@ func isPrivate(c rune) bool { return firstPrivate <= c && c <= firstPrivate+100 
 // privateStyle prints numbers as characters that no text has.
 type privateStyle struct{}
 
-func (privateStyle) Inline(dst []byte, r cite.Reference) []byte {
+func (privateStyle) Inline(dst []byte, r rewrite.Reference) []byte {
 	return utf8.AppendRune(dst, firstPrivate+rune(r.Number))
 }
-func (privateStyle) List(dst []byte, _ []cite.Reference) []byte { return dst }
-func (privateStyle) Exclude(cite.Document) bool                 { return false }
+func (privateStyle) List(dst []byte, _ []rewrite.Reference) []byte { return dst }
+func (privateStyle) Exclude(rewrite.Document) bool                 { return false }
 
 func isSubsequence(part, whole string) bool {
 	for _, c := range whole {
@@ -316,12 +318,34 @@ func randomText(rng *rand.Rand) string {
 	return b.String()
 }
 
-// Random texts of such fragments turn on the rules more often than a fuzzer's.
+// TestRewriterRandom checks random texts of such fragments, which are about the
+// rules more often than a fuzzer's.
 func TestRewriterRandom(t *testing.T) {
-	seed := rand.Uint64()
-	rng := rand.New(rand.NewPCG(seed, 0))
-	t.Logf("seed %d", seed)
-	for range 5000 { // -count repeats it with other texts
+	rng := datatest.Rand(t)
+	for range datatest.Cases(t, 5000) {
 		checkRewriter(t, randomText(rng), uint8(rng.IntN(12)), rng.Uint64(), rng.Uint64(), rng.IntN(10) == 0)
+	}
+}
+
+func TestLink(t *testing.T) {
+	for address, want := range map[string]string{
+		"":                              "",
+		" \t\u00a0":                     "",
+		" a.html ":                      "a.html",
+		"/documents/a":                  "/documents/a",
+		"a:b":                           "",
+		"1a:b":                          "1a:b",
+		":b":                            ":b",
+		"path/a:b":                      "path/a:b",
+		"HTTPS://example.org":           "HTTPS://example.org",
+		"javascript:alert(1)":           "",
+		" JaVa\nScRiPt:alert(1)":        "",
+		"\x01java\tscript\x7f:alert(1)": "",
+		"data:text/html,x":              "",
+		"mailto:a@example.org":          "",
+	} {
+		if got := rewrite.Link(address); got != want {
+			t.Errorf("Link(%q) = %q, want %q", address, got, want)
+		}
 	}
 }

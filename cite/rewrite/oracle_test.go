@@ -1,4 +1,4 @@
-package cite_test
+package rewrite_test
 
 import (
 	"fmt"
@@ -7,7 +7,7 @@ import (
 	"strings"
 	"unicode"
 
-	"ibid/cite"
+	"ibid/cite/rewrite"
 )
 
 // The oracle rewrites a whole text by the rules as they are written, with
@@ -15,13 +15,13 @@ import (
 // shares no code with the rewriter; the fuzz test holds the two against each other.
 type oracle struct {
 	strict bool
-	docs   []cite.Document
+	docs   []rewrite.Document
 	text   []rune
 	code   []bool
 
 	style    string
 	excluded func(id int) bool
-	numbers  []cite.NumberedSource
+	numbers  []rewrite.Source
 	shown    []place // where parts of the text stand in the output
 }
 
@@ -309,7 +309,7 @@ func (o *oracle) number(id int) int {
 			return s.Number
 		}
 	}
-	o.numbers = append(o.numbers, cite.NumberedSource{Number: len(o.numbers) + 1, Source: d.Source, Title: d.Title, IDs: []int{id}})
+	o.numbers = append(o.numbers, rewrite.Source{Number: len(o.numbers) + 1, Source: d.Source, Title: d.Title, IDs: []int{id}})
 	return len(o.numbers)
 }
 

@@ -1,4 +1,4 @@
-package cite
+package rewrite
 
 import (
 	"bytes"
@@ -30,14 +30,10 @@ import (
 // with "www." loses that, so that it reads well: "https://a.b/c" is "a.b/c". Code is no
 // exception, since readers do not agree on where code is.
 func Neutral(text string) string {
-	var c cleaner
+	var d decoder
 	var n neutralizer
-	b := c.clean(valid([]byte(text)))
-	out := n.close(n.append(make([]byte, 0, len(b)+8), b))
-	if string(out) == text {
-		return text
-	}
-	return string(out)
+	b := d.clean([]byte(text))
+	return string(n.close(n.append(make([]byte, 0, len(b)+8), b)))
 }
 
 // MarkdownText gives words of a document, such as a title, as text for a line of
@@ -115,39 +111,12 @@ func schemeOf(name string) scheme {
 	return schemeNone
 }
 
-// The bytes that the neutralizer must look at, while nothing is going on.
-const (
-	tellsNothing = iota
-	tellsOnward  // the first byte of one of leads
-	tellsMuch
-)
-
-var telling = func() (t [256]uint8) {
-	for _, c := range []byte("<]![&/@:\\\n") {
-		t[c] = tellsMuch
-	}
-	for _, lead := range leads {
-		t[lead[0]], t[lead[0]-'a'+'A'] = tellsOnward, tellsOnward
-	}
-	return t
-}()
-
 // append takes the next piece of the text, cut between characters, and appends
 // to dst what is decided by now.
 func (n *neutralizer) append(dst, b []byte) []byte {
 	base := len(dst)
-	for i := 0; i < len(b); {
-		if n.idle() {
-			j := n.dull(b, i)
-			if j > i {
-				dst = append(dst, b[i:j]...)
-				n.prev = b[j-1]
-				i = j
-				continue
-			}
-		}
-		dst = n.take(dst, base, b[i])
-		i++
+	for _, c := range b {
+		dst = n.take(dst, base, c)
 	}
 	n.remember(dst[base:])
 	return dst
@@ -183,37 +152,6 @@ func (n *neutralizer) close(dst []byte) []byte {
 	dst = n.release(dst, base)
 	n.remember(dst[base:])
 	return dst
-}
-
-// idle says whether nothing is going on: what is not telling passes.
-func (n *neutralizer) idle() bool {
-	if len(n.held) > 0 || n.swallow || n.slashes|n.www|n.reference != 0 || n.mail || n.scheme != schemeNone || n.escaped || !n.inked {
-		return false
-	}
-	switch n.prev {
-	case '<', ']', '!', '&':
-		return false
-	}
-	return true
-}
-
-// dull gives the end of the bytes from i on that nothing needs to look at.
-func (n *neutralizer) dull(b []byte, i int) int {
-	prev := n.prev
-	for j := i; j < len(b); j++ {
-		c := b[j]
-		switch telling[c] {
-		case tellsNothing:
-		case tellsOnward: // most of these letters stand within words
-			if !inScheme(prev) || (c == 'w' || c == 'W') && (j+1 == len(b) || b[j+1]|0x20 == 'w') {
-				return j
-			}
-		default:
-			return j
-		}
-		prev = c
-	}
-	return len(b)
 }
 
 // take takes one byte.
@@ -311,7 +249,7 @@ func (n *neutralizer) breaks(c byte) bool {
 		return true
 	case n.www == 4 && opensHost(c):
 		return true
-	case n.mail && (isAlpha(c) || isDigit(rune(c)) || c >= utf8.RuneSelf || c == '_' || c == '-'):
+	case n.mail && (isAlpha(c) || isDigit(c) || c >= utf8.RuneSelf || c == '_' || c == '-'):
 		return true
 	case n.scheme == schemeOther || n.scheme == schemeWeb && c != '/':
 		return true
@@ -354,7 +292,7 @@ func (n *neutralizer) step(given []byte, c byte) {
 	switch {
 	case c == '&':
 		n.reference = 1
-	case n.reference > 0 && n.reference < longestReference && (isAlpha(c) || isDigit(rune(c))):
+	case n.reference > 0 && n.reference < longestReference && (isAlpha(c) || isDigit(c)):
 		n.reference++
 	default:
 		n.reference = 0
@@ -400,7 +338,7 @@ func (n *neutralizer) endsIn(given []byte) scheme {
 	}
 	for i := first; i < len(given); i++ {
 		// A name begins where no letter or digit stands before it.
-		if i > 0 && (isAlpha(given[i-1]) || isDigit(rune(given[i-1]))) {
+		if i > 0 && (isAlpha(given[i-1]) || isDigit(given[i-1])) {
 			continue
 		}
 		if kind := schemeOf(strings.ToLower(string(given[i:]))); kind != schemeNone {
@@ -424,13 +362,15 @@ func opensHost(c byte) bool { return c > ' ' && strings.IndexByte("/)]}\"'`>,;|*
 
 // inScheme says whether c can stand in the name of a scheme, or of a host.
 func inScheme(c byte) bool {
-	return isAlpha(c) || isDigit(rune(c)) || c == '+' || c == '.' || c == '-'
+	return isAlpha(c) || isDigit(c) || c == '+' || c == '.' || c == '-'
 }
 
 // namesMailbox says whether c can stand before the at sign of an address.
 func namesMailbox(c byte) bool {
-	return isAlpha(c) || isDigit(rune(c)) || c >= utf8.RuneSelf || strings.IndexByte(`-;:&=+$,._%!#?^~\`, c) >= 0
+	return isAlpha(c) || isDigit(c) || c >= utf8.RuneSelf || strings.IndexByte(`-;:&=+$,._%!#?^~\`, c) >= 0
 }
+
+func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
 func isAlpha(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
 

@@ -1,16 +1,16 @@
-package cite_test
+package rewrite_test
 
 import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
-	"ibid/answer"
-	"ibid/cite"
+	"ibid/cite/marker"
+	"ibid/cite/rewrite"
+	"ibid/data/datatest"
 )
 
-var library = []cite.Document{
+var library = []rewrite.Document{
 	{Source: "hours.md", Title: "Hours"}, {Source: "fees.pdf", Title: "Fees"}, {Source: "rooms.html", Title: "Rooms"},
 }
 
@@ -41,7 +41,7 @@ func BenchmarkRewriter(b *testing.B) {
 			b.ReportAllocs()
 			tokens := 0
 			for b.Loop() {
-				r := cite.NewRewriter(library, cite.Text, cite.Default)
+				r := rewrite.New(library, rewrite.Text, marker.Default)
 				for i := 0; i < len(text); i += bb.size {
 					out = r.Append(out[:0], text[i:min(i+bb.size, len(text))])
 					tokens++
@@ -55,7 +55,7 @@ func BenchmarkRewriter(b *testing.B) {
 
 // A piece without a marker costs no allocation.
 func TestPlainPiecesAllocateNothing(t *testing.T) {
-	r := cite.NewRewriter(library, cite.Text, cite.Default)
+	r := rewrite.New(library, rewrite.Text, marker.Default)
 	out := make([]byte, 0, 1024)
 	for _, piece := range []string{"plain", " words, and more of them ", "ends in a space ", "Größe 図書館", "`code[1]` ", "half [", "1 no marker"} {
 		b := []byte(piece)
@@ -90,7 +90,7 @@ var hostile = map[string]string{
 
 // feed passes a text through a rewriter in pieces of n bytes.
 func feed(text []byte, n int) string {
-	r := cite.NewRewriter(library, cite.Text, cite.Default)
+	r := rewrite.New(library, rewrite.Text, marker.Default)
 	var out []byte
 	for i := 0; i < len(text); i += n {
 		out = r.Append(out, text[i:min(i+n, len(text))])
@@ -98,22 +98,15 @@ func feed(text []byte, n int) string {
 	return string(r.Close(out))
 }
 
-// Hostile texts come out the same however they are cut, and come to an end on any
-// machine; how the time grows is measured by BenchmarkHostile.
+// TestHostile rewrites hostile texts whole and byte by byte. BenchmarkHostile
+// measures how the time grows.
 func TestHostile(t *testing.T) {
+	size := datatest.Cases(t, 1<<17)
 	for name, unit := range hostile {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			text := []byte(strings.Repeat(unit, 1<<17/len(unit)))
-			start := time.Now()
-			want := feed(text, len(text))
-			if got := feed(text, 1); got != want {
-				t.Errorf("byte by byte the text comes out differently")
-			}
-			if d := time.Since(start); d > 5*time.Minute {
-				t.Errorf("%d bytes took %v", len(text), d)
-			}
-		})
+		text := []byte(strings.Repeat(unit, size/len(unit)))
+		if feed(text, 1) != feed(text, len(text)) {
+			t.Errorf("%s: the text comes out differently byte by byte", name)
+		}
 	}
 }
 
@@ -125,33 +118,6 @@ func BenchmarkHostile(b *testing.B) {
 				b.SetBytes(int64(len(text)))
 				for b.Loop() {
 					feed(text, 1)
-				}
-			})
-		}
-	}
-}
-
-// An answer's events may be as hostile.
-func TestNumberHostile(t *testing.T) {
-	for name, unit := range map[string]string{
-		"reference line": ".\n" + strings.Repeat("[1]", 40000),
-		"wrapped":        strings.Repeat("[1]", 20000) + strings.Repeat("w\n", 30000),
-		"pointers":       "Sources: [1]\n", "asides": "(see )", "listed": "Sources:\n- a [1]\n", "one list": "A b c d.\nSources:\n" + strings.Repeat("- a [1]\n", 16000),
-		"together": "The closed library costs nine euros [1][2][3]. ", "emphasis": "x" + strings.Repeat("*", 60000) + "\n" + strings.Repeat("x*\n", 20000),
-		"citations": "a[1] ", "sentences": "A b c d [1]. ", "words": "word ", "stops": ".", "spaced stops": ". ",
-		"lines": "a\n", "references": "[1]", "lists": "\n- ", "blanks": ".  ", "closers": ".)", "closer": ")", "stop references": ".[1][2]", "spaces": " ", "newlines": "\n", "dots": "a.b",
-	} {
-		for _, size := range []int{3, 1 << 18} {
-			t.Run(fmt.Sprintf("%s/%d", name, size), func(t *testing.T) {
-				t.Parallel()
-				text := strings.Repeat(unit, max(1, 1<<17/len(unit)))
-				events := append([]answer.Event{answer.Kept{Passages: evidence}}, pieces(text, size)...)
-				start := time.Now()
-				if _, err := cite.Collect(cite.Number(stream(events...), options)); err != nil {
-					t.Fatal(err)
-				}
-				if d := time.Since(start); d > 5*time.Minute {
-					t.Errorf("%d bytes took %v", len(text), d)
 				}
 			})
 		}

@@ -1,66 +1,60 @@
-package cite
+package rewrite
 
 import (
+	"bytes"
+	"slices"
 	"unicode"
 	"unicode/utf8"
 )
 
-// A cleaner takes out of a text what is not seen and yet acts: characters that
-// command a terminal, that turn the direction of what is read, or that hide
-// words between the words. It is given whole characters.
+// A decoder makes valid UTF-8 of text that comes in pieces and takes out what
+// is invisible and yet acts: characters that command a terminal, that change the
+// reading direction, or that hide words between the words.
 //
 // Tab and line feed stay; vertical tab, form feed, next line and the line and
 // paragraph separators become a space. Joiners and variation selectors stay
-// where a script or an emoji needs them: one, behind a character that takes it.
-type cleaner struct {
-	last rune // the last character kept
+// where a script or an emoji needs them: one, after a character that takes it.
+type decoder struct {
+	held []byte // an incomplete sequence
+	last rune   // the last character kept
 }
 
-// clean gives b without those characters; b itself when there are none.
-func (c *cleaner) clean(b []byte) []byte {
-	var out []byte // what is kept of b[:i], once something was not
-	changed := false
-	for i := 0; i < len(b); {
-		if !changed {
-			from := i
-			for i < len(b) && (' ' <= b[i] && b[i] < 0x7F || b[i] == '\n') {
-				i++
+// decode returns the next piece without those characters, and with an
+// incomplete sequence at its end held back.
+func (d *decoder) decode(piece []byte) []byte {
+	b := append(d.held, piece...)
+	n := len(b)
+	for k := 1; k < utf8.UTFMax && k <= len(b); k++ {
+		if utf8.RuneStart(b[len(b)-k]) {
+			if !utf8.FullRune(b[len(b)-k:]) {
+				n -= k
 			}
-			if i > from {
-				c.last = rune(b[i-1])
-				continue
-			}
+			break
 		}
-		r, size := rune(b[i]), 1
-		if r >= utf8.RuneSelf {
-			r, size = utf8.DecodeRune(b[i:])
-		}
-		kept := c.keep(r)
-		if kept == r {
-			if changed {
-				out = append(out, b[i:i+size]...)
-			}
-		} else {
-			if !changed {
-				out, changed = append(make([]byte, 0, len(b)), b[:i]...), true
-			}
-			if kept >= 0 {
-				out = utf8.AppendRune(out, kept)
-			}
-		}
-		if kept >= 0 {
-			c.last = kept
-		}
-		i += size
 	}
-	if !changed {
-		return b
-	}
-	return out
+	d.held = slices.Clone(b[n:])
+	return d.clean(b[:n])
 }
 
-// keep gives the character to show for r, -1 for none.
-func (c *cleaner) keep(r rune) rune {
+// end returns what is held back.
+func (d *decoder) end() []byte {
+	b := d.held
+	d.held = nil
+	return d.clean(b)
+}
+
+func (d *decoder) clean(b []byte) []byte {
+	return bytes.Map(func(r rune) rune {
+		r = d.keep(r)
+		if r >= 0 {
+			d.last = r
+		}
+		return r
+	}, b)
+}
+
+// keep returns the character to show for r, or -1 for none.
+func (d *decoder) keep(r rune) rune {
 	switch {
 	case ' ' <= r && r < 0x7F, r == '\n', r == '\t', 0xA0 <= r && r < 0x0300 && r != 0xAD, 0x3000 <= r && r < 0xFB00 && r != 0x3164:
 		return r
@@ -69,17 +63,17 @@ func (c *cleaner) keep(r rune) rune {
 	case r < 0xA0: // the other controls, escape and return among them
 		return -1
 	case r == 0x200C, r == 0x200D:
-		if c.last < utf8.RuneSelf || c.last == 0x200C || c.last == 0x200D || isBracket(c.last) {
+		if d.last < utf8.RuneSelf || d.last == 0x200C || d.last == 0x200D || isBracket(d.last) {
 			return -1
 		}
 		return r
 	case 0xFE00 <= r && r <= 0xFE0F, 0x180B <= r && r <= 0x180D, r == 0x180F:
-		if !takesVariation(c.last) {
+		if !takesVariation(d.last) {
 			return -1
 		}
 		return r
 	case 0xE0100 <= r && r <= 0xE01EF:
-		if !unicode.Is(unicode.Han, c.last) {
+		if !unicode.Is(unicode.Han, d.last) {
 			return -1
 		}
 		return r

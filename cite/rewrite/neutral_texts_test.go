@@ -1,4 +1,4 @@
-package cite_test
+package rewrite_test
 
 import (
 	"bufio"
@@ -12,7 +12,8 @@ import (
 	"strings"
 	"testing"
 
-	"ibid/cite"
+	"ibid/cite/rewrite"
+	"ibid/data/datatest"
 	"ibid/ingest"
 )
 
@@ -21,11 +22,11 @@ import (
 func TestNeutralCost(t *testing.T) {
 	library := map[string]int{}
 	n := 0
-	err := fs.WalkDir(os.DirFS("../data/library"), ".", func(path string, d fs.DirEntry, err error) error {
+	err := fs.WalkDir(os.DirFS("../../data/library"), ".", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || !slices.Contains([]string{".md", ".txt", ".csv", ".rst", ".mdx"}, filepath.Ext(path)) {
 			return err
 		}
-		b, err := os.ReadFile(filepath.Join("../data/library", path))
+		b, err := os.ReadFile(filepath.Join("../../data/library", path))
 		n += changes(string(b), library)
 		return err
 	})
@@ -34,14 +35,12 @@ func TestNeutralCost(t *testing.T) {
 	}
 	report(t, "the sample library", n, library, 1)
 
-	base := cmp.Or(os.Getenv("IBID_DATASETS"), "../../shared/data")
-	if _, err := os.Stat(base); err != nil {
-		t.Skipf("no evaluation data: %v: set IBID_DATASETS to the folder that holds it", err)
-	}
+	base := datatest.Sets(t)
+	most := datatest.Cases(t, 40000) // sentences
 	for _, set := range []struct {
 		name string
 		most float64 // percent
-	}{{"clapnq-a", 1}, {"squad2-a", 1}, {"wice-dev", 1}, {"scifact-train", 1}, {"rgb-zh-fact", 2}, {"rgb-en-fact-a", 3}, {"anthropic-docs", 10}} {
+	}{{"clapnq-a", 1}, {"squad2-a", 1}, {"wice-dev", 2}, {"scifact-train", 1}, {"rgb-zh-fact", 2}, {"rgb-en-fact-a", 3}, {"anthropic-docs", 10}} {
 		f, err := os.Open(filepath.Join(base, set.name, "corpus.jsonl"))
 		if err != nil {
 			t.Fatal(err)
@@ -49,7 +48,7 @@ func TestNeutralCost(t *testing.T) {
 		why, n := map[string]int{}, 0
 		lines := bufio.NewScanner(f)
 		lines.Buffer(nil, 16<<20)
-		for lines.Scan() && n < 40000 {
+		for lines.Scan() && n < most {
 			var d struct{ Text string }
 			if err := json.Unmarshal(lines.Bytes(), &d); err != nil {
 				t.Fatal(err)
@@ -68,7 +67,7 @@ func changes(text string, why map[string]int) (n int) {
 	for s := range ingest.Sentences(text) {
 		n++
 		sentence := text[s.Start:s.End]
-		if cite.Neutral(sentence) == sentence {
+		if rewrite.Neutral(sentence) == sentence {
 			continue
 		}
 		why["any"]++

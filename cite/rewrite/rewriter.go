@@ -1,0 +1,337 @@
+// Package rewrite turns the citation markers in a text into numbers while the
+// text streams through it.
+//
+// A [Rewriter] takes documents, a [Style] and a text in pieces. It returns the
+// text with numbers, given by first use of a source, and the list of sources.
+// What counts as a marker is decided by package marker.
+package rewrite
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"ibid/cite/marker"
+)
+
+// A Document is something that can be cited.
+type Document struct {
+	// ID is the document's 1-based position, by which the text cites it.
+	ID int `json:"id"`
+	// Source is an address or a file name. Documents with the same source
+	// share a number; one without is a source of its own.
+	Source string `json:"source"`
+	Title  string `json:"title"`
+}
+
+// A Source is one entry of the reference list.
+type Source struct {
+	Number int `json:"number"`
+	// Source and Title are those of the first cited document.
+	Source string `json:"source"`
+	Title  string `json:"title"`
+	// IDs are all documents cited under the number, in order of first citation.
+	IDs []int `json:"ids"`
+}
+
+// A Span is a byte range of a text.
+type Span struct{ Start, End int }
+
+// A Use is one citation of a document.
+type Use struct {
+	Number int
+	ID     int
+	// Span is the range of the printed number in the rewritten text. It is
+	// empty if the number was already printed directly before.
+	Span
+}
+
+// A Rewriter turns the markers of one text into numbered citations. Numbers are
+// 1, 2, 3 … by first citation of a source and never change. Everything outside
+// markers is unchanged, except the spaces before markers that print nothing.
+type Rewriter struct {
+	documents []Document
+	style     Style
+	scanner   *marker.Scanner
+	decoder   *decoder     // of a text that is made neutral, otherwise nil
+	neutral   *neutralizer // likewise
+
+	numbers map[string]int // by source
+	sources []Source
+
+	out     []byte // the caller's slice, during a call
+	written int    // length of the rewritten text without out
+	uses    []Use
+	code    []Span
+	inCode  bool // the last token was code
+
+	// The end of the text so far. Spaces are held until it is known whether
+	// they are dropped with a marker that prints nothing.
+	spaces int
+	group  group
+	before int   // spaces before a silent group
+	shown  []int // numbers printed in the group
+}
+
+// A group is a sequence of markers with only spaces between them.
+type group uint8
+
+const (
+	groupNone    group = iota
+	groupSilent        // has printed nothing yet
+	groupPrinted       // has printed a number
+)
+
+// New returns a rewriter for one text that cites the documents, whose ids are
+// their places from 1 on.
+func New(documents []Document, s Style, p marker.Profile) *Rewriter {
+	documents = slices.Clone(documents)
+	for i := range documents {
+		d := &documents[i]
+		d.ID = i + 1
+		if strings.TrimSpace(d.Source) == "" {
+			d.Source = ""
+		}
+		if strings.TrimSpace(d.Title) == "" {
+			d.Title = ""
+		}
+	}
+	return &Rewriter{
+		documents: documents,
+		style:     s,
+		scanner:   marker.NewScanner(p, len(documents)),
+		numbers:   map[string]int{},
+	}
+}
+
+// NewNeutral returns a rewriter that also makes the text [Neutral]. It
+// understands the default profile.
+func NewNeutral(documents []Document, s Style) *Rewriter {
+	r := New(documents, s, marker.Default)
+	r.decoder, r.neutral = new(decoder), new(neutralizer)
+	return r
+}
+
+// Append rewrites the next piece of the text, cut anywhere, and appends to dst
+// what is decided by now.
+func (r *Rewriter) Append(dst, piece []byte) []byte {
+	if r.decoder != nil {
+		piece = r.decoder.decode(piece)
+	}
+	r.begin(dst)
+	r.scanner.Feed(piece, r.rewrite)
+	return r.end()
+}
+
+// Close ends the text and appends what was held back. Only the results may be
+// used after it.
+func (r *Rewriter) Close(dst []byte) []byte {
+	r.begin(dst)
+	if r.decoder != nil {
+		r.scanner.Feed(r.decoder.end(), r.rewrite)
+	}
+	r.scanner.Close(r.rewrite)
+	r.endGroup(-1)
+	if r.neutral != nil {
+		r.out = r.neutral.close(r.out)
+	}
+	return r.end()
+}
+
+func (r *Rewriter) begin(dst []byte) {
+	r.out = dst
+	r.written -= len(dst)
+}
+
+func (r *Rewriter) end() []byte {
+	out := r.out
+	r.out = nil
+	r.written += len(out)
+	return out
+}
+
+// offset is the length of the rewritten text so far.
+func (r *Rewriter) offset() int { return r.written + len(r.out) }
+
+// Held returns the number of characters held back.
+func (r *Rewriter) Held() int { return r.scanner.Held() + r.before + r.spaces }
+
+// Uses returns the citations so far. The caller must not change them.
+func (r *Rewriter) Uses() []Use { return r.uses }
+
+// Code returns the code spans and fenced blocks of the rewritten text so far.
+// The caller must not change them.
+func (r *Rewriter) Code() []Span { return r.code }
+
+// Sources returns the sources cited so far, by number.
+func (r *Rewriter) Sources() []Source {
+	sources := slices.Clone(r.sources)
+	for i := range sources {
+		sources[i].IDs = slices.Clone(sources[i].IDs)
+	}
+	return sources
+}
+
+// List returns the reference list of the sources cited so far, in the style.
+func (r *Rewriter) List() string {
+	refs := make([]Reference, len(r.sources))
+	for i, s := range r.sources {
+		refs[i] = r.reference(s)
+	}
+	return string(r.style.List(nil, refs))
+}
+
+func (r *Rewriter) reference(s Source) Reference {
+	return Reference{Number: s.Number, Document: r.documents[s.IDs[0]-1]}
+}
+
+// rewrite rewrites one token.
+func (r *Rewriter) rewrite(t marker.Token) {
+	wasCode := r.inCode
+	r.inCode = t.Code
+	switch {
+	case t.Marker:
+		r.cite(t.IDs)
+	case t.Code:
+		r.writeCode(t.Text, wasCode)
+	default:
+		r.writeText(t.Text)
+	}
+}
+
+func (r *Rewriter) writeCode(text []byte, goesOn bool) {
+	c, _ := utf8.DecodeRune(text)
+	r.endGroup(c)
+	if r.neutral != nil && !goesOn {
+		r.out = r.neutral.before(r.out, text[0])
+	}
+	s := Span{Start: r.offset()}
+	r.write(text)
+	s.End = r.offset()
+	if n := len(r.code); n > 0 && r.code[n-1].End == s.Start {
+		r.code[n-1].End = s.End
+		return
+	}
+	r.code = append(r.code, s)
+}
+
+func (r *Rewriter) writeText(text []byte) {
+	lead := 0
+	for lead < len(text) && text[lead] == ' ' {
+		lead++
+	}
+	r.spaces += lead
+	if text = text[lead:]; len(text) == 0 {
+		return
+	}
+	if r.spaces > 0 || r.group != groupNone {
+		c, _ := utf8.DecodeRune(text)
+		r.endGroup(c)
+	}
+	tail := len(text)
+	for text[tail-1] == ' ' {
+		tail--
+	}
+	r.spaces = len(text) - tail
+	r.write(text[:tail])
+}
+
+func (r *Rewriter) write(text []byte) {
+	if r.neutral == nil {
+		r.out = append(r.out, text...)
+		return
+	}
+	r.out = r.neutral.append(r.out, text)
+}
+
+// endGroup ends a group and writes the spaces held. next is the character after
+// them, negative at the end of the text.
+func (r *Rewriter) endGroup(next rune) {
+	if r.group == groupSilent && r.spaces == 0 && next >= 0 && !marker.Closes(next) {
+		r.writeSpaces(r.before)
+	}
+	r.writeSpaces(r.spaces)
+	r.spaces, r.before, r.group = 0, 0, groupNone
+	r.shown = r.shown[:0]
+}
+
+func (r *Rewriter) writeSpaces(n int) {
+	const blank = "                                "
+	for ; n > len(blank); n -= len(blank) {
+		r.write([]byte(blank))
+	}
+	r.write([]byte(blank[:n]))
+}
+
+// cite records the citations of one marker and prints their numbers.
+func (r *Rewriter) cite(ids []int) {
+	printed := false
+	for _, id := range ids {
+		d := r.documents[id-1]
+		if r.style.Exclude(d) {
+			continue
+		}
+		s := r.source(d)
+		u := Use{Number: s.Number, ID: id, Span: Span{r.offset(), r.offset()}}
+		if !slices.Contains(r.shown, s.Number) {
+			r.shown = append(r.shown, s.Number)
+			if number := r.style.Inline(nil, r.reference(*s)); len(number) > 0 {
+				if !printed {
+					printed = true
+					r.openGroup()
+				}
+				u.Span = r.print(number)
+			}
+		}
+		r.uses = append(r.uses, u)
+	}
+	if printed {
+		return
+	}
+	if r.group == groupNone {
+		r.group, r.before = groupSilent, r.spaces
+	}
+	r.spaces = 0
+}
+
+// print writes a number and returns its place.
+func (r *Rewriter) print(number []byte) Span {
+	if r.neutral == nil {
+		start := r.offset()
+		r.out = append(r.out, number...)
+		return Span{start, r.offset()}
+	}
+	r.out = r.neutral.before(r.out, number[0])
+	start := r.offset()
+	r.out = r.neutral.print(r.out, number)
+	return Span{start, r.offset()}
+}
+
+// openGroup writes the spaces that belong before a marker that prints a number.
+func (r *Rewriter) openGroup() {
+	if r.group == groupSilent {
+		r.spaces = r.before
+	}
+	r.writeSpaces(r.spaces)
+	r.spaces, r.before, r.group = 0, 0, groupPrinted
+}
+
+// source returns the source of a document, with the next number if it is new.
+func (r *Rewriter) source(d Document) *Source {
+	key := d.Source
+	if key == "" {
+		key = "\x00" + strconv.Itoa(d.ID)
+	}
+	n, ok := r.numbers[key]
+	if !ok {
+		n = len(r.sources) + 1
+		r.numbers[key] = n
+		r.sources = append(r.sources, Source{Number: n, Source: d.Source, Title: d.Title})
+	}
+	s := &r.sources[n-1]
+	if !slices.Contains(s.IDs, d.ID) {
+		s.IDs = append(s.IDs, d.ID)
+	}
+	return s
+}

@@ -1,0 +1,192 @@
+package rewrite
+
+import (
+	"cmp"
+	"fmt"
+	"html"
+	"regexp"
+	"strings"
+	"unicode"
+)
+
+// A Style formats citations.
+type Style interface {
+	// Inline appends a reference as the text shows it. If it appends nothing,
+	// nothing is shown; the citation is recorded all the same.
+	Inline(dst []byte, r Reference) []byte
+	// List appends the list of the references, which are sorted by number;
+	// there may be none.
+	List(dst []byte, refs []Reference) []byte
+	// Exclude reports whether a document must not be cited: it gets no number
+	// and is not listed.
+	Exclude(d Document) bool
+}
+
+// A Reference is a numbered source as the reader sees it.
+type Reference struct {
+	Number int
+	// Document is the first cited document of the source.
+	Document Document
+}
+
+// Label returns the title, otherwise the source, otherwise "document" and the id.
+func (r Reference) Label() string {
+	return cmp.Or(r.Document.Title, r.Document.Source, fmt.Sprintf("document %d", r.Document.ID))
+}
+
+// Link returns the source as the target of a link, or "" if it must not be one.
+func (r Reference) Link() string { return Link(r.Document.Source) }
+
+// Link returns an address without white space around it, or "" if it has a
+// scheme other than http and https. It finds schemes as lenient readers do:
+// "java\nscript:" has one.
+func Link(address string) string {
+	bare := strings.ToLower(strings.Map(func(r rune) rune {
+		if r <= ' ' || r == 0x7F {
+			return -1
+		}
+		return r
+	}, address))
+	if m := leadingScheme.FindStringSubmatch(bare); m != nil && m[1] != "http" && m[1] != "https" {
+		return ""
+	}
+	return strings.TrimFunc(address, unicode.IsSpace)
+}
+
+var (
+	leadingScheme = regexp.MustCompile(`^\s*([a-z][a-z0-9+.-]*):`)
+	lineEnds      = regexp.MustCompile(`[\r\n]+`)
+)
+
+var (
+	// Empty shows nothing; it only records what is cited.
+	Empty Style = emptyStyle{}
+	// Text shows [1] and lists "- [1] Title (source)".
+	Text Style = textStyle{}
+	// Markdown shows a raised, linked number and lists the sources as links.
+	Markdown Style = markdownStyle{}
+	// HTML shows a raised, linked number and lists the sources in an ordered list.
+	HTML Style = htmlStyle{}
+)
+
+// StyleByName returns the style called "empty", "text", "markdown" or "html".
+func StyleByName(name string) (Style, bool) {
+	s, ok := map[string]Style{"empty": Empty, "text": Text, "markdown": Markdown, "html": HTML}[name]
+	return s, ok
+}
+
+// Excluding returns a style that leaves out the documents for which f holds.
+func Excluding(s Style, f func(Document) bool) Style {
+	return excludingStyle{s, f}
+}
+
+type excludingStyle struct {
+	Style
+	exclude func(Document) bool
+}
+
+func (s excludingStyle) Exclude(d Document) bool { return s.exclude(d) || s.Style.Exclude(d) }
+
+type emptyStyle struct{}
+
+func (emptyStyle) Inline(dst []byte, _ Reference) []byte { return dst }
+func (emptyStyle) List(dst []byte, _ []Reference) []byte { return dst }
+func (emptyStyle) Exclude(Document) bool                 { return false }
+
+type textStyle struct{ emptyStyle }
+
+func (textStyle) Inline(dst []byte, r Reference) []byte { return fmt.Appendf(dst, "[%d]", r.Number) }
+
+func (textStyle) List(dst []byte, refs []Reference) []byte {
+	if len(refs) > 0 {
+		dst = append(dst, "\n\n"...)
+	}
+	for _, r := range refs {
+		dst = fmt.Appendf(dst, "- [%d] %s", r.Number, oneLine(r.Label()))
+		if d := r.Document; d.Title != "" && d.Source != "" {
+			dst = fmt.Appendf(dst, " (%s)", oneLine(d.Source))
+		}
+		dst = append(dst, '\n')
+	}
+	return dst
+}
+
+// oneLine replaces line ends by spaces, several in a row by one.
+func oneLine(s string) string { return lineEnds.ReplaceAllLiteralString(s, " ") }
+
+type markdownStyle struct{ emptyStyle }
+
+func (markdownStyle) Inline(dst []byte, r Reference) []byte {
+	if u := r.Link(); u != "" {
+		return fmt.Appendf(dst, "<sup>[[%d](%s)]</sup>", r.Number, escapeTarget(u))
+	}
+	return fmt.Appendf(dst, "<sup>[%d]</sup>", r.Number)
+}
+
+func (markdownStyle) List(dst []byte, refs []Reference) []byte {
+	if len(refs) > 0 {
+		dst = append(dst, "\n\n"...)
+	}
+	for _, r := range refs {
+		dst = fmt.Appendf(dst, "- **%d** ", r.Number)
+		switch u, title := r.Link(), r.Document.Title; {
+		case u == "":
+			dst = append(dst, escapeMarkdown(r.Label())...)
+		case title == "" && isWeb(u):
+			dst = fmt.Appendf(dst, "<%s>", escapeTarget(u))
+		default:
+			dst = fmt.Appendf(dst, "[%s](%s)", escapeMarkdown(cmp.Or(title, u)), escapeTarget(u))
+		}
+		dst = append(dst, '\n')
+	}
+	return dst
+}
+
+func isWeb(u string) bool {
+	u = strings.ToLower(u[:min(len(u), len("https://"))])
+	return strings.HasPrefix(u, "http://") || u == "https://"
+}
+
+// escapeMarkdown makes text safe inside the brackets of a link.
+func escapeMarkdown(s string) string {
+	return strings.NewReplacer(`\`, `\\`, `[`, `\[`, `]`, `\]`, `<`, `\<`).Replace(oneLine(s))
+}
+
+// escapeTarget makes an address safe inside the parentheses of a link.
+func escapeTarget(u string) string {
+	var b strings.Builder
+	for i := range len(u) {
+		if c := u[i]; c <= ' ' || c == 0x7F || strings.IndexByte(`()<>"\`, c) >= 0 {
+			fmt.Fprintf(&b, "%%%02X", c)
+		} else {
+			b.WriteByte(c)
+		}
+	}
+	return b.String()
+}
+
+type htmlStyle struct{ emptyStyle }
+
+func (htmlStyle) Inline(dst []byte, r Reference) []byte {
+	return fmt.Appendf(dst, "<sup>%s</sup>", anchor(r.Link(), fmt.Sprint(r.Number)))
+}
+
+func (htmlStyle) List(dst []byte, refs []Reference) []byte {
+	if len(refs) == 0 {
+		return dst
+	}
+	dst = append(dst, "\n<ol>"...)
+	for _, r := range refs {
+		dst = fmt.Appendf(dst, "<li>%s</li>", anchor(r.Link(), r.Label()))
+	}
+	return append(dst, "</ol>"...)
+}
+
+// anchor returns text as HTML, linked to u if there is one.
+func anchor(u, text string) string {
+	text = html.EscapeString(text)
+	if u == "" {
+		return text
+	}
+	return `<a href="` + html.EscapeString(u) + `">` + text + "</a>"
+}

@@ -1,0 +1,207 @@
+package support
+
+import (
+	"slices"
+	"sort"
+	"strings"
+	"unicode/utf8"
+)
+
+const (
+	// maxClaimWords is the number of different words of a claim that are looked
+	// up, so that time stays linear. Those after them count as missing.
+	maxClaimWords = 256
+	// maxEvidence is the number of sentences taken together as evidence.
+	maxEvidence = 3
+	// minVerbatim is the number of words that a passage must have in the same
+	// order to count as quoted: any text has fewer.
+	minVerbatim = 3
+)
+
+// A cover says which words of a claim are in which sentences of a passage.
+type cover struct {
+	claim     []word  // the different words that prove something, in order
+	total     float64 // the number of these, those above maxClaimWords included
+	context   []bool  // whether the passage's title or headings have each word
+	sentences []covered
+	keys      map[string]bool // of all words of the passage, its title and its headings
+}
+
+// A covered is one sentence with the claim's words that it has, by their index.
+type covered struct {
+	Span
+	words []word
+	hits  []int
+}
+
+// claimWords returns the different words of a claim that prove something, or
+// all if it has no others.
+func claimWords(words []word) []word {
+	seen := make(map[string]bool, len(words))
+	var out []word
+	for _, least := range []wordKind{plain, light} {
+		for _, w := range words {
+			if w.kind >= least && !seen[w.key] {
+				seen[w.key] = true
+				out = append(out, w)
+			}
+		}
+		if len(out) > 0 {
+			break
+		}
+	}
+	return out
+}
+
+// cover looks the words of a claim up in the sentences of a passage.
+func (p Prover) cover(claim []word, passage Passage) *cover {
+	total := float64(len(claim))
+	claim = claim[:min(len(claim), maxClaimWords)]
+	c := &cover{claim: claim, total: total, context: make([]bool, len(claim)), keys: make(map[string]bool)}
+	index := make(map[string]int, len(claim))
+	for i, w := range claim {
+		index[w.key] = i
+	}
+	l := lexer{stem: p.Stem, begins: beginnings(claim)}
+	for _, w := range l.read(passage.Title+"\n"+passage.Heading, 0) {
+		c.keys[w.key] = true
+		if i, ok := index[w.key]; ok {
+			c.context[i] = true
+		}
+	}
+	for _, at := range p.sentences(passage.Text) {
+		sentence := covered{Span: at, words: l.read(passage.Text[at.Start:at.End], at.Start)}
+		seen := make(map[int]bool)
+		for _, w := range sentence.words {
+			c.keys[w.key] = true
+			if i, ok := index[w.key]; ok && !seen[i] {
+				seen[i] = true
+				sentence.hits = append(sentence.hits, i)
+			}
+		}
+		c.sentences = append(c.sentences, sentence)
+	}
+	return c
+}
+
+// gain counts the words that a sentence would add to those found.
+func (c *cover) gain(found []bool, sentence int) int {
+	n := 0
+	for _, i := range c.sentences[sentence].hits {
+		if !found[i] {
+			n++
+		}
+	}
+	return n
+}
+
+func (c *cover) add(found []bool, sentence int) {
+	for _, i := range c.sentences[sentence].hits {
+		found[i] = true
+	}
+}
+
+// evidence picks the sentences that together have most of the claim's words,
+// the best first, and reports which words were found.
+func (c *cover) evidence() (picked []int, found []bool) {
+	found = slices.Clone(c.context)
+	for range maxEvidence {
+		best, most := -1, 0
+		for i := range c.sentences {
+			if g := c.gain(found, i); g > most {
+				best, most = i, g
+			}
+		}
+		if best < 0 {
+			break
+		}
+		c.add(found, best)
+		picked = append(picked, best)
+	}
+	return picked, found
+}
+
+// quote returns the range of the sentence that has most of the claim's words,
+// or of a few in a row if each adds enough.
+func (c *cover) quote() Span {
+	best, most := c.sentences[0].Span, -1.0
+	for i := range c.sentences {
+		if len(c.sentences[i].hits) == 0 {
+			continue
+		}
+		found, words := slices.Clone(c.context), 0
+		for n := 0; n < maxQuote && i+n < len(c.sentences); n++ {
+			words += c.gain(found, i+n)
+			c.add(found, i+n)
+			if v := float64(words)/c.total - minAdded*float64(n); v > most+1e-9 {
+				best, most = Span{c.sentences[i].Start, c.sentences[i+n].End}, v
+			}
+		}
+	}
+	return best
+}
+
+// verbatim looks for the words of a claim in the passage, in the same order,
+// whatever is between them. It reports whether the first sentence that has
+// them negates one of them and the claim does not.
+func (c *cover) verbatim(claim []word) (at Span, found, negated bool) {
+	var wide int
+	for _, w := range claim {
+		if r, _ := utf8.DecodeRuneInString(w.plain); isIdeograph(r) {
+			wide++
+		}
+	}
+	if len(claim)-wide < minVerbatim && wide < 2*minVerbatim-1 {
+		return Span{}, false, false
+	}
+	var words []word
+	for _, s := range c.sentences {
+		words = append(words, s.words...)
+	}
+	text, starts := spell(words)
+	needle, _ := spell(claim)
+	i := strings.Index(text, needle)
+	if i < 0 {
+		return Span{}, false, false
+	}
+	first := sort.SearchInts(starts, i)
+	at = Span{words[first].Start, words[first+len(claim)-1].End}
+	for _, s := range c.sentences {
+		if s.Start <= at.Start && at.Start < s.End {
+			_, theirs, _ := compareNegations(claim, [][]word{s.words})
+			negated = turned(claim, s.words, theirs)
+		}
+	}
+	return at, true, negated
+}
+
+// spell writes words one after the other, each after a NUL, and returns where
+// each begins.
+func spell(words []word) (text string, starts []int) {
+	var b strings.Builder
+	for _, w := range words {
+		starts = append(starts, b.Len())
+		b.WriteByte(0)
+		if w.kind == number {
+			b.WriteString(w.key)
+			b.WriteRune(w.sign)
+		} else {
+			b.WriteString(w.plain)
+		}
+	}
+	b.WriteByte(0)
+	return b.String(), starts
+}
+
+// closing returns the length of the punctuation that ends a quote.
+func closing(rest string) int {
+	n := 0
+	for n < len(rest) {
+		r, size := utf8.DecodeRuneInString(rest[n:])
+		if !isStop(r) && !strings.ContainsRune("\"'”’)]»」』）】%", r) {
+			break
+		}
+		n += size
+	}
+	return n
+}

@@ -1,0 +1,305 @@
+package support
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// A wordKind says what a word can prove.
+type wordKind uint8
+
+const (
+	light  wordKind = iota // an article, a pronoun, an auxiliary: any text has it
+	plain                  // any other word
+	name                   // written with a capital inside a sentence, or with digits in it
+	number                 // an amount, a year, a day
+)
+
+// A word is one word of a claim or a passage.
+type word struct {
+	key    string // what words are compared by: the stem, or the value of a number
+	plain  string // the word in lower case
+	kind   wordKind
+	sign   rune // the currency or % that a number is written with, or 0
+	parted bool // a comma or the like is between this word and the one before it
+	Span
+}
+
+// maxWordBytes is the length to which longer words are cut: what is longer is a
+// key or an encoded image.
+const maxWordBytes = 64
+
+// A lexer cuts text into words.
+type lexer struct {
+	stem func(string) string
+	// begins holds the first two bytes of every word worth stemming; nil means
+	// all. Stemming is most of the cost.
+	begins map[[2]byte]bool
+	words  []word
+	opened bool // no word of the sentence has been read
+	parted bool // a comma has been read and no word after it
+}
+
+// read appends the words of a text, which begins at a byte of a longer one, to
+// the lexer's and returns them. A capital makes a name unless it begins a
+// sentence.
+func (l *lexer) read(text string, at int) []word {
+	l.opened, l.parted = true, false
+	first := len(l.words)
+	for i := 0; i < len(text); {
+		r, size := utf8.DecodeRuneInString(text[i:])
+		switch {
+		case isDigit(r):
+			i = l.digits(text, i)
+		case isIdeograph(r):
+			i = l.ideographs(text, i)
+		case isLetter(r):
+			i = l.letters(text, i)
+		case strings.ContainsRune("<=>+~±×÷≤≥≈", r): // they change what is said
+			l.add(string(r), string(r), light, Span{i, i + size})
+			i += size
+		default:
+			l.opened = l.opened || isStop(r) || r == '\n'
+			l.parted = l.parted || isStop(r) || strings.ContainsRune(",;:()–—，；：、", r)
+			i += size
+		}
+	}
+	read := l.words[first:len(l.words):len(l.words)]
+	for i := range read {
+		read[i].Start += at
+		read[i].End += at
+	}
+	return read
+}
+
+func (l *lexer) add(key, written string, kind wordKind, at Span) {
+	l.words = append(l.words, word{key: key, plain: written, kind: kind, parted: l.parted, Span: at})
+	l.opened, l.parted = false, false
+}
+
+// isIdeograph reports whether r belongs to a script that is written without spaces.
+func isIdeograph(r rune) bool {
+	return r >= 0x0E00 && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai)
+}
+
+func isDigit(r rune) bool {
+	return '0' <= r && r <= '9' || r >= utf8.RuneSelf && unicode.IsDigit(r)
+}
+
+func isLetter(r rune) bool {
+	if r < utf8.RuneSelf {
+		return 'a' <= r|0x20 && r|0x20 <= 'z'
+	}
+	return r != utf8.RuneError && (unicode.IsLetter(r) || unicode.IsMark(r) || unicode.IsNumber(r))
+}
+
+func isStop(r rune) bool {
+	return strings.ContainsRune(".!?…。！？．｡", r)
+}
+
+// ideographs reads a run of a script without spaces: every pair of characters
+// is a word.
+func (l *lexer) ideographs(text string, start int) int {
+	i, before := start, -1
+	for i < len(text) {
+		r, size := utf8.DecodeRuneInString(text[i:])
+		if !isIdeograph(r) {
+			break
+		}
+		if before >= 0 {
+			pair := text[before : i+size]
+			l.add(pair, pair, plain, Span{before, i + size})
+		}
+		before = i
+		i += size
+	}
+	if before == start {
+		l.add(text[start:i], text[start:i], plain, Span{start, i})
+	}
+	return i
+}
+
+// letters reads a word that begins with a letter. Digits may follow (MH17), and
+// an apostrophe may be inside (don't).
+func (l *lexer) letters(text string, start int) int {
+	i := start
+	capitals, digit := 0, false
+	for i < len(text) {
+		r, size := utf8.DecodeRuneInString(text[i:])
+		if next, _ := utf8.DecodeRuneInString(text[i+size:]); isIdeograph(r) ||
+			!isDigit(r) && !isLetter(r) && !((r == '\'' || r == '’') && isLetter(next)) {
+			break
+		}
+		digit = digit || isDigit(r)
+		if unicode.IsUpper(r) {
+			capitals++
+		}
+		i += size
+	}
+	at := Span{start, i}
+	low := strings.ToLower(clip(text[start:i], maxWordBytes))
+	low = strings.TrimSuffix(strings.ReplaceAll(low, "’", "'"), "'s")
+	first, _ := utf8.DecodeRuneInString(text[start:])
+	month := months[low]
+	if low == "may" && (capitals == 0 || l.opened && !dayFollows(text[i:])) {
+		month = "" // the auxiliary
+	}
+	switch {
+	case month != "" && capitals > 0:
+		l.add(month, low, name, at)
+	case lightWords[low] && (l.opened || capitals != utf8.RuneCountInString(low) || capitals < 2):
+		l.add(low, low, light, at)
+	case spelledNumbers[low] != 0:
+		l.add(strconv.Itoa(spelledNumbers[low]), low, number, at)
+	case digit:
+		l.add(low, low, name, at)
+	case unicode.IsUpper(first) && (!l.opened || capitals > 1):
+		l.add(l.stemmed(low), low, name, at)
+	default:
+		l.add(l.stemmed(low), low, plain, at)
+	}
+	return i
+}
+
+// dayFollows reports whether a number comes next, as it does after the name of a month.
+func dayFollows(rest string) bool {
+	return len(rest) > 1 && rest[0] == ' ' && '0' <= rest[1] && rest[1] <= '9'
+}
+
+func (l *lexer) stemmed(low string) string {
+	if l.stem == nil || len(low) < 3 || l.begins != nil && !l.begins[[2]byte{low[0], low[1]}] {
+		return low
+	}
+	return l.stem(low)
+}
+
+// clip cuts a string to at most n bytes, between characters.
+func clip(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n]
+}
+
+// digits reads a number: digits with points, commas or single spaces between
+// them. It is compared by its value, so that 1,500 and 1 500 equal 1500.
+func (l *lexer) digits(text string, start int) int {
+	i, comma, commas := start, 0, 0
+	for i < len(text) {
+		r, size := utf8.DecodeRuneInString(text[i:])
+		if !isDigit(r) && !((r == '.' || r == ',') && i+1 < len(text) && '0' <= text[i+1] && text[i+1] <= '9') {
+			break
+		}
+		if r == ',' {
+			comma = i
+			commas++
+		}
+		i += size
+	}
+	if i-start <= 3 {
+		i += len(groups.FindString(text[i:min(len(text), i+maxWordBytes)]))
+	}
+	key := clip(text[start:i], maxWordBytes)
+	if commas == 1 && i-comma != 4 { // a comma before three digits groups them
+		key = strings.Replace(key, ",", ".", 1)
+	}
+	key = grouping.Replace(key)
+	const exact = 15 // digits that a float64 holds
+	if v, err := strconv.ParseFloat(key, 64); err == nil && len(key) <= exact {
+		key = strconv.FormatFloat(v, 'f', -1, 64)
+	}
+	minus, sign := signs(text, start, i)
+	if minus {
+		key = "-" + key
+	}
+	l.add(key, key, number, Span{start, i})
+	l.words[len(l.words)-1].sign = sign
+	return i
+}
+
+// groups matches further digits of a number that are grouped by spaces.
+var (
+	groups   = regexp.MustCompile(`^([ \x{a0}\x{2009}\x{202f}]\d{3}\b)+`)
+	grouping = strings.NewReplacer(",", "", " ", "", "\u00a0", "", "\u2009", "", "\u202f", "")
+)
+
+// signs returns what is written before and after a number: whether it is
+// negative, and its currency or %.
+func signs(text string, start, end int) (minus bool, sign rune) {
+	before, size := utf8.DecodeLastRuneInString(text[:start])
+	if before == '-' || before == '−' {
+		r, _ := utf8.DecodeLastRuneInString(text[:start-size])
+		minus = start == size || unicode.IsSpace(r) || r == '('
+	}
+	rest := strings.TrimPrefix(text[end:], " ")
+	after, _ := utf8.DecodeRuneInString(rest)
+	switch {
+	case unicode.Is(unicode.Sc, before):
+		return minus, before
+	case after == '%' || unicode.Is(unicode.Sc, after):
+		return minus, after
+	case strings.HasPrefix(rest, "percent"):
+		return minus, '%'
+	case strings.HasPrefix(rest, "euro"):
+		return minus, '€'
+	case strings.HasPrefix(rest, "dollar"):
+		return minus, '$'
+	}
+	return minus, 0
+}
+
+// beginnings returns the first two bytes of every word.
+func beginnings(words []word) map[[2]byte]bool {
+	m := make(map[[2]byte]bool, len(words))
+	for _, w := range words {
+		if len(w.plain) >= 2 {
+			m[[2]byte{w.plain[0], w.plain[1]}] = true
+		}
+	}
+	return m
+}
+
+var spelledNumbers = map[string]int{
+	"two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10, "eleven": 11, "twelve": 12,
+	"thirteen": 13, "fourteen": 14, "fifteen": 15, "sixteen": 16, "seventeen": 17, "eighteen": 18, "nineteen": 19, "twenty": 20,
+	"thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "seventy": 70, "eighty": 80, "ninety": 90,
+}
+
+// months maps the names of months and their short forms to the short form with
+// a full stop.
+var months = func() map[string]string {
+	m := make(map[string]string)
+	for _, month := range strings.Fields(`january february march april may june july august september october november december`) {
+		short := month[:3]
+		if m[month] = short + "."; month != "march" {
+			m[short] = short + "."
+		}
+	}
+	m["sept"] = "sep."
+	return m
+}()
+
+// lightWords are the words that any English text has: articles, pronouns,
+// prepositions, conjunctions, auxiliaries.
+var lightWords = wordSet(`
+	a an the and or but nor of in on at to for from by with as into onto upon about over under after before between
+	during through against among within without than then so such that this these those which who whom whose what
+	when where why how if while because it its he she his him her hers they them their theirs i me my mine we us our
+	ours you your yours is are was were be been being am do does did done has have had having will would shall should
+	may might can could must not no also there here both each all any some more most other another only own same too
+	very just up out off down again further once isn't aren't wasn't weren't don't doesn't didn't hasn't haven't
+	hadn't won't wouldn't can't couldn't mustn't shouldn't cannot`)
+
+func wordSet(words string) map[string]bool {
+	m := make(map[string]bool)
+	for w := range strings.FieldsSeq(words) {
+		m[w] = true
+	}
+	return m
+}
