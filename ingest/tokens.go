@@ -6,6 +6,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/pkoukk/tiktoken-go"
 	"github.com/tiktoken-go/tokenizer/codec"
 )
 
@@ -14,8 +15,8 @@ import (
 // this many letters do not occur; a run that long counts a few tokens more.
 const maxRun = 128
 
-// Text is counted in windows of about this many bytes, because the codec holds
-// several times the size of the text it counts. A window begins at a space,
+// Text is counted in windows of about this many bytes, so that the token list
+// of a large text is never held whole. A window begins at a space,
 // where the vocabulary's own word pattern begins a word: the sum is exact.
 const countWindow = 4 << 10
 
@@ -24,21 +25,45 @@ const countWindow = 4 << 10
 // may be off by one there, but text without spaces takes no more memory.
 const maxCountWindow = 4 * countWindow
 
-// The vocabulary is cl100k_base rather than o200k_base: half the memory
-// and start-up. In English the two differ by a few percent; in other
-// languages it counts more, up to five times as much (see LeastShare), so that
-// what it finds to fit a model's window does. It is part of the binary and
-// loaded at the first count.
-var vocabulary = sync.OnceValue(codec.NewCl100kBase)
+// The vocabulary is cl100k_base rather than o200k_base: half the memory (13 MB)
+// and start-up. In English the two differ by a few percent; in other languages it
+// counts more, up to five times as much (see LeastShare), so that what it finds to
+// fit a model's window does.
+//
+// It is part of the binary and loaded at the first count. tiktoken-go's own
+// offline loader embeds four vocabularies, 4 MB more; package codec has each in a
+// variable of its own, so that the linker keeps this one.
+var vocabulary = sync.OnceValue(func() *tiktoken.Tiktoken {
+	tiktoken.SetBpeLoader(codecLoader{})
+	t, err := tiktoken.GetEncoding(tiktoken.MODEL_CL100K_BASE)
+	if err != nil {
+		panic(fmt.Sprintf("unreachable: the embedded vocabulary: %v", err))
+	}
+	return t
+})
+
+// A codecLoader is a [tiktoken.BpeLoader] that reads the ranks of cl100k_base out
+// of package codec.
+type codecLoader struct{}
+
+// cl100kTokens is the number of ordinary tokens; the special ones come after them.
+const cl100kTokens = 100256
+
+func (codecLoader) LoadTiktokenBpe(string) (map[string]int, error) {
+	c := codec.NewCl100kBase()
+	ranks := make(map[string]int, cl100kTokens)
+	for id := range uint(cl100kTokens) {
+		token, err := c.Decode([]uint{id})
+		if err != nil {
+			return nil, err
+		}
+		ranks[token] = int(id)
+	}
+	return ranks, nil
+}
 
 // countPiece counts the tokens of a short text.
-func countPiece(text string) int {
-	n, err := vocabulary().Count(text)
-	if err != nil {
-		panic(fmt.Sprintf("unreachable: the word pattern has no time limit: %v", err))
-	}
-	return n
-}
+func countPiece(text string) int { return len(vocabulary().EncodeOrdinary(text)) }
 
 // CountTokens gives the number of tokens of a text in the vocabulary
 // cl100k_base. It is exact for ordinary text, and takes time linear in the

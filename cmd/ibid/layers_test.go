@@ -47,6 +47,7 @@ var homes = map[string][]string{
 	"google.golang.org/grpc":              {"retrieve"},
 	"github.com/google/uuid":              {"retrieve"},
 	"github.com/labstack/echo/v4":         {"web"},
+	"github.com/pkoukk/tiktoken-go":       {"ingest"},
 	"github.com/tiktoken-go/tokenizer":    {"ingest"},
 	"github.com/ledongthuc/pdf":           {"ingest"},
 	"github.com/tetratelabs/wazero":       {"ingest"},
