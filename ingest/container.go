@@ -15,6 +15,7 @@ import (
 	"sync"
 
 	"ibid/ingest/archive"
+	"ibid/ingest/mail"
 )
 
 // A container is a file that is a folder to a sync: an archive, which is nothing
@@ -45,8 +46,8 @@ func mails() archive.Holder { return archive.Holder{Is: isMail, Files: attachedT
 
 // insides are how the children look into containers. The path of their
 // document is a [containerRequest].
-func insides() []format {
-	return []format{
+func insides() []fileFormat {
+	return []fileFormat{
 		{name: "archive", read: listContainer, binary: true, isolated: true},
 		{name: "archive content", read: readContainer, binary: true, isolated: true},
 	}
@@ -94,9 +95,8 @@ func (r *Reader) ask(ctx context.Context, format string, q containerRequest, dat
 	if err != nil {
 		return nil, err
 	}
-	f, _ := formatNamed(format)
 	doc := &Document{Path: string(request)}
-	return doc, r.inChild(ctx, f, doc, data)
+	return doc, r.readInChild(ctx, format, doc, data)
 }
 
 // openContainers puts the files in each container among those of the run. One
@@ -165,7 +165,7 @@ func (run *syncRun) open(ctx context.Context, f file) (files []file, broken []st
 		case e.Failed != "":
 			in.err = errors.New(e.Failed)
 		case e.Skip != "":
-			in.err = &SkipError{e.Skip}
+			in.err = &SkipError{Reason: e.Skip}
 		default:
 			in.err = run.reader.refuse(in.path, in.size)
 		}
@@ -182,7 +182,7 @@ func (run *syncRun) open(ctx context.Context, f file) (files []file, broken []st
 		return fail(errors.New(list.Failed))
 	}
 	if len(files) == 0 {
-		f.err = &SkipError{"an archive without files"}
+		f.err = &SkipError{Reason: "an archive without files"}
 		files = append(files, f)
 	}
 	return files, broken
@@ -312,6 +312,42 @@ func (run *syncRun) unpack(ctx context.Context, c *container, paths []string) er
 			return errors.New("the reader of what it is packed in gave no proper reply")
 		}
 		c.content[s.Anchor] = []byte(doc.Text[s.Start:s.End])
+	}
+	return nil
+}
+
+// isMail reports whether a file of this name is a message or a mailbox, which
+// is read itself and may have other files attached.
+func isMail(name string) bool {
+	f, ok := formatOf(name)
+	return ok && (f.name == "mail" || f.name == "mbox")
+}
+
+// attachedTo gives the files attached to a message, or to those of a mailbox
+// in a folder for each. Names are made distinct.
+func attachedTo(name string, data []byte, each func(name string, data []byte) error) error {
+	if f, _ := formatOf(name); f.name != "mbox" {
+		return attachments("", mail.Read(data), each)
+	}
+	for i, message := range mail.Mailbox(data) {
+		if err := attachments(fmt.Sprintf("%d/", i+1), mail.Read(message), each); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func attachments(folder string, m *mail.Message, each func(name string, data []byte) error) error {
+	taken := make(map[string]int)
+	for _, f := range m.Files {
+		name := f.Name
+		if taken[f.Name]++; taken[f.Name] > 1 {
+			ending := path.Ext(name)
+			name = fmt.Sprintf("%s-%d%s", strings.TrimSuffix(name, ending), taken[f.Name], ending)
+		}
+		if err := each(folder+name, f.Data); err != nil {
+			return err
+		}
 	}
 	return nil
 }

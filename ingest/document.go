@@ -1,6 +1,6 @@
 package ingest
 
-import "strings"
+import "ibid/ingest/format"
 
 // A Root is an ingested folder under a short name.
 type Root struct {
@@ -17,84 +17,20 @@ type Root struct {
 // DefaultCollection holds every root for which no other was chosen.
 const DefaultCollection = "default"
 
-// A Document is one file as its author wrote it, read into text.
-type Document struct {
-	// ID is Root + "/" + Path. It is stable between runs.
-	ID string `json:"document"`
-	// Root is the name of the [Root] the document belongs to.
-	Root string `json:"root"`
-	// Path is slash-separated and relative to the root.
-	Path string `json:"path"`
-	// Title is what the document calls itself, else its file name.
-	Title string `json:"title"`
-	// Format names the reader that read it: "markdown", "rst", "text",
-	// "html", "csv", "pdf", "docx", "pptx", "xlsx", "odt", "ods", "odp",
-	// "epub", "mail", "mbox" …; "office" when the name has the ending of an
-	// older format.
-	Format string `json:"format"`
-	// Digest is the SHA-256 of the file's bytes in lower-case hexadecimal.
-	Digest string `json:"digest"`
-	// Text is the extracted text: valid UTF-8, NFC, lines ended by LF, no
-	// invisible or control characters but LF and tab. Every offset in this
-	// package is a byte offset into it.
-	Text string `json:"-"`
-	// Sections lists the headings in order of Start. Text before the first
-	// heading belongs to no section.
-	Sections []Section `json:"-"`
-	// Pages lists the pages in order; nil where the format has none.
-	Pages []Page `json:"-"`
-	// Lines say where the text stands in the lines of the file, in order of
-	// Start; nil where the format has no lines worth naming.
-	Lines []Line `json:"-"`
-	// Partial says what of the file could not be read; empty when all was.
-	Partial string `json:"-"`
-	// Meta holds what the document says of itself (author, date, tags …), as
-	// inert text, and under [ReaderKey] what read it.
-	Meta map[string]string `json:"meta,omitempty"`
-}
+// What readers make of files; see [format.Document].
+type (
+	Document  = format.Document
+	Section   = format.Section
+	Page      = format.Page
+	Line      = format.Line
+	SkipError = format.SkipError
+)
 
-// A Section is the text from one heading to the next of any level, or one row
-// of a table file or a sheet.
-type Section struct {
-	Heading string // empty for a row
-	Level   int    // 1 is the outermost
-	Anchor  string // fragment that leads to the heading in the original, without "#"; may be empty
-	Start   int    // byte offset of the heading's line in Document.Text
-	End     int    // byte offset behind the section's last byte
-}
+// ReaderKey is the name in [Document.Meta] of what a PDF file was read by.
+const ReaderKey = format.ReaderKey
 
-// sheetPrefix begins the anchors of sheets and of rows in them.
-const sheetPrefix = "sheet="
-
-// RowAnchor reads the anchor of rows: "row=12" (RFC 7111) or "row=3-7" in a table
-// file, "sheet=NAME&row=12" in a workbook, whose fragment is read from its end:
-// a name may hold any character. ok is false for all other anchors.
-func RowAnchor(anchor string) (sheet, rows string, ok bool) {
-	if name, inSheet := strings.CutPrefix(anchor, sheetPrefix); inSheet {
-		at := strings.LastIndex(name, "&row=")
-		if at < 0 {
-			return "", "", false
-		}
-		return name[:at], name[at+len("&row="):], true
-	}
-	rows, ok = strings.CutPrefix(anchor, "row=")
-	return "", rows, ok
-}
-
-// A Page is one page's range of the text.
-type Page struct {
-	Number int // 1-based position in the file
-	Start  int
-	End    int
-}
-
-// A Line says that the byte of the text at Start stands in the line Number of
-// the file, 1-based. Up to the next Line, every line of the text is one of the
-// file.
-type Line struct {
-	Start  int
-	Number int
-}
+// RowAnchor is [format.RowAnchor].
+func RowAnchor(anchor string) (sheet, rows string, ok bool) { return format.RowAnchor(anchor) }
 
 // A Chunk is a stored piece of a document. Its Text equals
 // Document.Text[Start:End], always.

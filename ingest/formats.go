@@ -9,10 +9,12 @@ import (
 	"strings"
 
 	"ibid/ingest/archive"
+	"ibid/ingest/child"
+	"ibid/ingest/format"
 )
 
-// A format is a kind of file and how it is read.
-type format struct {
+// A fileFormat is a kind of file and how it is read.
+type fileFormat struct {
 	name    string   // [Document.Format]
 	said    string   // in a list for people, its endings with it where they are not plain; empty when another one speaks for it
 	endings []string // of the names of its files, in lower case; "" is no ending
@@ -30,56 +32,56 @@ type format struct {
 	// outside reads with the help of other programs, and of children where
 	// those do not suffice; nil for all but a few formats. It may stand in the
 	// place of read.
-	outside func(r *Reader, ctx context.Context, f format, doc *Document, data []byte) error
+	outside func(r *Reader, ctx context.Context, doc *Document, data []byte) error
 }
 
 // formats lists what is read, in the order in which people are told of it.
-func formats() []format {
-	return []format{
-		{name: "markdown", said: "Markdown (.md, .mdx)", endings: []string{".md", ".markdown", ".mdown", ".mkd", ".mdx"}, read: readMarkdown, tree: true},
-		{name: "rst", said: "reStructuredText (.rst)", endings: []string{".rst", ".rest"}, read: readRST},
-		{name: "asciidoc", said: "AsciiDoc", endings: []string{".adoc", ".asciidoc", ".asc"}, read: readAsciiDoc},
-		{name: "latex", said: "LaTeX", endings: []string{".tex", ".ltx", ".latex"}, read: readLaTeX},
-		{name: "org", said: "Org", endings: []string{".org"}, read: readOrg},
-		{name: "text", said: "text (.txt, .log)", endings: []string{".txt", ".text", ".log", ""}, read: readText},
-		{name: "html", said: "HTML", endings: []string{".html", ".htm", ".xhtml"}, read: readHTML, tree: true},
-		{name: "csv", said: "CSV and TSV", endings: []string{".csv", ".tsv", ".tab"}, read: readTable},
-		{name: "json", said: "JSON", endings: []string{".json", ".geojson", ".webmanifest"}, read: readJSON},
-		{name: "jsonl", said: "JSON Lines (.jsonl, .ndjson)", endings: []string{".jsonl", ".ndjson"}, read: readJSONLines},
-		{name: "yaml", said: "YAML", endings: []string{".yaml", ".yml"}, read: readYAML},
-		{name: "toml", said: "TOML and INI", endings: []string{".toml", ".ini", ".cfg", ".conf", ".properties"}, read: readTOML},
-		{name: "xml", said: "XML", endings: []string{".xml", ".rss", ".atom", ".fb2", ".dita", ".docbook", ".dbk", ".tei", ".xliff", ".xlf", ".opml", ".plist", ".kml", ".gpx"}, read: readXML},
-		{name: "subtitles", said: "subtitles (.srt, .vtt)", endings: []string{".srt", ".vtt"}, read: readSubtitles},
-		{name: "notebook", said: "Jupyter notebooks", endings: []string{".ipynb"}, read: readNotebook},
-		{name: "code", said: "source code", endings: codeEndings(), read: readCode},
-		{name: "pdf", said: "PDF", endings: []string{".pdf"}, read: readPDF, binary: true, isolated: true, outside: (*Reader).readPDFFile},
+func formats() []fileFormat {
+	return []fileFormat{
+		{name: "markdown", said: "Markdown (.md, .mdx)", endings: []string{".md", ".markdown", ".mdown", ".mkd", ".mdx"}, read: format.Markdown, tree: true},
+		{name: "rst", said: "reStructuredText (.rst)", endings: []string{".rst", ".rest"}, read: format.RST},
+		{name: "asciidoc", said: "AsciiDoc", endings: []string{".adoc", ".asciidoc", ".asc"}, read: format.AsciiDoc},
+		{name: "latex", said: "LaTeX", endings: []string{".tex", ".ltx", ".latex"}, read: format.LaTeX},
+		{name: "org", said: "Org", endings: []string{".org"}, read: format.Org},
+		{name: "text", said: "text (.txt, .log)", endings: []string{".txt", ".text", ".log", ""}, read: format.Text},
+		{name: "html", said: "HTML", endings: []string{".html", ".htm", ".xhtml"}, read: format.HTML, tree: true},
+		{name: "csv", said: "CSV and TSV", endings: []string{".csv", ".tsv", ".tab"}, read: format.Table},
+		{name: "json", said: "JSON", endings: []string{".json", ".geojson", ".webmanifest"}, read: format.JSON},
+		{name: "jsonl", said: "JSON Lines (.jsonl, .ndjson)", endings: []string{".jsonl", ".ndjson"}, read: format.JSONLines},
+		{name: "yaml", said: "YAML", endings: []string{".yaml", ".yml"}, read: format.YAML},
+		{name: "toml", said: "TOML and INI", endings: []string{".toml", ".ini", ".cfg", ".conf", ".properties"}, read: format.TOML},
+		{name: "xml", said: "XML", endings: []string{".xml", ".rss", ".atom", ".fb2", ".dita", ".docbook", ".dbk", ".tei", ".xliff", ".xlf", ".opml", ".plist", ".kml", ".gpx"}, read: format.XML},
+		{name: "subtitles", said: "subtitles (.srt, .vtt)", endings: []string{".srt", ".vtt"}, read: format.Subtitles},
+		{name: "notebook", said: "Jupyter notebooks", endings: []string{".ipynb"}, read: format.Notebook},
+		{name: "code", said: "source code", endings: format.CodeEndings(), read: format.Code},
+		{name: "pdf", said: "PDF", endings: []string{".pdf"}, binary: true, isolated: true, outside: (*Reader).readPDFFile},
 		{name: "image", said: "pictures of text (where tesseract is installed)", endings: []string{".png", ".jpg", ".jpeg", ".tif", ".tiff", ".webp", ".bmp", ".gif"},
 			binary: true, outside: (*Reader).readPicture},
-		{name: "docx", said: "Word (.docx)", endings: []string{".docx", ".docm", ".dotx", ".dotm"}, read: readOffice, binary: true, isolated: true},
-		{name: "pptx", said: "PowerPoint (.pptx)", endings: []string{".pptx", ".pptm", ".ppsx", ".ppsm", ".potx", ".potm"}, read: readOffice, binary: true, isolated: true},
-		{name: "xlsx", said: "Excel (.xlsx)", endings: []string{".xlsx", ".xlsm", ".xltx", ".xltm"}, read: readOffice, binary: true, isolated: true},
-		{name: "odt", said: "OpenDocument (.odt, .ods, .odp)", endings: []string{".odt", ".ott", ".fodt"}, read: readOffice, binary: true, isolated: true},
-		{name: "ods", endings: []string{".ods", ".ots", ".fods"}, read: readOffice, binary: true, isolated: true},
-		{name: "odp", endings: []string{".odp", ".otp", ".fodp"}, read: readOffice, binary: true, isolated: true},
-		{name: "epub", said: "EPUB", endings: []string{".epub"}, read: readOffice, binary: true, isolated: true},
+		{name: "docx", said: "Word (.docx)", endings: []string{".docx", ".docm", ".dotx", ".dotm"}, read: format.Office, binary: true, isolated: true},
+		{name: "pptx", said: "PowerPoint (.pptx)", endings: []string{".pptx", ".pptm", ".ppsx", ".ppsm", ".potx", ".potm"}, read: format.Office, binary: true, isolated: true},
+		{name: "xlsx", said: "Excel (.xlsx)", endings: []string{".xlsx", ".xlsm", ".xltx", ".xltm"}, read: format.Office, binary: true, isolated: true},
+		{name: "odt", said: "OpenDocument (.odt, .ods, .odp)", endings: []string{".odt", ".ott", ".fodt"}, read: format.Office, binary: true, isolated: true},
+		{name: "ods", endings: []string{".ods", ".ots", ".fods"}, read: format.Office, binary: true, isolated: true},
+		{name: "odp", endings: []string{".odp", ".otp", ".fodp"}, read: format.Office, binary: true, isolated: true},
+		{name: "epub", said: "EPUB", endings: []string{".epub"}, read: format.Office, binary: true, isolated: true},
 		// Read when what stands behind the ending is one of the above, and
 		// refused with what to do otherwise.
-		{name: "office", endings: []string{".doc", ".dot", ".xls", ".xlt", ".xlsb", ".ppt", ".pps", ".pot", ".rtf", ".sxw", ".sxc", ".sxi"}, read: readOffice, binary: true, isolated: true},
-		{name: "mail", said: "mail (.eml, .mbox, .mhtml)", endings: []string{".eml", ".mht", ".mhtml"}, read: readMail, isolated: true},
-		{name: "mbox", endings: []string{".mbox", ".mbx"}, read: readMailbox, isolated: true},
-		{name: "outlook", endings: []string{".msg", ".pst"}, read: refuseOutlook, binary: true},
+		{name: "office", endings: []string{".doc", ".dot", ".xls", ".xlt", ".xlsb", ".ppt", ".pps", ".pot", ".rtf", ".sxw", ".sxc", ".sxi"}, read: format.Office, binary: true, isolated: true},
+		{name: "mail", said: "mail (.eml, .mbox, .mhtml)", endings: []string{".eml", ".mht", ".mhtml"}, read: format.Mail, isolated: true},
+		{name: "mbox", endings: []string{".mbox", ".mbx"}, read: format.Mailbox, isolated: true},
+		{name: "outlook", endings: []string{".msg", ".pst"}, read: format.Outlook, binary: true},
 	}
 }
 
 // formatOf gives the format that a file's name stands for.
-func formatOf(name string) (format, bool) {
+func formatOf(name string) (fileFormat, bool) {
 	ending := endingOf(name)
 	for _, f := range formats() {
 		if slices.Contains(f.endings, ending) {
 			return f, true
 		}
 	}
-	return format{}, false
+	return fileFormat{}, false
 }
 
 // endingOf gives the ending of a file's name, in lower case and with its dot.
@@ -95,26 +97,26 @@ func endingOf(name string) string {
 	}
 	switch stem {
 	case "README", "LICENSE", "LICENCE", "COPYING", "NOTICE", "NEWS", "CHANGES", "CHANGELOG", "HISTORY", "AUTHORS", "INSTALL", "TODO", "FAQ":
-		if !archive.Is(name) && !slices.ContainsFunc(formats(), func(f format) bool { return slices.Contains(f.endings, ending) }) {
+		if !archive.Is(name) && !slices.ContainsFunc(formats(), func(f fileFormat) bool { return slices.Contains(f.endings, ending) }) {
 			return ""
 		}
 	}
 	return ending
 }
 
-func formatNamed(name string) (format, bool) {
+func formatNamed(name string) (fileFormat, bool) {
 	all := append(formats(), insides()...)
-	if i := slices.IndexFunc(all, func(f format) bool { return f.name == name }); i >= 0 {
+	if i := slices.IndexFunc(all, func(f fileFormat) bool { return f.name == name }); i >= 0 {
 		return all[i], true
 	}
-	return format{}, false
+	return fileFormat{}, false
 }
 
 // into reads the file into the document. A panic is an error: one file's own.
-func (f format) into(doc *Document, data []byte) (err error) {
+func (f fileFormat) into(doc *Document, data []byte) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("the %s reader crashed on it: %s (%s)", f.name, firstLine(fmt.Sprint(p), 200), crashSite(debug.Stack()))
+			err = fmt.Errorf("the %s reader crashed on it: %s (%s)", f.name, child.FirstLine(fmt.Sprint(p), 200), crashSite(debug.Stack()))
 		}
 	}()
 	return f.read(doc, data)

@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"ibid/ingest/format"
 	"maps"
 	"os"
 	"path/filepath"
@@ -36,7 +37,7 @@ func TestHTMLMainContent(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		p, r := overlap(wordsOf(doc.Text), wordsOf(clean(spacedText(tree))))
+		p, r := overlap(wordsOf(doc.Text), wordsOf(format.Clean(spacedText(tree))))
 		f := 2 * p * r / max(p+r, 1e-9)
 		precision, recall, f1 = precision+p, recall+r, f1+f
 		if f < .95 {
@@ -51,6 +52,11 @@ func TestHTMLMainContent(t *testing.T) {
 	}
 }
 
+var inlineElements = map[string]bool{
+	"a": true, "abbr": true, "b": true, "bdi": true, "cite": true, "code": true, "em": true, "font": true, "i": true, "img": true, "kbd": true, "mark": true,
+	"q": true, "s": true, "small": true, "span": true, "strong": true, "sub": true, "sup": true, "time": true, "tt": true, "u": true, "var": true,
+}
+
 // spacedText is all text of a tree, with a space between elements that stand
 // apart.
 func spacedText(n *html.Node) string {
@@ -59,7 +65,7 @@ func spacedText(n *html.Node) string {
 		switch {
 		case c.Type == html.TextNode && c.Parent.Data != "script" && c.Parent.Data != "style":
 			out.WriteString(c.Data)
-		case c.Type == html.ElementNode && (blockElements[c.DataAtom] || c.Data == "br" || c.Data == "li" || c.Data[0] == 'h'):
+		case c.Type == html.ElementNode && (c.Data == "br" || !inlineElements[c.Data]):
 			out.WriteByte(' ')
 		}
 	}

@@ -9,13 +9,6 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if os.Getenv(childVariable) == misbehaving {
-		if err := childWork(os.Stdin, os.Stdout, os.Stderr, misbehave); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		os.Exit(0)
-	}
 	if code, ran := RunChild(os.Getenv, os.Stdin, os.Stdout, os.Stderr); ran {
 		os.Exit(code)
 	}

@@ -14,8 +14,10 @@ func TestMetaURL(t *testing.T) {
 		"a printed book":            "",
 	} {
 		for _, key := range []string{"url", "source", "canonical"} {
-			var doc Document
-			readFrontMatter(&doc, key+": "+address+"\n")
+			doc, err := new(Reader).Read(t.Context(), "a.md", []byte("---\n"+key+": "+address+"\n---\nText."))
+			if err != nil {
+				t.Fatal(err)
+			}
 			if got := doc.Meta["url"]; got != want {
 				t.Errorf("%s: %s gives %q, want %q", key, address, got, want)
 			}

@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"ibid/ingest/child"
+	"ibid/ingest/format"
 	"io"
 	"maps"
 	"math/rand/v2"
@@ -134,14 +136,14 @@ func TestOfficeBombs(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			factor := childMemory / (512 << 20) // the race detector's
+			factor := child.Memory / (512 << 20) // the race detector's
 			bound, memory := 2*time.Second*time.Duration(factor*factor), uint64(128<<20*factor)
 			var took time.Duration
 			var grown uint64
 			for try := range 2 {
 				took, grown = measured(func() {
 					doc := &Document{Path: tt.file}
-					err := readOffice(doc, tt.data)
+					err := format.Office(doc, tt.data)
 					switch {
 					case tt.reason == "" && err != nil, tt.reason != "" && (err == nil || !strings.Contains(err.Error(), tt.reason)):
 						t.Errorf("%v, want %q", err, tt.reason)

@@ -4,8 +4,8 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
+	"ibid/ingest/child"
 	"maps"
 	"math/rand/v2"
 	"os"
@@ -83,12 +83,10 @@ func latin(text string) bool {
 // references are what pdftotext makes of a file, in its two orders.
 func references(ctx context.Context, data []byte) (texts []string, err error) {
 	for _, order := range []string{"-q", "-raw"} {
-		name, stdin, done, err := inFile(data)
+		out, err := child.Task{Name: PDFToText, Limit: child.Seconds * time.Second, MaxOutput: child.MaxOutput}.RunOn(ctx, data, func(name string) []string {
+			return []string{child.Program("pdftotext"), "-enc", "UTF-8", order, name, "-"}
+		})
 		if err != nil {
-			return nil, err
-		}
-		out, err := task{name: PDFToText, args: []string{program("pdftotext"), "-enc", "UTF-8", order, name, "-"}, stdin: stdin, limit: childSeconds * time.Second, most: maxChildOutput}.run(ctx)
-		if err := errors.Join(err, done()); err != nil {
 			return nil, err
 		}
 		texts = append(texts, string(out))
@@ -100,7 +98,7 @@ func references(ctx context.Context, data []byte) (texts []string, err error) {
 // how many characters, and which words in which order. A sample of them unless
 // IBID_CAMPAIGN is set.
 func TestPDFShelf(t *testing.T) {
-	if program("pdftotext") == "" {
+	if child.Program("pdftotext") == "" {
 		t.Skip("pdftotext is not installed: there is nothing to compare with")
 	}
 	files := shelf(t)
@@ -239,7 +237,7 @@ func TestPDFMutants(t *testing.T) {
 		data := mutant(rng, f.data, files[rng.IntN(len(files))].data)
 		tier := ways[i%len(ways)]
 		group.Go(func() error {
-			ctx, cancel := context.WithTimeout(t.Context(), 3*childSeconds*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), 3*child.Seconds*time.Second)
 			defer cancel()
 			start := time.Now()
 			doc, err := readers[tier].Read(ctx, "mutant.pdf", data)

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"ibid/ingest/child"
 	"ibid/ingest/pdf/pdfium"
 	"ibid/ingest/pdf/poppler"
 )
@@ -55,7 +56,7 @@ func (o PDFOptions) OCR() string {
 	if o.Tier == "" || o.Languages == NoOCR {
 		return ""
 	}
-	return program("tesseract")
+	return child.Program("tesseract")
 }
 
 // A pdfPlan is what the options come to on this machine.
@@ -87,7 +88,7 @@ func (o PDFOptions) find() (pdfPlan, error) {
 		return p, fmt.Errorf("no way to read PDF files is named %q: give %s, %s, %s or %s", o.Tier, PDFAuto, PDFium, PDFToText, PDFGo)
 	}
 	p.tesseract = o.OCR()
-	p.pdftotext, p.pdftoppm = program("pdftotext"), program("pdftoppm")
+	p.pdftotext, p.pdftoppm = child.Program("pdftotext"), child.Program("pdftoppm")
 	if o.Tier == PDFAuto || o.Tier == PDFium {
 		_, from, err := pdfium.Code(o.Folder)
 		switch {
@@ -120,11 +121,6 @@ func (o PDFOptions) find() (pdfPlan, error) {
 // better text, or better pages, than it did before, it is one more: what is
 // stored of unchanged files is read anew then.
 const pdfVersion = 1
-
-// ReaderKey is the name in [Document.Meta] of what a PDF file was read by: one
-// of [PDFium], [PDFToText] and [PDFGo], the version of the reading, and whether
-// scanned pages were left out.
-const ReaderKey = "reader"
 
 // withoutOCR ends what is noted of a file whose scanned pages were not read.
 const withoutOCR = " without OCR"
@@ -197,6 +193,13 @@ func (r *Reader) PDFInUse(ctx context.Context) (PDFInUse, error) {
 	return p.PDFInUse, err
 }
 
+// Child processes in the role of the compiler compile PDFium, once for all
+// children. folderVariable holds its folders.
+const (
+	roleCompiler   = "compiler"
+	folderVariable = "IBID_FOLDERS"
+)
+
 // cacheFolder is where compiled code is kept, in a folder of Ibid's own.
 const cacheFolder = "compiled"
 
@@ -206,15 +209,15 @@ func compilePDFium(ctx context.Context, folder, cache string) error {
 	if err := os.MkdirAll(cache, 0o700); err != nil {
 		return err
 	}
-	_, err := task{
-		name: "the compiler of PDFium", role: roleCompiler, limit: 2 * time.Minute,
-		env: []string{folderVariable + "=" + strings.Join([]string{folder, cache}, string(os.PathListSeparator))},
-	}.run(ctx)
+	_, err := child.Task{
+		Name: "the compiler of PDFium", Role: roleCompiler, Limit: 2 * time.Minute,
+		Env: []string{folderVariable + "=" + strings.Join([]string{folder, cache}, string(os.PathListSeparator))},
+	}.Run(ctx)
 	return err
 }
 
-// workAsCompiler does the work of a child whose role is that of the compiler.
-func workAsCompiler(getenv func(string) string) error {
+// compileInChild is the work of a child in the role of the compiler.
+func compileInChild(getenv func(string) string) error {
 	folder, cache, ok := strings.Cut(getenv(folderVariable), string(os.PathListSeparator))
 	if !ok {
 		return errors.New("its folders are missing")
@@ -231,19 +234,19 @@ func workAsCompiler(getenv func(string) string) error {
 }
 
 // readPDFFile reads a PDF file the way that the options say.
-func (r *Reader) readPDFFile(ctx context.Context, f format, doc *Document, data []byte) error {
+func (r *Reader) readPDFFile(ctx context.Context, doc *Document, data []byte) error {
 	plan, err := r.pdf(ctx)
 	if err != nil {
 		return err
 	}
 	job := plan.job
 	job.Tier, job.Fallback = plan.Tier, r.PDF.Tier == PDFAuto
-	reply, err := r.askPDF(ctx, f, doc, job, data, plan)
+	reply, err := r.askPDF(ctx, doc, job, data, plan)
 	missing := false
 	if err == nil && reply.Scan > 0 {
-		err = r.readScan(ctx, f, doc, data, plan, reply.Scan)
+		err = r.readScan(ctx, doc, data, plan, reply.Scan)
 	} else if err == nil {
-		if reply, missing, err = r.withScans(ctx, f, doc, job, data, plan, reply); err == nil {
+		if reply, missing, err = r.withScans(ctx, doc, job, data, plan, reply); err == nil {
 			err = reply.into(doc)
 		}
 	}
@@ -252,20 +255,13 @@ func (r *Reader) readPDFFile(ctx context.Context, f format, doc *Document, data 
 	if missing {
 		reader += withoutOCR
 	}
-	doc.setReader(reader)
+	doc.SetReader(reader)
 	return err
 }
 
-func (doc *Document) setReader(reader string) {
-	if doc.Meta == nil {
-		doc.Meta = make(map[string]string)
-	}
-	doc.Meta[ReaderKey] = reader
-}
-
 // askPDF has a child read the file, after pdftotext where that is the way.
-func (r *Reader) askPDF(ctx context.Context, f format, doc *Document, job pdfJob, data []byte, plan pdfPlan) (childReply, error) {
-	request := childRequest{Format: f.name, Path: doc.Path, PDF: &job}
+func (r *Reader) askPDF(ctx context.Context, doc *Document, job pdfJob, data []byte, plan pdfPlan) (childReply, error) {
+	request := childRequest{Format: doc.Format, Path: doc.Path, PDF: &job}
 	if job.Tier != PDFToText {
 		return r.askChild(ctx, request, data)
 	}
@@ -281,7 +277,7 @@ func (r *Reader) askPDF(ctx context.Context, f format, doc *Document, job pdfJob
 }
 
 func (r *Reader) pdftotext(ctx context.Context, path string, data []byte) ([]byte, error) {
-	out, err := r.runOn(ctx, data, task{name: PDFToText, limit: childSeconds * time.Second, most: maxChildOutput}, func(name string) []string {
+	out, err := r.runProgram(ctx, data, child.Task{Name: PDFToText, Limit: child.Seconds * time.Second, MaxOutput: child.MaxOutput}, func(name string) []string {
 		return slices.Concat([]string{path}, poppler.Arguments(), []string{name, "-"})
 	})
 	var exit *exec.ExitError

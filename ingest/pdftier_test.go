@@ -2,7 +2,6 @@ package ingest
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"image"
@@ -15,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"ibid/ingest/child"
 	"ibid/ingest/pdf/pdfium"
 )
 
@@ -65,7 +65,7 @@ func needPDFium(t testing.TB) *Reader {
 
 func needTesseract(t testing.TB) {
 	t.Helper()
-	if program("tesseract") == "" {
+	if child.Program("tesseract") == "" {
 		t.Skip("tesseract is not installed")
 	}
 }
@@ -265,21 +265,13 @@ func TestPDFiumIsCompiledOnce(t *testing.T) {
 // picture draws a page of text as a camera would see it.
 func picture(t *testing.T, dpi int) image.Image {
 	t.Helper()
-	path := program("pdftoppm")
+	path := child.Program("pdftoppm")
 	if path == "" {
 		t.Skip("pdftoppm is not installed: there is no picture of a page")
 	}
-	name, stdin, done, err := inFile(testPDF(t, "rates.pdf"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := done(); err != nil {
-			t.Error(err)
-		}
-	}()
-	out, err := task{name: "pdftoppm", args: []string{path, "-r", fmt.Sprint(dpi), "-f", "1", "-l", "1", "-singlefile", "-gray", "-png", name}, stdin: stdin,
-		limit: time.Minute, most: maxPicture}.run(t.Context())
+	out, err := child.Task{Name: "pdftoppm", Limit: time.Minute, MaxOutput: maxPicture}.RunOn(t.Context(), testPDF(t, "rates.pdf"), func(name string) []string {
+		return []string{path, "-r", fmt.Sprint(dpi), "-f", "1", "-l", "1", "-singlefile", "-gray", "-png", name}
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -415,48 +407,4 @@ func TestReadScans(t *testing.T) {
 			t.Errorf("a torn picture: %v", err)
 		}
 	})
-}
-
-// Programs outside are bounded as children are.
-func TestTaskIsBounded(t *testing.T) {
-	sh := program("sh")
-	if sh == "" {
-		t.Skip("there is no sh")
-	}
-	do := func(script string, limit time.Duration, most int) ([]byte, error) {
-		return task{name: "the script", args: []string{sh, "-c", script}, limit: limit, most: most}.run(t.Context())
-	}
-	if out, err := do("echo one; echo two >&2", time.Minute, 100); err != nil || string(out) != "one\n" {
-		t.Errorf("%q, %v", out, err)
-	}
-	if _, err := do("echo broken >&2; exit 3", time.Minute, 100); err == nil || err.Error() != "the script: broken" {
-		t.Errorf("%v", err)
-	}
-	start := time.Now()
-	if _, err := do("while :; do :; done", time.Second, 100); err == nil || !strings.Contains(err.Error(), "took more than 1 s") {
-		t.Errorf("%v", err)
-	}
-	// What it started goes with it.
-	if _, err := do("sleep 300 & sleep 300", time.Second, 100); err == nil || !strings.Contains(err.Error(), "took more than 1 s") {
-		t.Errorf("%v", err)
-	}
-	if took := time.Since(start); took > 20*time.Second {
-		t.Errorf("two programs of a second each were stopped after %s", took)
-	}
-	if _, err := do("while :; do echo xxxxxxxxxxxxxxxxxxxxxxxx; done", time.Minute, 1000); err == nil || !strings.Contains(err.Error(), "came out of") {
-		t.Errorf("%v", err)
-	}
-	if canBecome {
-		if _, err := do("echo x >"+filepath.Join(t.TempDir(), "f"), time.Minute, 100); err == nil {
-			t.Error("it wrote a file")
-		}
-		if out, err := do("env", time.Minute, 4000); err != nil || strings.Contains(string(out), "HOME=") || strings.Contains(string(out), "IBID_") {
-			t.Errorf("it sees %q, %v", out, err)
-		}
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := (task{name: "the script", args: []string{sh, "-c", "sleep 300"}, limit: time.Minute, most: 1}).run(ctx); !errors.Is(err, context.Canceled) {
-		t.Errorf("%v", err)
-	}
 }

@@ -3,6 +3,9 @@ package ingest
 import (
 	"errors"
 	"fmt"
+	"ibid/ingest/charset"
+	"ibid/ingest/child"
+	"ibid/ingest/format"
 	"os"
 	"path"
 	"path/filepath"
@@ -42,7 +45,7 @@ var hostilePlain = map[string][]string{
 func TestPlainFormatsInLinearTime(t *testing.T) {
 	const bound = 10 * time.Second
 	size := 192 << 10
-	if childMemory != 512<<20 { // the race detector makes everything ten times as slow
+	if child.Memory != 512<<20 { // the race detector makes everything ten times as slow
 		size = 24 << 10
 	}
 	for ext, units := range hostilePlain {
@@ -76,8 +79,8 @@ func TestPlainFormatsRefuse(t *testing.T) {
 		skipped    bool
 		reason     string
 	}{
-		{"a.json", `{"a":"` + strings.Repeat("x", maxJSONLine) + `"}`, false, "line 1 is 32 MB long"},
-		{"a.jsonl", "{}\n" + strings.Repeat("x", maxJSONLine+1), false, "line 2 is 32 MB long"},
+		{"a.json", `{"a":"` + strings.Repeat("x", 32<<20) + `"}`, false, "line 1 is 32 MB long"},
+		{"a.jsonl", "{}\n" + strings.Repeat("x", 32<<20+1), false, "line 2 is 32 MB long"},
 		{"a.json", strings.Repeat("[", deep) + strings.Repeat("]", deep), false, "more than 128 deep"},
 		{"a.jsonl", strings.Repeat("[", deep) + strings.Repeat("]", deep), false, "line 1: lists and objects"},
 		{"a.jsonl", "x\ny\n", false, "none of its lines"},
@@ -97,7 +100,7 @@ func TestPlainFormatsRefuse(t *testing.T) {
 	for _, tt := range tests {
 		begun := time.Now()
 		doc, err := new(Reader).Read(t.Context(), tt.name, []byte(tt.data))
-		if took := time.Since(begun); took > 20*time.Second && childMemory == 512<<20 {
+		if took := time.Since(begun); took > 20*time.Second && child.Memory == 512<<20 {
 			t.Errorf("%s %.20q: refused after %v", tt.name, tt.data, took)
 		}
 		if err == nil {
@@ -161,11 +164,11 @@ func TestLinesOfTheFile(t *testing.T) {
 		if err != nil || doc.Lines == nil {
 			continue
 		}
-		src, err := decode(data, "")
+		src, err := charset.Decode(data, "")
 		if err != nil {
 			t.Fatal(err)
 		}
-		lines := strings.Split(strings.ReplaceAll(clean(src), "\\_", "_"), "\n")
+		lines := strings.Split(strings.ReplaceAll(format.Clean(src), "\\_", "_"), "\n")
 		last := 0
 		for _, c := range Split(doc, SplitOptions{Target: 30, Max: 60}) {
 			if c.Line == 0 {
@@ -177,7 +180,7 @@ func TestLinesOfTheFile(t *testing.T) {
 			}
 			near := strings.ToLower(strings.Join(lines[c.Line-1:min(len(lines), c.Line+2)], "\n"))
 			if !slices.ContainsFunc(firstWords(c.Text), func(word string) bool { return strings.Contains(near, word) }) {
-				t.Errorf("%s: line %d is %q, the chunk begins %q", name, c.Line, lines[c.Line-1], firstLine(c.Text, 60))
+				t.Errorf("%s: line %d is %q, the chunk begins %q", name, c.Line, lines[c.Line-1], child.FirstLine(c.Text, 60))
 			}
 			if c.Line < last-10 { // a comment stands over the name it is under here
 				t.Errorf("%s: line %d behind line %d", name, c.Line, last)

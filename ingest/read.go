@@ -7,6 +7,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"ibid/ingest/charset"
+	"ibid/ingest/child"
 	"path"
 	"runtime"
 	"strings"
@@ -29,8 +31,7 @@ type Reader struct {
 	PDF PDFOptions
 
 	once     sync.Once
-	slots    chan struct{} // one for each child process that may run
-	children *childPool
+	children *child.Pool
 	pdfs     pdfState
 }
 
@@ -38,30 +39,23 @@ type Reader struct {
 // by themselves when none has come for a while. The reader stays ready for use.
 func (r *Reader) Close() {
 	r.start()
-	r.children.close()
+	r.children.Close()
 }
 
 // Deaths is how many child processes did not come back from a file: it crashed
 // them, or took more time or memory than there is for one.
 func (r *Reader) Deaths() int64 {
 	r.start()
-	return r.children.died.Load()
+	return r.children.Deaths()
 }
 
 func (r *Reader) start() {
 	r.once.Do(func() {
-		r.slots = make(chan struct{}, max(1, runtime.NumCPU()))
-		r.children = &childPool{role: "reader"}
-		// A reader that nobody closed leaves no dead process behind.
-		runtime.AddCleanup(r, (*childPool).close, r.children)
+		r.children = child.NewPool()
+		// A reader that was not closed leaves no dead process.
+		runtime.AddCleanup(r, (*child.Pool).Close, r.children)
 	})
 }
-
-// A SkipError says that a file holds nothing for Ibid to read. It is no
-// failure: the file is left out.
-type SkipError struct{ Reason string }
-
-func (e *SkipError) Error() string { return e.Reason }
 
 func (r *Reader) maxBytes() int64 {
 	if r.MaxBytes > 0 {
@@ -73,13 +67,13 @@ func (r *Reader) maxBytes() int64 {
 // refuse says why a file of this name and size is not read; nil if it is.
 func (r *Reader) refuse(name string, size int64) error {
 	if _, ok := formatOf(name); !ok && !isContainer(name) {
-		return &SkipError{fmt.Sprintf("%s files are not read", endingOf(name))}
+		return &SkipError{Reason: fmt.Sprintf("%s files are not read", endingOf(name))}
 	}
 	if size == 0 {
-		return &SkipError{"empty"}
+		return &SkipError{Reason: "empty"}
 	}
 	if size > r.maxBytes() {
-		return &SkipError{fmt.Sprintf("larger than %d MB: split it", r.maxBytes()>>20)}
+		return &SkipError{Reason: fmt.Sprintf("larger than %d MB: split it", r.maxBytes()>>20)}
 	}
 	return nil
 }
@@ -95,7 +89,7 @@ func (r *Reader) Read(ctx context.Context, name string, data []byte) (*Document,
 	}
 	f, ok := formatOf(name)
 	if !ok {
-		return nil, &SkipError{"an archive, which is read as a folder: ingest the folder that it stands in"}
+		return nil, &SkipError{Reason: "an archive, which is read as a folder: ingest the folder that it stands in"}
 	}
 	sum := sha256.Sum256(data)
 	doc := &Document{Path: name, Format: f.name, Digest: hex.EncodeToString(sum[:])}
@@ -103,7 +97,7 @@ func (r *Reader) Read(ctx context.Context, name string, data []byte) (*Document,
 		if kind := binaryKind(data); kind != "" {
 			ending := endingOf(name)
 			if ending == "" && kind == aProgram {
-				return nil, &SkipError{kind}
+				return nil, &SkipError{Reason: kind}
 			}
 			if ending == "" {
 				return nil, fmt.Errorf("it is %s, and its name has no ending: give it, in a file, the ending of its format", kind)
@@ -112,20 +106,20 @@ func (r *Reader) Read(ctx context.Context, name string, data []byte) (*Document,
 		}
 	}
 	if f.outside != nil {
-		err = f.outside(r, ctx, f, doc, data)
+		err = f.outside(r, ctx, doc, data)
 	} else if f.isolated || f.tree && len(data) > largeTree {
-		err = r.inChild(ctx, f, doc, data)
+		err = r.readInChild(ctx, f.name, doc, data)
 	} else {
 		err = f.into(doc, data)
 	}
 	if err != nil {
-		if errors.Is(err, errBinary) && endingOf(name) == "" {
-			return nil, &SkipError{"a binary file"}
+		if errors.Is(err, charset.ErrBinary) && endingOf(name) == "" {
+			return nil, &SkipError{Reason: "a binary file"}
 		}
 		return nil, err
 	}
 	if doc.Text == "" {
-		return nil, &SkipError{"empty: there is no text in it"}
+		return nil, &SkipError{Reason: "empty: there is no text in it"}
 	}
 	if doc.Title == "" {
 		doc.Title = path.Base(name)
@@ -151,16 +145,4 @@ func binaryKind(data []byte) string {
 		}
 	}
 	return ""
-}
-
-// slot waits for the right to have a child process work: as many do at a time
-// as there are processors.
-func (r *Reader) slot(ctx context.Context) (children *childPool, release func(), err error) {
-	r.start()
-	select {
-	case r.slots <- struct{}{}:
-		return r.children, func() { <-r.slots }, nil
-	case <-ctx.Done():
-		return nil, nil, ctx.Err()
-	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/text/unicode/norm"
 
+	"ibid/ingest/format"
 	"ibid/ingest/pdf"
 )
 
@@ -22,7 +23,7 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 func checkDocument(t testing.TB, doc *Document) {
 	t.Helper()
 	text := doc.Text
-	if !utf8.ValidString(text) || !norm.NFC.IsNormalString(text) || text != clean(text) {
+	if !utf8.ValidString(text) || !norm.NFC.IsNormalString(text) || text != format.Clean(text) {
 		t.Errorf("%s: the text is not clean", doc.Path)
 	}
 	last := 0
@@ -199,7 +200,7 @@ func TestPDFStandIns(t *testing.T) {
 		{"The anonymous letters", "A. Nonym", "The anonymous letters", "A. Nonym"},
 	} {
 		doc := new(Document)
-		putTogether(doc, &pdf.File{Title: tt.title, Author: tt.author, Pages: []pdf.Page{{Blocks: []pdf.Block{
+		format.PDF(doc, &pdf.File{Title: tt.title, Author: tt.author, Pages: []pdf.Page{{Blocks: []pdf.Block{
 			{Heading: 1, Text: "The lamp"}, {Text: "It is lit."},
 		}}}})
 		if doc.Title != tt.wantTitle || doc.Meta["author"] != tt.wantAuthor {

@@ -16,6 +16,8 @@ import (
 	"strings"
 	"time"
 
+	"ibid/ingest/child"
+	"ibid/ingest/format"
 	"ibid/ingest/pdf/pdfium"
 	"ibid/ingest/pdf/tesseract"
 )
@@ -34,7 +36,7 @@ const (
 )
 
 // errNoOCR is the reason of a scan that is not read.
-var errNoOCR = &SkipError{"no text, install tesseract to read scans"}
+var errNoOCR = &SkipError{Reason: "no text, install tesseract to read scans"}
 
 // recognises says why scans are not read; nil when they are.
 func (p pdfPlan) recognises() error {
@@ -42,13 +44,13 @@ func (p pdfPlan) recognises() error {
 		return errNoOCR
 	}
 	if p.Tier != PDFium && p.pdftoppm == "" {
-		return &SkipError{"no text, install PDFium or pdftoppm (poppler-utils) beside tesseract to read scans"}
+		return &SkipError{Reason: "no text, install PDFium or pdftoppm (poppler-utils) beside tesseract to read scans"}
 	}
 	return nil
 }
 
 // readScan recognises the text of a file that has none.
-func (r *Reader) readScan(ctx context.Context, f format, doc *Document, data []byte, plan pdfPlan, pages int) error {
+func (r *Reader) readScan(ctx context.Context, doc *Document, data []byte, plan pdfPlan, pages int) error {
 	if err := plan.recognises(); err != nil {
 		return err
 	}
@@ -61,7 +63,7 @@ func (r *Reader) readScan(ctx context.Context, f format, doc *Document, data []b
 		return ctx.Err()
 	}
 	joined := bytes.Join(tables, []byte(tesseract.PageEnd))
-	if err := r.layScan(ctx, f, doc, plan, joined); err != nil {
+	if err := r.layScan(ctx, doc, plan, joined); err != nil {
 		return cmp.Or(trouble, err)
 	}
 	doc.Partial = scanPartial(pages, left, trouble)
@@ -104,11 +106,11 @@ func scanPartial(pages, left int, trouble error) string {
 // withScans recognises the text of the pages that have none, of a file whose
 // other pages have. missing is set when it would, and the programs for it are
 // not there.
-func (r *Reader) withScans(ctx context.Context, f format, doc *Document, job pdfJob, data []byte, plan pdfPlan, reply childReply) (_ childReply, missing bool, err error) {
+func (r *Reader) withScans(ctx context.Context, doc *Document, job pdfJob, data []byte, plan pdfPlan, reply childReply) (_ childReply, missing bool, err error) {
 	pages := reply.Scanned
 	if len(pages) > 0 && plan.Tier == PDFToText {
 		// Which of them are empty it does not tell; what Ibid cannot read they are taken for.
-		own, err := r.askChild(ctx, childRequest{Format: f.name, Path: doc.Path, PDF: &pdfJob{Tier: PDFGo}}, data)
+		own, err := r.askChild(ctx, childRequest{Format: doc.Format, Path: doc.Path, PDF: &pdfJob{Tier: PDFGo}}, data)
 		if ctx.Err() != nil {
 			return reply, false, err
 		}
@@ -123,7 +125,7 @@ func (r *Reader) withScans(ctx context.Context, f format, doc *Document, job pdf
 		}
 	}
 	if err := plan.recognises(); err != nil {
-		said(fmt.Sprintf("%s of %d: %v", pagesNamed(pages), len(reply.Pages), err))
+		said(fmt.Sprintf("%s of %d: %v", format.PagesNamed(pages), len(reply.Pages), err))
 		return reply, true, nil
 	}
 	tables, left, trouble := r.recognisePages(ctx, data, plan, pages)
@@ -134,22 +136,22 @@ func (r *Reader) withScans(ctx context.Context, f format, doc *Document, job pdf
 	for i, table := range tables {
 		job.Recognised[pages[i]] = table
 	}
-	if reply, err = r.askPDF(ctx, f, doc, job, data, plan); err == nil {
+	if reply, err = r.askPDF(ctx, doc, job, data, plan); err == nil {
 		said(scanPartial(len(pages), left, trouble))
 	}
 	return reply, false, err
 }
 
 // layScan has a child lay out what was recognised.
-func (r *Reader) layScan(ctx context.Context, f format, doc *Document, plan pdfPlan, tables []byte) error {
+func (r *Reader) layScan(ctx context.Context, doc *Document, plan pdfPlan, tables []byte) error {
 	job := plan.job
 	job.Tier = recognised
-	reply, err := r.askChild(ctx, childRequest{Format: f.name, Path: doc.Path, PDF: &job}, tables)
+	reply, err := r.askChild(ctx, childRequest{Format: doc.Format, Path: doc.Path, PDF: &job}, tables)
 	switch {
 	case err != nil:
 		return err
 	case reply.Scan > 0:
-		return &SkipError{"no text was recognised in it"}
+		return &SkipError{Reason: "no text was recognised in it"}
 	}
 	return reply.into(doc)
 }
@@ -161,7 +163,7 @@ func (r *Reader) drawScan(ctx context.Context, data []byte, plan pdfPlan, page i
 		return []byte(reply.text), err
 	}
 	n := strconv.Itoa(page)
-	return r.runOn(ctx, data, task{name: "pdftoppm", limit: pageSeconds * time.Second, most: maxPicture}, func(name string) []string {
+	return r.runProgram(ctx, data, child.Task{Name: "pdftoppm", Limit: pageSeconds * time.Second, MaxOutput: maxPicture}, func(name string) []string {
 		return []string{plan.pdftoppm, "-q", "-gray", "-r", strconv.Itoa(scanDPI), "-f", n, "-l", n, "-singlefile", "-png", name}
 	})
 }
@@ -177,34 +179,46 @@ func (r *Reader) draw(ctx context.Context, data []byte, plan pdfPlan, o pdfium.D
 	return reply, err
 }
 
+// runProgram runs a program on a file that holds data, when a process may work.
+func (r *Reader) runProgram(ctx context.Context, data []byte, t child.Task, args func(name string) []string) ([]byte, error) {
+	r.start()
+	release, err := r.children.Acquire(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	return t.RunOn(ctx, data, args)
+}
+
 // recognise gives what tesseract finds in a picture.
 func (r *Reader) recognise(ctx context.Context, path string, picture []byte) ([]byte, error) {
-	_, release, err := r.slot(ctx)
+	r.start()
+	release, err := r.children.Acquire(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer release()
 	args := append([]string{path}, tesseract.Arguments(r.PDF.Languages)...)
-	return task{name: "tesseract", args: args, stdin: bytes.NewReader(picture), limit: pageSeconds * time.Second, most: maxTable}.run(ctx)
+	return child.Task{Name: "tesseract", Args: args, Stdin: bytes.NewReader(picture), Limit: pageSeconds * time.Second, MaxOutput: maxTable}.Run(ctx)
 }
 
 // readPicture recognises the text in a picture.
-func (r *Reader) readPicture(ctx context.Context, f format, doc *Document, data []byte) error {
+func (r *Reader) readPicture(ctx context.Context, doc *Document, data []byte) error {
 	plan, err := r.pdf(ctx)
 	if err != nil {
 		return err
 	}
 	if plan.tesseract == "" {
-		return &SkipError{"a picture: install tesseract to read the text in pictures"}
+		return &SkipError{Reason: "a picture: install tesseract to read the text in pictures"}
 	}
 	if c, _, err := image.DecodeConfig(bytes.NewReader(data)); err == nil && (c.Width < leastPicture || c.Height < leastPicture) {
-		return &SkipError{fmt.Sprintf("a picture of %d × %d pixels: too small to hold text", c.Width, c.Height)}
+		return &SkipError{Reason: fmt.Sprintf("a picture of %d × %d pixels: too small to hold text", c.Width, c.Height)}
 	}
 	table, err := r.recognise(ctx, plan.tesseract, data)
 	if err != nil {
 		return err
 	}
-	if err := r.layScan(ctx, f, doc, plan, table); err != nil {
+	if err := r.layScan(ctx, doc, plan, table); err != nil {
 		return err
 	}
 	doc.Pages = nil

@@ -1,7 +1,7 @@
 package ingest
 
 import (
-	"cmp"
+	"ibid/ingest/format"
 	"slices"
 	"strconv"
 	"strings"
@@ -35,7 +35,7 @@ const (
 // heading are packed together. Chunks are in order, without blank space around
 // them, and everything that is not blank lies in one of them.
 func Split(doc *Document, opts SplitOptions) []Chunk {
-	s := splitter{doc: doc, lines: lineCounter{doc: doc}, target: opts.Target, max: opts.Max, overlap: opts.Overlap}
+	s := splitter{doc: doc, lines: format.LineCounter{Document: doc}, target: opts.Target, max: opts.Max, overlap: opts.Overlap}
 	if s.target <= 0 {
 		s.target = DefaultTarget
 	}
@@ -53,7 +53,7 @@ type splitter struct {
 	doc                  *Document
 	target, max, overlap int
 	chunks               []Chunk
-	lines                lineCounter
+	lines                format.LineCounter
 }
 
 // A unit is a piece that a chunk holds whole.
@@ -237,7 +237,7 @@ func (s *splitter) add(p part, span Span, tokens int) {
 		Heading:  strings.Join(p.path, HeadingSeparator),
 		Anchor:   p.anchor,
 		Page:     s.doc.PageAt(span.Start),
-		Line:     s.lines.at(span.Start),
+		Line:     s.lines.At(span.Start),
 		Text:     text,
 		Tokens:   tokens,
 	})
@@ -260,23 +260,6 @@ func (s *splitter) withOverlap(p part, span Span) Span {
 		span.Start = start
 	}
 	return span
-}
-
-// PageAt gives the 1-based number of the page that the byte at the offset
-// stands on; 0 when the document has no pages.
-func (doc *Document) PageAt(offset int) int {
-	i, found := slices.BinarySearchFunc(doc.Pages, offset, func(p Page, at int) int { return cmp.Compare(p.Start, at) })
-	if found {
-		// Pages without text start where the next one does.
-		for i+1 < len(doc.Pages) && doc.Pages[i+1].Start == offset {
-			i++
-		}
-		return doc.Pages[i].Number
-	}
-	if i == 0 {
-		return 0
-	}
-	return doc.Pages[i-1].Number
 }
 
 // trim takes white space off both ends of a range.

@@ -111,17 +111,18 @@ func TestSplitHoldsRowsApart(t *testing.T) {
 // Rows of different sheets are never in one chunk, and the name of a sheet
 // stands with its first row.
 func TestSplitHoldsSheetsApart(t *testing.T) {
-	var b builder
-	for _, sheet := range []string{"A", "B & C"} {
-		b.Heading(1, sheet, "sheet="+sheet)
-		for n := range maxLoneRows/2 + 10 {
-			if start, ok := b.Row([]string{"boat"}, []string{strconv.Itoa(n)}); ok {
-				b.Section(Section{Level: 2, Anchor: fmt.Sprintf("sheet=%s&row=%d", sheet, n+2), Start: start})
-			}
-		}
-	}
+	var text strings.Builder
 	doc := &Document{ID: "x"}
-	b.into(doc)
+	for _, sheet := range []string{"A", "B & C"} {
+		doc.Sections = append(doc.Sections, Section{Heading: sheet, Level: 1, Anchor: "sheet=" + sheet, Start: text.Len()})
+		text.WriteString(sheet + "\n\n")
+		for n := range maxLoneRows/2 + 10 {
+			doc.Sections = append(doc.Sections, Section{Level: 2, Anchor: fmt.Sprintf("sheet=%s&row=%d", sheet, n+2), Start: text.Len()})
+			fmt.Fprintf(&text, "boat: %d\n", n)
+		}
+		text.WriteString("\n")
+	}
+	doc.Text = strings.TrimSpace(text.String())
 	chunks := Split(doc, SplitOptions{})
 	checkChunks(t, doc, chunks, DefaultMax)
 	last := 1

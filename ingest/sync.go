@@ -199,7 +199,7 @@ func (run *syncRun) act(ctx context.Context, f file, r reading) (Change, error) 
 	if from, ok := run.gone[r.digest]; ok && !stored && !run.moved[from] {
 		c.Action, c.From = Renamed, from
 		if reader := run.known[from].Reader; reader != "" {
-			r.doc.setReader(reader) // whose text it keeps
+			r.doc.SetReader(reader) // whose text it keeps
 		}
 		if err = run.Sink.Rename(ctx, run.root.Name+"/"+from, r.doc); err == nil {
 			run.moved[from] = true

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"ibid/ingest/child"
 	"io/fs"
 	"maps"
 	"os"
@@ -352,7 +353,7 @@ func TestSyncOfRealTrees(t *testing.T) {
 // way to read it is there than what is stored was read by, or the same in a
 // newer version; not when there is only a worse one.
 func TestBetterReader(t *testing.T) {
-	if program("pdftotext") == "" {
+	if child.Program("pdftotext") == "" {
 		t.Skip("pdftotext is not installed")
 	}
 	fsys := fstest.MapFS{

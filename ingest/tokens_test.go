@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"fmt"
+	"ibid/ingest/child"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -156,7 +157,7 @@ func heldMost(do func()) uint64 {
 // Twice the text takes about twice the time, whatever it is.
 func TestCountTokensInLinearTime(t *testing.T) {
 	size := 512 << 10
-	if childMemory != 512<<20 { // the race detector makes everything ten times as slow
+	if child.Memory != 512<<20 { // the race detector makes everything ten times as slow
 		size /= 8
 	}
 	count := func(unit string, size int) time.Duration {

@@ -19,7 +19,7 @@ func TestLargeTrees(t *testing.T) {
 		if err := f.into(here, data); err != nil {
 			t.Fatal(err)
 		}
-		if err := r.inChild(t.Context(), f, there, data); err != nil {
+		if err := r.readInChild(t.Context(), f.name, there, data); err != nil {
 			t.Fatal(err)
 		}
 		if !reflect.DeepEqual(here, there) {

@@ -124,7 +124,7 @@ func (u *Uploads) Add(ctx context.Context, name string, content io.Reader) (c Ch
 		return c, err
 	}
 	if _, ok := formatOf(name); !ok && !isContainer(name) {
-		return c, &SkipError{fmt.Sprintf("%s files are not taken: Ibid reads %s", strings.ToLower(path.Ext(name)), Formats())}
+		return c, &SkipError{Reason: fmt.Sprintf("%s files are not taken: Ibid reads %s", strings.ToLower(path.Ext(name)), Formats())}
 	}
 	room, err := u.room(name)
 	if err != nil {

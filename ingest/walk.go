@@ -115,11 +115,11 @@ func (run *syncRun) look(p string, e fs.DirEntry) file {
 	case err != nil:
 		f.err = plainError(err)
 	case e.Type()&fs.ModeSymlink != 0:
-		f.err = &SkipError{"a symbolic link: files in the folder are read where they stand, others not at all"}
+		f.err = &SkipError{Reason: "a symbolic link: files in the folder are read where they stand, others not at all"}
 	case !e.Type().IsRegular():
-		f.err = &SkipError{"a device, pipe or socket, not a file"}
+		f.err = &SkipError{Reason: "a device, pipe or socket, not a file"}
 	case strings.ContainsRune(p, '\ufffd') || !fs.ValidPath(p):
-		f.err = &SkipError{"its name is not valid UTF-8: rename it"}
+		f.err = &SkipError{Reason: "its name is not valid UTF-8: rename it"}
 	default:
 		f.size, f.modified = info.Size(), info.ModTime()
 		f.err = run.reader.refuse(p, f.size)

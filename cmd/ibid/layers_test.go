@@ -88,7 +88,9 @@ var neverIn = map[string][]string{
 	"cite/rewrite": {"net/...", "database/sql/...", "os/...", "syscall/..."},
 	"cite/support": {"net/...", "database/sql/...", "os/...", "syscall/..."},
 	"ingest":       {"net/http/...", "log/...", "flag"},
-	"retrieve":     {"net/http/...", "log/...", "flag", "os/exec"},
+	// Readers get bytes: they open no file and start no process.
+	"ingest/format": {"net/http/...", "log/...", "flag", "os/...", "ibid/ingest/child/..."},
+	"retrieve":      {"net/http/...", "log/...", "flag", "os/exec"},
 	// Its store is asked over HTTP.
 	"retrieve/weaviate": {"log/...", "flag", "os/exec"},
 	// Starts real servers, for tests alone.

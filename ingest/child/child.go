@@ -1,0 +1,311 @@
+// Package child works in processes of this binary that are limited in memory,
+// time and files, so that a parser which hangs, crashes or exhausts memory
+// costs one file and nothing else.
+//
+// A [Pool] keeps such processes from one request to the next; [Run] is their
+// main function. A [Task] is a process that ends with its work, among them
+// other programs under the same kind of limits.
+package child
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Variable is the environment variable that makes the binary a child. Its value
+// is the child's role.
+const Variable = "IBID_CHILD"
+
+const (
+	Seconds   = 30        // of processor time and of the clock, for one request
+	MaxOutput = 256 << 20 // bytes of a reply
+
+	maxErrors = 64 << 10 // bytes of what a child writes to standard error
+	maxStack  = 64 << 20
+	// maxRequests is how many requests a child answers before it is replaced,
+	// so that what a parser leaks does not add up.
+	maxRequests = 256
+	maxIdle     = 10 * time.Second
+	// maxDying bounds the wait for standard error after a child's output ends.
+	maxDying = 2 * time.Second
+)
+
+// A Pool keeps children between requests. Idle children need no goroutine, and
+// end by themselves after a while.
+type Pool struct {
+	role  string
+	slots chan struct{} // one for each process that may work
+	died  atomic.Int64
+
+	mu   sync.Mutex
+	idle []*process
+}
+
+// NewPool returns a pool in which as many children work at a time as there are
+// processors.
+func NewPool() *Pool { return newPool("reader") }
+
+func newPool(role string) *Pool {
+	return &Pool{role: role, slots: make(chan struct{}, max(1, runtime.NumCPU()))}
+}
+
+// Acquire waits until another process may work, and returns what ends its turn.
+func (p *Pool) Acquire(ctx context.Context) (release func(), err error) {
+	select {
+	case p.slots <- struct{}{}:
+		return func() { <-p.slots }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// Ask sends a request with its data to a child and decodes the reply. The text
+// of the reply is returned. reader names the parser in errors.
+func (p *Pool) Ask(ctx context.Context, reader string, request any, data []byte, reply any) (text string, err error) {
+	release, err := p.Acquire(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer release()
+	return p.ask(ctx, reader, request, data, reply, Seconds*time.Second)
+}
+
+func (p *Pool) ask(ctx context.Context, reader string, request any, data []byte, reply any, limit time.Duration) (string, error) {
+	for {
+		c, err := p.take()
+		if err != nil {
+			return "", err
+		}
+		f, err := c.ask(ctx, reader, request, data, limit)
+		switch {
+		case errors.Is(err, errIdleEnd):
+			continue
+		case err != nil:
+			if ctx.Err() == nil {
+				p.died.Add(1)
+			}
+			return "", err
+		case f.last:
+			c.end()
+		default:
+			p.put(c)
+		}
+		return string(f.data), json.Unmarshal(f.object, reply)
+	}
+}
+
+// Deaths returns how many children did not survive a request.
+func (p *Pool) Deaths() int64 { return p.died.Load() }
+
+func (p *Pool) take() (*process, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if last := len(p.idle) - 1; last >= 0 {
+		c := p.idle[last]
+		p.idle = p.idle[:last]
+		c.used = true
+		return c, nil
+	}
+	return startProcess(p.role)
+}
+
+func (p *Pool) put(c *process) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.idle = append(p.idle, c)
+}
+
+// Close ends the idle children. The pool can still be used.
+func (p *Pool) Close() {
+	p.mu.Lock()
+	idle := p.idle
+	p.idle = nil
+	p.mu.Unlock()
+	for _, c := range idle {
+		c.end()
+	}
+}
+
+// A process is a child as its parent sees it. It answers one request at a time.
+type process struct {
+	cmd            *exec.Cmd
+	stdin          io.WriteCloser
+	stdout, stderr io.ReadCloser
+	replies        *bufio.Reader // of stdout
+	complaints     *bufio.Reader // of stderr
+	used           bool          // it has answered a request before
+}
+
+var (
+	errIdleEnd = errors.New("the child ended before it got the request")
+	errNoReply = errors.New("no reply")
+)
+
+func startProcess(role string) (*process, error) {
+	self, err := executable()
+	if err != nil {
+		return nil, fmt.Errorf("finding the program to read it with: %w", err)
+	}
+	// The argument keeps a test binary that forgot to call Run from running its
+	// tests, which would start children without end.
+	c := &process{cmd: exec.Command(self, "-test.run=^$")}
+	// Nothing else of our environment, which holds keys.
+	c.cmd.Env = []string{Variable + "=" + role, "GOTRACEBACK=single"}
+	ownGroup(c.cmd)
+	if c.stdin, err = c.cmd.StdinPipe(); err == nil {
+		if c.stdout, err = c.cmd.StdoutPipe(); err == nil {
+			c.stderr, err = c.cmd.StderrPipe()
+		}
+	}
+	if err == nil {
+		err = c.cmd.Start()
+	}
+	if err != nil {
+		for _, pipe := range []io.Closer{c.stdin, c.stdout, c.stderr} {
+			if pipe != nil {
+				err = errors.Join(err, pipe.Close())
+			}
+		}
+		return nil, fmt.Errorf("starting a process to read it: %w", err)
+	}
+	c.replies, c.complaints = bufio.NewReader(c.stdout), bufio.NewReaderSize(c.stderr, 4<<10)
+	return c, nil
+}
+
+// ask sends a request and receives the reply. After an error the process has
+// ended; the error names the cause.
+func (c *process) ask(ctx context.Context, reader string, request any, data []byte, limit time.Duration) (frame, error) {
+	timed, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	killed := make(chan struct{})
+	stop := context.AfterFunc(timed, func() { killGroup(c.cmd); close(killed) })
+	said := make(chan string, 1)
+	go func() { said <- c.readComplaint() }()
+	reply, err := c.exchange(request, data)
+	if err == nil {
+		<-said
+		if stop() {
+			return reply, nil
+		}
+		err = timed.Err() // killed right after it replied
+	} else if !stop() {
+		<-killed
+	}
+	// From here on nothing kills it by a number that could be another's.
+	timeout := timed.Err() != nil
+	words := c.bury(said, !errors.Is(err, errNoReply))
+	switch {
+	case ctx.Err() != nil:
+		return frame{}, ctx.Err()
+	case errors.Is(err, errTooMuch):
+		return frame{}, fmt.Errorf("it holds more than %d MB of text", MaxOutput>>20)
+	case timeout || outOfTime(c.cmd.ProcessState):
+		return frame{}, fmt.Errorf("reading it took more than %d s", int(limit.Seconds()))
+	case c.used && words == "" && errors.Is(err, errNoReply) && c.cmd.ProcessState.Success():
+		return frame{}, errIdleEnd
+	case saysOutOfMemory(words):
+		return frame{}, fmt.Errorf("reading it needed more than %d MB of memory", Memory>>20)
+	}
+	if words = FirstLine(words, 200); words == "" {
+		words = c.cmd.ProcessState.String()
+	}
+	return frame{}, fmt.Errorf("the %s reader crashed on it: %s", reader, words)
+}
+
+// saysOutOfMemory recognises the messages of Go, its race detector and the C
+// library.
+func saysOutOfMemory(words string) bool {
+	for _, sign := range []string{"out of memory", "cannot allocate memory", "failed to allocate", "pthread_create failed"} {
+		if strings.Contains(words, sign) {
+			return true
+		}
+	}
+	// Go's collector follows a null pointer when it gets no memory for itself.
+	// In other Go code that is a panic.
+	trace, ok := strings.CutPrefix(words, "SIGSEGV: segmentation violation\nPC=")
+	if !ok {
+		return false
+	}
+	_, frames, _ := strings.Cut(trace, "\ngoroutine ")
+	_, first, _ := strings.Cut(frames, "\n")
+	return strings.HasPrefix(first, "runtime.")
+}
+
+// exchange sends a request and receives the reply. A child reads the whole
+// request before it writes.
+func (c *process) exchange(request any, data []byte) (frame, error) {
+	encoded, err := json.Marshal(request)
+	if err != nil {
+		return frame{}, err
+	}
+	// When the pipe breaks, standard error says why the child died.
+	sent := sendFrame(c.stdin, frame{object: encoded, data: data})
+	reply, err := receiveFrame(c.replies, MaxOutput)
+	switch {
+	case errors.Is(err, io.EOF):
+		return reply, errNoReply
+	case err != nil:
+		return reply, fmt.Errorf("receiving its reply: %w", err)
+	case sent != nil:
+		return reply, fmt.Errorf("sending it: %w", sent)
+	}
+	return reply, nil
+}
+
+// readComplaint returns the beginning of what the child writes to standard error
+// during one request.
+func (c *process) readComplaint() string {
+	var words strings.Builder
+	for {
+		part, err := c.complaints.ReadSlice(endOfErrors)
+		words.Write(part[:min(len(part), maxErrors-words.Len())])
+		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
+			return words.String()
+		}
+		if err == nil {
+			return strings.TrimSuffix(words.String(), string(rune(endOfErrors)))
+		}
+	}
+}
+
+// bury waits for the end of a child, which it kills if it lives, and returns its
+// last words.
+func (c *process) bury(said <-chan string, lives bool) (words string) {
+	if lives {
+		killGroup(c.cmd)
+	}
+	select {
+	case words = <-said:
+		c.end()
+	case <-time.After(maxDying):
+		c.end()
+		words = <-said
+	}
+	return words
+}
+
+// end kills the child and everything it started, and waits for it.
+func (c *process) end() {
+	killGroup(c.cmd)
+	// ProcessState has the result; the error is that of the kill.
+	_ = c.cmd.Wait()
+}
+
+// FirstLine returns the first line of a text, cut to n bytes.
+func FirstLine(s string, n int) string {
+	s, _, _ = strings.Cut(strings.TrimSpace(s), "\n")
+	if len(s) > n {
+		s = strings.ToValidUTF8(s[:n], "") + "…"
+	}
+	return s
+}

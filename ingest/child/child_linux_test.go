@@ -1,0 +1,391 @@
+package child
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
+)
+
+func TestMain(m *testing.M) {
+	if code, ran := Run(os.Getenv, os.Stdin, os.Stdout, os.Stderr, misbehave, nil); ran {
+		os.Exit(code)
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// A wish says what a child of these tests does.
+type wish struct{ Do, Path string }
+
+// A result is its reply.
+type result struct{ PID string }
+
+// misbehave is a [Handler] that grants wishes.
+func misbehave(message json.RawMessage, data []byte) (any, string) {
+	var request wish
+	if err := json.Unmarshal(message, &request); err != nil {
+		panic(err)
+	}
+	switch request.Do {
+	case "pid": // well behaved
+		return result{strconv.Itoa(os.Getpid())}, string(data)
+	case "environment":
+		return result{}, strings.Join(os.Environ(), "\n")
+	case "hang":
+		<-time.After(time.Hour) // a bare select is called a deadlock where no C code is linked in
+	case "spin":
+		for i := 0; ; i++ {
+			runtime.KeepAlive(i)
+		}
+	case "burn": // most of the time that a file may take
+		for begun := cpuTime(); cpuTime()-begun < 700*time.Millisecond; {
+		}
+	case "spin to the limit":
+		if err := allowSeconds(0); err != nil {
+			panic(err)
+		}
+		for i := 0; ; i++ {
+			runtime.KeepAlive(i)
+		}
+	case "panic":
+		panic("boom in the parser\nsecond line")
+	case "exit":
+		os.Exit(0)
+	case "memory":
+		var held [][]byte
+		for {
+			held = append(held, fill(16<<20))
+			runtime.KeepAlive(held)
+		}
+	case "much memory":
+		runtime.KeepAlive(fill(Memory/2 + 16<<20))
+		return result{strconv.Itoa(os.Getpid())}, ""
+	case "stack":
+		var deep func(n int) int
+		deep = func(n int) int { return deep(n+1) + 1 }
+		fmt.Fprintln(os.Stderr, deep(0))
+	case "chatter":
+		line := bytes.Repeat([]byte("x"), 1<<20)
+		for {
+			if _, err := os.Stdout.Write(line); err != nil {
+				os.Exit(1)
+			}
+		}
+	case "grumble": // more than a pipe holds, of no harm
+		fmt.Fprint(os.Stderr, strings.Repeat("a warning of a library\n", 1<<15))
+	case "long":
+		return result{}, strings.Repeat("x", MaxOutput)
+	case "write":
+		if err := os.WriteFile(request.Path, []byte("written"), 0o600); err != nil {
+			panic(err)
+		}
+	case "grandchild":
+		// It outlives the child unless the group is killed; its output is ours.
+		c := exec.Command("/bin/sleep", "60")
+		c.Stdout, c.Stderr = os.Stdout, os.Stderr
+		if err := c.Start(); err != nil {
+			panic(err)
+		}
+		<-time.After(time.Hour)
+	}
+	return result{}, ""
+}
+
+func fill(size int) []byte {
+	b := make([]byte, size)
+	for i := range b {
+		b[i] = 1
+	}
+	return b
+}
+
+// do has a child of the pool do something.
+func (p *Pool) do(t *testing.T, what string) (result, string, error) {
+	t.Helper()
+	var reply result
+	text, err := p.ask(t.Context(), what, wish{Do: what}, []byte("a file"), &reply, 20*time.Second)
+	return reply, text, err
+}
+
+// pid returns the process that answers next.
+func (p *Pool) pid(t *testing.T) string {
+	t.Helper()
+	reply, text, err := p.do(t, "pid")
+	if err != nil || text != "a file" {
+		t.Fatalf("%q, %v", text, err)
+	}
+	return reply.PID
+}
+
+func testPool(t *testing.T) *Pool {
+	p := newPool("test")
+	t.Cleanup(p.Close)
+	return p
+}
+
+// A death costs the file in hand and nothing else.
+func TestChildDeathsAreNamed(t *testing.T) {
+	tests := []struct{ format, reason string }{
+		{"hang", "took more than"},
+		{"spin", "took more than"},
+		{"spin to the limit", "took more than"},
+		{"grandchild", "took more than"},
+		{"panic", "the panic reader crashed on it: panic: boom in the parser"},
+		{"exit", "the exit reader crashed on it: exit status 0"},
+		{"stack", "the stack reader crashed on it: runtime: goroutine stack exceeds"},
+		{"memory", fmt.Sprintf("needed more than %d MB of memory", Memory>>20)},
+		{"chatter", "it holds more than 256 MB of text"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.format, func(t *testing.T) {
+			pool := testPool(t)
+			first := pool.pid(t)
+			limit := 20 * time.Second
+			if slices.Contains([]string{"hang", "spin", "grandchild"}, tt.format) {
+				limit = time.Second
+			}
+			begun := time.Now()
+			_, err := pool.ask(t.Context(), tt.format, wish{Do: tt.format}, []byte("x"), new(result), limit)
+			if err == nil {
+				t.Fatal("it lived")
+			}
+			if !strings.Contains(err.Error(), tt.reason) {
+				t.Errorf("%v; want %q", err, tt.reason)
+			}
+			if took := time.Since(begun); took > limit+5*time.Second {
+				t.Errorf("it took %v", took)
+			}
+			if next := pool.pid(t); next == first {
+				t.Errorf("the process %s is still there", first)
+			}
+		})
+	}
+}
+
+// A reply of more than is taken is refused before it is received.
+func TestChildReplyTooLong(t *testing.T) {
+	if Memory != 512<<20 {
+		t.Skip("the race detector takes too long to copy a reply of this size")
+	}
+	if _, _, err := testPool(t).do(t, "long"); err == nil || !strings.Contains(err.Error(), "of memory") && !strings.Contains(err.Error(), "of text") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestSaysOutOfMemory(t *testing.T) {
+	for words, want := range map[string]bool{
+		"fatal error: runtime: cannot allocate memory": true,
+		"panic: boom in the parser":                    false,
+		"SIGSEGV: segmentation violation\nPC=0x43957d m=3 sigcode=1 addr=0x0\n\ngoroutine 0 gp=0x31 m=3 mp=0x31 [idle]:\nruntime.(*spanQueue).tryDrain(0x5)\n": true,
+		"SIGSEGV: segmentation violation\nPC=0x43957d m=3 sigcode=1 addr=0x0\n\ngoroutine 0 gp=0x31 m=3 mp=0x31 [idle]:\nwasm.function[7](0x5)\n":              false,
+		"SIGSEGV: segmentation violation\nPC=0x43957d": false,
+	} {
+		if got := saysOutOfMemory(words); got != want {
+			t.Errorf("%q: %t", words, got)
+		}
+	}
+}
+
+func TestChildIsUsedAgain(t *testing.T) {
+	pool := testPool(t)
+	first := pool.pid(t)
+	if _, _, err := pool.do(t, "grumble"); err != nil {
+		t.Error(err)
+	}
+	for range 5 {
+		if pid := pool.pid(t); pid != first {
+			t.Errorf("process %s, then %s", first, pid)
+		}
+	}
+	pool.Close()
+	if pid := pool.pid(t); pid == first {
+		t.Errorf("process %s again after it was closed", pid)
+	}
+}
+
+// Every file has the whole time of a child.
+func TestChildTimeIsThatOfAFile(t *testing.T) {
+	pool := testPool(t)
+	first := pool.pid(t)
+	for range 3 {
+		if _, _, err := pool.do(t, "burn"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// Its own second, and the one that the used ones are rounded up to.
+	begun := time.Now()
+	if _, _, err := pool.do(t, "spin to the limit"); err == nil || time.Since(begun) > 10*time.Second {
+		t.Errorf("after %v: %v", time.Since(begun), err)
+	}
+	if pid := pool.pid(t); pid == first {
+		t.Errorf("process %s again", pid)
+	}
+}
+
+func TestChildIsReplaced(t *testing.T) {
+	pool := testPool(t)
+	first := pool.pid(t)
+	for n := 1; n < maxRequests; n++ {
+		if pid := pool.pid(t); pid != first {
+			t.Fatalf("process %s read %d files", first, n)
+		}
+	}
+	second := pool.pid(t)
+	if second == first {
+		t.Errorf("process %s read more than %d files", first, maxRequests)
+	}
+	if Memory != 512<<20 {
+		return // the race detector's own memory would be too much
+	}
+	if reply, _, err := pool.do(t, "much memory"); err != nil || reply.PID != second {
+		t.Errorf("%+v, %v", reply, err)
+	}
+	if third := pool.pid(t); third == second {
+		t.Errorf("process %s goes on with little memory left", second)
+	}
+}
+
+// A child that left while it waited costs nothing.
+func TestChildThatLeft(t *testing.T) {
+	pool := testPool(t)
+	first := pool.pid(t)
+	if err := pool.idle[0].stdin.Close(); err != nil { // as when its time is up, it ends
+		t.Fatal(err)
+	}
+	if second := pool.pid(t); second == first {
+		t.Errorf("process %s again", second)
+	}
+}
+
+// Nothing of the environment reaches a child, where a crash could tell it.
+func TestChildEnvironment(t *testing.T) {
+	t.Setenv("OPENAI_API_KEY", "secret")
+	_, text, err := testPool(t).do(t, "environment")
+	if err != nil || strings.Contains(text, "secret") || !strings.Contains(text, Variable) {
+		t.Errorf("%q, %v", text, err)
+	}
+}
+
+func TestChildMayNotWriteFiles(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "written")
+	if _, err := testPool(t).ask(t.Context(), "write", wish{"write", name}, nil, new(result), time.Minute); err == nil {
+		t.Error("a child could write to a file")
+	}
+	if data, err := os.ReadFile(name); err == nil && len(data) > 0 {
+		t.Errorf("a child wrote %q", data)
+	}
+}
+
+func TestChildEndsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	begun := time.Now()
+	if _, err := testPool(t).ask(ctx, "hang", wish{Do: "hang"}, nil, new(result), time.Minute); err != context.DeadlineExceeded {
+		t.Errorf("%v", err)
+	}
+	if took := time.Since(begun); took > 5*time.Second {
+		t.Errorf("it took %v", took)
+	}
+}
+
+// A parent that is gone takes its children along, whatever they are doing.
+func TestChildEndsWithItsParent(t *testing.T) {
+	for _, doing := range []string{"nothing", "hang"} {
+		c, err := startProcess("test")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if doing != "nothing" {
+			if err := sendFrame(c.stdin, frame{object: []byte(`{"Do":"` + doing + `"}`)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := c.stdin.Close(); err != nil { // what a death does
+			t.Fatal(err)
+		}
+		if err := c.cmd.Wait(); err != nil {
+			t.Errorf("%s: %v", doing, err)
+		}
+	}
+}
+
+// The lengths in a frame are not trusted.
+func TestReceiveFrame(t *testing.T) {
+	var sent bytes.Buffer
+	if err := sendFrame(&sent, frame{last: true, object: []byte("{}"), text: "text"}); err != nil {
+		t.Fatal(err)
+	}
+	f, err := receiveFrame(bytes.NewReader(sent.Bytes()), 1<<20)
+	if err != nil || string(f.data) != "text" || string(f.object) != "{}" || !f.last {
+		t.Errorf("%+v, %v", f, err)
+	}
+	if _, err := receiveFrame(bytes.NewReader(sent.Bytes()), 5); err != errTooMuch {
+		t.Errorf("%v", err)
+	}
+	for cut := range sent.Len() {
+		if _, err := receiveFrame(bytes.NewReader(sent.Bytes()[:cut]), 1<<20); err == nil || (cut > 0) == (err == io.EOF) {
+			t.Errorf("cut at %d: %v", cut, err)
+		}
+	}
+}
+
+// cpuTime returns the processor time of this process.
+func cpuTime() time.Duration {
+	var used unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &used); err != nil {
+		panic(err)
+	}
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
+}
+
+// Other programs are limited as children are.
+func TestTaskIsBounded(t *testing.T) {
+	sh := Program("sh")
+	if sh == "" {
+		t.Skip("there is no sh")
+	}
+	do := func(script string, limit time.Duration, most int) ([]byte, error) {
+		return Task{Name: "the script", Args: []string{sh, "-c", script}, Limit: limit, MaxOutput: most}.Run(t.Context())
+	}
+	if out, err := do("echo one; echo two >&2", time.Minute, 100); err != nil || string(out) != "one\n" {
+		t.Errorf("%q, %v", out, err)
+	}
+	if _, err := do("echo broken >&2; exit 3", time.Minute, 100); err == nil || err.Error() != "the script: broken" {
+		t.Errorf("%v", err)
+	}
+	if _, err := do("while :; do :; done", time.Second, 100); err == nil || !strings.Contains(err.Error(), "took more than 1 s") {
+		t.Errorf("%v", err)
+	}
+	// What it started goes with it.
+	if _, err := do("sleep 300 & sleep 300", time.Second, 100); err == nil || !strings.Contains(err.Error(), "took more than 1 s") {
+		t.Errorf("%v", err)
+	}
+	if _, err := do("while :; do echo xxxxxxxxxxxxxxxxxxxxxxxx; done", time.Minute, 1000); err == nil || !strings.Contains(err.Error(), "exceeds") {
+		t.Errorf("%v", err)
+	}
+	if _, err := do("echo x >"+filepath.Join(t.TempDir(), "f"), time.Minute, 100); err == nil {
+		t.Error("it wrote a file")
+	}
+	if out, err := do("env", time.Minute, 4000); err != nil || strings.Contains(string(out), "HOME=") || strings.Contains(string(out), "IBID_") {
+		t.Errorf("it sees %q, %v", out, err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := (Task{Name: "the script", Args: []string{sh, "-c", "sleep 300"}, Limit: time.Minute, MaxOutput: 1}).Run(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+}

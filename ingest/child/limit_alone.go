@@ -1,0 +1,14 @@
+//go:build !unix
+
+package child
+
+import "os/exec"
+
+func limitFiles() error { return nil }
+
+func ownGroup(*exec.Cmd) {}
+
+func killGroup(cmd *exec.Cmd) {
+	// The only error is that it has ended.
+	_ = cmd.Process.Kill()
+}

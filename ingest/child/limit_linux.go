@@ -1,0 +1,128 @@
+package child
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// canBecome reports whether a child can limit itself and become another program.
+const canBecome = true
+
+// executable names this very binary, even when its file has been replaced.
+func executable() (string, error) { return "/proc/self/exe", nil }
+
+type limit struct {
+	resource  int
+	soft, max uint64
+}
+
+func setLimits(limits ...limit) error {
+	limits = append(limits, limit{unix.RLIMIT_FSIZE, 0, 0}, limit{unix.RLIMIT_CORE, 0, 0})
+	for _, l := range limits {
+		if err := unix.Setrlimit(l.resource, &unix.Rlimit{Cur: l.soft, Max: l.max}); err != nil {
+			return fmt.Errorf("resource %d: %w", l.resource, err)
+		}
+	}
+	return nil
+}
+
+// limitProcess limits this process: memory for data rather than address space,
+// of which a Go program maps more than it uses, time, and no writing to files.
+func limitProcess() error {
+	err := setLimits(
+		limit{unix.RLIMIT_DATA, Memory, Memory},
+		limit{unix.RLIMIT_CPU, Seconds, (maxRequests + 1) * (Seconds + 1)}, // see allowSeconds
+		limit{unix.RLIMIT_NOFILE, 16, 16},
+	)
+	if err != nil {
+		return err
+	}
+	return dieOfTime()
+}
+
+// dieOfTime resets the signal of the time limit, so that it ends the process.
+// Go's own handler ignores it, and one of ours would not run while compiled
+// WebAssembly runs, which never yields.
+func dieOfTime() error {
+	var byDefault [64]byte // a zero struct sigaction, in every layout
+	size := uintptr(8)     // of a set of signals
+	if strings.HasPrefix(runtime.GOARCH, "mips") {
+		size = 16
+	}
+	_, _, errno := unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(unix.SIGXCPU), uintptr(unsafe.Pointer(&byDefault)), 0, size, 0, 0)
+	if errno != 0 {
+		return fmt.Errorf("resetting the signal of the time limit: %w", errno)
+	}
+	return nil
+}
+
+// allowSeconds grants this process more processor time. The system's limit
+// counts from the start of the process.
+func allowSeconds(seconds uint64) error {
+	var used unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &used); err != nil {
+		return err
+	}
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_CPU, &limit); err != nil {
+		return err
+	}
+	limit.Cur = min(limit.Max, uint64(used.Utime.Sec+used.Stime.Sec)+1+seconds)
+	return unix.Setrlimit(unix.RLIMIT_CPU, &limit)
+}
+
+// hasGrown reports whether this process holds so much memory that too little
+// is left for the next request.
+func hasGrown() bool {
+	stat, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		return true
+	}
+	fields := bytes.Fields(stat)
+	if len(fields) < 6 {
+		return true
+	}
+	pages, err := strconv.Atoi(string(fields[5])) // of data and stack
+	return err != nil || pages*os.Getpagesize() > Memory/2
+}
+
+// ownGroup puts the child into a process group of its own, which is killed as
+// a whole.
+func ownGroup(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
+
+func killGroup(cmd *exec.Cmd) {
+	// The only error is that the group has ended.
+	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+}
+
+// outOfTime reports whether the system ended the child for its processor time.
+func outOfTime(state *os.ProcessState) bool {
+	if state == nil {
+		return false
+	}
+	status, ok := state.Sys().(syscall.WaitStatus)
+	return ok && status.Signaled() && status.Signal() == syscall.SIGXCPU
+}
+
+// become replaces this process with another program, under limits that it
+// cannot raise.
+func become(args, env []string, seconds uint64) error {
+	err := setLimits(
+		limit{unix.RLIMIT_DATA, programMemory, programMemory},
+		limit{unix.RLIMIT_CPU, seconds, seconds + 1}, // at the soft limit the signal says why
+		limit{unix.RLIMIT_NOFILE, programFiles, programFiles},
+	)
+	if err != nil {
+		return fmt.Errorf("limiting it: %w", err)
+	}
+	return unix.Exec(args[0], args, env)
+}

@@ -1,0 +1,52 @@
+//go:build !linux
+
+package child
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime/metrics"
+	"time"
+)
+
+// canBecome reports whether a child can limit itself and become another program.
+// Here only the parent's limits of time and output apply.
+const canBecome = false
+
+func become([]string, []string, uint64) error { return errors.ErrUnsupported }
+
+func executable() (string, error) { return os.Executable() }
+
+// limitProcess has this process watch its own memory, because these systems
+// have no limit for it. The parent watches the time.
+func limitProcess() error {
+	if err := limitFiles(); err != nil {
+		return err
+	}
+	go func() {
+		for range time.Tick(watchMemory) {
+			if n := memoryInUse(); n > Memory {
+				// It ends the process, and the parent reads why.
+				panic(fmt.Sprintf("out of memory: %d MB are in use", n>>20))
+			}
+		}
+	}()
+	return nil
+}
+
+// watchMemory is how often a child looks at its memory.
+const watchMemory = 50 * time.Millisecond
+
+// memoryInUse returns what the Go runtime holds of the system's memory.
+func memoryInUse() uint64 {
+	figures := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
+	metrics.Read(figures)
+	return figures[0].Value.Uint64() - figures[1].Value.Uint64()
+}
+
+func hasGrown() bool { return memoryInUse() > Memory/2 }
+
+func allowSeconds(uint64) error { return nil }
+
+func outOfTime(*os.ProcessState) bool { return false }

@@ -1,0 +1,28 @@
+//go:build unix && !linux
+
+package child
+
+import (
+	"fmt"
+	"os/exec"
+	"syscall"
+)
+
+// limitFiles keeps this process from writing to files and from dumping core.
+func limitFiles() error {
+	for _, resource := range []int{syscall.RLIMIT_FSIZE, syscall.RLIMIT_CORE} {
+		if err := syscall.Setrlimit(resource, &syscall.Rlimit{}); err != nil {
+			return fmt.Errorf("resource %d: %w", resource, err)
+		}
+	}
+	return nil
+}
+
+// ownGroup puts the child into a process group of its own, which is killed as
+// a whole.
+func ownGroup(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
+
+func killGroup(cmd *exec.Cmd) {
+	// The only error is that the group has ended.
+	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+}

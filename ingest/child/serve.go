@@ -1,0 +1,110 @@
+package child
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"runtime/debug"
+	"time"
+)
+
+// A Handler answers one request. The reply is sent as JSON, with a text.
+type Handler func(request json.RawMessage, data []byte) (reply any, text string)
+
+// Run does the work of a child when getenv says that this process is one: it
+// limits the process, then answers requests from stdin on stdout until stdin
+// ends or nothing has come for a while. A role is the work of a [Task] instead.
+// ran is false in every other process.
+func Run(getenv func(string) string, stdin io.Reader, stdout, stderr io.Writer, handle Handler, roles map[string]func() error) (code int, ran bool) {
+	role := getenv(Variable)
+	var err error
+	switch work := roles[role]; {
+	case role == "":
+		return 0, false
+	case role == roleProgram:
+		err = becomeProgram(getenv)
+	case work != nil:
+		err = work()
+	default:
+		err = serve(stdin, stdout, stderr, handle)
+	}
+	if err != nil {
+		fmt.Fprintln(stderr, err)
+		return 1, true
+	}
+	return 0, true
+}
+
+// serve limits this process, then answers request after request.
+func serve(stdin io.Reader, stdout, stderr io.Writer, handle Handler) error {
+	if err := limitProcess(); err != nil {
+		return fmt.Errorf("limiting the reader: %w", err)
+	}
+	debug.SetMemoryLimit(Memory / 4 * 3)
+	debug.SetMaxStack(maxStack)
+	requests, gone := make(chan frame), make(chan error, 1)
+	// It reads on while a request is in progress, so that the end of the parent
+	// ends the work.
+	go func() {
+		in := bufio.NewReader(stdin)
+		for {
+			f, err := receiveFrame(in, 1<<62)
+			if err != nil {
+				gone <- err
+				return
+			}
+			requests <- f
+		}
+	}()
+	for n := 1; ; n++ {
+		idle := time.NewTimer(maxIdle)
+		var request frame
+		select {
+		case request = <-requests:
+			idle.Stop()
+		case err := <-gone:
+			return endOfInput(err)
+		case <-idle.C:
+			return nil
+		}
+		if err := allowSeconds(Seconds); err != nil {
+			return fmt.Errorf("limiting the time for a file: %w", err)
+		}
+		done := make(chan frame, 1)
+		go func() { done <- handle.answer(request) }()
+		var reply frame
+		select {
+		case reply = <-done:
+		case err := <-gone:
+			return endOfInput(err)
+		}
+		reply.last = n >= maxRequests || hasGrown()
+		if err := sendFrame(stdout, reply); err != nil {
+			return fmt.Errorf("replying: %w", err)
+		}
+		if _, err := stderr.Write([]byte{endOfErrors}); err != nil {
+			return err
+		}
+		if reply.last {
+			return nil
+		}
+	}
+}
+
+func (handle Handler) answer(request frame) frame {
+	reply, text := handle(request.object, request.data)
+	encoded, err := json.Marshal(reply)
+	if err != nil {
+		panic(fmt.Sprintf("unreachable: a reply is plain data: %v", err))
+	}
+	return frame{object: encoded, text: text}
+}
+
+func endOfInput(err error) error {
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return fmt.Errorf("receiving a file: %w", err)
+}

@@ -1,0 +1,183 @@
+package format
+
+import "strings"
+
+// A builder puts a document's text together from blocks: blank lines between
+// paragraphs, single line ends between items, rows and lines of code.
+type builder struct {
+	text     strings.Builder
+	sections []Section
+	pages    []Page
+	lines    []Line
+	line     int // of the file, in which the next block begins; 0 when unknown
+	last     kind
+	// carryOn is set when the next block is the rest of the last one.
+	carryOn bool
+	named   int // bytes of names of columns that were repeated
+}
+
+// maxNamed bounds the names of columns that are repeated in the rows of one
+// document: long ones over many short cells are a bomb.
+const maxNamed = 128 << 20
+
+type kind uint8
+
+const (
+	kindNone kind = iota
+	kindParagraph
+	kindHeading
+	kindItem
+	kindRow
+	kindCode
+)
+
+// add appends one block. Blocks of the same kind other than paragraphs and
+// headings stand on consecutive lines.
+func (b *builder) add(k kind, text string) (start int) {
+	text = strings.Trim(text, "\n")
+	if b.text.Len() > 0 {
+		if b.carryOn || k == b.last && k != kindParagraph && k != kindHeading {
+			b.text.WriteString("\n")
+		} else {
+			b.text.WriteString("\n\n")
+		}
+	}
+	b.last, b.carryOn = k, false
+	start = b.text.Len()
+	if n := len(b.pages); n > 0 && b.pages[n-1].Start < 0 {
+		b.pages[n-1].Start = start
+	}
+	if b.line > 0 {
+		b.lines = append(b.lines, Line{start, b.line})
+	}
+	b.text.WriteString(text)
+	return start
+}
+
+func (b *builder) Paragraph(text string) {
+	if text = strings.TrimSpace(Clean(text)); text != "" {
+		b.add(kindParagraph, text)
+	}
+}
+
+// Item adds a list item; depth 0 is the outermost list.
+func (b *builder) Item(depth int, marker, text string) {
+	if text = strings.TrimSpace(Clean(text)); text != "" {
+		indent := strings.Repeat("  ", min(depth, 8))
+		b.add(kindItem, indent+marker+" "+strings.ReplaceAll(text, "\n", "\n"+indent+"  "))
+	}
+}
+
+// A listItem is the item that a reader has in hand.
+type listItem struct {
+	depth  int
+	marker string // empty outside lists
+}
+
+// Heading adds a heading, on one line, and begins its section. Blank ones
+// are left out.
+func (b *builder) Heading(level int, text, anchor string) {
+	text = oneLine(Clean(text))
+	if text == "" {
+		return
+	}
+	start := b.add(kindHeading, text)
+	b.Section(Section{Heading: text, Level: level, Anchor: oneLine(Clean(anchor)), Start: start})
+}
+
+func (b *builder) Section(s Section) {
+	if n := len(b.sections); n > 0 && b.sections[n-1].End == 0 {
+		b.sections[n-1].End = s.Start
+	}
+	b.sections = append(b.sections, s)
+}
+
+// Code adds preformatted text, indented by four spaces so that it stays
+// known as code.
+func (b *builder) Code(text string) {
+	text = strings.Trim(Clean(text), "\n")
+	if strings.TrimSpace(text) == "" {
+		return
+	}
+	lines := strings.Split(text, "\n")
+	for i, l := range lines {
+		if l != "" {
+			lines[i] = "    " + l
+		}
+	}
+	b.last = kindNone // two blocks of code are not one
+	b.add(kindCode, strings.Join(lines, "\n"))
+}
+
+// Row adds one row of a table. With names of columns each cell is led by its
+// own, so that the row can be read alone.
+func (b *builder) Row(header, cells []string) (start int, ok bool) {
+	for i := range min(len(header), len(cells)) {
+		if cells[i] != "" {
+			b.named += len(header[i])
+		}
+	}
+	if b.named > maxNamed {
+		header = nil
+	}
+	text := rowText(header, cells)
+	if text == "" {
+		return 0, false
+	}
+	return b.add(kindRow, text), true
+}
+
+func rowText(header, cells []string) string {
+	var parts []string
+	for i, c := range cells {
+		c = oneLine(Clean(c))
+		if c == "" {
+			continue
+		}
+		if i < len(header) && header[i] != "" {
+			c = header[i] + ": " + c
+		}
+		parts = append(parts, c)
+	}
+	return strings.Join(parts, " | ")
+}
+
+// Page begins the next page and ends the one before.
+func (b *builder) Page(number int) {
+	b.endPage()
+	// Where it starts is known when its first block stands.
+	b.pages = append(b.pages, Page{Number: number, Start: -1, End: -1})
+}
+
+func (b *builder) endPage() {
+	if n := len(b.pages); n > 0 && b.pages[n-1].End < 0 {
+		p := &b.pages[n-1]
+		p.End = b.text.Len()
+		if p.Start < 0 { // nothing stands on it
+			p.Start = p.End
+		}
+	}
+}
+
+// into ends the text and puts it into the document.
+func (b *builder) into(doc *Document) {
+	b.endPage()
+	doc.Text = b.text.String()
+	if n := len(b.sections); n > 0 && b.sections[n-1].End == 0 {
+		b.sections[n-1].End = len(doc.Text)
+	}
+	for i := range b.sections {
+		// The blank line before the next heading belongs to none.
+		s := &b.sections[i]
+		s.End = s.Start + len(strings.TrimRight(doc.Text[s.Start:s.End], "\n"))
+	}
+	if b.named > maxNamed {
+		doc.Partial = "the names of its columns are very long: they do not lead every row"
+	}
+	doc.Sections = b.sections
+	doc.Pages = b.pages
+	doc.Lines = b.lines
+}
+
+// oneLine puts a single space in place of every run of white space.
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

@@ -1,0 +1,70 @@
+package format
+
+import (
+	"bytes"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+// No script stacks more marks on a letter than this; more are an attack on
+// whatever draws or normalises the text.
+const maxMarks = 16
+
+// Clean makes text fit for [Document.Text]: valid UTF-8 in normal form C,
+// lines ended by LF without trailing space, every kind of space a plain one,
+// and none of the characters that a reader does not see but a model does.
+func Clean(s string) string {
+	out := make([]byte, 0, len(s))
+	marks := 0
+	for i, r := range s {
+		switch {
+		case r == '\r':
+			if strings.HasPrefix(s[i+1:], "\n") {
+				continue
+			}
+			r = '\n'
+		case r == '\f' || r == '\v' || r == '\u0085' || r == '\u2028' || r == '\u2029':
+			r = '\n'
+		case r == '\t' || r == '\n':
+		case r == utf8.RuneError || r < ' ' || r == 0x7f:
+			continue
+		case r < 0x80:
+		case unicode.Is(unicode.Zs, r):
+			r = ' '
+		case invisible(r):
+			continue
+		}
+		if unicode.Is(unicode.M, r) {
+			if marks++; marks > maxMarks {
+				continue
+			}
+		} else {
+			marks = 0
+		}
+		if r == '\n' {
+			out = bytes.TrimRight(out, " \t")
+		}
+		out = utf8.AppendRune(out, r)
+	}
+	out = bytes.TrimRight(out, " \t")
+	return string(norm.NFC.Bytes(out))
+}
+
+// invisible reports whether a character is one that shows nothing: format
+// characters (zero width, bidirectional, tags), variation selectors, fillers,
+// and code points that are no characters.
+func invisible(r rune) bool {
+	switch {
+	case unicode.Is(unicode.Cc, r):
+		return true
+	case unicode.Is(unicode.Cf, r):
+		return !unicode.Is(unicode.Prepended_Concatenation_Mark, r)
+	case unicode.Is(unicode.Variation_Selector, r), unicode.Is(unicode.Noncharacter_Code_Point, r),
+		unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r):
+		return true
+	}
+	return r == '\ufffc' || r == '\u180e'
+}

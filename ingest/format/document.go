@@ -1,0 +1,152 @@
+package format
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// A Document is one file as its author wrote it, read into text.
+type Document struct {
+	// ID is Root + "/" + Path. It is stable between runs.
+	ID string `json:"document"`
+	// Root is the name of the [Root] the document belongs to.
+	Root string `json:"root"`
+	// Path is slash-separated and relative to the root.
+	Path string `json:"path"`
+	// Title is what the document calls itself, else its file name.
+	Title string `json:"title"`
+	// Format names the reader that read it: "markdown", "rst", "text",
+	// "html", "csv", "pdf", "docx", "pptx", "xlsx", "odt", "ods", "odp",
+	// "epub", "mail", "mbox" …; "office" when the name has the ending of an
+	// older format.
+	Format string `json:"format"`
+	// Digest is the SHA-256 of the file's bytes in lower-case hexadecimal.
+	Digest string `json:"digest"`
+	// Text is the extracted text: valid UTF-8, NFC, lines ended by LF, no
+	// invisible or control characters but LF and tab. Every offset in this
+	// package is a byte offset into it.
+	Text string `json:"-"`
+	// Sections lists the headings in order of Start. Text before the first
+	// heading belongs to no section.
+	Sections []Section `json:"-"`
+	// Pages lists the pages in order; nil where the format has none.
+	Pages []Page `json:"-"`
+	// Lines say where the text stands in the lines of the file, in order of
+	// Start; nil where the format has no lines worth naming.
+	Lines []Line `json:"-"`
+	// Partial says what of the file could not be read; empty when all was.
+	Partial string `json:"-"`
+	// Meta holds what the document says of itself (author, date, tags …), as
+	// inert text, and under [ReaderKey] what read it.
+	Meta map[string]string `json:"meta,omitempty"`
+}
+
+// A Section is the text from one heading to the next of any level, or one row
+// of a table file or a sheet.
+type Section struct {
+	Heading string // empty for a row
+	Level   int    // 1 is the outermost
+	Anchor  string // fragment that leads to the heading in the original, without "#"; may be empty
+	Start   int    // byte offset of the heading's line in Document.Text
+	End     int    // byte offset behind the section's last byte
+}
+
+// sheetPrefix begins the anchors of sheets and of rows in them.
+const sheetPrefix = "sheet="
+
+// RowAnchor reads the anchor of rows: "row=12" (RFC 7111) or "row=3-7" in a table
+// file, "sheet=NAME&row=12" in a workbook, whose fragment is read from its end:
+// a name may hold any character. ok is false for all other anchors.
+func RowAnchor(anchor string) (sheet, rows string, ok bool) {
+	if name, inSheet := strings.CutPrefix(anchor, sheetPrefix); inSheet {
+		at := strings.LastIndex(name, "&row=")
+		if at < 0 {
+			return "", "", false
+		}
+		return name[:at], name[at+len("&row="):], true
+	}
+	rows, ok = strings.CutPrefix(anchor, "row=")
+	return "", rows, ok
+}
+
+// A Page is one page's range of the text.
+type Page struct {
+	Number int // 1-based position in the file
+	Start  int
+	End    int
+}
+
+// A Line says that the byte of the text at Start stands in the line Number of
+// the file, 1-based. Up to the next Line, every line of the text is one of the
+// file.
+type Line struct {
+	Start  int
+	Number int
+}
+
+// PageAt gives the 1-based number of the page that the byte at the offset
+// stands on; 0 when the document has no pages.
+func (doc *Document) PageAt(offset int) int {
+	i, found := slices.BinarySearchFunc(doc.Pages, offset, func(p Page, at int) int { return cmp.Compare(p.Start, at) })
+	if found {
+		// Pages without text start where the next one does.
+		for i+1 < len(doc.Pages) && doc.Pages[i+1].Start == offset {
+			i++
+		}
+		return doc.Pages[i].Number
+	}
+	if i == 0 {
+		return 0
+	}
+	return doc.Pages[i-1].Number
+}
+
+// LineAt gives the 1-based line of the file in which the byte of the text at
+// the offset stands; 0 when it is not known.
+func (doc *Document) LineAt(offset int) int {
+	counter := LineCounter{Document: doc}
+	return counter.At(offset)
+}
+
+// A LineCounter finds the lines of rising offsets, counting each line end of
+// the text once.
+type LineCounter struct {
+	Document *Document
+	known    Line // the last one found
+}
+
+func (c *LineCounter) At(offset int) int {
+	lines := c.Document.Lines
+	i, found := slices.BinarySearchFunc(lines, offset, func(l Line, at int) int { return cmp.Compare(l.Start, at) })
+	if !found {
+		i--
+	}
+	if i < 0 {
+		return 0
+	}
+	if c.known.Start < lines[i].Start || c.known.Start > offset || c.known.Number == 0 {
+		c.known = lines[i]
+	}
+	c.known = Line{offset, c.known.Number + strings.Count(c.Document.Text[c.known.Start:offset], "\n")}
+	return c.known.Number
+}
+
+// ReaderKey is the name in [Document.Meta] of what a PDF file was read by: one
+// of [PDFium], [PDFToText] and [PDFGo], the version of the reading, and whether
+// scanned pages were left out.
+const ReaderKey = "reader"
+
+// SetReader notes under [ReaderKey] what read the document.
+func (doc *Document) SetReader(reader string) {
+	if doc.Meta == nil {
+		doc.Meta = make(map[string]string)
+	}
+	doc.Meta[ReaderKey] = reader
+}
+
+// A SkipError says that a file holds nothing for Ibid to read. It is no
+// failure: the file is left out.
+type SkipError struct{ Reason string }
+
+func (e *SkipError) Error() string { return e.Reason }

@@ -1,0 +1,126 @@
+package format
+
+import (
+	"net/url"
+	"strings"
+)
+
+// cutFrontMatter takes the block of metadata off the start of a Markdown
+// file: YAML between lines of "---", TOML between lines of "+++".
+func cutFrontMatter(text string) (matter, rest string) {
+	text = strings.TrimPrefix(text, "\ufeff")
+	for _, fence := range []string{"---", "+++"} {
+		first, after, ok := strings.Cut(text, "\n")
+		if !ok || strings.TrimRight(first, " \t\r") != fence {
+			continue
+		}
+		pos := 0
+		for line := range strings.Lines(after) {
+			if end := strings.TrimRight(line, " \t\r\n"); end == fence || fence == "---" && end == "..." {
+				return after[:pos], after[pos+len(line):]
+			}
+			pos += len(line)
+			if pos > 64<<10 {
+				break
+			}
+		}
+	}
+	return "", text
+}
+
+// readFrontMatter takes the keys that say something of the document. Values
+// stay text: only scalars and lists of scalars are understood, so that no
+// document can make the program expand, decode or run anything.
+func readFrontMatter(doc *Document, matter string) {
+	var key string
+	var list []string
+	keep := func() {
+		if len(list) > 0 {
+			doc.setMeta(key, strings.Join(list, ", "))
+		}
+		key, list = "", nil
+	}
+	for line := range strings.SplitSeq(matter, "\n") {
+		line = strings.TrimRight(line, " \t\r")
+		trimmed := strings.TrimSpace(line)
+		if item, ok := strings.CutPrefix(trimmed, "- "); ok && key != "" {
+			// Of a list of authors with their addresses, "- name: Ada Lovelace".
+			if item = unquote(strings.TrimPrefix(item, "name:")); item != "" {
+				list = append(list, item)
+			}
+			continue
+		}
+		if trimmed == "" || trimmed[0] == '#' || line[0] == ' ' || line[0] == '\t' {
+			continue
+		}
+		keep()
+		name, value, ok := strings.Cut(trimmed, ":")
+		if before, after, toml := strings.Cut(trimmed, "="); toml && (!ok || len(before) < len(name)) {
+			name, value, ok = before, after, true
+		}
+		if !ok {
+			continue
+		}
+		key = strings.ToLower(strings.Trim(name, " \t\"'"))
+		value = strings.TrimSpace(value)
+		if inner, ok := strings.CutPrefix(value, "["); ok {
+			for item := range strings.SplitSeq(strings.TrimRight(inner, "] "), ",") {
+				if item = unquote(item); item != "" {
+					list = append(list, item)
+				}
+			}
+		} else if value = unquote(value); value != "" && value != "|" && value != ">" {
+			list = append(list, value)
+		}
+	}
+	keep()
+}
+
+func unquote(s string) string {
+	s = strings.TrimSpace(s)
+	if len(s) >= 2 && (s[0] == '"' || s[0] == '\'') && s[len(s)-1] == s[0] {
+		return s[1 : len(s)-1]
+	}
+	if i := strings.Index(s, " #"); i >= 0 {
+		s = strings.TrimSpace(s[:i])
+	}
+	return s
+}
+
+// metaKeys are the keys of metadata that are kept, under the names they are kept by.
+var metaKeys = map[string]string{
+	"title": "title", "date": "date", "published": "date", "created": "date", "pubdate": "date", "publishdate": "date", "author": "author", "authors": "author",
+	"tags": "tags", "tag": "tags", "keywords": "tags", "categories": "tags", "category": "tags",
+	"description": "description", "summary": "description", "subtitle": "description",
+	"lang": "language", "language": "language", "version": "version", "status": "status",
+	"url": "url", "source": "url", "canonical": "url",
+	"updated": "updated", "lastmod": "updated", "last_updated": "updated", "modified": "updated",
+}
+
+// isWebAddress says whether s is a whole http or https address.
+func isWebAddress(s string) bool {
+	u, err := url.Parse(s)
+	return err == nil && len(s) <= 1000 && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
+}
+
+// setMeta notes what the document says of itself; the first word on a key
+// counts, and unknown keys are left out.
+func (doc *Document) setMeta(key, value string) {
+	key, ok := metaKeys[key]
+	value = oneLine(Clean(value))
+	if !ok || value == "" || key == "url" && !isWebAddress(value) {
+		return
+	}
+	if value = strings.ToValidUTF8(value[:min(len(value), 1000)], ""); key == "title" {
+		if doc.Title == "" {
+			doc.Title = value
+		}
+		return
+	}
+	if doc.Meta == nil {
+		doc.Meta = make(map[string]string)
+	}
+	if doc.Meta[key] == "" {
+		doc.Meta[key] = value
+	}
+}

@@ -1,0 +1,156 @@
+package format
+
+import (
+	"fmt"
+	"strings"
+
+	"golang.org/x/net/html"
+	"golang.org/x/net/html/atom"
+)
+
+// An htmlTable takes the rows of a table from top to bottom.
+type htmlTable struct {
+	header []string
+	open   bool       // the next row may go on with the names
+	above  []reaching // by column
+	again  *int       // bytes of texts that stand for several cells, in the page
+}
+
+// reaching is the cell above a column, which may reach into further rows.
+type reaching struct {
+	text string
+	rows int // that are still to come
+}
+
+// Bounds of what a table says of itself, and of what is repeated for it.
+const (
+	maxColspan     = 64
+	maxRowspan     = 200
+	maxHTMLColumns = 500     // into which cells reach
+	maxHTMLName    = 200     // bytes of a text that stands for several cells
+	maxHTMLAgain   = 4 << 20 // and of all of them
+)
+
+// row gives the cells of a row, one for each column, and whether all of them
+// are names of columns. What reaches over several rows stands in each of them,
+// and a name over each of its columns.
+func (t *htmlTable) row(tr *html.Node) (cells []string, names bool) {
+	inHead := tr.Parent != nil && tr.Parent.DataAtom == atom.Thead
+	add := func(text string, rows int) {
+		if c := len(cells); c < maxHTMLColumns {
+			if c == len(t.above) {
+				t.above = append(t.above, reaching{})
+			}
+			t.above[c] = reaching{rows: rows}
+			if rows > 0 {
+				t.above[c].text = t.repeated(text)
+			}
+		}
+		cells = append(cells, text)
+	}
+	// fill adds what reaches down from above, up to the next free column.
+	fill := func() {
+		for c := len(cells); c < len(t.above) && t.above[c].rows > 0; c++ {
+			add(t.above[c].text, t.above[c].rows-1)
+		}
+	}
+	names = true
+	own, spans := 0, false
+	for c := range tr.ChildNodes() {
+		if c.DataAtom != atom.Td && c.DataAtom != atom.Th || leftOut(c) {
+			continue
+		}
+		fill()
+		own++
+		isName := c.DataAtom == atom.Th || inHead
+		names = names && isName
+		columns, rows := spanOf(c, "colspan", maxColspan), spanOf(c, "rowspan", maxRowspan)
+		spans = spans || columns > 1 || rows > 1
+		text := oneLine(seenText(c))
+		for i := range columns {
+			if i == 1 {
+				if text = t.repeated(text); !isName {
+					text = ""
+				}
+			}
+			add(text, rows-1)
+		}
+	}
+	for c, a := range t.above { // a row may end before what reaches into it
+		if c >= len(cells) && a.rows > 0 {
+			cells = append(cells, make([]string, c-len(cells))...)
+			fill()
+		}
+	}
+	if names = names && own > 0 && len(cells) > 1 && (own > 1 || t.open); names {
+		// Names in several rows stand over one another.
+		names = t.header == nil || t.open
+		t.open = names && (inHead || spans)
+	}
+	return cells, names
+}
+
+// repeated gives what of a text stands in further cells.
+func (t *htmlTable) repeated(text string) string {
+	if *t.again += len(text); len(text) > maxHTMLName || *t.again > maxHTMLAgain {
+		return ""
+	}
+	return text
+}
+
+// name takes the cells of a row for names of the columns.
+func (t *htmlTable) name(cells []string) {
+	for i, c := range cells {
+		if c = oneLine(Clean(c)); len(c) > maxHTMLName {
+			c = ""
+		}
+		if i == len(t.header) {
+			t.header = append(t.header, c)
+		} else if c != t.header[i] {
+			t.header[i] = oneLine(t.header[i] + " " + c)
+		}
+	}
+}
+
+func spanOf(cell *html.Node, key string, most int) int {
+	n := 1
+	if span, ok := attr(cell, key); ok {
+		if _, err := fmt.Sscan(span, &n); err != nil {
+			return 1
+		}
+	}
+	return min(max(n, 1), most)
+}
+
+// isLayout reports whether a table only lays out the page: there are tables,
+// headings or code in it, or no names and whole passages in its cells.
+func isLayout(table *html.Node) bool {
+	if role, _ := attr(table, "role"); role == "presentation" {
+		return true
+	}
+	named, passages := false, false
+	holds := find(table, func(c *html.Node) bool {
+		switch c.DataAtom {
+		case atom.Table:
+			return c != table
+		case atom.H1, atom.H2, atom.H3, atom.H4, atom.H5, atom.H6, atom.Pre:
+			return true
+		case atom.Th, atom.Thead, atom.Caption:
+			named = true
+		case atom.P:
+			passages = passages || c.Parent.DataAtom == atom.Td && secondParagraph(c)
+		}
+		return false
+	})
+	return holds != nil || passages && !named
+}
+
+// secondParagraph reports whether a paragraph follows another one.
+func secondParagraph(p *html.Node) bool {
+	for s := p.PrevSibling; s != nil; s = s.PrevSibling {
+		if s.Type == html.ElementNode {
+			return s.DataAtom == atom.P && strings.TrimSpace(seenText(s)) != ""
+		}
+	}
+	return false
+}

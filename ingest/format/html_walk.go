@@ -1,0 +1,310 @@
+package format
+
+import (
+	"fmt"
+	"strings"
+
+	"golang.org/x/net/html"
+	"golang.org/x/net/html/atom"
+
+	"ibid/ingest/office"
+)
+
+// An htmlWalker turns elements into blocks.
+type htmlWalker struct {
+	b      *builder
+	inline strings.Builder // the words of the running block
+	depth  int             // of lists
+	marker string          // of the list item that the next words begin
+	anchor string          // seen since the last words
+	flat   bool            // headings are paragraphs
+	again  int             // see [htmlTable]
+}
+
+// lead writes the page's first heading of the first level when the content was
+// found without it.
+func (w *htmlWalker) lead(root, content *html.Node) {
+	first := func(n *html.Node) *html.Node {
+		return find(n, func(c *html.Node) bool { return c.DataAtom == atom.H1 })
+	}
+	if h1 := first(root); h1 != nil && first(content) == nil {
+		w.heading(h1)
+	}
+}
+
+// flush ends the running block.
+func (w *htmlWalker) flush() {
+	var lines []string
+	for line := range strings.SplitSeq(w.inline.String(), "\n") {
+		if line = oneLine(line); line != "" {
+			lines = append(lines, line)
+		}
+	}
+	w.inline.Reset()
+	if len(lines) == 0 {
+		return
+	}
+	text := strings.Join(lines, "\n")
+	if w.marker != "" {
+		w.b.Item(max(0, w.depth-1), w.marker, text) // an item may stand outside any list
+		w.marker = ""
+	} else {
+		w.b.Paragraph(text)
+	}
+}
+
+var blockElements = map[atom.Atom]bool{
+	atom.P: true, atom.Div: true, atom.Section: true, atom.Article: true, atom.Main: true, atom.Header: true,
+	atom.Body: true, atom.Html: true, atom.Blockquote: true, atom.Figure: true, atom.Figcaption: true,
+	atom.Address: true, atom.Details: true, atom.Summary: true, atom.Fieldset: true, atom.Legend: true,
+	atom.Form: true, atom.Dl: true, atom.Dt: true, atom.Dd: true, atom.Hr: true, atom.Center: true,
+	atom.Td: true, atom.Th: true, atom.Tr: true, atom.Tbody: true, atom.Thead: true, atom.Tfoot: true,
+	atom.Table: true, atom.Caption: true, atom.Hgroup: true, atom.Option: true,
+}
+
+// block walks one node and what is in it.
+func (w *htmlWalker) block(n *html.Node) {
+	switch n.Type {
+	case html.TextNode:
+		if strings.TrimSpace(n.Data) != "" {
+			w.anchor = ""
+		}
+		w.inline.WriteString(strings.ReplaceAll(n.Data, "\n", " "))
+		return
+	case html.ElementNode:
+	case html.DocumentNode:
+		w.children(n)
+		return
+	default:
+		return
+	}
+	if leftOut(n) {
+		return
+	}
+	if id := anchorOf(n); id != "" {
+		w.anchor = id
+	}
+	switch n.DataAtom {
+	case atom.H1, atom.H2, atom.H3, atom.H4, atom.H5, atom.H6:
+		w.flush()
+		w.heading(n)
+	case atom.Pre:
+		w.flush()
+		w.b.Code(rawText(n))
+	case atom.Br:
+		w.inline.WriteByte('\n')
+	case atom.Ul, atom.Ol:
+		w.list(n)
+	case atom.Li: // one outside a list
+		w.item(n, "-")
+	case atom.Table:
+		w.flush()
+		w.table(n)
+	case atom.Code, atom.Kbd, atom.Samp, atom.Tt:
+		w.inline.WriteString(oneLine(rawText(n)))
+	case atom.Sup:
+		w.raised(n)
+	case atom.A:
+		if isNoteSign(n) {
+			w.raised(n)
+		} else {
+			w.children(n)
+		}
+	default:
+		if blockElements[n.DataAtom] {
+			w.flush()
+			w.children(n)
+			w.flush()
+		} else {
+			w.children(n)
+		}
+	}
+}
+
+func (w *htmlWalker) children(n *html.Node) {
+	for c := range n.ChildNodes() {
+		w.block(c)
+	}
+}
+
+func anchorOf(n *html.Node) string {
+	if id, _ := attr(n, "id"); id != "" {
+		return id
+	}
+	if n.DataAtom == atom.A {
+		name, _ := attr(n, "name")
+		return name
+	}
+	return ""
+}
+
+// heading takes the anchor from the heading, from an element in it, or from
+// one that stands right before it or around it.
+func (w *htmlWalker) heading(n *html.Node) {
+	if id := anchorOf(n); id != "" {
+		w.anchor = id
+	} else if in := find(n, func(c *html.Node) bool { return anchorOf(c) != "" }); in != nil {
+		w.anchor = anchorOf(in)
+	}
+	text := strings.TrimRight(oneLine(seenText(n)), "¶#§ ")
+	if w.flat {
+		w.b.Paragraph(text)
+		return
+	}
+	w.b.Heading(int(n.Data[1]-'0'), text, w.anchor)
+	w.anchor, w.marker = "", ""
+}
+
+func (w *htmlWalker) list(n *html.Node) {
+	w.flush()
+	w.depth++
+	number := 0
+	for c := range n.ChildNodes() {
+		if c.DataAtom != atom.Li {
+			w.block(c)
+			continue
+		}
+		number++
+		marker := "-"
+		if n.DataAtom == atom.Ol {
+			marker = fmt.Sprintf("%d.", number)
+		}
+		w.item(c, marker)
+	}
+	w.flush()
+	if w.depth--; w.depth == 0 {
+		w.b.last = kindNone // items of the next list are not of this one
+	}
+}
+
+func (w *htmlWalker) item(n *html.Node, marker string) {
+	w.flush()
+	if leftOut(n) {
+		return
+	}
+	w.marker = marker
+	w.children(n)
+	w.flush()
+	w.marker = ""
+}
+
+// table writes each row of a table on a line of its own. A table that only
+// lays out the page is walked like any other element.
+func (w *htmlWalker) table(n *html.Node) {
+	if isLayout(n) {
+		w.children(n)
+		w.flush()
+		return
+	}
+	t := htmlTable{again: &w.again}
+	var walk func(n *html.Node)
+	walk = func(n *html.Node) {
+		if leftOut(n) {
+			return
+		}
+		switch n.DataAtom {
+		case atom.Caption:
+			w.b.Paragraph(oneLine(seenText(n)))
+			return
+		case atom.Tr:
+			cells, names := t.row(n)
+			if names && hasRowsAfter(n) {
+				t.name(cells)
+				return
+			}
+			w.b.Row(t.header, cells)
+			t.open = false
+			return
+		}
+		for c := range n.ChildNodes() {
+			walk(c)
+		}
+	}
+	walk(n)
+	w.b.last = kindNone // rows of the next table are not of this one
+	w.anchor = ""
+}
+
+// hasRowsAfter reports whether a row follows in the same table.
+func hasRowsAfter(tr *html.Node) bool {
+	for n := tr; n != nil && n.DataAtom != atom.Table; n = n.Parent {
+		for s := n.NextSibling; s != nil; s = s.NextSibling {
+			if find(s, func(c *html.Node) bool { return c.DataAtom == atom.Tr }) != nil {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// seenText gives the words in an element that a reader sees.
+func seenText(n *html.Node) string {
+	var out strings.Builder
+	var walk func(n *html.Node)
+	walk = func(n *html.Node) {
+		switch {
+		case n.Type == html.TextNode:
+			out.WriteString(n.Data)
+			return
+		case leftOut(n):
+			return
+		case n.DataAtom == atom.Sup, isNoteSign(n):
+			if text, ok := raisedText(n); ok {
+				out.WriteString(text)
+				return
+			}
+		case n.DataAtom == atom.Br, n.DataAtom == atom.P, n.DataAtom == atom.Li, n.DataAtom == atom.Div:
+			out.WriteByte(' ')
+		}
+		for c := range n.ChildNodes() {
+			walk(c)
+		}
+	}
+	walk(n)
+	return out.String()
+}
+
+// raisedText gives what stands raised in an element, with the digits made for
+// it; ok is false where it is anything else.
+func raisedText(n *html.Node) (text string, ok bool) {
+	return office.Raised(rawText(n))
+}
+
+// isNoteSign reports whether an element is the sign in a text that leads to a
+// note, which books raise by their style sheet.
+func isNoteSign(n *html.Node) bool {
+	if n.DataAtom != atom.A {
+		return false
+	}
+	kind, _ := attr(n, "epub:type")
+	role, _ := attr(n, "role")
+	return kind == "noteref" || role == "doc-noteref"
+}
+
+// raised writes what stands raised.
+func (w *htmlWalker) raised(n *html.Node) {
+	if text, ok := raisedText(n); ok {
+		w.inline.WriteString(text)
+		w.anchor = ""
+	} else {
+		w.children(n)
+	}
+}
+
+// rawText gives all text in an element as it is written.
+func rawText(n *html.Node) string {
+	var out strings.Builder
+	var walk func(n *html.Node)
+	walk = func(n *html.Node) {
+		if n.Type == html.TextNode {
+			out.WriteString(n.Data)
+		} else if n.DataAtom == atom.Br {
+			out.WriteByte('\n')
+		}
+		for c := range n.ChildNodes() {
+			walk(c)
+		}
+	}
+	walk(n)
+	return out.String()
+}

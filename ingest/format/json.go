@@ -1,0 +1,355 @@
+package format
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"ibid/ingest/charset"
+	"io"
+	"path"
+	"strconv"
+	"strings"
+)
+
+const (
+	// maxJSONLine is the longest line of JSON that is read. What has no lines
+	// cannot be read piece by piece.
+	maxJSONLine = 32 << 20
+	// maxJSONDepth is how deep arrays and objects may stand in each other.
+	maxJSONDepth = 128
+	// maxDataPath is the length of the path of keys in front of a value.
+	maxDataPath = 200
+	// maxDataText is the longest text that is made of one file of data, whose
+	// keys are repeated in front of every value.
+	maxDataText = 64 << 20
+	// maxRecordLine is the length up to which a record is one line.
+	maxRecordLine = 600
+)
+
+// lockFiles are written by package managers for themselves.
+var lockFiles = set(`package-lock.json npm-shrinkwrap.json composer.lock pipfile.lock pnpm-lock.yaml pubspec.lock packages.lock.json deno.lock`)
+
+func lockFile(name string) error {
+	if lockFiles[strings.ToLower(path.Base(name))] {
+		return &SkipError{"the lock file of a package manager"}
+	}
+	return nil
+}
+
+// JSON reads JSON so that every value stands behind the path of its keys
+// and can be read alone. Each member of a list is a section of its own, with
+// its JSON pointer for an anchor ("/orders/12", RFC 6901, section 6); each
+// member of the outermost object that holds others is one with its key for a
+// heading. What is no JSON (a configuration with comments) is kept as it stands.
+func JSON(doc *Document, data []byte) error {
+	if err := lockFile(doc.Path); err != nil {
+		return err
+	}
+	if err := checkLines(data, maxJSONLine); err != nil {
+		return err
+	}
+	src, err := charset.Decode(data, "")
+	if err != nil {
+		return err
+	}
+	var b builder
+	r := newJSONReader(&b, src)
+	err = r.document(doc)
+	if errors.Is(err, errTooDeep) || errors.Is(err, errTooMuchText) {
+		return err
+	}
+	if err != nil {
+		if reason := unwritten(src); reason != "" {
+			return fmt.Errorf("line %d: it is not valid JSON: %w", r.line(), err)
+		}
+		doc.Partial = fmt.Sprintf("it is not valid JSON (line %d: %v), and was kept as it stands", r.line(), err)
+		doc.Title, doc.Meta = "", nil
+		b = builder{line: 1}
+		b.Code(src)
+	}
+	b.into(doc)
+	return nil
+}
+
+// checkLines refuses a file with a line that is longer than limit bytes.
+func checkLines(data []byte, limit int) error {
+	for n := 1; len(data) > limit; n++ {
+		at := bytes.IndexByte(data, '\n')
+		if at < 0 {
+			at = len(data)
+		}
+		if at > limit {
+			return fmt.Errorf("line %d is %d MB long: put every entry on a line of its own, or split the file", n, at>>20)
+		}
+		data = data[at+1:]
+	}
+	return nil
+}
+
+var (
+	errTooDeep     = fmt.Errorf("lists and objects stand in each other more than %d deep", maxJSONDepth)
+	errTooMuchText = fmt.Errorf("more than %d MB of text would come of it: split it", maxDataText>>20)
+)
+
+type jsonReader struct {
+	b       *builder
+	src     string
+	decoder *json.Decoder
+	counted int // bytes whose lines are counted
+	lines   int
+}
+
+func newJSONReader(b *builder, src string) *jsonReader {
+	r := &jsonReader{b: b, src: src, decoder: json.NewDecoder(strings.NewReader(src)), lines: 1}
+	r.decoder.UseNumber()
+	return r
+}
+
+// line gives the line up to which has been read.
+func (r *jsonReader) line() int {
+	at := min(int(r.decoder.InputOffset()), len(r.src))
+	r.lines += strings.Count(r.src[r.counted:at], "\n")
+	r.counted = at
+	return r.lines
+}
+
+// document reads all values of the file: one, or several behind each other.
+func (r *jsonReader) document(doc *Document) error {
+	for n := 1; ; n++ {
+		token, err := r.decoder.Token()
+		if errors.Is(err, io.EOF) && n > 1 {
+			return nil
+		}
+		if err != nil {
+			return plainJSON(err)
+		}
+		switch token {
+		case json.Delim('['):
+			_, err = r.list("", "", 1, func() {})
+		case json.Delim('{'):
+			err = r.members(doc, n)
+		default:
+			r.b.line = r.line()
+			r.b.Paragraph(scalar(token))
+		}
+		if err != nil {
+			return plainJSON(err)
+		}
+	}
+}
+
+// plainJSON says an end that came too early in words.
+func plainJSON(err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return errors.New("it ends in the middle of a value")
+	}
+	return err
+}
+
+// members reads the outermost object.
+func (r *jsonReader) members(doc *Document, n int) error {
+	if n > 1 { // one of several values behind each other
+		return r.rest("row="+strconv.Itoa(r.line()), "", 1, json.Delim('{'))
+	}
+	headed := false
+	for r.decoder.More() {
+		key, token, err := r.member()
+		if err != nil {
+			return err
+		}
+		r.b.line = r.line()
+		pointer := "/" + pointerEscape(key)
+		switch token {
+		case json.Delim('['):
+			records, err := r.list(pointer, key, 2, func() { r.b.Heading(1, key, pointer) })
+			if err != nil {
+				return err
+			}
+			headed = headed || records
+		case json.Delim('{'):
+			if r.decoder.More() {
+				headed = true
+				r.b.Heading(1, key, pointer)
+			}
+			if err := r.object(pointer, key); err != nil {
+				return err
+			}
+		default:
+			text := scalar(token)
+			if headed { // it belongs to none of the headings before
+				headed, r.b.last = false, kindNone
+				r.section(Section{Level: 1, Anchor: pointer}, func() { r.field(jsonField{key, text}) })
+			} else {
+				r.field(jsonField{key, text})
+			}
+			switch key {
+			case "title", "author", "description", "language", "date":
+				doc.setMeta(key, text)
+			}
+		}
+		if r.b.text.Len() > maxDataText {
+			return errTooMuchText
+		}
+	}
+	_, err := r.decoder.Token()
+	return err
+}
+
+// object reads a member of the outermost object that is one itself: the larger
+// of its own members have headings.
+func (r *jsonReader) object(pointer, name string) error {
+	headed := false
+	for r.decoder.More() {
+		key, token, err := r.member()
+		if err != nil {
+			return err
+		}
+		line := r.line()
+		r.b.line = line
+		place := pointer + "/" + pointerEscape(key)
+		if token == json.Delim('[') {
+			records, err := r.list(place, name+"."+key, 3, func() { r.b.Heading(2, key, place) })
+			if err != nil {
+				return err
+			}
+			headed = headed || records
+			continue
+		}
+		fields, err := r.fields(nil, name+"."+key, token, 2)
+		if err != nil {
+			return err
+		}
+		r.b.line = line
+		size := 0
+		for _, f := range fields {
+			size += len(f.path) + len(f.value)
+		}
+		write := func() {
+			for _, f := range fields {
+				r.field(f)
+			}
+		}
+		switch {
+		case len(fields) == 0:
+		case size > 400 && len(fields) > 1:
+			headed = true
+			r.b.Heading(2, key, place)
+			write()
+		case headed:
+			headed, r.b.last = false, kindNone
+			r.section(Section{Level: 2, Anchor: place}, write)
+		default:
+			write()
+		}
+		if r.b.text.Len() > maxDataText {
+			return errTooMuchText
+		}
+	}
+	_, err := r.decoder.Token()
+	return err
+}
+
+// list reads the members of a list: lists and objects as records, and plain
+// values together. It calls first in front of the first record, and says
+// whether there was one.
+func (r *jsonReader) list(pointer, name string, level int, first func()) (records bool, err error) {
+	var plain []string
+	at := r.b.line
+	flush := func() {
+		if len(plain) > 0 {
+			r.field(jsonField{name, strings.Join(plain, ", ")})
+			plain = plain[:0]
+		}
+	}
+	for i := 0; r.decoder.More(); i++ {
+		token, err := r.decoder.Token()
+		if err != nil {
+			return records, err
+		}
+		r.b.line = r.line()
+		if _, ok := token.(json.Delim); !ok {
+			if s := scalar(token); s != "" {
+				plain = append(plain, s)
+			}
+			if len(plain) == 20 {
+				flush()
+			}
+			continue
+		}
+		flush()
+		if !records {
+			records = true
+			line := r.b.line
+			r.b.line = at
+			first()
+			r.b.line = line
+		}
+		if err := r.rest(pointer+"/"+strconv.Itoa(i), "", level, token); err != nil {
+			return records, err
+		}
+		if r.b.text.Len() > maxDataText {
+			return records, errTooMuchText
+		}
+	}
+	flush()
+	_, err = r.decoder.Token()
+	return records, err
+}
+
+// rest reads what the token begins as one record.
+func (r *jsonReader) rest(anchor, name string, level int, token json.Token) error {
+	line := r.line()
+	fields, err := r.fields(nil, name, token, level)
+	if err != nil {
+		return err
+	}
+	r.b.line = line
+	r.record(Section{Level: level, Anchor: anchor}, fields)
+	return nil
+}
+
+// member gives the next key of an object, and what its value begins with.
+func (r *jsonReader) member() (key string, value json.Token, err error) {
+	token, err := r.decoder.Token()
+	if err != nil {
+		return "", nil, err
+	}
+	key, ok := token.(string)
+	if !ok {
+		return "", nil, fmt.Errorf("%v stands where a key should", token)
+	}
+	value, err = r.decoder.Token()
+	return oneLine(Clean(key)), value, err
+}
+
+// scalar gives a plain value as text; nothing for null.
+func scalar(token json.Token) string {
+	switch v := token.(type) {
+	case string:
+		return strings.TrimSpace(v)
+	case nil:
+		return ""
+	default:
+		return fmt.Sprint(v)
+	}
+}
+
+// pointerEscape writes a key as it stands in a JSON pointer.
+func pointerEscape(key string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(key, "~", "~0"), "/", "~1")
+}
+
+// section begins a section without a heading at the first block that write adds.
+func (r *jsonReader) section(s Section, write func()) {
+	before := r.b.text.Len()
+	write()
+	if r.b.text.Len() == before {
+		return
+	}
+	s.Start = before
+	for s.Start < r.b.text.Len() && before > 0 && strings.HasPrefix(r.b.text.String()[s.Start:], "\n") {
+		s.Start++
+	}
+	r.b.Section(s)
+}

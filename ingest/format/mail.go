@@ -1,0 +1,98 @@
+package format
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"ibid/ingest/mail"
+)
+
+// Mail reads one message: its subject as the heading, who wrote when to
+// whom, the text. Attachments are named; a sync reads them as files of their own.
+func Mail(doc *Document, data []byte) error {
+	m := mail.Read(data)
+	if m.From == "" && m.Subject == "" && m.Date == "" && m.To == "" && len(m.Files) == 0 {
+		return fmt.Errorf("it is no message: there is no sender, subject or date in it")
+	}
+	doc.setMeta("author", m.From)
+	doc.setMeta("date", mailDate(m))
+	doc.Title = oneLine(Clean(m.Subject))
+	var b builder
+	b.Heading(1, m.Subject, "")
+	writeMail(&b, m)
+	b.into(doc)
+	doc.Partial = m.Partial
+	return nil
+}
+
+// Outlook says how to have what is in Outlook's own formats read.
+func Outlook(doc *Document, _ []byte) error {
+	return &SkipError{"it is in Outlook's own format, which is not read: save its messages as .eml or .mbox"}
+}
+
+// Mailbox reads each message of a mailbox into a section of its own with
+// the anchor "message=N", N being its 1-based position in the file.
+func Mailbox(doc *Document, data []byte) error {
+	var b builder
+	partial := 0
+	for i, message := range mail.Mailbox(data) {
+		m := mail.Read(message)
+		anchor := fmt.Sprintf("message=%d", i+1)
+		subject := m.Subject
+		if oneLine(Clean(subject)) == "" {
+			subject = fmt.Sprintf("Message %d", i+1)
+		}
+		b.Heading(1, subject, anchor)
+		writeMail(&b, m)
+		if m.Partial != "" {
+			partial++
+		}
+	}
+	b.into(doc)
+	if partial > 0 {
+		doc.Partial = fmt.Sprintf("%d of its messages have too many parts: the first are read", partial)
+	}
+	return nil
+}
+
+func writeMail(b *builder, m *mail.Message) {
+	var head []string
+	for _, f := range [...]struct{ name, value string }{
+		{"From", m.From}, {"To", m.To}, {"Cc", m.Cc}, {"Date", m.Date},
+	} {
+		if value := oneLine(Clean(f.value)); value != "" {
+			const most = 2000 // of a list of receivers
+			head = append(head, f.name+": "+strings.ToValidUTF8(value[:min(len(value), most)], ""))
+		}
+	}
+	b.Paragraph(strings.Join(head, "\n"))
+	for _, body := range m.Bodies {
+		if body.HTML {
+			htmlText(b, body.Text)
+		} else {
+			plainText(b, body.Text)
+		}
+	}
+	var names []string
+	for _, f := range m.Files {
+		names = append(names, oneLine(f.Name))
+	}
+	if len(names) > 0 {
+		b.Paragraph("Attached: " + strings.Join(names, ", "))
+	}
+}
+
+func mailDate(m *mail.Message) string {
+	if m.Time.IsZero() {
+		return m.Date
+	}
+	return m.Time.Format(time.RFC3339)
+}
+
+// plainText adds the paragraphs of a text, its lines as they stand.
+func plainText(b *builder, text string) {
+	for paragraph := range strings.SplitSeq(Clean(text), "\n\n") {
+		b.Paragraph(paragraph)
+	}
+}

@@ -1,0 +1,451 @@
+package format
+
+import (
+	"bytes"
+	"fmt"
+	"ibid/ingest/charset"
+	"regexp"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/yuin/goldmark"
+	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/extension"
+	extast "github.com/yuin/goldmark/extension/ast"
+	"github.com/yuin/goldmark/parser"
+	"github.com/yuin/goldmark/text"
+	"github.com/yuin/goldmark/util"
+	"golang.org/x/net/html/atom"
+)
+
+// Markdown reads Markdown, and the Markdown in MDX. Headings get the
+// anchors that GitHub gives them.
+func Markdown(doc *Document, data []byte) error {
+	src, err := charset.Decode(data, "")
+	if err != nil {
+		return err
+	}
+	whole := strings.ReplaceAll(src, "\r\n", "\n")
+	matter, src := cutFrontMatter(whole)
+	readFrontMatter(doc, matter)
+	above := strings.Count(whole[:len(whole)-len(src)], "\n")
+	mdx := strings.HasSuffix(strings.ToLower(doc.Path), ".mdx")
+	if mdx {
+		src, above = stripMDX(src), -1 // which changes the lines
+	}
+	var b builder
+	markdownInto(&b, src, make(map[string]int), mdx, above)
+	b.into(doc)
+	if doc.Title == "" && len(doc.Sections) > 0 && doc.Sections[0].Level == 1 {
+		doc.Title = doc.Sections[0].Heading
+	}
+	return nil
+}
+
+// hostileMarkdown reports whether a text could make the parser slow: its time
+// grows with the square of the number of delimiters in one paragraph and of
+// the depth of nesting.
+func hostileMarkdown(src string) bool {
+	const maxParagraph, maxDepth = 2 << 10, 40
+	size, signs := 0, 0
+	for line := range strings.SplitSeq(src, "\n") {
+		if strings.TrimSpace(line) == "" {
+			size, signs = 0, 0
+			continue
+		}
+		size += len(line)
+		depth, text := 0, false
+		for i := range len(line) {
+			switch c := line[i]; c {
+			case '*', '_', '[', ']', '!', '~', '<', '`', '&', '(':
+				signs++
+			}
+			if text {
+				continue
+			}
+			switch c := line[i]; c {
+			case '>':
+				depth++
+			case '-', '+', '*':
+				if strings.HasPrefix(line[i+1:], " ") {
+					depth++
+				}
+			case ' ', '\t':
+			default:
+				text = true
+			}
+		}
+		if depth > maxDepth || size > maxParagraph && signs*4 > size || signs > 10000 {
+			return true
+		}
+	}
+	return false
+}
+
+// markdownInto adds the blocks of a piece of Markdown, slugs being the anchors
+// that were given before, and above the lines of the file in front of it; or -1
+// when its lines do not count.
+func markdownInto(b *builder, src string, slugs map[string]int, mdx bool, above int) {
+	if hostileMarkdown(src) {
+		scanMarkdown(b, src, slugs, above)
+	} else {
+		parse(b, []byte(src), slugs, mdx, above)
+	}
+}
+
+func parse(b *builder, src []byte, slugs map[string]int, mdx bool, above int) {
+	md := goldmark.New(
+		goldmark.WithExtensions(extension.GFM, extension.Footnote, extension.DefinitionList),
+		goldmark.WithParserOptions(parser.WithHeadingAttribute()),
+	)
+	w := markdownWalker{b: b, src: src, slugs: slugs, mdx: mdx, above: above}
+	w.blocks(md.Parser().Parse(text.NewReader(src)), 0)
+}
+
+type markdownWalker struct {
+	b     *builder
+	src   []byte
+	slugs map[string]int // how often each anchor was given
+	mdx   bool
+	plain bool // without what stands for pictures
+	above int  // lines of the file in front of src; negative when they do not count
+	at    span // a place in src, and how many lines end in front of it
+}
+
+// mark notes in which line of the file the next block begins.
+func (w *markdownWalker) mark(n ast.Node) {
+	start, ok := startOf(n)
+	if w.above < 0 || !ok {
+		return
+	}
+	if start < w.at.Start {
+		w.at = span{}
+	}
+	w.at = span{start, w.at.End + bytes.Count(w.src[w.at.Start:start], []byte("\n"))}
+	w.b.line = w.above + w.at.End + 1
+}
+
+// startOf gives where the first words of a node stand.
+func startOf(n ast.Node) (int, bool) {
+	for ; n != nil; n = n.FirstChild() {
+		if t, ok := n.(*ast.Text); ok {
+			return t.Segment.Start, true
+		}
+		if n.Type() == ast.TypeBlock && n.Lines() != nil && n.Lines().Len() > 0 {
+			return n.Lines().At(0).Start, true
+		}
+	}
+	return 0, false
+}
+
+// blocks walks the block elements in n; depth counts the lists around them.
+func (w *markdownWalker) blocks(n ast.Node, depth int) {
+	for c := n.FirstChild(); c != nil; c = c.NextSibling() {
+		w.block(c, depth)
+	}
+}
+
+func (w *markdownWalker) block(n ast.Node, depth int) {
+	w.mark(n)
+	switch n := n.(type) {
+	case *ast.Heading:
+		heading := w.heading(n)
+		anchor := slug(w.slugs, oneLine(Clean(heading)))
+		if id, ok := n.AttributeString("id"); ok {
+			anchor = fmt.Sprintf("%s", id)
+		}
+		w.b.Heading(n.Level, heading, anchor)
+	case *ast.CodeBlock, *ast.FencedCodeBlock:
+		w.b.Code(w.lines(n))
+	case *ast.HTMLBlock:
+		raw := w.lines(n)
+		if n.HasClosure() {
+			raw += string(n.ClosureLine.Value(w.src))
+		}
+		htmlFragment(w.b, raw)
+	case *ast.List:
+		number := n.Start
+		for c := n.FirstChild(); c != nil; c = c.NextSibling() {
+			marker := "-"
+			if n.IsOrdered() {
+				marker = fmt.Sprintf("%d.", number)
+				number++
+			}
+			w.item(c, marker, depth)
+		}
+		if depth == 0 {
+			w.b.last = kindNone // items of the next list are not of this one
+		}
+	case *extast.Table:
+		w.table(n)
+	case *ast.ThematicBreak, *ast.LinkReferenceDefinition:
+	case *ast.Paragraph, *ast.TextBlock, *extast.DefinitionTerm:
+		w.b.Paragraph(w.inline(n))
+	default: // quotes, definitions, footnotes
+		w.blocks(n, depth)
+	}
+}
+
+// item writes a list item: its first words behind the marker, the rest as
+// blocks of their own.
+func (w *markdownWalker) item(n ast.Node, marker string, depth int) {
+	for c := n.FirstChild(); c != nil; c = c.NextSibling() {
+		switch c.(type) {
+		case *ast.Paragraph, *ast.TextBlock:
+			w.mark(c)
+			if marker != "" {
+				w.b.Item(depth, marker, w.inline(c))
+			} else {
+				w.b.Paragraph(w.inline(c))
+			}
+		default:
+			w.block(c, depth+1)
+		}
+		marker = ""
+	}
+}
+
+func (w *markdownWalker) table(n *extast.Table) {
+	var header []string
+	rows := 0
+	for c := n.FirstChild(); c != nil; c = c.NextSibling() {
+		var cells []string
+		for d := c.FirstChild(); d != nil; d = d.NextSibling() {
+			cells = append(cells, w.inline(d))
+		}
+		if _, ok := c.(*extast.TableHeader); ok {
+			for _, cell := range cells {
+				header = append(header, oneLine(Clean(cell)))
+			}
+			continue
+		}
+		w.mark(c)
+		if _, ok := w.b.Row(header, cells); ok {
+			rows++
+		}
+	}
+	if rows == 0 {
+		w.b.Row(nil, header)
+	}
+	w.b.last = kindNone // rows of the next table are not of this one
+}
+
+func (w *markdownWalker) lines(n ast.Node) string {
+	var out strings.Builder
+	for i := range n.Lines().Len() {
+		line := n.Lines().At(i)
+		out.Write(line.Value(w.src))
+	}
+	return out.String()
+}
+
+// heading gives the words of a heading. What stands for its pictures is left
+// out, since those beside words are badges; where there is nothing else, it is
+// the heading.
+func (w *markdownWalker) heading(n ast.Node) string {
+	w.plain = true
+	words := w.inline(n)
+	w.plain = false
+	if oneLine(Clean(words)) == "" {
+		return w.inline(n)
+	}
+	return words
+}
+
+// inline gives the words of a block without marks, addresses and tags.
+func (w *markdownWalker) inline(n ast.Node) string {
+	var out strings.Builder
+	w.inlineInto(&out, n)
+	return out.String()
+}
+
+func (w *markdownWalker) inlineInto(out *strings.Builder, n ast.Node) {
+	for c := n.FirstChild(); c != nil; c = c.NextSibling() {
+		switch c := c.(type) {
+		case *ast.Text:
+			value := c.Segment.Value(w.src)
+			if !c.IsRaw() {
+				value = unescape(value)
+			}
+			out.Write(value)
+			switch {
+			case c.HardLineBreak():
+				out.WriteByte('\n')
+			case c.SoftLineBreak():
+				// Chinese and Japanese lines are wrapped without a space.
+				if w.unwrapped(c.Segment.Stop) {
+					out.WriteByte('\n')
+				} else if r, _ := utf8.DecodeLastRune(value); !unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana) && !strings.ContainsRune("，。、；：？！", r) {
+					out.WriteByte(' ')
+				}
+			}
+		case *ast.String:
+			out.Write(c.Value)
+		case *ast.AutoLink:
+			out.Write(c.Label(w.src))
+		case *ast.RawHTML:
+			for i := range c.Segments.Len() {
+				segment := c.Segments.At(i)
+				raw := segment.Value(w.src)
+				switch name := tagName(raw); {
+				case name == "br":
+					out.WriteByte('\n')
+				case i == 0 && name != "" && !w.mdx && atom.Lookup([]byte(name)) == 0:
+					out.Write(raw) // a placeholder, "<name>", that the writer left bare
+				}
+			}
+		case *extast.TaskCheckBox:
+			if c.IsChecked {
+				out.WriteString("[x] ")
+			} else {
+				out.WriteString("[ ] ")
+			}
+		case *extast.FootnoteLink:
+			fmt.Fprintf(out, "[^%d]", c.Index)
+		case *extast.FootnoteBacklink:
+		case *ast.Image:
+			if !w.plain {
+				w.inlineInto(out, c)
+			}
+		default:
+			w.inlineInto(out, c)
+		}
+	}
+}
+
+// maxWrapped is the length in bytes of a line that was not broken to fit a
+// width.
+const maxWrapped = 300
+
+// unwrapped reports whether the line end at a place is more than a space: one
+// of the lines beside it is longer than lines that are wrapped.
+func (w *markdownWalker) unwrapped(at int) bool {
+	start := max(0, at-maxWrapped-1)
+	end := min(len(w.src), at+maxWrapped+2)
+	return bytes.IndexByte(w.src[start:at], '\n') < 0 && at > maxWrapped ||
+		at+1 < end && end-at > maxWrapped && bytes.IndexByte(w.src[at+1:end], '\n') < 0
+}
+
+// tagName gives the lower-case name of the tag that raw begins with.
+func tagName(raw []byte) string {
+	s := strings.TrimLeft(string(raw), "</")
+	end := strings.IndexFunc(s, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '-' && r != '_' })
+	return strings.ToLower(s[:max(end, 0)])
+}
+
+// unescape takes backslashes off punctuation and resolves entities.
+func unescape(value []byte) []byte {
+	if bytes.IndexByte(value, '\\') < 0 && bytes.IndexByte(value, '&') < 0 {
+		return value
+	}
+	return util.UnescapePunctuations(util.ResolveEntityNames(util.ResolveNumericReferences(value)))
+}
+
+// slug makes the anchor that GitHub gives a heading, from its text.
+func slug(taken map[string]int, heading string) string {
+	var out strings.Builder
+	for _, r := range strings.ToLower(heading) {
+		switch {
+		case r == ' ':
+			out.WriteByte('-')
+		case r == '-' || unicode.In(r, unicode.L, unicode.M, unicode.Nd, unicode.Nl, unicode.Pc):
+			out.WriteRune(r)
+		}
+	}
+	base := out.String()
+	s := base
+	for {
+		if _, ok := taken[s]; !ok {
+			break
+		}
+		taken[base]++
+		s = fmt.Sprintf("%s-%d", base, taken[base])
+	}
+	taken[s] = 0
+	return s
+}
+
+var atxHeading = regexp.MustCompile(`^ {0,3}(#{1,6})[ \t]+(.+?)[ \t]*#*[ \t]*$`)
+
+// scanMarkdown reads headings, fenced code and paragraphs line by line, in
+// linear time, and leaves all other marks as they stand.
+func scanMarkdown(b *builder, src string, slugs map[string]int, above int) {
+	var block []string
+	number := 0
+	fence := ""
+	flush := func(code bool) {
+		if above >= 0 {
+			b.line = max(1, above+number-len(block))
+		}
+		if text := strings.Join(block, "\n"); code {
+			b.Code(text)
+		} else {
+			b.Paragraph(text)
+		}
+		block = block[:0]
+	}
+	for line := range strings.SplitSeq(src, "\n") {
+		number++
+		trimmed := strings.TrimSpace(line)
+		switch {
+		case fence != "":
+			if strings.HasPrefix(trimmed, fence) {
+				flush(true)
+				fence = ""
+			} else {
+				block = append(block, line)
+			}
+		case strings.HasPrefix(trimmed, "```") || strings.HasPrefix(trimmed, "~~~"):
+			flush(false)
+			fence = trimmed[:3]
+		case trimmed == "":
+			flush(false)
+		default:
+			if m := atxHeading.FindStringSubmatch(line); m != nil {
+				flush(false)
+				if above >= 0 {
+					b.line = above + number
+				}
+				b.Heading(len(m[1]), m[2], slug(slugs, oneLine(Clean(m[2]))))
+			} else {
+				block = append(block, line)
+			}
+		}
+	}
+	flush(fence != "")
+}
+
+var (
+	jsxOnly    = regexp.MustCompile(`^\s*</?[A-Z][\w.]*(\s[^<>]*)?/?>\s*$`)
+	jsxTitle   = regexp.MustCompile(`\b(?:title|label|name|summary)=["']([^"']+)["']`)
+	jsxComment = regexp.MustCompile(`\{/\*.*?\*/\}`)
+)
+
+// stripMDX takes out what MDX adds to Markdown: imports, exports, comments,
+// and lines that hold nothing but the tag of a component. A component's title
+// stays.
+func stripMDX(src string) string {
+	var out strings.Builder
+	fenced := false
+	for line := range strings.Lines(src) {
+		trimmed := strings.TrimSpace(line)
+		if strings.HasPrefix(trimmed, "```") {
+			fenced = !fenced
+		}
+		switch {
+		case fenced:
+			out.WriteString(line)
+		case strings.HasPrefix(line, "import ") && strings.Contains(line, "from "), strings.HasPrefix(line, "export "):
+			out.WriteString("\n")
+		case jsxOnly.MatchString(trimmed):
+			if m := jsxTitle.FindStringSubmatch(trimmed); m != nil {
+				out.WriteString("\n" + m[1] + "\n")
+			}
+			out.WriteString("\n")
+		default:
+			out.WriteString(jsxComment.ReplaceAllString(line, ""))
+		}
+	}
+	return out.String()
+}

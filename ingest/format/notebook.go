@@ -1,0 +1,140 @@
+package format
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"ibid/ingest/charset"
+	"strings"
+	"unicode/utf8"
+)
+
+// What of a cell's output is kept: the first lines, which say what it is.
+const (
+	maxOutputLines = 20
+	maxOutputBytes = 2000
+)
+
+// A notebook is what is read of a Jupyter file (nbformat 4, and 3 with its
+// worksheets).
+type notebook struct {
+	Metadata struct {
+		Title    string
+		Authors  []struct{ Name string }
+		Language struct{ Name string } `json:"language_info"`
+	}
+	Cells      []notebookCell
+	Worksheets []struct{ Cells []notebookCell }
+}
+
+type notebookCell struct {
+	Type    string    `json:"cell_type"`
+	Level   int       // of a heading, in nbformat 3
+	Source  manyLines // of any cell
+	Input   manyLines // of code, in nbformat 3
+	Outputs []struct {
+		Text  manyLines // what was printed
+		Error string    `json:"ename"`
+		Value string    `json:"evalue"`
+		Data  struct {
+			Plain manyLines `json:"text/plain"`
+		}
+	}
+}
+
+// manyLines is a text as notebooks hold it: whole, or in a list of lines.
+type manyLines string
+
+func (m *manyLines) UnmarshalJSON(data []byte) error {
+	var lines []string
+	if len(data) > 0 && data[0] == '[' {
+		if err := json.Unmarshal(data, &lines); err != nil {
+			return err
+		}
+		*m = manyLines(strings.Join(lines, ""))
+		return nil
+	}
+	var whole string
+	if len(data) > 0 && data[0] == '"' {
+		if err := json.Unmarshal(data, &whole); err != nil {
+			return err
+		}
+	}
+	*m = manyLines(whole)
+	return nil
+}
+
+// Notebook reads a Jupyter notebook: Markdown as such, code as code, and
+// the beginning of the text that it put out.
+func Notebook(doc *Document, data []byte) error {
+	src, err := charset.Decode(data, "")
+	if err != nil {
+		return err
+	}
+	var book notebook
+	if err := json.Unmarshal([]byte(src), &book); err != nil {
+		var syntax *json.SyntaxError
+		if errors.As(err, &syntax) {
+			line := 1 + strings.Count(src[:min(len(src), int(syntax.Offset))], "\n")
+			return fmt.Errorf("line %d: it is not a valid notebook: %w", line, err)
+		}
+		return fmt.Errorf("it is not a valid notebook: %w", err)
+	}
+	cells := book.Cells
+	for _, sheet := range book.Worksheets {
+		cells = append(cells, sheet.Cells...)
+	}
+	if cells == nil {
+		return errors.New("it is not a notebook: it has no cells")
+	}
+	doc.setMeta("title", book.Metadata.Title)
+	var names []string
+	for _, a := range book.Metadata.Authors {
+		names = append(names, a.Name)
+	}
+	doc.setMeta("author", strings.Join(names, ", "))
+	var b builder
+	slugs := make(map[string]int)
+	for _, c := range cells {
+		switch c.Type {
+		case "markdown", "raw":
+			markdownInto(&b, strings.ReplaceAll(string(c.Source), "\r\n", "\n"), slugs, false, -1)
+		case "heading":
+			b.Heading(max(1, c.Level), string(c.Source), slug(slugs, oneLine(Clean(string(c.Source)))))
+		case "code":
+			b.Code(string(c.Source) + string(c.Input))
+			for _, o := range c.Outputs {
+				b.Code(beginning(string(o.Text) + string(o.Data.Plain)))
+				if o.Error != "" {
+					b.Code(beginning(o.Error + ": " + o.Value))
+				}
+			}
+		}
+	}
+	b.into(doc)
+	if doc.Title == "" && len(doc.Sections) > 0 && doc.Sections[0].Level == 1 {
+		doc.Title = doc.Sections[0].Heading
+	}
+	return nil
+}
+
+// beginning gives the first lines of an output.
+func beginning(text string) string {
+	at := 0
+	for range maxOutputLines {
+		next := strings.IndexByte(text[at:], '\n')
+		if next < 0 {
+			at = len(text)
+			break
+		}
+		at += next + 1
+	}
+	at = min(at, maxOutputBytes)
+	for at < len(text) && !utf8.RuneStart(text[at]) {
+		at--
+	}
+	if at < len(text) {
+		return strings.TrimRight(text[:at], "\n") + "\n…"
+	}
+	return text
+}

@@ -1,0 +1,138 @@
+package format
+
+import (
+	"errors"
+	"strings"
+
+	"golang.org/x/net/html"
+	"golang.org/x/net/html/atom"
+
+	"ibid/ingest/charset"
+	"ibid/ingest/office"
+)
+
+// Office reads the documents of office programs and electronic books.
+func Office(doc *Document, data []byte) error {
+	w := &officeWriter{doc: doc}
+	if err := office.Read(data, w); err != nil {
+		var old *office.OldError
+		if errors.As(err, &old) {
+			return &SkipError{old.Reason}
+		}
+		return err
+	}
+	w.b.into(doc)
+	// The name of a sheet says less than that of the file.
+	if doc.Title == "" && len(doc.Sections) > 0 && !strings.HasPrefix(doc.Sections[0].Anchor, sheetPrefix) {
+		doc.Title = doc.Sections[0].Heading
+	}
+	return nil
+}
+
+// An officeWriter puts what is read of an office document into a document.
+type officeWriter struct {
+	doc    *Document
+	b      builder
+	beside *Section // begins with the next words that are neither a heading nor a record
+}
+
+func (w *officeWriter) Paragraph(text string) {
+	w.placed(func() { w.b.Paragraph(text) })
+}
+
+func (w *officeWriter) Heading(level int, text, anchor string) {
+	w.beside = nil
+	w.b.Heading(level, text, anchor)
+}
+
+func (w *officeWriter) Item(depth int, marker, text string) {
+	w.placed(func() { w.b.Item(depth, marker, text) })
+}
+
+func (w *officeWriter) Page(number int) { w.b.Page(number) }
+
+func (w *officeWriter) Beside(level int, anchor string) {
+	w.beside = &Section{Level: level, Anchor: oneLine(Clean(anchor))}
+}
+
+// placed begins the section of what stands under no heading with the first
+// words of it.
+func (w *officeWriter) placed(write func()) {
+	before := w.b.text.Len()
+	write()
+	if added := w.b.text.String()[before:]; w.beside != nil && added != "" {
+		w.beside.Start = before + len(added) - len(strings.TrimLeft(added, "\n"))
+		w.b.Section(*w.beside)
+		w.beside = nil
+	}
+}
+
+// Table writes each row on a line of its own, led by the names of its columns.
+func (w *officeWriter) Table(rows [][]string, names int) {
+	w.b.last = kindNone // rows of one table are not of the next
+	w.placed(func() { w.table(rows, names) })
+	w.b.last = kindNone
+}
+
+func (w *officeWriter) table(rows [][]string, names int) {
+	var header []string
+	for i, row := range rows {
+		if i >= names {
+			w.b.Row(header, row)
+			continue
+		}
+		// Names in several rows stand over one another.
+		for c, name := range row {
+			name = oneLine(Clean(name))
+			if c == len(header) {
+				header = append(header, name)
+			} else if name != header[c] {
+				header[c] = oneLine(header[c] + " " + name)
+			}
+		}
+	}
+}
+
+func (w *officeWriter) Names(row []string) bool { return namesColumns(row) }
+
+func (w *officeWriter) Record(anchor string, names, cells []string) {
+	if start, ok := w.b.Row(names, cells); ok {
+		w.b.Section(Section{Level: 2, Anchor: oneLine(Clean(anchor)), Start: start})
+	}
+}
+
+// HTML walks a page as a file of that format is walked, and all of it: in a
+// book there is no menu to leave out.
+func (w *officeWriter) HTML(page []byte) {
+	text, err := charset.Decode(page, declaredCharset(page))
+	if err != nil {
+		w.Partial("a page in it could not be read: " + err.Error())
+		return
+	}
+	root, err := html.Parse(strings.NewReader(text))
+	if err != nil { // nested deeper than the parser allows
+		w.b.Paragraph(tokenText(text))
+		return
+	}
+	body := find(root, func(n *html.Node) bool { return n.DataAtom == atom.Body })
+	if body == nil {
+		return
+	}
+	walker := htmlWalker{b: &w.b}
+	walker.block(body)
+	walker.flush()
+}
+
+func (w *officeWriter) Meta(key, value string) {
+	if key == "title" && !isTitle(value) {
+		return
+	}
+	w.doc.setMeta(key, value)
+}
+
+func (w *officeWriter) Partial(why string) {
+	if w.doc.Partial != "" {
+		w.doc.Partial += "; "
+	}
+	w.doc.Partial += oneLine(Clean(why))
+}

@@ -1,0 +1,197 @@
+package format
+
+import (
+	"regexp"
+	"strings"
+)
+
+var (
+	orgHeading  = regexp.MustCompile(`^(\*{1,20})[ \t]+(?:(?:TODO|DONE|NEXT|WAITING)[ \t]+)?(?:\[#[A-Z]\][ \t]+)?(\S.*?)(?:[ \t]+(:[\w@:]+:))?$`)
+	orgKeyword  = regexp.MustCompile(`(?i)^[ \t]*#\+(\w+)(?:\[[^\]]*\])?:[ \t]*(.*)$`)
+	orgBegin    = regexp.MustCompile(`(?i)^[ \t]*#\+begin_(\w+)`)
+	orgEnd      = regexp.MustCompile(`(?i)^[ \t]*#\+end_\w+`)
+	orgList     = regexp.MustCompile(`^([ \t]*)([-+]|\*|\d{1,3}[.)])[ \t]+(?:\[[ X-]\][ \t]+)?(\S.*)$`)
+	orgLink     = regexp.MustCompile(`\[\[([^\[\]]+)\](?:\[([^\[\]]+)\])?\]`)
+	orgEmphasis = regexp.MustCompile(`(^|[\s({'"-])[*/_=~+]([^\s*/_=~+](?:[^*/_=~+\n]*[^\s*/_=~+])?)[*/_=~+]`)
+)
+
+// Org reads Org as text with headings, in linear time.
+func Org(doc *Document, data []byte) error {
+	src, err := sourceText(data)
+	if err != nil {
+		return err
+	}
+	r := orgReader{doc: doc, slugs: make(map[string]int)}
+	for line := range strings.SplitSeq(src, "\n") {
+		r.number++
+		r.next(strings.TrimRight(line, " \t"))
+	}
+	r.flush()
+	r.b.into(doc)
+	if doc.Title == "" && len(doc.Sections) > 0 {
+		doc.Title = doc.Sections[0].Heading
+	}
+	return nil
+}
+
+type orgReader struct {
+	b         builder
+	doc       *Document
+	slugs     map[string]int
+	number    int // of the line in hand
+	paragraph []string
+	began     int
+	item      listItem
+	header    []string // of the table in hand
+	table     bool
+	rows      int
+	block     string   // the kind of block in hand; empty outside
+	code      []string // its lines
+	drawer    bool
+}
+
+func (r *orgReader) flush() {
+	if r.table {
+		if r.rows == 0 {
+			r.b.Row(nil, r.header)
+		}
+		r.b.last, r.header, r.table, r.rows = kindNone, nil, false, 0
+	}
+	if len(r.paragraph) == 0 {
+		return
+	}
+	text := orgInline(strings.Join(r.paragraph, "\n"))
+	r.b.line = r.began
+	if r.item.marker != "" {
+		r.b.Item(r.item.depth, r.item.marker, text)
+	} else {
+		r.b.Paragraph(text)
+	}
+	r.paragraph, r.item = r.paragraph[:0], listItem{}
+}
+
+func (r *orgReader) next(line string) {
+	trimmed := strings.TrimSpace(line)
+	if r.block != "" {
+		if orgEnd.MatchString(line) {
+			if r.block == "src" || r.block == "example" || r.block == "export" {
+				r.b.line = r.began
+				r.b.Code(strings.Join(r.code, "\n"))
+			} else {
+				r.flush()
+			}
+			r.block, r.code = "", nil
+			return
+		}
+		switch r.block {
+		case "comment":
+			return
+		case "src", "example", "export":
+			r.code = append(r.code, line)
+			return
+		}
+	}
+	if r.drawer {
+		r.drawer = !strings.EqualFold(trimmed, ":END:")
+		return
+	}
+	switch {
+	case trimmed == "":
+		r.flush()
+		return
+	case len(line) > maxCodeLine:
+	case strings.EqualFold(trimmed, ":PROPERTIES:") || strings.EqualFold(trimmed, ":LOGBOOK:"):
+		r.flush()
+		r.drawer = true
+		return
+	case line[0] == '*' && orgHeading.MatchString(line):
+		r.flush()
+		m := orgHeading.FindStringSubmatch(line)
+		heading := orgInline(m[2])
+		r.b.line = r.number
+		r.b.Heading(len(m[1]), heading, slug(r.slugs, oneLine(Clean(heading))))
+		return
+	case trimmed[0] == '#':
+		r.flush()
+		if m := orgBegin.FindStringSubmatch(line); m != nil {
+			r.block, r.began = strings.ToLower(m[1]), r.number+1
+		} else if m := orgKeyword.FindStringSubmatch(line); m != nil {
+			switch key := strings.ToLower(m[1]); key {
+			case "filetags":
+				r.doc.setMeta("tags", strings.Trim(strings.ReplaceAll(m[2], ":", ", "), ", "))
+			case "caption":
+				r.b.line = r.number
+				r.b.Paragraph(orgInline(m[2]))
+			default:
+				r.doc.setMeta(key, m[2])
+			}
+		}
+		return
+	case trimmed[0] == '|':
+		r.row(trimmed)
+		return
+	case strings.HasPrefix(trimmed, ": "):
+		r.flush()
+		r.b.line = r.number
+		r.b.Code(trimmed[2:])
+		return
+	}
+	if m := orgList.FindStringSubmatch(line[:min(len(line), maxCodeLine)]); m != nil && len(line) <= maxCodeLine {
+		r.flush()
+		marker := strings.TrimRight(m[2], ")")
+		if marker == m[2] && len(marker) == 1 {
+			marker = "-"
+		} else {
+			marker = strings.TrimSuffix(marker, ".") + "."
+		}
+		r.item = listItem{width(m[1]) / 2, marker}
+		trimmed = strings.Replace(m[3], " :: ", ": ", 1)
+	}
+	if len(r.paragraph) == 0 {
+		if r.table {
+			item := r.item
+			r.item = listItem{}
+			r.flush()
+			r.item = item
+		}
+		r.began = r.number
+	}
+	r.paragraph = append(r.paragraph, trimmed)
+}
+
+// row reads a line of a table. The one over the first line across holds the
+// names of the columns.
+func (r *orgReader) row(line string) {
+	if !r.table {
+		r.flush()
+		r.table = true
+	}
+	r.b.line = r.number
+	if strings.HasPrefix(line, "|-") {
+		return
+	}
+	var cells []string
+	for cell := range strings.SplitSeq(strings.Trim(line, "|"), "|") {
+		cells = append(cells, oneLine(Clean(orgInline(cell))))
+	}
+	if r.header == nil {
+		r.header = cells
+		return
+	}
+	r.b.Row(r.header, cells)
+	r.rows++
+}
+
+// orgInline takes the marks off the words of a block.
+func orgInline(text string) string {
+	if strings.Contains(text, "[[") {
+		text = orgLink.ReplaceAllStringFunc(text, func(s string) string {
+			m := orgLink.FindStringSubmatch(s)
+			if m[2] != "" {
+				return m[2]
+			}
+			return m[1]
+		})
+	}
+	return orgEmphasis.ReplaceAllString(text, "$1$2")
+}

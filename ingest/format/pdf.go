@@ -1,0 +1,122 @@
+package format
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"ibid/ingest/pdf"
+)
+
+// PDF makes a document of the pages of a PDF file.
+func PDF(doc *Document, file *pdf.File) {
+	if !isStandIn(file.Author) {
+		doc.setMeta("author", file.Author)
+	}
+	doc.setMeta("date", file.Date)
+	if title := oneLine(Clean(file.Title)); isTitle(title) {
+		doc.Title = title
+	}
+	var b builder
+	largest := 0 // level of the outermost heading on the first page
+	for i, page := range file.Pages {
+		b.Page(i + 1)
+		// A sentence that runs over the page is not parted by a blank line.
+		b.carryOn = i > 0 && endsOpen(b.text.String())
+		for _, block := range page.Blocks {
+			switch {
+			case block.Heading > 0:
+				b.Heading(block.Heading, block.Text, "")
+				if i == 0 && (largest == 0 || block.Heading < largest) {
+					largest = block.Heading
+				}
+			case block.Kind == pdf.Row:
+				if text := oneLine(Clean(block.Text)); text != "" {
+					b.add(kindRow, text)
+				}
+			case block.Kind == pdf.Item:
+				if text := oneLine(Clean(block.Text)); text != "" {
+					b.add(kindItem, text)
+				}
+			default:
+				b.Paragraph(block.Text)
+			}
+		}
+	}
+	b.into(doc)
+	for _, s := range doc.Sections {
+		if doc.Title == "" && s.Level <= largest+1 && doc.PageAt(s.Start) == 1 {
+			doc.Title = s.Heading
+		}
+	}
+	doc.Partial = partial(file)
+}
+
+// partial says which pages could not be read whole, and why.
+func partial(file *pdf.File) string {
+	var said []string
+	if file.Rebuilt {
+		said = append(said, "the file is damaged or cut off: what was found in it is read, and pages may be missing")
+	}
+	if file.Damaged && len(file.Torn) == 0 {
+		said = append(said, "parts of the file are damaged: text may be missing")
+	}
+	if len(file.Torn) > 0 {
+		why := "the file is damaged"
+		if len(file.Unsupported) > 0 {
+			why = fmt.Sprintf("filters that are not supported (%.100q)", strings.Join(file.Unsupported, ", "))
+		}
+		said = append(said, fmt.Sprintf("%s of %d could be read only in part or not at all: %s", PagesNamed(file.Torn), len(file.Pages), why))
+	}
+	return strings.Join(said, "; ")
+}
+
+// PagesNamed names pages by their numbers.
+func PagesNamed(pages []int) string {
+	const most = 10
+	var out strings.Builder
+	out.WriteString("page")
+	if len(pages) > 1 {
+		out.WriteString("s")
+	}
+	for i, p := range pages[:min(len(pages), most)] {
+		if i > 0 {
+			out.WriteString(",")
+		}
+		fmt.Fprintf(&out, " %d", p)
+	}
+	if more := len(pages) - most; more > 0 {
+		fmt.Fprintf(&out, " and %d more", more)
+	}
+	return out.String()
+}
+
+// endsOpen reports whether a text stops inside a sentence.
+func endsOpen(s string) bool {
+	r, _ := utf8.DecodeLastRuneInString(s)
+	return s != "" && !strings.ContainsRune(".!?:。！？：”\"’)", r)
+}
+
+// isTitle tells titles apart from what programs put in their place.
+func isTitle(s string) bool {
+	lower := strings.ToLower(s)
+	if isStandIn(lower) {
+		return false
+	}
+	for _, sign := range []string{"untitled", "microsoft word", "microsoft powerpoint", ".doc", ".indd", ".tex", ".dvi", ".qxd", ".pdf", ".html", ".xls", ".ppt", "about:blank", "://"} {
+		if strings.Contains(lower, sign) {
+			return false
+		}
+	}
+	return utf8.RuneCountInString(s) >= 3
+}
+
+// isStandIn recognises what the makers of PDF files write where nobody told them
+// a title or an author.
+func isStandIn(s string) bool {
+	switch strings.ToLower(strings.TrimSpace(s)) {
+	case "(anonymous)", "anonymous", "(unspecified)", "unspecified", "unknown":
+		return true
+	}
+	return false
+}

@@ -1,0 +1,107 @@
+package format
+
+import (
+	"errors"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+var (
+	cueTimes = regexp.MustCompile(`^(?:(\d{1,3}):)?(\d{2}):(\d{2})[.,](\d{1,3})\s*-->\s*(?:(\d{1,3}):)?(\d{2}):(\d{2})[.,](\d{1,3})`)
+	cueTags  = regexp.MustCompile(`<v(?:\.[^\s>]*)?\s+([^>]*)>|</?[^<>]{0,80}>|\{\\[^{}]{0,80}\}`)
+)
+
+const (
+	// A passage of speech ends at the end of a sentence when it is this long …
+	speechBytes = 500
+	// … and anywhere when it is this long,
+	maxSpeechBytes = 1500
+	// or before a silence.
+	silence = 4 * time.Second
+)
+
+// Subtitles reads SubRip and WebVTT as speech: cues that belong together
+// are one paragraph, whose section has the time at which it begins for an
+// anchor, as a media fragment ("t=754" is 12:34; Media Fragments URI 1.0, 4.2.1).
+func Subtitles(doc *Document, data []byte) error {
+	src, err := sourceText(data)
+	if err != nil {
+		return err
+	}
+	var b builder
+	var speech []string
+	var began, ended time.Duration
+	size, line := 0, 0
+	flush := func() {
+		if text := strings.Join(speech, "\n"); strings.TrimSpace(Clean(text)) != "" {
+			b.line = line
+			start := b.add(kindParagraph, strings.TrimSpace(Clean(text)))
+			b.Section(Section{Level: 1, Anchor: "t=" + seconds(began), Start: start})
+		}
+		speech, size = speech[:0], 0
+	}
+	inside, cues, last := false, 0, ""
+	number := 0
+	for text := range strings.SplitSeq(src, "\n") {
+		number++
+		text = strings.TrimSpace(text)
+		if m := cueTimes.FindStringSubmatch(text); m != nil {
+			from, to := cueTime(m[1:5]), cueTime(m[5:9])
+			full := size > speechBytes && strings.ContainsAny(last, ".?!…。？！") && strings.TrimRight(last, `.?!…。？！"'”’)`) != last
+			if len(speech) > 0 && (full || size > maxSpeechBytes || from-ended > silence || from < began) {
+				flush()
+			}
+			if len(speech) == 0 {
+				began, line = from, number
+			}
+			ended, inside = to, true
+			cues++
+			continue
+		}
+		if text == "" {
+			inside = false
+			continue
+		}
+		if !inside {
+			if title, ok := strings.CutPrefix(text, "WEBVTT"); ok && number == 1 {
+				doc.setMeta("title", strings.Trim(title, " -\t"))
+			}
+			continue
+		}
+		text = strings.TrimSpace(cueTags.ReplaceAllStringFunc(text, func(tag string) string {
+			if m := cueTags.FindStringSubmatch(tag); m[1] != "" {
+				return m[1] + ": "
+			}
+			return ""
+		}))
+		if text != "" && text != last { // captions that roll repeat the line before
+			speech = append(speech, text)
+			size += len(text)
+			last = text
+		}
+	}
+	if cues == 0 {
+		return errors.New("there is no line with times in it: is it a file of subtitles?")
+	}
+	flush()
+	b.into(doc)
+	return nil
+}
+
+// cueTime reads hours, minutes, seconds and thousandths.
+func cueTime(parts []string) time.Duration {
+	var t time.Duration
+	for i, unit := range []time.Duration{time.Hour, time.Minute, time.Second, time.Millisecond} {
+		n := 0
+		for _, c := range parts[i] {
+			n = n*10 + int(c-'0')
+		}
+		t += time.Duration(n) * unit
+	}
+	return t
+}
+
+// seconds writes a time as a media fragment does, without fractions.
+func seconds(t time.Duration) string { return strconv.Itoa(int(t / time.Second)) }

@@ -1,0 +1,193 @@
+package format
+
+import (
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"ibid/ingest/charset"
+	"io"
+	"path"
+	"strconv"
+	"strings"
+)
+
+// A row longer than this is a quote that was never closed.
+const maxRowBytes = 1 << 20
+
+// Table reads comma- or tab-separated values. Each row becomes one line
+// that can be read alone, led by the names of its columns, and a section of
+// its own with the anchor "row=N" (RFC 7111), N being the row's 1-based
+// position in the file, the row of names included.
+func Table(doc *Document, data []byte) error {
+	text, err := charset.Decode(data, "")
+	if err != nil {
+		return err
+	}
+	if !strings.Contains(text, "\n") {
+		text = strings.ReplaceAll(text, "\r", "\n") // as old Macintosh programs end lines
+	}
+	comma, names := ',', 1 // names is the row that may name the columns
+	if c, ok := separatorSaid(text); ok {
+		comma, names = c, 2
+	} else if ext := strings.ToLower(path.Ext(doc.Path)); ext == ".tsv" || ext == ".tab" {
+		comma = '\t'
+	} else if c := separatorOf(text); c != 0 {
+		comma = c
+	}
+	if at := openQuote(text, byte(comma)); at >= 0 {
+		doc.Partial = fmt.Sprintf("a quote that opens in line %d is never closed: quotes were left out from there on", 1+strings.Count(text[:at], "\n"))
+		text = text[:at] + strings.ReplaceAll(text[at:], `"`, "")
+	}
+	if err := checkRows(text); err != nil {
+		return err
+	}
+	r := csv.NewReader(strings.NewReader(text))
+	r.Comma, r.LazyQuotes, r.FieldsPerRecord, r.ReuseRecord = comma, true, -1, true
+	var b builder
+	var header []string
+	var first []string // the first row, until it is known whether it names the columns
+	write := func(n int, cells []string) {
+		b.line, _ = r.FieldPos(0)
+		if start, ok := b.Row(header, cells); ok {
+			b.Section(Section{Level: 1, Anchor: "row=" + strconv.Itoa(n), Start: start})
+		}
+	}
+	for n := 1; ; n++ {
+		record, err := r.Read()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return fmt.Errorf("row %d: %w", n, err)
+		}
+		switch {
+		case n < names: // it says what separates
+		case n == names && namesColumns(record):
+			header = make([]string, len(record))
+			for i, c := range record {
+				header[i] = oneLine(Clean(c))
+			}
+			first = append(first, header...)
+		default:
+			first = nil
+			write(n, record)
+		}
+	}
+	if first != nil { // names and nothing else
+		header = nil
+		write(names, first)
+	}
+	b.into(doc)
+	return nil
+}
+
+// namesColumns reports whether a first row holds names rather than values:
+// no number, nothing twice, hardly anything empty.
+func namesColumns(row []string) bool {
+	seen := map[string]bool{}
+	empty := 0
+	for _, c := range row {
+		c = strings.TrimSpace(c)
+		if c == "" {
+			if empty++; empty > 1 {
+				return false
+			}
+			continue
+		}
+		if _, err := strconv.ParseFloat(strings.ReplaceAll(c, ",", "."), 64); err == nil || seen[c] || len(c) > 200 {
+			return false
+		}
+		seen[c] = true
+	}
+	return len(seen) > 0
+}
+
+// separatorSaid reads the first line by which Excel is told the separator.
+func separatorSaid(text string) (rune, bool) {
+	line, _, _ := strings.Cut(text, "\n")
+	line = strings.ToLower(strings.TrimSuffix(line, "\r"))
+	if len(line) == len("sep=;") && strings.HasPrefix(line, "sep=") && strings.ContainsRune(",;|:\t", rune(line[4])) {
+		return rune(line[4]), true
+	}
+	return 0, false
+}
+
+// openQuote gives the place of a quote that opens a field and is never closed,
+// so that all rows behind it would be one; -1 where there is none. Quotes are
+// taken as [csv.Reader] with LazyQuotes takes them.
+func openQuote(text string, comma byte) int {
+	for at := 0; at < len(text); {
+		if text[at] != '"' {
+			end := strings.IndexAny(text[at:], string(rune(comma))+"\n")
+			if end < 0 {
+				return -1
+			}
+			at += end + 1
+			continue
+		}
+		open := at
+		for at++; ; at++ {
+			quote := strings.IndexByte(text[at:], '"')
+			if quote < 0 {
+				return open
+			}
+			at += quote + 1
+			rest := text[at:]
+			if rest == "" || rest == "\r" {
+				return -1
+			}
+			if rest[0] == comma || rest[0] == '\n' || strings.HasPrefix(rest, "\r\n") {
+				at += strings.IndexAny(rest, string(rune(comma))+"\n") + 1
+				break
+			}
+			if rest[0] != '"' {
+				at-- // it stands for itself
+			}
+		}
+	}
+	return -1
+}
+
+// separatorOf picks the separator that gives the first rows the most columns
+// in common; 0 when none gives two.
+func separatorOf(text string) rune {
+	var best rune
+	most := 1
+	for _, sep := range []rune{',', ';', '\t', '|'} {
+		r := csv.NewReader(strings.NewReader(text[:min(len(text), 64<<10)]))
+		r.Comma, r.LazyQuotes, r.FieldsPerRecord = sep, true, -1
+		columns := 0
+		for range 5 {
+			record, err := r.Read()
+			if err != nil {
+				break
+			}
+			if columns == 0 || len(record) < columns {
+				columns = len(record)
+			}
+		}
+		if columns > most {
+			best, most = sep, columns
+		}
+	}
+	return best
+}
+
+// checkRows refuses rows that would be held in memory as one endless field.
+func checkRows(text string) error {
+	start, row, quoted := 0, 1, false
+	for i := range len(text) {
+		switch text[i] {
+		case '"':
+			quoted = !quoted
+		case '\n':
+			if !quoted {
+				start, row = i+1, row+1
+			}
+		}
+		if i-start > maxRowBytes {
+			return fmt.Errorf("row %d is longer than 1 MB: is a quote left open, or is this no table?", row)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,133 @@
+package format
+
+import (
+	"ibid/ingest/charset"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Text keeps a text as its lines stand. Underlined lines are headings, and
+// so are lines in capitals over an indented text, as in manuals.
+func Text(doc *Document, data []byte) error {
+	src, err := charset.Decode(data, "")
+	if err != nil {
+		return err
+	}
+	whole := Clean(src)
+	doc.Text = strings.TrimLeft(whole, "\n")
+	doc.Lines = []Line{{0, 1 + len(whole) - len(doc.Text)}}
+	doc.Text = strings.TrimRight(doc.Text, "\n")
+	if strings.TrimSpace(doc.Text) == "" {
+		doc.Text = ""
+	}
+	levels := make(map[byte]int)
+	titled := false // the first heading is underlined
+	var above, previous string
+	start, pos := 0, 0 // of the previous line and of this one
+	for line := range strings.Lines(doc.Text) {
+		bare := strings.TrimRight(line, "\n")
+		c, ok := underline(bare)
+		if ok = ok && isHeadingOver(previous, bare); !ok && strings.TrimSpace(above) == "" && isCapitalsOver(previous, bare) {
+			c, ok = capitals, true
+		}
+		if ok {
+			titled = titled || len(doc.Sections) == 0 && c != capitals
+			if levels[c] == 0 {
+				levels[c] = len(levels) + 1
+			}
+			if n := len(doc.Sections); n > 0 {
+				doc.Sections[n-1].End = len(strings.TrimRight(doc.Text[:start], "\n"))
+			}
+			doc.Sections = append(doc.Sections, Section{Heading: strings.TrimSpace(previous), Level: levels[c], Start: start})
+		}
+		above, previous, start = previous, bare, pos
+		pos += len(line)
+	}
+	if n := len(doc.Sections); n > 0 {
+		doc.Sections[n-1].End = len(doc.Text)
+		if titled && doc.Sections[0].Start == 0 {
+			doc.Title = doc.Sections[0].Heading
+			return nil
+		}
+	}
+	// A short first line with nothing right below it is the title.
+	if first, rest, _ := strings.Cut(doc.Text, "\n"); strings.HasPrefix(rest, "\n") && len(first) <= 100 && !strings.ContainsAny(first, "|\t") && !strings.Contains(first, "   ") {
+		if r, _ := utf8.DecodeLastRuneInString(first); r != '.' && r != ',' && r != ';' {
+			doc.Title = strings.Trim(first, "#*=- ")
+		}
+	}
+	return nil
+}
+
+// capitals stands for the sign of headings that are not underlined.
+const capitals = 'A'
+
+// isCapitalsOver reports whether a line is a heading in capitals over the first
+// line of its text, which is indented.
+func isCapitalsOver(line, next string) bool {
+	if line == "" || len(line) > 80 || leading(line) > 0 || leading(next) < 3 && !strings.HasPrefix(next, "\t") || strings.TrimSpace(next) == "" {
+		return false
+	}
+	letters := 0
+	for _, r := range line {
+		if unicode.IsLower(r) || strings.ContainsRune("|\t.:;,=<>{}[]$", r) {
+			return false
+		}
+		if unicode.IsUpper(r) {
+			letters++
+		}
+	}
+	return letters >= 3 && !strings.Contains(line, "   ")
+}
+
+// underline reports whether a line is an underline, and of which sign.
+func underline(line string) (byte, bool) {
+	line = strings.TrimRight(line, " ")
+	if len(line) < 3 || strings.IndexByte("=-~^\"'`#*+:.<>_", line[0]) < 0 || strings.Trim(line, line[:1]) != "" {
+		return 0, false
+	}
+	return line[0], true
+}
+
+// isHeadingOver reports whether a line can be the heading over an underline.
+func isHeadingOver(line, under string) bool {
+	text := strings.TrimSpace(line)
+	if text == "" || strings.Contains(line, "\t") || len(under) > 200 {
+		return false
+	}
+	if _, ok := underline(text); ok {
+		return false
+	}
+	width := 0
+	letter := false
+	for _, r := range text {
+		width++
+		if r >= 0x1100 && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul) {
+			width++
+		}
+		letter = letter || unicode.IsLetter(r) || unicode.IsDigit(r)
+	}
+	return letter && width <= 120 && len(under) >= width-2 && leading(line) < 4
+}
+
+// sourceText decodes a file, with its lines ended by LF.
+func sourceText(data []byte) (string, error) {
+	text, err := charset.Decode(data, "")
+	return strings.ReplaceAll(strings.ReplaceAll(text, "\r\n", "\n"), "\r", "\n"), err
+}
+
+// leading counts the bytes of white space at the start of a line.
+func leading(s string) int { return len(s) - len(strings.TrimLeftFunc(s, unicode.IsSpace)) }
+
+// A span is the range of bytes [Start, End) of a text.
+type span struct{ Start, End int }
+
+// set makes a set of the words in a text.
+func set(words string) map[string]bool {
+	m := make(map[string]bool)
+	for w := range strings.FieldsSeq(words) {
+		m[w] = true
+	}
+	return m
+}

@@ -1,0 +1,339 @@
+package format
+
+import (
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"ibid/ingest/charset"
+	"io"
+	"regexp"
+	"strings"
+)
+
+// maxXMLDepth is how deep elements may stand in each other.
+const maxXMLDepth = 256
+
+// What elements of documents are, by names that DocBook, DITA, TEI, JATS,
+// FictionBook and their like have in common. All other elements are data: the
+// values of one are a line, each behind its name.
+var (
+	xmlProse   = set(`p para simpara formalpara li listitem lg v subtitle caption abstract quote blockquote note dd dt remark epigraph`)
+	xmlCell    = set(`td th entry cell stentry`) // the name says nothing of the value
+	xmlHeading = set(`title head h h1 h2 h3 h4 h5 h6 heading`)
+	xmlSection = set(`section sect sect1 sect2 sect3 sect4 chapter part appendix preface article topic div div1 div2 sec book body glossary bibliography reference refsect1`)
+	xmlCode    = set(`programlisting screen literallayout codeblock pre code synopsis`)
+	xmlItem    = set(`li listitem`)
+	xmlDropped = set(`script style binary`)
+	xmlAbout   = map[string]string{"title": "title", "creator": "author", "author": "author", "date": "date", "language": "language", "description": "description", "keywords": "tags", "subject": "tags"}
+)
+
+var xmlMarkup = regexp.MustCompile(`(?i)</?(?:p|br|a|div|b|i|ul|ol|li|img|strong|em|span|h[1-6]|table)\b[^<>]*>`)
+
+var xmlDeclared = regexp.MustCompile(`^\s*<\?xml[^>]*?\bencoding\s*=\s*["']([\w.:-]+)["']`)
+
+// XML reads XML of any kind. Elements that are known to hold a document's
+// paragraphs, titles and code are read as these; the values of any other
+// element become a line, each behind its name. Entities that a file declares
+// are not resolved, and no other file is read.
+func XML(doc *Document, data []byte) error {
+	if err := checkLines(data, maxJSONLine); err != nil {
+		return err
+	}
+	declared := ""
+	if m := xmlDeclared.FindSubmatch(data[:min(len(data), 1000)]); m != nil {
+		declared = string(m[1])
+	}
+	src, err := charset.Decode(data, declared)
+	if err != nil {
+		return err
+	}
+	d := xml.NewDecoder(strings.NewReader(src))
+	d.Strict = false
+	d.Entity = xml.HTMLEntity
+	d.CharsetReader = func(_ string, in io.Reader) (io.Reader, error) { return in, nil }
+	r := xmlReader{doc: doc, decoder: d}
+	err = r.read()
+	switch {
+	case errors.Is(err, errTooMuchText), errors.Is(err, errTooDeep):
+		return err
+	case err != nil && r.b.text.Len() == 0:
+		return fmt.Errorf("it is not valid XML: %w", err)
+	case err != nil:
+		doc.Partial = fmt.Sprintf("it is not valid XML behind line %d: %v", lineOf(d), err)
+	}
+	r.b.into(doc)
+	if doc.Title == "" && len(doc.Sections) > 0 {
+		doc.Title = doc.Sections[0].Heading
+	}
+	return nil
+}
+
+func lineOf(d *xml.Decoder) int {
+	line, _ := d.InputPos()
+	return line
+}
+
+type xmlReader struct {
+	b       builder
+	doc     *Document
+	decoder *xml.Decoder
+	open    []xmlElement
+	dropped int // open elements in one that is left out
+}
+
+// An xmlElement is an open element with what is not yet written of it.
+type xmlElement struct {
+	name   string
+	text   []string // its own words and those of elements within its lines
+	mixed  bool     // words stand beside elements
+	parent bool     // it holds elements
+	names  []string // of the values in it, attributes first
+	values []string
+	size   int
+	line   int
+}
+
+func (r *xmlReader) read() error {
+	for {
+		token, err := r.decoder.RawToken()
+		if errors.Is(err, io.EOF) {
+			for len(r.open) > 0 {
+				r.end()
+			}
+			return nil
+		}
+		if err != nil {
+			for len(r.open) > 0 {
+				r.end()
+			}
+			return err
+		}
+		switch t := token.(type) {
+		case xml.StartElement:
+			if len(r.open) >= maxXMLDepth {
+				return fmt.Errorf("%w: elements stand in each other more than %d deep", errTooDeep, maxXMLDepth)
+			}
+			r.begin(t)
+		case xml.EndElement:
+			// What was never closed ends with what it stands in.
+			name := strings.ToLower(t.Name.Local)
+			for i := len(r.open) - 1; i >= 0; i-- {
+				if r.open[i].name == name {
+					for len(r.open) > i {
+						r.end()
+					}
+					break
+				}
+			}
+		case xml.CharData:
+			if n := len(r.open); n > 0 && r.dropped == 0 && len(t) > 0 {
+				e := &r.open[n-1]
+				text := string(t)
+				if e.parent && !e.mixed && strings.TrimSpace(text) != "" {
+					r.mix(e)
+				}
+				if e.mixed || !e.parent {
+					e.text = append(e.text, text)
+				}
+			}
+		}
+		if r.b.text.Len() > maxDataText {
+			return errTooMuchText
+		}
+	}
+}
+
+// mix takes values for words of the element's own text.
+func (r *xmlReader) mix(e *xmlElement) {
+	e.mixed = true
+	e.text = nil
+	for _, v := range e.values {
+		e.text = append(e.text, v, " ")
+	}
+	e.names, e.values = nil, nil
+}
+
+func (r *xmlReader) begin(t xml.StartElement) {
+	name := strings.ToLower(t.Name.Local)
+	if n := len(r.open); n > 0 {
+		e := &r.open[n-1]
+		if !e.parent {
+			e.parent = true
+			e.mixed = strings.TrimSpace(strings.Join(e.text, "")) != ""
+			if !e.mixed {
+				e.text = nil
+			}
+		}
+	}
+	e := xmlElement{name: name, line: lineOf(r.decoder)}
+	if xmlDropped[name] || r.dropped > 0 {
+		r.dropped++
+	} else if !xmlProse[name] && !xmlHeading[name] && !xmlSection[name] && !xmlCode[name] {
+		for _, a := range t.Attr {
+			if value := oneLine(Clean(a.Value)); value != "" && a.Name.Space != "xmlns" && a.Name.Local != "xmlns" && a.Name.Space != "xsi" && len(value) < 2000 {
+				e.names, e.values = append(e.names, a.Name.Local), append(e.values, value)
+			}
+		}
+	}
+	r.open = append(r.open, e)
+}
+
+// end closes the innermost element.
+func (r *xmlReader) end() {
+	n := len(r.open) - 1
+	e := r.open[n]
+	r.open = r.open[:n]
+	if r.dropped > 0 {
+		r.dropped--
+		return
+	}
+	text := strings.Join(e.text, "")
+	blank := strings.TrimSpace(text) == ""
+	if n > 0 {
+		outer := &r.open[n-1]
+		prose := xmlProse[e.name] || xmlHeading[e.name] || xmlCode[e.name] && !outer.mixed
+		if prose && blank && len(e.values) > 0 { // all its words stand in elements
+			text, blank = strings.Join(e.values, " "), false
+			e.values = nil
+		}
+		switch {
+		case outer.mixed && !xmlProse[e.name] && !strings.Contains(text, "\n\n"):
+			outer.text = append(outer.text, text) // words within a line
+			return
+		case !prose && !e.parent && len(e.values) == 0:
+			if !blank {
+				r.value(outer, e.name, text, e.line)
+			}
+			return
+		case !prose && !e.mixed && len(e.values) == 1 && blank:
+			r.value(outer, e.name, e.values[0], e.line)
+			return
+		case !prose && !e.parent && len(e.values) < 4 && len(text) < 300: // a value with attributes
+			for i, name := range e.names {
+				e.values[i] = named(name, e.values[i])
+			}
+			r.value(outer, e.name, strings.TrimSpace(text)+" ("+strings.Join(e.values, ", ")+")", e.line)
+			return
+		}
+	}
+	r.seal()
+	r.b.line = e.line
+	switch {
+	case xmlHeading[e.name] && !blank:
+		if len(r.b.sections) == 0 && n <= 3 {
+			r.doc.setMeta("title", text)
+		}
+		r.b.Heading(r.level(e.name), text, "")
+	case xmlCode[e.name] && !blank:
+		r.b.Code(text)
+	case !blank && (xmlItem[e.name] || xmlProse[e.name] && n > 0 && xmlItem[r.open[n-1].name]):
+		r.b.Item(0, "-", oneLine(text))
+	case xmlProse[e.name] && !blank:
+		r.b.Paragraph(proseLines(text))
+	case !blank && len(text) > 300:
+		r.b.Paragraph(named(e.name, proseLines(text)))
+		text = ""
+		fallthrough
+	default:
+		if !blank && text != "" {
+			e.names, e.values = append(e.names, e.name), append(e.values, text)
+		}
+		r.row(e.names, e.values)
+	}
+}
+
+// value keeps what an element holds for the line of the one around it.
+func (r *xmlReader) value(outer *xmlElement, name, text string, line int) {
+	if about, ok := xmlAbout[name]; ok && len(text) < 300 && len(r.open) <= 2 && !xmlMarkup.MatchString(text) {
+		r.doc.setMeta(about, text)
+	}
+	if xmlCell[name] {
+		name = ""
+	}
+	if xmlMarkup.MatchString(text) { // feeds hold pages as text
+		r.seal()
+		r.b.line = line
+		htmlFragment(&r.b, text)
+		return
+	}
+	if len(text) > 300 {
+		r.seal()
+		r.b.line = line
+		r.b.Paragraph(named(name, proseLines(text)))
+		return
+	}
+	outer.names, outer.values = append(outer.names, name), append(outer.values, text)
+	if outer.size += len(text); outer.size > maxRecordLine || len(outer.names) >= 40 {
+		r.seal()
+	}
+}
+
+// seal writes the values that wait in the open elements, outermost first, so
+// that the order is that of the file.
+func (r *xmlReader) seal() {
+	for i := range r.open {
+		e := &r.open[i]
+		if len(e.values) > 0 && !e.mixed {
+			r.b.line = e.line
+			r.row(e.names, e.values)
+			e.names, e.values, e.size = nil, nil, 0
+		}
+		if e.mixed && len(e.text) > 0 {
+			r.b.line = e.line
+			r.b.Paragraph(proseLines(strings.Join(e.text, "")))
+			e.text = nil
+		}
+	}
+}
+
+// row writes values on one line; the same name several times over has one.
+func (r *xmlReader) row(names, values []string) {
+	var heads, cells []string
+	for i, name := range names {
+		value := oneLine(Clean(values[i]))
+		if n := len(heads); n > 0 && heads[n-1] == name && name != "" && value != "" {
+			cells[n-1] += ", " + value
+			continue
+		}
+		if value != "" {
+			heads, cells = append(heads, name), append(cells, value)
+		}
+	}
+	if len(cells) == 1 {
+		r.b.Item(0, "-", named(heads[0], cells[0]))
+		return
+	}
+	r.b.Row(heads, cells)
+}
+
+// level is that of a heading by the sections around it.
+func (r *xmlReader) level(name string) int {
+	if len(name) == 2 && name[0] == 'h' {
+		return int(name[1] - '0')
+	}
+	level := 0
+	for _, e := range r.open {
+		if xmlSection[e.name] {
+			level++
+		}
+	}
+	return max(1, level)
+}
+
+func named(name, text string) string {
+	if name == "" {
+		return text
+	}
+	return name + ": " + text
+}
+
+// proseLines joins the lines of a text that was only wrapped.
+func proseLines(text string) string {
+	var out []string
+	for paragraph := range strings.SplitSeq(strings.ReplaceAll(text, "\r\n", "\n"), "\n\n") {
+		if paragraph = oneLine(paragraph); paragraph != "" {
+			out = append(out, paragraph)
+		}
+	}
+	return strings.Join(out, "\n\n")
+}

@@ -1,0 +1,246 @@
+package ingest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"ibid/ingest/child"
+	"ibid/ingest/format"
+	"ibid/ingest/pdf"
+	"ibid/ingest/pdf/pdfium"
+	"ibid/ingest/pdf/poppler"
+	"ibid/ingest/pdf/tesseract"
+)
+
+// RunChild does the work of a child process when getenv says that this is one:
+// it reads the files that come through stdin and writes what it read to stdout.
+// ran is false in every other process. Call it before anything else, in main
+// and in the TestMain of every package that reads documents:
+//
+//	if code, ran := ingest.RunChild(os.Getenv, os.Stdin, os.Stdout, os.Stderr); ran {
+//		os.Exit(code)
+//	}
+func RunChild(getenv func(string) string, stdin io.Reader, stdout, stderr io.Writer) (code int, ran bool) {
+	compiler := func() error { return compileInChild(getenv) }
+	return child.Run(getenv, stdin, stdout, stderr, new(workshop).handle, map[string]func() error{roleCompiler: compiler})
+}
+
+// A childRequest says what a child does with the bytes that go with it.
+type childRequest struct {
+	Format string
+	Path   string  // [Document.Path]; its ending may say more than the format
+	PDF    *pdfJob `json:",omitempty"` // for a PDF file
+}
+
+// A childReply is the document that a child read, or why there is none. Its text
+// goes with it.
+type childReply struct {
+	Title, Partial string
+	Sections       []Section
+	Pages          []Page
+	Lines          []Line `json:",omitempty"`
+	Meta           map[string]string
+	Error          string
+	Skip           bool  // Error is the reason of a [SkipError]
+	Scan           int   // pages of a PDF file without any text
+	Scanned        []int // pages of a PDF file with a picture and no text
+	text           string
+}
+
+// into fills in a document from the reply.
+func (reply childReply) into(doc *Document) error {
+	switch {
+	case reply.Skip:
+		return &SkipError{Reason: reply.Error}
+	case reply.Error != "":
+		return errors.New(reply.Error)
+	}
+	doc.Title, doc.Text, doc.Partial = reply.Title, reply.text, reply.Partial
+	doc.Sections, doc.Pages, doc.Lines, doc.Meta = reply.Sections, reply.Pages, reply.Lines, reply.Meta
+	return nil
+}
+
+// readInChild has a child process read a file into the document.
+func (r *Reader) readInChild(ctx context.Context, format string, doc *Document, data []byte) error {
+	reply, err := r.askChild(ctx, childRequest{Format: format, Path: doc.Path}, data)
+	if err != nil {
+		return err
+	}
+	return reply.into(doc)
+}
+
+func (r *Reader) askChild(ctx context.Context, request childRequest, data []byte) (childReply, error) {
+	r.start()
+	var reply childReply
+	text, err := r.children.Ask(ctx, request.Format, request, data, &reply)
+	reply.text = text
+	return reply, err
+}
+
+// A pdfJob tells a child how to read or draw a PDF file.
+type pdfJob struct {
+	Tier     string              // PDFium or PDFGo; PDFToText and recognised: the data is a program's output
+	Fallback bool                // when the tier fails, PDFGo is tried
+	Folder   string              // of PDFium's code
+	Cache    string              // of the compiled code; empty for none
+	Draw     *pdfium.DrawOptions // draw a page instead of reading
+	// Recognised holds what tesseract found on pages without text of their own,
+	// by number.
+	Recognised map[int][]byte `json:",omitempty"`
+}
+
+// recognised is the tier of text that tesseract found.
+const recognised = "tesseract"
+
+// pdfPatience is how long the pages of a file are read. The pages left then are
+// named, and those that were read are kept.
+const pdfPatience = (child.Seconds - 4) * time.Second
+
+// A workshop is what a child keeps between files.
+type workshop struct {
+	engine *pdfium.Engine // nil until it is needed
+	made   pdfJob         // the folders of the engine
+}
+
+// handle is the [child.Handler] of readers.
+func (w *workshop) handle(message json.RawMessage, data []byte) (any, string) {
+	var request childRequest
+	if err := json.Unmarshal(message, &request); err != nil {
+		return childReply{Error: err.Error()}, ""
+	}
+	reply := w.read(request, data)
+	return reply, reply.text
+}
+
+// read reads a file with the reader of its format.
+func (w *workshop) read(request childRequest, data []byte) childReply {
+	f, ok := formatNamed(request.Format)
+	if !ok {
+		return childReply{Error: fmt.Sprintf("no reader is named %q", request.Format)}
+	}
+	doc := &Document{Path: request.Path}
+	var reply childReply
+	if job := request.PDF; job != nil {
+		f.read = func(doc *Document, data []byte) (err error) {
+			if job.Draw != nil {
+				doc.Text, doc.Meta, err = w.draw(*job, data)
+			} else {
+				reply.Scanned, err = w.readPDF(doc, *job, data)
+			}
+			return err
+		}
+	}
+	if err := f.into(doc, data); err != nil {
+		var skip *SkipError
+		var blank *pdf.NoTextError
+		reply = childReply{Error: err.Error(), Skip: errors.As(err, &skip)}
+		if errors.As(err, &blank) {
+			reply.Scan = blank.Pages
+		}
+		return reply
+	}
+	reply.Title, reply.text, reply.Partial, reply.Sections, reply.Pages, reply.Meta = doc.Title, doc.Text, doc.Partial, doc.Sections, doc.Pages, doc.Meta
+	if !f.isolated {
+		reply.Lines = doc.Lines
+	}
+	return reply
+}
+
+// readPDF returns the numbers of the pages that are scanned.
+func (w *workshop) readPDF(doc *Document, job pdfJob, data []byte) (scanned []int, err error) {
+	file, err := w.layOut(job, data)
+	if err != nil && job.Fallback && job.Tier != PDFGo && job.Tier != PDFToText && !errors.Is(err, pdf.ErrEncrypted) {
+		// Sometimes one finds what the other doesn't.
+		var blank *pdf.NoTextError
+		if second, e := w.layOut(pdfJob{Tier: PDFGo, Recognised: job.Recognised}, data); e == nil || errors.As(e, &blank) {
+			file, err = second, e
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	format.PDF(doc, file)
+	return file.Scanned, nil
+}
+
+// layOut reads and lays out a file.
+func (w *workshop) layOut(job pdfJob, data []byte) (*pdf.File, error) {
+	var source *pdf.Source
+	var err error
+	switch job.Tier {
+	case PDFium:
+		if err = w.openEngine(job); err == nil {
+			source, err = w.engine.Read(context.Background(), data)
+		}
+	case PDFToText:
+		source, err = poppler.Parse(data)
+	case recognised:
+		source = tesseract.Parse(data)
+	default:
+		source, err = pdf.Read(data)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return pdf.Lay(withRecognised(source, job.Recognised).Until(time.Now().Add(pdfPatience)))
+}
+
+// withRecognised adds what was recognised on the pages of a source.
+func withRecognised(source *pdf.Source, tables map[int][]byte) *pdf.Source {
+	if len(tables) == 0 {
+		return source
+	}
+	whole := *source
+	whole.Pages = func(yield func(pdf.Drawn) bool) {
+		n := 0
+		for page := range source.Pages {
+			n++
+			if table, ok := tables[n]; ok && len(page.Glyphs) == 0 {
+				page = pdf.Drawn{Glyphs: tesseract.Words(table, scanDPI), Err: page.Err}
+			}
+			if !yield(page) {
+				return
+			}
+		}
+	}
+	return &whole
+}
+
+// openEngine makes the engine, unless it is there for the same folders.
+func (w *workshop) openEngine(job pdfJob) error {
+	ctx := context.Background()
+	if w.engine != nil && w.made.Folder == job.Folder && w.made.Cache == job.Cache {
+		return nil
+	}
+	if w.engine != nil {
+		if err := w.engine.Close(ctx); err != nil {
+			return err
+		}
+		w.engine = nil
+	}
+	code, _, err := pdfium.Code(job.Folder)
+	if err != nil {
+		return err
+	}
+	w.engine, err = pdfium.Open(ctx, code, job.Cache)
+	w.made = job
+	return err
+}
+
+// draw draws a page. It returns the picture, and the places of the quote in
+// the metadata.
+func (w *workshop) draw(job pdfJob, data []byte) (picture string, meta map[string]string, err error) {
+	if err := w.openEngine(job); err != nil {
+		return "", nil, err
+	}
+	d, err := w.engine.Draw(context.Background(), data, *job.Draw)
+	if err != nil {
+		return "", nil, err
+	}
+	places, err := json.Marshal(d.Marked)
+	return string(d.PNG), map[string]string{"marked": string(places)}, err
+}
