@@ -41,7 +41,7 @@ var notRun = map[string]string{
 	`CGO_ENABLED=0 go build -ldflags="-s -w" -o ibid ./cmd/ibid`:                ".ci/full runs it with empty caches",
 	"go generate ./ingest/pdf":                                                  ".ci/full runs it: it downloads",
 	`CGO_ENABLED=0 go build -ldflags="-s -w" -tags pdfium -o ibid ./cmd/ibid`:   ".ci/full runs it with empty caches",
-	"go run .ci/release.go v0.1.0 dist":                                         "it builds for minutes; the gate runs it by .ci/released",
+	".ci/release v0.1.0 dist":                                                   "it builds for minutes; .ci/full runs it by .ci/released",
 	`docker run -d -p 3000:8080 --add-host host.docker.internal:host-gateway \`: "there is no Docker where tests run; .ci/image does by hand what the Dockerfile says",
 	"sudo install ibid-v0.1.0-linux-amd64/ibid /usr/local/bin/":                 "it changes the machine",
 	"sha256sum --check --ignore-missing SHA256SUMS":                             "it is about a download; the gate checks the sums of a release",
