@@ -1,21 +1,17 @@
-// Command peers is the model that stands behind Ibid and its peers when they
-// are measured side by side: an OpenAI-compatible server whose replies follow
-// from the prompt alone, with the same delays for everyone, and which keeps an
-// account of what it was asked and what it wrote. It is a module of its own, so
-// that who builds Ibid does not build it.
+// Command peers serves the model with which Ibid and its peers are compared: an
+// OpenAI-compatible server whose replies follow from the prompt alone, with fixed
+// delays, and which records each call. It is a module of its own, so that
+// building Ibid does not build it.
 package main
 
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"flag"
 	"fmt"
 	"log"
 	"net"
 	"net/http"
-	"os"
-	"os/signal"
 	"strings"
 	"sync"
 	"time"
@@ -26,23 +22,18 @@ import (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx, os.Args[1:]); err != nil {
+	questions := flag.String("questions", "", "`FILE` of questions with their answers, one JSON object per line")
+	first := flag.Duration("first-token", 100*time.Millisecond, "time to the first token of a reply")
+	per := flag.Duration("per-token", 5*time.Millisecond, "time for each further token")
+	vectors := flag.Duration("vectors", 20*time.Millisecond, "time of a request for vectors")
+	flag.Parse()
+	if err := serve(*questions, *first, *per, *vectors); err != nil {
 		log.Fatal(err)
 	}
 }
 
-func run(ctx context.Context, args []string) error {
-	flags := flag.NewFlagSet("peers", flag.ContinueOnError)
-	questions := flags.String("questions", "", "`FILE` of questions with their answers, one JSON object a line")
-	first := flags.Duration("first-token", 100*time.Millisecond, "time to the first token of a reply")
-	per := flags.Duration("per-token", 5*time.Millisecond, "time for each further token")
-	vectors := flags.Duration("vectors", 20*time.Millisecond, "time for a request of vectors")
-	if err := flags.Parse(args); err != nil {
-		return err
-	}
-	table, err := readQuestions(*questions)
+func serve(questions string, first, per, vectors time.Duration) error {
+	table, err := readQuestions(questions)
 	if err != nil {
 		return fmt.Errorf("reading the questions: %w", err)
 	}
@@ -50,129 +41,99 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return fmt.Errorf("reading the built-in vectors: %w", err)
 	}
-	w := &writer{questions: table, written: map[string]composed{}}
-	book := newAccount()
-	handler := &openaitest.Handler{
-		Model: "scripted", FirstToken: *first, PerToken: *per,
+	w := &writer{questions: table, written: map[string][]part{}}
+	l := &callLog{replies: map[int]reply{}, calls: []call{}}
+	l.idle = sync.NewCond(&l.mu)
+	http.Handle("/v1/", &openaitest.Handler{
+		Model: "scripted", FirstToken: first, PerToken: per,
 		Reply: func(r openaitest.Request) openaitest.Reply {
-			text, said := w.reply(read(r.System, r.User))
-			book.begin(r.N, &reply{text, said})
+			text, made := w.reply(parse(r.System, r.User))
+			l.begin(r.N, reply{text, made})
 			return openaitest.Reply{Text: text}
 		},
 		Embed: func(r openaitest.Request) openaitest.Reply {
-			book.begin(r.N, nil)
-			return openaitest.Reply{FirstToken: *vectors}
+			l.begin(r.N, reply{})
+			return openaitest.Reply{FirstToken: vectors}
 		},
 		Vector: func(text string) []float32 {
 			rows, err := model.Embed(context.Background(), []string{text})
 			if err != nil {
-				panic(err) // it reads no file and waits for nothing
+				panic(err) // the model is in memory
 			}
 			return rows[0]
 		},
-		Done: book.done,
-	}
-	mux := http.NewServeMux()
-	mux.Handle("/v1/", handler)
-	mux.HandleFunc("POST /account", book.give)
+		Done: l.end,
+	})
+	http.HandleFunc("POST /account", l.take)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
 	}
 	fmt.Printf("http://%s\n", listener.Addr())
-	server := &http.Server{Handler: mux}
-	go func() {
-		<-ctx.Done()
-		server.Close()
-	}()
-	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-		return err
-	}
-	return nil
+	return http.Serve(listener, nil)
 }
 
-// A call is one request and what came of it.
+// A call is a request and its result, as table.py reads it.
 type call struct {
-	said
-	Vectors   bool    `json:"vectors"` // asked for vectors, not for text
+	written
+	Vectors   bool    `json:"vectors"` // for vectors, not for text
 	TokensIn  int     `json:"tokens_in"`
 	TokensOut int     `json:"tokens_out"`
 	Start     float64 `json:"start"` // seconds since 1970
 	End       float64 `json:"end"`
 }
 
-// An account keeps the calls since it was last given.
-type account struct {
-	mu    sync.Mutex
-	idle  *sync.Cond // no call is under way
-	begun map[int]*reply
-	calls []call
-}
-
-// A reply is what the writer has said in a call, and the text that says it.
+// A reply is the writer's; it is empty for vectors.
 type reply struct {
 	text string
-	said said
+	made written
 }
 
-func newAccount() *account {
-	a := &account{begun: map[int]*reply{}}
-	a.idle = sync.NewCond(&a.mu)
-	return a
+// A callLog records calls.
+type callLog struct {
+	mu      sync.Mutex
+	idle    *sync.Cond    // no call is in progress
+	replies map[int]reply // of the calls in progress, by number
+	calls   []call
 }
 
-// begin opens the call of a request by its number; without a reply it is one
-// for vectors.
-func (a *account) begin(n int, r *reply) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.begun[n] = r
+func (l *callLog) begin(n int, r reply) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.replies[n] = r
 }
 
-// done closes the call that begin opened.
-func (a *account) done(x openaitest.Exchange) {
-	a.mu.Lock()
-	r, begun := a.begun[x.N]
-	a.mu.Unlock()
+func (l *callLog) end(x openaitest.Exchange) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r, begun := l.replies[x.N]
 	if !begun {
 		return
 	}
-	c := call{Vectors: r == nil, Start: seconds(x.Start), End: seconds(x.End)}
-	c.TokensIn = ingest.CountTokens(x.System) + ingest.CountTokens(x.User)
-	for _, text := range x.Inputs {
+	c := call{written: r.made, Vectors: len(x.Inputs) > 0, Start: seconds(x.Start), End: seconds(x.End)}
+	for _, text := range append(x.Inputs, x.System, x.User) {
 		c.TokensIn += ingest.CountTokens(text)
 	}
-	if r != nil {
-		c.said = r.said
-		sent := openaitest.Split(r.text)
-		c.TokensOut = ingest.CountTokens(strings.Join(sent[:min(x.Sent, len(sent))], ""))
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.calls = append(a.calls, c)
-	delete(a.begun, x.N)
-	if len(a.begun) == 0 {
-		a.idle.Broadcast()
+	sent := openaitest.Split(r.text)
+	c.TokensOut = ingest.CountTokens(strings.Join(sent[:min(x.Sent, len(sent))], ""))
+	l.calls = append(l.calls, c)
+	if delete(l.replies, x.N); len(l.replies) == 0 {
+		l.idle.Broadcast()
 	}
 }
 
-// give waits for the calls under way, writes those since it was last called,
-// and forgets them.
-func (a *account) give(w http.ResponseWriter, _ *http.Request) {
-	a.mu.Lock()
-	for len(a.begun) > 0 {
-		a.idle.Wait()
-	}
-	calls := a.calls
-	a.calls = nil
-	a.mu.Unlock()
-	if calls == nil {
-		calls = []call{}
+// take waits until no call is in progress, then writes and forgets the calls.
+func (l *callLog) take(w http.ResponseWriter, _ *http.Request) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for len(l.replies) > 0 {
+		l.idle.Wait()
 	}
 	w.Header().Set("Content-Type", "application/json")
-	if err := json.NewEncoder(w).Encode(calls); err != nil {
+	if err := json.NewEncoder(w).Encode(l.calls); err != nil {
 		log.Print(err)
 	}
+	l.calls = []call{}
 }
 
 func seconds(t time.Time) float64 { return float64(t.UnixMicro()) / 1e6 }

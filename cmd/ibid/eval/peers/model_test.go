@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-var asked = map[string]question{fold("When does the office open?"): {"When does the office open?", []string{"nine o'clock"}}}
+var answered = map[string]question{fold("When does the office open?"): {"When does the office open?", []string{"nine o'clock"}}}
 
 const (
 	office = "The office opens at nine o'clock. It closes at five."
@@ -32,7 +32,7 @@ func TestRead(t *testing.T) {
 		{"txtai", "", "question: When does the office open?\ncontext: " + office + "\n\n" + boats, []int{0}, "", ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			p := read(test.system, test.user)
+			p := parse(test.system, test.user)
 			if p.question != "When does the office open?" || p.draft != test.draft || p.judge || len(p.passages) != len(test.labels) {
 				t.Fatalf("%+v", p)
 			}
@@ -53,16 +53,15 @@ func TestRead(t *testing.T) {
 			}
 		})
 	}
-	if p := read("", "Give this chat a title."); p.question != "" {
+	if p := parse("", "Give this chat a title."); p.question != "" {
 		t.Errorf("%+v", p)
 	}
 }
 
 func TestWriter(t *testing.T) {
-	w := &writer{questions: asked, written: map[string]composed{}}
-	ask := func(draft string, passages ...passage) (string, said) {
-		return w.reply(prompt{question: "When does the office open?", draft: draft, passages: passages, nothing: "NO ANSWER", unchanged: "NO CHANGE",
-			cite: func(s string, marks [][]int) string { return s + "." + brackets(marks) }})
+	w := &writer{questions: answered, written: map[string][]part{}}
+	ask := func(draft string, passages ...passage) (string, written) {
+		return w.reply(prompt{question: "When does the office open?", draft: draft, passages: passages, layout: layouts[0]})
 	}
 	first, s := ask("", passage{1, boats}, passage{2, office})
 	if !strings.HasPrefix(first, "The office opens at nine o'clock.[2") || !strings.HasPrefix(s.Plain, "The office opens at nine o'clock.") || strings.Contains(s.Plain, "2") {
@@ -77,7 +76,7 @@ func TestWriter(t *testing.T) {
 	if text, _ := ask(first, passage{3, "In winter the office opens at nine o'clock, too."}); !strings.HasPrefix(text, first+" In winter") {
 		t.Errorf("a second statement: %q", text)
 	}
-	text, _ := w.reply(prompt{question: "When does the office open?", passages: []passage{{0, boats}}, nothing: dontKnow, structured: true})
+	text, _ := w.reply(prompt{question: "When does the office open?", passages: []passage{{0, boats}}, structured: true, layout: layout{nothing: dontKnow}})
 	if text != `{"query_satisfied":false,"answer":"I don't know."}` {
 		t.Errorf("structured: %q", text)
 	}

@@ -7,20 +7,14 @@ import (
 	"strings"
 )
 
-// A prompt is what a tool asked, whichever way it words and lays out that.
+// A prompt is what a tool asks, independent of its wording and layout.
 type prompt struct {
-	tool     string
-	judge    bool // asks for a verdict on its one passage
-	question string
-	draft    string // the answer to improve; empty when there is none
-	passages []passage
-	// cite writes marks behind a statement in the way the prompt asks for, each
-	// of one label or more; nil when it asks for none.
-	cite func(statement string, marks [][]int) string
-	// nothing is what the prompt asks for when there is no answer, and
-	// unchanged when the draft stays as it is; empty repeats the draft.
-	nothing, unchanged string
-	structured         bool // asks for a JSON object with query_satisfied and answer
+	layout
+	judge      bool // asks for a verdict on its only passage
+	structured bool // asks for a JSON object with query_satisfied and answer
+	question   string
+	draft      string // the answer to improve, if any
+	passages   []passage
 }
 
 type passage struct {
@@ -28,140 +22,109 @@ type passage struct {
 	text  string
 }
 
+// A layout is how a tool's prompts are recognised and read.
+type layout struct {
+	tool     string
+	contains []string // all of them
+	passages *regexp.Regexp
+	drafts   *regexp.Regexp
+	// cite writes a statement with citations in the form that the prompt asks for,
+	// one per pair of brackets; nil if it asks for none.
+	cite func(statement string, marks [][]int) string
+	// nothing is the reply if there is no answer, unchanged the one that keeps the
+	// draft; without it the draft is repeated.
+	nothing, unchanged string
+}
+
 const dontKnow = "I don't know."
 
+// layouts are those of answer/prompts, langchain_peer.py, haystack_peer.py,
+// LlamaIndex's CitationQueryEngine and Refine, and txtai. The first match counts.
+var layouts = []layout{
+	{"ibid", []string{"<evidence "}, regexp.MustCompile(`(?s)<evidence \w+>\n\[(\d+)\] [^\n]*\n(.*?)\n</evidence \w+>`),
+		regexp.MustCompile(`(?s)<answer \w+>\n(.*?)\n</answer \w+>`),
+		func(s string, marks [][]int) string { return s + "." + brackets(marks) }, "NO ANSWER", "NO CHANGE"},
+	{"langchain", []string{"<document id=", "†source】"}, documents, drafts, citeLangChain, dontKnow, ""},
+	{"haystack", []string{"<document id="}, documents, drafts, citeBrackets, dontKnow, ""},
+	{"llamaindex", []string{"numbered sources of information"}, nil,
+		regexp.MustCompile(`(?s)an existing answer: (.*)Below are several numbered sources`), citeBrackets, dontKnow, ""},
+	{"llamaindex", []string{"\nNew Context: "}, regexp.MustCompile(`(?s)\nNew Context: ()(.*)\nQuery: `),
+		regexp.MustCompile(`(?s)\nOriginal Answer: (.*)\nNew Answer:`), nil, dontKnow, ""},
+	{"llamaindex", []string{"Context information is below."}, regexp.MustCompile(`(?s)-{21}\n()(.*)\n-{21}\n`), drafts, nil, dontKnow, ""},
+	{"txtai", []string{"question: ", "\ncontext: "}, regexp.MustCompile(`(?s)question: [^\n]*\ncontext: ()(.*)$`), drafts, nil, dontKnow, ""},
+}
+
 var (
-	ibidEvidence = regexp.MustCompile(`(?s)<evidence \w+>\n\[(\d+)\] [^\n]*\n(.*?)\n</evidence \w+>`)
-	ibidDraft    = regexp.MustCompile(`(?s)<answer \w+>\n(.*?)\n</answer \w+>`)
-	document     = regexp.MustCompile(`(?s)<document id=(\d+)>\n(.*?)\n</document>`)
-	draft        = regexp.MustCompile(`(?s)<answer>\n(.*?)\n</answer>`)
-	askedLine    = regexp.MustCompile(`(?m)^(?:Question|Query): (.*)$`)
-	source       = regexp.MustCompile(`(?m)^Source (\d+):\n`)
-	between      = regexp.MustCompile(`(?s)-{21}\n(.*)\n-{21}\n`)
-	newContext   = regexp.MustCompile(`(?s)\nNew Context: (.*)\nQuery: `)
-	original     = regexp.MustCompile(`(?s)\nOriginal Answer: (.*)\nNew Answer:`)
-	existing     = regexp.MustCompile(`(?s)an existing answer: (.*)Below are several numbered sources`)
-	plain        = regexp.MustCompile(`(?s)question: ([^\n]*)\ncontext: (.*)$`)
+	documents = regexp.MustCompile(`(?s)<document id=(\d+)>\n(.*?)\n</document>`)
+	drafts    = regexp.MustCompile(`(?s)<answer>\n(.*?)\n</answer>`)
+	asked     = regexp.MustCompile(`(?m)^(?:Question|Query|question): (.*)$`)
+	source    = regexp.MustCompile(`(?m)^Source (\d+):\n`)
 )
 
-// read finds out which tool asks, and what. A prompt that it does not know has
-// no question.
-func read(system, user string) prompt {
-	switch {
-	case strings.Contains(user, "<evidence "):
-		return readIbid(system, user)
-	case strings.Contains(user, "<document id="):
-		return readDocuments(system, user)
-	case strings.Contains(user, "numbered sources of information"):
-		return readSources(user)
-	case strings.Contains(user, "Context information is below."), strings.Contains(user, "\nNew Context: "):
-		return readContext(system, user)
-	case plain.MatchString(user):
-		m := plain.FindStringSubmatch(user)
-		return prompt{tool: "txtai", question: m[1], passages: []passage{{0, m[2]}}, nothing: dontKnow}
+// parse reads a prompt. An unknown one has no question.
+func parse(system, user string) prompt {
+	i := slices.IndexFunc(layouts, func(l layout) bool {
+		return !slices.ContainsFunc(l.contains, func(s string) bool { return !strings.Contains(system+user, s) })
+	})
+	if i < 0 {
+		return prompt{}
 	}
-	return prompt{}
-}
-
-// readIbid reads the prompts of answer/prompts.
-func readIbid(system, user string) prompt {
-	return prompt{
-		tool: "ibid", judge: strings.HasPrefix(system, "You decide whether"),
-		question: lastLine(user), draft: firstOf(ibidDraft, user), passages: labelled(ibidEvidence, user),
-		cite:    func(s string, marks [][]int) string { return s + "." + brackets(marks) },
-		nothing: "NO ANSWER", unchanged: "NO CHANGE",
+	p := prompt{layout: layouts[i]}
+	p.judge = p.tool == "ibid" && strings.HasPrefix(system, "You decide whether")
+	p.structured = p.cite == nil && strings.Contains(system+user, "query_satisfied")
+	if found := asked.FindAllStringSubmatch(user, -1); found != nil {
+		p.question = found[len(found)-1][1]
 	}
-}
-
-// readDocuments reads the prompts of langchain_peer.py and haystack_peer.py.
-func readDocuments(system, user string) prompt {
-	p := prompt{
-		tool: "haystack", question: lastLine(user), draft: firstOf(draft, user), passages: labelled(document, user),
-		cite:    func(s string, marks [][]int) string { return s + " " + brackets(marks) + "." },
-		nothing: dontKnow,
+	if m := p.layout.drafts.FindStringSubmatch(user); m != nil {
+		p.draft = m[1]
 	}
-	if strings.Contains(system+user, "†source】") {
-		p.tool, p.cite = "langchain", func(s string, marks [][]int) string {
-			for _, label := range slices.Concat(marks...) {
-				s += " 【" + strconv.Itoa(label) + "†source】"
-			}
-			return s + "."
-		}
+	if p.layout.passages == nil {
+		p.passages = sources(user)
+		return p
+	}
+	for _, m := range p.layout.passages.FindAllStringSubmatch(user, -1) {
+		p.passages = append(p.passages, passage{number(m[1]), m[2]})
 	}
 	return p
 }
 
-// readSources reads the prompts of LlamaIndex's CitationQueryEngine.
-func readSources(user string) prompt {
-	p := prompt{
-		tool: "llamaindex", question: lastLine(user), draft: firstOf(existing, user), nothing: dontKnow,
-		cite: func(s string, marks [][]int) string { return s + " " + brackets(marks) + "." },
-	}
-	_, sources, _ := strings.Cut(user, "Now it's your turn.")
-	places := source.FindAllStringSubmatchIndex(sources, -1)
+// sources returns the passages of a CitationQueryEngine, after its example.
+func sources(user string) (found []passage) {
+	_, text, _ := strings.Cut(user, "Now it's your turn.")
+	places := source.FindAllStringSubmatchIndex(text, -1)
 	for i, at := range places {
-		end := strings.LastIndex(sources, "\n------\n")
+		end := strings.LastIndex(text, "\n------\n")
 		if i+1 < len(places) {
 			end = places[i+1][0]
 		}
-		p.passages = append(p.passages, passage{number(sources[at[2]:at[3]]), sources[at[1]:end]})
-	}
-	return p
-}
-
-// readContext reads the prompts of LlamaIndex's Refine.
-func readContext(system, user string) prompt {
-	text := firstOf(between, user)
-	if text == "" {
-		text = firstOf(newContext, user)
-	}
-	question := askedLine.FindStringSubmatch(user)
-	p := prompt{tool: "llamaindex", draft: firstOf(original, user), passages: []passage{{0, text}}, nothing: dontKnow}
-	if question != nil {
-		p.question = question[1]
-	}
-	p.structured = strings.Contains(system+user, "query_satisfied")
-	return p
-}
-
-func lastLine(user string) string {
-	found := askedLine.FindAllStringSubmatch(user, -1)
-	if len(found) == 0 {
-		return ""
-	}
-	return found[len(found)-1][1]
-}
-
-func firstOf(pattern *regexp.Regexp, text string) string {
-	if m := pattern.FindStringSubmatch(text); m != nil {
-		return m[1]
-	}
-	return ""
-}
-
-func labelled(pattern *regexp.Regexp, text string) (found []passage) {
-	for _, m := range pattern.FindAllStringSubmatch(text, -1) {
-		found = append(found, passage{number(m[1]), m[2]})
+		found = append(found, passage{number(text[at[2]:at[3]]), text[at[1]:end]})
 	}
 	return found
 }
 
-// brackets writes marks as [1], those of several labels as [1, 2].
+func citeBrackets(s string, marks [][]int) string { return s + " " + brackets(marks) + "." }
+
+func citeLangChain(s string, marks [][]int) string {
+	for _, label := range slices.Concat(marks...) {
+		s += " 【" + strconv.Itoa(label) + "†source】"
+	}
+	return s + "."
+}
+
+// brackets writes [1][2, 3].
 func brackets(marks [][]int) (text string) {
 	for _, labels := range marks {
-		var words []string
+		var numbers []string
 		for _, label := range labels {
-			words = append(words, strconv.Itoa(label))
+			numbers = append(numbers, strconv.Itoa(label))
 		}
-		text += "[" + strings.Join(words, ", ") + "]"
+		text += "[" + strings.Join(numbers, ", ") + "]"
 	}
 	return text
 }
 
+// number parses a label, or returns 0.
 func number(digits string) int {
-	n, err := strconv.Atoi(digits)
-	if err != nil {
-		return 0 // more digits than a label has
-	}
+	n, _ := strconv.Atoi(digits)
 	return n
 }
