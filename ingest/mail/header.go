@@ -4,7 +4,8 @@ import (
 	"bytes"
 	"encoding/base64"
 	"io"
-	"net/url"
+	"mime"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -112,107 +113,26 @@ func charsetReader(name string, in io.Reader) (io.Reader, error) {
 	return strings.NewReader(text), err
 }
 
-// params gives the value of a field in lower case and its parameters, decoded
-// (RFC 2045, 2231), by name in lower case.
+// looseParam matches a parameter as programs write it that quote nothing.
+var looseParam = regexp.MustCompile(`;\s*([\w-]+)\s*=\s*(?:"([^"]*)"|([^;]*))`)
+
+// params returns the value of a field in lower case and its parameters,
+// decoded (RFC 2045, 2231), by name in lower case.
 func (h header) params(name string) (value string, params map[string]string) {
-	params = make(map[string]string)
-	fields := cutParams(h[name])
-	if len(fields) == 0 {
-		return "", params
-	}
-	type piece struct {
-		text    string
-		percent bool
-	}
-	pieces := make(map[string][]piece) // of parameters in several, by number
-	for _, f := range fields[1:] {
-		key, text, ok := strings.Cut(f, "=")
-		if !ok {
-			continue
-		}
-		key, text = strings.ToLower(strings.TrimSpace(key)), unquote(strings.TrimSpace(text))
-		base, rest, split := strings.Cut(key, "*")
-		if !split {
-			if _, twice := params[key]; !twice {
-				params[key] = decodeWords(text)
-			}
-			continue
-		}
-		number, percent := rest, rest == ""
-		if cut, ok := strings.CutSuffix(rest, "*"); ok {
-			number, percent = cut, true
-		}
-		n, err := strconv.Atoi(number)
-		if err != nil {
-			n = 0
-		}
-		if n < 0 || n > 100 {
-			continue
-		}
-		for len(pieces[base]) <= n {
-			pieces[base] = append(pieces[base], piece{})
-		}
-		pieces[base][n] = piece{text, percent}
-	}
-	for key, list := range pieces {
-		var data []byte
-		declared := ""
-		for i, p := range list {
-			if p.percent {
-				if i == 0 {
-					if set, rest, ok := strings.Cut(p.text, "'"); ok {
-						if _, text, ok := strings.Cut(rest, "'"); ok {
-							declared, p.text = set, text
-						}
-					}
-				}
-				if text, err := url.PathUnescape(p.text); err == nil {
-					p.text = text
-				}
-			}
-			data = append(data, p.text...)
-		}
-		if text, err := charset.Decode(data, declared); err == nil {
-			params[key] = text
-		}
-	}
-	return strings.ToLower(strings.TrimSpace(fields[0])), params
-}
-
-// cutParams cuts a field at its semicolons, but for those in quotes.
-func cutParams(s string) (fields []string) {
-	quoted, start := false, 0
-	for i := 0; i < len(s); i++ {
-		switch s[i] {
-		case '\\':
-			if quoted && i+1 < len(s) && (s[i+1] == '"' || s[i+1] == '\\') {
-				i++
-			}
-		case '"':
-			quoted = !quoted
-		case ';':
-			if !quoted {
-				fields = append(fields, s[start:i])
-				start = i + 1
+	value, params, err := mime.ParseMediaType(h[name])
+	if err != nil {
+		value, _, _ = strings.Cut(h[name], ";")
+		params = make(map[string]string)
+		for _, m := range looseParam.FindAllStringSubmatch(h[name], -1) {
+			if key := strings.ToLower(m[1]); params[key] == "" {
+				params[key] = strings.TrimSpace(m[2] + m[3])
 			}
 		}
 	}
-	return append(fields, s[start:])
-}
-
-func unquote(s string) string {
-	if len(s) < 2 || s[0] != '"' {
-		return s
+	for key, text := range params {
+		params[key] = decodeWords(text)
 	}
-	var out strings.Builder
-	for i := 1; i < len(s) && s[i] != '"'; i++ {
-		// Programs that do not know of escapes write paths here.
-		if s[i] == '\\' && i+1 < len(s) && (s[i+1] == '"' || s[i+1] == '\\') {
-			i++
-		}
-		out.WriteByte(s[i])
-	}
-	return out.String()
+	return strings.ToLower(strings.TrimSpace(value)), params
 }
 
 // decodeTransfer undoes a content transfer encoding. What is broken in it is
@@ -227,43 +147,25 @@ func decodeTransfer(body []byte, encoding string) []byte {
 	return body
 }
 
-func decodeBase64(body []byte) []byte {
-	out := make([]byte, 0, base64.StdEncoding.DecodedLen(len(body)))
-	var group, n uint32
-	for _, c := range body {
-		switch {
-		case c >= 'A' && c <= 'Z':
-			group = group<<6 | uint32(c-'A')
-		case c >= 'a' && c <= 'z':
-			group = group<<6 | uint32(c-'a'+26)
-		case c >= '0' && c <= '9':
-			group = group<<6 | uint32(c-'0'+52)
-		case c == '+' || c == '-':
-			group = group<<6 | 62
-		case c == '/' || c == '_':
-			group = group<<6 | 63
-		case c == '=': // the end, or the end of one of several pieces
-			out = endGroup(out, group, n)
-			group, n = 0, 0
-			continue
-		default:
-			continue
+// decodeBase64 decodes any number of joined pieces, each up to its padding.
+func decodeBase64(body []byte) (out []byte) {
+	for piece := range bytes.SplitSeq(body, []byte("=")) {
+		letters := bytes.Map(func(r rune) rune {
+			switch {
+			case r == '-':
+				return '+'
+			case r == '_':
+				return '/'
+			case r >= 'A' && r <= 'Z', r >= 'a' && r <= 'z', r >= '0' && r <= '9', r == '+', r == '/':
+				return r
+			}
+			return -1
+		}, piece)
+		if len(letters)%4 == 1 {
+			letters = letters[:len(letters)-1]
 		}
-		if n++; n == 4 {
-			out = append(out, byte(group>>16), byte(group>>8), byte(group))
-			group, n = 0, 0
-		}
-	}
-	return endGroup(out, group, n)
-}
-
-// endGroup adds the bytes of a group of fewer than four characters.
-func endGroup(out []byte, group, n uint32) []byte {
-	switch n {
-	case 2:
-		return append(out, byte(group>>4))
-	case 3:
-		return append(out, byte(group>>10), byte(group>>2))
+		// Nothing but letters of the alphabet is left: it cannot fail.
+		out, _ = base64.RawStdEncoding.AppendDecode(out, letters)
 	}
 	return out
 }

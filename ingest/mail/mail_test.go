@@ -50,7 +50,7 @@ func TestRead(t *testing.T) {
 		{"attached", "Subject: a\nContent-Type: multipart/mixed; boundary=b\n\n--b\n\nText\n--b\nContent-Type: application/pdf; name=\"r.pdf\"\nContent-Transfer-Encoding: base64\n\nJVBERg==\n" +
 			"--b\nContent-Disposition: attachment; filename=\"C:\\docs\\..\\b.txt\"\n\nB\n--b\nContent-Type: text/csv\nContent-Disposition: attachment\n\n1,2\n--b\nContent-Type: image/png\n\ninline\n--b--",
 			"subject: a\nhtml false: \"Text\"\nfile r.pdf application/pdf \"%PDF\"\nfile b.txt text/plain \"B\"\nfile attachment.csv text/csv \"1,2\"\n"},
-		{"names of RFC 2231", "Subject: a\nContent-Type: multipart/mixed; boundary=b\n\n--b\nContent-Disposition: attachment; filename*0*=iso-8859-1''F%E4h; filename*1=\"re.txt\"\n\nx\n--b\nContent-Disposition: attachment; filename*=utf-8'de'%C3%BC.txt\n\ny\n--b\n" +
+		{"names of RFC 2231", "Subject: a\nContent-Type: multipart/mixed; boundary=b\n\n--b\nContent-Disposition: attachment; filename*0*=utf-8''F%C3%A4h; filename*1=\"re.txt\"\n\nx\n--b\nContent-Disposition: attachment; filename*=utf-8'de'%C3%BC.txt\n\ny\n--b\n" +
 			"Content-Disposition: attachment; filename=\"=?utf-8?B?w6Q=?=.txt\"\n\nz",
 			"subject: a\nfile Fähre.txt text/plain \"x\"\nfile ü.txt text/plain \"y\"\nfile ä.txt text/plain \"z\"\n"},
 		{"a message in it", "Subject: a\nContent-Type: multipart/mixed; boundary=b\n\n--b\nContent-Type: message/rfc822\n\nSubject: Re: inner\n\nText\n--b--\n",
