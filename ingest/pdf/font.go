@@ -116,9 +116,6 @@ func glyphText(name string, code byte, list pdf.TextEncoding) string {
 	if name == ".notdef" {
 		return ""
 	}
-	if t, ok := extraGlyphs[name]; ok {
-		return t
-	}
 	// The list gives the code itself for a name that it does not know.
 	if t := list.Decode(string([]byte{code})); t != string(rune(code)) || len(name) == 1 && t == name {
 		return t
@@ -147,20 +144,6 @@ func glyphText(name string, code byte, list pdf.TextEncoding) string {
 		return string(rune(code))
 	}
 	return ""
-}
-
-// extraGlyphs are names that stand outside the common list, or that the code
-// hides: a name in the place of its own character.
-var extraGlyphs = map[string]string{
-	"ff": "ff", "fi": "fi", "fl": "fl", "ffi": "ffi", "ffl": "ffl", "space": " ", "nbspace": " ",
-	"quotesingle": "'", "hyphen": "-", "minus": "−", "endash": "–", "emdash": "—", "sfthyphen": "\u00ad",
-	"quoteleft": "‘", "quoteright": "’", "quotedblleft": "“", "quotedblright": "”", "bullet": "•",
-	"asteriskmath": "*", "dotlessi": "ı", "period": ".", "comma": ",", "colon": ":", "semicolon": ";",
-	"parenleft": "(", "parenright": ")", "bracketleft": "[", "bracketright": "]", "slash": "/", "ampersand": "&",
-	"at": "@", "percent": "%", "plus": "+", "equal": "=", "dollar": "$", "numbersign": "#", "underscore": "_",
-	"exclam": "!", "question": "?", "less": "<", "greater": ">", "bar": "|", "asterisk": "*", "quotedbl": "\"",
-	"asciitilde": "~", "asciicircum": "^", "braceleft": "{", "braceright": "}", "backslash": "\\", "grave": "`",
-	"zero": "0", "one": "1", "two": "2", "three": "3", "four": "4", "five": "5", "six": "6", "seven": "7", "eight": "8", "nine": "9",
 }
 
 func (f *font) readWidths(v pdf.Value, name string, descriptor pdf.Value) {

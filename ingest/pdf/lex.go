@@ -293,18 +293,8 @@ func (l *lexer) inlineImage() {
 		l.pos += i + 2
 		before := l.pos-3 < 0 || isSpace(l.src[l.pos-3])
 		after := l.pos >= len(l.src) || isSpace(l.src[l.pos])
-		if before && after && l.looksLikeText() {
+		if before && after {
 			return
 		}
 	}
-}
-
-// looksLikeText reports whether what follows can be operators again.
-func (l *lexer) looksLikeText() bool {
-	for _, c := range l.src[l.pos:min(len(l.src), l.pos+24)] {
-		if c >= 0x7f || c < ' ' && !isSpace(c) {
-			return false
-		}
-	}
-	return true
 }

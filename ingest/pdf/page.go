@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	pdf "github.com/ledongthuc/pdf"
-	"golang.org/x/text/encoding/charmap"
 	"golang.org/x/text/encoding/unicode"
 )
 
@@ -57,15 +56,6 @@ type drawing struct {
 	damage    error   // the first stream that could not be read whole
 	depth     int
 	begins    bool
-	marks     []mark
-}
-
-// A mark is a piece of marked content. Its actual text stands for what is
-// drawn in it.
-type mark struct {
-	actual string
-	stands bool // the text is given, and not drawn yet
-	silent bool // what is drawn is not read: its text was given
 }
 
 // content gives the bytes of a page's content. With an error they are what
@@ -211,60 +201,11 @@ func (d *drawing) operator(op string, args []operand) {
 			d.move(0, -d.leading)
 			d.show(args[2:])
 		}
-	case "BMC", "BDC":
-		if len(d.marks) < 512 {
-			d.marks = append(d.marks, markOf(args))
-		}
-	case "EMC":
-		if n := len(d.marks); n > 0 {
-			d.marks = d.marks[:n-1]
-		}
 	case "Do":
 		if len(args) > 0 {
 			d.form(args[0].str)
 		}
 	}
-}
-
-func markOf(args []operand) mark {
-	if len(args) == 2 && args[1].kind == opDict {
-		for i := 0; i+1 < len(args[1].items); i += 2 {
-			if key, value := args[1].items[i], args[1].items[i+1]; key.str == "ActualText" && value.kind == opString {
-				return mark{actual: textString(value.str), stands: true, silent: true}
-			}
-		}
-	}
-	return mark{}
-}
-
-// textString decodes a string that is meant for people.
-func textString(s string) string {
-	if strings.HasPrefix(s, "\xfe\xff") {
-		return utf16Text(s[2:])
-	}
-	if text, ok := strings.CutPrefix(s, "\xef\xbb\xbf"); ok {
-		return strings.ToValidUTF8(text, "")
-	}
-	runes := make([]rune, 0, len(s))
-	for i := range len(s) {
-		runes = append(runes, charmap.Windows1252.DecodeByte(s[i]))
-	}
-	return string(runes)
-}
-
-// marked gives the text that a character stands for inside marked content.
-func (d *drawing) marked(text string) string {
-	for i := range d.marks {
-		m := &d.marks[i]
-		if m.stands {
-			m.stands = false
-			return m.actual
-		}
-		if m.silent {
-			return ""
-		}
-	}
-	return text
 }
 
 func (d *drawing) move(x, y float64) {
@@ -312,9 +253,6 @@ func (d *drawing) showString(s string) {
 		by := c.width*d.size + d.charSpace
 		if c.space {
 			by += d.wordSpace
-		}
-		if len(d.marks) > 0 {
-			c.text = d.marked(c.text)
 		}
 		if c.text != "" && d.mode != 7 {
 			d.add(c, m)
@@ -397,7 +335,7 @@ func (d *drawing) drawForm(x pdf.Value) {
 	if r := x.Key("Resources"); r.Kind() == pdf.Dict {
 		d.resources = r
 	}
-	d.saved, d.marks = nil, nil
+	d.saved = nil
 	data, err := streamBytes(x)
 	d.draw(data)
 	glyphs, pictures, damage := d.glyphs, d.pictures, cmp.Or(d.damage, err)

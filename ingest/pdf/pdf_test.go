@@ -81,15 +81,6 @@ func TestRowsReadTables(t *testing.T) {
 	}
 }
 
-func TestRowsLeaveJustifiedLinesWhole(t *testing.T) {
-	in := []line{text(50, 700, "a line of text that fills the column"), text(50, 688, "millimetres"), text(130, 688, "between"), text(210, 688, "both!"), text(50, 676, "calibrations.")}
-	in[0].x1, in[3].x1 = 235, 235
-	want := []string{"a line of text that fills the column", "millimetres between both!", "calibrations."}
-	if got := texts(rows(in)); !slices.Equal(got, want) {
-		t.Errorf("got %q", got)
-	}
-}
-
 func TestLineNumbersInTheMargin(t *testing.T) {
 	var in []line
 	for i := range 20 {

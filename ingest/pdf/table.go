@@ -28,17 +28,6 @@ func rows(in []line) []line {
 	for i := 0; i < len(beside); {
 		first := cells(beside[i], nil, cellGap)
 		if len(first) > 1 {
-			text := len(out) > 0 && !out[len(out)-1].row && stretched(first, out[len(out)-1])
-			if !text && i+1 < len(beside) {
-				if next := cells(beside[i+1], nil, cellGap); len(next) == 1 {
-					text = stretched(first, next[0])
-				}
-			}
-			if text {
-				first = []line{together(first)}
-			}
-		}
-		if len(first) > 1 {
 			table, n := tableAt(beside[i:])
 			out = append(out, table...)
 			i += n
@@ -48,26 +37,6 @@ func rows(in []line) []line {
 		}
 	}
 	return out
-}
-
-// stretched reports whether a line with wide gaps is a line of justified text:
-// single words that reach from margin to margin of the line next to it.
-func stretched(row []line, next line) bool {
-	for _, c := range row {
-		if strings.Contains(c.text, " ") {
-			return false
-		}
-	}
-	from, to := row[0], row[len(row)-1]
-	return math.Abs(from.x0-next.x0) < from.size && math.Abs(to.x1-next.x1) < from.size
-}
-
-func together(row []line) line {
-	l := row[0]
-	for _, next := range row[1:] {
-		l.join(next, true)
-	}
-	return l
 }
 
 // cells joins the pieces of one line into cells: a gap of wide sizes parts
