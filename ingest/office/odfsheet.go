@@ -118,10 +118,7 @@ func (o *odfReader) pages(x *xmlReader) error {
 			case "forms", "animations", "par", "event-listeners":
 				return nil
 			}
-			sh := shape{place: attr(e, "class"), top: -1}
-			if y, err := strconv.ParseFloat(strings.TrimRight(attr(e, "y"), "cminptx"), 64); err == nil && y >= 0 && y < 1e4 {
-				sh.top = int(y * 100)
-			}
+			sh := shape{place: attr(e, "class")}
 			err := o.blocks(x, odfPlace{}, func(b block) {
 				if b.kind == aHeading {
 					b.kind, b.marker = aParagraph, ""

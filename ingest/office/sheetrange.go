@@ -38,22 +38,6 @@ func readRange(ref string) (r cellRange, ok bool) {
 	return r, ok1 && ok2 && r.right >= r.left && r.bottom >= r.top
 }
 
-// tableRange gives the range of a table whose first row names its columns.
-func (f *file) tableRange(part string) (r cellRange, ok bool) {
-	x, err := f.xml(part)
-	if err != nil {
-		return r, false
-	}
-	defer x.close()
-	_ = x.each(func(e element) error { // a damaged one names nothing
-		if r, ok = readRange(attr(e, "ref")); number(e, "headerRowCount", 1) < 1 {
-			ok = false
-		}
-		return nil
-	})
-	return r, ok
-}
-
 // merges gives the ranges of merged cells of a sheet, which are named behind
 // its rows: a sheet that is not too large is read twice for them.
 func (b *workbookReader) merges(part string) []cellRange {

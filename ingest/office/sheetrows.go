@@ -18,12 +18,6 @@ type sheetRow struct {
 	cells  []sheetCell
 }
 
-// A namedTable is a range whose first row is known to name its columns.
-type namedTable struct {
-	cellRange
-	names map[int]string
-}
-
 // regionRows is how many rows on top of a region are looked at to find the
 // names of its columns.
 const regionRows = 8
@@ -35,7 +29,6 @@ type sheet struct {
 	f       *file
 	name    string
 	begun   bool
-	tables  []namedTable
 	merges  map[int][]cellRange // by first row
 	carried map[int]carried     // by column
 	names   map[int]string      // of the columns of the running region
@@ -86,14 +79,13 @@ func (s *sheet) row(n int, cells []sheetCell) {
 	}
 	s.begin()
 	r := sheetRow{n, s.unmerge(n, cells)}
-	inTable := slices.ContainsFunc(s.tables, func(t namedTable) bool { return n >= t.top && n <= t.bottom })
-	if inTable || n != s.last+1 {
+	if n != s.last+1 {
 		s.settle()
-		s.settled = inTable
+		s.settled = false
 	}
 	s.last = n
 	if s.settled {
-		s.put(r)
+		s.record(r, s.names)
 		return
 	}
 	if s.top = append(s.top, r); len(s.top) == regionRows {
@@ -142,12 +134,12 @@ func (s *sheet) settle() {
 		case i < title, names == nil && len(top) == 1 && len(r.cells) == 1:
 			s.record(r, nil)
 		case names == nil:
-			s.put(r)
+			s.record(r, s.names)
 		case i == until:
 			s.names = names
 			fallthrough
 		case i > until:
-			s.put(r)
+			s.record(r, s.names)
 		}
 	}
 }
@@ -250,36 +242,6 @@ func shortName(s string) string {
 
 func onlyText(r sheetRow) bool {
 	return !slices.ContainsFunc(r.cells, func(c sheetCell) bool { return c.value })
-}
-
-// put writes a row, or keeps it as the names of a table.
-func (s *sheet) put(r sheetRow) {
-	names := s.names
-	for i, t := range s.tables {
-		if r.number < t.top || r.number > t.bottom {
-			continue
-		}
-		if r.number == t.top {
-			s.tables[i].names = map[int]string{}
-		}
-		rest := r.cells[:0:0]
-		mixed := make(map[int]string, len(r.cells))
-		for _, c := range r.cells {
-			inside := c.column >= t.left && c.column <= t.right
-			switch {
-			case inside && r.number == t.top:
-				s.tables[i].names[c.column] = shortName(oneLine(c.text))
-				continue
-			case inside:
-				mixed[c.column] = t.names[c.column]
-			default:
-				mixed[c.column] = names[c.column]
-			}
-			rest = append(rest, c)
-		}
-		r.cells, names = rest, mixed
-	}
-	s.record(r, names)
 }
 
 func (s *sheet) record(r sheetRow, of map[int]string) {

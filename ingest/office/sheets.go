@@ -201,11 +201,6 @@ func (b *workbookReader) readFormats(part string) {
 func (b *workbookReader) sheet(part, name string) error {
 	relations := b.relations(part)
 	s := newSheet(b.file, name)
-	for _, table := range related(relations, "table") {
-		if r, ok := b.tableRange(table); ok && len(s.tables) < 100 {
-			s.tables = append(s.tables, namedTable{cellRange: r})
-		}
-	}
 	for _, r := range b.merges(part) {
 		s.merges[r.top] = append(s.merges[r.top], r)
 	}

@@ -43,7 +43,6 @@ func (f *file) presentation(main string) error {
 // A shape is one of a slide.
 type shape struct {
 	place  string // what kind of placeholder it is; "" is none
-	top    int    // in the units of the format; -1 where its layout says it
 	blocks []block
 }
 
@@ -91,32 +90,12 @@ func (f *file) writeShapes(n int, shapes []shape) {
 	}
 }
 
-// titleShape finds the shape that names the slide: its placeholder, else the
-// topmost text, when that is short and not all there is. -1 is none.
+// titleShape returns the index of the title's placeholder; -1 is none.
 func titleShape(shapes []shape) int {
-	if i := slices.IndexFunc(shapes, func(sh shape) bool { return isTitlePlace(sh.place) && len(sh.blocks) > 0 }); i >= 0 {
-		return i
-	}
-	top, texts := -1, 0
-	for i, sh := range shapes {
-		if len(sh.blocks) == 0 {
-			continue
-		}
-		texts++
-		if sh.place == "" && sh.top >= 0 && (top < 0 || sh.top < shapes[top].top) {
-			top = i
-		}
-	}
-	if top < 0 || texts < 2 {
-		return -1
-	}
-	if b := shapes[top].blocks; len(b) > 1 || b[0].kind != aParagraph || len(b[0].text) > 120 || strings.HasSuffix(b[0].text, ".") {
-		return -1
-	}
-	return top
+	return slices.IndexFunc(shapes, func(sh shape) bool {
+		return (sh.place == "title" || sh.place == "ctrTitle") && len(sh.blocks) > 0
+	})
 }
-
-func isTitlePlace(place string) bool { return place == "title" || place == "ctrTitle" }
 
 func (s *slideReader) read(part string) error {
 	x, err := s.xml(part)
@@ -128,7 +107,7 @@ func (s *slideReader) read(part string) error {
 	do = func(e element) error {
 		switch e.Name.Local {
 		case "sp", "graphicFrame":
-			sh := shape{top: -1}
+			sh := shape{}
 			err := x.each(s.shapePart(x, &sh))
 			switch sh.place {
 			case "dt", "ftr", "hdr", "sldNum", "sldImg":
@@ -155,9 +134,6 @@ func (s *slideReader) shapePart(x *xmlReader, sh *shape) func(e element) error {
 			if sh.place = attr(e, "type"); sh.place == "" {
 				sh.place = "body"
 			}
-			return nil
-		case "off":
-			sh.top = number(e, "y", -1)
 			return nil
 		case "txBody":
 			blocks, err = drawnBlocks(x, sh.place == "body" || sh.place == "obj")
