@@ -10,8 +10,8 @@ import (
 	"ibid/retrieve"
 )
 
-// section makes a document of one section without an anchor, cut into chunks
-// between which blank lines stand.
+// section returns a document of one section without an anchor, split into chunks
+// that are separated by blank lines.
 func section(path string, texts ...string) (*ingest.Document, []ingest.Chunk) {
 	doc, chunks := document("a", path, "", texts...)
 	doc.Text = strings.Join(texts, "\n\n")
@@ -60,7 +60,7 @@ func TestNeighboursAreJoined(t *testing.T) {
 					t.Errorf("%s is not bytes %d to %d: %q", p.ID, p.Start, p.End, p.Text)
 				}
 				if p.Heading != chunks[p.Ordinal-1].Heading || p.Page != chunks[p.Ordinal-1].Page {
-					t.Errorf("%s stands at %q, page %d", p.ID, p.Heading, p.Page)
+					t.Errorf("%s is at %q, page %d", p.ID, p.Heading, p.Page)
 				}
 			}
 			slices.Sort(ids)
@@ -71,7 +71,7 @@ func TestNeighboursAreJoined(t *testing.T) {
 	}
 }
 
-// Joined chunks take one place, so that other documents come into view.
+// Joined chunks count as one passage and leave room for other documents.
 func TestJoinedTakesOnePlace(t *testing.T) {
 	x := newIndex(t, openLocal(t, t.TempDir()), testSpace)
 	_, err := x.AddRoot(t.Context(), "/srv/a", "")
@@ -157,7 +157,7 @@ func TestManyCopies(t *testing.T) {
 }
 
 // A title is embedded with each chunk, so a document whose file name is its
-// title is embedded anew when that changes.
+// title is embedded again when that changes.
 func TestRenamedTitle(t *testing.T) {
 	x := newIndex(t, openLocal(t, t.TempDir()), testSpace)
 	_, err := x.AddRoot(t.Context(), "/srv/a", "")

@@ -145,7 +145,7 @@ func TestCopyInto(t *testing.T) {
 	}
 	for _, r := range report.Roots {
 		if want := map[bool]int{true: 1}[r.Name == "uploads"]; r.Beside != want {
-			t.Errorf("%s: %d beside, want %d", r.Name, r.Beside, want)
+			t.Errorf("%s: %d only in the target, want %d", r.Name, r.Beside, want)
 		}
 	}
 	for _, id := range []string{"own/a", "uploads/mine"} {

@@ -143,7 +143,7 @@ func TestFilterJSON(t *testing.T) {
 	if err := json.Unmarshal([]byte(`{"language":"GER"}`), &f); f.Language != "de" || err != nil {
 		t.Errorf("GER is the language %q, %v", f.Language, err)
 	}
-	// Who asks does not say what may be seen.
+	// Requests cannot choose what they may see.
 	if err := json.Unmarshal([]byte(`{"Collections":["a"],"-":["a"]}`), &f); f.Collections != nil || err != nil {
 		t.Errorf("collections of the asker's own: %q, %v", f.Collections, err)
 	}

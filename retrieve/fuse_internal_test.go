@@ -51,7 +51,7 @@ func TestNearness(t *testing.T) {
 }
 
 // TestEven: a candidate among good ones gains on one of the same score that
-// stands among bad ones; with no share, or among few, nothing moves.
+// is among bad ones; with no share, or among few, nothing moves.
 func TestEven(t *testing.T) {
 	var all []scored
 	add := func(x, y float32, score float64) {

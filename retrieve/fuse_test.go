@@ -8,7 +8,7 @@ import (
 	"ibid/retrieve/enginetest"
 )
 
-// TestFeedback: the passages that answer best tell of a third, which shares
+// TestFeedback: the passages that answer best lead to a third, which shares
 // their words and none of the question's. Without them it is among the last.
 func TestFeedback(t *testing.T) {
 	e, m := openLocal(t, t.TempDir()), enginetest.Hashing{Dims: 1024, Name: "wide"}

@@ -183,7 +183,7 @@ func TestNearDuplicates(t *testing.T) {
 	}
 	slices.Sort(letters)
 	if !slices.Equal(letters, []string{"a", "c", "d"}) {
-		t.Errorf("found %q: a copy was kept, or another price or a denial taken for one", got)
+		t.Errorf("found %q: a copy was kept, or another price or a denial was treated as one", got)
 	}
 }
 

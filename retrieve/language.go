@@ -85,7 +85,7 @@ type tally struct {
 }
 
 // add counts a word with the languages in which it is a function word. A word of
-// many languages counts less, but for English at least half: English text is full
+// many languages counts less, but for English it counts at least half: English text is full
 // of foreign names, and misjudging it is the worst mistake.
 func (t *tally) add(word string, of languages) {
 	t.words++

@@ -7,7 +7,7 @@ import (
 )
 
 // TestLanguage asks in one form of a word and finds it in another, in every
-// language that has a stemmer of its own beside English.
+// language that has a own stemmer besides English.
 func TestLanguage(t *testing.T) {
 	for _, c := range []struct{ code, question, text, common string }{
 		{"da", "Hvor mange skibe er der i havnen?", "Skibet ligger ved kajen, og det er det største som havnen har set.", "havn skib"},
@@ -32,7 +32,7 @@ func TestLanguage(t *testing.T) {
 		var a analyser
 		a.read(c.question)
 		if got := languageCodes[a.tally.language()]; got != c.code && c.code != "zh" {
-			t.Errorf("%q is taken for %s", c.question, got)
+			t.Errorf("%q is detected as %s", c.question, got)
 		}
 		var common []string
 		found := IndexTerms(c.text)
@@ -63,7 +63,7 @@ func TestEnglishStaysEnglish(t *testing.T) {
 		var a analyser
 		a.read(text)
 		if got := a.tally.language(); got != english {
-			t.Errorf("%q is taken for %s", text, languageCodes[got])
+			t.Errorf("%q is detected as %s", text, languageCodes[got])
 		}
 	}
 }
@@ -85,7 +85,7 @@ func TestFunctionWordTable(t *testing.T) {
 		}
 		for _, w := range fields[1:] {
 			if w != strings.ToLower(w) || seen[fields[0]+w] {
-				t.Errorf("%s: %s is in capitals or stands there twice", fields[0], w)
+				t.Errorf("%s: %s is in capitals or there twice", fields[0], w)
 			}
 			seen[fields[0]+w] = true
 		}

@@ -16,7 +16,7 @@ func TestLanguageCode(t *testing.T) {
 		"What does the word 港 mean?":                         "en",
 	} {
 		if got := Language(text); got != want {
-			t.Errorf("%q is taken for %s, want %s", text, got, want)
+			t.Errorf("%q is detected as %s, want %s", text, got, want)
 		}
 	}
 }

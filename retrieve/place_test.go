@@ -26,8 +26,8 @@ func sectioned(id string, lines ...string) *ingest.Document {
 	return doc
 }
 
-// placesOf gives what every word of a document is said to stand under, each
-// where it stands first.
+// placesOf returns the place of every word of a document, each
+// where it occurs first.
 func placesOf(t *testing.T, doc *ingest.Document, passages []retrieve.Passage) string {
 	t.Helper()
 	var b strings.Builder

@@ -88,7 +88,7 @@ func readSpans(t *testing.T) *spanSet {
 // a file is read.
 type letters struct {
 	text  string
-	bytes []int // where in the whole text each byte of it stands
+	bytes []int // the offset of each byte in the whole text
 	runes []int // before which character of the whole text
 }
 
@@ -111,7 +111,7 @@ func lettersOf(text string) *letters {
 	return &l
 }
 
-// before is the share of the letters that stand before the character.
+// before is the share of the letters before the character.
 func (l *letters) before(character int) float64 {
 	n, _ := slices.BinarySearch(l.runes, character)
 	return float64(n) / float64(len(l.runes))

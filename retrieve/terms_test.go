@@ -91,7 +91,7 @@ func TestIndexTerms(t *testing.T) {
 	}
 }
 
-// covers is the share of a question's words that stand in a text, all words
+// covers is the share of a question's words that are in a text, all words
 // counting alike.
 func covers(text, asked string) float64 {
 	l := newLexicalScorer(question(asked), Stats{Chunks: 1000, MeanTerms: 10})
@@ -170,7 +170,7 @@ func TestMeetings(t *testing.T) {
 	} {
 		for _, q := range c.questions {
 			if got := covers(c.text, q); got < .25 {
-				t.Errorf("%.2f of %q (%q) stands in %q (%q)", got, q, Terms(q), c.text, IndexTerms(c.text))
+				t.Errorf("%.2f of %q (%q) is in %q (%q)", got, q, Terms(q), c.text, IndexTerms(c.text))
 			}
 		}
 	}

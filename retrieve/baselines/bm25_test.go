@@ -25,11 +25,11 @@ import (
 // found is how many chunks each search is asked for.
 const found = 10
 
-// BenchmarkBM25 asks Ibid's lexical search and bleve's (scorch, scored by BM25)
+// BenchmarkBM25 sends Ibid's lexical search and bleve's (scorch, scored by BM25)
 // the same questions of the same chunks over the same terms, in turn. It prints
 // the median time of a question of each, their ratio, and the share of the
 // first ten chunks that both find: bleve keeps a chunk's length in a byte. It is
-// asked as it stands after indexing in batches, and again when all is merged into
+// asked right after indexing in batches, and again when all is merged into
 // one segment, where it is fastest. Ibid's
 // time contains what each of its searches does: to look whether another process
 // has changed the data directory.

@@ -14,16 +14,15 @@ import (
 	"ibid/retrieve"
 )
 
-// The texts come from the evaluation sets in English, cut into pieces that are
-// put together anew, so that there are as many chunks as are wanted and words
-// are as unevenly frequent as in a language.
+// The texts are pieces of the English evaluation sets in random combinations, so
+// that any number of chunks has the word frequencies of a language.
 const (
 	pieceWords  = 30
 	chunkPieces = 4
 )
 
-// pieces skips, saying why, where the sets are not there. One piece in twenty
-// is held out for questions.
+// pieces skips the benchmark if the sets are absent. One piece in twenty is held
+// out for questions.
 func pieces(b *testing.B) (stored, held [][]string) {
 	b.Helper()
 	base := os.Getenv("IBID_DATASETS")

@@ -1,3 +1,3 @@
-// Package baselines measures Ibid's searches beside those of other engines. It
-// is a module of its own, so that who builds Ibid does not download them.
+// Package baselines compares Ibid's searches with those of other engines. It is
+// a separate module, so that building Ibid does not download them.
 package baselines

@@ -233,7 +233,7 @@ func TestCancelled(t *testing.T) {
 	}
 }
 
-// TestDamage changes every part of the table; none may be taken for a table.
+// TestDamage changes every part of the table; each change must be detected.
 func TestDamage(t *testing.T) {
 	damaged := map[string][]byte{"empty": nil, "cut": file[:len(file)/2], "longer": append(slices.Clone(file), 0)}
 	rng := rand.New(rand.NewPCG(1, 2))

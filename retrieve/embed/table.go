@@ -19,7 +19,7 @@ const (
 	levels = 16
 	header = len(magic) + 2 + 4 + 4 + 2 + levels
 
-	// maxDims and maxRows bound what a table may claim before memory is taken for it.
+	// maxDims and maxRows limit the memory that a damaged table can request.
 	maxDims = 1024
 	maxRows = 1 << 20
 	// maxName bounds the decompressed vocabulary, in bytes a row.
@@ -60,7 +60,7 @@ func parse(data []byte) (*Model, error) {
 		m.scales[i] = int32(le.Uint16(b[2*i:]))
 	}
 	b = b[2*rows:]
-	// Two components at a time: a byte of the file stands for a pair of levels.
+	// Two components at a time: a byte of the file is a pair of levels.
 	var pairs [256][2]int8
 	for i := range pairs {
 		pairs[i] = [2]int8{int8(level[i&15]), int8(level[i>>4])}

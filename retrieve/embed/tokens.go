@@ -63,10 +63,10 @@ func classify(r rune) class {
 	return other
 }
 
-// features cuts text into what the table knows, and hands every row number to
-// row and every hash to hashed; together the parts hashes of one word stand
-// for that word. Text is taken in Unicode's compatibility decomposition with
-// accents removed; invalid UTF-8 separates words.
+// features splits text into the entries of the table, and calls row for every
+// row number and hashed for every hash; a word outside the table has several
+// hashes, their number is parts. Text is read in Unicode's compatibility
+// decomposition without accents; invalid UTF-8 separates words.
 //
 // train/tokens.py does the same, and testdata/golden.json holds both to it.
 func (m *Model) features(text string, row func(uint32), hashed func(hash uint64, parts int)) {

@@ -81,7 +81,7 @@ func (s *Shelf) BenchAsk(b *testing.B, name string, ask func(ctx context.Context
 
 // BenchEngine measures an engine that has the shelf: from the question to the
 // passages (Search), both searches for the candidates alone, over all and over one
-// document in fifty, the counts behind their scores, and replacing documents.
+// document in fifty, the counts of their scores, and replacing documents.
 func (s *Shelf) BenchEngine(b *testing.B, e retrieve.Engine) {
 	x, err := retrieve.NewIndex(b.Context(), e, s.Embedder, retrieve.Options{})
 	if err != nil {
@@ -113,7 +113,7 @@ func (s *Shelf) BenchEngine(b *testing.B, e retrieve.Engine) {
 		n := 0
 		for b.Loop() {
 			doc, chunks := s.Document(n % (len(s.Texts) / 10))
-			doc.Title += strconv.Itoa(n) // so that the vectors are made anew
+			doc.Title += strconv.Itoa(n) // so that the vectors are made again
 			if err := x.Replace(b.Context(), doc, chunks); err != nil {
 				b.Fatal(err)
 			}

@@ -18,7 +18,7 @@ func beginRun(t *testing.T, l retrieve.Ledger, id string) {
 	must(t, l.Begin(t.Context(), retrieve.Job{ID: id, Kind: "kind", Started: now(), Spec: []byte("spec")}))
 }
 
-// refusedBy checks that an error says who holds the run, and for no longer than
+// refusedBy checks that an error names the holder of the run, for no longer than
 // a time.
 func refusedBy(t *testing.T, what string, err error, worker string, most time.Duration) {
 	t.Helper()
@@ -82,7 +82,7 @@ func testClaim(t *testing.T, open func() retrieve.Store) {
 	heldBy(t, there, "a", "w", long/2)
 	heldBy(t, there, "b", "", 0)
 	refusedBy(t, "claimed elsewhere", there.Claim(ctx, "a", "v", long), "w", long/2)
-	refusedBy(t, "claimed beside it", here.Claim(ctx, "a", "v", long), "w", long/2)
+	refusedBy(t, "claimed as well", here.Claim(ctx, "a", "v", long), "w", long/2)
 	must(t, there.Claim(ctx, "b", "v", long))
 	must(t, here.Claim(ctx, "a", "w", long))
 	if r, err := there.Job(ctx, "a"); err != nil || r.Left < long/2+long/4 {

@@ -86,7 +86,7 @@ func testRoots(t *testing.T, e retrieve.Engine) {
 		}
 	}
 	if _, err := e.AddRoot(ctx, "relative/folder", ""); err == nil {
-		t.Error("a relative path was taken for a root")
+		t.Error("a relative path was accepted as a root")
 	}
 	put(t, e, "notes", "a", []float64{0}, "boat")
 	put(t, e, "notes-2", "a", []float64{0}, "boat")

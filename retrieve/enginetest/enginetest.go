@@ -27,7 +27,7 @@ type Backend struct {
 	New func(t *testing.T) (open func() retrieve.Store)
 	// Recall is the least share of the k best of an exact search, on average over
 	// questions, that Dense and Lexical find; 1 where they are exact. What they
-	// find stands in exact order whatever it is.
+	// find is always in exact order.
 	Recall float64
 	// Unbroken says why nothing can be broken off in the middle, where the server
 	// under test does not bear that, whatever the store does; then it is not.

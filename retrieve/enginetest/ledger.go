@@ -209,7 +209,7 @@ func testRunAge(t *testing.T, open func() retrieve.Store) {
 	must(t, other.Begin(ctx, retrieve.Job{ID: "young", Kind: "ask", Started: start.Add(retrieve.MaxRunAge)}))
 	wantIDs(t, "runs that are young enough", has(t, l, "old", "young"), nil, "old", "young")
 	must(t, other.Begin(ctx, retrieve.Job{ID: "new", Kind: "ask", Started: start.Add(retrieve.MaxRunAge + time.Second)}))
-	wantIDs(t, "runs beside a new one", has(t, l, "old", "young", "new"), nil, "young", "new")
+	wantIDs(t, "runs after a new one", has(t, l, "old", "young", "new"), nil, "young", "new")
 	if _, ok, err := l.Reply(ctx, "old", "k"); ok || err != nil {
 		t.Errorf("a reply of a run that is too old: %t, %v", ok, err)
 	}
@@ -268,9 +268,9 @@ func testRunBytes(t *testing.T, open func() retrieve.Store) {
 	begin(third[:len(third)/2])
 	wantIDs(t, "runs that have room", has(t, other, ids...), nil, "0", "1", "2", "3")
 	begin(third)
-	wantIDs(t, "runs beside a long one", has(t, other, ids...), nil, "0", "3", "4")
+	wantIDs(t, "runs after a long one", has(t, other, ids...), nil, "0", "3", "4")
 	begin(make([]byte, 2*Limits().RunBytes))
-	wantIDs(t, "runs beside one that is too long for all", has(t, other, ids...), nil, "5")
+	wantIDs(t, "runs after one larger than the limit", has(t, other, ids...), nil, "5")
 	if _, ok, err := l.Reply(ctx, "0", "k"); ok || err != nil {
 		t.Errorf("a reply of a run that made room: %t, %v", ok, err)
 	}
@@ -551,7 +551,7 @@ func testRecordRoom(t *testing.T, open func() retrieve.Store) {
 	short.Expires = start.Add(20 * time.Minute)
 	must(t, l.KeepRecord(ctx, short))
 	must(t, l.KeepRecord(ctx, later))
-	wantIDs(t, "one more beside one that has expired", listed(t, other, "", 100), nil, append([]string{"later", "new"}, newest[1:most-1]...)...)
+	wantIDs(t, "one more after one has expired", listed(t, other, "", 100), nil, append([]string{"later", "new"}, newest[1:most-1]...)...)
 }
 
 // Records that are long in all take the place of as many as they must.
@@ -571,14 +571,14 @@ func testRecordBytes(t *testing.T, open func() retrieve.Store) {
 	keep("3", 3, third/2)
 	wantIDs(t, "records that have room", listed(t, other, "", 100), nil, "3", "2", "1", "0")
 	keep("4", 4, third)
-	wantIDs(t, "records beside a long one", listed(t, other, "", 100), nil, "4", "3", "2", "1")
+	wantIDs(t, "records after a long one", listed(t, other, "", 100), nil, "4", "3", "2", "1")
 	keep("5", 5, 2*int(Limits().RecordBytes))
-	wantIDs(t, "records beside one that is too long for all", listed(t, other, "", 100), nil, "5")
+	wantIDs(t, "records after one larger than the limit", listed(t, other, "", 100), nil, "5")
 	keep("6", 6, 10)
 	wantIDs(t, "records after it", listed(t, other, "", 100), nil, "6")
 }
 
-// A record goes with the documents whose words stand in it.
+// A record is deleted with the documents that it quotes.
 func testRecordOfDeleted(t *testing.T, open func() retrieve.Store) {
 	e, other := open(), open()
 	ctx := ready(t, e, "a", "b", "ab")
@@ -626,7 +626,7 @@ func testRecordOfDeleted(t *testing.T, open func() retrieve.Store) {
 	_, err := e.DeleteRoot(ctx, "a")
 	must(t, err)
 	check("after its folder was forgotten", "abx", "bx", "none")
-	// What is stored anew under the id of one that was deleted brings nothing back.
+	// Storing a document again under the id of a deleted one restores no record.
 	_, err = e.AddRoot(ctx, "/srv/a", "")
 	must(t, err)
 	put(t, e, "a", "y.md", []float64{0}, "boat")

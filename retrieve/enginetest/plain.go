@@ -225,7 +225,7 @@ const (
 	bm25Error   = 1e-9
 )
 
-// ranked checks that what was found has been graded and stands in order, none
+// ranked checks that what was found has been graded and is in order, none
 // twice, and gives the share of the k best that was found.
 func ranked(t *testing.T, what string, got []string, all []graded, k int, rounding float64) float64 {
 	t.Helper()
@@ -360,7 +360,7 @@ func (p *plain) same(ctx context.Context, e retrieve.Engine, terms ...string) er
 	}
 	for _, term := range terms {
 		if stats.Frequency[term] != counted.Frequency[term] {
-			return fmt.Errorf("%q stands in %d chunks, want %d", term, stats.Frequency[term], counted.Frequency[term])
+			return fmt.Errorf("%q is in %d chunks, want %d", term, stats.Frequency[term], counted.Frequency[term])
 		}
 	}
 	// A search finds nothing else.

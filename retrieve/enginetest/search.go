@@ -125,7 +125,7 @@ func testManyTies(t *testing.T, b Backend, e retrieve.Engine) {
 }
 
 // testTiesOfNames has documents alike whose names go on with signs that come
-// before the one behind a document's id in the ids of its chunks: in the order of
+// before the one after a document's id in the ids of its chunks: in the order of
 // these the longest name is the first.
 func testTiesOfNames(t *testing.T, b Backend, e retrieve.Engine) {
 	ctx := ready(t, e, "a")

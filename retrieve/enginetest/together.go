@@ -79,7 +79,7 @@ func testConcurrent(t *testing.T, open func() retrieve.Store) {
 	}
 }
 
-// halves says what an engine tells of documents of two chunks of one version
+// halves reports what an engine returns for documents of two chunks of one version
 // that are neither the old nor the new.
 func halves(ctx context.Context, e retrieve.Engine) error {
 	ids, err := e.Dense(ctx, Vector(0), 100, retrieve.Filter{PathPrefix: []string{"", "1", "all"}[rand.IntN(3)]})
@@ -126,7 +126,7 @@ func halves(ctx context.Context, e retrieve.Engine) error {
 	return nil
 }
 
-// settling is how long a server may take to notice that who asked it to change
+// settling is how long a server may take to notice that the client that asked it to change
 // something has gone.
 const settling = 10 * time.Second
 

@@ -1,7 +1,7 @@
 """Cut text into the features of the table, exactly as tokens.go does.
 
 A feature is either ("row", id) or ("hash", 64-bit hash, parts): a hashed
-feature is one of `parts` that together stand for one word.
+feature is one of `parts` of one word.
 """
 
 import re

@@ -148,7 +148,7 @@ def gather(flat, offsets, chosen):
 
 
 class Splits:
-    """For each row, the rows of the pieces that stand for its word; none for short words and pieces."""
+    """For each row, the rows of the pieces of its word; none for short words and pieces."""
 
     def __init__(self, tokeniser, words, rows):
         flat, lengths = [], np.zeros(rows, np.int64)
