@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -148,23 +147,28 @@ func hostileShelf(text string) (shelf, retrieve.Passage) {
 func TestInjectionAtEverySplit(t *testing.T) {
 	t.Parallel()
 	random := datatest.Rand(t)
-	streams, seen := 0, map[string]bool{}
-	for _, h := range hostileTexts(t) {
+	texts := hostileTexts(t)
+	var all shelf
+	script, cutsOf := script{}, make([][][]string, len(texts))
+	for i, h := range texts {
 		lib, evidence := hostileShelf(h.text)
+		all = append(all, lib...)
 		cuts := [][]string{{h.text}, strings.Split(h.text, "")}
 		var single []string
-		for i := range len(h.text) {
-			single = append(single, h.text[i:i+1])
-			if i > 0 && (datatest.Campaign() || random.IntN(20) == 0) {
-				cuts = append(cuts, []string{h.text[:i], h.text[i:]})
+		for at := range len(h.text) {
+			single = append(single, h.text[at:at+1])
+			if at > 0 && (datatest.Campaign() || random.IntN(20) == 0) {
+				cuts = append(cuts, []string{h.text[:at], h.text[at:]})
 			}
 		}
-		cuts = append(cuts, single)
-		script := script{}
-		for n, pieces := range cuts {
-			script[strconv.Itoa(n)] = hostileScript(lib, evidence, h.text, pieces)
+		cutsOf[i] = append(cuts, single)
+		for n, pieces := range cutsOf[i] {
+			script[fmt.Sprintf("%d %d", i, n)] = hostileScript(lib, evidence, h.text, pieces)
 		}
-		handler := newHandler(t, func(o *Options) { o.Library, o.Asker = lib, script })
+	}
+	handler := newHandler(t, func(o *Options) { o.Library, o.Asker = all, script })
+	streams, seen := 0, map[string]bool{}
+	for i, h := range texts {
 		check := func(where, words string) {
 			if !seen[words] {
 				seen[words] = true
@@ -174,14 +178,15 @@ func TestInjectionAtEverySplit(t *testing.T) {
 			}
 		}
 		whole := ""
-		for n, pieces := range cuts {
+		for n, pieces := range cutsOf[i] {
+			question := fmt.Sprintf("%d %d", i, n)
 			path := "/api/ask"
 			if n < 2 {
 				path += "?html=1"
 			}
 			streams += 2
 			shown := map[string]string{} // by kind of event
-			for _, e := range eventsOf(t, call(handler, "POST", path, fmt.Sprintf(`{"question":"%d"}`, n), asEvents...).Body.Bytes()) {
+			for _, e := range eventsOf(t, call(handler, "POST", path, `{"question":"`+question+`"}`, asEvents...).Body.Bytes()) {
 				if e.kind == "block" || e.kind == "marked" {
 					var b blockEvent
 					if err := json.Unmarshal(e.data, &b); err != nil {
@@ -208,43 +213,15 @@ func TestInjectionAtEverySplit(t *testing.T) {
 			for kind, words := range shown {
 				check(kind, words)
 			}
-			if chat := chatText(t, handler, strconv.Itoa(n), n%2 == 0); !seen[chat] {
-				seen[chat] = true
-				if what := foreignInChat(chat); what != "" {
-					t.Errorf("%s, %s: the chat has %s: %q", h.file, h.name, what, chat)
+			if content, _ := chat(t, handler, question, n%2 == 0); !seen[content] {
+				seen[content] = true
+				if what := foreignInChat(content); what != "" {
+					t.Errorf("%s, %s: the chat has %s: %q", h.file, h.name, what, content)
 				}
 			}
 		}
 	}
 	t.Logf("figure: hostile texts in %d streams: %d different replies, 0 with an address, image, element or control character", streams, len(seen))
-}
-
-// chatText asks as a chat client does and returns the Markdown that it would show.
-func chatText(t testing.TB, handler http.Handler, question string, stream bool) string {
-	t.Helper()
-	rec := v1(handler, fmt.Sprintf(`{"model":"ibid","stream":%t,"messages":[{"role":"user","content":%q}]}`, stream, question))
-	if rec.Code != http.StatusOK {
-		t.Fatalf("status %d: %s", rec.Code, rec.Body)
-	}
-	var content strings.Builder
-	for line := range strings.Lines(rec.Body.String()) {
-		line = strings.TrimPrefix(strings.TrimSpace(line), "data: ")
-		if !strings.HasPrefix(line, "{") {
-			continue
-		}
-		var c struct {
-			Choices []struct {
-				Message, Delta struct{ Content string }
-			}
-		}
-		if err := json.Unmarshal([]byte(line), &c); err != nil {
-			t.Fatalf("%v in %s", err, line)
-		}
-		for _, choice := range c.Choices {
-			content.WriteString(choice.Message.Content + choice.Delta.Content)
-		}
-	}
-	return content.String()
 }
 
 // pageElementIn returns the first element in a block of the answer that is not

@@ -227,15 +227,19 @@ func TestCollectionsOfKeys(t *testing.T) {
 	if w := k.send(t, "GET", "/metrics", "", "Authorization: Bearer "+full); w.Code != http.StatusOK {
 		t.Errorf("metrics: %d %.200s", w.Code, w.Body)
 	}
-	seen, shown, requests := map[string]bool{}, map[string]bool{}, 0
+	seen, shown, sent := map[string]bool{}, map[string]bool{}, 0
 	try := func(full bool, key string, report func(route, request, word string)) {
 		for _, r := range k.Routes() {
-			for _, a := range attempts(r.Method, r.Path, run) {
+			requests := attempts(r.Method, r.Path, run)
+			if _, open := openRoutes()[r.Method+" "+r.Path]; open {
+				requests = requests[:1] // there are no documents
+			}
+			for _, a := range requests {
 				if full && (strings.Contains(a[0], "forget") || r.Method == "DELETE") {
 					continue // keep the run
 				}
 				for _, accept := range []string{"*/*", "application/json, text/event-stream", "text/html"} {
-					requests++
+					sent++
 					w := k.send(t, r.Method, a[0], a[1], "Authorization: Bearer "+key, "Accept: "+accept, "Content-Type: application/json")
 					reply := fmt.Sprint(w.Header()) + w.Body.String()
 					for _, word := range canaries {
@@ -257,7 +261,7 @@ func TestCollectionsOfKeys(t *testing.T) {
 	if len(shown) < 15 {
 		t.Errorf("only %d routes show more to the full key", len(shown))
 	}
-	t.Logf("%d requests; the full key sees more by %d routes: %v", requests, len(shown), slices.Sorted(maps.Keys(shown)))
+	t.Logf("%d requests; the full key sees more by %d routes: %v", sent, len(shown), slices.Sorted(maps.Keys(shown)))
 
 	// It sees its own collection.
 	for _, path := range []string{"/documents/open/guide.pdf", "/api/documents/open/guide.pdf"} {

@@ -1,8 +1,10 @@
 package web
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"regexp"
 	"strings"
 	"testing"
@@ -13,10 +15,11 @@ import (
 	"ibid/data/datatest"
 )
 
-// ownLinks are the targets of links to the viewer.
+// ownLinks are links to the viewer.
 var ownLinks = regexp.MustCompile(`\]\(http://127\.0\.0\.1:8080/documents/[^)\s]*\)`)
 
-// foreignInChat says what in a chat's text is more than words and links to the viewer.
+// foreignInChat names what in a chat is more than words and links to the viewer,
+// or returns "".
 func foreignInChat(content string) string {
 	doc := chatMarkdown.Parser().Parse(text.NewReader([]byte(content)))
 	found := ""
@@ -33,83 +36,75 @@ func foreignInChat(content string) string {
 	return foreignIn(ownLinks.ReplaceAllString(content, "]"))
 }
 
-// TestInjectionIntoV1 has a model say every hostile text around a citation, of a
-// document that is called by it and holds it, in pieces: clients of the OpenAI
-// API get words, and links to the viewer.
+// TestInjectionIntoV1 makes a model send every hostile text around a citation of
+// a document with that text and title: clients of the OpenAI API receive only
+// words and links to the viewer, however the text is cut.
 func TestInjectionIntoV1(t *testing.T) {
 	t.Parallel()
-	random := datatest.Rand(t)
-	cutsOf := 1
+	random, cutsOf := datatest.Rand(t), 1
 	if datatest.Campaign() {
 		cutsOf = 20
 	}
-	replies, links := 0, 0
-	seen := map[string]bool{}
-	for _, h := range hostileTexts(t) {
+	texts := hostileTexts(t)
+	var all shelf
+	script := script{}
+	for i, h := range texts {
 		lib, evidence := hostileShelf(h.text)
-		check := func(where, words string) {
-			if seen[words] {
-				return
-			}
-			seen[words] = true
-			if what := foreignInChat(words); what != "" {
-				t.Errorf("%s, %s: %s has %s: %q", h.file, h.name, where, what, words)
-			}
-		}
 		said := h.text + "[1]" + h.text + " [2] " + h.text
 		cuts := [][]string{{said}, strings.Split(said, "")}
 		for range cutsOf {
-			i := random.IntN(len(said))
-			cuts = append(cuts, []string{said[:i], said[i:]})
+			at := random.IntN(len(said))
+			cuts = append(cuts, []string{said[:at], said[at:]})
 		}
-		script := script{}
 		for n, pieces := range cuts {
-			script[fmt.Sprint(n)] = hostileScript(lib, evidence, h.text, pieces)
+			script[fmt.Sprintf("%d %d", i, n)] = hostileScript(lib, evidence, h.text, pieces)
 		}
-		handler := newHandler(t, func(o *Options) { o.Library, o.Asker = lib, script })
+		all = append(all, lib...)
+	}
+	handler := newHandler(t, func(o *Options) { o.Library, o.Asker = all, script })
+	for i, h := range texts {
 		first := ""
-		for n := range cuts {
-			var content strings.Builder
-			var last completion
-			body := fmt.Sprintf(`{"model":"ibid","stream":%t,"messages":[{"role":"user","content":"%d"}]}`, n%2 == 0, n)
-			w := v1(handler, body)
-			replies++
-			if n%2 == 0 {
-				data, _ := chunks(t, w.Body.String())
-				for _, d := range data {
-					last = completion{}
-					if err := json.Unmarshal([]byte(d), &last); err != nil {
-						t.Fatal(err)
-					}
-					if c := last.Choices[0].Delta.Content; c != nil {
-						content.WriteString(*c)
-					}
-				}
-			} else {
-				if err := json.Unmarshal(w.Body.Bytes(), &last); err != nil {
-					t.Fatal(err)
-				}
-				content.WriteString(last.Choices[0].Message.Content)
+		for n := range 2 + cutsOf {
+			content, last := chat(t, handler, fmt.Sprintf("%d %d", i, n), n%2 == 0)
+			if first = cmp.Or(first, content); content != first {
+				t.Errorf("%s, %s, cut %d: the text is %q, in one piece %q", h.file, h.name, n, content, first)
 			}
-			check("the text", content.String())
-			if first == "" {
-				first = content.String()
-			} else if first != content.String() {
-				t.Errorf("%s, %s, cut %d: another text: %q, and in one piece %q", h.file, h.name, n, content.String(), first)
+			words := []string{content}
+			for _, s := range last.Sources {
+				words = append(append(words, s.Source.Name), s.Document...)
+			}
+			for _, text := range words {
+				if what := foreignInChat(text); what != "" {
+					t.Errorf("%s, %s: %s in %q", h.file, h.name, what, text)
+				}
 			}
 			for _, u := range last.Citations {
-				links++
 				if !strings.HasPrefix(u, "http://127.0.0.1:8080/documents/") {
 					t.Errorf("%s, %s: a source at %s", h.file, h.name, u)
 				}
 			}
-			for _, s := range last.Sources {
-				check("a source's name", s.Source.Name)
-				for _, quote := range s.Document {
-					check("a quote", quote)
-				}
-			}
 		}
 	}
-	t.Logf("figure: %d replies of the OpenAI API, %d sources: 0 links, addresses, images, elements or controls but those to the viewer", replies, links)
+}
+
+// chat asks as a chat client does, and returns the Markdown that it would show
+// and the last message or chunk.
+func chat(t testing.TB, handler http.Handler, question string, stream bool) (content string, last completion) {
+	t.Helper()
+	w := v1(handler, fmt.Sprintf(`{"model":"ibid","stream":%t,"messages":[{"role":"user","content":%q}]}`, stream, question))
+	if !stream {
+		last = into[completion](t, w, http.StatusOK)
+		return last.Choices[0].Message.Content, last
+	}
+	data, _ := chunks(t, w.Body.String())
+	for _, d := range data {
+		last = completion{}
+		if err := json.Unmarshal([]byte(d), &last); err != nil {
+			t.Fatalf("%v in %s", err, d)
+		}
+		if c := last.Choices[0].Delta.Content; c != nil {
+			content += *c
+		}
+	}
+	return content, last
 }

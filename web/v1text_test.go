@@ -11,7 +11,7 @@ import (
 	"ibid/ingest"
 )
 
-// throughLinks sends a text with its numbers in pieces, and gives what comes out.
+// throughLinks writes a text with numbers in pieces and returns the result.
 func throughLinks(t *testing.T, text string, split func(left int) int, stops []string, most int, links bool) (content string, l *linkedText) {
 	t.Helper()
 	var b strings.Builder
@@ -20,7 +20,7 @@ func throughLinks(t *testing.T, text string, split func(left int) int, stops []s
 	for at := 0; at < len(text); {
 		to := at + split(len(text)-at)
 		if i := strings.LastIndex(text[:to], "["); i >= at && strings.IndexByte(text[i:to], ']') < 0 && strings.IndexByte(text[to:], ']') >= 0 {
-			to += strings.IndexByte(text[to:], ']') + 1 // a number comes in one piece
+			to += strings.IndexByte(text[to:], ']') + 1 // a number is one piece
 		}
 		for to < len(text) && text[to]&0xC0 == 0x80 {
 			to++
@@ -48,8 +48,8 @@ func throughLinks(t *testing.T, text string, split func(left int) int, stops []s
 	return b.String(), l
 }
 
-// TestLinkedText: whatever the pieces, the text, its cut and its annotations are
-// the same, and each annotation is about its link, in characters.
+// TestLinkedText checks that the text, its cut and its annotations do not depend
+// on the pieces, and that each annotation covers its link, in characters.
 func TestLinkedText(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))
@@ -72,12 +72,12 @@ func TestLinkedText(t *testing.T) {
 							want = fmt.Sprintf("[[%d]](http://h/%%28%d%%29)", a.number, a.number)
 						}
 						if got := string([]rune(whole)[a.URL.Start:a.URL.End]); got != want {
-							t.Errorf("%q: the annotation of %d is about %q", whole, a.number, got)
+							t.Errorf("%q: the annotation of %d covers %q", whole, a.number, got)
 						}
 					}
 					for _, stop := range stops {
 						if stop != "]" && stop != "[2" && strings.Contains(whole, stop) {
-							t.Errorf("%q holds the stop %q", whole, stop)
+							t.Errorf("%q contains the stop %q", whole, stop)
 						}
 					}
 				}
