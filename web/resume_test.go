@@ -69,9 +69,7 @@ func TestAskRun(t *testing.T) {
 			t.Errorf("resumed with %+v", asked)
 		}
 		for _, id := range []string{id, "ofasummary", "none"} {
-			if p := into[Problem](t, post(h, `{"run":"`+id+`"}`, headers...), http.StatusNotFound); p.Code != "run_not_found" {
-				t.Errorf("run %s: %+v", id, p)
-			}
+			wantProblem(t, post(h, `{"run":"`+id+`"}`, headers...), http.StatusNotFound, "run_not_found")
 		}
 	}
 

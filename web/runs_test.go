@@ -26,7 +26,7 @@ import (
 	"ibid/retrieve"
 )
 
-// ledger keeps runs and records in memory. Each method may be called at any time.
+// ledger keeps runs and records in memory. Its methods can be called concurrently.
 type ledger struct {
 	retrieve.Ledger
 	mu       sync.Mutex
@@ -34,16 +34,16 @@ type ledger struct {
 	records  map[string]retrieve.Record
 	feedback []retrieve.Feedback
 	replies  map[string][]byte
-	until    map[string]time.Time // when the claims of runs run out
-	broken   error                // of every write of a record
-	unheard  error                // of every claim that is prolonged
+	until    map[string]time.Time // when the claims of runs expire
+	broken   error                // returned when a record is written
+	lost     error                // returned when a claim is renewed
 }
 
-// away has no claim prolonged, as for a server that is held up.
-func (l *ledger) away(err error) {
+// failRenewals makes renewals of claims fail, as for a server that is held up.
+func (l *ledger) failRenewals(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.unheard = err
+	l.lost = err
 }
 
 func newLedger() *ledger {
@@ -51,7 +51,7 @@ func newLedger() *ledger {
 		replies: map[string][]byte{}, until: map[string]time.Time{}}
 }
 
-// claim sets who holds a run.
+// claim sets the worker of a run.
 func (l *ledger) claim(r retrieve.Job, worker string, d time.Duration) {
 	r.Worker, l.until[r.ID] = worker, time.Now().Add(d)
 	l.runs[r.ID] = r
@@ -67,8 +67,8 @@ func (l *ledger) Claim(_ context.Context, id, worker string, d time.Duration) er
 		return retrieve.ErrNotFound
 	case r.Worker != "" && r.Worker != worker && left > 0:
 		return &retrieve.HeldError{Run: id, Worker: r.Worker, Left: left}
-	case r.Worker == worker && l.unheard != nil:
-		return l.unheard
+	case r.Worker == worker && l.lost != nil:
+		return l.lost
 	}
 	l.claim(r, worker, d)
 	return nil
@@ -195,7 +195,8 @@ func (l *ledger) ids() (runs, records int) {
 	return len(l.runs), len(l.records)
 }
 
-// call sends a request and gives the whole reply.
+// call sends a request and returns the reply. Headers are pairs of name and
+// value; an empty value is not sent.
 func call(h http.Handler, method, path, body string, headers ...string) *httptest.ResponseRecorder {
 	return callIn(context.Background(), h, method, path, body, headers...)
 }
@@ -215,6 +216,7 @@ func callIn(ctx context.Context, h http.Handler, method, path, body string, head
 	return w
 }
 
+// into decodes a JSON reply that must have this status.
 func into[T any](t testing.TB, w *httptest.ResponseRecorder, status int) (v T) {
 	t.Helper()
 	if w.Code != status {
@@ -226,9 +228,25 @@ func into[T any](t testing.TB, w *httptest.ResponseRecorder, status int) (v T) {
 	return v
 }
 
+// wantProblem checks the status and code of a problem.
+func wantProblem(t testing.TB, w *httptest.ResponseRecorder, status int, code string) {
+	t.Helper()
+	if p := into[Problem](t, w, status); p.Code != code {
+		t.Errorf("%+v, want %s", p, code)
+	}
+}
+
+// wantState checks the state in the record of a run.
+func wantState(t testing.TB, w *httptest.ResponseRecorder, state string, resumable bool) {
+	t.Helper()
+	if r := into[runRecord](t, w, 200); r.State != state || r.Resumable != resumable {
+		t.Errorf("%+v, want %s, resumable %v", r, state, resumable)
+	}
+}
+
 var asEvents = []string{"Accept", "text/event-stream"}
 
-// eventsOf reads a stream of events, without the comments in it.
+// eventsOf parses a stream of events without its comments.
 func eventsOf(t testing.TB, stream []byte) []event {
 	t.Helper()
 	var whole []byte
@@ -244,6 +262,7 @@ func eventsOf(t testing.TB, stream []byte) []event {
 	return events
 }
 
+// begun starts a run and returns its id.
 func begun(t testing.TB, h http.Handler, body string) string {
 	t.Helper()
 	w := call(h, "POST", "/api/runs", body)
@@ -254,7 +273,7 @@ func begun(t testing.TB, h http.Handler, body string) string {
 	return b.ID
 }
 
-// waiting is an asker that writes words as they are sent, and stops with its context.
+// waiting is an Asker that sends the words it receives until its context ends.
 type waiting chan string
 
 func (words waiting) Ask(ctx context.Context, _ answer.Question) iter.Seq2[answer.Event, error] {
@@ -277,8 +296,9 @@ func (words waiting) Ask(ctx context.Context, _ answer.Question) iter.Seq2[answe
 	}
 }
 
-// A run's events are the same however often they are read, from whichever one
-// on, from memory and from the record, and those of POST /api/ask.
+// TestRunReplay checks that the events of a run are the same whenever they are
+// read, from any event on, from memory and from the record, and those of
+// POST /api/ask.
 func TestRunReplay(t *testing.T) {
 	l := newLedger()
 	var runs Runs
@@ -333,7 +353,7 @@ func TestRunReplay(t *testing.T) {
 	if !bytes.Equal(record.Answer, whole[len(whole)-1].data) {
 		t.Errorf("the answer is %s", record.Answer)
 	}
-	// The same as /api/ask, by both of its ways.
+	// They are the same as those of /api/ask, as JSON and as a stream.
 	plain := call(h, "POST", "/api/ask", question)
 	if got, want := answerIn(t, plain.Body.Bytes()), answerIn(t, record.Answer); !slices.Equal(got, want) {
 		t.Errorf("asked: %v, run: %v", got, want)
@@ -353,9 +373,9 @@ func TestRunReplay(t *testing.T) {
 		t.Errorf("asked:\n%s\nreplayed:\n%s", streamed.Body, replay.Body)
 	}
 	if r := into[runRecord](t, call(h, "GET", "/api/runs/"+plain.Header().Get(runHeader), ""), 200); !bytes.Equal(r.Answer, bytes.TrimSpace(plain.Body.Bytes())) {
-		t.Errorf("asked: %s, kept: %s", plain.Body, r.Answer)
+		t.Errorf("asked: %s, recorded: %s", plain.Body, r.Answer)
 	}
-	// The documents whose words are in it are known.
+	// The record names the documents that it quotes.
 	if got, want := l.records[id].Documents, []string{"club/guide.pdf", "club/handbook/mooring.md"}; !slices.Equal(got, want) {
 		t.Errorf("documents %v, want %v", got, want)
 	}
@@ -375,8 +395,8 @@ func answerIn(t testing.TB, b []byte) []string {
 	return []string{a.Text, fmt.Sprint(a.Sources), fmt.Sprint(a.Citations)}
 }
 
-// A client says that nothing is to be kept of its answer; nor is it without a
-// ledger. What is under way can be followed all the same.
+// TestNoRecord checks that no record is kept when the client declines it, without
+// a ledger and when writing fails. The run can still be followed.
 func TestNoRecord(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLedger()
@@ -400,13 +420,9 @@ func TestNoRecord(t *testing.T) {
 				t.Errorf("%d: %s", w.Code, w.Body)
 			}
 			time.Sleep(patience - time.Second)
-			if r := into[runRecord](t, call(h, "GET", "/api/runs/"+id, ""), 200); r.State != stateDone {
-				t.Errorf("%+v", r)
-			}
+			wantState(t, call(h, "GET", "/api/runs/"+id, ""), stateDone, false)
 			time.Sleep(patience + time.Second)
-			if p := into[Problem](t, call(h, "GET", "/api/runs/"+id, ""), 404); p.Code != "run_not_found" {
-				t.Errorf("%+v", p)
-			}
+			wantProblem(t, call(h, "GET", "/api/runs/"+id, ""), 404, "run_not_found")
 		}
 		if runs, records := l.ids(); runs+records != 0 {
 			t.Errorf("%d runs and %d records", runs, records)
@@ -414,7 +430,8 @@ func TestNoRecord(t *testing.T) {
 	})
 }
 
-// A run goes on for a while without a reader; one that comes in time takes up.
+// TestRunWithoutReader checks that a run continues for a while without a reader,
+// and that it can then be resumed.
 func TestRunWithoutReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLedger()
@@ -424,7 +441,7 @@ func TestRunWithoutReader(t *testing.T) {
 		words <- "one "
 		time.Sleep(patience - time.Millisecond)
 
-		// A reader that comes at the last moment, and stays.
+		// A reader connects at the last moment and stays.
 		ctx, leave := context.WithCancel(t.Context())
 		read := make(chan *httptest.ResponseRecorder)
 		go func() { read <- callIn(ctx, h, "GET", "/api/runs/"+id, "", asEvents...) }()
@@ -436,13 +453,13 @@ func TestRunWithoutReader(t *testing.T) {
 		if len(had) != 2 || had[0].kind != "text" {
 			t.Fatalf("read %v", had)
 		}
-		// While none is there, it goes on.
+		// Without a reader it continues.
 		words <- "three "
 		time.Sleep(patience - time.Millisecond)
 		if r := into[runRecord](t, call(h, "GET", "/api/runs/"+id, ""), 200); r.State != stateRunning || r.Ended != nil {
 			t.Errorf("%+v", r)
 		}
-		// To have asked for it was to be a reader.
+		// Getting its record counts as reading.
 		time.Sleep(patience - time.Millisecond)
 		go func() {
 			read <- call(h, "GET", "/api/runs/"+id, "", "Accept", "text/event-stream", "Last-Event-ID", had[1].id)
@@ -464,7 +481,7 @@ func TestRunWithoutReader(t *testing.T) {
 			t.Errorf("read %q: %v", text, rest)
 		}
 
-		// Nobody comes back to this one.
+		// No reader comes back to this run.
 		words2 := make(waiting)
 		h = newHandler(t, func(o *Options) { o.Asker, o.Ledger, o.KeepAnswers = words2, l, time.Hour })
 		id = begun(t, h, `{"question":"When?"}`)
@@ -479,8 +496,8 @@ func TestRunWithoutReader(t *testing.T) {
 		if e := eventsOf(t, call(h, "GET", "/api/runs/"+id, "", asEvents...).Body.Bytes()); len(e) < 2 || e[0].kind != "text" || e[len(e)-1].kind != "error" {
 			t.Errorf("%v", e)
 		}
-		// It is taken up again, under its id and with a log of its own.
-		go func() { words2 <- "anew"; close(words2) }()
+		// It is resumed under its id, with new events.
+		go func() { words2 <- "again"; close(words2) }()
 		w := call(h, "POST", "/api/runs", `{"run":"`+id+`"}`)
 		if b := into[begunRun](t, w, 202); b.ID != id {
 			t.Fatalf("%+v", b)
@@ -490,13 +507,11 @@ func TestRunWithoutReader(t *testing.T) {
 			t.Errorf("%v", e)
 		}
 		synctest.Wait()
-		if r := into[runRecord](t, call(h, "GET", "/api/runs/"+id, ""), 200); r.State != stateDone || r.Resumable {
-			t.Errorf("%+v", r)
-		}
+		wantState(t, call(h, "GET", "/api/runs/"+id, ""), stateDone, false)
 	})
 }
 
-// Readers over the limit are turned away at once.
+// TestManyReaders checks that readers over the limit are rejected at once.
 func TestManyReaders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		words := make(waiting)
@@ -511,9 +526,7 @@ func TestManyReaders(t *testing.T) {
 		if p := into[Problem](t, w, 429); p.Code != "too_many_readers" || w.Header().Get("Retry-After") != "2" {
 			t.Errorf("%+v, %v", p, w.Header())
 		}
-		if r := into[runRecord](t, call(h, "GET", "/api/runs/"+id, ""), 200); r.State != stateRunning {
-			t.Errorf("%+v", r)
-		}
+		wantState(t, call(h, "GET", "/api/runs/"+id, ""), stateRunning, false)
 		close(words)
 		for range 3 {
 			if w := <-read; !strings.Contains(w.Body.String(), "event: done") {
@@ -526,22 +539,17 @@ func TestManyReaders(t *testing.T) {
 	})
 }
 
+// TestStopRun checks that a run can be stopped and its record deleted.
 func TestStopRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLedger()
 		h := newHandler(t, func(o *Options) { o.Asker, o.Ledger, o.KeepAnswers = make(waiting), l, time.Hour })
 		id := begun(t, h, `{"question":"When?"}`)
 		for _, path := range []string{"/api/ask", "/api/runs"} {
-			if p := into[Problem](t, call(h, "POST", path, `{"run":"`+id+`"}`), 409); p.Code != "run_running" {
-				t.Errorf("%s: %+v", path, p)
-			}
+			wantProblem(t, call(h, "POST", path, `{"run":"`+id+`"}`), 409, "run_running")
 		}
-		if r := into[runRecord](t, call(h, "DELETE", "/api/runs/"+id, ""), 200); r.State != stateStopped || !r.Resumable {
-			t.Errorf("%+v", r)
-		}
-		if r := into[runRecord](t, call(h, "DELETE", "/api/runs/"+id, ""), 200); r.State != stateStopped {
-			t.Errorf("%+v", r)
-		}
+		wantState(t, call(h, "DELETE", "/api/runs/"+id, ""), stateStopped, true)
+		wantState(t, call(h, "DELETE", "/api/runs/"+id, ""), stateStopped, true)
 		if w := call(h, "DELETE", "/api/runs/"+id+"?forget=true", ""); w.Code != 204 {
 			t.Errorf("%d: %s", w.Code, w.Body)
 		}
@@ -553,37 +561,31 @@ func TestStopRun(t *testing.T) {
 				t.Errorf("%d: %s", w.Code, w.Body)
 			}
 		}
-		// An answer that is read as it comes is stopped too, and says so to its reader.
+		// So is the answer to a waiting client, which gets a problem.
 		for _, accept := range []string{"application/json", "text/event-stream"} {
 			read := make(chan *httptest.ResponseRecorder)
 			go func() { read <- call(h, "POST", "/api/ask", `{"question":"When?"}`, "Accept", accept) }()
 			synctest.Wait()
 			for id = range l.runs {
 			}
-			if r := into[runRecord](t, call(h, "DELETE", "/api/runs/"+id, ""), 200); r.State != stateStopped || !r.Resumable {
-				t.Errorf("%+v", r)
-			}
-			if p := into[Problem](t, <-read, 409); p.Code != "run_stopped" {
-				t.Errorf("%+v", p)
-			}
+			wantState(t, call(h, "DELETE", "/api/runs/"+id, ""), stateStopped, true)
+			wantProblem(t, <-read, 409, "run_stopped")
 			if w := call(h, "DELETE", "/api/runs/"+id+"?forget=true", ""); w.Code != 204 {
 				t.Errorf("%d: %s", w.Code, w.Body)
 			}
 		}
-		// And with its reader, as ever.
+		// An answer stops when its client disconnects.
 		ctx, leave := context.WithCancel(t.Context())
 		read := make(chan *httptest.ResponseRecorder)
 		go func() { read <- callIn(ctx, h, "POST", "/api/ask", `{"question":"When?"}`, asEvents...) }()
 		synctest.Wait()
 		leave()
 		id = (<-read).Header().Get(runHeader)
-		if r := into[runRecord](t, call(h, "GET", "/api/runs/"+id, ""), 200); r.State != stateStopped || !r.Resumable {
-			t.Errorf("%+v", r)
-		}
+		wantState(t, call(h, "GET", "/api/runs/"+id, ""), stateStopped, true)
 	})
 }
 
-// What a server left in the ledger when it was killed.
+// TestInterruptedRun checks the runs that a killed server left in the ledger.
 func TestInterruptedRun(t *testing.T) {
 	l := newLedger()
 	for id, kind := range map[string]string{"asked": askKind, "terminal": "ibid ask"} {
@@ -598,32 +600,24 @@ func TestInterruptedRun(t *testing.T) {
 	if r.State != stateInterrupted || !r.Resumable || r.Question != "What is the mooring fee?" {
 		t.Errorf("%+v", r)
 	}
-	if p := into[Problem](t, call(h, "GET", "/api/runs/asked", "", asEvents...), 409); p.Code != "run_interrupted" {
-		t.Errorf("%+v", p)
-	}
+	wantProblem(t, call(h, "GET", "/api/runs/asked", "", asEvents...), 409, "run_interrupted")
 	for _, id := range []string{"terminal", "others", "old", "none"} {
 		for _, method := range []string{"GET", "DELETE"} {
-			if p := into[Problem](t, call(h, method, "/api/runs/"+id, ""), 404); p.Code != "run_not_found" {
-				t.Errorf("%s: %+v", id, p)
-			}
+			wantProblem(t, call(h, method, "/api/runs/"+id, ""), 404, "run_not_found")
 		}
-		if p := into[Problem](t, call(h, "POST", "/api/runs", `{"run":"`+id+`"}`), 404); p.Code != "run_not_found" {
-			t.Errorf("%s: %+v", id, p)
-		}
+		wantProblem(t, call(h, "POST", "/api/runs", `{"run":"`+id+`"}`), 404, "run_not_found")
 	}
 	if b := into[begunRun](t, call(h, "POST", "/api/runs", `{"run":"asked"}`), 202); b.ID != "asked" {
 		t.Errorf("%+v", b)
 	}
 	runs.Shutdown(t.Context())
-	if r := into[runRecord](t, call(h, "GET", "/api/runs/asked", ""), 200); r.State != stateDone {
-		t.Errorf("%+v", r)
-	}
+	wantState(t, call(h, "GET", "/api/runs/asked", ""), stateDone, false)
 }
 
-// Another server knows a run as running and neither follows nor stops it; once
-// the run has ended its record is there too. One whose server died is resumed
-// there after its claim has expired, and the first server, if it was only held up,
-// writes nothing more.
+// TestRunOfAnotherServer checks that another server knows a run as running and
+// cannot follow or stop it, and has its record afterwards. After the server of a
+// run has died and its claim has expired, the other can resume it, and the first
+// one writes nothing more.
 func TestRunOfAnotherServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLedger()
@@ -632,12 +626,6 @@ func TestRunOfAnotherServer(t *testing.T) {
 		}
 		words, others := make(waiting), make(waiting)
 		here, there := server(words), server(others)
-		refused := func(w *httptest.ResponseRecorder, code string) {
-			t.Helper()
-			if p := into[Problem](t, w, 409); p.Code != code {
-				t.Errorf("%+v, want %s", p, code)
-			}
-		}
 		state := func(h *echo.Echo, id string) *runRecord {
 			t.Helper()
 			return into[*runRecord](t, call(h, "GET", "/api/runs/"+id, ""), 200)
@@ -649,13 +637,13 @@ func TestRunOfAnotherServer(t *testing.T) {
 		}
 		for _, w := range []*httptest.ResponseRecorder{call(there, "GET", "/api/runs/"+id, "", asEvents...),
 			call(there, "DELETE", "/api/runs/"+id, ""), call(there, "DELETE", "/api/runs/"+id+"?forget=true", "")} {
-			refused(w, "run_elsewhere")
+			wantProblem(t, w, 409, "run_elsewhere")
 			if w.Header().Get("Retry-After") == "" {
 				t.Errorf("%v", w.Header())
 			}
 		}
-		refused(call(there, "POST", "/api/runs", `{"run":"`+id+`"}`), "run_running")
-		refused(call(there, "PUT", "/api/runs/"+id+"/shared", ""), "run_running")
+		wantProblem(t, call(there, "POST", "/api/runs", `{"run":"`+id+`"}`), 409, "run_running")
+		wantProblem(t, call(there, "PUT", "/api/runs/"+id+"/shared", ""), 409, "run_running")
 		close(words)
 		synctest.Wait()
 		if r := state(there, id); r.State != stateDone || !bytes.Contains(r.Answer, []byte("one ")) {
@@ -669,7 +657,7 @@ func TestRunOfAnotherServer(t *testing.T) {
 		here = server(words)
 		id = begun(t, here, `{"question":"Where?"}`)
 		words <- "one "
-		l.away(errors.New("the ledger is away"))
+		l.failRenewals(errors.New("the ledger is unavailable"))
 		if w := call(there, "POST", "/api/runs", `{"run":"`+id+`"}`); w.Header().Get("Retry-After") == "" {
 			t.Errorf("%v", w.Header())
 		}
@@ -677,24 +665,25 @@ func TestRunOfAnotherServer(t *testing.T) {
 		if r := state(there, id); r.State != stateInterrupted || !r.Resumable {
 			t.Errorf("%+v", r)
 		}
-		refused(call(there, "GET", "/api/runs/"+id, "", asEvents...), "run_interrupted")
-		l.away(nil)
+		wantProblem(t, call(there, "GET", "/api/runs/"+id, "", asEvents...), 409, "run_interrupted")
+		l.failRenewals(nil)
 		into[begunRun](t, call(there, "POST", "/api/runs", `{"run":"`+id+`"}`), 202)
-		others <- "anew"
+		others <- "again"
 		time.Sleep(retrieve.ClaimTime / 2)
 		if _, records := l.ids(); records != 1 {
-			t.Error("a record was kept of what was lost")
+			t.Error("the first server wrote a record")
 		}
-		refused(call(here, "GET", "/api/runs/"+id, "", asEvents...), "run_elsewhere")
+		wantProblem(t, call(here, "GET", "/api/runs/"+id, "", asEvents...), 409, "run_elsewhere")
 		close(others)
 		synctest.Wait()
-		if r := state(here, id); r.State != stateDone || !bytes.Contains(r.Answer, []byte("anew")) {
+		if r := state(here, id); r.State != stateDone || !bytes.Contains(r.Answer, []byte("again")) {
 			t.Errorf("%+v", r)
 		}
 	})
 }
 
-// A server that shuts down lets runs come to an end for a while, and stops them then.
+// TestShutdownRuns checks that runs have some time to end when the server shuts
+// down, and are then stopped.
 func TestShutdownRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLedger()
@@ -714,18 +703,14 @@ func TestShutdownRuns(t *testing.T) {
 		start := time.Now()
 		go func() {
 			time.Sleep(time.Second)
-			if p := into[Problem](t, call(h, "POST", "/api/runs", `{"question":"When?"}`), 503); p.Code != "canceled" {
-				t.Errorf("%+v", p)
-			}
+			wantProblem(t, call(h, "POST", "/api/runs", `{"question":"When?"}`), 503, "canceled")
 		}()
 		runs.Shutdown(limit)
 		if took := time.Since(start); took != 8*time.Second {
 			t.Errorf("it took %v", took)
 		}
 		for _, id := range ids {
-			if r := into[runRecord](t, call(h, "GET", "/api/runs/"+id, ""), 200); r.State != stateStopped || !r.Resumable {
-				t.Errorf("%+v", r)
-			}
+			wantState(t, call(h, "GET", "/api/runs/"+id, ""), stateStopped, true)
 		}
 		if runs, records := l.ids(); runs != 3 || records != 3 {
 			t.Errorf("%d runs and %d records", runs, records)
@@ -733,7 +718,8 @@ func TestShutdownRuns(t *testing.T) {
 	})
 }
 
-// A run that panics fails alone; one that breaks says so at the end of its events.
+// TestBrokenRun checks that a panic ends only its run, and that the events of a
+// failed run end with the error.
 func TestBrokenRun(t *testing.T) {
 	l := newLedger()
 	var logged bytes.Buffer
@@ -766,7 +752,8 @@ func TestBrokenRun(t *testing.T) {
 	}
 }
 
-// A run of which more comes than is kept fails; an answer read as it comes does not.
+// TestLongRun checks that a run with too many events fails, but not the answer to
+// a waiting client.
 func TestLongRun(t *testing.T) {
 	t.Parallel()
 	long := askerFunc(func(_ context.Context, _ answer.Question) iter.Seq2[answer.Event, error] {
@@ -801,11 +788,12 @@ func TestLongRun(t *testing.T) {
 		t.Errorf("%d records", records)
 	}
 	if n := runs.bytes.Load(); n != 0 {
-		t.Errorf("%d bytes are counted still", n)
+		t.Errorf("%d bytes are still counted", n)
 	}
 }
 
-// Readers come and go while a run is under way: each has every event once, in order.
+// TestReadersComeAndGo checks that readers that reconnect during a run get every
+// event once, in order.
 func TestReadersComeAndGo(t *testing.T) {
 	t.Parallel()
 	const tokens, readers = 200, 4
@@ -836,7 +824,7 @@ func TestReadersComeAndGo(t *testing.T) {
 					leave()
 					return
 				}
-				// It takes some bytes, wherever they end, and goes.
+				// It reads some bytes, which can end anywhere, and disconnects.
 				b, err := io.ReadAll(io.LimitReader(w.Body, 200+rng.Int64N(3000)))
 				if err != nil && ctx.Err() == nil {
 					t.Error(err)
