@@ -9,8 +9,8 @@ import (
 	"ibid/retrieve"
 )
 
-// How an English question begins that is not the rest of another one, and the
-// words by which it leans on what was said before.
+// The first words of an English question that is not the rest of another one,
+// and the words by which a question refers to what was said before.
 const (
 	opening = " what which who whom whose when where why how is are was were do does did can could should would will has have had must may "
 	leaning = " it its itself he him his himself she her hers herself they them their theirs themselves this that these those there here " +
@@ -19,11 +19,11 @@ const (
 		"still yet any anything some something none all only exactly mean meant "
 )
 
-// standsAlone tells of a question that it can be understood without what was
-// said before. It errs on the side of no: yes is said to English questions
-// alone, that are whole, name something by a name or a number, and hold no word
-// that points back. "The fee" does point back, where "the fee of the Tarn 14"
-// and "the Tarn 14" do not.
+// standsAlone reports whether a question can be understood without what was
+// said before. It errs on the side of no: only whole English questions stand
+// alone, which name something by a name or a number and have no word that
+// points back. "The fee" does point back; "the fee of the Tarn 14" and "the Tarn
+// 14" do not.
 func standsAlone(question string) bool {
 	words := strings.FieldsFunc(question, func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsNumber(r) && r != '\'' && r != '’' && r != '-'
@@ -59,13 +59,13 @@ func standsAlone(question string) bool {
 	return named
 }
 
-// proper tells of a word behind the first that it is a name or a number.
+// proper reports whether a word after the first is a name or a number.
 func proper(w string) bool {
 	first, n := utf8.DecodeRuneInString(w)
 	return unicode.IsNumber(first) || unicode.IsUpper(first) && len(w) > n
 }
 
-// completed tells whether what stands behind a "the" says which: by a name at
+// completed reports whether the words after a "the" say which one: by a name at
 // once, or by an "of" soon after.
 func completed(rest []string) bool {
 	return len(rest) > 0 && proper(rest[0]) || slices.Contains(rest[min(1, len(rest)):min(3, len(rest))], "of")

@@ -3,46 +3,148 @@ package answer
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"iter"
+	"math"
+	"strconv"
+	"strings"
+	"time"
 
+	"ibid/answer/prompt"
+	"ibid/answer/replay"
 	"ibid/ingest"
-	"ibid/retrieve"
 )
+
+// A caller makes the calls to models for one question, within its budget, and
+// adds up what they cost.
+type caller struct {
+	*output
+	writer   *prompt.Writer
+	recorder *replay.Recorder // nil where nothing is recorded
+	summary  *Summary         // nil for a question
+	parallel int
+	started  time.Time
+
+	calls int // that the question may cost but for judges; less than 0 for no limit
+	made  int // of these
+	usage Usage
+
+	warnedCut     bool // about a prompt that the server cut
+	warnedUnsaved bool // about a journal that failed
+}
+
+// write makes the prompt of a call.
+func (c *caller) write(role Role, s prompt.Slots) (Prompt, error) {
+	system, user, err := c.writer.Write(c.promptOf(role), s)
+	return Prompt{Role: role, System: system, User: user}, err
+}
+
+// promptOf is the name of the prompt of a role. The first call and the refining
+// ones of a summary have prompts of their own.
+func (c *caller) promptOf(role Role) string {
+	if c.summary != nil {
+		switch role {
+		case RoleAnswer:
+			return prompt.Summarize
+		case RoleRefine:
+			return prompt.Extend
+		}
+	}
+	return string(role)
+}
+
+// newNonce makes the mark of a request's fences.
+func newNonce() string { return strings.ToLower(rand.Text()[:12]) }
+
+// left is how many calls the budget still has.
+func (c *caller) left() int {
+	if c.calls < 0 {
+		return math.MaxInt
+	}
+	return max(0, c.calls-c.made)
+}
+
+// addUsage adds the cost of a call to the usage.
+func (c *caller) addUsage(k *call) {
+	c.usage.Calls += k.requests()
+	if k.prompt.Role == RoleJudge {
+		c.usage.JudgeCalls += k.requests()
+	}
+	c.usage.PromptTokens += k.tokens.Prompt
+	c.usage.CompletionTokens += k.tokens.Completion
+	c.usage.ReasoningTokens += k.tokens.Reasoning
+	c.warnUnsaved(k)
+}
+
+// warnUnsaved warns once when the journal lacks a call.
+func (c *caller) warnUnsaved(k *call) {
+	if k.unsaved != nil && !c.warnedUnsaved {
+		c.warnedUnsaved = true
+		c.warn("this cannot be taken up again without repeating calls: %s", k.unsaved)
+	}
+}
+
+// minCheckedPrompt is the shortest prompt, in tokens, whose count by the server
+// shows whether it was cut.
+const minCheckedPrompt = 300
+
+// warnCutPrompt warns once when the server has cut the prompt of a call.
+func (c *caller) warnCutPrompt(k *call) {
+	if c.warnedCut || !k.tokens.Reported || k.tokens.Prompt <= 0 {
+		return
+	}
+	sent := c.writer.Size(k.prompt.System, k.prompt.User)
+	if sent < minCheckedPrompt || float64(k.tokens.Prompt) >= ingest.LeastShare(k.prompt.System+"\n"+k.prompt.User)*float64(sent) {
+		return
+	}
+	c.warnedCut = true
+	c.warn("the model's server read %d of about %d prompt tokens, so it has cut the prompt: "+
+		"raise its context length (OLLAMA_CONTEXT_LENGTH for Ollama), or lower --context-tokens", k.tokens.Prompt, sent)
+}
+
+// finish ends the stream with what the answer cost.
+func (c *caller) finish() {
+	c.usage.Seconds = time.Since(c.started).Seconds()
+	c.emit(c.usage)
+}
 
 // A call is one request to a model, and what it cost.
 type call struct {
-	prompt Prompt
-	count  func(text string) int
-	run    *Run // whose journal keeps the reply; nil for none
-	again  int  // tells it from the other calls of the run with the same prompt
-	text   []byte
-	tokens Tokens // what it cost
-	made   bool   // a model was asked, or the journal had the reply
-	finish string
-	// enough is set by who ranges over the reply once what has come will do:
-	// the call is finished then, though its reply may be cut.
-	enough bool
-	unkept error // why the journal does not have it
+	prompt   Prompt
+	count    func(text string) int
+	recorder *replay.Recorder
+	again    int // distinguishes calls with the same prompt
+	text     []byte
+	tokens   Tokens
+	made     bool // a model was called, or the journal had the reply
+	finish   string
+	// enough is set by the consumer of the reply when the rest does not matter:
+	// the call counts as complete although its reply is cut.
+	enough  bool
+	unsaved error // why the journal does not have it
 }
 
-func (r *run) call(p Prompt) *call { return &call{prompt: p, count: r.count, run: r.kept} }
+func (c *caller) call(p Prompt) *call {
+	return &call{prompt: p, count: c.writer.Count, recorder: c.recorder}
+}
 
 var errUnfinished = errors.New("the reply ended without a finish reason")
 
-// pieces streams the reply to the prompt, from the run's journal if that has
-// it, and settles what it cost when the stream ends or is left. A call that is
-// finished is in the journal when the range ends; the text does not wait for that.
+// pieces streams the reply, from the journal if that has it. The cost is known
+// when the stream ends or is left, and a complete call is in the journal by
+// then; the text does not wait for that.
 func (c *call) pieces(ctx context.Context, m Model) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
-		if k, ok := c.known(ctx); ok {
-			c.text, c.finish, c.tokens, c.made = k.Text, k.Finish, k.Usage, true
-			if len(k.Text) > 0 && !yield(string(k.Text), nil) {
+		var saved savedReply
+		if c.load(ctx, c.key(), &saved) {
+			c.restore(saved)
+			if len(saved.Text) > 0 && !yield(string(saved.Text), nil) {
 				return
 			}
-			if k.Failed != "" {
-				yield("", errors.New(k.Failed))
+			if saved.Failed != "" {
+				yield("", errors.New(saved.Failed))
 				return
 			}
 		} else if left, err := c.make(ctx, m, yield); left {
@@ -60,14 +162,14 @@ func (c *call) pieces(ctx context.Context, m Model) iter.Seq2[string, error] {
 	}
 }
 
-// make has the model reply, and tells whether the range was left.
+// make has the model reply, and reports whether the range was left.
 func (c *call) make(ctx context.Context, m Model, yield func(string, error) bool) (left bool, err error) {
 	c.made = true
 	for piece, err := range m.Complete(ctx, c.prompt) {
 		c.tokens = piece.Usage
 		if err != nil {
 			if c.enough && ctx.Err() == nil {
-				c.keep(ctx)
+				c.save(ctx, c.key(), c.reply())
 			}
 			return false, err
 		}
@@ -78,14 +180,14 @@ func (c *call) make(ctx context.Context, m Model, yield func(string, error) bool
 			break
 		}
 	}
-	if c.finish == "" { // no report of the server came
+	if c.finish == "" { // the server's report did not come
 		c.tokens.Prompt += c.count(c.prompt.System) + c.count(c.prompt.User)
 		c.tokens.Completion += c.count(string(c.text))
 	}
-	// Who asks again may be given more than nothing.
+	// An empty reply is not saved: the next attempt may bring more.
 	whole := (c.finish == "stop" || c.finish == "length") && len(bytes.TrimSpace(c.text)) > 0
 	if whole || left && c.enough {
-		c.keep(ctx)
+		c.save(ctx, c.key(), c.reply())
 	}
 	return left, nil
 }
@@ -98,96 +200,52 @@ func (c *call) requests() int {
 	return max(1, c.tokens.Requests)
 }
 
-// spent adds what the call cost to the usage.
-func (r *run) spent(c *call) {
-	r.usage.Calls += c.requests()
-	if c.prompt.Role == RoleJudge {
-		r.usage.JudgeCalls += c.requests()
-	}
-	r.usage.PromptTokens += c.tokens.Prompt
-	r.usage.CompletionTokens += c.tokens.Completion
-	r.usage.ReasoningTokens += c.tokens.Reasoning
-	r.tellUnkept(c)
+// A savedReply is a complete call as a journal has it.
+type savedReply struct {
+	Text   []byte `json:"text"`   // bytes: no encoding may change a prompt made of it
+	Finish string `json:"finish"` // empty where the call was left because enough had come
+	Usage  Tokens `json:"usage"`
+	Failed string `json:"failed,omitempty"` // the error of a call that the rest did without
 }
 
-// tellUnkept warns once when the journal lacks a call.
-func (r *run) tellUnkept(c *call) {
-	if c.unkept != nil && !r.unkept {
-		r.unkept = true
-		r.emit(Warning{Message: "this cannot be taken up again without repeating calls: " + c.unkept.Error()})
+func (c *call) reply() savedReply {
+	return savedReply{Text: c.text, Finish: c.finish, Usage: c.tokens}
+}
+
+func (c *call) restore(s savedReply) {
+	c.text, c.finish, c.tokens, c.made = s.Text, s.Finish, s.Usage, true
+}
+
+// key names the call in the journal.
+func (c *call) key() string {
+	p := c.prompt
+	return replay.Key(string(p.Role), p.System, p.User, strconv.Itoa(p.MaxTokens), strconv.Itoa(c.again))
+}
+
+// load reads from the journal; one that fails has nothing.
+func (c *call) load(ctx context.Context, key string, v any) bool {
+	ok, err := c.recorder.Load(ctx, key, v)
+	if err != nil {
+		c.unsaved = err
+	}
+	return ok
+}
+
+func (c *call) save(ctx context.Context, key string, v any) {
+	if err := c.recorder.Save(ctx, key, v); err != nil {
+		c.unsaved = err
 	}
 }
 
-// readLeast is the shortest prompt, in tokens, whose count by the server says
-// whether it has been cut.
-const readLeast = 300
-
-// checkRead warns once when the server has cut the prompt.
-func (r *run) checkRead(c *call) {
-	if r.warned || !c.tokens.Reported || c.tokens.Prompt <= 0 {
-		return
-	}
-	sent := r.count(c.prompt.System) + r.count(c.prompt.User)
-	if sent < readLeast || c.tokens.Prompt >= sent {
-		return
-	}
-	if float64(c.tokens.Prompt) >= ingest.LeastShare(c.prompt.System+"\n"+c.prompt.User)*float64(sent) {
-		return
-	}
-	r.warned = true
-	r.emit(Warning{Message: fmt.Sprintf("the model's server read %d of about %d prompt tokens, so it has cut the prompt: raise its context length (OLLAMA_CONTEXT_LENGTH for Ollama), or lower --context-tokens", c.tokens.Prompt, sent)})
+// saveFailed saves that the call failed, for a call whose result decides on the
+// prompts of all later ones.
+func (c *call) saveFailed(ctx context.Context, err error) {
+	s := c.reply()
+	s.Failed = err.Error()
+	c.save(ctx, c.key(), s)
 }
 
-// write makes a prompt; the fences of its quoted material carry a mark that
-// none of it holds.
-func (r *run) write(role Role, s Slots) (Prompt, error) {
-	s = r.slots(s)
-	var err error
-	if s.Nonce, err = r.nonce(role, s); err != nil {
-		return Prompt{}, err
-	}
-	return r.prompts().fill(r.template(role), role, s)
-}
-
-// slots fills in what all prompts of a run have in common.
-func (r *run) slots(s Slots) Slots {
-	s.Question = inert(r.asked)
-	s.Style = r.style
-	if len(s.Evidence) > 0 {
-		s.First = s.Evidence[0].label
-	}
-	if r.summary != nil {
-		s.Words = r.summary.Words
-	}
-	return s
-}
-
-// checkSlots tries the templates of the given names on the passages that they
-// may come to show, so that a slot which one of the documents lacks is found
-// before a model is asked.
-func (r *run) checkSlots(passages []retrieve.Passage, names ...string) error {
-	if r.Model == nil && r.GateModel == nil {
-		return nil
-	}
-	s := r.slots(Slots{Nonce: sampleNonce})
-	for i, p := range passages {
-		s.Evidence = append(s.Evidence, evidence(i+1, p))
-	}
-	for _, name := range names {
-		_, err := r.prompts().fill(name, "", s)
-		if lacks := (*SlotError)(nil); errors.As(err, &lacks) {
-			return lacks
-		} else if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// overhead is how many tokens a prompt takes before there is anything in it.
-func (r *run) overhead(role Role, s Slots) (int, error) {
-	s = r.slots(s)
-	s.Nonce = sampleNonce
-	p, err := r.prompts().fill(r.template(role), role, s)
-	return r.count(p.System) + r.count(p.User), err
+// callError says what a call was for that failed.
+func callError(role Role, err error) error {
+	return fmt.Errorf("asking the model (%s): %w", role, err)
 }

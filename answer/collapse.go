@@ -3,6 +3,7 @@ package answer
 import (
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // A Budget measures what goes into one prompt, in tokens: n parts take
@@ -25,7 +26,7 @@ func (b Budget) size(tokens ...int) int {
 const (
 	// TooLong: one part alone does not fit the budget.
 	TooLong = "document_too_long"
-	// TooManyRounds: the parts did not fit after as many rounds as were allowed.
+	// TooManyRounds: the parts did not fit after the allowed number of rounds.
 	TooManyRounds = "too_many_rounds"
 	// NoProgress: a round did not make the parts shorter.
 	NoProgress = "no_progress"
@@ -36,7 +37,7 @@ type ReduceError struct {
 	Kind  string
 	Index int // of the part that is too long
 	// Round is the 1-based round in which a part was too long, 0 outside of
-	// [Reduce]; for the other kinds it is the number of rounds done.
+	// [Budget.Reduce]; for the other kinds it is the number of rounds done.
 	Round int
 }
 
@@ -51,9 +52,9 @@ func (e *ReduceError) Error() string {
 	return fmt.Sprintf("the model did not make the parts shorter in round %d: %s", e.Round, remedy)
 }
 
-// Group packs parts of the given sizes greedily, in order, into groups that
-// fit the budget, and gives the groups as indices. A part that does not fit
-// alone is a [*ReduceError], wherever it stands.
+// Group packs parts of the given sizes greedily, in order, into groups that fit
+// the budget, and returns the groups as indices. A part that does not fit alone
+// is a [*ReduceError], at any position.
 func (b Budget) Group(tokens []int) ([][]int, error) {
 	for i, t := range tokens {
 		if b.size(t) > b.Limit {
@@ -74,26 +75,24 @@ func (b Budget) Group(tokens []int) ([][]int, error) {
 	return groups, nil
 }
 
-// A Part is a partial answer, or a partial summary.
+// A Part is a partial answer or summary.
 type Part struct {
 	Text   string
 	Tokens int
-	// Labels are those of the passages that it rests on, whether it cites
-	// them or not.
+	// Labels are those of the passages that it is based on, cited or not.
 	Labels []int
 
 	cited []int // labels in the text
 	steps []int // that made it
 	whole bool  // its end is not missing
-	rated Rated // of map-rerank
+	rated Rated // by map-rerank
 }
 
-// Reduce has groups of parts collapsed until all of them fit the budget
-// together, and gives what is left. collapse gives one part for each group, in
-// order; the labels of its group are put on it here. maxRounds 0 allows any
-// number of rounds as long as each makes the whole shorter. A [*ReduceError]
-// comes with the parts as they were before the round that failed; an error of
-// collapse is given as it is.
+// Reduce collapses groups of parts until all of them fit the budget together,
+// and returns the result. collapse returns one part for each group, in order;
+// Reduce sets its labels. maxRounds 0 allows any number of rounds as long as
+// each makes the whole shorter. A [*ReduceError] comes with the parts as they
+// were before the round that failed; an error of collapse is returned as it is.
 func (b Budget) Reduce(parts []Part, maxRounds int, collapse func(groups [][]Part) ([]Part, error)) ([]Part, error) {
 	for round := 0; len(parts) > 0 && b.size(sizes(parts)...) > b.Limit; {
 		if maxRounds > 0 && round == maxRounds {
@@ -140,11 +139,9 @@ func sizes(parts []Part) []int {
 // labelsOf is the union of the parts' labels, in order of first appearance.
 func labelsOf(parts []Part) []int {
 	var out []int
-	seen := map[int]bool{}
 	for _, p := range parts {
 		for _, l := range p.Labels {
-			if !seen[l] {
-				seen[l] = true
+			if !slices.Contains(out, l) {
 				out = append(out, l)
 			}
 		}

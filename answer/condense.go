@@ -2,66 +2,50 @@ package answer
 
 import (
 	"context"
-	"errors"
 	"regexp"
 	"strings"
+
+	"ibid/answer/prompt"
 )
 
-// condenseTokens is how much longer than a question the one that stands alone
-// may be.
+// condenseTokens is how much longer than a question its standalone form may be.
 const condenseTokens = 256
 
-// condense makes a follow-up a question that stands alone. One that does so
-// already stays as it was asked, as all do without history or a model, and when
-// the model fails.
-func (r *run) condense(ctx context.Context) error {
+// turnTokens is what a turn costs in a prompt besides its text.
+const turnTokens = 4
+
+// condense rewrites a follow-up as a question that stands alone. Without
+// history or a model, and when the model fails, the question stays as it is.
+func (r *asking) condense(ctx context.Context) error {
 	r.asked = r.question.Text
 	if len(r.question.History) == 0 || r.Model == nil || standsAlone(r.asked) {
 		return nil
 	}
-	// Half of the window is for the history, latest turns first, less where
-	// the question is long.
-	length := r.count(r.asked) + condenseTokens
-	overhead, err := r.overhead(RoleCondense, Slots{})
+	r.writer.Question = r.asked
+	length := r.writer.Count(r.asked) + condenseTokens
+	turns, err := r.latestTurns(length)
+	if err != nil || len(turns) == 0 {
+		return err
+	}
+	p, err := r.write(RoleCondense, prompt.Slots{History: turns})
 	if err != nil {
 		return err
 	}
-	room := min(r.window()/2, r.window()-overhead-length)
-	var turns []Turn
-	for i := len(r.question.History) - 1; i >= 0; i-- {
-		t := r.question.History[i]
-		const role = 4
-		e := r.fit(Evidence{text: strings.TrimSpace(inert(t.Content))}, room-role)
-		if t.Content = e.text; t.Content == "" {
-			continue
-		}
-		turns = append([]Turn{t}, turns...)
-		if room -= r.count(t.Content) + role; room <= role {
-			break
-		}
-	}
-	if len(turns) == 0 {
-		return nil
-	}
-	prompt, err := r.write(RoleCondense, Slots{History: turns})
-	if err != nil {
-		return err
-	}
-	prompt.MaxTokens = length
-	c := r.call(prompt)
+	p.MaxTokens = length
+	c := r.call(p)
 	var reply strings.Builder
 	for piece, err := range c.pieces(ctx, r.Model) {
 		if err != nil {
-			r.spent(c)
+			r.addUsage(c)
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
-			if u := unusable(nil); errors.As(err, &u) && u.Unusable() {
-				return asking(RoleCondense, err)
+			if isUnusable(err) {
+				return callError(RoleCondense, err)
 			}
-			c.keepFailed(ctx, err)
-			r.tellUnkept(c)
-			r.emit(Warning{Message: "the question was searched for as it stands: " + err.Error()})
+			c.saveFailed(ctx, err)
+			r.warnUnsaved(c)
+			r.warn("the question was searched for as it stands: %s", err)
 			return nil
 		}
 		reply.WriteString(piece)
@@ -70,12 +54,12 @@ func (r *run) condense(ctx context.Context) error {
 			break
 		}
 	}
-	r.spent(c)
+	r.addUsage(c)
 	q := standalone(finishedLines(reply.String()))
 	switch {
 	case q != "":
 	case c.finish == "length":
-		r.emit(Warning{Message: "the question was searched for as it stands: the model wrote a longer one, and did not come to its end"})
+		r.warn("the question was searched for as it stands: the model wrote a longer one, and did not come to its end")
 	default:
 		q = standalone(reply.String())
 	}
@@ -85,17 +69,38 @@ func (r *run) condense(ctx context.Context) error {
 	return nil
 }
 
+// latestTurns are the turns of the history that fit half of the window, or less
+// where the question is long, next to a reply of the given length.
+func (r *asking) latestTurns(length int) ([]prompt.Turn, error) {
+	w := r.writer
+	overhead, err := w.Overhead(prompt.Condense, prompt.Slots{})
+	if err != nil {
+		return nil, err
+	}
+	room := min(w.Window()/2, w.Window()-overhead-length)
+	var turns []prompt.Turn
+	for i := len(r.question.History) - 1; i >= 0 && room > turnTokens; i-- {
+		t := prompt.Turn(r.question.History[i])
+		if t.Content = w.Fit(strings.TrimSpace(prompt.Inert(t.Content)), room-turnTokens); t.Content != "" {
+			turns = append([]prompt.Turn{t}, turns...)
+			room -= w.Count(t.Content) + turnTokens
+		}
+	}
+	return turns, nil
+}
+
 // finishedLines is the part of a reply whose lines have ended.
 func finishedLines(reply string) string { return reply[:strings.LastIndexByte(reply, '\n')+1] }
 
-// preamble is how models begin in place of the question alone.
-var preamble = regexp.MustCompile(`(?i)^[*_#\s]*(?:(?:sure|certainly|of course|okay|ok|here)\b[^:?]*:|(?:the )?(?:standalone |rewritten |rephrased )?question:)[*_\s]*`)
+// preamble is what models write before the question.
+var preamble = regexp.MustCompile(`(?i)^[*_#\s]*(?:(?:sure|certainly|of course|okay|ok|here)\b[^:?]*:|` +
+	`(?:the )?(?:standalone |rewritten |rephrased )?question:)[*_\s]*`)
 
 // standalone finds the question in the reply to condense.tmpl: the first line
 // with words of its own, without what models put around it.
 func standalone(reply string) string {
 	for line := range strings.Lines(reply) {
-		line = undressed(preamble.ReplaceAllString(undressed(line), ""))
+		line = unquote(preamble.ReplaceAllString(unquote(line), ""))
 		if line != "" && !strings.HasSuffix(line, ":") {
 			return line
 		}
@@ -103,10 +108,12 @@ func standalone(reply string) string {
 	return ""
 }
 
-// undressed takes off the quotes and asterisks around a text.
-func undressed(s string) string {
+// unquote removes the quotes and asterisks around a text.
+func unquote(s string) string {
 	s = strings.TrimSpace(s)
-	for _, pair := range [][2]string{{"**", "**"}, {"*", "*"}, {"`", "`"}, {"\"", "\""}, {"'", "'"}, {"“", "”"}, {"„", "“"}, {"«", "»"}, {"「", "」"}} {
+	for _, pair := range [][2]string{
+		{"**", "**"}, {"*", "*"}, {"`", "`"}, {"\"", "\""}, {"'", "'"}, {"“", "”"}, {"„", "“"}, {"«", "»"}, {"「", "」"},
+	} {
 		if inner, ok := strings.CutPrefix(s, pair[0]); ok && strings.HasSuffix(inner, pair[1]) {
 			s = strings.TrimSpace(strings.TrimSuffix(inner, pair[1]))
 		}

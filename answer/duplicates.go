@@ -1,7 +1,6 @@
 package answer
 
 import (
-	"maps"
 	"slices"
 	"strings"
 	"unicode"
@@ -10,77 +9,45 @@ import (
 	"ibid/retrieve"
 )
 
-// Copies are passages that say nothing that another one does not, by the label
-// of that one. They are asked about only where nothing came of the other.
-type copies map[int][]Evidence
-
-// of takes the next copy of each passage of a batch, where there is one.
-func (c copies) of(b batch) batch {
-	var out batch
-	for _, e := range b {
-		if of := c[e.label]; len(of) > 0 {
-			delete(c, e.label)
-			if c[of[0].label] = of[1:]; len(of) == 1 {
-				delete(c, of[0].label)
-			}
-			out = append(out, of[0])
-		}
-	}
-	return out
-}
-
-// tellCopies tells of the copies that did not have to be read.
-func (r *run) tellCopies(kept []retrieve.Passage, c copies) {
-	var unread batch
-	for _, label := range slices.Sorted(maps.Keys(c)) {
-		unread = append(unread, c[label]...)
-	}
-	if len(unread) > 0 {
-		r.stepped(Stepped{Passages: idsOf(kept, unread), Labels: unread.labels(), Reason: "near_duplicate"})
-	}
-}
-
-// withoutCopies parts the passages from those that repeat an earlier one, and
-// gives these by the index of the one that they repeat.
-func (r *run) withoutCopies(kept []retrieve.Passage) (rest []retrieve.Passage, of map[int][]retrieve.Passage) {
-	if r.KeepDuplicates {
+// withoutDuplicates separates the passages from those that say nothing that an
+// earlier one does not.
+func (a *Answerer) withoutDuplicates(kept []retrieve.Passage) (rest, duplicates []retrieve.Passage) {
+	if a.KeepDuplicates {
 		return kept, nil
 	}
-	of = map[int][]retrieve.Passage{}
-	var plain []wording
+	var wordings []wording
 	for _, p := range kept {
 		w := wordingOf(p)
-		if i := slices.IndexFunc(plain, w.repeats); i >= 0 {
-			of[i] = append(of[i], p)
+		if slices.ContainsFunc(wordings, w.repeats) {
+			duplicates = append(duplicates, p)
 			continue
 		}
-		plain, rest = append(plain, w), append(rest, p)
+		wordings, rest = append(wordings, w), append(rest, p)
 	}
-	return rest, of
+	return rest, duplicates
 }
 
 // A wording is what a passage says, for comparison.
 type wording struct {
-	text    string // its words, parted and surrounded by spaces
+	text    string // its words, separated and surrounded by spaces
 	words   int
 	heading string   // the words of the headings above it
-	numbers []string // that stand in its title and headings, sorted
+	numbers []string // in its title and headings, sorted
 }
 
-// tellingWords is how many words a passage needs to be understood without the
+// clearWords is how many words a passage needs to be understood without the
 // headings above it.
-const tellingWords = 20
+const clearWords = 20
 
-// repeats tells whether a passage says nothing that another does not: it
-// stands in the other word for word. A single word, number or sign that
-// differs makes the two different, for it may be the very fact that changed
-// between two versions, and so does a number in titles and headings, such as
-// the year that a text is about.
+// repeats reports whether the other passage contains this one word for word. A
+// single word, number or sign that differs makes the two different, since it
+// may be the very fact that changed between two versions. So does a number in
+// titles and headings, such as the year that a text is about.
 func (w wording) repeats(other wording) bool {
 	if w.words == 0 || !slices.Equal(w.numbers, other.numbers) {
 		return false
 	}
-	if w.words < tellingWords {
+	if w.words < clearWords {
 		return w.text == other.text && w.heading == other.heading
 	}
 	return strings.Contains(other.text, w.text)
@@ -98,7 +65,7 @@ func wordingOf(p retrieve.Passage) wording {
 	return w
 }
 
-// plainWords gives the words and numbers of a text in small letters, and the
+// plainWords returns the words and numbers of a text in lower case, and the
 // signs that have a meaning, without punctuation and markup.
 func plainWords(text string) []string {
 	var out []string
@@ -119,7 +86,7 @@ func plainWords(text string) []string {
 		end(i)
 		switch {
 		case c == '|', c == '~', unicode.Is(unicode.Sk, c): // of tables and code
-		case c == '%', c == '‰', c == '§', unicode.Is(unicode.S, c), c == '-' && minus(text[:i], text[i+1:]):
+		case c == '%', c == '‰', c == '§', unicode.Is(unicode.S, c), c == '-' && isMinus(text[:i], text[i+1:]):
 			out = append(out, string(c))
 		}
 	}
@@ -127,8 +94,8 @@ func plainWords(text string) []string {
 	return out
 }
 
-// minus tells whether a hyphen between two texts is the sign of a number.
-func minus(before, after string) bool {
+// isMinus reports whether a hyphen between two texts is the sign of a number.
+func isMinus(before, after string) bool {
 	last, _ := utf8.DecodeLastRuneInString(before)
 	next, _ := utf8.DecodeRuneInString(after)
 	return unicode.IsDigit(next) && (before == "" || unicode.IsSpace(last))

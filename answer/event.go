@@ -7,18 +7,18 @@ import "ibid/retrieve"
 //
 // The order of a stream: Retrieved, then Judged for each passage looked at,
 // then Kept, then Draft, Stepped and Text, or Unanswered; Usage last. Warning may
-// stand anywhere. After the first Text, text is only ever appended. A stream
-// that cannot go on after its first Text ends with Incomplete and Usage.
+// come anywhere. After the first Text, text is only ever appended. A stream that
+// fails after its first Text ends with Incomplete and Usage.
 type Event interface{ Kind() string }
 
-// Retrieved tells which passages were found, best first.
+// Retrieved lists the passages that were found, best first.
 type Retrieved struct {
 	// Question is the standalone question that was searched for.
 	Question string             `json:"question"`
 	Passages []retrieve.Passage `json:"passages"`
 }
 
-// Judged is the gate's word on one passage.
+// Judged is the gate's verdict on one passage.
 type Judged struct {
 	Passage  string          `json:"passage"` // chunk id
 	Document string          `json:"document"`
@@ -26,7 +26,7 @@ type Judged struct {
 	Heading  string          `json:"heading,omitempty"`
 	Page     int             `json:"page,omitempty"`
 	Decision Decision        `json:"verdict"`
-	By       string          `json:"by"` // "score", "model" or "unjudged" (no budget or time left, or no judge to be had: the score decided)
+	By       string          `json:"by"` // "score", "model" or "unjudged" (without budget, time or a usable judge the score decides)
 	Reason   string          `json:"reason"`
 	Chance   float64         `json:"chance"` // estimated probability of being on topic, 0 to 1
 	Scores   retrieve.Scores `json:"scores"`
@@ -47,7 +47,7 @@ const (
 
 // Kept fixes the labels: Passages[i] is evidence [i+1] in every prompt and in
 // every Draft and Text of this answer. It is for the citation filter, which
-// takes it out of the stream.
+// removes it from the stream.
 type Kept struct {
 	Passages []retrieve.Passage
 }
@@ -55,7 +55,7 @@ type Kept struct {
 // Draft is a version of the answer that a later step may still improve.
 type Draft struct {
 	Step int `json:"step"` // 1-based
-	// Text is the next piece of the draft, with labels in it as the model wrote them.
+	// Text is the next piece of the draft, with the labels as the model wrote them.
 	Text string `json:"text"`
 	// Labels are the labels cited by the whole draft, in order of first use;
 	// set on the last piece.
@@ -64,25 +64,25 @@ type Draft struct {
 	Final bool `json:"final,omitempty"`
 }
 
-// Text is the next piece of the answer, with labels in it: "[1]" or the seed
-// form "[1](id=1)" cite Kept.Passages[0].
+// Text is the next piece of the answer, with labels: "[1]" or the seed form
+// "[1](id=1)" cite Kept.Passages[0].
 type Text struct {
 	Text string `json:"text"`
 }
 
-// Stepped tells how a step, one call to the model, ended, or why passages that
-// were kept went into none.
+// Stepped says how a step, one call to the model, ended, or why kept passages
+// went into none.
 type Stepped struct {
 	Step int  `json:"step"` // 1-based; 0 for passages that went into no step
 	Role Role `json:"role,omitempty"`
-	// Passages are the ids of the chunks that the step was given, or that
-	// went into none; Labels are the labels of those that have one.
+	// Passages are the ids of the chunks that the step used, or that went into
+	// none; Labels are the labels of those that have one.
 	Passages []string `json:"passages"`
 	Labels   []int    `json:"labels"`
-	// From are the steps whose results this one was given.
+	// From are the steps whose results this one used.
 	From []int `json:"from,omitempty"`
-	// Changed tells whether the answer is another one than before the step,
-	// or, where each step makes a part of the answer, whether one was made.
+	// Changed reports whether the step changed the answer or, where each step
+	// makes a part of the answer, whether it made one.
 	Changed bool `json:"changed"`
 	// Reason says why not: "model_error", "empty_reply", "meta_remark" (the
 	// model said that nothing changes), "same", "no_answer" or "cut" (the
@@ -90,20 +90,20 @@ type Stepped struct {
 	// step "answer_too_long", "budget" or "near_duplicate".
 	Reason string `json:"reason,omitempty"`
 	// Invented are labels that the reply cites and that the model was never
-	// shown, whether anything came of the reply or not.
+	// shown, even if the reply was not used.
 	Invented []int `json:"invented"`
-	// Lost are labels of the answer before, or of the parts, that what came of
-	// the step no longer cites; none where the step changed nothing.
+	// Lost are labels of the answer before, or of the parts, that the result no
+	// longer cites; none where the step changed nothing.
 	Lost []int `json:"lost"`
 }
 
 // Unanswered says that the documents do not answer the question.
 type Unanswered struct {
-	// Reason is "nothing_found", "nothing_relevant" or "no_answer" (evidence
-	// was kept, and no answer found in it).
+	// Reason is "nothing_found", "nothing_relevant" or "no_answer" (passages
+	// were kept, and none has the answer).
 	Reason string `json:"reason"`
-	// Text is the sentence to show, in the language of the question where it
-	// is one of some sixteen, else in English.
+	// Text is the sentence to show, in the language of the question if it is
+	// one of some sixteen, else in English.
 	Text string `json:"text"`
 	// Nearest are the nearest misses, best first, three at most.
 	Nearest []retrieve.Passage `json:"nearest"`
@@ -130,6 +130,13 @@ type Usage struct {
 	Used             int     `json:"used"`   // passages that went into the answer
 	Seconds          float64 `json:"seconds"`
 }
+
+// Values of Stepped.Reason that several strategies use.
+const (
+	modelError = "model_error"
+	emptyReply = "empty_reply"
+	metaRemark = "meta_remark"
+)
 
 func (Retrieved) Kind() string  { return "retrieved" }
 func (Judged) Kind() string     { return "judged" }

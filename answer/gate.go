@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"ibid/ingest"
+	"ibid/answer/prompt"
 	"ibid/retrieve"
 )
 
@@ -19,253 +19,317 @@ type GateKind string
 const (
 	GateScore GateKind = "score" // by the calibrated chance, without a model
 	GateModel GateKind = "model" // every passage by a model
-	// GateBoth has the clear cases decided by the chance, the others by a model.
-	// No case is clearly off topic in another language than the question's.
+	// GateBoth decides the clear cases by the chance, the others by a model. No
+	// passage in another language than the question's is clearly off topic.
 	GateBoth GateKind = "both"
 	GateOff  GateKind = "off" // every passage is kept
 )
 
-// Between these chances of being on topic, the gate "both" asks the model.
+// onTopic is the chance from which a passage is kept when no model judges it.
+const onTopic = .2
+
+// Between these chances of being on topic, the gate "both" calls the model.
 const (
 	surelyOff = .03
 	surelyOn  = .995
 )
 
-// judgeTokens is room for a verdict and a reason of [maxReasonWords] words in
-// any tokeniser. The model's client sees to those that think first.
-const judgeTokens = 64
+// verdictTokens is room for a verdict and a reason of [maxReasonWords] words in
+// any tokenizer. A Model adds what it needs to think.
+const verdictTokens = 64
 
-// judge decides on every passage and yields Judged events in the order of the
-// passages, whatever the order in which the judges answer. It returns when
-// every call has ended.
-func (r *run) judge(ctx context.Context, passages []retrieve.Passage) ([]Judged, error) {
-	kind := r.Gate
-	model := r.GateModel
-	if model == nil {
-		model = r.Model
+// The values of Judged.By.
+const (
+	byScore  = "score"
+	byModel  = "model"
+	unjudged = "unjudged"
+)
+
+// judge decides on every passage and emits Judged events in the order of the
+// passages. It returns when every call has ended.
+func (r *asking) judge(ctx context.Context, found []retrieve.Passage) ([]Judged, error) {
+	g := &gate{asking: r, model: r.GateModel, judged: make([]Judged, len(found))}
+	if g.model == nil {
+		g.model = r.Model
 	}
-	if kind == "" {
-		kind = GateBoth
-	}
-	if model == nil && kind != GateOff {
+	kind := cmp.Or(r.Gate, GateBoth)
+	if g.model == nil && kind != GateOff {
 		kind = GateScore
 	}
-
-	r.usage.Looked = len(passages)
-	chances := r.chances(passages)
-	judged := make([]Judged, len(passages))
+	r.usage.Looked = len(found)
 	var open []int // for the model to judge
 	budget := or(r.JudgeCalls, defaultJudgeCalls)
-	for i, p := range passages {
-		j := Judged{
+	for i, p := range found {
+		j := &g.judged[i]
+		*j = Judged{
 			Passage: p.ID, Document: p.Document, Title: p.Title, Heading: p.Heading, Page: p.Page,
-			By: "score", Chance: chances[i].p, Reason: chances[i].reason, Scores: p.Scores,
-			Decision: Irrelevant,
+			By: byScore, Scores: p.Scores, Decision: Irrelevant,
 		}
+		j.Chance, j.Reason = r.reading.Chance(p)
 		if j.Chance >= onTopic || kind == GateOff {
 			j.Decision = Relevant
 		}
-		clear := kind == GateScore || kind == GateOff ||
-			kind == GateBoth && (j.Chance < surelyOff && !r.foreign(p) || j.Chance > surelyOn)
+		sure := j.Chance > surelyOn || j.Chance < surelyOff && retrieve.Language(p.Text) == retrieve.Language(r.asked)
 		switch {
-		case clear:
+		case kind == GateScore || kind == GateOff || kind == GateBoth && sure:
 		case budget != 0:
 			budget--
 			open = append(open, i)
 		default:
-			j.By = "unjudged"
+			j.By = unjudged
 		}
-		judged[i] = j
 	}
 	if kind == GateOff {
-		return judged, nil
+		return g.judged, nil
 	}
-	return judged, r.judgeOpen(ctx, model, passages, open, judged)
+	if err := g.prepare(found, open); err != nil {
+		return nil, err
+	}
+	return g.judged, g.run(ctx)
 }
 
-// foreign tells that a passage is not in the language of the question: its
-// words say nothing of what it is about then, and only a model can judge it.
-func (r *run) foreign(p retrieve.Passage) bool {
-	return retrieve.Language(p.Text) != retrieve.Language(r.asked)
+// A gate judges the passages of one question by a model.
+type gate struct {
+	*asking
+	model  Model
+	judged []Judged
+
+	open     []int // passages to judge, by index
+	calls    map[int]call
+	verdicts map[int]chan verdict
+	health   judgeHealth
+	deadline string // the reason for which judging ends early
+
+	warnedLate, warnedUnusable bool
 }
 
-// judgeOpen has the model judge the open passages, some at a time, and emits
-// all of judged in order.
-func (r *run) judgeOpen(ctx context.Context, model Model, passages []retrieve.Passage, open []int, judged []Judged) error {
+// prepare writes the calls for the open passages. Those beyond JudgeTokens are
+// decided by score.
+func (g *gate) prepare(found []retrieve.Passage, open []int) error {
+	g.calls, g.verdicts = map[int]call{}, map[int]chan verdict{}
+	same := map[Prompt]int{} // passages of the same words
+	tokens := 0
+	for n, i := range open {
+		e := g.writer.Truncate(prompt.NewEvidence(1, found[i]), g.writer.Window()/2)
+		p, err := g.write(RoleJudge, prompt.Slots{Evidence: []prompt.Evidence{e}})
+		if err != nil {
+			return err
+		}
+		p.MaxTokens = verdictTokens
+		if tokens += g.writer.Size(p.System, p.User) + verdictTokens; g.JudgeTokens > 0 && tokens > g.JudgeTokens {
+			for _, i := range open[n:] {
+				g.judged[i].By = unjudged
+			}
+			break
+		}
+		c := g.call(p)
+		c.again = 2 * same[p]
+		same[p]++
+		g.open = append(g.open, i)
+		g.calls[i], g.verdicts[i] = *c, make(chan verdict, 1)
+	}
+	return nil
+}
+
+// limit bounds the time for judging: JudgeTime, or half of the time that the
+// context leaves if that is less, since verdicts are of no use without time to
+// answer.
+func (g *gate) limit(ctx context.Context) (context.Context, context.CancelFunc) {
+	limit := cmp.Or(g.JudgeTime, defaultJudgeTime)
+	g.deadline = fmt.Sprintf("judging the passages took longer than %s (--gate-time)", limit)
+	if end, ok := ctx.Deadline(); ok {
+		if half := max(time.Until(end)/2, 1); limit <= 0 || half < limit {
+			limit, g.deadline = half, "judging the passages took half of the time that there was"
+		}
+	}
+	if limit <= 0 {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, limit)
+}
+
+// run makes the calls, some at a time, and emits all verdicts in order.
+func (g *gate) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	var workers sync.WaitGroup
 	defer workers.Wait()
 	defer cancel(nil)
-
-	calls := make(map[int]call, len(open))
-	alike := map[Prompt]int{} // passages of the same words
-	verdicts := make(map[int]chan verdict, len(open))
-	next := make(chan int, len(open))
-	tokens := 0
-	for n, i := range open {
-		p, err := r.write(RoleJudge, Slots{Evidence: []Evidence{r.fit(evidence(1, passages[i]), r.window()/2)}})
-		if err != nil {
-			return err
-		}
-		p.MaxTokens = judgeTokens
-		if tokens += r.count(p.System) + r.count(p.User) + judgeTokens; r.JudgeTokens > 0 && tokens > r.JudgeTokens {
-			for _, i := range open[n:] {
-				judged[i].By = "unjudged"
-			}
-			break
-		}
-		c := r.call(p)
-		c.again = 2 * alike[p]
-		calls[i] = *c
-		alike[p]++
-		verdicts[i] = make(chan verdict, 1)
+	judging, stop := g.limit(ctx)
+	defer stop()
+	next := make(chan int, len(g.open))
+	for _, i := range g.open {
 		next <- i
 	}
 	close(next)
-	judging, limit := ctx, cmp.Or(r.JudgeTime, defaultJudgeTime)
-	slow := fmt.Sprintf("judging the passages took longer than %s (--gate-time)", limit)
-	if end, ok := ctx.Deadline(); ok {
-		// What is decided is of no use without time left to answer.
-		if half := max(time.Until(end)/2, 1); limit <= 0 || half < limit {
-			limit, slow = half, "judging the passages took half of the time that there was"
-		}
-	}
-	if limit > 0 {
-		var stop context.CancelFunc
-		judging, stop = context.WithTimeout(ctx, limit)
-		defer stop()
-	}
-	judges := &bench{limited: r.JudgeCalls >= 0}
-	for range min(len(calls), or(r.Parallel, defaultParallel)) {
+	g.health.budgeted = g.JudgeCalls >= 0
+	for range min(len(g.open), g.parallel) {
 		workers.Go(func() {
 			for i := range next {
-				c := calls[i]
-				if v, ok := c.knownVerdict(ctx); ok {
-					verdicts[i] <- v
-					continue
+				v := g.verdict(ctx, judging, g.calls[i])
+				if isUnusable(v.err) && g.GateModel == nil { // the same model would have to answer
+					cancel(callError(RoleJudge, v.err))
 				}
-				if judging.Err() != nil {
-					verdicts[i] <- verdict{err: judging.Err(), late: true}
-					continue
-				}
-				if judges.broken() {
-					verdicts[i] <- verdict{}
-					continue
-				}
-				v := ask(judging, model, c)
-				if v.late = v.decision == Errored && judging.Err() != nil; !v.late {
-					judges.heard(v)
-				}
-				switch {
-				case !isUnusable(v.err):
-				case r.GateModel == nil: // it is the model that is to answer, too
-					cancel(asking(RoleJudge, v.err))
-				default:
-					judges.dismiss(v.err)
-				}
-				verdicts[i] <- v
+				g.verdicts[i] <- v
 			}
 		})
 	}
-
-	told, late := false, false
-	for i := range judged {
-		j := &judged[i]
-		if done, ok := verdicts[i]; ok {
-			v := <-done
-			j.By = "unjudged"
-			if len(v.calls) > 0 && !v.late {
-				j.Decision, j.By = v.decision, "model"
-				if v.reason != "" {
-					j.Reason = v.reason
-				}
-			}
-			before := r.usage
-			for _, c := range v.calls {
-				r.spent(c)
-				j.Calls += c.requests()
-			}
-			j.Tokens = r.usage.PromptTokens + r.usage.CompletionTokens - before.PromptTokens - before.CompletionTokens
+	for i := range g.judged {
+		if pending, ok := g.verdicts[i]; ok {
+			v := <-pending
+			g.apply(&g.judged[i], v)
 			if ctx.Err() != nil {
 				return fmt.Errorf("judging passages: %w", context.Cause(ctx))
 			}
-			if v.late || v.decision == Errored || len(v.calls) == 0 {
-				c := calls[i]
-				c.keepVerdict(ctx, v)
-				r.tellUnkept(&c)
-			}
-			if v.late && !late {
-				late = true
-				r.emit(Warning{Message: slow + ", so those not judged by then are decided by their scores"})
-			}
-			if len(v.calls) == 0 && !v.late && !told {
-				told = true
-				why := "every call to the judge failed, so it is not asked any more"
-				if err := judges.unusable(); err != nil {
-					why = "the judge cannot be used (" + err.Error() + ")"
-				}
-				r.emit(Warning{Message: why + ": the other passages are decided by their scores"})
-			}
+			g.saveUndecided(ctx, g.calls[i], v)
+			g.warnAbout(v)
 		}
-		if !r.emit(*j) {
+		if !g.emit(g.judged[i]) {
 			return nil
 		}
 	}
 	return nil
 }
 
-// A bench knows how the judges of a question fare. It is safe for concurrent use.
-type bench struct {
-	limited bool // there is a budget, and none of it is spent on a broken server
-
-	mu            sync.Mutex
-	asked, failed int
-	useless       error // why no further call can succeed
+// verdict judges one passage: by the journal, by a call, or not at all where
+// time has run out or the judge has failed too often.
+func (g *gate) verdict(ctx, judging context.Context, c call) verdict {
+	var saved savedVerdict
+	if c.load(ctx, c.verdictKey(), &saved) {
+		return saved.restore(c)
+	}
+	if judging.Err() != nil {
+		return verdict{err: judging.Err(), late: true}
+	}
+	if g.health.broken() {
+		return verdict{}
+	}
+	v := askJudge(judging, g.model, c)
+	if v.late = v.decision == Errored && judging.Err() != nil; !v.late {
+		g.health.record(v)
+	}
+	return v
 }
 
-func (b *bench) dismiss(err error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.useless = err
+// apply records a verdict, and what it cost, with the passage.
+func (g *gate) apply(j *Judged, v verdict) {
+	j.By = unjudged
+	if v.called() && !v.late {
+		j.Decision, j.By = v.decision, byModel
+		j.Reason = cmp.Or(v.reason, j.Reason)
+	}
+	before := g.usage
+	for _, c := range v.calls {
+		g.addUsage(c)
+		j.Calls += c.requests()
+	}
+	j.Tokens = g.usage.PromptTokens + g.usage.CompletionTokens - before.PromptTokens - before.CompletionTokens
 }
 
-func (b *bench) unusable() error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.useless
-}
-
-// brokenAfter passages that no judge could be asked about, and none that one
-// could, a server is taken for broken.
-const brokenAfter = 3
-
-func (b *bench) heard(v verdict) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.asked++
-	if v.decision == Errored {
-		b.failed++
+// saveUndecided saves a verdict whose calls failed or were never made. The
+// journal has the replies of the others.
+func (g *gate) saveUndecided(ctx context.Context, c call, v verdict) {
+	if v.late || v.decision == Errored || !v.called() {
+		c.save(ctx, c.verdictKey(), newSavedVerdict(v))
+		g.warnUnsaved(&c)
 	}
 }
 
-func (b *bench) broken() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.useless != nil || b.limited && b.failed >= brokenAfter && b.failed == b.asked
+func (g *gate) warnAbout(v verdict) {
+	switch {
+	case v.late && !g.warnedLate:
+		g.warnedLate = true
+		g.warn("%s, so the remaining passages are decided by their scores", g.deadline)
+	case !v.late && !v.called() && !g.warnedUnusable:
+		g.warnedUnusable = true
+		if err := g.health.unusable(); err != nil {
+			g.warn("the judge cannot be used (%s): the other passages are decided by their scores", err)
+			return
+		}
+		g.warn("the model could not check relevance, since every call failed: the other passages are decided by their scores")
+	}
 }
 
-// A verdict is what one judge said; without calls, none was asked.
+// judgeHealth decides whether a judge is worth calling. It is safe for
+// concurrent use.
+type judgeHealth struct {
+	budgeted bool // calls are limited, and none is spent on a broken server
+
+	mu            sync.Mutex
+	asked, failed int
+	fatal         error // why no further call can succeed
+}
+
+// brokenAfter is the number of failed passages, without any success, after
+// which a server counts as broken.
+const brokenAfter = 3
+
+func (h *judgeHealth) record(v verdict) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.asked++
+	if v.decision == Errored {
+		h.failed++
+	}
+	if isUnusable(v.err) {
+		h.fatal = v.err
+	}
+}
+
+func (h *judgeHealth) unusable() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.fatal
+}
+
+func (h *judgeHealth) broken() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.fatal != nil || h.budgeted && h.failed >= brokenAfter && h.failed == h.asked
+}
+
+// A verdict is the decision of a judge on one passage.
 type verdict struct {
 	decision Decision
 	reason   string
 	calls    []*call
 	err      error // of the last call
-	late     bool  // the time for judging ran out before it
+	late     bool  // the time for judging ran out first
 }
 
-// ask has a model judge one passage, twice if the first reply cannot be read
-// or does not come.
-func ask(ctx context.Context, m Model, first call) verdict {
+// called reports whether a judge was called at all.
+func (v verdict) called() bool { return len(v.calls) > 0 }
+
+// A savedVerdict is a verdict as a journal has it.
+type savedVerdict struct {
+	Decision Decision     `json:"decision"`
+	Reason   string       `json:"reason"`
+	Late     bool         `json:"late,omitempty"`
+	Calls    []savedReply `json:"calls"`
+}
+
+func (c *call) verdictKey() string { return c.key() + " verdict" }
+
+func newSavedVerdict(v verdict) savedVerdict {
+	s := savedVerdict{Decision: v.decision, Reason: v.reason, Late: v.late}
+	for _, made := range v.calls {
+		s.Calls = append(s.Calls, made.reply())
+	}
+	return s
+}
+
+func (s savedVerdict) restore(c call) verdict {
+	v := verdict{decision: s.Decision, reason: s.Reason, late: s.Late}
+	for _, reply := range s.Calls {
+		made := &call{prompt: c.prompt}
+		made.restore(reply)
+		v.calls = append(v.calls, made)
+	}
+	return v
+}
+
+// askJudge has a model judge one passage, a second time if the first call fails
+// or its reply cannot be read.
+func askJudge(ctx context.Context, m Model, first call) verdict {
 	var v verdict
 	for len(v.calls) < 2 {
 		c := first
@@ -286,7 +350,7 @@ func ask(ctx context.Context, m Model, first call) verdict {
 		}
 		if v.err != nil && j.verdict == "" {
 			v.decision, v.reason = Errored, "the judge could not be asked: "+shortReason(v.err.Error())
-			if !worthAnother(ctx, v.err) {
+			if !worthRetrying(ctx, v.err) {
 				return v
 			}
 			continue
@@ -299,12 +363,11 @@ func ask(ctx context.Context, m Model, first call) verdict {
 	return v
 }
 
-// worthAnother says whether a call that failed is worth making again, once the
-// time has passed that its error names: a server that limits its requests is
-// not asked before the time it gave. There is one such wait for a passage. The
-// model's client makes no request of a judge twice, so this is the only place
-// that heeds it; the client has held the wait against the time a call has.
-func worthAnother(ctx context.Context, err error) bool {
+// worthRetrying reports whether to repeat a failed call, after waiting for as
+// long as its error says. The model's client never repeats a judge's request,
+// so this is the only place that honors the wait; the client has checked it
+// against the time limit of a call.
+func worthRetrying(ctx context.Context, err error) bool {
 	if d := delayed(nil); errors.As(err, &d) && d.RetryIn() != 0 {
 		if d.RetryIn() < 0 {
 			return false
@@ -317,15 +380,10 @@ func worthAnother(ctx context.Context, err error) bool {
 		}
 		return ctx.Err() == nil
 	}
-	u := unusable(nil)
-	return ctx.Err() == nil && !(errors.As(err, &u) && u.Unusable())
+	return ctx.Err() == nil && !isUnusable(err)
 }
 
-func asking(role Role, err error) error {
-	return fmt.Errorf("asking the model (%s): %w", role, err)
-}
-
-// keep gives the passages that were not judged irrelevant: the first relevant
+// keep returns the passages that were not judged irrelevant: the first relevant
 // one leads, the others keep their order.
 func keep(passages []retrieve.Passage, judged []Judged) []retrieve.Passage {
 	kept := make([]retrieve.Passage, 0, len(passages))
@@ -345,28 +403,4 @@ func keep(passages []retrieve.Passage, judged []Judged) []retrieve.Passage {
 		kept[0] = first
 	}
 	return kept
-}
-
-// fit shortens a piece of evidence to at most about the given tokens, at the
-// end of a sentence where there is one.
-func (r *run) fit(e Evidence, tokens int) Evidence {
-	for total := r.count(e.text); total > tokens && e.text != ""; total = r.count(e.text) {
-		limit := len(e.text) * max(tokens, 0) / total * 19 / 20
-		end := 0
-		for s := range ingest.Sentences(e.text) {
-			if s.End > limit {
-				break
-			}
-			end = s.End
-		}
-		if end == 0 {
-			e.text = clip(e.text, limit)
-			if limit == 0 {
-				e.text = ""
-			}
-			return e
-		}
-		e.text = e.text[:end]
-	}
-	return e
 }

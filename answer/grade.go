@@ -5,10 +5,9 @@ import (
 	"unicode"
 )
 
-// Grade reads a judge's reply as a verdict. White space is trimmed and letters
-// are lowered; quotes, backticks and asterisks are taken off both ends, and
-// sentence marks off the end. What is left must be one of the known words;
-// anything else is [Unparsable].
+// Grade reads a judge's reply as a verdict. It ignores case, white space, quotes,
+// backticks and asterisks at both ends, and punctuation at the end. The rest must
+// be one of the known words; anything else is [Unparsable].
 func Grade(reply string) Decision {
 	const quotes = "\"'`*"
 	word := strings.ToLower(strings.TrimSpace(reply))
@@ -28,7 +27,7 @@ func Grade(reply string) Decision {
 }
 
 // A judgement reads a judge's reply as it streams: the verdict from the first
-// line that holds anything, a reason from the next one.
+// line that is not blank, a reason from the next one.
 type judgement struct {
 	reply   strings.Builder
 	verdict Decision // empty while unknown
@@ -41,8 +40,8 @@ const (
 	maxReasonWords  = 12
 )
 
-// add takes the next piece and tells whether everything worth reading has
-// been read, so that the call can be cut. A relevant verdict needs no reason.
+// add takes the next piece and reports whether the rest does not matter, so that
+// the call can be stopped. A relevant verdict needs no reason.
 func (j *judgement) add(piece string) (done bool) {
 	j.reply.WriteString(piece)
 	text := strings.TrimLeftFunc(j.reply.String(), unicode.IsSpace)
@@ -64,8 +63,8 @@ func (j *judgement) add(piece string) (done bool) {
 	return ended || len(line) > maxReasonBytes || len(strings.Fields(line)) > maxReasonWords
 }
 
-// end settles the verdict of a reply that stops here. One that was cut off in
-// its first line is none, whatever it looks like so far.
+// end returns the verdict of a reply that ends here. A reply that was cut in its
+// first line has none, whatever it looks like so far.
 func (j *judgement) end(cut bool) (Decision, string) {
 	if j.verdict == "" && cut {
 		j.verdict = Unparsable
@@ -76,7 +75,7 @@ func (j *judgement) end(cut bool) (Decision, string) {
 	return j.verdict, shortReason(j.reason)
 }
 
-// shortReason makes the judge's words fit to be shown: one line of printable
+// shortReason makes the judge's words safe to show: one line of printable
 // characters, at most maxReasonWords words.
 func shortReason(s string) string {
 	s = strings.Map(func(r rune) rune {

@@ -6,13 +6,14 @@ import (
 	"strings"
 )
 
-// Graph draws a run as a Mermaid flowchart, https://mermaid.js.org: a node for
-// each call, and arrows from the passages and calls whose results it was given.
+// Graph draws the steps of an answer as a Mermaid flowchart,
+// https://mermaid.js.org: a node for each call, with arrows from the passages
+// and calls that it used.
 func Graph(steps []Stepped) string {
 	var b strings.Builder
 	b.WriteString("flowchart TD\n")
 	left := 0
-	var made []int // steps whose results went into no other
+	var made []int // steps whose results no other step used
 	for _, s := range steps {
 		if s.Step == 0 { // passages that went into no call
 			left++
@@ -54,5 +55,5 @@ func passageList(labels []int, passages int) string {
 	return fmt.Sprint(labels)
 }
 
-// inWords makes words of a reason's name.
+// inWords replaces the underscores of a reason by spaces.
 func inWords(reason string) string { return strings.ReplaceAll(reason, "_", " ") }

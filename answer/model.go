@@ -16,7 +16,7 @@ type Model interface {
 	// carries the finish reason and the usage. The sequence is lazy and
 	// single-use. An error ends it; a reply that ended without a finish
 	// reason is an error. Breaking out of the range closes the call at once.
-	// The piece beside an error has no text, but the usage so far.
+	// The piece that comes with an error has no text, but the usage so far.
 	Complete(ctx context.Context, p Prompt) iter.Seq2[Piece, error]
 }
 
@@ -40,11 +40,11 @@ type Prompt struct {
 	Role   Role
 	System string
 	User   string
-	// MaxTokens bounds the reply; 0 leaves it to the server. What a model
-	// thinks before it does not count: where a server counts it all the same, a
-	// Model sees to it that a reply comes, unless Hard is set.
+	// MaxTokens bounds the reply; 0 leaves it to the server. Thoughts do not
+	// count: for a server that counts them, a Model makes sure that a reply
+	// comes, unless Hard is set.
 	MaxTokens int
-	// Hard lets MaxTokens bound thoughts too, though no word may come then.
+	// Hard lets MaxTokens bound thoughts too, even if no reply is left then.
 	Hard bool
 }
 
@@ -53,9 +53,9 @@ type Piece struct {
 	Text string
 	// Finish is "stop", "length" or "content_filter" on the last piece, else empty.
 	Finish string
-	// Usage is what the call cost: on the last piece, and beside an error, in
-	// all; on the pieces before, without this prompt and the text of its reply,
-	// so that what remains are its thoughts and the requests that gave nothing.
+	// Usage is what the call cost: in all on the last piece and with an error;
+	// on the pieces before without the prompt and the text of the reply, which
+	// leaves thoughts and failed requests.
 	Usage Tokens
 }
 

@@ -1,17 +1,20 @@
 package answer
 
-import "ibid/retrieve"
+import (
+	"ibid/answer/replay"
+	"ibid/retrieve"
+)
 
 // A Question is what a person asks.
 type Question struct {
 	Text string
 	// History holds the turns before it, oldest first.
 	History []Turn
-	// Strategy is how evidence becomes an answer; an unknown one is an error.
+	// Strategy is how passages become an answer; an unknown one is an error.
 	//
-	//   - "auto" or empty: extract without a model; with one, one call if
-	//     everything fits it, else refine
-	//   - "refine": a draft from the first passages, refined with the others
+	//   - "auto" or empty: refine with a model, extract without one
+	//   - "refine": a draft from the first passages, refined with the others;
+	//     one call if everything fits it
 	//   - "stuff": one call with as many passages as fit it
 	//   - "map-reduce": an answer from each part alone, then one from those
 	//   - "map-rerank": the best answer from one passage, by the model's score
@@ -23,14 +26,14 @@ type Question struct {
 	Diversity float64
 	Filter    retrieve.Filter
 	// Style says how the reply should sound and look: its tone, length, form or
-	// language, in anybody's words. It is shown where the answer is written, and
-	// nowhere else: no verdict, and not what is searched, hangs on it. Of one
-	// that takes more than an eighth of the context window the rest is left
-	// out, and a Warning tells of it. Without a model it does nothing.
+	// language, in free words. Only prompts for what the reader sees show it: no
+	// verdict and no search depends on it. At most an eighth of the context
+	// window is used, and a Warning says if more was cut off. It has no effect
+	// without a model.
 	Style string
-	// Run makes the question one that can be taken up again after a crash;
-	// nil for one that cannot.
-	Run *Run
+	// Recorder makes the question one that can be resumed after a crash; nil
+	// for one that cannot.
+	Recorder *replay.Recorder
 }
 
 // A Turn is one earlier message of a conversation.

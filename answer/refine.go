@@ -5,34 +5,43 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
+	"ibid/answer/prompt"
 	"ibid/cite/marker"
 	"ibid/retrieve"
 )
 
-// refine makes an answer of the kept passages step by step: a first draft
-// from the first batch, improved with each further one. Drafts stream as
-// Draft, the last step as Text. It plans for most steps at most.
-func (r *run) refine(ctx context.Context, kept []retrieve.Passage, most int) error {
-	kept, copies := r.withoutCopies(kept)
-	batches, planned, err := r.pack(kept, RoleAnswer, RoleRefine, most)
+// refineAll is the strategy refine: as many steps as the budget has.
+func (r *asking) refineAll(ctx context.Context, kept []retrieve.Passage) error {
+	return r.refine(ctx, kept, r.left())
+}
+
+// stuff is the strategy stuff: refine with one step.
+func (r *asking) stuff(ctx context.Context, kept []retrieve.Passage) error {
+	return r.refine(ctx, kept, 1)
+}
+
+// refine makes an answer of the kept passages step by step: a first draft from
+// the first batch, improved with each further one, in most steps at most. Drafts
+// are emitted as Draft, the last step as Text.
+func (r *asking) refine(ctx context.Context, kept []retrieve.Passage, most int) error {
+	kept, duplicates := r.withoutDuplicates(kept)
+	batches, packed, err := r.writer.Pack(kept, r.promptOf(RoleAnswer), r.promptOf(RoleRefine), most)
 	if err != nil {
 		return err
 	}
-	l := &loop{run: r, batches: batches}
-	if l.kept, l.copies = r.label(kept, copies, planned); r.stopped {
-		return nil
-	}
+	l := &refiner{asking: r, passages: r.label(kept, packed, duplicates), batches: batches}
 	for len(l.batches) > 0 && !r.stopped {
 		b := l.batches[0]
 		if l.draft != "" && !r.fits(l.draft, b) {
-			l.leave("answer_too_long", l.batches)
+			l.skip("answer_too_long", l.batches)
 			break
 		}
-		r.tellShortened()
+		r.warnShortened()
 		l.batches = l.batches[1:]
-		if err := l.step(ctx, b, len(l.batches) == 0); err != nil || r.stopped {
+		if err := l.step(ctx, b); err != nil || r.stopped {
 			return err
 		}
 		if l.streamed {
@@ -42,70 +51,34 @@ func (r *run) refine(ctx context.Context, kept []retrieve.Passage, most int) err
 			l.missed = l.failed
 			break // a long text has many steps left, and all would fail
 		}
-		before := l.missed
-		switch {
-		case l.failed == nil:
-		case !l.shrunk && errors.Is(l.failed, ErrContextLength):
-			// The window is smaller than the setting says. Half a step fits
-			// where a whole one did not, or it is a matter for the person.
+		if !l.shrunk && errors.Is(l.failed, ErrContextLength) {
+			// The window is smaller than the setting says. If half a batch does
+			// not fit either, the setting must be changed.
 			l.shrunk = true
-			r.emit(Warning{Message: fmt.Sprintf("the prompt did not fit the model's context window, so the evidence was halved: lower --context-tokens (%d now)", or(r.ContextTokens, defaultContextTokens))})
-			l.again(r.halves(b)...)
-			continue
-		default:
-			l.missed = cmp.Or(l.missed, l.failed)
-		}
-		if l.gave {
+			r.warn("the prompt did not fit the model's context window, so the evidence was halved: lower --context-tokens (%d now)", r.writer.ContextTokens)
+			l.retry(r.writer.Halves(b))
 			continue
 		}
-		if copies := l.copies.of(b); len(copies) > 0 {
-			if len(copies) == len(b) {
-				l.missed = before
-			}
-			l.again(copies)
-		}
+		l.missed = cmp.Or(l.missed, l.failed)
 	}
 	return l.end()
 }
 
-// again puts batches in front of those to come. What the budget of calls has
-// no room for any more is left out.
-func (l *loop) again(batches ...batch) {
-	l.batches = append(batches, l.batches...)
-	if over := len(l.batches) - l.left(); over > 0 {
-		unread := l.leave("budget", l.batches[len(l.batches)-over:])
-		l.batches = l.batches[:len(l.batches)-over]
-		l.missed = cmp.Or(l.missed, l.budgetSpent(unread, l.failed))
-	}
-}
-
-// leave tells of batches that go into no step, and gives how many passages
-// they are.
-func (l *loop) leave(reason string, batches []batch) int {
-	var unread batch
-	for _, b := range batches {
-		unread = append(unread, b...)
-	}
-	l.stepped(Stepped{Passages: l.ids(unread), Labels: unread.labels(), Reason: reason})
-	return len(unread)
-}
-
-// fits tells whether a draft can be refined with a batch.
-func (r *run) fits(draft string, b batch) bool {
-	tokens := r.count(draft)
+// fits reports whether a draft can be refined with a batch.
+func (r *asking) fits(draft string, b prompt.Batch) bool {
+	tokens := r.writer.Count(draft)
 	if r.MaxDraftTokens > 0 && tokens > r.MaxDraftTokens {
 		return false
 	}
-	p, err := r.write(RoleRefine, Slots{Evidence: b, Draft: draft})
-	return err != nil || r.count(p.System)+r.count(p.User)+tokens <= r.window()
+	p, err := r.write(RoleRefine, prompt.Slots{Evidence: b, Draft: draft})
+	return err != nil || r.writer.Size(p.System, p.User)+tokens <= r.writer.Window()
 }
 
-// A loop is the state of the refine loop between its steps.
-type loop struct {
-	*run
-	kept    []retrieve.Passage
-	copies  copies
-	batches []batch // still to come
+// A refiner is the state of the refine loop between its steps.
+type refiner struct {
+	*asking
+	passages []retrieve.Passage
+	batches  []prompt.Batch // still to come
 
 	steps  int
 	from   []int  // the step that made the draft
@@ -113,143 +86,182 @@ type loop struct {
 	cut    bool   // the draft's end is missing
 	read   int    // steps whose reply came whole
 	failed error  // what went wrong in the last step
-	gave   bool   // the last step's reply says something
 	missed error  // why a step's evidence was not read
-	cited  []int  // labels that stood in a draft
+	cited  []int  // labels in any draft
 	used   int    // passages in the batches that changed the answer
 
 	shrunk   bool   // the evidence was halved for a window that was too small
-	streamed bool   // the last step's reply went out as Text
-	broken   string // why the end of that is missing
+	streamed bool   // the last step's reply was emitted as Text
+	broken   string // why its end is missing
+}
+
+// retry puts batches in front of those to come. What the budget of calls has no
+// room for any more is skipped.
+func (l *refiner) retry(batches []prompt.Batch) {
+	l.batches = append(batches, l.batches...)
+	if over := len(l.batches) - l.left(); over > 0 {
+		unread := l.skip("budget", l.batches[len(l.batches)-over:])
+		l.batches = l.batches[:len(l.batches)-over]
+		l.missed = cmp.Or(l.missed, l.errBudget(unread, l.failed))
+	}
+}
+
+// skip reports batches that go into no step, and returns how many passages they
+// have.
+func (l *refiner) skip(reason string, batches []prompt.Batch) int {
+	unread := slices.Concat(batches...)
+	l.emitStep(Stepped{Passages: idsOf(l.passages, unread), Labels: unread.Labels(), Reason: reason})
+	return len(unread)
 }
 
 // step asks for a draft, or for a better one, from one batch.
-func (l *loop) step(ctx context.Context, b batch, last bool) error {
+func (l *refiner) step(ctx context.Context, b prompt.Batch) error {
 	l.steps++
 	l.made++
-	role, model := RoleAnswer, l.Model
+	s := &refineStep{refiner: l, batch: b, last: len(l.batches) == 0, role: RoleAnswer}
+	model := l.Model
 	if l.draft != "" {
-		role = RoleRefine
+		s.role = RoleRefine
 		if l.RefineModel != nil {
 			model = l.RefineModel
 		}
 	}
-	prompt, err := l.write(role, Slots{Evidence: b, Draft: l.draft})
+	s.reply.expects = nonAnswers{noAnswer: true, noChange: s.role == RoleRefine}
+	s.allowed = append(b.Labels(), l.cited...)
+	p, err := l.write(s.role, prompt.Slots{Evidence: b, Draft: l.draft})
 	if err != nil {
 		return err
 	}
-	allowed := append(b.labels(), l.cited...)
-	s := newSieve(allowed, true)
-	s.verbatim = true
-	show := func(piece string) bool { return piece == "" || l.show(piece, last) }
-
-	c := l.call(prompt)
-	reply := listener{said: said{answer: true, changed: role == RoleRefine}}
-	l.failed = nil
-	for piece, err := range c.pieces(ctx, model) {
-		if err != nil {
-			l.failed = asking(role, err)
-			break
-		}
-		out, enough := reply.hear(piece)
-		if enough {
-			c.enough = true
-			break
-		}
-		if out != "" && !show(s.feed(out)) {
-			break
-		}
-	}
-	released := reply.released
-	if released && !l.stopped {
-		show(s.close())
-	}
-	l.spent(c)
+	s.stream(ctx, model, p)
 	if l.stopped {
 		return nil
 	}
-	l.checkRead(c)
-
-	text := reply.reply.String()
-	labels, invented := marker.Labels(text, highestLabel(allowed)), []int(nil)
-	if len(without(labels, allowed)) > 0 {
-		text, labels, invented = sift(text, allowed)
-	}
-	lost := without(marker.Labels(l.draft, highestLabel(allowed)), labels)
-	blank := strings.TrimSpace(text) == ""
-	if l.failed == nil && blank && c.finish == "length" {
-		l.failed = asking(role, errWordless)
-	}
-	l.gave = l.failed == nil && !blank
-	whole := l.failed == nil && c.finish != "length"
-	reason := ""
-	switch {
-	case l.failed != nil && released && last:
-		l.streamed = true
-		l.used += len(b)
-		l.stepped(Stepped{Step: l.steps, Role: role, Passages: l.ids(b), Labels: b.labels(), From: l.from, Reason: "model_error", Invented: invented, Lost: lost})
-		l.broken = incompleteReason(l.failed)
-		return nil
-	case blank && (l.failed == nil || errors.Is(l.failed, errWordless)):
-		reason = "empty_reply"
-	case l.failed != nil:
-		reason = "model_error"
-	case !(released && last) && reply.end() != "":
-		reason = reply.end()
-	case text == l.draft:
-		reason = "same"
-	case !whole && l.draft != "" && !(released && last):
-		reason = "cut"
-	}
-	if l.failed == nil {
-		l.read++
-	}
-	done := Stepped{Step: l.steps, Role: role, Passages: l.ids(b), Labels: b.labels(), From: l.from, Changed: reason == "", Reason: reason, Invented: invented}
-	if done.Changed {
-		l.from = []int{l.steps}
-		if !released && !show(text) {
-			return nil
-		}
-		done.Lost = lost
-		l.cited = append(l.cited, labels...)
-		if !last {
-			l.emit(Draft{Step: l.steps, Labels: labels, Final: true})
-		}
-		l.draft, l.cut = text, !whole
-		l.used += len(b)
-	}
-	// A reply of nothing but invented labels has shown nothing.
-	l.streamed = last && (released && reason != "empty_reply" || done.Changed)
-	l.stepped(done)
-	if l.streamed && !whole {
-		l.broken = reachedLength
-	}
-	return l.giveUp()
-}
-
-func (l *loop) ids(b batch) []string { return idsOf(l.kept, b) }
-
-// show sends the next piece of a reply out.
-func (l *loop) show(piece string, last bool) bool {
-	if last {
-		return l.emit(Text{Text: piece})
-	}
-	return l.emit(Draft{Step: l.steps, Text: piece})
-}
-
-// giveUp gives the error that makes further steps useless, unless there is an
-// answer already.
-func (l *loop) giveUp() error {
-	if u := unusable(nil); l.draft == "" && errors.As(l.failed, &u) && u.Unusable() {
-		return l.failed
+	l.warnCutPrompt(s.call)
+	s.conclude()
+	if l.draft == "" && isUnusable(l.failed) && !l.streamed {
+		return l.failed // further steps are useless
 	}
 	return nil
 }
 
-// end sends the answer out if the last step has not done it.
-func (l *loop) end() error {
+// A refineStep is one step of the refine loop.
+type refineStep struct {
+	*refiner
+	batch   prompt.Batch
+	last    bool // no further batch is to come: the reply is the answer
+	role    Role
+	allowed []int // labels that the reply may cite
+	call    *call
+	reply   heldReply
+}
+
+// stream makes the call and shows the reply as it comes.
+func (s *refineStep) stream(ctx context.Context, m Model, p Prompt) {
+	out := newSieve(s.allowed, true)
+	out.verbatim = true
+	s.call = s.refiner.call(p)
+	s.failed = nil
+	for piece, err := range s.call.pieces(ctx, m) {
+		if err != nil {
+			s.failed = callError(s.role, err)
+			break
+		}
+		text, enough := s.reply.add(piece)
+		if enough {
+			s.call.enough = true
+			break
+		}
+		if text != "" && !s.show(out.add(text)) {
+			break
+		}
+	}
+	if s.reply.released && !s.stopped {
+		s.show(out.end())
+	}
+	s.addUsage(s.call)
+}
+
+// show emits the next piece of the reply.
+func (s *refineStep) show(piece string) bool {
+	switch {
+	case piece == "":
+		return true
+	case s.last:
+		return s.emit(Text{Text: piece})
+	}
+	return s.emit(Draft{Step: s.steps, Text: piece})
+}
+
+// conclude makes the reply the new draft, or keeps the old one.
+func (s *refineStep) conclude() {
+	text := s.reply.text.String()
+	labels, invented := marker.Labels(text, highestLabel(s.allowed)), []int(nil)
+	if len(without(labels, s.allowed)) > 0 {
+		text, labels, invented = sift(text, s.allowed)
+	}
+	lost := without(marker.Labels(s.draft, highestLabel(s.allowed)), labels)
+	blank := strings.TrimSpace(text) == ""
+	if s.failed == nil && blank && s.call.finish == "length" {
+		s.failed = callError(s.role, errWordless)
+	}
+	if s.failed == nil {
+		s.read++
+	}
+	done := Stepped{
+		Step: s.steps, Role: s.role, Passages: idsOf(s.passages, s.batch), Labels: s.batch.Labels(), From: s.from, Invented: invented,
+	}
+	shown := s.reply.released && s.last // as Text, which cannot be taken back
+	if shown && s.failed != nil {
+		s.streamed, s.broken = true, incompleteReason(s.failed)
+		s.used += len(s.batch)
+		done.Reason, done.Lost = modelError, lost
+		s.emitStep(done)
+		return
+	}
+	whole := s.failed == nil && s.call.finish != "length"
+	done.Reason = s.unchanged(text, whole, shown)
+	if done.Changed = done.Reason == ""; done.Changed {
+		if !s.reply.released && !s.show(text) {
+			return
+		}
+		done.Lost = lost
+		s.from = []int{s.steps}
+		s.cited = append(s.cited, labels...)
+		if !s.last {
+			s.emit(Draft{Step: s.steps, Labels: labels, Final: true})
+		}
+		s.draft, s.cut = text, !whole
+		s.used += len(s.batch)
+	}
+	// A reply of nothing but invented labels has shown nothing.
+	s.streamed = s.last && (s.reply.released && done.Reason != emptyReply || done.Changed)
+	if s.streamed && !whole {
+		s.broken = reachedLength
+	}
+	s.emitStep(done)
+}
+
+// unchanged says why the reply leaves the answer as it is; empty where the reply
+// is the new answer.
+func (s *refineStep) unchanged(text string, whole, shown bool) string {
+	switch {
+	case strings.TrimSpace(text) == "" && (s.failed == nil || errors.Is(s.failed, errWordless)):
+		return emptyReply
+	case s.failed != nil:
+		return modelError
+	case !shown && s.reply.end() != "":
+		return s.reply.end()
+	case text == s.draft:
+		return "same"
+	case !whole && s.draft != "" && !shown:
+		return "cut"
+	}
+	return ""
+}
+
+// end emits the answer if the last step has not done so.
+func (l *refiner) end() error {
 	l.usage.Used = l.used
-	l.tellCopies(l.kept, l.copies)
 	switch {
 	case l.stopped:
 		return nil
@@ -262,12 +274,12 @@ func (l *loop) end() error {
 	case l.missed != nil && l.read == 0:
 		return l.missed
 	default:
-		l.tellMissed(l.missed)
-		l.unanswered(noAnswer, l.kept)
+		l.warnMissed(l.missed)
+		l.unanswered(noAnswer, l.passages)
 		return nil
 	}
-	if l.summary == nil { // of a summary it is more than a warning
-		l.tellMissed(l.missed)
+	if l.summary == nil { // a summary is Incomplete then
+		l.warnMissed(l.missed)
 	}
 	if l.broken != "" {
 		l.emit(Incomplete{Reason: l.broken})
@@ -276,20 +288,76 @@ func (l *loop) end() error {
 	return nil
 }
 
-// budgetSpent is why passages were not read after calls had to be made again.
-func (r *run) budgetSpent(unread int, why error) error {
-	return fmt.Errorf("%d passages were left when the budget of %d calls was spent: %w", unread, or(r.AnswerCalls, defaultAnswerCalls), why)
+// label fixes the labels of the packed passages by emitting Kept, reports the
+// passages that go into no call, and returns those that do.
+func (r *asking) label(kept []retrieve.Passage, packed int, duplicates []retrieve.Passage) []retrieve.Passage {
+	labelled := slices.Clone(kept[:packed])
+	r.emit(Kept{Passages: labelled})
+	r.skipPassages("budget", kept[packed:])
+	r.skipPassages("near_duplicate", duplicates)
+	return labelled
 }
 
-// tellMissed warns that evidence was not read.
-func (r *run) tellMissed(why error) {
+// skipPassages reports kept passages that have no label and go into no call.
+func (r *asking) skipPassages(reason string, passages []retrieve.Passage) {
+	if len(passages) == 0 {
+		return
+	}
+	ids := make([]string, len(passages))
+	for i, p := range passages {
+		ids[i] = p.ID
+	}
+	r.emitStep(Stepped{Passages: ids, Reason: reason})
+}
+
+// idsOf returns the chunk ids of a batch of labelled passages.
+func idsOf(labelled []retrieve.Passage, b prompt.Batch) []string {
+	out := make([]string, len(b))
+	for i, e := range b {
+		out[i] = labelled[e.Label()-1].ID
+	}
+	return out
+}
+
+// warnShortened warns about the passages that have been shortened since it was
+// last called.
+func (r *asking) warnShortened() {
+	titles, passages := r.writer.Shortened()
+	if passages == 0 {
+		return
+	}
+	from := "“" + prompt.Clip(titles[0], 80) + "”"
+	if more := len(titles) - 1; more > 0 {
+		from += fmt.Sprintf(" and %d more", more)
+	}
+	r.warn("the end of a passage was left out, because it is longer than the model's context window (%d in all, of %s): "+
+		"--context-tokens is %d", passages, from, r.writer.ContextTokens)
+}
+
+// lacksEnds says how many passages were shortened, if any.
+func (r *asking) lacksEnds() string {
+	n := r.writer.AllShortened()
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("the ends of passages that are longer than the context window are not in it (%d of them)", n)
+}
+
+// errBudget says why passages were not read after calls had to be repeated.
+func (r *asking) errBudget(unread int, why error) error {
+	return fmt.Errorf("%d passages were left when the budget of %d calls was spent: %w", unread, r.calls, why)
+}
+
+// warnMissed warns that evidence was not read.
+func (r *asking) warnMissed(why error) {
 	if why != nil {
-		r.emit(Warning{Message: "not everything that was found could be read: " + why.Error()})
+		r.warn("not everything that was found could be read: %s", why)
 	}
 }
 
-// errWordless is the fate of a model that thinks for as long as it may.
-var errWordless = errors.New("the reply reached its longest length before a word of it was said: have the model think less, or raise the length that its server allows")
+// errWordless is the error of a model that thinks until its reply is full.
+var errWordless = errors.New("the reply reached its longest length before a word of it was said: " +
+	"have the model think less, or raise the length that its server allows")
 
 const reachedLength = "the model's reply reached its longest length"
 
@@ -303,17 +371,7 @@ func incompleteReason(err error) string {
 	return err.Error()
 }
 
-// without gives the numbers of a that are not in b.
+// without returns the numbers of a that are not in b.
 func without(a, b []int) []int {
-	var out []int
-	for _, n := range a {
-		found := false
-		for _, m := range b {
-			found = found || n == m
-		}
-		if !found {
-			out = append(out, n)
-		}
-	}
-	return out
+	return slices.DeleteFunc(slices.Clone(a), func(n int) bool { return slices.Contains(b, n) })
 }

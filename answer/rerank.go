@@ -3,12 +3,13 @@ package answer
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
+	"ibid/answer/extract"
+	"ibid/answer/prompt"
 	"ibid/retrieve"
 )
 
@@ -20,14 +21,14 @@ type Rated struct {
 	Unscored bool
 }
 
-// scoreLine parts an answer from its score: the first score line counts.
+// scoreLine separates an answer from its score: the first score line counts.
 var scoreLine = regexp.MustCompile(`(?s)(.*?)\nScore: ([0-9]*)`)
 
 // maxScoreDigits keeps scores far from the end of an int.
 const maxScoreDigits = 9
 
-// Rate reads a reply that ends in a line "Score: N". The answer is what stands
-// before that line, verbatim, or the whole reply when there is none.
+// Rate reads a reply that ends in a line "Score: N". The answer is the text
+// before that line, verbatim, or the whole reply without such a line.
 func Rate(reply string) Rated {
 	m := scoreLine.FindStringSubmatch(reply)
 	if m == nil {
@@ -40,7 +41,7 @@ func Rate(reply string) Rated {
 	return Rated{Answer: m[1], Score: score, Unscored: err != nil}
 }
 
-// Rank gives the indices of the rated answers by falling score. Equal scores
+// Rank returns the indices of the rated answers by falling score. Equal scores
 // keep their order.
 func Rank(rated []Rated) []int {
 	order := make([]int, len(rated))
@@ -51,59 +52,58 @@ func Rank(rated []Rated) []int {
 	return order
 }
 
-// rate reads the score of a reply. One that stands at the end of a reply which
-// was cut may lack a digit: it is none.
-func (p *Part) rate(reply replied) {
-	text := string(reply.text)
-	p.rated = Rate(text)
-	if !p.whole && Rate(text+"0").Score != p.rated.Score {
+// rate reads the score of a reply. A score at the very end of a reply that was
+// cut may lack a digit and does not count.
+func (p *Part) rate(reply string) {
+	p.rated = Rate(reply)
+	if !p.whole && Rate(reply+"0").Score != p.rated.Score {
 		p.rated.Score, p.rated.Unscored = 0, true
 	}
 	p.Text = p.rated.Answer
 }
 
-// mapRerank answers from each kept passage alone, and gives the answer that
-// the model scored highest.
-func (r *run) mapRerank(ctx context.Context, kept []retrieve.Passage) error {
-	kept, copies := r.withoutCopies(kept)
-	planned := min(len(kept), r.left())
-	room, err := r.room(RoleRerank)
+// mapRerank is the strategy map-rerank: it answers from each passage alone, and
+// emits the answer that the model scored highest.
+func (r *asking) mapRerank(ctx context.Context, kept []retrieve.Passage) error {
+	kept, duplicates := r.withoutDuplicates(kept)
+	room, err := r.writer.Room(prompt.Rerank)
 	if err != nil {
 		return err
 	}
-	m := &mapping{run: r}
-	if m.kept, m.copies = r.label(kept, copies, planned); r.stopped {
+	m := &mapping{asking: r, passages: r.label(kept, min(len(kept), r.left()), duplicates)}
+	if r.stopped {
 		return nil
 	}
-	for i := range kept[:planned] {
-		e := evidence(i+1, kept[i])
-		cost, err := r.cost(e)
+	for i, p := range m.passages {
+		e := prompt.NewEvidence(i+1, p)
+		cost, err := r.writer.Cost(e)
 		if err != nil {
 			return err
 		}
-		m.batches = append(m.batches, batch{r.shortened(e, room-(cost-r.count(e.text)))})
+		fence := cost - r.writer.Count(e.Text())
+		m.batches = append(m.batches, prompt.Batch{r.writer.Shorten(e, room-fence)})
 	}
-	parts, err := m.mapped(ctx, RoleRerank, 0)
+	parts, err := m.mapAll(ctx, RoleRerank, 0)
 	if err != nil || r.stopped {
 		return err
 	}
 	if len(parts) == 0 {
-		return m.nothing()
+		return m.endEmpty()
 	}
 	rated := make([]Rated, len(parts))
 	for i, p := range parts {
 		if rated[i] = p.rated; p.rated.Unscored {
-			r.emit(Warning{Message: fmt.Sprintf("the model gave no score to its answer from “%s”, so it counts as 0", clip(m.kept[p.Labels[0]-1].Title, 80))})
+			r.warn("the model gave no score to its answer from “%s”, so it counts as 0", prompt.Clip(m.passages[p.Labels[0]-1].Title, 80))
 		}
 	}
 	best := parts[Rank(rated)[0]]
 	if len(best.cited) == 0 {
-		// An answer from one passage rests on that passage.
-		best.Text = labelled(strings.TrimRight(best.Text, " \t\n"), best.Labels[0], "")
+		// An answer from one passage is based on that passage.
+		best.Text = extract.Labelled(strings.TrimRight(best.Text, " \t\n"), best.Labels[0], "")
 	}
 	r.usage.Used = 1
 	r.emit(Text{Text: best.Text})
-	m.tellMissing()
+	m.reportMissing()
 	if !best.whole {
 		r.emit(Incomplete{Reason: reachedLength})
 	}

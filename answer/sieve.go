@@ -8,26 +8,26 @@ import (
 	"ibid/cite/marker"
 )
 
-// A sieve lets the labels of a text through that a model was shown, and no
-// others: what a model makes up must not pass for a citation. It takes text in
-// pieces, as a [marker.Scanner] does.
+// A sieve removes the labels from a text that the model was not shown, since an
+// invented label must not pass for a citation. It takes the text in pieces, as a
+// [marker.Scanner] does.
 type sieve struct {
 	scanner  *marker.Scanner
 	shown    map[int]bool
 	out      []byte
 	invented []int
 	cited    []int
-	// sure writes labels in the seed form, which is a label wherever it
-	// stands, and keeps the place of those taken out, so that package cite
-	// closes up the space before them.
+	// sure writes labels in the seed form, which is a label in any context, and
+	// marks the place of removed ones, so that package cite closes up the space
+	// before them.
 	sure bool
-	// verbatim leaves a marker as it was written unless it names a label that
-	// was not shown.
+	// verbatim leaves a marker as it was written unless it has a label that was
+	// not shown.
 	verbatim bool
 }
 
-// highestLabel is the highest number that is taken for a label. What is beyond
-// the labels shown and has four digits is a year or the like: "[2010] EWHC 123".
+// highestLabel is the highest number that is read as a label. A larger one of
+// four digits is a year or the like: "[2010] EWHC 123".
 func highestLabel(shown []int) int {
 	highest := 999
 	for _, l := range shown {
@@ -44,19 +44,21 @@ func newSieve(shown []int, sure bool) *sieve {
 	return s
 }
 
-func (s *sieve) feed(piece string) string {
+// add takes the next piece and returns what is certain of the text.
+func (s *sieve) add(piece string) string {
 	s.out = s.out[:0]
-	s.scanner.Feed([]byte(piece), s.take)
+	s.scanner.Feed([]byte(piece), s.token)
 	return string(s.out)
 }
 
-func (s *sieve) close() string {
+// end returns the rest of the text.
+func (s *sieve) end() string {
 	s.out = s.out[:0]
-	s.scanner.Close(s.take)
+	s.scanner.Close(s.token)
 	return string(s.out)
 }
 
-func (s *sieve) take(t marker.Token) {
+func (s *sieve) token(t marker.Token) {
 	if !t.Marker {
 		s.out = append(s.out, t.Text...)
 		return
@@ -91,13 +93,13 @@ func (s *sieve) take(t marker.Token) {
 	}
 }
 
-// sift puts a whole text through a sieve. The labels stand in the form that a
-// model is asked for, unless that would change how the text is read.
+// sift sieves a whole text. Its labels have the form that a model is asked for,
+// unless that would change how the text is read.
 func sift(text string, shown []int) (out string, cited, invented []int) {
 	for _, sure := range []bool{false, true} {
 		s := newSieve(shown, sure)
-		out = s.feed(text)
-		out += s.close()
+		out = s.add(text)
+		out += s.end()
 		cited, invented = s.cited, s.invented
 		if slices.Equal(marker.Labels(out, highestLabel(shown)), cited) {
 			break

@@ -1,4 +1,4 @@
-package answer
+package prompt
 
 import (
 	"cmp"
@@ -13,17 +13,17 @@ import (
 )
 
 // Evidence is one passage as a prompt shows it. Its methods are the slots of
-// document.tmpl; each gives text in which nothing can pass for a label or end
+// document.tmpl; each returns text in which nothing can pass for a label or end
 // a fence.
 //
-// A slot that the document does not have is a [*SlotError], found before any
-// model is asked. Where it need not be there, the template looks first:
+// A slot that the document lacks is a [*SlotError], found before any model is
+// called. Where a slot is optional, the template checks first:
 //
 //	{{define "document"}}{{.Title}}{{if .Has "page"}}, page {{.Page}}{{end}}, by {{.Meta "author"}}
 //	{{.Text}}{{end}}
 //
-// What a document says of itself is reached by Meta alone, so that no key of
-// it, whatever its name, takes the place of another slot.
+// A document's metadata is reached through Meta alone, so that none of its keys
+// can replace another slot.
 type Evidence struct {
 	label   int
 	passage retrieve.Passage
@@ -31,9 +31,9 @@ type Evidence struct {
 	sample  bool // has every slot
 }
 
-// evidence makes a passage fit to stand in a prompt under a label.
-func evidence(label int, p retrieve.Passage) Evidence {
-	return Evidence{label: label, passage: p, text: strings.TrimSpace(inert(p.Text))}
+// NewEvidence makes a passage safe to show in a prompt under a label.
+func NewEvidence(label int, p retrieve.Passage) Evidence {
+	return Evidence{label: label, passage: p, text: strings.TrimSpace(Inert(p.Text))}
 }
 
 // Label is what the model cites the passage by.
@@ -47,7 +47,7 @@ func (e Evidence) Title() string {
 	return cmp.Or(oneLine(e.passage.Title), e.Path(), e.Document())
 }
 
-// Path is where the document lies in the folder it was read from.
+// Path is the document's path in the folder it was read from.
 func (e Evidence) Path() string { return oneLine(e.passage.Path) }
 
 // Document is the document's id: the name of its folder and its path.
@@ -67,14 +67,14 @@ func (e Evidence) Page() (int, error) {
 	return e.passage.Page, nil
 }
 
-// Meta is what the document says of itself under a key, such as "author" or
-// "date", in one line.
+// Meta is the document's metadata under a key, such as "author" or "date", on
+// one line.
 func (e Evidence) Meta(key string) (string, error) {
 	return e.slot(key, oneLine(e.passage.Meta[key]))
 }
 
-// Has tells whether the document has a slot: one of the others by its name in
-// small letters, such as "heading" or "page", or else a key of [Evidence.Meta].
+// Has reports whether the document has a slot: one of the others by its name in
+// lower case, such as "heading" or "page", or else a key of [Evidence.Meta].
 func (e Evidence) Has(slot string) bool {
 	var err error
 	switch slot {
@@ -96,17 +96,18 @@ func (e Evidence) slot(name, value string) (string, error) {
 	return value, nil
 }
 
-// A SlotError says that a prompt template shows a slot which a document lacks.
+// A SlotError says that a prompt template shows a slot that a document lacks.
 type SlotError struct {
 	Document string // id
 	Slot     string // "heading", "page" or a key of the document's metadata
 }
 
 func (e *SlotError) Error() string {
-	return fmt.Sprintf("the document %q has no %q, which a prompt template shows: put it into the document, or let the template look first with {{if .Has %[2]q}}", e.Document, e.Slot)
+	return fmt.Sprintf("the document %q has no %q, which a prompt template shows: "+
+		"put it into the document, or let the template look first with {{if .Has %[2]q}}", e.Document, e.Slot)
 }
 
-// trimTitle takes the document's title off the front of a heading path.
+// trimTitle removes the document's title from the front of a heading path.
 func trimTitle(title, heading string) string {
 	if heading == title {
 		return ""
@@ -114,12 +115,11 @@ func trimTitle(title, heading string) string {
 	return strings.TrimPrefix(heading, title+ingest.HeadingSeparator)
 }
 
-func oneLine(s string) string { return strings.Join(strings.Fields(inert(s)), " ") }
+func oneLine(s string) string { return strings.Join(strings.Fields(Inert(s)), " ") }
 
-// inert makes text of unknown origin harmless in a prompt: characters that
-// cannot be seen are taken out, and brackets that could be read as a label
-// become round ones.
-func inert(s string) string {
+// Inert makes text of unknown origin harmless in a prompt: it removes invisible
+// characters, and makes brackets round that could be read as a label.
+func Inert(s string) string {
 	s = strings.Map(func(r rune) rune {
 		switch {
 		case r == '\n' || r == '\t' || r == '\u200c' || r == '\u200d': // the last two join letters in some scripts
@@ -131,23 +131,23 @@ func inert(s string) string {
 		}
 		return r
 	}, s)
-	s = roundLabels(s)
+	s = RoundLabels(s)
 	if len(marker.Labels(s, maxForgedLabel)) > 0 {
 		s = strings.NewReplacer("[", "(", "]", ")", "【", "(", "】", ")").Replace(s)
 	}
 	return s
 }
 
-// maxForgedLabel is above any label that an answer can hold.
+// maxForgedLabel is above any label of an answer.
 const maxForgedLabel = 1 << 20
 
-// maxLabelBytes bounds how far a bracket is looked for its other half.
+// maxLabelBytes bounds the distance between the two brackets of a label.
 const maxLabelBytes = 256
 
-// roundLabels puts round brackets in the place of square ones around what may
-// be read as a label: numbers with separators between them, in any script, and
-// the seed form's "[NUMBER]". Other bracketed text stays.
-func roundLabels(s string) string {
+// RoundLabels replaces square brackets by round ones around what may be read as
+// a label: numbers with separators between them, in any script, and the seed
+// form's "[NUMBER]". Other bracketed text is unchanged.
+func RoundLabels(s string) string {
 	if !strings.ContainsAny(s, "[【［〔") {
 		return s
 	}
@@ -182,7 +182,7 @@ func roundLabels(s string) string {
 	return b.String()
 }
 
-// labelLike tells whether the inside of a pair of brackets could be read as
+// labelLike reports whether the inside of a pair of brackets could be read as
 // the number of a source.
 func labelLike(s string) bool {
 	if strings.EqualFold(strings.TrimSpace(s), "number") {
@@ -193,7 +193,7 @@ func labelLike(s string) bool {
 		switch {
 		case unicode.Is(unicode.Nd, r):
 			digits = true
-		case unicode.Is(unicode.M, r), r == '\u200c', r == '\u200d': // changes little or nothing of how a digit looks
+		case unicode.Is(unicode.M, r), r == '\u200c', r == '\u200d': // hardly changes how a digit looks
 		case unicode.IsSpace(r), strings.ContainsRune("^,;:=-–—，；、\"'", r):
 		case strings.ContainsRune("iIdDsS", r):
 		default:

@@ -1,4 +1,4 @@
-package answer
+package extract
 
 import (
 	"cmp"
@@ -9,6 +9,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"ibid/answer/prompt"
 	"ibid/cite/marker"
 	"ibid/ingest"
 	"ibid/retrieve"
@@ -21,33 +22,33 @@ const (
 	quotedWithin = .8 // log-odds of the best sentence, for a further one
 )
 
-// extract answers without a model: with the sentences that hold the answer,
-// word for word and each with its label, or not at all.
-func (r *run) extract(ctx context.Context, kept, found []retrieve.Passage) error {
-	all, err := r.sentences(ctx, kept)
+// A Quote is a piece of an extractive answer: sentences of one passage, word
+// for word, each with the label of the passage.
+type Quote struct {
+	Passage int // index of the kept passage; its label is one more
+	Text    string
+}
+
+// Quote answers the question with sentences of the kept passages. Without a
+// result, the passages do not answer it.
+func (d *Reading) Quote(ctx context.Context, kept []retrieve.Passage) ([]Quote, error) {
+	all, err := d.sentences(ctx, kept)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	pieces := r.choose(all)
-	if len(pieces) == 0 || r.answerable(kept, all) < answerableAt {
-		r.unanswered(noAnswer, kept)
-		return nil
+	pieces := d.choose(all)
+	if len(pieces) == 0 || d.answerable(kept, all) < answerableAt {
+		return nil, nil
 	}
-	if !r.emit(Kept{Passages: kept}) {
-		return nil
-	}
-	asked := spaced(r.asked)
-	naming := strings.Contains(asked, " which ") || strings.Contains(asked, " what ")
-	cited := map[int]bool{}
+	question := spaced(d.question)
+	naming := strings.Contains(question, " which ") || strings.Contains(question, " what ")
+	quotes := make([]Quote, len(pieces))
 	for i, p := range pieces {
-		cited[p.passage] = true
-		if !r.emit(Text{Text: quote(p, all[p.passage], naming && !titled(all[p.passage], kept[p.passage]), i == len(pieces)-1)}) {
-			return nil
-		}
+		in := all[p.passage]
+		titled := squeeze(in[0].text) == squeeze(kept[p.passage].Title)
+		quotes[i] = Quote{p.passage, write(p, in, naming && !titled, i == len(pieces)-1)}
 	}
-	r.usage.Used = len(cited)
-	r.finish()
-	return nil
+	return quotes, nil
 }
 
 // A piece is a range of sentences of one passage that is quoted together.
@@ -58,13 +59,13 @@ type piece struct {
 }
 
 // choose picks what to quote: the best sentence first, with what belongs to
-// it, then others that add to it. Pieces of one passage stand together in the
-// order of the text.
-func (r *run) choose(all [][]sentence) []piece {
+// it, then others that add to it. The pieces of one passage are next to each
+// other, in the order of the text.
+func (d *Reading) choose(all [][]sentence) []piece {
 	var ranked []*sentence
 	for i := range all {
 		for k := range all[i] {
-			if all[i][k].fits[sigAsks] == 0 || followed(all[i], k) {
+			if all[i][k].signals[sigAsks] == 0 || followed(all[i], k) {
 				ranked = append(ranked, &all[i][k])
 			}
 		}
@@ -88,8 +89,8 @@ func (r *run) choose(all [][]sentence) []piece {
 		if said[squeeze(text)] {
 			continue
 		}
-		// A further sentence must tell of something the quoted ones do not.
-		if len(chosen) > 0 && !r.adds(chosen, covered, p, all[p.passage]) {
+		// A further sentence must say something that the quoted ones do not.
+		if len(chosen) > 0 && !d.adds(chosen, covered, p, all[p.passage]) {
 			continue
 		}
 		said[squeeze(text)] = true
@@ -99,7 +100,7 @@ func (r *run) choose(all [][]sentence) []piece {
 			}
 		}
 		if len(chosen) == 0 {
-			p = underFact(all[p.passage], p)
+			p = withFact(all[p.passage], p)
 		}
 		chosen = append(chosen, p)
 	}
@@ -118,18 +119,19 @@ func (r *run) choose(all [][]sentence) []piece {
 	return chosen
 }
 
-// underFact adds to a piece the heading over it, where that states what is asked
-// for and the piece does not: it has more of the question's words, and a number.
-func underFact(in []sentence, p piece) piece {
+// withFact adds to a piece the heading above it, where the heading rather than
+// the piece states what is asked: it has more of the question's words, and a
+// number.
+func withFact(in []sentence, p piece) piece {
 	if p.start == 0 {
 		return p
 	}
 	over := in[p.start-1]
-	if !over.title || isAsking(over.text) || over.fits[sigPrecise] == 1 || !strings.ContainsFunc(over.text, unicode.IsDigit) {
+	if !over.title || isAsking(over.text) || over.signals[sigPrecise] == 1 || !strings.ContainsFunc(over.text, unicode.IsDigit) {
 		return p
 	}
 	for _, s := range in[p.start:p.end] {
-		if s.fits[sigExact] >= over.fits[sigExact] || s.fits[sigKind] > over.fits[sigKind] {
+		if s.signals[sigExact] >= over.signals[sigExact] || s.signals[sigKind] > over.signals[sigKind] {
 			return p
 		}
 	}
@@ -137,13 +139,13 @@ func underFact(in []sentence, p piece) piece {
 	return p
 }
 
-// adds tells whether a further piece is worth quoting: it covers a term of the
-// question that the quoted ones do not, or it stands by the first and says
+// adds reports whether a further piece is worth quoting: it covers a term of the
+// question that the quoted ones do not, or it is next to the first and says
 // mostly new things.
-func (r *run) adds(chosen []piece, covered map[string]bool, p piece, in []sentence) bool {
+func (d *Reading) adds(chosen []piece, covered map[string]bool, p piece, in []sentence) bool {
 	typical := 0.0 // what a term of the question weighs on average
-	for _, n := range r.reading.needs.terms {
-		typical += n.weight / float64(len(r.reading.needs.terms))
+	for _, n := range d.needs.terms {
+		typical += n.weight / float64(len(d.needs.terms))
 	}
 	fresh, total := 0, 0
 	for k := p.start; k < p.end; k++ {
@@ -153,7 +155,7 @@ func (r *run) adds(chosen []piece, covered map[string]bool, p piece, in []senten
 				fresh++
 			}
 		}
-		for _, n := range r.reading.needs.terms {
+		for _, n := range d.needs.terms {
 			if in[k].terms[n.stem] && !covered[n.stem] && n.weight >= typical {
 				return true
 			}
@@ -161,6 +163,11 @@ func (r *run) adds(chosen []piece, covered map[string]bool, p piece, in []senten
 	}
 	first := chosen[0]
 	return p.passage == first.passage && p.start <= first.end && first.start <= p.end && fresh*2 > total
+}
+
+// squeeze lowers s, trims it and makes every run of white space one space.
+func squeeze(s string) string {
+	return strings.Join(strings.Fields(strings.ToLower(s)), " ")
 }
 
 func overlaps(chosen []piece, p piece) bool {
@@ -172,39 +179,39 @@ func overlaps(chosen []piece, p piece) bool {
 	return false
 }
 
-// followed tells whether a question stands before something that may be its answer.
-func followed(in []sentence, k int) bool { return k+1 < len(in) && in[k+1].fits[sigAsks] == 0 }
+// followed reports whether a question precedes something that may be its answer.
+func followed(in []sentence, k int) bool { return k+1 < len(in) && in[k+1].signals[sigAsks] == 0 }
 
-// around gives the piece that a sentence belongs to: a question with the
+// around returns the piece that a sentence belongs to: a question with the
 // sentences after it, a lead-in with its list, a list item with its lead-in.
 func around(in []sentence, s *sentence) piece {
 	p := piece{passage: s.passage, start: s.index, end: s.index + 1, score: s.score}
 	switch {
-	case s.fits[sigAsks] == 1:
+	case s.signals[sigAsks] == 1:
 		p.start++
 		p.end = p.start
-		for p.end < len(in) && p.end-p.start < 2 && in[p.end].fits[sigAsks] == 0 {
+		for p.end < len(in) && p.end-p.start < 2 && in[p.end].signals[sigAsks] == 0 {
 			p.end++
 		}
 		if isItem(in[p.start].text) {
-			p.end = list(in, p.start)
+			p.end = endOfList(in, p.start)
 		} else if endsOpen(in[p.end-1].text) {
-			p.end = list(in, p.end)
+			p.end = endOfList(in, p.end)
 		}
-	case s.goesOn || s.index > 0 && in[s.index-1].goesOn:
-		for p.start > 0 && in[p.start-1].goesOn {
+	case s.wraps || s.index > 0 && in[s.index-1].wraps:
+		for p.start > 0 && in[p.start-1].wraps {
 			p.start--
 		}
-		for p.end < len(in) && in[p.end-1].goesOn {
+		for p.end < len(in) && in[p.end-1].wraps {
 			p.end++
 		}
 	case endsOpen(s.text):
-		p.end = list(in, p.end)
+		p.end = endOfList(in, p.end)
 	case isItem(s.text):
 		for k := s.index - 1; k >= 0 && s.index-k <= maxListed; k-- {
 			if endsOpen(in[k].text) {
 				p.start = k
-				p.end = max(p.end, list(in, k+1))
+				p.end = max(p.end, endOfList(in, k+1))
 				break
 			}
 			if !isItem(in[k].text) {
@@ -215,8 +222,8 @@ func around(in []sentence, s *sentence) piece {
 	return p
 }
 
-// list gives the end of the list that begins at k.
-func list(in []sentence, k int) int {
+// endOfList returns the end of the list that begins at k.
+func endOfList(in []sentence, k int) int {
 	end := k
 	for end < len(in) && end-k < maxListed && isItem(in[end].text) {
 		end++
@@ -245,13 +252,13 @@ func piecesText(p piece, in []sentence) []string {
 	return out
 }
 
-// quote writes a piece with labels. Lists and rows of tables get lines of
+// write writes a piece with labels. List items and table rows get lines of
 // their own. Where the question asks for the name of something (naming), a
-// title over the piece may be the answer and goes before it.
-func quote(p piece, in []sentence, naming, last bool) string {
+// title above the piece may be the answer and goes before it.
+func write(p piece, in []sentence, naming, last bool) string {
 	var b strings.Builder
 	if p.start == 1 && naming && names(in[0]) {
-		b.WriteString(roundLabels(plainLine(in[0].text)) + "\n")
+		b.WriteString(prompt.RoundLabels(plainLine(in[0].text)) + "\n")
 	}
 	for k := p.start; k < p.end; k++ {
 		text := strings.TrimSpace(in[k].text)
@@ -260,9 +267,8 @@ func quote(p piece, in []sentence, naming, last bool) string {
 		} else {
 			text = plainLine(text)
 		}
-		// Lines that carry one another on are joined, and the labels stand
-		// behind the sentences in them.
-		for in[k].goesOn && k+1 < p.end {
+		// Wrapped lines are joined; the labels follow the sentences in them.
+		for in[k].wraps && k+1 < p.end {
 			k++
 			more := plainLine(in[k].text)
 			if first, _ := utf8.DecodeRuneInString(more); !hyphenated(text) || !unicode.IsLetter(first) {
@@ -279,55 +285,50 @@ func quote(p piece, in []sentence, naming, last bool) string {
 		case k+1 == p.end:
 			after = "\n\n"
 		default:
-			next = roundLabels(plainLine(in[k+1].text))
+			next = prompt.RoundLabels(plainLine(in[k+1].text))
 		}
-		b.WriteString(labelledEach(roundLabels(text), p.passage+1, after+next) + after)
+		b.WriteString(labelledEach(prompt.RoundLabels(text), p.passage+1, after+next) + after)
 	}
 	return b.String()
 }
 
-// titled tells whether a passage begins with the title of its document.
-func titled(in []sentence, p retrieve.Passage) bool {
-	return squeeze(in[0].text) == squeeze(p.Title)
-}
-
-// names tells whether a heading names what the text under it is about, in few
-// words and in others than the question's: it may be the answer itself.
+// names reports whether a heading names what the text under it is about, in few
+// words that are not the question's: it may be the answer itself.
 func names(heading sentence) bool {
 	if !heading.title || isAsking(heading.text) || len(heading.terms) > 6 {
 		return false
 	}
-	return heading.fits[sigPrecise] < .9
+	return heading.signals[sigPrecise] < .9
 }
 
-// labelledEach puts a label behind each sentence of a line.
-func labelledEach(line string, label int, behind string) string {
+// labelledEach adds a label to each sentence of a line.
+func labelledEach(line string, label int, after string) string {
 	spans := slices.Collect(ingest.Sentences(line))
 	if len(spans) < 2 {
-		return labelled(line, label, behind)
+		return Labelled(line, label, after)
 	}
 	var b strings.Builder
 	start := 0
 	for i, s := range spans {
-		next := behind
+		next := after
 		if i+1 < len(spans) {
 			next = line[s.End:]
 		}
-		b.WriteString(line[start:s.Start] + labelled(line[s.Start:s.End], label, next))
+		b.WriteString(line[start:s.Start] + Labelled(line[s.Start:s.End], label, next))
 		start = s.End
 	}
 	return b.String()
 }
 
-// labelled puts a label behind a sentence in a form that is sure to be read
-// as one, whatever the sentence ends with and whatever stands behind it.
-func labelled(text string, label int, behind string) string {
+// Labelled adds a label to a sentence in a form that is always read as one,
+// whatever the sentence ends with and whatever comes after it.
+func Labelled(text string, label int, after string) string {
 	n := strconv.Itoa(label)
 	for _, form := range []string{"[" + n + "]", "[" + n + "](id=" + n + ")"} {
-		if got := marker.Labels(text+form+behind+"\n", label); len(got) == 1 && got[0] == label {
+		if got := marker.Labels(text+form+after+"\n", label); len(got) == 1 && got[0] == label {
 			return text + form
 		}
 	}
-	// An open backtick would take the label for code.
+	// After an open backtick the label would be read as code.
 	return strings.NewReplacer("`", "'", "~~~", "~").Replace(text) + "[" + n + "](id=" + n + ")"
 }

@@ -1,0 +1,214 @@
+package extract
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"ibid/retrieve"
+)
+
+// needs is what a question asks for, as terms with weights.
+type needs struct {
+	terms []need
+	kind  answerKind
+	unit  answerUnit
+}
+
+// A need is one content term of the question.
+type need struct {
+	stem   string
+	word   string  // as the question writes it
+	idf    float64 // inverse document frequency
+	weight float64 // the same, less for words that only ask
+	name   bool    // a capitalised word, not first in its sentence
+	number bool    // has a digit
+}
+
+// askingWords say in a question what kind of answer is wanted, and are seldom
+// in the answer. Their weight is a quarter.
+var askingWords = words(`many much name names named call called tell know find give list explain happen mean meaning
+	kind kinds type types exactly please like want need get say describe year date day time number amount
+	person people somebody someone anyone thing things way able possible allowed usually normally often long
+	happens anything something actually does did use used make made go going see look
+	large big high deep far old fast heavy wide tall soon`)
+
+// priorChunks are added to the number of chunks: otherwise, in a library of a
+// few pages, one absent word would outweigh several present ones.
+const priorChunks = 50
+
+func words(list string) map[string]bool {
+	m := map[string]bool{}
+	for w := range strings.FieldsSeq(list) {
+		m[w] = true
+	}
+	return m
+}
+
+// readNeeds reads a question, with the number of chunks that hold each term.
+func readNeeds(question string, stats retrieve.Stats) needs {
+	n := needs{kind: kindOf(question), unit: unitOf(question)}
+	content := termSet(question)
+	seen := map[string]bool{}
+	start := true // of a sentence
+	for field := range strings.FieldsSeq(question) {
+		word := strings.TrimFunc(field, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsNumber(r) })
+		if word == "" {
+			continue
+		}
+		first, _ := utf8.DecodeRuneInString(word)
+		for _, stem := range retrieve.Terms(word) {
+			if !content[stem] || seen[stem] {
+				continue
+			}
+			seen[stem] = true
+			t := need{
+				stem: stem, word: word,
+				name:   unicode.IsUpper(first) && !start,
+				number: strings.ContainsFunc(stem, unicode.IsDigit),
+				idf:    retrieve.IDF(stats.Chunks+priorChunks, stats.Frequency[stem]),
+			}
+			t.weight = t.idf
+			if askingWords[strings.ToLower(word)] {
+				t.weight /= 4
+			}
+			n.terms = append(n.terms, t)
+		}
+		start = strings.HasSuffix(field, ".") || strings.HasSuffix(field, "?") || strings.HasSuffix(field, "!")
+	}
+	return n
+}
+
+// A coverage gives, for each need, how near the nearest word of a text comes to
+// it: 1 is the word itself, in any form; less is a word of like meaning.
+type coverage []float64
+
+// with is the coverage of both texts together.
+func (c coverage) with(other coverage) coverage {
+	out := append(coverage(nil), c...)
+	for i := range other {
+		out[i] = max(out[i], other[i])
+	}
+	return out
+}
+
+// exact is the share of the needs' weight that is in the text word for word.
+func (n *needs) exact(c coverage) float64 {
+	return n.share(c, true, func(t need) float64 { return t.weight }, 0)
+}
+
+// rated is the share of inverse document frequency that is in the text word
+// for word.
+func (n *needs) rated(c coverage) float64 {
+	return n.share(c, true, func(t need) float64 { return t.idf }, 0)
+}
+
+// near is the share of the needs' weight when words of like meaning count in part.
+func (n *needs) near(c coverage) float64 {
+	return n.share(c, false, func(t need) float64 { return t.weight }, 0)
+}
+
+// named is the share of the weight of names and numbers that are in the text;
+// 1 when the question has none.
+func (n *needs) named(c coverage) float64 {
+	return n.share(c, true, func(t need) float64 {
+		if !t.name && !t.number {
+			return 0
+		}
+		return t.weight
+	}, 1)
+}
+
+// share is the share of the needs' weight that a coverage has; none is the
+// result where the needs have no weight.
+func (n *needs) share(c coverage, exact bool, weight func(need) float64, none float64) float64 {
+	var sum, total float64
+	for i, t := range n.terms {
+		w := weight(t)
+		total += w
+		if !exact || c[i] == 1 {
+			sum += c[i] * w
+		}
+	}
+	if total == 0 {
+		return none
+	}
+	return sum / total
+}
+
+// count is how many of the needs are in the text word for word. Half of two
+// words may be there by chance, half of ten are not.
+func (n *needs) count(c coverage) int {
+	words := 0
+	for i := range n.terms {
+		if c[i] == 1 {
+			words++
+		}
+	}
+	return words
+}
+
+// pairs is the share of the pairs of neighbouring needs that are both in the
+// text, themselves or by words much like them.
+func (n *needs) pairs(c coverage) float64 {
+	const much = .5
+	if len(c) < 2 {
+		return n.near(c)
+	}
+	hits := 0
+	for i := 1; i < len(c); i++ {
+		if c[i-1] >= much && c[i] >= much {
+			hits++
+		}
+	}
+	return float64(hits) / float64(len(c)-1)
+}
+
+// least is 1 less the largest weight that the text misses, relative to the
+// heaviest need: 1 when it misses nothing.
+func (n *needs) least(c coverage) float64 {
+	heaviest, miss := 0.0, 0.0
+	for i, t := range n.terms {
+		heaviest = max(heaviest, t.weight)
+		miss = max(miss, t.weight*(1-c[i]))
+	}
+	if heaviest == 0 {
+		return 0
+	}
+	return 1 - miss/heaviest
+}
+
+// reason says which words of the question a passage covers and which it lacks.
+func (n *needs) reason(c coverage) string {
+	var has, lacks []string
+	last, covered := "", false
+	for i, t := range n.terms {
+		if t.word == last || askingWords[strings.ToLower(t.word)] {
+			continue
+		}
+		hit := c[i] == 1
+		list := &lacks
+		if hit {
+			list = &has
+		}
+		// Words that follow each other share one pair of quotes.
+		if last != "" && hit == covered && len(*list) > 0 && len((*list)[len(*list)-1])+len(t.word) < 40 {
+			(*list)[len(*list)-1] += " " + t.word
+		} else {
+			*list = append(*list, t.word)
+		}
+		last, covered = t.word, hit
+	}
+	quote := func(list []string) string {
+		return "'" + strings.Join(list[:min(len(list), 2)], "', '") + "'"
+	}
+	switch {
+	case len(has) == 0 && len(lacks) == 0:
+		return "the question has no word to look for"
+	case len(has) == 0:
+		return "does not mention " + quote(lacks)
+	case len(lacks) == 0:
+		return "covers " + quote(has)
+	}
+	return "covers " + quote(has) + ", not " + quote(lacks)
+}

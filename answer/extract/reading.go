@@ -1,0 +1,189 @@
+// Package extract reads passages without a model: it estimates the chance that
+// a passage is on topic, and answers a question with the sentences that hold
+// the answer.
+//
+// [Read] compares a question with the passages found for it. [Reading.Chance]
+// is what the gate decides by, [Reading.Quote] the answer of the strategy
+// extract. The package is pure: it calls no model, no store and no network, and
+// the embedder that it needs is passed to it. The same input always gives the
+// same result.
+package extract
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"unicode"
+
+	"ibid/ingest"
+	"ibid/retrieve"
+)
+
+// An Embedder makes vectors; *embed.Model is one. The figures of this package
+// are calibrated on that model and on no other.
+type Embedder interface {
+	Embed(ctx context.Context, texts []string) ([][]float32, error)
+	Space() string
+}
+
+// A Reading is a question compared with the passages found for it.
+type Reading struct {
+	question string
+	needs    needs
+	// nearness gives, for each term of the passages, how near it is to each
+	// need, 0 to 1.
+	nearness map[string][]float64
+	vector   []float32 // of the question
+	passages map[string]passageReading
+	embedder Embedder
+}
+
+// A passageReading says how a passage relates to the question.
+type passageReading struct {
+	head  coverage // by its title and headings
+	all   coverage // … and its text
+	dense float64  // cosine of question and passage
+	// lexical is the passage's lexical score with the words rated as in a
+	// library of some size: see priorChunks.
+	lexical float64
+}
+
+// notAlike is the cosine up to which two words are unrelated; from there to 1
+// nearness grows evenly.
+const notAlike = .2
+
+// Read compares the question with the passages, word by word and as a whole.
+// stats counts the terms of the question in the whole collection, or in the
+// passages by [CountTerms] where the collection cannot be counted.
+func Read(ctx context.Context, question string, passages []retrieve.Passage, stats retrieve.Stats, e Embedder) (*Reading, error) {
+	d := &Reading{
+		question: question, needs: readNeeds(question, stats), embedder: e,
+		nearness: map[string][]float64{}, passages: map[string]passageReading{},
+	}
+	// One call for everything: the question, its words, the passages, theirs.
+	texts := []string{question}
+	for _, t := range d.needs.terms {
+		texts = append(texts, t.word)
+	}
+	for _, p := range passages {
+		texts = append(texts, ingest.EmbeddingText(p.Title, p.Chunk))
+	}
+	var stems []string
+	for _, p := range passages {
+		for _, part := range []string{p.Title, p.Heading, p.Text} {
+			for word := range strings.FieldsFuncSeq(part, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsNumber(r) }) {
+				for _, stem := range retrieve.Terms(word) {
+					if _, ok := d.nearness[stem]; !ok {
+						d.nearness[stem] = nil
+						stems = append(stems, stem)
+						texts = append(texts, word)
+					}
+				}
+			}
+		}
+	}
+	vectors, err := d.embed(ctx, texts)
+	if err != nil {
+		return nil, err
+	}
+	d.vector = vectors[0]
+	needed := vectors[1 : 1+len(d.needs.terms)]
+	vectors = vectors[1+len(needed):]
+	for i, stem := range stems {
+		near := make([]float64, len(needed))
+		for k, v := range needed {
+			near[k] = min(.99, max(0, (dot(v, vectors[len(passages)+i])-notAlike)/(1-notAlike)))
+		}
+		d.nearness[stem] = near
+	}
+	for k, t := range d.needs.terms {
+		if d.nearness[t.stem] == nil {
+			d.nearness[t.stem] = make([]float64, len(needed))
+		}
+		d.nearness[t.stem][k] = 1
+	}
+	for i, p := range passages {
+		head := d.coverageOf(termSet(p.Title, p.Heading))
+		read := passageReading{
+			head:    head,
+			all:     head.with(d.coverageOf(termSet(p.Text))),
+			dense:   dot(d.vector, vectors[i]),
+			lexical: p.Scores.Lexical,
+		}
+		if p.Scores.Coverage > 0 {
+			read.lexical = min(1, read.lexical*d.needs.rated(read.all)/p.Scores.Coverage)
+		}
+		d.passages[p.ID] = read
+	}
+	return d, nil
+}
+
+// CountTerms counts in how many of the passages each of their terms occurs.
+func CountTerms(passages []retrieve.Passage) retrieve.Stats {
+	stats := retrieve.Stats{Chunks: len(passages), Frequency: map[string]int{}}
+	for _, p := range passages {
+		for t := range termSet(p.Title, p.Heading, p.Text) {
+			stats.Frequency[t]++
+		}
+	}
+	return stats
+}
+
+func (d *Reading) embed(ctx context.Context, texts []string) ([][]float32, error) {
+	vectors, err := d.embedder.Embed(ctx, texts)
+	if err != nil {
+		return nil, fmt.Errorf("comparing passages with the question: %w", err)
+	}
+	if len(vectors) != len(texts) {
+		return nil, fmt.Errorf("comparing passages with the question: the embedder %s gave %d rows for %d texts", d.embedder.Space(), len(vectors), len(texts))
+	}
+	return vectors, nil
+}
+
+// coverageOf gives how much of the question a text of the given terms covers.
+func (d *Reading) coverageOf(terms map[string]bool) coverage {
+	c := make(coverage, len(d.needs.terms))
+	for t := range terms {
+		for i, near := range d.nearness[t] {
+			c[i] = max(c[i], near)
+		}
+	}
+	return c
+}
+
+// precision is the mean, over the terms of a text, of how near each is to
+// anything in the question.
+func (d *Reading) precision(terms map[string]bool) float64 {
+	if len(terms) == 0 {
+		return 0
+	}
+	var sum float64
+	for _, t := range slices.Sorted(maps.Keys(terms)) { // in order, so that the sum is the same each time
+		best := 0.0
+		for _, near := range d.nearness[t] {
+			best = max(best, near)
+		}
+		sum += best
+	}
+	return sum / float64(len(terms))
+}
+
+func termSet(texts ...string) map[string]bool {
+	set := map[string]bool{}
+	for _, text := range texts {
+		for _, t := range retrieve.Terms(text) {
+			set[t] = true
+		}
+	}
+	return set
+}
+
+func dot(a, b []float32) float64 {
+	var sum float64
+	for i := range min(len(a), len(b)) {
+		sum += float64(a[i]) * float64(b[i])
+	}
+	return sum
+}

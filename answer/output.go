@@ -1,0 +1,31 @@
+package answer
+
+import "fmt"
+
+// An output is where the events of one question go.
+type output struct {
+	yield   func(Event, error) bool
+	stopped bool // the range was left; nothing may be yielded any more
+}
+
+// emit yields an event and reports whether to continue.
+func (o *output) emit(e Event) bool {
+	if !o.stopped {
+		o.stopped = !o.yield(e, nil)
+	}
+	return !o.stopped
+}
+
+func (o *output) warn(format string, args ...any) {
+	o.emit(Warning{Message: fmt.Sprintf(format, args...)})
+}
+
+// emitStep emits how a step ended, with its lists of labels never nil.
+func (o *output) emitStep(s Stepped) bool {
+	for _, labels := range []*[]int{&s.Labels, &s.Invented, &s.Lost} {
+		if *labels == nil {
+			*labels = []int{}
+		}
+	}
+	return o.emit(s)
+}

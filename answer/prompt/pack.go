@@ -1,0 +1,256 @@
+package prompt
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"ibid/ingest"
+	"ibid/retrieve"
+)
+
+// contextMargin is the share of the context window that is used, since the
+// model's tokenizer is not Ibid's.
+const contextMargin = .85
+
+// minRoom is the smallest number of tokens of evidence that a prompt offers.
+const minRoom = 64
+
+// A Writer writes and measures the prompts of one question or summary.
+type Writer struct {
+	Templates *Templates
+	// ContextTokens is the model's context window, prompt and reply together.
+	ContextTokens int
+	// Count measures text in tokens.
+	Count func(text string) int
+	// Nonce makes the mark of a prompt's fences, given the prompt with a sample
+	// mark.
+	Nonce func(name, system, user string) string
+
+	// Question, Style and Words are slots of every prompt.
+	Question, Style string
+	Words           int
+
+	// StepTokens and StepPassages bound a batch; 0 means no bound.
+	StepTokens, StepPassages int
+
+	// shortened holds the titles of shortened passages by label; those already
+	// reported by Shortened are empty.
+	shortened map[int]string
+}
+
+// Window is how many tokens prompt and reply may have together.
+func (w *Writer) Window() int { return int(contextMargin * float64(w.ContextTokens)) }
+
+// Reply is how many tokens are left free for an answer.
+func (w *Writer) Reply() int { return w.Window() / 5 }
+
+// Write fills in the prompt of a name.
+func (w *Writer) Write(name string, s Slots) (system, user string, err error) {
+	s = w.withCommon(s)
+	s.Nonce = sampleNonce
+	if system, user, err = w.Templates.fill(name, s); err != nil {
+		return "", "", err
+	}
+	s.Nonce = w.Nonce(name, system, user)
+	return w.Templates.fill(name, s)
+}
+
+// withCommon fills in the slots that all prompts of a question share.
+func (w *Writer) withCommon(s Slots) Slots {
+	s.Question, s.Style, s.Words = Inert(w.Question), w.Style, w.Words
+	if len(s.Evidence) > 0 {
+		s.First = s.Evidence[0].label
+	}
+	return s
+}
+
+// Check tries the prompts of the names on the passages, so that a slot that one
+// of the documents lacks is found before a model is called. The error is a
+// [*SlotError] then.
+func (w *Writer) Check(passages []retrieve.Passage, names ...string) error {
+	s := w.withCommon(Slots{Nonce: sampleNonce})
+	for i, p := range passages {
+		s.Evidence = append(s.Evidence, NewEvidence(i+1, p))
+	}
+	for _, name := range names {
+		_, _, err := w.Templates.fill(name, s)
+		if lacks := (*SlotError)(nil); errors.As(err, &lacks) {
+			return lacks
+		} else if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Size is the number of tokens of a prompt.
+func (w *Writer) Size(system, user string) int { return w.Count(system) + w.Count(user) }
+
+// Overhead is the number of tokens of a prompt without any material.
+func (w *Writer) Overhead(name string, s Slots) (int, error) {
+	s = w.withCommon(s)
+	s.Nonce = sampleNonce
+	system, user, err := w.Templates.fill(name, s)
+	return w.Size(system, user), err
+}
+
+// Room is how many tokens of evidence fit into a prompt next to the reply, and
+// next to the draft where the prompt shows one.
+func (w *Writer) Room(name string) (int, error) {
+	reserve := w.Reply()
+	if name == Refine || name == Extend {
+		reserve *= 2
+	}
+	overhead, err := w.Overhead(name, Slots{})
+	return max(w.Window()-reserve-overhead, minRoom), err
+}
+
+// Cost is the number of tokens of a piece of evidence in a prompt: its text,
+// its fence, and all that the template shows next to the text.
+func (w *Writer) Cost(e Evidence) (int, error) {
+	bare := e
+	bare.text = ""
+	var around strings.Builder
+	err := w.Templates.byName[Answer].ExecuteTemplate(&around, "evidence", Slots{Nonce: sampleNonce, Evidence: []Evidence{bare}})
+	return w.Size(e.text, around.String()), err
+}
+
+// Fit shortens a text to at most about the given tokens, at the end of a
+// sentence if possible.
+func (w *Writer) Fit(text string, tokens int) string {
+	for total := w.Count(text); total > tokens && text != ""; total = w.Count(text) {
+		limit := len(text) * max(tokens, 0) / total * 19 / 20
+		end := 0
+		for s := range ingest.Sentences(text) {
+			if s.End > limit {
+				break
+			}
+			end = s.End
+		}
+		if end == 0 {
+			return Clip(text, limit)
+		}
+		text = text[:end]
+	}
+	return text
+}
+
+// Clip shortens s to at most n bytes, at the edge of a character, and marks the
+// cut. Of no bytes there is nothing.
+func Clip(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	if n <= 0 {
+		return ""
+	}
+	for n > 0 && s[n]&0xC0 == 0x80 {
+		n--
+	}
+	return s[:n] + "…"
+}
+
+// A Batch is the evidence of one prompt.
+type Batch []Evidence
+
+// Labels are the labels of the evidence, in order.
+func (b Batch) Labels() []int {
+	out := make([]int, len(b))
+	for i, e := range b {
+		out[i] = e.label
+	}
+	return out
+}
+
+// Halves cuts a batch in two; a single passage is shortened.
+func (w *Writer) Halves(b Batch) []Batch {
+	if len(b) > 1 {
+		return []Batch{b[:len(b)/2], b[len(b)/2:]}
+	}
+	return []Batch{{w.Shorten(b[0], w.Count(b[0].text)/2)}}
+}
+
+// Truncate cuts a piece of evidence to at most about the given tokens.
+func (w *Writer) Truncate(e Evidence, tokens int) Evidence {
+	e.text = w.Fit(e.text, tokens)
+	return e
+}
+
+// Shorten is Truncate that records what was cut for [Writer.Shortened].
+func (w *Writer) Shorten(e Evidence, tokens int) Evidence {
+	short := w.Truncate(e, tokens)
+	if len(short.text) < len(e.text) {
+		if w.shortened == nil {
+			w.shortened = map[int]string{}
+		}
+		w.shortened[e.label] = e.Title()
+	}
+	return short
+}
+
+// Shortened returns the titles of the passages that were shortened since the
+// last call, and how many passages they are.
+func (w *Writer) Shortened() (titles []string, passages int) {
+	for label, title := range w.shortened {
+		if title != "" {
+			passages++
+			titles = append(titles, title)
+			w.shortened[label] = ""
+		}
+	}
+	slices.Sort(titles)
+	return slices.Compact(titles), passages
+}
+
+// AllShortened is how many passages were shortened in all.
+func (w *Writer) AllShortened() int { return len(w.shortened) }
+
+// Pack packs the passages into batches, in order and most at most, and returns
+// how many passages found a place. Their labels count from 1. The first batch
+// is for the prompt first, the others for later. A passage is shortened only
+// where the context window has no room for it; one that is longer than
+// StepTokens gets a batch of its own.
+func (w *Writer) Pack(passages []retrieve.Passage, first, later string, most int) (batches []Batch, packed int, err error) {
+	var open Batch
+	room, used := 0, 0
+	for i, p := range passages {
+		e := NewEvidence(i+1, p)
+		cost, err := w.Cost(e)
+		if err != nil {
+			return nil, 0, err
+		}
+		limit := room
+		if w.StepTokens > 0 {
+			limit = min(room, w.StepTokens)
+		}
+		if len(open) > 0 && (used+cost > limit || w.StepPassages > 0 && len(open) == w.StepPassages) {
+			batches, open = append(batches, open), nil
+		}
+		if len(open) == 0 {
+			if len(batches) >= most {
+				break
+			}
+			name := first
+			if len(batches) > 0 {
+				name = later
+			}
+			if room, err = w.Room(name); err != nil {
+				return nil, 0, err
+			}
+			used = 0
+			if cost > room {
+				cost -= w.Count(e.text)
+				e = w.Shorten(e, room-cost)
+				cost += w.Count(e.text)
+			}
+		}
+		open = append(open, e)
+		used += cost
+		packed++
+	}
+	if len(open) > 0 {
+		batches = append(batches, open)
+	}
+	return batches, packed, nil
+}

@@ -1,0 +1,221 @@
+// Package prompt writes the requests to a model: the templates, what they show,
+// and the packing of passages into the model's context window.
+//
+// [Parse] reads the templates, a [Writer] fills them in for one question and
+// measures them in tokens, and [Writer.Pack] divides passages into batches that
+// fit. The package is pure: it calls no model and reads no file but the folder
+// of templates that it is given.
+package prompt
+
+import (
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"sync"
+	"text/template"
+
+	"ibid/ingest"
+	"ibid/retrieve"
+)
+
+//go:embed *.tmpl
+var embedded embed.FS
+
+// The names of the prompts, each a file NAME.tmpl.
+const (
+	Judge     = "judge"
+	Answer    = "answer"
+	Refine    = "refine"
+	Condense  = "condense"
+	Map       = "map"
+	Collapse  = "collapse"
+	Combine   = "combine"
+	Rerank    = "rerank"
+	Summarize = "summarize" // in place of Answer for a summary
+	Extend    = "extend"    // in place of Refine for a summary
+)
+
+var names = []string{Judge, Answer, Refine, Condense, Map, Collapse, Combine, Rerank, Summarize, Extend}
+
+// subjects are what each prompt must show to be of any use.
+var subjects = map[string][]string{
+	Judge: {"evidence"}, Answer: {"evidence"}, Refine: {"evidence", "draft"}, Condense: {"history"}, Map: {"evidence"},
+	Collapse: {"part"}, Combine: {"part"}, Rerank: {"evidence"}, Summarize: {"evidence"}, Extend: {"evidence", "draft"},
+}
+
+// shared are templates that the prompts use.
+var shared = []string{"evidence", "document", "style"}
+
+// Templates are the templates that prompts are written from.
+//
+// Each prompt's file defines the templates "system" and "user"; their slots are
+// those of [Slots]. They show passages by the template "evidence" of
+// evidence.tmpl, which fences each and gives its label, and that uses the
+// template "document" of document.tmpl, whose slots are the methods of
+// [Evidence]. Prompts for what the reader sees use the template "style" of
+// style.tmpl.
+type Templates struct{ byName map[string]*template.Template }
+
+// Slots are what a prompt template may show. All text in them is made safe
+// beforehand: invisible characters are removed, and bracketed numbers in
+// documents get round brackets, so that they cannot pass for labels.
+type Slots struct {
+	// Question is empty for a summary.
+	Question string
+	// Nonce is an unpredictable mark, new for each request. The fences around
+	// quoted material carry it, so that no document can close one.
+	Nonce string
+	// Evidence is what this request shows.
+	Evidence []Evidence
+	// First is the label of the first piece of evidence, or the first label
+	// in Parts.
+	First int
+	// Draft is the answer so far, with its labels (refine and extend only).
+	Draft string
+	// Parts are partial answers or summaries, with their labels (collapse and
+	// combine only).
+	Parts []string
+	// Words is about how many words the reply should have; 0 says nothing.
+	Words int
+	// History holds the turns before the question (condense only).
+	History []Turn
+	// Style is how the reply should sound (answer, refine, combine and rerank
+	// only); empty says nothing.
+	Style string
+}
+
+// A Turn is one earlier message of a conversation.
+type Turn struct {
+	Role    string // "user" or "assistant"
+	Content string
+}
+
+// Default returns the embedded templates.
+func Default() *Templates { return defaultTemplates() }
+
+var defaultTemplates = sync.OnceValue(func() *Templates {
+	t, err := Parse(nil)
+	if err != nil {
+		panic("prompt: the embedded templates: " + err.Error())
+	}
+	return t
+})
+
+// Parse reads the templates from a folder, and the embedded file for each that
+// the folder lacks. It tries each template on sample slots and returns an error
+// for one that names an impossible slot or does not show its subject, and for a
+// .tmpl file of any other name, which would never be read.
+func Parse(folder fs.FS) (*Templates, error) {
+	if err := checkNames(folder); err != nil {
+		return nil, err
+	}
+	texts := map[string]string{}
+	for _, name := range shared {
+		var err error
+		if texts[name], err = read(folder, name); err != nil {
+			return nil, err
+		}
+	}
+	p := &Templates{byName: map[string]*template.Template{}}
+	for _, name := range names {
+		text, err := read(folder, name)
+		if err != nil {
+			return nil, err
+		}
+		t, err := template.New(name + ".tmpl").Option("missingkey=error").Parse(text)
+		for _, name := range shared {
+			if err == nil {
+				_, err = t.New(name + ".tmpl").Parse(texts[name])
+			}
+		}
+		if err != nil {
+			return nil, fmt.Errorf("prompt %s.tmpl does not parse: %w", name, err)
+		}
+		p.byName[name] = t
+		if err := p.try(name); err != nil {
+			return nil, err
+		}
+	}
+	return p, nil
+}
+
+func read(folder fs.FS, name string) (string, error) {
+	name += ".tmpl"
+	if folder != nil {
+		b, err := fs.ReadFile(folder, name)
+		if err == nil {
+			return string(b), nil
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return "", fmt.Errorf("reading the prompt %s: %w", name, err)
+		}
+	}
+	b, err := embedded.ReadFile(name)
+	return string(b), err
+}
+
+// checkNames refuses templates of other names in a folder.
+func checkNames(folder fs.FS) error {
+	if folder == nil {
+		return nil
+	}
+	files, err := fs.Glob(folder, "*.tmpl")
+	if err != nil {
+		return fmt.Errorf("listing the prompts: %w", err)
+	}
+	known := slices.Concat(shared, names)
+	for _, file := range files {
+		if !slices.Contains(known, strings.TrimSuffix(file, ".tmpl")) {
+			return fmt.Errorf("%s is not the name of a prompt: they are %s.tmpl", file, strings.Join(known, ".tmpl, "))
+		}
+	}
+	return nil
+}
+
+// try fills in a template with samples: with everything that it may show, for a
+// question and for a summary, and with as little as possible.
+func (t *Templates) try(name string) error {
+	const mark = "x7sample"
+	all := Slots{
+		Question: mark + "question", Nonce: sampleNonce, First: 1, Draft: mark + "draft", Parts: []string{mark + "part"}, Words: 100,
+		Evidence: []Evidence{{label: 1, sample: true, text: mark + "evidence", passage: retrieve.Passage{
+			Title: "title", Path: "path", Chunk: ingest.Chunk{Document: "document", Heading: "heading", Page: 1},
+		}}},
+		History: []Turn{{Role: "user", Content: mark + "history"}},
+	}
+	summary := all
+	summary.Question = ""
+	lacks := (*SlotError)(nil)
+	for _, s := range []Slots{{Evidence: []Evidence{{}}}, summary, all} {
+		system, user, err := t.fill(name, s)
+		if errors.As(err, &lacks) {
+			continue // some documents have it
+		}
+		if err != nil {
+			return err
+		}
+		for _, subject := range subjects[name] {
+			if s.Draft != "" && !strings.Contains(system+user, mark+subject) {
+				return fmt.Errorf("prompt %s.tmpl does not show the text of the %s: neither by itself nor by a template that it uses", name, subject)
+			}
+		}
+	}
+	return nil
+}
+
+func (t *Templates) fill(name string, s Slots) (system, user string, err error) {
+	var b [2]strings.Builder
+	for i, part := range []string{"system", "user"} {
+		if err := t.byName[name].ExecuteTemplate(&b[i], part, s); err != nil {
+			return "", "", fmt.Errorf("prompt %s.tmpl: %w", name, err)
+		}
+	}
+	return b[0].String(), b[1].String(), nil
+}
+
+// sampleNonce is the nonce of prompts that are only measured, so that a text is
+// packed in the same way each time.
+const sampleNonce = "k3x9q2m7w5pz"

@@ -1,0 +1,258 @@
+package replay
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"ibid/retrieve"
+)
+
+// A Recorder records one question or summary. A nil Recorder records nothing;
+// all methods may be called on it.
+//
+// A journal that fails costs calls, never an answer.
+type Recorder struct {
+	ID string
+	// Secret makes the marks of the fences in prompts: 32 random bytes. Anyone
+	// who knows it can write a document that closes its fence.
+	Secret []byte
+	// Journal may be used by several calls at once.
+	Journal Journal
+
+	ledger  retrieve.Ledger // nil for a recorder that is in none
+	worker  string          // that holds the job in the ledger, or will
+	fresh   bool            // the journal is still empty
+	outcome Outcome
+
+	stopProlonging func() // nil where that has not begun
+
+	mu        sync.Mutex
+	stopWork  context.CancelCauseFunc
+	lost      error     // why the work must stop; nil while it need not
+	heldAt    time.Time // when the claim was last known to hold; zero before it is made
+	forgotten bool      // the ledger dropped the job while it was held
+}
+
+// ledgerWait is how long an answer waits for the ledger before it proceeds
+// without: a ledger on a server may be unreachable or read-only, and its own
+// time limits are much longer.
+const ledgerWait = 5 * time.Second
+
+// Begin begins a job in a ledger and claims it. Its kind is that of
+// [retrieve.Job]; spec is everything that decides on what the job does, as JSON.
+func Begin(ctx context.Context, l retrieve.Ledger, kind string, spec any) (*Recorder, error) {
+	b, err := json.Marshal(spec)
+	if err != nil {
+		return nil, fmt.Errorf("writing down what a run is to do: %w", err)
+	}
+	now := time.Now()
+	job := retrieve.Job{
+		ID: strings.ToLower(rand.Text()[:16]), Kind: kind, Started: now, Secret: make([]byte, 32), Spec: b,
+		Worker: retrieve.NewWorker(), Left: retrieve.ClaimTime,
+	}
+	rand.Read(job.Secret) // never fails
+	ctx, cancel := context.WithTimeout(ctx, ledgerWait)
+	defer cancel()
+	if err := l.Begin(ctx, job); err != nil {
+		return nil, err
+	}
+	r := &Recorder{ID: job.ID, Secret: job.Secret, ledger: l, worker: job.Worker, fresh: true, heldAt: now}
+	r.Journal = heldJournal{r}
+	return r, nil
+}
+
+// A KindError says that a job is of another kind than the one looked for.
+type KindError struct{ ID, Kind string }
+
+func (e *KindError) Error() string {
+	return fmt.Sprintf("the run %s was begun by '%s': go on with it there", e.ID, e.Kind)
+}
+
+// Resume finds a job of a kind that has not ended, the latest free one if id is
+// empty, and reads its spec into what spec points to. It does not claim it: see
+// [Recorder.Hold]. The error wraps [retrieve.ErrNotFound] when there is none,
+// and is a [*KindError] when the id is that of another kind of job.
+func Resume(ctx context.Context, l retrieve.Ledger, kind, id string, spec any) (*Recorder, error) {
+	var job retrieve.Job
+	var err error
+	if id == "" {
+		job, err = l.Latest(ctx, kind)
+	} else {
+		job, err = l.Job(ctx, id)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if job.Kind != kind {
+		return nil, &KindError{job.ID, job.Kind}
+	}
+	if err := json.Unmarshal(job.Spec, spec); err != nil {
+		return nil, fmt.Errorf("reading what the run %s is to do: %w", job.ID, err)
+	}
+	r := &Recorder{ID: job.ID, Secret: job.Secret, ledger: l, worker: retrieve.NewWorker()}
+	r.Journal = heldJournal{r}
+	return r, nil
+}
+
+// A heldJournal is a ledger's journal. It notices when another worker has taken
+// the job.
+type heldJournal struct{ r *Recorder }
+
+func (j heldJournal) Reply(ctx context.Context, run, key string) (reply []byte, ok bool, err error) {
+	return j.r.ledger.Reply(ctx, run, key)
+}
+
+func (j heldJournal) Keep(ctx context.Context, run, key string, reply []byte) error {
+	ctx, cancel := context.WithTimeout(ctx, ledgerWait)
+	defer cancel()
+	err := j.r.ledger.Keep(ctx, run, j.r.worker, key, reply)
+	j.r.noteLoss(err)
+	return err
+}
+
+// Hold claims the job, unless [Begin] has just done so, and prolongs the claim
+// until [Recorder.Settle]. It calls stop when another worker has taken the job,
+// with a [*retrieve.HeldError], or when somebody wants it stopped, with
+// [retrieve.ErrStopped]. It returns the same errors for a claim that is refused,
+// and [retrieve.ErrNotFound] for a job that has ended.
+func (r *Recorder) Hold(ctx context.Context, stop context.CancelCauseFunc) error {
+	if r == nil || r.ledger == nil {
+		return nil
+	}
+	if r.heldAt.IsZero() {
+		if err := r.claim(ctx); err != nil {
+			return err
+		}
+	}
+	r.mu.Lock()
+	r.stopWork = stop
+	r.mu.Unlock()
+	r.stopProlonging = retrieve.Prolong(ctx, claims{r.ledger, r}, r.ID, r.worker, r.noteLoss)
+	return nil
+}
+
+// claims are those of a ledger; they record when the job was last claimed.
+type claims struct {
+	retrieve.Claims
+	r *Recorder
+}
+
+func (c claims) Claim(ctx context.Context, _, _ string, _ time.Duration) error { return c.r.claim(ctx) }
+
+func (r *Recorder) claim(ctx context.Context) error {
+	before := time.Now()
+	err := r.ledger.Claim(ctx, r.ID, r.worker, retrieve.ClaimTime)
+	if err == nil {
+		r.mu.Lock()
+		r.heldAt = before
+		r.mu.Unlock()
+	}
+	return err
+}
+
+// noteLoss records an error that means that the work must stop. A job that the
+// ledger has dropped while it was held continues: nobody else can take it.
+func (r *Recorder) noteLoss(err error) {
+	if !retrieve.IsLost(err) {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.lost != nil || r.forgotten {
+		return
+	}
+	if errors.Is(err, retrieve.ErrNotFound) {
+		if time.Since(r.heldAt) < retrieve.ClaimTime {
+			r.forgotten = true
+			return
+		}
+		err = &retrieve.HeldError{Run: r.ID} // this process was suspended, and another one has ended the job
+	}
+	r.lost = err
+	if r.stopWork != nil {
+		r.stopWork(err)
+	}
+}
+
+// Lost reports whether another worker has the job, so that the result must be
+// discarded. It claims the job again where that is uncertain because this
+// process was suspended. A ledger that does not answer changes nothing.
+func (r *Recorder) Lost(ctx context.Context) bool {
+	if r == nil || r.ledger == nil {
+		return false
+	}
+	r.mu.Lock()
+	sure := r.lost != nil || r.forgotten || time.Since(r.heldAt) < retrieve.ClaimTime/2
+	r.mu.Unlock()
+	if !sure {
+		r.noteLoss(r.claim(ctx))
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	held := (*retrieve.HeldError)(nil)
+	return errors.As(r.lost, &held)
+}
+
+// Release gives up a job that is not continued here: any worker may claim it.
+func (r *Recorder) Release(ctx context.Context) error {
+	if r == nil || r.ledger == nil {
+		return nil
+	}
+	if r.stopProlonging != nil {
+		r.stopProlonging()
+	}
+	ctx, cancel := atEnd(ctx)
+	defer cancel()
+	return r.ledger.Release(ctx, r.ID, r.worker)
+}
+
+// atEnd makes a context for the last writes: the client may have gone by then,
+// and after ClaimTime another worker may have the job.
+func atEnd(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), retrieve.ClaimTime)
+}
+
+// An Outcome says whether resuming a job may add something to its result.
+type Outcome int
+
+// The outcomes.
+const (
+	Unfinished Outcome = iota // it broke off, or a call failed that its result lacks
+	Done                      // resuming it would make no call
+	Refused                   // it made no call at all
+)
+
+// SetOutcome records how the work has ended.
+func (r *Recorder) SetOutcome(o Outcome) {
+	if r != nil {
+		r.outcome = o
+	}
+}
+
+// Settle ends the job and reports whether it was kept instead. It is kept, and
+// released, where it is unfinished or err says that its result could not be
+// shown. A job that another worker has is left to that worker.
+func (r *Recorder) Settle(ctx context.Context, err error) (kept bool, _ error) {
+	if r == nil {
+		return false, nil
+	}
+	ctx, cancel := atEnd(ctx)
+	defer cancel()
+	done := r.outcome == Refused || r.outcome == Done && err == nil
+	if !done || r.Lost(ctx) {
+		return true, r.Release(ctx)
+	}
+	if r.ledger == nil {
+		return false, nil
+	}
+	if r.stopProlonging != nil {
+		r.stopProlonging()
+	}
+	return false, r.ledger.End(ctx, r.ID)
+}

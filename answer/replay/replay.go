@@ -1,0 +1,82 @@
+// Package replay lets a question or a summary that broke off be resumed without
+// repeating the calls that were made.
+//
+// A [Recorder] saves the replies of the calls in a [Journal], under keys made of
+// the prompts. After a crash, the same work with the same recorder finds them
+// and makes only the calls that are missing. Where documents have changed in
+// between, the calls that show them have other prompts and are made again.
+//
+// A recorder that comes from [Begin] or [Resume] is kept in a ledger, where one
+// worker at a time holds it, from [Begin] or [Recorder.Hold] until
+// [Recorder.Settle].
+package replay
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base32"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// A Journal stores the replies of calls.
+type Journal interface {
+	// Reply returns what was stored under the key; ok is false for nothing.
+	Reply(ctx context.Context, run, key string) (reply []byte, ok bool, err error)
+	// Keep stores a reply. It is durable when Keep returns nil.
+	Keep(ctx context.Context, run, key string, reply []byte) error
+}
+
+// Key names a call by everything that decides on its reply.
+func Key(parts ...string) string {
+	h := sha256.New()
+	for _, part := range parts {
+		fmt.Fprintf(h, "%d:%s", len(part), part)
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// Nonce makes an unpredictable mark of the recorder's secret and the parts: the
+// same parts always get the same one.
+func (r *Recorder) Nonce(parts ...string) string {
+	mac := hmac.New(sha256.New, r.Secret)
+	for _, part := range parts {
+		fmt.Fprintf(mac, "%d:%s", len(part), part)
+	}
+	return strings.ToLower(base32.StdEncoding.EncodeToString(mac.Sum(nil))[:12])
+}
+
+// Load reads what was saved under a key into what v points to, and reports
+// whether there was anything.
+func (r *Recorder) Load(ctx context.Context, key string, v any) (bool, error) {
+	if r == nil || r.fresh {
+		return false, nil
+	}
+	b, ok, err := r.Journal.Reply(ctx, r.ID, key)
+	if err == nil && ok {
+		err = json.Unmarshal(b, v)
+	}
+	if err != nil && ctx.Err() == nil {
+		return false, fmt.Errorf("reading the journal of the run %s: %w", r.ID, err)
+	}
+	return ok && err == nil, nil
+}
+
+// Save stores v under a key, even after ctx has been canceled: the reply has
+// been paid for.
+func (r *Recorder) Save(ctx context.Context, key string, v any) error {
+	if r == nil {
+		return nil
+	}
+	b, err := json.Marshal(v)
+	if err == nil {
+		err = r.Journal.Keep(context.WithoutCancel(ctx), r.ID, key, b)
+	}
+	if err != nil {
+		return fmt.Errorf("writing the journal of the run %s: %w", r.ID, err)
+	}
+	return nil
+}

@@ -1,0 +1,95 @@
+package answer
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"ibid/answer/prompt"
+	"ibid/retrieve"
+)
+
+// A strategy is how passages become an answer.
+type strategy struct {
+	name       string
+	needsModel bool
+	// answer answers from the kept passages, of which there is at least one,
+	// and ends the stream with Usage.
+	answer func(r *asking, ctx context.Context, kept []retrieve.Passage) error
+}
+
+// strategies are all strategies. The help of the command line, the validation
+// of requests and the API's description are derived from this table.
+func strategies() []strategy {
+	return []strategy{
+		{"refine", true, (*asking).refineAll},
+		{"stuff", true, (*asking).stuff},
+		{"map-reduce", true, (*asking).mapReduce},
+		{"map-rerank", true, (*asking).mapRerank},
+		{"extract", false, (*asking).extract},
+	}
+}
+
+// Strategies lists what [Question.Strategy] may be: "auto", then each strategy
+// by its name.
+func Strategies() []string {
+	names := []string{"auto"}
+	for _, s := range strategies() {
+		names = append(names, s.name)
+	}
+	return names
+}
+
+// findStrategy finds a strategy by its name. "auto" is refine with a model and
+// extract without one.
+func findStrategy(name string, model bool) (*strategy, error) {
+	if name == "" || name == "auto" {
+		name = "extract"
+		if model {
+			name = "refine"
+		}
+	}
+	for _, s := range strategies() {
+		if s.name != name {
+			continue
+		}
+		if s.needsModel && !model {
+			return nil, &QuestionError{"strategy", fmt.Sprintf("the strategy %s needs a model, and none is set: "+
+				"choose one with --model, or the strategy extract", name)}
+		}
+		return &s, nil
+	}
+	return nil, &QuestionError{"strategy", fmt.Sprintf("there is no strategy %q: use %s", prompt.Clip(name, 40), alternatives(Strategies()))}
+}
+
+// alternatives lists names: "a, b or c".
+func alternatives(names []string) string {
+	last := len(names) - 1
+	return strings.Join(names[:last], ", ") + " or " + names[last]
+}
+
+// extract answers without a model: with sentences of the passages, word for
+// word and each with its label.
+func (r *asking) extract(ctx context.Context, kept []retrieve.Passage) error {
+	quotes, err := r.reading.Quote(ctx, kept)
+	if err != nil {
+		return err
+	}
+	if len(quotes) == 0 {
+		r.unanswered(noAnswer, kept)
+		return nil
+	}
+	if !r.emit(Kept{Passages: kept}) {
+		return nil
+	}
+	cited := map[int]bool{}
+	for _, q := range quotes {
+		cited[q.Passage] = true
+		if !r.emit(Text{Text: q.Text}) {
+			return nil
+		}
+	}
+	r.usage.Used = len(cited)
+	r.finish()
+	return nil
+}
