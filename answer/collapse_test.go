@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+
+	"ibid/answer/prompt"
 )
 
 type vectorPart struct {
@@ -171,10 +173,10 @@ func TestVectorsMapReduce(t *testing.T) {
 				m.at[id] = d.Finish
 				prompts[i] = Prompt{Role: RoleMap, User: id}
 			}
-			r := &run{Answerer: &Answerer{Model: m, Parallel: n}}
+			r := (&Answerer{Parallel: n}).newAsking(func(Event, error) bool { return true }, nil)
 			var parts []Part
 			var order []int
-			for i, reply := range r.each(t.Context(), prompts, nil) {
+			for i, reply := range r.each(t.Context(), m, prompts, nil) {
 				if reply.err != nil {
 					t.Fatal(reply.err)
 				}
@@ -245,7 +247,7 @@ var partPrompts = fstest.MapFS{
 
 // A question is answered from each part alone, and from what came of them.
 func TestMapReduce(t *testing.T) {
-	prompts, err := ParsePrompts(partPrompts)
+	prompts, err := prompt.Parse(partPrompts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -299,7 +301,7 @@ func TestMapReduce(t *testing.T) {
 }
 
 func TestMapRerank(t *testing.T) {
-	prompts, err := ParsePrompts(partPrompts)
+	prompts, err := prompt.Parse(partPrompts)
 	if err != nil {
 		t.Fatal(err)
 	}

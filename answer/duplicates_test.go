@@ -2,7 +2,6 @@ package answer
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -45,57 +44,25 @@ func TestRepeats(t *testing.T) {
 	}
 }
 
-// A copy of a passage is read only where nothing came of the passage; when
-// what is left are copies of what was read the answer is complete.
-func TestCopies(t *testing.T) {
+// A passage that repeats another one is in no prompt, and that is reported.
+func TestDuplicates(t *testing.T) {
 	rule := wordy(40, "The mooring fee is 120 marks.")
 	texts := []string{rule, "The fee is due on the first of April and is not refunded.", rule + "!", strings.ToUpper(rule)}
+	library := passages(texts...)
+	for i := range library {
+		library[i].Title = "Rules of the harbour"
+	}
 	for _, strategy := range []string{"refine", "map-reduce", "map-rerank"} {
-		for _, test := range []struct {
-			fails string // labels whose calls fail
-			read  string // labels that stood in a prompt, in order
-			left  string // copies that did not have to be read
-			poor  bool   // something was not read
-		}{
-			{"", "1 2", "[3 4]", false},
-			{"[1]", "1 2 3", "[4]", false},
-			{"[1] [3]", "1 2 3", "[4]", true},
-			{"[2]", "1 2", "[3 4]", true},
-		} {
-			if strategy == "refine" { // which asks about a copy at once, and goes on until there is none
-				switch test.fails {
-				case "[1]":
-					test.read = "1 3 2"
-				case "[1] [3]":
-					test.read, test.left, test.poor = "1 3 4 2", "", false
-				}
+		m := &script{reply: func(p Prompt) (string, error) { return "120 marks.[1]\nScore: 9", nil }}
+		a := &Answerer{Retriever: library, Model: m, Gate: GateOff}
+		got := read(a.Ask(t.Context(), Question{Text: "What is the fee?", Strategy: strategy}))
+		for _, p := range m.calls {
+			if n := strings.Count(strings.ToUpper(p.User), strings.ToUpper(rule)); n > 1 {
+				t.Errorf("%s: a prompt shows it %d times", strategy, n)
 			}
-			var order []string
-			m := &script{reply: func(p Prompt) (string, error) {
-				if p.Role == RoleCombine {
-					return "120 marks.[1]", nil
-				}
-				_, after, _ := strings.Cut(p.User, "<evidence ")
-				label := anyLabel.FindString(after)
-				order = append(order, strings.Trim(label, "[]"))
-				if strings.Contains(test.fails, label) {
-					return "", errDown
-				}
-				return "120 marks." + label + "\nScore: 9", nil
-			}}
-			library := passages(texts...)
-			for i := range library {
-				library[i].Title = "Rules of the harbour"
-			}
-			a := &Answerer{Retriever: library, Model: m, Gate: GateOff, StepPassages: 1, Parallel: 1}
-			got := read(a.Ask(t.Context(), Question{Text: "What is the fee?", Strategy: strategy}))
-			left := regexp.MustCompile(`stepped 0  (\[.*\]) changed=false near_duplicate`).FindStringSubmatch(got.String())
-			if read := strings.Join(order, " "); read != test.read || len(left) > 0 != (test.left != "") || len(left) > 0 && left[1] != test.left || got.err != nil || got.text == "" {
-				t.Errorf("%s, %q fail: read %q, left %q, got\n%s", strategy, test.fails, read, left, got)
-			}
-			if poor := strings.Contains(got.String(), "not everything that was found could be read"); poor != test.poor {
-				t.Errorf("%s, %q fail: warned %t, got\n%s", strategy, test.fails, poor, got)
-			}
+		}
+		if got.err != nil || strings.Count(got.String(), "near_duplicate") != 1 {
+			t.Errorf("%s: got\n%s", strategy, got)
 		}
 	}
 }

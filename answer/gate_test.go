@@ -54,13 +54,11 @@ func TestGate(t *testing.T) {
 		clear[i].Scores = s
 	}
 	for i, want := range []string{"on", "?", "?", "off"} {
-		a := Answerer{}
-		r := run{Answerer: &a, asked: "mooring fee 2025"}
-		var err error
-		if r.reading, err = r.read(t.Context(), clear); err != nil {
+		r := &asking{Answerer: &Answerer{Retriever: clear}, asked: "mooring fee 2025"}
+		if err := r.read(t.Context(), clear); err != nil {
 			t.Fatal(err)
 		}
-		c := r.chances(clear)[i].p
+		c, _ := r.reading.Chance(clear[i])
 		if on, off := c > surelyOn, c < surelyOff; on != (want == "on") || off != (want == "off") {
 			t.Fatalf("passage %d has the chance %.4f: the test's scores must lie where it thinks they do (%s)", i+1, c, want)
 		}
@@ -169,7 +167,7 @@ func (s *slow) Complete(ctx context.Context, p Prompt) iter.Seq2[Piece, error] {
 func TestGateCutVerdict(t *testing.T) {
 	for reply, want := range map[string]Decision{"no": Unparsable, "yes": Unparsable, "no\nof trains": Irrelevant} {
 		m := &script{reply: func(Prompt) (string, error) { return reply, nil }, finish: "length"}
-		v := ask(t.Context(), m, call{prompt: Prompt{Role: RoleJudge}})
+		v := askJudge(t.Context(), m, call{prompt: Prompt{Role: RoleJudge}})
 		if calls := map[Decision]int{Unparsable: 2, Irrelevant: 1}[want]; v.decision != want || len(v.calls) != calls {
 			t.Errorf("%q: %s after %d calls", reply, v.decision, len(v.calls))
 		}

@@ -1,6 +1,8 @@
 package answer
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"io/fs"
 	"os"
@@ -10,6 +12,7 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"ibid/answer/prompt"
 	"ibid/cite/marker"
 	"ibid/ingest"
 	"ibid/retrieve"
@@ -32,6 +35,22 @@ type libraryQuestion struct {
 	Documents []string
 	Kind      string
 	Worded    string
+}
+
+func libraryQuestions(t *testing.T) (questions []libraryQuestion) {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join("..", "data", "questions.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for d := json.NewDecoder(bytes.NewReader(b)); d.More(); {
+		var q libraryQuestion
+		if err := d.Decode(&q); err != nil {
+			t.Fatal(err)
+		}
+		questions = append(questions, q)
+	}
+	return questions
 }
 
 // openLibrary indexes the sample library as the program does.
@@ -79,7 +98,7 @@ func openFolder(t *testing.T, folder string, fsys fs.FS) (*retrieve.Index, retri
 func TestLibraryWithoutModel(t *testing.T) {
 	index, model := openLibrary(t)
 	a := &Answerer{Retriever: index, Embedder: model}
-	questions := readLines[libraryQuestion](t, filepath.Join("..", "data", "questions.jsonl"))
+	questions := libraryQuestions(t)
 	var answerable, answered, right, gold, inTop, offTopic, offRefused, onTopic, onRefused int
 	for _, q := range questions {
 		var kept []retrieve.Passage
@@ -149,7 +168,7 @@ func TestLibraryWithoutModel(t *testing.T) {
 			}
 		}
 		if testing.Verbose() && verdict != "ok" {
-			t.Logf("%s %s %s/%s %v\n   Q %s\n   G %s %v\n   A %s %q %s", verdict, q.ID, q.Kind, q.Worded, chances, q.Question, q.Answer, q.Documents, first, clip(text.String(), 500), refused)
+			t.Logf("%s %s %s/%s %v\n   Q %s\n   G %s %v\n   A %s %q %s", verdict, q.ID, q.Kind, q.Worded, chances, q.Question, q.Answer, q.Documents, first, prompt.Clip(text.String(), 500), refused)
 		}
 	}
 	share := func(n, of int) float64 { return float64(n) / float64(of) }

@@ -9,7 +9,7 @@ import (
 
 // The agreed words count however a model dresses and explains them; a sentence
 // that only begins like them is an answer.
-func TestHears(t *testing.T) {
+func TestNonAnswers(t *testing.T) {
 	for _, test := range []struct{ reply, want string }{
 		{"NO CHANGE", metaRemark},
 		{"**NO CHANGE**", metaRemark},
@@ -53,11 +53,11 @@ func TestHears(t *testing.T) {
 		{"NO ANSWERS are taken after noon.[1]", ""},
 		{"No answer: it rang all day.[1]", ""},
 	} {
-		if got, _ := (said{answer: true, changed: true}).hears(test.reply); got != test.want {
+		if got, _ := (nonAnswers{noAnswer: true, noChange: true}).reason(test.reply); got != test.want {
 			t.Errorf("%q is taken for %q, want %q", test.reply, got, test.want)
 		}
 	}
-	if got, _ := (said{}).hears("NO ANSWER"); got != "" {
+	if got, _ := (nonAnswers{}).reason("NO ANSWER"); got != "" {
 		t.Errorf("nobody asked for it, and it is taken for %q", got)
 	}
 }
@@ -71,19 +71,19 @@ func TestHeldBack(t *testing.T) {
 	})
 	rapid.Check(t, func(rt *rapid.T) {
 		reply := strings.Join(rapid.SliceOfN(pieces, 1, 6).Draw(rt, "pieces"), "")
-		a := said{answer: rapid.Bool().Draw(rt, "answer"), changed: rapid.Bool().Draw(rt, "changed")}
-		want, _ := a.hears(reply)
+		n := nonAnswers{noAnswer: rapid.Bool().Draw(rt, "answer"), noChange: rapid.Bool().Draw(rt, "change")}
+		want, _ := n.reason(reply)
 		for i := range reply {
-			reason, sure := a.hears(reply[:i])
-			if sure && reason != want {
+			reason, final := n.reason(reply[:i])
+			if final && reason != want {
 				rt.Fatalf("%q is %q for sure, but %q is %q", reply[:i], reason, reply, want)
 			}
-			if want != "" && !sure && !a.mayHear(reply[:i]) {
+			if want != "" && !final && !n.possible(reply[:i]) {
 				rt.Fatalf("%q is let go, but %q is %q", reply[:i], reply, want)
 			}
 		}
 	})
-	if (said{answer: true}).mayHear("NO" + strings.Repeat("*", maxHeld)) {
+	if (nonAnswers{noAnswer: true}).possible("NO" + strings.Repeat("*", maxHeld)) {
 		t.Error("more is held back than was said")
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 	"pgregory.net/rapid"
 
+	"ibid/answer/prompt"
 	"ibid/ingest"
 	"ibid/retrieve"
 )
@@ -512,7 +513,7 @@ func TestQuestionErrors(t *testing.T) {
 		got := read(a.Ask(t.Context(), test.q))
 		var q *QuestionError
 		if !errors.As(got.err, &q) || q.Code != test.code || len(got.lines) > 0 {
-			t.Errorf("%q, strategy %q: got\n%s\nwant only a QuestionError %s", clip(test.q.Text, 20), test.q.Strategy, got, test.code)
+			t.Errorf("%q, strategy %q: got\n%s\nwant only a QuestionError %s", prompt.Clip(test.q.Text, 20), test.q.Strategy, got, test.code)
 		}
 	}
 }
@@ -527,7 +528,7 @@ func TestCondenseLongHistory(t *testing.T) {
 	}
 	p := m.calls[0]
 	if n := ingest.CountTokens(p.System) + ingest.CountTokens(p.User) + p.MaxTokens; n > 4096*85/100 || !strings.Contains(p.User, "120 marks") {
-		t.Errorf("a prompt and reply of %d tokens: %s", n, clip(p.User, 300))
+		t.Errorf("a prompt and reply of %d tokens: %s", n, prompt.Clip(p.User, 300))
 	}
 }
 

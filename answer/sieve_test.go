@@ -26,16 +26,16 @@ func FuzzSieve(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string, cut uint8) {
 		for _, sure := range []bool{true, false} {
 			whole := newSieve(shown, sure)
-			want := whole.feed(text)
-			want += whole.close()
+			want := whole.add(text)
+			want += whole.end()
 			s := newSieve(shown, sure)
 			var got strings.Builder
 			for at := 0; at < len(text); {
 				end := min(len(text), at+1+int(cut)%7)
-				got.WriteString(s.feed(text[at:end]))
+				got.WriteString(s.add(text[at:end]))
 				at = end
 			}
-			got.WriteString(s.close())
+			got.WriteString(s.end())
 			if sure && got.String() != want {
 				t.Errorf("%q in pieces is %q, whole %q", text, got.String(), want)
 			}
@@ -103,5 +103,17 @@ func TestSummaryLeft(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A year in brackets is no label, however many there may be.
+func TestSieveKeepsYears(t *testing.T) {
+	const text = "It was decided in Smith v Jones [2010] EWHC 123 [1], and not in [9] 2011."
+	out, cited, invented := sift(text, []int{1, 2})
+	if want := "It was decided in Smith v Jones [2010] EWHC 123 [1], and not in 2011."; out != want {
+		t.Errorf("got %q", out)
+	}
+	if len(cited) != 1 || cited[0] != 1 || len(invented) != 1 || invented[0] != 9 {
+		t.Errorf("cited %v, invented %v", cited, invented)
 	}
 }

@@ -1,10 +1,8 @@
 package answer
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"math/rand/v2"
 	"regexp"
 	"slices"
@@ -16,7 +14,6 @@ import (
 
 	"ibid/cite/marker"
 	"ibid/ingest"
-	"ibid/retrieve"
 )
 
 var anyLabel = regexp.MustCompile(`\[(\d+)\]`)
@@ -206,105 +203,6 @@ func TestSummaryLacksAPart(t *testing.T) {
 		if got.err == nil || got.text != "" || len(m.calls) > 3 {
 			t.Errorf("%s: %d calls, got\n%s", strategy, len(m.calls), got)
 		}
-	}
-}
-
-// memoryJournal is a journal of one run.
-type memoryJournal struct {
-	mu      sync.Mutex
-	replies map[string][]byte
-}
-
-func (j *memoryJournal) Reply(_ context.Context, run, key string) ([]byte, bool, error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	b, ok := j.replies[run+key]
-	return b, ok, nil
-}
-
-func (j *memoryJournal) Keep(_ context.Context, run, key string, reply []byte) error {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.replies[run+key] = reply
-	return nil
-}
-
-// A run that breaks off after any call goes on behind it and ends as one that
-// never did.
-func TestResume(t *testing.T) {
-	for _, strategy := range []string{"refine", "map-reduce"} {
-		reply := func(p Prompt) (string, error) {
-			first := anyLabel.FindString(p.User)
-			return fmt.Sprintf("%x sails %s.", len(p.User), first), nil
-		}
-		summarize := func(ctx context.Context, m Model, j Journal) string {
-			a := &Answerer{Model: m, StepPassages: 1, Parallel: 1}
-			var b strings.Builder
-			for e, err := range a.Summarize(ctx, Summary{Passages: story(12), Strategy: strategy, Run: &Run{ID: "r", Secret: []byte("s"), Journal: j}}) {
-				if err != nil {
-					return "error: " + err.Error()
-				}
-				if e, ok := e.(Text); ok {
-					b.WriteString(e.Text)
-				}
-			}
-			return b.String()
-		}
-		whole := &script{reply: reply}
-		want := summarize(t.Context(), whole, &memoryJournal{replies: map[string][]byte{}})
-		if len(whole.calls) < 12 || !strings.Contains(want, "sails") {
-			t.Fatalf("%s: %d calls for %q", strategy, len(whole.calls), want)
-		}
-		for at := range whole.calls {
-			j := &memoryJournal{replies: map[string][]byte{}}
-			ctx, cancel := context.WithCancel(t.Context())
-			first := &script{reply: reply}
-			summarize(ctx, breaksAt{first, at, cancel}, j)
-			cancel()
-			second := &script{reply: reply}
-			if got := summarize(t.Context(), second, j); got != want {
-				t.Errorf("%s, broken at call %d: %q, want %q", strategy, at+1, got, want)
-			}
-			if n := len(second.calls); n != len(whole.calls)-at {
-				t.Errorf("%s, broken at call %d: %d calls were left of %d", strategy, at+1, n, len(whole.calls))
-			}
-		}
-	}
-}
-
-// breaksAt is a model that cancels everything at a call.
-type breaksAt struct {
-	scripted
-	at     int
-	cancel func()
-}
-
-type scripted interface {
-	Model
-	made() int
-}
-
-func (m breaksAt) Complete(ctx context.Context, p Prompt) iter.Seq2[Piece, error] {
-	if m.made() == m.at {
-		m.cancel()
-	}
-	return m.scripted.Complete(ctx, p)
-}
-
-// The fences of a run's prompts are the same each time, differ between
-// prompts, and cannot be foreseen without its secret.
-func TestRunFences(t *testing.T) {
-	fence := func(secret string, text string) string {
-		r := &run{Answerer: &Answerer{}, kept: &Run{Secret: []byte(secret)}}
-		n, err := r.nonce(RoleMap, Slots{Evidence: []Evidence{evidence(1, retrieve.Passage{Chunk: ingest.Chunk{Text: text}})}})
-		if err != nil || len(n) < 12 {
-			t.Fatalf("%q, %v", n, err)
-		}
-		return n
-	}
-	first, again := fence("a", "x"), fence("a", "x")
-	if first != again || first == fence("b", "x") || first == fence("a", "y") {
-		t.Error("fences do not depend on secret and text alone")
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"ibid/answer/prompt"
 	"ibid/ingest"
 	"ibid/retrieve"
 )
@@ -175,7 +176,7 @@ func (m *table) answer(p Prompt) (string, error) {
 func byRune(s string) []string { return strings.Split(s, "") }
 
 func TestVectorsRefine(t *testing.T) {
-	prompts, err := ParsePrompts(barePrompts)
+	prompts, err := prompt.Parse(barePrompts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,7 +194,7 @@ func TestVectorsRefine(t *testing.T) {
 	}
 }
 
-func runVector(t *testing.T, v vector, prompts *Prompts, lastFirst bool, cut func(string) []string) {
+func runVector(t *testing.T, v vector, prompts *prompt.Templates, lastFirst bool, cut func(string) []string) {
 	m := &table{v: v, judged: map[int]int{}}
 	m.reply, m.cut = m.answer, cut
 	distinct := slices.Compact(slices.Sorted(slices.Values(v.Documents)))

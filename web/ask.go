@@ -18,6 +18,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"ibid/answer"
+	"ibid/answer/replay"
 	"ibid/cite"
 	"ibid/retrieve"
 )
@@ -87,8 +88,8 @@ func (s *server) askTask(c echo.Context, r askRequest) (task, error) {
 		return task{}, err
 	}
 	q := answer.Question{Text: r.Question, History: r.History, Strategy: r.Strategy, TopK: r.TopK, Diversity: r.Diversity, Filter: filter, Style: r.Style}
-	return task{kind: askKind, request: r, record: record, run: run, events: func(ctx context.Context, run *answer.Run) iter.Seq2[answer.Event, error] {
-		q.Run = run
+	return task{kind: askKind, request: r, record: record, run: run, events: func(ctx context.Context, run *replay.Recorder) iter.Seq2[answer.Event, error] {
+		q.Recorder = run
 		return s.Asker.Ask(ctx, q)
 	}}, nil
 }

@@ -14,6 +14,7 @@ import (
 
 	"ibid/answer"
 	"ibid/answer/openai"
+	"ibid/answer/prompt"
 	"ibid/cite/rewrite"
 	"ibid/retrieve"
 )
@@ -63,7 +64,7 @@ func problemFor(err error) *Problem {
 	var space *retrieve.SpaceError
 	var question *answer.QuestionError
 	var model *openai.Error
-	var lacks *answer.SlotError
+	var lacks *prompt.SlotError
 	switch {
 	case errors.As(err, &p):
 		c := *p

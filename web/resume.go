@@ -15,6 +15,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"ibid/answer"
+	"ibid/answer/replay"
 	"ibid/retrieve"
 )
 
@@ -30,11 +31,11 @@ const ending = 2 * time.Second
 
 // A task is what a request asks for, when it has been checked.
 type task struct {
-	kind    string      // of its run
-	request any         // as the run keeps it
-	record  bool        // false where the client wants no record
-	run     *answer.Run // the one taken up; nil to begin one
-	events  func(context.Context, *answer.Run) iter.Seq2[answer.Event, error]
+	kind    string           // of its run
+	request any              // as the run keeps it
+	record  bool             // false where the client wants no record
+	run     *replay.Recorder // the one taken up; nil to begin one
+	events  func(context.Context, *replay.Recorder) iter.Seq2[answer.Event, error]
 }
 
 // keptRequest is what a run keeps of who asked what.
@@ -47,7 +48,7 @@ type keptRequest struct {
 
 // resume finds the run of a kind that a request names, and puts what that is
 // to do in the request's place; nil if it names none.
-func resume[R any](c echo.Context, s *server, kind, id string, r *R) (*answer.Run, error) {
+func resume[R any](c echo.Context, s *server, kind, id string, r *R) (*replay.Recorder, error) {
 	if id == "" {
 		return nil, nil
 	}
@@ -56,8 +57,8 @@ func resume[R any](c echo.Context, s *server, kind, id string, r *R) (*answer.Ru
 		return nil, unknown
 	}
 	var kept keptRequest
-	run, err := answer.ResumeRun(c.Request().Context(), s.Ledger, kind, id, &kept)
-	other := (*answer.KindError)(nil)
+	run, err := replay.Resume(c.Request().Context(), s.Ledger, kind, id, &kept)
+	other := (*replay.KindError)(nil)
 	switch {
 	case errors.Is(err, retrieve.ErrNotFound), errors.As(err, &other), err == nil && (kept.By != caller(c) || kept.Request == nil):
 		// Runs of another kind, or of somebody else, are none of this client's
@@ -85,7 +86,7 @@ func (s *server) begin(c echo.Context, t task, background bool, cancel context.C
 	run := t.run
 	if run == nil && s.Ledger != nil && time.Now().UnixNano() >= s.ledgerFrom.Load() {
 		start := time.Now()
-		run, err = answer.BeginRun(ctx, s.Ledger, t.kind, keptRequest{by, request, !t.record})
+		run, err = replay.Begin(ctx, s.Ledger, t.kind, keptRequest{by, request, !t.record})
 		if err != nil && ctx.Err() == nil {
 			s.Logger.WarnContext(ctx, "an answer cannot be taken up again if it is interrupted", "error", err)
 			if time.Since(start) >= time.Second {
@@ -120,7 +121,7 @@ func (s *server) begin(c echo.Context, t task, background bool, cancel context.C
 
 // hold claims the run of a task for this server. Its reader may just have gone,
 // from here or from another server: who comes back at once finds it ending.
-func (s *server) hold(c echo.Context, run *answer.Run, cancel context.CancelCauseFunc) error {
+func (s *server) hold(c echo.Context, run *replay.Recorder, cancel context.CancelCauseFunc) error {
 	ctx := c.Request().Context()
 	last, done := context.WithTimeout(ctx, ending)
 	defer done()
@@ -167,7 +168,7 @@ func (s *server) respond(c echo.Context, t task) (err error) {
 	}
 	ended := errPanicked
 	defer func() { err = errors.Join(err, s.settle(ctx, l, ended)) }()
-	events := s.cited(ctx, t.kind, l.run.Watch(t.events(ctx, l.run)), s.citing(c))
+	events := s.cited(ctx, t.kind, answer.Watch(l.run, t.events(ctx, l.run)), s.citing(c))
 	if wantsEvents(c.Request()) {
 		ended = s.stream(ctx, c, l, events, cancel)
 		return ended

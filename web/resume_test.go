@@ -51,7 +51,7 @@ func TestAskRun(t *testing.T) {
 	for _, headers := range [][]string{nil, asEvents} {
 		fail = false
 		w := post(h, question, headers...)
-		if id := w.Header().Get(runHeader); w.Code != http.StatusOK || id == "" || asked.Run == nil || asked.Run.ID != id || len(l.runs) != 1 {
+		if id := w.Header().Get(runHeader); w.Code != http.StatusOK || id == "" || asked.Recorder == nil || asked.Recorder.ID != id || len(l.runs) != 1 {
 			t.Fatalf("%d, run %q, %d in the ledger: %s", w.Code, id, len(l.runs), w.Body)
 		}
 		fail = true
@@ -65,7 +65,7 @@ func TestAskRun(t *testing.T) {
 		if w.Code != http.StatusOK || w.Header().Get(runHeader) != id || len(l.runs) != 1 {
 			t.Errorf("%d, run %q, %d in the ledger: %s", w.Code, w.Header().Get(runHeader), len(l.runs), w.Body)
 		}
-		if string(asked.Run.Secret) != string(first.Run.Secret) || asked.Text != "When?" || len(asked.History) != 1 || asked.Strategy != "refine" || asked.TopK != 3 || asked.Filter.PathPrefix != "h" {
+		if string(asked.Recorder.Secret) != string(first.Recorder.Secret) || asked.Text != "When?" || len(asked.History) != 1 || asked.Strategy != "refine" || asked.TopK != 3 || asked.Filter.PathPrefix != "h" {
 			t.Errorf("resumed with %+v", asked)
 		}
 		for _, id := range []string{id, "ofasummary", "none"} {
@@ -73,7 +73,7 @@ func TestAskRun(t *testing.T) {
 		}
 	}
 
-	if w := post(handler(nil), question); w.Code != http.StatusOK || w.Header().Get(runHeader) != "" || asked.Run != nil {
+	if w := post(handler(nil), question); w.Code != http.StatusOK || w.Header().Get(runHeader) != "" || asked.Recorder != nil {
 		t.Errorf("without a ledger: %d, %v", w.Code, w.Header())
 	}
 	if w := post(handler(nil), `{"run":"x"}`); w.Code != http.StatusNotFound {

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"ibid/answer"
+	"ibid/answer/replay"
 	"ibid/cite"
 	"ibid/retrieve"
 )
@@ -95,8 +96,8 @@ type liveRun struct {
 	record  bool // to be kept when it has ended
 	// background is set where it goes on without readers, for a while.
 	background bool
-	run        *answer.Run // nil for one that cannot be taken up again
-	cut        bool        // the answer that it came to is not whole; its goroutine's own
+	run        *replay.Recorder // nil for one that cannot be taken up again
+	cut        bool             // the answer that it came to is not whole; its goroutine's own
 	cancel     context.CancelCauseFunc
 	all        *Runs
 

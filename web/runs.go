@@ -13,6 +13,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"ibid/answer"
 	"ibid/cite"
 	"ibid/retrieve"
 )
@@ -163,7 +164,7 @@ func (s *server) conduct(ctx context.Context, l *liveRun, t task, citing cite.Op
 			s.Logger.WarnContext(ctx, "a run that has ended is not forgotten", "run", l.id, "error", err)
 		}
 	}()
-	_, err := s.work(l, s.cited(ctx, t.kind, l.run.Watch(t.events(ctx, l.run)), citing), nil)
+	_, err := s.work(l, s.cited(ctx, t.kind, answer.Watch(l.run, t.events(ctx, l.run)), citing), nil)
 	ended = s.ending(ctx, l, err)
 	l.end(ctx, ended)
 	attrs := []slog.Attr{slog.String("run", l.id), slog.Duration("took", time.Since(l.started))}

@@ -10,6 +10,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"ibid/answer"
+	"ibid/answer/replay"
 	"ibid/ingest"
 	"ibid/retrieve"
 )
@@ -60,8 +61,8 @@ func (s *server) summaryTask(c echo.Context, r summarizeRequest) (task, error) {
 		return task{}, err
 	}
 	summary := answer.Summary{Passages: passages, Strategy: r.Strategy, Words: r.MaxWords}
-	return task{kind: summaryKind, request: r, record: record, run: run, events: func(ctx context.Context, run *answer.Run) iter.Seq2[answer.Event, error] {
-		summary.Run = run
+	return task{kind: summaryKind, request: r, record: record, run: run, events: func(ctx context.Context, run *replay.Recorder) iter.Seq2[answer.Event, error] {
+		summary.Recorder = run
 		return s.Summarizer.Summarize(ctx, summary)
 	}}, nil
 }

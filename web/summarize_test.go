@@ -49,8 +49,8 @@ func TestSummarize(t *testing.T) {
 	if asked.Strategy != "refine" || asked.Words != 50 || len(asked.Passages) != 1 || asked.Passages[0].ID != "club/handbook/mooring.md#1" || asked.Passages[0].Heading != "Moorings" {
 		t.Errorf("asked for %+v", asked)
 	}
-	if id := w.Header().Get(runHeader); id == "" || asked.Run == nil || asked.Run.ID != id || len(asked.Run.Secret) != 32 {
-		t.Errorf("run %q, %+v", id, asked.Run)
+	if id := w.Header().Get(runHeader); id == "" || asked.Recorder == nil || asked.Recorder.ID != id || len(asked.Recorder.Secret) != 32 {
+		t.Errorf("run %q, %+v", id, asked.Recorder)
 	}
 	if len(ledger.runs) != 1 {
 		t.Errorf("a run that has ended is still stored: %v", ledger.runs)
@@ -68,7 +68,7 @@ func TestSummarize(t *testing.T) {
 		t.Errorf("%d: %s, runs %v", w.Code, w.Body, ledger.runs)
 	}
 	first := asked
-	if w = post(`{"run":"`+id+`"}`, "application/json"); w.Code != http.StatusOK || asked.Words != 1 || asked.Run.ID != id || string(asked.Run.Secret) != string(first.Run.Secret) || len(asked.Passages) != len(first.Passages) {
+	if w = post(`{"run":"`+id+`"}`, "application/json"); w.Code != http.StatusOK || asked.Words != 1 || asked.Recorder.ID != id || string(asked.Recorder.Secret) != string(first.Recorder.Secret) || len(asked.Passages) != len(first.Passages) {
 		t.Errorf("%d: %s, asked for %+v", w.Code, w.Body, asked)
 	}
 

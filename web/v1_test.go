@@ -145,8 +145,8 @@ func TestV1Asks(t *testing.T) {
 	w := v1(h, body)
 	want := answer.Question{Text: "And on\nSundays?", Style: "Be kind.\n\nIn German.", History: []answer.Turn{
 		{Role: "user", Content: "When does it open?"}, {Role: "assistant", Content: "At nine.[1] And[2] so."}}}
-	run := asked.Run
-	asked.Run = nil
+	run := asked.Recorder
+	asked.Recorder = nil
 	if diff := cmp.Diff(want, asked); diff != "" || w.Code != 200 {
 		t.Fatalf("%d, asked (-want +got):\n%s", w.Code, diff)
 	}
@@ -155,7 +155,7 @@ func TestV1Asks(t *testing.T) {
 	}
 	asked, fail = answer.Question{}, false
 	call(h, "POST", "/api/ask", `{"run":"`+run.ID+`"}`)
-	asked.Run = nil
+	asked.Recorder = nil
 	if diff := cmp.Diff(want, asked); diff != "" {
 		t.Errorf("resumed, asked (-want +got):\n%s", diff)
 	}

@@ -334,7 +334,7 @@ func (s *server) complete(c echo.Context, r *chatRequest, t task) (err error) {
 	}
 	citing := s.citing(c)
 	citing.Places = true
-	whole, err := s.work(l, passed(s.cited(ctx, t.kind, l.run.Watch(t.events(ctx, l.run)), citing), w.take), nil)
+	whole, err := s.work(l, passed(s.cited(ctx, t.kind, answer.Watch(l.run, t.events(ctx, l.run)), citing), w.take), nil)
 	if enough = errors.Is(err, errEnough); enough {
 		l.record, err = false, nil
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"ibid/cmd/ibid/eval"
+	"ibid/data/datatest"
 	"ibid/retrieve"
 	"ibid/retrieve/embed"
 )
@@ -18,7 +19,7 @@ import (
 // This file fits the numbers of score.go on public question sets, and checks
 // that those in use still hold there. To fit them anew:
 //
-//	IBID_CALIBRATE=1 go test ./answer -run TestCalibrate -v -timeout 30m
+//	IBID_CALIBRATE=1 go test ./answer/extract -run TestCalibrate -v -timeout 30m
 //
 // prints the arrays to paste into score.go. The sets are found by
 // IBID_DATASETS. On each set's index, its own answerable questions are on
@@ -29,35 +30,38 @@ import (
 // IBID_CALIBRATE=each also fits the choice of sentences on all sets but one and
 // measures it on that one.
 
-// A look is what the answerer sees of one question.
+// A look is a question with its passages and their signals.
 type look struct {
 	passages []retrieve.Passage
-	run      *run
+	reading  *Reading
 	topic    [][topicSignals]float64
 	all      [][]sentence
 }
 
 func (s *set) look(ctx context.Context, t *testing.T, text string) *look {
 	t.Helper()
-	r := &run{Answerer: &Answerer{Retriever: s.index, Embedder: s.embedder}, asked: text}
-	l := &look{run: r}
+	l := &look{}
 	var err error
 	if l.passages, err = s.index.Search(ctx, retrieve.Query{Text: text}); err != nil {
 		t.Fatal(err)
 	}
-	if r.reading, err = r.read(ctx, l.passages); err != nil {
+	stats, err := s.index.Stats(ctx, retrieve.Terms(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if l.reading, err = Read(ctx, text, l.passages, stats, s.embedder); err != nil {
 		t.Fatal(err)
 	}
 	for _, p := range l.passages {
-		l.topic = append(l.topic, r.reading.topic(p))
+		l.topic = append(l.topic, l.reading.topic(p.ID))
 	}
-	if l.all, err = r.sentences(ctx, l.passages); err != nil {
+	if l.all, err = l.reading.sentences(ctx, l.passages); err != nil {
 		t.Fatal(err)
 	}
 	return l
 }
 
-// holds tells whether a sentence of a passage holds the answer to a question.
+// holds reports whether a sentence of a passage holds the answer to a question.
 func (q *question) holds(p retrieve.Passage, s sentence) bool {
 	text := " " + strings.Join(retrieve.Terms(s.text), " ") + " "
 	for _, a := range q.Answers {
@@ -106,7 +110,7 @@ func (a *asked) contest() (contest, bool) {
 				}
 				win := gold && (holds || pass == 1)
 				any = any || win
-				c.x = append(c.x, slices.Clone(s.fits[:]))
+				c.x = append(c.x, slices.Clone(s.signals[:]))
 				c.wins = append(c.wins, win)
 			}
 		}
@@ -163,13 +167,12 @@ func TestCalibrate(t *testing.T) {
 	if os.Getenv("IBID_CALIBRATE") == "" {
 		t.Skip("fits the numbers of score.go; IBID_CALIBRATE=1 runs it")
 	}
-	dir := datasets(t)
 	var sets []*set
 	for _, s := range []struct {
 		name string
 		most int
 	}{{"squad2-a", 0}, {"clapnq-a", 500}, {"anthropic-docs", 0}, {"cranfield", 600}, {"msmarco-dl-5k", 1000}, {"scifact-train", 600}} {
-		sets = append(sets, openSet(t, dir, s.name, s.most))
+		sets = append(sets, openSet(t, s.name, s.most))
 	}
 	all := askAll(t, sets, 200, newThesaurus(t, sets))
 
@@ -220,7 +223,7 @@ func TestCalibrate(t *testing.T) {
 	for _, a := range all {
 		for i := range a.all {
 			for k := range a.all[i] {
-				a.all[i][k].score = inner(sentences, a.all[i][k].fits[:])
+				a.all[i][k].score = inner(sentences, a.all[i][k].signals[:])
 			}
 		}
 		if a.kind != answers || len(a.q.Answers) == 0 {
@@ -249,7 +252,7 @@ func TestCalibrate(t *testing.T) {
 
 	rows = nil
 	for _, a := range all {
-		f := a.run.answerableSignals(a.passages, a.all)
+		f := a.reading.answerableSignals(a.passages, a.all)
 		rows = append(rows, sample{slices.Clone(f[:]), a.kind == answers, []float64{1, 1, .3}[a.kind]})
 	}
 	answerable := fit(rows)
@@ -264,12 +267,15 @@ func TestCalibrationHolds(t *testing.T) {
 	if model, err := embed.New(); err != nil || model.Space() != calibratedSpace {
 		t.Fatalf("the numbers of score.go were fitted on another embedding model: fit them anew (%v)", err)
 	}
-	dir := datasets(t)
 	var sets []*set
-	for _, name := range []string{"squad2-a", "clapnq-a", "anthropic-docs", "cranfield"} {
-		sets = append(sets, openSet(t, dir, name, 250))
+	names, each := []string{"squad2-a", "clapnq-a", "anthropic-docs", "cranfield"}, 40
+	if !datatest.Campaign() {
+		names, each = names[:2], 20
 	}
-	all := askAll(t, sets, 40, nil)
+	for _, name := range names {
+		sets = append(sets, openSet(t, name, 250))
+	}
+	all := askAll(t, sets, each, nil)
 	report(t, sets, all, topicModel[:], answerableModel[:])
 	gate, check := make(map[*set]*[3][]float64), make(map[*set]*[3][]float64)
 	for _, s := range append(sets, nil) { // nil is for all of them
@@ -280,7 +286,7 @@ func TestCalibrationHolds(t *testing.T) {
 		for i := range a.topic {
 			best = max(best, logistic(topicModel[:], a.topic[i][:]))
 		}
-		chance := a.run.answerable(a.passages, a.all)
+		chance := a.reading.answerable(a.passages, a.all)
 		for _, s := range []*set{a.set, nil} {
 			gate[s][a.kind] = append(gate[s][a.kind], best)
 			check[s][a.kind] = append(check[s][a.kind], chance)
@@ -323,7 +329,7 @@ func report(t *testing.T, sets []*set, all []asked, topic, answerable []float64)
 			for i := range a.topic {
 				best = max(best, logistic(topic, a.topic[i][:]))
 			}
-			f := a.run.answerableSignals(a.passages, a.all)
+			f := a.reading.answerableSignals(a.passages, a.all)
 			gate[a.kind] = append(gate[a.kind], best)
 			check[a.kind] = append(check[a.kind], logistic(answerable, f[:]))
 		}

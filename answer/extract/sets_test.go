@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"ibid/cmd/ibid/eval"
+	"ibid/data/datatest"
 	"ibid/ingest"
 	"ibid/retrieve"
 	"ibid/retrieve/embed"
@@ -23,7 +24,7 @@ import (
 type set struct {
 	name      string
 	index     *retrieve.Index
-	embedder  retrieve.Embedder
+	embedder  Embedder
 	questions []question
 	texts     []string
 }
@@ -41,18 +42,6 @@ type question struct {
 
 func (q *question) answerable() bool {
 	return (q.Answerable == nil || *q.Answerable) && len(q.gold) > 0
-}
-
-func datasets(t *testing.T) string {
-	t.Helper()
-	dir := os.Getenv("IBID_DATASETS")
-	if dir == "" {
-		dir = filepath.Join("..", "..", "shared", "data")
-	}
-	if _, err := os.Stat(dir); err != nil {
-		t.Skipf("the evaluation sets are not here (IBID_DATASETS names their folder): %v", err)
-	}
-	return dir
 }
 
 func readLines[T any](t *testing.T, file string) []T {
@@ -79,8 +68,9 @@ func readLines[T any](t *testing.T, file string) []T {
 }
 
 // openSet indexes a set: a document for each record, cut as ingest cuts it.
-func openSet(t *testing.T, dir, name string, most int) *set {
+func openSet(t *testing.T, name string, most int) *set {
 	t.Helper()
+	dir := datatest.Sets(t, name)
 	ctx := t.Context()
 	model, err := embed.New()
 	if err != nil {
@@ -100,8 +90,8 @@ func openSet(t *testing.T, dir, name string, most int) *set {
 		t.Fatal(err)
 	}
 	s := &set{name: name, index: index, embedder: model}
-	s.questions = readLines[question](t, filepath.Join(dir, name, "queries.jsonl"))
-	grades, _, err := eval.ReadGrades(os.DirFS(filepath.Join(dir, name)), "")
+	s.questions = readLines[question](t, filepath.Join(dir, "queries.jsonl"))
+	grades, _, err := eval.ReadGrades(os.DirFS(dir), "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +104,7 @@ func openSet(t *testing.T, dir, name string, most int) *set {
 			}
 		}
 	}
-	records, err := eval.ReadCorpus(os.DirFS(filepath.Join(dir, name)))
+	records, err := eval.ReadCorpus(os.DirFS(dir))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,7 +160,7 @@ type thesaurus struct {
 	model   *embed.Model
 }
 
-// Words whose cosine lies between these are taken for each other's like.
+// Words whose cosine is between these are taken for each other's like.
 const (
 	likeLeast = .45
 	likeMost  = .8

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"ibid/answer"
+	"ibid/answer/replay"
 	"ibid/cite"
 	"ibid/cite/rewrite"
 	"ibid/cite/support"
@@ -61,7 +62,7 @@ func (c *askCmd) Run(ctx context.Context, s surroundings) (err error) {
 	defer func() { err = errors.Join(err, store.Close()) }()
 
 	runs := recorder{"ibid ask", c.placeConfig, store.Ledger(), s}
-	var run *answer.Run
+	var run *replay.Recorder
 	var spec questionSpec
 	if c.Resume {
 		run, err = runs.resume(ctx, id, &spec)
@@ -100,8 +101,8 @@ func (c *askCmd) Run(ctx context.Context, s surroundings) (err error) {
 	if ctx, err = runs.hold(ctx, run); err != nil {
 		return err
 	}
-	events := cite.Number(run.Watch(answerer.Ask(ctx, answer.Question{
-		Text: spec.Question, Strategy: spec.Strategy, TopK: spec.TopK, Diversity: spec.Diversity, Filter: spec.filter(), Run: run,
+	events := cite.Number(answer.Watch(run, answerer.Ask(ctx, answer.Question{
+		Text: spec.Question, Strategy: spec.Strategy, TopK: spec.TopK, Diversity: spec.Diversity, Filter: spec.filter(), Recorder: run,
 	})), citing)
 	var passages []retrieve.Passage
 	if !c.JSON {

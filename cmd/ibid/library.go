@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"ibid/answer"
+	"ibid/answer/prompt"
 	"ibid/answer/openai"
 	"ibid/ingest"
 	"ibid/retrieve"
@@ -186,7 +187,7 @@ func newAnswerer(c modelConfig, e endpointConfig, getenv func(string) string) (*
 		if err != nil {
 			return nil, fmt.Errorf("finding the prompts folder %s: %w", c.Prompts, err)
 		}
-		if a.Prompts, err = answer.ParsePrompts(os.DirFS(dir)); err != nil {
+		if a.Prompts, err = prompt.Parse(os.DirFS(dir)); err != nil {
 			return nil, fmt.Errorf("reading the prompts in %s: %w", dir, err)
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 
-	"ibid/answer"
+	"ibid/answer/replay"
 	"ibid/retrieve"
 )
 
@@ -39,9 +39,9 @@ type recorder struct {
 const maxRunDays = int(retrieve.MaxRunAge / (24 * 60 * 60 * 1e9))
 
 // resume finds the record of an id, or the last interrupted one for "".
-func (r recorder) resume(ctx context.Context, id string, spec any) (*answer.Run, error) {
-	run, err := answer.ResumeRun(ctx, r.ledger, r.command, id, spec)
-	other := (*answer.KindError)(nil)
+func (r recorder) resume(ctx context.Context, id string, spec any) (*replay.Recorder, error) {
+	run, err := replay.Resume(ctx, r.ledger, r.command, id, spec)
+	other := (*replay.KindError)(nil)
 	switch {
 	case errors.As(err, &other):
 		return nil, usageError("%w", err)
@@ -54,8 +54,8 @@ func (r recorder) resume(ctx context.Context, id string, spec any) (*answer.Run,
 }
 
 // begin starts a record. If that fails, the command runs without one.
-func (r recorder) begin(ctx context.Context, spec any) *answer.Run {
-	run, err := answer.BeginRun(ctx, r.ledger, r.command, spec)
+func (r recorder) begin(ctx context.Context, spec any) *replay.Recorder {
+	run, err := replay.Begin(ctx, r.ledger, r.command, spec)
 	if err != nil && ctx.Err() == nil {
 		fmt.Fprintf(r.stderr, "ibid: if this is interrupted, it cannot be resumed: %s\n", printable(err.Error()))
 	}
@@ -64,14 +64,14 @@ func (r recorder) begin(ctx context.Context, spec any) *answer.Run {
 
 // hold claims the run until it is settled. The context it returns ends when
 // another process has taken over the run.
-func (r recorder) hold(ctx context.Context, run *answer.Run) (context.Context, error) {
+func (r recorder) hold(ctx context.Context, run *replay.Recorder) (context.Context, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	return ctx, run.Hold(ctx, cancel)
 }
 
 // settle deletes the record of a finished run. Of an unfinished one it prints
 // how to resume it.
-func (r recorder) settle(ctx context.Context, run *answer.Run, err error) error {
+func (r recorder) settle(ctx context.Context, run *replay.Recorder, err error) error {
 	if cause := context.Cause(ctx); retrieve.IsLost(cause) {
 		err = cause
 	}

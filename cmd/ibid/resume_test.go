@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"ibid/answer"
+	"ibid/answer/replay"
 	"ibid/answer/openai/openaitest"
 	"ibid/cite"
 	"ibid/ingest"
@@ -328,13 +329,13 @@ func BenchmarkAskKept(b *testing.B) {
 			var first time.Duration
 			for b.Loop() {
 				start, drafted := time.Now(), false
-				var run *answer.Run
+				var run *replay.Recorder
 				if keeping {
-					if run, err = answer.BeginRun(b.Context(), lib.store.Ledger(), "benchmark", questionSpec{}); err != nil {
+					if run, err = replay.Begin(b.Context(), lib.store.Ledger(), "benchmark", questionSpec{}); err != nil {
 						b.Fatal(err)
 					}
 				}
-				for e, err := range run.Watch(answerer.Ask(b.Context(), answer.Question{Text: "How many miles did the crew make on day 7?", Run: run})) {
+				for e, err := range answer.Watch(run, answerer.Ask(b.Context(), answer.Question{Text: "How many miles did the crew make on day 7?", Recorder: run})) {
 					if err != nil {
 						b.Fatal(err)
 					}

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 
 	"ibid/answer"
+	"ibid/answer/replay"
 	"ibid/cite"
 	"ibid/ingest"
 	"ibid/retrieve"
@@ -64,7 +65,7 @@ func (c *summarizeCmd) Run(ctx context.Context, s surroundings) (err error) {
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
 	runs := recorder{"ibid summarize", c.placeConfig, store.Ledger(), s}
-	var run *answer.Run
+	var run *replay.Recorder
 	var spec summarySpec
 	if c.Resume {
 		run, err = runs.resume(ctx, c.Input, &spec)
@@ -93,7 +94,7 @@ func (c *summarizeCmd) Run(ctx context.Context, s surroundings) (err error) {
 	if run != nil {
 		fmt.Fprintf(s.stderr, "ibid: run %s\n", run.ID)
 	}
-	events := run.Watch(answerer.Summarize(ctx, answer.Summary{Passages: input.passages, Strategy: spec.Strategy, Words: spec.Words, Run: run}))
+	events := answer.Watch(run, answerer.Summarize(ctx, answer.Summary{Passages: input.passages, Strategy: spec.Strategy, Words: spec.Words, Recorder: run}))
 	events = cite.Number(events, citing)
 	if !c.JSON {
 		events = c.show(events, len(input.passages), s)
@@ -127,7 +128,7 @@ func (c *summarizeCmd) check() error {
 	return nil
 }
 
-func (c *summarizeCmd) print(s surroundings, a cite.Answer, run *answer.Run) error {
+func (c *summarizeCmd) print(s surroundings, a cite.Answer, run *replay.Recorder) error {
 	graph := ""
 	if c.Graph {
 		graph = answer.Graph(a.Steps)

@@ -9,9 +9,8 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
-	"time"
 
-	"ibid/retrieve"
+	"ibid/answer/replay"
 )
 
 // talkative is a model that goes on behind all that is wanted of it, judges
@@ -59,11 +58,11 @@ func parts(n int) []string {
 func TestAskResumed(t *testing.T) {
 	for _, strategy := range []string{"refine", "stuff", "map-reduce", "map-rerank", "extract"} {
 		t.Run(strategy, func(t *testing.T) {
-			ask := func(ctx context.Context, m Model, j Journal) string {
+			ask := func(ctx context.Context, m Model, j replay.Journal) string {
 				a := &Answerer{Retriever: passages(parts(7)...), Model: m, Gate: GateModel, StepPassages: 1, Parallel: 1}
 				got := read(a.Ask(ctx, Question{
 					Text: "And the fee?", History: []Turn{{Role: "user", Content: "Tell me of boats."}}, Strategy: strategy,
-					Run: &Run{ID: "r", Secret: []byte("s"), Journal: j},
+					Recorder: &replay.Recorder{ID: "r", Secret: []byte("s"), Journal: j},
 				}))
 				return got.String()
 			}
@@ -99,16 +98,16 @@ func TestAskResumedAfterFailures(t *testing.T) {
 	}{
 		"condense":          {func(p Prompt) bool { return p.Role == RoleCondense }, false, "searched for as it stands: cannot reach the model"},
 		"a judge":           {func(p Prompt) bool { return p.Role == RoleJudge && strings.Contains(p.User, "part 3 ") }, false, "judged r/d3.md#1 error by model (2 calls)"},
-		"all judges":        {func(p Prompt) bool { return p.Role == RoleJudge }, false, "every call to the judge failed"},
+		"all judges":        {func(p Prompt) bool { return p.Role == RoleJudge }, false, "the model could not check relevance"},
 		"a judge, in time":  {func(p Prompt) bool { return p.Role == RoleJudge && strings.Contains(p.User, "part 3 ") }, true, "longer than 1m0s"},
 		"the first to keep": {func(p Prompt) bool { return p.Role == RoleJudge && strings.Contains(p.User, "part 1 ") }, true, "(0 calls)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				ask := func(ctx context.Context, m Model, j Journal) string {
+				ask := func(ctx context.Context, m Model, j replay.Journal) string {
 					a := &Answerer{Retriever: passages(parts(7)...), Model: m, Gate: GateModel, StepPassages: 1, Parallel: 1}
 					return read(a.Ask(ctx, Question{
-						Text: "And the fee?", History: []Turn{{Role: "user", Content: "Tell me of boats."}}, Run: &Run{ID: "r", Secret: []byte("s"), Journal: j},
+						Text: "And the fee?", History: []Turn{{Role: "user", Content: "Tell me of boats."}}, Recorder: &replay.Recorder{ID: "r", Secret: []byte("s"), Journal: j},
 					})).String()
 				}
 				whole := talkative()
@@ -171,7 +170,7 @@ func TestAskResumedElsewhere(t *testing.T) {
 			p[i].Title = "Fees"
 		}
 		a := &Answerer{Retriever: p, Model: m, Gate: GateModel, Parallel: 1}
-		return read(a.Ask(t.Context(), Question{Text: "What is the fee?", Run: &Run{ID: "r", Secret: []byte("s"), Journal: j}}))
+		return read(a.Ask(t.Context(), Question{Text: "What is the fee?", Recorder: &replay.Recorder{ID: "r", Secret: []byte("s"), Journal: j}}))
 	}
 	texts := parts(3)
 	texts[1] = texts[0]
@@ -205,7 +204,7 @@ func TestResumedAfterEmptyReply(t *testing.T) {
 	ask := func(reply string) (record, int) {
 		m := &script{reply: byRole(map[Role][]string{RoleAnswer: {reply}})}
 		a := &Answerer{Retriever: three, Model: m, Gate: GateOff}
-		return read(a.Ask(t.Context(), Question{Text: "What is the fee?", Run: &Run{ID: "r", Secret: []byte("s"), Journal: j}})), len(m.calls)
+		return read(a.Ask(t.Context(), Question{Text: "What is the fee?", Recorder: &replay.Recorder{ID: "r", Secret: []byte("s"), Journal: j}})), len(m.calls)
 	}
 	if got, _ := ask(" \n"); got.text != "" {
 		t.Fatalf("got\n%s", got)
@@ -221,7 +220,7 @@ func TestResumedAfterEmptyReply(t *testing.T) {
 // A journal that fails costs no answer.
 func TestJournalFails(t *testing.T) {
 	a := &Answerer{Retriever: three, Model: &script{reply: byRole(map[Role][]string{RoleJudge: {"yes"}, RoleAnswer: {"120 marks [1]."}})}, Gate: GateModel}
-	got := read(a.Ask(t.Context(), Question{Text: "What is the fee?", Run: &Run{ID: "r", Secret: []byte("s"), Journal: brokenJournal{}}}))
+	got := read(a.Ask(t.Context(), Question{Text: "What is the fee?", Recorder: &replay.Recorder{ID: "r", Secret: []byte("s"), Journal: brokenJournal{}}}))
 	if got.err != nil || !strings.HasPrefix(got.text, "120 marks") || strings.Count(got.String(), "cannot be taken up again") != 1 {
 		t.Errorf("got\n%s", got)
 	}
@@ -237,8 +236,8 @@ func (brokenJournal) Keep(context.Context, string, string, []byte) error {
 	return errors.New("the disk is gone")
 }
 
-// A run is forgotten when taking it up would change nothing.
-func TestRunSettled(t *testing.T) {
+// A record is kept if resuming it may add something.
+func TestWatch(t *testing.T) {
 	failed, empty, cut := Stepped{Step: 1, Reason: "model_error"}, Stepped{Step: 1, Reason: "empty_reply"}, Incomplete{Reason: "it broke off"}
 	for name, test := range map[string]struct {
 		events []Event
@@ -259,13 +258,9 @@ func TestRunSettled(t *testing.T) {
 		"an error after all that": {events: []Event{Text{Text: "x"}, Usage{}}, err: errDown, kept: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := &memoryLedger{runs: map[string]retrieve.Job{}}
-			run, err := BeginRun(t.Context(), l, "test", 7)
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := &replay.Recorder{}
 			shown := test.shown
-			for _, err := range run.Watch(func(yield func(Event, error) bool) {
+			for _, err := range Watch(r, func(yield func(Event, error) bool) {
 				for _, e := range test.events {
 					if !yield(e, nil) {
 						return
@@ -277,258 +272,91 @@ func TestRunSettled(t *testing.T) {
 			}) {
 				shown = errors.Join(shown, err)
 			}
-			kept, err := run.Settle(t.Context(), shown)
-			if err != nil || kept != test.kept || len(l.runs) == 1 != test.kept {
-				t.Errorf("kept %t, %v; %d in the ledger", kept, err, len(l.runs))
+			if kept, err := r.Settle(t.Context(), shown); err != nil || kept != test.kept {
+				t.Errorf("kept %t, %v", kept, err)
 			}
 		})
 	}
 }
 
-// memoryLedger is a Ledger that holds runs in memory.
-type memoryLedger struct {
-	retrieve.Archive // none are kept here
-	memoryJournal
-	mu   sync.Mutex // guards runs
-	runs map[string]retrieve.Job
+// memoryJournal is a journal of one run.
+type memoryJournal struct {
+	mu      sync.Mutex
+	replies map[string][]byte
 }
 
-// held gives a run, and whether a worker may have it. Nobody's claim runs out by itself here.
-func (l *memoryLedger) held(id, worker string) (retrieve.Job, error) {
-	r, ok := l.runs[id]
-	switch {
-	case !ok:
-		return r, retrieve.ErrNotFound
-	case r.Worker != "" && r.Worker != worker:
-		return r, &retrieve.HeldError{Run: id, Worker: r.Worker, Left: r.Left}
-	}
-	return r, nil
+func (j *memoryJournal) Reply(_ context.Context, run, key string) ([]byte, bool, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	b, ok := j.replies[run+key]
+	return b, ok, nil
 }
 
-func (l *memoryLedger) Claim(_ context.Context, id, worker string, d time.Duration) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	r, err := l.held(id, worker)
-	if err == nil {
-		r.Worker, r.Left = worker, d
-		l.runs[id] = r
-	}
-	return err
-}
-
-func (l *memoryLedger) Release(_ context.Context, id, worker string) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if r, ok := l.runs[id]; ok && r.Worker == worker {
-		r.Worker, r.Left = "", 0
-		l.runs[id] = r
-	}
+func (j *memoryJournal) Keep(_ context.Context, run, key string, reply []byte) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.replies[run+key] = reply
 	return nil
 }
 
-func (l *memoryLedger) Keep(ctx context.Context, run, worker, key string, reply []byte) error {
-	l.mu.Lock()
-	_, err := l.held(run, worker)
-	l.mu.Unlock()
-	if err != nil {
-		return err
-	}
-	return l.memoryJournal.Keep(ctx, run, key, reply)
-}
-
-func (l *memoryLedger) Begin(_ context.Context, r retrieve.Job) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.runs[r.ID] = r
-	return nil
-}
-
-func (l *memoryLedger) End(_ context.Context, id string) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.runs, id)
-	return nil
-}
-
-func (l *memoryLedger) Job(_ context.Context, id string) (retrieve.Job, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	r, ok := l.runs[id]
-	if !ok {
-		return r, retrieve.ErrNotFound
-	}
-	return r, nil
-}
-
-func (l *memoryLedger) Latest(_ context.Context, kind string) (latest retrieve.Job, err error) {
-	err = retrieve.ErrNotFound
-	for _, r := range l.runs {
-		if r.Kind == kind && r.Started.After(latest.Started) {
-			latest, err = r, nil
+// A run that breaks off after any call goes on behind it and ends as one that
+// never did.
+func TestSummaryResumed(t *testing.T) {
+	for _, strategy := range []string{"refine", "map-reduce"} {
+		reply := func(p Prompt) (string, error) {
+			first := anyLabel.FindString(p.User)
+			return fmt.Sprintf("%x sails %s.", len(p.User), first), nil
 		}
-	}
-	return latest, err
-}
-
-func TestResumeRun(t *testing.T) {
-	l := &memoryLedger{runs: map[string]retrieve.Job{
-		"a": {ID: "a", Kind: "question", Started: time.Unix(1, 0), Secret: []byte("s"), Spec: []byte(`{"n":1}`)},
-		"b": {ID: "b", Kind: "question", Started: time.Unix(2, 0), Secret: []byte("s"), Spec: []byte(`{"n":2}`)},
-		"c": {ID: "c", Kind: "summary", Started: time.Unix(3, 0), Secret: []byte("s"), Spec: []byte(`{"n":3}`)},
-		"d": {ID: "d", Kind: "torn", Started: time.Unix(3, 0), Secret: []byte("s"), Spec: []byte(`{"n`)},
-	}}
-	for _, test := range []struct {
-		kind, id string
-		n        int
-		err      string
-	}{
-		{"question", "a", 1, ""},
-		{"question", "", 2, ""},
-		{"question", "c", 0, "begun by 'summary'"},
-		{"question", "z", 0, retrieve.ErrNotFound.Error()},
-		{"other", "", 0, retrieve.ErrNotFound.Error()},
-		{"torn", "d", 0, "reading what the run d is to do"},
-	} {
-		var spec struct{ N int }
-		run, err := ResumeRun(t.Context(), l, test.kind, test.id, &spec)
-		if (err == nil) != (test.err == "") || err != nil && !strings.Contains(err.Error(), test.err) || spec.N != test.n {
-			t.Errorf("%s %q: %v, spec %d", test.kind, test.id, err, spec.N)
+		summarize := func(ctx context.Context, m Model, j replay.Journal) string {
+			a := &Answerer{Model: m, StepPassages: 1, Parallel: 1}
+			var b strings.Builder
+			for e, err := range a.Summarize(ctx, Summary{Passages: story(12), Strategy: strategy, Recorder: &replay.Recorder{ID: "r", Secret: []byte("s"), Journal: j}}) {
+				if err != nil {
+					return "error: " + err.Error()
+				}
+				if e, ok := e.(Text); ok {
+					b.WriteString(e.Text)
+				}
+			}
+			return b.String()
 		}
-		if err == nil && (test.id != "" && run.ID != test.id || string(run.Secret) != "s" || run.Journal == nil) {
-			t.Errorf("%s %q: %+v", test.kind, test.id, run)
+		whole := &script{reply: reply}
+		want := summarize(t.Context(), whole, &memoryJournal{replies: map[string][]byte{}})
+		if len(whole.calls) < 12 || !strings.Contains(want, "sails") {
+			t.Fatalf("%s: %d calls for %q", strategy, len(whole.calls), want)
+		}
+		for at := range whole.calls {
+			j := &memoryJournal{replies: map[string][]byte{}}
+			ctx, cancel := context.WithCancel(t.Context())
+			first := &script{reply: reply}
+			summarize(ctx, breaksAt{first, at, cancel}, j)
+			cancel()
+			second := &script{reply: reply}
+			if got := summarize(t.Context(), second, j); got != want {
+				t.Errorf("%s, broken at call %d: %q, want %q", strategy, at+1, got, want)
+			}
+			if n := len(second.calls); n != len(whole.calls)-at {
+				t.Errorf("%s, broken at call %d: %d calls were left of %d", strategy, at+1, n, len(whole.calls))
+			}
 		}
 	}
 }
 
-// A run is held by one worker at a time, which stops when it learns that another
-// one has it, and then leaves it alone.
-func TestRunHeld(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := &memoryLedger{memoryJournal: memoryJournal{replies: map[string][]byte{}}, runs: map[string]retrieve.Job{}}
-		hold := func(run *Run) (context.Context, error) {
-			ctx, cancel := context.WithCancelCause(t.Context())
-			return ctx, run.Hold(ctx, cancel)
-		}
-		holder := func(id string) string {
-			r, err := l.Job(t.Context(), id)
-			if err != nil {
-				return err.Error()
-			}
-			return r.Worker
-		}
-		begin := func() (*Run, context.Context) {
-			run, err := BeginRun(t.Context(), l, "test", 7)
-			if err != nil {
-				t.Fatal(err)
-			}
-			ctx, err := hold(run)
-			if err != nil || holder(run.ID) != run.worker {
-				t.Fatal(err, holder(run.ID))
-			}
-			return run, ctx
-		}
-		resume := func(id string) *Run {
-			run, err := ResumeRun(t.Context(), l, "test", id, new(int))
-			if err != nil {
-				t.Fatal(err)
-			}
-			return run
-		}
-		isHeld := func(err error, by string) {
-			t.Helper()
-			if held := (*retrieve.HeldError)(nil); !errors.As(err, &held) || held.Worker != by {
-				t.Errorf("%v; want it to be held by %q", err, by)
-			}
-		}
+// breaksAt is a model that cancels everything at a call.
+type breaksAt struct {
+	scripted
+	at     int
+	cancel func()
+}
 
-		// It goes on for as long as it likes; nobody else gets it until it is settled.
-		first, ctx := begin()
-		time.Sleep(time.Hour)
-		second := resume(first.ID)
-		_, err := hold(second)
-		isHeld(err, first.worker)
-		if err := first.Journal.Keep(t.Context(), first.ID, "k", []byte("reply")); err != nil || ctx.Err() != nil {
-			t.Error(err, context.Cause(ctx))
-		}
-		if kept, err := first.Settle(t.Context(), errDown); !kept || err != nil {
-			t.Errorf("kept %t, %v", kept, err)
-		}
-		if ctx, err = hold(second); err != nil {
-			t.Fatal(err)
-		}
-		isHeld(first.Journal.Keep(t.Context(), first.ID, "k", nil), second.worker)
+type scripted interface {
+	Model
+	made() int
+}
 
-		// Another worker takes it: it learns that when it keeps a reply.
-		steal := func(id, worker string) {
-			l.mu.Lock()
-			defer l.mu.Unlock()
-			r := l.runs[id]
-			r.Worker = worker
-			l.runs[id] = r
-		}
-		steal(second.ID, "thief")
-		isHeld(second.Journal.Keep(t.Context(), second.ID, "k", []byte("late")), "thief")
-		isHeld(context.Cause(ctx), "thief")
-		if b, _, _ := l.Reply(t.Context(), second.ID, "k"); string(b) != "reply" {
-			t.Errorf("the reply is %q", b)
-		}
-		second.ended = true // its answer is whole
-		if kept, err := second.Settle(t.Context(), nil); !kept || err != nil || l.runs[second.ID].Worker != "thief" || !second.Lost(t.Context()) {
-			t.Errorf("kept %t, %v; the ledger has %v", kept, err, l.runs)
-		}
-
-		// Or at the latest when it prolongs its claim.
-		third, ctx := begin()
-		steal(third.ID, "thief")
-		time.Sleep(retrieve.ClaimTime / 3)
-		isHeld(context.Cause(ctx), "thief")
-		if kept, err := third.Settle(t.Context(), nil); !kept || err != nil {
-			t.Errorf("kept %t, %v", kept, err)
-		}
-
-		// One that was held up, and heard of nothing, asks before it ends the run.
-		fourth, err := BeginRun(t.Context(), l, "test", 7)
-		if err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(retrieve.ClaimTime)
-		steal(fourth.ID, "thief")
-		fourth.ended = true
-		if kept, err := fourth.Settle(t.Context(), nil); !kept || err != nil || l.runs[fourth.ID].ID == "" {
-			t.Errorf("kept %t, %v; the ledger has %v", kept, err, l.runs)
-		}
-
-		// A run that the ledger has forgotten goes on to its end.
-		sixth, ctx := begin()
-		l.mu.Lock()
-		delete(l.runs, sixth.ID)
-		l.mu.Unlock()
-		time.Sleep(time.Minute)
-		if ctx.Err() != nil || sixth.Lost(t.Context()) {
-			t.Errorf("it ended: %v", context.Cause(ctx))
-		}
-		sixth.ended = true
-		if kept, err := sixth.Settle(t.Context(), nil); kept || err != nil {
-			t.Errorf("kept %t, %v", kept, err)
-		}
-
-		// But not one that another worker may have ended meanwhile.
-		seventh, err := BeginRun(t.Context(), l, "test", 7)
-		if err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(retrieve.ClaimTime)
-		delete(l.runs, seventh.ID)
-		isHeld(func() error {
-			ctx, cancel := context.WithCancelCause(t.Context())
-			if err := seventh.Hold(ctx, cancel); err != nil {
-				return err
-			}
-			time.Sleep(retrieve.ClaimTime / 3)
-			return context.Cause(ctx)
-		}(), "")
-		if kept, err := seventh.Settle(t.Context(), nil); !kept || err != nil {
-			t.Errorf("kept %t, %v", kept, err)
-		}
-	})
+func (m breaksAt) Complete(ctx context.Context, p Prompt) iter.Seq2[Piece, error] {
+	if m.made() == m.at {
+		m.cancel()
+	}
+	return m.scripted.Complete(ctx, p)
 }

@@ -1,0 +1,299 @@
+package replay
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"ibid/retrieve"
+)
+
+// A recorder finds what it saved; without one nothing is saved.
+func TestLoad(t *testing.T) {
+	l := &memoryLedger{replies: map[string][]byte{}, runs: map[string]retrieve.Job{}}
+	first, err := Begin(t.Context(), l, "test", 7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Save(t.Context(), "k", "reply"); err != nil {
+		t.Fatal(err)
+	}
+	second, err := Resume(t.Context(), l, "test", first.ID, new(int))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got string
+	if ok, err := second.Load(t.Context(), "k", &got); !ok || err != nil || got != "reply" {
+		t.Errorf("%t, %v, %q", ok, err, got)
+	}
+	if ok, err := (*Recorder)(nil).Load(t.Context(), "k", &got); ok || err != nil || (*Recorder)(nil).Save(t.Context(), "k", got) != nil {
+		t.Errorf("%t, %v", ok, err)
+	}
+}
+
+// The marks of fences depend on the secret and on the prompt alone.
+func TestNonce(t *testing.T) {
+	mark := func(secret, text string) string { return (&Recorder{Secret: []byte(secret)}).Nonce("map", text) }
+	if first := mark("a", "x"); len(first) < 12 || first != mark("a", "x") || first == mark("b", "x") || first == mark("a", "y") {
+		t.Errorf("got %q, %q, %q, %q", first, mark("a", "x"), mark("b", "x"), mark("a", "y"))
+	}
+}
+
+// memoryLedger is a Ledger that holds runs in memory.
+type memoryLedger struct {
+	retrieve.Archive // none are kept here
+	mu               sync.Mutex
+	runs             map[string]retrieve.Job
+	replies          map[string][]byte
+}
+
+// held gives a run, and whether a worker may have it. Nobody's claim runs out by itself here.
+func (l *memoryLedger) held(id, worker string) (retrieve.Job, error) {
+	r, ok := l.runs[id]
+	switch {
+	case !ok:
+		return r, retrieve.ErrNotFound
+	case r.Worker != "" && r.Worker != worker:
+		return r, &retrieve.HeldError{Run: id, Worker: r.Worker, Left: r.Left}
+	}
+	return r, nil
+}
+
+func (l *memoryLedger) Claim(_ context.Context, id, worker string, d time.Duration) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r, err := l.held(id, worker)
+	if err == nil {
+		r.Worker, r.Left = worker, d
+		l.runs[id] = r
+	}
+	return err
+}
+
+func (l *memoryLedger) Release(_ context.Context, id, worker string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if r, ok := l.runs[id]; ok && r.Worker == worker {
+		r.Worker, r.Left = "", 0
+		l.runs[id] = r
+	}
+	return nil
+}
+
+func (l *memoryLedger) Keep(_ context.Context, run, worker, key string, reply []byte) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, err := l.held(run, worker)
+	if err == nil {
+		l.replies[run+key] = reply
+	}
+	return err
+}
+
+func (l *memoryLedger) Reply(_ context.Context, run, key string) ([]byte, bool, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	b, ok := l.replies[run+key]
+	return b, ok, nil
+}
+
+func (l *memoryLedger) Begin(_ context.Context, r retrieve.Job) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.runs[r.ID] = r
+	return nil
+}
+
+func (l *memoryLedger) End(_ context.Context, id string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.runs, id)
+	return nil
+}
+
+func (l *memoryLedger) Job(_ context.Context, id string) (retrieve.Job, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r, ok := l.runs[id]
+	if !ok {
+		return r, retrieve.ErrNotFound
+	}
+	return r, nil
+}
+
+func (l *memoryLedger) Latest(_ context.Context, kind string) (latest retrieve.Job, err error) {
+	err = retrieve.ErrNotFound
+	for _, r := range l.runs {
+		if r.Kind == kind && r.Started.After(latest.Started) {
+			latest, err = r, nil
+		}
+	}
+	return latest, err
+}
+
+func TestResume(t *testing.T) {
+	l := &memoryLedger{runs: map[string]retrieve.Job{
+		"a": {ID: "a", Kind: "question", Started: time.Unix(1, 0), Secret: []byte("s"), Spec: []byte(`{"n":1}`)},
+		"b": {ID: "b", Kind: "question", Started: time.Unix(2, 0), Secret: []byte("s"), Spec: []byte(`{"n":2}`)},
+		"c": {ID: "c", Kind: "summary", Started: time.Unix(3, 0), Secret: []byte("s"), Spec: []byte(`{"n":3}`)},
+		"d": {ID: "d", Kind: "torn", Started: time.Unix(3, 0), Secret: []byte("s"), Spec: []byte(`{"n`)},
+	}}
+	for _, test := range []struct {
+		kind, id string
+		n        int
+		err      string
+	}{
+		{"question", "a", 1, ""},
+		{"question", "", 2, ""},
+		{"question", "c", 0, "begun by 'summary'"},
+		{"question", "z", 0, retrieve.ErrNotFound.Error()},
+		{"other", "", 0, retrieve.ErrNotFound.Error()},
+		{"torn", "d", 0, "reading what the run d is to do"},
+	} {
+		var spec struct{ N int }
+		run, err := Resume(t.Context(), l, test.kind, test.id, &spec)
+		if (err == nil) != (test.err == "") || err != nil && !strings.Contains(err.Error(), test.err) || spec.N != test.n {
+			t.Errorf("%s %q: %v, spec %d", test.kind, test.id, err, spec.N)
+		}
+		if err == nil && (test.id != "" && run.ID != test.id || string(run.Secret) != "s" || run.Journal == nil) {
+			t.Errorf("%s %q: %+v", test.kind, test.id, run)
+		}
+	}
+}
+
+// A run is held by one worker at a time, which stops when it learns that another
+// one has it, and then leaves it alone.
+func TestHeld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &memoryLedger{replies: map[string][]byte{}, runs: map[string]retrieve.Job{}}
+		hold := func(run *Recorder) (context.Context, error) {
+			ctx, cancel := context.WithCancelCause(t.Context())
+			return ctx, run.Hold(ctx, cancel)
+		}
+		holder := func(id string) string {
+			r, err := l.Job(t.Context(), id)
+			if err != nil {
+				return err.Error()
+			}
+			return r.Worker
+		}
+		begin := func() (*Recorder, context.Context) {
+			run, err := Begin(t.Context(), l, "test", 7)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, err := hold(run)
+			if err != nil || holder(run.ID) != run.worker {
+				t.Fatal(err, holder(run.ID))
+			}
+			return run, ctx
+		}
+		resume := func(id string) *Recorder {
+			run, err := Resume(t.Context(), l, "test", id, new(int))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return run
+		}
+		isHeld := func(err error, by string) {
+			t.Helper()
+			if held := (*retrieve.HeldError)(nil); !errors.As(err, &held) || held.Worker != by {
+				t.Errorf("%v; want it to be held by %q", err, by)
+			}
+		}
+
+		// It goes on for as long as it likes; nobody else gets it until it is settled.
+		first, ctx := begin()
+		time.Sleep(time.Hour)
+		second := resume(first.ID)
+		_, err := hold(second)
+		isHeld(err, first.worker)
+		if err := first.Journal.Keep(t.Context(), first.ID, "k", []byte("reply")); err != nil || ctx.Err() != nil {
+			t.Error(err, context.Cause(ctx))
+		}
+		if kept, err := first.Settle(t.Context(), errors.New("it broke off")); !kept || err != nil {
+			t.Errorf("kept %t, %v", kept, err)
+		}
+		if ctx, err = hold(second); err != nil {
+			t.Fatal(err)
+		}
+		isHeld(first.Journal.Keep(t.Context(), first.ID, "k", nil), second.worker)
+
+		// Another worker takes it: it learns that when it keeps a reply.
+		steal := func(id, worker string) {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			r := l.runs[id]
+			r.Worker = worker
+			l.runs[id] = r
+		}
+		steal(second.ID, "thief")
+		isHeld(second.Journal.Keep(t.Context(), second.ID, "k", []byte("late")), "thief")
+		isHeld(context.Cause(ctx), "thief")
+		if b, _, _ := l.Reply(t.Context(), second.ID, "k"); string(b) != "reply" {
+			t.Errorf("the reply is %q", b)
+		}
+		second.SetOutcome(Done)
+		if kept, err := second.Settle(t.Context(), nil); !kept || err != nil || l.runs[second.ID].Worker != "thief" || !second.Lost(t.Context()) {
+			t.Errorf("kept %t, %v; the ledger has %v", kept, err, l.runs)
+		}
+
+		// Or at the latest when it prolongs its claim.
+		third, ctx := begin()
+		steal(third.ID, "thief")
+		time.Sleep(retrieve.ClaimTime / 3)
+		isHeld(context.Cause(ctx), "thief")
+		if kept, err := third.Settle(t.Context(), nil); !kept || err != nil {
+			t.Errorf("kept %t, %v", kept, err)
+		}
+
+		// One that was held up, and heard of nothing, asks before it ends the run.
+		fourth, err := Begin(t.Context(), l, "test", 7)
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(retrieve.ClaimTime)
+		steal(fourth.ID, "thief")
+		fourth.SetOutcome(Done)
+		if kept, err := fourth.Settle(t.Context(), nil); !kept || err != nil || l.runs[fourth.ID].ID == "" {
+			t.Errorf("kept %t, %v; the ledger has %v", kept, err, l.runs)
+		}
+
+		// A run that the ledger has forgotten goes on to its end.
+		sixth, ctx := begin()
+		l.mu.Lock()
+		delete(l.runs, sixth.ID)
+		l.mu.Unlock()
+		time.Sleep(time.Minute)
+		if ctx.Err() != nil || sixth.Lost(t.Context()) {
+			t.Errorf("it ended: %v", context.Cause(ctx))
+		}
+		sixth.SetOutcome(Done)
+		if kept, err := sixth.Settle(t.Context(), nil); kept || err != nil {
+			t.Errorf("kept %t, %v", kept, err)
+		}
+
+		// But not one that another worker may have ended meanwhile.
+		seventh, err := Begin(t.Context(), l, "test", 7)
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(retrieve.ClaimTime)
+		delete(l.runs, seventh.ID)
+		isHeld(func() error {
+			ctx, cancel := context.WithCancelCause(t.Context())
+			if err := seventh.Hold(ctx, cancel); err != nil {
+				return err
+			}
+			time.Sleep(retrieve.ClaimTime / 3)
+			return context.Cause(ctx)
+		}(), "")
+		if kept, err := seventh.Settle(t.Context(), nil); !kept || err != nil {
+			t.Errorf("kept %t, %v", kept, err)
+		}
+	})
+}
