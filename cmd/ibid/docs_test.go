@@ -27,7 +27,7 @@ var pages = []string{
 	"web/API.md",
 	"web/SECURITY.md",
 	"answer/README.md",
-	"answer/prompts/README.md",
+	"answer/prompt/README.md",
 	"ingest/README.md",
 	"retrieve/README.md",
 	"retrieve/SCALE.md",

@@ -99,9 +99,13 @@ var neverIn = map[string][]string{
 	// Starts real servers, for tests alone.
 	"retrieve/weaviate/weaviatetest": {"log/...", "flag"},
 	"answer":                         {"log/...", "flag", "os/exec"},
-	"web":                            {"log", "flag", "os/exec"},
-	"data":                           {"net/...", "log/...", "flag", "os/exec"},
-	"cmd/ibid/eval":                  {"net/...", "log/...", "flag", "os", "os/..."},
+	// Pure, and they cannot call up.
+	"answer/extract": {"ibid/answer", "net/...", "database/sql/...", "os/...", "log/...", "flag"},
+	"answer/prompt":  {"ibid/answer", "net/...", "database/sql/...", "os/...", "log/...", "flag"},
+	"answer/replay":  {"ibid/answer", "net/...", "database/sql/...", "os/...", "log/...", "flag"},
+	"web":            {"log", "flag", "os/exec"},
+	"data":           {"net/...", "log/...", "flag", "os/exec"},
+	"cmd/ibid/eval":  {"net/...", "log/...", "flag", "os", "os/..."},
 }
 
 // harmless is what the patterns above do not mean: it reads addresses and opens none.
@@ -147,6 +151,9 @@ func TestImportFaults(t *testing.T) {
 		{"web/zz.go", "log/slog", ""},
 		{"answer/zz.go", "os/exec", "must not import"},
 		{"answer/openai/zz.go", "log/slog", "must not import"},
+		{"answer/prompt/zz.go", "ibid/answer", "must not import"},
+		{"answer/extract/zz.go", "ibid/answer/prompt", ""},
+		{"answer/replay/zz.go", "net/http", "must not import"},
 		{"answer/zz.go", "github.com/labstack/echo/v4/middleware", "lives in"},
 		{"answer/zz.go", "github.com/google/go-cmp/cmp", "for tests only"},
 		{"answer/openai/openaitest/zz.go", "github.com/google/go-cmp/cmp", ""},

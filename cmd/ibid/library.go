@@ -12,8 +12,8 @@ import (
 	"strings"
 
 	"ibid/answer"
-	"ibid/answer/prompt"
 	"ibid/answer/openai"
+	"ibid/answer/prompt"
 	"ibid/ingest"
 	"ibid/retrieve"
 	"ibid/retrieve/embed"

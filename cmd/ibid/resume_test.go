@@ -18,8 +18,8 @@ import (
 	"time"
 
 	"ibid/answer"
-	"ibid/answer/replay"
 	"ibid/answer/openai/openaitest"
+	"ibid/answer/replay"
 	"ibid/cite"
 	"ibid/ingest"
 	"ibid/retrieve"

@@ -38,7 +38,7 @@ type layout struct {
 
 const dontKnow = "I don't know."
 
-// layouts are those of answer/prompts, langchain_peer.py, haystack_peer.py,
+// layouts are those of answer/prompt, langchain_peer.py, haystack_peer.py,
 // LlamaIndex's CitationQueryEngine and Refine, and txtai. The first match counts.
 var layouts = []layout{
 	{"ibid", []string{"<evidence "}, regexp.MustCompile(`(?s)<evidence \w+>\n\[(\d+)\] [^\n]*\n(.*?)\n</evidence \w+>`),
