@@ -186,7 +186,7 @@ func (r *asking) answer(ctx context.Context) error {
 		return nil
 	}
 	if r.Model != nil || r.GateModel != nil {
-		if err := r.writer.Check(found, prompt.Judge, prompt.Answer, prompt.Refine, prompt.Map, prompt.Rerank); err != nil {
+		if err := r.writer.Check(found, passagePrompts()...); err != nil {
 			return err
 		}
 	}

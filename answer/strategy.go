@@ -11,22 +11,23 @@ import (
 
 // A strategy is how passages become an answer.
 type strategy struct {
-	name       string
-	needsModel bool
+	name string
+	// prompts show passages to a model; without one no model is needed.
+	prompts []string
 	// answer answers from the kept passages, of which there is at least one,
 	// and ends the stream with Usage.
 	answer func(r *asking, ctx context.Context, kept []retrieve.Passage) error
 }
 
-// strategies are all strategies. The help of the command line, the validation
-// of requests and the API's description are derived from this table.
+// strategies are all strategies. The help of the command line, the validation of
+// requests and the description of the API are derived from this table.
 func strategies() []strategy {
 	return []strategy{
-		{"refine", true, (*asking).refineAll},
-		{"stuff", true, (*asking).stuff},
-		{"map-reduce", true, (*asking).mapReduce},
-		{"map-rerank", true, (*asking).mapRerank},
-		{"extract", false, (*asking).extract},
+		{"refine", []string{prompt.Answer, prompt.Refine}, (*asking).refineAll},
+		{"stuff", []string{prompt.Answer}, (*asking).stuff},
+		{"map-reduce", []string{prompt.Map}, (*asking).mapReduce},
+		{"map-rerank", []string{prompt.Rerank}, (*asking).mapRerank},
+		{"extract", nil, (*asking).extract},
 	}
 }
 
@@ -53,13 +54,22 @@ func findStrategy(name string, model bool) (*strategy, error) {
 		if s.name != name {
 			continue
 		}
-		if s.needsModel && !model {
+		if s.prompts != nil && !model {
 			return nil, &QuestionError{"strategy", fmt.Sprintf("the strategy %s needs a model, and none is set: "+
 				"choose one with --model, or the strategy extract", name)}
 		}
 		return &s, nil
 	}
 	return nil, &QuestionError{"strategy", fmt.Sprintf("there is no strategy %q: use %s", prompt.Clip(name, 40), alternatives(Strategies()))}
+}
+
+// passagePrompts are all prompts that show passages found for a question.
+func passagePrompts() []string {
+	names := []string{prompt.Judge}
+	for _, s := range strategies() {
+		names = append(names, s.prompts...)
+	}
+	return names
 }
 
 // alternatives lists names: "a, b or c".

@@ -392,6 +392,12 @@ func (s *schemas) members(t reflect.Type, properties object, required *[]string)
 		if omitted := strings.Contains(options, "omit"); f.Type.Kind() == reflect.Pointer && !omitted && !strings.HasSuffix(t.Name(), "Request") {
 			p = object{"anyOf": []any{p, object{"type": "null"}}}
 		}
+		switch {
+		case name == "strategy" && t == reflect.TypeFor[askRequest]():
+			p["enum"] = answer.Strategies()
+		case name == "strategy" && t == reflect.TypeFor[summarizeRequest]():
+			p["enum"] = answer.SummaryStrategies()
+		}
 		if t == reflect.TypeFor[runRecord]() {
 			switch name {
 			case "answer":

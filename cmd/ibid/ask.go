@@ -22,7 +22,7 @@ type askCmd struct {
 	Question []string `arg:"" optional:"" help:"The question, quoted or as words. With --resume, the id of a run or nothing."`
 	JSON     bool     `help:"Print the whole answer as one JSON object." name:"json"`
 	Trace    bool     `help:"Also print what happened to each passage and why, and each step of a model. --json always includes it."`
-	Strategy string   `help:"How passages become an answer: auto, refine, stuff, map-reduce, map-rerank or extract." default:"auto" placeholder:"NAME"`
+	Strategy string   `help:"How passages become an answer: ${strategies}." default:"auto" placeholder:"NAME"`
 	resumeConfig
 	citeConfig
 	scopeConfig

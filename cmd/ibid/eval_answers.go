@@ -20,7 +20,7 @@ import (
 type evalAnswersCmd struct {
 	Questions string `arg:"" name:"questions" help:"File with a JSON object per line (id, question; answers and documents if there is an answer; kind), or a folder: a set in BEIR's format, or questions.jsonl next to a folder library."`
 	Library   string `help:"Folder of documents to ask, read into a temporary data directory." placeholder:"DIR"`
-	Strategy  string `help:"How passages become an answer: auto, refine, stuff, map-reduce, map-rerank or extract." default:"auto" placeholder:"NAME"`
+	Strategy  string `help:"How passages become an answer: ${strategies}." default:"auto" placeholder:"NAME"`
 	evalConfig
 	askingConfig
 	corpusConfig

@@ -37,7 +37,7 @@ type evalReportCmd struct {
 	Parallel  int      `help:"Questions asked at a time; with more than one they slow each other down." default:"1" placeholder:"N"`
 	thresholdConfig
 
-	Strategy  string  `help:"How passages become an answer: auto, refine, stuff, map-reduce, map-rerank or extract." default:"auto" placeholder:"NAME"`
+	Strategy  string  `help:"How passages become an answer: ${strategies}." default:"auto" placeholder:"NAME"`
 	TopK      int     `help:"Passages to look at." default:"12" placeholder:"N"`
 	Diversity float64 `help:"How much unlikeness to the passages before counts against nearness to the question, 0 to below 1." default:"0" placeholder:"X"`
 	Data      string  `help:"Data directory to read the folder into and keep for the next run; unset: a temporary one." placeholder:"DIR" noenv:"" group:"Store"`

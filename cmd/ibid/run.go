@@ -16,6 +16,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"ibid/answer"
 	"ibid/ingest"
 )
 
@@ -124,6 +125,7 @@ func newParser(c *cli, getenv func(string) string, options ...kong.Option) (*kon
 		kong.Description("Ask a folder of documents. Answers have numbered citations that open the exact passage; if the documents do not answer a question, Ibid says so."),
 		kong.UsageOnError(),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+		kong.Vars{"strategies": strings.Join(answer.Strategies(), ", ")},
 		kong.Vars{"version": built(), "data": defaultDataDir(getenv), "stores": exampleStores(), "default_collection": ingest.DefaultCollection},
 		timeoutDefaults(),
 		kong.ValueFormatter(helpWithVariable),
