@@ -234,7 +234,7 @@ type schemas struct {
 func newSchemas(t *testing.T) *schemas {
 	s := &schemas{t: t, made: map[string]object{}, from: map[string]reflect.Type{}, comments: map[string]string{}, values: map[string][]string{}}
 	module := strings.TrimSuffix(reflect.TypeFor[schemas]().PkgPath(), "/web")
-	for room, dir := range map[string]string{"web": ".", "answer": "../answer", "cite": "../cite", "retrieve": "../retrieve", "ingest": "../ingest"} {
+	for room, dir := range map[string]string{"web": ".", "answer": "../answer", "cite": "../cite", "cite/support": "../cite/support", "retrieve": "../retrieve", "ingest": "../ingest"} {
 		pkg := module + "/" + room
 		for _, file := range parsed(t, dir) {
 			for _, decl := range file.Decls {

@@ -2,33 +2,34 @@ package rewrite
 
 import (
 	"bytes"
+	"regexp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
 
-// Neutral gives text that a model wrote as text that is nothing else: no
-// Markdown renderer, HTML parser, finder of links or terminal makes a link, an
-// image, an element or a command of it. What an answer says goes through the
-// same while it streams (see [Number]); this is for the rest, an error that
-// quotes a model server for one. Of most texts it changes nothing, and of its
-// own results never.
+// Neutral returns text that a model wrote as mere text: no Markdown renderer,
+// HTML parser, finder of links or terminal makes a link, an image, an element or
+// a command of it. The text of an answer goes through the same while it streams
+// (see [NewNeutral]); this is for the rest, such as an error that quotes a model
+// server. Most texts are unchanged, and so are its own results.
 //
-// What is not seen and yet acts is taken out: control characters, bidirectional
-// controls, invisible and tag characters. A space is put in where a reader of
-// Markdown, HTML or addresses would see more than words:
+// Invisible characters that act are removed: control characters, bidirectional
+// controls, tag characters. A space is added where a reader of Markdown, HTML or
+// addresses would see more than words:
 //
 //	](      ] (        no link has a target
 //	[a]:    [a] :      at the start of a line: no target is defined
 //	![      ! [        no image
-//	<a      < a        nor before "/", "!" and "?": no element, no comment
+//	<a      < a        also before "/", "!" and "?": no element, no comment
 //	&lt;    &l t ;     no character reference (&#60; &colon; &lt)
-//	a@b     a@ b       no address of mail
+//	a@b     a@ b       no mail address
 //	//a     // a       no host
 //	data:a  data: a    no scheme that readers know
 //
-// An address that begins with http, https or ftp loses that, and one that begins
-// with "www." loses that, so that it reads well: "https://a.b/c" is "a.b/c". Code is no
-// exception, since readers do not agree on where code is.
+// Addresses lose https://, http://, ftp:// and www. at their beginning, so that
+// they read well: "https://a.b/c" becomes "a.b/c". Code is no exception, since
+// readers do not agree on where code is.
 func Neutral(text string) string {
 	var d decoder
 	var n neutralizer
@@ -36,9 +37,9 @@ func Neutral(text string) string {
 	return string(n.close(n.append(make([]byte, 0, len(b)+8), b)))
 }
 
-// MarkdownText gives words of a document, such as a title, as text for a line of
-// Markdown, the text of a link included: [Neutral], on one line, and with
-// every sign that Markdown might act on escaped.
+// MarkdownText returns words of a document, such as a title, as text for a line
+// of Markdown, also inside a link: [Neutral], on one line, and with every sign
+// escaped that Markdown might act on.
 func MarkdownText(words string) string {
 	var b strings.Builder
 	for _, r := range strings.Join(strings.Fields(Neutral(words)), " ") {
@@ -50,126 +51,104 @@ func MarkdownText(words string) string {
 	return b.String()
 }
 
-// A neutralizer is the part of [Neutral] behind the cleaner, for a text that
-// comes in pieces. It works on what is given out, never on what came in, so
-// that nothing can be put together out of parts by what is taken from between
-// them. It holds back only the beginning of a word that may be one of leads:
-// eight bytes at most.
+// A neutralizer makes a text that comes in pieces [Neutral], after a decoder. It
+// decides by its own output, never by the input, so that removing a part cannot
+// join the parts around it into something else. It holds back at most eight
+// bytes: what may be the beginning of one of leads.
 type neutralizer struct {
 	held    []byte // the beginning of one of leads
-	swallow bool   // a scheme was taken out: the slashes behind it go too
+	swallow bool   // a scheme was removed, and the slashes after it are too
+	dull    bool   // nothing is held, and the last byte of the piece was dull
 
-	// The end of what was given out.
-	prev      byte     // the last byte; 0 before the first
-	tail      [12]byte // the last bytes of earlier calls, for the name of a scheme
-	slashes   uint8    // slashes in a row, 2 at most
-	www       uint8    // letters of "www", 4 behind its full stop
-	mail      bool     // an at sign behind what can name a mailbox
-	scheme    scheme   // behind the colon of a known scheme
-	reference uint8    // bytes of what may be a character reference, "&" included; 0 outside one
-	escaped   bool     // behind a backslash that is not escaped itself
-	inked     bool     // the line has begun with something that no definition of a link can stand behind
-	label     label
+	tail    []byte // the last bytes of the output
+	escaped bool   // after a backslash that is not escaped itself
+	inked   bool   // the line has begun with something that no definition of a link can follow
+	label   label
 }
+
+// maxTail is the number of output bytes that the neutralizer looks back on: "&"
+// and the longest name of a character reference.
+const maxTail = 33
 
 // A label is the place in what may be the definition of a link's target: "[a]: b".
 type label uint8
 
 const (
 	labelNone  label = iota
-	labelOpen        // behind the bracket that opens it, at the start of a line
-	labelEnded       // behind a bracket that may close it, on that line
+	labelOpen        // after the bracket that opens it, at the start of a line
+	labelEnded       // after a bracket that may close it, on that line
 )
 
-// leads are what an address begins with that loses it.
+// leads are beginnings of addresses that are removed.
 var leads = [...]string{"https://", "http://", "ftp://", "www."}
 
-// longestScheme is the length of the longest name that schemeOf knows.
-const longestScheme = len("view-source")
-
-// A scheme is what kind of address begins with a name.
-type scheme uint8
-
-const (
-	schemeNone  scheme = iota
-	schemeOther        // what follows may be anything
-	schemeWeb          // what follows is slashes, more or fewer, and a host
+var (
+	wwwEnd       = regexp.MustCompile(`(?i)www\\*\.$`)
+	referenceEnd = regexp.MustCompile(`&[a-zA-Z0-9]{1,32}$`)
+	// The schemes that lead to a host, after any number of slashes.
+	webSchemes = strings.Fields("http https ftp ftps sftp file smb ws wss")
+	// Schemes that are linked without slashes, or run or carry something.
+	otherSchemes = strings.Fields(`mailto xmpp tel sms callto sip skype javascript vbscript livescript data blob about filesystem
+		view-source jar intent ms-msdt ms-word ms-excel search-ms vscode`)
 )
 
-// schemeOf gives the kind of a scheme by its name in lower case: those that lead
-// to a host, that readers of Markdown link without slashes, or that run or carry
-// something.
-func schemeOf(name string) scheme {
-	switch name {
-	case "http", "https", "ftp", "ftps", "sftp", "file", "smb", "ws", "wss":
-		return schemeWeb
-	case "mailto", "xmpp", "tel", "sms", "callto", "sip", "skype",
-		"javascript", "vbscript", "livescript", "data", "blob", "about", "filesystem", "view-source", "jar", "intent",
-		"ms-msdt", "ms-word", "ms-excel", "search-ms", "vscode":
-		return schemeOther
-	}
-	return schemeNone
-}
-
-// append takes the next piece of the text, cut between characters, and appends
-// to dst what is decided by now.
+// append appends to dst what is decided after the next piece of the text, cut
+// between characters.
 func (n *neutralizer) append(dst, b []byte) []byte {
-	base := len(dst)
 	for _, c := range b {
-		dst = n.take(dst, base, c)
+		if isDull(c) && n.dull {
+			dst = n.emit(dst, c)
+		} else {
+			dst = n.appendByte(dst, c)
+		}
+		n.dull = isDull(c) && len(n.held) == 0 && !n.swallow
 	}
-	n.remember(dst[base:])
 	return dst
 }
 
-// print appends a printed reference as it is: it begins with a bracket and
-// ends with one.
-func (n *neutralizer) print(dst, mark []byte) []byte {
-	base := len(dst)
-	for _, c := range mark {
-		n.step(dst[base:], c)
-		dst = append(dst, c)
+// isDull reports whether c, after another such byte, needs no decision. Most
+// bytes of a text are.
+func isDull(c byte) bool {
+	return c == ' ' || c >= utf8.RuneSelf || isDigit(c) || isAlpha(c) && strings.IndexByte("fhtwFHTW", c) < 0
+}
+
+// print appends a printed number unchanged. It begins and ends with a bracket.
+func (n *neutralizer) print(dst, number []byte) []byte {
+	n.dull = false
+	for _, c := range number {
+		dst = n.emit(dst, c)
 	}
-	n.remember(dst[base:])
 	return dst
 }
 
-// before decides what is held, as for a text that goes on with c, and makes room
-// for it.
+// before decides what is held as if c came next, and makes room for it.
 func (n *neutralizer) before(dst []byte, c byte) []byte {
-	base := len(dst)
-	dst = n.decide(dst, base, c)
+	n.dull = false
+	dst = n.decide(dst, c)
 	if n.breaks(c) {
-		dst = n.give(dst, base, ' ')
+		dst = n.emit(dst, ' ')
 	}
-	n.remember(dst[base:])
 	return dst
 }
 
-// close ends the text: what is held is given.
-func (n *neutralizer) close(dst []byte) []byte {
-	base := len(dst)
-	dst = n.release(dst, base)
-	n.remember(dst[base:])
-	return dst
-}
+// close ends the text and appends what is held.
+func (n *neutralizer) close(dst []byte) []byte { return n.release(dst) }
 
-// take takes one byte.
-func (n *neutralizer) take(dst []byte, base int, c byte) []byte {
-	dst = n.decide(dst, base, c)
+func (n *neutralizer) appendByte(dst []byte, c byte) []byte {
+	dst = n.decide(dst, c)
 	if n.swallow {
 		return dst
 	}
-	if len(n.held) > 0 || begins(nil, c) && (!inScheme(n.prev) || n.breaks(c)) {
+	if len(n.held) > 0 || begins(nil, c) && (len(n.tail) == 0 || !inScheme(n.tail[len(n.tail)-1]) || n.breaks(c)) {
 		n.held = append(n.held, c)
 		return dst
 	}
-	return n.give(dst, base, c)
+	return n.add(dst, c)
 }
 
-// decide decides what is held when c comes next: all of it goes on being held,
-// is given or is dropped.
-func (n *neutralizer) decide(dst []byte, base int, c byte) []byte {
+// decide decides what is held when c comes next: it stays held, is appended or
+// is dropped.
+func (n *neutralizer) decide(dst []byte, c byte) []byte {
 	if n.swallow {
 		if n.swallow = isSlash(c); n.swallow {
 			return dst
@@ -178,34 +157,27 @@ func (n *neutralizer) decide(dst []byte, base int, c byte) []byte {
 	if len(n.held) == 0 || begins(n.held, c) {
 		return dst
 	}
-	switch n.held[len(n.held)-1] {
-	case '/':
-		if len(n.held) < len("ftp://") || n.held[len(n.held)-2] != '/' {
-			break
-		}
-		if isSlash(c) || opensHost(c) {
-			n.held = n.held[:0]
-			n.swallow = isSlash(c)
-			return dst
-		}
-	case '.':
-		if opensHost(c) {
-			n.held = n.held[:0]
-			return dst
-		}
+	switch {
+	case bytes.HasSuffix(n.held, []byte("//")) && (isSlash(c) || opensHost(c)):
+		n.held = n.held[:0]
+		n.swallow = isSlash(c)
+		return dst
+	case bytes.HasSuffix(n.held, []byte(".")) && opensHost(c):
+		n.held = n.held[:0]
+		return dst
 	}
-	return n.release(dst, base)
+	return n.release(dst)
 }
 
-func (n *neutralizer) release(dst []byte, base int) []byte {
+func (n *neutralizer) release(dst []byte) []byte {
 	for _, c := range n.held {
-		dst = n.give(dst, base, c)
+		dst = n.add(dst, c)
 	}
 	n.held = n.held[:0]
 	return dst
 }
 
-// begins says whether c behind what is held goes on with one of leads.
+// begins reports whether c after what is held continues one of leads.
 func begins(held []byte, c byte) bool {
 	for _, lead := range leads {
 		if len(held) < len(lead) && lead[len(held)] == lowered(c) && strings.EqualFold(lead[:len(held)], string(held)) {
@@ -215,98 +187,80 @@ func begins(held []byte, c byte) bool {
 	return false
 }
 
-// give appends c, with a space before it if it would complete more than words.
-func (n *neutralizer) give(dst []byte, base int, c byte) []byte {
+// add appends c, after a space if it would complete more than words.
+func (n *neutralizer) add(dst []byte, c byte) []byte {
 	if n.breaks(c) {
-		n.step(dst[base:], ' ')
-		dst = append(dst, ' ')
+		dst = n.emit(dst, ' ')
 	}
-	n.step(dst[base:], c)
+	return n.emit(dst, c)
+}
+
+// breaks reports whether c must not directly follow the output. Readers of
+// Markdown remove backslashes, so these do not separate slashes.
+func (n *neutralizer) breaks(c byte) bool {
+	if c == ' ' || c == '\n' || c == '\t' || len(n.tail) == 0 {
+		return false
+	}
+	last := len(n.tail) - 1
+	switch prev := n.tail[last]; prev {
+	case '<':
+		return isAlpha(c) || c == '/' || c == '!' || c == '?'
+	case ']':
+		return c == '(' || c == ':' && n.label != labelNone
+	case '!':
+		return c == '['
+	case '&':
+		return c == '#'
+	case '/', '\\':
+		return c != '/' && opensHost(c) && n.endsInSlashes()
+	case '.':
+		return opensHost(c) && wwwEnd.Match(n.tail)
+	case '@':
+		return last > 0 && namesMailbox(n.tail[last-1]) && (isAlpha(c) || isDigit(c) || c >= utf8.RuneSelf || c == '_' || c == '-')
+	case ':':
+		return c != '/' && n.hasScheme(n.tail[:last], webSchemes) || n.hasScheme(n.tail[:last], otherSchemes)
+	default: // &lt and &gt are read without a semicolon too
+		return c == ';' && referenceEnd.Match(n.tail) ||
+			lowered(c) == 't' && last > 0 && n.tail[last-1] == '&' && (lowered(prev) == 'l' || lowered(prev) == 'g')
+	}
+}
+
+// endsInSlashes reports whether the output ends in slashes that a host may
+// follow: two, or one after a scheme.
+func (n *neutralizer) endsInSlashes() bool {
+	before := bytes.TrimRight(n.tail, `/\`)
+	run := n.tail[len(before):]
+	before, afterColon := bytes.CutSuffix(before, []byte(":"))
+	return bytes.Count(run, []byte("/")) > 1 || afterColon && run[0] == '/' && n.hasScheme(before, webSchemes)
+}
+
+// hasScheme reports whether output ends in one of the names of schemes. A name
+// begins where no letter or digit is before it.
+func (n *neutralizer) hasScheme(output []byte, names []string) bool {
+	output = bytes.TrimRight(output, `\`)
+	return slices.ContainsFunc(names, func(name string) bool {
+		at := len(output) - len(name)
+		return at >= 0 && strings.EqualFold(name, string(output[at:])) &&
+			(at == 0 || !isAlpha(output[at-1]) && !isDigit(output[at-1]))
+	})
+}
+
+// emit appends a byte.
+func (n *neutralizer) emit(dst []byte, c byte) []byte {
+	n.note(c)
+	n.escaped = c == '\\' && !n.escaped
+	if len(n.tail) == 2*maxTail {
+		n.tail = n.tail[:copy(n.tail, n.tail[maxTail:])]
+	}
+	n.tail = append(n.tail, c)
 	return append(dst, c)
 }
 
-// breaks says whether c must not stand directly behind what was given.
-func (n *neutralizer) breaks(c byte) bool {
-	if c == ' ' || c == '\n' || c == '\t' {
-		return false
-	}
-	switch n.prev {
-	case '<':
-		if isAlpha(c) || c == '/' || c == '!' || c == '?' {
-			return true
-		}
-	case ']':
-		if c == '(' || c == ':' && n.label != labelNone {
-			return true
-		}
-	case '!':
-		if c == '[' {
-			return true
-		}
-	}
-	switch {
-	case n.slashes == 2 && c != '/' && opensHost(c):
-		return true
-	case n.www == 4 && opensHost(c):
-		return true
-	case n.mail && (isAlpha(c) || isDigit(c) || c >= utf8.RuneSelf || c == '_' || c == '-'):
-		return true
-	case n.scheme == schemeOther || n.scheme == schemeWeb && c != '/':
-		return true
-	case n.reference == 1:
-		return c == '#'
-	case n.reference > 1:
-		// &lt and &gt are read without a semicolon too.
-		return c == ';' || n.reference == 2 && lowered(c) == 't' && (lowered(n.prev) == 'l' || lowered(n.prev) == 'g')
-	}
-	return false
-}
-
-// step notes that c is given behind given, which is all of this call.
-func (n *neutralizer) step(given []byte, c byte) {
-	// A reader of Markdown takes a backslash out.
-	switch {
-	case c == '/' && n.scheme == schemeWeb:
-		n.slashes = 2 // one will do
-	case c == '/':
-		n.slashes = min(n.slashes+1, 2)
-	case c != '\\':
-		n.slashes = 0
-	}
-	switch {
-	case lowered(c) == 'w' && n.www < 4:
-		n.www = min(n.www+1, 3)
-	case lowered(c) == 'w':
-		n.www = 1
-	case c == '.' && n.www == 3:
-		n.www = 4
-	case c != '\\' || n.www != 3:
-		n.www = 0
-	}
-	n.mail = c == '@' && namesMailbox(n.prev)
-	n.scheme = schemeNone
-	if c == ':' {
-		n.scheme = n.endsIn(given)
-	}
-	const longestReference = 33 // with "&": &CounterClockwiseContourIntegral;
-	switch {
-	case c == '&':
-		n.reference = 1
-	case n.reference > 0 && n.reference < longestReference && (isAlpha(c) || isDigit(c)):
-		n.reference++
-	default:
-		n.reference = 0
-	}
-	n.line(c)
-	n.escaped = c == '\\' && !n.escaped
-	n.prev = c
-}
-
-// line notes what c is to the definition of a link's target. A definition
-// begins at the start of a line, behind the signs of lists, quotes and tables
-// at most; its label may go over line ends, but has no brackets in it. Readers
-// that are less strict end it at any bracket of the line.
-func (n *neutralizer) line(c byte) {
+// note notes what c means for the definition of a link's target. A definition
+// begins at the start of a line, after the signs of lists, quotes and tables at
+// most; its label may span lines, but has no brackets in it. Lenient readers end
+// it at any bracket of the line.
+func (n *neutralizer) note(c byte) {
 	switch {
 	case c == '\n':
 		if n.label == labelEnded {
@@ -315,57 +269,25 @@ func (n *neutralizer) line(c byte) {
 		n.inked = false
 	case c == '[' && !n.inked:
 		n.label, n.inked = labelOpen, true
-	case c == '[' && n.label == labelOpen && !n.escaped:
-		n.label = labelEnded
-	case c == ']' && n.label == labelOpen && !n.escaped:
+	case (c == '[' || c == ']') && n.label == labelOpen && !n.escaped:
 		n.label = labelEnded
 	case n.inked:
-	case '0' <= c && c <= '9', strings.IndexByte(" \t>-*+.)|#~:_", c) >= 0:
+	case isDigit(c), strings.IndexByte(" \t>-*+.)|#~:_", c) >= 0:
 	default:
 		n.inked = true
 	}
 }
 
-// endsIn gives the kind of the scheme that what was given ends in the name of.
-func (n *neutralizer) endsIn(given []byte) scheme {
-	if len(given) < len(n.tail) {
-		given = append(n.tail[:len(n.tail):len(n.tail)], given...)
-	}
-	given = bytes.TrimRight(given, `\`)
-	first := len(given)
-	for first > 0 && len(given)-first < longestScheme && (isAlpha(given[first-1]) || given[first-1] == '-') {
-		first--
-	}
-	for i := first; i < len(given); i++ {
-		// A name begins where no letter or digit stands before it.
-		if i > 0 && (isAlpha(given[i-1]) || isDigit(given[i-1])) {
-			continue
-		}
-		if kind := schemeOf(strings.ToLower(string(given[i:]))); kind != schemeNone {
-			return kind
-		}
-	}
-	return schemeNone
-}
-
-// remember keeps the last bytes given for calls to come.
-func (n *neutralizer) remember(given []byte) {
-	k := copy(n.tail[:], n.tail[min(len(given), len(n.tail)):])
-	copy(n.tail[k:], given[len(given)-(len(n.tail)-k):])
-}
-
 func isSlash(c byte) bool { return c == '/' || c == '\\' }
 
-// opensHost says whether c can follow slashes in an address: neither white
+// opensHost reports whether c can follow slashes in an address: neither white
 // space nor what closes or ends something.
 func opensHost(c byte) bool { return c > ' ' && strings.IndexByte("/)]}\"'`>,;|*", c) < 0 }
 
-// inScheme says whether c can stand in the name of a scheme, or of a host.
-func inScheme(c byte) bool {
-	return isAlpha(c) || isDigit(c) || c == '+' || c == '.' || c == '-'
-}
+// inScheme reports whether c can be in the name of a scheme or of a host.
+func inScheme(c byte) bool { return isAlpha(c) || isDigit(c) || c == '+' || c == '.' || c == '-' }
 
-// namesMailbox says whether c can stand before the at sign of an address.
+// namesMailbox reports whether c can precede the at sign of an address.
 func namesMailbox(c byte) bool {
 	return isAlpha(c) || isDigit(c) || c >= utf8.RuneSelf || strings.IndexByte(`-;:&=+$,._%!#?^~\`, c) >= 0
 }
