@@ -1,46 +1,42 @@
 // Package cite turns the labels that a model cites by into the numbered
 // citations that a reader sees, and proves them.
 //
-// A [Rewriter] is the citation manager for any text: documents and a [Style]
-// in, text in pieces in, the same text with numbers out while it streams, the
-// list of sources at its end.
-//
-// [Number] does this for the events of an answer, and adds to each citation the
+// [Number] does this for the events of an answer. It adds to each citation the
 // exact words of the passage that it rests on ([Quoted]), with how well they
-// bear the sentence out. [Collect] folds the same events into one [Answer], so
+// support the sentence. [Collect] folds the same events into one [Answer], so
 // that the stream and the object cannot differ.
 //
-// The package knows no model, store or network: links, sources and finders of
-// quotes come in as functions ([Options]). What counts as a marker is decided
-// by the grammar in package marker.
+// The numbers are the work of package rewrite, which also serves other texts, and
+// the proof that of package support. What counts as a marker is decided by the
+// grammar in package marker. None of them knows a model, a store or a network.
 package cite
 
 import "ibid/cite/support"
 
-// Cited is the first use of a source: it comes once per number, before the
-// text that shows it.
+// Cited is the first use of a source. It comes once per number, before the text
+// that shows it.
 type Cited struct {
 	Number   int    `json:"number"`
 	Document string `json:"document"`
 	Title    string `json:"title"`
-	// Link leads to the place in the source; empty when there is none to give.
+	// Link leads to the place in the source; empty if there is no link.
 	Link string `json:"link,omitempty"`
-	// Original leads to the place in the original of the document, where its
-	// metadata tell an http or https address; empty otherwise.
+	// Original leads to the place in the original of the document; empty if its
+	// metadata have no http or https address.
 	Original string `json:"original,omitempty"`
 }
 
-// Placed tells which bytes of the answer's text are a printed number: the same
-// words elsewhere, in code for one, are none. It comes before the text that
-// shows the number, and only where [Options.Places] asks for it.
+// Placed is the place of a printed number in the answer's text; the same words in
+// code, for example, are no number. It comes before the text that shows the
+// number, and only if [Options.Places] is set.
 type Placed struct {
 	Number int `json:"number"`
 	Start  int `json:"start"`
 	End    int `json:"end"`
 }
 
-// Quoted ties one citation to the words it rests on. It comes once per
-// citation, when the sentence that carries it has ended.
+// Quoted links one citation to the words it rests on. It comes once per citation,
+// when its sentence has ended.
 type Quoted struct {
 	Citation
 }
@@ -56,31 +52,31 @@ type Citation struct {
 	Document  string `json:"document"`
 	Digest    string `json:"digest"`
 	Page      int    `json:"page,omitempty"`
-	// Heading is the path of headings that the quote stands under.
+	// Heading is the path of headings over the quote.
 	Heading string `json:"heading,omitempty"`
 	// Start and End are the quote's byte range in the document's extracted text.
 	Start int    `json:"start"`
 	End   int    `json:"end"`
 	Quote string `json:"quote"`
-	// Support is the estimated chance, 0 to 1, that the quote bears the sentence
-	// out, where it is weak alone and not with others: together with these.
+	// Support is the estimated chance, 0 to 1, that the quote supports the
+	// sentence, together with the sentence's other quotes if it is weak alone.
 	Support float64         `json:"support"`
 	Verdict support.Verdict `json:"verdict"`
-	// Link leads to the quote; empty when there is no link to give.
+	// Link leads to the quote; empty if there is no link.
 	Link string `json:"link,omitempty"`
-	// Original leads to the place in the original of the document, where its
-	// metadata tell an http or https address; empty otherwise.
+	// Original leads to the place in the original of the document; empty if its
+	// metadata have no http or https address.
 	Original string `json:"original,omitempty"`
 }
 
-// Unsupported marks a sentence of the answer that makes a claim and has no
-// citation that bears it out. It comes when the sentence has ended.
+// Unsupported marks a sentence of the answer that makes a claim which no citation
+// supports. It comes when the sentence has ended.
 type Unsupported struct {
 	// TextStart and TextEnd are the sentence's byte range in the answer's text.
 	TextStart int `json:"text_start"`
 	TextEnd   int `json:"text_end"`
-	// Reason is "uncited" or "weak" (no citation is more than weak, nor are
-	// all of them together).
+	// Reason is "uncited" or "weak" (each citation is weak, and so are all of
+	// them together).
 	Reason string `json:"reason"`
 }
 
@@ -89,10 +85,10 @@ type Source struct {
 	Number   int    `json:"number"`
 	Document string `json:"document"`
 	Title    string `json:"title"`
-	// Link leads to the first quote, and to the passage where none is known.
+	// Link leads to the first quote, or to the passage if none is known.
 	Link string `json:"link,omitempty"`
-	// Original leads to the place in the original of the document, where its
-	// metadata tell an http or https address; empty otherwise.
+	// Original leads to the place in the original of the document; empty if its
+	// metadata have no http or https address.
 	Original string          `json:"original,omitempty"`
 	Passages []SourcePassage `json:"passages"`
 }
@@ -105,10 +101,10 @@ type SourcePassage struct {
 	Start   int    `json:"start"` // of the quote, in the document's extracted text
 	End     int    `json:"end"`
 	Quote   string `json:"quote"`
-	// Link leads to the quote; empty when there is no link to give.
+	// Link leads to the quote; empty if there is no link.
 	Link string `json:"link,omitempty"`
-	// Original leads to the place in the original of the document, where its
-	// metadata tell an http or https address; empty otherwise.
+	// Original leads to the place in the original of the document; empty if its
+	// metadata have no http or https address.
 	Original string `json:"original,omitempty"`
 }
 

@@ -6,9 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// isClaim says whether a sentence states something that would need a source:
-// it has at least four words (or as many ideographs), asks nothing, and is
-// neither a heading nor the announcement of a list.
+// isClaim reports whether a sentence states something that needs a source: it has
+// at least four words or ideographs, asks nothing, and is neither a heading nor
+// the announcement of a list.
 func isClaim(sentence string) bool {
 	s := strings.TrimFunc(sentence, func(r rune) bool {
 		return unicode.IsSpace(r) || strings.ContainsRune("*_\"'”’)", r)
@@ -34,11 +34,10 @@ func isClaim(sentence string) bool {
 	return words >= least || ideographs >= least
 }
 
-// isShortClaim says whether a sentence of fewer words than [isClaim] asks for
-// states something none the less: a quantity with its unit or currency, a year,
-// or in plain words what a subject is or does. written is the sentence with its
-// references, plain without them. What ends without a full stop and holds no
-// quantity is taken for a label.
+// isShortClaim reports whether a sentence of fewer words than [isClaim] needs
+// still states something: a quantity, a year, or what a subject is or does.
+// written is the sentence with its references, plain without them. A text without
+// a full stop and without a quantity is a label.
 func isShortClaim(written, plain string) bool {
 	written = strings.TrimSpace(written)
 	if strings.HasPrefix(written, "#") {
@@ -93,7 +92,7 @@ func isIdeograph(r rune) bool {
 	return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai)
 }
 
-// hasYear says whether a number reads as a year from 1000 to 2099.
+// hasYear reports whether a number is a year from 1000 to 2099.
 func hasYear(words []string) bool {
 	for _, w := range words {
 		if len(w) == 4 && (w[0] == '1' || w[0] == '2' && w[1] == '0') && strings.Trim(w, "0123456789") == "" {
@@ -103,10 +102,9 @@ func hasYear(words []string) bool {
 	return false
 }
 
-// hasPredicate says whether the words are a subject and what it is or does, by
-// a verb that is told by its form. What the writer says of himself, to the
-// reader or of the text is no claim, nor is an answer without one of its own
-// ("Yes, it is").
+// hasPredicate reports whether the words are a subject and what it is or does, by
+// the form of a verb. What the writer says about himself, to the reader or about
+// the text is no claim, nor is a bare reply ("Yes, it is").
 func hasPredicate(words []string) bool {
 	switch words[0] {
 	case "yes", "no", "not", "none", "nothing", "sure", "ok", "okay", "thanks", "thank", "hello", "hi", "sorry", "please", "see",

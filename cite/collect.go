@@ -11,33 +11,33 @@ import (
 	"ibid/retrieve"
 )
 
-// An Answer is what a stream of events comes to: the JSON reply, and the object
-// of the event "done". Offsets are in bytes of UTF-8. Its arrays are never null.
+// An Answer is the result of a stream of events: the JSON reply, and the object of
+// the event "done". Offsets are in bytes of UTF-8. Its arrays are never null.
 type Answer struct {
 	// Answered is false when the documents do not answer the question; Text
 	// then says so, and there are no sources.
 	Answered bool `json:"answered"`
-	// Incomplete says that the text ends before the answer did.
+	// Incomplete is set if the text ends before the answer did.
 	Incomplete bool `json:"incomplete"`
-	// Reason says why the question is unanswered or the answer incomplete.
+	// Reason is why the question is unanswered or the answer incomplete.
 	Reason string `json:"reason,omitempty"`
 	Text   string `json:"text"`
-	// List is the list of the sources as text, to be put behind Text as it
-	// is; empty when nothing is cited. A source is named by its original on the
-	// web where there is one, else by its document. Names and titles are [Neutral].
+	// List is the list of the sources as text, to be appended to Text; empty if
+	// nothing is cited. A source is named by its original on the web if there is
+	// one, otherwise by its document. Names and titles are neutral.
 	List        string          `json:"list"`
 	Sources     []Source        `json:"sources"`
 	Citations   []Citation      `json:"citations"`
 	Unsupported []Unsupported   `json:"unsupported"`
 	Judged      []answer.Judged `json:"judged"`
 	Drafts      []Draft         `json:"drafts"`
-	// Steps say how each call for the answer ended, and what its labels were.
+	// Steps say how each call for the answer ended, and which labels it used.
 	Steps    []answer.Stepped   `json:"steps"`
 	Nearest  []retrieve.Passage `json:"nearest"`
 	Warnings []string           `json:"warnings"`
 	Usage    answer.Usage       `json:"usage"`
-	// Indexing says how far the documents were read in when the question was
-	// asked; it is set by whoever knows.
+	// Indexing is the progress of the first reading when the question was asked.
+	// The caller sets it.
 	Indexing *Indexing `json:"indexing,omitempty"`
 }
 
@@ -54,9 +54,8 @@ type Indexing struct {
 	Total int `json:"total"`
 }
 
-// Collect reads the numbered events (see [Number]) to their end and folds
-// them into the answer they tell. When they end in an error, it is given
-// together with the answer so far.
+// Collect reads the numbered events (see [Number]) to their end and folds them
+// into the answer. If they end in an error, it returns the answer so far with it.
 func Collect(events iter.Seq2[answer.Event, error]) (Answer, error) {
 	var f Fold
 	for e, err := range events {
@@ -68,8 +67,8 @@ func Collect(events iter.Seq2[answer.Event, error]) (Answer, error) {
 	return f.Answer(), nil
 }
 
-// A Fold builds an [Answer] from numbered events one by one, for those who
-// pass the events on as well. The zero value is ready.
+// A Fold builds an [Answer] from numbered events one by one, for callers that
+// forward the events too. The zero value is ready.
 type Fold struct {
 	answer Answer
 	text   []byte
@@ -78,7 +77,7 @@ type Fold struct {
 	refused bool // there was an Unanswered
 }
 
-// Add takes the next event.
+// Add adds the next event.
 func (f *Fold) Add(e answer.Event) {
 	a := &f.answer
 	switch e := e.(type) {
@@ -87,13 +86,13 @@ func (f *Fold) Add(e answer.Event) {
 	case answer.Stepped:
 		a.Steps = append(a.Steps, e)
 	case answer.Draft:
-		f.draft(e)
+		f.addDraft(e)
 	case answer.Text:
 		f.text = append(f.text, e.Text...)
 	case answer.Unanswered:
 		a.Reason = e.Reason
 		a.Nearest = e.Nearest
-		f.unanswered(e.Text)
+		f.refuse(e.Text)
 	case answer.Incomplete:
 		a.Incomplete = true
 		a.Reason = e.Reason
@@ -107,13 +106,13 @@ func (f *Fold) Add(e answer.Event) {
 		})
 	case Quoted:
 		a.Citations = append(a.Citations, e.Citation)
-		f.passage(e.Citation)
+		f.addPassage(e.Citation)
 	case Unsupported:
 		a.Unsupported = append(a.Unsupported, e)
 	}
 }
 
-// Answer gives the answer told by the events so far.
+// Answer returns the answer by the events so far.
 func (f *Fold) Answer() Answer {
 	a := f.answer
 	a.Text = string(f.text)
@@ -141,7 +140,7 @@ func notNil[T any](s []T) []T {
 	return s
 }
 
-func (f *Fold) draft(e answer.Draft) {
+func (f *Fold) addDraft(e answer.Draft) {
 	a := &f.answer
 	if n := len(a.Drafts); n == 0 || a.Drafts[n-1].Step != e.Step {
 		a.Drafts = append(a.Drafts, Draft{Step: e.Step})
@@ -154,14 +153,14 @@ func (f *Fold) draft(e answer.Draft) {
 	}
 }
 
-func (f *Fold) unanswered(text string) {
+func (f *Fold) refuse(text string) {
 	f.refused = true
 	f.text = []byte(text)
 	f.answer.Sources, f.answer.Citations, f.answer.Unsupported = nil, nil, nil
 }
 
-// passage puts a quote under its source, once.
-func (f *Fold) passage(c Citation) {
+// addPassage adds a quote to its source, once.
+func (f *Fold) addPassage(c Citation) {
 	for i := range f.answer.Sources {
 		s := &f.answer.Sources[i]
 		if s.Number != c.Number {
@@ -174,7 +173,7 @@ func (f *Fold) passage(c Citation) {
 		}
 		quoted := func(p SourcePassage) bool { return p.Quote != "" }
 		if c.Quote != "" && !slices.ContainsFunc(s.Passages, quoted) {
-			// Nearer than the passage, which is all that Cited knew.
+			// More exact than the passage, which is all that Cited knew.
 			s.Link, s.Original = cmp.Or(c.Link, s.Link), cmp.Or(c.Original, s.Original)
 		}
 		s.Passages = append(s.Passages, SourcePassage{

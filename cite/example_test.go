@@ -10,8 +10,8 @@ import (
 	"ibid/retrieve"
 )
 
-// The numbered events of an answer: each number is announced before it is
-// shown, and each citation is proved when its sentence has ended.
+// Each number is announced before it is shown, and each citation gets its quote
+// when its sentence has ended.
 func ExampleNumber() {
 	hours := retrieve.Passage{
 		Chunk: ingest.Chunk{ID: "library/hours.md#2", Document: "library/hours.md", Start: 40, End: 116,

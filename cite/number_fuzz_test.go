@@ -16,10 +16,10 @@ import (
 	"ibid/retrieve"
 )
 
-// FuzzNumber holds the filter over events to its promises, whatever counts as a
-// source: the answer does not depend on the cuts, every citation keeps its
-// passage and its quote stands where it is said to stand, passages with one key
-// have one number, and links have no scheme but http and https.
+// FuzzNumber checks, whatever counts as a source, that the answer does not depend
+// on the cuts, that every citation keeps its passage and its quote is at its
+// place, that passages with one key have one number, and that links have no
+// scheme except http and https.
 func FuzzNumber(f *testing.F) {
 	f.Add(long, "The library is closed on Mondays. It opens at nine.", uint8(3), uint64(0))
 	f.Add("A [1]. B [2].\n- C [1]\n\n```\n[1]\n```\n", "", uint8(1), uint64(1))
@@ -54,7 +54,7 @@ func FuzzNumber(f *testing.F) {
 				t.Fatalf("%q has the numbers %d and %d", key, n, c.Number)
 			}
 			if k, ok := keys[c.Number]; ok && k != key {
-				t.Fatalf("%d stands for %q and %q", c.Number, key, k)
+				t.Fatalf("%d is the number of %q and of %q", c.Number, key, k)
 			}
 			numbers[key], keys[c.Number] = c.Number, key
 		}
@@ -69,8 +69,8 @@ func FuzzNumber(f *testing.F) {
 	})
 }
 
-// fuzzEvidence makes passages of a shape: documents, pages, headings and
-// addresses of a few kinds; and what counts as one source.
+// fuzzEvidence returns passages with documents, pages, headings and addresses that
+// depend on shape, and options.
 func fuzzEvidence(text string, shape uint64) (answer.Kept, cite.Options) {
 	rng := rand.New(rand.NewPCG(shape, 0))
 	pick := func(from ...string) string { return from[rng.IntN(len(from))] }
@@ -79,7 +79,8 @@ func fuzzEvidence(text string, shape uint64) (answer.Kept, cite.Options) {
 		p := passage(pick("a.pdf", "a.html", "b.md"), i+2, rng.IntN(3), pick(text, evidence[2].Text))
 		p.Heading, p.Anchor, p.Title = pick("", "One", "One › Two"), pick("", "one", "a b"), pick("", "T")
 		p.Format = pick("pdf", "html", "markdown", "csv")
-		p.Meta = map[string]string{"url": pick("", "https://example.org/a", "http://example.org/b#c", "javascript:alert(1)", "data:text/html,x", "file:///etc", "rel.html"), "row": pick("", "1", "2")}
+		p.Meta = map[string]string{"url": pick("", "https://example.org/a", "http://example.org/b#c", "javascript:alert(1)",
+			"data:text/html,x", "file:///etc", "rel.html"), "row": pick("", "1", "2")}
 		kept.Passages = append(kept.Passages, p)
 	}
 	o := cite.Options{Link: func(p retrieve.Passage, start, end int) string { return p.Meta["url"] }}
@@ -89,11 +90,12 @@ func fuzzEvidence(text string, shape uint64) (answer.Kept, cite.Options) {
 	return kept, o
 }
 
-// checkCitation: a citation has a number of the list, stands with its quote
-// under that number, and leads nowhere but to the web or Ibid's own pages.
+// checkCitation checks that a citation has a number of the list, is under it with
+// its quote, and links only to the web or Ibid's own pages.
 func checkCitation(t *testing.T, a cite.Answer, passages []retrieve.Passage, c cite.Citation) {
 	t.Helper()
-	if c.Number < 1 || c.Number > len(a.Sources) || !(c.Support >= 0 && c.Support <= 1) || (c.Verdict == support.Weak) != (c.Support < support.Threshold) {
+	if c.Number < 1 || c.Number > len(a.Sources) || !(c.Support >= 0 && c.Support <= 1) ||
+		(c.Verdict == support.Weak) != (c.Support < support.Threshold) {
 		t.Fatalf("citation %+v of %d sources", c, len(a.Sources))
 	}
 	checkRange(t, a.Text, c.TextStart, c.TextEnd)

@@ -17,7 +17,7 @@ import (
 	"ibid/retrieve"
 )
 
-// passage makes a passage that stands at byte 100 of its document.
+// passage returns a passage at byte 100 of its document.
 func passage(document string, n int, page int, text string) retrieve.Passage {
 	return retrieve.Passage{
 		Chunk: ingest.Chunk{
@@ -44,7 +44,7 @@ func stream(events ...answer.Event) iter.Seq2[answer.Event, error] {
 	}
 }
 
-// pieces gives the text as events, n bytes each.
+// pieces returns the text as events of n bytes.
 func pieces(text string, n int) []answer.Event {
 	var events []answer.Event
 	for len(text) > n {
@@ -54,8 +54,8 @@ func pieces(text string, n int) []answer.Event {
 	return append(events, answer.Text{Text: text})
 }
 
-// tell writes events a line each, neighbouring texts as one.
-func tell(t *testing.T, events iter.Seq2[answer.Event, error]) string {
+// transcript writes events a line each, neighbouring texts as one.
+func transcript(t *testing.T, events iter.Seq2[answer.Event, error]) string {
 	t.Helper()
 	var b strings.Builder
 	text := ""
@@ -117,13 +117,14 @@ warning
 unsupported [130:158] uncited
 usage
 `
-	if got := tell(t, cite.Number(stream(events...), options)); got != want {
+	if got := transcript(t, cite.Number(stream(events...), options)); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
 
-// However the text is cut, the answer is the same, every number is announced
-// before it is shown, and every sentence is quoted as soon as it has ended.
+// TestNumberCuts checks that the answer does not depend on how the text is cut,
+// that numbers are announced before they are shown, and quotes come after their
+// sentence.
 func TestNumberCuts(t *testing.T) {
 	text := long + " Größe 【1】。是的。\n- Item one [2]\n- Item two\n\n`x[1]` \xff\xfe"
 	kept := answer.Kept{Passages: evidence}
@@ -170,7 +171,7 @@ func TestNumberCuts(t *testing.T) {
 }
 
 func TestNumberDrafts(t *testing.T) {
-	got := tell(t, cite.Number(stream(
+	got := transcript(t, cite.Number(stream(
 		answer.Kept{Passages: evidence},
 		answer.Draft{Step: 1, Text: "Closed on Mon"},
 		answer.Draft{Step: 1, Text: "days [2"},
@@ -200,7 +201,6 @@ usage
 	}
 }
 
-// What was held back comes before the error, and the error ends the stream.
 func TestNumberError(t *testing.T) {
 	failure := errors.New("the model hung up")
 	events := func(yield func(answer.Event, error) bool) {
@@ -209,7 +209,7 @@ func TestNumberError(t *testing.T) {
 		}
 	}
 	want := "text \"Closed [1\"\nerror the model hung up\n"
-	if got := tell(t, cite.Number(events, options)); got != want {
+	if got := transcript(t, cite.Number(events, options)); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 	a, err := cite.Collect(cite.Number(events, options))
@@ -218,7 +218,7 @@ func TestNumberError(t *testing.T) {
 	}
 }
 
-// Leaving the range stops the source at once, wherever that happens.
+// TestNumberBreak leaves the range after every event.
 func TestNumberBreak(t *testing.T) {
 	all := append([]answer.Event{answer.Kept{Passages: evidence}}, pieces(long, 7)...)
 	total := 0
@@ -264,7 +264,6 @@ func TestCollectUnanswered(t *testing.T) {
 	}
 }
 
-// Clients need not tell null from empty.
 func TestAnswerHasNoNull(t *testing.T) {
 	for name, events := range map[string]iter.Seq2[answer.Event, error]{
 		"nothing": stream(),
@@ -318,11 +317,12 @@ func TestSources(t *testing.T) {
 	}
 }
 
-// A row of a table is a section of it.
 func TestSourceOfRows(t *testing.T) {
-	rows := []retrieve.Passage{passage("fees.csv", 1, 0, "item: atlas | fee: 1 euro"), passage("fees.csv", 2, 0, "item: novel | fee: none"), passage("fees.csv", 3, 0, "more")}
+	rows := []retrieve.Passage{passage("fees.csv", 1, 0, "item: atlas | fee: 1 euro"), passage("fees.csv", 2, 0,
+		"item: novel | fee: none"), passage("fees.csv", 3, 0, "more")}
 	rows[0].Anchor, rows[1].Anchor, rows[2].Anchor = "row=2", "row=3-7", "row=2"
-	a, err := cite.Collect(cite.Number(stream(answer.Kept{Passages: rows}, answer.Text{Text: "A[1] b[2] c[3]."}), cite.Options{Source: cite.BySection}))
+	a, err := cite.Collect(cite.Number(stream(answer.Kept{Passages: rows}, answer.Text{Text: "A[1] b[2] c[3]."}),
+		cite.Options{Source: cite.BySection}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -336,14 +336,13 @@ func TestSourceOfRows(t *testing.T) {
 	}
 }
 
-// A sentence that claims something and that nothing bears out is marked.
 func TestUnsupported(t *testing.T) {
 	for name, tt := range map[string]struct {
 		text string
 		want []string
 	}{
 		"cited":        {"The library is closed on Mondays [1].", nil},
-		"behind stop":  {"The library is closed on Mondays. [1] It opens at nine on other days. [1]", nil},
+		"after stop":   {"The library is closed on Mondays. [1] It opens at nine on other days. [1]", nil},
 		"own line":     {"The library is closed on Mondays.\n[1]\n", nil},
 		"uncited":      {"The library is closed on Mondays.", []string{"uncited: The library is closed on Mondays."}},
 		"weak":         {"Elephants are seldom seen in Norway [1].", []string{"weak: Elephants are seldom seen in Norway [1]."}},
@@ -370,8 +369,8 @@ func TestUnsupported(t *testing.T) {
 	}
 }
 
-// What stands before a sentence as the number or sign of a list item is no
-// part of what it says.
+// TestNumberListItems checks that the number or sign of a list item is no part of
+// the claim.
 func TestNumberListItems(t *testing.T) {
 	for _, text := range []string{
 		"1. The library is closed on Mondays.[1]",
@@ -383,7 +382,8 @@ func TestNumberListItems(t *testing.T) {
 		"- The library is closed on Mondays.[1]",
 		"1. The library is closed on Mondays.[1]\n2. A lost card costs five euros.[2]\n3. Children pay nothing.[2]",
 	} {
-		a, err := cite.Collect(cite.Number(stream(append([]answer.Event{answer.Kept{Passages: evidence}}, pieces(text, 5)...)...), cite.Options{}))
+		a, err := cite.Collect(cite.Number(stream(append([]answer.Event{answer.Kept{Passages: evidence}}, pieces(text, 5)...)...),
+			cite.Options{}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -396,16 +396,17 @@ func TestNumberListItems(t *testing.T) {
 			t.Errorf("%q: %d citations, unsupported %v", text, len(a.Citations), a.Unsupported)
 		}
 	}
-	// The number of an item proves nothing either.
-	a, err := cite.Collect(cite.Number(stream(answer.Kept{Passages: []retrieve.Passage{passage("a", 1, 0, "There are twelve boats in the shed.")}},
+	// The number of an item proves nothing.
+	a, err := cite.Collect(cite.Number(stream(answer.Kept{Passages: []retrieve.Passage{passage("a", 1, 0,
+		"There are twelve boats in the shed.")}},
 		answer.Text{Text: "12. A lost card costs five euros.[1]"}), cite.Options{}))
 	if err != nil || len(a.Citations) != 1 || a.Citations[0].Verdict != support.Weak {
 		t.Errorf("%+v, %v", a.Citations, err)
 	}
 }
 
-// A reference on a line of its own is the sentence's before it, which is then
-// not uncited.
+// TestNumberReferencesBelow checks that a reference on a line of its own belongs to
+// the sentence before it.
 func TestNumberReferencesBelow(t *testing.T) {
 	for _, text := range []string{
 		"The library is closed on Mondays.\n\n[1]\n",
@@ -414,7 +415,8 @@ func TestNumberReferencesBelow(t *testing.T) {
 		"The library is closed on Mondays.[2]\n\n[1]\n",
 	} {
 		for _, size := range []int{1, 7, 500} {
-			a, err := cite.Collect(cite.Number(stream(append([]answer.Event{answer.Kept{Passages: evidence}}, pieces(text, size)...)...), cite.Options{}))
+			a, err := cite.Collect(cite.Number(stream(append([]answer.Event{answer.Kept{Passages: evidence}}, pieces(text, size)...)...),
+				cite.Options{}))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -425,9 +427,9 @@ func TestNumberReferencesBelow(t *testing.T) {
 	}
 }
 
-// References that stand alone, in a list, a quote or between commas, are the
-// sentence's above them; one at the start of a line or item that of the
-// sentence behind it; one behind a full stop that of the sentence before it.
+// TestNumberReferencesApart checks to which sentence references belong: alone in a
+// list, in a quote or between commas, to the one above; at the start of a line or
+// item, to the one after it; after a full stop, to the one before it.
 func TestNumberReferencesApart(t *testing.T) {
 	const closed, lost = "The library is closed on Mondays", "A lost card costs five euros"
 	for _, tt := range []struct {
@@ -456,8 +458,8 @@ func TestNumberReferencesApart(t *testing.T) {
 	}
 }
 
-// A sentence that its citations bear out between them is not weak, nor is a
-// citation that is needed for it; one that is not needed stays so.
+// A sentence that its citations support together is not weak, nor is a citation
+// that it needs; one that it does not need stays weak.
 func TestNumberTogether(t *testing.T) {
 	const joined = "The library is closed on Mondays, and a lost card costs five euros"
 	for _, tt := range []struct {
@@ -485,8 +487,8 @@ func TestNumberTogether(t *testing.T) {
 	}
 }
 
-// verdicts gives the numbers and verdicts of a text's citations in order, and
-// "-" with the reason for a sentence that is marked.
+// verdicts returns the numbers and verdicts of a text's citations in order, and "-"
+// with the reason for an unsupported sentence.
 func verdicts(t *testing.T, text string, size int) string {
 	t.Helper()
 	var got []string
@@ -504,8 +506,8 @@ func verdicts(t *testing.T, text string, size int) string {
 	return strings.Join(got, ", ")
 }
 
-// Words that only lead to a reference state nothing, and what they lead to is
-// the sentence's above.
+// Words that only lead to a reference state nothing; the reference belongs to the
+// sentence above.
 func TestNumberPointers(t *testing.T) {
 	const closed, lost = "The library is closed on Mondays", "A lost card costs five euros"
 	for _, tt := range []struct{ text, want string }{
@@ -526,7 +528,7 @@ func TestNumberPointers(t *testing.T) {
 		{closed + " (source: [1]) and a lost card costs five euros (cf. [2]).", "1 supported, 2 supported"},
 		{closed + ".\n来源：[1]、[2]\n", "1 quoted, 2 weak"},
 		{"Sources: [1]\n", "1 weak"},
-		// What states something beside is a sentence of its own.
+		// A line that states something else is a sentence.
 		{closed + ".\nSources say that dogs are welcome [1].\n", "- uncited, 1 weak, - weak"},
 		{closed + ".\nThe source of the river is a spring [1].\n", "- uncited, 1 weak, - weak"},
 	} {
@@ -544,10 +546,13 @@ func TestNumberHostile(t *testing.T) {
 	for name, unit := range map[string]string{
 		"reference line": ".\n" + strings.Repeat("[1]", size*40000/131072),
 		"wrapped":        strings.Repeat("[1]", size*20000/131072) + strings.Repeat("w\n", size/4),
-		"pointers":       "Sources: [1]\n", "asides": "(see )", "listed": "Sources:\n- a [1]\n", "one list": "A b c d.\nSources:\n" + strings.Repeat("- a [1]\n", size/8),
-		"together": "The closed library costs nine euros [1][2][3]. ", "emphasis": "x" + strings.Repeat("*", size/2) + "\n" + strings.Repeat("x*\n", size/6),
+		"pointers":       "Sources: [1]\n", "asides": "(see )", "listed": "Sources:\n- a [1]\n",
+		"one list": "A b c d.\nSources:\n" + strings.Repeat("- a [1]\n", size/8),
+		"together": "The closed library costs nine euros [1][2][3]. ", "emphasis": "x" + strings.Repeat("*",
+			size/2) + "\n" + strings.Repeat("x*\n", size/6),
 		"citations": "a[1] ", "sentences": "A b c d [1]. ", "words": "word ", "stops": ".", "spaced stops": ". ",
-		"lines": "a\n", "references": "[1]", "lists": "\n- ", "blanks": ".  ", "closers": ".)", "closer": ")", "stop references": ".[1][2]", "spaces": " ", "newlines": "\n", "dots": "a.b",
+		"lines": "a\n", "references": "[1]", "lists": "\n- ", "blanks": ".  ", "closers": ".)", "closer": ")",
+		"stop references": ".[1][2]", "spaces": " ", "newlines": "\n", "dots": "a.b",
 	} {
 		text := strings.Repeat(unit, max(1, size/len(unit)))
 		for _, n := range []int{3, len(text)} {
@@ -585,8 +590,6 @@ func TestNumberMakesAllWordsNeutral(t *testing.T) {
 	}
 }
 
-// A sentence of three words or fewer makes a claim, too, if it says how much,
-// when or what.
 func TestUnsupportedShort(t *testing.T) {
 	for text, want := range map[string]string{
 		"Fees were abolished.":         "uncited",
@@ -655,8 +658,8 @@ func TestUnsupportedShort(t *testing.T) {
 	}
 }
 
-// TestPlaced: what is told of is a printed number, before the text that shows
-// it, and nothing else that looks like one.
+// TestPlaced checks that each place is that of a printed number, not of code that
+// looks like one, and comes before its text.
 func TestPlaced(t *testing.T) {
 	whole := "`a[1]` is code. True.[2](id=2)[1]! [ 2 ] [7]\n\n```\nx[2]\n```\nEnd [1, 2]."
 	for size := 1; size <= len(whole); size++ {
@@ -678,7 +681,7 @@ func TestPlaced(t *testing.T) {
 			switch e := e.(type) {
 			case cite.Placed:
 				if e.Start < len(text) {
-					t.Errorf("size %d: %+v comes behind its text", size, e)
+					t.Errorf("size %d: %+v comes after its text", size, e)
 				}
 				places = append(places, e)
 			case answer.Text:

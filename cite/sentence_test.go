@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// In the texts a "¦" stands between two sentences.
+// A "¦" separates the sentences of the texts.
 func TestSentences(t *testing.T) {
 	for _, text := range []string{
 		"",
@@ -52,7 +52,7 @@ func TestSentences(t *testing.T) {
 		if !slices.Equal(got, want) {
 			t.Errorf("%q:\n got %q\nwant %q", text, got, want)
 		}
-		// A text that grows has the same sentences.
+		// A growing text has the same sentences.
 		var grown []string
 		var sp splitter
 		for n := 0; n <= len(text); n++ {

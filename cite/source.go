@@ -8,13 +8,12 @@ import (
 	"ibid/retrieve"
 )
 
-// A SourceOf says what counts as one source: passages with the same key share
-// a number. title is what the list shows for it. address is the
-// document's own (its metadata "url") or else that of [Options.Link]; it may be
-// empty.
+// A SourceOf says what counts as one source: passages with the same key share a
+// number. The list shows title. address is the document's own (its metadata
+// "url"), otherwise that of [Options.Link]; it may be empty.
 type SourceOf func(p retrieve.Passage, address string) (key, title string)
 
-// SourceByName gives [ByDocument], [ByPage], [BySection] or [ByURL] for
+// SourceByName returns [ByDocument], [ByPage], [BySection] or [ByURL] for
 // "document", "page", "section" or "url".
 func SourceByName(name string) (SourceOf, bool) {
 	switch name {
@@ -33,7 +32,7 @@ func SourceByName(name string) (SourceOf, bool) {
 // ByDocument makes each document one source.
 func ByDocument(p retrieve.Passage, _ string) (key, title string) { return p.Document, p.Title }
 
-// ByPage makes each page of a document one source, and a document without pages.
+// ByPage makes each page one source, and each document without pages.
 func ByPage(p retrieve.Passage, address string) (key, title string) {
 	if p.Page == 0 {
 		return ByDocument(p, address)
@@ -41,11 +40,11 @@ func ByPage(p retrieve.Passage, address string) (key, title string) {
 	return fmt.Sprintf("%s#page=%d", p.Document, p.Page), fmt.Sprintf("%s, p. %d", p.Title, p.Page)
 }
 
-// BySection makes each section of a document, as named by its heading path,
-// one source, and what stands outside any section. The sections of a table are
-// its rows, as the passages hold them. Small sections that share a passage are
-// one source, named by the headings that they have in common: a number is shown
-// before it is known which words it rests on. The citations name each section.
+// BySection makes each section of a document one source, by its heading path, and
+// the text outside any section. The sections of a table are its rows, by passage.
+// Small sections that share a passage are one source, named by their common
+// headings, since a number is shown before its quote is known. The citations name
+// each section.
 func BySection(p retrieve.Passage, address string) (key, title string) {
 	if sheet, rows, ok := ingest.RowAnchor(p.Anchor); ok && (p.Heading == "" || sheet != "") {
 		name := "row"
@@ -71,8 +70,8 @@ func BySection(p retrieve.Passage, address string) (key, title string) {
 	return p.Document + "#" + p.Heading, title
 }
 
-// ByURL makes each address one source, whatever its fragment; documents
-// without an address are told apart by their ids.
+// ByURL makes each address one source, whatever its fragment, and each document
+// without an address.
 func ByURL(p retrieve.Passage, address string) (key, title string) {
 	address, _, _ = strings.Cut(address, "#")
 	if address == "" {

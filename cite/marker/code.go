@@ -5,23 +5,23 @@ import (
 	"unicode/utf8"
 )
 
-// maxSpan is the largest distance, in characters, between the two runs of
-// backticks of a code span, and the part of a fence's opening line that must
-// be free of backticks.
+// maxSpan is the largest number of characters between the two runs of backticks
+// of a code span. As many characters of a fence's opening line must not be
+// backticks.
 const maxSpan = 400
 
 type span uint8
 
 const (
 	spanUndecided span = iota
-	spanCode           // a code span ends behind its closing run
+	spanCode           // a code span ends after its closing run
 	spanText           // the opening run is ordinary text
 	spanFence          // the opening run opens a fenced block
 )
 
-// span looks for what a run of s.ticks backticks before b opens. Where it left
-// off is kept, so that it looks at every character once.
-func (s *Scanner) span(b []byte, final bool) (behind int, kind span) {
+// span finds out what a run of s.ticks backticks before b opens. It continues
+// where the last call stopped, so that it reads every character once.
+func (s *Scanner) span(b []byte, final bool) (after int, kind span) {
 	for {
 		rest := b[s.looked:]
 		decided := s.distance > maxSpan || s.fences && s.distance == maxSpan
@@ -72,15 +72,15 @@ type fencePlace uint8
 const (
 	fenceOpening fencePlace = iota // in the opening run
 	fenceOpened                    // in the rest of the opening line
-	fenceLead                      // before anything but spaces, tabs and ">" on a line
+	fenceLead                      // on a line that has only spaces, tabs and ">" so far
 	fenceRun                       // in a run that may close the block
-	fenceTail                      // behind it, before anything but spaces and tabs
-	fenceReturn                    // behind a CR there
+	fenceTail                      // after it, with only spaces and tabs between
+	fenceReturn                    // after a CR there
 	fenceLine                      // in a line that does not close the block
 )
 
-// scan goes over the block's text to its end or the end of b. The length of
-// the opening run is counted on in *opening.
+// scan reads the block's text to its end or the end of b. It adds the length of
+// the opening run to *opening.
 func (f *fence) scan(b []byte, opening *int) (n int, closed bool) {
 	for n < len(b) {
 		c := b[n]
@@ -101,22 +101,27 @@ func (f *fence) scan(b []byte, opening *int) (n int, closed bool) {
 			f.at, f.run = fenceLead, 0
 			continue
 		}
-		switch blank := c == ' ' || c == '\t'; {
-		case f.at == fenceOpening && c == f.char:
-			*opening++
-		case f.at == fenceOpening:
-			f.at = fenceOpened
-		case f.at == fenceLead && (blank || c == '>'):
-		case (f.at == fenceLead || f.at == fenceRun) && c == f.char:
-			f.at = fenceRun
-			f.run++
-		case (f.at == fenceRun || f.at == fenceTail) && blank:
-			f.at = fenceTail
-		case (f.at == fenceRun || f.at == fenceTail) && c == '\r':
-			f.at = fenceReturn
-		default:
-			f.at = fenceLine
-		}
+		f.step(c, opening)
 	}
 	return n, false
+}
+
+// step records one character that is no line end.
+func (f *fence) step(c byte, opening *int) {
+	switch blank := c == ' ' || c == '\t'; {
+	case f.at == fenceOpening && c == f.char:
+		*opening++
+	case f.at == fenceOpening:
+		f.at = fenceOpened
+	case f.at == fenceLead && (blank || c == '>'):
+	case (f.at == fenceLead || f.at == fenceRun) && c == f.char:
+		f.at = fenceRun
+		f.run++
+	case (f.at == fenceRun || f.at == fenceTail) && blank:
+		f.at = fenceTail
+	case (f.at == fenceRun || f.at == fenceTail) && c == '\r':
+		f.at = fenceReturn
+	default:
+		f.at = fenceLine
+	}
 }

@@ -6,42 +6,42 @@ import (
 	"unicode/utf8"
 )
 
-// A context is what the scanner remembers of the text before a place. The zero
-// value is the start of a text.
+// A context is what the scanner knows of the text before a place. The zero value
+// is the start of a text.
 type context struct {
-	// base is the last character that is no combining mark; 0 before the first.
+	// base is the last character except combining marks; 0 at the start.
 	base rune
-	// marked is set directly behind a marker.
+	// marked is set directly after a marker.
 	marked bool
 
 	// The last word on the line, for the glue test.
 	word     bool // a word ends here
-	operated bool // it does not begin with a number, and an operator stands before it
-	operator bool // the last character but spaces is an operator
-	gap      bool // there are spaces behind that character
-	inked    bool // there was something but white space on the line
+	operated bool // it does not begin with a number and follows an operator
+	operator bool // the last character except spaces is an operator
+	gap      bool // spaces follow that character
+	inked    bool // the line has more than white space
 
 	indent    int  // spaces since the start of the line
-	indented  bool // something else than spaces was on the line
-	backslash bool // an odd number of backslashes ends here
+	indented  bool // the line has more than spaces
+	backslash bool // an odd number of backslashes is before this place
 	prefix    prefix
 	digits    int // of the list marker that is being read
 }
 
-// A prefix says whether a fenced block can open here: the line so far must be
-// made of spaces, tabs, ">" and list markers.
+// A prefix says whether a fenced block can open here: the line so far must
+// consist of spaces, tabs, ">" and list markers.
 type prefix uint8
 
 const (
 	prefixOpen   prefix = iota // a fence can open here
 	prefixNumber               // in the digits of a list marker
-	prefixMarked               // behind a list marker, before its space
-	prefixTilde                // behind one ~
-	prefixTildes               // behind two
-	prefixNone                 // not on this line any more
+	prefixMarked               // after a list marker, before its space
+	prefixTilde                // after one ~
+	prefixTildes               // after two
+	prefixNone                 // not on this line
 )
 
-// The classes of ASCII characters that the scanner tells apart.
+// The classes of bytes.
 const (
 	classOther  = iota
 	classLetter // letters and "_": part of a word, nothing else
@@ -75,7 +75,7 @@ var classes = func() (t [256]uint8) {
 	return t
 }()
 
-// letters steps over letters, of which last is the last.
+// letters records a run of letters that ends in last.
 func (x *context) letters(last rune) {
 	if !x.word {
 		x.startWord(false)
@@ -92,7 +92,7 @@ func (x *context) startWord(number bool) {
 	x.operator, x.gap, x.inked = false, false, true
 }
 
-// mark steps over a marker.
+// mark records a marker.
 func (x *context) mark() {
 	x.other(']')
 	x.marked = true
@@ -102,7 +102,7 @@ func (x *context) mark() {
 	x.prefix = prefixNone
 }
 
-// step goes over one character.
+// step records one character.
 func (x *context) step(r rune) {
 	switch {
 	case r == '\n':
@@ -130,7 +130,7 @@ func (x *context) step(r rune) {
 	}
 }
 
-// space steps over a space.
+// space records a space.
 func (x *context) space() {
 	x.word, x.gap = false, true
 	x.base, x.marked = ' ', false
@@ -145,7 +145,7 @@ func (x *context) space() {
 	}
 }
 
-// other steps over a character that is neither space, line end nor part of a word.
+// other records a character that is neither space, line end nor part of a word.
 func (x *context) other(r rune) {
 	switch r {
 	case '=':
@@ -189,22 +189,7 @@ func (x *context) stepPrefix(r rune) {
 	}
 }
 
-// isPlainLetter knows the commonest letters beyond ASCII without a table.
-func isPlainLetter(r rune) bool {
-	switch {
-	case r >= 0xAC00:
-		return r <= 0xD7A3
-	case r >= 0x4E00:
-		return r <= 0x9FFF
-	case r >= 0x3041:
-		return r <= 0x3096 || 0x30A1 <= r && r <= 0x30FA
-	case r >= 0x0400:
-		return r <= 0x0481
-	}
-	return 0x00C0 <= r && r <= 0x024F && r != '×' && r != '÷'
-}
-
-// isWordPart says whether r is a letter, a mark, a number or "_".
+// isWordPart reports whether r is a letter, a mark, a number or "_".
 func isWordPart(r rune) bool {
 	if r < utf8.RuneSelf {
 		c := classes[r]
@@ -213,7 +198,7 @@ func isWordPart(r rune) bool {
 	return unicode.IsLetter(r) || unicode.IsMark(r) || unicode.IsNumber(r)
 }
 
-// A fit says whether a bare marker in square brackets may stand behind a character.
+// A fit says whether a bare marker in square brackets may follow a character.
 type fit uint8
 
 const (
@@ -237,7 +222,7 @@ func (x *context) fit() fit {
 	return fitNever
 }
 
-// isCased says whether r is a letter with case.
+// isCased reports whether r is a letter with case.
 func isCased(r rune) bool {
 	if r < utf8.RuneSelf {
 		return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z'

@@ -6,19 +6,19 @@ import (
 	"unicode/utf8"
 )
 
-// Closes says whether r ends or closes something, so that no space belongs
-// before it: white space or closing punctuation.
+// Closes reports whether no space belongs before r: whether it is white space or
+// closing punctuation.
 func Closes(r rune) bool {
 	return unicode.IsSpace(r) || strings.ContainsRune(".,;:!?)]}»”’…。、，；：！？）】」", r)
 }
 
-// glue decides whether the marker at b[at:behind] that follows a letter, a
-// number or the like is a citation: what follows must read like prose.
-func (s *Scanner) glue(b []byte, at, behind int, final bool) verdict {
+// glue decides whether the marker at b[at:after], which follows a letter or a
+// number, is a citation: the text after it must read like prose.
+func (s *Scanner) glue(b []byte, at, after int, final bool) verdict {
 	if s.before.word && s.before.operated {
 		return no
 	}
-	f := behind
+	f := after
 	for {
 		chain := utf8.RuneCount(b[at:f])
 		if chain > maxChain {
@@ -28,9 +28,9 @@ func (s *Scanner) glue(b []byte, at, behind int, final bool) verdict {
 		if r := c.peek(); r != '[' && r != '【' {
 			break
 		}
-		v, behind := s.match(b, f, &list{known: s.known}, true, final)
+		v, after := s.match(b, f, &list{known: s.known}, true, final)
 		if v == undecided {
-			// Is there a way for it to end within the bound?
+			// Can it end within the bound?
 			least := utf8.RuneCount(b[f:]) + 1
 			if v, end := s.bare(b, f, &list{known: s.known}, true, final); v == undecided && end > 0 {
 				least = utf8.RuneCount(b[f:end])
@@ -43,7 +43,7 @@ func (s *Scanner) glue(b []byte, at, behind int, final bool) verdict {
 		if v == no {
 			return no
 		}
-		f = behind
+		f = after
 	}
 
 	c := cursor{b: b, at: f, left: len(b), final: final}
@@ -52,7 +52,7 @@ func (s *Scanner) glue(b []byte, at, behind int, final bool) verdict {
 	case r == end:
 		return c.decide(true)
 	case r == ' ':
-		// A long run of spaces is looked over once, not at every piece.
+		// A long run of spaces is read once, not at every piece.
 		c.at = max(f, at+s.looked)
 		for c.accept(' ') {
 		}
@@ -83,7 +83,7 @@ func (s *Scanner) glue(b []byte, at, behind int, final bool) verdict {
 	return no
 }
 
-// decide gives the verdict of a test whose last look was at the cursor's place.
+// decide returns the verdict of a test that last read the cursor's place.
 func (c *cursor) decide(holds bool) verdict {
 	switch {
 	case c.short:

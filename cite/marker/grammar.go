@@ -9,19 +9,19 @@ import (
 const (
 	maxMarker = 200 // a marker, without the spaces before it
 	maxChain  = 200 // a chain of markers that passes the glue test
-	maxSpaces = 3   // spaces at a place of a marker where some may stand
+	maxSpaces = 3   // spaces between the parts of a marker
 	maxRange  = 10  // ids in a range a-b
 )
 
-// maxNumber stands for every number that is too large to be an id.
+// maxNumber represents every number that is too large to be an id.
 const maxNumber = 1 << 30
 
-// end is what a cursor sees where the text, or the part of it that may be
-// looked at, ends. It matches nothing.
+// end is what a cursor reads at the end of the text, or of the part that it may
+// read. It matches nothing.
 const end rune = -1
 
-// A cursor reads a text from a place on. When the text ends where more may
-// come, short is set: what failed to match then is undecided.
+// A cursor reads a text from a place on. It sets short at the end of a text that
+// may continue: what failed to match is then undecided.
 type cursor struct {
 	b     []byte
 	at    int
@@ -45,7 +45,7 @@ func (c *cursor) peek() rune {
 	return r
 }
 
-// next goes behind the character that peek gave.
+// next moves past the character that peek returned.
 func (c *cursor) next() {
 	if c.b[c.at] < utf8.RuneSelf {
 		c.at++
@@ -82,8 +82,7 @@ func lower(r rune) rune {
 	return r
 }
 
-// spaces goes over as many spaces as may stand in one place, and says how many
-// there were.
+// spaces accepts up to maxSpaces spaces and returns their number.
 func (c *cursor) spaces() int {
 	n := 0
 	for n < maxSpaces && c.accept(' ') {
@@ -104,33 +103,21 @@ func (c *cursor) number() (n int, ok bool) {
 	}
 }
 
-// digit gives the value of a decimal digit (category Nd), or -1.
+// digit returns the value of a decimal digit (category Nd), or -1. Such digits
+// come in rows of ten from zero on, so every range of the category begins with a
+// zero.
 func digit(r rune) int {
 	if '0' <= r && r <= '9' {
 		return int(r - '0')
 	}
-	if r < 0x0660 { // the first digit beyond ASCII
-		return -1
-	}
-	// Decimal digits come in rows of ten from zero on, and so every range of
-	// the category begins with a zero.
-	if r <= 0xFFFF {
-		for _, t := range unicode.Nd.R16 {
-			if uint16(r) <= t.Hi {
-				if uint16(r) < t.Lo {
-					return -1
-				}
-				return int(uint16(r)-t.Lo) % 10
-			}
+	for _, t := range unicode.Nd.R16 {
+		if rune(t.Lo) <= r && r <= rune(t.Hi) {
+			return int(r-rune(t.Lo)) % 10
 		}
-		return -1
 	}
 	for _, t := range unicode.Nd.R32 {
-		if uint32(r) <= t.Hi {
-			if uint32(r) < t.Lo {
-				return -1
-			}
-			return int(uint32(r)-t.Lo) % 10
+		if rune(t.Lo) <= r && r <= rune(t.Hi) {
+			return int(r-rune(t.Lo)) % 10
 		}
 	}
 	return -1
@@ -148,11 +135,11 @@ func isSeparator(r rune) bool {
 	return false
 }
 
-// A list gathers the ids of one marker.
+// A list collects the ids of one marker.
 type list struct {
 	known int
 	ids   []int // the known ones
-	bad   bool  // there was an unknown id or a bad range
+	bad   bool  // it has an unknown id or a bad range
 }
 
 func (l *list) add(id int) {
@@ -248,8 +235,8 @@ func (c *cursor) seed(l *list) bool {
 	}
 }
 
-// label reads what stands in the first brackets of a seed, with the spaces
-// behind it; nothing of it counts.
+// label reads the inside of the first brackets of a seed, which is ignored, with
+// the spaces after it.
 func (c *cursor) label() bool {
 	if lower(c.peek()) == 'n' {
 		if !c.word("number") {
@@ -292,8 +279,8 @@ func (c *cursor) keyStart() bool {
 	return c.accept('=') || c.accept(':')
 }
 
-// item reads a number or a range, where quotes are allowed the closing one,
-// and the spaces behind it.
+// item reads a number or a range, its closing quote if quotes are allowed, and
+// the spaces after it.
 func (c *cursor) item(l *list, quotes bool) bool {
 	a, ok := c.number()
 	if !ok {
@@ -320,8 +307,7 @@ func (c *cursor) item(l *list, quotes bool) bool {
 	return true
 }
 
-// bare reads "[" body "]" or "【" body "】". It fails as soon as an id is
-// unknown.
+// bare reads "[" body "]" or "【" body "】". It fails at an unknown id.
 func (c *cursor) bare(l *list) bool {
 	closing := ']'
 	if c.accept('【') {

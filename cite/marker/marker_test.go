@@ -47,11 +47,3 @@ func TestDigitValues(t *testing.T) {
 		}
 	}
 }
-
-func TestPlainLetters(t *testing.T) {
-	for r := rune(0); r <= unicode.MaxRune; r++ {
-		if isPlainLetter(r) && !unicode.IsLetter(r) {
-			t.Errorf("%U is no letter", r)
-		}
-	}
-}

@@ -9,14 +9,14 @@ type Scanner struct {
 
 	held   []byte // the undecided end of the text so far
 	state  state
-	before context // what stands before held
-	looked int     // bytes of held that need not be looked at again to decide about its first character
+	before context // the text before held
+	looked int     // bytes of held that need not be read again to decide about its first character
 	ids    []int   // of the marker last matched
 
 	ticks    int  // state ticks, span, fence: length of the opening run
 	fences   bool // states ticks, span: the run may open a fenced block
-	distance int  // state span: characters looked at
-	run      int  // state span: length of the run of backticks that is being looked at
+	distance int  // state span: characters read
+	run      int  // state span: length of the run of backticks being read
 	fence    fence
 }
 
@@ -25,16 +25,16 @@ type state uint8
 const (
 	stateText  state = iota
 	stateTicks       // in a run of backticks that may open code
-	stateSpan        // behind such a run, before it is known whether it does
+	stateSpan        // after such a run, before it is known whether it does
 	stateFence       // in a fenced block
 )
 
-// NewScanner gives a scanner for a text whose ids 1 to known exist.
+// NewScanner returns a scanner for a text whose ids 1 to known exist.
 func NewScanner(p Profile, known int) *Scanner {
 	return &Scanner{profile: p, known: known}
 }
 
-// Feed scans the next piece of the text and gives take what is decided.
+// Feed scans the next piece of the text and calls take with what is decided.
 func (s *Scanner) Feed(piece []byte, take func(Token)) {
 	if len(piece) == 0 {
 		return
@@ -56,17 +56,17 @@ func (s *Scanner) Feed(piece []byte, take func(Token)) {
 	}
 }
 
-// Close ends the text: what was undecided is decided as for a text that ends
-// here. The scanner is then ready for another text.
+// Close ends the text and calls take with the rest. The scanner is then ready for
+// another text.
 func (s *Scanner) Close(take func(Token)) {
 	s.scan(s.held, true, take)
 	*s = Scanner{profile: s.profile, known: s.known, held: s.held[:0], ids: s.ids}
 }
 
-// Held says how many characters are undecided.
+// Held returns the number of undecided characters.
 func (s *Scanner) Held() int { return utf8.RuneCount(s.held) }
 
-// partial gives the length of the incomplete UTF-8 sequence at the end of b.
+// partial returns the length of the incomplete UTF-8 sequence at the end of b.
 func partial(b []byte) int {
 	for n := 1; n < utf8.UTFMax && n <= len(b); n++ {
 		if c := b[len(b)-n]; utf8.RuneStart(c) {
@@ -79,9 +79,9 @@ func partial(b []byte) int {
 	return 0
 }
 
-// scan goes over b as far as it can decide, and says how far that is.
+// scan reads b as far as it can decide, and returns how far that is.
 func (s *Scanner) scan(b []byte, final bool, take func(Token)) int {
-	from, i := 0, 0 // b[from:i] is decided text that was not given yet
+	from, i := 0, 0 // b[from:i] is decided text that take has not received
 	give := func(code bool) {
 		if from < i {
 			take(Token{Text: b[from:i], Code: code})
@@ -105,7 +105,7 @@ func (s *Scanner) scan(b []byte, final bool, take func(Token)) int {
 				s.state, s.ticks, s.fence = stateFence, 3, fence{char: '~', at: fenceOpening}
 			default:
 				ids := list{known: s.known, ids: s.ids[:0]}
-				v, behind := s.match(b, i, &ids, false, final)
+				v, after := s.match(b, i, &ids, false, final)
 				s.ids = ids.ids
 				switch v {
 				case undecided:
@@ -113,9 +113,9 @@ func (s *Scanner) scan(b []byte, final bool, take func(Token)) int {
 					return i
 				case yes:
 					give(false)
-					take(Token{Marker: true, IDs: s.ids, Text: b[i:behind]})
+					take(Token{Marker: true, IDs: s.ids, Text: b[i:after]})
 					s.before.mark()
-					i = behind
+					i = after
 					from = i
 				case no:
 					c := cursor{b: b, at: i, left: 1}
@@ -137,15 +137,15 @@ func (s *Scanner) scan(b []byte, final bool, take func(Token)) int {
 				s.fences = s.fences && s.ticks >= 3
 			}
 		case stateSpan:
-			behind, kind := s.span(b[i:], final)
+			after, kind := s.span(b[i:], final)
 			switch kind {
 			case spanUndecided:
 				give(false)
 				return i
 			case spanCode:
 				give(false)
-				s.over(b[i : i+behind])
-				i += behind
+				s.over(b[i : i+after])
+				i += after
 				give(true)
 				s.state = stateText
 			case spanText:
@@ -170,8 +170,8 @@ func (s *Scanner) scan(b []byte, final bool, take func(Token)) int {
 	return i
 }
 
-// text goes over ordinary text to the next character that may begin
-// something else.
+// text reads ordinary text up to the next character that may begin something
+// else.
 func (s *Scanner) text(b []byte, i int) int {
 	x := &s.before
 	for i < len(b) {
@@ -197,11 +197,7 @@ func (s *Scanner) text(b []byte, i int) int {
 			if r == '【' && s.profile == Default {
 				return i
 			}
-			if isPlainLetter(r) {
-				x.letters(r)
-			} else {
-				x.step(r)
-			}
+			x.step(r)
 			i += size
 		default:
 			x.step(rune(c))
@@ -211,7 +207,7 @@ func (s *Scanner) text(b []byte, i int) int {
 	return i
 }
 
-// over steps over a code span.
+// over records a code span.
 func (s *Scanner) over(b []byte) {
 	for len(b) > 0 {
 		r, size := utf8.DecodeRune(b)
@@ -228,10 +224,10 @@ const (
 	no
 )
 
-// match decides whether a marker stands at b[at], and where it ends; its ids
-// are added to an empty list. Within a chain, another marker stands directly
-// before it.
-func (s *Scanner) match(b []byte, at int, ids *list, chained, final bool) (v verdict, behind int) {
+// match decides whether there is a marker at b[at], and where it ends; it adds
+// its ids to an empty list. chained means that another marker is directly before
+// it.
+func (s *Scanner) match(b []byte, at int, ids *list, chained, final bool) (v verdict, after int) {
 	c := cursor{b: b, at: at, left: maxMarker, final: final}
 	seed := false
 	if s.profile == Strict {
@@ -255,16 +251,16 @@ func (s *Scanner) match(b []byte, at int, ids *list, chained, final bool) (v ver
 		}
 	}
 	ids.ids, ids.bad = ids.ids[:0], false
-	v, behind = s.bare(b, at, ids, chained, final)
+	v, after = s.bare(b, at, ids, chained, final)
 	if v == yes && fit == fitGlued {
-		v = s.glue(b, at, behind, final)
+		v = s.glue(b, at, after, final)
 	}
-	return v, behind
+	return v, after
 }
 
-// bare decides whether the bare form stands at b[at], whatever stands before
-// it. behind is the place behind it once that has been seen, else 0.
-func (s *Scanner) bare(b []byte, at int, ids *list, chained, final bool) (v verdict, behind int) {
+// bare decides whether the bare form is at b[at], whatever is before it. after is
+// its end if that was seen, otherwise 0.
+func (s *Scanner) bare(b []byte, at int, ids *list, chained, final bool) (v verdict, after int) {
 	c := cursor{b: b, at: at, left: maxMarker, final: final}
 	if !c.bare(ids) {
 		return c.decide(false), 0
@@ -272,8 +268,8 @@ func (s *Scanner) bare(b []byte, at int, ids *list, chained, final bool) (v verd
 	if ids.bad {
 		return no, 0
 	}
-	behind = c.at
-	c = cursor{b: b, at: behind, left: len(b), final: final}
+	after = c.at
+	c = cursor{b: b, at: after, left: len(b), final: final}
 	if b[at] == '[' {
 		switch r := c.peek(); {
 		case r == '(': // a link
@@ -286,12 +282,12 @@ func (s *Scanner) bare(b []byte, at int, ids *list, chained, final bool) (v verd
 	case yes:
 		return no, 0
 	case undecided:
-		return undecided, behind
+		return undecided, after
 	}
-	return yes, behind
+	return yes, after
 }
 
-// brokenSeed looks for the second half of a seed form.
+// brokenSeed finds the second half of a seed form.
 func (c *cursor) brokenSeed() verdict {
 	if !c.accept(' ') {
 		c.accept('\n')

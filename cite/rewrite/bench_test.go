@@ -53,11 +53,11 @@ func BenchmarkRewriter(b *testing.B) {
 	}
 }
 
-// A piece without a marker costs no allocation.
 func TestPlainPiecesAllocateNothing(t *testing.T) {
 	r := rewrite.New(library, rewrite.Text, marker.Default)
 	out := make([]byte, 0, 1024)
-	for _, piece := range []string{"plain", " words, and more of them ", "ends in a space ", "Größe 図書館", "`code[1]` ", "half [", "1 no marker"} {
+	for _, piece := range []string{"plain", " words, and more of them ", "ends in a space ", "Größe 図書館", "`code[1]` ", "half [",
+		"1 no marker"} {
 		b := []byte(piece)
 		r.Append(out, b) // what is held back may grow once
 		if n := testing.AllocsPerRun(100, func() { r.Append(out, b) }); n != 0 {
@@ -66,7 +66,7 @@ func TestPlainPiecesAllocateNothing(t *testing.T) {
 	}
 }
 
-// hostile texts make a careless scanner quadratic.
+// hostile are texts that make a careless scanner quadratic.
 var hostile = map[string]string{
 	"brackets":    "[",
 	"backticks":   "`",

@@ -83,7 +83,7 @@ func (d *decoder) keep(r rune) rune {
 	return r
 }
 
-// takesVariation says whether a variation selector can belong to r.
+// takesVariation reports whether a variation selector can belong to r.
 func takesVariation(r rune) bool {
 	switch {
 	case r < utf8.RuneSelf:
@@ -94,12 +94,12 @@ func takesVariation(r rune) bool {
 	return !unicode.IsSpace(r) && !isBracket(r)
 }
 
-// isBracket says whether r is a bracket, which may be that of a marker.
+// isBracket reports whether r is a bracket, which may be that of a marker.
 func isBracket(r rune) bool { return unicode.In(r, unicode.Ps, unicode.Pe) }
 
-// isHidden knows the characters with the property Default_Ignorable_Code_Point
-// (Unicode 17, DerivedCoreProperties.txt) less those that keep deals with, and
-// the interlinear annotations: among them all bidirectional controls and tags.
+// isHidden reports whether r has the property Default_Ignorable_Code_Point (Unicode
+// 17, DerivedCoreProperties.txt) or is an interlinear annotation: among these are
+// all bidirectional controls and tags. Joiners and selectors are left to keep.
 func isHidden(r rune) bool {
 	switch {
 	case r == 0xAD, r == 0x034F, r == 0x061C, r == 0x115F, r == 0x1160, r == 0x17B4, r == 0x17B5, r == 0x180E,

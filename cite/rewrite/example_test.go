@@ -42,7 +42,7 @@ func ExampleRewriter() {
 	// - [4] c (c.pdf)
 }
 
-// A style can leave documents out: they take no number, and their markers go.
+// A style can leave documents out: they get no number, and their markers vanish.
 func ExampleExcluding() {
 	style := rewrite.Excluding(rewrite.Markdown, func(d rewrite.Document) bool { return d.Source == "c.pdf" })
 	r := rewrite.New(documents, style, marker.Default)
@@ -56,7 +56,7 @@ func ExampleExcluding() {
 	// - **3** [a chap1](a.html#chap1)
 }
 
-// footnotes is a style of one's own: superscript figures and file names.
+// footnotes is a custom style: superscript figures and file names.
 type footnotes struct{}
 
 func (footnotes) Inline(dst []byte, r rewrite.Reference) []byte {

@@ -15,12 +15,12 @@ import (
 	"ibid/data/datatest"
 )
 
-// bound is the most characters that may be held back, not counting one run of
+// bound is the number of characters that may be held back, without one run of
 // spaces or of backticks.
 const bound = 512
 
-// FuzzRewriter holds the rewriter to its promises on any text, documents,
-// style, profile and cuts.
+// FuzzRewriter checks the rewriter with any text, documents, style, profile and
+// cuts.
 func FuzzRewriter(f *testing.F) {
 	for i, v := range readVectors(f) {
 		f.Add(v.Text, uint8(len(v.Documents)), uint64(len(v.Name))*0x9E3779B97F4A7C15, uint64(i), v.Profile == "strict")
@@ -28,7 +28,7 @@ func FuzzRewriter(f *testing.F) {
 	f.Fuzz(checkRewriter)
 }
 
-// What documents may be called, and where they may come from.
+// Titles and sources of documents.
 var (
 	fuzzTitles  = []string{"t", "", " \t", "Two\r\nlines", `<b>[x](y)\z</b>`, `"&"`, "題"}
 	fuzzSources = []string{
@@ -38,8 +38,8 @@ var (
 	}
 )
 
-// fuzzDocuments makes documents of a shape: from what pool their titles and
-// sources come, and which of them a style leaves out.
+// fuzzDocuments returns documents with titles and sources that depend on shape, and
+// which of them a style leaves out.
 func fuzzDocuments(known uint8, shape uint64) (docs []rewrite.Document, excluded func(id int) bool) {
 	rng := rand.New(rand.NewPCG(shape, 0))
 	docs = make([]rewrite.Document, known%12)
@@ -76,7 +76,7 @@ func checkRewriter(t *testing.T, text string, known uint8, cuts, shape uint64, s
 	want := string(whole.Append(nil, []byte(text)))
 	want = string(whole.Close([]byte(want)))
 
-	// The rules as they are written give the same.
+	// The oracle returns the same.
 	var o *oracle
 	if utf8.ValidString(text) && len(text) < 4000 {
 		o = &oracle{strict: strict, docs: plainly(docs), text: []rune(text), style: name, excluded: excluded}
@@ -91,10 +91,10 @@ func checkRewriter(t *testing.T, text string, known uint8, cuts, shape uint64, s
 		}
 	}
 
-	// However it is cut, the output is the same, and at any time a beginning
-	// of it; what is held back is bounded; a number keeps what it stands for.
+	// The output does not depend on the cuts and only grows; what is held back
+	// is bounded; a number keeps its source.
 	r := rewrite.New(docs, style, profile)
-	allowed := bound + 2*longestRun(text) // the spaces before and behind a silent marker
+	allowed := bound + 2*longestRun(text) // the spaces before and after a silent marker
 	var out []byte
 	var before []rewrite.Source
 	fed := 0
@@ -138,7 +138,7 @@ func checkRewriter(t *testing.T, text string, known uint8, cuts, shape uint64, s
 	checkSources(t, docs, excluded, r.Sources())
 	checkLinks(t, docs, r.List())
 
-	// Numbers appear in order of first use. (Style without brackets of its own.)
+	// Numbers appear in order of first use.
 	if strings.ContainsFunc(text, isPrivate) {
 		return
 	}
@@ -160,7 +160,7 @@ func checkRewriter(t *testing.T, text string, known uint8, cuts, shape uint64, s
 	if !reflect.DeepEqual(marks.Sources(), whole.Sources()) {
 		t.Fatalf("another style cites %v, want %v", marks.Sources(), whole.Sources())
 	}
-	// What is left without the numbers is a part of the text, in its order.
+	// Without the numbers, the output is a subsequence of the text.
 	left := strings.Map(func(c rune) rune {
 		if isPrivate(c) {
 			return -1
@@ -172,14 +172,14 @@ func checkRewriter(t *testing.T, text string, known uint8, cuts, shape uint64, s
 	}
 }
 
-// extends says whether a source is an earlier one with more documents, if any.
+// extends reports whether now is before with the same or more documents.
 func extends(now, before rewrite.Source) bool {
 	return now.Number == before.Number && now.Source == before.Source && now.Title == before.Title &&
 		len(now.IDs) >= len(before.IDs) && slices.Equal(now.IDs[:len(before.IDs)], before.IDs)
 }
 
-// checkSources: sources are numbered without gaps, each document is cited under
-// one of them alone, and those with the same source under the same.
+// checkSources checks that sources are numbered without gaps, that each document
+// has one number, and that documents with the same source share it.
 func checkSources(t *testing.T, docs []rewrite.Document, excluded func(int) bool, sources []rewrite.Source) {
 	t.Helper()
 	seen := map[int]bool{}
@@ -206,8 +206,8 @@ func checkSources(t *testing.T, docs []rewrite.Document, excluded func(int) bool
 
 var targets = regexp.MustCompile(`<a href="([^"]*)"|\]\(([^)]*)\)\n|^- \*\*\d+\*\* <([^>]*)>\n`)
 
-// checkLinks: a list links to nothing but what documents have as their source,
-// by http or https or without a scheme.
+// checkLinks checks that a list links only to sources of documents, by http or
+// https or without a scheme.
 func checkLinks(t *testing.T, docs []rewrite.Document, list string) {
 	t.Helper()
 	for _, m := range targets.FindAllStringSubmatch(list, -1) {
@@ -261,8 +261,8 @@ func longestRun(text string) int {
 	return longest
 }
 
-// themes are the fragments that one part of the rules turns on; a word in
-// braces stands for a run of random length around a bound of the rules.
+// themes are fragments that matter to one part of the rules; a word in braces
+// is a run of random length around a bound of the rules.
 var themes = func() [][]string {
 	var all []string
 	var list [][]string
@@ -270,7 +270,7 @@ var themes = func() [][]string {
 		// the grammar, from inside
 		"[ ] ( ) 【 】 1 2 3 11 id ids = : , ; - – ， 、 \" ' ^ {sp} {sp} {sp} number NUMBER [1] (id=2) 0 99999999999999999999",
 		"[ [1 1 2 11 - – 1-10 1-9 1-11 2-11 {sp} ] ] ](id= ) {digits}",
-		// whole markers and what stands around them
+		// whole markers and their surroundings
 		"[1] [2] [3](id=1) [2](id=99) 【1】 a arr x_ 7 ½ € ) ° é 中 ー \u0301 ́ . , ; : ! ? ] } » | * _ ** {sp} \n \t – # / \\",
 		"a[1] b[2] = + * / < > {sp} {sp} {sp} {sp} x 1 \n \t | . (id= (id =1) : [ ( _ **",
 		"[1](id=99) [2](id=1) [1] {sp} {sp} . , a \n ） 。 「 ` # {spaces}",
@@ -309,7 +309,7 @@ func randomText(rng *rand.Rand) string {
 			b.WriteString(strings.Repeat("x", near(400)))
 		case "{digits}":
 			b.WriteString(strings.Repeat("0", near(190)) + "1")
-		case "{chain}": // about 200 characters with what stands beside it
+		case "{chain}": // about 200 characters with what follows
 			b.WriteString(strings.Repeat("[1]", 58+rng.IntN(12)))
 		default:
 			b.WriteString(piece)
@@ -318,8 +318,8 @@ func randomText(rng *rand.Rand) string {
 	return b.String()
 }
 
-// TestRewriterRandom checks random texts of such fragments, which are about the
-// rules more often than a fuzzer's.
+// TestRewriterRandom checks random texts of such fragments, which concern the rules
+// more often than a fuzzer's.
 func TestRewriterRandom(t *testing.T) {
 	rng := datatest.Rand(t)
 	for range datatest.Cases(t, 5000) {

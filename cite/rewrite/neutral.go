@@ -203,14 +203,8 @@ func (n *neutralizer) breaks(c byte) bool {
 	}
 	last := len(n.tail) - 1
 	switch prev := n.tail[last]; prev {
-	case '<':
-		return isAlpha(c) || c == '/' || c == '!' || c == '?'
-	case ']':
-		return c == '(' || c == ':' && n.label != labelNone
-	case '!':
-		return c == '['
-	case '&':
-		return c == '#'
+	case '<', ']', '!', '&':
+		return n.breaksMarkup(prev, c)
 	case '/', '\\':
 		return c != '/' && opensHost(c) && n.endsInSlashes()
 	case '.':
@@ -222,6 +216,20 @@ func (n *neutralizer) breaks(c byte) bool {
 	default: // &lt and &gt are read without a semicolon too
 		return c == ';' && referenceEnd.Match(n.tail) ||
 			lowered(c) == 't' && last > 0 && n.tail[last-1] == '&' && (lowered(prev) == 'l' || lowered(prev) == 'g')
+	}
+}
+
+// breaksMarkup is breaks for signs of Markdown and HTML.
+func (n *neutralizer) breaksMarkup(prev, c byte) bool {
+	switch prev {
+	case '<':
+		return isAlpha(c) || c == '/' || c == '!' || c == '?'
+	case ']':
+		return c == '(' || c == ':' && n.label != labelNone
+	case '!':
+		return c == '['
+	default:
+		return c == '#'
 	}
 }
 

@@ -18,16 +18,20 @@ func TestNeutral(t *testing.T) {
 		{"address in capitals", "HTTPS://A.b WWW.C.d Ftp://e.f", "A.b C.d e.f"},
 		{"words that begin like one", "how hot, the web, why who; ftp and www and http", "how hot, the web, why who; ftp and www and http"},
 		{"the bare names", "It begins with https:// or www. as a rule (http://).", "It begins with https:// or www. as a rule (http://)."},
-		{"address that is put together", "htthttps://ps://evil.com wwwww..a.b www.https://a.b :www.//c.d", "htthttps:// ps:// evil.com wwwww. .a.b a.b :www.// c.d"},
+		{"address that is put together", "htthttps://ps://evil.com wwwww..a.b www.https://a.b :www.//c.d",
+			"htthttps:// ps:// evil.com wwwww. .a.b a.b :www.// c.d"},
 		{"address in a word", "git+https://a.b awww.c.d s3://bucket/key", "git+https:// a.b awww. c.d s3:// bucket/key"},
-		{"slashes", "https:///a https:/b https:c https:\\\\d https:\\/\\/e https\\://f", "a https:/ b https: c https: \\\\d https: \\/\\/ e https\\:// f"},
+		{"slashes", "https:///a https:/b https:c https:\\\\d https:\\/\\/e https\\://f",
+			"a https:/ b https: c https: \\\\d https: \\/\\/ e https\\:// f"},
 		{"host", "//evil.com a//b // comment /* x */ and/or 1/2", "// evil.com a// b // comment /* x */ and/or 1/2"},
-		{"schemes", "javascript:alert(1) DATA:text/html,x view-source:x x-javascript:y", "javascript: alert(1) DATA: text/html,x view-source: x x-javascript: y"},
+		{"schemes", "javascript:alert(1) DATA:text/html,x view-source:x x-javascript:y",
+			"javascript: alert(1) DATA: text/html,x view-source: x x-javascript: y"},
 		{"no schemes", "metadata:x std::vector at 10:30, a: b, 3:1, data: all", "metadata:x std::vector at 10:30, a: b, 3:1, data: all"},
 		{"mail", "info@library.example, mailto:a@b.c; @you (@me) 3 @ 5 €", "info@ library.example, mailto: a@ b.c; @you (@me) 3 @ 5 €"},
 		{"link", "[x](https://a.b) and [[1]](http://a.b) f[0](y)", "[x] (a.b) and [[1]] (a.b) f[0] (y)"},
 		{"image", "![x](//a.b/c.png) vec![1] good!", "! [x] (// a.b/c.png) vec! [1] good!"},
-		{"definition", "[a]: b\n> 1. [c\\]d\ne]: f\nAs in [1]: x\n[i] and [j]: k", "[a] : b\n> 1. [c\\]d\ne] : f\nAs in [1]: x\n[i] and [j] : k"},
+		{"definition", "[a]: b\n> 1. [c\\]d\ne]: f\nAs in [1]: x\n[i] and [j]: k",
+			"[a] : b\n> 1. [c\\]d\ne] : f\nAs in [1]: x\n[i] and [j] : k"},
 		{"markup", "<b>x</b> <!-- y --> <?php 1 < 2 <= 3 <- <3", "< b>x< /b> < !-- y --> < ?php 1 < 2 <= 3 <- <3"},
 		{"autolink", "<https://a.b> <a@b.c>", "< a.b> < a@ b.c>"},
 		{"references", "&lt;b&gt &#60; &#x3c; &colon; AT&T, R&D, a&b", "&l t;b&g t & #60; & #x3c; &colon ; AT&T, R&D, a&b"},
@@ -51,8 +55,8 @@ func TestNeutral(t *testing.T) {
 	}
 }
 
-// forbidden is what must not be left in any text. It is written down apart from
-// how the text is made neutral: as expressions over the whole of it.
+// forbidden are expressions that must not match any neutral text. They share
+// nothing with the code.
 var forbidden = map[string]*regexp.Regexp{
 	"element":    regexp.MustCompile(`<[a-zA-Z/!?]`),
 	"reference":  regexp.MustCompile(`(?i)&#|&[a-z0-9]{1,31};|&[lg]t`),
@@ -81,12 +85,16 @@ func checkNeutral(t rapid.TB, text string) {
 	}
 }
 
-// dangerous are the parts that hostile texts are put together from, whole and cut.
+// dangerous are the parts of hostile texts, whole and cut.
 var dangerous = []string{
-	"https://", "http:", "//", "/", "\\", "ht", "tp", "s", ":", "www.", "ww", "w", ".", "ftp://", "evil.com", "evil", "javascript:", "java", "script:",
-	"data:", "mailto:", "file:", "@", "a@b.c", "[", "]", "(", ")", "](", "![", "!", "[a]:", "]:", "[1]", "[2](id=2)", "[9](id=9)", "[1, 9]", "【1】",
-	"<", ">", "<img src=x>", "</", "<!--", "script", "b", "&", "#", "&lt;", "lt", "gt", ";", "x3c", "colon", "`", "```", "~~~", "\n", "\n\n", " ", "  ", "\t",
-	"> ", "- ", "1. ", "* ", "_", "*", "|", "\"", "'", "word", "Größe", "図書", "\u200b", "\u200d", "\u202e", "\x1b[31m", "\r", "\x00", "\u00ad", "\ufe0f", "❤", "\U000e0041",
+	"https://", "http:", "//", "/", "\\", "ht", "tp", "s", ":", "www.", "ww", "w", ".", "ftp://", "evil.com", "evil", "javascript:",
+	"java", "script:",
+	"data:", "mailto:", "file:", "@", "a@b.c", "[", "]", "(", ")", "](", "![", "!", "[a]:", "]:", "[1]", "[2](id=2)", "[9](id=9)",
+	"[1, 9]", "【1】",
+	"<", ">", "<img src=x>", "</", "<!--", "script", "b", "&", "#", "&lt;", "lt", "gt", ";", "x3c", "colon", "`", "```", "~~~", "\n",
+	"\n\n", " ", "  ", "\t",
+	"> ", "- ", "1. ", "* ", "_", "*", "|", "\"", "'", "word", "Größe", "図書", "\u200b", "\u200d", "\u202e", "\x1b[31m", "\r", "\x00",
+	"\u00ad", "\ufe0f", "❤", "\U000e0041",
 	"\xe3", "\x80", "\xff",
 }
 

@@ -17,8 +17,7 @@ import (
 	"ibid/ingest"
 )
 
-// TestNeutralCost measures what answers lose that say what documents say: how
-// many sentences of real texts are changed at all, and why.
+// TestNeutralCost measures how many sentences of real texts change, and why.
 func TestNeutralCost(t *testing.T) {
 	library := map[string]int{}
 	n := 0
@@ -40,7 +39,8 @@ func TestNeutralCost(t *testing.T) {
 	for _, set := range []struct {
 		name string
 		most float64 // percent
-	}{{"clapnq-a", 1}, {"squad2-a", 1}, {"wice-dev", 2}, {"scifact-train", 1}, {"rgb-zh-fact", 2}, {"rgb-en-fact-a", 3}, {"anthropic-docs", 10}} {
+	}{{"clapnq-a", 1}, {"squad2-a", 1}, {"wice-dev", 2}, {"scifact-train", 1}, {"rgb-zh-fact", 2}, {"rgb-en-fact-a",
+		3}, {"anthropic-docs", 10}} {
 		f, err := os.Open(filepath.Join(base, set.name, "corpus.jsonl"))
 		if err != nil {
 			t.Fatal(err)
@@ -62,7 +62,7 @@ func TestNeutralCost(t *testing.T) {
 	}
 }
 
-// changes counts the sentences of a text, and by reason those that change.
+// changes counts the sentences of a text, and in why those that change.
 func changes(text string, why map[string]int) (n int) {
 	for s := range ingest.Sentences(text) {
 		n++

@@ -18,7 +18,7 @@ var (
 	oHTTP    = regexp.MustCompile(`^(?i)https?://`)
 )
 
-// oLink gives a source as the target of a link, or "".
+// oLink returns a source as the target of a link, or "".
 func oLink(source string) string {
 	bare := strings.ToLower(regexp.MustCompile("[\x00- \x7f]").ReplaceAllString(source, ""))
 	if m := oScheme.FindStringSubmatch(bare); m != nil && m[1] != "http" && m[1] != "https" {
@@ -35,7 +35,7 @@ func oMarkdown(s string) string {
 	return oEscaped.ReplaceAllString(oLines.ReplaceAllString(s, " "), `\$0`)
 }
 
-// mark gives what stands in the text for a number.
+// mark returns a number as the text shows it.
 func (o *oracle) mark(number int) string {
 	u := oLink(o.numbers[number-1].Source)
 	switch {
@@ -53,7 +53,7 @@ func (o *oracle) mark(number int) string {
 	return ""
 }
 
-// list gives the list of what was cited.
+// list returns the list of sources.
 func (o *oracle) list() string {
 	if len(o.numbers) == 0 || o.style == "empty" {
 		return ""
@@ -94,10 +94,10 @@ func (o *oracle) list() string {
 	return list
 }
 
-// blank says whether a title or a source is missing.
+// blank reports whether a title or a source is missing.
 func blank(s string) bool { return strings.TrimSpace(s) == "" }
 
-// plainly gives the documents with what is missing as "".
+// plainly returns the documents with missing titles and sources as "".
 func plainly(docs []rewrite.Document) []rewrite.Document {
 	plain := make([]rewrite.Document, len(docs))
 	for i, d := range docs {

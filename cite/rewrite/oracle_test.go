@@ -10,9 +10,9 @@ import (
 	"ibid/cite/rewrite"
 )
 
-// The oracle rewrites a whole text by the rules as they are written, with
-// regular expressions and as much looking back and ahead as they ask for. It
-// shares no code with the rewriter; the fuzz test holds the two against each other.
+// An oracle rewrites a whole text by the rules as they are written, with regular
+// expressions that look back and ahead freely. It shares no code with the
+// rewriter; the fuzz test compares the two.
 type oracle struct {
 	strict bool
 	docs   []rewrite.Document
@@ -22,7 +22,7 @@ type oracle struct {
 	style    string
 	excluded func(id int) bool
 	numbers  []rewrite.Source
-	shown    []place // where parts of the text stand in the output
+	shown    []place // where parts of the text are in the output
 }
 
 const (
@@ -54,7 +54,7 @@ func oDigits(s string) int {
 	n := 0
 	for _, r := range s {
 		d := 0
-		for k := range 10 { // a digit's zero stands at most nine before it, and digits are in rows of ten
+		for k := range 10 { // a digit's zero is at most nine before it
 			if unicode.Is(unicode.Nd, r-rune(k)) {
 				d = k
 			} else {
@@ -72,14 +72,14 @@ func oDigits(s string) int {
 	return n
 }
 
-// A place says that what stands at, in characters of the text, comes at to in
-// the output, and so on to the next place; within a run, at to it is decided.
+// A place maps the character at of the text, and those after it up to the next
+// place, to the character to of the output. In a run all map to to.
 type place struct {
 	at, to int
 	run    bool
 }
 
-// markCode finds the code of the text.
+// markCode marks the code of the text.
 func (o *oracle) markCode() {
 	o.code = make([]bool, len(o.text))
 	var fence rune
@@ -133,7 +133,7 @@ func (o *oracle) markSpans(start, stop int) {
 		}
 		if slashes%2 == 1 {
 			i++
-			// What stands behind is a run of its own, even where it is directly behind.
+			// The rest is a run of its own.
 			if i == stop || o.text[i] != '`' {
 				continue
 			}
@@ -156,7 +156,7 @@ func (o *oracle) markSpans(start, stop int) {
 	}
 }
 
-// ids gives the known ids of a marker and whether all is well with the list.
+// ids returns the known ids of a marker, and whether the list is valid.
 func (o *oracle) ids(list string) (ids []int, good bool) {
 	good = true
 	for _, item := range oItems.FindAllString(list, -1) {
@@ -180,7 +180,7 @@ func (o *oracle) ids(list string) (ids []int, good bool) {
 	return ids, good
 }
 
-// at gives the character at i; -1 outside the text.
+// at returns the character at i, or -1 outside the text.
 func (o *oracle) at(i int) rune {
 	if i < 0 || i >= len(o.text) {
 		return -1
@@ -192,9 +192,9 @@ func oCased(r rune) bool { return unicode.In(r, unicode.Lu, unicode.Ll, unicode.
 
 func oIn(r rune, set string) bool { return r >= 0 && strings.ContainsRune(set, r) }
 
-// marker gives the marker at i. before is the place behind the marker that
-// stands last before it, -1 if there is none.
-func (o *oracle) marker(i, before int) (ids []int, behind int, ok bool) {
+// marker returns the marker at i. before is the end of the last marker before it,
+// or -1.
+func (o *oracle) marker(i, before int) (ids []int, after int, ok bool) {
 	if (o.text[i] != '[' && o.text[i] != '【') || o.code[i] {
 		return nil, 0, false
 	}
@@ -212,14 +212,14 @@ func (o *oracle) marker(i, before int) (ids []int, behind int, ok bool) {
 		return nil, 0, false
 	}
 	ids, good := o.ids(m[1] + m[2])
-	behind = i + len([]rune(m[0]))
-	if !good || oBroken.MatchString(string(o.text[behind:])) {
+	after = i + len([]rune(m[0]))
+	if !good || oBroken.MatchString(string(o.text[after:])) {
 		return nil, 0, false
 	}
 	if o.text[i] == '【' {
-		return ids, behind, true
+		return ids, after, true
 	}
-	if o.at(behind) == '(' || o.at(behind) == ':' && oDef.MatchString(string(o.text[:i])) {
+	if o.at(after) == '(' || o.at(after) == ':' && oDef.MatchString(string(o.text[:i])) {
 		return nil, 0, false
 	}
 	under := i - 1
@@ -231,20 +231,20 @@ func (o *oracle) marker(i, before int) (ids []int, behind int, ok bool) {
 	case under < 0, before >= 0 && under < before, unicode.IsSpace(c),
 		oIn(c, ".,;:!?\"'(*|%`…–—”’»›、。，；：！？）（」』】》〉〕・"),
 		unicode.In(c, unicode.Lo, unicode.Lm, unicode.So), 0x1F3FB <= c && c <= 0x1F3FF:
-		return ids, behind, true
+		return ids, after, true
 	case oCased(c), unicode.IsNumber(c), unicode.Is(unicode.Sc, c), c == ')':
-		return ids, behind, o.glue(i, behind)
+		return ids, after, o.glue(i, after)
 	}
 	return nil, 0, false
 }
 
 func (o *oracle) glue(i, f int) bool {
 	for f < len(o.text) {
-		_, behind, ok := o.marker(f, f)
+		_, after, ok := o.marker(f, f)
 		if !ok {
 			break
 		}
-		f = behind
+		f = after
 	}
 	if f-i > 200 {
 		return false
@@ -297,7 +297,7 @@ func (o *oracle) glue(i, f int) bool {
 	return !(o.at(p) == '=' || oIn(o.at(p), "+*/<>") && o.at(p-1) == ' ')
 }
 
-// cite gives what a document is numbered as.
+// number returns the number of a document.
 func (o *oracle) number(id int) int {
 	d := o.docs[id-1]
 	for i := range o.numbers {
@@ -313,7 +313,7 @@ func (o *oracle) number(id int) int {
 	return len(o.numbers)
 }
 
-// rewrite gives the rewritten text.
+// rewrite returns the rewritten text.
 func (o *oracle) rewrite() string {
 	o.markCode()
 	type found struct {
@@ -323,9 +323,9 @@ func (o *oracle) rewrite() string {
 	var markers []found
 	last := -1
 	for i := 0; i < len(o.text); {
-		if ids, behind, ok := o.marker(i, last); ok {
-			markers = append(markers, found{ids, i, behind})
-			i, last = behind, behind
+		if ids, after, ok := o.marker(i, last); ok {
+			markers = append(markers, found{ids, i, after})
+			i, last = after, after
 			continue
 		}
 		i++
@@ -381,8 +381,8 @@ func (o *oracle) rewrite() string {
 	return string(append(out, o.text[at:]...))
 }
 
-// least gives how many characters of the output must be out, at least, when the
-// first n characters of the text are decided.
+// least returns the number of characters that must be out when the first n
+// characters of the text are decided.
 func (o *oracle) least(n int) int {
 	i, _ := slices.BinarySearchFunc(o.shown, n, func(p place, n int) int {
 		if p.at <= n {

@@ -32,9 +32,8 @@ type vector struct {
 	Emitted   []string           `json:"min_emitted"`
 }
 
-// readVectors reads citations.json from the folder named by IBID_VECTORS. A
-// test runs in the folder of its package: a relative name may also be meant from
-// that of go.mod, which is where the tests of all packages are called from.
+// readVectors reads citations.json from the folder IBID_VECTORS. A relative name is
+// seen from this package's folder or from that of go.mod.
 func readVectors(t testing.TB) []vector {
 	t.Helper()
 	folder := cmp.Or(os.Getenv("IBID_VECTORS"), "testdata")

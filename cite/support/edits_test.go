@@ -35,7 +35,8 @@ func readPlaces(t *testing.T) []place {
 		spans := sentencesOf(text)
 		for i, s := range spans {
 			sentence := text[s.Start:s.End]
-			if len(strings.Fields(sentence)) < 9 || !strings.HasSuffix(sentence, ".") || strings.ContainsAny(sentence[:1], "-*#|`>0123456789") || strings.Contains(sentence, "  ") {
+			if len(strings.Fields(sentence)) < 9 || !strings.HasSuffix(sentence, ".") ||
+				strings.ContainsAny(sentence[:1], "-*#|`>0123456789") || strings.Contains(sentence, "  ") {
 				continue
 			}
 			p := place{sentence: sentence}

@@ -55,7 +55,7 @@ type Prover struct {
 	// Stem maps the forms of a word to one. It must not change the first two
 	// letters. Nil compares words as they are.
 	Stem func(word string) string
-	// Sentences returns the sentences of a passage. Nil takes each line for one.
+	// Sentences returns the sentences of a passage. Nil takes the text for one.
 	Sentences func(text string) []Span
 }
 
@@ -106,19 +106,13 @@ func (p Prover) claim(sentence string) []word {
 
 // sentences returns the sentences of a passage.
 func (p Prover) sentences(text string) []Span {
-	if p.Sentences != nil {
+	switch {
+	case p.Sentences != nil:
 		return p.Sentences(text)
+	case text == "":
+		return nil
 	}
-	var spans []Span
-	at := 0
-	for line := range strings.Lines(text) {
-		if trimmed := strings.TrimSpace(line); trimmed != "" {
-			start := at + strings.Index(line, trimmed)
-			spans = append(spans, Span{start, start + len(trimmed)})
-		}
-		at += len(line)
-	}
-	return spans
+	return []Span{{0, len(text)}}
 }
 
 // signals are what the support of a claim is estimated from.

@@ -20,9 +20,11 @@ func TestFind(t *testing.T) {
 		verdict        Verdict
 		quote          string // a part of the quote
 	}{
-		{"verbatim", "The harbour of Westhaven was opened on 3 May 1987 by Mayor Ellen Brandt.", Quoted, "The harbour of Westhaven was opened on 3 May 1987 by Mayor Ellen Brandt."},
+		{"verbatim", "The harbour of Westhaven was opened on 3 May 1987 by Mayor Ellen Brandt.", Quoted,
+			"The harbour of Westhaven was opened on 3 May 1987 by Mayor Ellen Brandt."},
 		{"verbatim part", "children under 12 travel free", Quoted, "children under 12 travel free."},
-		{"verbatim but for space and punctuation", "The night ferry to **Norby** leaves at\n22:30, and costs €14.50!", Quoted, "The night ferry to Norby leaves at 22:30 and costs €14.50"},
+		{"verbatim but for space and punctuation", "The night ferry to **Norby** leaves at\n22:30, and costs €14.50!", Quoted,
+			"The night ferry to Norby leaves at 22:30 and costs €14.50"},
 		{"verbatim over two sentences", "Ellen Brandt. It has room", Quoted, "Ellen Brandt. It has room"},
 		{"other word order", "On 3 May 1987 Mayor Ellen Brandt opened the harbour of Westhaven.", Supported, "3 May 1987"},
 		{"other forms", "Mayor Ellen Brandt opened Westhaven harbour on May 3, 1987.", Supported, "3 May 1987"},
@@ -35,7 +37,8 @@ func TestFind(t *testing.T) {
 		{"other month", "It was opened on 3 July 1987.", Weak, ""},
 		{"other name", "The harbour was opened by Mayor Joan Fisher in 1987.", Weak, ""},
 		{"one name of many", "The harbour of Westhaven was opened on 3 May 1987 by Mayor Ellen Fisher.", Weak, "Ellen Brandt"},
-		{"another port", "The night ferry to Sandvik leaves at 22:30 and costs €14.50, but children under 12 travel free.", Weak, "night ferry to Norby"},
+		{"another port", "The night ferry to Sandvik leaves at 22:30 and costs €14.50, but children under 12 travel free.", Weak,
+			"night ferry to Norby"},
 		{"negation lost", "Swimming is allowed between the piers.", Weak, "Swimming is not allowed"},
 		{"negation won", "Children under 12 do not travel free on the ferry.", Weak, ""},
 		{"opposite", "Members pay 25% more than guests.", Weak, "25% less"},
@@ -93,7 +96,8 @@ func TestVerdicts(t *testing.T) {
 		{"The committee met after the fire in 1998.", "In 1998, after the fire, the committee met.", Supported},
 		{"The rescue took place in 3 hours.", "After 3 hours the rescue took place.", Supported},
 		{"From 9 to 17 the library is open.", "The library is open from 9 until 17.", Supported},
-		{"Before 1 April the fee is 20 euros, from 1 April it is 30 euros.", "The fee is 20 euros before 1 April and 30 euros from 1 April.", Supported},
+		{"Before 1 April the fee is 20 euros, from 1 April it is 30 euros.",
+			"The fee is 20 euros before 1 April and 30 euros from 1 April.", Supported},
 		{"Die Bibliothek ist montags offen.", "Die Bibliothek ist montags geschlossen.", Weak},
 
 		{"The engine of the launch has 40 kilowatts.", "The launch has an engine of 40 kW.", Supported},
@@ -338,7 +342,8 @@ func FuzzFind(f *testing.F) {
 func TestQuotesItself(t *testing.T) {
 	for _, s := range sentencesOf(harbour) {
 		sentence := harbour[s.Start:s.End]
-		for _, said := range []string{sentence, strings.ToUpper(sentence), strings.ReplaceAll(sentence, " ", "\n  "), "*" + strings.Trim(sentence, ".") + "*"} {
+		for _, said := range []string{sentence, strings.ToUpper(sentence), strings.ReplaceAll(sentence, " ", "\n  "),
+			"*" + strings.Trim(sentence, ".") + "*"} {
 			q := full.Find(said, Passage{Text: harbour})
 			if q.Verdict != Quoted || q.Start != s.Start || q.End != s.End {
 				t.Errorf("Find(%q) = %s %q", said, q.Verdict, harbour[q.Start:q.End])

@@ -41,7 +41,7 @@ func (p Prover) Join(sentence string, passages []Passage) Together {
 		}
 	}
 	picked, found := j.pick()
-	if j.count() < 2 {
+	if j.joined < 2 {
 		return Together{Parts: j.parts}
 	}
 	support := weights.chance(j.signals(found))
@@ -62,6 +62,8 @@ type joined struct {
 	owner []int             // the passage of each sentence
 	words []map[string]bool // the keys of that passage
 	parts []bool
+
+	joined int // the number of parts
 }
 
 // pick picks the sentences that together have most of the claim's words, the
@@ -82,6 +84,7 @@ func (j *joined) pick() (picked []int, found []bool) {
 		for i := range j.sentences {
 			if !j.parts[j.owner[i]] && j.gain(found, i) == most && j.joins(picked, i, most) {
 				j.parts[j.owner[i]] = true
+				j.joined++
 				maps.Copy(j.keys, j.words[i])
 			}
 		}
@@ -94,15 +97,4 @@ func (j *joined) pick() (picked []int, found []bool) {
 // joins reports whether a sentence that adds so many words may join those picked.
 func (j *joined) joins(picked []int, sentence, gain int) bool {
 	return len(picked) == 0 || gain >= minJoined || len(picked) < maxEvidence && j.parts[j.owner[sentence]]
-}
-
-// count counts the passages that add something.
-func (j *joined) count() int {
-	n := 0
-	for _, part := range j.parts {
-		if part {
-			n++
-		}
-	}
-	return n
 }

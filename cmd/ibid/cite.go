@@ -24,23 +24,23 @@ type citeCmd struct {
 	JSON      bool   `help:"Print one JSON object with the text, the list and the sources when the text has ended." name:"json"`
 }
 
-// Help is what 'ibid cite --help' says beside the flags.
+// Help is the text of 'ibid cite --help' before the flags.
 func (citeCmd) Help() string {
 	return `The list holds the documents in the order in which they were shown to the model:
 
     [{"source": "about.html", "title": "About us"}, {"source": "tea.html", "title": "Tea"}]
 
-A document's place in the list is its id: the text cites the first as [1] and the second as [2], or as [1](id=2), whatever the number in the brackets. Entries may say their ids ("id": 1), but may have no others. What is printed is numbered anew, by first use, and ends in the list of what was cited:
+A document's place in the list is its id: the text cites the first as [1] and the second as [2], or as [1](id=2), whatever the number in the brackets. Entries may repeat their ids ("id": 1), but not change them. The output is numbered by first use and ends in the list of sources:
 
     $ echo 'Served at four [2].' | ibid cite --documents docs.json --style text
     Served at four [1].
 
     - [1] Tea (tea.html)
 
-A document that is not in the list cannot be cited: [7] stays in the text as it is, [1](id=7) is taken out, and both are named on standard error.`
+A document that is not in the list cannot be cited: [7] stays in the text, [1](id=7) is removed, and standard error names both.`
 }
 
-// hints say what is missing, in a few words.
+// hints explain required flags.
 func (citeCmd) hints() map[string]string {
 	return map[string]string{"--documents": "a JSON file with the list of what the text may cite, such as " + exampleDocuments + ", the first of which is cited as [1]"}
 }
@@ -55,9 +55,8 @@ func (c *citeCmd) Run(ctx context.Context, s surroundings) error {
 		return err
 	}
 	if len(unread) > 0 {
-		// Not refused: what other programs write about their documents has the
-		// texts, scores and metadata beside what is shown here. Not passed over
-		// in silence: one may be a title under another name.
+		// Not an error: lists of other programs have texts, scores and metadata
+		// too. But one of these may be a title under another name.
 		for i, member := range unread {
 			unread[i] = strconv.Quote(member)
 		}
@@ -88,30 +87,30 @@ func (c *citeCmd) Run(ctx context.Context, s surroundings) error {
 	return nil
 }
 
-// A cited notes which ids a text cites, those of no document too.
+// A cited records which ids a text cites, also ids without a document.
 type cited struct {
 	profile   marker.Profile
 	documents int
 	scanner   *marker.Scanner
 	any       bool  // a document was cited
-	strange   []int // ids of no document, sorted, each once
+	strange   []int // ids without a document, sorted, each once
 }
 
-// maxStrange is above the ids that are looked for: a larger number in brackets
-// is a year rather than a citation.
+// maxStrange is the largest id reported: a larger number in brackets is a year
+// rather than a citation.
 const maxStrange = 1000
 
 func newCited(profile marker.Profile, documents int) *cited {
 	return &cited{profile: profile, documents: documents, scanner: marker.NewScanner(profile, max(maxStrange, documents))}
 }
 
-// Write takes the next piece of the text.
+// Write scans the next piece of the text.
 func (c *cited) Write(piece []byte) (int, error) {
-	c.scanner.Feed(piece, c.take)
+	c.scanner.Feed(piece, c.record)
 	return len(piece), nil
 }
 
-func (c *cited) take(t marker.Token) {
+func (c *cited) record(t marker.Token) {
 	for _, id := range t.IDs {
 		if id <= c.documents {
 			c.any = true
@@ -121,9 +120,9 @@ func (c *cited) take(t marker.Token) {
 	}
 }
 
-// note ends the text and says what in it cites nothing; empty where all is well.
+// note ends the text and returns a warning about labels that cite nothing, or "".
 func (c *cited) note(list string) string {
-	c.scanner.Close(c.take)
+	c.scanner.Close(c.record)
 	form := "[1]"
 	if c.profile == marker.Strict {
 		form = "[1](id=1)"
@@ -145,7 +144,7 @@ func (c *cited) note(list string) string {
 	return ""
 }
 
-// printing writes only what may be shown on a terminal. It must be given whole
+// A printing writes only what is safe on a terminal. Each write must be whole
 // characters.
 type printing struct{ w io.Writer }
 
@@ -156,10 +155,9 @@ func (p printing) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// readDocuments reads the documents that a text may cite, and names the members
-// of their entries that are not read. Ids may be left out of the whole list;
-// given ones must be the documents' places, because it is by these that the
-// text cites.
+// readDocuments reads the documents that a text may cite, and returns the members
+// of their entries that it ignores. Either no entry has an id, or all have their
+// place in the list, by which the text cites.
 func readDocuments(name string) (documents []rewrite.Document, unread []string, err error) {
 	data, err := os.ReadFile(name)
 	if err != nil {
@@ -191,8 +189,8 @@ func readDocuments(name string) (documents []rewrite.Document, unread []string, 
 	return documents, slices.Compact(unread), nil
 }
 
-// readDocument reads an entry of the list of documents. A member that is null
-// is not given; an id that is not given is 0.
+// readDocument reads an entry of the list. A member that is null is missing; a
+// missing id is 0.
 func readDocument(entry json.RawMessage, d *rewrite.Document) (unread []string, err error) {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(entry, &members); err != nil || members == nil {
@@ -233,8 +231,8 @@ func checkID(documents []rewrite.Document, i int) error {
 	return nil
 }
 
-// citeText passes a text through the rewriter, piece by piece as it comes, and
-// puts the list of its sources behind it; in JSON, all of it at the end.
+// citeText passes a text through the rewriter as it comes, followed by the list of
+// its sources; in JSON, all at the end.
 func citeText(ctx context.Context, r *rewrite.Rewriter, in io.Reader, out io.Writer, asJSON bool) error {
 	var all bytes.Buffer
 	var decided []byte
@@ -265,7 +263,7 @@ func citeText(ctx context.Context, r *rewrite.Rewriter, in io.Reader, out io.Wri
 			break
 		}
 		if err != nil {
-			// What was read is shown; half a marker at its end is text.
+			// Show what was read; half a marker at its end is text.
 			decided = r.Close(decided[:0])
 			return errors.Join(fmt.Errorf("reading the text: %w", err), show())
 		}

@@ -17,7 +17,6 @@ func newCiter() *rewrite.Rewriter {
 	return rewrite.New([]rewrite.Document{{Source: "a.html"}, {Source: "b.html"}}, rewrite.Text, marker.Default)
 }
 
-// What is decided is shown while the text still comes.
 func TestCiteStreams(t *testing.T) {
 	in, text := io.Pipe()
 	shown, out := io.Pipe()
