@@ -108,55 +108,39 @@ func fold(word string) string {
 	var b strings.Builder
 	base := rune(0)
 	for _, r := range norm.NFD.String(word) {
-		if unicode.Is(unicode.Mn, r) {
-			switch {
-			case unicode.In(base, unicode.Latin, unicode.Greek, unicode.Hebrew):
-				continue
-			case (r == '\u0300' || r == '\u0301') && strings.ContainsRune(stressed, base):
-				continue
-			case base == 'е' && r == '\u0308': // Russian ё is often written е
-				continue
-			case unicode.Is(unicode.Arabic, base): // vowel signs
-				continue
-			case r == '\u093c': // the dot of borrowed Hindi sounds, often omitted
-				continue
-			}
-		} else {
+		if !unicode.Is(unicode.Mn, r) {
 			base = r
+		} else if optional(base, r) {
+			continue
 		}
-		switch r {
-		case 'ß':
-			b.WriteString("ss")
-		case 'ς':
-			b.WriteRune('σ')
-		case 'ı':
-			b.WriteByte('i')
-		case 'æ':
-			b.WriteString("ae")
-		case 'œ':
-			b.WriteString("oe")
-		case 'ø':
-			b.WriteByte('o')
-		case 'ł':
-			b.WriteByte('l')
-		case 'đ':
-			b.WriteByte('d')
-		case 'ँ': // one Hindi nasal sign for the other
-			b.WriteRune('ं')
-		case 'ی': // Persian letters as Arabic has them
-			b.WriteRune('ي')
-		case 'ک':
-			b.WriteRune('ك')
-		case 'ٱ':
-			b.WriteRune('ا')
-		case 'ـ': // lengthens Arabic
-		default:
-			if !unicode.Is(unicode.Cf, r) { // joiners, soft hyphens
-				b.WriteRune(r)
-			}
+		if folded, ok := folds[r]; ok {
+			b.WriteString(folded)
+		} else if !unicode.Is(unicode.Cf, r) { // joiners, soft hyphens
+			b.WriteRune(r)
 		}
 	}
 	return norm.NFC.String(b.String())
+}
+
+// optional reports whether writers may omit the mark over or under a letter.
+func optional(letter, mark rune) bool {
+	switch {
+	case unicode.In(letter, unicode.Latin, unicode.Greek, unicode.Hebrew, unicode.Arabic): // accents, vowel signs
+		return true
+	case mark == '\u0300' || mark == '\u0301':
+		return strings.ContainsRune(stressed, letter)
+	case mark == '\u0308':
+		return letter == 'е' // Russian ё is often written е
+	}
+	return mark == '\u093c' // the dot of borrowed Hindi sounds
+}
+
+// folds are letters with another spelling that decomposition does not give.
+var folds = map[rune]string{
+	'ß': "ss", 'ς': "σ", 'ı': "i", 'æ': "ae", 'œ': "oe", 'ø': "o", 'ł': "l", 'đ': "d",
+	'ँ': "ं",                     // the two Hindi nasal signs
+	'ی': "ي", 'ک': "ك", 'ٱ': "ا", // Persian letters as in Arabic
+	'ـ': "", // lengthens Arabic
 }
 
 // stem removes the ending of a folded word by the rules of its script.

@@ -296,59 +296,14 @@ func (p *plain) question(t *testing.T, e retrieve.Engine, near, matching *recall
 	matching.add(ranked(t, fmt.Sprintf("Lexical(%q, %d, %+v)", terms, k, f), got, p.matching(terms, f), k, bm25Error))
 }
 
-// same compares all that is stored, as the engine tells it, with p.
+// same compares everything that the engine returns with p.
 func (p *plain) same(ctx context.Context, e retrieve.Engine, terms ...string) error {
-	want, _ := p.Documents(ctx, retrieve.Filter{})
-	got, err := e.Documents(ctx, retrieve.Filter{})
+	ids, err := p.sameDocuments(ctx, e)
 	if err != nil {
 		return err
 	}
-	var ids []string
-	for i := range want {
-		for _, c := range p.documents[want[i].ID].chunks {
-			ids = append(ids, c.ID)
-		}
-		want[i].Text, want[i].Sections, want[i].Document.Pages, want[i].Lines = "", nil, nil, nil
-	}
-	for i := range got {
-		got[i].Text, got[i].Sections, got[i].Document.Pages, got[i].Lines = "", nil, nil, nil
-	}
-	if diff := gocmp.Diff(want, got); diff != "" {
-		return fmt.Errorf("the documents (-want +got):\n%s", diff)
-	}
-	for id, k := range p.documents {
-		d, err := e.Document(ctx, id)
-		if err != nil {
-			return err
-		}
-		if d.Text != k.doc.Text || !slices.Equal(d.Sections, k.doc.Sections) || !slices.Equal(d.Pages, k.doc.Pages) {
-			return fmt.Errorf("the document %s is %+v, want %+v", id, d, k.doc)
-		}
-	}
-	wanted, _ := p.Candidates(ctx, ids)
-	found, err := e.Candidates(ctx, ids)
-	if err != nil {
+	if err := p.sameCandidates(ctx, e, ids); err != nil {
 		return err
-	}
-	for i, c := range found {
-		if i >= len(wanted) {
-			break
-		}
-		w := wanted[i]
-		k := p.documents[w.Document]
-		if counts := k.counts[w.Ordinal-1]; c.Terms != nil && (c.Length != k.lengths[w.Ordinal-1] || !maps.Equal(countOf(c.Terms), counts)) {
-			return fmt.Errorf("the %d terms of %s are %v, want %v", c.Length, c.ID, c.Terms, counts)
-		}
-		if len(c.Vector) != len(w.Vector) || cosine(c.Vector, w.Vector) < 1-cosineError {
-			return fmt.Errorf("the vector of %s is %v, want %v", c.ID, c.Vector, w.Vector)
-		}
-		c.Terms, c.Length, c.Vector, w.Vector = nil, 0, nil, nil
-		if diff := gocmp.Diff(w, c); diff != "" {
-			return fmt.Errorf("the candidate %s (-want +got):\n%s", w.ID, diff)
-		}
-	}
-	if len(found) != len(wanted) {
-		return fmt.Errorf("%d of %d chunks are found", len(found), len(wanted))
 	}
 	stats, err := e.Stats(ctx, terms)
 	if err != nil {
@@ -363,7 +318,70 @@ func (p *plain) same(ctx context.Context, e retrieve.Engine, terms ...string) er
 			return fmt.Errorf("%q is in %d chunks, want %d", term, stats.Frequency[term], counted.Frequency[term])
 		}
 	}
-	// A search finds nothing else.
+	return p.nothingElse(ctx, e, ids)
+}
+
+// sameDocuments compares the documents and returns the ids of all chunks.
+func (p *plain) sameDocuments(ctx context.Context, e retrieve.Engine) (ids []string, err error) {
+	want, _ := p.Documents(ctx, retrieve.Filter{})
+	got, err := e.Documents(ctx, retrieve.Filter{})
+	if err != nil {
+		return nil, err
+	}
+	for i := range want {
+		for _, c := range p.documents[want[i].ID].chunks {
+			ids = append(ids, c.ID)
+		}
+	}
+	for _, list := range [][]retrieve.DocumentInfo{want, got} {
+		for i := range list {
+			list[i].Text, list[i].Sections, list[i].Document.Pages, list[i].Lines = "", nil, nil, nil
+		}
+	}
+	if diff := gocmp.Diff(want, got); diff != "" {
+		return nil, fmt.Errorf("the documents (-want +got):\n%s", diff)
+	}
+	for id, k := range p.documents {
+		d, err := e.Document(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		if d.Text != k.doc.Text || !slices.Equal(d.Sections, k.doc.Sections) || !slices.Equal(d.Pages, k.doc.Pages) {
+			return nil, fmt.Errorf("the document %s is %+v, want %+v", id, d, k.doc)
+		}
+	}
+	return ids, nil
+}
+
+// sameCandidates compares the chunks with their terms and vectors.
+func (p *plain) sameCandidates(ctx context.Context, e retrieve.Engine, ids []string) error {
+	wanted, _ := p.Candidates(ctx, ids)
+	found, err := e.Candidates(ctx, ids)
+	if err != nil {
+		return err
+	}
+	if len(found) != len(wanted) {
+		return fmt.Errorf("%d chunks found, want %d", len(found), len(wanted))
+	}
+	for i, c := range found {
+		w := wanted[i]
+		k := p.documents[w.Document]
+		if counts := k.counts[w.Ordinal-1]; c.Terms != nil && (c.Length != k.lengths[w.Ordinal-1] || !maps.Equal(countOf(c.Terms), counts)) {
+			return fmt.Errorf("the %d terms of %s are %v, want %v", c.Length, c.ID, c.Terms, counts)
+		}
+		if len(c.Vector) != len(w.Vector) || cosine(c.Vector, w.Vector) < 1-cosineError {
+			return fmt.Errorf("the vector of %s is %v, want %v", c.ID, c.Vector, w.Vector)
+		}
+		c.Terms, c.Length, c.Vector, w.Vector = nil, 0, nil, nil
+		if diff := gocmp.Diff(w, c); diff != "" {
+			return fmt.Errorf("the candidate %s (-want +got):\n%s", w.ID, diff)
+		}
+	}
+	return nil
+}
+
+// nothingElse checks that a search for more than all chunks finds no others.
+func (p *plain) nothingElse(ctx context.Context, e retrieve.Engine, ids []string) error {
 	for _, k := range p.documents {
 		if len(k.vectors) == 0 {
 			continue
@@ -373,9 +391,9 @@ func (p *plain) same(ctx context.Context, e retrieve.Engine, terms ...string) er
 			return err
 		}
 		if i := slices.IndexFunc(got, func(id string) bool { return !slices.Contains(ids, id) }); i >= 0 {
-			return fmt.Errorf("the chunk %s is found, which is not there", got[i])
+			return fmt.Errorf("the search finds %s, which is not stored", got[i])
 		}
-		break
+		return nil
 	}
 	return nil
 }

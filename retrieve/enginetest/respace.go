@@ -90,6 +90,23 @@ func testReembed(t *testing.T, open func() retrieve.Store) {
 		first(y, "word150", "a/2#31")
 		first(y, "replaced", "a/0#1")
 	}
+	testOldSpace(t, e, x, before, after)
+	// Done once, it has nothing to do.
+	must(t, retrieve.Reembed(ctx, e, &failing{after, 0}, nil))
+	// Vectors prepared for one space are no use for another.
+	if err := retrieve.Reembed(ctx, e, &failing{Hashing{32, "third"}, 1}, nil); err != nil && !errors.Is(err, errTired) {
+		t.Fatal(err)
+	}
+	fourth := Hashing{16, "fourth"}
+	must(t, retrieve.Reembed(ctx, e, fourth, nil))
+	first(index(t, other, fourth), "word150", "a/2#31")
+}
+
+// testOldSpace checks that an engine refuses the space that it had before.
+func testOldSpace(t *testing.T, e retrieve.Store, x *retrieve.Index, before, after Hashing) {
+	t.Helper()
+	ctx := t.Context()
+	doc, chunks := Document("a", "0", "replaced meanwhile")
 	var wrong *retrieve.SpaceError
 	if _, err := x.Search(ctx, retrieve.Query{Text: "word7"}); !errors.As(err, &wrong) {
 		t.Errorf("searching in the old space: %v", err)
@@ -100,21 +117,12 @@ func testReembed(t *testing.T, open func() retrieve.Store) {
 	rows, err := before.Embed(ctx, []string{"late"})
 	must(t, err)
 	late, chunks := Document("a", "late", "late")
-	if err := respacer.ReplaceIn(ctx, before.Space(), late, chunks, rows); !errors.As(err, &wrong) || wrong.Stored != after.Space() {
+	if err := e.(retrieve.Respacer).ReplaceIn(ctx, before.Space(), late, chunks, rows); !errors.As(err, &wrong) || wrong.Stored != after.Space() {
 		t.Errorf("ReplaceIn the old space: %v", err)
 	}
 	if _, err := e.Document(ctx, "a/late"); !errors.Is(err, retrieve.ErrNotFound) {
 		t.Errorf("a document of the old space: %v", err)
 	}
-	// Done once, it has nothing to do.
-	must(t, retrieve.Reembed(ctx, e, &failing{after, 0}, nil))
-	// Vectors prepared for one space are no use for another.
-	if err := retrieve.Reembed(ctx, e, &failing{Hashing{32, "third"}, 1}, nil); err != nil && !errors.Is(err, errTired) {
-		t.Fatal(err)
-	}
-	fourth := Hashing{16, "fourth"}
-	must(t, retrieve.Reembed(ctx, e, fourth, nil))
-	first(index(t, other, fourth), "word150", "a/2#31")
 }
 
 // testPrepare does the most of a replacement before it is stored.
@@ -198,7 +206,8 @@ func testLateWriter(t *testing.T, open func() retrieve.Store) {
 }
 
 // testReembedTogether has others write and search while one changes the space.
-// What they write is whole in the end, in the new space, and nothing else is left.
+// In the end everything they wrote is complete and in the new space, and nothing
+// else is left.
 func testReembedTogether(t *testing.T, open func() retrieve.Store) {
 	ctx := t.Context()
 	e, reader := open(), open()
@@ -209,76 +218,24 @@ func testReembedTogether(t *testing.T, open func() retrieve.Store) {
 	x := index(t, e, before)
 	_, err := e.AddRoot(ctx, "/srv/a", "")
 	must(t, err)
-	const writers, each, writes = 2, 4, 25
-	last := make([]map[string][]string, writers) // the texts of what each has stored
-	write := func(x *retrieve.Index, w int, path string, texts ...string) error {
-		doc, chunks := Document("a", path, texts...)
-		err := x.Replace(ctx, doc, chunks)
-		if err == nil {
-			last[w][doc.ID] = texts
-		}
-		return err
-	}
-	for w := range writers {
-		last[w] = make(map[string][]string)
+	const writers, each = 2, 4
+	var working, reading sync.WaitGroup
+	all := make([]*spaceWriter, writers)
+	for n := range writers {
+		w := &spaceWriter{number: n, documents: each, stored: make(map[string][]string)}
+		all[n] = w
 		for i := range each {
-			must(t, write(x, w, fmt.Sprintf("%d-%d", w, i), fmt.Sprintf("harbour first%d", i), "harbour boat"))
+			must(t, w.replace(ctx, x, i, fmt.Sprintf("harbour first%d", i), "harbour boat"))
 		}
-	}
-	var working sync.WaitGroup
-	for w := range writers {
 		own := open()
 		working.Go(func() {
-			spaces := []Hashing{before, after}
-			r := rand.New(rand.NewPCG(7, uint64(w)))
-			for i := 0; i < writes; {
-				var err error
-				path := fmt.Sprintf("%d-%d", w, r.IntN(each))
-				if id := "a/" + path; i%6 == 5 {
-					if err = own.Delete(ctx, id); err == nil {
-						delete(last[w], id)
-					}
-				} else {
-					texts := []string{fmt.Sprintf("harbour word%d", i), "harbour ship", "harbour sea"}[:1+r.IntN(3)]
-					var x *retrieve.Index
-					if x, err = retrieve.NewIndex(ctx, own, spaces[0], retrieve.Options{}); err == nil {
-						err = write(x, w, path, texts...)
-					}
-				}
-				wrong := (*retrieve.SpaceError)(nil)
-				if errors.As(err, &wrong) && wrong.Stored == after.Space() && spaces[0] == before {
-					spaces = spaces[1:]
-					continue
-				}
-				if err != nil {
-					t.Errorf("a writer: %v", err)
-					return
-				}
-				i++
+			if err := w.write(ctx, own, before, after); err != nil {
+				t.Errorf("writer %d: %v", n, err)
 			}
 		})
 	}
 	stop := make(chan struct{})
-	var reading sync.WaitGroup
-	reading.Go(func() {
-		for n := 0; ; n++ {
-			select {
-			case <-stop:
-				return
-			default:
-			}
-			for _, m := range []Hashing{before, after} {
-				x, err := retrieve.NewIndex(ctx, reader, m, retrieve.Options{})
-				if err == nil {
-					_, err = x.Search(ctx, retrieve.Query{Text: "harbour", K: 5, Apart: true})
-				}
-				if wrong := (*retrieve.SpaceError)(nil); err != nil && !errors.As(err, &wrong) {
-					t.Errorf("a reader: %v", err)
-					return
-				}
-			}
-		}
-	})
+	reading.Go(func() { searchSpaces(t, reader, stop, before, after) })
 	must(t, retrieve.Reembed(ctx, e, after, nil))
 	working.Wait()
 	close(stop)
@@ -287,8 +244,8 @@ func testReembedTogether(t *testing.T, open func() retrieve.Store) {
 		t.Fatalf("the space is %q, %v", s, err)
 	}
 	var ids []string
-	for _, stored := range last {
-		for id, texts := range stored {
+	for _, w := range all {
+		for id, texts := range w.stored {
 			doc, err := reader.Document(ctx, id)
 			if err != nil || doc.Text != strings.Join(texts, "\n") {
 				t.Errorf("%s is %+v, %v; want %q", id, doc, err, texts)
@@ -299,32 +256,115 @@ func testReembedTogether(t *testing.T, open func() retrieve.Store) {
 		}
 	}
 	slices.Sort(ids)
-	for _, e := range []retrieve.Store{e, reader} {
-		found, err := e.Candidates(ctx, ids)
-		must(t, err)
-		if len(found) != len(ids) {
-			t.Errorf("%d of %d chunks are there", len(found), len(ids))
+	checkChunks(t, e, after, ids)
+	checkChunks(t, reader, after, ids)
+}
+
+// A spaceWriter replaces and deletes documents while the space changes.
+type spaceWriter struct {
+	number, documents int
+	stored            map[string][]string // the texts of its documents, by id
+}
+
+func (w *spaceWriter) path(n int) string { return fmt.Sprintf("%d-%d", w.number, n) }
+
+func (w *spaceWriter) replace(ctx context.Context, x *retrieve.Index, n int, texts ...string) error {
+	doc, chunks := Document("a", w.path(n), texts...)
+	err := x.Replace(ctx, doc, chunks)
+	if err == nil {
+		w.stored[doc.ID] = texts
+	}
+	return err
+}
+
+// write makes 25 changes, in the space before until the engine refuses it.
+func (w *spaceWriter) write(ctx context.Context, e retrieve.Store, before, after Hashing) error {
+	space := before
+	r := rand.New(rand.NewPCG(7, uint64(w.number)))
+	for i := 0; i < 25; {
+		n := r.IntN(w.documents)
+		err := w.change(ctx, e, space, i, n, 1+r.IntN(3))
+		wrong := (*retrieve.SpaceError)(nil)
+		if errors.As(err, &wrong) && wrong.Stored == after.Space() && space == before {
+			space = after
+			continue
 		}
-		for _, c := range found {
-			if len(c.Vector) != after.Dims {
-				t.Errorf("the vector of %s has %d dimensions", c.ID, len(c.Vector))
+		if err != nil {
+			return err
+		}
+		i++
+	}
+	return nil
+}
+
+// change deletes a document at every sixth step, otherwise replaces it.
+func (w *spaceWriter) change(ctx context.Context, e retrieve.Store, space Hashing, step, n, texts int) error {
+	if step%6 == 5 {
+		id := "a/" + w.path(n)
+		err := e.Delete(ctx, id)
+		if err == nil {
+			delete(w.stored, id)
+		}
+		return err
+	}
+	x, err := retrieve.NewIndex(ctx, e, space, retrieve.Options{})
+	if err != nil {
+		return err
+	}
+	return w.replace(ctx, x, n, []string{fmt.Sprintf("harbour word%d", step), "harbour ship", "harbour sea"}[:texts]...)
+}
+
+// searchSpaces searches in each space until stop is closed; in one of them the
+// engine refuses.
+func searchSpaces(t *testing.T, e retrieve.Store, stop <-chan struct{}, spaces ...Hashing) {
+	for {
+		select {
+		case <-stop:
+			return
+		default:
+		}
+		for _, m := range spaces {
+			x, err := retrieve.NewIndex(t.Context(), e, m, retrieve.Options{})
+			if err == nil {
+				_, err = x.Search(t.Context(), retrieve.Query{Text: "harbour", K: 5, Apart: true})
+			}
+			if wrong := (*retrieve.SpaceError)(nil); err != nil && !errors.As(err, &wrong) {
+				t.Errorf("a reader: %v", err)
+				return
 			}
 		}
-		rows, err := after.Embed(ctx, []string{"harbour"})
-		must(t, err)
-		for what, find := range map[string]func() ([]string, error){
-			"Dense":   func() ([]string, error) { return e.Dense(ctx, rows[0], 1000, retrieve.Filter{}) },
-			"Lexical": func() ([]string, error) { return e.Lexical(ctx, retrieve.Terms("harbour"), 1000, retrieve.Filter{}) },
-		} {
-			got, err := find()
-			if slices.Sort(got); err != nil || !slices.Equal(got, ids) {
-				t.Errorf("%s finds %d chunks, %v; want %d", what, len(got), err, len(ids))
-			}
+	}
+}
+
+// checkChunks checks that an engine has exactly the chunks, all with the word
+// "harbour", in a space.
+func checkChunks(t *testing.T, e retrieve.Store, space Hashing, ids []string) {
+	t.Helper()
+	ctx := t.Context()
+	found, err := e.Candidates(ctx, ids)
+	must(t, err)
+	if len(found) != len(ids) {
+		t.Errorf("%d chunks found, want %d", len(found), len(ids))
+	}
+	for _, c := range found {
+		if len(c.Vector) != space.Dims {
+			t.Errorf("the vector of %s has %d dimensions", c.ID, len(c.Vector))
 		}
-		terms := retrieve.Terms("harbour")
-		if s, err := e.Stats(ctx, terms); err != nil || s.Chunks != len(ids) || s.Frequency[terms[0]] != len(ids) {
-			t.Errorf("Stats = %+v, %v; want %d chunks", s, err, len(ids))
+	}
+	rows, err := space.Embed(ctx, []string{"harbour"})
+	must(t, err)
+	for what, find := range map[string]func() ([]string, error){
+		"Dense":   func() ([]string, error) { return e.Dense(ctx, rows[0], 1000, retrieve.Filter{}) },
+		"Lexical": func() ([]string, error) { return e.Lexical(ctx, retrieve.Terms("harbour"), 1000, retrieve.Filter{}) },
+	} {
+		got, err := find()
+		if slices.Sort(got); err != nil || !slices.Equal(got, ids) {
+			t.Errorf("%s finds %d chunks, %v; want %d", what, len(got), err, len(ids))
 		}
+	}
+	terms := retrieve.Terms("harbour")
+	if s, err := e.Stats(ctx, terms); err != nil || s.Chunks != len(ids) || s.Frequency[terms[0]] != len(ids) {
+		t.Errorf("Stats = %+v, %v; want %d chunks", s, err, len(ids))
 	}
 }
 
