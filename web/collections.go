@@ -13,6 +13,15 @@ import (
 	"ibid/retrieve"
 )
 
+// A catalog is the library with what is known about its contents.
+type catalog struct {
+	Library
+	keyed    bool // keys guard the server
+	indexing func() Indexing
+	troubles func() []ingest.Change
+	uploads  string // collection of uploaded documents; empty where there are no uploads
+}
+
 // listedCollections is the reply of GET /api/collections.
 type listedCollections struct {
 	Collections []collection `json:"collections"`
@@ -26,7 +35,7 @@ type collection struct {
 	Chunks    int              `json:"chunks"`
 	Bytes     int              `json:"bytes"` // of extracted text
 	Roots     []collectionRoot `json:"roots"`
-	// Uploads says that what is sent goes into it.
+	// Uploads means that uploaded documents are added to it.
 	Uploads bool `json:"uploads"`
 }
 
@@ -36,17 +45,17 @@ type collectionRoot struct {
 	Documents int    `json:"documents"`
 }
 
-// collections lists the collections by name, with what is stored of each.
-func (s *server) collections(c echo.Context) error {
-	list, err := s.listCollections(c.Request().Context())
+// showCollections lists the collections by name, with what is stored of each.
+func (l *catalog) showCollections(c echo.Context) error {
+	list, err := l.collections(c.Request().Context())
 	if err != nil {
 		return err
 	}
 	return reply(c, http.StatusOK, list)
 }
 
-func (s *server) listCollections(ctx context.Context) (listedCollections, error) {
-	all, err := s.Library.Documents(ctx, retrieve.Filter{})
+func (l *catalog) collections(ctx context.Context) (listedCollections, error) {
+	all, err := l.Documents(ctx, retrieve.Filter{})
 	if err != nil {
 		return listedCollections{}, fmt.Errorf("listing the documents: %w", err)
 	}
@@ -67,24 +76,84 @@ func (s *server) listCollections(ctx context.Context) (listedCollections, error)
 		}
 		in.Roots[at].Documents++
 	}
-	if s.Uploads != nil {
-		into := cmp.Or(s.UploadCollection, ingest.DefaultCollection)
-		reached, err := s.reaches(ctx, into)
+	if l.uploads != "" {
+		reached, err := l.reaches(ctx, l.uploads)
 		if err != nil {
 			return list, err
 		}
 		if reached {
-			find(into).Uploads = true
+			find(l.uploads).Uploads = true
 		}
 	}
 	return list, nil
 }
 
-// reaches says whether a context may see a collection.
-func (s *server) reaches(ctx context.Context, collection string) (bool, error) {
-	if s.keys == nil {
+// reaches reports whether a caller may see a collection.
+func (l *catalog) reaches(ctx context.Context, collection string) (bool, error) {
+	if !l.keyed {
 		return true, nil
 	}
 	collections, err := reach(ctx)
 	return err == nil && (len(collections) == 0 || slices.Contains(collections, collection)), err
+}
+
+// failedFiles are the files that the last sync could not read. A key for some
+// collections gets none: a file that was not stored has no collection.
+func (l *catalog) failedFiles(ctx context.Context) ([]ingest.Change, error) {
+	if l.keyed {
+		if collections, err := reach(ctx); err != nil || len(collections) > 0 {
+			return []ingest.Change{}, err
+		}
+	}
+	return append([]ingest.Change{}, l.troubles()...), nil
+}
+
+// requireDocuments fails while there is nothing to ask.
+func (l *catalog) requireDocuments(ctx context.Context) error {
+	found, err := l.Holds(ctx, retrieve.Filter{})
+	if err != nil {
+		return fmt.Errorf("looking into the library: %w", err)
+	}
+	i := l.indexing()
+	switch {
+	case found:
+		return nil
+	case !i.Ready:
+		return &Problem{Status: http.StatusServiceUnavailable, Code: "not_ready",
+			Detail: fmt.Sprintf("the documents are still being read, %d of %d: ask again in a moment", i.Done, i.Total)}
+	}
+	return &Problem{Status: http.StatusNotFound, Code: "empty_library", Detail: "the library is empty: run 'ibid ingest FOLDER' and ask again"}
+}
+
+// scope is the filter with a collection that was named outside it. It fails for a
+// collection without documents in a library that has some, since that is most
+// likely a mistake, unless documents are still being read.
+func (l *catalog) scope(ctx context.Context, f retrieve.Filter, collection string) (retrieve.Filter, error) {
+	f, err := withCollection(f, collection)
+	if err != nil || f.Collection == "" || !l.indexing().Ready {
+		return f, err
+	}
+	for _, in := range []retrieve.Filter{{Collection: f.Collection}, {}} {
+		found, err := l.Holds(ctx, in)
+		if err != nil {
+			return f, fmt.Errorf("looking for the collection: %w", err)
+		}
+		if found && in.Collection != "" {
+			return f, nil
+		}
+		if found {
+			return f, &Problem{Status: http.StatusNotFound, Code: "unknown_collection", Field: "collection",
+				Detail: fmt.Sprintf("there is no document in the collection %.200q: check its name, or leave it out to search all", f.Collection)}
+		}
+	}
+	return f, nil
+}
+
+// withCollection sets the collection of a filter, which may not have another one.
+func withCollection(f retrieve.Filter, collection string) (retrieve.Filter, error) {
+	if collection != "" && f.Collection != "" && f.Collection != collection {
+		return f, invalidField("collection", "two_collections", "the collection is %.200q, and that of the filter is %.200q: give one of them", collection, f.Collection)
+	}
+	f.Collection = cmp.Or(f.Collection, collection)
+	return f, nil
 }

@@ -1,32 +1,28 @@
 package web
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
 	"sync"
-	"time"
 
 	"github.com/labstack/echo/v4"
 
 	"ibid/ingest"
 )
 
-// A Drawer draws pages of documents as they are printed.
+// A Drawer draws pages of documents as they look in print.
 type Drawer interface {
-	// Draws says whether the pages of documents of a format can be drawn.
+	// Draws reports whether it can draw pages of a format.
 	Draws(ctx context.Context, format string) bool
-	// DrawPage draws a page, counted from 1, so many pixels wide, as a PNG, with
-	// the words of the quote marked. The error is one of [ingest.ErrNoDrawing],
-	// [ingest.ErrChanged], [fs.ErrNotExist] when the file is gone, and
-	// [*ingest.UnreadableError], or wraps it.
+	// DrawPage draws a page, counted from 1, as a PNG of the given width in pixels,
+	// with the words of the quote marked. The error is or wraps [ingest.ErrNoDrawing],
+	// [ingest.ErrChanged], [fs.ErrNotExist] or an [*ingest.UnreadableError].
 	DrawPage(ctx context.Context, doc *ingest.Document, page int, quote string, width int) ([]byte, error)
 }
 
@@ -34,20 +30,19 @@ type Drawer interface {
 const (
 	minDrawn, maxDrawn = 100, 2000 // width in pixels
 	defaultDrawn       = 1200
-	// shownDrawn is the number of pages that a viewer shows of a quote that
-	// runs over several.
+	// shownDrawn is how many pages of one quote the viewer shows.
 	shownDrawn = 3
-	// maxDrawing is how many are drawn at a time: each holds its file.
+	// maxDrawing is how many are drawn at a time: each has its file in memory.
 	maxDrawing = 2
-	drawnBytes = 32 << 20 // of drawn pages that are kept
+	drawnBytes = 32 << 20 // of cached pages
 )
 
-// drawn is a page of a document as it is printed: ?drawn= of the viewer's
-// address, with the words from ?start= to ?end= marked.
-func (s *server) drawn(c echo.Context, d *ingest.Document, r textRange) error {
+// sendDrawn replies with a picture of a page: ?drawn=N of the viewer's address, with
+// the words from ?start= to ?end= marked.
+func (d *documents) sendDrawn(c echo.Context, doc *ingest.Document, r textRange) error {
 	q := c.QueryParams()
-	page, err := strconv.Atoi(q.Get("drawn"))
-	if err != nil || page < 1 {
+	number, err := strconv.Atoi(q.Get("drawn"))
+	if err != nil || number < 1 {
 		return invalid("bad_page", "drawn is %.40q: give the number of a page, 1 or more", q.Get("drawn"))
 	}
 	width := defaultDrawn
@@ -56,20 +51,19 @@ func (s *server) drawn(c echo.Context, d *ingest.Document, r textRange) error {
 			return invalid("bad_width", "width is %.40q: give a number of pixels from %d to %d", v, minDrawn, maxDrawn)
 		}
 	}
-	if !s.draws(c, d) {
+	if !d.draws(c, doc) {
 		return drawnProblem(ingest.ErrNoDrawing)
 	}
-	at := slices.IndexFunc(d.Pages, func(p ingest.Page) bool { return p.Number == page })
+	at := slices.IndexFunc(doc.Pages, func(p ingest.Page) bool { return p.Number == number })
 	if at < 0 {
-		return &Problem{Status: http.StatusNotFound, Code: "page_not_found", Detail: fmt.Sprintf("the document has %d pages, and no page %d", len(d.Pages), page)}
+		return &Problem{Status: http.StatusNotFound, Code: "page_not_found", Detail: fmt.Sprintf("the document has %d pages, and no page %d", len(doc.Pages), number)}
 	}
 	quote := ""
-	if from, to := max(r.Start, d.Pages[at].Start), min(r.End, d.Pages[at].End); from < to {
-		quote = d.Text[runeStart(d.Text, from):runeEnd(d.Text, to)]
+	if from, to := max(r.Start, doc.Pages[at].Start), min(r.End, doc.Pages[at].End); from < to {
+		quote = doc.Text[runeStart(doc.Text, from):runeEnd(doc.Text, to)]
 	}
-	key := drawnPage{d.ID, d.Digest, quote, page, width}
-	png, err := s.drawings.get(c.Request().Context(), key, func(ctx context.Context) ([]byte, error) {
-		return s.Drawer.DrawPage(ctx, d, page, quote, width)
+	png, err := d.drawings.get(c.Request().Context(), drawnPage{doc.ID, doc.Digest, quote, number, width}, func(ctx context.Context) ([]byte, error) {
+		return d.drawer.DrawPage(ctx, doc, number, quote, width)
 	})
 	if err != nil {
 		return drawnProblem(err)
@@ -78,36 +72,26 @@ func (s *server) drawn(c echo.Context, d *ingest.Document, r textRange) error {
 	h.Set(echo.HeaderContentType, "image/png")
 	h.Set("ETag", fmt.Sprintf(`"%.16x"`, sha256.Sum256(png)))
 	h.Set(echo.HeaderCacheControl, "private, no-cache")
-	if err := setWriteDeadline(c.Response(), time.Now().Add(replyTimeout)); err != nil {
-		return fmt.Errorf("bounding the reply: %w", err)
-	}
-	http.ServeContent(c.Response(), c.Request(), "", time.Time{}, bytes.NewReader(png))
-	return nil
+	return serveContent(c, replyTimeout, png)
 }
 
-func (s *server) draws(c echo.Context, d *ingest.Document) bool {
-	return s.Drawer != nil && s.Drawer.Draws(c.Request().Context(), d.Format)
+func (d *documents) draws(c echo.Context, doc *ingest.Document) bool {
+	return d.drawer != nil && d.drawer.Draws(c.Request().Context(), doc.Format)
 }
 
 // drawnProblem says why there is no picture of a page.
 func drawnProblem(err error) error {
-	var unreadable *ingest.UnreadableError
-	p := &Problem{Status: http.StatusNotFound, Detail: err.Error(), cause: err}
-	switch {
-	case errors.Is(err, ingest.ErrNoDrawing):
-		p.Code, p.Detail = "not_drawn", "the pages of this document are not drawn: that takes a PDF file and PDFium, of which 'ibid doctor' tells more"
-	case errors.Is(err, ingest.ErrChanged):
-		p.Code = "original_changed"
-	case errors.Is(err, ingest.ErrElsewhere):
-		p.Code, p.Detail = "original_not_found", notHere
-	case errors.Is(err, fs.ErrNotExist):
-		p.Code, p.Detail = "original_not_found", "the file that the document was read from is not in its folder any more"
-	case errors.As(err, &unreadable):
-		p.Status, p.Code = http.StatusUnprocessableEntity, "unreadable_file"
-	default:
-		return fmt.Errorf("drawing a page: %w", err)
+	if errors.Is(err, ingest.ErrNoDrawing) {
+		return &Problem{Status: http.StatusNotFound, Code: "not_drawn", cause: err,
+			Detail: "the pages of this document cannot be drawn: that needs a PDF file and PDFium; see 'ibid doctor'"}
 	}
-	return p
+	if unreadable := (*ingest.UnreadableError)(nil); errors.As(err, &unreadable) {
+		return &Problem{Status: http.StatusUnprocessableEntity, Code: "unreadable_file", Detail: err.Error(), cause: err}
+	}
+	if p := originalProblem(err); p != nil {
+		return p
+	}
+	return fmt.Errorf("drawing a page: %w", err)
 }
 
 // A drawnLink leads to a drawn page.
@@ -117,17 +101,17 @@ type drawnLink struct {
 }
 
 // drawnLinks are the pages that the viewer shows: those of the quoted words, or
-// else the one at the place asked for.
-func (s *server) drawnLinks(c echo.Context, d *ingest.Document, x excerpt, at int) (links []drawnLink) {
-	if len(d.Pages) == 0 || !s.draws(c, d) {
+// the one at a place in the text.
+func (d *documents) drawnLinks(c echo.Context, doc *ingest.Document, x excerpt, at int) (links []drawnLink) {
+	if len(doc.Pages) == 0 || !d.draws(c, doc) {
 		return nil
 	}
 	start, end := x.Start, x.End
 	if start == end {
-		start = min(at, len(d.Text))
+		start = min(at, len(doc.Text))
 		end = start + 1
 	}
-	for _, p := range d.Pages {
+	for _, p := range doc.Pages {
 		if p.Start >= end || p.End <= start || len(links) == shownDrawn {
 			continue
 		}
@@ -136,20 +120,20 @@ func (s *server) drawnLinks(c echo.Context, d *ingest.Document, x excerpt, at in
 			q.Set("start", strconv.Itoa(x.Start))
 			q.Set("end", strconv.Itoa(x.End))
 		}
-		links = append(links, drawnLink{p.Number, Link(s.prefix(), d.ID, 0, 0) + "?" + q.Encode()})
+		links = append(links, drawnLink{p.Number, Link(d.pages.prefix(), doc.ID, 0, 0) + "?" + q.Encode()})
 	}
 	return links
 }
 
-// A drawnPage says what is drawn.
+// A drawnPage is the key of a cached page.
 type drawnPage struct {
 	document, digest, quote string
 	page, width             int
 }
 
-// drawings keeps the pages drawn last.
+// drawings caches the pages used last.
 type drawings struct {
-	working chan struct{} // one for each page that is being drawn
+	working chan struct{} // a slot for each page that is being drawn
 
 	mu    sync.Mutex
 	pages map[drawnPage][]byte
@@ -158,8 +142,7 @@ type drawings struct {
 	count drawingCount
 }
 
-// A drawingCount says how often a page was kept, how often it had to be drawn,
-// and how many bytes are kept.
+// A drawingCount counts the use of the cache.
 type drawingCount struct{ hits, misses, bytes int }
 
 func (d *drawings) counted() drawingCount {
@@ -173,9 +156,9 @@ func newDrawings() *drawings {
 	return &drawings{working: make(chan struct{}, maxDrawing), pages: make(map[drawnPage][]byte)}
 }
 
-// get gives a page that is kept, or has it drawn when its turn has come.
+// get returns a page from the cache, or draws it when a slot is free.
 func (d *drawings) get(ctx context.Context, key drawnPage, draw func(context.Context) ([]byte, error)) ([]byte, error) {
-	if png, ok := d.kept(key); ok {
+	if png, ok := d.cached(key); ok {
 		return png, nil
 	}
 	select {
@@ -184,18 +167,18 @@ func (d *drawings) get(ctx context.Context, key drawnPage, draw func(context.Con
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	if png, ok := d.kept(key); ok {
-		return png, nil // drawn for another while we waited
+	if png, ok := d.cached(key); ok {
+		return png, nil // drawn for another request meanwhile
 	}
 	png, err := draw(ctx)
 	if err != nil {
 		return nil, err
 	}
-	d.keep(key, png)
+	d.add(key, png)
 	return png, nil
 }
 
-func (d *drawings) kept(key drawnPage) ([]byte, bool) {
+func (d *drawings) cached(key drawnPage) ([]byte, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	png, ok := d.pages[key]
@@ -207,8 +190,8 @@ func (d *drawings) kept(key drawnPage) ([]byte, bool) {
 	return png, ok
 }
 
-// keep keeps a page, and as many of the others as there is room for.
-func (d *drawings) keep(key drawnPage, png []byte) {
+// add caches a page, and drops those that were not used for the longest time.
+func (d *drawings) add(key drawnPage, png []byte) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.count.misses++

@@ -17,17 +17,8 @@ import (
 // MaxComment is the longest comment on an answer, in bytes.
 const MaxComment = 4000
 
-// routeFeedback enters the routes of what people think of answers.
-func (s *server) routeFeedback(e *echo.Echo, get func(string, echo.HandlerFunc)) {
-	if s.Ledger == nil {
-		return
-	}
-	e.POST("/api/feedback", s.giveFeedback)
-	get("/api/feedback", s.listFeedback)
-}
-
-// feedbackRequest is the body of POST /api/feedback. Citation is the place of
-// one in the answer's citations, 0-based; without it the whole answer is meant.
+// feedbackRequest is the body of POST /api/feedback. Citation is an index into the
+// answer's citations, from 0; without it the feedback is about the whole answer.
 type feedbackRequest struct {
 	Run      string `json:"run"`
 	Rating   int    `json:"rating"`
@@ -35,7 +26,7 @@ type feedbackRequest struct {
 	Citation *int   `json:"citation,omitempty"`
 }
 
-// A feedbackEntry is what one caller thinks of an answer.
+// A feedbackEntry is one caller's feedback on an answer.
 type feedbackEntry struct {
 	feedbackRequest
 	By string    `json:"by,omitempty"` // id of the caller's key
@@ -50,50 +41,42 @@ func entryOf(f retrieve.Feedback) feedbackEntry {
 	return e
 }
 
-// giveFeedback keeps what the caller thinks of an answer, in place of what the
-// same caller thought of it before.
-func (s *server) giveFeedback(c echo.Context) error {
-	var r feedbackRequest
-	if err := decode(c, &r); err != nil {
+// giveFeedback stores the caller's feedback on an answer, and replaces earlier
+// feedback of the same caller.
+func (r *runs) giveFeedback(c echo.Context) error {
+	var given feedbackRequest
+	if err := decode(c, &given); err != nil {
 		return err
 	}
-	wrong := func(field, format string, args ...any) error {
-		p := invalid("bad_feedback", format, args...)
-		p.Field = field
-		return p
-	}
-	r.Comment = strings.TrimSpace(r.Comment)
+	given.Comment = strings.TrimSpace(given.Comment)
 	switch {
-	case r.Run == "":
-		return wrong("run", `say which answer is meant: {"run": ID}, of the header Ibid-Run`)
-	case r.Rating != 1 && r.Rating != -1:
-		return wrong("rating", "rating is %d: give 1 or -1", r.Rating)
-	case len(r.Comment) > MaxComment:
-		return wrong("comment", "the comment has %d bytes and %d are the most: shorten it", len(r.Comment), MaxComment)
+	case given.Run == "":
+		return invalidField("run", "bad_feedback", `name the answer: {"run": ID}, from the header Ibid-Run`)
+	case given.Rating != 1 && given.Rating != -1:
+		return invalidField("rating", "bad_feedback", "rating is %d: give 1 or -1", given.Rating)
+	case len(given.Comment) > MaxComment:
+		return invalidField("comment", "bad_feedback", "the comment has %d bytes and %d are the most: shorten it", len(given.Comment), MaxComment)
 	}
-	l, known, err := s.findRun(c, r.Run)
+	_, record, err := r.find(c, given.Run)
 	if err != nil {
 		return err
 	}
-	if l != nil {
-		known = l.known()
-	}
-	f := retrieve.Feedback{Run: r.Run, By: caller(c), Citation: -1, Rating: r.Rating, Comment: r.Comment, At: time.Now()}
-	if r.Citation != nil {
+	f := retrieve.Feedback{Run: given.Run, By: callerID(c), Citation: -1, Rating: given.Rating, Comment: given.Comment, At: time.Now()}
+	if given.Citation != nil {
 		var a struct {
 			Citations []cite.Citation `json:"citations"`
 		}
-		if known.Answer != nil {
-			if err := json.Unmarshal(known.Answer, &a); err != nil {
-				return fmt.Errorf("reading the answer of the run %s: %w", r.Run, err)
+		if record.Answer != nil {
+			if err := json.Unmarshal(record.Answer, &a); err != nil {
+				return fmt.Errorf("reading the answer of the run %s: %w", given.Run, err)
 			}
 		}
-		if f.Citation = *r.Citation; f.Citation < 0 || f.Citation >= len(a.Citations) {
-			return wrong("citation", "citation is %d, and the answer has %d: give the place of one among them, from 0 on", f.Citation, len(a.Citations))
+		if f.Citation = *given.Citation; f.Citation < 0 || f.Citation >= len(a.Citations) {
+			return invalidField("citation", "bad_feedback", "citation is %d, and the answer has %d: give an index from 0", f.Citation, len(a.Citations))
 		}
 	}
-	if err := s.Ledger.KeepFeedback(c.Request().Context(), f); err != nil {
-		return fmt.Errorf("keeping feedback: %w", err)
+	if err := r.ledger.KeepFeedback(c.Request().Context(), f); err != nil {
+		return fmt.Errorf("storing feedback: %w", err)
 	}
 	return reply(c, http.StatusCreated, entryOf(f))
 }
@@ -101,13 +84,13 @@ func (s *server) giveFeedback(c echo.Context) error {
 // listedFeedback is the reply of GET /api/feedback.
 type listedFeedback struct {
 	Feedback []feedbackEntry `json:"feedback"`
-	// Next is what to give as ?after= for those before these; empty on the last page.
+	// Next is the ?after= of the next page; empty on the last page.
 	Next string `json:"next,omitempty"`
 }
 
-// listFeedback lists what all callers think, newest first: ?limit= of those
-// before ?after=.
-func (s *server) listFeedback(c echo.Context) error {
+// listFeedback lists the feedback of all callers, newest first: ?limit= entries
+// after ?after=.
+func (r *runs) listFeedback(c echo.Context) error {
 	limit, err := limitOf(c, 100, 1000)
 	if err != nil {
 		return err
@@ -115,14 +98,14 @@ func (s *server) listFeedback(c echo.Context) error {
 	var after int64
 	if v := c.QueryParam("after"); v != "" {
 		if after, err = strconv.ParseInt(v, 10, 64); err != nil || after < 1 {
-			return invalid("bad_after", "after is %.40q: give the next of a page that was listed", v)
+			return invalid("bad_after", "after is %.40q: give the next of an earlier page", v)
 		}
 	}
-	if who := holderFrom(c.Request().Context()); who != nil && len(who.key.Collections) > 0 {
+	if caller := holderFrom(c.Request().Context()); caller != nil && len(caller.key.Collections) > 0 {
 		return &Problem{Status: http.StatusForbidden, Code: "outside_key",
-			Detail: "what is thought of answers may be about any collection: use a key for all of them"}
+			Detail: "feedback may be about any collection: use a key for all of them"}
 	}
-	found, err := s.Ledger.Feedback(c.Request().Context(), after, limit+1)
+	found, err := r.ledger.Feedback(c.Request().Context(), after, limit+1)
 	if err != nil {
 		return fmt.Errorf("listing feedback: %w", err)
 	}

@@ -10,8 +10,9 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// contentSecurityPolicy lets a page load what this server serves, and nothing else.
-const contentSecurityPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+// contentSecurityPolicy lets a page load only what this server serves.
+const contentSecurityPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; " +
+	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
 // headers sets the security headers on every reply, errors included.
 func headers(next echo.HandlerFunc) echo.HandlerFunc {
@@ -26,37 +27,44 @@ func headers(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// checkHost refuses requests for a host that is not ours. A site that rebinds
-// its name to our address would otherwise read us through a visitor's browser.
-func (s *server) checkHost(next echo.HandlerFunc) echo.HandlerFunc {
+// hostCheck refuses requests for unknown hosts. A site that rebinds its name to
+// this server's address could otherwise read it through a visitor's browser.
+type hostCheck struct {
+	address
+	listen  string // address that the server listens on
+	allowed []string
+}
+
+func (h hostCheck) check(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		if !s.allowedHost(c.Request().Host) {
+		if !h.allows(c.Request().Host) {
 			return &Problem{Status: http.StatusForbidden, Code: "host_not_allowed",
-				Detail: fmt.Sprintf("this server does not answer as %q: use the address it was started with, or start it with --public-url or --allow-host", c.Request().Host)}
+				Detail: fmt.Sprintf("this server does not answer as %q: use the address it was started with, "+
+					"or start it with --public-url or --allow-host", c.Request().Host)}
 		}
 		return next(c)
 	}
 }
 
-func (s *server) allowedHost(hostport string) bool {
+func (h hostCheck) allows(hostport string) bool {
 	host := hostname(hostport)
 	if host == "" {
 		return false
 	}
-	if isLoopback(host) || (s.public != nil && strings.EqualFold(host, s.public.Hostname())) {
+	if isLoopback(host) || (h.public != nil && strings.EqualFold(host, h.public.Hostname())) {
 		return true
 	}
-	for _, allowed := range s.AllowHosts {
+	for _, allowed := range h.allowed {
 		if strings.EqualFold(host, hostname(allowed)) {
 			return true
 		}
 	}
 	// An address cannot be rebound; a name can.
 	_, err := netip.ParseAddr(host)
-	return err == nil && !isLoopback(hostname(s.Addr))
+	return err == nil && !isLoopback(hostname(h.listen))
 }
 
-// hostname takes the port, the brackets of IPv6 and a closing dot off a Host header.
+// hostname removes the port, the brackets of IPv6 and a trailing dot from a Host header.
 func hostname(hostport string) string {
 	host := hostport
 	if h, _, err := net.SplitHostPort(hostport); err == nil {
@@ -75,11 +83,11 @@ func isLoopback(host string) bool {
 	return err == nil && a.Unmap().IsLoopback()
 }
 
-// crossOrigin refuses POSTs that another site's page makes a browser send.
-func (s *server) crossOrigin() (echo.MiddlewareFunc, error) {
+// refuseCrossOrigin refuses changes that another site's page makes a browser send.
+func (a address) refuseCrossOrigin() (echo.MiddlewareFunc, error) {
 	guard := http.NewCrossOriginProtection()
-	if s.public != nil {
-		if err := guard.AddTrustedOrigin(s.public.Scheme + "://" + s.public.Host); err != nil {
+	if a.public != nil {
+		if err := guard.AddTrustedOrigin(a.public.Scheme + "://" + a.public.Host); err != nil {
 			return nil, fmt.Errorf("trusting the public URL: %w", err)
 		}
 	}
@@ -94,10 +102,10 @@ func (s *server) crossOrigin() (echo.MiddlewareFunc, error) {
 	}, nil
 }
 
-// peer gives the address that a request is from. Forwarded-for headers are the
-// client's own words, except from a proxy that is named: there the last hop that
-// is no such proxy is.
-func peer(trusted []netip.Prefix) echo.IPExtractor {
+// ipExtractor returns how to find the address that a request comes from.
+// X-Forwarded-For is the client's own claim unless a trusted proxy sent it: then
+// its last address that is no trusted proxy counts.
+func ipExtractor(trusted []netip.Prefix) echo.IPExtractor {
 	if len(trusted) == 0 {
 		return echo.ExtractIPDirect()
 	}

@@ -9,17 +9,16 @@ import (
 	"strings"
 )
 
-// A key is keyPrefix, 256 random bits and their CRC-32, both in digits of base
-// 62: "ibid_" and 49 letters and digits. The prefix lets scanners for secrets
-// find keys that lie about; the checksum tells them, and people, a key from
-// what only looks like one, without asking a server.
+// A key is keyPrefix, 256 random bits and their CRC-32, both in base 62: "ibid_"
+// and 49 letters and digits. The prefix lets secret scanners find leaked keys;
+// the checksum reveals mistyped ones without a server.
 const (
 	keyPrefix    = "ibid_"
 	secretDigits = 43 // of 256 bits
 	sumDigits    = 6  // of 32 bits
 )
 
-// NewKey makes a key. It is shown once; of it only the digest is kept.
+// NewKey makes a key. Only its digest is stored.
 func NewKey() (key string, digest [sha256.Size]byte) {
 	var secret [32]byte
 	rand.Read(secret[:]) // never fails
@@ -37,10 +36,9 @@ func base62(n *big.Int, digits int) string {
 	return strings.Repeat("0", digits-len(text)) + text
 }
 
-// errNoKey is about what cannot be a key, whatever keys there are.
-var errNoKey = errors.New(`it does not begin with "` + keyPrefix + `", is not whole, or has a typing mistake`)
+var errNoKey = errors.New(`it does not begin with "` + keyPrefix + `", is incomplete, or has a typing mistake`)
 
-// checkKey tells a key from what only looks like one.
+// checkKey reports whether key has the form of a key.
 func checkKey(key string) error {
 	digits, ok := strings.CutPrefix(key, keyPrefix)
 	if !ok || len(digits) != secretDigits+sumDigits || keySum(digits[:secretDigits]) != digits[secretDigits:] {

@@ -17,43 +17,42 @@ import (
 	"ibid/retrieve"
 )
 
-// A holder is who sent a request, where keys guard the server.
+// A holder is the caller of a request, where keys guard the server.
 type holder struct {
 	key     *heldKey
-	session *[sha256.Size]byte // nil for one who sent the key itself
-	until   time.Time          // when its key or session ends by itself; zero: never
+	session *[sha256.Size]byte // nil for a caller that sent the key itself
+	until   time.Time          // when its key or session expires; zero: never
 }
 
-type holderOf struct{}
+type holderKey struct{}
 
-// holderFrom gives who sent the request of a context; nil where no keys guard
-// the server, or the route is public.
+// holderFrom returns the caller of the request that a context belongs to; nil where
+// no keys guard the server, or the route is public.
 func holderFrom(ctx context.Context) *holder {
-	c, _ := ctx.Value(holderOf{}).(*holder)
-	return c
+	h, _ := ctx.Value(holderKey{}).(*holder)
+	return h
 }
 
-// A heldKey is a key in use. What is counted of it outlives a reading of the ring.
+// A heldKey is a key with its usage, which outlives a reload of the keyring.
 type heldKey struct {
 	retrieve.Key
 	*usage
 }
 
-// usage is what is counted of a key.
+// usage counts what a key does.
 type usage struct {
 	rate *rate.Limiter
 
 	mu    sync.Mutex // guards what follows
-	asks  int        // in hand
-	noted time.Time  // when its use was written down last
-	from  []string   // addresses that have shown it, the latest last
+	asks  int        // under way
+	noted time.Time  // when its use was stored last
+	from  []string   // addresses that used it, the latest last
 }
 
 // maxFrom is how many addresses are remembered for a key.
 const maxFrom = 16
 
-// shownFrom notes that the key was shown from an address.
-func (u *usage) shownFrom(address string) {
+func (u *usage) noteAddress(address string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if i := slices.Index(u.from, address); i >= 0 {
@@ -64,75 +63,69 @@ func (u *usage) shownFrom(address string) {
 	u.from = append(u.from, address)
 }
 
-func (u *usage) knows(address string) bool {
+func (u *usage) usedFrom(address string) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return slices.Contains(u.from, address)
 }
 
-// How soon a change of the keys is seen, by whichever process it was made.
+// How soon a change of the keys by another process takes effect.
 const (
-	// freshFor is how long a request relies on what was read before it.
-	freshFor = time.Second
-	// lookEvery is how often those are looked at that last longer.
-	lookEvery = 2 * time.Second
-	// trustFor is how long keys that cannot be read again are relied on.
-	trustFor = 4 * time.Second
-	// usedEvery is how exactly the last use of a key is kept.
-	usedEvery = 10 * time.Minute
-	// ringTimeout bounds one look at the store.
-	ringTimeout = 2 * time.Second
+	freshFor    = time.Second      // a request relies on what was read this long ago
+	checkEvery  = 2 * time.Second  // between checks of the keys of longer requests
+	trustFor    = 4 * time.Second  // keys are relied on while the store is unreachable
+	noteEvery   = 10 * time.Minute // precision of a key's last use
+	ringTimeout = 2 * time.Second  // for one read of the store
 )
 
-// keys is the ring in memory, kept in step with the store.
-type keys struct {
+// A keyring has the store's keys and sessions in memory.
+type keyring struct {
 	store  retrieve.Keyring
-	rate   rate.Limit // questions of one key a second
+	rate   rate.Limit // questions per key and second
 	burst  int
 	logger *slog.Logger
 
 	reading sync.Mutex // held while the store is read
 
 	mu       sync.Mutex // guards what follows
-	read     time.Time  // when the store was last found to be as it is here
+	read     time.Time  // when this was last known to equal the store
 	revision int64
 	keys     map[string]*heldKey // by id
 	sessions map[[sha256.Size]byte]retrieve.Session
-	held     map[*hold]struct{}
-	timer    *time.Timer // nil while nothing is held
+	guarded  map[*guarded]struct{}
+	timer    *time.Timer // nil while nothing is guarded
 }
 
-// newKeys makes the ring of a store, from which it is read when it is needed;
-// perMinute is how many questions one key may ask in a minute.
-func newKeys(store retrieve.Keyring, perMinute int, logger *slog.Logger) *keys {
-	return &keys{store: store, rate: rate.Limit(float64(perMinute) / 60), burst: perMinute, logger: logger, held: map[*hold]struct{}{}}
+// newKeyring returns a keyring that is read from the store when it is needed.
+// One key may ask perMinute questions in a minute.
+func newKeyring(store retrieve.Keyring, perMinute int, logger *slog.Logger) *keyring {
+	return &keyring{store: store, rate: rate.Limit(float64(perMinute) / 60), burst: perMinute, logger: logger, guarded: map[*guarded]struct{}{}}
 }
 
-// refresh reads the ring when it was read more than an age ago. It fails when
-// what is here is too old to rely on.
-func (k *keys) refresh(ctx context.Context, age time.Duration) error {
-	if k.age() < age {
+// refresh reads the store unless that was done within maxAge. It fails when the
+// keyring is too old to rely on.
+func (k *keyring) refresh(ctx context.Context, maxAge time.Duration) error {
+	if k.age() < maxAge {
 		return nil
 	}
 	k.reading.Lock()
 	defer k.reading.Unlock()
-	if k.age() < age {
-		return nil // another has read it meanwhile
+	if k.age() < maxAge {
+		return nil // another request has read it meanwhile
 	}
-	// Others wait for it too, whether this request goes on or not.
+	// Other requests wait for it too, so it does not end with this one.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ringTimeout)
 	defer cancel()
-	at := time.Now()
-	err := k.load(ctx, at)
+	err := k.load(ctx, time.Now())
 	if err == nil || k.age() < trustFor {
 		return nil
 	}
 	return &Problem{Status: http.StatusServiceUnavailable, Code: "keys_unreadable", cause: err,
-		Detail: "the server cannot read who may use it: try again, and if it stays so look at the server's log"}
+		Detail: "the server cannot read its keys: try again, and if that does not help see the server's log"}
 }
 
-// age is how long ago the ring was read.
-func (k *keys) age() time.Duration {
+// age is how long ago the keyring was read.
+func (k *keyring) age() time.Duration {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.keys == nil {
@@ -141,7 +134,7 @@ func (k *keys) age() time.Duration {
 	return time.Since(k.read)
 }
 
-func (k *keys) load(ctx context.Context, at time.Time) error {
+func (k *keyring) load(ctx context.Context, at time.Time) error {
 	revision, err := k.store.Revision(ctx)
 	if err != nil {
 		return err
@@ -179,9 +172,9 @@ func (k *keys) load(ctx context.Context, at time.Time) error {
 	return nil
 }
 
-// byKey gives who shows a key, nil if there is no such key. An expired one is
-// an error.
-func (k *keys) byKey(key string) (*holder, error) {
+// byKey returns the holder of a key, nil if there is no such key, and an error
+// with it if the key has expired.
+func (k *keyring) byKey(key string) (*holder, error) {
 	digest := sha256.Sum256([]byte(key))
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -198,12 +191,12 @@ func (k *keys) byKey(key string) (*holder, error) {
 	return c, c.expired(time.Now())
 }
 
-// bySession gives who shows a session's token, nil if there is no such session.
-func (k *keys) bySession(token string) (*holder, error) {
+// bySession returns the holder of a session's token, nil if there is no such session.
+func (k *keyring) bySession(token string) (*holder, error) {
 	digest := sha256.Sum256([]byte(token))
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	// Found by a digest of what is shown, of which nobody chooses the bytes.
+	// A map lookup leaks no timing: nobody chooses the bytes of a digest.
 	s, ok := k.sessions[digest]
 	held := k.keys[s.Key]
 	if !ok || held == nil {
@@ -216,89 +209,88 @@ func (k *keys) bySession(token string) (*holder, error) {
 	return c, c.expired(time.Now())
 }
 
-func (w *holder) expired(now time.Time) error {
-	if w.until.IsZero() || now.Before(w.until) {
+func (h *holder) expired(now time.Time) error {
+	if h.until.IsZero() || now.Before(h.until) {
 		return nil
 	}
-	return keyExpired(w.key.Name)
+	return keyExpired(h.key.Name)
 }
 
 func keyExpired(name string) *Problem {
-	return unauthorized("key_expired", "the key %q, or the session begun with it, has expired: make another with 'ibid keys make', or give the key again", name)
+	return unauthorized("key_expired", "the key %q, or the session begun with it, has expired: make another with 'ibid keys make', or enter the key again", name)
 }
 
-// ended says why a holder may no longer go on, if that is so. k.mu is held.
-func (k *keys) ended(c *holder, now time.Time) error {
-	held := k.keys[c.key.ID]
-	gone := held == nil || held.Digest != c.key.Digest
-	if c.session != nil && !gone {
-		_, there := k.sessions[*c.session]
-		gone = !there
+// ended returns why a holder's key or session is no longer valid. k.mu is held.
+func (k *keyring) ended(h *holder, now time.Time) error {
+	held := k.keys[h.key.ID]
+	gone := held == nil || held.Digest != h.key.Digest
+	if h.session != nil && !gone {
+		_, found := k.sessions[*h.session]
+		gone = !found
 	}
 	if gone {
-		return unauthorized("key_revoked", "the key was revoked, or the session ended, while this was going on")
+		return unauthorized("key_revoked", "the key was revoked, or the session ended, during the request")
 	}
 	if !held.Expires.IsZero() && !now.Before(held.Expires) {
 		return keyExpired(held.Name)
 	}
-	return c.expired(now)
+	return h.expired(now)
 }
 
-// unauthorized refuses who shows no key, or one that does not let in.
 func unauthorized(code, format string, args ...any) *Problem {
 	return &Problem{Status: http.StatusUnauthorized, Code: code, Detail: fmt.Sprintf(format, args...)}
 }
 
-// A hold is work that goes on only as long as its holder's key.
-type hold struct {
+// guarded is work that ends with its holder's key.
+type guarded struct {
 	by     *holder
 	cancel context.CancelCauseFunc
 }
 
-// while gives a context that ends when its holder's key is revoked or expires,
-// or its session ends, with the reason as its cause. For work that outlives its
-// request, give a context without the request's cancellation.
-func (k *keys) while(ctx context.Context) (context.Context, context.CancelFunc) {
+// untilRevoked returns a context that ends when its holder's key is revoked or
+// expires, or its session ends, with the reason as its cause. For work that
+// outlives its request, pass a context without the request's cancellation.
+func (k *keyring) untilRevoked(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	h := &hold{holderFrom(ctx), cancel}
+	g := &guarded{holderFrom(ctx), cancel}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.held[h] = struct{}{}
+	k.guarded[g] = struct{}{}
 	if k.timer == nil {
-		k.timer = time.AfterFunc(lookEvery, k.look)
+		k.timer = time.AfterFunc(checkEvery, k.check)
 	}
 	return ctx, func() {
 		k.mu.Lock()
-		delete(k.held, h)
+		delete(k.guarded, g)
 		k.mu.Unlock()
 		cancel(nil)
 	}
 }
 
-// look ends what goes on with keys that have ended, as long as anything does.
-func (k *keys) look() {
+// check ends the work of keys that are no longer valid, for as long as there is any work.
+func (k *keyring) check() {
 	unreadable := k.refresh(context.Background(), freshFor)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	now := time.Now()
-	for h := range k.held {
-		if err := errors.Join(unreadable, k.ended(h.by, now)); err != nil {
-			h.cancel(err)
-			delete(k.held, h)
+	for g := range k.guarded {
+		if err := errors.Join(unreadable, k.ended(g.by, now)); err != nil {
+			g.cancel(err)
+			delete(k.guarded, g)
 		}
 	}
-	if len(k.held) == 0 {
+	if len(k.guarded) == 0 {
 		k.timer = nil
 		return
 	}
-	k.timer.Reset(lookEvery)
+	k.timer.Reset(checkEvery)
 }
 
-// used notes the use of a key, now and then.
-func (k *keys) used(ctx context.Context, key *heldKey) {
+// noteUse stores that a key was used, every [noteEvery].
+func (k *keyring) noteUse(ctx context.Context, key *heldKey) {
 	now := time.Now()
 	key.mu.Lock()
-	due := now.Sub(key.noted) >= usedEvery
+	due := now.Sub(key.noted) >= noteEvery
 	if due {
 		key.noted = now
 	}
@@ -309,6 +301,6 @@ func (k *keys) used(ctx context.Context, key *heldKey) {
 	ctx, cancel := context.WithTimeout(ctx, ringTimeout)
 	defer cancel()
 	if err := k.store.Used(ctx, key.ID, now); err != nil && !errors.Is(err, context.Canceled) {
-		k.logger.WarnContext(ctx, "the use of a key was not noted", "key", key.ID, "error", err)
+		k.logger.WarnContext(ctx, "the use of a key could not be stored", "key", key.ID, "error", err)
 	}
 }

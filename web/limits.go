@@ -14,34 +14,32 @@ import (
 
 // Limits on keys.
 const (
-	// MaxTries is how many wrong keys an address may show in a minute.
+	// MaxTries is how many wrong keys an address may send in a minute.
 	MaxTries = 10
 	// DefaultKeyRate is the default of [Options.KeyRate].
 	DefaultKeyRate = 600
 
-	tryFor = time.Minute
-	// maxTried is how many addresses are counted at a time; those over it are
+	triesWindow = time.Minute
+	// maxTried is how many addresses are counted separately; the rest are
 	// counted together.
 	maxTried = 10_000
 )
 
-// tries counts the wrong keys that each address has shown.
-type tries struct {
-	mu    sync.Mutex
-	from  map[netip.Prefix]*tried
-	swept time.Time // of addresses whose minute is over
+// failedKeys counts the wrong keys that each address has sent. The zero value is ready.
+type failedKeys struct {
+	mu     sync.Mutex
+	byFrom map[netip.Prefix]*failedTries
+	swept  time.Time // of addresses whose window has passed
 }
 
-// A tried address has a minute that began with a wrong key.
-type tried struct {
-	began time.Time
-	wrong int
+type failedTries struct {
+	began time.Time // of the window
+	count int
 }
 
-// prefixOf is what is counted as one: an IPv4 address, or the network of 64
-// bits that one host of IPv6 usually has to itself. What is no address is
-// counted as one too.
-func prefixOf(address string) netip.Prefix {
+// networkOf is what failedKeys counts as one: an IPv4 address, or the network of 64
+// bits that one IPv6 host usually has. Whatever is no address is counted as one too.
+func networkOf(address string) netip.Prefix {
 	a, err := netip.ParseAddr(address)
 	if err != nil {
 		return netip.Prefix{}
@@ -58,76 +56,78 @@ func prefixOf(address string) netip.Prefix {
 	return p
 }
 
-// of gives what an address has tried in the minute, nil if nothing. t.mu is held.
-func (t *tries) of(p netip.Prefix, now time.Time) *tried {
-	w := t.from[p]
-	if w == nil || now.Sub(w.began) >= tryFor {
-		return nil
+// current returns the tries of a network in its window, nil for none. f.mu is held.
+func (f *failedKeys) current(p netip.Prefix, now time.Time) *failedTries {
+	if t := f.byFrom[p]; t != nil && now.Sub(t.began) < triesWindow {
+		return t
 	}
-	return w
+	return nil
 }
 
-// wait gives how long an address is to show no more keys.
-func (t *tries) wait(address string, now time.Time) time.Duration {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	p := prefixOf(address)
-	w := t.of(p, now)
-	if w == nil && len(t.from) >= maxTried {
-		w = t.of(netip.Prefix{}, now)
+// wait returns for how long an address may not send keys.
+func (f *failedKeys) wait(address string, now time.Time) time.Duration {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	t := f.current(networkOf(address), now)
+	if t == nil && len(f.byFrom) >= maxTried {
+		t = f.current(netip.Prefix{}, now)
 	}
-	if w == nil || w.wrong < MaxTries {
+	if t == nil || t.count < MaxTries {
 		return 0
 	}
-	return tryFor - now.Sub(w.began)
+	return triesWindow - now.Sub(t.began)
 }
 
-// wrong counts a wrong key of an address.
-func (t *tries) wrong(address string, now time.Time) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	p := prefixOf(address)
-	w := t.of(p, now)
-	if w == nil {
-		if t.from == nil {
-			t.from = map[netip.Prefix]*tried{}
-		}
-		if len(t.from) >= maxTried && now.Sub(t.swept) >= time.Second {
-			t.swept = now
-			for p := range t.from {
-				if t.of(p, now) == nil {
-					delete(t.from, p)
+// add counts a wrong key.
+func (f *failedKeys) add(address string, now time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	p := networkOf(address)
+	t := f.current(p, now)
+	if t == nil && len(f.byFrom) >= maxTried {
+		if now.Sub(f.swept) >= time.Second {
+			f.swept = now
+			for old := range f.byFrom {
+				if f.current(old, now) == nil {
+					delete(f.byFrom, old)
 				}
 			}
 		}
-		if len(t.from) >= maxTried {
+		if len(f.byFrom) >= maxTried {
 			p = netip.Prefix{}
-			w = t.of(p, now)
-		}
-		if w == nil {
-			w = &tried{began: now}
-			t.from[p] = w
+			t = f.current(p, now)
 		}
 	}
-	w.wrong++
+	if t == nil {
+		if f.byFrom == nil {
+			f.byFrom = map[netip.Prefix]*failedTries{}
+		}
+		t = &failedTries{began: now}
+		f.byFrom[p] = t
+	}
+	t.count++
 }
 
-// tooMany refuses what comes too soon.
+// tooMany returns a 429 problem and sets when to try again.
 func tooMany(c echo.Context, code string, wait time.Duration, format string, args ...any) *Problem {
-	comeBack(c, wait)
+	setRetryAfter(c, wait)
 	return &Problem{Status: http.StatusTooManyRequests, Code: code, Detail: fmt.Sprintf(format, args...)}
 }
 
-// comeBack says when to try again.
-func comeBack(c echo.Context, wait time.Duration) {
+func setRetryAfter(c echo.Context, wait time.Duration) {
 	c.Response().Header().Set(echo.HeaderRetryAfter, strconv.Itoa(max(1, int(math.Ceil(wait.Seconds())))))
 }
 
-// bounded turns away questions over the limits at once, rather than let them
-// queue.
-func (s *server) bounded(next echo.HandlerFunc) echo.HandlerFunc {
+// A limiter bounds the questions that are answered at a time. Those over its
+// limits are rejected rather than queued.
+type limiter struct{ slots chan struct{} }
+
+func newLimiter(most int) limiter { return limiter{make(chan struct{}, most)} }
+
+// bounded takes a slot for a request.
+func (l limiter) bounded(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		release, err := s.acquire(c)
+		release, err := l.acquire(c)
 		if err != nil {
 			return err
 		}
@@ -136,44 +136,42 @@ func (s *server) bounded(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// acquire takes one of the places for questions, until release is called. There
-// are limits on the questions of one key in a minute, on those of one key in
-// hand, which may be half of all, and on all.
-func (s *server) acquire(c echo.Context) (release func(), _ error) {
-	done := func() {}
-	if who := holderFrom(c.Request().Context()); who != nil {
+// acquire takes a slot until release is called. It fails if all slots are taken,
+// if one key has half of them, or if the key has asked too often in a minute.
+func (l limiter) acquire(c echo.Context) (release func(), _ error) {
+	releaseKey := func() {}
+	if caller := holderFrom(c.Request().Context()); caller != nil {
 		var err error
-		if done, err = s.ofKey(c, who.key); err != nil {
+		if releaseKey, err = caller.key.acquire(c, max(1, cap(l.slots)/2)); err != nil {
 			return nil, err
 		}
 	}
 	select {
-	case s.asks <- struct{}{}:
-		return func() { <-s.asks; done() }, nil
+	case l.slots <- struct{}{}:
+		return func() { <-l.slots; releaseKey() }, nil
 	default:
-		done()
-		return nil, tooMany(c, "too_many_questions", 2*time.Second, "%d questions are being answered already: ask again in a moment", cap(s.asks))
+		releaseKey()
+		return nil, tooMany(c, "too_many_questions", 2*time.Second, "%d questions are being answered already: ask again in a moment", cap(l.slots))
 	}
 }
 
-// ofKey counts a question of a key until done.
-func (s *server) ofKey(c echo.Context, key *heldKey) (done func(), _ error) {
-	most := max(1, cap(s.asks)/2)
-	key.mu.Lock()
-	defer key.mu.Unlock()
-	if key.asks >= most {
-		return nil, tooMany(c, "too_many_questions", 2*time.Second, "%d questions of this key are being answered already: ask again in a moment", key.asks)
+// acquire counts a question of the key, which may have most at a time, until release is called.
+func (u *usage) acquire(c echo.Context, most int) (release func(), _ error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.asks >= most {
+		return nil, tooMany(c, "too_many_questions", 2*time.Second, "%d questions of this key are being answered already: ask again in a moment", u.asks)
 	}
 	now := time.Now()
-	turn := key.rate.ReserveN(now, 1)
+	turn := u.rate.ReserveN(now, 1)
 	if wait := turn.DelayFrom(now); wait > 0 {
 		turn.CancelAt(now)
-		return nil, tooMany(c, "too_fast", wait, "this key has asked %d questions in a minute: ask again after the time in Retry-After", s.keys.burst)
+		return nil, tooMany(c, "too_fast", wait, "this key has asked %d questions in a minute: ask again after the time in Retry-After", u.rate.Burst())
 	}
-	key.asks++
+	u.asks++
 	return func() {
-		key.mu.Lock()
-		defer key.mu.Unlock()
-		key.asks--
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		u.asks--
 	}, nil
 }

@@ -15,47 +15,39 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// MCP over streamable HTTP holds nothing between requests: each is checked on
-// its own, as every other, and a server that was restarted goes on. The session
-// that a client is given is a name it calls by, so that its notice that a call
-// is canceled, which comes in a request of its own, finds that call.
-
-// sessionHeader names the session.
-const sessionHeader = "Mcp-Session-Id"
-
-// mcpFace is MCP over HTTP.
-type mcpFace struct {
+// mcpHTTP serves MCP over streamable HTTP. It keeps no state between requests, so
+// that clients notice no restart. The session id only lets a client cancel a call
+// of its own, by a notification in another request.
+type mcpHTTP struct {
+	*mcpServer
+	limiter limiter
 	handler http.Handler
 
 	mu    sync.Mutex
 	calls map[mcpCallID]*mcpCall // under way
 }
 
-// An mcpCallID names a call under way.
 type mcpCallID struct{ by, session, id string }
 
 type mcpCall struct{ cancel context.CancelCauseFunc }
 
-// errCalledOff ends a call that its client has canceled.
-var errCalledOff = errors.New("the client canceled it")
+// sessionHeader has the id of the session.
+const sessionHeader = "Mcp-Session-Id"
 
-// routeMCP adds /mcp.
-func (s *server) routeMCP(e *echo.Echo) {
-	server := s.newMCP()
-	f := &mcpFace{calls: map[mcpCallID]*mcpCall{}, handler: mcp.NewStreamableHTTPHandler(
-		func(*http.Request) *mcp.Server { return server },
+// errCallCanceled ends a call that its client has canceled.
+var errCallCanceled = errors.New("the client canceled it")
+
+func newMCPHTTP(m *mcpServer, l limiter) *mcpHTTP {
+	protocol := m.newProtocol()
+	return &mcpHTTP{mcpServer: m, limiter: l, calls: map[mcpCallID]*mcpCall{}, handler: mcp.NewStreamableHTTPHandler(
+		func(*http.Request) *mcp.Server { return protocol },
 		&mcp.StreamableHTTPOptions{
 			Stateless: true, MaxRequestBodyBytes: MaxBody, PropagateRequestCancellation: true,
-			DisableLocalhostProtection: true, // checkHost knows the names that are ours
+			DisableLocalhostProtection: true, // hostCheck does it
 		})}
-	e.POST("/mcp", func(c echo.Context) error { return s.mcpPost(c, f) })
-	e.DELETE("/mcp", func(c echo.Context) error {
-		f.end(caller(c), sessionOf(c.Request()))
-		return c.NoContent(http.StatusNoContent)
-	})
 }
 
-// sessionOf is the session that a request names, empty for none that we gave.
+// sessionOf is the session that a request names, empty for none of this server.
 func sessionOf(r *http.Request) string {
 	if v := r.Header.Get(sessionHeader); len(v) <= 64 {
 		return v
@@ -63,9 +55,9 @@ func sessionOf(r *http.Request) string {
 	return ""
 }
 
-// mcpPost takes one message.
-func (s *server) mcpPost(c echo.Context, f *mcpFace) error {
-	body, err := sent(c, MaxBody)
+// post handles one message.
+func (h *mcpHTTP) post(c echo.Context) error {
+	body, err := readBody(c, MaxBody)
 	if err != nil {
 		return err
 	}
@@ -77,10 +69,10 @@ func (s *server) mcpPost(c echo.Context, f *mcpFace) error {
 		} `json:"params"`
 	}
 	if err := json.Unmarshal(body, &message); err != nil {
-		return invalid("bad_json", "the request body is not one JSON-RPC message; batches are not taken")
+		return invalid("bad_json", "the request body is not one JSON-RPC message; batches are not accepted")
 	}
-	if message.ID != nil && message.Method != "" { // what asks for something takes a place
-		release, err := s.acquire(c)
+	if message.ID != nil && message.Method != "" { // not a notification or a reply
+		release, err := h.limiter.acquire(c)
 		if err != nil {
 			return err
 		}
@@ -89,94 +81,91 @@ func (s *server) mcpPost(c echo.Context, f *mcpFace) error {
 	r := c.Request()
 	ctx, cancel := context.WithCancelCause(r.Context())
 	defer cancel(nil)
-	by, session := caller(c), sessionOf(r)
+	by, session := callerID(c), sessionOf(r)
 	switch {
 	case message.Method == "notifications/cancelled":
-		f.cancel(mcpCallID{by, session, string(message.Params.RequestID)})
+		h.cancelCalls(func(id mcpCallID) bool { return id == mcpCallID{by, session, string(message.Params.RequestID)} })
 	case message.Method == "initialize":
 		c.Response().Header().Set(sessionHeader, rand.Text())
 	case message.ID != nil && session != "":
-		defer f.begin(mcpCallID{by, session, string(message.ID)}, &mcpCall{cancel})()
+		defer h.addCall(mcpCallID{by, session, string(message.ID)}, &mcpCall{cancel})()
 	}
-	w := &patientWriter{ResponseWriter: c.Response()}
-	ctx = context.WithValue(ctx, mcpRequestOf{}, &mcpRequest{ctx: ctx, base: s.base(c), working: w.working})
+	w := &mcpWriter{ResponseWriter: c.Response()}
+	ctx = context.WithValue(ctx, mcpRequestKey{}, &mcpRequest{ctx: ctx, base: h.base(c), started: w.startEvents})
 	r = r.WithContext(ctx)
 	r.Body = io.NopCloser(bytes.NewReader(body))
-	stop := w.beat(cancel)
-	f.handler.ServeHTTP(w, r)
+	stop := keepAlive(w.comment, func(err error) { cancel(readerGone(err)) })
+	h.handler.ServeHTTP(w, r)
 	stop()
 	return nil
 }
 
-// begin enters a call until end is called.
-func (f *mcpFace) begin(id mcpCallID, call *mcpCall) (end func()) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.calls[id] = call
+// deleteSession cancels all calls of a session.
+func (h *mcpHTTP) deleteSession(c echo.Context) error {
+	by, session := callerID(c), sessionOf(c.Request())
+	h.cancelCalls(func(id mcpCallID) bool { return session != "" && id.by == by && id.session == session })
+	return c.NoContent(http.StatusNoContent)
+}
+
+// addCall adds a call until remove is called.
+func (h *mcpHTTP) addCall(id mcpCallID, call *mcpCall) (remove func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.calls[id] = call
 	return func() {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		if f.calls[id] == call {
-			delete(f.calls, id)
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if h.calls[id] == call {
+			delete(h.calls, id)
 		}
 	}
 }
 
-// cancel stops a call, if it is under way.
-func (f *mcpFace) cancel(id mcpCallID) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if call := f.calls[id]; call != nil {
-		call.cancel(errCalledOff)
-	}
-}
-
-// end stops all calls of a session.
-func (f *mcpFace) end(by, session string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for id, call := range f.calls {
-		if session != "" && id.by == by && id.session == session {
-			call.cancel(errCalledOff)
+func (h *mcpHTTP) cancelCalls(match func(mcpCallID) bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for id, call := range h.calls {
+		if match(id) {
+			call.cancel(errCallCanceled)
 		}
 	}
 }
 
-// A patientWriter gives every write of a stream of events its time, and puts
-// a comment in where nothing is written for long, as [eventStream] does.
-type patientWriter struct {
+// An mcpWriter sets a deadline for every write of a stream of events, and writes
+// a comment when there are none for long, as [eventStream] does.
+type mcpWriter struct {
 	http.ResponseWriter
 
 	mu     sync.Mutex
-	begun  bool // the status has gone out
-	events bool // what is written are events
+	begun  bool // the status has been sent
+	events bool // events are being written
 }
 
 // Unwrap is for [http.ResponseController].
-func (w *patientWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+func (w *mcpWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-func (w *patientWriter) WriteHeader(status int) {
+func (w *mcpWriter) WriteHeader(status int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.begin(status)
 }
 
-func (w *patientWriter) begin(status int) {
+func (w *mcpWriter) begin(status int) {
 	w.begun = true
 	if w.Header().Get(echo.HeaderContentType) == "text/event-stream" {
 		w.Header().Set(echo.HeaderCacheControl, "no-store")
-		w.Header().Set("X-Accel-Buffering", "no") // nginx would hold events back
+		w.Header().Set("X-Accel-Buffering", "no") // or nginx buffers events
 	}
 	w.ResponseWriter.WriteHeader(status)
 }
 
-func (w *patientWriter) Write(b []byte) (int, error) {
+func (w *mcpWriter) Write(b []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.write(b)
 }
 
-func (w *patientWriter) write(b []byte) (int, error) {
+func (w *mcpWriter) write(b []byte) (int, error) {
 	if !w.begun {
 		w.begin(http.StatusOK)
 	}
@@ -186,47 +175,20 @@ func (w *patientWriter) write(b []byte) (int, error) {
 	return w.ResponseWriter.Write(b)
 }
 
-// working says that the work on a message has begun: its header is set, and
-// what is written from here on are events.
-func (w *patientWriter) working() {
+// startEvents notes that the header is set and that events follow.
+func (w *mcpWriter) startEvents() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.events = true
 }
 
-// beat keeps a stream of events alive until stop is called; it calls cancel
-// when nobody takes it.
-func (w *patientWriter) beat(cancel context.CancelCauseFunc) (stop func()) {
-	done := make(chan struct{})
-	var beating sync.WaitGroup
-	beating.Go(func() {
-		tick := time.NewTicker(heartbeat)
-		defer tick.Stop()
-		for {
-			select {
-			case <-done:
-				return
-			case <-tick.C:
-				if err := w.comment(); err != nil {
-					cancel(readerGone(err))
-					return
-				}
-			}
-		}
-	})
-	return func() {
-		close(done)
-		beating.Wait()
-	}
-}
-
-func (w *patientWriter) comment() error {
+func (w *mcpWriter) comment() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !w.events {
 		return nil
 	}
-	if _, err := w.write([]byte(": still here\n\n")); err != nil {
+	if _, err := w.write([]byte(keepAliveComment)); err != nil {
 		return err
 	}
 	return http.NewResponseController(w.ResponseWriter).Flush()

@@ -2,11 +2,14 @@ package web
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"ibid/cite/rewrite"
@@ -14,54 +17,127 @@ import (
 	"ibid/retrieve"
 )
 
+// documentURI begins the URIs of documents; an id follows, each segment escaped.
+const documentURI = "ibid://documents/"
+
+func resourceOf(document string) string {
+	return strings.TrimSuffix(documentURI, "/documents/") + Link("", document, 0, 0)
+}
+
+// mcpPageSize is how many documents one page of the list of resources has.
+const mcpPageSize = 100
+
+// listDocuments lists the documents as resources, a page at a time.
+func (m *mcpServer) listDocuments(ctx context.Context, p *mcp.ListResourcesParams) (*mcp.ListResourcesResult, error) {
+	after := ""
+	if p != nil && p.Cursor != "" {
+		id, err := base64.RawURLEncoding.DecodeString(p.Cursor)
+		if err != nil {
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "this cursor is invalid: list the resources from the beginning"}
+		}
+		after = string(id)
+	}
+	all, err := m.catalog.Documents(ctx, retrieve.Filter{})
+	if err != nil {
+		return nil, m.resourceFailed(ctx, fmt.Errorf("listing the documents: %w", err))
+	}
+	list := &mcp.ListResourcesResult{Resources: []*mcp.Resource{}, Cacheable: mcp.Cacheable{CacheScope: "private"}}
+	for _, d := range all {
+		if d.ID <= after {
+			continue
+		}
+		if len(list.Resources) == mcpPageSize {
+			list.NextCursor = base64.RawURLEncoding.EncodeToString([]byte(after))
+			break
+		}
+		list.Resources = append(list.Resources, &mcp.Resource{URI: resourceOf(d.ID), Name: d.ID, Title: oneLine(d.Title), MIMEType: "text/plain", Size: int64(d.Bytes),
+			Description: fmt.Sprintf("%s, in the collection %s", d.Format, oneLine(d.Collection))})
+		after = d.ID
+	}
+	return list, nil
+}
+
+// resourceFailed is an error outside tools.
+func (m *mcpServer) resourceFailed(ctx context.Context, err error) error {
+	p := m.problem(ctx, err)
+	code := int64(jsonrpc.CodeInternalError)
+	if p.Status < 500 {
+		code = jsonrpc.CodeInvalidParams
+	}
+	return &jsonrpc.Error{Code: code, Message: rewrite.Neutral(p.Detail)}
+}
+
+// maxResource is how much of a document's text a resource has, in bytes.
+const maxResource = 256 << 10
+
+// readDocument reads a document as a resource: its text, from the beginning.
+func (m *mcpServer) readDocument(ctx context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+	id, err := url.PathUnescape(strings.TrimPrefix(req.Params.URI, documentURI))
+	if err != nil {
+		return nil, mcp.ResourceNotFoundError(req.Params.URI)
+	}
+	d, err := m.catalog.Document(ctx, id)
+	if errors.Is(err, retrieve.ErrNotFound) {
+		return nil, mcp.ResourceNotFoundError(req.Params.URI)
+	}
+	if err != nil {
+		return nil, m.resourceFailed(ctx, fmt.Errorf("reading a document: %w", err))
+	}
+	text := d.Text
+	if len(text) > maxResource {
+		text = text[:runeStart(text, maxResource)]
+	}
+	contents := []*mcp.ResourceContents{{URI: req.Params.URI, MIMEType: "text/plain", Text: rewrite.Neutral(text),
+		Meta: mcp.Meta{"title": oneLine(d.Title), "bytes": len(d.Text), "truncated": len(text) < len(d.Text)}}}
+	return &mcp.ReadResourceResult{Contents: contents}, nil
+}
+
 // mcpPlace are the arguments of the tool read_source.
 type mcpPlace struct {
 	Document string `json:"document" jsonschema:"the document's id (folder/path), as sources and passages name it"`
-	Start    int    `json:"start,omitempty" jsonschema:"first byte to mark, as a citation or passage names it; alone it says where to begin to read"`
-	End      int    `json:"end,omitempty" jsonschema:"behind the last byte to mark"`
+	Start    int    `json:"start,omitempty" jsonschema:"first byte to mark, as a citation or passage names it; without end it is where to begin to read"`
+	End      int    `json:"end,omitempty" jsonschema:"the byte after the last to mark"`
 	Page     int    `json:"page,omitempty" jsonschema:"the page to read, from 1, in place of start and end"`
 }
 
-// An mcpText is what the tool read_source gives.
+// An mcpText is the result of the tool read_source.
 type mcpText struct {
 	Document string `json:"document"`
 	Title    string `json:"title"`
 	Format   string `json:"format"`
 	Bytes    int    `json:"bytes" jsonschema:"length of the whole text"`
 	Pages    int    `json:"pages" jsonschema:"0 for a document without pages"`
-	// Start and End are what of the text is given.
-	Start int `json:"start" jsonschema:"first byte of what is given here"`
-	End   int `json:"end" jsonschema:"behind the last byte of what is given here: the start to go on with, if it is less than bytes"`
-	Page  int `json:"page,omitempty" jsonschema:"the page that it begins on"`
-	// Text is all that is given; the bytes asked for stand between the marks.
+	Start    int    `json:"start" jsonschema:"first byte of the text that is returned"`
+	End      int    `json:"end" jsonschema:"the byte after the last that is returned: the start to continue at, if it is less than bytes"`
+	Page     int    `json:"page,omitempty" jsonschema:"the page that the text begins on"`
 	Text     string `json:"text" jsonschema:"the text, with the bytes asked for between ⟦ and ⟧"`
 	Quoted   string `json:"quoted,omitempty" jsonschema:"the bytes asked for"`
 	Link     string `json:"link,omitempty"`
 	Resource string `json:"resource"`
 }
 
-// Sizes of what read_source gives, in bytes.
+// Sizes of the text that read_source returns, in bytes.
 const (
-	aroundPlace = 4 << 10  // before and behind a place
+	aroundPlace = 4 << 10  // before and after a place
 	maxMarked   = 32 << 10 // the place itself
 	fromStart   = 8 << 10  // where only a beginning is named
 )
 
-// mcpRead reads around a place in a document.
-func (s *server) mcpRead(ctx context.Context, _ *mcp.CallToolRequest, in mcpPlace) (*mcp.CallToolResult, *mcpText, error) {
-	out, err := s.mcpText(ctx, in)
+// readSource reads around a place in a document.
+func (m *mcpServer) readSource(ctx context.Context, _ *mcp.CallToolRequest, in mcpPlace) (*mcp.CallToolResult, *mcpText, error) {
+	out, err := m.textAt(ctx, in)
 	if err != nil {
-		return s.mcpFailed(ctx, fmt.Errorf("reading a source: %w", err)), nil, nil
+		return m.toolFailed(ctx, fmt.Errorf("reading a source: %w", err)), nil, nil
 	}
 	head := fmt.Sprintf("%s (%s), bytes %d-%d of %d", oneLine(out.Title), oneLine(out.Document), out.Start, out.End, out.Bytes)
 	if out.Page > 0 {
 		head += fmt.Sprintf(", from page %d of %d", out.Page, out.Pages)
 	}
-	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: head + "\n\n" + out.Text}}}, out, nil
+	return textResult(head + "\n\n" + out.Text), out, nil
 }
 
-func (s *server) mcpText(ctx context.Context, in mcpPlace) (*mcpText, error) {
-	d, err := s.Library.Document(ctx, in.Document)
+func (m *mcpServer) textAt(ctx context.Context, in mcpPlace) (*mcpText, error) {
+	d, err := m.catalog.Document(ctx, in.Document)
 	if errors.Is(err, retrieve.ErrNotFound) {
 		return nil, &Problem{Status: http.StatusNotFound, Code: "document_not_found", Field: "document", cause: err,
 			Detail: fmt.Sprintf("there is no document %.200q: give an id as search, a source or the list of resources names it", in.Document)}
@@ -69,7 +145,7 @@ func (s *server) mcpText(ctx context.Context, in mcpPlace) (*mcpText, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading %q from the library: %w", in.Document, err)
 	}
-	from, to, err := in.marked(d)
+	from, to, err := in.markedRange(d)
 	if err != nil {
 		return nil, err
 	}
@@ -77,9 +153,9 @@ func (s *server) mcpText(ctx context.Context, in mcpPlace) (*mcpText, error) {
 	switch {
 	case in.Page > 0:
 	case from < to:
-		lo, hi = lineBefore(d.Text, max(0, from-aroundPlace), from), lineBehind(d.Text, to, min(len(d.Text), to+aroundPlace))
+		lo, hi = lineStartAfter(d.Text, max(0, from-aroundPlace), from), lineEndBefore(d.Text, to, min(len(d.Text), to+aroundPlace))
 	default:
-		hi = lineBehind(d.Text, from, min(len(d.Text), from+fromStart))
+		hi = lineEndBefore(d.Text, from, min(len(d.Text), from+fromStart))
 	}
 	out := &mcpText{Document: d.ID, Title: d.Title, Format: d.Format, Bytes: len(d.Text), Pages: len(d.Pages), Start: lo, End: hi, Resource: resourceOf(d.ID)}
 	for _, p := range d.Pages {
@@ -91,20 +167,19 @@ func (s *server) mcpText(ctx context.Context, in mcpPlace) (*mcpText, error) {
 		out.Link = Link(base, d.ID, from, to)
 	}
 	if from == to || in.Page > 0 {
-		out.Text = unmarked(d.Text[lo:hi])
+		out.Text = withoutMarks(d.Text[lo:hi])
 		return out, nil
 	}
-	out.Quoted = unmarked(d.Text[from:to])
-	out.Text = unmarked(d.Text[lo:from]) + "⟦" + out.Quoted + "⟧" + unmarked(d.Text[to:hi])
+	out.Quoted = withoutMarks(d.Text[from:to])
+	out.Text = withoutMarks(d.Text[lo:from]) + "⟦" + out.Quoted + "⟧" + withoutMarks(d.Text[to:hi])
 	return out, nil
 }
 
-// marked gives the bytes that are asked for; none where only a beginning is named.
-func (in mcpPlace) marked(d *ingest.Document) (from, to int, err error) {
-	place := func(format string, args ...any) error { return invalid("bad_range", format, args...) }
+// markedRange returns the bytes that are asked for; none where only a beginning is named.
+func (in mcpPlace) markedRange(d *ingest.Document) (from, to int, err error) {
 	switch {
 	case in.Page != 0 && (in.Start != 0 || in.End != 0):
-		return 0, 0, place("give a page, or start and end, not both")
+		return 0, 0, invalid("bad_range", "give a page, or start and end, not both")
 	case in.Page != 0:
 		for _, p := range d.Pages {
 			if p.Number == in.Page {
@@ -112,13 +187,13 @@ func (in mcpPlace) marked(d *ingest.Document) (from, to int, err error) {
 			}
 		}
 		if len(d.Pages) == 0 {
-			return 0, 0, place("%q has no pages: give start and end", in.Document)
+			return 0, 0, invalid("bad_range", "%q has no pages: give start and end", in.Document)
 		}
-		return 0, 0, place("there is no text on page %d of %q, which has %d pages", in.Page, in.Document, len(d.Pages))
+		return 0, 0, invalid("bad_range", "there is no text on page %d of %q, which has %d pages", in.Page, in.Document, len(d.Pages))
 	case in.Start < 0 || in.End != 0 && in.End <= in.Start || max(in.Start, in.End) > len(d.Text):
-		return 0, 0, place("bytes %d to %d are not in %q, which has %d bytes: it may have changed since, so search again", in.Start, in.End, in.Document, len(d.Text))
+		return 0, 0, invalid("bad_range", "bytes %d to %d are not in %q, which has %d bytes: it may have changed since, so search again", in.Start, in.End, in.Document, len(d.Text))
 	case in.End-in.Start > maxMarked:
-		return 0, 0, place("bytes %d to %d are more than the %d that one reading gives: ask for less, and go on where it ends", in.Start, in.End, maxMarked)
+		return 0, 0, invalid("bad_range", "bytes %d to %d are more than the %d of one reading: ask for less, and continue where it ends", in.Start, in.End, maxMarked)
 	case in.End == 0:
 		from = runeStart(d.Text, in.Start)
 		return from, from, nil
@@ -126,21 +201,21 @@ func (in mcpPlace) marked(d *ingest.Document) (from, to int, err error) {
 	return runeStart(d.Text, in.Start), runeEnd(d.Text, in.End), nil
 }
 
-// unmarked is neutral text in which nothing passes for a mark.
-func unmarked(text string) string {
+// withoutMarks is neutral text that contains neither ⟦ nor ⟧.
+func withoutMarks(text string) string {
 	return strings.NewReplacer("⟦", "[", "⟧", "]").Replace(rewrite.Neutral(text))
 }
 
-// lineBefore is the first beginning of a line from lo on, lo itself where none
-// is before at; lineBehind the last end of a line up to hi, and hi where none is.
-func lineBefore(text string, lo, at int) int {
+// lineStartAfter is the first beginning of a line after lo and before at, lo without one.
+func lineStartAfter(text string, lo, at int) int {
 	if i := strings.IndexByte(text[lo:at], '\n'); lo > 0 && i >= 0 {
 		return lo + i + 1
 	}
 	return runeStart(text, lo)
 }
 
-func lineBehind(text string, at, hi int) int {
+// lineEndBefore is the last end of a line after at and before hi, hi without one.
+func lineEndBefore(text string, at, hi int) int {
 	if i := strings.LastIndexByte(text[at:hi], '\n'); hi < len(text) && i >= 0 {
 		return at + i + 1
 	}

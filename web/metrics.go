@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net/http"
 	"slices"
 	"strconv"
@@ -17,12 +18,11 @@ import (
 	"ibid/ingest"
 )
 
-// Metrics are what Prometheus reads of one server. No label has a value that a
-// client, a document or a model chose: those that may come are written down, and
-// all others are counted as "other".
+// Metrics are what Prometheus reads from one server. No label has a value that a
+// client, a document or a model chose: values that are not expected count as "other".
 type Metrics struct {
 	registry *prometheus.Registry
-	server   atomic.Pointer[server] // whose state is told; nil before there is one
+	server   atomic.Pointer[serverState] // nil before there is a server
 	price    Price
 
 	requests    *prometheus.HistogramVec // route, method
@@ -50,19 +50,18 @@ type Metrics struct {
 	files       *prometheus.CounterVec // action
 }
 
-// A Price is what a million tokens cost, in any currency.
+// A Price is the cost of a million tokens, in any currency.
 type Price struct{ In, Out float64 }
 
-// StoreFigures are the size of the store, and how the reading of files went.
+// StoreFigures are the size of the store, and how reading files went.
 type StoreFigures struct {
 	Documents, Chunks int
-	Bytes             int64 // on disk; less than 0 where that is not known
-	// ReaderDeaths counts the child processes that died over a file.
+	Bytes             int64 // on disk; negative if unknown
+	// ReaderDeaths counts the child processes that died reading a file.
 	ReaderDeaths int64
 }
 
-// NewMetrics makes metrics that have counted nothing. Without a price nothing
-// is said of costs.
+// NewMetrics makes metrics. Without a price there are none for costs.
 func NewMetrics(price Price) *Metrics {
 	m := &Metrics{registry: prometheus.NewRegistry(), price: price}
 	quick := []float64{.0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120}
@@ -102,25 +101,24 @@ func NewMetrics(price Price) *Metrics {
 	if price != (Price{}) {
 		m.cost = counter("model_cost_total", "What the tokens cost, in the currency of --price-in and --price-out.").WithLabelValues()
 	}
-	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), state{m})
+	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), stateCollector{m})
 	return m
 }
 
-// Handler gives the metrics, at /metrics and nowhere else, to whoever asks: it
-// is for an address of its own.
+// Handler serves the metrics at /metrics to everybody: it is for an address of its own.
 func (m *Metrics) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4, Timeout: 10 * time.Second}))
 	return mux
 }
 
-// Synced counts a file that a sync met.
+// Synced counts a file that a sync visited.
 func (m *Metrics) Synced(c ingest.Change) {
 	m.files.WithLabelValues(known(string(c.Action), string(ingest.Added), string(ingest.Updated), string(ingest.Unchanged),
 		string(ingest.Renamed), string(ingest.Removed), string(ingest.Skipped), string(ingest.Failed))).Inc()
 }
 
-// known is a value if it is one of those, else "other".
+// known returns the value if it is expected, else "other".
 func known(value string, among ...string) string {
 	if slices.Contains(among, value) {
 		return value
@@ -129,41 +127,55 @@ func known(value string, among ...string) string {
 }
 
 // measure counts requests.
-func (s *server) measure(next echo.HandlerFunc) echo.HandlerFunc {
-	return func(c echo.Context) error {
-		start := time.Now()
-		err := next(c)
-		route, method := "other", known(c.Request().Method, http.MethodGet, http.MethodHead, http.MethodPost, http.MethodDelete, http.MethodOptions)
-		if _, ok := s.accessTo(c); ok {
-			route = c.Path()
+func measure(m *Metrics, routes accessTable) echo.MiddlewareFunc {
+	return func(next echo.HandlerFunc) echo.HandlerFunc {
+		return func(c echo.Context) error {
+			start := time.Now()
+			err := next(c)
+			route, method := "other", known(c.Request().Method, http.MethodGet, http.MethodHead, http.MethodPost, http.MethodDelete, http.MethodOptions)
+			if _, ok := routes.ofRequest(c); ok {
+				route = c.Path()
+			}
+			m.requests.WithLabelValues(route, method).Observe(time.Since(start).Seconds())
+			m.replies.WithLabelValues(route, method, strconv.Itoa(c.Response().Status)).Inc()
+			return err
 		}
-		s.Metrics.requests.WithLabelValues(route, method).Observe(time.Since(start).Seconds())
-		s.Metrics.replies.WithLabelValues(route, method, strconv.Itoa(c.Response().Status)).Inc()
-		return err
 	}
 }
 
-// metrics gives the metrics, which count what is in every collection.
-func (s *server) metrics(c echo.Context) error {
-	if who := holderFrom(c.Request().Context()); who != nil && len(who.key.Collections) > 0 {
+// send replies with the metrics, which count what is in every collection.
+func (m *Metrics) send(c echo.Context) error {
+	if caller := holderFrom(c.Request().Context()); caller != nil && len(caller.key.Collections) > 0 {
 		return &Problem{Status: http.StatusForbidden, Code: "outside_key",
 			Detail: "the metrics count what is in every collection: use a key for all of them, or --metrics-addr"}
 	}
 	if err := setWriteDeadline(c.Response(), time.Now().Add(replyTimeout)); err != nil {
 		return err
 	}
-	s.Metrics.Handler().ServeHTTP(c.Response(), c.Request())
+	m.Handler().ServeHTTP(c.Response(), c.Request())
 	return nil
 }
 
-// state collects what a server is in at the moment.
-type state struct{ m *Metrics }
+// serverState is what the metrics report of a server at the moment they are read.
+type serverState struct {
+	limiter  limiter
+	drawings *drawings
+	catalog  *catalog
+	figures  func(context.Context) (StoreFigures, error) // may be nil
+	logger   *slog.Logger
+}
 
-// Describe describes nothing: what there is depends on the server.
-func (state) Describe(chan<- *prometheus.Desc) {}
+// watch makes the metrics report the state of a server.
+func (m *Metrics) watch(s serverState) { m.server.Store(&s) }
 
-// Collect asks the server.
-func (c state) Collect(out chan<- prometheus.Metric) {
+// stateCollector collects the state of the server.
+type stateCollector struct{ m *Metrics }
+
+// Describe describes nothing, since the metrics depend on the server.
+func (stateCollector) Describe(chan<- *prometheus.Desc) {}
+
+// Collect collects the metrics.
+func (c stateCollector) Collect(out chan<- prometheus.Metric) {
 	s := c.m.server.Load()
 	if s == nil {
 		return
@@ -171,13 +183,13 @@ func (c state) Collect(out chan<- prometheus.Metric) {
 	gauge := func(name, help string, kind prometheus.ValueType, value float64) {
 		out <- prometheus.MustNewConstMetric(prometheus.NewDesc("ibid_"+name, help, nil, nil), kind, value)
 	}
-	gauge("questions_in_hand", "Questions and searches that are being answered.", prometheus.GaugeValue, float64(len(s.asks)))
-	gauge("questions_limit", "The most that are answered at a time.", prometheus.GaugeValue, float64(cap(s.asks)))
+	gauge("questions_in_hand", "Questions and searches that are being answered.", prometheus.GaugeValue, float64(len(s.limiter.slots)))
+	gauge("questions_limit", "The most that are answered at a time.", prometheus.GaugeValue, float64(cap(s.limiter.slots)))
 	drawn := s.drawings.counted()
 	gauge("drawn_cache_hits_total", "Drawn pages that were kept from an earlier request.", prometheus.CounterValue, float64(drawn.hits))
 	gauge("drawn_cache_misses_total", "Drawn pages that had to be drawn.", prometheus.CounterValue, float64(drawn.misses))
 	gauge("drawn_cache_bytes", "Bytes of the drawn pages that are kept.", prometheus.GaugeValue, float64(drawn.bytes))
-	i := s.indexing()
+	i := s.catalog.indexing()
 	ready := 0.
 	if i.Ready {
 		ready = 1
@@ -186,21 +198,21 @@ func (c state) Collect(out chan<- prometheus.Metric) {
 	gauge("sync_done_files", "Files of the folders that the sync has accounted for.", prometheus.GaugeValue, float64(i.Done))
 	gauge("sync_seen_files", "Files of the folders that the sync has seen.", prometheus.GaugeValue, float64(i.Total))
 	troubles := 0
-	for _, t := range s.Troubles() {
+	for _, t := range s.catalog.troubles() {
 		if t.Action == ingest.Failed {
 			troubles++
 		}
 	}
 	gauge("sync_failed_files", "Files that the last sync could not read.", prometheus.GaugeValue, float64(troubles))
-	if s.Figures == nil {
+	if s.figures == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	f, err := s.Figures(ctx)
+	f, err := s.figures(ctx)
 	if err != nil {
 		if !errors.Is(err, context.Canceled) {
-			s.Logger.WarnContext(ctx, "the size of the store is not told", "error", err)
+			s.logger.WarnContext(ctx, "the size of the store could not be read", "error", err)
 		}
 		return
 	}

@@ -13,18 +13,18 @@ import (
 	"github.com/labstack/echo/v4/middleware"
 )
 
-// requestID names each request in the log and to the client. A client's own id is not taken over.
+// requestID gives each request an id for the log and the client. The client's own id is ignored.
 func requestID(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		id := rand.Text()
 		c.Response().Header().Set(echo.HeaderXRequestID, id)
 		r := c.Request()
-		c.SetRequest(r.WithContext(context.WithValue(r.Context(), requestIDOf{}, id)))
+		c.SetRequest(r.WithContext(context.WithValue(r.Context(), requestIDKey{}, id)))
 		return next(c)
 	}
 }
 
-// freshDeadline lifts the write deadline that an earlier request left on a kept-alive connection.
+// freshDeadline removes the write deadline that an earlier request left on the connection.
 func freshDeadline(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		if err := setWriteDeadline(c.Response(), time.Time{}); err != nil {
@@ -34,8 +34,7 @@ func freshDeadline(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// setWriteDeadline bounds the writes that follow. Writers without deadlines
-// (a recorder in a test, an HTTP proxy's buffer) are let be.
+// setWriteDeadline bounds the following writes, where the writer supports deadlines.
 func setWriteDeadline(w http.ResponseWriter, t time.Time) error {
 	err := http.NewResponseController(w).SetWriteDeadline(t)
 	if errors.Is(err, http.ErrNotSupported) {
@@ -44,15 +43,15 @@ func setWriteDeadline(w http.ResponseWriter, t time.Time) error {
 	return err
 }
 
-// log writes a line a request: the route's pattern and not its path, since
-// paths and queries hold names of documents.
-func (s *server) log() echo.MiddlewareFunc {
+// logRequests logs a line for each request: the route's pattern and not its path,
+// since paths and queries contain names of documents.
+func logRequests(logger *slog.Logger, metrics *Metrics) echo.MiddlewareFunc {
 	return middleware.RequestLoggerWithConfig(middleware.RequestLoggerConfig{
 		HandleError: true, LogError: true, LogStatus: true, LogMethod: true, LogRoutePath: true,
 		LogLatency: true, LogResponseSize: true, LogRemoteIP: true,
 		LogValuesFunc: func(c echo.Context, v middleware.RequestLoggerValues) error {
 			level := slog.LevelInfo
-			if v.RoutePath == staticRoute && v.Error == nil { // a page asks for twenty of them
+			if v.RoutePath == staticRoute && v.Error == nil { // a page requests twenty of them
 				level = slog.LevelDebug
 			}
 			attrs := []slog.Attr{
@@ -62,7 +61,7 @@ func (s *server) log() echo.MiddlewareFunc {
 			}
 			if v.Error != nil {
 				p := problemFor(v.Error)
-				s.Metrics.problems.WithLabelValues(p.Code).Inc()
+				metrics.problems.WithLabelValues(p.Code).Inc()
 				attrs = append(attrs, slog.String("code", p.Code))
 				if p.Status >= 500 {
 					level = slog.LevelError
@@ -71,18 +70,18 @@ func (s *server) log() echo.MiddlewareFunc {
 					attrs = append(attrs, slog.String("error", v.Error.Error()))
 				}
 			}
-			s.Logger.LogAttrs(c.Request().Context(), level, "request", attrs...)
+			logger.LogAttrs(c.Request().Context(), level, "request", attrs...)
 			return nil
 		},
 	})
 }
 
-// recover turns a panic into a 500 and a line in the log.
-func (s *server) recover() echo.MiddlewareFunc {
+// recoverPanics turns a panic into a 500 and a line in the log.
+func recoverPanics(logger *slog.Logger) echo.MiddlewareFunc {
 	return middleware.RecoverWithConfig(middleware.RecoverConfig{
-		DisableErrorHandler: true, // the request logger hands the error on
+		DisableErrorHandler: true, // the request logger passes the error on
 		LogErrorFunc: func(c echo.Context, err error, stack []byte) error {
-			s.Logger.LogAttrs(c.Request().Context(), slog.LevelError, "panic",
+			logger.LogAttrs(c.Request().Context(), slog.LevelError, "panic",
 				slog.String("error", err.Error()), slog.String("stack", string(stack)))
 			return err
 		},

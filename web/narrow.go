@@ -14,30 +14,29 @@ import (
 	"ibid/retrieve"
 )
 
-// What the handlers are given reaches no further than the key that their
-// context holds: the narrowing is done once, here, and a new route cannot leave
-// it out. Where keys guard the server a context without one reaches nothing.
+// Handlers get only wrappers that see no more than the key in their context may
+// see, so that a new route cannot forget to check. Where keys guard the server a
+// context without a key sees nothing.
 
-// errNobody is met by a route that is public and reaches for documents.
-var errNobody = errors.New("nobody's key is in the context: the library is not open to a public route, nor to work that has lost its request's context")
+var errNoHolder = errors.New("there is no key in the context: a public route, or work that lost its request's context, may not read the library")
 
-// reach gives the collections that a context may see, none for all.
+// reach returns the collections that a context may see, none for all.
 func reach(ctx context.Context) ([]string, error) {
-	who := holderFrom(ctx)
-	if who == nil {
-		return nil, errNobody
+	caller := holderFrom(ctx)
+	if caller == nil {
+		return nil, errNoHolder
 	}
-	return who.key.Collections, nil
+	return caller.key.Collections, nil
 }
 
-// within is a filter that reaches no further than its context's key.
+// within restricts a filter to what its context's key may see.
 func within(ctx context.Context, f retrieve.Filter) (retrieve.Filter, error) {
 	var err error
 	f.Collections, err = reach(ctx)
 	return f, err
 }
 
-// narrow puts everything that reaches documents behind the keys.
+// narrow wraps everything that reads documents.
 func (o *Options) narrow() {
 	library := narrowLibrary{o.Library}
 	o.Asker, o.Searcher, o.Library = narrowAsker{o.Asker}, narrowSearcher{o.Searcher}, library
@@ -62,22 +61,22 @@ func (n narrowAsker) Ask(ctx context.Context, q answer.Question) iter.Seq2[answe
 	if q.Filter, err = within(ctx, q.Filter); err != nil {
 		return func(yield func(answer.Event, error) bool) { yield(nil, err) }
 	}
-	return while(ctx, n.Asker.Ask(ctx, q))
+	return untilEnded(ctx, n.Asker.Ask(ctx, q))
 }
 
 type narrowSummarizer struct{ Summarizer }
 
 func (n narrowSummarizer) Summarize(ctx context.Context, s answer.Summary) iter.Seq2[answer.Event, error] {
-	return while(ctx, n.Summarizer.Summarize(ctx, s))
+	return untilEnded(ctx, n.Summarizer.Summarize(ctx, s))
 }
 
-// while passes events on until the key of their context has ended: what is said
-// of an answer that breaks off is not for its holder any more.
-func while(ctx context.Context, events iter.Seq2[answer.Event, error]) iter.Seq2[answer.Event, error] {
+// untilEnded passes events on until their context's key is revoked: its former
+// holder must not see how the answer broke off.
+func untilEnded(ctx context.Context, events iter.Seq2[answer.Event, error]) iter.Seq2[answer.Event, error] {
 	return func(yield func(answer.Event, error) bool) {
 		for e, err := range events {
-			if ended := (*Problem)(nil); errors.As(context.Cause(ctx), &ended) {
-				yield(nil, ended)
+			if cause := (*Problem)(nil); errors.As(context.Cause(ctx), &cause) {
+				yield(nil, cause)
 				return
 			}
 			if !yield(e, err) {
@@ -116,15 +115,15 @@ func (n narrowLibrary) Holds(ctx context.Context, f retrieve.Filter) (bool, erro
 }
 
 func (n narrowLibrary) Document(ctx context.Context, id string) (*ingest.Document, error) {
-	if err := n.in(ctx, id); err != nil {
+	if err := n.check(ctx, id); err != nil {
 		return nil, err
 	}
 	return n.Library.Document(ctx, id)
 }
 
-// in fails unless a document is in reach. A list of one leaves the filters of
-// searches in the engine's memory, which a look for it would not.
-func (n narrowLibrary) in(ctx context.Context, id string) error {
+// check fails unless the caller may see a document. Listing it, unlike Holds, does
+// not evict the filters of searches from the engine's cache.
+func (n narrowLibrary) check(ctx context.Context, id string) error {
 	collections, err := reach(ctx)
 	if err != nil || len(collections) == 0 {
 		return err
@@ -136,18 +135,18 @@ func (n narrowLibrary) in(ctx context.Context, id string) error {
 	return err
 }
 
-// narrowUploads are all of one collection.
+// narrowUploads are uploads to one collection.
 type narrowUploads struct {
 	Uploads
 	collection string
 }
 
-// check says whether the uploads are in reach.
+// check fails unless the caller may see the collection of the uploads.
 func (n narrowUploads) check(ctx context.Context) error {
 	collections, err := reach(ctx)
 	if err == nil && len(collections) > 0 && !slices.Contains(collections, n.collection) {
 		err = &Problem{Status: http.StatusForbidden, Code: "outside_key",
-			Detail: "what is sent goes into a collection that this key does not reach: use a key for it, or one for all collections"}
+			Detail: "uploads are added to a collection that this key may not use: use a key for it, or one for all collections"}
 	}
 	return err
 }
@@ -179,7 +178,7 @@ type narrowDrawer struct {
 }
 
 func (n narrowDrawer) DrawPage(ctx context.Context, doc *ingest.Document, page int, quote string, width int) ([]byte, error) {
-	if err := n.library.in(ctx, doc.ID); err != nil {
+	if err := n.library.check(ctx, doc.ID); err != nil {
 		return nil, err
 	}
 	return n.Drawer.DrawPage(ctx, doc, page, quote, width)
@@ -191,23 +190,12 @@ type narrowOriginals struct {
 }
 
 func (n narrowOriginals) Original(ctx context.Context, doc *ingest.Document) ([]byte, error) {
-	if err := n.library.in(ctx, doc.ID); err != nil {
+	if err := n.library.check(ctx, doc.ID); err != nil {
 		return nil, err
 	}
 	return n.Originals.Original(ctx, doc)
 }
 
 func (n narrowOriginals) Here(ctx context.Context, doc *ingest.Document) bool {
-	return n.library.in(ctx, doc.ID) == nil && n.Originals.Here(ctx, doc)
-}
-
-// troubles are the files that the last sync could not take in. A key for some
-// collections is told of none: what was not stored has no collection.
-func (s *server) troubles(ctx context.Context) ([]ingest.Change, error) {
-	if s.keys != nil {
-		if collections, err := reach(ctx); err != nil || len(collections) > 0 {
-			return nil, err
-		}
-	}
-	return s.Troubles(), nil
+	return n.library.check(ctx, doc.ID) == nil && n.Originals.Here(ctx, doc)
 }

@@ -1,7 +1,6 @@
 package web
 
 import (
-	"bytes"
 	"cmp"
 	_ "embed" // the document
 	"encoding/json"
@@ -9,27 +8,22 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/labstack/echo/v4"
 )
 
-// openapiDocument describes every route. It is written by TestOpenAPI out of the
-// routes, the types of requests and replies with their comments, and a table of
-// what each route is for: go test ./web -run TestOpenAPI -update.
+// openapiDocument describes every route. TestOpenAPI writes it from the routes, the
+// types of requests and replies with their comments, and a table of descriptions:
+// go test ./web -run TestOpenAPI -update.
 //
 //go:embed openapi.json
 var openapiDocument []byte
 
-// openapi serves the description of the API.
-func (s *server) openapi(c echo.Context) error {
+// sendOpenAPI replies with the description of the API.
+func sendOpenAPI(c echo.Context) error {
 	c.Response().Header().Set(echo.HeaderContentType, echo.MIMEApplicationJSON)
 	c.Response().Header().Set(echo.HeaderCacheControl, "no-cache")
-	if err := setWriteDeadline(c.Response(), time.Now().Add(replyTimeout)); err != nil {
-		return fmt.Errorf("bounding the reply: %w", err)
-	}
-	http.ServeContent(c.Response(), c.Request(), "", time.Time{}, bytes.NewReader(openapiDocument))
-	return nil
+	return serveContent(c, replyTimeout, openapiDocument)
 }
 
 // The parts of an OpenAPI document that its page shows.
@@ -87,7 +81,7 @@ type (
 	}
 )
 
-// Name is the name of the schema that is referred to; empty for another.
+// Name is the name of the schema that is referenced; empty without a reference.
 func (s apiSchema) Name() string {
 	if s.Ref != "" {
 		return s.Ref[strings.LastIndexByte(s.Ref, '/')+1:]
@@ -98,7 +92,7 @@ func (s apiSchema) Name() string {
 	return ""
 }
 
-// Words say what a value is.
+// Words describes a value.
 func (s apiSchema) Words() string {
 	switch {
 	case s.Ref != "":
@@ -124,12 +118,13 @@ func (s apiSchema) Words() string {
 	return cmp.Or(s.Format, s.Type, "any value")
 }
 
-// Needs says whether a member is always there.
+// Needs reports whether a member is required.
 func (s apiSchema) Needs(member string) bool { return slices.Contains(s.Required, member) }
 
 // docsPage is the description of the API for people.
 type docsPage struct {
 	frame
+	pages   *pages
 	Groups  []docsGroup
 	Schemas map[string]apiSchema
 	Codes   []apiCode
@@ -140,13 +135,13 @@ type docsGroup struct {
 	Operations []apiOperation
 }
 
-// loadDocs makes the page's groups out of the document.
-func loadDocs() (docsPage, error) {
+// loadDocs makes the page's groups from the document.
+func loadDocs(pages *pages) (docsPage, error) {
 	var d apiDocument
 	if err := json.Unmarshal(openapiDocument, &d); err != nil {
 		return docsPage{}, fmt.Errorf("reading the description of the API: %w", err)
 	}
-	p := docsPage{Schemas: d.Components.Schemas, Codes: d.Codes}
+	p := docsPage{frame: pages.frame("API"), pages: pages, Schemas: d.Components.Schemas, Codes: d.Codes}
 	for _, tag := range d.Tags {
 		g := docsGroup{apiTag: tag}
 		for path, methods := range d.Paths {
@@ -165,9 +160,5 @@ func loadDocs() (docsPage, error) {
 	return p, nil
 }
 
-// docs is the description of the API as a page. It needs no JavaScript.
-func (s *server) docs(c echo.Context) error {
-	p := s.apiDocs
-	p.frame = s.frame("API")
-	return s.page(c, http.StatusOK, "docs", p)
-}
+// show replies with the description of the API as a page. It needs no JavaScript.
+func (p docsPage) show(c echo.Context) error { return p.pages.send(c, http.StatusOK, "docs", p) }

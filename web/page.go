@@ -12,7 +12,6 @@ import (
 	"net/http"
 	"path"
 	"strings"
-	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -25,21 +24,22 @@ var embedded embed.FS
 // staticRoute is where the files of the page are served.
 const staticRoute = "/static/*"
 
-// A file is one static file with its entity tag.
-type file struct {
-	body, packed []byte // packed by gzip
-	contentType  string
-	tag          string
+// A staticFile is served from memory.
+type staticFile struct {
+	body, gzipped []byte
+	contentType   string
+	tag           string
 }
 
-// loadFiles reads the static files by name. They are served from memory, by
-// exact name, so that no path of a request is ever joined to a folder.
-func loadFiles() (map[string]file, error) {
+// staticFiles are served by exact name, so no path of a request is ever joined to a folder.
+type staticFiles map[string]staticFile
+
+func loadFiles() (staticFiles, error) {
 	entries, err := fs.ReadDir(embedded, "static")
 	if err != nil {
 		return nil, fmt.Errorf("reading the static files: %w", err)
 	}
-	files := map[string]file{}
+	files := staticFiles{}
 	for _, e := range entries {
 		body, err := embedded.ReadFile("static/" + e.Name())
 		if err != nil {
@@ -53,12 +53,13 @@ func loadFiles() (map[string]file, error) {
 		if err := w.Close(); err != nil {
 			return nil, fmt.Errorf("packing the static file %s: %w", e.Name(), err)
 		}
-		files[e.Name()] = file{body: body, packed: packed.Bytes(), contentType: contentType(e.Name()), tag: fmt.Sprintf(`"%x"`, sha256.Sum256(body))[:18] + `"`}
+		files[e.Name()] = staticFile{body: body, gzipped: packed.Bytes(), contentType: contentType(e.Name()),
+			tag: fmt.Sprintf(`"%x"`, sha256.Sum256(body))[:18] + `"`}
 	}
 	return files, nil
 }
 
-// contentType does not ask the system's table of types, which differs from machine to machine.
+// contentType knows the types that systems' own tables disagree about.
 func contentType(name string) string {
 	switch path.Ext(name) {
 	case ".js":
@@ -71,8 +72,8 @@ func contentType(name string) string {
 	return mime.TypeByExtension(path.Ext(name))
 }
 
-func (s *server) static(c echo.Context) error {
-	f, ok := s.files[c.Param("*")]
+func (files staticFiles) serve(c echo.Context) error {
+	f, ok := files[c.Param("*")]
 	if !ok {
 		return echo.ErrNotFound
 	}
@@ -80,23 +81,18 @@ func (s *server) static(c echo.Context) error {
 	h.Set(echo.HeaderContentType, f.contentType)
 	body, tag := f.body, f.tag
 	h.Set(echo.HeaderVary, echo.HeaderAcceptEncoding)
-	if takesGzip(c.Request()) {
-		// Another body has another tag.
-		body, tag = f.packed, strings.TrimSuffix(f.tag, `"`)+`z"`
+	if acceptsGzip(c.Request()) {
+		body, tag = f.gzipped, strings.TrimSuffix(f.tag, `"`)+`z"`
 		h.Set(echo.HeaderContentEncoding, "gzip")
 	}
 	h.Set("ETag", tag)
-	// Asked for again each time, and answered with 304: modules never mix two versions.
+	// Browsers revalidate each time, so that modules of two versions never mix.
 	h.Set(echo.HeaderCacheControl, "no-cache")
-	if err := setWriteDeadline(c.Response(), time.Now().Add(replyTimeout)); err != nil {
-		return fmt.Errorf("bounding the reply: %w", err)
-	}
-	http.ServeContent(c.Response(), c.Request(), "", time.Time{}, bytes.NewReader(body))
-	return nil
+	return serveContent(c, replyTimeout, body)
 }
 
-// takesGzip says whether a client takes gzip for the whole of a file.
-func takesGzip(r *http.Request) bool {
+// acceptsGzip reports whether a client accepts a whole file as gzip.
+func acceptsGzip(r *http.Request) bool {
 	if r.Header.Get("Range") != "" {
 		return false
 	}
@@ -109,11 +105,16 @@ func takesGzip(r *http.Request) bool {
 	return false
 }
 
-// pages holds the templates, each with the frame around it.
-type pages struct{ byName map[string]*template.Template }
+// pages renders the templates, each inside the frame.
+type pages struct {
+	address
+	version string
+	keyed   bool // keys guard the server
+	byName  map[string]*template.Template
+}
 
-func loadPages() (*pages, error) {
-	p := &pages{byName: map[string]*template.Template{}}
+func loadPages(a address, version string, keyed bool) (*pages, error) {
+	p := &pages{address: a, version: strings.TrimPrefix(version, "ibid "), keyed: keyed, byName: map[string]*template.Template{}}
 	for _, name := range []string{"home", "viewer", "documents", "docs", "problem", "key"} {
 		t, err := template.New("frame.html").Funcs(template.FuncMap{"link": Link, "size": size, "sentence": sentence}).
 			ParseFS(embedded, "templates/frame.html", "templates/"+name+".html")
@@ -125,29 +126,37 @@ func loadPages() (*pages, error) {
 	return p, nil
 }
 
-// A frame is what every page has.
+// A frame has what is on every page.
 type frame struct {
 	Heading string // of the page; empty on the home page
-	Prefix  string // path that addresses begin with, without a slash at its end
+	Prefix  string // path that addresses begin with, without a trailing slash
 	Version string
-	Keys    bool // they guard the server
+	Keys    bool // guard the server
 }
 
 type homePage struct {
 	frame
-	Kept  bool // answers, which can then be shared and rated
+	pages *pages
+	Kept  bool // records of answers, which can then be shared and rated
 	Keyed bool // keys guard the server
-	// Modules are those that the page's own imports, to be fetched at once.
+	// Modules are the scripts to preload.
 	Modules []string
 }
+
+func newHomePage(p *pages, kept bool) *homePage {
+	return &homePage{frame: p.frame(""), pages: p, Kept: kept, Keyed: p.keyed,
+		Modules: []string{"answer.js", "blocks.js", "conversation.js", "copy.js", "dom.js", "evidence.js", "history.js", "past.js", "peek.js", "source.js", "stream.js"}}
+}
+
+func (p *homePage) show(c echo.Context) error { return p.pages.send(c, http.StatusOK, "home", p) }
 
 type viewerPage struct {
 	frame
 	excerpt
 	Link  string // of this document, without a place
 	Drawn []drawnLink
-	// Original is the link to the file, empty without; Elsewhere says that the
-	// file is with another server.
+	// Original links to the file, if there is one; Elsewhere means that another
+	// server has the file.
 	Original  string
 	Elsewhere bool
 }
@@ -155,8 +164,8 @@ type viewerPage struct {
 type documentsPage struct {
 	frame
 	listing
-	Next string // query of the page with the documents that follow; empty on the last
-	// MayChange says that who asks may add documents, and delete those added.
+	Next string // query of the next page; empty on the last
+	// MayChange means that the caller may add and delete documents.
 	MayChange bool
 }
 
@@ -165,21 +174,21 @@ type problemPage struct {
 	Problem *Problem
 }
 
-func (s *server) frame(heading string) frame {
-	return frame{Heading: heading, Prefix: s.prefix(), Version: strings.TrimPrefix(s.Version, "ibid "), Keys: s.keys != nil}
+func (p *pages) frame(heading string) frame {
+	return frame{Heading: heading, Prefix: p.prefix(), Version: p.version, Keys: p.keyed}
 }
 
-// page renders a page whole before it sends it, so that an error is never half a page.
-func (s *server) page(c echo.Context, status int, name string, data any) error {
+// send renders a page completely before it sends it, so that an error never leaves half a page.
+func (p *pages) send(c echo.Context, status int, name string, data any) error {
 	var b bytes.Buffer
-	if err := s.pages.byName[name].Execute(&b, data); err != nil {
+	if err := p.byName[name].Execute(&b, data); err != nil {
 		return fmt.Errorf("rendering the page %s: %w", name, err)
 	}
 	c.Response().Header().Set(echo.HeaderCacheControl, "no-store")
 	return send(c, status, echo.MIMETextHTMLCharsetUTF8, b.Bytes())
 }
 
-// size is a number of bytes for people.
+// size formats a number of bytes for people.
 func size(n int) string {
 	switch {
 	case n < 1000:
@@ -191,7 +200,7 @@ func size(n int) string {
 	}
 }
 
-// sentence makes an error's words a sentence for people.
+// sentence makes an error's text a sentence for people.
 func sentence(words string) string {
 	first, n := utf8.DecodeRuneInString(words)
 	return string(unicode.ToUpper(first)) + strings.TrimSuffix(words[n:], ".") + "."

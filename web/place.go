@@ -8,7 +8,7 @@ import (
 	"ibid/ingest"
 )
 
-// window is how much of a text is shown before and behind the place asked for, in bytes.
+// window is how much of a text is shown before and after a place, in bytes.
 const window = 48 << 10
 
 // An excerpt is the part of a document around a place in it, in blocks, as the
@@ -25,12 +25,12 @@ type excerpt struct {
 	// Start and End are the marked bytes of the text; equal when nothing is marked.
 	Start int `json:"start"`
 	End   int `json:"end"`
-	// Missing says that the place asked for is not in the text: the document
-	// has changed since the link was made.
+	// Missing means that the place is not in the text: the document has changed
+	// since the link was made.
 	Missing bool    `json:"missing"`
 	Blocks  []block `json:"blocks"`
-	// Earlier and Later are offsets to ask for (at) when the text goes on
-	// before or behind the blocks; -1 where it does not.
+	// Earlier and Later are offsets to ask for (at) where there is more text
+	// before or after the blocks; -1 where there is none.
 	Earlier int `json:"earlier"`
 	Later   int `json:"later"`
 }
@@ -40,14 +40,14 @@ type block struct {
 	Kind  string `json:"kind"`            // "heading", "text" or "page"
 	Level int    `json:"level,omitempty"` // of a heading, 1 is the outermost
 	Page  int    `json:"page,omitempty"`
-	Runs  []run  `json:"runs,omitempty"`
+	Runs  []span `json:"runs,omitempty"`
 }
 
-// A run is a stretch of a block's text, marked or not.
-type run struct {
+// A span is a part of a block's text, marked or not.
+type span struct {
 	Text string `json:"text"`
 	Mark bool   `json:"mark,omitempty"`
-	// First is set on the first marked run: the one to scroll to.
+	// First is set on the first marked span: the one to scroll to.
 	First bool `json:"first,omitempty"`
 }
 
@@ -95,14 +95,14 @@ func blocks(d *ingest.Document, lo, hi, start, end int) []block {
 			a, z = to, to
 		}
 		if from < a {
-			b.Runs = append(b.Runs, run{Text: d.Text[from:a]})
+			b.Runs = append(b.Runs, span{Text: d.Text[from:a]})
 		}
 		if a < z {
-			b.Runs = append(b.Runs, run{Text: d.Text[a:z], Mark: true, First: !marked})
+			b.Runs = append(b.Runs, span{Text: d.Text[a:z], Mark: true, First: !marked})
 			marked = true
 		}
 		if z < to {
-			b.Runs = append(b.Runs, run{Text: d.Text[z:to]})
+			b.Runs = append(b.Runs, span{Text: d.Text[z:to]})
 		}
 		out = append(out, b)
 	}
@@ -141,10 +141,10 @@ func blocks(d *ingest.Document, lo, hi, start, end int) []block {
 
 func isBreak(b byte) bool { return b == '\n' || b == ' ' }
 
-// lineStart is the beginning of the line that byte i stands in.
+// lineStart is the beginning of the line that contains byte i.
 func lineStart(text string, i int) int { return strings.LastIndexByte(text[:i], '\n') + 1 }
 
-// lineEnd is the offset behind the line that begins at or holds byte i.
+// lineEnd is the offset after the line that contains byte i.
 func lineEnd(text string, i int) int {
 	if n := strings.IndexByte(text[i:], '\n'); n >= 0 {
 		return i + n + 1

@@ -5,16 +5,15 @@ import (
 	"log/slog"
 )
 
-type requestIDOf struct{}
+type requestIDKey struct{}
 
-// requestIDFrom is the id of the request that a context belongs to.
+// requestIDFrom returns the id of the request that a context belongs to.
 func requestIDFrom(ctx context.Context) string {
-	id, _ := ctx.Value(requestIDOf{}).(string)
+	id, _ := ctx.Value(requestIDKey{}).(string)
 	return id
 }
 
-// A requestLog puts the id of the request into every line that is written
-// while it is worked on.
+// A requestLog adds the id of the request to every line logged for it.
 type requestLog struct{ slog.Handler }
 
 func (h requestLog) Handle(ctx context.Context, r slog.Record) error {

@@ -9,78 +9,71 @@ import (
 	"net/http"
 	"runtime/debug"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/labstack/echo/v4"
 
-	"ibid/answer"
 	"ibid/cite"
 	"ibid/retrieve"
 )
 
-// A run is one answer or summary: its id, what came of it, and where it broke
-// off its resumption. These are the routes:
+// A run is one answer or summary: its id, its record, and its resumption where it
+// was interrupted. These are the routes:
 //
 //	POST   /api/runs      begins one in the background; 202 with its id
-//	GET    /api/runs      those of the caller that were kept, newest first
-//	GET    /api/runs/ID   the record; or its events, from the first on or after
-//	                      Last-Event-ID, with Accept: text/event-stream
-//	DELETE /api/runs/ID   stops it; with ?forget=true nothing is kept of it
-//	PUT    /api/runs/ID/shared   lets others see its record, DELETE nobody again
+//	GET    /api/runs      the caller's records, newest first
+//	GET    /api/runs/ID   the record; or with Accept: text/event-stream its events,
+//	                      from the first or after Last-Event-ID
+//	DELETE /api/runs/ID   stops it; with ?forget=true also deletes its record
+//	PUT    /api/runs/ID/shared   shows the record to other keys; DELETE undoes that
 //
-// POST /api/ask and POST /api/summarize are runs too: their header Ibid-Run is
-// the id, under which the answer can be shown again once it has ended, unless
-// the request says {"record": false}. They end with their reader; one in the
-// background goes on for [patience] without any. To share an answer is to share
-// the address that the record has as "url", the home page with ?run=ID, and where
-// keys are in use to PUT …/shared first.
-
-// routeRuns enters the routes of runs.
-func (s *server) routeRuns(e *echo.Echo, get func(string, echo.HandlerFunc)) {
-	e.POST("/api/runs", s.beginRun)
-	get("/api/runs", s.listRuns)
-	get("/api/runs/:id", s.showRun)
-	e.DELETE("/api/runs/:id", s.stopRun)
-	e.PUT("/api/runs/:id/shared", s.shareRun)
-	e.DELETE("/api/runs/:id/shared", s.shareRun)
+// POST /api/ask and POST /api/summarize begin runs too: their header Ibid-Run is
+// the id of the record, unless the request says {"record": false}. They end with
+// their reader; one in the background continues for [patience] without any. An
+// answer is shared by the record's "url", the home page with ?run=ID, and where
+// keys are in use only after PUT …/shared.
+type runs struct {
+	*asking
+	limiter limiter
+	keys    *keyring // nil where no keys are in use
 }
 
-// caller is who sends a request, as runs and feedback know it; empty where
-// nobody is told from another.
-func caller(c echo.Context) string {
-	if who := holderFrom(c.Request().Context()); who != nil {
-		return who.key.ID
+// callerID is the id of the caller's key; empty where no keys are in use.
+func callerID(c echo.Context) string {
+	if caller := holderFrom(c.Request().Context()); caller != nil {
+		return caller.key.ID
 	}
 	return ""
 }
 
 // runRequest is the body of POST /api/runs: that of POST /api/ask, or that of
-// POST /api/summarize in a member of its own. Run takes up either.
+// POST /api/summarize in a member of its own. Run resumes either.
 type runRequest struct {
 	askRequest
 	Summarize *summarizeRequest `json:"summarize,omitempty"`
 }
 
-// begunRun is the reply to POST /api/runs.
+// begunRun is the reply of POST /api/runs.
 type begunRun struct {
 	ID     string `json:"id"`
 	Events string `json:"events"` // address of the record and its events
 	URL    string `json:"url"`    // address of the page that shows it
 }
 
-// A runRecord is what is known of a run.
-type runRecord struct {
+// An answerRecord is what is known of an answer or summary.
+type answerRecord struct {
 	ID       string `json:"id"`
 	Kind     string `json:"kind"` // "ask" or "summarize"
 	State    string `json:"state"`
 	Question string `json:"question,omitempty"`
-	// Request is the body it was asked for with.
+	// Request is the body of the request that began it.
 	Request json.RawMessage `json:"request"`
 	Started time.Time       `json:"started"`
 	Ended   *time.Time      `json:"ended,omitempty"`
-	// Resumable says that {"run": ID} goes on with it.
+	// Resumable means that {"run": ID} resumes it.
 	Resumable bool `json:"resumable"`
-	// Shared says that other keys see it as well which reach all its documents.
+	// Shared means that other keys see it too, if they may see all its documents.
 	Shared bool `json:"shared"`
 	// Answer is the data of its event done, Error that of its event error.
 	Answer json.RawMessage `json:"answer,omitempty"`
@@ -89,219 +82,18 @@ type runRecord struct {
 	URL    string          `json:"url"`
 
 	log    []event
-	by     string
-	worker string // process that works on it, at another server
+	by     string // id of the caller's key
+	worker string // process that works on it, on another server
 }
 
-func kindName(kind string) string {
-	if kind == summaryKind {
-		return "summarize"
-	}
-	return "ask"
+// recordOf reads a stored record, without its events.
+func recordOf(r retrieve.Record) *answerRecord {
+	return &answerRecord{by: r.By, Shared: r.Shared, ID: r.ID, Kind: kindName(r.Kind), State: r.State, Question: questionOf(r.Spec),
+		Request: r.Spec, Started: r.Started, Ended: &r.Ended}
 }
 
-func (s *server) runAddress(c echo.Context, id string) (events, page string) {
-	return s.base(c) + "/api/runs/" + id, s.base(c) + "/?run=" + id
-}
-
-// beginRun begins a run in the background.
-func (s *server) beginRun(c echo.Context) error {
-	release, err := s.acquire(c)
-	if err != nil {
-		return err
-	}
-	begun := false
-	defer func() {
-		if !begun {
-			release()
-		}
-	}()
-	var r runRequest
-	if err := decode(c, &r); err != nil {
-		return err
-	}
-	t, err := s.runTask(c, r)
-	if err != nil {
-		return err
-	}
-	ctx, done := context.WithoutCancel(c.Request().Context()), func() {}
-	if s.keys != nil {
-		ctx, done = s.keys.while(ctx)
-	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	l, err := s.begin(c, t, true, cancel)
-	if err != nil {
-		cancel(err)
-		done()
-		return err
-	}
-	begun = true
-	citing := s.citing(c)
-	go func() {
-		defer s.Runs.work.Done()
-		defer release()
-		defer done()
-		defer cancel(nil)
-		s.conduct(ctx, l, t, citing)
-	}()
-	told := begunRun{ID: l.id}
-	told.Events, told.URL = s.runAddress(c, l.id)
-	c.Response().Header().Set(runHeader, l.id)
-	c.Response().Header().Set(echo.HeaderLocation, told.Events)
-	return reply(c, http.StatusAccepted, told)
-}
-
-// conduct works on a run in the background. Trouble that no reader is told of goes to the log.
-func (s *server) conduct(ctx context.Context, l *liveRun, t task, citing cite.Options) {
-	ended := errPanicked
-	defer func() {
-		if r := recover(); r != nil {
-			s.Logger.LogAttrs(ctx, slog.LevelError, "panic", slog.String("run", l.id),
-				slog.Any("error", r), slog.String("stack", string(debug.Stack())))
-			l.end(ctx, ended)
-		}
-		if err := s.settle(ctx, l, ended); err != nil {
-			s.Logger.WarnContext(ctx, "a run that has ended is not forgotten", "run", l.id, "error", err)
-		}
-	}()
-	_, err := s.work(l, s.cited(ctx, t.kind, answer.Watch(l.run, t.events(ctx, l.run)), citing), nil)
-	ended = s.ending(ctx, l, err)
-	l.end(ctx, ended)
-	attrs := []slog.Attr{slog.String("run", l.id), slog.Duration("took", time.Since(l.started))}
-	level := slog.LevelInfo
-	if ended != nil {
-		p := problemFor(ended)
-		attrs = append(attrs, slog.String("code", p.Code))
-		if p.Status >= 500 {
-			level = slog.LevelError
-			attrs = append(attrs, slog.String("error", ended.Error()))
-		}
-	}
-	s.Logger.LogAttrs(ctx, level, "run", attrs...)
-}
-
-// runTask checks what a run in the background is to do.
-func (s *server) runTask(c echo.Context, r runRequest) (task, error) {
-	if r.Summarize != nil {
-		if s.Summarizer == nil {
-			p := invalid("no_summaries", "this server does not summarize: leave summarize out")
-			p.Field = "summarize"
-			return task{}, p
-		}
-		if r.Summarize.Record == nil {
-			r.Summarize.Record = r.Record
-		}
-		return s.summaryTask(c, *r.Summarize)
-	}
-	if r.Run != "" && s.Ledger != nil && s.Summarizer != nil {
-		kept, err := s.Ledger.Job(c.Request().Context(), r.Run)
-		if err != nil && !errors.Is(err, retrieve.ErrNotFound) {
-			return task{}, fmt.Errorf("looking for a run to take up: %w", err)
-		}
-		if kept.Kind == summaryKind {
-			return s.summaryTask(c, summarizeRequest{Run: r.Run, Record: r.Record})
-		}
-	}
-	return s.askTask(c, r.askRequest)
-}
-
-// runNotFound is about a run that is not there, or not the caller's.
-func runNotFound(id string) *Problem {
-	return &Problem{Status: http.StatusNotFound, Code: "run_not_found",
-		Detail: fmt.Sprintf("there is no run %.40q: it was not kept, or is kept no longer", id)}
-}
-
-// interrupted is about a run that nobody works on.
-func interrupted(id string) *Problem {
-	return &Problem{Status: http.StatusConflict, Code: "run_interrupted",
-		Detail: fmt.Sprintf(`the run was interrupted when its server stopped: POST /api/runs with {"run": %q} resumes it`, id)}
-}
-
-// runElsewhere is about a run that another server works on. Its record is here once it has ended.
-func runElsewhere(c echo.Context, r *runRecord) *Problem {
-	c.Response().Header().Set(echo.HeaderRetryAfter, "1")
-	return &Problem{Status: http.StatusConflict, Code: "run_elsewhere",
-		Detail: fmt.Sprintf("another server works on the run (%s): follow or stop it there, or wait until it ends for its record", retrieve.WhoIs(r.worker))}
-}
-
-// findRun gives a run that is under way, or else what is kept of it.
-func (s *server) findRun(c echo.Context, id string) (*liveRun, *runRecord, error) {
-	if l := s.Runs.get(id); l != nil {
-		if l.by != caller(c) {
-			return nil, nil, runNotFound(id)
-		}
-		return l, nil, nil
-	}
-	if s.Ledger == nil {
-		return nil, nil, runNotFound(id)
-	}
-	ctx := c.Request().Context()
-	var under keptRequest
-	begun, err := s.Ledger.Job(ctx, id)
-	switch {
-	case errors.Is(err, retrieve.ErrNotFound):
-	case err != nil:
-		return nil, nil, fmt.Errorf("looking for a run: %w", err)
-	case begun.Kind == askKind || begun.Kind == summaryKind:
-		if err := json.Unmarshal(begun.Spec, &under); err != nil {
-			return nil, nil, fmt.Errorf("reading what the run %s is to do: %w", id, err)
-		}
-	}
-	resumable := under.Request != nil
-	unfinished := &runRecord{ID: id, Kind: kindName(begun.Kind), State: stateInterrupted, Question: questionOf(under.Request),
-		Request: under.Request, Started: begun.Started, Resumable: true, by: under.By}
-	if resumable && under.By == caller(c) && begun.Worker != "" {
-		unfinished.State, unfinished.Resumable, unfinished.worker = stateRunning, false, begun.Worker
-		return nil, unfinished, nil
-	}
-	r, err := s.Ledger.Record(ctx, id)
-	switch {
-	case errors.Is(err, retrieve.ErrNotFound) && resumable && under.By == caller(c):
-		return nil, unfinished, nil
-	case errors.Is(err, retrieve.ErrNotFound):
-		return nil, nil, runNotFound(id)
-	case err != nil:
-		return nil, nil, fmt.Errorf("looking for a record: %w", err)
-	}
-	mine := r.By == caller(c)
-	if !mine {
-		seen, err := s.shownTo(ctx, r)
-		if err != nil {
-			return nil, nil, fmt.Errorf("looking for the documents of a record: %w", err)
-		}
-		if !seen {
-			return nil, nil, runNotFound(id)
-		}
-	}
-	known := recordOf(r)
-	known.Resumable = resumable && mine
-	if known.log, err = unpacked(r.Events); err != nil {
-		return nil, nil, err
-	}
-	known.conclude()
-	return nil, known, nil
-}
-
-// shownTo says whether a record of somebody else is to be seen: it was shared,
-// and all the documents whose words are in it are in reach.
-func (s *server) shownTo(ctx context.Context, r retrieve.Record) (bool, error) {
-	if !r.Shared {
-		return false, nil
-	}
-	for _, d := range r.Documents {
-		if any, err := s.Library.Holds(ctx, retrieve.Filter{Document: d}); err != nil || !any {
-			return false, err
-		}
-	}
-	return true, nil
-}
-
-func recordOf(r retrieve.Record) *runRecord {
-	return &runRecord{by: r.By, Shared: r.Shared, ID: r.ID, Kind: kindName(r.Kind), State: r.State, Question: questionOf(r.Spec), Request: r.Spec, Started: r.Started, Ended: &r.Ended}
-}
-
-// conclude takes the outcome from the last event.
-func (r *runRecord) conclude() {
+// setOutcome takes the answer or the error from the last event.
+func (r *answerRecord) setOutcome() {
 	if len(r.log) == 0 {
 		return
 	}
@@ -313,95 +105,301 @@ func (r *runRecord) conclude() {
 	}
 }
 
-// known is a run under way as a record.
-func (l *liveRun) known() *runRecord {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	r := &runRecord{by: l.by, ID: l.id, Kind: kindName(l.kind), State: l.state, Question: questionOf(l.request), Request: l.request,
-		Started: l.started, Resumable: l.resumable, log: l.log}
-	if l.state != stateRunning {
-		r.Ended = &l.ended
+func kindName(kind string) string {
+	if kind == summaryKind {
+		return "summarize"
 	}
-	r.conclude()
-	return r
+	return "ask"
 }
 
-// showRun gives the record of a run, or its events.
-func (s *server) showRun(c echo.Context) error {
-	l, known, err := s.findRun(c, c.Param("id"))
+// questionOf is the question of a stored request; empty for a summary.
+func questionOf(request []byte) string {
+	var r struct {
+		Question string `json:"question"`
+	}
+	if json.Unmarshal(request, &r) != nil {
+		return ""
+	}
+	return strings.TrimSpace(r.Question)
+}
+
+func (r *runs) addressesOf(c echo.Context, id string) (events, page string) {
+	return r.base(c) + "/api/runs/" + id, r.base(c) + "/?run=" + id
+}
+
+// begin begins a run in the background.
+func (r *runs) begin(c echo.Context) error {
+	release, err := r.limiter.acquire(c)
+	if err != nil {
+		return err
+	}
+	begun, err := r.beginReleasing(c, release)
+	if err != nil {
+		release()
+		return err
+	}
+	c.Response().Header().Set(runHeader, begun.ID)
+	c.Response().Header().Set(echo.HeaderLocation, begun.Events)
+	return reply(c, http.StatusAccepted, begun)
+}
+
+// beginReleasing begins a run that calls release when it has ended. If it fails,
+// release is not called.
+func (r *runs) beginReleasing(c echo.Context, release func()) (begun begunRun, err error) {
+	var request runRequest
+	if err := decode(c, &request); err != nil {
+		return begun, err
+	}
+	t, err := r.taskOf(c, request)
+	if err != nil {
+		return begun, err
+	}
+	ctx, done := context.WithoutCancel(c.Request().Context()), func() {}
+	if r.keys != nil {
+		ctx, done = r.keys.untilRevoked(ctx)
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	l, err := r.answering.begin(c, t, true, cancel)
+	if err != nil {
+		cancel(err)
+		done()
+		return begun, err
+	}
+	citing := r.citing(c)
+	go func() {
+		defer r.live.background.Done()
+		defer release()
+		defer done()
+		defer cancel(nil)
+		r.work(ctx, l, t, citing)
+	}()
+	begun.ID = l.id
+	begun.Events, begun.URL = r.addressesOf(c, l.id)
+	return begun, nil
+}
+
+// work works on a run in the background, and logs how it ended.
+func (r *runs) work(ctx context.Context, l *liveAnswer, t task, citing cite.Options) {
+	ended := errPanicked
+	defer func() {
+		if v := recover(); v != nil {
+			r.logger.LogAttrs(ctx, slog.LevelError, "panic", slog.String("run", l.id),
+				slog.Any("error", v), slog.String("stack", string(debug.Stack())))
+			l.finish(ctx, ended)
+		}
+		if err := r.settle(ctx, l, ended); err != nil {
+			r.logger.WarnContext(ctx, "a run that has ended could not be deleted", "run", l.id, "error", err)
+		}
+	}()
+	_, err := r.collect(l, r.events(ctx, l, t, citing), nil)
+	_, ended = r.finish(ctx, l, err, nil)
+	attrs := []slog.Attr{slog.String("run", l.id), slog.Duration("took", time.Since(l.started))}
+	level := slog.LevelInfo
+	if ended != nil {
+		p := problemFor(ended)
+		attrs = append(attrs, slog.String("code", p.Code))
+		if p.Status >= 500 {
+			level = slog.LevelError
+			attrs = append(attrs, slog.String("error", ended.Error()))
+		}
+	}
+	r.logger.LogAttrs(ctx, level, "run", attrs...)
+}
+
+// taskOf checks a request for a run in the background.
+func (r *runs) taskOf(c echo.Context, request runRequest) (task, error) {
+	if request.Summarize != nil {
+		if r.summarizer == nil {
+			return task{}, invalidField("summarize", "no_summaries", "this server does not summarize: leave summarize out")
+		}
+		if request.Summarize.Record == nil {
+			request.Summarize.Record = request.Record
+		}
+		return r.summaryTask(c, *request.Summarize)
+	}
+	if request.Run != "" && r.ledger != nil && r.summarizer != nil {
+		stored, err := r.ledger.Job(c.Request().Context(), request.Run)
+		if err != nil && !errors.Is(err, retrieve.ErrNotFound) {
+			return task{}, fmt.Errorf("looking for a run to resume: %w", err)
+		}
+		if stored.Kind == summaryKind {
+			return r.summaryTask(c, summarizeRequest{Run: request.Run, Record: request.Record})
+		}
+	}
+	return r.askTask(c, request.askRequest)
+}
+
+func runNotFound(id string) *Problem {
+	return &Problem{Status: http.StatusNotFound, Code: "run_not_found",
+		Detail: fmt.Sprintf("there is no run %.40q: it has no record, or the record has expired", id)}
+}
+
+func interrupted(id string) *Problem {
+	return &Problem{Status: http.StatusConflict, Code: "run_interrupted",
+		Detail: fmt.Sprintf(`the run was interrupted when its server stopped: POST /api/runs with {"run": %q} resumes it`, id)}
+}
+
+// runElsewhere is about a run that another server works on.
+func runElsewhere(c echo.Context, r *answerRecord) *Problem {
+	setRetryAfter(c, time.Second)
+	return &Problem{Status: http.StatusConflict, Code: "run_elsewhere",
+		Detail: fmt.Sprintf("another server works on the run (%s): follow or stop it there, or wait until it ends for its record", retrieve.WhoIs(r.worker))}
+}
+
+// find returns the record of a run, and the run itself if this server has it in memory.
+func (r *runs) find(c echo.Context, id string) (*liveAnswer, *answerRecord, error) {
+	if l := r.live.get(id); l != nil {
+		if l.by != callerID(c) {
+			return nil, nil, runNotFound(id)
+		}
+		return l, l.snapshot(), nil
+	}
+	if r.ledger == nil {
+		return nil, nil, runNotFound(id)
+	}
+	ctx := c.Request().Context()
+	unfinished, err := r.findUnfinished(ctx, id)
+	if err != nil {
+		return nil, nil, err
+	}
+	mine := unfinished != nil && unfinished.by == callerID(c)
+	if mine && unfinished.worker != "" {
+		return nil, unfinished, nil
+	}
+	stored, err := r.ledger.Record(ctx, id)
+	switch {
+	case errors.Is(err, retrieve.ErrNotFound) && mine:
+		return nil, unfinished, nil
+	case errors.Is(err, retrieve.ErrNotFound):
+		return nil, nil, runNotFound(id)
+	case err != nil:
+		return nil, nil, fmt.Errorf("looking for a record: %w", err)
+	}
+	if stored.By != callerID(c) {
+		visible, err := r.visible(ctx, stored)
+		if err != nil {
+			return nil, nil, fmt.Errorf("looking for the documents of a record: %w", err)
+		}
+		if !visible {
+			return nil, nil, runNotFound(id)
+		}
+	}
+	record := recordOf(stored)
+	record.Resumable = unfinished != nil && record.by == callerID(c)
+	if record.log, err = unpackEvents(stored.Events); err != nil {
+		return nil, nil, err
+	}
+	record.setOutcome()
+	return nil, record, nil
+}
+
+// findUnfinished returns what is known of a run that has not ended, nil if there is none.
+func (r *runs) findUnfinished(ctx context.Context, id string) (*answerRecord, error) {
+	stored, err := r.ledger.Job(ctx, id)
+	switch {
+	case errors.Is(err, retrieve.ErrNotFound), err == nil && stored.Kind != askKind && stored.Kind != summaryKind:
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("looking for a run: %w", err)
+	}
+	var request storedRequest
+	if err := json.Unmarshal(stored.Spec, &request); err != nil {
+		return nil, fmt.Errorf("reading the request of the run %s: %w", id, err)
+	}
+	if request.Request == nil {
+		return nil, nil
+	}
+	record := &answerRecord{ID: id, Kind: kindName(stored.Kind), State: stateInterrupted, Question: questionOf(request.Request),
+		Request: request.Request, Started: stored.Started, Resumable: true, by: request.By, worker: stored.Worker}
+	if stored.Worker != "" {
+		record.State, record.Resumable = stateRunning, false
+	}
+	return record, nil
+}
+
+// visible reports whether the caller may see another caller's record: it is
+// shared, and the caller may see all documents that it quotes.
+func (r *runs) visible(ctx context.Context, record retrieve.Record) (bool, error) {
+	if !record.Shared {
+		return false, nil
+	}
+	for _, d := range record.Documents {
+		if found, err := r.catalog.Holds(ctx, retrieve.Filter{Document: d}); err != nil || !found {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// show replies with the record of a run, or with its events.
+func (r *runs) show(c echo.Context) error {
+	l, record, err := r.find(c, c.Param("id"))
 	if err != nil {
 		return err
 	}
 	if l != nil {
-		l.enter()
-		defer l.leave()
+		l.addReader()
+		defer l.removeReader()
 	}
 	if wantsEvents(c.Request()) {
-		return s.follow(c, l, known)
+		return r.follow(c, l, record)
 	}
-	if l != nil {
-		known = l.known()
-	}
-	return s.replyRecord(c, known)
+	return r.replyRecord(c, record)
 }
 
-func (s *server) replyRecord(c echo.Context, r *runRecord) error {
-	r.Events, r.URL = s.runAddress(c, r.ID)
-	return reply(c, http.StatusOK, r)
+func (r *runs) replyRecord(c echo.Context, record *answerRecord) error {
+	record.Events, record.URL = r.addressesOf(c, record.ID)
+	return reply(c, http.StatusOK, record)
 }
 
-// follow sends the events of a run that the reader does not have yet, and those
-// that come. To a reader that has them all of a run that has ended it replies
-// 204, which ends the browser's coming back.
-func (s *server) follow(c echo.Context, l *liveRun, known *runRecord) error {
-	if l == nil && known.State == stateInterrupted {
-		return interrupted(known.ID)
-	}
-	ctx, cancel := context.WithCancelCause(c.Request().Context())
-	defer cancel(nil)
-	last := c.Request().Header.Get("Last-Event-ID")
-	since := func(n int) ([]event, bool, <-chan struct{}, error) { return known.log[n:], false, nil, nil }
+// follow sends the events of a run that the reader does not have yet, and further
+// ones as they occur. A reader that has all events of a run that has ended gets a
+// 204, which stops browsers from reconnecting.
+func (r *runs) follow(c echo.Context, l *liveAnswer, record *answerRecord) error {
+	var after func(n int) ([]event, bool, <-chan struct{}, error)
 	switch {
 	case l != nil:
-		since = l.since
-	case known.worker != "":
-		return runElsewhere(c, known)
+		after = l.eventsAfter
+	case record.worker != "":
+		return runElsewhere(c, record)
+	case record.State == stateInterrupted:
+		return interrupted(record.ID)
+	default:
+		after = func(n int) ([]event, bool, <-chan struct{}, error) { return record.log[n:], false, nil, nil }
 	}
-	log, more, _, err := since(0)
+	log, more, _, err := after(0)
 	if err != nil {
 		return err
 	}
-	seen := followed(log, last)
+	seen := eventsSeen(log, c.Request().Header.Get("Last-Event-ID"))
 	if !more && seen == len(log) {
 		return c.NoContent(http.StatusNoContent)
 	}
 	if more {
-		who := caller(c)
-		if !s.Runs.follow(who, cap(s.asks)) {
-			return tooMany(c, "too_many_readers", 2*time.Second, "%d readers follow answers that are under way already: come back in a moment", cap(s.asks))
+		by, most := callerID(c), cap(r.limiter.slots)
+		if !r.live.addReader(by, most) {
+			return tooMany(c, "too_many_readers", 2*time.Second, "%d readers follow answers already: try again in a moment", most)
 		}
-		defer s.Runs.unfollow(who)
+		defer r.live.removeReader(by)
 	}
-	out := newEventStream(c.Response(), cancel)
+	ctx, cancel := context.WithCancelCause(c.Request().Context())
+	defer cancel(nil)
+	out := r.openStream(c, cancel)
 	defer out.close()
-	if c.QueryParam("html") == "1" {
-		out.render(s.markdown)
+	err = out.sendBlocks(log[:seen])
+	if err == nil && seen == len(log) {
+		err = out.write([]byte(": following\n\n"))
 	}
-	if err := out.recall(log[:seen]); err != nil {
+	if err != nil {
 		return readerGone(err)
 	}
-	if seen == len(log) {
-		if err := out.write([]byte(": following\n\n")); err != nil {
-			return readerGone(err)
-		}
-	}
 	for {
-		news, more, grew, err := since(seen)
+		news, more, changed, err := after(seen)
 		if err != nil {
-			return errors.Join(err, out.pass(event{kind: "error", data: problemData(problemOf(c, err))}))
+			return errors.Join(err, out.send(event{kind: "error", data: problemData(problemOf(c, err))}))
 		}
-		for _, f := range news {
-			if err := out.pass(f); err != nil {
+		for _, e := range news {
+			if err := out.send(e); err != nil {
 				return readerGone(err)
 			}
 		}
@@ -415,14 +413,10 @@ func (s *server) follow(c echo.Context, l *liveRun, known *runRecord) error {
 			return fmt.Errorf("following a run: %w", ctx.Err())
 		}
 		select {
-		case <-grew:
-		case <-ctx.Done(): // with a server that stops its runs end too: what they came to still goes out
+		case <-changed:
+		case <-ctx.Done(): // a server that shuts down ends its runs too, and sends how
 		}
 	}
-}
-
-func readerGone(err error) *Problem {
-	return &Problem{Status: statusClientGone, Code: "reader_gone", Detail: "the reader takes no more of the answer", cause: err}
 }
 
 func problemData(p *Problem) []byte {
@@ -435,42 +429,43 @@ func problemData(p *Problem) []byte {
 
 // listedRuns is the reply of GET /api/runs.
 type listedRuns struct {
-	Runs []*runRecord `json:"runs"`
-	More bool         `json:"more"`
+	Runs []*answerRecord `json:"runs"`
+	More bool            `json:"more"`
 }
 
-// listRuns lists what was kept for the caller, newest first: ?limit= of those
-// that began before the one in ?after=.
-func (s *server) listRuns(c echo.Context) error {
+// list lists the caller's records, newest first: ?limit= of those that began
+// before the one in ?after=.
+func (r *runs) list(c echo.Context) error {
 	limit, err := limitOf(c, 50, 500)
 	if err != nil {
 		return err
 	}
-	list := listedRuns{Runs: []*runRecord{}}
-	if s.Ledger == nil {
+	list := listedRuns{Runs: []*answerRecord{}}
+	if r.ledger == nil {
 		return reply(c, http.StatusOK, list)
 	}
+	ctx := c.Request().Context()
 	var after retrieve.Record
 	if id := c.QueryParam("after"); id != "" {
-		after, err = s.Ledger.Record(c.Request().Context(), id)
-		if errors.Is(err, retrieve.ErrNotFound) || err == nil && after.By != caller(c) {
+		after, err = r.ledger.Record(ctx, id)
+		if errors.Is(err, retrieve.ErrNotFound) || err == nil && after.By != callerID(c) {
 			return runNotFound(id)
 		}
 		if err != nil {
 			return fmt.Errorf("looking for a record: %w", err)
 		}
 	}
-	records, err := s.Ledger.Records(c.Request().Context(), caller(c), after, limit+1)
+	records, err := r.ledger.Records(ctx, callerID(c), after, limit+1)
 	if err != nil {
 		return fmt.Errorf("listing the records: %w", err)
 	}
 	if len(records) > limit {
 		records, list.More = records[:limit], true
 	}
-	for _, r := range records {
-		known := recordOf(r)
-		known.Events, known.URL = s.runAddress(c, r.ID)
-		list.Runs = append(list.Runs, known)
+	for _, stored := range records {
+		record := recordOf(stored)
+		record.Events, record.URL = r.addressesOf(c, record.ID)
+		list.Runs = append(list.Runs, record)
 	}
 	return reply(c, http.StatusOK, list)
 }
@@ -488,65 +483,63 @@ func limitOf(c echo.Context, usual, most int) (int, error) {
 	return n, nil
 }
 
-// stopRun stops a run that is under way. With ?forget=true nothing is kept of
-// it, nor of one that has ended.
-func (s *server) stopRun(c echo.Context) error {
-	id := c.Param("id")
-	l, known, err := s.findRun(c, id)
-	if err == nil && l == nil && known.by != caller(c) {
-		err = runNotFound(id)
-	}
-	if err != nil {
-		return err
-	}
+// stop stops a run that is under way. With ?forget=true it also deletes what is
+// stored of it.
+func (r *runs) stop(c echo.Context) error {
+	id, ctx := c.Param("id"), c.Request().Context()
+	l, record, err := r.find(c, id)
 	switch {
+	case err != nil:
+		return err
+	case record.by != callerID(c):
+		return runNotFound(id)
+	case record.worker != "":
+		return runElsewhere(c, record)
 	case l != nil:
 		l.cancel(errStopped)
-		if err := l.wind(c.Request().Context()); err != nil {
+		if err := l.waitSettled(ctx); err != nil {
 			return fmt.Errorf("stopping a run: %w", err)
 		}
-		known = l.known()
-	case known.worker != "":
-		return runElsewhere(c, known)
+		record = l.snapshot()
 	}
 	if c.QueryParam("forget") != "true" {
-		return s.replyRecord(c, known)
+		return r.replyRecord(c, record)
 	}
-	s.Runs.forget(id)
-	if s.Ledger != nil {
-		ctx := context.WithoutCancel(c.Request().Context())
-		if err := errors.Join(s.Ledger.End(ctx, id), s.Ledger.ForgetRecord(ctx, id)); err != nil {
-			return fmt.Errorf("forgetting a run: %w", err)
+	if l != nil {
+		r.live.remove(l)
+	}
+	if r.ledger != nil {
+		ctx := context.WithoutCancel(ctx)
+		if err := errors.Join(r.ledger.End(ctx, id), r.ledger.ForgetRecord(ctx, id)); err != nil {
+			return fmt.Errorf("deleting a run: %w", err)
 		}
 	}
 	return c.NoContent(http.StatusNoContent)
 }
 
-// shareRun lets others see the record of a run, or nobody again.
-func (s *server) shareRun(c echo.Context) error {
-	id := c.Param("id")
-	l, known, err := s.findRun(c, id)
+// share shows the record of a run to other callers, or hides it again.
+func (r *runs) share(c echo.Context) error {
+	id, ctx := c.Param("id"), c.Request().Context()
+	l, record, err := r.find(c, id)
 	switch {
 	case err != nil:
 		return err
-	case l != nil && l.known().State == stateRunning, l == nil && known.worker != "":
+	case record.State == stateRunning:
 		return runUnderWay(id)
-	case l == nil && known.by != caller(c), s.Ledger == nil:
+	case record.by != callerID(c), r.ledger == nil:
 		return runNotFound(id)
-	case l != nil:
-		// It has ended, and is being written down.
-		if err := l.wind(c.Request().Context()); err != nil {
+	case l != nil: // it has ended, and its record is being stored
+		if err := l.waitSettled(ctx); err != nil {
 			return fmt.Errorf("waiting for a record: %w", err)
 		}
 	}
-	ctx := c.Request().Context()
-	r, err := s.Ledger.Record(ctx, id)
+	stored, err := r.ledger.Record(ctx, id)
 	if errors.Is(err, retrieve.ErrNotFound) {
 		return runNotFound(id)
 	}
-	if err == nil && r.Shared != (c.Request().Method == http.MethodPut) {
-		r.Shared = !r.Shared
-		err = s.Ledger.KeepRecord(ctx, r)
+	if err == nil && stored.Shared != (c.Request().Method == http.MethodPut) {
+		stored.Shared = !stored.Shared
+		err = r.ledger.KeepRecord(ctx, stored)
 	}
 	if err != nil {
 		return fmt.Errorf("sharing a record: %w", err)

@@ -14,42 +14,55 @@ import (
 )
 
 // An eventStream writes server-sent events. The status goes out with the first
-// event, so that an earlier error can still have a status of its own. While no
-// event comes, a comment goes out every [heartbeat], so that proxies keep the
-// connection and a client that has gone is noticed.
+// event, so that an earlier error can still have a status of its own. Without
+// events a comment is sent every [heartbeat], so that proxies keep the connection
+// and a client that has gone is noticed.
 type eventStream struct {
-	cancel context.CancelCauseFunc
-	stop   chan struct{}
-	beat   sync.WaitGroup
-	page   *pageStream // nil unless the answer goes out as HTML too
+	stopAlive func()
+	page      *pageStream // nil unless the answer is sent as HTML too
 
 	mu     sync.Mutex // guards what follows
 	w      *echo.Response
-	failed error // of the first write that failed; nothing is written after it
+	failed error // of the first write that failed; the last one
 }
 
-// newEventStream begins the heartbeat. A write that fails there calls cancel.
+// newEventStream starts the heartbeat, which calls cancel when its write fails.
 func newEventStream(w *echo.Response, cancel context.CancelCauseFunc) *eventStream {
-	s := &eventStream{cancel: cancel, stop: make(chan struct{}), w: w}
-	s.beat.Go(func() {
+	s := &eventStream{w: w}
+	s.stopAlive = keepAlive(func() error { return s.write([]byte(keepAliveComment)) }, cancel)
+	return s
+}
+
+// keepAliveComment is a comment in a stream of events.
+const keepAliveComment = ": still here\n\n"
+
+// keepAlive calls write every [heartbeat] until stop is called, or until it fails,
+// which it reports to failed. Its goroutine has ended when stop returns.
+func keepAlive(write func() error, failed func(error)) (stop func()) {
+	done := make(chan struct{})
+	var beating sync.WaitGroup
+	beating.Go(func() {
 		tick := time.NewTicker(heartbeat)
 		defer tick.Stop()
 		for {
 			select {
-			case <-s.stop:
+			case <-done:
 				return
 			case <-tick.C:
-				if err := s.write([]byte(": still here\n\n")); err != nil {
-					s.cancel(err)
+				if err := write(); err != nil {
+					failed(err)
 					return
 				}
 			}
 		}
 	})
-	return s
+	return func() {
+		close(done)
+		beating.Wait()
+	}
 }
 
-// render makes the stream give the blocks of the answer as HTML too.
+// render adds the blocks of the answer as HTML.
 func (s *eventStream) render(m *markdown) {
 	s.page = newPageStream(m, func(kind string, v any) error {
 		data, err := json.Marshal(v)
@@ -60,8 +73,8 @@ func (s *eventStream) render(m *markdown) {
 	})
 }
 
-// pass writes one event.
-func (s *eventStream) pass(e event) error {
+// send writes one event.
+func (s *eventStream) send(e event) error {
 	if s.page == nil {
 		return s.write(e.append(nil))
 	}
@@ -74,9 +87,9 @@ func (s *eventStream) pass(e event) error {
 	return s.page.after(e.kind, e.data)
 }
 
-// recall gives the blocks of events that the reader has already: blocks have no
+// sendBlocks sends the blocks of events that the reader already has: blocks have no
 // ids of their own, and the last ones may not have arrived.
-func (s *eventStream) recall(had []event) error {
+func (s *eventStream) sendBlocks(had []event) error {
 	if s.page == nil {
 		return nil
 	}
@@ -107,11 +120,11 @@ func (s *eventStream) writeLocked(b []byte) error {
 		h := s.w.Header()
 		h.Set(echo.HeaderContentType, "text/event-stream; charset=utf-8")
 		h.Set(echo.HeaderCacheControl, "no-store")
-		h.Set("X-Accel-Buffering", "no") // nginx would hold events back
+		h.Set("X-Accel-Buffering", "no") // or nginx buffers events
 		s.w.WriteHeader(http.StatusOK)
 	}
 	if err := setWriteDeadline(s.w, time.Now().Add(eventTimeout)); err != nil {
-		return fmt.Errorf("bounding an event: %w", err)
+		return fmt.Errorf("setting a deadline: %w", err)
 	}
 	if _, err := s.w.Write(b); err != nil {
 		return fmt.Errorf("sending an event: %w", err)
@@ -122,25 +135,30 @@ func (s *eventStream) writeLocked(b []byte) error {
 	return nil
 }
 
-// begun says whether the status has gone out.
+// begun reports whether the status has been sent.
 func (s *eventStream) begun() bool {
+	if s == nil {
+		return false
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.w.Committed
 }
 
-// failure is the error of the first write that failed, if one did.
+// failure is the error of the first write that failed, nil if none did.
 func (s *eventStream) failure() error {
+	if s == nil {
+		return nil
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.failed
 }
 
-// close ends the heartbeat; the goroutine is gone when it returns.
+// close ends the heartbeat, and returns when its goroutine has ended.
 func (s *eventStream) close() {
 	if s.page != nil {
 		s.page.close()
 	}
-	close(s.stop)
-	s.beat.Wait()
+	s.stopAlive()
 }

@@ -21,8 +21,8 @@ type Summarizer interface {
 }
 
 // summarizeRequest is the body of POST /api/summarize: one stored document, or
-// all that a collection or filter lets through. Run takes up an interrupted
-// summary in place of all else.
+// all that match a collection or filter. Run resumes an interrupted summary and
+// replaces all other members.
 type summarizeRequest struct {
 	Document   string          `json:"document,omitempty"`
 	Collection string          `json:"collection,omitempty"`
@@ -36,51 +36,49 @@ type summarizeRequest struct {
 // summaryKind is the kind of a run that summarizes.
 const summaryKind = "POST /api/summarize"
 
-// summarize summarizes stored documents, by the same two ways as ask.
-func (s *server) summarize(c echo.Context) error {
+// summarize summarizes stored documents. It replies as ask does.
+func (a *asking) summarize(c echo.Context) error {
 	var r summarizeRequest
 	if err := decode(c, &r); err != nil {
 		return err
 	}
-	t, err := s.summaryTask(c, r)
+	t, err := a.summaryTask(c, r)
 	if err != nil {
 		return err
 	}
-	return s.respond(c, t)
+	return a.respond(c, t)
 }
 
-// summaryTask reads what is to be summarized.
-func (s *server) summaryTask(c echo.Context, r summarizeRequest) (task, error) {
+// summaryTask checks a request and reads what is to be summarized.
+func (a *asking) summaryTask(c echo.Context, r summarizeRequest) (task, error) {
 	record := r.Record == nil || *r.Record
-	run, err := resume(c, s, summaryKind, r.Run, &r)
+	recorder, err := resume(c, a.answering, summaryKind, r.Run, &r)
 	if err != nil {
 		return task{}, err
 	}
-	passages, err := s.whole(c.Request().Context(), r)
+	passages, err := a.passagesOf(c.Request().Context(), r)
 	if err != nil {
 		return task{}, err
 	}
 	summary := answer.Summary{Passages: passages, Strategy: r.Strategy, Words: r.MaxWords}
-	return task{kind: summaryKind, request: r, record: record, run: run, events: func(ctx context.Context, run *replay.Recorder) iter.Seq2[answer.Event, error] {
-		summary.Recorder = run
-		return s.Summarizer.Summarize(ctx, summary)
+	return task{kind: summaryKind, request: r, record: record, recorder: recorder, events: func(ctx context.Context, recorder *replay.Recorder) iter.Seq2[answer.Event, error] {
+		summary.Recorder = recorder
+		return a.summarizer.Summarize(ctx, summary)
 	}}, nil
 }
 
-// whole gives the documents that a request is about, passage by passage.
-func (s *server) whole(ctx context.Context, r summarizeRequest) ([]retrieve.Passage, error) {
+// passagesOf returns the whole text of the documents that a request names.
+func (a *asking) passagesOf(ctx context.Context, r summarizeRequest) ([]retrieve.Passage, error) {
 	if r.Document == "" && r.Collection == "" && r.Filter.IsZero() {
-		p := invalid("nothing_to_summarize", `say what to summarize: {"document": "ROOT/path"}, or a collection or filter`)
-		p.Field = "document"
-		return nil, p
+		return nil, invalidField("document", "nothing_to_summarize", `say what to summarize: {"document": "ROOT/path"}, or a collection or filter`)
 	}
 	ids := []string{r.Document}
 	if r.Document == "" {
-		filter, err := narrowed(r.Filter, r.Collection)
+		filter, err := withCollection(r.Filter, r.Collection)
 		if err != nil {
 			return nil, err
 		}
-		documents, err := s.Library.Documents(ctx, filter)
+		documents, err := a.catalog.Documents(ctx, filter)
 		if err != nil {
 			return nil, fmt.Errorf("listing the documents: %w", err)
 		}
@@ -91,20 +89,21 @@ func (s *server) whole(ctx context.Context, r summarizeRequest) ([]retrieve.Pass
 	}
 	var passages []retrieve.Passage
 	for _, id := range ids {
-		doc, err := s.Library.Document(ctx, id)
+		doc, err := a.catalog.Document(ctx, id)
 		switch {
 		case errors.Is(err, retrieve.ErrNotFound) && r.Document == "":
 			continue // removed since it was listed
 		case errors.Is(err, retrieve.ErrNotFound):
-			return nil, &Problem{Status: http.StatusNotFound, Code: "document_not_found", Field: "document", cause: err,
-				Detail: fmt.Sprintf("there is no document %.200q in the library: it may have been renamed or removed since", id)}
+			p := noDocument(id, err)
+			p.Field = "document"
+			return nil, p
 		case err != nil:
 			return nil, fmt.Errorf("reading %q from the library: %w", id, err)
 		}
 		passages = append(passages, retrieve.Passages(doc, ingest.Split(doc, ingest.SplitOptions{}))...)
 	}
 	if len(passages) == 0 {
-		return nil, &Problem{Status: http.StatusNotFound, Code: "nothing_to_summarize", Detail: "there is no document with text of that collection or filter in the library"}
+		return nil, &Problem{Status: http.StatusNotFound, Code: "nothing_to_summarize", Detail: "no document of that collection or filter has text"}
 	}
 	return passages, nil
 }

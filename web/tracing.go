@@ -16,50 +16,55 @@ import (
 	"ibid/retrieve"
 )
 
-// Traces tell when what happened, and how it ended; no span has a word of a
-// question, an answer or a document.
+// Spans never contain words of a question, an answer or a document.
 
-// traced makes a span of each request whose route is known and not public. It
-// belongs to the trace that the client's header traceparent names.
-func (s *server) traced(next echo.HandlerFunc) echo.HandlerFunc {
-	return func(c echo.Context) error {
-		if a, ok := s.accessTo(c); !ok || a == public {
-			return next(c)
-		}
-		r := c.Request()
-		ctx := propagation.TraceContext{}.Extract(r.Context(), propagation.HeaderCarrier(r.Header))
-		ctx, span := s.Tracer.Start(ctx, r.Method+" "+c.Path(), trace.WithSpanKind(trace.SpanKindServer), trace.WithAttributes(
-			attribute.String("http.request.method", r.Method), attribute.String("http.route", c.Path()), attribute.String("ibid.request_id", requestIDFrom(ctx))))
-		defer span.End()
-		c.SetRequest(r.WithContext(ctx))
-		err := next(c)
-		status := c.Response().Status
-		if err != nil {
-			p := problemFor(err)
-			span.SetAttributes(attribute.String("error.type", p.Code))
-			if !c.Response().Committed {
-				status = p.Status
+// traceRequests makes a span of each request to a known route that is not public,
+// in the trace that the client's header traceparent names.
+func traceRequests(tracer trace.Tracer, routes accessTable) echo.MiddlewareFunc {
+	return func(next echo.HandlerFunc) echo.HandlerFunc {
+		return func(c echo.Context) error {
+			if a, ok := routes.ofRequest(c); !ok || a == public {
+				return next(c)
 			}
-			if p.Status >= http.StatusInternalServerError {
-				span.SetStatus(outcome.Error, p.Code)
-			}
+			return traceRequest(tracer, next, c)
 		}
-		span.SetAttributes(attribute.Int("http.response.status_code", status))
-		return err
 	}
 }
 
-// spanned makes a span of a stage of an answer that has ended.
-func (w *watch) spanned(name string, from time.Time, attributes ...attribute.KeyValue) {
-	if w.tracer == nil {
+func traceRequest(tracer trace.Tracer, next echo.HandlerFunc, c echo.Context) error {
+	r := c.Request()
+	ctx := propagation.TraceContext{}.Extract(r.Context(), propagation.HeaderCarrier(r.Header))
+	ctx, span := tracer.Start(ctx, r.Method+" "+c.Path(), trace.WithSpanKind(trace.SpanKindServer), trace.WithAttributes(
+		attribute.String("http.request.method", r.Method), attribute.String("http.route", c.Path()), attribute.String("ibid.request_id", requestIDFrom(ctx))))
+	defer span.End()
+	c.SetRequest(r.WithContext(ctx))
+	err := next(c)
+	status := c.Response().Status
+	if err != nil {
+		p := problemFor(err)
+		span.SetAttributes(attribute.String("error.type", p.Code))
+		if !c.Response().Committed {
+			status = p.Status
+		}
+		if p.Status >= http.StatusInternalServerError {
+			span.SetStatus(outcome.Error, p.Code)
+		}
+	}
+	span.SetAttributes(attribute.Int("http.response.status_code", status))
+	return err
+}
+
+// span makes a span of a stage of an answer that has ended.
+func (m *answerMeter) span(name string, from time.Time, attributes ...attribute.KeyValue) {
+	if m.tracer == nil {
 		return
 	}
-	_, span := w.tracer.Start(w.ctx, name, trace.WithTimestamp(from), trace.WithAttributes(attributes...))
+	_, span := m.tracer.Start(m.ctx, name, trace.WithTimestamp(from), trace.WithAttributes(attributes...))
 	span.End()
 }
 
-// TraceModel gives a model of a name whose calls are spans; the model itself for
-// nil and where there is no tracer.
+// TraceModel returns a model whose calls are spans with its name; the model itself
+// if it or the tracer is nil.
 func TraceModel(tracer trace.Tracer, name string, model answer.Model) answer.Model {
 	if tracer == nil || model == nil {
 		return model
@@ -90,7 +95,7 @@ func (m tracedModel) Complete(ctx context.Context, p answer.Prompt) iter.Seq2[an
 				span.SetAttributes(attribute.StringSlice("gen_ai.response.finish_reasons", []string{known(piece.Finish, "stop", "length", "content_filter")}))
 			}
 			if err != nil {
-				failed(span, failureKind(err))
+				markFailed(span, failureKind(err))
 			}
 			if !yield(piece, err) {
 				return
@@ -99,13 +104,13 @@ func (m tracedModel) Complete(ctx context.Context, p answer.Prompt) iter.Seq2[an
 	}
 }
 
-func failed(span trace.Span, kind string) {
+func markFailed(span trace.Span, kind string) {
 	span.SetAttributes(attribute.String("error.type", kind))
 	span.SetStatus(outcome.Error, kind)
 }
 
-// TraceEmbedder gives an embedder whose calls are spans, where they belong to a
-// trace: reading a folder makes none. Without a tracer it is the embedder itself.
+// TraceEmbedder returns an embedder whose calls are spans if they belong to a trace,
+// which those of a sync do not; the embedder itself if the tracer is nil.
 func TraceEmbedder(tracer trace.Tracer, e retrieve.Embedder) retrieve.Embedder {
 	if tracer == nil {
 		return e
@@ -127,12 +132,12 @@ func (e tracedEmbedder) Embed(ctx context.Context, texts []string) ([][]float32,
 	defer span.End()
 	rows, err := e.Embedder.Embed(ctx, texts)
 	if err != nil {
-		failed(span, failureKind(err))
+		markFailed(span, failureKind(err))
 	}
 	return rows, err
 }
 
-// PassTrace puts the trace that a request belongs to into its headers.
+// PassTrace adds the trace of a request's context to its headers.
 func PassTrace(r *http.Request) {
 	propagation.TraceContext{}.Inject(r.Context(), propagation.HeaderCarrier(r.Header))
 }

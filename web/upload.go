@@ -1,7 +1,6 @@
 package web
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,7 +17,7 @@ import (
 	"ibid/ingest"
 )
 
-// Uploads takes in documents that people send; [ingest.Uploads] does. An
+// Uploads stores documents that people send; [ingest.Uploads] is one. An
 // upload's name is its document's path.
 type Uploads interface {
 	Add(ctx context.Context, name string, content io.Reader) (ingest.Change, error)
@@ -29,20 +28,19 @@ type Uploads interface {
 // uploadsRoot is the root of the documents that were uploaded.
 const uploadsRoot = "uploads"
 
-// upload takes in one file: the body of the request, named by ?name=, or the
-// only file of a form.
-func (s *server) upload(c echo.Context) error {
-	// A folder is of one collection, and the uploads are one folder.
-	if in, of := c.QueryParam("collection"), cmp.Or(s.UploadCollection, ingest.DefaultCollection); in != "" && in != of {
-		p := invalid("wrong_collection", "what is sent goes into the collection %q, and not into %.200q: ingest a folder into that, or start the server with --collection", of, in)
-		p.Field = "collection"
-		return p
+// add stores one file: the body of the request, named by ?name=, or the only file
+// of a form.
+func (d *documents) add(c echo.Context) error {
+	// A folder has one collection, and the uploads are one folder.
+	if in := c.QueryParam("collection"); in != "" && in != d.catalog.uploads {
+		return invalidField("collection", "wrong_collection", "uploads are added to the collection %q, not to %.200q: "+
+			"ingest a folder into that, or start the server with --collection", d.catalog.uploads, in)
 	}
 	name, content, err := uploaded(c)
 	if err != nil {
 		return err
 	}
-	change, err := s.Uploads.Add(c.Request().Context(), name, content)
+	change, err := d.uploads.Add(c.Request().Context(), name, content)
 	if err != nil {
 		return uploadProblem(err)
 	}
@@ -50,14 +48,14 @@ func (s *server) upload(c echo.Context) error {
 	if change.Action == ingest.Added {
 		status = http.StatusCreated
 	}
-	c.Response().Header().Set(echo.HeaderLocation, Link(s.prefix(), change.Document, 0, 0))
+	c.Response().Header().Set(echo.HeaderLocation, Link(d.pages.prefix(), change.Document, 0, 0))
 	return reply(c, status, change)
 }
 
-// uploaded gives the file's name and what streams in.
+// uploaded returns the file's name and its content as it arrives.
 func uploaded(c echo.Context) (name string, content io.Reader, err error) {
 	r := c.Request()
-	body := &patient{ReadCloser: r.Body, control: http.NewResponseController(c.Response())}
+	body := &slowBody{ReadCloser: r.Body, control: http.NewResponseController(c.Response())}
 	r.Body = body
 	kind, _, err := mime.ParseMediaType(r.Header.Get(echo.HeaderContentType))
 	if err != nil || !strings.HasPrefix(kind, "multipart/") {
@@ -84,8 +82,8 @@ func uploaded(c echo.Context) (name string, content io.Reader, err error) {
 	}
 }
 
-// An onlyFile is the one file of a form. It fails at its end when another one
-// follows: that would be dropped without a word.
+// An onlyFile reads the one file of a form. It fails at its end when another file
+// follows, which would be dropped silently.
 type onlyFile struct {
 	form  *multipart.Reader
 	part  *multipart.Part
@@ -112,35 +110,35 @@ func (f *onlyFile) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// patient is a body that may take as long as it comes at all: patientBytes of
-// it within each bodyTimeout.
-type patient struct {
+// A slowBody may take any time as long as it makes progress: slowBytes within each
+// bodyTimeout.
+type slowBody struct {
 	io.ReadCloser
 	control *http.ResponseController
-	due     int // bytes until the deadline is put off
+	due     int // bytes until the next deadline is set
 }
 
-const patientBytes = 64 << 10
+const slowBytes = 64 << 10
 
-func (p *patient) Read(b []byte) (int, error) {
+func (p *slowBody) Read(b []byte) (int, error) {
 	if p.due <= 0 {
-		if err := p.until(time.Now().Add(bodyTimeout)); err != nil {
+		if err := p.setDeadline(time.Now().Add(bodyTimeout)); err != nil {
 			return 0, err
 		}
-		p.due = patientBytes
+		p.due = slowBytes
 	}
 	n, err := p.ReadCloser.Read(b)
 	p.due -= n
 	if errors.Is(err, io.EOF) {
-		// What is made of the body may take longer than it took to come.
-		if err := p.until(time.Time{}); err != nil {
+		// Working on the body may take longer than receiving it.
+		if err := p.setDeadline(time.Time{}); err != nil {
 			return n, err
 		}
 	}
 	return n, err
 }
 
-func (p *patient) until(t time.Time) error {
+func (p *slowBody) setDeadline(t time.Time) error {
 	if err := p.control.SetReadDeadline(t); err != nil && !errors.Is(err, http.ErrNotSupported) {
 		return err
 	}
@@ -164,15 +162,15 @@ func uploadProblem(err error) error {
 	case errors.As(err, &unreadable):
 		p.Status, p.Code = http.StatusUnprocessableEntity, "unreadable_file"
 	default:
-		return fmt.Errorf("taking in an upload: %w", err)
+		return fmt.Errorf("storing an upload: %w", err)
 	}
 	p.Detail = err.Error()
 	return p
 }
 
-// uploadNamed gives the name of the upload that an address spells.
-func uploadNamed(c echo.Context) (string, error) {
-	id, _, err := linked(c.Request().URL, "/api/documents/")
+// uploadName returns the name of the upload that an address spells.
+func uploadName(c echo.Context) (string, error) {
+	id, _, err := parseLink(c.Request().URL, "/api/documents/")
 	if err != nil {
 		return "", err
 	}
@@ -184,8 +182,8 @@ func uploadNamed(c echo.Context) (string, error) {
 	return name, nil
 }
 
-// notThere tells a missing upload from other failures.
-func notThere(name string, err error) error {
+// changeProblem says why an upload cannot be changed.
+func changeProblem(name string, err error) error {
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrInvalid) {
 		return &Problem{Status: http.StatusNotFound, Code: "document_not_found", cause: err,
 			Detail: fmt.Sprintf("there is no upload %.200q: it may have been deleted", name)}
@@ -193,27 +191,27 @@ func notThere(name string, err error) error {
 	return uploadProblem(err)
 }
 
-// reread reads an upload anew.
-func (s *server) reread(c echo.Context) error {
-	name, err := uploadNamed(c)
+// reread reads an upload again.
+func (d *documents) reread(c echo.Context) error {
+	name, err := uploadName(c)
 	if err != nil {
 		return err
 	}
-	change, err := s.Uploads.Reread(c.Request().Context(), name)
+	change, err := d.uploads.Reread(c.Request().Context(), name)
 	if err != nil {
-		return notThere(name, err)
+		return changeProblem(name, err)
 	}
 	return reply(c, http.StatusOK, change)
 }
 
 // remove deletes an upload.
-func (s *server) remove(c echo.Context) error {
-	name, err := uploadNamed(c)
+func (d *documents) remove(c echo.Context) error {
+	name, err := uploadName(c)
 	if err != nil {
 		return err
 	}
-	if err := s.Uploads.Remove(c.Request().Context(), name); err != nil {
-		return notThere(name, err)
+	if err := d.uploads.Remove(c.Request().Context(), name); err != nil {
+		return changeProblem(name, err)
 	}
 	return c.NoContent(http.StatusNoContent)
 }

@@ -21,54 +21,49 @@ import (
 //	POST /v1/chat/completions   an answer from the documents, or the model itself
 //	GET  /v1/models             "ibid", "ibid/COLLECTION" of each, the model's name
 //	GET  /v1/models/ID          one of them
-//	POST /v1/embeddings         vectors of the embedding model of the index
+//	POST /v1/embeddings         vectors by the library's embedding model
 //
-// What goes out is the stream of POST /api/ask in another form. Errors have
-// OpenAI's form, with the codes of [Problem] but for those in v1Codes.
+// The replies are the events of POST /api/ask in another form. Errors have
+// OpenAI's form, with the codes of [Problem] except for those in v1Code.
+type openAI struct {
+	*asking
+	upstream Upstream          // nil: there is no model to pass requests on to
+	embedder retrieve.Embedder // nil: there are no embeddings
+	links    bool              // numbers are Markdown links
+}
 
 // MaxV1Body is the largest request body below /v1, in bytes: clients send the
 // whole conversation each time.
 const MaxV1Body = 1 << 20
 
-// maxRelayedLine is how much of a line of the model's stream is held back until
-// it has ended, in bytes.
+// maxRelayedLine is how much of an unfinished line of the model's stream is
+// buffered, in bytes.
 const maxRelayedLine = 1 << 20
 
-// everything is the model that answers from all documents; those of one
-// collection have its name behind a slash.
+// everything is the model that answers from all documents; "ibid/COLLECTION" answers
+// from those of one collection.
 const everything = "ibid"
 
 // An Upstream is the model itself, without documents; [openai.Relay] is one.
 type Upstream interface {
 	// Model is its name.
 	Model() string
-	// Chat passes on the body of a chat request as it is.
+	// Chat passes on the unchanged body of a chat request.
 	Chat(ctx context.Context, body []byte) (*openai.Relayed, error)
 }
 
-// routeV1 enters the routes of the OpenAI API.
-func (s *server) routeV1(e *echo.Echo, get func(string, echo.HandlerFunc)) {
-	e.POST("/v1/chat/completions", s.chat, s.bounded)
-	get("/v1/models", s.models)
-	get("/v1/models/*", s.model)
-	if s.Embedder != nil {
-		e.POST("/v1/embeddings", s.embeddings, s.bounded)
-	}
-	e.POST("/v1/responses", s.responses)
-}
-
-// responses says what to use in place of the API that is not offered.
-func (s *server) responses(echo.Context) error {
+// rejectResponses names the API to use in place of one that is not offered.
+func rejectResponses(echo.Context) error {
 	return &Problem{Status: http.StatusNotFound, Code: "no_responses",
 		Detail: "there is no Responses API here: use POST /v1/chat/completions (with the AI SDK, its provider @ai-sdk/openai-compatible)"}
 }
 
-// isV1 says whether a request is to be answered in the form of the OpenAI API.
+// isV1 reports whether a request is one of the OpenAI API.
 func isV1(r *http.Request) bool {
 	return r.URL.Path == "/v1" || strings.HasPrefix(r.URL.Path, "/v1/")
 }
 
-// v1Error is an error as the OpenAI API has it.
+// v1Error is an error in the form of the OpenAI API.
 type v1Error struct {
 	Error v1Fault `json:"error"`
 }
@@ -83,9 +78,9 @@ type v1Fault struct {
 	Code string `json:"code"`
 }
 
-// v1Codes are the codes for which the OpenAI API has words of its own, which
-// its clients branch on.
-func v1Codes(code string) string {
+// v1Code returns the code of the OpenAI API for a problem's, where it has one that
+// clients know.
+func v1Code(code string) string {
 	switch code {
 	case "unknown_collection":
 		return "model_not_found"
@@ -99,10 +94,10 @@ func v1Codes(code string) string {
 	return code
 }
 
-// inV1 is a problem in the form of the OpenAI API.
-func inV1(p *Problem) (status int, e v1Error) {
+// toV1 converts a problem to an error of the OpenAI API.
+func toV1(p *Problem) (status int, e v1Error) {
 	status = p.Status
-	code, param := v1Codes(p.Code), p.Field
+	code, param := v1Code(p.Code), p.Field
 	switch p.Field {
 	case "question", "history":
 		param = "messages"
@@ -132,37 +127,31 @@ func inV1(p *Problem) (status int, e v1Error) {
 
 // replyV1 replies with a problem in the form of the OpenAI API.
 func replyV1(c echo.Context, p *Problem, err error) error {
-	status, e := inV1(p)
+	status, e := toV1(p)
 	if model := (*openai.Error)(nil); errors.As(err, &model) && model.RetryAfter > 0 && status == http.StatusTooManyRequests {
-		comeBack(c, model.RetryAfter)
+		setRetryAfter(c, model.RetryAfter)
 	}
 	return reply(c, status, e)
 }
 
-// unsupported is about a part of the OpenAI API that cannot be had here.
 func unsupported(param, format string, args ...any) *Problem {
-	p := invalid("unsupported_parameter", format, args...)
-	p.Field = param
-	return p
+	return invalidField(param, "unsupported_parameter", format, args...)
 }
 
-// badValue is about a parameter that cannot be understood.
 func badValue(param, format string, args ...any) *Problem {
-	p := invalid("invalid_value", format, args...)
-	p.Field = param
-	return p
+	return invalidField(param, "invalid_value", format, args...)
 }
 
-// noModel is about a model that is not there, or not for the caller.
+// noModel is about a model that does not exist, or that the caller may not use.
 func noModel(name string) *Problem {
 	return &Problem{Status: http.StatusNotFound, Code: "model_not_found", Field: "model",
-		Detail: fmt.Sprintf("there is no model %.200q here: GET /v1/models lists those that are", name)}
+		Detail: fmt.Sprintf("there is no model %.200q here: GET /v1/models lists the models", name)}
 }
 
-// decodeV1 reads a request of the OpenAI API, and gives its body too. Members
-// that it does not know are let pass.
+// decodeV1 reads a request of the OpenAI API and returns its body. It ignores
+// unknown members.
 func decodeV1(c echo.Context, into any) ([]byte, error) {
-	body, err := sent(c, MaxV1Body)
+	body, err := readBody(c, MaxV1Body)
 	if err != nil {
 		return nil, err
 	}
@@ -176,7 +165,7 @@ func decodeV1(c echo.Context, into any) ([]byte, error) {
 		if p := (*Problem)(nil); errors.As(err, &p) {
 			return nil, p
 		}
-		return nil, invalid("bad_json", "the request body is not a JSON object that the OpenAI API knows here: %v", err)
+		return nil, invalid("bad_json", "the request body is not a JSON object of the OpenAI API: %v", err)
 	}
 	return body, nil
 }
@@ -185,7 +174,7 @@ func decodeV1(c echo.Context, into any) ([]byte, error) {
 type v1Model struct {
 	ID      string `json:"id"`
 	Object  string `json:"object"`
-	Created int64  `json:"created"` // not known: 0
+	Created int64  `json:"created"` // 0: unknown
 	OwnedBy string `json:"owned_by"`
 }
 
@@ -197,10 +186,10 @@ type v1Models struct {
 
 func modelOf(id, owner string) v1Model { return v1Model{ID: id, Object: "model", OwnedBy: owner} }
 
-// models lists the models that chat: those that the key may see.
-func (s *server) models(c echo.Context) error {
+// listModels lists the models for chat that the key may use.
+func (o *openAI) listModels(c echo.Context) error {
 	list := []v1Model{modelOf(everything, "ibid")}
-	all, err := s.listCollections(c.Request().Context())
+	all, err := o.catalog.collections(c.Request().Context())
 	if err != nil {
 		return err
 	}
@@ -209,40 +198,41 @@ func (s *server) models(c echo.Context) error {
 			list = append(list, modelOf(everything+"/"+in.Name, "ibid"))
 		}
 	}
-	if s.Upstream != nil {
-		list = append(list, modelOf(s.Upstream.Model(), "upstream"))
+	if o.upstream != nil {
+		list = append(list, modelOf(o.upstream.Model(), "upstream"))
 	}
 	return reply(c, http.StatusOK, v1Models{"list", list})
 }
 
-// model gives one model. Its id may hold slashes, escaped or not.
-func (s *server) model(c echo.Context) error {
-	id, _, err := linked(c.Request().URL, "/v1/models/")
+// showModel replies with one model. Its id may contain slashes, escaped or not.
+func (o *openAI) showModel(c echo.Context) error {
+	id, _, err := parseLink(c.Request().URL, "/v1/models/")
 	if err != nil {
 		return noModel(c.Param("*"))
 	}
 	switch {
 	case id == everything:
-	case s.Upstream != nil && id == s.Upstream.Model():
+	case o.upstream != nil && id == o.upstream.Model():
 		return reply(c, http.StatusOK, modelOf(id, "upstream"))
-	case s.Embedder != nil && id == s.Embedder.Space():
+	case o.embedder != nil && id == o.embedder.Space():
 	default:
 		collection, ok := strings.CutPrefix(id, everything+"/")
 		if !ok || collection == "" {
 			return noModel(id)
 		}
-		if err := s.reachable(c, collection); err != nil {
+		if err := o.checkCollection(c, collection); err != nil {
 			return err
 		}
 	}
 	return reply(c, http.StatusOK, modelOf(id, "ibid"))
 }
 
-// reachable fails unless a collection is there and in reach.
-func (s *server) reachable(c echo.Context, collection string) error {
-	reached, err := s.reaches(c.Request().Context(), collection)
+// checkCollection fails unless a collection exists and the caller may see it.
+func (o *openAI) checkCollection(c echo.Context, collection string) error {
+	ctx := c.Request().Context()
+	reached, err := o.catalog.reaches(ctx, collection)
 	if err == nil && reached {
-		_, err = s.scope(c.Request().Context(), retrieve.Filter{}, collection)
+		_, err = o.catalog.scope(ctx, retrieve.Filter{}, collection)
 	}
 	if p := (*Problem)(nil); err == nil && !reached || errors.As(err, &p) && p.Code == "unknown_collection" {
 		return noModel(everything + "/" + collection)
@@ -251,25 +241,25 @@ func (s *server) reachable(c echo.Context, collection string) error {
 }
 
 // chat answers from the documents, or passes the request on to the model.
-func (s *server) chat(c echo.Context) error {
+func (o *openAI) chat(c echo.Context) error {
 	var r chatRequest
 	body, err := decodeV1(c, &r)
 	if err != nil {
 		return err
 	}
 	if r.Model == "" {
-		return badValue("model", "no model is named: %q answers from all documents, and GET /v1/models lists the others", everything)
+		return badValue("model", "model is missing: %q answers from all documents, and GET /v1/models lists the others", everything)
 	}
 	collection, below := strings.CutPrefix(r.Model, everything+"/")
 	switch {
 	case r.Model == everything:
 		collection = ""
 	case below && collection != "":
-		if err := s.reachable(c, collection); err != nil {
+		if err := o.checkCollection(c, collection); err != nil {
 			return err
 		}
-	case s.Upstream != nil && r.Model == s.Upstream.Model():
-		return s.relay(c, body)
+	case o.upstream != nil && r.Model == o.upstream.Model():
+		return o.relay(c, body)
 	default:
 		return noModel(r.Model)
 	}
@@ -278,20 +268,19 @@ func (s *server) chat(c echo.Context) error {
 		return err
 	}
 	q.Collection = collection
-	t, err := s.askTask(c, q)
+	t, err := o.askTask(c, q)
 	if err != nil {
 		return err
 	}
-	return s.complete(c, &r, t)
+	return o.complete(c, &r, t)
 }
 
-// relay passes a request on to the model as it came, and the reply back as it
-// comes.
-func (s *server) relay(c echo.Context, body []byte) error {
-	if err := oneModel(body); err != nil {
+// relay passes the unchanged request on to the model, and its reply back as it arrives.
+func (o *openAI) relay(c echo.Context, body []byte) error {
+	if err := checkModelOnce(body); err != nil {
 		return err
 	}
-	from, err := s.Upstream.Chat(c.Request().Context(), body)
+	from, err := o.upstream.Chat(c.Request().Context(), body)
 	if err != nil {
 		return relayProblem(err)
 	}
@@ -304,34 +293,34 @@ func (s *server) relay(c echo.Context, body []byte) error {
 		c.Response().Header().Set(echo.HeaderCacheControl, "no-store")
 		return send(c, http.StatusOK, echo.MIMEApplicationJSON, whole)
 	}
-	out := &eventStream{w: c.Response()} // without a heartbeat: what goes out is the model's
-	var held []byte                      // a line that has not ended: behind half of one nothing could be told
+	out := &eventStream{w: c.Response()} // without a heartbeat: the stream is the model's
+	var pending []byte                   // an unfinished line: an error could not follow half of one
 	b := make([]byte, 32<<10)
 	for {
 		n, err := from.Body.Read(b)
-		held = append(held, b[:n]...)
-		whole := bytes.LastIndexByte(held, '\n') + 1
-		if err == io.EOF || len(held) > maxRelayedLine {
-			whole = len(held)
+		pending = append(pending, b[:n]...)
+		whole := bytes.LastIndexByte(pending, '\n') + 1
+		if err == io.EOF || len(pending) > maxRelayedLine {
+			whole = len(pending)
 		}
 		if whole > 0 {
-			if gone := out.write(held[:whole]); gone != nil {
+			if gone := out.write(pending[:whole]); gone != nil {
 				return readerGone(gone)
 			}
-			held = append(held[:0], held[whole:]...)
+			pending = append(pending[:0], pending[whole:]...)
 		}
 		if err == io.EOF {
 			return nil
 		}
 		if err != nil {
 			err = relayProblem(err)
-			return errors.Join(err, out.write(append([]byte("\n"), v1Failure(problemOf(c, err))...)))
+			return errors.Join(err, out.write(append([]byte("\n"), v1ErrorEvent(problemOf(c, err))...)))
 		}
 	}
 }
 
-// relayProblem is problemFor where the request was the client's own: what is
-// wrong with it is told as that.
+// relayProblem is problemFor for a request of the client's own: if the model
+// rejects it, it is a bad request.
 func relayProblem(err error) error {
 	var model *openai.Error
 	if errors.As(err, &model) && (model.Kind == openai.Rejected || model.Kind == openai.Filtered) {
@@ -342,12 +331,12 @@ func relayProblem(err error) error {
 	return fmt.Errorf("passing a request on to the model: %w", err)
 }
 
-// oneModel refuses a body that names its model in more ways than one: another
-// reader of JSON could take another for it.
-func oneModel(body []byte) error {
+// checkModelOnce refuses a body that names its model more than once: the model's
+// server could read another one than was checked.
+func checkModelOnce(body []byte) error {
 	d := json.NewDecoder(bytes.NewReader(body))
 	named := 0
-	// The body has been read before: it is an object.
+	// The body was decoded before: it is an object.
 	if _, err := d.Token(); err != nil {
 		return fmt.Errorf("reading a request again: %w", err)
 	}

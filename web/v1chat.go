@@ -20,9 +20,8 @@ import (
 	"ibid/ingest"
 )
 
-// chatRequest is the body of POST /v1/chat/completions, so far as it is heeded:
-// temperature and the like are let pass and change nothing, since how the model
-// is asked is not the client's to say.
+// chatRequest is the body of POST /v1/chat/completions, except for what is ignored:
+// clients cannot change how the model is asked, by temperature for instance.
 type chatRequest struct {
 	Model               string            `json:"model"`
 	Messages            []chatMessage     `json:"messages"`
@@ -38,7 +37,7 @@ type chatRequest struct {
 	FunctionCall        json.RawMessage   `json:"function_call"`
 	Modalities          []string          `json:"modalities"`
 	ResponseFormat      responseFormat    `json:"response_format"`
-	// Store false has no record kept of the answer.
+	// Store false means that no record of the answer is kept.
 	Store *bool `json:"store"`
 }
 
@@ -58,10 +57,10 @@ type chatMessage struct {
 	Content content `json:"content"`
 }
 
-// content is the text of a message, and what else was in it.
+// content is the text of a message, and the types of its parts that are no text.
 type content struct {
 	text   string
-	others []string // types of parts that are not text
+	others []string
 }
 
 func (t *content) UnmarshalJSON(b []byte) error {
@@ -94,7 +93,7 @@ func (t *content) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// maxStops is how many stop sequences a request may have, as OpenAI's may.
+// maxStops is how many stop sequences a request may have, as in OpenAI's API.
 const maxStops = 4
 
 // stops are the sequences before which an answer is cut.
@@ -122,16 +121,16 @@ func (s *stops) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// What of a conversation is looked at: the end of it.
+// Only the end of a conversation is read.
 const (
 	maxTurns        = 20
 	maxHistoryBytes = 64 << 10
 	maxStyleBytes   = 16 << 10
 )
 
-// question makes a question of a conversation: the last message of the user is
-// what is asked, the turns before it are the history, and what the system or a
-// developer says is about style alone.
+// question turns a conversation into a question: the last message of the user, with
+// the earlier turns as history and the messages of the system and of developers
+// as style.
 func (r *chatRequest) question() (askRequest, error) {
 	q := askRequest{Record: r.Store}
 	if err := r.check(); err != nil {
@@ -153,16 +152,15 @@ func (r *chatRequest) question() (askRequest, error) {
 		}
 	}
 	if last < 0 {
-		return q, badValue("messages", "there is no message of the user: the last one is what is asked")
+		return q, badValue("messages", "there is no user message: the last one is the question")
 	}
 	asked := r.Messages[last].Content
 	if len(asked.others) > 0 {
-		p := invalid("unsupported_content", "a part of the question has the type %.40q: only text is understood here; put documents into the library, and ask about those", asked.others[0])
-		p.Field = "messages"
-		return q, p
+		return q, invalidField("messages", "unsupported_content", "a part of the question has the type %.40q: only text is supported; "+
+			"add documents to the library and ask about them", asked.others[0])
 	}
 	if strings.TrimSpace(asked.text) == "" {
-		return q, badValue("messages", "the last message of the user is empty: it is what is asked")
+		return q, badValue("messages", "the last user message is empty: it is the question")
 	}
 	q.Question = asked.text
 	q.Style = clip(strings.Join(style, "\n\n"), maxStyleBytes)
@@ -184,12 +182,12 @@ func (r *chatRequest) question() (askRequest, error) {
 	return q, nil
 }
 
-// check refuses what cannot be had, rather than answer another question.
+// check refuses what is not supported, where ignoring it would change the meaning.
 func (r *chatRequest) check() error {
 	wants := func(choice json.RawMessage) bool { return string(choice) != `"none"` }
 	switch {
 	case r.N != nil && *r.N != 1:
-		return unsupported("n", "n is %d, and there is one answer to a question here: leave it out", *r.N)
+		return unsupported("n", "n is %d, and a question has one answer here: leave it out", *r.N)
 	case len(r.Tools) > 0 && wants(r.ToolChoice):
 		return unsupported("tools", `answers here come from documents, and call no tools: leave tools out, or set tool_choice to "none"`)
 	case len(r.Functions) > 0 && wants(r.FunctionCall):
@@ -210,8 +208,8 @@ func (r *chatRequest) check() error {
 	return nil
 }
 
-// most is how many tokens the answer may have; 0 for any number.
-func (r *chatRequest) most() int {
+// maxAnswer is how many tokens the answer may have; 0 for any number.
+func (r *chatRequest) maxAnswer() int {
 	most := 0
 	for _, n := range []*int{r.MaxTokens, r.MaxCompletionTokens} {
 		if n != nil && (most == 0 || *n < most) {
@@ -221,7 +219,7 @@ func (r *chatRequest) most() int {
 	return most
 }
 
-// clip cuts a text to a number of bytes, between characters.
+// clip cuts a text to at most most bytes, between characters.
 func clip(s string, most int) string {
 	if len(s) <= most {
 		return s
@@ -232,12 +230,12 @@ func clip(s string, most int) string {
 	return s[:most]
 }
 
-// uncited stands at the end of an answer without any source: a client of the
-// OpenAI API has no other sign of it.
+// uncited ends an answer without sources: clients of the OpenAI API have no other
+// sign of it.
 const uncited = "\n\n(No source bears this out.)"
 
-// withoutSources takes out of an earlier answer what was put into it on its way
-// to the client: the links behind its numbers, and what stands at its end.
+// withoutSources removes from an earlier answer what was added for the client: the
+// links of its numbers, and the list of sources at its end.
 func withoutSources(text string) string {
 	text = strings.TrimSuffix(strings.TrimRight(text, " \n"), uncited)
 	list := regexp.MustCompile(`(?:\n+- \[\d+\] [^\n]*)+\s*$`)
@@ -266,7 +264,7 @@ type (
 	chatSaid struct {
 		Role        string       `json:"role"`
 		Content     string       `json:"content"`
-		Refusal     any          `json:"refusal"` // null: a refusal for want of evidence is an answer like another
+		Refusal     any          `json:"refusal"` // null: a refusal for lack of evidence is an answer too
 		Annotations []annotation `json:"annotations"`
 	}
 	chatDelta struct {
@@ -283,9 +281,8 @@ type (
 	usageDetails struct {
 		Reasoning int `json:"reasoning_tokens"`
 	}
-	// chatSources are the sources in the forms that clients know beside
-	// annotations: addresses by number, as Perplexity has them, and what Open
-	// WebUI shows, with the quotes.
+	// chatSources are the sources in other forms that clients know: addresses by
+	// number, as Perplexity has them, and with quotes, as Open WebUI shows them.
 	chatSources struct {
 		Citations []string   `json:"citations,omitzero"`
 		Sources   []uiSource `json:"sources,omitzero"`
@@ -307,51 +304,44 @@ type (
 	}
 )
 
-// complete answers a question in the form of the OpenAI API.
-func (s *server) complete(c echo.Context, r *chatRequest, t task) (err error) {
+// complete replies with the answer of a task in the form of the OpenAI API.
+func (o *openAI) complete(c echo.Context, r *chatRequest, t task) (err error) {
 	ctx, cancel := context.WithCancelCause(c.Request().Context())
 	defer cancel(nil)
-	l, err := s.begin(c, t, false, cancel)
+	l, err := o.begin(c, t, false, cancel)
 	if err != nil {
 		return err
 	}
-	ended, enough := errPanicked, false
+	ended, cut := errPanicked, false
 	defer func() {
-		err = errors.Join(err, s.settle(ctx, l, ended))
-		if l.run != nil && enough {
-			// Nobody takes up what was cut because the client wanted no more.
-			err = errors.Join(err, s.Ledger.End(context.WithoutCancel(ctx), l.id))
+		err = errors.Join(err, o.settle(ctx, l, ended))
+		if l.recorder != nil && cut {
+			// Nobody resumes what was cut because the client wanted no more.
+			err = errors.Join(err, o.ledger.End(context.WithoutCancel(ctx), l.id))
 		}
 	}()
 
-	w := &completing{links: !s.NoLinks, request: r, head: completion{
+	w := &chatReply{request: r, links: o.links, head: completion{
 		ID: "chatcmpl-" + c.Response().Header().Get(echo.HeaderXRequestID), Created: time.Now().Unix(), Model: r.Model, Object: "chat.completion"}}
-	w.text = &linkedText{stops: r.Stop, most: r.most(), links: w.links, write: w.write}
+	w.text = &linkedText{stops: r.Stop, maxTokens: r.maxAnswer(), links: o.links, write: w.write}
 	if r.Stream {
 		w.head.Object = "chat.completion.chunk"
 		w.out = newEventStream(c.Response(), cancel)
 		defer w.out.close()
 	}
-	citing := s.citing(c)
+	citing := o.citing(c)
 	citing.Places = true
-	whole, err := s.work(l, passed(s.cited(ctx, t.kind, answer.Watch(l.run, t.events(ctx, l.run)), citing), w.take), nil)
-	if enough = errors.Is(err, errEnough); enough {
+	whole, err := o.collect(l, tee(o.events(ctx, l, t, citing), w.add), nil)
+	if cut = errors.Is(err, errEnough); cut {
 		l.record, err = false, nil
 	}
-	if w.out != nil {
-		if failed := w.out.failure(); failed != nil {
-			ended = readerGone(failed)
-			cancel(ended)
-			l.end(ctx, ended)
+	if _, ended = o.finish(ctx, l, err, w.out); ended != nil {
+		if w.out.failure() != nil {
 			return ended
 		}
-	}
-	ended = s.ending(ctx, l, err)
-	l.end(ctx, ended)
-	if ended != nil {
 		err = fmt.Errorf("answering: %w", ended)
-		if w.out != nil && w.out.begun() {
-			return errors.Join(err, w.out.write(v1Failure(problemOf(c, err))))
+		if w.out.begun() {
+			return errors.Join(err, w.out.write(v1ErrorEvent(problemOf(c, err))))
 		}
 		return err
 	}
@@ -362,12 +352,15 @@ func (s *server) complete(c echo.Context, r *chatRequest, t task) (err error) {
 	if w.out == nil {
 		return reply(c, http.StatusOK, w.whole(usage))
 	}
-	return w.last(usage)
+	if err := w.endStream(usage); err != nil {
+		return readerGone(err)
+	}
+	return nil
 }
 
-// v1Failure is an error on a stream that has begun.
-func v1Failure(p *Problem) []byte {
-	_, e := inV1(p)
+// v1ErrorEvent is an error on a stream that has begun.
+func v1ErrorEvent(p *Problem) []byte {
+	_, e := toV1(p)
 	data, err := json.Marshal(e)
 	if err != nil { // strings
 		panic(err)
@@ -375,29 +368,29 @@ func v1Failure(p *Problem) []byte {
 	return fmt.Appendf(nil, "data: %s\n\n", data)
 }
 
-// completing is a reply of POST /v1/chat/completions on its way.
-type completing struct {
+// A chatReply writes the reply of POST /v1/chat/completions.
+type chatReply struct {
 	request *chatRequest
 	links   bool
 	head    completion
 	text    *linkedText
 	out     *eventStream // nil for a reply in one piece
 
-	content   bytes.Buffer // of a reply in one piece
-	began     bool
-	reason    string // why the answer is not whole; empty if it is
-	finish    string
-	annotated []annotation
+	content     bytes.Buffer // of a reply in one piece
+	began       bool
+	reason      string // why the answer is incomplete; empty if it is not
+	finish      string
+	annotations []annotation
 	chatSources
 }
 
-// take takes the next event of the answer.
-func (w *completing) take(e answer.Event) error {
+// add adds the next event of the answer.
+func (w *chatReply) add(e answer.Event) error {
 	switch e := e.(type) {
 	case cite.Cited:
-		w.text.cited(e)
+		w.text.addSource(e)
 	case cite.Placed:
-		w.text.placed(e)
+		w.text.addNumber(e)
 	case answer.Text:
 		return w.text.append(e.Text)
 	case answer.Unanswered:
@@ -409,7 +402,7 @@ func (w *completing) take(e answer.Event) error {
 }
 
 // write sends a piece of the reply's text.
-func (w *completing) write(piece string) error {
+func (w *chatReply) write(piece string) error {
 	if w.out == nil {
 		w.content.WriteString(piece)
 		return nil
@@ -419,12 +412,11 @@ func (w *completing) write(piece string) error {
 		w.began = true
 		d.Role = "assistant"
 	}
-	return w.chunk(chatChoice{Delta: &d}, nil, chatSources{})
+	return w.sendChunk(chatChoice{Delta: &d}, chatSources{})
 }
 
-// end ends the text: with the rest of the answer, a word on what it lacks, and
-// the list of its sources.
-func (w *completing) end(a cite.Answer) error {
+// end ends the text: with what was held back, why it is incomplete, and the list of sources.
+func (w *chatReply) end(a cite.Answer) error {
 	w.finish = "stop"
 	err := w.text.close()
 	switch {
@@ -434,36 +426,36 @@ func (w *completing) end(a cite.Answer) error {
 		return err
 	case w.reason != "":
 		w.finish = "length"
-		err = w.text.raw(fmt.Sprintf("\n\n(The answer ends here before its end: %s)", strings.TrimRight(rewrite.MarkdownText(w.reason), ".")))
+		err = w.text.addRaw(fmt.Sprintf("\n\n(The answer is incomplete: %s)", strings.TrimRight(rewrite.MarkdownText(w.reason), ".")))
 	}
 	if err != nil {
 		return err
 	}
-	shown := w.text.shown()
+	shown := w.text.shownSources()
 	switch {
 	case w.text.cut != "":
 	case len(shown) > 0:
-		err = w.text.raw(w.list(shown))
+		err = w.text.addRaw(w.list(shown))
 	case a.Answered && w.reason == "":
-		err = w.text.raw(uncited)
+		err = w.text.addRaw(uncited)
 	}
 	if err != nil {
 		return err
 	}
-	w.annotated = w.text.annotations
+	w.annotations = w.text.annotations
 	w.chatSources = sourcesOf(shown, a.Sources)
 	return nil
 }
 
-// list is the list of the sources at the end of the text.
-func (w *completing) list(shown []cite.Cited) string {
+// list is the list of sources at the end of the text.
+func (w *chatReply) list(shown []cite.Cited) string {
 	var b strings.Builder
 	b.WriteString("\n")
 	for _, c := range shown {
 		fmt.Fprintf(&b, "\n- [%d] ", c.Number)
 		title := rewrite.MarkdownText(titleOf(c))
 		if w.links && c.Link != "" {
-			fmt.Fprintf(&b, "[%s](%s)", title, target(c.Link))
+			fmt.Fprintf(&b, "[%s](%s)", title, linkTarget(c.Link))
 		} else {
 			b.WriteString(title)
 		}
@@ -479,13 +471,12 @@ func titleOf(c cite.Cited) string {
 	return rewrite.Neutral(c.Document)
 }
 
-// sourcesOf gives the sources that were shown in the forms of other clients.
+// sourcesOf returns the shown sources in the forms of other clients.
 func sourcesOf(shown []cite.Cited, all []cite.Source) chatSources {
 	out := chatSources{Citations: []string{}, Sources: []uiSource{}}
 	for _, c := range shown {
 		out.Citations = append(out.Citations, c.Link)
-		var u uiSource
-		u.Source = uiSourceName{ID: c.Link, Name: titleOf(c), URL: c.Link}
+		u := uiSource{Source: uiSourceName{ID: c.Link, Name: titleOf(c), URL: c.Link}}
 		for _, s := range all {
 			if s.Number != c.Number {
 				continue
@@ -505,8 +496,8 @@ func sourcesOf(shown []cite.Cited, all []cite.Source) chatSources {
 	return out
 }
 
-// usage is what the answer cost; where no model told, an estimate.
-func (w *completing) usage(q askRequest, u answer.Usage) chatUsage {
+// usage is the number of tokens, estimated where no model reported it.
+func (w *chatReply) usage(q askRequest, u answer.Usage) chatUsage {
 	out := chatUsage{Prompt: u.PromptTokens, Completion: u.CompletionTokens}
 	if u.ReasoningTokens > 0 {
 		out.Details = &usageDetails{u.ReasoningTokens}
@@ -523,47 +514,41 @@ func (w *completing) usage(q askRequest, u answer.Usage) chatUsage {
 }
 
 // whole is the reply in one piece.
-func (w *completing) whole(u chatUsage) completion {
+func (w *chatReply) whole(u chatUsage) completion {
 	r := w.head
-	said := chatSaid{Role: "assistant", Content: w.content.String(), Annotations: w.annotated}
-	if said.Annotations == nil {
-		said.Annotations = []annotation{}
-	}
+	said := chatSaid{Role: "assistant", Content: w.content.String(), Annotations: append([]annotation{}, w.annotations...)}
 	r.Choices = []chatChoice{{Message: &said, Finish: &w.finish}}
 	r.Usage, r.chatSources = &u, w.chatSources
 	return r
 }
 
-// last sends what comes behind the text of a stream.
-func (w *completing) last(u chatUsage) error {
+// endStream sends what follows the text of a stream.
+func (w *chatReply) endStream(u chatUsage) error {
 	if !w.began {
 		if err := w.write(""); err != nil {
-			return readerGone(err)
+			return err
 		}
 	}
-	if err := w.chunk(chatChoice{Delta: &chatDelta{Annotations: w.annotated}, Finish: &w.finish}, nil, w.chatSources); err != nil {
-		return readerGone(err)
+	if err := w.sendChunk(chatChoice{Delta: &chatDelta{Annotations: w.annotations}, Finish: &w.finish}, w.chatSources); err != nil {
+		return err
 	}
 	if w.request.StreamOptions.IncludeUsage {
 		r := w.head
 		r.Choices, r.Usage = []chatChoice{}, &u
 		if err := w.send(r); err != nil {
-			return readerGone(err)
+			return err
 		}
 	}
-	if err := w.out.write([]byte("data: [DONE]\n\n")); err != nil {
-		return readerGone(err)
-	}
-	return nil
+	return w.out.write([]byte("data: [DONE]\n\n"))
 }
 
-func (w *completing) chunk(choice chatChoice, u *chatUsage, sources chatSources) error {
+func (w *chatReply) sendChunk(choice chatChoice, sources chatSources) error {
 	r := w.head
-	r.Choices, r.Usage, r.chatSources = []chatChoice{choice}, u, sources
+	r.Choices, r.chatSources = []chatChoice{choice}, sources
 	return w.send(r)
 }
 
-func (w *completing) send(r completion) error {
+func (w *chatReply) send(r completion) error {
 	data, err := json.Marshal(r)
 	if err != nil {
 		return fmt.Errorf("encoding a chunk: %w", err)

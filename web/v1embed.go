@@ -15,7 +15,7 @@ import (
 	"ibid/ingest"
 )
 
-// maxInputs is how many texts one request for vectors may have, as OpenAI's may.
+// maxInputs is how many texts one request may have, as in OpenAI's API.
 const maxInputs = 2048
 
 // embedRequest is the body of POST /v1/embeddings.
@@ -38,7 +38,7 @@ func (r *embedRequest) texts() ([]string, error) {
 	case json.Unmarshal(r.Input, &many) != nil:
 		var tokens []json.RawMessage
 		if json.Unmarshal(r.Input, &tokens) == nil && len(tokens) > 0 && (tokens[0][0] == '[' || tokens[0][0] >= '0' && tokens[0][0] <= '9') {
-			return nil, unsupported("input", "input is made of token numbers, which mean something else to each model: send texts (in LangChain, check_embedding_ctx_length=False)")
+			return nil, unsupported("input", "input has token numbers, which differ between models: send texts (in LangChain, check_embedding_ctx_length=False)")
 		}
 		return nil, badValue("input", "input is neither a text nor a list of texts")
 	}
@@ -53,8 +53,8 @@ func (r *embedRequest) texts() ([]string, error) {
 	return many, nil
 }
 
-// A v1Vector is the vector of one text: numbers, or in base64 the bytes of the
-// same numbers, 32 bits each, the lowest byte first.
+// A v1Vector is the vector of one text: numbers, or the same numbers as base64 of
+// little-endian 32-bit floats.
 type v1Vector struct {
 	Object string `json:"object"`
 	Index  int    `json:"index"`
@@ -75,15 +75,15 @@ type (
 	}
 )
 
-// embeddings gives the vectors of texts, by the model that the index is made with.
-func (s *server) embeddings(c echo.Context) error {
+// embed replies with the vectors of texts, by the library's embedding model.
+func (o *openAI) embed(c echo.Context) error {
 	var r embedRequest
 	if _, err := decodeV1(c, &r); err != nil {
 		return err
 	}
-	if r.Model != everything && r.Model != s.Embedder.Space() {
+	if r.Model != everything && r.Model != o.embedder.Space() {
 		p := noModel(r.Model)
-		p.Detail = fmt.Sprintf("there is no embedding model %.200q here: use %q, or its full name %q", r.Model, everything, s.Embedder.Space())
+		p.Detail = fmt.Sprintf("there is no embedding model %.200q here: use %q, or its full name %q", r.Model, everything, o.embedder.Space())
 		return p
 	}
 	if r.Format != "" && r.Format != "float" && r.Format != "base64" {
@@ -93,7 +93,7 @@ func (s *server) embeddings(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	rows, err := s.Embedder.Embed(c.Request().Context(), texts)
+	rows, err := o.embedder.Embed(c.Request().Context(), texts)
 	if model := (*openai.Error)(nil); errors.As(err, &model) && model.Kind == openai.Rejected {
 		return relayProblem(err)
 	}
@@ -101,7 +101,7 @@ func (s *server) embeddings(c echo.Context) error {
 		return fmt.Errorf("embedding: %w", err)
 	}
 	if r.Dimensions != nil && *r.Dimensions != len(rows[0]) {
-		return unsupported("dimensions", "the vectors of %s have %d dimensions, and cannot be had with %d: leave dimensions out", s.Embedder.Space(), len(rows[0]), *r.Dimensions)
+		return unsupported("dimensions", "the vectors of %s have %d dimensions, not %d: leave dimensions out", o.embedder.Space(), len(rows[0]), *r.Dimensions)
 	}
 	data, tokens := make([]v1Vector, len(rows)), 0
 	for i, row := range rows {
@@ -115,5 +115,5 @@ func (s *server) embeddings(c echo.Context) error {
 		}
 		tokens += ingest.CountTokens(texts[i])
 	}
-	return reply(c, http.StatusOK, v1Vectors{"list", data, s.Embedder.Space(), vectorUsage{tokens, tokens}})
+	return reply(c, http.StatusOK, v1Vectors{"list", data, o.embedder.Space(), vectorUsage{tokens, tokens}})
 }

@@ -12,11 +12,11 @@ import (
 	"ibid/ingest"
 )
 
-// errEnough ends an answer of which the client wants no more.
-var errEnough = errors.New("the client wanted no more of the answer")
+// errEnough ends an answer at a stop sequence or at the maximum of tokens.
+var errEnough = errors.New("the answer has all that the client wants")
 
-// An annotation ties a link in the text to the source that it leads to, as the
-// OpenAI API has it. Offsets count characters (Unicode code points) of the
+// An annotation connects a link in the text to its source, in the form of the
+// OpenAI API. Offsets count characters (Unicode code points) of the
 // message's content; the range is that of the link itself.
 type annotation struct {
 	Type string      `json:"type"`
@@ -32,53 +32,53 @@ type urlCitation struct {
 	Title string `json:"title"`
 }
 
-// A linkedText is the text of an answer on its way to a client of the OpenAI
-// API: its numbers become links, it is cut where the client wants it cut, and
-// where each number stands is noted.
+// A linkedText turns the text of an answer into that of a message of the OpenAI
+// API: numbers become links with annotations, and it is cut at stop sequences and
+// at the maximum of tokens.
 type linkedText struct {
-	stops []string // before which it is cut
-	most  int      // tokens; 0 for any number
-	links bool
-	write func(string) error
+	stops     []string // before which it is cut
+	maxTokens int      // 0 for any number
+	links     bool
+	write     func(string) error
 
 	text    []byte // of the answer, with plain numbers
-	sent    int    // bytes of it that are on their way
+	sent    int    // bytes of it that are sent
 	counted int    // bytes of it that are counted
-	tokens  int    // of those
-	cut     string // why it was cut: "stop" or "length"; empty if it was not
+	tokens  int    // in those
+	cut     string // why it is cut: "stop" or "length"; empty if it is not
 
 	sources     map[int]cite.Cited
-	numbers     []cite.Placed // that are not on their way
+	numbers     []cite.Placed // that are not sent yet
 	runes       int           // of the content
 	annotations []annotation
 }
 
-func (t *linkedText) cited(c cite.Cited) {
+func (t *linkedText) addSource(c cite.Cited) {
 	if t.sources == nil {
 		t.sources = map[int]cite.Cited{}
 	}
 	t.sources[c.Number] = c
 }
 
-func (t *linkedText) placed(p cite.Placed) { t.numbers = append(t.numbers, p) }
+func (t *linkedText) addNumber(p cite.Placed) { t.numbers = append(t.numbers, p) }
 
-// append takes the next piece of the answer. Behind a cut it fails with errEnough.
+// append adds a piece of the answer. After a cut it fails with errEnough.
 func (t *linkedText) append(piece string) error {
 	t.text = append(t.text, piece...)
 	return t.advance(false)
 }
 
-// close sends what was held back.
+// close sends the rest.
 func (t *linkedText) close() error { return t.advance(true) }
 
-// advance sends what is decided by now.
+// advance sends what can no longer change.
 func (t *linkedText) advance(final bool) error {
 	if t.cut != "" {
 		return errEnough
 	}
 	to := len(t.text)
-	if t.most > 0 {
-		to = t.within(final)
+	if t.maxTokens > 0 {
+		to = t.withinTokens(final)
 	}
 	found := -1
 	for _, stop := range t.stops {
@@ -89,14 +89,14 @@ func (t *linkedText) advance(final bool) error {
 	if found >= 0 && t.sent+found <= to {
 		to, t.cut = t.sent+found, "stop"
 	} else if !final && t.cut == "" {
-		to = min(to, len(t.text)-t.held())
+		to = min(to, len(t.text)-t.stopPrefix())
 	}
 	for _, n := range t.numbers {
 		if n.Start < to && to < n.End {
 			to = n.Start
 		}
 	}
-	if err := t.show(to); err != nil {
+	if err := t.sendTo(to); err != nil {
 		return err
 	}
 	if t.cut != "" {
@@ -105,8 +105,8 @@ func (t *linkedText) advance(final bool) error {
 	return nil
 }
 
-// held is how many bytes at the end of the text may be the beginning of a stop.
-func (t *linkedText) held() int {
+// stopPrefix is how many bytes at the end of the text may begin a stop sequence.
+func (t *linkedText) stopPrefix() int {
 	rest, most := t.text[t.sent:], 0
 	for _, stop := range t.stops {
 		for n := min(len(stop)-1, len(rest)); n > most; n-- {
@@ -119,16 +119,16 @@ func (t *linkedText) held() int {
 	return most
 }
 
-// within is how far the text goes within the tokens that it may have: to the end
-// of a word. A word that may go on is held back.
-func (t *linkedText) within(final bool) int {
+// withinTokens is how far the text is within the maximum of tokens, in whole words.
+// A word that may continue is not counted yet.
+func (t *linkedText) withinTokens(final bool) int {
 	for t.cut == "" && t.counted < len(t.text) {
 		n := wordEnd(t.text[t.counted:], final)
 		if n == 0 {
 			break
 		}
 		t.tokens += ingest.CountTokens(string(t.text[t.counted : t.counted+n]))
-		if t.tokens > t.most {
+		if t.tokens > t.maxTokens {
 			t.cut = "length"
 			break
 		}
@@ -137,8 +137,8 @@ func (t *linkedText) within(final bool) int {
 	return t.counted
 }
 
-// wordEnd is the end of the first word, with the space before it; 0 where that
-// is not known. A character of a script without spaces is a word.
+// wordEnd is the end of the first word, with the space before it; 0 while that is
+// unknown. A character of a script without spaces is a word.
 func wordEnd(b []byte, final bool) int {
 	inWord := false
 	for i := 0; i < len(b); {
@@ -159,8 +159,8 @@ func wordEnd(b []byte, final bool) int {
 	return 0
 }
 
-// show sends the text up to an offset.
-func (t *linkedText) show(to int) error {
+// sendTo sends the text up to an offset.
+func (t *linkedText) sendTo(to int) error {
 	var b strings.Builder
 	for len(t.numbers) > 0 && t.numbers[0].End <= to {
 		n := t.numbers[0]
@@ -170,7 +170,7 @@ func (t *linkedText) show(to int) error {
 		number := string(t.text[n.Start:n.End])
 		c := t.sources[n.Number]
 		if t.links && c.Link != "" {
-			number = fmt.Sprintf("[%s](%s)", number, target(c.Link))
+			number = fmt.Sprintf("[%s](%s)", number, linkTarget(c.Link))
 		}
 		b.WriteString(number)
 		t.annotations = append(t.annotations, annotation{"url_citation", urlCitation{
@@ -179,11 +179,11 @@ func (t *linkedText) show(to int) error {
 	}
 	b.Write(t.text[t.sent:max(to, t.sent)])
 	t.sent = max(to, t.sent)
-	return t.raw(b.String())
+	return t.addRaw(b.String())
 }
 
-// raw sends text that is not of the answer.
-func (t *linkedText) raw(piece string) error {
+// addRaw sends text as it is.
+func (t *linkedText) addRaw(piece string) error {
 	if piece == "" {
 		return nil
 	}
@@ -191,8 +191,8 @@ func (t *linkedText) raw(piece string) error {
 	return t.write(piece)
 }
 
-// shown are the sources whose numbers are in the text, by number.
-func (t *linkedText) shown() []cite.Cited {
+// shownSources are the sources whose numbers are in the text, by number.
+func (t *linkedText) shownSources() []cite.Cited {
 	var out []cite.Cited
 	for _, c := range t.sources {
 		if slices.ContainsFunc(t.annotations, func(a annotation) bool { return a.number == c.Number }) {
@@ -203,7 +203,7 @@ func (t *linkedText) shown() []cite.Cited {
 	return out
 }
 
-// target makes an address safe as the target of a Markdown link.
-func target(address string) string {
+// linkTarget escapes an address as the target of a Markdown link.
+func linkTarget(address string) string {
 	return strings.NewReplacer("(", "%28", ")", "%29", "<", "%3C", ">", "%3E", " ", "%20", "\\", "%5C").Replace(address)
 }

@@ -1,27 +1,24 @@
-// Package web shows Ibid over HTTP: the page, the JSON API with its
-// server-sent events, and the viewer that a citation's link leads to.
+// Package web serves Ibid over HTTP: the page, the JSON API with its server-sent
+// events, the OpenAI API, the Model Context Protocol, and the viewer that
+// citations link to.
 //
-// [New] makes one [http.Handler] out of what it is given; the package holds no
-// state of its own beyond the count of questions in hand, opens no port and
-// reads no environment. [NewHTTPServer] wraps the handler in a server with the
-// time limits that a server on the open network needs.
+// [New] makes one [http.Handler]; it opens no port and reads no environment.
+// [NewHTTPServer] wraps the handler in a server with time limits for an open
+// network. [ServeMCP] serves the Model Context Protocol without HTTP.
 //
-// Documents and models are untrusted: every word of theirs leaves as JSON or
-// through html/template, never as markup, and the Content-Security-Policy on
-// every reply forbids whatever is not served from here.
+// Documents and models are untrusted: their text is sent as JSON or through
+// html/template, never as markup, and the Content-Security-Policy of every reply
+// forbids whatever does not come from this server.
 package web
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"iter"
 	"log/slog"
 	"net/http"
 	"net/netip"
-	"net/url"
-	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -43,100 +40,86 @@ type Searcher interface {
 	Search(ctx context.Context, q retrieve.Query) ([]retrieve.Passage, error)
 }
 
-// A Library gives stored documents; [retrieve.Index] is one.
+// A Library reads stored documents; [retrieve.Index] is one.
 type Library interface {
-	// Document gives a document with its text; an error that wraps
-	// [retrieve.ErrNotFound] when there is none of that id.
+	// Document returns a document with its text, or an error that wraps
+	// [retrieve.ErrNotFound].
 	Document(ctx context.Context, id string) (*ingest.Document, error)
-	// Documents lists what is stored, ordered by id, without texts.
+	// Documents lists documents by id, without texts.
 	Documents(ctx context.Context, f retrieve.Filter) ([]retrieve.DocumentInfo, error)
-	// Holds says whether Documents would list any, without making the list.
+	// Holds reports whether Documents would list any, without making the list.
 	Holds(ctx context.Context, f retrieve.Filter) (bool, error)
 }
 
-// Options are what a server is made of. Asker, Searcher, Library and Logger
-// are required.
+// Options are the parts of a server. Asker, Searcher, Library and Logger are
+// required.
 type Options struct {
 	Asker    Asker
 	Searcher Searcher
 	Library  Library
-	// Summarizer answers POST /api/summarize. Nil means that there is no such
-	// address.
+	// Summarizer answers POST /api/summarize, which does not exist if it is nil.
 	Summarizer Summarizer
-	// Uploads takes in documents at POST /api/documents, reads one anew at POST
-	// /api/documents/ID, and deletes one. Nil means that nobody may.
+	// Uploads adds, rereads and deletes documents; nil: there are no such routes.
 	Uploads Uploads
-	// UploadCollection is the collection of what is sent.
+	// UploadCollection is the collection of uploaded documents.
 	UploadCollection string
-	// Drawer draws the pages that the viewer shows beside their text. Nil means
-	// that none are.
+	// Drawer draws the pages that the viewer shows next to their text; may be nil.
 	Drawer Drawer
-	// Originals gives the files that documents were read from. Nil means that
-	// only their text is shown.
+	// Originals reads the files of documents; nil: only their text is shown.
 	Originals Originals
-	// Ledger keeps the answers and summaries that were interrupted, so that
-	// they can be taken up again, and records of the others; nil keeps none.
+	// Ledger stores runs, so that interrupted ones can be resumed, and records; nil stores nothing.
 	Ledger retrieve.Ledger
-	// KeepAnswers is how long what came of a run is kept in the ledger, so that
-	// it can be shown again; 0 keeps nothing.
+	// KeepAnswers is how long records are kept; 0: there are none.
 	KeepAnswers time.Duration
-	// Runs are the answers that go on without a reader; nil makes new ones. Who
-	// shuts the server down shuts them down too.
-	Runs *Runs
-	// Upstream is the model itself, which clients of the OpenAI API may ask
-	// without documents. Nil means that none can be.
+	// Answers are those under way; nil makes new ones. Whoever shuts down the
+	// server shuts them down too.
+	Answers *Answers
+	// Upstream is the model itself, for clients of the OpenAI API that ask it
+	// without documents; may be nil.
 	Upstream Upstream
-	// Embedder makes the vectors of POST /v1/embeddings. Nil means that there is
-	// no such address.
+	// Embedder makes the vectors of POST /v1/embeddings, which does not exist if it is nil.
 	Embedder retrieve.Embedder
-	// NoLinks leaves the numbers in answers to clients of the OpenAI API as they
-	// are. Otherwise they are Markdown links.
+	// NoLinks leaves out the Markdown links of numbers in the OpenAI API.
 	NoLinks bool
-	// Logger gets one line a request. Questions, answers and document texts
+	// Logger gets one line per request. Questions, answers and document texts
 	// are never logged.
 	Logger *slog.Logger
 
-	// Citing says what counts as one source and how quotes are found. Its
-	// Link is set here: citations lead to the viewer.
+	// Citing says what counts as one source and how quotes are found. Its Link is
+	// ignored: citations link to the viewer.
 	Citing cite.Options
 
-	// Indexing tells how far the sync of the served folders is: files
-	// accounted for, files seen so far, and whether the first sync has ended.
-	// Nil means that there is nothing to wait for.
+	// Indexing reports the progress of the sync: files done, files seen so far,
+	// and whether the first sync has ended. Nil: there is none to wait for.
 	Indexing func() (done, total int, ready bool)
-	// Reachable tells why the store does not answer, for GET /readyz. Nil means
-	// that it always does.
+	// Reachable returns why the store is unreachable, for GET /readyz; may be nil.
 	Reachable func(ctx context.Context) error
-	// Troubles lists the files of the last sync that were skipped or failed.
-	// Nil means that none are known.
+	// Troubles lists the files that the last sync skipped or could not read; may be nil.
 	Troubles func() []ingest.Change
 
-	// Addr is the address that the server listens on, "127.0.0.1:8080". A
-	// loopback one answers only to loopback names in the Host header; any
-	// other answers to IP addresses as well, never to unknown names: a page
-	// of another site can rebind its own name to this server, but no address.
+	// Addr is the address that the server listens on, such as "127.0.0.1:8080". With
+	// a loopback address only loopback names are accepted in the Host header; with
+	// others IP addresses too, but never unknown names: a page of another site can
+	// rebind its own name to this server, but no address.
 	Addr string
-	// PublicURL is where people reach the server, with a path prefix if a
-	// proxy serves it under one; empty means http:// and the request's Host.
+	// PublicURL is where people reach the server, including the path prefix of a
+	// proxy; empty means http:// and the request's Host.
 	PublicURL string
-	// AllowHosts are further names to answer to, without a port.
+	// AllowHosts are further accepted host names, without a port.
 	AllowHosts []string
 
-	// Keys guards everything but the routes that are public: what a request
-	// reaches is decided by the key that it shows. Nil lets everyone in who
-	// reaches the server.
+	// Keys guard everything except the public routes: a caller sees what its key
+	// may see. Nil lets everybody in.
 	Keys retrieve.Keyring
-	// KeyRate is how many questions and searches one key may ask in a minute;
-	// those over it get 429. 0 means [DefaultKeyRate].
+	// KeyRate is how many questions and searches one key may send in a minute;
+	// more get a 429. 0 means [DefaultKeyRate].
 	KeyRate int
-	// TrustProxies are the networks of proxies that say in X-Forwarded-For whom
-	// a request is from. From anyone else that header says nothing.
+	// TrustProxies are the networks of proxies whose X-Forwarded-For is believed.
 	TrustProxies []netip.Prefix
 
-	// Metrics are what GET /metrics gives; nil makes new ones.
+	// Metrics are what GET /metrics sends; nil makes new ones.
 	Metrics *Metrics
-	// Figures tells the size of the store for the metrics. Nil means that it
-	// is not told.
+	// Figures returns the size of the store for the metrics; may be nil.
 	Figures func(ctx context.Context) (StoreFigures, error)
 
 	// Tracer makes the spans of requests; nil makes none.
@@ -144,12 +127,12 @@ type Options struct {
 
 	// Version is shown on the page and by GET /healthz.
 	Version string
-	// MaxAsks bounds the questions and searches in hand at one time; those
-	// over it get 429. 0 means [DefaultMaxAsks].
+	// MaxAsks bounds the questions and searches that are answered at a time; more
+	// get a 429. 0 means [DefaultMaxAsks].
 	MaxAsks int
 }
 
-// Limits on what a client may send and hold.
+// Limits on what a client may send.
 const (
 	// MaxBody is the largest request body, in bytes.
 	MaxBody = 256 << 10
@@ -163,44 +146,16 @@ const (
 
 // Time limits on a connection.
 const (
-	bodyTimeout  = 15 * time.Second // to send a request body, or a part of a file
-	replyTimeout = 30 * time.Second // to take a reply
-	eventTimeout = 10 * time.Second // to take one event of a stream
+	bodyTimeout  = 15 * time.Second // for a request body, or a part of a file
+	replyTimeout = 30 * time.Second // for a reply
+	eventTimeout = 10 * time.Second // for one event of a stream
 	heartbeat    = 15 * time.Second // between comments on a silent stream: proxies give up after 60 s
 )
 
-// server holds what the handlers share.
-type server struct {
-	Options
-	public   *url.URL // nil without a PublicURL
-	asks     chan struct{}
-	files    map[string]file
-	pages    *pages
-	apiDocs  docsPage
-	access   map[string]access // by method and pattern
-	keys     *keys             // nil without Keys
-	tries    tries
-	drawings *drawings
-	markdown *markdown
-
-	storeAway  atomic.Bool  // when it was asked last
-	ledgerFrom atomic.Int64 // when runs are kept again, as nanoseconds of the Unix time
-}
-
-// New makes the handler. It fails when a required option is missing or the
-// public URL is not an absolute http or https URL.
-func New(o Options) (*echo.Echo, error) {
-	s, err := newServer(o)
-	if err != nil {
-		return nil, err
-	}
-	return s.routed()
-}
-
-// newServer makes what stands behind the routes.
-func newServer(o Options) (*server, error) {
+// setDefaults checks the options and sets those that are missing.
+func (o *Options) setDefaults() error {
 	if o.Asker == nil || o.Searcher == nil || o.Library == nil || o.Logger == nil {
-		return nil, errors.New("making the web server: Asker, Searcher, Library and Logger are required")
+		return errors.New("making the web server: Asker, Searcher, Library and Logger are required")
 	}
 	if o.Indexing == nil {
 		o.Indexing = func() (int, int, bool) { return 0, 0, true }
@@ -208,102 +163,189 @@ func newServer(o Options) (*server, error) {
 	if o.Troubles == nil {
 		o.Troubles = func() []ingest.Change { return nil }
 	}
-	if o.Runs == nil {
-		o.Runs = new(Runs)
-	}
-	if o.MaxAsks <= 0 {
-		o.MaxAsks = DefaultMaxAsks
+	if o.Answers == nil {
+		o.Answers = new(Answers)
 	}
 	if o.Metrics == nil {
 		o.Metrics = NewMetrics(Price{})
 	}
+	o.MaxAsks = max(o.MaxAsks, 0)
+	o.MaxAsks, o.KeyRate = cmp.Or(o.MaxAsks, DefaultMaxAsks), cmp.Or(max(o.KeyRate, 0), DefaultKeyRate)
+	o.UploadCollection = cmp.Or(o.UploadCollection, ingest.DefaultCollection)
 	o.Logger = slog.New(requestLog{o.Logger.Handler()})
-	if o.KeyRate <= 0 {
-		o.KeyRate = DefaultKeyRate
-	}
-	var ring *keys
-	if o.Keys != nil {
-		ring = newKeys(o.Keys, o.KeyRate, o.Logger)
-		o.narrow()
-	}
-	s := &server{Options: o, asks: make(chan struct{}, o.MaxAsks), access: accesses(), keys: ring, drawings: newDrawings(), markdown: newMarkdown()}
-	if o.PublicURL != "" {
-		u, err := url.Parse(strings.TrimRight(o.PublicURL, "/"))
-		if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
-			return nil, fmt.Errorf("reading the public URL %q: give an absolute address such as https://docs.example.org", o.PublicURL)
-		}
-		u.User, u.RawQuery, u.Fragment = nil, "", ""
-		s.public = u
-	}
-	s.Metrics.server.Store(s)
-	return s, nil
+	return nil
 }
 
-// routed makes the handler of all routes.
-func (s *server) routed() (_ *echo.Echo, err error) {
-	if s.files, err = loadFiles(); err != nil {
+// newAsking makes what every way of asking needs.
+func (o *Options) newAsking(a address) *asking {
+	indexing := func() Indexing {
+		done, total, ready := o.Indexing()
+		return Indexing{Done: done, Total: total, Ready: ready}
+	}
+	c := &catalog{Library: o.Library, keyed: o.Keys != nil, indexing: indexing, troubles: o.Troubles}
+	if o.Uploads != nil {
+		c.uploads = o.UploadCollection
+	}
+	return &asking{catalog: c, asker: o.Asker, searcher: o.Searcher, summarizer: o.Summarizer, answering: &answering{
+		address: a, citations: o.Citing, indexing: indexing, markdown: newMarkdown(), metrics: o.Metrics, tracer: o.Tracer, logger: o.Logger,
+		live: o.Answers, ledger: o.Ledger, keep: o.KeepAnswers}}
+}
+
+// handlers are the parts of the server that have routes.
+type handlers struct {
+	limiter   limiter
+	files     staticFiles
+	docs      docsPage
+	home      *homePage
+	catalog   *catalog
+	documents *documents
+	asking    *asking
+	runs      *runs
+	mcp       *mcpHTTP
+	openAI    *openAI
+	key       *keyForm
+	metrics   *Metrics
+	health    *health
+}
+
+// New makes the handler of all routes. It fails when a required option is missing
+// or the public URL is not an absolute http or https URL.
+func New(o Options) (*echo.Echo, error) {
+	if err := o.setDefaults(); err != nil {
 		return nil, err
 	}
-	if s.pages, err = loadPages(); err != nil {
-		return nil, err
-	}
-	if s.apiDocs, err = loadDocs(); err != nil {
-		return nil, err
-	}
-	crossOrigin, err := s.crossOrigin()
+	a, err := newAddress(o.PublicURL)
 	if err != nil {
 		return nil, err
 	}
+	guard := &keyGuard{address: a, access: accessTable{}}
+	if o.Keys != nil {
+		guard.keys = newKeyring(o.Keys, o.KeyRate, o.Logger)
+		o.narrow()
+	}
+	h := &handlers{limiter: newLimiter(o.MaxAsks), metrics: o.Metrics}
+	if h.files, err = loadFiles(); err != nil {
+		return nil, err
+	}
+	pages, err := loadPages(a, o.Version, o.Keys != nil)
+	if err != nil {
+		return nil, err
+	}
+	if h.docs, err = loadDocs(pages); err != nil {
+		return nil, err
+	}
+	h.asking = o.newAsking(a)
+	h.catalog = h.asking.catalog
+	h.home = newHomePage(pages, o.Ledger != nil && o.KeepAnswers > 0)
+	h.documents = &documents{catalog: h.catalog, pages: pages, drawer: o.Drawer, originals: o.Originals, drawings: newDrawings(), uploads: o.Uploads}
+	h.runs = &runs{asking: h.asking, limiter: h.limiter, keys: guard.keys}
+	h.mcp = newMCPHTTP(&mcpServer{h.asking, o.Version}, h.limiter)
+	h.openAI = &openAI{asking: h.asking, upstream: o.Upstream, embedder: o.Embedder, links: !o.NoLinks}
+	h.key = &keyForm{guard, pages}
+	h.health = &health{version: o.Version, indexing: h.asking.indexing, reachable: o.Reachable, logger: o.Logger}
+	o.Metrics.watch(serverState{h.limiter, h.documents.drawings, h.catalog, o.Figures, o.Logger})
 
+	crossOrigin, err := a.refuseCrossOrigin()
+	if err != nil {
+		return nil, err
+	}
 	e := echo.New()
 	e.HideBanner, e.HidePort = true, true
-	e.IPExtractor = peer(s.TrustProxies)
-	e.HTTPErrorHandler = s.handleError
-	// Pre: these hold for unknown routes as well.
-	e.Pre(s.measure, s.stripPrefix, requestID, headers, s.log(), s.recover(), freshDeadline, s.checkHost, crossOrigin)
-	// Use: the route is known.
-	if s.Tracer != nil {
-		e.Use(s.traced)
+	e.IPExtractor = ipExtractor(o.TrustProxies)
+	e.HTTPErrorHandler = errorReplies{pages, h.key}.handle
+	// Pre: for unknown routes too.
+	e.Pre(measure(o.Metrics, guard.access), a.stripPrefix, requestID, headers, logRequests(o.Logger, o.Metrics), recoverPanics(o.Logger), freshDeadline,
+		hostCheck{a, o.Addr, o.AllowHosts}.check, crossOrigin)
+	if o.Tracer != nil {
+		e.Use(traceRequests(o.Tracer, guard.access))
 	}
-	e.Use(s.listed, s.admit)
-
-	get := func(path string, h echo.HandlerFunc) {
-		e.Add(http.MethodGet, path, h)
-		e.Add(http.MethodHead, path, h)
+	e.Use(guard.admit)
+	for _, r := range h.routes(features{
+		summaries: o.Summarizer != nil, feedback: o.Ledger != nil, uploads: o.Uploads != nil, embeddings: o.Embedder != nil, keys: o.Keys != nil,
+	}) {
+		guard.access[r.method+" "+r.path] = r.access
+		e.Add(r.method, r.path, r.handler)
+		if r.method == http.MethodGet {
+			e.Add(http.MethodHead, r.path, r.handler)
+		}
 	}
-	get("/", s.home)
-	get(staticRoute, s.static)
-	get("/documents", s.documentList)
-	get("/documents/*", s.viewer)
-	e.POST("/api/ask", s.ask, s.bounded)
-	e.POST("/api/search", s.search, s.bounded)
-	if s.Summarizer != nil {
-		e.POST("/api/summarize", s.summarize, s.bounded)
-	}
-	s.routeRuns(e, get)
-	s.routeFeedback(e, get)
-	get("/api/collections", s.collections)
-	get("/api/documents", s.documents)
-	get("/api/documents/*", s.document)
-	if s.Uploads != nil {
-		e.POST("/api/documents", s.upload, s.bounded)
-		e.POST("/api/documents/*", s.reread, s.bounded)
-		e.DELETE("/api/documents/*", s.remove)
-	}
-	s.routeMCP(e)
-	s.routeV1(e, get)
-	s.addKeyRoutes(e)
-	get("/openapi.json", s.openapi)
-	get("/docs", s.docs)
-	get("/metrics", s.metrics)
-	get("/healthz", s.healthz)
-	get("/readyz", s.readyz)
 	return e, nil
 }
 
-// NewHTTPServer gives a server for the handler with time limits against
-// clients that send slowly. There is no limit on writing a whole reply, since
-// an answer streams for as long as it takes; each write has its own.
+// features are parts of the server that may be missing.
+type features struct{ summaries, feedback, uploads, embeddings, keys bool }
+
+// A route is one line of the table of routes.
+type route struct {
+	method, path string
+	access       access // where keys guard the server
+	handler      echo.HandlerFunc
+}
+
+// routes is the table of all routes. HEAD is as GET.
+func (h *handlers) routes(f features) []route {
+	limited := h.limiter.bounded
+	table := []route{
+		{"GET", "/", readers, h.home.show},
+		{"GET", staticRoute, public, h.files.serve},
+		{"GET", "/documents", readers, h.documents.listPage},
+		{"GET", "/documents/*", readers, h.documents.viewer},
+
+		{"POST", "/api/ask", readers, limited(h.asking.ask)},
+		{"POST", "/api/search", readers, limited(h.asking.search)},
+		{"POST", "/api/runs", readers, h.runs.begin},
+		{"GET", "/api/runs", readers, h.runs.list},
+		{"GET", "/api/runs/:id", readers, h.runs.show},
+		{"DELETE", "/api/runs/:id", readers, h.runs.stop},
+		{"PUT", "/api/runs/:id/shared", readers, h.runs.share},
+		{"DELETE", "/api/runs/:id/shared", readers, h.runs.share},
+		{"GET", "/api/collections", readers, h.catalog.showCollections},
+		{"GET", "/api/documents", readers, h.documents.list},
+		{"GET", "/api/documents/*", readers, h.documents.show},
+
+		{"POST", "/mcp", readers, h.mcp.post},
+		{"DELETE", "/mcp", readers, h.mcp.deleteSession},
+
+		{"POST", "/v1/chat/completions", readers, limited(h.openAI.chat)},
+		{"POST", "/v1/responses", readers, rejectResponses},
+		{"GET", "/v1/models", readers, h.openAI.listModels},
+		{"GET", "/v1/models/*", readers, h.openAI.showModel},
+
+		{"GET", "/openapi.json", public, sendOpenAPI},
+		{"GET", "/docs", public, h.docs.show},
+		{"GET", "/metrics", readers, h.metrics.send},
+		{"GET", "/healthz", public, h.health.live},
+		{"GET", "/readyz", public, h.health.ready},
+	}
+	if f.summaries {
+		table = append(table, route{"POST", "/api/summarize", readers, limited(h.asking.summarize)})
+	}
+	if f.feedback {
+		table = append(table,
+			route{"POST", "/api/feedback", readers, h.runs.giveFeedback},
+			route{"GET", "/api/feedback", writers, h.runs.listFeedback})
+	}
+	if f.uploads {
+		table = append(table,
+			route{"POST", "/api/documents", writers, limited(h.documents.add)},
+			route{"POST", "/api/documents/*", writers, limited(h.documents.reread)},
+			route{"DELETE", "/api/documents/*", writers, h.documents.remove})
+	}
+	if f.embeddings {
+		table = append(table, route{"POST", "/v1/embeddings", readers, limited(h.openAI.embed)})
+	}
+	if f.keys {
+		table = append(table,
+			route{"GET", "/key", public, h.key.show},
+			route{"POST", "/key", public, h.key.beginSession},
+			route{"POST", "/key/leave", public, h.key.endSession})
+	}
+	return table
+}
+
+// NewHTTPServer returns a server for the handler with time limits on slow clients.
+// There is no limit on a whole reply, since an answer streams for as long as it
+// takes; each write has its own.
 func NewHTTPServer(addr string, h http.Handler) *http.Server {
 	return &http.Server{
 		Addr:              addr,
@@ -312,89 +354,4 @@ func NewHTTPServer(addr string, h http.Handler) *http.Server {
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
 	}
-}
-
-// base is the absolute address that links begin with, without a slash at its end.
-func (s *server) base(c echo.Context) string {
-	if s.public != nil {
-		return s.public.String()
-	}
-	// Not c.Scheme(): it believes X-Forwarded-Proto from anyone.
-	scheme := "http"
-	if c.IsTLS() {
-		scheme = "https"
-	}
-	return scheme + "://" + c.Request().Host
-}
-
-// prefix is the path that a proxy serves us under, "" for none.
-func (s *server) prefix() string {
-	if s.public == nil {
-		return ""
-	}
-	return s.public.EscapedPath()
-}
-
-// Indexing is the progress of the sync, as replies carry it.
-type Indexing struct {
-	Done  int  `json:"done"`
-	Total int  `json:"total"`
-	Ready bool `json:"ready"`
-}
-
-func (s *server) indexing() Indexing {
-	done, total, ready := s.Indexing()
-	return Indexing{Done: done, Total: total, Ready: ready}
-}
-
-func (s *server) healthz(c echo.Context) error {
-	return reply(c, http.StatusOK, health{"ok", s.Version})
-}
-
-// health is the reply of GET /healthz.
-type health struct {
-	Status  string `json:"status"`
-	Version string `json:"version,omitempty"`
-}
-
-// readiness is the reply of GET /readyz.
-type readiness struct {
-	Indexing
-	// Reason says why the server is not ready.
-	Reason string `json:"reason,omitempty"`
-}
-
-// storeTimeout is how long a store may take to answer whether it is there.
-const storeTimeout = 2 * time.Second
-
-// readyz says whether to send questions here. What exactly is wrong with the
-// store is for the log, and said there once.
-func (s *server) readyz(c echo.Context) error {
-	r := readiness{Indexing: s.indexing()}
-	if !r.Ready {
-		r.Reason = "the folders are being read for the first time"
-	}
-	if s.Reachable != nil {
-		ctx, cancel := context.WithTimeout(c.Request().Context(), storeTimeout)
-		defer cancel()
-		err := s.Reachable(ctx)
-		if err != nil && c.Request().Context().Err() != nil {
-			return fmt.Errorf("asking the store: %w", c.Request().Context().Err())
-		}
-		if err != nil {
-			r.Ready, r.Reason = false, "the store does not answer: the log of the server says why"
-		}
-		if away := err != nil; s.storeAway.Swap(away) != away {
-			if away {
-				s.Logger.Error("the store does not answer", "error", err)
-			} else {
-				s.Logger.Info("the store answers again")
-			}
-		}
-	}
-	if r.Reason == "" {
-		return reply(c, http.StatusOK, r)
-	}
-	c.Response().Header().Set(echo.HeaderRetryAfter, "2")
-	return reply(c, http.StatusServiceUnavailable, r)
 }

@@ -145,7 +145,7 @@ type server struct {
 	keys     retrieve.Keyring // nil if none are required
 	uploads  *ingest.Uploads  // nil if there are none
 	progress syncProgress
-	runs     web.Runs
+	answers  web.Answers
 }
 
 // open opens the library and what answers from it. Call close in any case.
@@ -238,7 +238,7 @@ func (srv *server) handler(getenv func(string) string) (http.Handler, error) {
 	o := web.Options{
 		Drawer: files, Originals: files,
 		Asker: srv.answerer, Summarizer: srv.answerer, Searcher: srv.lib.Index, Library: srv.lib.Index, Logger: srv.logger,
-		Ledger: srv.lib.store.Ledger(), Runs: &srv.runs, KeepAnswers: time.Duration(srv.KeepDays) * 24 * time.Hour,
+		Ledger: srv.lib.store.Ledger(), Answers: &srv.answers, KeepAnswers: time.Duration(srv.KeepDays) * 24 * time.Hour,
 		Upstream: upstream, Embedder: srv.lib.embedder, NoLinks: !srv.Links,
 		Indexing: srv.progress.indexing, Troubles: srv.progress.troubles, Reachable: srv.lib.reachable,
 		Keys: srv.keys, KeyRate: srv.Rate, TrustProxies: proxies,
@@ -281,7 +281,7 @@ func (srv *server) serve(ctx context.Context, handler http.Handler, listener net
 	var background sync.WaitGroup
 	defer func() {
 		stop()
-		srv.runs.Shutdown(ctx)
+		srv.answers.Shutdown(ctx)
 		background.Wait()
 	}()
 	if err := srv.serveMetrics(ctx, &background); err != nil {
@@ -328,7 +328,7 @@ func (srv *server) drain(ctx context.Context, server *http.Server, cut func()) (
 	defer cancel()
 	runsEnded := make(chan struct{})
 	go func() {
-		srv.runs.Shutdown(limit)
+		srv.answers.Shutdown(limit)
 		close(runsEnded)
 	}()
 	if server.Shutdown(limit) != nil {

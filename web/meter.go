@@ -17,70 +17,61 @@ import (
 	"ibid/retrieve"
 )
 
-// cited numbers the citations of an answer. Every answer of the server goes
-// through here, and is measured on its way.
-func (s *server) cited(ctx context.Context, kind string, events iter.Seq2[answer.Event, error], o cite.Options) iter.Seq2[answer.Event, error] {
-	return func(yield func(answer.Event, error) bool) {
-		w := &watch{Metrics: s.Metrics, tracer: s.Tracer, ctx: ctx, kind: kindName(kind), began: time.Now()}
-		w.end(ctx, w.numbered(cite.Number(w.raw(events), o), yield))
-	}
-}
-
-// A watch measures one answer.
-type watch struct {
+// An answerMeter measures one answer.
+type answerMeter struct {
 	*Metrics
 	tracer trace.Tracer // nil for no traces
 	ctx    context.Context
 	kind   string // "ask" or "summarize"
 	began  time.Time
-	found  time.Time // zero before the search has ended
-	gated  time.Time // zero before all was judged
-	text   bool
+	found  time.Time // when the search ended, or zero
+	gated  time.Time // when all passages were judged, or zero
+	text   bool      // there is some
 
 	sources             int
 	refused, incomplete bool
 }
 
-// errLeft says that the reader left the range.
+// errLeft means that the reader stopped reading.
 var errLeft = errors.New("the reader left")
 
-func (w *watch) stage(name string, from time.Time) {
-	w.stages.WithLabelValues(w.kind, name).Observe(time.Since(from).Seconds())
+func (m *answerMeter) observeStage(name string, from time.Time) {
+	m.stages.WithLabelValues(m.kind, name).Observe(time.Since(from).Seconds())
 }
 
-// judgedAll ends the stage of the gate, once.
-func (w *watch) judgedAll() {
-	if w.gated.IsZero() && !w.found.IsZero() {
-		w.gated = time.Now()
-		w.stage("gate", w.found)
-		w.spanned("gate", w.found)
+// endGate ends the stage of the gate, once.
+func (m *answerMeter) endGate() {
+	if m.gated.IsZero() && !m.found.IsZero() {
+		m.gated = time.Now()
+		m.observeStage("gate", m.found)
+		m.span("gate", m.found)
 	}
 }
 
-// raw looks at what the answerer says.
-func (w *watch) raw(events iter.Seq2[answer.Event, error]) iter.Seq2[answer.Event, error] {
+// passRaw measures the events of the answerer.
+func (m *answerMeter) passRaw(events iter.Seq2[answer.Event, error]) iter.Seq2[answer.Event, error] {
 	return func(yield func(answer.Event, error) bool) {
 		for e, err := range events {
 			switch e := e.(type) {
 			case answer.Retrieved:
-				w.found = time.Now()
-				w.stage("retrieve", w.began)
-				w.spanned("retrieve", w.began, attribute.Int("ibid.passages", len(e.Passages)))
+				m.found = time.Now()
+				m.observeStage("retrieve", m.began)
+				m.span("retrieve", m.began, attribute.Int("ibid.passages", len(e.Passages)))
 			case answer.Judged:
-				w.verdicts.WithLabelValues(known(string(e.Decision), string(answer.Relevant), string(answer.Irrelevant), string(answer.Unparsable), string(answer.Errored)),
+				m.verdicts.WithLabelValues(known(string(e.Decision), string(answer.Relevant), string(answer.Irrelevant), string(answer.Unparsable), string(answer.Errored)),
 					known(e.By, "score", "model", "unjudged")).Inc()
 			case answer.Kept:
-				w.judgedAll()
+				m.endGate()
 			case answer.Unanswered:
-				w.judgedAll()
-				w.refused = true
-				w.refusals.WithLabelValues(known(e.Reason, "nothing_found", "nothing_relevant", "no_answer")).Inc()
+				m.endGate()
+				m.refused = true
+				m.refusals.WithLabelValues(known(e.Reason, "nothing_found", "nothing_relevant", "no_answer")).Inc()
 			case answer.Stepped:
-				w.dropped.Add(float64(len(e.Invented)))
+				m.dropped.Add(float64(len(e.Invented)))
 			case answer.Incomplete:
-				w.incomplete = true
+				m.incomplete = true
 			case answer.Warning:
-				w.warnings.Inc()
+				m.warnings.Inc()
 			}
 			if !yield(e, err) || err != nil {
 				return
@@ -89,21 +80,21 @@ func (w *watch) raw(events iter.Seq2[answer.Event, error]) iter.Seq2[answer.Even
 	}
 }
 
-// numbered passes on what has numbers, and gives the error that it ended in.
-func (w *watch) numbered(events iter.Seq2[answer.Event, error], yield func(answer.Event, error) bool) error {
+// passNumbered measures the events with numbers, and returns how they ended.
+func (m *answerMeter) passNumbered(events iter.Seq2[answer.Event, error], yield func(answer.Event, error) bool) error {
 	for e, err := range events {
 		switch e := e.(type) {
 		case answer.Text:
-			if !w.text {
-				w.text = true
-				w.stage("first_text", w.began)
+			if !m.text {
+				m.text = true
+				m.observeStage("first_text", m.began)
 			}
 		case cite.Cited:
-			w.sources++
+			m.sources++
 		case cite.Quoted:
-			w.citations.WithLabelValues(known(string(e.Verdict), string(support.Quoted), string(support.Supported), string(support.Weak))).Inc()
+			m.citations.WithLabelValues(known(string(e.Verdict), string(support.Quoted), string(support.Supported), string(support.Weak))).Inc()
 		case cite.Unsupported:
-			w.unsupported.WithLabelValues(known(e.Reason, "uncited", "weak")).Inc()
+			m.unsupported.WithLabelValues(known(e.Reason, "uncited", "weak")).Inc()
 		}
 		if !yield(e, err) && err == nil {
 			return errLeft
@@ -116,33 +107,33 @@ func (w *watch) numbered(events iter.Seq2[answer.Event, error], yield func(answe
 }
 
 // end counts how the answer ended.
-func (w *watch) end(ctx context.Context, err error) {
+func (m *answerMeter) end(ctx context.Context, err error) {
 	outcome := "answered"
 	switch {
 	case ctx.Err() != nil || errors.Is(err, errLeft) || errors.Is(err, context.Canceled):
 		outcome = "canceled"
 	case err != nil:
 		outcome = "failed"
-	case w.refused:
+	case m.refused:
 		outcome = "refused"
-	case w.incomplete:
+	case m.incomplete:
 		outcome = "incomplete"
 	}
-	w.answers.WithLabelValues(w.kind, outcome).Inc()
-	if w.gated.IsZero() {
-		w.gated = w.began
+	m.answers.WithLabelValues(m.kind, outcome).Inc()
+	if m.gated.IsZero() {
+		m.gated = m.began
 	}
-	w.spanned("answer", w.gated, attribute.String("ibid.outcome", outcome), attribute.Int("ibid.sources", w.sources))
+	m.span("answer", m.gated, attribute.String("ibid.outcome", outcome), attribute.Int("ibid.sources", m.sources))
 	if outcome == "canceled" || outcome == "failed" {
 		return
 	}
-	w.stage("whole", w.began)
-	if !w.refused {
-		w.Metrics.sources.Observe(float64(w.sources))
+	m.observeStage("whole", m.began)
+	if !m.refused {
+		m.Metrics.sources.Observe(float64(m.sources))
 	}
 }
 
-// Model gives a model whose calls are measured; nil for nil.
+// Model returns a model whose calls are measured; nil for nil.
 func (m *Metrics) Model(model answer.Model) answer.Model {
 	if model == nil {
 		return nil
@@ -166,7 +157,7 @@ func (w measuredModel) Complete(ctx context.Context, p answer.Prompt) iter.Seq2[
 		for piece, err := range w.Model.Complete(ctx, p) {
 			used, failed = piece.Usage, err
 			finished = finished || piece.Finish != "" || err != nil
-			if !finished { // the server's counts come with the end
+			if !finished { // the server's own counts come at the end
 				text = append(text, piece.Text...)
 			}
 			if !yield(piece, err) {
@@ -201,7 +192,7 @@ func (m *Metrics) called(role string, took time.Duration, used answer.Tokens, er
 	}
 }
 
-// failureKind is the kind of a call that failed.
+// failureKind is the kind of a failed call.
 func failureKind(err error) string {
 	var e *openai.Error
 	switch {
@@ -215,13 +206,12 @@ func failureKind(err error) string {
 	return "other"
 }
 
-// Embedder gives an embedder whose calls are measured.
+// Embedder returns an embedder whose calls are measured.
 func (m *Metrics) Embedder(e retrieve.Embedder) retrieve.Embedder {
 	return withVocabulary(measuredEmbedder{e, m}, e)
 }
 
-// withVocabulary is an embedder that stands around another, and knows the words
-// that the other knows, if it knows any.
+// withVocabulary gives a wrapped embedder the vocabulary of the other, if it has one.
 func withVocabulary(around, e retrieve.Embedder) retrieve.Embedder {
 	if v, ok := e.(retrieve.Vocabulary); ok {
 		return struct {

@@ -1,0 +1,117 @@
+package web
+
+import (
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+)
+
+// An address is where people reach the server.
+type address struct {
+	public *url.URL // nil without a public URL
+}
+
+func newAddress(publicURL string) (address, error) {
+	if publicURL == "" {
+		return address{}, nil
+	}
+	u, err := url.Parse(strings.TrimRight(publicURL, "/"))
+	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
+		return address{}, fmt.Errorf("reading the public URL %q: give an absolute address such as https://docs.example.org", publicURL)
+	}
+	u.User, u.RawQuery, u.Fragment = nil, "", ""
+	return address{u}, nil
+}
+
+// base is the absolute address that links begin with, without a trailing slash.
+func (a address) base(c echo.Context) string {
+	if a.public != nil {
+		return a.public.String()
+	}
+	// Not c.Scheme(): it believes X-Forwarded-Proto from anyone.
+	scheme := "http"
+	if c.IsTLS() {
+		scheme = "https"
+	}
+	return scheme + "://" + c.Request().Host
+}
+
+// prefix is the path below which a proxy serves this server, "" for none.
+func (a address) prefix() string {
+	if a.public == nil {
+		return ""
+	}
+	return a.public.EscapedPath()
+}
+
+// secure reports whether people reach the server by HTTPS.
+func (a address) secure() bool { return a.public != nil && a.public.Scheme == "https" }
+
+// stripPrefix removes the public URL's path from a request's path. Some proxies
+// remove it themselves and some do not; both work.
+func (a address) stripPrefix(next echo.HandlerFunc) echo.HandlerFunc {
+	if a.prefix() == "" {
+		return next
+	}
+	below := func(path, prefix string) string {
+		if rest, ok := strings.CutPrefix(path, prefix); ok && (rest == "" || rest[0] == '/') {
+			return "/" + strings.TrimPrefix(rest, "/")
+		}
+		return path
+	}
+	return func(c echo.Context) error {
+		u := c.Request().URL
+		u.Path = below(u.Path, a.public.Path)
+		if u.RawPath != "" {
+			u.RawPath = below(u.RawPath, a.prefix())
+		}
+		return next(c)
+	}
+}
+
+// Link returns the address of the viewer page for a document with the bytes from
+// start to end of its text marked, below base ("http://host:port", a path prefix
+// allowed). Where start and end are no range, nothing is marked.
+func Link(base, document string, start, end int) string {
+	segments := strings.Split(document, "/")
+	for i, s := range segments {
+		segments[i] = url.PathEscape(s)
+	}
+	link := strings.TrimRight(base, "/") + "/documents/" + strings.Join(segments, "/")
+	if start >= 0 && end > start {
+		link += fmt.Sprintf("?start=%d&end=%d#quote", start, end)
+	}
+	return link
+}
+
+// parseLink is the reverse of [Link]: it returns the document's id, which follows
+// the route's own part of the escaped path, and the range in the query.
+func parseLink(u *url.URL, route string) (document string, r textRange, err error) {
+	document, err = url.PathUnescape(strings.TrimPrefix(u.EscapedPath(), route))
+	if err != nil {
+		return "", textRange{}, invalid("bad_document", "the address does not spell a document: %v", err)
+	}
+	q := u.Query()
+	for _, p := range []struct {
+		name string
+		to   *int
+	}{{"start", &r.Start}, {"end", &r.End}, {"at", &r.At}} {
+		v := q.Get(p.name)
+		if v == "" {
+			continue
+		}
+		if *p.to, err = strconv.Atoi(v); err != nil || *p.to < 0 {
+			return "", textRange{}, invalid("bad_range", "%s is %.40q: give a byte offset, 0 or more", p.name, v)
+		}
+	}
+	return document, r, nil
+}
+
+// A textRange is the part of a document's text that an address asks for, in bytes.
+type textRange struct {
+	Start, End int // to mark; nothing unless End is greater than Start
+	At         int // to show the text around, where nothing is to be marked
+}

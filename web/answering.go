@@ -1,0 +1,375 @@
+package web
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/labstack/echo/v4"
+	"go.opentelemetry.io/otel/trace"
+
+	"ibid/answer"
+	"ibid/answer/replay"
+	"ibid/cite"
+	"ibid/retrieve"
+)
+
+// answering works on answers and summaries: it numbers their citations, measures
+// them, streams them, records them, and resumes interrupted ones.
+type answering struct {
+	address
+	citations cite.Options
+	indexing  func() Indexing
+	markdown  *markdown
+	metrics   *Metrics
+	tracer    trace.Tracer
+	logger    *slog.Logger
+
+	live        *Answers
+	ledger      retrieve.Ledger // nil: nothing is recorded or resumed
+	keep        time.Duration   // how long records are kept; 0: there are none
+	ledgerRetry atomic.Int64    // when to use the ledger again, in Unix nanoseconds
+}
+
+// A task is a checked request for an answer or a summary.
+type task struct {
+	kind     string           // askKind or summaryKind
+	request  any              // as it is stored
+	record   bool             // false where the client wants no record
+	recorder *replay.Recorder // of the run to resume; nil to begin one
+	events   func(context.Context, *replay.Recorder) iter.Seq2[answer.Event, error]
+}
+
+// storedRequest is what is stored of a request, to resume it.
+type storedRequest struct {
+	By         string          `json:"by,omitempty"`
+	Request    json.RawMessage `json:"request"`
+	Unrecorded bool            `json:"unrecorded,omitempty"` // no record is to be kept
+}
+
+const (
+	// runHeader has the id of the run that a reply belongs to.
+	runHeader = "Ibid-Run"
+	// ledgerPause is how long a ledger is not used after it was slow to fail.
+	ledgerPause = 30 * time.Second
+	// endingTime is how long resuming waits for an earlier attempt to end.
+	endingTime = 2 * time.Second
+	// claimRetry is the time between attempts to claim a run.
+	claimRetry = 500 * time.Millisecond
+)
+
+// resume finds an interrupted run by its id and reads its request into r; nil
+// without an id.
+func resume[R any](c echo.Context, a *answering, kind, id string, r *R) (*replay.Recorder, error) {
+	if id == "" {
+		return nil, nil
+	}
+	if a.ledger == nil {
+		return nil, notResumable(id)
+	}
+	var stored storedRequest
+	recorder, err := replay.Resume(c.Request().Context(), a.ledger, kind, id, &stored)
+	otherKind := (*replay.KindError)(nil)
+	switch {
+	case errors.Is(err, retrieve.ErrNotFound), errors.As(err, &otherKind),
+		err == nil && (stored.By != callerID(c) || stored.Request == nil): // another caller's, or an earlier version's
+		return nil, notResumable(id)
+	case err != nil:
+		return nil, fmt.Errorf("looking for a run to resume: %w", err)
+	}
+	var request R
+	if err := json.Unmarshal(stored.Request, &request); err != nil {
+		return nil, fmt.Errorf("reading the request of the run %s: %w", id, err)
+	}
+	*r = request
+	return recorder, nil
+}
+
+func notResumable(id string) *Problem {
+	return &Problem{Status: http.StatusNotFound, Code: "run_not_found", Field: "run",
+		Detail: fmt.Sprintf("there is no unfinished run %.40q here: it has ended, or began more than %d days ago: ask again", id, int(retrieve.MaxRunAge.Hours()/24))}
+}
+
+// begin begins the run of a task, or resumes it. The task is carried out even
+// where it cannot be stored. The reply names the run.
+func (a *answering) begin(c echo.Context, t task, background bool, cancel context.CancelCauseFunc) (*liveAnswer, error) {
+	request, err := json.Marshal(t.request)
+	if err != nil {
+		return nil, fmt.Errorf("encoding a request: %w", err)
+	}
+	ctx := c.Request().Context()
+	l := &liveAnswer{kind: t.kind, by: callerID(c), request: request, httpID: c.Response().Header().Get(echo.HeaderXRequestID),
+		started: time.Now(), record: t.record, background: background, recorder: t.recorder, cancel: cancel}
+	if l.recorder == nil {
+		l.recorder = a.store(ctx, l)
+	}
+	if l.recorder != nil {
+		l.id = l.recorder.ID
+		if err := a.claim(c, l.recorder, cancel); err != nil {
+			return nil, err
+		}
+	} else if background {
+		l.id = strings.ToLower(rand.Text()[:16])
+	}
+	if err := a.live.add(l); err != nil {
+		if l.recorder != nil {
+			err = errors.Join(err, l.recorder.Release(ctx))
+			if t.recorder == nil {
+				err = errors.Join(err, a.ledger.End(context.WithoutCancel(ctx), l.id))
+			}
+		}
+		return nil, err
+	}
+	if l.recorder != nil {
+		c.Response().Header().Set(runHeader, l.id)
+	}
+	return l, nil
+}
+
+// store stores a run so that it can be resumed; nil where that is impossible.
+func (a *answering) store(ctx context.Context, l *liveAnswer) *replay.Recorder {
+	start := time.Now()
+	if a.ledger == nil || start.UnixNano() < a.ledgerRetry.Load() {
+		return nil
+	}
+	recorder, err := replay.Begin(ctx, a.ledger, l.kind, storedRequest{l.by, l.request, !l.record})
+	if err != nil && ctx.Err() == nil {
+		a.logger.WarnContext(ctx, "an answer could not be stored: it cannot be resumed if it is interrupted", "error", err)
+		if time.Since(start) >= time.Second {
+			a.ledgerRetry.Store(time.Now().Add(ledgerPause).UnixNano())
+		}
+	}
+	return recorder
+}
+
+// claim claims a run for this server. An attempt whose reader has just gone, from
+// here or from another server, may be ending.
+func (a *answering) claim(c echo.Context, r *replay.Recorder, cancel context.CancelCauseFunc) error {
+	ctx := c.Request().Context()
+	last, done := context.WithTimeout(ctx, endingTime)
+	defer done()
+	if old := a.live.get(r.ID); old != nil {
+		if err := old.waitSettled(last); err != nil {
+			return runUnderWay(r.ID)
+		}
+	}
+	for {
+		err := r.Hold(ctx, cancel)
+		held := (*retrieve.HeldError)(nil)
+		switch {
+		case errors.Is(err, retrieve.ErrNotFound):
+			return notResumable(r.ID)
+		case err == nil || !errors.As(err, &held):
+			return err
+		}
+		select {
+		case <-time.After(claimRetry):
+		case <-last.Done():
+			setRetryAfter(c, held.Left+time.Second)
+			return runUnderWay(r.ID)
+		}
+	}
+}
+
+func runUnderWay(id string) *Problem {
+	return &Problem{Status: http.StatusConflict, Code: "run_running", Field: "run",
+		Detail: fmt.Sprintf("the run %s is under way: GET /api/runs/%s follows it", id, id)}
+}
+
+// respond replies with the answer of a task: its events or, folded, one JSON
+// object. It stops when the client goes.
+func (a *answering) respond(c echo.Context, t task) (err error) {
+	ctx, cancel := context.WithCancelCause(c.Request().Context())
+	defer cancel(nil)
+	l, err := a.begin(c, t, false, cancel)
+	if err != nil {
+		return err
+	}
+	ended := errPanicked
+	defer func() { err = errors.Join(err, a.settle(ctx, l, ended)) }()
+	var out *eventStream
+	var send func(event) error
+	if wantsEvents(c.Request()) {
+		out = a.openStream(c, cancel)
+		defer out.close()
+		send = out.send
+	}
+	whole, err := a.collect(l, a.events(ctx, l, t, a.citing(c)), send)
+	var last event
+	last, ended = a.finish(ctx, l, err, out)
+	switch {
+	case ended == nil && out == nil:
+		return reply(c, http.StatusOK, whole)
+	case ended == nil || out.failure() != nil:
+		return ended
+	}
+	err = fmt.Errorf("answering: %w", ended)
+	if out.begun() {
+		// Even when the context has ended: a server that shuts down says so.
+		return errors.Join(err, out.send(last))
+	}
+	return err
+}
+
+// openStream opens a stream of events, with HTML if the query asks for it.
+func (a *answering) openStream(c echo.Context, cancel context.CancelCauseFunc) *eventStream {
+	out := newEventStream(c.Response(), cancel)
+	if c.QueryParam("html") == "1" {
+		out.render(a.markdown)
+	}
+	return out
+}
+
+// events begins the work on an answer.
+func (a *answering) events(ctx context.Context, l *liveAnswer, t task, citing cite.Options) iter.Seq2[answer.Event, error] {
+	return a.numbered(ctx, t.kind, answer.Watch(l.recorder, t.events(ctx, l.recorder)), citing)
+}
+
+// numbered numbers the citations of an answer. Every answer of the server passes
+// through here, and is measured on its way.
+func (a *answering) numbered(ctx context.Context, kind string, events iter.Seq2[answer.Event, error], o cite.Options) iter.Seq2[answer.Event, error] {
+	return func(yield func(answer.Event, error) bool) {
+		m := &answerMeter{Metrics: a.metrics, tracer: a.tracer, ctx: ctx, kind: kindName(kind), began: time.Now()}
+		m.end(ctx, m.passNumbered(cite.Number(m.passRaw(events), o), yield))
+	}
+}
+
+// citing returns how to cite, with links to the viewer below the client's address.
+func (a *answering) citing(c echo.Context) cite.Options { return a.citingAt(a.base(c)) }
+
+// citingAt is citing below an address; without links if it is empty.
+func (a *answering) citingAt(base string) cite.Options {
+	o := a.citations
+	if base != "" {
+		o.Link = func(p retrieve.Passage, start, end int) string { return Link(base, p.Document, start, end) }
+	}
+	return o
+}
+
+// collect reads an answer's events to their end. Each goes into the log and then
+// to send, which may be nil; the last is "done".
+func (a *answering) collect(l *liveAnswer, events iter.Seq2[answer.Event, error], send func(event) error) (answered, error) {
+	pass := func(kind string, v any) error {
+		if l.id == "" && send == nil {
+			return nil
+		}
+		e, err := l.addEvent(kind, v)
+		if err == nil && send != nil {
+			err = send(e)
+		}
+		return err
+	}
+	whole, err := cite.Collect(tee(events, func(e answer.Event) error {
+		l.noteDocuments(e)
+		switch e.(type) {
+		case answer.Stepped, cite.Unsupported, cite.Placed:
+			return nil // these are in the object of the event "done"
+		}
+		return pass(e.Kind(), e)
+	}))
+	l.incomplete = whole.Incomplete
+	reply := answered{whole, a.indexing()}
+	if err == nil {
+		err = pass("done", reply)
+	}
+	return reply, err
+}
+
+// tee passes events on after each; its error ends the stream and the work on it.
+func tee(events iter.Seq2[answer.Event, error], each func(answer.Event) error) iter.Seq2[answer.Event, error] {
+	return func(yield func(answer.Event, error) bool) {
+		for e, err := range events {
+			if err == nil {
+				err = each(e)
+			}
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if !yield(e, nil) {
+				return
+			}
+		}
+	}
+}
+
+// finish notes how an answer ended: in err, or because its stream, if it has one,
+// has lost its reader.
+func (a *answering) finish(ctx context.Context, l *liveAnswer, err error, out *eventStream) (last event, ended error) {
+	if failed := out.failure(); failed != nil {
+		ended = readerGone(failed)
+		l.cancel(ended)
+	} else {
+		ended = l.endedBy(ctx, err)
+	}
+	return l.finish(ctx, ended), ended
+}
+
+func readerGone(err error) *Problem {
+	return &Problem{Status: statusClientGone, Code: "reader_gone", Detail: "the reader has closed the connection", cause: err}
+}
+
+// endedBy replaces the error of a canceled answer by the reason for it.
+func (l *liveAnswer) endedBy(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	cause := context.Cause(ctx)
+	if held := (*retrieve.HeldError)(nil); errors.As(cause, &held) {
+		return &Problem{Status: http.StatusConflict, Code: "run_taken", cause: errors.Join(cause, err),
+			Detail: fmt.Sprintf("another server has resumed the run: GET /api/runs/%s follows it there", l.id)}
+	}
+	if errors.Is(cause, errStopped) || errors.Is(cause, errAbandoned) {
+		p := &Problem{Status: http.StatusConflict, Code: "run_stopped", cause: err,
+			Detail: fmt.Sprintf(`the answer was stopped before its end, since %v: POST /api/runs with {"run": %q} resumes it`, cause, l.id)}
+		if l.recorder == nil {
+			p.Detail = fmt.Sprintf("the answer was stopped before its end, since %v: ask again", cause)
+		}
+		return p
+	}
+	if ended := causeOf(ctx, err); ended != nil {
+		ended.cause = err
+		return ended
+	}
+	return err
+}
+
+// settle stores the record of an answer, and then deletes its run unless it can be
+// resumed, so that other servers find one or the other at any time. It stores
+// nothing when another server has resumed the run.
+func (a *answering) settle(ctx context.Context, l *liveAnswer, err error) error {
+	// After that time others may have claimed the run.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), retrieve.ClaimTime)
+	defer cancel()
+	lost := l.recorder.Lost(ctx)
+	recorded := false
+	if l.record && l.id != "" && a.ledger != nil && a.keep > 0 && !lost {
+		if r, ok := l.toStore(a.keep); ok {
+			err := a.ledger.KeepRecord(ctx, r)
+			if recorded = err == nil; !recorded && !errors.Is(err, retrieve.ErrNotFound) {
+				a.logger.WarnContext(ctx, "the record of an answer could not be stored", "run", l.id, "error", err)
+			}
+		}
+	}
+	resumable, failed := l.recorder.Settle(ctx, err)
+	inMemory := !recorded && !lost && l.background
+	l.mu.Lock()
+	l.resumable, l.settled = resumable, true
+	l.notify()
+	if inMemory {
+		l.startIdle()
+	}
+	l.mu.Unlock()
+	if !inMemory {
+		a.live.remove(l)
+	}
+	return failed
+}

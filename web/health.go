@@ -1,0 +1,82 @@
+package web
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/labstack/echo/v4"
+)
+
+// Indexing is the progress of the sync, as replies have it.
+type Indexing struct {
+	Done  int  `json:"done"`
+	Total int  `json:"total"`
+	Ready bool `json:"ready"`
+}
+
+// health tells monitors and load balancers how the server is.
+type health struct {
+	version   string
+	indexing  func() Indexing
+	reachable func(context.Context) error // nil: the store is always reachable
+	logger    *slog.Logger
+
+	unreachable atomic.Bool // the store, when it was last checked
+}
+
+// liveness is the reply of GET /healthz.
+type liveness struct {
+	Status  string `json:"status"`
+	Version string `json:"version,omitempty"`
+}
+
+// live reports that the process runs.
+func (h *health) live(c echo.Context) error {
+	return reply(c, http.StatusOK, liveness{"ok", h.version})
+}
+
+// readiness is the reply of GET /readyz.
+type readiness struct {
+	Indexing
+	// Reason says why the server is not ready.
+	Reason string `json:"reason,omitempty"`
+}
+
+// storeTimeout is how long the store may take to respond.
+const storeTimeout = 2 * time.Second
+
+// ready reports whether the server can answer questions. What is wrong with the
+// store is logged, once.
+func (h *health) ready(c echo.Context) error {
+	r := readiness{Indexing: h.indexing()}
+	if !r.Ready {
+		r.Reason = "the folders are being read for the first time"
+	}
+	if h.reachable != nil {
+		ctx, cancel := context.WithTimeout(c.Request().Context(), storeTimeout)
+		defer cancel()
+		err := h.reachable(ctx)
+		if gone := c.Request().Context().Err(); err != nil && gone != nil {
+			return fmt.Errorf("checking the store: %w", gone)
+		}
+		if err != nil {
+			r.Ready, r.Reason = false, "the store is unreachable: the server's log says why"
+		}
+		if unreachable := err != nil; h.unreachable.Swap(unreachable) != unreachable {
+			if unreachable {
+				h.logger.Error("the store is unreachable", "error", err)
+			} else {
+				h.logger.Info("the store is reachable again")
+			}
+		}
+	}
+	if r.Reason == "" {
+		return reply(c, http.StatusOK, r)
+	}
+	setRetryAfter(c, 2*time.Second)
+	return reply(c, http.StatusServiceUnavailable, r)
+}

@@ -1,0 +1,370 @@
+package web
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"ibid/answer"
+	"ibid/answer/replay"
+	"ibid/retrieve"
+)
+
+// Limits on answers under way.
+const (
+	// patience is how long an answer in the background continues without a reader,
+	// and how long it stays in memory afterwards where it has no record.
+	patience = 60 * time.Second
+	// maxAnswerBytes is the size of the events of one answer, maxLiveBytes that of
+	// all answers under way.
+	maxAnswerBytes = 32 << 20
+	maxLiveBytes   = 256 << 20
+)
+
+// Reasons to end an answer early.
+var (
+	errStopped   = errors.New("somebody stopped it")
+	errAbandoned = fmt.Errorf("nobody read it for %d seconds", int(patience.Seconds()))
+	errShutdown  = errors.New("the server shuts down")
+	errPanicked  = errors.New("it panicked")
+)
+
+// The states of an answer. An interrupted one was under way when its server died.
+const (
+	stateRunning     = "running"
+	stateDone        = "done"
+	stateFailed      = "failed"
+	stateStopped     = "stopped"
+	stateInterrupted = "interrupted"
+)
+
+// A liveAnswer is an answer or summary under way. One goroutine, its owner, adds
+// events to its log; any number of readers follow.
+type liveAnswer struct {
+	id         string // empty for one that cannot be followed
+	kind       string // askKind or summaryKind
+	by         string // id of the caller's key
+	request    json.RawMessage
+	httpID     string // id of the HTTP request that began it
+	started    time.Time
+	record     bool             // keep a record when it has ended
+	background bool             // continue without a reader, for [patience]
+	recorder   *replay.Recorder // nil for one that cannot be resumed
+	incomplete bool             // the owner's
+	cancel     context.CancelCauseFunc
+	answers    *Answers
+
+	mu        sync.Mutex // guards what follows
+	log       []event
+	bytes     int
+	overflown bool            // the log was dropped
+	documents map[string]bool // that the events quote
+	state     string
+	ended     time.Time
+	resumable bool
+	settled   bool          // nothing will change any more
+	changed   chan struct{} // closed at the next change
+	readers   int
+	idle      *time.Timer
+}
+
+// addEvent adds an event to the end of the log.
+func (l *liveAnswer) addEvent(kind string, v any) (event, error) {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return event{}, fmt.Errorf("encoding a %s event: %w", kind, err)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e := event{kind: kind, data: data}
+	if l.id == "" || l.overflown {
+		return e, nil
+	}
+	size := len(kind) + len(data)
+	if l.bytes+size > maxAnswerBytes || !l.answers.reserve(size) {
+		l.answers.reserve(-l.bytes)
+		l.overflown, l.log, l.bytes = true, nil, 0
+		l.notify()
+		if l.background {
+			return e, &Problem{Status: http.StatusInsufficientStorage, Code: "run_too_long",
+				Detail: "the answer is longer than is kept for a reader: ask for less, or read the reply of POST /api/ask as it arrives"}
+		}
+		return e, nil
+	}
+	l.bytes += size
+	e.id = eventID(l.started, len(l.log)+1)
+	l.log = append(l.log, e)
+	l.notify()
+	return e, nil
+}
+
+// notify wakes the readers. l.mu is held.
+func (l *liveAnswer) notify() {
+	close(l.changed)
+	l.changed = make(chan struct{})
+}
+
+// noteDocuments notes the documents that an event quotes.
+func (l *liveAnswer) noteDocuments(e answer.Event) {
+	var passages []retrieve.Passage
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch e := e.(type) {
+	case answer.Retrieved:
+		passages = e.Passages
+	case answer.Kept:
+		passages = e.Passages
+	case answer.Unanswered:
+		passages = e.Nearest
+	case answer.Judged:
+		l.documents[e.Document] = true
+	}
+	for _, p := range passages {
+		l.documents[p.Document] = true
+	}
+}
+
+// eventsAfter returns the events after the first n, whether more may follow, and a
+// channel that is closed when they do.
+func (l *liveAnswer) eventsAfter(n int) (news []event, more bool, changed <-chan struct{}, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.overflown {
+		return nil, false, nil, &Problem{Status: http.StatusInsufficientStorage, Code: "run_too_long",
+			Detail: "the answer is longer than is kept for a reader: only the client that asked gets it"}
+	}
+	return l.log[n:], l.state == stateRunning, l.changed, nil
+}
+
+func (l *liveAnswer) addReader() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.readers++
+	if l.idle != nil {
+		l.idle.Stop()
+	}
+}
+
+func (l *liveAnswer) removeReader() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.readers--
+	l.startIdle()
+}
+
+// startIdle starts the timer that stops an answer without readers, or that forgets
+// one that has ended without a record. l.mu is held.
+func (l *liveAnswer) startIdle() {
+	switch {
+	case l.readers > 0 || l.id == "":
+	case l.state == stateRunning && l.background:
+		l.idle = time.AfterFunc(patience, func() {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			if l.readers == 0 {
+				l.cancel(errAbandoned)
+			}
+		})
+	case l.settled:
+		l.idle = time.AfterFunc(patience, func() { l.answers.remove(l) })
+	}
+}
+
+// finish notes how the answer ended, and returns the event about it if it failed.
+func (l *liveAnswer) finish(ctx context.Context, err error) event {
+	var last event
+	state := stateDone
+	if l.incomplete && ctx.Err() != nil {
+		state = stateStopped // with the answer as far as it had got
+	}
+	if err != nil {
+		// A problem can always be encoded, and for a log without room the event is not needed.
+		last, _ = l.addEvent("error", problemFor(err).forClient(l.httpID))
+		if state = stateFailed; ctx.Err() != nil {
+			state = stateStopped
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.state, l.ended = state, time.Now()
+	l.notify()
+	return last
+}
+
+// waitSettled waits until the answer has ended and is recorded.
+func (l *liveAnswer) waitSettled(ctx context.Context) error {
+	for {
+		l.mu.Lock()
+		settled, changed := l.settled, l.changed
+		l.mu.Unlock()
+		if settled {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// toStore returns the record to store; ok is false when the log was dropped.
+func (l *liveAnswer) toStore(keep time.Duration) (r retrieve.Record, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return retrieve.Record{ID: l.id, Kind: l.kind, By: l.by, State: l.state, Started: l.started, Ended: l.ended, Expires: l.ended.Add(keep),
+		Spec: l.request, Events: packEvents(l.log), Documents: slices.Sorted(maps.Keys(l.documents))}, !l.overflown
+}
+
+// snapshot returns the answer as a record, as far as it has got.
+func (l *liveAnswer) snapshot() *answerRecord {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r := &answerRecord{by: l.by, ID: l.id, Kind: kindName(l.kind), State: l.state, Question: questionOf(l.request), Request: l.request,
+		Started: l.started, Resumable: l.resumable, log: l.log}
+	if l.state != stateRunning {
+		r.Ended = &l.ended
+	}
+	r.setOutcome()
+	return r
+}
+
+// Answers are the answers under way in one server. The zero value is ready to use.
+type Answers struct {
+	bytes      atomic.Int64   // of all events
+	background sync.WaitGroup // answers in the background
+
+	mu      sync.Mutex // guards what follows; taken before that of an answer
+	live    map[string]*liveAnswer
+	closed  bool
+	readers map[string]int // readers of answers under way, by caller
+}
+
+// Shutdown starts no more answers in the background, and waits for those under
+// way. When ctx is done it stops them and waits until they are recorded.
+func (a *Answers) Shutdown(ctx context.Context) {
+	a.mu.Lock()
+	a.closed = true
+	a.mu.Unlock()
+	ended := make(chan struct{})
+	go func() {
+		a.background.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+		return
+	case <-ctx.Done():
+	}
+	a.mu.Lock()
+	for _, l := range a.live {
+		if l.background {
+			l.cancel(errShutdown)
+		}
+	}
+	a.mu.Unlock()
+	<-ended
+}
+
+// addReader counts a reader, of at most most for one caller and twice as many for
+// all; false means that there are too many.
+func (a *Answers) addReader(by string, most int) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	all := 0
+	for _, n := range a.readers {
+		all += n
+	}
+	if a.readers[by] >= most || all >= 2*most {
+		return false
+	}
+	if a.readers == nil {
+		a.readers = map[string]int{}
+	}
+	a.readers[by]++
+	return true
+}
+
+func (a *Answers) removeReader(by string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.readers[by]--; a.readers[by] == 0 {
+		delete(a.readers, by)
+	}
+}
+
+// reserve reserves memory for events, or releases it; false means that there is none left.
+func (a *Answers) reserve(bytes int) bool {
+	if a.bytes.Add(int64(bytes)) > maxLiveBytes && bytes > 0 {
+		a.bytes.Add(int64(-bytes))
+		return false
+	}
+	return true
+}
+
+// add adds an answer, if it has an id. One in the background has to call background.Done.
+func (a *Answers) add(l *liveAnswer) error {
+	l.answers, l.state, l.changed, l.documents = a, stateRunning, make(chan struct{}), map[string]bool{}
+	if l.id == "" {
+		return nil
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.closed && l.background {
+		return &Problem{Status: http.StatusServiceUnavailable, Code: "canceled", Detail: "the server shuts down: ask again in a moment"}
+	}
+	if old := a.live[l.id]; old != nil {
+		old.mu.Lock()
+		running := !old.settled
+		old.mu.Unlock()
+		if running {
+			return runUnderWay(l.id)
+		}
+		a.drop(old)
+	}
+	if a.live == nil {
+		a.live = map[string]*liveAnswer{}
+	}
+	a.live[l.id] = l
+	if l.background {
+		a.background.Add(1)
+		l.mu.Lock()
+		l.startIdle()
+		l.mu.Unlock()
+	}
+	return nil
+}
+
+// get returns the answer with an id, nil if it is not in memory.
+func (a *Answers) get(id string) *liveAnswer {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.live[id]
+}
+
+func (a *Answers) remove(l *liveAnswer) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.live[l.id] == l {
+		a.drop(l)
+	}
+}
+
+// drop removes an answer. a.mu is held.
+func (a *Answers) drop(l *liveAnswer) {
+	delete(a.live, l.id)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.idle != nil {
+		l.idle.Stop()
+	}
+	a.reserve(-l.bytes)
+	l.bytes = 0
+}
