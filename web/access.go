@@ -52,6 +52,9 @@ type keyGuard struct {
 func (g *keyGuard) admit(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		a, listed := g.access.ofRequest(c)
+		if !listed && c.Get(echo.ContextKeyHeaderAllow) == nil { // which is set where only the method is wrong
+			return echo.ErrNotFound
+		}
 		if g.keys == nil || !listed || a == public {
 			return next(c)
 		}

@@ -158,8 +158,8 @@ func TestReadiness(t *testing.T) {
 	}{
 		{false, nil, 503, `{"done":3,"total":20,"ready":false,"reason":"the folders are being read for the first time"}`},
 		{true, nil, 200, `{"done":3,"total":20,"ready":true}`},
-		{true, errors.New("no route to db.internal"), 503, `{"done":3,"total":20,"ready":false,"reason":"the store does not answer: the log of the server says why"}`},
-		{true, errors.New("no route to db.internal"), 503, `{"done":3,"total":20,"ready":false,"reason":"the store does not answer: the log of the server says why"}`},
+		{true, errors.New("no route to db.internal"), 503, `{"done":3,"total":20,"ready":false,"reason":"the store is unreachable: the server's log says why"}`},
+		{true, errors.New("no route to db.internal"), 503, `{"done":3,"total":20,"ready":false,"reason":"the store is unreachable: the server's log says why"}`},
 		{true, nil, 200, `{"done":3,"total":20,"ready":true}`},
 	} {
 		ready, away = want.ready, want.away
@@ -171,7 +171,7 @@ func TestReadiness(t *testing.T) {
 			t.Errorf("the process: %d", w.Code)
 		}
 	}
-	if said := logged.String(); strings.Count(said, "db.internal") != 1 || strings.Count(said, "answers again") != 1 {
+	if said := logged.String(); strings.Count(said, "db.internal") != 1 || strings.Count(said, "is reachable again") != 1 {
 		t.Errorf("the log says %s", said)
 	}
 }

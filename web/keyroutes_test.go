@@ -286,10 +286,10 @@ func TestKeysOnOddPaths(t *testing.T) {
 func TestKeyScope(t *testing.T) {
 	t.Parallel()
 	k := newKeyed(t, nil)
-	table := &server{access: accesses()}
+	table := accesses()
 	for _, r := range k.Routes() {
 		w := k.send(t, r.Method, concrete(r.Path), `{}`, "Authorization: Bearer "+k.read)
-		if to, _ := table.accessOf(r.Method, r.Path); (to == writers) != (w.Code == http.StatusForbidden) {
+		if to, _ := table.of(r.Method, r.Path); (to == writers) != (w.Code == http.StatusForbidden) {
 			t.Errorf("%s %s with a key that reads: status %d", r.Method, r.Path, w.Code)
 		}
 	}

@@ -127,21 +127,21 @@ func TestTrustedProxy(t *testing.T) {
 // TestTriesBounded checks that the memory for addresses has a limit, and that
 // addresses over the limit are counted together.
 func TestTriesBounded(t *testing.T) {
-	var all tries
+	var all failedKeys
 	now := time.Unix(1_700_000_000, 0)
 	for n := range 3 * maxTried {
-		all.wrong(fmt.Sprintf("10.%d.%d.%d", n>>16, n>>8&255, n&255), now)
+		all.add(fmt.Sprintf("10.%d.%d.%d", n>>16, n>>8&255, n&255), now)
 	}
-	if len(all.from) > maxTried+1 {
-		t.Errorf("%d addresses are kept", len(all.from))
+	if len(all.byFrom) > maxTried+1 {
+		t.Errorf("%d addresses are kept", len(all.byFrom))
 	}
 	if all.wait("203.0.113.1", now) == 0 || all.wait("10.0.0.1", now) != 0 {
 		t.Errorf("an address over the limit waits %v, one below it %v", all.wait("203.0.113.1", now), all.wait("10.0.0.1", now))
 	}
-	now = now.Add(tryFor)
-	all.wrong("203.0.113.1", now)
-	if len(all.from) != 1 || all.wait("203.0.113.1", now) != 0 {
-		t.Errorf("after a minute %d are kept", len(all.from))
+	now = now.Add(triesWindow)
+	all.add("203.0.113.1", now)
+	if len(all.byFrom) != 1 || all.wait("203.0.113.1", now) != 0 {
+		t.Errorf("after a minute %d are kept", len(all.byFrom))
 	}
 }
 

@@ -45,7 +45,7 @@ func FuzzLink(f *testing.F) {
 		if start < 0 {
 			return
 		}
-		if _, place, err = linked(u, "/documents/"); err != nil {
+		if _, place, err = parseLink(u, "/documents/"); err != nil {
 			t.Fatalf("Link(%q, %d, %d) = %q: %v", id, start, end, link, err)
 		}
 		if want := (textRange{Start: start, End: end}); end > start && place != want {

@@ -84,7 +84,8 @@ func (h *mcpHTTP) post(c echo.Context) error {
 	by, session := callerID(c), sessionOf(r)
 	switch {
 	case message.Method == "notifications/cancelled":
-		h.cancelCalls(func(id mcpCallID) bool { return id == mcpCallID{by, session, string(message.Params.RequestID)} })
+		canceled := mcpCallID{by, session, string(message.Params.RequestID)}
+		h.cancelCalls(func(id mcpCallID) bool { return id == canceled })
 	case message.Method == "initialize":
 		c.Response().Header().Set(sessionHeader, rand.Text())
 	case message.ID != nil && session != "":
@@ -102,9 +103,12 @@ func (h *mcpHTTP) post(c echo.Context) error {
 
 // deleteSession cancels all calls of a session.
 func (h *mcpHTTP) deleteSession(c echo.Context) error {
-	by, session := callerID(c), sessionOf(c.Request())
-	h.cancelCalls(func(id mcpCallID) bool { return session != "" && id.by == by && id.session == session })
+	h.cancelCalls(inSession(callerID(c), sessionOf(c.Request())))
 	return c.NoContent(http.StatusNoContent)
+}
+
+func inSession(by, session string) func(mcpCallID) bool {
+	return func(id mcpCallID) bool { return session != "" && id.by == by && id.session == session }
 }
 
 // addCall adds a call until remove is called.

@@ -178,7 +178,7 @@ func TestMCP(t *testing.T) {
 					got = append(got, <-messages)
 				}
 				slices.Sort(got)
-				if diff := cmp.Diff([]string{"found 3 passages", "looked at 1 of 3 passages", "looked at 2 of 3 passages", "looked at 3 of 3 passages", "the answer is being written"}, got); diff != "" {
+				if diff := cmp.Diff([]string{"checked 1 of 3 passages", "checked 2 of 3 passages", "checked 3 of 3 passages", "found 3 passages", "writing the answer"}, got); diff != "" {
 					t.Error(diff)
 				}
 
@@ -270,15 +270,10 @@ func TestMCPReadsAllOfADocument(t *testing.T) {
 		"lines": strings.Repeat("A line of text in a long document, größer.\n", 3000), "one line": strings.Repeat("größer", 20_000), "short": "é",
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, err := newServer(mcpOptions(t, func(o *Options) {
-				o.Library = shelf{{ID: "a/b", Root: "a", Path: "b", Title: "b", Text: text}}
-			}))
-			if err != nil {
-				t.Fatal(err)
-			}
+			m := &mcpServer{asking: &asking{catalog: &catalog{Library: shelf{{ID: "a/b", Root: "a", Path: "b", Title: "b", Text: text}}}}}
 			var whole strings.Builder
 			for at := 0; at < len(text); {
-				part, err := s.mcpText(t.Context(), mcpPlace{Document: "a/b", Start: at})
+				part, err := m.textAt(t.Context(), mcpPlace{Document: "a/b", Start: at})
 				if err != nil || part.Start != at || part.End <= at || part.End-at > fromStart {
 					t.Fatalf("from %d: %d to %d, %v", at, part.Start, part.End, err)
 				}
@@ -288,7 +283,7 @@ func TestMCPReadsAllOfADocument(t *testing.T) {
 			if whole.String() != text {
 				t.Errorf("the parts have %d bytes of %d, or differ", whole.Len(), len(text))
 			}
-			part, err := s.mcpText(t.Context(), mcpPlace{Document: "a/b", Start: len(text) / 2, End: len(text)/2 + 1})
+			part, err := m.textAt(t.Context(), mcpPlace{Document: "a/b", Start: len(text) / 2, End: len(text)/2 + 1})
 			if err != nil || part.End-part.Start > 2*aroundPlace+8 || !strings.Contains(part.Text, "⟦"+part.Quoted+"⟧") {
 				t.Errorf("around the middle: %d bytes, %v", part.End-part.Start, err)
 			}
@@ -406,22 +401,21 @@ func TestMCPCancel(t *testing.T) {
 		})
 	})
 	t.Run("by another caller", func(t *testing.T) {
-		f := &mcpFace{calls: map[mcpCallID]*mcpCall{}}
+		h := &mcpHTTP{calls: map[mcpCallID]*mcpCall{}}
 		ctx, cancel := context.WithCancelCause(t.Context())
-		end := f.begin(mcpCallID{"anna", "s", "1"}, &mcpCall{cancel})
-		f.cancel(mcpCallID{"bert", "s", "1"})
-		f.cancel(mcpCallID{"anna", "t", "1"})
-		f.end("bert", "s")
-		f.end("anna", "")
+		remove := h.addCall(mcpCallID{"anna", "s", "1"}, &mcpCall{cancel})
+		h.cancelCalls(inSession("bert", "s"))
+		h.cancelCalls(inSession("anna", "t"))
+		h.cancelCalls(inSession("anna", ""))
 		if ctx.Err() != nil {
 			t.Error("a notification of another caller canceled the call")
 		}
-		f.end("anna", "s")
-		if !errors.Is(context.Cause(ctx), errCalledOff) {
+		h.cancelCalls(inSession("anna", "s"))
+		if !errors.Is(context.Cause(ctx), errCallCanceled) {
 			t.Errorf("ended by %v", context.Cause(ctx))
 		}
-		end()
-		if len(f.calls) != 0 {
+		remove()
+		if len(h.calls) != 0 {
 			t.Error("the call is still registered")
 		}
 	})

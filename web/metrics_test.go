@@ -16,6 +16,7 @@ import (
 
 	"ibid/answer"
 	"ibid/answer/openai"
+	"ibid/cite"
 	"ibid/retrieve"
 )
 
@@ -144,22 +145,16 @@ func TestMetrics(t *testing.T) {
 // TestMetricsOfCanceledAnswers counts answers whose reader disconnected.
 func TestMetricsOfCanceledAnswers(t *testing.T) {
 	w := newStalled()
-	s, err := newServer(mcpOptions(t, func(o *Options) { o.Asker = w }))
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := NewMetrics(Price{})
+	a := &answering{metrics: m}
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { <-w.begun; cancel() }()
-	for range s.cited(ctx, askKind, w.Ask(ctx, answer.Question{Text: "stall"}), s.Citing) {
+	for range a.numbered(ctx, askKind, w.Ask(ctx, answer.Question{Text: "stall"}), cite.Options{}) {
 	}
-	for range s.cited(t.Context(), askKind, newScript(newShelf()).Ask(t.Context(), answer.Question{Text: "pizza"}), s.Citing) {
+	for range a.numbered(t.Context(), askKind, newScript(newShelf()).Ask(t.Context(), answer.Question{Text: "pizza"}), cite.Options{}) {
 		break
 	}
-	e, err := s.routed()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if n := scraped(t, e)["ibid_answers_total{kind=ask,outcome=canceled}"]; n != 2 {
+	if n := scraped(t, m.Handler())["ibid_answers_total{kind=ask,outcome=canceled}"]; n != 2 {
 		t.Errorf("%v canceled answers", n)
 	}
 }
@@ -265,13 +260,13 @@ func TestEveryAnswerIsMeasured(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, e := range entries {
-		if name := e.Name(); strings.HasSuffix(name, ".go") && !strings.HasSuffix(name, "_test.go") && name != "watch.go" {
+		if name := e.Name(); strings.HasSuffix(name, ".go") && !strings.HasSuffix(name, "_test.go") && name != "answering.go" {
 			b, err := os.ReadFile(name)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if strings.Contains(string(b), "cite.Number(") {
-				t.Errorf("%s numbers citations without the metrics: use s.cited", name)
+				t.Errorf("%s numbers citations without the metrics: use answering.numbered", name)
 			}
 		}
 	}

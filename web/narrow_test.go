@@ -304,7 +304,7 @@ func TestNobodyReachesNothing(t *testing.T) {
 	}
 	for what, err := range map[string]error{"documents": documents, "holds": holds, "document": document, "search": search, "add": add,
 		"reread": reread, "remove": o.Uploads.Remove(ctx, "a.md"), "draw": drawn, "original": original, "ask": ask} {
-		if !errors.Is(err, errNobody) {
+		if !errors.Is(err, errNoHolder) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}

@@ -78,7 +78,7 @@ func codes() []apiCode {
 		{"run_taken", []int{409}, "another server has resumed the run: follow it"},
 		{"run_too_long", []int{507}, "the run has more events than can be kept"},
 		{"session_ended", []int{401}, "the session has ended: sign in again"},
-		{"store_away", []int{503}, "the store of the documents is unavailable"},
+		{"store_unavailable", []int{503}, "the store that holds the documents is unreachable"},
 		{"timeout", []int{504}, "the answer took too long"},
 		{"too_fast", []int{429}, "the key has sent too many questions in a minute; see the header Retry-After"},
 		{"too_many_questions", []int{429}, "the server is answering too many questions; see the header Retry-After"},

@@ -111,11 +111,11 @@ func operations() []operation {
 		{route: "GET /api/runs/:id", tag: "Runs", summary: "Get the record of a run, or its events",
 			description: "With Accept: text/event-stream the reply is every event, from the first or after Last-Event-ID, and then each new one. Every request counts as a reader. While another server works on the run, the reply has its state and no events. state is stopped when the run was stopped or had no reader; answer is then as far as it came, if at all.",
 			query:       html, header: runID,
-			replies: []answerOf{{200, "the record", jsonReply, runRecord{}, false}, {200, "", streamType, nil, true}, {204, "the run has ended, and the reader has received all its events", "", nil, false}}},
+			replies: []answerOf{{200, "the record", jsonReply, answerRecord{}, false}, {200, "", streamType, nil, true}, {204, "the run has ended, and the reader has received all its events", "", nil, false}}},
 		{route: "DELETE /api/runs/:id", tag: "Runs", summary: "Stop a run",
 			description: "A run that has ended does not change. A run of another server can be stopped only there.",
 			query:       map[string]string{"forget": "true also deletes the record, whether the run has ended or not"},
-			replies:     []answerOf{{200, "the record", jsonReply, runRecord{}, false}, {204, "the record is deleted", "", nil, false}}},
+			replies:     []answerOf{{200, "the record", jsonReply, answerRecord{}, false}, {204, "the record is deleted", "", nil, false}}},
 
 		{route: "PUT /api/runs/:id/shared", tag: "Runs", summary: "Share the record of a run",
 			description: "Everyone who has its id and a key for all documents that it quotes can see it.",
@@ -139,7 +139,7 @@ func operations() []operation {
 		{route: "GET /api/collections", tag: "Documents", summary: "List the collections and their contents",
 			replies: []answerOf{{200, "the list", jsonReply, listedCollections{}, false}}},
 
-		{route: "GET /healthz", tag: "Server", summary: "Check that the server is running", replies: []answerOf{{200, "it is", jsonReply, health{}, false}}},
+		{route: "GET /healthz", tag: "Server", summary: "Check that the server is running", replies: []answerOf{{200, "it is", jsonReply, liveness{}, false}}},
 		{route: "GET /readyz", tag: "Server", summary: "Check that the server is ready for questions",
 			description: "A server is ready once it has read its folders, and while its store is available. If it is not, reason says why.",
 			replies:     []answerOf{{200, "it is ready", jsonReply, readiness{}, false}, {503, "it is not ready", jsonReply, readiness{}, false}}},
@@ -176,14 +176,14 @@ func operations() []operation {
 func schemaNames() map[string]string {
 	return map[string]string{
 		"web.answered": "Answer", "web.askRequest": "AskRequest", "web.searchRequest": "SearchRequest", "web.summarizeRequest": "SummarizeRequest",
-		"web.runRequest": "RunRequest", "web.feedbackRequest": "FeedbackRequest", "web.searched": "SearchResult", "web.runRecord": "Run", "web.begunRun": "BegunRun",
+		"web.runRequest": "RunRequest", "web.feedbackRequest": "FeedbackRequest", "web.searched": "SearchResult", "web.answerRecord": "Run", "web.begunRun": "BegunRun",
 		"web.listedRuns": "RunList", "web.feedbackEntry": "Feedback", "web.listedFeedback": "FeedbackList", "web.listing": "DocumentList", "web.shownDocument": "Document", "web.drawnLink": "DrawnPage",
-		"web.block": "Block", "web.run": "BlockRun", "web.listedCollections": "CollectionList", "web.collection": "Collection", "web.collectionRoot": "CollectionRoot",
+		"web.block": "Block", "web.span": "BlockRun", "web.listedCollections": "CollectionList", "web.collection": "Collection", "web.collectionRoot": "CollectionRoot",
 		"web.chatRequest": "ChatRequest", "web.chatMessage": "ChatMessage", "web.streamOptions": "ChatStreamOptions", "web.responseFormat": "ChatResponseFormat",
 		"web.completion": "ChatCompletion", "web.chatChoice": "ChatChoice", "web.chatSaid": "ChatReply", "web.chatDelta": "ChatDelta", "web.chatUsage": "ChatUsage", "web.usageDetails": "ChatUsageDetails",
 		"web.annotation": "ChatAnnotation", "web.urlCitation": "URLCitation", "web.uiSource": "ChatSource", "web.uiSourceName": "ChatSourceName", "web.uiSourceDetail": "ChatSourceDetail",
 		"web.v1Model": "Model", "web.v1Models": "ModelList", "web.v1Error": "OpenAIError", "web.v1Fault": "OpenAIFault",
 		"web.embedRequest": "EmbeddingRequest", "web.v1Vector": "Embedding", "web.v1Vectors": "EmbeddingList", "web.vectorUsage": "EmbeddingUsage",
-		"web.health": "Health", "web.blockEvent": "HTMLBlock", "answer.Draft": "DraftPiece",
+		"web.liveness": "Health", "web.blockEvent": "HTMLBlock", "answer.Draft": "DraftPiece",
 	}
 }

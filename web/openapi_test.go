@@ -398,7 +398,7 @@ func (s *schemas) members(t reflect.Type, properties object, required *[]string)
 		case name == "strategy" && t == reflect.TypeFor[summarizeRequest]():
 			p["enum"] = answer.SummaryStrategies()
 		}
-		if t == reflect.TypeFor[runRecord]() {
+		if t == reflect.TypeFor[answerRecord]() {
 			switch name {
 			case "answer":
 				p = s.of(reflect.TypeFor[answered]())
@@ -466,7 +466,7 @@ func TestOpenAPICodes(t *testing.T) {
 	for _, c := range codes() {
 		table = append(table, c.Code)
 	}
-	used := inSource(t, ".", `(?:\b(?:invalid|unauthorized)\(|tooMany\(\w+, |Problem\{[^\n]*Code: |\.Code(?:, p\.Detail)? = (?:http\.\w+, )?)"(\w+[a-z])"`)
+	used := inSource(t, ".", `(?:\b(?:invalid|unauthorized)\(|tooMany\(\w+, |invalidField\([^,]+(?:\([^)]*\))?, |Problem\{[^\n]*Code: |\.Code(?:, p\.Detail)? = (?:http\.\w+, )?)"(\w+[a-z])"`)
 	for _, kind := range inSource(t, "../answer/openai", ` Kind = "(\w+)"`) {
 		used = append(used, "model_"+kind)
 	}
@@ -649,10 +649,10 @@ func (r *replyChecker) valid(t testing.TB, pointer string, data []byte, what str
 // TestOpenAPIReplies requests every described reply of every operation and
 // compares it with the description.
 func TestOpenAPIReplies(t *testing.T) {
-	var runs Runs
+	var runs Answers
 	l := newLedger()
 	h := newHandler(t, func(o *Options) {
-		o.Ledger, o.KeepAnswers, o.Runs = l, time.Hour, &runs
+		o.Ledger, o.KeepAnswers, o.Answers = l, time.Hour, &runs
 		o.Summarizer = digest{new(answer.Summary)}
 		o.Uploads = uploadFolder(t)
 		o.Embedder = counts{}

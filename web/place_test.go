@@ -19,8 +19,8 @@ func TestRows(t *testing.T) {
 	for start := 0; start < len(d.Text); start = lineEnd(d.Text, start) {
 		d.Sections = append(d.Sections, ingest.Section{Start: start, End: lineEnd(d.Text, start), Anchor: "row=1"})
 	}
-	want := []block{{Kind: "text", Runs: []run{{Text: "name: Acorn"}}},
-		{Kind: "text", Runs: []run{{Text: "name: Bramble", Mark: true, First: true}}}, {Kind: "text", Runs: []run{{Text: "name: Conker"}}}}
+	want := []block{{Kind: "text", Runs: []span{{Text: "name: Acorn"}}},
+		{Kind: "text", Runs: []span{{Text: "name: Bramble", Mark: true, First: true}}}, {Kind: "text", Runs: []span{{Text: "name: Conker"}}}}
 	if diff := cmp.Diff(want, excerptOf(d, textRange{Start: 12, End: 25}).Blocks); diff != "" {
 		t.Error(diff)
 	}

@@ -111,11 +111,11 @@ func TestAskWithoutLedger(t *testing.T) {
 		}
 		// When the ledger replies again, runs are stored again.
 		kept.stuck = false
-		time.Sleep(withoutLedger)
+		time.Sleep(ledgerPause)
 		if w := call(h, "POST", "/api/ask", `{"question":"When?"}`); w.Code != 200 || w.Header().Get(runHeader) == "" || kept.records != 1 {
 			t.Errorf("%d, run %q, %d records", w.Code, w.Header().Get(runHeader), kept.records)
 		}
-		if !strings.Contains(logged.String(), "cannot be taken up again") {
+		if !strings.Contains(logged.String(), "cannot be resumed") {
 			t.Errorf("logged %s", &logged)
 		}
 	})

@@ -239,7 +239,7 @@ func wantProblem(t testing.TB, w *httptest.ResponseRecorder, status int, code st
 // wantState checks the state in the record of a run.
 func wantState(t testing.TB, w *httptest.ResponseRecorder, state string, resumable bool) {
 	t.Helper()
-	if r := into[runRecord](t, w, 200); r.State != state || r.Resumable != resumable {
+	if r := into[answerRecord](t, w, 200); r.State != state || r.Resumable != resumable {
 		t.Errorf("%+v, want %s, resumable %v", r, state, resumable)
 	}
 }
@@ -301,9 +301,9 @@ func (words waiting) Ask(ctx context.Context, _ answer.Question) iter.Seq2[answe
 // POST /api/ask.
 func TestRunReplay(t *testing.T) {
 	l := newLedger()
-	var runs Runs
-	server := func(runs *Runs) *echo.Echo {
-		return newHandler(t, func(o *Options) { o.Ledger, o.KeepAnswers, o.Runs = l, time.Hour, runs })
+	var runs Answers
+	server := func(runs *Answers) *echo.Echo {
+		return newHandler(t, func(o *Options) { o.Ledger, o.KeepAnswers, o.Answers = l, time.Hour, runs })
 	}
 	h := server(&runs)
 	const question = `{"question":"What is the mooring fee?"}`
@@ -315,7 +315,7 @@ func TestRunReplay(t *testing.T) {
 	}
 	runs.Shutdown(t.Context())
 	replay := call(h, "GET", "/api/runs/"+id, "", asEvents...)
-	again := call(server(new(Runs)), "GET", "/api/runs/"+id, "", asEvents...)
+	again := call(server(new(Answers)), "GET", "/api/runs/"+id, "", asEvents...)
 	live := bytes.ReplaceAll(first.Body.Bytes(), []byte(": following\n\n"), nil)
 	if !bytes.Equal(live, replay.Body.Bytes()) || !bytes.Equal(live, again.Body.Bytes()) {
 		t.Errorf("live:\n%s\nreplayed:\n%s\nby another server:\n%s", first.Body, replay.Body, again.Body)
@@ -345,7 +345,7 @@ func TestRunReplay(t *testing.T) {
 		}
 	}
 
-	record := into[runRecord](t, call(h, "GET", "/api/runs/"+id, ""), http.StatusOK)
+	record := into[answerRecord](t, call(h, "GET", "/api/runs/"+id, ""), http.StatusOK)
 	if record.State != stateDone || record.Question != "What is the mooring fee?" || string(record.Request) != question ||
 		record.Kind != "ask" || record.Ended == nil || record.Resumable || record.URL != "http://127.0.0.1:8080/?run="+id {
 		t.Errorf("%+v", record)
@@ -372,7 +372,7 @@ func TestRunReplay(t *testing.T) {
 	if !bytes.Equal(replay.Body.Bytes(), streamed.Body.Bytes()) {
 		t.Errorf("asked:\n%s\nreplayed:\n%s", streamed.Body, replay.Body)
 	}
-	if r := into[runRecord](t, call(h, "GET", "/api/runs/"+plain.Header().Get(runHeader), ""), 200); !bytes.Equal(r.Answer, bytes.TrimSpace(plain.Body.Bytes())) {
+	if r := into[answerRecord](t, call(h, "GET", "/api/runs/"+plain.Header().Get(runHeader), ""), 200); !bytes.Equal(r.Answer, bytes.TrimSpace(plain.Body.Bytes())) {
 		t.Errorf("asked: %s, recorded: %s", plain.Body, r.Answer)
 	}
 	// The record names the documents that it quotes.
@@ -456,7 +456,7 @@ func TestRunWithoutReader(t *testing.T) {
 		// Without a reader it continues.
 		words <- "three "
 		time.Sleep(patience - time.Millisecond)
-		if r := into[runRecord](t, call(h, "GET", "/api/runs/"+id, ""), 200); r.State != stateRunning || r.Ended != nil {
+		if r := into[answerRecord](t, call(h, "GET", "/api/runs/"+id, ""), 200); r.State != stateRunning || r.Ended != nil {
 			t.Errorf("%+v", r)
 		}
 		// Getting its record counts as reading.
@@ -488,7 +488,7 @@ func TestRunWithoutReader(t *testing.T) {
 		words2 <- "one "
 		time.Sleep(patience + time.Millisecond)
 		synctest.Wait()
-		r := into[runRecord](t, call(h, "GET", "/api/runs/"+id, ""), 200)
+		r := into[answerRecord](t, call(h, "GET", "/api/runs/"+id, ""), 200)
 		var p Problem
 		if err := json.Unmarshal(r.Error, &p); err != nil || r.State != stateStopped || !r.Resumable || p.Code != "run_stopped" || r.Answer != nil {
 			t.Errorf("%v, %+v", err, r)
@@ -594,9 +594,9 @@ func TestInterruptedRun(t *testing.T) {
 	}
 	l.runs["others"] = retrieve.Job{ID: "others", Kind: askKind, Spec: []byte(`{"by":"somebody","request":{"question":"Why?"}}`)}
 	l.records["old"] = retrieve.Record{ID: "old", By: "somebody", Kind: askKind, State: stateDone}
-	var runs Runs
-	h := newHandler(t, func(o *Options) { o.Ledger, o.KeepAnswers, o.Runs = l, time.Hour, &runs })
-	r := into[runRecord](t, call(h, "GET", "/api/runs/asked", ""), 200)
+	var runs Answers
+	h := newHandler(t, func(o *Options) { o.Ledger, o.KeepAnswers, o.Answers = l, time.Hour, &runs })
+	r := into[answerRecord](t, call(h, "GET", "/api/runs/asked", ""), 200)
 	if r.State != stateInterrupted || !r.Resumable || r.Question != "What is the mooring fee?" {
 		t.Errorf("%+v", r)
 	}
@@ -626,9 +626,9 @@ func TestRunOfAnotherServer(t *testing.T) {
 		}
 		words, others := make(waiting), make(waiting)
 		here, there := server(words), server(others)
-		state := func(h *echo.Echo, id string) *runRecord {
+		state := func(h *echo.Echo, id string) *answerRecord {
 			t.Helper()
-			return into[*runRecord](t, call(h, "GET", "/api/runs/"+id, ""), 200)
+			return into[*answerRecord](t, call(h, "GET", "/api/runs/"+id, ""), 200)
 		}
 		id := begun(t, here, `{"question":"When?"}`)
 		words <- "one "
@@ -688,8 +688,8 @@ func TestShutdownRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLedger()
 		words := make(waiting)
-		var runs Runs
-		h := newHandler(t, func(o *Options) { o.Asker, o.Ledger, o.KeepAnswers, o.Runs = words, l, time.Hour, &runs })
+		var runs Answers
+		h := newHandler(t, func(o *Options) { o.Asker, o.Ledger, o.KeepAnswers, o.Answers = words, l, time.Hour, &runs })
 		var ids []string
 		for range 3 {
 			ids = append(ids, begun(t, h, `{"question":"When?"}`))
@@ -723,9 +723,9 @@ func TestShutdownRuns(t *testing.T) {
 func TestBrokenRun(t *testing.T) {
 	l := newLedger()
 	var logged bytes.Buffer
-	var runs Runs
+	var runs Answers
 	h := newHandler(t, func(o *Options) {
-		o.Ledger, o.KeepAnswers, o.Runs = l, time.Hour, &runs
+		o.Ledger, o.KeepAnswers, o.Answers = l, time.Hour, &runs
 		o.Logger = slog.New(slog.NewTextHandler(&logged, nil))
 	})
 	ids := map[string]string{}
@@ -734,7 +734,7 @@ func TestBrokenRun(t *testing.T) {
 	}
 	runs.Shutdown(t.Context())
 	for q, id := range ids {
-		r := into[runRecord](t, call(h, "GET", "/api/runs/"+id, ""), 200)
+		r := into[answerRecord](t, call(h, "GET", "/api/runs/"+id, ""), 200)
 		var p Problem
 		if err := json.Unmarshal(r.Error, &p); err != nil || r.State != stateFailed || !r.Resumable || p.Code != "internal" || p.Request == "" {
 			t.Errorf("%s: %v, %+v", q, err, r)
@@ -767,11 +767,11 @@ func TestLongRun(t *testing.T) {
 		}
 	})
 	l := newLedger()
-	var runs Runs
-	h := newHandler(t, func(o *Options) { o.Asker, o.Ledger, o.KeepAnswers, o.Runs = long, l, time.Hour, &runs })
+	var runs Answers
+	h := newHandler(t, func(o *Options) { o.Asker, o.Ledger, o.KeepAnswers, o.Answers = long, l, time.Hour, &runs })
 	id := begun(t, h, `{"question":"When?"}`)
 	for l := runs.get(id); l != nil; {
-		_, more, grew, err := l.since(0)
+		_, more, grew, err := l.eventsAfter(0)
 		if err != nil || !more {
 			break
 		}

@@ -72,7 +72,7 @@ func TestWrongKeyInForm(t *testing.T) {
 		words  string
 	}{
 		{url.Values{"key": {typo}}, "typing mistake"},
-		{url.Values{"key": {k.revoked}}, "not known here"},
+		{url.Values{"key": {k.revoked}}, "unknown"},
 		{url.Values{"key": {k.expired}}, "has expired"},
 		{url.Values{"key": {""}}, "typing mistake"},
 		{url.Values{}, "typing mistake"},
@@ -131,7 +131,7 @@ func TestSessionCrossOrigin(t *testing.T) {
 
 // TestNext checks that no redirect leads to another site.
 func TestNext(t *testing.T) {
-	plain, below := &server{}, &server{public: &url.URL{Scheme: "https", Host: "docs.example.org", Path: "/ibid"}}
+	plain, below := address{}, address{public: &url.URL{Scheme: "https", Host: "docs.example.org", Path: "/ibid"}}
 	for next, want := range map[string]string{
 		"": "/", "/": "/", "/documents?a=b#quote": "/documents?a=b#quote", "/documents/a%20b/%C3%A9": "/documents/a%20b/%C3%A9", "/documents//x": "/documents//x",
 		"//evil.example": "/", "///evil.example": "/", "/\\evil.example": "/", "\\\\evil.example": "/", "https://evil.example/": "/", "evil.example": "/",

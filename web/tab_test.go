@@ -67,14 +67,14 @@ type scene struct {
 
 func newScene(t *testing.T, change func(*Options)) *scene {
 	s := &scene{gates: map[string]chan struct{}{"first": make(chan struct{}), "second": make(chan struct{})}}
-	runs := new(Runs)
+	runs := new(Answers)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel() // do not wait for runs at a closed gate
 		runs.Shutdown(ctx)
 	})
 	h := newHandler(t, func(o *Options) {
-		o.Runs = runs
+		o.Answers = runs
 		shelf := append(newShelf(), handbook())
 		slices.SortFunc(shelf, func(a, b *ingest.Document) int { return strings.Compare(a.ID, b.ID) })
 		o.Library = shelf

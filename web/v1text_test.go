@@ -15,7 +15,7 @@ import (
 func throughLinks(t *testing.T, text string, split func(left int) int, stops []string, most int, links bool) (content string, l *linkedText) {
 	t.Helper()
 	var b strings.Builder
-	l = &linkedText{stops: stops, most: most, links: links, write: func(s string) error { b.WriteString(s); return nil }}
+	l = &linkedText{stops: stops, maxTokens: most, links: links, write: func(s string) error { b.WriteString(s); return nil }}
 	seen := map[int]bool{}
 	for at := 0; at < len(text); {
 		to := at + split(len(text)-at)
@@ -30,9 +30,9 @@ func throughLinks(t *testing.T, text string, split func(left int) int, stops []s
 			if _, err := fmt.Sscanf(text[i:to], "[%d]", &n); err == nil && text[i] == '[' {
 				if !seen[n] {
 					seen[n] = true
-					l.cited(cite.Cited{Number: n, Title: fmt.Sprintf("T%d", n), Link: fmt.Sprintf("http://h/(%d)", n)})
+					l.addSource(cite.Cited{Number: n, Title: fmt.Sprintf("T%d", n), Link: fmt.Sprintf("http://h/(%d)", n)})
 				}
-				l.placed(cite.Placed{Number: n, Start: i, End: i + strings.IndexByte(text[i:], ']') + 1})
+				l.addNumber(cite.Placed{Number: n, Start: i, End: i + strings.IndexByte(text[i:], ']') + 1})
 			}
 		}
 		if err := l.append(text[at:to]); errors.Is(err, errEnough) {
