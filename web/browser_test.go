@@ -12,7 +12,8 @@ import (
 
 const ended = `document.querySelector(".turn:last-child").getAttribute("aria-busy") === "false"`
 
-// answerText is the text of the last answer, and wholeAnswer what it should be.
+// answerText is JavaScript for the text of the last answer, which should be
+// wholeAnswer.
 const (
 	answerText  = `document.querySelector(".turn:last-child .text:not(.draft)").textContent.replace(/\s+/g, " ").trim()`
 	wholeAnswer = "Nobody sails alone before the end of April.1 After that it depends on age and boat: Whoever is under sixteen sails with an instructor aboard, and wears a buoyancy aid from the pier to the pier.1 " +
@@ -21,7 +22,8 @@ const (
 
 const focused = `document.activeElement.className || document.activeElement.id`
 
-// TestBrowser asks on the page and follows a citation to the marked words, on a phone and on a desk.
+// TestBrowser asks on the page and follows a citation to the marked words, on
+// narrow and wide screens.
 func TestBrowser(t *testing.T) {
 	t.Parallel()
 	for _, at := range []struct {
@@ -42,11 +44,11 @@ func TestBrowser(t *testing.T) {
 			b.is("Nobody sails alone before the end of April.1 After that it depends on age and boat:", `document.querySelector(".turn .text:not(.draft) p").textContent`)
 			b.is("2", `String(document.querySelectorAll(".turn .text:not(.draft) li").length)`)
 			b.is("2", `String(document.querySelectorAll(".sources > li").length)`)
-			b.is("Looked at 4, used 3", `document.querySelector("summary").textContent`)
+			b.is("Checked 4 passages, used 3", `document.querySelector("summary").textContent`)
 			b.is("cited as 1,cited as 1,cited as 2", `[...document.querySelectorAll(".judged .facts")].map((e) => e.textContent.match(/cited as [0-9, ]*[0-9]/)?.[0]).filter(Boolean).join()`)
 			b.is("The moon is made of green cheese.", `[...document.querySelectorAll(".turn .doubt")].map((e) => e.textContent).find((t) => t.includes("moon"))`)
 
-			// A number by keyboard: focus shows the quote, Enter opens the source.
+			// By keyboard, focus shows the quote and Enter opens the source.
 			b.do(chromedp.Focus(chromedp.CSS("#theme")))
 			for range 20 {
 				if b.js(focused) == "cite" {
@@ -67,7 +69,7 @@ func TestBrowser(t *testing.T) {
 			b.do(chromedp.WaitNotVisible(chromedp.CSS("#source")))
 			b.is("cite", focused)
 
-			// The link of a citation is the viewer's page.
+			// The link of a citation leads to the viewer.
 			b.do(chromedp.Navigate(b.js(`document.querySelector(".turn .cite").href`)), chromedp.WaitVisible(chromedp.CSS("mark#quote")))
 			b.is("Nobody sails alone before the end of April.", `document.getElementById("quote").textContent`)
 			b.is("true", `(() => { const m = document.getElementById("quote").getBoundingClientRect(); return String(m.top >= 0 && m.bottom <= innerHeight) })()`)
@@ -75,7 +77,7 @@ func TestBrowser(t *testing.T) {
 	}
 }
 
-// TestBrowserStates shows what is not an answer.
+// TestBrowserStates checks the page in every state.
 func TestBrowserStates(t *testing.T) {
 	t.Parallel()
 	states := map[string]func(t *testing.T, s *scene, b *tab){
@@ -85,11 +87,11 @@ func TestBrowserStates(t *testing.T) {
 			b.do(chromedp.Click(chromedp.CSS("#theme")))
 			dark := b.js(paper)
 			if dark == light {
-				t.Errorf("the theme stays %s", light)
+				t.Errorf("the theme is still %s", light)
 			}
 			b.do(chromedp.Navigate(s.URL+"/documents"), chromedp.WaitVisible(chromedp.CSS("table")))
-			b.is(dark, paper) // kept
-			b.is("Use the light theme", `document.getElementById("theme").getAttribute("aria-label")`)
+			b.is(dark, paper)
+			b.is("Switch to light theme", `document.getElementById("theme").getAttribute("aria-label")`)
 			b.do(chromedp.Click(chromedp.CSS("#theme")))
 			b.is(light, paper)
 		},
@@ -155,11 +157,11 @@ func TestBrowserStates(t *testing.T) {
 			b.waitFor(ended)
 			b.is(wholeAnswer, answerText)
 		},
-		"broken off": func(t *testing.T, s *scene, b *tab) {
+		"disconnected": func(t *testing.T, s *scene, b *tab) {
 			b.ask("May I sail alone?")
 			b.waitFor(`document.querySelectorAll(".turn .text:not(.draft) .cite").length === 2`)
 			s.CloseClientConnections()
-			b.waitFor(`document.querySelector(".progress").textContent === "The connection broke off, trying again"`)
+			b.waitFor(`document.querySelector(".progress").textContent === "Connection lost, reconnecting…"`)
 			s.open()
 			b.waitFor(ended)
 			b.is(wholeAnswer, answerText)
@@ -167,7 +169,7 @@ func TestBrowserStates(t *testing.T) {
 			b.expectProblem("net::ERR_")
 		},
 		"policy": func(t *testing.T, s *scene, b *tab) {
-			// What the policy forbids would be noticed.
+			// The page's policy blocks inline styles.
 			b.do(chromedp.Evaluate[chromedp.Void](`document.querySelector("main").insertAdjacentHTML("beforeend", "<p style='color: red'>red</p>")`))
 			b.waitFor(`getComputedStyle(document.querySelector("main > p:last-child")).color !== "rgb(255, 0, 0)"`)
 			b.expectProblem("Content Security Policy")
@@ -191,17 +193,17 @@ func TestBrowserStates(t *testing.T) {
 			b.ask("May I sail alone?")
 			b.waitFor(`document.querySelectorAll(".turn .text:not(.draft) .cite").length === 2`)
 			b.look("streaming")
-			// What stands does not move while the rest comes.
+			// What is drawn does not move while the rest arrives.
 			const places = `JSON.stringify([...document.querySelectorAll(".turn h2, .turn .text:not(.draft) p, .turn .text:not(.draft) li:first-child, .dock")].map((e) => [e.tagName, Math.round(e.getBoundingClientRect().top), Math.round(e.getBoundingClientRect().left)]).slice(0, 3))`
 			before := b.js(places)
-			b.do(chromedp.Evaluate[chromedp.Void](`window.stood = [...document.querySelectorAll(".turn .text:not(.draft) .cite")]`))
+			b.do(chromedp.Evaluate[chromedp.Void](`window.drawn = [...document.querySelectorAll(".turn .text:not(.draft) .cite")]`))
 			close(s.gates["first"])
 			b.waitFor(`document.querySelectorAll(".turn .text:not(.draft) .cite").length === 3`)
 			b.is(before, places)
 			close(s.gates["second"])
 			b.waitFor(ended)
 			b.is(before, places)
-			b.is("true", `String(window.stood.every((e) => e.isConnected))`) // nor are they made anew
+			b.is("true", `String(window.drawn.every((e) => e.isConnected))`) // nor is it replaced
 			b.look("answered")
 			b.do(chromedp.Evaluate[chromedp.Void](`document.querySelector("details").open = true; document.querySelector("details").scrollIntoView()`))
 			b.look("evidence")
@@ -239,14 +241,14 @@ func TestBrowserStates(t *testing.T) {
 			b.is(`May I sail alone?`, `JSON.parse(localStorage["ibid.history"])[0].turns[0].question`)
 			b.look("conversation")
 
-			// It is there again after a reload, and is drawn as it was.
+			// A reload restores it.
 			const drawn = `[...document.querySelectorAll(".turn")].map((t) => t.textContent).join("|")`
 			before := b.js(drawn)
 			b.do(chromedp.Reload())
 			b.waitFor(`document.querySelectorAll(".turn").length === 2 && document.readyState === "complete"`)
 			b.is(before, drawn)
 
-			// A new one begins empty; the old one is in the history.
+			// A new one is empty; the old one is in the history.
 			b.do(chromedp.Click(chromedp.CSS("#new")))
 			b.waitFor(`document.querySelectorAll(".turn").length === 0`)
 			b.is("question", focused)
@@ -267,7 +269,7 @@ func TestBrowserStates(t *testing.T) {
 			states[name](t, s, s.newTab(t, 1280, "light"))
 		})
 	}
-	// The sheet of a phone keeps the focus until it is closed.
+	// The sheet of narrow screens keeps the focus until it is closed.
 	t.Run("sheet", func(t *testing.T) {
 		t.Parallel()
 		s := newScene(t, nil)
@@ -287,7 +289,7 @@ func TestBrowserStates(t *testing.T) {
 			o.Indexing = func() (int, int, bool) { return 12, 40, false }
 		})
 		b := s.newTab(t, 1280, "dark")
-		b.is("Reading your documents: 12 of 40 files", `document.querySelector("#library p").textContent`)
+		b.is("Indexing your documents: 12 of 40 files", `document.querySelector("#library p").textContent`)
 		b.look("indexing")
 	})
 	t.Run("nothing", func(t *testing.T) {

@@ -20,11 +20,11 @@ import (
 	"ibid/retrieve"
 )
 
-// growing is a library that takes uploads.
+// growing is a library that accepts uploads.
 type growing struct {
 	mu sync.Mutex
 	shelf
-	mended bool // the upload that could not be read is gone
+	mended bool // the upload that couldn't be read was deleted
 }
 
 func (g *growing) get() shelf {
@@ -51,7 +51,7 @@ func (g *growing) Add(_ context.Context, name string, content io.Reader) (ingest
 		return ingest.Change{}, err
 	}
 	if strings.HasSuffix(name, ".exe") {
-		return ingest.Change{}, &ingest.SkipError{Reason: "a program: Ibid reads documents"}
+		return ingest.Change{}, &ingest.SkipError{Reason: "a program, not a document"}
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -64,13 +64,13 @@ func (g *growing) Reread(_ context.Context, name string) (ingest.Change, error) 
 	return ingest.Change{Document: "uploads/" + name, Action: ingest.Unchanged}, nil
 }
 
-// troubles are a file in its folder, and an upload until it is deleted.
+// troubles returns a file in its folder, and an upload until it is deleted.
 func (g *growing) troubles() []ingest.Change {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	list := []ingest.Change{{Document: "club/scan.pdf", Root: "club", Path: "scan.pdf", Action: ingest.Failed, Reason: "no text in it: a scan?"}}
 	if !g.mended {
-		list = append(list, ingest.Change{Document: "uploads/torn.pdf", Root: "uploads", Path: "torn.pdf", Action: ingest.Failed, Reason: "it ends in the middle"})
+		list = append(list, ingest.Change{Document: "uploads/torn.pdf", Root: "uploads", Path: "torn.pdf", Action: ingest.Failed, Reason: "the file is incomplete"})
 	}
 	return list
 }
@@ -83,7 +83,7 @@ func (g *growing) Remove(_ context.Context, name string) error {
 	return nil
 }
 
-// TestBrowserDocuments adds files, finds one and deletes it.
+// TestBrowserDocuments uploads files, finds one and deletes it.
 func TestBrowserDocuments(t *testing.T) {
 	t.Parallel()
 	library := &growing{shelf: newShelf()}
@@ -95,9 +95,9 @@ func TestBrowserDocuments(t *testing.T) {
 	b.look("documents")
 
 	b.do(chromedp.Evaluate[chromedp.Void](`document.querySelector("#troubles [aria-label^='Delete']").click()`))
-	b.do(chromedp.Evaluate[chromedp.Void](`document.querySelector("#troubles [aria-label^='Really']").click()`))
+	b.do(chromedp.Evaluate[chromedp.Void](`document.querySelector("#troubles [aria-label^='Confirm']").click()`))
 	b.waitFor(`document.querySelectorAll("#troubles li").length === 1`)
-	b.is("· 1 not taken in", `document.getElementById("trouble-count").textContent.trim()`)
+	b.is("· 1 couldn't be read", `document.getElementById("trouble-count").textContent.trim()`)
 
 	folder := t.TempDir()
 	var files []string
@@ -110,7 +110,7 @@ func TestBrowserDocuments(t *testing.T) {
 	b.do(chromedp.SetUploadFiles(chromedp.CSS("#upload input"), files))
 	b.waitFor(`document.querySelectorAll(".uploads .done").length === 1 && document.querySelectorAll(".uploads .failed").length === 1`)
 	b.expectProblem("415")
-	b.is("true", `String(document.querySelector(".uploads .failed").textContent.includes("Ibid reads documents"))`)
+	b.is("true", `String(document.querySelector(".uploads .failed").textContent.includes("A program, not a document"))`)
 	b.do(chromedp.Evaluate[chromedp.Void](`(() => {
 		const carried = new DataTransfer();
 		carried.items.add(new File(["Rowing on Sundays."], "rowing.txt"));
@@ -120,17 +120,17 @@ func TestBrowserDocuments(t *testing.T) {
 	b.waitFor(`document.getElementById("facts").textContent === "6 documents"`)
 	b.look("uploaded")
 
-	// The rows are made anew with each letter: a node that was found may be gone.
+	// The rows are replaced with each letter, so that an element can be gone.
 	b.do(chromedp.SendKeys(chromedp.CSS("#words"), "TXT tid"))
 	b.waitFor(`document.querySelectorAll("#rows tr").length === 1`)
 	b.is("tides.txt", `document.querySelector("#rows a").textContent`)
 	b.do(chromedp.Evaluate[chromedp.Void](`window.row = document.querySelector("#rows tr"); document.querySelector("#rows [aria-label^='Read again']").click()`))
-	b.waitFor(`!window.row.isConnected`) // the list has been made anew
+	b.waitFor(`!window.row.isConnected`) // the list was replaced
 	b.do(chromedp.Evaluate[chromedp.Void](`document.querySelector("[aria-label^='Delete']").click()`))
-	b.waitFor(`document.querySelector("#rows [aria-label^=Really]") !== null`)
-	b.do(chromedp.Evaluate[chromedp.Void](`document.querySelector("[aria-label^='Really']").click()`))
+	b.waitFor(`document.querySelector("#rows [aria-label^=Confirm]") !== null`)
+	b.do(chromedp.Evaluate[chromedp.Void](`document.querySelector("[aria-label^='Confirm']").click()`))
 	b.waitFor(`document.querySelectorAll("#rows tr").length === 0`)
-	b.is("No such document.", `document.getElementById("more").textContent`)
+	b.is("No matching documents.", `document.getElementById("more").textContent`)
 	b.is("5 documents", `document.getElementById("facts").textContent`)
 }
 
@@ -152,7 +152,7 @@ func (printed) DrawPage(_ context.Context, _ *ingest.Document, page int, _ strin
 	return out.Bytes(), err
 }
 
-// TestBrowserPages looks at the other pages that there are.
+// TestBrowserPages checks the other pages.
 func TestBrowserPages(t *testing.T) {
 	t.Parallel()
 	t.Run("viewer", func(t *testing.T) {
@@ -165,7 +165,7 @@ func TestBrowserPages(t *testing.T) {
 		s := newScene(t, nil)
 		b := s.newTabAt(t, 800, "light", "/docs", "h1")
 		b.is("false", `String(document.documentElement.scrollWidth > innerWidth)`)
-		b.axe("docs") // once: it is long
+		b.axe("docs") // once: the page is long
 		b.picture("docs")
 	})
 	t.Run("problem", func(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	"ibid/retrieve"
 )
 
-// collected is a library of two collections: the handbook, and the rest.
+// collected is a library with the collection handbook and a default one.
 type collected struct{ shelf }
 
 func (c collected) Documents(ctx context.Context, f retrieve.Filter) ([]retrieve.DocumentInfo, error) {
@@ -34,7 +34,7 @@ func (c collected) Holds(ctx context.Context, f retrieve.Filter) (bool, error) {
 	return len(list) > 0, err
 }
 
-// noting is an Asker that keeps the questions.
+// noting is an Asker that sends its questions to a channel.
 type noting struct {
 	Asker
 	asked chan answer.Question
@@ -45,7 +45,7 @@ func (n noting) Ask(ctx context.Context, q answer.Question) iter.Seq2[answer.Eve
 	return n.Asker.Ask(ctx, q)
 }
 
-// TestBrowserShared shares an answer, rates it, and opens it again by its address.
+// TestBrowserShared rates and shares an answer, and opens it by its address.
 func TestBrowserShared(t *testing.T) {
 	t.Parallel()
 	ledger := newLedger()
@@ -69,17 +69,17 @@ func TestBrowserShared(t *testing.T) {
 	b.do(chromedp.Click(chromedp.CSS(`[data-rating="1"]`)))
 	b.waitFor(`document.querySelector('[data-rating="1"]').getAttribute("aria-pressed") === "true"`)
 	if given, err := ledger.Feedback(t.Context(), 0, 10); err != nil || len(given) != 1 || given[0].Rating != 1 {
-		t.Errorf("the ledger holds %v, %v", given, err)
+		t.Errorf("the ledger has %v, %v", given, err)
 	}
 	run := b.js(`JSON.parse(localStorage["ibid.history"])[0].turns[0].run`)
 
 	b.do(chromedp.Evaluate[chromedp.Void](`[...document.querySelectorAll(".turn button")].find((x) => x.textContent === "Share").click()`))
-	b.waitFor(`[...document.querySelectorAll(".turn button")].some((x) => ["Link copied", "The browser does not allow it"].includes(x.textContent))`)
+	b.waitFor(`[...document.querySelectorAll(".turn button")].some((x) => ["Link copied", "Copying was blocked"].includes(x.textContent))`)
 	if list, err := ledger.Records(t.Context(), "", retrieve.Record{}, 1); err != nil || len(list) != 1 || !list[0].Shared {
-		t.Errorf("the ledger holds %+v, %v", list, err)
+		t.Errorf("the ledger has %+v, %v", list, err)
 	}
 
-	// A follow-up takes along what was said.
+	// A follow-up is sent with its history.
 	b.ask("How do I make pizza?")
 	b.waitFor(`document.querySelectorAll(".turn").length === 2 && ` + ended)
 	if q := <-asked; len(q.History) != 2 || q.History[0].Content != "May I sail alone?" || q.History[1].Role != "assistant" {
@@ -93,12 +93,12 @@ func TestBrowserShared(t *testing.T) {
 	other.is("true", `String(document.body.classList.contains("asked"))`)
 
 	gone := s.newTabAt(t, 800, "light", "/?run=gone", "#missing")
-	gone.is("The answer that this address leads to is not kept here any more.", `document.getElementById("missing").textContent`)
+	gone.is("This answer is no longer available.", `document.getElementById("missing").textContent`)
 	gone.axe("missing")
 	gone.expectProblem("404")
 }
 
-// TestBrowserCopy: what is copied is Markdown with links at the places of the numbers.
+// TestBrowserCopy checks that an answer is copied as Markdown with links.
 func TestBrowserCopy(t *testing.T) {
 	t.Parallel()
 	b := newScene(t, nil).newTab(t, 800, "light")

@@ -11,18 +11,17 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// TestBrowserKey gives the page a key, goes on, comes by a link from another
-// site, and leaves.
+// TestBrowserKey signs in, follows a link from another site, and signs out.
 func TestBrowserKey(t *testing.T) {
 	t.Parallel()
 	ring := newRing()
 	key := ring.make(t, "the desk", writer)
 	s := newScene(t, func(o *Options) { o.Keys = ring })
 	b := s.newTabAt(t, 1440, "light", "/documents?limit=2", "#key")
-	// On its way from one page to the next a tab cannot be asked.
+	// A tab cannot evaluate anything while it loads a page.
 	until := func(expression string) {
 		t.Helper()
-		deadline := time.After(20 * time.Second)
+		deadline := time.After(hang)
 		tick := time.NewTicker(20 * time.Millisecond)
 		defer tick.Stop()
 		for {
@@ -51,14 +50,14 @@ func TestBrowserKey(t *testing.T) {
 	b.is("/documents?limit=2", `location.pathname + location.search`)
 	b.is("", `document.cookie`)
 
-	// Another site's link, which sends the cookie only at a second look.
+	// The browser sends the cookie only after the page redirects to itself.
 	foreign := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html")
 		_, _ = fmt.Fprintf(w, `<title>Elsewhere</title><a id="cited" href="%s/documents/club/handbook/members.pdf?start=1&end=9">Members</a>
 			<form method="post" action="%[1]s/key/leave"><button id="leave">Win</button></form>`, s.URL)
 	}))
 	t.Cleanup(foreign.Close)
-	elsewhere := strings.Replace(foreign.URL, "127.0.0.1", "localhost", 1) // another site, as browsers see it
+	elsewhere := strings.Replace(foreign.URL, "127.0.0.1", "localhost", 1) // another site for browsers
 	b.do(chromedp.Navigate(elsewhere))
 	b.do(chromedp.Click(chromedp.CSS("#leave")))
 	until(`document.readyState === "complete" && document.title.startsWith("Forbidden")`)
@@ -75,7 +74,7 @@ func TestBrowserKey(t *testing.T) {
 	b.do(chromedp.Navigate(s.URL + "/documents"))
 	visible("#key")
 
-	// What ends while the page is open says so, and where to give a key.
+	// When the session ends while the page is open, an error leads to the form.
 	b.do(chromedp.SendKeys(chromedp.CSS("#key"), key+"\r"))
 	until(`document.readyState === "complete" && document.title.startsWith("Documents")`)
 	b.do(chromedp.Navigate(s.URL + "/"))
@@ -83,7 +82,7 @@ func TestBrowserKey(t *testing.T) {
 	if err := ring.Revoke(t.Context(), "the desk"); err != nil {
 		t.Fatal(err)
 	}
-	// Somebody who leaves has the server look at its keys at once.
+	// Leaving makes the server read the keys again.
 	r, err := http.NewRequest("POST", s.URL+"/key/leave", nil)
 	if err != nil {
 		t.Fatal(err)
@@ -95,13 +94,13 @@ func TestBrowserKey(t *testing.T) {
 	}
 	res.Body.Close()
 	b.ask("May I sail alone?")
-	b.waitFor(`[...document.querySelectorAll(".turn a")].some((a) => a.textContent === "Give a key")`)
-	b.do(chromedp.Navigate(b.js(`[...document.querySelectorAll(".turn a")].find((a) => a.textContent === "Give a key").href`)))
+	b.waitFor(`[...document.querySelectorAll(".turn a")].some((a) => a.textContent === "Sign in")`)
+	b.do(chromedp.Navigate(b.js(`[...document.querySelectorAll(".turn a")].find((a) => a.textContent === "Sign in").href`)))
 	visible("#key")
 
 	b.expectProblem("401")
 	b.expectProblem("403")
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.foreign = nil // the other site was gone to on purpose
+	b.foreign = nil // the test opened the other site
 }

@@ -1,4 +1,4 @@
-// One question and its answer, drawn as the events come in.
+// One question and its answer, which grows with each event.
 
 import { Blocks } from "./blocks.js";
 import { copy, markdown } from "./copy.js";
@@ -10,8 +10,8 @@ import { post, put, Trouble } from "./stream.js";
 let views = 0;
 
 export class AnswerView {
-  // panel opens sources; say tells the reader of a screen what goes on; again
-  // asks the question anew.
+  // panel opens sources; say announces a status to screen readers; again asks
+  // the question again.
   constructor(question, { panel, say, again }) {
     Object.assign(this, { question, panel, say, again });
     this.id = ++views;
@@ -21,9 +21,9 @@ export class AnswerView {
     this.passages = new Map(); // passage id -> passage
     this.judged = 0;
     this.drafts = new Map(); // step -> HTML of its blocks
-    this.kept = []; // the events that draw the answer again
+    this.kept = []; // the events that restore the answer
 
-    this.progress = el("p", { class: "progress" }, "Searching the documents");
+    this.progress = el("p", { class: "progress" }, "Searching your documents…");
     this.draftBox = el("div", { class: "text draft", hidden: true });
     this.textBox = el("div", { class: "text" });
     this.notes = el("div", { class: "notes" });
@@ -43,10 +43,10 @@ export class AnswerView {
     return this.element.getAttribute("aria-busy") === "true";
   }
 
-  // take draws an event, and keeps what is needed to draw it again.
-  take({ kind, data }) {
+  // draw shows an event, and stores what is needed to show it again.
+  draw({ kind, data }) {
     this[`on_${kind}`]?.(data);
-    const kept = keepsake(kind, data);
+    const kept = storedEvent(kind, data);
     const last = this.kept.at(-1);
     if (kind === "text" && last?.kind === "text") last.data.text += kept.text;
     else if (kept) this.kept.push({ kind, data: { ...kept } });
@@ -54,16 +54,16 @@ export class AnswerView {
 
   on_retrieved({ passages }) {
     for (const p of passages || []) this.passages.set(p.id, p);
-    this.#progress(`Checking ${plural(this.passages.size, "passage", "passages")}`);
+    this.#progress(`Checking ${plural(this.passages.size, "passage", "passages")}…`);
   }
 
   on_judged() {
     this.judged++;
-    this.#progress(`Checked ${this.judged} of ${Math.max(this.passages.size, this.judged)} passages`, false);
+    this.#progress(`Checked ${this.judged} of ${Math.max(this.passages.size, this.judged)} passages…`, false);
   }
 
   on_draft({ step }) {
-    this.#progress(`Draft ${step}, still checking more passages`, false);
+    this.#progress(`Draft ${step} is ready, checking more passages…`, false);
   }
 
   on_cited(cited) {
@@ -76,10 +76,10 @@ export class AnswerView {
 
   on_text({ text }) {
     if (!this.text) {
-      // The answer takes the draft's place without the page jumping.
+      // Replace the draft without moving the page.
       if (!this.draftBox.hidden) this.textBox.style.minHeight = `${this.draftBox.offsetHeight}px`;
       this.draftBox.hidden = true;
-      this.#progress("Writing the answer");
+      this.#progress("Writing the answer…");
     }
     this.text += text;
   }
@@ -119,7 +119,7 @@ export class AnswerView {
     this.#progress("");
     this.notes.append(el("div", { class: "refusal" },
       el("p", { class: "refusal-text", dir: "auto" }, text),
-      nearest?.length ? el("p", { class: "facts" }, reason === "no_answer" ? "These came closest, and do not say:" : "The nearest passages, none of them on the topic:") : "",
+      nearest?.length ? el("p", { class: "facts" }, reason === "no_answer" ? "The closest passages, which don't answer it:" : "The closest passages, none on this topic:") : "",
       nearest?.length ? el("ul", { class: "nearest" }, ...nearest.map((p) => el("li", {},
         this.#opener("source-title", p, p.title || p.document),
         el("span", { class: "facts" }, place(p)),
@@ -128,7 +128,7 @@ export class AnswerView {
 
   on_incomplete({ reason }) {
     this.incomplete = true;
-    this.notes.append(el("p", { class: "note trouble" }, `The answer breaks off here: ${reason}`));
+    this.notes.append(el("p", { class: "note trouble" }, `The answer is incomplete: ${reason}`));
   }
 
   on_warning({ message }) {
@@ -138,38 +138,38 @@ export class AnswerView {
   on_done(answer) {
     this.answer = answer;
     const count = this.numbers.size;
-    if (this.unanswered) this.say("The documents do not answer this.");
+    if (this.unanswered) this.say("Your documents don't answer this question.");
     else this.say(this.incomplete ? "The answer is incomplete." : `Answer complete, ${plural(count, "source", "sources")}.`);
-    if (!this.text && !this.unanswered) this.notes.append(el("p", { class: "note" }, "The server gave no answer."));
+    if (!this.text && !this.unanswered) this.notes.append(el("p", { class: "note" }, "The server returned no answer."));
     if (this.doubted && !this.unanswered) {
       this.notes.append(el("p", { class: "note" },
-        el("span", { class: "doubt" }, "Underlined words"), " have no source that clearly bears them out."));
+        el("span", { class: "doubt" }, "Underlined text"), " isn't clearly supported by a source."));
     }
     const i = answer.indexing;
     if (i && !i.ready) {
-      this.notes.append(el("p", { class: "note" }, `Answered while the documents were still being read: ${i.done} of ${i.total} files were in.`));
+      this.notes.append(el("p", { class: "note" }, `Answered while documents were still being indexed (${i.done} of ${i.total} files).`));
     }
     this.more.replaceChildren(...evidence(answer, this.passages, this.drafts, (...about) => this.#opener(...about)));
     this.end();
   }
 
-  // lost says that the connection broke off and is being sought again.
-  lost() {
-    this.#progress("The connection broke off, trying again");
+  // reconnecting shows that the connection was lost.
+  reconnecting() {
+    this.#progress("Connection lost, reconnecting…");
   }
 
-  // fail shows an error, with what was written before it left standing.
+  // fail shows an error below the text that was received before it.
   fail({ message, request, status }) {
     const key = new URL(`key?next=${encodeURIComponent(location.pathname)}`, base).href;
     this.notes.append(el("div", { class: "note trouble" }, el("p", {}, message, request ? el("code", {}, ` ${request}`) : ""),
-      status === 401 ? el("a", { href: key }, "Give a key") : el("button", { type: "button", class: "plain", onclick: () => this.again() }, "Try again")));
+      status === 401 ? el("a", { href: key }, "Sign in") : el("button", { type: "button", class: "plain", onclick: () => this.again() }, "Try again")));
     this.failed = true;
     this.say(message);
     this.end();
   }
 
-  // stopped marks an answer that the reader broke off.
-  stopped() {
+  // markStopped marks an answer that the reader stopped.
+  markStopped() {
     this.notes.append(el("p", { class: "note" }, "Stopped."));
     this.say("Stopped.");
     this.end();
@@ -181,7 +181,7 @@ export class AnswerView {
     this.#progress("");
     if (this.text || this.unanswered) this.draftBox.hidden = true;
     this.textBox.style.minHeight = "";
-    // Not before: below a text that grows it would move all the time.
+    // Only now: below a growing text it would keep moving.
     this.sourcesBox.hidden = this.unanswered || this.numbers.size === 0;
     this.element.setAttribute("aria-busy", "false");
     this.actions.replaceChildren(...this.#buttons());
@@ -193,7 +193,7 @@ export class AnswerView {
     if (words && aloud) this.say(words);
   }
 
-  // #equip makes a number that the server put into the text a link to its source.
+  // #equip makes a citation number in the text a link to its source.
   #equip(link) {
     const number = Number(link.dataset.number);
     const cited = this.numbers.get(number);
@@ -219,15 +219,15 @@ export class AnswerView {
     });
   }
 
-  // #under gives the citations that a marker stands for: those of its number
-  // whose sentence holds it, else the nearest of its number.
+  // #under returns the citations of a marker: of those with its number, the ones
+  // whose sentence contains it or is nearest.
   #under(link) {
     const number = Number(link.dataset.number);
     const at = Number(link.dataset.at);
     const mine = this.citations.filter((c) => c.number === number);
-    const away = (c) => Math.max(0, c.text_start - at, at - c.text_end);
-    const least = Math.min(...mine.map(away));
-    return mine.filter((c) => away(c) === least);
+    const distance = (c) => Math.max(0, c.text_start - at, at - c.text_end);
+    const least = Math.min(...mine.map(distance));
+    return mine.filter((c) => distance(c) === least);
   }
 
   #weak() {
@@ -238,7 +238,7 @@ export class AnswerView {
     }
   }
 
-  // #quote adds a quote to its source in the list, once.
+  // #quote adds a quote once to its source in the list.
   #quote(c) {
     const list = this.sources.querySelector(`[data-number="${Number(c.number)}"] .quotes`);
     const key = `${c.document}:${c.start}:${c.end}`;
@@ -248,7 +248,7 @@ export class AnswerView {
       this.#opener("quote", at, snippet(c.quote)), place(at) ? el("span", { class: "facts" }, place(at)) : ""));
   }
 
-  // #opener is a link to a place that opens the panel.
+  // #opener returns a link to a place, which opens the panel.
   #opener(className, at, words) {
     const link = el("a", { class: className, href: documentURL(at.document, at.start, at.end) }, words);
     link.addEventListener("click", (e) => {
@@ -263,20 +263,20 @@ export class AnswerView {
     const button = (words, onclick) => el("button", { type: "button", class: "plain", onclick }, words);
     const copied = button("Copy", async () => {
       const done = await copy(this.markdown());
-      copied.textContent = done ? "Copied" : "The browser does not allow it";
-      if (done) this.say("Copied, with links to the sources.");
+      copied.textContent = done ? "Copied" : "Copying was blocked";
+      if (done) this.say("Copied with links to the sources.");
       setTimeout(() => (copied.textContent = "Copy"), 2000);
     });
     const kept = this.run && this.answer && "kept" in byId("turns").dataset;
     const shared = button("Share", async () => {
       try {
-        // At once: a browser lets a page copy only right after the press.
+        // Browsers allow copying only right after the click.
         const [done] = await Promise.all([copy(new URL(`?run=${this.run}`, base).href), put(new URL(`api/runs/${this.run}/shared`, base))]);
-        shared.textContent = done ? "Link copied" : "The browser does not allow it";
-        if (done) this.say("A link to this answer is copied.");
+        shared.textContent = done ? "Link copied" : "Copying was blocked";
+        if (done) this.say("Link to this answer copied.");
       } catch (err) {
         if (!(err instanceof Trouble)) throw err;
-        shared.textContent = "Not shared";
+        shared.textContent = "Couldn't share";
         this.say(err.message);
       }
       setTimeout(() => (shared.textContent = "Share"), 2000);
@@ -284,12 +284,12 @@ export class AnswerView {
     return [
       this.text && !this.unanswered ? copied : "",
       kept ? shared : "",
-      this.failed ? "" : button("Ask again", () => this.again()),
+      this.failed ? "" : button("Regenerate", () => this.again()),
       ...(kept ? this.#ratings() : []),
     ].filter(Boolean);
   }
 
-  // #ratings are the two buttons that tell what the reader thinks of the answer.
+  // #ratings returns the buttons that rate the answer.
   #ratings() {
     const buttons = [[1, "Helpful"], [-1, "Not helpful"]].map(([rating, words]) =>
       el("button", { type: "button", class: "quiet rating", "data-rating": rating, onclick: async () => {
@@ -297,7 +297,7 @@ export class AnswerView {
           await post(new URL("api/feedback", base), { run: this.run, rating });
           this.rating = rating;
           press();
-          this.say("Thank you.");
+          this.say("Thanks for the feedback.");
           this.element.dispatchEvent(new Event("rated"));
         } catch (err) {
           if (!(err instanceof Trouble)) throw err;
@@ -310,7 +310,7 @@ export class AnswerView {
     return [el("span", { class: "ratings" }, ...buttons)];
   }
 
-  // markdown is the answer with links to its sources.
+  // markdown returns the answer with links to its sources.
   markdown() {
     const cites = [...this.textBox.querySelectorAll(".cite")]
       .map((c) => ({ number: Number(c.dataset.number), at: Number(c.dataset.at), href: c.href }));
@@ -321,15 +321,15 @@ export class AnswerView {
     return markdown(this.text, cites, sources);
   }
 
-  // turns are the question and its answer as the next question takes them along.
+  // turns returns the question and answer as the history of the next question.
   get turns() {
     const said = this.unanswered ? this.refusal : this.text;
     return said ? [{ role: "user", content: this.question }, { role: "assistant", content: said }] : [];
   }
 }
 
-// keepsake is what is kept of an event: enough to draw it again, no more.
-function keepsake(kind, data) {
+// storedEvent returns the parts of an event that are needed to show it again.
+function storedEvent(kind, data) {
   switch (kind) {
     case "retrieved":
       return { passages: (data.passages || []).map(({ id, document, start, end }) => ({ id, document, start, end })) };
@@ -349,7 +349,7 @@ function keepsake(kind, data) {
   return null;
 }
 
-// snippet shortens a text, and keeps its lines: a table's rows stay rows.
+// snippet shortens a text and keeps its line breaks, so that tables stay readable.
 function snippet(text) {
   const words = (text || "").replace(/[^\S\n]+/g, " ").replace(/\s*\n\s*/g, "\n").trim();
   return words.length > 220 ? `${words.slice(0, 200).replace(/\s\S*$/, "")} …` : words;

@@ -1,4 +1,4 @@
-// The page: a question box, the conversation, and the source beside it.
+// The home page: a question box, the conversation and the source panel.
 
 import { Conversation } from "./conversation.js";
 import { base, byId, el, plural } from "./dom.js";
@@ -24,10 +24,11 @@ const busy = (yes) => {
   stop.hidden = !yes;
 };
 
-const conversation = new Conversation({ panel, say, busy, reachable, changed: dress });
+const conversation = new Conversation({ panel, say, busy, reachable, changed: updatePage });
 const past = new Past(show, (id) => (!id || id === conversation.id) && begin());
 
-function dress() {
+// updatePage fits the page to an empty or a started conversation.
+function updatePage() {
   const asked = !conversation.isEmpty;
   document.body.classList.toggle("asked", asked);
   byId("missing").hidden = true;
@@ -46,13 +47,13 @@ function begin() {
   busy(false);
   say("");
   window.history.replaceState(null, "", location.pathname);
-  dress();
+  updatePage();
   box.focus();
 }
 
 function show(kept) {
   busy(false);
-  conversation.show(kept); // busy again where its last answer is still coming
+  conversation.show(kept); // busy again if its last answer is not complete
   window.history.replaceState(null, "", `#c=${kept.id}`);
   scrollTo(0, 0);
 }
@@ -62,7 +63,7 @@ function grow() {
   box.style.height = `${box.scrollHeight + 2}px`;
 }
 
-// refresh shows how much there is to ask, until the first sync has ended.
+// refresh shows the state of the library until the first sync has ended.
 async function refresh() {
   let wait = 1500;
   try {
@@ -83,18 +84,18 @@ function draw(total, troubles, indexing) {
   const parts = [];
   if (!indexing.ready) {
     parts.push(
-      el("p", {}, "Reading your documents: ", el("strong", {}, `${indexing.done} of ${indexing.total || "…"}`), " files"),
-      el("progress", { max: indexing.total || 1, value: indexing.total ? indexing.done : null, "aria-label": "Documents read" }),
-      el("p", { class: "facts" }, total ? "Ask already: answers come from what is in so far." : "The first answers come as soon as the first file is in."),
+      el("p", {}, "Indexing your documents: ", el("strong", {}, `${indexing.done} of ${indexing.total || "…"}`), " files"),
+      el("progress", { max: indexing.total || 1, value: indexing.total ? indexing.done : null, "aria-label": "Indexing progress" }),
+      el("p", { class: "facts" }, total ? "You can ask now. Answers use the files indexed so far." : "You can ask as soon as the first file is indexed."),
     );
   } else if (total === 0) {
     parts.push(el("p", {}, "No documents yet."), el("p", { class: "facts" }, "Start the server with a folder: ", el("code", {}, "ibid serve FOLDER")));
   } else {
-    parts.push(el("p", {}, "Answers come from ", documents, " and say where they stand."));
+    parts.push(el("p", {}, "Answers come from ", documents, ". Every answer links to its source."));
   }
   if (troubles.length) {
-    const more = el("a", { href: new URL("documents#troubles", base).href }, plural(troubles.length, "file was", "files were"));
-    parts.push(el("p", { class: "facts" }, more, " not taken in."));
+    const more = el("a", { href: new URL("documents#troubles", base).href }, plural(troubles.length, "file", "files"));
+    parts.push(el("p", { class: "facts" }, more, " couldn't be read."));
   }
   library.replaceChildren(...parts);
   library.hidden = !conversation.isEmpty;
@@ -106,7 +107,7 @@ form.addEventListener("submit", (e) => {
   if (!question) return;
   box.value = "";
   grow();
-  if (matchMedia("(hover: none)").matches) box.blur(); // the keyboard on the screen would cover the answer
+  if (matchMedia("(hover: none)").matches) box.blur(); // hide the on-screen keyboard, which would cover the answer
   conversation.ask(question, collection.value ? { collection: collection.value } : {});
 });
 box.addEventListener("keydown", (e) => {
@@ -144,12 +145,12 @@ async function replay() {
     await conversation.replay(run);
   } catch (err) {
     if (!(err instanceof Trouble)) throw err;
-    byId("missing").textContent = err.status === 404 ? "The answer that this address leads to is not kept here any more." : err.message;
+    byId("missing").textContent = err.status === 404 ? "This answer is no longer available." : err.message;
     byId("missing").hidden = false;
   }
 }
 
-// collections offers those that there are, where there are several.
+// collections lets the reader choose if the library has several.
 async function collections() {
   try {
     const { collections: all } = await get(new URL("api/collections", base));
@@ -159,7 +160,7 @@ async function collections() {
     if (all.some((c) => c.collection === before)) collection.value = before;
     byId("collections").hidden = false;
   } catch (err) {
-    if (err instanceof Trouble) return; // the library below says that the server is away
+    if (err instanceof Trouble) return; // refresh shows that the server is unreachable
     throw err;
   }
 }

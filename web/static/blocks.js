@@ -1,12 +1,11 @@
-// The answer's text as the server renders it: blocks of HTML that come while
-// it is written. This is the one place where the page makes elements out of
-// markup. It may: the server parses the Markdown itself, knows no links, images
-// or raw HTML in it, and lets nothing through but a list of elements without
-// any address, style or handler (policy in web/render.go, held to it by tests).
-// The template keeps what is parsed from running or loading anything even so.
+// The answer's text as blocks of HTML from the server. Only here does the page
+// parse markup. It can: the server renders the Markdown without links, images
+// and raw HTML, and allows only a list of elements without addresses, styles and
+// handlers (web/render.go, which tests check). In addition, the content of a
+// template element runs and loads nothing.
 
 export class Blocks {
-  // equip is called with each citation number once, when it has been put in.
+  // equip is called once with each new citation number.
   constructor(element, equip = () => {}) {
     this.element = element;
     this.equip = equip;
@@ -15,7 +14,7 @@ export class Blocks {
     this.frame = 0;
   }
 
-  // put takes the HTML of a block; it is drawn with the next frame.
+  // put sets the HTML of a block, which is drawn in the next frame.
   put(index, html) {
     this.html[index] = html;
     this.changed.add(index);
@@ -42,8 +41,8 @@ export class Blocks {
   }
 }
 
-// graft makes the children of an element those of a fragment, and leaves
-// alone what is the same: focus, selection and layout stay put.
+// graft replaces the children of an element with those of a fragment, but keeps
+// equal ones, so that focus, selection and layout do not change.
 function graft(element, fragment) {
   let at = element.firstChild;
   for (const node of [...fragment.childNodes]) {

@@ -1,15 +1,16 @@
-// A conversation: questions and their answers, one after the other.
+// A conversation: questions and their answers.
 
 import { AnswerView } from "./answer.js";
 import { base, byId } from "./dom.js";
 import * as history from "./history.js";
 import { follow, get, post, Trouble } from "./stream.js";
 
-// What of the conversation goes along with a question, in characters.
-const along = 24_000;
+// The history that is sent with a question, in characters.
+const historySize = 24_000;
 
 export class Conversation {
-  // panel opens sources; say speaks; busy(yes), reachable(yes) and changed() are told.
+  // panel opens sources; say announces a status to screen readers; busy(yes),
+  // reachable(yes) and changed() are called when that changes.
   constructor({ panel, say, busy, reachable, changed }) {
     Object.assign(this, { panel, say, busy, reachable, changed });
     this.views = [];
@@ -28,13 +29,13 @@ export class Conversation {
     this.turns.replaceChildren();
   }
 
-  // stop ends the answer that is being written, here and on the server.
+  // stop ends the current answer, here and on the server.
   stop() {
     this.asking?.abort();
   }
 
-  // ask puts a question below the others, or anew in the place of one: resume
-  // is the run that failed and may be taken up where it was.
+  // ask asks a question below the others, or replaces one of them (instead).
+  // resume is the id of a failed run to resume.
   async ask(question, body = {}, instead = null, resume = "") {
     this.stop();
     const mine = (this.asking = new AbortController());
@@ -42,7 +43,7 @@ export class Conversation {
     const sent = { ...body, question };
     const past = this.#past(view);
     if (past.length) sent.history = past;
-    this.#keep();
+    this.#save();
     await this.#follow(view, mine, async () => {
       const begun = (what) => post(new URL("api/runs", base), what, mine.signal);
       try {
@@ -54,7 +55,7 @@ export class Conversation {
     });
   }
 
-  // replay shows an answer that the server keeps, or that is still being written.
+  // replay shows a recorded answer, or one that is being written.
   async replay(run) {
     this.clear();
     const mine = (this.asking = new AbortController());
@@ -63,28 +64,28 @@ export class Conversation {
     await this.#follow(this.#view(question, body, null, false), mine, async () => run);
   }
 
-  // show draws a conversation that was kept; the last answer may still be coming.
+  // show restores a conversation, whose last answer can be incomplete.
   show({ id, turns }) {
     this.clear();
     this.id = id;
     for (const { question, body, events, run, rating, over } of turns) {
       const view = this.#view(question, body, null, false);
       Object.assign(view, { run, rating, over });
-      for (const event of events) view.take(event);
+      for (const event of events) view.draw(event);
     }
     this.say("");
     const last = this.views.at(-1);
     for (const view of this.views) {
       if (!view.busy) continue;
       if (view === last && view.run && !view.over) this.#follow(view, (this.asking = new AbortController()), async () => view.run);
-      else view.stopped();
+      else view.markStopped();
     }
   }
 
   #view(question, body, instead, scroll = true) {
     const view = new AnswerView(question, { panel: this.panel, say: this.say, again: () => this.ask(question, body, view, view.failed ? view.run : "") });
     view.body = body;
-    view.element.addEventListener("rated", () => this.#keep());
+    view.element.addEventListener("rated", () => this.#save());
     const at = this.views.indexOf(instead);
     if (at >= 0) {
       this.views[at] = view;
@@ -98,33 +99,33 @@ export class Conversation {
     return view;
   }
 
-  // #follow draws the events of the run that begin() gives the id of.
+  // #follow shows the events of a run, whose id begin() returns.
   async #follow(view, mine, begin) {
     const current = () => this.asking === mine;
     this.busy(true);
-    this.say("Searching the documents");
+    this.say("Searching your documents…");
     try {
       view.run = await begin();
-      this.#keep();
+      this.#save();
       const url = new URL(`api/runs/${encodeURIComponent(view.run)}?html=1`, base);
       const lost = () => {
         this.reachable(false);
-        view.lost();
+        view.reconnecting();
       };
       for await (const event of follow(url, mine.signal, lost)) {
         this.reachable(true);
-        view.take(event);
+        view.draw(event);
       }
-      if (view.busy) view.stopped();
+      if (view.busy) view.markStopped();
     } catch (err) {
       if (mine.signal.aborted) {
-        view.stopped();
-        if (view.run) fetch(new URL(`api/runs/${encodeURIComponent(view.run)}`, base), { method: "DELETE" }).catch(() => {}); // it ends by itself in a while
+        view.markStopped();
+        if (view.run) fetch(new URL(`api/runs/${encodeURIComponent(view.run)}`, base), { method: "DELETE" }).catch(() => {}); // without a reader it ends later
       } else if (err instanceof Trouble) {
         if (err.code === "unreachable") this.reachable(false);
         view.fail(err);
       } else {
-        view.fail({ message: "The page could not show the answer." });
+        view.fail({ message: "The answer couldn't be displayed." });
         throw err;
       }
     } finally {
@@ -133,24 +134,24 @@ export class Conversation {
         this.asking = null;
         this.busy(false);
       }
-      if (this.views.includes(view)) this.#keep();
+      if (this.views.includes(view)) this.#save();
     }
   }
 
-  #keep() {
+  #save() {
     const turns = this.views.map((v) => ({ question: v.question, body: v.body, events: v.kept, run: v.run, rating: v.rating, over: v.over }));
-    history.keep({ id: this.id, at: Date.now(), turns });
+    history.save({ id: this.id, at: Date.now(), turns });
     window.history.replaceState(null, "", `#c=${this.id}`);
   }
 
-  // #past is what was said before a view, the latest that fits.
+  // #past returns the latest turns before a view that fit historySize.
   #past(view) {
     const turns = [];
     let size = 0;
     for (const v of this.views.slice(0, this.views.indexOf(view)).reverse()) {
       const said = v.turns;
       size += said.reduce((n, t) => n + t.content.length, 0);
-      if (size > along) break;
+      if (size > historySize) break;
       turns.unshift(...said);
     }
     return turns;

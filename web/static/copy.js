@@ -1,9 +1,9 @@
-// Taking an answer along: Markdown with links to its sources.
+// Copying an answer as Markdown with links to its sources.
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
-// markdown writes an answer: each number at its offset in bytes becomes a link.
+// markdown returns an answer in which each number, at its byte offset, is a link.
 // cites are {number, at, href} in the order of the text.
 export function markdown(text, cites, sources) {
   const bytes = encoder.encode(text);
@@ -19,16 +19,16 @@ export function markdown(text, cites, sources) {
   return list.length ? `${out}\n\nSources\n\n${list.join("\n")}\n` : `${out}\n`;
 }
 
-// plain keeps words from being Markdown.
+// plain escapes Markdown.
 const plain = (words) => words.replace(/\s+/g, " ").replace(/[\\`*_[\]<>]/g, "\\$&");
 
-// copy puts words on the clipboard, and says whether it could.
+// copy puts words on the clipboard and reports whether it could.
 export async function copy(words) {
   try {
     await navigator.clipboard.writeText(words);
     return true;
   } catch {
-    // Over plain HTTP there is no such clipboard; the old way works.
+    // That clipboard needs HTTPS; this one does not.
     const box = document.createElement("textarea");
     box.value = words;
     box.className = "hidden";

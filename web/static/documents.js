@@ -1,5 +1,5 @@
-// The documents page: adding files, finding one, reading one anew, deleting.
-// Without this module the page is the plain list.
+// The documents page: upload, find, read again and delete. Without this module
+// the page is a plain list.
 
 import { base, byId, documentAPI, documentURL, el, plural } from "./dom.js";
 import { get, Trouble } from "./stream.js";
@@ -11,11 +11,11 @@ const words = byId("words");
 const collection = byId("collection");
 const status = byId("status");
 const mayChange = Boolean(byId("upload"));
-let all = null; // every document, once they have been asked for
+let all = null; // every document, once loaded
 
 const say = (text) => (status.textContent = text);
 
-// load asks for the whole list.
+// load requests the whole list.
 async function load() {
   const found = [];
   for (let after = ""; ; after = found.at(-1).document) {
@@ -37,23 +37,23 @@ async function refresh() {
   }
 }
 
-function facts({ total, indexing, troubles: untaken }) {
-  troubles(untaken);
-  byId("facts").textContent = plural(total, "document", "documents") + (indexing.ready ? "" : ` so far: ${indexing.done} of ${indexing.total} files read`);
+function facts({ total, indexing, troubles: unread }) {
+  troubles(unread);
+  byId("facts").textContent = plural(total, "document", "documents") + (indexing.ready ? "" : ` so far: ${indexing.done} of ${indexing.total} files indexed`);
   if (!indexing.ready) setTimeout(refresh, 2000);
 }
 
-// troubles shows the files that could not be taken in.
+// troubles shows the files that couldn't be read.
 function troubles(list) {
   const section = byId("troubles");
   section.hidden = list.length === 0;
   section.querySelector("ul").replaceChildren(...list.map((t) => el("li", { "data-id": t.document },
-    el("span", { class: "path" }, `${t.root}/${t.path}`), el("span", { class: `verdict ${t.action}` }, t.action), ` ${t.reason || ""}`, ...mend(t.document))));
-  byId("trouble-count").replaceChildren(...(list.length ? [" · ", el("a", { href: "#troubles" }, `${list.length} not taken in`)] : []));
+    el("span", { class: "path" }, `${t.root}/${t.path}`), el("span", { class: `verdict ${t.action}` }, t.action), ` ${t.reason || ""}`, ...troubleActions(t.document))));
+  byId("trouble-count").replaceChildren(...(list.length ? [" · ", el("a", { href: "#troubles" }, `${list.length} couldn't be read`)] : []));
 }
 
-// mend is what may be done about an upload that could not be taken in.
-function mend(id) {
+// troubleActions returns the buttons of an upload that couldn't be read.
+function troubleActions(id) {
   const may = mayChange ? actions(id) : [];
   return may.length ? [el("span", { class: "row-actions" }, ...may)] : [];
 }
@@ -70,7 +70,7 @@ function draw() {
   byId("find").hidden = all.length === 0;
   const more = byId("more");
   more.hidden = found.length > 0 && found.length <= most;
-  more.textContent = found.length ? `${found.length - most} more: narrow the list by words of a name.` : all.length ? "No such document." : "No documents yet.";
+  more.textContent = found.length ? `${found.length - most} more. Type part of a name to narrow the list.` : all.length ? "No matching documents." : "No documents yet.";
   if (wanted.length) say(plural(found.length, "document", "documents"));
 }
 
@@ -86,26 +86,26 @@ function row(d) {
   return el("tr", {}, ...cells);
 }
 
-// actions are what may be done to an upload; other files are changed in their folder.
+// actions returns the buttons of an upload; other files are changed in their folder.
 function actions(id) {
   if (!id.startsWith("uploads/")) return [];
   const again = el("button", { type: "button", class: "quiet", "aria-label": `Read again: ${id}`, onclick: () => change(again, "POST", id, "was read again") }, "Read again");
   let sure = false;
-  const away = el("button", { type: "button", class: "quiet", "aria-label": `Delete: ${id}`, onclick: () => {
+  const remove = el("button", { type: "button", class: "quiet", "aria-label": `Delete: ${id}`, onclick: () => {
     if (sure) {
-      change(away, "DELETE", id, "is deleted");
+      change(remove, "DELETE", id, "was deleted");
       return;
     }
     sure = true;
-    away.textContent = "Really delete?";
-    away.setAttribute("aria-label", `Really delete ${id}? Press again`);
+    remove.textContent = "Confirm delete";
+    remove.setAttribute("aria-label", `Confirm delete: ${id}`);
   } }, "Delete");
-  away.addEventListener("blur", () => {
+  remove.addEventListener("blur", () => {
     sure = false;
-    away.textContent = "Delete";
-    away.setAttribute("aria-label", `Delete: ${id}`);
+    remove.textContent = "Delete";
+    remove.setAttribute("aria-label", `Delete: ${id}`);
   });
-  return [again, away];
+  return [again, remove];
 }
 
 async function change(button, method, id, done) {
@@ -118,7 +118,7 @@ async function change(button, method, id, done) {
     await refresh();
   } catch (err) {
     button.disabled = false;
-    say(err instanceof Trouble ? err.message : "The server cannot be reached.");
+    say(err instanceof Trouble ? err.message : "Can't reach the server.");
   }
 }
 
@@ -142,7 +142,7 @@ byId("find").addEventListener("submit", (e) => e.preventDefault());
 byId("find").hidden = body.children.length === 0;
 if (mayChange) {
   for (const tr of body.children) tr.append(el("td", { class: "row-actions" }, ...actions(tr.dataset.id)));
-  for (const li of byId("troubles").querySelectorAll("li")) li.append(...mend(li.dataset.id));
+  for (const li of byId("troubles").querySelectorAll("li")) li.append(...troubleActions(li.dataset.id));
   byId("actions-head").hidden = false;
   byId("upload").hidden = false;
   upload(byId("upload"), { say, refresh });

@@ -1,5 +1,4 @@
-// Making elements. Words of documents and models go in as text nodes only;
-// nothing on the page is ever built from markup.
+// Making elements. Text of documents and models becomes text nodes, never markup.
 
 // el makes an element: el("a", {class: "cite", href: "…"}, "text", child…).
 export function el(name, attributes = {}, ...children) {
@@ -15,15 +14,15 @@ export function el(name, attributes = {}, ...children) {
 
 export const byId = (id) => document.getElementById(id);
 
-// base is the address that the page's own requests begin with, whatever path a proxy serves it under.
+// base is the address of the server, with the path of a proxy.
 export const base = new URL("../", import.meta.url);
 
-// documentURL is the viewer's address of a place in a document.
+// documentURL returns the address of a place in the viewer.
 export function documentURL(id, start, end) {
   return placed("documents/", id, start, end, "#quote");
 }
 
-// documentAPI is the API's address of the same place.
+// documentAPI returns the address of the same place in the API.
 export function documentAPI(id, start, end) {
   return placed("api/documents/", id, start, end, "");
 }
@@ -36,8 +35,8 @@ function placed(route, id, start, end, fragment) {
 
 export const plural = (n, one, many) => `${n} ${n === 1 ? one : many}`;
 
-// place says where in its document something stands: "page 3 · Fees › Mooring".
-// A heading path that begins with the document's own title goes without it.
+// place describes a place in a document: "page 3 · Fees › Mooring". It omits a
+// first heading that is the document's title.
 export function place({ page, heading, title }) {
   const path = (heading || "").split(" › ");
   if (path[0] === title) path.shift();

@@ -1,17 +1,17 @@
-// What an answer was made from: every passage that was looked at, with the
-// verdict on it and why, and the drafts on the way.
+// What an answer was made from: every passage that was checked, with the verdict
+// and its reason, and the earlier drafts.
 
 import { Blocks } from "./blocks.js";
-import { el, place } from "./dom.js";
+import { el, place, plural } from "./dom.js";
 
-const verdicts = { relevant: "on topic", irrelevant: "off topic", unparsable: "kept, verdict unreadable", error: "kept, not judged" };
+const verdicts = { relevant: "on topic", irrelevant: "off topic", unparsable: "kept: unreadable verdict", error: "kept: not checked" };
 
-// evidence gives the elements below an answer. opener(className, place, words)
+// evidence returns the elements below an answer. opener(className, place, words)
 // makes a link to a place; drafts are lists of blocks by step.
 export function evidence(answer, passages, drafts, opener) {
   const looked = answer.judged || [];
   const parts = [];
-  const cited = new Map(); // by passage, the numbers it is cited under
+  const cited = new Map(); // the numbers of each passage
   for (const { number, passages: quoted } of answer.sources || []) {
     for (const { id } of quoted || []) cited.set(id, [...new Set([...(cited.get(id) || []), number])]);
   }
@@ -22,11 +22,11 @@ export function evidence(answer, passages, drafts, opener) {
         el("span", { class: `verdict ${j.verdict}` }, verdicts[j.verdict] || j.verdict),
         el("div", {},
           opener("source-title", { ...p, document: j.document, title: j.title, page: j.page, heading: j.heading }, j.title || j.document),
-          el("span", { class: "facts" }, [cited.has(j.passage) ? `cited as ${cited.get(j.passage).join(", ")}` : "", place(j), j.reason, j.by === "unjudged" ? "decided by its score" : ""].filter(Boolean).join(" · "))));
+          el("span", { class: "facts" }, [cited.has(j.passage) ? `cited as ${cited.get(j.passage).join(", ")}` : "", place(j), j.reason, j.by === "unjudged" ? "ranked by search score" : ""].filter(Boolean).join(" · "))));
     })));
   }
   if (drafts.size) {
-    parts.push(el("h4", {}, "Drafts on the way"), el("ol", { class: "drafts" }, ...[...drafts.values()].map((html) => {
+    parts.push(el("h4", {}, "Earlier drafts"), el("ol", { class: "drafts" }, ...[...drafts.values()].map((html) => {
       const box = el("li", {});
       const blocks = new Blocks(box);
       html.forEach((h, i) => blocks.put(i, h));
@@ -35,7 +35,7 @@ export function evidence(answer, passages, drafts, opener) {
     })));
   }
   const used = answer.usage?.used ?? answer.sources?.length ?? 0;
-  const summary = looked.length ? `Looked at ${answer.usage?.looked ?? looked.length}, used ${used}` : "Drafts on the way";
+  const summary = looked.length ? `Checked ${plural(answer.usage?.looked ?? looked.length, "passage", "passages")}, used ${used}` : "Earlier drafts";
   return [
     parts.length ? el("details", { class: "evidence" }, el("summary", {}, summary), ...parts) : "",
     answer.usage ? el("p", { class: "facts cost" }, cost(answer.usage)) : "",
@@ -46,7 +46,7 @@ function cost(u) {
   const tokens = (u.prompt_tokens || 0) + (u.completion_tokens || 0);
   return [
     u.seconds < 0.1 ? "under 0.1 s" : `${u.seconds < 10 ? u.seconds.toFixed(1) : Math.round(u.seconds)} s`,
-    u.calls ? `${u.calls} model ${u.calls === 1 ? "call" : "calls"}` : "no model used",
+    u.calls ? `${u.calls} model ${u.calls === 1 ? "call" : "calls"}` : "no model",
     tokens ? `${tokens.toLocaleString("en")} tokens` : "",
   ].filter(Boolean).join(" · ");
 }

@@ -1,23 +1,23 @@
-// The conversations of this browser, kept in its own storage and nowhere else:
-// the newest first, bounded in number and size.
+// The conversations of this browser, newest first, stored only in this browser
+// and limited in number and size.
 
 const key = "ibid.history";
 const most = { conversations: 50, turns: 40, size: 2_000_000 };
 
-// list gives the conversations: {id, at, turns: [{question, events}]}.
+// list returns the conversations: {id, at, turns: [{question, events}]}.
 export function list() {
   try {
     const kept = JSON.parse(localStorage.getItem(key));
     return Array.isArray(kept) ? kept.filter((c) => c && c.id && Array.isArray(c.turns)) : [];
   } catch {
-    return []; // storage is off, or holds what we did not write
+    return []; // there is no storage, or its content is not ours
   }
 }
 
 export const find = (id) => list().find((c) => c.id === id);
 
-// keep puts a conversation first. It says whether there was room.
-export function keep(conversation) {
+// save puts a conversation first and reports whether all of them fit.
+export function save(conversation) {
   const kept = [{ ...conversation, turns: conversation.turns.slice(-most.turns) }, ...list().filter((c) => c.id !== conversation.id)];
   return store(kept.slice(0, most.conversations));
 }

@@ -3,8 +3,8 @@
 import { byId, el, plural } from "./dom.js";
 import * as history from "./history.js";
 
-// A Past is the drawer with the conversations. open(conversation) shows one;
-// gone(id) is called when one was deleted, without an id when all were.
+// A Past is the drawer with past conversations. open(conversation) shows one;
+// gone(id) is called after one was deleted, without an id after all were.
 export class Past {
   constructor(open, gone) {
     this.open = open;
@@ -12,7 +12,7 @@ export class Past {
     this.dialog = byId("past");
     this.button = byId("past-button");
     this.button.addEventListener("click", () => this.show());
-    // A click beside the drawer closes it.
+    // A click outside the drawer closes it.
     this.dialog.addEventListener("click", (e) => e.target === this.dialog && this.dialog.close());
   }
 
@@ -28,8 +28,8 @@ export class Past {
         el("button", { type: "button", class: "quiet", onclick: () => this.dialog.close() }, "Close")),
       kept.length
         ? el("ul", { class: "past" }, ...kept.map((c) => this.#entry(c)))
-        : el("p", { class: "facts" }, "Questions that you ask are kept here."),
-      el("footer", { class: "drawer-foot" }, el("p", { class: "facts" }, "Kept in this browser only."),
+        : el("p", { class: "facts" }, "Your questions will appear here."),
+      el("footer", { class: "drawer-foot" }, el("p", { class: "facts" }, "Stored only in this browser."),
         kept.length ? this.#clear(kept.length) : "")));
   }
 
@@ -57,7 +57,7 @@ export class Past {
     const button = el("button", { type: "button", class: "plain", onclick: () => {
       if (!sure) {
         sure = true;
-        button.textContent = `Delete all ${count}? Press again`;
+        button.textContent = `Confirm: delete all ${count}`;
         return;
       }
       history.clear();

@@ -1,4 +1,4 @@
-// What a citation rests on, shown while its number is hovered or has focus.
+// The quotes of a citation, shown while its number is hovered or focused.
 
 import { byId, el, place } from "./dom.js";
 
@@ -7,26 +7,26 @@ const canHover = matchMedia("(hover: hover)");
 let shownFor = null;
 let timer = 0;
 
-// attach makes the anchor show describe() while hovered or focused.
+// attach shows describe() while the anchor is hovered or focused.
 export function attach(anchor, describe) {
-  const later = () => {
+  const showSoon = () => {
     clearTimeout(timer);
     timer = setTimeout(() => show(anchor, describe()), 120);
   };
-  anchor.addEventListener("pointerenter", () => canHover.matches && later());
-  anchor.addEventListener("pointerleave", away);
+  anchor.addEventListener("pointerenter", () => canHover.matches && showSoon());
+  anchor.addEventListener("pointerleave", hideSoon);
   anchor.addEventListener("focus", () => anchor.matches(":focus-visible") && show(anchor, describe()));
   anchor.addEventListener("blur", hide);
   anchor.addEventListener("click", hide);
 }
 
-// away hides it in a moment, unless the pointer has gone into it.
-function away() {
+// hideSoon hides it in a moment, unless the pointer moves into it.
+function hideSoon() {
   clearTimeout(timer);
   timer = setTimeout(hide, 150);
 }
 peek.addEventListener("pointerenter", () => clearTimeout(timer));
-peek.addEventListener("pointerleave", away);
+peek.addEventListener("pointerleave", hideSoon);
 
 export function hide() {
   clearTimeout(timer);
@@ -35,7 +35,7 @@ export function hide() {
   shownFor = null;
 }
 
-// show takes {number, title, page, heading, quotes: [{quote, verdict}]}.
+// show displays {number, title, page, heading, quotes: [{quote, verdict}]}.
 function show(anchor, what) {
   if (!anchor.isConnected) return;
   hide();
@@ -44,7 +44,7 @@ function show(anchor, what) {
     el("p", { class: "peek-title" }, el("span", { class: "number" }, String(what.number)), what.title),
     where ? el("p", { class: "facts" }, where) : "",
     ...what.quotes.map((q) => el("blockquote", { class: q.verdict === "weak" ? "weak" : null, dir: "auto" }, shortened(q.quote))),
-    what.quotes.some((q) => q.verdict === "weak") ? el("p", { class: "facts" }, "These words bear the sentence out only weakly.") : "",
+    what.quotes.some((q) => q.verdict === "weak") ? el("p", { class: "facts" }, "This quote supports the sentence only weakly.") : "",
   );
   peek.hidden = false;
   const at = anchor.getBoundingClientRect();

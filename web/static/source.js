@@ -1,6 +1,5 @@
-// The source beside the answer: the document's text around a place, with the
-// quoted words marked and scrolled to. A panel on a wide screen, a sheet that
-// covers the lower part of a narrow one.
+// The source of a citation: the document's text, scrolled to the marked quote.
+// A panel on wide screens, a sheet over the lower part of narrow ones.
 
 import { byId, documentAPI, documentURL, el, place } from "./dom.js";
 import { get } from "./stream.js";
@@ -21,7 +20,7 @@ export class SourcePanel {
       }
     });
     this.panel.addEventListener("keydown", (e) => this.#keepFocus(e));
-    narrow.addEventListener("change", () => this.isOpen && this.#dress());
+    narrow.addEventListener("change", () => this.isOpen && this.#layOut());
   }
 
   get isOpen() {
@@ -33,12 +32,12 @@ export class SourcePanel {
     this.opener = opener || document.activeElement;
     this.loading?.abort();
     const loading = (this.loading = new AbortController());
-    const body = el("div", { class: "source-body", tabindex: "0", role: "region", "aria-label": "Text of the source" });
-    body.append(el("p", { class: "waiting" }, "Opening the source"));
+    const body = el("div", { class: "source-body", tabindex: "0", role: "region", "aria-label": "Source text" });
+    body.append(el("p", { class: "waiting" }, "Loading…"));
     this.panel.replaceChildren(this.#head(at), body);
     this.panel.hidden = false;
     document.body.classList.add("has-source");
-    this.#dress();
+    this.#layOut();
     this.panel.focus({ preventScroll: true });
     this.#mark(opener);
     await this.#load(at, body, loading.signal, documentAPI(at.document, at.start, at.end));
@@ -50,7 +49,7 @@ export class SourcePanel {
     this.panel.hidden = true;
     this.panel.replaceChildren();
     document.body.classList.remove("has-source");
-    this.#dress();
+    this.#layOut();
     this.#mark(null);
     if (this.opener?.isConnected) this.opener.focus();
     this.opener = null;
@@ -76,10 +75,10 @@ export class SourcePanel {
     const drawn = text.drawn || [];
     const words = el("div", { hidden: drawn.length > 0 },
       ...[
-        text.missing && el("p", { class: "note trouble" }, "The quoted place is not in the document any more: it has changed since it was cited."),
+        text.missing && el("p", { class: "note trouble" }, "The document has changed since it was cited: the quoted text is no longer there."),
         more("Earlier in this document", text.earlier),
         ...text.blocks.map(drawBlock),
-        text.blocks.length === 0 && el("p", { class: "note" }, "There is no text in this document."),
+        text.blocks.length === 0 && el("p", { class: "note" }, "This document has no text."),
         more("Later in this document", text.later),
       ].filter(Boolean),
     );
@@ -95,20 +94,20 @@ export class SourcePanel {
     if (!drawn.length) this.#scroll(body);
   }
 
-  // #pages shows the printed pages, which hides the text until it is asked for.
+  // #pages returns the images of the pages, with a button for the text.
   #pages(drawn, words) {
     const pictures = el("div", {}, ...drawn.map((d) => {
-      const alt = `Page ${d.page} as it is printed, with the quoted words marked`;
+      const alt = `Page ${d.page} with the quote highlighted`;
       const picture = el("img", { src: new URL(d.link, location).href, alt, class: "picture" });
-      // Where a page cannot be drawn after all there is its text.
+      // Without an image, show the text.
       picture.addEventListener("error", () => swap(true));
       return picture;
     }));
-    const button = el("button", { type: "button", class: "plain", onclick: () => swap(words.hidden) }, "Show the text");
+    const button = el("button", { type: "button", class: "plain", onclick: () => swap(words.hidden) }, "Show text");
     const swap = (toText) => {
       words.hidden = !toText;
       pictures.hidden = toText;
-      button.textContent = toText ? "Show the page" : "Show the text";
+      button.textContent = toText ? "Show page" : "Show text";
       if (toText) this.#scroll(words.parentElement);
     };
     return el("div", { class: "pictures" }, el("p", { class: "more" }, button), pictures);
@@ -125,14 +124,14 @@ export class SourcePanel {
         el("p", { class: "path" }, at.document),
         el("h2", { id: "source-title" }, at.number ? el("span", { class: "number" }, String(at.number)) : "", at.title || at.document),
         place(at) ? el("p", { class: "facts" }, place(at)) : "",
-        el("p", { class: "source-links" }, el("a", { href: documentURL(at.document, at.start, at.end), target: "_blank", rel: "noopener" }, "Open in a page of its own")),
+        el("p", { class: "source-links" }, el("a", { href: documentURL(at.document, at.start, at.end), target: "_blank", rel: "noopener" }, "Open full page")),
       ),
       el("button", { type: "button", class: "quiet close", onclick: () => this.close() }, "Close"),
     );
   }
 
-  // On a narrow screen the sheet covers the answer, which then takes no focus.
-  #dress() {
+  // On a narrow screen the sheet covers the answer, which must not get the focus.
+  #layOut() {
     const sheet = this.isOpen && narrow.matches;
     this.backdrop.hidden = !sheet;
     for (const e of [byId("main"), document.querySelector(".bar")]) e.inert = sheet;

@@ -1,9 +1,9 @@
-// Asking the server, and reading its answer as server-sent events.
+// Requests to the server, and its answers as server-sent events.
 
-// A Trouble is an error with words for the reader.
+// A Trouble is an error with a message for the reader.
 export class Trouble extends Error {
   constructor(problem, offline = false) {
-    super(sentence(problem.detail || problem.title || "the server could not answer"));
+    super(sentence(problem.detail || problem.title || "the server couldn't answer"));
     this.code = problem.code || "unknown";
     this.request = problem.request || "";
     this.status = problem.status || 0;
@@ -11,12 +11,12 @@ export class Trouble extends Error {
   }
 }
 
-// sentence makes an error's words a sentence for people.
+// sentence makes an error message a sentence.
 const sentence = (words) => `${words[0].toUpperCase()}${words.slice(1).replace(/\.$/, "")}.`;
 
-// follow yields {kind, data} for each event of a run, "done" last. Where the
-// connection breaks off it comes back to where it was: lost() is told. It
-// throws a Trouble when the server refuses, stays away, or says that the run failed.
+// follow yields {kind, data} for each event of a run, "done" last. If the
+// connection is lost it calls lost(), reconnects and continues. It throws a
+// Trouble if the server refuses, stays unreachable, or reports that the run failed.
 export async function* follow(url, signal, lost) {
   let last = "";
   for (let tries = 1; ; tries++) {
@@ -48,7 +48,7 @@ function pause(ms, signal) {
 async function* events(url, signal, last) {
   const response = await reach(url, { headers: { Accept: "text/event-stream", ...(last && { "Last-Event-ID": last }) }, signal });
   if (!response.ok) throw new Trouble(await problemOf(response));
-  if (!response.body) return; // there is nothing behind the last event
+  if (!response.body) return; // there are no more events
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
   try {
@@ -66,9 +66,9 @@ async function* events(url, signal, last) {
       }
     }
   } finally {
-    reader.cancel().catch(() => {}); // already closed or aborted: there is nothing left to stop
+    reader.cancel().catch(() => {}); // already closed or aborted
   }
-  throw new Trouble({ code: "cut", detail: "the connection ended before the answer did" }, true);
+  throw new Trouble({ code: "cut", detail: "the connection was lost before the answer was complete" }, true);
 }
 
 // get reads JSON.
@@ -85,7 +85,7 @@ export async function post(url, body, signal) {
   return response.json();
 }
 
-// put sends nothing but the address.
+// put sends a request without a body.
 export async function put(url) {
   const response = await reach(url, { method: "PUT" });
   if (!response.ok) throw new Trouble(await problemOf(response));
@@ -98,7 +98,7 @@ function reach(url, init) {
 function lost(signal) {
   return (err) => {
     if (signal?.aborted) throw err;
-    throw new Trouble({ code: "unreachable", detail: "the server cannot be reached" }, true);
+    throw new Trouble({ code: "unreachable", detail: "can't reach the server" }, true);
   };
 }
 
@@ -106,7 +106,7 @@ async function problemOf(response) {
   try {
     return await response.json();
   } catch {
-    return { code: "http", detail: `the server answered with status ${response.status}` };
+    return { code: "http", detail: `the server replied with status ${response.status}` };
   }
 }
 

@@ -1,5 +1,5 @@
-// The theme: the system's, until the reader chooses. Runs before the page is
-// drawn, so that it is never drawn in the wrong colours first.
+// The theme: the system's, unless the reader chooses. This runs before the page
+// is drawn, so that it does not flash in the wrong colours.
 (() => {
   const key = "ibid.theme";
   const root = document.documentElement;
@@ -15,8 +15,8 @@
     const button = document.getElementById("theme");
     const label = () => {
       const other = current() === "dark" ? "light" : "dark";
-      button.setAttribute("aria-label", `Use the ${other} theme`);
-      button.title = `Use the ${other} theme`;
+      button.setAttribute("aria-label", `Switch to ${other} theme`);
+      button.title = `Switch to ${other} theme`;
     };
     label();
     button.hidden = false;

@@ -1,10 +1,10 @@
-// Adding files, by a button or by dropping them anywhere on the page.
+// Uploading files, with a button or by dropping them on the page.
 
 import { base, documentURL, el } from "./dom.js";
 
 const atOnce = 2;
 
-// upload equips the section. refresh is called when files have come in.
+// upload sets up the section. It calls refresh after files were added.
 export function upload(section, { say, refresh }) {
   const input = section.querySelector("input");
   const list = section.querySelector("ul");
@@ -33,15 +33,15 @@ export function upload(section, { say, refresh }) {
     e.preventDefault();
     inside = 0;
     section.classList.remove("dropping");
-    // The items are gone once this handler has returned.
+    // The items are only available during this handler.
     const entries = [...e.dataTransfer.items].map((i) => i.webkitGetAsEntry?.()).filter(Boolean);
     const plain = [...e.dataTransfer.files].map((file) => ({ file, name: file.name }));
-    add(entries.some((x) => x.isDirectory) ? (await Promise.all(entries.map(within))).flat() : plain);
+    add(entries.some((x) => x.isDirectory) ? (await Promise.all(entries.map(filesIn))).flat() : plain);
   });
 
   function add(files) {
     for (const f of files) {
-      const bar = el("progress", { max: 1, value: 0, "aria-label": `Sending ${f.name}` });
+      const bar = el("progress", { max: 1, value: 0, "aria-label": `Uploading ${f.name}` });
       const state = el("span", { class: "facts" }, "Waiting");
       const line = el("li", {}, el("span", { class: "upload-name" }, f.name), bar, state);
       list.append(line);
@@ -62,10 +62,10 @@ export function upload(section, { say, refresh }) {
     }
   }
 
-  // send sends a file. It never fails: what went wrong stands beside the file.
+  // send uploads a file. It never fails: errors are shown with the file.
   function send({ file, name, line, bar, state }) {
     return new Promise((done) => {
-      const request = new XMLHttpRequest(); // fetch tells no progress of what it sends
+      const request = new XMLHttpRequest(); // fetch reports no progress of uploads
       const end = (kind, ...words) => {
         bar.remove();
         line.classList.add(kind);
@@ -76,19 +76,19 @@ export function upload(section, { say, refresh }) {
       request.upload.addEventListener("progress", (e) => {
         if (!e.lengthComputable) return;
         bar.value = e.loaded / e.total;
-        state.textContent = e.loaded < e.total ? `${Math.round((100 * e.loaded) / e.total)} %` : "Reading";
+        state.textContent = e.loaded < e.total ? `${Math.round((100 * e.loaded) / e.total)} %` : "Reading…";
       });
       request.upload.addEventListener("load", () => {
-        bar.removeAttribute("value"); // it has arrived, and is being read
-        state.textContent = "Reading";
+        bar.removeAttribute("value"); // uploaded, now being read
+        state.textContent = "Reading…";
       });
       request.addEventListener("load", () => {
         const reply = parse(request.responseText);
-        if (request.status >= 400) end("failed", sentence(reply.detail || `the server answered with status ${request.status}`));
+        if (request.status >= 400) end("failed", sentence(reply.detail || `the server replied with status ${request.status}`));
         else if (reply.action === "skipped" || reply.action === "failed") end("failed", sentence(reply.reason || reply.action));
-        else end("done", el("a", { href: documentURL(reply.document) }, reply.action === "added" ? "Added" : reply.action === "unchanged" ? "Was here already" : "Replaced"), reply.reason ? ` · ${reply.reason}` : "");
+        else end("done", el("a", { href: documentURL(reply.document) }, reply.action === "added" ? "Added" : reply.action === "unchanged" ? "Unchanged" : "Replaced"), reply.reason ? ` · ${reply.reason}` : "");
       });
-      request.addEventListener("error", () => end("failed", "The server cannot be reached."));
+      request.addEventListener("error", () => end("failed", "Can't reach the server."));
       request.open("POST", new URL(`api/documents?name=${encodeURIComponent(name)}`, base));
       request.setRequestHeader("Content-Type", "application/octet-stream");
       request.send(file);
@@ -96,8 +96,8 @@ export function upload(section, { say, refresh }) {
   }
 }
 
-// within gives the files of a dropped folder.
-async function within(entry) {
+// filesIn returns the files of a dropped folder.
+async function filesIn(entry) {
   if (entry.isFile) {
     const file = await new Promise((yes, no) => entry.file(yes, no));
     return [{ file, name: entry.fullPath.replace(/^\//, "") }];
@@ -107,7 +107,7 @@ async function within(entry) {
   for (;;) {
     const some = await new Promise((yes, no) => reader.readEntries(yes, no));
     if (!some.length) return files;
-    for (const e of some) files.push(...(await within(e)));
+    for (const e of some) files.push(...(await filesIn(e)));
   }
 }
 
