@@ -13,6 +13,7 @@ import (
 
 	"ibid/answer/openai/openaitest"
 	"ibid/cmd/ibid/eval"
+	"ibid/data/datatest"
 )
 
 // teaSet is a set of two documents, each of which answers one query.
@@ -24,7 +25,7 @@ var teaSet = map[string]string{
 	"qrels.tsv": "query-id\tcorpus-id\tscore\nq1\ttea\t1\nq2\tboats\t1\n",
 }
 
-// decodeEval runs a measurement and reads its JSON object.
+// decodeEval runs a measurement and decodes its JSON object.
 func decodeEval[T any](t *testing.T, data string, args ...string) T {
 	t.Helper()
 	var report T
@@ -35,7 +36,7 @@ func decodeEval[T any](t *testing.T, data string, args ...string) T {
 	return report
 }
 
-// With a reranker there is a fourth search; one that fails is no measurement.
+// With a reranker there is a fourth search; if it fails, so does the measurement.
 func TestEvalRetrievalWithAReranker(t *testing.T) {
 	t.Parallel()
 	set := t.TempDir()
@@ -61,8 +62,8 @@ func TestEvalRetrievalWithAReranker(t *testing.T) {
 	}
 }
 
-// A judge that says yes to everything is right about what is relevant, and
-// wrong about every passage shown for an off-topic question.
+// A judge that always says yes is right about relevant passages and wrong about
+// those for an off-topic question.
 func TestEvalGateWithAModel(t *testing.T) {
 	t.Parallel()
 	set, other := t.TempDir(), t.TempDir()
@@ -70,8 +71,8 @@ func TestEvalGateWithAModel(t *testing.T) {
 	writeFiles(t, other, map[string]string{"queries.jsonl": `{"_id": "o1", "text": "Which enzyme in winter splits lactose?"}`})
 	url := openaitest.Start(t, &openaitest.Handler{Reply: openaitest.Rules(openaitest.Rule{Role: "judge", Reply: openaitest.Reply{Text: "yes"}})})
 	report := decodeEval[gateReportJSON](t, t.TempDir(), "gate", set, "--off-topic", other, "--model", "m", "--base-url", url, "--gate", "model")
-	// The questions look at both documents: two passages are relevant, two
-	// nobody knows of, two are off topic.
+	// Each question has both documents as passages: two are relevant, two unknown,
+	// two off topic.
 	j := report.Judge
 	if j.Judged != 4 || j.Right != 2 || j.Calls != 6 || j.Tokens == 0 || j.Unparsable+j.Errors != 0 {
 		t.Errorf("the judge: %+v", j)
@@ -80,7 +81,7 @@ func TestEvalGateWithAModel(t *testing.T) {
 		t.Errorf("%+v", f)
 	}
 
-	// One that cannot be read counts apart, and skips nothing.
+	// Unreadable replies are counted separately and skip nothing.
 	url = openaitest.Start(t, &openaitest.Handler{Reply: openaitest.Rules(openaitest.Rule{Role: "judge", Reply: openaitest.Reply{Text: "perhaps, who knows?"}})})
 	report = decodeEval[gateReportJSON](t, t.TempDir(), "gate", set, "--off-topic", other, "--model", "m", "--base-url", url, "--gate", "model")
 	if j := report.Judge; j.Judged != 4 || j.Right != 0 || j.Unparsable != 6 || report.Figures["on_topic_kept"] != 1 {
@@ -93,7 +94,7 @@ type gateReportJSON struct {
 	Judge   judgeReport
 }
 
-// Answers of a model are compared and what they cost is counted.
+// Answers of a model are compared, and their tokens counted.
 func TestEvalAnswersWithAModel(t *testing.T) {
 	t.Parallel()
 	set := t.TempDir()
@@ -127,51 +128,39 @@ func TestEvalAnswersWithAModel(t *testing.T) {
 	}
 }
 
-// A query that is a document itself does not find itself: the next one is first.
-func TestEvalOwnDocument(t *testing.T) {
-	set := t.TempDir()
-	writeFiles(t, set, map[string]string{
-		"corpus.jsonl": `{"_id": "a", "title": "", "text": "School uniforms make pupils equal."}
+// A query that is a document itself does not find itself, and of several
+// documents with the same text each may be the judged one.
+func TestEvalSpecialDocuments(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name, corpus, queries, qrels string
+		want                         map[string]float64 // of BM25
+	}{
+		{"own document", `{"_id": "a", "title": "", "text": "School uniforms make pupils equal."}
 {"_id": "b", "title": "", "text": "School uniforms make pupils unhappy, not equal."}`,
-		"queries.jsonl": `{"_id": "a", "text": "School  uniforms make pupils equal."}
-{"_id": "b", "text": "equal pupils"}`,
-		"qrels.tsv": "a\tb\t1\nb\tb\t1\n",
-	})
-	report := decodeEval[struct{ BM25 map[string]float64 }](t, t.TempDir(), "retrieval", set, "--metrics", "mrr@1,mrr@10")
-	// b is first for the first query, since a is that query; for the second,
-	// whose words are another text than b's, b is second.
-	if report.BM25["mrr@1"] != .5 || report.BM25["mrr@10"] != .75 {
-		t.Errorf("%+v", report.BM25)
-	}
-}
-
-// Of two documents with one text either may be the one that was judged.
-func TestEvalCopies(t *testing.T) {
-	set := t.TempDir()
-	writeFiles(t, set, map[string]string{
-		"corpus.jsonl": `{"_id": "a", "title": "One", "text": "Black tea is served at four."}
+			`{"_id": "a", "text": "School  uniforms make pupils equal."}
+{"_id": "b", "text": "equal pupils"}`, "a\tb\t1\nb\tb\t1\n",
+			// The first query is the document a, so b is first; b's own words are
+			// another text, so b is second for the second query.
+			map[string]float64{"mrr@1": .5, "mrr@10": .75}},
+		{"copies", `{"_id": "a", "title": "One", "text": "Black tea is served at four."}
 {"_id": "b", "title": "Two", "text": "Black tea is served at four."}
 {"_id": "c", "text": "Black tea is served at four."}`,
-		"queries.jsonl": `{"_id": "q", "text": "When is black tea served?"}`,
-		"qrels.tsv":     "q\ta\t1\nq\tb\t1\nq\tc\t1\n",
-	})
-	report := decodeEval[map[string]any](t, t.TempDir(), "retrieval", set)
-	for _, search := range []string{"bm25", "dense", "hybrid"} {
-		figures, _ := report[search].(map[string]any)
-		for _, name := range []string{"ndcg@10", "recall@10", "recall@100", "mrr@10"} {
-			if figures[name] != 1.0 {
-				t.Errorf("%s: %s is %v", search, name, figures[name])
+			`{"_id": "q", "text": "When is black tea served?"}`, "q\ta\t1\nq\tb\t1\nq\tc\t1\n",
+			map[string]float64{"mrr@1": 1, "mrr@10": 1, "ndcg@10": 1, "recall@10": 1, "recall@100": 1}},
+	} {
+		set := t.TempDir()
+		writeFiles(t, set, map[string]string{"corpus.jsonl": test.corpus, "queries.jsonl": test.queries, "qrels.tsv": test.qrels})
+		report := decodeEval[struct{ BM25 map[string]float64 }](t, t.TempDir(), "retrieval", set, "--metrics", "mrr@1,mrr@10,ndcg@10,recall@10,recall@100")
+		for name, want := range test.want {
+			if got := report.BM25[name]; got != want {
+				t.Errorf("%s: %s is %v, want %v", test.name, name, got, want)
 			}
 		}
 	}
-	// What other programs read.
-	if report["queries"] != 1.0 || report["documents"] != 3.0 {
-		t.Errorf("%v", report)
-	}
 }
 
-// What is measured is the search as people use it, and in the order in which it
-// gives documents.
+// The measured search is the one that users run, with documents in its order.
 func TestEvalMeasuresTheSearch(t *testing.T) {
 	t.Parallel()
 	data, set := t.TempDir(), t.TempDir()
@@ -188,7 +177,7 @@ func TestEvalMeasuresTheSearch(t *testing.T) {
 	for i := range 400 {
 		fmt.Fprintf(&corpus, "{\"_id\": \"d%d\", \"text\": %q}\n", i, text(4+random.IntN(30)))
 	}
-	const asked = 20
+	asked := datatest.Cases(t, 80)
 	for i := range asked {
 		fmt.Fprintf(&queries, "{\"_id\": \"q%d\", \"text\": %q}\n", i, text(4))
 		for d := range 400 {
@@ -233,29 +222,8 @@ func TestEvalMeasuresTheSearch(t *testing.T) {
 	}
 }
 
-// A name in the judgements that two documents of a store go by is no guess.
-func TestEvalAmbiguousDocument(t *testing.T) {
-	data, set := t.TempDir(), t.TempDir()
-	for _, name := range []string{"one", "two"} {
-		folder := filepath.Join(t.TempDir(), name)
-		writeFiles(t, folder, hours)
-		if out, errs, code := ibid(t, data, "ingest", folder); code != 0 {
-			t.Fatalf("exit code %d: %s%s", code, out, errs)
-		}
-	}
-	writeFiles(t, set, map[string]string{"queries.jsonl": `{"_id": "q", "text": "When does it open?"}`, "qrels.tsv": "q\thours.md\t1\n"})
-	_, errs, code := ibid(t, data, "eval", "retrieval", set, "--data", data)
-	if code != exitFailed || !strings.Contains(errs, `qrels.tsv names "hours.md", which may be any of one/hours.md, two/hours.md`) {
-		t.Errorf("exit code %d: %s", code, errs)
-	}
-	writeFiles(t, set, map[string]string{"qrels.tsv": "q\tone/hours.md\t1\nq\ttwo/hours.md\t1\n"})
-	if _, errs, code = ibid(t, data, "eval", "retrieval", set, "--data", data); code != 0 {
-		t.Errorf("exit code %d: %s", code, errs)
-	}
-}
-
-// Only the document that a question names is right, unless its root is not there
-// and no other can be meant.
+// Only the document that a question names is right, unless its root is not in the
+// store and no other document can be meant.
 func TestEvalAnswersDocuments(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
@@ -307,13 +275,13 @@ func TestEvalAnswersDocuments(t *testing.T) {
 	}
 	questions := filepath.Join(t.TempDir(), "questions.jsonl")
 	writeFiles(t, filepath.Dir(questions), map[string]string{"questions.jsonl": `{"id": "q", "question": "When does the chart room open?", "documents": ["moved/hours.md"]}`})
-	if _, errs, code := ibid(t, data, "eval", "answers", questions, "--data", data); code != exitFailed || !strings.Contains(errs, "may be any of one/hours.md, two/hours.md") {
+	if _, errs, code := ibid(t, data, "eval", "answers", questions, "--data", data); code != exitFailed || !strings.Contains(errs, "questions.jsonl names \"moved/hours.md\", which may be any of one/hours.md, two/hours.md: use a document id") {
 		t.Errorf("exit code %d: %s", code, errs)
 	}
 }
 
-// A corpus kept with --data follows the set: what changed is stored anew, what
-// is gone is removed, and nothing of a temporary one stays behind.
+// A corpus kept with --data follows the set: changed documents are replaced,
+// missing ones removed. A temporary one leaves nothing behind.
 func TestEvalKeptCorpus(t *testing.T) {
 	data, set, temporary := t.TempDir(), t.TempDir(), t.TempDir()
 	t.Setenv("TMPDIR", temporary)
@@ -342,6 +310,62 @@ func TestEvalKeptCorpus(t *testing.T) {
 	}
 	if i := slices.IndexFunc(left, func(e os.DirEntry) bool { return strings.HasPrefix(e.Name(), "ibid-eval-") }); i >= 0 {
 		t.Errorf("%s was left behind", left[i].Name())
+	}
+}
+
+// Wrong flags, files and sets are named before anything is measured.
+func TestEvalUsage(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	writeFiles(t, dir, club)
+	writeFiles(t, filepath.Join(dir, "set"), teaSet)
+	writeFiles(t, filepath.Join(dir, "broken"), teaSet)
+	writeFiles(t, dir, map[string]string{"broken/qrels.tsv": "query-id\tcorpus-id\tscore\nq1\ttea\tNaN\n", "bare/queries.jsonl": teaSet["queries.jsonl"], "bare/qrels.tsv": teaSet["qrels.tsv"],
+		"empty/.keep": "", "old.jsonl": `{"_id": "q1", "bm25": {"p@1": 1}}` + "\n"})
+	for _, test := range []struct {
+		code          int
+		args, message string
+	}{
+		{2, "", "ibid eval --help"},
+		{2, "retrieval DIR/nowhere", "there is no folder DIR/nowhere: give one with corpus.jsonl"},
+		{2, "retrieval DIR/set/corpus.jsonl", "DIR/set/corpus.jsonl is a file: give the folder"},
+		{1, "retrieval DIR/club", "reading the set DIR/club: there is no queries.jsonl"},
+		{1, "retrieval DIR/bare", "the set DIR/bare: there is no corpus.jsonl"},
+		{1, "retrieval DIR/broken", `reading the set DIR/broken: qrels.tsv:2: the score "NaN" is not a whole number`},
+		{1, "retrieval DIR/set --split dev", "no judgements found in qrels/dev.tsv"},
+		{2, "retrieval DIR/set --metrics map@10", `"map@10" is not a metric`},
+		{2, "retrieval DIR/set --compare hybrid", "--compare hybrid: give two of bm25, dense and hybrid"},
+		{2, "retrieval DIR/set --sample=-1", "--sample -1"},
+		{2, "retrieval DIR/set --min map@10=0.9", "--min map@10: unknown figure; known are ndcg@10, recall@10"},
+		{2, "retrieval DIR/set --against DIR/nowhere", "--against: "},
+		{2, "retrieval DIR/set --against DIR/old.jsonl", "--against DIR/old.jsonl:1: no ndcg@10 of bm25"},
+		{2, "gate DIR/set", "missing flags: --off-topic"},
+		{2, "gate DIR/set --off-topic DIR/nowhere", "--off-topic: there is no folder DIR/nowhere"},
+		{2, "gate DIR/set --off-topic DIR/questions.jsonl", "--off-topic: DIR/questions.jsonl is a file"},
+		{2, "answers DIR/questions.jsonl --library DIR/club --data DIR/data", "give it, or --data or --store"},
+		{2, "answers DIR/nowhere.jsonl", "there is no file or folder DIR/nowhere.jsonl"},
+		{1, "answers DIR/questions.jsonl", "nothing has been ingested into "},
+		{2, "report", `expected "<folder> <questions>": a file with a question per line, such as {"question": `},
+		{2, "report DIR/club", `expected "<questions>": a file with a question per line, such as {"question": `},
+		{2, "report DIR/club DIR/club", "DIR/club is a folder: give the file with the questions"},
+		{2, "report DIR/club DIR/nowhere.jsonl", "there is no file DIR/nowhere.jsonl: give one with a question per line, such as"},
+		{2, "report DIR/nowhere DIR/questions.jsonl", "there is no folder DIR/nowhere"},
+		{1, "report DIR/empty DIR/questions.jsonl", "DIR/empty has no document that can be read"},
+		{2, "report DIR/club DIR/questions.jsonl --parallel 0", "--parallel"},
+		{2, "report DIR/club DIR/questions.jsonl --html DIR/nowhere/page.html", "--html DIR/nowhere/page.html: there is no folder DIR/nowhere"},
+		{2, "report DIR/club DIR/questions.jsonl --compare DIR/nowhere.json", "--compare: "},
+		{2, "report DIR/club DIR/questions.jsonl --compare DIR/questions.jsonl", "--compare DIR/questions.jsonl: not a report"},
+		{2, "report DIR/club DIR/questions.jsonl --min beauty=1", "--min beauty: unknown figure; known are passed, hit@1"},
+		{2, "report DIR/club DIR/questions.jsonl --min cost=1", "--min cost: the cost is unknown without a price: give --price-in or --price-out"},
+		{2, "report DIR/club DIR/questions.jsonl --max right=3s", "--max right=3s: the figure is measured in another unit (share)"},
+		{2, "report DIR/club DIR/questions.jsonl --min right=much", `--min right=much: "much" is not a value: give a number, a share like 80% or a time like 3s`},
+		{2, "report DIR/club DIR/questions.jsonl --min quote.ndcg@5=1", "pages and quotes have hit, recall and mrr"},
+	} {
+		args := strings.Fields("eval " + strings.ReplaceAll(test.args, "DIR", dir))
+		_, errs, code := ibid(t, t.TempDir(), args...)
+		if want := strings.ReplaceAll(test.message, "DIR", dir); code != test.code || !strings.Contains(errs, want) {
+			t.Errorf("%s: exit code %d: %s; want %s", test.args, code, errs, want)
+		}
 	}
 }
 
