@@ -7,9 +7,9 @@ import (
 	"compress/gzip"
 	"context"
 	"errors"
+	"ibid/data/datatest"
 	"io/fs"
 	"maps"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -336,9 +336,7 @@ func (c counting) Open(name string) (fs.File, error) {
 // Mutants of archives and mails are a folder's account each: every line has an
 // action and, where nothing is read, a reason; none ends a reader.
 func TestContainerMutants(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
-	rng := rand.New(rand.NewPCG(seed, 0))
+	rng := datatest.Rand(t)
 	mail := "From: a@example.org\nSubject: s\nContent-Type: multipart/mixed; boundary=b\n\n--b\n\nText.\n--b\nContent-Disposition: attachment; filename=\"a.md\"\n\n# In\n\nText.\n--b--\n"
 	inner := string(zipped(t, "deep.md", "# Deep\n\nText.").Data)
 	whole := map[string][]byte{
@@ -352,7 +350,8 @@ func TestContainerMutants(t *testing.T) {
 	s := &Syncer{Sink: newMemory(), Reader: new(Reader)}
 	defer s.Reader.Close()
 	counts := make(map[Action]int)
-	for range mutantsOf(t) {
+	rounds := datatest.Cases(t, 60)
+	for range rounds {
 		fsys := fstest.MapFS{}
 		for _, name := range names {
 			fsys[name] = file1(string(mutant(rng, whole[name], whole[names[rng.IntN(len(names))]])))
@@ -367,7 +366,7 @@ func TestContainerMutants(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("figure: %d mutants of archives and mails: %v", len(names)*mutantsOf(t), counts)
+	t.Logf("figure: %d mutants of archives and mails: %v", len(names)*rounds, counts)
 }
 
 // An archive or a mail can be uploaded, and goes with all that is in it.

@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"ibid/data/datatest"
 	"ibid/ingest/format"
 	"maps"
 	"os"
@@ -14,7 +15,7 @@ import (
 
 // The words of pages against those that people marked as their content.
 func TestHTMLMainContent(t *testing.T) {
-	pages, err := filepath.Glob(filepath.Join(datasets(t, "files/html-readability"), "*", "source.html"))
+	pages, err := filepath.Glob(filepath.Join(datatest.Sets(t, "files", "html-readability"), "*", "source.html"))
 	if err != nil || len(pages) == 0 {
 		t.Fatalf("no pages: %v", err)
 	}

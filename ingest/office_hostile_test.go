@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"ibid/data/datatest"
 	"ibid/ingest/child"
 	"ibid/ingest/format"
 	"io"
@@ -111,39 +112,51 @@ func TestOfficeBombs(t *testing.T) {
 	}
 	flat := `<?xml version="1.0"?><!DOCTYPE d [<!ENTITY a "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;&a;&a;"><!ENTITY c "&b;&b;&b;&b;&b;&b;&b;&b;&b;&b;">]>
 <office:document xmlns:office="urn:oasis:names:tc:opendocument:xmlns:office:1.0"><office:body><office:text><p>so &c; it is</p></office:text></office:body></office:document>`
-	tests := []struct {
+	type bomb struct {
 		name, file string
-		data       []byte
+		data       func() []byte
 		reason     string // "" when it is read
-	}{
-		{"1 GB", "a.docx", bombOf(t, 1<<10, 1<<30), "unpacks to 1024 MB"},
-		{"1 GB that says 1 KB", "a.docx", bombOf(t, 1<<10, 1<<10), "larger than the archive says"},
-		{"1 GB that says 200 MB", "a.docx", bombOf(t, 1<<10, 200<<20), "over 200 times its size"},
-		{"1 GB without a directory", "a.docx", cut(bombOf(t, 1<<10, 1<<30)), "the directory of its zip archive is missing"},
-		{"many files", "a.docx", zipOf(t, many...), "more than 20000 files"},
-		{"deep", "a.docx", docxOf(t, strings.Repeat("<w:sdt>", 100_000)), "nested more than 300 deep"},
-		{"deep tables", "a.docx", docxOf(t, strings.Repeat("<w:tbl><w:tr><w:tc>", 101)), "nested more than 300 deep"},
-		{"one long text", "a.docx", docxOf(t, "<w:p><w:r><w:t>"+strings.Repeat("ab ", 3<<20)), "single tag or text"},
-		{"one long comment", "a.docx", docxOf(t, "<!-- "+strings.Repeat("<a> ", 2<<20)), "single tag or text"},
-		{"many attributes", "a.docx", docxOf(t, "<w:p "+strings.Repeat(`a="" `, 1<<20)), "single tag or text"},
-		{"wide cells", "a.docx", docxOf(t, "<w:tbl>"+strings.Repeat(`<w:tr><w:tc><w:tcPr><w:gridSpan w:val="1000"/></w:tcPr><w:p><w:r><w:t>a</w:t></w:r></w:p></w:tc></w:tr>`, 50_000)), ""},
-		{"many cells", "a.docx", docxOf(t, "<w:tbl><w:tr>"+strings.Repeat("<w:tc/>", 300_000)), "more than 200000 cells"},
-		{"shared text", "a.xlsx", sheet(strings.Repeat(`<row><c t="s"><v>0</v></c></row>`, 100_000), strings.Repeat("word ", 6000)), "by repetition"},
-		{"names in every row", "a.xlsx", sheet(`<row><c t="inlineStr"><is><t>`+strings.Repeat("a", 199)+`</t></is></c><c t="inlineStr"><is><t>b</t></is></c></row>`+strings.Repeat(`<row><c><v>1</v></c><c><v>2</v></c></row>`, 200_000), ""), "by repetition"},
-		{"repeated rows and cells", "a.ods", ods(strings.Repeat(`<table><table-row number-rows-repeated="1048576"><table-cell number-columns-repeated="16384"><p>many words in one cell</p></table-cell></table-row></table>`, 9)), ""},
-		{"repeated blanks", "a.ods", ods(strings.Repeat(`<table name="S"><table-row number-rows-repeated="1048576"><table-cell number-columns-repeated="16384"/></table-row><table-row><table-cell><p>x</p></table-cell></table-row></table>`, 500)), ""},
-		{"entities", "a.fodt", []byte(flat), ""},
 	}
-	for _, tt := range tests {
+	tests := []bomb{
+		{"1 GB", "a.docx", func() []byte { return bombOf(t, 1<<10, 1<<30) }, "unpacks to 1024 MB"},
+		{"1 GB that says 1 KB", "a.docx", func() []byte { return bombOf(t, 1<<10, 1<<10) }, "larger than the archive says"},
+		{"1 GB that says 200 MB", "a.docx", func() []byte { return bombOf(t, 1<<10, 200<<20) }, "over 200 times its size"},
+		{"1 GB without a directory", "a.docx", func() []byte { return cut(bombOf(t, 1<<10, 1<<30)) }, "the directory of its zip archive is missing"},
+		{"many files", "a.docx", func() []byte { return zipOf(t, many...) }, "more than 20000 files"},
+		{"deep", "a.docx", func() []byte { return docxOf(t, strings.Repeat("<w:sdt>", 100_000)) }, "nested more than 300 deep"},
+		{"deep tables", "a.docx", func() []byte { return docxOf(t, strings.Repeat("<w:tbl><w:tr><w:tc>", 101)) }, "nested more than 300 deep"},
+		{"one long text", "a.docx", func() []byte { return docxOf(t, "<w:p><w:r><w:t>"+strings.Repeat("ab ", 3<<20)) }, "single tag or text"},
+		{"one long comment", "a.docx", func() []byte { return docxOf(t, "<!-- "+strings.Repeat("<a> ", 2<<20)) }, "single tag or text"},
+		{"many attributes", "a.docx", func() []byte { return docxOf(t, "<w:p "+strings.Repeat(`a="" `, 1<<20)) }, "single tag or text"},
+		{"wide cells", "a.docx", func() []byte {
+			return docxOf(t, "<w:tbl>"+strings.Repeat(`<w:tr><w:tc><w:tcPr><w:gridSpan w:val="1000"/></w:tcPr><w:p><w:r><w:t>a</w:t></w:r></w:p></w:tc></w:tr>`, 50_000))
+		}, ""},
+		{"many cells", "a.docx", func() []byte { return docxOf(t, "<w:tbl><w:tr>"+strings.Repeat("<w:tc/>", 300_000)) }, "more than 200000 cells"},
+		{"shared text", "a.xlsx", func() []byte {
+			return sheet(strings.Repeat(`<row><c t="s"><v>0</v></c></row>`, 100_000), strings.Repeat("word ", 6000))
+		}, "by repetition"},
+		{"names in every row", "a.xlsx", func() []byte {
+			return sheet(`<row><c t="inlineStr"><is><t>`+strings.Repeat("a", 199)+`</t></is></c><c t="inlineStr"><is><t>b</t></is></c></row>`+strings.Repeat(`<row><c><v>1</v></c><c><v>2</v></c></row>`, 200_000), "")
+		}, "by repetition"},
+		{"repeated rows and cells", "a.ods", func() []byte {
+			return ods(strings.Repeat(`<table><table-row number-rows-repeated="1048576"><table-cell number-columns-repeated="16384"><p>many words in one cell</p></table-cell></table-row></table>`, 9))
+		}, ""},
+		{"repeated blanks", "a.ods", func() []byte {
+			return ods(strings.Repeat(`<table name="S"><table-row number-rows-repeated="1048576"><table-cell number-columns-repeated="16384"/></table-row><table-row><table-cell><p>x</p></table-cell></table-row></table>`, 500))
+		}, ""},
+		{"entities", "a.fodt", func() []byte { return []byte(flat) }, ""},
+	}
+	for _, tt := range datatest.Pick(t, tests) {
 		t.Run(tt.name, func(t *testing.T) {
+			data := tt.data()
 			factor := child.Memory / (512 << 20) // the race detector's
-			bound, memory := 2*time.Second*time.Duration(factor*factor), uint64(128<<20*factor)
+			bound, memory := 10*time.Second*time.Duration(factor*factor), uint64(128<<20*factor)
 			var took time.Duration
 			var grown uint64
 			for try := range 2 {
 				took, grown = measured(func() {
 					doc := &Document{Path: tt.file}
-					err := format.Office(doc, tt.data)
+					err := format.Office(doc, data)
 					switch {
 					case tt.reason == "" && err != nil, tt.reason != "" && (err == nil || !strings.Contains(err.Error(), tt.reason)):
 						t.Errorf("%v, want %q", err, tt.reason)
@@ -157,9 +170,9 @@ func TestOfficeBombs(t *testing.T) {
 				t.Logf("try %d: %v and %d MB", try, took, grown>>20)
 			}
 			if took > bound || grown > memory {
-				t.Errorf("a file of %d KB took %v and %d MB", len(tt.data)>>10, took, grown>>20)
+				t.Errorf("a file of %d KB took %v and %d MB", len(data)>>10, took, grown>>20)
 			}
-			t.Logf("%d KB: %v, %d MB", len(tt.data)>>10, took.Round(time.Millisecond), grown>>20)
+			t.Logf("%d KB: %v, %d MB", len(data)>>10, took.Round(time.Millisecond), grown>>20)
 		})
 	}
 }
@@ -192,19 +205,6 @@ func measured(do func()) (took time.Duration, grown uint64) {
 	close(done)
 	<-stopped
 	return took, peak - min(base, peak)
-}
-
-// mutantsOf is how many mutants are made of each kind of file: a hundredth
-// unless IBID_MUTANTS says more.
-func mutantsOf(t testing.TB) int {
-	n := 10
-	if v := os.Getenv("IBID_MUTANTS"); v != "" {
-		var err error
-		if n, err = strconv.Atoi(v); err != nil || n < 1 {
-			t.Fatalf("IBID_MUTANTS: %q is no number of mutants", v)
-		}
-	}
-	return n
 }
 
 // mutant damages a file: bits flipped, cut off, or a piece of it, or of another
@@ -259,9 +259,7 @@ func mutantOf(t testing.TB, rng *rand.Rand, whole, other []byte) []byte {
 // Mutants of every kind of file end in text or in a reason, and never in more
 // than their own failure.
 func TestOfficeMutants(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
-	rng := rand.New(rand.NewPCG(seed, 0))
-	t.Logf("seed %d", seed)
+	rng := datatest.Rand(t)
 	files := officeFiles(t)
 	names := slices.Sorted(maps.Keys(files))
 	r := new(Reader)
@@ -269,7 +267,7 @@ func TestOfficeMutants(t *testing.T) {
 	begun := time.Now()
 	slowest, slowestName := time.Duration(0), ""
 	for _, name := range names {
-		for range mutantsOf(t) {
+		for range datatest.Cases(t, 40) {
 			data := mutantOf(t, rng, files[name], files[names[rng.IntN(len(names))]])
 			if len(data) == 0 {
 				continue
@@ -311,7 +309,7 @@ func TestOfficeMutants(t *testing.T) {
 
 // Every office file that others have made is read, or there is a reason why not.
 func TestReadEveryKindOfOffice(t *testing.T) {
-	dir := datasets(t, "files")
+	dir := datatest.Sets(t, "files")
 	kinds := map[string]bool{}
 	for _, f := range formats() {
 		switch f.name {

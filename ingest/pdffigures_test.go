@@ -5,9 +5,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"ibid/data/datatest"
 	"ibid/ingest/child"
 	"maps"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -21,9 +21,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 )
-
-// campaign reports whether measurements run at their full size.
-func campaign() bool { return os.Getenv("IBID_CAMPAIGN") != "" }
 
 // A shelved file is a PDF file of the shelf and what Poppler says of it.
 type shelved struct {
@@ -40,7 +37,7 @@ type shelved struct {
 // shelf reads other people's PDF files.
 func shelf(t testing.TB) (files []shelved) {
 	t.Helper()
-	dir := datasets(t, "files")
+	dir := datatest.Sets(t, "files")
 	f, err := os.Open(filepath.Join(dir, "MANIFEST.jsonl"))
 	if err != nil {
 		t.Fatal(err)
@@ -95,22 +92,12 @@ func references(ctx context.Context, data []byte) (texts []string, err error) {
 }
 
 // Each way to read PDF files finds what Poppler finds, in other people's files:
-// how many characters, and which words in which order. A sample of them unless
-// IBID_CAMPAIGN is set.
+// how many characters, and which words in which order.
 func TestPDFShelf(t *testing.T) {
 	if child.Program("pdftotext") == "" {
 		t.Skip("pdftotext is not installed: there is nothing to compare with")
 	}
-	files := shelf(t)
-	if !campaign() {
-		var some []shelved
-		for i, f := range files {
-			if i%8 == 0 || strings.Contains(f.Path, "pdf-real") {
-				some = append(some, f)
-			}
-		}
-		files = some
-	}
+	files := datatest.Pick(t, shelf(t))
 	want := make([][]string, len(files))
 	for i, f := range files {
 		if f.Poppler.TextChars > 0 {
@@ -192,7 +179,7 @@ func TestPDFShelf(t *testing.T) {
 			for _, reason := range slices.Sorted(maps.Keys(refused)) {
 				t.Logf("%d × %s", refused[reason], reason)
 			}
-			if median < .97 || two/float64(scored) < .85 {
+			if datatest.Campaign() && (median < .97 || two/float64(scored) < .85) {
 				t.Errorf("median of characters %.3f, F1 of pairs of words %.3f", median, two/float64(scored))
 			}
 		})
@@ -210,10 +197,9 @@ func letters(s string) int {
 	return n
 }
 
-// Spoiled files end in text or in a reason, in time: a hundred of them, or ten
-// times what IBID_MUTANTS says.
+// Damaged files end in text or in a reason, in time.
 func TestPDFMutants(t *testing.T) {
-	number := 10 * mutantsOf(t)
+	number := datatest.Cases(t, 400)
 	files := shelf(t)
 	files = slices.DeleteFunc(files, func(f shelved) bool { return len(f.data) > 300_000 })
 	ways := tiers(t)
@@ -222,9 +208,7 @@ func TestPDFMutants(t *testing.T) {
 		readers[tier] = tierReader(t, tier)
 		readers[tier].PDF.Languages = NoOCR
 	}
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
-	rng := rand.New(rand.NewPCG(seed, 0))
+	rng := datatest.Rand(t)
 	var read, refused atomic.Int64
 	var crashed, late atomic.Int64
 	var slowest time.Duration

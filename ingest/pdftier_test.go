@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"ibid/data/datatest"
 	"ibid/ingest/child"
 	"ibid/ingest/pdf/pdfium"
 )
@@ -319,7 +320,7 @@ func TestReadScans(t *testing.T) {
 		t.Fatal(err)
 	}
 	var skip *SkipError
-	for _, tier := range tiers(t) {
+	for _, tier := range datatest.Pick(t, tiers(t)) {
 		t.Run(tier, func(t *testing.T) {
 			r := tierReader(t, tier)
 			r.PDF.Languages = NoOCR
@@ -346,7 +347,7 @@ func TestReadScans(t *testing.T) {
 	}
 	// Beside pages that have text, and one that is blank.
 	mixed := scan(t, img, 1, "The ferry leaves at nine.", "", "It comes back at six.")
-	for _, tier := range tiers(t) {
+	for _, tier := range datatest.Pick(t, tiers(t)) {
 		t.Run(tier+", some pages", func(t *testing.T) {
 			r := tierReader(t, tier)
 			r.PDF.Languages = NoOCR

@@ -12,65 +12,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 	"unicode"
 )
-
-// hostilePlain are units that, repeated, make careless readers of source code,
-// data and markup quadratic, by the endings of what they are read as.
-var hostilePlain = map[string][]string{
-	".adoc": {"{a}", ":a: {a}{a}\n", "*a_", "|", "<<", "a[", "----\n", "[[a]]\n", "a::\n", "* a\n", "= a\n", "|===\n|a\n", "link:", "https://a[", "`"},
-	".tex": {`\a{`, `{`, `\(`, `\[`, `$`, `$$`, `\$`, `$\$`, `\begin{a}`, `\begin{itemize}`, `\begin{tabular}{l}`, `\begin{equation}`, `\begin{verbatim}`, `\footnote{`, `\verb|`, `\frac`,
-		`\frac{a}`, `\sqrt{`, `%`, "% a\n", `\item`, `\bibitem{a}`, `\section{`, `\section{a}`, `\a[`, `\def\a`, `\caption{`, `&`, `\\`, "``", `\begin{thebibliography}{9}\bibitem{a}`, `\'`},
-	".org":   {"* a\n", "|a", "|a|\n", "[[a]", "*a ", "#+begin_src\n", ":PROPERTIES:\n", "- a\n", "#+a: b\n"},
-	".xml":   {"<a>", "<a>b", "<a/>", "</a>", "<p>a", "<p><b>c</b> d</p>\n", "<![CDATA[", "&lt;p&gt;", "<title>a</title>", "<a b='c'/>", "<li>", "<!--", "<r><s>t</s></r>", "<style>"},
-	".yaml":  {"- ", "a:\n", "a: b\n", " a:\n", "# a\n", "a: |\n", "a", "a\n", "---\n", "[", "\"", "- a: b\n", "? ", "a: [\n"},
-	".toml":  {"[a]\n", "a = [\n", "a = \"\"\"\n", "a=b\n", "# a\n", "[", "a", "a\n", "\"", "[["},
-	".json":  {"[", "{\"a\":", "[1,", "1 ", "{} ", "[] ", "\"a\" ", "{\"a\":1}\n", "[{\"a\":[", "\"", " "},
-	".jsonl": {"[", "{}\n", "{\"a\":1}\n", "x\n", "1\n"},
-	".ipynb": {"[", "{\"cells\":", " "},
-	".srt":   {"00:00:01,000 --> 00:00:02,000\na\n\n", "1\n", "<v a", "<", "{\\", "00:00:01,000 --> 00:00:02,000\n"},
-	".go":    {"(", "func a() {}\n", "// a\n", "/*", "`", "type a struct {", "x.", "[", "func(", "{\n"},
-	".py":    {"def a():\n", "class a:\n", "# a\n", "\"\"\"", "'", `\"`, "@a\n", " def a():\n", "\"\"\"\n", "'''a\n"},
-	".c":     {"int a(", "int a(\n", "a ", "/*", "/*\n", "//\n", "\"", `"\"`, "int a(int b)\n", "struct a {\n", "a::", "#define a(b)\n", "a<"},
-	".js":    {"function a() {\n", "(", "`", "`\n", "const a = (", "a(b) {\n", " a(", "/*\n", "async ", "'"},
-	".java":  {"public ", "public void a(", "public void a(\n", "@A\n", "class A {\n", "a b(", "List<"},
-	".rs":    {"fn a() {\n", "'a", "impl ", "pub fn a(", "#[a]\n", "///a\n"},
-	".rb":    {"def a\n", "=begin\n", "class A\n", "#\n"},
-	".sql":   {"create table a\n", "-- a\n", "create or replace ", "'"},
-	".css":   {"a{", "/*", "/* a */\n", "a{}\n"},
-}
-
-// Readers take time in proportion to the size of what they read, or refuse it.
-func TestPlainFormatsInLinearTime(t *testing.T) {
-	const bound = 10 * time.Second
-	size := 192 << 10
-	if child.Memory != 512<<20 { // the race detector makes everything ten times as slow
-		size = 24 << 10
-	}
-	for ext, units := range hostilePlain {
-		for _, unit := range units {
-			name := "a" + ext
-			data := []byte(strings.Repeat(unit, size/len(unit)))
-			begun := time.Now()
-			doc, err := new(Reader).Read(t.Context(), name, data)
-			took := time.Since(begun)
-			if took > bound {
-				t.Errorf("%s of %q: reading %d KB took %v: %v", name, unit, size>>10, took, err)
-			}
-			if err != nil {
-				if strings.Contains(err.Error(), "crashed") {
-					t.Errorf("%s of %q: %v", name, unit, err)
-				}
-				continue
-			}
-			checkDocument(t, doc)
-			if len(doc.Text) > 40*size {
-				t.Errorf("%s of %q: %d KB became %d KB of text", name, unit, size>>10, len(doc.Text)>>10)
-			}
-		}
-	}
-}
 
 func TestPlainFormatsRefuse(t *testing.T) {
 	deep := 200_000
@@ -98,11 +41,7 @@ func TestPlainFormatsRefuse(t *testing.T) {
 		{"a.css", strings.Repeat("a{color:red}", 1000), true, "minified"},
 	}
 	for _, tt := range tests {
-		begun := time.Now()
 		doc, err := new(Reader).Read(t.Context(), tt.name, []byte(tt.data))
-		if took := time.Since(begun); took > 20*time.Second && child.Memory == 512<<20 {
-			t.Errorf("%s %.20q: refused after %v", tt.name, tt.data, took)
-		}
 		if err == nil {
 			t.Errorf("%s %.20q: read as %.100q", tt.name, tt.data, doc.Text)
 			continue

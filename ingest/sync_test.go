@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"ibid/data/datatest"
 	"ibid/ingest/child"
 	"io/fs"
 	"maps"
@@ -291,25 +292,11 @@ func TestSyncKeepsWhatItCannotSee(t *testing.T) {
 	}
 }
 
-// datasets gives the folder of the evaluation data, or skips the test.
-func datasets(t testing.TB, sub string) string {
-	t.Helper()
-	dir := os.Getenv("IBID_DATASETS")
-	if dir == "" {
-		dir = filepath.Join("..", "..", "shared", "data")
-	}
-	dir = filepath.Join(dir, sub)
-	if _, err := os.Stat(dir); err != nil {
-		t.Skipf("the evaluation data is not here: %v", err)
-	}
-	return dir
-}
-
 // Every file of real documentation trees is accounted for.
 func TestSyncOfRealTrees(t *testing.T) {
-	for _, name := range []string{"docs-go-html", "docs-ollama-md", "docs-restic-rst"} {
+	for _, name := range datatest.Pick(t, []string{"docs-go-html", "docs-ollama-md", "docs-restic-rst"}) {
 		t.Run(name, func(t *testing.T) {
-			dir := datasets(t, filepath.Join("files", name))
+			dir := datatest.Sets(t, "files", name)
 			files := 0
 			err := filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
 				if err == nil && !d.IsDir() {

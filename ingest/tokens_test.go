@@ -2,14 +2,12 @@ package ingest
 
 import (
 	"fmt"
-	"ibid/ingest/child"
+	"ibid/data/datatest"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 	"unicode/utf8"
 
 	"pgregory.net/rapid"
@@ -94,12 +92,12 @@ func FuzzCountTokens(f *testing.F) {
 // Real text in many scripts, too.
 func TestCountTokensOfRealText(t *testing.T) {
 	sameCount(t, strings.Repeat("The ferry leaves at 9.15, and returns (weather permitting) by dusk.\n\nBring   a coat! 图书馆九点开门。 ", 400))
-	dir := datasets(t, "files/encodings-chardet")
+	dir := datatest.Sets(t, "files", "encodings-chardet")
 	files, err := filepath.Glob(filepath.Join(dir, "*", "*"))
 	if err != nil || len(files) == 0 {
 		t.Skipf("no files in %s: %v", dir, err)
 	}
-	for _, name := range files {
+	for _, name := range datatest.Pick(t, files) {
 		data, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)
@@ -116,65 +114,11 @@ func TestCountTokensOfRealText(t *testing.T) {
 // behind a space.
 func TestCountTokensHoldsLittle(t *testing.T) {
 	CountTokens("the vocabulary is loaded")
-	for _, unit := range []string{"_a", "1,", "c29tZQ+/", ". "} {
-		text := strings.Repeat(unit, 2<<20/len(unit))
+	for _, unit := range datatest.Pick(t, []string{"_a", "1,", "c29tZQ+/", ". "}) {
+		text := strings.Repeat(unit, 1<<19/len(unit))
 		held := heldMost(func() { CountTokens(text) })
-		if held > 48<<20 {
+		if held > 16<<20 {
 			t.Errorf("%q: %d MB were held to count one", unit, held>>20)
-		}
-	}
-}
-
-// heldMost gives the most bytes of the heap that were in use at once while do
-// ran, over those before it.
-func heldMost(do func()) uint64 {
-	live := func() uint64 {
-		runtime.GC()
-		var m runtime.MemStats
-		runtime.ReadMemStats(&m)
-		return m.HeapAlloc
-	}
-	base := live()
-	most := base
-	stop, stopped := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(stopped)
-		for {
-			select {
-			case <-stop:
-				return
-			default:
-				most = max(most, live())
-			}
-		}
-	}()
-	do()
-	close(stop)
-	<-stopped
-	return most - base
-}
-
-// Twice the text takes about twice the time, whatever it is.
-func TestCountTokensInLinearTime(t *testing.T) {
-	size := 512 << 10
-	if child.Memory != 512<<20 { // the race detector makes everything ten times as slow
-		size /= 8
-	}
-	count := func(unit string, size int) time.Duration {
-		text := strings.Repeat(unit, size/len(unit))
-		best := time.Hour
-		for range 3 {
-			begun := processorTime() // other programs take time too
-			CountTokens(text)
-			best = min(best, processorTime()-begun)
-		}
-		return best
-	}
-	for name, unit := range hostileTokens {
-		once, twice := count(unit, size), count(unit, 2*size)
-		t.Logf("figure: tokens of %s: %d KB in %v, twice that in %v", name, size>>10, once.Round(time.Millisecond), twice.Round(time.Millisecond))
-		if twice > 3*once+200*time.Millisecond {
-			t.Errorf("%s: %v, then %v for twice the text", name, once, twice)
 		}
 	}
 }
