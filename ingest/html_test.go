@@ -94,7 +94,7 @@ func overlap(got, want map[string]int) (precision, recall float64) {
 	return float64(common) / float64(max(all, 1)), float64(common) / float64(max(wanted, 1))
 }
 
-// What a page says of itself in JSON-LD, microdata and meta elements.
+// Metadata in JSON-LD and meta elements.
 func TestHTMLMeta(t *testing.T) {
 	for _, tt := range []struct {
 		name, page string
@@ -104,8 +104,6 @@ func TestHTMLMeta(t *testing.T) {
 			{"@type":"Article","datePublished":"2024-03-31","dateModified":"2024-04-01","author":[{"name":"Ada \u202eMarsh"},{"name":"Bo Lind"}],"inLanguage":"en"}]}</script><p>Text`,
 			map[string]string{"date": "2024-03-31", "updated": "2024-04-01", "author": "Ada Marsh, Bo Lind", "language": "en"}},
 		{"no json", `<script type="application/ld+json">{"datePublished":</script><p>Text`, nil},
-		{"microdata", `<div itemscope><span itemprop="author" itemscope>By <b itemprop="name">Ada Marsh</b></span><time itemprop="datePublished" datetime="2024-03-31">March</time> Text</div>`,
-			map[string]string{"date": "2024-03-31", "author": "Ada Marsh"}},
 		{"meta first", `<meta property="article:published_time" content="2023-01-02"><meta name="dc.creator" content="Bo Lind"><meta http-equiv="content-language" content="de">
 			<script type="application/ld+json">{"datePublished":"2024-03-31","author":"Ada"}</script><p>Text`,
 			map[string]string{"date": "2023-01-02", "author": "Bo Lind", "language": "de"}},

@@ -48,9 +48,7 @@ func AsciiDoc(doc *Document, data []byte) error {
 	}
 	r.flush()
 	r.b.into(doc)
-	if doc.Title == "" && len(doc.Sections) > 0 && doc.Sections[0].Level == 1 {
-		doc.Title = doc.Sections[0].Heading
-	}
+	doc.titleFromHeading(1)
 	return nil
 }
 

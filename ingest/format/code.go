@@ -49,13 +49,7 @@ func Code(doc *Document, data []byte) error {
 		w.lines[0] = "" // the program that runs it
 	}
 	w.language = languageOf(doc.Path)
-	found := false
-	if strings.EqualFold(path.Ext(doc.Path), ".go") {
-		w.parts, found = goParts(src)
-	}
-	if !found {
-		w.scan()
-	}
+	w.scan()
 	w.write()
 	w.b.into(doc)
 	return nil

@@ -150,3 +150,14 @@ func (doc *Document) SetReader(reader string) {
 type SkipError struct{ Reason string }
 
 func (e *SkipError) Error() string { return e.Reason }
+
+// titleFromHeading takes the first heading for the title if there is no other,
+// unless its level is deeper than deepest.
+func (doc *Document) titleFromHeading(deepest int) {
+	if doc.Title == "" && len(doc.Sections) > 0 && doc.Sections[0].Level <= deepest {
+		doc.Title = doc.Sections[0].Heading
+	}
+}
+
+// anyLevel is the deepest level of headings.
+const anyLevel = 1 << 10

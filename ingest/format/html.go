@@ -32,9 +32,7 @@ func HTML(doc *Document, data []byte) error {
 	w.block(content)
 	w.flush()
 	b.into(doc)
-	if doc.Title == "" && len(doc.Sections) > 0 {
-		doc.Title = doc.Sections[0].Heading
-	}
+	doc.titleFromHeading(anyLevel)
 	return nil
 }
 

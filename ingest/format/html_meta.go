@@ -9,13 +9,12 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// A pageHead gathers what a page says of itself. What stands in its meta
-// elements counts for more than JSON-LD and that for more than microdata.
+// A pageHead gathers the metadata of a page. Its meta elements take precedence
+// over JSON-LD.
 type pageHead struct {
-	doc       *Document
-	tags      []string
-	linked    []string // JSON-LD
-	microdata map[string]string
+	doc    *Document
+	tags   []string
+	linked []string // JSON-LD
 }
 
 // readHead reads the title and metadata of a page.
@@ -23,7 +22,7 @@ func readHead(doc *Document, root *html.Node) {
 	if t := find(root, func(n *html.Node) bool { return n.DataAtom == atom.Title && n.Namespace == "" }); t != nil {
 		doc.Title = oneLine(Clean(rawText(t)))
 	}
-	h := pageHead{doc: doc, microdata: make(map[string]string)}
+	h := pageHead{doc: doc}
 	for n := range root.Descendants() {
 		if n.Type == html.ElementNode {
 			h.element(n)
@@ -32,9 +31,6 @@ func readHead(doc *Document, root *html.Node) {
 	doc.setMeta("tags", strings.Join(h.tags, ", "))
 	for _, data := range h.linked {
 		h.jsonLD(data)
-	}
-	for _, key := range []string{"author", "date", "updated", "language"} {
-		doc.setMeta(key, h.microdata[key])
 	}
 }
 
@@ -54,9 +50,6 @@ func (h *pageHead) element(n *html.Node) {
 		if kind, _ := attr(n, "type"); strings.EqualFold(strings.TrimSpace(kind), "application/ld+json") {
 			h.linked = append(h.linked, rawText(n))
 		}
-	}
-	if property, ok := attr(n, "itemprop"); ok {
-		h.property(n, property)
 	}
 }
 
@@ -92,30 +85,6 @@ func (h *pageHead) meta(n *html.Node) {
 // schemaKeys are the properties of schema.org that are kept, and as what.
 var schemaKeys = map[string]string{
 	"datePublished": "date", "dateCreated": "date", "dateModified": "updated", "author": "author", "inLanguage": "language",
-}
-
-// property notes microdata: the first of each kind.
-func (h *pageHead) property(n *html.Node, names string) {
-	for _, name := range strings.Fields(names) {
-		key := schemaKeys[name]
-		if key == "" || h.microdata[key] != "" {
-			continue
-		}
-		value, ok := attr(n, "content")
-		if !ok {
-			value, ok = attr(n, "datetime")
-		}
-		if !ok {
-			inner := n
-			if in := find(n, func(c *html.Node) bool { p, _ := attr(c, "itemprop"); return p == "name" }); in != nil {
-				inner = in
-			}
-			value = seenText(inner)
-		}
-		if value = oneLine(value); len(value) <= 200 { // longer is no name and no date
-			h.microdata[key] = value
-		}
-	}
 }
 
 // jsonLD takes the first object with a date or an author. What is no JSON says

@@ -55,7 +55,7 @@ var languages = map[string]language{
 	".ts": scriptLanguage, ".mts": scriptLanguage, ".cts": scriptLanguage, ".tsx": scriptLanguage,
 	".java": classLanguage, ".cs": classLanguage, ".kt": classLanguage, ".kts": classLanguage, ".swift": classLanguage, ".scala": classLanguage, ".groovy": classLanguage,
 	".c": cLanguage, ".h": cLanguage, ".cc": cLanguage, ".cpp": cLanguage, ".cxx": cLanguage, ".hh": cLanguage, ".hpp": cLanguage, ".m": cLanguage,
-	".go": {line: slashes, block: starred, text: []string{"`"}, declares: regexp.MustCompile(`^(?:func\s+(?:\([^()]+\)\s*)?|type\s+)(\w+)`)},
+	".go": {line: slashes, block: starred, text: []string{"`"}, declares: regexp.MustCompile(`^(func\s+(?:\([^()]+\)\s*)?\w+|(?:type|var|const)\s+\w+|(?:type|var|const)\b)`)},
 	".py": {line: []string{"#"}, text: []string{`"""`, "'''"}, attached: "@", declares: regexp.MustCompile(`^\s*(?:async\s+)?(?:def|class)\s+(\w+)`)},
 	".rs": {line: slashes, block: starred, attached: "#", declares: regexp.MustCompile(
 		`^\s*(?:pub(?:\([^()]+\))?\s+)?(?:default\s+|const\s+|async\s+|unsafe\s+|extern\s+"[^"]*"\s+)*(?:fn|struct|enum|union|trait|mod|type|macro_rules!)\s+(\w+)|^\s*(?:unsafe\s+)?(impl\b[^{;]+?)\s*(?:\{|where|$)`)},

@@ -2,75 +2,89 @@ package format
 
 import "strings"
 
-// environment reads what stands between \begin and \end.
+// environment reads what is between \begin and \end, or as much of it as its
+// kind asks for, and returns where to read on.
 func (r *texReader) environment(name string, at, end, depth int) int {
 	bare := strings.TrimSuffix(strings.TrimSpace(name), "*")
-	close := `\end{` + name + `}`
-	switch bare {
-	case "verbatim", "lstlisting", "minted", "Verbatim", "alltt", "comment", "filecontents":
-		n := strings.Index(r.src[at:end], close)
+	closing := `\end{` + name + `}`
+	kind := texEnvironments[bare]
+	if kind == "table" && r.math {
+		return at
+	}
+	switch kind {
+	case "code":
+		n := strings.Index(r.src[at:end], closing)
 		if n < 0 {
 			n = end - at
 		}
-		if bare != "comment" && bare != "filecontents" {
-			r.flush()
-			from := at
-			if bare == "minted" || bare == "lstlisting" || bare == "Verbatim" {
-				from = r.skipBracket(at, at+n)
-				if bare == "minted" {
-					if _, to, ok := r.argument(from, at+n); ok {
-						from = to + 1
-					}
-				}
-			}
-			r.b.line = r.lineAt(from) + 1
-			r.b.Code(r.src[from : at+n])
-		}
-		return min(end, at+n+len(close))
-	case "itemize", "enumerate", "description", "compactitem", "compactenum":
-		return r.list(bare, close, at, end, depth)
-	case "tabular", "tabularx", "longtable", "tabu", "tblr", "array", "tabulary":
-		if r.math {
-			break
-		}
-		to := r.closing(name, at, end)
-		r.table(bare, at, to, depth)
-		return min(end, to+len(close))
-	case "equation", "align", "gather", "multline", "displaymath", "eqnarray", "math", "alignat", "flalign":
-		to := r.closing(name, at, end)
-		from := at
-		if bare == "alignat" {
-			if _, behind, ok := r.argument(at, to); ok {
-				from = behind + 1
+		r.flush()
+		from := r.skipBracket(at, at+n)
+		if bare == "minted" {
+			if _, to, ok := r.argument(from, at+n); ok {
+				from = to + 1
 			}
 		}
-		r.display(from, to, depth)
-		return min(end, to+len(close))
-	case "tikzpicture", "pspicture", "picture", "thebibliography", "pgfplots", "axis":
+		r.b.line = r.lineAt(from) + 1
+		r.b.Code(r.src[from : at+n])
+		return min(end, at+n+len(closing))
+	case "table", "formula", "dropped":
 		to := r.closing(name, at, end)
-		if bare == "thebibliography" {
-			r.bibliography(at, to, depth)
+		if kind == "table" {
+			r.table(bare, at, to)
+		} else if kind == "formula" {
+			if _, after, ok := r.argument(at, to); ok && bare == "alignat" {
+				at = after + 1
+			}
+			r.formula(at, to, depth, true)
 		}
-		return min(end, to+len(close))
+		return min(end, to+len(closing))
+	}
+	r.flush()
+	switch kind {
+	case "list":
+		number := -1
+		if bare == "enumerate" || bare == "compactenum" {
+			number = 0
+		}
+		r.beginList(number)
+		return r.skipOptions(at, end)
+	case "bibliography":
+		r.heading(2, "References", slug(r.slugs, "References"), at)
+		r.beginList(-1)
+		if _, to, ok := r.argument(at, end); ok { // the widest label
+			return to + 1
+		}
 	case "abstract":
-		r.flush()
-		r.b.line = r.lineAt(at)
-		r.b.Heading(2, "Abstract", slug(r.slugs, "Abstract"))
-	case "figure", "table", "wrapfigure", "minipage", "multicols", "center", "quote", "quotation", "titlepage", "frame", "block":
-		r.flush()
+		r.heading(2, "Abstract", slug(r.slugs, "Abstract"), at)
+	case "sized":
 		at = r.skipOptions(at, end)
-		if bare == "minipage" || bare == "multicols" || bare == "wrapfigure" {
-			for at < end && r.src[at] == '{' && r.ends[at] > 0 && int(r.ends[at]) < end {
-				at = int(r.ends[at]) + 1
-			}
+		for at < end && r.src[at] == '{' && r.ends[at] > 0 && int(r.ends[at]) < end {
+			at = int(r.ends[at]) + 1
 		}
 	default:
-		r.flush()
+		return r.skipOptions(at, end)
 	}
 	return at
 }
 
-// closing gives where the environment ends that begins right before at.
+// maxTeXLists is how deep lists are told apart.
+const maxTeXLists = 8
+
+func (r *texReader) beginList(number int) {
+	if len(r.lists) <= maxTeXLists {
+		r.lists = append(r.lists, texList{number: number})
+	}
+}
+
+func (r *texReader) endEnvironment(name string) {
+	switch texEnvironments[name] {
+	case "list", "bibliography":
+		r.flush()
+		r.lists = r.lists[:max(0, len(r.lists)-1)]
+	}
+}
+
+// closing returns where the environment ends that begins right before at.
 func (r *texReader) closing(name string, at, end int) int {
 	open, close := `\begin{`+name+`}`, `\end{`+name+`}`
 	for depth, from := 1, at; ; {
@@ -86,60 +100,31 @@ func (r *texReader) closing(name string, at, end int) int {
 	}
 }
 
-func (r *texReader) list(name, close string, at, end, depth int) int {
-	if len(r.lists) > 8 || depth > maxTeXDepth-2 {
-		return at
-	}
-	r.flush()
-	to := r.closing(strings.TrimSuffix(strings.TrimPrefix(close, `\end{`), "}"), at, end)
-	number := -1
-	if strings.HasSuffix(name, "enumerate") || name == "compactenum" {
-		number = 0
-	}
-	r.lists = append(r.lists, texList{number: number})
-	r.read(r.skipOptions(at, to), to, depth+1)
-	r.flush()
-	r.lists = r.lists[:len(r.lists)-1]
-	return min(end, to+len(close))
+// A texTable gathers the cells of a table.
+type texTable struct {
+	rows  [][]string
+	lines []int
+	cells []string // of the current row
+	ruled bool     // a line follows the first row, which names the columns
 }
 
-// table writes the rows of a table. What stands over the first line across is
-// taken for the names of its columns.
-func (r *texReader) table(name string, at, end, depth int) {
+var texRules = strings.NewReplacer(`\hline`, `      `, `\toprule`, `        `, `\midrule`, `        `, `\bottomrule`, `           `)
+
+// table writes the rows of a table.
+func (r *texReader) table(name string, at, end int) {
 	r.flush()
 	at = r.skipOptions(at, end)
-	for range 2 {
+	sizes := 1
+	if name == "tabularx" || name == "tabulary" {
+		sizes = 2
+	}
+	for range sizes {
 		if at < end && r.src[at] == '{' && r.ends[at] > 0 && int(r.ends[at]) < end {
 			at = int(r.ends[at]) + 1
-			if name != "tabularx" && name != "tabulary" {
-				break
-			}
 		}
 	}
-	type row struct {
-		cells []string
-		ruled bool
-		line  int
-	}
-	var rows []row
-	var cells []string
-	ruled := false
+	var t texTable
 	from := at
-	cell := func(to int) {
-		text := r.src[from:to]
-		for _, rule := range []string{`\hline`, `\toprule`, `\midrule`, `\bottomrule`} {
-			if strings.Contains(text, rule) {
-				ruled = true
-				text = strings.ReplaceAll(text, rule, strings.Repeat(" ", len(rule)))
-			}
-		}
-		start := from + len(text) - len(strings.TrimLeft(text, " \n\t"))
-		if len(cells) == 0 && len(rows) > 0 && ruled {
-			rows[len(rows)-1].ruled = true
-		}
-		ruled = false
-		cells = append(cells, oneLine(r.cell(start, to)))
-	}
 	for i := at; i < end; i++ {
 		switch r.src[i] {
 		case '%':
@@ -149,75 +134,49 @@ func (r *texReader) table(name string, at, end, depth int) {
 				i = to
 			}
 		case '&':
-			cell(i)
+			r.tableCell(&t, from, i)
 			from = i + 1
 		case '\\':
-			if strings.HasPrefix(r.src[i:end], `\\`) || strings.HasPrefix(r.src[i:end], `\tabularnewline`) {
-				cell(i)
-				rows = append(rows, row{cells, false, r.lineAt(from)})
-				cells = nil
-				_, i = r.command(i, end)
-				i = r.skipBracket(i, end)
-				from = i
-				i--
-			} else {
+			if !strings.HasPrefix(r.src[i:end], `\\`) && !strings.HasPrefix(r.src[i:end], `\tabularnewline`) {
 				i++
+				break
 			}
+			r.tableCell(&t, from, i)
+			r.tableRow(&t, from)
+			_, i = r.command(i, end)
+			from = r.skipBracket(i, end)
+			i = from - 1
 		}
 	}
 	if from < end {
-		cell(end)
-		if strings.Join(cells, "") != "" {
-			rows = append(rows, row{cells, false, r.lineAt(from)})
+		r.tableCell(&t, from, end)
+		if strings.Join(t.cells, "") != "" {
+			r.tableRow(&t, from)
 		}
 	}
 	var header []string
-	if len(rows) > 1 && rows[0].ruled {
-		for _, c := range rows[0].cells {
+	if len(t.rows) > 1 && t.ruled {
+		for _, c := range t.rows[0] {
 			header = append(header, oneLine(Clean(c)))
 		}
-		rows = rows[1:]
+		t.rows, t.lines = t.rows[1:], t.lines[1:]
 	}
-	for _, row := range rows {
-		r.b.line = row.line
-		r.b.Row(header, row.cells)
+	for i, row := range t.rows {
+		r.b.line = t.lines[i]
+		r.b.Row(header, row)
 	}
 	r.b.last = kindNone // rows of the next table are not of this one
 }
 
-// cell gives the text of a table's cell.
-func (r *texReader) cell(start, end int) string {
-	if start >= end {
-		return ""
+func (r *texReader) tableCell(t *texTable, from, to int) {
+	text := texRules.Replace(r.src[from:to])
+	if len(t.cells) == 0 && len(t.rows) == 1 && text != r.src[from:to] {
+		t.ruled = true
 	}
-	return r.plain(start, end)
+	from += len(text) - len(strings.TrimLeft(text, " \n\t"))
+	t.cells = append(t.cells, oneLine(r.plain(min(from, to), to)))
 }
 
-// bibliography writes the entries of a list of references as a list.
-func (r *texReader) bibliography(at, end, depth int) {
-	r.flush()
-	if _, to, ok := r.argument(at, end); ok {
-		at = to + 1
-	}
-	r.b.line = r.lineAt(at)
-	r.b.Heading(2, "References", slug(r.slugs, "References"))
-	for entry := at; entry < end; {
-		n := strings.Index(r.src[entry:end], `\bibitem`)
-		if n < 0 {
-			break
-		}
-		from := entry + n + len(`\bibitem`)
-		key, to, ok := r.argument(from, end)
-		if !ok {
-			entry = from
-			continue
-		}
-		next := strings.Index(r.src[to:end], `\bibitem`)
-		if next < 0 {
-			next = end - to
-		}
-		r.b.line = r.lineAt(from)
-		r.b.Item(0, "-", "["+r.src[key:to]+"] "+strings.ReplaceAll(r.plain(to+1, to+next), "\n", " "))
-		entry = to + next
-	}
+func (r *texReader) tableRow(t *texTable, from int) {
+	t.rows, t.lines, t.cells = append(t.rows, t.cells), append(t.lines, r.lineAt(from)), nil
 }

@@ -1,8 +1,33 @@
 package format
 
+// texKinds are the commands with an argument that means something, by what
+// [texReader.withArgument] does with it.
+var texKinds = map[string]string{
+	"part": "heading", "chapter": "heading", "section": "heading", "subsection": "heading", "subsubsection": "heading",
+	"paragraph": "heading", "subparagraph": "heading", "frametitle": "heading",
+	"begin": "begin", "end": "end", "caption": "caption", "bibitem": "entry",
+	"title": "about", "author": "about", "date": "about", "subtitle": "about", "keywords": "about",
+	"footnote": "note", "thanks": "note", "href": "skip", "url": "raw", "path": "raw", "nolinkurl": "raw",
+	"cite": "label", "citep": "label", "citet": "label", "citeauthor": "label", "citeyear": "label", "parencite": "label", "textcite": "label", "autocite": "label",
+	"ref": "label", "eqref": "label", "autoref": "label", "cref": "label", "Cref": "label", "pageref": "label", "nameref": "label",
+	"frac": "fraction", "dfrac": "fraction", "tfrac": "fraction", "binom": "fraction", "sqrt": "root",
+}
+
 // texLevels are the levels of the commands that begin a section.
 var texLevels = map[string]int{
 	"part": 1, "chapter": 1, "section": 2, "subsection": 3, "subsubsection": 4, "paragraph": 5, "subparagraph": 6, "frametitle": 3,
+}
+
+// texEnvironments are the environments that are more than text, by what
+// [texReader.environment] does with them.
+var texEnvironments = map[string]string{
+	"verbatim": "code", "lstlisting": "code", "minted": "code", "Verbatim": "code", "alltt": "code",
+	"itemize": "list", "enumerate": "list", "description": "list", "compactitem": "list", "compactenum": "list",
+	"tabular": "table", "tabularx": "table", "longtable": "table", "tabu": "table", "tblr": "table", "array": "table", "tabulary": "table",
+	"equation": "formula", "align": "formula", "gather": "formula", "multline": "formula", "displaymath": "formula", "eqnarray": "formula",
+	"math": "formula", "alignat": "formula", "flalign": "formula",
+	"comment": "dropped", "filecontents": "dropped", "tikzpicture": "dropped", "pspicture": "dropped", "picture": "dropped", "pgfplots": "dropped", "axis": "dropped",
+	"minipage": "sized", "multicols": "sized", "wrapfigure": "sized", "abstract": "abstract", "thebibliography": "bibliography",
 }
 
 // texDropped are commands that say nothing to a reader, with the number of

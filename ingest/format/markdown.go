@@ -37,9 +37,7 @@ func Markdown(doc *Document, data []byte) error {
 	var b builder
 	markdownInto(&b, src, make(map[string]int), mdx, above)
 	b.into(doc)
-	if doc.Title == "" && len(doc.Sections) > 0 && doc.Sections[0].Level == 1 {
-		doc.Title = doc.Sections[0].Heading
-	}
+	doc.titleFromHeading(1)
 	return nil
 }
 

@@ -15,23 +15,19 @@ const (
 	maxOutputBytes = 2000
 )
 
-// A notebook is what is read of a Jupyter file (nbformat 4, and 3 with its
-// worksheets).
+// A notebook is what is read of a Jupyter file (nbformat 4).
 type notebook struct {
 	Metadata struct {
 		Title    string
 		Authors  []struct{ Name string }
 		Language struct{ Name string } `json:"language_info"`
 	}
-	Cells      []notebookCell
-	Worksheets []struct{ Cells []notebookCell }
+	Cells []notebookCell
 }
 
 type notebookCell struct {
 	Type    string    `json:"cell_type"`
-	Level   int       // of a heading, in nbformat 3
 	Source  manyLines // of any cell
-	Input   manyLines // of code, in nbformat 3
 	Outputs []struct {
 		Text  manyLines // what was printed
 		Error string    `json:"ename"`
@@ -80,12 +76,8 @@ func Notebook(doc *Document, data []byte) error {
 		}
 		return fmt.Errorf("it is not a valid notebook: %w", err)
 	}
-	cells := book.Cells
-	for _, sheet := range book.Worksheets {
-		cells = append(cells, sheet.Cells...)
-	}
-	if cells == nil {
-		return errors.New("it is not a notebook: it has no cells")
+	if book.Cells == nil {
+		return errors.New("it is not a notebook of format 4: it has no cells; open it in Jupyter and save it again")
 	}
 	doc.setMeta("title", book.Metadata.Title)
 	var names []string
@@ -95,14 +87,12 @@ func Notebook(doc *Document, data []byte) error {
 	doc.setMeta("author", strings.Join(names, ", "))
 	var b builder
 	slugs := make(map[string]int)
-	for _, c := range cells {
+	for _, c := range book.Cells {
 		switch c.Type {
 		case "markdown", "raw":
 			markdownInto(&b, strings.ReplaceAll(string(c.Source), "\r\n", "\n"), slugs, false, -1)
-		case "heading":
-			b.Heading(max(1, c.Level), string(c.Source), slug(slugs, oneLine(Clean(string(c.Source)))))
 		case "code":
-			b.Code(string(c.Source) + string(c.Input))
+			b.Code(string(c.Source))
 			for _, o := range c.Outputs {
 				b.Code(beginning(string(o.Text) + string(o.Data.Plain)))
 				if o.Error != "" {
@@ -112,9 +102,7 @@ func Notebook(doc *Document, data []byte) error {
 		}
 	}
 	b.into(doc)
-	if doc.Title == "" && len(doc.Sections) > 0 && doc.Sections[0].Level == 1 {
-		doc.Title = doc.Sections[0].Heading
-	}
+	doc.titleFromHeading(1)
 	return nil
 }
 

@@ -28,9 +28,7 @@ func Org(doc *Document, data []byte) error {
 	}
 	r.flush()
 	r.b.into(doc)
-	if doc.Title == "" && len(doc.Sections) > 0 {
-		doc.Title = doc.Sections[0].Heading
-	}
+	doc.titleFromHeading(anyLevel)
 	return nil
 }
 

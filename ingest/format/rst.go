@@ -41,9 +41,7 @@ func RST(doc *Document, data []byte) error {
 		s.next()
 	}
 	s.b.into(doc)
-	if doc.Title == "" && len(doc.Sections) > 0 {
-		doc.Title = doc.Sections[0].Heading
-	}
+	doc.titleFromHeading(anyLevel)
 	return nil
 }
 

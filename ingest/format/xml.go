@@ -62,9 +62,7 @@ func XML(doc *Document, data []byte) error {
 		doc.Partial = fmt.Sprintf("it is not valid XML behind line %d: %v", lineOf(d), err)
 	}
 	r.b.into(doc)
-	if doc.Title == "" && len(doc.Sections) > 0 {
-		doc.Title = doc.Sections[0].Heading
-	}
+	doc.titleFromHeading(anyLevel)
 	return nil
 }
 
