@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// YAML reads YAML line by line, without resolving or running anything in
-// it: every value stands behind the path of its keys, comments are text, and
-// the two outer levels of keys are headings, with their line for an anchor.
+// YAML reads YAML line by line, without resolving anything in it: the path of
+// its keys precedes every value, comments are text, and the two outer levels of
+// keys are headings with their line as anchor.
 func YAML(doc *Document, data []byte) error {
 	if err := lockFile(doc.Path); err != nil {
 		return err
@@ -18,9 +18,8 @@ func YAML(doc *Document, data []byte) error {
 	return readSettings(doc, data, (*settingsReader).yamlLine)
 }
 
-// TOML reads TOML, and the settings of key and value in sections that look
-// like it: each table is a section, every value stands behind its keys, and
-// comments are text.
+// TOML reads TOML, INI and similar settings: each table is a section, its keys
+// precede every value, and comments are text.
 func TOML(doc *Document, data []byte) error {
 	return readSettings(doc, data, (*settingsReader).tomlLine)
 }
@@ -42,7 +41,7 @@ func readSettings(doc *Document, data []byte, next func(r *settingsReader, line 
 		}
 	}
 	r.flush()
-	r.comment()
+	r.writeComment()
 	r.b.into(doc)
 	return nil
 }
@@ -50,12 +49,12 @@ func readSettings(doc *Document, data []byte, next func(r *settingsReader, line 
 type settingsReader struct {
 	b        builder
 	doc      *Document
-	number   int // of the line in hand
+	number   int // of the current line
 	stack    []setting
 	open     string // path of the headings whose section is open
 	comments []string
 
-	// The value in hand, which later lines may carry on.
+	// The current value, which later lines may continue.
 	at     string // its path
 	value  []string
 	glue   string // between the lines of the value
@@ -66,8 +65,8 @@ type settingsReader struct {
 	ini    bool
 }
 
-// A setting is a key, or the place of a member in a list, that what follows
-// with more indentation belongs to.
+// A setting is a key or a list member that contains the more indented lines
+// after it.
 type setting struct {
 	indent  int
 	name    string
@@ -76,7 +75,7 @@ type setting struct {
 	members int
 }
 
-// maxSettingDepth is how many keys are told apart in a path.
+// maxSettingDepth is the number of keys in a path.
 const maxSettingDepth = 64
 
 func (r *settingsReader) path() string {
@@ -93,8 +92,8 @@ func (r *settingsReader) path() string {
 	return out.String()
 }
 
-// comment writes the comment in hand.
-func (r *settingsReader) comment() {
+// writeComment writes the comment that was read.
+func (r *settingsReader) writeComment() {
 	if len(r.comments) > 0 {
 		r.b.line = r.number - len(r.comments)
 		r.b.Paragraph(strings.Join(r.comments, "\n"))
@@ -102,11 +101,11 @@ func (r *settingsReader) comment() {
 	}
 }
 
-// flush writes the value in hand.
+// flush writes the current value.
 func (r *settingsReader) flush() {
 	value := strings.TrimSpace(Clean(strings.Join(r.value, r.glue)))
 	if value != "" {
-		r.place()
+		r.endSections()
 		text := value
 		if r.at != "" {
 			text = r.at + ": " + value
@@ -127,8 +126,8 @@ func (r *settingsReader) flush() {
 	r.at, r.value, r.glue, r.block, r.until, r.square = "", r.value[:0], "\n", -1, "", 0
 }
 
-// place ends the sections that what comes next does not belong to.
-func (r *settingsReader) place() {
+// endSections ends the sections that the next value does not belong to.
+func (r *settingsReader) endSections() {
 	open, level := "", 1
 	for _, s := range r.stack {
 		if s.headed {
@@ -158,7 +157,7 @@ func (r *settingsReader) heading(level int) {
 	}
 }
 
-func (r *settingsReader) begin(at, value string) {
+func (r *settingsReader) beginValue(at, value string) {
 	r.at, r.value, r.began = at, append(r.value[:0], value), r.number
 }
 
@@ -174,11 +173,11 @@ func (r *settingsReader) yamlLine(line string) {
 	}
 	switch {
 	case trimmed == "":
-		r.comment()
+		r.writeComment()
 		return
 	case indent == 0 && (trimmed == "---" || strings.HasPrefix(trimmed, "--- ") || trimmed == "..."):
 		r.flush()
-		r.comment()
+		r.writeComment()
 		r.stack = r.stack[:0]
 		return
 	case trimmed[0] == '#':
@@ -188,13 +187,29 @@ func (r *settingsReader) yamlLine(line string) {
 	case trimmed[0] == '%' && indent == 0:
 		return
 	}
-	members := 0
-	for strings.HasPrefix(trimmed, "- ") || trimmed == "-" {
-		if members++; members > maxSettingDepth {
-			break
-		}
+	trimmed, indent, members := r.yamlMembers(trimmed, indent)
+	key, value, ok := yamlKey(trimmed)
+	switch {
+	case ok:
 		r.flush()
-		r.comment()
+		r.yamlPair(key, value, indent)
+	case trimmed == "":
+	case members:
+		r.beginValue(r.listPath(), trimmed)
+	case len(r.value) == 0:
+		r.beginValue(r.path(), trimmed)
+	default: // a value of several lines
+		r.value, r.glue = append(r.value, trimmed), " "
+	}
+}
+
+// yamlMembers reads the dashes at the start of a line, each of which begins a
+// member of a list. It returns the rest of the line and its indentation.
+func (r *settingsReader) yamlMembers(trimmed string, indent int) (rest string, at int, members bool) {
+	for n := 0; n < maxSettingDepth && (strings.HasPrefix(trimmed, "- ") || trimmed == "-"); n++ {
+		members = true
+		r.flush()
+		r.writeComment()
 		for n := len(r.stack); n > 0 && (r.stack[n-1].indent > indent || r.stack[n-1].indent == indent && r.stack[n-1].member); n-- {
 			r.stack = r.stack[:n-1]
 		}
@@ -208,41 +223,31 @@ func (r *settingsReader) yamlLine(line string) {
 		indent += len(trimmed) - len(rest)
 		trimmed = rest
 	}
-	key, value, ok := yamlKey(trimmed)
-	if !ok {
-		if trimmed != "" && members > 0 {
-			r.begin(r.listPath(), trimmed)
-		} else if trimmed != "" {
-			if len(r.value) == 0 {
-				r.begin(r.path(), trimmed)
-			} else {
-				r.value, r.glue = append(r.value, trimmed), " " // a value runs on
-			}
-		}
-		return
-	}
-	r.flush()
+	return trimmed, indent, members
+}
+
+// yamlPair reads a key with what is after it in its line.
+func (r *settingsReader) yamlPair(key, value string, indent int) {
 	for n := len(r.stack); n > 0 && r.stack[n-1].indent >= indent; n-- {
 		r.stack = r.stack[:n-1]
 	}
 	r.push(setting{indent: indent, name: oneLine(Clean(key))})
+	opens := value == "" || value[0] == '&' && !strings.Contains(value, " ") || value[0] == '#'
+	if n := len(r.stack); opens && n <= 2 && (n == 1 || !r.stack[0].member && r.stack[0].headed) && !r.stack[n-1].member {
+		r.heading(n)
+	}
+	r.writeComment()
 	switch {
-	case value == "" || value[0] == '&' && !strings.Contains(value, " ") || value[0] == '#':
-		if n := len(r.stack); n <= 2 && (n == 1 || !r.stack[0].member && r.stack[0].headed) && !r.stack[n-1].member {
-			r.heading(n)
-		}
-		r.comment()
+	case opens:
 	case (value[0] == '|' || value[0] == '>') && len(value) <= 4:
-		r.comment()
-		r.begin(r.path(), "")
+		r.beginValue(r.path(), "")
 		r.block = indent
 	default:
-		r.comment()
-		r.begin(r.path(), value)
+		r.beginValue(r.path(), value)
 	}
 }
 
-// listPath is the path of the list that the innermost member stands in.
+// listPath is the path of the list that the innermost member is in.
 func (r *settingsReader) listPath() string {
 	n := len(r.stack)
 	defer func(whole []setting) { r.stack = whole }(r.stack)
@@ -312,60 +317,73 @@ func (r *settingsReader) tomlLine(line string) {
 	switch {
 	case trimmed == "":
 		r.flush()
-		r.comment()
+		r.writeComment()
 		return
 	case trimmed[0] == '#' || r.ini && (trimmed[0] == ';' || trimmed[0] == '!'):
 		r.flush()
 		r.comments = append(r.comments, uncommented(trimmed, "#;!"))
 		return
 	}
-	if len(line) < maxCodeLine {
-		if m := tomlTable.FindStringSubmatch(trimmed); m != nil {
-			r.flush()
-			r.stack = append(r.stack[:0], setting{name: oneLine(Clean(strings.ReplaceAll(m[1], `"`, "")))})
-			if r.stack[0].name == "" {
-				r.stack = r.stack[:0]
-			} else {
-				r.heading(1)
-			}
-			r.comment()
-			return
-		}
-		if m := tomlKey.FindStringSubmatch(trimmed); m != nil && (r.ini || m[2] == "=") {
-			r.flush()
-			r.comment()
-			at := oneLine(Clean(strings.Trim(m[1], `"'`)))
-			if p := r.path(); p != "" {
-				at = p + "." + at
-			}
-			value := m[3]
-			for _, sign := range []string{`"""`, "'''"} {
-				if inner, ok := strings.CutPrefix(value, sign); ok && !r.ini && !strings.Contains(inner, sign) {
-					r.begin(at, inner)
-					r.until = sign
-					return
-				}
-			}
-			if strings.Count(value, `"`) == 2 {
-				value = unquote(value)
-			}
-			r.begin(at, value)
-			if !r.ini {
-				if strings.HasPrefix(value, "[") || strings.HasPrefix(value, "{") {
-					if r.square = brackets(value); r.square > 0 {
-						return
-					}
-				}
-				r.flush()
-			}
-			return
-		}
+	if len(line) < maxCodeLine && (r.tomlHeader(trimmed) || r.tomlPair(trimmed)) {
+		return
 	}
-	if len(r.value) > 0 { // a value runs on
+	if len(r.value) > 0 { // a value of several lines
 		r.value = append(r.value, trimmed)
 		return
 	}
-	r.begin(r.path(), trimmed)
+	r.beginValue(r.path(), trimmed)
+}
+
+// tomlHeader reads the name of a table.
+func (r *settingsReader) tomlHeader(line string) bool {
+	m := tomlTable.FindStringSubmatch(line)
+	if m == nil {
+		return false
+	}
+	r.flush()
+	r.stack = append(r.stack[:0], setting{name: oneLine(Clean(strings.ReplaceAll(m[1], `"`, "")))})
+	if r.stack[0].name == "" {
+		r.stack = r.stack[:0]
+	} else {
+		r.heading(1)
+	}
+	r.writeComment()
+	return true
+}
+
+// tomlPair reads a key with its value, or the beginning of it.
+func (r *settingsReader) tomlPair(line string) bool {
+	m := tomlKey.FindStringSubmatch(line)
+	if m == nil || !r.ini && m[2] != "=" {
+		return false
+	}
+	r.flush()
+	r.writeComment()
+	at := oneLine(Clean(strings.Trim(m[1], `"'`)))
+	if p := r.path(); p != "" {
+		at = p + "." + at
+	}
+	value := m[3]
+	for _, sign := range []string{`"""`, "'''"} {
+		if inner, ok := strings.CutPrefix(value, sign); ok && !r.ini && !strings.Contains(inner, sign) {
+			r.beginValue(at, inner)
+			r.until = sign
+			return true
+		}
+	}
+	if strings.Count(value, `"`) == 2 {
+		value = unquote(value)
+	}
+	r.beginValue(at, value)
+	if !r.ini {
+		if strings.HasPrefix(value, "[") || strings.HasPrefix(value, "{") {
+			r.square = max(0, brackets(value))
+		}
+		if r.square == 0 {
+			r.flush()
+		}
+	}
+	return true
 }
 
 // brackets counts how many more brackets a line opens than it closes, outside

@@ -186,57 +186,76 @@ func (r *xmlReader) end() {
 		return
 	}
 	text := strings.Join(e.text, "")
-	blank := strings.TrimSpace(text) == ""
 	if n > 0 {
-		outer := &r.open[n-1]
-		prose := xmlProse[e.name] || xmlHeading[e.name] || xmlCode[e.name] && !outer.mixed
-		if prose && blank && len(e.values) > 0 { // all its words stand in elements
-			text, blank = strings.Join(e.values, " "), false
-			e.values = nil
+		if !r.isProse(e) && r.addValue(&r.open[n-1], e, text) {
+			return
 		}
-		switch {
-		case outer.mixed && !xmlProse[e.name] && !strings.Contains(text, "\n\n"):
-			outer.text = append(outer.text, text) // words within a line
-			return
-		case !prose && !e.parent && len(e.values) == 0:
-			if !blank {
-				r.value(outer, e.name, text, e.line)
-			}
-			return
-		case !prose && !e.mixed && len(e.values) == 1 && blank:
-			r.value(outer, e.name, e.values[0], e.line)
-			return
-		case !prose && !e.parent && len(e.values) < 4 && len(text) < 300: // a value with attributes
-			for i, name := range e.names {
-				e.values[i] = named(name, e.values[i])
-			}
-			r.value(outer, e.name, strings.TrimSpace(text)+" ("+strings.Join(e.values, ", ")+")", e.line)
+		if r.isProse(e) && strings.TrimSpace(text) == "" { // all its words are in elements
+			text, e.values = strings.Join(e.values, " "), nil
+		}
+		if outer := &r.open[n-1]; outer.mixed && !xmlProse[e.name] && !strings.Contains(text, "\n\n") {
+			outer.text = append(outer.text, text)
 			return
 		}
 	}
 	r.seal()
 	r.b.line = e.line
+	r.writeElement(e, text)
+}
+
+// isProse reports whether an element is a block of text rather than data.
+func (r *xmlReader) isProse(e xmlElement) bool {
+	return xmlProse[e.name] || xmlHeading[e.name] || xmlCode[e.name] && !r.open[len(r.open)-1].mixed
+}
+
+// addValue adds an element that is not prose to the line of the one around it,
+// if it is short enough.
+func (r *xmlReader) addValue(outer *xmlElement, e xmlElement, text string) bool {
+	blank := strings.TrimSpace(text) == ""
 	switch {
-	case xmlHeading[e.name] && !blank:
+	case outer.mixed && !strings.Contains(text, "\n\n"):
+		outer.text = append(outer.text, text) // words within a line
+	case !e.parent && len(e.values) == 0:
+		if !blank {
+			r.value(outer, e.name, text, e.line)
+		}
+	case !e.mixed && len(e.values) == 1 && blank:
+		r.value(outer, e.name, e.values[0], e.line)
+	case !e.parent && len(e.values) < 4 && len(text) < 300: // a value with attributes
+		for i, name := range e.names {
+			e.values[i] = named(name, e.values[i])
+		}
+		r.value(outer, e.name, strings.TrimSpace(text)+" ("+strings.Join(e.values, ", ")+")", e.line)
+	default:
+		return false
+	}
+	return true
+}
+
+// writeElement writes an element on its own.
+func (r *xmlReader) writeElement(e xmlElement, text string) {
+	n := len(r.open)
+	if strings.TrimSpace(text) == "" {
+		r.row(e.names, e.values)
+		return
+	}
+	switch {
+	case xmlHeading[e.name]:
 		if len(r.b.sections) == 0 && n <= 3 {
 			r.doc.setMeta("title", text)
 		}
 		r.b.Heading(r.level(e.name), text, "")
-	case xmlCode[e.name] && !blank:
+	case xmlCode[e.name]:
 		r.b.Code(text)
-	case !blank && (xmlItem[e.name] || xmlProse[e.name] && n > 0 && xmlItem[r.open[n-1].name]):
+	case xmlItem[e.name] || xmlProse[e.name] && n > 0 && xmlItem[r.open[n-1].name]:
 		r.b.Item(0, "-", oneLine(text))
-	case xmlProse[e.name] && !blank:
+	case xmlProse[e.name]:
 		r.b.Paragraph(proseLines(text))
-	case !blank && len(text) > 300:
+	case len(text) > 300:
 		r.b.Paragraph(named(e.name, proseLines(text)))
-		text = ""
-		fallthrough
-	default:
-		if !blank && text != "" {
-			e.names, e.values = append(e.names, e.name), append(e.values, text)
-		}
 		r.row(e.names, e.values)
+	default:
+		r.row(append(e.names, e.name), append(e.values, text))
 	}
 }
 
