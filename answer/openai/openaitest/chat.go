@@ -7,26 +7,22 @@ import (
 	"time"
 )
 
-// chat answers a chat request.
+// chat replies to a chat request.
 func (x *exchange) chat() {
 	whole := x.whole()
 	if x.reply.Fault != "" && x.fail(whole) {
 		return
 	}
-	if !x.req.Stream || x.reply.Whole || x.reply.Fault == PlainJSON {
-		tokens := Split(x.reply.Text)
-		if !x.wait(x.first() + time.Duration(max(0, len(tokens)-1))*x.per()) {
-			return
-		}
-		x.w.Header().Set("Content-Type", "application/json")
-		if x.reply.Whole && x.broken(whole) {
-			return
-		}
-		x.write(whole)
-		x.sent = len(tokens)
+	if x.req.Stream && x.reply.Fault != PlainJSON {
+		x.stream()
 		return
 	}
-	x.stream()
+	tokens := Split(x.reply.Text)
+	if x.wait(x.first() + time.Duration(max(0, len(tokens)-1))*x.per()) {
+		x.w.Header().Set("Content-Type", "application/json")
+		x.write(whole)
+		x.sent = len(tokens)
+	}
 }
 
 func (x *exchange) first() time.Duration {
@@ -75,56 +71,10 @@ func (x *exchange) whole() string {
 			message["content"] = x.thoughts() + x.reply.Text
 		}
 	}
-	choice := map[string]any{"index": 0, "message": message, "finish_reason": x.finish()}
-	reply := map[string]any{
-		"id": fmt.Sprintf("chatcmpl-%d", x.req.N), "object": "chat.completion", "model": x.model(),
-		"choices": []any{choice}, "usage": x.usage(),
-	}
-	if x.reply.Whole {
-		switch x.reply.Fault {
-		case NoFinish:
-			delete(choice, "finish_reason")
-		case FinishNull:
-			choice["finish_reason"] = nil
-		case FinishUnknown:
-			choice["finish_reason"] = "gave_up"
-		case EmptyChoices:
-			reply["choices"] = []any{}
-		case NoUsage:
-			delete(reply, "usage")
-		}
-	}
-	return encode(reply)
-}
-
-// broken sends a whole reply with what goes wrong on its way, and says whether
-// something did.
-func (x *exchange) broken(whole string) bool {
-	switch x.reply.Fault {
-	case FirstTokenStall:
-		x.stall()
-	case MiddleStall:
-		x.write(whole[:len(whole)/2])
-		x.stall()
-	case Reset:
-		x.write(whole[:len(whole)/2])
-		x.cut("")
-	case CutJSON:
-		x.write(whole[:len(whole)-20])
-	case CutRune:
-		x.write(whole[:strings.Index(whole, "é")+1])
-	case Malformed:
-		x.write(strings.Replace(whole, ":", " ", 1))
-	case HugeText:
-		x.huge(`{"choices":[{"index":0,"message":{"content":"`, "a", `"},"finish_reason":"stop"}]}`)
-	case ByteByByte:
-		for _, b := range []byte(whole) {
-			x.write(string([]byte{b}))
-		}
-	default:
-		return false
-	}
-	return true
+	return encode(map[string]any{
+		"id": fmt.Sprintf("chatcmpl-%d", x.req.N), "object": "chat.completion", "model": x.model(), "usage": x.usage(),
+		"choices": []any{map[string]any{"index": 0, "message": message, "finish_reason": x.finish()}},
+	})
 }
 
 // thoughts are the reasoning as a part of the text.
@@ -156,7 +106,7 @@ func (x *exchange) deltas() []delta {
 	return out
 }
 
-// stream answers by server-sent events.
+// stream replies by server-sent events.
 func (x *exchange) stream() {
 	x.w.Header().Set("Content-Type", "text/event-stream")
 	x.w.Header().Set("Cache-Control", "no-cache")
@@ -196,8 +146,8 @@ func (x *exchange) stream() {
 	x.last(fault)
 }
 
-// before does what goes wrong before the first token, and says whether that
-// was all.
+// before plays a fault before the first token, and reports whether that ended the
+// reply.
 func (x *exchange) before(fault Fault) bool {
 	switch fault {
 	case FirstTokenStall:
@@ -234,8 +184,8 @@ func (x *exchange) before(fault Fault) bool {
 	return true
 }
 
-// middle does what goes wrong in place of the token d, and says whether that
-// ended the reply.
+// middle plays a fault in place of the token d, and reports whether that ended
+// the reply.
 func (x *exchange) middle(fault Fault, d delta) bool {
 	next := "data: " + x.chunk(map[string]any{d.field: d.text}, nil)
 	switch fault {
@@ -299,7 +249,7 @@ func (x *exchange) chunk(delta map[string]any, finish any) string {
 	})
 }
 
-// data sends one event, with the line ends that the fault asks for.
+// data sends one event, with the line ends of the fault.
 func (x *exchange) data(payload string) {
 	switch x.reply.Fault {
 	case LineCR:

@@ -7,9 +7,9 @@ import (
 	"unicode"
 )
 
-// Vector is the vector that the server gives for a text: each word adds or
-// takes one in a place that its hash chooses; unit length. Texts that share
-// words are near each other, the same text is always the same vector.
+// Vector is the server's vector of a text: each word adds or subtracts one at a
+// place that its hash chooses; unit length. Texts that share words are near each
+// other, and the same text always has the same vector.
 func Vector(text string, dimensions int) []float32 {
 	v := make([]float32, dimensions)
 	words := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
@@ -36,74 +36,29 @@ func Vector(text string, dimensions int) []float32 {
 	return v
 }
 
-type embedding struct {
-	Object    string `json:"object"`
-	Index     int    `json:"index"`
-	Embedding any    `json:"embedding"`
-}
-
-// embed answers an embeddings request.
+// embed replies to an embeddings request.
 func (x *exchange) embed() {
-	dimensions := x.h.Dimensions
-	if dimensions == 0 {
-		dimensions = 64
-	}
-	if x.reply.Fault == EmbedDimensions {
-		dimensions++
-	}
 	vector := x.h.Vector
 	if vector == nil {
+		dimensions := x.h.Dimensions
+		if dimensions == 0 {
+			dimensions = 64
+		}
 		vector = func(text string) []float32 { return Vector(text, dimensions) }
 	}
-	var data []embedding
+	data := []any{}
 	for i, text := range x.req.Inputs {
-		data = append(data, embedding{"embedding", i, vector(text)})
+		data = append(data, map[string]any{"object": "embedding", "index": i, "embedding": vector(text)})
 	}
-	if n := len(data); n > 0 {
-		last := &data[n-1]
-		switch x.reply.Fault {
-		case EmbedShort:
-			data = data[:n-1]
-		case EmbedLong:
-			data = append(data, embedding{"embedding", n, Vector("more", dimensions)})
-		case EmbedPermuted:
-			for i := range n / 2 {
-				data[i], data[n-1-i] = data[n-1-i], data[i]
-			}
-		case EmbedSameIndex:
-			last.Index = 0
-		case EmbedMixed:
-			last.Embedding = Vector("other", dimensions/2)
-		case EmbedZero:
-			last.Embedding = make([]float32, dimensions)
-		case EmbedNull:
-			last.Embedding = nil
-		case EmbedBase64:
-			last.Embedding = "AACAPwAAAAA="
-		}
-	}
-	body := encode(map[string]any{
+	x.object(encode(map[string]any{
 		"object": "list", "model": x.model(), "data": data,
 		"usage": map[string]any{"prompt_tokens": x.req.Tokens, "total_tokens": x.req.Tokens},
-	})
-	switch x.reply.Fault {
-	case EmbedNaN:
-		body = strings.Replace(body, `"embedding":[`, `"embedding":[NaN,`, 1)
-	case EmbedOverflow:
-		body = strings.Replace(body, `"embedding":[`, `"embedding":[1e39,`, 1)
-	case EmbedNothing:
-		body = "{}"
-	}
-	x.object(body, len(data))
+	}), len(data))
 }
 
-// object sends a reply that is one JSON object with so many parts, or what its
-// fault makes of it.
+// object sends a reply that is one JSON object with so many parts, or its fault.
 func (x *exchange) object(body string, parts int) {
-	if x.reply.Fault != "" && x.fail(body) {
-		return
-	}
-	if !x.wait(x.first()) {
+	if x.reply.Fault != "" && x.fail(body) || !x.wait(x.first()) {
 		return
 	}
 	x.w.Header().Set("Content-Type", "application/json")

@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// A Fault is one way in which a reply goes wrong.
+// A Fault is one way in which a reply fails.
 type Fault string
 
-// Faults of any endpoint: the reply is not what was asked for.
+// Faults of any endpoint.
 const (
 	RateLimit        Fault = "429"                      // no Retry-After
 	RateLimitSeconds Fault = "429 retry-after seconds"  // 1
 	RateLimitDate    Fault = "429 retry-after date"     // two seconds from now
 	RateLimitLong    Fault = "429 retry-after 9999"     // longer than anyone waits
-	Quota            Fault = "429 insufficient_quota"   // never comes right
+	Quota            Fault = "429 insufficient_quota"   // permanent
 	ServerError      Fault = "500"                      //
 	EchoHeaders      Fault = "500 echoes the request"   // with its key
 	HugeError        Fault = "500 with a huge body"     //
@@ -32,8 +32,8 @@ const (
 	NoModel          Fault = "404 model"                //
 	NoStreamOptions  Fault = "400 stream_options"       // only when they are sent
 	Redirect         Fault = "302 to another host"      // to Reply.Location
-	HeaderStall      Fault = "header stall"             // connected, and no word
-	HangUp           Fault = "closed before a word"     //
+	HeaderStall      Fault = "header stall"             // connected, and no byte
+	HangUp           Fault = "closed before a byte"     //
 	NotHTTP          Fault = "not http"                 // echoes the key in place of a status line
 	HugeHeader       Fault = "huge header"              //
 	HTML             Fault = "200 html"                 // a login page
@@ -82,107 +82,69 @@ const (
 	FinishUnknown     Fault = "finish_reason unknown"
 )
 
-// Faults of an embeddings reply.
-const (
-	EmbedShort      Fault = "one vector missing"
-	EmbedLong       Fault = "one vector too many"
-	EmbedPermuted   Fault = "vectors in another order" // harmless: the index is right
-	EmbedSameIndex  Fault = "one index twice"
-	EmbedMixed      Fault = "mixed dimensions"
-	EmbedDimensions Fault = "other dimensions"
-	EmbedZero       Fault = "zero vector"
-	EmbedNaN        Fault = "NaN"
-	EmbedOverflow   Fault = "1e39"
-	EmbedNull       Fault = "null vector"
-	EmbedBase64     Fault = "base64 vectors"
-	EmbedNothing    Fault = "empty object"
-)
-
-// Faults of a rerank reply.
-const (
-	RankShort     Fault = "one score missing"
-	RankLong      Fault = "one score too many"
-	RankPermuted  Fault = "scores in another order" // harmless: the index is right
-	RankSameIndex Fault = "one score's index twice"
-	RankNoIndex   Fault = "no index"
-	RankNull      Fault = "null score"
-	RankText      Fault = "score in words"
-	RankOverflow  Fault = "1e999"
-	RankNothing   Fault = "no results"
-)
-
-// statuses are the faults that are one small reply.
-func statusOf(f Fault) (status int, header, body string, ok bool) {
-	object := func(kind, code, message string) string {
-		return `{"error":{"message":"` + message + `","type":"` + kind + `","param":null,"code":"` + code + `"}}`
-	}
-	switch f {
-	case RateLimit, RateLimitSeconds, RateLimitDate, RateLimitLong:
-		switch f {
-		case RateLimitSeconds:
-			header = "1"
-		case RateLimitDate:
-			header = time.Now().Add(2 * time.Second).UTC().Format(http.TimeFormat)
-		case RateLimitLong:
-			header = "9999"
-		}
-		return 429, header, object("requests", "rate_limit_exceeded", "Rate limit reached"), true
-	case Quota:
-		return 429, "", object("insufficient_quota", "insufficient_quota", "You exceeded your current quota"), true
-	case ServerError:
-		return 500, "", object("server_error", "", "The server had an error"), true
-	case BadGateway:
-		return 502, "", "<html><body><h1>502 Bad Gateway</h1></body></html>", true
-	case Unavailable:
-		return 503, "", object("server_error", "", "The model is loading"), true
-	case GatewayTimeout:
-		return 504, "", "upstream request timeout", true
-	case Overloaded:
-		return 529, "", object("overloaded_error", "", "Overloaded"), true
-	case BadRequest:
-		return 400, "", object("invalid_request_error", "", "Unknown parameter"), true
-	case ContextLength:
-		return 400, "", object("invalid_request_error", "context_length_exceeded", "This model's maximum context length is 4096 tokens"), true
-	case ContentFilter:
-		return 400, "", object("invalid_request_error", "content_filter", "The prompt was filtered"), true
-	case Unauthorized:
-		return 401, "", object("invalid_request_error", "invalid_api_key", "Incorrect API key provided"), true
-	case Forbidden:
-		return 403, "", object("invalid_request_error", "forbidden", "No access to the model"), true
-	case NoModel:
-		return 404, "", object("invalid_request_error", "model_not_found", "The model does not exist"), true
-	case noRule:
-		return 500, "", object("server_error", "no_rule", "openaitest: no rule fits the request"), true
-	}
-	return 0, "", "", false
+// A status is a fault that is one small reply.
+type status struct {
+	code    int
+	message string // the error's, or the whole body where it begins with <
+	kind    string // of the error
+	name    string // its code
 }
 
-// status sends the fault that is one small reply.
+var statuses = map[Fault]status{
+	RateLimit:        {429, "Rate limit reached", "requests", "rate_limit_exceeded"},
+	RateLimitSeconds: {429, "Rate limit reached", "requests", "rate_limit_exceeded"},
+	RateLimitDate:    {429, "Rate limit reached", "requests", "rate_limit_exceeded"},
+	RateLimitLong:    {429, "Rate limit reached", "requests", "rate_limit_exceeded"},
+	Quota:            {429, "You exceeded your current quota", "insufficient_quota", "insufficient_quota"},
+	ServerError:      {500, "The server had an error", "server_error", ""},
+	BadGateway:       {502, "<html><body><h1>502 Bad Gateway</h1></body></html>", "", ""},
+	Unavailable:      {503, "The model is loading", "server_error", ""},
+	GatewayTimeout:   {504, "<html>upstream request timeout</html>", "", ""},
+	Overloaded:       {529, "Overloaded", "overloaded_error", ""},
+	BadRequest:       {400, "Unknown parameter", "invalid_request_error", ""},
+	ContextLength:    {400, "This model's maximum context length is 4096 tokens", "invalid_request_error", "context_length_exceeded"},
+	ContentFilter:    {400, "The prompt was filtered", "invalid_request_error", "content_filter"},
+	Unauthorized:     {401, "Incorrect API key provided", "invalid_request_error", "invalid_api_key"},
+	Forbidden:        {403, "No access to the model", "invalid_request_error", "forbidden"},
+	NoModel:          {404, "The model does not exist", "invalid_request_error", "model_not_found"},
+	noRule:           {500, "openaitest: no rule fits the request", "server_error", "no_rule"},
+}
+
+// status sends the fault that is one small reply, and reports whether it is one.
 func (x *exchange) status(f Fault) bool {
-	status, after, body, ok := statusOf(f)
+	s, ok := statuses[f]
 	if !ok {
 		return false
 	}
-	if after != "" {
-		x.w.Header().Set("Retry-After", after)
+	head := x.w.Header()
+	switch f {
+	case RateLimitSeconds:
+		head.Set("Retry-After", "1")
+	case RateLimitDate:
+		head.Set("Retry-After", time.Now().Add(2*time.Second).UTC().Format(http.TimeFormat))
+	case RateLimitLong:
+		head.Set("Retry-After", "9999")
 	}
-	x.w.Header().Set("Content-Type", "application/json")
+	body := s.message
 	if strings.HasPrefix(body, "<") {
-		x.w.Header().Set("Content-Type", "text/html")
+		head.Set("Content-Type", "text/html")
+	} else {
+		head.Set("Content-Type", "application/json")
+		body = encode(map[string]any{"error": map[string]any{"message": s.message, "type": s.kind, "param": nil, "code": s.name}})
 	}
-	x.w.WriteHeader(status)
+	x.w.WriteHeader(s.code)
 	x.write(body)
 	return true
 }
 
-// fail does what a fault of any endpoint does; false if it is none. whole is
-// the body of the right reply.
+// fail plays a fault of any endpoint, and reports whether it is one. whole is
+// the body of the correct reply.
 func (x *exchange) fail(whole string) bool {
 	head := x.w.Header()
 	switch f := x.reply.Fault; f {
 	case EchoHeaders:
 		x.w.WriteHeader(http.StatusInternalServerError)
-		x.write(`{"error":{"message":"bad request: Authorization: ` + x.r.Header.Get("Authorization") + ` ` + strings.ReplaceAll(x.req.User, `"`, `'`) + `"}}`)
+		x.write(encode(map[string]any{"error": map[string]any{"message": "bad request: Authorization: " + x.r.Header.Get("Authorization") + " " + x.req.User}}))
 	case HugeError:
 		x.w.WriteHeader(http.StatusInternalServerError)
 		x.huge(`{"error":{"message":"`, "a", `"}}`)
@@ -191,7 +153,7 @@ func (x *exchange) fail(whole string) bool {
 			return false
 		}
 		x.w.WriteHeader(http.StatusBadRequest)
-		x.write(`{"error":{"message":"Unrecognized request argument supplied: stream_options","type":"invalid_request_error","param":null,"code":null}}`)
+		x.write(`{"error":{"message":"Unrecognized request argument supplied: stream_options","type":"invalid_request_error","param":null}}`)
 	case Redirect:
 		http.Redirect(x.w, x.r, x.reply.Location, http.StatusFound)
 	case HeaderStall:
@@ -235,7 +197,7 @@ func (x *exchange) fail(whole string) bool {
 	return true
 }
 
-// huge sends head, then Handler.Huge bytes made of the filling, then tail.
+// huge sends head, then Handler.Huge bytes of the filling, then tail.
 func (x *exchange) huge(head, filling, tail string) {
 	x.write(head)
 	block := strings.Repeat(filling, 1<<16/len(filling))
@@ -266,8 +228,7 @@ func (x *exchange) hugeHeader() {
 	x.gone = true
 }
 
-// cut writes raw bytes on the connection and closes it, by a reset where the
-// connection can do that.
+// cut writes raw bytes on the connection and closes it, by a reset if possible.
 func (x *exchange) cut(raw string) {
 	conn, _, err := http.NewResponseController(x.w).Hijack()
 	if err != nil {

@@ -1,8 +1,8 @@
 // Package openaitest is a scripted OpenAI-compatible server for tests: real
-// HTTP, replies by rule or by function, latency for each token, and every way
-// in which such a server is known to fail.
+// HTTP, replies by rule or by function, latency for each token, and every known
+// way in which such a server fails.
 //
-// In a test, start one and give its address to a client:
+// In a test, start one and pass its address to a client:
 //
 //	h := &openaitest.Handler{Reply: openaitest.Rules(
 //		openaitest.Rule{Role: "judge", Prompt: regexp.MustCompile("tide"), Reply: openaitest.Reply{Text: "relevant"}},
@@ -27,33 +27,33 @@ import (
 )
 
 // A Handler serves POST /v1/chat/completions (streamed or whole), POST
-// /v1/embeddings, POST /v1/rerank and GET /v1/models. Its zero value answers every prompt with
-// "ok". Set the fields before the first request; it is safe for concurrent
-// requests.
+// /v1/embeddings, POST /v1/rerank and GET /v1/models. Its zero value replies "ok"
+// to every prompt. Set the fields before the first request; it is safe for
+// concurrent requests.
 type Handler struct {
-	// Reply decides on a chat request; nil answers "ok". It may be called by
-	// several requests at once.
+	// Reply makes the reply to a chat request; nil replies "ok". Several requests
+	// may call it at once.
 	Reply func(Request) Reply
-	// Embed decides on an embeddings request; only the Fault of its reply and
-	// what belongs to that are used. Nil means no fault.
+	// Embed makes the reply to an embeddings request, of which only the Fault and
+	// the latency are used. Nil means no fault.
 	Embed func(Request) Reply
-	// Rerank decides on a rerank request, in the same way as Embed.
+	// Rerank makes the reply to a rerank request, in the same way as Embed.
 	Rerank func(Request) Reply
 	// FirstToken passes before the first token of a reply, PerToken before
 	// each further one, unless the reply says otherwise.
 	FirstToken, PerToken time.Duration
 	// Dimensions is the length of the vectors; 0 means 64.
 	Dimensions int
-	// Vector, when set, gives the vectors in place of the function [Vector]. It
-	// may be called by several requests at once.
+	// Vector, when set, replaces the function [Vector]. Several requests may call
+	// it at once.
 	Vector func(text string) []float32
 	// Model is the one model listed by /v1/models; empty means "test-model".
 	Model string
-	// Key, when set, must come as bearer token; else the reply is 401.
+	// Key, when set, is the required bearer token; without it the reply is 401.
 	Key string
 	// Huge is the size in bytes of the replies that are too large; 0 means 300 MB.
 	Huge int64
-	// Done, when set, is called when a request has been dealt with.
+	// Done, when set, is called when a request has ended.
 	Done func(Exchange)
 
 	mu        sync.Mutex
@@ -81,18 +81,18 @@ type Request struct {
 // Prompt is System and User, joined by a newline.
 func (r Request) Prompt() string { return r.System + "\n" + r.User }
 
-// An Exchange is a request and what became of it.
+// An Exchange is a request and how it ended.
 type Exchange struct {
 	Request
 	Sent  int  // tokens of the reply that were written
-	Gone  bool // the client left before the reply had ended
+	Gone  bool // the client left before the reply ended
 	Ended bool
 	Start time.Time
 	First time.Time // when the first token of a stream was written; zero if none was
 	End   time.Time
 }
 
-// A Reply is what to answer.
+// A Reply is what to reply.
 type Reply struct {
 	Text string
 	// Reasoning comes before the text: in the field that ReasoningField names
@@ -102,25 +102,22 @@ type Reply struct {
 	ReasoningField string
 	// Finish is the finish reason; empty means "stop".
 	Finish string
-	// FirstToken and PerToken take the place of the handler's when not 0.
+	// FirstToken and PerToken replace those of the handler when not 0.
 	FirstToken, PerToken time.Duration
 	// PromptTokens is the number reported as read; 0 means Request.Tokens.
 	PromptTokens int
-	// Fault is what goes wrong; the zero Fault is nothing.
+	// Fault is how the reply fails; the zero Fault is not at all.
 	Fault Fault
-	// Whole sends the reply in one JSON object although a stream was asked for,
-	// with what Fault makes of that.
-	Whole bool
 	// After is how many tokens come before a fault in the middle; 0 means 3.
 	After int
-	// Location is where [Redirect] leads.
+	// Location is the target of [Redirect].
 	Location string
 
 	thinking bool // the reasoning is cut before its end
 }
 
-// bounded is the reply at the length that was asked for, 0 for any: as servers
-// have it, reasoning counts, and the finish reason of what was cut is "length".
+// bounded is the reply cut to a number of tokens, 0 for any: as with real
+// servers, reasoning counts, and the finish reason is "length" then.
 func (r Reply) bounded(tokens int) Reply {
 	thoughts, text := Split(r.Reasoning), Split(r.Text)
 	if tokens <= 0 || len(thoughts)+len(text) <= tokens {
@@ -137,15 +134,15 @@ func (r Reply) bounded(tokens int) Reply {
 
 // A Rule is one line of a script.
 type Rule struct {
-	Role   string         // compared with the request's role; empty fits all
-	Prompt *regexp.Regexp // searched in Request.Prompt; nil fits all
-	Times  int            // how often the rule serves; 0 is without end
+	Role   string         // the request's role; empty matches all
+	Prompt *regexp.Regexp // searched in Request.Prompt; nil matches all
+	Times  int            // how often the rule applies; 0 is always
 	Reply  Reply
 	Func   func(Request) Reply // in place of Reply when not nil
 }
 
-// Rules makes a script: the first rule that fits decides. A request that no
-// rule fits is answered with status 500 and an error that names its role.
+// Rules makes a script: the first rule that matches applies. Without one, the
+// reply is an error with status 500.
 func Rules(rules ...Rule) func(Request) Reply {
 	var mu sync.Mutex
 	used := make([]int, len(rules))
@@ -169,7 +166,7 @@ func Rules(rules ...Rule) func(Request) Reply {
 	}
 }
 
-// Sequence gives the replies one after the other, then the last for ever.
+// Sequence returns the replies one after the other, then the last forever.
 func Sequence(replies ...Reply) func(Request) Reply {
 	var mu sync.Mutex
 	next := 0
@@ -182,7 +179,7 @@ func Sequence(replies ...Reply) func(Request) Reply {
 	}
 }
 
-// Start serves the handler on a loopback port until the test ends, and gives
+// Start serves the handler on a loopback port until the test ends, and returns
 // the base URL of the API: http://127.0.0.1:PORT/v1.
 func Start(t testing.TB, h *Handler) string {
 	t.Helper()
@@ -191,16 +188,15 @@ func Start(t testing.TB, h *Handler) string {
 	return s.URL + "/v1"
 }
 
-// Exchanges gives what was asked so far, in the order of arrival.
+// Exchanges returns the requests so far, in the order of arrival.
 func (h *Handler) Exchanges() []Exchange {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return append([]Exchange(nil), h.exchanges...)
 }
 
-// Split cuts a text into the tokens in which it is streamed and counted:
-// space before them included, at most five letters long. The tokens together
-// are the text.
+// Split cuts a text into the tokens in which it is streamed and counted: at most
+// five letters with the space before them. Joined, they are the text.
 func Split(text string) []string {
 	var tokens []string
 	start, letters := 0, 0
@@ -312,7 +308,7 @@ func readRequest(r *http.Request, body []byte) Request {
 	return req
 }
 
-// An exchange is one request while it is dealt with.
+// An exchange is one request while it is handled.
 type exchange struct {
 	h     *Handler
 	w     http.ResponseWriter
@@ -343,7 +339,7 @@ func (x *exchange) model() string {
 	return "test-model"
 }
 
-// wait lets the time pass and says whether the client is still there.
+// wait sleeps and reports whether the client is still connected.
 func (x *exchange) wait(d time.Duration) bool {
 	if d <= 0 {
 		return x.r.Context().Err() == nil
@@ -359,13 +355,13 @@ func (x *exchange) wait(d time.Duration) bool {
 	}
 }
 
-// stall does nothing until the client has left.
+// stall waits until the client has left.
 func (x *exchange) stall() {
 	<-x.r.Context().Done()
 	x.gone = true
 }
 
-// write sends the bytes at once.
+// write sends the bytes immediately.
 func (x *exchange) write(text string) {
 	if _, err := io.WriteString(x.w, text); err != nil {
 		x.gone = true

@@ -12,10 +12,10 @@ import (
 // PipeURL is the base URL to use with a transport from [Pipe].
 const PipeURL = "http://pipe.test/v1"
 
-// Pipe serves the handler over HTTP in memory until the test ends, and gives
-// the transport that leads to it, whatever the host. No part of it waits for
-// the system, so that it can be used in a bubble of testing/synctest, where
-// latencies and time limits take no time.
+// Pipe serves the handler over HTTP in memory until the test ends, and returns
+// the transport that reaches it by any host name. It never waits for the system,
+// so it works in a bubble of testing/synctest, where latencies and time limits
+// cost no time.
 func Pipe(t testing.TB, h *Handler) *http.Transport {
 	t.Helper()
 	l := &pipeListener{conns: make(chan net.Conn), closed: make(chan struct{})}
