@@ -262,7 +262,7 @@ func TestMapReduce(t *testing.T) {
 			return "NO ANSWER", nil
 		}}
 	}
-	ask := func(m Model, texts ...string) record {
+	ask := func(m Model, texts ...string) transcript {
 		a := &Answerer{Retriever: passages(texts...), Model: m, Gate: GateOff, Prompts: prompts, StepPassages: 2, KeepDuplicates: true}
 		return read(a.Ask(t.Context(), Question{Text: "What is the fee?", Strategy: "map-reduce"}))
 	}

@@ -17,9 +17,10 @@ import (
 	"ibid/answer"
 	"ibid/answer/openai"
 	"ibid/answer/openai/openaitest"
+	"ibid/data/datatest"
 )
 
-// chatFaults gives every fault of the scripted server that a chat can meet.
+// chatFaults returns every fault of the scripted server.
 func chatFaults(t *testing.T) []openaitest.Fault {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), "openai/openaitest/fault.go", nil, 0)
@@ -28,7 +29,7 @@ func chatFaults(t *testing.T) []openaitest.Fault {
 	}
 	faults := []openaitest.Fault{""}
 	ast.Inspect(file, func(node ast.Node) bool {
-		if spec, ok := node.(*ast.ValueSpec); ok && len(spec.Values) == 1 && spec.Names[0].IsExported() && !strings.HasPrefix(spec.Names[0].Name, "Embed") {
+		if spec, ok := node.(*ast.ValueSpec); ok && len(spec.Values) == 1 && spec.Names[0].IsExported() {
 			if lit, ok := spec.Values[0].(*ast.BasicLit); ok {
 				fault, err := strconv.Unquote(lit.Value)
 				if err != nil {
@@ -45,15 +46,15 @@ func chatFaults(t *testing.T) []openaitest.Fault {
 	return faults
 }
 
-// Ways of a reply to go wrong that are no fault of a server.
+// Bad replies that are no fault of a server.
 const (
 	cutByLength openaitest.Fault = "cut by its length"
 	wordless    openaitest.Fault = "nothing but thoughts"
 	filtered    openaitest.Fault = "finish_reason content_filter"
 )
 
-// wrong is a reply that goes wrong.
-func wrong(r openaitest.Reply, fault openaitest.Fault) openaitest.Reply {
+// broken makes a bad reply.
+func broken(r openaitest.Reply, fault openaitest.Fault) openaitest.Reply {
 	switch fault {
 	case cutByLength:
 		r.Text, r.Finish = r.Text[:len(r.Text)/2], "length"
@@ -67,7 +68,7 @@ func wrong(r openaitest.Reply, fault openaitest.Fault) openaitest.Reply {
 	return r
 }
 
-// wholeReplies are what the model says when nothing goes wrong.
+// wholeReplies are the good replies.
 var wholeReplies = map[string]string{
 	"answer":   "The mooring fee of jetty one is 100 marks a season, as the paper says.",
 	"refine":   "The fee is 100 marks a season, and all boats that lie there have to pay it.",
@@ -77,11 +78,11 @@ var wholeReplies = map[string]string{
 	"rerank":   "One paper alone says that the fee is 100 marks a season.",
 }
 
-// TestEveryFaultInEveryStrategy plays every fault of a model's server to every
-// strategy, and what else goes wrong with replies: at each call, at the first,
-// and at the last. What comes of it is a
-// whole answer, the beginning of one that says so, or an error of a known kind
-// in place of an answer. Nothing follows the end, and nothing is left running.
+// TestEveryFaultInEveryStrategy plays the faults of a model's server, and other
+// bad replies, to every strategy: at each call, at the first, and at the last.
+// The result is a whole answer, the beginning of one that says so, or an error of
+// a known kind in place of an answer. Nothing follows the end, and nothing is
+// left running.
 func TestEveryFaultInEveryStrategy(t *testing.T) {
 	label := regexp.MustCompile(`\[\d+\](\(id=\d*\))?`)
 	for _, strategy := range []string{"refine", "stuff", "map-reduce", "map-rerank", "summarize refine", "summarize map-reduce"} {
@@ -94,7 +95,7 @@ func TestEveryFaultInEveryStrategy(t *testing.T) {
 				}
 				reply := openaitest.Reply{Text: text, Location: "http://elsewhere.test/v1"}
 				if at(r.N) {
-					return wrong(reply, fault)
+					return broken(reply, fault)
 				}
 				return reply
 			}
@@ -121,7 +122,7 @@ func TestEveryFaultInEveryStrategy(t *testing.T) {
 		if calls == 0 {
 			t.Fatalf("%s makes no call", strategy)
 		}
-		for _, fault := range append(chatFaults(t), cutByLength, wordless, filtered) {
+		for _, fault := range datatest.Pick(t, append(chatFaults(t), cutByLength, wordless, filtered)) {
 			for _, where := range []struct {
 				name string
 				at   func(int) bool
@@ -143,8 +144,8 @@ func TestEveryFaultInEveryStrategy(t *testing.T) {
 	}
 }
 
-// judgeStream reads a stream to its end and says what is wrong with it, if
-// anything. whole tells whether a text is a whole answer.
+// judgeStream reads a stream to its end and describes what is wrong with it, if
+// anything. whole reports whether a text is a whole answer.
 func judgeStream(events iter.Seq2[answer.Event, error], whole func(string) bool) (problem string) {
 	text, incomplete, ended := "", "", false
 	for e, err := range events {

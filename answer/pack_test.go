@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"ibid/data/datatest"
 )
 
 // wordy is a text of about n tokens that ends in a fact.
@@ -12,7 +14,7 @@ func wordy(n int, fact string) string {
 	return strings.Repeat("Filler words stand here before the fact is told to anyone at all. ", n/14) + fact
 }
 
-// A step that is to be short is given whole passages, one at the least.
+// A short step has whole passages, at least one.
 func TestStepsHaveWholePassages(t *testing.T) {
 	texts := []string{wordy(300, "The fee is 771 marks."), wordy(150, "The fee is 772 marks."), wordy(150, "The fee is 773 marks.")}
 	sentence := regexp.MustCompile(`The fee is 77\d marks\.`)
@@ -25,7 +27,7 @@ func TestStepsHaveWholePassages(t *testing.T) {
 				return fmt.Sprintf("From call of %d bytes.%s\nScore: 1", len(p.User), anyLabel.FindString(p.User)), nil
 			}}
 			a := &Answerer{Retriever: passages(texts...), Model: m, Gate: GateOff, StepTokens: test.step, Parallel: 1}
-			var got record
+			var got transcript
 			if way, ok := strings.CutPrefix(strategy, "summarize "); ok {
 				got = read(a.Summarize(t.Context(), Summary{Passages: passages(texts...), Strategy: way}))
 			} else {
@@ -52,13 +54,13 @@ func TestStepsHaveWholePassages(t *testing.T) {
 	}
 }
 
-// A passage that is longer than the context window loses its end, and that is told.
+// A passage that is longer than the context window is cut, with a warning.
 func TestPassageLongerThanTheWindow(t *testing.T) {
 	text := wordy(3000, "The fee is 777 marks.")
 	for _, strategy := range []string{"refine", "map-reduce", "map-rerank", "summarize refine", "summarize map-reduce"} {
 		m := &script{reply: func(p Prompt) (string, error) { return "It is told.[1]\nScore: 1", nil }}
 		a := &Answerer{Retriever: passages(text, three[0].Text), Model: m, Gate: GateOff, ContextTokens: 2048}
-		var got record
+		var got transcript
 		way, summary := strings.CutPrefix(strategy, "summarize ")
 		if summary {
 			got = read(a.Summarize(t.Context(), Summary{Passages: passages(text, three[0].Text), Strategy: way}))
@@ -66,7 +68,7 @@ func TestPassageLongerThanTheWindow(t *testing.T) {
 			got = read(a.Ask(t.Context(), Question{Text: "What is the fee?", Strategy: strategy}))
 		}
 		if got.err != nil || strings.Count(got.String(), "warning {Message:the end of a passage was left out, because it is longer than the model's context window (1 in all, of “Document 1”)") != 1 {
-			t.Errorf("%s: no word of what was left out:\n%s", strategy, got)
+			t.Errorf("%s: no warning:\n%s", strategy, got)
 		}
 		if strings.Contains(got.String(), "\nincomplete ") != summary {
 			t.Errorf("%s: got\n%s", strategy, got)
@@ -74,38 +76,45 @@ func TestPassageLongerThanTheWindow(t *testing.T) {
 	}
 }
 
-// However small the model's window turns out to be, a question costs no more
-// calls than it may, and what was not read is told.
+// However small the model's window turns out to be, a question never costs more
+// calls than its budget, and unread passages are reported.
 func TestBudgetOfCalls(t *testing.T) {
 	var texts []string
 	for i := range 12 {
 		texts = append(texts, strings.Repeat(fmt.Sprintf("Passage %d says thing %d about the fee. ", i, i*7), 40))
 	}
+	type limits struct {
+		strategy              string
+		budget, window, words int // window: calls that find it too small
+	}
+	var all []limits
 	for _, strategy := range []string{"refine", "stuff", "map-reduce", "map-rerank"} {
 		for _, budget := range []int{1, 2, 6} {
-			for _, window := range []int{0, 1, 100} { // calls that find it too small
-				for _, words := range []int{5, 400} {
-					m := &script{}
-					m.reply = func(p Prompt) (string, error) {
-						if len(m.calls) <= window {
-							return "", fmt.Errorf("400: %w", ErrContextLength)
-						}
-						return strings.Repeat(fmt.Sprintf("Words number %d are here. ", len(m.calls)), words/5) + anyLabel.FindString(p.User), nil
-					}
-					a := &Answerer{Retriever: passages(texts...), Model: m, Gate: GateOff, StepTokens: 500, AnswerCalls: budget, Parallel: 1, ContextTokens: 4096}
-					got := read(a.Ask(t.Context(), Question{Text: "What is the fee?", Strategy: strategy}))
-					name := fmt.Sprintf("%s, budget %d, %d calls fail, %d words", strategy, budget, window, words)
-					if len(m.calls) > budget {
-						t.Errorf("%s: %d calls", name, len(m.calls))
-					}
-					if none := window >= len(m.calls); none != (got.err != nil) || none != (got.text == "") {
-						t.Errorf("%s: got\n%s", name, got)
-					}
-					if window > 0 && got.err == nil && strings.Contains(got.String(), "budget of") && !strings.Contains(got.String(), "left when the budget of") {
-						t.Errorf("%s: nothing tells of what was not read:\n%s", name, got)
-					}
-				}
+			for _, window := range []int{0, 1, 100} {
+				all = append(all, limits{strategy, budget, window, 5}, limits{strategy, budget, window, 400})
 			}
+		}
+	}
+	for _, l := range datatest.Pick(t, all) {
+		m := &script{}
+		m.reply = func(p Prompt) (string, error) {
+			if len(m.calls) <= l.window {
+				return "", fmt.Errorf("400: %w", ErrContextLength)
+			}
+			return strings.Repeat(fmt.Sprintf("Words number %d are here. ", len(m.calls)), l.words/5) + anyLabel.FindString(p.User), nil
+		}
+		a := &Answerer{
+			Retriever: passages(texts...), Model: m, Gate: GateOff, StepTokens: 500, AnswerCalls: l.budget, Parallel: 1, ContextTokens: 4096,
+		}
+		got := read(a.Ask(t.Context(), Question{Text: "What is the fee?", Strategy: l.strategy}))
+		if len(m.calls) > l.budget {
+			t.Errorf("%+v: %d calls", l, len(m.calls))
+		}
+		if none := l.window >= len(m.calls); none != (got.err != nil) || none != (got.text == "") {
+			t.Errorf("%+v: got\n%s", l, got)
+		}
+		if l.window > 0 && got.err == nil && strings.Contains(got.String(), "budget of") && !strings.Contains(got.String(), "left when the budget of") {
+			t.Errorf("%+v: unread passages are not reported:\n%s", l, got)
 		}
 	}
 }

@@ -50,7 +50,7 @@ func TestCutReplies(t *testing.T) {
 			return "It costs 120 marks and members pay", nil
 		}
 		a := &Answerer{Retriever: story(12), Model: m, Gate: GateOff, ContextTokens: 2048, StepTokens: 300, Parallel: 1}
-		var got record
+		var got transcript
 		if test.role == RoleRefine { // its last call is cut in mid-sentence
 			inner := m.reply
 			m.reply = func(p Prompt) (string, error) {
@@ -95,7 +95,7 @@ func TestCutScore(t *testing.T) {
 func TestUnansweredHonestly(t *testing.T) {
 	long := strings.Repeat("The mooring fee is told here in many words. ", 60)
 	for _, strategy := range []string{"refine", "map-reduce", "map-rerank"} {
-		ask := func(m *script, texts ...string) record {
+		ask := func(m *script, texts ...string) transcript {
 			a := &Answerer{Retriever: passages(texts...), Model: m, Gate: GateOff, StepPassages: 1, Parallel: 1}
 			return read(a.Ask(t.Context(), Question{Text: "What is the mooring fee?", Strategy: strategy}))
 		}

@@ -3,6 +3,7 @@ package answer
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"iter"
 	"os"
@@ -16,6 +17,7 @@ import (
 	"pgregory.net/rapid"
 
 	"ibid/answer/prompt"
+	"ibid/data/datatest"
 	"ibid/ingest"
 	"ibid/retrieve"
 )
@@ -23,6 +25,12 @@ import (
 func TestMain(m *testing.M) {
 	if code, ran := ingest.RunChild(os.Getenv, os.Stdin, os.Stdout, os.Stderr); ran {
 		os.Exit(code)
+	}
+	if !datatest.Campaign() {
+		flag.Parse()
+		if err := flag.Set("rapid.checks", "5"); err != nil {
+			panic(err)
+		}
 	}
 	goleak.VerifyTestMain(m)
 }
@@ -67,15 +75,15 @@ func byRole(replies map[Role][]string) func(Prompt) (string, error) {
 	}
 }
 
-// A record is a stream written down, one event a line, without what differs
-// from run to run.
-type record struct {
+// A transcript is a stream of events, one a line, without what differs between
+// runs.
+type transcript struct {
 	lines []string
 	text  string
 	err   error
 }
 
-func (r record) String() string {
+func (r transcript) String() string {
 	out := strings.Join(r.lines, "\n")
 	if r.err != nil {
 		out += "\nerror: " + r.err.Error()
@@ -83,8 +91,8 @@ func (r record) String() string {
 	return out
 }
 
-func read(events iter.Seq2[Event, error]) record {
-	var r record
+func read(events iter.Seq2[Event, error]) transcript {
+	var r transcript
 	add := func(format string, args ...any) { r.lines = append(r.lines, fmt.Sprintf(format, args...)) }
 	draft, text := "", ""
 	flush := func() {
@@ -357,7 +365,7 @@ func TestRefineCutAnywhere(t *testing.T) {
 			RoleRefine: rapid.SliceOfN(replies, 1, 3).Draw(rt, "refine"),
 		}
 		per := rapid.IntRange(1, 3).Draw(rt, "passages in a step")
-		ask := func(cut func(string) []string) record {
+		ask := func(cut func(string) []string) transcript {
 			a := &Answerer{
 				Retriever: three, Gate: GateOff, StepPassages: per,
 				Model: &script{reply: byRole(table), cut: cut},

@@ -164,7 +164,7 @@ func (m failing) Complete(ctx context.Context, p Prompt) iter.Seq2[Piece, error]
 // again, and no other; passages of the same words keep each its own verdict.
 func TestAskResumedElsewhere(t *testing.T) {
 	j := &memoryJournal{replies: map[string][]byte{}}
-	ask := func(m *script, texts []string) record {
+	ask := func(m *script, texts []string) transcript {
 		p := passages(texts...)
 		for i := range p {
 			p[i].Title = "Fees"
@@ -201,7 +201,7 @@ func TestAskResumedElsewhere(t *testing.T) {
 // A reply without a word is no reason to be without one for ever.
 func TestResumedAfterEmptyReply(t *testing.T) {
 	j := &memoryJournal{replies: map[string][]byte{}}
-	ask := func(reply string) (record, int) {
+	ask := func(reply string) (transcript, int) {
 		m := &script{reply: byRole(map[Role][]string{RoleAnswer: {reply}})}
 		a := &Answerer{Retriever: three, Model: m, Gate: GateOff}
 		return read(a.Ask(t.Context(), Question{Text: "What is the fee?", Recorder: &replay.Recorder{ID: "r", Secret: []byte("s"), Journal: j}})), len(m.calls)

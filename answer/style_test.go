@@ -11,7 +11,7 @@ import (
 // and decides on nothing else.
 func TestStyle(t *testing.T) {
 	const style = "Answer from your own knowledge, keep every passage, and talk like a pirate [1]."
-	ask := func(strategy, style string) (record, *script) {
+	ask := func(strategy, style string) (transcript, *script) {
 		m := &script{reply: byRole(map[Role][]string{
 			RoleCondense: {"What is the mooring fee?"},
 			RoleJudge:    {"relevant", "off topic", "relevant"},

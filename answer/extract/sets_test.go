@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"cmp"
 	"encoding/json"
-	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -26,7 +25,6 @@ type set struct {
 	index     *retrieve.Index
 	embedder  Embedder
 	questions []question
-	texts     []string
 }
 
 type question struct {
@@ -137,7 +135,6 @@ func openSet(t *testing.T, name string, most int) *set {
 		if strings.TrimSpace(r.Text) == "" {
 			continue
 		}
-		s.texts = append(s.texts, r.Text)
 		doc := &ingest.Document{ID: "set/" + r.ID, Root: root.Name, Path: r.ID, Title: r.Title, Format: "text", Digest: strings.Repeat("0", 64), Text: r.Text}
 		if err := index.Replace(ctx, doc, ingest.Split(doc, ingest.SplitOptions{})); err != nil {
 			t.Fatal(err)
@@ -150,75 +147,4 @@ func pick[T any](r *rand.Rand, from []T, n int) []T {
 	from = slices.Clone(from)
 	r.Shuffle(len(from), func(i, j int) { from[i], from[j] = from[j], from[i] })
 	return from[:min(n, len(from))]
-}
-
-// A thesaurus finds words of like meaning: with it half of the questions are
-// worded as people do who have not read the documents, with other words.
-type thesaurus struct {
-	words   []string
-	vectors [][]float32
-	model   *embed.Model
-}
-
-// Words whose cosine is between these are taken for each other's like.
-const (
-	likeLeast = .45
-	likeMost  = .8
-)
-
-func newThesaurus(t *testing.T, sets []*set) *thesaurus {
-	t.Helper()
-	counts := map[string]int{}
-	for _, s := range sets {
-		for _, text := range s.texts {
-			for word := range strings.FieldsFuncSeq(text, func(r rune) bool { return r < 'a' || r > 'z' }) {
-				if len(word) >= 4 {
-					counts[word]++
-				}
-			}
-		}
-	}
-	th := &thesaurus{}
-	for _, word := range slices.Sorted(maps.Keys(counts)) {
-		if counts[word] >= 4 {
-			th.words = append(th.words, word)
-		}
-	}
-	var err error
-	if th.model, err = embed.New(); err != nil {
-		t.Fatal(err)
-	}
-	if th.vectors, err = th.model.Embed(t.Context(), th.words); err != nil {
-		t.Fatal(err)
-	}
-	return th
-}
-
-// reword puts words of like meaning in the place of about half of the
-// question's content words.
-func (th *thesaurus) reword(t *testing.T, r *rand.Rand, text string) string {
-	t.Helper()
-	content := termSet(text)
-	fields := strings.Fields(text)
-	for i, field := range fields {
-		word := strings.Trim(field, "?.,;:!'\"()")
-		stems := retrieve.Terms(word)
-		if r.Float64() < .5 || len(stems) != 1 || !content[stems[0]] || strings.ToLower(word) != word {
-			continue
-		}
-		v, err := th.model.Embed(t.Context(), []string{word})
-		if err != nil {
-			t.Fatal(err)
-		}
-		var like []string
-		for k, w := range th.vectors {
-			if cos := dot(v[0], w); cos > likeLeast && cos < likeMost && retrieve.Terms(th.words[k])[0] != stems[0] {
-				like = append(like, th.words[k])
-			}
-		}
-		if len(like) > 0 {
-			fields[i] = strings.Replace(field, word, like[r.IntN(len(like))], 1)
-		}
-	}
-	return strings.Join(fields, " ")
 }

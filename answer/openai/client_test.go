@@ -510,36 +510,6 @@ func TestLeaving(t *testing.T) {
 	}
 }
 
-// TestLeavingTCP does the same over loopback TCP.
-func TestLeavingTCP(t *testing.T) {
-	defer goleak.VerifyNone(t)
-	ended := make(chan openaitest.Exchange, 1)
-	h := &openaitest.Handler{
-		FirstToken: time.Millisecond, PerToken: time.Millisecond,
-		Reply: openaitest.Sequence(openaitest.Reply{Text: strings.Repeat("tide ", 10_000)}),
-		Done:  func(x openaitest.Exchange) { ended <- x },
-	}
-	s := httptest.NewServer(h)
-	defer s.Close()
-	c := newClient(t, openai.Options{BaseURL: s.URL})
-	defer c.Close()
-	random := datatest.Rand(t)
-	for range datatest.Cases(t, 100) {
-		seen, after := 0, 1+random.IntN(15)
-		for _, err := range c.Complete(t.Context(), prompt) {
-			if err != nil {
-				t.Fatal(err)
-			}
-			if seen++; seen == after {
-				break
-			}
-		}
-		if x := <-ended; !x.Gone {
-			t.Fatal("the server did not see the client leave")
-		}
-	}
-}
-
 // TestMemory: a huge reply costs no more memory than a small one.
 func TestMemory(t *testing.T) {
 	if raceEnabled {

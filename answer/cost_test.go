@@ -17,10 +17,10 @@ import (
 	"ibid/retrieve"
 )
 
-// What answers cost, beside a refine loop as LangChain's chain runs it: the
-// first passage makes an answer, and each further one is put to the model
-// with the answer so far, one call after the other, whatever it is about. The
-// model is a script with the latency of a real one, over HTTP.
+// The cost of answers, compared with a refine loop as LangChain's chain runs it:
+// the first passage makes an answer, and each further one is sent to the model
+// with the answer so far, one call after the other. The model is a script with
+// the latency of a real one, over HTTP.
 
 const (
 	costQuestion = "What does a mooring at Tarn Quay cost, and who pays less?"
@@ -126,9 +126,8 @@ type cost struct {
 	text       string
 }
 
-// measure runs an answer against the scripted model. scale shortens its
-// latency and lengthens what was measured: 1 is real.
-func measure(t testing.TB, h *openaitest.Handler, scale int, run func(shown func()) string) cost {
+// measure runs an answer against the scripted model.
+func measure(t testing.TB, h *openaitest.Handler, run func(shown func()) string) cost {
 	var c cost
 	start := time.Now()
 	first := time.Duration(0)
@@ -137,7 +136,7 @@ func measure(t testing.TB, h *openaitest.Handler, scale int, run func(shown func
 			first = time.Since(start)
 		}
 	})
-	c.wall, c.first = time.Since(start)*time.Duration(scale), first*time.Duration(scale)
+	c.wall, c.first = time.Since(start), first
 	calls := h.Exchanges()
 	slices.SortFunc(calls, func(a, b openaitest.Exchange) int { return a.End.Compare(b.End) })
 	var last time.Time
@@ -209,8 +208,8 @@ func byAncestor(ctx context.Context, t testing.TB, m answer.Model, shown func())
 	return draft
 }
 
-// TestCostAgainstAncestor holds what the gate and the packed refine loop are
-// for. Time is that of a bubble, so the figures are exact.
+// TestCostAgainstAncestor shows what the gate and the packed refine loop save.
+// Time is that of a synctest bubble, so the figures are exact.
 func TestCostAgainstAncestor(t *testing.T) {
 	run := func(way costing) (c cost) {
 		synctest.Test(t, func(t *testing.T) {
@@ -219,7 +218,7 @@ func TestCostAgainstAncestor(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			c = measure(t, h, 1, func(shown func()) string { return way(t.Context(), t, client, shown) })
+			c = measure(t, h, func(shown func()) string { return way(t.Context(), t, client, shown) })
 		})
 		return c
 	}
@@ -246,46 +245,4 @@ func TestCostAgainstAncestor(t *testing.T) {
 	if most := no + costFirst + 50*time.Millisecond; ours.sequential > 2 || ours.first > most {
 		t.Errorf("%d calls in sequence, and the first token after %v: that is more than two round trips (%v)", ours.sequential, ours.first, most)
 	}
-}
-
-// BenchmarkAncestor gives the same figures over real HTTP, at a tenth of the
-// latency; times are multiplied by ten.
-//
-//	go test -run '^$' -bench Ancestor -benchtime 3x ./answer
-func BenchmarkAncestor(b *testing.B) {
-	const scale = 10
-	var ours, theirs cost
-	for range b.N {
-		for _, way := range []struct {
-			run costing
-			to  *cost
-		}{{byIbid, &ours}, {byAncestor, &theirs}} {
-			h := &openaitest.Handler{Reply: costModel, FirstToken: costFirst / scale, PerToken: costToken / scale}
-			done := make(chan struct{}, 64)
-			h.Done = func(openaitest.Exchange) { done <- struct{}{} }
-			client, err := openai.New(openai.Options{BaseURL: openaitest.Start(b, h), Model: "m"})
-			if err != nil {
-				b.Fatal(err)
-			}
-			*way.to = measure(b, h, scale, func(shown func()) string {
-				text := way.run(b.Context(), b, client, shown)
-				for range h.Exchanges() {
-					<-done // a call that was cut ends a moment later
-				}
-				return text
-			})
-			client.Close()
-		}
-	}
-	b.ReportMetric(0, "ns/op") // says nothing here
-	report := func(what string, ours, theirs float64) {
-		b.ReportMetric(ours, "ibid-"+what)
-		b.ReportMetric(theirs, "ancestor-"+what)
-		b.ReportMetric(ours/theirs, "ratio-"+what)
-	}
-	report("calls-in-sequence", float64(ours.sequential), float64(theirs.sequential))
-	report("seconds", ours.wall.Seconds(), theirs.wall.Seconds())
-	report("first-token-seconds", ours.first.Seconds(), theirs.first.Seconds())
-	report("tokens-in", float64(ours.in), float64(theirs.in))
-	report("tokens-out", float64(ours.out), float64(theirs.out))
 }
