@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -19,6 +17,7 @@ import (
 	"ibid/answer/openai/openaitest"
 	"ibid/cite"
 	"ibid/cite/rewrite"
+	"ibid/data/datatest"
 )
 
 // hostileTexts reads the hostile texts: what a model that obeys anybody says.
@@ -62,26 +61,6 @@ var faces = map[string]face{
 	"terminal": terminalFace,
 	"MCP":      mcpFace,
 	"OpenAI":   openAIFace,
-}
-
-func post(t *testing.T, url, accept, body string) (status int, header http.Header, reply []byte) {
-	t.Helper()
-	req, err := http.NewRequest(http.MethodPost, url, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Accept", accept)
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	reply, err = io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return resp.StatusCode, resp.Header, reply
 }
 
 func bodyOf(question string) string {
@@ -267,16 +246,10 @@ func obedient(texts []string, r openaitest.Request) string {
 // titles, headings, cells and metadata, comes out of every face as words only.
 func TestInjection(t *testing.T) {
 	t.Parallel()
-	texts := hostileTexts(t)
-	if os.Getenv("IBID_CAMPAIGN") == "" {
-		// Several at a time; each alone at full size.
-		var few []string
-		for len(texts) > 0 {
-			n := min(12, len(texts))
-			few = append(few, strings.Join(texts[:n], "\n\n"))
-			texts = texts[n:]
-		}
-		texts = few
+	all := datatest.Pick(t, hostileTexts(t))
+	texts := all
+	if !datatest.Campaign() { // in one answer
+		texts = []string{strings.Join(all, "\n\n")}
 	}
 	model := openaitest.Start(t, &openaitest.Handler{Reply: openaitest.Rules(
 		openaitest.Rule{Role: "judge", Func: func(r openaitest.Request) openaitest.Reply {
@@ -290,9 +263,9 @@ func TestInjection(t *testing.T) {
 	flags := []string{"--model", "m", "--base-url", model, "--gate", "model", "--context-tokens", "16384"}
 
 	data, folder := t.TempDir(), t.TempDir()
-	hostileFolder(t, folder, hostileTexts(t))
+	hostileFolder(t, folder, all)
 	// Some are no documents at all.
-	if out, errs, code := ibid(t, data, "ingest", folder); code != exitDone && code != exitPartial || strings.Count(out, "added ") < 4*len(hostileTexts(t)) {
+	if out, errs, code := ibid(t, data, "ingest", folder); code != exitDone && code != exitPartial || strings.Count(out, "added ") < 4*len(all) {
 		t.Fatalf("exit code %d: %s%s", code, out, errs)
 	}
 	server := start(t, data, flags...)
@@ -326,7 +299,7 @@ func TestInjection(t *testing.T) {
 			}
 		})
 	}
-	t.Logf("figure: %d hostile texts, as what the model says and as documents, by %d faces of the program: %d texts looked at, 0 with more than words", len(hostileTexts(t)), len(faces), looked)
+	t.Logf("figure: %d hostile texts, as what the model says and as documents, by %d faces of the program: %d texts looked at, 0 with more than words", len(all), len(faces), looked)
 }
 
 // hostileFolder writes documents that have the texts for words, headings,

@@ -40,6 +40,8 @@ type serveCmd struct {
 	PriceOut   float64  `help:"Price of a million reply tokens, for the metrics." placeholder:"X" group:"Server"`
 
 	MetricsAddr string `help:"Address that serves only the metrics, to everyone who reaches it; default: /metrics of the server." placeholder:"HOST:PORT" group:"Server"`
+	// Drain is how long answers may run on after the signal to stop. Tests set it.
+	Drain time.Duration `hidden:"" noenv:"" default:"6s"`
 	logConfig
 	authConfig
 	Links bool `help:"Link the numbers in answers under /v1 to their sources, in Markdown." default:"true" negatable:"" group:"Server"`
@@ -51,12 +53,9 @@ type serveCmd struct {
 	storeConfig
 }
 
-// After the signal to stop, answers have drainTime to end. Those that are cut
-// off have cutTime to say so.
-const (
-	drainTime = 6 * time.Second
-	cutTime   = 2 * time.Second
-)
+// stopTime is how long a server takes to stop. Answers that are cut off use what
+// is left of it after the drain, 2 s, to report that.
+const stopTime = 8 * time.Second
 
 // Run listens at once, syncs the folders in the background, and answers from
 // what is stored.
@@ -322,9 +321,9 @@ func (srv *server) serve(ctx context.Context, handler http.Handler, listener net
 
 // drain lets requests and runs end, and cuts off those that take too long.
 func (srv *server) drain(ctx context.Context, server *http.Server, cut func()) (err error) {
-	srv.logger.Info("stopping", "drain", drainTime)
+	srv.logger.Info("stopping", "drain", srv.Drain)
 	ctx = context.WithoutCancel(ctx)
-	limit, cancel := context.WithTimeout(ctx, drainTime)
+	limit, cancel := context.WithTimeout(ctx, srv.Drain)
 	defer cancel()
 	runsEnded := make(chan struct{})
 	go func() {
@@ -332,10 +331,13 @@ func (srv *server) drain(ctx context.Context, server *http.Server, cut func()) (
 		close(runsEnded)
 	}()
 	if server.Shutdown(limit) != nil {
-		<-runsEnded // so that the followers of a run see its end
-		cut()       // ends the remaining answers with an error
-		last, done := context.WithTimeout(ctx, cutTime)
+		<-runsEnded
+		left := stopTime - srv.Drain
+		last, done := context.WithTimeout(ctx, left)
 		defer done()
+		// Followers of runs write their end first, then the remaining answers
+		// end with an error.
+		defer time.AfterFunc(left/4, cut).Stop()
 		if server.Shutdown(last) != nil {
 			err = server.Close()
 		}
