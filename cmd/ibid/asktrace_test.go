@@ -13,6 +13,7 @@ import (
 // A trace tells all that became of the passages and of the steps, in the order
 // of the search, however the judging was ordered.
 func TestShowTrace(t *testing.T) {
+	t.Parallel()
 	passage := func(id string, page int) retrieve.Passage {
 		return retrieve.Passage{Chunk: ingest.Chunk{ID: id, Document: "docs/" + id, Page: page}, Title: "Title " + id}
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"ibid/data/datatest"
 	"ibid/ingest"
 )
 
@@ -26,7 +27,7 @@ func BenchmarkIngest(b *testing.B) {
 			continue // it is not here
 		}
 		b.Run("pdf-"+tier, func(b *testing.B) {
-			benchmarkIngest(b, filesOf(b, datasets(b, "kgrag-10q-a/pdfs"), ".pdf"), 1, "--pdf", tier)
+			benchmarkIngest(b, filesOf(b, datatest.Sets(b, "kgrag-10q-a", "pdfs"), ".pdf"), 1, "--pdf", tier)
 		})
 	}
 }

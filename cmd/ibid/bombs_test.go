@@ -16,42 +16,43 @@ import (
 
 type bombFile struct {
 	name   string
-	data   []byte
+	make   func(t *testing.T) []byte
 	action ingest.Action
 	reason string
 }
 
-// bombs are small files, or files without end, that would do harm.
-func bombs(t *testing.T) []bombFile {
-	gigabyte := zippedZeros(t, "zeros.txt", 1<<30)
-	nested := gigabyte
-	for range 5 {
-		nested = zippedFiles(t, map[string][]byte{"a.zip": nested, "b.zip": nested})
-	}
-	lying := bytes.Clone(gigabyte)
-	central := bytes.LastIndex(lying, []byte("PK\x01\x02"))
-	binary.LittleEndian.PutUint32(lying[central+24:], 10) // the size, after unpacking
-	var many bytes.Buffer
-	w := zip.NewWriter(&many)
-	for i := range 20_000 {
-		if _, err := w.Create(fmt.Sprintf("%d.txt", i)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	line := bytes.Repeat([]byte("word,"), 20<<20)
+// bombs are small files, or endless ones, that would do harm.
+func bombs() []bombFile {
+	gigabyte := func(t *testing.T) []byte { return zippedZeros(t, "zeros.txt", 1<<30) }
+	const large = "larger than 64 MB"
 	return []bombFile{
-		{"gigabyte.zip", gigabyte, ingest.Skipped, "larger than 64 MB"},
-		{"gigabyte.txt.gz", gzippedZeros(t, 1<<30), ingest.Skipped, "larger than 64 MB"},
-		{"three.zip", zippedFiles(t, map[string][]byte{"a.zip": gigabyte, "b.zip": gigabyte, "c.zip": gigabyte, "d.zip": gigabyte}), ingest.Failed, "it unpacks to more than 200 times its size"},
-		{"nested.zip", nested, ingest.Failed, "an archive in an archive, more than 3 deep"},
-		{"lying.zip", lying, ingest.Failed, "it is damaged"},
-		{"many.zip", many.Bytes(), ingest.Failed, "there are more than 10000 files in it"},
-		{"huge.tar", hugeTar(t), ingest.Failed, "it is damaged: it is cut off"},
-		{"line.csv", line, ingest.Skipped, "larger than 64 MB"},
-		{"line.json", append([]byte("["), line...), ingest.Skipped, "larger than 64 MB"},
+		{"gigabyte.zip", gigabyte, ingest.Skipped, large},
+		{"gigabyte.txt.gz", func(t *testing.T) []byte { return gzippedZeros(t, 1<<30) }, ingest.Skipped, large},
+		{"three.zip", func(t *testing.T) []byte {
+			return zippedFiles(t, map[string][]byte{"a.zip": gigabyte(t), "b.zip": gigabyte(t), "c.zip": gigabyte(t), "d.zip": gigabyte(t)})
+		}, ingest.Failed, "it unpacks to more than 200 times its size"},
+		{"nested.zip", func(t *testing.T) []byte {
+			nested := gigabyte(t)
+			for range 5 {
+				nested = zippedFiles(t, map[string][]byte{"a.zip": nested, "b.zip": nested})
+			}
+			return nested
+		}, ingest.Failed, "an archive in an archive, more than 3 deep"},
+		{"lying.zip", func(t *testing.T) []byte {
+			lying := gigabyte(t)
+			central := bytes.LastIndex(lying, []byte("PK\x01\x02"))
+			binary.LittleEndian.PutUint32(lying[central+24:], 10) // the size after unpacking
+			return lying
+		}, ingest.Failed, "it is damaged"},
+		{"many.zip", func(t *testing.T) []byte {
+			files := map[string][]byte{}
+			for i := range 20_000 {
+				files[fmt.Sprintf("%d.txt", i)] = nil
+			}
+			return zippedFiles(t, files)
+		}, ingest.Failed, "there are more than 10000 files in it"},
+		{"huge.tar", hugeTar, ingest.Failed, "it is damaged: it is cut off"},
+		{"line.csv", func(*testing.T) []byte { return bytes.Repeat([]byte("word,"), 20<<20) }, ingest.Skipped, large},
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 // and follows a citation to the marked words: in the page, and through the
 // link in a tab of its own.
 func TestAskInABrowser(t *testing.T) {
+	t.Parallel()
 	chromium := chromiumPath(t)
 	url := serve(t, t.TempDir(), filepath.Join(moduleRoot(t), "data", "library"))
 	ready(t, url)

@@ -1,24 +1,24 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
-	"context"
+	"cmp"
 	"encoding/json"
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
 
 	"ibid/answer/openai/openaitest"
+	"ibid/data/datatest"
 )
 
-// TestCanaries sends secrets and the words of documents and questions through
-// every route, with right keys and wrong, while the model fails in every way
-// that repeats what it was sent: none of them is in the log, at its finest, in
-// an error or in the metrics.
+// TestCanaries sends secrets and words of documents and questions through every
+// route, with valid keys and others, while the model fails in every way that
+// repeats its input. None of them is in the debug log, an error or the metrics.
 func TestCanaries(t *testing.T) {
 	t.Parallel()
 	const (
@@ -44,15 +44,14 @@ func TestCanaries(t *testing.T) {
 	}})
 	fault <- ""
 
+	keyFile := filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(keyFile, []byte(upstreamKey), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	key, write := makeKey(t, data, "reader"), makeKey(t, data, "writer", "--scope", "write")
-	cmd := command(t.Context(), data, "serve", "--addr", "127.0.0.1:0", "--auth", "on", "--log-level", "debug", "--metrics-addr", "127.0.0.1:0",
-		"--model", "scripted", "--base-url", model, "--gate", "model", folder)
-	cmd.Env = append(cmd.Env, "OPENAI_API_KEY="+upstreamKey)
-	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
-	cmd.WaitDelay = 30 * time.Second
-	var log bytes.Buffer
-	cmd.Stderr = &log
-	url := listening(t, cmd)
+	server := start(t, data, "--auth", "on", "--log-level", "debug", "--metrics-addr", "127.0.0.1:0",
+		"--model", "scripted", "--base-url", model, "--api-key-file", keyFile, "--gate", "model", folder)
+	url := server.url
 	ready(t, url)
 
 	secrets := []string{key, write, strings.TrimPrefix(key, "ibid_"), upstreamKey}
@@ -100,16 +99,25 @@ func TestCanaries(t *testing.T) {
 		send("POST", "/mcp", key, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ask","arguments":`+question+`}}`,
 			"Content-Type: application/json", "Accept: application/json, text/event-stream")
 	}
-	// Keys that were right from an address are looked at although many are not.
+	// Valid keys from an address are accepted even after many that are not.
 	send("GET", "/api/documents", write, "")
+	send("GET", "/api/documents", "ibid_"+inQuestion, "")
+	type request struct{ method, path, key string }
+	var all []request
 	for path, methods := range routes.Paths {
 		at := strings.NewReplacer("{id}", inQuestion, "{path}", inName+".md", "{document}", inName+".md", "{name}", inName).Replace(path)
 		for method := range methods {
 			for _, with := range []string{write, "", "ibid_" + inQuestion, write[:len(write)-1] + "x"} {
-				send(strings.ToUpper(method), at+"?canary="+inQuestion, with, question, "Content-Type: application/json", "Referer: https://example.org/"+inQuestion,
-					"User-Agent: "+inQuestion, "Cookie: ibid_session="+write, "Accept: application/json, text/event-stream", "Ibid-Run: "+inQuestion)
+				all = append(all, request{strings.ToUpper(method), at, with})
 			}
 		}
+	}
+	slices.SortFunc(all, func(a, b request) int {
+		return cmp.Or(strings.Compare(a.path, b.path), strings.Compare(a.method, b.method))
+	})
+	for _, r := range datatest.Pick(t, all) {
+		send(r.method, r.path+"?canary="+inQuestion, r.key, question, "Content-Type: application/json", "Referer: https://example.org/"+inQuestion,
+			"User-Agent: "+inQuestion, "Cookie: ibid_session="+write, "Accept: application/json, text/event-stream", "Ibid-Run: "+inQuestion)
 	}
 	metrics := asked(t, "GET", url+"/metrics", key, "")
 	figures, err := io.ReadAll(metrics.Body)
@@ -118,13 +126,9 @@ func TestCanaries(t *testing.T) {
 		t.Errorf("%v: the metrics lack what was done:\n%s", err, figures)
 	}
 	alone := ""
-	if err := cmd.Cancel(); err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Wait(); err != nil {
-		t.Errorf("the server ended with %v", err)
-	}
-	for line := range strings.Lines(log.String()) {
+	server.stop()
+	log := server.log.String()
+	for line := range strings.Lines(log) {
 		if strings.Contains(line, "msg=request ") && !strings.Contains(line, " id=") {
 			t.Errorf("a line without the id of its request: %s", line)
 		}
@@ -135,42 +139,31 @@ func TestCanaries(t *testing.T) {
 	if !strings.HasPrefix(alone, "http://127.0.0.1:") {
 		t.Errorf("the address of the metrics is %q", alone)
 	}
-	for what, text := range map[string]string{"log": log.String(), "metrics": string(figures)} {
+	for what, text := range map[string]string{"log": log, "metrics": string(figures)} {
 		for _, s := range append(secrets, words...) {
 			if i := strings.Index(text, s); i >= 0 {
 				t.Errorf("the %s has %q: …%s", what, s, text[max(0, i-300):min(len(text), i+100)])
 			}
 		}
 	}
-	t.Logf("%d requests, %d failures, %d bytes of log", requests, failures, log.Len())
+	t.Logf("%d requests, %d failures, %d bytes of log", requests, failures, len(log))
 	if failures == 0 {
 		t.Error("nothing failed")
 	}
 }
 
-// TestMetricsAddress: an address of its own gives the metrics without a key,
-// and nothing else.
+// TestMetricsAddress: the address of the metrics serves only these, without a key.
 func TestMetricsAddress(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
+	t.Parallel()
 	data := t.TempDir()
 	makeKey(t, data, "reader")
-	cmd := command(ctx, data, "serve", "--addr", "127.0.0.1:0", "--auth", "on", "--metrics-addr", "127.0.0.1:0")
-	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
-	cmd.WaitDelay = 20 * time.Second
-	log, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	lines, address := bufio.NewScanner(log), ""
-	for address == "" && lines.Scan() {
-		if _, a, ok := strings.Cut(lines.Text(), "msg=metrics address="); ok {
-			address = a
-		}
-	}
+	server := start(t, data, "--auth", "on", "--metrics-addr", "127.0.0.1:0")
+	address := ""
+	eventually(t, "the address of the metrics", func() bool {
+		_, after, found := strings.Cut(server.log.String(), "msg=metrics address=")
+		address, _, _ = strings.Cut(after, "\n")
+		return found
+	})
 	resp, err := http.Get(address + "/metrics")
 	if err != nil {
 		t.Fatal(err)
@@ -190,11 +183,5 @@ func TestMetricsAddress(t *testing.T) {
 		if err != nil || resp.StatusCode != http.StatusNotFound {
 			t.Errorf("%s: %s, %v: %s", path, resp.Status, err, b)
 		}
-	}
-	cancel()
-	for lines.Scan() {
-	}
-	if err := cmd.Wait(); err != nil && cmd.ProcessState.ExitCode() != 0 {
-		t.Errorf("the server ended with %v", err)
 	}
 }

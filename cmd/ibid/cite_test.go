@@ -18,6 +18,7 @@ func newCiter() *rewrite.Rewriter {
 }
 
 func TestCiteStreams(t *testing.T) {
+	t.Parallel()
 	in, text := io.Pipe()
 	shown, out := io.Pipe()
 	done := make(chan error, 1)
@@ -51,6 +52,7 @@ func TestCiteStreams(t *testing.T) {
 }
 
 func TestCiteBrokenInput(t *testing.T) {
+	t.Parallel()
 	broken := errors.New("the pipe broke")
 	var out bytes.Buffer
 	err := citeText(t.Context(), newCiter(), io.MultiReader(strings.NewReader("So it is [1](id="), iotest.ErrReader(broken)), &out, false)
@@ -70,6 +72,7 @@ type brokenWriter struct{ err error }
 func (w brokenWriter) Write([]byte) (int, error) { return 0, w.err }
 
 func TestCiteBrokenOutput(t *testing.T) {
+	t.Parallel()
 	broken := errors.New("nobody reads")
 	for _, asJSON := range []bool{false, true} {
 		if err := citeText(t.Context(), newCiter(), strings.NewReader("text [1]"), brokenWriter{broken}, asJSON); !errors.Is(err, broken) {

@@ -3,6 +3,7 @@ package main
 import "testing"
 
 func TestIsNear(t *testing.T) {
+	t.Parallel()
 	for url, want := range map[string]bool{
 		"http://localhost:11434/v1":             true,
 		"http://127.0.0.1:8000/v1":              true,

@@ -13,11 +13,10 @@ import (
 // A document whose stored text was changed on the disk is named and left out;
 // the rest answers, and ingesting the folder again mends it.
 func TestDamageIsNamed(t *testing.T) {
+	t.Parallel()
 	data, folder := t.TempDir(), t.TempDir()
 	writeFiles(t, folder, hours)
-	if out, errs, code := ibid(t, data, "ingest", folder); code != 0 {
-		t.Fatalf("exit code %d: %s%s", code, out, errs)
-	}
+	mustRun(t, data, "ingest", folder)
 	file := filepath.Join(data, local.FileName)
 	stored, err := os.ReadFile(file)
 	if err != nil {
@@ -53,6 +52,7 @@ func TestDamageIsNamed(t *testing.T) {
 // Whichever command it is that sets a damaged database aside names what is
 // lost: the next one does not know of it.
 func TestLossIsNamedOnce(t *testing.T) {
+	t.Parallel()
 	for _, command := range [][]string{{"reembed"}, {"forget", "docs"}, {"search", "slipway"}} {
 		data := t.TempDir()
 		if err := os.WriteFile(filepath.Join(data, local.FileName), nil, 0o600); err != nil {
@@ -70,6 +70,7 @@ func TestLossIsNamedOnce(t *testing.T) {
 
 // A database that cannot be compacted for its damage is damage found.
 func TestCompactDamage(t *testing.T) {
+	t.Parallel()
 	data := t.TempDir()
 	if err := os.WriteFile(filepath.Join(data, local.FileName), bytes.Repeat([]byte("no database "), 4096), 0o600); err != nil {
 		t.Fatal(err)

@@ -42,6 +42,7 @@ func untyped(page string) (faults []string) {
 }
 
 func TestUntyped(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct{ page, fault string }{
 		{"```sh\ngo run .\n```", ""},
 		{"```console\n$ go run .\nx\n```", ""},
@@ -67,6 +68,7 @@ func TestUntyped(t *testing.T) {
 
 // What no test types stands on a page still.
 func TestNotRunIsThere(t *testing.T) {
+	t.Parallel()
 	there := make(map[string]bool)
 	for _, page := range pages {
 		for _, b := range blocksOf(t, page) {
@@ -89,6 +91,7 @@ var longMeasure = regexp.MustCompile(`^(?:cd (\S+) && )?(?:IBID_[A-Z_]+=(?:"[^"]
 
 // TestPagesMeasures: the measures that the pages tell how to repeat are there.
 func TestPagesMeasures(t *testing.T) {
+	t.Parallel()
 	wanted := regexp.MustCompile(`-(run|bench) '?([^' ]+)'?`)
 	found := 0
 	for _, page := range pages {

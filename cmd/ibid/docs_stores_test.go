@@ -19,6 +19,7 @@ const storeServer = "db.example.org"
 // read. The prelude puts the servers of the tests for those of the pages. What is
 // served or copied answers, and cites.
 func TestPagesStores(t *testing.T) {
+	t.Parallel()
 	server := os.Getenv(postgrestest.Env)
 	if server == "" {
 		t.Skipf("%s is not set: '.ci/postgres DIR' starts a server and prints what to set", postgrestest.Env)

@@ -324,6 +324,7 @@ func last(s string, n int) string { return s[max(0, len(s)-n):] }
 // What the pages name in code stands in the code: `package.Name`,
 // `Type.Method`, and the files of the tables.
 func TestPagesNameWhatThereIs(t *testing.T) {
+	t.Parallel()
 	declared := make(map[string]bool)
 	forEachFile(t, token.NewFileSet(), func(pkg string, file *ast.File, _ string) {
 		for _, d := range file.Decls {

@@ -53,9 +53,7 @@ func TestDoctorData(t *testing.T) {
 	}
 
 	writeFiles(t, folder, hours)
-	if out, errs, code := ibid(t, data, "ingest", folder); code != 0 {
-		t.Fatalf("exit code %d: %s%s", code, out, errs)
-	}
+	mustRun(t, data, "ingest", folder)
 	checks, code = examined(t, data)
 	if f := checks["data"]; code != 0 || f.State != stateOK || !strings.Contains(f.Detail, " in 1 folder,") || checks["space"].State != stateOK {
 		t.Errorf("exit code %d, %+v", code, checks)
@@ -178,6 +176,7 @@ func TestDoctorModel(t *testing.T) {
 }
 
 func TestDoctorServerDown(t *testing.T) {
+	t.Parallel()
 	checks, code := examined(t, t.TempDir(), "--model", "m", "--base-url", "http://127.0.0.1:1/v1")
 	if f := checks["endpoint"]; code != 1 || f.State != stateFailed || !strings.Contains(f.Detail, "127.0.0.1:1") {
 		t.Errorf("exit code %d, %+v", code, checks)

@@ -18,6 +18,7 @@ import (
 // TestDrawnPages: the viewer of a PDF file shows its page, with the quoted words
 // marked, out of a folder as out of an archive in it.
 func TestDrawnPages(t *testing.T) {
+	t.Parallel()
 	if err := (ingest.PDFOptions{Tier: ingest.PDFium}).Check(); err != nil {
 		t.Skipf("%v; or run 'go generate ./ingest/pdf' and give the tag pdfium", err)
 	}

@@ -44,6 +44,7 @@ const turnsPer10000 = 5
 // TestPlainEnglish counts the phrases in comments and messages of the Go files,
 // and in the pages, scripts, templates and styles.
 func TestPlainEnglish(t *testing.T) {
+	t.Parallel()
 	words, hits := map[string]int{}, map[string][]string{}
 	eachText(t, func(room, where, text string) {
 		words[room] += len(strings.Fields(text))

@@ -12,12 +12,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
+	"ibid/data/datatest"
 	"ibid/ingest"
 )
 
@@ -75,6 +74,7 @@ func (p *readingProgram) end(t *testing.T) int {
 }
 
 func TestIngestWatches(t *testing.T) {
+	t.Parallel()
 	folder, data := t.TempDir(), t.TempDir()
 	writeFiles(t, folder, map[string]string{"a.md": "# Ferry\n\nIt leaves at nine.", "bad.md": "%PDF-1.4", "left.txt": "Out."})
 	p := startReading(t, data, "--watch", "--exclude", "*.txt", folder)
@@ -112,6 +112,7 @@ func TestIngestWatches(t *testing.T) {
 }
 
 func TestServeWatches(t *testing.T) {
+	t.Parallel()
 	folder, data := t.TempDir(), t.TempDir()
 	root := filepath.Base(folder)
 	writeFiles(t, folder, map[string]string{"a.md": "# Ferry\n\nIt leaves at nine.", "b.md": "# Crane\n\nIt lifts boats."})
@@ -128,20 +129,6 @@ func TestServeWatches(t *testing.T) {
 	if a := ask(t, url, "When is the lamp on the quay lit?"); !a.Answered || a.Sources[0].Document != root+"/c.md" {
 		t.Errorf("%+v", a)
 	}
-}
-
-// manyFiles is how many files the folders of these tests have; IBID_FILES says
-// another number, 10000 for the full size.
-func manyFiles(t *testing.T) int {
-	t.Helper()
-	if v := os.Getenv("IBID_FILES"); v != "" {
-		n, err := strconv.Atoi(v)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return n
-	}
-	return 1000
 }
 
 // crowd makes a folder of files of many kinds, and says what becomes of each.
@@ -181,7 +168,7 @@ func crowd(t *testing.T, n int) (folder string, want map[string]ingest.Action) {
 // interrupted goes on where it was: what it said is stored.
 func TestInterruptedIngestGoesOn(t *testing.T) {
 	t.Parallel()
-	n := manyFiles(t)
+	n := datatest.Cases(t, 10_000)
 	folder, want := crowd(t, n)
 	data := t.TempDir()
 	stored := map[string]bool{}
@@ -244,23 +231,9 @@ func documentsIn(t *testing.T, data string) map[string]bool {
 	return documents(t, serve(t, data))
 }
 
-// One sync of a large folder in which nothing has changed takes little time.
-func TestIngestOfAnUnchangedFolder(t *testing.T) {
-	n := manyFiles(t)
-	folder, _ := crowd(t, n)
-	data := t.TempDir()
-	for _, what := range []string{"new", "unchanged"} {
-		begun := time.Now()
-		if _, errs, code := ibid(t, data, "ingest", folder); code != exitPartial {
-			t.Fatalf("exit code %d: %s", code, errs)
-		}
-		took := time.Since(begun)
-		t.Logf("figure: %d files, %s: %s (%.0f files/s)", n, what, short(took), float64(n)/took.Seconds())
-	}
-}
-
 // A document sent to the server is found, survives it, and is deleted by it.
 func TestUpload(t *testing.T) {
+	t.Parallel()
 	data := t.TempDir()
 	send := func(url, method, path, body string) (status int) {
 		t.Helper()

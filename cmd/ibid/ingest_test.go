@@ -9,6 +9,7 @@ import (
 
 // A bar ends with the task, also before the last item or the first.
 func TestMeterEnds(t *testing.T) {
+	t.Parallel()
 	for done := range 4 {
 		m := newMeter(io.Discard, "files", 0)
 		m.showBar()

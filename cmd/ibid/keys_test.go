@@ -56,6 +56,7 @@ func statusOf(t *testing.T, method, url, key, body string) int {
 // Keys are made and revoked while a server runs. What one has under way ends
 // with it, within five seconds, in every process.
 func TestKeysWhileServing(t *testing.T) {
+	t.Parallel()
 	data, folder := t.TempDir(), t.TempDir()
 	writeFiles(t, folder, hours)
 	model := openaitest.Start(t, &openaitest.Handler{Reply: func(r openaitest.Request) openaitest.Reply {
@@ -105,9 +106,7 @@ func TestKeysWhileServing(t *testing.T) {
 			}
 		}
 	}
-	if _, errs, code := ibid(t, data, "keys", "revoke", "second"); code != 0 {
-		t.Fatalf("exit code %d: %s", code, errs)
-	}
+	mustRun(t, data, "keys", "revoke", "second")
 	revoked := time.Now()
 	for _, stream := range streams {
 		rest, err := io.ReadAll(stream)

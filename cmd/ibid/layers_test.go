@@ -115,6 +115,7 @@ var harmless = []string{"net/url"}
 var modulePath = strings.TrimSuffix(reflect.TypeFor[eval.Metric]().PkgPath(), "/cmd/ibid/eval")
 
 func TestImportsRunOneWay(t *testing.T) {
+	t.Parallel()
 	forEachFile(t, token.NewFileSet(), func(pkg string, file *ast.File, name string) {
 		for _, fault := range importFaults(pkg, file, name) {
 			t.Error(fault)
@@ -124,6 +125,7 @@ func TestImportsRunOneWay(t *testing.T) {
 
 // TestImportFaults: the house with a wall broken through, each in one place.
 func TestImportFaults(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct{ name, imports, fault string }{
 		{"cite/zz.go", "ibid/answer/openai", "must not import"},
 		{"cite/zz.go", "ibid/answer/openai/openaitest", "for tests only"},
@@ -279,6 +281,7 @@ func homeFault(room, imported string, test bool) string {
 
 // Only the command line touches the process and its environment.
 func TestOnlyTheCommandTouchesTheProcess(t *testing.T) {
+	t.Parallel()
 	forbidden := map[string]bool{"os.Getenv": true, "os.LookupEnv": true, "os.Environ": true, "os.Exit": true, "log.Fatal": true, "log.Fatalf": true, "log.Fatalln": true, "os.Args": true}
 	forEachFile(t, token.NewFileSet(), func(pkg string, file *ast.File, name string) {
 		if roomOf(pkg) == "cmd/ibid" || isForTests(pkg) || strings.HasSuffix(name, "_test.go") || file.Name.Name == "main" {
@@ -297,6 +300,7 @@ func TestOnlyTheCommandTouchesTheProcess(t *testing.T) {
 
 // The top level is fixed; what is no room is a dot file or one of these.
 func TestTopLevel(t *testing.T) {
+	t.Parallel()
 	allowed := []string{"go.mod", "go.sum", "cmd", "ingest", "retrieve", "answer", "cite", "web", "data", "README.md", "LICENSE", "NOTICE", "CHANGELOG.md", "Dockerfile"}
 	entries, err := os.ReadDir(moduleRoot(t))
 	if err != nil {

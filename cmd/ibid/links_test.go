@@ -24,6 +24,7 @@ import (
 // repository, and every anchor to a heading of the page it names. What other
 // servers have is not asked for.
 func TestLinks(t *testing.T) {
+	t.Parallel()
 	tracked := trackedFiles(t)
 	files := make(map[string]bool) // files, and the folders they are in
 	pages := make(map[string]outline)
@@ -62,6 +63,7 @@ func TestLinks(t *testing.T) {
 
 // What is dead is found, and what is alive is let be.
 func TestLinkFaults(t *testing.T) {
+	t.Parallel()
 	const page = "# Café & co\n\n## `ibid ask`: _how_ to\n\n## Twice\n\n## Twice\n\n## Twice-1\n\n## A [link](b.md), 1.5 %\n\nSet\n---\n\n" +
 		"<a id=\"Here\"></a><a name=\"there\"></a> <img src=\"pictures/a.png\">\n\n" +
 		"<picture>\n  <source srcset=\"pictures/a.png 1x, pictures/b.png 2x\">\n  <img src=\"pictures/none.png\">\n</picture>\n\n" +

@@ -14,11 +14,10 @@ import (
 // The official client starts the program and gets the answer that 'ibid ask'
 // gives; nothing but the protocol is on standard output.
 func TestMCPOnStandardStreams(t *testing.T) {
+	t.Parallel()
 	data, folder := t.TempDir(), t.TempDir()
 	writeFiles(t, folder, hours)
-	if out, errs, code := ibid(t, data, "ingest", folder); code != 0 {
-		t.Fatalf("exit code %d: %s%s", code, out, errs)
-	}
+	mustRun(t, data, "ingest", folder)
 	const question = "When does the chart room open?"
 	out, errs, code := ibid(t, data, "ask", "--json", question)
 	var want cite.Answer

@@ -22,9 +22,7 @@ func TestAskWithAModel(t *testing.T) {
 		"summer.md":  "# Summer\n\nIn summer the chart room opens an hour earlier.\n",
 		"kitchen.md": "# Kitchen\n\nThe kitchen room next to the chart room opens with the big key.\n",
 	})
-	if out, errs, code := ibid(t, data, "ingest", folder); code != 0 {
-		t.Fatalf("exit code %d: %s%s", code, out, errs)
-	}
+	mustRun(t, data, "ingest", folder)
 	label := regexp.MustCompile(`(?m)^\[(\d+)\] (Opening hours|Summer)`)
 	upstream := &openaitest.Handler{Reply: openaitest.Rules(
 		openaitest.Rule{Role: "judge", Prompt: regexp.MustCompile(`big key`), Reply: openaitest.Reply{Text: "no\nabout the kitchen, not the hours"}},
@@ -92,9 +90,7 @@ func TestAskWithABadModel(t *testing.T) {
 	t.Parallel()
 	data, folder := t.TempDir(), t.TempDir()
 	writeFiles(t, folder, hours)
-	if out, errs, code := ibid(t, data, "ingest", folder); code != 0 {
-		t.Fatalf("exit code %d: %s%s", code, out, errs)
-	}
+	mustRun(t, data, "ingest", folder)
 	for _, c := range []struct {
 		reply  openaitest.Reply
 		code   int
@@ -120,14 +116,12 @@ func TestAskWithABadModel(t *testing.T) {
 	}
 }
 
-// The waits for a model end when their flags say, or their variables, and the
-// message names the one to raise.
+// The waits for a model end at the time of their flags, which the message names.
 func TestTimeoutFlags(t *testing.T) {
+	t.Parallel()
 	data, folder := t.TempDir(), t.TempDir()
 	writeFiles(t, folder, map[string]string{"hours.md": "# Opening hours\n\nThe chart room opens at nine and closes at five.\n"})
-	if out, errs, code := ibid(t, data, "ingest", folder); code != 0 {
-		t.Fatalf("exit code %d: %s%s", code, out, errs)
-	}
+	mustRun(t, data, "ingest", folder)
 	for _, test := range []struct {
 		flag  string
 		fault openaitest.Fault
@@ -142,17 +136,8 @@ func TestTimeoutFlags(t *testing.T) {
 			return openaitest.Reply{Text: "The chart room opens at nine and it closes at five o'clock.[1]", Fault: test.fault}
 		}})
 		args := []string{"ask", "--model", "m", "--base-url", url, "--gate", "off", "When does the chart room open?"}
-		for _, way := range []string{"flag", "variable"} {
-			cmd := command(t.Context(), data, args...)
-			if way == "flag" {
-				cmd.Args = append(cmd.Args, "--"+test.flag, "300ms")
-			} else {
-				cmd.Env = append(cmd.Env, "IBID_"+strings.ToUpper(strings.ReplaceAll(test.flag, "-", "_"))+"=300ms")
-			}
-			out, err := cmd.CombinedOutput()
-			if !strings.Contains(string(out), test.says) {
-				t.Errorf("%s by %s: %v, %s", test.flag, way, err, out)
-			}
+		if out, errs, _ := ibid(t, data, append(args, "--"+test.flag, "300ms")...); !strings.Contains(out+errs, test.says) {
+			t.Errorf("%s: %s%s", test.flag, out, errs)
 		}
 	}
 }

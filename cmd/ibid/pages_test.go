@@ -14,11 +14,12 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"ibid/data/datatest"
 	"ibid/ingest"
 	"ibid/retrieve"
 )
 
-// A pagedQuestion is one whose answer stands on known pages, or in known files.
+// A pagedQuestion has its answer on known pages, or in known files.
 type pagedQuestion struct {
 	Text     string
 	Evidence []struct {
@@ -50,11 +51,11 @@ func pagedQuestions(t *testing.T, dir string) (out []pagedQuestion) {
 	return out
 }
 
-// The page that bears an answer is among the first five passages: of annual
-// reports of up to 250 pages each, with each way to read PDF files. All of them
-// when IBID_CAMPAIGN is set, else the shorter ones, read by Ibid itself.
+// The page with the answer is among the first five passages, of annual reports
+// of up to 250 pages each, with each PDF reader.
 func TestEvidencePages(t *testing.T) {
 	t.Parallel()
+	datatest.CampaignOnly(t) // it measures quality
 	const depth = 5
 	for _, set := range []string{"financebench-a", "kgrag-10q-a"} {
 		for _, tier := range []string{ingest.PDFGo, ingest.PDFToText, ingest.PDFium} {
@@ -65,21 +66,14 @@ func TestEvidencePages(t *testing.T) {
 				}
 			}
 			options := ingest.PDFOptions{Tier: tier, Folder: folder}
-			campaign := os.Getenv("IBID_CAMPAIGN") != ""
-			if err := options.Check(); err != nil || tier != ingest.PDFGo && !campaign {
+			if options.Check() != nil {
 				continue
 			}
 			t.Run(set+" "+tier, func(t *testing.T) {
-				dir := datasets(t, set)
+				dir := datatest.Sets(t, set)
 				names, err := filepath.Glob(filepath.Join(dir, "pdfs", "*.pdf"))
 				if err != nil || len(names) == 0 {
 					t.Fatalf("%d files, %v", len(names), err)
-				}
-				if !campaign {
-					names = slices.DeleteFunc(names, func(name string) bool {
-						info, err := os.Stat(name)
-						return err != nil || info.Size() > 600_000
-					})
 				}
 				s := surroundings{getenv: func(string) string { return "" }, stderr: os.Stderr}
 				lib, err := openLibrary(t.Context(), storeConfig{placeConfig: placeConfig{Data: t.TempDir()}}, retrieve.Options{}, s)
@@ -137,7 +131,7 @@ func TestEvidencePages(t *testing.T) {
 						}
 					}
 				}
-				right := "the set tells no pages"
+				right := "the set names no pages"
 				if paged > 0 {
 					right = fmt.Sprintf("a right page among the first %d passages: %.3f, %.3f within the right file", depth, share(found, paged), share(known, paged))
 				}
@@ -161,7 +155,7 @@ func keys(m map[string][]int) (out []string) {
 	return out
 }
 
-// on reports whether a passage stands on one of the pages.
+// on reports whether a passage is on one of the pages.
 func on(passages []retrieve.Passage, docs map[string]*ingest.Document, wanted map[string][]int) bool {
 	for _, p := range passages {
 		doc := docs[p.Path]

@@ -21,6 +21,7 @@ import (
 // Behind nginx, configured as the page says, an answer streams while it is
 // written: its first words are there long before its last.
 func TestBehindNginx(t *testing.T) {
+	t.Parallel()
 	nginx, err := exec.LookPath("nginx")
 	if err != nil {
 		nginx, err = exec.LookPath("/usr/sbin/nginx")

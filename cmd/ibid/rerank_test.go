@@ -17,9 +17,7 @@ func TestReranker(t *testing.T) {
 	t.Parallel()
 	data, folder := t.TempDir(), t.TempDir()
 	writeFiles(t, folder, hours)
-	if out, errs, code := ibid(t, data, "ingest", folder); code != 0 {
-		t.Fatalf("exit code %d: %s%s", code, out, errs)
-	}
+	mustRun(t, data, "ingest", folder)
 	upstream, gone := switched()
 	reranker := []string{"--rerank-model", "scripted", "--rerank-base-url", openaitest.Start(t, upstream)}
 

@@ -21,6 +21,7 @@ import (
 	"ibid/answer/openai/openaitest"
 	"ibid/answer/replay"
 	"ibid/cite"
+	"ibid/data/datatest"
 	"ibid/ingest"
 	"ibid/retrieve"
 )
@@ -35,9 +36,7 @@ func voyage(t *testing.T, data string, store ...string) {
 		files[fmt.Sprintf("day%d.md", n)] = fmt.Sprintf("# Day %d\n\n%s", n, strings.Repeat(fmt.Sprintf("On day %d the crew made %d miles under sail. ", n, 10+n), 12))
 	}
 	writeFiles(t, folder, files)
-	if out, errs, code := ibid(t, data, append([]string{"ingest", folder}, store...)...); code != 0 {
-		t.Fatalf("exit code %d: %s%s", code, out, errs)
-	}
+	mustRun(t, data, append([]string{"ingest", folder}, store...)...)
 }
 
 // crew is a scripted model whose replies depend on all that it is asked. Where
@@ -79,28 +78,18 @@ func TestAskKilled(t *testing.T) {
 		t.Run(strategy, func(t *testing.T) {
 			args := []string{"ask", "--json", "--strategy", strategy, "--gate", "model", "--step-tokens", "1", "--model", "scripted", "How many miles did the crew make on day 7?"}
 			whole := &killer{at: -1, answer: crew}
-			want, errs, code := ibid(t, data, append(args, "--base-url", openaitest.Start(t, &openaitest.Handler{Reply: whole.reply}))...)
-			if code != 0 {
-				t.Fatalf("exit code %d: %s%s", code, want, errs)
-			}
+			want := mustRun(t, data, append(args, "--base-url", openaitest.Start(t, &openaitest.Handler{Reply: whole.reply}))...)
 			prompts := whole.disarm()
 			phases := phasesOf(prompts)
 			t.Logf("%d calls: %v", len(prompts), phases)
 			if phases[0] != (phase{"judge", 0, 13}) || len(phases) < 2 {
 				t.Fatalf("unexpected calls: %v", phases)
 			}
-			var boundaries []int
-			switch {
-			case os.Getenv("IBID_CAMPAIGN") != "":
-				for at := range prompts {
-					boundaries = append(boundaries, at)
-				}
-			case strategy == "refine":
-				boundaries = []int{0, 5, 11, 12, 14, len(prompts) - 1}
-			default:
-				boundaries = []int{len(prompts) - 1}
+			var calls []int
+			for at := range prompts {
+				calls = append(calls, at)
 			}
-			for _, at := range boundaries {
+			for _, at := range datatest.Pick(t, calls) {
 				askKilledAt(t, data, at, args, want, prompts, phases)
 			}
 		})
@@ -160,6 +149,7 @@ func withoutMarks(t *testing.T, out string) string {
 // Who interrupts a question is told how to go on with it, by its id when it is
 // no longer the last.
 func TestAskInterrupted(t *testing.T) {
+	t.Parallel()
 	data := t.TempDir()
 	voyage(t, data)
 	ids := make([]string, 2)
@@ -200,6 +190,7 @@ func TestAskInterrupted(t *testing.T) {
 // Over HTTP an answer whose reader has gone, or whose server was killed, goes
 // on behind the calls that have ended.
 func TestAskOverHTTPKilled(t *testing.T) {
+	t.Parallel()
 	data := t.TempDir()
 	voyage(t, data)
 	k := &killer{at: -1, answer: crew}
@@ -267,7 +258,7 @@ func TestAskOverHTTPKilled(t *testing.T) {
 	}
 
 	// The reader goes: the calls in hand are closed with its connection.
-	for _, at := range []int{6, 15} {
+	for _, at := range datatest.Pick(t, []int{6, 15}) {
 		kill, unsure := arm(at)
 		ctx, leave := context.WithCancel(t.Context())
 		resp := post(ctx, url, "text/event-stream", question)
@@ -355,6 +346,7 @@ func BenchmarkAskKept(b *testing.B) {
 
 // What a run keeps of its settings comes back as it was.
 func TestQuestionSpec(t *testing.T) {
+	t.Parallel()
 	since, err := retrieve.ParseDate("2024-03")
 	if err != nil {
 		t.Fatal(err)

@@ -53,6 +53,7 @@ func runOf(t *testing.T, b []byte) (r shownRun) {
 // interrupted, and taken up; nothing of either is left of a folder that is
 // forgotten.
 func TestRunsOutliveTheServer(t *testing.T) {
+	t.Parallel()
 	question := dayQuestion("refine")
 	const events, object = "text/event-stream", "application/json"
 	data := t.TempDir()
@@ -116,9 +117,7 @@ func TestRunsOutliveTheServer(t *testing.T) {
 	if after := k.disarm(); len(after) >= len(prompts)/2 {
 		t.Errorf("%d calls were made, as if it had been begun anew", len(after))
 	}
-	if out, errs, code := ibid(t, data, "forget", "voyage"); code != 0 {
-		t.Fatalf("exit code %d: %s%s", code, out, errs)
-	}
+	mustRun(t, data, "forget", "voyage")
 	for _, run := range []string{id, broken, list.Runs[0].ID} {
 		fetch(t, "GET", url+"/api/runs/"+run, object, "", 404)
 	}

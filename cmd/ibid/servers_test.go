@@ -123,6 +123,7 @@ func (s *served) each(do func(server int)) {
 
 // TestServersTogether: several servers on one store are one library.
 func TestServersTogether(t *testing.T) {
+	t.Parallel()
 	stores := servedStores(t)
 	if len(stores) == 0 {
 		t.Skip("there is no server to test with")
@@ -187,17 +188,13 @@ func (s *served) testIngest(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(folder, "a.md"), []byte(fmt.Sprintf("# Extra\n\nThe zeppelin number %d moored at noon.", n)), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, stderr, code := ibid(t, "", append([]string{"ingest", folder}, s.store...)...); code != 0 {
-			t.Fatal(stderr)
-		}
+		mustRun(t, "", append([]string{"ingest", folder}, s.store...)...)
 		s.each(func(i int) {
 			if got := s.found(i, "When did the zeppelin moor?"); !slices.Contains(got, fmt.Sprintf("extra%d/a.md", n)) {
 				t.Errorf("server %d finds %q", i, got)
 			}
 		})
-		if _, stderr, code := ibid(t, "", append([]string{"forget", fmt.Sprintf("extra%d", n)}, s.store...)...); code != 0 {
-			t.Fatal(stderr)
-		}
+		mustRun(t, "", append([]string{"forget", fmt.Sprintf("extra%d", n)}, s.store...)...)
 		s.each(func(i int) {
 			if got := s.found(i, "When did the zeppelin moor?"); slices.Contains(got, fmt.Sprintf("extra%d/a.md", n)) {
 				t.Errorf("server %d still finds %q", i, got)
@@ -271,9 +268,7 @@ func (s *served) testKeys(t *testing.T) {
 		})
 	})
 	t.Logf("a new key was known to all after %s", time.Since(made).Round(time.Millisecond))
-	if _, stderr, code := ibid(t, "", append([]string{"keys", "revoke", "second"}, s.store...)...); code != 0 {
-		t.Fatal(stderr)
-	}
+	mustRun(t, "", append([]string{"keys", "revoke", "second"}, s.store...)...)
 	revoked := time.Now()
 	s.each(func(i int) {
 		eventually(t, "the key to be revoked", func() bool {

@@ -21,6 +21,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"ibid/answer/openai/openaitest"
+	"ibid/data/datatest"
 	"ibid/retrieve"
 	"ibid/retrieve/local"
 	"ibid/retrieve/postgres/postgrestest"
@@ -34,6 +35,9 @@ func TestServersShareRuns(t *testing.T) {
 	for name, harm := range map[string]syscall.Signal{"killed": syscall.SIGKILL, "held up": syscall.SIGSTOP} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			if harm == syscall.SIGSTOP {
+				datatest.CampaignOnly(t) // until its claim expires
+			}
 			data := t.TempDir()
 			voyage(t, data)
 			shareRuns(t, data, harm)
@@ -190,6 +194,7 @@ func endOf(t *testing.T, cmd *exec.Cmd) func() {
 // TestServerLetsGo: a server that is told to stop lets go of what it works on:
 // the one beside it may take that up at once.
 func TestServerLetsGo(t *testing.T) {
+	t.Parallel()
 	data := t.TempDir()
 	voyage(t, data)
 	const said = "On day 7 the crew made 17 miles under sail.[1]"

@@ -11,6 +11,7 @@ import (
 // TestStoreURLKeepsSecrets: whatever is wrong with an address, its password is
 // not in the words about it.
 func TestStoreURLKeepsSecrets(t *testing.T) {
+	t.Parallel()
 	for _, address := range []string{
 		"postgres://ibid:Tr0ub4dor@db.example.com/library",
 		"postgres://ibid:Tr0ub4dor@db.example.com:port/library",
@@ -45,6 +46,7 @@ func TestStoreURLKeepsSecrets(t *testing.T) {
 }
 
 func TestStorePassword(t *testing.T) {
+	t.Parallel()
 	file := filepath.Join(t.TempDir(), "password")
 	if err := os.WriteFile(file, []byte("of the/file\n"), 0o600); err != nil {
 		t.Fatal(err)

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -17,6 +16,7 @@ import (
 
 	"ibid/answer/openai/openaitest"
 	"ibid/cite"
+	"ibid/data/datatest"
 )
 
 // logbook writes a folder of a few documents that makes n calls of one passage
@@ -129,22 +129,16 @@ func TestSummarizeKilled(t *testing.T) {
 			flags = append([]string{"summarize", "--json", "--strategy", strategy, "--parallel", "1", folder}, flags...)
 			want := &killer{at: -1, answer: miles}
 			url := openaitest.Start(t, &openaitest.Handler{Reply: want.reply})
-			out, errs, code := ibid(t, t.TempDir(), append(flags, "--base-url", url)...)
-			if code != 0 {
-				t.Fatalf("exit code %d: %s%s", code, out, errs)
-			}
+			out := mustRun(t, t.TempDir(), append(flags, "--base-url", url)...)
 			calls := len(want.disarm())
 			if calls < 30 {
 				t.Fatalf("only %d calls", calls)
 			}
-			boundaries := []int{0, calls / 2, calls - 1}
-			if os.Getenv("IBID_CAMPAIGN") != "" {
-				boundaries = nil
-				for at := range calls {
-					boundaries = append(boundaries, at)
-				}
+			var all []int
+			for at := range calls {
+				all = append(all, at)
 			}
-			for _, at := range boundaries {
+			for _, at := range datatest.Pick(t, all) {
 				killAt(t, at, flags, out, calls)
 			}
 		})

@@ -17,8 +17,8 @@ import (
 	"ibid/answer/openai/openaitest"
 )
 
-// TestTraces: a real server sends the spans of a question to a collector, in the
-// trace of who asked, and the model's server is told of it.
+// TestTraces: a server sends the spans of a question to a collector, in the
+// client's trace, and passes the trace on to the model's server.
 func TestTraces(t *testing.T) {
 	const canary = "canaryquestionword"
 	data, folder := t.TempDir(), t.TempDir()
@@ -60,7 +60,7 @@ func TestTraces(t *testing.T) {
 		t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", sink.URL)
 		t.Setenv("OTEL_EXPORTER_OTLP_HEADERS", "x-team=harbour")
 		t.Setenv("OTEL_SERVICE_NAME", "reading-room")
-		url := serve(t, data, args...)
+		url := startProcess(t, data, args...).url
 		ready(t, url)
 		resp := asked(t, "POST", url+"/api/ask", "", question, "Traceparent: "+parent)
 		b, err := io.ReadAll(resp.Body)
@@ -70,7 +70,7 @@ func TestTraces(t *testing.T) {
 		}
 		resp = asked(t, "GET", url+"/healthz", "", "")
 		resp.Body.Close()
-	}) // the server ends, and sends what is left
+	}) // the server ends, and sends the rest
 
 	mu.Lock()
 	defer mu.Unlock()
@@ -116,7 +116,7 @@ func TestTraces(t *testing.T) {
 	}
 	for _, word := range []string{canary, "chart room", "dinghies", "nine"} {
 		if strings.Contains(whole, word) {
-			t.Errorf("the traces tell %q", word)
+			t.Errorf("the traces contain %q", word)
 		}
 	}
 	told := 0
@@ -131,7 +131,7 @@ func TestTraces(t *testing.T) {
 	before := len(upstream.Exchanges())
 
 	t.Run("without", func(t *testing.T) {
-		url := serve(t, data, args...)
+		url := startProcess(t, data, args...).url
 		ready(t, url)
 		resp := asked(t, "POST", url+"/api/ask", "", question, "Traceparent: "+parent)
 		resp.Body.Close()
@@ -143,7 +143,7 @@ func TestTraces(t *testing.T) {
 	}
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", sink.URL)
 	t.Setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
-	if _, errs, code := ibid(t, data, "serve", "--addr", "127.0.0.1:0"); code != exitUsage || !strings.Contains(errs, "http/protobuf") {
-		t.Errorf("exit code %d: %s", code, errs)
+	if out, err := command(t.Context(), data, "serve", "--addr", "127.0.0.1:0").CombinedOutput(); err == nil || !strings.Contains(string(out), "http/protobuf") {
+		t.Errorf("%v: %s", err, out)
 	}
 }

@@ -3,45 +3,31 @@ package main
 import (
 	"encoding/json"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"ibid/cite"
+	"ibid/data/datatest"
 	"ibid/ingest"
 )
 
-// datasets is the folder of the evaluation sets; the test skips without it.
-func datasets(t testing.TB, below string) string {
-	t.Helper()
-	dir := os.Getenv("IBID_DATASETS")
-	if dir == "" {
-		dir = filepath.Join(moduleRoot(t), "..", "shared", "data")
-	}
-	dir = filepath.Join(dir, filepath.FromSlash(below))
-	if _, err := os.Stat(dir); err != nil {
-		t.Skipf("the evaluation sets are not here: %v (set IBID_DATASETS)", err)
-	}
-	return dir
-}
-
-// Documentation trees as they are found in the world, ingested as folders and
-// questioned: every file is accounted for, nothing fails silently.
+// Real documentation trees are ingested and asked: every file is accounted for,
+// and nothing fails silently.
 func TestDocumentationTrees(t *testing.T) {
 	t.Parallel()
-	trees := []struct {
+	type tree struct {
 		folder   string
 		question string
-		document string // one that answers it
-	}{
+		document string // that answers it
+	}
+	for _, tree := range datatest.Pick(t, []tree{
 		{"docs-go-html", "When does the Go memory model guarantee that a receive from an unbuffered channel happens?", "go_mem.html"},
 		{"docs-ollama-md", "Which environment variable sets the context length?", ""},
 		{"docs-restic-rst", "How do I prepare a new repository in a local directory?", "030_preparing_a_new_repo.rst"},
-	}
-	for _, tree := range trees {
+	}) {
 		t.Run(tree.folder, func(t *testing.T) {
-			folder, data := datasets(t, "files/"+tree.folder), t.TempDir()
+			folder, data := datatest.Sets(t, "files", tree.folder), t.TempDir()
 			out, errs, code := ibid(t, data, "ingest", "--json", folder)
 			if code != exitDone && code != exitPartial {
 				t.Fatalf("exit code %d: %s", code, errs)

@@ -23,6 +23,7 @@ var exportedVariables = map[string]string{
 
 // TestNoMutableVariables: what stands at package level is as good as constant.
 func TestNoMutableVariables(t *testing.T) {
+	t.Parallel()
 	fset := token.NewFileSet()
 	packages := map[string][]*ast.File{}
 	forEachFile(t, fset, func(pkg string, file *ast.File, name string) {
@@ -40,6 +41,7 @@ func TestNoMutableVariables(t *testing.T) {
 }
 
 func TestVariableFaults(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct{ src, fault string }{
 		{`var n int; func f() { n = 1 }`, "n is assigned"},
 		{`var n int; func f() { n++ }`, "n is assigned"},

@@ -6,6 +6,7 @@ import (
 )
 
 func TestVersionOf(t *testing.T) {
+	t.Parallel()
 	const revision, at = "bdbaa3b671343b2dc11e3c8993b60f97a8657fc1", "2026-11-21T23:32:13Z"
 	build := func(version string, settings ...string) *debug.BuildInfo {
 		info := &debug.BuildInfo{GoVersion: "go1.26.8", Main: debug.Module{Path: "ibid", Version: version}}
