@@ -11,7 +11,7 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// An access says who may use a route where keys guard the server.
+// An access is the set of callers that may use a route where keys guard the server.
 type access int
 
 const (
@@ -23,10 +23,10 @@ const (
 	writers
 )
 
-// An accessTable says who may use which route, by method and pattern; HEAD is as GET.
+// An accessTable has the access of each route, by method and pattern; HEAD is as GET.
 type accessTable map[string]access
 
-// of returns who may use a route; ok is false for an unknown one.
+// of returns the access of a route; ok is false for an unknown one.
 func (t accessTable) of(method, pattern string) (a access, ok bool) {
 	if method == http.MethodHead {
 		method = http.MethodGet

@@ -95,7 +95,8 @@ func resume[R any](c echo.Context, a *answering, kind, id string, r *R) (*replay
 
 func notResumable(id string) *Problem {
 	return &Problem{Status: http.StatusNotFound, Code: "run_not_found", Field: "run",
-		Detail: fmt.Sprintf("there is no unfinished run %.40q here: it has ended, or began more than %d days ago: ask again", id, int(retrieve.MaxRunAge.Hours()/24))}
+		Detail: fmt.Sprintf("there is no unfinished run %.40q here: it has ended, or began more than %d days ago: ask again", id,
+			int(retrieve.MaxRunAge.Hours()/24))}
 }
 
 // begin begins the run of a task, or resumes it. The task is carried out even
@@ -235,7 +236,8 @@ func (a *answering) events(ctx context.Context, l *liveAnswer, t task, citing ci
 
 // numbered numbers the citations of an answer. Every answer of the server passes
 // through here, and is measured on its way.
-func (a *answering) numbered(ctx context.Context, kind string, events iter.Seq2[answer.Event, error], o cite.Options) iter.Seq2[answer.Event, error] {
+func (a *answering) numbered(ctx context.Context, kind string, events iter.Seq2[answer.Event, error],
+	o cite.Options) iter.Seq2[answer.Event, error] {
 	return func(yield func(answer.Event, error) bool) {
 		m := &answerMeter{Metrics: a.metrics, tracer: a.tracer, ctx: ctx, kind: kindName(kind), began: time.Now()}
 		m.end(ctx, m.passNumbered(cite.Number(m.passRaw(events), o), yield))

@@ -95,11 +95,13 @@ func (a *asking) askTask(c echo.Context, r askRequest) (task, error) {
 	if err != nil {
 		return task{}, err
 	}
-	q := answer.Question{Text: r.Question, History: r.History, Strategy: r.Strategy, TopK: r.TopK, Diversity: r.Diversity, Filter: filter, Style: r.Style}
-	return task{kind: askKind, request: r, record: record, recorder: recorder, events: func(ctx context.Context, recorder *replay.Recorder) iter.Seq2[answer.Event, error] {
+	q := answer.Question{Text: r.Question, History: r.History, Strategy: r.Strategy, TopK: r.TopK, Diversity: r.Diversity,
+		Filter: filter, Style: r.Style}
+	events := func(ctx context.Context, recorder *replay.Recorder) iter.Seq2[answer.Event, error] {
 		q.Recorder = recorder
 		return a.asker.Ask(ctx, q)
-	}}, nil
+	}
+	return task{kind: askKind, request: r, record: record, recorder: recorder, events: events}, nil
 }
 
 // searched is the reply of POST /api/search.
@@ -158,7 +160,8 @@ func checkQuestion(question *string, topK int, diversity float64) error {
 		return invalidField("question", "empty_question", `the question is empty: send {"question": "..."}`)
 	case len(*question) > MaxQuestion:
 		return &Problem{Status: http.StatusRequestEntityTooLarge, Code: "question_too_long", Field: "question",
-			Detail: fmt.Sprintf("the question has %d bytes and %d are the most: shorten it, or put long material into a document", len(*question), MaxQuestion)}
+			Detail: fmt.Sprintf("the question has %d bytes and %d are the most: shorten it, or put long material into a document",
+				len(*question), MaxQuestion)}
 	case topK < 0 || topK > MaxTopK:
 		return invalidField("top_k", "bad_top_k", "top_k is %d: give 1 to %d, or leave it out", topK, MaxTopK)
 	case diversity < 0 || diversity >= 1:
@@ -186,7 +189,8 @@ func decode(c echo.Context, into any) error {
 	if err := json.Unmarshal(body, into); err != nil {
 		var wrong *json.UnmarshalTypeError
 		if errors.As(err, &wrong) && wrong.Field != "" {
-			return invalidField(wrong.Field, "wrong_type", "%s has the wrong type: it is a JSON %s and should be %s", wrong.Field, wrong.Value, jsonType(wrong.Type.Kind()))
+			return invalidField(wrong.Field, "wrong_type", "%s has the wrong type: it is a JSON %s and should be %s", wrong.Field,
+				wrong.Value, jsonType(wrong.Type.Kind()))
 		}
 		if wrong != nil {
 			return invalid("bad_json", `the request body is a JSON %s: send an object such as {"question": "..."}`, wrong.Value)
@@ -205,7 +209,8 @@ func decode(c echo.Context, into any) error {
 	known := filterMembers()
 	for _, name := range slices.Sorted(maps.Keys(sent.Filter)) {
 		if !slices.ContainsFunc(known, func(k string) bool { return strings.EqualFold(k, name) }) {
-			return invalidField(fmt.Sprintf("filter.%.40s", name), "unknown_filter", "filter has no member %.40q: it may have %s", name, strings.Join(known, ", "))
+			return invalidField(fmt.Sprintf("filter.%.40s", name), "unknown_filter", "filter has no member %.40q: it may have %s", name,
+				strings.Join(known, ", "))
 		}
 	}
 	return nil

@@ -10,32 +10,31 @@ import (
 	"ibid/cite"
 )
 
-// pause is the least time between two renderings of the open block.
+// pause is the minimum time between two renderings of the open block.
 const pause = 50 * time.Millisecond
 
-// A blockEvent is a block of the answer as HTML: the event "block", and
-// "marked" for one that had been final, now with the sentences marked that
-// nothing bears out.
+// A blockEvent is a block of the answer as HTML: the event "block", or "marked" for
+// a final block with its unsupported sentences marked.
 type blockEvent struct {
-	// Draft is the step whose draft the block is of; 0 for the answer.
+	// Draft is the step of the draft that the block belongs to; 0 for the answer.
 	Draft int    `json:"draft,omitempty"`
 	Index int    `json:"index"`
 	HTML  string `json:"html"`
-	// Final says that the block does not change any more.
+	// Final means that the block does not change any more.
 	Final bool `json:"final"`
 }
 
-// A rendering turns a text into blocks while it grows. However it is cut, its
-// final blocks are those of the whole text.
+// A rendering turns a text into blocks while it grows. Its final blocks are those
+// of the whole text, however the text is split into events.
 type rendering struct {
 	markdown *markdown
 	draft    int
 	text     []byte
-	numbers  map[int]int // of sources, with the length of the text when each was announced
+	numbers  map[int]int // of sources, and the length of the text when each was announced
 	starts   []int       // of the final blocks
 	open     int         // where the open block begins
 	rendered int         // length of the text at the last rendering
-	shown    string      // the open block as given last
+	shown    string      // the open block as it was sent last
 }
 
 func newRendering(m *markdown, draft int) *rendering {
@@ -49,9 +48,8 @@ func (r *rendering) announce(n int) {
 	}
 }
 
-// grown says whether enough has come to render the open block again: where it
-// is long, more the longer it is, so that all renderings together take time
-// linear in the text.
+// grown reports whether there is enough new text to render the open block again:
+// the longer the block, the more, so that all renderings take linear time.
 func (r *rendering) grown() bool {
 	enough := 1
 	if open := len(r.text) - r.open; open > 4<<10 {
@@ -64,12 +62,12 @@ func (r *rendering) piece(from, to int, doubts []cite.Unsupported) piece {
 	return piece{source: r.text[from:to], at: from, numbers: r.numbers, doubts: doubts}
 }
 
-// advance gives the blocks that have closed and the open one, or at the end
-// all that are left.
+// advance returns the blocks that have closed and the open one, or at the end all
+// that are left.
 func (r *rendering) advance(end bool) ([]blockEvent, error) {
 	r.rendered = len(r.text)
 	var out []blockEvent
-	// What a line begins is known when it has ended.
+	// The kind of block that a line begins is known at its end.
 	upto := len(r.text)
 	for !end && upto > r.open && r.text[upto-1] != '\n' {
 		upto--
@@ -106,7 +104,7 @@ func (r *rendering) advance(end bool) ([]blockEvent, error) {
 	return out, nil
 }
 
-// marked gives the final blocks that hold a doubtful sentence, with it marked.
+// marked returns the final blocks with doubtful sentences, which are marked.
 func (r *rendering) marked(doubts []cite.Unsupported) ([]blockEvent, error) {
 	var out []blockEvent
 	for i, start := range r.starts {
@@ -136,14 +134,14 @@ func (r *rendering) marked(doubts []cite.Unsupported) ([]blockEvent, error) {
 
 var errStreamClosed = errors.New("the stream is closed")
 
-// A pageStream follows the events of an answer and gives its blocks between them.
+// A pageStream sends the blocks of an answer between its events.
 type pageStream struct {
 	markdown *markdown
 	write    func(kind string, v any) error
 
 	mu     sync.Mutex // guards what follows
 	answer *rendering
-	draft  *rendering // of the step in hand; nil without
+	draft  *rendering // of the current step; nil without one
 	timer  *time.Timer
 	last   time.Time // of the last rendering
 	failed error
@@ -153,8 +151,8 @@ func newPageStream(m *markdown, write func(kind string, v any) error) *pageStrea
 	return &pageStream{markdown: m, write: write, answer: newRendering(m, 0)}
 }
 
-// before is called with each event that is about to go out: those that end a
-// text let its last blocks go first.
+// before is called before each event is sent: the last blocks of a text go before
+// the event that ends it.
 func (p *pageStream) before(kind string, data []byte) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -185,7 +183,7 @@ func (p *pageStream) before(kind string, data []byte) error {
 	return p.send("marked", events)
 }
 
-// after is called with each event that has gone out.
+// after is called after each event is sent.
 func (p *pageStream) after(kind string, data []byte) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -223,7 +221,7 @@ func (p *pageStream) after(kind string, data []byte) error {
 		return p.endDraft()
 	}
 	if wait := pause - time.Since(p.last); wait <= 0 {
-		return p.later(growing)
+		return p.renderGrown(growing)
 	} else if p.timer == nil {
 		p.timer = time.AfterFunc(wait, func() {
 			p.mu.Lock()
@@ -236,8 +234,8 @@ func (p *pageStream) after(kind string, data []byte) error {
 				if r == nil {
 					continue
 				}
-				// A writer that fails is noticed at the next event.
-				if err := p.later(r); err != nil {
+				// The next event returns the error.
+				if err := p.renderGrown(r); err != nil {
 					p.failed = err
 				}
 			}
@@ -246,8 +244,8 @@ func (p *pageStream) after(kind string, data []byte) error {
 	return p.failed
 }
 
-// later renders what has grown.
-func (p *pageStream) later(r *rendering) error {
+// renderGrown renders a text if it has grown enough.
+func (p *pageStream) renderGrown(r *rendering) error {
 	if !r.grown() {
 		return p.failed
 	}
@@ -284,7 +282,7 @@ func (p *pageStream) send(kind string, events []blockEvent) error {
 	return p.failed
 }
 
-// close stops the timer. Nothing is written once it has returned.
+// close stops the timer. Nothing is written after it returns.
 func (p *pageStream) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

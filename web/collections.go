@@ -152,7 +152,8 @@ func (l *catalog) scope(ctx context.Context, f retrieve.Filter, collection strin
 // withCollection sets the collection of a filter, which may not have another one.
 func withCollection(f retrieve.Filter, collection string) (retrieve.Filter, error) {
 	if collection != "" && f.Collection != "" && f.Collection != collection {
-		return f, invalidField("collection", "two_collections", "the collection is %.200q, and that of the filter is %.200q: give one of them", collection, f.Collection)
+		return f, invalidField("collection", "two_collections", "the collection is %.200q, and that of the filter is %.200q: give one of "+
+			"them", collection, f.Collection)
 	}
 	f.Collection = cmp.Or(f.Collection, collection)
 	return f, nil

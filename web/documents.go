@@ -48,7 +48,8 @@ func (d *documents) list(c echo.Context) error {
 // the query has a limit; a negative one is none.
 func (d *documents) listing(c echo.Context, limit int) (listing, error) {
 	ctx, q := c.Request().Context(), c.QueryParams()
-	f := retrieve.Filter{Collection: q.Get("collection"), Root: q.Get("root"), PathPrefix: q.Get("path_prefix"), Format: q.Get("format"), Tags: q["tag"], Author: q.Get("author")}
+	f := retrieve.Filter{Collection: q.Get("collection"), Root: q.Get("root"), PathPrefix: q.Get("path_prefix"),
+		Format: q.Get("format"), Tags: q["tag"], Author: q.Get("author")}
 	if err := f.Language.UnmarshalText([]byte(q.Get("language"))); err != nil {
 		return listing{}, err
 	}

@@ -56,15 +56,17 @@ func (d *documents) sendDrawn(c echo.Context, doc *ingest.Document, r textRange)
 	}
 	at := slices.IndexFunc(doc.Pages, func(p ingest.Page) bool { return p.Number == number })
 	if at < 0 {
-		return &Problem{Status: http.StatusNotFound, Code: "page_not_found", Detail: fmt.Sprintf("the document has %d pages, and no page %d", len(doc.Pages), number)}
+		return &Problem{Status: http.StatusNotFound, Code: "page_not_found", Detail: fmt.Sprintf("the document has %d pages, and no page "+
+			"%d", len(doc.Pages), number)}
 	}
 	quote := ""
 	if from, to := max(r.Start, doc.Pages[at].Start), min(r.End, doc.Pages[at].End); from < to {
 		quote = doc.Text[runeStart(doc.Text, from):runeEnd(doc.Text, to)]
 	}
-	png, err := d.drawings.get(c.Request().Context(), drawnPage{doc.ID, doc.Digest, quote, number, width}, func(ctx context.Context) ([]byte, error) {
-		return d.drawer.DrawPage(ctx, doc, number, quote, width)
-	})
+	png, err := d.drawings.get(c.Request().Context(), drawnPage{doc.ID, doc.Digest, quote, number, width},
+		func(ctx context.Context) ([]byte, error) {
+			return d.drawer.DrawPage(ctx, doc, number, quote, width)
+		})
 	if err != nil {
 		return drawnProblem(err)
 	}

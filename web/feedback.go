@@ -72,7 +72,8 @@ func (r *runs) giveFeedback(c echo.Context) error {
 			}
 		}
 		if f.Citation = *given.Citation; f.Citation < 0 || f.Citation >= len(a.Citations) {
-			return invalidField("citation", "bad_feedback", "citation is %d, and the answer has %d: give an index from 0", f.Citation, len(a.Citations))
+			return invalidField("citation", "bad_feedback", "citation is %d, and the answer has %d: give an index from 0", f.Citation,
+				len(a.Citations))
 		}
 	}
 	if err := r.ledger.KeepFeedback(c.Request().Context(), f); err != nil {

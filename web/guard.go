@@ -95,7 +95,8 @@ func (a address) refuseCrossOrigin() (echo.MiddlewareFunc, error) {
 		return func(c echo.Context) error {
 			if err := guard.Check(c.Request()); err != nil {
 				return &Problem{Status: http.StatusForbidden, Code: "cross_origin",
-					Detail: "a page of another site may not send requests here; if this page is served through a proxy, start the server with --public-url", cause: err}
+					Detail: "a page of another site may not send requests here; if this page is served through a proxy, start the server with " +
+						"--public-url", cause: err}
 			}
 			return next(c)
 		}

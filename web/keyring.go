@@ -99,7 +99,8 @@ type keyring struct {
 // newKeyring returns a keyring that is read from the store when it is needed.
 // One key may ask perMinute questions in a minute.
 func newKeyring(store retrieve.Keyring, perMinute int, logger *slog.Logger) *keyring {
-	return &keyring{store: store, rate: rate.Limit(float64(perMinute) / 60), burst: perMinute, logger: logger, guarded: map[*guarded]struct{}{}}
+	return &keyring{store: store, rate: rate.Limit(float64(perMinute) / 60), burst: perMinute, logger: logger,
+		guarded: map[*guarded]struct{}{}}
 }
 
 // refresh reads the store unless that was done within maxAge. It fails when the
@@ -217,7 +218,8 @@ func (h *holder) expired(now time.Time) error {
 }
 
 func keyExpired(name string) *Problem {
-	return unauthorized("key_expired", "the key %q, or the session begun with it, has expired: make another with 'ibid keys make', or enter the key again", name)
+	return unauthorized("key_expired", "the key %q, or the session begun with it, has expired: make another with 'ibid keys make', or "+
+		"enter the key again", name)
 }
 
 // ended returns why a holder's key or session is no longer valid. k.mu is held.
@@ -267,7 +269,7 @@ func (k *keyring) untilRevoked(ctx context.Context) (context.Context, context.Ca
 	}
 }
 
-// check ends the work of keys that are no longer valid, for as long as there is any work.
+// check ends the work of keys that are no longer valid, while any is left.
 func (k *keyring) check() {
 	unreadable := k.refresh(context.Background(), freshFor)
 	k.mu.Lock()

@@ -151,7 +151,8 @@ func (l limiter) acquire(c echo.Context) (release func(), _ error) {
 		return func() { <-l.slots; releaseKey() }, nil
 	default:
 		releaseKey()
-		return nil, tooMany(c, "too_many_questions", 2*time.Second, "%d questions are being answered already: ask again in a moment", cap(l.slots))
+		return nil, tooMany(c, "too_many_questions", 2*time.Second, "%d questions are being answered already: ask again in a moment",
+			cap(l.slots))
 	}
 }
 
@@ -160,13 +161,15 @@ func (u *usage) acquire(c echo.Context, most int) (release func(), _ error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.asks >= most {
-		return nil, tooMany(c, "too_many_questions", 2*time.Second, "%d questions of this key are being answered already: ask again in a moment", u.asks)
+		return nil, tooMany(c, "too_many_questions", 2*time.Second, "%d questions of this key are being answered already: ask again in a "+
+			"moment", u.asks)
 	}
 	now := time.Now()
 	turn := u.rate.ReserveN(now, 1)
 	if wait := turn.DelayFrom(now); wait > 0 {
 		turn.CancelAt(now)
-		return nil, tooMany(c, "too_fast", wait, "this key has asked %d questions in a minute: ask again after the time in Retry-After", u.rate.Burst())
+		return nil, tooMany(c, "too_fast", wait, "this key has asked %d questions in a minute: ask again after the time in Retry-After",
+			u.rate.Burst())
 	}
 	u.asks++
 	return func() {

@@ -274,7 +274,7 @@ func (a *Answers) Shutdown(ctx context.Context) {
 }
 
 // addReader counts a reader, of at most most for one caller and twice as many for
-// all; false means that there are too many.
+// all; false if there are too many.
 func (a *Answers) addReader(by string, most int) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -300,7 +300,7 @@ func (a *Answers) removeReader(by string) {
 	}
 }
 
-// reserve reserves memory for events, or releases it; false means that there is none left.
+// reserve reserves memory for events, or releases it; false if none is left.
 func (a *Answers) reserve(bytes int) bool {
 	if a.bytes.Add(int64(bytes)) > maxLiveBytes && bytes > 0 {
 		a.bytes.Add(int64(-bytes))

@@ -50,7 +50,8 @@ func (m *mcpServer) listDocuments(ctx context.Context, p *mcp.ListResourcesParam
 			list.NextCursor = base64.RawURLEncoding.EncodeToString([]byte(after))
 			break
 		}
-		list.Resources = append(list.Resources, &mcp.Resource{URI: resourceOf(d.ID), Name: d.ID, Title: oneLine(d.Title), MIMEType: "text/plain", Size: int64(d.Bytes),
+		list.Resources = append(list.Resources, &mcp.Resource{URI: resourceOf(d.ID), Name: d.ID, Title: oneLine(d.Title),
+			MIMEType: "text/plain", Size: int64(d.Bytes),
 			Description: fmt.Sprintf("%s, in the collection %s", d.Format, oneLine(d.Collection))})
 		after = d.ID
 	}
@@ -157,7 +158,8 @@ func (m *mcpServer) textAt(ctx context.Context, in mcpPlace) (*mcpText, error) {
 	default:
 		hi = lineEndBefore(d.Text, from, min(len(d.Text), from+fromStart))
 	}
-	out := &mcpText{Document: d.ID, Title: d.Title, Format: d.Format, Bytes: len(d.Text), Pages: len(d.Pages), Start: lo, End: hi, Resource: resourceOf(d.ID)}
+	out := &mcpText{Document: d.ID, Title: d.Title, Format: d.Format, Bytes: len(d.Text), Pages: len(d.Pages), Start: lo, End: hi,
+		Resource: resourceOf(d.ID)}
 	for _, p := range d.Pages {
 		if p.Start <= lo && lo < p.End {
 			out.Page = p.Number
@@ -191,9 +193,11 @@ func (in mcpPlace) markedRange(d *ingest.Document) (from, to int, err error) {
 		}
 		return 0, 0, invalid("bad_range", "there is no text on page %d of %q, which has %d pages", in.Page, in.Document, len(d.Pages))
 	case in.Start < 0 || in.End != 0 && in.End <= in.Start || max(in.Start, in.End) > len(d.Text):
-		return 0, 0, invalid("bad_range", "bytes %d to %d are not in %q, which has %d bytes: it may have changed since, so search again", in.Start, in.End, in.Document, len(d.Text))
+		return 0, 0, invalid("bad_range", "bytes %d to %d are not in %q, which has %d bytes: it may have changed since, so search again",
+			in.Start, in.End, in.Document, len(d.Text))
 	case in.End-in.Start > maxMarked:
-		return 0, 0, invalid("bad_range", "bytes %d to %d are more than the %d of one reading: ask for less, and continue where it ends", in.Start, in.End, maxMarked)
+		return 0, 0, invalid("bad_range", "bytes %d to %d are more than the %d of one reading: ask for less, and continue where it ends",
+			in.Start, in.End, maxMarked)
 	case in.End == 0:
 		from = runeStart(d.Text, in.Start)
 		return from, from, nil

@@ -58,7 +58,8 @@ func (m *answerMeter) passRaw(events iter.Seq2[answer.Event, error]) iter.Seq2[a
 				m.observeStage("retrieve", m.began)
 				m.span("retrieve", m.began, attribute.Int("ibid.passages", len(e.Passages)))
 			case answer.Judged:
-				m.verdicts.WithLabelValues(known(string(e.Decision), string(answer.Relevant), string(answer.Irrelevant), string(answer.Unparsable), string(answer.Errored)),
+				m.verdicts.WithLabelValues(known(string(e.Decision), string(answer.Relevant), string(answer.Irrelevant),
+					string(answer.Unparsable), string(answer.Errored)),
 					known(e.By, "score", "model", "unjudged")).Inc()
 			case answer.Kept:
 				m.endGate()
@@ -197,7 +198,8 @@ func failureKind(err error) string {
 	var e *openai.Error
 	switch {
 	case errors.As(err, &e):
-		return known(string(e.Kind), string(openai.Down), string(openai.TimedOut), string(openai.Canceled), string(openai.RateLimited), string(openai.OutOfQuota),
+		return known(string(e.Kind), string(openai.Down), string(openai.TimedOut), string(openai.Canceled), string(openai.RateLimited),
+			string(openai.OutOfQuota),
 			string(openai.Unauthorized), string(openai.NotFound), string(openai.ContextLength), string(openai.Filtered), string(openai.Rejected),
 			string(openai.ServerFailed), string(openai.Cut), string(openai.BadReply))
 	case errors.Is(err, context.Canceled):

@@ -80,26 +80,29 @@ func NewMetrics(price Price) *Metrics {
 	}
 	m.requests = histogram("http_request_duration_seconds", "Time to the end of a reply, by route.", quick, "route", "method")
 	m.replies = counter("http_requests_total", "Requests, by route and status.", "route", "method", "status")
-	m.problems = counter("problems_total", "Errors that clients were told of, by their code: too_fast and too_many_questions are refusals for load, no_key and bad_key for want of a key.", "code")
+	m.problems = counter("problems_total", "Errors that clients got, by their code: too_fast and too_many_questions are rejections for "+
+		"load, no_key and bad_key for lack of a key.", "code")
 	m.answers = counter("answers_total", "Answers and summaries, by how they ended.", "kind", "outcome")
-	m.stages = histogram("answer_stage_duration_seconds", "Time of an answer: retrieve up to what was found, gate from there until all was judged, first_text from the beginning to the first word, whole to the last.", quick, "kind", "stage")
+	m.stages = histogram("answer_stage_duration_seconds", "Time of the stages of an answer: retrieve until passages are found, gate from "+
+		"then until all are judged, first_text from the beginning to the first word, whole to the last.", quick, "kind", "stage")
 	m.refusals = counter("refusals_total", "Questions that the documents do not answer, by reason.", "reason")
-	m.verdicts = counter("gate_verdicts_total", "Verdicts of the gate on passages, and who gave them.", "verdict", "by")
-	m.citations = counter("citations_total", "Citations in answers, by how their quotes bear them out.", "verdict")
-	m.unsupported = counter("unsupported_sentences_total", "Sentences of answers that no citation bears out.", "reason")
+	m.verdicts = counter("gate_verdicts_total", "Verdicts of the gate on passages, and what made them.", "verdict", "by")
+	m.citations = counter("citations_total", "Citations in answers, by how well their quotes support them.", "verdict")
+	m.unsupported = counter("unsupported_sentences_total", "Sentences of answers that no citation supports.", "reason")
 	m.sources = one(histogram("answer_sources", "Sources of an answer.", []float64{0, 1, 2, 3, 4, 5, 6, 8, 10, 12, 20}))
-	m.dropped = counter("dropped_labels_total", "Labels in replies of models that name nothing they were shown.").WithLabelValues()
+	m.dropped = counter("dropped_labels_total", "Labels in replies of models that name no passage.").WithLabelValues()
 	m.warnings = counter("answer_warnings_total", "Warnings in answers.").WithLabelValues()
-	m.calls = histogram("model_call_duration_seconds", "Time of a call to a model, by what it was for.", quick, "role")
+	m.calls = histogram("model_call_duration_seconds", "Time of a call to a model, by purpose.", quick, "role")
 	m.failures = counter("model_call_failures_total", "Calls to a model that failed, by kind.", "role", "kind")
 	m.upstream = counter("model_requests_total", "Requests to the model's server, repeated ones included.", "role")
-	m.tokens = counter("model_tokens_total", "Tokens of calls to models: prompt, completion, and reasoning, which is a part of completion.", "role", "direction")
+	m.tokens = counter("model_tokens_total", "Tokens of calls to models: prompt, completion, and reasoning, which is part of "+
+		"completion.", "role", "direction")
 	m.embeds = one(histogram("embedding_duration_seconds", "Time of a call to the embedder.", quick))
 	m.embedded = counter("embedded_texts_total", "Texts that were embedded.").WithLabelValues()
 	m.embedFailed = counter("embedding_failures_total", "Calls to the embedder that failed.").WithLabelValues()
-	m.files = counter("sync_files_total", "Files that a sync met, by what became of them.", "action")
+	m.files = counter("sync_files_total", "Files that a sync visited, by outcome.", "action")
 	if price != (Price{}) {
-		m.cost = counter("model_cost_total", "What the tokens cost, in the currency of --price-in and --price-out.").WithLabelValues()
+		m.cost = counter("model_cost_total", "Cost of the tokens, in the currency of --price-in and --price-out.").WithLabelValues()
 	}
 	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), stateCollector{m})
 	return m
@@ -132,7 +135,8 @@ func measure(m *Metrics, routes accessTable) echo.MiddlewareFunc {
 		return func(c echo.Context) error {
 			start := time.Now()
 			err := next(c)
-			route, method := "other", known(c.Request().Method, http.MethodGet, http.MethodHead, http.MethodPost, http.MethodDelete, http.MethodOptions)
+			route, method := "other", known(c.Request().Method, http.MethodGet, http.MethodHead, http.MethodPost, http.MethodDelete,
+				http.MethodOptions)
 			if _, ok := routes.ofRequest(c); ok {
 				route = c.Path()
 			}
@@ -184,18 +188,18 @@ func (c stateCollector) Collect(out chan<- prometheus.Metric) {
 		out <- prometheus.MustNewConstMetric(prometheus.NewDesc("ibid_"+name, help, nil, nil), kind, value)
 	}
 	gauge("questions_in_hand", "Questions and searches that are being answered.", prometheus.GaugeValue, float64(len(s.limiter.slots)))
-	gauge("questions_limit", "The most that are answered at a time.", prometheus.GaugeValue, float64(cap(s.limiter.slots)))
+	gauge("questions_limit", "Maximum of questions and searches answered at a time.", prometheus.GaugeValue, float64(cap(s.limiter.slots)))
 	drawn := s.drawings.counted()
-	gauge("drawn_cache_hits_total", "Drawn pages that were kept from an earlier request.", prometheus.CounterValue, float64(drawn.hits))
+	gauge("drawn_cache_hits_total", "Drawn pages found in the cache.", prometheus.CounterValue, float64(drawn.hits))
 	gauge("drawn_cache_misses_total", "Drawn pages that had to be drawn.", prometheus.CounterValue, float64(drawn.misses))
-	gauge("drawn_cache_bytes", "Bytes of the drawn pages that are kept.", prometheus.GaugeValue, float64(drawn.bytes))
+	gauge("drawn_cache_bytes", "Bytes of the drawn pages in the cache.", prometheus.GaugeValue, float64(drawn.bytes))
 	i := s.catalog.indexing()
 	ready := 0.
 	if i.Ready {
 		ready = 1
 	}
 	gauge("sync_ready", "1 when the folders have been read once.", prometheus.GaugeValue, ready)
-	gauge("sync_done_files", "Files of the folders that the sync has accounted for.", prometheus.GaugeValue, float64(i.Done))
+	gauge("sync_done_files", "Files of the folders that the sync is done with.", prometheus.GaugeValue, float64(i.Done))
 	gauge("sync_seen_files", "Files of the folders that the sync has seen.", prometheus.GaugeValue, float64(i.Total))
 	troubles := 0
 	for _, t := range s.catalog.troubles() {
@@ -219,7 +223,7 @@ func (c stateCollector) Collect(out chan<- prometheus.Metric) {
 	gauge("store_documents", "Documents in the store.", prometheus.GaugeValue, float64(f.Documents))
 	gauge("store_chunks", "Chunks in the store.", prometheus.GaugeValue, float64(f.Chunks))
 	if f.Bytes >= 0 {
-		gauge("store_bytes", "Bytes that the store takes on disk.", prometheus.GaugeValue, float64(f.Bytes))
+		gauge("store_bytes", "Size of the store on disk, in bytes.", prometheus.GaugeValue, float64(f.Bytes))
 	}
-	gauge("reader_deaths_total", "Child processes that died over a file.", prometheus.CounterValue, float64(f.ReaderDeaths))
+	gauge("reader_deaths_total", "Child processes that died reading a file.", prometheus.CounterValue, float64(f.ReaderDeaths))
 }

@@ -18,7 +18,8 @@ import (
 // see, so that a new route cannot forget to check. Where keys guard the server a
 // context without a key sees nothing.
 
-var errNoHolder = errors.New("there is no key in the context: a public route, or work that lost its request's context, may not read the library")
+var errNoHolder = errors.New("there is no key in the context: a public route, or work that lost its request's context, may not read " +
+	"the library")
 
 // reach returns the collections that a context may see, none for all.
 func reach(ctx context.Context) ([]string, error) {

@@ -145,7 +145,8 @@ type homePage struct {
 
 func newHomePage(p *pages, kept bool) *homePage {
 	return &homePage{frame: p.frame(""), pages: p, Kept: kept, Keyed: p.keyed,
-		Modules: []string{"answer.js", "blocks.js", "conversation.js", "copy.js", "dom.js", "evidence.js", "history.js", "past.js", "peek.js", "source.js", "stream.js"}}
+		Modules: []string{"answer.js", "blocks.js", "conversation.js", "copy.js", "dom.js", "evidence.js", "history.js", "past.js",
+			"peek.js", "source.js", "stream.js"}}
 }
 
 func (p *homePage) show(c echo.Context) error { return p.pages.send(c, http.StatusOK, "home", p) }

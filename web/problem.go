@@ -78,7 +78,8 @@ func problemFor(err error) *Problem {
 	case errors.As(err, &problem):
 		*p = *problem
 	case errors.Is(err, context.Canceled):
-		p = &Problem{Status: statusClientGone, Code: "canceled", Detail: "the answer was stopped before its end, by the reader or because the server shuts down: ask again"}
+		p = &Problem{Status: statusClientGone, Code: "canceled", Detail: "the answer was stopped before its end, by the reader or because " +
+			"the server shuts down: ask again"}
 	case errors.As(err, &question):
 		p = questionProblem(question)
 	case errors.Is(err, retrieve.ErrEmptyQuestion):
@@ -89,7 +90,8 @@ func problemFor(err error) *Problem {
 		p = &Problem{Status: http.StatusInternalServerError, Code: "missing_slot", Detail: slot.Error()}
 	case errors.Is(err, retrieve.ErrAway):
 		p = &Problem{Status: http.StatusServiceUnavailable, Code: "store_unavailable",
-			Detail: "the store that holds the documents is unreachable: ask again later; the server's log has the reason, under the id of this request"}
+			Detail: "the store that holds the documents is unreachable: ask again later; the server's log has the reason, under the id of this " +
+				"request"}
 	case errors.Is(err, context.DeadlineExceeded):
 		p = &Problem{Status: http.StatusGatewayTimeout, Code: "timeout", Detail: "the answer took too long: ask again, or ask for less"}
 	case errors.Is(err, retrieve.ErrNotFound):

@@ -21,17 +21,17 @@ import (
 	"ibid/cite"
 )
 
-// A markdown makes HTML of what a model writes. It knows headings, lists,
-// quotes, tables, code and emphasis; of links only the citations, which carry
-// no address. Images, links, raw HTML and character references stay the text
-// that they are. It takes time linear in its input. Safe for concurrent use.
+// A markdown converts what a model writes to HTML. It supports headings, lists,
+// quotes, tables, code, emphasis, and citations as links without an address.
+// Images, other links, raw HTML and character references remain text. It runs in
+// linear time, and is safe for concurrent use.
 type markdown struct {
 	parser   parser.Parser
 	renderer renderer.Renderer
 	policy   *bluemonday.Policy
 }
 
-// What a parser's context holds.
+// Keys of a parser's context.
 var (
 	pieceKey = parser.NewContextKey()
 	spentKey = parser.NewContextKey()
@@ -41,8 +41,8 @@ func newMarkdown() *markdown {
 	writer := html.WithWriter(plainWriter{})
 	return &markdown{
 		parser: parser.NewParser(
-			// No headings by a line of dashes below: a line that stands would
-			// become another thing by one that comes later.
+			// No setext headings: a line would change its meaning by the next one,
+			// when it may already be shown.
 			parser.WithBlockParsers(
 				util.Prioritized(parser.NewThematicBreakParser(), 200),
 				util.Prioritized(shallow{parser.NewListParser()}, 300),
@@ -70,8 +70,8 @@ func newMarkdown() *markdown {
 	}
 }
 
-// policy lets through the elements that [newMarkdown] makes and no others. No
-// attribute of theirs can hold an address, a style or a script.
+// policy allows only the elements that [newMarkdown] makes. None of their attributes
+// can contain an address, a style or a script.
 func policy() *bluemonday.Policy {
 	p := bluemonday.NewPolicy()
 	p.AllowElements("p", "br", "hr", "h3", "h4", "h5", "h6", "ul", "ol", "li", "blockquote",
@@ -90,31 +90,31 @@ func policy() *bluemonday.Policy {
 	return p
 }
 
-// A piece is a text to render, or the rest of one.
+// A piece is a text to render, or a part of one.
 type piece struct {
 	source []byte
 	at     int // offset of source in the whole text
-	// numbers gives the offset in the whole text from which on [n] is a citation.
+	// numbers has the offset in the whole text from which [n] is a citation.
 	numbers map[int]int
 	// doubts are the sentences to mark, in order, offsets in the whole text.
 	doubts []cite.Unsupported
 }
 
-// A part is the HTML of one block, which begins with a line.
+// A part is the HTML of one block, which begins at the start of a line.
 type part struct {
 	start int // offset in the piece's source
 	html  string
 }
 
-// render gives the blocks of a piece. A block is rendered as it would be if
-// the piece ended behind it or began with it.
+// render returns the blocks of a piece. Each is rendered as if the piece ended after
+// it or began with it.
 func (m *markdown) render(p piece) ([]part, error) {
 	nodes, starts := m.parse(p)
 	var parts []part
 	for i := 0; i < len(nodes); {
 		start := starts[i]
 		var b bytes.Buffer
-		// A table that follows its paragraph without a break is of one block with it.
+		// A table that follows a paragraph without a break is in one block with it.
 		for ; i < len(nodes) && starts[i] == start; i++ {
 			if err := m.renderer.Render(&b, p.source, nodes[i]); err != nil {
 				return nil, fmt.Errorf("rendering the answer: %w", err)
@@ -125,12 +125,12 @@ func (m *markdown) render(p piece) ([]part, error) {
 	return parts, nil
 }
 
-// parse gives the outermost nodes of a piece and where the line of each begins.
+// parse returns the outermost nodes of a piece and where the line of each begins.
 func (m *markdown) parse(p piece) (nodes []ast.Node, starts []int) {
 	context := parser.NewContext()
 	context.Set(pieceKey, p)
 	document := m.parser.Parse(text.NewReader(p.source), parser.WithContext(context))
-	mark(document, p)
+	markDoubts(document, p)
 	for n := document.FirstChild(); n != nil; n = n.NextSibling() {
 		nodes = append(nodes, n)
 		at := min(max(n.Pos(), 0), len(p.source))
@@ -139,11 +139,11 @@ func (m *markdown) parse(p piece) (nodes []ast.Node, starts []int) {
 	return nodes, starts
 }
 
-// depth is how deep lists and quotes nest: two levels a list.
-const depth = 16
+// maxDepth is how deep lists and quotes nest; a list is two levels.
+const maxDepth = 16
 
-// shallow opens no container too deep inside others: each line of a text goes
-// through all that are open.
+// shallow limits the nesting of containers: every line is matched against all that
+// are open.
 type shallow struct{ parser.BlockParser }
 
 func (s shallow) Open(parent ast.Node, reader text.Reader, pc parser.Context) (ast.Node, parser.State) {
@@ -151,17 +151,17 @@ func (s shallow) Open(parent ast.Node, reader text.Reader, pc parser.Context) (a
 	for up := parent; up != nil; up = up.Parent() {
 		n++
 	}
-	if n > depth {
+	if n > maxDepth {
 		return nil, parser.NoChildren
 	}
 	return s.BlockParser.Open(parent, reader, pc)
 }
 
-// delimiters is how many runs of *, _, ~ or ` a paragraph may hold.
-const delimiters = 200
+// maxDelimiters is how many runs of *, _, ~ or ` of a paragraph are parsed.
+const maxDelimiters = 200
 
-// thrifty takes the first delimiters of a paragraph and leaves the others as
-// text: matching them takes time by the square of their number.
+// thrifty parses the first delimiters of a paragraph and leaves the others as text:
+// matching them takes quadratic time.
 type thrifty struct{ parser.InlineParser }
 
 type spending struct {
@@ -175,15 +175,15 @@ func (t thrifty) Parse(parent ast.Node, block text.Reader, pc parser.Context) as
 		s = &spending{parent: parent}
 		pc.Set(spentKey, s)
 	}
-	if s.count >= delimiters {
+	if s.count >= maxDelimiters {
 		return nil
 	}
 	s.count++
 	return t.InlineParser.Parse(parent, block, pc)
 }
 
-// narrow makes a table only where its cells are not many more than its bytes:
-// short rows are filled up to the width of the first.
+// narrow makes no table that has many more cells than bytes: short rows are filled
+// up to the width of the first.
 type narrow struct{ parser.ParagraphTransformer }
 
 func (n narrow) Transform(node *ast.Paragraph, reader text.Reader, pc parser.Context) {
@@ -209,7 +209,7 @@ type citation struct {
 	number, at int
 }
 
-// A doubt holds words that nothing bears out.
+// A doubt contains unsupported words.
 type doubt struct{ ast.BaseInline }
 
 func (*citation) Kind() ast.NodeKind { return kindCitation }
@@ -218,7 +218,7 @@ func (*doubt) Kind() ast.NodeKind    { return kindDoubt }
 func (c *citation) Dump(source []byte, level int) { ast.DumpHelper(c, source, level, nil, nil) }
 func (d *doubt) Dump(source []byte, level int)    { ast.DumpHelper(d, source, level, nil, nil) }
 
-// citations finds the numbers of sources: [n], where n has been announced.
+// citations parses the numbers of sources: [n], where n has been announced.
 type citations struct{}
 
 func (citations) Trigger() []byte { return []byte{'['} }
@@ -248,13 +248,13 @@ func (citations) Parse(_ ast.Node, block text.Reader, pc parser.Context) ast.Nod
 	return &citation{number: n, at: at}
 }
 
-// mark puts the doubtful words of a document into nodes of their own.
-func mark(document ast.Node, p piece) {
+// markDoubts puts the doubtful words of a document into nodes of their own.
+func markDoubts(document ast.Node, p piece) {
 	if len(p.doubts) == 0 {
 		return
 	}
 	var leaves []ast.Node
-	// The walk only collects, so it cannot fail.
+	// This walk cannot fail.
 	_ = ast.Walk(document, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
 		if !entering {
 			return ast.WalkContinue, nil
@@ -277,7 +277,7 @@ func mark(document ast.Node, p piece) {
 	}
 }
 
-// doubted is the first part of source[start:end] that is in doubt; empty if none is.
+// doubted is the first doubtful part of source[start:end]; empty without one.
 func (p piece) doubted(start, end int) (int, int) {
 	i := sort.Search(len(p.doubts), func(i int) bool { return p.doubts[i].TextEnd > p.at+start })
 	if i == len(p.doubts) {
@@ -287,7 +287,7 @@ func (p piece) doubted(start, end int) (int, int) {
 	return a, max(a, min(end, p.doubts[i].TextEnd-p.at))
 }
 
-// markText cuts a text at the edges of what is in doubt.
+// markText splits a text into doubtful and other parts.
 func markText(t *ast.Text, p piece) {
 	for {
 		a, z := p.doubted(t.Segment.Start, t.Segment.Stop)
@@ -302,7 +302,7 @@ func markText(t *ast.Text, p piece) {
 			t.Segment = t.Segment.WithStart(a)
 			soft, hard := t.SoftLineBreak(), t.HardLineBreak()
 			wrap(t)
-			if soft || hard { // the break stands behind the marked words
+			if soft || hard { // the break belongs after the marked words
 				t.SetSoftLineBreak(false)
 				t.SetHardLineBreak(false)
 				rest := ast.NewTextSegment(text.NewSegment(z, z))
@@ -325,7 +325,7 @@ func wrap(n ast.Node) {
 	d.AppendChild(d, n)
 }
 
-// ours renders what the library does not know or would do otherwise.
+// ours renders the nodes that the library does not know or renders differently.
 type ours struct{}
 
 func (ours) RegisterFuncs(r renderer.NodeRendererFuncRegisterer) {
@@ -354,7 +354,7 @@ func renderDoubt(w util.BufWriter, _ []byte, _ ast.Node, entering bool) (ast.Wal
 	return ast.WalkContinue, nil
 }
 
-// renderHeading puts the headings of an answer below that of its question.
+// renderHeading makes the headings of an answer lower than that of its question.
 func renderHeading(w util.BufWriter, _ []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
 	slash := "/"
 	if entering {
@@ -385,9 +385,9 @@ func renderTable(w util.BufWriter, _ []byte, _ ast.Node, entering bool) (ast.Wal
 	return ast.WalkContinue, nil
 }
 
-// plainWriter writes text as text: it takes off the backslashes of Markdown,
-// and resolves no character references, which could spell what a filter of
-// the text before did not see.
+// plainWriter writes text as text: it removes the backslashes of Markdown, and
+// does not resolve character references, which could hide something from a filter
+// of the text.
 type plainWriter struct{}
 
 func (p plainWriter) Write(w util.BufWriter, source []byte) {

@@ -243,7 +243,8 @@ func interrupted(id string) *Problem {
 func runElsewhere(c echo.Context, r *answerRecord) *Problem {
 	setRetryAfter(c, time.Second)
 	return &Problem{Status: http.StatusConflict, Code: "run_elsewhere",
-		Detail: fmt.Sprintf("another server works on the run (%s): follow or stop it there, or wait until it ends for its record", retrieve.WhoIs(r.worker))}
+		Detail: fmt.Sprintf("another server works on the run (%s): follow or stop it there, or wait until it ends for its record",
+			retrieve.WhoIs(r.worker))}
 }
 
 // find returns the record of a run, and the run itself if this server has it in memory.
@@ -382,19 +383,25 @@ func (r *runs) follow(c echo.Context, l *liveAnswer, record *answerRecord) error
 		}
 		defer r.live.removeReader(by)
 	}
+	return r.sendEvents(c, log[:seen], seen == len(log), after)
+}
+
+// sendEvents sends the events that come after those that the reader has seen, until
+// the last. It first sends a comment if the reader has to wait.
+func (r *runs) sendEvents(c echo.Context, seen []event, wait bool, after func(n int) ([]event, bool, <-chan struct{}, error)) error {
 	ctx, cancel := context.WithCancelCause(c.Request().Context())
 	defer cancel(nil)
 	out := r.openStream(c, cancel)
 	defer out.close()
-	err = out.sendBlocks(log[:seen])
-	if err == nil && seen == len(log) {
+	err := out.sendBlocks(seen)
+	if err == nil && wait {
 		err = out.write([]byte(": following\n\n"))
 	}
 	if err != nil {
 		return readerGone(err)
 	}
-	for {
-		news, more, changed, err := after(seen)
+	for n := len(seen); ; {
+		news, more, changed, err := after(n)
 		if err != nil {
 			return errors.Join(err, out.send(event{kind: "error", data: problemData(problemOf(c, err))}))
 		}
@@ -403,7 +410,7 @@ func (r *runs) follow(c echo.Context, l *liveAnswer, record *answerRecord) error
 				return readerGone(err)
 			}
 		}
-		if seen += len(news); !more {
+		if n += len(news); !more {
 			return nil
 		}
 		if ctx.Err() != nil {

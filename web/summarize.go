@@ -61,16 +61,18 @@ func (a *asking) summaryTask(c echo.Context, r summarizeRequest) (task, error) {
 		return task{}, err
 	}
 	summary := answer.Summary{Passages: passages, Strategy: r.Strategy, Words: r.MaxWords}
-	return task{kind: summaryKind, request: r, record: record, recorder: recorder, events: func(ctx context.Context, recorder *replay.Recorder) iter.Seq2[answer.Event, error] {
+	events := func(ctx context.Context, recorder *replay.Recorder) iter.Seq2[answer.Event, error] {
 		summary.Recorder = recorder
 		return a.summarizer.Summarize(ctx, summary)
-	}}, nil
+	}
+	return task{kind: summaryKind, request: r, record: record, recorder: recorder, events: events}, nil
 }
 
 // passagesOf returns the whole text of the documents that a request names.
 func (a *asking) passagesOf(ctx context.Context, r summarizeRequest) ([]retrieve.Passage, error) {
 	if r.Document == "" && r.Collection == "" && r.Filter.IsZero() {
-		return nil, invalidField("document", "nothing_to_summarize", `say what to summarize: {"document": "ROOT/path"}, or a collection or filter`)
+		return nil, invalidField("document", "nothing_to_summarize",
+			`say what to summarize: {"document": "ROOT/path"}, or a collection or filter`)
 	}
 	ids := []string{r.Document}
 	if r.Document == "" {
@@ -103,7 +105,8 @@ func (a *asking) passagesOf(ctx context.Context, r summarizeRequest) ([]retrieve
 		passages = append(passages, retrieve.Passages(doc, ingest.Split(doc, ingest.SplitOptions{}))...)
 	}
 	if len(passages) == 0 {
-		return nil, &Problem{Status: http.StatusNotFound, Code: "nothing_to_summarize", Detail: "no document of that collection or filter has text"}
+		return nil, &Problem{Status: http.StatusNotFound, Code: "nothing_to_summarize", Detail: "no document of that collection or filter " +
+			"has text"}
 	}
 	return passages, nil
 }

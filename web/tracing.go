@@ -35,7 +35,8 @@ func traceRequest(tracer trace.Tracer, next echo.HandlerFunc, c echo.Context) er
 	r := c.Request()
 	ctx := propagation.TraceContext{}.Extract(r.Context(), propagation.HeaderCarrier(r.Header))
 	ctx, span := tracer.Start(ctx, r.Method+" "+c.Path(), trace.WithSpanKind(trace.SpanKindServer), trace.WithAttributes(
-		attribute.String("http.request.method", r.Method), attribute.String("http.route", c.Path()), attribute.String("ibid.request_id", requestIDFrom(ctx))))
+		attribute.String("http.request.method", r.Method), attribute.String("http.route", c.Path()), attribute.String("ibid.request_id",
+			requestIDFrom(ctx))))
 	defer span.End()
 	c.SetRequest(r.WithContext(ctx))
 	err := next(c)
@@ -81,18 +82,21 @@ type tracedModel struct {
 func (m tracedModel) Complete(ctx context.Context, p answer.Prompt) iter.Seq2[answer.Piece, error] {
 	return func(yield func(answer.Piece, error) bool) {
 		ctx, span := m.tracer.Start(ctx, "chat "+m.name, trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(
-			attribute.String("gen_ai.operation.name", "chat"), attribute.String("gen_ai.request.model", m.name), attribute.String("ibid.role", roleName(p.Role))))
+			attribute.String("gen_ai.operation.name", "chat"), attribute.String("gen_ai.request.model", m.name), attribute.String("ibid.role",
+				roleName(p.Role))))
 		defer span.End()
 		var used answer.Tokens
 		defer func() {
 			if used.Reported {
-				span.SetAttributes(attribute.Int("gen_ai.usage.input_tokens", used.Prompt), attribute.Int("gen_ai.usage.output_tokens", used.Completion))
+				span.SetAttributes(attribute.Int("gen_ai.usage.input_tokens", used.Prompt), attribute.Int("gen_ai.usage.output_tokens",
+					used.Completion))
 			}
 		}()
 		for piece, err := range m.Model.Complete(ctx, p) {
 			used = piece.Usage
 			if piece.Finish != "" {
-				span.SetAttributes(attribute.StringSlice("gen_ai.response.finish_reasons", []string{known(piece.Finish, "stop", "length", "content_filter")}))
+				span.SetAttributes(attribute.StringSlice("gen_ai.response.finish_reasons", []string{known(piece.Finish, "stop", "length",
+					"content_filter")}))
 			}
 			if err != nil {
 				markFailed(span, failureKind(err))
@@ -128,7 +132,8 @@ func (e tracedEmbedder) Embed(ctx context.Context, texts []string) ([][]float32,
 		return e.Embedder.Embed(ctx, texts)
 	}
 	ctx, span := e.tracer.Start(ctx, "embeddings "+e.Space(), trace.WithAttributes(
-		attribute.String("gen_ai.operation.name", "embeddings"), attribute.String("gen_ai.request.model", e.Space()), attribute.Int("ibid.texts", len(texts))))
+		attribute.String("gen_ai.operation.name", "embeddings"), attribute.String("gen_ai.request.model",
+			e.Space()), attribute.Int("ibid.texts", len(texts))))
 	defer span.End()
 	rows, err := e.Embedder.Embed(ctx, texts)
 	if err != nil {

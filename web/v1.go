@@ -160,7 +160,8 @@ func decodeV1(c echo.Context, into any) ([]byte, error) {
 			if wrong.Field == "" {
 				return nil, invalid("bad_json", "the request body is a JSON %s and should be an object", wrong.Value)
 			}
-			return nil, badValue(wrong.Field, "%s has the wrong type: it is a JSON %s and should be %s", wrong.Field, wrong.Value, jsonType(wrong.Type.Kind()))
+			return nil, badValue(wrong.Field, "%s has the wrong type: it is a JSON %s and should be %s", wrong.Field, wrong.Value,
+				jsonType(wrong.Type.Kind()))
 		}
 		if p := (*Problem)(nil); errors.As(err, &p) {
 			return nil, p

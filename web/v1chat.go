@@ -191,9 +191,11 @@ func (r *chatRequest) check() error {
 	case len(r.Tools) > 0 && wants(r.ToolChoice):
 		return unsupported("tools", `answers here come from documents, and call no tools: leave tools out, or set tool_choice to "none"`)
 	case len(r.Functions) > 0 && wants(r.FunctionCall):
-		return unsupported("functions", `answers here come from documents, and call no functions: leave functions out, or set function_call to "none"`)
+		return unsupported("functions",
+			`answers here come from documents, and call no functions: leave functions out, or set function_call to "none"`)
 	case r.ResponseFormat.Type != "" && r.ResponseFormat.Type != "text":
-		return unsupported("response_format", "answers here are text with citations, and no JSON: leave response_format out, or ask the model itself by its own name")
+		return unsupported("response_format", "answers here are text with citations, and no JSON: leave response_format out, or ask the "+
+			"model itself by its own name")
 	}
 	for _, m := range r.Modalities {
 		if m != "text" {
@@ -322,7 +324,8 @@ func (o *openAI) complete(c echo.Context, r *chatRequest, t task) (err error) {
 	}()
 
 	w := &chatReply{request: r, links: o.links, head: completion{
-		ID: "chatcmpl-" + c.Response().Header().Get(echo.HeaderXRequestID), Created: time.Now().Unix(), Model: r.Model, Object: "chat.completion"}}
+		ID: "chatcmpl-" + c.Response().Header().Get(echo.HeaderXRequestID), Created: time.Now().Unix(),
+		Model: r.Model, Object: "chat.completion"}}
 	w.text = &linkedText{stops: r.Stop, maxTokens: r.maxAnswer(), links: o.links, write: w.write}
 	if r.Stream {
 		w.head.Object = "chat.completion.chunk"

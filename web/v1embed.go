@@ -38,7 +38,8 @@ func (r *embedRequest) texts() ([]string, error) {
 	case json.Unmarshal(r.Input, &many) != nil:
 		var tokens []json.RawMessage
 		if json.Unmarshal(r.Input, &tokens) == nil && len(tokens) > 0 && (tokens[0][0] == '[' || tokens[0][0] >= '0' && tokens[0][0] <= '9') {
-			return nil, unsupported("input", "input has token numbers, which differ between models: send texts (in LangChain, check_embedding_ctx_length=False)")
+			return nil, unsupported("input", "input has token numbers, which differ between models: send texts (in LangChain, "+
+				"check_embedding_ctx_length=False)")
 		}
 		return nil, badValue("input", "input is neither a text nor a list of texts")
 	}
@@ -101,7 +102,8 @@ func (o *openAI) embed(c echo.Context) error {
 		return fmt.Errorf("embedding: %w", err)
 	}
 	if r.Dimensions != nil && *r.Dimensions != len(rows[0]) {
-		return unsupported("dimensions", "the vectors of %s have %d dimensions, not %d: leave dimensions out", o.embedder.Space(), len(rows[0]), *r.Dimensions)
+		return unsupported("dimensions", "the vectors of %s have %d dimensions, not %d: leave dimensions out", o.embedder.Space(),
+			len(rows[0]), *r.Dimensions)
 	}
 	data, tokens := make([]v1Vector, len(rows)), 0
 	for i, row := range rows {

@@ -237,7 +237,8 @@ func New(o Options) (*echo.Echo, error) {
 	h.asking = o.newAsking(a)
 	h.catalog = h.asking.catalog
 	h.home = newHomePage(pages, o.Ledger != nil && o.KeepAnswers > 0)
-	h.documents = &documents{catalog: h.catalog, pages: pages, drawer: o.Drawer, originals: o.Originals, drawings: newDrawings(), uploads: o.Uploads}
+	h.documents = &documents{catalog: h.catalog, pages: pages, drawer: o.Drawer, originals: o.Originals, drawings: newDrawings(),
+		uploads: o.Uploads}
 	h.runs = &runs{asking: h.asking, limiter: h.limiter, keys: guard.keys}
 	h.mcp = newMCPHTTP(&mcpServer{h.asking, o.Version}, h.limiter)
 	h.openAI = &openAI{asking: h.asking, upstream: o.Upstream, embedder: o.Embedder, links: !o.NoLinks}
@@ -254,7 +255,8 @@ func New(o Options) (*echo.Echo, error) {
 	e.IPExtractor = ipExtractor(o.TrustProxies)
 	e.HTTPErrorHandler = errorReplies{pages, h.key}.handle
 	// Pre: for unknown routes too.
-	e.Pre(measure(o.Metrics, guard.access), a.stripPrefix, requestID, headers, logRequests(o.Logger, o.Metrics), recoverPanics(o.Logger), freshDeadline,
+	e.Pre(measure(o.Metrics, guard.access), a.stripPrefix, requestID, headers, logRequests(o.Logger, o.Metrics),
+		recoverPanics(o.Logger), freshDeadline,
 		hostCheck{a, o.Addr, o.AllowHosts}.check, crossOrigin)
 	if o.Tracer != nil {
 		e.Use(traceRequests(o.Tracer, guard.access))
