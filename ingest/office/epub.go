@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -50,45 +51,23 @@ func (f *file) epub() error {
 	return nil
 }
 
-// rights refuses books whose pages are encrypted; fonts that are made
-// unreadable do not matter.
+// rights refuses books whose pages are encrypted; obfuscated fonts and the
+// like do not matter.
 func (f *file) rights() error {
-	refused := errors.New("it is protected by rights management (DRM), and can be read only by the programs its seller names")
-	x, err := f.xml("META-INF/encryption.xml")
-	if err != nil {
-		if f.has("META-INF/license.lcpl") {
-			return refused
-		}
-		return nil
-	}
-	defer x.close()
-	encrypted := false
-	var do func(e element) error
-	do = func(e element) error {
-		if e.Name.Local != "EncryptedData" {
-			return x.each(do)
-		}
-		font := false
-		var in func(e element) error
-		in = func(e element) error {
-			switch e.Name.Local {
-			case "EncryptionMethod":
-				algorithm := attr(e, "Algorithm")
-				font = font || strings.HasPrefix(algorithm, "http://www.idpf.org/") || strings.HasPrefix(algorithm, "http://ns.adobe.com/")
-			case "CipherReference":
-				switch strings.ToLower(path.Ext(attr(e, "URI"))) {
-				case ".otf", ".ttf", ".woff", ".woff2":
-					font = true
-				}
+	encrypted := f.has("META-INF/license.lcpl")
+	if x, err := f.xml("META-INF/encryption.xml"); err == nil {
+		encrypted = false
+		err := x.find(func(e element) {
+			switch strings.ToLower(path.Ext(attr(e, "URI"))) {
+			case ".xhtml", ".html", ".htm", ".xml", ".opf", ".ncx":
+				encrypted = encrypted || e.Name.Local == "CipherReference"
 			}
-			return x.each(in)
-		}
-		err := x.each(in)
-		encrypted = encrypted || !font
-		return err
+		})
+		encrypted = encrypted || err != nil
+		x.close()
 	}
-	if err := x.each(do); err != nil || encrypted {
-		return refused
+	if encrypted {
+		return errors.New("it is protected by rights management (DRM): only the programs its seller names can read it")
 	}
 	return nil
 }
@@ -101,81 +80,32 @@ type book struct {
 	toc      string          // id of the older kind of list of contents
 }
 
-type bookItem struct{ path, media, properties string }
+type bookItem struct {
+	path, media string
+	properties  []string
+}
 
 func (f *file) bookPackage() (*book, error) {
-	name := ""
-	if x, err := f.xml("META-INF/container.xml"); err == nil {
-		var do func(e element) error
-		do = func(e element) error {
-			if e.Name.Local == "rootfile" && name == "" {
-				name = attr(e, "full-path")
-			}
-			return x.each(do)
-		}
-		_ = x.each(do) // of a damaged one what was found counts
-		x.close()
-	}
-	if !f.has(name) {
-		for _, n := range f.names {
-			if strings.HasSuffix(n, ".opf") {
-				name = n
-				break
-			}
-		}
-	}
+	name := f.packageName()
 	x, err := f.xml(name)
 	if err != nil {
-		return nil, errors.New("it is damaged: the list of its pages (the package document) is not in it")
+		return nil, errors.New("it is damaged: the list of its pages (the package document) is missing")
 	}
 	defer x.close()
 	b := &book{items: map[string]bookItem{}, contents: map[string]bool{}}
-	resolve := func(href string) string { return linked(name, href) }
-	var creators, subjects []string
 	err = x.each(func(root element) error {
 		return x.each(func(e element) error {
 			switch e.Name.Local {
 			case "metadata":
-				var do func(e element) error
-				do = func(e element) error {
-					switch kind := e.Name.Local; kind {
-					case "title", "language", "date", "description":
-						text := x.text()
-						if kind == "description" {
-							text = tag.ReplaceAllString(text, " ")
-						}
-						if kind == "date" {
-							kind = "created"
-						}
-						f.w.Meta(kind, text)
-					case "creator":
-						if len(creators) < 20 {
-							creators = append(creators, oneLine(x.text()))
-						}
-					case "subject":
-						if len(subjects) < 50 {
-							subjects = append(subjects, oneLine(x.text()))
-						}
-					case "meta":
-						if attr(e, "property") == "dcterms:modified" {
-							f.w.Meta("modified", x.text())
-						}
-					case "dc-metadata", "x-metadata": // of the oldest books
-						return x.each(do)
-					}
-					return nil
-				}
-				return x.each(do)
+				return f.bookMetadata(x)
 			case "manifest":
 				return x.each(func(e element) error {
-					it := bookItem{resolve(attr(e, "href")), attr(e, "media-type"), attr(e, "properties")}
+					it := bookItem{linked(name, attr(e, "href")), attr(e, "media-type"), strings.Fields(attr(e, "properties"))}
 					if len(b.items) < maxEntries {
 						b.items[attr(e, "id")] = it
 					}
-					for _, p := range strings.Fields(it.properties) {
-						if p == "nav" {
-							b.contents[it.path] = true
-						}
+					if slices.Contains(it.properties, "nav") {
+						b.contents[it.path] = true
 					}
 					return nil
 				})
@@ -190,7 +120,7 @@ func (f *file) bookPackage() (*book, error) {
 			case "guide":
 				return x.each(func(e element) error {
 					if attr(e, "type") == "toc" {
-						b.contents[resolve(attr(e, "href"))] = true
+						b.contents[linked(name, attr(e, "href"))] = true
 					}
 					return nil
 				})
@@ -198,8 +128,6 @@ func (f *file) bookPackage() (*book, error) {
 			return nil
 		})
 	})
-	f.w.Meta("author", strings.Join(creators, ", "))
-	f.w.Meta("keywords", strings.Join(subjects, ", "))
 	if err != nil {
 		f.note(fmt.Sprintf("the list of its pages could be read only in part: %v", err))
 	}
@@ -207,6 +135,59 @@ func (f *file) bookPackage() (*book, error) {
 		return nil, f.over
 	}
 	return b, nil
+}
+
+// packageName returns the name of the package document.
+func (f *file) packageName() (name string) {
+	if x, err := f.xml("META-INF/container.xml"); err == nil {
+		_ = x.find(func(e element) { // of a damaged one, what was found counts
+			if e.Name.Local == "rootfile" && name == "" {
+				name = attr(e, "full-path")
+			}
+		})
+		x.close()
+	}
+	if f.has(name) {
+		return name
+	}
+	if i := slices.IndexFunc(f.names, func(n string) bool { return strings.HasSuffix(n, ".opf") }); i >= 0 {
+		return f.names[i]
+	}
+	return name
+}
+
+func (f *file) bookMetadata(x *xmlReader) error {
+	var creators, subjects []string
+	var do func(e element) error
+	do = func(e element) error {
+		switch e.Name.Local {
+		case "title", "language":
+			f.w.Meta(e.Name.Local, x.text())
+		case "description":
+			f.w.Meta("description", tag.ReplaceAllString(x.text(), " "))
+		case "date":
+			f.w.Meta("created", x.text())
+		case "creator":
+			if len(creators) < 20 {
+				creators = append(creators, oneLine(x.text()))
+			}
+		case "subject":
+			if len(subjects) < 50 {
+				subjects = append(subjects, oneLine(x.text()))
+			}
+		case "meta":
+			if attr(e, "property") == "dcterms:modified" {
+				f.w.Meta("modified", x.text())
+			}
+		case "dc-metadata", "x-metadata": // in the oldest books
+			return x.each(do)
+		}
+		return nil
+	}
+	err := x.each(do)
+	f.w.Meta("author", strings.Join(creators, ", "))
+	f.w.Meta("keywords", strings.Join(subjects, ", "))
+	return err
 }
 
 // linked gives the part that a link in another one leads to; empty when it is
@@ -250,7 +231,7 @@ func (f *file) labels(b *book) map[string]string {
 		}
 	}
 	for _, it := range b.items {
-		if !strings.Contains(" "+it.properties+" ", " nav ") {
+		if !slices.Contains(it.properties, "nav") {
 			continue
 		}
 		x, err := f.xml(it.path)

@@ -269,7 +269,19 @@ func (f *numberFormat) time(n float64, from1904 bool) (text string, ok bool) {
 		}
 		return text, true
 	}
-	layout := ""
+	epoch := time.Date(1899, 12, 30, 0, 0, 0, 0, time.UTC)
+	if from1904 {
+		epoch = time.Date(1904, 1, 1, 0, 0, 0, 0, time.UTC)
+	} else if n < 60 { // Excel takes 1900 for a leap year
+		epoch = epoch.AddDate(0, 0, 1)
+	}
+	day, part := math.Modf(n)
+	at := epoch.AddDate(0, 0, int(day)).Add(time.Duration(math.Round(part*86400)) * time.Second)
+	return at.Format(dateLayout(has)), true
+}
+
+// dateLayout returns the layout of a date with these codes.
+func dateLayout(has map[byte]bool) (layout string) {
 	switch y, m, d := has['y'], has['m'], has['d']; {
 	case y && m && d:
 		layout = "2006-01-02"
@@ -289,15 +301,7 @@ func (f *numberFormat) time(n float64, from1904 bool) (text string, ok bool) {
 			layout += ":05"
 		}
 	}
-	epoch := time.Date(1899, 12, 30, 0, 0, 0, 0, time.UTC)
-	if from1904 {
-		epoch = time.Date(1904, 1, 1, 0, 0, 0, 0, time.UTC)
-	} else if n < 60 { // Excel takes 1900 for a leap year
-		epoch = epoch.AddDate(0, 0, 1)
-	}
-	day, part := math.Modf(n)
-	at := epoch.AddDate(0, 0, int(day)).Add(time.Duration(math.Round(part*86400)) * time.Second)
-	return at.Format(layout), true
+	return layout
 }
 
 // builtinFormat returns the number formats that files name by number only

@@ -53,12 +53,7 @@ func (f *file) encryptedBy(part, name string) bool {
 	}
 	defer x.close()
 	found := false
-	var do func(e element) error
-	do = func(e element) error {
-		found = found || e.Name.Local == name
-		return x.each(do)
-	}
-	_ = x.each(do) // a damaged one encrypts nothing
+	_ = x.find(func(e element) { found = found || e.Name.Local == name }) // a damaged part encrypts nothing
 	return found
 }
 

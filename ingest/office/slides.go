@@ -161,77 +161,39 @@ func (s *slideReader) shapePart(x *xmlReader, sh *shape) func(e element) error {
 }
 
 // drawnBlocks reads the paragraphs of a shape. Those of an outline are items
-// of a list, unless there is but one; others are where they have a bullet.
+// of a list unless there is only one; others are items where they have a
+// bullet.
 func drawnBlocks(x *xmlReader, outline bool) ([]block, error) {
 	var out []block
-	plain := map[int]bool{} // paragraphs that say that they have no bullet
+	plain := map[int]bool{} // paragraphs that are marked as having no bullet
 	var counts [listLevels]int
 	err := x.each(func(e element) error {
 		if e.Name.Local != "p" {
 			return nil
 		}
-		b := block{}
-		marker, none := "", false
-		var text strings.Builder
-		var do func(e element) error
-		do = func(e element) error {
-			switch e.Name.Local {
-			case "pPr":
-				b.level = min(max(number(e, "lvl", 0), 0), listLevels-1)
-				return x.each(func(e element) error {
-					switch e.Name.Local {
-					case "buNone":
-						none = true
-					case "buChar", "buBlip":
-						marker = bullet
-					case "buAutoNum":
-						marker = attr(e, "type")
-						if start := number(e, "startAt", 1); counts[b.level] == 0 {
-							counts[b.level] = min(max(start, 1), 1<<20) - 1
-						}
-					}
-					return nil
-				})
-			case "t":
-				text.WriteString(x.text())
-				return nil
-			case "br":
-				text.WriteByte('\n')
-				return nil
-			case "tab":
-				text.WriteByte('\t')
-				return nil
-			case "fld":
-				if attr(e, "type") == "slidenum" {
-					return nil
-				}
-			case "oMath":
-				s, err := formula(x)
-				text.WriteString(s)
-				return err
-			case "rPr", "endParaRPr", "Fallback", "extLst":
-				return nil
-			}
-			return x.each(do)
-		}
-		err := x.each(do)
-		b.text = text.String()
+		p := drawnParagraph{x: x}
+		err := x.each(p.read)
+		b := block{text: p.text.String(), level: p.level}
 		if strings.TrimSpace(b.text) == "" {
 			return err
 		}
 		for i := b.level + 1; i < listLevels; i++ {
 			counts[i] = 0
 		}
-		if marker != "" && marker != bullet {
-			counts[b.level]++
-			marker = drawnNumber(marker, counts[b.level])
-		} else {
+		b.marker = p.marker
+		if p.marker == "" || p.marker == bullet {
 			counts[b.level] = 0
+		} else {
+			if counts[b.level] == 0 {
+				counts[b.level] = p.start - 1
+			}
+			counts[b.level]++
+			b.marker = drawnNumber(p.marker, counts[b.level])
 		}
-		if b.marker = marker; marker != "" && !none {
+		if b.marker != "" && !p.plain {
 			b.kind = anItem
 		}
-		plain[len(out)] = none
+		plain[len(out)] = p.plain
 		out = append(out, b)
 		return err
 	})
@@ -243,6 +205,54 @@ func drawnBlocks(x *xmlReader, outline bool) ([]block, error) {
 		}
 	}
 	return out, err
+}
+
+// A drawnParagraph is a paragraph of a shape.
+type drawnParagraph struct {
+	x      *xmlReader
+	text   strings.Builder
+	level  int
+	marker string // a bullet or a scheme of numbers
+	start  int    // of the numbers
+	plain  bool   // marked as having no bullet
+}
+
+func (p *drawnParagraph) read(e element) error {
+	switch e.Name.Local {
+	case "pPr":
+		p.level = min(max(number(e, "lvl", 0), 0), listLevels-1)
+		return p.x.each(func(e element) error {
+			switch e.Name.Local {
+			case "buNone":
+				p.plain = true
+			case "buChar", "buBlip":
+				p.marker = bullet
+			case "buAutoNum":
+				p.marker, p.start = attr(e, "type"), min(max(number(e, "startAt", 1), 1), 1<<20)
+			}
+			return nil
+		})
+	case "t":
+		p.text.WriteString(p.x.text())
+		return nil
+	case "br":
+		p.text.WriteByte('\n')
+		return nil
+	case "tab":
+		p.text.WriteByte('\t')
+		return nil
+	case "fld":
+		if attr(e, "type") == "slidenum" {
+			return nil
+		}
+	case "oMath":
+		s, err := formula(p.x)
+		p.text.WriteString(s)
+		return err
+	case "rPr", "endParaRPr", "Fallback", "extLst":
+		return nil
+	}
+	return p.x.each(p.read)
 }
 
 // drawnNumber writes the number of an item in one of the schemes of

@@ -1,6 +1,7 @@
 package office
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -79,58 +80,63 @@ func (f *file) wordNumbering(part string) numbering {
 			}
 			switch e.Name.Local {
 			case "abstractNum":
-				k := &listKind{}
-				n.kinds[attr(e, "abstractNumId")] = k
-				return x.each(func(in element) error {
-					switch in.Name.Local {
-					case "lvl":
-						at := number(in, "ilvl", -1)
-						level, err := readListLevel(x)
-						if at >= 0 && at < listLevels {
-							k.levels[at] = level
-						}
-						return err
-					case "numStyleLink":
-						k.style = attr(in, "val")
-					case "styleLink":
-						n.byStyle[attr(in, "val")] = attr(e, "abstractNumId")
-					}
-					return nil
-				})
+				return n.readKind(x, attr(e, "abstractNumId"))
 			case "num":
-				l := &list{}
-				for i := range l.overrides {
-					l.overrides[i].start = -1
-				}
-				n.lists[attr(e, "numId")] = l
-				return x.each(func(e element) error {
-					switch e.Name.Local {
-					case "abstractNumId":
-						l.kind = attr(e, "val")
-					case "lvlOverride":
-						at := number(e, "ilvl", -1)
-						if at < 0 || at >= listLevels {
-							return nil
-						}
-						return x.each(func(e element) error {
-							switch e.Name.Local {
-							case "startOverride":
-								l.overrides[at].start = number(e, "val", -1)
-							case "lvl":
-								level, err := readListLevel(x)
-								l.overrides[at].level = &level
-								return err
-							}
-							return nil
-						})
-					}
-					return nil
-				})
+				return n.readList(x, attr(e, "numId"))
 			}
 			return nil
 		})
 	})
 	return n
+}
+
+func (n *numbering) readKind(x *xmlReader, id string) error {
+	k := &listKind{}
+	n.kinds[id] = k
+	return x.each(func(e element) error {
+		switch e.Name.Local {
+		case "lvl":
+			at := number(e, "ilvl", -1)
+			level, err := readListLevel(x)
+			if at >= 0 && at < listLevels {
+				k.levels[at] = level
+			}
+			return err
+		case "numStyleLink":
+			k.style = attr(e, "val")
+		case "styleLink":
+			n.byStyle[attr(e, "val")] = id
+		}
+		return nil
+	})
+}
+
+func (n *numbering) readList(x *xmlReader, id string) error {
+	l := &list{}
+	for i := range l.overrides {
+		l.overrides[i].start = -1
+	}
+	n.lists[id] = l
+	return x.each(func(e element) error {
+		at := number(e, "ilvl", -1)
+		switch {
+		case e.Name.Local == "abstractNumId":
+			l.kind = attr(e, "val")
+		case e.Name.Local == "lvlOverride" && at >= 0 && at < listLevels:
+			return x.each(func(e element) error {
+				switch e.Name.Local {
+				case "startOverride":
+					l.overrides[at].start = number(e, "val", -1)
+				case "lvl":
+					level, err := readListLevel(x)
+					l.overrides[at].level = &level
+					return err
+				}
+				return nil
+			})
+		}
+		return nil
+	})
 }
 
 func readListLevel(x *xmlReader) (listLevel, error) {
@@ -172,21 +178,26 @@ func (n *numbering) next(ref listRef, styles []string) (marker string, depth int
 	if k == nil {
 		return "", 0, false
 	}
+	levels := k.levels
+	for i, o := range l.overrides {
+		if o.level != nil {
+			levels[i] = *o.level
+		}
+	}
 	at := ref.level
 	for i, level := range k.levels { // a level may belong to a style
-		for _, s := range styles {
-			if at < 0 && level.style == s && s != "" {
-				at = i
-			}
+		if at < 0 && level.style != "" && slices.Contains(styles, level.style) {
+			at = i
 		}
 	}
 	at = min(max(at, 0), listLevels-1)
-	levelAt := func(i int) listLevel {
-		if o := l.overrides[i].level; o != nil {
-			return *o
-		}
-		return k.levels[i]
-	}
+	marker, ok = itemMarker(&levels, n.count(kindID, l, &levels, at), at)
+	return marker, at, ok
+}
+
+// count adds an item on a level of a list and returns the counters of its
+// kind.
+func (n *numbering) count(kindID string, l *list, levels *[listLevels]listLevel, at int) *[listLevels]int {
 	counts := n.counters[kindID]
 	if counts == nil {
 		counts = new([listLevels]int)
@@ -205,40 +216,41 @@ func (n *numbering) next(ref listRef, styles []string) (marker string, depth int
 	}
 	for i := range at { // a list may begin below its first level
 		if counts[i] == notBegun {
-			counts[i] = levelAt(i).start
+			counts[i] = levels[i].start
 		}
 	}
 	if counts[at] == notBegun {
-		counts[at] = levelAt(at).start
+		counts[at] = levels[at].start
 	} else {
 		counts[at]++
 	}
 	for i := at + 1; i < listLevels; i++ {
 		counts[i] = notBegun
 	}
-	level := levelAt(at)
+	return counts
+}
+
+// itemMarker writes the number of an item; ok is false when it has none.
+func itemMarker(levels *[listLevels]listLevel, counts *[listLevels]int, at int) (marker string, ok bool) {
+	level := levels[at]
 	switch level.format {
 	case "bullet":
-		return bullet, at, true
+		return bullet, true
 	case "none":
-		return "", 0, false
+		return "", false
 	}
 	marker = level.text
 	for i := range at + 1 {
-		place := "%" + strconv.Itoa(i+1)
-		if !strings.Contains(marker, place) {
-			continue
-		}
-		format := levelAt(i).format
+		format := levels[i].format
 		if level.legal {
 			format = "decimal"
 		}
-		marker = strings.ReplaceAll(marker, place, itemNumber(format, counts[i]))
+		if place := "%" + strconv.Itoa(i+1); strings.Contains(marker, place) {
+			marker = strings.ReplaceAll(marker, place, itemNumber(format, counts[i]))
+		}
 	}
-	if marker = strings.TrimSpace(marker); marker == "" {
-		return "", 0, false
-	}
-	return marker, at, true
+	marker = strings.TrimSpace(marker)
+	return marker, marker != ""
 }
 
 const notBegun = -1 << 30

@@ -134,6 +134,16 @@ func (x *xmlReader) mixed(do func(e element) error, text func(s []byte)) error {
 	}
 }
 
+// find calls do for every element in the current one, at any depth.
+func (x *xmlReader) find(do func(e element)) error {
+	var walk func(e element) error
+	walk = func(e element) error {
+		do(e)
+		return x.each(walk)
+	}
+	return x.each(walk)
+}
+
 // root gives the local name of the outermost element.
 func (x *xmlReader) root() (string, error) {
 	for {

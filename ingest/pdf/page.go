@@ -133,12 +133,8 @@ func numbers(args []operand, n int) ([]float64, bool) {
 	return out, true
 }
 
+// operator follows one operator with its operands.
 func (d *drawing) operator(op string, args []operand) {
-	one := func(to *float64) {
-		if n, ok := numbers(args, 1); ok {
-			*to = n[0]
-		}
-	}
 	switch op {
 	case "q":
 		if len(d.saved) < 512 {
@@ -152,26 +148,17 @@ func (d *drawing) operator(op string, args []operand) {
 		if n, ok := numbers(args, 6); ok {
 			d.ctm = matrix(n).mul(d.ctm)
 		}
-	case "BT":
-		d.text, d.line, d.begins = identity, identity, true
+	case "Do":
+		if len(args) > 0 {
+			d.form(args[0].str)
+		}
 	case "Tf":
 		if len(args) >= 2 && args[len(args)-2].kind == opName {
 			d.font, d.size = d.fontNamed(args[len(args)-2].str), args[len(args)-1].num
 		}
-	case "Tc":
-		one(&d.charSpace)
-	case "Tw":
-		one(&d.wordSpace)
-	case "Tz":
-		one(&d.scale)
-		d.scale /= 100
-	case "TL":
-		one(&d.leading)
-	case "Ts":
-		one(&d.rise)
-	case "Tr":
+	case "Tc", "Tw", "Tz", "TL", "Ts", "Tr":
 		if n, ok := numbers(args, 1); ok {
-			d.mode = int(n[0])
+			d.textState(op, n[0])
 		}
 	case "Td", "TD":
 		if n, ok := numbers(args, 2); ok {
@@ -180,6 +167,34 @@ func (d *drawing) operator(op string, args []operand) {
 			}
 			d.move(n[0], n[1])
 		}
+	default:
+		d.textOperator(op, args)
+	}
+}
+
+// textState sets a parameter of the text.
+func (d *drawing) textState(op string, n float64) {
+	switch op {
+	case "Tc":
+		d.charSpace = n
+	case "Tw":
+		d.wordSpace = n
+	case "Tz":
+		d.scale = n / 100
+	case "TL":
+		d.leading = n
+	case "Ts":
+		d.rise = n
+	case "Tr":
+		d.mode = int(n)
+	}
+}
+
+// textOperator places text or shows it.
+func (d *drawing) textOperator(op string, args []operand) {
+	switch op {
+	case "BT":
+		d.text, d.line, d.begins = identity, identity, true
 	case "Tm":
 		if n, ok := numbers(args, 6); ok {
 			d.text, d.line, d.begins = matrix(n), matrix(n), true
@@ -200,10 +215,6 @@ func (d *drawing) operator(op string, args []operand) {
 			d.wordSpace, d.charSpace = args[0].num, args[1].num
 			d.move(0, -d.leading)
 			d.show(args[2:])
-		}
-	case "Do":
-		if len(args) > 0 {
-			d.form(args[0].str)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"compress/zlib"
 	"fmt"
 	"io"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -26,6 +27,9 @@ const (
 	maxRebuiltBytes = 256 << 20
 )
 
+// An object of a file, by its place.
+type object struct{ number, generation, offset int }
+
 // rebuild makes a new table of objects for a file whose own is damaged, from
 // the objects that can be found in it. Objects packed into streams are
 // unpacked behind its end.
@@ -33,7 +37,6 @@ func rebuild(data []byte) ([]byte, bool) {
 	if encryptEntry.Match(data) {
 		return nil, false // without its key nothing can be unpacked
 	}
-	type object struct{ number, generation, offset int }
 	objects := map[int]object{}
 	found := objectStart.FindAllSubmatchIndex(data, maxObjects)
 	for _, m := range found {
@@ -78,11 +81,12 @@ func rebuild(data []byte) ([]byte, bool) {
 	if root == "" {
 		return nil, false
 	}
-	numbers := make([]int, 0, len(objects))
-	for n := range objects {
-		numbers = append(numbers, n)
-	}
-	slices.Sort(numbers)
+	return appendTable(out, objects, root, data), true
+}
+
+// appendTable adds a table of objects and a trailer to a file.
+func appendTable(out []byte, objects map[int]object, root string, data []byte) []byte {
+	numbers := slices.Sorted(maps.Keys(objects))
 	table := len(out)
 	out = append(out, "xref\n"...)
 	for _, n := range numbers {
@@ -92,8 +96,7 @@ func rebuild(data []byte) ([]byte, bool) {
 	if m := infoEntry.FindAllSubmatch(data, -1); len(m) > 0 {
 		info = string(m[len(m)-1][0])
 	}
-	out = fmt.Appendf(out, "trailer\n<</Size %d /Root %s %s>>\nstartxref\n%d\n%%%%EOF", numbers[len(numbers)-1]+1, root, info, table)
-	return out, true
+	return fmt.Appendf(out, "trailer\n<</Size %d /Root %s %s>>\nstartxref\n%d\n%%%%EOF", numbers[len(numbers)-1]+1, root, info, table)
 }
 
 // unpack gives the objects in an object stream, by number.

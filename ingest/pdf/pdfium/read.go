@@ -294,74 +294,87 @@ func (d *document) glyphs(text uint64) []pdf.Glyph {
 		return nil
 	}
 	call := func(name string) api.Function { return d.module.ExportedFunction(name) }
-	unicode, object, box := call("FPDFText_GetUnicode"), call("FPDFText_GetTextObject"), call("FPDFText_GetLooseCharBox")
-	origin, unknown := call("FPDFText_GetCharOrigin"), call("FPDFText_HasUnicodeMapError")
-	at := uint64(d.scratch)
-	var out []pdf.Glyph
-	var now style
-	var guesses []int // of out: characters that the font gives no text for
-	codes := false    // some of them are no characters at all
-	begins := true
-	var high rune // the first half of a pair
+	r := glyphReader{document: d, text: text, begins: true, object: call("FPDFText_GetTextObject"),
+		box: call("FPDFText_GetLooseCharBox"), origin: call("FPDFText_GetCharOrigin"), unknown: call("FPDFText_HasUnicodeMapError")}
+	unicode := call("FPDFText_GetUnicode")
 	for i := range uint64(n) {
-		r := rune(d.quick(unicode, text, i))
+		c := rune(d.quick(unicode, text, i))
 		if d.err != nil {
-			return out
+			return r.out
 		}
-		switch {
-		case r == '\r' || r == '\n':
-			begins = true
-			continue
-		case r == ' ':
-			// Where it stands does not matter, and PDFium makes up its own.
-			if k := len(out); k > 0 && !begins {
-				g := out[k-1]
-				g.Text, g.X0, g.Begins = " ", g.X1, false
-				out = append(out, g)
-			}
-			continue
-		case r == 0 || r == 0xfffe || r == 0xffff:
-			continue
-		case utf16.IsSurrogate(r):
-			if high == 0 {
-				high = r
-				continue
-			}
-			r, high = utf16.DecodeRune(high, r), 0
-		case r == lineEnd:
-			r = '-'
-		}
-		if o := d.quick(object, text, i); o != now.object || o == 0 {
-			now = d.style(text, i, o)
-		}
-		guess := int32(d.quick(unknown, text, i)) == 1
-		codes = codes || guess && r < ' '
-		if d.quick(box, text, i, at) == 0 || d.quick(origin, text, i, at+16, at+24) == 0 {
-			continue
-		}
-		var edge [4]float64 // left, top, right, bottom
-		var place [2]float64
-		d.floats32(d.scratch, edge[:])
-		d.floats64(d.scratch+16, place[:])
-		g := pdf.Glyph{Text: string(r), Size: now.size, Turn: now.turn, Bold: now.bold, Begins: begins}
-		x0, _ := pdf.Turned(now.turn, edge[0], edge[3])
-		x1, _ := pdf.Turned(now.turn, edge[2], edge[1])
-		g.X0, g.X1 = min(x0, x1), max(x0, x1)
-		_, g.Y = pdf.Turned(now.turn, place[0], place[1])
-		if g.Sound() {
-			if guess {
-				guesses = append(guesses, len(out))
-			}
-			out, begins = append(out, g), false
+		r.char(i, c)
+	}
+	if r.codes {
+		// What PDFium guessed are the font's own numbers, not text.
+		for _, i := range r.guesses {
+			r.out[i].Text = "\ufffd"
 		}
 	}
-	if codes {
-		// What PDFium guessed are the font's own numbers, and not text.
-		for _, i := range guesses {
-			out[i].Text = "\ufffd"
+	return r.out
+}
+
+// A glyphReader reads the characters of a page.
+type glyphReader struct {
+	*document
+	text                         uint64
+	object, box, origin, unknown api.Function
+	out                          []pdf.Glyph
+	now                          style
+	guesses                      []int // of out: characters that the font gives no text for
+	codes                        bool  // some of them are control characters
+	begins                       bool
+	high                         rune // the first half of a surrogate pair
+}
+
+// char adds the character at an index.
+func (r *glyphReader) char(i uint64, c rune) {
+	switch {
+	case c == '\r' || c == '\n':
+		r.begins = true
+		return
+	case c == ' ':
+		// PDFium makes up spaces of its own: their place does not matter.
+		if k := len(r.out); k > 0 && !r.begins {
+			g := r.out[k-1]
+			g.Text, g.X0, g.Begins = " ", g.X1, false
+			r.out = append(r.out, g)
 		}
+		return
+	case c == 0 || c == 0xfffe || c == 0xffff:
+		return
+	case utf16.IsSurrogate(c):
+		if r.high == 0 {
+			r.high = c
+			return
+		}
+		c, r.high = utf16.DecodeRune(r.high, c), 0
+	case c == lineEnd:
+		c = '-'
 	}
-	return out
+	if o := r.quick(r.object, r.text, i); o != r.now.object || o == 0 {
+		r.now = r.style(r.text, i, o)
+	}
+	guess := int32(r.quick(r.unknown, r.text, i)) == 1
+	r.codes = r.codes || guess && c < ' '
+	at := uint64(r.scratch)
+	if r.quick(r.box, r.text, i, at) == 0 || r.quick(r.origin, r.text, i, at+16, at+24) == 0 {
+		return
+	}
+	var edge [4]float64 // left, top, right, bottom
+	var place [2]float64
+	r.floats32(r.scratch, edge[:])
+	r.floats64(r.scratch+16, place[:])
+	g := pdf.Glyph{Text: string(c), Size: r.now.size, Turn: r.now.turn, Bold: r.now.bold, Begins: r.begins}
+	x0, _ := pdf.Turned(r.now.turn, edge[0], edge[3])
+	x1, _ := pdf.Turned(r.now.turn, edge[2], edge[1])
+	g.X0, g.X1 = min(x0, x1), max(x0, x1)
+	_, g.Y = pdf.Turned(r.now.turn, place[0], place[1])
+	if g.Sound() {
+		if guess {
+			r.guesses = append(r.guesses, len(r.out))
+		}
+		r.out, r.begins = append(r.out, g), false
+	}
 }
 
 // style gives how a character is set, and with it all of its text object.
