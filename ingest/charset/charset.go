@@ -1,7 +1,7 @@
-// Package charset turns the bytes of text files of any age and country into
-// UTF-8. [Decode] is all of it: a byte order mark is believed, then UTF-8 that
-// is valid, then whatever reads most like a language; what a document declares
-// counts only while its bytes do not speak against it.
+// Package charset decodes text files of any age and country to UTF-8. [Decode]
+// trusts a byte order mark, then valid UTF-8, then the encoding in which the
+// bytes read most like a language. A declared encoding counts only while the
+// bytes do not contradict it.
 package charset
 
 import (
@@ -22,14 +22,14 @@ import (
 )
 
 var (
-	// ErrBinary says that the bytes are not text.
+	// ErrBinary means that the bytes are not text.
 	ErrBinary = errors.New("it is a binary file, not text")
-	// ErrEncoding says that the bytes are text in an encoding that is not read.
+	// ErrEncoding means that the text is in an encoding that is not supported.
 	ErrEncoding = errors.New("its text is in an encoding that is not supported: save it as UTF-8")
 )
 
-// Decode turns the bytes of a text file into UTF-8. The encoding that the file
-// declares of itself may be empty. It takes time linear in the size of data.
+// Decode decodes the bytes of a text file to UTF-8. declared is the encoding
+// that the file states, or empty. The time is linear in the size of data.
 func Decode(data []byte, declared string) (string, error) {
 	enc, data, err := encodingOf(data, declared)
 	if err != nil {
@@ -45,8 +45,8 @@ func Decode(data []byte, declared string) (string, error) {
 	return textual(string(out))
 }
 
-// encodingOf tells the encoding, nil for UTF-8, and gives the data without
-// its byte order mark.
+// encodingOf returns the encoding, nil for UTF-8, and the data without its
+// byte order mark.
 func encodingOf(data []byte, declared string) (encoding.Encoding, []byte, error) {
 	if enc, rest, ok := byOrderMark(data); ok {
 		return enc, rest, nil
@@ -71,7 +71,7 @@ func encodingOf(data []byte, declared string) (encoding.Encoding, []byte, error)
 	return enc, data, err
 }
 
-// textual refuses what decodes but is no text: more than one control
+// textual refuses what decodes but is not text: more than one control
 // character in a hundred.
 func textual(s string) (string, error) {
 	control := 0
@@ -104,8 +104,8 @@ func byOrderMark(data []byte) (enc encoding.Encoding, rest []byte, ok bool) {
 	return nil, data, false
 }
 
-// wideByZeros knows UTF-16 and UTF-32 without a mark by where their zero
-// bytes stand, in any text that has spaces and line ends.
+// wideByZeros recognises UTF-16 and UTF-32 without a mark by the positions of
+// their zero bytes, which any text with spaces and line ends has.
 func wideByZeros(data []byte) encoding.Encoding {
 	sample := data[:min(len(data), 64<<10)&^3]
 	var zeros [4]int
@@ -133,8 +133,8 @@ func wideByZeros(data []byte) encoding.Encoding {
 	return nil
 }
 
-// mostlyUTF8 accepts UTF-8 with a few broken places, such as a file cut in
-// the middle of a character.
+// mostlyUTF8 accepts UTF-8 with a few invalid bytes, such as a file cut in the
+// middle of a character.
 func mostlyUTF8(data []byte) bool {
 	if utf8.Valid(data) {
 		return true
@@ -153,9 +153,9 @@ func mostlyUTF8(data []byte) bool {
 	return good >= 10*bad
 }
 
-// Named gives the encoding of a name as web pages, mails and XML files use it;
-// nil for names that are unknown, and for UTF-8 and UTF-16, which are known
-// by their bytes.
+// Named returns the encoding of a name as web pages, mails and XML files use
+// it. It is nil for unknown names, and for UTF-8 and UTF-16, which are
+// recognised by their bytes.
 func Named(name string) encoding.Encoding {
 	name = strings.ToLower(strings.Trim(name, " \t\r\n\"'"))
 	switch name {
@@ -169,8 +169,8 @@ func Named(name string) encoding.Encoding {
 		return japanese.ShiftJIS
 	}
 	if enc, err := htmlindex.Get(name); err == nil {
-		// Declared as UTF-8 or UTF-16, but it is neither: that was looked at
-		// first. The replacement encoding shows nothing of a text.
+		// Its bytes are neither UTF-8 nor UTF-16, which were checked before.
+		// The replacement encoding shows nothing of a text.
 		if enc == unicode.UTF8 || enc == encoding.Replacement || strings.HasPrefix(name, "utf-16") {
 			return nil
 		}

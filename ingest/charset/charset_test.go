@@ -21,8 +21,8 @@ import (
 	"ibid/data/datatest"
 )
 
-// Each folder is named for the encoding of its files, some with the language
-// behind it. Nothing is declared to the decoder.
+// Each folder is named for the encoding of its files, some also for the
+// language. The decoder gets no declaration.
 func TestShareDecodedRight(t *testing.T) {
 	dir := datatest.Sets(t, "files/encodings-chardet")
 	files, err := filepath.Glob(filepath.Join(dir, "*", "*"))
@@ -52,13 +52,15 @@ func TestShareDecodedRight(t *testing.T) {
 		}
 		right++
 	}
-	t.Logf("figure: files of encodings-chardet decoded right, nothing declared: %d of %d (%.3f)", right, len(files), float64(right)/float64(len(files)))
+	t.Logf("figure: files of encodings-chardet decoded right, nothing declared: %d of %d (%.3f)", right, len(files),
+		float64(right)/float64(len(files)))
 	if unsupported > 2 || right+unsupported < len(files) {
 		t.Errorf("%d of %d decoded right", right, len(files))
 	}
 }
 
-// reference decodes as a folder's name says. ok is false when it says nothing.
+// reference decodes data as a folder's name says; ok is false when it says
+// nothing.
 func reference(t *testing.T, folder string, data []byte) (text string, ok bool) {
 	t.Helper()
 	name := strings.ToLower(folder)
@@ -69,7 +71,7 @@ func reference(t *testing.T, folder string, data []byte) (text string, ok bool) 
 	switch name {
 	case "ascii", "utf-8", "utf-8-sig":
 		enc = unicode.UTF8BOM
-	case "utf-16", "utf-32": // with a mark
+	case "utf-16", "utf-32": // with a byte order mark
 		enc, data, _ = byOrderMark(data)
 	case "utf-16le":
 		enc = unicode.UTF16(unicode.LittleEndian, unicode.IgnoreBOM)
@@ -92,7 +94,8 @@ func reference(t *testing.T, folder string, data []byte) (text string, ok bool) 
 	return string(out), true
 }
 
-// Texts of many languages in every encoding that can hold them.
+// Texts of several languages are decoded from every encoding that can hold
+// them.
 func TestShareOfLanguagesDecodedRight(t *testing.T) {
 	dir := datatest.Sets(t, "xquad-a")
 	all, good := 0, 0
@@ -109,13 +112,13 @@ func TestShareOfLanguagesDecodedRight(t *testing.T) {
 		for _, enc := range encodings {
 			of, right := 0, 0
 			truth, err := ianaindex.IANA.Name(enc)
-			if err != nil { // it has none there
+			if err != nil { // it has no IANA name
 				truth = "x-mac-cyrillic"
 			}
 			for _, text := range texts {
 				data, err := enc.NewEncoder().Bytes([]byte(text))
 				if err != nil {
-					continue // it cannot be written so
+					continue // the encoding cannot represent it
 				}
 				of++
 				if got, err := Decode(data, truth); err != nil || got != text {
@@ -132,7 +135,8 @@ func TestShareOfLanguagesDecodedRight(t *testing.T) {
 			all, good = all+of, good+right
 		}
 	}
-	t.Logf("figure: paragraphs of xquad in six languages and their encodings decoded right: %d of %d (%.3f)", good, all, float64(good)/float64(all))
+	t.Logf("figure: paragraphs of xquad in six languages and their encodings decoded right: %d of %d (%.3f)", good, all,
+		float64(good)/float64(all))
 	if good*100 < all*95 || datatest.Campaign() && good*100 < all*98 {
 		t.Errorf("%d of %d", good, all)
 	}
@@ -160,8 +164,8 @@ func paragraphs(t *testing.T, name string) (texts []string) {
 	return texts
 }
 
-// A sentence or three in each language is enough, and a false declaration
-// does no harm.
+// A sentence or two in each language is enough, and a false declaration does
+// no harm.
 func TestShortTexts(t *testing.T) {
 	const (
 		russian   = "Библиотека открывается в девять часов утра. По воскресеньям она закрыта."
@@ -173,7 +177,8 @@ func TestShortTexts(t *testing.T) {
 		thai      = "ห้องสมุดเปิดเวลาเก้าโมงเช้า และปิดในวันอาทิตย์"
 		polish    = "Biblioteka jest otwarta od dziewiątej rano. W niedzielę jest zamknięta, książki można zwrócić później. Żółw śpi."
 		czech     = "Knihovna se otevírá v devět hodin ráno. V neděli je zavřeno, knihy lze vrátit oknem. Příště šťastně."
-		hungarian = "A könyvtár reggel kilenc órakor nyit. Vasárnap zárva tart, a könyvek az ablakon át adhatók vissza. Előző nap hűvös volt."
+		hungarian = "A könyvtár reggel kilenc órakor nyit. Vasárnap zárva tart, a könyvek az ablakon át adhatók vissza. Előző nap " +
+			"hűvös volt."
 		turkish   = "Kütüphane sabah dokuzda açılır. Pazar günleri kapalıdır, kitaplar pencereden iade edilebilir. Şişli çok uzak."
 		german    = "Die Bücherei öffnet um neun Uhr früh. Für Bücher, die zu spät zurückkommen, fällt eine Gebühr an."
 		french    = "La bibliothèque ouvre à neuf heures. Elle est fermée le dimanche, même en été ; ça gêne les élèves."
@@ -187,7 +192,8 @@ func TestShortTexts(t *testing.T) {
 		text string
 		in   []encoding.Encoding
 	}{
-		{russian, []encoding.Encoding{charmap.Windows1251, charmap.KOI8R, charmap.ISO8859_5, charmap.CodePage866, charmap.CodePage855, charmap.MacintoshCyrillic}},
+		{russian, []encoding.Encoding{charmap.Windows1251, charmap.KOI8R, charmap.ISO8859_5, charmap.CodePage866, charmap.CodePage855,
+			charmap.MacintoshCyrillic}},
 		{ukrainian, []encoding.Encoding{charmap.Windows1251, charmap.KOI8U, charmap.ISO8859_5}},
 		{bulgarian, []encoding.Encoding{charmap.Windows1251, charmap.ISO8859_5}},
 		{greek, []encoding.Encoding{charmap.Windows1253, charmap.ISO8859_7}},
@@ -221,8 +227,7 @@ func TestShortTexts(t *testing.T) {
 	}
 }
 
-// A few words are enough too, where letters of one script would stand in words
-// of another.
+// A few words are enough too, where another encoding would mix scripts.
 func TestFewWords(t *testing.T) {
 	for _, text := range []string{"Café für Señor", "naïve", "Grüße aus Köln", "El Niño", "crème brûlée", "Ångström", "voilà"} {
 		data, err := charmap.Windows1252.NewEncoder().Bytes([]byte(text))
@@ -235,7 +240,7 @@ func TestFewWords(t *testing.T) {
 	}
 }
 
-// What the bytes do not decide, the declaration does.
+// A declaration decides where the bytes do not.
 func TestDeclared(t *testing.T) {
 	for _, tt := range []struct{ data, declared, want string }{
 		{"5 \xa4 f\xfcr B\xfccher", "ISO-8859-15", "5 € für Bücher"},
@@ -253,7 +258,7 @@ func TestDeclared(t *testing.T) {
 	}
 }
 
-// Text in an encoding that is not supported is refused, not misread.
+// Text in an unsupported encoding is refused.
 func TestUnsupportedEncodings(t *testing.T) {
 	ebcdic, err := charmap.CodePage037.NewEncoder().String(strings.Repeat("The ferry leaves at nine in the morning\n", 3))
 	if err != nil {
@@ -277,7 +282,7 @@ func TestNoText(t *testing.T) {
 	}
 }
 
-// Any bytes decode in time linear in their number, to text or an error.
+// Any bytes decode to text or an error.
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte("\xff\xfea\x00"), "utf-8")
 	f.Add([]byte("\x1b$)C\x0e?*"), "")

@@ -51,7 +51,7 @@ func TestDecode(t *testing.T) {
 			t.Errorf("%s: %q, %v", tt.name, got[:min(len(got), 80)], err)
 		}
 	}
-	// What a page declares counts for less than what its bytes show.
+	// What a page declares counts less than its bytes.
 	if got, err := Decode([]byte(german), "windows-1251"); err != nil || got != german {
 		t.Errorf("a lying declaration: %q, %v", got, err)
 	}

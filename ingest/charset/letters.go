@@ -7,22 +7,22 @@ import (
 	"golang.org/x/text/encoding/charmap"
 )
 
-// A language as single-byte encodings see it.
+// A language lists the letters of a language that are not ASCII.
 type language struct {
-	letters string // beyond ASCII, the commonest first
-	written []written
+	letters   string // the most frequent first
+	encodings []encodingPrior
 }
 
-// written is an encoding that a language is met in, with the logarithm of how
-// often, against the commonest.
-type written struct {
+// An encodingPrior is an encoding in use for a language, with the logarithm of
+// its frequency relative to the most frequent one.
+type encodingPrior struct {
 	chars *charmap.Charmap
 	prior float64
 }
 
-// weights makes shares of the order of letters. They fall off by the same
-// factor from one to the next, down to a fiftieth of the first: about what
-// counts over books show for alphabets of any length.
+// weights returns the share of each letter. The shares fall by the same factor
+// from one letter to the next, down to a fiftieth of the first, which is close
+// to counts over books for alphabets of any length.
 func (l language) weights() map[rune]float64 {
 	letters := []rune(l.letters)
 	ratio := math.Pow(0.02, 1/float64(max(1, len(letters)-1)))
@@ -39,27 +39,27 @@ func (l language) weights() map[rune]float64 {
 	return weights
 }
 
-// What stands for whole regions.
+// Encodings by region.
 var (
-	western = []written{
+	western = []encodingPrior{
 		{charmap.Windows1252, 0}, {charmap.ISO8859_15, -6}, {charmap.Macintosh, -8}, {charmap.CodePage850, -8}, {charmap.CodePage437, -9},
 	}
-	nordic   = slices.Concat(western, []written{{charmap.CodePage865, -9}})
-	central  = []written{{charmap.Windows1250, 0}, {charmap.ISO8859_2, -0.5}, {charmap.CodePage852, -8}}
-	romanian = slices.Concat(central, []written{{charmap.ISO8859_16, -3}})
-	turkish  = []written{{charmap.Windows1254, -1}}
-	baltic   = []written{{charmap.Windows1257, -1}, {charmap.ISO8859_13, -2}, {charmap.ISO8859_4, -5}}
-	cyrillic = []written{
+	nordic   = slices.Concat(western, []encodingPrior{{charmap.CodePage865, -9}})
+	central  = []encodingPrior{{charmap.Windows1250, 0}, {charmap.ISO8859_2, -0.5}, {charmap.CodePage852, -8}}
+	romanian = slices.Concat(central, []encodingPrior{{charmap.ISO8859_16, -3}})
+	turkish  = []encodingPrior{{charmap.Windows1254, -1}}
+	baltic   = []encodingPrior{{charmap.Windows1257, -1}, {charmap.ISO8859_13, -2}, {charmap.ISO8859_4, -5}}
+	cyrillic = []encodingPrior{
 		{charmap.Windows1251, 0}, {charmap.KOI8R, -1}, {charmap.KOI8U, -3}, {charmap.ISO8859_5, -3},
 		{charmap.CodePage866, -3}, {charmap.MacintoshCyrillic, -5}, {charmap.CodePage855, -5},
 	}
-	greek  = []written{{charmap.Windows1253, 0}, {charmap.ISO8859_7, 0}}
-	hebrew = []written{{charmap.Windows1255, 0}, {charmap.ISO8859_8, -3}, {charmap.CodePage862, -6}}
-	arabic = []written{{charmap.Windows1256, 0}, {charmap.ISO8859_6, -1}}
-	thai   = []written{{charmap.Windows874, 0}}
+	greek  = []encodingPrior{{charmap.Windows1253, 0}, {charmap.ISO8859_7, 0}}
+	hebrew = []encodingPrior{{charmap.Windows1255, 0}, {charmap.ISO8859_8, -3}, {charmap.CodePage862, -6}}
+	arabic = []encodingPrior{{charmap.Windows1256, 0}, {charmap.ISO8859_6, -1}}
+	thai   = []encodingPrior{{charmap.Windows874, 0}}
 )
 
-// languages are those that single-byte encodings were made for.
+// languages are those for which single-byte encodings were made.
 var languages = []language{
 	// Western Europe
 	{"éèàçêâôîùûëïœ", western},                 // French

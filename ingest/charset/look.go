@@ -12,27 +12,28 @@ import (
 	"golang.org/x/text/encoding/charmap"
 )
 
-// The guess is a comparison of likelihoods. Each encoding makes of the bytes a
-// sequence of characters; a language model as simple as can be (how often each
-// letter is met, and that small letters are not followed by capitals nor words
-// broken by signs) says how likely that sequence is. All encodings explain the
-// same bytes, so the sums compare. Figures are natural logarithms.
+// The guess compares likelihoods. Each encoding turns the bytes into
+// characters, and a simple language model says how likely these are: how
+// frequent each letter is, that capitals do not follow small letters and that
+// signs do not split words. All encodings explain the same bytes, so their
+// sums compare. The numbers are natural logarithms.
 
 const (
 	sampleBytes = 64 << 10
-	lineBytes   = 1 << 10 // of one line in the sample
+	lineBytes   = 1 << 10 // of a line in the sample
 
 	unlikelyLetter = -9.0  // of the script, but not of the language
-	strayCharacter = -14.0 // control characters, what is undefined
-	// A declared encoding is set aside when another explains the bytes better
-	// by both of these: in all, and for each byte.
+	strayCharacter = -14.0 // control characters and undefined ones
+	// Another encoding overrules the declared one when it explains the bytes
+	// better by both of these: in total and for each byte.
 	overrule        = 10.0
 	overrulePerByte = 0.25
-	// No known encoding explains a long text that is less likely for each byte.
+	// A long text whose best encoding is less likely than this for each byte
+	// is in none of them.
 	leastPerByte = -7.2
 )
 
-// byLook gives the encoding that makes most sense of bytes that are not UTF-8.
+// byLook returns the encoding that explains best bytes that are not UTF-8.
 func byLook(data []byte, declared encoding.Encoding) (encoding.Encoding, error) {
 	sample := sampleOf(data)
 	high := 0
@@ -75,11 +76,11 @@ func byLook(data []byte, declared encoding.Encoding) (encoding.Encoding, error) 
 	if declared == nil {
 		return best, nil
 	}
-	if math.IsInf(stated, -1) { // one that is not guessed at
+	if math.IsInf(stated, -1) { // not one of the guessed ones
 		if _, single := declared.(*charmap.Charmap); single {
 			return declared, nil
 		}
-		return best, nil // an encoding with escapes, of which there are none
+		return best, nil // an encoding with escapes, of which the data has none
 	}
 	if gain := most - stated; gain > overrule && gain > overrulePerByte*float64(high) {
 		return best, nil
@@ -87,7 +88,7 @@ func byLook(data []byte, declared encoding.Encoding) (encoding.Encoding, error) 
 	return declared, nil
 }
 
-// sampleOf gives lines with bytes beyond ASCII, from the start of the data.
+// sampleOf returns lines with bytes beyond ASCII, from the start of the data.
 func sampleOf(data []byte) []byte {
 	if len(data) <= sampleBytes/4 {
 		return data
@@ -118,20 +119,20 @@ type reading struct {
 type class uint8
 
 const (
-	space   class = iota // and signs of ASCII
-	lower                // letters
-	capital              // letters
+	space class = iota // including ASCII signs
+	lower
+	capital
 	caseless
-	mark // stands on the letter before it
+	mark // combines with the letter before it
 	sign
-	ascii   class = 8  // added to letters of ASCII
-	foreign class = 16 // added to letters of other scripts than the Latin
+	ascii   class = 8  // added to ASCII letters
+	foreign class = 16 // added to letters of scripts other than Latin
 
-	kind = ascii - 1 // all but what is added
+	kind = ascii - 1 // the class without what is added
 )
 
-// order is the likelihood of the order of the characters: of each beyond ASCII
-// behind the one before it.
+// order returns the likelihood of the order of the characters: of each one
+// beyond ASCII after the one before it.
 func (r *reading) order(sample []byte) float64 {
 	sum := 0.0
 	var before, previous class = space, space
@@ -145,7 +146,7 @@ func (r *reading) order(sample []byte) float64 {
 	return sum
 }
 
-// follows is the log likelihood of a class of character behind another.
+// follows returns the log likelihood of a class of character after another.
 func follows(before, previous, here class) float64 {
 	a, b := previous&kind, here&kind
 	switch {
@@ -160,7 +161,7 @@ func follows(before, previous, here class) float64 {
 	case b == mark && a != caseless && a != mark:
 		return -6
 	case a == sign && (b == lower || b == capital) && before&kind != space && before&kind != sign:
-		return -4 // a sign inside a word
+		return -4 // a sign in a word
 	case a == caseless && (b == lower || b == capital) || b == caseless && (a == lower || a == capital):
 		return -4
 	}
@@ -172,14 +173,14 @@ var readings = sync.OnceValue(func() []*reading {
 	var all []*reading
 	for _, l := range languages {
 		weights := l.weights()
-		for _, in := range l.written {
+		for _, in := range l.encodings {
 			all = append(all, newReading(in, weights))
 		}
 	}
 	return all
 })
 
-func newReading(in written, weights map[rune]float64) *reading {
+func newReading(in encodingPrior, weights map[rune]float64) *reading {
 	r := &reading{chars: in.chars, prior: in.prior}
 	for i := range 256 {
 		c := in.chars.DecodeByte(byte(i))
@@ -221,7 +222,7 @@ func costOf(c rune, k class, weights map[rune]float64) float64 {
 		return math.Log(0.96 * w)
 	}
 	switch {
-	case c == 0xfffd || unicode.IsControl(c) || c >= 0x2500 && c < 0x25a0: // and the frames of tables
+	case c == 0xfffd || unicode.IsControl(c) || c >= 0x2500 && c < 0x25a0: // also the frames of tables
 		return strayCharacter
 	case c == 0xa0, slices.Contains([]rune("«»“”„‘’‚–—…•·№€©®°§"), c):
 		return -5

@@ -11,14 +11,14 @@ import (
 	"golang.org/x/text/encoding/traditionalchinese"
 )
 
-// A wide encoding writes a character in two bytes. Its tables are laid out by
-// how common the characters are, so the first byte tells that.
+// A wide encoding has two bytes for a character. The tables are sorted by how
+// common the characters are, so the first byte shows that.
 type wide struct {
 	enc encoding.Encoding
-	// rows gives the likelihood of the characters of the rows from one first
-	// byte on, up to the next entry's.
+	// rows gives the likelihood of the characters from one first byte up to
+	// that of the next entry.
 	rows []row
-	// alone are bytes beyond ASCII that stand for a character of their own.
+	// alone reports whether a byte beyond ASCII is a character by itself.
 	alone func(c byte) bool
 }
 
@@ -27,9 +27,9 @@ type row struct {
 	cost float64
 }
 
-// What characters of each kind cost. There are fewer kana than syllables and
-// fewer of these than Chinese characters; each standard has a first level of
-// some thousands that nearly all text is made of.
+// The likelihood of characters by kind. There are fewer kana than syllables
+// and fewer syllables than Chinese characters; each standard has a first level
+// of a few thousand of which nearly all text is made.
 const (
 	hiragana   = -4.2
 	katakana   = -5.5
@@ -39,21 +39,26 @@ const (
 	levelOne   = -7.5
 	levelTwo   = -12.0
 	otherSigns = -12.0
-	vendor     = -14.0 // what was added by somebody
+	vendor     = -14.0 // added by a vendor
 	broken     = -18.0
 )
 
-// wides are the encodings of two bytes.
+// wides are the two-byte encodings.
 var wides = []wide{
-	{enc: simplifiedchinese.GB18030, rows: []row{{0x81, vendor}, {0xa1, stops}, {0xa2, otherSigns}, {0xa3, fullwidth}, {0xa4, otherSigns}, {0xaa, vendor}, {0xb0, levelOne}, {0xd8, levelTwo}, {0xf8, vendor}}},
-	{enc: traditionalchinese.Big5, rows: []row{{0x81, vendor}, {0xa1, stops}, {0xa2, fullwidth}, {0xa3, otherSigns}, {0xa4, levelOne}, {0xc7, otherSigns}, {0xc9, levelTwo}, {0xfa, vendor}}},
-	{enc: japanese.ShiftJIS, rows: []row{{0x81, stops}, {0x82, hiragana}, {0x83, katakana}, {0x84, otherSigns}, {0x88, levelOne}, {0x98, levelTwo}, {0xeb, vendor}},
+	{enc: simplifiedchinese.GB18030, rows: []row{{0x81, vendor}, {0xa1, stops}, {0xa2, otherSigns}, {0xa3, fullwidth},
+		{0xa4, otherSigns}, {0xaa, vendor}, {0xb0, levelOne}, {0xd8, levelTwo}, {0xf8, vendor}}},
+	{enc: traditionalchinese.Big5, rows: []row{{0x81, vendor}, {0xa1, stops}, {0xa2, fullwidth}, {0xa3, otherSigns}, {0xa4, levelOne},
+		{0xc7, otherSigns}, {0xc9, levelTwo}, {0xfa, vendor}}},
+	{enc: japanese.ShiftJIS, rows: []row{{0x81, stops}, {0x82, hiragana}, {0x83, katakana}, {0x84, otherSigns}, {0x88, levelOne},
+		{0x98, levelTwo}, {0xeb, vendor}},
 		alone: func(c byte) bool { return c >= 0xa1 && c <= 0xdf }},
-	{enc: japanese.EUCJP, rows: []row{{0x81, vendor}, {0xa1, stops}, {0xa2, otherSigns}, {0xa3, fullwidth}, {0xa4, hiragana}, {0xa5, katakana}, {0xa6, otherSigns}, {0xb0, levelOne}, {0xd0, levelTwo}, {0xf5, vendor}}},
-	{enc: korean.EUCKR, rows: []row{{0x81, levelTwo}, {0xa1, stops}, {0xa2, otherSigns}, {0xa3, fullwidth}, {0xa4, otherSigns}, {0xb0, syllable}, {0xc9, levelTwo}, {0xfe, vendor}}},
+	{enc: japanese.EUCJP, rows: []row{{0x81, vendor}, {0xa1, stops}, {0xa2, otherSigns}, {0xa3, fullwidth}, {0xa4, hiragana},
+		{0xa5, katakana}, {0xa6, otherSigns}, {0xb0, levelOne}, {0xd0, levelTwo}, {0xf5, vendor}}},
+	{enc: korean.EUCKR, rows: []row{{0x81, levelTwo}, {0xa1, stops}, {0xa2, otherSigns}, {0xa3, fullwidth}, {0xa4, otherSigns},
+		{0xb0, syllable}, {0xc9, levelTwo}, {0xfe, vendor}}},
 }
 
-// likelihood is the sum over the characters beyond ASCII.
+// likelihood sums over the characters beyond ASCII.
 func (w wide) likelihood(sample []byte) float64 {
 	text, err := w.enc.NewDecoder().Bytes(sample)
 	if err != nil {

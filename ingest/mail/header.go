@@ -12,16 +12,15 @@ import (
 	"ibid/ingest/charset"
 )
 
-// A header is the fields of a message or part, by name in lower case. Of
-// fields that come more than once the first counts, as in what people see.
+// A header maps the fields of a message or part, by name in lower case. The
+// first of repeated fields counts, as in mail programs.
 type header map[string]string
 
-// cutHeader cuts the header off a message or part. What begins with no field
-// has none.
+// cutHeader separates the header of a message or part from its body.
 func cutHeader(data []byte) (h header, body []byte) {
 	h = make(header)
 	name, size := "", 0
-	var value []byte // of the field in hand
+	var value []byte // of the current field
 	end := func() {
 		if name != "" {
 			h[name] = string(value)
@@ -39,7 +38,7 @@ func cutHeader(data []byte) (h header, body []byte) {
 			return h, rest
 		case size > len(line) && (line[0] == ' ' || line[0] == '\t'):
 			value = append(append(value, ' '), bytes.TrimSpace(line)...)
-		case field == "": // it is text, perhaps from its start
+		case field == "": // it is text, perhaps from the start
 			return h, rest
 		default:
 			end()
@@ -53,8 +52,8 @@ func cutHeader(data []byte) (h header, body []byte) {
 	return h, nil
 }
 
-// trimStart takes off what stands before the header of a message in a file:
-// blank lines, and the line that parts it from others in a mailbox.
+// trimStart removes what precedes the header of a message in a file: blank
+// lines, and the separator line of a mailbox.
 func trimStart(data []byte) []byte {
 	for len(data) > 0 {
 		line, rest := cutLine(data)
@@ -71,8 +70,7 @@ func cutLine(data []byte) (line, rest []byte) {
 	return bytes.TrimSuffix(line, []byte("\r")), rest
 }
 
-// fieldName gives the name that a line of a header begins with; empty when it
-// is none.
+// fieldName returns the field name at the start of a line, or "".
 func fieldName(line []byte) string {
 	i := bytes.IndexByte(line, ':')
 	if i <= 0 || i > 100 {
@@ -88,7 +86,7 @@ func fieldName(line []byte) string {
 
 func (h header) raw(name string) string { return h[name] }
 
-// text gives a field as people read it.
+// text returns a field decoded for people.
 func (h header) text(name string) string { return decodeWords(h[name]) }
 
 func decodeWords(s string) string {
@@ -102,7 +100,7 @@ func decodeWords(s string) string {
 	return strings.Join(strings.Fields(s), " ")
 }
 
-// charsetReader decodes encoded words. The encoding is often not the one that
+// charsetReader decodes encoded words, whose encoding is often not the one
 // they name.
 func charsetReader(name string, in io.Reader) (io.Reader, error) {
 	data, err := io.ReadAll(in)
@@ -113,11 +111,11 @@ func charsetReader(name string, in io.Reader) (io.Reader, error) {
 	return strings.NewReader(text), err
 }
 
-// looseParam matches a parameter as programs write it that quote nothing.
+// looseParam matches a parameter as written by programs that do not quote.
 var looseParam = regexp.MustCompile(`;\s*([\w-]+)\s*=\s*(?:"([^"]*)"|([^;]*))`)
 
-// params returns the value of a field in lower case and its parameters,
-// decoded (RFC 2045, 2231), by name in lower case.
+// params returns the value of a field in lower case and its decoded parameters
+// (RFC 2045, 2231), by name in lower case.
 func (h header) params(name string) (value string, params map[string]string) {
 	value, params, err := mime.ParseMediaType(h[name])
 	if err != nil {
@@ -135,8 +133,8 @@ func (h header) params(name string) (value string, params map[string]string) {
 	return strings.ToLower(strings.TrimSpace(value)), params
 }
 
-// decodeTransfer undoes a content transfer encoding. What is broken in it is
-// passed over.
+// decodeTransfer decodes a content transfer encoding and skips what is broken
+// in it.
 func decodeTransfer(body []byte, encoding string) []byte {
 	switch encoding {
 	case "base64":
@@ -164,7 +162,7 @@ func decodeBase64(body []byte) (out []byte) {
 		if len(letters)%4 == 1 {
 			letters = letters[:len(letters)-1]
 		}
-		// Nothing but letters of the alphabet is left: it cannot fail.
+		// Only letters of the alphabet are left: decoding cannot fail.
 		out, _ = base64.RawStdEncoding.AppendDecode(out, letters)
 	}
 	return out

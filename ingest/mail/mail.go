@@ -1,6 +1,6 @@
 // Package mail reads messages (RFC 5322, MIME) and mailboxes (mbox) as they
-// are found in the world: cut off, wrongly encoded, without headers. Nothing
-// is an error: what cannot be understood is text, or is left out.
+// occur in practice: truncated, wrongly encoded or without headers. It returns
+// no errors: what it cannot parse is text or is left out.
 package mail
 
 import (
@@ -16,22 +16,22 @@ import (
 	"ibid/ingest/charset"
 )
 
-// A Message is one mail, decoded.
+// A Message is one decoded mail.
 type Message struct {
-	// What the header says, as inert text; empty where it says nothing.
+	// The fields of the header, decoded; empty where missing.
 	From, To, Cc, Subject, Date string
-	// Time is that of Date; zero when it cannot be understood.
+	// Time is the parsed Date, zero when it cannot be parsed.
 	Time time.Time
-	// Bodies are what there is to read, in order. Of alternatives only the
-	// plainest is here.
+	// Bodies are the texts to read, in order. Of alternatives it has only the
+	// plainest.
 	Bodies []Body
-	// Files are what is attached, messages included.
+	// Files are the attachments, including attached messages.
 	Files []File
-	// Partial says what was left out because there was too much of it.
+	// Partial says what was left out because of a limit.
 	Partial string
 }
 
-// A Body is a piece of text.
+// A Body is a text of a message.
 type Body struct {
 	HTML bool
 	Text string // valid UTF-8
@@ -39,15 +39,15 @@ type Body struct {
 
 // A File is an attachment.
 type File struct {
-	Name string // without folders; never empty
+	Name string // without folders, never empty
 	Type string // MIME type, in lower case
 	Data []byte
 }
 
-// What is read of one message.
+// Limits of one message.
 const (
 	maxParts  = 1000
-	maxDepth  = 20 // of parts in parts
+	maxDepth  = 20 // of nested parts
 	maxHeader = 1 << 20
 )
 
@@ -66,7 +66,7 @@ func Read(data []byte) *Message {
 	return m
 }
 
-// timeOf understands the dates of RFC 5322 and what old programs wrote.
+// timeOf parses the dates of RFC 5322 and those of old programs.
 func timeOf(date string) time.Time {
 	t, err := netmail.ParseDate(date)
 	if err == nil {
@@ -74,7 +74,8 @@ func timeOf(date string) time.Time {
 	}
 	date, _, _ = strings.Cut(date, " (")
 	for _, layout := range []string{
-		"Mon, 2 Jan 2006 15:04:05 MST", "Mon, 2 Jan 2006 15:04:05", "2 Jan 2006 15:04:05", "Mon Jan _2 15:04:05 2006", "Monday, January 2, 2006 3:04 PM", time.RFC3339,
+		"Mon, 2 Jan 2006 15:04:05 MST", "Mon, 2 Jan 2006 15:04:05", "2 Jan 2006 15:04:05", "Mon Jan _2 15:04:05 2006", "Monday, " +
+			"January 2, 2006 3:04 PM", time.RFC3339,
 	} {
 		if t, err := time.Parse(layout, date); err == nil {
 			return t
@@ -83,13 +84,13 @@ func timeOf(date string) time.Time {
 	return time.Time{}
 }
 
-// A reader goes through the parts of a message.
+// A reader walks through the parts of a message.
 type reader struct {
 	m     *Message
 	parts int
 }
 
-// part gives the text in a part, and adds the files in it to the message.
+// part returns the text of a part and adds its files to the message.
 func (r *reader) part(h header, body []byte, standard string, depth int) []Body {
 	if r.parts++; r.parts > maxParts || depth > maxDepth {
 		r.m.Partial = "it has too many parts: the first are read"
@@ -116,7 +117,7 @@ func (r *reader) part(h header, body []byte, standard string, depth int) []Body 
 	switch {
 	case isText && disposition != "attachment" && name == "":
 		text, err := charset.Decode(content, params["charset"])
-		if err != nil { // no text, whatever it says
+		if err != nil { // not text, whatever it declares
 			return nil
 		}
 		if params["format"] == "flowed" {
@@ -150,7 +151,7 @@ func (r *reader) part(h header, body []byte, standard string, depth int) []Body 
 	return nil
 }
 
-// isPlain reports whether text of a type is read as it stands.
+// isPlain reports whether text of a type is read as plain text.
 func isPlain(kind string) bool {
 	switch kind {
 	case "text/plain", "text/enriched", "text/markdown", "text/x-markdown", "text/x-patch", "text/x-diff", "text/csv":
@@ -159,7 +160,7 @@ func isPlain(kind string) bool {
 	return false
 }
 
-// endingOf gives the ending of files of a type that are worth reading.
+// endingOf returns the file ending of a type that can be read.
 func endingOf(kind string) string {
 	switch kind {
 	case "application/pdf":
@@ -197,16 +198,16 @@ func (r *reader) multipart(kind string, body []byte, boundary string, depth int)
 	var bodies []Body
 	for _, b := range all {
 		if last := len(bodies) - 1; last >= 0 && len(b) == 1 && b[0].HTML && !bodies[last].HTML && sameWords(b[0].Text, bodies[last].Text) {
-			continue // the same again, by a program that knows no alternatives
+			continue // the same text again, from a program that does not know alternatives
 		}
 		bodies = append(bodies, b...)
 	}
 	return bodies
 }
 
-// sameWords reports whether nearly all words of a page stand in a plain text.
+// sameWords reports whether nearly all words of a page are in a plain text.
 func sameWords(page, plain string) bool {
-	const most = 64 << 10 // of what is worth comparing, a part at a time
+	const most = 64 << 10 // bytes worth comparing
 	if len(plain) > most {
 		return false
 	}
@@ -229,7 +230,7 @@ func sameWords(page, plain string) bool {
 	return there*10 >= all*9
 }
 
-// plainest is the first of the alternatives without HTML, else the last.
+// plainest returns the first alternative without HTML, else the last.
 func plainest(alternatives [][]Body) []Body {
 	for _, bodies := range alternatives {
 		if !bodies[0].HTML {
@@ -242,8 +243,8 @@ func plainest(alternatives [][]Body) []Body {
 	return alternatives[len(alternatives)-1]
 }
 
-// cutParts parts a body at the lines that hold its boundary. A body that is cut
-// off has its last part all the same.
+// cutParts splits a body at its boundary. The last part of a truncated body
+// counts too.
 func cutParts(body []byte, boundary string) (parts [][]byte) {
 	delimiter := []byte("--" + boundary)
 	start, pos := -1, 0
@@ -270,8 +271,8 @@ func cutParts(body []byte, boundary string) (parts [][]byte) {
 	return parts
 }
 
-// unflow joins the lines of format=flowed (RFC 3676): those that end in a
-// space go on in the next of the same depth of quotes.
+// unflow joins the lines of format=flowed (RFC 3676): a line that ends with a
+// space continues in the next one of the same quote depth.
 func unflow(text string, deleteSpace bool) string {
 	var out strings.Builder
 	open, depth := false, 0
@@ -294,7 +295,7 @@ func unflow(text string, deleteSpace bool) string {
 	return out.String()
 }
 
-// baseName makes a file name of what a message calls its attachment.
+// baseName returns a file name for an attachment's name.
 func baseName(name string) string {
 	name = path.Base(strings.ReplaceAll(strings.TrimSpace(name), `\`, "/"))
 	name = strings.Map(func(r rune) rune {
@@ -314,8 +315,8 @@ func baseName(name string) string {
 	return name
 }
 
-// Mailbox gives the messages of an mbox file, in order. They share its bytes,
-// but for those in which lines had to be told from the start of a message.
+// Mailbox returns the messages of an mbox file in order. They share its bytes,
+// except for messages with escaped lines.
 func Mailbox(data []byte) (messages [][]byte) {
 	start, pos := 0, 0
 	blank := true
@@ -340,8 +341,8 @@ func Mailbox(data []byte) (messages [][]byte) {
 	return messages
 }
 
-// unescapeFrom takes off the sign that mailboxes put in front of lines that begin
-// with "From ", and of those that begin with such signs and that already.
+// unescapeFrom removes one ">" from each line that is ">From " after any
+// number of ">".
 func unescapeFrom(message []byte) []byte {
 	if !bytes.Contains(message, []byte(">From ")) {
 		return message
@@ -356,7 +357,8 @@ func unescapeFrom(message []byte) []byte {
 	return out
 }
 
-// isSeparator knows the line before a message of an mbox file by its date.
+// isSeparator recognises the line before a message of an mbox file by its
+// date.
 func isSeparator(line []byte) bool {
 	rest, ok := bytes.CutPrefix(line, []byte("From "))
 	if !ok || len(rest) > 1000 {
@@ -370,5 +372,5 @@ func isSeparator(line []byte) bool {
 	return clock && year
 }
 
-// wordDecoder decodes the encoded words of headers (RFC 2047).
+// wordDecoder decodes encoded words in headers (RFC 2047).
 func wordDecoder() *mime.WordDecoder { return &mime.WordDecoder{CharsetReader: charsetReader} }
