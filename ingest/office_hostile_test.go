@@ -323,7 +323,7 @@ func TestReadEveryKindOfOffice(t *testing.T) {
 	reasons := map[string]string{
 		"protected_drm.doc": "rights management", "protected_passtika.ppt": "PowerPoint before 2007", ".ppt": "PowerPoint before 2007", ".xls": "Excel before 2007", ".rtf": "RTF",
 		"tableInsideParagraph.doc": "Office 2003", ".doc": "Word before 2007", ".xlsb": "binary workbook",
-		"passtika": "protected with a password", "testODTnotaZipFile": "no office document", "truncated": "damaged or cut off",
+		"passtika": "protected with a password", "testODTnotaZipFile": "not an office document", "truncated": "damaged or cut off",
 		"headerPic.docx": "no text", "multi_authors.docx": "no text", "embeddedPDF_mac.xlsx": "no text", "embeddedMP3.pptx": "no text",
 		"testMasterFooter.odp": "no text", "testODPMacro.odp": "no text",
 	}

@@ -106,14 +106,14 @@ func TestOfficeRefusals(t *testing.T) {
 		{"a.xls", ole + wide("Workbook"), true, "save it as .xlsx"},
 		{"a.ppt", ole + wide("PowerPoint Document"), true, "save it as .pptx"},
 		{"a.doc", ole + wide("\tDRMContent"), false, "rights management"},
-		{"a.doc", ole, true, "an old format of office programs"},
+		{"a.doc", ole, true, "an old office format"},
 		{"a.rtf", `{\rtf1\ansi words}`, true, "it is RTF"},
 		{"a.docx", `{\rtf1\ansi words}`, true, "it is RTF"},
 		{"a.xml.doc", `<?xml version="1.0"?><w:wordDocument xmlns:w="http://schemas.microsoft.com/office/word/2003/wordml"/>`, true, "save it as .docx"},
-		{"a.docx", "words", false, "no office document"},
+		{"a.docx", "words", false, "not an office document"},
 		{"a.docx", string(zipOf(t, text("a.txt", "words"))), false, "a zip archive without a document"},
 		{"a.xlsb", string(zipOf(t, officeRels("xl/workbook.bin"), text("xl/workbook.bin", "\x83\x01"))), true, "binary workbook (.xlsb)"},
-		{"a.docx", string(zipOf(t, officeRels("m.xml"), text("m.xml", "<html/>"))), false, "none of a text, a presentation or a workbook"},
+		{"a.docx", string(zipOf(t, officeRels("m.xml"), text("m.xml", "<html/>"))), false, "not a text, a presentation or a workbook"},
 		{"a.docx", string(zipOf(t, officeRels("m.xml"), text("m.xml", "words"))), false, "its main part (m.xml) cannot be read"},
 		{"a.docx", string(docxOf(t, "<w:p/>")), true, "there is no text in it"},
 		{"a.docx", string(docxOf(t, "<w:p/>")[:120]), false, "damaged or cut off"},
@@ -123,7 +123,7 @@ func TestOfficeRefusals(t *testing.T) {
 		{"a.epub", string(zipOf(t, text("mimetype", "application/epub+zip"), text("META-INF/encryption.xml", `<e><EncryptedData><EncryptionMethod Algorithm="http://www.w3.org/2001/04/xmlenc#aes128-cbc"/><CipherReference URI="OPS/one.xhtml"/></EncryptedData></e>`))), false, "rights management (DRM)"},
 		{"a.epub", string(zipOf(t, text("mimetype", "application/epub+zip"), text("META-INF/license.lcpl", "{}"))), false, "rights management (DRM)"},
 		{"a.epub", string(zipOf(t, text("mimetype", "application/epub+zip"))), false, "the package document"},
-		{"a.epub", string(zipOf(t, text("mimetype", "application/epub+zip"), text("b.opf", `<package><spine><itemref idref="x"/></spine></package>`))), false, "none of the pages"},
+		{"a.epub", string(zipOf(t, text("mimetype", "application/epub+zip"), text("b.opf", `<package><spine><itemref idref="x"/></spine></package>`))), false, "all the pages"},
 	}
 	r := new(Reader)
 	for _, tt := range tests {

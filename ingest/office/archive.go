@@ -13,28 +13,28 @@ import (
 	"strings"
 )
 
-// An archive gives the files in a zip, called parts, by name in any case.
+// An archive holds the files of a zip, called parts, by name in any case.
 type archive struct {
 	parts map[string]part
 	names []string // in order
-	out   int64    // bytes that have come out
-	over  error    // the limit that was met; nothing more comes out
+	out   int64    // bytes unpacked so far
+	over  error    // the limit that was exceeded; nothing more is unpacked
 }
 
 type part struct {
 	packed []byte
 	method uint16
 	size   int64  // as declared
-	sum    uint32 // CRC-32 of what comes out
+	sum    uint32 // CRC-32 of the unpacked bytes
 }
 
-// partName makes names comparable: slashes, none in front, lower case.
+// partName normalises a name: slashes, none at the start, lower case.
 func partName(name string) string {
 	return strings.ToLower(strings.TrimLeft(strings.ReplaceAll(name, `\`, "/"), "/"))
 }
 
 func openArchive(data []byte) (*archive, error) {
-	// Each entry of the directory takes memory many times its size.
+	// Each entry of the directory needs memory many times its size.
 	if n := bytes.Count(data, []byte("PK\x01\x02")); n > maxEntries {
 		return nil, &limitError{fmt.Sprintf("it is an archive of more than %d files: no document is", maxEntries)}
 	}
@@ -42,7 +42,7 @@ func openArchive(data []byte) (*archive, error) {
 	r, err := zip.NewReader(bytes.NewReader(data), int64(len(data)))
 	if err != nil && !errors.Is(err, zip.ErrInsecurePath) {
 		if !bytes.HasPrefix(data, []byte("PK\x03\x04")) {
-			return nil, errors.New("it is no office document: neither a zip archive nor any older format begins like this")
+			return nil, errors.New("it is not an office document: it does not begin like a zip archive or an older format")
 		}
 		return nil, errors.New("it is damaged or cut off: the directory of its zip archive is missing")
 	}
@@ -75,16 +75,17 @@ func (a *archive) has(name string) bool {
 	return ok
 }
 
-var errNoPart = errors.New("it is not in the file")
+var errNoPart = errors.New("it is missing in the file")
 
-// open gives a part as a stream that counts what comes out of it.
+// open returns a reader of a part that counts the unpacked bytes.
 func (a *archive) open(name string) (io.ReadCloser, error) {
 	p, ok := a.parts[partName(name)]
 	if !ok {
 		return nil, errNoPart
 	}
 	if a.over == nil && p.size > maxOut-a.out {
-		a.over = &limitError{fmt.Sprintf("%s in it unpacks to %d MB, more than the %d MB that are read: a bomb, or a file to split", name, p.size>>20, int64(maxOut)>>20)}
+		a.over = &limitError{fmt.Sprintf("%s in it unpacks to %d MB, over the limit of %d MB: split it, unless it is a bomb", name,
+			p.size>>20, int64(maxOut)>>20)}
 	}
 	if a.over != nil {
 		return nil, a.over
@@ -95,20 +96,20 @@ func (a *archive) open(name string) (io.ReadCloser, error) {
 	case zip.Store:
 		out.from = io.NopCloser(in)
 	case zip.Deflate:
-		out.from = flate.NewReader(in) // reads byte by byte, and so none too many
+		out.from = flate.NewReader(in) // reads byte by byte, so never too many
 	default:
-		return nil, fmt.Errorf("%s in it is packed by a method that is not read (%d)", name, p.method)
+		return nil, fmt.Errorf("%s in it is compressed by an unsupported method (%d)", name, p.method)
 	}
 	return out, nil
 }
 
-// counted counts the bytes that come out of a part, and compares them with what
-// is said of them.
+// A counted reader counts the bytes of a part and compares them with its
+// declared size and checksum.
 type counted struct {
 	part
 	a    *archive
 	name string
-	in   *bytes.Reader // the packed bytes
+	in   *bytes.Reader // the compressed bytes
 	from io.ReadCloser
 	out  int64
 	hash hash.Hash32
@@ -126,7 +127,7 @@ func (c *counted) Read(p []byte) (int, error) {
 	case c.out > c.size:
 		c.a.over = &limitError{fmt.Sprintf("%s in it is larger than the archive says: it is damaged, or a bomb", c.name)}
 	case c.a.out > maxOut:
-		c.a.over = &limitError{fmt.Sprintf("more than %d MB come out of it", int64(maxOut)>>20)}
+		c.a.over = &limitError{fmt.Sprintf("it unpacks to more than %d MB", int64(maxOut)>>20)}
 	case c.out > minRatio && c.out > maxRatio*(int64(len(c.packed))-int64(c.in.Len())):
 		c.a.over = &limitError{fmt.Sprintf("%s in it unpacks to over %d times its size: a bomb", c.name, maxRatio)}
 	}
@@ -141,7 +142,7 @@ func (c *counted) Read(p []byte) (int, error) {
 
 func (c *counted) Close() error { return c.from.Close() }
 
-// content gives a whole part of at most limit bytes.
+// content returns a whole part of at most limit bytes.
 func (a *archive) content(name string, limit int64) ([]byte, error) {
 	r, err := a.open(name)
 	if err != nil {
@@ -155,15 +156,15 @@ func (a *archive) content(name string, limit int64) ([]byte, error) {
 	return data, err
 }
 
-// A relation leads from a part to another one.
+// A relation is a link from one part to another.
 type relation struct {
 	id     string
 	kind   string // the last element of its type, the same in all versions of the format
 	target string // a part
 }
 
-// relations gives where a part leads within the archive; that of the empty
-// name leads to the main part. None is no error.
+// relations returns the links of a part within the archive; those of "" lead
+// to the main part. A part without links has none.
 func (a *archive) relations(from string) []relation {
 	dir, base := path.Split(from)
 	x, err := a.xml(dir + "_rels/" + base + ".rels")
@@ -172,7 +173,7 @@ func (a *archive) relations(from string) []relation {
 	}
 	defer x.close()
 	var out []relation
-	_ = x.each(func(root element) error { // of a damaged part the first ones count
+	_ = x.each(func(root element) error { // of a damaged part, the first ones count
 		return x.each(func(e element) error {
 			target := attr(e, "Target")
 			if attr(e, "TargetMode") == "External" || target == "" || len(out) > maxEntries {
@@ -190,7 +191,7 @@ func (a *archive) relations(from string) []relation {
 	return out
 }
 
-// related gives the parts of one kind that a part leads to, in order.
+// related returns the parts of one kind that a part links to, in order.
 func related(all []relation, kind string) (targets []string) {
 	for _, r := range all {
 		if r.kind == kind {
@@ -200,7 +201,7 @@ func related(all []relation, kind string) (targets []string) {
 	return targets
 }
 
-// byID gives the part that a relation leads to.
+// byID returns the part that a relation links to.
 func byID(all []relation, id string) (target string, ok bool) {
 	for _, r := range all {
 		if r.id == id && id != "" {

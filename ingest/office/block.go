@@ -2,17 +2,17 @@ package office
 
 import "strings"
 
-// A block is a piece of text that has been read but may not be written yet:
-// what stands in a cell or a text box waits for the words around it.
+// A block is a piece of text that may be written later: the text of a cell or
+// a box waits for the words around it.
 type block struct {
 	kind   blockKind
-	level  int // of a heading from 1, of an item from 0
+	level  int // of a heading from 1, of a list item from 0
 	marker string
 	text   string
 	rows   [][]string
-	names  int // rows of names; -1 unknown
+	names  int // rows that name the columns; -1 unknown
 	page   []byte
-	note   bool // stands below the words it belongs to, outside their table
+	note   bool // goes below the words it belongs to, outside their table
 }
 
 type blockKind uint8
@@ -44,17 +44,17 @@ func (f *file) write(blocks ...block) {
 	}
 }
 
-// A cell is one of a table that is being read.
+// A cell is a table cell.
 type cell struct {
 	blocks []block
 	span   int  // columns
-	merged bool // goes on with the cell above
+	merged bool // continues the cell above
 }
 
-// maxColumns bounds what a cell may say of its span.
+// maxColumns limits the span of a cell.
 const maxColumns = 1000
 
-// text is what stands in a cell, as one.
+// text returns the text of a cell in one line.
 func (c cell) text() string {
 	var parts []string
 	for _, b := range c.blocks {
@@ -75,11 +75,11 @@ func (c cell) text() string {
 	return strings.Join(parts, " ")
 }
 
-// bullet marks items of lists that are not numbered.
+// bullet marks the items of unnumbered lists.
 const bullet = "-"
 
-// tableBlocks makes blocks of a table: its rows, or, of one that only lays out the
-// page, what stands in it.
+// tableBlocks returns a table as blocks: its rows or, when it only lays out
+// the page, the content of its cells.
 func tableBlocks(rows [][]cell, names int) []block {
 	columns, layout := 0, false
 	for _, row := range rows {
@@ -115,10 +115,10 @@ func tableBlocks(rows [][]cell, names int) []block {
 				text = texts[i-1][at]
 			}
 			if grid += c.span; grid > maxHeld {
-				c.span = 1 // no table of ours is that wide and that long
+				c.span = 1 // no real table is that wide and long
 			}
 			for n := range min(max(c.span, 1), maxColumns-min(len(texts[i]), maxColumns)) {
-				// A name stands over all columns that it spans.
+				// A name applies to all columns that it spans.
 				if n > 0 && !isName {
 					text = ""
 				}

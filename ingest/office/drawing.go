@@ -6,17 +6,17 @@ import (
 	"strings"
 )
 
-// maxPoints bounds the values that are read of one chart.
+// maxPoints limits the values that are read of a chart.
 const maxPoints = 10_000
 
-// A series is a row of values in a chart.
+// A series is a row of values of a chart.
 type series struct {
 	name               string
 	categories, values []string
 }
 
-// chart reads a chart as its title and a table of what it shows: a row for each
-// category, a column for each series.
+// chart reads a chart as its title and a table with a row for each category
+// and a column for each series.
 func (f *file) chart(part string) []block {
 	x, err := f.xml(part)
 	if err != nil {
@@ -58,7 +58,7 @@ func (f *file) chart(part string) []block {
 	return out
 }
 
-// seriesTable puts series side by side under the categories of the first that
+// seriesTable puts series side by side, with the categories of the first that
 // has any.
 func seriesTable(all []series) [][]string {
 	var categories []string
@@ -112,7 +112,7 @@ func readSeries(x *xmlReader) (s series, err error) {
 	return s, err
 }
 
-// cached reads the values that a chart keeps of the cells it shows.
+// cached reads the cell values that are stored in a chart.
 func cached(x *xmlReader) ([]string, error) {
 	var out []string
 	format, level := "", 0
@@ -121,7 +121,7 @@ func cached(x *xmlReader) ([]string, error) {
 		switch e.Name.Local {
 		case "formatCode":
 			format = x.text()
-		case "lvl": // of categories with several levels the innermost stands first
+		case "lvl": // of categories with several levels, the innermost comes first
 			if level++; level > 1 {
 				return nil
 			}
@@ -154,7 +154,7 @@ func cached(x *xmlReader) ([]string, error) {
 	return out, err
 }
 
-// diagram reads the texts in a diagram (SmartArt) as a list.
+// diagram reads the text of a diagram (SmartArt) as a list.
 func (f *file) diagram(part string) []block {
 	x, err := f.xml(part)
 	if err != nil {
@@ -188,7 +188,7 @@ func (f *file) diagram(part string) []block {
 	return out
 }
 
-// drawnText gives the paragraphs of a drawing's text, a line each.
+// drawnText returns the paragraphs of a drawing's text, a line each.
 func drawnText(x *xmlReader) (string, error) {
 	var out strings.Builder
 	var do func(e element) error
@@ -217,5 +217,5 @@ func drawnText(x *xmlReader) (string, error) {
 	return out.String(), err
 }
 
-// oneLine puts a single space in place of every run of white space.
+// oneLine replaces each run of white space with a single space.
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

@@ -11,11 +11,11 @@ import (
 	"strings"
 )
 
-// maxChapter is the largest page of a book that is read.
+// maxChapter is the size of the largest page that is read.
 const maxChapter = 8 << 20
 
-// epub reads an electronic book: the pages of its spine in order, without its
-// lists of contents.
+// epub reads an electronic book: the pages of its spine in order, without
+// tables of contents.
 func (f *file) epub() error {
 	if err := f.rights(); err != nil {
 		return err
@@ -46,7 +46,7 @@ func (f *file) epub() error {
 		f.html(page)
 	}
 	if len(read) == 0 {
-		return errors.New("it is damaged: none of the pages that it names is in it")
+		return errors.New("it is damaged: all the pages that it lists are missing")
 	}
 	return nil
 }
@@ -72,12 +72,12 @@ func (f *file) rights() error {
 	return nil
 }
 
-// A book is what its package document says.
+// A book is the content of a package document.
 type book struct {
 	items    map[string]bookItem
 	spine    []string        // ids of items in order
 	contents map[string]bool // pages that list the contents
-	toc      string          // id of the older kind of list of contents
+	toc      string          // id of the table of contents of EPUB 2
 }
 
 type bookItem struct {
@@ -140,7 +140,7 @@ func (f *file) bookPackage() (*book, error) {
 // packageName returns the name of the package document.
 func (f *file) packageName() (name string) {
 	if x, err := f.xml("META-INF/container.xml"); err == nil {
-		_ = x.find(func(e element) { // of a damaged one, what was found counts
+		_ = x.find(func(e element) { // of a damaged part, what was found counts
 			if e.Name.Local == "rootfile" && name == "" {
 				name = attr(e, "full-path")
 			}
@@ -190,8 +190,8 @@ func (f *file) bookMetadata(x *xmlReader) error {
 	return err
 }
 
-// linked gives the part that a link in another one leads to; empty when it is
-// the part itself.
+// linked returns the part that a link in another part leads to, "" for that
+// part itself.
 func linked(from, href string) string {
 	href, _, _ = strings.Cut(href, "#")
 	if plain, err := url.PathUnescape(href); err == nil {
@@ -203,8 +203,8 @@ func linked(from, href string) string {
 	return path.Join(path.Dir(from), href)
 }
 
-// labels gives the names that the lists of contents have for pages, for those
-// that do not show their own.
+// labels returns the titles that the tables of contents give to pages, for
+// pages without a heading.
 func (f *file) labels(b *book) map[string]string {
 	labels := map[string]string{}
 	add := func(base, href, label string) {
@@ -226,7 +226,7 @@ func (f *file) labels(b *book) map[string]string {
 				}
 				return x.each(do)
 			}
-			_ = x.each(do) // of a damaged list the first names count
+			_ = x.each(do) // of a damaged part, the first names count
 			x.close()
 		}
 	}
@@ -255,17 +255,17 @@ func (f *file) labels(b *book) map[string]string {
 var (
 	tag        = regexp.MustCompile(`<[^<>]*>`)
 	anyHeading = regexp.MustCompile(`(?i)<h[1-6][\s>]`)
-	// An element that is closed where it is opened, which HTML knows for some only.
+	// An element that is closed in its start tag, which HTML allows for few.
 	closedTag = regexp.MustCompile(`<([A-Za-z][A-Za-z0-9:]*)((?:\s[^<>]*)?)/>`)
 	asideTag  = regexp.MustCompile(`<(/?)aside([\s>])`)
 	cdata     = regexp.MustCompile(`<!\[CDATA\[|\]\]>`)
 )
 
-// asHTML makes a page of XML one of HTML: there <title/> would begin a title
-// that never ends. Notes, which stand aside, belong to the book.
+// asHTML rewrites an XHTML page as HTML, where <title/> would begin a title
+// that never ends. Asides, which hold the notes, are kept as divs.
 func asHTML(page []byte) []byte {
 	if bytes.HasPrefix(page, []byte("\xff\xfe")) || bytes.HasPrefix(page, []byte("\xfe\xff")) {
-		return page // in UTF-16, which the expressions do not see
+		return page // in UTF-16, which the expressions do not match
 	}
 	page = closedTag.ReplaceAllFunc(page, func(m []byte) []byte {
 		parts := closedTag.FindSubmatch(m)

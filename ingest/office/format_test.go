@@ -66,12 +66,13 @@ func TestFormatNumber(t *testing.T) {
 }
 
 func FuzzFormatNumber(f *testing.F) {
-	for _, format := range []string{"#,##0.00_);[Red](#,##0.00)", "# ??/??", "[h]:mm:ss.000", "0.00E+00", "[<1]\"a\";;@", "yyyy\\-mm", "%%%", "General\" x\""} {
+	for _, format := range []string{"#,##0.00_);[Red](#,##0.00)", "# ??/??", "[h]:mm:ss.000", "0.00E+00", "[<1]\"a\";;@", "yyyy\\-mm",
+		"%%%", "General\" x\""} {
 		f.Add("1234.5", format)
 		f.Add("-1e-300", format)
 	}
 	f.Fuzz(func(t *testing.T, value, format string) {
-		// A number stays readable whatever the format says.
+		// A number stays short whatever the format says.
 		if got := formatNumber(value, format, false); len(got) > len(value)+1000+10*len(format) {
 			t.Errorf("%q as %q gives %d bytes", value, format, len(got))
 		}
@@ -85,7 +86,8 @@ func TestItemNumber(t *testing.T) {
 		want   string
 	}{
 		{"decimal", 12, "12"}, {"lowerLetter", 1, "a"}, {"lowerLetter", 27, "aa"}, {"upperLetter", 28, "BB"}, {"lowerLetter", 0, "0"},
-		{"upperRoman", 1994, "MCMXCIV"}, {"lowerRoman", 4, "iv"}, {"upperRoman", 5000, "5000"}, {"decimalZero", 7, "07"}, {"decimalZero", 12, "12"},
+		{"upperRoman", 1994, "MCMXCIV"}, {"lowerRoman", 4, "iv"}, {"upperRoman", 5000, "5000"}, {"decimalZero", 7,
+			"07"}, {"decimalZero", 12, "12"},
 		{"unknown", 3, "3"}, {"none", 3, ""},
 	} {
 		if got := itemNumber(tt.format, tt.n); got != tt.want {
@@ -95,7 +97,8 @@ func TestItemNumber(t *testing.T) {
 }
 
 func TestHeadingLevel(t *testing.T) {
-	for name, want := range map[string]int{"heading 1": 1, "heading 9": 9, "heading 10": 0, "heading": 0, "überschrift 2": 2, "titre3": 3, "标题 1": 1, "見出し 4": 4, "list 1": 0, "": 0, "1": 0} {
+	for name, want := range map[string]int{"heading 1": 1, "heading 9": 9, "heading 10": 0, "heading": 0, "überschrift 2": 2,
+		"titre3": 3, "标题 1": 1, "見出し 4": 4, "list 1": 0, "": 0, "1": 0} {
 		if got := headingLevel(name); got != want {
 			t.Errorf("%q: %d, want %d", name, got, want)
 		}
@@ -103,7 +106,8 @@ func TestHeadingLevel(t *testing.T) {
 }
 
 func TestUnescapeCell(t *testing.T) {
-	for in, want := range map[string]string{"a_x000A_b": "a\nb", "_x005F_x000D_": "_x000D_", "_x": "_x", "a_xyz": "a_xyz", "_x00e9_": "é", "_x0041": "_x0041"} {
+	for in, want := range map[string]string{"a_x000A_b": "a\nb", "_x005F_x000D_": "_x000D_", "_x": "_x", "a_xyz": "a_xyz",
+		"_x00e9_": "é", "_x0041": "_x0041"} {
 		if got := unescapeCell(in); got != want {
 			t.Errorf("%q: %q, want %q", in, got, want)
 		}

@@ -272,7 +272,7 @@ func (f *numberFormat) time(n float64, from1904 bool) (text string, ok bool) {
 	epoch := time.Date(1899, 12, 30, 0, 0, 0, 0, time.UTC)
 	if from1904 {
 		epoch = time.Date(1904, 1, 1, 0, 0, 0, 0, time.UTC)
-	} else if n < 60 { // Excel takes 1900 for a leap year
+	} else if n < 60 { // Excel treats 1900 as a leap year
 		epoch = epoch.AddDate(0, 0, 1)
 	}
 	day, part := math.Modf(n)

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// maxFlatToken is the length of a token in a flat file, where pictures are
-// written as text.
+// maxFlatToken is the longest token of a flat file, which has its pictures as
+// text.
 const maxFlatToken = 32 << 20
 
 // openDocument reads texts, sheets and presentations of the OpenDocument
@@ -36,7 +36,7 @@ func (f *file) openDocument() error {
 	return o.end(o.document(x))
 }
 
-// flatOpenDocument reads the same in one file of XML (fodt, fods, fodp).
+// flatOpenDocument reads a document in a single XML file (fodt, fods, fodp).
 func (f *file) flatOpenDocument(data []byte) error {
 	if len(data) > maxOut {
 		return &limitError{fmt.Sprintf("it is larger than %d MB", maxOut>>20)}
@@ -45,7 +45,7 @@ func (f *file) flatOpenDocument(data []byte) error {
 	return o.end(o.document(newXML(io.NopCloser(bytes.NewReader(data)), maxFlatToken)))
 }
 
-// encryptedBy reports whether a part has an element that stands for encryption.
+// encryptedBy reports whether a part has an element that marks encryption.
 func (f *file) encryptedBy(part, name string) bool {
 	x, err := f.xml(part)
 	if err != nil {
@@ -59,7 +59,7 @@ func (f *file) encryptedBy(part, name string) bool {
 
 type odfStyle struct {
 	parent string
-	name   string // as people see it
+	name   string // for display
 	level  int    // of a heading
 	hidden bool
 }
@@ -70,30 +70,30 @@ type odfList struct {
 
 type odfLevel struct {
 	format, prefix, suffix string
-	start, shown           int // how many levels of numbers are shown
+	start, shown           int // shown is how many levels the number has
 }
 
 type odfReader struct {
 	*file
 	styles  map[string]odfStyle
 	lists   map[string]odfList
-	title   string              // of the properties
+	title   string              // from the properties
 	counted [listLevels + 1]int // items of the last list
-	below   int                 // 1 when all headings stand below the title
-	page    int                 // or sheet, the last
+	below   int                 // 1 when all headings are below the title
+	page    int                 // the last one; sheets count too
 }
 
 func newOpenDocument(f *file) *odfReader {
 	return &odfReader{file: f, styles: map[string]odfStyle{}, lists: map[string]odfList{}}
 }
 
-// end gives the title of the properties the last word.
+// end records the title of the properties, unless the text had one.
 func (o *odfReader) end(err error) error {
 	o.w.Meta("title", o.title)
 	return err
 }
 
-// document reads one file of XML, which may hold any of the document's parts.
+// document reads one XML file, which may hold any part of the document.
 func (o *odfReader) document(x *xmlReader) error {
 	return x.each(func(root element) error {
 		return x.each(func(e element) error {
@@ -139,7 +139,8 @@ func (o *odfReader) readStyles(x *xmlReader) error {
 		name := attr(e, "name")
 		switch e.Name.Local {
 		case "style":
-			s := odfStyle{parent: attr(e, "parent-style-name"), name: cmp.Or(attr(e, "display-name"), name), level: number(e, "default-outline-level", 0)}
+			s := odfStyle{parent: attr(e, "parent-style-name"), name: cmp.Or(attr(e, "display-name"), name),
+				level: number(e, "default-outline-level", 0)}
 			err := x.each(func(e element) error {
 				s.hidden = s.hidden || e.Name.Local == "text-properties" && attr(e, "display") == "none"
 				return nil
@@ -171,7 +172,7 @@ func (o *odfReader) readStyles(x *xmlReader) error {
 	})
 }
 
-// is reports whether a style is, or is based on, the one that has this name.
+// is reports whether a style has this name, or is based on one that has.
 func (o *odfReader) is(style, name string) bool {
 	for range 20 {
 		s, ok := o.styles[style]
@@ -185,7 +186,7 @@ func (o *odfReader) is(style, name string) bool {
 	return false
 }
 
-// outline gives the level of headings that a style makes of its paragraphs.
+// outline returns the heading level of a style's paragraphs.
 func (o *odfReader) outline(style string) int {
 	for range 20 {
 		s, ok := o.styles[style]
@@ -209,7 +210,7 @@ func (o *odfReader) body(x *xmlReader) error {
 	})
 }
 
-// out writes a block as it comes.
+// out writes a block.
 func (o *odfReader) out(b block) {
 	if b.kind == aHeading {
 		if b.marker == titleMarker {

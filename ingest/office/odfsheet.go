@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// table reads a table of a text or a slide.
+// table reads a table in a text or on a slide.
 func (o *odfReader) table(x *xmlReader, out func(block)) error {
 	var rows [][]cell
-	down := map[int]int{} // rows that a cell still covers, by column
+	down := map[int]int{} // rows that a cell still spans, by column
 	names := -1
 	heads := false
 	var do func(e element) error
@@ -44,14 +44,14 @@ func (o *odfReader) table(x *xmlReader, out func(block)) error {
 	return err
 }
 
-// What is repeated and holds anything is written out so often at most: a row
-// or a cell, and the cells of a row that is repeated.
+// Limits for repeated rows and cells that are not empty, and for the cells of
+// a repeated row.
 const (
 	maxRepeats       = 1000
 	maxRepeatedCells = 20_000
 )
 
-// repeated is how often a row of so many cells is written out.
+// repeated returns how often a row with so many cells is written.
 func repeated(times, cells int) int {
 	if cells == 0 {
 		return 1
@@ -126,7 +126,8 @@ func (o *odfReader) pages(x *xmlReader) error {
 				sh.blocks = append(sh.blocks, b)
 			})
 			switch {
-			case attr(e, "placeholder") == "true", sh.place == "header", sh.place == "footer", sh.place == "date-time", sh.place == "page-number":
+			case attr(e,
+				"placeholder") == "true", sh.place == "header", sh.place == "footer", sh.place == "date-time", sh.place == "page-number":
 			default:
 				shapes = append(shapes, sh)
 			}
@@ -140,7 +141,7 @@ func (o *odfReader) pages(x *xmlReader) error {
 	})
 }
 
-// sheets reads the sheets of a workbook as [file.workbook] does.
+// sheets reads the sheets of a workbook like [file.workbook].
 func (o *odfReader) sheets(x *xmlReader) error {
 	return x.each(func(e element) error {
 		if e.Name.Local != "table" {
@@ -154,7 +155,7 @@ func (o *odfReader) sheets(x *xmlReader) error {
 		var do func(e element) error
 		do = func(e element) error {
 			switch e.Name.Local {
-			case "table-source": // what is kept of another file
+			case "table-source": // a copy of another file
 				linked = true
 			case "table-row":
 				cells, err := o.sheetRow(x, s, n+1, &after)
@@ -184,8 +185,8 @@ func (o *odfReader) sheets(x *xmlReader) error {
 	})
 }
 
-// sheetRow reads the cells of a row. after takes what belongs to cells but
-// does not stand in them.
+// sheetRow reads the cells of a row. It appends to after what belongs to cells
+// without being their text.
 func (o *odfReader) sheetRow(x *xmlReader, s *sheet, n int, after *[]block) (out []sheetCell, err error) {
 	column := 0
 	err = x.each(func(e element) error {
@@ -203,7 +204,8 @@ func (o *odfReader) sheetRow(x *xmlReader, s *sheet, n int, after *[]block) (out
 		kind := attr(e, "value-type")
 		c := sheetCell{text: strings.TrimSpace(strings.Join(texts, "\n")), value: kind != "" && kind != "string"}
 		if c.text == "" {
-			c.text = cmp.Or(attr(e, "string-value"), attr(e, "date-value"), attr(e, "time-value"), attr(e, "boolean-value"), attr(e, "value"))
+			c.text = cmp.Or(attr(e, "string-value"), attr(e, "date-value"), attr(e, "time-value"), attr(e, "boolean-value"),
+				attr(e, "value"))
 		}
 		repeats := max(number(e, "number-columns-repeated", 1), 1)
 		if c.text != "" {

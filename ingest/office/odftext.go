@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// An odfPlace says where in lists a paragraph stands.
+// An odfPlace is the position of a paragraph in lists.
 type odfPlace struct {
 	list   *odfList
-	level  int // 0 is outside any list
+	level  int // 0 outside any list
 	counts *[listLevels + 1]int
 }
 
-// blocks reads paragraphs, lists and tables, in whatever they are wrapped.
+// blocks reads paragraphs, lists and tables at any depth.
 func (o *odfReader) blocks(x *xmlReader, at odfPlace, out func(block)) error {
 	var do func(e element) error
 	do = func(e element) error {
@@ -68,7 +68,7 @@ func (o *odfReader) paragraph(x *xmlReader, e element, out func(block)) error {
 	return err
 }
 
-// hides reports whether text of the style is not shown.
+// hides reports whether a style's text is hidden.
 func (o *odfReader) hides(style string) bool {
 	for range 20 {
 		s, ok := o.styles[style]
@@ -83,8 +83,7 @@ func (o *odfReader) hides(style string) bool {
 	return false
 }
 
-// inline reads what stands in a paragraph. Notes, boxes and objects come
-// after it.
+// inline reads the content of a paragraph. Notes and boxes go to after.
 func (o *odfReader) inline(x *xmlReader, text *strings.Builder, after func(block)) error {
 	var do func(e element) error
 	space := func() bool {
@@ -92,7 +91,7 @@ func (o *odfReader) inline(x *xmlReader, text *strings.Builder, after func(block
 		return s == "" || strings.HasSuffix(s, " ") || strings.HasSuffix(s, "\n")
 	}
 	add := func(s []byte) {
-		// White space of the file is one space, and none at the start.
+		// White space is one space, and none at the start.
 		for i, word := range bytes.FieldsFunc(s, func(r rune) bool { return r == ' ' || r == '\n' || r == '\t' || r == '\r' }) {
 			if lead := i > 0 || strings.ContainsRune(" \n\t\r", rune(s[0])); lead && !space() {
 				text.WriteByte(' ')
@@ -172,7 +171,7 @@ func (o *odfReader) annotation(x *xmlReader) (block, error) {
 	return block{text: "Comment (" + author + "): " + oneLine(text.String()), note: true}, err
 }
 
-// list reads a list and those in it.
+// list reads a list with its nested lists.
 func (o *odfReader) list(x *xmlReader, e element, at odfPlace, out func(block)) error {
 	in := odfPlace{list: at.list, level: min(at.level+1, listLevels), counts: at.counts}
 	if l, ok := o.lists[attr(e, "style-name")]; ok {
@@ -202,8 +201,8 @@ func (o *odfReader) list(x *xmlReader, e element, at odfPlace, out func(block)) 
 	})
 }
 
-// listItem reads an item: its first paragraph is led by the marker, and
-// further ones go on with it.
+// listItem reads an item: the marker goes before its first paragraph, and
+// further paragraphs are appended to that.
 func (o *odfReader) listItem(x *xmlReader, e element, in odfPlace, out func(block)) error {
 	level := odfLevel{}
 	if in.list != nil {
@@ -243,7 +242,7 @@ func (o *odfReader) listItem(x *xmlReader, e element, in odfPlace, out func(bloc
 	return err
 }
 
-// marker writes what stands in front of the item that is counted.
+// marker returns the number or bullet of the counted item.
 func (in odfPlace) marker(level odfLevel) string {
 	if level.format == "" {
 		return bullet

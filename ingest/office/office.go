@@ -1,11 +1,10 @@
 // Package office reads the documents of office programs and electronic books:
-// Office Open XML (docx, pptx, xlsx and their kin), OpenDocument (odt, ods,
-// odp, also in one flat file) and EPUB.
+// Office Open XML (docx, pptx, xlsx and their variants), OpenDocument (odt,
+// ods, odp, also as flat XML) and EPUB.
 //
-// All are zip archives of XML. What comes out of one is counted while it comes
-// out, whatever the archive says of itself; XML is read as a stream, to a
-// bounded depth, and entities that a file defines are not expanded. Nothing is
-// written anywhere.
+// The documents are zip archives of XML. Unpacked bytes are counted, whatever
+// the archive declares; XML is read as a stream to a limited depth, and
+// entities that a file defines are not expanded. Nothing is written to disk.
 package office
 
 import (
@@ -16,78 +15,76 @@ import (
 	"strings"
 )
 
-// A Writer is what a file's text is written to, in reading order. Text may hold
-// anything that the file holds: cleaning it is the writer's part.
+// A Writer receives the text of a file in reading order. It must clean the
+// text, which may hold anything that the file holds.
 type Writer interface {
 	Paragraph(text string)
-	// Heading begins a section; level 1 is the outermost.
+	// Heading begins a section; 1 is the outermost level.
 	Heading(level int, text, anchor string)
-	// Item adds an item of a list; depth 0 is the outermost list.
+	// Item adds a list item; 0 is the depth of the outermost list.
 	Item(depth int, marker, text string)
-	// Table adds a table. Its first rows, so many as names says, name its
-	// columns.
+	// Table adds a table, of which the first names rows name the columns.
 	Table(rows [][]string, names int)
-	// Names reports whether the first row of a table looks like names of its
-	// columns rather than values.
+	// Names reports whether a first row looks like column names rather than
+	// values.
 	Names(row []string) bool
-	// Record adds a row that can be cited alone, by its anchor. names holds a
-	// name for each cell, which may be empty.
+	// Record adds a row that can be cited by its anchor. names has a name, or
+	// "", for each cell.
 	Record(anchor string, names, cells []string)
-	// Beside says that what follows stands on the level, but under no heading or
-	// record of it. The anchor, which may be empty, leads there.
+	// Beside begins text of the level without a heading or record. The anchor,
+	// which may be empty, leads to it.
 	Beside(level int, anchor string)
-	// Page begins the page, or slide, of the number.
+	// Page begins the page or slide with the number.
 	Page(number int)
-	// HTML adds what stands in an HTML page.
+	// HTML adds the text of an HTML page.
 	HTML(page []byte)
-	// Meta notes what the document says of itself under a key of front matter:
-	// title, author, created, modified, language, keywords, description.
-	// The first value of a key counts.
+	// Meta records metadata under a key of front matter: title, author,
+	// created, modified, language, keywords, description. The first value of a
+	// key counts.
 	Meta(key, value string)
-	// Partial notes what of the file could not be read, and why.
+	// Partial records what of the file could not be read, and why.
 	Partial(why string)
 }
 
-// An OldError says that a file is of a kind that is not read, but that its
-// program can save as one that is.
+// An OldError refuses a format that is not supported but that its program can
+// save as a supported one.
 type OldError struct{ Reason string }
 
 func (e *OldError) Error() string { return e.Reason }
 
 // Limits of one file. A file within them is read in seconds; the child process
-// that reads it ends what is not.
+// that reads it enforces its own limits too.
 const (
-	maxEntries = 20_000    // files in the archive
-	maxOut     = 256 << 20 // bytes that come out of the archive
-	maxText    = 64 << 20  // bytes of text that are made of them, and of what each piece of it costs
-	maxHeld    = 200_000   // cells and paragraphs that wait for the end of a table
-	// Deflate packs at most 1032 to 1, and XML that means something less than
-	// 100 to 1.
+	maxEntries = 20_000    // in the archive
+	maxOut     = 256 << 20 // unpacked bytes
+	maxText    = 64 << 20  // bytes of text, with an overhead for each piece
+	maxHeld    = 200_000   // cells and paragraphs of a table that is not finished
+	// Deflate compresses up to 1032 to 1; XML with content compresses less
+	// than 100 to 1.
 	maxRatio = 200
-	minRatio = 10 << 20 // bytes under which any ratio is harmless
-	freeText = 8 << 20  // and of text, which repetition makes: names of columns in each row
+	minRatio = 10 << 20 // bytes for which any ratio is harmless
+	freeText = 8 << 20  // the same for text, which repeats column names in each row
 )
 
-// A limitError refuses a file. All other errors from the middle of a file are
-// damage, and what was read in front of it stands.
+// A limitError refuses a file. Any other error in the middle of a file is
+// damage, and what was read before it is kept.
 type limitError struct{ reason string }
 
 func (e *limitError) Error() string { return e.reason }
 
-// A file is one that is being read.
+// A file is a document that is being read.
 type file struct {
 	*archive
 	w       Writer
 	size    int64 // in bytes
 	left    int   // bytes of text that may still be written
-	held    int   // cells and paragraphs that wait
+	held    int   // cells and paragraphs that are not written yet
 	written bool
 	partial []string
 }
 
-// Read reads a file of any of the package's formats, told by its content. The
-// error is an [*OldError] for the formats that came before them, and otherwise
-// says what is wrong with the file.
+// Read reads a file of any supported format, recognised by its content. The
+// error is an [*OldError] for older formats.
 func Read(data []byte, w Writer) error {
 	f := &file{w: w, size: int64(len(data)), left: maxText}
 	read, err := f.reader(data)
@@ -99,7 +96,7 @@ func Read(data []byte, w Writer) error {
 		if errors.As(err, &limit) || !f.written {
 			return err
 		}
-		f.note(fmt.Sprintf("the file is damaged: what stands in front of the damage is read (%v)", err))
+		f.note(fmt.Sprintf("the file is damaged: only what precedes the damage was read (%v)", err))
 	}
 	if f.archive != nil && f.over != nil {
 		return f.over
@@ -110,26 +107,28 @@ func Read(data []byte, w Writer) error {
 	return nil
 }
 
-// note keeps what could not be read, once.
+// note records once what could not be read.
 func (f *file) note(why string) {
 	if !slices.Contains(f.partial, why) && len(f.partial) < 5 {
 		f.partial = append(f.partial, why)
 	}
 }
 
-// reader tells what a file is.
+// reader returns the reader for a file.
 func (f *file) reader(data []byte) (read func() error, err error) {
 	head := bytes.TrimLeft(bytes.TrimPrefix(data[:min(len(data), 4096)], []byte("\xef\xbb\xbf")), " \r\n\t")
 	switch {
 	case bytes.HasPrefix(data, []byte(oleMagic)):
 		return nil, oldFile(data)
 	case bytes.HasPrefix(head, []byte(`{\rtf`)):
-		return nil, &OldError{"it is RTF, which is not read: save it as .docx"}
+		return nil, &OldError{"it is RTF, which is not supported: save it as .docx"}
 	case bytes.HasPrefix(head, []byte("<?xml")) && bytes.Contains(head, []byte("urn:oasis:names:tc:opendocument")):
 		f.archive = &archive{}
 		return func() error { return f.flatOpenDocument(data) }, nil
-	case bytes.HasPrefix(head, []byte("<?xml")) && (bytes.Contains(head, []byte("schemas.microsoft.com/office/")) || bytes.Contains(head, []byte("urn:schemas-microsoft-com:office"))):
-		return nil, &OldError{"it is in the XML format of Office 2003 or one flat file, which is not read: save it as .docx, .xlsx or .pptx"}
+	case bytes.HasPrefix(head, []byte("<?xml")) && (bytes.Contains(head, []byte("schemas.microsoft.com/office/")) ||
+		bytes.Contains(head, []byte("urn:schemas-microsoft-com:office"))):
+		return nil, &OldError{"it is in the XML format of Office 2003 or one flat file, which is not supported: save it as .docx, " +
+			".xlsx or .pptx"}
 	}
 	if f.archive, err = openArchive(data); err != nil {
 		return nil, err
@@ -151,7 +150,7 @@ func (f *file) reader(data []byte) (read func() error, err error) {
 	if f.has("content.xml") {
 		return f.openDocument, nil
 	}
-	return nil, errors.New("it is a zip archive without a document in it: nothing that an office program or an e-book reader would open")
+	return nil, errors.New("it is a zip archive without a document in it")
 }
 
 // mainPart finds the part of an Office Open XML package that is the document.
@@ -171,7 +170,7 @@ func (f *file) mainPart() (name string, ok bool) {
 
 func (f *file) openXML(main string) (read func() error, err error) {
 	if strings.HasSuffix(strings.ToLower(main), ".bin") {
-		return nil, &OldError{"it is a binary workbook (.xlsb), which is not read: save it as .xlsx"}
+		return nil, &OldError{"it is a binary workbook (.xlsb), which is not supported: save it as .xlsx"}
 	}
 	x, err := f.xml(main)
 	if err != nil {
@@ -190,11 +189,11 @@ func (f *file) openXML(main string) (read func() error, err error) {
 	case "workbook":
 		return func() error { return f.workbook(main) }, nil
 	}
-	return nil, fmt.Errorf("its main part (%s) is none of a text, a presentation or a workbook, but %.40q", main, root)
+	return nil, fmt.Errorf("its main part (%s) is %.40q, not a text, a presentation or a workbook", main, root)
 }
 
-// properties reads what an Office Open XML file says of itself; the title is
-// kept for the reader, which may know a better one.
+// properties records the metadata of an Office Open XML file and returns the
+// title, which the text may improve on.
 func (f *file) properties() (title string) {
 	name := "docProps/core.xml"
 	for _, r := range f.relations("") {
@@ -207,7 +206,7 @@ func (f *file) properties() (title string) {
 		return ""
 	}
 	defer x.close()
-	// A damaged or missing part of this kind costs nothing that was written.
+	// Damage in this part loses none of the text.
 	_ = x.each(func(root element) error {
 		return x.each(func(e element) error {
 			text := x.text()
@@ -217,7 +216,7 @@ func (f *file) properties() (title string) {
 			case "creator":
 				f.w.Meta("author", text)
 			case "created", "modified":
-				if !strings.HasPrefix(text, "1601-") { // what programs write for no time at all
+				if !strings.HasPrefix(text, "1601-") { // written by programs for an unknown time
 					f.w.Meta(e.Name.Local, text)
 				}
 			case "language", "keywords", "description":
@@ -230,15 +229,16 @@ func (f *file) properties() (title string) {
 			return nil
 		})
 	})
-	if lower := strings.ToLower(title); strings.Contains(lower, "powerpoint") && len(title) < 50 || lower == "slide 1" || lower == "presentation" {
-		return "" // what programs write unless told otherwise
+	if lower := strings.ToLower(title); strings.Contains(lower, "powerpoint") && len(title) < 50 || lower == "slide 1" ||
+		lower == "presentation" {
+		return "" // a default of the program
 	}
 	return title
 }
 
 // The methods below count what is written.
 
-// pieceCost is what a paragraph, section or record takes beside its text.
+// pieceCost is the overhead of a paragraph, section or record in bytes.
 const pieceCost = 64
 
 func (f *file) spend(n int) bool {
@@ -250,14 +250,14 @@ func (f *file) spend(n int) bool {
 	switch made := int64(maxText - f.left); {
 	case f.over != nil:
 	case made > maxText:
-		f.over = &limitError{fmt.Sprintf("more text comes out of it than the %d MB that are read: split it", maxText>>20)}
+		f.over = &limitError{fmt.Sprintf("it has more than %d MB of text: split it", maxText>>20)}
 	case made > freeText && made > maxRatio*f.size:
-		f.over = &limitError{fmt.Sprintf("over %d times its size of text comes out of it, by repetition: a bomb", maxRatio)}
+		f.over = &limitError{fmt.Sprintf("its text is over %d times its size, by repetition: a bomb", maxRatio)}
 	}
 	return f.over == nil
 }
 
-// hold counts what cannot be written yet.
+// hold counts a block that is written later.
 func (f *file) hold(b block) block {
 	if f.held++; f.held > maxHeld && f.over == nil {
 		f.over = &limitError{fmt.Sprintf("a table in it has more than %d cells and paragraphs: save it as a sheet", maxHeld)}
@@ -283,7 +283,8 @@ func (f *file) item(depth int, marker, text string) {
 	}
 }
 
-// table writes a table; with -1 for names their looks tell whether there are any.
+// table writes a table; names is -1 when its rows must show whether it has
+// any.
 func (f *file) table(rows [][]string, names int) {
 	if names < 0 && len(rows) > 1 && f.nameRow(textRow(rows[0]), textRow(rows[1])) {
 		names = 1
@@ -299,7 +300,7 @@ func (f *file) table(rows [][]string, names int) {
 	for i, row := range rows {
 		for c, cell := range row {
 			n += len(cell)
-			if i > 0 && c < len(rows[0]) && cell != "" { // the names are repeated
+			if i > 0 && c < len(rows[0]) && cell != "" { // names are repeated in each row
 				n += min(len(rows[0][c]), maxName)
 			}
 		}
@@ -309,7 +310,7 @@ func (f *file) table(rows [][]string, names int) {
 	}
 }
 
-// textRow makes a row as sheets have it of one whose cells are all texts.
+// textRow returns texts as a sheet's row.
 func textRow(texts []string) (r sheetRow) {
 	for i, text := range texts {
 		if text = strings.TrimSpace(text); text != "" {
@@ -319,7 +320,7 @@ func textRow(texts []string) (r sheetRow) {
 	return r
 }
 
-// maxName is the length, in bytes, over which a cell is no name of a column.
+// maxName is the length in bytes up to which a cell can name a column.
 const maxName = 200
 
 func (f *file) record(anchor string, names, cells []string) {

@@ -2,12 +2,12 @@ package office
 
 import "strings"
 
-// Raised writes what stands raised beside a word, an exponent or the sign of a
-// note, with the digits made for it: 10⁶ is not 106. ok is false for other
-// texts, ordinals as in 1st for one.
+// Raised writes a superscript, such as an exponent or a note mark, with
+// superscript digits: 10⁶ is not 106. ok is false for other texts, such as the
+// ordinal 1st.
 func Raised(text string) (raised string, ok bool) {
 	text = strings.TrimSpace(text)
-	const most = 20 // bytes; longer ones are no signs
+	const most = 20 // bytes; longer text is no mark
 	if text == "" || len(text) > most {
 		return "", false
 	}
@@ -22,7 +22,7 @@ func Raised(text string) (raised string, ok bool) {
 			out.WriteRune('⁺')
 		case i == 0 && (r == '-' || r == '−' || r == '–'):
 			out.WriteRune('⁻')
-		case strings.ContainsRune(",–- ", r): // between several
+		case strings.ContainsRune(",–- ", r): // separates several marks
 			out.WriteRune(r)
 		default:
 			return "", false

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// cellPlace reads a place such as "AB12": column from 0, row from 1.
+// cellPlace parses a place such as "AB12": column from 0, row from 1.
 func cellPlace(ref string) (column, row int, ok bool) {
 	i := 0
 	for ; i < len(ref) && i < 4; i++ {
@@ -38,8 +38,8 @@ func readRange(ref string) (r cellRange, ok bool) {
 	return r, ok1 && ok2 && r.right >= r.left && r.bottom >= r.top
 }
 
-// merges gives the ranges of merged cells of a sheet, which are named behind
-// its rows: a sheet that is not too large is read twice for them.
+// merges returns the merged cells of a sheet. They follow its rows in the
+// file, so a sheet that is not too large is read twice.
 func (b *workbookReader) merges(part string) []cellRange {
 	if p := b.parts[partName(part)]; p.size > maxMergeScan {
 		return nil
@@ -53,7 +53,7 @@ func (b *workbookReader) merges(part string) []cellRange {
 	}
 	defer x.close()
 	var out []cellRange
-	_ = x.each(func(root element) error { // the second reading says what is damaged
+	_ = x.each(func(root element) error { // the second pass reports damage
 		return x.each(func(e element) error {
 			if e.Name.Local != "mergeCells" {
 				return nil
@@ -83,7 +83,7 @@ func holds(in io.ReadCloser, word string) bool {
 		if err != nil {
 			return false
 		}
-		// The word may lie over the end of what has come.
+		// The word may be split between two reads.
 		kept = copy(buffer, buffer[max(0, n-len(word)):n])
 	}
 }

@@ -5,44 +5,44 @@ import (
 	"strconv"
 )
 
-// A sheetCell is one that is not empty.
+// A sheetCell is a cell that is not empty.
 type sheetCell struct {
 	column int
 	text   string
-	value  bool // a number, a date, a truth value, an error: anything but text
+	value  bool // a number, date, truth value or error, not text
 }
 
-// A sheetRow is one that is not blank: its cells from left to right.
+// A sheetRow is a row that is not blank, with its cells from left to right.
 type sheetRow struct {
 	number int // from 1
 	cells  []sheetCell
 }
 
-// regionRows is how many rows on top of a region are looked at to find the
-// names of its columns.
+// regionRows is how many rows at the top of a region are searched for column
+// names.
 const regionRows = 8
 
-// A sheet takes rows as they come, finds out which of them name the columns,
-// and writes the others, each led by those names. Rows that stand without a
-// blank one between them are a region.
+// A sheet writes its rows as they come, each with the names of its columns. A
+// region is a run of rows without a blank one; its names come from its first
+// rows.
 type sheet struct {
 	f       *file
 	name    string
 	begun   bool
 	merges  map[int][]cellRange // by first row
 	carried map[int]carried     // by column
-	names   map[int]string      // of the columns of the running region
-	top     []sheetRow          // of a region, until its names are known
-	settled bool                // they are
+	names   map[int]string      // of the current region
+	top     []sheetRow          // first rows of a region whose names are unknown
+	settled bool                // names are known
 	last    int                 // number of the last row
 }
 
 func byColumn(c sheetCell, column int) int { return c.column - column }
 
-// maxCarried bounds the cells that reach into one row.
+// maxCarried limits the cells that span into one row.
 const maxCarried = 200
 
-// carried is the text of a merged cell that reaches down to a row.
+// carried is the text of a merged cell that spans down to a row.
 type carried struct {
 	text  string
 	until int
@@ -52,10 +52,10 @@ func newSheet(f *file, name string) *sheet {
 	return &sheet{f: f, name: name, merges: map[int][]cellRange{}, carried: map[int]carried{}}
 }
 
-// anchor gives the fragment that leads to the sheet.
+// anchor returns the fragment that leads to the sheet.
 func (s *sheet) anchor() string { return "sheet=" + s.name }
 
-// begin writes the name of the sheet, once.
+// begin writes the sheet's heading once.
 func (s *sheet) begin() {
 	if !s.begun {
 		s.begun = true
@@ -63,7 +63,7 @@ func (s *sheet) begin() {
 	}
 }
 
-// rest writes what stands in the sheet but in none of its rows.
+// rest writes what is on the sheet outside its rows.
 func (s *sheet) rest(blocks []block) {
 	if len(blocks) > 0 {
 		s.begin()
@@ -72,7 +72,7 @@ func (s *sheet) rest(blocks []block) {
 	}
 }
 
-// row takes the next row.
+// row adds the next row.
 func (s *sheet) row(n int, cells []sheetCell) {
 	if len(cells) == 0 {
 		return
@@ -93,10 +93,10 @@ func (s *sheet) row(n int, cells []sheetCell) {
 	}
 }
 
-// end writes what still waits.
+// end writes the rows that wait.
 func (s *sheet) end() { s.settle() }
 
-// unmerge gives the row the texts of cells that reach into it from above.
+// unmerge adds to a row the texts of cells that span into it from above.
 func (s *sheet) unmerge(n int, cells []sheetCell) []sheetCell {
 	slices.SortStableFunc(cells, func(a, b sheetCell) int { return a.column - b.column })
 	for column, c := range s.carried {
@@ -120,11 +120,11 @@ func (s *sheet) unmerge(n int, cells []sheetCell) []sheetCell {
 	return cells
 }
 
-// settle finds the names in the rows on top of a region and writes the others.
+// settle finds the names in the first rows of a region and writes the rows.
 func (s *sheet) settle() {
 	top := s.top
 	s.top, s.settled = nil, true
-	title := 0 // rows of one cell say what the region is about
+	title := 0 // rows of one cell are titles
 	for title < len(top)-1 && len(top[title].cells) == 1 {
 		title++
 	}
@@ -144,9 +144,9 @@ func (s *sheet) settle() {
 	}
 }
 
-// findNames gives the names of the columns when the row at the place holds
-// them, and the first row below them; nil when it does not. A region further
-// down must differ from its first row to have names of its own.
+// findNames returns the column names in the row at the index, and the first
+// row after them; nil when there are none. In a later region the row must
+// differ from the next one to hold names.
 func (s *sheet) findNames(rows []sheetRow, at int) (names map[int]string, until int) {
 	if at+1 >= len(rows) || len(rows[at].cells) < 2 || len(rows[at+1].cells) < 2 {
 		return nil, 0
@@ -154,7 +154,7 @@ func (s *sheet) findNames(rows []sheetRow, at int) (names map[int]string, until 
 	first, second := rows[at], rows[at+1]
 	groups := slices.ContainsFunc(s.merges[first.number], func(r cellRange) bool { return r.right > r.left && r.bottom == r.top })
 	if groups && onlyText(first) && onlyText(second) && at+2 < len(rows) {
-		// Names over several columns, and under them those of each.
+		// Names of column groups, and below them those of each column.
 		over := s.spread(first)
 		for _, c := range second.cells {
 			if over[c.column] != "" && over[c.column] != oneLine(c.text) {
@@ -172,7 +172,7 @@ func (s *sheet) findNames(rows []sheetRow, at int) (names map[int]string, until 
 	return s.spread(first), at + 1
 }
 
-// contrast reports whether a column has a value right under a text.
+// contrast reports whether a column has a value below a text.
 func contrast(first, second sheetRow) bool {
 	for _, c := range second.cells {
 		if c.value && slices.ContainsFunc(first.cells, func(n sheetCell) bool { return n.column == c.column && !n.value }) {
@@ -182,8 +182,8 @@ func contrast(first, second sheetRow) bool {
 	return false
 }
 
-// nameRow reports whether the first of two rows names the columns. Years over
-// what is none are names, and so is one number among texts over numbers.
+// nameRow reports whether the first of two rows names the columns. Years above
+// other values are names, and so is one number among texts above numbers.
 func (f *file) nameRow(first, second sheetRow) bool {
 	var texts []string
 	values, years := 0, 0
@@ -209,14 +209,14 @@ func (f *file) nameRow(first, second sheetRow) bool {
 	return values == 1 && len(texts) > 2 && f.w.Names(texts) && contrast(first, second)
 }
 
-// isYear reports whether a text is a year of our time.
+// isYear reports whether a text is a year from 1900 to 2100.
 func isYear(s string) bool {
 	n, err := strconv.Atoi(s)
 	return err == nil && n >= 1900 && n <= 2100
 }
 
-// spread gives the texts of a row as names, those of merged cells over each
-// column.
+// spread returns the texts of a row as names; a merged cell names all its
+// columns.
 func (s *sheet) spread(r sheetRow) map[int]string {
 	names := make(map[int]string, len(r.cells))
 	for _, c := range r.cells {
@@ -232,7 +232,7 @@ func (s *sheet) spread(r sheetRow) map[int]string {
 	return names
 }
 
-// shortName leaves out what is too long for a name.
+// shortName drops what is too long for a name.
 func shortName(s string) string {
 	if len(s) > maxName {
 		return ""

@@ -10,14 +10,14 @@ import (
 const (
 	maxSheetColumns = 16_384    // of the format
 	maxSheetRows    = 1_048_576 // of the format
-	maxShared       = 64 << 20  // bytes of texts that cells share
-	maxMergeScan    = 32 << 20  // bytes of a sheet that is read twice
+	maxShared       = 64 << 20  // bytes of shared strings
+	maxMergeScan    = 32 << 20  // bytes of a sheet up to which it is read twice
 	maxMerges       = 20_000
 )
 
-// workbook reads sheets (xlsx, xlsm, xltx): each is a section, and each of its
-// rows one below it, with the anchor "sheet=NAME&row=N", N being the number of
-// the row in the sheet. Hidden sheets are read too.
+// workbook reads sheets (xlsx, xlsm, xltx). Each is a section, and each row is
+// a section in it with the anchor "sheet=NAME&row=N", where N is the row
+// number in the sheet. Hidden sheets are read too.
 func (f *file) workbook(main string) error {
 	title := f.properties()
 	f.w.Meta("title", title)
@@ -73,14 +73,14 @@ func on1(s string) bool { return s == "1" || s == "true" }
 // A workbookReader holds what the sheets of a workbook share.
 type workbookReader struct {
 	*file
-	shared   []byte // all texts, one behind the other
+	shared   []byte // all strings, joined
 	ends     []uint32
-	formats  []string // number formats by style of a cell
+	formats  []string // number formats by cell style
 	from1904 bool
 	people   map[string]string
 }
 
-// text gives a shared text.
+// text returns a shared string.
 func (b *workbookReader) text(i int) string {
 	if i < 0 || i >= len(b.ends) {
 		return ""
@@ -106,7 +106,7 @@ func (b *workbookReader) readShared(part string) {
 			}
 			text, err := richText(x)
 			if len(b.shared)+len(text) > maxShared {
-				return &limitError{fmt.Sprintf("its cells share more than %d MB of text", maxShared>>20)}
+				return &limitError{fmt.Sprintf("it has more than %d MB of shared text", maxShared>>20)}
 			}
 			b.shared = append(b.shared, text...)
 			b.ends = append(b.ends, uint32(len(b.shared)))
@@ -118,7 +118,7 @@ func (b *workbookReader) readShared(part string) {
 	}
 }
 
-// richText reads a text in runs; how it is pronounced is no part of it.
+// richText reads a text in runs, without its pronunciation.
 func richText(x *xmlReader) (string, error) {
 	var out strings.Builder
 	var do func(e element) error
@@ -136,8 +136,8 @@ func richText(x *xmlReader) (string, error) {
 	return unescapeCell(out.String()), err
 }
 
-// unescapeCell undoes how cells write characters that XML does not allow:
-// _x000D_ is a carriage return.
+// unescapeCell decodes characters that XML does not allow: _x000D_ is a
+// carriage return.
 func unescapeCell(s string) string {
 	for at := 0; ; {
 		i := strings.Index(s[at:], "_x")
@@ -159,8 +159,8 @@ func unescapeCell(s string) string {
 	}
 }
 
-// readFormats reads the number format of each style that a cell may have. Of a
-// damaged part the first ones count.
+// readFormats reads the number format of each cell style. Of a damaged part,
+// the first ones count.
 func (b *workbookReader) readFormats(part string) {
 	x, err := b.xml(part)
 	if err != nil {
@@ -234,7 +234,7 @@ func (b *workbookReader) sheet(part, name string) error {
 	for _, kind := range []string{"threadedComment", "comments"} {
 		if parts := related(relations, kind); len(parts) > 0 {
 			rest = append(rest, b.sheetComments(parts[0])...)
-			break // the second kind repeats the first
+			break // comments repeat threaded ones
 		}
 	}
 	s.rest(rest)

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// presentation reads slides (pptx, pptm, ppsx, potx), each as a page, in the
-// order in which they are shown; hidden ones too.
+// presentation reads slides (pptx, pptm, ppsx, potx) as pages in their order,
+// hidden ones too.
 func (f *file) presentation(main string) error {
 	title := f.properties()
 	relations := f.relations(main)
@@ -40,7 +40,7 @@ func (f *file) presentation(main string) error {
 	return err
 }
 
-// A shape is one of a slide.
+// A shape is a shape on a slide.
 type shape struct {
 	place  string // what kind of placeholder it is; "" is none
 	blocks []block
@@ -71,7 +71,7 @@ func (f *file) slide(part string, n int, authors map[string]string) error {
 	return err
 }
 
-// writeShapes writes what stands on a slide, its title first.
+// writeShapes writes the shapes of a slide, its title first.
 func (f *file) writeShapes(n int, shapes []shape) {
 	title := titleShape(shapes)
 	if title >= 0 {
@@ -123,7 +123,7 @@ func (s *slideReader) read(part string) error {
 	return x.each(do)
 }
 
-// shapePart reads what is in a shape.
+// shapePart returns the function that reads the content of a shape.
 func (s *slideReader) shapePart(x *xmlReader, sh *shape) func(e element) error {
 	var do func(e element) error
 	do = func(e element) error {
@@ -255,8 +255,8 @@ func (p *drawnParagraph) read(e element) error {
 	return p.x.each(p.read)
 }
 
-// drawnNumber writes the number of an item in one of the schemes of
-// presentations: alphaLcPeriod, arabicParenBoth, romanUcParenR …
+// drawnNumber returns the number of an item in a scheme of presentations such
+// as alphaLcPeriod, arabicParenBoth or romanUcParenR.
 func drawnNumber(scheme string, n int) string {
 	format := "decimal"
 	switch {
@@ -279,7 +279,7 @@ func drawnNumber(scheme string, n int) string {
 	return s + "."
 }
 
-// drawnTable reads a table of a slide.
+// drawnTable reads a table on a slide.
 func drawnTable(x *xmlReader) ([]block, error) {
 	var rows [][]cell
 	names, cells := -1, 0
@@ -295,7 +295,7 @@ func drawnTable(x *xmlReader) ([]block, error) {
 				if e.Name.Local != "tc" {
 					return nil
 				}
-				// Cells that another one covers are there too.
+				// Cells covered by others are in the file too.
 				c := cell{span: 1, merged: number(e, "vMerge", 0) == 1 || attr(e, "vMerge") == "true"}
 				covered := number(e, "hMerge", 0) == 1 || attr(e, "hMerge") == "true"
 				cells++
@@ -328,7 +328,7 @@ func drawnTable(x *xmlReader) ([]block, error) {
 	return tableBlocks(rows, names), err
 }
 
-// notes reads what the speaker has below the slide.
+// notes reads the speaker's notes of a slide.
 func (s *slideReader) notes(part string) {
 	n := &slideReader{file: s.file, shown: map[string]bool{}}
 	err := n.read(part)
@@ -340,11 +340,11 @@ func (s *slideReader) notes(part string) {
 	}
 	s.writeNotes(blocks)
 	if err != nil && s.over == nil {
-		s.note(fmt.Sprintf("notes of the speaker could be read only in part: %v", err))
+		s.note(fmt.Sprintf("the speaker's notes could be read only in part: %v", err))
 	}
 }
 
-// writeNotes marks the speaker's notes as what they are.
+// writeNotes writes the speaker's notes with a label.
 func (f *file) writeNotes(blocks []block) {
 	for i, b := range blocks {
 		if i == 0 {
@@ -354,7 +354,7 @@ func (f *file) writeNotes(blocks []block) {
 	}
 }
 
-// commentAuthors gives the names of those who commented, by id.
+// commentAuthors returns the names of the comment authors by id.
 func (f *file) commentAuthors(relations []relation) map[string]string {
 	authors := map[string]string{}
 	for _, part := range slices.Concat(related(relations, "commentAuthors"), related(relations, "authors")) {
@@ -362,7 +362,7 @@ func (f *file) commentAuthors(relations []relation) map[string]string {
 		if err != nil {
 			continue
 		}
-		_ = x.each(func(root element) error { // without it comments have no names
+		_ = x.each(func(root element) error { // comments without it have no names
 			return x.each(func(e element) error {
 				if len(authors) < maxEntries {
 					authors[attr(e, "id")] = attr(e, "name")
@@ -375,7 +375,7 @@ func (f *file) commentAuthors(relations []relation) map[string]string {
 	return authors
 }
 
-// comments reads the comments on a slide, and the replies to them.
+// comments reads the comments on a slide and their replies.
 func (s *slideReader) comments(part string, authors map[string]string) {
 	x, err := s.xml(part)
 	if err != nil {

@@ -26,7 +26,7 @@ func (f *file) word(main string) error {
 		return err
 	}
 	defer x.close()
-	below := 0 // 1 when all headings stand below the title
+	below := 0 // 1 when all headings are below the title
 	out := func(b block) {
 		if b.kind == aHeading {
 			if b.marker == titleMarker {
@@ -39,8 +39,8 @@ func (f *file) word(main string) error {
 		f.write(b)
 	}
 	err = d.blocks(x, out)
-	// A title that the text shows is better than the one among the properties,
-	// which is often that of the file it was copied from.
+	// The title in the text is better than that of the properties, which is
+	// often left over from another file.
 	f.w.Meta("title", title)
 	return err
 }
@@ -55,7 +55,7 @@ type wordReader struct {
 	styles    wordStyles
 	lists     numbering
 	notes     map[noteKey]note
-	shown     map[string]bool // charts and diagrams that were written
+	shown     map[string]bool // charts and diagrams that have been written
 }
 
 type noteKey struct{ label, id string }
@@ -91,13 +91,13 @@ func (d *wordReader) readNotes(part, label string) {
 	}
 }
 
-// noteBlocks gives a note as it stands below the words it belongs to.
+// noteBlocks returns a note as it is written below the words it belongs to.
 func (d *wordReader) noteBlocks(key noteKey) []block {
 	n, ok := d.notes[key]
 	if !ok {
 		return nil
 	}
-	delete(d.notes, key) // a second reference shows no second note
+	delete(d.notes, key) // only the first reference shows the note
 	name := strings.ToUpper(key.label[:1]) + key.label[1:]
 	switch {
 	case n.author != "":
@@ -112,7 +112,7 @@ func (d *wordReader) noteBlocks(key noteKey) []block {
 	return []block{{text: name + ": " + strings.TrimSpace(text), note: true}}
 }
 
-// blocks reads paragraphs and tables, in whatever they are wrapped.
+// blocks reads paragraphs and tables at any depth.
 func (d *wordReader) blocks(x *xmlReader, out func(block)) error {
 	var do func(e element) error
 	do = func(e element) error {
@@ -125,7 +125,7 @@ func (d *wordReader) blocks(x *xmlReader, out func(block)) error {
 	return x.each(do)
 }
 
-// block reads an element that is a block, or holds some for do.
+// block reads an element that is a block, or contains some for do.
 func (d *wordReader) block(x *xmlReader, e element, do func(element) error, out func(block)) error {
 	switch e.Name.Local {
 	case "p":
@@ -141,8 +141,8 @@ func (d *wordReader) block(x *xmlReader, e element, do func(element) error, out 
 	return x.each(do)
 }
 
-// control reads a content control, which may be an empty form or a list of
-// contents that the program made of the headings.
+// control reads a content control, unless it is an empty form or a generated
+// table of contents.
 func (d *wordReader) control(x *xmlReader, do func(element) error) error {
 	leave := false
 	return x.each(func(e element) error {
@@ -184,25 +184,25 @@ func (d *wordReader) foreign(id string, out func(block)) {
 	case bytes.Contains(head, []byte("<html")) && !bytes.Contains(head, []byte("mime-version")):
 		out(block{kind: aPage, page: data})
 	default:
-		d.note(fmt.Sprintf("%s in it is in a format that is not supported", part))
+		d.note(fmt.Sprintf("%s in it is in an unsupported format", part))
 	}
 }
 
-// A wordParagraph gathers what stands in a paragraph.
+// A wordParagraph collects the content of a paragraph.
 type wordParagraph struct {
 	text    strings.Builder
 	style   string
-	outline int // -1 unless the paragraph has one of its own
+	outline int // -1 unless the paragraph sets its own
 	list    listRef
 	hidden  bool
-	raised  bool    // what is read stands raised
+	raised  bool    // the current run is superscript
 	after   []block // text boxes, charts, notes
 }
 
 func (d *wordReader) paragraph(x *xmlReader, out func(block)) error {
 	p := &wordParagraph{outline: -1}
 	err := x.each(func(e element) error { return d.inline(x, e, p) })
-	// What stands in front of the damage counts.
+	// What precedes damage counts.
 	style := d.styles.paragraph(p.style)
 	if p.hidden || style.contents {
 		return err
@@ -240,7 +240,7 @@ func (d *wordReader) paragraph(x *xmlReader, out func(block)) error {
 	return err
 }
 
-// inline reads one element of a paragraph.
+// inline reads an element of a paragraph.
 func (d *wordReader) inline(x *xmlReader, e element, p *wordParagraph) error {
 	all := func(e element) error { return d.inline(x, e, p) }
 	switch e.Name.Local {
@@ -277,9 +277,9 @@ func (d *wordReader) inline(x *xmlReader, e element, p *wordParagraph) error {
 		return d.control(x, all)
 	case "txbxContent":
 		return d.blocks(x, func(b block) { p.after = append(p.after, b) })
-	case "tbl": // some programs put one into a run
+	case "tbl": // in a run, as some programs write it
 		return d.table(x, func(b block) { p.after = append(p.after, b) })
-	case "p": // or a paragraph
+	case "p":
 		return d.paragraph(x, func(b block) { p.after = append(p.after, b) })
 	case "chart":
 		if part, ok := byID(d.relations, relationAttr(e, "id")); ok && !d.shown[part] {

@@ -8,11 +8,11 @@ import (
 	"unicode/utf8"
 )
 
-// A listRef says to which list, and which level of it, a paragraph belongs.
+// A listRef is the list and level of a paragraph.
 type listRef struct {
 	given bool
 	id    string
-	level int // -1 when it says nothing
+	level int // -1 when not given
 }
 
 // readListRef reads the element numPr.
@@ -28,25 +28,25 @@ func readListRef(x *xmlReader, ref *listRef) error {
 	})
 }
 
-// listLevels is how many levels a list has.
+// listLevels is the number of levels of a list.
 const listLevels = 9
 
 type listLevel struct {
 	start  int
 	format string
 	text   string // "%1.%2": the numbers of levels 1 and 2
-	style  string // of the paragraphs that are on this level
-	legal  bool   // all numbers in it are decimal
+	style  string // of the paragraphs on this level
+	legal  bool   // all its numbers are decimal
 }
 
 type listKind struct {
 	levels [listLevels]listLevel
-	style  string // where its levels are to be found instead
+	style  string // a style with the levels instead
 }
 
-// An override is what one list does unlike its kind.
+// An override is a difference between a list and its kind.
 type override struct {
-	start int // -1 as its kind
+	start int // -1 for that of the kind
 	level *listLevel
 }
 
@@ -56,18 +56,19 @@ type list struct {
 	begun     bool
 }
 
-// numbering holds the lists of a document and counts their items.
+// A numbering holds the lists of a document and counts their items.
 type numbering struct {
 	kinds    map[string]*listKind
 	lists    map[string]*list
-	byStyle  map[string]string // the kind that a style of lists names
+	byStyle  map[string]string // kinds by the list style that names them
 	counters map[string]*[listLevels]int
 }
 
-// wordNumbering reads the part that describes the lists. Of a damaged one the
-// first lists count.
+// wordNumbering reads the list definitions. Of a damaged part, the first lists
+// count.
 func (f *file) wordNumbering(part string) numbering {
-	n := numbering{kinds: map[string]*listKind{}, lists: map[string]*list{}, byStyle: map[string]string{}, counters: map[string]*[listLevels]int{}}
+	n := numbering{kinds: map[string]*listKind{}, lists: map[string]*list{}, byStyle: map[string]string{},
+		counters: map[string]*[listLevels]int{}}
 	x, err := f.xml(part)
 	if err != nil {
 		return n
@@ -161,8 +162,8 @@ func readListLevel(x *xmlReader) (listLevel, error) {
 	return l, err
 }
 
-// next counts the next item of a list and gives what stands in front of it. styles
-// are those of its paragraph.
+// next counts the next item of a list and returns its marker. styles are those
+// of its paragraph.
 func (n *numbering) next(ref listRef, styles []string) (marker string, depth int, ok bool) {
 	l := n.lists[ref.id]
 	if !ref.given || l == nil {
@@ -255,7 +256,7 @@ func itemMarker(levels *[listLevels]listLevel, counts *[listLevels]int, at int) 
 
 const notBegun = -1 << 30
 
-// itemNumber writes a number as the items of a list have it.
+// itemNumber formats a number for a list item.
 func itemNumber(format string, n int) string {
 	switch format {
 	case "lowerLetter":
@@ -292,7 +293,8 @@ func roman(n int) string {
 	for _, r := range [...]struct {
 		value int
 		sign  string
-	}{{1000, "M"}, {900, "CM"}, {500, "D"}, {400, "CD"}, {100, "C"}, {90, "XC"}, {50, "L"}, {40, "XL"}, {10, "X"}, {9, "IX"}, {5, "V"}, {4, "IV"}, {1, "I"}} {
+	}{{1000, "M"}, {900, "CM"}, {500, "D"}, {400, "CD"}, {100, "C"}, {90, "XC"}, {50, "L"}, {40, "XL"}, {10, "X"}, {9, "IX"}, {5,
+		"V"}, {4, "IV"}, {1, "I"}} {
 		for n >= r.value {
 			out.WriteString(r.sign)
 			n -= r.value
@@ -301,7 +303,7 @@ func roman(n int) string {
 	return out.String()
 }
 
-// isWordLike reports whether a text is made of letters alone, so that it needs no
+// isWordLike reports whether a text is a single word or number, which needs no
 // brackets in a formula.
 func isWordLike(s string) bool {
 	for _, r := range s {

@@ -11,13 +11,12 @@ type wordStyles map[string]wordStyle
 
 type wordStyle struct {
 	name, basedOn string
-	outline       int // 0 is the outermost; -1 when it says nothing
+	outline       int // 0 is the outermost; -1 when not given
 	list          listRef
 	hidden        bool // its text is not shown
 }
 
-// wordStyles reads the part that holds the styles. Of a damaged one the first
-// styles count.
+// wordStyles reads the styles. Of a damaged part, the first styles count.
 func (f *file) wordStyles(part string) wordStyles {
 	styles := wordStyles{}
 	x, err := f.xml(part)
@@ -69,18 +68,18 @@ func (f *file) wordStyles(part string) wordStyles {
 	return styles
 }
 
-// A paragraphStyle is what a style means for the reading of a paragraph.
+// A paragraphStyle is the effect of a style on its paragraphs.
 type paragraphStyle struct {
-	level    int // of a heading from 1; 0 for other text
+	level    int // of a heading from 1; 0 for body text
 	title    bool
-	contents bool // a line of a list of contents
+	contents bool // a line of a table of contents
 	list     listRef
-	ids      []string // of the style and those it is based on
+	ids      []string // the style and those it is based on
 }
 
-// paragraph follows a style to those that it is based on.
+// paragraph resolves a style and those it is based on.
 func (s wordStyles) paragraph(id string) (p paragraphStyle) {
-	known := false // the level is
+	known := false // the level is known
 	for range 20 {
 		style, ok := s[id]
 		if !ok {
@@ -109,7 +108,7 @@ func (s wordStyles) paragraph(id string) (p paragraphStyle) {
 	return p
 }
 
-// hides reports whether text of the style is not shown.
+// hides reports whether a style's text is hidden.
 func (s wordStyles) hides(id string) bool {
 	for range 20 {
 		style, ok := s[id]
@@ -124,8 +123,8 @@ func (s wordStyles) hides(id string) bool {
 	return false
 }
 
-// headingLevel reads the level off the name of a style, in the languages in
-// which programs name their styles; 0 when it is no heading's.
+// headingLevel returns the level in the name of a heading style, in the
+// languages of the programs; 0 for other styles.
 func headingLevel(name string) int {
 	word := strings.TrimRightFunc(name, func(r rune) bool { return unicode.IsDigit(r) || unicode.IsSpace(r) })
 	level, err := strconv.Atoi(strings.TrimSpace(name[len(word):]))

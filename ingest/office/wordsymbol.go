@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// symbol returns the character that a symbol font has at a place.
+// symbol returns the character at a place of a symbol font.
 func symbol(font, hex string) string {
 	n, err := strconv.ParseUint(hex, 16, 32)
 	if err != nil {
@@ -21,7 +21,7 @@ func symbol(font, hex string) string {
 		if text, ok := symbolFont[r]; ok {
 			return text
 		}
-		// Greek letters are in the places of their Latin likes.
+		// Greek letters are in the places of similar Latin ones.
 		const latin, greek = "ABGDEZHQIKLMNXOPRSTUFCYWabgdezhqiklmnxoprstufcyw", "ΑΒΓΔΕΖΗΘΙΚΛΜΝΞΟΠΡΣΤΥΦΧΨΩαβγδεζηθικλμνξοπρστυφχψω"
 		if i := strings.IndexRune(latin, r); i >= 0 {
 			return string([]rune(greek)[i])

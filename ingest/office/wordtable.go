@@ -24,7 +24,7 @@ func (d *wordReader) table(x *xmlReader, out func(block)) error {
 	}
 	err := x.each(do)
 	if names >= len(rows) {
-		names = -1 // all are: they are no names
+		names = -1 // all rows are marked, so none names columns
 	}
 	for _, b := range tableBlocks(rows, names) {
 		out(b)

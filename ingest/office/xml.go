@@ -19,12 +19,12 @@ type element = xml.StartElement
 
 const (
 	maxDepth = 300     // of elements
-	maxToken = 2 << 20 // bytes of one tag, comment or stretch of text
+	maxToken = 2 << 20 // bytes of a tag, comment or text
 )
 
-// An xmlReader walks through XML without holding more of it than one token.
-// Elements are known by their local names: the names of their spaces differ
-// between versions of a format, the local ones do not.
+// An xmlReader walks through XML and holds one token at a time. Elements are
+// known by their local names, as the name spaces differ between versions of a
+// format.
 type xmlReader struct {
 	d     *xml.Decoder
 	from  io.Closer
@@ -32,7 +32,7 @@ type xmlReader struct {
 	depth int
 }
 
-// xml opens a part to be read as XML.
+// xml opens a part as XML.
 func (a *archive) xml(name string) (*xmlReader, error) {
 	r, err := a.open(name)
 	if err != nil {
@@ -49,11 +49,11 @@ func newXML(r io.ReadCloser, longest int) *xmlReader {
 		from = bufio.NewReader(transform.NewReader(in, unicode.UTF16(unicode.LittleEndian, unicode.UseBOM).NewDecoder()))
 	}
 	d := xml.NewDecoder(from)
-	// Entities that the file defines stay as they are written.
+	// Entities that the file defines are left as they are.
 	d.Strict = false
 	d.CharsetReader = func(label string, input io.Reader) (io.Reader, error) {
 		if strings.HasPrefix(strings.ToLower(label), "utf-16") {
-			return input, nil // made UTF-8 already
+			return input, nil // already converted to UTF-8
 		}
 		return charset.NewReaderLabel(label, input)
 	}
@@ -62,7 +62,7 @@ func newXML(r io.ReadCloser, longest int) *xmlReader {
 
 func (x *xmlReader) close() { _ = x.from.Close() }
 
-// tokenLimit ends a stream in the middle of a token that is too long.
+// A tokenLimit fails in the middle of a token that is too long.
 type tokenLimit struct {
 	from  io.Reader
 	limit int
@@ -71,14 +71,14 @@ type tokenLimit struct {
 
 func (t *tokenLimit) Read(p []byte) (int, error) {
 	if t.since > t.limit {
-		return 0, &limitError{fmt.Sprintf("its XML has a single tag or text of more than %d MB: no document does", t.limit>>20)}
+		return 0, &limitError{fmt.Sprintf("its XML has a single tag or text of more than %d MB: no document has that", t.limit>>20)}
 	}
 	n, err := t.from.Read(p)
 	t.since += n
 	return n, err
 }
 
-// token gives the next token, and keeps account of the depth.
+// token returns the next token and counts the depth.
 func (x *xmlReader) token() (xml.Token, error) {
 	x.src.since = 0
 	t, err := x.d.Token()
@@ -96,12 +96,11 @@ func (x *xmlReader) token() (xml.Token, error) {
 	return t, nil
 }
 
-// each goes through what is in the current element, or in the whole stream,
-// and calls do for every element in it. What do leaves of an element unread is
-// passed over.
+// each calls do for every element in the current one, or in the whole stream.
+// What do leaves unread of an element is skipped.
 func (x *xmlReader) each(do func(e element) error) error { return x.mixed(do, nil) }
 
-// mixed is each where the text between the elements counts too.
+// mixed is like each and also calls text for the text between the elements.
 func (x *xmlReader) mixed(do func(e element) error, text func(s []byte)) error {
 	level := x.depth
 	for {
@@ -144,7 +143,7 @@ func (x *xmlReader) find(do func(e element)) error {
 	return x.each(walk)
 }
 
-// root gives the local name of the outermost element.
+// root returns the local name of the outermost element.
 func (x *xmlReader) root() (string, error) {
 	for {
 		t, err := x.token()
@@ -157,8 +156,7 @@ func (x *xmlReader) root() (string, error) {
 	}
 }
 
-// text gives all text in the current element, and reads it to its end or to
-// where it is damaged.
+// text returns all text in the current element, up to its end or to damage.
 func (x *xmlReader) text() string {
 	var out strings.Builder
 	var walk func(element) error
@@ -168,8 +166,8 @@ func (x *xmlReader) text() string {
 	return out.String()
 }
 
-// attr gives the value of an attribute by its local name, one without a name
-// space before others.
+// attr returns the value of an attribute by its local name, preferably one
+// without a name space.
 func attr(e element, name string) string {
 	value := ""
 	for _, a := range e.Attr {
@@ -186,7 +184,7 @@ func attr(e element, name string) string {
 	return value
 }
 
-// relationAttr gives the value of an attribute that holds a relation's id.
+// relationAttr returns the value of an attribute that holds a relation's id.
 func relationAttr(e element, name string) string {
 	for _, a := range e.Attr {
 		if a.Name.Local == name && strings.HasSuffix(a.Name.Space, "relationships") {
@@ -196,7 +194,7 @@ func relationAttr(e element, name string) string {
 	return ""
 }
 
-// number gives an attribute's number, or the other one when it has none.
+// number returns the number of an attribute, or other when it has none.
 func number(e element, name string, other int) int {
 	n, err := strconv.Atoi(attr(e, name))
 	if err != nil {
@@ -205,7 +203,7 @@ func number(e element, name string, other int) int {
 	return n
 }
 
-// on reads an element that switches something: on unless it says no.
+// on reports whether a switch element is on: its value is not a no.
 func on(e element) bool {
 	switch attr(e, "val") {
 	case "0", "false", "off", "none":

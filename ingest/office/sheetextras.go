@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// drawings reads the charts and texts that lie on a sheet.
+// drawings reads the charts and texts on a sheet.
 func (b *workbookReader) drawings(relations []relation) (out []block) {
 	for _, drawing := range related(relations, "drawing") {
 		s := &slideReader{file: b.file, relations: b.relations(drawing), shown: map[string]bool{}}
@@ -19,7 +19,7 @@ func (b *workbookReader) drawings(relations []relation) (out []block) {
 	return out
 }
 
-// sheetComments reads the comments on cells, of either kind.
+// sheetComments reads the comments on cells, threaded or not.
 func (b *workbookReader) sheetComments(part string) (out []block) {
 	x, err := b.xml(part)
 	if err != nil {
@@ -39,7 +39,7 @@ func (b *workbookReader) sheetComments(part string) (out []block) {
 			}
 			text, err := richText(x)
 			text = oneLine(text)
-			if e.Name.Local == "comment" { // programs begin the text with the name, too
+			if e.Name.Local == "comment" { // the text begins with the author's name
 				text = strings.TrimSpace(strings.TrimPrefix(text, oneLine(author)+":"))
 			}
 			if text != "" {
@@ -61,7 +61,7 @@ func (b *workbookReader) sheetComments(part string) (out []block) {
 	return out
 }
 
-// persons gives the names of those who comment in threads, by id.
+// persons returns the authors of threaded comments by id.
 func (f *file) persons(part string) map[string]string {
 	people := map[string]string{}
 	x, err := f.xml(part)
@@ -69,7 +69,7 @@ func (f *file) persons(part string) map[string]string {
 		return nil
 	}
 	defer x.close()
-	_ = x.each(func(root element) error { // without it comments have no names
+	_ = x.each(func(root element) error { // comments without it have no names
 		return x.each(func(e element) error {
 			if len(people) < maxEntries {
 				people[attr(e, "id")] = attr(e, "displayName")
