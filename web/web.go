@@ -246,7 +246,12 @@ func New(o Options) (*echo.Echo, error) {
 	h.health = &health{version: o.Version, indexing: h.asking.indexing, reachable: o.Reachable, logger: o.Logger}
 	o.Metrics.watch(serverState{h.limiter, h.documents.drawings, h.catalog, o.Figures, o.Logger})
 
-	crossOrigin, err := a.refuseCrossOrigin()
+	return h.newRouter(&o, guard, pages)
+}
+
+// newRouter makes the router, with what happens around every request.
+func (h *handlers) newRouter(o *Options, guard *keyGuard, pages *pages) (*echo.Echo, error) {
+	crossOrigin, err := guard.refuseCrossOrigin()
 	if err != nil {
 		return nil, err
 	}
@@ -255,9 +260,9 @@ func New(o Options) (*echo.Echo, error) {
 	e.IPExtractor = ipExtractor(o.TrustProxies)
 	e.HTTPErrorHandler = errorReplies{pages, h.key}.handle
 	// Pre: for unknown routes too.
-	e.Pre(measure(o.Metrics, guard.access), a.stripPrefix, requestID, headers, logRequests(o.Logger, o.Metrics),
+	e.Pre(measure(o.Metrics, guard.access), guard.stripPrefix, requestID, headers, logRequests(o.Logger, o.Metrics),
 		recoverPanics(o.Logger), freshDeadline,
-		hostCheck{a, o.Addr, o.AllowHosts}.check, crossOrigin)
+		hostCheck{guard.address, o.Addr, o.AllowHosts}.check, crossOrigin)
 	if o.Tracer != nil {
 		e.Use(traceRequests(o.Tracer, guard.access))
 	}
