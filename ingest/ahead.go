@@ -10,46 +10,44 @@ import (
 	"time"
 )
 
-// Files in hand at a time. An embedder on a network is given as many texts as
-// they hold, so there are more of them than workers; what they may take of the
-// memory is bounded too, by what they are known to need.
+// Files in progress at a time. There are more of them than workers, so that a
+// remote embedder gets many texts at once. Their memory is bounded too.
 const (
 	maxAhead      = 64
 	maxAheadBytes = 64 << 20
 )
 
-// What a document in hand needs, by what is known of it: its text, what is sent
-// to the embedder and its terms; of a chunk, a vector of a thousand numbers.
+// Estimates of the memory for a document in progress: its text, the request to
+// the embedder and its terms; for a chunk, a vector of a thousand numbers.
 const (
 	bytesPerByte  = 4
 	bytesPerChunk = 4 << 10
 	bytesPerFile  = 4 << 10
 )
 
-// A reading is what came of reading one file.
+// A reading is the result of reading one file.
 type reading struct {
 	digest string
 	doc    *Document // nil when the file is stored as it is
 	chunks []Chunk
 	store  func(context.Context) error // stores the document
-	stored bool                        // ahead of its turn, or tried to be
+	stored bool                        // store was called ahead of its turn
 	err    error
-	weight int64 // of what is in hand for it
+	weight int64 // memory held for it
 }
 
-// ahead is the work on files before their turn has come.
-type ahead struct {
+// A pipeline works on files before their turn.
+type pipeline struct {
 	run     *syncRun
 	ordered chan chan reading // one for each file, in their order
 	budget  budget
-	writers chan struct{} // holds one for each document that is being stored
+	writers chan struct{} // one for each document that is being stored
 }
 
-// ahead starts the work on the files. It goes on until end is called, which
-// waits for it.
-func (run *syncRun) ahead(ctx context.Context) (a *ahead, end func()) {
+// startPipeline starts the work on the files. end stops it and waits for it.
+func (run *syncRun) startPipeline(ctx context.Context) (a *pipeline, end func()) {
 	ctx, stop := context.WithCancel(ctx)
-	a = &ahead{
+	a = &pipeline{
 		run: run, ordered: make(chan chan reading, maxAhead), budget: budget{limit: maxAheadBytes, freed: make(chan struct{}, 1)},
 		writers: make(chan struct{}, max(1, run.Writers)),
 	}
@@ -59,7 +57,7 @@ func (run *syncRun) ahead(ctx context.Context) (a *ahead, end func()) {
 		workers := make(chan struct{}, run.workers)
 		for _, f := range run.files {
 			weight := f.size + bytesPerFile
-			if a.budget.take(ctx, weight) != nil {
+			if a.budget.acquire(ctx, weight) != nil {
 				return
 			}
 			out := make(chan reading, 1)
@@ -90,9 +88,9 @@ func (run *syncRun) ahead(ctx context.Context) (a *ahead, end func()) {
 	return a, func() { stop(); wg.Wait() }
 }
 
-// storeDocument stores a document ahead of its turn, where several are stored at
-// a time. One that may turn out to be renamed waits for its turn.
-func (a *ahead) storeDocument(ctx context.Context, r *reading) {
+// storeDocument stores a document ahead of its turn if several are stored at a
+// time. One that may have been renamed waits for its turn.
+func (a *pipeline) storeDocument(ctx context.Context, r *reading) {
 	if cap(a.writers) == 1 || r.doc == nil {
 		return
 	}
@@ -111,9 +109,9 @@ func (a *ahead) storeDocument(ctx context.Context, r *reading) {
 	<-a.writers
 }
 
-// next gives what came of the next file; false when no more are begun, since the
-// context is done. Who has begun comes to an end soon then.
-func (a *ahead) next() (reading, bool) {
+// next returns the result of the next file; false when the context is done and
+// no more were started.
+func (a *pipeline) next() (reading, bool) {
 	out, ok := <-a.ordered
 	if !ok {
 		return reading{}, false
@@ -121,20 +119,20 @@ func (a *ahead) next() (reading, bool) {
 	return <-out, true
 }
 
-// finished gives back what was in hand for a file.
-func (a *ahead) finished(r reading) { a.budget.add(-r.weight) }
+// release returns the memory that was held for a file.
+func (a *pipeline) release(r reading) { a.budget.add(-r.weight) }
 
-// A budget bounds the bytes in hand. One goroutine takes.
+// A budget bounds the bytes held. One goroutine acquires.
 type budget struct {
 	limit int64
-	freed chan struct{} // holds one when some were given back
+	freed chan struct{} // holds one when some were released
 
 	mu   sync.Mutex
 	used int64
 }
 
-// take waits until so many bytes are left, or none is in use.
-func (b *budget) take(ctx context.Context, n int64) error {
+// acquire waits until so many bytes are left, or none is in use.
+func (b *budget) acquire(ctx context.Context, n int64) error {
 	for {
 		b.mu.Lock()
 		fits := b.used <= 0 || b.used+n <= b.limit
@@ -153,7 +151,7 @@ func (b *budget) take(ctx context.Context, n int64) error {
 	}
 }
 
-// add takes without waiting, or gives back what is less than 0.
+// add acquires without waiting, or releases when n is negative.
 func (b *budget) add(n int64) {
 	b.mu.Lock()
 	b.used += n
@@ -164,7 +162,7 @@ func (b *budget) add(n int64) {
 	}
 }
 
-// readFile reads, parses and splits one file unless it is stored as it is.
+// readFile reads, parses and splits one file unless it is stored unchanged.
 func (run *syncRun) readFile(ctx context.Context, f file) (r reading) {
 	if f.err != nil {
 		return reading{err: f.err}
@@ -172,7 +170,7 @@ func (run *syncRun) readFile(ctx context.Context, f file) (r reading) {
 	if r, ok := run.recall(f); ok && !run.Force {
 		return r
 	}
-	if f.digest != "" && run.stored(f.path, f.digest) && !run.Force {
+	if f.digest != "" && run.isStored(f.path, f.digest) && !run.Force {
 		return reading{digest: f.digest}
 	}
 	begun := time.Now()
@@ -187,7 +185,7 @@ func (run *syncRun) readFile(ctx context.Context, f file) (r reading) {
 			run.remember(f, r, begun)
 		}
 	}()
-	if run.stored(f.path, r.digest) && !run.Force {
+	if run.isStored(f.path, r.digest) && !run.Force {
 		return r
 	}
 	if r.doc, r.err = run.reader.Read(ctx, f.path, data); r.err != nil {
@@ -201,15 +199,15 @@ func (run *syncRun) readFile(ctx context.Context, f file) (r reading) {
 	return r
 }
 
-// stored says whether what is stored under a path is what reading a file with
-// the digest would give.
-func (run *syncRun) stored(path, digest string) bool {
+// isStored reports whether a file with the digest is stored under the path, read
+// as well as it can be now.
+func (run *syncRun) isStored(path, digest string) bool {
 	known, ok := run.known[path]
 	return ok && known.Digest == digest && !run.reader.outdated(path, known.Reader)
 }
 
-// prepareDocument does ahead what of storing a document can be done so. One
-// that may turn out to be renamed waits for its turn: it has vectors already.
+// prepareDocument prepares storing a document, for example by embedding it. One
+// that may have been renamed has vectors already, and waits for its turn.
 func (run *syncRun) prepareDocument(ctx context.Context, r *reading) {
 	p, ok := run.Sink.(Preparer)
 	if !ok || r.doc == nil {
@@ -225,10 +223,10 @@ func (run *syncRun) prepareDocument(ctx context.Context, r *reading) {
 	r.store = store
 }
 
-// bytes reads a file that may grow meanwhile, but never more than the limit.
+// bytes reads a file, but never more than the limit: it may grow meanwhile.
 func (run *syncRun) bytes(ctx context.Context, f file) ([]byte, error) {
 	if f.in != nil {
-		return run.take(ctx, f)
+		return run.extract(ctx, f)
 	}
 	in, err := run.fsys.Open(f.path)
 	if err != nil {
@@ -242,7 +240,7 @@ func (run *syncRun) bytes(ctx context.Context, f file) ([]byte, error) {
 	return data, run.reader.refuse(f.path, int64(len(data)))
 }
 
-// Stamps are what a syncer has seen of files before, by root and path.
+// stamps are the files that a syncer has seen before, by root and path.
 type stamps struct {
 	mu    sync.Mutex
 	files map[[2]string]seen
@@ -254,19 +252,19 @@ type seen struct {
 	size     int64
 	modified time.Time
 	digest   string
-	err      error     // why nothing of it could be read
-	read     time.Time // when it was
+	err      error // why nothing of it could be read
+	read     time.Time
 }
 
-// tryAgain is when a file that could not be read is tried again, though it has
-// not changed: what kept it from being read may have.
+// tryAgain is how long a file that could not be read is not tried again while it
+// is unchanged. The cause may be gone then.
 const tryAgain = 10 * time.Minute
 
-// settled is the age from which a file's time tells of every later change:
-// the coarsest of the file systems in use counts in steps of two seconds.
+// settled is the age from which every later change of a file changes its time:
+// the coarsest file systems count in steps of two seconds.
 const settled = 2 * time.Second
 
-// forget drops what is known of files that are no longer in the folder.
+// forget drops files that are no longer in the folder.
 func (m *stamps) forget(root string, gone func(path string) bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -277,8 +275,8 @@ func (m *stamps) forget(root string, gone func(path string) bool) {
 	}
 }
 
-// remember notes how a file was read, unless it was so fresh then that it can
-// change without a sign.
+// remember notes how a file was read, unless it was so new that its next change
+// may leave its time as it is.
 func (run *syncRun) remember(f file, r reading, read time.Time) {
 	m := &run.remembered
 	m.mu.Lock()
@@ -294,8 +292,8 @@ func (run *syncRun) remember(f file, r reading, read time.Time) {
 	m.files[key] = seen{f.size, f.modified, r.digest, r.err, read}
 }
 
-// recall gives what is known of a file that has not been touched since: that it
-// is stored as it is, or cannot be read.
+// recall returns the earlier result for a file that has not changed since: it is
+// stored, or cannot be read.
 func (run *syncRun) recall(f file) (reading, bool) {
 	m := &run.remembered
 	m.mu.Lock()
@@ -304,7 +302,7 @@ func (run *syncRun) recall(f file) (reading, bool) {
 	if s.err != nil && time.Since(s.read) > tryAgain {
 		ok = false
 	}
-	if !ok || s.size != f.size || !s.modified.Equal(f.modified) || s.err == nil && !run.stored(f.path, s.digest) {
+	if !ok || s.size != f.size || !s.modified.Equal(f.modified) || s.err == nil && !run.isStored(f.path, s.digest) {
 		return reading{}, false
 	}
 	return reading{digest: s.digest, err: s.err}, true

@@ -136,7 +136,7 @@ func TestBudget(t *testing.T) {
 			if i%50 == 0 {
 				n = 500
 			}
-			if err := b.take(t.Context(), n); err != nil {
+			if err := b.acquire(t.Context(), n); err != nil {
 				t.Fatal(err)
 			}
 			if now := held.Add(n); now > max(100, n) {
@@ -157,7 +157,7 @@ func TestBudget(t *testing.T) {
 		b.add(200)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if err := b.take(ctx, 1); !errors.Is(err, context.DeadlineExceeded) {
+		if err := b.acquire(ctx, 1); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%v", err)
 		}
 	})
@@ -231,7 +231,7 @@ func TestSyncFile(t *testing.T) {
 		{Path: "sub/b.md", Action: Added, Chunks: 1},
 		{Path: "sub/b.md", Action: Unchanged},
 		{Path: "c.xyz", Action: Skipped, Reason: ".xyz files are not read"},
-		{Path: "link.md", Action: Skipped, Reason: "a symbolic link: files in the folder are read where they stand, others not at all"},
+		{Path: "link.md", Action: Skipped, Reason: "a symbolic link: only files in the folder itself are read"},
 	} {
 		want.Document, want.Root, want.Done, want.Total = "harbour/"+want.Path, "harbour", 1, 1
 		if got, err := s.SyncFile(t.Context(), harbour, fsys, want.Path); err != nil || got != want {

@@ -7,46 +7,44 @@ import "context"
 // Its methods are durable when they return nil: a crash afterwards loses
 // nothing, a crash before leaves the document as it was.
 type Sink interface {
-	// Known gives what is stored of the root, by path.
+	// Known returns the stored documents of the root by path.
 	Known(ctx context.Context, root Root) (map[string]Stored, error)
-	// Replace stores the document with its chunks in place of what was stored
-	// under its id. Readers see the old or the new, never a mixture.
+	// Replace replaces the document stored under its id. Readers see the old or
+	// the new, never a mixture.
 	Replace(ctx context.Context, doc *Document, chunks []Chunk) error
-	// Rename gives the stored document from (an id) the id, path and
-	// otherwise unchanged content of to, and keeps its vectors.
+	// Rename gives the stored document with the id from the id and path of to.
+	// Its content is the same; its vectors are kept.
 	Rename(ctx context.Context, from string, to *Document) error
-	// Delete removes a document and every trace of it. Deleting what is not
-	// there is no error.
+	// Delete removes a document completely. It is no error if there is none.
 	Delete(ctx context.Context, id string) error
 }
 
-// A Preparer is a [Sink] that can do the most of Replace ahead of it, for
-// several documents at a time.
+// A Preparer is a [Sink] that can do most of Replace in advance, for several
+// documents at a time.
 type Preparer interface {
-	// Prepare does what needs no change of the store; store does the rest of
-	// Replace. Replace, Rename and Delete of other documents may come between.
+	// Prepare does the part that does not change the store; store does the rest of
+	// Replace. Other documents may change in between.
 	Prepare(ctx context.Context, doc *Document, chunks []Chunk) (store func(context.Context) error, err error)
 }
 
-// Stored is what a [Syncer] wants to know of a stored document.
+// Stored is what a [Syncer] needs to know about a stored document.
 type Stored struct {
 	Digest string // [Document.Digest]
 	Reader string // of [Document.Meta], under [ReaderKey]
 }
 
-// A Lister is a [Sink] that keeps what was found in archives and mails, so that
-// unchanged ones are not looked into again, by another process neither. An
-// archive or mail has the id that a document of its path would have;
-// [Sink.Delete] removes what is kept under the id too.
+// A Lister is a [Sink] that keeps the listings of archives and mails, so that no
+// process lists an unchanged one again. Its id is that of a document with its
+// path; [Sink.Delete] removes the listing too.
 type Lister interface {
-	// Listing gives what was last kept for the id; nil when nothing is.
+	// Listing returns the listing last kept for the id; nil if there is none.
 	Listing(ctx context.Context, id string) ([]byte, error)
 	KeepListing(ctx context.Context, root Root, id string, listing []byte) error
-	// Listings gives the ids in a root for which KeepListing was called.
+	// Listings returns the ids in a root that have a listing.
 	Listings(ctx context.Context, root Root) (ids []string, err error)
 }
 
-// An Action says what a sync did with one file.
+// An Action is what a sync did with one file.
 type Action string
 
 // The actions. Added + updated + unchanged + renamed + skipped + failed are
@@ -61,16 +59,14 @@ const (
 	Failed    Action = "failed"
 )
 
-// A Change is what became of one file. It is yielded only after what it says
-// is durable.
+// A Change is the outcome for one file. It is yielded only once it is durable.
 type Change struct {
 	Document string `json:"document"`
 	Root     string `json:"root"`
 	Path     string `json:"path"`
 	Action   Action `json:"action"`
-	// Reason says why a file was skipped or failed, in words that name the
-	// next step where there is one; for a file that was read, what of it
-	// could not be.
+	// Reason says why a file was skipped or failed and, if possible, what to do;
+	// for a file that was read, which part of it was not.
 	Reason string `json:"reason,omitempty"`
 	// From is the earlier path of a renamed file.
 	From   string `json:"from,omitempty"`

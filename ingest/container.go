@@ -18,21 +18,21 @@ import (
 	"ibid/ingest/mail"
 )
 
-// A container is a file that is a folder to a sync: an archive, which is nothing
-// else, or a mail with what is attached to it.
+// A container is a file that is a folder to a sync: an archive, or a mail with
+// its attachments.
 type container struct {
 	file    file
-	digest  string         // of the bytes in which its files were found
-	batches [][]string     // paths, relative to it, of the files that are to be read
+	digest  string         // of the bytes that were listed
+	batches [][]string     // paths in it of the files to read
 	batchOf map[string]int // by path
 
 	mu      sync.Mutex
-	taken   map[int]bool      // batches that have been taken out
-	content map[string][]byte // of files in them that are not yet read
+	done    map[int]bool      // batches that were extracted
+	content map[string][]byte // of extracted files that are not yet read
 }
 
-// Files are taken out of a container in batches: a compressed archive is gone
-// through from its start for each of them.
+// Files are extracted in batches, because a compressed archive is read from its
+// start for each of them.
 const (
 	batchBytes = 16 << 20
 	batchFiles = 1000
@@ -41,11 +41,11 @@ const (
 // isContainer reports whether a file of this name holds files.
 func isContainer(name string) bool { return archive.Is(name) || isMail(name) }
 
-// mails hold files, wherever they stand.
+// mails hold files too, also inside archives.
 func mails() archive.Holder { return archive.Holder{Is: isMail, Files: attachedTo} }
 
-// insides are how the children look into containers. The path of their
-// document is a [containerRequest].
+// insides are the formats by which children list and extract containers. The
+// path of their document is a [containerRequest].
 func insides() []fileFormat {
 	return []fileFormat{
 		{name: "archive", read: listContainer, binary: true, isolated: true},
@@ -53,11 +53,11 @@ func insides() []fileFormat {
 	}
 }
 
-// A containerRequest is what to look for in a container.
+// A containerRequest says what to list or extract.
 type containerRequest struct {
 	Name      string
 	FileBytes int64    // of the largest file that is read
-	Paths     []string // of the files to give
+	Paths     []string // of the files to extract
 }
 
 func (q containerRequest) limits() archive.Limits {
@@ -66,8 +66,8 @@ func (q containerRequest) limits() archive.Limits {
 	return limits
 }
 
-// readContainer puts the bytes of the files, one behind the other, into the
-// document's text and makes each a section with its path as the anchor.
+// readContainer concatenates the files in the document's text. Each is a section
+// with its path as anchor.
 func readContainer(doc *Document, data []byte) error {
 	var q containerRequest
 	if err := json.Unmarshal([]byte(doc.Path), &q); err != nil {
@@ -88,7 +88,7 @@ func readContainer(doc *Document, data []byte) error {
 	return nil
 }
 
-// ask has a child look into a container.
+// ask has a child list or extract a container.
 func (r *Reader) ask(ctx context.Context, format string, q containerRequest, data []byte) (*Document, error) {
 	q.FileBytes = r.maxBytes()
 	request, err := json.Marshal(q)
@@ -99,8 +99,8 @@ func (r *Reader) ask(ctx context.Context, format string, q containerRequest, dat
 	return doc, r.readInChild(ctx, format, doc, data)
 }
 
-// openContainers puts the files in each container among those of the run. One
-// that cannot be looked into stays there by itself, as a failure.
+// openContainers adds the files in each container to those of the run. One that
+// cannot be listed is a failure.
 func (run *syncRun) openContainers(ctx context.Context) error {
 	inFolder := make(map[string]bool, len(run.files))
 	for _, f := range run.files {
@@ -109,7 +109,7 @@ func (run *syncRun) openContainers(ctx context.Context) error {
 	gone := func(path string) bool { return !inFolder[path] }
 	run.remembered.forgetLists(run.root.Name, gone)
 	if err := run.forgetListings(ctx, gone); err != nil {
-		return fmt.Errorf("forgetting the archives that are gone: %w", err)
+		return fmt.Errorf("forgetting removed archives: %w", err)
 	}
 	var files []file
 	inside := make([][]file, len(run.files))
@@ -136,18 +136,18 @@ func (run *syncRun) openContainers(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// open gives the files in a container, and the paths below which what is
-// stored stays.
+// open returns the files in a container, and the paths below which stored
+// documents are kept.
 func (run *syncRun) open(ctx context.Context, f file) (files []file, broken []string) {
 	mail := isMail(f.path)
 	if mail {
 		files = append(files, f)
 	}
 	fail := func(err error) ([]file, []string) {
-		if mail { // the reading of it will tell
+		if mail { // reading it will report the error
 			return files, append(broken, f.path)
 		}
-		f.err = fmt.Errorf("%w; what is stored of it stays", err)
+		f.err = fmt.Errorf("%w; its stored documents are kept", err)
 		return append(files, f), append(broken, f.path)
 	}
 	list, digest, err := run.list(ctx, f)
@@ -172,7 +172,7 @@ func (run *syncRun) open(ctx context.Context, f file) (files []file, broken []st
 		if e.Failed != "" && e.Archive {
 			broken = append(broken, in.path)
 		}
-		if in.err == nil && (run.Force || !run.stored(in.path, in.digest)) {
+		if in.err == nil && (run.Force || !run.isStored(in.path, in.digest)) {
 			wanted = append(wanted, in)
 		}
 		files = append(files, in)
@@ -188,8 +188,8 @@ func (run *syncRun) open(ctx context.Context, f file) (files []file, broken []st
 	return files, broken
 }
 
-// syncContainer is the sync of one container, with what is in it. The change is
-// that of the container as a whole.
+// syncContainer syncs one container with the files in it. It returns one change
+// for all of them.
 func (run *syncRun) syncContainer(ctx context.Context, f file) (Change, error) {
 	run.known = maps.Clone(run.known)
 	maps.DeleteFunc(run.known, func(p string, _ Stored) bool { return p != f.path && !strings.HasPrefix(p, f.path+"/") })
@@ -216,7 +216,7 @@ func (run *syncRun) syncContainer(ctx context.Context, f file) (Change, error) {
 		if err := ctx.Err(); err != nil {
 			return Change{}, err
 		}
-		c, err := run.act(ctx, in, run.readFile(ctx, in))
+		c, err := run.apply(ctx, in, run.readFile(ctx, in))
 		if !add(c, err) {
 			return Change{}, err
 		}
@@ -242,8 +242,8 @@ func (run *syncRun) syncContainer(ctx context.Context, f file) (Change, error) {
 	return whole, nil
 }
 
-// ignoredBelow reports whether the rules leave out a file in a container, or a
-// folder there that it stands in.
+// ignoredBelow reports whether the rules exclude a file in a container, or a
+// folder of the container that it is in.
 func ignoredBelow(rules ignoreRules, container, p string) bool {
 	if rules.ignored(p, false) {
 		return true
@@ -256,11 +256,11 @@ func ignoredBelow(rules ignoreRules, container, p string) bool {
 	return false
 }
 
-// batch parts the files into those that are taken out together, in the order
+// batch divides the files into those that are extracted together, in the order
 // in which they are read.
 func (c *container) batch(files []file) {
 	slices.SortFunc(files, func(a, b file) int { return strings.Compare(a.path, b.path) })
-	c.batchOf, c.taken, c.content = make(map[string]int), make(map[int]bool), make(map[string][]byte)
+	c.batchOf, c.done, c.content = make(map[string]int), make(map[int]bool), make(map[string][]byte)
 	size := int64(batchBytes) + 1
 	for _, f := range files {
 		last := len(c.batches) - 1
@@ -274,57 +274,57 @@ func (c *container) batch(files []file) {
 	}
 }
 
-// take gives the bytes of a file in a container, once.
-func (run *syncRun) take(ctx context.Context, f file) ([]byte, error) {
+// extract returns the bytes of a file in a container, once.
+func (run *syncRun) extract(ctx context.Context, f file) ([]byte, error) {
 	c := f.in
 	name := strings.TrimPrefix(f.path, c.file.path+"/")
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if batch := c.batchOf[name]; !c.taken[batch] {
+	if batch := c.batchOf[name]; !c.done[batch] {
 		if err := run.unpack(ctx, c, c.batches[batch]); err != nil {
 			return nil, err
 		}
-		c.taken[batch] = true
+		c.done[batch] = true
 	}
 	data, ok := c.content[name]
 	if !ok {
-		return nil, errors.New("it cannot be taken out of what it is packed in")
+		return nil, errors.New("it cannot be extracted from its archive")
 	}
 	delete(c.content, name)
 	return data, nil
 }
 
-// unpack takes files out of their container.
+// unpack extracts files from their container.
 func (run *syncRun) unpack(ctx context.Context, c *container, paths []string) error {
 	data, err := run.bytes(ctx, c.file)
 	if err != nil {
-		return fmt.Errorf("what it is packed in: %w", err)
+		return fmt.Errorf("reading its archive: %w", err)
 	}
 	if sum := sha256.Sum256(data); hex.EncodeToString(sum[:]) != c.digest {
-		return errors.New("what it is packed in has changed since it was looked into: ingest the folder again")
+		return errors.New("its archive changed meanwhile: ingest the folder again")
 	}
 	doc, err := run.reader.ask(ctx, "archive content", containerRequest{Name: c.file.path, Paths: paths}, data)
 	if err != nil {
-		return fmt.Errorf("taking it out of what it is packed in: %w", err)
+		return fmt.Errorf("extracting it from its archive: %w", err)
 	}
 	for _, s := range doc.Sections {
 		if s.Start < 0 || s.End < s.Start || s.End > len(doc.Text) {
-			return errors.New("the reader of what it is packed in gave no proper reply")
+			return errors.New("the reader of its archive gave no valid reply")
 		}
 		c.content[s.Anchor] = []byte(doc.Text[s.Start:s.End])
 	}
 	return nil
 }
 
-// isMail reports whether a file of this name is a message or a mailbox, which
-// is read itself and may have other files attached.
+// isMail reports whether a file of this name is a message or a mailbox, which is
+// a document and may have other files attached.
 func isMail(name string) bool {
 	f, ok := formatOf(name)
 	return ok && (f.name == "mail" || f.name == "mbox")
 }
 
-// attachedTo gives the files attached to a message, or to those of a mailbox
-// in a folder for each. Names are made distinct.
+// attachedTo calls each with the attachments of a message, or of each message of
+// a mailbox in a folder of its own. Names are made distinct.
 func attachedTo(name string, data []byte, each func(name string, data []byte) error) error {
 	if f, _ := formatOf(name); f.name != "mbox" {
 		return attachments("", mail.Read(data), each)

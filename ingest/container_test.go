@@ -92,7 +92,7 @@ func TestSyncOfArchives(t *testing.T) {
 		"added b.zip/sub/two.txt",
 		"failed b.zip/torn.zip: it cannot be read as a zip archive: not a valid zip file",
 		"added b.zip/win/three.txt",
-		"failed broken.zip: it cannot be read as a zip archive: not a valid zip file; what is stored of it stays",
+		"failed broken.zip: it cannot be read as a zip archive: not a valid zip file; its stored documents are kept",
 		"added c.tar.gz/five/five.md",
 		"added c.tar.gz/four.md",
 		"added d.txt.gz/d.txt",
@@ -118,7 +118,7 @@ func TestSyncOfArchives(t *testing.T) {
 		"failed b.zip/in.zip: it cannot be read as a zip archive: not a valid zip file",
 		"renamed b.zip/moved/two.txt from b.zip/sub/two.txt",
 		"updated b.zip/one.md",
-		"failed c.tar.gz: it cannot be unpacked: invalid header; what is stored of it stays",
+		"failed c.tar.gz: it cannot be unpacked: invalid header; its stored documents are kept",
 		"removed b.zip/win/three.txt",
 		"removed d.txt.gz/d.txt",
 	)
@@ -173,7 +173,7 @@ func TestArchiveThatChanges(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantLines(t, got, "failed a.zip/a.md: what it is packed in has changed since it was looked into: ingest the folder again")
+	wantLines(t, got, "failed a.zip/a.md: its archive changed meanwhile: ingest the folder again")
 }
 
 type changing struct {
@@ -289,7 +289,7 @@ func TestListsThatTheSinkKeeps(t *testing.T) {
 	}
 	first := []string{"added a.zip/b.zip/two.md", "added a.zip/one.md", "skipped a.zip/song.mp3: .mp3 files are not read",
 		"failed a.zip/torn.zip: it cannot be read as a zip archive: not a valid zip file", "added m.eml", "added m.eml/a.md",
-		"failed torn.zip: it cannot be read as a zip archive: not a valid zip file; what is stored of it stays"}
+		"failed torn.zip: it cannot be read as a zip archive: not a valid zip file; its stored documents are kept"}
 	again := slices.Clone(first)
 	for i := range again {
 		again[i] = strings.Replace(again[i], "added", "unchanged", 1)

@@ -13,25 +13,24 @@ import (
 	"ibid/ingest/archive"
 )
 
-// containerList is what is in a container, and what is wrong with the rest.
+// A containerList is the content of a container, and why the rest is missing.
 type containerList struct {
 	Entries []archive.Entry
 	Failed  string
 }
 
-// A keptList is what a [Lister] keeps of a container, as JSON.
+// A keptList is the listing that a [Lister] keeps, as JSON.
 type keptList struct {
 	Digest string // of the container's bytes
-	Look   string // see [Reader.way]
+	Look   string // see [Reader.listVersion]
 	List   containerList
 }
 
-// wayOfLooking is counted up when something else is found in a container than
-// before, or is said of it in other words.
+// wayOfLooking is increased when listings change.
 const wayOfLooking = 1
 
-// way names all that a list depends on beside the bytes: how is looked for what.
-func (r *Reader) way() string {
+// listVersion identifies what a listing depends on other than the bytes.
+func (r *Reader) listVersion() string {
 	sum := sha256.New()
 	fmt.Fprintln(sum, wayOfLooking, r.maxBytes(), archive.DefaultLimits())
 	for _, f := range formats() {
@@ -40,7 +39,7 @@ func (r *Reader) way() string {
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
-// listContainer puts a [containerList] into the document's text.
+// listContainer writes a [containerList] to the document's text.
 func listContainer(doc *Document, data []byte) error {
 	var q containerRequest
 	if err := json.Unmarshal([]byte(doc.Path), &q); err != nil {
@@ -60,15 +59,15 @@ func listContainer(doc *Document, data []byte) error {
 	return nil
 }
 
-// listed is what was found in a container when it was looked into.
+// listed is the listing of a container as it was then.
 type listed struct {
 	size     int64
 	modified time.Time
 	keptList
 }
 
-// list looks into a container, unless it has not been touched since that was
-// done before. The digest is that of the bytes that were looked into.
+// list lists a container, unless it is unchanged since the last time. The digest
+// is that of the listed bytes.
 func (run *syncRun) list(ctx context.Context, f file) (list containerList, digest string, err error) {
 	m, key, begun := &run.remembered, [2]string{run.root.Name, f.path}, time.Now()
 	m.mu.Lock()
@@ -91,7 +90,7 @@ func (run *syncRun) list(ctx context.Context, f file) (list containerList, diges
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.lists, key)
-	// One that is fresh can change without a sign.
+	// A new one may change and keep its time.
 	if list.Failed == "" && !f.modified.IsZero() && begun.Sub(f.modified) >= settled {
 		if m.lists == nil {
 			m.lists = make(map[[2]string]listed)
@@ -101,10 +100,10 @@ func (run *syncRun) list(ctx context.Context, f file) (list containerList, diges
 	return list, digest, nil
 }
 
-// kept gives what is in a container of a digest: what the sink has of it, or
-// what a look into it finds, which the sink then keeps.
+// kept returns the listing of a container with this digest from the sink, or
+// lists it and has the sink keep the listing.
 func (run *syncRun) kept(ctx context.Context, f file, digest string, data []byte) (list containerList, err error) {
-	id, look := run.root.Name+"/"+f.path, run.reader.way()
+	id, look := run.root.Name+"/"+f.path, run.reader.listVersion()
 	lister, keeps := run.Sink.(Lister)
 	if keeps && !run.Force {
 		encoded, err := lister.Listing(ctx, id)
@@ -112,7 +111,6 @@ func (run *syncRun) kept(ctx context.Context, f file, digest string, data []byte
 			return list, err
 		}
 		var l keptList
-		// What cannot be understood is made anew.
 		if json.Unmarshal(encoded, &l) == nil && l.Digest == digest && l.Look == look {
 			return l.List, nil
 		}
@@ -122,7 +120,7 @@ func (run *syncRun) kept(ctx context.Context, f file, digest string, data []byte
 		return list, err
 	}
 	if err := json.Unmarshal([]byte(doc.Text), &list); err != nil {
-		return list, fmt.Errorf("its reader gave no proper reply: %w", err)
+		return list, fmt.Errorf("its reader gave no valid reply: %w", err)
 	}
 	if !keeps || list.Failed != "" {
 		return list, nil
@@ -134,7 +132,7 @@ func (run *syncRun) kept(ctx context.Context, f file, digest string, data []byte
 	return list, lister.KeepListing(ctx, run.root, id, encoded)
 }
 
-// forgetListings has the sink forget what was in containers that are gone.
+// forgetListings removes the listings of containers that are gone from the sink.
 func (run *syncRun) forgetListings(ctx context.Context, gone func(path string) bool) error {
 	lister, keeps := run.Sink.(Lister)
 	if !keeps {
@@ -155,7 +153,7 @@ func (run *syncRun) forgetListings(ctx context.Context, gone func(path string) b
 	return nil
 }
 
-// forgetLists drops what is known of containers that are no longer in a folder.
+// forgetLists drops the listings of containers that are no longer in a folder.
 func (m *stamps) forgetLists(root string, gone func(path string) bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -166,7 +164,7 @@ func (m *stamps) forgetLists(root string, gone func(path string) bool) {
 	}
 }
 
-// mayHold reports whether there may be files in a mail: they have names, or are
+// mayHold reports whether a mail may have attachments: these have names, or are
 // mails themselves.
 func mayHold(data []byte) bool {
 	lower := bytes.ToLower(data)

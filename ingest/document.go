@@ -5,16 +5,15 @@ import "ibid/ingest/format"
 // A Root is an ingested folder under a short name.
 type Root struct {
 	// Name is the first element of the id of every document below the
-	// folder: its base name, with "-2", "-3" … appended when that is taken.
+	// folder: its base name, with "-2", "-3" … appended if that is in use.
 	Name string `json:"root"`
 	// Path is the folder's absolute path; empty for the root "uploads".
 	Path string `json:"path,omitempty"`
-	// Collection names the part of the index the folder belongs to;
-	// DefaultCollection unless the person chose another.
+	// Collection is the part of the index that the folder belongs to.
 	Collection string `json:"collection"`
 }
 
-// DefaultCollection holds every root for which no other was chosen.
+// DefaultCollection is the collection of roots without another.
 const DefaultCollection = "default"
 
 // What readers make of files; see [format.Document].
@@ -60,12 +59,11 @@ type Chunk struct {
 	Tokens int `json:"tokens"`
 }
 
-// HeadingSeparator stands between the headings of a heading path.
+// HeadingSeparator separates the headings of a heading path.
 const HeadingSeparator = " › "
 
-// EmbeddingText is what an embedder and the lexical index are given for a
-// chunk: the document's title and the heading path, then the chunk's own words.
-// The prefix is never part of a quoted text.
+// EmbeddingText returns the text of a chunk for embedders and the lexical index:
+// the document's title and the heading path, then the chunk's own words.
 func EmbeddingText(title string, c Chunk) string {
 	head := title
 	if c.Heading != "" && c.Heading != title {

@@ -16,26 +16,25 @@ import (
 // A fileFormat is a kind of file and how it is read.
 type fileFormat struct {
 	name    string   // [Document.Format]
-	said    string   // in a list for people, its endings with it where they are not plain; empty when another one speaks for it
-	endings []string // of the names of its files, in lower case; "" is no ending
+	said    string   // in messages; empty when another row names it
+	endings []string // of file names, in lower case; "" is no ending
 	// read fills in the text, sections, pages, title and metadata. It must not
-	// keep data.
+	// retain data.
 	read func(doc *Document, data []byte) error
-	// binary files are known by their first bytes; all others must be text.
+	// binary formats are not text.
 	binary bool
-	// isolated formats are read in a child process: what parses them may hang
-	// or take more memory than there is.
+	// isolated formats are read in a child process, because their parsers may hang
+	// or exhaust memory.
 	isolated bool
-	// tree formats are held as a tree while they are read, of up to a hundred
-	// times the size of the file: large ones are read as isolated ones are.
+	// tree formats are parsed to a tree of up to a hundred times the size of the
+	// file: large files are read in a child process.
 	tree bool
-	// outside reads with the help of other programs, and of children where
-	// those do not suffice; nil for all but a few formats. It may stand in the
-	// place of read.
+	// outside reads with the help of other programs, instead of read; nil for most
+	// formats.
 	outside func(r *Reader, ctx context.Context, doc *Document, data []byte) error
 }
 
-// formats lists what is read, in the order in which people are told of it.
+// formats lists what is read, in the order of messages.
 func formats() []fileFormat {
 	return []fileFormat{
 		{name: "markdown", said: "Markdown (.md, .mdx)", endings: []string{".md", ".markdown", ".mdown", ".mkd", ".mdx"}, read: format.Markdown, tree: true},
@@ -64,8 +63,8 @@ func formats() []fileFormat {
 		{name: "ods", endings: []string{".ods", ".ots", ".fods"}, read: format.Office, binary: true, isolated: true},
 		{name: "odp", endings: []string{".odp", ".otp", ".fodp"}, read: format.Office, binary: true, isolated: true},
 		{name: "epub", said: "EPUB", endings: []string{".epub"}, read: format.Office, binary: true, isolated: true},
-		// Read when what stands behind the ending is one of the above, and
-		// refused with what to do otherwise.
+		// Read if the file is one of the above under another ending; otherwise the
+		// error says what to do.
 		{name: "office", endings: []string{".doc", ".dot", ".xls", ".xlt", ".xlsb", ".ppt", ".pps", ".pot", ".rtf", ".sxw", ".sxc", ".sxi"}, read: format.Office, binary: true, isolated: true},
 		{name: "mail", said: "mail (.eml, .mbox, .mhtml)", endings: []string{".eml", ".mht", ".mhtml"}, read: format.Mail, isolated: true},
 		{name: "mbox", endings: []string{".mbox", ".mbx"}, read: format.Mailbox, isolated: true},
@@ -73,7 +72,7 @@ func formats() []fileFormat {
 	}
 }
 
-// formatOf gives the format that a file's name stands for.
+// formatOf returns the format of a file's name.
 func formatOf(name string) (fileFormat, bool) {
 	ending := endingOf(name)
 	for _, f := range formats() {
@@ -84,10 +83,9 @@ func formatOf(name string) (fileFormat, bool) {
 	return fileFormat{}, false
 }
 
-// endingOf gives the ending of a file's name, in lower case and with its dot.
-// It is empty where what stands behind the last dot is none: the number of a
-// version, a rotation or a section ("Apache-2.0", "syslog.1", "ibid.8"), or what
-// tells one of the usual texts from another ("README.Debian").
+// endingOf returns the ending of a file's name, in lower case and with its dot.
+// It is empty if the part after the last dot is none, but a number ("syslog.1",
+// "ibid.8") or the variant of a usual text ("README.Debian").
 func endingOf(name string) string {
 	ext := path.Ext(name)
 	stem := strings.TrimSuffix(path.Base(name), ext)
@@ -112,7 +110,7 @@ func formatNamed(name string) (fileFormat, bool) {
 	return fileFormat{}, false
 }
 
-// into reads the file into the document. A panic is an error: one file's own.
+// into reads the file into the document. A panic is an error of this file.
 func (f fileFormat) into(doc *Document, data []byte) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -122,7 +120,7 @@ func (f fileFormat) into(doc *Document, data []byte) (err error) {
 	return f.read(doc, data)
 }
 
-// crashSite finds where in our own modules a panic came from.
+// crashSite returns the place of a panic.
 func crashSite(stack []byte) string {
 	for line := range strings.SplitSeq(string(stack), "\n") {
 		if !strings.HasPrefix(line, "\t") || strings.Contains(line, "/runtime/") || strings.Contains(line, "formats.go") {
@@ -134,7 +132,7 @@ func crashSite(stack []byte) string {
 	return "unknown place"
 }
 
-// Formats says in words which files are read, for messages to people.
+// Formats lists in words which files are read, for messages.
 func Formats() string {
 	var said []string
 	for _, f := range formats() {
@@ -142,11 +140,11 @@ func Formats() string {
 			said = append(said, f.said)
 		}
 	}
-	said = append(said, "what is in archives (.zip, .tar, .gz, .bz2, .xz)")
+	said = append(said, "files in archives (.zip, .tar, .gz, .bz2, .xz)")
 	last := len(said) - 1
 	return strings.Join(said[:last], ", ") + ", and " + said[last]
 }
 
-// LeftOut says in words what in a folder a [Syncer] passes by without a
-// [Change], for messages to people.
+// LeftOut names, for messages, the files for which a [Syncer] yields no
+// [Change].
 const LeftOut = "hidden files and folders, and what .gitignore or .ibidignore names"

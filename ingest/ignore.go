@@ -11,7 +11,7 @@ import (
 )
 
 // ignoreRules are the patterns of the .gitignore and .ibidignore files from
-// the root down to a folder, in order: the last that matches decides.
+// the root down to a folder. The last that matches decides.
 type ignoreRules []ignoreRule
 
 type ignoreRule struct {
@@ -24,7 +24,7 @@ type ignoreRule struct {
 const maxIgnoreBytes = 1 << 20
 
 // with adds the rules in a folder to those of the folders above. A file that
-// cannot be read holds no rules: then more is read, not less.
+// cannot be read has no rules.
 func (rules ignoreRules) with(fsys fs.FS, dir string) ignoreRules {
 	for _, name := range []string{".gitignore", ".ibidignore"} {
 		p := path.Join(dir, name)
@@ -68,8 +68,7 @@ func parseIgnore(dir, text string) []ignoreRule {
 		if line, r.dirOnly = strings.CutSuffix(line, "/"); line == "" {
 			continue
 		}
-		// A pattern with a slash in it is anchored here, any other holds at
-		// every depth below.
+		// A pattern with a slash is anchored here; any other matches at every depth.
 		anchored := strings.Contains(line, "/")
 		line = strings.TrimPrefix(line, "/")
 		line = strings.NewReplacer("{", `\{`, "}", `\}`).Replace(line)
@@ -77,7 +76,7 @@ func parseIgnore(dir, text string) []ignoreRule {
 			line = "**/" + line
 		}
 		if strings.HasSuffix(line, "/**") {
-			line += "/*" // what is in the folder, not the folder itself
+			line += "/*" // the files in the folder, not the folder itself
 		}
 		if r.pattern = base + line; doublestar.ValidatePattern(r.pattern) {
 			rules = append(rules, r)
@@ -86,8 +85,7 @@ func parseIgnore(dir, text string) []ignoreRule {
 	return rules
 }
 
-// CheckGlob says what is wrong with a pattern for [Syncer.Include] or
-// [Syncer.Exclude].
+// CheckGlob checks a pattern for [Syncer.Include] or [Syncer.Exclude].
 func CheckGlob(pattern string) error {
 	switch {
 	case strings.ContainsAny(pattern, "\n\r"):
@@ -104,8 +102,7 @@ func escapeGlob(s string) string {
 	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`, "{", `\{`, "}", `\}`).Replace(s)
 }
 
-// ignored reports whether the rules leave a path out. Folders above it were
-// asked for before.
+// ignored reports whether the rules exclude a path, whose folders they do not.
 func (rules ignoreRules) ignored(p string, dir bool) bool {
 	out := false
 	for _, r := range rules {

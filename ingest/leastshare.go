@@ -5,16 +5,16 @@ import (
 	"unicode"
 )
 
-// LeastShare is the share of [CountTokens] that the tokenisers of today's
-// models come to at least, about 1/7 to 2/3: they have learnt more of the
-// world's languages than the vocabulary that Ibid counts with. A count below it
-// is one of less text.
+// LeastShare returns the least share of [CountTokens] that the tokenisers of
+// today's models count, about 1/7 to 2/3: their vocabularies cover more
+// languages than the one that Ibid counts with. A lower count is that of less
+// text.
 func LeastShare(text string) float64 {
-	// Words are gathered by their share, which leaves the sum of their counts
-	// as it is: no token reaches over the space before a word.
+	// Words are gathered by their share. That does not change the sum of their
+	// counts, because no token spans the space before a word.
 	words := map[float64]*strings.Builder{}
 	start, share := 0, asciiShare
-	inside := false // a word, behind the space before it
+	inside := false // a word, after the space before it
 	add := func(end int) {
 		if words[share] == nil {
 			words[share] = &strings.Builder{}
@@ -45,9 +45,9 @@ func LeastShare(text string) float64 {
 
 const asciiShare = .65
 
-// scriptShare is the share for a word with the letter r. Each is about three
-// quarters of what o200k_base takes of the tokens of cl100k_base in the
-// script, measured by TestLeastShare; a text cut in half still lies below it.
+// scriptShare returns the share for a word with the letter r: about three
+// quarters of the tokens of o200k_base per token of cl100k_base in the script,
+// as TestLeastShare measures. A text cut in half is still below it.
 func scriptShare(r rune) float64 {
 	switch {
 	case r < 0x80, !unicode.IsLetter(r) && !unicode.IsMark(r):

@@ -9,13 +9,12 @@ import (
 	"io/fs"
 )
 
-// ErrChanged says that a file is not any more the one that a document was read
-// from.
+// ErrChanged means that a file has changed since a document was read from it.
 var ErrChanged = errors.New("the file has changed since it was read: ingest its folder again")
 
-// Original gives the bytes that a document was read from, out of its root's
-// folder or of what it is packed in there. The error wraps [fs.ErrNotExist]
-// when there is no such file any more, or is [ErrChanged].
+// Original returns the bytes that a document was read from, out of its root's
+// folder or an archive there. The error wraps [fs.ErrNotExist] if the file is
+// gone, or is [ErrChanged].
 func (r *Reader) Original(ctx context.Context, fsys fs.FS, doc *Document) ([]byte, error) {
 	run, _ := (&Syncer{Reader: r}).run(Root{}, fsys)
 	name, packed := doc.Path, ""

@@ -22,36 +22,35 @@ import (
 const (
 	PDFium    = "pdfium"    // PDFium, compiled to WebAssembly: see [PDFOptions.Folder]
 	PDFToText = "pdftotext" // a program of the Poppler project, where it is installed
-	PDFGo     = "go"        // Ibid's own: always there
-	// PDFAuto stands for the best that is there.
+	PDFGo     = "go"        // Ibid's own: always available
+	// PDFAuto is the best that is available.
 	PDFAuto = "auto"
 )
 
 // NoOCR as [PDFOptions.Languages] leaves pictures and scans unread.
 const NoOCR = "off"
 
-// PDFOptions say how PDF files, scans and pictures are read. The zero value
-// asks for nothing outside this program: [PDFGo], and no recognition of text.
+// PDFOptions say how PDF files, scans and pictures are read. The zero value uses
+// no other program: [PDFGo], and no recognition of text.
 type PDFOptions struct {
 	// Tier is PDFAuto, PDFium, PDFToText or PDFGo; empty means PDFGo. With
-	// PDFAuto a file that the best way fails on is read by [PDFGo].
+	// PDFAuto, [PDFGo] reads the files on which the best one fails.
 	Tier string
-	// Folder is one of Ibid's own, for PDFium: its code may lie there as
-	// [pdfium.FileName], where it is no part of this program, and what is
-	// compiled of it is kept there. Empty for none.
+	// Folder is where PDFium's code is looked for, as [pdfium.FileName], and where
+	// the compiled code is kept; empty for none.
 	Folder string
 	// Languages of scans and pictures, as tesseract names them, joined by "+";
 	// empty for its default, [NoOCR] to read none.
 	Languages string
 }
 
-// Check says what of the options cannot be had, and what to do about it.
+// Check reports which option is not available, and what to do.
 func (o PDFOptions) Check() error {
 	_, err := o.find()
 	return err
 }
 
-// OCR gives the path of tesseract; empty when scans and pictures are not read.
+// OCR returns the path of tesseract; empty when scans and pictures are not read.
 func (o PDFOptions) OCR() string {
 	if o.Tier == "" || o.Languages == NoOCR {
 		return ""
@@ -59,24 +58,23 @@ func (o PDFOptions) OCR() string {
 	return child.Program("tesseract")
 }
 
-// A pdfPlan is what the options come to on this machine.
+// A pdfPlan is how this machine fulfils the options.
 type pdfPlan struct {
 	PDFInUse
-	job                            pdfJob // what a child is told
+	job                            pdfJob // for children
 	pdftotext, pdftoppm, tesseract string // paths of programs; empty for none
 }
 
 // PDFInUse says how PDF files are read.
 type PDFInUse struct {
 	Tier string // PDFium, PDFToText or PDFGo
-	// From says where it comes from: "part of this program" or a path.
+	// From is "part of this program" or a path.
 	From string
-	// Trouble says why a better one that is there is not in use; empty when
-	// there is none.
+	// Trouble says why a better one that is available is not in use.
 	Trouble string
 }
 
-// find looks for what there is.
+// find looks for the programs and for PDFium.
 func (o PDFOptions) find() (pdfPlan, error) {
 	var p pdfPlan
 	switch o.Tier {
@@ -117,16 +115,15 @@ func (o PDFOptions) find() (pdfPlan, error) {
 	return p, nil
 }
 
-// pdfVersion numbers what is made of PDF files. Where the same file gives a
-// better text, or better pages, than it did before, it is one more: what is
-// stored of unchanged files is read anew then.
+// pdfVersion is increased when the same PDF file gives a better text than before.
+// Stored documents of older versions are then read again.
 const pdfVersion = 1
 
-// withoutOCR ends what is noted of a file whose scanned pages were not read.
+// withoutOCR ends the reader's name of a file whose scanned pages were not read.
 const withoutOCR = " without OCR"
 
-// outdated says whether a file would be read better now than by the reader of
-// what is stored of it.
+// outdated reports whether a file would be read better now than by the reader of
+// the stored document.
 func (r *Reader) outdated(name, reader string) bool {
 	f, ok := formatOf(name)
 	if !ok || f.name != "pdf" {
@@ -139,37 +136,36 @@ func (r *Reader) outdated(name, reader string) bool {
 	reader, missing := strings.CutSuffix(reader, withoutOCR)
 	tier, number, _ := strings.Cut(reader, " ")
 	version, err := strconv.Atoi(number)
-	if err != nil { // it was stored before this was noted
+	if err != nil { // it was stored before readers were noted
 		return true
 	}
 	better := []string{PDFGo, PDFToText, PDFium}
 	old, now := slices.Index(better, tier), slices.Index(better, plan.Tier)
-	return now > old || now == old && (version < pdfVersion || missing && plan.recognises() == nil)
+	return now > old || now == old && (version < pdfVersion || missing && plan.checkOCR() == nil)
 }
 
-// GetPDFium says how a person gets PDFium for a folder.
+// GetPDFium says how to get PDFium for a folder.
 func GetPDFium(folder string) string {
 	b := pdfium.Builds()[0]
 	return fmt.Sprintf("run 'npm pack %s', and put %s of the archive it makes into %s", b.Package, strings.TrimPrefix(b.Path, "package/"), folder)
 }
 
-// A pdfState is what a Reader finds out once.
+// A pdfState is what a Reader looks for once.
 type pdfState struct {
 	found, compiled sync.Once
 	plan            pdfPlan
 	err             error
 }
 
-// plan says how this reader reads PDF files. The first call looks for what
-// there is.
+// plan returns how this reader reads PDF files. The first call looks for the
+// programs.
 func (r *Reader) plan() (pdfPlan, error) {
 	r.pdfs.found.Do(func() { r.pdfs.plan, r.pdfs.err = r.PDF.find() })
 	return r.pdfs.plan, r.pdfs.err
 }
 
-// pdf is plan for who reads a file: the first call has PDFium compiled when
-// that is new.
-func (r *Reader) pdf(ctx context.Context) (pdfPlan, error) {
+// preparedPlan is plan for reading a file: the first call has PDFium compiled.
+func (r *Reader) preparedPlan(ctx context.Context) (pdfPlan, error) {
 	plan, err := r.plan()
 	r.pdfs.compiled.Do(func() {
 		s := &r.pdfs
@@ -178,8 +174,8 @@ func (r *Reader) pdf(ctx context.Context) (pdfPlan, error) {
 		}
 		cache := filepath.Join(r.PDF.Folder, cacheFolder)
 		if err := compilePDFium(ctx, r.PDF.Folder, cache); err != nil {
-			// Every child compiles it then, which takes it a second or two.
-			s.plan.Trouble = fmt.Sprintf("what is compiled of PDFium cannot be kept in %s, and is compiled again and again: %v", cache, err)
+			// Every child compiles it then, in a second or two.
+			s.plan.Trouble = fmt.Sprintf("the compiled PDFium cannot be kept in %s, so that every process compiles it: %v", cache, err)
 			return
 		}
 		s.plan.job.Cache = cache
@@ -187,24 +183,24 @@ func (r *Reader) pdf(ctx context.Context) (pdfPlan, error) {
 	return r.pdfs.plan, r.pdfs.err
 }
 
-// PDFInUse says how this reader reads PDF files.
+// PDFInUse returns how this reader reads PDF files.
 func (r *Reader) PDFInUse(ctx context.Context) (PDFInUse, error) {
-	p, err := r.pdf(ctx)
+	p, err := r.preparedPlan(ctx)
 	return p.PDFInUse, err
 }
 
-// Child processes in the role of the compiler compile PDFium, once for all
-// children. folderVariable holds its folders.
+// A child in the role of the compiler compiles PDFium, once for all children.
+// folderVariable holds its folders.
 const (
 	roleCompiler   = "compiler"
 	folderVariable = "IBID_FOLDERS"
 )
 
-// cacheFolder is where compiled code is kept, in a folder of Ibid's own.
+// cacheFolder is the folder of compiled code in [PDFOptions.Folder].
 const cacheFolder = "compiled"
 
-// compilePDFium has a process compile PDFium into a folder, unless it is there.
-// That takes more memory than this process should.
+// compilePDFium has a process compile PDFium into a folder, unless it is there:
+// compiling needs much memory.
 func compilePDFium(ctx context.Context, folder, cache string) error {
 	if err := os.MkdirAll(cache, 0o700); err != nil {
 		return err
@@ -233,9 +229,9 @@ func compileInChild(getenv func(string) string) error {
 	return engine.Close(context.Background())
 }
 
-// readPDFFile reads a PDF file the way that the options say.
+// readPDFFile reads a PDF file as the options say.
 func (r *Reader) readPDFFile(ctx context.Context, doc *Document, data []byte) error {
-	plan, err := r.pdf(ctx)
+	plan, err := r.preparedPlan(ctx)
 	if err != nil {
 		return err
 	}
@@ -250,7 +246,7 @@ func (r *Reader) readPDFFile(ctx context.Context, doc *Document, data []byte) er
 			err = reply.into(doc)
 		}
 	}
-	// Not by what it fell back to: the better one would fail on it again.
+	// Not the fallback, because the better one would fail on it again.
 	reader := fmt.Sprintf("%s %d", plan.Tier, pdfVersion)
 	if missing {
 		reader += withoutOCR
@@ -259,7 +255,7 @@ func (r *Reader) readPDFFile(ctx context.Context, doc *Document, data []byte) er
 	return err
 }
 
-// askPDF has a child read the file, after pdftotext where that is the way.
+// askPDF has a child read the file, or the output of pdftotext.
 func (r *Reader) askPDF(ctx context.Context, doc *Document, job pdfJob, data []byte, plan pdfPlan) (childReply, error) {
 	request := childRequest{Format: doc.Format, Path: doc.Path, PDF: &job}
 	if job.Tier != PDFToText {
@@ -281,7 +277,7 @@ func (r *Reader) pdftotext(ctx context.Context, path string, data []byte) ([]byt
 		return slices.Concat([]string{path}, poppler.Arguments(), []string{name, "-"})
 	})
 	var exit *exec.ExitError
-	if errors.As(err, &exit) && exit.ExitCode() > 0 { // it was told to be quiet
+	if errors.As(err, &exit) && exit.ExitCode() > 0 { // it runs with -q
 		return nil, errors.New("pdftotext cannot read it: it is damaged, or protected by a password")
 	}
 	return out, err

@@ -15,15 +15,15 @@ import (
 	"sync"
 )
 
-// DefaultMaxBytes is the largest file read unless told otherwise.
+// DefaultMaxBytes is the default size of the largest file that is read.
 const DefaultMaxBytes = 64 << 20
 
-// largeTree is the size in bytes over which a file that is held as a tree is
+// largeTree is the size in bytes from which a file that is parsed to a tree is
 // read in a child process.
 const largeTree = 4 << 20
 
-// A Reader reads files into documents. Its zero value is ready for use, by
-// any number of goroutines. [Reader.Close] ends what it keeps between files.
+// A Reader reads files into documents. Its zero value is ready for use, by any
+// number of goroutines.
 type Reader struct {
 	// MaxBytes is the largest file that is read; 0 means [DefaultMaxBytes].
 	MaxBytes int64
@@ -35,15 +35,15 @@ type Reader struct {
 	pdfs     pdfState
 }
 
-// Close ends the processes that wait for the next file. Without it they leave
-// by themselves when none has come for a while. The reader stays ready for use.
+// Close ends the idle child processes, which otherwise end by themselves after a
+// while. The reader can still be used.
 func (r *Reader) Close() {
 	r.start()
 	r.children.Close()
 }
 
-// Deaths is how many child processes did not come back from a file: it crashed
-// them, or took more time or memory than there is for one.
+// Deaths returns how many child processes a file crashed, or ended at their limit
+// of time or memory.
 func (r *Reader) Deaths() int64 {
 	r.start()
 	return r.children.Deaths()
@@ -64,7 +64,7 @@ func (r *Reader) maxBytes() int64 {
 	return DefaultMaxBytes
 }
 
-// refuse says why a file of this name and size is not read; nil if it is.
+// refuse returns why a file of this name and size is not read; nil if it is.
 func (r *Reader) refuse(name string, size int64) error {
 	if _, ok := formatOf(name); !ok && !isContainer(name) {
 		return &SkipError{Reason: fmt.Sprintf("%s files are not read", endingOf(name))}
@@ -78,10 +78,9 @@ func (r *Reader) refuse(name string, size int64) error {
 	return nil
 }
 
-// Read reads one file. Its name chooses the format; path, digest, title, text
-// and what goes with them are filled in, id and root are left to the caller.
-// The error is a [*SkipError] when there is nothing to read in the file, and
-// says in plain words what is wrong with it otherwise.
+// Read reads one file in the format of its name. The caller sets the document's
+// id and root. The error is a [*SkipError] if there is nothing to read in the
+// file; any other says what is wrong with it.
 func (r *Reader) Read(ctx context.Context, name string, data []byte) (*Document, error) {
 	err := r.refuse(name, int64(len(data)))
 	if err != nil {
@@ -89,7 +88,7 @@ func (r *Reader) Read(ctx context.Context, name string, data []byte) (*Document,
 	}
 	f, ok := formatOf(name)
 	if !ok {
-		return nil, &SkipError{Reason: "an archive, which is read as a folder: ingest the folder that it stands in"}
+		return nil, &SkipError{Reason: "an archive, which is read as a folder: ingest the folder that it is in"}
 	}
 	sum := sha256.Sum256(data)
 	doc := &Document{Path: name, Format: f.name, Digest: hex.EncodeToString(sum[:])}
@@ -130,10 +129,10 @@ func (r *Reader) Read(ctx context.Context, name string, data []byte) (*Document,
 	return doc, nil
 }
 
-// aProgram is no document under a wrong name, as other binary kinds are.
+// aProgram is skipped, where other binary kinds have a wrong name.
 const aProgram = "a program"
 
-// binaryKind names the format that the first bytes of a file betray.
+// binaryKind names the format that the first bytes of a file show.
 func binaryKind(data []byte) string {
 	for _, k := range [...]struct{ magic, name string }{
 		{"%PDF-", "a PDF"}, {"PK\x03\x04", "a zip archive or office file"}, {"\x1f\x8b", "a gzip archive"},

@@ -8,7 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"image"
-	_ "image/gif" // their sizes are looked at before they are read
+	_ "image/gif" // for the sizes of pictures
 	_ "image/jpeg"
 	_ "image/png"
 	"slices"
@@ -29,29 +29,29 @@ const (
 	scanTime    = 5 * time.Minute // for a file
 	maxScan     = 200             // pages of a file
 	maxPicture  = 64 << 20        // bytes of a drawn page
-	maxTable    = 32 << 20        // bytes of what is found on a page
-	// leastPicture is the width and the height in pixels below which no text
-	// is looked for in a picture: icons and bullets.
+	maxTable    = 32 << 20        // bytes of the text of a page
+	// leastPicture is the width and height in pixels below which a picture is an
+	// icon or a bullet, without text.
 	leastPicture = 64
 )
 
-// errNoOCR is the reason of a scan that is not read.
+// errNoOCR is the reason why a scan is not read.
 var errNoOCR = &SkipError{Reason: "no text, install tesseract to read scans"}
 
-// recognises says why scans are not read; nil when they are.
-func (p pdfPlan) recognises() error {
+// checkOCR returns why scans are not read; nil when they are.
+func (p pdfPlan) checkOCR() error {
 	if p.tesseract == "" {
 		return errNoOCR
 	}
 	if p.Tier != PDFium && p.pdftoppm == "" {
-		return &SkipError{Reason: "no text, install PDFium or pdftoppm (poppler-utils) beside tesseract to read scans"}
+		return &SkipError{Reason: "no text, install PDFium or pdftoppm (poppler-utils) in addition to tesseract to read scans"}
 	}
 	return nil
 }
 
-// readScan recognises the text of a file that has none.
+// readScan recognises the text of a file without any.
 func (r *Reader) readScan(ctx context.Context, doc *Document, data []byte, plan pdfPlan, pages int) error {
-	if err := plan.recognises(); err != nil {
+	if err := plan.checkOCR(); err != nil {
 		return err
 	}
 	all := make([]int, pages)
@@ -70,9 +70,9 @@ func (r *Reader) readScan(ctx context.Context, doc *Document, data []byte, plan 
 	return nil
 }
 
-// recognisePages gives the tables of the pages' text, in their order. left says
-// how many of them there was no time for, and trouble is the first page's that
-// could not be read, whose table is empty.
+// recognisePages returns the tables of the pages' text in order. left is the
+// number of pages that were not read for lack of time, and trouble the error of
+// the first page that could not be read, whose table is empty.
 func (r *Reader) recognisePages(ctx context.Context, data []byte, plan pdfPlan, pages []int) (tables [][]byte, left int, trouble error) {
 	end := time.Now().Add(scanTime)
 	for i, n := range pages {
@@ -92,7 +92,7 @@ func (r *Reader) recognisePages(ctx context.Context, data []byte, plan pdfPlan, 
 	return tables, 0, trouble
 }
 
-// scanPartial says which of so many scanned pages were not read.
+// scanPartial names the scanned pages that were not read.
 func scanPartial(pages, left int, trouble error) string {
 	switch {
 	case trouble != nil:
@@ -103,13 +103,12 @@ func scanPartial(pages, left int, trouble error) string {
 	return ""
 }
 
-// withScans recognises the text of the pages that have none, of a file whose
-// other pages have. missing is set when it would, and the programs for it are
-// not there.
+// withScans recognises the text of the pages without any in a file with text on
+// others. missing is set if the programs for that are missing.
 func (r *Reader) withScans(ctx context.Context, doc *Document, job pdfJob, data []byte, plan pdfPlan, reply childReply) (_ childReply, missing bool, err error) {
 	pages := reply.Scanned
 	if len(pages) > 0 && plan.Tier == PDFToText {
-		// Which of them are empty it does not tell; what Ibid cannot read they are taken for.
+		// It doesn't distinguish scans from empty pages: ask Ibid's own reader.
 		own, err := r.askChild(ctx, childRequest{Format: doc.Format, Path: doc.Path, PDF: &pdfJob{Tier: PDFGo}}, data)
 		if ctx.Err() != nil {
 			return reply, false, err
@@ -124,7 +123,7 @@ func (r *Reader) withScans(ctx context.Context, doc *Document, job pdfJob, data 
 			reply.Partial = strings.TrimPrefix(reply.Partial+"; "+what, "; ")
 		}
 	}
-	if err := plan.recognises(); err != nil {
+	if err := plan.checkOCR(); err != nil {
 		said(fmt.Sprintf("%s of %d: %v", format.PagesNamed(pages), len(reply.Pages), err))
 		return reply, true, nil
 	}
@@ -142,7 +141,7 @@ func (r *Reader) withScans(ctx context.Context, doc *Document, job pdfJob, data 
 	return reply, false, err
 }
 
-// layScan has a child lay out what was recognised.
+// layScan has a child lay out the recognised text.
 func (r *Reader) layScan(ctx context.Context, doc *Document, plan pdfPlan, tables []byte) error {
 	job := plan.job
 	job.Tier = recognised
@@ -190,7 +189,7 @@ func (r *Reader) runProgram(ctx context.Context, data []byte, t child.Task, args
 	return t.RunOn(ctx, data, args)
 }
 
-// recognise gives what tesseract finds in a picture.
+// recognise returns the text that tesseract finds in a picture, as a table.
 func (r *Reader) recognise(ctx context.Context, path string, picture []byte) ([]byte, error) {
 	r.start()
 	release, err := r.children.Acquire(ctx)
@@ -204,7 +203,7 @@ func (r *Reader) recognise(ctx context.Context, path string, picture []byte) ([]
 
 // readPicture recognises the text in a picture.
 func (r *Reader) readPicture(ctx context.Context, doc *Document, data []byte) error {
-	plan, err := r.pdf(ctx)
+	plan, err := r.preparedPlan(ctx)
 	if err != nil {
 		return err
 	}
@@ -228,21 +227,19 @@ func (r *Reader) readPicture(ctx context.Context, doc *Document, data []byte) er
 // A PageImage is a drawn page of a PDF file.
 type PageImage struct {
 	PNG []byte
-	// Marked are the places of the quote, as shares of the page's width and
-	// height from its upper left corner.
+	// Marked are the places of the quote in shares of the page's width and height,
+	// from its upper left corner.
 	Marked []pdfium.Rect
 }
 
-// ErrNoDrawing says that pages can be drawn with PDFium only, and it is not in
-// use.
+// ErrNoDrawing means that pages cannot be drawn without PDFium.
 var ErrNoDrawing = errors.New("pages are drawn with PDFium only")
 
-// DrawPage draws a page of a PDF file, counted from 1, so many pixels wide, in
-// a child process. The words of the quote are marked on it where they are
-// found; an empty quote marks nothing. The error is [ErrNoDrawing], or an
-// [*UnreadableError] of the file.
+// DrawPage draws a page of a PDF file, counted from 1 and width pixels wide, in a
+// child process. It marks the words of the quote, if there is one. The error is
+// [ErrNoDrawing], or an [*UnreadableError] of the file.
 func (r *Reader) DrawPage(ctx context.Context, data []byte, page int, quote string, width int) (*PageImage, error) {
-	plan, err := r.pdf(ctx)
+	plan, err := r.preparedPlan(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -255,7 +252,7 @@ func (r *Reader) DrawPage(ctx context.Context, data []byte, page int, quote stri
 	}
 	image := &PageImage{PNG: []byte(reply.text)}
 	if err := json.Unmarshal([]byte(reply.Meta["marked"]), &image.Marked); err != nil {
-		return nil, fmt.Errorf("its reader gave no proper reply: %w", err)
+		return nil, fmt.Errorf("its reader gave no valid reply: %w", err)
 	}
 	return image, nil
 }

@@ -12,11 +12,11 @@ import (
 // A Span is the range of bytes [Start, End) of a text.
 type Span struct{ Start, End int }
 
-// Sentences gives the sentences of a text in order, without the white space
-// around them: by the Unicode rules (UAX #29) for any script, with lines that
-// were only wrapped joined, list items, table rows, headings and lines of code
-// kept apart, and no end seen behind common abbreviations. Every byte that is
-// not white space lies in exactly one span. It takes linear time.
+// Sentences yields the sentences of a text in order, without surrounding white
+// space, by the Unicode rules (UAX #29). Wrapped lines are joined; list items,
+// table rows, headings and lines of code are separate; common abbreviations end
+// no sentence. Every byte that is not white space is in exactly one span. It
+// takes linear time.
 func Sentences(text string) iter.Seq[Span] {
 	return func(yield func(Span) bool) {
 		for block := range blocks(text) {
@@ -29,7 +29,7 @@ func Sentences(text string) iter.Seq[Span] {
 	}
 }
 
-// blocks gives the ranges inside which a line end is no more than a space.
+// blocks yields the ranges inside which a line end is just a space.
 func blocks(text string) iter.Seq[Span] {
 	return func(yield func(Span) bool) {
 		var cur Span    // the block so far; empty when End == 0
@@ -67,26 +67,26 @@ func blocks(text string) iter.Seq[Span] {
 	}
 }
 
-// maxWrapped is the length in bytes of a line that was not broken to fit a
-// width: it is a paragraph.
+// maxWrapped is the length in bytes from which a line was not wrapped: it is a
+// paragraph.
 const maxWrapped = 300
 
-// wrapped reports whether next carries on the paragraph that line stands in,
-// whose longest line so far has widest bytes.
+// wrapped reports whether next continues the paragraph of line, whose longest line
+// so far has widest bytes.
 func wrapped(line, next string, widest int) bool {
-	if standsAlone(line) && !isListItem(line) || standsAlone(next) || len(line) > maxWrapped || len(next) > maxWrapped {
+	if isSeparate(line) && !isListItem(line) || isSeparate(next) || len(line) > maxWrapped || len(next) > maxWrapped {
 		return false
 	}
 	r, _ := utf8.DecodeRuneInString(strings.TrimLeft(next, " \t"))
 	if unicode.IsLower(r) {
 		return true
 	}
-	// A line much shorter than the others was ended on purpose.
+	// A line much shorter than the others ends on purpose.
 	return len(line) >= 40 && len(line)*10 >= widest*6
 }
 
-// standsAlone reports whether a line is a list item, a table row or code.
-func standsAlone(line string) bool {
+// isSeparate reports whether a line is a list item, a table row or code.
+func isSeparate(line string) bool {
 	return isCode(line) ||
 		strings.HasPrefix(line, "|") || strings.Contains(line, " | ") || isListItem(line)
 }
@@ -158,8 +158,8 @@ func blockSentences(text string, block Span) iter.Seq[Span] {
 
 func leading(s string) int { return len(s) - len(strings.TrimLeftFunc(s, unicode.IsSpace)) }
 
-// runsOn reports whether the sentence goes on over the end that the Unicode
-// rules saw between s and next. first is set when s begins the block.
+// runsOn reports whether the sentence continues over the end that the Unicode
+// rules found between s and next. first is set if s begins the block.
 func runsOn(s, next string, first bool) bool {
 	r, _ := utf8.DecodeRuneInString(next)
 	// A lone closing quote or bracket belongs to what it closes.
@@ -198,8 +198,7 @@ func set(words string) map[string]bool {
 	return m
 }
 
-// abbreviations hardly ever end a sentence: titles, and words that
-// introduce what follows.
+// abbreviations hardly ever end a sentence.
 var abbreviations = set(`
 	mr. mrs. ms. mx. dr. prof. rev. hon. gen. col. maj. capt. cmdr. lt. sgt. st. ste. mt. messrs. gov. sen. rep. pres.
 	e.g. i.e. eg. ie. cf. viz. vs. v. approx. ca. c. incl. excl. esp. resp. al.
@@ -207,7 +206,7 @@ var abbreviations = set(`
 	z.b. d.h. bzw. u.a. z.t. vgl. sog. ggf. evtl. inkl. dr. hr. fr. frl.
 	p.ex. m. mme. mlle. sr. sra. srta. dott. sig. sig.ra. т.е. т.н. г. ул. им. напр. см.`)
 
-// numbered abbreviations run on into a number: "No. 5", "Fig. 3", "Jan. 2".
+// numbered abbreviations continue with a number: "No. 5", "Fig. 3", "Jan. 2".
 var numbered = set(`
 	no. nos. nr. num. fig. figs. eq. eqs. sec. ch. chap. vol. vols. pp. p. pg. para. art. tab. ref. refs. ver. ed. op. abs. bd. s. kap. str.
 	jan. feb. mar. apr. jun. jul. aug. sep. sept. oct. nov. dec. рис. стр. табл. гл.`)

@@ -18,12 +18,12 @@ type SplitOptions struct {
 	Target int
 	// Max is the largest number of tokens of a chunk; 0 means [DefaultMax].
 	Max int
-	// Overlap is the number of sentences that a chunk repeats from the one
-	// before, under the same heading and inside Max.
+	// Overlap is the number of sentences that a chunk repeats from the previous
+	// one, under the same heading and within Max.
 	Overlap int
 }
 
-// The budget unless told otherwise.
+// The default budget.
 const (
 	DefaultTarget = 250
 	DefaultMax    = 400
@@ -60,7 +60,7 @@ type splitter struct {
 type unit struct {
 	Span
 	tokens int
-	before strength // of the break in front of it
+	before strength // of the break before it
 }
 
 type strength uint8
@@ -85,7 +85,7 @@ func (s *splitter) split(p part) {
 		n := s.fill(units)
 		span := Span{units[0].Start, units[n-1].End}
 		tokens := CountTokens(s.doc.Text[span.Start:span.End])
-		for n > 1 && tokens > s.max { // tokens of parts need not add up to those of the whole
+		for n > 1 && tokens > s.max { // the tokens of parts need not add up to those of the whole
 			n--
 			span.End = units[n-1].End
 			tokens = CountTokens(s.doc.Text[span.Start:span.End])
@@ -95,8 +95,8 @@ func (s *splitter) split(p part) {
 	}
 }
 
-// fill decides how many of the units the next chunk takes: up to the
-// strongest break near the target.
+// fill returns how many of the units the next chunk holds: up to the strongest
+// break near the target.
 func (s *splitter) fill(units []unit) int {
 	total := 0
 	for _, a := range units {
@@ -111,8 +111,8 @@ func (s *splitter) fill(units []unit) int {
 	sum := 0
 	for i, a := range units {
 		if i > 0 {
-			// A break here would leave sum tokens in the chunk. Paragraphs may
-			// run over the target or end early; sentences stay close to it.
+			// A break here leaves sum tokens in the chunk. Paragraphs may exceed the
+			// target or end early; sentences stay close to it.
 			rank := -1
 			switch {
 			case sum > s.target && a.before < betweenLines:
@@ -177,10 +177,9 @@ func (s *splitter) units(p part) []unit {
 	return spans
 }
 
-// pieces cuts a text between words into ranges of at most limit bytes, which
-// is at most limit tokens: behind a space or a comma where one is near, for
-// scripts that put none between words. A word longer than limit is cut between
-// characters.
+// pieces cuts a text between words into ranges of at most limit bytes, and so of
+// at most limit tokens: after a space or a comma if one is near. A word longer
+// than limit is cut between characters.
 func pieces(text string, limit int) []Span {
 	var out []Span
 	cur := Span{}
@@ -221,7 +220,7 @@ func pieces(text string, limit int) []Span {
 	return out
 }
 
-// add makes the next chunk, of a range with so many tokens.
+// add adds a chunk of a range with so many tokens.
 func (s *splitter) add(p part, span Span, tokens int) {
 	if whole := s.withOverlap(p, span); whole != span {
 		span, tokens = whole, CountTokens(s.doc.Text[whole.Start:whole.End])
@@ -262,7 +261,7 @@ func (s *splitter) withOverlap(p part, span Span) Span {
 	return span
 }
 
-// trim takes white space off both ends of a range.
+// trim removes white space from both ends of a range.
 func trim(text string, s Span) Span {
 	t := text[s.Start:s.End]
 	s.Start += len(t) - len(strings.TrimLeftFunc(t, unicode.IsSpace))

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// A part is a range that chunks do not cross, and what stands over it.
+// A part is a range that no chunk crosses, with its headings.
 type part struct {
 	Span
 	path   []string // headings, outermost first
@@ -19,8 +19,7 @@ type part struct {
 	bare   bool // nothing but its heading
 }
 
-// parts cuts the text at headings and pages, and joins what is too small to
-// stand alone.
+// parts cuts the text at headings and pages, and joins parts that are too small.
 func (s *splitter) parts() []part {
 	var parts []part
 	text := s.doc.Text
@@ -57,8 +56,8 @@ func (s *splitter) parts() []part {
 	return s.atPages(s.join(parts))
 }
 
-// memberNumber gives the 1-based place in its list of what a JSON pointer leads
-// to; 0 for any other anchor.
+// memberNumber returns the 1-based place in a list that a JSON pointer ends with;
+// 0 for any other anchor.
 func memberNumber(anchor string) int {
 	if !strings.HasPrefix(anchor, "/") {
 		return 0
@@ -70,11 +69,11 @@ func memberNumber(anchor string) int {
 	return n + 1
 }
 
-// A Trail is a section with those it stands in, outermost first. The zero value
-// is the place in front of all sections.
+// A Trail is a section with those around it, outermost first. The zero value is
+// the place before all sections.
 type Trail []Section
 
-// Enter goes on to the next section of the document.
+// Enter moves to the next section of the document.
 func (t *Trail) Enter(s Section) {
 	over := *t
 	for len(over) > 0 && over[len(over)-1].Level >= s.Level {
@@ -83,7 +82,7 @@ func (t *Trail) Enter(s Section) {
 	*t = append(over, s)
 }
 
-// Path gives the headings of the trail, without empty ones.
+// Path returns the headings of the trail, without empty ones.
 func (t Trail) Path() []string {
 	var path []string
 	for _, s := range t {
@@ -94,8 +93,8 @@ func (t Trail) Path() []string {
 	return path
 }
 
-// count gives the tokens of a range; of one far over any budget no more than
-// that it is.
+// count returns the tokens of a range, or for one far over the budget an estimate
+// over it.
 func (s *splitter) count(r Span) int {
 	if n := r.End - r.Start; n > 12*s.max {
 		return max(n/4, s.max+1)
@@ -107,11 +106,11 @@ func (s *splitter) count(r Span) int {
 // neighbouring rows share a chunk.
 const maxLoneRows = 5000
 
-// minPart is the size under which a part is joined with the next one.
+// minPart is the size below which a part is joined with the next one.
 const minPart = 40
 
-// join packs small neighbouring sections under one heading, headings with
-// what stands under them, and rows of large tables.
+// join joins small neighbouring sections under one heading, headings with the
+// text after them, and rows of large tables.
 func (s *splitter) join(parts []part) []part {
 	var out []part
 	rows := 0
@@ -160,8 +159,8 @@ func commonPath(a, b []string) []string {
 	return a[:n]
 }
 
-// atPages cuts parts where a page ends, or rather where the sentence ends
-// that runs over it.
+// atPages cuts parts where a page ends, or at the end of the sentence that spans
+// two pages.
 func (s *splitter) atPages(parts []part) []part {
 	if len(s.doc.Pages) < 2 {
 		return parts
@@ -189,8 +188,8 @@ func (s *splitter) atPages(parts []part) []part {
 	return out
 }
 
-// sentenceEnd gives the end of the sentence that runs over the given place,
-// or the place itself when none does.
+// sentenceEnd returns the end of the sentence that contains the place, or the
+// place itself between sentences.
 func (s *splitter) sentenceEnd(at int) int {
 	const window = 600
 	text := s.doc.Text

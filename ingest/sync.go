@@ -21,43 +21,39 @@ type Syncer struct {
 	// Workers is the number of files read at a time; 0 means one for each
 	// processor.
 	Workers int
-	// Writers is the number of documents stored at a time; 0 means one, which a
-	// sink with one writer is best served by. Those behind one that waits for its
-	// turn are then stored before it.
+	// Writers is the number of documents stored at a time; 0 means one. With
+	// several, a document may be stored before one that precedes it.
 	Writers int
-	// Include, where there are any, are patterns of the files that belong to a
-	// folder, or of folders in it; Exclude are those of what does not. They are
-	// written as in a .gitignore file at the root, and checked by [CheckGlob].
-	// Hidden files and what an ignore file names belong to no folder.
+	// Include and Exclude are patterns as in a .gitignore file at the root, which
+	// [CheckGlob] checks. Without Include everything is included except hidden
+	// files and those that an ignore file names.
 	Include, Exclude []string
-	// Force reads every file anew, also those that are stored as they are: for
-	// what a reader that has become better makes of them.
+	// Force reads every file again, even if it is stored unchanged.
 	Force bool
-	// Enter, where it is set, is called with the path of each folder in the
-	// root before it is listed, "." first.
+	// Enter, if set, is called with the path of each folder before it is listed,
+	// "." first.
 	Enter func(dir string)
 
 	remembered stamps
 }
 
-// maxSinkFailures in a row are the sink's fault, not the documents'.
+// maxSinkFailures is how many failures in a row end the sync.
 const maxSinkFailures = 3
 
-// Sync reads what changed below fsys and brings the sink in step with it,
-// yielding what became of each file in order of path, and of each removed
-// document after that. Only documents of this root are touched.
+// Sync reads what changed below fsys and updates the sink. It yields the change
+// of each file in order of path, then the removed documents. Only documents of
+// this root are touched.
 //
 // Files are compared by digest and only changed ones are read; a file whose
 // text is stored under a path that is gone is renamed and keeps its vectors.
 // A file that cannot be read keeps its stored version, and so do the documents
-// below a folder that cannot be listed. What [LeftOut] names is no part of the
-// folder: names that begin with a dot are hidden. Symbolic
-// links are not followed and special files never opened. Open the folder with
-// [os.Root.FS], so that nothing outside it can be reached.
+// below a folder that cannot be listed. [LeftOut] names what is no part of the
+// folder. Symbolic links are not followed and special files never opened. Open
+// the folder with [os.Root.FS], so that nothing outside it can be reached.
 //
-// The sequence is lazy and single-use. When ctx is done the documents in
-// hand are stored first, then the sequence ends with the context's error; what was
-// yielded is durable. An error ends the sequence; trouble with one file is a
+// The sequence is lazy and single-use. When ctx is done, documents in progress
+// are stored first, then the sequence ends with the context's error; what was
+// yielded is durable. An error ends the sequence; a failure of one file is a
 // [Change] in it.
 func (s *Syncer) Sync(ctx context.Context, root Root, fsys fs.FS) iter.Seq2[Change, error] {
 	return func(yield func(Change, error) bool) {
@@ -67,13 +63,13 @@ func (s *Syncer) Sync(ctx context.Context, root Root, fsys fs.FS) iter.Seq2[Chan
 			yield(Change{}, err)
 			return
 		}
-		run.all(ctx, yield)
+		run.syncAll(ctx, yield)
 	}
 }
 
-// SyncFile is Sync for one file, of which the others need not be looked at. A
-// path where no file is gives an error that wraps [fs.ErrNotExist]. An archive,
-// or a mail with what is attached to it, is synced with all that is in it.
+// SyncFile is Sync for one file, without looking at the others. If there is no
+// such file, the error wraps [fs.ErrNotExist]. An archive or a mail is synced
+// with the files in it.
 func (s *Syncer) SyncFile(ctx context.Context, root Root, fsys fs.FS, name string) (Change, error) {
 	run, end := s.run(root, fsys)
 	defer end()
@@ -94,10 +90,10 @@ func (s *Syncer) SyncFile(ctx context.Context, root Root, fsys fs.FS, name strin
 		return run.syncContainer(ctx, f)
 	}
 	run.files, run.done = []file{f}, 1
-	return run.act(ctx, f, run.readFile(ctx, f))
+	return run.apply(ctx, f, run.readFile(ctx, f))
 }
 
-// run begins a run over a folder; end ends what only it uses.
+// run prepares a sync of a folder. Call end after it.
 func (s *Syncer) run(root Root, fsys fs.FS) (run *syncRun, end func()) {
 	run = &syncRun{Syncer: s, root: root, fsys: fsys, reader: s.Reader, workers: s.Workers}
 	run.include, run.exclude = parseIgnore(".", strings.Join(s.Include, "\n")), parseIgnore(".", strings.Join(s.Exclude, "\n"))
@@ -122,8 +118,8 @@ type syncRun struct {
 	include, exclude ignoreRules
 
 	files []file // in order of path
-	// What the sink held, which the workers read too: documents by path, and path
-	// by digest of those whose file is gone.
+	// The sink's documents by path, and the paths of those whose file is gone by
+	// digest. The workers read both.
 	known   map[string]Stored
 	gone    map[string]string
 	moved   map[string]bool // paths whose document was renamed in this run
@@ -132,14 +128,13 @@ type syncRun struct {
 	failing int // failures of the sink in a row
 }
 
-// all reads and prepares the files, several at a time and a few ahead, and acts
-// on them one by one in their order. When ctx is done, what others have stored of
-// the files behind is told as well.
-func (run *syncRun) all(ctx context.Context, yield func(Change, error) bool) {
-	ahead, end := run.ahead(ctx)
+// syncAll reads and prepares files ahead and acts on them in order. When ctx is
+// done, it still yields the files that were stored ahead of their turn.
+func (run *syncRun) syncAll(ctx context.Context, yield func(Change, error) bool) {
+	pipeline, end := run.startPipeline(ctx)
 	defer end()
 	for _, f := range run.files {
-		r, ok := ahead.next()
+		r, ok := pipeline.next()
 		if !ok {
 			break
 		}
@@ -147,8 +142,8 @@ func (run *syncRun) all(ctx context.Context, yield func(Change, error) bool) {
 			continue
 		}
 		run.done++
-		change, err := run.act(ctx, f, r)
-		ahead.finished(r)
+		change, err := run.apply(ctx, f, r)
+		pipeline.release(r)
 		if err != nil {
 			yield(Change{}, err)
 			return
@@ -164,14 +159,14 @@ func (run *syncRun) all(ctx context.Context, yield func(Change, error) bool) {
 	run.remove(ctx, yield)
 }
 
-// act brings the sink in step with one file. The error is the sink's.
-func (run *syncRun) act(ctx context.Context, f file, r reading) (Change, error) {
+// apply updates the sink for one file. The error is the sink's.
+func (run *syncRun) apply(ctx context.Context, f file, r reading) (Change, error) {
 	c := Change{
 		Document: run.root.Name + "/" + f.path, Root: run.root.Name, Path: f.path,
 		Done: run.done, Total: len(run.files),
 	}
 	before, stored := run.known[f.path]
-	// What is begun is finished, however the sync ends.
+	// A change that was started is finished, however the sync ends.
 	ctx = context.WithoutCancel(ctx)
 	var skip *SkipError
 	switch {
@@ -181,13 +176,13 @@ func (run *syncRun) act(ctx context.Context, f file, r reading) (Change, error) 
 			if err := run.Sink.Delete(ctx, c.Document); err != nil {
 				return run.sinkFailed(c, err)
 			}
-			c.Reason += "; the version stored before was removed"
+			c.Reason += "; the stored version was removed"
 		}
 		return c, nil
 	case r.err != nil:
 		c.Action, c.Reason = Failed, r.err.Error()
 		if stored {
-			c.Reason += "; the version stored before stays"
+			c.Reason += "; the stored version is kept"
 		}
 		return c, nil
 	case r.doc == nil:
@@ -209,7 +204,7 @@ func (run *syncRun) act(ctx context.Context, f file, r reading) (Change, error) 
 		if stored {
 			c.Action = Updated
 			if before.Digest == r.digest && c.Reason == "" {
-				c.Reason = "the same file, read anew"
+				c.Reason = "unchanged, but read again"
 			}
 		}
 		err = r.store(ctx)
@@ -221,8 +216,8 @@ func (run *syncRun) act(ctx context.Context, f file, r reading) (Change, error) 
 	return c, nil
 }
 
-// sinkFailed makes a failure of the sink one of the file, until it fails for
-// several in a row.
+// sinkFailed makes a failure of the sink one of the file, until several have
+// failed in a row.
 func (run *syncRun) sinkFailed(c Change, err error) (Change, error) {
 	if run.failing++; run.failing >= maxSinkFailures {
 		return c, fmt.Errorf("storing %s: %w", c.Document, err)
@@ -257,8 +252,8 @@ func (run *syncRun) remove(ctx context.Context, yield func(Change, error) bool) 
 	}
 }
 
-// plainError takes the operation and path off an error, which the sentence
-// around it names already.
+// plainError removes the operation and path from an error whose message names
+// them already.
 func plainError(err error) error {
 	var pe *fs.PathError
 	if errors.As(err, &pe) {

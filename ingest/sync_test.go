@@ -139,7 +139,7 @@ func TestSync(t *testing.T) {
 		"added b/sub/y/x.md",
 		"failed binary.md: it is a program named .md: give it its own ending",
 		"skipped empty.md: empty",
-		"skipped link.md: a symbolic link: files in the folder are read where they stand, others not at all",
+		"skipped link.md: a symbolic link: only files in the folder itself are read",
 		"skipped photo.jpeg: a picture: install tesseract to read the text in pictures",
 		"skipped pipe.md: a device, pipe or socket, not a file",
 	)
@@ -161,11 +161,11 @@ func TestSync(t *testing.T) {
 	}
 	wantLines(t, got,
 		"updated a.md",
-		"skipped b/keep.log: empty; the version stored before was removed",
-		"failed b/sub/y/x.md: it is a PDF named .md: give it its own ending; the version stored before stays",
+		"skipped b/keep.log: empty; the stored version was removed",
+		"failed b/sub/y/x.md: it is a PDF named .md: give it its own ending; the stored version is kept",
 		"failed binary.md: it is a program named .md: give it its own ending",
 		"skipped empty.md: empty",
-		"skipped link.md: a symbolic link: files in the folder are read where they stand, others not at all",
+		"skipped link.md: a symbolic link: only files in the folder itself are read",
 		"renamed moved/b.txt from b/b.txt",
 		"skipped pipe.md: a device, pipe or socket, not a file",
 		"removed b/c.html",
@@ -183,7 +183,7 @@ func TestSync(t *testing.T) {
 		"unchanged a.md",
 		"skipped b/keep.log: empty",
 		"skipped empty.md: empty",
-		"skipped link.md: a symbolic link: files in the folder are read where they stand, others not at all",
+		"skipped link.md: a symbolic link: only files in the folder itself are read",
 		"unchanged moved/b.txt",
 		"skipped pipe.md: a device, pipe or socket, not a file",
 		"removed b/sub/y/x.md",
@@ -278,12 +278,12 @@ func TestSyncKeepsWhatItCannotSee(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantLines(t, got, "unchanged a.md", "failed sub: the folder cannot be listed (permission denied): what is stored of it stays")
+	wantLines(t, got, "unchanged a.md", "failed sub: the folder cannot be listed (permission denied); its stored documents are kept")
 	got, err = syncAll(t, s, walled{fsys, "sub/b.md"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantLines(t, got, "unchanged a.md", "failed sub/b.md: it cannot be opened: permission denied; the version stored before stays", "unchanged sub/deep/c.md")
+	wantLines(t, got, "unchanged a.md", "failed sub/b.md: it cannot be opened: permission denied; the stored version is kept", "unchanged sub/deep/c.md")
 	if len(sink.docs) != 3 {
 		t.Errorf("%d stored", len(sink.docs))
 	}

@@ -27,8 +27,8 @@ const maxCountWindow = 4 * countWindow
 
 // The vocabulary is cl100k_base rather than o200k_base: half the memory (13 MB)
 // and start-up. In English the two differ by a few percent; in other languages it
-// counts more, up to five times as much (see LeastShare), so that what it finds to
-// fit a model's window does.
+// counts more, up to five times as much (see LeastShare), so a text that fits a
+// window by its count does fit.
 //
 // It is part of the binary and loaded at the first count. tiktoken-go's own
 // offline loader embeds four vocabularies, 4 MB more; package codec has each in a
@@ -65,7 +65,7 @@ func (codecLoader) LoadTiktokenBpe(string) (map[string]int, error) {
 // countPiece counts the tokens of a short text.
 func countPiece(text string) int { return len(vocabulary().EncodeOrdinary(text)) }
 
-// CountTokens gives the number of tokens of a text in the vocabulary
+// CountTokens returns the number of tokens of a text in the vocabulary
 // cl100k_base. It is exact for ordinary text, and takes time linear in the
 // length of any text: runs of more than 128 letters, spaces or signs are
 // counted in parts. Names of special tokens count as the ordinary text they are.

@@ -19,8 +19,8 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// Uploads is the folder of the files that people send, which belongs to the
-// program itself. Its files are read as those of any other folder.
+// Uploads is a folder of the program's own for uploaded files. They are read like
+// those of any other folder.
 type Uploads struct {
 	Dir    *os.Root
 	Root   Root // "uploads"
@@ -28,46 +28,45 @@ type Uploads struct {
 	// MaxBytes is the largest file, 0 means [DefaultMaxBytes]; MaxTotal bounds
 	// all files together, 0 means [DefaultMaxUploads].
 	MaxBytes, MaxTotal int64
-	// Shared says that documents may have been sent to another server of the
-	// same store, so that their files are not here: Sync then takes none away,
-	// and none in.
+	// Shared means that other servers use the same store and may have the files of
+	// some documents. Sync then adds and removes none.
 	Shared bool
 
 	mu sync.Mutex // held while a document is stored or removed
 
-	told     sync.Mutex // guards what follows
-	troubles []Change
+	failuresMu sync.Mutex
+	failures   []Change
 }
 
-// DefaultMaxUploads is what all uploads together may have, in bytes.
+// DefaultMaxUploads is the default size of all uploads together, in bytes.
 const DefaultMaxUploads = 4 << 30
 
-// What an upload is refused for, beside a [*SkipError] for a file of which
-// nothing is read, and an [*UnreadableError].
+// Errors of an upload. Others are a [*SkipError] for a format that is not read,
+// and an [*UnreadableError].
 var (
 	ErrUploadName  = errors.New("the name of the file cannot be used: give it letters or digits, and the ending of its format")
 	ErrUploadSize  = errors.New("the file is too large")
 	ErrUploadSpace = errors.New("there is no room for more uploads: delete some")
 )
 
-// ErrElsewhere says that a file is with another server of the same store.
-var ErrElsewhere = errors.New("the file that the document was read from is not on this server, but with the one that it was sent to, or that reads its folder")
+// ErrElsewhere means that another server of the same store has the file.
+var ErrElsewhere = errors.New("the file of this document is not on this server, but on the one that it was uploaded to, or that reads its folder")
 
 // An UnreadableError says why a file cannot be read.
 type UnreadableError struct{ Reason string }
 
 func (e *UnreadableError) Error() string { return e.Reason }
 
-// An upload is written under a hidden name, which no sync looks at, until it is
-// stored. What a crash leaves of one is removed after maxUploading.
+// An upload has a hidden name, which a sync ignores, until it is stored. After a
+// crash its file is removed after maxUploading.
 const (
 	uploadPrefix = ".upload-"
 	maxUploading = 24 * time.Hour
 	maxNameBytes = 200
 )
 
-// Sync brings the store in step with the files that are there, unless they are
-// Shared, and removes what was left of uploads that were broken off.
+// Sync updates the store from the files, unless they are Shared, and removes the
+// files of interrupted uploads.
 func (u *Uploads) Sync(ctx context.Context) error {
 	entries, err := fs.ReadDir(u.Dir.FS(), ".")
 	if err != nil {
@@ -87,44 +86,44 @@ func (u *Uploads) Sync(ctx context.Context) error {
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	var troubles []Change
+	var failures []Change
 	for c, err := range u.Syncer.Sync(ctx, u.Root, u.Dir.FS()) {
 		if err != nil {
 			return fmt.Errorf("reading the uploads: %w", err)
 		}
 		if c.Action == Skipped || c.Action == Failed {
-			troubles = append(troubles, c)
+			failures = append(failures, c)
 		}
 	}
-	u.told.Lock()
-	defer u.told.Unlock()
-	u.troubles = troubles
+	u.failuresMu.Lock()
+	defer u.failuresMu.Unlock()
+	u.failures = failures
 	return nil
 }
 
-// Troubles are the files that the last Sync could not read and that are still
-// what they were.
-func (u *Uploads) Troubles() []Change {
-	u.told.Lock()
-	defer u.told.Unlock()
-	return slices.Clone(u.troubles)
+// Failures returns the files that the last Sync could not read and that have not
+// changed since.
+func (u *Uploads) Failures() []Change {
+	u.failuresMu.Lock()
+	defer u.failuresMu.Unlock()
+	return slices.Clone(u.failures)
 }
 
-// settled takes a file, and what is packed in it, out of the troubles.
-func (u *Uploads) settled(name string) {
-	u.told.Lock()
-	defer u.told.Unlock()
-	u.troubles = slices.DeleteFunc(u.troubles, func(c Change) bool { return c.Path == name || strings.HasPrefix(c.Path, name+"/") })
+// clearFailure removes a file, and the files in it, from the failures.
+func (u *Uploads) clearFailure(name string) {
+	u.failuresMu.Lock()
+	defer u.failuresMu.Unlock()
+	u.failures = slices.DeleteFunc(u.failures, func(c Change) bool { return c.Path == name || strings.HasPrefix(c.Path, name+"/") })
 }
 
-// Add takes in a file under a name, in place of the one that had it. It is kept
-// when it can be read, and else leaves nothing, nor does what is broken off.
+// Add stores a file under a name and replaces the one that had it. A file that
+// cannot be read or is interrupted leaves nothing.
 func (u *Uploads) Add(ctx context.Context, name string, content io.Reader) (c Change, err error) {
 	if name, err = uploadName(name); err != nil {
 		return c, err
 	}
 	if _, ok := formatOf(name); !ok && !isContainer(name) {
-		return c, &SkipError{Reason: fmt.Sprintf("%s files are not taken: Ibid reads %s", strings.ToLower(path.Ext(name)), Formats())}
+		return c, &SkipError{Reason: fmt.Sprintf("%s files are not read: Ibid reads %s", strings.ToLower(path.Ext(name)), Formats())}
 	}
 	room, err := u.room(name)
 	if err != nil {
@@ -133,7 +132,7 @@ func (u *Uploads) Add(ctx context.Context, name string, content io.Reader) (c Ch
 	temporary := uploadPrefix + rand.Text()
 	defer func() {
 		if gone := u.Dir.Remove(temporary); gone != nil && !errors.Is(gone, fs.ErrNotExist) {
-			err = errors.Join(err, fmt.Errorf("removing what was left of the upload: %w", gone))
+			err = errors.Join(err, fmt.Errorf("removing the interrupted upload: %w", gone))
 		}
 	}()
 	if err := u.write(temporary, content, room); err != nil {
@@ -148,7 +147,7 @@ func (u *Uploads) Add(ctx context.Context, name string, content io.Reader) (c Ch
 	if err == nil && (c.Action == Skipped || c.Action == Failed) {
 		err = &UnreadableError{c.Reason}
 		if c.Action == Skipped {
-			// It may have been taken for the end of the one that is there.
+			// The skip removed the stored version of the file that is there.
 			if _, old := u.Dir.Lstat(name); old == nil {
 				_, again := u.Syncer.SyncFile(ctx, u.Root, u.Dir.FS(), name)
 				err = errors.Join(err, again)
@@ -158,18 +157,18 @@ func (u *Uploads) Add(ctx context.Context, name string, content io.Reader) (c Ch
 	if err != nil {
 		return c, err
 	}
-	// A crash before this has the next sync take out what was just stored.
+	// After a crash here the next sync removes the document.
 	if err := u.Dir.Rename(temporary, name); err != nil {
-		return c, fmt.Errorf("keeping the upload: %w", err)
+		return c, fmt.Errorf("saving the upload: %w", err)
 	}
-	u.settled(name)
+	u.clearFailure(name)
 	return c, nil
 }
 
-// Reread reads an upload anew.
+// Reread reads an upload again.
 func (u *Uploads) Reread(ctx context.Context, name string) (Change, error) {
 	if strings.Contains(name, "/") { // it is a part of one
-		return Change{}, fmt.Errorf("reading the upload anew: %w", fs.ErrNotExist)
+		return Change{}, fmt.Errorf("reading the upload again: %w", fs.ErrNotExist)
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -178,7 +177,7 @@ func (u *Uploads) Reread(ctx context.Context, name string) (Change, error) {
 	if err == nil && (c.Action == Skipped || c.Action == Failed) {
 		err = &UnreadableError{c.Reason}
 	} else if err == nil {
-		u.settled(name)
+		u.clearFailure(name)
 	}
 	if u.Shared && errors.Is(err, fs.ErrNotExist) {
 		if stored, known := u.stored(ctx, name); known == nil && len(stored) > 0 {
@@ -188,12 +187,12 @@ func (u *Uploads) Reread(ctx context.Context, name string) (Change, error) {
 	return c, err
 }
 
-// stored gives the ids of what is stored of an upload: of itself, and of what is
-// packed in it or attached to it.
+// stored returns the ids of the documents of an upload: its own, and those of the
+// files in it.
 func (u *Uploads) stored(ctx context.Context, name string) (ids []string, err error) {
 	known, err := u.Syncer.Sink.Known(ctx, u.Root)
 	if err != nil {
-		return nil, fmt.Errorf("reading what is stored of the upload: %w", err)
+		return nil, fmt.Errorf("reading the stored documents of the upload: %w", err)
 	}
 	for _, p := range slices.Sorted(maps.Keys(known)) {
 		if p == name || strings.HasPrefix(p, name+"/") {
@@ -203,8 +202,8 @@ func (u *Uploads) stored(ctx context.Context, name string) (ids []string, err er
 	return ids, nil
 }
 
-// Remove deletes an upload with all that is stored of it. One that is not there
-// gives an error that wraps [fs.ErrNotExist].
+// Remove deletes an upload and its documents. If there is none, the error wraps
+// [fs.ErrNotExist].
 func (u *Uploads) Remove(ctx context.Context, name string) error {
 	if strings.HasPrefix(name, ".") || strings.Contains(name, "/") {
 		return fmt.Errorf("deleting the upload: %w", fs.ErrNotExist)
@@ -212,7 +211,7 @@ func (u *Uploads) Remove(ctx context.Context, name string) error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.Shared {
-		// The file may be elsewhere. Here it goes last: no sync takes it in again.
+		// The file may be on another server. Here no sync would add it again.
 		ctx = context.WithoutCancel(ctx)
 		stored, err := u.forget(ctx, name)
 		if err != nil {
@@ -221,19 +220,19 @@ func (u *Uploads) Remove(ctx context.Context, name string) error {
 		if err := u.Dir.Remove(name); err != nil && (!errors.Is(err, fs.ErrNotExist) || !stored) {
 			return fmt.Errorf("deleting the upload: %w", err)
 		}
-		u.settled(name)
+		u.clearFailure(name)
 		return nil
 	}
 	if err := u.Dir.Remove(name); err != nil {
 		return fmt.Errorf("deleting the upload: %w", err)
 	}
-	u.settled(name)
+	u.clearFailure(name)
 	_, err := u.forget(context.WithoutCancel(ctx), name)
 	return err
 }
 
-// forget takes an upload out of the store, with what is kept of it beside
-// documents, and says whether there was a document.
+// forget removes an upload and its listing from the store, and reports whether
+// there was a document.
 func (u *Uploads) forget(ctx context.Context, name string) (stored bool, err error) {
 	ids, err := u.stored(ctx, name)
 	if err != nil {
@@ -251,7 +250,7 @@ func (u *Uploads) forget(ctx context.Context, name string) (stored bool, err err
 	return stored, nil
 }
 
-// room says how large a file of this name may be.
+// room returns how large a file of this name may be.
 func (u *Uploads) room(name string) (int64, error) {
 	most, total := u.MaxBytes, u.MaxTotal
 	if most <= 0 {
@@ -280,23 +279,23 @@ func (u *Uploads) room(name string) (int64, error) {
 	return min(most, total), nil
 }
 
-// write puts at most so many bytes into a new file, on the disk.
+// write writes at most so many bytes to a new file, and syncs it.
 func (u *Uploads) write(name string, content io.Reader, most int64) (err error) {
 	f, err := u.Dir.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
-		return fmt.Errorf("keeping the upload: %w", err)
+		return fmt.Errorf("saving the upload: %w", err)
 	}
 	n, err := io.Copy(f, io.LimitReader(content, most+1))
 	if err == nil && n > most {
-		err = fmt.Errorf("%w: %d bytes are the most that is taken", ErrUploadSize, most)
+		err = fmt.Errorf("%w: at most %d bytes are allowed", ErrUploadSize, most)
 	} else if err == nil {
 		err = f.Sync()
 	}
 	return errors.Join(err, f.Close())
 }
 
-// uploadName makes a file's name of what a program calls it: the last part of a
-// path, without what no system or terminal can show.
+// uploadName makes a file name of the one that a client sent: the last part of a
+// path, without characters that some system or terminal cannot show.
 func uploadName(name string) (string, error) {
 	name = name[strings.LastIndexAny(name, `/\`)+1:]
 	name = strings.Map(func(r rune) rune {
@@ -321,7 +320,7 @@ func uploadName(name string) (string, error) {
 	return base + ending, nil
 }
 
-// standIn shows one file of a folder under the name of another.
+// A standIn is a folder that shows one file under the name of another.
 type standIn struct {
 	fs.FS
 	name, file string

@@ -159,7 +159,7 @@ func TestUploadTroubles(t *testing.T) {
 		}
 	}
 	told := func() (paths []string) {
-		for _, c := range u.Troubles() {
+		for _, c := range u.Failures() {
 			if c.Reason == "" || c.Action != Failed && c.Action != Skipped {
 				t.Errorf("%+v", c)
 			}

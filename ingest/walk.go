@@ -11,17 +11,18 @@ import (
 	"time"
 )
 
-// A file is one that the walk saw.
+// A file is an entry found in the folder or in a container.
 type file struct {
 	path     string
 	size     int64
 	modified time.Time
-	err      error       // why it is not read: a *SkipError, or what failed
-	in       *container  // that it stands in; nil for one in a folder
-	digest   string      // of one in a container
-	rules    ignoreRules // for what is in it, when it is a container
+	err      error       // why it is not read
+	in       *container  // nil for a file of the folder
+	digest   string      // of a file in a container
+	rules    ignoreRules // for the files in a container
 }
 
+// prepare lists the folder and compares it with the sink.
 func (run *syncRun) prepare(ctx context.Context) error {
 	known, err := run.Sink.Known(ctx, run.root)
 	if err != nil {
@@ -43,7 +44,7 @@ func (run *syncRun) prepare(ctx context.Context) error {
 	run.gone, run.moved = make(map[string]string), make(map[string]bool)
 	for _, p := range slices.Sorted(maps.Keys(known)) {
 		if !seen[p] && !run.belowBroken(p) {
-			// What would be read anew has nothing that a rename could keep.
+			// A rename keeps nothing of a document that would be read again.
 			if _, ok := run.gone[known[p].Digest]; !ok && !run.reader.outdated(p, known[p].Reader) {
 				run.gone[known[p].Digest] = p
 			}
@@ -56,7 +57,7 @@ func (run *syncRun) belowBroken(p string) bool {
 	return slices.ContainsFunc(run.broken, func(dir string) bool { return strings.HasPrefix(p, dir+"/") })
 }
 
-// walk notes the files below dir. Only the root itself must be readable.
+// walk lists the files below dir. Only the root itself must be readable.
 func (run *syncRun) walk(ctx context.Context, dir string, rules ignoreRules) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -70,7 +71,7 @@ func (run *syncRun) walk(ctx context.Context, dir string, rules ignoreRules) err
 			return fmt.Errorf("listing the folder %s: %w", run.root.Path, plainError(err))
 		}
 		run.broken = append(run.broken, dir)
-		run.files = append(run.files, file{path: dir, err: fmt.Errorf("the folder cannot be listed (%w): what is stored of it stays", plainError(err))})
+		run.files = append(run.files, file{path: dir, err: fmt.Errorf("the folder cannot be listed (%w); its stored documents are kept", plainError(err))})
 		return nil
 	}
 	rules = rules.with(run.fsys, dir)
@@ -94,7 +95,7 @@ func (run *syncRun) walk(ctx context.Context, dir string, rules ignoreRules) err
 	return nil
 }
 
-// included says whether the patterns let a file in, or a folder above it.
+// included reports whether the patterns include a file or a folder above it.
 func (run *syncRun) included(p string) bool {
 	if len(run.Include) == 0 || run.include.ignored(p, false) {
 		return true
@@ -107,7 +108,7 @@ func (run *syncRun) included(p string) bool {
 	return false
 }
 
-// look decides from its entry whether a file is to be read.
+// look decides from its entry whether a file is read.
 func (run *syncRun) look(p string, e fs.DirEntry) file {
 	f := file{path: p}
 	info, err := e.Info()
@@ -115,7 +116,7 @@ func (run *syncRun) look(p string, e fs.DirEntry) file {
 	case err != nil:
 		f.err = plainError(err)
 	case e.Type()&fs.ModeSymlink != 0:
-		f.err = &SkipError{Reason: "a symbolic link: files in the folder are read where they stand, others not at all"}
+		f.err = &SkipError{Reason: "a symbolic link: only files in the folder itself are read"}
 	case !e.Type().IsRegular():
 		f.err = &SkipError{Reason: "a device, pipe or socket, not a file"}
 	case strings.ContainsRune(p, '\ufffd') || !fs.ValidPath(p):

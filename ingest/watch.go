@@ -15,22 +15,21 @@ import (
 
 // How a [Watcher] waits.
 const (
-	// A change is told when nothing more has happened for watchQuiet, so that
-	// an editor has done with its file, or watchLongest after the first.
+	// Wait returns when nothing has happened for watchQuiet, so that an editor has
+	// finished its file, or watchLongest after the first change.
 	watchQuiet   = 300 * time.Millisecond
 	watchLongest = 5 * time.Second
-	// The folder is looked through in any case after watchRescan, or after
-	// watchPoll where the system does not tell of all changes.
+	// It returns in any case after watchRescan, or after watchPoll if the system
+	// does not report all changes.
 	watchRescan = 5 * time.Minute
 	watchPoll   = 30 * time.Second
 )
 
-// A Watcher tells when a folder may have changed. It is told of the folders in
-// it by a [Syncer] whose Enter is [Watcher.Enter], and knows no more of a change
-// than that there was one: the next sync finds what it was.
+// A Watcher reports that a folder may have changed; the next sync finds out how.
+// A [Syncer] whose Enter is [Watcher.Enter] tells it which folders there are.
 type Watcher struct {
 	dir     string
-	events  *fsnotify.Watcher // nil where there is none to be had
+	events  *fsnotify.Watcher // nil if the system has none
 	changed chan struct{}     // holds one when something has happened
 	done    chan struct{}     // closed when no more events come
 
@@ -38,14 +37,14 @@ type Watcher struct {
 	trouble error
 }
 
-// NewWatcher makes a watcher of a folder. It never fails: where the system
-// gives no notice of changes, [Watcher.Trouble] says why, and the folder is
-// looked through every half minute.
+// NewWatcher returns a watcher of a folder. It never fails: if the system does
+// not report changes, [Watcher.Trouble] says why, and Wait returns every half
+// minute.
 func NewWatcher(dir string) *Watcher {
 	w := &Watcher{dir: dir, changed: make(chan struct{}, 1), done: make(chan struct{})}
 	var err error
 	if w.events, err = fsnotify.NewWatcher(); err != nil {
-		w.troubled(err)
+		w.setTrouble(err)
 		close(w.done)
 		return w
 	}
@@ -63,29 +62,29 @@ func (w *Watcher) Close() error {
 	return err
 }
 
-// Enter watches a folder by its path in the watched one.
+// Enter starts watching a folder by its path in the watched one.
 func (w *Watcher) Enter(dir string) {
 	if w.events == nil {
 		return
 	}
 	err := w.events.Add(filepath.Join(w.dir, filepath.FromSlash(dir)))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		w.troubled(err)
+		w.setTrouble(err)
 	}
 }
 
-// Trouble says why the system does not tell of all changes; nil if it does.
+// Trouble returns why the system does not report all changes; nil if it does.
 func (w *Watcher) Trouble() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.trouble
 }
 
-func (w *Watcher) troubled(err error) {
+func (w *Watcher) setTrouble(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.trouble == nil {
-		w.trouble = fmt.Errorf("the system does not tell of every change in %s (%w): it is looked through every %s", w.dir, err, watchPoll)
+		w.trouble = fmt.Errorf("the system does not report every change in %s (%w): it is scanned every %s", w.dir, err, watchPoll)
 	}
 }
 
@@ -122,7 +121,7 @@ func (w *Watcher) Wait(ctx context.Context) error {
 	}
 }
 
-// listen makes one sign of many events.
+// listen signals changes, many events at once.
 func (w *Watcher) listen() {
 	defer close(w.done)
 	for {
@@ -138,9 +137,9 @@ func (w *Watcher) listen() {
 			if !ok {
 				return
 			}
-			// Too many at a time to be told of each: the next sync finds them all.
+			// After an overflow the next sync still finds every change.
 			if !errors.Is(err, fsnotify.ErrEventOverflow) {
-				w.troubled(err)
+				w.setTrouble(err)
 			}
 		}
 		select {
@@ -150,7 +149,7 @@ func (w *Watcher) listen() {
 	}
 }
 
-// matters says whether an event can change what a sync makes of a folder.
+// matters reports whether an event can change the result of a sync.
 func matters(e fsnotify.Event) bool {
 	name := filepath.Base(e.Name)
 	switch {
@@ -163,7 +162,7 @@ func matters(e fsnotify.Event) bool {
 	case !e.Has(fsnotify.Write):
 		return false
 	}
-	// A file that nothing reads may change all the time: a log, a database.
+	// A file that is not read, such as a database, may change all the time.
 	_, readable := formatOf(name)
 	return readable || isContainer(name)
 }

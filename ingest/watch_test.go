@@ -129,7 +129,7 @@ func TestWatcherWaits(t *testing.T) {
 		case <-w.changed:
 		default:
 		}
-		w.troubled(errors.New("too many files are watched"))
+		w.setTrouble(errors.New("too many files are watched"))
 		if took := wait(); took != watchPoll {
 			t.Errorf("without notice after %v", took)
 		}

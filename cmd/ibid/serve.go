@@ -246,7 +246,7 @@ func (srv *server) handler(getenv func(string) string) (http.Handler, error) {
 	}
 	if srv.uploads != nil {
 		o.Uploads, o.UploadCollection = srv.uploads, srv.uploads.Root.Collection
-		o.Troubles = func() []ingest.Change { return append(srv.progress.troubles(), srv.uploads.Troubles()...) }
+		o.Troubles = func() []ingest.Change { return append(srv.progress.troubles(), srv.uploads.Failures()...) }
 	}
 	handler, err := web.New(o)
 	if err != nil {

@@ -2,22 +2,22 @@ package format
 
 import "strings"
 
-// A builder puts a document's text together from blocks: blank lines between
-// paragraphs, single line ends between items, rows and lines of code.
+// A builder makes a document's text from blocks: blank lines between paragraphs,
+// single line ends between items, rows and lines of code.
 type builder struct {
 	text     strings.Builder
 	sections []Section
 	pages    []Page
 	lines    []Line
-	line     int // of the file, in which the next block begins; 0 when unknown
+	line     int // of the file where the next block begins; 0 when unknown
 	last     kind
-	// carryOn is set when the next block is the rest of the last one.
-	carryOn bool
-	named   int // bytes of names of columns that were repeated
+	// continues is set when the next block is the rest of the last one.
+	continues bool
+	named     int // bytes of names of columns that were repeated
 }
 
-// maxNamed bounds the names of columns that are repeated in the rows of one
-// document: long ones over many short cells are a bomb.
+// maxNamed bounds the column names that are repeated in the rows of a document:
+// long ones over many short cells are a bomb.
 const maxNamed = 128 << 20
 
 type kind uint8
@@ -32,17 +32,17 @@ const (
 )
 
 // add appends one block. Blocks of the same kind other than paragraphs and
-// headings stand on consecutive lines.
+// headings are on consecutive lines.
 func (b *builder) add(k kind, text string) (start int) {
 	text = strings.Trim(text, "\n")
 	if b.text.Len() > 0 {
-		if b.carryOn || k == b.last && k != kindParagraph && k != kindHeading {
+		if b.continues || k == b.last && k != kindParagraph && k != kindHeading {
 			b.text.WriteString("\n")
 		} else {
 			b.text.WriteString("\n\n")
 		}
 	}
-	b.last, b.carryOn = k, false
+	b.last, b.continues = k, false
 	start = b.text.Len()
 	if n := len(b.pages); n > 0 && b.pages[n-1].Start < 0 {
 		b.pages[n-1].Start = start
@@ -68,14 +68,14 @@ func (b *builder) Item(depth int, marker, text string) {
 	}
 }
 
-// A listItem is the item that a reader has in hand.
+// A listItem is the current item of a reader.
 type listItem struct {
 	depth  int
 	marker string // empty outside lists
 }
 
-// Heading adds a heading, on one line, and begins its section. Blank ones
-// are left out.
+// Heading adds a heading, on one line, and begins its section. A blank one is
+// ignored.
 func (b *builder) Heading(level int, text, anchor string) {
 	text = oneLine(Clean(text))
 	if text == "" {
@@ -92,8 +92,7 @@ func (b *builder) Section(s Section) {
 	b.sections = append(b.sections, s)
 }
 
-// Code adds preformatted text, indented by four spaces so that it stays
-// known as code.
+// Code adds preformatted text, indented by four spaces that mark it as code.
 func (b *builder) Code(text string) {
 	text = strings.Trim(Clean(text), "\n")
 	if strings.TrimSpace(text) == "" {
@@ -109,8 +108,8 @@ func (b *builder) Code(text string) {
 	b.add(kindCode, strings.Join(lines, "\n"))
 }
 
-// Row adds one row of a table. With names of columns each cell is led by its
-// own, so that the row can be read alone.
+// Row adds one row of a table. The name of its column precedes each cell, so that
+// the row can be read alone.
 func (b *builder) Row(header, cells []string) (start int, ok bool) {
 	for i := range min(len(header), len(cells)) {
 		if cells[i] != "" {
@@ -145,7 +144,7 @@ func rowText(header, cells []string) string {
 // Page begins the next page and ends the one before.
 func (b *builder) Page(number int) {
 	b.endPage()
-	// Where it starts is known when its first block stands.
+	// Its first block sets the start.
 	b.pages = append(b.pages, Page{Number: number, Start: -1, End: -1})
 }
 
@@ -153,13 +152,13 @@ func (b *builder) endPage() {
 	if n := len(b.pages); n > 0 && b.pages[n-1].End < 0 {
 		p := &b.pages[n-1]
 		p.End = b.text.Len()
-		if p.Start < 0 { // nothing stands on it
+		if p.Start < 0 { // it is empty
 			p.Start = p.End
 		}
 	}
 }
 
-// into ends the text and puts it into the document.
+// into moves the text into the document.
 func (b *builder) into(doc *Document) {
 	b.endPage()
 	doc.Text = b.text.String()
@@ -172,12 +171,12 @@ func (b *builder) into(doc *Document) {
 		s.End = s.Start + len(strings.TrimRight(doc.Text[s.Start:s.End], "\n"))
 	}
 	if b.named > maxNamed {
-		doc.Partial = "the names of its columns are very long: they do not lead every row"
+		doc.Partial = "the names of its columns are very long, and are missing in some rows"
 	}
 	doc.Sections = b.sections
 	doc.Pages = b.pages
 	doc.Lines = b.lines
 }
 
-// oneLine puts a single space in place of every run of white space.
+// oneLine replaces every run of white space with one space.
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

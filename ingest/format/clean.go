@@ -10,12 +10,12 @@ import (
 )
 
 // No script stacks more marks on a letter than this; more are an attack on
-// whatever draws or normalises the text.
+// programs that draw or normalise the text.
 const maxMarks = 16
 
 // Clean makes text fit for [Document.Text]: valid UTF-8 in normal form C,
 // lines ended by LF without trailing space, every kind of space a plain one,
-// and none of the characters that a reader does not see but a model does.
+// and no characters that people don't see but a model reads.
 func Clean(s string) string {
 	out := make([]byte, 0, len(s))
 	marks := 0
@@ -53,7 +53,7 @@ func Clean(s string) string {
 	return string(norm.NFC.Bytes(out))
 }
 
-// invisible reports whether a character is one that shows nothing: format
+// invisible reports whether a character shows nothing: format
 // characters (zero width, bidirectional, tags), variation selectors, fillers,
 // and code points that are no characters.
 func invisible(r rune) bool {

@@ -14,12 +14,10 @@ type Document struct {
 	Root string `json:"root"`
 	// Path is slash-separated and relative to the root.
 	Path string `json:"path"`
-	// Title is what the document calls itself, else its file name.
+	// Title is the document's own title, else its file name.
 	Title string `json:"title"`
-	// Format names the reader that read it: "markdown", "rst", "text",
-	// "html", "csv", "pdf", "docx", "pptx", "xlsx", "odt", "ods", "odp",
-	// "epub", "mail", "mbox" …; "office" when the name has the ending of an
-	// older format.
+	// Format names the reader: "markdown", "rst", "text", "html", "csv", "pdf",
+	// "docx" …; "office" when the name has the ending of an older office format.
 	Format string `json:"format"`
 	// Digest is the SHA-256 of the file's bytes in lower-case hexadecimal.
 	Digest string `json:"digest"`
@@ -32,13 +30,13 @@ type Document struct {
 	Sections []Section `json:"-"`
 	// Pages lists the pages in order; nil where the format has none.
 	Pages []Page `json:"-"`
-	// Lines say where the text stands in the lines of the file, in order of
-	// Start; nil where the format has no lines worth naming.
+	// Lines map the text to lines of the file, in order of Start; nil if the lines
+	// of the format say nothing.
 	Lines []Line `json:"-"`
-	// Partial says what of the file could not be read; empty when all was.
+	// Partial says which part of the file could not be read; empty if none.
 	Partial string `json:"-"`
-	// Meta holds what the document says of itself (author, date, tags …), as
-	// inert text, and under [ReaderKey] what read it.
+	// Meta is the document's own metadata (author, date, tags …) as inert text, and
+	// under [ReaderKey] what read it.
 	Meta map[string]string `json:"meta,omitempty"`
 }
 
@@ -49,15 +47,15 @@ type Section struct {
 	Level   int    // 1 is the outermost
 	Anchor  string // fragment that leads to the heading in the original, without "#"; may be empty
 	Start   int    // byte offset of the heading's line in Document.Text
-	End     int    // byte offset behind the section's last byte
+	End     int    // byte offset after the section
 }
 
 // sheetPrefix begins the anchors of sheets and of rows in them.
 const sheetPrefix = "sheet="
 
-// RowAnchor reads the anchor of rows: "row=12" (RFC 7111) or "row=3-7" in a table
-// file, "sheet=NAME&row=12" in a workbook, whose fragment is read from its end:
-// a name may hold any character. ok is false for all other anchors.
+// RowAnchor parses the anchor of rows: "row=12" (RFC 7111) or "row=3-7" in a table
+// file, "sheet=NAME&row=12" in a workbook, which is parsed from its end because a
+// name may contain any character. ok is false for all other anchors.
 func RowAnchor(anchor string) (sheet, rows string, ok bool) {
 	if name, inSheet := strings.CutPrefix(anchor, sheetPrefix); inSheet {
 		at := strings.LastIndex(name, "&row=")
@@ -77,16 +75,15 @@ type Page struct {
 	End    int
 }
 
-// A Line says that the byte of the text at Start stands in the line Number of
-// the file, 1-based. Up to the next Line, every line of the text is one of the
-// file.
+// A Line says that the byte at Start is in the line Number of the file, 1-based.
+// Up to the next Line, every line of the text is one of the file.
 type Line struct {
 	Start  int
 	Number int
 }
 
-// PageAt gives the 1-based number of the page that the byte at the offset
-// stands on; 0 when the document has no pages.
+// PageAt returns the 1-based number of the page of the byte at the offset; 0 if
+// the document has no pages.
 func (doc *Document) PageAt(offset int) int {
 	i, found := slices.BinarySearchFunc(doc.Pages, offset, func(p Page, at int) int { return cmp.Compare(p.Start, at) })
 	if found {
@@ -102,15 +99,15 @@ func (doc *Document) PageAt(offset int) int {
 	return doc.Pages[i-1].Number
 }
 
-// LineAt gives the 1-based line of the file in which the byte of the text at
-// the offset stands; 0 when it is not known.
+// LineAt returns the 1-based line of the file for the byte of the text at the
+// offset; 0 if it is not known.
 func (doc *Document) LineAt(offset int) int {
 	counter := LineCounter{Document: doc}
 	return counter.At(offset)
 }
 
-// A LineCounter finds the lines of rising offsets, counting each line end of
-// the text once.
+// A LineCounter finds the lines of increasing offsets, and counts each line end
+// of the text once.
 type LineCounter struct {
 	Document *Document
 	known    Line // the last one found
@@ -145,8 +142,8 @@ func (doc *Document) SetReader(reader string) {
 	doc.Meta[ReaderKey] = reader
 }
 
-// A SkipError says that a file holds nothing for Ibid to read. It is no
-// failure: the file is left out.
+// A SkipError means that a file has nothing to read. It is skipped, which is no
+// failure.
 type SkipError struct{ Reason string }
 
 func (e *SkipError) Error() string { return e.Reason }

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// cutFrontMatter takes the block of metadata off the start of a Markdown
-// file: YAML between lines of "---", TOML between lines of "+++".
+// cutFrontMatter cuts the metadata off the start of a Markdown file: YAML between
+// lines of "---", TOML between lines of "+++".
 func cutFrontMatter(text string) (matter, rest string) {
 	text = strings.TrimPrefix(text, "\ufeff")
 	for _, fence := range []string{"---", "+++"} {
@@ -28,9 +28,9 @@ func cutFrontMatter(text string) (matter, rest string) {
 	return "", text
 }
 
-// readFrontMatter takes the keys that say something of the document. Values
-// stay text: only scalars and lists of scalars are understood, so that no
-// document can make the program expand, decode or run anything.
+// readFrontMatter reads the keys of metadata. Values are text: only scalars and
+// lists of scalars are understood, so that a document cannot make the program
+// expand or decode anything.
 func readFrontMatter(doc *Document, matter string) {
 	var key string
 	var list []string
@@ -97,14 +97,14 @@ var metaKeys = map[string]string{
 	"updated": "updated", "lastmod": "updated", "last_updated": "updated", "modified": "updated",
 }
 
-// isWebAddress says whether s is a whole http or https address.
+// isWebAddress reports whether s is a complete http or https address.
 func isWebAddress(s string) bool {
 	u, err := url.Parse(s)
 	return err == nil && len(s) <= 1000 && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
 }
 
-// setMeta notes what the document says of itself; the first word on a key
-// counts, and unknown keys are left out.
+// setMeta sets metadata. The first value of a key counts; unknown keys are
+// ignored.
 func (doc *Document) setMeta(key, value string) {
 	key, ok := metaKeys[key]
 	value = oneLine(Clean(value))

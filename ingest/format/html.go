@@ -36,7 +36,7 @@ func HTML(doc *Document, data []byte) error {
 	return nil
 }
 
-// declaredCharset finds the charset in a meta element among the first bytes.
+// declaredCharset finds the charset in a meta element or XML declaration.
 func declaredCharset(data []byte) string {
 	head := strings.ToLower(string(data[:min(len(data), 4096)]))
 	i := strings.Index(head, "charset")
@@ -54,7 +54,7 @@ func declaredCharset(data []byte) string {
 	return ""
 }
 
-// tokenText gives the words of a page that cannot be parsed into a tree.
+// tokenText returns the words of a page that cannot be parsed to a tree.
 func tokenText(page string) string {
 	var out strings.Builder
 	skip := 0
@@ -82,10 +82,10 @@ func tokenText(page string) string {
 	}
 }
 
-// htmlFragment adds a piece of HTML that stands in another format.
+// htmlFragment adds a piece of HTML in another format.
 func htmlFragment(b *builder, fragment string) { (&htmlWalker{b: b}).fragment(fragment) }
 
-// htmlText adds a piece of HTML without its headings' being sections.
+// htmlText adds a piece of HTML, whose headings are no sections.
 func htmlText(b *builder, fragment string) { (&htmlWalker{b: b, flat: true}).fragment(fragment) }
 
 func (w *htmlWalker) fragment(fragment string) {

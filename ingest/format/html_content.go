@@ -8,19 +8,19 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// unseen elements hold nothing that a reader of the page's text sees.
+// unseen elements contain no visible text.
 var unseen = map[atom.Atom]bool{
 	atom.Script: true, atom.Style: true, atom.Noscript: true, atom.Template: true, atom.Svg: true,
 	atom.Iframe: true, atom.Object: true, atom.Embed: true, atom.Canvas: true, atom.Audio: true,
 	atom.Video: true, atom.Select: true, atom.Button: true, atom.Textarea: true, atom.Head: true,
 	atom.Map: true, atom.Datalist: true, atom.Dialog: true, atom.Title: true, atom.Noframes: true,
-	atom.Del: true, // beside what stands in its place
+	atom.Del: true, // its replacement is visible
 }
 
-// aside from the content, by what the element says of itself.
-var besides = map[atom.Atom]bool{atom.Nav: true, atom.Aside: true, atom.Footer: true, atom.Menu: true}
+// boilerplate elements are no content, by their name or role.
+var boilerplate = map[atom.Atom]bool{atom.Nav: true, atom.Aside: true, atom.Footer: true, atom.Menu: true}
 
-var besidesRole = map[string]bool{
+var boilerplateRole = map[string]bool{
 	"navigation": true, "banner": true, "contentinfo": true, "search": true, "complementary": true,
 	"menu": true, "menubar": true, "toolbar": true, "dialog": true, "alertdialog": true,
 }
@@ -34,12 +34,12 @@ func attr(n *html.Node, key string) (string, bool) {
 	return "", false
 }
 
-// leftOut reports whether an element and everything in it is no content.
+// leftOut reports whether an element is no content.
 func leftOut(n *html.Node) bool {
 	if n.Type != html.ElementNode {
 		return n.Type == html.CommentNode
 	}
-	if unseen[n.DataAtom] || besides[n.DataAtom] || n.Data == "svg" {
+	if unseen[n.DataAtom] || boilerplate[n.DataAtom] || n.Data == "svg" {
 		return true
 	}
 	for _, a := range n.Attr {
@@ -49,7 +49,7 @@ func leftOut(n *html.Node) bool {
 		case "aria-hidden":
 			return a.Val == "true"
 		case "role":
-			if besidesRole[a.Val] {
+			if boilerplateRole[a.Val] {
 				return true
 			}
 		case "style":
@@ -63,7 +63,7 @@ func leftOut(n *html.Node) bool {
 	return false
 }
 
-// prune takes what is no content out of a tree.
+// prune removes from a tree what is no content.
 func prune(n *html.Node) {
 	for c := n.FirstChild; c != nil; {
 		next := c.NextSibling
@@ -76,18 +76,17 @@ func prune(n *html.Node) {
 	}
 }
 
-// Limits of looking for the article in a page, and of taking it for the page's
-// content: the shares of the body's words that may stand outside of it, in
-// running text and in tables and code.
+// Limits for finding the article of a page: its nodes, and the shares of the
+// body's words outside the article in running text and in tables and code.
 const (
 	maxArticleNodes = 40_000
 	maxLostText     = 0.3
 	maxLostSolid    = 0.02
 )
 
-// mainContent picks the article of a pruned page when it has one that leaves
-// out little but links, else the element that the page marks as its content
-// when most of the words stand in it, else the body.
+// mainContent returns the article of a pruned page if little but links is outside
+// it, else the element that the page marks as its content if most words are in
+// it, else the body.
 func mainContent(root *html.Node) *html.Node {
 	body := find(root, func(n *html.Node) bool { return n.DataAtom == atom.Body })
 	if body == nil {
@@ -112,8 +111,8 @@ func mainContent(root *html.Node) *html.Node {
 	return whole
 }
 
-// articleOf is what a reader's view of the page would show; nil when the page
-// is none to read.
+// articleOf returns what a browser's reader view would show; nil if the page has
+// no article.
 func articleOf(root *html.Node) *html.Node {
 	parser := readability.NewParser()
 	parser.DisableJSONLD = true
@@ -126,8 +125,7 @@ func articleOf(root *html.Node) *html.Node {
 	if !parser.CheckDocument(root) {
 		return nil
 	}
-	// It works on a copy. What is wrong with the page is no error: then it is
-	// read whole.
+	// It works on a copy. After an error the whole page is read.
 	article, err := parser.ParseDocument(root, nil)
 	if err != nil || article.Node == nil {
 		return nil
@@ -136,9 +134,8 @@ func articleOf(root *html.Node) *html.Node {
 	return article.Node
 }
 
-// lostShares are the shares of the words of whole that stand in its running
-// text, and in its tables and code, and not in part. Blocks that are mostly
-// links are nobody's loss.
+// lostShares returns the shares of the words of whole that are not in part, in
+// running text, and in tables and code. Blocks that are mostly links don't count.
 func lostShares(whole, part *html.Node) (text, solid float64) {
 	kept := make(map[string]int)
 	for _, block := range blocksOf(part) {
@@ -167,7 +164,7 @@ func lostShares(whole, part *html.Node) (text, solid float64) {
 type textBlock struct {
 	text   string
 	linked int  // bytes of it in links
-	solid  bool // it stands in a table of data or in code
+	solid  bool // it is in a table of data or in code
 }
 
 func blocksOf(root *html.Node) (blocks []textBlock) {

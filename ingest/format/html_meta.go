@@ -66,7 +66,7 @@ func (h *pageHead) meta(n *html.Node) {
 	case "author", "description":
 		h.doc.setMeta(name, content)
 	case "article:author", "dc.creator", "dcterms.creator", "citation_author":
-		if !isWebAddress(content) { // of a profile
+		if !isWebAddress(content) { // a profile
 			h.doc.setMeta("author", content)
 		}
 	case "og:url":
@@ -87,8 +87,7 @@ var schemaKeys = map[string]string{
 	"datePublished": "date", "dateCreated": "date", "dateModified": "updated", "author": "author", "inLanguage": "language",
 }
 
-// jsonLD takes the first object with a date or an author. What is no JSON says
-// nothing.
+// jsonLD reads the dates and authors of objects. Invalid JSON is ignored.
 func (h *pageHead) jsonLD(data string) {
 	const most = 256 << 10
 	if len(data) > most {
@@ -123,7 +122,7 @@ func objectsIn(list any) (objects []map[string]any) {
 	return objects
 }
 
-// namesIn gives a text, the name of an object, or those of each in a list.
+// namesIn returns a text, the name of an object, or those of each in a list.
 func namesIn(v any) []string {
 	switch v := v.(type) {
 	case string:

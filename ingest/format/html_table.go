@@ -8,32 +8,32 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// An htmlTable takes the rows of a table from top to bottom.
+// An htmlTable reads the rows of a table from top to bottom.
 type htmlTable struct {
 	header []string
-	open   bool       // the next row may go on with the names
+	open   bool       // the next row may continue the names
 	above  []reaching // by column
-	again  *int       // bytes of texts that stand for several cells, in the page
+	again  *int       // bytes of repeated texts in the page
 }
 
-// reaching is the cell above a column, which may reach into further rows.
+// reaching is the cell above a column, which may span further rows.
 type reaching struct {
 	text string
-	rows int // that are still to come
+	rows int // that it still spans
 }
 
-// Bounds of what a table says of itself, and of what is repeated for it.
+// Limits of spans, and of the texts repeated for them.
 const (
 	maxColspan     = 64
 	maxRowspan     = 200
 	maxHTMLColumns = 500     // into which cells reach
-	maxHTMLName    = 200     // bytes of a text that stands for several cells
+	maxHTMLName    = 200     // bytes of a repeated text
 	maxHTMLAgain   = 4 << 20 // and of all of them
 )
 
-// row gives the cells of a row, one for each column, and whether all of them
-// are names of columns. What reaches over several rows stands in each of them,
-// and a name over each of its columns.
+// row returns the cells of a row, one for each column, and whether all of them
+// are names of columns. A cell that spans rows is repeated in each, a name in
+// each of its columns.
 func (t *htmlTable) row(tr *html.Node) (cells []string, names bool) {
 	inHead := tr.Parent != nil && tr.Parent.DataAtom == atom.Thead
 	add := func(text string, rows int) {
@@ -48,7 +48,7 @@ func (t *htmlTable) row(tr *html.Node) (cells []string, names bool) {
 		}
 		cells = append(cells, text)
 	}
-	// fill adds what reaches down from above, up to the next free column.
+	// fill adds the cells that span this row, up to the next free column.
 	fill := func() {
 		for c := len(cells); c < len(t.above) && t.above[c].rows > 0; c++ {
 			add(t.above[c].text, t.above[c].rows-1)
@@ -76,21 +76,21 @@ func (t *htmlTable) row(tr *html.Node) (cells []string, names bool) {
 			add(text, rows-1)
 		}
 	}
-	for c, a := range t.above { // a row may end before what reaches into it
+	for c, a := range t.above { // a row may end before the cells that span it
 		if c >= len(cells) && a.rows > 0 {
 			cells = append(cells, make([]string, c-len(cells))...)
 			fill()
 		}
 	}
 	if names = names && own > 0 && len(cells) > 1 && (own > 1 || t.open); names {
-		// Names in several rows stand over one another.
+		// Names may be in several rows.
 		names = t.header == nil || t.open
 		t.open = names && (inHead || spans)
 	}
 	return cells, names
 }
 
-// repeated gives what of a text stands in further cells.
+// repeated returns a text for a further cell; empty if it is too long.
 func (t *htmlTable) repeated(text string) string {
 	if *t.again += len(text); len(text) > maxHTMLName || *t.again > maxHTMLAgain {
 		return ""
@@ -98,7 +98,7 @@ func (t *htmlTable) repeated(text string) string {
 	return text
 }
 
-// name takes the cells of a row for names of the columns.
+// name adds the cells of a row to the names of the columns.
 func (t *htmlTable) name(cells []string) {
 	for i, c := range cells {
 		if c = oneLine(Clean(c)); len(c) > maxHTMLName {

@@ -21,8 +21,7 @@ type htmlWalker struct {
 	again  int             // see [htmlTable]
 }
 
-// lead writes the page's first heading of the first level when the content was
-// found without it.
+// lead writes the page's first h1 if the content has none.
 func (w *htmlWalker) lead(root, content *html.Node) {
 	first := func(n *html.Node) *html.Node {
 		return find(n, func(c *html.Node) bool { return c.DataAtom == atom.H1 })
@@ -46,7 +45,7 @@ func (w *htmlWalker) flush() {
 	}
 	text := strings.Join(lines, "\n")
 	if w.marker != "" {
-		w.b.Item(max(0, w.depth-1), w.marker, text) // an item may stand outside any list
+		w.b.Item(max(0, w.depth-1), w.marker, text) // an item may be outside any list
 		w.marker = ""
 	} else {
 		w.b.Paragraph(text)
@@ -138,8 +137,8 @@ func anchorOf(n *html.Node) string {
 	return ""
 }
 
-// heading takes the anchor from the heading, from an element in it, or from
-// one that stands right before it or around it.
+// heading writes a heading with its anchor, or that of an element in it, around it
+// or right before it.
 func (w *htmlWalker) heading(n *html.Node) {
 	if id := anchorOf(n); id != "" {
 		w.anchor = id
@@ -188,8 +187,8 @@ func (w *htmlWalker) item(n *html.Node, marker string) {
 	w.marker = ""
 }
 
-// table writes each row of a table on a line of its own. A table that only
-// lays out the page is walked like any other element.
+// table writes each row of a table on its own line. A layout table is walked like
+// any other element.
 func (w *htmlWalker) table(n *html.Node) {
 	if isLayout(n) {
 		w.children(n)
@@ -237,7 +236,7 @@ func hasRowsAfter(tr *html.Node) bool {
 	return false
 }
 
-// seenText gives the words in an element that a reader sees.
+// seenText returns the visible words in an element.
 func seenText(n *html.Node) string {
 	var out strings.Builder
 	var walk func(n *html.Node)
@@ -264,14 +263,13 @@ func seenText(n *html.Node) string {
 	return out.String()
 }
 
-// raisedText gives what stands raised in an element, with the digits made for
-// it; ok is false where it is anything else.
+// raisedText returns a superscript in Unicode's superior digits; ok is false if it
+// has other characters.
 func raisedText(n *html.Node) (text string, ok bool) {
 	return office.Raised(rawText(n))
 }
 
-// isNoteSign reports whether an element is the sign in a text that leads to a
-// note, which books raise by their style sheet.
+// isNoteSign reports whether an element links to a note of a book.
 func isNoteSign(n *html.Node) bool {
 	if n.DataAtom != atom.A {
 		return false
@@ -281,7 +279,7 @@ func isNoteSign(n *html.Node) bool {
 	return kind == "noteref" || role == "doc-noteref"
 }
 
-// raised writes what stands raised.
+// raised writes a superscript.
 func (w *htmlWalker) raised(n *html.Node) {
 	if text, ok := raisedText(n); ok {
 		w.inline.WriteString(text)
@@ -291,7 +289,7 @@ func (w *htmlWalker) raised(n *html.Node) {
 	}
 }
 
-// rawText gives all text in an element as it is written.
+// rawText returns all text in an element unchanged.
 func rawText(n *html.Node) string {
 	var out strings.Builder
 	var walk func(n *html.Node)

@@ -13,21 +13,20 @@ import (
 )
 
 const (
-	// maxJSONLine is the longest line of JSON that is read. What has no lines
-	// cannot be read piece by piece.
+	// maxJSONLine is the longest line of JSON that is read.
 	maxJSONLine = 32 << 20
-	// maxJSONDepth is how deep arrays and objects may stand in each other.
+	// maxJSONDepth is how deep arrays and objects may be nested.
 	maxJSONDepth = 128
-	// maxDataPath is the length of the path of keys in front of a value.
+	// maxDataPath is the length of the path of keys before a value.
 	maxDataPath = 200
-	// maxDataText is the longest text that is made of one file of data, whose
-	// keys are repeated in front of every value.
+	// maxDataText is the longest text of a data file, whose keys are repeated before
+	// every value.
 	maxDataText = 64 << 20
 	// maxRecordLine is the length up to which a record is one line.
 	maxRecordLine = 600
 )
 
-// lockFiles are written by package managers for themselves.
+// lockFiles are those of package managers.
 var lockFiles = set(`package-lock.json npm-shrinkwrap.json composer.lock pipfile.lock pnpm-lock.yaml pubspec.lock packages.lock.json deno.lock`)
 
 func lockFile(name string) error {
@@ -37,11 +36,11 @@ func lockFile(name string) error {
 	return nil
 }
 
-// JSON reads JSON so that every value stands behind the path of its keys
-// and can be read alone. Each member of a list is a section of its own, with
-// its JSON pointer for an anchor ("/orders/12", RFC 6901, section 6); each
-// member of the outermost object that holds others is one with its key for a
-// heading. What is no JSON (a configuration with comments) is kept as it stands.
+// JSON reads JSON. The path of its keys precedes every value, so that it can be
+// read alone. Each member of a list is a section with its JSON pointer as anchor
+// ("/orders/12", RFC 6901, section 6); each member of the outermost object that
+// has members is a section with its key as heading. Invalid JSON, such as a
+// configuration with comments, is kept unchanged.
 func JSON(doc *Document, data []byte) error {
 	if err := lockFile(doc.Path); err != nil {
 		return err
@@ -63,7 +62,7 @@ func JSON(doc *Document, data []byte) error {
 		if reason := unwritten(src); reason != "" {
 			return fmt.Errorf("line %d: it is not valid JSON: %w", r.line(), err)
 		}
-		doc.Partial = fmt.Sprintf("it is not valid JSON (line %d: %v), and was kept as it stands", r.line(), err)
+		doc.Partial = fmt.Sprintf("it is not valid JSON (line %d: %v), and was kept unchanged", r.line(), err)
 		doc.Title, doc.Meta = "", nil
 		b = builder{line: 1}
 		b.Code(src)
@@ -88,8 +87,8 @@ func checkLines(data []byte, limit int) error {
 }
 
 var (
-	errTooDeep     = fmt.Errorf("lists and objects stand in each other more than %d deep", maxJSONDepth)
-	errTooMuchText = fmt.Errorf("more than %d MB of text would come of it: split it", maxDataText>>20)
+	errTooDeep     = fmt.Errorf("lists and objects are nested more than %d deep", maxJSONDepth)
+	errTooMuchText = fmt.Errorf("its text would exceed %d MB: split it", maxDataText>>20)
 )
 
 type jsonReader struct {
@@ -106,7 +105,7 @@ func newJSONReader(b *builder, src string) *jsonReader {
 	return r
 }
 
-// line gives the line up to which has been read.
+// line returns the line that was read last.
 func (r *jsonReader) line() int {
 	at := min(int(r.decoder.InputOffset()), len(r.src))
 	r.lines += strings.Count(r.src[r.counted:at], "\n")
@@ -114,7 +113,7 @@ func (r *jsonReader) line() int {
 	return r.lines
 }
 
-// document reads all values of the file: one, or several behind each other.
+// document reads all values of the file.
 func (r *jsonReader) document(doc *Document) error {
 	for n := 1; ; n++ {
 		token, err := r.decoder.Token()
@@ -139,7 +138,7 @@ func (r *jsonReader) document(doc *Document) error {
 	}
 }
 
-// plainJSON says an end that came too early in words.
+// plainJSON says in words that the file ends too early.
 func plainJSON(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return errors.New("it ends in the middle of a value")
@@ -149,7 +148,7 @@ func plainJSON(err error) error {
 
 // members reads the outermost object.
 func (r *jsonReader) members(doc *Document, n int) error {
-	if n > 1 { // one of several values behind each other
+	if n > 1 { // one of several values
 		return r.rest("row="+strconv.Itoa(r.line()), "", 1, json.Delim('{'))
 	}
 	headed := false
@@ -177,7 +176,7 @@ func (r *jsonReader) members(doc *Document, n int) error {
 			}
 		default:
 			text := scalar(token)
-			if headed { // it belongs to none of the headings before
+			if headed { // it is not under the previous heading
 				headed, r.b.last = false, kindNone
 				r.section(Section{Level: 1, Anchor: pointer}, func() { r.field(jsonField{key, text}) })
 			} else {
@@ -196,8 +195,8 @@ func (r *jsonReader) members(doc *Document, n int) error {
 	return err
 }
 
-// object reads a member of the outermost object that is one itself: the larger
-// of its own members have headings.
+// object reads an object in the outermost object. Its larger members have
+// headings.
 func (r *jsonReader) object(pointer, name string) error {
 	headed := false
 	for r.decoder.More() {
@@ -250,9 +249,9 @@ func (r *jsonReader) object(pointer, name string) error {
 	return err
 }
 
-// list reads the members of a list: lists and objects as records, and plain
-// values together. It calls first in front of the first record, and says
-// whether there was one.
+// list reads the members of a list: lists and objects as records, and plain values
+// together. It calls first before the first record, and reports whether there
+// was one.
 func (r *jsonReader) list(pointer, name string, level int, first func()) (records bool, err error) {
 	var plain []string
 	at := r.b.line
@@ -297,7 +296,7 @@ func (r *jsonReader) list(pointer, name string, level int, first func()) (record
 	return records, err
 }
 
-// rest reads what the token begins as one record.
+// rest reads the value that the token begins as one record.
 func (r *jsonReader) rest(anchor, name string, level int, token json.Token) error {
 	line := r.line()
 	fields, err := r.fields(nil, name, token, level)
@@ -309,7 +308,7 @@ func (r *jsonReader) rest(anchor, name string, level int, token json.Token) erro
 	return nil
 }
 
-// member gives the next key of an object, and what its value begins with.
+// member returns the next key of an object and the first token of its value.
 func (r *jsonReader) member() (key string, value json.Token, err error) {
 	token, err := r.decoder.Token()
 	if err != nil {
@@ -317,13 +316,13 @@ func (r *jsonReader) member() (key string, value json.Token, err error) {
 	}
 	key, ok := token.(string)
 	if !ok {
-		return "", nil, fmt.Errorf("%v stands where a key should", token)
+		return "", nil, fmt.Errorf("%v is not a key", token)
 	}
 	value, err = r.decoder.Token()
 	return oneLine(Clean(key)), value, err
 }
 
-// scalar gives a plain value as text; nothing for null.
+// scalar returns a plain value as text; empty for null.
 func scalar(token json.Token) string {
 	switch v := token.(type) {
 	case string:
@@ -335,7 +334,7 @@ func scalar(token json.Token) string {
 	}
 }
 
-// pointerEscape writes a key as it stands in a JSON pointer.
+// pointerEscape escapes a key for a JSON pointer.
 func pointerEscape(key string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(key, "~", "~0"), "/", "~1")
 }

@@ -9,8 +9,8 @@ import (
 // A jsonField is a value with the path of its keys.
 type jsonField struct{ path, value string }
 
-// fields gives the values in what the token begins, in order. A list of plain
-// values is one value.
+// fields returns the values in the value that the token begins, in order. A list
+// of plain values is one value.
 func (r *jsonReader) fields(out []jsonField, at string, token json.Token, depth int) ([]jsonField, error) {
 	if depth > maxJSONDepth {
 		return nil, errTooDeep
@@ -62,8 +62,8 @@ func (r *jsonReader) fields(out []jsonField, at string, token json.Token, depth 
 	return out, err
 }
 
-// record writes the values of one entry: on one line when they are short, else
-// each on its own.
+// record writes the values of one entry on one line if they are short, else each
+// on its own.
 func (r *jsonReader) record(s Section, fields []jsonField) {
 	r.section(s, func() {
 		size, lines := 0, false
@@ -86,7 +86,7 @@ func (r *jsonReader) record(s Section, fields []jsonField) {
 	})
 }
 
-// field writes one value behind its path: a long one as a paragraph.
+// field writes one value after its path, a long one as a paragraph.
 func (r *jsonReader) field(f jsonField) {
 	text := f.value
 	if f.path != "" && text != "" {

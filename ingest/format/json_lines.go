@@ -9,9 +9,8 @@ import (
 	"strings"
 )
 
-// JSONLines reads one JSON value from each line, as a record with the
-// anchor "row=N", N being its 1-based line. Lines that are no JSON are kept as
-// text.
+// JSONLines reads one JSON value from each line as a record with the anchor
+// "row=N", N being its 1-based line. Invalid lines are kept as text.
 func JSONLines(doc *Document, data []byte) error {
 	if err := checkLines(data, maxJSONLine); err != nil {
 		return err
@@ -52,13 +51,13 @@ func JSONLines(doc *Document, data []byte) error {
 	case broken > 0 && broken == values:
 		return errors.New("none of its lines is valid JSON")
 	case broken > 0:
-		doc.Partial = fmt.Sprintf("%d of its %d lines are not valid JSON (line %d is the first), and were kept as they stand", broken, values, first)
+		doc.Partial = fmt.Sprintf("%d of its %d lines are not valid JSON (line %d is the first), and were kept unchanged", broken, values, first)
 	}
 	b.into(doc)
 	return nil
 }
 
-// whole gives the fields of the one value that the text is.
+// whole returns the fields of a text with one value.
 func (r *jsonReader) whole() ([]jsonField, error) {
 	token, err := r.decoder.Token()
 	if err != nil {

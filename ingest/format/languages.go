@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// A language is how the structure of a programming language is seen: by the
-// lines that begin a declaration. Nesting is read from the indentation.
+// A language says which lines begin a declaration. Nesting follows the
+// indentation.
 type language struct {
 	// declares gives the name of what a line declares, in its first group that
 	// matches anything.
@@ -21,8 +21,7 @@ type language struct {
 	attached string   // what lines between a comment and its declaration may begin with
 }
 
-// languageOf gives the language of a file by its ending; nil when its text has
-// no declarations of its own.
+// languageOf returns the language of a file by its ending; nil if unknown.
 func languageOf(name string) *language {
 	l, ok := languages[strings.ToLower(path.Ext(name))]
 	if !ok {

@@ -67,7 +67,7 @@ func (r *texReader) environment(name string, at, end, depth int) int {
 	return at
 }
 
-// maxTeXLists is how deep lists are told apart.
+// maxTeXLists is how deep lists are nested in the text.
 const maxTeXLists = 8
 
 func (r *texReader) beginList(number int) {

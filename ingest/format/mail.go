@@ -8,8 +8,8 @@ import (
 	"ibid/ingest/mail"
 )
 
-// Mail reads one message: its subject as the heading, who wrote when to
-// whom, the text. Attachments are named; a sync reads them as files of their own.
+// Mail reads one message: its subject as heading, its addresses and date, and its
+// text. Attachments are named; a sync reads them as files.
 func Mail(doc *Document, data []byte) error {
 	m := mail.Read(data)
 	if m.From == "" && m.Subject == "" && m.Date == "" && m.To == "" && len(m.Files) == 0 {
@@ -26,13 +26,13 @@ func Mail(doc *Document, data []byte) error {
 	return nil
 }
 
-// Outlook says how to have what is in Outlook's own formats read.
+// Outlook says how to convert Outlook's own formats.
 func Outlook(doc *Document, _ []byte) error {
 	return &SkipError{"it is in Outlook's own format, which is not read: save its messages as .eml or .mbox"}
 }
 
-// Mailbox reads each message of a mailbox into a section of its own with
-// the anchor "message=N", N being its 1-based position in the file.
+// Mailbox reads each message of a mailbox as a section with the anchor
+// "message=N", N being its 1-based position in the file.
 func Mailbox(doc *Document, data []byte) error {
 	var b builder
 	partial := 0
@@ -90,7 +90,7 @@ func mailDate(m *mail.Message) string {
 	return m.Time.Format(time.RFC3339)
 }
 
-// plainText adds the paragraphs of a text, its lines as they stand.
+// plainText adds the paragraphs of a text with their lines.
 func plainText(b *builder, text string) {
 	for paragraph := range strings.SplitSeq(Clean(text), "\n\n") {
 		b.Paragraph(paragraph)

@@ -19,8 +19,8 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// Markdown reads Markdown, and the Markdown in MDX. Headings get the
-// anchors that GitHub gives them.
+// Markdown reads Markdown, and the Markdown in MDX. The anchors of headings are
+// those of GitHub.
 func Markdown(doc *Document, data []byte) error {
 	src, err := charset.Decode(data, "")
 	if err != nil {
@@ -32,7 +32,7 @@ func Markdown(doc *Document, data []byte) error {
 	above := strings.Count(whole[:len(whole)-len(src)], "\n")
 	mdx := strings.HasSuffix(strings.ToLower(doc.Path), ".mdx")
 	if mdx {
-		src, above = stripMDX(src), -1 // which changes the lines
+		src, above = stripMDX(src), -1 // the lines change
 	}
 	var b builder
 	markdownInto(&b, src, make(map[string]int), mdx, above)
@@ -41,9 +41,8 @@ func Markdown(doc *Document, data []byte) error {
 	return nil
 }
 
-// hostileMarkdown reports whether a text could make the parser slow: its time
-// grows with the square of the number of delimiters in one paragraph and of
-// the depth of nesting.
+// hostileMarkdown reports whether a text could make the parser slow, whose time is
+// quadratic in the delimiters of one paragraph and in the depth of nesting.
 func hostileMarkdown(src string) bool {
 	const maxParagraph, maxDepth = 2 << 10, 40
 	size, signs := 0, 0
@@ -81,9 +80,8 @@ func hostileMarkdown(src string) bool {
 	return false
 }
 
-// markdownInto adds the blocks of a piece of Markdown, slugs being the anchors
-// that were given before, and above the lines of the file in front of it; or -1
-// when its lines do not count.
+// markdownInto adds the blocks of a piece of Markdown. slugs are the anchors in
+// use, above the number of lines of the file before it; -1 if unknown.
 func markdownInto(b *builder, src string, slugs map[string]int, mdx bool, above int) {
 	if hostileMarkdown(src) {
 		scanMarkdown(b, src, slugs, above)
@@ -104,14 +102,14 @@ func parse(b *builder, src []byte, slugs map[string]int, mdx bool, above int) {
 type markdownWalker struct {
 	b     *builder
 	src   []byte
-	slugs map[string]int // how often each anchor was given
+	slugs map[string]int // how often each anchor was used
 	mdx   bool
-	plain bool // without what stands for pictures
-	above int  // lines of the file in front of src; negative when they do not count
-	at    span // a place in src, and how many lines end in front of it
+	plain bool // without the texts of pictures
+	above int  // lines of the file before src; negative if unknown
+	at    span // a place in src, and how many lines end before it
 }
 
-// mark notes in which line of the file the next block begins.
+// mark sets the line of the next block.
 func (w *markdownWalker) mark(n ast.Node) {
 	start, ok := startOf(n)
 	if w.above < 0 || !ok {
@@ -124,7 +122,7 @@ func (w *markdownWalker) mark(n ast.Node) {
 	w.b.line = w.above + w.at.End + 1
 }
 
-// startOf gives where the first words of a node stand.
+// startOf returns the place of the first words of a node.
 func startOf(n ast.Node) (int, bool) {
 	for ; n != nil; n = n.FirstChild() {
 		if t, ok := n.(*ast.Text); ok {
@@ -185,8 +183,8 @@ func (w *markdownWalker) block(n ast.Node, depth int) {
 	}
 }
 
-// item writes a list item: its first words behind the marker, the rest as
-// blocks of their own.
+// item writes a list item: its first paragraph after the marker, the rest as
+// blocks.
 func (w *markdownWalker) item(n ast.Node, marker string, depth int) {
 	for c := n.FirstChild(); c != nil; c = c.NextSibling() {
 		switch c.(type) {
@@ -238,9 +236,8 @@ func (w *markdownWalker) lines(n ast.Node) string {
 	return out.String()
 }
 
-// heading gives the words of a heading. What stands for its pictures is left
-// out, since those beside words are badges; where there is nothing else, it is
-// the heading.
+// heading returns the words of a heading, without the texts of its pictures, which
+// are badges, unless there is nothing else.
 func (w *markdownWalker) heading(n ast.Node) string {
 	w.plain = true
 	words := w.inline(n)
@@ -251,7 +248,7 @@ func (w *markdownWalker) heading(n ast.Node) string {
 	return words
 }
 
-// inline gives the words of a block without marks, addresses and tags.
+// inline returns the words of a block without markup and addresses.
 func (w *markdownWalker) inline(n ast.Node) string {
 	var out strings.Builder
 	w.inlineInto(&out, n)
@@ -290,7 +287,7 @@ func (w *markdownWalker) inlineInto(out *strings.Builder, n ast.Node) {
 				case name == "br":
 					out.WriteByte('\n')
 				case i == 0 && name != "" && !w.mdx && atom.Lookup([]byte(name)) == 0:
-					out.Write(raw) // a placeholder, "<name>", that the writer left bare
+					out.Write(raw) // a placeholder such as <name>
 				}
 			}
 		case *extast.TaskCheckBox:
@@ -316,8 +313,8 @@ func (w *markdownWalker) inlineInto(out *strings.Builder, n ast.Node) {
 // width.
 const maxWrapped = 300
 
-// unwrapped reports whether the line end at a place is more than a space: one
-// of the lines beside it is longer than lines that are wrapped.
+// unwrapped reports whether the line end at a place is more than a space, because
+// one of its lines is too long to be wrapped.
 func (w *markdownWalker) unwrapped(at int) bool {
 	start := max(0, at-maxWrapped-1)
 	end := min(len(w.src), at+maxWrapped+2)
@@ -325,14 +322,14 @@ func (w *markdownWalker) unwrapped(at int) bool {
 		at+1 < end && end-at > maxWrapped && bytes.IndexByte(w.src[at+1:end], '\n') < 0
 }
 
-// tagName gives the lower-case name of the tag that raw begins with.
+// tagName returns the lower-case name of the tag that raw begins with.
 func tagName(raw []byte) string {
 	s := strings.TrimLeft(string(raw), "</")
 	end := strings.IndexFunc(s, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '-' && r != '_' })
 	return strings.ToLower(s[:max(end, 0)])
 }
 
-// unescape takes backslashes off punctuation and resolves entities.
+// unescape removes backslashes from punctuation and resolves entities.
 func unescape(value []byte) []byte {
 	if bytes.IndexByte(value, '\\') < 0 && bytes.IndexByte(value, '&') < 0 {
 		return value
@@ -340,7 +337,7 @@ func unescape(value []byte) []byte {
 	return util.UnescapePunctuations(util.ResolveEntityNames(util.ResolveNumericReferences(value)))
 }
 
-// slug makes the anchor that GitHub gives a heading, from its text.
+// slug makes the anchor that GitHub gives a heading.
 func slug(taken map[string]int, heading string) string {
 	var out strings.Builder
 	for _, r := range strings.ToLower(heading) {
@@ -366,8 +363,8 @@ func slug(taken map[string]int, heading string) string {
 
 var atxHeading = regexp.MustCompile(`^ {0,3}(#{1,6})[ \t]+(.+?)[ \t]*#*[ \t]*$`)
 
-// scanMarkdown reads headings, fenced code and paragraphs line by line, in
-// linear time, and leaves all other marks as they stand.
+// scanMarkdown reads headings, fenced code and paragraphs line by line, in linear
+// time, and keeps all other markup.
 func scanMarkdown(b *builder, src string, slugs map[string]int, above int) {
 	var block []string
 	number := 0
@@ -420,9 +417,8 @@ var (
 	jsxComment = regexp.MustCompile(`\{/\*.*?\*/\}`)
 )
 
-// stripMDX takes out what MDX adds to Markdown: imports, exports, comments,
-// and lines that hold nothing but the tag of a component. A component's title
-// stays.
+// stripMDX removes what MDX adds to Markdown: imports, exports, comments, and
+// lines with only the tag of a component, whose title is kept.
 func stripMDX(src string) string {
 	var out strings.Builder
 	fenced := false

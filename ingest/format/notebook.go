@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// What of a cell's output is kept: the first lines, which say what it is.
+// Limits of a cell's output, whose first lines say what it is.
 const (
 	maxOutputLines = 20
 	maxOutputBytes = 2000
@@ -38,7 +38,7 @@ type notebookCell struct {
 	}
 }
 
-// manyLines is a text as notebooks hold it: whole, or in a list of lines.
+// manyLines is a text of a notebook: a string or a list of lines.
 type manyLines string
 
 func (m *manyLines) UnmarshalJSON(data []byte) error {
@@ -60,8 +60,8 @@ func (m *manyLines) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// Notebook reads a Jupyter notebook: Markdown as such, code as code, and
-// the beginning of the text that it put out.
+// Notebook reads a Jupyter notebook: Markdown, code, and the beginning of its
+// output.
 func Notebook(doc *Document, data []byte) error {
 	src, err := charset.Decode(data, "")
 	if err != nil {
@@ -106,7 +106,7 @@ func Notebook(doc *Document, data []byte) error {
 	return nil
 }
 
-// beginning gives the first lines of an output.
+// beginning returns the first lines of an output.
 func beginning(text string) string {
 	at := 0
 	for range maxOutputLines {

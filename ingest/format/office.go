@@ -11,7 +11,7 @@ import (
 	"ibid/ingest/office"
 )
 
-// Office reads the documents of office programs and electronic books.
+// Office reads the documents of office programs, and EPUB books.
 func Office(doc *Document, data []byte) error {
 	w := &officeWriter{doc: doc}
 	if err := office.Read(data, w); err != nil {
@@ -29,48 +29,47 @@ func Office(doc *Document, data []byte) error {
 	return nil
 }
 
-// An officeWriter puts what is read of an office document into a document.
+// An officeWriter writes the content of an office document.
 type officeWriter struct {
-	doc    *Document
-	b      builder
-	beside *Section // begins with the next words that are neither a heading nor a record
+	doc     *Document
+	b       builder
+	pending *Section // begins with the next words that are neither a heading nor a record
 }
 
 func (w *officeWriter) Paragraph(text string) {
-	w.placed(func() { w.b.Paragraph(text) })
+	w.inSection(func() { w.b.Paragraph(text) })
 }
 
 func (w *officeWriter) Heading(level int, text, anchor string) {
-	w.beside = nil
+	w.pending = nil
 	w.b.Heading(level, text, anchor)
 }
 
 func (w *officeWriter) Item(depth int, marker, text string) {
-	w.placed(func() { w.b.Item(depth, marker, text) })
+	w.inSection(func() { w.b.Item(depth, marker, text) })
 }
 
 func (w *officeWriter) Page(number int) { w.b.Page(number) }
 
 func (w *officeWriter) Beside(level int, anchor string) {
-	w.beside = &Section{Level: level, Anchor: oneLine(Clean(anchor))}
+	w.pending = &Section{Level: level, Anchor: oneLine(Clean(anchor))}
 }
 
-// placed begins the section of what stands under no heading with the first
-// words of it.
-func (w *officeWriter) placed(write func()) {
+// inSection writes words, and begins the pending section with the first of them.
+func (w *officeWriter) inSection(write func()) {
 	before := w.b.text.Len()
 	write()
-	if added := w.b.text.String()[before:]; w.beside != nil && added != "" {
-		w.beside.Start = before + len(added) - len(strings.TrimLeft(added, "\n"))
-		w.b.Section(*w.beside)
-		w.beside = nil
+	if added := w.b.text.String()[before:]; w.pending != nil && added != "" {
+		w.pending.Start = before + len(added) - len(strings.TrimLeft(added, "\n"))
+		w.b.Section(*w.pending)
+		w.pending = nil
 	}
 }
 
-// Table writes each row on a line of its own, led by the names of its columns.
+// Table writes each row on its own line, with the names of its columns.
 func (w *officeWriter) Table(rows [][]string, names int) {
 	w.b.last = kindNone // rows of one table are not of the next
-	w.placed(func() { w.table(rows, names) })
+	w.inSection(func() { w.table(rows, names) })
 	w.b.last = kindNone
 }
 
@@ -81,7 +80,7 @@ func (w *officeWriter) table(rows [][]string, names int) {
 			w.b.Row(header, row)
 			continue
 		}
-		// Names in several rows stand over one another.
+		// Names may be in several rows.
 		for c, name := range row {
 			name = oneLine(Clean(name))
 			if c == len(header) {
@@ -101,8 +100,8 @@ func (w *officeWriter) Record(anchor string, names, cells []string) {
 	}
 }
 
-// HTML walks a page as a file of that format is walked, and all of it: in a
-// book there is no menu to leave out.
+// HTML reads a page like a file of that format, but all of it: a book has no
+// menus.
 func (w *officeWriter) HTML(page []byte) {
 	text, err := charset.Decode(page, declaredCharset(page))
 	if err != nil {

@@ -36,14 +36,14 @@ type orgReader struct {
 	b         builder
 	doc       *Document
 	slugs     map[string]int
-	number    int // of the line in hand
+	number    int // of the current line
 	paragraph []string
 	began     int
 	item      listItem
-	header    []string // of the table in hand
+	header    []string // of the current table
 	table     bool
 	rows      int
-	block     string   // the kind of block in hand; empty outside
+	block     string   // the kind of the current block; empty outside
 	code      []string // its lines
 	drawer    bool
 }
@@ -157,8 +157,7 @@ func (r *orgReader) next(line string) {
 	r.paragraph = append(r.paragraph, trimmed)
 }
 
-// row reads a line of a table. The one over the first line across holds the
-// names of the columns.
+// row reads a line of a table. The first one names the columns.
 func (r *orgReader) row(line string) {
 	if !r.table {
 		r.flush()
@@ -180,7 +179,7 @@ func (r *orgReader) row(line string) {
 	r.rows++
 }
 
-// orgInline takes the marks off the words of a block.
+// orgInline removes the markup in a block.
 func orgInline(text string) string {
 	if strings.Contains(text, "[[") {
 		text = orgLink.ReplaceAllStringFunc(text, func(s string) string {

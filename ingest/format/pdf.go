@@ -21,8 +21,8 @@ func PDF(doc *Document, file *pdf.File) {
 	largest := 0 // level of the outermost heading on the first page
 	for i, page := range file.Pages {
 		b.Page(i + 1)
-		// A sentence that runs over the page is not parted by a blank line.
-		b.carryOn = i > 0 && endsOpen(b.text.String())
+		// No blank line divides a sentence that spans two pages.
+		b.continues = i > 0 && endsOpen(b.text.String())
 		for _, block := range page.Blocks {
 			switch {
 			case block.Heading > 0:
@@ -52,11 +52,11 @@ func PDF(doc *Document, file *pdf.File) {
 	doc.Partial = partial(file)
 }
 
-// partial says which pages could not be read whole, and why.
+// partial names the pages that could not be read completely, and why.
 func partial(file *pdf.File) string {
 	var said []string
 	if file.Rebuilt {
-		said = append(said, "the file is damaged or cut off: what was found in it is read, and pages may be missing")
+		said = append(said, "the file is damaged or cut off: pages may be missing")
 	}
 	if file.Damaged && len(file.Torn) == 0 {
 		said = append(said, "parts of the file are damaged: text may be missing")
@@ -71,7 +71,7 @@ func partial(file *pdf.File) string {
 	return strings.Join(said, "; ")
 }
 
-// PagesNamed names pages by their numbers.
+// PagesNamed lists pages by number.
 func PagesNamed(pages []int) string {
 	const most = 10
 	var out strings.Builder
@@ -97,7 +97,7 @@ func endsOpen(s string) bool {
 	return s != "" && !strings.ContainsRune(".!?:。！？：”\"’)", r)
 }
 
-// isTitle tells titles apart from what programs put in their place.
+// isTitle reports whether a title is not the placeholder of a program.
 func isTitle(s string) bool {
 	lower := strings.ToLower(s)
 	if isStandIn(lower) {
@@ -111,8 +111,7 @@ func isTitle(s string) bool {
 	return utf8.RuneCountInString(s) >= 3
 }
 
-// isStandIn recognises what the makers of PDF files write where nobody told them
-// a title or an author.
+// isStandIn recognises what programs write in place of a title or an author.
 func isStandIn(s string) bool {
 	switch strings.ToLower(strings.TrimSpace(s)) {
 	case "(anonymous)", "anonymous", "(unspecified)", "unspecified", "unknown":

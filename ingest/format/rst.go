@@ -17,20 +17,20 @@ var (
 	rstStrong    = regexp.MustCompile(`(^|[\s(\["'])\*{1,2}([^\s*](?:[^*]*[^\s*])?)\*{1,2}`)
 )
 
-// code shows the directives whose content is preformatted.
+// rstCode are directives whose content is preformatted.
 var rstCode = map[string]bool{
 	"code": true, "code-block": true, "sourcecode": true, "parsed-literal": true, "literalinclude": true,
 	"highlight": true, "console": true, "prompt": true, "math": true, "command-output": true,
 }
 
-// rstDropped are directives with nothing to read in them.
+// rstDropped are directives without text.
 var rstDropped = map[string]bool{
 	"image": true, "toctree": true, "contents": true, "include": true, "raw": true, "index": true, "meta": true,
 	"highlight": true, "default-role": true, "role": true, "sectnum": true, "literalinclude": true, "currentmodule": true,
 }
 
-// RST reads reStructuredText as text with headings, in linear time:
-// markup inside lines is taken off, directives give their content.
+// RST reads reStructuredText as text with headings, in linear time: inline markup
+// is removed, directives are replaced by their content.
 func RST(doc *Document, data []byte) error {
 	src, err := sourceText(data)
 	if err != nil {
@@ -52,7 +52,7 @@ type rstScanner struct {
 	levels  map[string]int // of headings, by the signs around them
 	slugs   map[string]int
 	anchor  string // of a target right before
-	inside  int    // directives around what is read, whose lines are not those of the file
+	inside  int    // directives around the lines, which then are not those of the file
 	literal bool   // the last paragraph ended in "::"
 }
 
@@ -85,7 +85,7 @@ func (s *rstScanner) next() {
 	}
 }
 
-// heading reads a title with a line under it, or one over it too.
+// heading reads a title with an underline, and maybe an overline.
 func (s *rstScanner) heading() bool {
 	over, isOver := underline(s.line(s.at))
 	if isOver {
@@ -122,7 +122,7 @@ func (s *rstScanner) addHeading(signs, text string) {
 	s.anchor, s.literal = "", false
 }
 
-// docutilsID is the id that docutils gives a section.
+// docutilsID returns the id that docutils gives a section.
 func docutilsID(text string) string {
 	var out strings.Builder
 	for _, r := range strings.ToLower(text) {
@@ -143,7 +143,7 @@ func (s *rstScanner) explicit() {
 	if m := rstDirective.FindStringSubmatch(line); m != nil {
 		name := strings.ToLower(m[1])
 		content := s.indented(indent + 1)
-		// Options stand before the first blank line.
+		// Options precede the first blank line.
 		for len(content) > 0 && rstField.MatchString(strings.TrimSpace(content[0])) {
 			content = content[1:]
 		}
@@ -192,8 +192,8 @@ func (s *rstScanner) inner(lines []string) {
 	s.inside--
 }
 
-// indented takes the lines from here on that are blank or indented by at
-// least n, without the blank ones at the end.
+// indented reads the next lines that are blank or indented by at least n, without
+// the blank ones at the end.
 func (s *rstScanner) indented(n int) []string {
 	start, end := s.at, s.at
 	for s.at < len(s.lines) {
@@ -208,7 +208,7 @@ func (s *rstScanner) indented(n int) []string {
 	return s.lines[start:end]
 }
 
-// dedent joins lines without the indent that they share.
+// dedent joins lines without their common indentation.
 func dedent(lines []string) string {
 	least := -1
 	for _, l := range lines {
@@ -283,7 +283,7 @@ func (s *rstScanner) paragraph() {
 	flush()
 }
 
-// rstInline takes the markup off a line of text.
+// rstInline removes the markup from text.
 func rstInline(text string) string {
 	text = rstRole.ReplaceAllStringFunc(text, func(m string) string {
 		words := rstRole.FindStringSubmatch(m)[1]
@@ -308,7 +308,7 @@ func isTableBorder(line string) bool {
 	return t[0] == '=' && strings.Trim(t, "= ") == "" && strings.Contains(t, " ")
 }
 
-// table reads a simple or a grid table, a line for each row.
+// table reads a simple or a grid table.
 func (s *rstScanner) table() {
 	border := s.line(s.at)
 	grid := strings.TrimSpace(border)[0] == '+'
@@ -353,7 +353,7 @@ func (s *rstScanner) table() {
 		for i, c := range columns {
 			row[i] = cell(line, c, i == len(columns)-1, grid)
 		}
-		if !grid && row[0] != "" { // a new row: a first column that is empty carries on the last
+		if !grid && row[0] != "" { // a new row, which an empty first column continues
 			flush(false)
 		}
 		if cells == nil {
@@ -368,8 +368,7 @@ func (s *rstScanner) table() {
 	s.b.last = kindNone
 }
 
-// rowsFollow reports whether the table goes on to another border before the
-// text does.
+// rowsFollow reports whether another border follows before the table ends.
 func (s *rstScanner) rowsFollow() bool {
 	for i := s.at + 1; i < min(len(s.lines), s.at+1000); i++ {
 		if isTableBorder(s.lines[i]) {
@@ -402,7 +401,7 @@ func tableColumns(border string, grid bool) []span {
 	return columns
 }
 
-// cell cuts a column out of a line. Columns are counted in characters.
+// cell returns a column of a line. Columns are counted in characters.
 func cell(line string, column span, last, grid bool) string {
 	runes := []rune(line)
 	if column.Start >= len(runes) {

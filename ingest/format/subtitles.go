@@ -14,17 +14,17 @@ var (
 )
 
 const (
-	// A passage of speech ends at the end of a sentence when it is this long …
+	// A passage of speech ends with a sentence from this length …
 	speechBytes = 500
-	// … and anywhere when it is this long,
+	// … anywhere from this length,
 	maxSpeechBytes = 1500
 	// or before a silence.
 	silence = 4 * time.Second
 )
 
-// Subtitles reads SubRip and WebVTT as speech: cues that belong together
-// are one paragraph, whose section has the time at which it begins for an
-// anchor, as a media fragment ("t=754" is 12:34; Media Fragments URI 1.0, 4.2.1).
+// Subtitles reads SubRip and WebVTT as speech: successive cues are one paragraph.
+// The anchor of its section is the time at which it begins, as a media fragment
+// ("t=754" is 12:34; Media Fragments URI 1.0, 4.2.1).
 func Subtitles(doc *Document, data []byte) error {
 	src, err := sourceText(data)
 	if err != nil {
@@ -76,7 +76,7 @@ func Subtitles(doc *Document, data []byte) error {
 			}
 			return ""
 		}))
-		if text != "" && text != last { // captions that roll repeat the line before
+		if text != "" && text != last { // rolling captions repeat lines
 			speech = append(speech, text)
 			size += len(text)
 			last = text

@@ -14,10 +14,9 @@ import (
 // A row longer than this is a quote that was never closed.
 const maxRowBytes = 1 << 20
 
-// Table reads comma- or tab-separated values. Each row becomes one line
-// that can be read alone, led by the names of its columns, and a section of
-// its own with the anchor "row=N" (RFC 7111), N being the row's 1-based
-// position in the file, the row of names included.
+// Table reads comma- or tab-separated values. Each row is one line with the names
+// of its columns, and a section with the anchor "row=N" (RFC 7111), N being the
+// row's 1-based position in the file, the row of names included.
 func Table(doc *Document, data []byte) error {
 	text, err := charset.Decode(data, "")
 	if err != nil {
@@ -61,7 +60,7 @@ func Table(doc *Document, data []byte) error {
 			return fmt.Errorf("row %d: %w", n, err)
 		}
 		switch {
-		case n < names: // it says what separates
+		case n < names: // it names the separator
 		case n == names && namesColumns(record):
 			header = make([]string, len(record))
 			for i, c := range record {
@@ -81,8 +80,8 @@ func Table(doc *Document, data []byte) error {
 	return nil
 }
 
-// namesColumns reports whether a first row holds names rather than values:
-// no number, nothing twice, hardly anything empty.
+// namesColumns reports whether a first row has names rather than values: no
+// number, nothing twice, at most one empty cell.
 func namesColumns(row []string) bool {
 	seen := map[string]bool{}
 	empty := 0
@@ -102,7 +101,7 @@ func namesColumns(row []string) bool {
 	return len(seen) > 0
 }
 
-// separatorSaid reads the first line by which Excel is told the separator.
+// separatorSaid reads a first line that names the separator for Excel.
 func separatorSaid(text string) (rune, bool) {
 	line, _, _ := strings.Cut(text, "\n")
 	line = strings.ToLower(strings.TrimSuffix(line, "\r"))
@@ -112,9 +111,9 @@ func separatorSaid(text string) (rune, bool) {
 	return 0, false
 }
 
-// openQuote gives the place of a quote that opens a field and is never closed,
-// so that all rows behind it would be one; -1 where there is none. Quotes are
-// taken as [csv.Reader] with LazyQuotes takes them.
+// openQuote returns the place of a quote that opens a field and is never closed,
+// which would make all later rows one; -1 if there is none. It reads quotes as
+// [csv.Reader] does with LazyQuotes.
 func openQuote(text string, comma byte) int {
 	for at := 0; at < len(text); {
 		if text[at] != '"' {
@@ -141,15 +140,15 @@ func openQuote(text string, comma byte) int {
 				break
 			}
 			if rest[0] != '"' {
-				at-- // it stands for itself
+				at-- // a literal quote
 			}
 		}
 	}
 	return -1
 }
 
-// separatorOf picks the separator that gives the first rows the most columns
-// in common; 0 when none gives two.
+// separatorOf returns the separator that gives the first rows the most common
+// columns; 0 if none gives two.
 func separatorOf(text string) rune {
 	var best rune
 	most := 1
@@ -173,7 +172,7 @@ func separatorOf(text string) rune {
 	return best
 }
 
-// checkRows refuses rows that would be held in memory as one endless field.
+// checkRows refuses very long rows, which would be one field in memory.
 func checkRows(text string) error {
 	start, row, quoted := 0, 1, false
 	for i := range len(text) {

@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// Text keeps a text as its lines stand. Underlined lines are headings, and
-// so are lines in capitals over an indented text, as in manuals.
+// Text keeps the lines of a text. Underlined lines are headings, and so are lines
+// in capitals above an indented text, as in manuals.
 func Text(doc *Document, data []byte) error {
 	src, err := charset.Decode(data, "")
 	if err != nil {
@@ -51,7 +51,7 @@ func Text(doc *Document, data []byte) error {
 			return nil
 		}
 	}
-	// A short first line with nothing right below it is the title.
+	// A short first line before a blank one is the title.
 	if first, rest, _ := strings.Cut(doc.Text, "\n"); strings.HasPrefix(rest, "\n") && len(first) <= 100 && !strings.ContainsAny(first, "|\t") && !strings.Contains(first, "   ") {
 		if r, _ := utf8.DecodeLastRuneInString(first); r != '.' && r != ',' && r != ';' {
 			doc.Title = strings.Trim(first, "#*=- ")
@@ -60,11 +60,11 @@ func Text(doc *Document, data []byte) error {
 	return nil
 }
 
-// capitals stands for the sign of headings that are not underlined.
+// capitals is the sign of headings that are not underlined.
 const capitals = 'A'
 
-// isCapitalsOver reports whether a line is a heading in capitals over the first
-// line of its text, which is indented.
+// isCapitalsOver reports whether a line is a heading in capitals above an indented
+// line.
 func isCapitalsOver(line, next string) bool {
 	if line == "" || len(line) > 80 || leading(line) > 0 || leading(next) < 3 && !strings.HasPrefix(next, "\t") || strings.TrimSpace(next) == "" {
 		return false

@@ -10,15 +10,15 @@ import (
 	"strings"
 )
 
-// maxXMLDepth is how deep elements may stand in each other.
+// maxXMLDepth is how deep elements may be nested.
 const maxXMLDepth = 256
 
-// What elements of documents are, by names that DocBook, DITA, TEI, JATS,
-// FictionBook and their like have in common. All other elements are data: the
-// values of one are a line, each behind its name.
+// The elements of documents, by names that DocBook, DITA, TEI, JATS, FictionBook
+// and others share. All other elements are data: the values of one are a line,
+// each after its name.
 var (
 	xmlProse   = set(`p para simpara formalpara li listitem lg v subtitle caption abstract quote blockquote note dd dt remark epigraph`)
-	xmlCell    = set(`td th entry cell stentry`) // the name says nothing of the value
+	xmlCell    = set(`td th entry cell stentry`) // their name is not written
 	xmlHeading = set(`title head h h1 h2 h3 h4 h5 h6 heading`)
 	xmlSection = set(`section sect sect1 sect2 sect3 sect4 chapter part appendix preface article topic div div1 div2 sec book body glossary bibliography reference refsect1`)
 	xmlCode    = set(`programlisting screen literallayout codeblock pre code synopsis`)
@@ -31,10 +31,9 @@ var xmlMarkup = regexp.MustCompile(`(?i)</?(?:p|br|a|div|b|i|ul|ol|li|img|strong
 
 var xmlDeclared = regexp.MustCompile(`^\s*<\?xml[^>]*?\bencoding\s*=\s*["']([\w.:-]+)["']`)
 
-// XML reads XML of any kind. Elements that are known to hold a document's
-// paragraphs, titles and code are read as these; the values of any other
-// element become a line, each behind its name. Entities that a file declares
-// are not resolved, and no other file is read.
+// XML reads any XML. Known elements are paragraphs, titles and code; the values of
+// any other element are a line, each after its name. Declared entities are not
+// resolved, and no other file is read.
 func XML(doc *Document, data []byte) error {
 	if err := checkLines(data, maxJSONLine); err != nil {
 		return err
@@ -59,7 +58,7 @@ func XML(doc *Document, data []byte) error {
 	case err != nil && r.b.text.Len() == 0:
 		return fmt.Errorf("it is not valid XML: %w", err)
 	case err != nil:
-		doc.Partial = fmt.Sprintf("it is not valid XML behind line %d: %v", lineOf(d), err)
+		doc.Partial = fmt.Sprintf("it is not valid XML after line %d: %v", lineOf(d), err)
 	}
 	r.b.into(doc)
 	doc.titleFromHeading(anyLevel)
@@ -79,12 +78,12 @@ type xmlReader struct {
 	dropped int // open elements in one that is left out
 }
 
-// An xmlElement is an open element with what is not yet written of it.
+// An xmlElement is an open element with its unwritten content.
 type xmlElement struct {
 	name   string
-	text   []string // its own words and those of elements within its lines
-	mixed  bool     // words stand beside elements
-	parent bool     // it holds elements
+	text   []string // its words, and those of inline elements
+	mixed  bool     // it has both words and elements
+	parent bool     // it has elements
 	names  []string // of the values in it, attributes first
 	values []string
 	size   int
@@ -109,11 +108,11 @@ func (r *xmlReader) read() error {
 		switch t := token.(type) {
 		case xml.StartElement:
 			if len(r.open) >= maxXMLDepth {
-				return fmt.Errorf("%w: elements stand in each other more than %d deep", errTooDeep, maxXMLDepth)
+				return fmt.Errorf("%w: elements are nested more than %d deep", errTooDeep, maxXMLDepth)
 			}
 			r.begin(t)
 		case xml.EndElement:
-			// What was never closed ends with what it stands in.
+			// Unclosed elements end with the one around them.
 			name := strings.ToLower(t.Name.Local)
 			for i := len(r.open) - 1; i >= 0; i-- {
 				if r.open[i].name == name {
@@ -141,7 +140,7 @@ func (r *xmlReader) read() error {
 	}
 }
 
-// mix takes values for words of the element's own text.
+// mix turns values into words of the element's own text.
 func (r *xmlReader) mix(e *xmlElement) {
 	e.mixed = true
 	e.text = nil
@@ -259,7 +258,7 @@ func (r *xmlReader) writeElement(e xmlElement, text string) {
 	}
 }
 
-// value keeps what an element holds for the line of the one around it.
+// value keeps a value for the line of the element around it.
 func (r *xmlReader) value(outer *xmlElement, name, text string, line int) {
 	if about, ok := xmlAbout[name]; ok && len(text) < 300 && len(r.open) <= 2 && !xmlMarkup.MatchString(text) {
 		r.doc.setMeta(about, text)
@@ -267,7 +266,7 @@ func (r *xmlReader) value(outer *xmlElement, name, text string, line int) {
 	if xmlCell[name] {
 		name = ""
 	}
-	if xmlMarkup.MatchString(text) { // feeds hold pages as text
+	if xmlMarkup.MatchString(text) { // feeds contain pages as text
 		r.seal()
 		r.b.line = line
 		htmlFragment(&r.b, text)
@@ -285,8 +284,8 @@ func (r *xmlReader) value(outer *xmlElement, name, text string, line int) {
 	}
 }
 
-// seal writes the values that wait in the open elements, outermost first, so
-// that the order is that of the file.
+// seal writes the unwritten values of the open elements, outermost first, in the
+// order of the file.
 func (r *xmlReader) seal() {
 	for i := range r.open {
 		e := &r.open[i]
@@ -303,7 +302,7 @@ func (r *xmlReader) seal() {
 	}
 }
 
-// row writes values on one line; the same name several times over has one.
+// row writes values on one line; equal names in a row have one.
 func (r *xmlReader) row(names, values []string) {
 	var heads, cells []string
 	for i, name := range names {
@@ -323,7 +322,7 @@ func (r *xmlReader) row(names, values []string) {
 	r.b.Row(heads, cells)
 }
 
-// level is that of a heading by the sections around it.
+// level returns the level of a heading by the sections around it.
 func (r *xmlReader) level(name string) int {
 	if len(name) == 2 && name[0] == 'h' {
 		return int(name[1] - '0')
