@@ -178,7 +178,7 @@ func (c *Copy) open(ctx context.Context) error {
 		}
 	}
 	for _, r := range c.roots {
-		if err := keepRoot(ctx, c.To, r); err != nil {
+		if err := c.To.KeepRoot(ctx, r); err != nil {
 			return fmt.Errorf("prepare the target: %w", err)
 		}
 	}
@@ -381,7 +381,11 @@ func (c *Copy) move(ctx context.Context, p pending) (done bool, err error) {
 	} else if space != c.space {
 		return false, &movedError{c.space, space}
 	}
-	return true, putWhole(ctx, c.To, c.space, d)
+	store, err := c.To.Prepare(c.space, d.doc, d.chunks, d.vectors)
+	if err != nil {
+		return true, err
+	}
+	return true, store(ctx)
 }
 
 // A whole is a document with its chunks and their vectors.
@@ -429,21 +433,6 @@ func readWhole(ctx context.Context, e Engine, id string, chunks int) (d whole, e
 		return d, errors.New("it has changed meanwhile")
 	}
 	return d, nil
-}
-
-// putWhole stores a document with vectors of the space.
-func putWhole(ctx context.Context, e Engine, space string, d whole) error {
-	switch e := e.(type) {
-	case Preparer:
-		store, err := e.Prepare(space, d.doc, d.chunks, d.vectors)
-		if err != nil {
-			return err
-		}
-		return store(ctx)
-	case Respacer:
-		return e.ReplaceIn(ctx, space, d.doc, d.chunks, d.vectors)
-	}
-	return e.Replace(ctx, d.doc, d.chunks, d.vectors)
 }
 
 // listings copies what was found in the archives and mails of a root, except

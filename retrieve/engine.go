@@ -38,6 +38,9 @@ type Engine interface {
 	// creates it under a free name when there is none.
 	AddRoot(ctx context.Context, path, collection string) (ingest.Root, error)
 	Roots(ctx context.Context) ([]ingest.Root, error)
+	// KeepRoot creates a root of exactly this name, path and collection unless
+	// it exists. A root that [CheckRoot] refuses is a [*RootError].
+	KeepRoot(ctx context.Context, root ingest.Root) error
 	// DeleteRoot removes a root and all its documents, and returns how many
 	// there were. An unknown name is [ErrNotFound].
 	DeleteRoot(ctx context.Context, name string) (documents int, err error)
@@ -46,6 +49,11 @@ type Engine interface {
 	// refuses vectors that do not fit the space (length, finiteness, zero
 	// length) and then changes nothing.
 	Replace(ctx context.Context, doc *ingest.Document, chunks []ingest.Chunk, vectors [][]float32) error
+	// Prepare does most of Replace without the engine's write lock: it checks a
+	// document with vectors of the space. store replaces the document, or
+	// returns a [*SpaceError] if the engine has changed its space meanwhile. The
+	// document must not change until then.
+	Prepare(space string, doc *ingest.Document, chunks []ingest.Chunk, vectors [][]float32) (store func(context.Context) error, err error)
 	Rename(ctx context.Context, from string, to *ingest.Document) error
 	Delete(ctx context.Context, document string) error
 
@@ -79,19 +87,11 @@ type Engine interface {
 	Candidates(ctx context.Context, ids []string) ([]Candidate, error)
 	// Stats counts what BM25 needs, over everything stored (not filtered).
 	Stats(ctx context.Context, terms []string) (Stats, error)
+	Respacer
 	// Revision grows with every durable change by any process.
 	Revision(ctx context.Context) (int64, error)
 	// Close releases the engine; closing it again does nothing.
 	Close() error
-}
-
-// A Preparer is an [Engine] that can do most of Replace without its write lock:
-// for several documents at a time, while another one is stored.
-type Preparer interface {
-	// Prepare checks a document with vectors of the space. store replaces the
-	// document with that id, or returns a [*SpaceError] when the engine has
-	// changed its space meanwhile. The document must not change until then.
-	Prepare(space string, doc *ingest.Document, chunks []ingest.Chunk, vectors [][]float32) (store func(context.Context) error, err error)
 }
 
 // A Remote is an [Engine] on a server, where most of storing a document is

@@ -148,17 +148,9 @@ func (x *Index) Prepare(ctx context.Context, doc *ingest.Document, chunks []inge
 	if err := embedMissing(ctx, x.embedder, texts, vectors); err != nil {
 		return nil, fmt.Errorf("embed %s: %w", doc.ID, err)
 	}
-	put := func(ctx context.Context) error { return x.engine.Replace(ctx, doc, chunks, vectors) }
-	refuses := true
-	switch e := x.engine.(type) {
-	case Preparer:
-		if put, err = e.Prepare(x.embedder.Space(), doc, chunks, vectors); err != nil {
-			return nil, x.ofSpace(ctx, err)
-		}
-	case Respacer:
-		put = func(ctx context.Context) error { return e.ReplaceIn(ctx, x.embedder.Space(), doc, chunks, vectors) }
-	default:
-		refuses = false
+	put, err := x.engine.Prepare(x.embedder.Space(), doc, chunks, vectors)
+	if err != nil {
+		return nil, x.ofSpace(ctx, err)
 	}
 	return func(ctx context.Context) error {
 		defer x.outlines.forget()
@@ -183,7 +175,7 @@ func (x *Index) Prepare(ctx context.Context, doc *ingest.Document, chunks []inge
 		if err := put(ctx); err != nil {
 			return err
 		}
-		x.settled.Store(refuses)
+		x.settled.Store(true)
 		return nil
 	}, nil
 }

@@ -2,14 +2,13 @@ package retrieve
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"ibid/ingest"
 )
 
-// A Respacer is an [Engine] whose vectors can be replaced by those of another
-// space while it goes on serving the old ones.
+// A Respacer is the part of an [Engine] that replaces its vectors by those of
+// another space, while it serves the old ones.
 type Respacer interface {
 	// Unembedded returns up to n chunks that have no vector of the new space
 	// yet, with their titles and without vectors. Vectors prepared for any
@@ -24,10 +23,6 @@ type Respacer interface {
 	// SwitchSpace replaces the vectors in use with the prepared ones, all at
 	// once. It changes nothing and returns false when a chunk has none yet.
 	SwitchSpace(ctx context.Context, space string) (bool, error)
-	// ReplaceIn is Replace for vectors of a space: if another process has
-	// switched the space meanwhile, it changes nothing and returns a
-	// [*SpaceError].
-	ReplaceIn(ctx context.Context, space string, doc *ingest.Document, chunks []ingest.Chunk, vectors [][]float32) error
 }
 
 // reembedBatch is how many chunks are made durable together: an interrupted
@@ -45,10 +40,6 @@ func Reembed(ctx context.Context, e Engine, m Embedder, progress func(done, tota
 }
 
 func reembed(ctx context.Context, e Engine, m Embedder, progress func(done, total int)) error {
-	r, ok := e.(Respacer)
-	if !ok {
-		return errors.New("this engine cannot change its embedding model: ingest the documents into a new one")
-	}
 	space, err := e.Space(ctx)
 	if err != nil || space == "" || space == m.Space() {
 		return err
@@ -57,17 +48,17 @@ func reembed(ctx context.Context, e Engine, m Embedder, progress func(done, tota
 		progress = func(int, int) {}
 	}
 	for {
-		chunks, err := r.Unembedded(ctx, m.Space(), reembedBatch)
+		chunks, err := e.Unembedded(ctx, m.Space(), reembedBatch)
 		if err != nil {
 			return err
 		}
-		done, total, err := r.Prepared(ctx, m.Space())
+		done, total, err := e.Prepared(ctx, m.Space())
 		if err != nil {
 			return err
 		}
 		progress(done, total)
 		if len(chunks) == 0 {
-			if switched, err := r.SwitchSpace(ctx, m.Space()); err != nil || switched {
+			if switched, err := e.SwitchSpace(ctx, m.Space()); err != nil || switched {
 				return err
 			}
 			continue // a document was added meanwhile
@@ -80,7 +71,7 @@ func reembed(ctx context.Context, e Engine, m Embedder, progress func(done, tota
 		if err != nil {
 			return err
 		}
-		if err := r.AddVectors(ctx, m.Space(), chunks, vectors); err != nil {
+		if err := e.AddVectors(ctx, m.Space(), chunks, vectors); err != nil {
 			return err
 		}
 	}

@@ -1,18 +1,10 @@
 package retrieve
 
 import (
-	"context"
 	"fmt"
 
 	"ibid/ingest"
 )
-
-// A RootKeeper is an [Engine] that can store a root under a given name.
-type RootKeeper interface {
-	// KeepRoot creates a root of exactly this name, path and collection unless
-	// it exists. A root that [CheckRoot] refuses is a [*RootError].
-	KeepRoot(ctx context.Context, root ingest.Root) error
-}
 
 // A RootError reports that a root conflicts with an existing one.
 type RootError struct {
@@ -41,17 +33,4 @@ func CheckRoot(root ingest.Root, have []ingest.Root) (there bool, err error) {
 		}
 	}
 	return there, nil
-}
-
-// keepRoot is KeepRoot for any engine: an engine that is not a [RootKeeper]
-// names roots with [RootName].
-func keepRoot(ctx context.Context, e Engine, root ingest.Root) error {
-	if k, ok := e.(RootKeeper); ok {
-		return k.KeepRoot(ctx, root)
-	}
-	made, err := e.AddRoot(ctx, root.Path, root.Collection)
-	if err == nil && made != root {
-		err = &RootError{Root: root, There: made}
-	}
-	return err
 }

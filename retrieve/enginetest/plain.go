@@ -67,6 +67,10 @@ func (p *plain) Replace(_ context.Context, doc *ingest.Document, chunks []ingest
 	return nil
 }
 
+func (p *plain) Prepare(_ string, doc *ingest.Document, chunks []ingest.Chunk, vectors [][]float32) (func(context.Context) error, error) {
+	return func(ctx context.Context) error { return p.Replace(ctx, doc, chunks, vectors) }, nil
+}
+
 func (p *plain) Delete(_ context.Context, id string) error {
 	delete(p.documents, id)
 	return nil

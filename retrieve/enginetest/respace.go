@@ -33,10 +33,6 @@ func (f *failing) Embed(ctx context.Context, texts []string) ([][]float32, error
 func testReembed(t *testing.T, open func() retrieve.Store) {
 	ctx := t.Context()
 	e, other := open(), open()
-	respacer, ok := e.(retrieve.Respacer)
-	if !ok {
-		t.Skip("this engine is no Respacer")
-	}
 	first := func(x *retrieve.Index, question, want string) {
 		t.Helper()
 		got, err := x.Search(ctx, retrieve.Query{Text: question, K: 1, Apart: true})
@@ -62,10 +58,10 @@ func testReembed(t *testing.T, open func() retrieve.Store) {
 		t.Fatalf("an embedder that fails: %v", err)
 	}
 	first(x, "word7", "a/0#8")
-	if done, total, err := respacer.Prepared(ctx, after.Space()); err != nil || done == 0 || done >= total || total != documents*each {
+	if done, total, err := e.Prepared(ctx, after.Space()); err != nil || done == 0 || done >= total || total != documents*each {
 		t.Errorf("%d of %d are prepared, %v", done, total, err)
 	}
-	if switched, err := respacer.SwitchSpace(ctx, after.Space()); switched || err != nil {
+	if switched, err := e.SwitchSpace(ctx, after.Space()); switched || err != nil {
 		t.Errorf("switched before all was prepared: %t, %v", switched, err)
 	}
 	// What is written meanwhile belongs to the new space in the end.
@@ -114,30 +110,17 @@ func testOldSpace(t *testing.T, e retrieve.Store, x *retrieve.Index, before, aft
 	if err := x.Replace(ctx, doc, chunks); !errors.As(err, &wrong) || wrong.Stored != after.Space() || wrong.Wanted != before.Space() {
 		t.Errorf("storing in the old space: %v", err)
 	}
-	rows, err := before.Embed(ctx, []string{"late"})
-	must(t, err)
-	late, chunks := Document("a", "late", "late")
-	if err := e.(retrieve.Respacer).ReplaceIn(ctx, before.Space(), late, chunks, rows); !errors.As(err, &wrong) || wrong.Stored != after.Space() {
-		t.Errorf("ReplaceIn the old space: %v", err)
-	}
-	if _, err := e.Document(ctx, "a/late"); !errors.Is(err, retrieve.ErrNotFound) {
-		t.Errorf("a document of the old space: %v", err)
-	}
 }
 
 // testPrepare does the most of a replacement before it is stored.
 func testPrepare(t *testing.T, open func() retrieve.Store) {
 	e, other := open(), open()
-	p, ok := e.(retrieve.Preparer)
-	if !ok {
-		t.Skip("this engine is no Preparer")
-	}
 	ctx := ready(t, e, "a")
 	doc, chunks := Document("a", "x", "boat")
-	if _, err := p.Prepare(space, doc, chunks, nil); err == nil {
+	if _, err := e.Prepare(space, doc, chunks, nil); err == nil {
 		t.Error("a chunk was prepared without a vector")
 	}
-	store, err := p.Prepare(space, doc, chunks, [][]float32{Vector(0)})
+	store, err := e.Prepare(space, doc, chunks, [][]float32{Vector(0)})
 	must(t, err)
 	if _, err := other.Document(ctx, doc.ID); !errors.Is(err, retrieve.ErrNotFound) {
 		t.Errorf("a document that is only prepared: %v", err)
@@ -148,7 +131,7 @@ func testPrepare(t *testing.T, open func() retrieve.Store) {
 	lexical(t, other, "boat", 5, retrieve.Filter{}, "a/x#1")
 	dense(t, other, 0, 5, retrieve.Filter{}, "a/x#1")
 	doc, chunks = Document("a", "y", "boat")
-	store, err = p.Prepare("other/4", doc, chunks, [][]float32{Vector(0)})
+	store, err = e.Prepare("other/4", doc, chunks, [][]float32{Vector(0)})
 	if err == nil {
 		err = store(ctx)
 	}
@@ -184,9 +167,6 @@ func (d during) Embed(ctx context.Context, texts []string) ([][]float32, error) 
 func testLateWriter(t *testing.T, open func() retrieve.Store) {
 	ctx := t.Context()
 	e, other := open(), open()
-	if _, ok := e.(retrieve.Respacer); !ok {
-		t.Skip("this engine is no Respacer")
-	}
 	before, after := Hashing{16, "before"}, Hashing{16, "after"}
 	_, err := e.AddRoot(ctx, "/srv/a", "")
 	must(t, err)
@@ -211,9 +191,6 @@ func testLateWriter(t *testing.T, open func() retrieve.Store) {
 func testReembedTogether(t *testing.T, open func() retrieve.Store) {
 	ctx := t.Context()
 	e, reader := open(), open()
-	if _, ok := e.(retrieve.Respacer); !ok {
-		t.Skip("this engine is no Respacer")
-	}
 	before, after := Hashing{24, "before"}, Hashing{32, "after"}
 	x := index(t, e, before)
 	_, err := e.AddRoot(ctx, "/srv/a", "")

@@ -10,8 +10,7 @@ import (
 )
 
 var (
-	_ retrieve.Store    = (*Engine)(nil)
-	_ retrieve.Respacer = (*Engine)(nil)
+	_ retrieve.Store = (*Engine)(nil)
 )
 
 func openTest(t *testing.T, dir string) *Engine {

@@ -12,13 +12,10 @@ import (
 )
 
 var (
-	_ retrieve.Store    = (*Engine)(nil)
-	_ retrieve.Preparer = (*Engine)(nil)
-	_ retrieve.Respacer = (*Engine)(nil)
+	_ retrieve.Store = (*Engine)(nil)
 
-	_ retrieve.RootKeeper = (*Engine)(nil)
-	_ retrieve.Inspector  = (*Engine)(nil)
-	_ retrieve.Counter    = (*Engine)(nil)
+	_ retrieve.Inspector = (*Engine)(nil)
+	_ retrieve.Counter   = (*Engine)(nil)
 )
 
 // servers are the variables with the addresses of servers to test with.

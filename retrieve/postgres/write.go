@@ -74,13 +74,7 @@ func (r *documentRow) values() []any {
 // Replace stores one document whole, in place of what had its id, in one
 // durable transaction.
 func (e *Engine) Replace(ctx context.Context, doc *ingest.Document, chunks []ingest.Chunk, vectors [][]float32) error {
-	return e.ReplaceIn(ctx, "", doc, chunks, vectors)
-}
-
-// ReplaceIn is Replace for vectors of a space, and refuses them when that is
-// not the one in use. An empty space is not compared.
-func (e *Engine) ReplaceIn(ctx context.Context, space string, doc *ingest.Document, chunks []ingest.Chunk, vectors [][]float32) error {
-	store, err := e.Prepare(space, doc, chunks, vectors)
+	store, err := e.Prepare("", doc, chunks, vectors)
 	if err != nil {
 		return err
 	}
@@ -94,7 +88,8 @@ const writers = 4
 // connections are left for those who search.
 func (e *Engine) Writers() int { return max(1, min(writers, int(e.pool.Config().MaxConns)/2)) }
 
-// Prepare is ReplaceIn up to its transaction, which store is.
+// Prepare is Replace up to its transaction, which store is, for vectors of a
+// space; an empty space is not compared.
 func (e *Engine) Prepare(space string, doc *ingest.Document, chunks []ingest.Chunk, vectors [][]float32) (store func(context.Context) error, err error) {
 	p, err := prepare(doc, chunks, vectors)
 	if err != nil {

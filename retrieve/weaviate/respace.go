@@ -402,13 +402,3 @@ func (e *Engine) prepared(ctx context.Context, space string) (bool, error) {
 	}
 	return true, nil
 }
-
-// ReplaceIn is Replace for vectors of a space, and refuses them when that is not
-// the one in use.
-func (e *Engine) ReplaceIn(ctx context.Context, space string, doc *ingest.Document, chunks []ingest.Chunk, vectors [][]float32) error {
-	store, err := e.Prepare(space, doc, chunks, vectors)
-	if err != nil {
-		return err
-	}
-	return store(ctx)
-}
