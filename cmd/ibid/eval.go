@@ -19,7 +19,7 @@ type evalCmd struct {
 	Retrieval evalRetrievalCmd `cmd:"" help:"Measure search on a set in BEIR's format: BM25 alone, vectors alone, and both."`
 	Gate      evalGateCmd      `cmd:"" help:"Measure how well the relevance gate separates a set's own questions from those of another set."`
 	Answers   evalAnswersCmd   `cmd:"" help:"Measure answers: the right words, the right document, refusals, citations."`
-	Report    evalReportCmd    `cmd:"" help:"Ask your own questions about your own folder: what is found, kept, written, cited and refused, time and cost, and a trace of every failure."`
+	Report    evalReportCmd    `cmd:"" help:"Ask your own folder your own questions: figures of every stage, time and cost, a trace of every failure."`
 }
 
 // evalConfig is common to the measurements on public sets.
@@ -43,9 +43,12 @@ func (c evalConfig) check(names []string) (thresholds, error) {
 	return limits, limits.check(names, func(string) eval.Unit { return eval.ShareUnit })
 }
 
+// A shower writes a report as text.
+type shower interface{ show(s surroundings) error }
+
 // finish writes the details and the result, and compares the figures with the
 // thresholds.
-func (c evalConfig) finish(s surroundings, report interface{ show(surroundings) error }, details []any, limits thresholds, figures eval.Figures) error {
+func (c evalConfig) finish(s surroundings, report shower, details []any, limits thresholds, figures eval.Figures) error {
 	if err := c.writeDetails(details); err != nil {
 		return err
 	}

@@ -126,7 +126,7 @@ func (c *evalAnswersCmd) Run(ctx context.Context, s surroundings) (err error) {
 }
 
 // openQuestions reads the questions and opens the documents to ask.
-func (c *evalAnswersCmd) openQuestions(ctx context.Context, s surroundings) (questions []eval.Question, _ *corpus, skipped int, err error) {
+func (c *evalAnswersCmd) openQuestions(ctx context.Context, s surroundings) (questions []eval.Question, out *corpus, skipped int, err error) {
 	named := c.Data != "" || c.place().remote()
 	if c.Library != "" && named {
 		return nil, nil, 0, usageError("--library reads a folder into a temporary data directory: give it, or --data or --store")
@@ -150,7 +150,6 @@ func (c *evalAnswersCmd) openQuestions(ctx context.Context, s surroundings) (que
 	if questions, _, err = eval.ReadQuestions(os.DirFS(cmp.Or(dir, ".")), name); err != nil {
 		return nil, nil, 0, fmt.Errorf("reading the questions: %w", err)
 	}
-	var out *corpus
 	switch {
 	case library != "":
 		out, _, err = c.openFolder(ctx, library, syncConfig{}, c.readConfig, s)

@@ -112,7 +112,9 @@ func (c corpusConfig) openStore(ctx context.Context, s surroundings, prepare fun
 // openFolder reads a folder into the data directory, or a temporary one, and
 // restricts the searches to it. Unread are the files that could not be read, with
 // the reason.
-func (c corpusConfig) openFolder(ctx context.Context, folder string, sync syncConfig, read readConfig, s surroundings) (_ *corpus, unread []string, err error) {
+func (c corpusConfig) openFolder(
+	ctx context.Context, folder string, sync syncConfig, read readConfig, s surroundings,
+) (_ *corpus, unread []string, err error) {
 	paths, err := checkFolders([]string{folder})
 	if err != nil {
 		return nil, nil, err
@@ -193,7 +195,9 @@ func (c *corpus) fill(ctx context.Context, folder string, entries []eval.Entry, 
 
 // storeEntries stores the entries that are new or changed, removes from known
 // those that have text, and returns the number of those without.
-func (c *corpus) storeEntries(ctx context.Context, root ingest.Root, entries []eval.Entry, known map[string]ingest.Stored, s surroundings) (empty int, err error) {
+func (c *corpus) storeEntries(
+	ctx context.Context, root ingest.Root, entries []eval.Entry, known map[string]ingest.Stored, s surroundings,
+) (empty int, err error) {
 	bar := newMeter(s.stderr, "documents", len(entries))
 	defer bar.end()
 	var reader ingest.Reader
@@ -263,8 +267,8 @@ func (c *corpus) matchJudged(ctx context.Context, set *eval.Set, s surroundings)
 		return err
 	}
 	if len(c.stored) == 0 {
-		return fmt.Errorf("none of the store's %d documents is judged in %s: corpus-ids must be document ids (ROOT/PATH) or paths, as 'ibid search --json' shows them",
-			c.documents, set.Judgements)
+		return fmt.Errorf("none of the store's %d documents is judged in %s: corpus-ids must be document ids (ROOT/PATH) or paths, "+
+			"as 'ibid search --json' shows them", c.documents, set.Judgements)
 	}
 	if len(missing) > 0 {
 		fmt.Fprintf(s.stderr, "ibid: %s judges %s not in the store; they count as missed\n", set.Judgements, counted(len(missing), "document"))
@@ -280,7 +284,8 @@ func (c *corpus) matchQuestions(ctx context.Context, questions []eval.Question, 
 	}
 	missing, err := c.match(ctx, named, file)
 	if err == nil && len(missing) > 0 {
-		fmt.Fprintf(s.stderr, "ibid: %s names %s not in the store, such as %s; they count as missed\n", file, counted(len(missing), "document"), printable(missing[0]))
+		fmt.Fprintf(s.stderr, "ibid: %s names %s not in the store, such as %s; they count as missed\n",
+			file, counted(len(missing), "document"), printable(missing[0]))
 	}
 	return err
 }

@@ -256,7 +256,8 @@ func (r *gateReport) show(s surroundings) error {
 	b.WriteByte('\n')
 	listFigures(&b, r.Figures)
 	if j := r.Judge; j != nil {
-		fmt.Fprintf(&b, "judge: %d of %d right; %d replies unreadable, %d failed; %d calls, %d tokens\n", j.Right, j.Judged, j.Unparsable, j.Errors, j.Calls, j.Tokens)
+		fmt.Fprintf(&b, "judge: %d of %d right; %d replies unreadable, %d failed; %d calls, %d tokens\n",
+			j.Right, j.Judged, j.Unparsable, j.Errors, j.Calls, j.Tokens)
 	}
 	_, err := fmt.Fprint(s.stdout, b.String())
 	return err

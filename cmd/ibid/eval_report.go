@@ -113,7 +113,8 @@ func (c *evalReportCmd) Run(ctx context.Context, s surroundings) (err error) {
 	}
 	switch {
 	case report.Interrupted:
-		return &exitError{exitFailed, fmt.Errorf("%w after %d of %d questions; thresholds were not checked", broken, len(report.Outcomes), report.Wanted)}
+		return &exitError{exitFailed, fmt.Errorf("%w after %d of %d questions; thresholds were not checked",
+			broken, len(report.Outcomes), report.Wanted)}
 	case len(report.Missed) > 0:
 		return &exitError{exitDamage, errors.New(strings.Join(report.Missed, "; "))}
 	}
@@ -147,7 +148,8 @@ func (c *evalReportCmd) check(price *eval.Price) (metrics []eval.PlaceMetric, li
 			wanted = append(wanted, t.figure)
 		}
 		if t.figure == eval.CostFigure && price == nil {
-			return nil, nil, usageError("%s cost: the cost is unknown without a price: give --price-in or --price-out, the price of a million tokens in prompts and in replies", t.flag)
+			return nil, nil, usageError("%s cost: the cost is unknown without a price: give --price-in or --price-out, "+
+				"the price of a million tokens in prompts and in replies", t.flag)
 		}
 	}
 	for _, name := range wanted {
@@ -206,14 +208,17 @@ func (c *evalReportCmd) earlier(questions []eval.Question) (*eval.Report, error)
 
 // open reads the folder, finds the questions' documents, and describes both in
 // the report.
-func (c *evalReportCmd) open(ctx context.Context, folder string, questions []eval.Question, report *eval.Report, s surroundings) (*corpus, error) {
+func (c *evalReportCmd) open(
+	ctx context.Context, folder string, questions []eval.Question, report *eval.Report, s surroundings,
+) (*corpus, error) {
 	sync := c.syncConfig
 	own, err := ownFiles(folder, c.Questions, c.HTML, c.Compare)
 	if err != nil {
 		return nil, err
 	}
 	sync.Exclude = append(slices.Clone(sync.Exclude), own...)
-	corpus, unread, err := corpusConfig{Data: c.Data, embedConfig: c.embedConfig, rerankConfig: c.rerankConfig}.openFolder(ctx, c.Folder, sync, c.readConfig, s)
+	store := corpusConfig{Data: c.Data, embedConfig: c.embedConfig, rerankConfig: c.rerankConfig}
+	corpus, unread, err := store.openFolder(ctx, c.Folder, sync, c.readConfig, s)
 	if err != nil {
 		return nil, err
 	}

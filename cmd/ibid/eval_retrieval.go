@@ -178,7 +178,9 @@ func (c *evalRetrievalCmd) parsePairs(searches []measuredSearch) (pairs [][2]int
 }
 
 // measure sets the values of the searches.
-func (c *corpus) measure(ctx context.Context, searches []measuredSearch, queries []eval.Query, set *eval.Set, metrics []eval.Metric, s surroundings) error {
+func (c *corpus) measure(
+	ctx context.Context, searches []measuredSearch, queries []eval.Query, set *eval.Set, metrics []eval.Metric, s surroundings,
+) error {
 	depth := slices.MaxFunc(metrics, func(a, b eval.Metric) int { return a.K - b.K }).K
 	own := ownEntries(set)
 	indexes := make([]*retrieve.Index, len(searches))
@@ -328,7 +330,8 @@ func (r *retrievalReport) compareEarlier(file string, earlier earlierRun, querie
 		for q, query := range queries {
 			figures, ok := earlier[query.ID]
 			if !ok || len(earlier) != len(queries) {
-				return fmt.Errorf("%s (--against) has other queries: %d, and this run has %d, one of them %s", file, len(earlier), len(queries), query.ID)
+				return fmt.Errorf("%s (--against) has other queries: %d, and this run has %d, one of them %s",
+					file, len(earlier), len(queries), query.ID)
 			}
 			then[q] = figures[x.name]
 		}
@@ -360,7 +363,8 @@ func (r *retrievalReport) show(s surroundings) error {
 		if p.P < .0001 {
 			chance = "p < 0.0001"
 		}
-		fmt.Fprintf(&b, "%s - %s: %s %+.4f, %s (better on %d queries, worse on %d)\n", p.A, p.B, p.Metric, p.Difference, chance, p.Better, p.Worse)
+		fmt.Fprintf(&b, "%s - %s: %s %+.4f, %s (better on %d queries, worse on %d)\n",
+			p.A, p.B, p.Metric, p.Difference, chance, p.Better, p.Worse)
 	}
 	_, err := fmt.Fprint(s.stdout, printable(b.String()))
 	return err

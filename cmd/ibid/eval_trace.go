@@ -41,7 +41,8 @@ func (t *tracer) record(events iter.Seq2[answer.Event, error]) iter.Seq2[answer.
 				}
 			case answer.Stepped:
 				t.steps = append(t.steps, eval.Step{
-					Step: e.Step, Role: string(e.Role), Passages: len(e.Passages), Changed: e.Changed, Reason: e.Reason, Invented: e.Invented, Lost: e.Lost,
+					Step: e.Step, Role: string(e.Role), Passages: len(e.Passages), Changed: e.Changed, Reason: e.Reason,
+					Invented: e.Invented, Lost: e.Lost,
 				})
 			}
 			if !yield(e, err) {
@@ -53,7 +54,9 @@ func (t *tracer) record(events iter.Seq2[answer.Event, error]) iter.Seq2[answer.
 
 // trace asks one question. Its error is that of the context or the store; an
 // error of the answer is part of the outcome.
-func (c *corpus) trace(ctx context.Context, answerer *answer.Answerer, asked answer.Question, q eval.Question, citing cite.Options) (*eval.Outcome, error) {
+func (c *corpus) trace(
+	ctx context.Context, answerer *answer.Answerer, asked answer.Question, q eval.Question, citing cite.Options,
+) (*eval.Outcome, error) {
 	t := &tracer{begun: time.Now(), judged: make(map[string]answer.Judged), kept: make(map[string]bool), steps: []eval.Step{}}
 	var fold cite.Fold
 	var failed error

@@ -1,7 +1,7 @@
 // Package embed is the embedding model that is built into the program: a table
 // of vectors for words and pieces of words, made by distilling a sentence
 // transformer (see README.md and train/). A text's vector is the sum of its
-// words' rows, brought to unit length. It needs no service, no key and no file.
+// words' rows, scaled to unit length. It needs no service, no key and no file.
 //
 // [New] reads the table and [Model.Embed] uses it; *Model is a
 // retrieve.Embedder.
@@ -32,20 +32,18 @@ type Model struct {
 	words, pieces map[string]uint32
 }
 
-// New reads the built-in table, about 6 MB, and checks its checksum. It takes
-// some tens of milliseconds and 15 MB of memory; one Model serves a whole
-// program.
+// New reads the built-in table, about 6 MB, and verifies its checksum. It needs
+// tens of milliseconds and 15 MB of memory; a program needs one Model.
 func New() (*Model, error) { return parse(file) }
 
 // Space names the table and its dimensions: "ibid-static-2/256".
 func (m *Model) Space() string { return fmt.Sprintf("%s/%d", name, m.dims) }
 
-// Embed gives one row of unit length for each text, in order. A row depends on
-// its text alone. Words outside the table count by their pieces and by a hash
-// of the word; scripts other than Latin by hashes of runs of characters, so
-// that equal words meet, without any knowledge of their meaning. A text
-// without a letter or a digit gets the first axis. The only error is the
-// context's.
+// Embed returns one row of unit length for each text, in order. A row depends on
+// its text alone. Words outside the table count by their pieces and by a hash of
+// the word, scripts other than Latin by hashes of runs of characters: equal words
+// match, but not words with the same meaning. A text without a letter or a digit
+// gets the first axis. The only error is the context's.
 func (m *Model) Embed(ctx context.Context, texts []string) ([][]float32, error) {
 	rows := make([][]float32, len(texts))
 	sum := make([]int64, m.dims)
@@ -62,9 +60,9 @@ func (m *Model) Embed(ctx context.Context, texts []string) ([][]float32, error) 
 	return rows, nil
 }
 
-// Known is the share, 0 to 1, of a text's words that the table has rows for,
-// whole or in pieces. The others count by hashes, which say whether two words
-// are equal and nothing of what they mean. A text without words is known whole.
+// Known returns the share, 0 to 1, of a text's words for which the table has rows,
+// whole or in pieces. The others count by hashes, which know nothing of their
+// meaning. It is 1 for a text without words.
 func (m *Model) Known(text string) float64 {
 	rows, hashes := 0, 0.0
 	m.features(text, func(uint32) { rows++ }, func(_ uint64, parts int) { hashes += 1 / float64(parts) })
@@ -93,9 +91,9 @@ func (m *Model) addRow(sum []int64, row uint32) {
 	}
 }
 
-// addHash adds a row of random signs that follow from the hash. The parts of
-// one word are nearly orthogonal: each is shortened by the square root of their
-// number, so that together they have the length of one.
+// addHash adds a row of random signs derived from the hash. The parts of one word
+// are nearly orthogonal: each is divided by the square root of their number, so
+// that together they have the length of one.
 func (m *Model) addHash(sum []int64, hash uint64, parts int) {
 	size := m.magnitude
 	if parts > 1 {
@@ -123,7 +121,7 @@ func splitMix(state uint64) (next, bits uint64) {
 	return state, z ^ z>>31
 }
 
-// unit brings a sum to unit length.
+// unit scales a sum to unit length.
 func unit(sum []int64) []float32 {
 	var square float64
 	for _, x := range sum {

@@ -15,7 +15,7 @@ const (
 	maxPiece = 20
 )
 
-// class is what a rune means to the cutting of text.
+// A class is the role of a rune in cutting text.
 type class uint8
 
 const (
@@ -164,7 +164,7 @@ func (c *cutter) flush() {
 	c.runes, c.run, c.low = 0, c.run[:0], c.low[:0]
 }
 
-// hump gives the length of the first hump of camelCase or HTTPServer, in
+// hump returns the length of the first hump of camelCase or HTTPServer, in
 // bytes and in runes. A word without humps is one.
 func hump(word []byte) (bytes, runes int) {
 	before, size := utf8.DecodeRune(word)
@@ -184,7 +184,7 @@ func hump(word []byte) (bytes, runes int) {
 	return at, runes
 }
 
-// part gives the features of one word in lower case: its row; or the longest
+// part adds the features of one word in lower case: its row; or the longest
 // pieces from the left together with a hash of the whole, so that the same
 // unknown word meets itself; or, in other scripts, its runs of four runes.
 func (c *cutter) part(word []byte) {
@@ -222,7 +222,7 @@ func (c *cutter) part(word []byte) {
 	}
 }
 
-// split cuts a word into the longest pieces from the left and gives their
+// split cuts a word into the longest pieces from the left and returns their
 // number; 0 when some part has no piece.
 func (m *Model) split(word []byte, rows *[maxWord]uint32) int {
 	n := 0

@@ -11,12 +11,12 @@ import (
 	"ibid/retrieve"
 )
 
-// smallLibrary is how many chunks the library has that -short leaves.
+// smallLibrary is the largest number of chunks that -short permits.
 const smallLibrary = 10000
 
 // BenchLibraries runs a benchmark for a shelf of 10,000 chunks and one of 100,000,
-// or for those whose sizes chunks names, as IBID_CHUNKS does: "500000 1000000".
-// -short leaves the smallest alone. The data sets are those of [FillShelf].
+// or for the numbers of chunks in chunks, such as "500000 1000000". With -short it
+// runs the small one only. The data sets are those of [FillShelf].
 func BenchLibraries(b *testing.B, chunks, datasets string, run func(b *testing.B, s *Shelf)) {
 	b.Helper()
 	sizes := strings.Fields(chunks)
@@ -38,8 +38,7 @@ func BenchLibraries(b *testing.B, chunks, datasets string, run func(b *testing.B
 }
 
 // BenchStore stores what an engine lacks of the shelf as [Shelf.Store] does, and
-// reports chunks a second. Then taken says what else is reported:
-// units to figures.
+// reports chunks per second and the figures of taken, by unit.
 func (s *Shelf) BenchStore(b *testing.B, e retrieve.Engine, taken func() map[string]float64) {
 	b.Helper()
 	if err := e.SetSpace(b.Context(), s.Embedder.Space()); err != nil {
@@ -61,8 +60,8 @@ func (s *Shelf) BenchStore(b *testing.B, e retrieve.Engine, taken func() map[str
 	})
 }
 
-// BenchAsk asks for something with one question after the other, and reports the
-// median and the 99th percentile.
+// BenchAsk calls ask with one question after the other, and reports the median and
+// the 99th percentile of the time.
 func (s *Shelf) BenchAsk(b *testing.B, name string, ask func(ctx context.Context, n int) error) {
 	b.Run(name, func(b *testing.B) {
 		var took []time.Duration
@@ -79,9 +78,8 @@ func (s *Shelf) BenchAsk(b *testing.B, name string, ask func(ctx context.Context
 	})
 }
 
-// BenchEngine measures an engine that has the shelf: from the question to the
-// passages (Search), both searches for the candidates alone, over all and over one
-// document in fifty, the counts of their scores, and replacing documents.
+// BenchEngine measures an engine that has the shelf: Search, Dense and Lexical over
+// all documents and over one in fifty, Stats, and replacing documents.
 func (s *Shelf) BenchEngine(b *testing.B, e retrieve.Engine) {
 	x, err := retrieve.NewIndex(b.Context(), e, s.Embedder, retrieve.Options{})
 	if err != nil {
@@ -113,7 +111,7 @@ func (s *Shelf) BenchEngine(b *testing.B, e retrieve.Engine) {
 		n := 0
 		for b.Loop() {
 			doc, chunks := s.Document(n % (len(s.Texts) / 10))
-			doc.Title += strconv.Itoa(n) // so that the vectors are made again
+			doc.Title += strconv.Itoa(n) // so that they are embedded again
 			if err := x.Replace(b.Context(), doc, chunks); err != nil {
 				b.Fatal(err)
 			}
@@ -123,8 +121,8 @@ func (s *Shelf) BenchEngine(b *testing.B, e retrieve.Engine) {
 	})
 }
 
-// BenchRecall reports which part of the ten nearest chunks Dense finds, where exact
-// names the ten for a question's vector.
+// BenchRecall reports the share that Dense finds of the ten nearest chunks, which
+// exact returns for a question's vector.
 func (s *Shelf) BenchRecall(b *testing.B, e retrieve.Engine, exact func(b *testing.B, q []float32) []string) {
 	questions := s.Embed(b, s.Questions)
 	b.Run("Recall", func(b *testing.B) {

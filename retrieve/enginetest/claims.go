@@ -10,7 +10,7 @@ import (
 	"ibid/retrieve"
 )
 
-// long is a claim that no test outlasts.
+// long is a claim that outlasts every test.
 const long = retrieve.MaxClaim
 
 func beginRun(t *testing.T, l retrieve.Ledger, id string) {
@@ -18,8 +18,8 @@ func beginRun(t *testing.T, l retrieve.Ledger, id string) {
 	must(t, l.Begin(t.Context(), retrieve.Job{ID: id, Kind: "kind", Started: now(), Spec: []byte("spec")}))
 }
 
-// refusedBy checks that an error names the holder of the run, for no longer than
-// a time.
+// refusedBy checks that an error names the holder of the job, and at most a time
+// until the claim expires.
 func refusedBy(t *testing.T, what string, err error, worker string, most time.Duration) {
 	t.Helper()
 	held := (*retrieve.HeldError)(nil)
@@ -28,7 +28,7 @@ func refusedBy(t *testing.T, what string, err error, worker string, most time.Du
 	}
 }
 
-// heldBy checks who holds a run.
+// heldBy checks which worker holds a job.
 func heldBy(t *testing.T, l retrieve.Ledger, id, worker string, most time.Duration) {
 	t.Helper()
 	r, err := l.Job(t.Context(), id)
@@ -37,7 +37,7 @@ func heldBy(t *testing.T, l retrieve.Ledger, id, worker string, most time.Durati
 	}
 }
 
-// claimed claims a run as soon as nobody else holds it.
+// claimed claims a job as soon as it is unclaimed.
 func claimed(t *testing.T, l retrieve.Ledger, id, worker string, d time.Duration) {
 	t.Helper()
 	for {
@@ -133,7 +133,7 @@ func testClaimRunsOut(t *testing.T, open func() retrieve.Store) {
 	must(t, here.Release(ctx, "a", "w"))
 	heldBy(t, here, "a", "v", long)
 
-	// What nobody else took is still its worker's.
+	// An expired claim that no other worker took still counts.
 	for r, err := here.Job(ctx, "b"); r.Worker != ""; r, err = here.Job(ctx, "b") {
 		must(t, err)
 		<-time.After(r.Left)
@@ -187,7 +187,7 @@ func testClaimLatest(t *testing.T, open func() retrieve.Store) {
 	}
 }
 
-// Of those that claim a run at once one gets it.
+// testClaimTogether lets several workers claim a job at once: one succeeds.
 func testClaimTogether(t *testing.T, open func() retrieve.Store) {
 	ctx := t.Context()
 	stores := []retrieve.Ledger{open().Ledger(), open().Ledger(), open().Ledger()}
@@ -219,13 +219,12 @@ func testClaimTogether(t *testing.T, open func() retrieve.Store) {
 		for _, l := range stores {
 			heldBy(t, l, id, got[0], long)
 		}
-		// It is handed on: released by one, claimed by the next.
+		// Another worker claims it after its release.
 		must(t, stores[round%3].Release(ctx, id, got[0]))
 		must(t, stores[(round+1)%3].Claim(ctx, id, "next", long))
 	}
 }
 
-// A run that is no longer there cannot be held.
 func testClaimOfEnded(t *testing.T, open func() retrieve.Store) {
 	ctx, here, there := t.Context(), open().Ledger(), open().Ledger()
 	beginRun(t, here, "a")

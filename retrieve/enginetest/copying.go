@@ -10,8 +10,8 @@ import (
 	"ibid/retrieve"
 )
 
-// Copy runs what [retrieve.Copy] needs of a store against a backend: a library
-// goes from one to another and is the same there, root by root.
+// Copy runs [retrieve.Copy] between two stores of a backend, and the contract of
+// the calls that it needs.
 func Copy(t *testing.T, b Backend) {
 	t.Run("KeepRoot", func(t *testing.T) { testKeepRoot(t, b.New(t)()) })
 	t.Run("Copy", func(t *testing.T) {
@@ -48,7 +48,6 @@ func testKeepRoot(t *testing.T, e retrieve.Engine) {
 	if !slices.Equal(got, want) {
 		t.Errorf("Roots = %+v, want %+v", got, want)
 	}
-	// It is a root like any other.
 	if r, err := e.AddRoot(ctx, "/srv/notes", ""); err != nil || r != want[1] {
 		t.Errorf("AddRoot = %+v, %v", r, err)
 	}
@@ -102,7 +101,7 @@ func testCopy(t *testing.T, from, to retrieve.Engine) {
 		}
 	}
 	dense(t, to, 14, 2, retrieve.Filter{Root: "uploads"}, "uploads/day 2.md#1", "uploads/day 2.md#2")
-	// Counting is listing.
+	// Count agrees with Documents.
 	for _, f := range []retrieve.Filter{{}, {Root: "uploads"}, {Collection: "work"}, {Root: "none"}} {
 		list, err := to.Documents(ctx, f)
 		must(t, err)

@@ -123,7 +123,7 @@ func testReplace(t *testing.T, e retrieve.Engine) {
 	if want, _ := Document("a", "x.md", "a plane at the airport"); len(digests) != 1 || digests[0].Path != "x.md" || digests[0].Digest != want.Digest {
 		t.Errorf("Documents of a root = %v", digests)
 	}
-	// A document without a chunk is stored all the same.
+	// A document without chunks is stored too.
 	empty, _ := Document("a", "empty")
 	must(t, e.Replace(ctx, empty, nil, nil))
 	list, err := e.Documents(ctx, retrieve.Filter{})
@@ -160,7 +160,7 @@ func testRename(t *testing.T, e retrieve.Engine) {
 	must(t, e.Rename(ctx, "a/x", to))
 	dense(t, e, 0, 5, retrieve.Filter{}, "b/taken#1", "b/taken#2", "a/taken#1")
 	lexical(t, e, "harbour", 5, retrieve.Filter{}, "b/taken#2")
-	// The title is searched with the words, so the new one counts.
+	// The title is searched with the text, so the new one counts.
 	lexical(t, e, "x", 5, retrieve.Filter{})
 	if _, err := e.Document(ctx, "a/x"); !errors.Is(err, retrieve.ErrNotFound) {
 		t.Errorf("the old id: %v", err)
@@ -279,7 +279,7 @@ func testListings(t *testing.T, e retrieve.Engine) {
 	must(t, e.KeepListing(ctx, "b", "b/x.zip", []byte("fourth")))
 	check("a/x.zip", "second", "a", "a/x.zip", "a/y.zip")
 	check("b/x.zip", "fourth", "b", "b/x.zip")
-	// It goes with what it was found in, whether that is a document or not.
+	// It is deleted with the archive or mail, even if that is no document.
 	must(t, e.Delete(ctx, "a/x.zip"))
 	check("a/x.zip", "", "a", "a/y.zip")
 	_, err := e.DeleteRoot(ctx, "a")
@@ -323,7 +323,7 @@ func testRevision(t *testing.T, open func() retrieve.Store) {
 	_, err = other.DeleteRoot(ctx, "a")
 	must(t, err)
 	grew("deleting the root")
-	// To look at it changes nothing.
+	// Reading changes nothing.
 	dense(t, e, 0, 5, retrieve.Filter{})
 	if _, err := other.Documents(ctx, retrieve.Filter{}); err != nil {
 		t.Error(err)
@@ -352,7 +352,7 @@ func testClose(t *testing.T, open func() retrieve.Store) {
 	dense(t, open(), 0, 5, retrieve.Filter{}, "a/x#1")
 }
 
-// testCollections has roots in common collections, and what the asker may see.
+// testCollections checks filters by collection and by permitted collections.
 func testCollections(t *testing.T, open func() retrieve.Store) {
 	e, other := open(), open()
 	ctx := ready(t, e)
@@ -396,7 +396,7 @@ func testCollections(t *testing.T, open func() retrieve.Store) {
 		t.Errorf("DeleteRoot = %d, %v", n, err)
 	}
 	check(retrieve.Filter{Collection: "law"}, "b")
-	// A document takes the collection of the root that it comes into.
+	// A renamed document gets the collection of its new root.
 	must(t, e.Rename(ctx, "b/x", renamed("c", "y", "boat")))
 	list, err := other.Documents(ctx, retrieve.Filter{Collection: "tax"})
 	must(t, err)
@@ -404,7 +404,7 @@ func testCollections(t *testing.T, open func() retrieve.Store) {
 		t.Errorf("the documents about taxes are %+v", list)
 	}
 	lexical(t, other, "boat", 9, retrieve.Filter{Collection: "tax"}, "c/x#1", "c/y#1")
-	// A folder that comes back may go into another collection.
+	// A root that is added again may be in another collection.
 	root, err := e.AddRoot(ctx, "/srv/a", "tax")
 	must(t, err)
 	if want := (ingest.Root{Name: "a", Path: "/srv/a", Collection: "tax"}); root != want {
@@ -412,8 +412,8 @@ func testCollections(t *testing.T, open func() retrieve.Store) {
 	}
 }
 
-// testOdd has names and questions in which a language of queries would find
-// more than letters.
+// testOdd checks names and questions with signs that mean something in a query
+// language.
 func testOdd(t *testing.T, open func() retrieve.Store) {
 	e, other := open(), open()
 	ctx := ready(t, e, "a")
@@ -475,8 +475,7 @@ func testOdd(t *testing.T, open func() retrieve.Store) {
 	}
 }
 
-// testLarge has one document of as many chunks as a search ever looks at, and
-// of a long text.
+// testLarge checks a document with as many chunks as a search reads at most.
 func testLarge(t *testing.T, open func() retrieve.Store) {
 	e, other := open(), open()
 	ctx := ready(t, e, "a")

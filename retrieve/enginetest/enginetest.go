@@ -1,5 +1,5 @@
-// Package enginetest holds the contract of [retrieve.Store] as tests that any
-// implementation can be run through.
+// Package enginetest is the contract of [retrieve.Store] as tests for any
+// implementation.
 package enginetest
 
 import (
@@ -21,16 +21,16 @@ const (
 
 // A Backend is a kind of store under test.
 type Backend struct {
-	// New makes an empty store of its own for the test, with [Limits]. Each call of
-	// open gives another handle on that same store, as another process would have
-	// it; it is closed when the test ends, whether it was before or not.
+	// New creates an empty store with [Limits] for one test. Each call of open
+	// returns another handle on that store, as another process would have. New
+	// closes the handles when the test ends; the test may close them before.
 	New func(t *testing.T) (open func() retrieve.Store)
-	// Recall is the least share of the k best of an exact search, on average over
-	// questions, that Dense and Lexical find; 1 where they are exact. What they
-	// find is always in exact order.
+	// Recall is the least share that Dense and Lexical find of the k best of an
+	// exact search, on average over questions; 1 if they are exact. Their order
+	// must always be exact.
 	Recall float64
-	// Unbroken says why nothing can be broken off in the middle, where the server
-	// under test does not bear that, whatever the store does; then it is not.
+	// Unbroken, if not empty, is the reason why changes must not be cancelled on
+	// this server; tests that do so are skipped.
 	Unbroken string
 }
 
@@ -72,8 +72,7 @@ func Run(t *testing.T, b Backend) {
 	})
 }
 
-// A contract is one part of what a store promises, as a test of handles on one
-// that is empty.
+// A contract is a test of one promise of a store, which is empty at first.
 type contract struct {
 	name string
 	test func(t *testing.T, open func() retrieve.Store)
@@ -90,12 +89,12 @@ func run(t *testing.T, b Backend, all []contract) {
 	}
 }
 
-// alone makes a contract of what one handle shows.
+// alone makes a contract of a test that needs one handle.
 func alone(test func(t *testing.T, e retrieve.Engine)) func(t *testing.T, open func() retrieve.Store) {
 	return func(t *testing.T, open func() retrieve.Store) { test(t, open()) }
 }
 
-// Document makes a document of the root with one chunk for each text.
+// Document returns a document of the root with one chunk for each text.
 func Document(root, path string, texts ...string) (*ingest.Document, []ingest.Chunk) {
 	doc := &ingest.Document{
 		ID: root + "/" + path, Root: root, Path: path, Title: "Title of " + path, Format: "text",
@@ -118,7 +117,7 @@ func Document(root, path string, texts ...string) (*ingest.Document, []ingest.Ch
 	return doc, chunks
 }
 
-// Vector makes a unit vector that points at an angle, in degrees.
+// Vector returns the unit vector at an angle in degrees.
 func Vector(angle float64) []float32 {
 	sin, cos := math.Sincos(angle * math.Pi / 180)
 	return []float32{float32(cos), float32(sin), 0, 0}

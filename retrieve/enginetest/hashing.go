@@ -9,8 +9,8 @@ import (
 	"ibid/retrieve"
 )
 
-// Hashing embeds a text as the signed hashes of its terms: deterministic, and
-// near where words are shared.
+// Hashing embeds a text as the signed hashes of its terms: texts that share words
+// are near each other.
 type Hashing struct {
 	Dims int
 	Name string
@@ -19,7 +19,7 @@ type Hashing struct {
 // Space names the embedder and its dimensions.
 func (h Hashing) Space() string { return fmt.Sprintf("%s/%d", h.Name, h.Dims) }
 
-// Embed never fails.
+// Embed never returns an error.
 func (h Hashing) Embed(_ context.Context, texts []string) ([][]float32, error) {
 	rows := make([][]float32, len(texts))
 	for i, text := range texts {

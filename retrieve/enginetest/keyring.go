@@ -27,7 +27,7 @@ func Keyring(t *testing.T, b Backend) {
 	})
 }
 
-// whole is a time to the second, as keyrings keep it.
+// whole is a time in whole seconds, as keyrings store it.
 func whole() time.Time { return time.Unix(1_700_000_000, 0) }
 
 func session(key, token string, started time.Time) retrieve.Session {
@@ -50,7 +50,7 @@ func testNoKey(t *testing.T, open func() retrieve.Store) {
 	must(t, r.End(ctx, [32]byte{}))
 }
 
-// ringOf gives the ring as all of the handles see it.
+// ringOf returns the ring, and checks that all handles have the same.
 func ringOf(t *testing.T, handles ...retrieve.Store) retrieve.Ring {
 	t.Helper()
 	var first retrieve.Ring
@@ -73,8 +73,7 @@ func ringOf(t *testing.T, handles ...retrieve.Store) retrieve.Ring {
 
 func byDigest(a, b retrieve.Session) int { return slices.Compare(a.Digest[:], b.Digest[:]) }
 
-// grown looks whether the ring has changed since a revision, as it should, and
-// gives it.
+// grown returns the ring, and checks whether its revision has grown.
 func grown(t *testing.T, what string, yes bool, since int64, handles ...retrieve.Store) retrieve.Ring {
 	t.Helper()
 	ring := ringOf(t, handles...)
@@ -120,7 +119,7 @@ func testKeys(t *testing.T, open func() retrieve.Store) {
 	must(t, e.Close())
 	e = open()
 	check("opening again", false, keys[1:]...)
-	// The name is free again.
+	// The name can be used again.
 	keys[0].ID, keys[0].Created = "k5", whole().Add(time.Minute)
 	must(t, e.Keyring().Add(ctx, keys[0]))
 	check("adding under the name of one revoked", true, keys[1], keys[2], keys[0])
@@ -143,7 +142,7 @@ func testUsed(t *testing.T, open func() retrieve.Store) {
 	}
 }
 
-// Of those that add a key of one name at once, one does.
+// testOneName adds several keys with one name at once: one succeeds.
 func testOneName(t *testing.T, open func() retrieve.Store) {
 	ctx := t.Context()
 	handles := []retrieve.Store{open(), open(), open()}
@@ -211,7 +210,6 @@ func testSessions(t *testing.T, open func() retrieve.Store) {
 	check("a refused session", false, c)
 }
 
-// Sessions are bounded by number and age.
 func testSessionRoom(t *testing.T, open func() retrieve.Store) {
 	ctx := t.Context()
 	e, other := open(), open()
@@ -239,8 +237,8 @@ func testSessionRoom(t *testing.T, open func() retrieve.Store) {
 	}
 }
 
-// Whichever comes first, a session and the revocation of its key: in the end
-// neither is there.
+// testSessionMeetsRevoke begins a session while its key is revoked: in the end there
+// is neither.
 func testSessionMeetsRevoke(t *testing.T, open func() retrieve.Store) {
 	ctx := t.Context()
 	e, other := open(), open()

@@ -18,14 +18,14 @@ import (
 	"ibid/retrieve"
 )
 
-// Limits are those that a [Backend] opens its stores with, so that a test fills
-// a ledger in a few calls.
+// Limits are what a [Backend] opens its stores with, so that a few calls fill a
+// ledger.
 func Limits() retrieve.Limits {
 	return retrieve.Limits{Runs: 12, RunBytes: 40_000, Records: 10, RecordBytes: 40_000, Feedback: 8}
 }
 
-// Ledger runs the contract of the ledger, of its claims and of its archive against a backend,
-// whose stores are opened with [Limits].
+// Ledger runs the contract of the ledger, its claims and its archive against a
+// backend.
 func Ledger(t *testing.T, b Backend) {
 	run(t, b, []contract{
 		{"NoRun", testNoRun},
@@ -60,7 +60,7 @@ func Ledger(t *testing.T, b Backend) {
 	})
 }
 
-// now is the time to the microsecond, as ledgers keep it.
+// now is the time in whole microseconds, as ledgers store it.
 func now() time.Time { return time.Now().Truncate(time.Microsecond) }
 
 func testNoRun(t *testing.T, open func() retrieve.Store) {
@@ -118,7 +118,7 @@ func testRun(t *testing.T, open func() retrieve.Store) {
 	}
 }
 
-// Of those that begin a run under one id at once, one does.
+// testOneRun begins several jobs with one id at once: one succeeds.
 func testOneRun(t *testing.T, open func() retrieve.Store) {
 	ctx := t.Context()
 	handles := []retrieve.Store{open(), open(), open()}
@@ -173,7 +173,7 @@ func testReply(t *testing.T, open func() retrieve.Store) {
 	check(c, "k", "last", true)
 	check(c, "K", "capital", true)
 
-	// A run that begins under an id that was used has none of the replies.
+	// A job with the id of an ended one has none of its replies.
 	must(t, c.Ledger().End(ctx, "a"))
 	check(c, "k", "", false)
 	if err := c.Ledger().Keep(ctx, "a", "", "k", []byte("x")); !errors.Is(err, retrieve.ErrNotFound) {
@@ -183,7 +183,7 @@ func testReply(t *testing.T, open func() retrieve.Store) {
 	check(c, "k", "", false)
 }
 
-// has gives the ids of the runs, of those that are named, that are there.
+// has returns the ids of the jobs that exist.
 func has(t *testing.T, l retrieve.Ledger, ids ...string) (there []string) {
 	t.Helper()
 	for _, id := range ids {
@@ -198,13 +198,13 @@ func has(t *testing.T, l retrieve.Ledger, ids ...string) (there []string) {
 	return there
 }
 
-// Old runs go when a new one begins, with their replies.
+// testRunAge checks that a new job deletes old ones with their replies.
 func testRunAge(t *testing.T, open func() retrieve.Store) {
 	ctx := t.Context()
 	l, other := open().Ledger(), open().Ledger()
 	start := time.Unix(1_700_000_000, 0)
 	must(t, l.Begin(ctx, retrieve.Job{ID: "old", Kind: "ask", Started: start}))
-	// That something happened in it later does not make it younger.
+	// Later activity does not make it younger.
 	must(t, l.Keep(ctx, "old", "", "k", []byte("x")))
 	must(t, other.Begin(ctx, retrieve.Job{ID: "young", Kind: "ask", Started: start.Add(retrieve.MaxRunAge)}))
 	wantIDs(t, "runs that are young enough", has(t, l, "old", "young"), nil, "old", "young")
@@ -215,7 +215,7 @@ func testRunAge(t *testing.T, open func() retrieve.Store) {
 	}
 }
 
-// Of many runs that have not ended those are kept in which something happened last.
+// testRunRoom checks that of too many jobs the most recently active stay.
 func testRunRoom(t *testing.T, open func() retrieve.Store) {
 	ctx := t.Context()
 	l, other := open().Ledger(), open().Ledger()
@@ -248,7 +248,7 @@ func testRunRoom(t *testing.T, open func() retrieve.Store) {
 	wantIDs(t, "one run more again", has(t, l, ids...), nil, append([]string{"0", "3", "4"}, ids[6:]...)...)
 }
 
-// Specs and replies that are long in all take the place of as many as they must.
+// testRunBytes checks that large specs and replies displace the oldest jobs.
 func testRunBytes(t *testing.T, open func() retrieve.Store) {
 	ctx := t.Context()
 	l, other := open().Ledger(), open().Ledger()
@@ -304,7 +304,7 @@ func testLatest(t *testing.T, open func() retrieve.Store) {
 	}
 }
 
-// A forgotten folder leaves no trace in what a model wrote of it.
+// testRunOfForgotten checks that deleting a root deletes the replies.
 func testRunOfForgotten(t *testing.T, open func() retrieve.Store) {
 	ctx := t.Context()
 	e, other := open(), open()
@@ -326,8 +326,8 @@ func testRunOfForgotten(t *testing.T, open func() retrieve.Store) {
 	}
 }
 
-// Writes that come at once, in several places, are all kept, each with an error
-// of its own.
+// testRunsTogether writes by several handles at once: all succeed or fail by
+// themselves.
 func testRunsTogether(t *testing.T, open func() retrieve.Store) {
 	ctx := t.Context()
 	handles := []retrieve.Store{open(), open()}
@@ -363,8 +363,8 @@ func testRunsTogether(t *testing.T, open func() retrieve.Store) {
 	}
 }
 
-// testRunAbandoned breaks off what is done to runs, and leaves the handle that did
-// it: another one sees what was before or what is then, whole, and can go on.
+// testRunAbandoned cancels changes to jobs and abandons the handle: another one sees
+// the old or the new state, complete, and can continue.
 func testRunAbandoned(t *testing.T, open func() retrieve.Store) {
 	ctx := t.Context()
 	e, watcher := open(), open().Ledger()
@@ -386,7 +386,7 @@ func testRunAbandoned(t *testing.T, open func() retrieve.Store) {
 			if begun == nil {
 				t.Fatalf("the run %d began, and is not there", i)
 			}
-			// What was broken off may still come to pass.
+			// A cancelled change may still happen.
 			if err := watcher.Begin(ctx, want); err != nil && !eventually(t, whole) {
 				t.Fatalf("a run whose beginning was broken off cannot begin: %v", err)
 			}
@@ -412,7 +412,7 @@ func testRunAbandoned(t *testing.T, open func() retrieve.Store) {
 	t.Log(breaks)
 }
 
-// record is one of a run that began so many microseconds after a start.
+// record returns the record of a job that began so many microseconds after start.
 func record(id string, start time.Time, after int) retrieve.Record {
 	began := start.Add(time.Duration(after) * time.Microsecond)
 	return retrieve.Record{ID: id, Kind: "ask", State: "done", Started: began, Ended: began.Add(time.Second), Expires: began.Add(time.Hour),
@@ -468,7 +468,7 @@ func testRecord(t *testing.T, open func() retrieve.Store) {
 	}
 }
 
-// paged gives all that a list gives, so many at a time.
+// paged returns the whole list, read n at a time.
 func paged[V any](t *testing.T, n int, list func(after V, n int) ([]V, error)) (all []V) {
 	t.Helper()
 	for {
@@ -488,7 +488,7 @@ func paged[V any](t *testing.T, n int, list func(after V, n int) ([]V, error)) (
 	}
 }
 
-// listed gives the ids of the records of a caller, so many at a time.
+// listed returns the ids of the records of a caller, read n at a time.
 func listed(t *testing.T, l retrieve.Ledger, by string, n int) (ids []string) {
 	t.Helper()
 	for _, r := range paged(t, n, func(after retrieve.Record, n int) ([]retrieve.Record, error) {
@@ -502,7 +502,7 @@ func listed(t *testing.T, l retrieve.Ledger, by string, n int) (ids []string) {
 	return ids
 }
 
-// Newest first, page by page; those that began at once in the order of their ids.
+// testRecords checks the order: newest first, then by id.
 func testRecords(t *testing.T, open func() retrieve.Store) {
 	ctx := t.Context()
 	l, other := open().Ledger(), open().Ledger()
@@ -526,7 +526,7 @@ func testRecords(t *testing.T, open func() retrieve.Store) {
 	wantIDs(t, "records as they are now", listed(t, other, "", 2), nil, "1", "4", "3", "0")
 }
 
-// The oldest records make room for new ones.
+// testRecordRoom checks that new records displace the oldest.
 func testRecordRoom(t *testing.T, open func() retrieve.Store) {
 	ctx := t.Context()
 	l, other := open().Ledger(), open().Ledger()
@@ -544,7 +544,7 @@ func testRecordRoom(t *testing.T, open func() retrieve.Store) {
 	if _, err := l.Record(ctx, "00"); !errors.Is(err, retrieve.ErrNotFound) {
 		t.Errorf("the oldest: %v", err)
 	}
-	// Those that have expired by its end go before those that have not.
+	// Records that have expired by its end are deleted first.
 	later := record("later", start, most+1)
 	later.Ended = start.Add(30 * time.Minute)
 	short := record(newest[0], start, most-1)
@@ -554,7 +554,7 @@ func testRecordRoom(t *testing.T, open func() retrieve.Store) {
 	wantIDs(t, "one more after one has expired", listed(t, other, "", 100), nil, append([]string{"later", "new"}, newest[1:most-1]...)...)
 }
 
-// Records that are long in all take the place of as many as they must.
+// testRecordBytes checks that large records displace the oldest.
 func testRecordBytes(t *testing.T, open func() retrieve.Store) {
 	ctx := t.Context()
 	l, other := open().Ledger(), open().Ledger()
@@ -578,7 +578,7 @@ func testRecordBytes(t *testing.T, open func() retrieve.Store) {
 	wantIDs(t, "records after it", listed(t, other, "", 100), nil, "6")
 }
 
-// A record is deleted with the documents that it quotes.
+// testRecordOfDeleted checks that a record is deleted with the documents it quotes.
 func testRecordOfDeleted(t *testing.T, open func() retrieve.Store) {
 	e, other := open(), open()
 	ctx := ready(t, e, "a", "b", "ab")
@@ -633,8 +633,8 @@ func testRecordOfDeleted(t *testing.T, open func() retrieve.Store) {
 	check("after its document came back", "abx", "bx", "none")
 }
 
-// Whichever comes first, a record and the deletion of its document: in the end
-// neither is there.
+// testRecordMeetsDelete stores a record while its document is deleted: in the end
+// there is neither.
 func testRecordMeetsDelete(t *testing.T, open func() retrieve.Store) {
 	e, other := open(), open()
 	ctx := ready(t, e, "a")
@@ -676,8 +676,7 @@ func testRecordAbandoned(t *testing.T, open func() retrieve.Store) {
 		again := want
 		again.State, again.Events, again.Documents = "stopped", bytes.Repeat([]byte{byte(i), 1}, 3000), []string{"a/y"}
 		kept := breaks.try(ctx, "KeepRecord", func(ctx context.Context) error { return e.Ledger().KeepRecord(ctx, again) })
-		// One is there at any time: a moment without it would be long enough to be told
-		// that the answer is gone.
+		// One of them must exist at any time.
 		got, err := watcher.Ledger().Record(ctx, want.ID)
 		if err != nil || !cmp.Equal(got, again) && (kept == nil || !cmp.Equal(got, want)) {
 			t.Fatalf("the record is %+v, %v; keeping it: %v", got, err, kept)
@@ -694,7 +693,7 @@ func testRecordAbandoned(t *testing.T, open func() retrieve.Store) {
 	t.Log(breaks)
 }
 
-// opinions gives what is kept, so many at a time and without their keys.
+// opinions returns all feedback, read n at a time, without keys.
 func opinions(t *testing.T, l retrieve.Ledger, n int) (all []retrieve.Feedback) {
 	t.Helper()
 	all = paged(t, n, func(after retrieve.Feedback, n int) ([]retrieve.Feedback, error) {
@@ -734,7 +733,7 @@ func testFeedback(t *testing.T, open func() retrieve.Store) {
 			t.Errorf("%d at a time (-want +got):\n%s", n+1, diff)
 		}
 	}
-	// Of too many the oldest are forgotten.
+	// Of too many the oldest are deleted.
 	most := Limits().Feedback
 	for i := range most - 1 {
 		must(t, other.Ledger().KeepFeedback(ctx, retrieve.Feedback{Run: "b", Citation: i, Rating: 1, At: at}))
@@ -745,7 +744,7 @@ func testFeedback(t *testing.T, open func() retrieve.Store) {
 	}
 }
 
-// Opinions that come at once, in several places, are all kept, in one order.
+// testFeedbackTogether stores feedback by several handles at once, in one order.
 func testFeedbackTogether(t *testing.T, open func() retrieve.Store) {
 	ctx := t.Context()
 	handles := []retrieve.Store{open(), open()}

@@ -14,13 +14,12 @@ import (
 	"ibid/retrieve"
 )
 
-// words gives a vocabulary in which the first are much more frequent, when one
-// is taken by few.
+// words returns a vocabulary, of which few takes the first much more often.
 func words() []string {
 	return strings.Fields("anchor boat crew deck engine flag gale hull island jetty keel lamp mast north oar port quay rope sail tide")
 }
 
-// few gives a text of 1 to n words.
+// few returns a text of 1 to n words.
 func few(r *rand.Rand, vocabulary []string, n int) string {
 	var w []string
 	for range 1 + r.IntN(n) {
@@ -29,20 +28,20 @@ func few(r *rand.Rand, vocabulary []string, n int) string {
 	return strings.Join(w, " ")
 }
 
-// asked gives the terms of a question of one or two words.
+// asked returns the terms of a question of one or two words.
 func asked(r *rand.Rand, vocabulary []string) []string {
 	return termsOf(vocabulary[r.IntN(len(vocabulary))], vocabulary[r.IntN(len(vocabulary))])
 }
 
-// termsOf gives the terms of words, none twice.
+// termsOf returns the different terms of words.
 func termsOf(words ...string) []string {
 	terms := retrieve.Terms(strings.Join(words, " "))
 	slices.Sort(terms)
 	return slices.Compact(terms)
 }
 
-// testOracle compares all that is stored and both searches with a plain
-// computation, after many random changes by several handles.
+// testOracle compares everything stored and both searches with a plain computation,
+// after random changes by several handles.
 func testOracle(t *testing.T, b Backend, open func() retrieve.Store) {
 	handles := []retrieve.Store{open(), open()}
 	ctx := ready(t, handles[0])
@@ -116,8 +115,8 @@ func testOracle(t *testing.T, b Backend, open func() retrieve.Store) {
 	matching.check(t, "Lexical", b)
 }
 
-// testRecall asks for what is nearest among some thousand chunks that lie in
-// clusters, as those of texts do, with and without filters.
+// testRecall searches among thousands of chunks in clusters, as those of texts are,
+// with and without filters.
 func testRecall(t *testing.T, b Backend, open func() retrieve.Store) {
 	const documents, chunksEach, dimensions, clusters = 100, 30, 64, 40
 	handles := []retrieve.Store{open(), open()}
@@ -187,8 +186,8 @@ func testRecall(t *testing.T, b Backend, open func() retrieve.Store) {
 	}
 }
 
-// testHybrid searches through an index: it gives the same passages, in the same
-// order and with the same scores, as over what is computed plainly.
+// testHybrid compares the passages of an index, their order and scores with those
+// over a plain computation.
 func testHybrid(t *testing.T, b Backend, open func() retrieve.Store) {
 	ctx := t.Context()
 	handles := []retrieve.Store{open(), open()}
@@ -249,7 +248,7 @@ func testHybrid(t *testing.T, b Backend, open func() retrieve.Store) {
 			share := shared(ids(want), ids(got))
 			overlap.add(share)
 			if b.Recall == 1 || share == 1 {
-				// The last bits of vectors that were made unit vectors again may differ.
+				// Normalising a vector twice may change its last bits.
 				if diff := cmp.Diff(want, got, cmpopts.EquateApprox(0, cosineError)); diff != "" {
 					t.Errorf("%q with %+v (-plain +found):\n%s", q.Text, q.Filter, diff)
 				}
@@ -269,7 +268,7 @@ func testHybrid(t *testing.T, b Backend, open func() retrieve.Store) {
 	overlap.check(t, "Search", b)
 }
 
-// shared is the share of the ids wanted that were got.
+// shared returns the share of want that is in got.
 func shared(want, got []string) float64 {
 	if len(want) == 0 {
 		return 1

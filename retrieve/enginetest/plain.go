@@ -15,10 +15,10 @@ import (
 	"ibid/retrieve"
 )
 
-// plain is what an engine is measured by: it keeps everything in maps and looks
-// at all of it for every question. Of an engine it has what an index needs.
+// plain is the engine that others are compared with: it stores everything in maps
+// and reads all of it for every question. It has the methods that an index needs.
 type plain struct {
-	retrieve.Engine // nil: what is not below is not needed
+	retrieve.Engine // nil: the other methods are not called
 	space           string
 	collections     map[string]string // of the roots
 	documents       map[string]kept
@@ -99,7 +99,7 @@ func (p *plain) info(k kept) retrieve.DocumentInfo {
 	return retrieve.DocumentInfo{Document: k.doc, Collection: p.collections[k.doc.Root], Chunks: len(k.chunks), Pages: len(k.doc.Pages), Bytes: len(k.doc.Text)}
 }
 
-// Documents gives them with their texts.
+// Documents returns them with their texts.
 func (p *plain) Documents(_ context.Context, f retrieve.Filter) (list []retrieve.DocumentInfo, err error) {
 	for _, id := range slices.Sorted(maps.Keys(p.documents)) {
 		if info := p.info(p.documents[id]); f.Matches(&info, retrieve.LabelsOf(info.Meta)) {
@@ -125,13 +125,13 @@ func (p *plain) Sections(_ context.Context, id, digest string) ([]ingest.Section
 	return k.doc.Sections, nil
 }
 
-// A graded chunk has a score, of which the highest is the best.
+// A graded is a chunk with its score; the highest is the best.
 type graded struct {
 	id    string
 	score float64
 }
 
-// graded gives the chunks that pass the filter and have a score, best first.
+// graded returns the chunks that pass the filter and have a score, best first.
 func (p *plain) graded(f retrieve.Filter, score func(k kept, i int) (s float64, ok bool)) (all []graded) {
 	for _, k := range p.documents {
 		if info := p.info(k); f.Matches(&info, retrieve.LabelsOf(info.Meta)) {
@@ -222,15 +222,15 @@ func (p *plain) stats(terms []string) retrieve.Stats {
 	return s
 }
 
-// How far the scores of a question may be from each other and still be taken
-// for equal: cosines of float32 components, and sums of a few float64.
+// The largest differences between scores that count as equal: cosines of float32
+// components, and sums of a few float64.
 const (
 	cosineError = 1e-6
 	bm25Error   = 1e-9
 )
 
-// ranked checks that what was found has been graded and is in order, none
-// twice, and gives the share of the k best that was found.
+// ranked checks that the chunks found are graded, different and in order, and
+// returns their share of the k best.
 func ranked(t *testing.T, what string, got []string, all []graded, k int, rounding float64) float64 {
 	t.Helper()
 	scores := make(map[string]float64, len(all))
@@ -268,7 +268,7 @@ func ranked(t *testing.T, what string, got []string, all []graded, k int, roundi
 	return float64(found) / float64(k)
 }
 
-// A recall is the mean share of what is best that was found.
+// A recall is the mean share of the best chunks that was found.
 type recall struct {
 	sum float64
 	n   int
@@ -279,7 +279,7 @@ func (r *recall) add(share float64) {
 	r.n++
 }
 
-// check holds the mean to the least that a backend promises.
+// check compares the mean with the backend's Recall.
 func (r *recall) check(t *testing.T, what string, b Backend) {
 	t.Helper()
 	mean := r.sum / float64(r.n)
@@ -289,7 +289,7 @@ func (r *recall) check(t *testing.T, what string, b Backend) {
 	}
 }
 
-// question asks an engine in both ways for k, and notes what share was found.
+// question runs both searches for k chunks and records what share was found.
 func (p *plain) question(t *testing.T, e retrieve.Engine, near, matching *recall, vector []float32, terms []string, k int, f retrieve.Filter) {
 	t.Helper()
 	got, err := e.Dense(t.Context(), vector, k, f)

@@ -13,7 +13,7 @@ import (
 	"ibid/retrieve"
 )
 
-// failing embeds so many batches and then no more.
+// A failing embeds some batches and then fails.
 type failing struct {
 	Hashing
 	left int
@@ -28,8 +28,7 @@ func (f *failing) Embed(ctx context.Context, texts []string) ([][]float32, error
 	return f.Hashing.Embed(ctx, texts)
 }
 
-// testReembed moves a store to another space, by one handle while another one
-// writes: an engine that can do so does it in one step.
+// testReembed changes the space of a store, by one handle while another one writes.
 func testReembed(t *testing.T, open func() retrieve.Store) {
 	ctx := t.Context()
 	e, other := open(), open()
@@ -53,7 +52,7 @@ func testReembed(t *testing.T, open func() retrieve.Store) {
 		doc, chunks := Document("a", fmt.Sprint(i), texts...)
 		must(t, x.Replace(ctx, doc, chunks))
 	}
-	// Broken off on its way, it serves the old space as before.
+	// After an interruption it still serves the old space.
 	if err := retrieve.Reembed(ctx, e, &failing{after, 1}, nil); !errors.Is(err, errTired) {
 		t.Fatalf("an embedder that fails: %v", err)
 	}
@@ -64,7 +63,7 @@ func testReembed(t *testing.T, open func() retrieve.Store) {
 	if switched, err := e.SwitchSpace(ctx, after.Space()); switched || err != nil {
 		t.Errorf("switched before all was prepared: %t, %v", switched, err)
 	}
-	// What is written meanwhile belongs to the new space in the end.
+	// Changes made meanwhile are in the new space in the end.
 	doc, chunks := Document("a", "0", "replaced meanwhile")
 	must(t, x.Replace(ctx, doc, chunks))
 	must(t, x.Delete(ctx, "a/1"))
@@ -87,9 +86,9 @@ func testReembed(t *testing.T, open func() retrieve.Store) {
 		first(y, "replaced", "a/0#1")
 	}
 	testOldSpace(t, e, x, before, after)
-	// Done once, it has nothing to do.
+	// A second call has nothing to do.
 	must(t, retrieve.Reembed(ctx, e, &failing{after, 0}, nil))
-	// Vectors prepared for one space are no use for another.
+	// Vectors prepared for one space are not used for another.
 	if err := retrieve.Reembed(ctx, e, &failing{Hashing{32, "third"}, 1}, nil); err != nil && !errors.Is(err, errTired) {
 		t.Fatal(err)
 	}
@@ -112,7 +111,7 @@ func testOldSpace(t *testing.T, e retrieve.Store, x *retrieve.Index, before, aft
 	}
 }
 
-// testPrepare does the most of a replacement before it is stored.
+// testPrepare stores a prepared document, and one of another space.
 func testPrepare(t *testing.T, open func() retrieve.Store) {
 	e, other := open(), open()
 	ctx := ready(t, e, "a")
@@ -151,7 +150,7 @@ func index(t *testing.T, e retrieve.Engine, m retrieve.Embedder) *retrieve.Index
 	return x
 }
 
-// during does something while it embeds.
+// A during calls do while it embeds.
 type during struct {
 	Hashing
 	do func()
@@ -162,8 +161,8 @@ func (d during) Embed(ctx context.Context, texts []string) ([][]float32, error) 
 	return d.Hashing.Embed(ctx, texts)
 }
 
-// testLateWriter has a writer embed a document while another handle switches the
-// space: it must not store it, for the vectors may be as long and mean something else.
+// testLateWriter embeds a document while another handle switches the space: the
+// engine must refuse the vectors, which may have the same length.
 func testLateWriter(t *testing.T, open func() retrieve.Store) {
 	ctx := t.Context()
 	e, other := open(), open()
@@ -185,9 +184,8 @@ func testLateWriter(t *testing.T, open func() retrieve.Store) {
 	}
 }
 
-// testReembedTogether has others write and search while one changes the space.
-// In the end everything they wrote is complete and in the new space, and nothing
-// else is left.
+// testReembedTogether writes and searches while one handle changes the space. In the
+// end everything written is complete and in the new space, and nothing else exists.
 func testReembedTogether(t *testing.T, open func() retrieve.Store) {
 	ctx := t.Context()
 	e, reader := open(), open()
@@ -345,7 +343,7 @@ func checkChunks(t *testing.T, e retrieve.Store, space Hashing, ids []string) {
 	}
 }
 
-// testEmptied fills a store that was emptied in the space of whoever comes first.
+// testEmptied checks that the first writer chooses the space of an emptied store.
 func testEmptied(t *testing.T, open func() retrieve.Store) {
 	ctx := t.Context()
 	e, other := open(), open()

@@ -16,7 +16,7 @@ func testFilter(t *testing.T, e retrieve.Engine) {
 	ctx := ready(t, e, "a")
 	other, err := e.AddRoot(ctx, "/srv/b", "work")
 	must(t, err)
-	// The nearest and best by far are those that filters leave out.
+	// The filters leave out the best chunks.
 	for i := range 60 {
 		put(t, e, "a", fmt.Sprintf("near/%02d", i), []float64{0}, "boat boat boat")
 	}
@@ -66,7 +66,7 @@ func testFilter(t *testing.T, e retrieve.Engine) {
 			t.Errorf("Holds(%+v) = %v, %v", c.f, any, err)
 		}
 	}
-	// What changes is filtered as it is now.
+	// Filters apply to the current state.
 	doc, chunks := Document(other.Name, "dated/1", "a boat")
 	doc.Meta = map[string]string{"tags": "land"}
 	must(t, e.Replace(ctx, doc, chunks, [][]float32{Vector(1)}))
@@ -92,7 +92,7 @@ func testTies(t *testing.T, e retrieve.Engine) {
 	}
 }
 
-// testManyTies has more chunks alike than are asked for.
+// testManyTies searches for fewer chunks than have the best score.
 func testManyTies(t *testing.T, b Backend, e retrieve.Engine) {
 	ctx := ready(t, e, "a")
 	const n = 150
@@ -124,9 +124,8 @@ func testManyTies(t *testing.T, b Backend, e retrieve.Engine) {
 	}
 }
 
-// testTiesOfNames has documents alike whose names go on with signs that come
-// before the one after a document's id in the ids of its chunks: in the order of
-// these the longest name is the first.
+// testTiesOfNames has equal documents whose names continue with signs that sort
+// before the "#" of a chunk id: by chunk id the longest name comes first.
 func testTiesOfNames(t *testing.T, b Backend, e retrieve.Engine) {
 	ctx := ready(t, e, "a")
 	var all []graded

@@ -18,8 +18,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// corpora gives the names of sets of real texts, in the format of BEIR, that benchmarks are
-// made of.
+// corpora returns the names of the sets of texts, in the format of BEIR, for
+// benchmarks.
 func corpora() []string {
 	return []string{
 		"anthropic-docs", "clapnq-a", "cranfield", "financebench-a", "kgrag-10q-a",
@@ -27,8 +27,8 @@ func corpora() []string {
 	}
 }
 
-// readCorpora gives the texts of the corpora cut into pieces of 40 words, and
-// their questions. It skips the benchmark, saying why, when they are not there.
+// readCorpora returns the texts of the corpora in pieces of 40 words, and their
+// questions. It skips the benchmark if they do not exist.
 func readCorpora(t testing.TB, base string) (pieces, questions []string) {
 	t.Helper()
 	if base == "" {
@@ -67,9 +67,8 @@ func readTexts(t testing.TB, path string) (texts []string) {
 	return texts
 }
 
-// A Shelf is so many chunks of real text, recombined: two neighbouring pieces
-// and one from elsewhere, 120 words in all and no chunk twice. Ten chunks are a
-// document.
+// A Shelf is a library of different chunks of recombined text: each is two
+// neighbouring pieces and a random one, 120 words in all. Ten chunks are a document.
 type Shelf struct {
 	Texts     []string
 	Questions []string // 2,000
@@ -78,9 +77,9 @@ type Shelf struct {
 
 const questionsAsked = 2000
 
-// FillShelf makes a shelf of the texts in the folder of data sets, which where it
-// is empty is looked for from a package two folders below the module's. It skips
-// the benchmark, saying why, where the texts are not there.
+// FillShelf makes a shelf of the texts in the folder datasets; if that is empty, in
+// the default folder as seen from a package two folders below go.mod. It skips the
+// benchmark if they do not exist.
 func FillShelf(t testing.TB, datasets string, chunks int) *Shelf {
 	t.Helper()
 	pieces, questions := readCorpora(t, datasets)
@@ -99,7 +98,7 @@ func FillShelf(t testing.TB, datasets string, chunks int) *Shelf {
 	return s
 }
 
-// Document gives ten of the chunks as a document.
+// Document returns ten of the chunks as a document.
 func (s *Shelf) Document(n int) (*ingest.Document, []ingest.Chunk) {
 	doc := &ingest.Document{Root: "a", Path: fmt.Sprint("folder", n%50, "/", n), Title: fmt.Sprint("Document ", n), Format: "text", Digest: fmt.Sprint(n)}
 	doc.ID = doc.Root + "/" + doc.Path
@@ -112,7 +111,7 @@ func (s *Shelf) Document(n int) (*ingest.Document, []ingest.Chunk) {
 	return doc, chunks
 }
 
-// Embed gives a vector for each text.
+// Embed returns a vector for each text.
 func (s *Shelf) Embed(t testing.TB, texts []string) [][]float32 {
 	t.Helper()
 	rows, err := s.Embedder.Embed(t.Context(), texts)
@@ -122,8 +121,8 @@ func (s *Shelf) Embed(t testing.TB, texts []string) [][]float32 {
 	return rows
 }
 
-// Store puts what is not there yet of the shelf into an engine, as many documents
-// at a time as it is best at, and says how many chunks that were.
+// Store stores the documents of the shelf that an engine lacks, and returns the
+// number of their chunks.
 func (s *Shelf) Store(t testing.TB, e retrieve.Engine) (fresh int) {
 	t.Helper()
 	ctx := t.Context()

@@ -14,8 +14,8 @@ import (
 	"ibid/retrieve"
 )
 
-// testConcurrent lets writers and readers of several handles work at once:
-// readers see whole documents only, and what was stored before they ask.
+// testConcurrent writes and reads by several handles at once: readers see only
+// complete documents, and everything stored before they ask.
 func testConcurrent(t *testing.T, open func() retrieve.Store) {
 	handles := []retrieve.Store{open(), open(), open()}
 	ctx := ready(t, handles[0], "a")
@@ -40,7 +40,7 @@ func testConcurrent(t *testing.T, open func() retrieve.Store) {
 				if err != nil || !slices.Equal(ids, []string{chunks[0].ID}) {
 					t.Errorf("what was stored just now is found elsewhere as %q, %v", ids, err)
 				}
-				// One that all of them write.
+				// All of them write this one.
 				doc, chunks = version("all", i*len(handles)+w)
 				if err := e.Replace(ctx, doc, chunks, [][]float32{Vector(50), Vector(90)}); err != nil {
 					t.Error(err)
@@ -79,8 +79,8 @@ func testConcurrent(t *testing.T, open func() retrieve.Store) {
 	}
 }
 
-// halves reports what an engine returns for documents of two chunks of one version
-// that are neither the old nor the new.
+// halves reports whether an engine returns documents of two chunks whose versions
+// differ.
 func halves(ctx context.Context, e retrieve.Engine) error {
 	ids, err := e.Dense(ctx, Vector(0), 100, retrieve.Filter{PathPrefix: []string{"", "1", "all"}[rand.IntN(3)]})
 	if err != nil {
@@ -126,11 +126,10 @@ func halves(ctx context.Context, e retrieve.Engine) error {
 	return nil
 }
 
-// settling is how long a server may take to notice that the client that asked it to change
-// something has gone.
+// settling is how long a server may take to notice that a client has disconnected.
 const settling = 10 * time.Second
 
-// eventually gives what holds within the time of settling, or the last error.
+// eventually calls look until it succeeds, at most for the time settling.
 func eventually[V any](t *testing.T, look func() (V, error)) V {
 	t.Helper()
 	deadline := time.Now().Add(settling)
@@ -146,8 +145,7 @@ func eventually[V any](t *testing.T, look func() (V, error)) V {
 	}
 }
 
-// A breaker breaks off what it tries at random moments, of those at which it may
-// be under way.
+// A breaker cancels calls at random moments while they run.
 type breaker struct {
 	r                *rand.Rand
 	took             map[string]time.Duration // at the least, by what was tried
@@ -158,7 +156,7 @@ func newBreaker(r *rand.Rand) *breaker {
 	return &breaker{r, make(map[string]time.Duration), make(map[string]int), make(map[string]int)}
 }
 
-// try does something, and breaks it off once it is known how long it takes.
+// try calls do, and cancels it once it is known how long such a call takes.
 func (b *breaker) try(ctx context.Context, what string, do func(context.Context) error) error {
 	took, known := b.took[what]
 	if known {
@@ -182,8 +180,8 @@ func (b *breaker) String() string {
 	return fmt.Sprintf("broken off: %v; finished: %v", b.broken, b.finished)
 }
 
-// testAbandoned breaks changes off at random moments, and leaves the handle that
-// made them: another one sees the old or the new, whole, and can go on.
+// testAbandoned cancels changes at random moments and abandons the handle: another
+// one sees the old or the new state, complete, and can continue.
 func testAbandoned(t *testing.T, open func() retrieve.Store) {
 	e, watcher := open(), open()
 	ctx := ready(t, e, "a", "b")
@@ -214,8 +212,8 @@ func testAbandoned(t *testing.T, open func() retrieve.Store) {
 	fill("a")
 	fill("b")
 	breaks := newBreaker(r)
-	// attempt does to the engine, and breaks it off, what it does to p when it
-	// has come to pass.
+	// attempt makes a change, which may be cancelled, and makes it to p if it
+	// happened.
 	attempt := func(what string, do func(ctx context.Context, e retrieve.Engine) error) {
 		t.Helper()
 		old := p.clone()
@@ -265,7 +263,7 @@ func testAbandoned(t *testing.T, open func() retrieve.Store) {
 			}
 		}
 		if round%10 == 9 {
-			e = open() // the one before is not closed, and never used again
+			e = open() // the old one is neither closed nor used again
 		}
 	}
 	t.Log(breaks)
@@ -274,7 +272,7 @@ func testAbandoned(t *testing.T, open func() retrieve.Store) {
 			t.Errorf("no %s was broken off: this proves nothing", what)
 		}
 	}
-	// All goes on.
+	// All handles still work.
 	for _, e := range []retrieve.Store{watcher, e, open()} {
 		doc, chunks, vectors := next("a", "0.md")
 		must(t, e.Replace(ctx, doc, chunks, vectors))

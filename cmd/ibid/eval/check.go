@@ -107,7 +107,8 @@ func (o *Outcome) wrongWords() (why string, known bool) {
 		return "", len(q.Answers)+len(q.Words) > 0
 	}
 	if recall := WordRecall(text, []string{q.Expected}); recall <= enough {
-		return fmt.Sprintf("the answer contains %.0f %% of the words of the expected one, “%s”; it needs more than %.0f %%", 100*recall, q.Expected, 100*enough), true
+		return fmt.Sprintf("the answer contains %.0f %% of the words of the expected one, “%s”; it needs more than %.0f %%",
+			100*recall, q.Expected, 100*enough), true
 	}
 	return "", true
 }

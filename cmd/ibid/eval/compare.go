@@ -162,7 +162,8 @@ func (c *Compared) doubts(then, now *Report) []string {
 	}{
 		{c.OnlyNow+c.OnlyThen > 0, fmt.Sprintf("other questions: %d only now and %d only then; only the %s in both %s compared",
 			c.OnlyNow, c.OnlyThen, counted(c.Questions, "question"), map[bool]string{true: "is", false: "are"}[c.Questions == 1])},
-		{c.Altered > 0, fmt.Sprintf("other right answers: %d of the questions in both have another right answer or document now", c.Altered)},
+		{c.Altered > 0,
+			fmt.Sprintf("other right answers: %d of the questions in both have another right answer or document now", c.Altered)},
 		{then.Library != now.Library, "other documents, or the same documents read in another way"},
 		{then.Library == now.Library && then.Beside != now.Beside, "other folders in the store: they change word frequencies, and with them the scores"},
 		{then.Machine != now.Machine, "another machine: times are not comparable"},
@@ -208,7 +209,8 @@ func (m Measure) difference(before, now []*Outcome) Difference {
 	test := Compare(today, then)
 	d.P, d.Better, d.Worse = test.P, test.Better, test.Worse
 	better := test.Difference > 0
-	if d.P < significant && m.Better != 0 && d.Value != 0 && better == (d.Value*float64(m.Better) > 0) { // the mean and a quantile may disagree
+	agrees := d.Value != 0 && better == (d.Value*float64(m.Better) > 0) // a quantile may move against the mean
+	if d.P < significant && m.Better != 0 && agrees {
 		d.Verdict = map[bool]string{true: "better", false: "worse"}[better]
 	}
 	return d

@@ -105,7 +105,7 @@ func gateMeasures() []Measure {
 		{"right_kept", gateGroup, "right passages kept, of those retrieved", ShareUnit, 1, 0, func(o *Outcome) part {
 			return part{count(o, rightKept), count(o, right)}
 		}},
-		{"gate_lost", gateGroup, "questions whose right passages were all skipped, of those with one retrieved", ShareUnit, -1, 0, func(o *Outcome) part {
+		{"gate_lost", gateGroup, "questions whose right passages were all skipped", ShareUnit, -1, 0, func(o *Outcome) part {
 			if count(o, right) == 0 {
 				return part{}
 			}

@@ -169,8 +169,9 @@ func (r *Report) Spent() string {
 // to be comparable.
 func (r *Report) Conditions() []Setting {
 	return []Setting{
-		{"folder", r.Folder}, {"questions", r.File}, {"documents", strconv.Itoa(r.Documents)}, {"chunks", strconv.Itoa(r.Chunks)}, {"library", r.Library},
-		{"other documents in the store", strconv.Itoa(r.Beside)}, {"store", r.Store}, {"version", r.Version}, {"machine", r.Machine},
+		{"folder", r.Folder}, {"questions", r.File}, {"documents", strconv.Itoa(r.Documents)}, {"chunks", strconv.Itoa(r.Chunks)},
+		{"library", r.Library}, {"other documents in the store", strconv.Itoa(r.Beside)}, {"store", r.Store},
+		{"version", r.Version}, {"machine", r.Machine},
 	}
 }
 

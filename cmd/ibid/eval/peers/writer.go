@@ -277,11 +277,13 @@ func stems(text string) map[string]bool {
 	return found
 }
 
-var common = strings.Fields("what when where which does have with from that this there their they your much many long need must about into will would could should school")
+var common = strings.Fields(`what when where which does have with from that this there their they your much many long
+	need must about into will would could should school`)
 
 // words returns the words of a text in lower case, separated by single spaces.
 func words(text string) string {
-	return strings.Join(strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }), " ")
+	isOther := func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }
+	return strings.Join(strings.FieldsFunc(strings.ToLower(text), isOther), " ")
 }
 
 // fold ignores case and white space.
