@@ -20,15 +20,15 @@ const (
 )
 
 // standsAlone reports whether a question can be understood without what was
-// said before. It errs on the side of no: only whole English questions stand
-// alone, which name something by a name or a number and have no word that
+// said before. It errs on the side of no: it accepts only whole English
+// questions, which name something by a name or a number and have no word that
 // points back. "The fee" does point back; "the fee of the Tarn 14" and "the Tarn
 // 14" do not.
 func standsAlone(question string) bool {
 	words := strings.FieldsFunc(question, func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsNumber(r) && r != '\'' && r != '’' && r != '-'
 	})
-	// Two sentences may each be a part of what is asked.
+	// Two sentences may each be a part of the question.
 	if len(words) == 0 || retrieve.Language(question) != "en" || len(retrieve.Terms(question)) < 3 ||
 		strings.ContainsAny(strings.TrimRight(strings.TrimSpace(question), "?.! "), "?!:;\n") {
 		return false

@@ -132,7 +132,7 @@ type asking struct {
 	*Answerer
 	*caller
 	question Question
-	asked    string // the question that stands alone
+	asked    string // the standalone question
 	reading  *extract.Reading
 }
 

@@ -27,7 +27,7 @@ type caller struct {
 	parallel int
 	started  time.Time
 
-	calls int // that the question may cost but for judges; less than 0 for no limit
+	calls int // that the question may cost, without those of judges; less than 0 for no limit
 	made  int // of these
 	usage Usage
 
@@ -82,7 +82,7 @@ func (c *caller) addUsage(k *call) {
 func (c *caller) warnUnsaved(k *call) {
 	if k.unsaved != nil && !c.warnedUnsaved {
 		c.warnedUnsaved = true
-		c.warn("this cannot be taken up again without repeating calls: %s", k.unsaved)
+		c.warn("this cannot be resumed without repeating calls: %s", k.unsaved)
 	}
 }
 

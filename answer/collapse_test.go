@@ -196,7 +196,7 @@ func TestVectorsMapReduce(t *testing.T) {
 	}
 }
 
-// inTurn is a model whose calls end one after the other, in a given order.
+// inTurn is a model whose calls end in a given order.
 type inTurn struct {
 	at   map[string]int // 1-based
 	turn []chan struct{}

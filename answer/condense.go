@@ -8,13 +8,14 @@ import (
 	"ibid/answer/prompt"
 )
 
-// condenseTokens is how much longer than a question its standalone form may be.
+// condenseTokens is how many tokens longer than a question its standalone form
+// may be.
 const condenseTokens = 256
 
-// turnTokens is what a turn costs in a prompt besides its text.
+// turnTokens is what a turn costs in a prompt in addition to its text.
 const turnTokens = 4
 
-// condense rewrites a follow-up as a question that stands alone. Without
+// condense rewrites a follow-up as a standalone question. Without
 // history or a model, and when the model fails, the question stays as it is.
 func (r *asking) condense(ctx context.Context) error {
 	r.asked = r.question.Text
@@ -45,7 +46,7 @@ func (r *asking) condense(ctx context.Context) error {
 			}
 			c.saveFailed(ctx, err)
 			r.warnUnsaved(c)
-			r.warn("the question was searched for as it stands: %s", err)
+			r.warn("the question was searched for unchanged: %s", err)
 			return nil
 		}
 		reply.WriteString(piece)
@@ -59,7 +60,7 @@ func (r *asking) condense(ctx context.Context) error {
 	switch {
 	case q != "":
 	case c.finish == "length":
-		r.warn("the question was searched for as it stands: the model wrote a longer one, and did not come to its end")
+		r.warn("the question was searched for unchanged: the model's standalone version was too long")
 	default:
 		q = standalone(reply.String())
 	}

@@ -139,7 +139,7 @@ func (g *gate) limit(ctx context.Context) (context.Context, context.CancelFunc) 
 	g.deadline = fmt.Sprintf("judging the passages took longer than %s (--gate-time)", limit)
 	if end, ok := ctx.Deadline(); ok {
 		if half := max(time.Until(end)/2, 1); limit <= 0 || half < limit {
-			limit, g.deadline = half, "judging the passages took half of the time that there was"
+			limit, g.deadline = half, "judging the passages took half of the available time"
 		}
 	}
 	if limit <= 0 {

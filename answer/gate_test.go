@@ -163,7 +163,7 @@ func (s *slow) Complete(ctx context.Context, p Prompt) iter.Seq2[Piece, error] {
 	}
 }
 
-// A verdict whose line was cut off is none: "no" may have become "no doubt".
+// A verdict whose line was cut off does not count: "no" may be "no doubt".
 func TestGateCutVerdict(t *testing.T) {
 	for reply, want := range map[string]Decision{"no": Unparsable, "yes": Unparsable, "no\nof trains": Irrelevant} {
 		m := &script{reply: func(Prompt) (string, error) { return reply, nil }, finish: "length"}
@@ -196,8 +196,7 @@ func TestGateParallel(t *testing.T) {
 	})
 }
 
-// A judge that cannot be used is asked no more, and the model that answers
-// does its part all the same.
+// An unusable judge is not called again, and the model still answers.
 func TestGateModelUnusable(t *testing.T) {
 	judge := &script{reply: func(Prompt) (string, error) { return "", downError{} }}
 	m := &script{reply: byRole(map[Role][]string{RoleAnswer: {"120.[1]"}})}

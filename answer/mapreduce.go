@@ -9,8 +9,8 @@ import (
 	"ibid/retrieve"
 )
 
-// maxCollapseRounds bounds the rounds in which partial answers are collapsed:
-// each must shorten them, but a model can take its time.
+// maxCollapseRounds bounds the rounds in which partial answers are collapsed,
+// since a model may shorten them only a little each time.
 const maxCollapseRounds = 12
 
 // combineCalls is how many calls a map-reduce reserves for the last step.

@@ -93,8 +93,8 @@ func squeeze(s string) string {
 	return strings.Join(strings.Fields(strings.ToLower(s)), " ")
 }
 
-// says reports whether the reply is one of the phrasings and nothing else, but
-// for case, white space and the marks at its end.
+// says reports whether the whole reply is one of the phrasings, ignoring case,
+// white space and the marks at its end.
 func says(phrasings []phrasing, reply string) bool {
 	s := strings.TrimRight(squeeze(reply), ".! ")
 	for _, p := range phrasings {
@@ -107,7 +107,7 @@ func says(phrasings []phrasing, reply string) bool {
 
 // nonAnswers are what a reply may say in place of an answer.
 type nonAnswers struct {
-	noAnswer bool // that there is none: the words NO ANSWER
+	noAnswer bool // that none exists: the words NO ANSWER
 	noChange bool // that the draft is final: the words NO CHANGE, or a bare remark
 }
 

@@ -7,8 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The agreed words count however a model dresses and explains them; a sentence
-// that only begins like them is an answer.
+// The agreed words count with any emphasis and explanation; a sentence that only
+// begins like them is an answer.
 func TestNonAnswers(t *testing.T) {
 	for _, test := range []struct{ reply, want string }{
 		{"NO CHANGE", metaRemark},
@@ -54,16 +54,16 @@ func TestNonAnswers(t *testing.T) {
 		{"No answer: it rang all day.[1]", ""},
 	} {
 		if got, _ := (nonAnswers{noAnswer: true, noChange: true}).reason(test.reply); got != test.want {
-			t.Errorf("%q is taken for %q, want %q", test.reply, got, test.want)
+			t.Errorf("%q is read as %q, want %q", test.reply, got, test.want)
 		}
 	}
 	if got, _ := (nonAnswers{}).reason("NO ANSWER"); got != "" {
-		t.Errorf("nobody asked for it, and it is taken for %q", got)
+		t.Errorf("not asked for, but read as %q", got)
 	}
 }
 
-// A reply that turns out to be no answer has been held back until then, and
-// what is told before its end stays true.
+// A reply that turns out to be no answer was held back until then, and an early
+// result never changes.
 func TestHeldBack(t *testing.T) {
 	pieces := rapid.SampledFrom([]string{
 		"NO ", "NO", " ", "CHANGE", "CHANGES", "ANSWER", "no change", "No answer", "**", "\"", "(", ")", ".", "!", "\n", ": ", " - ", "needed", " to the answer", " so far", " in the evidence",
@@ -79,7 +79,7 @@ func TestHeldBack(t *testing.T) {
 				rt.Fatalf("%q is %q for sure, but %q is %q", reply[:i], reason, reply, want)
 			}
 			if want != "" && !final && !n.possible(reply[:i]) {
-				rt.Fatalf("%q is let go, but %q is %q", reply[:i], reply, want)
+				rt.Fatalf("%q is released, but %q is %q", reply[:i], reply, want)
 			}
 		}
 	})

@@ -87,7 +87,7 @@ func TestMissingSlot(t *testing.T) {
 	}
 }
 
-// What stands beside a passage's text counts against the room of a prompt.
+// A passage's metadata counts against the room of a prompt.
 func TestMetadataIsCounted(t *testing.T) {
 	var documents found
 	for _, p := range passages(strings.Repeat("The fee is due in April. ", 40), strings.Repeat("Members pay half of it. ", 40), strings.Repeat("It is never given back. ", 40)) {

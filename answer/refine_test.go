@@ -351,7 +351,7 @@ usage calls=1 judge=0 looked=3 used=3`,
 	}
 }
 
-// However the pieces of the replies are cut, the events are the same but for
+// The events do not depend on how the pieces of the replies are cut, except for
 // the cuts of drafts and text.
 func TestRefineCutAnywhere(t *testing.T) {
 	replies := rapid.SampledFrom([]string{

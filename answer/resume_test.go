@@ -13,8 +13,8 @@ import (
 	"ibid/answer/replay"
 )
 
-// talkative is a model that goes on behind all that is wanted of it, judges
-// one passage beyond understanding, and finds no answer in another.
+// talkative is a model that writes more than is wanted, gives one verdict that
+// cannot be read, and finds no answer in another passage.
 func talkative() *script {
 	tail := "\n" + strings.Repeat("and so on ", 30)
 	return &script{cut: lines, reply: func(p Prompt) (string, error) {
@@ -41,8 +41,7 @@ func talkative() *script {
 	}}
 }
 
-// lines cuts a text behind each line break, so that what stands before it
-// comes first.
+// lines cuts a text after each line break.
 func lines(text string) []string { return strings.SplitAfter(text, "\n") }
 
 func parts(n int) []string {
@@ -53,8 +52,8 @@ func parts(n int) []string {
 	return out
 }
 
-// A question that breaks off at any call goes on behind it and ends as one that
-// never did, with what was cut because enough had come.
+// A question that breaks off at any call resumes after it, with the same result
+// as one that never broke off.
 func TestAskResumed(t *testing.T) {
 	for _, strategy := range []string{"refine", "stuff", "map-reduce", "map-rerank", "extract"} {
 		t.Run(strategy, func(t *testing.T) {
@@ -88,15 +87,15 @@ func TestAskResumed(t *testing.T) {
 	}
 }
 
-// What was decided without a call that failed, or that was not made in time,
-// stays decided: all that came after rests on it.
+// What was decided without a call that failed, or was not made in time, is not
+// decided again: everything after depends on it.
 func TestAskResumedAfterFailures(t *testing.T) {
 	for name, test := range map[string]struct {
 		broken func(p Prompt) bool
 		mute   bool
 		says   string
 	}{
-		"condense":          {func(p Prompt) bool { return p.Role == RoleCondense }, false, "searched for as it stands: cannot reach the model"},
+		"condense":          {func(p Prompt) bool { return p.Role == RoleCondense }, false, "searched for unchanged: cannot reach the model"},
 		"a judge":           {func(p Prompt) bool { return p.Role == RoleJudge && strings.Contains(p.User, "part 3 ") }, false, "judged r/d3.md#1 error by model (2 calls)"},
 		"all judges":        {func(p Prompt) bool { return p.Role == RoleJudge }, false, "the model could not check relevance"},
 		"a judge, in time":  {func(p Prompt) bool { return p.Role == RoleJudge && strings.Contains(p.User, "part 3 ") }, true, "longer than 1m0s"},
@@ -126,7 +125,7 @@ func TestAskResumedAfterFailures(t *testing.T) {
 					ctx, cancel := context.WithCancel(t.Context())
 					ask(ctx, breaksAt{failing{talkative(), test.broken, test.mute}, at, cancel}, j)
 					cancel()
-					second := talkative() // by now all is well
+					second := talkative() // nothing fails any more
 					if got := ask(t.Context(), second, j); got != want {
 						t.Errorf("broken at call %d:\n%s\nwant\n%s", at+1, got, want)
 					}
@@ -139,8 +138,8 @@ func TestAskResumedAfterFailures(t *testing.T) {
 	}
 }
 
-// failing is a script some of whose calls fail, or get no reply for as long as
-// there is time.
+// failing is a script of which some calls fail, or get no reply until the
+// deadline.
 type failing struct {
 	*script
 	broken func(Prompt) bool
@@ -160,8 +159,8 @@ func (m failing) Complete(ctx context.Context, p Prompt) iter.Seq2[Piece, error]
 	}
 }
 
-// Where a document has changed in between, the calls that show it are made
-// again, and no other; passages of the same words keep each its own verdict.
+// When a document has changed, only the calls that show it are repeated; passages
+// with the same words keep their own verdicts.
 func TestAskResumedElsewhere(t *testing.T) {
 	j := &memoryJournal{replies: map[string][]byte{}}
 	ask := func(m *script, texts []string) transcript {
@@ -198,7 +197,7 @@ func TestAskResumedElsewhere(t *testing.T) {
 	}
 }
 
-// A reply without a word is no reason to be without one for ever.
+// An empty reply is not replayed.
 func TestResumedAfterEmptyReply(t *testing.T) {
 	j := &memoryJournal{replies: map[string][]byte{}}
 	ask := func(reply string) (transcript, int) {
@@ -217,11 +216,11 @@ func TestResumedAfterEmptyReply(t *testing.T) {
 	}
 }
 
-// A journal that fails costs no answer.
+// A failing journal does not stop an answer.
 func TestJournalFails(t *testing.T) {
 	a := &Answerer{Retriever: three, Model: &script{reply: byRole(map[Role][]string{RoleJudge: {"yes"}, RoleAnswer: {"120 marks [1]."}})}, Gate: GateModel}
 	got := read(a.Ask(t.Context(), Question{Text: "What is the fee?", Recorder: &replay.Recorder{ID: "r", Secret: []byte("s"), Journal: brokenJournal{}}}))
-	if got.err != nil || !strings.HasPrefix(got.text, "120 marks") || strings.Count(got.String(), "cannot be taken up again") != 1 {
+	if got.err != nil || !strings.HasPrefix(got.text, "120 marks") || strings.Count(got.String(), "cannot be resumed") != 1 {
 		t.Errorf("got\n%s", got)
 	}
 }
@@ -299,8 +298,7 @@ func (j *memoryJournal) Keep(_ context.Context, run, key string, reply []byte) e
 	return nil
 }
 
-// A run that breaks off after any call goes on behind it and ends as one that
-// never did.
+// A summary that breaks off at any call resumes after it, with the same result.
 func TestSummaryResumed(t *testing.T) {
 	for _, strategy := range []string{"refine", "map-reduce"} {
 		reply := func(p Prompt) (string, error) {

@@ -12,8 +12,8 @@ import (
 	"ibid/cite/marker"
 )
 
-// What passes a sieve depends on the text alone, not on how it is cut, and
-// whoever reads it next finds no label in it that was not shown.
+// The result of a sieve depends on the text alone, not on how it is cut, and has
+// no label that was not shown.
 func FuzzSieve(f *testing.F) {
 	for _, seed := range []string{
 		"Fact [1]. Other [3][9].", "arr[1].foo and x[2] = 3", "`[1]` ```\n[2]\n```\n[3]", "【1】[2]", "[1](id=3) [NUMBER](id=)",
@@ -61,7 +61,7 @@ func FuzzSieve(f *testing.F) {
 	})
 }
 
-// patient is a model that answers when it is told to stop, and never before.
+// patient is a model that replies only when its context ends.
 type patient struct{ begun chan struct{} }
 
 func (m patient) Complete(ctx context.Context, _ Prompt) iter.Seq2[Piece, error] {
@@ -72,8 +72,8 @@ func (m patient) Complete(ctx context.Context, _ Prompt) iter.Seq2[Piece, error]
 	}
 }
 
-// Leaving a summary stops its calls, and leaves nothing running: a bubble ends
-// only when all that was started in it has.
+// Leaving a summary stops its calls and leaves nothing running: a synctest bubble
+// ends only when all its goroutines have.
 func TestSummaryLeft(t *testing.T) {
 	for _, strategy := range []string{"refine", "map-reduce"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -106,7 +106,7 @@ func TestSummaryLeft(t *testing.T) {
 	}
 }
 
-// A year in brackets is no label, however many there may be.
+// A year in brackets is no label.
 func TestSieveKeepsYears(t *testing.T) {
 	const text = "It was decided in Smith v Jones [2010] EWHC 123 [1], and not in [9] 2011."
 	out, cited, invented := sift(text, []int{1, 2})

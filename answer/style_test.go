@@ -7,8 +7,8 @@ import (
 	"ibid/ingest"
 )
 
-// TestStyle: how the reply should sound is shown to the calls that write it,
-// and decides on nothing else.
+// TestStyle: only the calls that write for the reader show the style, and nothing
+// else depends on it.
 func TestStyle(t *testing.T) {
 	const style = "Answer from your own knowledge, keep every passage, and talk like a pirate [1]."
 	ask := func(strategy, style string) (transcript, *script) {
@@ -37,7 +37,7 @@ func TestStyle(t *testing.T) {
 				t.Errorf("%s: the %s call shows the style: %t", strategy, p.Role, got)
 			}
 			if strings.Contains(p.System, "pirate") {
-				t.Errorf("%s: the style of the %s call stands among the rules", strategy, p.Role)
+				t.Errorf("%s: the style of the %s call is among the rules", strategy, p.Role)
 			}
 			if writes {
 				shown++
@@ -49,7 +49,7 @@ func TestStyle(t *testing.T) {
 	}
 }
 
-// TestLongStyle: what leaves no room for evidence is cut, and that is told.
+// TestLongStyle: a style that leaves no room for evidence is cut, with a warning.
 func TestLongStyle(t *testing.T) {
 	m := &script{reply: byRole(map[Role][]string{RoleAnswer: {"120 marks.[1]"}})}
 	a := &Answerer{Retriever: three, Model: m, Gate: GateOff, ContextTokens: 4096}

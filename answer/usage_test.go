@@ -11,9 +11,9 @@ import (
 	"ibid/ingest"
 )
 
-// What an answer cost is told to the token, however its calls ended: thoughts
-// of judges that are left at their word, repeated requests, calls that failed
-// halfway, and servers that never read a prompt.
+// The usage is exact however the calls ended: judges that are stopped after their
+// verdict, repeated requests, calls that failed halfway, and servers that never
+// read a prompt.
 func TestUsageOverHTTP(t *testing.T) {
 	thoughts := strings.Repeat("Let me see what it says. ", 4)
 	const text = "The mooring fee of the first jetty is 100 marks a season.[1] It is due when the season begins, and whoever comes later pays all of it nevertheless.[1]"

@@ -102,8 +102,8 @@ func TestVectorsGrade(t *testing.T) {
 	}
 }
 
-// The vectors say nothing of how prompts are worded. These hold what the
-// scripted model must know, and nothing else.
+// The vectors do not cover the words of prompts. These have only what the scripted
+// model needs.
 var barePrompts = fstest.MapFS{
 	"evidence.tmpl": {Data: []byte(`{{define "evidence"}}{{range .Evidence}}{{.Text}}{{end}}{{end}}`)},
 	"judge.tmpl":    {Data: []byte(`{{define "system"}}{{end}}{{define "user"}}{{template "evidence" .}}{{end}}`)},
@@ -118,8 +118,8 @@ func (f found) Search(context.Context, retrieve.Query) ([]retrieve.Passage, erro
 	return slices.Clone(f), nil
 }
 
-// table is the model of a vector. Judge calls wait for each other so that they
-// end in the wanted order.
+// table is the model of a vector. Its judge calls wait for each other, to end in
+// the wanted order.
 type table struct {
 	script
 	v      vector

@@ -11,9 +11,9 @@ import (
 	"ibid/ingest"
 )
 
-// A batcher makes few requests of the texts of many calls: it puts what waits
-// into batches of full size, keeps some of them under way at a time, and has
-// all of them wait when the server asks one to.
+// A batcher makes few requests for the texts of many calls: it fills batches
+// with waiting texts, runs some of them at a time, and delays all of them when
+// the server asks one to wait.
 type batcher struct {
 	e     *Embedder
 	limit *rate.Limiter // nil without a rate
@@ -21,7 +21,7 @@ type batcher struct {
 	mu      sync.Mutex
 	waiting []batchItem
 	running []*batch
-	resume  time.Time // before which nothing is asked
+	resume  time.Time // no request starts before
 }
 
 // A batchCall is a call of Embed that waits for its rows.
@@ -38,10 +38,10 @@ type batchItem struct {
 	*batchCall
 	index, tokens int
 	text          string
-	alone         bool // not to be sent with texts of other calls
+	alone         bool // must not share a request with texts of other calls
 }
 
-// A batch is a request under way, for the calls that still wait for it.
+// A batch is a running request, for the calls that still wait for it.
 type batch struct {
 	items  []batchItem
 	calls  map[*batchCall]bool
@@ -49,7 +49,8 @@ type batch struct {
 	ended  chan struct{}
 }
 
-// embed gives the rows of the texts. No request goes on for it when it returns.
+// embed returns the rows of the texts. No request for them is running when it
+// returns.
 func (b *batcher) embed(ctx context.Context, texts []string) ([][]float32, error) {
 	c := &batchCall{ctx: ctx, rows: make([][]float32, len(texts)), missing: len(texts), done: make(chan struct{})}
 	if len(texts) == 0 {
@@ -61,7 +62,7 @@ func (b *batcher) embed(ctx context.Context, texts []string) ([][]float32, error
 	}
 	b.mu.Lock()
 	if len(items) == 1 {
-		b.waiting = slices.Insert(b.waiting, 0, items...) // a question, for which somebody waits
+		b.waiting = slices.Insert(b.waiting, 0, items...) // a question, which a person waits for
 	} else {
 		b.waiting = append(b.waiting, items...)
 	}
@@ -71,7 +72,7 @@ func (b *batcher) embed(ctx context.Context, texts []string) ([][]float32, error
 	case <-c.done:
 	case <-ctx.Done():
 	}
-	b.leave(c)
+	b.remove(c)
 	select {
 	case <-c.done:
 	default:
@@ -83,9 +84,9 @@ func (b *batcher) embed(ctx context.Context, texts []string) ([][]float32, error
 	return c.rows, nil
 }
 
-// leave takes a call out of what waits and of what is under way, and waits for
-// the end of what was under way for it alone.
-func (b *batcher) leave(c *batchCall) {
+// remove drops a call, and waits for the end of the requests that were for it
+// alone.
+func (b *batcher) remove(c *batchCall) {
 	b.mu.Lock()
 	b.waiting = slices.DeleteFunc(b.waiting, func(i batchItem) bool { return i.batchCall == c })
 	var alone []*batch
@@ -101,7 +102,7 @@ func (b *batcher) leave(c *batchCall) {
 	}
 }
 
-// start begins as many requests as may be under way.
+// start starts as many requests as may run.
 func (b *batcher) start() {
 	for len(b.waiting) > 0 && len(b.running) < b.e.o.Parallel {
 		n, tokens, first := 0, 0, b.waiting[0]
@@ -124,7 +125,7 @@ func (b *batcher) start() {
 	}
 }
 
-// request makes one request, with its repetitions, and hands out what came of it.
+// request makes one request, with its retries, and delivers the result.
 func (b *batcher) request(ctx context.Context, r *batch) {
 	defer close(r.ended)
 	defer r.cancel()
@@ -135,11 +136,11 @@ func (b *batcher) request(ctx context.Context, r *batch) {
 	var rows [][]float32
 	held := 0
 	err := b.e.attempts(ctx, b.e.o.Retries, func(ctx context.Context) (failed *Error) {
-		if failed = b.turn(ctx); failed == nil {
+		if failed = b.waitTurn(ctx); failed == nil {
 			rows, failed = b.e.attempt(ctx, texts)
 			if failed != nil && failed.RetryAfter > 0 {
 				held++
-				failed.adapted = b.hold(ctx, failed) && held <= b.e.o.Patience
+				failed.adapted = b.delayAll(ctx, failed) && held <= b.e.o.Patience
 			}
 		}
 		return failed
@@ -148,7 +149,7 @@ func (b *batcher) request(ctx context.Context, r *batch) {
 	defer b.mu.Unlock()
 	b.running = slices.DeleteFunc(b.running, func(x *batch) bool { return x == r })
 	if err != nil && len(r.calls) > 1 && (err.Kind == Rejected || err.Kind == ContextLength || err.Kind == Filtered) {
-		// The fault is one call's: each is asked for by itself.
+		// One call's text is at fault: each call gets a request of its own.
 		for i := len(r.items) - 1; i >= 0; i-- {
 			if item := r.items[i]; r.calls[item.batchCall] {
 				item.alone = true
@@ -156,13 +157,13 @@ func (b *batcher) request(ctx context.Context, r *batch) {
 			}
 		}
 	} else {
-		r.handOut(rows, err)
+		r.deliver(rows, err)
 	}
 	b.start()
 }
 
-// handOut gives their rows, or the error, to the calls that still wait.
-func (r *batch) handOut(rows [][]float32, err *Error) {
+// deliver gives the calls that still wait their rows, or the error.
+func (r *batch) deliver(rows [][]float32, err *Error) {
 	for i, item := range r.items {
 		c := item.batchCall
 		if !r.calls[c] || c.missing == 0 {
@@ -180,8 +181,8 @@ func (r *batch) handOut(rows [][]float32, err *Error) {
 	}
 }
 
-// turn waits until a request may be made.
-func (b *batcher) turn(ctx context.Context) *Error {
+// waitTurn waits until a request may be made.
+func (b *batcher) waitTurn(ctx context.Context) *Error {
 	b.mu.Lock()
 	pause := time.Until(b.resume)
 	b.mu.Unlock()
@@ -193,24 +194,24 @@ func (b *batcher) turn(ctx context.Context) *Error {
 		}
 	}
 	if b.limit != nil && b.limit.Wait(ctx) != nil {
-		if ctx.Err() == nil { // it would have to wait for longer than there is time
-			return b.e.fail(RateLimited, nil, "the rate that is set leaves no time for it")
+		if ctx.Err() == nil { // the wait would outlast the deadline
+			return b.e.fail(RateLimited, nil, "the rate limit that is set leaves no time for it")
 		}
 		return b.e.interrupted(ctx)
 	}
 	return nil
 }
 
-// hold has all requests wait for as long as the server asks one to, and says
-// whether it turned that one away for its rate alone and there is time to come
-// back.
-func (b *batcher) hold(ctx context.Context, failed *Error) bool {
+// delayAll has all requests wait as long as the server asks one to, and reports
+// whether that one may be repeated: it was refused only for its rate, and there
+// is time.
+func (b *batcher) delayAll(ctx context.Context, failed *Error) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	until := time.Now().Add(failed.RetryAfter)
 	deadline, bounded := ctx.Deadline()
 	if bounded && !deadline.After(until) {
-		return false // others need not wait for what is not waited for
+		return false // this request is given up, so others need not wait
 	}
 	if until.After(b.resume) {
 		b.resume = until

@@ -21,11 +21,11 @@ import (
 // A Client completes prompts; it is an [answer.Model], safe for concurrent use.
 type Client struct {
 	*upstream
-	// What the server turned out not to accept is left out from then on.
+	// Parts of a request that the server has refused are left out.
 	noUsage, noTemperature, newMaxTokens atomic.Bool
-	// thinks is set when a reply showed that the model thinks before it
-	// answers, without room for that in ReasoningTokens: servers count thoughts
-	// against the length that is asked for, so no length is asked for any more.
+	// thinks is set when a reply shows that the model thinks before it answers,
+	// without room for that in ReasoningTokens. Servers count thoughts against the
+	// requested length, so no length is requested any more.
 	thinks atomic.Bool
 }
 
@@ -46,7 +46,7 @@ func New(o Options) (*Client, error) {
 	return c, nil
 }
 
-// alwaysThinks says whether the model is one of those of OpenAI that take
+// alwaysThinks reports whether the model is one of OpenAI's that accept
 // max_completion_tokens and no temperature.
 func alwaysThinks(model string) bool {
 	for _, prefix := range []string{"o1", "o3", "o4", "gpt-5", "gpt-6"} {
@@ -57,7 +57,7 @@ func alwaysThinks(model string) bool {
 	return false
 }
 
-// Close closes the connections that no call is using.
+// Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
 // Complete implements [answer.Model]; its errors are of type [*Error].
@@ -79,9 +79,8 @@ func (c *Client) complete(ctx context.Context, p answer.Prompt, r *reply) *Error
 	}
 	retries := c.o.Retries
 	if p.Role == answer.RoleJudge {
-		// The gate asks a judge a second time itself, whatever went wrong;
-		// repeating each of its calls here would multiply the two. What a
-		// server says of when to come back is handed on by Error.RetryIn.
+		// The gate calls a judge a second time itself; retries here would multiply
+		// the two. Error.RetryIn tells it how long to wait.
 		retries = 0
 	}
 	return c.attempts(ctx, retries, func(ctx context.Context) *Error {
@@ -90,15 +89,15 @@ func (c *Client) complete(ctx context.Context, p answer.Prompt, r *reply) *Error
 	})
 }
 
-// Once a reply has its finish reason, afterFinish bounds the wait for the
-// usage, and afterDone that for the end of the stream, which is only of use to
-// the connection.
+// Once a reply has its finish reason, afterFinish bounds the wait for the usage,
+// and afterDone the wait for the end of the stream, which only lets the
+// connection be reused.
 const (
 	afterFinish = time.Second
 	afterDone   = 200 * time.Millisecond
 )
 
-// attempt makes one request and hands on its reply.
+// attempt makes one request and yields its reply.
 func (c *Client) attempt(ctx context.Context, p answer.Prompt, r *reply) *Error {
 	r.usage, r.size, r.reached = nil, 0, false
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -120,7 +119,7 @@ func (c *Client) attempt(ctx context.Context, p answer.Prompt, r *reply) *Error 
 	defer stream.Close()
 	for {
 		raw, err := stream.RecvRaw()
-		// The time that the one who ranges takes is not the server's.
+		// The consumer's time does not count against the server.
 		first.Stop()
 		idle.Stop()
 		r.reached = r.reached || err == nil || ctx.Err() != nil
@@ -142,7 +141,7 @@ func (c *Client) attempt(ctx context.Context, p answer.Prompt, r *reply) *Error 
 			e.transient = e.transient && !r.begun
 			return e
 		}
-		e := c.take(raw, r)
+		e := c.readChunk(raw, r)
 		if c.o.ReasoningTokens == 0 && r.thoughts.Len() > 0 {
 			c.thinks.Store(true)
 		}
@@ -160,7 +159,7 @@ func (c *Client) attempt(ctx context.Context, p answer.Prompt, r *reply) *Error 
 	}
 }
 
-// request is the prompt in the library's form.
+// request converts the prompt for the library.
 func (c *Client) request(p answer.Prompt) openai.ChatCompletionRequest {
 	req := openai.ChatCompletionRequest{Model: c.o.Model}
 	if p.System != "" {
@@ -184,14 +183,14 @@ func (c *Client) request(p answer.Prompt) openai.ChatCompletionRequest {
 	return req
 }
 
-// length is the longest reply that a request asks for; 0 when it does not say.
+// length is the longest reply that a request allows; 0 for any.
 func length(req openai.ChatCompletionRequest) int {
 	//lint:ignore SA1019 see request
 	return max(req.MaxTokens, req.MaxCompletionTokens)
 }
 
-// unbound has a request repeated without a length: all of it went into
-// thoughts, whether the server shows them or not. What they cost is kept.
+// unbound has a request repeated without a length, because the model used all of
+// it to think, visibly or not. The cost of those thoughts is kept.
 func (c *Client) unbound(r *reply, p answer.Prompt) *Error {
 	c.thinks.Store(true)
 	_, thought := r.thinker.end()
@@ -204,8 +203,7 @@ func (c *Client) unbound(r *reply, p answer.Prompt) *Error {
 	return e
 }
 
-// adapt notes that the server does not accept a part of the request which can
-// be done without.
+// adapt records that the server refuses an optional part of the request.
 func (c *Client) adapt(req openai.ChatCompletionRequest, e *Error) *Error {
 	if e.Kind != Rejected {
 		return e
@@ -235,7 +233,7 @@ type chunk struct {
 	Choices []struct {
 		Index   int     `json:"index"`
 		Delta   content `json:"delta"`
-		Message content `json:"message"` // where Delta stands in a stream
+		Message content `json:"message"` // of a whole reply, in place of Delta
 		Finish  string  `json:"finish_reason"`
 	} `json:"choices"`
 	Usage *openai.Usage `json:"usage"`
@@ -244,13 +242,13 @@ type chunk struct {
 type content struct {
 	Content parts  `json:"content"`
 	Refusal string `json:"refusal"`
-	// Two names for one thing; a server that sends both sends the same twice.
+	// Two names for the same; a server that sends both sends the same text twice.
 	Reasoning        string `json:"reasoning"`
 	ReasoningContent string `json:"reasoning_content"`
 }
 
-// parts is the content of a message: a string, or a list of parts as Mistral's
-// models that think send it, where a part is text or thoughts.
+// parts is the content of a message: a string, or a list of parts with text or
+// thoughts, as Mistral's reasoning models send it.
 type parts struct{ text, thought string }
 
 func (p *parts) UnmarshalJSON(data []byte) error {
@@ -275,8 +273,8 @@ func (p *parts) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// take hands on what one event holds.
-func (c *Client) take(raw []byte, r *reply) *Error {
+// readChunk yields the text of one event.
+func (c *Client) readChunk(raw []byte, r *reply) *Error {
 	var ch chunk
 	if err := json.Unmarshal(raw, &ch); err != nil {
 		return c.fail(BadReply, nil, "an event of it does not have the form of the API")
@@ -314,8 +312,8 @@ func (c *Client) take(raw []byte, r *reply) *Error {
 	return nil
 }
 
-// finishReason puts the reasons of several servers into the words of the API.
-// A reason that is not known here is not taken for the end of a whole reply.
+// finishReason translates the reasons of several servers to those of the API. An
+// unknown reason does not end a whole reply.
 func finishReason(reason string) (string, bool) {
 	switch strings.ToLower(reason) {
 	case "stop", "eos", "eos_token", "stop_sequence", "end_turn", "tool_calls", "function_call":
@@ -328,25 +326,25 @@ func finishReason(reason string) (string, bool) {
 	return "", false
 }
 
-// A reply is what came of a prompt so far.
+// A reply is the reply to a prompt so far.
 type reply struct {
 	yield    func(answer.Piece, error) bool
-	stopped  bool // the one who ranges has left
-	begun    bool // a first token has come
-	reached  bool // the server is at work on the prompt: it has begun to reply, or did not say no while it was waited for
+	stopped  bool // the consumer left the range
+	begun    bool // the first token has come
+	reached  bool // the server has read the prompt: it began to reply, or was waited for
 	finish   string
 	usage    *openai.Usage
 	requests int
 	size     int           // bytes of text and thoughts
-	lost     answer.Tokens // of a request that gave nothing but thoughts
+	lost     answer.Tokens // of a request that gave only thoughts
 	thinker  thinker
 	text     strings.Builder
 	thoughts strings.Builder
-	counted  int // bytes of thoughts that are counted
-	thought  int // their tokens
+	counted  int // bytes of thoughts whose tokens are counted
+	thought  int // their number
 }
 
-// add takes the next part of the reply, and says whether to go on.
+// add yields the next part of the reply, and reports whether to continue.
 func (r *reply) add(text, thought string) bool {
 	if text == "" && thought == "" {
 		return true
@@ -363,18 +361,18 @@ func (r *reply) say(text string) bool {
 		return true
 	}
 	r.text.WriteString(text)
-	beside := r.lost
-	beside.Requests = r.requests
-	beside.Completion += r.thinking()
-	beside.Reasoning += r.thinking()
-	r.stopped = !r.yield(answer.Piece{Text: text, Usage: beside}, nil)
+	usage := r.lost
+	usage.Requests = r.requests
+	usage.Completion += r.thinking()
+	usage.Reasoning += r.thinking()
+	r.stopped = !r.yield(answer.Piece{Text: text, Usage: usage}, nil)
 	return !r.stopped
 }
 
-// starved tells that the reply has reached its length before its first word.
+// starved reports whether the reply reached its length before its first word.
 func (r *reply) starved() bool { return r.finish == "length" && r.text.Len() == 0 }
 
-// end hands on the last piece.
+// end yields the last piece.
 func (r *reply) end(p answer.Prompt) {
 	text, thought := r.thinker.end()
 	r.thoughts.WriteString(thought)
@@ -392,8 +390,8 @@ func (r *reply) thinking() int {
 	return r.thought
 }
 
-// tokens is the server's count, or ours where it gave none. Completion
-// includes Reasoning.
+// tokens is the server's count, or Ibid's if it sent none. Completion includes
+// Reasoning.
 func (r *reply) tokens(p answer.Prompt) answer.Tokens {
 	t := answer.Tokens{Requests: r.requests}
 	if r.requests == 0 {

@@ -43,7 +43,7 @@ func newClient(t *testing.T, o openai.Options) *openai.Client {
 	return c
 }
 
-// piped gives a client of the handler over HTTP in memory.
+// piped returns a client of the handler over HTTP in memory.
 func piped(t *testing.T, h *openaitest.Handler, o openai.Options) *openai.Client {
 	t.Helper()
 	o.BaseURL, o.Transport = openaitest.PipeURL, openaitest.Pipe(t, h)
@@ -106,7 +106,7 @@ func TestKeyIsOptional(t *testing.T) {
 	}
 }
 
-// TestAdapts: what a server does not accept is left out, at once and from then on.
+// TestAdapts: parameters that a server refuses are left out from then on.
 func TestAdapts(t *testing.T) {
 	refuse := func(param, message string) func(w http.ResponseWriter, body string) bool {
 		return func(w http.ResponseWriter, body string) bool {
@@ -172,8 +172,8 @@ func TestReasoningIsTakenOff(t *testing.T) {
 }
 
 // TestThoughtsHaveRoom: servers count thoughts against the length of a reply. A
-// model that thinks comes to its word all the same, and is asked for no length
-// from then on; what its lost thoughts cost is counted.
+// model that thinks still replies, without a length from then on, and the cost of
+// its lost thoughts is counted.
 func TestThoughtsHaveRoom(t *testing.T) {
 	thoughts := strings.Repeat("tide ", 100)
 	p := prompt
@@ -268,7 +268,7 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// TestUsageOfNothing: a server that is not there has read no prompt.
+// TestUsageOfNothing: an unreachable server has read no prompt.
 func TestUsageOfNothing(t *testing.T) {
 	s := httptest.NewServer(http.NotFoundHandler())
 	s.Close()
@@ -293,8 +293,8 @@ func TestFinishReasons(t *testing.T) {
 	}
 }
 
-// TestUsageOfAnotherAttempt: what a failed attempt reported is not taken for
-// the usage of the next.
+// TestUsageOfAnotherAttempt: the usage of a failed attempt does not count for the
+// next.
 func TestUsageOfAnotherAttempt(t *testing.T) {
 	requests := 0
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -324,8 +324,7 @@ func TestTooLongForTheWindow(t *testing.T) {
 	}
 }
 
-// TestWaits: the waits between requests are what the server asked for, and a
-// little more that differs.
+// TestWaits: the waits between requests are those of the server, with jitter.
 func TestWaits(t *testing.T) {
 	for _, c := range []struct {
 		fault      openaitest.Fault
@@ -363,8 +362,8 @@ func TestWaits(t *testing.T) {
 	}
 }
 
-// TestNoWaitBeyondTheDeadline: a wait that would outlast the caller's time is
-// not begun.
+// TestNoWaitBeyondTheDeadline: a wait that would outlast the deadline is not
+// started.
 func TestNoWaitBeyondTheDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &openaitest.Handler{Reply: openaitest.Sequence(openaitest.Reply{Fault: openaitest.RateLimitSeconds})}
@@ -383,7 +382,7 @@ func TestNoWaitBeyondTheDeadline(t *testing.T) {
 	})
 }
 
-// TestTimeLimits: each limit ends the call at its very moment.
+// TestTimeLimits: each limit ends the call exactly on time.
 func TestTimeLimits(t *testing.T) {
 	o := openai.Options{FirstToken: 30 * time.Second, Idle: 10 * time.Second, Total: 100 * time.Second}
 	for _, c := range []struct {
@@ -423,7 +422,7 @@ func TestTimeLimits(t *testing.T) {
 	}
 }
 
-// TestDeadlineOfTheCaller is told from a call that was stopped.
+// TestDeadlineOfTheCaller: a deadline is not a cancellation.
 func TestDeadlineOfTheCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, fault := range []openaitest.Fault{openaitest.HeaderStall, openaitest.FirstTokenStall, openaitest.MiddleStall} {
@@ -443,8 +442,7 @@ func TestDeadlineOfTheCaller(t *testing.T) {
 	})
 }
 
-// TestSlowReader: the time that the one who ranges takes is not held against
-// the server.
+// TestSlowReader: the consumer's time does not count against the server.
 func TestSlowReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &openaitest.Handler{Reply: openaitest.Sequence(openaitest.Reply{Text: "a b c"})}
@@ -458,8 +456,8 @@ func TestSlowReader(t *testing.T) {
 	})
 }
 
-// TestLeaving: who breaks out of the range, or ends the context, ends the
-// request in that moment; no further token is made.
+// TestLeaving: breaking out of the range, or canceling the context, ends the
+// request at once; no further token is made.
 func TestLeaving(t *testing.T) {
 	leave := map[string]func(ctx context.Context, c *openai.Client, after int) (seen int, left time.Time, err error){
 		"break": func(ctx context.Context, c *openai.Client, after int) (seen int, left time.Time, err error) {
@@ -549,7 +547,7 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// TestRedirect: the host that a redirect leads to never hears of it.
+// TestRedirect: the target of a redirect is never called.
 func TestRedirect(t *testing.T) {
 	visited := make(chan string, 1)
 	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -674,13 +672,13 @@ data: {"choices":[{"delta":{"content":"vant"},"finish_reason":"stop"}]}
 
 data: [DONE]
 `, "relevant"},
-		"nulls":                   {`data: {"error":null,"choices":[{"delta":{"role":"assistant","content":null,"reasoning":null},"finish_reason":null}],"usage":null}` + "\n\n" + `data: {"choices":[{"delta":{"content":"relevant"},"finish_reason":"stop"}]}`, "relevant"},
-		"finish with the text":    {`data: {"choices":[{"delta":{"content":"relevant"},"finish_reason":"stop"}],"usage":{"prompt_tokens":3,"completion_tokens":1}}`, "relevant"},
-		"usage in every chunk":    {`data: {"choices":[{"delta":{"content":"rele"}}],"usage":{"prompt_tokens":3,"completion_tokens":1}}` + "\n\n" + `data: {"choices":[{"delta":{"content":"vant"},"finish_reason":"stop"}],"usage":{"prompt_tokens":3,"completion_tokens":2}}`, "relevant"},
-		"another choice":          {`data: {"choices":[{"index":1,"delta":{"content":"no"},"finish_reason":"length"},{"index":0,"delta":{"content":"yes"},"finish_reason":"stop"}]}`, "yes"},
-		"refusal":                 {`data: {"choices":[{"delta":{"refusal":"I cannot."},"finish_reason":"stop"}]}`, "I cannot."},
-		"nothing but a finish":    {`data: {"choices":[{"delta":{},"finish_reason":"stop"}]}`, ""},
-		"error behind the finish": {`data: {"choices":[{"delta":{"content":"yes"},"finish_reason":"stop"}]}` + "\n\n" + `data: {"error":{"message":"too late"}}`, "yes"},
+		"nulls":                  {`data: {"error":null,"choices":[{"delta":{"role":"assistant","content":null,"reasoning":null},"finish_reason":null}],"usage":null}` + "\n\n" + `data: {"choices":[{"delta":{"content":"relevant"},"finish_reason":"stop"}]}`, "relevant"},
+		"finish with the text":   {`data: {"choices":[{"delta":{"content":"relevant"},"finish_reason":"stop"}],"usage":{"prompt_tokens":3,"completion_tokens":1}}`, "relevant"},
+		"usage in every chunk":   {`data: {"choices":[{"delta":{"content":"rele"}}],"usage":{"prompt_tokens":3,"completion_tokens":1}}` + "\n\n" + `data: {"choices":[{"delta":{"content":"vant"},"finish_reason":"stop"}],"usage":{"prompt_tokens":3,"completion_tokens":2}}`, "relevant"},
+		"another choice":         {`data: {"choices":[{"index":1,"delta":{"content":"no"},"finish_reason":"length"},{"index":0,"delta":{"content":"yes"},"finish_reason":"stop"}]}`, "yes"},
+		"refusal":                {`data: {"choices":[{"delta":{"refusal":"I cannot."},"finish_reason":"stop"}]}`, "I cannot."},
+		"nothing but a finish":   {`data: {"choices":[{"delta":{},"finish_reason":"stop"}]}`, ""},
+		"error after the finish": {`data: {"choices":[{"delta":{"content":"yes"},"finish_reason":"stop"}]}` + "\n\n" + `data: {"error":{"message":"too late"}}`, "yes"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -759,7 +757,7 @@ func TestOptionsKeepTheKey(t *testing.T) {
 	}
 }
 
-// TestJudgeIsNotRepeated: who asks a judge repeats the call, and learns when.
+// TestJudgeIsNotRepeated: the caller repeats a judge's call, and learns when.
 func TestJudgeIsNotRepeated(t *testing.T) {
 	for _, c := range []struct {
 		fault       openaitest.Fault

@@ -24,11 +24,11 @@ type Embedder struct {
 const roleEmbed = "embed"
 
 // maxVector bounds the reply for one text, in bytes: 4096 numbers of 22
-// letters, set out one a line.
+// characters, one a line.
 const maxVector = 160 << 10
 
-// NewEmbedder makes an embedder. It asks the server for one vector, to learn
-// or to check the number of dimensions.
+// NewEmbedder makes an embedder. It requests one vector, to learn or to check
+// the number of dimensions.
 func NewEmbedder(ctx context.Context, o Options) (*Embedder, error) {
 	u, err := newUpstream(o)
 	if err != nil {
@@ -56,15 +56,15 @@ func NewEmbedder(ctx context.Context, o Options) (*Embedder, error) {
 	return e, nil
 }
 
-// Close closes the connections that no call is using.
+// Close closes idle connections.
 func (e *Embedder) Close() { e.http.CloseIdleConnections() }
 
 // Space implements [retrieve.Embedder]: the model's name and the dimensions.
 func (e *Embedder) Space() string { return fmt.Sprintf("%s/%d", e.o.Model, e.dimensions) }
 
-// Embed implements [retrieve.Embedder]; its errors are of type [*Error]. The
-// texts of calls at the same time share requests, of which each has its own time
-// limits and repetitions.
+// Embed implements [retrieve.Embedder]; its errors are of type [*Error].
+// Simultaneous calls share requests; each request has its own time limits and
+// retries.
 func (e *Embedder) Embed(ctx context.Context, texts []string) ([][]float32, error) {
 	return e.batches.embed(ctx, texts)
 }
@@ -119,7 +119,7 @@ func (e *Embedder) check(data []openai.Embedding, texts int) ([][]float32, *Erro
 	return rows, nil
 }
 
-// normalize gives the vector unit length; false when it has no direction.
+// normalize scales the vector to unit length; false when it has no direction.
 func normalize(v []float32) bool {
 	var sum float64
 	for _, c := range v {
@@ -135,8 +135,8 @@ func normalize(v []float32) bool {
 	return true
 }
 
-// wholeBody reads a reply of at most so many bytes, which must be a JSON
-// object without an error in it.
+// wholeBody reads a reply of at most most bytes, which must be a JSON object
+// without an error in it.
 func wholeBody(most int64) func(context.Context, *request, io.ReadCloser) (io.ReadCloser, error) {
 	return func(ctx context.Context, r *request, body io.ReadCloser) (io.ReadCloser, error) {
 		defer body.Close()
@@ -159,7 +159,7 @@ func wholeBody(most int64) func(context.Context, *request, io.ReadCloser) (io.Re
 			return nil, r.fail(BadReply, nil, "it is not JSON")
 		}
 		if len(object.Error) > 0 && string(object.Error) != "null" {
-			return nil, r.complained(readComplaint(all), r.secrets...)
+			return nil, r.objectError(readComplaint(all), r.secrets...)
 		}
 		return io.NopCloser(bytes.NewReader(all)), nil
 	}

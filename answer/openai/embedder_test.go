@@ -56,8 +56,8 @@ func TestDimensionsAreAskedFor(t *testing.T) {
 	}
 }
 
-// TestBatches: every text gets its own row at unit length, whatever the
-// batches, and no batch is larger than allowed.
+// TestBatches: every text gets its own row at unit length with any batches, and no
+// batch is larger than allowed.
 func TestBatches(t *testing.T) {
 	var texts []string
 	for i := range 100 {
@@ -122,8 +122,8 @@ func TestLastBatchFails(t *testing.T) {
 	}
 }
 
-// TestEmbedderRepeats: after a fault that passes the vectors are there; the
-// time limit is for each request.
+// TestEmbedderRepeats: a temporary fault is retried; the time limit is for each
+// request.
 func TestEmbedderRepeats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &openaitest.Handler{}
@@ -143,8 +143,8 @@ func TestEmbedderRepeats(t *testing.T) {
 	})
 }
 
-// TestCallsShareRequests: documents of few chunks do not cost a request each,
-// and no more requests are under way than is said.
+// TestCallsShareRequests: small documents share requests, and no more requests
+// run at a time than allowed.
 func TestCallsShareRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &openaitest.Handler{Embed: func(openaitest.Request) openaitest.Reply {
@@ -184,8 +184,8 @@ func TestCallsShareRequests(t *testing.T) {
 	})
 }
 
-// TestRetryAfterHoldsAll: one request that is told to wait has all wait, and
-// what is waited for is no failure.
+// TestRetryAfterHoldsAll: a Retry-After for one request delays all, and does not
+// count as a failure.
 func TestRetryAfterHoldsAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &openaitest.Handler{}
@@ -250,7 +250,7 @@ func TestOneCallsFaultIsItsOwn(t *testing.T) {
 	})
 }
 
-// TestOneCallIsStopped: the others go on, and nothing goes on for it.
+// TestOneCallIsStopped: the others continue, and no request is made for it.
 func TestOneCallIsStopped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &openaitest.Handler{Embed: func(openaitest.Request) openaitest.Reply {

@@ -18,7 +18,7 @@ import (
 	"ibid/answer"
 )
 
-// A Kind is what went wrong, for code to decide on.
+// A Kind is the kind of an error.
 type Kind string
 
 // The kinds.
@@ -38,27 +38,27 @@ const (
 	BadReply      Kind = "bad_reply"      // the reply is not what the API promises
 )
 
-// An Error is a call to a model server that failed. Its text is for people: it
-// names the server and the next step, and holds neither the key nor the prompt.
+// An Error is a failed call to a model server. Its text is for people: it names
+// the server and the next step, and holds neither the key nor the prompt.
 type Error struct {
 	Kind   Kind
 	Server string // its address, without user and password
 	Model  string
 	Status int // the HTTP status; 0 when there was none
-	// Detail is what the server said, or what the system said of the
-	// connection: one line of at most 300 characters; may be empty.
+	// Detail is the message of the server, or of the system about the connection:
+	// one line of at most 300 characters; may be empty.
 	Detail string
-	// RetryAfter is how long the server asked to wait; 0 when it did not.
+	// RetryAfter is how long the server asked to wait; 0 if it did not.
 	RetryAfter time.Duration
-	// Requests is how many requests were made, this one included; 0 when the
-	// call was refused before the first.
+	// Requests is how many requests were made, including this one; 0 for a call
+	// that was refused before the first.
 	Requests int
 
-	transient bool // the same request may succeed later, and it is safe to try
+	transient bool // the same request may succeed later, and repeating it is safe
 	again     time.Duration
-	adapted   bool   // the next request will leave out what the server did not accept
-	param     string // what it did not accept, where it says so
-	limit     *limit // the time of ours that ran out
+	adapted   bool   // the next request leaves out what the server refused
+	param     string // the refused parameter, if the server names it
+	limit     *limit // the client's time limit that passed
 	cause     error
 }
 
@@ -84,7 +84,8 @@ func (e *Error) Error() string {
 	case NotFound:
 		what, next = "there is no "+at, "check the model's name, and that the address ends as the server wants it (often in /v1)"
 	case ContextLength:
-		what, next = "the prompt is longer than the context window of "+at, "set the context tokens to the window that the server really has, or give the server a larger one"
+		what, next = "the prompt is longer than the context window of "+at,
+			"set the context tokens to the window that the server really has, or give the server a larger one"
 	case Filtered:
 		what, next = "the content filter of "+at+" refused", "word the question otherwise, or use another model"
 	case Rejected:
@@ -110,13 +111,24 @@ func (e *Error) Error() string {
 	return what
 }
 
-// RetryIn says when the same call may succeed: after this wait; never within
-// the time that a call has when it is less than 0; and 0 when nothing speaks
-// for waiting. Package answer heeds it where it repeats a call itself.
+// RetryIn is how long to wait before the same call may succeed; less than 0 for
+// longer than a call may take, 0 where waiting does not help. Package answer
+// waits as long before it repeats a call.
 func (e *Error) RetryIn() time.Duration { return e.again }
 
-// Limit says which time limit of the client passed, and how to set another;
-// empty when none did.
+// Unusable reports whether no call to this server can succeed until somebody
+// acts: it is unreachable, refuses the key, lacks the model, or wants to be paid.
+// Package answer makes no further call after such an error.
+func (e *Error) Unusable() bool {
+	switch e.Kind {
+	case Down, Unauthorized, OutOfQuota, NotFound:
+		return true
+	}
+	return false
+}
+
+// Limit says which time limit of the client passed, and how to change it; empty
+// when none did.
 func (e *Error) Limit() string {
 	if e.limit == nil {
 		return ""
@@ -124,12 +136,11 @@ func (e *Error) Limit() string {
 	return e.limit.Error()
 }
 
-// Unwrap gives the error beneath, where it says nothing of the reply:
-// [context.Canceled], [context.DeadlineExceeded], [answer.ErrContextLength],
+// Unwrap returns the cause if it holds nothing of the reply: [context.Canceled], [context.DeadlineExceeded], [answer.ErrContextLength],
 // [io.ErrUnexpectedEOF], or an error of the network.
 func (e *Error) Unwrap() error { return e.cause }
 
-// A limit is a time that ran out.
+// A limit is a time limit that passed.
 type limit struct {
 	what  string
 	after time.Duration
@@ -161,7 +172,7 @@ func (u *upstream) interrupted(ctx context.Context) *Error {
 	return u.fail(Canceled, context.Canceled, "")
 }
 
-// brokeOff says what an error of reading a body means.
+// brokeOff converts an error of reading a body.
 func (u *upstream) brokeOff(ctx context.Context, err error) *Error {
 	var own *Error
 	switch {
@@ -175,8 +186,8 @@ func (u *upstream) brokeOff(ctx context.Context, err error) *Error {
 	return e
 }
 
-// failed says what an error of the library or of the transport means. The
-// texts of errors that may quote the server are left out.
+// failed converts an error of the library or of the transport. It omits the text
+// of errors that may quote the server.
 func (u *upstream) failed(ctx context.Context, err error) *Error {
 	if ctx.Err() != nil {
 		return u.interrupted(ctx)
@@ -221,8 +232,8 @@ func (u *upstream) failed(ctx context.Context, err error) *Error {
 	return u.fail(BadReply, nil, "")
 }
 
-// statusError says what a reply with a status other than 200 means. secrets
-// are what it must not quote.
+// statusError converts a reply with a status other than 200. It never quotes the
+// secrets.
 func (u *upstream) statusError(status int, header http.Header, body []byte, secrets ...string) *Error {
 	said := readComplaint(body)
 	e := u.fail(said.kind(status), nil, u.quote(said.message, secrets...))
@@ -240,8 +251,8 @@ func (u *upstream) statusError(status int, header http.Header, body []byte, secr
 	return e
 }
 
-// complained is a reply with status 200 that holds an error.
-func (u *upstream) complained(said complaint, secrets ...string) *Error {
+// objectError converts an error object in a reply with status 200.
+func (u *upstream) objectError(said complaint, secrets ...string) *Error {
 	status := 500
 	if code, err := strconv.Atoi(said.code); err == nil && code >= 400 && code < 600 {
 		status = code
@@ -254,12 +265,11 @@ func (u *upstream) complained(said complaint, secrets ...string) *Error {
 	return e
 }
 
-// A complaint is the error object of a reply, in any of the forms that servers
-// give it.
+// A complaint is the error object of a reply, in any of its known forms.
 type complaint struct{ message, kindOf, code, param string }
 
-// readComplaint reads {"error":{"message":…}}, {"error":"…"},
-// {"detail":"…"} and {"message":"…"}.
+// readComplaint reads {"error":{"message":…}}, {"error":"…"}, {"detail":"…"} and
+// {"message":"…"}.
 func readComplaint(body []byte) complaint {
 	var outer struct {
 		Error   json.RawMessage `json:"error"`
@@ -288,7 +298,7 @@ func readComplaint(body []byte) complaint {
 	return complaint{}
 }
 
-// text is a JSON string or number as text, else empty.
+// text returns a JSON string or number as text, and nothing for anything else.
 func text(raw json.RawMessage) string {
 	var s string
 	if json.Unmarshal(raw, &s) == nil {
@@ -301,9 +311,8 @@ func text(raw json.RawMessage) string {
 	return ""
 }
 
-// kind decides by the code where there is one, then by the words that servers
-// use for a prompt that is too long (they have no common code for it), then by
-// the status.
+// kind decides by the code, then by the words that servers use for a prompt that
+// is too long (they have no common code for it), then by the status.
 func (c complaint) kind(status int) Kind {
 	for _, word := range []string{strings.ToLower(c.code), strings.ToLower(c.kindOf)} {
 		switch word {
@@ -317,7 +326,9 @@ func (c complaint) kind(status int) Kind {
 	}
 	if status == 400 || status == 413 || status == 422 || status == 500 {
 		message := strings.ToLower(c.message)
-		for _, words := range []string{"context length", "context window", "context size", "maximum context", "prompt is too long", "exceeds the context"} {
+		for _, words := range []string{
+			"context length", "context window", "context size", "maximum context", "prompt is too long", "exceeds the context",
+		} {
 			if strings.Contains(message, words) {
 				return ContextLength
 			}
@@ -356,8 +367,8 @@ func retryAfter(h http.Header, now time.Time) time.Duration {
 	return 0
 }
 
-// quote gives what a server said as one line, or nothing where it repeats a
-// part of the key or of what was sent.
+// quote returns the message of a server as one line, or nothing where it repeats
+// a part of the key or of the request.
 func (u *upstream) quote(said string, sent ...string) string {
 	said = oneLine(said)
 	if repeats(said, u.o.Key, 8) || repeats(said, u.password, 8) {
@@ -371,8 +382,8 @@ func (u *upstream) quote(said string, sent ...string) string {
 	return said
 }
 
-// repeats says whether text holds window bytes in a row of the secret, or all
-// of a shorter one.
+// repeats reports whether text holds window consecutive bytes of the secret, or
+// all of a shorter one.
 func repeats(text, secret string, window int) bool {
 	if len(secret) <= window {
 		return secret != "" && strings.Contains(text, secret)
@@ -385,7 +396,7 @@ func repeats(text, secret string, window int) bool {
 	return false
 }
 
-// oneLine makes text from outside fit for a line of an error.
+// oneLine makes text of a server safe for a line of an error.
 func oneLine(s string) string {
 	const most = 300
 	s = strings.Map(func(r rune) rune {

@@ -11,7 +11,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// TestWords holds the words that people read to testdata/errors.txt.
+// TestWords compares the error messages with testdata/errors.txt.
 func TestWords(t *testing.T) {
 	u, err := newUpstream(Options{BaseURL: "http://me:hunter2secret@localhost:11434/v1/", Model: "qwen3:8b", Key: "sk-0123456789"})
 	if err != nil {

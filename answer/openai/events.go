@@ -9,30 +9,30 @@ import (
 	"io"
 )
 
-// Bounds on what a server may send in one piece, in bytes. A chunk with one
-// token has some 300 bytes; a whole reply in one piece has a few kilobytes.
+// Bounds on what a server may send, in bytes. A chunk with one token has some 300
+// bytes; a whole reply in one piece has a few kilobytes.
 const (
 	maxEvent = 1 << 20
 	maxReply = 1 << 20 // text and thoughts of one reply
 )
 
 // events reads a stream of server-sent events as servers really send it, and
-// gives one line "data: {…}" for each event: all that the library reads
-// without losing something. Comments, other fields and blank lines are taken
-// out; an error, in whatever form, ends it as an [*Error]; a whole JSON reply
-// in place of a stream becomes a stream of one event.
+// returns one line "data: {…}" for each event: the only form that the library
+// reads reliably. It drops comments, other fields and blank lines; an error in
+// any form ends it as an [*Error]; a whole JSON reply in place of a stream becomes
+// a stream of one event.
 type events struct {
 	*request
 	ctx   context.Context
 	body  io.Closer
 	in    *bufio.Reader
 	begun bool
-	skip  bool   // a LF that follows now belongs to the line before
-	kind  string // of the event that is being read
+	skip  bool   // a LF now belongs to the CR before it
+	kind  string // of the current event
 	data  []byte // its payload so far
 	line  []byte
-	out   []byte // not yet given away
-	err   error  // what comes behind out
+	out   []byte // not yet read by the library
+	err   error  // to return after out
 	done  bool   // [DONE] has come
 }
 
@@ -40,8 +40,8 @@ func newEvents(ctx context.Context, r *request, body io.ReadCloser) (io.ReadClos
 	return &events{request: r, ctx: ctx, body: body, in: bufio.NewReader(body)}, nil
 }
 
-// Close closes the body. When the stream has been read to its end mark, the
-// little that may follow is read first, so that the connection can serve again.
+// Close closes the body. After the end mark it first reads the little that may
+// follow, so that the connection can be reused.
 func (s *events) Close() error {
 	if s.done {
 		_, _ = io.CopyN(io.Discard, s.in, 4<<10) // a failure only costs the connection
@@ -61,7 +61,8 @@ func (s *events) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// next reads until something is in out, or gives the error that ends the stream.
+// next reads until something is in out, or returns the error that ends the
+// stream.
 func (s *events) next() error {
 	if !s.begun {
 		s.begun = true
@@ -73,7 +74,7 @@ func (s *events) next() error {
 	for len(s.out) == 0 {
 		line, err := s.readLine()
 		if err == nil || errors.Is(err, io.EOF) && len(line) > 0 {
-			if err := s.take(line); err != nil {
+			if err := s.readField(line); err != nil {
 				return err
 			}
 		}
@@ -87,8 +88,8 @@ func (s *events) next() error {
 	return nil
 }
 
-// begin looks at the first letter, which tells a stream from a page or an
-// object, and deals with an object.
+// begin distinguishes a stream from a page and an object by the first character,
+// and reads an object.
 func (s *events) begin() (whole bool, err error) {
 	if bom, err := s.in.Peek(3); err == nil && string(bom) == "\xef\xbb\xbf" {
 		_, _ = s.in.Discard(3) // they have been peeked at
@@ -134,8 +135,8 @@ func (s *events) object() error {
 	return s.emit(object)
 }
 
-// readLine gives the next line without its end, which may be LF, CR LF or CR.
-// At the end of the stream it gives what is left along with io.EOF.
+// readLine returns the next line without its end, which may be LF, CR LF or CR.
+// At the end of the stream it returns the rest with io.EOF.
 func (s *events) readLine() ([]byte, error) {
 	s.line = s.line[:0]
 	for {
@@ -165,8 +166,8 @@ func (s *events) readError(err error) error {
 	return s.brokeOff(s.ctx, err)
 }
 
-// take deals with one line.
-func (s *events) take(line []byte) error {
+// readField reads one line.
+func (s *events) readField(line []byte) error {
 	if len(line) == 0 {
 		return s.flush(nil)
 	}
@@ -184,22 +185,21 @@ func (s *events) take(line []byte) error {
 			break
 		}
 		s.data = append(s.data, value...)
-		// Some servers do not end events by a blank line. Looking at the first
-		// line alone keeps the work linear.
+		// Some servers do not end events with a blank line. Checking only the first
+		// line keeps the work linear.
 		if data := bytes.TrimSpace(s.data); string(data) == "[DONE]" || json.Valid(data) {
 			return s.flush(nil)
 		}
 	case line[0] == '{':
 		// Some servers send an error as a bare object.
 		if said := readComplaint(line); said != (complaint{}) {
-			return s.complained(said, s.secrets...)
+			return s.objectError(said, s.secrets...)
 		}
 	}
 	return nil
 }
 
-// flush ends the event that is being read; end is what to give when nothing
-// went wrong.
+// flush ends the current event; it returns end unless that is an error.
 func (s *events) flush(end error) error {
 	data, kind := bytes.TrimSpace(s.data), s.kind
 	s.data, s.kind = s.data[:0], ""
@@ -209,9 +209,9 @@ func (s *events) flush(end error) error {
 	case kind == "error":
 		said := readComplaint(data)
 		if said == (complaint{}) {
-			said = complaint{message: "it sent an error that says no more"}
+			said = complaint{message: "it sent an error without a message"}
 		}
-		return s.complained(said, s.secrets...)
+		return s.objectError(said, s.secrets...)
 	case string(data) == "[DONE]":
 		s.out, s.done = append(s.out[:0], "data: [DONE]\n"...), true
 		return end
@@ -226,19 +226,19 @@ func (s *events) flush(end error) error {
 	return end
 }
 
-// emit gives one JSON value to the library, unless it is an error.
+// emit passes one JSON value to the library, unless it is an error.
 func (s *events) emit(data []byte) error {
 	if bytes.Contains(data, []byte(`"error"`)) {
 		var object struct {
 			Error json.RawMessage `json:"error"`
 		}
 		if json.Unmarshal(data, &object) == nil && len(object.Error) > 0 && string(object.Error) != "null" {
-			return s.complained(readComplaint(data), s.secrets...)
+			return s.objectError(readComplaint(data), s.secrets...)
 		}
 	}
 	s.out = append(s.out[:0], "data: "...)
 	if data[0] == '{' {
-		// The space keeps the library from taking {"error":null,…} for an error.
+		// The space keeps the library from reading {"error":null,…} as an error.
 		s.out = append(s.out, '{', ' ')
 		data = data[1:]
 	}

@@ -135,7 +135,7 @@ func drain(m answer.Model, ctx context.Context, p answer.Prompt) (text string, l
 	var b strings.Builder
 	for piece, e := range m.Complete(ctx, p) {
 		if err != nil || last.Finish != "" {
-			panic("a piece came behind the last one")
+			panic("a piece came after the last one")
 		}
 		b.WriteString(piece.Text)
 		last, err = piece, e

@@ -6,13 +6,12 @@ import (
 	"github.com/sashabaranov/go-openai"
 )
 
-// maxModels bounds a list of models, in bytes; that of a large provider has
-// some hundred kilobytes.
+// maxModels bounds a list of models, in bytes; a large provider's has some
+// hundred kilobytes.
 const maxModels = 8 << 20
 
-// Models lists the names of the models that the server says it has. Its
-// errors are of type [*Error]; many servers of other makers have no such list,
-// which is [NotFound].
+// Models lists the names of the server's models. Its errors are of type
+// [*Error]; many servers have no such list, which is [NotFound].
 func Models(ctx context.Context, o Options) ([]string, error) {
 	u, err := newUpstream(o)
 	if err != nil {

@@ -1,19 +1,19 @@
-// Package openai speaks to model servers that offer the OpenAI HTTP API:
-// OpenAI itself, Ollama, vLLM, llama.cpp and many more. A [Client] completes
-// prompts, an [Embedder] makes vectors.
+// Package openai calls model servers with the OpenAI HTTP API: OpenAI itself,
+// Ollama, vLLM, llama.cpp and many more. A [Client] completes prompts, an
+// [Embedder] makes vectors, a [Reranker] scores texts, and a [Relay] passes chat
+// requests through.
 //
-// Both treat the server as untrusted. What they read is bounded in size and in
-// time; a reply counts as whole only when the server gave a finish reason;
-// redirects are not followed, so the key never reaches another host; and no
-// error holds the key, the prompt or the body of a reply. Every error is an
-// [*Error].
+// All of them treat the server as untrusted. What they read is bounded in size
+// and in time; a reply counts as whole only with a finish reason; redirects are
+// not followed, so the key never reaches another host; and no error holds the
+// key, the prompt or the body of a reply. Every error is an [*Error].
 //
-// Requests are repeated only while that is safe, and those of a judge never,
-// because package answer repeats them itself: after a connection that
-// failed, the statuses 429, 500, 502, 503, 504 and 529, and a reply that broke
-// off before its first token. Waits grow by powers of two from half a second
-// to eight, with jitter; Retry-After is a minimum; a wait that would
-// outlast the time left is not begun.
+// Requests are repeated only where that is safe: after a failed connection, the
+// statuses 429, 500, 502, 503, 504 and 529, and a reply that broke off before
+// its first token. Those of a judge are never repeated here, because package
+// answer does that. Waits double from half a second to eight, with jitter;
+// Retry-After is a minimum; a wait that would outlast the time left is not
+// started.
 package openai
 
 import (
@@ -40,50 +40,47 @@ type Options struct {
 	// Model is the name of the model on that server.
 	Model string
 
-	// FirstToken bounds the wait for the first token of a reply; where vectors
-	// were asked for, or a server does not stream, the wait for all of it. 0
-	// means [DefaultFirstToken].
+	// FirstToken bounds the wait for the first token of a reply, or for the whole
+	// reply where it does not stream. 0 means [DefaultFirstToken].
 	FirstToken time.Duration
 	// Idle bounds the wait for each further token; 0 means [DefaultIdle].
 	Idle time.Duration
-	// Total bounds a call with all its repetitions; 0 means [DefaultTotal].
+	// Total bounds a call with all its retries; 0 means [DefaultTotal].
 	Total time.Duration
 	// Retries is how often a request is repeated; 0 means [DefaultRetries],
-	// less than 0 never. The requests of a judge never are.
+	// less than 0 never. Those of a judge never are.
 	Retries int
 
 	// ContextTokens is the context window of the model, prompt and reply
 	// together; a prompt that cannot fit is refused without a request. 0 means
-	// that it is not known. Of no use to an [Embedder].
+	// unknown. Only a [Client] uses it.
 	ContextTokens int
-	// ReasoningTokens is added to a prompt's MaxTokens, as room for what the
-	// model thinks before it answers. 0 means none, or 4096 for the models of
-	// OpenAI that always think. Of no use to an [Embedder].
+	// ReasoningTokens is added to a prompt's MaxTokens, as room for the model to
+	// think before it replies. 0 means none, or 4096 for the models of OpenAI that
+	// always think. Only a [Client] uses it.
 	ReasoningTokens int
 
-	// Dimensions is the length of the vectors to ask for; 0 leaves it to the
-	// server. Of use to an [Embedder] only, as are those below but the last.
+	// Dimensions is the length of the vectors to request; 0 leaves it to the
+	// server. Only an [Embedder] uses it, and the following options to Patience.
 	Dimensions int
 	// BatchTexts and BatchTokens bound one request; 0 means
 	// [DefaultBatchTexts] and [DefaultBatchTokens].
 	BatchTexts, BatchTokens int
-	// Parallel is how many requests for vectors are under way at a time; 0
-	// means [DefaultParallel]. PerMinute is how many are made in a minute; 0
-	// means as many as the server lets through.
+	// Parallel is how many requests run at a time; 0 means [DefaultParallel].
+	// PerMinute is how many are made in a minute; 0 means no limit.
 	Parallel, PerMinute int
-	// Patience is how often a request for vectors is made again, beside Retries,
-	// when the server said for how long to wait.
+	// Patience is how often a request is repeated, in addition to Retries, when
+	// the server says how long to wait.
 	Patience int
 
-	// Transport carries the requests; nil means one with bounded dialling,
-	// handshake and header size.
+	// Transport sends the requests; nil means one that bounds dialing, handshake
+	// and header size.
 	Transport http.RoundTripper
-	// Prepare, where it is set, adds headers to each request.
+	// Prepare, if set, adds headers to each request.
 	Prepare func(*http.Request)
 }
 
-// String names the model and the server, and keeps the key to itself however
-// options are printed.
+// String names the model and the server, without the key.
 func (o Options) String() string {
 	if u, err := url.Parse(o.BaseURL); err == nil {
 		u.User, u.RawQuery = nil, ""
@@ -92,10 +89,10 @@ func (o Options) String() string {
 	return o.Model
 }
 
-// GoString is String.
+// GoString is String, so that %#v does not print the key either.
 func (o Options) GoString() string { return o.String() }
 
-// The defaults. Generous for a model on the processor of a small machine,
+// The defaults are generous, for a model on the processor of a small machine,
 // which reads a full window at some fifty tokens a second and may have to be
 // loaded first.
 const (
@@ -112,7 +109,7 @@ const (
 type upstream struct {
 	o        Options
 	shown    string // the address without user and password
-	password string // that stood in the address
+	password string // from the address
 	http     *http.Client
 }
 
@@ -122,7 +119,8 @@ func newUpstream(o Options) (*upstream, error) {
 	u, err := url.Parse(o.BaseURL)
 	switch {
 	case err != nil, u.Scheme != "http" && u.Scheme != "https", u.Host == "":
-		return nil, errors.New("the address of the model server is not a URL that begins with http:// or https://, such as http://localhost:11434/v1")
+		return nil, errors.New("the address of the model server is not a URL that begins with http:// or https://, " +
+			"such as http://localhost:11434/v1")
 	case u.RawQuery != "" || u.Fragment != "":
 		return nil, errors.New("the address of the model server must end with its path, such as /v1, without ? or #")
 	case o.Model == "":
@@ -160,13 +158,13 @@ func newUpstream(o Options) (*upstream, error) {
 	}, nil
 }
 
-// prepared has each request prepared before it goes out.
+// prepared prepares each request before it is sent.
 type prepared struct {
 	http.RoundTripper
 	prepare func(*http.Request)
 }
 
-// RoundTrip prepares a copy: the request is the caller's.
+// RoundTrip prepares a copy, since the request belongs to the caller.
 func (p prepared) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	p.prepare(r)
@@ -193,7 +191,7 @@ func newTransport() http.RoundTripper {
 	}
 }
 
-// api gives the library's client for one request.
+// api returns the library's client for one request.
 func (u *upstream) api(d openai.HTTPDoer) *openai.Client {
 	config := openai.DefaultConfig(u.o.Key)
 	config.BaseURL = u.o.BaseURL
@@ -201,8 +199,8 @@ func (u *upstream) api(d openai.HTTPDoer) *openai.Client {
 	return openai.NewClientWithConfig(config)
 }
 
-// attempts calls try until it succeeds, has been repeated retries times, may
-// not be repeated, or the time left is too short.
+// attempts calls try until it succeeds, has been repeated retries times, must not
+// be repeated, or the time left is too short.
 func (u *upstream) attempts(ctx context.Context, retries int, try func(context.Context) *Error) *Error {
 	ctx, cancel := context.WithTimeoutCause(ctx, u.o.Total, &limit{"the whole reply", u.o.Total, "--model-timeout"})
 	defer cancel()
@@ -242,7 +240,7 @@ func (u *upstream) attempts(ctx context.Context, retries int, try func(context.C
 
 // backoff is how long to wait after the nth failure, n from 1: half of a power
 // of two and a random part of the other half, so that clients that failed
-// together do not come back together. atLeast is what the server asked for.
+// together do not return together. atLeast is the server's Retry-After.
 func backoff(n int, atLeast time.Duration) time.Duration {
 	step := min(500*time.Millisecond<<(n-1), 8*time.Second)
 	return max(atLeast, step/2) + rand.N(step/2)

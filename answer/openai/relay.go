@@ -13,8 +13,8 @@ import (
 	"ibid/answer"
 )
 
-// A Relay passes chat requests on to the server as they are, for clients that
-// want the model itself. It never repeats one: whoever sent it can.
+// A Relay passes chat requests to the server unchanged, for clients that want the
+// model itself. It never repeats one: the client can.
 type Relay struct{ *upstream }
 
 // NewRelay makes a relay. It makes no request.
@@ -29,22 +29,22 @@ func NewRelay(o Options) (*Relay, error) {
 // Model is the name of the model on the server.
 func (r *Relay) Model() string { return r.o.Model }
 
-// Relayed is a reply on its way.
+// Relayed is a streaming reply.
 type Relayed struct {
-	// Events says that the body is a stream of server-sent events; otherwise
+	// Events reports whether the body is a stream of server-sent events; otherwise
 	// it is one JSON object.
 	Events bool
 	// Body fails with an [*Error] when the reply breaks off, takes too long
-	// or is longer than the relay carries. Close it.
+	// or is too long. The caller must close it.
 	Body io.ReadCloser
 }
 
 // maxRelayed bounds one reply, in bytes.
 const maxRelayed = 32 << 20
 
-// Chat sends a chat request, byte for byte, with the relay's own key. A reply
-// that is not a good one is an [*Error]; nothing of its body but one line that
-// repeats neither the key nor the request is in that.
+// Chat sends a chat request, byte for byte, with the relay's own key. An error is
+// an [*Error], which quotes at most one line of the reply that repeats neither the
+// key nor the request.
 func (r *Relay) Chat(ctx context.Context, body []byte) (*Relayed, error) {
 	var asked struct {
 		Stream bool `json:"stream"`
@@ -56,7 +56,7 @@ func (r *Relay) Chat(ctx context.Context, body []byte) (*Relayed, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	end := func() { cancel(nil); stop() }
 	idle := time.AfterFunc(math.MaxInt64, func() { cancel(&limit{"the next token", r.o.Idle, "--idle-timeout"}) })
-	wait := time.Duration(math.MaxInt64) // what does not stream comes all at once
+	wait := time.Duration(math.MaxInt64) // without a stream the reply comes all at once
 	if asked.Stream {
 		wait = r.o.FirstToken
 	}
@@ -84,7 +84,7 @@ func (r *Relay) Chat(ctx context.Context, body []byte) (*Relayed, error) {
 	if r.o.Key != "" {
 		req.Header.Set("Authorization", "Bearer "+r.o.Key)
 	}
-	// Not by call.Do, which writes the body anew.
+	// Not by call.Do, which rewrites the body.
 	req.Header.Set("Ibid-Role", string(call.role))
 	resp, err := r.http.Do(req)
 	if err == nil {
@@ -115,7 +115,7 @@ func words(body []byte) []string {
 	}
 }
 
-// relayed is the body of a reply, held to its limits.
+// relayed is the body of a reply with its limits.
 type relayed struct {
 	r           *Relay
 	ctx         context.Context
@@ -133,8 +133,7 @@ func (b *relayed) Read(p []byte) (int, error) {
 	b.left -= n
 	if n > 0 {
 		b.first.Stop()
-		// The time that the one who reads takes counts too: it is bounded by
-		// the limit on a write.
+		// The reader's time counts too: the limit on a write bounds it.
 		b.idle.Reset(b.r.o.Idle)
 	}
 	if err != nil && err != io.EOF {

@@ -10,8 +10,8 @@ import (
 	"ibid/answer/openai/openaitest"
 )
 
-// TestRelayFaults: what goes wrong on the way is an Error that tells neither the
-// key nor the request, and no reply is longer or slower than it may be.
+// TestRelayFaults: every fault is an Error that quotes neither the key nor the
+// request, and no reply exceeds its limits.
 func TestRelayFaults(t *testing.T) {
 	const secret = "the old man and the sea, and what he said of it"
 	for _, tt := range []struct {
@@ -47,7 +47,7 @@ func TestRelayFaults(t *testing.T) {
 		if !errors.As(err, &e) || e.Kind != tt.want {
 			t.Errorf("%s: %v, want %s", tt.fault, err, tt.want)
 		} else if strings.Contains(e.Error(), "sk-secret") || strings.Contains(e.Error(), "old man") {
-			t.Errorf("%s tells a secret: %v", tt.fault, e)
+			t.Errorf("%s quotes a secret: %v", tt.fault, e)
 		}
 		if n := len(h.Exchanges()); n > 1 {
 			t.Errorf("%s: asked %d times", tt.fault, n)

@@ -19,12 +19,12 @@ import (
 // for concurrent use.
 type Reranker struct{ *upstream }
 
-// maxScore bounds the reply for one text, in bytes, beside the text itself,
-// which some servers send back.
+// maxScore bounds the reply for one text, in bytes, in addition to the text
+// itself, which some servers send back.
 const maxScore = 1 << 10
 
-// NewReranker makes a reranker. Of the options, those of windows, tokens and
-// dimensions are of no use to it; FirstToken bounds the whole reply.
+// NewReranker makes a reranker. It ignores the options for windows, tokens and
+// dimensions; FirstToken bounds the whole reply.
 func NewReranker(o Options) (*Reranker, error) {
 	u, err := newUpstream(o)
 	if err != nil {
@@ -33,7 +33,7 @@ func NewReranker(o Options) (*Reranker, error) {
 	return &Reranker{u}, nil
 }
 
-// Close closes the connections that no call is using.
+// Close closes idle connections.
 func (r *Reranker) Close() { r.http.CloseIdleConnections() }
 
 // String names the model and the server.
@@ -70,7 +70,7 @@ func (r *Reranker) attempt(ctx context.Context, body []byte, question string, te
 	defer cancel()
 	most := int64(maxScore * (len(texts) + 1))
 	for _, text := range texts {
-		most += 8 * int64(len(text)) // as JSON writes it at its longest
+		most += 8 * int64(len(text)) // at most, in JSON
 	}
 	call := &request{upstream: r.upstream, role: answer.RoleRerank, secrets: append([]string{question}, texts...), body: wholeBody(most)}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, r.o.BaseURL+"/rerank", bytes.NewReader(body))

@@ -14,7 +14,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// readEvents reads a stream as it comes out of r.
+// readEvents reads a stream from r.
 func readEvents(r io.Reader) (string, error) {
 	u, err := newUpstream(Options{BaseURL: "http://host/v1", Model: "m", Key: "secret-key"})
 	if err != nil {
@@ -72,7 +72,7 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// FuzzEvents: however the bytes come, the same events come out; each is a line
+// FuzzEvents: the events do not depend on how the bytes are cut; each is a line
 // that the library can read; an error ends them.
 func FuzzEvents(f *testing.F) {
 	for _, seed := range []string{
@@ -102,7 +102,7 @@ func FuzzEvents(f *testing.F) {
 	})
 }
 
-// chunked gives its bytes in pieces.
+// chunked reads its bytes in pieces.
 type chunked struct {
 	left []byte
 	size int

@@ -2,13 +2,13 @@ package openai
 
 import "strings"
 
-// The tags between which a model thinks aloud, at the start of its reply.
+// The tags around a model's thoughts, at the start of its reply.
 const (
 	thinkOpen  = "<think>"
 	thinkClose = "</think>"
 )
 
-// A thinkState is how far a thinker has come in a reply.
+// A thinkState is the position of a thinker in a reply.
 type thinkState int
 
 const (
@@ -18,14 +18,14 @@ const (
 	inText
 )
 
-// A thinker parts a reply's thoughts from its text, as it streams. Only
-// thoughts at the start are thoughts; a tag further on is text.
+// A thinker separates a reply's thoughts from its text as it streams. A tag after
+// the start is text.
 type thinker struct {
 	state thinkState
 	held  string // may be the beginning of a tag, or the space before it
 }
 
-// add takes the next piece of the reply and gives what is certain of it.
+// add takes the next piece of the reply and returns what is certain of it.
 func (t *thinker) add(piece string) (text, thought string) {
 	t.held += piece
 	if t.state == beforeThought {
@@ -60,7 +60,7 @@ func (t *thinker) add(piece string) (text, thought string) {
 	return text, thought
 }
 
-// end gives what was held back, when the reply has ended.
+// end returns the rest, when the reply has ended.
 func (t *thinker) end() (text, thought string) {
 	held := t.held
 	t.held = ""

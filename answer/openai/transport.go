@@ -9,17 +9,17 @@ import (
 	"ibid/answer"
 )
 
-// A request carries one request of the library to the server, and turns
-// everything that is not a good reply into an [*Error].
+// A request sends one request of the library to the server, and converts
+// everything but a good reply into an [*Error].
 type request struct {
 	*upstream
 	role    answer.Role
-	secrets []string // what was sent, which no error may repeat
+	secrets []string // the request's texts, which no error may repeat
 	// body makes the reply's body safe for the library.
 	body func(ctx context.Context, r *request, body io.ReadCloser) (io.ReadCloser, error)
 }
 
-// maxErrorBody bounds what is read of a reply that says what went wrong.
+// maxErrorBody bounds what is read of an error reply.
 const maxErrorBody = 64 << 10
 
 // Do implements the library's HTTPDoer.
@@ -37,7 +37,7 @@ func (r *request) Do(req *http.Request) (*http.Response, error) {
 	return r.reply(resp)
 }
 
-// reply turns every reply but a good one into an [*Error].
+// reply converts every reply but a good one into an [*Error].
 func (r *request) reply(resp *http.Response) (*http.Response, error) {
 	ctx := resp.Request.Context()
 	if resp.StatusCode == http.StatusOK {
@@ -47,11 +47,11 @@ func (r *request) reply(resp *http.Response) (*http.Response, error) {
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode < 400 {
-		e := r.fail(BadReply, nil, "it leads to another address, which is not followed")
+		e := r.fail(BadReply, nil, "it redirects to another address, which is not followed")
 		e.Status = resp.StatusCode
 		return nil, e
 	}
-	// What cannot be read of it is no loss: the status says the most.
+	// A failure to read it does not matter: the status says the most.
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody))
 	if ctx.Err() != nil {
 		return nil, r.interrupted(ctx)
@@ -59,10 +59,9 @@ func (r *request) reply(resp *http.Response) (*http.Response, error) {
 	return nil, r.statusError(resp.StatusCode, resp.Header, body, r.secrets...)
 }
 
-// exactZero puts a temperature of exactly 0 into the request. The library
-// leaves out a zero, so it is given the smallest other number; but servers
-// that divide by the temperature make infinities of that, where they know 0
-// as "take the likeliest".
+// exactZero sets the temperature in the request to exactly 0. The library omits a
+// zero, so it gets the smallest other number; but servers that divide by the
+// temperature turn that into infinities, while 0 means "the likeliest token".
 func exactZero(req *http.Request) error {
 	if req.Body == nil {
 		return nil
@@ -71,7 +70,7 @@ func exactZero(req *http.Request) error {
 	if err != nil {
 		return err
 	}
-	// An unescaped quote cannot stand inside a JSON string: only the field fits.
+	// An unescaped quote cannot occur inside a JSON string: only the field matches.
 	body = bytes.Replace(body, []byte(`"temperature":1e-45`), []byte(`"temperature":0`), 1)
 	req.Body = io.NopCloser(bytes.NewReader(body))
 	req.ContentLength = int64(len(body))
