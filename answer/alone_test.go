@@ -37,7 +37,7 @@ func TestStandsAlone(t *testing.T) {
 	}
 }
 
-// A question that stands alone costs no call, whatever was said before.
+// A standalone question costs no call.
 func TestCondenseOnlyWhenNeeded(t *testing.T) {
 	for question, want := range map[string]Role{"When was Jules Verne born?": RoleAnswer, "When was he born?": RoleCondense} {
 		m := &script{reply: byRole(map[Role][]string{RoleCondense: {"When was Jules Verne born?"}, RoleAnswer: {"In 1828.[1]"}})}

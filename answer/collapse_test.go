@@ -155,8 +155,8 @@ func checkReduce(t *testing.T, v reduceVector, parts []Part) {
 	}
 }
 
-// The map calls of a vector end in its order; the results must stand in that
-// of the documents.
+// The map calls of a vector end in its order; the results must be in the order of
+// the documents.
 func TestVectorsMapReduce(t *testing.T) {
 	for v := range reduceVectors(t, "map-reduce") {
 		t.Run(v.Name, func(t *testing.T) {
@@ -245,7 +245,7 @@ var partPrompts = fstest.MapFS{
 	"combine.tmpl":  {Data: []byte(`{{define "system"}}{{end}}{{define "user"}}{{range .Parts}}{{.}}|{{end}}{{end}}`)},
 }
 
-// A question is answered from each part alone, and from what came of them.
+// A question is answered from each part alone, and then from those answers.
 func TestMapReduce(t *testing.T) {
 	prompts, err := prompt.Parse(partPrompts)
 	if err != nil {

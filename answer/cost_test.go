@@ -68,8 +68,8 @@ func costPassages() passages {
 	return out
 }
 
-// costModel is the scripted model: it finds facts where they are, repeats an
-// answer where it is told to, and judges by whether a passage holds a fact.
+// costModel is the scripted model: it repeats the facts in a prompt, with the
+// answer so far, and judges by whether a passage has a fact.
 func costModel(r openaitest.Request) openaitest.Reply {
 	label := regexp.MustCompile(`(?m)^\[(\d+)\] Paper`)
 	var found []string

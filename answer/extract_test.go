@@ -130,8 +130,8 @@ func TestExtract(t *testing.T) {
 	}
 }
 
-// Whatever the documents hold: what is quoted stands in them, every piece has
-// its own label, and no other label can be read in the text.
+// For any documents, quotes are word for word, every piece has its own label, and
+// the text has no other label.
 func TestExtractQuotes(t *testing.T) {
 	part := rapid.OneOf(
 		rapid.SampledFrom([]string{

@@ -250,8 +250,8 @@ func TestGateTime(t *testing.T) {
 		{0, 0, time.Minute, "judging the passages took longer than 1m0s (--gate-time)"},
 		{5 * time.Second, 0, 5 * time.Second, "judging the passages took longer than 5s (--gate-time)"},
 		{5 * time.Second, time.Minute, 5 * time.Second, "judging the passages took longer than 5s (--gate-time)"},
-		{0, 20 * time.Second, 10 * time.Second, "judging the passages took half of the time that there was"},
-		{-1, 20 * time.Second, 10 * time.Second, "judging the passages took half of the time that there was"},
+		{0, 20 * time.Second, 10 * time.Second, "judging the passages took half of the available time"},
+		{-1, 20 * time.Second, 10 * time.Second, "judging the passages took half of the available time"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			ps := passages("The fee is 120.", "The fee is stalled.", "The bay is deep.", "The fee is stalled too.", "The fee is not paid.")

@@ -28,9 +28,9 @@ func story(n int) found {
 	return passages(texts...)
 }
 
-// A scripted model that cites what it is shown, and much that it is not. Over
-// every level of collapsing, each marker of the summary leads to a passage
-// that went into it, and none was made up.
+// The scripted model cites what it is shown, and much that it is not. Over every
+// level of collapsing, each marker of the summary leads to a passage that went
+// into it, and none is invented.
 func TestSummaryCitesLeaves(t *testing.T) {
 	deepest := 0
 	rapid.Check(t, func(rt *rapid.T) {
@@ -38,7 +38,7 @@ func TestSummaryCitesLeaves(t *testing.T) {
 		seed := rapid.Uint64().Draw(rt, "seed")
 		strategy := rapid.SampledFrom([]string{"map-reduce", "map-reduce", "map-reduce", "refine", "auto"}).Draw(rt, "strategy")
 		var mu sync.Mutex
-		made := map[int]bool{} // labels that some call made up
+		made := map[int]bool{} // invented labels
 		m := &script{cut: byRune}
 		m.reply = func(p Prompt) (string, error) {
 			r := rand.New(rand.NewPCG(seed, uint64(len(p.User))))
@@ -79,7 +79,7 @@ func TestSummaryCitesLeaves(t *testing.T) {
 			return b.String(), nil
 		}
 		a := &Answerer{Model: m, ContextTokens: 1024, StepPassages: 1}
-		stood := map[int][]int{} // labels that may stand in the result of each step
+		known := map[int][]int{} // labels that the result of each step may have
 		drafts := map[int]string{}
 		levels := map[int]int{}
 		var text strings.Builder
@@ -92,7 +92,7 @@ func TestSummaryCitesLeaves(t *testing.T) {
 			case Draft:
 				drafts[e.Step] += e.Text
 				if e.Final && strategy != "refine" {
-					stood[e.Step] = e.Labels
+					known[e.Step] = e.Labels
 					if got := marker.Labels(drafts[e.Step], 1000); !slices.Equal(got, e.Labels) {
 						rt.Errorf("step %d says that it cites %v, and cites %v", e.Step, e.Labels, got)
 					}
@@ -104,7 +104,7 @@ func TestSummaryCitesLeaves(t *testing.T) {
 					may := []int{}
 					for _, s := range e.From {
 						level = max(level, levels[s]+1)
-						may = append(may, stood[s]...)
+						may = append(may, known[s]...)
 					}
 					if extra := without(e.Labels, may); len(extra) > 0 {
 						rt.Errorf("step %d was shown %v, which no step before it cites", e.Step, extra)
@@ -112,7 +112,7 @@ func TestSummaryCitesLeaves(t *testing.T) {
 				}
 				levels[e.Step] = level
 				if e.Role == RoleMap {
-					if extra := without(stood[e.Step], e.Labels); len(extra) > 0 {
+					if extra := without(known[e.Step], e.Labels); len(extra) > 0 {
 						rt.Errorf("the map step %d cites %v, which it was not shown", e.Step, extra)
 					}
 				}

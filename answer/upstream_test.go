@@ -37,8 +37,8 @@ func twelve() passages {
 	return out
 }
 
-// The whole way over real HTTP: reasoning is taken off, judges are cut as soon
-// as their word is known, drafts and text stream, tokens are counted.
+// Over real HTTP, reasoning is removed, judges are stopped after their verdict,
+// drafts and text stream, tokens are counted.
 func TestAskOverHTTP(t *testing.T) {
 	h := &openaitest.Handler{Reply: openaitest.Rules(
 		openaitest.Rule{Role: "judge", Prompt: regexp.MustCompile(`marks a season`), Reply: openaitest.Reply{Text: "yes\n" + strings.Repeat("because it says so ", 20000)}},

@@ -17,7 +17,7 @@ import (
 )
 
 // This file fits the numbers of score.go on public question sets, and checks
-// that those in use still hold there. To fit them anew:
+// that those in use still hold there. To fit them again:
 //
 //	IBID_CALIBRATE=1 go test ./answer/extract -run TestCalibrate -v -timeout 30m
 //

@@ -299,7 +299,7 @@ func scoreFault(t *testing.T, o openai.Options, h *openaitest.Handler, fault ope
 	}
 }
 
-// An endpoint is a way of calling the server, with what becomes of each fault.
+// An endpoint is a way of calling the server, with the outcome of each fault.
 type endpoint struct {
 	play   func(*testing.T, openai.Options, *openaitest.Handler, openaitest.Fault, outcome)
 	faults map[openaitest.Fault]outcome
