@@ -102,7 +102,8 @@ func (m *mcpServer) newProtocol() *mcp.Server {
 	mcp.AddTool(s, tool("search", "Search the documents",
 		"Finds the passages of the documents that are nearest to a question, best first, without writing an answer."), m.search)
 	mcp.AddTool(s, tool("read_source", "Read a source", "Reads the text of a document around a place in it: "+
-		"the bytes that a citation or passage names by start and end, a page, or the beginning. The bytes asked for are between ⟦ and ⟧."), m.readSource)
+		"the bytes that a citation or passage names by start and end, a page, or the beginning. "+
+		"The bytes asked for are between ⟦ and ⟧."), m.readSource)
 	s.AddResourceTemplate(&mcp.ResourceTemplate{Name: "document", Title: "Document", URITemplate: documentURI + "{+id}",
 		MIMEType:    "text/plain",
 		Description: "The extracted text of a document, by its id (folder/path)."}, m.readDocument)

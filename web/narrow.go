@@ -37,21 +37,15 @@ func within(ctx context.Context, f retrieve.Filter) (retrieve.Filter, error) {
 	return f, err
 }
 
-// narrow wraps everything that reads documents.
+// narrow wraps everything that reads documents. The drawer and the originals need no
+// wrapper: they get documents that the library has returned.
 func (o *Options) narrow() {
-	library := narrowLibrary{o.Library}
-	o.Asker, o.Searcher, o.Library = narrowAsker{o.Asker}, narrowSearcher{o.Searcher}, library
+	o.Asker, o.Searcher, o.Library = narrowAsker{o.Asker}, narrowSearcher{o.Searcher}, narrowLibrary{o.Library}
 	if o.Summarizer != nil {
 		o.Summarizer = narrowSummarizer{o.Summarizer}
 	}
 	if o.Uploads != nil {
 		o.Uploads = narrowUploads{o.Uploads, o.UploadCollection}
-	}
-	if o.Drawer != nil {
-		o.Drawer = narrowDrawer{o.Drawer, library}
-	}
-	if o.Originals != nil {
-		o.Originals = narrowOriginals{o.Originals, library}
 	}
 }
 
@@ -171,32 +165,4 @@ func (n narrowUploads) Remove(ctx context.Context, name string) error {
 		return err
 	}
 	return n.Uploads.Remove(ctx, name)
-}
-
-type narrowDrawer struct {
-	Drawer
-	library narrowLibrary
-}
-
-func (n narrowDrawer) DrawPage(ctx context.Context, doc *ingest.Document, page int, quote string, width int) ([]byte, error) {
-	if err := n.library.check(ctx, doc.ID); err != nil {
-		return nil, err
-	}
-	return n.Drawer.DrawPage(ctx, doc, page, quote, width)
-}
-
-type narrowOriginals struct {
-	Originals
-	library narrowLibrary
-}
-
-func (n narrowOriginals) Original(ctx context.Context, doc *ingest.Document) ([]byte, error) {
-	if err := n.library.check(ctx, doc.ID); err != nil {
-		return nil, err
-	}
-	return n.Originals.Original(ctx, doc)
-}
-
-func (n narrowOriginals) Here(ctx context.Context, doc *ingest.Document) bool {
-	return n.library.check(ctx, doc.ID) == nil && n.Originals.Here(ctx, doc)
 }

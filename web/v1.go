@@ -16,7 +16,7 @@ import (
 	"ibid/retrieve"
 )
 
-// The routes below /v1 are those of the OpenAI API, for clients that speak it:
+// openAI serves the routes of the OpenAI API, below /v1:
 //
 //	POST /v1/chat/completions   an answer from the documents, or the model itself
 //	GET  /v1/models             "ibid", "ibid/COLLECTION" of each, the model's name

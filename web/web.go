@@ -172,6 +172,7 @@ func (o *Options) setDefaults() error {
 	o.MaxAsks = max(o.MaxAsks, 0)
 	o.MaxAsks, o.KeyRate = cmp.Or(o.MaxAsks, DefaultMaxAsks), cmp.Or(max(o.KeyRate, 0), DefaultKeyRate)
 	o.UploadCollection = cmp.Or(o.UploadCollection, ingest.DefaultCollection)
+	o.Tracer = orNoTracer(o.Tracer)
 	o.Logger = slog.New(requestLog{o.Logger.Handler()})
 	return nil
 }
@@ -263,10 +264,7 @@ func (h *handlers) newRouter(o *Options, guard *keyGuard, pages *pages) (*echo.E
 	e.Pre(measure(o.Metrics, guard.access), guard.stripPrefix, requestID, headers, logRequests(o.Logger, o.Metrics),
 		recoverPanics(o.Logger), freshDeadline,
 		hostCheck{guard.address, o.Addr, o.AllowHosts}.check, crossOrigin)
-	if o.Tracer != nil {
-		e.Use(traceRequests(o.Tracer, guard.access))
-	}
-	e.Use(guard.admit)
+	e.Use(traceRequests(o.Tracer, guard.access), guard.admit)
 	for _, r := range h.routes(features{
 		summaries: o.Summarizer != nil, feedback: o.Ledger != nil, uploads: o.Uploads != nil, embeddings: o.Embedder != nil, keys: o.Keys != nil,
 	}) {

@@ -158,7 +158,7 @@ func (srv *server) open(ctx context.Context, s surroundings) error {
 		return err
 	}
 	srv.lib, err = openMeasured(ctx, srv.storeConfig, options, s, func(e retrieve.Embedder) retrieve.Embedder {
-		return srv.metrics.Embedder(web.TraceEmbedder(srv.tracer, e))
+		return srv.metrics.Embedder(e, srv.tracer)
 	})
 	if err != nil {
 		return err
@@ -171,7 +171,7 @@ func (srv *server) open(ctx context.Context, s surroundings) error {
 		name string
 		of   *answer.Model
 	}{{srv.Model, &srv.answerer.Model}, {srv.GateModel, &srv.answerer.GateModel}, {srv.RefineModel, &srv.answerer.RefineModel}} {
-		*m.of = srv.metrics.Model(web.TraceModel(srv.tracer, m.name, *m.of))
+		*m.of = srv.metrics.Model(*m.of, m.name, srv.tracer)
 	}
 	if srv.keys, err = srv.requiredKeys(ctx, srv.lib.store.Keyring()); err != nil {
 		return err
