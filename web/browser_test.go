@@ -95,25 +95,6 @@ func TestBrowserStates(t *testing.T) {
 			b.do(chromedp.Click(chromedp.CSS("#theme")))
 			b.is(light, paper)
 		},
-		"refused": func(t *testing.T, s *scene, b *tab) {
-			b.ask("How do I make pizza?")
-			b.do(chromedp.WaitVisible(chromedp.CSS(".refusal")))
-			b.is("0", `String(document.querySelectorAll(".sources > li").length)`)
-			b.look("refused")
-			b.do(chromedp.Click(chromedp.CSS(".nearest a")), chromedp.WaitVisible(chromedp.CSS("#source mark")))
-			b.is("Dogs are welcome on the pier.", `document.getElementById("quote").textContent`)
-		},
-		"error": func(t *testing.T, s *scene, b *tab) {
-			b.ask("breaks")
-			b.do(chromedp.WaitVisible(chromedp.CSS(".trouble button")))
-			b.look("error")
-			b.is("Nobody sails alone before the end of April.1 After that it", `document.querySelector(".turn .text:not(.draft) p").textContent`)
-		},
-		"incomplete": func(t *testing.T, s *scene, b *tab) {
-			b.ask("cut")
-			b.do(chromedp.WaitVisible(chromedp.CSS(".turn .trouble")))
-			b.look("incomplete")
-		},
 		"stopped": func(t *testing.T, s *scene, b *tab) {
 			b.ask("May I sail alone?")
 			b.waitFor(`document.querySelectorAll(".turn .text:not(.draft) .cite").length === 2`)
@@ -138,13 +119,6 @@ func TestBrowserStates(t *testing.T) {
 			b.look("offline")
 			b.waitFor(`document.getElementById("send").hidden === false`)
 			b.expectProblem("ERR_CONNECTION_REFUSED")
-		},
-		"hostile": func(t *testing.T, s *scene, b *tab) {
-			b.ask("evil")
-			b.waitFor(ended)
-			b.is("true", `String(document.querySelector(".turn .text:not(.draft)").textContent.includes("< img src=evil.example/z>"))`)
-			b.is("0", `String(document.querySelectorAll(".turn img, .turn script, .turn a[href*=evil]").length)`)
-			b.look("hostile")
 		},
 		"reloaded": func(t *testing.T, s *scene, b *tab) {
 			b.ask("May I sail alone?")
@@ -174,16 +148,6 @@ func TestBrowserStates(t *testing.T) {
 			b.waitFor(`getComputedStyle(document.querySelector("main > p:last-child")).color !== "rgb(255, 0, 0)"`)
 			b.expectProblem("Content Security Policy")
 		},
-		"printed": func(t *testing.T, s *scene, b *tab) {
-			s.open()
-			b.ask("May I sail alone?")
-			b.waitFor(ended)
-			if _, err := chromedp.Call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Media: "print"}); err != nil {
-				t.Fatal(err)
-			}
-			b.is("none none none block", `[".dock", ".bar", ".actions", ".sources-box"].map((q) => getComputedStyle(document.querySelector(q)).display).join(" ")`)
-			b.picture("printed")
-		},
 		"asking": func(t *testing.T, s *scene, b *tab) {
 			b.ask("asking")
 			b.waitFor(`document.querySelector(".progress").textContent.startsWith("Checked 1")`)
@@ -207,29 +171,6 @@ func TestBrowserStates(t *testing.T) {
 			b.look("answered")
 			b.do(chromedp.Evaluate[chromedp.Void](`document.querySelector("details").open = true; document.querySelector("details").scrollIntoView()`))
 			b.look("evidence")
-		},
-		"source": func(t *testing.T, s *scene, b *tab) {
-			s.open()
-			b.ask("May I sail alone?")
-			b.waitFor(ended)
-			b.do(chromedp.Click(chromedp.CSS(".turn .cite")), chromedp.WaitVisible(chromedp.CSS("#source mark#quote")))
-			b.look("source")
-		},
-		"peek": func(t *testing.T, s *scene, b *tab) {
-			s.open()
-			b.ask("May I sail alone?")
-			b.waitFor(ended)
-			b.do(chromedp.Evaluate[chromedp.Void](`document.querySelector(".turn .cite").focus({focusVisible: true})`), chromedp.WaitVisible(chromedp.CSS("#peek")))
-			b.picture("peek")
-			b.axe("peek")
-			b.press("Escape", "", 27)
-			b.do(chromedp.WaitNotVisible(chromedp.CSS("#peek")))
-		},
-		"rich": func(t *testing.T, s *scene, b *tab) {
-			b.ask("rich")
-			b.waitFor(ended)
-			b.is("1 1 2 1 1 1", `["h4", "table", "ol:not(.sources) > li", "ol ul", "blockquote", "pre"].map((q) => document.querySelectorAll(".turn .text:not(.draft) " + q).length).join(" ")`)
-			b.look("rich")
 		},
 		"conversation": func(t *testing.T, s *scene, b *tab) {
 			s.open()
@@ -269,6 +210,68 @@ func TestBrowserStates(t *testing.T) {
 			states[name](t, s, s.newTab(t, 1280, "light"))
 		})
 	}
+	// Answers that need no stop share a tab, each in a new conversation.
+	t.Run("answers", func(t *testing.T) {
+		t.Parallel()
+		s := newScene(t, nil)
+		s.open()
+		b := s.newTab(t, 1280, "light")
+
+		b.ask("How do I make pizza?")
+		b.do(chromedp.WaitVisible(chromedp.CSS(".refusal")))
+		b.is("0", `String(document.querySelectorAll(".sources > li").length)`)
+		b.look("refused")
+		b.do(chromedp.Click(chromedp.CSS(".nearest a")), chromedp.WaitVisible(chromedp.CSS("#source mark")))
+		b.is("Dogs are welcome on the pier.", `document.getElementById("quote").textContent`)
+
+		b.newConversation()
+		b.ask("breaks")
+		b.do(chromedp.WaitVisible(chromedp.CSS(".trouble button")))
+		b.look("error")
+		b.is("Nobody sails alone before the end of April.1 After that it", `document.querySelector(".turn .text:not(.draft) p").textContent`)
+
+		b.newConversation()
+		b.ask("cut")
+		b.do(chromedp.WaitVisible(chromedp.CSS(".turn .trouble")))
+		b.look("incomplete")
+
+		b.newConversation()
+		b.ask("evil")
+		b.waitFor(ended)
+		b.is("true", `String(document.querySelector(".turn .text:not(.draft)").textContent.includes("< img src=evil.example/z>"))`)
+		b.is("0", `String(document.querySelectorAll(".turn img, .turn script, .turn a[href*=evil]").length)`)
+		b.look("hostile")
+
+		b.newConversation()
+		b.ask("rich")
+		b.waitFor(ended)
+		b.is("1 1 2 1 1 1", `["h4", "table", "ol:not(.sources) > li", "ol ul", "blockquote", "pre"].map((q) => document.querySelectorAll(".turn .text:not(.draft) " + q).length).join(" ")`)
+		b.look("rich")
+
+		b.newConversation()
+		b.ask("May I sail alone?")
+		b.waitFor(ended)
+		b.do(chromedp.Click(chromedp.CSS(".turn .cite")), chromedp.WaitVisible(chromedp.CSS("#source mark#quote")))
+		b.look("source")
+
+		b.newConversation()
+		b.ask("May I sail alone?")
+		b.waitFor(ended)
+		b.do(chromedp.Evaluate[chromedp.Void](`document.querySelector(".turn .cite").focus({focusVisible: true})`), chromedp.WaitVisible(chromedp.CSS("#peek")))
+		b.picture("peek")
+		b.axe("peek")
+		b.press("Escape", "", 27)
+		b.do(chromedp.WaitNotVisible(chromedp.CSS("#peek")))
+
+		b.newConversation()
+		b.ask("May I sail alone?")
+		b.waitFor(ended)
+		if _, err := chromedp.Call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Media: "print"}); err != nil {
+			t.Fatal(err)
+		}
+		b.is("none none none block", `[".dock", ".bar", ".actions", ".sources-box"].map((q) => getComputedStyle(document.querySelector(q)).display).join(" ")`)
+		b.picture("printed")
+	})
 	// The sheet of narrow screens keeps the focus until it is closed.
 	t.Run("sheet", func(t *testing.T) {
 		t.Parallel()

@@ -155,32 +155,29 @@ func (printed) DrawPage(_ context.Context, _ *ingest.Document, page int, _ strin
 // TestBrowserPages checks the other pages.
 func TestBrowserPages(t *testing.T) {
 	t.Parallel()
-	t.Run("viewer", func(t *testing.T) {
+	t.Run("viewer, docs, problem", func(t *testing.T) {
+		t.Parallel()
 		s := newScene(t, nil)
 		start := strings.Index(handbook().Text, "Nobody sails")
 		b := s.newTabAt(t, 800, "light", fmt.Sprintf("/documents/club/handbook/members.pdf?start=%d&end=%d#quote", start, start+43), "mark#quote")
 		b.look("viewer")
-	})
-	t.Run("docs", func(t *testing.T) {
-		s := newScene(t, nil)
-		b := s.newTabAt(t, 800, "light", "/docs", "h1")
+		b.do(chromedp.Navigate(s.URL+"/docs"), chromedp.WaitVisible(chromedp.CSS("h1")))
 		b.is("false", `String(document.documentElement.scrollWidth > innerWidth)`)
 		b.axe("docs") // once: the page is long
 		b.picture("docs")
-	})
-	t.Run("problem", func(t *testing.T) {
-		s := newScene(t, nil)
-		b := s.newTabAt(t, 800, "light", "/nowhere", "h1")
+		b.do(chromedp.Navigate(s.URL+"/nowhere"), chromedp.WaitVisible(chromedp.CSS("h1")))
 		b.look("problem")
 		b.expectProblem("404")
 	})
 	t.Run("key", func(t *testing.T) {
+		t.Parallel()
 		s := newScene(t, func(o *Options) { o.Keys = newRing() })
 		b := s.newTabAt(t, 800, "light", "/", "#key")
 		b.look("key")
 		b.expectProblem("401")
 	})
 	t.Run("drawn", func(t *testing.T) {
+		t.Parallel()
 		s := newScene(t, func(o *Options) {
 			o.Drawer = printed{}
 			o.Originals = files{"club/handbook/members.pdf": "%PDF-1.4"}

@@ -236,7 +236,7 @@ func pageElementIn(block string) string {
 // no dialog opens, no request leaves, and the page contains only its own
 // elements. A campaign gives each text an answer of its own.
 func TestInjectionOnThePage(t *testing.T) {
-	texts, size := hostileTexts(t), 48
+	texts, size := hostileTexts(t), 128
 	if datatest.Campaign() {
 		size = 1
 	}

@@ -23,6 +23,7 @@ import (
 
 	"ibid/answer"
 	"ibid/cite"
+	"ibid/ingest"
 	"ibid/retrieve"
 )
 
@@ -758,8 +759,9 @@ func TestLongRun(t *testing.T) {
 	t.Parallel()
 	long := askerFunc(func(_ context.Context, _ answer.Question) iter.Seq2[answer.Event, error] {
 		return func(yield func(answer.Event, error) bool) {
+			passage := retrieve.Passage{Chunk: ingest.Chunk{Text: strings.Repeat("a", 1<<20)}}
 			for range 40 {
-				if !yield(answer.Warning{Message: strings.Repeat("a", 1<<20)}, nil) {
+				if !yield(answer.Retrieved{Passages: []retrieve.Passage{passage}}, nil) {
 					return
 				}
 			}

@@ -335,6 +335,13 @@ func (b *tab) ask(question string) {
 	b.press("Enter", "\r", 13)
 }
 
+// newConversation empties the page.
+func (b *tab) newConversation() {
+	b.t.Helper()
+	b.js(`document.getElementById("new").click(); ""`)
+	b.is("0", `String(document.querySelectorAll(".turn").length)`)
+}
+
 // press presses a key as a keyboard does: with its character, so that a page
 // that handles the key does not also receive the character.
 func (b *tab) press(key, text string, code int64) {
