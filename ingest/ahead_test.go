@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// A preparing sink prepares documents ahead, each in a time of its own.
+// A preparing sink prepares documents ahead, each in its own time.
 type preparing struct {
 	*memory
 	now, most, prepared atomic.Int64 // documents being prepared
@@ -52,7 +52,7 @@ func manyFiles(n int) fstest.MapFS {
 	return fsys
 }
 
-// Documents are prepared many at a time, and stored in their order.
+// Documents are prepared several at a time, and stored in order.
 func TestSyncPreparesAhead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := newPreparing()
@@ -75,7 +75,7 @@ func TestSyncPreparesAhead(t *testing.T) {
 	})
 }
 
-// What is ahead of a run that ends is given up.
+// A run that ends abandons the work ahead.
 func TestSyncGivesUpWhatIsAhead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for name, end := range map[string]func(cancel func()) bool{
@@ -107,8 +107,8 @@ func TestSyncGivesUpWhatIsAhead(t *testing.T) {
 	})
 }
 
-// Two copies of a file that is gone: one takes its place, the other is new. What
-// may have been renamed is not prepared before that is known.
+// Of two copies of a removed file, one is a rename and the other is new. A file
+// that may have been renamed is not prepared before that is known.
 func TestSyncRenamesOnce(t *testing.T) {
 	sink := newPreparing()
 	s := &Syncer{Sink: sink}
@@ -125,7 +125,7 @@ func TestSyncRenamesOnce(t *testing.T) {
 	}
 }
 
-// What is in hand is bounded in bytes, and a file over the bound is read alone.
+// The bytes in progress are bounded, and a file over the bound is read alone.
 func TestBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := budget{limit: 100, freed: make(chan struct{}, 1)}
@@ -179,7 +179,7 @@ func (c counted) Open(name string) (fs.File, error) {
 
 func (c counted) ReadDir(name string) ([]fs.DirEntry, error) { return fs.ReadDir(c.FS, name) }
 
-// A syncer that is used again opens only the files that have been touched.
+// A syncer that is used again opens only the files that changed.
 func TestSyncRemembersFiles(t *testing.T) {
 	old := time.Now().Add(-time.Hour)
 	fsys := fstest.MapFS{"a.md": file1("A."), "b.md": file1("B."), "bad.md": file1("%PDF-1.4"), "fresh.md": file1("Fresh.")}
@@ -213,7 +213,7 @@ func TestSyncRemembersFiles(t *testing.T) {
 	fsys["b.md"] = file1("C.") // of the same length
 	fsys["b.md"].ModTime = old.Add(time.Second)
 	check("b.md fresh.md", "unchanged a.md", "updated b.md", bad, "unchanged fresh.md")
-	// What the sink has lost is read again, though the file is as it was.
+	// A document that the sink has lost is read again, though its file is unchanged.
 	delete(sink.docs, "harbour/a.md")
 	check("a.md fresh.md", "added a.md", "unchanged b.md", bad, "unchanged fresh.md")
 	delete(fsys, "b.md")

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Many files at a time, some of which kill their reader.
+// Many files are read at a time, some of which crash their reader.
 func TestReaderInParallel(t *testing.T) {
 	var r Reader
 	defer r.Close()
@@ -55,7 +55,7 @@ func TestReadPDFSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-// A file whose table of objects is lost is read all the same.
+// A file with a damaged cross-reference table is read.
 func TestReadPDFRebuilds(t *testing.T) {
 	data := minimalPDF("The ferry leaves at nine.")
 	doc, err := new(Reader).Read(t.Context(), "a.pdf", []byte(data))

@@ -61,8 +61,8 @@ func tarred(t testing.TB, pairs ...string) *fstest.MapFile {
 	return file1(out.String())
 }
 
-// An archive is a folder: its files are added, left as they are, changed,
-// moved and removed one by one.
+// An archive is a folder: its files are added, unchanged, updated, renamed and
+// removed one by one.
 func TestSyncOfArchives(t *testing.T) {
 	sink := newMemory()
 	s := &Syncer{Sink: sink}
@@ -140,7 +140,7 @@ func gzipped(t testing.TB, text string) *fstest.MapFile {
 	return file1(out.String())
 }
 
-// More files than are taken out at a time, in an order of their own.
+// An archive holds more files than are extracted at a time, not in order.
 func TestSyncOfLargeArchive(t *testing.T) {
 	var pairs []string
 	const files = batchFiles + batchFiles/2
@@ -166,7 +166,7 @@ func TestSyncOfLargeArchive(t *testing.T) {
 	}
 }
 
-// An archive that changes between the look into it and the reading of it.
+// An archive changes between being listed and read.
 func TestArchiveThatChanges(t *testing.T) {
 	fsys := changing{fstest.MapFS{"a.zip": zipped(t, "a.md", "One.")}, zipped(t, "a.md", "Two."), new(int)}
 	got, err := syncAll(t, &Syncer{Sink: newMemory()}, fsys)
@@ -191,7 +191,7 @@ func (c changing) Open(name string) (fs.File, error) {
 	return c.MapFS.Open(name)
 }
 
-// One archive or mail is synced by itself, with what is in it.
+// One archive or mail is synced with the files in it.
 func TestSyncFileOfContainers(t *testing.T) {
 	sink := newMemory()
 	s := &Syncer{Sink: sink}
@@ -224,7 +224,7 @@ func TestSyncFileOfContainers(t *testing.T) {
 	}
 }
 
-// A syncer that is used again does not look into what nobody has touched.
+// A syncer that is used again lists no unchanged archive.
 func TestArchivesAreLookedIntoOnce(t *testing.T) {
 	fsys := counting{fstest.MapFS{"a.zip": zipped(t, "one.md", "One.")}, new(int)}
 	fsys.MapFS["a.zip"].ModTime = time.Date(2024, 3, 8, 9, 0, 0, 0, time.UTC)
@@ -247,7 +247,7 @@ func TestArchivesAreLookedIntoOnce(t *testing.T) {
 	}
 }
 
-// A listing is a memory that keeps what is in containers, too.
+// A listing is a memory that keeps listings too.
 type listing struct {
 	*memory
 	mu    sync.Mutex
@@ -277,8 +277,8 @@ func (l *listing) Delete(ctx context.Context, id string) error {
 	return l.memory.Delete(ctx, id)
 }
 
-// What the sink keeps of an archive or mail is believed for the same bytes, by
-// any syncer, and told in the same words; it goes with the file.
+// Every syncer uses the listing that the sink keeps for the same bytes, with the
+// same messages. It is removed with the file.
 func TestListsThatTheSinkKeeps(t *testing.T) {
 	sink := &listing{memory: newMemory(), lists: make(map[string][]byte)}
 	mail := "From: a@example.org\nSubject: s\nContent-Type: multipart/mixed; boundary=b\n\n--b\n\nText.\n--b\nContent-Disposition: attachment; filename=\"a.md\"\n\nIn.\n--b--\n"
@@ -307,7 +307,7 @@ func TestListsThatTheSinkKeeps(t *testing.T) {
 	}
 	check(&Syncer{Sink: sink}, []string{"harbour/a.zip", "harbour/m.eml"}, first...)
 	check(&Syncer{Sink: sink}, nil, again...)
-	// Other limits find other files, and what cannot be understood is no list.
+	// Other limits make another listing, and an invalid one is ignored.
 	sink.lists["harbour/m.eml"] = []byte("{")
 	check(&Syncer{Sink: sink, Reader: &Reader{MaxBytes: 1 << 20}}, []string{"harbour/a.zip", "harbour/m.eml"}, again...)
 	fsys["a.zip"] = zipped(t, "one.md", "One, changed.")
@@ -333,8 +333,8 @@ func (c counting) Open(name string) (fs.File, error) {
 	return c.MapFS.Open(name)
 }
 
-// Mutants of archives and mails are a folder's account each: every line has an
-// action and, where nothing is read, a reason; none ends a reader.
+// Every file in a mutant of an archive or mail has an action and, if it is not
+// read, a reason; none crashes a reader.
 func TestContainerMutants(t *testing.T) {
 	rng := datatest.Rand(t)
 	mail := "From: a@example.org\nSubject: s\nContent-Type: multipart/mixed; boundary=b\n\n--b\n\nText.\n--b\nContent-Disposition: attachment; filename=\"a.md\"\n\n# In\n\nText.\n--b--\n"
@@ -369,7 +369,7 @@ func TestContainerMutants(t *testing.T) {
 	t.Logf("figure: %d mutants of archives and mails: %v", len(names)*rounds, counts)
 }
 
-// An archive or a mail can be uploaded, and goes with all that is in it.
+// An archive or a mail can be uploaded, and is removed with the files in it.
 func TestUploadsOfContainers(t *testing.T) {
 	u, sink, files := newUploads(t)
 	add := func(name string, f *fstest.MapFile) (Change, error) {

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// A PDF of which a part cannot be read says so, and gives the rest.
+// A PDF file that is read in part says so.
 func TestDamagedPDFIsPartial(t *testing.T) {
 	whole, err := os.ReadFile(filepath.Join("..", "data", "library", "minutes", "annual-report-2024.pdf"))
 	if err != nil {
@@ -77,8 +77,8 @@ func damagedIsPartial(t *testing.T, r *Reader, intact *Document, data []byte) {
 	}
 }
 
-// pdfOf writes a file with the given objects, numbered from 1, and a right
-// table of them.
+// pdfOf makes a file with the given objects, numbered from 1, and a valid
+// cross-reference table.
 func pdfOf(objects ...string) []byte {
 	out := []byte("%PDF-1.4\n")
 	table := fmt.Sprintf("xref\n0 %d\n0000000000 65535 f \n", len(objects)+1)
@@ -89,7 +89,7 @@ func pdfOf(objects ...string) []byte {
 	return fmt.Appendf(out, "%strailer\n<</Size %d/Root 1 0 R>>\nstartxref\n%d\n%%%%EOF\n", table, len(objects)+1, len(out))
 }
 
-// What is wrong with a page is said of that page, and the others are read.
+// The pages that could not be read are named, and the others are read.
 func TestPagesThatCannotBeReadAreNamed(t *testing.T) {
 	const (
 		catalog = "<</Type/Catalog/Pages 2 0 R>>"
@@ -142,7 +142,7 @@ func TestPagesThatCannotBeReadAreNamed(t *testing.T) {
 	}
 }
 
-// List items may stand outside any list, in HTML and in Markdown with HTML in it.
+// List items may be outside any list, in HTML and in Markdown with HTML in it.
 func TestStrayListItems(t *testing.T) {
 	for _, text := range []string{
 		"<p>hello there</p><li>orphan item one</li>",
@@ -160,7 +160,7 @@ func TestStrayListItems(t *testing.T) {
 	}
 }
 
-// Content that is written in letters is read.
+// Content encoded in ASCII is read.
 func TestPDFInLetters(t *testing.T) {
 	const text = "BT /F 12 Tf 72 700 Td (The ferry leaves at nine.) Tj ET"
 	var packed bytes.Buffer

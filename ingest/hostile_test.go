@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// Long names of columns are not repeated without end, nor is what a cell of a
-// page says to stand in many.
+// The repetition of long column names and of spanning cells is bounded.
 func TestNamesOfColumnsAreBounded(t *testing.T) {
 	const columns, rows = 4000, 200
 	name := func(i int) string { return fmt.Sprintf("%d %s", i, strings.Repeat("n", 190)) }

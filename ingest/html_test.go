@@ -13,7 +13,7 @@ import (
 	"golang.org/x/net/html"
 )
 
-// The words of pages against those that people marked as their content.
+// The words of pages are compared with those that people marked as content.
 func TestHTMLMainContent(t *testing.T) {
 	pages, err := filepath.Glob(filepath.Join(datatest.Sets(t, "files", "html-readability"), "*", "source.html"))
 	if err != nil || len(pages) == 0 {
@@ -58,8 +58,7 @@ var inlineElements = map[string]bool{
 	"q": true, "s": true, "small": true, "span": true, "strong": true, "sub": true, "sup": true, "time": true, "tt": true, "u": true, "var": true,
 }
 
-// spacedText is all text of a tree, with a space between elements that stand
-// apart.
+// spacedText returns all text of a tree, with a space between block elements.
 func spacedText(n *html.Node) string {
 	var out strings.Builder
 	for c := range n.Descendants() {
@@ -81,7 +80,7 @@ func wordsOf(s string) map[string]int {
 	return words
 }
 
-// overlap gives precision and recall of the words found.
+// overlap returns precision and recall of the words found.
 func overlap(got, want map[string]int) (precision, recall float64) {
 	common, all, wanted := 0, 0, 0
 	for w, n := range got {
@@ -116,8 +115,8 @@ func TestHTMLMeta(t *testing.T) {
 	}
 }
 
-// An article is told from what stands around it, with its tables, its anchors
-// and its heading, and nothing hidden comes to light by it.
+// An article is separated from the rest of the page, with its tables, anchors and
+// heading, and without hidden text.
 func TestHTMLArticle(t *testing.T) {
 	words := strings.Repeat("The ferry crosses the sound every morning, unless the wind, which turns early, keeps it in the harbour. ", 4)
 	page := `<title>Ferries</title><body><div class="header"><h1 id="top">The ferry</h1></div>

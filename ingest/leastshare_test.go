@@ -6,8 +6,8 @@ import (
 	"github.com/tiktoken-go/tokenizer/codec"
 )
 
-// A tokeniser of today's models counts no less than the least share of any
-// script, and a text of which it saw half counts less.
+// A tokeniser of today's models counts at least the least share in any language,
+// and less for half of the text.
 func TestLeastShare(t *testing.T) {
 	today := codec.NewO200kBase()
 	for language, text := range map[string]string{

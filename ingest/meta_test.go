@@ -25,8 +25,7 @@ func TestMetaURL(t *testing.T) {
 	}
 }
 
-// TestMetaForFilters: what filters read has one name, whatever a page or a
-// front matter calls it.
+// Metadata that filters use has one name, whatever a page or front matter calls it.
 func TestMetaForFilters(t *testing.T) {
 	const tag, day = `<meta property="article:tag" content="`, `" content="2024-03-31T10:00:00Z">`
 	for name, c := range map[string]struct {

@@ -27,7 +27,7 @@ import (
 	"golang.org/x/tools/txtar"
 )
 
-// officeRels leads to the main part of an Office Open XML file.
+// officeRels names the main part of an Office Open XML file.
 func officeRels(main string) txtar.File {
 	return txtar.File{Name: "_rels/.rels", Data: []byte(`<Relationships><Relationship Id="r" Type="x/officeDocument" Target="` + main + `"/></Relationships>`)}
 }
@@ -37,7 +37,7 @@ func docxOf(t testing.TB, body string) []byte {
 	return zipOf(t, officeRels("word/document.xml"), txtar.File{Name: "word/document.xml", Data: []byte(`<w:document xmlns:w="w"><w:body>` + body + `</w:body></w:document>`)})
 }
 
-// deflated packs a beginning, as many megabytes of empty paragraphs, and an end,
+// deflated compresses a beginning, megabytes of empty paragraphs, and an end,
 // without making them.
 func deflated(t testing.TB, begin string, megabytes int, end string) []byte {
 	t.Helper()
@@ -59,8 +59,8 @@ func deflated(t testing.TB, begin string, megabytes int, end string) []byte {
 	return append(out, 3, 0) // an empty last block
 }
 
-// bombOf is a text document whose main part comes out as so many megabytes, and
-// declares the size that is given.
+// bombOf is a text document whose main part decompresses to so many megabytes and
+// declares the given size.
 func bombOf(t testing.TB, megabytes int, declared uint64) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -91,8 +91,8 @@ func bombOf(t testing.TB, megabytes int, declared uint64) []byte {
 	return out.Bytes()
 }
 
-// Files that are small and want to be large are refused with the reason, at
-// once, and take little memory on the way.
+// Small files that decompress to large ones are refused with the reason, quickly
+// and in little memory.
 func TestOfficeBombs(t *testing.T) {
 	cut := func(data []byte) []byte { return data[:bytes.LastIndex(data, []byte("PK\x01\x02"))-200] }
 	many := make([]txtar.File, 20_100)
@@ -177,8 +177,8 @@ func TestOfficeBombs(t *testing.T) {
 	}
 }
 
-// measured gives the time that something takes of the processors, and by how much the memory
-// that the program has of the system grows meanwhile.
+// measured returns the processor time of do, and by how much the program's memory
+// grows meanwhile.
 func measured(do func()) (took time.Duration, grown uint64) {
 	debug.FreeOSMemory()
 	var m runtime.MemStats
@@ -207,8 +207,8 @@ func measured(do func()) (took time.Duration, grown uint64) {
 	return took, peak - min(base, peak)
 }
 
-// mutant damages a file: bits flipped, cut off, or a piece of it, or of another
-// one, put in another place.
+// mutant damages a file: bits are flipped, the end is cut off, or a piece of it or
+// of another is inserted elsewhere.
 func mutant(rng *rand.Rand, whole, other []byte) []byte {
 	data := bytes.Clone(whole)
 	switch rng.IntN(4) {
@@ -228,8 +228,8 @@ func mutant(rng *rand.Rand, whole, other []byte) []byte {
 	return data
 }
 
-// mutantOf damages what is packed in a file rather than the packing: most
-// damage to an archive is found by its checksums, and never reaches a reader.
+// mutantOf damages the parts of an archive rather than the archive, whose
+// checksums would find most damage before a reader.
 func mutantOf(t testing.TB, rng *rand.Rand, whole, other []byte) []byte {
 	r, err := zip.NewReader(bytes.NewReader(whole), int64(len(whole)))
 	if err != nil || rng.IntN(2) == 0 {
@@ -256,8 +256,7 @@ func mutantOf(t testing.TB, rng *rand.Rand, whole, other []byte) []byte {
 	return zipOf(t, files...)
 }
 
-// Mutants of every kind of file end in text or in a reason, and never in more
-// than their own failure.
+// Mutants of every format end in text or in a reason.
 func TestOfficeMutants(t *testing.T) {
 	rng := datatest.Rand(t)
 	files := officeFiles(t)
@@ -307,7 +306,7 @@ func TestOfficeMutants(t *testing.T) {
 		read+skipped+refused, len(names), time.Since(begun).Round(time.Second), read, partial, skipped, refused, slowest.Round(time.Millisecond), slowestName)
 }
 
-// Every office file that others have made is read, or there is a reason why not.
+// Every office file of the evaluation sets is read, or there is a reason why not.
 func TestReadEveryKindOfOffice(t *testing.T) {
 	dir := datatest.Sets(t, "files")
 	kinds := map[string]bool{}
@@ -319,7 +318,7 @@ func TestReadEveryKindOfOffice(t *testing.T) {
 			}
 		}
 	}
-	// Why a file is not read, by a part of its name; all others are.
+	// Why a file is not read, by a part of its name.
 	reasons := map[string]string{
 		"protected_drm.doc": "rights management", "protected_passtika.ppt": "PowerPoint before 2007", ".ppt": "PowerPoint before 2007", ".xls": "Excel before 2007", ".rtf": "RTF",
 		"tableInsideParagraph.doc": "Office 2003", ".doc": "Word before 2007", ".xlsb": "binary workbook",
@@ -369,7 +368,7 @@ func TestReadEveryKindOfOffice(t *testing.T) {
 	}
 }
 
-// Whatever the parts of a file say, what is read keeps what a document promises.
+// A document is valid whatever the parts of its file contain.
 func FuzzOfficeParts(f *testing.F) {
 	files := officeFiles(f)
 	for _, name := range slices.Sorted(maps.Keys(files)) {

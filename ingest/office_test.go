@@ -35,7 +35,7 @@ func zipOf(t testing.TB, files ...txtar.File) []byte {
 	return out.Bytes()
 }
 
-// officeFiles gives the files of testdata/office, packed, by name.
+// officeFiles returns the files of testdata/office, zipped, by name.
 func officeFiles(t testing.TB) map[string][]byte {
 	t.Helper()
 	names, err := filepath.Glob("testdata/office/*.txtar")
@@ -58,9 +58,8 @@ func officeFiles(t testing.TB) map[string][]byte {
 	return files
 }
 
-// A new case is a new archive of texts in testdata/office, which is packed
-// into a file of the name in front of .txtar; -update writes what came of it
-// beside it.
+// A new case is a new txtar archive in testdata/office, which is zipped into a
+// file of the name before .txtar; -update writes its golden file.
 func TestReadOfficeGolden(t *testing.T) {
 	files := officeFiles(t)
 	for name, data := range files {
@@ -81,7 +80,7 @@ func TestReadOfficeGolden(t *testing.T) {
 	}
 }
 
-// wide writes a name as the old containers have it, in UTF-16.
+// wide writes a name in UTF-16, as old containers do.
 func wide(name string) string {
 	var out strings.Builder
 	for _, r := range name + "\x00" {
@@ -91,7 +90,7 @@ func wide(name string) string {
 	return out.String()
 }
 
-// What is not read says why, and what to do.
+// A file that is not read says why, and what to do.
 func TestOfficeRefusals(t *testing.T) {
 	const ole = "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 	text := func(name, data string) txtar.File { return txtar.File{Name: name, Data: []byte(data)} }
@@ -138,8 +137,7 @@ func TestOfficeRefusals(t *testing.T) {
 	}
 }
 
-// What is named or packed in an unusual way is read all the same, and says so
-// where something may be missing.
+// Unusual names and compression are read, with a note if something may be missing.
 func TestOfficeOddPacking(t *testing.T) {
 	const ferry = "<w:p><w:r><w:t>The ferry leaves at nine.</w:t></w:r></w:p>"
 	part := func(name, body string) txtar.File {

@@ -18,8 +18,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// Damaged files end in text or in a reason, and never in more than their own
-// failure.
+// Damaged files end in text or in a reason.
 func TestReadDamagedPDF(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2026, 11))
 	r := new(Reader)
@@ -57,8 +56,7 @@ func TestReadDamagedPDF(t *testing.T) {
 	}
 }
 
-// What is read of real files is measured against another reader, by F1 over
-// the words.
+// The words of real files are compared with those of another reader.
 func TestReadPDFLikePdftotext(t *testing.T) {
 	tool, err := exec.LookPath("pdftotext")
 	if err != nil {
@@ -92,12 +90,12 @@ var (
 	parted  = regexp.MustCompile(`(\p{Ll})-\n(\p{Ll})`)
 )
 
-// wordF1 is the harmonic mean of the shares of words that each text has in common
-// with the other, repeated words counted as often as both have them.
+// wordF1 is the harmonic mean of the shares of words that the texts have in common;
+// repeated words count as often as both have them.
 func wordF1(a, b string) float64 { return gramF1(a, b, 1) }
 
-// gramF1 is the same of runs of n words: with two, word spaces and the order
-// of reading count too.
+// gramF1 is the same for runs of n words: with two, word spaces and reading order
+// count too.
 func gramF1(a, b string, n int) float64 {
 	count := map[string]int{}
 	grams := func(s string) (out []string) {

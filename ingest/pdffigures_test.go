@@ -22,7 +22,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// A shelved file is a PDF file of the shelf and what Poppler says of it.
+// A shelved file is a PDF file of the evaluation sets with Poppler's figures.
 type shelved struct {
 	Path    string
 	Poppler *struct {
@@ -34,7 +34,7 @@ type shelved struct {
 	data []byte
 }
 
-// shelf reads other people's PDF files.
+// shelf reads the PDF files of the evaluation sets.
 func shelf(t testing.TB) (files []shelved) {
 	t.Helper()
 	dir := datatest.Sets(t, "files")
@@ -77,7 +77,7 @@ func latin(text string) bool {
 	return letters >= 60 && latin*10 >= letters*9
 }
 
-// references are what pdftotext makes of a file, in its two orders.
+// references returns the output of pdftotext for a file, in its two orders.
 func references(ctx context.Context, data []byte) (texts []string, err error) {
 	for _, order := range []string{"-q", "-raw"} {
 		out, err := child.Task{Name: PDFToText, Limit: child.Seconds * time.Second, MaxOutput: child.MaxOutput}.RunOn(ctx, data, func(name string) []string {
@@ -91,8 +91,8 @@ func references(ctx context.Context, data []byte) (texts []string, err error) {
 	return texts, nil
 }
 
-// Each way to read PDF files finds what Poppler finds, in other people's files:
-// how many characters, and which words in which order.
+// Each tier finds as many characters as Poppler, and the same words in the same
+// order.
 func TestPDFShelf(t *testing.T) {
 	if child.Program("pdftotext") == "" {
 		t.Skip("pdftotext is not installed: there is nothing to compare with")

@@ -19,7 +19,7 @@ import (
 	"ibid/ingest/pdf/pdfium"
 )
 
-// compiled is a folder that the tests of a run share: PDFium is compiled once.
+// compiled is a folder that the tests share, so that PDFium is compiled once.
 // TestMain makes and removes it.
 func compiled(t testing.TB) string {
 	t.Helper()
@@ -32,8 +32,7 @@ func compiled(t testing.TB) string {
 
 const compiledVariable = "IBID_TEST_COMPILED"
 
-// tiers gives the ways to read PDF files that there are here, and says which
-// are not.
+// tiers returns the tiers that are available, and logs which are not.
 func tiers(t testing.TB) (names []string) {
 	t.Helper()
 	for _, tier := range []string{PDFium, PDFToText, PDFGo} {
@@ -46,7 +45,7 @@ func tiers(t testing.TB) (names []string) {
 	return names
 }
 
-// tierReader is a reader that reads PDF files in one way.
+// tierReader returns a reader with one tier.
 func tierReader(t testing.TB, tier string) *Reader {
 	t.Helper()
 	r := &Reader{PDF: PDFOptions{Tier: tier, Folder: compiled(t)}}
@@ -54,7 +53,7 @@ func tierReader(t testing.TB, tier string) *Reader {
 	return r
 }
 
-// needPDFium skips a test that PDFium alone can pass.
+// needPDFium skips a test that needs PDFium.
 func needPDFium(t testing.TB) *Reader {
 	t.Helper()
 	r := tierReader(t, PDFium)
@@ -80,8 +79,7 @@ func testPDF(t testing.TB, name string) []byte {
 	return data
 }
 
-// Every way to read a file comes to the same words in the same order, and to
-// the same pages.
+// Every tier finds the same words in the same order, and the same pages.
 func TestPDFTiersAgree(t *testing.T) {
 	report, err := os.ReadFile(filepath.Join("..", "data", "library", "minutes", "annual-report-2024.pdf"))
 	if err != nil {
@@ -115,7 +113,7 @@ func TestPDFTiersAgree(t *testing.T) {
 	}
 }
 
-// What is wrong with a file is said in the same words, whoever found it.
+// Every tier reports what is wrong with a file.
 func TestPDFTiersSayWhatIsWrong(t *testing.T) {
 	for _, tier := range append(tiers(t), PDFAuto) {
 		r := tierReader(t, tier)
@@ -151,7 +149,7 @@ func TestPDFOptionsCheck(t *testing.T) {
 	if err := (PDFOptions{Tier: PDFium, Folder: dir}).Check(); err == nil || !strings.Contains(err.Error(), "npm pack") {
 		t.Errorf("%v", err)
 	}
-	// What is not known is not run.
+	// An unknown build is not run.
 	if err := os.WriteFile(filepath.Join(dir, pdfium.FileName), []byte("\x00asm\x01\x00\x00\x00"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -163,7 +161,7 @@ func TestPDFOptionsCheck(t *testing.T) {
 	}
 }
 
-// A page is drawn with the words of a quote marked, and its places told.
+// A page is drawn with the words of a quote marked at the returned places.
 func TestDrawPage(t *testing.T) {
 	r := needPDFium(t)
 	data := testPDF(t, "columns.pdf")
@@ -171,7 +169,7 @@ func TestDrawPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A quote that runs over lines, as a citation has it.
+	// A quote of several lines.
 	words := strings.Fields(doc.Text)
 	quote := strings.Join(words[len(words)/2:len(words)/2+14], " ")
 	page, err := r.DrawPage(t.Context(), data, 1, quote, 850)
@@ -229,7 +227,7 @@ func TestDrawPage(t *testing.T) {
 	}
 }
 
-// What is compiled is kept, and used by the next.
+// Compiled code is kept and used again.
 func TestPDFiumIsCompiledOnce(t *testing.T) {
 	r := needPDFium(t)
 	if _, err := r.PDFInUse(t.Context()); err != nil {
@@ -263,7 +261,7 @@ func TestPDFiumIsCompiledOnce(t *testing.T) {
 	}
 }
 
-// picture draws a page of text as a camera would see it.
+// picture draws a page of text.
 func picture(t *testing.T, dpi int) image.Image {
 	t.Helper()
 	path := child.Program("pdftoppm")
@@ -285,8 +283,7 @@ func picture(t *testing.T, dpi int) image.Image {
 	return gray
 }
 
-// scan is a PDF file that holds nothing but pictures, behind pages with the
-// texts.
+// scan is a PDF file of pages with the texts, and then of pictures.
 func scan(t *testing.T, img image.Image, pages int, texts ...string) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -310,8 +307,8 @@ func scan(t *testing.T, img image.Image, pages int, texts ...string) []byte {
 	return pdfOf(objects...)
 }
 
-// The text of scans and pictures is recognised where tesseract is, and where it
-// is not they are left out with a reason.
+// The text of scans and pictures is recognised if tesseract is installed;
+// otherwise they are skipped with a reason.
 func TestReadScans(t *testing.T) {
 	img := picture(t, 150)
 	data := scan(t, img, 2)
@@ -345,7 +342,7 @@ func TestReadScans(t *testing.T) {
 			}
 		})
 	}
-	// Beside pages that have text, and one that is blank.
+	// Among pages with text, and a blank one.
 	mixed := scan(t, img, 1, "The ferry leaves at nine.", "", "It comes back at six.")
 	for _, tier := range datatest.Pick(t, tiers(t)) {
 		t.Run(tier+", some pages", func(t *testing.T) {

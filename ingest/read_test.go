@@ -19,7 +19,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// checkDocument fails the test unless a document keeps what its type promises.
+// checkDocument fails the test unless a document is valid.
 func checkDocument(t testing.TB, doc *Document) {
 	t.Helper()
 	text := doc.Text
@@ -45,7 +45,7 @@ func checkDocument(t testing.TB, doc *Document) {
 	}
 }
 
-// dump shows a document for people.
+// dump returns a document as text.
 func dump(doc *Document) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "title: %s\nformat: %s\n", doc.Title, doc.Format)
@@ -70,7 +70,7 @@ func dump(doc *Document) string {
 	return out.String()
 }
 
-// checkGolden compares what came of a case with what it gave before.
+// checkGolden compares the result of a case with its golden file.
 func checkGolden(t *testing.T, golden, got string) {
 	t.Helper()
 	if *update {
@@ -87,8 +87,7 @@ func checkGolden(t *testing.T, golden, got string) {
 	}
 }
 
-// A new case is a new file in testdata/read; -update writes what came of it
-// beside it.
+// A new case is a new file in testdata/read; -update writes its golden file.
 func TestReadGolden(t *testing.T) {
 	names, err := filepath.Glob("testdata/read/*")
 	if err != nil {
@@ -169,8 +168,7 @@ func TestReadDoesNotKeepData(t *testing.T) {
 	}
 }
 
-// What a file is about is told by its title, and not by what stands in the place
-// of one.
+// A placeholder is no title.
 func TestReadTitles(t *testing.T) {
 	for _, tt := range []struct{ name, data, title, format string }{
 		{"notes/lamp.txt", "The lamp is lit.", "lamp", "text"},

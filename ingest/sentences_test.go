@@ -41,8 +41,8 @@ func TestSentences(t *testing.T) {
 	}
 }
 
-// sentencesCover fails the test unless the spans are in order, trimmed, and
-// leave nothing but white space between them.
+// sentencesCover fails the test unless the spans are in order, trimmed, and only
+// white space is between them.
 func sentencesCover(t interface{ Fatalf(string, ...any) }, text string) {
 	pos := 0
 	for s := range Sentences(text) {
@@ -62,7 +62,7 @@ func sentencesCover(t interface{ Fatalf(string, ...any) }, text string) {
 	}
 }
 
-// documentText draws text that looks like documents and their accidents.
+// documentText draws text that resembles documents.
 func documentText() *rapid.Generator[string] {
 	piece := rapid.OneOf(
 		rapid.SampledFrom([]string{" ", "\n", "\n\n", ". ", "- ", "1. ", "| ", "    ", "Dr. ", "e.g. ", "。", "\t", "”", "(", "U.S. ", "# "}),

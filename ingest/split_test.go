@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// checkChunks fails the test unless chunks are what [Split] promises.
+// checkChunks fails the test unless the chunks are valid.
 func checkChunks(t interface {
 	Helper()
 	Fatalf(string, ...any)
@@ -108,8 +108,8 @@ func TestSplitHoldsRowsApart(t *testing.T) {
 	}
 }
 
-// Rows of different sheets are never in one chunk, and the name of a sheet
-// stands with its first row.
+// Rows of different sheets are never in one chunk, and the name of a sheet is in
+// the chunk of its first row.
 func TestSplitHoldsSheetsApart(t *testing.T) {
 	var text strings.Builder
 	doc := &Document{ID: "x"}
@@ -159,8 +159,8 @@ func TestRowAnchor(t *testing.T) {
 	}
 }
 
-// Thai has no signs at the end of a sentence and no spaces between words, only
-// between phrases; Chinese has commas. Chunks end there.
+// Thai has no sentence ends and spaces only between phrases; Chinese has commas.
+// Chunks end there.
 func TestSplitBetweenPhrases(t *testing.T) {
 	for name, tt := range map[string]struct{ phrase, ends string }{
 		"thai":    {"ห้องสมุดเปิดเวลาเก้าโมงเช้าทุกวัน ยกเว้นวันอาทิตย์และวันหยุดราชการ ", "นร"},

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// On a real disk: links that leave the folder, a pipe that would block.
+// On a real disk there are links that leave the folder, and a pipe that blocks.
 func TestSyncOfRealFolder(t *testing.T) {
 	dir, outside := t.TempDir(), t.TempDir()
 	write := func(p, text string) {

@@ -72,7 +72,7 @@ func (m *memory) Delete(_ context.Context, id string) error {
 
 var harbour = Root{Name: "harbour", Path: "/srv/harbour", Collection: DefaultCollection}
 
-// syncAll gives a line for each change.
+// syncAll returns a line for each change.
 func syncAll(t *testing.T, s *Syncer, fsys fs.FS) (lines []string, err error) {
 	t.Helper()
 	last := 0
@@ -292,7 +292,7 @@ func TestSyncKeepsWhatItCannotSee(t *testing.T) {
 	}
 }
 
-// Every file of real documentation trees is accounted for.
+// Every file of real documentation trees is added or skipped.
 func TestSyncOfRealTrees(t *testing.T) {
 	for _, name := range datatest.Pick(t, []string{"docs-go-html", "docs-ollama-md", "docs-restic-rst"}) {
 		t.Run(name, func(t *testing.T) {
@@ -336,9 +336,8 @@ func TestSyncOfRealTrees(t *testing.T) {
 	}
 }
 
-// TestBetterReader: a PDF file that has not changed is read anew when a better
-// way to read it is there than what is stored was read by, or the same in a
-// newer version; not when there is only a worse one.
+// An unchanged PDF file is read again if a better reader, or a newer version of the
+// same one, is available, but not if only a worse one is.
 func TestBetterReader(t *testing.T) {
 	if child.Program("pdftotext") == "" {
 		t.Skip("pdftotext is not installed")
@@ -379,8 +378,8 @@ func TestBetterReader(t *testing.T) {
 		}
 	}
 
-	// Renamed, it keeps its text, and so what that was read by; not when it
-	// would be read better.
+	// A renamed document keeps its text and the name of its reader, unless it would
+	// be read better.
 	fsys["moved.pdf"] = fsys["rates.pdf"]
 	delete(fsys, "rates.pdf")
 	sink.docs["harbour/rates.pdf"].Meta[ReaderKey] = "pdftotext 1"

@@ -30,7 +30,7 @@ func TestCountTokens(t *testing.T) {
 	}
 }
 
-// The ids are those of OpenAI's own tokeniser, so that counts are too.
+// The ids are those of OpenAI's own tokeniser.
 func TestTokenIDs(t *testing.T) {
 	for _, tt := range []struct {
 		text string
@@ -60,7 +60,7 @@ func sameCount(t interface {
 	}
 }
 
-// What is counted in parts has the count of the whole.
+// A text that is counted in parts has the same count.
 func TestCountTokensInParts(t *testing.T) {
 	for _, text := range []string{
 		"  two spaces", " \n x", "\n\n\n", "a\n", "a \n b", "\t\tx", "x\t\ty", " \t", "   ", "  .", " .\n\n", "...\r\n", "\r\nx", " \rx", "\n x", "x\u00a0y", "\u00a0\u00a0y", "\u2028x", "\u0085x",
@@ -89,7 +89,7 @@ func FuzzCountTokens(f *testing.F) {
 	})
 }
 
-// Real text in many scripts, too.
+// Real text in many scripts is counted.
 func TestCountTokensOfRealText(t *testing.T) {
 	sameCount(t, strings.Repeat("The ferry leaves at 9.15, and returns (weather permitting) by dusk.\n\nBring   a coat! 图书馆九点开门。 ", 400))
 	dir := datatest.Sets(t, "files", "encodings-chardet")
@@ -110,8 +110,7 @@ func TestCountTokensOfRealText(t *testing.T) {
 	}
 }
 
-// The tokens of a large text are never held whole, also where no word begins
-// behind a space.
+// The tokens of a large text are not in memory together, even without spaces.
 func TestCountTokensHoldsLittle(t *testing.T) {
 	CountTokens("the vocabulary is loaded")
 	for _, unit := range datatest.Pick(t, []string{"_a", "1,", "c29tZQ+/", ". "}) {

@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// What is held as a tree is read in a child when it is large: as it would be
-// here, and at no more than its own cost where the tree outgrows a child.
+// A large tree is read in a child with the same result, and in bounded memory.
 func TestLargeTrees(t *testing.T) {
 	r := new(Reader)
 	defer r.Close()

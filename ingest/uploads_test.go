@@ -69,7 +69,7 @@ func TestUploads(t *testing.T) {
 		t.Errorf("stored %v", sink.docs)
 	}
 
-	// What cannot be read leaves the file that is there, and what is stored of it.
+	// A file that cannot be read leaves the stored one unchanged.
 	var skip *SkipError
 	if _, err := add("x.exe", "A."); !errors.As(err, &skip) {
 		t.Errorf("%v", err)
@@ -97,7 +97,7 @@ func TestUploads(t *testing.T) {
 	}
 }
 
-// An upload that is broken off leaves nothing.
+// An interrupted upload leaves nothing.
 func TestUploadBrokenOff(t *testing.T) {
 	u, sink, files := newUploads(t)
 	broken := errors.New("the connection is gone")
@@ -116,7 +116,7 @@ func TestUploadBrokenOff(t *testing.T) {
 	}
 }
 
-// What a crash left is removed, and what it had not stored is.
+// The next sync removes what a crash left, and stores what it had not.
 func TestUploadsAfterACrash(t *testing.T) {
 	u, sink, files := newUploads(t)
 	for name, age := range map[string]time.Duration{uploadPrefix + "old": 2 * maxUploading, uploadPrefix + "new": 0, "a.md": 0} {
@@ -144,7 +144,8 @@ func TestUploadName(t *testing.T) {
 	}
 }
 
-// What cannot be read any more is told until it is replaced, read or deleted.
+// A file that can no longer be read is a failure until it is replaced, read or
+// deleted.
 func TestUploadTroubles(t *testing.T) {
 	u, _, _ := newUploads(t)
 	spoil := func(names ...string) {
@@ -191,8 +192,8 @@ func TestUploadTroubles(t *testing.T) {
 	}
 }
 
-// Two servers of one store: what was sent to one is a document of the other,
-// which takes none away, has none twice and may delete it.
+// Two servers share a store: each has the documents uploaded to the other, removes
+// none in a sync, and may delete them.
 func TestUploadsShared(t *testing.T) {
 	a, sink, filesOfA := newUploads(t)
 	b, _, filesOfB := newUploads(t)
@@ -214,11 +215,11 @@ func TestUploadsShared(t *testing.T) {
 		t.Errorf("%d stored", len(sink.docs))
 	}
 
-	// What takes the place of another's stays when that one starts again.
+	// A replaced document stays when the server with its old file starts again.
 	if c, err := b.Add(t.Context(), "a.md", strings.NewReader("Newer.")); err != nil || c.Action != Updated {
 		t.Errorf("%+v, %v", c, err)
 	}
-	// What another has deleted is not taken in again by who has its file.
+	// A deleted document is not added again by the server with its file.
 	if err := b.Remove(t.Context(), "of-a.md"); err != nil {
 		t.Error(err)
 	}

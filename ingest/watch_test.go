@@ -14,7 +14,7 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// A watched folder follows what editors and people do to its files.
+// A watched folder follows the ways in which programs write files.
 func TestWatch(t *testing.T) {
 	dir := t.TempDir()
 	w := NewWatcher(dir)
@@ -47,7 +47,7 @@ func TestWatch(t *testing.T) {
 		must(err)
 		return slices.DeleteFunc(lines, func(l string) bool { return strings.HasPrefix(l, "unchanged") })
 	}
-	// until syncs after each sign of a change, until all that is wanted has come.
+	// until syncs after each change until it has the wanted ones.
 	until := func(want ...string) {
 		t.Helper()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -68,16 +68,16 @@ func TestWatch(t *testing.T) {
 	until("added b.md")
 	write("b.md", "Changed.")
 	until("updated b.md")
-	// An editor writes beside the file and puts that in its place.
+	// One editor writes a temporary file and renames it.
 	write(".a.md.swp", "Edited.")
 	must(os.Rename(at(".a.md.swp"), at("a.md")))
 	until("updated a.md")
-	// Another moves the file away and writes a new one.
+	// Another moves the file and writes a new one.
 	must(os.Rename(at("a.md"), at("a.md~")))
 	write("a.md", "Edited again.")
 	until("updated a.md", "skipped a.md~: .md~ files are not read")
 	must(os.Remove(at("a.md~")))
-	// A folder with all that is in it, and what happens below it later.
+	// A folder is added with its files, and changes later.
 	write("sub/deep/c.md", "C.")
 	until("added sub/deep/c.md")
 	write("sub/deep/d.md", "D.")
@@ -109,7 +109,7 @@ func TestWatcherWaits(t *testing.T) {
 		if took := wait(); took != watchQuiet {
 			t.Errorf("after a change %v", took)
 		}
-		// A file that is written to without a pause.
+		// A file is written to without a pause.
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() {
 			for ctx.Err() == nil {

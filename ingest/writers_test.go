@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// A distant sink takes a second for each document, several at a time.
+// A distant sink needs a second for each document, and stores several at a time.
 type distant struct {
 	*memory
 	mu         sync.Mutex
@@ -28,7 +28,7 @@ func (d *distant) Replace(ctx context.Context, doc *Document, chunks []Chunk) er
 		d.began(doc.ID)
 	}
 	d.mu.Unlock()
-	// The later ones of a handful come first.
+	// Of a few documents, the later ones are stored first.
 	time.Sleep(time.Second - time.Duration(doc.Path[2]-'0')*time.Millisecond)
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -48,8 +48,8 @@ func (d *distant) Delete(ctx context.Context, id string) error {
 	return d.memory.Delete(ctx, id)
 }
 
-// Several documents are stored at a time, no more than asked for, and told in the
-// order of their paths.
+// Several documents are stored at a time, no more than allowed, and yielded in
+// order of path.
 func TestSyncWithSeveralWriters(t *testing.T) {
 	for writers, seconds := range map[int]int{0: 50, 1: 50, 7: 8, 50: 1} {
 		synctest.Test(t, func(t *testing.T) {
@@ -66,8 +66,7 @@ func TestSyncWithSeveralWriters(t *testing.T) {
 	}
 }
 
-// What is gone and come under another name, and what cannot be stored, is told as
-// by one writer.
+// Renames and failures are the same with several writers as with one.
 func TestSeveralWritersTellTheSame(t *testing.T) {
 	before := fstest.MapFS{"a.md": file1("A."), "b.md": file1("B."), "e.md": file1("E."), "g.md": file1("G.")}
 	after := fstest.MapFS{
@@ -98,7 +97,8 @@ func TestSeveralWritersTellTheSame(t *testing.T) {
 	wantLines(t, run(8), run(1)...)
 }
 
-// Broken off, a sync stores what it has in hand, tells of it, and begins no more.
+// When it is cancelled, a sync stores and yields the documents in progress, and
+// starts no more.
 func TestSyncStopsAfterTheDocumentsInHand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -130,7 +130,7 @@ func TestSyncStopsAfterTheDocumentsInHand(t *testing.T) {
 	})
 }
 
-// A store that is away ends the sync, however many wait for it.
+// An unreachable store ends the sync, with any number of writers.
 func TestSeveralWritersAndNoStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := &distant{memory: newMemory()}

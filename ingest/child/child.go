@@ -32,8 +32,8 @@ const (
 
 	maxErrors = 64 << 10 // bytes of what a child writes to standard error
 	maxStack  = 64 << 20
-	// maxRequests is how many requests a child answers before it is replaced,
-	// so that what a parser leaks does not add up.
+	// maxRequests is how many requests a child answers before it is replaced:
+	// leaks of parsers must not add up.
 	maxRequests = 256
 	maxIdle     = 10 * time.Second
 	// maxDying bounds the wait for standard error after a child's output ends.
@@ -51,7 +51,7 @@ type Pool struct {
 	idle []*process
 }
 
-// NewPool returns a pool in which as many children work at a time as there are
+// NewPool returns a pool with one working child for each of the
 // processors.
 func NewPool() *Pool { return newPool("reader") }
 

@@ -137,7 +137,7 @@ func testPool(t *testing.T) *Pool {
 	return p
 }
 
-// A death costs the file in hand and nothing else.
+// The death of a child is an error of its request alone.
 func TestChildDeathsAreNamed(t *testing.T) {
 	tests := []struct{ format, reason string }{
 		{"hang", "took more than"},
@@ -176,7 +176,7 @@ func TestChildDeathsAreNamed(t *testing.T) {
 	}
 }
 
-// A reply of more than is taken is refused before it is received.
+// A reply that is too long is refused before it is received.
 func TestChildReplyTooLong(t *testing.T) {
 	if Memory != 512<<20 {
 		t.Skip("the race detector takes too long to copy a reply of this size")
@@ -217,7 +217,7 @@ func TestChildIsUsedAgain(t *testing.T) {
 	}
 }
 
-// Every file has the whole time of a child.
+// Every request has the full time limit.
 func TestChildTimeIsThatOfAFile(t *testing.T) {
 	pool := testPool(t)
 	first := pool.pid(t)
@@ -226,7 +226,7 @@ func TestChildTimeIsThatOfAFile(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// Its own second, and the one that the used ones are rounded up to.
+	// Its limit is rounded up to whole seconds.
 	begun := time.Now()
 	if _, _, err := pool.do(t, "spin to the limit"); err == nil || time.Since(begun) > 10*time.Second {
 		t.Errorf("after %v: %v", time.Since(begun), err)
@@ -259,7 +259,7 @@ func TestChildIsReplaced(t *testing.T) {
 	}
 }
 
-// A child that left while it waited costs nothing.
+// A child that ended while it was idle is replaced.
 func TestChildThatLeft(t *testing.T) {
 	pool := testPool(t)
 	first := pool.pid(t)
@@ -271,7 +271,7 @@ func TestChildThatLeft(t *testing.T) {
 	}
 }
 
-// Nothing of the environment reaches a child, where a crash could tell it.
+// A child has no environment, which a crash could reveal.
 func TestChildEnvironment(t *testing.T) {
 	t.Setenv("OPENAI_API_KEY", "secret")
 	_, text, err := testPool(t).do(t, "environment")
@@ -302,7 +302,7 @@ func TestChildEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// A parent that is gone takes its children along, whatever they are doing.
+// A child ends with its parent, whatever it is doing.
 func TestChildEndsWithItsParent(t *testing.T) {
 	for _, doing := range []string{"nothing", "hang"} {
 		c, err := startProcess("test")
@@ -370,7 +370,7 @@ func TestTaskIsBounded(t *testing.T) {
 	if _, err := do("while :; do :; done", time.Second, 100); err == nil || !strings.Contains(err.Error(), "took more than 1 s") {
 		t.Errorf("%v", err)
 	}
-	// What it started goes with it.
+	// Its own children are killed too.
 	if _, err := do("sleep 300 & sleep 300", time.Second, 100); err == nil || !strings.Contains(err.Error(), "took more than 1 s") {
 		t.Errorf("%v", err)
 	}

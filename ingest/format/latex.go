@@ -372,20 +372,19 @@ func (r *texReader) otherCommand(name string, at, after, end int) int {
 			return min(after, end)
 		}
 	}
-	if n, ok := texDropped[name]; ok { // the number of its arguments
-		for range n {
-			_, to, ok := r.argument(after, end)
-			if !ok {
-				break
-			}
-			after = to + 1
+	for n, names := range texDropped {
+		if names[name] {
+			return r.skipArguments(n, after, end)
 		}
-		return after
 	}
 	if mark, ok := texAccents[name]; ok {
 		return r.accent(mark, after, end)
 	}
-	if sign, ok := texSigns[name]; ok {
+	sign, ok := texSigns[name]
+	if !ok {
+		sign, ok = texSpaces[name]
+	}
+	if ok {
 		r.write(sign, at)
 		if isTeXLetter(name[0]) {
 			after += spaces(r.src[after:end])
@@ -402,6 +401,18 @@ func (r *texReader) otherCommand(name string, at, after, end int) int {
 		}
 	}
 	return after
+}
+
+// skipArguments skips up to n arguments.
+func (r *texReader) skipArguments(n, at, end int) int {
+	for range n {
+		_, to, ok := r.argument(at, end)
+		if !ok {
+			break
+		}
+		at = to + 1
+	}
+	return at
 }
 
 // label returns the anchor of a heading: the label right after it, or one made
