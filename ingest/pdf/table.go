@@ -27,6 +27,9 @@ func rows(in []line) []line {
 	var out []line
 	for i := 0; i < len(beside); {
 		first := cells(beside[i], nil, cellGap)
+		if len(first) > 1 && isJustified(first, out, beside[i+1:]) {
+			first = []line{together(first)}
+		}
 		if len(first) > 1 {
 			table, n := tableAt(beside[i:])
 			out = append(out, table...)
@@ -37,6 +40,34 @@ func rows(in []line) []line {
 		}
 	}
 	return out
+}
+
+// isJustified reports whether a line with wide gaps is justified text: single
+// words from margin to margin of the line before or after it.
+func isJustified(row, before []line, after [][]line) bool {
+	for _, c := range row {
+		if strings.Contains(c.text, " ") {
+			return false
+		}
+	}
+	from, to := row[0], row[len(row)-1]
+	spans := func(l line) bool { return math.Abs(from.x0-l.x0) < from.size && math.Abs(to.x1-l.x1) < from.size }
+	if n := len(before); n > 0 && !before[n-1].row && spans(before[n-1]) {
+		return true
+	}
+	if len(after) == 0 {
+		return false
+	}
+	next := cells(after[0], nil, cellGap)
+	return len(next) == 1 && spans(next[0])
+}
+
+func together(row []line) line {
+	l := row[0]
+	for _, next := range row[1:] {
+		l.join(next, true)
+	}
+	return l
 }
 
 // cells joins the pieces of one line into cells: a gap of wide sizes parts
