@@ -125,23 +125,7 @@ func (s *splitter) join(parts []part) []part {
 			continue
 		}
 		q := &out[len(out)-1]
-		fits := q.tokens+p.tokens <= s.target
-		switch {
-		case p.row > 0 && q.row > 0 && rows > maxLoneRows && fits && p.sheet == q.sheet:
-			if strings.HasPrefix(p.anchor, "/") {
-				break // a pointer names the first of them
-			}
-			q.anchor = fmt.Sprintf("%srow=%d-%d", strings.TrimSuffix(p.anchor, "row="+strconv.Itoa(p.row)), q.row, p.row)
-		case p.row > 0 && q.bare && q.tokens < minPart && q.tokens+p.tokens <= s.max: // the name of a sheet with its first row
-			q.path, q.anchor, q.level, q.bare, q.row, q.sheet = p.path, p.anchor, p.level, p.bare, p.row, p.sheet
-		case p.row > 0 || q.row > 0:
-			out = append(out, p)
-			continue
-		case q.bare && p.level > q.level && q.tokens < minPart && len(q.path) > 0 && q.tokens+p.tokens <= s.max:
-			q.path, q.anchor, q.level, q.bare = p.path, p.anchor, p.level, p.bare
-		case !q.bare && !p.bare && q.tokens < minPart && fits && q.level > 0 && p.level >= q.level && len(q.path) > 0 && s.doc.PageAt(q.Start) == s.doc.PageAt(p.Start):
-			q.path = commonPath(q.path, p.path)
-		default:
+		if !s.joinTo(q, p, rows) {
 			out = append(out, p)
 			continue
 		}
@@ -149,6 +133,30 @@ func (s *splitter) join(parts []part) []part {
 		q.tokens += p.tokens
 	}
 	return out
+}
+
+// joinTo joins the headings and rows of p to those of the part before it; false
+// if they are not to be joined. rows is the number of all rows.
+func (s *splitter) joinTo(q *part, p part, rows int) bool {
+	fits := q.tokens+p.tokens <= s.target
+	small := q.tokens < minPart
+	switch {
+	case p.row > 0 && q.row > 0 && rows > maxLoneRows && fits && p.sheet == q.sheet:
+		if !strings.HasPrefix(p.anchor, "/") { // a pointer names the first of them
+			q.anchor = fmt.Sprintf("%srow=%d-%d", strings.TrimSuffix(p.anchor, "row="+strconv.Itoa(p.row)), q.row, p.row)
+		}
+	case p.row > 0 && q.bare && small && q.tokens+p.tokens <= s.max: // the name of a sheet with its first row
+		q.path, q.anchor, q.level, q.bare, q.row, q.sheet = p.path, p.anchor, p.level, p.bare, p.row, p.sheet
+	case p.row > 0 || q.row > 0 || len(q.path) == 0:
+		return false
+	case q.bare && p.level > q.level && small && q.tokens+p.tokens <= s.max:
+		q.path, q.anchor, q.level, q.bare = p.path, p.anchor, p.level, p.bare
+	case !q.bare && !p.bare && small && fits && q.level > 0 && p.level >= q.level && s.doc.PageAt(q.Start) == s.doc.PageAt(p.Start):
+		q.path = commonPath(q.path, p.path)
+	default:
+		return false
+	}
+	return true
 }
 
 func commonPath(a, b []string) []string {

@@ -68,70 +68,19 @@ func (r *orgReader) flush() {
 	r.paragraph, r.item = r.paragraph[:0], listItem{}
 }
 
+// next reads a line.
 func (r *orgReader) next(line string) {
 	trimmed := strings.TrimSpace(line)
-	if r.block != "" {
-		if orgEnd.MatchString(line) {
-			if r.block == "src" || r.block == "example" || r.block == "export" {
-				r.b.line = r.began
-				r.b.Code(strings.Join(r.code, "\n"))
-			} else {
-				r.flush()
-			}
-			r.block, r.code = "", nil
-			return
-		}
-		switch r.block {
-		case "comment":
-			return
-		case "src", "example", "export":
-			r.code = append(r.code, line)
-			return
-		}
-	}
-	if r.drawer {
+	switch {
+	case r.block != "" && r.blockLine(line):
+		return
+	case r.drawer:
 		r.drawer = !strings.EqualFold(trimmed, ":END:")
 		return
-	}
-	switch {
 	case trimmed == "":
 		r.flush()
 		return
-	case len(line) > maxCodeLine:
-	case strings.EqualFold(trimmed, ":PROPERTIES:") || strings.EqualFold(trimmed, ":LOGBOOK:"):
-		r.flush()
-		r.drawer = true
-		return
-	case line[0] == '*' && orgHeading.MatchString(line):
-		r.flush()
-		m := orgHeading.FindStringSubmatch(line)
-		heading := orgInline(m[2])
-		r.b.line = r.number
-		r.b.Heading(len(m[1]), heading, slug(r.slugs, oneLine(Clean(heading))))
-		return
-	case trimmed[0] == '#':
-		r.flush()
-		if m := orgBegin.FindStringSubmatch(line); m != nil {
-			r.block, r.began = strings.ToLower(m[1]), r.number+1
-		} else if m := orgKeyword.FindStringSubmatch(line); m != nil {
-			switch key := strings.ToLower(m[1]); key {
-			case "filetags":
-				r.doc.setMeta("tags", strings.Trim(strings.ReplaceAll(m[2], ":", ", "), ", "))
-			case "caption":
-				r.b.line = r.number
-				r.b.Paragraph(orgInline(m[2]))
-			default:
-				r.doc.setMeta(key, m[2])
-			}
-		}
-		return
-	case trimmed[0] == '|':
-		r.row(trimmed)
-		return
-	case strings.HasPrefix(trimmed, ": "):
-		r.flush()
-		r.b.line = r.number
-		r.b.Code(trimmed[2:])
+	case len(line) <= maxCodeLine && r.structure(line, trimmed):
 		return
 	}
 	if m := orgList.FindStringSubmatch(line[:min(len(line), maxCodeLine)]); m != nil && len(line) <= maxCodeLine {
@@ -155,6 +104,74 @@ func (r *orgReader) next(line string) {
 		r.began = r.number
 	}
 	r.paragraph = append(r.paragraph, trimmed)
+}
+
+// blockLine reads a line inside a block; false if it is text like any other.
+func (r *orgReader) blockLine(line string) bool {
+	code := r.block == "src" || r.block == "example" || r.block == "export"
+	switch {
+	case orgEnd.MatchString(line):
+		if code {
+			r.b.line = r.began
+			r.b.Code(strings.Join(r.code, "\n"))
+		} else {
+			r.flush()
+		}
+		r.block, r.code = "", nil
+	case code:
+		r.code = append(r.code, line)
+	default:
+		return r.block == "comment"
+	}
+	return true
+}
+
+// structure reads a line that is more than a part of a paragraph or list.
+func (r *orgReader) structure(line, trimmed string) bool {
+	switch {
+	case strings.EqualFold(trimmed, ":PROPERTIES:") || strings.EqualFold(trimmed, ":LOGBOOK:"):
+		r.flush()
+		r.drawer = true
+	case line[0] == '*' && orgHeading.MatchString(line):
+		r.flush()
+		m := orgHeading.FindStringSubmatch(line)
+		heading := orgInline(m[2])
+		r.b.line = r.number
+		r.b.Heading(len(m[1]), heading, slug(r.slugs, oneLine(Clean(heading))))
+	case trimmed[0] == '#':
+		r.flush()
+		r.keyword(line)
+	case trimmed[0] == '|':
+		r.row(trimmed)
+	case strings.HasPrefix(trimmed, ": "):
+		r.flush()
+		r.b.line = r.number
+		r.b.Code(trimmed[2:])
+	default:
+		return false
+	}
+	return true
+}
+
+// keyword reads the beginning of a block, or metadata.
+func (r *orgReader) keyword(line string) {
+	if m := orgBegin.FindStringSubmatch(line); m != nil {
+		r.block, r.began = strings.ToLower(m[1]), r.number+1
+		return
+	}
+	m := orgKeyword.FindStringSubmatch(line)
+	if m == nil {
+		return
+	}
+	switch key := strings.ToLower(m[1]); key {
+	case "filetags":
+		r.doc.setMeta("tags", strings.Trim(strings.ReplaceAll(m[2], ":", ", "), ", "))
+	case "caption":
+		r.b.line = r.number
+		r.b.Paragraph(orgInline(m[2]))
+	default:
+		r.doc.setMeta(key, m[2])
+	}
 }
 
 // row reads a line of a table. The first one names the columns.
