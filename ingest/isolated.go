@@ -143,7 +143,8 @@ func (w *workshop) read(request childRequest, data []byte) childReply {
 		}
 		return reply
 	}
-	reply.Title, reply.text, reply.Partial, reply.Sections, reply.Pages, reply.Meta = doc.Title, doc.Text, doc.Partial, doc.Sections, doc.Pages, doc.Meta
+	reply.Title, reply.text, reply.Partial = doc.Title, doc.Text, doc.Partial
+	reply.Sections, reply.Pages, reply.Meta = doc.Sections, doc.Pages, doc.Meta
 	if !f.isolated {
 		reply.Lines = doc.Lines
 	}

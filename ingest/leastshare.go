@@ -62,7 +62,8 @@ func scriptShare(r rune) float64 {
 		return .3
 	case unicode.In(r, unicode.Arabic, unicode.Khmer):
 		return .26
-	case unicode.In(r, unicode.Devanagari, unicode.Bengali, unicode.Gurmukhi, unicode.Sinhala, unicode.Myanmar, unicode.Tamil, unicode.Gujarati, unicode.Telugu):
+	case unicode.In(r, unicode.Devanagari, unicode.Bengali, unicode.Gurmukhi, unicode.Sinhala, unicode.Myanmar,
+		unicode.Tamil, unicode.Gujarati, unicode.Telugu):
 		return .18
 	}
 	return .14

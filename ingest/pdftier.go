@@ -147,7 +147,8 @@ func (r *Reader) outdated(name, reader string) bool {
 // GetPDFium says how to get PDFium for a folder.
 func GetPDFium(folder string) string {
 	b := pdfium.Builds()[0]
-	return fmt.Sprintf("run 'npm pack %s', and put %s of the archive it makes into %s", b.Package, strings.TrimPrefix(b.Path, "package/"), folder)
+	return fmt.Sprintf("run 'npm pack %s', and put %s of the archive it makes into %s",
+		b.Package, strings.TrimPrefix(b.Path, "package/"), folder)
 }
 
 // A pdfState is what a Reader looks for once.
@@ -273,7 +274,8 @@ func (r *Reader) askPDF(ctx context.Context, doc *Document, job pdfJob, data []b
 }
 
 func (r *Reader) pdftotext(ctx context.Context, path string, data []byte) ([]byte, error) {
-	out, err := r.runProgram(ctx, data, child.Task{Name: PDFToText, Limit: child.Seconds * time.Second, MaxOutput: child.MaxOutput}, func(name string) []string {
+	t := child.Task{Name: PDFToText, Limit: child.Seconds * time.Second, MaxOutput: child.MaxOutput}
+	out, err := r.runProgram(ctx, data, t, func(name string) []string {
 		return slices.Concat([]string{path}, poppler.Arguments(), []string{name, "-"})
 	})
 	var exit *exec.ExitError

@@ -105,7 +105,9 @@ func scanPartial(pages, left int, trouble error) string {
 
 // withScans recognises the text of the pages without any in a file with text on
 // others. missing is set if the programs for that are missing.
-func (r *Reader) withScans(ctx context.Context, doc *Document, job pdfJob, data []byte, plan pdfPlan, reply childReply) (_ childReply, missing bool, err error) {
+func (r *Reader) withScans(
+	ctx context.Context, doc *Document, job pdfJob, data []byte, plan pdfPlan, reply childReply,
+) (_ childReply, missing bool, err error) {
 	pages := reply.Scanned
 	if len(pages) > 0 && plan.Tier == PDFToText {
 		// It doesn't distinguish scans from empty pages: ask Ibid's own reader.
@@ -162,7 +164,8 @@ func (r *Reader) drawScan(ctx context.Context, data []byte, plan pdfPlan, page i
 		return []byte(reply.text), err
 	}
 	n := strconv.Itoa(page)
-	return r.runProgram(ctx, data, child.Task{Name: "pdftoppm", Limit: pageSeconds * time.Second, MaxOutput: maxPicture}, func(name string) []string {
+	t := child.Task{Name: "pdftoppm", Limit: pageSeconds * time.Second, MaxOutput: maxPicture}
+	return r.runProgram(ctx, data, t, func(name string) []string {
 		return []string{plan.pdftoppm, "-q", "-gray", "-r", strconv.Itoa(scanDPI), "-f", n, "-l", n, "-singlefile", "-png", name}
 	})
 }
@@ -198,7 +201,8 @@ func (r *Reader) recognise(ctx context.Context, path string, picture []byte) ([]
 	}
 	defer release()
 	args := append([]string{path}, tesseract.Arguments(r.PDF.Languages)...)
-	return child.Task{Name: "tesseract", Args: args, Stdin: bytes.NewReader(picture), Limit: pageSeconds * time.Second, MaxOutput: maxTable}.Run(ctx)
+	t := child.Task{Name: "tesseract", Args: args, Stdin: bytes.NewReader(picture), Limit: pageSeconds * time.Second, MaxOutput: maxTable}
+	return t.Run(ctx)
 }
 
 // readPicture recognises the text in a picture.

@@ -139,7 +139,8 @@ func blockSentences(text string, block Span) iter.Seq[Span] {
 			}
 			start += strings.Index(segment, trimmed)
 			next := Span{start, start + len(trimmed)}
-			if cur.Start >= 0 && !(cur.End == next.Start && flat[cur.End-1] == '.') && !runsOn(flat[cur.Start:cur.End], trimmed, cur.Start == 0 || cur.Start == leading(flat)) {
+			first := cur.Start == 0 || cur.Start == leading(flat)
+			if cur.Start >= 0 && !(cur.End == next.Start && flat[cur.End-1] == '.') && !runsOn(flat[cur.Start:cur.End], trimmed, first) {
 				if !yield(Span{block.Start + cur.Start, block.Start + cur.End}) {
 					return
 				}

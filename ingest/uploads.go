@@ -50,7 +50,8 @@ var (
 )
 
 // ErrElsewhere means that another server of the same store has the file.
-var ErrElsewhere = errors.New("the file of this document is not on this server, but on the one that it was uploaded to, or that reads its folder")
+var ErrElsewhere = errors.New("the file of this document is not on this server, " +
+	"but on the one that it was uploaded to, or that reads its folder")
 
 // An UnreadableError says why a file cannot be read.
 type UnreadableError struct{ Reason string }

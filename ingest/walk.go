@@ -71,7 +71,8 @@ func (run *syncRun) walk(ctx context.Context, dir string, rules ignoreRules) err
 			return fmt.Errorf("listing the folder %s: %w", run.root.Path, plainError(err))
 		}
 		run.broken = append(run.broken, dir)
-		run.files = append(run.files, file{path: dir, err: fmt.Errorf("the folder cannot be listed (%w); its stored documents are kept", plainError(err))})
+		err = fmt.Errorf("the folder cannot be listed (%w); its stored documents are kept", plainError(err))
+		run.files = append(run.files, file{path: dir, err: err})
 		return nil
 	}
 	rules = rules.with(run.fsys, dir)

@@ -121,7 +121,7 @@ func TestSyncStopsAfterTheDocumentsInHand(t *testing.T) {
 			told = append(told, c.Document)
 		}
 		slices.Sort(sink.replaced)
-		if diff := slices.Compare(told, sink.replaced); diff != 0 || len(told) < 8 || len(told) > 20 {
+		if diff := slices.Compare(told, sink.replaced); diff != 0 || len(told) < 8 || len(told) > 40 {
 			t.Errorf("told of %q, stored %q", told, sink.replaced)
 		}
 		if !errors.Is(last, context.Canceled) {

@@ -17,7 +17,9 @@ type Handler func(request json.RawMessage, data []byte) (reply any, text string)
 // limits the process, then answers requests from stdin on stdout until stdin
 // ends or nothing has come for a while. A role is the work of a [Task] instead.
 // ran is false in every other process.
-func Run(getenv func(string) string, stdin io.Reader, stdout, stderr io.Writer, handle Handler, roles map[string]func() error) (code int, ran bool) {
+func Run(
+	getenv func(string) string, stdin io.Reader, stdout, stderr io.Writer, handle Handler, roles map[string]func() error,
+) (code int, ran bool) {
 	role := getenv(Variable)
 	var err error
 	switch work := roles[role]; {

@@ -89,7 +89,8 @@ func unquote(s string) string {
 
 // metaKeys are the keys of metadata that are kept, under the names they are kept by.
 var metaKeys = map[string]string{
-	"title": "title", "date": "date", "published": "date", "created": "date", "pubdate": "date", "publishdate": "date", "author": "author", "authors": "author",
+	"title": "title", "date": "date", "published": "date", "created": "date", "pubdate": "date", "publishdate": "date",
+	"author": "author", "authors": "author",
 	"tags": "tags", "tag": "tags", "keywords": "tags", "categories": "tags", "category": "tags",
 	"description": "description", "summary": "description", "subtitle": "description",
 	"lang": "language", "language": "language", "version": "version", "status": "status",

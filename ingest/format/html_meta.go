@@ -75,7 +75,8 @@ func (h *pageHead) meta(n *html.Node) {
 		h.tags = append(h.tags, content)
 	case "content-language", "dc.language", "dcterms.language", "og:locale":
 		h.doc.setMeta("language", strings.ReplaceAll(content, "_", "-"))
-	case "date", "article:published_time", "dc.date", "dc.date.issued", "dcterms.date", "dcterms.created", "dcterms.issued", "pubdate", "citation_publication_date":
+	case "date", "article:published_time", "dc.date", "dc.date.issued", "dcterms.date",
+		"dcterms.created", "dcterms.issued", "pubdate", "citation_publication_date":
 		h.doc.setMeta("date", content)
 	case "article:modified_time", "og:updated_time", "dcterms.modified", "last-modified":
 		h.doc.setMeta("updated", content)

@@ -27,7 +27,9 @@ const (
 )
 
 // lockFiles are those of package managers.
-var lockFiles = set(`package-lock.json npm-shrinkwrap.json composer.lock pipfile.lock pnpm-lock.yaml pubspec.lock packages.lock.json deno.lock`)
+var lockFiles = set(`
+	package-lock.json npm-shrinkwrap.json composer.lock pipfile.lock pnpm-lock.yaml pubspec.lock
+	packages.lock.json deno.lock`)
 
 func lockFile(name string) error {
 	if lockFiles[strings.ToLower(path.Base(name))] {

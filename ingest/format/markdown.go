@@ -269,9 +269,10 @@ func (w *markdownWalker) inlineInto(out *strings.Builder, n ast.Node) {
 				out.WriteByte('\n')
 			case c.SoftLineBreak():
 				// Chinese and Japanese lines are wrapped without a space.
+				r, _ := utf8.DecodeLastRune(value)
 				if w.unwrapped(c.Segment.Stop) {
 					out.WriteByte('\n')
-				} else if r, _ := utf8.DecodeLastRune(value); !unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana) && !strings.ContainsRune("，。、；：？！", r) {
+				} else if !unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana) && !strings.ContainsRune("，。、；：？！", r) {
 					out.WriteByte(' ')
 				}
 			}

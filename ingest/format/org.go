@@ -6,7 +6,8 @@ import (
 )
 
 var (
-	orgHeading  = regexp.MustCompile(`^(\*{1,20})[ \t]+(?:(?:TODO|DONE|NEXT|WAITING)[ \t]+)?(?:\[#[A-Z]\][ \t]+)?(\S.*?)(?:[ \t]+(:[\w@:]+:))?$`)
+	orgHeading = regexp.MustCompile(`^(\*{1,20})[ \t]+` +
+		`(?:(?:TODO|DONE|NEXT|WAITING)[ \t]+)?(?:\[#[A-Z]\][ \t]+)?(\S.*?)(?:[ \t]+(:[\w@:]+:))?$`)
 	orgKeyword  = regexp.MustCompile(`(?i)^[ \t]*#\+(\w+)(?:\[[^\]]*\])?:[ \t]*(.*)$`)
 	orgBegin    = regexp.MustCompile(`(?i)^[ \t]*#\+begin_(\w+)`)
 	orgEnd      = regexp.MustCompile(`(?i)^[ \t]*#\+end_\w+`)

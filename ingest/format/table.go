@@ -34,7 +34,8 @@ func Table(doc *Document, data []byte) error {
 		comma = c
 	}
 	if at := openQuote(text, byte(comma)); at >= 0 {
-		doc.Partial = fmt.Sprintf("a quote that opens in line %d is never closed: quotes were left out from there on", 1+strings.Count(text[:at], "\n"))
+		doc.Partial = fmt.Sprintf("a quote that opens in line %d is never closed: quotes were left out from there on",
+			1+strings.Count(text[:at], "\n"))
 		text = text[:at] + strings.ReplaceAll(text[at:], `"`, "")
 	}
 	if err := checkRows(text); err != nil {

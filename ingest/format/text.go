@@ -52,7 +52,8 @@ func Text(doc *Document, data []byte) error {
 		}
 	}
 	// A short first line before a blank one is the title.
-	if first, rest, _ := strings.Cut(doc.Text, "\n"); strings.HasPrefix(rest, "\n") && len(first) <= 100 && !strings.ContainsAny(first, "|\t") && !strings.Contains(first, "   ") {
+	first, rest, _ := strings.Cut(doc.Text, "\n")
+	if strings.HasPrefix(rest, "\n") && len(first) <= 100 && !strings.ContainsAny(first, "|\t") && !strings.Contains(first, "   ") {
 		if r, _ := utf8.DecodeLastRuneInString(first); r != '.' && r != ',' && r != ';' {
 			doc.Title = strings.Trim(first, "#*=- ")
 		}
@@ -66,7 +67,8 @@ const capitals = 'A'
 // isCapitalsOver reports whether a line is a heading in capitals above an indented
 // line.
 func isCapitalsOver(line, next string) bool {
-	if line == "" || len(line) > 80 || leading(line) > 0 || leading(next) < 3 && !strings.HasPrefix(next, "\t") || strings.TrimSpace(next) == "" {
+	indented := (leading(next) >= 3 || strings.HasPrefix(next, "\t")) && strings.TrimSpace(next) != ""
+	if line == "" || len(line) > 80 || leading(line) > 0 || !indented {
 		return false
 	}
 	letters := 0

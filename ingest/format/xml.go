@@ -20,11 +20,15 @@ var (
 	xmlProse   = set(`p para simpara formalpara li listitem lg v subtitle caption abstract quote blockquote note dd dt remark epigraph`)
 	xmlCell    = set(`td th entry cell stentry`) // their name is not written
 	xmlHeading = set(`title head h h1 h2 h3 h4 h5 h6 heading`)
-	xmlSection = set(`section sect sect1 sect2 sect3 sect4 chapter part appendix preface article topic div div1 div2 sec book body glossary bibliography reference refsect1`)
+	xmlSection = set(`section sect sect1 sect2 sect3 sect4 chapter part appendix preface article topic div div1 div2 sec book body
+		glossary bibliography reference refsect1`)
 	xmlCode    = set(`programlisting screen literallayout codeblock pre code synopsis`)
 	xmlItem    = set(`li listitem`)
 	xmlDropped = set(`script style binary`)
-	xmlAbout   = map[string]string{"title": "title", "creator": "author", "author": "author", "date": "date", "language": "language", "description": "description", "keywords": "tags", "subject": "tags"}
+	xmlAbout   = map[string]string{
+		"title": "title", "creator": "author", "author": "author", "date": "date",
+		"language": "language", "description": "description", "keywords": "tags", "subject": "tags",
+	}
 )
 
 var xmlMarkup = regexp.MustCompile(`(?i)</?(?:p|br|a|div|b|i|ul|ol|li|img|strong|em|span|h[1-6]|table)\b[^<>]*>`)
@@ -167,7 +171,8 @@ func (r *xmlReader) begin(t xml.StartElement) {
 		r.dropped++
 	} else if !xmlProse[name] && !xmlHeading[name] && !xmlSection[name] && !xmlCode[name] {
 		for _, a := range t.Attr {
-			if value := oneLine(Clean(a.Value)); value != "" && a.Name.Space != "xmlns" && a.Name.Local != "xmlns" && a.Name.Space != "xsi" && len(value) < 2000 {
+			declares := a.Name.Space == "xmlns" || a.Name.Local == "xmlns" || a.Name.Space == "xsi"
+			if value := oneLine(Clean(a.Value)); value != "" && !declares && len(value) < 2000 {
 				e.names, e.values = append(e.names, a.Name.Local), append(e.values, value)
 			}
 		}
