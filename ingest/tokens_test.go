@@ -1,7 +1,6 @@
 package ingest
 
 import (
-	"fmt"
 	"ibid/data/datatest"
 	"os"
 	"path/filepath"
@@ -124,16 +123,4 @@ func TestCountTokensHoldsLittle(t *testing.T) {
 
 var hostileTokens = map[string]string{
 	"one letter": "a", "spaces": " ", "newlines": "\n", "cjk": "图书馆九点开门", "one cjk": "图", "brackets": "[", "digits": "1", "apostrophes": "'s", "spaces and lines": "   \n", "marks": "e\u0301\u0301\u0301", "prose": "The ferry leaves at nine and returns by dusk. ",
-}
-
-func BenchmarkCountTokens(b *testing.B) {
-	for name, unit := range hostileTokens {
-		text := strings.Repeat(unit, 1<<20/len(unit))
-		b.Run(fmt.Sprintf("%s-1MB", name), func(b *testing.B) {
-			b.SetBytes(int64(len(text)))
-			for b.Loop() {
-				CountTokens(text)
-			}
-		})
-	}
 }

@@ -13,20 +13,7 @@ func (r *texReader) environment(name string, at, end, depth int) int {
 	}
 	switch kind {
 	case "code":
-		n := strings.Index(r.src[at:end], closing)
-		if n < 0 {
-			n = end - at
-		}
-		r.flush()
-		from := r.skipBracket(at, at+n)
-		if bare == "minted" {
-			if _, to, ok := r.argument(from, at+n); ok {
-				from = to + 1
-			}
-		}
-		r.b.line = r.lineAt(from) + 1
-		r.b.Code(r.src[from : at+n])
-		return min(end, at+n+len(closing))
+		return r.codeEnvironment(bare, closing, at, end)
 	case "table", "formula", "dropped":
 		to := r.closing(name, at, end)
 		if kind == "table" {
@@ -65,6 +52,24 @@ func (r *texReader) environment(name string, at, end, depth int) int {
 		return r.skipOptions(at, end)
 	}
 	return at
+}
+
+// codeEnvironment writes the lines of an environment unchanged.
+func (r *texReader) codeEnvironment(name, closing string, at, end int) int {
+	n := strings.Index(r.src[at:end], closing)
+	if n < 0 {
+		n = end - at
+	}
+	r.flush()
+	from := r.skipBracket(at, at+n)
+	if name == "minted" {
+		if _, to, ok := r.argument(from, at+n); ok {
+			from = to + 1
+		}
+	}
+	r.b.line = r.lineAt(from) + 1
+	r.b.Code(r.src[from : at+n])
+	return min(end, at+n+len(closing))
 }
 
 // maxTeXLists is how deep lists are nested in the text.

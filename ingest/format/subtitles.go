@@ -70,12 +70,7 @@ func Subtitles(doc *Document, data []byte) error {
 			}
 			continue
 		}
-		text = strings.TrimSpace(cueTags.ReplaceAllStringFunc(text, func(tag string) string {
-			if m := cueTags.FindStringSubmatch(tag); m[1] != "" {
-				return m[1] + ": "
-			}
-			return ""
-		}))
+		text = cueText(text)
 		if text != "" && text != last { // rolling captions repeat lines
 			speech = append(speech, text)
 			size += len(text)
@@ -88,6 +83,16 @@ func Subtitles(doc *Document, data []byte) error {
 	flush()
 	b.into(doc)
 	return nil
+}
+
+// cueText replaces the tag of a speaker by the name and removes all others.
+func cueText(line string) string {
+	return strings.TrimSpace(replaceMatches(cueTags, line, func(_ string, m []string) string {
+		if m[1] != "" {
+			return m[1] + ": "
+		}
+		return ""
+	}))
 }
 
 // cueTime reads hours, minutes, seconds and thousandths.

@@ -25,14 +25,7 @@ func Table(doc *Document, data []byte) error {
 	if !strings.Contains(text, "\n") {
 		text = strings.ReplaceAll(text, "\r", "\n") // as old Macintosh programs end lines
 	}
-	comma, names := ',', 1 // names is the row that may name the columns
-	if c, ok := separatorSaid(text); ok {
-		comma, names = c, 2
-	} else if ext := strings.ToLower(path.Ext(doc.Path)); ext == ".tsv" || ext == ".tab" {
-		comma = '\t'
-	} else if c := separatorOf(text); c != 0 {
-		comma = c
-	}
+	comma, names := tableSeparator(doc.Path, text)
 	if at := openQuote(text, byte(comma)); at >= 0 {
 		doc.Partial = fmt.Sprintf("a quote that opens in line %d is never closed: quotes were left out from there on",
 			1+strings.Count(text[:at], "\n"))
@@ -79,6 +72,21 @@ func Table(doc *Document, data []byte) error {
 	}
 	b.into(doc)
 	return nil
+}
+
+// tableSeparator returns the separator of a table, and the number of the row that
+// may name the columns.
+func tableSeparator(name, text string) (comma rune, names int) {
+	if c, ok := separatorSaid(text); ok {
+		return c, 2
+	}
+	if ext := strings.ToLower(path.Ext(name)); ext == ".tsv" || ext == ".tab" {
+		return '\t', 1
+	}
+	if c := separatorOf(text); c != 0 {
+		return c, 1
+	}
+	return ',', 1
 }
 
 // namesColumns reports whether a first row has names rather than values: no
