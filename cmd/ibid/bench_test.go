@@ -55,7 +55,7 @@ func benchmarkIngest(b *testing.B, files map[string][]byte, copies int, flags ..
 	size := 0
 	for i := range 4 * copies {
 		for name, data := range files {
-			// Each copy is a file of its own, which what stands behind its end makes it.
+			// A last line makes each copy a different file.
 			data = fmt.Appendf(data[:len(data):len(data)], "\n%% copy %d\n", i)
 			for _, folder := range []string{once, more} {
 				if folder == once && i >= copies {

@@ -17,8 +17,8 @@ import (
 	"ibid/retrieve/weaviate/weaviatetest"
 )
 
-// manyDocuments ingests a folder of so many small documents, one in four with
-// parts, and a few in an archive's stead in a folder of their own collection.
+// manyDocuments ingests a folder of n small documents, some of several parts, and
+// another of five in a collection of its own.
 func manyDocuments(t *testing.T, args []string, n int) (folder string) {
 	t.Helper()
 	folder = filepath.Join(t.TempDir(), "logs")
@@ -47,7 +47,7 @@ func writeDocuments(t *testing.T, folder string, n int) {
 	}
 }
 
-// placeOf is what a flag of the command names by one word.
+// placeOf parses a place on the command line.
 func placeOf(t *testing.T, word string) placeConfig {
 	t.Helper()
 	var a placeArg
@@ -57,7 +57,7 @@ func placeOf(t *testing.T, word string) placeConfig {
 	return a.placeConfig
 }
 
-// at gives the flag that names a library.
+// at returns the flag that selects a library.
 func at(t *testing.T, word string) []string {
 	if placeOf(t, word).remote() {
 		return []string{"--store", word}
@@ -91,7 +91,7 @@ func copyOf(t *testing.T, from, to string, args ...string) copied {
 	return c
 }
 
-// found is what a search prints for some questions.
+// found returns what searches print for some questions.
 func found(t *testing.T, word string) (out string) {
 	t.Helper()
 	for _, q := range []string{"How many miles on day 17?", "force 7 wind", "day-044", "board minutes"} {
@@ -104,8 +104,8 @@ func found(t *testing.T, word string) (out string) {
 	return out
 }
 
-// TestCopyKilled: a copy that is killed again and again sends no document twice,
-// and what comes of it is the library.
+// TestCopyKilled: a copy that is killed repeatedly sends no document twice, and
+// ends with the whole library.
 func TestCopyKilled(t *testing.T) {
 	t.Parallel()
 	from := t.TempDir()
@@ -158,16 +158,15 @@ func killCopies(t *testing.T, from, to string, documents int) {
 		before = count()
 	}
 	c := copyOf(t, from, to)
-	// What was under way when it was killed may have been stored by a server after
-	// the count.
+	// A server may have stored documents in transit after the count.
 	const underWay = 8
 	if c.Sent > documents-before || c.Sent < documents-before-underWay || c.Documents != documents || c.Compared != documents {
 		t.Errorf("after %d: %+v", before, c)
 	}
 }
 
-// TestCopyAlone: one collection, keys where they are asked for, and a target
-// that has something of its own.
+// TestCopyAlone: one collection, keys on request, and a target with documents of
+// its own.
 func TestCopyAlone(t *testing.T) {
 	t.Parallel()
 	from := t.TempDir()
@@ -206,8 +205,8 @@ func TestCopyAlone(t *testing.T) {
 	}
 }
 
-// TestCopyRefused: a target that has another folder of the same name, or the same
-// in another collection, is left as it is, and it is said what to do.
+// TestCopyRefused: a target with another folder of the same name, or the same in
+// another collection, stays unchanged; the error says what to do.
 func TestCopyRefused(t *testing.T) {
 	t.Parallel()
 	from := t.TempDir()
@@ -232,15 +231,15 @@ func TestCopyRefused(t *testing.T) {
 	}
 }
 
-// everyStore gives the kinds of stores that can be tested here, each with what
-// makes an empty one.
+// everyStore returns the kinds of stores that can be tested here, each with a
+// function that creates an empty one.
 func everyStore(t *testing.T) map[string]func(t testing.TB) string {
 	stores := servedStores(t)
 	stores["data directory"] = func(t testing.TB) string { return t.TempDir() }
 	return stores
 }
 
-// servedStores are those on servers.
+// servedStores is everyStore for stores on servers.
 func servedStores(t *testing.T) map[string]func(t testing.TB) string {
 	stores := make(map[string]func(t testing.TB) string)
 	if server := os.Getenv(postgrestest.Env); server != "" {

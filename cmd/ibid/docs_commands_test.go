@@ -9,22 +9,21 @@ import (
 	"testing"
 )
 
-// shownKinds are those of blocks that are not typed, but those that TestPrograms
-// runs: nothing in them is a command.
+// shownKinds are the kinds of blocks without commands. TestPrograms runs the programs.
 var shownKinds = regexp.MustCompile("^(|text|json|yaml|ini|nginx|python|js|go)$")
 
-// commandLine is one that somebody would type.
+// commandLine matches a line that somebody would type.
 var commandLine = regexp.MustCompile(`^(\$|(sudo|ibid|cd|go|git|curl|docker|npm|pip|sh|bash|python3?|node|\./[a-z]+|[A-Z_]+=\S*) )`)
 
-// untyped finds the commands of a page that stand where no test looks for them:
-// in a block that is not called sh or console, or in an indented one.
+// untyped finds the commands of a page that no test runs: in a block of another
+// kind than sh and console, or in an indented one.
 func untyped(page string) (faults []string) {
 	kind, inside := "", false
 	for i, line := range strings.Split(page, "\n") {
 		if fence, ok := strings.CutPrefix(strings.TrimSpace(line), "```"); ok {
 			kind, inside = fence, !inside
 			if inside && kind != "sh" && kind != "console" && !shownKinds.MatchString(kind) {
-				faults = append(faults, fmt.Sprintf("%d: nobody knows blocks of the kind %q: say sh, console or text", i+1, kind))
+				faults = append(faults, fmt.Sprintf("%d: the kind of block %q is unknown: use sh, console or text", i+1, kind))
 			}
 			continue
 		}
@@ -35,38 +34,13 @@ func untyped(page string) (faults []string) {
 			continue
 		}
 		if indented && commandLine.MatchString(code) {
-			faults = append(faults, fmt.Sprintf("%d: this is a command, and nobody types it: put it in a block called sh, or console", i+1))
+			faults = append(faults, fmt.Sprintf("%d: no test runs this command: put it in a block of the kind sh or console", i+1))
 		}
 	}
 	return faults
 }
 
-func TestUntyped(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct{ page, fault string }{
-		{"```sh\ngo run .\n```", ""},
-		{"```console\n$ go run .\nx\n```", ""},
-		{"```\nibid ask\n```", "2: "},
-		{"```\na ──▶ b\n```", ""},
-		{"```\n\ngo test ./...\n```", "3: "},
-		{"```\n$ ibid ask\n```", "2: "},
-		{"```text\nOPENAI_API_KEY=… ibid serve\n```", "2: "},
-		{"```text\nibid: permission denied\n```", ""},
-		{"```bash\nls\n```", "1: "},
-		{"```shell\nls\n```", "1: "},
-		{"so:\n\n    go test ./cite\n", "3: "},
-		{"so:\n\n\tibid ask\n", "3: "},
-		{"go on as before.\n", ""},
-		{"```go\nfunc main() {\n\tgo run()\n}\n```", ""},
-	} {
-		faults := untyped(test.page)
-		if test.fault == "" && len(faults) > 0 || test.fault != "" && (len(faults) != 1 || !strings.HasPrefix(faults[0], test.fault)) {
-			t.Errorf("%q: %q, want %q", test.page, faults, test.fault)
-		}
-	}
-}
-
-// What no test types stands on a page still.
+// The commands in notRun are on a page.
 func TestNotRunIsThere(t *testing.T) {
 	t.Parallel()
 	there := make(map[string]bool)
@@ -80,16 +54,16 @@ func TestNotRunIsThere(t *testing.T) {
 	}
 	for command := range notRun {
 		if !there[command] {
-			t.Errorf("no page has the command %s, which is said not to be run", command)
+			t.Errorf("no page has the command %s of notRun", command)
 		}
 	}
 }
 
-// longMeasure is a command that measures for minutes or hours, on sets or a library
-// that one has or has not: no test types it. .ci/full has them all, or their like.
+// longMeasure matches a command that measures for minutes or hours, on sets that
+// may be missing. No test runs it; .ci/full has them or their like.
 var longMeasure = regexp.MustCompile(`^(?:cd (\S+) && )?(?:IBID_[A-Z_]+=(?:"[^"]*"|\S+) )+go test (?:\./(\S+) )?(.*)`)
 
-// TestPagesMeasures: the measures that the pages tell how to repeat are there.
+// TestPagesMeasures: the tests that the pages tell readers to run exist.
 func TestPagesMeasures(t *testing.T) {
 	t.Parallel()
 	wanted := regexp.MustCompile(`-(run|bench) '?([^' ]+)'?`)
@@ -106,7 +80,7 @@ func TestPagesMeasures(t *testing.T) {
 					if w[1] == "bench" {
 						kind = "Benchmark"
 					}
-					names = w[2] // -bench stands behind -run
+					names = w[2] // -bench comes after -run
 				}
 				top, _, _ := strings.Cut(names, "/")
 				for name := range strings.SplitSeq(top, "|") {
@@ -123,7 +97,7 @@ func TestPagesMeasures(t *testing.T) {
 	}
 }
 
-// declares says whether the tests of a package have what is looked for.
+// declares reports whether the tests of a package match a pattern.
 func declares(t *testing.T, pkg string, what *regexp.Regexp) bool {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(moduleRoot(t), filepath.FromSlash(pkg), "*_test.go"))

@@ -11,13 +11,12 @@ import (
 	"ibid/retrieve/weaviate/weaviatetest"
 )
 
-// storeServer is whose name the pages give to the servers of stores.
+// storeServer is the host name of stores on the pages.
 const storeServer = "db.example.org"
 
-// TestPagesStores: the commands of the pages about stores on servers do what they
-// should, typed as they stand and in their order, after the README's library was
-// read. The prelude puts the servers of the tests for those of the pages. What is
-// served or copied answers, and cites.
+// TestPagesStores runs the commands of the pages about stores on servers in their
+// order, on the sample library. The prelude substitutes the servers of the tests.
+// What is served or copied must answer, with citations.
 func TestPagesStores(t *testing.T) {
 	t.Parallel()
 	server := os.Getenv(postgrestest.Env)
@@ -56,7 +55,7 @@ func TestPagesStores(t *testing.T) {
 					}
 					kinds["copy "+strings.SplitN(to, ":", 2)[0]] = true
 				default:
-					t.Fatalf("%s:%d: what does %s show?", page, b.line+i, command)
+					t.Fatalf("%s:%d: this test cannot check %s", page, b.line+i, command)
 				}
 				fmt.Fprintf(script, "%s\nprintf '\\001'\n%s\nprintf '\\001'\n", line, ask)
 				checks = append(checks, check{fmt.Sprintf("%s:%d", page, b.line+i), command})

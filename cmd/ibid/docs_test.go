@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// pages are what people read, with commands to type.
+// pages are the pages with commands to type.
 var pages = []string{
 	"README.md",
 	"cmd/ibid/ROUGH_EDGES.md",
@@ -33,8 +33,7 @@ var pages = []string{
 	"retrieve/SCALE.md",
 }
 
-// notRun are the commands of the pages that no test types, to the letter, each with
-// the reason. .ci/run takes its own from the README where it runs them.
+// notRun are the commands of the pages that no test runs, each with the reason.
 var notRun = map[string]string{
 	"go run ./cmd/ibid serve data/library": "the gate runs it on a clean machine (.ci/run)",
 	"go test ./...":                        "this is a part of it",
@@ -57,7 +56,7 @@ var notRun = map[string]string{
 	`sudo systemd-run --quiet --pipe --wait --collect -p DynamicUser=yes -p User=ibid \`: "systemd runs where .ci/systemd types it",
 }
 
-// A block is what stands between two fences.
+// A block is the text between two fences.
 type block struct {
 	page, kind string
 	line       int // of its first line, from 1
@@ -92,9 +91,9 @@ func blocksOf(t *testing.T, page string) (blocks []block) {
 	return blocks
 }
 
-// Every command that the pages print does what it should: "sh" blocks end with
-// exit code 0, and what stands under a "$ " in a "console" block is what the
-// command prints ('go test ./cmd/ibid -run Pages -update' writes it anew).
+// Every command of the pages works: those in "sh" blocks exit with 0, and those
+// after a "$ " in "console" blocks print what follows there ('go test ./cmd/ibid
+// -run Pages -update' rewrites it).
 func TestPages(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("bash"); err != nil {
@@ -142,13 +141,13 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// An expectation is what is known of a command, or of a block of them.
+// An expectation is the expected result of a command or a block of commands.
 type expectation struct {
 	at, command, output string
 	compared            bool
 }
 
-// shown is a command as a page shows it, with an output.
+// shown returns a command with an output, as a page shows them.
 func (e expectation) shown(output string) string {
 	if output != "" {
 		output += "\n"
@@ -156,7 +155,7 @@ func (e expectation) shown(output string) string {
 	return "$ " + e.command + "\n" + output
 }
 
-// typed makes one script of the blocks of a page.
+// typed returns the commands of a page as one script.
 func typed(blocks []block) (script string, wanted []expectation) {
 	var b strings.Builder
 	add := func(e expectation) {
@@ -190,8 +189,8 @@ func typed(blocks []block) (script string, wanted []expectation) {
 	return b.String(), wanted
 }
 
-// runnable leaves out the commands that are not run, with the lines they go on
-// to. What a command is given between "<<'END'" and "END" stays as it is.
+// runnable removes the commands that are not run, with their continuation lines.
+// Text between "<<'END'" and "END" stays unchanged.
 func runnable(text string) string {
 	var kept []string
 	skipping, given := false, false
@@ -214,9 +213,8 @@ func runnable(text string) string {
 	return strings.Join(kept, "\n")
 }
 
-// prelude makes a shell in which a server that is started goes on in the
-// background on a port of its own, and what is addressed to the ports of the
-// pages reaches it, or the scripted model.
+// prelude defines a shell in which servers run in the background on a free port,
+// and requests to the ports of the pages reach them, or the scripted model.
 const prelude = `set -euo pipefail
 exec 2>&1
 address= server= key=
@@ -233,7 +231,7 @@ swap() {
 		word=${word//http:\/\/localhost:8081\/v1/$SCRIPTED}
 		word=${word//0.0.0.0:8080/127.0.0.1:0}
 		word=${word//127.0.0.1:9090/127.0.0.1:0}
-		# The servers of stores: the host, the port and who one is to it.
+		# The servers of stores: user, host and port.
 		word=${word//ibid@db.example.org/${POSTGRES:-}}
 		word=${word//db.example.org:8080/${WEAVIATE:-}}
 		swapped+=("${word//ibid_…/$key}")
@@ -269,7 +267,7 @@ curl() {
 }
 `
 
-// typeInto runs a script at a new person's home, and gives what it printed.
+// typeInto runs a script in a new home folder, and returns its output.
 func typeInto(t *testing.T, script string, env ...string) string {
 	t.Helper()
 	home := t.TempDir()
@@ -321,8 +319,7 @@ func typeInto(t *testing.T, script string, env ...string) string {
 
 func last(s string, n int) string { return s[max(0, len(s)-n):] }
 
-// What the pages name in code stands in the code: `package.Name`,
-// `Type.Method`, and the files of the tables.
+// What the pages name as code exists: `package.Name`, `Type.Method`, and files.
 func TestPagesNameWhatThereIs(t *testing.T) {
 	t.Parallel()
 	declared := make(map[string]bool)
@@ -362,8 +359,8 @@ func TestPagesNameWhatThereIs(t *testing.T) {
 	}
 }
 
-// declaredBy gives the names that a declaration declares: types, functions,
-// methods and fields by their type, constants.
+// declaredBy returns the names that a declaration declares: types, functions,
+// constants, and methods and fields with their type.
 func declaredBy(d ast.Decl) (names []string) {
 	switch d := d.(type) {
 	case *ast.FuncDecl:

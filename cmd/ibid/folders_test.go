@@ -20,7 +20,7 @@ import (
 	"ibid/ingest"
 )
 
-// A reading program prints a JSON object a line.
+// A readingProgram prints a JSON object per line.
 type readingProgram struct {
 	cmd    *exec.Cmd
 	lines  *bufio.Reader
@@ -89,7 +89,7 @@ func TestIngestWatches(t *testing.T) {
 	if l, _ := p.next(t); l.Total == nil || l.Total.Seen != 2 {
 		t.Fatalf("%+v", l)
 	}
-	// Only what is new is told.
+	// Only changes are listed.
 	writeFiles(t, folder, map[string]string{"b.md": "# Lamp\n\nIt is lit at dusk.", "more.txt": "Out."})
 	want(ingest.Added, "b.md")
 	if err := os.Rename(filepath.Join(folder, "b.md"), filepath.Join(folder, "c.md")); err != nil {
@@ -131,7 +131,8 @@ func TestServeWatches(t *testing.T) {
 	}
 }
 
-// crowd makes a folder of files of many kinds, and says what becomes of each.
+// crowd makes a folder of n files of many kinds, and returns the expected outcome
+// of each.
 func crowd(t *testing.T, n int) (folder string, want map[string]ingest.Action) {
 	t.Helper()
 	folder = t.TempDir()
@@ -164,8 +165,8 @@ func crowd(t *testing.T, n int) (folder string, want map[string]ingest.Action) {
 	return folder, want
 }
 
-// Every file of a large folder is accounted for, once, and a run that is
-// interrupted goes on where it was: what it said is stored.
+// Every file of a large folder is listed once. An interrupted run resumes: what it
+// listed is stored.
 func TestInterruptedIngestGoesOn(t *testing.T) {
 	t.Parallel()
 	n := datatest.Cases(t, 10_000)
@@ -185,7 +186,7 @@ func TestInterruptedIngestGoesOn(t *testing.T) {
 				break
 			}
 			if seen[l.Path] != "" {
-				t.Errorf("%s is told of twice", l.Path)
+				t.Errorf("%s is listed twice", l.Path)
 			}
 			seen[l.Path] = l.Action
 			action := want[l.Path]
@@ -196,7 +197,7 @@ func TestInterruptedIngestGoesOn(t *testing.T) {
 				t.Errorf("round %d: %s is %s, want %s: %s", round, l.Path, l.Action, action, l.Reason)
 			}
 			if l.Action == ingest.Unchanged {
-				stored[l.Path] = true // of which a kill kept it from telling
+				stored[l.Path] = true // it was killed before it listed it
 			}
 			if l.Action == ingest.Added {
 				stored[l.Path] = true
@@ -225,13 +226,13 @@ func TestInterruptedIngestGoesOn(t *testing.T) {
 	}
 }
 
-// documentsIn runs a search that lists nothing and gives what is stored.
+// documentsIn returns the ids of the stored documents.
 func documentsIn(t *testing.T, data string) map[string]bool {
 	t.Helper()
 	return documents(t, serve(t, data))
 }
 
-// A document sent to the server is found, survives it, and is deleted by it.
+// An uploaded document is found, outlives its server, and can be deleted.
 func TestUpload(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()

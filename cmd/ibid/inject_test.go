@@ -20,7 +20,7 @@ import (
 	"ibid/data/datatest"
 )
 
-// hostileTexts reads the hostile texts: what a model that obeys anybody says.
+// hostileTexts returns the texts of a model that obeys anybody.
 func hostileTexts(t *testing.T) (texts []string) {
 	t.Helper()
 	files, err := filepath.Glob("../../web/testdata/injection/*.txt")
@@ -49,11 +49,11 @@ func hostileTexts(t *testing.T) (texts []string) {
 	return texts
 }
 
-// A face is where an answer comes out. Given a question, it gives the words that
-// a reader gets and that are not exact data of documents, by where they stand.
+// A face is an interface that shows answers. It returns the text that a reader of
+// the answer gets, except exact data of documents, by its place.
 type face func(t *testing.T, at running, data, question string, flags []string) map[string]string
 
-// faces are all there are; a new one is a line here.
+// faces are all interfaces.
 var faces = map[string]face{
 	"JSON":     jsonFace,
 	"stream":   streamFace,
@@ -79,7 +79,7 @@ func jsonFace(t *testing.T, at running, _, question string, _ []string) map[stri
 	return wordsOf(t, reply)
 }
 
-// wordsOf gives the words of an answer, an event or an error.
+// wordsOf returns the text of an answer, an event or an error.
 func wordsOf(t *testing.T, object []byte) map[string]string {
 	t.Helper()
 	var o struct {
@@ -144,7 +144,7 @@ func recordFace(t *testing.T, at running, _, question string, _ []string) map[st
 	return wordsOf(t, record.Answer)
 }
 
-// hereWords is what the program itself says on standard error.
+// hereWords matches the program's own messages on standard error.
 var hereWords = regexp.MustCompile(`(?m)^ibid: .*(--resume|ibid ask).*$`)
 
 func terminalFace(t *testing.T, _ running, data, question string, flags []string) map[string]string {
@@ -227,8 +227,8 @@ var caseAsked = regexp.MustCompile(`case number (\d+)`)
 
 var evidenceText = regexp.MustCompile(`(?s)<evidence \w+>\n(.*?)\n</evidence \w+>`)
 
-// obedient is a model that says what it was told to say last: by the case of a
-// question, and else by the documents that it is shown.
+// obedient returns the reply of a model that repeats the last text it was given:
+// of the case in the question, otherwise of the documents.
 func obedient(texts []string, r openaitest.Request) string {
 	if m := caseAsked.FindAllStringSubmatch(r.Prompt(), -1); m != nil {
 		n, _ := strconv.Atoi(m[len(m)-1][1])
@@ -241,9 +241,9 @@ func obedient(texts []string, r openaitest.Request) string {
 	return said
 }
 
-// TestInjection runs the real program with a model that obeys anybody, over
-// HTTP. What it says, and what hostile documents say by their words, names,
-// titles, headings, cells and metadata, comes out of every face as words only.
+// TestInjection runs the program with a model that obeys anybody. What the model
+// says, and the text, names, titles, headings, cells and metadata of hostile
+// documents, come out of every face as plain text.
 func TestInjection(t *testing.T) {
 	t.Parallel()
 	all := datatest.Pick(t, hostileTexts(t))

@@ -11,8 +11,8 @@ import (
 	"ibid/answer/openai/openaitest"
 )
 
-// A killer answers without regard to the marks of fences, but for the calls
-// from a certain one on: once so many have come, it does away with its client.
+// A killer answers calls to a model, ignoring the random marks of fences. Calls
+// from at on stall, and when enough of them stall it kills its client.
 type killer struct {
 	at     int // 0-based; less than 0 for never
 	stalls int
@@ -33,7 +33,7 @@ func (k *killer) start(t *testing.T, cmd *exec.Cmd) {
 	kill <- cmd.Process.Kill
 }
 
-// arm gives a channel for how to do away with the client.
+// arm returns a channel for the function that kills the client.
 func (k *killer) arm() chan<- func() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -41,7 +41,7 @@ func (k *killer) arm() chan<- func() error {
 	return k.kill
 }
 
-// disarm gives the prompts that came, and kills nobody from now on.
+// disarm returns the prompts so far, and stops killing.
 func (k *killer) disarm() []string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -68,7 +68,7 @@ func (k *killer) reply(r openaitest.Request) openaitest.Reply {
 	return openaitest.Reply{Fault: openaitest.HeaderStall}
 }
 
-// A phase is a number of calls of one role, of which some are under way at a time.
+// A phase is a sequence of calls of one role, some of them concurrent.
 type phase struct {
 	role     string
 	start, n int
@@ -85,10 +85,9 @@ func phasesOf(prompts []string) (phases []phase) {
 	return phases
 }
 
-// expected tells how many calls stall when the client of a run is to be killed
-// at one of them, and how many of those before may be made again. Who has a
-// call in hand that stalls has kept all calls before it. Who has none left may
-// be killed while its last one is being kept.
+// expected returns how many calls stall when a client is killed at one of them,
+// and how many earlier ones may be repeated. A worker with a stalled call has
+// stored all its calls before; one without may be killed while it stores its last.
 func expected(phases []phase, at int) (stalls, unsure int) {
 	var in phase
 	for _, p := range phases {

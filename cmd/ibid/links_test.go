@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"unicode"
@@ -20,9 +19,8 @@ import (
 	"golang.org/x/net/html"
 )
 
-// Every relative link and picture of every page leads to a file that is in the
-// repository, and every anchor to a heading of the page it names. What other
-// servers have is not asked for.
+// Every relative link and picture of every page leads to a file in the
+// repository, and every anchor to a heading. Links to other servers are not checked.
 func TestLinks(t *testing.T) {
 	t.Parallel()
 	tracked := trackedFiles(t)
@@ -61,53 +59,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// What is dead is found, and what is alive is let be.
-func TestLinkFaults(t *testing.T) {
-	t.Parallel()
-	const page = "# Café & co\n\n## `ibid ask`: _how_ to\n\n## Twice\n\n## Twice\n\n## Twice-1\n\n## A [link](b.md), 1.5 %\n\nSet\n---\n\n" +
-		"<a id=\"Here\"></a><a name=\"there\"></a> <img src=\"pictures/a.png\">\n\n" +
-		"<picture>\n  <source srcset=\"pictures/a.png 1x, pictures/b.png 2x\">\n  <img src=\"pictures/none.png\">\n</picture>\n\n" +
-		"[ref][1] `[code](none.md)`\n\n```\n[fence](none.md)\n# No heading\n```\n\n[1]: sub/c.md#c\n"
-	files := map[string]bool{"doc": true, "doc/a.md": true, "doc/b.md": true, "doc/sub": true, "doc/sub/c.md": true, "doc/pictures/a.png": true, "README.md": true}
-	pages := map[string]outline{"doc/a.md": outlineOf([]byte(page)), "doc/sub/c.md": outlineOf([]byte("# C\n")), "README.md": {}}
-	if got, want := pages["doc/a.md"].links, []string{"b.md", "pictures/a.png", "pictures/a.png", "pictures/b.png", "pictures/none.png", "sub/c.md#c"}; !slices.Equal(got, want) {
-		t.Errorf("the links are %q, not %q", got, want)
-	}
-	for link, fault := range map[string]string{
-		"#café--co":             "",
-		"#ibid-ask-how-to":      "",
-		"#twice":                "",
-		"#twice-1":              "",
-		"#twice-1-1":            "",
-		"#twice-2":              "no such heading",
-		"#a-link-15-":           "",
-		"#set":                  "",
-		"#Here":                 "",
-		"#there":                "",
-		"#no-heading":           "no such heading",
-		"#Twice":                "no such heading",
-		"#":                     "no such heading",
-		"b.md":                  "",
-		"b.md#b":                "no such heading",
-		"sub/c.md#c":            "",
-		"sub":                   "",
-		"sub/":                  "",
-		"sub/d.md":              "git tracks no such file",
-		"../README.md":          "",
-		"../../README.md":       "outside the repository",
-		"/README.md":            "",
-		"pictures/none.png":     "git tracks no such file",
-		"https://example.org/x": "",
-		"mailto:a@example.org":  "",
-		"sub/c%2Emd":            "",
-	} {
-		if _, got := linkFault("doc/a.md", link, files, pages); got != fault {
-			t.Errorf("%s: %q, not %q", link, got, fault)
-		}
-	}
-}
-
-// trackedFiles are what git keeps, with slashes, from the root of the module.
+// trackedFiles returns the paths of the files in git, from the root of the module.
 func trackedFiles(t *testing.T) []string {
 	t.Helper()
 	list := exec.CommandContext(t.Context(), "git", "ls-files", "-z")
@@ -119,8 +71,8 @@ func trackedFiles(t *testing.T) []string {
 	return strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00")
 }
 
-// linkFault says what is wrong with a link of a page, and whether it is one
-// that leads into the repository.
+// linkFault returns what is wrong with a link of a page, and whether it leads
+// into the repository.
 func linkFault(page, link string, files map[string]bool, pages map[string]outline) (ours bool, fault string) {
 	u, err := url.Parse(link)
 	if err != nil {
@@ -148,7 +100,7 @@ func linkFault(page, link string, files map[string]bool, pages map[string]outlin
 	return true, ""
 }
 
-// An outline is what a page links to, and what can be linked to in it.
+// An outline has the links of a page and its anchors.
 type outline struct {
 	links   []string
 	anchors map[string]bool
@@ -192,7 +144,7 @@ func outlineOf(source []byte) outline {
 	return o
 }
 
-// markup takes in what HTML in a page links to, and the anchors in it.
+// markup adds the links and anchors of HTML in a page.
 func (o *outline) markup(s string) {
 	for z := html.NewTokenizer(strings.NewReader(s)); z.Next() != html.ErrorToken; {
 		for _, a := range z.Token().Attr {
@@ -211,7 +163,7 @@ func (o *outline) markup(s string) {
 	}
 }
 
-// plainText is what a reader sees of a heading.
+// plainText returns a heading without its markup.
 func plainText(n ast.Node, source []byte) string {
 	var b strings.Builder
 	for c := n.FirstChild(); c != nil; c = c.NextSibling() {

@@ -146,7 +146,7 @@ func TestLoad(t *testing.T) {
 }
 
 // TestDisconnects has readers leave at a random call to the model: that call is
-// closed, and no further step is taken for the reader.
+// closed, and the server takes no further step.
 func TestDisconnects(t *testing.T) {
 	t.Parallel()
 	const judged = 3

@@ -35,8 +35,8 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// waitingTests runs more tests in parallel than there are processors: most of
-// them wait for servers and processes.
+// waitingTests runs more tests in parallel than the machine has processors: most
+// of them wait for servers and processes.
 type waitingTests struct{ *testing.M }
 
 func (m waitingTests) Run() int {
@@ -125,8 +125,7 @@ type (
 )
 
 // A shell is a process that runs the command lines of a script one after the
-// other, in the script's folder, which takes a fraction of the time of a process
-// for each.
+// other, in the script's folder: a process for each would be slow.
 type shell struct {
 	in  *json.Encoder
 	out *json.Decoder

@@ -15,9 +15,9 @@ import (
 	"ibid/data/datatest"
 )
 
-// scriptedModel is what the pages call a model: it keeps every passage, and
-// says the same of each question, and of each text that it summarizes, with the
-// labels that it was shown.
+// scriptedModel is the model of the pages. It keeps every passage, and gives the
+// same answer to each question and the same summary of each text, with the labels
+// that it was shown.
 func scriptedModel() *openaitest.Handler {
 	label := regexp.MustCompile(`(?m)^\[(\d+)\]`)
 	return &openaitest.Handler{Reply: openaitest.Rules(
@@ -48,9 +48,8 @@ func scriptedModel() *openaitest.Handler {
 	)}
 }
 
-// sameEveryTime gives what a server sent as the pages show it. This is the one
-// place that says what is not compared to the letter: the address, the ids of
-// runs, times, and what stands behind the fourth decimal, where processors differ.
+// sameEveryTime returns output as the pages show it, with a fixed address, fixed
+// ids and times, and four decimals, beyond which processors differ.
 func sameEveryTime(s string) string {
 	for _, part := range []struct{ pattern, shown string }{
 		{`http://127\.0\.0\.1:\d+`, "http://127.0.0.1:8080"},
@@ -65,22 +64,9 @@ func sameEveryTime(s string) string {
 	return s
 }
 
-func TestSameEveryTime(t *testing.T) {
-	t.Parallel()
-	const sent = `id: zzzzzz01-12
-data: {"id":"library/a.md#5","link":"http://127.0.0.1:43210/documents/a","chance":0.994342920707365,"seconds":1.2e-05,"at":"2026-11-22T06:17:24.79Z"}
-{"id":"aaaabbbbccccdddd","run": "aaaabbbbccccdddd","events":"http://127.0.0.1:1/api/runs/aaaabbbbccccdddd","support":0.5}`
-	const shown = `id: mwrg2xoy-12
-data: {"id":"library/a.md#5","link":"http://127.0.0.1:8080/documents/a","chance":0.9943,"seconds":0.0123,"at":"2025-03-14T09:26:53Z"}
-{"id":"dhinfcq6y7kqziba","run": "dhinfcq6y7kqziba","events":"http://127.0.0.1:8080/api/runs/dhinfcq6y7kqziba","support":0.5}`
-	if got := sameEveryTime(sent); got != shown {
-		t.Errorf("got\n%s\nnot\n%s", got, shown)
-	}
-}
-
-// The programs of the page about the API run as they stand, against a server
-// over the sample library, and print what stands behind each of them ('-update'
-// writes it anew). Those that need a client's package run in .ci/clients.
+// The programs of the page about the API run unchanged against a server with the
+// sample library, and print the block after them ('-update' rewrites it). Those
+// that need a client's package run in .ci/clients.
 func TestPrograms(t *testing.T) {
 	t.Parallel()
 	const page = "web/API.md"
@@ -138,7 +124,7 @@ func TestPrograms(t *testing.T) {
 			continue
 		}
 		if i+1 == len(blocks) || blocks[i+1].kind != "text" {
-			t.Errorf("%s:%d: what it prints does not stand behind the program:\n%s", b.page, b.line, out)
+			t.Errorf("%s:%d: the block after the program is not its output:\n%s", b.page, b.line, out)
 			continue
 		}
 		said, got := blocks[i+1], sameEveryTime(string(out))
@@ -155,11 +141,10 @@ func TestPrograms(t *testing.T) {
 	}
 }
 
-// shownAfter is how a page goes on behind a program that prints something.
+// shownAfter returns the page after a program with this output.
 func shownAfter(printed string) string { return "```\n\n```text\n" + printed }
 
-// The page about the API names the events of a stream that the server's own
-// description has, and no others.
+// The page about the API names exactly the events of the server's description.
 func TestPageNamesTheEvents(t *testing.T) {
 	t.Parallel()
 	data, err := os.ReadFile(filepath.Join(moduleRoot(t), "web", "openapi.json"))

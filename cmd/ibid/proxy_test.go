@@ -18,9 +18,9 @@ import (
 	"ibid/answer/openai/openaitest"
 )
 
-// Behind nginx, configured as the page says, an answer streams while it is
-// written: its first words are there long before its last.
-func TestBehindNginx(t *testing.T) {
+// An answer streams through nginx, configured as the page says: its first words
+// arrive long before its last.
+func TestStreamsThroughNginx(t *testing.T) {
 	t.Parallel()
 	nginx, err := exec.LookPath("nginx")
 	if err != nil {
@@ -39,7 +39,7 @@ func TestBehindNginx(t *testing.T) {
 	url := serve(t, t.TempDir(), "--model", "m", "--base-url", model.URL+"/v1", "--public-url", "https://docs.example.org", "--no-auth", "--trust-proxy", "127.0.0.1",
 		filepath.Join(moduleRoot(t), "data", "library", "fees"))
 	ready(t, url)
-	front := behind(t, nginx, strings.TrimPrefix(url, "http://"))
+	front := startNginx(t, nginx, strings.TrimPrefix(url, "http://"))
 
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, front+"/api/ask", strings.NewReader(`{"question":"What does a swinging mooring cost in 2025?","strategy":"stuff"}`))
 	if err != nil {
@@ -74,9 +74,9 @@ func TestBehindNginx(t *testing.T) {
 	}
 }
 
-// behind starts nginx with the page's block in front of an address, and gives
-// its own.
-func behind(t *testing.T, nginx, address string) string {
+// startNginx starts nginx as a proxy of an address, with the page's
+// configuration, and returns its own address.
+func startNginx(t *testing.T, nginx, address string) string {
 	t.Helper()
 	blocks := blocksOf(t, "cmd/ibid/DEPLOYING.md")
 	i := slices.IndexFunc(blocks, func(b block) bool { return b.kind == "nginx" })
@@ -99,7 +99,7 @@ func behind(t *testing.T, nginx, address string) string {
 	site := strings.NewReplacer("listen 80;", "listen "+front+";", "127.0.0.1:8080", address).Replace(blocks[i].text)
 	user := ""
 	if os.Geteuid() == 0 {
-		user = "user root;\n" // who may read the test's folder
+		user = "user root;\n" // which can read the test's folder
 	}
 	conf := user + "daemon off;\npid " + folder + "/pid;\nerror_log stderr;\nevents {}\nhttp {\naccess_log off;\n" + temps + site + "}\n"
 	name := filepath.Join(folder, "nginx.conf")

@@ -11,8 +11,8 @@ import (
 	"ibid/retrieve"
 )
 
-// A reranker orders what search and answers see; one that fails costs a
-// warning and no answer.
+// A reranker orders the passages of searches and answers; if it fails, there is
+// only a warning.
 func TestReranker(t *testing.T) {
 	t.Parallel()
 	data, folder := t.TempDir(), t.TempDir()
@@ -57,7 +57,7 @@ func TestReranker(t *testing.T) {
 	}
 }
 
-// switched is a reranker that works until it is told to be gone.
+// switched returns a reranker that works until gone is set.
 func switched() (h *openaitest.Handler, gone *atomic.Bool) {
 	gone = new(atomic.Bool)
 	return &openaitest.Handler{Rerank: func(openaitest.Request) (r openaitest.Reply) {

@@ -39,8 +39,8 @@ func voyage(t *testing.T, data string, store ...string) {
 	mustRun(t, data, append([]string{"ingest", folder}, store...)...)
 }
 
-// crew is a scripted model whose replies depend on all that it is asked. Where
-// less than the whole reply will do, it goes on for long.
+// crew is a scripted model whose replies depend on the whole prompt. Replies of
+// which the first line is enough are long.
 func crew(r openaitest.Request) openaitest.Reply {
 	day := dayShown.FindString(r.User)
 	tail := strings.Repeat("\nand so on and on", 40)
@@ -64,12 +64,11 @@ func crew(r openaitest.Request) openaitest.Reply {
 
 var dayShown = regexp.MustCompile(`day \d+`)
 
-// askParallel is how many calls the program makes at a time of a server on its
-// own machine.
+// askParallel is how many calls the program makes at once to a local server.
 const askParallel = 4
 
-// A question that is killed at any of its calls goes on behind it: no call that
-// has ended is made again, and the answer is the same to the byte.
+// A question that is killed at any of its calls resumes there: no completed call
+// is repeated, and the answer is identical.
 func TestAskKilled(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
@@ -124,8 +123,8 @@ func askKilledAt(t *testing.T, data string, at int, args []string, want string, 
 	}
 }
 
-// withoutMarks is an answer without its time, and without the tokens that were
-// counted of prompts whose random marks differ.
+// withoutMarks returns an answer without its time and the token counts of prompts,
+// whose random marks differ.
 func withoutMarks(t *testing.T, out string) string {
 	t.Helper()
 	var a cite.Answer
@@ -146,8 +145,7 @@ func withoutMarks(t *testing.T, out string) string {
 	return string(b)
 }
 
-// Who interrupts a question is told how to go on with it, by its id when it is
-// no longer the last.
+// After an interruption a message says how to resume the question, by its id.
 func TestAskInterrupted(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
@@ -187,8 +185,8 @@ func TestAskInterrupted(t *testing.T) {
 	}
 }
 
-// Over HTTP an answer whose reader has gone, or whose server was killed, goes
-// on behind the calls that have ended.
+// Over HTTP an answer whose reader left, or whose server was killed, resumes after
+// the completed calls.
 func TestAskOverHTTPKilled(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
@@ -257,7 +255,7 @@ func TestAskOverHTTPKilled(t *testing.T) {
 		return k.arm(), unsure
 	}
 
-	// The reader goes: the calls in hand are closed with its connection.
+	// The reader leaves: its calls are closed with its connection.
 	for _, at := range datatest.Pick(t, []int{6, 15}) {
 		kill, unsure := arm(at)
 		ctx, leave := context.WithCancel(t.Context())
@@ -271,7 +269,7 @@ func TestAskOverHTTPKilled(t *testing.T) {
 		goesOn(url, resp.Header.Get("Ibid-Run"), at, unsure)
 	}
 
-	// The server is killed, and another takes its place.
+	// The server is killed, and another resumes the run.
 	at := 16
 	kill, unsure := arm(at)
 	cmd := command(context.Background(), data, append([]string{"serve", "--addr", "127.0.0.1:0"}, args...)...)
@@ -289,8 +287,8 @@ func TestAskOverHTTPKilled(t *testing.T) {
 	goesOn(url, resp.Header.Get("Ibid-Run"), at, unsure)
 }
 
-// What keeping the calls of a question costs: the time to the first word of
-// its answer and to its end, with a model that takes none.
+// BenchmarkAskKept measures what recording the calls of a question costs: the time
+// to the first word of its answer and to its end, with an instant model.
 func BenchmarkAskKept(b *testing.B) {
 	s := surroundings{func(string) string { return "" }, nil, io.Discard, io.Discard}
 	lib, err := openLibrary(b.Context(), storeConfig{placeConfig: placeConfig{Data: b.TempDir()}}, retrieve.Options{}, s)
@@ -344,7 +342,7 @@ func BenchmarkAskKept(b *testing.B) {
 	}
 }
 
-// What a run keeps of its settings comes back as it was.
+// A recorded question has all its settings.
 func TestQuestionSpec(t *testing.T) {
 	t.Parallel()
 	since, err := retrieve.ParseDate("2024-03")

@@ -20,7 +20,7 @@ type shownRun struct {
 	Answer                   struct{ Text string }
 }
 
-// fetch sends a request for a run, and gives the body of the reply.
+// fetch sends a request for a run, and returns the body of the reply.
 func fetch(t *testing.T, method, url, accept, body string, want int) []byte {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
@@ -48,10 +48,9 @@ func runOf(t *testing.T, b []byte) (r shownRun) {
 	return r
 }
 
-// TestRunsOutliveTheServer: what came of a run is replayed to the byte by the
-// next server; one that was under way when its server was killed is told as
-// interrupted, and taken up; nothing of either is left of a folder that is
-// forgotten.
+// TestRunsOutliveTheServer: the next server replays a finished run identically.
+// One whose server was killed is interrupted, and can be resumed. Forgetting the
+// folder deletes both.
 func TestRunsOutliveTheServer(t *testing.T) {
 	t.Parallel()
 	question := dayQuestion("refine")
@@ -89,7 +88,7 @@ func TestRunsOutliveTheServer(t *testing.T) {
 	k.disarm()
 
 	url = serve(t, data, args...)
-	// A live stream says that it follows where it has to wait for the first event.
+	// A live stream begins with a comment if it waits for the first event.
 	live = bytes.ReplaceAll(live, []byte(": following\n\n"), nil)
 	if replay := fetch(t, "GET", url+"/api/runs/"+id, events, "", 200); !bytes.Equal(replay, live) {
 		t.Errorf("replayed:\n%s\nwant\n%s", replay, live)

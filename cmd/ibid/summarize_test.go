@@ -19,8 +19,8 @@ import (
 	"ibid/data/datatest"
 )
 
-// logbook writes a folder of a few documents that makes n calls of one passage
-// each, and the flags that see to it.
+// logbook writes a folder whose summary takes a call for each entry, and returns
+// the flags for that.
 func logbook(t *testing.T, entries int) (folder string, flags []string) {
 	t.Helper()
 	folder = filepath.Join(t.TempDir(), "logbook")
@@ -54,7 +54,7 @@ func miles(r openaitest.Request) openaitest.Reply {
 	}
 }
 
-// A summary streams with numbered citations by section, and tells of its steps.
+// A summary streams with numbered citations by section, and lists its steps.
 func TestSummarize(t *testing.T) {
 	t.Parallel()
 	folder, flags := logbook(t, 6)
@@ -83,7 +83,7 @@ func TestSummarize(t *testing.T) {
 	if fmt.Sprint(roles) != "map[combine:1 map:6]" {
 		t.Errorf("calls %v", roles)
 	}
-	// A run that has ended leaves nothing behind.
+	// A finished run is deleted.
 	if out, errs, code := ibid(t, data, "summarize", "--resume", sum.Run); code != 1 || !strings.Contains(errs, "there is no unfinished run") {
 		t.Errorf("exit code %d: %s%s", code, out, errs)
 	}
@@ -93,8 +93,8 @@ func TestSummarize(t *testing.T) {
 		t.Errorf("exit code %d: %s%s", code, out, errs)
 	}
 
-	// What comes of a step stands on a line of its own, behind the step's text
-	// and never inside the summary.
+	// The outcome of a step is on a line of its own after its text, and never inside
+	// the summary.
 	same := openaitest.Start(t, &openaitest.Handler{Reply: openaitest.Rules(openaitest.Rule{Reply: openaitest.Reply{Text: "The crew made miles.[1]"}})})
 	out, errs, code = ibid(t, data, append([]string{"summarize", "--intermediate-steps", "--strategy", "refine", folder}, append(flags, "--base-url", same)...)...)
 	if code != 0 || !strings.Contains(out, "--- step 2\nThe crew made miles.\n\n--- step 2: same\n\n--- step 3\n") || !strings.Contains(out, "--- summary\nThe crew made miles.[1]\n\n[1] ") {
@@ -115,8 +115,8 @@ func TestSummarize(t *testing.T) {
 	}
 }
 
-// A run that is killed at any of its calls goes on behind it: no call that has
-// ended is made again, and the summary is the same to the byte.
+// A run that is killed at any of its calls resumes there: no completed call is
+// repeated, and the summary is identical.
 func TestSummarizeKilled(t *testing.T) {
 	t.Parallel()
 	for _, strategy := range []string{"refine", "map-reduce"} {
@@ -180,7 +180,7 @@ func killAt(t *testing.T, at int, flags []string, want string, calls int) {
 			t.Errorf("killed at call %d: a call that had ended was made again", at+1)
 		}
 	}
-	// All but the run's own name and time is the same.
+	// Everything but the run's id and time is the same.
 	if a, b := withoutRun(t, got), withoutRun(t, want); a != b {
 		t.Errorf("killed at call %d:\n%s\nwant\n%s", at+1, a, b)
 	}
@@ -203,8 +203,8 @@ func withoutRun(t *testing.T, out string) string {
 	return string(b)
 }
 
-// Over HTTP a stored document is summarized, and a summary that broke off goes
-// on behind the calls that were made.
+// Over HTTP a stored document is summarized, and an interrupted summary resumes
+// after the completed calls.
 func TestSummarizeOverHTTP(t *testing.T) {
 	t.Parallel()
 	folder, flags := logbook(t, 6)
@@ -246,8 +246,7 @@ func TestSummarizeOverHTTP(t *testing.T) {
 	if err := json.Unmarshal(b, &a); err != nil || resp.StatusCode != http.StatusOK || !a.Answered || a.Incomplete || len(a.Sources) != 1 {
 		t.Fatalf("%s, %v: %s", resp.Status, err, b)
 	}
-	// The third call's failure is told behind the first two replies; others
-	// were on their way.
+	// The third call failed after the first two replies; others were in transit.
 	for i, x := range h.Exchanges() {
 		if i >= before && (strings.Contains(x.User, "On day 1 ") || strings.Contains(x.User, "On day 2 ")) {
 			t.Errorf("a call that had ended was made again: %s", x.User)
