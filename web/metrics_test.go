@@ -5,7 +5,6 @@ import (
 	"errors"
 	"iter"
 	"net/http"
-	"os"
 	"strings"
 	"testing"
 
@@ -255,19 +254,7 @@ func TestMetricsOfEmbedders(t *testing.T) {
 
 // TestEveryAnswerIsMeasured checks that citations are numbered in one place.
 func TestEveryAnswerIsMeasured(t *testing.T) {
-	entries, err := os.ReadDir(".")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, e := range entries {
-		if name := e.Name(); strings.HasSuffix(name, ".go") && !strings.HasSuffix(name, "_test.go") && name != "answering.go" {
-			b, err := os.ReadFile(name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if strings.Contains(string(b), "cite.Number(") {
-				t.Errorf("%s numbers citations without the metrics: use answering.numbered", name)
-			}
-		}
+	if n := len(inSource(t, ".", `(cite\.Number)\(`)); n != 1 {
+		t.Errorf("citations are numbered in %d places: use answering.numbered, which counts them", n)
 	}
 }
