@@ -239,7 +239,8 @@ func (r *asking) setStyle() {
 	r.writer.Style = strings.TrimSpace(r.writer.Fit(whole, r.writer.Window()/8))
 	if r.writer.Style != whole {
 		r.warn("the end of the wishes for the style of the answer was left out: they take %d tokens, and an eighth of "+
-			"the model's context window is the most: shorten them, or raise --context-tokens (%d now)", r.writer.Count(whole), r.writer.ContextTokens)
+			"the model's context window is the most: shorten them, or raise --context-tokens (%d now)",
+			r.writer.Count(whole), r.writer.ContextTokens)
 	}
 }
 
@@ -260,7 +261,8 @@ func (r *asking) check() (*strategy, error) {
 	}
 	for i, t := range q.History {
 		if t.Role != "user" && t.Role != "assistant" {
-			return nil, &QuestionError{"history", fmt.Sprintf("turn %d of the history has the role %q: it must be user or assistant", i+1, t.Role)}
+			return nil, &QuestionError{"history",
+				fmt.Sprintf("turn %d of the history has the role %q: it must be user or assistant", i+1, t.Role)}
 		}
 	}
 	return findStrategy(q.Strategy, r.Model != nil)

@@ -196,7 +196,8 @@ func (m *mapping) shrink() {
 		return
 	}
 	m.shrunk = true
-	m.warn("the prompt did not fit the model's context window, so the parts were halved: lower --context-tokens (%d now)", m.writer.ContextTokens)
+	m.warn("the prompt did not fit the model's context window, so the parts were halved: lower --context-tokens (%d now)",
+		m.writer.ContextTokens)
 	m.writer.ContextTokens /= 2
 }
 

@@ -55,7 +55,8 @@ func (r *asking) refine(ctx context.Context, kept []retrieve.Passage, most int) 
 			// The window is smaller than the setting says. If half a batch does
 			// not fit either, the setting must be changed.
 			l.shrunk = true
-			r.warn("the prompt did not fit the model's context window, so the evidence was halved: lower --context-tokens (%d now)", r.writer.ContextTokens)
+			r.warn("the prompt did not fit the model's context window, so the evidence was halved: lower --context-tokens (%d now)",
+				r.writer.ContextTokens)
 			l.retry(r.writer.Halves(b))
 			continue
 		}

@@ -182,7 +182,8 @@ func (w *refinedSummary) missing() string {
 	}
 	why := "calls to the model failed or gave nothing (" + w.reason + ")"
 	if w.reason == "answer_too_long" {
-		why = "the summary has grown too long for the context window: ask for fewer words, raise --context-tokens, or use the strategy map-reduce"
+		why = "the summary has grown too long for the context window: ask for fewer words, raise --context-tokens, " +
+			"or use the strategy map-reduce"
 	}
 	return fmt.Sprintf("%d of %d passages are not in it: %s", n, len(w.summary.Passages), why)
 }

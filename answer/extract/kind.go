@@ -27,8 +27,8 @@ func kindOf(question string) answerKind {
 		kind answerKind
 		cues []string
 	}{
-		{amountKind, []string{" how many ", " how much ", " how long ", " how far ", " how old ", " how high ", " how big ", " how often ", " how fast ",
-			" how deep ", " how large ", " how heavy ", " how soon ", " cost ", " costs ", " price ", " percentage ", " what number "}},
+		{amountKind, []string{" how many ", " how much ", " how long ", " how far ", " how old ", " how high ", " how big ",
+			" how often ", " how fast ", " how deep ", " how large ", " how heavy ", " how soon ", " cost ", " costs ", " price ", " percentage ", " what number "}},
 		{timeKind, []string{" when ", " what year ", " which year ", " what time ", " what date ", " what day ", " which day ",
 			" what month ", " which month ", " until when "}},
 		{personKind, []string{" who ", " whom ", " whose "}},
@@ -118,7 +118,8 @@ var units = []struct {
 			`[\s-](?:euros?|dollars?|pounds?|cents?|francs?|marks?|crowns?|yen|eur|usd|gbp|chf|per cent|percent)\b|\bfree\b|\|\s*[^|]*:\s*\d+\b`)},
 	{[]string{" how long ", " how soon "},
 		regexp.MustCompile(`(?i)\b` + number + `(?:[\s-](?:to|and|or)[\s-]` + number +
-			`)?[\s-](?:seconds?|minutes?|hours?|days?|nights?|weeks?|fortnights?|months?|seasons?|years?|mornings?|evenings?|metres?|meters?|feet|km)\b`)},
+			`)?[\s-](?:seconds?|minutes?|hours?|days?|nights?|weeks?|fortnights?|months?|` +
+			`seasons?|years?|mornings?|evenings?|metres?|meters?|feet|km)\b`)},
 	{[]string{" how far ", " how high ", " how deep ", " how tall ", " how wide "},
 		regexp.MustCompile(`(?i)\b` + number +
 			`[\s-](?:millimetres?|centimetres?|metres?|meters?|kilometres?|kilometers?|miles?|feet|foot|inches|m|cm|km|ft)\b`)},
@@ -128,7 +129,8 @@ var units = []struct {
 		regexp.MustCompile(`(?i)\b` + number + `[\s-](?:knots?|km/h|kph|mph|metres? per|kilometres? per|miles per)\b`)},
 	{[]string{" how old ", " what age "},
 		regexp.MustCompile(`(?i)\b` + number +
-			`[\s-](?:years?|months?)\b|\b(?:age|aged|under|over|from|older than|younger than|turns?)\s+` + number + `\b|\b1[5-9]\d\d\b|\b20\d\d\b`)},
+			`[\s-](?:years?|months?)\b|\b(?:age|aged|under|over|from|older than|` +
+			`younger than|turns?)\s+` + number + `\b|\b1[5-9]\d\d\b|\b20\d\d\b`)},
 	{[]string{" what time ", " at what time ", " opening hours ", " open ", " until when "},
 		regexp.MustCompile(`(?i)\b\d{1,2}[:.]\d\d\b|\b` + number +
 			`\s*(?:o'clock|am|pm|a\.m\.|p\.m\.)|\b(?:noon|midnight)\b|\b(?:half|quarter) past\b|\bat ` + number + `\b`)},

@@ -148,22 +148,6 @@ func (n *needs) count(c coverage) int {
 	return words
 }
 
-// pairs is the share of the pairs of neighbouring needs that are both in the
-// text, themselves or by words much like them.
-func (n *needs) pairs(c coverage) float64 {
-	const much = .5
-	if len(c) < 2 {
-		return n.near(c)
-	}
-	hits := 0
-	for i := 1; i < len(c); i++ {
-		if c[i-1] >= much && c[i] >= much {
-			hits++
-		}
-	}
-	return float64(hits) / float64(len(c)-1)
-}
-
 // least is 1 less the largest weight that the text misses, relative to the
 // heaviest need: 1 when it misses nothing.
 func (n *needs) least(c coverage) float64 {

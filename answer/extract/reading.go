@@ -137,7 +137,8 @@ func (d *Reading) embed(ctx context.Context, texts []string) ([][]float32, error
 		return nil, fmt.Errorf("comparing passages with the question: %w", err)
 	}
 	if len(vectors) != len(texts) {
-		return nil, fmt.Errorf("comparing passages with the question: the embedder %s gave %d rows for %d texts", d.embedder.Space(), len(vectors), len(texts))
+		return nil, fmt.Errorf("comparing passages with the question: the embedder %s gave %d rows for %d texts",
+			d.embedder.Space(), len(vectors), len(texts))
 	}
 	return vectors, nil
 }

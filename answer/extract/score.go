@@ -59,13 +59,15 @@ func logistic(weights, signals []float64) float64 {
 // weights are set by hand, since the sets have no such cases: 2 for the answer
 // under a question like the one asked, -3 for a document of another year.
 var sentenceModel = [sentenceSignals]float64{
-	-0.443, 1.253, 2.235, 2.347, 0.913, 0.385, 2.235, 1.270, 1.280, 0.018, 1.291, 0.062,
-	1.421, 2, -3, 2.531, 0.822, 1.338, 2.378, -1.614, -0.265, -0.016, 1.845, 0.520,
+	-0.443, 1.253, 2.235, 2.347, 0.913, 0.385, 2.235, 1.270, 1.280, 0.018, 1.291,
+	1.421, 2, -3, 2.531, 0.822, 1.338, 2.378, -1.614, -0.265, 1.845, 0.520,
 }
 
 // answerableModel estimates the chance that the passages answer the question:
 // the constant, then the answerable signals.
-var answerableModel = [1 + answerableSignals]float64{-8.915, -7.193, 8.736, -1.273, 1.038, 1.375, -3.966, 7.201, 3.515, 5.687, -0.135, 5.955}
+var answerableModel = [1 + answerableSignals]float64{
+	-8.915, -7.193, 8.736, -1.273, 1.038, 1.375, -3.966, 7.201, 3.515, 5.687, -0.135, 5.955,
+}
 
 // answerableAt is the chance from which an answer is quoted.
 const answerableAt = .05

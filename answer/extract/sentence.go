@@ -38,7 +38,6 @@ const (
 	sigAbout              // cosine of question and sentence under its heading
 	sigKind               // names a thing of the kind asked for
 	sigUnit               // has a number of the unit asked for
-	sigPairs              // share of the question's neighbouring words of which it has both
 	sigTitle              // cosine of question and headings
 	sigAfter              // cosine of question and the question right before it
 	sigYear               // its headings name another year than the question
@@ -48,7 +47,6 @@ const (
 	sigPassageNear        // nearness of the passage
 	sigShort              // too short to say much
 	sigAsks               // is itself a question, or a title
-	sigRow                // is a row of a table
 	sigPrecise            // share of the sentence that relates to the question
 	sigFirst              // is first under its heading
 	sentenceSignals
@@ -132,14 +130,12 @@ func (d *Reading) score(p retrieve.Passage, in []sentence, k int) {
 	f[sigHeading] = d.needs.near(about.head)
 	f[sigKind] = d.needs.kind.in(s.text)
 	f[sigUnit] = d.needs.unit.in(s.text)
-	f[sigPairs] = d.needs.pairs(s.covers)
 	f[sigScore] = p.Score
 	f[sigLexical] = about.lexical
 	f[sigPassage] = about.dense
 	f[sigPassageNear] = d.needs.near(about.all)
 	f[sigShort] = max(0, 1-float64(len(s.terms))/5)
 	f[sigAsks] = is(s.title || isAsking(s.text))
-	f[sigRow] = is(isRow(s.text))
 	f[sigPrecise] = d.precision(s.terms)
 	f[sigFirst] = is(k == 0 || k == 1 && isHeading(in[0].text, p.Heading))
 	for i, x := range f {

@@ -112,9 +112,6 @@ func (x *exchange) stream() {
 	x.w.Header().Set("Cache-Control", "no-cache")
 	x.w.WriteHeader(200)
 	fault := x.reply.Fault
-	if fault == RoleOnly {
-		x.data(x.chunk(map[string]any{"role": "assistant"}, nil))
-	}
 	if x.before(fault) {
 		return
 	}
@@ -170,14 +167,6 @@ func (x *exchange) before(fault Fault) bool {
 			x.data(`{"object":"chat.completion.chunk","choices":[]}`)
 		}
 		x.data("[DONE]")
-	case KeepAlives:
-		for range 10_000 {
-			x.write(": keep-alive\n\n")
-		}
-		return false
-	case UsageFirst:
-		x.data(`{"object":"chat.completion.chunk","choices":[],"usage":{"prompt_tokens":1,"completion_tokens":0,"total_tokens":1}}`)
-		return false
 	default:
 		return false
 	}
@@ -206,12 +195,8 @@ func (x *exchange) middle(fault Fault, d delta) bool {
 		x.last("")
 	case ErrorEvent:
 		x.write("event: error\ndata: {\"message\":\"The server had an error\",\"type\":\"server_error\"}\n\n")
-	case ErrorEventBare:
-		x.write("event: error\n{\"error\":{\"message\":\"The server had an error\",\"type\":\"server_error\"}}\n\n")
 	case ErrorMiddle:
 		x.data(`{"error":{"message":"The server had an error","type":"server_error"}}`)
-	case ErrorSpaced:
-		x.data(`{ "error" : {"message":"The server had an error","type":"server_error"}}`)
 	default:
 		return false
 	}
@@ -232,12 +217,7 @@ func (x *exchange) last(fault Fault) {
 	if x.req.Usage && fault != NoUsage {
 		x.data(encode(map[string]any{"object": "chat.completion.chunk", "choices": []any{}, "usage": x.usage()}))
 	}
-	switch fault {
-	case FinishWithoutDone:
-	case DoneTwice:
-		x.data("[DONE]")
-		x.data("[DONE]")
-	default:
+	if fault != FinishWithoutDone {
 		x.data("[DONE]")
 	}
 }
@@ -249,23 +229,15 @@ func (x *exchange) chunk(delta map[string]any, finish any) string {
 	})
 }
 
-// data sends one event, with the line ends of the fault.
+// data sends one event.
 func (x *exchange) data(payload string) {
-	switch x.reply.Fault {
-	case LineCR:
-		x.write(fmt.Sprintf("data: %s\r\r", payload))
-	case LineCRLF:
-		x.write(fmt.Sprintf("data: %s\r\n\r\n", payload))
-	case NoSpace:
-		x.write(fmt.Sprintf("data:%s\n\n", payload))
-	case NoBlankLine:
-		x.write(fmt.Sprintf("data: %s\n", payload))
-	case ByteByByte:
-		for _, b := range []byte("data: " + payload + "\n\n") {
-			x.write(string([]byte{b}))
-		}
-	default:
-		x.write(fmt.Sprintf("data: %s\n\n", payload))
+	event := "data: " + payload + "\n\n"
+	if x.reply.Fault != ByteByByte {
+		x.write(event)
+		return
+	}
+	for _, b := range []byte(event) {
+		x.write(string([]byte{b}))
 	}
 }
 

@@ -60,23 +60,13 @@ const (
 	CutJSON           Fault = "cut mid-json"
 	CutRune           Fault = "cut mid-utf8"
 	Malformed         Fault = "malformed json"
-	LineCR            Fault = "lines ended by CR"      // harmless
-	LineCRLF          Fault = "lines ended by CRLF"    // harmless
-	NoSpace           Fault = "data: without space"    // harmless
-	NoBlankLine       Fault = "no blank lines"         // harmless
-	ByteByByte        Fault = "every byte by itself"   // harmless
-	KeepAlives        Fault = "10000 keep-alives"      // harmless
-	RoleOnly          Fault = "role-only chunk"        // harmless
-	UsageFirst        Fault = "usage-only chunk first" // harmless
-	DoneTwice         Fault = "[DONE] twice"           // harmless
-	NoUsage           Fault = "no usage"               // harmless
+	ByteByByte        Fault = "every byte by itself" // harmless
+	NoUsage           Fault = "no usage"             // harmless
 	PlainJSON         Fault = "whole reply in place of a stream"
 	HugeLine          Fault = "huge line"
 	HugeText          Fault = "text without end"
 	ErrorEvent        Fault = "event: error"
-	ErrorEventBare    Fault = "event: error, bare json"
 	ErrorMiddle       Fault = "error object mid-stream"
-	ErrorSpaced       Fault = "error object mid-stream, spaced"
 	EmptyChoices      Fault = "empty choices"
 	FinishNull        Fault = "finish_reason null"
 	FinishUnknown     Fault = "finish_reason unknown"
@@ -144,7 +134,8 @@ func (x *exchange) fail(whole string) bool {
 	switch f := x.reply.Fault; f {
 	case EchoHeaders:
 		x.w.WriteHeader(http.StatusInternalServerError)
-		x.write(encode(map[string]any{"error": map[string]any{"message": "bad request: Authorization: " + x.r.Header.Get("Authorization") + " " + x.req.User}}))
+		message := "bad request: Authorization: " + x.r.Header.Get("Authorization") + " " + x.req.User
+		x.write(encode(map[string]any{"error": map[string]any{"message": message}}))
 	case HugeError:
 		x.w.WriteHeader(http.StatusInternalServerError)
 		x.huge(`{"error":{"message":"`, "a", `"}}`)
