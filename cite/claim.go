@@ -1,6 +1,7 @@
 package cite
 
 import (
+	"cmp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -66,26 +67,33 @@ func isShortClaim(written, plain string) bool {
 	return hasYear(words) || hasPredicate(words)
 }
 
-// hasQuantity reports whether a number has a currency or a unit: a sign, or a
-// word after it.
+// hasQuantity reports whether a number has a currency or a unit.
 func hasQuantity(words []string) bool {
 	for i, w := range words {
 		number := strings.TrimLeft(w, "€$£¥₹")
-		unit := strings.TrimLeft(number, "0123456789.,:-–")
-		if digits := number[:len(number)-len(unit)]; !strings.ContainsAny(digits, "0123456789") {
+		rest := strings.TrimLeft(number, "0123456789.,:-–")
+		if !strings.ContainsAny(number[:len(number)-len(rest)], "0123456789") {
 			continue
 		}
-		if number != w || unit != "" || i+1 < len(words) && (words[i+1] == "%" || isWordRune(firstRune(words[i+1]))) {
+		unit := rest
+		if i+1 < len(words) {
+			unit = cmp.Or(rest, words[i+1])
+		}
+		if number != w || units[unit] || currencies[unit] || rest == "" && i > 0 && currencies[words[i-1]] {
 			return true
 		}
 	}
 	return false
 }
 
-func firstRune(s string) rune {
-	r, _ := utf8.DecodeRuneInString(s)
-	return r
-}
+var currencies = wordSet("€ $ £ ¥ ₹ eur usd gbp chf jpy")
+
+var units = wordSet(`euro euros dollar dollars cent cents franken crowns yen million billion
+	% ‰ percent prozent ° °c °f degrees grad kg g mg t lb lbs oz tonnes tons tonnen kilograms pounds
+	km m cm mm mi ft miles metres meters meter feet inches knots km/h mph l ml litres liters liter m² m³
+	kw kwh mw w v hp ps hz khz mhz ghz kb mb gb tb ms s min h am pm a.m p.m uhr
+	second seconds minute minutes hour hours day days week weeks month months year years
+	sekunden minuten stunden tage tagen wochen monate monaten jahre jahren`)
 
 // isIdeograph reports whether r belongs to a script that is written without spaces.
 func isIdeograph(r rune) bool {

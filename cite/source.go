@@ -16,17 +16,8 @@ type SourceOf func(p retrieve.Passage, address string) (key, title string)
 // SourceByName returns [ByDocument], [ByPage], [BySection] or [ByURL] for
 // "document", "page", "section" or "url".
 func SourceByName(name string) (SourceOf, bool) {
-	switch name {
-	case "document":
-		return ByDocument, true
-	case "page":
-		return ByPage, true
-	case "section":
-		return BySection, true
-	case "url":
-		return ByURL, true
-	}
-	return nil, false
+	s, ok := map[string]SourceOf{"document": ByDocument, "page": ByPage, "section": BySection, "url": ByURL}[name]
+	return s, ok
 }
 
 // ByDocument makes each document one source.

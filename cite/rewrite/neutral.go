@@ -34,7 +34,7 @@ func Neutral(text string) string {
 	var d decoder
 	var n neutralizer
 	b := d.clean([]byte(text))
-	return string(n.close(n.append(make([]byte, 0, len(b)+8), b)))
+	return string(n.release(n.append(make([]byte, 0, len(b)+8), b)))
 }
 
 // MarkdownText returns words of a document, such as a title, as text for a line
@@ -131,9 +131,6 @@ func (n *neutralizer) before(dst []byte, c byte) []byte {
 	return dst
 }
 
-// close ends the text and appends what is held.
-func (n *neutralizer) close(dst []byte) []byte { return n.release(dst) }
-
 func (n *neutralizer) appendByte(dst []byte, c byte) []byte {
 	dst = n.decide(dst, c)
 	if n.swallow {
@@ -169,6 +166,7 @@ func (n *neutralizer) decide(dst []byte, c byte) []byte {
 	return n.release(dst)
 }
 
+// release appends what is held.
 func (n *neutralizer) release(dst []byte) []byte {
 	for _, c := range n.held {
 		dst = n.add(dst, c)

@@ -134,7 +134,7 @@ func (r *Rewriter) Close(dst []byte) []byte {
 	r.scanner.Close(r.rewrite)
 	r.endGroup(-1)
 	if r.neutral != nil {
-		r.out = r.neutral.close(r.out)
+		r.out = r.neutral.release(r.out)
 	}
 	return r.end()
 }
