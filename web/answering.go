@@ -110,7 +110,7 @@ func (a *answering) begin(c echo.Context, t task, background bool, cancel contex
 	l := &liveAnswer{kind: t.kind, by: callerID(c), request: request, httpID: c.Response().Header().Get(echo.HeaderXRequestID),
 		started: time.Now(), record: t.record, background: background, recorder: t.recorder, cancel: cancel}
 	if l.recorder == nil {
-		l.recorder = a.store(ctx, l)
+		l.recorder = a.storeRun(ctx, l)
 	}
 	if l.recorder != nil {
 		l.id = l.recorder.ID
@@ -135,8 +135,8 @@ func (a *answering) begin(c echo.Context, t task, background bool, cancel contex
 	return l, nil
 }
 
-// store stores a run so that it can be resumed; nil where that is impossible.
-func (a *answering) store(ctx context.Context, l *liveAnswer) *replay.Recorder {
+// storeRun stores a run so that it can be resumed; nil where that is impossible.
+func (a *answering) storeRun(ctx context.Context, l *liveAnswer) *replay.Recorder {
 	start := time.Now()
 	if a.ledger == nil || start.UnixNano() < a.ledgerRetry.Load() {
 		return nil
@@ -195,7 +195,7 @@ func (a *answering) respond(c echo.Context, t task) (err error) {
 		return err
 	}
 	ended := errPanicked
-	defer func() { err = errors.Join(err, a.settle(ctx, l, ended)) }()
+	defer func() { err = errors.Join(err, a.storeOutcome(ctx, l, ended)) }()
 	var out *eventStream
 	var send func(event) error
 	if wantsEvents(c.Request()) {
@@ -203,9 +203,9 @@ func (a *answering) respond(c echo.Context, t task) (err error) {
 		defer out.close()
 		send = out.send
 	}
-	whole, err := a.collect(l, a.events(ctx, l, t, a.citing(c)), send)
+	whole, err := a.collectEvents(l, a.events(ctx, l, t, a.citing(c)), send)
 	var last event
-	last, ended = a.finish(ctx, l, err, out)
+	last, ended = a.endAnswer(ctx, l, err, out)
 	switch {
 	case ended == nil && out == nil:
 		return reply(c, http.StatusOK, whole)
@@ -256,9 +256,9 @@ func (a *answering) citingAt(base string) cite.Options {
 	return o
 }
 
-// collect reads an answer's events to their end. Each goes into the log and then
+// collectEvents reads an answer's events to their end. Each goes into the log and then
 // to send, which may be nil; the last is "done".
-func (a *answering) collect(l *liveAnswer, events iter.Seq2[answer.Event, error], send func(event) error) (answered, error) {
+func (a *answering) collectEvents(l *liveAnswer, events iter.Seq2[answer.Event, error], send func(event) error) (answered, error) {
 	pass := func(kind string, v any) error {
 		if l.id == "" && send == nil {
 			return nil
@@ -303,16 +303,16 @@ func tee(events iter.Seq2[answer.Event, error], each func(answer.Event) error) i
 	}
 }
 
-// finish notes how an answer ended: in err, or because its stream, if it has one,
+// endAnswer notes how an answer ended: in err, or because its stream, if it has one,
 // has lost its reader.
-func (a *answering) finish(ctx context.Context, l *liveAnswer, err error, out *eventStream) (last event, ended error) {
+func (a *answering) endAnswer(ctx context.Context, l *liveAnswer, err error, out *eventStream) (last event, ended error) {
 	if failed := out.failure(); failed != nil {
 		ended = readerGone(failed)
 		l.cancel(ended)
 	} else {
 		ended = l.endedBy(ctx, err)
 	}
-	return l.finish(ctx, ended), ended
+	return l.markEnded(ctx, ended), ended
 }
 
 func readerGone(err error) *Problem {
@@ -344,10 +344,10 @@ func (l *liveAnswer) endedBy(ctx context.Context, err error) error {
 	return err
 }
 
-// settle stores the record of an answer, and then deletes its run unless it can be
+// storeOutcome stores the record of an answer, and then deletes its run unless it can be
 // resumed, so that other servers find one or the other at any time. It stores
 // nothing when another server has resumed the run.
-func (a *answering) settle(ctx context.Context, l *liveAnswer, err error) error {
+func (a *answering) storeOutcome(ctx context.Context, l *liveAnswer, err error) error {
 	// After that time others may have claimed the run.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), retrieve.ClaimTime)
 	defer cancel()

@@ -48,9 +48,9 @@ func (r *rendering) announce(n int) {
 	}
 }
 
-// grown reports whether there is enough new text to render the open block again:
+// hasGrown reports whether there is enough new text to render the open block again:
 // the longer the block, the more, so that all renderings take linear time.
-func (r *rendering) grown() bool {
+func (r *rendering) hasGrown() bool {
 	enough := 1
 	if open := len(r.text) - r.open; open > 4<<10 {
 		enough = open / 32
@@ -104,8 +104,8 @@ func (r *rendering) advance(end bool) ([]blockEvent, error) {
 	return out, nil
 }
 
-// marked returns the final blocks with doubtful sentences, which are marked.
-func (r *rendering) marked(doubts []cite.Unsupported) ([]blockEvent, error) {
+// markedBlocks returns the final blocks with doubtful sentences, which are marked.
+func (r *rendering) markedBlocks(doubts []cite.Unsupported) ([]blockEvent, error) {
 	var out []blockEvent
 	for i, start := range r.starts {
 		end := len(r.text)
@@ -151,9 +151,9 @@ func newPageStream(m *markdown, write func(kind string, v any) error) *pageStrea
 	return &pageStream{markdown: m, write: write, answer: newRendering(m, 0)}
 }
 
-// before is called before each event is sent: the last blocks of a text go before
+// beforeEvent is called before each event is sent: the last blocks of a text go before
 // the event that ends it.
-func (p *pageStream) before(kind string, data []byte) error {
+func (p *pageStream) beforeEvent(kind string, data []byte) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch kind {
@@ -176,15 +176,15 @@ func (p *pageStream) before(kind string, data []byte) error {
 	if err := json.Unmarshal(data, &a); err != nil {
 		return fmt.Errorf("reading the end of the answer: %w", err)
 	}
-	events, err := p.answer.marked(a.Unsupported)
+	events, err := p.answer.markedBlocks(a.Unsupported)
 	if err != nil {
 		return err
 	}
 	return p.send("marked", events)
 }
 
-// after is called after each event is sent.
-func (p *pageStream) after(kind string, data []byte) error {
+// afterEvent is called after each event is sent.
+func (p *pageStream) afterEvent(kind string, data []byte) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var e struct {
@@ -246,7 +246,7 @@ func (p *pageStream) after(kind string, data []byte) error {
 
 // renderGrown renders a text if it has grown enough.
 func (p *pageStream) renderGrown(r *rendering) error {
-	if !r.grown() {
+	if !r.hasGrown() {
 		return p.failed
 	}
 	return p.advance(r, false)

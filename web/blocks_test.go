@@ -118,7 +118,7 @@ func TestBlocksPace(t *testing.T) {
 		})
 		for range 100 {
 			time.Sleep(10 * time.Millisecond)
-			if err := p.after("text", []byte(`{"text":"word "}`)); err != nil {
+			if err := p.afterEvent("text", []byte(`{"text":"word "}`)); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -147,7 +147,7 @@ type drawings struct {
 // A drawingCount counts the use of the cache.
 type drawingCount struct{ hits, misses, bytes int }
 
-func (d *drawings) counted() drawingCount {
+func (d *drawings) counts() drawingCount {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.count.bytes = d.bytes

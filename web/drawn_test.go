@@ -33,7 +33,7 @@ func TestDrawings(t *testing.T) {
 	if drawn != 9 || d.bytes != drawnBytes || len(d.pages) != 4 || len(d.used) != 4 {
 		t.Errorf("%d drawn; %d bytes in %d and %d pages", drawn, d.bytes, len(d.pages), len(d.used))
 	}
-	if got, want := d.counted(), (drawingCount{hits: 10, misses: 9, bytes: drawnBytes}); got != want {
+	if got, want := d.counts(), (drawingCount{hits: 10, misses: 9, bytes: drawnBytes}); got != want {
 		t.Errorf("counted %+v, want %+v", got, want)
 	}
 	failed := errors.New("cannot draw")

@@ -222,8 +222,8 @@ func keyExpired(name string) *Problem {
 		"enter the key again", name)
 }
 
-// ended returns why a holder's key or session is no longer valid. k.mu is held.
-func (k *keyring) ended(h *holder, now time.Time) error {
+// whyEnded returns why a holder's key or session is no longer valid. k.mu is held.
+func (k *keyring) whyEnded(h *holder, now time.Time) error {
 	held := k.keys[h.key.ID]
 	gone := held == nil || held.Digest != h.key.Digest
 	if h.session != nil && !gone {
@@ -259,7 +259,7 @@ func (k *keyring) untilRevoked(ctx context.Context) (context.Context, context.Ca
 	defer k.mu.Unlock()
 	k.guarded[g] = struct{}{}
 	if k.timer == nil {
-		k.timer = time.AfterFunc(checkEvery, k.check)
+		k.timer = time.AfterFunc(checkEvery, k.endRevoked)
 	}
 	return ctx, func() {
 		k.mu.Lock()
@@ -269,14 +269,14 @@ func (k *keyring) untilRevoked(ctx context.Context) (context.Context, context.Ca
 	}
 }
 
-// check ends the work of keys that are no longer valid, while any is left.
-func (k *keyring) check() {
+// endRevoked ends the work of keys that are no longer valid, while any is left.
+func (k *keyring) endRevoked() {
 	unreadable := k.refresh(context.Background(), freshFor)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	now := time.Now()
 	for g := range k.guarded {
-		if err := errors.Join(unreadable, k.ended(g.by, now)); err != nil {
+		if err := errors.Join(unreadable, k.whyEnded(g.by, now)); err != nil {
 			g.cancel(err)
 			delete(k.guarded, g)
 		}

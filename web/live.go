@@ -177,8 +177,8 @@ func (l *liveAnswer) startIdle() {
 	}
 }
 
-// finish notes how the answer ended, and returns the event about it if it failed.
-func (l *liveAnswer) finish(ctx context.Context, err error) event {
+// markEnded notes how the answer ended, and returns the event about it if it failed.
+func (l *liveAnswer) markEnded(ctx context.Context, err error) event {
 	var last event
 	state := stateDone
 	if l.incomplete && ctx.Err() != nil {

@@ -189,7 +189,7 @@ func (c stateCollector) Collect(out chan<- prometheus.Metric) {
 	}
 	gauge("questions_in_hand", "Questions and searches that are being answered.", prometheus.GaugeValue, float64(len(s.limiter.slots)))
 	gauge("questions_limit", "Maximum of questions and searches answered at a time.", prometheus.GaugeValue, float64(cap(s.limiter.slots)))
-	drawn := s.drawings.counted()
+	drawn := s.drawings.counts()
 	gauge("drawn_cache_hits_total", "Drawn pages found in the cache.", prometheus.CounterValue, float64(drawn.hits))
 	gauge("drawn_cache_misses_total", "Drawn pages that had to be drawn.", prometheus.CounterValue, float64(drawn.misses))
 	gauge("drawn_cache_bytes", "Bytes of the drawn pages in the cache.", prometheus.GaugeValue, float64(drawn.bytes))

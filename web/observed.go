@@ -67,7 +67,7 @@ func (w observedModel) Complete(ctx context.Context, p answer.Prompt) iter.Seq2[
 			used.Prompt += ingest.CountTokens(p.System) + ingest.CountTokens(p.User)
 			used.Completion += ingest.CountTokens(string(text))
 		}
-		w.m.called(role, time.Since(start), used, failed)
+		w.m.recordCall(role, time.Since(start), used, failed)
 	}
 }
 
@@ -76,8 +76,8 @@ func roleName(r answer.Role) string {
 		string(answer.RoleCollapse), string(answer.RoleCombine), string(answer.RoleRerank), string(answer.RoleCondense))
 }
 
-// called counts a call to a model.
-func (m *Metrics) called(role string, took time.Duration, used answer.Tokens, err error) {
+// recordCall counts a call to a model.
+func (m *Metrics) recordCall(role string, took time.Duration, used answer.Tokens, err error) {
 	m.calls.WithLabelValues(role).Observe(took.Seconds())
 	m.upstream.WithLabelValues(role).Add(float64(max(1, used.Requests)))
 	m.tokens.WithLabelValues(role, "prompt").Add(float64(used.Prompt))

@@ -197,7 +197,7 @@ func TestRenderMarked(t *testing.T) {
 			t.Fatal(err)
 		}
 		at := strings.Index(test.text, test.doubt)
-		events, err := r.marked([]cite.Unsupported{{TextStart: at, TextEnd: at + len(test.doubt)}})
+		events, err := r.markedBlocks([]cite.Unsupported{{TextStart: at, TextEnd: at + len(test.doubt)}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -297,7 +297,7 @@ func TestRenderEndlessBlock(t *testing.T) {
 		sum := 0
 		for range n {
 			r.text = append(r.text, 'a')
-			if r.grown() {
+			if r.hasGrown() {
 				r.rendered = len(r.text)
 				sum += len(r.text) - r.open
 			}

@@ -185,14 +185,14 @@ func (r *runs) work(ctx context.Context, l *liveAnswer, t task, citing cite.Opti
 		if v := recover(); v != nil {
 			r.logger.LogAttrs(ctx, slog.LevelError, "panic", slog.String("run", l.id),
 				slog.Any("error", v), slog.String("stack", string(debug.Stack())))
-			l.finish(ctx, ended)
+			l.markEnded(ctx, ended)
 		}
-		if err := r.settle(ctx, l, ended); err != nil {
+		if err := r.storeOutcome(ctx, l, ended); err != nil {
 			r.logger.WarnContext(ctx, "a run that has ended could not be deleted", "run", l.id, "error", err)
 		}
 	}()
-	_, err := r.collect(l, r.events(ctx, l, t, citing), nil)
-	_, ended = r.finish(ctx, l, err, nil)
+	_, err := r.collectEvents(l, r.events(ctx, l, t, citing), nil)
+	_, ended = r.endAnswer(ctx, l, err, nil)
 	attrs := []slog.Attr{slog.String("run", l.id), slog.Duration("took", time.Since(l.started))}
 	level := slog.LevelInfo
 	if ended != nil {

@@ -78,13 +78,13 @@ func (s *eventStream) send(e event) error {
 	if s.page == nil {
 		return s.write(e.append(nil))
 	}
-	if err := s.page.before(e.kind, e.data); err != nil {
+	if err := s.page.beforeEvent(e.kind, e.data); err != nil {
 		return err
 	}
 	if err := s.write(e.append(nil)); err != nil {
 		return err
 	}
-	return s.page.after(e.kind, e.data)
+	return s.page.afterEvent(e.kind, e.data)
 }
 
 // sendBlocks sends the blocks of events that the reader already has: blocks have no
@@ -98,7 +98,7 @@ func (s *eventStream) sendBlocks(had []event) error {
 		if e.kind == "draft" && writing {
 			continue
 		}
-		if err := errors.Join(s.page.before(e.kind, e.data), s.page.after(e.kind, e.data)); err != nil {
+		if err := errors.Join(s.page.beforeEvent(e.kind, e.data), s.page.afterEvent(e.kind, e.data)); err != nil {
 			return err
 		}
 	}

@@ -316,7 +316,7 @@ func (o *openAI) complete(c echo.Context, r *chatRequest, t task) (err error) {
 	}
 	ended, cut := errPanicked, false
 	defer func() {
-		err = errors.Join(err, o.settle(ctx, l, ended))
+		err = errors.Join(err, o.storeOutcome(ctx, l, ended))
 		if l.recorder != nil && cut {
 			// Nobody resumes what was cut because the client wanted no more.
 			err = errors.Join(err, o.ledger.End(context.WithoutCancel(ctx), l.id))
@@ -334,11 +334,11 @@ func (o *openAI) complete(c echo.Context, r *chatRequest, t task) (err error) {
 	}
 	citing := o.citing(c)
 	citing.Places = true
-	whole, err := o.collect(l, tee(o.events(ctx, l, t, citing), w.add), nil)
+	whole, err := o.collectEvents(l, tee(o.events(ctx, l, t, citing), w.add), nil)
 	if cut = errors.Is(err, errEnough); cut {
 		l.record, err = false, nil
 	}
-	if _, ended = o.finish(ctx, l, err, w.out); ended != nil {
+	if _, ended = o.endAnswer(ctx, l, err, w.out); ended != nil {
 		if w.out.failure() != nil {
 			return ended
 		}
