@@ -1,6 +1,6 @@
 //go:build ignore
 
-// What go-openai gets: a line for each way of asking.
+// Prints what go-openai gets, a line for each way of asking.
 package main
 
 import (
@@ -21,7 +21,7 @@ func main() {
 	c.BaseURL = os.Args[1] + "/v1"
 	client, ctx := openai.NewClientWithConfig(c), context.Background()
 	tell := func(how, text string) {
-		// It knows neither annotations nor citations.
+		// go-openai has neither annotations nor citations.
 		b, err := json.Marshal(map[string]any{"client": "go-openai", "how": how, "text": text})
 		if err != nil {
 			log.Fatal(err)

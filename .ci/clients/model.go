@@ -1,7 +1,7 @@
 //go:build ignore
 
-// The scripted model behind the clients: it judges by a word, cites what it is
-// shown, and writes letters that take more than one unit in this or that encoding.
+// The scripted model of the server that the clients ask: it judges by a word,
+// cites all passages, and writes characters of several bytes or UTF-16 units.
 package main
 
 import (
@@ -17,7 +17,7 @@ import (
 
 func main() {
 	shown := regexp.MustCompile(`(?m)^\[(\d+)\]`)
-	h := &openaitest.Handler{Model: "scripted", Key: "sk-behind", Reply: openaitest.Rules(
+	h := &openaitest.Handler{Model: "scripted", Key: "sk-upstream", Reply: openaitest.Rules(
 		openaitest.Rule{Role: "judge", Prompt: regexp.MustCompile(`lantern is lit`), Reply: openaitest.Reply{Text: "yes"}},
 		openaitest.Rule{Role: "judge", Reply: openaitest.Reply{Text: "no\nabout something else"}},
 		openaitest.Rule{Prompt: regexp.MustCompile(`^\s*Give this chat a title`), Reply: openaitest.Reply{Text: "Lanterns 🏮"}},

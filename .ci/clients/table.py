@@ -1,4 +1,4 @@
-"""Every client must have got the same text, and the same sources."""
+"""Checks that all clients got the same text and sources."""
 
 import json
 import re
@@ -11,14 +11,14 @@ wrong = []
 
 
 def plain(text):
-    """The text as it is without links, and without the list of the sources."""
+    """Returns the text without links and without the list of sources."""
     return re.sub(r"\[\[(\d+)\]\]\([^)\s]+\)", r"[\1]", text).split("\n\n- [1]")[0]
 
 
 print(f"{'client':<22}{'how':<8}{'text':>6}{'links':>7}{'annotations':>13}{'citations':>11}")
 for line in lines:
     text = line["text"]
-    if "sources" in line:  # of a face without links in its text
+    if "sources" in line:  # MCP has no links in the text
         if text != plain(first["text"]) or len(set(line["sources"])) != len(sources):
             wrong.append(f"{line['client']}, {line['how']}: {len(line['sources'])} sources under {text!r}")
         print(f"{line['client']:<22}{line['how']:<8}{len(text):>6}{'-':>7}{'-':>13}{len(line['sources']):>11}")

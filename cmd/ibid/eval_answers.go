@@ -126,7 +126,9 @@ func (c *evalAnswersCmd) Run(ctx context.Context, s surroundings) (err error) {
 }
 
 // openQuestions reads the questions and opens the documents to ask.
-func (c *evalAnswersCmd) openQuestions(ctx context.Context, s surroundings) (questions []eval.Question, out *corpus, skipped int, err error) {
+func (c *evalAnswersCmd) openQuestions(
+	ctx context.Context, s surroundings,
+) (questions []eval.Question, out *corpus, skipped int, err error) {
 	named := c.Data != "" || c.place().remote()
 	if c.Library != "" && named {
 		return nil, nil, 0, usageError("--library reads a folder into a temporary data directory: give it, or --data or --store")

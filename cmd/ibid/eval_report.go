@@ -50,7 +50,7 @@ type evalReportCmd struct {
 
 // Help is printed before the flags.
 func (evalReportCmd) Help() string {
-	return `The file of questions has a JSON object per line. Only the question is required; the answer is compared with whatever else is known:
+	return `The file of questions has a JSON object per line. Only the question is required; the answer is compared with what else is known:
 
     ` + eval.ExampleQuestion + `
     {"question": "How long is the mast?", "answers": ["11.4 m", "11.4 metres"], "pages": [3], "documents": ["boats/guide.pdf"]}

@@ -165,7 +165,8 @@ func (c *Compared) doubts(then, now *Report) []string {
 		{c.Altered > 0,
 			fmt.Sprintf("other right answers: %d of the questions in both have another right answer or document now", c.Altered)},
 		{then.Library != now.Library, "other documents, or the same documents read in another way"},
-		{then.Library == now.Library && then.Beside != now.Beside, "other folders in the store: they change word frequencies, and with them the scores"},
+		{then.Library == now.Library && then.Beside != now.Beside,
+			"other folders in the store: they change word frequencies, and with them the scores"},
 		{then.Machine != now.Machine, "another machine: times are not comparable"},
 	} {
 		if d.is {

@@ -17,9 +17,9 @@ type Question struct {
 	// Worded says whose words the question uses: "own" for those of the documents,
 	// or "other". It is not measured; readers of the JSON report may count by it.
 	Worded string `json:"worded,omitempty"`
-	// Unanswerable means that there is no answer and that refusing is right.
+	// Unanswerable means that the documents have no answer and refusing is right.
 	Unanswerable bool `json:"unanswerable,omitempty"`
-	// HasAnswer means that there is an answer, even if nothing else is known.
+	// HasAnswer means that the documents have an answer, even if nothing else is known.
 	HasAnswer bool `json:"has_answer,omitempty"`
 	// A right answer contains at least one of Answers and all of Words.
 	Answers []string `json:"answers,omitempty"`

@@ -159,7 +159,7 @@ func TestWordRecall(t *testing.T) {
 	}{
 		{"The tea is black.", []string{"Black tea"}, 1},
 		{"The tea is black.", []string{"green tea", "coffee"}, .5},
-		{"tea", []string{"tea tea"}, .5}, // a word counts as often as it stands
+		{"tea", []string{"tea tea"}, .5}, // each occurrence counts
 		{"香港立法会", []string{"立法院"}, 2 / 3.},
 		{"tea", nil, 0},
 		{"", []string{"tea"}, 0},

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// README.md tells of every field and every figure, and its examples are read.
+// README.md documents every field and figure, and its examples can be read.
 func TestReadme(t *testing.T) {
 	b, err := os.ReadFile("README.md")
 	if err != nil {
@@ -24,12 +24,12 @@ func TestReadme(t *testing.T) {
 	}
 	for name := range fieldNames {
 		if !strings.Contains(readme, "`"+name+"`") {
-			t.Errorf("the field %s is not told of", name)
+			t.Errorf("the field %s is not documented", name)
 		}
 	}
 	for _, c := range causes {
 		if !strings.Contains(readme, "| `"+string(c)+"` |") {
-			t.Errorf("the cause %s is not told of", c)
+			t.Errorf("the cause %s is not documented", c)
 		}
 	}
 	stages := regexp.MustCompile(`^(first|search|gate|write)_p`)
@@ -39,12 +39,12 @@ func TestReadme(t *testing.T) {
 			name = stage[1] + "_…"
 		}
 		if !strings.Contains(readme, "`"+name+"`") {
-			t.Errorf("the figure %s is not told of", m.Name)
+			t.Errorf("the figure %s is not documented", m.Name)
 		}
 	}
 	for _, kind := range metricKinds {
 		if !strings.Contains(readme, "`"+kind+"@K`") {
-			t.Errorf("the metric %s is not told of", kind)
+			t.Errorf("the metric %s is not documented", kind)
 		}
 	}
 }

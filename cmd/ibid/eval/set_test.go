@@ -74,8 +74,7 @@ func TestNumbersAreIDs(t *testing.T) {
 	}
 }
 
-// TestAnswersOfQueries: sets write them in several ways, and searches are
-// measured whatever stands there.
+// Sets write answers in several ways, and searches are measured whatever they are.
 func TestAnswersOfQueries(t *testing.T) {
 	for written, want := range map[string][]string{
 		`"tea"`:                        {"tea"},
@@ -93,7 +92,7 @@ func TestAnswersOfQueries(t *testing.T) {
 	}
 }
 
-// TestHostileSets: every mistake is named with its file and line.
+// Every mistake is named with its file and line.
 func TestHostileSets(t *testing.T) {
 	huge := `{"_id": "a", "text": "` + strings.Repeat("x", maxLine) + `"}`
 	for _, test := range []struct{ name, corpus, queries, qrels, want string }{
@@ -144,7 +143,7 @@ func TestHostileSets(t *testing.T) {
 	}
 }
 
-// TestJudgements: what the sets of others look like is all read alike.
+// Judgements are read in the formats of all sets.
 func TestJudgements(t *testing.T) {
 	want := map[string]Grades{"q1": {"a": 2, "b": 0}, "7": {"a": -1}}
 	for name, written := range map[string]string{

@@ -54,7 +54,7 @@ def load(store):
     template = [ChatMessage.from_system(SYSTEM), ChatMessage.from_user(USER)]
     pipeline.add_component("prompt", ChatPromptBuilder(template=template, required_variables=["documents", "question"]))
     pipeline.add_component("model", OpenAIChatGenerator(model=MODEL, api_base_url=BASE_URL))
-    # Its own pattern knows [1] alone, or with ranges [1,2], but no space in them.
+    # The default pattern knows [1] or [1,2], without spaces.
     several = r"\[(\d+(?:, ?\d+)*)\]"
     pipeline.add_component("answer", AnswerBuilder(reference_pattern=several, expand_reference_ranges=True))
     pipeline.connect("embedder.embedding", "retriever.query_embedding")

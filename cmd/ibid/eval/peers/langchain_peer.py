@@ -45,7 +45,7 @@ Question: {question}""",
 )
 
 model = ChatOpenAI(model=MODEL)
-# Without this option the texts are sent as OpenAI's own numbers of tokens.
+# Without this option texts are sent as token numbers.
 vectors = OpenAIEmbeddings(model=MODEL, check_embedding_ctx_length=False)
 
 
@@ -101,7 +101,7 @@ def refine(given):
 
 
 class Style(TextReferenceStyle):
-    """Numbers in the text; the list of sources is kept apart from it."""
+    """Puts numbers into the text, and keeps the list of sources separate."""
 
     source_id_key = "path"
 

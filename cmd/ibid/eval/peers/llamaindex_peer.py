@@ -33,7 +33,7 @@ def load(mode, store):
     if mode == "citation":
         engine = CitationQueryEngine.from_args(index, similarity_top_k=TOP_K, streaming=True)
     else:
-        # Not streaming: structured answers do not, with models that are only like OpenAI's.
+        # Structured answers of OpenAI-compatible models do not stream.
         refine = get_response_synthesizer(response_mode="refine", structured_answer_filtering=True)
         engine = index.as_query_engine(response_synthesizer=refine, similarity_top_k=TOP_K)
 

@@ -12,7 +12,7 @@ const (
 	boats  = "Boats lie ashore in winter."
 )
 
-// TestRead: the same passages and the same question in the words of each tool.
+// The prompts of every tool give the same passages and question.
 func TestRead(t *testing.T) {
 	for _, test := range []struct {
 		name, system, user string
@@ -88,7 +88,7 @@ func TestBrackets(t *testing.T) {
 	}
 }
 
-// TestErrs: the model errs as often as it says, wherever the sentence stands.
+// The model errs at the stated rate, whatever surrounds the sentence.
 func TestErrs(t *testing.T) {
 	wrong, n := 0, 3000
 	for i := range n {

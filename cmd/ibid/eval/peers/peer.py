@@ -1,11 +1,11 @@
-"""What the scripts of the peers share: how run.py speaks to them.
+"""The protocol between run.py and the scripts of the peers.
 
     NAME_peer.py [MODE] ingest FOLDER STORE
-    NAME_peer.py [MODE] ask STORE      questions on stdin, one JSON text a line
+    NAME_peer.py [MODE] ask STORE      questions on stdin, one JSON text per line
 
-Each piece of an answer is a line {"text": …} on stdout, as soon as it is there;
-its end is a line {"sources": [{"number", "document", "text"}]}. A number is
-null where the reader is shown none.
+Each piece of an answer is a line {"text": …} on stdout, written at once; the end
+is a line {"sources": [{"number", "document", "text"}]}. The number is null if
+the reader sees none.
 """
 
 import json
@@ -20,7 +20,7 @@ UNKNOWN = "I don't know."
 
 
 def files(folder):
-    """The files of a folder, with the paths by which the questions name them."""
+    """Returns the files of a folder with their relative paths."""
     return [(path, path.relative_to(folder).as_posix()) for path in sorted(Path(folder).rglob("*")) if path.is_file()]
 
 
@@ -29,10 +29,10 @@ def source(number, document, text):
 
 
 def converse(ask):
-    """Answers the questions on stdin by ask(question, say), which says the
-    pieces of the answer and gives its sources."""
+    """Answers the questions on stdin with ask(question, say), which calls say with
+    pieces of the answer and returns its sources."""
     out = sys.stdout
-    sys.stdout = sys.stderr  # what a library prints is no answer
+    sys.stdout = sys.stderr  # libraries print too
 
     def line(**what):
         out.write(json.dumps(what) + "\n")

@@ -1,5 +1,5 @@
 """Asks Ibid and its peers the same questions about the same folder, with the
-same scripted model behind all, and prints what came of it as a table."""
+same scripted model, and prints a table of the results."""
 
 import argparse
 import contextlib
@@ -17,11 +17,11 @@ from pathlib import Path
 from systems import HERE, SYSTEMS, Watched
 from table import judge, table
 
-TOP_K = 12  # Ibid's own default
+TOP_K = 12  # Ibid's default
 
 
 def measure(system, args, url, log):
-    """One run of one system: what it took, and what became of each question."""
+    """Measures one run of one system, and judges each answer."""
     store = args.work / "store"
     shutil.rmtree(store, ignore_errors=True)
     env = {
@@ -31,7 +31,7 @@ def measure(system, args, url, log):
         "OPENAI_API_KEY": "none",
         "TOP_K": str(system.passages if args.own else TOP_K),
     }
-    # None of them calls home here, nor waits for an answer from there.
+    # No telemetry, and no waiting for a network.
     env |= {
         "ANONYMIZED_TELEMETRY": "False",
         "HAYSTACK_TELEMETRY_ENABLED": "False",
@@ -48,7 +48,7 @@ def measure(system, args, url, log):
             process.line()
     figures = {"ingest": time.monotonic() - start, "ingest_memory": process.peak, "ingest_work": ended() - before}
     if process.process.returncode:
-        raise RuntimeError(f"{system.name}: the ingest has failed; {log.name} says more")
+        raise RuntimeError(f"{system.name}: reading the folder failed; see {log.name}")
     calls = account(url)
     figures |= {"vector_calls": len(calls), "vector_tokens": sum(c["tokens_in"] for c in calls)}
 
@@ -71,19 +71,19 @@ def measure(system, args, url, log):
 
 
 def ended():
-    """The time that processors have worked on the processes that have ended, in seconds."""
+    """Returns the CPU seconds of the child processes that have ended."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
 
 def account(url):
-    """The calls to the model since the last time."""
+    """Returns the calls to the model since the last time."""
     with urllib.request.urlopen(urllib.request.Request(f"{url}/account", method="POST")) as reply:
         return json.load(reply)
 
 
 def versions(systems):
-    """What was measured: this commit, and what the requirements pin."""
+    """Names this commit and the pinned versions."""
     commit = subprocess.check_output(["git", "describe", "--always", "--dirty"], cwd=HERE, text=True).strip()
     yield f"Ibid {commit}; Python {platform.python_version()}"
     for venv in dict.fromkeys(s.venv for s in systems if s.venv):
@@ -94,11 +94,11 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("work", type=Path, help="folder with the virtual environments and the binaries")
     parser.add_argument("--folder", type=Path, required=True, help="documents")
-    parser.add_argument("--questions", type=Path, required=True, help="questions, as data/questions.jsonl has them")
-    parser.add_argument("--count", type=int, default=24, help="questions to ask, evenly taken from the file; 0: all")
+    parser.add_argument("--questions", type=Path, required=True, help="questions in the format of data/questions.jsonl")
+    parser.add_argument("--count", type=int, default=24, help="questions to ask, evenly spaced in the file; 0: all")
     parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--own", action="store_true", help=f"each library's own number of passages a question, not {TOP_K} for all")
-    parser.add_argument("--only", default="", help="part of the names of the systems to run")
+    parser.add_argument("--own", action="store_true", help=f"each library's default number of passages, not {TOP_K} for all")
+    parser.add_argument("--only", default="", help="run only systems whose name contains this")
     args = parser.parse_args()
     args.work, args.folder = args.work.resolve(), args.folder.resolve()
     asked = [json.loads(line) for line in args.questions.read_text(encoding="utf-8").splitlines() if line.strip()]
@@ -118,7 +118,7 @@ def main():
                     loads.append(os.getloadavg()[0])
                     print(f"run {n + 1}: {system.name}, load {loads[-1]:.1f}", file=sys.stderr, flush=True)
                     runs.append(measure(system, args, url, log))
-                report(results, args, loads)  # after each round, that a run cut short is not lost
+                report(results, args, loads)  # after each round, in case the run is interrupted
     finally:
         model.terminate()
         model.wait()
@@ -126,7 +126,7 @@ def main():
 
 
 def report(results, args, loads):
-    """Writes everything to results.json, and the table to table.md."""
+    """Writes results.json and table.md."""
     (args.work / "results.json").write_text(json.dumps({system.name: runs for system, runs in results}, indent=1))
     with (args.work / "table.md").open("w") as out:
         for cells in table(results, args.asked):

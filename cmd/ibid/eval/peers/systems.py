@@ -1,4 +1,4 @@
-"""Ibid and its peers: how each is started, asked, and weighed."""
+"""How Ibid and its peers are started, asked and measured."""
 
 import contextlib
 import http.client
@@ -16,7 +16,7 @@ REFUSALS = ("I don't know.", "Empty Response")
 
 
 class Watched:
-    """A process whose tree's memory is looked at every 20 ms."""
+    """A process with the peak memory of its tree, sampled every 20 ms."""
 
     def __init__(self, command, env, log):
         self.peak = 0
@@ -38,10 +38,10 @@ class Watched:
             time.sleep(0.02)
 
     def line(self):
-        """The next line of what it prints, and when it came."""
+        """Returns the time and text of the next line of output."""
         at, line = self.lines.get(timeout=600)
         if line is None:
-            raise RuntimeError(f"{self.process.args} has ended with exit code {self.process.wait()}")
+            raise RuntimeError(f"{self.process.args} ended with exit code {self.process.wait()}")
         return at, line
 
     def say(self, what):
@@ -49,7 +49,7 @@ class Watched:
         self.process.stdin.flush()
 
     def spent(self):
-        """The time that processors have worked on it, in seconds."""
+        """Returns its CPU seconds."""
         fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
         return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
 
@@ -59,9 +59,9 @@ class Watched:
 
 
 def memory(pid):
-    """The resident memory of a process and all below it, in bytes."""
+    """Returns the resident memory of a process and its descendants, in bytes."""
     total = 0
-    with contextlib.suppress(OSError):  # it has just ended
+    with contextlib.suppress(OSError):  # it ended meanwhile
         total = int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
         for children in Path(f"/proc/{pid}/task").glob("*/children"):
             total += sum(memory(child) for child in children.read_text().split())
@@ -69,9 +69,8 @@ def memory(pid):
 
 
 class Peer:
-    """A script in Python that speaks as peer.py has it. Instead are words for
-    the table where it has not what the figures are about, and passages how many
-    its library takes for a question unless it is told."""
+    """A Python script that follows the protocol of peer.py. instead has the table
+    cells of features that the library lacks; passages is its default number."""
 
     def __init__(self, name, venv, *script, passages, instead):
         self.name, self.venv, self.script, self.passages, self.instead = name, venv, script, passages, instead
@@ -98,7 +97,7 @@ class Peer:
                 return answer | {"sources": said["sources"], "refused": refused, "total": at - start}
 
     def size(self, work):
-        """What pip has installed, without pip itself and what Python compiles."""
+        """Returns the bytes that pip installed, without pip and compiled files."""
         site = next((work / self.venv).glob("lib/python*/site-packages"))
         tools = ("pip", "setuptools", "pkg_resources", "_distutils_hack")
         return sum(
@@ -111,7 +110,7 @@ class Peer:
 
 
 class Ibid:
-    """The binary; it is asked over HTTP, as its page does."""
+    """The binary, asked over HTTP as by its page."""
 
     venv, instead, passages = None, {}, 12
 
@@ -171,7 +170,7 @@ class Ibid:
                         "refused": not event["answered"],
                         "total": time.monotonic() - start,
                     }
-        raise RuntimeError(f"the answer to {question['id']} has no end")
+        raise RuntimeError(f"the answer to {question['id']} is incomplete")
 
     def size(self, work):
         return (work / "ibid").stat().st_size

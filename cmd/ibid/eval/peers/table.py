@@ -1,15 +1,15 @@
-"""What there is to say about each answer, and the table of it all."""
+"""Judges answers, and makes the table."""
 
 import difflib
 import re
 import statistics
 
-# Code, which holds no marks, or a mark with its numbers.
+# Code, which contains no citations, or a citation with its numbers.
 MARK = re.compile(r"`[^`]*`|\[(\d+(?:, ?\d+)*)\]")
 
 
 def judge(question, answer, every):
-    """What there is to say about one answer, and the calls it took."""
+    """Returns the figures of one answer and its calls."""
     every = sorted(every, key=lambda c: c["start"])
     calls = [c for c in every if not c["vectors"]]
     writing = [c for c in calls if not c["judge"]]
@@ -56,7 +56,7 @@ def judge(question, answer, every):
 
 
 def waited(calls):
-    """How long one call at least was under way, in seconds; the calls are in the order of their start."""
+    """Returns the seconds in which any call was in progress; calls are sorted by start."""
     total = until = 0
     for c in calls:
         total += max(0, c["end"] - max(until, c["start"]))
@@ -73,18 +73,18 @@ def words(text):
 
 
 def bare(text):
-    """A text without marks; white space counts, but not how much of it, nor what stands before a mark."""
+    """Returns a text without citations and the space before them, and with single spaces."""
     return re.sub(r" ([.,])", r"\1", " ".join(MARK.sub(lambda m: "" if m[1] else m[0], text).split()))
 
 
 def spread(values, digits):
-    """Median and range of the runs."""
+    """Formats the median and range of the runs."""
     middle, low, high = (f"{v:.{digits}f}" for v in (statistics.median(values), min(values), max(values)))
     return middle if low == high else f"{middle} ({low}–{high})"
 
 
 def rows(asked):
-    """The figures: name, digits, how each comes from a run, and the feature it is about."""
+    """Returns the rows: name, digits, function of a run, and the feature that it needs."""
     answerable = sum(bool(q["documents"]) for q in asked)
 
     def each(summary, key):
@@ -127,7 +127,7 @@ def rows(asked):
 
 
 def table(results, asked):
-    """The results of each system, as Markdown."""
+    """Yields the cells of each row of the table."""
     systems = [system for system, _ in results]
     runs = len(results[0][1])
     yield [f"{len(asked)} questions, median of {runs} runs (range)", *(system.name for system in systems)]

@@ -1,4 +1,4 @@
-"""What judge says of answers that are known. Run by python3 -m unittest table_test.py."""
+"""Tests judge. Run with python3 -m unittest table_test.py."""
 
 import unittest
 

@@ -33,7 +33,7 @@ def ingest(folder, store):
 def load(store):
     embeddings = Embeddings()
     embeddings.load(store)
-    # Streaming gives no reference, so it is left off.
+    # Streaming returns no reference.
     rag = RAG(
         embeddings,
         f"openai/{MODEL}",
