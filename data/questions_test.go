@@ -1,6 +1,6 @@
-// Package data_test checks the sample library and the questions about it: that
-// what the questions claim about the documents is true, and that the mixture of
-// questions is the one that README.md promises.
+// Package data_test checks the sample library and its questions: that what the
+// questions claim about the documents is true, and that the mixture of
+// questions is the one described in README.md.
 package data_test
 
 import (
@@ -21,7 +21,7 @@ import (
 	"unicode/utf8"
 )
 
-// question is one line of questions.jsonl; README.md says what the fields mean.
+// question is a line of questions.jsonl; README.md describes its fields.
 type question struct {
 	ID         string   `json:"id"`
 	Question   string   `json:"question"`
@@ -78,7 +78,7 @@ func TestQuestionsAreWellFormed(t *testing.T) {
 		seen[plain(q.Question)] = q.ID
 
 		if (q.Answerable == nil) != q.answerable() || q.Answerable != nil && *q.Answerable {
-			t.Errorf("%s (%s): \"answerable\" is false where there is no answer, and is said nowhere else", q.ID, q.Kind)
+			t.Errorf("%s (%s): \"answerable\" must be false exactly where there is no answer", q.ID, q.Kind)
 		}
 		if !q.answerable() {
 			if len(q.Answers)+len(q.Documents)+len(q.Pages) > 0 || q.Worded != "" || q.Answer != "not in the library" {
@@ -101,7 +101,7 @@ func TestQuestionsAreWellFormed(t *testing.T) {
 	}
 }
 
-func TestAnswersStandInTheirDocuments(t *testing.T) {
+func TestAnswersAreInTheirDocuments(t *testing.T) {
 	for _, q := range readQuestions(t) {
 		var texts []string
 		for i, id := range q.Documents {
@@ -109,7 +109,7 @@ func TestAnswersStandInTheirDocuments(t *testing.T) {
 			isPDF := strings.HasSuffix(id, ".pdf")
 			switch {
 			case isPDF && (len(q.Pages) != len(q.Documents) || q.Pages[i] == nil):
-				t.Errorf("%s: no page is named for %s", q.ID, id)
+				t.Errorf("%s: there is no page for %s", q.ID, id)
 				continue
 			case isPDF && (*q.Pages[i] < 1 || *q.Pages[i] > len(pages)):
 				t.Errorf("%s: %s has %d pages, not %d", q.ID, id, len(pages), *q.Pages[i])
@@ -117,21 +117,20 @@ func TestAnswersStandInTheirDocuments(t *testing.T) {
 			case isPDF:
 				text = pages[*q.Pages[i]-1]
 			case i < len(q.Pages) && q.Pages[i] != nil:
-				t.Errorf("%s: page %d is named for %s, which has no pages", q.ID, *q.Pages[i], id)
+				t.Errorf("%s: page %d of %s, which has no pages", q.ID, *q.Pages[i], id)
 			}
 			texts = append(texts, text)
 		}
 		for _, a := range q.Answers {
 			if !slices.ContainsFunc(texts, func(text string) bool { return holds(text, a) }) {
-				t.Errorf("%s: %q does not stand in %v %v", q.ID, a, q.Documents, deref(q.Pages))
+				t.Errorf("%s: %q is not in %v %v", q.ID, a, q.Documents, deref(q.Pages))
 			}
 		}
-		// The first document is what a search is measured by, so it has to hold
-		// an answer itself. The single exception is an answer put together from
-		// two documents.
+		// Searches are measured by the first document, so it must have an
+		// answer, unless the answer is put together from two documents.
 		if q.answerable() && q.Kind != "two-documents" && len(texts) > 0 &&
 			!slices.ContainsFunc(q.Answers, func(a string) bool { return holds(texts[0], a) }) {
-			t.Errorf("%s: none of %q stands in the first document, %s", q.ID, q.Answers, q.Documents[0])
+			t.Errorf("%s: none of %q is in the first document, %s", q.ID, q.Answers, q.Documents[0])
 		}
 	}
 }
@@ -235,9 +234,8 @@ var (
 )
 
 // document returns the plain text of a document of the library and, for a PDF,
-// that of each page. The text of a PDF is taken from the source it was printed
-// from, in which each page is a section: so a gold page is checked against what
-// was meant to stand on it and not against one reader of PDFs.
+// that of each page. The text of a PDF is taken from its source, in which each
+// page is a section, so that it does not depend on a PDF reader.
 func document(t *testing.T, id string) (text string, pages []string) {
 	t.Helper()
 	if !strings.HasPrefix(id, "library/") || !fs.ValidPath(id) {
@@ -274,14 +272,14 @@ func untag(markup string) string {
 	return html.UnescapeString(tag.ReplaceAllString(hidden.ReplaceAllString(markup, " "), " "))
 }
 
-// plain lowers the case, drops emphasis marks and makes every run of white
-// space one space.
+// plain returns the text in lower case, without emphasis marks and with single
+// spaces.
 func plain(s string) string {
 	return strings.Join(strings.Fields(strings.ToLower(strings.ReplaceAll(s, "*", ""))), " ")
 }
 
-// holds reports whether the answer stands in the plain text as whole words, so
-// that 8 is not found in 180.
+// holds reports whether the text contains the answer as whole words, so that 8
+// is not found in 180.
 func holds(text, answer string) bool {
 	answer = plain(answer)
 	if answer == "" {

@@ -36,7 +36,7 @@ var apart = []string{"retrieve/local", "retrieve/postgres", "retrieve/weaviate",
 // untidy folders still have their first wording.
 var untidy = []string{
 	"retrieve/local", "retrieve/postgres", "retrieve/weaviate",
-	".", "data", "ingest", "ingest/pdf",
+	".", "ingest",
 }
 
 const turnsPer10000 = 5
@@ -75,7 +75,7 @@ func eachText(t *testing.T, check func(room, where, text string)) {
 			return err
 		}
 		if d.IsDir() {
-			if slices.Contains([]string{".git", ".ci/out", "data/library", "cmd/ibid/eval/peers/out"}, p) || d.Name() == "testdata" || d.Name() == "node_modules" {
+			if slices.Contains([]string{".git", ".ci/out", "data/library", "data/pdf-sources", "cmd/ibid/eval/peers/out"}, p) || d.Name() == "testdata" || d.Name() == "node_modules" {
 				return fs.SkipDir
 			}
 			return nil

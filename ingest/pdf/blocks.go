@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// bodySize is the font size that most of a document is set in.
+// bodySize returns the font size of most of a document.
 func bodySize(pages [][]line) float64 {
 	sizes := map[float64]int{}
 	for _, p := range pages {
@@ -26,8 +26,8 @@ func bodySize(pages [][]line) float64 {
 	return body
 }
 
-// dropRunning takes out lines that stand at the top or bottom of most pages,
-// page numbers apart: all but the first of each.
+// dropRunning removes the lines at the top or bottom of most pages, page
+// numbers included, except for the first of each.
 func dropRunning(pages [][]line) {
 	const edge = 2
 	key := func(l line) string {
@@ -54,7 +54,7 @@ func dropRunning(pages [][]line) {
 	often := func(k string) bool { return count[k] >= 3 && count[k]*2 >= len(pages) }
 	seen := map[string]bool{}
 	for n, p := range pages {
-		// A page on which nothing else stands keeps what it has.
+		// A page with nothing else keeps them.
 		if !slices.ContainsFunc(p, func(l line) bool { return hasWord(l.text) && !often(key(l)) }) {
 			continue
 		}
@@ -85,7 +85,7 @@ func markEntries(pages [][]line, outline []Entry) {
 			titles[e.Page][key] = e.Level
 		}
 	}
-	const most = 3 // lines of a title
+	const most = 3 // lines in a title
 	for number, levels := range titles {
 		page := pages[number-1]
 		for i := range page {
@@ -102,7 +102,7 @@ func markEntries(pages [][]line, outline []Entry) {
 	}
 }
 
-// lettersOf gives the letters and digits of a text in lower case.
+// lettersOf returns the letters and digits of a text in lower case.
 func lettersOf(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsLetter(r) || unicode.IsDigit(r) {
@@ -112,10 +112,11 @@ func lettersOf(s string) string {
 	}, s)
 }
 
-// maxHeading is the length up to which a line in large or bold type is a heading.
+// maxHeading is the length up to which a line in large or bold type can be a
+// heading.
 const maxHeading = 160
 
-// headingSizes gives the level of each font size that headings are set in.
+// headingSizes returns the level of each font size of headings.
 func headingSizes(pages [][]line, body float64) map[float64]int {
 	sizes := map[float64]bool{}
 	for _, p := range pages {
@@ -149,14 +150,14 @@ func hasWord(s string) bool {
 	return letters >= 3 || letters == 2 && ideograph([]rune(s)[0])
 }
 
-// A paragraphs joins lines into blocks.
+// paragraphs joins lines into blocks.
 type paragraphs struct {
 	body   float64
 	levels map[float64]int
 	words  map[string]bool // of the document, for mending hyphens
 }
 
-// blocks cuts the lines of a page into paragraphs, headings and rows.
+// blocks divides the lines of a page into paragraphs, headings and rows.
 func (p *paragraphs) blocks(page []line) []Block {
 	var out []Block
 	leading := p.leading(page)
@@ -183,7 +184,7 @@ func (p *paragraphs) blocks(page []line) []Block {
 	return out
 }
 
-// heading gives the level of a line that is a heading, else 0.
+// heading returns the level of a heading line, else 0.
 func (p *paragraphs) heading(page []line, i int) int {
 	l := page[i]
 	if l.row || l.turned || len(l.text) > maxHeading || !hasWord(l.text) {
@@ -195,11 +196,12 @@ func (p *paragraphs) heading(page []line, i int) int {
 	if l.entry > 0 {
 		return min(l.entry, 6)
 	}
-	if !l.bold || l.size < p.body*0.95 || len(l.text) > 100 || strings.HasSuffix(l.text, ".") && !strings.HasSuffix(l.text, "..") || strings.HasSuffix(l.text, ",") {
+	if !l.bold || l.size < p.body*0.95 || len(l.text) > 100 || strings.HasSuffix(l.text, ".") && !strings.HasSuffix(l.text, "..") ||
+		strings.HasSuffix(l.text, ",") {
 		return 0
 	}
-	// Bold lines in the size of the body are headings when the text under
-	// them is not bold.
+	// Bold lines of body size are headings when the text below them is not
+	// bold.
 	if i+1 < len(page) && page[i+1].bold && math.Abs(page[i+1].size-l.size) < 0.3 && math.Abs(page[i+1].y-l.y) < 1.6*l.size {
 		return 0
 	}
@@ -209,7 +211,8 @@ func (p *paragraphs) heading(page []line, i int) int {
 	return min(len(p.levels)+1, 6)
 }
 
-// leading is the distance that the lines of a paragraph stand apart.
+// leading returns the distance between the lines of a paragraph, in font
+// sizes.
 func (p *paragraphs) leading(page []line) float64 {
 	var gaps []float64
 	for i := 1; i < len(page); i++ {
@@ -221,10 +224,10 @@ func (p *paragraphs) leading(page []line) float64 {
 		return 1.2
 	}
 	slices.Sort(gaps)
-	return gaps[len(gaps)/4] // paragraphs and headings stand further apart
+	return gaps[len(gaps)/4] // paragraphs and headings are further apart
 }
 
-// edges are the margins of a page's text.
+// edges returns the margins of a page's text.
 func edges(page []line) (left, right float64) {
 	left, right = math.Inf(1), math.Inf(-1)
 	for _, l := range page {
@@ -233,8 +236,7 @@ func edges(page []line) (left, right float64) {
 	return left, right
 }
 
-// continues reports whether next is a further line of the paragraph that l
-// stands in.
+// continues reports whether next continues the paragraph of l.
 func (p *paragraphs) continues(l, next line, leading, left, right float64) bool {
 	if l.row || next.row || listMarker(next.text) {
 		return false
@@ -244,7 +246,7 @@ func (p *paragraphs) continues(l, next line, leading, left, right float64) bool 
 	}
 	gap := l.y - next.y
 	if gap < 0 {
-		// The top of the next column: the sentence goes on or it does not.
+		// The next column begins: the sentence continues or it does not.
 		return openEnd(l.text) && startsLower(next.text)
 	}
 	if gap > (leading+0.35)*max(next.size, l.size) {
@@ -254,16 +256,16 @@ func (p *paragraphs) continues(l, next line, leading, left, right float64) bool 
 	if overlap <= 0 {
 		return false
 	}
-	// An indented line behind a full stop begins a paragraph.
+	// An indented line after a full stop begins a paragraph.
 	if next.x0 > l.x0+0.8*next.size && !openEnd(l.text) && !listMarker(l.text) {
 		return false
 	}
-	// So does one behind a line that ended early.
+	// So does one after a line that ended early.
 	reach := max(l.x1, next.x1) - min(l.x0, next.x0)
 	return l.x1-l.x0 > 0.72*reach || openEnd(l.text) && startsLower(next.text)
 }
 
-// openEnd reports whether a text stops inside a sentence.
+// openEnd reports whether a text ends inside a sentence.
 func openEnd(s string) bool {
 	r, _ := utf8.DecodeLastRuneInString(s)
 	return !strings.ContainsRune(".!?:;。！？：；”\"’)", r)
@@ -288,8 +290,8 @@ func listMarker(s string) bool {
 	return len(digits) > 0 && len(digits) <= 2 && len(digits) < len(head) && strings.Trim(digits, "0123456789") == ""
 }
 
-// joined puts two lines of one paragraph together and mends a word that the
-// line end had parted.
+// joined joins two lines of a paragraph and mends a word that is hyphenated at
+// the line end.
 func (p *paragraphs) joined(a, b string) string {
 	switch {
 	case strings.HasSuffix(a, "\u00ad"):
@@ -300,8 +302,7 @@ func (p *paragraphs) joined(a, b string) string {
 		first := a[strings.LastIndexByte(a, ' ')+1:]
 		last, _, _ := strings.Cut(b, " ")
 		r, _ := utf8.DecodeLastRuneInString(strings.TrimSuffix(first, "-"))
-		// The hyphen belongs to the word when the document writes it so
-		// elsewhere.
+		// The hyphen belongs to the word when the document has it elsewhere.
 		if unicode.IsLetter(r) && !p.words[plainWord(first+last)] {
 			return strings.TrimSuffix(a, "-") + b
 		}

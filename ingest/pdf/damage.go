@@ -10,16 +10,17 @@ import (
 
 var (
 	flateOnly   = regexp.MustCompile(`/Filter[ \t\r\n]*(?:\[[ \t\r\n]*)?/(?:FlateDecode|Fl)\b[ \t\r\n]*[\]/>]`)
-	notText     = regexp.MustCompile(`/Subtype[ \t\r\n]*/Image\b|/Length[123]\b|/FontFile|/Type1C|/CIDFontType0C|/OpenType|/N[ \t\r\n]+[134]\b`)
+	notText     = regexp.MustCompile(`/Subtype[ \t\r\n]*/Image\b|/Length[123]\b|/FontFile|/Type1C|/CIDFontType0C|/OpenType|` +
+		`/N[ \t\r\n]+[134]\b`)
 	streamStart = regexp.MustCompile(`>>[ \t\r\n]*stream\r?\n`)
 )
 
-// maxInflated bounds what is unpacked to look for damage, in bytes.
+// maxInflated limits the bytes that are unpacked to find damage.
 const maxInflated = 256 << 20
 
-// Damaged reports whether content of a file is broken inside: compressed data
-// that cannot be unpacked. Readers such as PDFium pass over it in silence.
-// Pictures and fonts do not count, and encrypted files cannot be looked at.
+// Damaged reports whether content of a file is corrupt: compressed data that
+// cannot be unpacked, which readers such as PDFium silently skip. Pictures,
+// fonts and encrypted files are not checked.
 func Damaged(data []byte) bool {
 	if encryptEntry.Match(data) {
 		return false
@@ -34,8 +35,8 @@ func Damaged(data []byte) bool {
 		if !flateOnly.Match(head) || notText.Match(head) || len(data)-m[1] < 2 {
 			continue
 		}
-		// The two bytes of zlib's head are passed over: its checksum is wrong,
-		// or missing, in many a file that is read without loss.
+		// The two bytes of the zlib header are skipped: many intact files have
+		// a wrong checksum or none.
 		z := flate.NewReader(bytes.NewReader(data[m[1]+2:]))
 		n, err := io.Copy(io.Discard, io.LimitReader(z, left))
 		var corrupt flate.CorruptInputError

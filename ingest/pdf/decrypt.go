@@ -19,11 +19,11 @@ var (
 	directLength = regexp.MustCompile(`/Length[ \t\r\n]+(\d{1,10})(?:[ \t\r\n]*[/>]|[ \t\r\n]+[^\d \t\r\n])`)
 )
 
-// decryptAES256 opens files encrypted with AES-256 (PDF 2.0, 7.6.4, revisions 5
-// and 6) that want no password for reading, which the library cannot. One key
-// holds for the whole file, so streams are decrypted in their places and the
-// encryption is taken out of the trailer; encrypted strings stay as they are.
-// ok is false for other files, which are left alone.
+// decryptAES256 decrypts files encrypted with AES-256 (PDF 2.0, 7.6.4,
+// revisions 5 and 6) that need no password for reading, which the library
+// cannot. The file has one key, so streams are decrypted in place and the
+// encryption is removed from the trailer; strings stay encrypted. ok is false
+// for other files, which are not changed.
 func decryptAES256(data []byte) (ok bool, err error) {
 	refs := encryptRef.FindAllSubmatch(data, -1)
 	if refs == nil || !aes256Entry.Match(data) {
@@ -60,8 +60,8 @@ func decryptAES256(data []byte) (ok bool, err error) {
 	return true, nil
 }
 
-// dictionary reads the values of the outermost entries of the dictionary that
-// src begins with.
+// dictionary returns the outermost entries of the dictionary at the start of
+// src.
 func dictionary(src []byte) map[string]operand {
 	l := lexer{src: src[:min(len(src), 16<<10)]}
 	l.space()
@@ -79,7 +79,7 @@ func dictionary(src []byte) map[string]operand {
 	return out
 }
 
-// hashR is the hash of the empty password: SHA-256 in revision 5, algorithm
+// hashR hashes the empty password: with SHA-256 in revision 5, with algorithm
 // 2.B of the standard in revision 6.
 func hashR(revision int, salt []byte) []byte {
 	sum := sha256.Sum256(salt)
@@ -115,8 +115,8 @@ func hashR(revision int, salt []byte) []byte {
 	}
 }
 
-// decryptStreams decrypts every stream in its place; what remains of its room
-// is filled with line ends, which no filter minds.
+// decryptStreams decrypts every stream in place and fills the remaining bytes
+// with line ends, which filters ignore.
 func decryptStreams(data, key []byte) error {
 	block, err := aes.NewCipher(key)
 	if err != nil {
@@ -124,7 +124,7 @@ func decryptStreams(data, key []byte) error {
 	}
 	found := objectStart.FindAllIndex(data, maxObjects)
 	if len(found) == 0 {
-		return errors.New("it is damaged: no object can be found in it")
+		return errors.New("it is damaged: it has no objects")
 	}
 	for i, m := range found {
 		end := len(data)
@@ -150,7 +150,7 @@ func decryptStreams(data, key []byte) error {
 			if length = bytes.Index(data[min(start, len(data)):], []byte("endstream")); length < 0 {
 				continue
 			}
-			length -= length % aes.BlockSize // a line end stands before the word
+			length -= length % aes.BlockSize // a line end precedes the word
 		}
 		stream := data[start : start+length]
 		if len(stream) < 2*aes.BlockSize || len(stream)%aes.BlockSize != 0 {

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/text/encoding/traditionalchinese"
 )
 
-// A font turns the bytes of a string into characters and widths.
+// A font decodes the bytes of strings to characters and widths.
 type font struct {
 	composite bool
 	codes     map[string]string // from ToUnicode
@@ -23,8 +23,8 @@ type font struct {
 	simple    [256]string       // of a simple font without ToUnicode
 	multibyte encoding.Encoding // of a composite font with a known encoding
 	widths    map[int]float64   // in thousandths of the size
-	width     float64           // of everything else
-	scale     float64           // of widths; 1/1000 but in Type 3 fonts
+	width     float64           // of all other codes
+	scale     float64           // of widths; 1/1000 except in Type 3 fonts
 	bold      bool
 	vertical  bool
 }
@@ -48,7 +48,7 @@ func newFont(v pdf.Value) *font {
 		f.readSimple(v, name, descriptor)
 	}
 	if to := v.Key("ToUnicode"); to.Kind() == pdf.Stream {
-		table, _ := streamBytes(to) // what is missing of it shows as unknown signs
+		table, _ := streamBytes(to) // missing codes become unknown characters
 		f.readToUnicode(table)
 	}
 	f.bold = Bold(name, descriptor.Key("FontWeight").Float64(), descriptor.Key("Flags").Int64())
@@ -110,13 +110,13 @@ func (f *font) readSimple(v pdf.Value, name string, descriptor pdf.Value) {
 	}
 }
 
-// glyphText gives the text of a glyph by its name: from the library's list of
-// names, or by the forms "uni0041", "u1F600", "f_f_i" and "a.sc".
+// glyphText returns the text of a glyph name: from the library's list, or of
+// the forms "uni0041", "u1F600", "f_f_i" and "a.sc".
 func glyphText(name string, code byte, list pdf.TextEncoding) string {
 	if name == ".notdef" {
 		return ""
 	}
-	// The list gives the code itself for a name that it does not know.
+	// For a name that it does not know, the list returns the code itself.
 	if t := list.Decode(string([]byte{code})); t != string(rune(code)) || len(name) == 1 && t == name {
 		return t
 	}
@@ -181,7 +181,7 @@ func (f *font) standardWidths(table string) {
 	for i, w := range strings.Fields(table) {
 		n, err := strconv.Atoi(w)
 		if err != nil {
-			panic("unreachable: a width in the table is no number: " + w)
+			panic("unreachable: a width in the table is not a number: " + w)
 		}
 		f.widths[' '+i] = float64(n)
 	}
@@ -218,7 +218,7 @@ func standardEncoding(c byte) rune {
 var standardHigh = []rune("¡¢£⁄¥ƒ§¤'“«‹›ﬁﬂ\x00–†‡·\x00¶•‚„”»…‰\x00¿\x00`´ˆ˜¯˘˙¨\x00˚¸\x00˝˛ˇ—" +
 	strings.Repeat("\x00", 16) + "Æ\x00ª\x00\x00\x00\x00ŁØŒº\x00\x00\x00\x00\x00æ\x00\x00\x00ı\x00\x00łøœß")
 
-// maxWidths bounds how many widths of a font are kept.
+// maxWidths limits the widths that are kept of a font.
 const maxWidths = 1 << 17
 
 func (f *font) readComposite(v pdf.Value) {
@@ -248,8 +248,8 @@ func (f *font) readComposite(v pdf.Value) {
 	f.multibyte = predefined(name)
 }
 
-// predefined gives the character encoding behind the name of a predefined
-// character map; nil when its codes are no characters.
+// predefined returns the encoding of a predefined character map; nil when its
+// codes are not characters.
 func predefined(name string) encoding.Encoding {
 	switch {
 	case strings.Contains(name, "UCS2") || strings.Contains(name, "UTF16"):
@@ -268,7 +268,7 @@ func predefined(name string) encoding.Encoding {
 	return nil
 }
 
-// maxCodes bounds how many codes of a character map are kept.
+// maxCodes limits the codes that are kept of a character map.
 const maxCodes = 1 << 17
 
 // readToUnicode reads the map from codes to characters.
@@ -341,7 +341,7 @@ func units(s string) []uint16 {
 
 func utf16Text(s string) string { return string(utf16.Decode(units(s))) }
 
-// chars cuts a string into its characters.
+// chars divides a string into its characters.
 func (f *font) chars(s string) []char {
 	var out []char
 	for len(s) > 0 {
@@ -365,7 +365,7 @@ func (f *font) chars(s string) []char {
 			width = f.width
 		}
 		if f.multibyte != nil && f.multibyte != utf16BE && n == 1 {
-			width = f.width / 2 // widths go by glyph, not by these codes
+			width = f.width / 2 // widths are by glyph, not by these codes
 		}
 		c.width = width * f.scale
 		out = append(out, c)
@@ -383,7 +383,7 @@ func (f *font) codeLength(s string) int {
 		}
 		return min(2, len(s))
 	}
-	// Codes of a length that the map knows nothing of are two bytes long.
+	// Codes of a length without entries in the map have two bytes.
 	for n := 1; n <= 4 && n <= len(s); n++ {
 		if f.lengths[n] {
 			if _, ok := f.codes[s[:n]]; ok {

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// A line is a piece of one line of text: a whole line of a column, or a cell
-// of a table.
+// A line is a part of a line of text: the whole line of a column, or a table
+// cell.
 type line struct {
 	text   string
 	x0, x1 float64
@@ -20,18 +20,18 @@ type line struct {
 	size   float64
 	bold   bool
 	row    bool // cells of a table, joined
-	turned bool // runs in another direction than most of the page
+	turned bool // has another direction than most of the page
 	glyphs int
-	entry  int // level of the outline's entry that it is; else 0
+	entry  int // level of its outline entry, else 0
 }
 
-// Distances as shares of the font size.
+// Distances in font sizes.
 const (
-	wordGap   = 0.11 // the least space between words; letters of one word stand closer
-	pieceGap  = 0.6  // what is drawn anew this far off may be another cell
-	cellGap   = 1.5  // the least space between columns and cells
-	sameLine  = 0.35 // base lines that differ by less are of one line
-	duplicate = 0.12 // the same glyph drawn again this near is a shadow or fake bold
+	wordGap   = 0.11 // least space between words; letters of a word are closer
+	pieceGap  = 0.6  // a new start at this distance may be another cell
+	cellGap   = 1.5  // least space between columns and cells
+	sameLine  = 0.35 // base lines that differ by less are the same
+	duplicate = 0.12 // the same glyph again at this distance is a shadow or fake bold
 )
 
 // lines puts the glyphs of a page into lines in reading order.
@@ -53,8 +53,8 @@ func lines(glyphs []Glyph) []line {
 	return out
 }
 
-// pieces joins glyphs that were drawn after one another on one base line,
-// with word spaces where they stand apart.
+// pieces joins glyphs drawn one after the other on a base line, with spaces
+// where there are gaps.
 func pieces(glyphs []Glyph) []line {
 	var out []line
 	for start := 0; start < len(glyphs); {
@@ -75,14 +75,14 @@ func follows(a, b Glyph) bool {
 	size := max(a.Size, b.Size)
 	gap := b.X0 - a.X1
 	if b.Begins && gap > pieceGap*size {
-		return false // the start of a cell, perhaps
+		return false // perhaps the start of a cell
 	}
 	return math.Abs(a.Y-b.Y) < sameLine*size && gap < cellGap*size && gap > -0.8*size && b.X0 > a.X0-duplicate*size
 }
 
 func piece(glyphs []Glyph) (line, bool) {
 	l := line{x0: glyphs[0].X0, x1: glyphs[0].X1}
-	// Text set with wide letter spacing has wide gaps inside words too.
+	// Text with wide letter spacing has gaps inside words too.
 	var gaps []float64
 	for i := 1; i < len(glyphs); i++ {
 		if !blank(glyphs[i].Text) && !blank(glyphs[i-1].Text) {
@@ -106,7 +106,8 @@ func piece(glyphs []Glyph) (line, bool) {
 			if g.Text == last.Text && math.Abs(g.X0-last.X0) < duplicate*g.Size {
 				continue
 			}
-			if (g.X0-last.X1)/g.Size > threshold && !strings.HasSuffix(out.String()[max(0, out.Len()-1):], " ") && !ideographs(last.Text, text) {
+			if (g.X0-last.X1)/g.Size > threshold && !strings.HasSuffix(out.String()[max(0, out.Len()-1):], " ") &&
+				!ideographs(last.Text, text) {
 				out.WriteByte(' ')
 			}
 		}
@@ -142,7 +143,8 @@ func piece(glyphs []Glyph) (line, bool) {
 
 func blank(s string) bool { return strings.TrimSpace(s) == "" }
 
-// ideographs reports whether no space is written between two characters.
+// ideographs reports whether two characters are written without a space
+// between them.
 func ideographs(a, b string) bool {
 	r, _ := utf8.DecodeLastRuneInString(a)
 	s, _ := utf8.DecodeRuneInString(b)
@@ -153,9 +155,8 @@ func ideograph(r rune) bool {
 	return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana) || r >= 0x3000 && r < 0x3040 || r >= 0xff00 && r < 0xffa0
 }
 
-// mended joins neighbouring pieces that belong to one word or line though
-// they were not drawn one after the other: raised signs, drop capitals,
-// text drawn in pieces.
+// mended joins neighbouring pieces of a word or line that were not drawn in
+// order: superscripts, drop capitals, text drawn in pieces.
 func mended(in []line) []line {
 	var out []line
 	for _, l := range in {
@@ -187,11 +188,11 @@ func (l *line) join(next line, space bool) {
 	l.glyphs += next.glyphs
 }
 
-// maxColumns bounds how often a page is cut into columns again.
+// maxColumns limits how often a page is divided into columns.
 const maxColumns = 4
 
-// ordered puts pieces in reading order: columns one after the other, each
-// from top to bottom, and what runs over columns in its place.
+// ordered puts pieces in reading order: columns one after the other, each from
+// top to bottom, and what spans columns in between.
 func ordered(in []line, depth int) []line {
 	if gutter, ok := gutterOf(in); ok && depth < maxColumns {
 		var out, left, right []line
@@ -225,9 +226,8 @@ func byTop(in []line) {
 	})
 }
 
-// gutterOf finds the place between two columns of running text: hardly
-// anything crosses it, and on both sides of it stand at least a few lines that
-// fill their column.
+// gutterOf finds the gap between two columns of running text: hardly anything
+// crosses it, and on both sides a few lines fill their column.
 func gutterOf(in []line) (float64, bool) {
 	if len(in) < 8 {
 		return 0, false
@@ -248,7 +248,7 @@ func gutterOf(in []line) (float64, bool) {
 	}
 	best, at := len(in), -1
 	for i := steps / 5; i <= steps*4/5; i++ {
-		// In the middle of the emptiest stretch.
+		// The middle of the emptiest stretch.
 		if crossing[i] < best {
 			best, at = crossing[i], i
 			end := i
@@ -265,8 +265,8 @@ func gutterOf(in []line) (float64, bool) {
 	return gutter, fills(in, left, gutter, false) && fills(in, gutter, right, true)
 }
 
-// fills reports whether what stands on one side of a gutter is mostly running
-// text: lines that reach over more than half of the column.
+// fills reports whether one side of a gutter is mostly running text: lines
+// longer than half of the column.
 func fills(in []line, from, to float64, right bool) bool {
 	all, long, lines := 0, 0, 0
 	for _, l := range in {

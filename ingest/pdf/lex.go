@@ -23,11 +23,11 @@ const (
 	opDict // its keys and values in turn
 )
 
-// maxNesting bounds arrays and dictionaries in operands.
+// maxNesting limits nested arrays and dictionaries.
 const maxNesting = 32
 
-// interpret runs through a content stream or a character map, calling do for
-// each operator with the operands before it. Broken syntax is passed over.
+// interpret parses a content stream or a character map and calls do for each
+// operator with its operands. It skips broken syntax.
 func interpret(src []byte, do func(op string, args []operand)) {
 	l := lexer{src: src}
 	var args []operand
@@ -44,7 +44,7 @@ func interpret(src []byte, do func(op string, args []operand)) {
 		}
 		op := l.keyword()
 		if op == "" {
-			l.pos++ // a stray delimiter
+			l.pos++ // an unmatched delimiter
 			continue
 		}
 		if op == "BI" {
@@ -157,7 +157,7 @@ func (l *lexer) name() string {
 	return string(out)
 }
 
-// number reads a number as forgivingly as common readers do: "--5" and "1.2.3"
+// number parses a number as tolerantly as common readers do: "--5" and "1.2.3"
 // occur.
 func (l *lexer) number() float64 {
 	start := l.pos
@@ -277,7 +277,7 @@ func (l *lexer) hex() string {
 	return string(out)
 }
 
-// inlineImage passes over the picture between BI and EI.
+// inlineImage skips the picture between BI and EI.
 func (l *lexer) inlineImage() {
 	i := bytes.Index(l.src[l.pos:], []byte("ID"))
 	if i < 0 {

@@ -14,7 +14,7 @@ import (
 
 var utf16BE = unicode.UTF16(unicode.BigEndian, unicode.IgnoreBOM)
 
-// Limits of one page: what lies beyond them is drawing, or an attack.
+// Limits of one page: more is drawing, or an attack.
 const (
 	maxContentBytes = 64 << 20
 	maxGlyphs       = 200_000
@@ -25,7 +25,7 @@ type matrix [6]float64
 
 var identity = matrix{1, 0, 0, 1, 0, 0}
 
-// mul gives the map that applies a and then b.
+// mul returns the map that applies a, then b.
 func (a matrix) mul(b matrix) matrix {
 	return matrix{
 		a[0]*b[0] + a[1]*b[2], a[0]*b[1] + a[1]*b[3],
@@ -43,23 +43,23 @@ type state struct {
 	mode                       int
 }
 
-// A drawing follows the content of one page.
+// A drawing executes the content of one page.
 type drawing struct {
 	state
 	saved     []state
-	text      matrix // where the next glyph stands
-	line      matrix // where the line began
+	text      matrix // place of the next glyph
+	line      matrix // start of the line
 	resources pdf.Value
 	fonts     map[string]*font
 	glyphs    []Glyph
-	pictures  float64 // area of those on the page, in square points
-	damage    error   // the first stream that could not be read whole
+	pictures  float64 // their area in square points
+	damage    error   // the first stream that is not intact
 	depth     int
 	begins    bool
 }
 
-// content gives the bytes of a page's content. With an error they are what
-// could be read of it.
+// content returns the bytes of a page's content; with an error, those that
+// could be read.
 func content(v pdf.Value) (out []byte, err error) {
 	if v.Kind() != pdf.Array {
 		return streamBytes(v)
@@ -68,7 +68,7 @@ func content(v pdf.Value) (out []byte, err error) {
 		part := v.Index(i)
 		data, e := streamBytes(part)
 		if part.Kind() != pdf.Stream {
-			e = errors.New("the file is damaged, and a part of a page is missing")
+			e = errors.New("the file is damaged: part of a page is missing")
 		}
 		out, err = append(append(out, data...), '\n'), cmp.Or(err, e)
 		if len(out) > maxContentBytes {
@@ -78,14 +78,14 @@ func content(v pdf.Value) (out []byte, err error) {
 	return out, err
 }
 
-// streamBytes decodes a stream as far as it goes: a damaged one gives what
-// stands before the damage, and the error.
+// streamBytes decodes a stream; of a damaged one it returns what precedes the
+// damage, and the error.
 func streamBytes(v pdf.Value) (data []byte, err error) {
 	if v.Kind() != pdf.Stream {
 		return nil, nil
 	}
 	defer func() {
-		// The library panics on filters that it does not know and on damage.
+		// The library panics on unknown filters and on damage.
 		if r := recover(); r != nil {
 			data, err = nil, fmt.Errorf("%v", r)
 			if name, ok := strings.CutPrefix(err.Error(), "unknown filter "); ok {
@@ -93,27 +93,26 @@ func streamBytes(v pdf.Value) (data []byte, err error) {
 			}
 		}
 	}()
-	if v.Key("Length").Kind() != pdf.Integer { // the library takes it for empty
-		return nil, errors.New("the file is damaged, and the length of a page's content is missing")
+	if v.Key("Length").Kind() != pdf.Integer { // the library would read it as empty
+		return nil, errors.New("the file is damaged: the length of a page's content is missing")
 	}
 	in := v.Reader()
 	defer in.Close()
 	data, err = io.ReadAll(io.LimitReader(in, maxContentBytes))
 	if err == nil && len(data) == maxContentBytes {
-		err = fmt.Errorf("more than %d MB of content stand on a page", maxContentBytes>>20)
+		err = fmt.Errorf("a page has more than %d MB of content", maxContentBytes>>20)
 	}
 	return data, err
 }
 
-// A filterError names a filter that the library cannot decode, as the file
-// writes it.
+// A filterError names a filter that the library cannot decode.
 type filterError string
 
 func (e filterError) Error() string {
-	return fmt.Sprintf("the filter %.40q is not supported: save it anew with another program", string(e))
+	return fmt.Sprintf("the filter %.40q is not supported: save it again with another program", string(e))
 }
 
-// draw runs through a content stream.
+// draw executes a content stream.
 func (d *drawing) draw(src []byte) {
 	interpret(src, func(op string, args []operand) {
 		if len(d.glyphs) < maxGlyphs {
@@ -133,7 +132,7 @@ func numbers(args []operand, n int) ([]float64, bool) {
 	return out, true
 }
 
-// operator follows one operator with its operands.
+// operator executes an operator.
 func (d *drawing) operator(op string, args []operand) {
 	switch op {
 	case "q":
@@ -190,7 +189,7 @@ func (d *drawing) textState(op string, n float64) {
 	}
 }
 
-// textOperator places text or shows it.
+// textOperator places or shows text.
 func (d *drawing) textOperator(op string, args []operand) {
 	switch op {
 	case "BT":
@@ -235,7 +234,7 @@ func (d *drawing) fontNamed(name string) *font {
 	return f
 }
 
-// show draws strings, moved by the numbers between them.
+// show draws strings; the numbers between them move the pen.
 func (d *drawing) show(args []operand) {
 	for _, a := range args {
 		switch a.kind {
@@ -278,7 +277,7 @@ func (d *drawing) showString(s string) {
 	}
 }
 
-// add notes a glyph, turned so that its line runs to the right.
+// add records a glyph, turned so that its line runs to the right.
 func (d *drawing) add(c char, m matrix) {
 	turn := Turn(m[0], m[1])
 	x, y := Turned(turn, m[4], m[5])
@@ -293,7 +292,7 @@ func (d *drawing) add(c char, m matrix) {
 	d.glyphs = append(d.glyphs, g)
 }
 
-// form draws another content stream, or a picture, in its place.
+// form draws a nested content stream, or records a picture.
 func (d *drawing) form(name string) {
 	switch x := d.resources.Key("XObject").Key(name); x.Key("Subtype").Name() {
 	case "Form":
@@ -303,11 +302,10 @@ func (d *drawing) form(name string) {
 	}
 }
 
-// maxAnnotations bounds how many annotations of a page are drawn.
+// maxAnnotations limits the annotations of a page that are drawn.
 const maxAnnotations = 5000
 
-// annotations draws the fields of forms and the notes written on a page, as
-// they look.
+// annotations draws form fields and notes as they appear on the page.
 func (d *drawing) annotations(list pdf.Value) {
 	for i := range min(list.Len(), maxAnnotations) {
 		a := list.Index(i)
@@ -316,7 +314,7 @@ func (d *drawing) annotations(list pdf.Value) {
 			continue
 		}
 		look := a.Key("AP").Key("N")
-		if look.Kind() == pdf.Dict { // one look for each state
+		if look.Kind() == pdf.Dict { // one appearance for each state
 			look = look.Key(a.Key("AS").Name())
 		}
 		rect, box := a.Key("Rect"), look.Key("BBox")

@@ -32,7 +32,7 @@ BI /W 2 /H 2 ID ` + "\x00\xffEI\x80\x01" + ` EI (after) Tj 1 0 0 1 --5 .5 cm ] >
 	}
 }
 
-// text lays a line of text of one size at a place.
+// text returns a line of text of size 10 at a place.
 func text(x, y float64, s string) line {
 	return line{text: s, x0: x, x1: x + 5*float64(len(s)), y: y, size: 10, glyphs: len(s)}
 }
@@ -136,7 +136,7 @@ func FuzzInterpret(f *testing.F) {
 	})
 }
 
-// What is drawn by any content must come out of the layout without a panic.
+// The layout of any content must not panic.
 func FuzzLayout(f *testing.F) {
 	f.Add([]byte("BT 10 0 0 10 50 700 Tm (One) Tj 200 0 Td (Two) Tj 0 -1.2 TD (-) ' ET q 0 1 -1 0 5 5 cm (x) Tj"))
 	f.Fuzz(func(t *testing.T, src []byte) {
@@ -164,7 +164,7 @@ func FuzzRebuild(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		rebuild(data)
 		if _, err := decryptAES256(data); err != nil && err.Error() == "" {
-			t.Fatal("an error without words")
+			t.Fatal("an error without a message")
 		}
 	})
 }

@@ -1,9 +1,9 @@
 // Package pdf reads the text of PDF files: words, lines, columns, paragraphs
-// and headings from where the glyphs stand.
+// and headings from the positions of the glyphs.
 //
-// A kept library parses the objects; the layout is this package's own. The
-// library can panic, hang or take any amount of memory on a bad file: read
-// untrusted files in a child process.
+// A library parses the objects; the layout is done here. The library can
+// panic, hang or use any amount of memory on a bad file: read untrusted files
+// in a child process.
 package pdf
 
 //go:generate go run ./pdfium/fetch
@@ -18,22 +18,21 @@ import (
 	pdf "github.com/ledongthuc/pdf"
 )
 
-// A File is what could be read of a file.
+// A File is the text of a file as far as it could be read.
 type File struct {
 	Title, Author, Date string
 	Pages               []Page
-	// Torn lists the pages, counted from 1, that could be read in part or not
-	// at all.
+	// Torn lists the pages, counted from 1, that could not be read completely.
 	Torn []int
-	// Scanned lists the pages without text that have a picture.
+	// Scanned lists the pages that have a picture but no text.
 	Scanned []int
-	// Unsupported names the filters that some of their content needs and that
-	// cannot be decoded; empty when damage is all that is wrong.
+	// Unsupported names filters that some of the content needs; empty when
+	// only damage is wrong.
 	Unsupported []string
-	// Rebuilt is set when the file's own list of its objects is damaged or cut
-	// off: what is missing of the file cannot be known.
+	// Rebuilt is set when the file's table of objects is damaged or missing:
+	// what else is missing cannot be known.
 	Rebuilt bool
-	// Damaged is set when content is broken, and of which pages is not known.
+	// Damaged is set when content of unknown pages is corrupt.
 	Damaged bool
 }
 
@@ -47,7 +46,7 @@ type Block struct {
 	Kind    Kind
 }
 
-// A Kind tells blocks apart that are no headings.
+// A Kind is the kind of a block that is not a heading.
 type Kind uint8
 
 // The kinds.
@@ -57,19 +56,18 @@ const (
 	Row
 )
 
-// ErrEncrypted says that a file is whole, and wants a password.
+// ErrEncrypted means that a file needs a password.
 var ErrEncrypted = errors.New("it is protected by a password: save it without one")
 
-// A NoTextError says that there is nothing to read in a file: it is a scan, or
-// blank.
+// A NoTextError means that a file has no text: it is a scan, or blank.
 type NoTextError struct{ Pages int }
 
 func (e *NoTextError) Error() string { return "there is no text in it" }
 
-// maxPages bounds how many pages are read.
+// maxPages limits the pages that are read.
 const maxPages = 20_000
 
-// Read reads a file without any help from outside.
+// Read reads a file with the built-in reader.
 func Read(data []byte) (source *Source, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -81,13 +79,13 @@ func Read(data []byte) (source *Source, err error) {
 		return nil, err
 	}
 	source = &Source{Rebuilt: rebuilt}
-	if !decrypted { // what it says of itself is strings, and stays encrypted
+	if !decrypted { // its strings stay encrypted
 		readInfo(source, r)
 	}
 	root := r.Trailer().Key("Root")
 	pages := collect(root.Key("Pages"))
 	if len(pages) == 0 {
-		return nil, errors.New("it is damaged: no page can be found in it")
+		return nil, errors.New("it is damaged: it has no pages")
 	}
 	fonts := make(map[string]*font)
 	source.Pages = func(yield func(Drawn) bool) {
@@ -100,16 +98,16 @@ func Read(data []byte) (source *Source, err error) {
 	return source, nil
 }
 
-// open parses a file, after putting right what common writers get wrong, and
-// rebuilds its table of objects when that is damaged. decrypted is set when
-// strings in it are encrypted still.
+// open parses a file after repairing common errors of writers, and rebuilds
+// its table of objects when that is damaged. decrypted is set when its strings
+// are still encrypted.
 func open(data []byte) (r *pdf.Reader, decrypted, rebuilt bool, err error) {
 	start := bytes.Index(data[:min(len(data), 64<<10)], []byte("%PDF-"))
 	if start < 0 {
-		return nil, false, false, errors.New("it is no PDF: its first bytes are not %PDF")
+		return nil, false, false, errors.New("it is not a PDF: it does not begin with %PDF")
 	}
 	whole := bytes.Clone(data[start:])
-	// The library wants a version up to 1.7 and a line end behind it.
+	// The library accepts versions up to 1.7, followed by a line end.
 	if len(whole) > 9 {
 		copy(whole, "%PDF-1.7\n")
 	}
@@ -154,15 +152,15 @@ func parse(data []byte) (r *pdf.Reader, err error) {
 	}()
 	r, err = pdf.NewReader(bytes.NewReader(data), int64(len(data)))
 	if err == nil {
-		r.Trailer().Key("Root").Key("Pages").Kind() // damage shows here
+		r.Trailer().Key("Root").Key("Pages").Kind() // detects damage
 	}
 	return r, err
 }
 
-// readInfo takes what the file says of itself.
+// readInfo reads the file's metadata.
 func readInfo(source *Source, r *pdf.Reader) {
 	defer func() {
-		// A damaged information dictionary costs the title, not the text.
+		// Damage in it costs the title, not the text.
 		_ = recover()
 	}()
 	info := r.Trailer().Key("Info")
@@ -171,8 +169,7 @@ func readInfo(source *Source, r *pdf.Reader) {
 	source.Title = info.Key("Title").Text()
 }
 
-// Date gives the day of a date as PDF files write it, as 2006-01-02; empty
-// when it is none.
+// Date returns the day of a date in a PDF file as 2006-01-02, or "".
 func Date(s string) string {
 	if !strings.HasPrefix(s, "D:") || len(s) < 10 {
 		return ""
@@ -180,8 +177,8 @@ func Date(s string) string {
 	return s[2:6] + "-" + s[6:8] + "-" + s[8:10]
 }
 
-// collect walks the tree of pages, each node once. A page that is named but
-// not there, or cannot be loaded, is a null one in its place: those behind it
+// collect walks the tree of pages, visiting each node once. A listed page that
+// is missing or cannot be loaded is a null page, so that the following ones
 // keep their numbers.
 func collect(root pdf.Value) (pages []pdf.Page) {
 	seen := make(map[string]bool)
@@ -197,12 +194,13 @@ func collect(root pdf.Value) (pages []pdf.Page) {
 		}
 		kids := v.Key("Kids")
 		if kids.Kind() != pdf.Array {
-			if v.Kind() == pdf.Null && depth > 0 || v.Kind() == pdf.Dict && (v.Key("Contents").Kind() != pdf.Null || v.Key("Type").Name() == "Page") {
+			if v.Kind() == pdf.Null && depth > 0 || v.Kind() == pdf.Dict &&
+				(v.Key("Contents").Kind() != pdf.Null || v.Key("Type").Name() == "Page") {
 				pages = append(pages, pdf.Page{V: v})
 			}
 			return
 		}
-		// A tree that contains itself has the same node again further down.
+		// In a tree that contains itself, a node occurs again further down.
 		key := v.String()
 		if seen[key] {
 			return
@@ -223,7 +221,7 @@ func collect(root pdf.Value) (pages []pdf.Page) {
 	return pages
 }
 
-// drawPage draws a page: what comes before the damage when it is damaged.
+// drawPage draws a page; of a damaged one, what precedes the damage.
 func drawPage(p pdf.Page, fonts map[string]*font) (page Drawn) {
 	d := drawing{state: state{ctm: identity, scale: 1}, fonts: fonts, text: identity, line: identity}
 	var err error
@@ -234,7 +232,7 @@ func drawPage(p pdf.Page, fonts map[string]*font) (page Drawn) {
 		page = Drawn{Glyphs: d.glyphs, Picture: d.pictures >= LeastPicture, Err: cmp.Or(err, d.damage)}
 	}()
 	if p.V.Kind() == pdf.Null {
-		err = errors.New("the file is damaged, and what it says of its pages leads nowhere")
+		err = errors.New("the file is damaged: a page that it lists is missing")
 		return page
 	}
 	d.resources = p.Resources()

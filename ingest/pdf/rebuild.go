@@ -27,15 +27,14 @@ const (
 	maxRebuiltBytes = 256 << 20
 )
 
-// An object of a file, by its place.
+// An object is the place of an object in a file.
 type object struct{ number, generation, offset int }
 
-// rebuild makes a new table of objects for a file whose own is damaged, from
-// the objects that can be found in it. Objects packed into streams are
-// unpacked behind its end.
+// rebuild returns a file with a new table of the objects that can be found in
+// it. Objects in compressed streams are unpacked after the end.
 func rebuild(data []byte) ([]byte, bool) {
 	if encryptEntry.Match(data) {
-		return nil, false // without its key nothing can be unpacked
+		return nil, false // nothing can be unpacked without the key
 	}
 	objects := map[int]object{}
 	found := objectStart.FindAllSubmatchIndex(data, maxObjects)
@@ -99,7 +98,7 @@ func appendTable(out []byte, objects map[int]object, root string, data []byte) [
 	return fmt.Appendf(out, "trailer\n<</Size %d /Root %s %s>>\nstartxref\n%d\n%%%%EOF", numbers[len(numbers)-1]+1, root, info, table)
 }
 
-// unpack gives the objects in an object stream, by number.
+// unpack returns the objects in an object stream by number.
 func unpack(body []byte) map[int][]byte {
 	i := bytes.Index(body, []byte("stream"))
 	first := firstEntry.FindSubmatch(body[:max(i, 0)])
@@ -111,7 +110,7 @@ func unpack(body []byte) map[int][]byte {
 	if err != nil {
 		return nil
 	}
-	// A damaged stream gives what stands before the damage.
+	// Of a damaged stream, what precedes the damage counts.
 	plain, _ := io.ReadAll(io.LimitReader(z, 64<<20))
 	at, _ := strconv.Atoi(string(first[1]))
 	if at > len(plain) {

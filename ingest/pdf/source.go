@@ -11,37 +11,37 @@ import (
 	"time"
 )
 
-// A Source is what was drawn on the pages of a file, before it is layed out:
-// what every way to read a file comes to. [Lay] makes a [File] of it.
+// A Source is the content drawn on the pages of a file before its layout, the
+// result of every PDF reader. [Lay] turns it into a [File].
 type Source struct {
 	Title, Author, Date string
 	Outline             []Entry
-	// Pages draws the pages, one at a time. It is for one use.
+	// Pages draws the pages in order. It is single use.
 	Pages iter.Seq[Drawn]
-	// Rebuilt is set when the file's own list of its objects is damaged.
+	// Rebuilt is set when the file's table of objects is damaged.
 	Rebuilt bool
-	// Damaged is set when content of some page is broken, and which is not known.
+	// Damaged is set when content of unknown pages is corrupt.
 	Damaged bool
 }
 
-// Drawn is what was drawn on one page, in the order in which it was drawn.
+// Drawn is the content of a page, in drawing order.
 type Drawn struct {
 	Glyphs []Glyph
-	// Picture is set when there is a picture on the page that may hold text.
+	// Picture is set when the page has a picture that may contain text.
 	Picture bool
-	// Err says why the page was read in part or not at all.
+	// Err says why the page could not be read completely.
 	Err error
 }
 
-// An Entry is a bookmark: a title that leads to a page.
+// An Entry is a bookmark.
 type Entry struct {
 	Title string
 	Level int // 1 is the outermost
-	Page  int // counted from 1; 0 when it leads to none
+	Page  int // counted from 1; 0 for none
 }
 
-// A Glyph is a piece of text that was drawn, in a frame turned so that its
-// line runs to the right; Y grows upwards. Lengths are in points.
+// A Glyph is a piece of text, in a frame turned so that its line runs to the
+// right; Y grows upwards. Lengths are in points.
 type Glyph struct {
 	Text   string
 	X0, X1 float64
@@ -49,13 +49,13 @@ type Glyph struct {
 	Size   float64 // height of the font
 	Turn   int     // quarter turns of the line, 0 to 3
 	Bold   bool
-	Begins bool // the pen was set down anew before it
+	Begins bool // the pen was moved before it
 }
 
-// Turn gives the quarter turns of a line that runs in the direction (x, y).
+// Turn returns the quarter turns of a line in the direction (x, y).
 func Turn(x, y float64) int { return int(math.Round(math.Atan2(y, x)/(math.Pi/2))+4) % 4 }
 
-// Turned moves a place on the page into the frame of a line with these
+// Turned converts a place on the page to the frame of a line with these
 // quarter turns.
 func Turned(turn int, x, y float64) (float64, float64) {
 	switch turn {
@@ -69,7 +69,7 @@ func Turned(turn int, x, y float64) (float64, float64) {
 	return x, y
 }
 
-// Sound reports whether a glyph stands at a place and has a size.
+// Sound reports whether a glyph has a valid place and size.
 func (g Glyph) Sound() bool {
 	for _, n := range []float64{g.X0, g.X1, g.Y, g.Size} {
 		if math.IsNaN(n) || math.Abs(n) > 1e6 {
@@ -79,8 +79,8 @@ func (g Glyph) Sound() bool {
 	return g.Size >= 0.5
 }
 
-// Until gives the source with an end to its pages: those that are drawn later
-// are not there, with a reason.
+// Until returns the source with a deadline: the page after it has an error and
+// ends the sequence.
 func (s *Source) Until(end time.Time) *Source {
 	timed, pages := *s, s.Pages
 	timed.Pages = func(yield func(Drawn) bool) {
@@ -97,15 +97,15 @@ func (s *Source) Until(end time.Time) *Source {
 	return &timed
 }
 
-// errLate is the reason of pages for which there was no time.
-var errLate = errors.New("reading it takes too long: split it, and what is behind this page is read too")
+// errLate is the error of a page after the deadline.
+var errLate = errors.New("reading it takes too long: split it to have the pages from here on read")
 
 // LeastPicture is the area in square points, two inches by two, from which
-// pictures on a page may hold its text.
+// pictures on a page may contain its text.
 const LeastPicture = 144 * 144
 
-// Lay puts what was drawn into lines, paragraphs, headings and tables. The
-// error is a [*NoTextError] when there is nothing to read on any page.
+// Lay lays out what was drawn as lines, paragraphs, headings and tables. The
+// error is a [*NoTextError] when no page has text.
 func Lay(source *Source) (*File, error) {
 	file := &File{Title: source.Title, Author: source.Author, Date: source.Date, Rebuilt: source.Rebuilt, Damaged: source.Damaged}
 	var all [][]line

@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// rows joins pieces that stand beside each other into lines, and the cells of
-// tables into one line for each row. The pieces come from top to bottom.
+// rows joins pieces of the same height into lines, and the cells of tables
+// into a line for each row. The pieces are ordered from top to bottom.
 func rows(in []line) []line {
 	var beside [][]line
 	for start := 0; start < len(in); {
@@ -70,8 +70,8 @@ func together(row []line) line {
 	return l
 }
 
-// cells joins the pieces of one line into cells: a gap of wide sizes parts
-// them, or the start of a known column.
+// cells joins the pieces of a line into cells, which are separated by wide
+// gaps or begin at a known column.
 func cells(row []line, columns []float64, wide float64) []line {
 	out := []line{row[0]}
 	for _, next := range row[1:] {
@@ -88,15 +88,15 @@ func cells(row []line, columns []float64, wide float64) []line {
 	return out
 }
 
-// tableAt reads the table that begins with the first line and says how many
-// lines it takes.
+// tableAt reads the table that begins with the first line and returns its
+// number of lines.
 func tableAt(beside [][]line) (out []line, n int) {
 	grid := [][]line{cells(beside[0], nil, pieceGap)}
 	var columns []float64
 	for _, c := range grid[0] {
 		columns = append(columns, c.x0)
 	}
-	least, most := math.Inf(1), 0.0 // gaps between lines, in sizes
+	least, most := math.Inf(1), 0.0 // between lines, in font sizes
 	gaps := []float64{0}
 	for _, row := range beside[1:] {
 		cs := cells(row, columns, cellGap)
@@ -115,7 +115,7 @@ func tableAt(beside [][]line) (out []line, n int) {
 		grid = append(grid, cs)
 	}
 	slices.Sort(columns)
-	// The first line was read before its columns were known.
+	// The columns were unknown when the first line was read.
 	grid[0] = cells(beside[0], columns, pieceGap)
 	var table [][]line // one cell for each column
 	for i, cs := range grid {
@@ -128,8 +128,8 @@ func tableAt(beside [][]line) (out []line, n int) {
 				row[at] = c
 			}
 		}
-		// A line goes on with the row before when lines of a row stand closer
-		// than rows do, or when it has nothing in the first column.
+		// A line continues the row before when lines within a row are closer
+		// than rows, or when its first column is empty.
 		wrapped := i > 0 && (most > 1.25*least && gaps[i] <= 1.12*least+0.03 ||
 			row[0].text == "" && len(cs) < len(grid[i-1])+1 && gaps[i] <= 1.6 && most <= 1.25*least)
 		if !wrapped {
@@ -150,7 +150,7 @@ func tableAt(beside [][]line) (out []line, n int) {
 	return tableLines(table), len(grid)
 }
 
-// append puts a further line of a cell behind it.
+// append adds a further line to a cell.
 func (l *line) append(next line) {
 	if strings.HasSuffix(l.text, "-") || ideographs(l.text, next.text) {
 		l.text += next.text
@@ -161,8 +161,8 @@ func (l *line) append(next line) {
 	l.glyphs += next.glyphs
 }
 
-// insideColumn reports whether a piece that stands alone on its line belongs
-// to a column of the table above it.
+// insideColumn reports whether a piece alone on its line belongs to a column
+// of the table above it.
 func insideColumn(c line, columns []float64, tight bool) bool {
 	for i, x := range columns {
 		if math.Abs(x-c.x0) < 0.5*c.size {
@@ -172,8 +172,8 @@ func insideColumn(c line, columns []float64, tight bool) bool {
 	return false
 }
 
-// columnOf gives the column that a cell stands in: the last that begins before
-// its middle, or at its start.
+// columnOf returns the column of a cell: the last one that begins before its
+// middle, or at its start.
 func columnOf(c line, columns []float64) int {
 	at := 0
 	for i, x := range columns {
@@ -184,8 +184,8 @@ func columnOf(c line, columns []float64) int {
 	return at
 }
 
-// tableLines makes a line of each row. A first row in bold type over others
-// names the columns, and goes with each row.
+// tableLines returns a line for each row. A bold first row above others names
+// the columns, and its names go with each row.
 func tableLines(table [][]line) []line {
 	var header []string
 	if len(table) > 1 && allBold(table[0]) && !allBold(table[1]) {
@@ -232,8 +232,7 @@ func allBold(row []line) bool {
 	return named > 1
 }
 
-// withoutLineNumbers takes out the numbers that count the lines of a page in
-// its margin.
+// withoutLineNumbers removes line numbers in the margin.
 func withoutLineNumbers(in []line) []line {
 	const few = 10
 	drop := make([]bool, len(in))
@@ -241,7 +240,7 @@ func withoutLineNumbers(in []line) []line {
 		func(l line) float64 { return l.x0 },
 		func(l line) float64 { return l.x1 },
 	} {
-		columns := map[int][]int{} // numbers that end, or begin, in one place
+		columns := map[int][]int{} // numbers with the same edge
 		for i, l := range in {
 			if n, err := strconv.Atoi(l.text); err == nil && n > 0 && n < 1000 {
 				at := int(math.Round(edge(l) / 4))
@@ -280,7 +279,7 @@ func lineNumber(l line) int {
 	return n
 }
 
-// marker reports whether a text is the sign or number of a list item.
+// marker reports whether a text is the bullet or number of a list item.
 func marker(s string) bool {
 	if utf8.RuneCountInString(s) > 5 {
 		return false

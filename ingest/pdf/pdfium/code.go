@@ -11,17 +11,17 @@ import (
 	"runtime"
 )
 
-// FileName is the name under which PDFium's code is looked for in a folder.
+// FileName is the name of PDFium's code in a folder.
 const FileName = "pdfium.wasm"
 
-// A Build is a published build of PDFium that this package was tried with.
+// A Build is a published build of PDFium that this package was tested with.
 type Build struct {
 	Package string // of the npm registry, with its version
 	Path    string // of the code in the package
 	SHA256  string // of the code
 }
 
-// Builds lists the builds that are accepted; the first is the one to get.
+// Builds lists the accepted builds, the preferred one first.
 func Builds() []Build {
 	return []Build{
 		{"@embedpdf/pdfium@2.15.1", "package/dist/pdfium.wasm", "5e4cd023c3dad4a895b3571ca573d3fc51bac6de48360d95283134385b954eaa"},
@@ -29,17 +29,18 @@ func Builds() []Build {
 	}
 }
 
-// ErrNone says that PDFium's code is neither part of this program nor in the
+// ErrNone means that PDFium's code is neither in this program nor in the
 // folder.
-var ErrNone = errors.New("PDFium is not there")
+var ErrNone = errors.New("PDFium is not available")
 
-// Slow reports whether the machine code of this processor is not known to the
-// compiler, so that PDFium would be interpreted, tens of times slower.
+// Slow reports whether the compiler does not support this processor, so that
+// PDFium would be interpreted, tens of times slower.
 func Slow() bool { return runtime.GOARCH != "amd64" && runtime.GOARCH != "arm64" }
 
-// Code gives PDFium's code: the part of this program that it is when built with
-// the tag "pdfium", else the file [FileName] in the folder, whose digest must be
-// that of a known build. An empty folder is none. from says where it came from.
+// Code returns PDFium's code: the embedded one of a build with the tag
+// "pdfium", else the file [FileName] in the folder, whose digest must be that
+// of a known build. An empty folder means none. from says where the code is
+// from.
 func Code(folder string) (code []byte, from string, err error) {
 	if len(embedded) > 0 {
 		return []byte(embedded), "part of this program", check([]byte(embedded))
@@ -66,7 +67,7 @@ func Code(folder string) (code []byte, from string, err error) {
 	return code, path, nil
 }
 
-// check refuses what is no known build: it would be run.
+// check accepts only known builds, since the code is executed.
 func check(code []byte) error {
 	sum := sha256.Sum256(code)
 	for _, b := range Builds() {
@@ -74,5 +75,5 @@ func check(code []byte) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("it is none of the builds of PDFium that are known: take %s of the npm package %s", Builds()[0].Path, Builds()[0].Package)
+	return fmt.Errorf("it is not a known build of PDFium: use %s of the npm package %s", Builds()[0].Path, Builds()[0].Package)
 }

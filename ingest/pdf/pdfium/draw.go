@@ -12,33 +12,33 @@ import (
 
 // Limits of a drawn page.
 const (
-	maxPixels = 12 << 20 // about an A4 page at 350 dots an inch
+	maxPixels = 12 << 20 // about an A4 page at 350 dpi
 	maxDPI    = 400
 )
 
-// A Rect is a place on a page as shares of its width and height, from its
+// A Rect is a place on a page in shares of its width and height, from the
 // upper left corner.
 type Rect struct{ X0, Y0, X1, Y1 float64 }
 
 // A Drawing is a drawn page.
 type Drawing struct {
 	PNG []byte
-	// Marked are the places of the quote, a line each or less.
+	// Marked are the places of the quote, at most a line each.
 	Marked []Rect
 }
 
 // DrawOptions say what is drawn.
 type DrawOptions struct {
-	Page  int    // counted from 1
-	Quote string // marked on it; empty for nothing
-	// Width is that of the picture in pixels; 0 for what DPI comes to.
+	Page  int    // from 1
+	Quote string // to mark; empty for none
+	// Width is the width in pixels; 0 to use DPI.
 	Width int
-	DPI   int // dots an inch
+	DPI   int // dots per inch
 	Gray  bool
 }
 
-// Draw draws a page, at 400 dots an inch and 12 million pixels at the most. What
-// of the quote is not found on it stays unmarked.
+// Draw draws a page with at most 400 dots per inch and 12 million pixels. What
+// it does not find of the quote stays unmarked.
 func (e *Engine) Draw(ctx context.Context, data []byte, o DrawOptions) (*Drawing, error) {
 	d, err := e.open(ctx, data)
 	if err != nil {
@@ -47,7 +47,7 @@ func (e *Engine) Draw(ctx context.Context, data []byte, o DrawOptions) (*Drawing
 	defer d.close()
 	number := o.Page
 	if pages := int(int32(d.do("FPDF_GetPageCount", d.handle))); number < 1 || number > pages {
-		return nil, fmt.Errorf("it has %d pages, and no page %d", pages, number)
+		return nil, fmt.Errorf("it has %d pages, not a page %d", pages, number)
 	}
 	page := d.do("FPDF_LoadPage", d.handle, uint64(number-1))
 	if page == 0 {
@@ -80,7 +80,7 @@ func (e *Engine) Draw(ctx context.Context, data []byte, o DrawOptions) (*Drawing
 	return out, nil
 }
 
-// orBecause is the error of the calls so far, or else one in these words.
+// orBecause returns the error of the calls so far, or else a new one.
 func (d *document) orBecause(format string, args ...any) error {
 	if d.err != nil {
 		return fmt.Errorf("PDFium failed on it: %w", d.err)
@@ -104,7 +104,7 @@ func (d *document) paint(page uint64, o DrawOptions) (*image.RGBA, error) {
 	const bgra, annotations, reverseBytes, white = 4, 0x01, 0x10, 0xffffffff
 	bitmap := d.do("FPDFBitmap_CreateEx", uint64(w), uint64(h), bgra, 0, 0)
 	if bitmap == 0 {
-		return nil, d.orBecause("there is too little memory to draw page %d", number)
+		return nil, d.orBecause("there is not enough memory to draw page %d", number)
 	}
 	defer d.do("FPDFBitmap_Destroy", bitmap)
 	d.do("FPDFBitmap_FillRect", bitmap, 0, 0, uint64(w), uint64(h), white)
@@ -127,7 +127,7 @@ func (d *document) paint(page uint64, o DrawOptions) (*image.RGBA, error) {
 	return img, nil
 }
 
-// mark lays a colour over a place, as a marker pen does: what is dark stays dark.
+// mark multiplies a place with a colour, like a marker pen.
 func mark(img *image.RGBA, r Rect) {
 	const red, green, blue = 255, 226, 74
 	w, h := float64(img.Rect.Dx()), float64(img.Rect.Dy())
@@ -142,7 +142,7 @@ func mark(img *image.RGBA, r Rect) {
 	}
 }
 
-// find gives the places of a quote on a page.
+// find returns the places of a quote on a page.
 func (d *document) find(page uint64, quote string) []Rect {
 	text := d.do("FPDFText_LoadPage", page)
 	if text == 0 {
@@ -158,7 +158,7 @@ func (d *document) find(page uint64, quote string) []Rect {
 	var out []Rect
 	for _, part := range locate(chars, quote) {
 		for _, r := range d.rects(page, text, part) {
-			// PDFium has one for each piece that was drawn: a line is one.
+			// PDFium returns one for each drawn piece; a line is one here.
 			if n := len(out); n > 0 && out[n-1].goesOn(r) {
 				last := &out[n-1]
 				*last = Rect{min(last.X0, r.X0), min(last.Y0, r.Y0), max(last.X1, r.X1), max(last.Y1, r.Y1)}
@@ -170,7 +170,7 @@ func (d *document) find(page uint64, quote string) []Rect {
 	return out
 }
 
-// goesOn reports whether next is a further part of r's line.
+// goesOn reports whether next continues r's line.
 func (r Rect) goesOn(next Rect) bool {
 	high := max(r.Y1-r.Y0, next.Y1-next.Y0)
 	shared := min(r.Y1, next.Y1) - max(r.Y0, next.Y0)
@@ -178,10 +178,10 @@ func (r Rect) goesOn(next Rect) bool {
 	return shared >= 0.5*min(r.Y1-r.Y0, next.Y1-next.Y0) && gap > -high && gap < 1.5*high
 }
 
-// rects gives the places of a run of characters.
+// rects returns the places of a run of characters.
 func (d *document) rects(page, text uint64, part span) []Rect {
 	const maxRects = 1000
-	const whole = 1 << 20 // of the width and the height, in units of the result
+	const whole = 1 << 20 // width and height of the page in the units of the result
 	var out []Rect
 	for i := range min(d.do("FPDFText_CountRects", text, uint64(part.from), uint64(part.to-part.from)), maxRects) {
 		at := uint64(d.scratch)

@@ -4,7 +4,7 @@ package pdfium
 
 import _ "embed"
 
-// embedded is PDFium's code, which 'go generate ./ingest/pdf' brings.
+// embedded is PDFium's code, fetched by 'go generate ./ingest/pdf'.
 //
 //go:embed pdfium.wasm
 var embedded string

@@ -1,6 +1,6 @@
 // Package pdfium reads and draws PDF files with PDFium, compiled to
-// WebAssembly and run by wazero: whatever a file does to it stays inside the
-// memory of the module. PDFium itself is no part of this source: see [Code].
+// WebAssembly and run by wazero, so that a malicious file is confined to the
+// memory of the module. PDFium itself is not part of the source: see [Code].
 package pdfium
 
 import (
@@ -15,30 +15,30 @@ import (
 )
 
 const (
-	// maxMemory is how much memory a module may take, in bytes. While it grows
-	// it is there twice.
+	// maxMemory is the largest memory of a module in bytes. While it grows
+	// there are two copies of it.
 	maxMemory = 192 << 20
-	// keptMemory is the size above which an instance is not used for the next
-	// file: its memory never shrinks.
+	// keptMemory is the size above which an instance is not used again: its
+	// memory never shrinks.
 	keptMemory = 64 << 20
 )
 
-// An Engine holds PDFium ready for use. It is for one goroutine at a time.
+// An Engine is PDFium ready for use, by one goroutine at a time.
 type Engine struct {
 	runtime  wazero.Runtime
-	cache    wazero.CompilationCache // nil without a folder
+	cache    wazero.CompilationCache // nil without a cache folder
 	compiled wazero.CompiledModule
-	module   api.Module // nil until it is needed, and after a failure
+	module   api.Module // nil until needed, and after a failure
 	calls    map[string]api.Function
 	scratch  uint32 // scratchBytes of the module's memory
 }
 
 const scratchBytes = 4096
 
-// Open makes an engine of PDFium's code. cache is a folder in which compiled
-// code is kept between processes; empty for none. Compiling takes a second or
-// two, and what is kept is read in a tenth of that. The code in the folder is
-// run: nobody else may write there.
+// Open compiles PDFium's code. cache is a folder that keeps the compiled code
+// between processes; empty for none. Compiling needs a second or two, loading
+// a tenth of that. The code in the folder is executed: nobody else may write
+// there.
 func Open(ctx context.Context, code []byte, cache string) (_ *Engine, err error) {
 	e := &Engine{}
 	config := wazero.NewRuntimeConfig().WithCloseOnContextDone(false).WithMemoryLimitPages(maxMemory / pageBytes)
@@ -67,7 +67,7 @@ func (e *Engine) Close(ctx context.Context) error {
 	return err
 }
 
-// start makes an instance if there is none.
+// start creates an instance if there is none.
 func (e *Engine) start(ctx context.Context) (err error) {
 	if e.module != nil && !e.module.IsClosed() && e.module.Memory().Size() <= keptMemory {
 		return nil
@@ -75,7 +75,8 @@ func (e *Engine) start(ctx context.Context) (err error) {
 	if e.module != nil {
 		e.drop(ctx)
 	}
-	if e.module, err = e.runtime.InstantiateModule(ctx, e.compiled, wazero.NewModuleConfig().WithName("").WithStartFunctions()); err != nil {
+	if e.module, err = e.runtime.InstantiateModule(ctx, e.compiled,
+		wazero.NewModuleConfig().WithName("").WithStartFunctions()); err != nil {
 		e.module = nil
 		return fmt.Errorf("starting PDFium: %w", err)
 	}
@@ -95,15 +96,15 @@ func (e *Engine) start(ctx context.Context) (err error) {
 	return nil
 }
 
-// drop throws the instance away: after a failure nothing in it can be trusted.
+// drop discards the instance, which cannot be trusted after a failure.
 func (e *Engine) drop(ctx context.Context) {
-	// An instance that fails to close is garbage all the same.
+	// An instance that fails to close is garbage anyway.
 	_ = e.module.Close(context.WithoutCancel(ctx))
 	e.module, e.calls = nil, nil
 }
 
-// A session is a run of calls. After the first that fails, the rest do
-// nothing and give 0.
+// A session is a series of calls. After the first failure, the rest do nothing
+// and return 0.
 type session struct {
 	*Engine
 	ctx   context.Context
@@ -129,8 +130,8 @@ func (s *session) do(name string, args ...uint64) uint64 {
 	return s.call(s.ctx, f, args...)
 }
 
-// quick calls a function that takes no time to speak of. Watching the context
-// would take longer than the call.
+// quick calls a short function without watching the context, which would take
+// longer than the call.
 func (s *session) quick(f api.Function, args ...uint64) uint64 {
 	return s.call(context.Background(), f, args...)
 }
@@ -151,7 +152,7 @@ func (s *session) call(ctx context.Context, f api.Function, args ...uint64) uint
 	return s.stack[0]
 }
 
-// floats32 and floats64 read numbers that a call left at an address.
+// floats32 and floats64 read numbers that a call left in memory.
 func (s *session) floats32(at uint32, to []float64) {
 	for i := range to {
 		v, _ := s.module.Memory().ReadFloat32Le(at + 4*uint32(i))
@@ -165,20 +166,20 @@ func (s *session) floats64(at uint32, to []float64) {
 	}
 }
 
-// bytes gives the bytes at an address; they are PDFium's own and hold until
-// the next call.
+// bytes returns the bytes at an address. They belong to PDFium and are valid
+// until the next call.
 func (s *session) bytes(at, n uint32) []byte {
 	if s.err != nil {
 		return nil
 	}
 	b, ok := s.module.Memory().Read(at, n)
 	if !ok {
-		s.err = errors.New("PDFium points outside its memory")
+		s.err = errors.New("PDFium returned an address outside its memory")
 	}
 	return b
 }
 
-// wide decodes a string of two-byte units, ended by a zero or the end.
+// wide decodes a UTF-16 string that ends with a zero or the data.
 func wide(b []byte) []uint16 {
 	var out []uint16
 	for ; len(b) >= 2; b = b[2:] {

@@ -12,15 +12,15 @@ import (
 	"github.com/tetratelabs/wazero/imports/emscripten"
 )
 
-// pageBytes is the unit in which the memory of a module grows.
+// pageBytes is the unit by which a module's memory grows.
 const pageBytes = 64 << 10
 
-// surround gives a module what it imports: emscripten's calls back into the
-// module, and of the system nothing but memory.
+// surround provides the imports of a module: emscripten's calls back into it,
+// and of the system only memory.
 func surround(ctx context.Context, r wazero.Runtime, guest wazero.CompiledModule) error {
 	exporter, err := emscripten.NewFunctionExporterForModule(guest)
 	if err != nil {
-		return fmt.Errorf("preparing its surroundings: %w", err)
+		return fmt.Errorf("preparing its imports: %w", err)
 	}
 	builders := map[string]wazero.HostModuleBuilder{}
 	for _, f := range guest.ImportedFunctions() {
@@ -31,20 +31,22 @@ func surround(ctx context.Context, r wazero.Runtime, guest wazero.CompiledModule
 				exporter.ExportFunctions(builders[module])
 			}
 		}
-		if module == "env" && (strings.HasPrefix(name, "invoke_") || name == "_emscripten_throw_longjmp" || name == "emscripten_notify_memory_growth") {
+		if module == "env" && (strings.HasPrefix(name, "invoke_") || name == "_emscripten_throw_longjmp" ||
+			name == "emscripten_notify_memory_growth") {
 			continue // emscripten's own
 		}
-		builders[module].NewFunctionBuilder().WithGoModuleFunction(imported(name, f.ResultTypes()), f.ParamTypes(), f.ResultTypes()).Export(name)
+		builders[module].NewFunctionBuilder().WithGoModuleFunction(imported(name, f.ResultTypes()), f.ParamTypes(),
+			f.ResultTypes()).Export(name)
 	}
 	for name, b := range builders {
 		if _, err := b.Instantiate(ctx); err != nil {
-			return fmt.Errorf("preparing its surroundings (%s): %w", name, err)
+			return fmt.Errorf("preparing its imports (%s): %w", name, err)
 		}
 	}
 	return nil
 }
 
-// imported makes the function behind an import.
+// imported returns the function for an import.
 func imported(name string, results []api.ValueType) api.GoModuleFunc {
 	switch name {
 	case "emscripten_resize_heap":
@@ -66,7 +68,7 @@ func imported(name string, results []api.ValueType) api.GoModuleFunc {
 			}
 		}
 	case "_abort_js", "__assert_fail":
-		return func(context.Context, api.Module, []uint64) { panic(errors.New("it gave up")) }
+		return func(context.Context, api.Module, []uint64) { panic(errors.New("PDFium aborted")) }
 	case "environ_sizes_get":
 		return func(_ context.Context, m api.Module, stack []uint64) {
 			m.Memory().WriteUint32Le(uint32(stack[0]), 0)
@@ -74,8 +76,8 @@ func imported(name string, results []api.ValueType) api.GoModuleFunc {
 			stack[0] = 0
 		}
 	}
-	// There are no files, no clock and no environment. The system calls of
-	// emscripten say so by a negative number, those of WASI by a positive one.
+	// There are no files, clock or environment. Emscripten's system calls
+	// report that by a negative number, those of WASI by a positive one.
 	const noSystem = 52 // ENOSYS
 	answer := uint64(noSystem)
 	switch {

@@ -11,17 +11,17 @@ import (
 // A span is a run of characters of a page.
 type span struct{ from, to int }
 
-// shortest is the least number of letters that a part of a quote is looked for
-// with: less stands everywhere.
+// shortest is the least number of letters of a part of a quote: fewer occur
+// everywhere.
 const shortest = 12
 
-// maxPlaces bounds how many places are tried for a part of a quote.
+// maxPlaces limits the places that are tried for a part of a quote.
 const maxPlaces = 64
 
-// locate finds a quote among the characters of a page. Letters and digits
-// alone are compared, so that hyphens, spaces, ligatures and the signs between
-// the cells of a table do not matter. A quote that does not stand there in one
-// piece is found in as many as it takes.
+// locate finds a quote among the characters of a page. Only letters and digits
+// are compared, so that hyphens, spaces, ligatures and the signs between table
+// cells do not matter. A quote that is not on the page in one piece is found
+// in parts.
 func locate(chars []rune, quote string) []span {
 	page, at := plain(chars)
 	want, _ := plain([]rune(quote))
@@ -42,7 +42,7 @@ func locate(chars []rune, quote string) []span {
 		}
 	}
 	var out []span
-	last := 0 // where the part before ended
+	last := 0 // end of the part before
 	for q := 0; q+shortest <= len(want); {
 		from, length := -1, 0
 		for _, p := range places[[shortest]rune(want[q:])] {
@@ -50,7 +50,7 @@ func locate(chars []rune, quote string) []span {
 			for q+n < len(want) && p+n < len(page) && want[q+n] == page[p+n] {
 				n++
 			}
-			// Of equals the first behind the part before.
+			// Of equals, the first after the part before.
 			if n > length || n == length && from < last && p >= last {
 				from, length = p, n
 			}
@@ -65,8 +65,8 @@ func locate(chars []rune, quote string) []span {
 	return out
 }
 
-// plain gives the letters and digits of a text in lower case, and of each the
-// character that it came from.
+// plain returns the letters and digits of a text in lower case, each with the
+// index of its character.
 func plain(chars []rune) (out []rune, at []int) {
 	for i, r := range chars {
 		if r < 0x80 {
@@ -87,7 +87,7 @@ func plain(chars []rune) (out []rune, at []int) {
 	return out, at
 }
 
-// index finds one run of characters in another; -1 when it is not there.
+// index returns the index of the first what in in, or -1.
 func index(in, what []rune) int {
 	for i := 0; i+len(what) <= len(in); i++ {
 		if in[i] == what[0] && slices.Equal(in[i:i+len(what)], what) {

@@ -11,12 +11,15 @@ func TestLocate(t *testing.T) {
 		name, page, quote string
 		want              []string
 	}{
-		{"as it stands", "The ferry leaves at nine.", "leaves at nine", []string{"leaves at nine"}},
+		{"unchanged", "The ferry leaves at nine.", "leaves at nine", []string{"leaves at nine"}},
 		{"over a line", "The ferry\r\nleaves at nine.", "ferry leaves", []string{"ferry\r\nleaves"}},
 		{"over a hyphen", "an inter\u0002national fare", "international fare", []string{"inter\u0002national fare"}},
 		{"ligatures and case", "The oﬃce is closed", "THE OFFICE", []string{"The oﬃce"}},
-		{"cells of a table", "Berth Rate Short £12 Long £20 per night", "Berth: Short | Rate: £12 | Long £20 per night", []string{"12 Long £20 per night"}},
-		{"in pieces", "The first column says this. The second column says that.", "The second column says that. The first column says this.", []string{"The second column says that", "The first column says this"}},
+		{"cells of a table", "Berth Rate Short £12 Long £20 per night", "Berth: Short | Rate: £12 | Long £20 per night",
+			[]string{"12 Long £20 per night"}},
+		{"in pieces", "The first column says this. The second column says that.",
+			"The second column says that. The first column says this.", []string{"The second column says that",
+				"The first column says this"}},
 		{"short", "a b c", "b", []string{"b"}},
 		{"not there", "The ferry leaves at nine.", "The bus leaves at eight from the station", nil},
 		{"no letters", "…", "—", nil},

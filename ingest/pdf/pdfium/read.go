@@ -14,7 +14,7 @@ import (
 	"ibid/ingest/pdf"
 )
 
-// Limits of one file: what lies beyond them is an attack.
+// Limits of one file: more is an attack.
 const (
 	maxPages   = 20_000
 	maxChars   = 200_000 // of a page
@@ -22,11 +22,11 @@ const (
 	maxDepth   = 32      // of the outline
 )
 
-// maxPreface bounds what other programs put before a file: the head of a mail,
-// or of a reply.
+// maxPreface limits what other programs put before a file, such as mail or
+// HTTP headers.
 const maxPreface = 64 << 10
 
-// PDFium's codes of why a file cannot be loaded, from fpdfview.h.
+// PDFium's error codes for loading a file, from fpdfview.h.
 const (
 	errPassword = 4
 	errSecurity = 5
@@ -42,7 +42,7 @@ type document struct {
 // open loads a file.
 func (e *Engine) open(ctx context.Context, data []byte) (*document, error) {
 	if start := bytes.Index(data[:min(len(data), maxPreface)], []byte("%PDF-")); start > 0 {
-		data = data[start:] // PDFium looks for it in the first kilobyte
+		data = data[start:] // PDFium looks for it in the first kilobyte only
 	}
 	if err := e.start(ctx); err != nil {
 		return nil, err
@@ -52,7 +52,7 @@ func (e *Engine) open(ctx context.Context, data []byte) (*document, error) {
 		return nil, d.failed(fmt.Errorf("it needs more than %d MB of memory", maxMemory>>20))
 	}
 	if !d.module.Memory().Write(uint32(d.data), data) {
-		return nil, d.failed(errors.New("PDFium points outside its memory"))
+		return nil, d.failed(errors.New("PDFium returned an address outside its memory"))
 	}
 	d.handle = d.do("FPDF_LoadMemDocument64", d.data, uint64(len(data)), 0)
 	if d.handle != 0 {
@@ -69,10 +69,10 @@ func (e *Engine) open(ctx context.Context, data []byte) (*document, error) {
 		return nil, errors.New("it is encrypted in a way that is not supported: save it without encryption")
 	}
 	d.do("free", d.data)
-	return nil, errors.New("it is damaged: no page can be found in it")
+	return nil, errors.New("it is damaged: it has no pages")
 }
 
-// failed drops the instance, and says why a file could not be read.
+// failed drops the instance and returns the error of the file.
 func (d *document) failed(otherwise error) error {
 	err := d.err
 	if err == nil {
@@ -95,9 +95,9 @@ func (d *document) close() {
 	}
 }
 
-// Read opens a file. Its pages are drawn as the source's sequence is run
-// through, and the file is closed at its end: run through it before the engine
-// is used for another one.
+// Read opens a file. Its pages are drawn while the source's sequence is
+// iterated, and the file is closed at the end: iterate it before the engine is
+// used for another file.
 func (e *Engine) Read(ctx context.Context, data []byte) (*pdf.Source, error) {
 	d, err := e.open(ctx, data)
 	if err != nil {
@@ -109,7 +109,7 @@ func (e *Engine) Read(ctx context.Context, data []byte) (*pdf.Source, error) {
 	}
 	if n <= 0 {
 		d.close()
-		return nil, errors.New("it is damaged: no page can be found in it")
+		return nil, errors.New("it is damaged: it has no pages")
 	}
 	s := &pdf.Source{Title: d.meta("Title"), Author: d.meta("Author"), Date: pdf.Date(d.meta("CreationDate"))}
 	s.Outline = d.outline()
@@ -136,7 +136,7 @@ func (e *Engine) Read(ctx context.Context, data []byte) (*pdf.Source, error) {
 	return s, nil
 }
 
-// meta gives an entry of what the file says of itself.
+// meta returns an entry of the file's metadata.
 func (d *document) meta(key string) string {
 	d.module.Memory().Write(d.scratch, append([]byte(key), 0))
 	const room = scratchBytes - 64
@@ -147,13 +147,14 @@ func (d *document) meta(key string) string {
 	return string(utf16.Decode(wide(d.bytes(d.scratch+64, uint32(n)))))
 }
 
-// outline gives the bookmarks.
+// outline returns the bookmarks.
 func (d *document) outline() []pdf.Entry {
 	var out []pdf.Entry
 	seen := map[uint64]bool{}
 	var walk func(parent uint64, level int)
 	walk = func(parent uint64, level int) {
-		for b := d.do("FPDFBookmark_GetFirstChild", d.handle, parent); b != 0 && d.err == nil; b = d.do("FPDFBookmark_GetNextSibling", d.handle, b) {
+		for b := d.do("FPDFBookmark_GetFirstChild", d.handle, parent); b != 0 &&
+			d.err == nil; b = d.do("FPDFBookmark_GetNextSibling", d.handle, b) {
 			if seen[b] || len(out) >= maxEntries || level > maxDepth {
 				return
 			}
@@ -177,14 +178,14 @@ func (d *document) outline() []pdf.Entry {
 
 // page draws a page, counted from 0.
 func (d *document) page(index int) pdf.Drawn {
-	lost := pdf.Drawn{Err: errors.New("the file is damaged, and what it says of its pages leads nowhere")}
+	lost := pdf.Drawn{Err: errors.New("the file is damaged: a page that it lists is missing")}
 	page := d.do("FPDF_LoadPage", d.handle, uint64(index))
 	if page == 0 {
 		return lost
 	}
 	notes, drawn := d.annotations(page)
 	if drawn {
-		// What is written in forms and notes becomes a part of the page.
+		// Flattening makes form fields and notes part of the page.
 		const forDisplay = 0
 		d.do("FPDFPage_Flatten", page, forDisplay)
 		d.do("FPDF_ClosePage", page)
@@ -195,7 +196,7 @@ func (d *document) page(index int) pdf.Drawn {
 	defer d.do("FPDF_ClosePage", page)
 	text := d.do("FPDFText_LoadPage", page)
 	if text == 0 {
-		return pdf.Drawn{Err: errors.New("the file is damaged, and the text of a page cannot be read")}
+		return pdf.Drawn{Err: errors.New("the file is damaged: the text of a page cannot be read")}
 	}
 	defer d.do("FPDFText_ClosePage", text)
 	out := pdf.Drawn{Glyphs: append(d.glyphs(text), notes...)}
@@ -203,8 +204,8 @@ func (d *document) page(index int) pdf.Drawn {
 	return out
 }
 
-// pictures gives the area in square points of the pictures on a page, and of
-// what may hold some.
+// pictures returns the area in square points of the pictures on a page, and of
+// forms, which may contain some.
 func (d *document) pictures(page uint64) (area float64) {
 	const picture, form = 3, 5 // fpdf_edit.h
 	for i := range min(d.do("FPDFPage_CountObjects", page), 10_000) {
@@ -222,9 +223,8 @@ func (d *document) pictures(page uint64) (area float64) {
 	return area
 }
 
-// annotations gives the text of fields and notes that have no look of their
-// own, and reports whether there are others, whose look can become a part of
-// the page.
+// annotations returns the text of fields and notes without an appearance, and
+// reports whether there are others that flattening draws.
 func (d *document) annotations(page uint64) (notes []pdf.Glyph, drawn bool) {
 	const freeText, stamp, widget = 3, 13, 20 // fpdf_annot.h
 	const hidden, noView = 1 << 1, 1 << 5
@@ -248,13 +248,14 @@ func (d *document) annotations(page uint64) (notes []pdf.Glyph, drawn bool) {
 	return notes, drawn && d.err == nil
 }
 
-// name puts a name where PDFium can read it.
+// name copies a name into PDFium's memory.
 func (d *document) name(s string) uint64 {
 	d.module.Memory().Write(d.scratch, append([]byte(s), 0))
 	return uint64(d.scratch)
 }
 
-// note gives a text of an annotation, a glyph a line, from the top of its place.
+// note returns a text of an annotation, one glyph for each line, from the top
+// of its place.
 func (d *document) note(annotation uint64, key string) (out []pdf.Glyph) {
 	const room = scratchBytes - 64
 	n := d.do("FPDFAnnot_GetStringValue", annotation, d.name(key), uint64(d.scratch)+64, room)
@@ -267,9 +268,10 @@ func (d *document) note(annotation uint64, key string) (out []pdf.Glyph) {
 	}
 	var box [4]float64 // left, top, right, bottom
 	d.floats32(d.scratch, box[:])
-	const size = 10 // points; what the file says of it is a program of its own
+	const size = 10 // points; the file's own size would need parsing
 	for i, line := range strings.FieldsFunc(text, func(r rune) bool { return r == '\r' || r == '\n' }) {
-		g := pdf.Glyph{Text: line, X0: box[0], X1: max(box[2], box[0]+1), Y: max(box[1], box[3]) - size*float64(i+1), Size: size, Begins: true}
+		g := pdf.Glyph{Text: line, X0: box[0], X1: max(box[2], box[0]+1), Y: max(box[1], box[3]) - size*float64(i+1), Size: size,
+			Begins: true}
 		if strings.TrimSpace(line) != "" && g.Sound() {
 			out = append(out, g)
 		}
@@ -277,7 +279,7 @@ func (d *document) note(annotation uint64, key string) (out []pdf.Glyph) {
 	return out
 }
 
-// A style is what all characters of a text object share.
+// A style is what the characters of a text object share.
 type style struct {
 	object uint64
 	size   float64
@@ -285,7 +287,7 @@ type style struct {
 	bold   bool
 }
 
-// lineEnd is what PDFium puts in place of a hyphen at the end of a line.
+// lineEnd is PDFium's character for a hyphen at the end of a line.
 const lineEnd = 0x02
 
 func (d *document) glyphs(text uint64) []pdf.Glyph {
@@ -333,7 +335,7 @@ func (r *glyphReader) char(i uint64, c rune) {
 		r.begins = true
 		return
 	case c == ' ':
-		// PDFium makes up spaces of its own: their place does not matter.
+		// PDFium inserts spaces of its own: their place does not matter.
 		if k := len(r.out); k > 0 && !r.begins {
 			g := r.out[k-1]
 			g.Text, g.X0, g.Begins = " ", g.X1, false
@@ -377,7 +379,7 @@ func (r *glyphReader) char(i uint64, c rune) {
 	}
 }
 
-// style gives how a character is set, and with it all of its text object.
+// style returns the style of a character's text object.
 func (d *document) style(text, i, object uint64) style {
 	s := style{object: object, size: math.Float64frombits(d.do("FPDFText_GetFontSize", text, i))}
 	if d.do("FPDFText_GetMatrix", text, i, uint64(d.scratch)) != 0 {

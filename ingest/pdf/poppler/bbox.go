@@ -1,5 +1,5 @@
-// Package poppler understands what pdftotext, the program of the Poppler
-// project, writes about a file. It does not start it.
+// Package poppler parses the output of pdftotext, a program of the Poppler
+// project. It does not run it.
 package poppler
 
 import (
@@ -14,16 +14,15 @@ import (
 	"ibid/ingest/pdf"
 )
 
-// Arguments are those of pdftotext that make it write what [Parse] reads. The
-// name of the file and "-" come behind them.
+// Arguments returns the arguments with which pdftotext writes what [Parse]
+// reads. The file name and "-" follow them.
 func Arguments() []string { return []string{"-q", "-enc", "UTF-8", "-bbox-layout"} }
 
-// maxWords bounds the words of a page: what lies beyond is drawing, or an
-// attack.
+// maxWords limits the words of a page: more is drawing, or an attack.
 const maxWords = 100_000
 
-// Parse reads the output of pdftotext -bbox-layout. Its pages are parsed as
-// the source's sequence is run through.
+// Parse parses the output of pdftotext -bbox-layout. Pages are parsed while
+// the source's sequence is iterated.
 func Parse(out []byte) (*pdf.Source, error) {
 	head, body, ok := bytes.Cut(out, []byte("<doc>"))
 	if !ok {
@@ -40,7 +39,7 @@ func Parse(out []byte) (*pdf.Source, error) {
 				return
 			}
 			page, after, whole := bytes.Cut(rest, []byte("</page>"))
-			// There may be pictures on it, of which pdftotext tells nothing.
+			// There may be pictures on it, which pdftotext does not report.
 			d := pdf.Drawn{Glyphs: words(page), Picture: true}
 			if !whole {
 				d.Err = errors.New("pdftotext did not finish the page")
@@ -66,7 +65,7 @@ func meta(head []byte, name string) string {
 	return between(head, `<meta name="`+name+`" content="`, `"/>`)
 }
 
-// words gives the words of a page, with a space behind each that is not the
+// words returns the words of a page, each followed by a space unless it is the
 // last of its line.
 func words(page []byte) []pdf.Glyph {
 	var out []pdf.Glyph
@@ -95,8 +94,8 @@ func words(page []byte) []pdf.Glyph {
 	return out
 }
 
-// ascent is the share of a word's height that stands over the base line.
-// Poppler makes the box of a word from the ascent and descent of its font.
+// ascent is the share of a word's box above the base line. Poppler computes
+// the box from the ascent and descent of the font.
 const ascent = 0.8
 
 func word(line []byte) (pdf.Glyph, bool) {
@@ -119,7 +118,7 @@ func word(line []byte) (pdf.Glyph, bool) {
 	}
 	width, height := box[2]-box[0], box[3]-box[1]
 	if height > 2*width && utf8.RuneCountInString(g.Text) >= 3 {
-		// It runs up the page, or down: which, Poppler does not tell.
+		// It runs up or down the page; Poppler does not say which.
 		g.Turn = 1
 		g.X0, g.X1, g.Y, g.Size = -box[3], -box[1], -box[0]-ascent*width, width
 	} else {

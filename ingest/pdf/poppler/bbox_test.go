@@ -67,7 +67,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// Whatever it is given, it can be layed out.
+// Any output can be laid out.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(page))
 	f.Fuzz(func(t *testing.T, out []byte) {
@@ -76,7 +76,7 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		if _, err := pdf.Lay(s); err != nil && err.Error() == "" {
-			t.Fatal("an error without words")
+			t.Fatal("an error without a message")
 		}
 	})
 }

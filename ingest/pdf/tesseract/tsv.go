@@ -1,5 +1,5 @@
-// Package tesseract understands what tesseract, the program that recognises
-// the text in pictures, writes about a page. It does not start it.
+// Package tesseract parses the output of tesseract, which recognises text in
+// pictures. It does not run it.
 package tesseract
 
 import (
@@ -11,9 +11,9 @@ import (
 	"ibid/ingest/pdf"
 )
 
-// Arguments are those of tesseract that make it read a picture from its
-// standard input and write what [Parse] reads. languages are its names of them
-// joined by "+"; empty for its default.
+// Arguments returns the arguments with which tesseract reads a picture from
+// standard input and writes what [Parse] reads. languages are its language
+// names joined by "+"; empty for its default.
 func Arguments(languages string) []string {
 	args := []string{"stdin", "stdout"}
 	if languages != "" {
@@ -22,12 +22,12 @@ func Arguments(languages string) []string {
 	return append(args, "--psm", "3", "-c", "tessedit_create_tsv=1")
 }
 
-// PageEnd stands between the pages that [Parse] is given.
+// PageEnd separates the pages for [Parse].
 const PageEnd = "\f"
 
 const (
-	// leastSure is the least confidence, of 100, with which a word is taken:
-	// what lies below it is mostly specks and rules.
+	// leastSure is the least confidence, out of 100, of a word that counts:
+	// below it are mostly specks and rules.
 	leastSure = 30
 	maxWords  = 50_000 // of a page
 )
@@ -40,7 +40,7 @@ const (
 	levelWord                                             = "5"
 )
 
-// Parse reads the tables of one page after the other.
+// Parse reads the tables of consecutive pages.
 func Parse(tables []byte) *pdf.Source {
 	return &pdf.Source{Pages: func(yield func(pdf.Drawn) bool) {
 		for table := range bytes.SplitSeq(tables, []byte(PageEnd)) {
@@ -51,8 +51,8 @@ func Parse(tables []byte) *pdf.Source {
 	}}
 }
 
-// Words reads the table of one page, drawn at so many dots an inch. Lengths are
-// in points.
+// Words reads the table of a page drawn at dpi dots per inch. Lengths are in
+// points.
 func Words(table []byte, dpi float64) []pdf.Glyph {
 	out := words(table)
 	for i := range out {
@@ -64,10 +64,10 @@ func Words(table []byte, dpi float64) []pdf.Glyph {
 	return out
 }
 
-// words gives the words of a page. Lengths are in pixels.
+// words returns the words of a page. Lengths are in pixels.
 func words(table []byte) []pdf.Glyph {
 	var out []pdf.Glyph
-	line, from := "", 0 // of out
+	line, from := "", 0 // index in out
 	for row := range bytes.Lines(table) {
 		cell := strings.Split(strings.TrimRight(string(row), "\r\n"), "\t")
 		if len(cell) < columns || cell[columnLevel] != levelWord {
@@ -109,8 +109,8 @@ func words(table []byte) []pdf.Glyph {
 	return out
 }
 
-// level gives the words of a line one base line and one size: the box of a
-// word is as high as the letters that are in it.
+// level gives the words of a line the same base line and size, as a word's box
+// is only as high as its letters.
 func level(line []pdf.Glyph) {
 	if len(line) == 0 {
 		return

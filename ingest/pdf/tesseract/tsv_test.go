@@ -30,7 +30,7 @@ func TestParse(t *testing.T) {
 	if len(got) != 3 || !slices.Equal(got[0], want) || got[1] != nil || !slices.Equal(got[2], want) {
 		t.Fatalf("%q", got)
 	}
-	// The words of a line stand on one base line.
+	// The words of a line have the same base line.
 	if a, b := glyphs[0], glyphs[2]; a.Y != -126 || a.Y != b.Y || a.Size != 26 || b.Size != 26 || !a.Begins || b.Begins {
 		t.Errorf("%+v, %+v", a, b)
 	}
@@ -40,7 +40,7 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte(table))
 	f.Fuzz(func(t *testing.T, tables []byte) {
 		if _, err := pdf.Lay(Parse(tables)); err != nil && err.Error() == "" {
-			t.Fatal("an error without words")
+			t.Fatal("an error without a message")
 		}
 	})
 }

@@ -1,6 +1,6 @@
-// Command fetch brings PDFium's code, compiled to WebAssembly, from the npm
-// package that publishes it, and checks that it is the build that was tried.
-// Run it by 'go generate ./ingest/pdf'; it needs npm.
+// Command fetch downloads PDFium's code, compiled to WebAssembly, from the npm
+// package that publishes it, and checks its digest. It is run by 'go generate
+// ./ingest/pdf' and needs npm.
 package main
 
 import (
@@ -27,7 +27,7 @@ func main() {
 	}
 }
 
-// fetch puts the code and its licences into a folder.
+// fetch writes the code and its licences to a folder.
 func fetch(folder string) (err error) {
 	build := pdfium.Builds()[0]
 	target := filepath.Join(folder, pdfium.FileName)
@@ -42,11 +42,11 @@ func fetch(folder string) (err error) {
 	npm := exec.Command("npm", "pack", "--silent", "--pack-destination", work, build.Package)
 	npm.Stderr = os.Stderr
 	if err := npm.Run(); err != nil {
-		return fmt.Errorf("fetching %s with npm, which Node.js brings: %w", build.Package, err)
+		return fmt.Errorf("fetching %s with npm, which is part of Node.js: %w", build.Package, err)
 	}
 	archives, err := filepath.Glob(filepath.Join(work, "*.tgz"))
 	if err != nil || len(archives) != 1 {
-		return fmt.Errorf("npm brought %d archives of %s: %w", len(archives), build.Package, err)
+		return fmt.Errorf("npm downloaded %d archives of %s: %w", len(archives), build.Package, err)
 	}
 	files, err := unpack(archives[0])
 	if err != nil {
@@ -54,7 +54,7 @@ func fetch(folder string) (err error) {
 	}
 	code := files[build.Path]
 	if got := digest(code); got != build.SHA256 {
-		return fmt.Errorf("%s in %s has the SHA-256 %s, and not %s: it is not the build that was tried", build.Path, build.Package, got, build.SHA256)
+		return fmt.Errorf("%s in %s has the SHA-256 %s, not %s: it is not the tested build", build.Path, build.Package, got, build.SHA256)
 	}
 	for name, data := range files {
 		switch path.Base(name) {
@@ -72,7 +72,7 @@ func digest(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// unpack gives the files of an archive.
+// unpack returns the files of an archive.
 func unpack(name string) (_ map[string][]byte, err error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -101,7 +101,7 @@ func unpack(name string) (_ map[string][]byte, err error) {
 	}
 }
 
-// write puts a file in place whole.
+// write replaces a file atomically.
 func write(name string, data []byte) error {
 	part := name + ".part"
 	if err := os.WriteFile(part, data, 0o644); err != nil {
