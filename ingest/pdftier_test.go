@@ -156,7 +156,7 @@ func TestPDFOptionsCheck(t *testing.T) {
 	r := &Reader{PDF: PDFOptions{Tier: PDFAuto, Folder: dir}}
 	defer r.Close()
 	use, err := r.PDFInUse(t.Context())
-	if err != nil || use.Tier == PDFium || !strings.Contains(use.Trouble, "none of the builds") {
+	if err != nil || use.Tier == PDFium || !strings.Contains(use.Trouble, "not a known build") {
 		t.Errorf("%+v, %v", use, err)
 	}
 }

@@ -9,8 +9,8 @@ import (
 )
 
 var (
-	flateOnly   = regexp.MustCompile(`/Filter[ \t\r\n]*(?:\[[ \t\r\n]*)?/(?:FlateDecode|Fl)\b[ \t\r\n]*[\]/>]`)
-	notText     = regexp.MustCompile(`/Subtype[ \t\r\n]*/Image\b|/Length[123]\b|/FontFile|/Type1C|/CIDFontType0C|/OpenType|` +
+	flateOnly = regexp.MustCompile(`/Filter[ \t\r\n]*(?:\[[ \t\r\n]*)?/(?:FlateDecode|Fl)\b[ \t\r\n]*[\]/>]`)
+	notText   = regexp.MustCompile(`/Subtype[ \t\r\n]*/Image\b|/Length[123]\b|/FontFile|/Type1C|/CIDFontType0C|/OpenType|` +
 		`/N[ \t\r\n]+[134]\b`)
 	streamStart = regexp.MustCompile(`>>[ \t\r\n]*stream\r?\n`)
 )
