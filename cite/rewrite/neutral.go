@@ -84,6 +84,7 @@ var leads = [...]string{"https://", "http://", "ftp://", "www."}
 
 var (
 	wwwEnd       = regexp.MustCompile(`(?i)www\\*\.$`)
+	ltEnd        = regexp.MustCompile(`(?i)&[lg]$`)
 	referenceEnd = regexp.MustCompile(`&[a-zA-Z0-9]{1,32}$`)
 	// The schemes that lead to a host, after any number of slashes.
 	webSchemes = strings.Fields("http https ftp ftps sftp file smb ws wss")
@@ -208,12 +209,11 @@ func (n *neutralizer) breaks(c byte) bool {
 	case '.':
 		return opensHost(c) && wwwEnd.Match(n.tail)
 	case '@':
-		return last > 0 && namesMailbox(n.tail[last-1]) && (isAlpha(c) || isDigit(c) || c >= utf8.RuneSelf || c == '_' || c == '-')
+		return last > 0 && namesMailbox(n.tail[last-1]) && (inScheme(c) && c != '+' && c != '.' || c >= utf8.RuneSelf || c == '_')
 	case ':':
 		return c != '/' && n.hasScheme(n.tail[:last], webSchemes) || n.hasScheme(n.tail[:last], otherSchemes)
 	default: // &lt and &gt are read without a semicolon too
-		return c == ';' && referenceEnd.Match(n.tail) ||
-			lowered(c) == 't' && last > 0 && n.tail[last-1] == '&' && (lowered(prev) == 'l' || lowered(prev) == 'g')
+		return c == ';' && referenceEnd.Match(n.tail) || lowered(c) == 't' && ltEnd.Match(n.tail)
 	}
 }
 
