@@ -161,6 +161,9 @@ func TestRunsFollowedDrain(t *testing.T) {
 	id := runOf(t, fetch(t, "POST", server.url+"/api/runs", "application/json", dayQuestion("stuff"), 202)).ID
 	w := asked(t, "GET", server.url+"/api/runs/"+id, "", "", "Accept: text/event-stream")
 	defer w.Body.Close()
+	if _, err := io.ReadFull(w.Body, make([]byte, 1)); err != nil { // the reader follows
+		t.Fatal(err)
+	}
 	var stopping sync.WaitGroup
 	stopping.Go(server.stop)
 	got, err := io.ReadAll(w.Body)

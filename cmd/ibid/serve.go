@@ -337,7 +337,7 @@ func (srv *server) drain(ctx context.Context, server *http.Server, cut func()) (
 		defer done()
 		// Followers of runs write their end first, then the remaining answers
 		// end with an error.
-		defer time.AfterFunc(left/4, cut).Stop()
+		defer time.AfterFunc(left/2, cut).Stop()
 		if server.Shutdown(last) != nil {
 			err = server.Close()
 		}
