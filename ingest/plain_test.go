@@ -120,7 +120,7 @@ func TestLinesOfTheFile(t *testing.T) {
 			if !slices.ContainsFunc(firstWords(c.Text), func(word string) bool { return strings.Contains(near, word) }) {
 				t.Errorf("%s: line %d is %q, the chunk begins %q", name, c.Line, lines[c.Line-1], child.FirstLine(c.Text, 60))
 			}
-			if c.Line < last-10 { // a comment stands over the name it is under here
+			if c.Line < last-10 { // a comment precedes its name in the file
 				t.Errorf("%s: line %d behind line %d", name, c.Line, last)
 			}
 			last = c.Line

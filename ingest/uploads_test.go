@@ -56,7 +56,7 @@ func TestUploads(t *testing.T) {
 		{"c.txt", long, "", ErrUploadSize, "a.md b.txt"},
 		{"d.txt", long[:80], Added, nil, "a.md b.txt d.txt"},
 		{"e.txt", long[:80], "", ErrUploadSize, "a.md b.txt d.txt"}, // there is not so much room left
-		{"d.txt", long[:90], Updated, nil, "a.md b.txt d.txt"},      // but for one that takes its place
+		{"d.txt", long[:90], Updated, nil, "a.md b.txt d.txt"},      // except for its replacement
 		{"...", "A.", "", ErrUploadName, "a.md b.txt d.txt"},
 		{"a/", "A.", "", ErrUploadName, "a.md b.txt d.txt"},
 	} {

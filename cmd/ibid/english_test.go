@@ -36,7 +36,7 @@ var apart = []string{"retrieve/local", "retrieve/postgres", "retrieve/weaviate",
 // untidy folders still have their first wording.
 var untidy = []string{
 	"retrieve/local", "retrieve/postgres", "retrieve/weaviate",
-	".", "ingest",
+	".",
 }
 
 const turnsPer10000 = 5
