@@ -156,23 +156,6 @@ func choose(contests []contest) []float64 {
 	return w
 }
 
-// won is the share of contests whose first sentence holds the answer.
-func won(contests []contest, w []float64) float64 {
-	n := 0
-	for _, c := range contests {
-		best := 0
-		for i := range c.x {
-			if inner(w, c.x[i]) > inner(w, c.x[best]) {
-				best = i
-			}
-		}
-		if c.wins[best] {
-			n++
-		}
-	}
-	return float64(n) / float64(len(contests))
-}
-
 // below is the value under which the given share of all lies.
 func below(values []float64, share float64) float64 {
 	s := slices.Sorted(slices.Values(values))

@@ -34,10 +34,7 @@ var turns = map[string]*regexp.Regexp{
 var apart = []string{"retrieve/local", "retrieve/postgres", "retrieve/weaviate", "cmd/ibid/eval", "ingest/pdf", "ingest/office"}
 
 // untidy folders still have their first wording.
-var untidy = []string{
-	"retrieve/local", "retrieve/postgres", "retrieve/weaviate",
-	".",
-}
+var untidy = []string{"retrieve/local", "retrieve/postgres", "retrieve/weaviate"}
 
 const turnsPer10000 = 5
 
