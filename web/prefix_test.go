@@ -43,7 +43,9 @@ func TestBehindAProxy(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			proxy := httptest.NewServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+			// The transports are this test's own: every test server that closes also
+			// closes idle connections of the default one.
+			proxy := httptest.NewServer(&httputil.ReverseProxy{Transport: server.Client().Transport, Rewrite: func(r *httputil.ProxyRequest) {
 				if strip {
 					r.Out.URL.Path, r.Out.URL.RawPath = strings.TrimPrefix(r.In.URL.Path, "/library"), ""
 				}
@@ -52,7 +54,7 @@ func TestBehindAProxy(t *testing.T) {
 			defer proxy.Close()
 			get := func(path string) (int, string) {
 				t.Helper()
-				resp, err := http.Get(proxy.URL + path)
+				resp, err := proxy.Client().Get(proxy.URL + path)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -78,7 +80,7 @@ func TestBehindAProxy(t *testing.T) {
 			}
 			r.Header.Set("Accept", "text/event-stream")
 			r.Header.Set("Origin", "https://docs.example.org")
-			resp, err := http.DefaultClient.Do(r)
+			resp, err := proxy.Client().Do(r)
 			if err != nil {
 				t.Fatal(err)
 			}
