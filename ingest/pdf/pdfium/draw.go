@@ -47,7 +47,7 @@ func (e *Engine) Draw(ctx context.Context, data []byte, o DrawOptions) (*Drawing
 	defer d.close()
 	number := o.Page
 	if pages := int(int32(d.do("FPDF_GetPageCount", d.handle))); number < 1 || number > pages {
-		return nil, fmt.Errorf("it has %d pages, not a page %d", pages, number)
+		return nil, fmt.Errorf("there is no page %d: the document has %d", number, pages)
 	}
 	page := d.do("FPDF_LoadPage", d.handle, uint64(number-1))
 	if page == 0 {
