@@ -253,7 +253,7 @@ func TestWatch(t *testing.T) {
 		"an error":                {events: []Event{Text{Text: "x"}}, err: errDown, kept: true},
 		"what cannot be asked":    {err: &QuestionError{Code: "top_k"}},
 		"shown to nobody":         {events: []Event{Text{Text: "x"}, Usage{}}, shown: errors.New("broken pipe"), kept: true},
-		"left by who asked":       {events: []Event{Text{Text: "x"}}, kept: true},
+		"abandoned by its caller": {events: []Event{Text{Text: "x"}}, kept: true},
 		"an error after all that": {events: []Event{Text{Text: "x"}, Usage{}}, err: errDown, kept: true},
 	} {
 		t.Run(name, func(t *testing.T) {
