@@ -1,0 +1,146 @@
+package retrieve
+
+import (
+	"context"
+	"crypto/sha256"
+	"iter"
+
+	"ibid/ingest"
+)
+
+// A State is the one place of truth of a library: roots, documents with their
+// text, chunks, vectors, and a table of changes written in the same transaction
+// as the documents. It finds nothing: a [Searcher] that follows the table does.
+//
+// A State is safe for concurrent use, also by several processes. Writes are
+// durable when they return nil.
+type State interface {
+	// Library is a random name that the state got when it was created. A searcher
+	// keeps it, so as not to follow another library.
+	Library(ctx context.Context) (string, error)
+
+	// Space is the embedding space that searches use; empty while no document is
+	// stored. SetSpace chooses it while there is none; if documents are stored in
+	// another, it returns a [*SpaceError].
+	Space(ctx context.Context) (string, error)
+	SetSpace(ctx context.Context, space string) error
+
+	// AddRoot returns the root stored for the absolute folder path, and creates
+	// it under a free name if there is none. An empty path is the root of
+	// uploads, an empty collection [ingest.DefaultCollection].
+	AddRoot(ctx context.Context, path, collection string) (ingest.Root, error)
+	Roots(ctx context.Context) ([]ingest.Root, error)
+	// KeepRoot creates a root of exactly this name, path and collection unless
+	// it exists. A root that [CheckRoot] refuses is a [*RootError].
+	KeepRoot(ctx context.Context, root ingest.Root) error
+	// DeleteRoot removes a root and all its documents, and returns how many
+	// there were. An unknown name is [ErrNotFound].
+	DeleteRoot(ctx context.Context, name string) (documents int, err error)
+
+	// Replace stores one whole document in place of the one with its id, in one
+	// transaction with its row in the table of changes. The chunks and their
+	// vectors must pass [CheckDocument]; the vectors are of the given space. If
+	// the state's space is another one, it returns a [*SpaceError] and changes
+	// nothing.
+	Replace(ctx context.Context, space string, doc *ingest.Document, chunks []ingest.Chunk, vectors [][]float32) error
+	// Rename gives the stored document from the id, root, path and metadata of
+	// to, whose digest and title must be those of the stored document.
+	Rename(ctx context.Context, from string, to *ingest.Document) error
+	Delete(ctx context.Context, document string) error
+
+	// Listing, KeepListing and Listings are those of an [ingest.Lister], with
+	// the name of the root.
+	Listing(ctx context.Context, id string) ([]byte, error)
+	KeepListing(ctx context.Context, root, id string, listing []byte) error
+	Listings(ctx context.Context, root string) (ids []string, err error)
+
+	// Document returns a stored document with its text; [ErrNotFound] if there is none.
+	Document(ctx context.Context, id string) (*ingest.Document, error)
+	// Excerpt returns Text[start:end] of a stored document, in bytes;
+	// [ErrNotFound] if there is no such document or it is shorter.
+	Excerpt(ctx context.Context, id string, start, end int) (string, error)
+	// Sections returns the sections of a stored document, in order; [ErrNotFound]
+	// if the document is missing, is damaged or has another digest.
+	Sections(ctx context.Context, id, digest string) ([]ingest.Section, error)
+	// Documents lists the stored documents, ordered by id, without texts.
+	Documents(ctx context.Context, f Filter) ([]DocumentInfo, error)
+	// Holds reports whether Documents would list any.
+	Holds(ctx context.Context, f Filter) (bool, error)
+	// Count counts what Documents would list, and its chunks.
+	Count(ctx context.Context, f Filter) (documents, chunks int, err error)
+	// DocumentChunks returns all chunks of a document with their vectors of the
+	// space in use; [ErrNotFound] if there is no such document.
+	DocumentChunks(ctx context.Context, id string) ([]ingest.Chunk, [][]float32, error)
+	// Chunks returns the chunks of the hits, in their order, with what is known
+	// of their documents. A hit whose generation is no longer stored, or whose
+	// chunk is damaged, is left out.
+	Chunks(ctx context.Context, hits []Hit) ([]Candidate, error)
+
+	// Vectors returns the stored vector of the space for each digest, nil where
+	// there is none.
+	Vectors(ctx context.Context, space string, digests []Digest) ([][]float32, error)
+
+	// Unembedded returns up to n texts of stored chunks that have no vector of the
+	// space yet, each once.
+	Unembedded(ctx context.Context, space string, n int) ([]ChunkText, error)
+	// Embedded counts the chunks that have a vector of the space, and all.
+	Embedded(ctx context.Context, space string) (done, total int, err error)
+	// AddVectors stores vectors of a space next to those in use. A digest that no
+	// chunk has any more is skipped.
+	AddVectors(ctx context.Context, space string, digests []Digest, vectors [][]float32) error
+	// SwitchSpace makes the space the one in use and deletes the vectors of all
+	// others. It changes nothing and returns false if a chunk has no vector of the
+	// space yet.
+	SwitchSpace(ctx context.Context, space string) (bool, error)
+
+	// Revision is that of the latest change by any process. It is cheap.
+	Revision(ctx context.Context) (int64, error)
+	// Changes gives what has changed after a revision, in the order of the
+	// revisions: for each document at most its latest change, so that the changes
+	// after 0 are all the documents. Vectors are those of the space; if it is not
+	// the one in use, the error is a [*SpaceError]. A document that is damaged
+	// comes as deleted.
+	Changes(ctx context.Context, space string, after int64) iter.Seq2[Change, error]
+
+	Ledger() Ledger
+	Keyring() Keyring
+	// Close releases the state; closing it again does nothing.
+	Close() error
+}
+
+// A ChunkText is the text of a chunk as it is embedded ([ingest.EmbeddingText]),
+// with its digest.
+type ChunkText struct {
+	Digest Digest
+	Text   string
+}
+
+// A Digest identifies the text of a chunk as it is embedded: the first half of
+// its SHA-256.
+type Digest [16]byte
+
+// DigestOf returns the digest of a text made by [ingest.EmbeddingText].
+func DigestOf(text string) Digest {
+	sum := sha256.Sum256([]byte(text))
+	return Digest(sum[:16])
+}
+
+// A Change is one committed change to a document, with all that a [Searcher]
+// needs to know of it.
+type Change struct {
+	// Revision grows with every change.
+	Revision int64
+	// Document numbers a document; the number is never given to another one. It
+	// is 0 for a change that is not about a document.
+	Document int64
+	// Deleted documents have neither of the following.
+	Deleted bool
+	Info    DocumentInfo
+	Chunks  []IndexChunk
+}
+
+// An IndexChunk is a chunk as a [Searcher] indexes it.
+type IndexChunk struct {
+	Text   string    // by [ingest.EmbeddingText]
+	Vector []float32 // of unit length
+}
