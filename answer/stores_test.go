@@ -19,8 +19,6 @@ import (
 	"ibid/retrieve/local"
 	"ibid/retrieve/postgres"
 	"ibid/retrieve/postgres/postgrestest"
-	"ibid/retrieve/weaviate"
-	"ibid/retrieve/weaviate/weaviatetest"
 )
 
 // Every store finds nearly the same best passages for the same questions, and
@@ -33,13 +31,8 @@ func TestStores(t *testing.T) {
 			return postgres.Open(t.Context(), postgrestest.Schema(t, server), postgres.Options{})
 		}
 	}
-	if os.Getenv(weaviatetest.Env) != "" {
-		others["Weaviate"] = func(t *testing.T) (retrieve.Engine, error) {
-			return weaviate.Open(t.Context(), weaviatetest.Start(t, 1).URL(nil), weaviate.Options{})
-		}
-	}
 	if len(others) == 0 {
-		t.Skipf("no other store: .ci/postgres starts the server that %s names, and .ci/weaviate builds the one of %s", postgrestest.Env, weaviatetest.Env)
+		t.Skipf("no other store: .ci/postgres starts the server that %s names", postgrestest.Env)
 	}
 	engine, err := local.Open(t.Context(), t.TempDir(), local.Options{})
 	if err != nil {

@@ -4,17 +4,14 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"ibid/data/datatest"
 	"ibid/retrieve"
 	"ibid/retrieve/postgres/postgrestest"
-	"ibid/retrieve/weaviate/weaviatetest"
 )
 
 // manyDocuments ingests a folder of n small documents, some of several parts, and
@@ -246,16 +243,6 @@ func servedStores(t *testing.T) map[string]func(t testing.TB) string {
 		stores["postgres"] = func(t testing.TB) string { return postgrestest.Schema(t, server) }
 	} else {
 		t.Logf("PostgreSQL is left out: %s names no server (.ci/postgres starts one)", postgrestest.Env)
-	}
-	if os.Getenv(weaviatetest.Env) != "" {
-		// One server for all that the test makes, each with classes of its own.
-		cluster := weaviatetest.Start(t, 1)
-		var made atomic.Int64
-		stores["weaviate"] = func(testing.TB) string {
-			return cluster.URL(url.Values{"prefix": {fmt.Sprintf("Test%d", made.Add(1))}})
-		}
-	} else {
-		t.Logf("Weaviate is left out: %s names no server's binary (.ci/weaviate builds one)", weaviatetest.Env)
 	}
 	return stores
 }

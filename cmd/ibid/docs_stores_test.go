@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"ibid/retrieve/postgres/postgrestest"
-	"ibid/retrieve/weaviate/weaviatetest"
 )
 
 // storeServer is the host name of stores on the pages.
@@ -23,7 +22,6 @@ func TestPagesStores(t *testing.T) {
 	if server == "" {
 		t.Skipf("%s is not set: '.ci/postgres DIR' starts a server and prints what to set", postgrestest.Env)
 	}
-	node := weaviatetest.Start(t, 1).Nodes[0] // skips, too
 	address, err := url.Parse(postgrestest.Database(t, server, "library"))
 	if err != nil {
 		t.Fatal(err)
@@ -62,12 +60,12 @@ func TestPagesStores(t *testing.T) {
 			}
 		}
 	}
-	for _, kind := range []string{"serve postgres", "serve weaviate", "copy postgres", "copy weaviate", "copy ~/ibid-copy"} {
+	for _, kind := range []string{"serve postgres", "copy postgres", "copy ~/ibid-copy"} {
 		if !kinds[kind] {
 			t.Errorf("no page shows %s: %v", kind, kinds)
 		}
 	}
-	out := typeInto(t, script.String(), "POSTGRES="+address.User.String()+"@"+address.Host, "WEAVIATE="+node.HTTP+"?grpc="+node.GRPC)
+	out := typeInto(t, script.String(), "POSTGRES="+address.User.String()+"@"+address.Host)
 	sections := strings.Split(out, "\x01")
 	if len(sections) != 2*len(checks)+1 {
 		t.Fatalf("%d commands ended, of %d:\n%s", len(sections)/2, len(checks), last(out, 4000))

@@ -233,7 +233,6 @@ swap() {
 		word=${word//127.0.0.1:9090/127.0.0.1:0}
 		# The servers of stores: user, host and port.
 		word=${word//ibid@db.example.org/${POSTGRES:-}}
-		word=${word//db.example.org:8080/${WEAVIATE:-}}
 		swapped+=("${word//ibid_…/$key}")
 	done
 }

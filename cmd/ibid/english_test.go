@@ -31,10 +31,10 @@ var turns = map[string]*regexp.Regexp{
 }
 
 // apart are folders that are counted apart from their room.
-var apart = []string{"retrieve/local", "retrieve/postgres", "retrieve/weaviate", "cmd/ibid/eval", "ingest/pdf", "ingest/office"}
+var apart = []string{"retrieve/local", "retrieve/postgres", "cmd/ibid/eval", "ingest/pdf", "ingest/office"}
 
 // untidy folders still have their first wording.
-var untidy = []string{"retrieve/local", "retrieve/postgres", "retrieve/weaviate"}
+var untidy = []string{"retrieve/local", "retrieve/postgres"}
 
 const turnsPer10000 = 5
 

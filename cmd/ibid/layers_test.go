@@ -46,7 +46,6 @@ var homes = map[string][]string{
 	"github.com/blevesearch/snowballstem": {"retrieve"},
 	"github.com/jackc/pgx/v5":             {"retrieve"},
 	"github.com/sashabaranov/go-openai":   {"answer"},
-	"github.com/weaviate":                 {"retrieve"},
 	"google.golang.org/grpc":              {"retrieve"},
 	"github.com/google/uuid":              {"retrieve"},
 	"github.com/labstack/echo/v4":         {"web"},
@@ -94,10 +93,8 @@ var forbidden = map[string][]string{
 	"ingest/format": {"net/http/...", "log/...", "flag", "os/...", "ibid/ingest/child/..."},
 	"retrieve":      {"net/http/...", "log/...", "flag", "os/exec"},
 	// Its store is asked over HTTP.
-	"retrieve/weaviate": {"log/...", "flag", "os/exec"},
 	// Starts real servers, for tests alone.
-	"retrieve/weaviate/weaviatetest": {"log/...", "flag"},
-	"answer":                         {"log/...", "flag", "os/exec"},
+	"answer": {"log/...", "flag", "os/exec"},
 	// Pure, and they cannot call up.
 	"answer/extract": {"ibid/answer", "net/...", "database/sql/...", "os/...", "log/...", "flag"},
 	"answer/prompt":  {"ibid/answer", "net/...", "database/sql/...", "os/...", "log/...", "flag"},

@@ -126,7 +126,7 @@ func newParser(c *cli, getenv func(string) string, options ...kong.Option) (*kon
 		kong.UsageOnError(),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
 		kong.Vars{"strategies": strings.Join(answer.Strategies(), ", ")},
-		kong.Vars{"version": built(), "data": defaultDataDir(getenv), "stores": exampleStores(), "default_collection": ingest.DefaultCollection},
+		kong.Vars{"version": built(), "data": defaultDataDir(getenv), "stores": exampleStore, "default_collection": ingest.DefaultCollection},
 		timeoutDefaults(),
 		kong.ValueFormatter(helpWithVariable),
 		kong.Resolvers(environment(getenv)),

@@ -15,7 +15,6 @@ import (
 	"ibid/retrieve"
 	"ibid/retrieve/local"
 	"ibid/retrieve/postgres"
-	"ibid/retrieve/weaviate"
 )
 
 // A storeURL is the address of a store on a server. The zero value is none. As
@@ -31,20 +30,24 @@ func (u *storeURL) UnmarshalText(text []byte) error {
 		return nil
 	}
 	if !strings.Contains(address, "://") {
-		return fmt.Errorf("it is no URL: give %s; for a folder use --data", exampleStores())
+		return fmt.Errorf("it is no URL: give %s; for a folder use --data", exampleStore)
 	}
 	parsed, err := url.Parse(address)
 	// A sign in a password can end the host, and what follows is then parsed as
 	// a fragment, a path or a query.
 	if err != nil || parsed.Fragment != "" || strings.Contains(parsed.EscapedPath(), "@") ||
 		strings.Contains(strings.Join(slices.Collect(maps.Keys(parsed.Query())), ""), "@") {
-		return fmt.Errorf("it cannot be parsed as a URL: give %s, and a password with special characters by --store-password-file", exampleStores())
+		return fmt.Errorf("it cannot be parsed as a URL: give %s, and a password with special characters by --store-password-file", exampleStore)
 	}
-	if _, known := kindOf(parsed.Scheme); !known {
-		return fmt.Errorf("%.40q is no known kind of store: give %s", parsed.Scheme, exampleStores())
+	switch parsed.Scheme {
+	case "postgres", "postgresql":
+	case "weaviate":
+		return fmt.Errorf("a library is no longer stored in Weaviate: copy it to PostgreSQL with 'ibid copy' of the version before, and give %s", exampleStore)
+	default:
+		return fmt.Errorf("%.40q is no known kind of store: give %s", parsed.Scheme, exampleStore)
 	}
 	if parsed.Hostname() == "" && parsed.Query().Get("host") == "" {
-		return fmt.Errorf("it names no host: give %s", exampleStores())
+		return fmt.Errorf("it names no host: give %s", exampleStore)
 	}
 	u.url = parsed
 	return nil
@@ -79,42 +82,17 @@ func isSecret(parameter string) bool {
 	})
 }
 
-// A storeKind is a kind of store on a server.
-type storeKind struct {
-	schemes []string // of its addresses
-	example string
-	// open opens a store by its address with the secret in it. It calls renewing
-	// before it analyses documents again.
-	open func(ctx context.Context, address string, renewing func(documents int)) (retrieve.Store, error)
-	// instead names, for each command that maintains a data directory, what does
-	// the same on the server.
-	instead map[string]string
-}
+// exampleStore shows the address of a store.
+const exampleStore = "postgres://USER@HOST/DATABASE"
 
-func storeKinds() []storeKind {
-	return []storeKind{{
-		schemes: []string{"postgres", "postgresql"},
-		example: "postgres://USER@HOST/DATABASE",
-		open: func(ctx context.Context, address string, renewing func(int)) (retrieve.Store, error) {
-			return opened(postgres.Open(ctx, address, postgres.Options{Renewing: renewing}))
-		},
-		instead: map[string]string{
-			"verify":  "PostgreSQL compares its pages with checksums as it reads them, and pg_amcheck checks them all",
-			"backup":  "pg_dump copies its schema ('ibid', unless the address names another), also while Ibid is running",
-			"compact": "autovacuum makes room for new rows, and VACUUM FULL returns it to the disk",
-		},
-	}, {
-		schemes: []string{"weaviate"},
-		example: "weaviate://HOST:8080",
-		open: func(ctx context.Context, address string, renewing func(int)) (retrieve.Store, error) {
-			return opened(weaviate.Open(ctx, address, weaviate.Options{Renewing: renewing}))
-		},
-		instead: map[string]string{
-			"verify":  "Weaviate compares the replicas of its shards with each other",
-			"backup":  "its backup modules copy the classes whose names begin with 'Ibid', or with the prefix in the address, also while Ibid is running",
-			"compact": "Weaviate compacts its segments by itself",
-		},
-	}}
+// insteadOn names, for each command that maintains a data directory, what does
+// the same in PostgreSQL.
+func insteadOn(command string) string {
+	return map[string]string{
+		"verify":  "PostgreSQL compares its pages with checksums as it reads them, and pg_amcheck checks them all",
+		"backup":  "pg_dump copies its schema ('ibid', unless the address names another), also while Ibid is running",
+		"compact": "autovacuum makes room for new rows, and VACUUM FULL returns it to the disk",
+	}[command]
 }
 
 // opened keeps a nil pointer out of the interface.
@@ -123,24 +101,6 @@ func opened[S retrieve.Store](store S, err error) (retrieve.Store, error) {
 		return nil, err
 	}
 	return store, nil
-}
-
-func kindOf(scheme string) (kind storeKind, ok bool) {
-	for _, k := range storeKinds() {
-		if slices.Contains(k.schemes, scheme) {
-			return k, true
-		}
-	}
-	return kind, false
-}
-
-// exampleStores shows an address of each kind.
-func exampleStores() string {
-	var examples []string
-	for _, k := range storeKinds() {
-		examples = append(examples, k.example)
-	}
-	return strings.Join(examples, " or ")
 }
 
 // remote reports whether the library is on a server.
@@ -197,8 +157,7 @@ func startStore(ctx context.Context, c placeConfig, s surroundings) (retrieve.St
 		if err != nil {
 			return nil, err
 		}
-		kind, _ := kindOf(c.Store.url.Scheme)
-		return kind.open(ctx, address, renewing)
+		return opened(postgres.Open(ctx, address, postgres.Options{Renewing: renewing}))
 	}
 	if c.Data == "" {
 		return nil, errNoData()
@@ -244,9 +203,8 @@ func openKeyring(ctx context.Context, c placeConfig, s surroundings) (_ retrieve
 // directory.
 func (c placeConfig) needData(command string) error {
 	if c.remote() {
-		kind, _ := kindOf(c.Store.url.Scheme)
 		return usageError("'ibid %s' is for data directories, and the library is in %s: %s; omit --store ($IBID_STORE) to use a data directory, and 'ibid copy' to copy the library into one",
-			command, c, kind.instead[command])
+			command, c, insteadOn(command))
 	}
 	if c.Data == "" {
 		return errNoData()

@@ -56,8 +56,6 @@ func TestStorePassword(t *testing.T) {
 		{"postgres://ibid@db/library", "", "variable", "variable"},
 		{"postgres://ibid:own@db/library", "", "variable", "own"},
 		{"postgres://ibid:own@db/library", file, "variable", "of the/file"},
-		{"weaviate://db:8080", file, "", "of the/file"},
-		{"weaviate://db:8080", "", "key", "key"},
 	} {
 		parsed, err := url.Parse(test.address)
 		if err != nil {
