@@ -20,10 +20,8 @@ type State interface {
 	Library(ctx context.Context) (string, error)
 
 	// Space is the embedding space that searches use; empty while no document is
-	// stored. SetSpace chooses it while there is none; if documents are stored in
-	// another, it returns a [*SpaceError].
+	// stored.
 	Space(ctx context.Context) (string, error)
-	SetSpace(ctx context.Context, space string) error
 
 	// AddRoot returns the root stored for the absolute folder path, and creates
 	// it under a free name if there is none. An empty path is the root of
@@ -38,10 +36,10 @@ type State interface {
 	DeleteRoot(ctx context.Context, name string) (documents int, err error)
 
 	// Replace stores one whole document in place of the one with its id, in one
-	// transaction with its row in the table of changes. The chunks and their
-	// vectors must pass [CheckDocument]; the vectors are of the given space. If
-	// the state's space is another one, it returns a [*SpaceError] and changes
-	// nothing.
+	// transaction with its row in the table of changes. It refuses chunks and
+	// vectors that [CheckDocument] refuses. The vectors are of the given space,
+	// which becomes the state's if no document is stored; if the state's space is
+	// another one, Replace returns a [*SpaceError] and changes nothing.
 	Replace(ctx context.Context, space string, doc *ingest.Document, chunks []ingest.Chunk, vectors [][]float32) error
 	// Rename gives the stored document from the id, root, path and metadata of
 	// to, whose digest and title must be those of the stored document.
