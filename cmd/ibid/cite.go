@@ -40,11 +40,6 @@ A document's place in the list is its id: the text cites the first as [1] and th
 A document that is not in the list cannot be cited: [7] stays in the text, [1](id=7) is removed, and standard error names both.`
 }
 
-// hints explain required flags.
-func (citeCmd) hints() map[string]string {
-	return map[string]string{"--documents": "a JSON file with the list of what the text may cite, such as " + exampleDocuments + ", the first of which is cited as [1]"}
-}
-
 // exampleDocuments is a list of documents.
 const exampleDocuments = `[{"source":"a.html","title":"A"}]`
 

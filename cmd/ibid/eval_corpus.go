@@ -25,7 +25,7 @@ import (
 // corpusConfig says which documents a set's questions are asked about. The store
 // has no environment variables: one that is set for serving is not for measuring.
 type corpusConfig struct {
-	Data              string   `help:"Data directory with the documents, which the set names by id, path, or path without extension. If it is empty or has only this set's corpus, the corpus is stored in it and kept. Unset: the corpus in a temporary one." placeholder:"DIR" noenv:"" group:"Store"`
+	Data              string   `help:"Data directory to read the documents into and keep for the next run. If it has other documents than a set's corpus, those are asked, and the set names them by id, path, or path without extension. Unset: a temporary one." placeholder:"DIR" noenv:"" group:"Store"`
 	Store             storeURL `help:"Database to use instead of a data directory, in the same way: ${stores}." placeholder:"URL" noenv:"" group:"Store"`
 	StorePasswordFile string   `help:"File with the password of --store, or the key of its API; unset: the variable IBID_STORE_PASSWORD, which may be empty." placeholder:"FILE" noenv:"" group:"Store"`
 	Split             string   `help:"Judgements to use: qrels/NAME.tsv, or a file NAME.tsv in the folder; unset: qrels.tsv, or the first of test, dev and train." placeholder:"NAME"`

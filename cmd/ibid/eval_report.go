@@ -25,8 +25,9 @@ import (
 )
 
 type evalReportCmd struct {
-	Folder    string   `arg:"" help:"Folder of documents to ask."`
-	Questions string   `arg:"" name:"questions" help:"File with a JSON object per line: question, and if known answers or words, documents, pages and quotes, or answerable: false."`
+	Folder    string   `arg:"" help:"Folder of documents to ask, or without QUESTIONS a set in BEIR's format."`
+	Questions string   `arg:"" optional:"" name:"questions" help:"File with a JSON object per line: question, and if known answers or words, documents, pages and quotes, or answerable: false."`
+	OffTopic  []string `help:"Folders with sets in BEIR's format, of which only queries.jsonl is read; their questions have no answer here." placeholder:"DIR"`
 	HTML      string   `help:"File to write the report to as a page with the trace of every failed question." name:"html" placeholder:"FILE"`
 	JSON      bool     `help:"Print the report as one JSON object, which --compare reads." name:"json"`
 	Compare   string   `help:"JSON report of an earlier run; compare the results question by question." placeholder:"FILE"`
@@ -40,10 +41,8 @@ type evalReportCmd struct {
 	Strategy  string  `help:"How passages become an answer: ${strategies}." default:"auto" placeholder:"NAME"`
 	TopK      int     `help:"Passages to look at." default:"12" placeholder:"N"`
 	Diversity float64 `help:"How much unlikeness to the passages before counts against nearness to the question, 0 to below 1." default:"0" placeholder:"X"`
-	Data      string  `help:"Data directory to read the folder into and keep for the next run; unset: a temporary one." placeholder:"DIR" noenv:"" group:"Store"`
 	syncConfig
-	embedConfig
-	rerankConfig
+	corpusConfig
 	modelConfig
 	readConfig
 }
@@ -56,17 +55,14 @@ func (evalReportCmd) Help() string {
     {"question": "How long is the mast?", "answers": ["11.4 m", "11.4 metres"], "pages": [3], "documents": ["boats/guide.pdf"]}
     {"question": "What does an ounce of gold cost?", "answerable": false}
 
-A right answer contains all words and one of the answers; answerable: false means that there is none and that refusing is right.`
-}
+A right answer contains all words and one of the answers; answerable: false means that there is none and that refusing is right.
 
-// hints describe missing arguments.
-func (evalReportCmd) hints() map[string]string {
-	return map[string]string{"<questions>": "a file with a question per line, such as " + eval.ExampleQuestion}
+Without a file of questions the folder is a set in BEIR's format (corpus.jsonl, queries.jsonl, qrels), which is asked its own queries.`
 }
 
 // Run asks every question about the folder and reports on the answers.
 func (c *evalReportCmd) Run(ctx context.Context, s surroundings) (err error) {
-	report := &eval.Report{Made: time.Now().UTC().Truncate(time.Second), Version: version(), File: filepath.Base(c.Questions)}
+	report := &eval.Report{Made: time.Now().UTC().Truncate(time.Second), Version: version()}
 	if c.PriceIn+c.PriceOut > 0 {
 		report.Price = &eval.Price{In: c.PriceIn, Out: c.PriceOut}
 	}
@@ -79,7 +75,7 @@ func (c *evalReportCmd) Run(ctx context.Context, s surroundings) (err error) {
 		return fmt.Errorf("finding the folder %s: %w", c.Folder, err)
 	}
 	report.Folder = filepath.Base(folder)
-	questions, err := c.questions(s)
+	questions, set, err := c.questions(report, s)
 	if err != nil {
 		return err
 	}
@@ -87,7 +83,7 @@ func (c *evalReportCmd) Run(ctx context.Context, s surroundings) (err error) {
 	if err != nil {
 		return err
 	}
-	corpus, err := c.open(ctx, folder, questions, report, s)
+	corpus, err := c.open(ctx, folder, set, questions, report, s)
 	if err != nil {
 		return err
 	}
@@ -111,14 +107,11 @@ func (c *evalReportCmd) Run(ctx context.Context, s surroundings) (err error) {
 	if err := c.write(report, s); err != nil {
 		return err
 	}
-	switch {
-	case report.Interrupted:
+	if report.Interrupted {
 		return &exitError{exitFailed, fmt.Errorf("%w after %d of %d questions; thresholds were not checked",
 			broken, len(report.Outcomes), report.Wanted)}
-	case len(report.Missed) > 0:
-		return &exitError{exitDamage, errors.New(strings.Join(report.Missed, "; "))}
 	}
-	return nil
+	return missedError(report.Missed)
 }
 
 // check rejects invalid flags before a long run.
@@ -170,8 +163,51 @@ func (c *evalReportCmd) check(price *eval.Price) (metrics []eval.PlaceMetric, li
 	return metrics, limits, limits.check(names, func(name string) eval.Unit { return units[name] })
 }
 
-func (c *evalReportCmd) questions(s surroundings) ([]eval.Question, error) {
+// questions reads the questions: of the file, or of the set in the folder.
+func (c *evalReportCmd) questions(report *eval.Report, s surroundings) (questions []eval.Question, set *eval.Set, err error) {
+	if c.Questions == "" {
+		questions, set, err = c.readSet(report, s)
+	} else {
+		questions, err = c.readQuestions(report, s)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	questions = sample(questions, c.Sample)
+	for _, dir := range c.OffTopic {
+		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+			return nil, nil, usageError("--off-topic %s: there is no such folder: give one that holds queries.jsonl", dir)
+		}
+		queries, err := eval.ReadQueries(os.DirFS(dir))
+		if err != nil {
+			return nil, nil, fmt.Errorf("reading the set %s: %w", dir, err)
+		}
+		for _, q := range sample(queries, c.Sample) {
+			questions = append(questions, eval.Question{ID: filepath.Base(dir) + " " + q.ID, Text: q.Text, Kind: "off-topic", Unanswerable: true})
+		}
+	}
+	return questions, set, nil
+}
+
+func (c *evalReportCmd) readSet(report *eval.Report, s surroundings) ([]eval.Question, *eval.Set, error) {
+	if info, err := os.Stat(c.Folder); err == nil && info.IsDir() && !eval.IsSet(os.DirFS(c.Folder)) {
+		return nil, nil, usageError("%s is no set in BEIR's format: give a file with a question per line too, such as %s", c.Folder, eval.ExampleQuestion)
+	}
+	set, err := readSet(c.Folder, c.Split, s)
+	if err != nil {
+		return nil, nil, err
+	}
+	report.File = set.Judgements
+	questions, left := set.Questions()
+	if left > 0 {
+		fmt.Fprintf(s.stderr, "ibid: %s left out: the set does not say whether they have an answer\n", counted(left, "question"))
+	}
+	return questions, set, nil
+}
+
+func (c *evalReportCmd) readQuestions(report *eval.Report, s surroundings) ([]eval.Question, error) {
 	dir, name := filepath.Split(c.Questions)
+	report.File = name
 	if info, err := os.Stat(c.Questions); err != nil {
 		return nil, usageError("there is no file %s: give one with a question per line, such as %s", c.Questions, eval.ExampleQuestion)
 	} else if info.IsDir() {
@@ -184,7 +220,7 @@ func (c *evalReportCmd) questions(s surroundings) ([]eval.Question, error) {
 	if len(unknown) > 0 {
 		fmt.Fprintf(s.stderr, "ibid: %s has unknown fields, which are ignored: %s\n", name, printable(strings.Join(unknown, ", ")))
 	}
-	return sample(questions, c.Sample), nil
+	return questions, nil
 }
 
 // earlier reads the report of --compare, if set. It must share a question.
@@ -206,32 +242,36 @@ func (c *evalReportCmd) earlier(questions []eval.Question) (*eval.Report, error)
 	return r, nil
 }
 
-// open reads the folder, finds the questions' documents, and describes both in
-// the report.
+// open reads the folder, or the corpus of the set, finds the questions' documents,
+// and describes both in the report.
 func (c *evalReportCmd) open(
-	ctx context.Context, folder string, questions []eval.Question, report *eval.Report, s surroundings,
-) (*corpus, error) {
-	sync := c.syncConfig
-	own, err := ownFiles(folder, c.Questions, c.HTML, c.Compare)
-	if err != nil {
-		return nil, err
+	ctx context.Context, folder string, set *eval.Set, questions []eval.Question, report *eval.Report, s surroundings,
+) (out *corpus, err error) {
+	if set != nil {
+		out, err = c.corpusConfig.open(ctx, c.Folder, set, s)
+	} else {
+		sync := c.syncConfig
+		own, oerr := ownFiles(folder, c.Questions, c.HTML, c.Compare)
+		if oerr != nil {
+			return nil, oerr
+		}
+		sync.Exclude = append(slices.Clone(sync.Exclude), own...)
+		out, report.Unread, err = c.openFolder(ctx, c.Folder, sync, c.readConfig, s)
+		if err == nil {
+			err = out.matchQuestions(ctx, questions, report.File, s)
+		}
 	}
-	sync.Exclude = append(slices.Clone(sync.Exclude), own...)
-	store := corpusConfig{Data: c.Data, embedConfig: c.embedConfig, rerankConfig: c.rerankConfig}
-	corpus, unread, err := store.openFolder(ctx, c.Folder, sync, c.readConfig, s)
-	if err != nil {
-		return nil, err
-	}
-	report.Unread = unread
-	err = corpus.matchQuestions(ctx, questions, filepath.Base(c.Questions), s)
 	if err == nil {
-		err = corpus.describe(ctx, report)
+		err = out.describe(ctx, report)
 	}
 	if err != nil {
-		return nil, errors.Join(err, corpus.close())
+		if out != nil {
+			err = errors.Join(err, out.close())
+		}
+		return nil, err
 	}
-	report.Settings = c.settings(corpus)
-	return corpus, nil
+	report.Settings = c.settings(out)
+	return out, nil
 }
 
 // describe fills in the conditions by which reports are known to be comparable.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -21,7 +22,10 @@ type evalRetrievalCmd struct {
 	Metrics []string `help:"What to measure: ndcg, recall, hit, mrr or p with a rank; unset: ndcg@10, recall@10, recall@100, mrr@10, and p@10 in the table." placeholder:"NAME@K"`
 	Compare []string `help:"Pairs of searches whose first metric is compared by a paired randomisation test." default:"hybrid:bm25,hybrid:dense" placeholder:"A:B"`
 	Against string   `help:"File that an earlier run wrote with --details; each search is compared with itself there." placeholder:"FILE"`
-	evalConfig
+	JSON    bool     `help:"Print one JSON object." name:"json"`
+	Sample  int      `help:"Ask only N of the queries, drawn with a fixed seed; 0: all." default:"0" placeholder:"N"`
+	Details string   `help:"File to write one JSON object per query to." placeholder:"FILE"`
+	thresholdConfig
 	corpusConfig
 }
 
@@ -132,7 +136,19 @@ func (c *evalRetrievalCmd) Run(ctx context.Context, s surroundings) (err error) 
 			return err
 		}
 	}
-	return c.finish(s, report, searchDetails(queries, searches, metrics), limits, figures)
+	if err := c.writeDetails(queries, searches, metrics); err != nil {
+		return err
+	}
+	if c.JSON {
+		err = json.NewEncoder(s.stdout).Encode(report)
+	} else {
+		err = report.show(s)
+	}
+	missed := limits.missed(func(name string) (float64, eval.Unit, bool) {
+		value, ok := figures.Get(name)
+		return value, eval.ShareUnit, ok
+	})
+	return errors.Join(err, missedError(missed))
 }
 
 // parseMetrics parses --metrics, and the thresholds of their figures.
@@ -155,8 +171,13 @@ func (c *evalRetrievalCmd) parseMetrics(searches []measuredSearch) (metrics []ev
 			names = append(names, x.name+"."+m.String())
 		}
 	}
-	limits, err = c.check(names)
-	return metrics, limits, err
+	if c.Sample < 0 {
+		return nil, nil, usageError("--sample %d: give a number of queries, or 0 for all", c.Sample)
+	}
+	if limits, err = c.parse(); err != nil {
+		return nil, nil, err
+	}
+	return metrics, limits, limits.check(names, func(string) eval.Unit { return eval.ShareUnit })
 }
 
 // parsePairs parses --compare into indexes of searches.
@@ -265,8 +286,13 @@ func (r *retrievalReport) addFigures(metrics []eval.Metric, brief bool) eval.Fig
 	return slices.Concat(whole, named)
 }
 
-// searchDetails returns the values of each query, as --details writes them.
-func searchDetails(queries []eval.Query, searches []measuredSearch, metrics []eval.Metric) (details []any) {
+// writeDetails writes the values of each query to the file of --details.
+func (c *evalRetrievalCmd) writeDetails(queries []eval.Query, searches []measuredSearch, metrics []eval.Metric) error {
+	if c.Details == "" {
+		return nil
+	}
+	var lines bytes.Buffer
+	encoder := json.NewEncoder(&lines)
 	for at, q := range queries {
 		all := [4]eval.Figures{}
 		for i, x := range searches {
@@ -274,15 +300,20 @@ func searchDetails(queries []eval.Query, searches []measuredSearch, metrics []ev
 				all[i] = append(all[i], eval.Figure{Name: metric.String(), Value: x.values[m][at]})
 			}
 		}
-		details = append(details, struct {
+		if err := encoder.Encode(struct {
 			ID       string       `json:"_id"`
 			BM25     eval.Figures `json:"bm25"`
 			Dense    eval.Figures `json:"dense"`
 			Hybrid   eval.Figures `json:"hybrid"`
 			Reranked eval.Figures `json:"reranked,omitempty"`
-		}{q.ID, all[0], all[1], all[2], all[3]})
+		}{q.ID, all[0], all[1], all[2], all[3]}); err != nil {
+			return err
+		}
 	}
-	return details
+	if err := os.WriteFile(c.Details, lines.Bytes(), 0o666); err != nil {
+		return fmt.Errorf("writing the details (--details): %w", err)
+	}
+	return nil
 }
 
 // earlierRun is the value of one metric, by query and search.

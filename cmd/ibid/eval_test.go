@@ -62,72 +62,6 @@ func TestEvalRetrievalWithAReranker(t *testing.T) {
 	}
 }
 
-// A judge that always says yes is right about relevant passages and wrong about
-// those for an off-topic question.
-func TestEvalGateWithAModel(t *testing.T) {
-	t.Parallel()
-	set, other := t.TempDir(), t.TempDir()
-	writeFiles(t, set, teaSet)
-	writeFiles(t, other, map[string]string{"queries.jsonl": `{"_id": "o1", "text": "Which enzyme in winter splits lactose?"}`})
-	url := openaitest.Start(t, &openaitest.Handler{Reply: openaitest.Rules(openaitest.Rule{Role: "judge", Reply: openaitest.Reply{Text: "yes"}})})
-	report := decodeEval[gateReportJSON](t, t.TempDir(), "gate", set, "--off-topic", other, "--model", "m", "--base-url", url, "--gate", "model")
-	// Each question has both documents as passages: two are relevant, two unknown,
-	// two off topic.
-	j := report.Judge
-	if j.Judged != 4 || j.Right != 2 || j.Calls != 6 || j.Tokens == 0 || j.Unparsable+j.Errors != 0 {
-		t.Errorf("the judge: %+v", j)
-	}
-	if f := report.Figures; f["judge_accuracy"] != .5 || f["relevant_kept"] != 1 || f["off_topic_skipped"] != 0 || f["off_topic_passages_skipped"] != 0 || f["auroc"] != 1 {
-		t.Errorf("%+v", f)
-	}
-
-	// Unreadable replies are counted separately and skip nothing.
-	url = openaitest.Start(t, &openaitest.Handler{Reply: openaitest.Rules(openaitest.Rule{Role: "judge", Reply: openaitest.Reply{Text: "perhaps, who knows?"}})})
-	report = decodeEval[gateReportJSON](t, t.TempDir(), "gate", set, "--off-topic", other, "--model", "m", "--base-url", url, "--gate", "model")
-	if j := report.Judge; j.Judged != 4 || j.Right != 0 || j.Unparsable != 6 || report.Figures["on_topic_kept"] != 1 {
-		t.Errorf("the judge: %+v, %+v", j, report.Figures)
-	}
-}
-
-type gateReportJSON struct {
-	Figures map[string]float64
-	Judge   judgeReport
-}
-
-// Answers of a model are compared, and their tokens counted.
-func TestEvalAnswersWithAModel(t *testing.T) {
-	t.Parallel()
-	set := t.TempDir()
-	writeFiles(t, set, teaSet)
-	upstream := &openaitest.Handler{Reply: openaitest.Rules(
-		openaitest.Rule{Role: "judge", Reply: openaitest.Reply{Text: "yes"}},
-		openaitest.Rule{Role: "answer", Reply: openaitest.Reply{Text: "Black tea is served in the galley at four [1]."}},
-	)}
-	report := decodeEval[struct {
-		Questions, Answerable int
-		Figures               map[string]float64
-		Citations             map[string]int
-		Usage                 struct {
-			Calls      int
-			Prompt     int `json:"prompt_tokens"`
-			Completion int `json:"completion_tokens"`
-		}
-	}](t, t.TempDir(), "answers", set, "--model", "m", "--base-url", openaitest.Start(t, upstream))
-	if report.Questions != 2 || report.Answerable != 2 || report.Figures["answered"] != 1 || report.Figures["gold"] != .5 {
-		t.Errorf("%+v", report)
-	}
-	prompt := 0
-	for _, x := range upstream.Exchanges() {
-		prompt += x.Tokens
-	}
-	if report.Usage.Calls != len(upstream.Exchanges()) || report.Usage.Prompt != prompt || report.Usage.Completion == 0 {
-		t.Errorf("%+v; the server saw %d calls and %d tokens", report.Usage, len(upstream.Exchanges()), prompt)
-	}
-	if n := report.Citations["quoted"] + report.Citations["supported"] + report.Citations["weak"]; n != 2 || report.Citations["quoted"] < 1 {
-		t.Errorf("%+v", report.Citations)
-	}
-}
-
 // A query that is a document itself does not find itself, and of several
 // documents with the same text each may be the judged one.
 func TestEvalSpecialDocuments(t *testing.T) {
@@ -222,60 +156,38 @@ func TestEvalMeasuresTheSearch(t *testing.T) {
 	}
 }
 
-// Only the document that a question names is right, unless its root is not in the
-// store and no other document can be meant.
-func TestEvalAnswersDocuments(t *testing.T) {
+// Documents are named by id, path, or path without extension. A folder that was
+// moved has another root: then the path alone counts, unless several documents
+// have it.
+func TestEvalReportDocuments(t *testing.T) {
 	t.Parallel()
-	data := t.TempDir()
-	for _, name := range []string{"one", "two"} {
-		folder := filepath.Join(t.TempDir(), name)
-		writeFiles(t, folder, hours)
-		if name == "two" {
-			writeFiles(t, folder, map[string]string{"hours.md": "# Prices\n\nTea is free."})
-		}
-		if out, errs, code := ibid(t, data, "ingest", folder); code != 0 {
-			t.Fatalf("exit code %d: %s%s", code, out, errs)
-		}
-	}
-	for _, test := range []struct {
-		document, library string // a moved folder has another name
-		right             float64
-		warned            string
-	}{
-		{"one/hours.md", "", 1, ""},
-		{"two/hours.md", "", 0, ""},
-		{"one/gone.md", "", 0, "questions.jsonl names 1 document not in the store, such as one/gone.md; they count as missed"},
-		{"two/gone.md", "", 0, "two/gone.md"},
-		{"moved/hours.md", "one", 1, ""},
-		{"moved/gone.md", "one", 0, "such as moved/gone.md"},
-		{"hours.md", "one", 1, ""},
-		{"hours", "one", 1, ""},
-	} {
+	data, folder := t.TempDir(), filepath.Join(t.TempDir(), "one")
+	writeFiles(t, folder, hours)
+	writeFiles(t, folder, map[string]string{"prices.md": "# Prices\n\nTea is free.", "prices.txt": "Coffee is not."})
+	ask := func(document string) (right float64, errs string, code int) {
 		questions := filepath.Join(t.TempDir(), "questions.jsonl")
-		writeFiles(t, filepath.Dir(questions), map[string]string{"questions.jsonl": fmt.Sprintf(`{"id": "q", "question": "When does the chart room open?", "answers": ["nine"], "documents": [%q]}`, test.document)})
-		args := []string{"eval", "answers", questions, "--json"}
-		if test.library == "" {
-			args = append(args, "--data", data)
-		} else {
-			folder := filepath.Join(t.TempDir(), test.library)
-			writeFiles(t, folder, hours)
-			args = append(args, "--library", folder)
+		writeFiles(t, filepath.Dir(questions), map[string]string{"questions.jsonl": fmt.Sprintf(`{"question": "When does the chart room open?", "documents": [%q]}`, document)})
+		out, errs, code := ibid(t, data, "eval", "report", "--data", data, "--json", folder, questions)
+		if code == exitDone {
+			r, err := eval.ReadReport(strings.NewReader(out))
+			if err != nil {
+				t.Fatal(err)
+			}
+			f, _ := r.Figure("right_cited")
+			right = f.Value
 		}
-		out, errs, code := ibid(t, data, args...)
-		var report struct{ Figures map[string]float64 }
-		if err := json.Unmarshal([]byte(out), &report); err != nil || code != 0 {
-			t.Fatalf("exit code %d, %v: %s%s", code, err, out, errs)
-		}
-		if report.Figures["gold"] != 1 || report.Figures["right_cited"] != test.right {
-			t.Errorf("%s: %v", test.document, report.Figures)
-		}
-		if !strings.Contains(errs, test.warned) || test.warned == "" && strings.Contains(errs, "names") {
-			t.Errorf("%s: %s", test.document, errs)
+		return right, errs, code
+	}
+	for document, right := range map[string]float64{
+		"one/hours.md": 1, "hours.md": 1, "hours": 1, "moved/hours.md": 1, "prices.md": 0, "one/gone.md": 0, "moved/gone.md": 0,
+	} {
+		got, errs, code := ask(document)
+		missing := strings.Contains(errs, "questions.jsonl names 1 document not in the store, such as "+document+"; they count as missed")
+		if code != exitDone || got != right || missing != strings.Contains(document, "gone") {
+			t.Errorf("%s: exit code %d, right_cited %v: %s", document, code, got, errs)
 		}
 	}
-	questions := filepath.Join(t.TempDir(), "questions.jsonl")
-	writeFiles(t, filepath.Dir(questions), map[string]string{"questions.jsonl": `{"id": "q", "question": "When does the chart room open?", "documents": ["moved/hours.md"]}`})
-	if _, errs, code := ibid(t, data, "eval", "answers", questions, "--data", data); code != exitFailed || !strings.Contains(errs, "questions.jsonl names \"moved/hours.md\", which may be any of one/hours.md, two/hours.md: use a document id") {
+	if _, errs, code := ask("prices"); code != exitFailed || !strings.Contains(errs, `questions.jsonl names "prices", which may be any of one/prices.md, one/prices.txt: use a document id`) {
 		t.Errorf("exit code %d: %s", code, errs)
 	}
 }
@@ -339,14 +251,10 @@ func TestEvalUsage(t *testing.T) {
 		{2, "retrieval DIR/set --min map@10=0.9", "--min map@10: unknown figure; known are ndcg@10, recall@10"},
 		{2, "retrieval DIR/set --against DIR/nowhere", "--against: "},
 		{2, "retrieval DIR/set --against DIR/old.jsonl", "--against DIR/old.jsonl:1: no ndcg@10 of bm25"},
-		{2, "gate DIR/set", "missing flags: --off-topic"},
-		{2, "gate DIR/set --off-topic DIR/nowhere", "--off-topic: there is no folder DIR/nowhere"},
-		{2, "gate DIR/set --off-topic DIR/questions.jsonl", "--off-topic: DIR/questions.jsonl is a file"},
-		{2, "answers DIR/questions.jsonl --library DIR/club --data DIR/data", "give it, or --data or --store"},
-		{2, "answers DIR/nowhere.jsonl", "there is no file or folder DIR/nowhere.jsonl"},
-		{1, "answers DIR/questions.jsonl", "nothing has been ingested into "},
-		{2, "report", `expected "<folder> <questions>": a file with a question per line, such as {"question": `},
-		{2, "report DIR/club", `expected "<questions>": a file with a question per line, such as {"question": `},
+		{2, "report", `expected "<folder>`},
+		{2, "report DIR/club", `DIR/club is no set in BEIR's format: give a file with a question per line too, such as {"question": `},
+		{2, "report DIR/set --off-topic DIR/nowhere", "--off-topic DIR/nowhere: there is no such folder"},
+		{2, "report DIR/set --off-topic DIR/questions.jsonl", "--off-topic DIR/questions.jsonl: there is no such folder"},
 		{2, "report DIR/club DIR/club", "DIR/club is a folder: give the file with the questions"},
 		{2, "report DIR/club DIR/nowhere.jsonl", "there is no file DIR/nowhere.jsonl: give one with a question per line, such as"},
 		{2, "report DIR/nowhere DIR/questions.jsonl", "there is no folder DIR/nowhere"},

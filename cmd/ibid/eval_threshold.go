@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -73,6 +74,14 @@ func (all thresholds) check(names []string, unitOf func(name string) eval.Unit) 
 		}
 	}
 	return nil
+}
+
+// missedError is the error of missed thresholds, or nil if there are none.
+func missedError(missed []string) error {
+	if len(missed) == 0 {
+		return nil
+	}
+	return &exitError{exitDamage, errors.New(strings.Join(missed, "; "))}
 }
 
 // missed describes the thresholds that are not met. A figure without a value

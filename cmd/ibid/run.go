@@ -7,11 +7,9 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -41,9 +39,6 @@ type cli struct {
 	Doctor    doctorCmd    `cmd:"" help:"Show what is in use and what is wrong, with the next step. With --model, try the model's endpoint."`
 	Eval      evalCmd      `cmd:"" help:"Measure the searches, the gate and the answers on questions with known answers."`
 	Cite      citeCmd      `cmd:"" help:"Turn the citation markers in any model's output into numbered sources, as a filter."`
-
-	Completion completionCmd `cmd:"" help:"Print a script that completes commands and flags: add 'source <(ibid completion bash)' to ~/.bashrc."`
-	Complete   completeCmd   `cmd:"" hidden:""`
 }
 
 // surroundings is what a command uses of the outside world.
@@ -84,7 +79,7 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdin i
 // parseError adds to an error of the command line where to read on.
 func parseError(err error) error {
 	var parse *kong.ParseError
-	command, hint := "", ""
+	command := ""
 	if errors.As(err, &parse) && parse.Context != nil {
 		for word := range strings.FieldsSeq(parse.Context.Command()) {
 			if strings.HasPrefix(word, "<") { // an argument
@@ -92,30 +87,8 @@ func parseError(err error) error {
 			}
 			command += word + " "
 		}
-		hint = hintFor(parse.Context.Selected(), err)
 	}
-	return usageError("%w%s (see 'ibid %s--help')", err, hint, command)
-}
-
-// A hinter is a command that explains missing arguments and flags, by the name
-// that they have in its help.
-type hinter interface{ hints() map[string]string }
-
-// hintFor returns a command's hint for the argument or flag that an error names.
-func hintFor(command *kong.Node, err error) string {
-	if command == nil || !command.Target.IsValid() {
-		return ""
-	}
-	h, ok := command.Target.Interface().(hinter)
-	if !ok {
-		return ""
-	}
-	for _, name := range slices.Sorted(maps.Keys(h.hints())) {
-		if strings.Contains(err.Error(), name) {
-			return ": " + h.hints()[name]
-		}
-	}
-	return ""
+	return usageError("%w (see 'ibid %s--help')", err, command)
 }
 
 // newParser returns the parser of a command line into c.
