@@ -3,13 +3,9 @@ package answer_test
 import (
 	"errors"
 	"fmt"
-	"go/ast"
-	"go/parser"
-	"go/token"
 	"iter"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -20,30 +16,13 @@ import (
 	"ibid/data/datatest"
 )
 
-// chatFaults returns every fault of the scripted server.
-func chatFaults(t *testing.T) []openaitest.Fault {
-	t.Helper()
-	file, err := parser.ParseFile(token.NewFileSet(), "openai/openaitest/fault.go", nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	faults := []openaitest.Fault{""}
-	ast.Inspect(file, func(node ast.Node) bool {
-		if spec, ok := node.(*ast.ValueSpec); ok && len(spec.Values) == 1 && spec.Names[0].IsExported() {
-			if lit, ok := spec.Values[0].(*ast.BasicLit); ok {
-				fault, err := strconv.Unquote(lit.Value)
-				if err != nil {
-					t.Fatal(err)
-				}
-				faults = append(faults, openaitest.Fault(fault))
-			}
-		}
-		return true
-	})
-	if len(faults) < 50 {
-		t.Fatalf("only %d faults were found", len(faults))
-	}
-	return faults
+// chatFaults are faults of the scripted server, of every kind.
+var chatFaults = []openaitest.Fault{
+	"", openaitest.RateLimit, openaitest.RateLimitLong, openaitest.Quota, openaitest.ServerError, openaitest.Overloaded, openaitest.BadRequest,
+	openaitest.ContextLength, openaitest.ContentFilter, openaitest.Unauthorized, openaitest.NoModel, openaitest.NoStreamOptions, openaitest.Redirect,
+	openaitest.HeaderStall, openaitest.HangUp, openaitest.NotHTTP, openaitest.HugeHeader, openaitest.HTML, openaitest.ErrorString, openaitest.Empty,
+	openaitest.HugeBody, openaitest.ShortBody, openaitest.LongBody, openaitest.FirstTokenStall, openaitest.KeepAliveForever, openaitest.MiddleStall,
+	openaitest.Reset, openaitest.ResetFirst, openaitest.NoFinish, openaitest.NoUsage, openaitest.PlainJSON, openaitest.HugeLine, openaitest.HugeText,
 }
 
 // Bad replies that are no fault of a server.
@@ -122,7 +101,7 @@ func TestEveryFaultInEveryStrategy(t *testing.T) {
 		if calls == 0 {
 			t.Fatalf("%s makes no call", strategy)
 		}
-		for _, fault := range datatest.Pick(t, append(chatFaults(t), cutByLength, wordless, filtered)) {
+		for _, fault := range datatest.Pick(t, append(slices.Clone(chatFaults), cutByLength, wordless, filtered)) {
 			for _, where := range []struct {
 				name string
 				at   func(int) bool

@@ -12,8 +12,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/sashabaranov/go-openai"
-
 	"ibid/answer"
 	"ibid/ingest"
 )
@@ -56,9 +54,6 @@ func alwaysThinks(model string) bool {
 	}
 	return false
 }
-
-// Close closes idle connections.
-func (c *Client) Close() { c.http.CloseIdleConnections() }
 
 // Complete implements [answer.Model]; its errors are of type [*Error].
 func (c *Client) Complete(ctx context.Context, p answer.Prompt) iter.Seq2[answer.Piece, error] {
@@ -109,16 +104,20 @@ func (c *Client) attempt(ctx context.Context, p answer.Prompt, r *reply) *Error 
 	defer idle.Stop()
 
 	req := c.request(p)
-	call := &request{upstream: c.upstream, role: p.Role, secrets: []string{p.System, p.User}, body: newEvents}
-	stream, err := c.api(call).CreateChatCompletionStream(ctx, req)
+	body, err := json.Marshal(req)
 	if err != nil {
-		e := c.failed(ctx, err)
+		return c.fail(Rejected, err, "")
+	}
+	call := &request{upstream: c.upstream, path: chatPath, role: p.Role, accept: eventStream, secrets: []string{p.System, p.User}}
+	resp, e := call.send(ctx, body)
+	if e != nil {
 		r.reached = e.Kind == TimedOut || e.Kind == Canceled
 		return c.adapt(req, e)
 	}
+	stream := newEvents(ctx, call, resp.Body)
 	defer stream.Close()
 	for {
-		raw, err := stream.RecvRaw()
+		raw, err := stream.next()
 		// The consumer's time does not count against the server.
 		first.Stop()
 		idle.Stop()
@@ -159,24 +158,43 @@ func (c *Client) attempt(ctx context.Context, p answer.Prompt, r *reply) *Error 
 	}
 }
 
-// request converts the prompt for the library.
-func (c *Client) request(p answer.Prompt) openai.ChatCompletionRequest {
-	req := openai.ChatCompletionRequest{Model: c.o.Model}
+// A chatRequest is the body of a request for a completion.
+type chatRequest struct {
+	Model         string         `json:"model"`
+	Messages      []message      `json:"messages"`
+	Stream        bool           `json:"stream"`
+	StreamOptions *streamOptions `json:"stream_options,omitempty"`
+	Temperature   *int           `json:"temperature,omitempty"`
+	// Most servers but OpenAI's know only the old name.
+	MaxTokens           int `json:"max_tokens,omitempty"`
+	MaxCompletionTokens int `json:"max_completion_tokens,omitempty"`
+}
+
+type message struct {
+	Role    string `json:"role"`
+	Content string `json:"content"`
+}
+
+type streamOptions struct {
+	IncludeUsage bool `json:"include_usage"`
+}
+
+func (c *Client) request(p answer.Prompt) chatRequest {
+	req := chatRequest{Model: c.o.Model, Stream: true}
 	if p.System != "" {
-		req.Messages = append(req.Messages, openai.ChatCompletionMessage{Role: openai.ChatMessageRoleSystem, Content: p.System})
+		req.Messages = append(req.Messages, message{"system", p.System})
 	}
-	req.Messages = append(req.Messages, openai.ChatCompletionMessage{Role: openai.ChatMessageRoleUser, Content: p.User})
+	req.Messages = append(req.Messages, message{"user", p.User})
 	if !c.noUsage.Load() {
-		req.StreamOptions = &openai.StreamOptions{IncludeUsage: true}
+		req.StreamOptions = &streamOptions{IncludeUsage: true}
 	}
 	if !c.noTemperature.Load() {
-		req.Temperature = math.SmallestNonzeroFloat32 // see exactZero
+		req.Temperature = new(int) // 0: the likeliest tokens
 	}
 	if p.MaxTokens > 0 && (p.Hard || !c.thinks.Load()) {
 		if n := p.MaxTokens + c.o.ReasoningTokens; c.newMaxTokens.Load() {
 			req.MaxCompletionTokens = n
 		} else {
-			//lint:ignore SA1019 most servers but OpenAI's know only the old name
 			req.MaxTokens = n
 		}
 	}
@@ -184,8 +202,7 @@ func (c *Client) request(p answer.Prompt) openai.ChatCompletionRequest {
 }
 
 // length is the longest reply that a request allows; 0 for any.
-func length(req openai.ChatCompletionRequest) int {
-	//lint:ignore SA1019 see request
+func length(req chatRequest) int {
 	return max(req.MaxTokens, req.MaxCompletionTokens)
 }
 
@@ -204,7 +221,7 @@ func (c *Client) unbound(r *reply, p answer.Prompt) *Error {
 }
 
 // adapt records that the server refuses an optional part of the request.
-func (c *Client) adapt(req openai.ChatCompletionRequest, e *Error) *Error {
+func (c *Client) adapt(req chatRequest, e *Error) *Error {
 	if e.Kind != Rejected {
 		return e
 	}
@@ -215,8 +232,7 @@ func (c *Client) adapt(req openai.ChatCompletionRequest, e *Error) *Error {
 	}{
 		{req.StreamOptions != nil, "stream_options", &c.noUsage},
 		{req.StreamOptions != nil, "include_usage", &c.noUsage},
-		{req.Temperature != 0, "temperature", &c.noTemperature},
-		//lint:ignore SA1019 see request
+		{req.Temperature != nil, "temperature", &c.noTemperature},
 		{req.MaxTokens != 0, "max_completion_tokens", &c.newMaxTokens}, // the name to use instead
 	} {
 		if part.sent && (e.param == part.name || strings.Contains(e.Detail, part.name)) {
@@ -236,7 +252,16 @@ type chunk struct {
 		Message content `json:"message"` // of a whole reply, in place of Delta
 		Finish  string  `json:"finish_reason"`
 	} `json:"choices"`
-	Usage *openai.Usage `json:"usage"`
+	Usage *usage `json:"usage"`
+}
+
+// usage is the server's count of tokens.
+type usage struct {
+	Prompt     int `json:"prompt_tokens"`
+	Completion int `json:"completion_tokens"`
+	Details    struct {
+		Reasoning int `json:"reasoning_tokens"`
+	} `json:"completion_tokens_details"`
 }
 
 type content struct {
@@ -279,7 +304,7 @@ func (c *Client) readChunk(raw []byte, r *reply) *Error {
 	if err := json.Unmarshal(raw, &ch); err != nil {
 		return c.fail(BadReply, nil, "an event of it does not have the form of the API")
 	}
-	if u := ch.Usage; u != nil && u.PromptTokens > 0 && u.CompletionTokens >= 0 {
+	if u := ch.Usage; u != nil && u.Prompt > 0 && u.Completion >= 0 {
 		r.usage = u
 	}
 	for _, choice := range ch.Choices {
@@ -333,7 +358,7 @@ type reply struct {
 	begun    bool // the first token has come
 	reached  bool // the server has read the prompt: it began to reply, or was waited for
 	finish   string
-	usage    *openai.Usage
+	usage    *usage
 	requests int
 	size     int           // bytes of text and thoughts
 	lost     answer.Tokens // of a request that gave only thoughts
@@ -399,9 +424,9 @@ func (r *reply) tokens(p answer.Prompt) answer.Tokens {
 	}
 	t.Reasoning = r.thinking()
 	if u := r.usage; u != nil {
-		t.Prompt, t.Completion, t.Reported = u.PromptTokens, u.CompletionTokens, true
-		if d := u.CompletionTokensDetails; d != nil && d.ReasoningTokens > 0 {
-			t.Reasoning = d.ReasoningTokens
+		t.Prompt, t.Completion, t.Reported = u.Prompt, u.Completion, true
+		if u.Details.Reasoning > 0 {
+			t.Reasoning = u.Details.Reasoning
 		}
 		t.Reasoning = min(t.Reasoning, t.Completion)
 	} else if r.reached {

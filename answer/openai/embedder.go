@@ -1,14 +1,10 @@
 package openai
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
 	"math"
 
-	"github.com/sashabaranov/go-openai"
 	"golang.org/x/time/rate"
 )
 
@@ -56,9 +52,6 @@ func NewEmbedder(ctx context.Context, o Options) (*Embedder, error) {
 	return e, nil
 }
 
-// Close closes idle connections.
-func (e *Embedder) Close() { e.http.CloseIdleConnections() }
-
 // Space implements [retrieve.Embedder]: the model's name and the dimensions.
 func (e *Embedder) Space() string { return fmt.Sprintf("%s/%d", e.o.Model, e.dimensions) }
 
@@ -80,18 +73,29 @@ func (e *Embedder) attempt(ctx context.Context, texts []string) ([][]float32, *E
 			input[i] = " " // OpenAI refuses the empty text
 		}
 	}
-	call := &request{upstream: e.upstream, role: roleEmbed, secrets: texts, body: wholeBody(int64(len(texts)+1) * maxVector)}
-	resp, err := e.api(call).CreateEmbeddings(ctx, openai.EmbeddingRequestStrings{
-		Input: input, Model: openai.EmbeddingModel(e.o.Model), Dimensions: e.o.Dimensions,
-	})
-	if err != nil {
-		return nil, e.failed(ctx, err)
+	var reply struct {
+		Data []vector `json:"data"`
 	}
-	return e.check(resp.Data, len(texts))
+	r := &request{upstream: e.upstream, path: "/embeddings", role: roleEmbed, secrets: texts}
+	err := r.call(ctx, struct {
+		Model      string   `json:"model"`
+		Input      []string `json:"input"`
+		Dimensions int      `json:"dimensions,omitempty"`
+	}{e.o.Model, input, e.o.Dimensions}, int64(len(texts)+1)*maxVector, &reply)
+	if err != nil {
+		return nil, err
+	}
+	return e.check(reply.Data, len(texts))
+}
+
+// A vector is one of a reply.
+type vector struct {
+	Index     int       `json:"index"`
+	Embedding []float32 `json:"embedding"`
 }
 
 // check puts the vectors in the order of the texts, at unit length.
-func (e *Embedder) check(data []openai.Embedding, texts int) ([][]float32, *Error) {
+func (e *Embedder) check(data []vector, texts int) ([][]float32, *Error) {
 	bad := func(format string, args ...any) ([][]float32, *Error) {
 		return nil, e.fail(BadReply, nil, fmt.Sprintf(format, args...))
 	}
@@ -133,34 +137,4 @@ func normalize(v []float32) bool {
 		v[i] = float32(float64(v[i]) / norm)
 	}
 	return true
-}
-
-// wholeBody reads a reply of at most most bytes, which must be a JSON object
-// without an error in it.
-func wholeBody(most int64) func(context.Context, *request, io.ReadCloser) (io.ReadCloser, error) {
-	return func(ctx context.Context, r *request, body io.ReadCloser) (io.ReadCloser, error) {
-		defer body.Close()
-		all, err := io.ReadAll(io.LimitReader(body, most+1))
-		all = bytes.TrimSpace(all)
-		switch {
-		case err != nil:
-			return nil, r.brokeOff(ctx, err)
-		case int64(len(all)) > most:
-			return nil, r.fail(BadReply, nil, "it is too long")
-		case len(all) == 0:
-			return nil, r.fail(BadReply, nil, "it is empty")
-		case all[0] == '<':
-			return nil, r.fail(BadReply, nil, "it is a web page")
-		}
-		var object struct {
-			Error json.RawMessage `json:"error"`
-		}
-		if err := json.Unmarshal(all, &object); err != nil {
-			return nil, r.fail(BadReply, nil, "it is not JSON")
-		}
-		if len(object.Error) > 0 && string(object.Error) != "null" {
-			return nil, r.objectError(readComplaint(all), r.secrets...)
-		}
-		return io.NopCloser(bytes.NewReader(all)), nil
-	}
 }

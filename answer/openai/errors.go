@@ -63,52 +63,44 @@ type Error struct {
 }
 
 func (e *Error) Error() string {
-	at := fmt.Sprintf("%s at %s", e.Model, e.Server)
-	var what, next string
-	switch e.Kind {
-	case Down:
-		what, next = "cannot reach the model server at "+e.Server, "is it running, and is the address right?"
-	case TimedOut:
-		what, next = "no answer in time from "+at, "try again, or allow more time"
-	case Canceled:
-		what = "the call to " + at + " was stopped"
-	case RateLimited:
-		what, next = "too many requests to "+at, "try again later"
-		if e.RetryAfter > 0 {
-			next = "try again in " + e.RetryAfter.Round(time.Second).String()
-		}
-	case OutOfQuota:
-		what, next = "the account has no quota left for "+at, "check its plan and billing"
-	case Unauthorized:
-		what, next = "the key was not accepted for "+at, "check the API key"
-	case NotFound:
-		what, next = "there is no "+at, "check the model's name, and that the address ends as the server wants it (often in /v1)"
-	case ContextLength:
-		what, next = "the prompt is longer than the context window of "+at,
-			"set the context tokens to the window that the server really has, or give the server a larger one"
-	case Filtered:
-		what, next = "the content filter of "+at+" refused", "word the question otherwise, or use another model"
-	case Rejected:
-		what, next = "the request was not accepted by "+at, "check that the server speaks the OpenAI API and knows this model"
-	case ServerFailed:
-		what, next = at+" failed", "try again, and look into the server's log"
-	case Cut:
-		what, next = "the reply of "+at+" broke off before its end", "try again, and look into the server's log"
-	case BadReply:
-		what, next = "the reply of "+at+" is not one of the OpenAI API", "check the address (it often ends in /v1)"
+	at, words := e.Model+" at "+e.Server, words[e.Kind]
+	if e.Kind == Down {
+		at = e.Server
 	}
+	if e.RetryAfter > 0 && e.Kind == RateLimited {
+		words.next = "try again in " + e.RetryAfter.Round(time.Second).String()
+	}
+	text := fmt.Sprintf(words.what, at)
 	if e.Status != 0 {
-		what += fmt.Sprintf(" (status %d)", e.Status)
+		text += fmt.Sprintf(" (status %d)", e.Status)
 	}
 	mark := ": "
 	if e.Detail != "" {
-		what += ": " + e.Detail
+		text += ": " + e.Detail
 		mark = "; "
 	}
-	if next != "" {
-		what += mark + next
+	if words.next != "" {
+		text += mark + words.next
 	}
-	return what
+	return text
+}
+
+// words say what has happened, to which model, and what to do next.
+var words = map[Kind]struct{ what, next string }{
+	Down:         {"cannot reach the model server at %s", "is it running, and is the address right?"},
+	TimedOut:     {"no answer in time from %s", "try again, or allow more time"},
+	Canceled:     {"the call to %s was stopped", ""},
+	RateLimited:  {"too many requests to %s", "try again later"},
+	OutOfQuota:   {"the account has no quota left for %s", "check its plan and billing"},
+	Unauthorized: {"the key was not accepted for %s", "check the API key"},
+	NotFound:     {"there is no %s", "check the model's name, and that the address ends as the server wants it (often in /v1)"},
+	ContextLength: {"the prompt is longer than the context window of %s",
+		"set the context tokens to the window that the server really has, or give the server a larger one"},
+	Filtered:     {"the content filter of %s refused", "word the question otherwise, or use another model"},
+	Rejected:     {"the request was not accepted by %s", "check that the server speaks the OpenAI API and knows this model"},
+	ServerFailed: {"%s failed", "try again, and look into the server's log"},
+	Cut:          {"the reply of %s broke off before its end", "try again, and look into the server's log"},
+	BadReply:     {"the reply of %s is not one of the OpenAI API", "check the address (it often ends in /v1)"},
 }
 
 // RetryIn is how long to wait before the same call may succeed; less than 0 for
@@ -186,13 +178,17 @@ func (u *upstream) brokeOff(ctx context.Context, err error) *Error {
 	return e
 }
 
-// failed converts an error of the library or of the transport. It omits the text
-// of errors that may quote the server.
+// failed converts an error of the transport. It omits the text of errors that may
+// quote the server.
 func (u *upstream) failed(ctx context.Context, err error) *Error {
 	if ctx.Err() != nil {
 		return u.interrupted(ctx)
 	}
-	var own *Error
+	down := func(cause error, detail string, transient bool) *Error {
+		e := u.fail(Down, cause, detail)
+		e.transient = transient
+		return e
+	}
 	var dns *net.DNSError
 	var op *net.OpError
 	var record tls.RecordHeaderError
@@ -200,34 +196,24 @@ func (u *upstream) failed(ctx context.Context, err error) *Error {
 	var alert tls.AlertError
 	var timeout net.Error
 	switch {
-	case errors.As(err, &own):
-		return own
+	case errors.As(err, &dns) && dns.IsNotFound:
+		return down(dns, "no host of that name", false)
 	case errors.As(err, &dns):
-		e := u.fail(Down, dns, "no host of that name")
-		if !dns.IsNotFound {
-			e.Detail, e.transient = "its name cannot be looked up", true
-		}
-		return e
+		return down(dns, "its name cannot be looked up", true)
 	case errors.As(err, &cert):
-		return u.fail(Down, nil, "its certificate is not valid: "+oneLine(cert.Err.Error()))
+		return down(nil, "its certificate is not valid: "+oneLine(cert.Err.Error()), false)
 	case errors.Is(err, http.ErrSchemeMismatch), errors.As(err, &record):
-		return u.fail(Down, nil, "it does not speak https")
+		return down(nil, "it does not speak https", false)
 	case errors.As(err, &alert):
-		return u.fail(Down, alert, "no secure connection")
+		return down(alert, "no secure connection", false)
 	case errors.Is(err, syscall.ECONNREFUSED):
-		e := u.fail(Down, syscall.ECONNREFUSED, "connection refused")
-		e.transient = true
-		return e
+		return down(syscall.ECONNREFUSED, "connection refused", true)
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
 		return u.brokeOff(ctx, err)
 	case errors.As(err, &op) && op.Op == "dial":
-		e := u.fail(Down, op, "the connection failed")
-		e.transient = true
-		return e
+		return down(op, "the connection failed", true)
 	case errors.As(err, &timeout) && timeout.Timeout():
-		e := u.fail(Down, nil, "the connection was not made in time")
-		e.transient = true
-		return e
+		return down(nil, "the connection was not made in time", true)
 	}
 	return u.fail(BadReply, nil, "")
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"unicode"
 )
 
 // Bounds on what a server may send, in bytes. A chunk with one token has some 300
@@ -16,11 +17,9 @@ const (
 	maxReply = 1 << 20 // text and thoughts of one reply
 )
 
-// events reads a stream of server-sent events as servers really send it, and
-// returns one line "data: {…}" for each event: the only form that the library
-// reads reliably. It drops comments, other fields and blank lines; an error in
-// any form ends it as an [*Error]; a whole JSON reply in place of a stream becomes
-// a stream of one event.
+// events reads a stream of server-sent events as servers really send it: with any
+// line ends, without blank lines between events, or as one JSON object in place of
+// a stream. An error in any form ends it as an [*Error].
 type events struct {
 	*request
 	ctx   context.Context
@@ -31,13 +30,12 @@ type events struct {
 	kind  string // of the current event
 	data  []byte // its payload so far
 	line  []byte
-	out   []byte // not yet read by the library
-	err   error  // to return after out
-	done  bool   // [DONE] has come
+	ended bool // the stream, with or without [DONE]
+	done  bool // [DONE] has come
 }
 
-func newEvents(ctx context.Context, r *request, body io.ReadCloser) (io.ReadCloser, error) {
-	return &events{request: r, ctx: ctx, body: body, in: bufio.NewReader(body)}, nil
+func newEvents(ctx context.Context, r *request, body io.ReadCloser) *events {
+	return &events{request: r, ctx: ctx, body: body, in: bufio.NewReader(body)}
 }
 
 // Close closes the body. After the end mark it first reads the little that may
@@ -49,90 +47,75 @@ func (s *events) Close() error {
 	return s.body.Close()
 }
 
-func (s *events) Read(p []byte) (int, error) {
-	for len(s.out) == 0 {
-		if s.err != nil {
-			return 0, s.err
-		}
-		s.err = s.next()
-	}
-	n := copy(p, s.out)
-	s.out = s.out[n:]
-	return n, nil
-}
-
-// next reads until something is in out, or returns the error that ends the
-// stream.
-func (s *events) next() error {
+// next returns the JSON value of the next event, or io.EOF after the last. It is
+// valid until the next call.
+func (s *events) next() ([]byte, error) {
 	if !s.begun {
 		s.begun = true
-		whole, err := s.begin()
-		if whole || err != nil {
-			return err
+		if object, err := s.begin(); object != nil || err != nil {
+			s.ended = true
+			return object, err
 		}
 	}
-	for len(s.out) == 0 {
+	for !s.ended {
 		line, err := s.readLine()
-		if err == nil || errors.Is(err, io.EOF) && len(line) > 0 {
-			if err := s.readField(line); err != nil {
-				return err
+		if err != nil && !errors.Is(err, io.EOF) {
+			return nil, err
+		}
+		s.ended = err != nil
+		ends, err := s.readField(line)
+		if err != nil {
+			return nil, err
+		}
+		if ends || s.ended {
+			if value, err := s.flush(); value != nil || err != nil {
+				return value, err
 			}
 		}
-		if errors.Is(err, io.EOF) {
-			return s.flush(io.EOF)
-		}
-		if err != nil {
-			return err
-		}
 	}
-	return nil
+	return nil, io.EOF
 }
 
 // begin distinguishes a stream from a page and an object by the first character,
 // and reads an object.
-func (s *events) begin() (whole bool, err error) {
+func (s *events) begin() (object []byte, err error) {
 	if bom, err := s.in.Peek(3); err == nil && string(bom) == "\xef\xbb\xbf" {
 		_, _ = s.in.Discard(3) // they have been peeked at
 	}
 	for {
-		c, err := s.in.ReadByte()
-		if err != nil {
-			return true, s.readError(err)
+		c, err := s.in.Peek(1)
+		switch {
+		case err != nil:
+			return nil, s.readError(err)
+		case c[0] == '<':
+			return nil, s.fail(BadReply, nil, "it is a web page")
+		case c[0] == '{':
+			return s.object()
+		case !unicode.IsSpace(rune(c[0])):
+			return nil, nil
 		}
-		if c == ' ' || c == '\t' || c == '\r' || c == '\n' {
-			continue
-		}
-		if err := s.in.UnreadByte(); err != nil {
-			return true, s.fail(BadReply, nil, "")
-		}
-		switch c {
-		case '<':
-			return true, s.fail(BadReply, nil, "it is a web page")
-		case '{':
-			return true, s.object()
-		}
-		return false, nil
+		_, _ = s.in.Discard(1)
 	}
 }
 
 // object reads a reply that is one JSON object.
-func (s *events) object() error {
+func (s *events) object() ([]byte, error) {
 	body, err := io.ReadAll(io.LimitReader(s.in, maxEvent+1))
 	if err != nil {
-		return s.readError(err)
+		return nil, s.readError(err)
 	}
 	if len(body) > maxEvent {
-		return s.fail(BadReply, nil, "it is too long")
+		return nil, s.fail(BadReply, nil, "it is too long")
 	}
 	var object json.RawMessage
 	decoder := json.NewDecoder(bytes.NewReader(body))
 	switch err := decoder.Decode(&object); {
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		return s.cut()
+		return nil, s.cut()
 	case err != nil, decoder.More():
-		return s.fail(BadReply, nil, "it is neither a stream of events nor one JSON object")
+		return nil, s.fail(BadReply, nil, "it is neither a stream of events nor one JSON object")
 	}
-	return s.emit(object)
+	return s.checked(object)
 }
 
 // readLine returns the next line without its end, which may be LF, CR LF or CR.
@@ -166,10 +149,10 @@ func (s *events) readError(err error) error {
 	return s.brokeOff(s.ctx, err)
 }
 
-// readField reads one line.
-func (s *events) readField(line []byte) error {
+// readField reads one line, and reports whether it ends an event.
+func (s *events) readField(line []byte) (ends bool, err error) {
 	if len(line) == 0 {
-		return s.flush(nil)
+		return true, nil
 	}
 	field, value, _ := bytes.Cut(line, []byte(":"))
 	switch {
@@ -178,7 +161,7 @@ func (s *events) readField(line []byte) error {
 	case string(field) == "data":
 		value = bytes.TrimPrefix(value, []byte(" "))
 		if len(s.data)+len(value) > maxEvent {
-			return s.fail(BadReply, nil, "an event of it is too long")
+			return false, s.fail(BadReply, nil, "an event of it is too long")
 		}
 		if len(s.data) > 0 {
 			s.data = append(append(s.data, ' '), value...)
@@ -187,69 +170,50 @@ func (s *events) readField(line []byte) error {
 		s.data = append(s.data, value...)
 		// Some servers do not end events with a blank line. Checking only the first
 		// line keeps the work linear.
-		if data := bytes.TrimSpace(s.data); string(data) == "[DONE]" || json.Valid(data) {
-			return s.flush(nil)
-		}
+		data := bytes.TrimSpace(s.data)
+		return string(data) == "[DONE]" || json.Valid(data), nil
 	case line[0] == '{':
 		// Some servers send an error as a bare object.
 		if said := readComplaint(line); said != (complaint{}) {
-			return s.objectError(said, s.secrets...)
+			return false, s.objectError(said, s.secrets...)
 		}
 	}
-	return nil
+	return false, nil
 }
 
-// flush ends the current event; it returns end unless that is an error.
-func (s *events) flush(end error) error {
+// flush ends the current event and returns its value, or nothing for an empty
+// event and for the end mark.
+func (s *events) flush() ([]byte, error) {
 	data, kind := bytes.TrimSpace(s.data), s.kind
 	s.data, s.kind = s.data[:0], ""
 	switch {
 	case len(data) == 0:
-		return end
+		return nil, nil
 	case kind == "error":
 		said := readComplaint(data)
 		if said == (complaint{}) {
 			said = complaint{message: "it sent an error without a message"}
 		}
-		return s.objectError(said, s.secrets...)
+		return nil, s.objectError(said, s.secrets...)
 	case string(data) == "[DONE]":
-		s.out, s.done = append(s.out[:0], "data: [DONE]\n"...), true
-		return end
-	case !json.Valid(data) && end == io.EOF:
-		return s.cut()
+		s.ended, s.done = true, true
+		return nil, nil
+	case !json.Valid(data) && s.ended:
+		return nil, s.cut()
 	case !json.Valid(data):
-		return s.fail(BadReply, nil, "an event of it is not JSON")
+		return nil, s.fail(BadReply, nil, "an event of it is not JSON")
 	}
-	if err := s.emit(data); err != nil {
-		return err
-	}
-	return end
+	return s.checked(data)
 }
 
-// emit passes one JSON value to the library, unless it is an error.
-func (s *events) emit(data []byte) error {
-	if bytes.Contains(data, []byte(`"error"`)) {
-		var object struct {
-			Error json.RawMessage `json:"error"`
-		}
-		if json.Unmarshal(data, &object) == nil && len(object.Error) > 0 && string(object.Error) != "null" {
-			return s.objectError(readComplaint(data), s.secrets...)
+// checked returns a JSON value unless it is an error.
+func (s *events) checked(value []byte) ([]byte, error) {
+	if bytes.Contains(value, []byte(`"error"`)) {
+		if e := s.errorIn(value); e != nil {
+			return nil, e
 		}
 	}
-	s.out = append(s.out[:0], "data: "...)
-	if data[0] == '{' {
-		// The space keeps the library from reading {"error":null,…} as an error.
-		s.out = append(s.out, '{', ' ')
-		data = data[1:]
-	}
-	for _, c := range data {
-		if c == '\n' || c == '\r' {
-			c = ' '
-		}
-		s.out = append(s.out, c)
-	}
-	s.out = append(s.out, '\n')
-	return nil
+	return value, nil
 }
 
 func (s *events) cut() error {

@@ -54,13 +54,11 @@ var ofAny = map[openaitest.Fault]outcome{
 	openaitest.HugeError:        {openai.ServerFailed, false, 3, takesTime},
 	openaitest.BadGateway:       {openai.ServerFailed, false, 3, takesTime},
 	openaitest.Unavailable:      {openai.ServerFailed, false, 3, takesTime},
-	openaitest.GatewayTimeout:   {openai.ServerFailed, false, 3, takesTime},
 	openaitest.Overloaded:       {openai.ServerFailed, false, 3, takesTime},
 	openaitest.BadRequest:       {openai.Rejected, false, 1, inTime},
 	openaitest.ContextLength:    {openai.ContextLength, false, 1, inTime},
 	openaitest.ContentFilter:    {openai.Filtered, false, 1, inTime},
 	openaitest.Unauthorized:     {openai.Unauthorized, false, 1, inTime},
-	openaitest.Forbidden:        {openai.Unauthorized, false, 1, inTime},
 	openaitest.NoModel:          {openai.NotFound, false, 1, inTime},
 	openaitest.Redirect:         {openai.BadReply, false, 1, inTime},
 	openaitest.HeaderStall:      {openai.TimedOut, false, 1, takesTime},
@@ -68,47 +66,30 @@ var ofAny = map[openaitest.Fault]outcome{
 	openaitest.NotHTTP:          {openai.BadReply, false, 1, inTime},
 	openaitest.HugeHeader:       {openai.BadReply, false, 1, inTime},
 	openaitest.HTML:             {openai.BadReply, false, 1, inTime},
-	openaitest.ErrorObject:      {openai.ServerFailed, false, 3, takesTime},
 	openaitest.ErrorString:      {openai.ServerFailed, false, 3, takesTime},
 	openaitest.HugeBody:         {openai.BadReply, false, 1, inTime},
 	openaitest.ShortBody:        {openai.Cut, false, 3, takesTime},
-	openaitest.SlowBody:         {openai.TimedOut, false, 1, takesTime},
 }
 
-// ofChat, ofVectors and ofScores are the faults of one endpoint, and those with
-// another outcome there.
+// ofChat and ofObjects are the faults of a stream and of a reply in one object, and
+// those with another outcome there.
 var (
 	ofChat = map[openaitest.Fault]outcome{
-		openaitest.NoStreamOptions:   {"", false, 2, inTime},
-		openaitest.Empty:             {openai.Cut, false, 3, takesTime},
-		openaitest.LongBody:          {openai.Cut, false, 3, takesTime},
-		openaitest.FirstTokenStall:   {openai.TimedOut, false, 1, takesTime},
-		openaitest.KeepAliveForever:  {openai.TimedOut, false, 1, takesTime},
-		openaitest.MiddleStall:       {openai.TimedOut, true, 1, takesTime},
-		openaitest.Reset:             {openai.Cut, true, 1, inTime},
-		openaitest.ResetFirst:        {openai.Cut, false, 3, takesTime},
-		openaitest.NoFinish:          {openai.Cut, true, 1, inTime},
-		openaitest.DoneWithoutFinish: {openai.Cut, true, 1, inTime},
-		openaitest.FinishWithoutDone: {"", false, 1, inTime},
-		openaitest.CutJSON:           {openai.Cut, true, 1, inTime},
-		openaitest.CutRune:           {openai.Cut, true, 1, inTime},
-		openaitest.Malformed:         {openai.BadReply, true, 1, inTime},
-		openaitest.ByteByByte:        {"", false, 1, inTime},
-		openaitest.NoUsage:           {"", false, 1, inTime},
-		openaitest.PlainJSON:         {"", false, 1, inTime},
-		openaitest.HugeLine:          {openai.BadReply, false, 1, inTime},
-		openaitest.HugeText:          {openai.BadReply, true, 1, inTime},
-		openaitest.ErrorEvent:        {openai.ServerFailed, true, 1, inTime},
-		openaitest.ErrorMiddle:       {openai.ServerFailed, true, 1, inTime},
-		openaitest.EmptyChoices:      {openai.Cut, false, 3, takesTime},
-		openaitest.FinishNull:        {openai.Cut, true, 1, inTime},
-		openaitest.FinishUnknown:     {openai.Cut, true, 1, inTime},
+		openaitest.NoStreamOptions:  {"", false, 2, inTime},
+		openaitest.Empty:            {openai.Cut, false, 3, takesTime},
+		openaitest.LongBody:         {openai.Cut, false, 3, takesTime},
+		openaitest.FirstTokenStall:  {openai.TimedOut, false, 1, takesTime},
+		openaitest.KeepAliveForever: {openai.TimedOut, false, 1, takesTime},
+		openaitest.MiddleStall:      {openai.TimedOut, true, 1, takesTime},
+		openaitest.Reset:            {openai.Cut, true, 1, inTime},
+		openaitest.ResetFirst:       {openai.Cut, false, 3, takesTime},
+		openaitest.NoFinish:         {openai.Cut, true, 1, inTime},
+		openaitest.NoUsage:          {"", false, 1, inTime},
+		openaitest.PlainJSON:        {"", false, 1, inTime},
+		openaitest.HugeLine:         {openai.BadReply, false, 1, inTime},
+		openaitest.HugeText:         {openai.BadReply, true, 1, inTime},
 	}
-	ofVectors = map[openaitest.Fault]outcome{
-		openaitest.Empty:    {openai.BadReply, false, 1, inTime},
-		openaitest.LongBody: {openai.BadReply, false, 1, inTime},
-	}
-	ofScores = map[openaitest.Fault]outcome{
+	ofObjects = map[openaitest.Fault]outcome{
 		openaitest.Empty:    {openai.BadReply, false, 1, inTime},
 		openaitest.LongBody: {openai.BadReply, false, 1, inTime},
 	}
@@ -298,8 +279,8 @@ type endpoint struct {
 func endpoints() map[string]endpoint {
 	return map[string]endpoint{
 		"chat":    {chatFault, merged(ofChat)},
-		"vectors": {vectorFault, merged(ofVectors)},
-		"scores":  {scoreFault, merged(ofScores)},
+		"vectors": {vectorFault, merged(ofObjects)},
+		"scores":  {scoreFault, merged(ofObjects)},
 	}
 }
 

@@ -1,10 +1,6 @@
 package openai
 
-import (
-	"context"
-
-	"github.com/sashabaranov/go-openai"
-)
+import "context"
 
 // maxModels bounds a list of models, in bytes; a large provider's has some
 // hundred kilobytes.
@@ -18,20 +14,20 @@ func Models(ctx context.Context, o Options) ([]string, error) {
 		return nil, err
 	}
 	defer u.http.CloseIdleConnections()
-	var list openai.ModelsList
+	var list struct {
+		Data []struct {
+			ID string `json:"id"`
+		} `json:"data"`
+	}
 	if err := u.attempts(ctx, u.o.Retries, func(ctx context.Context) *Error {
 		ctx, cancel := context.WithTimeoutCause(ctx, u.o.FirstToken, &limit{"the list of models", u.o.FirstToken, flagFirstToken})
 		defer cancel()
-		var err error
-		if list, err = u.api(&request{upstream: u, body: wholeBody(maxModels)}).ListModels(ctx); err != nil {
-			return u.failed(ctx, err)
-		}
-		return nil
+		return (&request{upstream: u, path: "/models"}).call(ctx, nil, maxModels, &list)
 	}); err != nil {
 		return nil, err
 	}
-	names := make([]string, len(list.Models))
-	for i, m := range list.Models {
+	names := make([]string, len(list.Data))
+	for i, m := range list.Data {
 		names[i] = m.ID
 	}
 	return names, nil

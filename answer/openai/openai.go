@@ -27,8 +27,6 @@ import (
 	"strings"
 	"time"
 	"unicode"
-
-	"github.com/sashabaranov/go-openai"
 )
 
 // Options say which server to ask, and how patiently.
@@ -105,6 +103,11 @@ const (
 	DefaultParallel    = 4
 )
 
+const (
+	chatPath    = "/chat/completions"
+	eventStream = "text/event-stream"
+)
+
 // An upstream is one server with one model.
 type upstream struct {
 	o        Options
@@ -112,6 +115,9 @@ type upstream struct {
 	password string // from the address
 	http     *http.Client
 }
+
+// Close closes idle connections.
+func (u *upstream) Close() { u.http.CloseIdleConnections() }
 
 func newUpstream(o Options) (*upstream, error) {
 	o.BaseURL = strings.TrimRight(strings.TrimSpace(o.BaseURL), "/")
@@ -189,14 +195,6 @@ func newTransport() http.RoundTripper {
 		MaxResponseHeaderBytes: 256 << 10,
 		DisableCompression:     true, // a small reply must not become a large one
 	}
-}
-
-// api returns the library's client for one request.
-func (u *upstream) api(d openai.HTTPDoer) *openai.Client {
-	config := openai.DefaultConfig(u.o.Key)
-	config.BaseURL = u.o.BaseURL
-	config.HTTPClient = d
-	return openai.NewClientWithConfig(config)
 }
 
 // attempts calls try until it succeeds, has been repeated retries times, must not

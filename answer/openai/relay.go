@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"io"
 	"math"
-	"net/http"
 	"strings"
 	"time"
 
@@ -70,38 +69,23 @@ func (r *Relay) Chat(ctx context.Context, body []byte) (*Relayed, error) {
 		}
 	}()
 
-	call := &request{upstream: r.upstream, role: answer.RoleAnswer, secrets: words(body),
-		body: func(_ context.Context, _ *request, body io.ReadCloser) (io.ReadCloser, error) { return body, nil }}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, r.o.BaseURL+"/chat/completions", bytes.NewReader(body))
-	if err != nil {
-		return nil, r.failed(ctx, err)
-	}
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Accept", "application/json")
+	call := &request{upstream: r.upstream, path: chatPath, role: answer.RoleAnswer, secrets: stringsIn(body)}
 	if asked.Stream {
-		req.Header.Set("Accept", "text/event-stream")
+		call.accept = eventStream
 	}
-	if r.o.Key != "" {
-		req.Header.Set("Authorization", "Bearer "+r.o.Key)
-	}
-	// Not by call.Do, which rewrites the body.
-	req.Header.Set("Ibid-Role", string(call.role))
-	resp, err := r.http.Do(req)
-	if err == nil {
-		resp, err = call.reply(resp)
-	}
-	if err != nil {
-		return nil, r.failed(ctx, err)
+	resp, failed := call.send(ctx, body)
+	if failed != nil {
+		return nil, failed
 	}
 	begun = true
 	return &Relayed{
-		Events: strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream"),
+		Events: strings.HasPrefix(resp.Header.Get("Content-Type"), eventStream),
 		Body:   &relayed{r: r, ctx: ctx, body: resp.Body, left: maxRelayed, first: first, idle: idle, end: end},
 	}, nil
 }
 
-// words are the strings in a request's body, which no error may repeat.
-func words(body []byte) []string {
+// stringsIn are the strings in a request's body, which no error may repeat.
+func stringsIn(body []byte) []string {
 	var found []string
 	d := json.NewDecoder(bytes.NewReader(body))
 	for {

@@ -1,13 +1,9 @@
 package openai
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
 	"math"
-	"net/http"
 
 	"ibid/answer"
 )
@@ -33,9 +29,6 @@ func NewReranker(o Options) (*Reranker, error) {
 	return &Reranker{u}, nil
 }
 
-// Close closes idle connections.
-func (r *Reranker) Close() { r.http.CloseIdleConnections() }
-
 // String names the model and the server.
 func (r *Reranker) String() string { return r.o.String() }
 
@@ -44,18 +37,8 @@ func (r *Reranker) Rerank(ctx context.Context, question string, texts []string) 
 	if len(texts) == 0 {
 		return nil, nil
 	}
-	body, err := json.Marshal(struct {
-		Model     string   `json:"model"`
-		Query     string   `json:"query"`
-		Documents []string `json:"documents"`
-		TopN      int      `json:"top_n"`
-		Return    bool     `json:"return_documents"`
-	}{r.o.Model, question, texts, len(texts), false})
-	if err != nil {
-		return nil, err
-	}
 	failed := r.attempts(ctx, r.o.Retries, func(ctx context.Context) (failed *Error) {
-		scores, failed = r.attempt(ctx, body, question, texts)
+		scores, failed = r.attempt(ctx, question, texts)
 		return failed
 	})
 	if failed != nil {
@@ -64,55 +47,47 @@ func (r *Reranker) Rerank(ctx context.Context, question string, texts []string) 
 	return scores, nil
 }
 
+// A score is that of one text in a reply.
+type score struct {
+	Index *int     `json:"index"`
+	Score *float64 `json:"relevance_score"`
+}
+
 // attempt makes one request.
-func (r *Reranker) attempt(ctx context.Context, body []byte, question string, texts []string) ([]float64, *Error) {
+func (r *Reranker) attempt(ctx context.Context, question string, texts []string) ([]float64, *Error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, r.o.FirstToken, &limit{"the scores", r.o.FirstToken, flagFirstToken})
 	defer cancel()
 	most := int64(maxScore * (len(texts) + 1))
 	for _, text := range texts {
 		most += 8 * int64(len(text)) // at most, in JSON
 	}
-	call := &request{upstream: r.upstream, role: answer.RoleRerank, secrets: append([]string{question}, texts...), body: wholeBody(most)}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, r.o.BaseURL+"/rerank", bytes.NewReader(body))
+	var reply struct {
+		Results []score `json:"results"`
+	}
+	call := &request{upstream: r.upstream, path: "/rerank", role: answer.RoleRerank, secrets: append([]string{question}, texts...)}
+	err := call.call(ctx, struct {
+		Model     string   `json:"model"`
+		Query     string   `json:"query"`
+		Documents []string `json:"documents"`
+		TopN      int      `json:"top_n"`
+		Return    bool     `json:"return_documents"`
+	}{r.o.Model, question, texts, len(texts), false}, most, &reply)
 	if err != nil {
-		return nil, r.failed(ctx, err)
+		return nil, err
 	}
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Accept", "application/json")
-	if r.o.Key != "" {
-		req.Header.Set("Authorization", "Bearer "+r.o.Key)
-	}
-	resp, err := call.Do(req)
-	if err != nil {
-		return nil, r.failed(ctx, err)
-	}
-	defer resp.Body.Close()
-	reply, err := io.ReadAll(resp.Body)
-	if err != nil {
-		return nil, r.failed(ctx, err)
-	}
-	return r.check(reply, len(texts))
+	return r.check(reply.Results, len(texts))
 }
 
 // check puts the scores in the order of the texts.
-func (r *Reranker) check(reply []byte, texts int) ([]float64, *Error) {
+func (r *Reranker) check(results []score, texts int) ([]float64, *Error) {
 	bad := func(format string, args ...any) ([]float64, *Error) {
 		return nil, r.fail(BadReply, nil, fmt.Sprintf(format, args...))
 	}
-	var ranked struct {
-		Results []struct {
-			Index *int     `json:"index"`
-			Score *float64 `json:"relevance_score"`
-		} `json:"results"`
-	}
-	if err := json.Unmarshal(reply, &ranked); err != nil {
-		return bad("its results are not those of a reranker")
-	}
-	if len(ranked.Results) != texts {
-		return bad("it has %d scores for %d texts", len(ranked.Results), texts)
+	if len(results) != texts {
+		return bad("it has %d scores for %d texts", len(results), texts)
 	}
 	scores, seen := make([]float64, texts), make([]bool, texts)
-	for _, result := range ranked.Results {
+	for _, result := range results {
 		switch i := result.Index; {
 		case i == nil || *i < 0 || *i >= texts || seen[*i]:
 			return bad("the index of a score is not that of a text, or comes twice")

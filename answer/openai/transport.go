@@ -2,48 +2,55 @@ package openai
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"encoding/json"
 	"io"
 	"net/http"
 
 	"ibid/answer"
 )
 
-// A request sends one request of the library to the server, and converts
-// everything but a good reply into an [*Error].
+// A request is one request to the server. Everything but a good reply is an
+// [*Error].
 type request struct {
 	*upstream
+	path    string // "/chat/completions" for one
 	role    answer.Role
+	accept  string   // "" means JSON
 	secrets []string // the request's texts, which no error may repeat
-	// body makes the reply's body safe for the library.
-	body func(ctx context.Context, r *request, body io.ReadCloser) (io.ReadCloser, error)
 }
 
 // maxErrorBody bounds what is read of an error reply.
 const maxErrorBody = 64 << 10
 
-// Do implements the library's HTTPDoer.
-func (r *request) Do(req *http.Request) (*http.Response, error) {
+// send sends the body, or asks for the path where body is nil. The caller must
+// close the body of the reply.
+func (r *request) send(ctx context.Context, body []byte) (*http.Response, *Error) {
+	method := http.MethodPost
+	if body == nil {
+		method = http.MethodGet
+	}
+	req, err := http.NewRequestWithContext(ctx, method, r.o.BaseURL+r.path, bytes.NewReader(body))
+	if err != nil {
+		return nil, r.failed(ctx, err)
+	}
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	req.Header.Set("Accept", cmp.Or(r.accept, "application/json"))
+	if r.o.Key != "" {
+		req.Header.Set("Authorization", "Bearer "+r.o.Key)
+	}
 	if r.role != "" {
 		req.Header.Set("Ibid-Role", string(r.role))
 	}
-	if err := exactZero(req); err != nil {
-		return nil, err
-	}
 	resp, err := r.http.Do(req)
 	if err != nil {
-		return nil, r.failed(req.Context(), err)
+		return nil, r.failed(ctx, err)
 	}
-	return r.reply(resp)
-}
-
-// reply converts every reply but a good one into an [*Error].
-func (r *request) reply(resp *http.Response) (*http.Response, error) {
-	ctx := resp.Request.Context()
 	if resp.StatusCode == http.StatusOK {
-		var err error
-		resp.Body, err = r.body(ctx, r, resp.Body)
-		return resp, err
+		return resp, nil
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode < 400 {
@@ -52,28 +59,58 @@ func (r *request) reply(resp *http.Response) (*http.Response, error) {
 		return nil, e
 	}
 	// A failure to read it does not matter: the status says the most.
-	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody))
+	said, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody))
 	if ctx.Err() != nil {
 		return nil, r.interrupted(ctx)
 	}
-	return nil, r.statusError(resp.StatusCode, resp.Header, body, r.secrets...)
+	return nil, r.statusError(resp.StatusCode, resp.Header, said, r.secrets...)
 }
 
-// exactZero sets the temperature in the request to exactly 0. The library omits a
-// zero, so it gets the smallest other number; but servers that divide by the
-// temperature turn that into infinities, while 0 means "the likeliest token".
-func exactZero(req *http.Request) error {
-	if req.Body == nil {
+// call sends in as JSON, unless it is nil, and reads a reply of at most so many
+// bytes into what out points to.
+func (r *request) call(ctx context.Context, in any, most int64, out any) *Error {
+	var body []byte
+	if in != nil {
+		var err error
+		if body, err = json.Marshal(in); err != nil {
+			return r.fail(Rejected, err, "")
+		}
+	}
+	resp, failed := r.send(ctx, body)
+	if failed != nil {
+		return failed
+	}
+	defer resp.Body.Close()
+	all, err := io.ReadAll(io.LimitReader(resp.Body, most+1))
+	all = bytes.TrimSpace(all)
+	switch {
+	case err != nil:
+		return r.brokeOff(ctx, err)
+	case int64(len(all)) > most:
+		return r.fail(BadReply, nil, "it is too long")
+	case len(all) == 0:
+		return r.fail(BadReply, nil, "it is empty")
+	case all[0] == '<':
+		return r.fail(BadReply, nil, "it is a web page")
+	case !json.Valid(all):
+		return r.fail(BadReply, nil, "it is not JSON")
+	}
+	if e := r.errorIn(all); e != nil {
+		return e
+	}
+	if json.Unmarshal(all, out) != nil {
+		return r.fail(BadReply, nil, "it does not have the form of the API")
+	}
+	return nil
+}
+
+// errorIn returns the error that a JSON value with the status 200 holds, if any.
+func (r *request) errorIn(value []byte) *Error {
+	var object struct {
+		Error json.RawMessage `json:"error"`
+	}
+	if json.Unmarshal(value, &object) != nil || len(object.Error) == 0 || string(object.Error) == "null" {
 		return nil
 	}
-	body, err := io.ReadAll(req.Body)
-	if err != nil {
-		return err
-	}
-	// An unescaped quote cannot occur inside a JSON string: only the field matches.
-	body = bytes.Replace(body, []byte(`"temperature":1e-45`), []byte(`"temperature":0`), 1)
-	req.Body = io.NopCloser(bytes.NewReader(body))
-	req.ContentLength = int64(len(body))
-	req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
-	return nil
+	return r.objectError(readComplaint(value), r.secrets...)
 }

@@ -1,6 +1,7 @@
 package openaitest
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -25,26 +26,11 @@ func (x *exchange) chat() {
 	}
 }
 
-func (x *exchange) first() time.Duration {
-	if x.reply.FirstToken != 0 {
-		return x.reply.FirstToken
-	}
-	return x.h.FirstToken
-}
+func (x *exchange) first() time.Duration { return cmp.Or(x.reply.FirstToken, x.h.FirstToken) }
 
-func (x *exchange) per() time.Duration {
-	if x.reply.PerToken != 0 {
-		return x.reply.PerToken
-	}
-	return x.h.PerToken
-}
+func (x *exchange) per() time.Duration { return cmp.Or(x.reply.PerToken, x.h.PerToken) }
 
-func (x *exchange) finish() string {
-	if x.reply.Finish != "" {
-		return x.reply.Finish
-	}
-	return "stop"
-}
+func (x *exchange) finish() string { return cmp.Or(x.reply.Finish, "stop") }
 
 type usage struct {
 	Prompt     int `json:"prompt_tokens"`
@@ -53,10 +39,7 @@ type usage struct {
 }
 
 func (x *exchange) usage() usage {
-	prompt := x.reply.PromptTokens
-	if prompt == 0 {
-		prompt = x.req.Tokens
-	}
+	prompt := cmp.Or(x.reply.PromptTokens, x.req.Tokens)
 	out := len(Split(x.reply.Text)) + len(Split(x.reply.Reasoning))
 	return usage{prompt, out, prompt + out}
 }
@@ -115,10 +98,7 @@ func (x *exchange) stream() {
 	if x.before(fault) {
 		return
 	}
-	after := x.reply.After
-	if after == 0 {
-		after = 3
-	}
+	after := cmp.Or(x.reply.After, 3)
 	deltas := x.deltas()
 	for i, d := range deltas {
 		pause := x.per()
@@ -140,7 +120,11 @@ func (x *exchange) stream() {
 	if len(deltas) <= after && x.middle(fault, delta{"content", " and so on"}) {
 		return
 	}
-	x.last(fault)
+	x.data(x.chunk(map[string]any{}, x.finish()))
+	if x.req.Usage && fault != NoUsage {
+		x.data(encode(map[string]any{"object": "chat.completion.chunk", "choices": []any{}, "usage": x.usage()}))
+	}
+	x.data("[DONE]")
 }
 
 // before plays a fault before the first token, and reports whether that ended the
@@ -162,11 +146,6 @@ func (x *exchange) before(fault Fault) bool {
 	case HugeText:
 		chunk := "data: " + x.chunk(map[string]any{"content": strings.Repeat("lorem ", 1000)}, nil) + "\n\n"
 		x.huge("", chunk, "")
-	case EmptyChoices:
-		for range 5 {
-			x.data(`{"object":"chat.completion.chunk","choices":[]}`)
-		}
-		x.data("[DONE]")
 	default:
 		return false
 	}
@@ -184,42 +163,10 @@ func (x *exchange) middle(fault Fault, d delta) bool {
 		x.write(next[:len(next)/2])
 		x.cut("")
 	case NoFinish:
-	case DoneWithoutFinish:
-		x.data("[DONE]")
-	case CutJSON:
-		x.write(next[:len(next)-20])
-	case CutRune:
-		x.write("data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"caf\xc3")
-	case Malformed:
-		x.data(`{"choices":[{"index":0,"delta":{"content":"a" "b"}}]}`)
-		x.last("")
-	case ErrorEvent:
-		x.write("event: error\ndata: {\"message\":\"The server had an error\",\"type\":\"server_error\"}\n\n")
-	case ErrorMiddle:
-		x.data(`{"error":{"message":"The server had an error","type":"server_error"}}`)
 	default:
 		return false
 	}
 	return true
-}
-
-// last ends a reply.
-func (x *exchange) last(fault Fault) {
-	switch fault {
-	case FinishNull:
-		x.data("[DONE]")
-		return
-	case FinishUnknown:
-		x.data(x.chunk(map[string]any{}, "gave_up"))
-	default:
-		x.data(x.chunk(map[string]any{}, x.finish()))
-	}
-	if x.req.Usage && fault != NoUsage {
-		x.data(encode(map[string]any{"object": "chat.completion.chunk", "choices": []any{}, "usage": x.usage()}))
-	}
-	if fault != FinishWithoutDone {
-		x.data("[DONE]")
-	}
 }
 
 func (x *exchange) chunk(delta map[string]any, finish any) string {
@@ -230,16 +177,7 @@ func (x *exchange) chunk(delta map[string]any, finish any) string {
 }
 
 // data sends one event.
-func (x *exchange) data(payload string) {
-	event := "data: " + payload + "\n\n"
-	if x.reply.Fault != ByteByByte {
-		x.write(event)
-		return
-	}
-	for _, b := range []byte(event) {
-		x.write(string([]byte{b}))
-	}
-}
+func (x *exchange) data(payload string) { x.write("data: " + payload + "\n\n") }
 
 func encode(v any) string {
 	b, err := json.Marshal(v)

@@ -1,6 +1,7 @@
 package openaitest
 
 import (
+	"cmp"
 	"hash/fnv"
 	"math"
 	"strings"
@@ -40,10 +41,7 @@ func Vector(text string, dimensions int) []float32 {
 func (x *exchange) embed() {
 	vector := x.h.Vector
 	if vector == nil {
-		dimensions := x.h.Dimensions
-		if dimensions == 0 {
-			dimensions = 64
-		}
+		dimensions := cmp.Or(x.h.Dimensions, 64)
 		vector = func(text string) []float32 { return Vector(text, dimensions) }
 	}
 	data := []any{}

@@ -1,6 +1,7 @@
 package openaitest
 
 import (
+	"cmp"
 	"net"
 	"net/http"
 	"strings"
@@ -22,13 +23,11 @@ const (
 	HugeError        Fault = "500 with a huge body"     //
 	BadGateway       Fault = "502 html"                 //
 	Unavailable      Fault = "503"                      //
-	GatewayTimeout   Fault = "504"                      //
 	Overloaded       Fault = "529"                      //
 	BadRequest       Fault = "400"                      //
 	ContextLength    Fault = "400 context length"       //
 	ContentFilter    Fault = "400 content filter"       //
 	Unauthorized     Fault = "401"                      //
-	Forbidden        Fault = "403"                      //
 	NoModel          Fault = "404 model"                //
 	NoStreamOptions  Fault = "400 stream_options"       // only when they are sent
 	Redirect         Fault = "302 to another host"      // to Reply.Location
@@ -37,39 +36,26 @@ const (
 	NotHTTP          Fault = "not http"                 // echoes the key in place of a status line
 	HugeHeader       Fault = "huge header"              //
 	HTML             Fault = "200 html"                 // a login page
-	ErrorObject      Fault = "200 error object"         //
 	ErrorString      Fault = "200 error string"         //
 	Empty            Fault = "200 empty"                //
 	HugeBody         Fault = "huge body"                // one JSON object
 	ShortBody        Fault = "content-length too large" // the body ends early
 	LongBody         Fault = "content-length too small" // the body is cut
-	SlowBody         Fault = "one byte a second"        //
 	noRule           Fault = "500 no rule"
 )
 
 // Faults of a chat reply.
 const (
-	FirstTokenStall   Fault = "first-token stall"
-	KeepAliveForever  Fault = "keep-alives for ever"
-	MiddleStall       Fault = "mid-stream stall"
-	Reset             Fault = "reset mid-chunk"
-	ResetFirst        Fault = "reset before the first token"
-	NoFinish          Fault = "close without finish and [DONE]"
-	DoneWithoutFinish Fault = "[DONE] without finish"
-	FinishWithoutDone Fault = "finish without [DONE]" // harmless
-	CutJSON           Fault = "cut mid-json"
-	CutRune           Fault = "cut mid-utf8"
-	Malformed         Fault = "malformed json"
-	ByteByByte        Fault = "every byte by itself" // harmless
-	NoUsage           Fault = "no usage"             // harmless
-	PlainJSON         Fault = "whole reply in place of a stream"
-	HugeLine          Fault = "huge line"
-	HugeText          Fault = "text without end"
-	ErrorEvent        Fault = "event: error"
-	ErrorMiddle       Fault = "error object mid-stream"
-	EmptyChoices      Fault = "empty choices"
-	FinishNull        Fault = "finish_reason null"
-	FinishUnknown     Fault = "finish_reason unknown"
+	FirstTokenStall  Fault = "first-token stall"
+	KeepAliveForever Fault = "keep-alives for ever"
+	MiddleStall      Fault = "mid-stream stall"
+	Reset            Fault = "reset mid-chunk"
+	ResetFirst       Fault = "reset before the first token"
+	NoFinish         Fault = "close without finish and [DONE]"
+	NoUsage          Fault = "no usage" // harmless
+	PlainJSON        Fault = "whole reply in place of a stream"
+	HugeLine         Fault = "huge line"
+	HugeText         Fault = "text without end"
 )
 
 // A status is a fault that is one small reply.
@@ -89,13 +75,11 @@ var statuses = map[Fault]status{
 	ServerError:      {500, "The server had an error", "server_error", ""},
 	BadGateway:       {502, "<html><body><h1>502 Bad Gateway</h1></body></html>", "", ""},
 	Unavailable:      {503, "The model is loading", "server_error", ""},
-	GatewayTimeout:   {504, "<html>upstream request timeout</html>", "", ""},
 	Overloaded:       {529, "Overloaded", "overloaded_error", ""},
 	BadRequest:       {400, "Unknown parameter", "invalid_request_error", ""},
 	ContextLength:    {400, "This model's maximum context length is 4096 tokens", "invalid_request_error", "context_length_exceeded"},
 	ContentFilter:    {400, "The prompt was filtered", "invalid_request_error", "content_filter"},
 	Unauthorized:     {401, "Incorrect API key provided", "invalid_request_error", "invalid_api_key"},
-	Forbidden:        {403, "No access to the model", "invalid_request_error", "forbidden"},
 	NoModel:          {404, "The model does not exist", "invalid_request_error", "model_not_found"},
 	noRule:           {500, "openaitest: no rule fits the request", "server_error", "no_rule"},
 }
@@ -154,13 +138,11 @@ func (x *exchange) fail(whole string) bool {
 	case NotHTTP:
 		x.cut(x.r.Header.Get("Authorization") + "\r\n\r\n")
 	case HugeHeader:
-		x.hugeHeader()
+		head.Set("X-Huge", strings.Repeat("a", 1<<20))
+		x.w.WriteHeader(http.StatusOK)
 	case HTML:
 		head.Set("Content-Type", "text/html")
 		x.write("<!doctype html><title>Sign in</title><p>Please sign in")
-	case ErrorObject:
-		head.Set("Content-Type", "application/json")
-		x.write(`{"error":{"message":"The server had an error","type":"server_error","code":null}}`)
 	case ErrorString:
 		head.Set("Content-Type", "application/json")
 		x.write(`{"error":"model runner has stopped"}`)
@@ -175,13 +157,6 @@ func (x *exchange) fail(whole string) bool {
 	case LongBody:
 		head.Set("Content-Length", "40")
 		x.write(whole[:40])
-	case SlowBody:
-		for _, b := range []byte(whole) {
-			x.write(string([]byte{b}))
-			if !x.wait(time.Second) {
-				return true
-			}
-		}
 	default:
 		return x.status(f)
 	}
@@ -192,31 +167,10 @@ func (x *exchange) fail(whole string) bool {
 func (x *exchange) huge(head, filling, tail string) {
 	x.write(head)
 	block := strings.Repeat(filling, 1<<16/len(filling))
-	for left := x.hugeSize(); left > 0 && !x.gone; left -= int64(len(block)) {
+	for left := cmp.Or(x.h.Huge, 300<<20); left > 0 && !x.gone; left -= int64(len(block)) {
 		x.write(block)
 	}
 	x.write(tail)
-}
-
-func (x *exchange) hugeSize() int64 {
-	if x.h.Huge > 0 {
-		return x.h.Huge
-	}
-	return 300 << 20
-}
-
-func (x *exchange) hugeHeader() {
-	conn, _, err := http.NewResponseController(x.w).Hijack()
-	if err != nil {
-		return
-	}
-	defer conn.Close()
-	block := []byte(strings.Repeat("a", 1<<16))
-	_, err = conn.Write([]byte("HTTP/1.1 200 OK\r\nX-Huge: "))
-	for left := x.hugeSize(); left > 0 && err == nil; left -= int64(len(block)) {
-		_, err = conn.Write(block)
-	}
-	x.gone = true
 }
 
 // cut writes raw bytes on the connection and closes it, by a reset if possible.
@@ -227,10 +181,7 @@ func (x *exchange) cut(raw string) {
 	}
 	if raw != "" {
 		_, _ = conn.Write([]byte(raw)) // the connection is thrown away either way
-		conn.Close()
-		return
-	}
-	if tcp, ok := conn.(*net.TCPConn); ok {
+	} else if tcp, ok := conn.(*net.TCPConn); ok {
 		_ = tcp.SetLinger(0) // without it the close is only less abrupt
 	}
 	conn.Close()

@@ -15,6 +15,7 @@
 package openaitest
 
 import (
+	"cmp"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -332,27 +333,18 @@ func (x *exchange) end() {
 	}
 }
 
-func (x *exchange) model() string {
-	if x.h.Model != "" {
-		return x.h.Model
-	}
-	return "test-model"
-}
+func (x *exchange) model() string { return cmp.Or(x.h.Model, "test-model") }
 
 // wait sleeps and reports whether the client is still connected.
 func (x *exchange) wait(d time.Duration) bool {
-	if d <= 0 {
-		return x.r.Context().Err() == nil
+	if d > 0 {
+		select {
+		case <-time.After(d):
+		case <-x.r.Context().Done():
+		}
 	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-x.r.Context().Done():
-		x.gone = true
-		return false
-	}
+	x.gone = x.gone || x.r.Context().Err() != nil
+	return !x.gone
 }
 
 // stall waits until the client has left.
