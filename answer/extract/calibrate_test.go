@@ -1,13 +1,8 @@
 package extract
 
 import (
-	"cmp"
 	"context"
-	"fmt"
 	"math/rand/v2"
-	"os"
-	"slices"
-	"strings"
 	"testing"
 
 	"ibid/cmd/ibid/eval"
@@ -16,16 +11,10 @@ import (
 	"ibid/retrieve/embed"
 )
 
-// This file fits the numbers of score.go on public question sets, and checks
-// that those in use still hold there. To fit them again:
-//
-//	IBID_CALIBRATE=1 go test ./answer/extract -run TestCalibrate -v -timeout 30m
-//
-// prints the arrays to paste into score.go. The sets are found by
-// IBID_DATASETS. On each set's index, its own answerable questions are on
-// topic, and the questions of all other sets are off topic; those written to
-// look answerable and be not (squad2, clapnq) are the third kind. The sample
-// library's questions are never fitted on.
+// This file checks that the weights of score.go hold on public question sets, which
+// IBID_DATASETS names. On each set's index, its own answerable questions are on
+// topic, and the questions of all other sets are off topic; those written to look
+// answerable and be not (squad2, clapnq) are the third kind.
 
 // A look is a question with its passages and their signals.
 type look struct {
@@ -56,63 +45,6 @@ func (s *set) look(ctx context.Context, t *testing.T, text string) *look {
 		t.Fatal(err)
 	}
 	return l
-}
-
-// holds reports whether a sentence of a passage holds the answer to a question.
-func (q *question) holds(p retrieve.Passage, s sentence) bool {
-	text := " " + strings.Join(retrieve.Terms(s.text), " ") + " "
-	for _, a := range q.Answers {
-		terms := retrieve.Terms(a)
-		if len(terms) == 0 {
-			continue
-		}
-		if len(terms) <= 12 {
-			if strings.Contains(text, " "+strings.Join(terms, " ")+" ") {
-				return true
-			}
-			continue
-		}
-		// A long answer: the sentence's words are in it.
-		in := map[string]bool{}
-		for _, t := range terms {
-			in[t] = true
-		}
-		hits := 0
-		for t := range s.terms {
-			if in[t] {
-				hits++
-			}
-		}
-		if len(s.terms) >= 4 && float64(hits) >= .7*float64(len(s.terms)) {
-			return true
-		}
-	}
-	return false
-}
-
-// contest makes a contest of the sentences of one question: those that hold
-// the answer win, and where no answer is known, those of the right documents.
-func (a *asked) contest() (contest, bool) {
-	c := contest{set: a.set}
-	any := false
-	for pass := 0; pass < 2 && !any; pass++ {
-		c.x, c.wins = nil, nil
-		for i, p := range a.passages {
-			gold := a.q.gold[p.Document]
-			for k := range a.all[i] {
-				s := a.all[i][k]
-				holds := a.q.holds(p, s)
-				if holds && !gold { // right by another document, or by chance
-					continue
-				}
-				win := gold && (holds || pass == 1)
-				any = any || win
-				c.x = append(c.x, slices.Clone(s.signals[:]))
-				c.wins = append(c.wins, win)
-			}
-		}
-	}
-	return c, any
 }
 
 // The kinds of a question asked of a set.
@@ -156,90 +88,6 @@ func askAll(t *testing.T, sets []*set, each int) []asked {
 	return out
 }
 
-func TestCalibrate(t *testing.T) {
-	if os.Getenv("IBID_CALIBRATE") == "" {
-		t.Skip("fits the numbers of score.go; IBID_CALIBRATE=1 runs it")
-	}
-	var sets []*set
-	for _, s := range []struct {
-		name string
-		most int
-	}{{"squad2-a", 0}, {"clapnq-a", 500}, {"anthropic-docs", 0}, {"cranfield", 600}, {"msmarco-dl-5k", 1000}, {"scifact-train", 600}} {
-		sets = append(sets, openSet(t, s.name, s.most))
-	}
-	all := askAll(t, sets, 200)
-
-	var rows []sample
-	for _, a := range all {
-		switch a.kind {
-		case answers:
-			for i, p := range a.passages {
-				if a.q.gold[p.Document] {
-					rows = append(rows, sample{a.topic[i][:], true, 1})
-				}
-			}
-		case offTopic:
-			for i := range min(4, len(a.passages)) {
-				rows = append(rows, sample{a.topic[i][:], false, .5})
-			}
-		}
-	}
-	topic := fit(rows)
-	t.Log(literal("topicModel", topic))
-
-	var contests []contest
-	for _, a := range all {
-		if a.kind == answers {
-			if c, ok := a.contest(); ok {
-				contests = append(contests, c)
-			}
-		}
-	}
-	sentences := choose(contests)
-	t.Log(literal("sentenceModel", sentences))
-	first, three, n := 0, 0, 0
-	goldDoc := 0
-	for _, a := range all {
-		for i := range a.all {
-			for k := range a.all[i] {
-				a.all[i][k].score = inner(sentences, a.all[i][k].signals[:])
-			}
-		}
-		if a.kind != answers || len(a.q.Answers) == 0 {
-			continue
-		}
-		var flat []sentence
-		for _, list := range a.all {
-			flat = append(flat, list...)
-		}
-		slices.SortStableFunc(flat, func(a, b sentence) int { return cmp.Compare(b.score, a.score) })
-		n++
-		if len(flat) > 0 && a.q.gold[a.passages[flat[0].passage].Document] {
-			goldDoc++
-		}
-		for i, s := range flat[:min(3, len(flat))] {
-			if a.q.holds(a.passages[s.passage], s) {
-				three++
-				if i == 0 {
-					first++
-				}
-				break
-			}
-		}
-	}
-	t.Logf("of %d questions, the best sentence holds the answer %.3f, one of the best three %.3f; the best one stands in a right document %.3f", n, float64(first)/float64(n), float64(three)/float64(n), float64(goldDoc)/float64(n))
-
-	rows = nil
-	for _, a := range all {
-		f := a.reading.answerableSignals(a.passages, a.all)
-		rows = append(rows, sample{slices.Clone(f[:]), a.kind == answers, []float64{1, 1, .3}[a.kind]})
-	}
-	answerable := fit(rows)
-	t.Log(literal("answerableModel", answerable))
-
-	report(t, sets, all, topic, answerable)
-}
-
 // The numbers in use part questions on topic from those off it, on sets of
 // three kinds: encyclopedia, product documentation, abstracts.
 func TestCalibrationHolds(t *testing.T) {
@@ -255,7 +103,6 @@ func TestCalibrationHolds(t *testing.T) {
 		sets = append(sets, openSet(t, name, 250))
 	}
 	all := askAll(t, sets, each)
-	report(t, sets, all, topicModel[:], answerableModel[:])
 	gate, check := make(map[*set]*[3][]float64), make(map[*set]*[3][]float64)
 	for _, s := range append(sets, nil) { // nil is for all of them
 		gate[s], check[s] = new([3][]float64), new([3][]float64)
@@ -295,40 +142,12 @@ func TestCalibrationHolds(t *testing.T) {
 	}
 }
 
-// report prints how well the gate and the answerability check part the kinds.
-func report(t *testing.T, sets []*set, all []asked, topic, answerable []float64) {
-	t.Helper()
-	for _, s := range append([]*set{nil}, sets...) {
-		var gate, check [3][]float64
-		for _, a := range all {
-			if s != nil && a.set != s {
-				continue
-			}
-			best := 0.0
-			for i := range a.topic {
-				best = max(best, logistic(topic, a.topic[i][:]))
-			}
-			f := a.reading.answerableSignals(a.passages, a.all)
-			gate[a.kind] = append(gate[a.kind], best)
-			check[a.kind] = append(check[a.kind], logistic(answerable, f[:]))
+func accepted(values []float64, at float64) float64 {
+	n := 0
+	for _, v := range values {
+		if v >= at {
+			n++
 		}
-		name := "all"
-		if s != nil {
-			name = s.name
-		}
-		line := fmt.Sprintf("%-15s gate: off-topic AUROC %.4f", name, eval.AUROC(gate[answers], gate[offTopic]))
-		line += fmt.Sprintf(", kept at .5: %.3f of answerable, %.3f of off-topic; at .3 %.3f, %.3f", accepted(gate[answers], .5), accepted(gate[offTopic], .5), accepted(gate[answers], .3), accepted(gate[offTopic], .3))
-		line += fmt.Sprintf(" | check: off-topic %.4f", eval.AUROC(check[answers], check[offTopic]))
-		if len(check[unanswerable]) > 0 {
-			line += fmt.Sprintf(", unanswerable %.4f (gate %.4f)", eval.AUROC(check[answers], check[unanswerable]), eval.AUROC(gate[answers], gate[unanswerable]))
-		}
-		for _, share := range []float64{.02, .05, .1} {
-			at := below(check[answers], share)
-			line += fmt.Sprintf("; %.0f%%@%.2f off %.3f", 100-100*share, at, accepted(check[offTopic], at))
-			if len(check[unanswerable]) > 0 {
-				line += fmt.Sprintf(" un %.3f", accepted(check[unanswerable], at))
-			}
-		}
-		t.Log(line)
 	}
+	return float64(n) / float64(len(values))
 }

@@ -11,7 +11,6 @@ import (
 // needs is what a question asks for, as terms with weights.
 type needs struct {
 	terms []need
-	kind  answerKind
 	unit  answerUnit
 }
 
@@ -47,7 +46,7 @@ func words(list string) map[string]bool {
 
 // readNeeds reads a question, with the number of chunks that hold each term.
 func readNeeds(question string, stats retrieve.Stats) needs {
-	n := needs{kind: kindOf(question), unit: unitOf(question)}
+	n := needs{unit: unitOf(question)}
 	content := termSet(question)
 	seen := map[string]bool{}
 	start := true // of a sentence

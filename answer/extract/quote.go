@@ -131,7 +131,7 @@ func withFact(in []sentence, p piece) piece {
 		return p
 	}
 	for _, s := range in[p.start:p.end] {
-		if s.signals[sigExact] >= over.signals[sigExact] || s.signals[sigKind] > over.signals[sigKind] {
+		if s.signals[sigExact] >= over.signals[sigExact] || s.signals[sigUnit] > over.signals[sigUnit] {
 			return p
 		}
 	}

@@ -36,7 +36,6 @@ const (
 	sigHeading            // nearness of the headings alone
 	sigDense              // cosine of question and sentence
 	sigAbout              // cosine of question and sentence under its heading
-	sigKind               // names a thing of the kind asked for
 	sigUnit               // has a number of the unit asked for
 	sigTitle              // cosine of question and headings
 	sigAfter              // cosine of question and the question right before it
@@ -128,7 +127,6 @@ func (d *Reading) score(p retrieve.Passage, in []sentence, k int) {
 	f[sigLeast] = d.needs.least(s.window)
 	f[sigNamed] = d.needs.named(s.window)
 	f[sigHeading] = d.needs.near(about.head)
-	f[sigKind] = d.needs.kind.in(s.text)
 	f[sigUnit] = d.needs.unit.in(s.text)
 	f[sigScore] = p.Score
 	f[sigLexical] = about.lexical

@@ -28,14 +28,11 @@ type set struct {
 }
 
 type question struct {
-	ID          string          `json:"_id"`
-	Text        string          `json:"text"`
-	Answerable  *bool           `json:"answerable"`
-	Answers     []string        `json:"answers"`
-	SourceDoc   string          `json:"source_doc"`
-	Support     [][]int         `json:"support_sentences"`
-	PositiveDoc [][]string      `json:"positive_groups"`
-	gold        map[string]bool // ids of the documents that answer it
+	ID         string          `json:"_id"`
+	Text       string          `json:"text"`
+	Answerable *bool           `json:"answerable"`
+	SourceDoc  string          `json:"source_doc"`
+	gold       map[string]bool // ids of the documents that answer it
 }
 
 func (q *question) answerable() bool {

@@ -45,7 +45,6 @@ var homes = map[string][]string{
 	"modernc.org/sqlite":                  {"retrieve"},
 	"github.com/blevesearch/snowballstem": {"retrieve"},
 	"github.com/jackc/pgx/v5":             {"retrieve"},
-	"github.com/sashabaranov/go-openai":   {"answer"},
 	"google.golang.org/grpc":              {"retrieve"},
 	"github.com/google/uuid":              {"retrieve"},
 	"github.com/labstack/echo/v4":         {"web"},

@@ -5,99 +5,13 @@ import (
 	"slices"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 )
-
-// An answerKind is the kind of thing that a question asks for.
-type answerKind int
-
-const (
-	anyKind answerKind = iota
-	timeKind
-	amountKind
-	personKind
-	placeKind
-	reasonKind
-)
-
-// kindOf derives the kind of answer that a question wants from its question words.
-func kindOf(question string) answerKind {
-	q := spaced(question)
-	for _, c := range []struct {
-		kind answerKind
-		cues []string
-	}{
-		{amountKind, []string{" how many ", " how much ", " how long ", " how far ", " how old ", " how high ", " how big ",
-			" how often ", " how fast ", " how deep ", " how large ", " how heavy ", " how soon ", " cost ", " costs ", " price ", " percentage ", " what number "}},
-		{timeKind, []string{" when ", " what year ", " which year ", " what time ", " what date ", " what day ", " which day ",
-			" what month ", " which month ", " until when "}},
-		{personKind, []string{" who ", " whom ", " whose "}},
-		{placeKind, []string{" where "}},
-		{reasonKind, []string{" why ", " what is the reason "}},
-	} {
-		for _, cue := range c.cues {
-			if strings.Contains(q, cue) {
-				return c.kind
-			}
-		}
-	}
-	return anyKind
-}
 
 // spaced is a text in small letters with one space around each word.
 func spaced(s string) string {
 	return " " + strings.Join(strings.FieldsFunc(strings.ToLower(s), func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsNumber(r) && r != '\''
 	}), " ") + " "
-}
-
-var (
-	monthsAndDays = words(`january february march april may june july august september october november december
-		monday tuesday wednesday thursday friday saturday sunday weekday weekdays weekend weekends daily annually
-		morning afternoon evening noon midnight spring summer autumn winter today century`)
-	numberWords = words(`one two three four five six seven eight nine ten eleven twelve thirteen fifteen twenty thirty
-		forty fifty sixty hundred thousand million billion half twice once dozen none no free several`)
-	placeWords = words(`at in on near beside behind opposite under above below between outside inside along`)
-	whyWords   = words(`because since therefore so due reason cause causes caused owing thanks to otherwise`)
-)
-
-// in reports whether a text names a thing of this kind: 1 for yes, 0 for no, ½
-// where every text may.
-func (k answerKind) in(text string) float64 {
-	if k == anyKind {
-		return .5
-	}
-	digits := strings.ContainsFunc(text, unicode.IsDigit)
-	start := true
-	for w := range strings.FieldsSeq(text) {
-		bare := strings.TrimFunc(w, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
-		lower := strings.ToLower(bare)
-		first, _ := utf8.DecodeRuneInString(bare)
-		switch k {
-		case timeKind:
-			if digits || monthsAndDays[lower] {
-				return 1
-			}
-		case amountKind:
-			if digits || numberWords[lower] {
-				return 1
-			}
-		case personKind:
-			if unicode.IsUpper(first) && !start {
-				return 1
-			}
-		case placeKind:
-			if unicode.IsUpper(first) && !start || placeWords[lower] {
-				return 1
-			}
-		case reasonKind:
-			if whyWords[lower] {
-				return 1
-			}
-		}
-		start = strings.HasSuffix(w, ".")
-	}
-	return 0
 }
 
 // An answerUnit is what a number in the answer counts; its form is nil where the
