@@ -1,0 +1,103 @@
+package state
+
+import (
+	"context"
+	crand "crypto/rand"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// Every transaction on a server that changes something adds a row of its own. A
+// client that gets no reply to a commit looks for the row: it exists if the rest
+// does. PostgreSQL's own number of the transaction would not do, because a server
+// that recovers from a crash reuses the numbers of which nothing reached the disk.
+const (
+	// commitsKept is longer than any client looks for a row.
+	commitsKept = time.Hour
+	// pruneEvery is in how many transactions rows are deleted once, on average, and
+	// pruneMost how many then are.
+	pruneEvery = 64
+	pruneMost  = 1024
+)
+
+// unknownCommit is the error of a commit without a reply.
+type unknownCommit struct {
+	id  string // of its row
+	err error
+}
+
+func (u *unknownCommit) Error() string { return u.err.Error() }
+func (u *unknownCommit) Unwrap() error { return u.err }
+
+// commitServer adds the transaction's row and commits, in one round trip.
+func commitServer(t *tx) error {
+	if rand.N(pruneEvery) == 0 {
+		if err := prune(t, commitsKept); err != nil {
+			_ = t.rollback()
+			return err
+		}
+	}
+	raw := make([]byte, 16)
+	crand.Read(raw) // never fails
+	id := fmt.Sprintf("%x", raw)
+	// A caller that gives up now still wants to know the result: a commit that
+	// continues alone would show up later.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), t.s.silence)
+	defer cancel()
+	_, err := t.conn.ExecContext(ctx, t.s.dialect.text(`INSERT INTO ibid.commits (id) VALUES ('`+id+`'); COMMIT`))
+	if err == nil {
+		return nil
+	}
+	if answer := (*pgconn.PgError)(nil); errors.As(err, &answer) && !broken(answer) {
+		_ = t.rollback()
+		return t.s.explain(err)
+	}
+	t.discard()
+	return &unknownCommit{id, err}
+}
+
+// prune deletes rows of transactions that are older than age. It leaves one that
+// another transaction is deleting to that.
+func prune(t *tx, age time.Duration) error {
+	_, err := t.exec(`DELETE FROM ibid.commits WHERE id = ANY (ARRAY (
+		SELECT id FROM ibid.commits WHERE made < clock_timestamp() - ? * interval '1 second' ORDER BY made LIMIT ? FOR UPDATE SKIP LOCKED))`,
+		int64(age.Seconds()), pruneMost)
+	return err
+}
+
+var errAborted = errors.New("the transaction was not committed")
+
+// settle finds out, for an unknown commit, whether it was made: the error is nil
+// if it was, and one that is tried again if it was not.
+func settle(ctx context.Context, s *Store, err error) error {
+	u := (*unknownCommit)(nil)
+	if !errors.As(err, &u) {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.wait)
+	defer cancel()
+	asking := s.retry(ctx, s.wait, func() error {
+		return s.transact(ctx, s.write, s.dialect.beginUpdate+`; SET LOCAL lock_timeout = '1s'`, func(t *tx) error {
+			// Adding a row waits for a transaction that is adding the same one.
+			added, err := t.exec(`INSERT INTO ibid.commits (id) VALUES ('` + u.id + `') ON CONFLICT DO NOTHING`)
+			if answer := (*pgconn.PgError)(nil); errors.As(err, &answer) && answer.Code == "42P01" { // undefined_table
+				return errAborted // the transaction was to create it
+			}
+			if err == nil && added > 0 {
+				return errAborted
+			}
+			return err
+		}, func(t *tx) error { return t.rollback() })
+	})
+	switch {
+	case asking == nil:
+		return nil
+	case errors.Is(asking, errAborted):
+		return &failure{what: s.place + ": the connection broke before the change was made", away: true, err: u.err}
+	}
+	return fmt.Errorf("it is not known whether the change was made: the connection to %s broke meanwhile, and then it stayed unreachable: check the result when it is back", s.place)
+}

@@ -1,0 +1,80 @@
+package state
+
+import (
+	"context"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// A dialect is what differs between the two databases.
+type dialect struct {
+	name string
+	// beginUpdate and beginView are the statements that begin a transaction.
+	beginUpdate, beginView string
+	// schema replaces "ibid." in statements.
+	schema string
+	// numbered parameters are $1, $2 instead of ?.
+	numbered bool
+	types    *strings.Replacer
+
+	// commit commits a transaction; settled finds out whether one was committed
+	// whose commit got no reply.
+	commit  func(*tx) error
+	settled func(context.Context, *Store, error) error
+	// limit limits the wait for the beginning of a transaction.
+	limit func(context.Context, *Store) (context.Context, context.CancelFunc)
+	lock  func(t *tx, name string, shared bool) error
+	// nextNumber is the number of a new document, never given before.
+	nextNumber string
+	// nextRevision adds its parameter to the latest revision and returns it. In
+	// PostgreSQL others wait for the commit afterwards.
+	nextRevision string
+
+	texts sync.Map // statements in this dialect
+}
+
+// text returns a statement in the dialect.
+func (d *dialect) text(query string) string {
+	if known, ok := d.texts.Load(query); ok {
+		return known.(string)
+	}
+	text := strings.ReplaceAll(query, "ibid.", d.schema)
+	if d.numbered {
+		var b strings.Builder
+		parts := strings.Split(text, "?")
+		for i, part := range parts {
+			b.WriteString(part)
+			if i < len(parts)-1 {
+				b.WriteString("$" + strconv.Itoa(i+1))
+			}
+		}
+		text = b.String()
+	}
+	// Long ones, with many rows, come in many lengths.
+	if len(query) < 2048 {
+		d.texts.Store(query, text)
+	}
+	return text
+}
+
+var (
+	dialectLine = regexp.MustCompile(`(?m)^\{(\w+)\}(.*)$`)
+	columnType  = regexp.MustCompile(`\b(ID|SERIAL|INT|BYTES)\b`)
+	comment     = regexp.MustCompile(`(?m)\s*--.*$`)
+)
+
+// ddl returns the text of a schema file in the dialect.
+func (d *dialect) ddl(text string) string {
+	text = comment.ReplaceAllString(text, "")
+	text = dialectLine.ReplaceAllStringFunc(text, func(line string) string {
+		parts := dialectLine.FindStringSubmatch(line)
+		if parts[1] != d.name {
+			return ""
+		}
+		return parts[2]
+	})
+	text = columnType.ReplaceAllStringFunc(text, d.types.Replace)
+	return strings.ReplaceAll(text, "ibid.", d.schema)
+}

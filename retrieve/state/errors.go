@@ -1,0 +1,94 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"ibid/retrieve"
+)
+
+var (
+	// ErrDamaged reports that a database cannot be read or that its tables
+	// contradict one another.
+	ErrDamaged = errors.New("the database is damaged")
+	// ErrNewer reports that a newer version of Ibid wrote a database.
+	ErrNewer = errors.New("it was written by a newer version of ibid")
+
+	errReadOnly = errors.New("the library is read-only")
+)
+
+// A failure is an error of the database in plain words.
+type failure struct {
+	what string // the whole message
+	// away means that the database was unreachable, busy that another process
+	// was in the way: nothing was done, and it may work when tried again.
+	away, busy bool
+	damaged    bool
+	err        error // of the driver, for errors.As
+}
+
+func (f *failure) Error() string { return f.what }
+func (f *failure) Unwrap() error { return f.err }
+
+func (f *failure) Is(target error) bool {
+	return f.away && target == retrieve.ErrAway || f.damaged && target == ErrDamaged
+}
+
+// explain returns an error of the driver in plain words. Other errors are
+// returned unchanged.
+func (s *Store) explain(err error) error {
+	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	if done := (*failure)(nil); errors.As(err, &done) {
+		return err
+	}
+	if f := s.classify(err); f != nil {
+		f.err = err
+		return f
+	}
+	return err
+}
+
+// isDamage reports whether an error means that the database no longer holds what
+// was stored. Failures of the disk, missing rights or other processes are no
+// damage.
+func isDamage(err error) bool { return errors.Is(err, errRow) || errors.Is(err, ErrDamaged) }
+
+// reportAfter is how long the database is unreachable before that is reported.
+const reportAfter = time.Second
+
+// retry calls f again while the database is unreachable or busy, for the time
+// wait.
+func (s *Store) retry(ctx context.Context, wait time.Duration, f func() error) error {
+	start := time.Now()
+	for pause := time.Millisecond; ; pause = min(2*pause, s.maxPause) {
+		err := f()
+		if err == nil {
+			s.waiting.Store(false)
+			return nil
+		}
+		if stopped := ctx.Err(); stopped != nil {
+			return stopped
+		}
+		of := (*failure)(nil)
+		if !errors.As(err, &of) || !of.away && !of.busy {
+			return err
+		}
+		passed := time.Since(start)
+		if passed+pause > wait {
+			return fmt.Errorf("%w (tried for %s)", err, passed.Round(time.Second))
+		}
+		if of.away && passed > reportAfter && s.report != nil && !s.waiting.Swap(true) {
+			s.report(err)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(pause/2 + rand.N(pause)):
+		}
+	}
+}

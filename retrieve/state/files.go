@@ -1,0 +1,88 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// lockName is the name of the file that is locked while a data directory is open.
+const lockName = "ibid.lock"
+
+// errLocked reports that another process has the lock for itself.
+var errLocked = errors.New("it is being repaired or brought up to date by another process")
+
+// shareLock locks a data directory as in use, which all processes may do that
+// use it, except while one repairs the database. A folder that cannot be written
+// need not have the file; then the result is nil.
+func shareLock(ctx context.Context, path string, readOnly bool, wait time.Duration) (*os.File, error) {
+	flags := os.O_RDWR | os.O_CREATE
+	if readOnly {
+		flags = os.O_RDONLY
+	}
+	f, err := os.OpenFile(path, flags, 0o600)
+	if readOnly && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission)) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	for start := time.Now(); ; {
+		err := lockFile(f, false)
+		if err == nil {
+			return f, nil
+		}
+		if !errors.Is(err, errLocked) || time.Since(start) > wait {
+			return nil, errors.Join(fmt.Errorf("locking %s: %w", path, err), f.Close())
+		}
+		select {
+		case <-ctx.Done():
+			return nil, errors.Join(ctx.Err(), f.Close())
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// publish gives a whole and closed file its name, and never overwrites: an
+// existing one is [fs.ErrExist].
+func publish(partial, name string) error {
+	if err := syncFile(partial); err != nil {
+		return err
+	}
+	// A link, unlike a renaming, never overwrites; some file systems have none.
+	if err := os.Link(partial, name); errors.Is(err, fs.ErrExist) {
+		return err
+	} else if err != nil {
+		if _, there := os.Lstat(name); there == nil {
+			return fs.ErrExist
+		}
+		if err := os.Rename(partial, name); err != nil {
+			return err
+		}
+	}
+	return syncDir(filepath.Dir(name))
+}
+
+// removeDatabase removes a file and those that SQLite keeps with it, if they
+// exist.
+func removeDatabase(path string) (err error) {
+	for _, suffix := range []string{"", "-wal", "-shm", "-journal"} {
+		if gone := os.Remove(path + suffix); gone != nil && !errors.Is(gone, fs.ErrNotExist) {
+			err = errors.Join(err, gone)
+		}
+	}
+	return err
+}
+
+// syncFile makes a file's content durable.
+func syncFile(path string) error {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}

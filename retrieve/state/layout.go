@@ -1,0 +1,115 @@
+package state
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// The schema is laid out by files in the order of their numbers, which begin
+// their names. One that has been released is never changed. Numbers below 4 were
+// those of earlier versions, with other tables for each database.
+//
+//go:embed schema/*.sql
+var schema embed.FS
+
+const firstLayout = 4
+
+// A step is one file of the schema.
+type step struct {
+	number int
+	text   string // in the dialect
+}
+
+func (d *dialect) steps() []step {
+	names, err := fs.Glob(schema, "schema/*.sql") // sorted
+	if err != nil {
+		panic(err)
+	}
+	var steps []step
+	for i, name := range names {
+		text, err := schema.ReadFile(name)
+		if err != nil {
+			panic(err)
+		}
+		number, err := strconv.Atoi(strings.TrimPrefix(name, "schema/")[:4])
+		if err != nil || number != firstLayout+i {
+			panic(name + " is out of order")
+		}
+		steps = append(steps, step{number, d.ddl(string(text))})
+	}
+	return steps
+}
+
+// layOut brings the layout up to date from the number it has, 0 for an empty
+// database.
+func (t *tx) layOut(have int) error {
+	steps := t.s.dialect.steps()
+	newest := steps[len(steps)-1].number
+	if have > newest {
+		return fmt.Errorf("%s: %w (layout %d; this version reads layout %d): update ibid, or use another library", t.s.place, ErrNewer, have, newest)
+	}
+	for _, step := range steps {
+		if step.number <= have {
+			continue
+		}
+		if _, err := t.exec(step.text); err != nil {
+			return fmt.Errorf("laying out the tables of layout %d: %w", step.number, err)
+		}
+		if err := t.s.setLayout(t, step.number); err != nil {
+			return err
+		}
+	}
+	if have == 0 {
+		return t.found()
+	}
+	return nil
+}
+
+var created = regexp.MustCompile(`CREATE (?:UNIQUE )?(?:TABLE|INDEX) (?:ibid\.)?(\w+)`)
+
+// missing returns the tables and indexes that should exist and are not among
+// those that do.
+func (d *dialect) missing(have []string) (names []string) {
+	for _, step := range d.steps() {
+		// Only PostgreSQL keeps the schema in front of the name.
+		for _, m := range created.FindAllStringSubmatch(strings.ReplaceAll(step.text, d.schema, ""), -1) {
+			if !slices.Contains(have, m[1]) {
+				names = append(names, m[1])
+			}
+		}
+	}
+	return names
+}
+
+// upgrade lays out what an older layout lacks.
+func (s *Store) upgrade(ctx context.Context) error {
+	have := 0
+	err := s.view(ctx, func(t *tx) (err error) {
+		have, err = s.layout(t)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	steps := s.dialect.steps()
+	if have == steps[len(steps)-1].number {
+		return nil
+	}
+	if s.readOnly && have < steps[len(steps)-1].number {
+		return errors.New("it was written by an older version of ibid and cannot be brought up to date: make it writable once")
+	}
+	return s.update(ctx, func(t *tx) error {
+		have, err := s.layout(t) // another process may have been first
+		if err != nil {
+			return err
+		}
+		return t.layOut(have)
+	})
+}

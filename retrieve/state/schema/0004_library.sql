@@ -1,0 +1,132 @@
+-- Types: ID is the number of a row, by which rows lie in order; INT a number of
+-- 64 bits, also 0 or 1 for false and true; SERIAL an ID that the database gives;
+-- BYTES bytes or text. Text is bytes
+-- because a text of PostgreSQL can hold neither every name of a file nor a NUL,
+-- and because bytes have one order everywhere. A line that begins with a dialect
+-- in braces is for that dialect alone.
+--
+-- The column sum is the checksum of the columns before it.
+
+-- What older versions read to refuse the file. It has no other purpose.
+{sqlite} CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL, sum INTEGER NOT NULL) WITHOUT ROWID;
+{sqlite} CREATE TABLE meta_copy (name TEXT PRIMARY KEY, value TEXT NOT NULL, sum INTEGER NOT NULL) WITHOUT ROWID;
+
+-- One row of each transaction, for a client that did not get the reply to its
+-- commit. They are deleted when no client can be waiting any more.
+{postgres} CREATE TABLE ibid.commits (id uuid PRIMARY KEY, made timestamptz NOT NULL DEFAULT clock_timestamp());
+{postgres} CREATE INDEX commits_made ON ibid.commits (made);
+
+-- The revision that was given last. Its row is locked until the commit, so that
+-- revisions become visible in their order.
+{postgres} CREATE TABLE ibid.clock (revision bigint NOT NULL);
+{postgres} INSERT INTO ibid.clock (revision) VALUES (0);
+{postgres} CREATE SEQUENCE ibid.numbers;
+
+-- The name of the library and the space in use. The copy is on another page.
+CREATE TABLE ibid.settings (
+	name  BYTES PRIMARY KEY,
+	value BYTES NOT NULL,
+	sum   INT NOT NULL
+);
+CREATE TABLE ibid.settings_copy (
+	name  BYTES PRIMARY KEY,
+	value BYTES NOT NULL,
+	sum   INT NOT NULL
+);
+
+CREATE TABLE ibid.roots (
+	name       BYTES PRIMARY KEY,
+	path       BYTES NOT NULL,
+	collection BYTES NOT NULL,
+	sum        INT NOT NULL
+);
+
+CREATE TABLE ibid.documents (
+	number     ID,
+	key        BYTES NOT NULL UNIQUE, -- digest of the id, which may be longer than an index allows
+	id         BYTES NOT NULL,
+	root       BYTES NOT NULL,
+	path       BYTES NOT NULL,
+	collection BYTES NOT NULL,
+	title      BYTES NOT NULL,
+	format     BYTES NOT NULL,
+	digest     BYTES NOT NULL,
+	meta       BYTES NOT NULL, -- JSON
+	chunks     INT NOT NULL,
+	pages      INT NOT NULL,
+	bytes      INT NOT NULL,
+	content    INT NOT NULL, -- checksum of the sums of its text and of its chunks in order
+	sum        INT NOT NULL
+);
+CREATE INDEX documents_root ON ibid.documents (root);
+
+-- The row of a document's text has the document's number.
+CREATE TABLE ibid.texts (
+	number  ID,
+	outline BYTES NOT NULL, -- JSON
+	text    BYTES NOT NULL,
+	sum     INT NOT NULL
+);
+-- A part of a long text is read without the rest only if it is not compressed.
+{postgres} ALTER TABLE ibid.texts ALTER COLUMN text SET STORAGE EXTERNAL;
+
+-- The key of a chunk is its document's number and its ordinal: number << 20 |
+-- ordinal. The digest is that of its embedding text.
+CREATE TABLE ibid.chunks (
+	key     ID,
+	digest  BYTES NOT NULL,
+	start   INT NOT NULL,
+	stop    INT NOT NULL,
+	place   INT NOT NULL, -- the page; the line below zero
+	tokens  INT NOT NULL,
+	heading BYTES NOT NULL,
+	anchor  BYTES NOT NULL,
+	text    BYTES NOT NULL,
+	sum     INT NOT NULL
+);
+CREATE INDEX chunks_digest ON ibid.chunks (digest);
+
+CREATE TABLE ibid.spaces (
+	number ID,
+	name   BYTES NOT NULL UNIQUE,
+	sum    INT NOT NULL
+);
+
+-- Vectors that any chunk has, of every space.
+CREATE TABLE ibid.vectors (
+	number SERIAL,
+	space  INT NOT NULL,
+	digest BYTES NOT NULL,
+	vector BYTES NOT NULL, -- little-endian float32
+	sum    INT NOT NULL
+);
+CREATE UNIQUE INDEX vectors_digest ON ibid.vectors (digest, space);
+
+-- The latest change to each document, also to those that are deleted, whose id is
+-- then empty. The row of document 0 is the latest change to anything else.
+CREATE TABLE ibid.changes (
+	document ID,
+	revision INT NOT NULL,
+	deleted  INT NOT NULL,
+	id       BYTES NOT NULL,
+	sum      INT NOT NULL
+);
+CREATE UNIQUE INDEX changes_revision ON ibid.changes (revision);
+
+-- Documents that were found damaged and are left out of everything until they
+-- are stored again or deleted.
+CREATE TABLE ibid.damage (
+	document ID,
+	id       BYTES NOT NULL,
+	reason   BYTES NOT NULL
+);
+
+-- What a root's archives hold.
+CREATE TABLE ibid.listings (
+	key     BYTES PRIMARY KEY, -- digest of the id
+	id      BYTES NOT NULL,
+	root    BYTES NOT NULL,
+	listing BYTES NOT NULL,
+	sum     INT NOT NULL
+);
+CREATE INDEX listings_root ON ibid.listings (root);

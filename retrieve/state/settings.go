@@ -1,0 +1,56 @@
+package state
+
+import (
+	"context"
+	crand "crypto/rand"
+	"database/sql"
+	"errors"
+	"fmt"
+)
+
+// Names of settings.
+const (
+	settingLibrary = "library" // the random name of the library
+	settingSpace   = "space"   // number of the space in use
+)
+
+// found fills an empty layout.
+func (t *tx) found() error { return t.set(settingLibrary, crand.Text()) }
+
+// set stores a setting, and its copy.
+func (t *tx) set(name, value string) error {
+	for _, table := range []string{"settings", "settings_copy"} {
+		err := t.insert(table, "name, value", "ON CONFLICT (name) DO UPDATE SET value = excluded.value, sum = excluded.sum", []any{name, value})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// setting returns a setting, from the copy if the first is damaged; empty if it
+// has not been set.
+func (t *tx) setting(name string) (value string, err error) {
+	var damage error
+	for _, table := range []string{"settings", "settings_copy"} {
+		err := checked(t.row(`SELECT name, value, sum FROM ibid.`+table+` WHERE name = ?`, name), &name, &value)
+		if err == nil {
+			return value, nil
+		}
+		if isDamage(err) {
+			damage = fmt.Errorf("%w: the setting %q of %s: %w", ErrDamaged, name, t.s.place, err)
+		} else if !errors.Is(err, sql.ErrNoRows) {
+			return "", err
+		}
+	}
+	return "", damage
+}
+
+// Library returns the random name that the library got when it was created.
+func (s *Store) Library(ctx context.Context) (name string, err error) {
+	err = s.view(ctx, func(t *tx) error {
+		name, err = t.setting(settingLibrary)
+		return err
+	})
+	return name, err
+}

@@ -1,0 +1,375 @@
+package state
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+)
+
+// FileName is the name of the database in its data directory.
+const FileName = "ibid.db"
+
+// pageSize of the database, SQLite's default.
+const pageSize = 4096
+
+// fileWait is how long to wait for other processes by default.
+const fileWait = time.Minute
+
+func sqliteDialect() *dialect {
+	return &dialect{
+		name:        "sqlite",
+		beginUpdate: "BEGIN IMMEDIATE",
+		beginView:   "BEGIN",
+		types:       strings.NewReplacer("ID", "INTEGER PRIMARY KEY", "SERIAL", "INTEGER PRIMARY KEY AUTOINCREMENT", "INT", "INTEGER", "BYTES", "BLOB"),
+		commit: func(t *tx) error {
+			_, err := t.exec("COMMIT")
+			if err != nil {
+				_ = t.rollback() // a commit that was refused leaves the transaction open
+			}
+			return err
+		},
+		settled:      func(_ context.Context, _ *Store, err error) error { return err },
+		limit:        func(ctx context.Context, _ *Store) (context.Context, context.CancelFunc) { return ctx, func() {} },
+		lock:         func(*tx, string, bool) error { return nil },
+		nextNumber:   `SELECT 1 + max(coalesce((SELECT max(number) FROM documents), 0), coalesce((SELECT max(document) FROM changes), 0))`,
+		nextRevision: `SELECT coalesce(max(revision), 0) + ? FROM changes`,
+	}
+}
+
+// pragmas of every connection. Synchronous FULL makes a commit durable before it
+// returns; secure_delete leaves no words of what was deleted in free pages.
+var pragmas = []string{"busy_timeout(5000)", "synchronous(FULL)", "secure_delete(ON)", "cell_size_check(ON)", "trusted_schema(OFF)"}
+
+// The caches of connections, in KiB. Several read at a time.
+const (
+	writeCache = 8000
+	readCache  = 2000
+)
+
+// A fileMode is how a connection uses the file.
+type fileMode int
+
+const (
+	writing fileMode = iota
+	reading
+	// sealed reads a file in a folder where nothing can be written: there is no
+	// log, and no other process.
+	sealed
+)
+
+func dataSource(path string, mode fileMode) string {
+	q := url.Values{"_dqs": {"0"}, "_error_rc": {"1"}}
+	cache := readCache
+	if mode == writing {
+		cache = writeCache
+		// The file keeps the mode, and one that names another is changed.
+		q.Add("_pragma", "journal_mode(WAL)")
+	} else {
+		q.Set("_query_only", "1")
+	}
+	if mode == sealed {
+		q.Set("mode", "ro")
+		q.Set("immutable", "1")
+	}
+	for _, p := range append([]string{fmt.Sprintf("cache_size(-%d)", cache)}, pragmas...) {
+		q.Add("_pragma", p)
+	}
+	return (&url.URL{Scheme: "file", Opaque: (&url.URL{Path: path}).EscapedPath(), RawQuery: q.Encode()}).String()
+}
+
+func openDirectory(ctx context.Context, dir string, opts Options) (*Store, error) {
+	if dir == "" {
+		return nil, errors.New("it has no name")
+	}
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	s, err := attach(ctx, dir, opts)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.start(ctx); err != nil {
+		_ = s.disconnect() // the start's error says more
+		return nil, err
+	}
+	return s, nil
+}
+
+// fileStore returns the store of a file that is not open yet.
+func fileStore(path string, opts Options) *Store {
+	s := &Store{place: path, dialect: sqliteDialect(), wait: opts.Wait, maxPause: 100 * time.Millisecond,
+		report: opts.Waiting, limits: opts.Limits, dir: filepath.Dir(path)}
+	s.classify = s.classifySQLite
+	if s.wait <= 0 {
+		s.wait = fileWait
+	}
+	return s
+}
+
+// attach locks a data directory as in use, without reading what is in it.
+func attach(ctx context.Context, dir string, opts Options) (*Store, error) {
+	if err := refuseNetwork(dir); err != nil {
+		return nil, err
+	}
+	if err := lockSafely(); err != nil {
+		return nil, err
+	}
+	s := fileStore(filepath.Join(dir, FileName), opts)
+	var err error
+	if s.readOnly, err = isReadOnly(dir, s.place); err != nil {
+		return nil, err
+	}
+	s.lock, err = shareLock(ctx, filepath.Join(dir, lockName), s.readOnly, s.wait)
+	return s, err
+}
+
+// isReadOnly reports whether the folder or the database in it cannot be written.
+func isReadOnly(dir, file string) (bool, error) {
+	probe, err := os.CreateTemp(dir, FileName+".*.probe")
+	if errors.Is(err, fs.ErrPermission) || isReadOnlyDisk(err) {
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	if err := errors.Join(probe.Close(), os.Remove(probe.Name())); err != nil {
+		return false, err
+	}
+	f, err := os.OpenFile(file, os.O_RDWR, 0)
+	if errors.Is(err, fs.ErrPermission) || isReadOnlyDisk(err) {
+		return true, nil
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return false, f.Close()
+}
+
+// lockSafely chooses locks that belong to an open file. Otherwise any other
+// reader of the file in this process, such as a sync of a folder around the data
+// directory, would drop SQLite's locks.
+func lockSafely() error {
+	_, err := sqlite.OFDLocking(true)
+	if errors.Is(err, sqlite.ErrOFDLockingUnavailable) || errors.Is(err, sqlite.ErrOFDLockingTooLate) {
+		return nil
+	}
+	return err
+}
+
+// start opens the database, and creates it if there is none.
+func (s *Store) start(ctx context.Context) error {
+	if err := s.found(ctx); err != nil {
+		return err
+	}
+	if info, err := os.Stat(s.place); err != nil {
+		return err
+	} else if info.Size() < pageSize {
+		return fmt.Errorf("%w: there is nothing in %s", ErrDamaged, s.place)
+	}
+	if err := s.connect(); err != nil {
+		return err
+	}
+	if err := s.checkFile(ctx); err != nil {
+		return err
+	}
+	return s.upgrade(ctx)
+}
+
+// checkFile refuses a header with which SQLite would take pages of tables for
+// its own list of pages and overwrite them.
+func (s *Store) checkFile(ctx context.Context) error {
+	return s.view(ctx, func(t *tx) error {
+		var vacuum int
+		if err := t.row(`PRAGMA auto_vacuum`).Scan(&vacuum); err != nil {
+			return err
+		}
+		if vacuum != 0 {
+			return fmt.Errorf("%w: the header of %s says that it vacuums by itself", ErrDamaged, s.place)
+		}
+		return nil
+	})
+}
+
+// found creates a database if there is none. It gets its name when it is laid
+// out, so that a file without tables has lost them.
+func (s *Store) found(ctx context.Context) (err error) {
+	if _, err := os.Lstat(s.place); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if s.readOnly {
+		return fmt.Errorf("there is no library in %s, and the folder cannot be written: %w", s.dir, fs.ErrNotExist)
+	}
+	fresh, err := s.newFile()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, removeDatabase(fresh.place)) }()
+	err = fresh.connect()
+	if err == nil {
+		err = fresh.update(ctx, func(t *tx) error { return t.layOut(0) })
+	}
+	if err = errors.Join(err, fresh.disconnect()); err != nil {
+		return fmt.Errorf("laying out a new database: %w", err)
+	}
+	if err := publish(fresh.place, s.place); !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return nil // another process was first
+}
+
+// newFile returns the store of an empty file in the same folder. SQLite would
+// create one that everyone may read.
+func (s *Store) newFile() (*Store, error) {
+	f, err := os.CreateTemp(s.dir, FileName+".*.new")
+	if err != nil {
+		return nil, err
+	}
+	return fileStore(f.Name(), Options{Wait: s.wait}), f.Close()
+}
+
+// connect sets up the connections; they are made when they are needed.
+func (s *Store) connect() (err error) {
+	mode := reading
+	if s.readOnly {
+		if mode, err = s.readOnlyMode(); err != nil {
+			return err
+		}
+	} else {
+		if s.write, err = sql.Open("sqlite", dataSource(s.place, writing)); err != nil {
+			return err
+		}
+		s.write.SetMaxOpenConns(1)
+		// A connection that may write turns the log on; one that reads cannot.
+		if err := s.retry(context.Background(), s.wait, func() error { return s.explain(s.write.Ping()) }); err != nil {
+			return err
+		}
+	}
+	if s.read, err = sql.Open("sqlite", dataSource(s.place, mode)); err != nil {
+		return err
+	}
+	s.read.SetMaxOpenConns(8)
+	s.read.SetMaxIdleConns(8)
+	return nil
+}
+
+// readOnlyMode finds out how a file that cannot be written can be read.
+func (s *Store) readOnlyMode() (fileMode, error) {
+	log, err := os.Stat(s.place + "-wal")
+	if errors.Is(err, fs.ErrNotExist) || err == nil && log.Size() == 0 {
+		return sealed, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	if _, err := os.Stat(s.place + "-shm"); errors.Is(err, fs.ErrNotExist) {
+		return 0, fmt.Errorf("it cannot be written, and %s-wal holds changes that must be moved into %s first: open it once where it can be written", s.place, FileName)
+	}
+	return reading, nil
+}
+
+// layout returns the number of the file's layout.
+func (s *Store) layout(t *tx) (number int, err error) {
+	if s.dir == "" {
+		return s.serverLayout(t)
+	}
+	for _, table := range []string{"meta", "meta_copy"} {
+		var value string
+		if err = checkedFormat(t.row(`SELECT value, sum FROM `+table+` WHERE name = CAST(? AS TEXT)`, "format"), &value); err == nil {
+			number, err = strconv.Atoi(value)
+		}
+		if err == nil {
+			return number, nil
+		}
+		if !isDamage(err) && !errors.Is(err, sql.ErrNoRows) {
+			return 0, err
+		}
+	}
+	return 0, fmt.Errorf("%w: the number of the layout cannot be read from %s", ErrDamaged, s.place)
+}
+
+func checkedFormat(r scanner, value *string) error {
+	var sum int64
+	if err := r.Scan(value, &sum); err != nil {
+		return err
+	}
+	if rowSum("format", *value) != sum {
+		return errRow
+	}
+	return nil
+}
+
+// setLayout sets the number of the layout. In a file it is where older versions
+// look for it.
+func (s *Store) setLayout(t *tx, number int) error {
+	if s.dir == "" {
+		_, err := t.exec(`INSERT INTO ibid.migrations (number) VALUES (?)`, number)
+		return err
+	}
+	value := strconv.Itoa(number)
+	for _, table := range []string{"meta", "meta_copy"} {
+		_, err := t.exec(`INSERT OR REPLACE INTO `+table+` (name, value, sum) VALUES (CAST(? AS TEXT), CAST(? AS TEXT), ?)`, "format", value, rowSum("format", value))
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// classifySQLite says what an error of SQLite means.
+func (s *Store) classifySQLite(err error) *failure {
+	var own *sqlite.Error
+	if !errors.As(err, &own) {
+		return nil
+	}
+	damaged := func(what string) *failure {
+		return &failure{what: fmt.Sprintf("%v: %s", ErrDamaged, what), damaged: true}
+	}
+	switch own.Code() & 0xff {
+	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
+		return &failure{what: s.place + " is locked by another process", busy: true}
+	case sqlite3.SQLITE_FULL:
+		return &failure{what: "the disk of " + s.place + " is full: free space on it and try again"}
+	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH:
+		return &failure{what: s.place + " cannot be written: check its permissions and those of its folder"}
+	case sqlite3.SQLITE_CANTOPEN:
+		return &failure{what: s.place + " cannot be opened: check that it exists, its permissions and those of its folder"}
+	case sqlite3.SQLITE_NOMEM:
+		return &failure{what: "there is not enough memory to read " + s.place}
+	case sqlite3.SQLITE_IOERR:
+		if own.Code() == sqlite3.SQLITE_IOERR_SHORT_READ {
+			return damaged(s.place + " ends too early")
+		}
+		return &failure{what: "reading or writing " + s.place + " failed: check the disk and the system's log"}
+	case sqlite3.SQLITE_NOTADB:
+		return damaged(s.place + " is not a database")
+	case sqlite3.SQLITE_ERROR, sqlite3.SQLITE_SCHEMA:
+		if _, table, ok := strings.Cut(own.Error(), "no such table: "); ok {
+			table, _, _ = strings.Cut(table, " ")
+			return damaged(fmt.Sprintf("%s has no table %s", s.place, table))
+		}
+		return damaged("the tables of " + s.place + " are not as they were laid out")
+	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_FORMAT, sqlite3.SQLITE_RANGE:
+		return damaged("the pages of " + s.place + " contradict one another")
+	case sqlite3.SQLITE_INTERRUPT:
+		return &failure{what: "reading " + s.place + " was interrupted"}
+	}
+	return &failure{what: "reading or writing " + s.place + " failed"}
+}

@@ -1,0 +1,112 @@
+// Package state stores a library: its documents with their text, chunks and
+// vectors, a table of changes, the ledger and the keyring. It is the
+// [retrieve.State] over one SQLite file in a data directory, or over a schema of
+// a PostgreSQL server, written once for both.
+//
+// A method that changes something is one transaction, by update; one that reads
+// sees one state of the database, by view. Statements are the same in both
+// dialects (see tx), and the tables are in schema/*.sql.
+//
+// Any number of processes may use one data directory on a local disk, and any
+// number of machines one schema.
+package state
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"ibid/retrieve"
+)
+
+// Options tune a [Store]. The zero value is what Ibid uses.
+type Options struct {
+	// Wait is how long to try again while a server is unreachable, restarts or
+	// fails over, or while other processes hold the file; 0 means 5 minutes for a
+	// server and a minute for a data directory.
+	Wait time.Duration
+	// Waiting, if not nil, is called once each time that the server has become
+	// unreachable and is tried again. It may be called from several goroutines.
+	Waiting func(error)
+	// Limits are how much the ledger keeps.
+	Limits retrieve.Limits
+
+	// silence is how long a server may take to begin a transaction; 0 means
+	// maxSilence.
+	silence time.Duration
+}
+
+// A Store is an open library. It is safe for concurrent use.
+type Store struct {
+	// place names the library in messages: the file, or the server without a
+	// password.
+	place   string
+	dialect *dialect
+	// classify returns what an error of the driver means; nil if it is not one.
+	classify    func(error) *failure
+	write, read *sql.DB // one pool for a server
+	readOnly    bool
+	wait        time.Duration
+	silence     time.Duration
+	maxPause    time.Duration
+	report      func(error)
+	waiting     atomic.Bool // whether an outage has been reported
+	limits      retrieve.Limits
+
+	dir    string // the data directory; empty for a server
+	lock   *os.File
+	schema string // of a server
+
+	closing sync.Once
+	closed  atomic.Bool
+}
+
+// Open opens the library at an address: the path of a data directory, which is
+// created if it is missing, or postgres://USER:PASSWORD@HOST/DATABASE. The
+// parameter search_path names the schema, "ibid" without it; other parameters are
+// those of libpq and pgx. Errors never contain a password.
+//
+// A data directory that cannot be written is opened for reading.
+func Open(ctx context.Context, address string, opts Options) (*Store, error) {
+	if strings.HasPrefix(address, "postgres://") || strings.HasPrefix(address, "postgresql://") {
+		s, err := openServer(ctx, address, opts)
+		if err != nil {
+			return nil, fmt.Errorf("opening the store: %w", err)
+		}
+		return s, nil
+	}
+	s, err := openDirectory(ctx, address, opts)
+	if err != nil {
+		return nil, fmt.Errorf("opening the data directory %s: %w", address, err)
+	}
+	return s, nil
+}
+
+// Close closes the store. The last process to close a data directory leaves
+// everything in its one file.
+func (s *Store) Close() (err error) {
+	s.closing.Do(func() {
+		s.closed.Store(true)
+		err = s.disconnect()
+	})
+	return err
+}
+
+func (s *Store) disconnect() (err error) {
+	if s.read != nil && s.read != s.write {
+		err = s.read.Close()
+	}
+	if s.write != nil {
+		err = errors.Join(err, s.write.Close())
+	}
+	if s.lock != nil {
+		err = errors.Join(err, s.lock.Close())
+	}
+	return err
+}

@@ -1,0 +1,174 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"ibid/retrieve/enginetest"
+)
+
+// serverVariable holds the address of a PostgreSQL server where tests may create
+// schemas.
+const serverVariable = "IBID_TEST_POSTGRES"
+
+// onBoth runs a test over both dialects. address is that of a new library.
+func onBoth(t *testing.T, test func(t *testing.T, address string)) {
+	t.Run("SQLite", func(t *testing.T) { test(t, filepath.Join(t.TempDir(), "data")) })
+	t.Run("PostgreSQL", func(t *testing.T) { test(t, newSchema(t)) })
+}
+
+// newSchema returns the address of a schema of the test's own, or skips the test.
+func newSchema(t testing.TB) string {
+	t.Helper()
+	server := os.Getenv(serverVariable)
+	if server == "" {
+		t.Skip(serverVariable + " names no server to test with: .ci/postgres starts one")
+	}
+	u, err := url.Parse(server)
+	must(t, err)
+	name := strings.ToLower(strings.Map(func(r rune) rune {
+		if r < '0' || r > 'z' || r > '9' && r < 'A' || r > 'Z' && r < 'a' {
+			return '_'
+		}
+		return r
+	}, t.Name()))
+	schema := fmt.Sprintf("s%d_%s", os.Getpid(), name)
+	schema = schema[:min(len(schema), 48)]
+	q := u.Query()
+	q.Set("search_path", schema)
+	u.RawQuery = q.Encode()
+	t.Cleanup(func() { onServer(t, server, `DROP SCHEMA IF EXISTS `+pgx.Identifier{schema}.Sanitize()+` CASCADE`) })
+	return u.String()
+}
+
+// onServer runs a statement on a server.
+func onServer(t testing.TB, server, statement string) {
+	t.Helper()
+	ctx := context.Background() // the test's may have ended
+	conn, err := pgx.Connect(ctx, server)
+	must(t, err)
+	_, err = conn.Exec(ctx, statement)
+	must(t, errors.Join(err, conn.Close(ctx)))
+}
+
+func openTest(t testing.TB, address string) *Store {
+	t.Helper()
+	s, err := Open(context.Background(), address, Options{Limits: enginetest.Limits()})
+	must(t, err)
+	t.Cleanup(func() { must(t, s.Close()) })
+	return s
+}
+
+// must shows what the driver said too.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err == nil {
+		return
+	}
+	if f := (*failure)(nil); errors.As(err, &f) {
+		t.Fatalf("%v: %v", err, f.err)
+	}
+	t.Fatal(err)
+}
+
+func TestTransactions(t *testing.T) {
+	onBoth(t, func(t *testing.T, address string) {
+		ctx := t.Context()
+		s, other := openTest(t, address), openTest(t, address)
+		name, err := s.Library(ctx)
+		must(t, err)
+		if again, err := other.Library(ctx); name == "" || again != name || err != nil {
+			t.Errorf("the library is %q, elsewhere %q, %v", name, again, err)
+		}
+		const odd = "\x00\xff ü"
+		must(t, s.update(ctx, func(t *tx) error { return t.set("odd", odd) }))
+		stop := errors.New("stop")
+		if err := s.update(ctx, func(t *tx) error { return errors.Join(t.set("odd", "changed"), stop) }); !errors.Is(err, stop) {
+			t.Errorf("an update that failed: %v", err)
+		}
+		must(t, other.view(ctx, func(tx *tx) error {
+			value, err := tx.setting("odd")
+			if value != odd {
+				t.Errorf("the setting is %q", value)
+			}
+			return err
+		}))
+		must(t, s.update(ctx, func(t *tx) error { return t.set("n", "") }))
+		var done sync.WaitGroup
+		const rounds = 20
+		for _, s := range []*Store{s, other} {
+			done.Go(func() {
+				for range rounds {
+					err := s.update(ctx, func(t *tx) error {
+						if err := t.lock("n"); err != nil {
+							return err
+						}
+						value, err := t.setting("n")
+						return errors.Join(err, t.set("n", value+"x"))
+					})
+					if err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		done.Wait()
+		must(t, s.view(ctx, func(tx *tx) error {
+			value, err := tx.setting("n")
+			if len(value) != 2*rounds {
+				t.Errorf("%d of %d updates count", len(value), 2*rounds)
+			}
+			return err
+		}))
+		must(t, s.Close())
+		if _, err := s.Library(ctx); err == nil || !strings.Contains(err.Error(), "closed") {
+			t.Errorf("a closed library: %v", err)
+		}
+	})
+}
+
+func TestManyRows(t *testing.T) {
+	onBoth(t, func(t *testing.T, address string) {
+		s := openTest(t, address)
+		const n = 3000
+		must(t, s.update(t.Context(), func(t *tx) error {
+			var rows [][]any
+			for i := range n {
+				rows = append(rows, []any{fmt.Sprint(i), []byte(nil)})
+			}
+			return t.insert("settings", "name, value", "", rows...)
+		}))
+		must(t, s.view(t.Context(), func(tx *tx) error {
+			list, args := in([]string{"1", "2999", "3000"})
+			var found int
+			err := tx.each(func(r scanner) error {
+				var name, value string
+				found++
+				return checked(r, &name, &value)
+			}, `SELECT name, value, sum FROM ibid.settings WHERE name IN `+list, args...)
+			if found != 2 {
+				t.Errorf("%d rows", found)
+			}
+			return err
+		}))
+	})
+}
+
+func TestErrNewer(t *testing.T) {
+	onBoth(t, func(t *testing.T, address string) {
+		s := openTest(t, address)
+		must(t, s.update(t.Context(), func(t *tx) error { return s.setLayout(t, 99) }))
+		if _, err := Open(t.Context(), address, Options{}); !errors.Is(err, ErrNewer) {
+			t.Errorf("a newer layout: %v", err)
+		}
+	})
+}

@@ -1,0 +1,250 @@
+package state
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// A tx runs statements in one transaction. They are written once for both
+// dialects: parameters are "?", tables are named ibid.NAME, strings are stored as
+// bytes and booleans as 0 and 1. Its errors are in plain words.
+//
+// A tx is not safe for concurrent use, and rows must be closed before the next
+// statement.
+type tx struct {
+	ctx  context.Context // of the transaction
+	conn *sql.Conn
+	s    *Store
+}
+
+// exec runs a statement and returns the number of rows that it changed.
+func (t *tx) exec(query string, args ...any) (rows int64, err error) {
+	r, err := t.conn.ExecContext(t.ctx, t.s.dialect.text(query), bound(args)...)
+	if err != nil {
+		return 0, t.s.explain(err)
+	}
+	return r.RowsAffected()
+}
+
+// each calls f for each row that a query returns.
+func (t *tx) each(f func(scanner) error, query string, args ...any) (err error) {
+	rows, err := t.conn.QueryContext(t.ctx, t.s.dialect.text(query), bound(args)...)
+	if err != nil {
+		return t.s.explain(err)
+	}
+	defer func() { err = errors.Join(err, t.s.explain(rows.Close())) }()
+	for rows.Next() {
+		if err := f(row{rows}); err != nil {
+			return err
+		}
+	}
+	return t.s.explain(rows.Err())
+}
+
+// row returns the first row of a query; scanning it without one is
+// [sql.ErrNoRows].
+func (t *tx) row(query string, args ...any) scanner { return firstRow{t, query, args} }
+
+// A row is the current one of a result.
+type row struct{ *sql.Rows }
+
+// Scan reports a value that is not of its column's type as a damaged row.
+func (r row) Scan(dest ...any) error {
+	if err := r.Rows.Scan(dest...); err != nil {
+		return fmt.Errorf("%w: %w", errRow, err)
+	}
+	return nil
+}
+
+type firstRow struct {
+	t     *tx
+	query string
+	args  []any
+}
+
+func (r firstRow) Scan(dest ...any) error {
+	found := false
+	err := r.t.each(func(row scanner) error {
+		if found {
+			return nil
+		}
+		found = true
+		return row.Scan(dest...)
+	}, r.query, r.args...)
+	if err == nil && !found {
+		err = sql.ErrNoRows
+	}
+	return err
+}
+
+// column returns the only column of the rows of a query.
+func column[T any](t *tx, query string, args ...any) (all []T, err error) {
+	err = t.each(func(r scanner) error {
+		var v T
+		err := r.Scan(&v)
+		all = append(all, v)
+		return err
+	}, query, args...)
+	return all, err
+}
+
+// maxParameters is how many parameters a statement has at most. SQLite accepts
+// 32,766 and PostgreSQL 65,535.
+const maxParameters = 4096
+
+// insert stores rows with the named columns, and the checksum of each in the
+// column sum. The conflict is an ON CONFLICT clause or empty.
+func (t *tx) insert(table, columns, conflict string, rows ...[]any) error {
+	width := strings.Count(columns, ",") + 2
+	values := "(" + marks(width) + ")"
+	for len(rows) > 0 {
+		n := min(len(rows), maxParameters/width)
+		args := make([]any, 0, n*width)
+		for _, r := range rows[:n] {
+			if len(r) != width-1 {
+				panic(fmt.Sprintf("%d values for the columns %s", len(r), columns))
+			}
+			args = append(append(args, r...), rowSum(r...))
+		}
+		query := "INSERT INTO ibid." + table + " (" + columns + ", sum) VALUES " + strings.Repeat(values+", ", n-1) + values + " " + conflict
+		if _, err := t.exec(query, args...); err != nil {
+			return err
+		}
+		rows = rows[n:]
+	}
+	return nil
+}
+
+// marks returns n parameters of a statement, separated by commas.
+func marks(n int) string { return strings.Repeat("?, ", n-1) + "?" }
+
+// maxList is how many values [in] accepts.
+const maxList = 512
+
+// in returns the parameters and arguments of "IN (…)" for 1 to maxList values.
+// The last is repeated up to a power of two, so that there are few statements.
+func in[T any](values []T) (list string, args []any) {
+	n := 1
+	for n < len(values) {
+		n *= 2
+	}
+	for i := range n {
+		args = append(args, values[min(i, len(values)-1)])
+	}
+	return "(" + marks(n) + ")", args
+}
+
+// lock keeps others that lock the same name from continuing until the
+// transaction ends. In SQLite a transaction that writes is alone anyway.
+func (t *tx) lock(name string) error { return t.s.dialect.lock(t, name, false) }
+
+// lockShared is lock, except that it does not keep out others with lockShared.
+func (t *tx) lockShared(name string) error { return t.s.dialect.lock(t, name, true) }
+
+// bound returns arguments as they are stored.
+func bound(args []any) []any {
+	out := make([]any, len(args))
+	for i, a := range args {
+		if a == nil {
+			continue
+		}
+		switch v := plain(a).(type) {
+		case string:
+			out[i] = []byte(v)
+		case []byte:
+			if v == nil {
+				v = []byte{}
+			}
+			out[i] = v
+		default:
+			out[i] = v
+		}
+	}
+	return out
+}
+
+// update runs f in one durable transaction. It may run f several times, but
+// commits once. f must not keep what it read in a run that failed.
+func (s *Store) update(ctx context.Context, f func(*tx) error) error {
+	if s.readOnly {
+		return fmt.Errorf("%w: %s cannot be written: check its permissions and those of its folder", errReadOnly, s.place)
+	}
+	return s.retry(ctx, s.wait, func() error {
+		return s.dialect.settled(ctx, s, s.transact(ctx, s.write, s.dialect.beginUpdate, f, s.dialect.commit))
+	})
+}
+
+// view runs f in a transaction that changes nothing and sees one state of the
+// database. It may run f several times.
+func (s *Store) view(ctx context.Context, f func(*tx) error) error {
+	return s.retry(ctx, s.wait, func() error {
+		// There is nothing to commit, and a commit fails if a page that was read
+		// is damaged.
+		return s.transact(ctx, s.read, s.dialect.beginView, f, func(t *tx) error { return t.rollback() })
+	})
+}
+
+// transact runs f between the begin statement and end.
+func (s *Store) transact(ctx context.Context, db *sql.DB, begin string, f, end func(*tx) error) (err error) {
+	conn, err := db.Conn(ctx)
+	if s.closed.Load() {
+		err = errors.Join(errors.New("the library has been closed"), giveBack(conn))
+	}
+	if err != nil {
+		return s.explain(err)
+	}
+	t := &tx{ctx, conn, s}
+	open := true
+	defer func() {
+		if open {
+			_ = t.rollback() // the error that led here says more
+		}
+		_ = conn.Close() // gives it back
+	}()
+	if err := t.begin(begin); err != nil {
+		return err
+	}
+	if err := f(t); err != nil {
+		return err
+	}
+	open = false
+	return end(t)
+}
+
+func giveBack(conn *sql.Conn) error {
+	if conn == nil {
+		return nil
+	}
+	return conn.Close()
+}
+
+// begin begins the transaction. A server that does not reply for the time of
+// silence counts as unreachable.
+func (t *tx) begin(statement string) error {
+	ctx, cancel := t.s.dialect.limit(t.ctx, t.s)
+	defer cancel()
+	_, err := t.conn.ExecContext(ctx, statement)
+	if err != nil && t.ctx.Err() == nil && ctx.Err() != nil {
+		return &failure{what: fmt.Sprintf("%s does not reply: check that it is running", t.s.place), away: true, err: err}
+	}
+	return t.s.explain(err)
+}
+
+// rollback ends a transaction that changes nothing. If that fails, its
+// connection is closed.
+func (t *tx) rollback() error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), time.Second)
+	defer cancel()
+	if _, err := t.conn.ExecContext(ctx, "ROLLBACK"); err != nil {
+		t.discard()
+	}
+	return nil
+}
+
+// discard closes the connection instead of giving it back.
+func (t *tx) discard() { _ = t.conn.Raw(func(any) error { return driver.ErrBadConn }) }
