@@ -137,14 +137,8 @@ var errUnfinished = errors.New("the reply ended without a finish reason")
 // then; the text does not wait for that.
 func (c *call) pieces(ctx context.Context, m Model) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
-		var saved savedReply
-		if c.load(ctx, c.key(), &saved) {
-			c.restore(saved)
-			if len(saved.Text) > 0 && !yield(string(saved.Text), nil) {
-				return
-			}
-			if saved.Failed != "" {
-				yield("", errors.New(saved.Failed))
+		if c.load(ctx) {
+			if len(c.text) > 0 && !yield(string(c.text), nil) {
 				return
 			}
 		} else if left, err := c.make(ctx, m, yield); left {
@@ -169,7 +163,7 @@ func (c *call) make(ctx context.Context, m Model, yield func(string, error) bool
 		c.tokens = piece.Usage
 		if err != nil {
 			if c.enough && ctx.Err() == nil {
-				c.save(ctx, c.key(), c.reply())
+				c.save(ctx)
 			}
 			return false, err
 		}
@@ -187,7 +181,7 @@ func (c *call) make(ctx context.Context, m Model, yield func(string, error) bool
 	// An empty reply is not saved: the next attempt may bring more.
 	whole := (c.finish == "stop" || c.finish == "length") && len(bytes.TrimSpace(c.text)) > 0
 	if whole || left && c.enough {
-		c.save(ctx, c.key(), c.reply())
+		c.save(ctx)
 	}
 	return left, nil
 }
@@ -205,15 +199,6 @@ type savedReply struct {
 	Text   []byte `json:"text"`   // bytes: no encoding may change a prompt made of it
 	Finish string `json:"finish"` // empty where the call was left because enough had come
 	Usage  Tokens `json:"usage"`
-	Failed string `json:"failed,omitempty"` // the error of a call that the rest did without
-}
-
-func (c *call) reply() savedReply {
-	return savedReply{Text: c.text, Finish: c.finish, Usage: c.tokens}
-}
-
-func (c *call) restore(s savedReply) {
-	c.text, c.finish, c.tokens, c.made = s.Text, s.Finish, s.Usage, true
 }
 
 // key names the call in the journal.
@@ -222,27 +207,23 @@ func (c *call) key() string {
 	return replay.Key(string(p.Role), p.System, p.User, strconv.Itoa(p.MaxTokens), strconv.Itoa(c.again))
 }
 
-// load reads from the journal; one that fails has nothing.
-func (c *call) load(ctx context.Context, key string, v any) bool {
-	ok, err := c.recorder.Load(ctx, key, v)
+// load reads the reply from the journal; one that fails has nothing.
+func (c *call) load(ctx context.Context) bool {
+	var s savedReply
+	ok, err := c.recorder.Load(ctx, c.key(), &s)
 	if err != nil {
 		c.unsaved = err
+	}
+	if ok {
+		c.text, c.finish, c.tokens, c.made = s.Text, s.Finish, s.Usage, true
 	}
 	return ok
 }
 
-func (c *call) save(ctx context.Context, key string, v any) {
-	if err := c.recorder.Save(ctx, key, v); err != nil {
+func (c *call) save(ctx context.Context) {
+	if err := c.recorder.Save(ctx, c.key(), savedReply{Text: c.text, Finish: c.finish, Usage: c.tokens}); err != nil {
 		c.unsaved = err
 	}
-}
-
-// saveFailed saves that the call failed, for a call whose result decides on the
-// prompts of all later ones.
-func (c *call) saveFailed(ctx context.Context, err error) {
-	s := c.reply()
-	s.Failed = err.Error()
-	c.save(ctx, c.key(), s)
 }
 
 // callError says what a call was for that failed.

@@ -176,7 +176,7 @@ func TestVectorsMapReduce(t *testing.T) {
 			r := (&Answerer{Parallel: n}).newAsking(func(Event, error) bool { return true }, nil)
 			var parts []Part
 			var order []int
-			for i, reply := range r.each(t.Context(), m, prompts, nil) {
+			for i, reply := range r.each(t.Context(), m, prompts) {
 				if reply.err != nil {
 					t.Fatal(reply.err)
 				}

@@ -44,8 +44,6 @@ func (r *asking) condense(ctx context.Context) error {
 			if isUnusable(err) {
 				return callError(RoleCondense, err)
 			}
-			c.saveFailed(ctx, err)
-			r.warnUnsaved(c)
 			r.warn("the question was searched for unchanged: %s", err)
 			return nil
 		}

@@ -136,6 +136,7 @@ const (
 	modelError = "model_error"
 	emptyReply = "empty_reply"
 	metaRemark = "meta_remark"
+	sameText   = "same"
 )
 
 func (Retrieved) Kind() string  { return "retrieved" }

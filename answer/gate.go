@@ -165,7 +165,7 @@ func (g *gate) run(ctx context.Context) error {
 	for range min(len(g.open), g.parallel) {
 		workers.Go(func() {
 			for i := range next {
-				v := g.verdict(ctx, judging, g.calls[i])
+				v := g.verdict(judging, g.calls[i])
 				if isUnusable(v.err) && g.GateModel == nil { // the same model would have to answer
 					cancel(callError(RoleJudge, v.err))
 				}
@@ -180,7 +180,6 @@ func (g *gate) run(ctx context.Context) error {
 			if ctx.Err() != nil {
 				return fmt.Errorf("judging passages: %w", context.Cause(ctx))
 			}
-			g.saveUndecided(ctx, g.calls[i], v)
 			g.warnAbout(v)
 		}
 		if !g.emit(g.judged[i]) {
@@ -190,13 +189,9 @@ func (g *gate) run(ctx context.Context) error {
 	return nil
 }
 
-// verdict judges one passage: by the journal, by a call, or not at all where
-// time has run out or the judge has failed too often.
-func (g *gate) verdict(ctx, judging context.Context, c call) verdict {
-	var saved savedVerdict
-	if c.load(ctx, c.verdictKey(), &saved) {
-		return saved.restore(c)
-	}
+// verdict judges one passage, or none where time has run out or the judge has
+// failed too often.
+func (g *gate) verdict(judging context.Context, c call) verdict {
 	if judging.Err() != nil {
 		return verdict{err: judging.Err(), late: true}
 	}
@@ -223,15 +218,6 @@ func (g *gate) apply(j *Judged, v verdict) {
 		j.Calls += c.requests()
 	}
 	j.Tokens = g.usage.PromptTokens + g.usage.CompletionTokens - before.PromptTokens - before.CompletionTokens
-}
-
-// saveUndecided saves a verdict whose calls failed or were never made. The
-// journal has the replies of the others.
-func (g *gate) saveUndecided(ctx context.Context, c call, v verdict) {
-	if v.late || v.decision == Errored || !v.called() {
-		c.save(ctx, c.verdictKey(), newSavedVerdict(v))
-		g.warnUnsaved(&c)
-	}
 }
 
 func (g *gate) warnAbout(v verdict) {
@@ -298,34 +284,6 @@ type verdict struct {
 
 // called reports whether a judge was called at all.
 func (v verdict) called() bool { return len(v.calls) > 0 }
-
-// A savedVerdict is a verdict as a journal has it.
-type savedVerdict struct {
-	Decision Decision     `json:"decision"`
-	Reason   string       `json:"reason"`
-	Late     bool         `json:"late,omitempty"`
-	Calls    []savedReply `json:"calls"`
-}
-
-func (c *call) verdictKey() string { return c.key() + " verdict" }
-
-func newSavedVerdict(v verdict) savedVerdict {
-	s := savedVerdict{Decision: v.decision, Reason: v.reason, Late: v.late}
-	for _, made := range v.calls {
-		s.Calls = append(s.Calls, made.reply())
-	}
-	return s
-}
-
-func (s savedVerdict) restore(c call) verdict {
-	v := verdict{decision: s.Decision, reason: s.Reason, late: s.Late}
-	for _, reply := range s.Calls {
-		made := &call{prompt: c.prompt}
-		made.restore(reply)
-		v.calls = append(v.calls, made)
-	}
-	return v
-}
 
 // askJudge has a model judge one passage, a second time if the first call fails
 // or its reply cannot be read.

@@ -111,16 +111,8 @@ func (m *mapping) mapBatches(ctx context.Context, role Role, batches []prompt.Ba
 		}
 	}
 	m.warnShortened()
-	drafts := make([]*partDraft, len(batches))
-	var show func(int, string) bool
-	if role == RoleMap { // a rated answer is no draft
-		for i, b := range batches {
-			drafts[i] = m.newDraft(b.Labels())
-		}
-		show = func(i int, piece string) bool { return m.showDraft(drafts[i], piece) }
-	}
 	var out []outcome
-	for i, k := range m.each(ctx, m.Model, prompts, show) {
+	for i, k := range m.each(ctx, m.Model, prompts) {
 		b := batches[i]
 		m.made++
 		m.addUsage(k.call)
@@ -130,7 +122,7 @@ func (m *mapping) mapBatches(ctx context.Context, role Role, batches []prompt.Ba
 			out = append(out, outcome{long: k.err})
 			continue
 		}
-		part, err := m.makePart(k, b, drafts[i])
+		part, err := m.makePart(k, b)
 		if err := cmp.Or(canceled(ctx), err); err != nil || m.stopped {
 			return nil, err
 		}
@@ -141,7 +133,7 @@ func (m *mapping) mapBatches(ctx context.Context, role Role, batches []prompt.Ba
 
 // makePart makes a part of the reply to a batch, and reports the step. The part
 // has no text where the reply is of no use.
-func (m *mapping) makePart(k endedCall, b prompt.Batch, d *partDraft) (Part, error) {
+func (m *mapping) makePart(k endedCall, b prompt.Batch) (Part, error) {
 	m.steps++
 	m.asked++
 	m.warnCutPrompt(k.call)
@@ -183,7 +175,7 @@ func (m *mapping) makePart(k endedCall, b prompt.Batch, d *partDraft) (Part, err
 	p.Tokens = m.partCost(p.Text)
 	p.steps = []int{m.steps}
 	m.use(done.Passages)
-	m.endDraft(d, p)
+	m.emit(Draft{Step: m.steps, Text: p.Text, Labels: p.cited, Final: true})
 	done.Changed = true
 	m.emitStep(done)
 	return p, nil
@@ -291,39 +283,4 @@ func (m *mapping) reportMissing() {
 	if len(lacks) > 0 {
 		m.emit(Incomplete{Reason: strings.Join(lacks, "; ")})
 	}
-}
-
-// A partDraft is a part that is shown as it comes, as the draft of a step.
-type partDraft struct {
-	reply heldReply
-	sieve *sieve
-	begun bool
-}
-
-// newDraft makes a draft that may cite the labels shown.
-func (m *mapping) newDraft(shown []int) *partDraft {
-	return &partDraft{reply: heldReply{expects: nonAnswers{noAnswer: m.summary == nil}}, sieve: newSieve(shown, true)}
-}
-
-// showDraft shows a piece of the reply to the next step.
-func (m *mapping) showDraft(d *partDraft, piece string) bool {
-	piece, _ = d.reply.add(piece)
-	if !d.begun {
-		piece = strings.TrimLeft(piece, " \t\r\n")
-	}
-	if piece == "" {
-		return true
-	}
-	d.begun = true
-	out := d.sieve.add(piece)
-	return out == "" || m.emit(Draft{Step: m.steps + 1, Text: out})
-}
-
-// endDraft ends the draft of the current step; d is nil where none was shown.
-func (m *mapping) endDraft(d *partDraft, p Part) {
-	rest := p.Text
-	if d != nil && d.begun {
-		rest = d.sieve.end()
-	}
-	m.emit(Draft{Step: m.steps, Text: rest, Labels: p.cited, Final: true})
 }

@@ -85,20 +85,18 @@ func (m *mapping) budget() (Budget, error) {
 // length.
 func (m *mapping) collapse(ctx context.Context, groups [][]Part) ([]Part, error) {
 	prompts := make([]Prompt, len(groups))
-	drafts := make([]*partDraft, len(groups))
 	for i, g := range groups {
 		var err error
 		if prompts[i], err = m.write(RoleCollapse, partSlots(g)); err != nil {
 			return nil, err
 		}
-		drafts[i] = m.newDraft(citedBy(g))
 	}
 	var out []Part
-	for i, k := range m.each(ctx, m.Model, prompts, func(i int, piece string) bool { return m.showDraft(drafts[i], piece) }) {
+	for i, k := range m.each(ctx, m.Model, prompts) {
 		if err := canceled(ctx); err != nil {
 			return nil, err
 		}
-		out = append(out, m.collapsePart(k, groups[i], drafts[i]))
+		out = append(out, m.collapsePart(k, groups[i]))
 		if m.stopped {
 			return nil, nil
 		}
@@ -107,7 +105,7 @@ func (m *mapping) collapse(ctx context.Context, groups [][]Part) ([]Part, error)
 }
 
 // collapsePart makes a part of the reply for a group, and reports the step.
-func (m *mapping) collapsePart(k endedCall, group []Part, d *partDraft) Part {
+func (m *mapping) collapsePart(k endedCall, group []Part) Part {
 	m.made++
 	m.steps++
 	m.addUsage(k.call)
@@ -135,7 +133,7 @@ func (m *mapping) collapsePart(k endedCall, group []Part, d *partDraft) Part {
 		p.Text, p.cited, done.Invented = sift(text, shown)
 		p.steps = []int{m.steps}
 		done.Changed, done.Lost = true, without(shown, p.cited)
-		m.endDraft(d, p)
+		m.emit(Draft{Step: m.steps, Text: p.Text, Labels: p.cited, Final: true})
 	}
 	p.Tokens = m.partCost(p.Text)
 	m.emitStep(done)

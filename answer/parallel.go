@@ -13,50 +13,18 @@ type endedCall struct {
 	err error
 }
 
-// A liveReply buffers a reply that is still coming.
-type liveReply struct {
-	mu   sync.Mutex
-	text []byte         // not yet read
-	more chan struct{}  // has a value when there is text
-	done chan endedCall // has a value when there will be no more
-}
-
-func newLiveReply() *liveReply {
-	return &liveReply{more: make(chan struct{}, 1), done: make(chan endedCall, 1)}
-}
-
-func (l *liveReply) add(piece string) {
-	l.mu.Lock()
-	l.text = append(l.text, piece...)
-	l.mu.Unlock()
-	select {
-	case l.more <- struct{}{}:
-	default:
-	}
-}
-
-func (l *liveReply) next() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	text := string(l.text)
-	l.text = nil
-	return text
-}
-
 // each makes the calls, some at a time, and yields them in the order of the
-// prompts when they have ended. show, if not nil, gets the pieces of a reply
-// before that, as they come once it is the reply's turn, and returns whether to
-// continue. When a model turns out to be unusable, the remaining calls fail with
-// the same error and are not made.
-func (c *caller) each(ctx context.Context, m Model, prompts []Prompt, show func(i int, piece string) bool) iter.Seq2[int, endedCall] {
+// prompts when they have ended. When a model turns out to be unusable, the
+// remaining calls fail with the same error and are not made.
+func (c *caller) each(ctx context.Context, m Model, prompts []Prompt) iter.Seq2[int, endedCall] {
 	return func(yield func(int, endedCall) bool) {
 		ctx, cancel := context.WithCancel(ctx)
 		var wg sync.WaitGroup
 		defer wg.Wait()
 		defer cancel()
-		replies := make([]*liveReply, len(prompts))
-		for i := range replies {
-			replies[i] = newLiveReply()
+		ended := make([]chan endedCall, len(prompts))
+		for i := range ended {
+			ended[i] = make(chan endedCall, 1)
 		}
 		var next atomic.Int64
 		var fatal atomic.Pointer[error]
@@ -67,44 +35,32 @@ func (c *caller) each(ctx context.Context, m Model, prompts []Prompt, show func(
 					if err := fatal.Load(); err != nil {
 						k.err = *err
 					} else {
-						k.err = k.collect(ctx, m, replies[i])
+						k.err = k.collect(ctx, m)
 					}
 					if isUnusable(k.err) {
 						fatal.CompareAndSwap(nil, &k.err)
 					}
-					replies[i].done <- k
+					ended[i] <- k
 				}
 			})
 		}
-		for i, reply := range replies {
-			var k endedCall
-			for ended := false; !ended; {
-				select {
-				case <-reply.more:
-				case k = <-reply.done:
-					ended = true
-				}
-				if piece := reply.next(); piece != "" && show != nil && !show(i, piece) {
-					return
-				}
-			}
-			if !yield(i, k) {
+		for i := range ended {
+			if !yield(i, <-ended[i]) {
 				return
 			}
 		}
 	}
 }
 
-// collect makes the call and puts its reply into a buffer.
-func (c *call) collect(ctx context.Context, m Model, into *liveReply) error {
-	if err := ctx.Err(); err != nil {
-		return callError(c.prompt.Role, err)
-	}
-	for piece, err := range c.pieces(ctx, m) {
-		if err != nil {
-			return callError(c.prompt.Role, err)
+// collect makes the call and reads its reply to the end.
+func (c *call) collect(ctx context.Context, m Model) error {
+	err := ctx.Err()
+	if err == nil {
+		for _, err = range c.pieces(ctx, m) { // the text is in c
 		}
-		into.add(piece)
+	}
+	if err != nil {
+		return callError(c.prompt.Role, err)
 	}
 	return nil
 }

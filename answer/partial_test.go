@@ -1,13 +1,9 @@
 package answer
 
 import (
-	"context"
 	"fmt"
-	"iter"
 	"strings"
-	"sync/atomic"
 	"testing"
-	"testing/synctest"
 )
 
 // A reply that was cut is never shown as complete, in whatever step it was.
@@ -139,72 +135,4 @@ func TestUnansweredHonestly(t *testing.T) {
 			t.Errorf("%s: got\n%s", strategy, got)
 		}
 	}
-}
-
-// leisurely is a model that comes to the end of its first draft only when the
-// beginning has been seen, and to those of others at once.
-type leisurely struct {
-	seen  chan struct{}
-	calls atomic.Int64
-}
-
-func (m *leisurely) Complete(ctx context.Context, p Prompt) iter.Seq2[Piece, error] {
-	return func(yield func(Piece, error) bool) {
-		label := anyLabel.FindString(p.User)
-		if m.calls.Add(1); p.Role == RoleMap && label == "[2]" {
-			_ = yield(Piece{Text: "NO "}, nil) && yield(Piece{Text: "ANSWER"}, nil) && yield(Piece{Finish: "stop"}, nil)
-			return
-		}
-		if !yield(Piece{Text: "They sail "}, nil) {
-			return
-		}
-		if p.Role == RoleMap && label == "[1]" {
-			select {
-			case <-m.seen:
-			case <-ctx.Done():
-				yield(Piece{}, ctx.Err())
-				return
-			}
-		}
-		_ = yield(Piece{Text: "to " + label + " [77] and on."}, nil) && yield(Piece{Finish: "stop"}, nil)
-	}
-}
-
-// Drafts of parts stream while they are written, one after the other though
-// the calls run side by side; a part without an answer has none.
-func TestPartsStream(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		m := &leisurely{seen: make(chan struct{})}
-		a := &Answerer{Retriever: passages("a", "b", "c"), Model: m, Gate: GateOff, StepPassages: 1, KeepDuplicates: true}
-		var got strings.Builder
-		step := 0
-		for e, err := range a.Ask(t.Context(), Question{Text: "Where do they sail?", Strategy: "map-reduce"}) {
-			if err != nil {
-				t.Fatal(err)
-			}
-			switch e := e.(type) {
-			case Draft:
-				if e.Step == 1 && step == 0 {
-					close(m.seen)
-				}
-				step = e.Step
-				fmt.Fprintf(&got, "%d%q", e.Step, e.Text)
-				if e.Final {
-					fmt.Fprintf(&got, "%v\n", e.Labels)
-				}
-			case Stepped:
-				fmt.Fprintf(&got, "stepped %d %s\n", e.Step, e.Reason)
-			}
-		}
-		const want = `1"They sail "1"to [1](id=1) [0](id=) and on."1""[1]
-stepped 1 
-stepped 2 no_answer
-3"They sail to [3](id=3) [0](id=) and on."3""[3]
-stepped 3 
-stepped 4 
-`
-		if got.String() != want {
-			t.Errorf("got\n%s", got.String())
-		}
-	})
 }

@@ -32,7 +32,7 @@ func (r *asking) refine(ctx context.Context, kept []retrieve.Passage, most int) 
 	if err != nil {
 		return err
 	}
-	l := &refiner{asking: r, passages: r.label(kept, packed, duplicates), batches: batches}
+	l := &refiner{asking: r, passages: r.label(kept, packed, duplicates), batches: batches, settled: map[int]bool{}}
 	for len(l.batches) > 0 && !r.stopped {
 		b := l.batches[0]
 		if l.draft != "" && !r.fits(l.draft, b) {
@@ -42,6 +42,9 @@ func (r *asking) refine(ctx context.Context, kept []retrieve.Passage, most int) 
 		r.warnShortened()
 		l.batches = l.batches[1:]
 		if err := l.step(ctx, b); err != nil || r.stopped {
+			return err
+		}
+		if err := canceled(ctx); err != nil {
 			return err
 		}
 		if l.streamed {
@@ -91,6 +94,9 @@ type refiner struct {
 	cited  []int  // labels in any draft
 	used   int    // passages in the batches that changed the answer
 
+	settled map[int]bool // labels of passages that the answer has, or need not have
+	lacks   string       // the reason of the last step that did not settle its own
+
 	shrunk   bool   // the evidence was halved for a window that was too small
 	streamed bool   // the last step's reply was emitted as Text
 	broken   string // why its end is missing
@@ -111,8 +117,20 @@ func (l *refiner) retry(batches []prompt.Batch) {
 // have.
 func (l *refiner) skip(reason string, batches []prompt.Batch) int {
 	unread := slices.Concat(batches...)
-	l.emitStep(Stepped{Passages: idsOf(l.passages, unread), Labels: unread.Labels(), Reason: reason})
+	l.endStep(Stepped{Passages: idsOf(l.passages, unread), Labels: unread.Labels(), Reason: reason})
 	return len(unread)
+}
+
+// endStep reports how a step ended.
+func (l *refiner) endStep(s Stepped) {
+	if s.Changed || s.Reason == sameText || s.Reason == metaRemark {
+		for _, label := range s.Labels {
+			l.settled[label] = true
+		}
+	} else {
+		l.lacks = s.Reason
+	}
+	l.emitStep(s)
 }
 
 // step asks for a draft, or for a better one, from one batch.
@@ -216,7 +234,7 @@ func (s *refineStep) conclude() {
 		s.streamed, s.broken = true, incompleteReason(s.failed)
 		s.used += len(s.batch)
 		done.Reason, done.Lost = modelError, lost
-		s.emitStep(done)
+		s.endStep(done)
 		return
 	}
 	whole := s.failed == nil && s.call.finish != "length"
@@ -239,7 +257,7 @@ func (s *refineStep) conclude() {
 	if s.streamed && !whole {
 		s.broken = reachedLength
 	}
-	s.emitStep(done)
+	s.endStep(done)
 }
 
 // unchanged says why the reply leaves the answer as it is; empty where the reply
@@ -253,7 +271,7 @@ func (s *refineStep) unchanged(text string, whole, shown bool) string {
 	case !shown && s.reply.end() != "":
 		return s.reply.end()
 	case text == s.draft:
-		return "same"
+		return sameText
 	case !whole && s.draft != "" && !shown:
 		return "cut"
 	}
@@ -274,6 +292,8 @@ func (l *refiner) end() error {
 		}
 	case l.missed != nil && l.read == 0:
 		return l.missed
+	case l.summary != nil:
+		return errNothingButEmpty
 	default:
 		l.warnMissed(l.missed)
 		l.unanswered(noAnswer, l.passages)
@@ -281,12 +301,28 @@ func (l *refiner) end() error {
 	}
 	if l.summary == nil { // a summary is Incomplete then
 		l.warnMissed(l.missed)
+	} else if l.broken == "" {
+		l.broken = l.lacking()
 	}
 	if l.broken != "" {
 		l.emit(Incomplete{Reason: l.broken})
 	}
 	l.finish()
 	return nil
+}
+
+// lacking says what of the text is not in the summary.
+func (l *refiner) lacking() string {
+	n := len(l.passages) - len(l.settled)
+	if n == 0 {
+		return l.lacksEnds()
+	}
+	why := "calls to the model failed or gave nothing (" + l.lacks + ")"
+	if l.lacks == "answer_too_long" {
+		why = "the summary has grown too long for the context window: ask for fewer words, raise --context-tokens, " +
+			"or use the strategy map-reduce"
+	}
+	return fmt.Sprintf("%d of %d passages are not in it: %s", n, len(l.passages), why)
 }
 
 // label fixes the labels of the packed passages by emitting Kept, reports the

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 
 	"ibid/answer/replay"
 )
@@ -84,78 +83,6 @@ func TestAskResumed(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// What was decided without a call that failed, or was not made in time, is not
-// decided again: everything after depends on it.
-func TestAskResumedAfterFailures(t *testing.T) {
-	for name, test := range map[string]struct {
-		broken func(p Prompt) bool
-		mute   bool
-		says   string
-	}{
-		"condense":          {func(p Prompt) bool { return p.Role == RoleCondense }, false, "searched for unchanged: cannot reach the model"},
-		"a judge":           {func(p Prompt) bool { return p.Role == RoleJudge && strings.Contains(p.User, "part 3 ") }, false, "judged r/d3.md#1 error by model (2 calls)"},
-		"all judges":        {func(p Prompt) bool { return p.Role == RoleJudge }, false, "the model could not check relevance"},
-		"a judge, in time":  {func(p Prompt) bool { return p.Role == RoleJudge && strings.Contains(p.User, "part 3 ") }, true, "longer than 1m0s"},
-		"the first to keep": {func(p Prompt) bool { return p.Role == RoleJudge && strings.Contains(p.User, "part 1 ") }, true, "(0 calls)"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				ask := func(ctx context.Context, m Model, j replay.Journal) string {
-					a := &Answerer{Retriever: passages(parts(7)...), Model: m, Gate: GateModel, StepPassages: 1, Parallel: 1}
-					return read(a.Ask(ctx, Question{
-						Text: "And the fee?", History: []Turn{{Role: "user", Content: "Tell me of boats."}}, Recorder: &replay.Recorder{ID: "r", Secret: []byte("s"), Journal: j},
-					})).String()
-				}
-				whole := talkative()
-				want := ask(t.Context(), failing{whole, test.broken, test.mute}, &memoryJournal{replies: map[string][]byte{}})
-				if !strings.Contains(want, test.says) {
-					t.Fatalf("got\n%s", want)
-				}
-				judging := 0
-				for i, p := range whole.calls {
-					if p.Role == RoleJudge || p.Role == RoleCondense {
-						judging = i + 1
-					}
-				}
-				for at := judging; at < len(whole.calls); at++ {
-					j := &memoryJournal{replies: map[string][]byte{}}
-					ctx, cancel := context.WithCancel(t.Context())
-					ask(ctx, breaksAt{failing{talkative(), test.broken, test.mute}, at, cancel}, j)
-					cancel()
-					second := talkative() // nothing fails any more
-					if got := ask(t.Context(), second, j); got != want {
-						t.Errorf("broken at call %d:\n%s\nwant\n%s", at+1, got, want)
-					}
-					if n := len(second.calls); n != len(whole.calls)-at {
-						t.Errorf("broken at call %d: %d calls were left of %d", at+1, n, len(whole.calls))
-					}
-				}
-			})
-		})
-	}
-}
-
-// failing is a script of which some calls fail, or get no reply until the
-// deadline.
-type failing struct {
-	*script
-	broken func(Prompt) bool
-	mute   bool
-}
-
-func (m failing) Complete(ctx context.Context, p Prompt) iter.Seq2[Piece, error] {
-	if !m.broken(p) {
-		return m.script.Complete(ctx, p)
-	}
-	m.script.calls = append(m.script.calls, p)
-	return func(yield func(Piece, error) bool) {
-		if m.mute {
-			<-ctx.Done()
-		}
-		yield(Piece{}, errDown)
 	}
 }
 

@@ -82,12 +82,6 @@ func (r *asking) summarize(ctx context.Context) error {
 	if strategy == "map-reduce" {
 		return r.mapReduce(ctx, s.Passages)
 	}
-	w := &refinedSummary{asking: r, ctx: ctx, yield: r.yield, unread: map[int]bool{}}
-	r.yield = w.event
-	for i := range s.Passages {
-		w.unread[i+1] = true
-		w.shown = append(w.shown, i+1)
-	}
 	return r.refineAll(ctx, s.Passages)
 }
 
@@ -109,91 +103,4 @@ func (r *asking) checkSummary() error {
 	}
 	return &QuestionError{"strategy", fmt.Sprintf("there is no strategy %q for summaries: use %s",
 		prompt.Clip(s.Strategy, 40), alternatives(SummaryStrategies()))}
-}
-
-// A refinedSummary filters the events of the refine loop, so that a summary that
-// lacks a part of the text is marked Incomplete and has no invented labels.
-type refinedSummary struct {
-	*asking
-	ctx    context.Context
-	yield  func(Event, error) bool
-	unread map[int]bool // labels
-	shown  []int
-	sieve  *sieve
-	marked bool   // Incomplete was emitted
-	reason string // of the last step that gave nothing
-}
-
-func (w *refinedSummary) event(e Event, err error) bool {
-	if err != nil {
-		return w.yield(e, err)
-	}
-	if err := canceled(w.ctx); err != nil {
-		w.yield(nil, err)
-		return false
-	}
-	switch e := e.(type) {
-	case Text:
-		if w.sieve == nil {
-			w.sieve = newSieve(w.shown, true)
-		}
-		out := w.sieve.add(e.Text)
-		return out == "" || w.yield(Text{Text: out}, nil)
-	case Stepped:
-		w.noteStep(e)
-	case Unanswered:
-		w.yield(nil, errNothingButEmpty)
-		return false
-	case Incomplete:
-		w.marked = true
-		if !w.flush() {
-			return false
-		}
-	case Usage:
-		if !w.flush() {
-			return false
-		}
-		if missing := w.missing(); missing != "" && !w.marked && !w.yield(Incomplete{Reason: missing}, nil) {
-			return false
-		}
-	}
-	return w.yield(e, nil)
-}
-
-// noteStep records which passages have been read.
-func (w *refinedSummary) noteStep(e Stepped) {
-	if e.Changed || e.Reason == "same" || e.Reason == metaRemark {
-		for _, label := range e.Labels {
-			delete(w.unread, label)
-		}
-		return
-	}
-	w.reason = e.Reason
-	if e.Step == 0 { // in no prompt
-		w.shown = without(w.shown, e.Labels)
-	}
-}
-
-// missing says what of the text is not in the summary.
-func (w *refinedSummary) missing() string {
-	n := len(w.unread)
-	if n == 0 {
-		return w.lacksEnds()
-	}
-	why := "calls to the model failed or gave nothing (" + w.reason + ")"
-	if w.reason == "answer_too_long" {
-		why = "the summary has grown too long for the context window: ask for fewer words, raise --context-tokens, " +
-			"or use the strategy map-reduce"
-	}
-	return fmt.Sprintf("%d of %d passages are not in it: %s", n, len(w.summary.Passages), why)
-}
-
-// flush emits what the sieve holds back.
-func (w *refinedSummary) flush() bool {
-	if w.sieve == nil {
-		return true
-	}
-	out := w.sieve.end()
-	w.sieve = nil
-	return out == "" || w.yield(Text{Text: out}, nil)
 }

@@ -25,7 +25,6 @@ type summarizeCmd struct {
 	MaxWords int    `help:"Approximate length of the summary in words; 0: the model decides." default:"0" placeholder:"N"`
 	Parallel int    `help:"Concurrent calls to the model." default:"4" placeholder:"N"`
 	Steps    bool   `help:"Show the result of each call." name:"intermediate-steps"`
-	Graph    bool   `help:"Show every call and its inputs as a Mermaid diagram."`
 	JSON     bool   `help:"Print the whole summary as one JSON object." name:"json"`
 	Source   string `help:"What counts as one source: ${enum}." enum:"document,page,section,url" default:"section" placeholder:"KIND"`
 	resumeConfig
@@ -46,8 +45,7 @@ type summarySpec struct {
 // A summary is the object that --json prints.
 type summary struct {
 	cite.Answer
-	Run   string `json:"run,omitempty"`
-	Graph string `json:"graph,omitempty"`
+	Run string `json:"run,omitempty"`
 }
 
 // Run summarizes a file, a folder or standard input.
@@ -129,22 +127,14 @@ func (c *summarizeCmd) check() error {
 }
 
 func (c *summarizeCmd) print(s surroundings, a cite.Answer, run *replay.Recorder) error {
-	graph := ""
-	if c.Graph {
-		graph = answer.Graph(a.Steps)
-	}
 	if c.JSON {
-		whole := summary{Answer: a, Graph: graph}
+		whole := summary{Answer: a}
 		if run != nil {
 			whole.Run = run.ID
 		}
 		return json.NewEncoder(s.stdout).Encode(whole)
 	}
-	if err := showSources(s.stdout, s.stderr, a); err != nil || graph == "" {
-		return err
-	}
-	_, err := fmt.Fprintf(s.stdout, "\n```mermaid\n%s```\n", graph)
-	return err
+	return showSources(s.stdout, s.stderr, a)
 }
 
 // spec returns what is recorded of the summary.
