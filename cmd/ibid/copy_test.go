@@ -145,11 +145,10 @@ func killCopies(t *testing.T, from, to string, documents int) {
 		}
 		until := min(before+1+random.IntN(documents/2), documents/2)
 		eventually(t, "some documents to be copied", func() bool { return count() >= until })
-		if err := cmd.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Wait(); cmd.ProcessState.ExitCode() != -1 {
-			t.Fatalf("the copy was not killed: %v", err)
+		_ = cmd.Process.Kill() // it may be done already
+		if err := cmd.Wait(); err == nil {
+			before = count()
+			break
 		}
 		t.Logf("killed at %d of %d documents", count(), documents)
 		before = count()

@@ -15,14 +15,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
-	"ibid/answer"
 	"ibid/answer/openai/openaitest"
-	"ibid/answer/replay"
 	"ibid/cite"
 	"ibid/data/datatest"
-	"ibid/ingest"
 	"ibid/retrieve"
 )
 
@@ -285,61 +281,6 @@ func TestAskOverHTTPKilled(t *testing.T) {
 	gone.Wait()
 	k.disarm()
 	goesOn(url, resp.Header.Get("Ibid-Run"), at, unsure)
-}
-
-// BenchmarkAskKept measures what recording the calls of a question costs: the time
-// to the first word of its answer and to its end, with an instant model.
-func BenchmarkAskKept(b *testing.B) {
-	s := surroundings{func(string) string { return "" }, nil, io.Discard, io.Discard}
-	lib, err := openLibrary(b.Context(), storeConfig{placeConfig: placeConfig{Data: b.TempDir()}}, retrieve.Options{}, s)
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer lib.close()
-	if _, err := lib.store.AddRoot(b.Context(), b.TempDir()+"/voyage", ingest.DefaultCollection); err != nil {
-		b.Fatal(err)
-	}
-	for n := range 14 {
-		doc, err := new(ingest.Reader).Read(b.Context(), fmt.Sprintf("day%d.md", n), fmt.Appendf(nil, "# Day %d\n\n%s", n, strings.Repeat(fmt.Sprintf("On day %d the crew made %d miles under sail. ", n, 10+n), 12)))
-		if err != nil {
-			b.Fatal(err)
-		}
-		doc.Root, doc.ID = "voyage", "voyage/"+doc.Path
-		if err := lib.Replace(b.Context(), doc, ingest.Split(doc, ingest.SplitOptions{})); err != nil {
-			b.Fatal(err)
-		}
-	}
-	answerer, err := lib.answerer(modelConfig{Model: "scripted", Gate: "model", StepTokens: 1, ContextTokens: 4096}, endpointConfig{FirstTokenTimeout: time.Minute, IdleTimeout: time.Minute, ModelTimeout: time.Minute, BaseURL: openaitest.Start(b, &openaitest.Handler{Reply: crew})}, s.getenv)
-	if err != nil {
-		b.Fatal(err)
-	}
-	for _, keeping := range []bool{false, true} {
-		b.Run(fmt.Sprintf("kept=%t", keeping), func(b *testing.B) {
-			var first time.Duration
-			for b.Loop() {
-				start, drafted := time.Now(), false
-				var run *replay.Recorder
-				if keeping {
-					if run, err = replay.Begin(b.Context(), lib.store.Ledger(), "benchmark", questionSpec{}); err != nil {
-						b.Fatal(err)
-					}
-				}
-				for e, err := range answer.Watch(run, answerer.Ask(b.Context(), answer.Question{Text: "How many miles did the crew make on day 7?", Recorder: run})) {
-					if err != nil {
-						b.Fatal(err)
-					}
-					if _, ok := e.(answer.Draft); ok && !drafted {
-						drafted = true
-						first += time.Since(start)
-					}
-				}
-				if kept, err := run.Settle(b.Context(), nil); kept || err != nil {
-					b.Fatal(kept, err)
-				}
-			}
-			b.ReportMetric(float64(first.Milliseconds())/float64(b.N), "first-ms/op")
-		})
-	}
 }
 
 // A recorded question has all its settings.

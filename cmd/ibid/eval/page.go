@@ -20,17 +20,19 @@ var pageSource string
 //go:embed page.css
 var pageStyle string
 
-var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{
-	"plain":   plain,
-	"excerpt": func(n int, s string) string { return plain(excerpt(s, n)) },
-	"counted": counted,
-	"or":      func(a, b string) string { return cmp.Or(a, b) },
-	"date":    func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") },
-	"clock":   SecondsUnit.Write,
-	"two":     func(x float64) string { return fmt.Sprintf("%.2f", x) },
-	"inc":     func(i int) int { return i + 1 },
-	"causeIs": func(c Cause) string { return causeIs[c] },
-}).Parse(pageSource))
+func pageTemplate() *template.Template {
+	return template.Must(template.New("page").Funcs(template.FuncMap{
+		"plain":   plain,
+		"excerpt": func(n int, s string) string { return plain(excerpt(s, n)) },
+		"counted": counted,
+		"or":      func(a, b string) string { return cmp.Or(a, b) },
+		"date":    func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") },
+		"clock":   SecondsUnit.Write,
+		"two":     func(x float64) string { return fmt.Sprintf("%.2f", x) },
+		"inc":     func(i int) int { return i + 1 },
+		"causeIs": func(c Cause) string { return causeIs[c] },
+	}).Parse(pageSource))
+}
 
 var causeIs = map[Cause]string{
 	Retrieval:  "The search found none of the right passages.",
@@ -121,5 +123,5 @@ func (r *Report) WriteHTML(w io.Writer) error {
 	for i := range r.Outcomes {
 		p.Listed = append(p.Listed, listed{&r.Outcomes[i], fmt.Sprintf("question-%d", i+1)})
 	}
-	return pageTemplate.Execute(w, p)
+	return pageTemplate().Execute(w, p)
 }
