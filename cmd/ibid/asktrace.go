@@ -80,6 +80,14 @@ func showTrace(w io.Writer, passages []retrieve.Passage, a cite.Answer) error {
 			b.WriteString("    " + by + "\n")
 		}
 	}
+	b.WriteString(stepsText(a))
+	_, err := io.WriteString(w, printable(b.String()))
+	return err
+}
+
+// stepsText lists the steps of a model and their drafts.
+func stepsText(a cite.Answer) string {
+	var b strings.Builder
 	if len(a.Steps) > 0 {
 		b.WriteString("\nsteps of the model:\n")
 	}
@@ -89,8 +97,7 @@ func showTrace(w io.Writer, passages []retrieve.Passage, a cite.Answer) error {
 	for _, d := range a.Drafts {
 		fmt.Fprintf(&b, "\ndraft of step %d:\n%s\n", d.Step, strings.TrimSpace(d.Text))
 	}
-	_, err := io.WriteString(w, printable(b.String()))
-	return err
+	return b.String()
 }
 
 // stepOutcome describes the outcome of a step.

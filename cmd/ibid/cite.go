@@ -7,11 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
-	"slices"
-	"strconv"
-	"strings"
 
 	"ibid/cite/marker"
 	"ibid/cite/rewrite"
@@ -37,7 +33,7 @@ A document's place in the list is its id: the text cites the first as [1] and th
 
     - [1] Tea (tea.html)
 
-A document that is not in the list cannot be cited: [7] stays in the text, [1](id=7) is removed, and standard error names both.`
+A document that is not in the list cannot be cited: [7] stays in the text, and [1](id=7) is removed.`
 }
 
 // exampleDocuments is a list of documents.
@@ -45,25 +41,17 @@ const exampleDocuments = `[{"source":"a.html","title":"A"}]`
 
 // Run reads a model's output from standard input and prints it with numbered citations.
 func (c *citeCmd) Run(ctx context.Context, s surroundings) error {
-	documents, unread, err := readDocuments(c.Documents)
+	documents, err := readDocuments(c.Documents)
 	if err != nil {
 		return err
-	}
-	if len(unread) > 0 {
-		// Not an error: lists of other programs have texts, scores and metadata
-		// too. But one of these may be a title under another name.
-		for i, member := range unread {
-			unread[i] = strconv.Quote(member)
-		}
-		fmt.Fprintf(s.stderr, "ibid: %s: not read: %s; a document has id, source and title\n", c.Documents, strings.Join(unread, ", "))
 	}
 	style, ok := rewrite.StyleByName(c.Style)
 	if !ok {
 		return usageError("unknown style %q: use empty, text, markdown or html", c.Style)
 	}
-	profile := marker.Default
+	profile, form := marker.Default, "[1]"
 	if c.Profile == "strict" {
-		profile = marker.Strict
+		profile, form = marker.Strict, "[1](id=1)"
 	}
 	out := s.stdout
 	if isTerminal(out) {
@@ -72,71 +60,15 @@ func (c *citeCmd) Run(ctx context.Context, s surroundings) error {
 	if in, ok := s.stdin.(*os.File); ok && isTerminal(in) {
 		fmt.Fprintln(s.stderr, "ibid: reading the text from the terminal: end it with Ctrl-D (on Windows Ctrl-Z and Enter)")
 	}
-	cited := newCited(profile, len(documents))
-	if err := citeText(ctx, rewrite.New(documents, style, profile), io.TeeReader(s.stdin, cited), out, c.JSON); err != nil {
+	r := rewrite.New(documents, style, profile)
+	if err := citeText(ctx, r, s.stdin, out, c.JSON); err != nil {
 		return err
 	}
-	if note := cited.note(c.Documents); note != "" {
-		fmt.Fprintln(s.stderr, "ibid: "+note)
+	if len(r.Sources()) == 0 && len(documents) > 0 {
+		fmt.Fprintf(s.stderr, "ibid: the text cites none of %s in %s: a document is cited by its place in the list, the first as %s\n",
+			counted(len(documents), "document"), c.Documents, form)
 	}
 	return nil
-}
-
-// A cited records which ids a text cites, also ids without a document.
-type cited struct {
-	profile   marker.Profile
-	documents int
-	scanner   *marker.Scanner
-	any       bool  // a document was cited
-	strange   []int // ids without a document, sorted, each once
-}
-
-// maxStrange is the largest id reported: a larger number in brackets is a year
-// rather than a citation.
-const maxStrange = 1000
-
-func newCited(profile marker.Profile, documents int) *cited {
-	return &cited{profile: profile, documents: documents, scanner: marker.NewScanner(profile, max(maxStrange, documents))}
-}
-
-// Write scans the next piece of the text.
-func (c *cited) Write(piece []byte) (int, error) {
-	c.scanner.Feed(piece, c.record)
-	return len(piece), nil
-}
-
-func (c *cited) record(t marker.Token) {
-	for _, id := range t.IDs {
-		if id <= c.documents {
-			c.any = true
-		} else if at, known := slices.BinarySearch(c.strange, id); !known {
-			c.strange = slices.Insert(c.strange, at, id)
-		}
-	}
-}
-
-// note ends the text and returns a warning about labels that cite nothing, or "".
-func (c *cited) note(list string) string {
-	c.scanner.Close(c.record)
-	form := "[1]"
-	if c.profile == marker.Strict {
-		form = "[1](id=1)"
-	}
-	switch {
-	case len(c.strange) > 0:
-		ids := make([]string, 0, 10)
-		for i, id := range c.strange {
-			if i == cap(ids) {
-				ids = append(ids, fmt.Sprintf("and %d more", len(c.strange)-i))
-				break
-			}
-			ids = append(ids, strconv.Itoa(id))
-		}
-		return fmt.Sprintf("%s lists %s, and the text cites others, which are no citations: %s; a document is cited by its place in the list, the first as %s", list, counted(c.documents, "document"), strings.Join(ids, ", "), form)
-	case !c.any && c.documents > 0:
-		return fmt.Sprintf("the text cites nothing: a document is cited by its place in %s, the first as %s", list, form)
-	}
-	return ""
 }
 
 // A printing writes only what is safe on a terminal. Each write must be whole
@@ -150,80 +82,29 @@ func (p printing) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// readDocuments reads the documents that a text may cite, and returns the members
-// of their entries that it ignores. Either no entry has an id, or all have their
-// place in the list, by which the text cites.
-func readDocuments(name string) (documents []rewrite.Document, unread []string, err error) {
+// readDocuments reads the documents that a text may cite. Either no entry has an
+// id, or all have their place in the list, by which the text cites.
+func readDocuments(name string) ([]rewrite.Document, error) {
 	data, err := os.ReadFile(name)
 	if err != nil {
-		return nil, nil, fmt.Errorf("reading the documents to cite: %w", err)
+		return nil, fmt.Errorf("reading the documents to cite: %w", err)
 	}
 	const byteOrderMark = "\uFEFF"
-	var entries []json.RawMessage
-	err = json.Unmarshal(bytes.TrimPrefix(data, []byte(byteOrderMark)), &entries)
-	if wrong := (*json.UnmarshalTypeError)(nil); errors.As(err, &wrong) {
-		err = fmt.Errorf("it is a JSON %s", wrong.Value)
-	} else if err == nil && entries == nil {
+	var documents []rewrite.Document
+	err = json.Unmarshal(bytes.TrimPrefix(data, []byte(byteOrderMark)), &documents)
+	if err == nil && documents == nil {
 		err = errors.New("it is null")
 	}
 	if err != nil {
-		return nil, nil, usageError("%s is not a JSON list of documents such as %s: %w", name, exampleDocuments, err)
+		return nil, usageError("%s is not a JSON list of documents such as %s: %w", name, exampleDocuments, err)
 	}
-	documents = make([]rewrite.Document, len(entries))
-	for i, entry := range entries {
-		more, err := readDocument(entry, &documents[i])
-		if err == nil {
-			err = checkID(documents, i)
-		}
-		if err != nil {
-			return nil, nil, usageError("%s: document %d %w", name, i+1, err)
-		}
-		unread = append(unread, more...)
-	}
-	slices.Sort(unread)
-	return documents, slices.Compact(unread), nil
-}
-
-// readDocument reads an entry of the list. A member that is null is missing; a
-// missing id is 0.
-func readDocument(entry json.RawMessage, d *rewrite.Document) (unread []string, err error) {
-	var members map[string]json.RawMessage
-	if err := json.Unmarshal(entry, &members); err != nil || members == nil {
-		return nil, fmt.Errorf("is %s: it must be an object such as {\"source\":\"a.html\",\"title\":\"A\"}", oneLine(string(entry), 40))
-	}
-	for _, known := range []struct {
-		name, want string
-		to         any
-	}{
-		{"id", "its place in the list, a whole number from 1 on, by which the text cites it; or leave all ids out", &d.ID},
-		{"source", "a string", &d.Source},
-		{"title", "a string", &d.Title},
-	} {
-		value, given := members[known.name]
-		delete(members, known.name)
-		if !given || string(value) == "null" {
-			continue
-		}
-		if err := json.Unmarshal(value, known.to); err != nil || known.to == &d.ID && d.ID < 1 {
-			return nil, fmt.Errorf("has the %s %s: it must be %s", known.name, oneLine(string(value), 40), known.want)
+	for i, d := range documents {
+		if d.ID != i+1 && (d.ID != 0 || documents[0].ID != 0) {
+			return nil, usageError("%s: document %d has the id %d: a document's id must be its place in the list, by which the text cites it; "+
+				"reorder the list, or leave all ids out", name, i+1, d.ID)
 		}
 	}
-	return slices.Collect(maps.Keys(members)), nil
-}
-
-// checkID checks the id of document i against those before it.
-func checkID(documents []rewrite.Document, i int) error {
-	switch id, first := documents[i].ID, documents[0].ID; {
-	case id == 0 && first != 0:
-		return fmt.Errorf("has no id, unlike document 1: give it the id %d, or leave all ids out", i+1)
-	case id != 0 && first == 0:
-		return fmt.Errorf("has the id %d, and document 1 has none: give every document its place in the list, or leave all ids out", id)
-	case id != 0 && id <= i:
-		return fmt.Errorf("has the id %d, which document %d has already: a document's id must be its place in the list, by which the text cites it; number them 1, 2, 3 …, or leave all ids out", id, id)
-	case id != 0 && id != i+1:
-		return fmt.Errorf("has the id %d: a document's id must be its place in the list, by which the text cites it; reorder the list, or leave all ids out", id)
-	}
-	return nil
+	return documents, nil
 }
 
 // citeText passes a text through the rewriter as it comes, followed by the list of

@@ -24,7 +24,7 @@ type summarizeCmd struct {
 	Strategy string `help:"How the parts become a summary: auto, refine, map-reduce or stuff." default:"auto" placeholder:"NAME"`
 	MaxWords int    `help:"Approximate length of the summary in words; 0: the model decides." default:"0" placeholder:"N"`
 	Parallel int    `help:"Concurrent calls to the model." default:"4" placeholder:"N"`
-	Steps    bool   `help:"Show the result of each call." name:"intermediate-steps"`
+	Steps    bool   `help:"Also show the result of each call, after the summary." name:"intermediate-steps"`
 	JSON     bool   `help:"Print the whole summary as one JSON object." name:"json"`
 	Source   string `help:"What counts as one source: ${enum}." enum:"document,page,section,url" default:"section" placeholder:"KIND"`
 	resumeConfig
@@ -134,7 +134,11 @@ func (c *summarizeCmd) print(s surroundings, a cite.Answer, run *replay.Recorder
 		}
 		return json.NewEncoder(s.stdout).Encode(whole)
 	}
-	return showSources(s.stdout, s.stderr, a)
+	if err := showSources(s.stdout, s.stderr, a); err != nil || !c.Steps {
+		return err
+	}
+	_, err := io.WriteString(s.stdout, printable(stepsText(a)))
+	return err
 }
 
 // spec returns what is recorded of the summary.
@@ -154,59 +158,8 @@ func (c *summarizeCmd) spec(s surroundings) (summarySpec, error) {
 	return spec, nil
 }
 
-// showSteps prints the result of each call, before the summary.
-func (c *summarizeCmd) showSteps(events iter.Seq2[answer.Event, error], s surroundings) iter.Seq2[answer.Event, error] {
-	return func(yield func(answer.Event, error) bool) {
-		open := 0     // the step that is being printed, -1 for the summary
-		ended := true // the text of the step
-		for e, err := range events {
-			var werr error
-			switch e := e.(type) {
-			case answer.Draft:
-				if e.Step != open {
-					open = e.Step
-					_, werr = fmt.Fprintf(s.stdout, "--- step %d\n", e.Step)
-				}
-				if _, err := io.WriteString(s.stdout, printable(e.Text)); err != nil {
-					werr = err
-				}
-				if ended = e.Final; ended && werr == nil {
-					_, werr = io.WriteString(s.stdout, "\n\n")
-				}
-			case answer.Text:
-				if open >= 0 {
-					open = -1
-					_, werr = io.WriteString(s.stdout, "--- summary\n")
-				}
-			case answer.Stepped:
-				if e.Changed || e.Step == 0 || open < 0 { // never inside the summary
-					break
-				}
-				if !ended {
-					_, werr = io.WriteString(s.stdout, "\n\n")
-					ended = true
-				}
-				if werr == nil {
-					_, werr = fmt.Fprintf(s.stdout, "--- step %d: %s\n\n", e.Step, e.Reason)
-				}
-			}
-			if werr != nil {
-				yield(nil, werr)
-				return
-			}
-			if !yield(e, err) {
-				return
-			}
-		}
-	}
-}
-
-// show prints the steps on request and the summary, and on a terminal the
-// progress before it.
+// show prints the summary, and on a terminal the progress before it.
 func (c *summarizeCmd) show(events iter.Seq2[answer.Event, error], passages int, s surroundings) iter.Seq2[answer.Event, error] {
-	if c.Steps {
-		return show(c.showSteps(events, s), s)
-	}
 	if !isTerminal(s.stderr) {
 		return show(events, s)
 	}
@@ -216,16 +169,12 @@ func (c *summarizeCmd) show(events iter.Seq2[answer.Event, error], passages int,
 		defer reading.clear()
 		done := 0
 		for e, err := range events {
-			switch e := e.(type) {
-			case answer.Stepped:
-				if e.Role != answer.RoleCollapse && e.Role != answer.RoleCombine {
-					done += len(e.Passages)
+			if step, ok := e.(answer.Stepped); ok && err == nil {
+				if step.Role != answer.RoleCollapse && step.Role != answer.RoleCombine {
+					done += len(step.Passages)
 					reading.update(done, passages)
 				}
-			case answer.Text, answer.Incomplete, answer.Usage:
-				reading.clear()
-			}
-			if err != nil {
+			} else if _, draft := e.(answer.Draft); !draft {
 				reading.clear()
 			}
 			if !yield(e, err) {
