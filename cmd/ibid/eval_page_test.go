@@ -33,7 +33,7 @@ func TestEvalReportInABrowser(t *testing.T) {
 	writeFiles(t, dir, map[string]string{
 		"club/evil.md": hostileFile,
 		"evil.jsonl": clubQuestions + `{"id": "<b onclick=alert(1)>", "question": "Is black tea <script>document.title = 'taken'</script> served in the galley, \u202eat four\u202c?", "answers": ["</style><script>document.title='taken'</script>"], "documents": ["evil.md"], "kind": "<svg onload=alert(1)>"}
-{"id": "not there", "question": "Where do the dinghies stand in winter, and who says so?", "answers": ["slipway"], "documents": ["<iframe src=https://evil.example/>.md"], "page": 3, "kind": "single"}
+{"id": "not there", "question": "Where do the dinghies stand in winter, and who says so?", "answers": ["slipway"], "documents": ["<iframe src=https://evil.example/>.md"], "pages": 3, "kind": "single"}
 `})
 	upstream := &openaitest.Handler{Reply: openaitest.Rules(
 		openaitest.Rule{Role: "judge", Reply: openaitest.Reply{Text: "yes\n<script>document.title = 'taken'</script>"}},

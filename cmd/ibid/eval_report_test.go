@@ -24,7 +24,7 @@ var club = map[string]string{
 	"questions.jsonl": clubQuestions,
 }
 
-const clubQuestions = `{"id": "tea", "question": "When is black tea served?", "answers": ["at four"], "documents": ["tea.md"], "quote": "served in the galley at four"}
+const clubQuestions = `{"id": "tea", "question": "When is black tea served?", "answers": ["at four"], "documents": ["tea.md"], "quotes": "served in the galley at four"}
 {"id": "boats", "question": "Where do the dinghies stand in winter?", "answers": ["slipway"], "documents": ["boats"]}
 {"id": "gold", "question": "What does an ounce of gold cost in Zurich?", "answerable": false}
 `

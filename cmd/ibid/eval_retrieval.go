@@ -19,8 +19,7 @@ import (
 
 type evalRetrievalCmd struct {
 	Dir     string   `arg:"" help:"Folder with corpus.jsonl (_id, title, text), queries.jsonl (_id, text), and qrels.tsv or qrels/SPLIT.tsv (query-id, corpus-id, score)."`
-	Metrics []string `help:"What to measure: ndcg, recall, hit, mrr or p with a rank; unset: ndcg@10, recall@10, recall@100, mrr@10, and p@10 in the table." placeholder:"NAME@K"`
-	Compare []string `help:"Pairs of searches whose first metric is compared by a paired randomisation test." default:"hybrid:bm25,hybrid:dense" placeholder:"A:B"`
+	Metrics []string `help:"What to measure: ndcg, recall, hit, mrr or p with a rank. Searches are compared by the first." default:"ndcg@10,recall@10,recall@100,mrr@10" placeholder:"NAME@K"`
 	Against string   `help:"File that an earlier run wrote with --details; each search is compared with itself there." placeholder:"FILE"`
 	JSON    bool     `help:"Print one JSON object." name:"json"`
 	Sample  int      `help:"Ask only N of the queries, drawn with a fixed seed; 0: all." default:"0" placeholder:"N"`
@@ -49,12 +48,6 @@ func (c *evalRetrievalCmd) searches(getenv func(string) string) ([]measuredSearc
 	options, err := c.index(c.endpointConfig, getenv)
 	return append(all, measuredSearch{name: "reranked", options: options}), err
 }
-
-// printedMetrics are those of the JSON object if none are named: programs rely on
-// them. The table has tableMetric too.
-var printedMetrics = [...]string{"ndcg@10", "recall@10", "recall@100", "mrr@10"}
-
-const tableMetric = "p@10"
 
 // wholeSearch is the search that users run. Figures without the name of a search
 // are its.
@@ -95,10 +88,6 @@ func (c *evalRetrievalCmd) Run(ctx context.Context, s surroundings) (err error) 
 	if err != nil {
 		return err
 	}
-	pairs, err := c.parsePairs(searches)
-	if err != nil {
-		return err
-	}
 	earlier, err := c.readEarlier(searches, metrics[0])
 	if err != nil {
 		return err
@@ -126,10 +115,10 @@ func (c *evalRetrievalCmd) Run(ctx context.Context, s surroundings) (err error) 
 		Chunks: stats.Chunks, Space: corpus.embedder.Space(), Judged: set.Judgements, Compared: []comparedPair{},
 		name: filepath.Base(c.Dir), searches: searches,
 	}
-	figures := report.addFigures(metrics, len(c.Metrics) == 0)
-	for _, p := range pairs {
-		report.Compared = append(report.Compared, comparedPair{searches[p[0]].name, searches[p[1]].name, metrics[0].String(),
-			eval.Compare(searches[p[0]].values[0], searches[p[1]].values[0])})
+	figures := report.addFigures(metrics)
+	for _, p := range [][2]int{{2, 0}, {2, 1}, {3, 2}}[:len(searches)-1] { // hybrid and bm25, hybrid and dense, reranked and hybrid
+		a, b := searches[p[0]], searches[p[1]]
+		report.Compared = append(report.Compared, comparedPair{a.name, b.name, metrics[0].String(), eval.Compare(a.values[0], b.values[0])})
 	}
 	if c.Against != "" {
 		if err := report.compareEarlier(c.Against, earlier, queries, metrics[0]); err != nil {
@@ -153,12 +142,8 @@ func (c *evalRetrievalCmd) Run(ctx context.Context, s surroundings) (err error) 
 
 // parseMetrics parses --metrics, and the thresholds of their figures.
 func (c *evalRetrievalCmd) parseMetrics(searches []measuredSearch) (metrics []eval.Metric, limits thresholds, err error) {
-	wanted := c.Metrics
-	if len(wanted) == 0 {
-		wanted = append(slices.Clone(printedMetrics[:]), tableMetric)
-	}
 	var names []string
-	for _, name := range wanted {
+	for _, name := range c.Metrics {
 		m, err := eval.ParseMetric(name)
 		if err != nil {
 			return nil, nil, usageError("--metrics: %w", err)
@@ -178,24 +163,6 @@ func (c *evalRetrievalCmd) parseMetrics(searches []measuredSearch) (metrics []ev
 		return nil, nil, err
 	}
 	return metrics, limits, limits.check(names, func(string) eval.Unit { return eval.ShareUnit })
-}
-
-// parsePairs parses --compare into indexes of searches.
-func (c *evalRetrievalCmd) parsePairs(searches []measuredSearch) (pairs [][2]int, err error) {
-	compare := c.Compare
-	if c.RerankModel != "" {
-		compare = append(slices.Clone(compare), "reranked:"+wholeSearch)
-	}
-	for _, pair := range compare {
-		a, b, _ := strings.Cut(pair, ":")
-		i := slices.IndexFunc(searches, func(x measuredSearch) bool { return x.name == a })
-		j := slices.IndexFunc(searches, func(x measuredSearch) bool { return x.name == b })
-		if i < 0 || j < 0 {
-			return nil, usageError("--compare %s: give two of bm25, dense and hybrid, as in hybrid:bm25", pair)
-		}
-		pairs = append(pairs, [2]int{i, j})
-	}
-	return pairs, nil
 }
 
 // measure sets the values of the searches.
@@ -260,8 +227,8 @@ func ownEntries(set *eval.Set) map[string]bool {
 }
 
 // addFigures fills in the means of each search, and returns them by all the names
-// that a threshold may have. With brief, the JSON object has only printedMetrics.
-func (r *retrievalReport) addFigures(metrics []eval.Metric, brief bool) eval.Figures {
+// that a threshold may have.
+func (r *retrievalReport) addFigures(metrics []eval.Metric) eval.Figures {
 	var whole, named eval.Figures
 	for _, x := range r.searches {
 		var figures eval.Figures
@@ -276,12 +243,7 @@ func (r *retrievalReport) addFigures(metrics []eval.Metric, brief bool) eval.Fig
 		}
 	}
 	all := [4]eval.Figures{}
-	for i, figures := range r.table {
-		all[i] = figures
-		if brief {
-			all[i] = figures[:len(printedMetrics)]
-		}
-	}
+	copy(all[:], r.table)
 	r.BM25, r.Dense, r.Hybrid, r.Reranked = all[0], all[1], all[2], all[3]
 	return slices.Concat(whole, named)
 }

@@ -246,7 +246,6 @@ func TestEvalUsage(t *testing.T) {
 		{1, "retrieval DIR/broken", `reading the set DIR/broken: qrels.tsv:2: the score "NaN" is not a whole number`},
 		{1, "retrieval DIR/set --split dev", "no judgements found in qrels/dev.tsv"},
 		{2, "retrieval DIR/set --metrics map@10", `"map@10" is not a metric`},
-		{2, "retrieval DIR/set --compare hybrid", "--compare hybrid: give two of bm25, dense and hybrid"},
 		{2, "retrieval DIR/set --sample=-1", "--sample -1"},
 		{2, "retrieval DIR/set --min map@10=0.9", "--min map@10: unknown figure; known are ndcg@10, recall@10"},
 		{2, "retrieval DIR/set --against DIR/nowhere", "--against: "},

@@ -87,10 +87,10 @@ func decode(line []byte, to any) error {
 	err := json.Unmarshal(line, to)
 	var mismatch *json.UnmarshalTypeError
 	switch {
-	case err == nil || errors.Is(err, errID):
+	case err == nil || errors.Is(err, errID) || errors.Is(err, errList):
 		return err
 	case errors.As(err, &mismatch) && mismatch.Field != "":
-		return fmt.Errorf("%q has the wrong type, a JSON %s", mismatch.Field, mismatch.Value)
+		return fmt.Errorf("%q has the wrong type, a JSON %s", strings.ToLower(mismatch.Field), mismatch.Value)
 	case errors.As(err, &mismatch):
 		return fmt.Errorf("a JSON %s, not an object", mismatch.Value)
 	}

@@ -22,7 +22,7 @@ func TestReadme(t *testing.T) {
 	if err != nil || len(questions) < 6 || unknown != nil {
 		t.Errorf("%d questions, %q, %v", len(questions), unknown, err)
 	}
-	for name := range fieldNames {
+	for _, name := range fieldNames {
 		if !strings.Contains(readme, "`"+name+"`") {
 			t.Errorf("the field %s is not documented", name)
 		}
