@@ -148,7 +148,7 @@ func (g *keyGuard) verify(c echo.Context, secret string, cookie bool) (*holder, 
 	}
 	switch {
 	case wait > 0 && (found == nil || !found.key.usedFrom(from)):
-		return nil, tooMany(c, "too_many_tries", wait, "%d wrong keys came from this address: try again after the time in Retry-After", MaxTries)
+		return nil, tooMany("too_many_tries", wait, "%d wrong keys came from this address: try again after the time in Retry-After", MaxTries)
 	case found == nil:
 		g.failed.add(from, now)
 		if cookie {

@@ -114,7 +114,7 @@ func (a *answering) begin(c echo.Context, t task, background bool, cancel contex
 	}
 	if l.recorder != nil {
 		l.id = l.recorder.ID
-		if err := a.claim(c, l.recorder, cancel); err != nil {
+		if err := a.claim(ctx, l.recorder, cancel); err != nil {
 			return nil, err
 		}
 	} else if background {
@@ -153,8 +153,7 @@ func (a *answering) storeRun(ctx context.Context, l *liveAnswer) *replay.Recorde
 
 // claim claims a run for this server. An attempt whose reader has just gone, from
 // here or from another server, may be ending.
-func (a *answering) claim(c echo.Context, r *replay.Recorder, cancel context.CancelCauseFunc) error {
-	ctx := c.Request().Context()
+func (a *answering) claim(ctx context.Context, r *replay.Recorder, cancel context.CancelCauseFunc) error {
 	last, done := context.WithTimeout(ctx, endingTime)
 	defer done()
 	if old := a.live.get(r.ID); old != nil {
@@ -174,8 +173,9 @@ func (a *answering) claim(c echo.Context, r *replay.Recorder, cancel context.Can
 		select {
 		case <-time.After(claimRetry):
 		case <-last.Done():
-			setRetryAfter(c, held.Left+time.Second)
-			return runUnderWay(r.ID)
+			p := runUnderWay(r.ID)
+			p.retryAfter = held.Left + time.Second
+			return p
 		}
 	}
 }

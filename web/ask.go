@@ -12,7 +12,6 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/labstack/echo/v4"
 
@@ -187,18 +186,10 @@ func decode(c echo.Context, into any) error {
 		return err
 	}
 	if err := json.Unmarshal(body, into); err != nil {
-		var wrong *json.UnmarshalTypeError
-		if errors.As(err, &wrong) && wrong.Field != "" {
-			return invalidField(wrong.Field, "wrong_type", "%s has the wrong type: it is a JSON %s and should be %s", wrong.Field,
-				wrong.Value, jsonType(wrong.Type.Kind()))
-		}
-		if wrong != nil {
-			return invalid("bad_json", `the request body is a JSON %s: send an object such as {"question": "..."}`, wrong.Value)
-		}
 		if date := new(retrieve.DateError); errors.As(err, &date) {
 			return wrongDate(err, "filter")
 		}
-		return invalid("bad_json", `the request body is not a JSON object such as {"question": "..."}: %v`, err)
+		return jsonProblem(err, "wrong_type")
 	}
 	var sent struct {
 		Filter map[string]json.RawMessage `json:"filter"`
@@ -216,18 +207,24 @@ func decode(c echo.Context, into any) error {
 	return nil
 }
 
-// readBody reads the body of a request, of at most most bytes, within [bodyTimeout].
+// jsonProblem says what is wrong with a body. The code is for a member of the wrong type.
+func jsonProblem(err error, code string) *Problem {
+	var wrong *json.UnmarshalTypeError
+	var problem *Problem
+	switch {
+	case errors.As(err, &problem):
+		return problem
+	case !errors.As(err, &wrong):
+		return invalid("bad_json", "the request body is not a JSON object: %v", err)
+	case wrong.Field == "":
+		return invalid("bad_json", "the request body is a JSON %s and should be an object", wrong.Value)
+	}
+	return invalidField(wrong.Field, code, "%s has the wrong type: it is a JSON %s and should be %s", wrong.Field, wrong.Value,
+		jsonType(wrong.Type.Kind()))
+}
+
+// readBody reads the body of a request, of at most most bytes.
 func readBody(c echo.Context, most int) ([]byte, error) {
-	control := http.NewResponseController(c.Response())
-	setDeadline := func(t time.Time) error {
-		if err := control.SetReadDeadline(t); err != nil && !errors.Is(err, http.ErrNotSupported) {
-			return fmt.Errorf("setting a read deadline: %w", err)
-		}
-		return nil
-	}
-	if err := setDeadline(time.Now().Add(bodyTimeout)); err != nil {
-		return nil, err
-	}
 	body, err := io.ReadAll(http.MaxBytesReader(c.Response(), c.Request().Body, int64(most)))
 	var tooLarge *http.MaxBytesError
 	switch {
@@ -239,7 +236,7 @@ func readBody(c echo.Context, most int) ([]byte, error) {
 		p.cause = err
 		return nil, p
 	}
-	return body, setDeadline(time.Time{})
+	return body, nil
 }
 
 func wrongDate(err error, field string) *Problem {

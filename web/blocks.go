@@ -4,14 +4,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"sync"
-	"time"
 
 	"ibid/cite"
 )
-
-// pause is the minimum time between two renderings of the open block.
-const pause = 50 * time.Millisecond
 
 // A blockEvent is a block of the answer as HTML: the event "block", or "marked" for
 // a final block with its unsupported sentences marked.
@@ -132,19 +127,12 @@ func (r *rendering) markedBlocks(doubts []cite.Unsupported) ([]blockEvent, error
 	return out, nil
 }
 
-var errStreamClosed = errors.New("the stream is closed")
-
 // A pageStream sends the blocks of an answer between its events.
 type pageStream struct {
 	markdown *markdown
 	write    func(kind string, v any) error
-
-	mu     sync.Mutex // guards what follows
-	answer *rendering
-	draft  *rendering // of the current step; nil without one
-	timer  *time.Timer
-	last   time.Time // of the last rendering
-	failed error
+	answer   *rendering
+	draft    *rendering // of the current step; nil without one
 }
 
 func newPageStream(m *markdown, write func(kind string, v any) error) *pageStream {
@@ -154,21 +142,16 @@ func newPageStream(m *markdown, write func(kind string, v any) error) *pageStrea
 // beforeEvent is called before each event is sent: the last blocks of a text go before
 // the event that ends it.
 func (p *pageStream) beforeEvent(kind string, data []byte) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	switch kind {
 	case "text":
 		return p.endDraft()
 	case "unanswered", "incomplete", "error", "done":
-		if err := p.endDraft(); err != nil {
-			return err
-		}
-		if err := p.advance(p.answer, true); err != nil {
+		if err := errors.Join(p.endDraft(), p.advance(p.answer, true)); err != nil {
 			return err
 		}
 	}
 	if kind != "done" {
-		return p.failed
+		return nil
 	}
 	var a struct {
 		Unsupported []cite.Unsupported `json:"unsupported"`
@@ -185,8 +168,6 @@ func (p *pageStream) beforeEvent(kind string, data []byte) error {
 
 // afterEvent is called after each event is sent.
 func (p *pageStream) afterEvent(kind string, data []byte) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	var e struct {
 		Number, Step int
 		Text         string
@@ -198,13 +179,13 @@ func (p *pageStream) afterEvent(kind string, data []byte) error {
 			return fmt.Errorf("reading the event %s: %w", kind, err)
 		}
 	default:
-		return p.failed
+		return nil
 	}
 	growing := p.answer
 	switch kind {
 	case "cited":
 		p.answer.announce(e.Number)
-		return p.failed
+		return nil
 	case "draft":
 		if p.draft != nil && p.draft.draft != e.Step {
 			if err := p.endDraft(); err != nil {
@@ -217,55 +198,25 @@ func (p *pageStream) afterEvent(kind string, data []byte) error {
 		growing = p.draft
 	}
 	growing.text = append(growing.text, e.Text...)
-	if e.Final {
+	switch {
+	case e.Final:
 		return p.endDraft()
+	case growing.hasGrown():
+		return p.advance(growing, false)
 	}
-	if wait := pause - time.Since(p.last); wait <= 0 {
-		return p.renderGrown(growing)
-	} else if p.timer == nil {
-		p.timer = time.AfterFunc(wait, func() {
-			p.mu.Lock()
-			defer p.mu.Unlock()
-			p.timer = nil
-			if p.failed != nil {
-				return
-			}
-			for _, r := range []*rendering{p.draft, p.answer} {
-				if r == nil {
-					continue
-				}
-				// The next event returns the error.
-				if err := p.renderGrown(r); err != nil {
-					p.failed = err
-				}
-			}
-		})
-	}
-	return p.failed
-}
-
-// renderGrown renders a text if it has grown enough.
-func (p *pageStream) renderGrown(r *rendering) error {
-	if !r.hasGrown() {
-		return p.failed
-	}
-	return p.advance(r, false)
+	return nil
 }
 
 func (p *pageStream) endDraft() error {
 	r := p.draft
 	if r == nil {
-		return p.failed
+		return nil
 	}
 	p.draft = nil
 	return p.advance(r, true)
 }
 
 func (p *pageStream) advance(r *rendering, end bool) error {
-	if p.failed != nil {
-		return p.failed
-	}
-	p.last = time.Now()
 	events, err := r.advance(end)
 	if err != nil {
 		return err
@@ -275,21 +226,9 @@ func (p *pageStream) advance(r *rendering, end bool) error {
 
 func (p *pageStream) send(kind string, events []blockEvent) error {
 	for _, e := range events {
-		if p.failed == nil {
-			p.failed = p.write(kind, e)
+		if err := p.write(kind, e); err != nil {
+			return err
 		}
 	}
-	return p.failed
-}
-
-// close stops the timer. Nothing is written after it returns.
-func (p *pageStream) close() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.timer != nil {
-		p.timer.Stop()
-	}
-	if p.failed == nil {
-		p.failed = errStreamClosed
-	}
+	return nil
 }

@@ -6,8 +6,6 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"ibid/answer"
 	"ibid/retrieve"
@@ -104,37 +102,4 @@ func TestBlocksBroken(t *testing.T) {
 	if n < 2 || events[n-1].kind != "error" || !strings.Contains(string(events[n-2].data), `"final":true`) {
 		t.Errorf("the events are %q", events)
 	}
-}
-
-// TestBlocksPace checks that words which arrive every 10 ms are rendered every
-// 50 ms, and that the last words do not wait for more.
-func TestBlocksPace(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var at []time.Duration
-		began := time.Now()
-		p := newPageStream(newMarkdown(), func(string, any) error {
-			at = append(at, time.Since(began))
-			return nil
-		})
-		for range 100 {
-			time.Sleep(10 * time.Millisecond)
-			if err := p.afterEvent("text", []byte(`{"text":"word "}`)); err != nil {
-				t.Fatal(err)
-			}
-		}
-		words := time.Since(began)
-		time.Sleep(time.Second)
-		p.close()
-		if n := len(at); n < 15 || n > 21 {
-			t.Errorf("%d renderings in a second", n)
-		}
-		for i := 1; i < len(at); i++ {
-			if at[i]-at[i-1] < pause {
-				t.Errorf("renderings at %v and %v", at[i-1], at[i])
-			}
-		}
-		if last := at[len(at)-1]; last > words+pause {
-			t.Errorf("the last words arrived at %v and were rendered at %v", words, last)
-		}
-	})
 }

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/labstack/echo/v4"
+	"golang.org/x/sync/semaphore"
 
 	"ibid/ingest"
 	"ibid/retrieve"
@@ -16,10 +17,10 @@ import (
 type documents struct {
 	*catalog
 	pages     *pages
-	drawer    Drawer    // nil: no pages are drawn
-	originals Originals // nil: only text is shown
-	drawings  *drawings
-	uploads   Uploads // nil: nothing can be added
+	drawer    Drawer              // nil: no pages are drawn
+	originals Originals           // nil: only text is shown
+	drawing   *semaphore.Weighted // a slot for each page that is being drawn
+	uploads   Uploads             // nil: nothing can be added
 }
 
 // listing is the reply of GET /api/documents.

@@ -9,7 +9,6 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
-	"sync"
 
 	"github.com/labstack/echo/v4"
 
@@ -34,7 +33,6 @@ const (
 	shownDrawn = 3
 	// maxDrawing is how many are drawn at a time: each has its file in memory.
 	maxDrawing = 2
-	drawnBytes = 32 << 20 // of cached pages
 )
 
 // sendDrawn replies with a picture of a page: ?drawn=N of the viewer's address, with
@@ -63,18 +61,23 @@ func (d *documents) sendDrawn(c echo.Context, doc *ingest.Document, r textRange)
 	if from, to := max(r.Start, doc.Pages[at].Start), min(r.End, doc.Pages[at].End); from < to {
 		quote = doc.Text[runeStart(doc.Text, from):runeEnd(doc.Text, to)]
 	}
-	png, err := d.drawings.get(c.Request().Context(), drawnPage{doc.ID, doc.Digest, quote, number, width},
-		func(ctx context.Context) ([]byte, error) {
-			return d.drawer.DrawPage(ctx, doc, number, quote, width)
-		})
+	h := c.Response().Header()
+	tag := sha256.Sum256(fmt.Appendf(nil, "%s %d %d %s", doc.Digest, number, width, quote))
+	h.Set("ETag", fmt.Sprintf(`"%.16x"`, tag))
+	h.Set(echo.HeaderCacheControl, "private, no-cache")
+	if c.Request().Header.Get("If-None-Match") == h.Get("ETag") {
+		return c.NoContent(http.StatusNotModified) // not drawn again
+	}
+	ctx := c.Request().Context()
+	if err := d.drawing.Acquire(ctx, 1); err != nil {
+		return fmt.Errorf("waiting to draw a page: %w", err)
+	}
+	defer d.drawing.Release(1)
+	png, err := d.drawer.DrawPage(ctx, doc, number, quote, width)
 	if err != nil {
 		return drawnProblem(err)
 	}
-	h := c.Response().Header()
-	h.Set(echo.HeaderContentType, "image/png")
-	h.Set("ETag", fmt.Sprintf(`"%.16x"`, sha256.Sum256(png)))
-	h.Set(echo.HeaderCacheControl, "private, no-cache")
-	return serveContent(c, replyTimeout, png)
+	return c.Blob(http.StatusOK, "image/png", png)
 }
 
 func (d *documents) draws(c echo.Context, doc *ingest.Document) bool {
@@ -125,85 +128,4 @@ func (d *documents) drawnLinks(c echo.Context, doc *ingest.Document, x excerpt, 
 		links = append(links, drawnLink{p.Number, Link(d.pages.prefix(), doc.ID, 0, 0) + "?" + q.Encode()})
 	}
 	return links
-}
-
-// A drawnPage is the key of a cached page.
-type drawnPage struct {
-	document, digest, quote string
-	page, width             int
-}
-
-// drawings caches the pages used last.
-type drawings struct {
-	working chan struct{} // a slot for each page that is being drawn
-
-	mu    sync.Mutex
-	pages map[drawnPage][]byte
-	used  []drawnPage // the latest last
-	bytes int
-	count drawingCount
-}
-
-// A drawingCount counts the use of the cache.
-type drawingCount struct{ hits, misses, bytes int }
-
-func (d *drawings) counts() drawingCount {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.count.bytes = d.bytes
-	return d.count
-}
-
-func newDrawings() *drawings {
-	return &drawings{working: make(chan struct{}, maxDrawing), pages: make(map[drawnPage][]byte)}
-}
-
-// get returns a page from the cache, or draws it when a slot is free.
-func (d *drawings) get(ctx context.Context, key drawnPage, draw func(context.Context) ([]byte, error)) ([]byte, error) {
-	if png, ok := d.cached(key); ok {
-		return png, nil
-	}
-	select {
-	case d.working <- struct{}{}:
-		defer func() { <-d.working }()
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	if png, ok := d.cached(key); ok {
-		return png, nil // drawn for another request meanwhile
-	}
-	png, err := draw(ctx)
-	if err != nil {
-		return nil, err
-	}
-	d.add(key, png)
-	return png, nil
-}
-
-func (d *drawings) cached(key drawnPage) ([]byte, bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	png, ok := d.pages[key]
-	if ok {
-		d.count.hits++
-		at := slices.Index(d.used, key)
-		d.used = append(slices.Delete(d.used, at, at+1), key)
-	}
-	return png, ok
-}
-
-// add caches a page, and drops those that were not used for the longest time.
-func (d *drawings) add(key drawnPage, png []byte) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.count.misses++
-	if _, ok := d.pages[key]; ok || len(png) > drawnBytes {
-		return
-	}
-	d.pages[key], d.used, d.bytes = png, append(d.used, key), d.bytes+len(png)
-	for d.bytes > drawnBytes {
-		d.bytes -= len(d.pages[d.used[0]])
-		delete(d.pages, d.used[0])
-		d.used = slices.Delete(d.used, 0, 1)
-	}
 }

@@ -92,15 +92,12 @@ type keyring struct {
 	revision int64
 	keys     map[string]*heldKey // by id
 	sessions map[[sha256.Size]byte]retrieve.Session
-	guarded  map[*guarded]struct{}
-	timer    *time.Timer // nil while nothing is guarded
 }
 
 // newKeyring returns a keyring that is read from the store when it is needed.
 // One key may ask perMinute questions in a minute.
 func newKeyring(store retrieve.Keyring, perMinute int, logger *slog.Logger) *keyring {
-	return &keyring{store: store, rate: rate.Limit(float64(perMinute) / 60), burst: perMinute, logger: logger,
-		guarded: map[*guarded]struct{}{}}
+	return &keyring{store: store, rate: rate.Limit(float64(perMinute) / 60), burst: perMinute, logger: logger}
 }
 
 // refresh reads the store unless that was done within maxAge. It fails when the
@@ -222,8 +219,10 @@ func keyExpired(name string) *Problem {
 		"enter the key again", name)
 }
 
-// whyEnded returns why a holder's key or session is no longer valid. k.mu is held.
+// whyEnded returns why a holder's key or session is no longer valid.
 func (k *keyring) whyEnded(h *holder, now time.Time) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	held := k.keys[h.key.ID]
 	gone := held == nil || held.Digest != h.key.Digest
 	if h.session != nil && !gone {
@@ -243,49 +242,30 @@ func unauthorized(code, format string, args ...any) *Problem {
 	return &Problem{Status: http.StatusUnauthorized, Code: code, Detail: fmt.Sprintf(format, args...)}
 }
 
-// guarded is work that ends with its holder's key.
-type guarded struct {
-	by     *holder
-	cancel context.CancelCauseFunc
-}
-
 // untilRevoked returns a context that ends when its holder's key is revoked or
 // expires, or its session ends, with the reason as its cause. For work that
 // outlives its request, pass a context without the request's cancellation.
 func (k *keyring) untilRevoked(ctx context.Context) (context.Context, context.CancelFunc) {
+	by := holderFrom(ctx)
 	ctx, cancel := context.WithCancelCause(ctx)
-	g := &guarded{holderFrom(ctx), cancel}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.guarded[g] = struct{}{}
-	if k.timer == nil {
-		k.timer = time.AfterFunc(checkEvery, k.endRevoked)
-	}
-	return ctx, func() {
-		k.mu.Lock()
-		delete(k.guarded, g)
-		k.mu.Unlock()
-		cancel(nil)
-	}
-}
-
-// endRevoked ends the work of keys that are no longer valid, while any is left.
-func (k *keyring) endRevoked() {
-	unreadable := k.refresh(context.Background(), freshFor)
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	now := time.Now()
-	for g := range k.guarded {
-		if err := errors.Join(unreadable, k.whyEnded(g.by, now)); err != nil {
-			g.cancel(err)
-			delete(k.guarded, g)
+	var check func()
+	check = func() {
+		if ctx.Err() != nil {
+			return
+		}
+		if err := k.refresh(ctx, freshFor); err != nil {
+			cancel(err)
+		} else if err := k.whyEnded(by, time.Now()); err != nil {
+			cancel(err)
+		} else {
+			time.AfterFunc(checkEvery, check)
 		}
 	}
-	if len(k.guarded) == 0 {
-		k.timer = nil
-		return
+	first := time.AfterFunc(checkEvery, check)
+	return ctx, func() {
+		first.Stop()
+		cancel(nil)
 	}
-	k.timer.Reset(checkEvery)
 }
 
 // noteUse stores that a key was used, every [noteEvery].

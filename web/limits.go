@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"net/http"
@@ -25,16 +26,12 @@ const (
 	maxTried = 10_000
 )
 
-// failedKeys counts the wrong keys that each address has sent. The zero value is ready.
+// failedKeys counts the wrong keys that each address has sent in the current
+// window. The zero value is ready.
 type failedKeys struct {
 	mu     sync.Mutex
-	byFrom map[netip.Prefix]*failedTries
-	swept  time.Time // of addresses whose window has passed
-}
-
-type failedTries struct {
-	began time.Time // of the window
-	count int
+	began  time.Time // the window
+	counts map[netip.Prefix]int
 }
 
 // networkOf is what failedKeys counts as one: an IPv4 address, or the network of 64
@@ -56,62 +53,39 @@ func networkOf(address string) netip.Prefix {
 	return p
 }
 
-// current returns the tries of a network in its window, nil for none. f.mu is held.
-func (f *failedKeys) current(p netip.Prefix, now time.Time) *failedTries {
-	if t := f.byFrom[p]; t != nil && now.Sub(t.began) < triesWindow {
-		return t
+// counted returns what an address is counted as: itself, or with others when there
+// are too many. It begins a window when the last has passed. f.mu is held.
+func (f *failedKeys) counted(address string, now time.Time) netip.Prefix {
+	if now.Sub(f.began) >= triesWindow {
+		f.began, f.counts = now, map[netip.Prefix]int{}
 	}
-	return nil
+	p := networkOf(address)
+	if f.counts[p] == 0 && len(f.counts) >= maxTried {
+		return netip.Prefix{}
+	}
+	return p
 }
 
 // wait returns for how long an address may not send keys.
 func (f *failedKeys) wait(address string, now time.Time) time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	t := f.current(networkOf(address), now)
-	if t == nil && len(f.byFrom) >= maxTried {
-		t = f.current(netip.Prefix{}, now)
-	}
-	if t == nil || t.count < MaxTries {
+	if f.counts[f.counted(address, now)] < MaxTries {
 		return 0
 	}
-	return triesWindow - now.Sub(t.began)
+	return triesWindow - now.Sub(f.began)
 }
 
 // add counts a wrong key.
 func (f *failedKeys) add(address string, now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	p := networkOf(address)
-	t := f.current(p, now)
-	if t == nil && len(f.byFrom) >= maxTried {
-		if now.Sub(f.swept) >= time.Second {
-			f.swept = now
-			for old := range f.byFrom {
-				if f.current(old, now) == nil {
-					delete(f.byFrom, old)
-				}
-			}
-		}
-		if len(f.byFrom) >= maxTried {
-			p = netip.Prefix{}
-			t = f.current(p, now)
-		}
-	}
-	if t == nil {
-		if f.byFrom == nil {
-			f.byFrom = map[netip.Prefix]*failedTries{}
-		}
-		t = &failedTries{began: now}
-		f.byFrom[p] = t
-	}
-	t.count++
+	f.counts[f.counted(address, now)]++
 }
 
-// tooMany returns a 429 problem and sets when to try again.
-func tooMany(c echo.Context, code string, wait time.Duration, format string, args ...any) *Problem {
-	setRetryAfter(c, wait)
-	return &Problem{Status: http.StatusTooManyRequests, Code: code, Detail: fmt.Sprintf(format, args...)}
+// tooMany returns a 429 problem with when to try again.
+func tooMany(code string, wait time.Duration, format string, args ...any) *Problem {
+	return &Problem{Status: http.StatusTooManyRequests, Code: code, Detail: fmt.Sprintf(format, args...), retryAfter: wait}
 }
 
 func setRetryAfter(c echo.Context, wait time.Duration) {
@@ -127,7 +101,7 @@ func newLimiter(most int) limiter { return limiter{make(chan struct{}, most)} }
 // bounded takes a slot for a request.
 func (l limiter) bounded(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		release, err := l.acquire(c)
+		release, err := l.acquire(c.Request().Context())
 		if err != nil {
 			return err
 		}
@@ -138,11 +112,11 @@ func (l limiter) bounded(next echo.HandlerFunc) echo.HandlerFunc {
 
 // acquire takes a slot until release is called. It fails if all slots are taken,
 // if one key has half of them, or if the key has asked too often in a minute.
-func (l limiter) acquire(c echo.Context) (release func(), _ error) {
+func (l limiter) acquire(ctx context.Context) (release func(), _ error) {
 	releaseKey := func() {}
-	if caller := holderFrom(c.Request().Context()); caller != nil {
+	if caller := holderFrom(ctx); caller != nil {
 		var err error
-		if releaseKey, err = caller.key.acquire(c, max(1, cap(l.slots)/2)); err != nil {
+		if releaseKey, err = caller.key.acquire(max(1, cap(l.slots)/2)); err != nil {
 			return nil, err
 		}
 	}
@@ -151,24 +125,24 @@ func (l limiter) acquire(c echo.Context) (release func(), _ error) {
 		return func() { <-l.slots; releaseKey() }, nil
 	default:
 		releaseKey()
-		return nil, tooMany(c, "too_many_questions", 2*time.Second, "%d questions are being answered already: ask again in a moment",
+		return nil, tooMany("too_many_questions", 2*time.Second, "%d questions are being answered already: ask again in a moment",
 			cap(l.slots))
 	}
 }
 
 // acquire counts a question of the key, which may have most at a time, until release is called.
-func (u *usage) acquire(c echo.Context, most int) (release func(), _ error) {
+func (u *usage) acquire(most int) (release func(), _ error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.asks >= most {
-		return nil, tooMany(c, "too_many_questions", 2*time.Second, "%d questions of this key are being answered already: ask again in a "+
+		return nil, tooMany("too_many_questions", 2*time.Second, "%d questions of this key are being answered already: ask again in a "+
 			"moment", u.asks)
 	}
 	now := time.Now()
 	turn := u.rate.ReserveN(now, 1)
 	if wait := turn.DelayFrom(now); wait > 0 {
 		turn.CancelAt(now)
-		return nil, tooMany(c, "too_fast", wait, "this key has asked %d questions in a minute: ask again after the time in Retry-After",
+		return nil, tooMany("too_fast", wait, "this key has asked %d questions in a minute: ask again after the time in Retry-After",
 			u.rate.Burst())
 	}
 	u.asks++

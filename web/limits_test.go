@@ -132,16 +132,16 @@ func TestTriesBounded(t *testing.T) {
 	for n := range 3 * maxTried {
 		all.add(fmt.Sprintf("10.%d.%d.%d", n>>16, n>>8&255, n&255), now)
 	}
-	if len(all.byFrom) > maxTried+1 {
-		t.Errorf("%d addresses are kept", len(all.byFrom))
+	if len(all.counts) > maxTried+1 {
+		t.Errorf("%d addresses are kept", len(all.counts))
 	}
 	if all.wait("203.0.113.1", now) == 0 || all.wait("10.0.0.1", now) != 0 {
 		t.Errorf("an address over the limit waits %v, one below it %v", all.wait("203.0.113.1", now), all.wait("10.0.0.1", now))
 	}
 	now = now.Add(triesWindow)
 	all.add("203.0.113.1", now)
-	if len(all.byFrom) != 1 || all.wait("203.0.113.1", now) != 0 {
-		t.Errorf("after a minute %d are kept", len(all.byFrom))
+	if len(all.counts) != 1 || all.wait("203.0.113.1", now) != 0 {
+		t.Errorf("after a minute %d are kept", len(all.counts))
 	}
 }
 

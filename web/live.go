@@ -241,10 +241,9 @@ type Answers struct {
 	bytes      atomic.Int64   // of all events
 	background sync.WaitGroup // answers in the background
 
-	mu      sync.Mutex // guards what follows; taken before that of an answer
-	live    map[string]*liveAnswer
-	closed  bool
-	readers map[string]int // readers of answers under way, by caller
+	mu     sync.Mutex // guards what follows; taken before that of an answer
+	live   map[string]*liveAnswer
+	closed bool
 }
 
 // Shutdown starts no more answers in the background, and waits for those under
@@ -271,33 +270,6 @@ func (a *Answers) Shutdown(ctx context.Context) {
 	}
 	a.mu.Unlock()
 	<-ended
-}
-
-// addReader counts a reader, of at most most for one caller and twice as many for
-// all; false if there are too many.
-func (a *Answers) addReader(by string, most int) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	all := 0
-	for _, n := range a.readers {
-		all += n
-	}
-	if a.readers[by] >= most || all >= 2*most {
-		return false
-	}
-	if a.readers == nil {
-		a.readers = map[string]int{}
-	}
-	a.readers[by]++
-	return true
-}
-
-func (a *Answers) removeReader(by string) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.readers[by]--; a.readers[by] == 0 {
-		delete(a.readers, by)
-	}
 }
 
 // reserve reserves memory for events, or releases it; false if none is left.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"golang.org/x/time/rate"
 
 	"ibid/answer"
 	"ibid/cite"
@@ -23,6 +24,7 @@ import (
 // serves it over a pair of streams, mcpHTTP at /mcp.
 type mcpServer struct {
 	*asking
+	limiter limiter // of calls of tools
 	version string
 }
 
@@ -37,7 +39,7 @@ func ServeMCP(ctx context.Context, o Options, collections []string, in io.ReadCl
 	}
 	if len(collections) > 0 {
 		o.narrow()
-		ctx = context.WithValue(ctx, holderKey{}, &holder{key: &heldKey{Key: retrieve.Key{Collections: collections}}})
+		ctx = context.WithValue(ctx, holderKey{}, &holder{key: &heldKey{retrieve.Key{Collections: collections}, &usage{rate: rate.NewLimiter(rate.Inf, 0)}}})
 	}
 	a, err := newAddress(o.PublicURL)
 	if err != nil {
@@ -47,7 +49,7 @@ func ServeMCP(ctx context.Context, o Options, collections []string, in io.ReadCl
 	if a.public != nil {
 		request.base = a.public.String()
 	}
-	m := &mcpServer{o.newAsking(a), o.Version}
+	m := &mcpServer{o.newAsking(a), newLimiter(o.MaxAsks), o.Version}
 	ctx = context.WithValue(ctx, mcpRequestKey{}, request)
 	err = m.newProtocol().Run(ctx, &mcp.IOTransport{Reader: in, Writer: out, MaxLineLength: maxMCPLine})
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrClosedPipe) || ctx.Err() != nil {
@@ -134,6 +136,12 @@ func (m *mcpServer) receive(next mcp.MethodHandler) mcp.MethodHandler {
 		case "subscriptions/listen":
 			// There are no notifications of changes, and waiting would take a slot.
 			return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "this server does not announce changes: list the resources again"}
+		case "tools/call":
+			release, err := m.limiter.acquire(ctx)
+			if err != nil {
+				return m.toolFailed(ctx, err), nil
+			}
+			defer release()
 		}
 		return next(ctx, method, req)
 	}

@@ -154,9 +154,9 @@ func (m *mcpServer) textAt(ctx context.Context, in mcpPlace) (*mcpText, error) {
 	switch {
 	case in.Page > 0:
 	case from < to:
-		lo, hi = lineStartAfter(d.Text, max(0, from-aroundPlace), from), lineEndBefore(d.Text, to, min(len(d.Text), to+aroundPlace))
+		lo, hi = runeStart(d.Text, from-aroundPlace), runeEnd(d.Text, to+aroundPlace)
 	default:
-		hi = lineEndBefore(d.Text, from, min(len(d.Text), from+fromStart))
+		hi = runeStart(d.Text, from+fromStart)
 	}
 	out := &mcpText{Document: d.ID, Title: d.Title, Format: d.Format, Bytes: len(d.Text), Pages: len(d.Pages), Start: lo, End: hi,
 		Resource: resourceOf(d.ID)}
@@ -208,20 +208,4 @@ func (in mcpPlace) markedRange(d *ingest.Document) (from, to int, err error) {
 // withoutMarks is neutral text that contains neither ⟦ nor ⟧.
 func withoutMarks(text string) string {
 	return strings.NewReplacer("⟦", "[", "⟧", "]").Replace(rewrite.Neutral(text))
-}
-
-// lineStartAfter is the first beginning of a line after lo and before at, lo without one.
-func lineStartAfter(text string, lo, at int) int {
-	if i := strings.IndexByte(text[lo:at], '\n'); lo > 0 && i >= 0 {
-		return lo + i + 1
-	}
-	return runeStart(text, lo)
-}
-
-// lineEndBefore is the last end of a line after at and before hi, hi without one.
-func lineEndBefore(text string, at, hi int) int {
-	if i := strings.LastIndexByte(text[at:hi], '\n'); hi < len(text) && i >= 0 {
-		return at + i + 1
-	}
-	return runeStart(text, hi)
 }

@@ -354,6 +354,9 @@ func TestMCPCancel(t *testing.T) {
 	for _, version := range mcpVersions {
 		for _, face := range []string{"pipes", "http"} {
 			t.Run(face+" "+version, func(t *testing.T) {
+				if face == "http" && version != mcpVersions[0] {
+					return // a notification in another request: the call ends with its connection
+				}
 				w := newStalled()
 				s := connectMCP(t, faces(t, mcpOptions(t, func(o *Options) { o.Asker = w }), "")[face], version, nil)
 				ctx, cancel := context.WithCancel(t.Context())
@@ -399,25 +402,6 @@ func TestMCPCancel(t *testing.T) {
 				t.Fatal(err)
 			}
 		})
-	})
-	t.Run("by another caller", func(t *testing.T) {
-		h := &mcpHTTP{calls: map[mcpCallID]*mcpCall{}}
-		ctx, cancel := context.WithCancelCause(t.Context())
-		remove := h.addCall(mcpCallID{"anna", "s", "1"}, &mcpCall{cancel})
-		h.cancelCalls(inSession("bert", "s"))
-		h.cancelCalls(inSession("anna", "t"))
-		h.cancelCalls(inSession("anna", ""))
-		if ctx.Err() != nil {
-			t.Error("a notification of another caller canceled the call")
-		}
-		h.cancelCalls(inSession("anna", "s"))
-		if !errors.Is(context.Cause(ctx), errCallCanceled) {
-			t.Errorf("ended by %v", context.Cause(ctx))
-		}
-		remove()
-		if len(h.calls) != 0 {
-			t.Error("the call is still registered")
-		}
 	})
 }
 
@@ -476,23 +460,20 @@ func TestMCPRequests(t *testing.T) {
 		status             int
 	}{
 		{"initialize", "POST", initialize, nil, 200},
-		{"batch", "POST", "[" + initialize + "," + initialize + "]", nil, 400},
+		{"batch", "POST", "[" + initialize + "," + initialize + "]", []string{"Mcp-Protocol-Version", "2025-06-18"}, 400},
 		{"no JSON", "POST", "{", nil, 400},
 		{"large", "POST", `{"a":"` + strings.Repeat("a", MaxBody) + `"}`, nil, 413},
 		{"other site", "POST", initialize, []string{"Sec-Fetch-Site", "cross-site", "Origin", "https://evil.example"}, 403},
 		{"other host", "POST", initialize, []string{"Host", "evil.example"}, 403},
 		{"form", "POST", initialize, []string{"Content-Type", "text/plain"}, 415},
 		{"get", "GET", "", nil, 405},
-		{"delete", "DELETE", "", nil, 204},
+		{"delete", "DELETE", "", nil, 405},
 		{"notification", "POST", `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":3}}`, nil, 202},
 		{"listen", "POST", `{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{}}`, nil, 200},
 	} {
 		w := call(e, tt.method, "/mcp", tt.body, append([]string{"Content-Type", "application/json", "Accept", "application/json, text/event-stream"}, tt.header...)...)
 		if w.Code != tt.status {
 			t.Errorf("%s: status %d, want %d: %s", tt.name, w.Code, tt.status, w.Body)
-		}
-		if session := w.Header().Get("Mcp-Session-Id"); (session != "") != (tt.name == "initialize") && tt.status < 400 {
-			t.Errorf("%s: session %q", tt.name, session)
 		}
 		if tt.status == 200 && (w.Header().Get("Cache-Control") != "no-store" || w.Header().Get("Content-Security-Policy") != contentSecurityPolicy) {
 			t.Errorf("%s: header %v", tt.name, w.Header())

@@ -11,7 +11,6 @@ import (
 
 	"ibid/answer"
 	"ibid/cite"
-	"ibid/cite/support"
 )
 
 // An answerMeter measures one answer.
@@ -55,15 +54,13 @@ func (m *answerMeter) passRaw(events iter.Seq2[answer.Event, error]) iter.Seq2[a
 				m.observeStage("retrieve", m.began)
 				m.span("retrieve", m.began, attribute.Int("ibid.passages", len(e.Passages)))
 			case answer.Judged:
-				m.verdicts.WithLabelValues(known(string(e.Decision), string(answer.Relevant), string(answer.Irrelevant),
-					string(answer.Unparsable), string(answer.Errored)),
-					known(e.By, "score", "model", "unjudged")).Inc()
+				m.verdicts.WithLabelValues(string(e.Decision), e.By).Inc()
 			case answer.Kept:
 				m.endGate()
 			case answer.Unanswered:
 				m.endGate()
 				m.refused = true
-				m.refusals.WithLabelValues(known(e.Reason, "nothing_found", "nothing_relevant", "no_answer")).Inc()
+				m.refusals.WithLabelValues(e.Reason).Inc()
 			case answer.Stepped:
 				m.dropped.Add(float64(len(e.Invented)))
 			case answer.Incomplete:
@@ -90,9 +87,9 @@ func (m *answerMeter) passNumbered(events iter.Seq2[answer.Event, error], yield 
 		case cite.Cited:
 			m.sources++
 		case cite.Quoted:
-			m.citations.WithLabelValues(known(string(e.Verdict), string(support.Quoted), string(support.Supported), string(support.Weak))).Inc()
+			m.citations.WithLabelValues(string(e.Verdict)).Inc()
 		case cite.Unsupported:
-			m.unsupported.WithLabelValues(known(e.Reason, "uncited", "weak")).Inc()
+			m.unsupported.WithLabelValues(e.Reason).Inc()
 		}
 		if !yield(e, err) && err == nil {
 			return errLeft

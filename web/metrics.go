@@ -117,8 +117,7 @@ func (m *Metrics) Handler() http.Handler {
 
 // Synced counts a file that a sync visited.
 func (m *Metrics) Synced(c ingest.Change) {
-	m.files.WithLabelValues(known(string(c.Action), string(ingest.Added), string(ingest.Updated), string(ingest.Unchanged),
-		string(ingest.Renamed), string(ingest.Removed), string(ingest.Skipped), string(ingest.Failed))).Inc()
+	m.files.WithLabelValues(string(c.Action)).Inc()
 }
 
 // known returns the value if it is expected, else "other".
@@ -153,20 +152,16 @@ func (m *Metrics) send(c echo.Context) error {
 		return &Problem{Status: http.StatusForbidden, Code: "outside_key",
 			Detail: "the metrics count what is in every collection: use a key for all of them, or --metrics-addr"}
 	}
-	if err := setWriteDeadline(c.Response(), time.Now().Add(replyTimeout)); err != nil {
-		return err
-	}
 	m.Handler().ServeHTTP(c.Response(), c.Request())
 	return nil
 }
 
 // serverState is what the metrics report of a server at the moment they are read.
 type serverState struct {
-	limiter  limiter
-	drawings *drawings
-	catalog  *catalog
-	figures  func(context.Context) (StoreFigures, error) // may be nil
-	logger   *slog.Logger
+	limiter limiter
+	catalog *catalog
+	figures func(context.Context) (StoreFigures, error) // may be nil
+	logger  *slog.Logger
 }
 
 // watch makes the metrics report the state of a server.
@@ -189,10 +184,6 @@ func (c stateCollector) Collect(out chan<- prometheus.Metric) {
 	}
 	gauge("questions_in_hand", "Questions and searches that are being answered.", prometheus.GaugeValue, float64(len(s.limiter.slots)))
 	gauge("questions_limit", "Maximum of questions and searches answered at a time.", prometheus.GaugeValue, float64(cap(s.limiter.slots)))
-	drawn := s.drawings.counts()
-	gauge("drawn_cache_hits_total", "Drawn pages found in the cache.", prometheus.CounterValue, float64(drawn.hits))
-	gauge("drawn_cache_misses_total", "Drawn pages that had to be drawn.", prometheus.CounterValue, float64(drawn.misses))
-	gauge("drawn_cache_bytes", "Bytes of the drawn pages in the cache.", prometheus.GaugeValue, float64(drawn.bytes))
 	i := s.catalog.indexing()
 	ready := 0.
 	if i.Ready {

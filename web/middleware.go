@@ -5,8 +5,10 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -24,19 +26,78 @@ func requestID(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// freshDeadline removes the write deadline that an earlier request left on the connection.
-func freshDeadline(next echo.HandlerFunc) echo.HandlerFunc {
+// dropSlowClients ends requests whose client stops sending or reading. A request
+// may take any time as long as it makes progress.
+func dropSlowClients(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		if err := setWriteDeadline(c.Response(), time.Time{}); err != nil {
+		w := &boundedWriter{c.Response().Writer}
+		// An earlier request on the connection has left its deadline.
+		if err := w.setDeadline(time.Time{}); err != nil {
 			return fmt.Errorf("lifting the write deadline: %w", err)
+		}
+		c.Response().Writer = w
+		if r := c.Request(); r.ContentLength != 0 {
+			r.Body = &boundedBody{ReadCloser: r.Body, control: http.NewResponseController(w.ResponseWriter)}
 		}
 		return next(c)
 	}
 }
 
-// setWriteDeadline bounds the following writes, where the writer supports deadlines.
-func setWriteDeadline(w http.ResponseWriter, t time.Time) error {
-	err := http.NewResponseController(w).SetWriteDeadline(t)
+// A boundedWriter gives each partBytes of a reply [writeTimeout].
+type boundedWriter struct{ http.ResponseWriter }
+
+// Unwrap is for [http.ResponseController].
+func (w *boundedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+func (w *boundedWriter) setDeadline(t time.Time) error {
+	return ignoreUnsupported(http.NewResponseController(w.ResponseWriter).SetWriteDeadline(t))
+}
+
+func (w *boundedWriter) WriteHeader(status int) {
+	_ = w.setDeadline(time.Now().Add(writeTimeout)) // the write that sends it fails too
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *boundedWriter) Write(b []byte) (n int, err error) {
+	for part := range slices.Chunk(b, partBytes) {
+		if err := w.setDeadline(time.Now().Add(writeTimeout)); err != nil {
+			return n, fmt.Errorf("setting a deadline: %w", err)
+		}
+		wrote, err := w.ResponseWriter.Write(part)
+		if n += wrote; err != nil {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+// A boundedBody gives each partBytes of a request's body [bodyTimeout].
+type boundedBody struct {
+	io.ReadCloser
+	control *http.ResponseController
+	due     int // bytes until the next deadline is set
+}
+
+func (p *boundedBody) Read(b []byte) (int, error) {
+	if p.due <= 0 {
+		if err := ignoreUnsupported(p.control.SetReadDeadline(time.Now().Add(bodyTimeout))); err != nil {
+			return 0, err
+		}
+		p.due = partBytes
+	}
+	n, err := p.ReadCloser.Read(b)
+	p.due -= n
+	if errors.Is(err, io.EOF) {
+		// Working on the body may take longer than receiving it.
+		if err := ignoreUnsupported(p.control.SetReadDeadline(time.Time{})); err != nil {
+			return n, err
+		}
+	}
+	return n, err
+}
+
+// ignoreUnsupported is for connections without deadlines, as in tests.
+func ignoreUnsupported(err error) error {
 	if errors.Is(err, http.ErrNotSupported) {
 		return nil
 	}

@@ -34,7 +34,7 @@ type observedModel struct {
 
 func (w observedModel) Complete(ctx context.Context, p answer.Prompt) iter.Seq2[answer.Piece, error] {
 	return func(yield func(answer.Piece, error) bool) {
-		role, start := roleName(p.Role), time.Now()
+		role, start := string(p.Role), time.Now()
 		ctx, span := w.tracer.Start(ctx, "chat "+w.name, trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(
 			attribute.String("gen_ai.operation.name", "chat"), attribute.String("gen_ai.request.model", w.name),
 			attribute.String("ibid.role", role)))
@@ -46,7 +46,7 @@ func (w observedModel) Complete(ctx context.Context, p answer.Prompt) iter.Seq2[
 		for piece, err := range w.Model.Complete(ctx, p) {
 			used, failed = piece.Usage, err
 			if piece.Finish != "" {
-				finish := known(piece.Finish, "stop", "length", "content_filter")
+				finish := known(piece.Finish, "stop", "length", "content_filter") // the server's own word
 				span.SetAttributes(attribute.StringSlice("gen_ai.response.finish_reasons", []string{finish}))
 			}
 			finished = finished || piece.Finish != "" || err != nil
@@ -71,11 +71,6 @@ func (w observedModel) Complete(ctx context.Context, p answer.Prompt) iter.Seq2[
 	}
 }
 
-func roleName(r answer.Role) string {
-	return known(string(r), string(answer.RoleJudge), string(answer.RoleAnswer), string(answer.RoleRefine), string(answer.RoleMap),
-		string(answer.RoleCollapse), string(answer.RoleCombine), string(answer.RoleRerank), string(answer.RoleCondense))
-}
-
 // recordCall counts a call to a model.
 func (m *Metrics) recordCall(role string, took time.Duration, used answer.Tokens, err error) {
 	m.calls.WithLabelValues(role).Observe(took.Seconds())
@@ -96,10 +91,7 @@ func failureKind(err error) string {
 	var e *openai.Error
 	switch {
 	case errors.As(err, &e):
-		return known(string(e.Kind), string(openai.Down), string(openai.TimedOut), string(openai.Canceled), string(openai.RateLimited),
-			string(openai.OutOfQuota),
-			string(openai.Unauthorized), string(openai.NotFound), string(openai.ContextLength), string(openai.Filtered), string(openai.Rejected),
-			string(openai.ServerFailed), string(openai.Cut), string(openai.BadReply))
+		return string(e.Kind)
 	case errors.Is(err, context.Canceled):
 		return string(openai.Canceled)
 	}

@@ -1,5 +1,11 @@
 package web
 
+type apiCode struct {
+	Code        string `json:"code"`
+	Status      []int  `json:"status"`
+	Description string `json:"description"`
+}
+
 // codes lists all codes of problems with their statuses. TestOpenAPICodes finds
 // codes in the source that are missing here.
 func codes() []apiCode {

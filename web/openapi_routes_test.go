@@ -37,6 +37,11 @@ const (
 
 func asJSON(value any) map[string]any { return map[string]any{jsonReply: value} }
 
+type apiTag struct {
+	Name        string `json:"name"`
+	Description string `json:"description"`
+}
+
 // tags group the operations, in this order.
 func tags() []apiTag {
 	return []apiTag{
@@ -147,7 +152,7 @@ func operations() []operation {
 		{route: "GET /openapi.json", tag: "Server", summary: "This description", replies: []answerOf{{200, "an OpenAPI 3.1 document", jsonReply, nil, false}}},
 
 		{route: "POST /v1/chat/completions", tag: tagV1, summary: "Answer the last message of a conversation, with citations",
-			description: "The model ibid answers from all documents, ibid/COLLECTION from those of one collection. A request for the server's own model by name is passed on to it unchanged, without documents. System and developer messages only affect the style. Temperature and similar parameters have no effect. A stream ends with a chunk that has the finish reason, annotations, citations and sources, then [DONE]; after a failure it ends with an error and without [DONE]. finish_reason is length when the answer was cut at max_tokens or is incomplete. The indices of annotations count characters (Unicode code points) of the content.",
+			description: "The model ibid answers from all documents, ibid/COLLECTION from those of one collection. A request for the server's own model by name is passed on to it, without documents. System and developer messages only affect the style. Temperature and similar parameters have no effect. A stream ends with a chunk that has the finish reason, annotations, citations and sources, then [DONE]; after a failure it ends with an error and without [DONE]. finish_reason is length when the answer was cut at max_tokens or is incomplete. The indices of annotations count characters (Unicode code points) of the content.",
 			body:        asJSON(chatRequest{}), replies: []answerOf{{200, "the answer, or that the documents do not contain it", jsonReply, completion{}, false}, {200, "", streamType, nil, false}}},
 		{route: "GET /v1/models", tag: tagV1, summary: "List the chat models", replies: []answerOf{{200, "the list", jsonReply, v1Models{}, false}}},
 		{route: "GET /v1/models/*", tag: tagV1, summary: "Get one model", replies: []answerOf{{200, "the model", jsonReply, v1Model{}, false}}},
@@ -158,11 +163,8 @@ func operations() []operation {
 
 		{route: "POST /mcp", tag: "Server", summary: "Send a message of the Model Context Protocol",
 			description: "JSON-RPC over streamable HTTP: tools to ask, search and read a source, and the documents as resources. Batches are not supported.",
-			header:      map[string]string{"Mcp-Session-Id": "the session id from the reply to initialize, which notifications that cancel a call need"},
 			body:        map[string]any{jsonReply: nil},
 			replies:     []answerOf{{200, "the reply, after notifications of progress", streamType, nil, false}, {202, "the notification was accepted", "", nil, false}}},
-		{route: "DELETE /mcp", tag: "Server", summary: "End a session of the Model Context Protocol and its calls",
-			replies: []answerOf{{204, "the session has ended", "", nil, false}}},
 
 		home, list, viewer, page("/docs", "This description as a page"), key,
 		{route: "GET /static/*", tag: "Pages", summary: "Styles, scripts and images of the pages", replies: []answerOf{{200, "the file", "text/css", nil, false}, {200, "", "text/javascript", nil, false}, {200, "", "image/svg+xml", nil, false}}},

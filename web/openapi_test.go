@@ -466,7 +466,7 @@ func TestOpenAPICodes(t *testing.T) {
 	for _, c := range codes() {
 		table = append(table, c.Code)
 	}
-	used := inSource(t, ".", `(?:\b(?:invalid|unauthorized)\(|tooMany\(\w+, |invalidField\([^,]+(?:\([^)]*\))?, |Problem\{[^\n]*Code: |\.Code(?:, p\.Detail)? = (?:http\.\w+, )?)"(\w+[a-z])"`)
+	used := inSource(t, ".", `(?:\b(?:invalid|unauthorized|tooMany)\(|jsonProblem\(err, |invalidField\([^,]+(?:\([^)]*\))?, |Problem\{[^\n]*Code: |\.Code(?:, p\.Detail)? = (?:http\.\w+, )?)"(\w+[a-z])"`)
 	for _, kind := range inSource(t, "../answer/openai", ` Kind = "(\w+)"`) {
 		used = append(used, "model_"+kind)
 	}
@@ -710,8 +710,6 @@ func TestOpenAPIReplies(t *testing.T) {
 	mcpHeader := []string{"Content-Type", jsonReply, "Accept", jsonReply + ", " + streamType}
 	ask("POST", "/mcp", `{"jsonrpc":"2.0","id":1,"method":"ping"}`, mcpHeader...)
 	ask("POST", "/mcp", `{"jsonrpc":"2.0","method":"notifications/initialized"}`, mcpHeader...)
-	ask("POST", "/mcp", `[]`, mcpHeader...)
-	ask("DELETE", "/mcp", "")
 	const chat = `{"model":"ibid","messages":[{"role":"user","content":"What is the mooring fee?"}]}`
 	for _, body := range []string{chat, strings.Replace(chat, "{", `{"stream":true,`, 1), strings.Replace(chat, "What is the mooring fee?", "pizza", 1),
 		strings.Replace(chat, "ibid", "none", 1), strings.Replace(chat, "{", `{"n":2,`, 1), `[]`} {

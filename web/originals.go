@@ -69,18 +69,12 @@ func (d *documents) sendOriginal(c echo.Context, doc *ingest.Document) error {
 	h.Set(echo.HeaderContentDisposition, mime.FormatMediaType(disposition, map[string]string{"filename": path.Base(doc.Path)}))
 	h.Set(echo.HeaderCacheControl, "private, no-cache")
 	h.Set("ETag", fmt.Sprintf("%q", doc.Digest))
-	return serveContent(c, originalTimeout, data)
+	return serveContent(c, data)
 }
-
-// originalTimeout is how long a client may take to download an original.
-const originalTimeout = 5 * time.Minute
 
 // serveContent replies with the data, or with the part of it or the status that
 // the request's headers ask for.
-func serveContent(c echo.Context, timeout time.Duration, data []byte) error {
-	if err := setWriteDeadline(c.Response(), time.Now().Add(timeout)); err != nil {
-		return fmt.Errorf("setting a deadline: %w", err)
-	}
+func serveContent(c echo.Context, data []byte) error {
 	http.ServeContent(c.Response(), c.Request(), "", time.Time{}, bytes.NewReader(data))
 	return nil
 }

@@ -2,12 +2,10 @@ package web
 
 import (
 	"bytes"
-	"compress/gzip"
 	"crypto/sha256"
 	"embed"
 	"fmt"
 	"html/template"
-	"io/fs"
 	"mime"
 	"net/http"
 	"path"
@@ -16,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/labstack/echo/v4"
+	"github.com/labstack/echo/v4/middleware"
 )
 
 //go:embed static templates
@@ -23,41 +22,6 @@ var embedded embed.FS
 
 // staticRoute is where the files of the page are served.
 const staticRoute = "/static/*"
-
-// A staticFile is served from memory.
-type staticFile struct {
-	body, gzipped []byte
-	contentType   string
-	tag           string
-}
-
-// staticFiles are served by exact name, so no path of a request is ever joined to a folder.
-type staticFiles map[string]staticFile
-
-func loadFiles() (staticFiles, error) {
-	entries, err := fs.ReadDir(embedded, "static")
-	if err != nil {
-		return nil, fmt.Errorf("reading the static files: %w", err)
-	}
-	files := staticFiles{}
-	for _, e := range entries {
-		body, err := embedded.ReadFile("static/" + e.Name())
-		if err != nil {
-			return nil, fmt.Errorf("reading the static file %s: %w", e.Name(), err)
-		}
-		var packed bytes.Buffer
-		w := gzip.NewWriter(&packed)
-		if _, err := w.Write(body); err != nil {
-			return nil, fmt.Errorf("packing the static file %s: %w", e.Name(), err)
-		}
-		if err := w.Close(); err != nil {
-			return nil, fmt.Errorf("packing the static file %s: %w", e.Name(), err)
-		}
-		files[e.Name()] = staticFile{body: body, gzipped: packed.Bytes(), contentType: contentType(e.Name()),
-			tag: fmt.Sprintf(`"%x"`, sha256.Sum256(body))[:18] + `"`}
-	}
-	return files, nil
-}
 
 // contentType knows the types that systems' own tables disagree about.
 func contentType(name string) string {
@@ -72,37 +36,27 @@ func contentType(name string) string {
 	return mime.TypeByExtension(path.Ext(name))
 }
 
-func (files staticFiles) serve(c echo.Context) error {
-	f, ok := files[c.Param("*")]
-	if !ok {
+// serveStatic serves a file of the page. An embedded folder has no files outside
+// itself, whatever the path.
+func serveStatic(c echo.Context) error {
+	name := c.Param("*")
+	body, err := embedded.ReadFile("static/" + name)
+	if err != nil {
 		return echo.ErrNotFound
 	}
 	h := c.Response().Header()
-	h.Set(echo.HeaderContentType, f.contentType)
-	body, tag := f.body, f.tag
-	h.Set(echo.HeaderVary, echo.HeaderAcceptEncoding)
-	if acceptsGzip(c.Request()) {
-		body, tag = f.gzipped, strings.TrimSuffix(f.tag, `"`)+`z"`
-		h.Set(echo.HeaderContentEncoding, "gzip")
-	}
-	h.Set("ETag", tag)
+	h.Set(echo.HeaderContentType, contentType(name))
+	h.Set("ETag", fmt.Sprintf(`"%.8x"`, sha256.Sum256(body)))
 	// Browsers revalidate each time, so that modules of two versions never mix.
 	h.Set(echo.HeaderCacheControl, "no-cache")
-	return serveContent(c, replyTimeout, body)
+	return serveContent(c, body)
 }
 
-// acceptsGzip reports whether a client accepts a whole file as gzip.
-func acceptsGzip(r *http.Request) bool {
-	if r.Header.Get("Range") != "" {
-		return false
-	}
-	for _, coding := range strings.Split(r.Header.Get(echo.HeaderAcceptEncoding), ",") {
-		name, weight, _ := strings.Cut(strings.TrimSpace(coding), ";")
-		if strings.EqualFold(name, "gzip") {
-			return strings.TrimLeft(strings.TrimSpace(weight), "q=0.") != "" || weight == ""
-		}
-	}
-	return false
+// compressed replies with gzip to clients that accept it.
+func compressed(next echo.HandlerFunc) echo.HandlerFunc {
+	return middleware.GzipWithConfig(middleware.GzipConfig{
+		Skipper: func(c echo.Context) bool { return c.Request().Header.Get("Range") != "" },
+	})(next)
 }
 
 // pages renders the templates, each inside the frame.
@@ -116,7 +70,8 @@ type pages struct {
 func loadPages(a address, version string, keyed bool) (*pages, error) {
 	p := &pages{address: a, version: strings.TrimPrefix(version, "ibid "), keyed: keyed, byName: map[string]*template.Template{}}
 	for _, name := range []string{"home", "viewer", "documents", "docs", "problem", "key"} {
-		t, err := template.New("frame.html").Funcs(template.FuncMap{"link": Link, "size": size, "sentence": sentence}).
+		t, err := template.New("frame.html").Funcs(template.FuncMap{"link": Link, "size": size, "sentence": sentence, "upper": strings.ToUpper,
+			"target": schemaTarget, "words": schemaWords, "requires": schemaRequires}).
 			ParseFS(embedded, "templates/frame.html", "templates/"+name+".html")
 		if err != nil {
 			return nil, fmt.Errorf("reading the page %s: %w", name, err)
@@ -186,7 +141,7 @@ func (p *pages) send(c echo.Context, status int, name string, data any) error {
 		return fmt.Errorf("rendering the page %s: %w", name, err)
 	}
 	c.Response().Header().Set(echo.HeaderCacheControl, "no-store")
-	return send(c, status, echo.MIMETextHTMLCharsetUTF8, b.Bytes())
+	return c.Blob(status, echo.MIMETextHTMLCharsetUTF8, b.Bytes())
 }
 
 // size formats a number of bytes for people.

@@ -152,8 +152,10 @@ func lineEnd(text string, i int) int {
 	return len(text)
 }
 
-// runeStart moves i back to the beginning of a UTF-8 sequence, runeEnd forward to the end of one.
+// runeStart moves i back to the beginning of a UTF-8 sequence, runeEnd forward to
+// the end of one. Both return an offset within the text.
 func runeStart(text string, i int) int {
+	i = min(max(i, 0), len(text))
 	for i > 0 && i < len(text) && !utf8.RuneStart(text[i]) {
 		i--
 	}
@@ -161,6 +163,7 @@ func runeStart(text string, i int) int {
 }
 
 func runeEnd(text string, i int) int {
+	i = min(max(i, 0), len(text))
 	for i < len(text) && !utf8.RuneStart(text[i]) {
 		i++
 	}

@@ -36,7 +36,8 @@ type Problem struct {
 	// Request is the id under which the server's log has more.
 	Request string `json:"request,omitempty"`
 
-	cause error
+	cause      error
+	retryAfter time.Duration // for the header; 0 for none
 }
 
 func (p *Problem) Error() string {
@@ -125,7 +126,7 @@ func questionProblem(err *answer.QuestionError) *Problem {
 func modelProblem(err *openai.Error) *Problem {
 	neutral := *err
 	neutral.Detail = rewrite.Neutral(neutral.Detail)
-	p := &Problem{Status: http.StatusBadGateway, Code: "model_" + string(err.Kind), Detail: neutral.Error()}
+	p := &Problem{Status: http.StatusBadGateway, Code: "model_" + string(err.Kind), Detail: neutral.Error(), retryAfter: err.RetryAfter}
 	if err.Kind == openai.TimedOut {
 		p.Status = http.StatusGatewayTimeout
 	}
@@ -185,13 +186,17 @@ func (r errorReplies) handle(err error, c echo.Context) {
 		return
 	}
 	p := problemOf(c, err)
+	if p.retryAfter > 0 {
+		setRetryAfter(c, p.retryAfter)
+	}
 	if p.Status == http.StatusUnauthorized {
 		c.Response().Header().Set(echo.HeaderWWWAuthenticate, `Bearer realm="ibid"`)
 	}
 	var failed error
 	switch page := c.Request().Method != http.MethodHead && wantsPage(c.Request()); {
 	case isV1(c.Request()):
-		failed = replyV1(c, p, err)
+		status, e := toV1(p)
+		failed = reply(c, status, e)
 	case page && p.Status == http.StatusUnauthorized:
 		failed = r.key.askFirst(c, p)
 	case page:
@@ -221,13 +226,5 @@ func replyAs(c echo.Context, status int, contentType string, v any) error {
 		return fmt.Errorf("encoding the reply: %w", err)
 	}
 	c.Response().Header().Set(echo.HeaderCacheControl, "no-store")
-	return send(c, status, contentType, b.Bytes())
-}
-
-// send writes a complete reply within [replyTimeout].
-func send(c echo.Context, status int, contentType string, body []byte) error {
-	if err := setWriteDeadline(c.Response(), time.Now().Add(replyTimeout)); err != nil {
-		return fmt.Errorf("bounding the reply: %w", err)
-	}
-	return c.Blob(status, contentType, body)
+	return c.Blob(status, contentType, b.Bytes())
 }

@@ -208,11 +208,11 @@ func TestUnreadReplies(t *testing.T) {
 				if _, err := io.ReadFull(client, one); err != nil {
 					t.Fatal(err)
 				}
-				time.Sleep(replyTimeout + time.Second)
-				if _, err := io.Copy(io.Discard, client); err != nil && time.Since(began) > 2*replyTimeout {
+				time.Sleep(writeTimeout + time.Second)
+				if _, err := io.Copy(io.Discard, client); err != nil && time.Since(began) > 2*writeTimeout {
 					t.Errorf("after %v: %v", time.Since(began), err)
 				}
-				if took := time.Since(began); took > replyTimeout+2*time.Second {
+				if took := time.Since(began); took > writeTimeout+2*time.Second {
 					t.Errorf("dropped after %v", took)
 				}
 			})

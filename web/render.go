@@ -6,7 +6,6 @@ import (
 	"regexp"
 	"sort"
 	"strconv"
-	"unicode/utf8"
 
 	"github.com/microcosm-cc/bluemonday"
 	"github.com/yuin/goldmark/ast"
@@ -38,7 +37,7 @@ var (
 )
 
 func newMarkdown() *markdown {
-	writer := html.WithWriter(plainWriter{})
+	writer := html.WithWriter(plainWriter{html.DefaultWriter})
 	return &markdown{
 		parser: parser.NewParser(
 			// No setext headings: a line would change its meaning by the next one,
@@ -370,7 +369,7 @@ func renderCode(w util.BufWriter, source []byte, n ast.Node, entering bool) (ast
 	}
 	w.WriteString(`<pre tabindex="0" role="group" aria-label="Code"><code>`)
 	for _, line := range n.Lines().Sliced(0, n.Lines().Len()) {
-		plainWriter{}.RawWrite(w, line.Value(source))
+		html.DefaultWriter.RawWrite(w, line.Value(source))
 	}
 	w.WriteString("</code></pre>")
 	return ast.WalkSkipChildren, nil
@@ -385,48 +384,10 @@ func renderTable(w util.BufWriter, _ []byte, _ ast.Node, entering bool) (ast.Wal
 	return ast.WalkContinue, nil
 }
 
-// plainWriter writes text as text: it removes the backslashes of Markdown, and
-// does not resolve character references, which could hide something from a filter
-// of the text.
-type plainWriter struct{}
+// plainWriter removes the backslashes of Markdown, and does not resolve character
+// references, which could hide something from a filter of the text.
+type plainWriter struct{ html.Writer }
 
 func (p plainWriter) Write(w util.BufWriter, source []byte) {
-	for {
-		i := bytes.IndexByte(source, '\\')
-		if i < 0 || i+1 == len(source) {
-			p.RawWrite(w, source)
-			return
-		}
-		p.RawWrite(w, source[:i])
-		if !util.IsPunct(source[i+1]) {
-			p.RawWrite(w, source[i:i+1])
-			source = source[i+1:]
-			continue
-		}
-		p.RawWrite(w, source[i+1:i+2])
-		source = source[i+2:]
-	}
+	p.RawWrite(w, util.UnescapePunctuations(source))
 }
-
-func (plainWriter) RawWrite(w util.BufWriter, source []byte) {
-	for len(source) > 0 {
-		r, n := utf8.DecodeRune(source)
-		switch {
-		case r == '<':
-			w.WriteString("&lt;")
-		case r == '>':
-			w.WriteString("&gt;")
-		case r == '&':
-			w.WriteString("&amp;")
-		case r == '"':
-			w.WriteString("&#34;")
-		case r < ' ' && r != '\n' && r != '\t', r == utf8.RuneError && n == 1:
-			w.WriteRune(utf8.RuneError)
-		default:
-			w.Write(source[:n])
-		}
-		source = source[n:]
-	}
-}
-
-func (p plainWriter) SecureWrite(w util.BufWriter, source []byte) { p.RawWrite(w, source) }

@@ -85,7 +85,6 @@ func TestRender(t *testing.T) {
 			"<p>&lt;b&gt;no&lt;/b&gt; ![x](http://e.example/y) [z](javascript:1) &lt;http://e.example&gt; http://e.example</p>\n"},
 		{"[r]\n\n[r]: http://e.example", "<p>[r]</p>\n|<p>[r]: http://e.example</p>\n"},
 		{"&lt;img&gt; &#27;[0m &nbsp;", "<p>&amp;lt;img&amp;gt; &amp;#27;[0m &amp;nbsp;</p>\n"},
-		{"a\x1b[31mb\x00", "<p>a\ufffd[31mb\ufffd</p>\n"},
 		{"", ""}, {"\n\n", ""},
 	} {
 		if got := strings.Join(blocksOf(t, m, test.text, nil), "|"); got != test.want {

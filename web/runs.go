@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/labstack/echo/v4"
+	"golang.org/x/sync/semaphore"
 
 	"ibid/cite"
 	"ibid/retrieve"
@@ -36,7 +37,8 @@ import (
 type runs struct {
 	*asking
 	limiter limiter
-	keys    *keyring // nil where no keys are in use
+	readers *semaphore.Weighted // a slot for each reader of an answer under way
+	keys    *keyring            // nil where no keys are in use
 }
 
 // callerID is the id of the caller's key; empty where no keys are in use.
@@ -129,7 +131,7 @@ func (r *runs) addressesOf(c echo.Context, id string) (events, page string) {
 
 // begin begins a run in the background.
 func (r *runs) begin(c echo.Context) error {
-	release, err := r.limiter.acquire(c)
+	release, err := r.limiter.acquire(c.Request().Context())
 	if err != nil {
 		return err
 	}
@@ -240,9 +242,8 @@ func interrupted(id string) *Problem {
 }
 
 // runElsewhere is about a run that another server works on.
-func runElsewhere(c echo.Context, r *answerRecord) *Problem {
-	setRetryAfter(c, time.Second)
-	return &Problem{Status: http.StatusConflict, Code: "run_elsewhere",
+func runElsewhere(r *answerRecord) *Problem {
+	return &Problem{Status: http.StatusConflict, Code: "run_elsewhere", retryAfter: time.Second,
 		Detail: fmt.Sprintf("another server works on the run (%s): follow or stop it there, or wait until it ends for its record",
 			retrieve.WhoIs(r.worker))}
 }
@@ -362,7 +363,7 @@ func (r *runs) follow(c echo.Context, l *liveAnswer, record *answerRecord) error
 	case l != nil:
 		after = l.eventsAfter
 	case record.worker != "":
-		return runElsewhere(c, record)
+		return runElsewhere(record)
 	case record.State == stateInterrupted:
 		return interrupted(record.ID)
 	default:
@@ -377,11 +378,10 @@ func (r *runs) follow(c echo.Context, l *liveAnswer, record *answerRecord) error
 		return c.NoContent(http.StatusNoContent)
 	}
 	if more {
-		by, most := callerID(c), cap(r.limiter.slots)
-		if !r.live.addReader(by, most) {
-			return tooMany(c, "too_many_readers", 2*time.Second, "%d readers follow answers already: try again in a moment", most)
+		if !r.readers.TryAcquire(1) {
+			return tooMany("too_many_readers", 2*time.Second, "too many readers follow answers already: try again in a moment")
 		}
-		defer r.live.removeReader(by)
+		defer r.readers.Release(1)
 	}
 	return r.sendEvents(c, log[:seen], seen == len(log), after)
 }
@@ -501,7 +501,7 @@ func (r *runs) stop(c echo.Context) error {
 	case record.by != callerID(c):
 		return runNotFound(id)
 	case record.worker != "":
-		return runElsewhere(c, record)
+		return runElsewhere(record)
 	case l != nil:
 		l.cancel(errStopped)
 		if err := l.waitSettled(ctx); err != nil {

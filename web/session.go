@@ -135,7 +135,7 @@ func (f *keyForm) endSession(c echo.Context) error {
 
 func readForm(c echo.Context) (url.Values, error) {
 	r := c.Request()
-	r.Body = http.MaxBytesReader(c.Response(), &slowBody{ReadCloser: r.Body, control: http.NewResponseController(c.Response())}, maxForm)
+	r.Body = http.MaxBytesReader(c.Response(), r.Body, maxForm)
 	if err := r.ParseForm(); err != nil {
 		p := invalid("bad_form", "the form cannot be read: send it again")
 		p.cause = err

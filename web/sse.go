@@ -117,14 +117,10 @@ func (s *eventStream) write(b []byte) error {
 
 func (s *eventStream) writeLocked(b []byte) error {
 	if !s.w.Committed {
-		h := s.w.Header()
-		h.Set(echo.HeaderContentType, "text/event-stream; charset=utf-8")
-		h.Set(echo.HeaderCacheControl, "no-store")
-		h.Set("X-Accel-Buffering", "no") // or nginx buffers events
-		s.w.WriteHeader(http.StatusOK)
-	}
-	if err := setWriteDeadline(s.w, time.Now().Add(eventTimeout)); err != nil {
-		return fmt.Errorf("setting a deadline: %w", err)
+		if h := s.w.Header(); h.Get(echo.HeaderContentType) == "" {
+			h.Set(echo.HeaderContentType, "text/event-stream; charset=utf-8")
+		}
+		s.begin(http.StatusOK)
 	}
 	if _, err := s.w.Write(b); err != nil {
 		return fmt.Errorf("sending an event: %w", err)
@@ -133,6 +129,14 @@ func (s *eventStream) writeLocked(b []byte) error {
 		return fmt.Errorf("sending an event: %w", err)
 	}
 	return nil
+}
+
+// begin sends the status and the header. s.mu is held.
+func (s *eventStream) begin(status int) {
+	h := s.w.Header()
+	h.Set(echo.HeaderCacheControl, "no-store")
+	h.Set("X-Accel-Buffering", "no") // or nginx buffers events
+	s.w.WriteHeader(status)
 }
 
 // begun reports whether the status has been sent.
@@ -157,8 +161,5 @@ func (s *eventStream) failure() error {
 
 // close ends the heartbeat, and returns when its goroutine has ended.
 func (s *eventStream) close() {
-	if s.page != nil {
-		s.page.close()
-	}
 	s.stopAlive()
 }

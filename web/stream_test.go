@@ -282,8 +282,8 @@ func TestStuckReader(t *testing.T) {
 		if _, err := io.WriteString(client, "POST /api/ask HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\nContent-Length: 19\r\n\r\n"+why); err != nil {
 			t.Fatal(err)
 		}
-		if took := <-stopped; took != eventTimeout {
-			t.Errorf("the work ended after %v, want %v", took, eventTimeout)
+		if took := <-stopped; took != writeTimeout {
+			t.Errorf("the work ended after %v, want %v", took, writeTimeout)
 		}
 	})
 }

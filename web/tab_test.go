@@ -360,7 +360,7 @@ func (b *tab) press(key, text string, code int64) {
 // waitFor waits until a JavaScript expression is true.
 func (b *tab) waitFor(expression string) {
 	b.t.Helper()
-	if _, err := chromedp.Run(b, chromedp.Poll[bool](expression, chromedp.WithPollingTimeout(hang))); err != nil {
+	if _, err := chromedp.Run(b, chromedp.Poll[bool](expression, chromedp.WithPollingInterval(20*time.Millisecond), chromedp.WithPollingTimeout(hang))); err != nil {
 		b.picture("failed-" + strings.ReplaceAll(b.t.Name(), "/", "-"))
 		b.t.Log(b.js(`document.body.innerText`))
 		b.t.Fatalf("waiting for %s: %v", expression, err)

@@ -10,7 +10,6 @@ import (
 	"mime/multipart"
 	"net/http"
 	"strings"
-	"time"
 
 	"github.com/labstack/echo/v4"
 
@@ -55,14 +54,12 @@ func (d *documents) add(c echo.Context) error {
 // uploaded returns the file's name and its content as it arrives.
 func uploaded(c echo.Context) (name string, content io.Reader, err error) {
 	r := c.Request()
-	body := &slowBody{ReadCloser: r.Body, control: http.NewResponseController(c.Response())}
-	r.Body = body
 	kind, _, err := mime.ParseMediaType(r.Header.Get(echo.HeaderContentType))
 	if err != nil || !strings.HasPrefix(kind, "multipart/") {
 		if name = c.QueryParam("name"); name == "" {
 			return "", nil, invalid("no_name", "the file has no name: give it in the query (?name=report.pdf), or send the file in a form")
 		}
-		return name, body, nil
+		return name, r.Body, nil
 	}
 	form, err := r.MultipartReader()
 	if err != nil {
@@ -108,41 +105,6 @@ func (f *onlyFile) Read(b []byte) (int, error) {
 		}
 	}
 	return n, err
-}
-
-// A slowBody may take any time as long as it makes progress: slowBytes within each
-// bodyTimeout.
-type slowBody struct {
-	io.ReadCloser
-	control *http.ResponseController
-	due     int // bytes until the next deadline is set
-}
-
-const slowBytes = 64 << 10
-
-func (p *slowBody) Read(b []byte) (int, error) {
-	if p.due <= 0 {
-		if err := p.setDeadline(time.Now().Add(bodyTimeout)); err != nil {
-			return 0, err
-		}
-		p.due = slowBytes
-	}
-	n, err := p.ReadCloser.Read(b)
-	p.due -= n
-	if errors.Is(err, io.EOF) {
-		// Working on the body may take longer than receiving it.
-		if err := p.setDeadline(time.Time{}); err != nil {
-			return n, err
-		}
-	}
-	return n, err
-}
-
-func (p *slowBody) setDeadline(t time.Time) error {
-	if err := p.control.SetReadDeadline(t); err != nil && !errors.Is(err, http.ErrNotSupported) {
-		return err
-	}
-	return nil
 }
 
 // uploadProblem says what is wrong with an upload.

@@ -1,12 +1,13 @@
 package web
 
 import (
-	"bytes"
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"strings"
 
@@ -36,9 +37,9 @@ type openAI struct {
 // whole conversation each time.
 const MaxV1Body = 1 << 20
 
-// maxRelayedLine is how much of an unfinished line of the model's stream is
+// relayedLine is how much of an unfinished line of the model's stream is
 // buffered, in bytes.
-const maxRelayedLine = 1 << 20
+const relayedLine = 64 << 10
 
 // everything is the model that answers from all documents; "ibid/COLLECTION" answers
 // from those of one collection.
@@ -48,7 +49,7 @@ const everything = "ibid"
 type Upstream interface {
 	// Model is its name.
 	Model() string
-	// Chat passes on the unchanged body of a chat request.
+	// Chat passes on the body of a chat request.
 	Chat(ctx context.Context, body []byte) (*openai.Relayed, error)
 }
 
@@ -125,15 +126,6 @@ func toV1(p *Problem) (status int, e v1Error) {
 	return status, e
 }
 
-// replyV1 replies with a problem in the form of the OpenAI API.
-func replyV1(c echo.Context, p *Problem, err error) error {
-	status, e := toV1(p)
-	if model := (*openai.Error)(nil); errors.As(err, &model) && model.RetryAfter > 0 && status == http.StatusTooManyRequests {
-		setRetryAfter(c, model.RetryAfter)
-	}
-	return reply(c, status, e)
-}
-
 func unsupported(param, format string, args ...any) *Problem {
 	return invalidField(param, "unsupported_parameter", format, args...)
 }
@@ -156,17 +148,7 @@ func decodeV1(c echo.Context, into any) ([]byte, error) {
 		return nil, err
 	}
 	if err := json.Unmarshal(body, into); err != nil {
-		if wrong := (*json.UnmarshalTypeError)(nil); errors.As(err, &wrong) {
-			if wrong.Field == "" {
-				return nil, invalid("bad_json", "the request body is a JSON %s and should be an object", wrong.Value)
-			}
-			return nil, badValue(wrong.Field, "%s has the wrong type: it is a JSON %s and should be %s", wrong.Field, wrong.Value,
-				jsonType(wrong.Type.Kind()))
-		}
-		if p := (*Problem)(nil); errors.As(err, &p) {
-			return nil, p
-		}
-		return nil, invalid("bad_json", "the request body is not a JSON object of the OpenAI API: %v", err)
+		return nil, jsonProblem(err, "invalid_value")
 	}
 	return body, nil
 }
@@ -278,7 +260,8 @@ func (o *openAI) chat(c echo.Context) error {
 
 // relay passes the unchanged request on to the model, and its reply back as it arrives.
 func (o *openAI) relay(c echo.Context, body []byte) error {
-	if err := checkModelOnce(body); err != nil {
+	body, err := o.withModel(body)
+	if err != nil {
 		return err
 	}
 	from, err := o.upstream.Chat(c.Request().Context(), body)
@@ -292,31 +275,23 @@ func (o *openAI) relay(c echo.Context, body []byte) error {
 			return relayProblem(err)
 		}
 		c.Response().Header().Set(echo.HeaderCacheControl, "no-store")
-		return send(c, http.StatusOK, echo.MIMEApplicationJSON, whole)
+		return c.Blob(http.StatusOK, echo.MIMEApplicationJSON, whole)
 	}
 	out := &eventStream{w: c.Response()} // without a heartbeat: the stream is the model's
-	var pending []byte                   // an unfinished line: an error could not follow half of one
-	b := make([]byte, 32<<10)
-	for {
-		n, err := from.Body.Read(b)
-		pending = append(pending, b[:n]...)
-		whole := bytes.LastIndexByte(pending, '\n') + 1
-		if err == io.EOF || len(pending) > maxRelayedLine {
-			whole = len(pending)
-		}
-		if whole > 0 {
-			if gone := out.write(pending[:whole]); gone != nil {
+	for lines := bufio.NewReaderSize(from.Body, relayedLine); ; {
+		line, err := lines.ReadSlice('\n')
+		if err == nil || err == io.EOF || errors.Is(err, bufio.ErrBufferFull) {
+			if gone := out.write(line); gone != nil {
 				return readerGone(gone)
 			}
-			pending = append(pending[:0], pending[whole:]...)
+			if err == io.EOF {
+				return nil
+			}
+			continue
 		}
-		if err == io.EOF {
-			return nil
-		}
-		if err != nil {
-			err = relayProblem(err)
-			return errors.Join(err, out.write(append([]byte("\n"), v1ErrorEvent(problemOf(c, err))...)))
-		}
+		// An error could not follow half of a line.
+		err = relayProblem(err)
+		return errors.Join(err, out.write(append([]byte("\n"), v1ErrorEvent(problemOf(c, err))...)))
 	}
 }
 
@@ -332,26 +307,18 @@ func relayProblem(err error) error {
 	return fmt.Errorf("passing a request on to the model: %w", err)
 }
 
-// checkModelOnce refuses a body that names its model more than once: the model's
-// server could read another one than was checked.
-func checkModelOnce(body []byte) error {
-	d := json.NewDecoder(bytes.NewReader(body))
-	named := 0
-	// The body was decoded before: it is an object.
-	if _, err := d.Token(); err != nil {
-		return fmt.Errorf("reading a request again: %w", err)
+// withModel names the model once in a body: the model's server could read another
+// name than was checked.
+func (o *openAI) withModel(body []byte) ([]byte, error) {
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(body, &members); err != nil {
+		return nil, fmt.Errorf("reading a request again: %w", err)
 	}
-	for d.More() {
-		name, err := d.Token()
-		var value json.RawMessage
-		if err := errors.Join(err, d.Decode(&value)); err != nil {
-			return fmt.Errorf("reading a request again: %w", err)
-		}
-		if name, _ := name.(string); strings.EqualFold(name, "model") {
-			if named++; named > 1 || name != "model" {
-				return badValue("model", `the model must be named once, as "model"`)
-			}
-		}
+	maps.DeleteFunc(members, func(name string, _ json.RawMessage) bool { return strings.EqualFold(name, "model") })
+	name, err := json.Marshal(o.upstream.Model())
+	if err != nil {
+		return nil, fmt.Errorf("naming the model: %w", err)
 	}
-	return nil
+	members["model"] = name
+	return json.Marshal(members)
 }

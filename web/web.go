@@ -23,6 +23,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 	"go.opentelemetry.io/otel/trace"
+	"golang.org/x/sync/semaphore"
 
 	"ibid/answer"
 	"ibid/cite"
@@ -146,9 +147,9 @@ const (
 
 // Time limits on a connection.
 const (
-	bodyTimeout  = 15 * time.Second // for a request body, or a part of a file
-	replyTimeout = 30 * time.Second // for a reply
-	eventTimeout = 10 * time.Second // for one event of a stream
+	bodyTimeout  = 15 * time.Second // for partBytes of a request's body
+	writeTimeout = 10 * time.Second // for partBytes of a reply; less than heartbeat
+	partBytes    = 64 << 10
 	heartbeat    = 15 * time.Second // between comments on a silent stream: proxies give up after 60 s
 )
 
@@ -195,8 +196,7 @@ func (o *Options) newAsking(a address) *asking {
 // handlers are the parts of the server that have routes.
 type handlers struct {
 	limiter   limiter
-	files     staticFiles
-	docs      docsPage
+	pages     *pages
 	home      *homePage
 	catalog   *catalog
 	documents *documents
@@ -225,27 +225,22 @@ func New(o Options) (*echo.Echo, error) {
 		o.narrow()
 	}
 	h := &handlers{limiter: newLimiter(o.MaxAsks), metrics: o.Metrics}
-	if h.files, err = loadFiles(); err != nil {
-		return nil, err
-	}
 	pages, err := loadPages(a, o.Version, o.Keys != nil)
 	if err != nil {
 		return nil, err
 	}
-	if h.docs, err = loadDocs(pages); err != nil {
-		return nil, err
-	}
+	h.pages = pages
 	h.asking = o.newAsking(a)
 	h.catalog = h.asking.catalog
 	h.home = newHomePage(pages, o.Ledger != nil && o.KeepAnswers > 0)
-	h.documents = &documents{catalog: h.catalog, pages: pages, drawer: o.Drawer, originals: o.Originals, drawings: newDrawings(),
+	h.documents = &documents{catalog: h.catalog, pages: pages, drawer: o.Drawer, originals: o.Originals, drawing: semaphore.NewWeighted(maxDrawing),
 		uploads: o.Uploads}
-	h.runs = &runs{asking: h.asking, limiter: h.limiter, keys: guard.keys}
-	h.mcp = newMCPHTTP(&mcpServer{h.asking, o.Version}, h.limiter)
+	h.runs = &runs{asking: h.asking, limiter: h.limiter, readers: semaphore.NewWeighted(int64(o.MaxAsks)), keys: guard.keys}
+	h.mcp = newMCPHTTP(&mcpServer{h.asking, h.limiter, o.Version})
 	h.openAI = &openAI{asking: h.asking, upstream: o.Upstream, embedder: o.Embedder, links: !o.NoLinks}
 	h.key = &keyForm{guard, pages}
 	h.health = &health{version: o.Version, indexing: h.asking.indexing, reachable: o.Reachable, logger: o.Logger}
-	o.Metrics.watch(serverState{h.limiter, h.documents.drawings, h.catalog, o.Figures, o.Logger})
+	o.Metrics.watch(serverState{h.limiter, h.catalog, o.Figures, o.Logger})
 
 	return h.newRouter(&o, guard, pages)
 }
@@ -262,7 +257,7 @@ func (h *handlers) newRouter(o *Options, guard *keyGuard, pages *pages) (*echo.E
 	e.HTTPErrorHandler = errorReplies{pages, h.key}.handle
 	// Pre: for unknown routes too.
 	e.Pre(measure(o.Metrics, guard.access), guard.stripPrefix, requestID, headers, logRequests(o.Logger, o.Metrics),
-		recoverPanics(o.Logger), freshDeadline,
+		recoverPanics(o.Logger), dropSlowClients,
 		hostCheck{guard.address, o.Addr, o.AllowHosts}.check, crossOrigin)
 	e.Use(traceRequests(o.Tracer, guard.access), guard.admit)
 	for _, r := range h.routes(features{
@@ -292,7 +287,7 @@ func (h *handlers) routes(f features) []route {
 	limited := h.limiter.bounded
 	table := []route{
 		{"GET", "/", readers, h.home.show},
-		{"GET", staticRoute, public, h.files.serve},
+		{"GET", staticRoute, public, compressed(serveStatic)},
 		{"GET", "/documents", readers, h.documents.listPage},
 		{"GET", "/documents/*", readers, h.documents.viewer},
 
@@ -309,15 +304,14 @@ func (h *handlers) routes(f features) []route {
 		{"GET", "/api/documents/*", readers, h.documents.show},
 
 		{"POST", "/mcp", readers, h.mcp.post},
-		{"DELETE", "/mcp", readers, h.mcp.deleteSession},
 
 		{"POST", "/v1/chat/completions", readers, limited(h.openAI.chat)},
 		{"POST", "/v1/responses", readers, rejectResponses},
 		{"GET", "/v1/models", readers, h.openAI.listModels},
 		{"GET", "/v1/models/*", readers, h.openAI.showModel},
 
-		{"GET", "/openapi.json", public, sendOpenAPI},
-		{"GET", "/docs", public, h.docs.show},
+		{"GET", "/openapi.json", public, compressed(sendOpenAPI)},
+		{"GET", "/docs", public, compressed(h.pages.showDocs)},
 		{"GET", "/metrics", readers, h.metrics.send},
 		{"GET", "/healthz", public, h.health.live},
 		{"GET", "/readyz", public, h.health.ready},
