@@ -7,7 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -74,7 +74,6 @@ func (c *doctorCmd) Run(ctx context.Context, s surroundings) error {
 	up.add(ok("version", "%s", built()))
 	embedder := c.checkEmbedder(ctx, s, up)
 	c.checkStore(ctx, s, up, embedder)
-	up.add(checkSandbox(ctx))
 	up.add(c.checkPDF(ctx))
 	up.add(c.checkOCR())
 	if err := c.checkModels(ctx, s, up); err != nil {
@@ -235,32 +234,21 @@ func (c *doctorCmd) checkFolders(roots []ingest.Root, up *checkup) {
 	}
 }
 
-// checkKeys reports whether a server has valid keys.
+// checkKeys counts the valid keys of a server.
 func checkKeys(ring retrieve.Ring, now time.Time) finding {
-	const check, next = "keys", "run 'ibid keys make NAME' to let other machines in"
-	valid, writing := 0, 0
-	for _, k := range ring.Keys {
-		if k.Expires.IsZero() || now.Before(k.Expires) {
-			valid++
-			if k.Write {
-				writing++
-			}
-		}
+	expired := func(k retrieve.Key) bool { return !k.Expires.IsZero() && !now.Before(k.Expires) }
+	valid := slices.DeleteFunc(slices.Clone(ring.Keys), expired)
+	if len(valid) == 0 {
+		return ok("keys", "no valid one of %d: 'ibid serve' answers only this machine ('ibid keys make' makes one)", len(ring.Keys))
 	}
-	switch expired := len(ring.Keys) - valid; {
-	case valid > 0:
-		return ok(check, "%d, %d of them with write access, and %d expired: 'ibid serve' requires them if other machines can reach it, or with --auth on", valid, writing, expired)
-	case expired > 0:
-		return finding{check, stateWarning, fmt.Sprintf("all %d have expired: 'ibid serve' answers only this machine", expired), next}
-	default:
-		return ok(check, "none: 'ibid serve' answers only this machine ('ibid keys make' makes one)")
-	}
+	return ok("keys", "%d of %d are valid: 'ibid serve' requires them if other machines can reach it, or with --auth on", len(valid), len(ring.Keys))
 }
 
 //go:embed sample.pdf
 var samplePDF []byte
 
-// readSample reads a PDF file that is part of the program.
+// readSample reads a PDF file that is part of the program, in a child process,
+// which refuses to work if it cannot limit itself.
 func readSample(ctx context.Context, r *ingest.Reader) error {
 	const says = "harbour light is lit at dusk"
 	doc, err := r.Read(ctx, "sample.pdf", samplePDF)
@@ -268,24 +256,6 @@ func readSample(ctx context.Context, r *ingest.Reader) error {
 		err = fmt.Errorf("a sample was read as %q", oneLine(doc.Text, 80))
 	}
 	return err
-}
-
-// checkSandbox reads a sample in a child process, as every PDF file is read.
-// The child refuses to work if it cannot limit itself.
-func checkSandbox(ctx context.Context) finding {
-	const check = "child process"
-	var r ingest.Reader
-	defer r.Close()
-	start := time.Now()
-	if err := readSample(ctx, &r); err != nil {
-		return finding{check, stateFailed, "reading a sample in a child process: " + err.Error(),
-			"PDF and office files cannot be read; allow this program to start itself again, with limits on memory and time"}
-	}
-	limits := "limited in time and output, and watching its own memory"
-	if runtime.GOOS == "linux" {
-		limits = "limited in memory, time, files and output"
-	}
-	return ok(check, "a sample was read in %s, %s", short(time.Since(start)), limits)
 }
 
 // checkPDF names the PDF reader, and how to get a better one.
@@ -304,9 +274,10 @@ func (c *doctorCmd) checkPDF(ctx context.Context) finding {
 		err = readSample(ctx, r)
 	}
 	if err != nil {
-		return finding{check, stateFailed, err.Error(), "select another PDF reader with --pdf"}
+		return finding{check, stateFailed, "reading a sample in a child process: " + err.Error(),
+			"select another PDF reader with --pdf, or allow this program to start itself again, with limits on memory and time"}
 	}
-	f := ok(check, "%s (%s)", use.Tier, use.From)
+	f := ok(check, "%s (%s) read a sample in a child process", use.Tier, use.From)
 	switch {
 	case use.Trouble != "":
 		f.State, f.Detail, f.Next = stateWarning, f.Detail+"; "+use.Trouble, ingest.GetPDFium(c.Data)

@@ -75,7 +75,7 @@ var testModules = []string{
 	"github.com/google/go-cmp", "github.com/rogpeppe/go-internal", "go.uber.org/goleak",
 	"pgregory.net/rapid", "github.com/chromedp/chromedp", "github.com/chromedp/cdproto",
 	"github.com/prometheus/common", "github.com/prometheus/client_model", "go.opentelemetry.io/proto/otlp",
-	"github.com/santhosh-tekuri/jsonschema/v6",
+	"github.com/santhosh-tekuri/jsonschema/v6", "github.com/sashabaranov/go-openai",
 }
 
 // forbidden are imports that a layer or package must not have outside its tests,

@@ -3,11 +3,9 @@ package eval
 import (
 	"bufio"
 	"bytes"
-	"compress/gzip"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"strings"
 	"unicode"
@@ -17,21 +15,14 @@ import (
 const (
 	maxLine = 64 << 20 // bytes
 	maxID   = 1024     // bytes
-	gzipped = ".gz"
 )
 
 // eachLine calls each with the lines of a file that are not blank, counted from
-// 1, without line ends and byte order mark. If the file does not exist, the one
-// with .gz appended is read. Errors name the file and the line.
+// 1, without line ends and byte order mark. Errors name the file and the line.
 func eachLine(fsys fs.FS, name string, each func(n int, line []byte) error) (err error) {
-	wanted := name
 	f, err := fsys.Open(name)
-	if errors.Is(err, fs.ErrNotExist) && !strings.HasSuffix(name, gzipped) {
-		name += gzipped
-		f, err = fsys.Open(name)
-	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return &missing{"there is no " + wanted}
+		return &missing{"there is no " + name}
 	}
 	if err != nil {
 		return fmt.Errorf("opening %s: %w", name, err)
@@ -40,13 +31,7 @@ func eachLine(fsys fs.FS, name string, each func(n int, line []byte) error) (err
 	if info, err := f.Stat(); err == nil && info.IsDir() {
 		return fmt.Errorf("%s is a folder, not a file", name)
 	}
-	var in io.Reader = f
-	if strings.HasSuffix(name, gzipped) {
-		if in, err = gzip.NewReader(f); err != nil {
-			return fmt.Errorf("unpacking %s: %w", name, err)
-		}
-	}
-	lines := bufio.NewScanner(in)
+	lines := bufio.NewScanner(f)
 	lines.Buffer(nil, maxLine)
 	n := 1
 	for ; lines.Scan(); n++ {

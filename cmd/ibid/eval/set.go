@@ -75,9 +75,8 @@ const (
 // ReadSet reads a folder in BEIR's format: corpus.jsonl (_id, title, text),
 // queries.jsonl (_id, text, and optionally answers and answerable), and
 // judgements in qrels.tsv or qrels/SPLIT.tsv. If split is empty, it uses
-// qrels.tsv or the first of test, dev and train; a split that ends in .tsv, .txt
-// or .gz is the file itself. Any file may be compressed, with .gz appended to its
-// name. Errors name the file and the line.
+// qrels.tsv or the first of test, dev and train; a split that ends in .tsv is the
+// file itself. Errors name the file and the line.
 //
 // A judgement is query-id, corpus-id and score, separated by tabs or, if no id
 // contains a space, by spaces; TREC has an iteration after the query-id. A first
@@ -102,8 +101,7 @@ func ReadSet(fsys fs.FS, split string) (*Set, error) {
 // IsSet reports whether a folder is a set in BEIR's format.
 func IsSet(fsys fs.FS) bool {
 	_, err := fs.Stat(fsys, queriesFile)
-	_, packed := fs.Stat(fsys, queriesFile+gzipped)
-	return err == nil || packed == nil
+	return err == nil
 }
 
 // ReadCorpus reads corpus.jsonl.
@@ -196,10 +194,8 @@ func ReadGrades(fsys fs.FS, split string) (map[string]Grades, string, error) {
 }
 
 func judgementFiles(split string) []string {
-	for _, ending := range []string{".tsv", ".txt", ".gz"} {
-		if strings.HasSuffix(split, ending) {
-			return []string{split}
-		}
+	if strings.HasSuffix(split, ".tsv") {
+		return []string{split}
 	}
 	if split != "" {
 		return []string{"qrels/" + split + ".tsv", "qrels." + split + ".tsv"}

@@ -1,8 +1,6 @@
 package eval
 
 import (
-	"bytes"
-	"compress/gzip"
 	"io/fs"
 	"slices"
 	"strings"
@@ -162,46 +160,6 @@ func TestJudgements(t *testing.T) {
 		got, _, err := ReadGrades(files("qrels.tsv", written), "")
 		if diff := cmp.Diff(want, got); diff != "" || err != nil {
 			t.Errorf("%s: %v %s", name, err, diff)
-		}
-	}
-}
-
-func TestPackedFiles(t *testing.T) {
-	pack := func(text string) string {
-		var b bytes.Buffer
-		w := gzip.NewWriter(&b)
-		if _, err := w.Write([]byte(text)); err != nil {
-			t.Fatal(err)
-		}
-		if err := w.Close(); err != nil {
-			t.Fatal(err)
-		}
-		return b.String()
-	}
-	fsys := files("corpus.jsonl.gz", pack(goodCorpus), "queries.jsonl.gz", pack(goodQueries), "qrels/test.tsv.gz", pack(goodQrels), "qrels/dev.tsv", goodQrels)
-	want, err := ReadSet(files("corpus.jsonl", goodCorpus, "queries.jsonl", goodQueries, "qrels/test.tsv", goodQrels), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for split, file := range map[string]string{"": "qrels/test.tsv", "test": "qrels/test.tsv", "dev": "qrels/dev.tsv", "qrels/test.tsv.gz": "qrels/test.tsv.gz"} {
-		got, err := ReadSet(fsys, split)
-		if err != nil {
-			t.Errorf("%q: %v", split, err)
-			continue
-		}
-		want.Judgements = file
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%q: %s", split, diff)
-		}
-	}
-	for _, test := range []struct{ corpus, want string }{
-		{"", "unpacking corpus.jsonl.gz: EOF"},
-		{goodCorpus, "unpacking corpus.jsonl.gz: gzip: invalid header"},
-		{pack(goodCorpus)[:60], "corpus.jsonl.gz:1: not a JSON object: unexpected end of JSON input"},
-	} {
-		_, err := ReadCorpus(files("corpus.jsonl.gz", test.corpus))
-		if err == nil || !strings.HasPrefix(err.Error(), test.want) {
-			t.Errorf("%v, want %s", err, test.want)
 		}
 	}
 }
