@@ -26,6 +26,8 @@ type dialect struct {
 	// limit limits the wait for the beginning of a transaction.
 	limit func(context.Context, *Store) (context.Context, context.CancelFunc)
 	lock  func(t *tx, name string, shared bool) error
+	// lockVectors locks the vectors whose digests are in the list.
+	lockVectors func(t *tx, list string, args []any) error
 	// nextNumber is the number of a new document, never given before.
 	nextNumber string
 	// nextRevision adds its parameter to the latest revision and returns it. In

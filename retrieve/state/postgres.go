@@ -56,6 +56,10 @@ func postgresDialect(schema string) *dialect {
 			_, err := t.exec("SELECT "+call+"(hashtextextended(convert_from(?, 'UTF8'), 0))", t.s.schema+" "+name)
 			return err
 		},
+		lockVectors: func(t *tx, list string, args []any) error {
+			_, err := t.exec(`SELECT number FROM ibid.vectors WHERE digest IN `+list+` ORDER BY digest, space FOR UPDATE`, args...)
+			return err
+		},
 		nextNumber:   `SELECT nextval('` + strings.ReplaceAll(quoted, "'", "''") + `numbers')`,
 		nextRevision: `UPDATE ibid.clock SET revision = revision + ? RETURNING revision`,
 	}
@@ -72,7 +76,8 @@ func openServer(ctx context.Context, address string, opts Options) (*Store, erro
 	db.SetMaxIdleConns(int(config.MaxConns))
 	db.SetConnMaxIdleTime(30 * time.Minute)
 	s := &Store{place: serverName(config.ConnConfig), dialect: postgresDialect(schema), schema: schema, write: db, read: db,
-		wait: opts.Wait, silence: silence, maxPause: 2 * time.Second, report: opts.Waiting, limits: opts.Limits}
+		wait: opts.Wait, silence: silence, maxPause: 2 * time.Second, report: opts.Waiting, limits: opts.Limits,
+		damaged: make(map[int64]Damage)}
 	s.classify = s.classifyPostgres
 	if s.wait <= 0 {
 		s.wait = serverWait

@@ -11,7 +11,7 @@ import (
 // Names of settings.
 const (
 	settingLibrary = "library" // the random name of the library
-	settingSpace   = "space"   // number of the space in use
+	settingSpaces  = "spaces"  // see space
 )
 
 // found fills an empty layout.

@@ -42,6 +42,7 @@ func sqliteDialect() *dialect {
 		settled:      func(_ context.Context, _ *Store, err error) error { return err },
 		limit:        func(ctx context.Context, _ *Store) (context.Context, context.CancelFunc) { return ctx, func() {} },
 		lock:         func(*tx, string, bool) error { return nil },
+		lockVectors:  func(*tx, string, []any) error { return nil },
 		nextNumber:   `SELECT 1 + max(coalesce((SELECT max(number) FROM documents), 0), coalesce((SELECT max(document) FROM changes), 0))`,
 		nextRevision: `SELECT coalesce(max(revision), 0) + ? FROM changes`,
 	}
@@ -113,7 +114,7 @@ func openDirectory(ctx context.Context, dir string, opts Options) (*Store, error
 // fileStore returns the store of a file that is not open yet.
 func fileStore(path string, opts Options) *Store {
 	s := &Store{place: path, dialect: sqliteDialect(), wait: opts.Wait, maxPause: 100 * time.Millisecond,
-		report: opts.Waiting, limits: opts.Limits, dir: filepath.Dir(path)}
+		report: opts.Waiting, limits: opts.Limits, dir: filepath.Dir(path), damaged: make(map[int64]Damage)}
 	s.classify = s.classifySQLite
 	if s.wait <= 0 {
 		s.wait = fileWait

@@ -63,6 +63,10 @@ type Store struct {
 	lock   *os.File
 	schema string // of a server
 
+	mu      sync.Mutex
+	damaged map[int64]Damage // found by this process, by number of the document
+	filling filling
+
 	closing sync.Once
 	closed  atomic.Bool
 }

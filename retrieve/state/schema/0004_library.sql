@@ -5,7 +5,8 @@
 -- and because bytes have one order everywhere. A line that begins with a dialect
 -- in braces is for that dialect alone.
 --
--- The column sum is the checksum of the columns before it.
+-- The column sum is the checksum of the columns before it, except a SERIAL.
+-- Columns after it may change without it.
 
 -- What older versions read to refuse the file. It has no other purpose.
 {sqlite} CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL, sum INTEGER NOT NULL) WITHOUT ROWID;
@@ -22,7 +23,7 @@
 {postgres} INSERT INTO ibid.clock (revision) VALUES (0);
 {postgres} CREATE SEQUENCE ibid.numbers;
 
--- The name of the library and the space in use. The copy is on another page.
+-- The name of the library and its embedding spaces. The copy is on another page.
 CREATE TABLE ibid.settings (
 	name  BYTES PRIMARY KEY,
 	value BYTES NOT NULL,
@@ -55,17 +56,19 @@ CREATE TABLE ibid.documents (
 	chunks     INT NOT NULL,
 	pages      INT NOT NULL,
 	bytes      INT NOT NULL,
-	content    INT NOT NULL, -- checksum of the sums of its text and of its chunks in order
+	text_sum   INT NOT NULL, -- that of its row in texts
+	chunk_sum  INT NOT NULL, -- checksum of the sums of its chunks in order
 	sum        INT NOT NULL
 );
 CREATE INDEX documents_root ON ibid.documents (root);
 
 -- The row of a document's text has the document's number.
 CREATE TABLE ibid.texts (
-	number  ID,
-	outline BYTES NOT NULL, -- JSON
-	text    BYTES NOT NULL,
-	sum     INT NOT NULL
+	number      ID,
+	outline     BYTES NOT NULL, -- JSON
+	outline_sum INT NOT NULL, -- of the number and the outline
+	text        BYTES NOT NULL,
+	sum         INT NOT NULL
 );
 -- A part of a long text is read without the rest only if it is not compressed.
 {postgres} ALTER TABLE ibid.texts ALTER COLUMN text SET STORAGE EXTERNAL;
@@ -85,12 +88,6 @@ CREATE TABLE ibid.chunks (
 	sum     INT NOT NULL
 );
 CREATE INDEX chunks_digest ON ibid.chunks (digest);
-
-CREATE TABLE ibid.spaces (
-	number ID,
-	name   BYTES NOT NULL UNIQUE,
-	sum    INT NOT NULL
-);
 
 -- Vectors that any chunk has, of every space.
 CREATE TABLE ibid.vectors (
@@ -118,7 +115,8 @@ CREATE UNIQUE INDEX changes_revision ON ibid.changes (revision);
 CREATE TABLE ibid.damage (
 	document ID,
 	id       BYTES NOT NULL,
-	reason   BYTES NOT NULL
+	reason   BYTES NOT NULL,
+	sum      INT NOT NULL
 );
 
 -- What a root's archives hold.

@@ -1,0 +1,253 @@
+package state
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+
+	"ibid/ingest"
+	"ibid/retrieve"
+)
+
+// A change is a row of the table of changes that is to be written.
+type change struct {
+	document int64  // 0 for what is about no document
+	id       string // empty for a deleted document
+	deleted  bool
+}
+
+// changed writes the changes of a transaction. It is the last that the
+// transaction does before its commit: in PostgreSQL others who change something
+// wait for that, so that a follower never misses a revision that becomes visible
+// after a higher one.
+func (t *tx) changed(changes ...change) error {
+	if len(changes) == 0 {
+		return nil
+	}
+	// In PostgreSQL a statement must not change a row twice.
+	slices.SortStableFunc(changes, func(a, b change) int { return cmp.Compare(a.document, b.document) })
+	var revision int64
+	if err := t.row(t.s.dialect.nextRevision, len(changes)).Scan(&revision); err != nil {
+		return err
+	}
+	revision -= int64(len(changes))
+	rows := make([][]any, len(changes))
+	for i, c := range changes {
+		revision++
+		rows[i] = []any{c.document, revision, c.deleted, c.id}
+	}
+	return t.insert("changes", "document, revision, deleted, id",
+		"ON CONFLICT (document) DO UPDATE SET revision = excluded.revision, deleted = excluded.deleted, id = excluded.id, sum = excluded.sum", rows...)
+}
+
+// Revision is that of the latest change by any process.
+func (s *Store) Revision(ctx context.Context) (revision int64, err error) {
+	err = s.retry(ctx, s.wait, func() error {
+		return s.explain(s.read.QueryRowContext(ctx, s.dialect.text(`SELECT coalesce(max(revision), 0) FROM ibid.changes`)).Scan(&revision))
+	})
+	if err != nil {
+		return 0, fmt.Errorf("reading the revision: %w", err)
+	}
+	return revision, nil
+}
+
+// How much of the changes is read in one transaction.
+const (
+	changesAtOnce = 64
+	chunksAtOnce  = 4096
+)
+
+// A listed change is one whose document has not been read yet.
+type listed struct{ document, revision int64 }
+
+// Changes gives what has changed after a revision, in the order of the revisions;
+// see [retrieve.State]. What changes meanwhile comes last.
+func (s *Store) Changes(ctx context.Context, space string, after int64) iter.Seq2[retrieve.Change, error] {
+	return func(yield func(retrieve.Change, error) bool) {
+		list, err := s.listChanges(ctx, space, after)
+		for len(list) > 0 && err == nil {
+			var changes []retrieve.Change
+			var n int
+			if changes, n, err = s.readChanges(ctx, space, list); err != nil {
+				break
+			}
+			for _, c := range changes {
+				if !yield(c, nil) {
+					return
+				}
+			}
+			after = list[n-1].revision
+			if list = list[n:]; len(list) == 0 {
+				list, err = s.listChanges(ctx, space, after)
+			}
+		}
+		if err != nil {
+			yield(retrieve.Change{}, fmt.Errorf("reading the changes after revision %d: %w", after, err))
+		}
+	}
+}
+
+// listChanges lists what has changed after a revision.
+func (s *Store) listChanges(ctx context.Context, space string, after int64) (list []listed, err error) {
+	err = s.viewDocuments(ctx, func(t *tx) (damaged []*damagedError, err error) {
+		list = nil
+		if err := t.uses(space); err != nil {
+			return nil, err
+		}
+		query := `SELECT document, revision, deleted, id, sum FROM ibid.changes WHERE revision > ? ORDER BY revision`
+		if after == 0 {
+			// The whole table is read in its own order: a damaged index hides nothing.
+			query = `SELECT document, revision, deleted, id, sum FROM ibid.changes WHERE document >= ? ORDER BY document`
+		}
+		err = t.each(func(r scanner) error {
+			var c listed
+			var deleted bool
+			var id string
+			err := checked(r, &c.document, &c.revision, &deleted, &id)
+			if errors.Is(err, errRow) {
+				damaged = append(damaged, &damagedError{c.document, "", "its row in the list of changes is damaged"})
+				return nil
+			}
+			list = append(list, c)
+			return err
+		}, query, after)
+		if err != nil || after > 0 {
+			return damaged, err
+		}
+		slices.SortFunc(list, func(a, b listed) int { return cmp.Compare(a.revision, b.revision) })
+		unlisted, err := column[int64](t, `SELECT number FROM ibid.documents WHERE `+whole+`
+			AND NOT EXISTS (SELECT 1 FROM ibid.changes WHERE changes.document = documents.number AND deleted = 0)`)
+		for _, number := range unlisted {
+			damaged = append(damaged, &damagedError{number, "", "it is missing in the list of changes"})
+		}
+		return damaged, err
+	})
+	return list, err
+}
+
+// uses returns a [*retrieve.SpaceError] if the space is not the one in use. Before
+// one has been set there are no documents.
+func (t *tx) uses(space string) error {
+	all, err := t.spaces()
+	if stored := all.used().Name; err == nil && stored != "" && stored != space {
+		err = &retrieve.SpaceError{Stored: stored, Wanted: space}
+	}
+	return err
+}
+
+// readChanges reads the first of the listed changes, as many as fit into memory
+// well, and returns how many of them it has dealt with. One whose document has
+// changed again is left out: it is listed again.
+func (s *Store) readChanges(ctx context.Context, space string, list []listed) (changes []retrieve.Change, n int, err error) {
+	err = s.viewDocuments(ctx, func(t *tx) (damaged []*damagedError, err error) {
+		if err := t.uses(space); err != nil {
+			return nil, err
+		}
+		all, err := t.spaces()
+		if err != nil {
+			return nil, err
+		}
+		changes, n, damaged, err = t.readChanges(all.Used, list[:min(len(list), changesAtOnce)])
+		return damaged, err
+	})
+	return changes, n, err
+}
+
+func (t *tx) readChanges(space int64, list []listed) (changes []retrieve.Change, n int, damaged []*damagedError, err error) {
+	hits := make([]retrieve.Hit, len(list))
+	for i, c := range list {
+		hits[i].Document = c.document
+	}
+	documents, damaged, err := t.documentsOf(hits)
+	if err != nil {
+		return nil, 0, nil, err
+	}
+	latest, err := t.latest(list)
+	if err != nil {
+		return nil, 0, nil, err
+	}
+	chunks := 0
+	for _, c := range list {
+		d, stored := documents[c.document]
+		if n > 0 && chunks+d.chunks > chunksAtOnce {
+			break
+		}
+		n, chunks = n+1, chunks+d.chunks
+		if now := latest[c.document]; now.revision != c.revision {
+			continue
+		} else if change := (retrieve.Change{Revision: c.revision, Document: c.document}); c.document == 0 {
+			changes = append(changes, change)
+		} else if !stored {
+			if !now.deleted && !now.aside {
+				damaged = append(damaged, &damagedError{c.document, "", "its row in the list of documents is missing"})
+			}
+			change.Deleted = true
+			changes = append(changes, change)
+		} else {
+			found, err := t.fill(&change, &d, space)
+			if err != nil {
+				return nil, 0, nil, err
+			}
+			if found != nil {
+				damaged = append(damaged, found)
+			}
+			changes = append(changes, change)
+		}
+	}
+	return changes, n, damaged, nil
+}
+
+// A latestChange is what a document's row in the table of changes says.
+type latestChange struct {
+	revision       int64
+	deleted, aside bool
+}
+
+func (t *tx) latest(list []listed) (map[int64]latestChange, error) {
+	numbers := make([]int64, len(list))
+	for i, c := range list {
+		numbers[i] = c.document
+	}
+	latest := make(map[int64]latestChange, len(list))
+	in, args := in(numbers)
+	err := t.each(func(r scanner) error {
+		var document int64
+		var c latestChange
+		err := r.Scan(&document, &c.revision, &c.deleted, &c.aside)
+		latest[document] = c
+		return err
+	}, `SELECT document, revision, deleted, EXISTS (SELECT 1 FROM ibid.damage WHERE damage.document = changes.document)
+		FROM ibid.changes WHERE document IN `+in, args...)
+	return latest, err
+}
+
+// fill gives a change what a searcher needs of the document. A damaged document
+// comes as deleted.
+func (t *tx) fill(c *retrieve.Change, d *current, space int64) (damaged *damagedError, err error) {
+	rows, err := t.chunks(&d.documentRow)
+	if errors.As(err, &damaged) {
+		c.Deleted = true
+		return damaged, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	vectors, err := t.vectors(space, digestsOf(rows))
+	if err != nil {
+		return nil, err
+	}
+	c.Chunks = make([]retrieve.IndexChunk, len(rows))
+	for i := range rows {
+		v := vectors[string(rows[i].digest)]
+		if v == nil {
+			c.Deleted, c.Chunks = true, nil
+			return &damagedError{d.number, d.id, fmt.Sprintf("the vector of its chunk %d is damaged or missing", i+1)}, nil
+		}
+		c.Chunks[i] = retrieve.IndexChunk{Text: ingest.EmbeddingText(d.title, rows[i].Chunk), Vector: v}
+	}
+	c.Info, err = d.info()
+	return nil, err
+}

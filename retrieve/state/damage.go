@@ -1,0 +1,148 @@
+package state
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// A Damage is something stored that is no longer as it was stored.
+type Damage struct {
+	// Document is the id of the document, which is left out of everything until it
+	// is ingested again; empty if the damage is of no one document or the id
+	// cannot be read.
+	Document string
+	Reason   string
+}
+
+// A damagedError reports that a document is damaged.
+type damagedError struct {
+	number int64
+	id     string // empty if it is unknown
+	reason string
+}
+
+func (d *damagedError) Error() string { return d.reason + ": ingest it again" }
+func (d *damagedError) Unwrap() error { return errRow }
+
+// viewDocument is view for f that may return a damagedError, whose document is
+// then set aside.
+func (s *Store) viewDocument(ctx context.Context, f func(*tx) error) error {
+	err := s.view(ctx, f)
+	if found := (*damagedError)(nil); errors.As(err, &found) {
+		return errors.Join(err, s.setAside(ctx, found))
+	}
+	return err
+}
+
+// viewDocuments is view for f that returns damaged documents apart, which are
+// then set aside.
+func (s *Store) viewDocuments(ctx context.Context, f func(*tx) ([]*damagedError, error)) error {
+	var damaged []*damagedError
+	err := s.view(ctx, func(t *tx) (err error) {
+		damaged, err = f(t)
+		return err
+	})
+	if err != nil || len(damaged) == 0 {
+		return err
+	}
+	return s.setAside(ctx, damaged...)
+}
+
+// setAside has damaged documents left out of everything, so that the next sync
+// stores them again. Their rows stay until then.
+func (s *Store) setAside(ctx context.Context, found ...*damagedError) error {
+	s.mu.Lock()
+	for _, d := range found {
+		if _, known := s.damaged[d.number]; !known {
+			s.damaged[d.number] = Damage{Document: d.id, Reason: d.reason}
+		}
+	}
+	s.mu.Unlock()
+	if s.readOnly {
+		return nil
+	}
+	err := s.update(ctx, func(t *tx) error {
+		var changes []change
+		for _, d := range found {
+			c, err := t.setAside(d)
+			if err != nil {
+				return err
+			}
+			changes = append(changes, c...)
+		}
+		return t.changed(changes...)
+	})
+	if err != nil {
+		return fmt.Errorf("setting a damaged document aside: %w", err)
+	}
+	return nil
+}
+
+// setAside adds a row for a damaged document and returns the change of it, none
+// if it has been set aside before.
+func (t *tx) setAside(d *damagedError) ([]change, error) {
+	var known bool
+	if err := t.row(`SELECT EXISTS (SELECT 1 FROM ibid.damage WHERE document = ?)`, d.number).Scan(&known); err != nil || known {
+		return nil, err
+	}
+	id := d.id
+	if id == "" {
+		id = t.nameOf(d.number)
+	}
+	if err := t.insert("damage", "document, id, reason", "ON CONFLICT (document) DO NOTHING", []any{d.number, id, d.reason}); err != nil {
+		return nil, err
+	}
+	t.s.mu.Lock()
+	t.s.damaged[d.number] = Damage{Document: id, Reason: d.reason}
+	t.s.mu.Unlock()
+	return []change{{document: d.number, id: id}}, nil
+}
+
+// nameOf returns the id of a document from the first of its rows that has it
+// undamaged; empty if none has.
+func (t *tx) nameOf(number int64) string {
+	var d documentRow
+	if d.scan(t.row(`SELECT `+documentColumns+` FROM ibid.documents WHERE number = ?`, number)) == nil {
+		return d.id
+	}
+	var document, revision, deleted int64
+	var id string
+	if checked(t.row(`SELECT document, revision, deleted, id, sum FROM ibid.changes WHERE document = ?`, number), &document, &revision, &deleted, &id) == nil {
+		return id
+	}
+	return ""
+}
+
+// Damaged lists what was found damaged and has not been stored again, by
+// document. Finding damage needs reading: see [Verify].
+func (s *Store) Damaged(ctx context.Context) (all []Damage, err error) {
+	s.mu.Lock()
+	for number, d := range s.damaged {
+		if s.readOnly || number < 0 {
+			all = append(all, d)
+		}
+	}
+	s.mu.Unlock()
+	err = s.view(ctx, func(t *tx) error {
+		return t.each(func(r scanner) error {
+			var document int64
+			var d Damage
+			if err := checked(r, &document, &d.Document, &d.Reason); err != nil && !errors.Is(err, errRow) {
+				return err
+			}
+			all = append(all, d)
+			return nil
+		}, `SELECT document, id, reason, sum FROM ibid.damage`)
+	})
+	if errors.Is(err, sql.ErrNoRows) {
+		err = nil
+	}
+	slices.SortFunc(all, func(a, b Damage) int {
+		return cmp.Or(cmp.Compare(a.Document, b.Document), cmp.Compare(a.Reason, b.Reason))
+	})
+	return slices.Compact(all), err
+}

@@ -1,0 +1,471 @@
+package state
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"ibid/ingest"
+	"ibid/retrieve"
+)
+
+// whole is the condition that a document has not been found damaged.
+const whole = `NOT EXISTS (SELECT 1 FROM ibid.damage WHERE damage.document = documents.number)`
+
+// document returns the row of a document; [retrieve.ErrNotFound] if there is none.
+func (t *tx) document(id string) (*documentRow, error) {
+	var d documentRow
+	err := d.scan(t.row(`SELECT `+documentColumns+` FROM ibid.documents WHERE key = ? AND `+whole, keyOf(id)))
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, retrieve.ErrNotFound
+	}
+	if err == nil && d.id != id {
+		err = errRow
+	}
+	if errors.Is(err, errRow) {
+		return nil, &damagedError{d.number, id, "its row in the list of documents is damaged"}
+	}
+	return &d, err
+}
+
+// Document returns a stored document with its text.
+func (s *Store) Document(ctx context.Context, id string) (doc *ingest.Document, err error) {
+	err = s.viewDocument(ctx, func(t *tx) error {
+		doc, err = t.wholeDocument(id)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading the document %q: %w", id, err)
+	}
+	return doc, nil
+}
+
+func (t *tx) wholeDocument(id string) (*ingest.Document, error) {
+	d, err := t.document(id)
+	if err != nil {
+		return nil, err
+	}
+	var number, outlineSum, sum int64
+	var stored []byte
+	var text string
+	err = t.row(`SELECT number, outline, outline_sum, text, sum FROM ibid.texts WHERE number = ?`, d.number).Scan(&number, &stored, &outlineSum, &text, &sum)
+	if errors.Is(err, sql.ErrNoRows) || errors.Is(err, errRow) || err == nil && (rowSum(number, stored, outlineSum, text) != sum || sum != d.textSum) {
+		return nil, &damagedError{d.number, d.id, "its text is damaged"}
+	}
+	if err != nil {
+		return nil, err
+	}
+	info, err := d.info()
+	if err != nil {
+		return nil, &damagedError{d.number, d.id, "its metadata is damaged"}
+	}
+	var o outline
+	if err := json.Unmarshal(stored, &o); err != nil {
+		return nil, &damagedError{d.number, d.id, "its outline is damaged"}
+	}
+	doc := info.Document
+	doc.Text, doc.Sections, doc.Pages = text, o.Sections, o.Pages
+	return &doc, nil
+}
+
+// Excerpt returns a part of a stored document's text. It is not compared with a
+// checksum, which is over the whole text.
+func (s *Store) Excerpt(ctx context.Context, id string, start, end int) (text string, err error) {
+	err = s.view(ctx, func(t *tx) error {
+		var part []byte
+		err := t.row(`SELECT substr(text, ?, ?) FROM ibid.texts WHERE number = (SELECT number FROM ibid.documents WHERE key = ? AND `+whole+`)`,
+			start+1, max(0, end-start), keyOf(id)).Scan(&part)
+		if errors.Is(err, sql.ErrNoRows) || err == nil && (start < 0 || len(part) != end-start) {
+			return retrieve.ErrNotFound
+		}
+		text = string(part)
+		return err
+	})
+	if err != nil {
+		return "", fmt.Errorf("reading bytes %d to %d of the document %q: %w", start, end, id, err)
+	}
+	return text, nil
+}
+
+// Sections returns the sections of a stored document, in order.
+func (s *Store) Sections(ctx context.Context, id, digest string) (sections []ingest.Section, err error) {
+	err = s.view(ctx, func(t *tx) error {
+		var number, sum int64
+		var stored []byte
+		err := t.row(`SELECT number, outline, outline_sum FROM ibid.texts
+			WHERE number = (SELECT number FROM ibid.documents WHERE key = ? AND digest = ? AND `+whole+`)`, keyOf(id), digest).Scan(&number, &stored, &sum)
+		if errors.Is(err, sql.ErrNoRows) || errors.Is(err, errRow) {
+			return retrieve.ErrNotFound
+		}
+		if err != nil {
+			return err
+		}
+		var o outline
+		if rowSum(number, stored) != sum || json.Unmarshal(stored, &o) != nil {
+			return fmt.Errorf("%w: its outline is damaged", retrieve.ErrNotFound)
+		}
+		sections = o.Sections
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading the sections of the document %q: %w", id, err)
+	}
+	return sections, nil
+}
+
+// where returns a condition that every document which the filter matches
+// fulfils; exact means that no other does.
+func where(f retrieve.Filter) (condition string, args []any, exact bool) {
+	parts := []string{whole}
+	add := func(part string, values ...any) {
+		parts, args = append(parts, part), append(args, values...)
+	}
+	for _, c := range [][2]string{{"collection", f.Collection}, {"root", f.Root}, {"format", f.Format}} {
+		if c[1] != "" {
+			add(c[0]+" = ?", c[1])
+		}
+	}
+	if f.Document != "" {
+		add("key = ?", keyOf(f.Document))
+	}
+	exact = len(f.Tags) == 0 && f.Author == "" && f.Language == "" && f.Since == "" && f.Until == ""
+	if n := len(f.Collections); n > maxList {
+		exact = false
+	} else if n > 0 {
+		list, values := in(f.Collections)
+		add("collection IN "+list, values...)
+	}
+	if f.PathPrefix != "" {
+		add("path >= ?", f.PathPrefix)
+		if end := successor(f.PathPrefix); end != "" {
+			add("path < ?", end)
+		}
+	}
+	return strings.Join(parts, " AND "), args, exact
+}
+
+// successor is the least string above all that begin with the prefix; empty if
+// there is none.
+func successor(prefix string) string {
+	end := []byte(prefix)
+	for len(end) > 0 && end[len(end)-1] == 0xff {
+		end = end[:len(end)-1]
+	}
+	if len(end) > 0 {
+		end[len(end)-1]++
+	}
+	return string(end)
+}
+
+// eachDocument calls f for each whole document that the filter matches, until it
+// returns false. It returns the damaged ones.
+func (t *tx) eachDocument(filter retrieve.Filter, f func(*retrieve.DocumentInfo) bool) (damaged []*damagedError, err error) {
+	condition, args, exact := where(filter)
+	stop := errors.New("stop")
+	err = t.each(func(r scanner) error {
+		var d documentRow
+		err := d.scan(r)
+		var info retrieve.DocumentInfo
+		if err == nil {
+			info, err = d.info()
+		}
+		if errors.Is(err, errRow) {
+			damaged = append(damaged, &damagedError{d.number, "", "its row in the list of documents is damaged"})
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if (exact || filter.Matches(&info, retrieve.LabelsOf(info.Meta))) && !f(&info) {
+			return stop
+		}
+		return nil
+	}, `SELECT `+documentColumns+` FROM ibid.documents WHERE `+condition, args...)
+	if errors.Is(err, stop) {
+		err = nil
+	}
+	return damaged, err
+}
+
+// Documents lists the stored documents, ordered by id, without texts.
+func (s *Store) Documents(ctx context.Context, f retrieve.Filter) (list []retrieve.DocumentInfo, err error) {
+	err = s.viewDocuments(ctx, func(t *tx) (damaged []*damagedError, err error) {
+		list = nil
+		return t.eachDocument(f, func(d *retrieve.DocumentInfo) bool {
+			list = append(list, *d)
+			return true
+		})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("listing the documents: %w", err)
+	}
+	slices.SortFunc(list, func(a, b retrieve.DocumentInfo) int { return strings.Compare(a.ID, b.ID) })
+	return list, nil
+}
+
+// Holds reports whether Documents would list any.
+func (s *Store) Holds(ctx context.Context, f retrieve.Filter) (holds bool, err error) {
+	err = s.viewDocuments(ctx, func(t *tx) (damaged []*damagedError, err error) {
+		holds = false
+		return t.eachDocument(f, func(*retrieve.DocumentInfo) bool {
+			holds = true
+			return false
+		})
+	})
+	if err != nil {
+		return false, fmt.Errorf("looking for documents: %w", err)
+	}
+	return holds, nil
+}
+
+// Count counts what Documents would list, and its chunks.
+func (s *Store) Count(ctx context.Context, f retrieve.Filter) (documents, chunks int, err error) {
+	condition, args, exact := where(f)
+	err = s.viewDocuments(ctx, func(t *tx) (damaged []*damagedError, err error) {
+		documents, chunks = 0, 0
+		if exact {
+			return nil, t.row(`SELECT count(*), CAST(coalesce(sum(chunks), 0) AS bigint) FROM ibid.documents WHERE `+condition, args...).Scan(&documents, &chunks)
+		}
+		return t.eachDocument(f, func(d *retrieve.DocumentInfo) bool {
+			documents, chunks = documents+1, chunks+d.Chunks
+			return true
+		})
+	})
+	if err != nil {
+		return 0, 0, fmt.Errorf("counting the documents: %w", err)
+	}
+	return documents, chunks, nil
+}
+
+// DocumentChunks returns all chunks of a document with their vectors of the space
+// in use.
+func (s *Store) DocumentChunks(ctx context.Context, id string) (chunks []ingest.Chunk, vectors [][]float32, err error) {
+	err = s.viewDocument(ctx, func(t *tx) error {
+		chunks, vectors = nil, nil
+		d, err := t.document(id)
+		if err != nil {
+			return err
+		}
+		rows, err := t.chunks(d)
+		if err != nil {
+			return err
+		}
+		all, err := t.spaces()
+		if err != nil {
+			return err
+		}
+		found, err := t.vectors(all.Used, digestsOf(rows))
+		if err != nil {
+			return err
+		}
+		for i := range rows {
+			v := found[string(rows[i].digest)]
+			if v == nil {
+				return &damagedError{d.number, d.id, fmt.Sprintf("the vector of its chunk %d is damaged or missing", i+1)}
+			}
+			chunks, vectors = append(chunks, *rows[i].of(id)), append(vectors, v)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, nil, fmt.Errorf("reading the chunks of the document %q: %w", id, err)
+	}
+	return chunks, vectors, nil
+}
+
+func digestsOf(rows []chunkRow) []string {
+	digests := make([]string, len(rows))
+	for i := range rows {
+		digests[i] = string(rows[i].digest)
+	}
+	return digests
+}
+
+// chunks returns the chunks of a document in order, checked. Their document is
+// not set.
+func (t *tx) chunks(d *documentRow) (rows []chunkRow, err error) {
+	first, last := keyRange(d.number)
+	rows = make([]chunkRow, 0, min(d.chunks, maxChunks))
+	sums := make([]int64, 0, cap(rows))
+	err = t.each(func(r scanner) error {
+		var c chunkRow
+		err := c.scan(r)
+		rows, sums = append(rows, c), append(sums, c.sum)
+		return err
+	}, `SELECT `+chunkColumns+` FROM ibid.chunks WHERE key BETWEEN ? AND ? ORDER BY key`, first, last)
+	if errors.Is(err, errRow) || err == nil && (len(rows) != d.chunks || sumOf(sums) != d.chunkSum) {
+		return nil, &damagedError{d.number, d.id, "its chunks are damaged"}
+	}
+	return rows, err
+}
+
+// vectors returns the vectors of a space by digest, without those that are
+// missing or damaged.
+func (t *tx) vectors(space int64, digests []string) (map[string][]float32, error) {
+	found := make(map[string][]float32, len(digests))
+	for part := range slices.Chunk(digests, maxList) {
+		list, args := in(part)
+		err := t.each(func(r scanner) error {
+			var of int64
+			var digest string
+			var vector []byte
+			err := checked(r, &of, &digest, &vector)
+			if err == nil {
+				found[digest] = retrieve.UnpackVector(vector)
+			}
+			if errors.Is(err, errRow) {
+				return nil
+			}
+			return err
+		}, `SELECT space, digest, vector, sum FROM ibid.vectors WHERE digest IN `+list+` AND space = ?`, append(args, space)...)
+		if err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+// Vectors returns the stored vector of the space for each digest, nil where there
+// is none.
+func (s *Store) Vectors(ctx context.Context, name string, digests []retrieve.Digest) ([][]float32, error) {
+	vectors := make([][]float32, len(digests))
+	keys := make([]string, len(digests))
+	for i, d := range digests {
+		keys[i] = string(d[:])
+	}
+	err := s.view(ctx, func(t *tx) error {
+		all, err := t.spaces()
+		if err != nil {
+			return err
+		}
+		of := all.named(name)
+		if of.Number == 0 {
+			return nil
+		}
+		found, err := t.vectors(of.Number, keys)
+		for i, k := range keys {
+			vectors[i] = found[k]
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading stored vectors: %w", err)
+	}
+	return vectors, nil
+}
+
+// Chunks returns the chunks of the hits, in their order.
+func (s *Store) Chunks(ctx context.Context, hits []retrieve.Hit) (found []retrieve.Candidate, err error) {
+	err = s.viewDocuments(ctx, func(t *tx) ([]*damagedError, error) {
+		found = make([]retrieve.Candidate, 0, len(hits))
+		documents, damaged, err := t.documentsOf(hits)
+		if err != nil {
+			return nil, err
+		}
+		rows, err := t.chunksOf(hits)
+		if err != nil {
+			return nil, err
+		}
+		for _, h := range hits {
+			d, ok := documents[h.Document]
+			if !ok || d.revision != h.Generation {
+				continue
+			}
+			c, ok := rows[chunkKey(h.Document, h.Ordinal)]
+			if !ok {
+				damaged = append(damaged, &damagedError{d.number, d.id, fmt.Sprintf("its chunk %d is damaged", h.Ordinal)})
+				continue
+			}
+			found = append(found, retrieve.Candidate{Chunk: *c.of(d.id), Root: d.root, Path: d.path, Title: d.title, Format: d.format,
+				Digest: d.digest, Meta: d.meta})
+		}
+		return damaged, nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading the chunks found: %w", err)
+	}
+	return found, nil
+}
+
+// A current document is one with the revision of its latest change.
+type current struct {
+	documentRow
+	meta     map[string]string
+	revision int64
+}
+
+// documentsOf returns the documents of hits by number, as far as they are stored
+// and whole.
+func (t *tx) documentsOf(hits []retrieve.Hit) (map[int64]current, []*damagedError, error) {
+	numbers := make([]int64, len(hits))
+	for i, h := range hits {
+		numbers[i] = h.Document
+	}
+	slices.Sort(numbers)
+	documents := make(map[int64]current)
+	var damaged []*damagedError
+	for part := range slices.Chunk(slices.Compact(numbers), maxList) {
+		list, args := in(part)
+		err := t.each(func(r scanner) error {
+			var d documentRow
+			err := d.scan(r)
+			var info retrieve.DocumentInfo
+			if err == nil {
+				info, err = d.info()
+			}
+			if errors.Is(err, errRow) {
+				damaged = append(damaged, &damagedError{d.number, "", "its row in the list of documents is damaged"})
+				return nil
+			}
+			documents[d.number] = current{documentRow: d, meta: info.Meta}
+			return err
+		}, `SELECT `+documentColumns+` FROM ibid.documents WHERE number IN `+list+` AND `+whole, args...)
+		if err != nil {
+			return nil, nil, err
+		}
+		err = t.each(func(r scanner) error {
+			var document, revision int64
+			err := r.Scan(&document, &revision)
+			if d, ok := documents[document]; ok {
+				d.revision = revision
+				documents[document] = d
+			}
+			return err
+		}, `SELECT document, revision FROM ibid.changes WHERE document IN `+list, args...)
+		if err != nil {
+			return nil, nil, err
+		}
+	}
+	return documents, damaged, nil
+}
+
+// chunksOf returns the chunks of hits by key, without damaged ones.
+func (t *tx) chunksOf(hits []retrieve.Hit) (map[int64]*chunkRow, error) {
+	var keys []int64
+	for _, h := range hits {
+		if h.Ordinal > 0 && h.Ordinal <= maxChunks {
+			keys = append(keys, chunkKey(h.Document, h.Ordinal))
+		}
+	}
+	rows := make(map[int64]*chunkRow, len(keys))
+	for part := range slices.Chunk(keys, maxList) {
+		list, args := in(part)
+		err := t.each(func(r scanner) error {
+			var c chunkRow
+			err := c.scan(r)
+			if errors.Is(err, errRow) {
+				return nil
+			}
+			rows[c.key] = &c
+			return err
+		}, `SELECT `+chunkColumns+` FROM ibid.chunks WHERE key IN `+list, args...)
+		if err != nil {
+			return nil, err
+		}
+	}
+	return rows, nil
+}

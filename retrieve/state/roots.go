@@ -1,0 +1,168 @@
+package state
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	"ibid/ingest"
+	"ibid/retrieve"
+)
+
+// maxRootName is the longest name of a root in bytes: an index has it.
+const maxRootName = 1024
+
+// AddRoot returns the root stored for the absolute folder path, and creates it
+// under a free name if there is none. The collection of an existing root stays.
+func (s *Store) AddRoot(ctx context.Context, path, collection string) (root ingest.Root, err error) {
+	if path != "" && !filepath.IsAbs(path) {
+		return ingest.Root{}, fmt.Errorf("adding a root: the path %q is not absolute", path)
+	}
+	if collection == "" {
+		collection = ingest.DefaultCollection
+	}
+	err = s.update(ctx, func(t *tx) error {
+		roots, damaged, err := t.lockRoots()
+		if err != nil {
+			return err
+		}
+		if i := slices.IndexFunc(roots, func(r ingest.Root) bool { return r.Path == path }); i >= 0 {
+			root = roots[i]
+			return nil
+		}
+		root = ingest.Root{Name: retrieve.RootName(path, roots), Path: path, Collection: collection}
+		return t.insertRoot(root, damaged)
+	})
+	if err != nil {
+		return ingest.Root{}, fmt.Errorf("adding the root of %q: %w", path, err)
+	}
+	return root, nil
+}
+
+// KeepRoot creates a root of exactly this name, path and collection unless it
+// exists.
+func (s *Store) KeepRoot(ctx context.Context, root ingest.Root) error {
+	err := s.update(ctx, func(t *tx) error {
+		roots, damaged, err := t.lockRoots()
+		if err != nil {
+			return err
+		}
+		if exists, err := retrieve.CheckRoot(root, roots); err != nil || exists {
+			return err
+		}
+		return t.insertRoot(root, damaged)
+	})
+	if err != nil {
+		return fmt.Errorf("keeping the root %q: %w", root.Name, err)
+	}
+	return nil
+}
+
+// lockRoots returns the roots, which do not change until the transaction ends.
+func (t *tx) lockRoots() (roots []ingest.Root, damaged []string, err error) {
+	if err := t.lock("library"); err != nil {
+		return nil, nil, err
+	}
+	return t.roots()
+}
+
+// roots lists the roots by name, and the names of those whose rows are damaged.
+func (t *tx) roots() (roots []ingest.Root, damaged []string, err error) {
+	err = t.each(func(row scanner) error {
+		var r ingest.Root
+		err := checked(row, &r.Name, &r.Path, &r.Collection)
+		if errors.Is(err, errRow) {
+			damaged = append(damaged, r.Name)
+			return nil
+		}
+		roots = append(roots, r)
+		return err
+	}, `SELECT name, path, collection, sum FROM ibid.roots ORDER BY name`)
+	return roots, damaged, err
+}
+
+// insertRoot stores a root. The names of damaged ones are free for their folders
+// again.
+func (t *tx) insertRoot(root ingest.Root, damaged []string) error {
+	if root.Name == "" || len(root.Name) > maxRootName {
+		return fmt.Errorf("the name of a root has 1 to %d bytes, and this has %d", maxRootName, len(root.Name))
+	}
+	for _, name := range damaged {
+		if _, err := t.exec(`DELETE FROM ibid.roots WHERE name = ?`, name); err != nil {
+			return err
+		}
+	}
+	if err := t.insert("roots", "name, path, collection", "", []any{root.Name, root.Path, root.Collection}); err != nil {
+		return err
+	}
+	return t.changed(change{})
+}
+
+// Roots lists the roots by name.
+func (s *Store) Roots(ctx context.Context) (roots []ingest.Root, err error) {
+	err = s.view(ctx, func(t *tx) error {
+		roots, _, err = t.roots()
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("listing the roots: %w", err)
+	}
+	return roots, nil
+}
+
+// collectionOf returns the collection of a root.
+func (t *tx) collectionOf(root string) (string, error) {
+	var r ingest.Root
+	err := checked(t.row(`SELECT name, path, collection, sum FROM ibid.roots WHERE name = ?`, root), &r.Name, &r.Path, &r.Collection)
+	if errors.Is(err, sql.ErrNoRows) {
+		return "", fmt.Errorf("its root %q is unknown: add the root first: %w", root, retrieve.ErrNotFound)
+	}
+	if errors.Is(err, errRow) {
+		return "", fmt.Errorf("the row of its root %q is damaged: add the root again", root)
+	}
+	return r.Collection, err
+}
+
+// DeleteRoot removes a root and all its documents in one step, and returns how
+// many there were.
+func (s *Store) DeleteRoot(ctx context.Context, name string) (documents int, err error) {
+	err = s.update(ctx, func(t *tx) error {
+		documents = 0
+		if err := t.lock("library"); err != nil {
+			return err
+		}
+		roots, err := t.exec(`DELETE FROM ibid.roots WHERE name = ?`, name)
+		if err != nil {
+			return err
+		}
+		numbers, err := column[int64](t, `SELECT number FROM ibid.documents WHERE root = ?`, name)
+		if err != nil {
+			return err
+		}
+		if roots == 0 && len(numbers) == 0 {
+			return retrieve.ErrNotFound
+		}
+		if err := t.forgetRoot(name); err != nil {
+			return err
+		}
+		changes := []change{{}}
+		for _, number := range numbers {
+			if err := t.erase(number, nil); err != nil {
+				return err
+			}
+			changes = append(changes, change{document: number, deleted: true})
+		}
+		documents = len(numbers)
+		if _, err := t.exec(`DELETE FROM ibid.listings WHERE root = ?`, name); err != nil {
+			return err
+		}
+		return t.changed(changes...)
+	})
+	if err != nil {
+		return 0, fmt.Errorf("deleting the root %q: %w", name, err)
+	}
+	return documents, nil
+}

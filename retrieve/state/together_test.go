@@ -1,0 +1,136 @@
+package state
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+
+	"ibid/data/datatest"
+	"ibid/ingest"
+	"ibid/retrieve"
+	"ibid/retrieve/enginetest"
+)
+
+// TestTogether changes one library through several handles at once, each with a
+// follower of its own. At the end all must have the same, and it must be what was
+// written last.
+func TestTogether(t *testing.T) {
+	onBoth(t, func(t *testing.T, address string) {
+		const handles = 4
+		rounds := datatest.Cases(t, 400)
+		s := openTest(t, address)
+		ctx := ready(t, s, "a", "b")
+		var writers sync.WaitGroup
+		last := make([]map[string]string, handles) // by id, what a writer stored last
+		for i := range handles {
+			s := openTest(t, address)
+			random := rand.New(rand.NewPCG(uint64(i), 1))
+			last[i] = make(map[string]string)
+			writers.Go(func() {
+				var f follower
+				for n := range rounds {
+					// Documents of its own, with chunks that others have too.
+					root, path := []string{"a", "b"}[random.IntN(2)], fmt.Sprintf("%d/%d", i, random.IntN(4))
+					id := root + "/" + path
+					switch text := fmt.Sprint("shared ", random.IntN(3)); random.IntN(4) {
+					case 0:
+						if err := s.Delete(ctx, id); err != nil {
+							t.Error(err)
+						}
+						delete(last[i], id)
+					case 1:
+						if to := fmt.Sprintf("%s/%d/%d", root, i, random.IntN(4)); last[i][id] != "" {
+							doc, _ := enginetest.Document(root, to[len(root)+1:], last[i][id])
+							doc.Title = "One title"
+							if err := s.Rename(ctx, id, doc); err != nil {
+								t.Error(err)
+							}
+							text := last[i][id]
+							delete(last[i], id)
+							last[i][to] = text
+						}
+					default:
+						doc, chunks := enginetest.Document(root, path, text)
+						doc.Title = "One title"
+						if err := s.Replace(ctx, testSpace, doc, chunks, vectorsFor(doc, chunks)); err != nil {
+							t.Error(err)
+						}
+						last[i][id] = text
+					}
+					if n%5 == 0 {
+						f.follow(t, s)
+						mine := f.ids()
+						for id := range last[i] {
+							if !slices.Contains(mine, id) {
+								t.Errorf("%s was stored and is not followed", id)
+							}
+						}
+					}
+				}
+			})
+		}
+		writers.Wait()
+		want := make(map[string]string)
+		for _, l := range last {
+			maps.Copy(want, l)
+		}
+		var f follower
+		f.same(t, s)
+		if got := f.ids(); !slices.Equal(got, slices.Sorted(maps.Keys(want))) {
+			t.Errorf("documents %q, want %q", got, slices.Sorted(maps.Keys(want)))
+		}
+		for _, c := range f.documents {
+			if text := ingest.EmbeddingText("One title", ingest.Chunk{Heading: "All", Text: want[c.Info.ID]}); len(c.Chunks) != 1 || c.Chunks[0].Text != text {
+				t.Errorf("%s is %+v, want %q", c.Info.ID, c.Chunks, text)
+			}
+		}
+		if n := count(t, s, `SELECT count(*) FROM ibid.vectors WHERE NOT EXISTS (SELECT 1 FROM ibid.chunks WHERE chunks.digest = vectors.digest)`); n > 0 {
+			t.Errorf("%d vectors are of no chunk", n)
+		}
+	})
+}
+
+// TestRespaceTogether switches to another space while documents change.
+func TestRespaceTogether(t *testing.T) {
+	onBoth(t, func(t *testing.T, address string) {
+		s, other := openTest(t, address), openTest(t, address)
+		ctx := ready(t, s, "a")
+		for i := range 20 {
+			put(t, s, "a", fmt.Sprint(i), "boat", fmt.Sprint(i))
+		}
+		var writer sync.WaitGroup
+		writer.Go(func() {
+			for i := range 40 {
+				doc, chunks := enginetest.Document("a", fmt.Sprint(i%25), "boat", fmt.Sprint("again ", i))
+				err := other.Replace(ctx, testSpace, doc, chunks, vectorsFor(doc, chunks))
+				var switched *retrieve.SpaceError
+				if errors.As(err, &switched) {
+					return
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		})
+		for switched := false; !switched; {
+			fillSpace(t, s, "new/8", 8, 7)
+			var err error
+			switched, err = s.SwitchSpace(ctx, "new/8")
+			must(t, err)
+		}
+		writer.Wait()
+		for c, err := range s.Changes(ctx, "new/8", 0) {
+			must(t, err)
+			if c.Document != 0 && len(c.Chunks) != 2 {
+				t.Errorf("document %d has %d chunks", c.Document, len(c.Chunks))
+			}
+		}
+		if bad := count(t, s, `SELECT count(*) FROM ibid.damage`); bad > 0 {
+			t.Errorf("%d documents were set aside", bad)
+		}
+	})
+}
