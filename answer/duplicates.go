@@ -1,10 +1,10 @@
 package answer
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 
 	"ibid/retrieve"
 )
@@ -67,36 +67,6 @@ func wordingOf(p retrieve.Passage) wording {
 
 // plainWords returns the words and numbers of a text in lower case, and the
 // signs that have a meaning, without punctuation and markup.
-func plainWords(text string) []string {
-	var out []string
-	start := -1 // of the open word
-	end := func(i int) {
-		if start >= 0 {
-			out = append(out, strings.ToLower(text[start:i]))
-		}
-		start = -1
-	}
-	for i, c := range text {
-		if isWordRune(c) || unicode.IsMark(c) {
-			if start < 0 {
-				start = i
-			}
-			continue
-		}
-		end(i)
-		switch {
-		case c == '|', c == '~', unicode.Is(unicode.Sk, c): // of tables and code
-		case c == '%', c == '‰', c == '§', unicode.Is(unicode.S, c), c == '-' && isMinus(text[:i], text[i+1:]):
-			out = append(out, string(c))
-		}
-	}
-	end(len(text))
-	return out
-}
+func plainWords(text string) []string { return plainWord.FindAllString(strings.ToLower(text), -1) }
 
-// isMinus reports whether a hyphen between two texts is the sign of a number.
-func isMinus(before, after string) bool {
-	last, _ := utf8.DecodeLastRuneInString(before)
-	next, _ := utf8.DecodeRuneInString(after)
-	return unicode.IsDigit(next) && (before == "" || unicode.IsSpace(last))
-}
+var plainWord = regexp.MustCompile(`[\pL\pM\pN]+|\B-\d|[%‰§+<=>±×÷−≠≤≥≈\p{Sc}\p{So}]`)

@@ -29,12 +29,6 @@ type mapping struct {
 	used    map[string]bool
 }
 
-// An outcome is the result of one batch.
-type outcome struct {
-	part Part  // without a text when the batch gave nothing
-	long error // the prompt was longer than the context window
-}
-
 // canceled returns the error of a context that was canceled, since nobody waits
 // for the answer then. After a deadline, what exists is the answer.
 func canceled(ctx context.Context) error {
@@ -48,70 +42,47 @@ func canceled(ctx context.Context) error {
 // passages. Where a batch was too long, its halves are tried, as far as the
 // budget allows; reserved calls of it are left.
 func (m *mapping) mapAll(ctx context.Context, role Role, reserved int) ([]Part, error) {
-	first, err := m.mapBatches(ctx, role, m.batches)
-	if err != nil || m.stopped {
-		return nil, err
+	parts, long, err := m.mapBatches(ctx, role, m.batches)
+	if err != nil || m.stopped || len(long) == 0 {
+		return parts, err
 	}
 	calls := m.left() - reserved
-	if !slices.ContainsFunc(first, func(o outcome) bool { return o.part.Text != "" }) {
+	if len(parts) == 0 {
 		calls = max(calls, min(1, m.left())) // a single part is an answer
 	}
-	var more []prompt.Batch
-	halvesOf := map[int][]int{} // indices in more, by index in first
-	for i, o := range first {
-		if o.long == nil {
-			continue
-		}
-		m.shrink()
-		halves := []prompt.Batch{m.batches[i]}
-		if len(more) < calls {
-			halves = m.writer.Halves(m.batches[i])
-		}
-		for _, half := range halves {
-			if len(more) < calls {
-				halvesOf[i] = append(halvesOf[i], len(more))
-				more = append(more, half)
-				continue
-			}
-			m.emitStep(Stepped{Passages: idsOf(m.passages, half), Labels: half.Labels(), Reason: "budget"})
-			m.failed = m.errBudget(len(half), o.long)
-			m.asked++
-			m.missing++
-		}
+	m.warn("the prompt did not fit the model's context window, so the parts were halved: lower --context-tokens (%d now)",
+		m.writer.ContextTokens)
+	m.writer.ContextTokens /= 2
+	m.shrunk = true
+	var halves []prompt.Batch
+	for _, b := range long {
+		halves = append(halves, m.writer.Halves(b)...)
 	}
-	second, err := m.mapBatches(ctx, role, more)
-	if err != nil || m.stopped {
-		return nil, err
+	for _, b := range halves[min(len(halves), max(0, calls)):] {
+		m.emitStep(Stepped{Passages: idsOf(m.passages, b), Labels: b.Labels(), Reason: "budget"})
+		m.failed = m.errBudget(len(b), ErrContextLength)
+		m.asked++
+		m.missing++
 	}
-	var parts []Part
-	for i, o := range first {
-		all := []outcome{o}
-		for _, k := range halvesOf[i] {
-			all = append(all, second[k])
-		}
-		for _, o := range all {
-			if o.part.Text != "" {
-				parts = append(parts, o.part)
-			}
-		}
-	}
-	return parts, nil
+	more, _, err := m.mapBatches(ctx, role, halves[:min(len(halves), max(0, calls))])
+	parts = append(parts, more...)
+	slices.SortStableFunc(parts, func(a, b Part) int { return cmp.Compare(a.Labels[0], b.Labels[0]) })
+	return parts, err
 }
 
-// mapBatches makes the calls of some batches, and returns the outcome of each.
-func (m *mapping) mapBatches(ctx context.Context, role Role, batches []prompt.Batch) ([]outcome, error) {
+// mapBatches makes the calls of some batches, and returns the parts in their order
+// and, the first time, the batches that were too long for the context window.
+func (m *mapping) mapBatches(ctx context.Context, role Role, batches []prompt.Batch) (parts []Part, long []prompt.Batch, err error) {
 	prompts := make([]Prompt, len(batches))
 	for i, b := range batches {
-		var err error
 		if prompts[i], err = m.write(role, prompt.Slots{Evidence: b}); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if role == RoleRerank {
 			prompts[i].MaxTokens = m.writer.Reply()
 		}
 	}
 	m.warnShortened()
-	var out []outcome
 	for i, k := range m.each(ctx, m.Model, prompts) {
 		b := batches[i]
 		m.made++
@@ -119,16 +90,18 @@ func (m *mapping) mapBatches(ctx context.Context, role Role, batches []prompt.Ba
 		if errors.Is(k.err, ErrContextLength) && !m.shrunk && role == RoleMap {
 			m.steps++
 			m.emitStep(Stepped{Step: m.steps, Role: role, Passages: idsOf(m.passages, b), Labels: b.Labels(), Reason: modelError})
-			out = append(out, outcome{long: k.err})
+			long = append(long, b)
 			continue
 		}
 		part, err := m.makePart(k, b)
 		if err := cmp.Or(canceled(ctx), err); err != nil || m.stopped {
-			return nil, err
+			return nil, nil, err
 		}
-		out = append(out, outcome{part: part})
+		if part.Text != "" {
+			parts = append(parts, part)
+		}
 	}
-	return out, nil
+	return parts, long, nil
 }
 
 // makePart makes a part of the reply to a batch, and reports the step. The part
@@ -179,18 +152,6 @@ func (m *mapping) makePart(k endedCall, b prompt.Batch) (Part, error) {
 	done.Changed = true
 	m.emitStep(done)
 	return p, nil
-}
-
-// shrink halves the context window, once: the server has said that it is smaller
-// than the setting.
-func (m *mapping) shrink() {
-	if m.shrunk {
-		return
-	}
-	m.shrunk = true
-	m.warn("the prompt did not fit the model's context window, so the parts were halved: lower --context-tokens (%d now)",
-		m.writer.ContextTokens)
-	m.writer.ContextTokens /= 2
 }
 
 // warnCutReply warns that the reply of the current step lacks its end.
