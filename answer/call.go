@@ -33,6 +33,7 @@ type caller struct {
 
 	warnedCut     bool // about a prompt that the server cut
 	warnedUnsaved bool // about a journal that failed
+	warnedShort   int  // about so many passages that are shortened
 }
 
 // write makes the prompt of a call.

@@ -94,19 +94,22 @@ type gate struct {
 	model  Model
 	judged []Judged
 
-	open     []int // passages to judge, by index
-	calls    map[int]call
-	verdicts map[int]chan verdict
+	open     []openPassage
 	health   judgeHealth
 	deadline string // the reason for which judging ends early
 
 	warnedLate, warnedUnusable bool
 }
 
+// An openPassage is one that the model must judge.
+type openPassage struct {
+	index int // in judged
+	call  call
+}
+
 // prepare writes the calls for the open passages. Those beyond JudgeTokens are
 // decided by score.
 func (g *gate) prepare(found []retrieve.Passage, open []int) error {
-	g.calls, g.verdicts = map[int]call{}, map[int]chan verdict{}
 	same := map[Prompt]int{} // passages of the same words
 	tokens := 0
 	for n, i := range open {
@@ -125,8 +128,7 @@ func (g *gate) prepare(found []retrieve.Passage, open []int) error {
 		c := g.call(p)
 		c.again = 2 * same[p]
 		same[p]++
-		g.open = append(g.open, i)
-		g.calls[i], g.verdicts[i] = *c, make(chan verdict, 1)
+		g.open = append(g.open, openPassage{i, *c})
 	}
 	return nil
 }
@@ -151,31 +153,23 @@ func (g *gate) limit(ctx context.Context) (context.Context, context.CancelFunc) 
 // run makes the calls, some at a time, and emits all verdicts in order.
 func (g *gate) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
-	var workers sync.WaitGroup
-	defer workers.Wait()
-	defer cancel(nil)
 	judging, stop := g.limit(ctx)
 	defer stop()
-	next := make(chan int, len(g.open))
-	for _, i := range g.open {
-		next <- i
-	}
-	close(next)
 	g.health.budgeted = g.JudgeCalls >= 0
-	for range min(len(g.open), g.parallel) {
-		workers.Go(func() {
-			for i := range next {
-				v := g.verdict(judging, g.calls[i])
-				if isUnusable(v.err) && g.GateModel == nil { // the same model would have to answer
-					cancel(callError(RoleJudge, v.err))
-				}
-				g.verdicts[i] <- v
-			}
-		})
-	}
+	verdicts, wait := inParallel(len(g.open), g.parallel, func(i int) verdict {
+		v := g.verdict(judging, g.open[i].call)
+		if isUnusable(v.err) && g.GateModel == nil { // the same model would have to answer
+			cancel(callError(RoleJudge, v.err))
+		}
+		return v
+	})
+	defer wait()
+	defer cancel(nil)
+	open := 0
 	for i := range g.judged {
-		if pending, ok := g.verdicts[i]; ok {
-			v := <-pending
+		if open < len(g.open) && g.open[open].index == i {
+			v := <-verdicts[open]
+			open++
 			g.apply(&g.judged[i], v)
 			if ctx.Err() != nil {
 				return fmt.Errorf("judging passages: %w", context.Cause(ctx))
@@ -195,7 +189,7 @@ func (g *gate) verdict(judging context.Context, c call) verdict {
 	if judging.Err() != nil {
 		return verdict{err: judging.Err(), late: true}
 	}
-	if g.health.broken() {
+	if broken, _ := g.health.broken(); broken {
 		return verdict{}
 	}
 	v := askJudge(judging, g.model, c)
@@ -227,7 +221,7 @@ func (g *gate) warnAbout(v verdict) {
 		g.warn("%s, so the remaining passages are decided by their scores", g.deadline)
 	case !v.late && !v.called() && !g.warnedUnusable:
 		g.warnedUnusable = true
-		if err := g.health.unusable(); err != nil {
+		if _, err := g.health.broken(); err != nil {
 			g.warn("the judge cannot be used (%s): the other passages are decided by their scores", err)
 			return
 		}
@@ -261,16 +255,12 @@ func (h *judgeHealth) record(v verdict) {
 	}
 }
 
-func (h *judgeHealth) unusable() error {
+// broken reports whether no further call is made, and why none can succeed, if
+// that is known.
+func (h *judgeHealth) broken() (broken bool, fatal error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.fatal
-}
-
-func (h *judgeHealth) broken() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.fatal != nil || h.budgeted && h.failed >= brokenAfter && h.failed == h.asked
+	return h.fatal != nil || h.budgeted && h.failed >= brokenAfter && h.failed == h.asked, h.fatal
 }
 
 // A verdict is the decision of a judge on one passage.

@@ -67,7 +67,7 @@ func TestPassageLongerThanTheWindow(t *testing.T) {
 		} else {
 			got = read(a.Ask(t.Context(), Question{Text: "What is the fee?", Strategy: strategy}))
 		}
-		if got.err != nil || strings.Count(got.String(), "warning {Message:the end of a passage was left out, because it is longer than the model's context window (1 in all, of “Document 1”)") != 1 {
+		if got.err != nil || strings.Count(got.String(), "warning {Message:the end of each passage that is longer than the model's context window was left out (1 in all)") != 1 {
 			t.Errorf("%s: no warning:\n%s", strategy, got)
 		}
 		if strings.Contains(got.String(), "\nincomplete ") != summary {

@@ -13,37 +13,43 @@ type endedCall struct {
 	err error
 }
 
+// inParallel runs the jobs 0 to n-1, some at a time. It returns a channel for the
+// result of each, and a function that waits until all have ended.
+func inParallel[T any](n, workers int, job func(i int) T) (results []chan T, wait func()) {
+	results = make([]chan T, n)
+	for i := range results {
+		results[i] = make(chan T, 1)
+	}
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for range min(n, workers) {
+		wg.Go(func() {
+			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
+				results[i] <- job(i)
+			}
+		})
+	}
+	return results, wg.Wait
+}
+
 // each makes the calls, some at a time, and yields them in the order of the
 // prompts when they have ended. When a model turns out to be unusable, the
 // remaining calls fail with the same error and are not made.
 func (c *caller) each(ctx context.Context, m Model, prompts []Prompt) iter.Seq2[int, endedCall] {
 	return func(yield func(int, endedCall) bool) {
 		ctx, cancel := context.WithCancel(ctx)
-		var wg sync.WaitGroup
-		defer wg.Wait()
-		defer cancel()
-		ended := make([]chan endedCall, len(prompts))
-		for i := range ended {
-			ended[i] = make(chan endedCall, 1)
-		}
-		var next atomic.Int64
 		var fatal atomic.Pointer[error]
-		for range min(len(prompts), c.parallel) {
-			wg.Go(func() {
-				for i := int(next.Add(1)) - 1; i < len(prompts); i = int(next.Add(1)) - 1 {
-					k := endedCall{call: c.call(prompts[i])}
-					if err := fatal.Load(); err != nil {
-						k.err = *err
-					} else {
-						k.err = k.collect(ctx, m)
-					}
-					if isUnusable(k.err) {
-						fatal.CompareAndSwap(nil, &k.err)
-					}
-					ended[i] <- k
-				}
-			})
-		}
+		ended, wait := inParallel(len(prompts), c.parallel, func(i int) endedCall {
+			k := endedCall{call: c.call(prompts[i])}
+			if err := fatal.Load(); err != nil {
+				k.err = *err
+			} else if k.err = k.collect(ctx, m); isUnusable(k.err) {
+				fatal.CompareAndSwap(nil, &k.err)
+			}
+			return k
+		})
+		defer wait()
+		defer cancel()
 		for i := range ended {
 			if !yield(i, <-ended[i]) {
 				return

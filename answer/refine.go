@@ -356,24 +356,19 @@ func idsOf(labelled []retrieve.Passage, b prompt.Batch) []string {
 	return out
 }
 
-// warnShortened warns about the passages that have been shortened since it was
-// last called.
+// warnShortened warns when passages have been shortened since it was last called.
 func (r *asking) warnShortened() {
-	titles, passages := r.writer.Shortened()
-	if passages == 0 {
-		return
+	n := r.writer.Shortened()
+	if n > r.warnedShort {
+		r.warn("the end of each passage that is longer than the model's context window was left out (%d in all): "+
+			"--context-tokens is %d", n, r.writer.ContextTokens)
 	}
-	from := "“" + prompt.Clip(titles[0], 80) + "”"
-	if more := len(titles) - 1; more > 0 {
-		from += fmt.Sprintf(" and %d more", more)
-	}
-	r.warn("the end of a passage was left out, because it is longer than the model's context window (%d in all, of %s): "+
-		"--context-tokens is %d", passages, from, r.writer.ContextTokens)
+	r.warnedShort = n
 }
 
 // lacksEnds says how many passages were shortened, if any.
 func (r *asking) lacksEnds() string {
-	n := r.writer.AllShortened()
+	n := r.writer.Shortened()
 	if n == 0 {
 		return ""
 	}

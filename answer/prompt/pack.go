@@ -2,7 +2,6 @@ package prompt
 
 import (
 	"errors"
-	"slices"
 	"strings"
 
 	"ibid/ingest"
@@ -34,9 +33,7 @@ type Writer struct {
 	// StepTokens and StepPassages bound a batch; 0 means no bound.
 	StepTokens, StepPassages int
 
-	// shortened holds the titles of shortened passages by label; those already
-	// reported by Shortened are empty.
-	shortened map[int]string
+	shortened map[int]bool // by label
 }
 
 // Window is how many tokens prompt and reply may have together.
@@ -182,29 +179,15 @@ func (w *Writer) Shorten(e Evidence, tokens int) Evidence {
 	short := w.Truncate(e, tokens)
 	if len(short.text) < len(e.text) {
 		if w.shortened == nil {
-			w.shortened = map[int]string{}
+			w.shortened = map[int]bool{}
 		}
-		w.shortened[e.label] = e.Title()
+		w.shortened[e.label] = true
 	}
 	return short
 }
 
-// Shortened returns the titles of the passages that were shortened since the
-// last call, and how many passages they are.
-func (w *Writer) Shortened() (titles []string, passages int) {
-	for label, title := range w.shortened {
-		if title != "" {
-			passages++
-			titles = append(titles, title)
-			w.shortened[label] = ""
-		}
-	}
-	slices.Sort(titles)
-	return slices.Compact(titles), passages
-}
-
-// AllShortened is how many passages were shortened in all.
-func (w *Writer) AllShortened() int { return len(w.shortened) }
+// Shortened is how many passages were shortened, each counted once.
+func (w *Writer) Shortened() int { return len(w.shortened) }
 
 // Pack packs the passages into batches, in order and most at most, and returns
 // how many passages found a place. Their labels count from 1. The first batch

@@ -32,11 +32,10 @@ type Recorder struct {
 
 	stopProlonging func() // nil where that has not begun
 
-	mu        sync.Mutex
-	stopWork  context.CancelCauseFunc
-	lost      error     // why the work must stop; nil while it need not
-	heldAt    time.Time // when the claim was last known to hold; zero before it is made
-	forgotten bool      // the ledger dropped the job while it was held
+	mu       sync.Mutex
+	stopWork context.CancelCauseFunc
+	lost     *retrieve.HeldError // another worker has the job
+	heldAt   time.Time           // when the claim was last known to hold; zero before it is made
 }
 
 // ledgerWait is how long an answer waits for the ledger before it proceeds
@@ -118,9 +117,8 @@ func (j heldJournal) Keep(ctx context.Context, run, key string, reply []byte) er
 
 // Hold claims the job, unless [Begin] has just done so, and prolongs the claim
 // until [Recorder.Settle]. It calls stop when another worker has taken the job,
-// with a [*retrieve.HeldError], or when somebody wants it stopped, with
-// [retrieve.ErrStopped]. It returns the same errors for a claim that is refused,
-// and [retrieve.ErrNotFound] for a job that has ended.
+// with a [*retrieve.HeldError]. It returns the same error for a claim that is
+// refused, and [retrieve.ErrNotFound] for a job that has ended.
 func (r *Recorder) Hold(ctx context.Context, stop context.CancelCauseFunc) error {
 	if r == nil || r.ledger == nil {
 		return nil
@@ -156,26 +154,12 @@ func (r *Recorder) claim(ctx context.Context) error {
 	return err
 }
 
-// noteLoss records an error that means that the work must stop. A job that the
-// ledger has dropped while it was held continues: nobody else can take it.
+// noteLoss stops the work when an error says that another worker has the job. A
+// job that the ledger has dropped continues: nobody else can take it.
 func (r *Recorder) noteLoss(err error) {
-	if !retrieve.IsLost(err) {
-		return
-	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.lost != nil || r.forgotten {
-		return
-	}
-	if errors.Is(err, retrieve.ErrNotFound) {
-		if time.Since(r.heldAt) < retrieve.ClaimTime {
-			r.forgotten = true
-			return
-		}
-		err = &retrieve.HeldError{Run: r.ID} // this process was suspended, and another one has ended the job
-	}
-	r.lost = err
-	if r.stopWork != nil {
+	if r.lost == nil && errors.As(err, &r.lost) && r.stopWork != nil {
 		r.stopWork(err)
 	}
 }
@@ -188,15 +172,14 @@ func (r *Recorder) Lost(ctx context.Context) bool {
 		return false
 	}
 	r.mu.Lock()
-	sure := r.lost != nil || r.forgotten || time.Since(r.heldAt) < retrieve.ClaimTime/2
+	sure := r.lost != nil || time.Since(r.heldAt) < retrieve.ClaimTime/2
 	r.mu.Unlock()
 	if !sure {
 		r.noteLoss(r.claim(ctx))
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	held := (*retrieve.HeldError)(nil)
-	return errors.As(r.lost, &held)
+	return r.lost != nil
 }
 
 // Release gives up a job that is not continued here: any worker may claim it.

@@ -276,24 +276,5 @@ func TestHeld(t *testing.T) {
 		if kept, err := sixth.Settle(t.Context(), nil); kept || err != nil {
 			t.Errorf("kept %t, %v", kept, err)
 		}
-
-		// But not one that another worker may have ended meanwhile.
-		seventh, err := Begin(t.Context(), l, "test", 7)
-		if err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(retrieve.ClaimTime)
-		delete(l.runs, seventh.ID)
-		isHeld(func() error {
-			ctx, cancel := context.WithCancelCause(t.Context())
-			if err := seventh.Hold(ctx, cancel); err != nil {
-				return err
-			}
-			time.Sleep(retrieve.ClaimTime / 3)
-			return context.Cause(ctx)
-		}(), "")
-		if kept, err := seventh.Settle(t.Context(), nil); !kept || err != nil {
-			t.Errorf("kept %t, %v", kept, err)
-		}
 	})
 }
