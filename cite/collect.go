@@ -118,18 +118,12 @@ func (f *Fold) Answer() Answer {
 	a.Text = string(f.text)
 	a.Answered = len(f.text) > 0 && !f.refused
 	a.List = list(a.Sources)
-	a.Sources = notNil(a.Sources)
-	a.Citations = notNil(a.Citations)
-	a.Unsupported = notNil(a.Unsupported)
-	a.Judged = notNil(a.Judged)
-	a.Steps = notNil(a.Steps)
+	a.Sources, a.Citations, a.Unsupported = notNil(a.Sources), notNil(a.Citations), notNil(a.Unsupported)
+	a.Judged, a.Steps, a.Nearest, a.Warnings = notNil(a.Judged), notNil(a.Steps), notNil(a.Nearest), notNil(a.Warnings)
 	a.Drafts = notNil(a.Drafts)
 	for i := range a.Drafts {
 		a.Drafts[i].Text = string(f.drafts[i])
-		a.Drafts[i].Labels = notNil(a.Drafts[i].Labels)
 	}
-	a.Nearest = notNil(a.Nearest)
-	a.Warnings = notNil(a.Warnings)
 	return a
 }
 
@@ -143,7 +137,7 @@ func notNil[T any](s []T) []T {
 func (f *Fold) addDraft(e answer.Draft) {
 	a := &f.answer
 	if n := len(a.Drafts); n == 0 || a.Drafts[n-1].Step != e.Step {
-		a.Drafts = append(a.Drafts, Draft{Step: e.Step})
+		a.Drafts = append(a.Drafts, Draft{Step: e.Step, Labels: []int{}})
 		f.drafts = append(f.drafts, nil)
 	}
 	last := len(a.Drafts) - 1

@@ -11,7 +11,6 @@ import (
 
 	"ibid/answer"
 	"ibid/cite"
-	"ibid/cite/support"
 	"ibid/data/datatest"
 	"ibid/ingest"
 	"ibid/retrieve"
@@ -102,6 +101,21 @@ var options = cite.Options{
 const long = "The library is closed on Mondays [1]. A card that was lost costs five euros[2](id=2). " +
 	"The reading room opens on Sundays at noon [3][2]. Dogs may come in on any day. Is that all?"
 
+// collect folds the numbered events.
+func collect(t *testing.T, o cite.Options, events ...answer.Event) cite.Answer {
+	t.Helper()
+	a, err := cite.Collect(cite.Number(stream(events...), o))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// cut returns the events of a text in pieces of n bytes, after the evidence.
+func cut(text string, n int) []answer.Event {
+	return append([]answer.Event{answer.Kept{Passages: evidence}}, pieces(text, n)...)
+}
+
 func TestNumber(t *testing.T) {
 	events := append([]answer.Event{answer.Retrieved{}, answer.Kept{Passages: evidence}}, pieces(long, 1000)...)
 	events = append(events, answer.Warning{}, answer.Usage{})
@@ -127,14 +141,10 @@ usage
 // sentence.
 func TestNumberCuts(t *testing.T) {
 	text := long + " Größe 【1】。是的。\n- Item one [2]\n- Item two\n\n`x[1]` \xff\xfe"
-	kept := answer.Kept{Passages: evidence}
-	whole, err := cite.Collect(cite.Number(stream(kept, answer.Text{Text: text}), options))
-	if err != nil {
-		t.Fatal(err)
-	}
+	whole := collect(t, options, cut(text, len(text))...)
 	want, _ := json.Marshal(whole)
 	for n := 1; n < len(text); n++ {
-		events := cite.Number(stream(append([]answer.Event{kept}, pieces(text, n)...)...), options)
+		events := cite.Number(stream(cut(text, n)...), options)
 		got, err := cite.Collect(events)
 		if err != nil {
 			t.Fatal(err)
@@ -220,7 +230,7 @@ func TestNumberError(t *testing.T) {
 
 // TestNumberBreak leaves the range after every event.
 func TestNumberBreak(t *testing.T) {
-	all := append([]answer.Event{answer.Kept{Passages: evidence}}, pieces(long, 7)...)
+	all := cut(long, 7)
 	total := 0
 	for range cite.Number(stream(all...), options) {
 		total++
@@ -249,15 +259,12 @@ func TestNumberBreak(t *testing.T) {
 }
 
 func TestCollectUnanswered(t *testing.T) {
-	a, err := cite.Collect(cite.Number(stream(
+	a := collect(t, options,
 		answer.Judged{Passage: "lib/hours.md#1", Decision: answer.Irrelevant},
 		answer.Warning{Message: "slow"},
 		answer.Unanswered{Reason: "nothing_relevant", Text: "The documents do not say.", Nearest: evidence[:1]},
 		answer.Usage{Calls: 2},
-	), options))
-	if err != nil {
-		t.Fatal(err)
-	}
+	)
 	if a.Answered || a.Text != "The documents do not say." || a.Reason != "nothing_relevant" || a.Usage.Calls != 2 ||
 		len(a.Nearest) != 1 || !slices.Equal(a.Warnings, []string{"slow"}) || len(a.Judged) != 1 || a.List != "" {
 		t.Errorf("got %+v", a)
@@ -300,10 +307,7 @@ func TestSources(t *testing.T) {
 			t.Fatalf("no source %q", name)
 		}
 		o := cite.Options{Source: source, Link: address}
-		a, err := cite.Collect(cite.Number(stream(answer.Kept{Passages: pages}, answer.Text{Text: "A[1] b[2] c[3]."}), o))
-		if err != nil {
-			t.Fatal(err)
-		}
+		a := collect(t, o, answer.Kept{Passages: pages}, answer.Text{Text: "A[1] b[2] c[3]."})
 		if a.Text != tt.text || a.List != tt.list {
 			t.Errorf("%s: got %q with %q, want %q with %q", name, a.Text, a.List, tt.text, tt.list)
 		}
@@ -321,11 +325,7 @@ func TestSourceOfRows(t *testing.T) {
 	rows := []retrieve.Passage{passage("fees.csv", 1, 0, "item: atlas | fee: 1 euro"), passage("fees.csv", 2, 0,
 		"item: novel | fee: none"), passage("fees.csv", 3, 0, "more")}
 	rows[0].Anchor, rows[1].Anchor, rows[2].Anchor = "row=2", "row=3-7", "row=2"
-	a, err := cite.Collect(cite.Number(stream(answer.Kept{Passages: rows}, answer.Text{Text: "A[1] b[2] c[3]."}),
-		cite.Options{Source: cite.BySection}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := collect(t, cite.Options{Source: cite.BySection}, answer.Kept{Passages: rows}, answer.Text{Text: "A[1] b[2] c[3]."})
 	if want := "\n\n- [1] FEES.CSV, row 2 (fees.csv)\n- [2] FEES.CSV, rows 3-7 (fees.csv)\n"; a.Text != "A[1] b[2] c[1]." || a.List != want {
 		t.Errorf("got %q with %q", a.Text, a.List)
 	}
@@ -355,10 +355,7 @@ func TestUnsupported(t *testing.T) {
 		"span":         {"Run `ibid serve some/folder of/mine` then.", nil},
 		"cjk":          {"図書館は月曜日に休館します。", []string{"uncited: 図書館は月曜日に休館します。"}},
 	} {
-		a, err := cite.Collect(cite.Number(stream(answer.Kept{Passages: evidence}, answer.Text{Text: tt.text}), options))
-		if err != nil {
-			t.Fatal(err)
-		}
+		a := collect(t, options, cut(tt.text, len(tt.text))...)
 		var got []string
 		for _, u := range a.Unsupported {
 			got = append(got, u.Reason+": "+a.Text[u.TextStart:u.TextEnd])
@@ -369,8 +366,7 @@ func TestUnsupported(t *testing.T) {
 	}
 }
 
-// TestNumberListItems checks that the number or sign of a list item is no part of
-// the claim.
+// The number or sign of a list item is no part of the claim.
 func TestNumberListItems(t *testing.T) {
 	for _, text := range []string{
 		"1. The library is closed on Mondays.[1]",
@@ -382,48 +378,14 @@ func TestNumberListItems(t *testing.T) {
 		"- The library is closed on Mondays.[1]",
 		"1. The library is closed on Mondays.[1]\n2. A lost card costs five euros.[2]\n3. Children pay nothing.[2]",
 	} {
-		a, err := cite.Collect(cite.Number(stream(append([]answer.Event{answer.Kept{Passages: evidence}}, pieces(text, 5)...)...),
-			cite.Options{}))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, c := range a.Citations {
-			if c.Verdict == support.Weak {
-				t.Errorf("%q: weak (%.2f), on %q", text, c.Support, c.Quote)
-			}
-		}
-		if len(a.Citations) == 0 || len(a.Unsupported) > 0 {
-			t.Errorf("%q: %d citations, unsupported %v", text, len(a.Citations), a.Unsupported)
+		if got := verdicts(t, text, 5); !strings.Contains(got, "1 quoted") || strings.ContainsAny(got, "-k") {
+			t.Errorf("%q: %s", text, got)
 		}
 	}
-	// The number of an item proves nothing.
-	a, err := cite.Collect(cite.Number(stream(answer.Kept{Passages: []retrieve.Passage{passage("a", 1, 0,
-		"There are twelve boats in the shed.")}},
-		answer.Text{Text: "12. A lost card costs five euros.[1]"}), cite.Options{}))
-	if err != nil || len(a.Citations) != 1 || a.Citations[0].Verdict != support.Weak {
-		t.Errorf("%+v, %v", a.Citations, err)
-	}
-}
-
-// TestNumberReferencesBelow checks that a reference on a line of its own belongs to
-// the sentence before it.
-func TestNumberReferencesBelow(t *testing.T) {
-	for _, text := range []string{
-		"The library is closed on Mondays.\n\n[1]\n",
-		"The library is closed on Mondays.\n [1]\n",
-		"The library is closed on Mondays.\n\n[1]\n\nA lost card costs five euros.[2]\n",
-		"The library is closed on Mondays.[2]\n\n[1]\n",
-	} {
-		for _, size := range []int{1, 7, 500} {
-			a, err := cite.Collect(cite.Number(stream(append([]answer.Event{answer.Kept{Passages: evidence}}, pieces(text, size)...)...),
-				cite.Options{}))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if len(a.Citations) == 0 || len(a.Unsupported) > 0 {
-				t.Errorf("%q: %d citations, unsupported %v", text, len(a.Citations), a.Unsupported)
-			}
-		}
+	a := collect(t, options, answer.Kept{Passages: []retrieve.Passage{passage("a", 1, 0, "There are twelve boats in the shed.")}},
+		answer.Text{Text: "12. A lost card costs five euros.[1]"})
+	if len(a.Citations) != 1 || a.Citations[0].Verdict != "weak" {
+		t.Errorf("the number of an item proves something: %+v", a.Citations)
 	}
 }
 
@@ -436,6 +398,10 @@ func TestNumberReferencesApart(t *testing.T) {
 		text string
 		want string // numbers and verdicts in order, "-" and the reason for a sentence that is marked
 	}{
+		{closed + ".\n\n[1]\n", "1 quoted"},
+		{closed + ".\n [1]\n", "1 quoted"},
+		{closed + ".\n\n[1]\n\n" + lost + ".[2]\n", "1 quoted, 2 quoted"},
+		{closed + ".[2]\n\n[1]\n", "1 weak, 2 quoted"},
 		{closed + ".\n- [1]\n- [2]\n", "1 quoted, 2 weak"},
 		{closed + ".\n\n1. [1]\n2. [2]\n", "1 quoted, 2 weak"},
 		{closed + ".\n> [1]\n\n" + lost + " [2].", "1 quoted, 2 quoted"},
@@ -492,7 +458,7 @@ func TestNumberTogether(t *testing.T) {
 func verdicts(t *testing.T, text string, size int) string {
 	t.Helper()
 	var got []string
-	for e, err := range cite.Number(stream(append([]answer.Event{answer.Kept{Passages: evidence}}, pieces(text, size)...)...), options) {
+	for e, err := range cite.Number(stream(cut(text, size)...), options) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -556,21 +522,16 @@ func TestNumberHostile(t *testing.T) {
 	} {
 		text := strings.Repeat(unit, max(1, size/len(unit)))
 		for _, n := range []int{3, len(text)} {
-			events := append([]answer.Event{answer.Kept{Passages: evidence}}, pieces(text, n)...)
-			if _, err := cite.Collect(cite.Number(stream(events...), options)); err != nil {
-				t.Fatalf("%s: %v", name, err)
-			}
+			t.Log(name)
+			collect(t, options, cut(text, n)...)
 		}
 	}
 }
 
 func TestNumberMakesAllWordsNeutral(t *testing.T) {
 	const hostile, tame = "x\x1b ![a](https://evil.com)", "x ! [a] (evil.com)"
-	a, err := cite.Collect(cite.Number(stream(answer.Retrieved{Question: hostile}, answer.Judged{Reason: hostile}, answer.Kept{},
-		answer.Warning{Message: hostile}, answer.Text{Text: hostile}, answer.Incomplete{Reason: hostile}), cite.Options{}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := collect(t, cite.Options{}, answer.Retrieved{Question: hostile}, answer.Judged{Reason: hostile}, answer.Kept{},
+		answer.Warning{Message: hostile}, answer.Text{Text: hostile}, answer.Incomplete{Reason: hostile})
 	for name, got := range map[string]string{"judged": a.Judged[0].Reason, "warning": a.Warnings[0], "text": a.Text, "reason": a.Reason} {
 		if got != tame {
 			t.Errorf("%s: got %q, want %q", name, got, tame)
@@ -644,10 +605,7 @@ func TestUnsupportedShort(t *testing.T) {
 		"Run `ls 50 kg`.":           "",
 		"Yes[1](id=1), no[2](id=1)": "",
 	} {
-		a, err := cite.Collect(cite.Number(stream(answer.Kept{Passages: evidence[1:2]}, answer.Text{Text: text}), options))
-		if err != nil {
-			t.Fatal(err)
-		}
+		a := collect(t, options, answer.Kept{Passages: evidence[1:2]}, answer.Text{Text: text})
 		var got []string
 		for _, u := range a.Unsupported {
 			got = append(got, u.Reason)
@@ -663,16 +621,7 @@ func TestUnsupportedShort(t *testing.T) {
 func TestPlaced(t *testing.T) {
 	whole := "`a[1]` is code. True.[2](id=2)[1]! [ 2 ] [7]\n\n```\nx[2]\n```\nEnd [1, 2]."
 	for size := 1; size <= len(whole); size++ {
-		var events iter.Seq2[answer.Event, error] = func(yield func(answer.Event, error) bool) {
-			if !yield(answer.Kept{Passages: make([]retrieve.Passage, 2)}, nil) {
-				return
-			}
-			for i := 0; i < len(whole); i += size {
-				if !yield(answer.Text{Text: whole[i:min(i+size, len(whole))]}, nil) {
-					return
-				}
-			}
-		}
+		events := stream(append([]answer.Event{answer.Kept{Passages: make([]retrieve.Passage, 2)}}, pieces(whole, size)...)...)
 		text, places := "", []cite.Placed(nil)
 		for e, err := range cite.Number(events, cite.Options{Places: true}) {
 			if err != nil {
@@ -708,15 +657,9 @@ func TestNumberOriginal(t *testing.T) {
 		return retrieve.Passage{Title: id, Format: "pdf", Meta: map[string]string{"url": address},
 			Chunk: ingest.Chunk{ID: id + "#1", Document: id, Page: 3, End: len(text), Text: text}}
 	}
-	events := func(yield func(answer.Event, error) bool) {
-		_ = yield(answer.Kept{Passages: []retrieve.Passage{
-			at("a", "https://example.org/a.pdf"), at("b", "https://example.org/a.pdf"), at("c", "javascript:alert(1)"),
-		}}, nil) && yield(answer.Text{Text: text[:len(text)-1] + " [1][2][3]."}, nil)
-	}
-	a, err := cite.Collect(cite.Number(events, cite.Options{Source: cite.ByURL}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := collect(t, cite.Options{Source: cite.ByURL}, answer.Kept{Passages: []retrieve.Passage{
+		at("a", "https://example.org/a.pdf"), at("b", "https://example.org/a.pdf"), at("c", "javascript:alert(1)"),
+	}}, answer.Text{Text: text[:len(text)-1] + " [1][2][3]."})
 	if len(a.Sources) != 2 || len(a.Citations) != 3 {
 		t.Fatalf("%d sources and %d citations, want 2 and 3: %+v", len(a.Sources), len(a.Citations), a.Sources)
 	}

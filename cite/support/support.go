@@ -146,6 +146,5 @@ func (m logistic) chance(s signals) float64 {
 
 // weights is a logistic regression with a ridge, fitted on the 349 judged claims
 // of WiCE's development set (Kamoi and others, 2023, "WiCE: Real-World
-// Entailment for Claims in Wikipedia"). TestModel fits it again and fails when
-// the weights have changed.
+// Entailment for Claims in Wikipedia").
 var weights = logistic{bias: -3.21, covered: 4.75, names: -1.49, numbers: -2.00}
