@@ -10,10 +10,10 @@ import (
 	"maps"
 	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
-	"time"
 	"unicode"
 
 	"golang.org/x/text/unicode/norm"
@@ -58,29 +58,18 @@ type UnreadableError struct{ Reason string }
 
 func (e *UnreadableError) Error() string { return e.Reason }
 
-// An upload has a hidden name, which a sync ignores, until it is stored. After a
-// crash its file is removed after maxUploading.
+// An upload has a hidden name, which a sync ignores, until it is stored. Its file
+// is locked as long as the process lives that receives it.
 const (
 	uploadPrefix = ".upload-"
-	maxUploading = 24 * time.Hour
 	maxNameBytes = 200
 )
 
 // Sync updates the store from the files, unless they are Shared, and removes the
 // files of interrupted uploads.
 func (u *Uploads) Sync(ctx context.Context) error {
-	entries, err := fs.ReadDir(u.Dir.FS(), ".")
-	if err != nil {
-		return fmt.Errorf("listing the uploads: %w", err)
-	}
-	for _, e := range entries {
-		info, err := e.Info()
-		if err == nil && strings.HasPrefix(e.Name(), uploadPrefix) && time.Since(info.ModTime()) > maxUploading {
-			err = u.Dir.Remove(e.Name())
-		}
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("looking through the uploads: %w", err)
-		}
+	if err := u.removeInterrupted(); err != nil {
+		return err
 	}
 	if u.Shared {
 		return nil
@@ -99,6 +88,53 @@ func (u *Uploads) Sync(ctx context.Context) error {
 	u.failuresMu.Lock()
 	defer u.failuresMu.Unlock()
 	u.failures = failures
+	return nil
+}
+
+// OpenUploads opens the folder of uploads at a path, and creates it so that it
+// survives a power cut. The folder above it must exist.
+func OpenUploads(path string) (*os.Root, error) {
+	err := os.Mkdir(path, 0o700)
+	if err == nil {
+		var above *os.Root
+		if above, err = os.OpenRoot(filepath.Dir(path)); err == nil {
+			err = errors.Join(syncFolder(above), above.Close())
+		}
+	}
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, fmt.Errorf("making the folder of the uploads: %w", err)
+	}
+	dir, err := os.OpenRoot(path)
+	if err != nil {
+		return nil, fmt.Errorf("opening the folder of the uploads: %w", err)
+	}
+	return dir, nil
+}
+
+// removeInterrupted removes the files of uploads whose process has died.
+func (u *Uploads) removeInterrupted() error {
+	entries, err := fs.ReadDir(u.Dir.FS(), ".")
+	if err != nil {
+		return fmt.Errorf("listing the uploads: %w", err)
+	}
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), uploadPrefix) {
+			continue
+		}
+		f, err := u.Dir.OpenFile(e.Name(), os.O_RDWR, 0)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err == nil {
+			locked, wrong := lockFile(f)
+			if err = errors.Join(wrong, f.Close()); err == nil && locked {
+				err = u.Dir.Remove(e.Name())
+			}
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("removing the interrupted upload %s: %w", e.Name(), err)
+		}
+	}
 	return nil
 }
 
@@ -131,12 +167,16 @@ func (u *Uploads) Add(ctx context.Context, name string, content io.Reader) (c Ch
 		return c, err
 	}
 	temporary := uploadPrefix + rand.Text()
+	file, err := u.write(temporary, content, room)
 	defer func() {
+		if file != nil {
+			err = errors.Join(err, file.Close())
+		}
 		if gone := u.Dir.Remove(temporary); gone != nil && !errors.Is(gone, fs.ErrNotExist) {
 			err = errors.Join(err, fmt.Errorf("removing the interrupted upload: %w", gone))
 		}
 	}()
-	if err := u.write(temporary, content, room); err != nil {
+	if err != nil {
 		return c, err
 	}
 	u.mu.Lock()
@@ -159,7 +199,9 @@ func (u *Uploads) Add(ctx context.Context, name string, content io.Reader) (c Ch
 		return c, err
 	}
 	// After a crash here the next sync removes the document.
-	if err := u.Dir.Rename(temporary, name); err != nil {
+	err = file.Close() // some systems do not rename open files
+	file = nil
+	if err = errors.Join(err, u.Dir.Rename(temporary, name), syncFolder(u.Dir)); err != nil {
 		return c, fmt.Errorf("saving the upload: %w", err)
 	}
 	u.clearFailure(name)
@@ -266,7 +308,7 @@ func (u *Uploads) room(name string) (int64, error) {
 	}
 	for _, e := range entries {
 		info, err := e.Info()
-		if errors.Is(err, fs.ErrNotExist) || e.Name() == name {
+		if errors.Is(err, fs.ErrNotExist) || e.Name() == name || strings.HasPrefix(e.Name(), uploadPrefix) {
 			continue
 		}
 		if err != nil {
@@ -280,11 +322,14 @@ func (u *Uploads) room(name string) (int64, error) {
 	return min(most, total), nil
 }
 
-// write writes at most so many bytes to a new file, and syncs it.
-func (u *Uploads) write(name string, content io.Reader, most int64) (err error) {
-	f, err := u.Dir.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return fmt.Errorf("saving the upload: %w", err)
+// write writes at most so many bytes to a new locked file, and syncs it. The file
+// is open also if there is an error, unless it could not be created.
+func (u *Uploads) write(name string, content io.Reader, most int64) (f *os.File, err error) {
+	if f, err = u.Dir.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600); err != nil {
+		return nil, fmt.Errorf("saving the upload: %w", err)
+	}
+	if _, err := lockFile(f); err != nil {
+		return f, fmt.Errorf("saving the upload: %w", err)
 	}
 	n, err := io.Copy(f, io.LimitReader(content, most+1))
 	if err == nil && n > most {
@@ -292,7 +337,7 @@ func (u *Uploads) write(name string, content io.Reader, most int64) (err error) 
 	} else if err == nil {
 		err = f.Sync()
 	}
-	return errors.Join(err, f.Close())
+	return f, err
 }
 
 // uploadName makes a file name of the one that a client sent: the last part of a

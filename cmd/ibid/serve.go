@@ -201,17 +201,16 @@ func (srv *server) openUploads(ctx context.Context) (*ingest.Uploads, error) {
 	if srv.Data == "" {
 		return nil, usageError("there is no home folder for uploads: name a folder with --data, or use --uploads off")
 	}
-	path := uploadsIn(srv.Data)
-	if err := os.MkdirAll(path, 0o700); err != nil {
-		return nil, fmt.Errorf("making the folder of the uploads: %w", err)
+	if err := os.MkdirAll(srv.Data, 0o700); err != nil { // the library may be on a server
+		return nil, fmt.Errorf("making the data directory: %w", err)
 	}
 	root, err := srv.lib.AddRoot(ctx, "", srv.Collection)
 	if err != nil {
 		return nil, fmt.Errorf("adding the uploads: %w", err)
 	}
-	dir, err := os.OpenRoot(path)
+	dir, err := ingest.OpenUploads(uploadsIn(srv.Data))
 	if err != nil {
-		return nil, fmt.Errorf("opening the folder of the uploads: %w", err)
+		return nil, err
 	}
 	return &ingest.Uploads{
 		Dir: dir, Root: root, MaxBytes: int64(srv.MaxUpload) << 20, MaxTotal: int64(srv.MaxUploads) << 20,
