@@ -31,7 +31,7 @@ type evalReportCmd struct {
 	HTML      string   `help:"File to write the report to as a page with the trace of every failed question." name:"html" placeholder:"FILE"`
 	JSON      bool     `help:"Print the report as one JSON object, which --compare reads." name:"json"`
 	Compare   string   `help:"JSON report of an earlier run; compare the results question by question." placeholder:"FILE"`
-	Metrics   []string `help:"What to measure of the search: hit, recall, mrr, ndcg or p with a rank; for pages and quotes as page.recall@5 and quote.recall@5." default:"hit@1,hit@5,recall@5,recall@10,mrr@10,ndcg@10,page.hit@5,page.recall@10,page.mrr@10,quote.hit@5,quote.recall@10,quote.mrr@10" placeholder:"NAME@K"`
+	Metrics   []string `help:"What to measure of the search: hit, recall, mrr, ndcg or p with a rank." default:"hit@1,hit@5,recall@5,recall@10,mrr@10,ndcg@10" placeholder:"NAME@K"`
 	Sample    int      `help:"Ask only N of the questions, drawn with a fixed seed; 0: all." default:"0" placeholder:"N"`
 	PriceIn   float64  `help:"Price of a million tokens in prompts." placeholder:"X"`
 	PriceOut  float64  `help:"Price of a million tokens in replies." placeholder:"X"`
@@ -115,7 +115,7 @@ func (c *evalReportCmd) Run(ctx context.Context, s surroundings) (err error) {
 }
 
 // check rejects invalid flags before a long run.
-func (c *evalReportCmd) check(price *eval.Price) (metrics []eval.PlaceMetric, limits thresholds, err error) {
+func (c *evalReportCmd) check(price *eval.Price) (metrics []eval.Metric, limits thresholds, err error) {
 	switch {
 	case c.TopK < 1 || c.Parallel < 1 || c.Sample < 0:
 		return nil, nil, usageError("--top-k and --parallel must be 1 or more, and --sample 0 or more")
@@ -146,7 +146,7 @@ func (c *evalReportCmd) check(price *eval.Price) (metrics []eval.PlaceMetric, li
 		}
 	}
 	for _, name := range wanted {
-		m, err := eval.ParsePlaceMetric(name)
+		m, err := eval.ParseMetric(name)
 		if err != nil {
 			return nil, nil, usageError("--metrics, --min, --max: %w", err)
 		}

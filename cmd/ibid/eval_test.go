@@ -266,7 +266,6 @@ func TestEvalUsage(t *testing.T) {
 		{2, "report DIR/club DIR/questions.jsonl --min cost=1", "--min cost: the cost is unknown without a price: give --price-in or --price-out"},
 		{2, "report DIR/club DIR/questions.jsonl --max right=3s", "--max right=3s: the figure is measured in another unit (share)"},
 		{2, "report DIR/club DIR/questions.jsonl --min right=much", `--min right=much: "much" is not a value: give a number, a share like 80% or a time like 3s`},
-		{2, "report DIR/club DIR/questions.jsonl --min quote.ndcg@5=1", "pages and quotes have hit, recall and mrr"},
 	} {
 		args := strings.Fields("eval " + strings.ReplaceAll(test.args, "DIR", dir))
 		_, errs, code := ibid(t, t.TempDir(), args...)

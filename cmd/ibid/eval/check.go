@@ -143,28 +143,19 @@ func (p Passage) onPage(document string, page int) bool {
 	return p.Document == document && p.Page <= page && page <= max(p.LastPage, p.Page)
 }
 
-// markRight sets Right and Quotes of the passages.
+// markRight sets Right of the passages.
 func (o *Outcome) markRight() {
 	q := o.Question
 	for i := range o.Retrieved {
 		p := &o.Retrieved[i]
-		p.Quotes = nil
-		for j, quote := range q.Quotes {
-			if Holds(p.Text, quote) {
-				p.Quotes = append(p.Quotes, j)
-			}
-		}
+		p.Right = slices.ContainsFunc(q.Quotes, func(quote string) bool { return Holds(p.Text, quote) })
 		if len(q.Quotes) > 0 {
-			p.Right = p.Quotes != nil
 			continue
 		}
 		for j, document := range q.Documents {
-			var pages []int
-			if q.Pages != nil {
-				pages = q.Pages[j]
-			}
+			anyPage := q.Pages == nil || q.Pages[j] == nil
 			p.Right = p.Right || p.Document == document &&
-				(pages == nil || slices.ContainsFunc(pages, func(n int) bool { return p.onPage(document, n) }))
+				(anyPage || slices.ContainsFunc(q.Pages[j], func(n int) bool { return p.onPage(document, n) }))
 		}
 	}
 }

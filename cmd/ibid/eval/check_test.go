@@ -112,38 +112,4 @@ func TestMark(t *testing.T) {
 	if got := o.Retrieved[0].Text; got != strings.Repeat("é", 600)+"…" {
 		t.Errorf("%d characters", len(got))
 	}
-	held, n := o.places(pageLevel)
-	if diff := cmp.Diff([][]int{{0}, nil, nil, nil}, held); diff != "" || n != 2 {
-		t.Error(diff, n)
-	}
-}
-
-func TestOfPlaces(t *testing.T) {
-	held := [][]int{nil, {1}, {0, 1}, nil, {2}} // of 4 right places, one was not found
-	for name, want := range map[string]float64{
-		"hit@1": 0, "hit@2": 1, "recall@1": 0, "recall@2": .25, "recall@3": .5, "recall@5": .75, "recall@10": .75, "mrr@1": 0, "mrr@5": .5,
-	} {
-		m, err := ParseMetric(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := m.ofPlaces(held, 4); got != want {
-			t.Errorf("%s is %v, want %v", name, got, want)
-		}
-	}
-}
-
-func TestParsePlaceMetric(t *testing.T) {
-	for text, want := range map[string]PlaceMetric{
-		"recall@5": {"", Metric{"recall", 5}}, "page.recall@5": {"page", Metric{"recall", 5}}, "Quote.MRR@10": {"quote", Metric{"mrr", 10}}, "ndcg@3": {"", Metric{"ndcg", 3}},
-		"page.ndcg@5": {}, "quote.p@5": {}, "line.hit@1": {}, "page.": {}, "page.hit@0": {},
-	} {
-		got, err := ParsePlaceMetric(text)
-		if got != want || (err == nil) != (want != PlaceMetric{}) {
-			t.Errorf("%q: %v, %v", text, got, err)
-		}
-		if err == nil && got.String() != strings.ToLower(text) {
-			t.Errorf("%q is written %q", text, got)
-		}
-	}
 }

@@ -71,7 +71,7 @@ const CostFigure = "cost"
 
 // Measures returns the measures of a report: the given ones of retrieval, and the
 // cost if there is a price.
-func Measures(metrics []PlaceMetric, price *Price) []Measure {
+func Measures(metrics []Metric, price *Price) []Measure {
 	all := []Measure{{"passed", overallGroup, "questions with nothing known to be wrong", ShareUnit, 1, 0, func(o *Outcome) part {
 		if o.Status == Open {
 			return part{}
@@ -79,8 +79,14 @@ func Measures(metrics []PlaceMetric, price *Price) []Measure {
 		return share(o.Status == Passed)
 	}}}
 	for _, m := range metrics {
-		all = append(all, Measure{m.String(), retrievalGroup, m.says(), ShareUnit, 1, 0, m.of})
+		all = append(all, Measure{m.String(), retrievalGroup, m.says(), ShareUnit, 1, 0, m.ofOutcome})
 	}
+	all = append(all, Measure{"right_found", retrievalGroup, "questions with a right passage among those retrieved", ShareUnit, 1, 0, func(o *Outcome) part {
+		if !o.Question.placed() || o.Error != "" && o.Retrieved == nil {
+			return part{}
+		}
+		return share(slices.ContainsFunc(o.Retrieved, func(p Passage) bool { return p.Right }))
+	}})
 	all = append(all, gateMeasures()...)
 	all = append(all, answerMeasures()...)
 	all = append(all, citationMeasures()...)
@@ -281,69 +287,19 @@ func costMeasures(price *Price) (all []Measure) {
 	return all
 }
 
-// A PlaceMetric is a [Metric] of the right documents or, with a level, of the
-// right pages or quotes.
-type PlaceMetric struct {
-	Level string // "", pageLevel or quoteLevel
-	Metric
-}
-
-const (
-	pageLevel  = "page"
-	quoteLevel = "quote"
-)
-
-// ParsePlaceMetric parses "recall@5", "page.recall@5" or "quote.mrr@10".
-func ParsePlaceMetric(s string) (PlaceMetric, error) {
-	level, rest, found := strings.Cut(strings.ToLower(strings.TrimSpace(s)), ".")
-	if !found || level != pageLevel && level != quoteLevel {
-		level, rest = "", s
-	}
-	m, err := ParseMetric(rest)
-	if err == nil && level != "" && (m.Kind == "ndcg" || m.Kind == "p") {
-		err = fmt.Errorf("%q is not a metric: pages and quotes have hit, recall and mrr", s)
-	}
-	if err != nil {
-		return PlaceMetric{}, err
-	}
-	return PlaceMetric{level, m}, nil
-}
-
-func (m PlaceMetric) String() string {
-	if m.Level == "" {
-		return m.Metric.String()
-	}
-	return m.Level + "." + m.Metric.String()
-}
-
-func (m PlaceMetric) says() string {
-	thing := m.Level
-	if thing == "" {
-		thing = "document"
-	}
+func (m Metric) says() string {
 	return fmt.Sprintf(map[string]string{
-		"hit":    "a right %[1]s is among the first %[2]d",
-		"recall": "share of the right %[1]ss among the first %[2]d",
-		"p":      "share of the first %[2]d ranks with a right %[1]s",
-		"mrr":    "1 / rank of the first right %[1]s among the first %[2]d",
-		"ndcg":   "order of the first %[2]d %[1]ss, relative to the best possible",
-	}[m.Kind], thing, m.K)
+		"hit":    "a right document is among the first %d",
+		"recall": "share of the right documents among the first %d",
+		"p":      "share of the first %d ranks with a right document",
+		"mrr":    "1 / rank of the first right document among the first %d",
+		"ndcg":   "order of the first %d documents, relative to the best possible",
+	}[m.Kind], m.K)
 }
 
-// of measures what was retrieved for a question. Documents rank by their best
-// passage, pages and quotes by the passage that has them.
-func (m PlaceMetric) of(o *Outcome) part {
-	if o.Error != "" && o.Retrieved == nil {
-		return part{}
-	}
-	if m.Level != "" {
-		held, n := o.places(m.Level)
-		if n == 0 {
-			return part{}
-		}
-		return part{m.Metric.ofPlaces(held, n), 1}
-	}
-	if len(o.Question.Documents) == 0 {
+// ofOutcome measures the retrieved documents, each at the rank of its best passage.
+func (m Metric) ofOutcome(o *Outcome) part {
+	if len(o.Question.Documents) == 0 || o.Error != "" && o.Retrieved == nil {
 		return part{}
 	}
 	grades := make(Grades)
@@ -356,55 +312,7 @@ func (m PlaceMetric) of(o *Outcome) part {
 			ranking = append(ranking, p.Document)
 		}
 	}
-	return part{m.Metric.Of(ranking, grades), 1}
-}
-
-// places returns the right pages or quotes that each passage contains, by their
-// numbers from 0 to n-1.
-func (o *Outcome) places(level string) (held [][]int, n int) {
-	q := o.Question
-	for _, p := range o.Retrieved {
-		on := p.Quotes
-		if level == pageLevel {
-			on = nil
-			at := 0
-			for i, pages := range q.Pages {
-				for _, page := range pages {
-					if p.onPage(q.Documents[i], page) {
-						on = append(on, at)
-					}
-					at++
-				}
-			}
-		}
-		held = append(held, on)
-	}
-	if level == quoteLevel {
-		return held, len(q.Quotes)
-	}
-	return held, len(slices.Concat(q.Pages...))
-}
-
-// ofPlaces measures a ranking of passages, each with some of n right places:
-// recall is the share of the places in the first K passages, hit whether they
-// have any, mrr 1 / rank of the first that has one.
-func (m Metric) ofPlaces(held [][]int, n int) float64 {
-	seen := make(map[int]bool)
-	for i, places := range held[:min(m.K, len(held))] {
-		for _, at := range places {
-			seen[at] = true
-		}
-		if len(places) > 0 && m.Kind == "hit" {
-			return 1
-		}
-		if len(places) > 0 && m.Kind == "mrr" {
-			return 1 / float64(i+1)
-		}
-	}
-	if m.Kind == "recall" {
-		return Share(len(seen), n)
-	}
-	return 0
+	return part{m.Of(ranking, grades), 1}
 }
 
 // A Unit says what a figure counts and how it is written.

@@ -75,9 +75,8 @@ type Passage struct {
 	// Right means that it contains one of the question's quotes; if there are
 	// none, that it is on one of its pages; if there are none, that it is from one
 	// of its documents.
-	Right  bool   `json:"right"`
-	Quotes []int  `json:"quotes,omitempty"` // the quotes that it contains, from 0
-	Text   string `json:"text"`             // in a report the beginning
+	Right bool   `json:"right"`
+	Text  string `json:"text"` // in a report the beginning
 }
 
 // A Source is a numbered source of an answer.

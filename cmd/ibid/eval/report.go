@@ -87,7 +87,7 @@ type MeasuredFigure struct {
 func (f MeasuredFigure) Text() string { return f.Unit.Write(f.Value) }
 
 // Measure counts the outcomes and computes the figures.
-func (r *Report) Measure(metrics []PlaceMetric) {
+func (r *Report) Measure(metrics []Metric) {
 	r.Format, r.measures = Format, Measures(metrics, r.Price)
 	r.Causes, r.Kinds = []CauseCount{}, []KindCount{}
 	for _, list := range []*[]string{&r.Unread, &r.Missed} {

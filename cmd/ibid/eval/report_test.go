@@ -34,11 +34,11 @@ func golden(t *testing.T, name string, got []byte) {
 	}
 }
 
-func metricsOf(t *testing.T, names ...string) []PlaceMetric {
+func metricsOf(t *testing.T, names ...string) []Metric {
 	t.Helper()
-	var metrics []PlaceMetric
+	var metrics []Metric
 	for _, name := range names {
-		m, err := ParsePlaceMetric(name)
+		m, err := ParseMetric(name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -76,7 +76,7 @@ func outcomes() []Outcome {
 func sampleReport(t *testing.T) *Report {
 	r := &Report{Made: time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC), Version: "ibid test", Folder: "club", File: "questions.jsonl", Documents: 5, Chunks: 9, Library: "0a1b", Store: "data directory", Machine: "linux/amd64, 2 processors", Wanted: 5,
 		Price: &Price{In: 2, Out: 8}, Settings: []Setting{{"gate", "auto"}, {"model", "m"}, {"rerank-model", ""}}, Unread: []string{"club/scan.pdf: it has no text"}, Outcomes: outcomes()}
-	r.Measure(metricsOf(t, "hit@1", "recall@2", "mrr@10", "page.hit@5"))
+	r.Measure(metricsOf(t, "hit@1", "recall@2", "mrr@10"))
 	return r
 }
 
@@ -86,7 +86,7 @@ func TestFigures(t *testing.T) {
 	want := map[string]float64{
 		"passed": 1 / 4., // q4; q5 is open
 		// q1 finds tea.md first; q2 one of its two documents, second; q3 its own first.
-		"hit@1": 2 / 3., "recall@2": (1 + .5 + 1) / 3, "mrr@10": (1 + .5 + 1) / 3,
+		"right_found": 1, "hit@1": 2 / 3., "recall@2": (1 + .5 + 1) / 3, "mrr@10": (1 + .5 + 1) / 3,
 		// q1 has two right passages, of which one is kept; q2 one, kept; q3 one, skipped.
 		"right_kept": 2 / 4., "gate_lost": 1 / 3., "off_skipped": 2 / 3., "kept": (1 + 2 + 0 + 1 + 1) / 5.,
 		"answered": 2 / 3., "right": 1 / 3.,
