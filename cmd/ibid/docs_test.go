@@ -321,28 +321,32 @@ func last(s string, n int) string { return s[max(0, len(s)-n):] }
 // What the pages name as code exists: `package.Name`, `Type.Method`, and files.
 func TestPagesNameWhatThereIs(t *testing.T) {
 	t.Parallel()
-	declared := make(map[string]bool)
-	forEachFile(t, token.NewFileSet(), func(pkg string, file *ast.File, _ string) {
-		for _, d := range file.Decls {
-			for _, name := range declaredBy(d) {
-				declared[name], declared[file.Name.Name+"."+name] = true, true
+	declared := make(map[string]bool) // identifiers
+	forEachFile(t, token.NewFileSet(), func(_ string, file *ast.File, _ string) {
+		ast.Inspect(file, func(n ast.Node) bool {
+			if id, ok := n.(*ast.Ident); ok {
+				declared[id.Name] = true
 			}
-		}
+			return true
+		})
 	})
 	name := regexp.MustCompile("`(?:ibid/)?([a-z]+\\.[A-Z][A-Za-z]+|[A-Z][a-z]+[A-Z][A-Za-z]+|[A-Z][A-Za-z]+\\.[A-Z][A-Za-z]+|[a-z]+[A-Z][A-Za-z]+|(?:run|format)\\.[a-z]+)(?:\\(\\))?`")
 	file := regexp.MustCompile("`((?:[a-z]+/)+[A-Za-z_.]+\\.(?:go|md|tmpl|mjs|py|txt))`")
+	fence := regexp.MustCompile("(?ms)^```.*?^```")
 	checked := 0
 	for _, page := range pages {
 		data, err := os.ReadFile(filepath.Join(moduleRoot(t), filepath.FromSlash(page)))
 		if err != nil {
 			t.Fatal(err)
 		}
-		text := regexp.MustCompile("(?ms)^```.*?^```").ReplaceAllString(string(data), "")
+		text := fence.ReplaceAllString(string(data), "")
 		if strings.HasPrefix(page, "answer/") || strings.HasPrefix(page, "ingest/") || strings.HasPrefix(page, "retrieve/") {
 			for _, m := range name.FindAllStringSubmatch(text, -1) {
 				checked++
-				if !declared[m[1]] {
-					t.Errorf("%s names %s, which is not declared anywhere", page, m[1])
+				for part := range strings.SplitSeq(m[1], ".") {
+					if !declared[part] {
+						t.Errorf("%s names %s, which is not declared anywhere", page, m[1])
+					}
 				}
 			}
 		}
@@ -356,48 +360,4 @@ func TestPagesNameWhatThereIs(t *testing.T) {
 	if checked < 20 {
 		t.Errorf("only %d names were looked for: the search for them is broken", checked)
 	}
-}
-
-// declaredBy returns the names that a declaration declares: types, functions,
-// constants, and methods and fields with their type.
-func declaredBy(d ast.Decl) (names []string) {
-	switch d := d.(type) {
-	case *ast.FuncDecl:
-		if d.Recv == nil {
-			return []string{d.Name.Name}
-		}
-		of := d.Recv.List[0].Type
-		if star, ok := of.(*ast.StarExpr); ok {
-			of = star.X
-		}
-		if id, ok := of.(*ast.Ident); ok {
-			return []string{id.Name + "." + d.Name.Name, d.Name.Name}
-		}
-	case *ast.GenDecl:
-		for _, spec := range d.Specs {
-			switch s := spec.(type) {
-			case *ast.ValueSpec:
-				for _, id := range s.Names {
-					names = append(names, id.Name)
-				}
-			case *ast.TypeSpec:
-				names = append(names, s.Name.Name)
-				var fields *ast.FieldList
-				switch of := s.Type.(type) {
-				case *ast.StructType:
-					fields = of.Fields
-				case *ast.InterfaceType:
-					fields = of.Methods
-				default:
-					continue
-				}
-				for _, f := range fields.List {
-					for _, id := range f.Names {
-						names = append(names, s.Name.Name+"."+id.Name)
-					}
-				}
-			}
-		}
-	}
-	return names
 }

@@ -239,9 +239,9 @@ func checkKeys(ring retrieve.Ring, now time.Time) finding {
 	expired := func(k retrieve.Key) bool { return !k.Expires.IsZero() && !now.Before(k.Expires) }
 	valid := slices.DeleteFunc(slices.Clone(ring.Keys), expired)
 	if len(valid) == 0 {
-		return ok("keys", "no valid one of %d: 'ibid serve' answers only this machine ('ibid keys make' makes one)", len(ring.Keys))
+		return ok("keys", "none: 'ibid serve' answers only this machine ('ibid keys make' makes one)")
 	}
-	return ok("keys", "%d of %d are valid: 'ibid serve' requires them if other machines can reach it, or with --auth on", len(valid), len(ring.Keys))
+	return ok("keys", "%d, %d of them valid: 'ibid serve' requires them if other machines can reach it, or with --auth on", len(ring.Keys), len(valid))
 }
 
 //go:embed sample.pdf

@@ -262,18 +262,12 @@ func (c *corpus) matchJudged(ctx context.Context, set *eval.Set, s surroundings)
 	for _, grades := range set.Grades {
 		named = slices.AppendSeq(named, maps.Keys(grades))
 	}
-	missing, err := c.match(ctx, named, set.Judgements)
-	if err != nil {
-		return err
-	}
-	if len(c.stored) == 0 {
-		return fmt.Errorf("none of the store's %d documents is judged in %s: corpus-ids must be document ids (ROOT/PATH) or paths, "+
+	err := c.match(ctx, named, set.Judgements, s)
+	if err == nil && len(c.stored) == 0 {
+		err = fmt.Errorf("none of the store's %d documents is judged in %s: corpus-ids must be document ids (ROOT/PATH) or paths, "+
 			"as 'ibid search --json' shows them", c.documents, set.Judgements)
 	}
-	if len(missing) > 0 {
-		fmt.Fprintf(s.stderr, "ibid: %s judges %s not in the store; they count as missed\n", set.Judgements, counted(len(missing), "document"))
-	}
-	return nil
+	return err
 }
 
 // matchQuestions finds the documents of questions in the store.
@@ -282,24 +276,19 @@ func (c *corpus) matchQuestions(ctx context.Context, questions []eval.Question, 
 	for _, q := range questions {
 		named = append(named, q.Documents...)
 	}
-	missing, err := c.match(ctx, named, file)
-	if err == nil && len(missing) > 0 {
-		fmt.Fprintf(s.stderr, "ibid: %s names %s not in the store, such as %s; they count as missed\n",
-			file, counted(len(missing), "document"), printable(missing[0]))
-	}
-	return err
+	return c.match(ctx, named, file, s)
 }
 
 // match sets c.stored for the named documents: by id, by path in their root, or
 // by that path without extension. Because a moved folder has another root, a name
-// with an unknown root is matched by the path after it. It returns the names
-// without a document, sorted; a name of several documents is an error that names
-// the file it is in.
-func (c *corpus) match(ctx context.Context, named []string, file string) (missing []string, err error) {
+// with an unknown root is matched by the path after it. Names in the file without
+// a document are counted on standard error; one of several is an error.
+func (c *corpus) match(ctx context.Context, named []string, file string, s surroundings) error {
 	docs, err := c.Documents(ctx, c.filter)
 	if err != nil {
-		return nil, err
+		return err
 	}
+	var missing []string
 	c.documents = len(docs)
 	byName, byPath, roots := make(map[string][]string), make(map[string][]string), make(map[string]bool)
 	for _, d := range docs {
@@ -325,10 +314,14 @@ func (c *corpus) match(ctx context.Context, named []string, file string) (missin
 		case 1:
 			c.stored[name] = found[0]
 		default:
-			return nil, fmt.Errorf("%s names %q, which may be any of %s: use a document id", file, name, strings.Join(found, ", "))
+			return fmt.Errorf("%s names %q, which may be any of %s: use a document id", file, name, strings.Join(found, ", "))
 		}
 	}
-	return missing, nil
+	if len(missing) > 0 {
+		fmt.Fprintf(s.stderr, "ibid: %s names %s not in the store, such as %s; they count as missed\n",
+			file, counted(len(missing), "document"), printable(missing[0]))
+	}
+	return nil
 }
 
 // grades returns judgements by the store's ids. Documents that are not in the

@@ -68,9 +68,6 @@ func (c *keysMakeCmd) Run(ctx context.Context, s surroundings) (err error) {
 			return usageError("--collection is empty: name a collection, or omit the flag for all")
 		}
 	}
-	if err := c.warnMissing(ctx, s); err != nil {
-		return err
-	}
 	keyring, closeIt, err := openKeyring(ctx, c.placeConfig, s)
 	if err != nil {
 		return err
@@ -96,28 +93,6 @@ func (c *keysMakeCmd) Run(ctx context.Context, s surroundings) (err error) {
 	fmt.Fprintf(s.stderr, "ibid: this is the key %s; it is shown only once. Send it as 'Authorization: Bearer KEY', or give it to the page.\n", printable(c.Name))
 	_, err = fmt.Fprintln(s.stdout, key)
 	return err
-}
-
-// warnMissing names the collections that have no documents.
-func (c *keysMakeCmd) warnMissing(ctx context.Context, s surroundings) (err error) {
-	if len(c.Collection) == 0 {
-		return nil
-	}
-	store, err := openStore(ctx, c.placeConfig, s)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, store.Close()) }()
-	for _, name := range c.Collection {
-		any, err := store.Holds(ctx, retrieve.Filter{Collection: name})
-		if err != nil {
-			return fmt.Errorf("looking for the collection %s: %w", name, err)
-		}
-		if !any {
-			fmt.Fprintf(s.stderr, "ibid: the collection %s has no documents yet\n", printable(name))
-		}
-	}
-	return nil
 }
 
 // ring opens and reads the keys.

@@ -69,21 +69,19 @@ func exitCode(err error, stderr io.Writer) int {
 	if err == nil {
 		return exitDone
 	}
+	code, text := exitFailed, err.Error()
 	var coded *exitError
-	if errors.As(err, &coded) {
-		if coded.err != nil {
-			fmt.Fprintf(stderr, "ibid: %s\n", printable(err.Error()))
-		}
+	var wrong *answer.QuestionError
+	switch {
+	case errors.As(err, &coded) && coded.err == nil:
 		return coded.code
+	case coded != nil:
+		code = coded.code
+	case errors.As(err, &wrong):
+		code = exitUsage
+	case errors.Is(err, context.Canceled):
+		text = "interrupted"
 	}
-	if wrong := (*answer.QuestionError)(nil); errors.As(err, &wrong) {
-		fmt.Fprintf(stderr, "ibid: %s\n", printable(err.Error()))
-		return exitUsage
-	}
-	if errors.Is(err, context.Canceled) {
-		fmt.Fprintln(stderr, "ibid: interrupted")
-		return exitFailed
-	}
-	fmt.Fprintf(stderr, "ibid: %s\n", printable(err.Error()))
-	return exitFailed
+	fmt.Fprintf(stderr, "ibid: %s\n", printable(text))
+	return code
 }
