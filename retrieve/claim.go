@@ -3,12 +3,15 @@ package retrieve
 import (
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -25,8 +28,8 @@ type Claims interface {
 	// several workers that claim a free job at once, one succeeds. [ErrNotFound]
 	// if there is no such job.
 	//
-	// A claim ends when it expires, with Release, with End and, if the store can
-	// detect it, with the process that made it.
+	// A claim ends when it expires, with Release, with End and, if [HasDied] can
+	// tell, with the worker's process.
 	Claim(ctx context.Context, run, worker string, d time.Duration) error
 	// Release ends the worker's claim at once. It does nothing if the worker has
 	// no claim.
@@ -53,11 +56,46 @@ func (e *HeldError) Error() string {
 
 // NewWorker returns a unique name for a worker of this process.
 func NewWorker() string {
+	return hostname() + "/" + strconv.Itoa(os.Getpid()) + "/" + thisProcess + strings.ToLower(rand.Text()[:12])
+}
+
+func hostname() string {
 	host, err := os.Hostname()
 	if err != nil {
-		host = "unknown"
+		return "unknown"
 	}
-	return host + "/" + strconv.Itoa(os.Getpid()) + "/" + strings.ToLower(rand.Text()[:12])
+	return host
+}
+
+var (
+	// numbering names the numbering of processes that the number of this one is
+	// from: that of one boot and one PID namespace. It is empty where the system
+	// does not say.
+	numbering = func() string {
+		boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+		namespace, missing := os.Readlink("/proc/self/ns/pid")
+		if err != nil || missing != nil {
+			return ""
+		}
+		sum := sha256.Sum256(append(boot, namespace...))
+		return hex.EncodeToString(sum[:6]) + "-"
+	}()
+	thisProcess = numbering + strings.ToLower(rand.Text()[:8]) + "-"
+)
+
+// HasDied reports whether the process of a worker is known to have ended. It
+// knows only of processes on this machine, in the same container.
+func HasDied(worker string) bool {
+	parts := strings.Split(worker, "/")
+	if numbering == "" || len(parts) != 3 || parts[0] != hostname() || !strings.HasPrefix(parts[2], numbering) {
+		return false
+	}
+	pid, err := strconv.Atoi(parts[1])
+	if err != nil || pid == os.Getpid() {
+		return err == nil && !strings.HasPrefix(parts[2], thisProcess) // an earlier process had the number
+	}
+	p, err := os.FindProcess(pid)
+	return err == nil && errors.Is(p.Signal(syscall.Signal(0)), os.ErrProcessDone)
 }
 
 // WhoIs describes a worker for messages.

@@ -4,7 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -78,6 +82,34 @@ func TestWhoIs(t *testing.T) {
 	for worker, want := range map[string]string{"ant/17/x5": "process 17 of ant", "w": "w", "a/b": "a/b"} {
 		if got := retrieve.WhoIs(worker); got != want {
 			t.Errorf("%s is %q, want %q", worker, got, want)
+		}
+	}
+}
+
+// The process of a worker has died if its number is free, or belongs to a later
+// process.
+func TestHasDied(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux says which numbering a process number is from")
+	}
+	own := retrieve.NewWorker()
+	parts := strings.Split(own, "/")
+	ended := exec.Command(os.Args[0], "-test.run=^$")
+	if err := ended.Run(); err != nil {
+		t.Fatal(err)
+	}
+	free := fmt.Sprint(ended.Process.Pid)
+	numbering, _, _ := strings.Cut(parts[2], "-")
+	for worker, want := range map[string]bool{
+		own: false, "w": false, "": false, "a/b/c": false,
+		parts[0] + "/" + free + "/" + parts[2]:               true,
+		parts[0] + "/" + parts[1] + "/" + numbering + "-x-y": true,
+		parts[0] + "/1/" + parts[2]:                          false, // the first process lives as long as the system
+		"another/" + free + "/" + parts[2]:                   false,
+		parts[0] + "/" + free + "/another-" + parts[2]:       false,
+	} {
+		if got := retrieve.HasDied(worker); got != want {
+			t.Errorf("HasDied(%q) = %t", worker, got)
 		}
 	}
 }

@@ -33,6 +33,9 @@ type dialect struct {
 	// nextRevision adds its parameter to the latest revision and returns it. In
 	// PostgreSQL others wait for the commit afterwards.
 	nextRevision string
+	// now is an expression for the time in microseconds, by a clock that all
+	// processes share.
+	now string
 
 	texts sync.Map // statements in this dialect
 }

@@ -62,6 +62,7 @@ func postgresDialect(schema string) *dialect {
 		},
 		nextNumber:   `SELECT nextval('` + strings.ReplaceAll(quoted, "'", "''") + `numbers')`,
 		nextRevision: `UPDATE ibid.clock SET revision = revision + ? RETURNING revision`,
+		now:          `(1e6 * extract(epoch FROM clock_timestamp()))::bigint`,
 	}
 }
 

@@ -45,6 +45,7 @@ func sqliteDialect() *dialect {
 		lockVectors:  func(*tx, string, []any) error { return nil },
 		nextNumber:   `SELECT 1 + max(coalesce((SELECT max(number) FROM documents), 0), coalesce((SELECT max(document) FROM changes), 0))`,
 		nextRevision: `SELECT coalesce(max(revision), 0) + ? FROM changes`,
+		now:          `CAST(1e6 * unixepoch('now', 'subsec') AS INTEGER)`,
 	}
 }
 

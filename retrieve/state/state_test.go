@@ -12,8 +12,6 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
-
-	"ibid/retrieve/enginetest"
 )
 
 // serverVariable holds the address of a PostgreSQL server where tests may create
@@ -62,7 +60,7 @@ func onServer(t testing.TB, server, statement string) {
 
 func openTest(t testing.TB, address string) *Store {
 	t.Helper()
-	s, err := Open(context.Background(), address, Options{Limits: enginetest.Limits()})
+	s, err := Open(context.Background(), address, Options{Limits: testLimits()})
 	must(t, err)
 	t.Cleanup(func() { must(t, s.Close()) })
 	return s

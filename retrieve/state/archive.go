@@ -1,0 +1,239 @@
+package state
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"math"
+	"slices"
+	"time"
+
+	"ibid/retrieve"
+)
+
+// recordsLock is held by transactions that store a record, and by those that
+// delete documents: no record outlives a document that it quotes.
+const recordsLock = "records"
+
+func (l ledger) KeepRecord(ctx context.Context, r retrieve.Record) error {
+	most := l.s.limits.OrDefault()
+	r.Documents = slices.Compact(slices.Sorted(slices.Values(r.Documents)))
+	return within(ctx, l.s.update, func(t *tx) error {
+		if err := t.lock(recordsLock); err != nil {
+			return err
+		}
+		for _, d := range r.Documents {
+			n := 0
+			if err := sought(t.row(`SELECT 1 FROM ibid.documents WHERE key = ?`, retrieve.DigestOf(d)).Scan(&n)); err != nil {
+				return err
+			}
+		}
+		if err := t.deleteRecords(`id = ? OR expires <= ?`, r.ID, r.Ended.UnixMicro()); err != nil {
+			return err
+		}
+		if err := t.insertRecord(r); err != nil {
+			return err
+		}
+		return t.deleteRecords(displaced("records", "started"), r.ID, most.Records-1, most.RecordBytes-recordSize(r))
+	}, "storing the record of the run %s", r.ID)
+}
+
+func recordSize(r retrieve.Record) int64 { return int64(len(r.Spec) + len(r.Events)) }
+
+const recordColumns = "id, kind, caller, shared, state, started, ended, expires, size, documents, spec"
+
+func (t *tx) insertRecord(r retrieve.Record) error {
+	err := t.insert("records", recordColumns, "", []any{r.ID, r.Kind, r.By, r.Shared, r.State,
+		r.Started.UnixMicro(), r.Ended.UnixMicro(), r.Expires.UnixMicro(), recordSize(r), len(r.Documents), r.Spec})
+	if err == nil {
+		err = t.insert("events", "record, events", "", []any{r.ID, r.Events})
+	}
+	for _, d := range r.Documents {
+		if err == nil {
+			err = t.insertQuotes(d, r.ID)
+		}
+	}
+	return err
+}
+
+// deleteRecords deletes the records for which a condition holds.
+func (t *tx) deleteRecords(condition string, args ...any) error {
+	ids, err := column[string](t, `DELETE FROM ibid.records WHERE `+condition+` RETURNING id`, args...)
+	for _, id := range ids {
+		for _, table := range []string{"events", "quoted"} {
+			if err == nil {
+				_, err = t.exec(`DELETE FROM ibid.`+table+` WHERE record = ?`, id)
+			}
+		}
+	}
+	return err
+}
+
+// deleteRecordsOf deletes the records that quote a document, in the transaction
+// that deletes the document.
+func (t *tx) deleteRecordsOf(id string) error {
+	if err := t.lock(recordsLock); err != nil {
+		return err
+	}
+	return t.deleteRecords(`id IN (SELECT record FROM ibid.quoted WHERE key = ?)`, retrieve.DigestOf(id))
+}
+
+// deleteRecordsBelow is deleteRecordsOf for all documents of a root. It deletes
+// all replies too, because they may contain the documents' words.
+func (t *tx) deleteRecordsBelow(root string) error {
+	if err := t.lock(recordsLock); err != nil {
+		return err
+	}
+	// "0" follows "/".
+	if err := t.deleteRecords(`id IN (SELECT record FROM ibid.quoted WHERE document > ? AND document < ?)`, root+"/", root+"0"); err != nil {
+		return err
+	}
+	return t.deleteReplies()
+}
+
+// requote gives a document its new id in the records that quote it, in the
+// transaction that renames the document. Records that also quote the document
+// that had the id, and so is deleted, are deleted.
+func (t *tx) requote(from, to string) error {
+	if err := t.lock(recordsLock); err != nil {
+		return err
+	}
+	const quoting = `id IN (SELECT record FROM ibid.quoted WHERE key = ?)`
+	if err := t.deleteRecords(quoting+` AND `+quoting, retrieve.DigestOf(from), retrieve.DigestOf(to)); err != nil {
+		return err
+	}
+	records, err := column[string](t, `DELETE FROM ibid.quoted WHERE key = ? RETURNING record`, retrieve.DigestOf(from))
+	if err != nil {
+		return err
+	}
+	return t.insertQuotes(to, records...)
+}
+
+// insertQuotes stores that records quote a document.
+func (t *tx) insertQuotes(document string, records ...string) error {
+	var rows [][]any
+	for _, r := range records {
+		rows = append(rows, []any{r, retrieve.DigestOf(document), document})
+	}
+	return t.insert("quoted", "record, key, document", "", rows...)
+}
+
+// scanRecord reads a row of the columns recordColumns and sum. A damaged one, as
+// one that is missing, is [retrieve.ErrNotFound].
+func scanRecord(row scanner) (r retrieve.Record, documents int, err error) {
+	var started, ended, expires, size int64
+	err = checked(row, &r.ID, &r.Kind, &r.By, &r.Shared, &r.State, &started, &ended, &expires, &size, &documents, &r.Spec)
+	r.Started, r.Ended, r.Expires = time.UnixMicro(started), time.UnixMicro(ended), time.UnixMicro(expires)
+	return r, documents, unlessWhole(err)
+}
+
+// unlessWhole turns the error of a row that is missing or damaged into
+// [retrieve.ErrNotFound].
+func unlessWhole(err error) error {
+	if errors.Is(err, sql.ErrNoRows) || errors.Is(err, errRow) {
+		return retrieve.ErrNotFound
+	}
+	return err
+}
+
+func (l ledger) Record(ctx context.Context, id string) (r retrieve.Record, err error) {
+	err = within(ctx, l.s.view, func(t *tx) (err error) {
+		var documents int
+		r, documents, err = scanRecord(t.row(`SELECT `+recordColumns+`, sum FROM ibid.records WHERE id = ?`, id))
+		if err != nil {
+			return err
+		}
+		var of string
+		if err := unlessWhole(checked(t.row(`SELECT record, events, sum FROM ibid.events WHERE record = ?`, id), &of, &r.Events)); err != nil {
+			return err
+		}
+		err = t.each(func(row scanner) error {
+			var key []byte
+			var document string
+			err := checked(row, &of, &key, &document)
+			r.Documents = append(r.Documents, document)
+			return unlessWhole(err)
+		}, `SELECT record, key, document, sum FROM ibid.quoted WHERE record = ? ORDER BY document`, id)
+		// Without one of its documents it would outlive that.
+		if err == nil && (len(r.Documents) != documents || !r.Expires.After(time.Now())) {
+			err = retrieve.ErrNotFound
+		}
+		return err
+	}, "looking for the record of the run %q", id)
+	if err != nil {
+		return retrieve.Record{}, err
+	}
+	return r, nil
+}
+
+func (l ledger) Records(ctx context.Context, by string, after retrieve.Record, n int) (list []retrieve.Record, err error) {
+	before := int64(math.MaxInt64)
+	if after.ID != "" {
+		before = after.Started.UnixMicro()
+	}
+	err = within(ctx, l.s.view, func(t *tx) error {
+		list = nil
+		return t.each(func(row scanner) error {
+			r, _, err := scanRecord(row)
+			if err == nil {
+				list = append(list, r)
+			} else if errors.Is(err, retrieve.ErrNotFound) {
+				err = nil
+			}
+			return err
+		}, `SELECT `+recordColumns+`, sum FROM ibid.records WHERE caller = ? AND (started, id) < (?, ?) AND expires > ?
+			ORDER BY started DESC, id DESC LIMIT ?`, by, before, after.ID, time.Now().UnixMicro(), n)
+	}, "listing the records")
+	return list, err
+}
+
+func (l ledger) ForgetRecord(ctx context.Context, id string) error {
+	return within(ctx, l.s.update, func(t *tx) error { return t.deleteRecords(`id = ?`, id) }, "deleting the record of the run %s", id)
+}
+
+func (l ledger) KeepFeedback(ctx context.Context, f retrieve.Feedback) error {
+	return within(ctx, l.s.update, func(t *tx) error {
+		if err := t.lock("feedback"); err != nil { // so that keys are in the order in which others see them
+			return err
+		}
+		if _, err := t.exec(`DELETE FROM ibid.feedback WHERE run = ? AND caller = ? AND citation = ?`, f.Run, f.By, f.Citation); err != nil {
+			return err
+		}
+		if err := t.row(`SELECT 1 + coalesce(max(key), 0) FROM ibid.feedback`).Scan(&f.Key); err != nil {
+			return err
+		}
+		if err := t.insertFeedback(f); err != nil {
+			return err
+		}
+		_, err := t.exec(`DELETE FROM ibid.feedback WHERE key <= (SELECT key FROM ibid.feedback ORDER BY key DESC LIMIT 1 OFFSET ?)`,
+			l.s.limits.OrDefault().Feedback)
+		return err
+	}, "storing feedback on the run %s", f.Run)
+}
+
+const feedbackColumns = "key, run, caller, citation, rating, at, comment"
+
+func (t *tx) insertFeedback(f retrieve.Feedback) error {
+	return t.insert("feedback", feedbackColumns, "", []any{f.Key, f.Run, f.By, f.Citation, f.Rating, f.At.UnixMicro(), f.Comment})
+}
+
+func (l ledger) Feedback(ctx context.Context, after int64, n int) (list []retrieve.Feedback, err error) {
+	if after == 0 {
+		after = math.MaxInt64
+	}
+	err = within(ctx, l.s.view, func(t *tx) error {
+		list = nil
+		return t.each(func(row scanner) error {
+			var f retrieve.Feedback
+			var at int64
+			err := checked(row, &f.Key, &f.Run, &f.By, &f.Citation, &f.Rating, &at, &f.Comment)
+			if errors.Is(err, errRow) {
+				return nil
+			}
+			f.At = time.UnixMicro(at)
+			list = append(list, f)
+			return err
+		}, `SELECT `+feedbackColumns+`, sum FROM ibid.feedback WHERE key < ? ORDER BY key DESC LIMIT ?`, after, n)
+	}, "listing the feedback")
+	return list, err
+}

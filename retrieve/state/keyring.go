@@ -1,0 +1,201 @@
+package state
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strconv"
+	"time"
+
+	"ibid/retrieve"
+)
+
+// Keyring returns the keyring in the same database.
+func (s *Store) Keyring() retrieve.Keyring { return keyring{s} }
+
+type keyring struct{ s *Store }
+
+// settingRing is the setting of the keyring's revision.
+const settingRing = "keyring"
+
+func (t *tx) ringRevision() (int64, error) {
+	value, err := t.setting(settingRing)
+	if value == "" {
+		return 0, err
+	}
+	return strconv.ParseInt(value, 10, 64)
+}
+
+// change runs f alone among all changes of the keyring, and makes the change
+// known.
+func (k keyring) change(ctx context.Context, f func(*tx) error, format string, args ...any) error {
+	return within(ctx, k.s.update, func(t *tx) error {
+		if err := t.lock("keyring"); err != nil {
+			return err
+		}
+		if err := f(t); err != nil {
+			return err
+		}
+		revision, err := t.ringRevision()
+		if err != nil {
+			return err
+		}
+		return t.set(settingRing, strconv.FormatInt(revision+1, 10))
+	}, format, args...)
+}
+
+func (k keyring) Revision(ctx context.Context) (revision int64, err error) {
+	err = within(ctx, k.s.view, func(t *tx) error {
+		revision, err = t.ringRevision()
+		return err
+	}, "looking for new keys")
+	return revision, err
+}
+
+const (
+	keyColumns     = "id, name, digest, write, collections, created, expires"
+	sessionColumns = "digest, key, started"
+)
+
+// A usedRow is the row of a key, whose checksum does not include the last column.
+type usedRow struct {
+	scanner
+	used *int64
+}
+
+func (r usedRow) Scan(dest ...any) error { return r.scanner.Scan(append(dest, r.used)...) }
+
+func scanKey(row scanner) (key retrieve.Key, err error) {
+	var digest, collections []byte
+	var created, expires, used int64
+	err = checked(usedRow{row, &used}, &key.ID, &key.Name, &digest, &key.Write, &collections, &created, &expires)
+	if err == nil && (copy(key.Digest[:], digest) != len(key.Digest) || json.Unmarshal(collections, &key.Collections) != nil) {
+		err = errRow
+	}
+	key.Created, key.Expires, key.Used = retrieve.AtSeconds(created), retrieve.AtSeconds(expires), retrieve.AtSeconds(used)
+	return key, err
+}
+
+func scanSession(row scanner) (x retrieve.Session, err error) {
+	var digest []byte
+	var started int64
+	err = checked(row, &digest, &x.Key, &started)
+	if err == nil && copy(x.Digest[:], digest) != len(x.Digest) {
+		err = errRow
+	}
+	x.Started = retrieve.AtSeconds(started)
+	return x, err
+}
+
+func (k keyring) Ring(ctx context.Context) (ring retrieve.Ring, err error) {
+	damaged := func(err error) error {
+		if errors.Is(err, errRow) {
+			ring.Damaged++
+			return nil
+		}
+		return err
+	}
+	err = within(ctx, k.s.view, func(t *tx) (err error) {
+		ring = retrieve.Ring{}
+		if ring.Revision, err = t.ringRevision(); err != nil {
+			return err
+		}
+		err = t.each(func(row scanner) error {
+			key, err := scanKey(row)
+			if err == nil {
+				ring.Keys = append(ring.Keys, key)
+			}
+			return damaged(err)
+		}, `SELECT `+keyColumns+`, sum, used FROM ibid.keys ORDER BY created, name`)
+		if err != nil {
+			return err
+		}
+		return t.each(func(row scanner) error {
+			x, err := scanSession(row)
+			if err == nil {
+				ring.Sessions = append(ring.Sessions, x)
+			}
+			return damaged(err)
+		}, `SELECT `+sessionColumns+`, sum FROM ibid.sessions`)
+	}, "reading the keys")
+	return ring, err
+}
+
+func (k keyring) Add(ctx context.Context, key retrieve.Key) error {
+	return k.change(ctx, func(t *tx) error {
+		var n int
+		err := t.row(`SELECT count(*) FROM ibid.keys WHERE name = ? OR id = ?`, key.Name, key.ID).Scan(&n)
+		if err == nil && n > 0 {
+			err = retrieve.ErrKeyName
+		}
+		if err != nil {
+			return err
+		}
+		return t.insertKey(key)
+	}, "storing the key %q", key.Name)
+}
+
+func (t *tx) insertKey(key retrieve.Key) error {
+	collections, err := json.Marshal(key.Collections)
+	if err != nil {
+		return err
+	}
+	err = t.insert("keys", keyColumns, "", []any{key.ID, key.Name, key.Digest, key.Write, collections,
+		retrieve.Seconds(key.Created), retrieve.Seconds(key.Expires)})
+	if err != nil {
+		return err
+	}
+	return t.use(key.ID, key.Used)
+}
+
+// use stores when a key was used.
+func (t *tx) use(id string, at time.Time) error {
+	_, err := t.exec(`UPDATE ibid.keys SET used = ? WHERE id = ? AND used < ?`, retrieve.Seconds(at), id, retrieve.Seconds(at))
+	return err
+}
+
+func (k keyring) Used(ctx context.Context, id string, at time.Time) error {
+	return within(ctx, k.s.update, func(t *tx) error { return t.use(id, at) }, "storing the use of the key %s", id)
+}
+
+func (k keyring) Revoke(ctx context.Context, id string) error {
+	return k.change(ctx, func(t *tx) error {
+		n, err := t.exec(`DELETE FROM ibid.keys WHERE id = ?`, id)
+		if err == nil && n == 0 {
+			err = retrieve.ErrNotFound
+		}
+		if err != nil {
+			return err
+		}
+		_, err = t.exec(`DELETE FROM ibid.sessions WHERE key = ?`, id)
+		return err
+	}, "revoking the key %s", id)
+}
+
+func (k keyring) Begin(ctx context.Context, x retrieve.Session) error {
+	return k.change(ctx, func(t *tx) error {
+		var n int
+		if err := sought(t.row(`SELECT 1 FROM ibid.keys WHERE id = ?`, x.Key).Scan(&n)); err != nil {
+			return err
+		}
+		// SQLite has no OFFSET without a LIMIT.
+		_, err := t.exec(`DELETE FROM ibid.sessions WHERE started < ? OR digest = ? OR digest IN (
+			SELECT digest FROM ibid.sessions WHERE key = ? AND digest <> ? ORDER BY started DESC, digest LIMIT 1000000 OFFSET ?)`,
+			retrieve.Seconds(x.Started.Add(-retrieve.MaxSessionAge)), x.Digest, x.Key, x.Digest, retrieve.MaxSessions-1)
+		if err != nil {
+			return err
+		}
+		return t.insertSession(x)
+	}, "storing a session of the key %s", x.Key)
+}
+
+func (t *tx) insertSession(x retrieve.Session) error {
+	return t.insert("sessions", sessionColumns, "", []any{x.Digest, x.Key, retrieve.Seconds(x.Started)})
+}
+
+func (k keyring) End(ctx context.Context, digest [32]byte) error {
+	return k.change(ctx, func(t *tx) error {
+		_, err := t.exec(`DELETE FROM ibid.sessions WHERE digest = ?`, digest)
+		return err
+	}, "ending a session")
+}

@@ -1,0 +1,216 @@
+package state
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"ibid/retrieve"
+)
+
+// whole is a time in whole seconds, as keyrings store it.
+func whole(after time.Duration) time.Time { return time.Unix(1_700_000_000, 0).Add(after) }
+
+func session(key, token string, started time.Time) retrieve.Session {
+	return retrieve.Session{Digest: sha256.Sum256([]byte(token)), Key: key, Started: started}
+}
+
+func addKeys(t *testing.T, s *Store, ids ...string) {
+	t.Helper()
+	for _, id := range ids {
+		must(t, s.Keyring().Add(t.Context(), retrieve.Key{ID: id, Name: id, Created: whole(0)}))
+	}
+}
+
+// ringOf returns the ring, which all handles see alike.
+func ringOf(t *testing.T, handles ...*Store) (first retrieve.Ring) {
+	t.Helper()
+	for i, s := range handles {
+		ring, err := s.Keyring().Ring(t.Context())
+		must(t, err)
+		slices.SortFunc(ring.Sessions, byDigest)
+		if i == 0 {
+			first = ring
+		}
+		if diff := cmp.Diff(first, ring); diff != "" {
+			t.Errorf("the ring in two places (-first +second):\n%s", diff)
+		}
+		if revision, err := s.Keyring().Revision(t.Context()); err != nil || revision != ring.Revision {
+			t.Errorf("the revision is %d, that of the ring %d: %v", revision, ring.Revision, err)
+		}
+	}
+	return first
+}
+
+func byDigest(a, b retrieve.Session) int { return slices.Compare(a.Digest[:], b.Digest[:]) }
+
+// A ringWatch compares the ring with what it should be after each change.
+type ringWatch struct {
+	handles  []*Store
+	revision int64
+}
+
+func (w *ringWatch) want(t *testing.T, what string, changed bool, keys []retrieve.Key, sessions ...retrieve.Session) {
+	t.Helper()
+	ring := ringOf(t, w.handles...)
+	if changed && ring.Revision <= w.revision || !changed && ring.Revision != w.revision {
+		t.Errorf("after %s the revision is %d, before %d", what, ring.Revision, w.revision)
+	}
+	w.revision = ring.Revision
+	slices.SortFunc(sessions, byDigest)
+	if diff := cmp.Diff(keys, ring.Keys) + cmp.Diff(sessions, ring.Sessions); diff != "" || ring.Damaged != 0 {
+		t.Errorf("after %s, %d damaged (-want +got):\n%s", what, ring.Damaged, diff)
+	}
+}
+
+func TestKeys(t *testing.T) {
+	onTwo(t, func(t *testing.T, a, b *Store) {
+		ctx, watch := t.Context(), &ringWatch{handles: []*Store{a, b}}
+		watch.want(t, "nothing", false, nil)
+		keys := []retrieve.Key{
+			{ID: "k1", Name: "the page", Digest: sha256.Sum256([]byte("one")), Write: true, Created: whole(0), Used: whole(time.Hour)},
+			{ID: "k2", Name: "a bot: 'é\"", Digest: sha256.Sum256([]byte("two")), Collections: []string{"law", "ta'x"},
+				Created: whole(time.Second), Expires: whole(time.Hour)},
+		}
+		must(t, a.Keyring().Add(ctx, keys[1]))
+		watch.want(t, "adding", true, keys[1:])
+		must(t, b.Keyring().Add(ctx, keys[0]))
+		watch.want(t, "adding elsewhere", true, keys)
+		for _, k := range []retrieve.Key{{ID: "k3", Name: keys[1].Name}, {ID: "k1", Name: "new"}} {
+			if err := b.Keyring().Add(ctx, k); !errors.Is(err, retrieve.ErrKeyName) {
+				t.Errorf("a second key of a name or an id: %v", err)
+			}
+		}
+		for _, err := range []error{a.Keyring().Revoke(ctx, "k4"), a.Keyring().Begin(ctx, session("k4", "s", whole(0)))} {
+			if !errors.Is(err, retrieve.ErrNotFound) {
+				t.Errorf("of a key that does not exist: %v", err)
+			}
+		}
+		for _, after := range []time.Duration{time.Minute, time.Hour, time.Second} {
+			must(t, b.Keyring().Used(ctx, "k2", whole(after)))
+		}
+		must(t, a.Keyring().Used(ctx, "gone", whole(0)))
+		keys[1].Used = whole(time.Hour)
+		watch.want(t, "refusals and uses", false, keys)
+		must(t, b.Keyring().Revoke(ctx, "k1"))
+		watch.want(t, "revoking elsewhere", true, keys[1:])
+		keys[0].ID, keys[0].Created = "k5", whole(time.Minute)
+		must(t, a.Keyring().Add(ctx, keys[0]))
+		watch.want(t, "adding under the name of one revoked", true, []retrieve.Key{keys[1], keys[0]})
+
+		// What is damaged gives no access.
+		must(t, a.update(ctx, func(t *tx) error {
+			_, err := t.exec(`UPDATE ibid.keys SET write = 1 WHERE id = ?`, "k2")
+			return err
+		}))
+		if ring := ringOf(t, a, b); ring.Damaged != 1 || len(ring.Keys) != 1 {
+			t.Errorf("with a damaged key: %+v", ring)
+		}
+	})
+}
+
+func TestSessions(t *testing.T) {
+	onTwo(t, func(t *testing.T, a, b *Store) {
+		ctx, watch := t.Context(), &ringWatch{handles: []*Store{a, b}}
+		addKeys(t, a, "k1", "k2")
+		keys := ringOf(t, a).Keys
+		x, y, z := session("k1", "x", whole(0)), session("k1", "y", whole(time.Minute)), session("k2", "z", whole(0))
+		must(t, a.Keyring().Begin(ctx, x))
+		must(t, b.Keyring().Begin(ctx, x))
+		watch.want(t, "beginning twice", true, keys, x)
+		must(t, b.Keyring().Begin(ctx, y))
+		must(t, b.Keyring().Begin(ctx, z))
+		watch.want(t, "beginning elsewhere", true, keys, x, y, z)
+		must(t, b.Keyring().End(ctx, y.Digest))
+		watch.want(t, "an end", true, keys, x, z)
+		must(t, a.Keyring().End(ctx, y.Digest))
+		must(t, b.Keyring().Revoke(ctx, "k1"))
+		watch.want(t, "revoking its key", true, keys[1:], z)
+		if err := a.Keyring().Begin(ctx, x); !errors.Is(err, retrieve.ErrNotFound) {
+			t.Errorf("a session of a revoked key: %v", err)
+		}
+	})
+}
+
+func TestSessionRoom(t *testing.T) {
+	onTwo(t, func(t *testing.T, a, b *Store) {
+		ctx := t.Context()
+		addKeys(t, a, "k1", "k2")
+		must(t, a.Keyring().Begin(ctx, session("k2", "first", whole(0))))
+		var rows [][]any
+		for n := range retrieve.MaxSessions {
+			x := session("k1", fmt.Sprint(n), whole(time.Duration(n)*time.Second))
+			rows = append(rows, []any{x.Digest, x.Key, x.Started.Unix()})
+		}
+		must(t, a.update(ctx, func(t *tx) error { return t.insert("sessions", sessionColumns, "", rows...) }))
+		const more = 3
+		for n := range more {
+			must(t, []*Store{a, b}[n%2].Keyring().Begin(ctx, session("k1", fmt.Sprint("more ", n), whole(time.Hour))))
+		}
+		count := map[string]int{}
+		for _, x := range ringOf(t, a, b).Sessions {
+			if count[x.Key]++; x.Key == "k1" && x.Started.Before(whole(more*time.Second)) {
+				t.Errorf("a session is kept that began at %v", x.Started)
+			}
+		}
+		if count["k1"] != retrieve.MaxSessions || count["k2"] != 1 {
+			t.Errorf("sessions are kept: %v", count)
+		}
+		last := session("k2", "last", whole(retrieve.MaxSessionAge+2*time.Hour))
+		must(t, b.Keyring().Begin(ctx, last))
+		if got := ringOf(t, a, b).Sessions; len(got) != 1 || got[0].Digest != last.Digest {
+			t.Errorf("after a month are kept: %+v", got)
+		}
+	})
+}
+
+// Of several keys with one name, added at once, one is; a session that begins
+// while its key is revoked is not there afterwards.
+func TestKeysTogether(t *testing.T) {
+	onTwo(t, func(t *testing.T, a, b *Store) {
+		ctx, handles := t.Context(), []*Store{a, b}
+		for round := range 5 {
+			var mu sync.Mutex
+			var added []string
+			var wg sync.WaitGroup
+			for i := range 4 {
+				wg.Go(func() {
+					k := retrieve.Key{ID: fmt.Sprintf("%d-%d", round, i), Name: "name", Created: whole(0)}
+					switch err := handles[i%2].Keyring().Add(ctx, k); {
+					case err == nil:
+						mu.Lock()
+						added = append(added, k.ID)
+						mu.Unlock()
+					case !errors.Is(err, retrieve.ErrKeyName):
+						t.Error(err)
+					}
+				})
+			}
+			wg.Wait()
+			if ring := ringOf(t, a, b); len(added) != 1 || len(ring.Keys) != 1 || ring.Keys[0].ID != added[0] {
+				t.Fatalf("%q were added, there are %+v", added, ring.Keys)
+			}
+			wg.Go(func() {
+				err := b.Keyring().Begin(ctx, session(added[0], "s", whole(0)))
+				if err != nil && !errors.Is(err, retrieve.ErrNotFound) {
+					t.Error(err)
+				}
+			})
+			wg.Go(func() {
+				if err := a.Keyring().Revoke(ctx, added[0]); err != nil {
+					t.Error(err)
+				}
+			})
+			wg.Wait()
+			if ring := ringOf(t, a, b); len(ring.Keys) != 0 || len(ring.Sessions) != 0 {
+				t.Errorf("after revoking: %+v", ring)
+			}
+		}
+	})
+}

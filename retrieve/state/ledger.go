@@ -1,0 +1,227 @@
+package state
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"ibid/retrieve"
+)
+
+// Ledger returns the ledger in the same database.
+func (s *Store) Ledger() retrieve.Ledger { return ledger{s} }
+
+type ledger struct{ s *Store }
+
+// sought turns the error of a row that is missing into [retrieve.ErrNotFound].
+func sought(err error) error {
+	if errors.Is(err, sql.ErrNoRows) {
+		return retrieve.ErrNotFound
+	}
+	return err
+}
+
+// within runs f in a transaction by view or update, and says in its error what
+// was being done.
+func within(ctx context.Context, by func(context.Context, func(*tx) error) error, f func(*tx) error, format string, args ...any) error {
+	if err := by(ctx, f); err != nil {
+		return fmt.Errorf(format+": %w", append(args, err)...)
+	}
+	return nil
+}
+
+// displaced is a condition for the rows that exceed a number and a total size if
+// they are counted from the greatest. Its parameters are the id of a row that is
+// not counted, the number and the size.
+func displaced(table, greatest string) string {
+	return `id IN (
+		SELECT id FROM (
+			SELECT id, row_number() OVER latest AS n, sum(size) OVER latest AS total FROM ibid.` + table + ` WHERE id <> ?
+			WINDOW latest AS (ORDER BY ` + greatest + ` DESC, id DESC)) AS others
+		WHERE n > ? OR total > ?)`
+}
+
+func (l ledger) Begin(ctx context.Context, j retrieve.Job) error {
+	most := l.s.limits.OrDefault()
+	return within(ctx, l.s.update, func(t *tx) error {
+		if err := checkClaim(j.Worker, j.Left); j.Worker != "" && err != nil {
+			return err
+		}
+		started := j.Started.UnixMicro()
+		begun, err := t.exec(`INSERT INTO ibid.jobs (id, kind, started, touched, size, worker, until) VALUES (?, ?, ?, ?, ?, ?, ? + `+t.s.dialect.now+`)
+			ON CONFLICT (id) DO NOTHING`, j.ID, j.Kind, started, started, len(j.Spec), j.Worker, j.Left.Microseconds())
+		if err == nil && begun == 0 {
+			err = errors.New("another run has its id")
+		}
+		if err != nil {
+			return err
+		}
+		err = t.insert("specs", "job, kind, started, secret, spec", "", []any{j.ID, j.Kind, started, j.Secret, j.Spec})
+		if err != nil {
+			return err
+		}
+		if err := t.deleteJobs(`id <> ? AND started < ?`, j.ID, j.Started.Add(-retrieve.MaxRunAge).UnixMicro()); err != nil {
+			return err
+		}
+		return t.deleteJobs(displaced("jobs", "touched"), j.ID, most.Runs-1, most.RunBytes-int64(len(j.Spec)))
+	}, "storing the run %s", j.ID)
+}
+
+// deleteJobs deletes the jobs for which a condition holds, with their replies.
+func (t *tx) deleteJobs(condition string, args ...any) error {
+	ids, err := column[string](t, `DELETE FROM ibid.jobs WHERE `+condition+` RETURNING id`, args...)
+	for _, id := range ids {
+		for _, table := range []string{"specs", "replies"} {
+			if err == nil {
+				_, err = t.exec(`DELETE FROM ibid.`+table+` WHERE job = ?`, id)
+			}
+		}
+	}
+	return err
+}
+
+func (l ledger) Job(ctx context.Context, id string) (j retrieve.Job, err error) {
+	err = within(ctx, l.s.view, func(t *tx) error {
+		j, err = t.job(id)
+		return err
+	}, "looking for the run %q", id)
+	return j, err
+}
+
+func (t *tx) job(id string) (j retrieve.Job, err error) {
+	var started int64
+	row := t.row(`SELECT job, kind, started, secret, spec, sum FROM ibid.specs WHERE job = ?`, id)
+	if err := sought(checked(row, &j.ID, &j.Kind, &started, &j.Secret, &j.Spec)); err != nil {
+		if errors.Is(err, errRow) {
+			err = fmt.Errorf("it is damaged, begin it anew: %w", err)
+		}
+		return retrieve.Job{}, err
+	}
+	j.Started = time.UnixMicro(started)
+	j.Worker, j.Left, err = t.claim(id)
+	if j.Left == 0 {
+		j.Worker = ""
+	}
+	return j, err
+}
+
+func (l ledger) Latest(ctx context.Context, kind string) (j retrieve.Job, err error) {
+	err = within(ctx, l.s.view, func(t *tx) error {
+		ids, err := column[string](t, `SELECT id FROM ibid.jobs WHERE kind = ? ORDER BY touched DESC, id DESC`, kind)
+		if err != nil {
+			return err
+		}
+		for _, id := range ids {
+			if j, err = t.job(id); err == nil && j.Worker == "" {
+				return nil
+			}
+			if err != nil && !errors.Is(err, errRow) {
+				return err
+			}
+		}
+		return retrieve.ErrNotFound
+	}, "looking for the latest run of %q", kind)
+	return j, err
+}
+
+func (l ledger) Reply(ctx context.Context, job, key string) (reply []byte, ok bool, err error) {
+	err = within(ctx, l.s.view, func(t *tx) error {
+		var ofJob, ofKey string
+		err := checked(t.row(`SELECT job, key, reply, sum FROM ibid.replies WHERE job = ? AND key = ?`, job, key), &ofJob, &ofKey, &reply)
+		if ok = err == nil; errors.Is(err, sql.ErrNoRows) || errors.Is(err, errRow) {
+			reply, err = nil, nil
+		}
+		return err
+	}, "reading a reply of the run %s", job)
+	return reply, ok, err
+}
+
+func (l ledger) Keep(ctx context.Context, job, worker, key string, reply []byte) error {
+	return within(ctx, l.s.update, func(t *tx) error {
+		// First, so that the claim does not change before the commit.
+		_, err := t.exec(`UPDATE ibid.jobs SET touched = `+t.s.dialect.now+`, size = size + ? WHERE id = ?`, len(reply), job)
+		if err != nil {
+			return err
+		}
+		holder, left, err := t.claim(job)
+		if err != nil {
+			return err
+		}
+		// The last holder may continue after its claim has expired.
+		if worker != holder && (worker != "" || left > 0) {
+			return heldError(job, holder, left)
+		}
+		return t.insert("replies", "job, key, reply", "ON CONFLICT (job, key) DO UPDATE SET reply = excluded.reply, sum = excluded.sum",
+			[]any{job, key, reply})
+	}, "storing a reply of the run %s", job)
+}
+
+// deleteReplies deletes the replies of all jobs: they may contain words of a
+// document that is deleted. The jobs stay, and make their calls again.
+func (t *tx) deleteReplies() error {
+	_, err := t.exec(`UPDATE ibid.jobs SET size = coalesce((SELECT length(s.spec) FROM ibid.specs AS s WHERE s.job = id), 0)`)
+	if err == nil {
+		_, err = t.exec(`DELETE FROM ibid.replies`)
+	}
+	return err
+}
+
+func (l ledger) End(ctx context.Context, id string) error {
+	return within(ctx, l.s.update, func(t *tx) error { return t.deleteJobs(`id = ?`, id) }, "deleting the run %s", id)
+}
+
+// claim returns the worker that claimed a job last and has not released it, and
+// the time until its claim expires; 0 if it has expired or the worker has died.
+func (t *tx) claim(job string) (worker string, left time.Duration, err error) {
+	var micros int64
+	err = sought(t.row(`SELECT worker, until - `+t.s.dialect.now+` FROM ibid.jobs WHERE id = ?`, job).Scan(&worker, &micros))
+	left = time.Duration(micros) * time.Microsecond
+	// A longer claim is damaged, or was made before the clock was set back.
+	if left < 0 || left > retrieve.MaxClaim || worker == "" || retrieve.HasDied(worker) {
+		left = 0
+	}
+	return worker, left, err
+}
+
+func heldError(job, worker string, left time.Duration) error {
+	if left == 0 {
+		worker = ""
+	}
+	return &retrieve.HeldError{Run: job, Worker: worker, Left: left}
+}
+
+func checkClaim(worker string, d time.Duration) error {
+	if worker == "" || d <= 0 || d > retrieve.MaxClaim {
+		return fmt.Errorf("a claim of %q for %s: it needs a worker, and a time of at most %s", worker, d, retrieve.MaxClaim)
+	}
+	return nil
+}
+
+func (l ledger) Claim(ctx context.Context, job, worker string, d time.Duration) error {
+	return within(ctx, l.s.update, func(t *tx) error {
+		if err := checkClaim(worker, d); err != nil {
+			return err
+		}
+		if _, err := t.exec(`UPDATE ibid.jobs SET until = until WHERE id = ?`, job); err != nil { // locks the row
+			return err
+		}
+		holder, left, err := t.claim(job)
+		if err != nil {
+			return err
+		}
+		if holder != worker && left > 0 {
+			return heldError(job, holder, left)
+		}
+		_, err = t.exec(`UPDATE ibid.jobs SET worker = ?, until = ? + `+t.s.dialect.now+` WHERE id = ?`, worker, d.Microseconds(), job)
+		return err
+	}, "claiming the run %s", job)
+}
+
+func (l ledger) Release(ctx context.Context, job, worker string) error {
+	return within(ctx, l.s.update, func(t *tx) error {
+		_, err := t.exec(`UPDATE ibid.jobs SET worker = ?, until = 0 WHERE id = ? AND worker = ?`, "", job, worker)
+		return err
+	}, "releasing the run %s", job)
+}
