@@ -24,7 +24,7 @@ func (l ledger) KeepRecord(ctx context.Context, r retrieve.Record) error {
 		}
 		for _, d := range r.Documents {
 			n := 0
-			if err := sought(t.row(`SELECT 1 FROM ibid.documents WHERE key = ?`, retrieve.DigestOf(d)).Scan(&n)); err != nil {
+			if err := sought(t.row(`SELECT 1 FROM ibid.documents WHERE key = ?`, keyOf(d)).Scan(&n)); err != nil {
 				return err
 			}
 		}
@@ -69,18 +69,18 @@ func (t *tx) deleteRecords(condition string, args ...any) error {
 	return err
 }
 
-// deleteRecordsOf deletes the records that quote a document, in the transaction
+// forgetDocument deletes the records that quote a document, in the transaction
 // that deletes the document.
-func (t *tx) deleteRecordsOf(id string) error {
+func (t *tx) forgetDocument(id string) error {
 	if err := t.lock(recordsLock); err != nil {
 		return err
 	}
-	return t.deleteRecords(`id IN (SELECT record FROM ibid.quoted WHERE key = ?)`, retrieve.DigestOf(id))
+	return t.deleteRecords(`id IN (SELECT record FROM ibid.quoted WHERE key = ?)`, keyOf(id))
 }
 
-// deleteRecordsBelow is deleteRecordsOf for all documents of a root. It deletes
+// forgetRoot is forgetDocument for all documents of a root. It deletes
 // all replies too, because they may contain the documents' words.
-func (t *tx) deleteRecordsBelow(root string) error {
+func (t *tx) forgetRoot(root string) error {
 	if err := t.lock(recordsLock); err != nil {
 		return err
 	}
@@ -91,18 +91,18 @@ func (t *tx) deleteRecordsBelow(root string) error {
 	return t.deleteReplies()
 }
 
-// requote gives a document its new id in the records that quote it, in the
+// renameInRecords gives a document its new id in the records that quote it, in the
 // transaction that renames the document. Records that also quote the document
 // that had the id, and so is deleted, are deleted.
-func (t *tx) requote(from, to string) error {
+func (t *tx) renameInRecords(from, to string) error {
 	if err := t.lock(recordsLock); err != nil {
 		return err
 	}
 	const quoting = `id IN (SELECT record FROM ibid.quoted WHERE key = ?)`
-	if err := t.deleteRecords(quoting+` AND `+quoting, retrieve.DigestOf(from), retrieve.DigestOf(to)); err != nil {
+	if err := t.deleteRecords(quoting+` AND `+quoting, keyOf(from), keyOf(to)); err != nil {
 		return err
 	}
-	records, err := column[string](t, `DELETE FROM ibid.quoted WHERE key = ? RETURNING record`, retrieve.DigestOf(from))
+	records, err := column[string](t, `DELETE FROM ibid.quoted WHERE key = ? RETURNING record`, keyOf(from))
 	if err != nil {
 		return err
 	}
@@ -113,7 +113,7 @@ func (t *tx) requote(from, to string) error {
 func (t *tx) insertQuotes(document string, records ...string) error {
 	var rows [][]any
 	for _, r := range records {
-		rows = append(rows, []any{r, retrieve.DigestOf(document), document})
+		rows = append(rows, []any{r, keyOf(document), document})
 	}
 	return t.insert("quoted", "record, key, document", "", rows...)
 }

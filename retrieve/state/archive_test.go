@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"ibid/retrieve"
+	"ibid/retrieve/enginetest"
 )
 
 // record returns the record of a job that began so many microseconds after start.
@@ -42,8 +43,8 @@ func paged[V any](t *testing.T, n int, list func(after V, n int) ([]V, error)) (
 	}
 }
 
-// listed returns the ids of the records of a caller, read n at a time.
-func listed(t *testing.T, s *Store, by string, n int) (ids []string) {
+// recordIDs returns the ids of the records of a caller, read n at a time.
+func recordIDs(t *testing.T, s *Store, by string, n int) (ids []string) {
 	t.Helper()
 	for _, r := range paged(t, n, func(after retrieve.Record, n int) ([]retrieve.Record, error) {
 		return s.Ledger().Records(t.Context(), by, after, n)
@@ -110,16 +111,16 @@ func TestRecords(t *testing.T) {
 		others.By = "somebody"
 		must(t, a.Ledger().KeepRecord(ctx, others))
 		for n := range 6 {
-			wantIDs(t, fmt.Sprintf("%d at a time", n+1), listed(t, b, "", n+1), "4", "3", "2", "1", "0")
+			wantIDs(t, fmt.Sprintf("%d at a time", n+1), recordIDs(t, b, "", n+1), "4", "3", "2", "1", "0")
 		}
-		wantIDs(t, "those of somebody", listed(t, b, "somebody", 9), "others")
-		wantIDs(t, "those of nobody", listed(t, b, "nobody", 9))
+		wantIDs(t, "those of somebody", recordIDs(t, b, "somebody", 9), "others")
+		wantIDs(t, "those of nobody", recordIDs(t, b, "nobody", 9))
 		late := record("late", start, 10)
 		late.Expires = time.Now().Add(-time.Second)
 		must(t, a.Ledger().KeepRecord(ctx, late))
 		must(t, a.Ledger().ForgetRecord(ctx, "2"))
 		must(t, a.Ledger().KeepRecord(ctx, record("1", start, 20)))
-		wantIDs(t, "as they are now", listed(t, b, "", 2), "1", "4", "3", "0")
+		wantIDs(t, "as they are now", recordIDs(t, b, "", 2), "1", "4", "3", "0")
 	})
 }
 
@@ -138,26 +139,26 @@ func TestRecordRoom(t *testing.T) {
 			keep(fmt.Sprintf("%02d", i), i, 10)
 			newest = append([]string{fmt.Sprintf("%02d", i)}, newest...)
 		}
-		wantIDs(t, "as many as there may be", listed(t, b, "", 100), newest...)
+		wantIDs(t, "as many as there may be", recordIDs(t, b, "", 100), newest...)
 		keep(newest[0], most-1, 10)
-		wantIDs(t, "one stored again", listed(t, b, "", 100), newest...)
+		wantIDs(t, "one stored again", recordIDs(t, b, "", 100), newest...)
 		keep("new", most, 10)
-		wantIDs(t, "one more", listed(t, b, "", 100), append([]string{"new"}, newest[:most-1]...)...)
+		wantIDs(t, "one more", recordIDs(t, b, "", 100), append([]string{"new"}, newest[:most-1]...)...)
 		short, later := record(newest[0], start, most-1), record("later", start, most+1)
 		short.Expires, later.Ended = start.Add(20*time.Minute), start.Add(30*time.Minute)
 		must(t, b.Ledger().KeepRecord(ctx, short))
 		must(t, b.Ledger().KeepRecord(ctx, later))
-		wantIDs(t, "one more after one has expired", listed(t, a, "", 100), append([]string{"later", "new"}, newest[1:most-1]...)...)
+		wantIDs(t, "one more after one has expired", recordIDs(t, a, "", 100), append([]string{"later", "new"}, newest[1:most-1]...)...)
 
 		third := int(testLimits().RecordBytes) / 3
 		for i, size := range []int{third, 10, third, third / 2, third} {
 			keep(fmt.Sprint("large ", i), most+2+i, size)
 		}
-		wantIDs(t, "after large ones", listed(t, b, "", 100), "large 4", "large 3", "large 2", "large 1")
+		wantIDs(t, "after large ones", recordIDs(t, b, "", 100), "large 4", "large 3", "large 2", "large 1")
 		keep("larger", most+8, 2*3*third)
-		wantIDs(t, "after one above the limit", listed(t, b, "", 100), "larger")
+		wantIDs(t, "after one above the limit", recordIDs(t, b, "", 100), "larger")
 		keep("next", most+9, 10)
-		wantIDs(t, "after the next", listed(t, b, "", 100), "next")
+		wantIDs(t, "after the next", recordIDs(t, b, "", 100), "next")
 	})
 }
 
@@ -215,6 +216,80 @@ func TestFeedback(t *testing.T) {
 		}))
 		if slices.ContainsFunc(opinions(t, b, 9), func(f retrieve.Feedback) bool { return f.Run == "a" }) {
 			t.Error("a damaged entry is listed")
+		}
+	})
+}
+
+// A record is deleted with the first document that it quotes.
+func TestQuoted(t *testing.T) {
+	onTwo(t, func(t *testing.T, a, b *Store) {
+		ctx := ready(t, a, "a", "ab", "b")
+		for _, root := range []string{"a", "ab", "b"} {
+			put(t, a, root, "x.md", "boat")
+			put(t, a, root, "y.md", "boat")
+		}
+		keep := func(id string, documents ...string) error {
+			r := record(id, now(), len(id))
+			r.Documents = documents
+			return b.Ledger().KeepRecord(ctx, r)
+		}
+		must(t, errors.Join(keep("ax", "a/x.md"), keep("ayx", "a/y.md", "a/x.md", "a/y.md"), keep("both", "b/x.md", "a/y.md"), keep("abx", "ab/x.md"), keep("none")))
+		if err := keep("gone", "a/x.md", "a/never.md"); !errors.Is(err, retrieve.ErrNotFound) {
+			t.Errorf("a record of a document that does not exist: %v", err)
+		}
+		check := func(when string, want ...string) {
+			t.Helper()
+			got := recordIDs(t, a, "", 100)
+			slices.Sort(got)
+			wantIDs(t, when, got, want...)
+		}
+		put(t, a, "b", "x.md", "ship")
+		check("after replacing a document", "abx", "ax", "ayx", "both", "none")
+		to, _ := enginetest.Document("a", "z.md", "boat")
+		to.Title = "Title of x.md"
+		must(t, a.Rename(ctx, "a/x.md", to))
+		if r, err := b.Ledger().Record(ctx, "ayx"); err != nil || !slices.Equal(r.Documents, []string{"a/y.md", "a/z.md"}) {
+			t.Errorf("after renaming one of its documents: %q, %v", r.Documents, err)
+		}
+		must(t, b.Delete(ctx, "a/z.md"))
+		check("after deleting a document", "abx", "both", "none")
+		begin(t, a, retrieve.Job{ID: "a"})
+		must(t, a.Ledger().Keep(ctx, "a", "", "k", []byte("words of a/y.md")))
+		_, err := b.DeleteRoot(ctx, "a")
+		must(t, err)
+		check("after deleting its root", "abx", "none")
+		wantReply(t, b, "a", "k", "", false)
+
+		must(t, keep("abx", "b/x.md", "ab/x.md"))
+		to.ID, to.Root, to.Path = "b/x.md", "b", "x.md"
+		must(t, a.Rename(ctx, "ab/x.md", to))
+		check("after a document took the place of another", "none")
+		must(t, keep("b", "b/x.md", "b/y.md"))
+		must(t, a.update(ctx, func(t *tx) error {
+			_, err := t.exec(`DELETE FROM ibid.quoted WHERE document = ?`, "b/y.md")
+			return err
+		}))
+		if _, err := b.Ledger().Record(ctx, "b"); !errors.Is(err, retrieve.ErrNotFound) {
+			t.Errorf("a record without one of its rows: %v", err)
+		}
+		for i := range 10 {
+			path, id := fmt.Sprint(i), fmt.Sprint("record ", i)
+			put(t, a, "b", path, "boat")
+			var wg sync.WaitGroup
+			wg.Go(func() {
+				if err := keep(id, "b/"+path); err != nil && !errors.Is(err, retrieve.ErrNotFound) {
+					t.Error(err)
+				}
+			})
+			wg.Go(func() {
+				if err := a.Delete(ctx, "b/"+path); err != nil {
+					t.Error(err)
+				}
+			})
+			wg.Wait()
+			if _, err := b.Ledger().Record(ctx, id); !errors.Is(err, retrieve.ErrNotFound) {
+				t.Errorf("the record of a deleted document: %v", err)
+			}
 		}
 	})
 }

@@ -14,8 +14,8 @@ import (
 	"ibid/retrieve"
 )
 
-// whole is a time in whole seconds, as keyrings store it.
-func whole(after time.Duration) time.Time { return time.Unix(1_700_000_000, 0).Add(after) }
+// moment is a time in whole seconds, as keyrings store it.
+func moment(after time.Duration) time.Time { return time.Unix(1_700_000_000, 0).Add(after) }
 
 func session(key, token string, started time.Time) retrieve.Session {
 	return retrieve.Session{Digest: sha256.Sum256([]byte(token)), Key: key, Started: started}
@@ -24,7 +24,7 @@ func session(key, token string, started time.Time) retrieve.Session {
 func addKeys(t *testing.T, s *Store, ids ...string) {
 	t.Helper()
 	for _, id := range ids {
-		must(t, s.Keyring().Add(t.Context(), retrieve.Key{ID: id, Name: id, Created: whole(0)}))
+		must(t, s.Keyring().Add(t.Context(), retrieve.Key{ID: id, Name: id, Created: moment(0)}))
 	}
 }
 
@@ -74,9 +74,9 @@ func TestKeys(t *testing.T) {
 		ctx, watch := t.Context(), &ringWatch{handles: []*Store{a, b}}
 		watch.want(t, "nothing", false, nil)
 		keys := []retrieve.Key{
-			{ID: "k1", Name: "the page", Digest: sha256.Sum256([]byte("one")), Write: true, Created: whole(0), Used: whole(time.Hour)},
+			{ID: "k1", Name: "the page", Digest: sha256.Sum256([]byte("one")), Write: true, Created: moment(0), Used: moment(time.Hour)},
 			{ID: "k2", Name: "a bot: 'é\"", Digest: sha256.Sum256([]byte("two")), Collections: []string{"law", "ta'x"},
-				Created: whole(time.Second), Expires: whole(time.Hour)},
+				Created: moment(time.Second), Expires: moment(time.Hour)},
 		}
 		must(t, a.Keyring().Add(ctx, keys[1]))
 		watch.want(t, "adding", true, keys[1:])
@@ -87,20 +87,20 @@ func TestKeys(t *testing.T) {
 				t.Errorf("a second key of a name or an id: %v", err)
 			}
 		}
-		for _, err := range []error{a.Keyring().Revoke(ctx, "k4"), a.Keyring().Begin(ctx, session("k4", "s", whole(0)))} {
+		for _, err := range []error{a.Keyring().Revoke(ctx, "k4"), a.Keyring().Begin(ctx, session("k4", "s", moment(0)))} {
 			if !errors.Is(err, retrieve.ErrNotFound) {
 				t.Errorf("of a key that does not exist: %v", err)
 			}
 		}
 		for _, after := range []time.Duration{time.Minute, time.Hour, time.Second} {
-			must(t, b.Keyring().Used(ctx, "k2", whole(after)))
+			must(t, b.Keyring().Used(ctx, "k2", moment(after)))
 		}
-		must(t, a.Keyring().Used(ctx, "gone", whole(0)))
-		keys[1].Used = whole(time.Hour)
+		must(t, a.Keyring().Used(ctx, "gone", moment(0)))
+		keys[1].Used = moment(time.Hour)
 		watch.want(t, "refusals and uses", false, keys)
 		must(t, b.Keyring().Revoke(ctx, "k1"))
 		watch.want(t, "revoking elsewhere", true, keys[1:])
-		keys[0].ID, keys[0].Created = "k5", whole(time.Minute)
+		keys[0].ID, keys[0].Created = "k5", moment(time.Minute)
 		must(t, a.Keyring().Add(ctx, keys[0]))
 		watch.want(t, "adding under the name of one revoked", true, []retrieve.Key{keys[1], keys[0]})
 
@@ -120,7 +120,7 @@ func TestSessions(t *testing.T) {
 		ctx, watch := t.Context(), &ringWatch{handles: []*Store{a, b}}
 		addKeys(t, a, "k1", "k2")
 		keys := ringOf(t, a).Keys
-		x, y, z := session("k1", "x", whole(0)), session("k1", "y", whole(time.Minute)), session("k2", "z", whole(0))
+		x, y, z := session("k1", "x", moment(0)), session("k1", "y", moment(time.Minute)), session("k2", "z", moment(0))
 		must(t, a.Keyring().Begin(ctx, x))
 		must(t, b.Keyring().Begin(ctx, x))
 		watch.want(t, "beginning twice", true, keys, x)
@@ -142,27 +142,27 @@ func TestSessionRoom(t *testing.T) {
 	onTwo(t, func(t *testing.T, a, b *Store) {
 		ctx := t.Context()
 		addKeys(t, a, "k1", "k2")
-		must(t, a.Keyring().Begin(ctx, session("k2", "first", whole(0))))
+		must(t, a.Keyring().Begin(ctx, session("k2", "first", moment(0))))
 		var rows [][]any
 		for n := range retrieve.MaxSessions {
-			x := session("k1", fmt.Sprint(n), whole(time.Duration(n)*time.Second))
+			x := session("k1", fmt.Sprint(n), moment(time.Duration(n)*time.Second))
 			rows = append(rows, []any{x.Digest, x.Key, x.Started.Unix()})
 		}
 		must(t, a.update(ctx, func(t *tx) error { return t.insert("sessions", sessionColumns, "", rows...) }))
 		const more = 3
 		for n := range more {
-			must(t, []*Store{a, b}[n%2].Keyring().Begin(ctx, session("k1", fmt.Sprint("more ", n), whole(time.Hour))))
+			must(t, []*Store{a, b}[n%2].Keyring().Begin(ctx, session("k1", fmt.Sprint("more ", n), moment(time.Hour))))
 		}
 		count := map[string]int{}
 		for _, x := range ringOf(t, a, b).Sessions {
-			if count[x.Key]++; x.Key == "k1" && x.Started.Before(whole(more*time.Second)) {
+			if count[x.Key]++; x.Key == "k1" && x.Started.Before(moment(more*time.Second)) {
 				t.Errorf("a session is kept that began at %v", x.Started)
 			}
 		}
 		if count["k1"] != retrieve.MaxSessions || count["k2"] != 1 {
 			t.Errorf("sessions are kept: %v", count)
 		}
-		last := session("k2", "last", whole(retrieve.MaxSessionAge+2*time.Hour))
+		last := session("k2", "last", moment(retrieve.MaxSessionAge+2*time.Hour))
 		must(t, b.Keyring().Begin(ctx, last))
 		if got := ringOf(t, a, b).Sessions; len(got) != 1 || got[0].Digest != last.Digest {
 			t.Errorf("after a month are kept: %+v", got)
@@ -181,7 +181,7 @@ func TestKeysTogether(t *testing.T) {
 			var wg sync.WaitGroup
 			for i := range 4 {
 				wg.Go(func() {
-					k := retrieve.Key{ID: fmt.Sprintf("%d-%d", round, i), Name: "name", Created: whole(0)}
+					k := retrieve.Key{ID: fmt.Sprintf("%d-%d", round, i), Name: "name", Created: moment(0)}
 					switch err := handles[i%2].Keyring().Add(ctx, k); {
 					case err == nil:
 						mu.Lock()
@@ -197,7 +197,7 @@ func TestKeysTogether(t *testing.T) {
 				t.Fatalf("%q were added, there are %+v", added, ring.Keys)
 			}
 			wg.Go(func() {
-				err := b.Keyring().Begin(ctx, session(added[0], "s", whole(0)))
+				err := b.Keyring().Begin(ctx, session(added[0], "s", moment(0)))
 				if err != nil && !errors.Is(err, retrieve.ErrNotFound) {
 					t.Error(err)
 				}
