@@ -82,6 +82,23 @@ func (t *tx) deleteJobs(condition string, args ...any) error {
 	return err
 }
 
+// forgetOld deletes the jobs and records that have expired.
+func (t *tx) forgetOld() error {
+	if err := t.deleteJobs(`started < ?`, time.Now().Add(-retrieve.MaxRunAge).UnixMicro()); err != nil {
+		return err
+	}
+	return t.deleteRecords(`expires <= ?`, time.Now().UnixMicro())
+}
+
+// restoreJobs makes the rows of jobs whose specs and replies were copied from
+// another database.
+func (t *tx) restoreJobs() error {
+	_, err := t.exec(`INSERT INTO ibid.jobs (id, kind, started, touched, size, worker, until)
+		SELECT job, kind, started, started, length(spec) + (SELECT coalesce(sum(length(r.reply)), 0) FROM ibid.replies AS r WHERE r.job = s.job), ?, 0
+		FROM ibid.specs AS s WHERE job NOT IN (SELECT id FROM ibid.jobs)`, "")
+	return err
+}
+
 func (l ledger) Job(ctx context.Context, id string) (j retrieve.Job, err error) {
 	err = within(ctx, l.s.view, func(t *tx) error {
 		j, err = t.job(id)

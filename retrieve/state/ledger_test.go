@@ -391,6 +391,35 @@ func TestJobDamaged(t *testing.T) {
 	})
 }
 
+// Jobs whose specs and replies were saved from a damaged database continue; old
+// ones can be deleted.
+func TestRestoreJobs(t *testing.T) {
+	onTwo(t, func(t *testing.T, a, b *Store) {
+		begin(t, a, retrieve.Job{ID: "a", Kind: "ask", Spec: []byte("spec"), Worker: "w", Left: time.Minute})
+		must(t, a.Ledger().Keep(t.Context(), "a", "w", "k", []byte("reply")))
+		begin(t, a, retrieve.Job{ID: "b", Kind: "ask"})
+		must(t, a.update(t.Context(), func(t *tx) error {
+			if _, err := t.exec(`DELETE FROM ibid.jobs WHERE id = ?`, "a"); err != nil {
+				return err
+			}
+			return t.restoreJobs()
+		}))
+		must(t, b.Ledger().Claim(t.Context(), "a", "v", time.Minute))
+		wantHolder(t, a, "a", "v")
+		wantReply(t, b, "a", "k", "reply", true)
+		must(t, a.Ledger().End(t.Context(), "b"))
+		begin(t, a, retrieve.Job{ID: "old", Started: now().Add(-retrieve.MaxRunAge - time.Minute)})
+		r := record("old", now().Add(-2*time.Hour), 0)
+		must(t, errors.Join(a.Ledger().KeepRecord(t.Context(), r), b.update(t.Context(), (*tx).forgetOld)))
+		wantIDs(t, "after deleting old ones", jobs(t, b, "a", "b", "old"), "a")
+		must(t, b.view(t.Context(), func(tx *tx) error {
+			records, err := column[string](tx, `SELECT id FROM ibid.records`)
+			wantIDs(t, "records after deleting old ones", records)
+			return err
+		}))
+	})
+}
+
 // brokenOff runs a call and cancels its context at a random moment.
 func brokenOff(ctx context.Context, do func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, rand.N(3*time.Millisecond))
