@@ -151,7 +151,15 @@ func (m *mapping) combine(ctx context.Context, parts []Part) error {
 	c := m.call(p)
 	out := newSieve(citedBy(parts), true)
 	reply := heldReply{expects: nonAnswers{noAnswer: m.summary == nil}}
-	failed := m.streamCombined(ctx, c, &reply, out)
+	shown := false
+	failed := c.show(ctx, m.Model, &reply, func(text string) bool {
+		if !shown {
+			text = strings.TrimLeft(text, " \t\r\n")
+		}
+		shown = shown || text != ""
+		text = out.add(text)
+		return text == "" || m.emit(Text{Text: text})
+	})
 	m.addUsage(c)
 	if m.stopped {
 		return nil
@@ -161,26 +169,6 @@ func (m *mapping) combine(ctx context.Context, parts []Part) error {
 	}
 	m.warnCutPrompt(c)
 	return m.endCombined(c, parts, &reply, out, failed)
-}
-
-// streamCombined makes the call of the last step and shows its reply as it comes.
-func (m *mapping) streamCombined(ctx context.Context, c *call, reply *heldReply, out *sieve) error {
-	first := true
-	for piece, err := range c.pieces(ctx, m.Model) {
-		if err != nil {
-			return callError(RoleCombine, err)
-		}
-		if piece, c.enough = reply.add(piece); c.enough {
-			return nil
-		}
-		if piece != "" && first {
-			first, piece = false, strings.TrimLeft(piece, " \t\r\n")
-		}
-		if text := out.add(piece); text != "" && !m.emit(Text{Text: text}) {
-			return nil
-		}
-	}
-	return nil
 }
 
 // endCombined ends the stream after the last step.

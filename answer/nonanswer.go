@@ -1,6 +1,7 @@
 package answer
 
 import (
+	"context"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -249,4 +250,23 @@ func (h *heldReply) end() (reason string) {
 		h.reason, _ = h.expects.reason(h.text.String())
 	}
 	return h.reason
+}
+
+// show makes the call and shows its reply piece by piece from where it is certain
+// to be an answer. It stops where it is certain to be none, or show returns false.
+func (c *call) show(ctx context.Context, m Model, reply *heldReply, show func(text string) bool) error {
+	for piece, err := range c.pieces(ctx, m) {
+		if err != nil {
+			return callError(c.prompt.Role, err)
+		}
+		text, enough := reply.add(piece)
+		if enough {
+			c.enough = true
+			break
+		}
+		if text != "" && !show(text) {
+			break
+		}
+	}
+	return nil
 }

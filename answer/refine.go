@@ -179,21 +179,7 @@ func (s *refineStep) stream(ctx context.Context, m Model, p Prompt) {
 	out := newSieve(s.allowed, true)
 	out.verbatim = true
 	s.call = s.refiner.call(p)
-	s.failed = nil
-	for piece, err := range s.call.pieces(ctx, m) {
-		if err != nil {
-			s.failed = callError(s.role, err)
-			break
-		}
-		text, enough := s.reply.add(piece)
-		if enough {
-			s.call.enough = true
-			break
-		}
-		if text != "" && !s.show(out.add(text)) {
-			break
-		}
-	}
+	s.failed = s.call.show(ctx, m, &s.reply, func(text string) bool { return s.show(out.add(text)) })
 	if s.reply.released && !s.stopped {
 		s.show(out.end())
 	}

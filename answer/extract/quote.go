@@ -99,9 +99,6 @@ func (d *Reading) choose(all [][]sentence) []piece {
 				covered[t] = true
 			}
 		}
-		if len(chosen) == 0 {
-			p = withFact(all[p.passage], p)
-		}
 		chosen = append(chosen, p)
 	}
 	if len(chosen) == 0 {
@@ -117,26 +114,6 @@ func (d *Reading) choose(all [][]sentence) []piece {
 		return cmp.Or(cmp.Compare(order[a.passage], order[b.passage]), cmp.Compare(a.start, b.start))
 	})
 	return chosen
-}
-
-// withFact adds to a piece the heading above it, where the heading rather than
-// the piece states what is asked: it has more of the question's words, and a
-// number.
-func withFact(in []sentence, p piece) piece {
-	if p.start == 0 {
-		return p
-	}
-	over := in[p.start-1]
-	if !over.title || isAsking(over.text) || over.signals[sigPrecise] == 1 || !strings.ContainsFunc(over.text, unicode.IsDigit) {
-		return p
-	}
-	for _, s := range in[p.start:p.end] {
-		if s.signals[sigExact] >= over.signals[sigExact] || s.signals[sigUnit] > over.signals[sigUnit] {
-			return p
-		}
-	}
-	p.start--
-	return p
 }
 
 // adds reports whether a further piece is worth quoting: it covers a term of the
