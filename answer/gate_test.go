@@ -174,23 +174,30 @@ func TestGateCutVerdict(t *testing.T) {
 	}
 }
 
+// By default, twelve passages are judged in one round trip.
 func TestGateParallel(t *testing.T) {
+	for parallel, want := range map[int]int{0: 12, 4: 4} {
+		testParallel(t, parallel, want)
+	}
+}
+
+func testParallel(t *testing.T, parallel, want int) {
 	synctest.Test(t, func(t *testing.T) {
 		texts := make([]string, 12)
 		for i := range texts {
 			texts[i] = fmt.Sprintf("fee %d", i)
 		}
 		m := &slow{}
-		a := &Answerer{Retriever: passages(texts...), Model: m, Gate: GateModel, Parallel: 4}
+		a := &Answerer{Retriever: passages(texts...), Model: m, Gate: GateModel, Parallel: parallel}
 		start := time.Now()
 		got := read(a.Ask(t.Context(), Question{Text: "fee?"}))
 		if got.err != nil || got.text != "120.[1]" {
 			t.Fatalf("got\n%s", got)
 		}
-		if took := time.Since(start); took != 4*time.Second { // three rounds of judging, one answer
+		if took, rounds := time.Since(start), 12/want; took != time.Duration(rounds+1)*time.Second { // and the answer
 			t.Errorf("it took %v", took)
 		}
-		if most := m.most.Load(); most != 4 {
+		if most := m.most.Load(); int(most) != want {
 			t.Errorf("%d calls at a time", most)
 		}
 	})

@@ -2,91 +2,51 @@ package answer
 
 import (
 	"context"
+	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 )
 
-// A phrasing is a sequence of places with the wordings that each may have. It
-// describes the few fixed things that a model says in place of an answer, and
-// can also recognize the beginning of one.
-type phrasing [][]string
-
+// The few fixed things that a model says in place of an answer: the words that a
+// prompt asks for and how models vary them, squeezed and without the marks at
+// their end.
 var (
-	states = []string{"relevant", "accurate", "valid", "correct", "unchanged", "complete", "sufficient"}
+	noAnswerForm = regexp.MustCompile(`^(there is )?no answer( found| (is )?available| can be found)?` +
+		`( in (the|this|the given|the provided) (evidence|documents|passages|text))?$`)
+	noChangeForm = regexp.MustCompile(`^no changes?( ((is|are) )?(needed|necessary|required))?` +
+		`( to it| (to|in) the (existing |current )?(answer|summary)( so far)?)?$`)
+	onlyNoChange = regexp.MustCompile(`^no changes?$`)
 
-	// bareRemarks are what a refine step says when it has nothing to add.
-	bareRemarks = []phrasing{
-		{
-			{"", "the ", "my "},
-			{"original ", "existing ", "previous ", "current "},
-			{"answer ", "response ", "summary "},
-			{"remains ", "stays ", "is ", "is still ", "still is "},
-			append([]string{"the same"}, states...),
-			append([]string{""}, prefixed(" and ", states)...),
-		},
-		{
-			{"no "},
-			{"change", "changes", "update", "updates", "refinement", "refinements", "modification", "modifications"},
-			{" ", " is ", " are "},
-			{"needed", "necessary", "required"},
-		},
-		{{"n/a", "none", "unchanged", "no change", "no changes", "same"}},
-	}
-
-	// noChanges are the words that a prompt asks for when a step has nothing
-	// to add, and how models vary them.
-	noChanges = []phrasing{{
-		{"no change", "no changes"},
-		{
-			"", " needed", " necessary", " required", " is needed", " is necessary", " is required",
-			" are needed", " are necessary", " are required",
-		},
-		{
-			"", " to it", " to the answer", " to the answer so far", " to the existing answer", " to the current answer", " in the answer",
-			" to the summary", " to the summary so far", " to the existing summary", " to the current summary", " in the summary",
-		},
-	}}
-
-	// noAnswers are what a step says when the evidence has no answer: the words
-	// that the prompt asks for, and how models vary them.
-	noAnswers = []phrasing{
-		{
-			{"no answer", "no answer found", "no answer available", "no answer is available", "no answer can be found", "there is no answer"},
-			{
-				"", " in the evidence", " in this evidence", " in the given evidence", " in the provided evidence",
-				" in the documents", " in the passages", " in the text",
-			},
-		},
-	}
+	// bareRemarks are what a refine step says by itself when it has nothing to add.
+	bareRemarks = regexp.MustCompile(`^(((the|my) )?(original|existing|previous|current) (answer|response|summary) ` +
+		`(remains|stays|is|is still|still is) (the same|` + states + `)( and ` + states + `)?|` +
+		`no (changes?|updates?|refinements?|modifications?) ((is|are) )?(needed|necessary|required)|n/a|none|unchanged|no changes?|same)$`)
 )
 
-func prefixed(prefix string, words []string) []string {
-	out := make([]string, len(words))
-	for i, w := range words {
-		out[i] = prefix + w
-	}
-	return out
-}
+const states = `(relevant|accurate|valid|correct|unchanged|complete|sufficient)`
 
-// match reports whether s is one of the wordings, and whether it is the
-// beginning of one.
-func (p phrasing) match(s string) (whole, begins bool) {
-	if len(p) == 0 {
-		return s == "", s == ""
-	}
-	for _, w := range p[0] {
-		if rest, ok := strings.CutPrefix(s, w); ok {
-			wh, be := p[1:].match(rest)
-			whole, begins = whole || wh, begins || be
-		} else if strings.HasPrefix(w, s) {
-			begins = true
-		}
-		if whole {
-			return true, true
+// The beginnings of bare remarks: what begins so may become one, and what is a
+// beginning of these too.
+var remarkOpenings = func() (openings []string) {
+	for _, article := range []string{"", "the ", "my "} {
+		for _, adjective := range []string{"original ", "existing ", "previous ", "current "} {
+			openings = append(openings, article+adjective+"answer ", article+adjective+"response ", article+adjective+"summary ")
 		}
 	}
-	return whole, begins
+	return append(openings, "no change", "no update", "no refinement", "no modification")
+}()
+
+// opens reports whether s is a beginning of one of the openings, or begins with
+// one.
+func opens(s string, openings ...string) bool {
+	folded := squeeze(s)
+	// squeeze removes the last white space, but it separates words.
+	if last, _ := utf8.DecodeLastRuneInString(s); folded != "" && unicode.IsSpace(last) {
+		folded += " "
+	}
+	return slices.ContainsFunc(openings, func(o string) bool { return strings.HasPrefix(o, folded) || strings.HasPrefix(folded, o) })
 }
 
 // squeeze lowers s, trims it and makes every run of white space one space.
@@ -94,16 +54,10 @@ func squeeze(s string) string {
 	return strings.Join(strings.Fields(strings.ToLower(s)), " ")
 }
 
-// says reports whether the whole reply is one of the phrasings, ignoring case,
-// white space and the marks at its end.
-func says(phrasings []phrasing, reply string) bool {
-	s := strings.TrimRight(squeeze(reply), ".! ")
-	for _, p := range phrasings {
-		if whole, _ := p.match(s); whole {
-			return true
-		}
-	}
-	return false
+// says reports whether the whole reply has a form, ignoring case, white space and
+// the marks at its end.
+func says(form *regexp.Regexp, reply string) bool {
+	return form.MatchString(strings.TrimRight(squeeze(reply), ".! "))
 }
 
 // nonAnswers are what a reply may say in place of an answer.
@@ -115,19 +69,20 @@ type nonAnswers struct {
 // agreedWords are words that a prompt asks for.
 type agreedWords struct {
 	reason   string
-	capitals string     // the words as the prompt has them
-	variants []phrasing // of models
-	lower    []phrasing // those that count in lower case too
-	line     bool       // … even as the first line of a longer reply
+	capitals string // the words as the prompt has them
+	openings []string
+	form     *regexp.Regexp // as models vary them
+	lower    *regexp.Regexp // what counts in lower case too
+	line     bool           // … even as the first line of a longer reply
 }
 
 func (n nonAnswers) agreed() []agreedWords {
 	var out []agreedWords
 	if n.noAnswer {
-		out = append(out, agreedWords{noAnswer, "NO ANSWER", noAnswers, noAnswers, true})
+		out = append(out, agreedWords{noAnswer, "NO ANSWER", []string{"no answer", "there is no answer"}, noAnswerForm, noAnswerForm, true})
 	}
 	if n.noChange {
-		out = append(out, agreedWords{metaRemark, "NO CHANGE", noChanges, []phrasing{{{"no change", "no changes"}}}, false})
+		out = append(out, agreedWords{metaRemark, "NO CHANGE", []string{"no change"}, noChangeForm, onlyNoChange, false})
 	}
 	return out
 }
@@ -146,7 +101,7 @@ func (n nonAnswers) reason(reply string) (reason string, final bool) {
 		switch {
 		case w.line && ended && more != "" && says(w.lower, strings.Trim(line, dress)):
 			return w.reason, true
-		case strings.HasPrefix(asWritten, w.capitals) && says(w.variants, words):
+		case strings.HasPrefix(asWritten, w.capitals) && says(w.form, words):
 			if strings.ContainsFunc(rest, isWordRune) {
 				return w.reason, true
 			}
@@ -177,27 +132,13 @@ func (n nonAnswers) possible(s string) bool {
 	}
 	words, rest := leadingWords(s)
 	for _, w := range n.agreed() {
-		if rest == "" && begins(w.variants, words) ||
-			!strings.ContainsFunc(rest, isWordRune) && says(w.variants, words) {
+		if rest == "" && opens(words, w.openings...) ||
+			!strings.ContainsFunc(rest, isWordRune) && says(w.form, words) {
 			return true
 		}
 	}
-	return n.noChange && (begins(bareRemarks, s) || says(bareRemarks, s))
-}
-
-// begins reports whether s is the beginning of one of the phrasings.
-func begins(phrasings []phrasing, s string) bool {
-	folded := squeeze(s)
-	// squeeze removes the last white space, but it separates words.
-	if last, _ := utf8.DecodeLastRuneInString(s); folded != "" && unicode.IsSpace(last) {
-		folded += " "
-	}
-	for _, p := range phrasings {
-		if _, begins := p.match(folded); begins {
-			return true
-		}
-	}
-	return false
+	return n.noChange && (opens(s, remarkOpenings...) || says(bareRemarks, s) ||
+		slices.ContainsFunc([]string{"n/a", "none", "unchanged", "same"}, func(w string) bool { return strings.HasPrefix(w, all) }))
 }
 
 // dress may surround the agreed words and changes nothing.
