@@ -2,8 +2,6 @@ package web
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"testing"
 
 	"github.com/chromedp/cdproto/emulation"
@@ -19,6 +17,9 @@ const (
 	wholeAnswer = "Nobody sails alone before the end of April.1 After that it depends on age and boat: Whoever is under sixteen sails with an instructor aboard, and wears a buoyancy aid from the pier to the pier.1 " +
 		"Everyone else may, once the season's fee is paid: The mooring fee is 240 crowns a season.2 The moon is made of green cheese. Write the plan into the log at the office before casting off."
 )
+
+// twoCited is JavaScript for an answer that waits at the first gate.
+const twoCited = `document.querySelectorAll(".turn .text:not(.draft) .cite").length === 2`
 
 const focused = `document.activeElement.className || document.activeElement.id`
 
@@ -37,7 +38,7 @@ func TestBrowser(t *testing.T) {
 			b.is("question", focused)
 
 			b.ask("May I sail alone?")
-			b.waitFor(`document.querySelectorAll(".turn .text:not(.draft) .cite").length === 2`)
+			b.waitFor(twoCited)
 			b.is("false", `String(document.getElementById("stop").hidden)`)
 			s.open()
 			b.waitFor(ended)
@@ -80,142 +81,136 @@ func TestBrowser(t *testing.T) {
 // TestBrowserStates checks the page in every state.
 func TestBrowserStates(t *testing.T) {
 	t.Parallel()
-	states := map[string]func(t *testing.T, s *scene, b *tab){
-		"theme": func(t *testing.T, s *scene, b *tab) {
-			const paper = `getComputedStyle(document.body).backgroundColor`
-			light := b.js(paper)
-			b.do(chromedp.Click(chromedp.CSS("#theme")))
-			dark := b.js(paper)
-			if dark == light {
-				t.Errorf("the theme is still %s", light)
-			}
-			b.do(chromedp.Navigate(s.URL+"/documents"), chromedp.WaitVisible(chromedp.CSS("table")))
-			b.is(dark, paper)
-			b.is("Switch to light theme", `document.getElementById("theme").getAttribute("aria-label")`)
-			b.do(chromedp.Click(chromedp.CSS("#theme")))
-			b.is(light, paper)
-		},
-		"stopped": func(t *testing.T, s *scene, b *tab) {
-			b.ask("May I sail alone?")
-			b.waitFor(`document.querySelectorAll(".turn .text:not(.draft) .cite").length === 2`)
-			b.do(chromedp.Click(chromedp.CSS("#stop")))
-			b.waitFor(`document.querySelector(".notes").textContent === "Stopped."`)
-			b.look("stopped")
-			b.is("question", focused)
-		},
-		"drafted": func(t *testing.T, s *scene, b *tab) {
-			b.ask("drafted")
-			b.do(chromedp.WaitVisible(chromedp.CSS(".turn .draft")))
-			b.look("draft")
-			close(s.gates["first"])
-			b.do(chromedp.WaitVisible(chromedp.CSS(".turn .text:not(.draft) .cite")), chromedp.WaitNotVisible(chromedp.CSS(".turn > .draft")))
-			b.waitFor(ended)
-			b.is("Nobody sails alone before the end of April.", `document.querySelector(".evidence .drafts li").textContent.trim()`)
-		},
-		"offline": func(t *testing.T, s *scene, b *tab) {
-			s.Close()
-			b.ask("How do I make pizza?")
-			b.do(chromedp.WaitVisible(chromedp.CSS("#offline")), chromedp.WaitVisible(chromedp.CSS(".turn .trouble button")))
-			b.look("offline")
-			b.waitFor(`document.getElementById("send").hidden === false`)
-			b.expectProblem("ERR_CONNECTION_REFUSED")
-		},
-		"reloaded": func(t *testing.T, s *scene, b *tab) {
-			b.ask("May I sail alone?")
-			b.waitFor(`document.querySelectorAll(".turn .text:not(.draft) .cite").length === 2`)
-			b.do(chromedp.Reload())
-			b.waitFor(`document.querySelectorAll(".turn .text:not(.draft) .cite").length === 2`)
-			b.is("true", `document.querySelector(".turn").getAttribute("aria-busy")`)
-			b.is("Stop", `[...document.querySelectorAll("#send, #stop")].filter((x) => !x.hidden).map((x) => x.textContent.trim()).join()`)
-			s.open()
-			b.waitFor(ended)
-			b.is(wholeAnswer, answerText)
-		},
-		"disconnected": func(t *testing.T, s *scene, b *tab) {
-			b.ask("May I sail alone?")
-			b.waitFor(`document.querySelectorAll(".turn .text:not(.draft) .cite").length === 2`)
-			s.CloseClientConnections()
-			b.waitFor(`document.querySelector(".progress").textContent === "Connection lost, reconnecting…"`)
-			s.open()
-			b.waitFor(ended)
-			b.is(wholeAnswer, answerText)
-			b.is("true", `String(document.getElementById("offline").hidden)`)
-			b.expectProblem("net::ERR_")
-		},
-		"policy": func(t *testing.T, s *scene, b *tab) {
-			// The page's policy blocks inline styles.
-			b.do(chromedp.Evaluate[chromedp.Void](`document.querySelector("main").insertAdjacentHTML("beforeend", "<p style='color: red'>red</p>")`))
-			b.waitFor(`getComputedStyle(document.querySelector("main > p:last-child")).color !== "rgb(255, 0, 0)"`)
-			b.expectProblem("Content Security Policy")
-		},
-		"asking": func(t *testing.T, s *scene, b *tab) {
-			b.ask("asking")
-			b.waitFor(`document.querySelector(".progress").textContent.startsWith("Checked 1")`)
-			b.look("asking")
-		},
-		"streaming": func(t *testing.T, s *scene, b *tab) {
-			b.ask("May I sail alone?")
-			b.waitFor(`document.querySelectorAll(".turn .text:not(.draft) .cite").length === 2`)
-			b.look("streaming")
-			// What is drawn does not move while the rest arrives.
-			const places = `JSON.stringify([...document.querySelectorAll(".turn h2, .turn .text:not(.draft) p, .turn .text:not(.draft) li:first-child, .dock")].map((e) => [e.tagName, Math.round(e.getBoundingClientRect().top), Math.round(e.getBoundingClientRect().left)]).slice(0, 3))`
-			before := b.js(places)
-			b.do(chromedp.Evaluate[chromedp.Void](`window.drawn = [...document.querySelectorAll(".turn .text:not(.draft) .cite")]`))
-			close(s.gates["first"])
-			b.waitFor(`document.querySelectorAll(".turn .text:not(.draft) .cite").length === 3`)
-			b.is(before, places)
-			close(s.gates["second"])
-			b.waitFor(ended)
-			b.is(before, places)
-			b.is("true", `String(window.drawn.every((e) => e.isConnected))`) // nor is it replaced
-			b.look("answered")
-			b.do(chromedp.Evaluate[chromedp.Void](`document.querySelector("details").open = true; document.querySelector("details").scrollIntoView()`))
-			b.look("evidence")
-		},
-		"conversation": func(t *testing.T, s *scene, b *tab) {
-			s.open()
-			b.ask("May I sail alone?")
-			b.waitFor(ended)
-			b.ask("How do I make pizza?")
-			b.waitFor(`document.querySelectorAll(".turn").length === 2 && ` + ended)
-			b.is("2 0", `[...document.querySelectorAll(".turn")].map((t) => t.querySelectorAll(".sources > li").length).join(" ")`)
-			b.is(`May I sail alone?`, `JSON.parse(localStorage["ibid.history"])[0].turns[0].question`)
-			b.look("conversation")
+	// These answers stop on the way, and share a tab.
+	t.Run("moments", func(t *testing.T) {
+		t.Parallel()
+		s := newScene(t, nil)
+		b := s.newTab(t, 1280, "light")
+		const paper = `getComputedStyle(document.body).backgroundColor`
+		light := b.js(paper)
+		b.do(chromedp.Click(chromedp.CSS("#theme")))
+		dark := b.js(paper)
+		if dark == light {
+			t.Errorf("the theme is still %s", light)
+		}
+		b.do(chromedp.Navigate(s.URL+"/documents"), chromedp.WaitVisible(chromedp.CSS("table")))
+		b.is(dark, paper)
+		b.is("Switch to light theme", `document.getElementById("theme").getAttribute("aria-label")`)
+		b.do(chromedp.Click(chromedp.CSS("#theme")))
+		b.is(light, paper)
+		b.do(chromedp.Navigate(s.URL), chromedp.WaitVisible(chromedp.CSS("#library")))
 
-			// A reload restores it.
-			const drawn = `[...document.querySelectorAll(".turn")].map((t) => t.textContent).join("|")`
-			before := b.js(drawn)
-			b.do(chromedp.Reload())
-			b.waitFor(`document.querySelectorAll(".turn").length === 2 && document.readyState === "complete"`)
-			b.is(before, drawn)
+		b.ask("asking")
+		b.waitFor(`document.querySelector(".progress").textContent.startsWith("Checked 1")`)
+		b.look("asking")
+		b.do(chromedp.Click(chromedp.CSS("#stop")))
+		b.waitFor(`document.querySelector(".notes").textContent === "Stopped."`)
+		b.is("question", focused)
 
-			// A new one is empty; the old one is in the history.
-			b.do(chromedp.Click(chromedp.CSS("#new")))
-			b.waitFor(`document.querySelectorAll(".turn").length === 0`)
-			b.is("question", focused)
-			b.do(chromedp.Click(chromedp.CSS("#past-button")), chromedp.WaitVisible(chromedp.CSS(".past-open")))
-			b.look("history")
-			b.do(chromedp.Click(chromedp.CSS(".past-open")))
-			b.waitFor(`document.querySelectorAll(".turn").length === 2`)
-			b.is(before, drawn)
-			b.do(chromedp.Click(chromedp.CSS("#past-button")), chromedp.WaitVisible(chromedp.CSS(".past-open")), chromedp.Click(chromedp.CSS(".past .quiet")))
-			b.waitFor(`document.querySelectorAll(".turn").length === 0`)
-			b.is("true", `String(localStorage["ibid.history"] === undefined)`)
-		},
-	}
-	for _, name := range slices.Sorted(maps.Keys(states)) {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := newScene(t, nil)
-			states[name](t, s, s.newTab(t, 1280, "light"))
-		})
-	}
-	// Answers that need no stop share a tab, each in a new conversation.
+		askAlone := func() {
+			t.Helper()
+			b.newConversation()
+			b.ask("May I sail alone?")
+			b.waitFor(twoCited)
+		}
+		askAlone()
+		b.do(chromedp.Click(chromedp.CSS("#stop")))
+		b.waitFor(`document.querySelector(".notes").textContent === "Stopped."`)
+		b.look("stopped")
+
+		b.newConversation()
+		b.ask("drafted")
+		b.do(chromedp.WaitVisible(chromedp.CSS(".turn .draft")))
+		b.look("draft")
+		s.pass("first")
+		b.do(chromedp.WaitVisible(chromedp.CSS(".turn .text:not(.draft) .cite")), chromedp.WaitNotVisible(chromedp.CSS(".turn > .draft")))
+		b.waitFor(ended)
+		b.is("Nobody sails alone before the end of April.", `document.querySelector(".evidence .drafts li").textContent.trim()`)
+
+		// What is drawn does not move, and is not replaced, while the rest arrives.
+		askAlone()
+		b.look("streaming")
+		const places = `JSON.stringify([...document.querySelectorAll(".turn h2, .turn .text:not(.draft) p, .turn .text:not(.draft) li:first-child, .dock")]` +
+			`.map((e) => [e.tagName, Math.round(e.getBoundingClientRect().top), Math.round(e.getBoundingClientRect().left)]).slice(0, 3))`
+		before := b.js(places)
+		b.do(chromedp.Evaluate[chromedp.Void](`window.drawn = [...document.querySelectorAll(".turn .text:not(.draft) .cite")]`))
+		s.pass("first")
+		b.waitFor(`document.querySelectorAll(".turn .text:not(.draft) .cite").length === 3`)
+		b.is(before, places)
+		s.pass("second")
+		b.waitFor(ended)
+		b.is(before, places)
+		b.is("true", `String(window.drawn.every((e) => e.isConnected))`)
+		b.look("answered")
+		b.do(chromedp.Evaluate[chromedp.Void](`document.querySelector("details").open = true; document.querySelector("details").scrollIntoView()`))
+		b.look("evidence")
+
+		// A reload, or a lost connection, does not interrupt an answer.
+		askAlone()
+		b.do(chromedp.Reload())
+		b.waitFor(twoCited)
+		b.is("true", `document.querySelector(".turn").getAttribute("aria-busy")`)
+		b.is("Stop", `[...document.querySelectorAll("#send, #stop")].filter((x) => !x.hidden).map((x) => x.textContent.trim()).join()`)
+		s.pass("first", "second")
+		b.waitFor(ended)
+		b.is(wholeAnswer, answerText)
+		askAlone()
+		s.CloseClientConnections()
+		b.waitFor(`document.querySelector(".progress").textContent === "Connection lost, reconnecting…"`)
+		s.pass("first", "second")
+		b.waitFor(ended)
+		b.is(wholeAnswer, answerText)
+		b.is("true", `String(document.getElementById("offline").hidden)`)
+		b.expectProblem("net::ERR_")
+
+		// The page's policy blocks inline styles.
+		b.do(chromedp.Evaluate[chromedp.Void](`document.querySelector("main").insertAdjacentHTML("beforeend", "<p style='color: red'>red</p>")`))
+		b.waitFor(`getComputedStyle(document.querySelector("main > p:last-child")).color !== "rgb(255, 0, 0)"`)
+		b.expectProblem("Content Security Policy")
+
+		b.newConversation()
+		s.Close()
+		b.ask("How do I make pizza?")
+		b.do(chromedp.WaitVisible(chromedp.CSS("#offline")), chromedp.WaitVisible(chromedp.CSS(".turn .trouble button")))
+		b.look("offline")
+		b.waitFor(`document.getElementById("send").hidden === false`)
+		b.expectProblem("ERR_CONNECTION_REFUSED")
+	})
+	// Answers that do not stop share a tab, each in a new conversation.
 	t.Run("answers", func(t *testing.T) {
 		t.Parallel()
 		s := newScene(t, nil)
 		s.open()
 		b := s.newTab(t, 1280, "light")
+
+		b.ask("May I sail alone?")
+		b.waitFor(ended)
+		b.ask("How do I make pizza?")
+		b.waitFor(`document.querySelectorAll(".turn").length === 2 && ` + ended)
+		b.is("2 0", `[...document.querySelectorAll(".turn")].map((t) => t.querySelectorAll(".sources > li").length).join(" ")`)
+		b.is(`May I sail alone?`, `JSON.parse(localStorage["ibid.history"])[0].turns[0].question`)
+		b.look("conversation")
+
+		// A reload restores it.
+		const drawn = `[...document.querySelectorAll(".turn")].map((t) => t.textContent).join("|")`
+		before := b.js(drawn)
+		b.do(chromedp.Reload())
+		b.waitFor(`document.querySelectorAll(".turn").length === 2 && document.readyState === "complete"`)
+		b.is(before, drawn)
+
+		// A new one is empty; the old one is in the history.
+		b.do(chromedp.Click(chromedp.CSS("#new")))
+		b.waitFor(`document.querySelectorAll(".turn").length === 0`)
+		b.is("question", focused)
+		b.do(chromedp.Click(chromedp.CSS("#past-button")), chromedp.WaitVisible(chromedp.CSS(".past-open")))
+		b.look("history")
+		b.do(chromedp.Click(chromedp.CSS(".past-open")))
+		b.waitFor(`document.querySelectorAll(".turn").length === 2`)
+		b.is(before, drawn)
+		b.do(chromedp.Click(chromedp.CSS("#past-button")), chromedp.WaitVisible(chromedp.CSS(".past-open")), chromedp.Click(chromedp.CSS(".past .quiet")))
+		b.waitFor(`document.querySelectorAll(".turn").length === 0`)
+		b.is("true", `String(localStorage["ibid.history"] === undefined)`)
+		b.press("Escape", "", 27)
 
 		b.ask("How do I make pizza?")
 		b.do(chromedp.WaitVisible(chromedp.CSS(".refusal")))

@@ -168,13 +168,15 @@ func TestBrowserPages(t *testing.T) {
 		b.do(chromedp.Navigate(s.URL+"/nowhere"), chromedp.WaitVisible(chromedp.CSS("h1")))
 		b.look("problem")
 		b.expectProblem("404")
-	})
-	t.Run("key", func(t *testing.T) {
-		t.Parallel()
-		s := newScene(t, func(o *Options) { o.Keys = newRing() })
-		b := s.newTabAt(t, 800, "light", "/", "#key")
-		b.look("key")
-		b.expectProblem("401")
+
+		// An answer is copied as Markdown with links.
+		got, err := chromedp.Run(b, chromedp.Evaluate[string](`import("/static/copy.js").then(({ markdown }) =>
+			markdown("Né 🦆.[1] [2] is text.[2]\n", [{number: 1, at: 9, href: "http://a/1"}, {number: 2, at: 25, href: "http://a/2"}],
+				[{number: 1, title: "A [b] *c*", place: "page 3", href: "http://a/1"}]))`, chromedp.EvalAwaitPromise))
+		want := "Né 🦆.[[1]](http://a/1) [2] is text.[[2]](http://a/2)\n\nSources\n\n1. [A \\[b\\] \\*c\\*](http://a/1), page 3\n"
+		if err != nil || got != want {
+			t.Errorf("copied %q (%v), want %q", got, err, want)
+		}
 	})
 	t.Run("drawn", func(t *testing.T) {
 		t.Parallel()

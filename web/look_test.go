@@ -12,17 +12,17 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// look checks the page at three widths: nothing overflows the screen, and axe
-// finds no violation of WCAG 2.2 AA. With IBID_AXE or IBID_SCREENSHOTS it does
-// so in both themes, and writes a picture of each into the folder that
+// look checks that nothing overflows the screen, and that axe finds no violation of
+// WCAG 2.2 AA. With IBID_AXE or IBID_SCREENSHOTS it does so at more widths and in
+// both themes, and writes a picture of each into the folder that
 // IBID_SCREENSHOTS names.
 func (b *tab) look(state string) {
 	b.t.Helper()
-	themes := []string{"light", "dark"}
+	themes, widths := []string{"light", "dark"}, []int64{320, 360, 800, 1440}
 	if os.Getenv("IBID_AXE") == "" && os.Getenv("IBID_SCREENSHOTS") == "" {
-		themes = themes[:1]
+		themes, widths = themes[:1], []int64{320, 800}
 	}
-	for _, width := range []int64{320, 360, 800, 1440} {
+	for _, width := range widths {
 		for _, theme := range themes {
 			b.emulate(width, theme)
 			b.is("false", `String(document.documentElement.scrollWidth > innerWidth)`)

@@ -92,21 +92,8 @@ func TestBrowserShared(t *testing.T) {
 	other.is(b.js(drawn), drawn)
 	other.is("true", `String(document.body.classList.contains("asked"))`)
 
-	gone := s.newTabAt(t, 800, "light", "/?run=gone", "#missing")
-	gone.is("This answer is no longer available.", `document.getElementById("missing").textContent`)
-	gone.axe("missing")
-	gone.expectProblem("404")
-}
-
-// TestBrowserCopy checks that an answer is copied as Markdown with links.
-func TestBrowserCopy(t *testing.T) {
-	t.Parallel()
-	b := newScene(t, nil).newTab(t, 800, "light")
-	got, err := chromedp.Run(b, chromedp.Evaluate[string](`import("/static/copy.js").then(({ markdown }) =>
-		markdown("Né 🦆.[1] [2] is text.[2]\n", [{number: 1, at: 9, href: "http://a/1"}, {number: 2, at: 25, href: "http://a/2"}],
-			[{number: 1, title: "A [b] *c*", place: "page 3", href: "http://a/1"}]))`, chromedp.EvalAwaitPromise))
-	want := "Né 🦆.[[1]](http://a/1) [2] is text.[[2]](http://a/2)\n\nSources\n\n1. [A \\[b\\] \\*c\\*](http://a/1), page 3\n"
-	if err != nil || got != want {
-		t.Errorf("copied %q (%v), want %q", got, err, want)
-	}
+	other.do(chromedp.Navigate(s.URL+"/?run=gone"), chromedp.WaitVisible(chromedp.CSS("#missing")))
+	other.is("This answer is no longer available.", `document.getElementById("missing").textContent`)
+	other.axe("missing")
+	other.expectProblem("404")
 }
