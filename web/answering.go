@@ -107,30 +107,30 @@ func (a *answering) begin(c echo.Context, t task, background bool, cancel contex
 		return nil, fmt.Errorf("encoding a request: %w", err)
 	}
 	ctx := c.Request().Context()
-	l := &liveAnswer{kind: t.kind, by: callerID(c), request: request, httpID: c.Response().Header().Get(echo.HeaderXRequestID),
-		started: time.Now(), record: t.record, background: background, recorder: t.recorder, cancel: cancel}
+	l := &liveAnswer{Record: retrieve.Record{Kind: t.kind, By: callerID(c), Spec: request, Started: time.Now()},
+		httpID: c.Response().Header().Get(echo.HeaderXRequestID), keep: t.record, background: background, recorder: t.recorder, cancel: cancel}
 	if l.recorder == nil {
 		l.recorder = a.storeRun(ctx, l)
 	}
 	if l.recorder != nil {
-		l.id = l.recorder.ID
+		l.ID = l.recorder.ID
 		if err := a.claim(ctx, l.recorder, cancel); err != nil {
 			return nil, err
 		}
 	} else if background {
-		l.id = strings.ToLower(rand.Text()[:16])
+		l.ID = strings.ToLower(rand.Text()[:16])
 	}
 	if err := a.live.add(l); err != nil {
 		if l.recorder != nil {
 			err = errors.Join(err, l.recorder.Release(ctx))
 			if t.recorder == nil {
-				err = errors.Join(err, a.ledger.End(context.WithoutCancel(ctx), l.id))
+				err = errors.Join(err, a.ledger.End(context.WithoutCancel(ctx), l.ID))
 			}
 		}
 		return nil, err
 	}
 	if l.recorder != nil {
-		c.Response().Header().Set(runHeader, l.id)
+		c.Response().Header().Set(runHeader, l.ID)
 	}
 	return l, nil
 }
@@ -141,7 +141,7 @@ func (a *answering) storeRun(ctx context.Context, l *liveAnswer) *replay.Recorde
 	if a.ledger == nil || start.UnixNano() < a.ledgerRetry.Load() {
 		return nil
 	}
-	recorder, err := replay.Begin(ctx, a.ledger, l.kind, storedRequest{l.by, l.request, !l.record})
+	recorder, err := replay.Begin(ctx, a.ledger, l.Kind, storedRequest{l.By, l.Spec, !l.keep})
 	if err != nil && ctx.Err() == nil {
 		a.logger.WarnContext(ctx, "an answer could not be stored: it cannot be resumed if it is interrupted", "error", err)
 		if time.Since(start) >= time.Second {
@@ -260,7 +260,7 @@ func (a *answering) citingAt(base string) cite.Options {
 // to send, which may be nil; the last is "done".
 func (a *answering) collectEvents(l *liveAnswer, events iter.Seq2[answer.Event, error], send func(event) error) (answered, error) {
 	pass := func(kind string, v any) error {
-		if l.id == "" && send == nil {
+		if l.ID == "" && send == nil {
 			return nil
 		}
 		e, err := l.addEvent(kind, v)
@@ -327,11 +327,11 @@ func (l *liveAnswer) endedBy(ctx context.Context, err error) error {
 	cause := context.Cause(ctx)
 	if held := (*retrieve.HeldError)(nil); errors.As(cause, &held) {
 		return &Problem{Status: http.StatusConflict, Code: "run_taken", cause: errors.Join(cause, err),
-			Detail: fmt.Sprintf("another server has resumed the run: GET /api/runs/%s follows it there", l.id)}
+			Detail: fmt.Sprintf("another server has resumed the run: GET /api/runs/%s follows it there", l.ID)}
 	}
 	if errors.Is(cause, errStopped) || errors.Is(cause, errAbandoned) {
 		p := &Problem{Status: http.StatusConflict, Code: "run_stopped", cause: err,
-			Detail: fmt.Sprintf(`the answer was stopped before its end, since %v: POST /api/runs with {"run": %q} resumes it`, cause, l.id)}
+			Detail: fmt.Sprintf(`the answer was stopped before its end, since %v: POST /api/runs with {"run": %q} resumes it`, cause, l.ID)}
 		if l.recorder == nil {
 			p.Detail = fmt.Sprintf("the answer was stopped before its end, since %v: ask again", cause)
 		}
@@ -353,11 +353,11 @@ func (a *answering) storeOutcome(ctx context.Context, l *liveAnswer, err error) 
 	defer cancel()
 	lost := l.recorder.Lost(ctx)
 	recorded := false
-	if l.record && l.id != "" && a.ledger != nil && a.keep > 0 && !lost {
+	if l.keep && l.ID != "" && a.ledger != nil && a.keep > 0 && !lost {
 		if r, ok := l.toStore(a.keep); ok {
 			err := a.ledger.KeepRecord(ctx, r)
 			if recorded = err == nil; !recorded && !errors.Is(err, retrieve.ErrNotFound) {
-				a.logger.WarnContext(ctx, "the record of an answer could not be stored", "run", l.id, "error", err)
+				a.logger.WarnContext(ctx, "the record of an answer could not be stored", "run", l.ID, "error", err)
 			}
 		}
 	}

@@ -219,8 +219,7 @@ func jsonProblem(err error, code string) *Problem {
 	case wrong.Field == "":
 		return invalid("bad_json", "the request body is a JSON %s and should be an object", wrong.Value)
 	}
-	return invalidField(wrong.Field, code, "%s has the wrong type: it is a JSON %s and should be %s", wrong.Field, wrong.Value,
-		jsonType(wrong.Type.Kind()))
+	return invalidField(wrong.Field, code, "%s cannot be a JSON %s: /docs describes it", wrong.Field, wrong.Value)
 }
 
 // readBody reads the body of a request, of at most most bytes.
@@ -252,22 +251,4 @@ func filterMembers() []string {
 		}
 	}
 	return names
-}
-
-// jsonType is the JSON name of a Go type.
-func jsonType(k reflect.Kind) string {
-	switch k {
-	case reflect.String:
-		return "a string"
-	case reflect.Slice, reflect.Array:
-		return "an array"
-	case reflect.Struct, reflect.Map:
-		return "an object"
-	case reflect.Bool:
-		return "true or false"
-	case reflect.Float32, reflect.Float64:
-		return "a number"
-	default:
-		return "a whole number"
-	}
 }

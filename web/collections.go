@@ -3,6 +3,7 @@ package web
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -60,32 +61,41 @@ func (l *catalog) collections(ctx context.Context) (listedCollections, error) {
 		return listedCollections{}, fmt.Errorf("listing the documents: %w", err)
 	}
 	list := listedCollections{Collections: []collection{}}
-	find := func(name string) *collection {
-		at, ok := slices.BinarySearchFunc(list.Collections, name, func(c collection, name string) int { return cmp.Compare(c.Name, name) })
+	add := func(d retrieve.DocumentInfo) *collection {
+		at, ok := slices.BinarySearchFunc(list.Collections, d.Collection, func(c collection, name string) int { return cmp.Compare(c.Name, name) })
 		if !ok {
-			list.Collections = slices.Insert(list.Collections, at, collection{Name: name, Roots: []collectionRoot{}})
+			list.Collections = slices.Insert(list.Collections, at, collection{Name: d.Collection, Roots: []collectionRoot{}})
 		}
-		return &list.Collections[at]
+		in := &list.Collections[at]
+		in.Chunks, in.Bytes = in.Chunks+d.Chunks, in.Bytes+d.Bytes
+		return in
 	}
-	for _, d := range all {
-		in := find(d.Collection)
-		in.Documents, in.Chunks, in.Bytes = in.Documents+1, in.Chunks+d.Chunks, in.Bytes+d.Bytes
-		at, ok := slices.BinarySearchFunc(in.Roots, d.Root, func(r collectionRoot, name string) int { return cmp.Compare(r.Name, name) })
-		if !ok {
-			in.Roots = slices.Insert(in.Roots, at, collectionRoot{Name: d.Root})
+	for _, d := range all { // by id, so that a root's documents follow each other
+		in := add(d)
+		in.Documents++
+		if n := len(in.Roots); n == 0 || in.Roots[n-1].Name != d.Root {
+			in.Roots = append(in.Roots, collectionRoot{Name: d.Root})
 		}
-		in.Roots[at].Documents++
+		in.Roots[len(in.Roots)-1].Documents++
 	}
-	if l.uploads != "" {
-		reached, err := l.reaches(ctx, l.uploads)
-		if err != nil {
-			return list, err
-		}
-		if reached {
-			find(l.uploads).Uploads = true
-		}
+	if reached, err := l.reaches(ctx, l.uploads); err != nil || !reached || l.uploads == "" {
+		return list, err
 	}
+	add(retrieve.DocumentInfo{Collection: l.uploads}).Uploads = true
 	return list, nil
+}
+
+// document returns a document that a request names, in a field if that is not empty.
+func (l *catalog) document(ctx context.Context, id, field string) (*ingest.Document, error) {
+	doc, err := l.Document(ctx, id)
+	if errors.Is(err, retrieve.ErrNotFound) {
+		return nil, &Problem{Status: http.StatusNotFound, Code: "document_not_found", Field: field, cause: err,
+			Detail: fmt.Sprintf("there is no document %.200q in the library: it may have been renamed or removed since", id)}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading %q from the library: %w", id, err)
+	}
+	return doc, nil
 }
 
 // reaches reports whether a caller may see a collection.

@@ -1,7 +1,6 @@
 package web
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -119,19 +118,8 @@ func (d *documents) find(c echo.Context, route string) (*ingest.Document, textRa
 	if err != nil {
 		return nil, r, err
 	}
-	doc, err := d.Document(c.Request().Context(), id)
-	if errors.Is(err, retrieve.ErrNotFound) {
-		return nil, r, noDocument(id, err)
-	}
-	if err != nil {
-		return nil, r, fmt.Errorf("reading %q from the library: %w", id, err)
-	}
-	return doc, r, nil
-}
-
-func noDocument(id string, cause error) *Problem {
-	return &Problem{Status: http.StatusNotFound, Code: "document_not_found", cause: cause,
-		Detail: fmt.Sprintf("there is no document %.200q in the library: it may have been renamed or removed since", id)}
+	doc, err := d.document(c.Request().Context(), id, "")
+	return doc, r, err
 }
 
 // viewer is the page of one document, with the quoted words marked. It needs no JavaScript.

@@ -48,26 +48,20 @@ const (
 // A liveAnswer is an answer or summary under way. One goroutine, its owner, adds
 // events to its log; any number of readers follow.
 type liveAnswer struct {
-	id         string // empty for one that cannot be followed
-	kind       string // askKind or summaryKind
-	by         string // id of the caller's key
-	request    json.RawMessage
-	httpID     string // id of the HTTP request that began it
-	started    time.Time
-	record     bool             // keep a record when it has ended
-	background bool             // continue without a reader, for [patience]
-	recorder   *replay.Recorder // nil for one that cannot be resumed
-	incomplete bool             // the owner's
-	cancel     context.CancelCauseFunc
-	answers    *Answers
+	retrieve.Record                  // without an id it cannot be followed; mu guards State and Ended
+	httpID          string           // id of the HTTP request that began it
+	keep            bool             // store the record when it has ended
+	background      bool             // continue without a reader, for [patience]
+	recorder        *replay.Recorder // nil for one that cannot be resumed
+	incomplete      bool             // the owner's
+	cancel          context.CancelCauseFunc
+	answers         *Answers
 
 	mu        sync.Mutex // guards what follows
 	log       []event
 	bytes     int
 	overflown bool            // the log was dropped
 	documents map[string]bool // that the events quote
-	state     string
-	ended     time.Time
 	resumable bool
 	settled   bool          // nothing will change any more
 	changed   chan struct{} // closed at the next change
@@ -84,7 +78,7 @@ func (l *liveAnswer) addEvent(kind string, v any) (event, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	e := event{kind: kind, data: data}
-	if l.id == "" || l.overflown {
+	if l.ID == "" || l.overflown {
 		return e, nil
 	}
 	size := len(kind) + len(data)
@@ -99,7 +93,7 @@ func (l *liveAnswer) addEvent(kind string, v any) (event, error) {
 		return e, nil
 	}
 	l.bytes += size
-	e.id = eventID(l.started, len(l.log)+1)
+	e.id = eventID(l.Started, len(l.log)+1)
 	l.log = append(l.log, e)
 	l.notify()
 	return e, nil
@@ -140,7 +134,7 @@ func (l *liveAnswer) eventsAfter(n int) (news []event, more bool, changed <-chan
 		return nil, false, nil, &Problem{Status: http.StatusInsufficientStorage, Code: "run_too_long",
 			Detail: "the answer is longer than is kept for a reader: only the client that asked gets it"}
 	}
-	return l.log[n:], l.state == stateRunning, l.changed, nil
+	return l.log[n:], l.State == stateRunning, l.changed, nil
 }
 
 func (l *liveAnswer) addReader() {
@@ -163,8 +157,8 @@ func (l *liveAnswer) removeReader() {
 // one that has ended without a record. l.mu is held.
 func (l *liveAnswer) startIdle() {
 	switch {
-	case l.readers > 0 || l.id == "":
-	case l.state == stateRunning && l.background:
+	case l.readers > 0 || l.ID == "":
+	case l.State == stateRunning && l.background:
 		l.idle = time.AfterFunc(patience, func() {
 			l.mu.Lock()
 			defer l.mu.Unlock()
@@ -193,7 +187,7 @@ func (l *liveAnswer) markEnded(ctx context.Context, err error) event {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.state, l.ended = state, time.Now()
+	l.State, l.Ended = state, time.Now()
 	l.notify()
 	return last
 }
@@ -219,18 +213,19 @@ func (l *liveAnswer) waitSettled(ctx context.Context) error {
 func (l *liveAnswer) toStore(keep time.Duration) (r retrieve.Record, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return retrieve.Record{ID: l.id, Kind: l.kind, By: l.by, State: l.state, Started: l.started, Ended: l.ended, Expires: l.ended.Add(keep),
-		Spec: l.request, Events: packEvents(l.log), Documents: slices.Sorted(maps.Keys(l.documents))}, !l.overflown
+	r = l.Record
+	r.Expires, r.Events, r.Documents = l.Ended.Add(keep), packEvents(l.log), slices.Sorted(maps.Keys(l.documents))
+	return r, !l.overflown
 }
 
 // snapshot returns the answer as a record, as far as it has got.
 func (l *liveAnswer) snapshot() *answerRecord {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	r := &answerRecord{by: l.by, ID: l.id, Kind: kindName(l.kind), State: l.state, Question: questionOf(l.request), Request: l.request,
-		Started: l.started, Resumable: l.resumable, log: l.log}
-	if l.state != stateRunning {
-		r.Ended = &l.ended
+	r := recordOf(l.Record)
+	r.Resumable, r.log = l.resumable, l.log
+	if l.State == stateRunning {
+		r.Ended = nil
 	}
 	r.setOutcome()
 	return r
@@ -283,8 +278,8 @@ func (a *Answers) reserve(bytes int) bool {
 
 // add adds an answer, if it has an id. One in the background has to call background.Done.
 func (a *Answers) add(l *liveAnswer) error {
-	l.answers, l.state, l.changed, l.documents = a, stateRunning, make(chan struct{}), map[string]bool{}
-	if l.id == "" {
+	l.answers, l.State, l.changed, l.documents = a, stateRunning, make(chan struct{}), map[string]bool{}
+	if l.ID == "" {
 		return nil
 	}
 	a.mu.Lock()
@@ -292,19 +287,19 @@ func (a *Answers) add(l *liveAnswer) error {
 	if a.closed && l.background {
 		return &Problem{Status: http.StatusServiceUnavailable, Code: "canceled", Detail: "the server shuts down: ask again in a moment"}
 	}
-	if old := a.live[l.id]; old != nil {
+	if old := a.live[l.ID]; old != nil {
 		old.mu.Lock()
 		running := !old.settled
 		old.mu.Unlock()
 		if running {
-			return runUnderWay(l.id)
+			return runUnderWay(l.ID)
 		}
 		a.drop(old)
 	}
 	if a.live == nil {
 		a.live = map[string]*liveAnswer{}
 	}
-	a.live[l.id] = l
+	a.live[l.ID] = l
 	if l.background {
 		a.background.Add(1)
 		l.mu.Lock()
@@ -324,14 +319,14 @@ func (a *Answers) get(id string) *liveAnswer {
 func (a *Answers) remove(l *liveAnswer) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.live[l.id] == l {
+	if a.live[l.ID] == l {
 		a.drop(l)
 	}
 }
 
 // drop removes an answer. a.mu is held.
 func (a *Answers) drop(l *liveAnswer) {
-	delete(a.live, l.id)
+	delete(a.live, l.ID)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.idle != nil {

@@ -241,8 +241,7 @@ func (m *mcpServer) answer(ctx context.Context, req *mcp.CallToolRequest, in mcp
 	}
 	asked := m.asker.Ask(ctx, answer.Question{Text: in.Question, History: in.History, Filter: filter})
 	events := m.numbered(ctx, askKind, asked, m.citingAt(mcpRequestFrom(ctx).base))
-	progress := mcpProgress{ctx: ctx, req: req, token: req.Params.GetProgressToken()}
-	return cite.Collect(tee(events, progress.report))
+	return cite.Collect(tee(events, reportProgress(ctx, req)))
 }
 
 // sourcesText lists the sources for a model that reads only the text.
@@ -272,46 +271,38 @@ func sourcesText(a *mcpAnswer) string {
 // oneLine is a document's text on one line, and neutral.
 func oneLine(text string) string { return strings.Join(strings.Fields(rewrite.Neutral(text)), " ") }
 
-// mcpProgress reports progress to clients that ask for it.
-type mcpProgress struct {
-	ctx     context.Context
-	req     *mcp.CallToolRequest
-	token   any // nil for a client that does not
-	sent    float64
-	judged  int
-	found   int
-	writing bool
-}
-
-// report reports an event. It fails when the client has gone.
-func (p *mcpProgress) report(e answer.Event) error {
-	message := ""
-	switch e := e.(type) {
-	case answer.Retrieved:
-		p.found = len(e.Passages)
-		message = fmt.Sprintf("found %d passages", p.found)
-	case answer.Judged:
-		p.judged++
-		message = fmt.Sprintf("checked %d of %d passages", p.judged, p.found)
-	case answer.Draft:
-		if e.Final {
-			message = fmt.Sprintf("draft %d is written", e.Step)
+// reportProgress returns what reports events to clients that ask for progress. It
+// fails when the client has gone.
+func reportProgress(ctx context.Context, req *mcp.CallToolRequest) func(answer.Event) error {
+	token, sent, judged, found, writing := req.Params.GetProgressToken(), 0., 0, 0, false
+	return func(e answer.Event) error {
+		message := ""
+		switch e := e.(type) {
+		case answer.Retrieved:
+			found = len(e.Passages)
+			message = fmt.Sprintf("found %d passages", found)
+		case answer.Judged:
+			judged++
+			message = fmt.Sprintf("checked %d of %d passages", judged, found)
+		case answer.Draft:
+			if e.Final {
+				message = fmt.Sprintf("draft %d is written", e.Step)
+			}
+		case answer.Text:
+			if !writing {
+				writing, message = true, "writing the answer"
+			}
 		}
-	case answer.Text:
-		if !p.writing {
-			p.writing = true
-			message = "writing the answer"
+		if token == nil || message == "" {
+			return nil
 		}
-	}
-	if p.token == nil || message == "" {
+		sent++
+		err := req.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: token, Progress: sent, Message: message})
+		if err != nil {
+			return readerGone(err)
+		}
 		return nil
 	}
-	p.sent++
-	err := p.req.Session.NotifyProgress(p.ctx, &mcp.ProgressNotificationParams{ProgressToken: p.token, Progress: p.sent, Message: message})
-	if err != nil {
-		return readerGone(err)
-	}
-	return nil
 }
 
 // mcpQuery are the arguments of the tool search.

@@ -5,7 +5,6 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"net/http"
 	"net/url"
 	"strings"
 
@@ -138,13 +137,9 @@ func (m *mcpServer) readSource(ctx context.Context, _ *mcp.CallToolRequest, in m
 }
 
 func (m *mcpServer) textAt(ctx context.Context, in mcpPlace) (*mcpText, error) {
-	d, err := m.catalog.Document(ctx, in.Document)
-	if errors.Is(err, retrieve.ErrNotFound) {
-		return nil, &Problem{Status: http.StatusNotFound, Code: "document_not_found", Field: "document", cause: err,
-			Detail: fmt.Sprintf("there is no document %.200q: give an id as search, a source or the list of resources names it", in.Document)}
-	}
+	d, err := m.catalog.document(ctx, in.Document, "document")
 	if err != nil {
-		return nil, fmt.Errorf("reading %q from the library: %w", in.Document, err)
+		return nil, err
 	}
 	from, to, err := in.markedRange(d)
 	if err != nil {

@@ -67,8 +67,8 @@ func invalidField(field, code, format string, args ...any) *Problem {
 // problemFor is the table from errors to what clients get. The words of an error
 // that is not in it go to the log only.
 func problemFor(err error) *Problem {
-	p := &Problem{Status: http.StatusInternalServerError, Code: "internal",
-		Detail: "something went wrong in the server: its log says what, under the id of this request"}
+	p := &Problem{}
+	set := func(status int, code, detail string) { p.Status, p.Code, p.Detail = status, code, detail }
 	var problem *Problem
 	var question *answer.QuestionError
 	var model *openai.Error
@@ -79,28 +79,32 @@ func problemFor(err error) *Problem {
 	case errors.As(err, &problem):
 		*p = *problem
 	case errors.Is(err, context.Canceled):
-		p = &Problem{Status: statusClientGone, Code: "canceled", Detail: "the answer was stopped before its end, by the reader or because " +
-			"the server shuts down: ask again"}
+		set(statusClientGone, "canceled", "the answer was stopped before its end, by the reader or because the server shuts down: ask again")
 	case errors.As(err, &question):
 		p = questionProblem(question)
 	case errors.Is(err, retrieve.ErrEmptyQuestion):
-		p = &Problem{Status: http.StatusBadRequest, Code: "empty_question", Field: "question", Detail: retrieve.ErrEmptyQuestion.Error()}
+		p = invalidField("question", "empty_question", "%v", retrieve.ErrEmptyQuestion)
 	case errors.As(err, &model):
 		p = modelProblem(model)
 	case errors.As(err, &slot):
-		p = &Problem{Status: http.StatusInternalServerError, Code: "missing_slot", Detail: slot.Error()}
+		set(http.StatusInternalServerError, "missing_slot", slot.Error())
 	case errors.Is(err, retrieve.ErrAway):
-		p = &Problem{Status: http.StatusServiceUnavailable, Code: "store_unavailable",
-			Detail: "the store that holds the documents is unreachable: ask again later; the server's log has the reason, under the id of this " +
-				"request"}
+		set(http.StatusServiceUnavailable, "store_unavailable", "the store that holds the documents is unreachable: ask again later; "+
+			"the server's log has the reason, under the id of this request")
 	case errors.Is(err, context.DeadlineExceeded):
-		p = &Problem{Status: http.StatusGatewayTimeout, Code: "timeout", Detail: "the answer took too long: ask again, or ask for less"}
+		set(http.StatusGatewayTimeout, "timeout", "the answer took too long: ask again, or ask for less")
 	case errors.Is(err, retrieve.ErrNotFound):
-		p = &Problem{Status: http.StatusNotFound, Code: "not_found", Detail: err.Error()}
+		set(http.StatusNotFound, "not_found", err.Error())
 	case errors.As(err, &space):
-		p = &Problem{Status: http.StatusServiceUnavailable, Code: "embedding_changed", Detail: space.Error()}
+		set(http.StatusServiceUnavailable, "embedding_changed", space.Error())
+	case errors.As(err, &routing) && routing.Code == http.StatusNotFound:
+		set(routing.Code, "not_found", "there is nothing at this address")
+	case errors.As(err, &routing) && routing.Code == http.StatusMethodNotAllowed:
+		set(routing.Code, "method_not_allowed", "this address does not allow that method: see the Allow header")
 	case errors.As(err, &routing):
-		p = routingProblem(routing)
+		set(routing.Code, "http_error", http.StatusText(routing.Code))
+	default:
+		set(http.StatusInternalServerError, "internal", "something went wrong in the server: its log says what, under the id of this request")
 	}
 	p.Type = "about:blank"
 	p.Title = http.StatusText(p.Status)
@@ -131,16 +135,6 @@ func modelProblem(err *openai.Error) *Problem {
 		p.Status = http.StatusGatewayTimeout
 	}
 	return p
-}
-
-func routingProblem(err *echo.HTTPError) *Problem {
-	switch err.Code {
-	case http.StatusNotFound:
-		return &Problem{Status: err.Code, Code: "not_found", Detail: "there is nothing at this address"}
-	case http.StatusMethodNotAllowed:
-		return &Problem{Status: err.Code, Code: "method_not_allowed", Detail: "this address does not allow that method: see the Allow header"}
-	}
-	return &Problem{Status: err.Code, Code: "http_error", Detail: http.StatusText(err.Code)}
 }
 
 // problemOf is the problem that the client of a request gets for an error.

@@ -175,8 +175,8 @@ func (r *runs) beginReleasing(c echo.Context, release func()) (begun begunRun, e
 		defer cancel(nil)
 		r.work(ctx, l, t, citing)
 	}()
-	begun.ID = l.id
-	begun.Events, begun.URL = r.addressesOf(c, l.id)
+	begun.ID = l.ID
+	begun.Events, begun.URL = r.addressesOf(c, l.ID)
 	return begun, nil
 }
 
@@ -185,17 +185,17 @@ func (r *runs) work(ctx context.Context, l *liveAnswer, t task, citing cite.Opti
 	ended := errPanicked
 	defer func() {
 		if v := recover(); v != nil {
-			r.logger.LogAttrs(ctx, slog.LevelError, "panic", slog.String("run", l.id),
+			r.logger.LogAttrs(ctx, slog.LevelError, "panic", slog.String("run", l.ID),
 				slog.Any("error", v), slog.String("stack", string(debug.Stack())))
 			l.markEnded(ctx, ended)
 		}
 		if err := r.storeOutcome(ctx, l, ended); err != nil {
-			r.logger.WarnContext(ctx, "a run that has ended could not be deleted", "run", l.id, "error", err)
+			r.logger.WarnContext(ctx, "a run that has ended could not be deleted", "run", l.ID, "error", err)
 		}
 	}()
 	_, err := r.collectEvents(l, r.events(ctx, l, t, citing), nil)
 	_, ended = r.endAnswer(ctx, l, err, nil)
-	attrs := []slog.Attr{slog.String("run", l.id), slog.Duration("took", time.Since(l.started))}
+	attrs := []slog.Attr{slog.String("run", l.ID), slog.Duration("took", time.Since(l.Started))}
 	level := slog.LevelInfo
 	if ended != nil {
 		p := problemFor(ended)
@@ -251,7 +251,7 @@ func runElsewhere(r *answerRecord) *Problem {
 // find returns the record of a run, and the run itself if this server has it in memory.
 func (r *runs) find(c echo.Context, id string) (*liveAnswer, *answerRecord, error) {
 	if l := r.live.get(id); l != nil {
-		if l.by != callerID(c) {
+		if l.By != callerID(c) {
 			return nil, nil, runNotFound(id)
 		}
 		return l, l.snapshot(), nil

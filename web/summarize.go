@@ -74,33 +74,24 @@ func (a *asking) passagesOf(ctx context.Context, r summarizeRequest) ([]retrieve
 		return nil, invalidField("document", "nothing_to_summarize",
 			`say what to summarize: {"document": "ROOT/path"}, or a collection or filter`)
 	}
-	ids := []string{r.Document}
+	ids := []retrieve.DocumentInfo{{Document: ingest.Document{ID: r.Document}}}
 	if r.Document == "" {
 		filter, err := withCollection(r.Filter, r.Collection)
-		if err != nil {
-			return nil, err
+		if err == nil {
+			ids, err = a.catalog.Documents(ctx, filter)
 		}
-		documents, err := a.catalog.Documents(ctx, filter)
 		if err != nil {
 			return nil, fmt.Errorf("listing the documents: %w", err)
 		}
-		ids = ids[:0]
-		for _, d := range documents {
-			ids = append(ids, d.ID)
-		}
 	}
 	var passages []retrieve.Passage
-	for _, id := range ids {
-		doc, err := a.catalog.Document(ctx, id)
-		switch {
-		case errors.Is(err, retrieve.ErrNotFound) && r.Document == "":
+	for _, d := range ids {
+		doc, err := a.catalog.document(ctx, d.ID, "document")
+		if errors.Is(err, retrieve.ErrNotFound) && r.Document == "" {
 			continue // removed since it was listed
-		case errors.Is(err, retrieve.ErrNotFound):
-			p := noDocument(id, err)
-			p.Field = "document"
-			return nil, p
-		case err != nil:
-			return nil, fmt.Errorf("reading %q from the library: %w", id, err)
+		}
+		if err != nil {
+			return nil, err
 		}
 		passages = append(passages, retrieve.Passages(doc, ingest.Split(doc, ingest.SplitOptions{}))...)
 	}

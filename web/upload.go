@@ -35,13 +35,20 @@ func (d *documents) add(c echo.Context) error {
 		return invalidField("collection", "wrong_collection", "uploads are added to the collection %q, not to %.200q: "+
 			"ingest a folder into that, or start the server with --collection", d.catalog.uploads, in)
 	}
-	name, content, err := uploaded(c)
+	name, content, form, err := uploaded(c)
 	if err != nil {
 		return err
 	}
 	change, err := d.uploads.Add(c.Request().Context(), name, content)
 	if err != nil {
 		return uploadProblem(err)
+	}
+	for form != nil {
+		if part, err := form.NextPart(); err != nil {
+			break // the end
+		} else if part.FileName() != "" {
+			return invalid("one_file", "there are several files in the form, and only %q was stored: send each in a request of its own", name)
+		}
 	}
 	status := http.StatusOK
 	if change.Action == ingest.Added {
@@ -51,60 +58,32 @@ func (d *documents) add(c echo.Context) error {
 	return reply(c, status, change)
 }
 
-// uploaded returns the file's name and its content as it arrives.
-func uploaded(c echo.Context) (name string, content io.Reader, err error) {
+// uploaded returns the file's name and its content as it arrives, and the form that
+// it is in, if any.
+func uploaded(c echo.Context) (name string, content io.Reader, form *multipart.Reader, err error) {
 	r := c.Request()
 	kind, _, err := mime.ParseMediaType(r.Header.Get(echo.HeaderContentType))
 	if err != nil || !strings.HasPrefix(kind, "multipart/") {
 		if name = c.QueryParam("name"); name == "" {
-			return "", nil, invalid("no_name", "the file has no name: give it in the query (?name=report.pdf), or send the file in a form")
+			return "", nil, nil, invalid("no_name", "the file has no name: give it in the query (?name=report.pdf), or send the file in a form")
 		}
-		return name, r.Body, nil
+		return name, r.Body, nil, nil
 	}
-	form, err := r.MultipartReader()
-	if err != nil {
-		return "", nil, invalid("bad_form", "the form cannot be read: %v", err)
+	if form, err = r.MultipartReader(); err != nil {
+		return "", nil, nil, invalid("bad_form", "the form cannot be read: %v", err)
 	}
 	for {
 		part, err := form.NextPart()
 		if errors.Is(err, io.EOF) {
-			return "", nil, invalid("no_file", "there is no file in the form: send it as multipart/form-data with a file name")
+			return "", nil, nil, invalid("no_file", "there is no file in the form: send it as multipart/form-data with a file name")
 		}
 		if err != nil {
-			return "", nil, invalid("bad_form", "the form cannot be read: %v", err)
+			return "", nil, nil, invalid("bad_form", "the form cannot be read: %v", err)
 		}
 		if name = part.FileName(); name != "" {
-			return name, &onlyFile{form: form, part: part}, nil
+			return name, part, form, nil
 		}
 	}
-}
-
-// An onlyFile reads the one file of a form. It fails at its end when another file
-// follows, which would be dropped silently.
-type onlyFile struct {
-	form  *multipart.Reader
-	part  *multipart.Part
-	ended error
-}
-
-func (f *onlyFile) Read(b []byte) (int, error) {
-	if f.ended != nil {
-		return 0, f.ended
-	}
-	n, err := f.part.Read(b)
-	for errors.Is(err, io.EOF) && f.ended == nil {
-		next, after := f.form.NextPart()
-		switch {
-		case after != nil:
-			f.ended = after
-		case next.FileName() != "":
-			f.ended = invalid("one_file", "there are several files in the form: send each in a request of its own")
-		}
-		if f.ended != nil {
-			err = f.ended
-		}
-	}
-	return n, err
 }
 
 // uploadProblem says what is wrong with an upload.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -96,28 +97,18 @@ func (t *content) UnmarshalJSON(b []byte) error {
 // maxStops is how many stop sequences a request may have, as in OpenAI's API.
 const maxStops = 4
 
-// stops are the sequences before which an answer is cut.
+// stops are the sequences before which an answer is cut: a text, or a list.
 type stops []string
 
 func (s *stops) UnmarshalJSON(b []byte) error {
-	var one *string
-	if json.Unmarshal(b, &one) == nil {
-		*s = nil
-		if one != nil && *one != "" {
-			*s = stops{*one}
-		}
-		return nil
+	if b[0] == '"' {
+		b = slices.Concat([]byte("["), b, []byte("]"))
 	}
 	var many []string
 	if err := json.Unmarshal(b, &many); err != nil || len(many) > maxStops {
 		return badValue("stop", "stop is a text, or a list of at most %d", maxStops)
 	}
-	*s = nil
-	for _, stop := range many {
-		if stop != "" {
-			*s = append(*s, stop)
-		}
-	}
+	*s = slices.DeleteFunc(many, func(stop string) bool { return stop == "" })
 	return nil
 }
 
@@ -319,7 +310,7 @@ func (o *openAI) complete(c echo.Context, r *chatRequest, t task) (err error) {
 		err = errors.Join(err, o.storeOutcome(ctx, l, ended))
 		if l.recorder != nil && cut {
 			// Nobody resumes what was cut because the client wanted no more.
-			err = errors.Join(err, o.ledger.End(context.WithoutCancel(ctx), l.id))
+			err = errors.Join(err, o.ledger.End(context.WithoutCancel(ctx), l.ID))
 		}
 	}()
 
@@ -336,7 +327,7 @@ func (o *openAI) complete(c echo.Context, r *chatRequest, t task) (err error) {
 	citing.Places = true
 	whole, err := o.collectEvents(l, tee(o.events(ctx, l, t, citing), w.add), nil)
 	if cut = errors.Is(err, errEnough); cut {
-		l.record, err = false, nil
+		l.keep, err = false, nil
 	}
 	if _, ended = o.endAnswer(ctx, l, err, w.out); ended != nil {
 		if w.out.failure() != nil {
