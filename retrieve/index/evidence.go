@@ -1,0 +1,83 @@
+package index
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"ibid/retrieve"
+)
+
+// Evidence implements [retrieve.Searcher]. The vectors are copies.
+func (x *Index) Evidence(ctx context.Context, hits []retrieve.Hit, terms []string) (all []retrieve.Evidence, err error) {
+	err = x.read(ctx, func(v *snapshot) error {
+		all = v.evidence(hits, terms)
+		return nil
+	})
+	return all, err
+}
+
+func (v *snapshot) evidence(hits []retrieve.Hit, terms []string) []retrieve.Evidence {
+	all := make([]retrieve.Evidence, 0, len(hits))
+	at := make([][]hit, len(v.parts)) // of each part, what its evidence is; score is the place in all
+	for _, h := range hits {
+		part, slot, ok := v.locate(h)
+		if !ok {
+			continue
+		}
+		s := v.parts[part].segment
+		at[part] = append(at[part], hit{slot: slot, score: float64(len(all))})
+		all = append(all, retrieve.Evidence{Hit: h, Vector: slices.Clone(s.vector(slot)), Counts: make([]int, len(terms)), Length: s.length(slot)})
+	}
+	for part, found := range at {
+		if len(found) == 0 {
+			continue
+		}
+		slices.SortFunc(found, func(a, b hit) int { return cmp.Compare(a.slot, b.slot) })
+		for i, term := range terms {
+			l, ok := v.parts[part].lookup(term)
+			if !ok {
+				continue
+			}
+			c := cursor{list: l, skips: l.skips(), decoded: -1}
+			for _, f := range found {
+				all[int(f.score)].Counts[i] = c.count(f.slot)
+			}
+		}
+	}
+	return all
+}
+
+// locate returns where a chunk is; ok is false if it was deleted or changed.
+func (v *snapshot) locate(h retrieve.Hit) (part int, slot int32, ok bool) {
+	for i := range v.parts {
+		p := &v.parts[i]
+		document, ok := p.find(h.Document)
+		if !ok || p.generation(document) != h.Generation {
+			continue
+		}
+		first, end := p.chunksOf(document)
+		if p.alive(first) && h.Ordinal >= 1 && h.Ordinal <= int(end-first) {
+			return i, first + int32(h.Ordinal) - 1, true
+		}
+	}
+	return 0, 0, false
+}
+
+// Stats implements [retrieve.Searcher].
+func (x *Index) Stats(ctx context.Context, terms []string) (stats retrieve.Stats, err error) {
+	err = x.read(ctx, func(v *snapshot) error {
+		stats = retrieve.Stats{Chunks: v.chunks, MeanTerms: v.mean(), Frequency: make(map[string]int, len(terms))}
+		for _, term := range terms {
+			n := 0
+			for i := range v.parts {
+				if l, ok := v.parts[i].lookup(term); ok {
+					n += v.parts[i].frequency(&l)
+				}
+			}
+			stats.Frequency[term] = n
+		}
+		return nil
+	})
+	return stats, err
+}

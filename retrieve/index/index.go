@@ -1,0 +1,380 @@
+// Package index is the embedded [retrieve.Searcher]: immutable segments in
+// memory-mapped files, and segments in memory with what is new.
+//
+// [Index.Apply] makes a small segment in memory of the documents that changed,
+// and notes which documents of older segments are deleted by that. Segments in
+// memory are merged when there are several of a size; when they have some thousand
+// chunks, they are written to a file, and files are merged in the background in
+// the same way. A manifest names the segment files with their deleted documents.
+// Files never change: they are written under a temporary name, made durable and
+// renamed, and so is the manifest. What is in memory when a process ends is lost;
+// the manifest's revision says what to apply again.
+//
+// Several processes may use one directory. The one that has the lock file writes;
+// the others map its segments, and keep in memory what is newer than the manifest.
+// In a directory that cannot be written everything new remains in memory.
+//
+// Each block of a segment has a checksum, which is checked before the block is
+// used for the first time. An error that wraps [retrieve.ErrIndexDamaged] is
+// returned by all methods until [Index.Reset].
+package index
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	"ibid/retrieve"
+)
+
+// Options say what an index belongs to. A directory of another library, another
+// space, another [retrieve.Analysis] or another format is treated as empty, and
+// replaced by the first segment.
+type Options struct {
+	Library string // of [retrieve.State.Library]
+	Space   string // of [retrieve.State.Space]
+	// Flush is how many chunks are collected in memory before they are written to
+	// a file; 0 means 8192.
+	Flush int
+}
+
+// An Index is a [retrieve.Searcher] in a directory. It is safe for concurrent use,
+// also by several processes.
+type Index struct {
+	dir     string
+	options Options
+
+	current atomic.Pointer[snapshot]
+	fault   atomic.Pointer[damage] // until Reset
+	seen    atomic.Pointer[seen]   // the manifest that was read last
+
+	// mu is held to change what follows and current, not to search.
+	mu   sync.Mutex
+	base struct { // what the manifest describes
+		revision int64
+		files    []part
+	}
+	recent []death // what the changes after base.revision delete
+	memory []part  // with the documents of those changes
+	lock   *os.File
+	closed bool
+	worker
+}
+
+// A seen is the file of a manifest, nil for none.
+type seen struct{ info fs.FileInfo }
+
+// Open opens the index in a directory, which is created if possible. A damaged
+// index is no error here but in the methods, until [Index.Reset].
+func Open(dir string, o Options) (*Index, error) {
+	if o.Flush <= 0 {
+		o.Flush = 8192
+	}
+	x := &Index{dir: dir, options: o}
+	x.ctx, x.cancel = context.WithCancel(context.Background())
+	x.next = o.Flush
+	x.current.Store(new(snapshot))
+	if err := os.MkdirAll(dir, 0o700); err != nil && !errors.Is(err, fs.ErrPermission) && !isReadOnly(err) {
+		return nil, fmt.Errorf("opening the search index: %w", err)
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if err := x.note(guard(x.follow)); err != nil && !errors.Is(err, retrieve.ErrIndexDamaged) {
+		return nil, fmt.Errorf("opening the search index in %s: %w", dir, err)
+	}
+	return x, nil
+}
+
+var errClosed = errors.New("the search index is closed")
+
+// note remembers an error that reports damage.
+func (x *Index) note(err error) error {
+	if d := (*damage)(nil); errors.As(err, &d) {
+		x.fault.CompareAndSwap(nil, d)
+		err = fmt.Errorf("the search index in %s: %w", x.dir, d)
+	}
+	return err
+}
+
+// read calls f with the state after all changes that were applied, by this process
+// or by the one that writes.
+func (x *Index) read(ctx context.Context, f func(s *snapshot) error) error {
+	if err := x.refresh(ctx); err != nil {
+		return err
+	}
+	s := x.current.Load()
+	if s == nil {
+		return errClosed
+	}
+	defer runtime.KeepAlive(s) // its memory is unmapped after it is unreachable
+	return x.note(guard(func() error { return f(s) }))
+}
+
+// refresh reads the manifest if another process has replaced it.
+func (x *Index) refresh(ctx context.Context) error {
+	if d := x.fault.Load(); d != nil {
+		return x.note(d)
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	last := x.seen.Load()
+	info, err := os.Stat(filepath.Join(x.dir, manifestName))
+	if err != nil || last != nil && last.same(info) {
+		return nil // without a manifest, what was read remains valid
+	}
+	if !x.mu.TryLock() {
+		return nil // a change is being applied, and a later search will read it
+	}
+	defer x.mu.Unlock()
+	if x.closed || x.lock != nil {
+		return nil
+	}
+	return x.note(guard(x.follow))
+}
+
+func (s *seen) same(info fs.FileInfo) bool {
+	return s.info != nil && os.SameFile(s.info, info) && s.info.ModTime().Equal(info.ModTime()) && s.info.Size() == info.Size()
+}
+
+// follow reads the manifest and adopts what it describes, unless it is of another
+// index or older than what is already known. x.mu is held.
+func (x *Index) follow() error {
+	for attempt := 0; ; attempt++ {
+		m, info, err := readManifest(x.dir)
+		if info != nil {
+			x.seen.Store(&seen{info})
+		}
+		identity := x.options.identity()
+		if err != nil || m == nil || !m.sameIndex(&identity) || m.Revision < x.base.revision {
+			return err
+		}
+		files := make([]part, len(m.Segments))
+		for i := range m.Segments {
+			if files[i], err = m.Segments[i].open(x.dir, x.base.files); err != nil {
+				break
+			}
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			if attempt < 10 {
+				continue // it was merged after the manifest was read
+			}
+			return &damage{file: manifestName, what: err.Error()}
+		}
+		if err != nil {
+			return err
+		}
+		x.adopt(m.Revision, files)
+		return nil
+	}
+}
+
+// adopt makes files, which hold the changes up to a revision, the base of the
+// index, and keeps later changes in memory. x.mu is held.
+func (x *Index) adopt(revision int64, files []part) {
+	x.base.revision, x.base.files = revision, files
+	later := 0
+	for later < len(x.recent) && x.recent[later].revision <= revision {
+		later++
+	}
+	x.recent = append([]death(nil), x.recent[later:]...)
+	var memory []part
+	for _, p := range x.memory {
+		if p = p.outdated(revision); p.live() > 0 {
+			memory = append(memory, p)
+		}
+	}
+	x.memory = memory
+	x.current.Store(newSnapshot(max(revision, x.current.Load().revision), kill(files, x.recent), memory))
+}
+
+// Revision implements [retrieve.Searcher].
+func (x *Index) Revision(ctx context.Context) (revision int64, err error) {
+	err = x.read(ctx, func(s *snapshot) error {
+		revision = s.revision
+		return nil
+	})
+	return revision, err
+}
+
+// maxGroup is how many chunks are applied at a time, except those of one document.
+const maxGroup = 4096
+
+// Apply implements [retrieve.Searcher]. If ctx ends or a change is refused, a part
+// of the changes may be applied.
+func (x *Index) Apply(ctx context.Context, changes []retrieve.Change) error {
+	for len(changes) > 0 {
+		revision, err := x.Revision(ctx)
+		if err != nil {
+			return err
+		}
+		n, chunks := 0, 0
+		for n < len(changes) && (n == 0 || chunks+len(changes[n].Chunks) <= maxGroup) {
+			chunks += len(changes[n].Chunks)
+			n++
+		}
+		group := changes[:n]
+		for len(group) > 0 && group[0].Revision <= revision {
+			group = group[1:]
+		}
+		changes = changes[n:]
+		if len(group) == 0 {
+			continue
+		}
+		all, err := count(ctx, group)
+		if err != nil {
+			return err
+		}
+		if err := x.room(ctx); err != nil {
+			return err
+		}
+		if err := x.note(guard(func() error { return x.apply(all) })); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// apply applies changes whose terms are counted.
+func (x *Index) apply(changes []counted) error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.closed {
+		return errClosed
+	}
+	s := x.current.Load()
+	revision := s.revision
+	latest := make(map[int64]int)
+	var deaths []death
+	for i, c := range changes {
+		if c.Revision <= s.revision {
+			continue // meanwhile it came with a manifest
+		}
+		revision = max(revision, c.Revision)
+		if c.Document != 0 {
+			latest[c.Document] = i
+			deaths = append(deaths, death{c.Document, c.Revision})
+		}
+	}
+	var documents []counted
+	for _, i := range latest {
+		if c := changes[i]; len(c.vectors) > 0 {
+			if dims := len(c.vectors[0]); s.dims != 0 && dims != s.dims {
+				return fmt.Errorf("indexing %s: its vectors have %d dimensions, those of others have %d", c.Info.ID, dims, s.dims)
+			}
+			documents = append(documents, c)
+		}
+	}
+	fresh, err := build(documents)
+	if err != nil {
+		return err
+	}
+	memory := kill(x.memory, deaths)
+	if fresh != nil {
+		memory = append(memory, part{segment: fresh})
+	}
+	if memory, err = settle(memory); err != nil {
+		return err
+	}
+	files := s.parts[:0:0]
+	for _, p := range s.parts {
+		if p.file != "" {
+			files = append(files, p)
+		}
+	}
+	x.memory, x.recent = memory, append(x.recent, deaths...)
+	x.current.Store(newSnapshot(revision, kill(files, deaths), memory))
+	x.tend()
+	return nil
+}
+
+// settle merges segments in memory as far as that is due.
+func settle(memory []part) ([]part, error) {
+	for {
+		merge := due(memory, 8*maxGroup)
+		if merge == nil {
+			return memory, nil
+		}
+		var from, rest []part
+		for i, p := range memory {
+			if len(merge) > 0 && merge[0] == i {
+				from, merge = append(from, p), merge[1:]
+			} else {
+				rest = append(rest, p)
+			}
+		}
+		if c := merged(from); c != nil {
+			s, err := c.segment()
+			if err != nil {
+				return nil, err
+			}
+			rest = append(rest, part{segment: s})
+		}
+		memory = rest
+	}
+}
+
+// Reset implements [retrieve.Searcher]. In a process that cannot write to the
+// directory it ignores the files until another process has replaced the manifest.
+func (x *Index) Reset(ctx context.Context) error {
+	x.pause()
+	defer x.resume()
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.closed {
+		return errClosed
+	}
+	x.base.revision, x.base.files, x.recent, x.memory = 0, nil, nil, nil
+	x.next = x.options.Flush
+	x.current.Store(new(snapshot))
+	if info, err := os.Stat(filepath.Join(x.dir, manifestName)); err == nil {
+		x.seen.Store(&seen{info})
+	}
+	locked, err := x.acquire()
+	if locked {
+		err = x.publish(0, nil)
+	}
+	x.failed = err // then everything remains in memory
+	x.fault.Store(nil)
+	return ctx.Err()
+}
+
+// Close implements [retrieve.Searcher]. What is in memory is written to a file if
+// it is more than a few chunks.
+func (x *Index) Close() error {
+	x.pause()
+	defer x.resume()
+	x.mu.Lock()
+	if x.closed {
+		x.mu.Unlock()
+		return nil
+	}
+	x.closed = true
+	write := false
+	if x.fault.Load() == nil && x.unwritten() >= worthwhile {
+		write, _ = x.own()
+	}
+	x.mu.Unlock()
+	var err error
+	if write {
+		err = guard(func() error { return x.flush(context.Background()) })
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.base.files, x.memory, x.recent = nil, nil, nil
+	x.current.Store(nil)
+	if x.lock != nil {
+		err = errors.Join(err, x.lock.Close())
+		x.lock = nil
+	}
+	if err != nil {
+		return fmt.Errorf("closing the search index in %s: %w", x.dir, err)
+	}
+	return nil
+}

@@ -1,0 +1,109 @@
+package index
+
+import (
+	"os"
+	"testing"
+
+	"ibid/data/datatest"
+	"ibid/retrieve"
+	"ibid/retrieve/searchertest"
+)
+
+func open(t testing.TB, dir string, flush int) *Index {
+	t.Helper()
+	x, err := Open(dir, Options{Library: "library", Space: "test/8", Flush: flush})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := x.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return x
+}
+
+// quiet waits until the work in the background is done.
+func (x *Index) quiet() {
+	for {
+		x.mu.Lock()
+		busy := x.flushing != nil || x.merging
+		x.mu.Unlock()
+		if !busy {
+			return
+		}
+		x.running.Wait()
+	}
+}
+
+// TestOracle compares an index with a model through random changes, flushes, merges
+// and restarts. After a restart without Close, the index has exactly the changes up to the
+// revision of its manifest.
+func TestOracle(t *testing.T) {
+	r := datatest.Rand(t)
+	for range datatest.Cases(t, 40) {
+		ctx := t.Context()
+		dir := t.TempDir()
+		maker := &searchertest.Maker{Rand: r, Dims: []int{3, 8, 65}[r.IntN(3)], Documents: 20 + r.IntN(300), Chunks: 1 + r.IntN(12)}
+		var history []retrieve.Change
+		model := searchertest.NewModel()
+		x := open(t, dir, 1+r.IntN(300))
+		for round := range 60 {
+			changes := maker.Changes(1 + r.IntN(1+r.IntN(40)))
+			history = append(history, changes...)
+			model.Apply(changes...)
+			if err := x.Apply(ctx, changes); err != nil {
+				t.Fatal(err)
+			}
+			if r.IntN(3) == 0 {
+				x.quiet()
+			}
+			if err := maker.Check(ctx, model, x, 6); err != nil {
+				t.Fatalf("round %d: %v", round, err)
+			}
+			switch r.IntN(8) {
+			case 0:
+				if err := x.Close(); err != nil {
+					t.Fatal(err)
+				}
+			case 1: // as if killed
+				x.pause()
+				if x.lock != nil {
+					x.lock.Close()
+				}
+				x.closed = true
+			default:
+				continue
+			}
+			x = open(t, dir, 1+r.IntN(300))
+			at, err := x.Revision(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			model = searchertest.NewModel()
+			for _, c := range history {
+				if c.Revision <= at {
+					model.Apply(c)
+				}
+			}
+			if model.Revision() != at {
+				t.Fatalf("round %d: no change has the revision %d", round, at)
+			}
+			if err := maker.Check(ctx, model, x, 3); err != nil {
+				t.Fatalf("round %d, revision %d after opening: %v", round, at, err)
+			}
+			model.Apply(history...)
+			if err := x.Apply(ctx, history); err != nil {
+				t.Fatal(err)
+			}
+			if err := maker.Check(ctx, model, x, 6); err != nil {
+				t.Fatalf("round %d after opening: %v", round, err)
+			}
+		}
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Log(len(entries), "files,", len(x.current.Load().parts), "parts")
+	}
+}

@@ -1,0 +1,209 @@
+// Package scan multiplies one vector with many rows of bytes: the part of an
+// exhaustive search that is as fast as memory can be read.
+//
+// A row is a vector rounded to a byte a component, with a scale and the length
+// of what rounding removed ([Quantise]). A [Query] computes the dot products of
+// such rows as whole numbers, and [Query.Bounds] returns how far they can be from
+// those of the vectors: a search that computes all rows within the bounds again
+// misses nothing.
+//
+// The products are the same on every processor. On amd64 they are computed by
+// AVX-512 VNNI or AVX2 where available, otherwise by Go.
+package scan
+
+import "math"
+
+const (
+	// lane is the number of bytes that the widest kernel takes at once. Rows
+	// are padded to a multiple of it.
+	lane = 64
+	// centre is the byte that means 0.
+	centre = 128
+	// steps is the largest rounded component of a row, either way.
+	steps = 127
+	// maxWord is the largest rounded component of a query: 128*127 + 63, so
+	// that it can be cut into two signed bytes.
+	maxWord = 16319
+	// maxSum is the largest sum of a query's rounded components without their
+	// signs for which no product with a row leaves 32 bits.
+	maxSum = math.MaxInt32 / 255
+)
+
+// Stride is the number of bytes in a row for a vector of so many dimensions.
+func Stride(dims int) int { return (dims + lane - 1) / lane * lane }
+
+// Quantise rounds a finite vector into a row of [Stride] bytes: component i is
+// nearly scale*(row[i]-128). Residual is the Euclidean length of the
+// difference, rounded up.
+func Quantise(row []byte, v []float32) (scale, residual float32) {
+	var largest float32
+	for _, x := range v {
+		largest = max(largest, x, -x)
+	}
+	for i := len(v); i < len(row); i++ {
+		row[i] = centre
+	}
+	scale = largest / steps
+	if scale < math.SmallestNonzeroFloat32*(1<<30) {
+		// Nearly zero: the difference is the vector itself.
+		for i := range v {
+			row[i] = centre
+		}
+		return 0, roundUp(length(v))
+	}
+	var square float64
+	inverse := 1 / float64(scale)
+	for i, x := range v {
+		n := min(steps, max(-steps, int32(math.RoundToEven(float64(x)*inverse))))
+		row[i] = byte(n + centre)
+		d := float64(x) - float64(scale)*float64(n)
+		square += d * d
+	}
+	return scale, roundUp(math.Sqrt(square))
+}
+
+func length(v []float32) float64 {
+	var square float64
+	for _, x := range v {
+		square += float64(x) * float64(x)
+	}
+	return math.Sqrt(square)
+}
+
+// roundUp returns a float32 above x, by more than the rounding of the sums before it.
+func roundUp(x float64) float32 { return float32(x * (1 + 1e-6)) }
+
+// A Query is a vector prepared for multiplying it with rows.
+type Query struct {
+	words  []int16 // rounded to 15 bits, padded with zeros to the stride
+	planes []int8  // the same as 128*high + low: 64 high, 64 low, and so on
+	offset int32   // what the centre of the rows adds to every product
+
+	scale    float64 // of the words
+	length   float64 // of the vector
+	residual float64 // length of what rounding removed
+}
+
+// NewQuery prepares a finite vector.
+func NewQuery(v []float32) *Query {
+	q := &Query{words: make([]int16, Stride(len(v))), length: length(v)}
+	var largest, sum float64
+	for _, x := range v {
+		a := math.Abs(float64(x))
+		largest, sum = max(largest, a), sum+a
+	}
+	// Rounding adds at most a half to each component.
+	if steps := min(maxWord/largest, (maxSum-float64(len(v))/2-1)/sum); largest > 0 && !math.IsInf(steps, 0) {
+		q.scale = 1 / steps
+	}
+	var square float64
+	var total int32
+	for i, x := range v {
+		if q.scale > 0 {
+			q.words[i] = int16(min(maxWord, max(-maxWord, math.Round(float64(x)/q.scale))))
+		}
+		total += int32(q.words[i])
+		d := float64(x) - q.scale*float64(q.words[i])
+		square += d * d
+	}
+	q.residual = math.Sqrt(square)
+	q.offset = centre * total
+	q.planes = split(q.words)
+	return q
+}
+
+// split cuts words into bytes.
+func split(words []int16) []int8 {
+	planes := make([]int8, 2*len(words))
+	for i, w := range words {
+		low := (w+64)&127 - 64
+		at := i/lane*2*lane + i%lane
+		planes[at], planes[at+lane] = int8((w-low)>>7), int8(low)
+	}
+	return planes
+}
+
+// Bounds returns three factors for a row with a product n from [Query.Dots]: the
+// dot product of the vectors is not farther than residual*spread + slack from
+// scale*n*unit, where scale and residual are those of the row. It holds for
+// vectors up to a little over unit length, in float32 arithmetic too.
+func (q *Query) Bounds() (unit, spread, slack float64) {
+	// With row = scale*n + e and query = q + f: row*query = scale*n*q + scale*n*f + e*query,
+	// and the length of scale*n is not above that of row plus that of e. Five
+	// roundings to 24 bits, of numbers not above 2, are below 1e-6.
+	return q.scale, (q.length + q.residual) * (1 + 1e-6), q.residual*(1+1e-3) + 1e-6
+}
+
+// Dots fills out with the product of the query with each of len(out) rows,
+// which follow one another in rows.
+func (q *Query) Dots(out []int32, rows []byte) { q.dots(best(), out, rows) }
+
+// Reaching sets in mask, a bit for each row and 64 to a word, which rows reach
+// least: those whose product*scale + residual*spread + slack, each operation
+// rounded to a float32, is not below it. The other slices have 64 elements for
+// each word of the mask.
+func Reaching(mask []uint64, products []int32, scales, residuals []float32, spread, slack, least float32) {
+	reaching(best(), mask, products, scales, residuals, spread, slack, least)
+}
+
+func reaching(k kernel, mask []uint64, products []int32, scales, residuals []float32, spread, slack, least float32) {
+	n := len(mask) * 64
+	products, scales, residuals = products[:n], scales[:n], residuals[:n]
+	if runReaching(k, mask, products, scales, residuals, spread, slack, least) {
+		return
+	}
+	clear(mask)
+	for i, p := range products {
+		// The conversions forbid fused operations.
+		if float32(float32(p)*scales[i])+float32(residuals[i]*spread)+slack >= least {
+			mask[i/64] |= 1 << (i % 64)
+		}
+	}
+}
+
+// A kernel computes the plain products, with the bytes of the rows unchanged.
+// The number of rows is a multiple of group.
+type kernel int
+
+const (
+	portable kernel = iota
+	avx2
+	vnni
+)
+
+// group is the number of rows that kernels take at once.
+const group = 4
+
+func (q *Query) dots(k kernel, out []int32, rows []byte) {
+	stride := len(q.words)
+	if len(rows) < len(out)*stride {
+		panic("scan: fewer rows than products wanted")
+	}
+	whole := len(out) / group * group
+	if k == portable || stride == 0 {
+		whole = 0
+	}
+	if whole > 0 {
+		q.run(k, out[:whole], rows)
+	}
+	for i := whole; i < len(out); i++ {
+		out[i] = plain(q.words, rows[i*stride:(i+1)*stride])
+	}
+	for i := range out {
+		out[i] -= q.offset
+	}
+}
+
+// plain returns the product of one row; the kernels are tested against it.
+func plain(words []int16, row []byte) int32 {
+	var a, b, c, d int32
+	for len(words) >= 8 && len(row) >= 8 {
+		w, r := (*[8]int16)(words), (*[8]byte)(row)
+		a += int32(w[0])*int32(r[0]) + int32(w[4])*int32(r[4])
+		b += int32(w[1])*int32(r[1]) + int32(w[5])*int32(r[5])
+		c += int32(w[2])*int32(r[2]) + int32(w[6])*int32(r[6])
+		d += int32(w[3])*int32(r[3]) + int32(w[7])*int32(r[7])
+		words, row = words[8:], row[8:]
+	}
+	return a + b + c + d
+}

@@ -1,0 +1,56 @@
+package scan
+
+import "golang.org/x/sys/cpu"
+
+// best is the fastest kernel of this processor.
+func best() kernel {
+	for _, k := range []kernel{vnni, avx2} {
+		if k.available() {
+			return k
+		}
+	}
+	return portable
+}
+
+func (k kernel) available() bool {
+	switch k {
+	case vnni:
+		return cpu.X86.HasAVX512F && cpu.X86.HasAVX512BW && cpu.X86.HasAVX512VNNI
+	case avx2:
+		return cpu.X86.HasAVX2
+	}
+	return true
+}
+
+func (q *Query) run(k kernel, out []int32, rows []byte) {
+	switch k {
+	case vnni:
+		dotsVNNI(&out[0], &rows[0], &q.planes[0], len(out)/group, len(q.words))
+	case avx2:
+		dotsAVX2(&out[0], &rows[0], &q.words[0], len(out)/group, len(q.words))
+	}
+}
+
+// dotsVNNI computes the products of groups of four rows with the planes of a
+// query. Stride is a multiple of 64 and not 0.
+//
+//go:noescape
+func dotsVNNI(out *int32, rows *byte, planes *int8, groups, stride int)
+
+// dotsAVX2 does the same with the words of a query.
+//
+//go:noescape
+func dotsAVX2(out *int32, rows *byte, words *int16, groups, stride int)
+
+func runReaching(k kernel, mask []uint64, products []int32, scales, residuals []float32, spread, slack, least float32) bool {
+	if k == portable || len(mask) == 0 {
+		return false
+	}
+	reachingAVX2(&mask[0], &products[0], &scales[0], &residuals[0], len(mask)*8, spread, slack, least)
+	return true
+}
+
+// reachingAVX2 fills a byte of the mask for each of so many groups of eight rows.
+//
+//go:noescape
+func reachingAVX2(mask *uint64, products *int32, scales, residuals *float32, groups int, spread, slack, least float32)

@@ -1,0 +1,171 @@
+#include "textflag.h"
+
+// Both kernels walk down four rows at once, so that each part of the query is
+// read once for the four, and keep a vector of sums for each row.
+
+// SUM adds up the eight numbers in each of Y0, Y1, Y2 and Y3 and stores the
+// four sums.
+#define SUM \
+	VPHADDD      Y1, Y0, Y0; \
+	VPHADDD      Y3, Y2, Y2; \
+	VPHADDD      Y2, Y0, Y0; \
+	VEXTRACTI128 $1, Y0, X1; \
+	VPADDD       X1, X0, X0; \
+	VMOVDQU      X0, (DI); \
+	ADDQ         $16, DI
+
+// func dotsVNNI(out *int32, rows *byte, planes *int8, groups, stride int)
+//
+// VPDPBUSD multiplies 64 unsigned bytes with 64 signed ones and adds the
+// products of each four to a 32-bit sum, without saturation. The high and the
+// low bytes of the query have sums of their own.
+TEXT ·dotsVNNI(SB), NOSPLIT, $0-40
+	MOVQ out+0(FP), DI
+	MOVQ rows+8(FP), SI
+	MOVQ planes+16(FP), DX
+	MOVQ groups+24(FP), CX
+	MOVQ stride+32(FP), BX
+	LEAQ (BX)(BX*2), R8
+
+vnniGroup:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	MOVQ   DX, R9
+	MOVQ   BX, R10
+
+vnniColumn:
+	VMOVDQU8 (R9), Z8
+	VMOVDQU8 64(R9), Z9
+	VMOVDQU8 (SI), Z10
+	VMOVDQU8 (SI)(BX*1), Z11
+	VMOVDQU8 (SI)(BX*2), Z12
+	VMOVDQU8 (SI)(R8*1), Z13
+	VPDPBUSD Z8, Z10, Z0
+	VPDPBUSD Z8, Z11, Z1
+	VPDPBUSD Z8, Z12, Z2
+	VPDPBUSD Z8, Z13, Z3
+	VPDPBUSD Z9, Z10, Z4
+	VPDPBUSD Z9, Z11, Z5
+	VPDPBUSD Z9, Z12, Z6
+	VPDPBUSD Z9, Z13, Z7
+	ADDQ     $64, SI
+	ADDQ     $128, R9
+	SUBQ     $64, R10
+	JNZ      vnniColumn
+
+	VPSLLD        $7, Z0, Z0
+	VPSLLD        $7, Z1, Z1
+	VPSLLD        $7, Z2, Z2
+	VPSLLD        $7, Z3, Z3
+	VPADDD        Z4, Z0, Z0
+	VPADDD        Z5, Z1, Z1
+	VPADDD        Z6, Z2, Z2
+	VPADDD        Z7, Z3, Z3
+	VEXTRACTI64X4 $1, Z0, Y4
+	VEXTRACTI64X4 $1, Z1, Y5
+	VEXTRACTI64X4 $1, Z2, Y6
+	VEXTRACTI64X4 $1, Z3, Y7
+	VPADDD        Y4, Y0, Y0
+	VPADDD        Y5, Y1, Y1
+	VPADDD        Y6, Y2, Y2
+	VPADDD        Y7, Y3, Y3
+	SUM
+	ADDQ          R8, SI
+	DECQ          CX
+	JNZ           vnniGroup
+	VZEROUPPER
+	RET
+
+// func dotsAVX2(out *int32, rows *byte, words *int16, groups, stride int)
+//
+// VPMADDWD multiplies 16-bit numbers and adds the products of each two; with a
+// byte on one side they stay far within 32 bits.
+TEXT ·dotsAVX2(SB), NOSPLIT, $0-40
+	MOVQ out+0(FP), DI
+	MOVQ rows+8(FP), SI
+	MOVQ words+16(FP), DX
+	MOVQ groups+24(FP), CX
+	MOVQ stride+32(FP), BX
+	LEAQ (BX)(BX*2), R8
+
+avx2Group:
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	MOVQ  DX, R9
+	MOVQ  BX, R10
+
+avx2Column:
+	VMOVDQU   (R9), Y8
+	VMOVDQU   32(R9), Y9
+	VPMOVZXBW (SI), Y10
+	VPMOVZXBW (SI)(BX*1), Y11
+	VPMOVZXBW (SI)(BX*2), Y12
+	VPMOVZXBW (SI)(R8*1), Y13
+	VPMADDWD  Y8, Y10, Y10
+	VPMADDWD  Y8, Y11, Y11
+	VPMADDWD  Y8, Y12, Y12
+	VPMADDWD  Y8, Y13, Y13
+	VPADDD    Y10, Y0, Y0
+	VPADDD    Y11, Y1, Y1
+	VPADDD    Y12, Y2, Y2
+	VPADDD    Y13, Y3, Y3
+	VPMOVZXBW 16(SI), Y10
+	VPMOVZXBW 16(SI)(BX*1), Y11
+	VPMOVZXBW 16(SI)(BX*2), Y12
+	VPMOVZXBW 16(SI)(R8*1), Y13
+	VPMADDWD  Y9, Y10, Y10
+	VPMADDWD  Y9, Y11, Y11
+	VPMADDWD  Y9, Y12, Y12
+	VPMADDWD  Y9, Y13, Y13
+	VPADDD    Y10, Y0, Y0
+	VPADDD    Y11, Y1, Y1
+	VPADDD    Y12, Y2, Y2
+	VPADDD    Y13, Y3, Y3
+	ADDQ      $32, SI
+	ADDQ      $64, R9
+	SUBQ      $32, R10
+	JNZ       avx2Column
+
+	SUM
+	ADDQ R8, SI
+	DECQ CX
+	JNZ  avx2Group
+	VZEROUPPER
+	RET
+
+// func reachingAVX2(mask *uint64, products *int32, scales, residuals *float32, groups int, spread, slack, least float32)
+TEXT ·reachingAVX2(SB), NOSPLIT, $0-52
+	MOVQ         mask+0(FP), DI
+	MOVQ         products+8(FP), SI
+	MOVQ         scales+16(FP), R8
+	MOVQ         residuals+24(FP), R9
+	MOVQ         groups+32(FP), CX
+	VBROADCASTSS spread+40(FP), Y0
+	VBROADCASTSS slack+44(FP), Y1
+	VBROADCASTSS least+48(FP), Y2
+
+reachingGroup:
+	VCVTDQ2PS (SI), Y3
+	VMULPS    (R8), Y3, Y3
+	VMULPS    (R9), Y0, Y4
+	VADDPS    Y4, Y3, Y3
+	VADDPS    Y1, Y3, Y3
+	VCMPPS    $13, Y2, Y3, Y3 // greater or equal, and neither is NaN
+	VMOVMSKPS Y3, AX
+	MOVB      AX, (DI)
+	ADDQ      $32, SI
+	ADDQ      $32, R8
+	ADDQ      $32, R9
+	INCQ      DI
+	DECQ      CX
+	JNZ       reachingGroup
+	VZEROUPPER
+	RET

@@ -1,0 +1,219 @@
+package scan
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// kernels are those that this processor can run; the others cannot be tested here.
+func kernels(t testing.TB) []kernel {
+	var out []kernel
+	for _, k := range []kernel{portable, avx2, vnni} {
+		if k.available() {
+			out = append(out, k)
+		} else {
+			t.Logf("kernel %d needs another processor", k)
+		}
+	}
+	return out
+}
+
+// product is the definition, one component after the other.
+func product(words []int16, row []byte) int32 {
+	var sum int64
+	for i, w := range words {
+		sum += int64(w) * (int64(row[i]) - centre)
+	}
+	return int32(sum)
+}
+
+func rawQuery(words []int16) *Query {
+	q := &Query{words: words, planes: split(words)}
+	for _, w := range words {
+		q.offset += centre * int32(w)
+	}
+	return q
+}
+
+func TestKernels(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	fills := map[string]func() (word int16, b byte){
+		"random":        func() (int16, byte) { return int16(r.IntN(2*maxWord+1) - maxWord), byte(r.Uint32()) },
+		"highest":       func() (int16, byte) { return maxWord, 255 },
+		"lowest":        func() (int16, byte) { return -maxWord, 255 },
+		"lowest row":    func() (int16, byte) { return maxWord, 0 },
+		"both lowest":   func() (int16, byte) { return -maxWord, 0 },
+		"ends":          func() (int16, byte) { return int16(maxWord * (2*r.IntN(2) - 1)), byte(255 * r.IntN(2)) },
+		"middle":        func() (int16, byte) { return int16(64 * (r.IntN(5) - 2)), byte(127 + r.IntN(3)) },
+		"largest plane": func() (int16, byte) { return 128*127 + 63, 255 },
+		"least plane":   func() (int16, byte) { return -128 * 127, 255 },
+	}
+	for name, fill := range fills {
+		for _, stride := range []int{0, 64, 128, 192, 256, 448} {
+			for _, n := range []int{0, 1, 2, 3, 4, 5, 7, 8, 63, 64, 65, 130} {
+				words := make([]int16, stride)
+				// The rows end where the memory does: nothing after them may be read.
+				rows := make([]byte, n*stride)
+				for i := range words {
+					words[i], _ = fill()
+				}
+				for i := range rows {
+					_, rows[i] = fill()
+				}
+				want := make([]int32, n)
+				for i := range want {
+					want[i] = product(words, rows[i*stride:])
+				}
+				for _, k := range kernels(t) {
+					got := make([]int32, n+1)
+					got[n] = 12345
+					rawQuery(words).dots(k, got[:n], rows)
+					if !slices.Equal(got[:n], want) || got[n] != 12345 {
+						t.Fatalf("%s, kernel %d, %d rows of %d: %v, want %v", name, k, n, stride, got, want)
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestSplit(t *testing.T) {
+	words := make([]int16, lane)
+	for w := -maxWord; w <= maxWord; w++ {
+		words[0] = int16(w)
+		planes := split(words)
+		if 128*int(planes[0])+int(planes[lane]) != w {
+			t.Fatalf("%d became %d and %d", w, planes[0], planes[lane])
+		}
+	}
+}
+
+// TestBounds checks that no true product is outside the bounds, and that the
+// bounds are narrow enough to be useful.
+func TestBounds(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	for _, dims := range []int{1, 2, 3, 50, 64, 65, 192, 256, 384, 1536, 4096} {
+		for name, next := range map[string]func() float64{
+			"normal":  r.NormFloat64,
+			"equal":   func() float64 { return 1 },
+			"signs":   func() float64 { return float64(2*r.IntN(2) - 1) },
+			"sparse":  func() float64 { return math.Pow(r.NormFloat64(), 9) },
+			"tiny":    func() float64 { return r.NormFloat64() * math.Exp(-40*r.Float64()) },
+			"one-hot": func() float64 { return math.Floor(r.Float64() * (1 + 1/float64(dims))) },
+		} {
+			t.Run(fmt.Sprintf("%s/%d", name, dims), func(t *testing.T) {
+				for range 20 {
+					v, u := unit(dims, next), unit(dims, next)
+					row := make([]byte, Stride(dims))
+					scale, residual := Quantise(row, v)
+					q := NewQuery(u)
+					perUnit, spread, slack := q.Bounds()
+					var n [1]int32
+					for _, k := range kernels(t) {
+						q.dots(k, n[:], row)
+						var want float64
+						for i := range v {
+							want += float64(v[i]) * float64(u[i])
+						}
+						// As the search computes it.
+						got := float64(float32(n[0]) * scale * float32(perUnit))
+						bound := float64(residual)*spread + slack
+						if math.Abs(got-want) > bound {
+							t.Fatalf("%v is %v away from %v, more than %v", got, math.Abs(got-want), want, bound)
+						}
+						if name == "normal" && dims >= 50 && bound > .03 {
+							t.Errorf("a bound of %v", bound)
+						}
+					}
+				}
+			})
+		}
+	}
+}
+
+func unit(dims int, next func() float64) []float32 {
+	v := make([]float64, dims)
+	var square float64
+	for i := range v {
+		v[i] = next()
+		square += v[i] * v[i]
+	}
+	if square == 0 {
+		v[0], square = 1, 1
+	}
+	out := make([]float32, dims)
+	for i := range v {
+		out[i] = float32(v[i] / math.Sqrt(square))
+	}
+	return out
+}
+
+func TestZero(t *testing.T) {
+	for _, v := range [][]float32{{}, make([]float32, 5), {math.SmallestNonzeroFloat32, 0, -math.SmallestNonzeroFloat32}} {
+		row := make([]byte, Stride(len(v)))
+		scale, residual := Quantise(row, v)
+		q := NewQuery(v)
+		var n [1]int32
+		q.Dots(n[:], row)
+		if scale != 0 || residual > 1e-30 || n[0] != 0 {
+			t.Errorf("%v: scale %v, residual %v, product %v", v, scale, residual, n[0])
+		}
+	}
+}
+
+func TestReaching(t *testing.T) {
+	r := rand.New(rand.NewPCG(7, 8))
+	inf, nan := float32(math.Inf(1)), float32(math.NaN())
+	for _, words := range []int{0, 1, 2, 16} {
+		for range 50 {
+			products := make([]int32, 64*words)
+			scales, residuals := make([]float32, 64*words), make([]float32, 64*words)
+			for i := range products {
+				products[i] = []int32{0, 1, -1, math.MaxInt32, math.MinInt32, int32(r.Uint32())}[r.IntN(6)]
+				scales[i] = []float32{0, 1, r.Float32(), 1e-30, nan}[r.IntN(5)]
+				residuals[i] = []float32{0, -inf, 1, r.Float32()}[r.IntN(4)]
+			}
+			spread, slack := r.Float32(), r.Float32()
+			least := []float32{-math.MaxFloat32, 0, 1, 1e6, slack}[r.IntN(5)]
+			want := make([]uint64, words)
+			for i, p := range products {
+				if float32(float32(p)*scales[i])+float32(residuals[i]*spread)+slack >= least {
+					want[i/64] |= 1 << (i % 64)
+				}
+			}
+			for _, k := range kernels(t) {
+				got := make([]uint64, words)
+				for i := range got {
+					got[i] = r.Uint64()
+				}
+				reaching(k, got, products, scales, residuals, spread, slack, least)
+				if !slices.Equal(got, want) {
+					t.Fatalf("kernel %d: %x, want %x", k, got, want)
+				}
+			}
+		}
+	}
+}
+
+func BenchmarkDots(b *testing.B) {
+	r := rand.New(rand.NewPCG(5, 6))
+	for _, dims := range []int{192, 256} {
+		q := NewQuery(unit(dims, r.NormFloat64))
+		rows := make([]byte, 1024*Stride(dims))
+		for i := range rows {
+			rows[i] = byte(r.Uint32())
+		}
+		out := make([]int32, 1024)
+		for _, k := range kernels(b) {
+			b.Run(fmt.Sprintf("dims=%d/kernel=%d", dims, k), func(b *testing.B) {
+				b.SetBytes(int64(len(rows)))
+				for b.Loop() {
+					q.dots(k, out, rows)
+				}
+			})
+		}
+	}
+}
