@@ -190,9 +190,9 @@ func mergedTerms(parts []part, moved [][]int32) iter.Seq2[[]byte, []occurrence] 
 				if d == nil || !bytes.Equal(d.term, term) {
 					continue
 				}
-				d.list.each(func(o occurrence) {
-					if slot := moved[i][o.slot]; slot >= 0 {
-						found = append(found, occurrence{slot, o.count})
+				d.list.each(func(slot, count int32) {
+					if slot = moved[i][slot]; slot >= 0 {
+						found = append(found, occurrence{slot, count})
 					}
 				})
 				if !d.next() {

@@ -1,6 +1,6 @@
 package index
 
-import "sort"
+import "slices"
 
 // A cursor is one term of a search in its list of one segment.
 type cursor struct {
@@ -8,102 +8,75 @@ type cursor struct {
 	list
 	skips []skip
 
-	decoded int // which postings are in buffer, -1 for none
-	filled  int
-	buffer  [blockPostings]posting
-	many    []byte // counts, see list.decode
+	decoded int // which skip's postings are decoded, -1 for none
+	postings
 
 	// The window: its slots, the skips of its postings, and the most that one of
-	// them weighs, in units.
+	// them weighs.
 	from, to    int32
 	first, last int
-	most        uint32
+	most        float32
 }
 
 // enter moves to the window of the slots from from to before to, which must not
 // begin before the last one.
-func (c *cursor) enter(from, to int32, by saturation) {
+func (c *cursor) enter(from, to int32, x *search) {
 	c.from, c.to = from, to
 	for c.first+1 < len(c.skips) && int32(c.skips[c.first+1].First) <= from {
 		c.first++
 	}
-	c.last = c.first
-	var share float64
+	c.last, c.most = c.first, 0
 	for c.last < len(c.skips) && int32(c.skips[c.last].First) < to {
-		share = max(share, by.bound(c.skips[c.last].bound))
+		s := &c.skips[c.last]
+		c.most = max(c.most, c.weight/(1+x.base/s.Count+x.slope*s.Length))
 		c.last++
 	}
+	c.most *= 1 + x.rounding
 	// Most windows have no posting of a rare term, although its postings are on
 	// both sides.
-	if c.last-c.first == 1 && len(c.within(c.first)) == 0 {
-		c.last = c.first
-	}
-	c.most = 0
-	if c.last > c.first {
-		// Bounds are of single precision.
-		c.most = uint32(c.weight*share*(1+1e-6)) + 1
+	if c.last-c.first == 1 {
+		if slots, _ := c.within(c.first); len(slots) == 0 {
+			c.last, c.most = c.first, 0
+		}
 	}
 }
 
 // load decodes the postings of a skip.
-func (c *cursor) load(i int) []posting {
+func (c *cursor) load(i int) (slots, counts []int32) {
 	if c.decoded != i {
 		c.decoded = -1
-		c.filled, c.many = c.decode(c.skips, i, &c.buffer)
+		c.decode(c.skips, i, &c.postings)
 		c.decoded = i
 	}
-	return c.buffer[:c.filled]
+	return c.slots[:c.postings.n], c.counts[:c.postings.n]
 }
 
 // within returns the postings of a skip that are in the window.
-func (c *cursor) within(i int) []posting {
-	list := c.load(i)
-	if list[0].slot() < c.from {
-		list = list[place(list, c.from):]
+func (c *cursor) within(i int) (slots, counts []int32) {
+	slots, counts = c.load(i)
+	if slots[0] < c.from {
+		at, _ := slices.BinarySearch(slots, c.from)
+		slots, counts = slots[at:], counts[at:]
 	}
-	if len(list) > 0 && list[len(list)-1].slot() >= c.to {
-		list = list[:place(list, c.to)]
+	if len(slots) > 0 && slots[len(slots)-1] >= c.to {
+		at, _ := slices.BinarySearch(slots, c.to)
+		slots = slots[:at]
 	}
-	return list
+	return slots, counts
 }
 
-// count returns how often the term occurs in a chunk, 0 if it does not.
+// count returns how often the term occurs in a chunk.
 func (c *cursor) count(slot int32) int {
-	i := sort.Search(len(c.skips), func(i int) bool { return int32(c.skips[i].First) > slot }) - 1
+	i, found := slices.BinarySearchFunc(c.skips, uint32(slot), func(s skip, slot uint32) int { return int(s.First) - int(slot) })
+	if !found {
+		i--
+	}
 	if i < 0 {
 		return 0
 	}
-	list := c.load(i)
-	at := place(list, slot)
-	if at == len(list) || list[at].slot() != slot {
-		return 0
+	slots, counts := c.load(i)
+	if at, ok := slices.BinarySearch(slots, slot); ok {
+		return int(counts[at])
 	}
-	count, many := int32(0), c.many
-	if book.count[uint8(list[at])] < manyTimes {
-		many = nil
-		list = list[at:]
-		at = 0
-	}
-	for _, p := range list[:at+1] {
-		count, many = nextCount(p, many)
-	}
-	return int(count)
-}
-
-// place returns the first place whose slot is not below the given one. It has the
-// same number of steps whatever it finds, so that the processor need not guess.
-func place(list []posting, slot int32) int {
-	key := posting(slot) << 8
-	at, n := 0, len(list)
-	for n > 1 {
-		half := n / 2
-		if list[at+half-1] < key {
-			at += half
-		}
-		n -= half
-	}
-	if n == 1 && list[at] < key {
-		at++
-	}
-	return at
+	return 0
 }

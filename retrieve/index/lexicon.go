@@ -14,9 +14,9 @@ import (
 // in secBlocks says where a block is.
 //
 // A posting list begins with a skip for each 128 postings. Then follow the
-// postings: for each 128 a byte with the width of the gaps, the gaps between
-// their slots, their codes, and the counts of those with the code of manyTimes as
-// varints. It is padded to a multiple of 4 bytes.
+// postings: for each 128 a byte with the widths in bytes of gaps and counts (1, 2
+// or 4, in the lower and the upper half), the gaps between their slots, and how
+// often the term occurs there. It is padded to a multiple of 4 bytes.
 type termBlock struct {
 	Start uint64 // offset in secPostings
 	Size  uint64 // in bytes
@@ -31,90 +31,13 @@ const (
 type skip struct {
 	First uint32 // slot of the first
 	End   uint32 // offset, after all skips, of the end of its bytes
-	bound
+	// Count is the highest count, and Length the lowest length of a chunk for each
+	// time that the term occurs in it. They bound the weight of the term in any of
+	// the chunks, whatever the mean length is.
+	Count, Length float32
 }
 
 const skipSize = int(unsafe.Sizeof(skip{}))
-
-// A bound says how much a term can weigh in any of some chunks, whatever the mean
-// length is.
-type bound struct {
-	Count  float32 // the highest
-	Length float32 // the lowest length of a chunk for each time the term occurs in it
-}
-
-// A posting is the slot of a chunk with a term and its code, in 24 bits and 8.
-type posting uint32
-
-func (p posting) slot() int32 { return int32(p >> 8) }
-
-// A code is the byte of a posting that says how much its term may weigh there:
-// how often it occurs in the chunk, and a class of the chunk's length. Most terms
-// occur once or twice in a chunk, so low counts have many classes. Counts of
-// manyTimes and more have the same codes.
-const (
-	codes     = 256
-	manyTimes = 15
-	// endless is the length from which all chunks are of the last class.
-	endless = 2048
-)
-
-// classes is how many classes of length a count has. No count has more than 1, and
-// all together are codes.
-var classes = [manyTimes + 1]int{1: 92, 60, 32, 16, 10, 6, 6, 4, 4, 4, 4, 4, 4, 4, 6}
-
-// A codebook says what codes mean.
-type codebook struct {
-	class [endless + 1]uint8   // of a length, for a count of 1
-	first [manyTimes + 1]uint8 // the code of a count in the shortest chunks
-
-	// By code: the count, and the shortest and the longest chunk that has it.
-	count             [codes]uint8
-	shortest, longest [codes]float64
-}
-
-// book is the same on every machine: it is computed with whole numbers.
-var book = newCodebook()
-
-func newCodebook() *codebook {
-	b := new(codebook)
-	// The weight of a term is proportional to 1 / (length + a constant). So classes
-	// are intervals of equal ratio of that: each class is longer by a 25th. The
-	// constant is right for short chunks.
-	const constant, parts = 64, 25
-	class, next := 0, 0
-	for length := range b.class {
-		if length == next && length > 0 {
-			class++
-		}
-		if length == next {
-			next = length + max(1, (length+constant+parts-1)/parts)
-		}
-		b.class[length] = uint8(min(class, classes[1]-1))
-	}
-	code := 0
-	for count := 1; count <= manyTimes; count++ {
-		b.first[count] = uint8(code)
-		for i := code; i < code+classes[count]; i++ {
-			b.count[i], b.shortest[i] = uint8(count), math.Inf(1)
-		}
-		for length := range b.class {
-			i := b.of(int32(count), int32(length))
-			b.shortest[i] = min(b.shortest[i], float64(length))
-			b.longest[i] = max(b.longest[i], float64(length))
-		}
-		b.longest[b.of(int32(count), endless)] = math.Inf(1)
-		code += classes[count]
-	}
-	return b
-}
-
-// of returns the code of a count of at least 1, in a chunk of the length.
-func (b *codebook) of(count, length int32) uint8 {
-	count = min(count, manyTimes)
-	class := int(b.class[min(length, endless)])
-	return b.first[count] + uint8(class*classes[count]/classes[1])
-}
 
 // A lexiconWriter writes the lexicon of a segment, term by term.
 type lexiconWriter struct {
@@ -162,40 +85,22 @@ func appendList(b []byte, list []occurrence, lengths []int32) []byte {
 	body := len(b)
 	for i := range skips {
 		part := list[i*blockPostings : min((i+1)*blockPostings, len(list))]
-		s := skip{First: uint32(part[0].slot), bound: bound{Length: float32(math.Inf(1))}}
-		width, last := 1, part[0].slot
+		s := skip{First: uint32(part[0].slot), Length: math.MaxFloat32}
+		last, gap := part[0].slot, int32(0)
 		for _, o := range part {
-			switch gap := o.slot - last; {
-			case gap > math.MaxUint16:
-				width = 4
-			case gap > math.MaxUint8:
-				width = max(width, 2)
-			}
-			last = o.slot
+			last, gap = o.slot, max(gap, o.slot-last)
 			s.Count = max(s.Count, float32(o.count))
 			s.Length = min(s.Length, float32(lengths[o.slot])/float32(o.count))
 		}
-		b = append(b, byte(width))
+		gapWidth, countWidth := width(uint32(gap)), width(uint32(s.Count))
+		b = append(b, byte(gapWidth|countWidth<<4))
 		last = part[0].slot
 		for _, o := range part[1:] {
-			gap := uint32(o.slot - last)
-			switch width {
-			case 1:
-				b = append(b, byte(gap))
-			case 2:
-				b = binary.LittleEndian.AppendUint16(b, uint16(gap))
-			default:
-				b = binary.LittleEndian.AppendUint32(b, gap)
-			}
+			b = appendNumber(b, uint32(o.slot-last), gapWidth)
 			last = o.slot
 		}
 		for _, o := range part {
-			b = append(b, book.of(o.count, lengths[o.slot]))
-		}
-		for _, o := range part {
-			if o.count >= manyTimes {
-				b = binary.AppendUvarint(b, uint64(o.count))
-			}
+			b = appendNumber(b, uint32(o.count), countWidth)
 		}
 		s.End = uint32(len(b) - body)
 		copy(b[i*skipSize:], bytesOf([]skip{s}))
@@ -204,6 +109,39 @@ func appendList(b []byte, list []occurrence, lengths []int32) []byte {
 		b = append(b, 0)
 	}
 	return b
+}
+
+// width returns the number of bytes for a number: 1, 2 or 4.
+func width(n uint32) int {
+	switch {
+	case n > math.MaxUint16:
+		return 4
+	case n > math.MaxUint8:
+		return 2
+	}
+	return 1
+}
+
+func appendNumber(b []byte, n uint32, width int) []byte {
+	return append(b, []byte{byte(n), byte(n >> 8), byte(n >> 16), byte(n >> 24)}[:width]...)
+}
+
+// readNumbers reads len(out) numbers of a width.
+func readNumbers(out []int32, b []byte, width int) {
+	switch b = b[:len(out)*width]; width {
+	case 1:
+		for i := range out {
+			out[i] = int32(b[i])
+		}
+	case 2:
+		for i := range out {
+			out[i] = int32(binary.LittleEndian.Uint16(b[2*i:]))
+		}
+	default:
+		for i := range out {
+			out[i] = int32(binary.LittleEndian.Uint32(b[4*i:]))
+		}
+	}
 }
 
 // A list is the posting list of a term in a segment, unread.
@@ -219,73 +157,48 @@ func (l *list) skips() []skip {
 	return cast[skip](l.segment.view(secPostings, l.start, (l.n+blockPostings-1)/blockPostings*skipSize))
 }
 
-// decode reads the i-th 128 postings into out, and returns how many there are and
-// the counts of those with the code of manyTimes.
-func (l *list) decode(skips []skip, i int, out *[blockPostings]posting) (n int, many []byte) {
-	n = min(blockPostings, l.n-i*blockPostings)
+// A postings is the decoded part of a list that one skip describes.
+type postings struct {
+	n             int
+	slots, counts [blockPostings]int32
+}
+
+// decode reads the i-th 128 postings.
+func (l *list) decode(skips []skip, i int, out *postings) {
+	out.n = min(blockPostings, l.n-i*blockPostings)
 	from := uint32(0)
 	if i > 0 {
 		from = skips[i-1].End
 	}
 	body := uint64(len(skips) * skipSize)
-	if skips[i].End < from || body+uint64(skips[i].End) > uint64(l.size) {
+	if skips[i].End <= from || body+uint64(skips[i].End) > uint64(l.size) {
 		l.segment.fail("a posting list is malformed")
 	}
 	b := l.segment.view(secPostings, l.start+body+uint64(from), int(skips[i].End-from))
-	if len(b) < 1 || (b[0] != 1 && b[0] != 2 && b[0] != 4) || len(b) < 1+int(b[0])*(n-1)+n {
+	slots, gap, count := out.slots[:out.n], int(b[0]&15), int(b[0]>>4)
+	readNumbers(slots[1:], b[1:], gap)
+	readNumbers(out.counts[:out.n], b[1+gap*(out.n-1):], count)
+	slot := int32(skips[i].First)
+	slots[0] = slot
+	for j, gap := range slots[1:] {
+		slot += gap
+		slots[j+1] = slot
+	}
+	if slot < 0 || slot >= int32(l.segment.Chunks) {
 		l.segment.fail("a posting list is malformed")
 	}
-	width := int(b[0])
-	gaps, codes := b[1:1+width*(n-1)], b[1+width*(n-1):][:n]
-	slot := skips[i].First
-	out[0] = posting(slot<<8 | uint32(codes[0]))
-	rest := out[1:n]
-	codes = codes[1:]
-	switch width {
-	case 1:
-		for j := range rest {
-			slot += uint32(gaps[j])
-			rest[j] = posting(slot<<8 | uint32(codes[j]))
-		}
-	case 2:
-		for j := range rest {
-			slot += uint32(binary.LittleEndian.Uint16(gaps[2*j:]))
-			rest[j] = posting(slot<<8 | uint32(codes[j]))
-		}
-	default:
-		for j := range rest {
-			slot += binary.LittleEndian.Uint32(gaps[4*j:])
-			rest[j] = posting(slot<<8 | uint32(codes[j]))
-		}
-	}
-	if slot >= l.segment.Chunks {
-		l.segment.fail("a posting list is malformed")
-	}
-	return n, b[1+width*(n-1)+n:]
 }
 
 // each calls f with every occurrence, in the order of their slots.
-func (l *list) each(f func(o occurrence)) {
-	var buffer [blockPostings]posting
+func (l *list) each(f func(slot, count int32)) {
+	var p postings
 	skips := l.skips()
 	for i := range skips {
-		n, many := l.decode(skips, i, &buffer)
-		for _, p := range buffer[:n] {
-			var count int32
-			count, many = nextCount(p, many)
-			f(occurrence{p.slot(), count})
+		l.decode(skips, i, &p)
+		for j, slot := range p.slots[:p.n] {
+			f(slot, p.counts[j])
 		}
 	}
-}
-
-// nextCount returns how often the term of a posting occurs in its chunk. many are
-// the counts for it and the postings after it; those after it are returned.
-func nextCount(p posting, many []byte) (int32, []byte) {
-	if c := int32(book.count[uint8(p)]); c < manyTimes {
-		return c, many
-	}
-	u := unpacker{rest: many}
-	return int32(u.number()), u.rest
 }
 
 // lookup returns the posting list of a term.

@@ -54,7 +54,7 @@ func (p *part) frequency(l *list) int {
 		return l.n - n.(int)
 	}
 	n := 0
-	var buffer [blockPostings]posting
+	var decoded postings
 	skips := l.skips()
 	for i := range skips {
 		end := p.Chunks
@@ -62,9 +62,9 @@ func (p *part) frequency(l *list) int {
 			end = skips[i+1].First
 		}
 		if !p.deaths.slots.none(int32(skips[i].First), int32(end)) {
-			count, _ := l.decode(skips, i, &buffer)
-			for _, x := range buffer[:count] {
-				if p.deaths.slots.has(x.slot()) {
+			l.decode(skips, i, &decoded)
+			for _, slot := range decoded.slots[:decoded.n] {
+				if p.deaths.slots.has(slot) {
 					n++
 				}
 			}
