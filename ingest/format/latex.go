@@ -2,538 +2,343 @@ package format
 
 import (
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
 )
 
-// maxTeXDepth is how deep groups and environments are followed; what is nested
-// deeper is left out.
-const maxTeXDepth = 60
-
 // LaTeX reads LaTeX as text with headings, in linear time: commands and
-// comments are removed, mathematics stays readable, lists and tables become
+// comments are removed, mathematics is kept as written, lists and tables become
 // lines. No other file is read and no macro is expanded.
 func LaTeX(doc *Document, data []byte) error {
 	src, err := sourceText(data)
 	if err != nil {
 		return err
 	}
-	r := texReader{doc: doc, src: src, ends: matchBraces(src), slugs: make(map[string]int), line: 1, seen: make(map[string]span)}
-	start, end := 0, len(src)
-	if body := strings.Index(src, `\begin{document}`); body >= 0 {
-		r.plain(0, body) // the title, the authors and the date
-		start = body + len(`\begin{document}`)
-		if at := strings.LastIndex(src, `\end{document}`); at > body {
-			end = at
-		}
-	}
-	r.read(start, end, 0)
-	r.flush()
-	r.b.into(doc)
-	doc.titleFromHeading(anyLevel)
+	r := texReader{lineReader: newLineReader(doc, src, texInline), preamble: strings.Contains(src, `\begin{document}`)}
+	r.read(r.next, anyLevel)
 	return nil
 }
 
-// matchBraces returns for each opening brace the place of the one that closes
-// it, and 0 elsewhere. Braces after a backslash and in comments do not count.
-func matchBraces(src string) []int32 {
-	ends := make([]int32, len(src)+1)
-	var open []int32
-	for i := 0; i < len(src); i++ {
-		switch src[i] {
-		case '\\':
-			i++
-		case '%':
-			if at := strings.IndexByte(src[i:], '\n'); at >= 0 {
-				i += at
-			} else {
-				i = len(src)
-			}
-		case '{':
-			open = append(open, int32(i))
-		case '}':
-			if n := len(open); n > 0 {
-				ends[open[n-1]] = int32(i)
-				open = open[:n-1]
-			}
-		}
-	}
-	return ends
-}
-
-type texReader struct {
-	b       builder
-	doc     *Document
-	src     string
-	ends    []int32
-	slugs   map[string]int
-	text    strings.Builder // the current paragraph
-	begins  int             // where in the file the paragraph begins
-	lists   []texList
-	math    bool
-	depth   int // of groups and environments
-	counted int // bytes whose lines are counted
-	line    int
-	seen    map[string]span // where signs were found last
-}
-
-type texList struct {
-	marker string // of the current item; empty between items
-	number int    // of numbered items; -1 for others
-}
-
-// lineAt returns the line of a place, which is not before that of the last call.
-func (r *texReader) lineAt(at int) int {
-	if at > r.counted {
-		r.line += strings.Count(r.src[r.counted:at], "\n")
-		r.counted = at
-	}
-	return r.line
-}
-
-func (r *texReader) write(s string, at int) {
-	if r.text.Len() == 0 {
-		if s = strings.TrimLeft(s, " \n\t"); s == "" {
-			return
-		}
-		r.begins = at
-	}
-	r.text.WriteString(s)
-}
-
-// flush ends the current paragraph or list item.
-func (r *texReader) flush() {
-	text := tidyTeX(r.text.String())
-	r.text.Reset()
-	if text == "" {
-		return
-	}
-	r.b.line = r.lineAt(r.begins)
-	if n := len(r.lists); n > 0 && r.lists[n-1].marker != "" {
-		r.b.Item(n-1, r.lists[n-1].marker, text)
-		r.lists[n-1].marker = ""
-		return
-	}
-	r.b.Paragraph(text)
-}
-
-func (r *texReader) heading(level int, text, anchor string, at int) {
-	r.flush()
-	r.b.line = r.lineAt(at)
-	r.b.Heading(level, text, anchor)
-}
-
 var (
-	texSpace  = regexp.MustCompile(`[ \t]+`)
-	texBefore = regexp.MustCompile(` +([,.;:!?)\]])`)
-	texLines  = regexp.MustCompile(`[ \t]*\n[ \t]*`)
+	texDefines = regexp.MustCompile(`^\s*\\(?:(?:re)?new|provide|def\b|let\b|DeclareMath)`)
+	texComment = regexp.MustCompile(`(^|[^\\])%.*`)
+	// texParts are the commands that begin or end a block, which may be in the
+	// middle of a line.
+	texParts = regexp.MustCompile(`\\(begin|end|item|bibitem|caption|title|author|date|maketitle|par|` +
+		`part|chapter|(?:sub){0,2}section|(?:sub)?paragraph|frametitle)\b\*?`)
+	texLevels = map[string]int{
+		"part": 1, "chapter": 1, "section": 2, "subsection": 3, "subsubsection": 4, "paragraph": 5, "subparagraph": 6, "frametitle": 3,
+	}
+	texLists = set(`itemize enumerate description compactitem compactenum thebibliography`)
+	// texWhole are the environments that are read at once, by what they hold.
+	texWhole = map[string]string{
+		"verbatim": "code", "lstlisting": "code", "minted": "code", "Verbatim": "code", "alltt": "code",
+		"tabular": "table", "tabularx": "table", "longtable": "table", "tabulary": "table",
+		"equation": "math", "align": "math", "gather": "math", "multline": "math", "displaymath": "math", "eqnarray": "math",
+		"comment": "dropped", "filecontents": "dropped", "tikzpicture": "dropped", "pspicture": "dropped", "picture": "dropped",
+	}
+	texSized   = regexp.MustCompile(`^(?:\{[^{}]*\}){1,2}`)
+	texOptions = regexp.MustCompile(`^[ \t]*\[[^\[\]]*\]`)
+	texLabeled = regexp.MustCompile(`^\s*\\label\{([^{}]*)\}`)
+	texRules   = regexp.MustCompile(`\\(?:hline|toprule|midrule|bottomrule|(?:cline|cmidrule)(?:\([lr]+\))?\{[^{}]*\})`)
 )
 
-func tidyTeX(text string) string {
-	text = texLines.ReplaceAllString(strings.TrimSpace(text), "\n")
-	text = texSpace.ReplaceAllString(text, " ")
-	return texBefore.ReplaceAllString(text, "$1")
+type texReader struct {
+	lineReader
+	preamble bool  // \begin{document} follows
+	lists    []int // the numbers of the items in the lists around the line; -1 in those without
 }
 
-// plain returns a range as one piece of text.
-func (r *texReader) plain(start, end int) string {
-	inner := texReader{doc: r.doc, src: r.src, ends: r.ends, slugs: map[string]int{}, math: r.math, counted: start, seen: r.seen}
-	inner.read(start, end, r.depth+1)
-	text := tidyTeX(inner.text.String())
-	if before := inner.b.text.String(); before != "" {
-		text = strings.TrimSpace(before + " " + text)
+// next reads a line, and those of the block that it begins.
+func (r *texReader) next(line string) {
+	if bare := texComment.ReplaceAllString(line, "$1"); bare != line {
+		if line = bare; strings.TrimSpace(line) == "" { // it does not end a paragraph
+			return
+		}
 	}
+	switch {
+	case strings.TrimSpace(line) == "":
+		r.flush()
+	case texDefines.MatchString(line):
+		return
+	}
+	for line != "" {
+		m := texParts.FindStringSubmatchIndex(line)
+		if m == nil {
+			m = []int{len(line), len(line), 0, 0}
+		}
+		if text := line[:m[0]]; !r.preamble && strings.TrimSpace(text) != "" {
+			r.add(text)
+		}
+		line = r.part(line[m[2]:m[3]], line[m[1]:])
+	}
+}
+
+// part reads a command, given what follows it in its line, and returns what is
+// left of the last line that it read.
+func (r *texReader) part(name, rest string) string {
+	switch name {
+	case "":
+		return rest
+	case "item":
+		return r.beginItem(rest)
+	case "par", "maketitle":
+		r.flush()
+		return rest
+	}
+	argument, rest := r.argument(rest)
+	switch name {
+	case "begin":
+		return r.environment(argument, rest)
+	case "end":
+		if r.flush(); texLists[argument] {
+			r.lists = r.lists[:max(0, len(r.lists)-1)]
+		}
+	case "title", "author", "date":
+		if argument != `\today` {
+			r.doc.setMeta(name, texInline(argument))
+		}
+	case "caption":
+		r.begin(listItem{}, argument)
+		r.flush()
+	case "bibitem":
+		r.beginItem("")
+		return "[" + argument + "] " + rest
+	default:
+		anchor := ""
+		if m := texLabeled.FindStringSubmatch(rest + "\n" + r.line(r.at+1)); m != nil {
+			anchor = m[1]
+		}
+		r.heading(texLevels[name], argument, anchor, r.slug)
+	}
+	return rest
+}
+
+// maxTeXArgument is the length of the longest argument.
+const maxTeXArgument = 4000
+
+// argument returns what is between the next braces, which may close in a later
+// line, and what follows them.
+func (r *texReader) argument(rest string) (inside, after string) {
+	rest = texOptions.ReplaceAllString(rest, "")
+	if !strings.HasPrefix(rest, "{") {
+		return "", rest
+	}
+	for depth, i := 0, 0; i < maxTeXArgument; i++ {
+		if i == len(rest) {
+			if r.line(r.at+1) == "" {
+				break
+			}
+			r.at++
+			rest += "\n" + r.line(r.at)
+		}
+		switch rest[i] {
+		case '\\':
+			i++
+		case '{':
+			depth++
+		case '}':
+			if depth--; depth == 0 {
+				return rest[1:i], rest[i+1:]
+			}
+		}
+	}
+	return "", rest[1:]
+}
+
+// beginItem begins an item of the innermost list.
+func (r *texReader) beginItem(rest string) string {
+	n := len(r.lists)
+	if n == 0 {
+		return rest
+	}
+	marker := "-"
+	if r.lists[n-1] >= 0 {
+		r.lists[n-1]++
+		marker = strconv.Itoa(r.lists[n-1]) + "."
+	}
+	text := strings.TrimSpace(rest)
+	if label, after, ok := strings.Cut(text, "]"); ok && label[0] == '[' {
+		text = label[1:] + ": " + after
+	}
+	r.begin(listItem{n - 1, marker}, "")
 	return text
 }
 
-// read reads a range of the source.
-func (r *texReader) read(start, end, depth int) {
-	if depth > maxTeXDepth {
-		return
-	}
-	before := r.depth
-	r.depth = depth
-	defer func() { r.depth = before }()
-	for i := start; i < end; {
-		switch c := r.src[i]; c {
-		case '\\':
-			i = r.run(i, end, depth)
-		case '%':
-			// A comment ends with its line end, unless it is all of the line.
-			at := r.lineEnd(i)
-			if i > start && r.src[i-1] != '\n' {
-				at = min(at+1, end)
+// environment begins an environment, or reads all of it.
+func (r *texReader) environment(name, rest string) string {
+	bare := strings.TrimSuffix(name, "*")
+	if kind := texWhole[bare]; kind != "" {
+		start := r.at
+		body, after := r.body(name, rest)
+		switch kind {
+		case "code":
+			if _, code, ok := strings.Cut(body, "\n"); ok { // options are in the first line
+				body = code
 			}
-			i = max(at, i+1)
-		case '{':
-			if to := int(r.ends[i]); to > 0 && to <= end {
-				r.read(i+1, to, depth+1)
-				i = to
-			}
-			i++
-		case '}':
-			i++
-		case '$':
-			i = r.dollars(i, end, depth)
-		case '\n':
-			if next := i + 1 + spaces(r.src[i+1:end]); next < end && r.src[next] == '\n' && !r.math {
-				r.flush()
-				i = next
-			} else {
-				r.write("\n", i)
-				i++
-			}
-		case '~', '&', '`', '\'', '-':
-			i = r.sign(i, end)
-		default:
-			next := strings.IndexAny(r.src[i:end], "\\%{}$~&\n`'-")
-			if next < 0 {
-				next = end - i
-			}
-			r.write(r.src[i:i+next], i)
-			i += next
-		}
-	}
-}
-
-// sign writes a character that means another: a space, a quote or a dash.
-func (r *texReader) sign(at, end int) int {
-	for _, s := range [...]struct{ source, text string }{
-		{"---", "—"}, {"--", "–"}, {"-", "-"}, {"``", "“"}, {"`", "‘"}, {"''", "”"}, {"'", "'"}, {"~", " "}, {"&", " "},
-	} {
-		if strings.HasPrefix(r.src[at:end], s.source) && !(r.math && s.source == "''") {
-			r.write(s.text, at)
-			return at + len(s.source)
-		}
-	}
-	return at + 1
-}
-
-func spaces(s string) int { return len(s) - len(strings.TrimLeft(s, " \t")) }
-
-// find returns where a sign that ends mathematics comes next; -1 if it does not
-// come before end, or is so far off that it ends something else.
-func (r *texReader) find(sign string, from, end int) int {
-	known, ok := r.seen[sign]
-	if !ok || from < known.Start || from > known.End {
-		known = span{from, len(r.src)}
-		if n := strings.Index(r.src[from:], sign); n >= 0 {
-			known.End = from + n
-		}
-		r.seen[sign] = known
-	}
-	if known.End+len(sign) > end || known.End-from > 20000 {
-		return -1
-	}
-	return known.End
-}
-
-// dollars reads mathematics between dollars.
-func (r *texReader) dollars(at, end, depth int) int {
-	sign := "$"
-	if strings.HasPrefix(r.src[at:end], "$$") {
-		sign = "$$"
-	}
-	from := at + len(sign)
-	to := r.find(sign, from, end)
-	for to > from && r.src[to-1] == '\\' {
-		to = r.find(sign, to+1, end)
-	}
-	if to < 0 {
-		r.write(sign, at)
-		return from
-	}
-	r.formula(from, to, depth, sign == "$$")
-	return to + len(sign)
-}
-
-// formula reads mathematics, which is on lines of its own if it is displayed.
-func (r *texReader) formula(start, end, depth int, displayed bool) {
-	if displayed {
-		r.write("\n", start)
-	}
-	before := r.math
-	r.math = true
-	r.read(start, end, depth+1)
-	r.math = before
-	if displayed {
-		r.write("\n", end)
-	}
-}
-
-// run reads a command with its arguments, and returns where it ends.
-func (r *texReader) run(at, end, depth int) int {
-	name, after := r.command(at, end)
-	if sign, ok := texMath[name]; ok && r.math {
-		if isTeXLetter(name[0]) && after < end && r.src[after] == ' ' {
-			sign += " "
-			after++
-		}
-		r.write(sign, at)
-		return after
-	}
-	if kind := texKinds[name]; kind != "" {
-		if from, to, ok := r.argument(after, end); ok {
-			return r.withArgument(kind, name, at, span{from, to}, end, depth)
+			r.b.Code(body)
+		case "math":
+			r.b.Paragraph(body)
+		case "table":
+			r.rows(body, start)
 		}
 		return after
 	}
-	switch name {
-	case "item":
-		return r.nextItem(after, end)
-	case "\\", "newline", "linebreak", "cr", "tabularnewline":
-		r.write("\n", at)
-		return r.skipBracket(after, end)
-	case "par", "newpage", "clearpage", "maketitle", "tableofcontents", "bigskip", "medskip", "smallskip":
-		r.flush()
-		return after
-	case "(", "[":
-		closing := map[string]string{"(": `\)`, "[": `\]`}[name]
-		if to := r.find(closing, after, end); to >= 0 {
-			r.formula(after, to, depth, name == "[")
-			return to + 2
-		}
-		return after
-	case "verb", "lstinline":
-		if after < end && r.src[after] != '{' {
-			line, _, _ := strings.Cut(r.src[after+1:min(end, after+1000)], "\n")
-			if n := strings.IndexByte(line, r.src[after]); n >= 0 {
-				r.write(r.src[after+1:after+1+n], at)
-				return after + n + 2
-			}
-		}
-		return after
-	}
-	return r.otherCommand(name, at, after, end)
-}
-
-// withArgument handles a command of [texKinds], whose argument is the range,
-// and returns where it ends.
-func (r *texReader) withArgument(kind, name string, at int, argument span, end, depth int) int {
-	from, to := argument.Start, argument.End
-	switch kind {
-	case "heading":
-		text := strings.ReplaceAll(r.plain(from, to), "\n", " ")
-		r.heading(texLevels[name], text, r.label(to+1, end, text), at)
-	case "begin":
-		return r.environment(r.src[from:to], to+1, end, depth)
-	case "end":
-		r.endEnvironment(r.src[from:to])
-	case "about":
-		text := oneLine(r.plain(from, to))
-		if name != "date" || !strings.HasPrefix(r.src[from:], `\today`) {
-			r.doc.setMeta(name, text)
-		}
-	case "note":
-		r.write(" ("+r.plain(from, to)+")", at)
-	case "label":
-		r.write("["+oneLine(r.src[from:to])+"]", at)
-	case "raw":
-		r.write(r.src[from:to], at)
-	case "root":
-		r.write("√("+r.plain(from, to)+")", at)
-	case "fraction":
-		below, last, ok := r.argument(to+1, end)
-		if !ok {
-			break
-		}
-		r.write(bracketed(r.plain(from, to))+"/"+bracketed(r.plain(below, last)), at)
-		to = last
-	case "caption":
-		r.flush()
-		r.read(from, to, depth+1)
-		r.flush()
-	case "entry":
-		r.nextItem(at, at)
-		r.write("["+r.src[from:to]+"] ", at)
-	}
-	return to + 1
-}
-
-func bracketed(s string) string {
-	if len(s) > 1 && strings.ContainsAny(s, " +-*/=") {
-		return "(" + s + ")"
-	}
-	return s
-}
-
-// otherCommand handles commands that are definitions, signs, accents or unknown.
-func (r *texReader) otherCommand(name string, at, after, end int) int {
-	if name == "def" || strings.HasSuffix(name, "command") { // the name may come without braces
-		if at := after + spaces(r.src[after:end]); at < end && r.src[at] == '\\' {
-			_, after = r.command(at, end)
-			if n := strings.IndexByte(r.src[after:min(end, after+100)], '{'); n >= 0 && r.ends[after+n] > 0 {
-				after = int(r.ends[after+n]) + 1
-			}
-			return min(after, end)
-		}
-	}
-	for n, names := range texDropped {
-		if names[name] {
-			return r.skipArguments(n, after, end)
-		}
-	}
-	if mark, ok := texAccents[name]; ok {
-		return r.accent(mark, after, end)
-	}
-	sign, ok := texSigns[name]
-	if !ok {
-		sign, ok = texSpaces[name]
-	}
-	if ok {
-		r.write(sign, at)
-		if isTeXLetter(name[0]) {
-			after += spaces(r.src[after:end])
-		}
-		return after
-	}
-	// The argument of any other command is text.
-	if isTeXLetter(name[0]) {
-		if next := r.skipOptions(after, end); next < end && r.src[next] == '{' {
-			return next
-		}
-		if after < end && (r.src[after] == ' ' || r.src[after] == '\t') {
-			after++
-		}
-	}
-	return after
-}
-
-// skipArguments skips up to n arguments.
-func (r *texReader) skipArguments(n, at, end int) int {
-	for range n {
-		_, to, ok := r.argument(at, end)
-		if !ok {
-			break
-		}
-		at = to + 1
-	}
-	return at
-}
-
-// label returns the anchor of a heading: the label right after it, or one made
-// of its words.
-func (r *texReader) label(at, end int, heading string) string {
-	at += len(r.src[at:end]) - len(strings.TrimLeft(r.src[at:end], " \t\n"))
-	if strings.HasPrefix(r.src[at:end], `\label{`) {
-		if to := int(r.ends[at+6]); to > 0 && to <= end {
-			return r.src[at+7 : to]
-		}
-	}
-	return slug(r.slugs, oneLine(Clean(heading)))
-}
-
-func (r *texReader) nextItem(after, end int) int {
 	r.flush()
-	n := len(r.lists)
-	if n == 0 {
-		return after
+	switch bare {
+	case "document":
+		r.preamble = false
+	case "abstract":
+		r.heading(2, "Abstract", "", r.slug)
+	case "thebibliography":
+		r.heading(2, "References", "", r.slug)
 	}
-	l := &r.lists[n-1]
-	l.marker = "-"
-	if l.number >= 0 {
-		l.number++
-		l.marker = strconv.Itoa(l.number) + "."
+	if texLists[bare] {
+		number := -1
+		if bare == "enumerate" || bare == "compactenum" {
+			number = 0
+		}
+		r.lists = append(r.lists, number)
 	}
-	at := after + spaces(r.src[after:end])
-	if at < end && r.src[at] == '[' {
-		if to := strings.IndexByte(r.src[at:min(end, at+500)], ']'); to >= 0 {
-			if term := r.plain(at+1, at+to); term != "" {
-				r.write(term+": ", at)
-			}
-			return at + to + 1
+	return texSized.ReplaceAllString(texOptions.ReplaceAllString(rest, ""), "")
+}
+
+// body returns what is in an environment, and what follows its end in the line.
+func (r *texReader) body(name, rest string) (body, after string) {
+	closing := `\end{` + name + `}`
+	r.mark(r.at)
+	if body, after, ok := strings.Cut(rest, closing); ok {
+		r.flush()
+		return body, after
+	}
+	lines := r.until(func(line string) bool { return strings.Contains(line, closing) })
+	last, after, _ := strings.Cut(r.line(r.at), closing)
+	return strings.Join(slices.Concat([]string{rest}, lines, []string{last}), "\n"), after
+}
+
+// rows reads the rows of a table, the first of which names the columns if a line
+// follows it.
+func (r *texReader) rows(body string, at int) {
+	body = texSized.ReplaceAllString(texOptions.ReplaceAllString(body, ""), "")
+	var rows []tableRow
+	headed := false
+	for text := range strings.SplitSeq(strings.ReplaceAll(body, `\&`, `\textampersand{}`), `\\`) {
+		bare := texRules.ReplaceAllString(texOptions.ReplaceAllString(text, ""), "")
+		headed = headed || len(rows) == 1 && texRules.MatchString(text)
+		start := at + strings.Count(text[:leading(text)], "\n")
+		if at += strings.Count(text, "\n"); strings.TrimSpace(bare) != "" {
+			rows = append(rows, tableRow{strings.Split(bare, "&"), start})
 		}
 	}
-	return after
+	r.table(rows, headed)
 }
 
-// accent puts a mark on the next letter.
-func (r *texReader) accent(mark rune, after, end int) int {
-	at := after + spaces(r.src[after:end])
-	braced := at < end && r.src[at] == '{'
-	if braced {
-		at++
+var (
+	texLiteral = regexp.MustCompile(`\\[%&$#_{}]|\$\$?|\\\(|\\\[|\\verb\W`)
+	texKept    = regexp.MustCompile("\x00([0-9]+)\x00")
+	texAccent  = regexp.MustCompile("\\\\(?:(['`^\"~=.])|([uvHcdrk])\\b)\\s*\\{?\\\\?(\\pL)\\}?")
+	texGroup   = regexp.MustCompile(`(?:\\([a-zA-Z]+)\*?[ \t]*(?:\[[^\[\]{}]*\])*)?\{([^{}]*)\}`)
+	texTwice   = regexp.MustCompile(`\\(?:multicolumn|multirow|setlength|addtolength|setcounter|addtocounter|` +
+		`rule|fontsize|resizebox)\{[^{}]*\}\{[^{}]*\}`)
+	texCommand = regexp.MustCompile(`\\([a-zA-Z@]+)\*?[ \t]*|\\([^a-zA-Z])(?:\[[^\[\]]*\])?`)
+	texSpace   = regexp.MustCompile(`[ \t]+`)
+	texReturn  = regexp.MustCompile(`\s*\n\s*`)
+
+	texDropped = set(`label input include includegraphics bibliography bibliographystyle pagestyle thispagestyle vspace hspace index
+		nocite color textcolor href cline cmidrule selectlanguage foreignlanguage lstset hypersetup usepackage`)
+	texLabels  = set(`cite citep citet citeauthor citeyear parencite textcite autocite ref eqref autoref cref Cref pageref nameref`)
+	texAccents = map[string]string{
+		"'": "\u0301", "`": "\u0300", "^": "\u0302", "\"": "\u0308", "~": "\u0303", "=": "\u0304", ".": "\u0307",
+		"u": "\u0306", "v": "\u030c", "H": "\u030b", "c": "\u0327", "d": "\u0323", "r": "\u030a", "k": "\u0328",
 	}
-	if strings.HasPrefix(r.src[at:end], `\i`) || strings.HasPrefix(r.src[at:end], `\j`) {
-		at++
+	texSigns = map[string]string{
+		"ss": "ß", "ae": "æ", "AE": "Æ", "oe": "œ", "OE": "Œ", "o": "ø", "O": "Ø", "l": "ł", "L": "Ł", "aa": "å", "AA": "Å", "i": "i",
+		"ldots": "…", "dots": "…", "S": "§", "P": "¶", "copyright": "©", "pounds": "£", "euro": "€", "textdegree": "°",
+		"textbackslash": `\`, "textasciitilde": "~", "textless": "<", "textgreater": ">", "LaTeX": "LaTeX", "TeX": "TeX",
+		"textampersand": "&", "quad": " ", "qquad": " ", "and": ", ", "newline": "\n", "\\": "\n", ",": " ", ";": " ", ":": " ", " ": " ",
 	}
-	letter, size := utf8.DecodeRuneInString(r.src[at:end])
-	if size == 0 || !unicode.IsLetter(letter) {
-		return after
+	texPunctuation = strings.NewReplacer(" , ", ", ", "---", "—", "--", "–", "``", "“", "''", "”", "`", "‘",
+		"~", " ", "&", " ", "{", "", "}", "")
+)
+
+// maxTeXGroups is how deep groups in a block are resolved.
+const maxTeXGroups = 8
+
+// texInline removes the commands from a block and keeps its formulas.
+func texInline(text string) string {
+	text, kept := texKeep(strings.ReplaceAll(text, "\x00", ""))
+	text = replaceMatches(texAccent, text, func(_ string, m []string) string { return norm.NFC.String(m[3] + texAccents[m[1]+m[2]]) })
+	text = texTwice.ReplaceAllString(text, "")
+	for range maxTeXGroups {
+		before := text
+		text = replaceMatches(texGroup, text, func(_ string, m []string) string {
+			switch {
+			case texDropped[m[1]]:
+				return ""
+			case texLabels[m[1]]:
+				return "[" + m[2] + "]"
+			case m[1] == "footnote" || m[1] == "thanks":
+				return " (" + m[2] + ")"
+			}
+			return texSigns[m[1]] + m[2]
+		})
+		if text == before {
+			break
+		}
 	}
-	r.write(norm.NFC.String(string([]rune{letter, mark})), at)
-	at += size
-	if braced && at < end && r.src[at] == '}' {
-		at++
-	}
-	return at
+	text = texCommand.ReplaceAllStringFunc(text, func(s string) string {
+		m := texCommand.FindStringSubmatch(s)
+		return texSigns[m[1]+m[2]]
+	})
+	text = texReturn.ReplaceAllString(texSpace.ReplaceAllString(texPunctuation.Replace(text), " "), "\n")
+	return replaceMatches(texKept, text, func(_ string, m []string) string {
+		n, err := strconv.Atoi(m[1])
+		if err != nil || n >= len(kept) {
+			return ""
+		}
+		return kept[n]
+	})
 }
 
-// command reads the name of the command at a backslash.
-func (r *texReader) command(at, end int) (name string, after int) {
-	after = at + 1
-	for after < end && isTeXLetter(r.src[after]) {
-		after++
-	}
-	if after == at+1 && after < end {
-		_, size := utf8.DecodeRuneInString(r.src[after:end])
-		after += size
-		return r.src[at+1 : after], after
-	}
-	name = r.src[at+1 : after]
-	if after < end && r.src[after] == '*' {
-		after++
-	}
-	return name, after
-}
-
-func isTeXLetter(c byte) bool { return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || c == '@' }
-
-func (r *texReader) lineEnd(at int) int {
-	if n := strings.IndexByte(r.src[at:], '\n'); n >= 0 {
-		return at + n
-	}
-	return len(r.src)
-}
-
-// argument returns the range inside the next braces.
-func (r *texReader) argument(at, end int) (from, to int, ok bool) {
-	at = r.skipOptions(at, end)
-	if at < end && r.src[at] == '{' && r.ends[at] > 0 && int(r.ends[at]) <= end {
-		return at + 1, int(r.ends[at]), true
-	}
-	return 0, 0, false
-}
-
-// skipOptions skips white space and short options in square brackets.
-func (r *texReader) skipOptions(at, end int) int {
-	for at < end {
+// texKeep puts numbers between zero bytes in place of formulas, literal text and
+// escaped signs, and returns what they stand for.
+func texKeep(text string) (string, []string) {
+	var out strings.Builder
+	var kept []string
+	for {
+		m := texLiteral.FindStringIndex(text)
+		if m == nil {
+			break
+		}
+		open, rest := text[m[0]:m[1]], text[m[1]:]
+		keep, after := "", rest
 		switch {
-		case r.src[at] == ' ' || r.src[at] == '\t' || r.src[at] == '\n' && !strings.HasPrefix(r.src[at+1:end], "\n"):
-			at++
-		case r.src[at] == '[':
-			n := strings.IndexByte(r.src[at:min(end, at+500)], ']')
-			if n < 0 {
-				return at
+		case open[0] == '$' || open == `\(` || open == `\[`:
+			closing := strings.NewReplacer("(", ")", "[", "]").Replace(open)
+			if inside, _, ok := strings.Cut(rest[:min(len(rest), maxTeXArgument)], closing); ok {
+				if after = rest[len(inside)+len(closing):]; len(open) == 1 && !strings.Contains(inside, `\`) {
+					keep = inside // a letter or a number
+				} else {
+					keep = open + inside + closing
+				}
 			}
-			at += n + 1
-		default:
-			return at
+		case len(open) == 2:
+			keep = open[1:]
+		default: // \verb
+			if inside, _, ok := strings.Cut(rest[:min(len(rest), 1000)], open[len(open)-1:]); ok {
+				keep, after = inside, rest[len(inside)+1:]
+			}
 		}
-	}
-	return at
-}
-
-// skipBracket skips options that follow at once.
-func (r *texReader) skipBracket(at, end int) int {
-	if at < end && r.src[at] == '[' {
-		if n := strings.IndexByte(r.src[at:min(end, at+500)], ']'); n >= 0 {
-			return at + n + 1
+		out.WriteString(text[:m[0]])
+		if keep != "" {
+			out.WriteString("\x00" + strconv.Itoa(len(kept)) + "\x00")
+			kept = append(kept, keep)
 		}
+		text = after
 	}
-	return at
+	out.WriteString(text)
+	return out.String(), kept
 }

@@ -8,26 +8,21 @@ import (
 var (
 	rstDirective = regexp.MustCompile(`^\.\. +(?:\|[^|]*\| +)?([\w:-]+)::\s*(.*)$`)
 	rstTarget    = regexp.MustCompile(`^\.\. +_([^:]+):\s*(.*)$`)
-	rstItem      = regexp.MustCompile(`^[ \t]*(?:[-*+•‣]|\d{1,3}[.)]|[a-z][.)]|#\.) `)
+	rstItem      = regexp.MustCompile(`^[ \t]*([-*+•‣]|\d{1,3}[.)]|[a-z][.)]|#\.) +(.*)$`)
 	rstField     = regexp.MustCompile(`^:([\w -]+):(\s.*)?$`)
-	rstRole      = regexp.MustCompile(":[\\w:+.-]+:`([^`<]*?)(?:\\s*<[^`>]*>)?`")
+	rstRole      = regexp.MustCompile(":[\\w:+.-]+:`[~!]?([^`<]*?)(?:\\s*<[^`>]*>)?`")
 	rstLink      = regexp.MustCompile("`([^`<]+?)\\s*<[^`>]*>`__?")
 	rstLiteral   = regexp.MustCompile("``([^`]+)``")
 	rstNamed     = regexp.MustCompile("`([^`]+)`_{0,2}")
 	rstStrong    = regexp.MustCompile(`(^|[\s(\["'])\*{1,2}([^\s*](?:[^*]*[^\s*])?)\*{1,2}`)
 )
 
-// rstCode are directives whose content is preformatted.
-var rstCode = map[string]bool{
-	"code": true, "code-block": true, "sourcecode": true, "parsed-literal": true, "literalinclude": true,
-	"highlight": true, "console": true, "prompt": true, "math": true, "command-output": true,
-}
-
-// rstDropped are directives without text.
-var rstDropped = map[string]bool{
-	"image": true, "toctree": true, "contents": true, "include": true, "raw": true, "index": true, "meta": true,
-	"highlight": true, "default-role": true, "role": true, "sectnum": true, "literalinclude": true, "currentmodule": true,
-}
+// rstCode are directives whose content is preformatted, rstDropped those without
+// text.
+var (
+	rstCode    = set(`code code-block sourcecode parsed-literal console prompt math command-output`)
+	rstDropped = set(`image toctree contents include raw index meta highlight default-role role sectnum literalinclude currentmodule`)
+)
 
 // RST reads reStructuredText as text with headings, in linear time: inline markup
 // is removed, directives are replaced by their content.
@@ -36,90 +31,89 @@ func RST(doc *Document, data []byte) error {
 	if err != nil {
 		return err
 	}
-	s := rstScanner{lines: strings.Split(src, "\n"), levels: make(map[string]int), slugs: make(map[string]int)}
-	for s.at < len(s.lines) {
-		s.next()
-	}
-	s.b.into(doc)
-	doc.titleFromHeading(anyLevel)
+	r := rstReader{lineReader: newLineReader(doc, src, rstInline), levels: make(map[string]int)}
+	r.read(r.next, anyLevel)
 	return nil
 }
 
-type rstScanner struct {
-	b       builder
-	lines   []string
-	at      int
+type rstReader struct {
+	lineReader
 	levels  map[string]int // of headings, by the signs around them
-	slugs   map[string]int
-	anchor  string // of a target right before
-	inside  int    // directives around the lines, which then are not those of the file
-	literal bool   // the last paragraph ended in "::"
+	anchor  string         // of a target right before
+	literal bool           // the last paragraph ended in "::"
 }
 
-func (s *rstScanner) line(i int) string {
-	if i < 0 || i >= len(s.lines) {
-		return ""
+// next reads a line, and those of the block that it begins.
+func (r *rstReader) next(line string) {
+	trimmed := strings.TrimSpace(line)
+	if trimmed == "" {
+		if n := len(r.paragraph); n > 0 && strings.HasSuffix(r.paragraph[n-1], "::") {
+			r.literal = true
+			if r.paragraph[n-1] = strings.TrimSuffix(strings.TrimSuffix(r.paragraph[n-1], ":"), " :"); r.paragraph[n-1] == ":" {
+				r.paragraph[n-1] = ""
+			}
+		}
+		r.flush()
+		return
 	}
-	return strings.TrimRight(s.lines[i], " \t")
-}
-
-// next reads one block.
-func (s *rstScanner) next() {
-	line := s.line(s.at)
-	if s.inside == 0 {
-		s.b.line = s.at + 1
+	literal := r.literal
+	r.literal = false
+	if literal && leading(line) > 0 {
+		r.at--
+		text := r.indented(leading(line))
+		r.b.Code(text)
+		return
+	}
+	if r.title(line) {
+		return
 	}
 	switch {
-	case strings.TrimSpace(line) == "":
-		s.at++
-	case s.heading():
-	case s.literal && leading(line) > 0:
-		s.literal = false
-		s.b.Code(dedent(s.indented(leading(line))))
-	case strings.HasPrefix(strings.TrimSpace(line), ".."):
-		s.explicit()
+	case strings.HasPrefix(trimmed, ".. ") || trimmed == "..":
+		r.explicit(trimmed, leading(line))
+		return
 	case isTableBorder(line):
-		s.table()
-	default:
-		s.paragraph()
+		r.rows(line)
+		return
+	case strings.HasPrefix(trimmed, "| "): // a line block
+		r.begin(listItem{}, trimmed[2:])
+		return
+	}
+	if m := rstItem.FindStringSubmatch(line); m != nil {
+		marker := m[1]
+		if !strings.ContainsAny(marker, "0123456789") {
+			marker = "-"
+		}
+		r.begin(listItem{leading(line) / 2, marker}, m[2])
+	} else if m := rstField.FindStringSubmatch(trimmed); m != nil {
+		r.begin(listItem{}, m[1]+":"+m[2])
+	} else {
+		r.add(line)
 	}
 }
 
-// heading reads a title with an underline, and maybe an overline.
-func (s *rstScanner) heading() bool {
-	over, isOver := underline(s.line(s.at))
-	if isOver {
-		c, ok := underline(s.line(s.at + 2))
-		if !ok || c != over || !isHeadingOver(s.line(s.at+1), s.line(s.at+2)) {
-			if !isTableBorder(s.line(s.at)) { // a transition
-				s.at++
-				return true
-			}
+// title reads a heading with an underline, and maybe an overline, or a transition.
+func (r *rstReader) title(line string) bool {
+	signs, text, under := "", line, 1
+	if over, ok := underline(line); ok {
+		if isTableBorder(line) {
 			return false
 		}
-		s.addHeading(string([]byte{c, c}), s.line(s.at+1))
-		s.at += 3
-		return true
+		if c, ok := underline(r.line(r.at + 2)); !ok || c != over || !isHeadingOver(r.line(r.at+1), r.line(r.at+2)) {
+			r.flush()
+			return true
+		}
+		signs, text, under = string(over), r.line(r.at+1), 2
+	} else if _, ok := underline(r.line(r.at + 1)); !ok || !isHeadingOver(line, r.line(r.at+1)) {
+		return false
 	}
-	if c, ok := underline(s.line(s.at + 1)); ok && isHeadingOver(s.line(s.at), s.line(s.at+1)) {
-		s.addHeading(string([]byte{c}), s.line(s.at))
-		s.at += 2
-		return true
+	signs += r.line(r.at + under)[:1]
+	if r.levels[signs] == 0 {
+		r.levels[signs] = len(r.levels) + 1
 	}
-	return false
-}
-
-func (s *rstScanner) addHeading(signs, text string) {
-	if s.levels[signs] == 0 {
-		s.levels[signs] = len(s.levels) + 1
-	}
-	text = oneLine(Clean(rstInline(text)))
-	anchor := s.anchor
-	if anchor == "" {
-		anchor = docutilsID(text)
-	}
-	s.b.Heading(s.levels[signs], text, anchor)
-	s.anchor, s.literal = "", false
+	r.heading(r.levels[signs], text, r.anchor, docutilsID)
+	r.anchor = ""
+	r.at += under
+	return true
 }
 
 // docutilsID returns the id that docutils gives a section.
@@ -135,163 +129,39 @@ func docutilsID(text string) string {
 	return strings.Trim(out.String(), "-")
 }
 
-// explicit reads a directive, a target or a comment.
-func (s *rstScanner) explicit() {
-	line := strings.TrimSpace(s.line(s.at))
-	indent := leading(s.line(s.at))
-	s.at++
+// explicit reads a directive, a target, a footnote or a comment.
+func (r *rstReader) explicit(line string, indent int) {
+	r.flush()
 	if m := rstDirective.FindStringSubmatch(line); m != nil {
-		name := strings.ToLower(m[1])
-		content := s.indented(indent + 1)
-		// Options precede the first blank line.
-		for len(content) > 0 && rstField.MatchString(strings.TrimSpace(content[0])) {
-			content = content[1:]
+		for rstField.MatchString(strings.TrimSpace(r.line(r.at + 1))) { // options
+			r.at++
 		}
-		switch {
+		switch name := strings.ToLower(m[1]); {
 		case rstDropped[name]:
+			r.indented(indent + 1)
 		case rstCode[name]:
-			s.b.Code(dedent(content))
-		case name == "figure":
-			s.inner(content)
-		default: // note, warning, tip, versionadded, table …
-			if m[2] != "" {
-				content = append([]string{m[2], ""}, strings.Split(dedent(content), "\n")...)
-				s.inner(content)
-			} else {
-				s.inner(strings.Split(dedent(content), "\n"))
-			}
+			text := r.indented(indent + 1)
+			r.b.Code(text)
+		case name != "figure" && m[2] != "":
+			r.add(m[2])
 		}
-		return
-	}
-	if m := rstTarget.FindStringSubmatch(line); m != nil {
+	} else if m := rstTarget.FindStringSubmatch(line); m != nil {
 		if m[2] == "" {
-			s.anchor = docutilsID(m[1])
+			r.anchor = docutilsID(m[1])
 		}
-		return
+	} else if strings.HasPrefix(line, ".. [") {
+		r.add(line[len(".. "):])
+	} else {
+		r.indented(indent + 1) // a comment
 	}
-	if strings.HasPrefix(line, ".. [") { // a footnote or citation
-		s.b.Paragraph(rstInline(oneLine(strings.TrimPrefix(line, ".. ") + " " + strings.Join(s.indented(indent+1), " "))))
-		return
-	}
-	if line == ".." || strings.HasPrefix(line, ".. ") {
-		s.indented(indent + 1) // a comment
-		return
-	}
-	s.b.Paragraph(rstInline(line))
-}
-
-// inner reads the content of a directive.
-func (s *rstScanner) inner(lines []string) {
-	rest, at := s.lines, s.at
-	s.lines, s.at = lines, 0
-	s.inside++
-	for s.at < len(s.lines) {
-		s.next()
-	}
-	s.lines, s.at = rest, at
-	s.inside--
-}
-
-// indented reads the next lines that are blank or indented by at least n, without
-// the blank ones at the end.
-func (s *rstScanner) indented(n int) []string {
-	start, end := s.at, s.at
-	for s.at < len(s.lines) {
-		if l := s.line(s.at); l != "" {
-			if leading(l) < n {
-				break
-			}
-			end = s.at + 1
-		}
-		s.at++
-	}
-	return s.lines[start:end]
-}
-
-// dedent joins lines without their common indentation.
-func dedent(lines []string) string {
-	least := -1
-	for _, l := range lines {
-		if n := leading(l); strings.TrimSpace(l) != "" && (least < 0 || n < least) {
-			least = n
-		}
-	}
-	out := make([]string, len(lines))
-	for i, l := range lines {
-		if strings.TrimSpace(l) != "" {
-			out[i] = l[least:]
-		}
-	}
-	return strings.Trim(strings.Join(out, "\n"), "\n")
-}
-
-// paragraph reads lines up to a blank one: a paragraph, or list items.
-func (s *rstScanner) paragraph() {
-	var words []string
-	marker, depth := "", 0
-	flush := func() {
-		text := strings.Join(words, " ")
-		words = words[:0]
-		if t, ok := strings.CutSuffix(text, "::"); ok {
-			s.literal = true
-			if text = strings.TrimRight(t, " "); text != "" && text == t {
-				text += ":"
-			}
-		}
-		if marker != "" {
-			s.b.Item(depth, marker, rstInline(text))
-		} else {
-			s.b.Paragraph(rstInline(text))
-		}
-		marker = ""
-	}
-	s.literal = false
-	begin := s.at
-	for ; s.at < len(s.lines); s.at++ {
-		line := s.line(s.at)
-		trimmed := strings.TrimSpace(line)
-		if trimmed == "" || s.at > begin && (isTableBorder(line) || strings.HasPrefix(trimmed, ".. ")) {
-			break
-		}
-		if s.at > begin {
-			if _, ok := underline(s.line(s.at + 1)); ok && isHeadingOver(line, s.line(s.at+1)) {
-				break
-			}
-		}
-		if strings.HasPrefix(trimmed, "| ") { // a line block
-			flush()
-			words = append(words, trimmed[2:])
-			continue
-		}
-		if rstItem.MatchString(line) {
-			flush()
-			sign, rest, _ := strings.Cut(trimmed, " ")
-			marker, depth = sign, leading(line)/2
-			if !strings.ContainsAny(sign, "0123456789") {
-				marker = "-"
-			}
-			words = append(words, strings.TrimSpace(rest))
-			continue
-		}
-		if m := rstField.FindStringSubmatch(trimmed); m != nil {
-			flush()
-			words = append(words, m[1]+":"+m[2])
-			continue
-		}
-		words = append(words, trimmed)
-	}
-	flush()
 }
 
 // rstInline removes the markup from text.
 func rstInline(text string) string {
-	text = rstRole.ReplaceAllStringFunc(text, func(m string) string {
-		words := rstRole.FindStringSubmatch(m)[1]
-		return strings.TrimLeft(words, "~!")
-	})
-	text = rstLink.ReplaceAllString(text, "$1")
-	text = rstLiteral.ReplaceAllString(text, "$1")
-	text = rstNamed.ReplaceAllString(text, "$1")
+	text = oneLine(text)
+	for _, pattern := range []*regexp.Regexp{rstRole, rstLink, rstLiteral, rstNamed} {
+		text = pattern.ReplaceAllString(text, "$1")
+	}
 	return rstStrong.ReplaceAllString(text, "$1$2")
 }
 
@@ -308,88 +178,48 @@ func isTableBorder(line string) bool {
 	return t[0] == '=' && strings.Trim(t, "= ") == "" && strings.Contains(t, " ")
 }
 
-// table reads a simple or a grid table.
-func (s *rstScanner) table() {
-	border := s.line(s.at)
-	grid := strings.TrimSpace(border)[0] == '+'
-	columns := tableColumns(border, grid)
-	var header, cells []string
-	borders := 0
-	flush := func(asHeader bool) {
-		if len(cells) == 0 {
-			return
-		}
-		for i := range cells {
-			cells[i] = oneLine(Clean(rstInline(cells[i])))
-		}
-		if asHeader {
-			header = cells
-		} else {
-			s.b.Row(header, cells)
-		}
-		cells = nil
-	}
-	for ; s.at < len(s.lines); s.at++ {
-		line := s.line(s.at)
+// rows reads a simple table, up to a border before a blank line, or a grid.
+func (r *rstReader) rows(border string) {
+	grid := strings.Contains(border, "+")
+	columns := tableColumns(border)
+	var rows []tableRow
+	headed, open := false, false
+	for r.at++; r.at < len(r.lines); r.at++ {
+		line := r.line(r.at)
 		if isTableBorder(line) {
-			borders++
-			flush(grid && strings.Contains(line, "=") || !grid && borders == 2 && s.rowsFollow())
-			if !grid && (borders == 3 || borders == 2 && header == nil) {
-				s.at++
+			open = false
+			if !grid && strings.TrimSpace(r.line(r.at+1)) == "" {
 				break
 			}
+			headed = headed || len(rows) == 1 && (!grid || strings.Contains(line, "="))
 			continue
 		}
 		if grid && !strings.HasPrefix(strings.TrimSpace(line), "|") {
+			r.at--
 			break
 		}
-		if line == "" {
-			if !grid && !s.rowsFollow() {
-				break
-			}
-			continue
-		}
-		row := make([]string, len(columns))
+		cells := make([]string, len(columns))
 		for i, c := range columns {
-			row[i] = cell(line, c, i == len(columns)-1, grid)
+			cells[i] = cell(line, c, i == len(columns)-1 && !grid)
 		}
-		if !grid && row[0] != "" { // a new row, which an empty first column continues
-			flush(false)
-		}
-		if cells == nil {
-			cells = row
-		} else {
-			for i := range row {
-				cells[i] += " " + row[i]
+		// An empty first column continues a row of a simple table.
+		if open && (grid || cells[0] == "") {
+			for i := range cells {
+				rows[len(rows)-1].cells[i] += " " + cells[i]
 			}
+		} else {
+			rows = append(rows, tableRow{cells, r.at})
 		}
+		open = true
 	}
-	flush(false)
-	s.b.last = kindNone
+	r.table(rows, headed)
 }
 
-// rowsFollow reports whether another border follows before the table ends.
-func (s *rstScanner) rowsFollow() bool {
-	for i := s.at + 1; i < min(len(s.lines), s.at+1000); i++ {
-		if isTableBorder(s.lines[i]) {
-			return true
-		}
-		if s.line(i) == "" && s.line(i+1) == "" {
-			return false
-		}
-	}
-	return false
-}
-
-func tableColumns(border string, grid bool) []span {
+func tableColumns(border string) []span {
 	var columns []span
-	sep := byte(' ')
-	if grid {
-		sep = '+'
-	}
 	start := -1
 	for i := 0; i <= len(border); i++ {
-		if i == len(border) || border[i] == sep || border[i] == ' ' {
+		if i == len(border) || border[i] == '+' || border[i] == ' ' {
 			if start >= 0 {
 				columns = append(columns, span{start, i})
 			}
@@ -401,15 +231,13 @@ func tableColumns(border string, grid bool) []span {
 	return columns
 }
 
-// cell returns a column of a line. Columns are counted in characters.
-func cell(line string, column span, last, grid bool) string {
+// cell returns a column of a line, which is counted in characters. The last one
+// of a simple table has no end.
+func cell(line string, column span, last bool) string {
 	runes := []rune(line)
-	if column.Start >= len(runes) {
-		return ""
-	}
 	end := min(column.End, len(runes))
-	if last && !grid {
+	if last {
 		end = len(runes)
 	}
-	return strings.Trim(string(runes[column.Start:end]), " |")
+	return strings.Trim(string(runes[min(column.Start, end):end]), " |")
 }
