@@ -2,7 +2,6 @@ package format
 
 import (
 	"fmt"
-	"ibid/ingest/charset"
 	"path"
 	"regexp"
 	"strings"
@@ -37,32 +36,21 @@ var generatedMark = regexp.MustCompile(`(?m)^\W{0,6}Code generated .{0,200}DO NO
 // section under its name, with its comment as text and its lines as code. The
 // anchor of a section is its line, "L120".
 func Code(doc *Document, data []byte) error {
-	src, err := charset.Decode(data, "")
+	src, err := sourceText(data)
 	if err != nil {
 		return err
 	}
 	if reason := unwritten(src); reason != "" {
 		return &SkipError{reason}
 	}
-	src = strings.ReplaceAll(strings.ReplaceAll(src, "\r\n", "\n"), "\r", "\n")
 	doc.Title = path.Base(doc.Path)
-	w := codeWriter{lines: strings.Split(src, "\n")}
+	w := codeWriter{lines: strings.Split(src, "\n"), language: languages[strings.ToLower(path.Ext(doc.Path))]}
 	if strings.HasPrefix(src, "#!") {
 		w.lines[0] = "" // the program that runs it
 	}
-	w.language = languageOf(doc.Path)
-	w.scan()
 	w.write()
 	w.b.into(doc)
 	return nil
-}
-
-// A codePart is a declaration, from the line after the one before it.
-type codePart struct {
-	name  string
-	level int
-	line  int // index of the declaration's first line
-	over  int // index of the first line of its comment
 }
 
 // maxDeclaration is the longest line of a declaration.
@@ -71,44 +59,66 @@ const maxDeclaration = 500
 type codeWriter struct {
 	b        builder
 	lines    []string
-	parts    []codePart
-	language *language
-	inside   []bool // by line: it begins inside a comment or a string
+	language language
 }
 
-// scan finds the declarations by their lines.
-func (w *codeWriter) scan() {
-	if w.language == nil || w.language.declares == nil {
-		return
-	}
-	w.markInside()
+// write writes the lines before the first declaration, then each declaration
+// with the comment over it under its name. Those in a type are a level deeper.
+func (w *codeWriter) write() {
+	start := 0
 	type scope struct {
-		indent, level int
-		function      bool
+		indent int
+		isType bool
 	}
-	var scopes []scope
-	last := -1
+	var around []scope
 	for i, line := range w.lines {
-		if w.inside[i] || len(line) > maxDeclaration {
-			continue
-		}
-		name := w.declared(i)
+		name, isType := w.declared(i)
 		if name == "" {
 			continue
 		}
 		indent := width(line)
-		for len(scopes) > 0 && scopes[len(scopes)-1].indent >= indent {
-			scopes = scopes[:len(scopes)-1]
+		for len(around) > 0 && around[len(around)-1].indent >= indent {
+			around = around[:len(around)-1]
 		}
-		level := len(scopes) + 1
-		if level > 3 || level > 1 && scopes[level-2].function {
-			continue // local to a function
+		level := len(around) + 1
+		if level > 3 || level > 1 && !around[level-2].isType {
+			continue // in a function
 		}
-		scopes = append(scopes, scope{indent, level, strings.Contains(line, "def ")})
-		over := w.commentOver(i, last)
-		last = i
-		w.parts = append(w.parts, codePart{name: name, level: level, line: i, over: over})
+		around = append(around, scope{indent, isType})
+		over := i
+		for over > start && w.isAttached(w.lines[over-1]) {
+			over--
+		}
+		w.body(start, over)
+		w.b.line = i + 1
+		w.b.Heading(level, name, fmt.Sprintf("L%d", i+1))
+		start = over
 	}
+	w.body(start, len(w.lines))
+}
+
+// declared returns the name of what a line declares, and whether others are
+// declared in it; the name is empty for other lines.
+func (w *codeWriter) declared(i int) (name string, isType bool) {
+	line := w.lines[i]
+	if w.language.declares == nil || len(line) > maxDeclaration || w.isComment(strings.TrimSpace(line)) {
+		return "", false
+	}
+	m := w.language.declares.FindStringSubmatch(line)
+	if m == nil {
+		return "", false
+	}
+	for _, group := range m[1:] {
+		if name == "" {
+			name = oneLine(group)
+		}
+	}
+	first, _, _ := strings.Cut(strings.TrimSpace(line), " ")
+	first, _, _ = strings.Cut(first, "(")
+	if notNames[name] || notNames[first] || w.language.loose && strings.Contains(line, "(") && line[0] != '#' && !w.opens(i) {
+		return "", false
+	}
+	return name, typeLine.MatchString(line)
 }
 
 // notNames are words before a bracket that are no function's name.
@@ -116,34 +126,8 @@ var notNames = set(`
 	if else for foreach while switch return catch do sizeof throw new delete using lock when elseif await yield
 	typeof assert defined super this synchronized try`)
 
-func (w *codeWriter) declared(i int) string {
-	line := w.lines[i]
-	for _, sign := range w.language.line {
-		if sign != "#" && strings.HasPrefix(strings.TrimSpace(line), sign) {
-			return ""
-		}
-	}
-	m := w.language.declares.FindStringSubmatch(line)
-	if m == nil {
-		return ""
-	}
-	name := ""
-	for _, group := range m[1:] {
-		if group != "" {
-			name = oneLine(group)
-			break
-		}
-	}
-	first, _, _ := strings.Cut(strings.TrimSpace(line), " ")
-	first, _, _ = strings.Cut(first, "(")
-	if notNames[name] || notNames[first] {
-		return ""
-	}
-	if w.language.loose && strings.Contains(line, "(") && !strings.HasPrefix(strings.TrimSpace(line), "#") && !w.opens(i) {
-		return ""
-	}
-	return name
-}
+var typeLine = regexp.MustCompile(`\b(?:class|interface|enum|struct|trait|impl|mod|module|object|namespace|record|` +
+	`extension|protocol|service|defmodule)\b`)
 
 // opens reports whether the body of a function begins within a few lines.
 func (w *codeWriter) opens(i int) bool {
@@ -158,113 +142,23 @@ func (w *codeWriter) opens(i int) bool {
 	return false
 }
 
-// commentOver returns the first line of the comment and annotations right above a
-// line, below the previous declaration.
-func (w *codeWriter) commentOver(i, last int) int {
-	over := i
-	for j := i - 1; j > last; j-- {
-		trimmed := strings.TrimSpace(w.lines[j])
-		comment := w.inside[j] || trimmed != "" && w.isComment(trimmed)
-		if j == i-1 && w.language.loose && typeAlone.MatchString(w.lines[j]) {
-			over = j // the type of a function whose name is on the next line
-			continue
-		}
-		if !comment && (trimmed == "" || w.language.attached == "" || strings.IndexByte(w.language.attached, trimmed[0]) < 0) {
-			break
-		}
-		over = j
-	}
-	return over
+// isAttached reports whether a line above a declaration belongs to it: a comment,
+// an annotation, or the type of a function in C.
+func (w *codeWriter) isAttached(line string) bool {
+	trimmed := strings.TrimSpace(line)
+	return trimmed != "" && (w.isComment(trimmed) || strings.IndexByte("@[", trimmed[0]) >= 0 || strings.HasPrefix(trimmed, "#[") ||
+		w.language.loose && typeAlone.MatchString(line))
 }
 
 var typeAlone = regexp.MustCompile(`^[A-Za-z_][\w\s*&:<>,]{0,200}$`)
 
 func (w *codeWriter) isComment(trimmed string) bool {
-	for _, sign := range w.language.line {
-		if strings.HasPrefix(trimmed, sign) {
+	for _, c := range w.language.comments {
+		if strings.HasPrefix(trimmed, c[0]) || c[1] == "*/" && strings.HasPrefix(trimmed, "*") {
 			return true
 		}
 	}
-	return len(w.language.block) > 0 && strings.HasPrefix(trimmed, w.language.block[0])
-}
-
-// markInside notes which lines begin inside a comment or a string: there is no
-// declaration in them.
-func (w *codeWriter) markInside() {
-	w.inside = make([]bool, len(w.lines))
-	until := ""
-	for i, line := range w.lines {
-		w.inside[i] = until != ""
-		for rest := line; rest != ""; {
-			if until != "" {
-				at := strings.Index(rest, until)
-				if at < 0 {
-					break
-				}
-				rest, until = rest[at+len(until):], ""
-				continue
-			}
-			at, opened := w.firstOpening(rest)
-			if at < 0 {
-				break
-			}
-			rest = rest[at:]
-			if opened == "" { // a string or comment that ends with the line
-				break
-			}
-			until = opened
-			if open := w.openingOf(opened); strings.HasPrefix(rest, open) {
-				rest = rest[len(open):]
-			}
-		}
-	}
-}
-
-func (w *codeWriter) openingOf(closing string) string {
-	if len(w.language.block) > 0 && closing == w.language.block[1] {
-		return w.language.block[0]
-	}
-	return closing
-}
-
-// firstOpening returns where in a line a comment or string of several lines
-// begins, and what ends it; -1 if none does. Strings inside the line are skipped.
-func (w *codeWriter) firstOpening(line string) (at int, closing string) {
-	if len(line) > maxCodeLine {
-		return -1, ""
-	}
-	unclosed := ""
-	for i := 0; i < len(line); i++ {
-		rest := line[i:]
-		for _, sign := range w.language.text {
-			if strings.HasPrefix(rest, sign) {
-				return i, sign
-			}
-		}
-		for _, sign := range w.language.line {
-			if strings.HasPrefix(rest, sign) {
-				return -1, ""
-			}
-		}
-		if len(w.language.block) > 0 && strings.HasPrefix(rest, w.language.block[0]) {
-			return i, w.language.block[1]
-		}
-		if c := line[i]; (c == '"' || c == '\'') && strings.IndexByte(unclosed, c) < 0 {
-			end := i + 1
-			for end < len(line) && line[end] != c {
-				if line[end] == '\\' {
-					end++
-				}
-				end++
-			}
-			if end < len(line) {
-				i = end
-			} else { // an apostrophe, or a lifetime in Rust
-				unclosed += line[i : i+1]
-			}
-		}
-	}
-	return -1, ""
+	return false
 }
 
 // width returns the indentation of a line; a tab counts four.
@@ -283,41 +177,15 @@ func width(line string) int {
 	return n
 }
 
-// write writes the lines before the first part, then each part under its name.
-func (w *codeWriter) write() {
-	end := len(w.lines)
-	if len(w.parts) > 0 {
-		end = w.parts[0].over
-	}
-	w.body(0, end)
-	for i, p := range w.parts {
-		end := len(w.lines)
-		if i+1 < len(w.parts) {
-			end = w.parts[i+1].over
-		}
-		w.b.line = p.line + 1
-		w.b.Heading(p.level, p.name, fmt.Sprintf("L%d", p.line+1))
-		w.body(p.over, end)
-	}
-}
-
-// body writes lines: a comment at their beginning as text, the rest as code.
+// body writes lines: a comment at their beginning, or after the first line that
+// ends with a colon, as text, and the rest as code.
 func (w *codeWriter) body(start, end int) {
-	at := start
-	for at < end && strings.TrimSpace(w.lines[at]) == "" {
-		at++
-	}
-	if w.language != nil {
-		from := at
-		var prose []string
-		at, prose = w.leadingComment(from, end)
-		w.b.line = from + 1
-		w.b.Paragraph(strings.Join(prose, "\n"))
-		if docstring, first, after, ok := w.docstring(at, end); ok {
-			w.code(at, first)
-			w.b.line = first + 1
-			w.b.Paragraph(docstring)
-			at = after
+	at := w.comment(start, end)
+	for i := at; i < min(end-1, at+30) && w.language.docstring; i++ {
+		if strings.HasSuffix(strings.TrimSpace(w.lines[i]), ":") && w.isComment(strings.TrimSpace(w.lines[i+1])) {
+			w.code(at, i+1)
+			at = w.comment(i+1, end)
+			break
 		}
 	}
 	w.code(at, end)
@@ -333,47 +201,31 @@ func (w *codeWriter) code(start, end int) {
 	}
 }
 
-// leadingComment returns the comment at the beginning of lines, without its signs.
-func (w *codeWriter) leadingComment(start, end int) (after int, prose []string) {
-	closing := ""
-	at := start
+// comment writes the comment at the beginning of lines without its signs, and
+// returns where it ends.
+func (w *codeWriter) comment(start, end int) int {
+	var prose []string
+	at, closing := start, ""
 	for ; at < end; at++ {
-		line := strings.TrimSpace(w.lines[at])
-		if closing != "" {
-			text, _, closed := strings.Cut(line, closing)
-			prose = append(prose, uncommented(text, "*"))
-			if closed {
-				closing = ""
-			}
-			continue
-		}
-		if len(w.language.block) > 0 && strings.HasPrefix(line, w.language.block[0]) {
-			text, rest, closed := strings.Cut(line[len(w.language.block[0]):], w.language.block[1])
-			if closed && strings.TrimSpace(rest) != "" {
-				return at, prose // code follows it
-			}
-			prose = append(prose, uncommented(text, "*!"))
-			if !closed {
-				closing = w.language.block[1]
-			}
-			continue
-		}
-		sign := ""
-		for _, s := range w.language.line {
-			if strings.HasPrefix(line, s) {
-				sign = s
+		text := strings.TrimSpace(w.lines[at])
+		known := text == "" || closing != ""
+		for _, c := range w.language.comments {
+			if rest, ok := strings.CutPrefix(text, c[0]); ok && !known {
+				text, closing, known = rest, c[1], true
 			}
 		}
-		if line != "" && (sign == "" || strings.HasPrefix(line, "#include") || strings.HasPrefix(line, "#[")) {
+		if before, after, closed := strings.Cut(text, closing); closed && closing != "" {
+			text, closing = before, ""
+			known = strings.TrimSpace(after) == ""
+		}
+		if !known {
 			break
 		}
-		if line == "" && sign == "" {
-			prose = append(prose, "")
-			continue
-		}
-		prose = append(prose, uncommented(line[len(sign):], sign[:1]+"!"))
+		prose = append(prose, uncommented(text, "*/!#-"))
 	}
-	return at, prose
+	w.b.line = start + 1
+	w.b.Paragraph(strings.Join(prose, "\n"))
+	return at
 }
 
 // uncommented removes the signs of a comment from a line.
@@ -384,33 +236,4 @@ func uncommented(line, signs string) string {
 		return ""
 	}
 	return line
-}
-
-// docstring finds the docstring of a Python definition.
-func (w *codeWriter) docstring(start, end int) (text string, first, after int, ok bool) {
-	if len(w.language.text) < 2 {
-		return "", 0, 0, false
-	}
-	for i := start; i < min(end, start+30); i++ {
-		trimmed := strings.TrimLeft(strings.TrimSpace(w.lines[i]), "rRuU")
-		for _, sign := range w.language.text {
-			inner, found := strings.CutPrefix(trimmed, sign)
-			if !found || i > start && !strings.HasSuffix(strings.TrimSpace(w.lines[i-1]), ":") {
-				continue
-			}
-			if text, _, closed := strings.Cut(inner, sign); closed {
-				return text, i, i + 1, true
-			}
-			lines := []string{inner}
-			for j := i + 1; j < end; j++ {
-				text, _, closed := strings.Cut(w.lines[j], sign)
-				lines = append(lines, strings.TrimSpace(text))
-				if closed {
-					return strings.Join(lines, "\n"), i, j + 1, true
-				}
-			}
-			return "", 0, 0, false
-		}
-	}
-	return "", 0, 0, false
 }

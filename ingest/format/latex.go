@@ -40,8 +40,8 @@ var (
 		"equation": "math", "align": "math", "gather": "math", "multline": "math", "displaymath": "math", "eqnarray": "math",
 		"comment": "dropped", "filecontents": "dropped", "tikzpicture": "dropped", "pspicture": "dropped", "picture": "dropped",
 	}
-	texSized   = regexp.MustCompile(`^(?:\{[^{}]*\}){1,2}`)
-	texOptions = regexp.MustCompile(`^[ \t]*\[[^\[\]]*\]`)
+	texSized   = regexp.MustCompile(`^(?:\{[^{}]{0,500}\}){1,2}`)
+	texOptions = regexp.MustCompile(`^[ \t]*\[[^\[\]]{0,500}\]`)
 	texLabeled = regexp.MustCompile(`^\s*\\label\{([^{}]*)\}`)
 	texRules   = regexp.MustCompile(`\\(?:hline|toprule|midrule|bottomrule|(?:cline|cmidrule)(?:\([lr]+\))?\{[^{}]*\})`)
 )
@@ -109,12 +109,17 @@ func (r *texReader) part(name, rest string) string {
 		return "[" + argument + "] " + rest
 	default:
 		anchor := ""
-		if m := texLabeled.FindStringSubmatch(rest + "\n" + r.line(r.at+1)); m != nil {
+		if m := texLabeled.FindStringSubmatch(rest[:min(len(rest), 200)] + "\n" + r.line(r.at+1)); m != nil {
 			anchor = m[1]
 		}
 		r.heading(texLevels[name], argument, anchor, r.slug)
 	}
 	return rest
+}
+
+// cutMatch returns a text without what a pattern finds at its start.
+func cutMatch(pattern *regexp.Regexp, text string) string {
+	return text[len(pattern.FindString(text)):]
 }
 
 // maxTeXArgument is the length of the longest argument.
@@ -123,7 +128,7 @@ const maxTeXArgument = 4000
 // argument returns what is between the next braces, which may close in a later
 // line, and what follows them.
 func (r *texReader) argument(rest string) (inside, after string) {
-	rest = texOptions.ReplaceAllString(rest, "")
+	rest = cutMatch(texOptions, rest)
 	if !strings.HasPrefix(rest, "{") {
 		return "", rest
 	}
@@ -161,8 +166,8 @@ func (r *texReader) beginItem(rest string) string {
 		marker = strconv.Itoa(r.lists[n-1]) + "."
 	}
 	text := strings.TrimSpace(rest)
-	if label, after, ok := strings.Cut(text, "]"); ok && label[0] == '[' {
-		text = label[1:] + ": " + after
+	if m := texOptions.FindString(text); m != "" {
+		text = strings.Trim(m, " \t[]") + ": " + text[len(m):]
 	}
 	r.begin(listItem{n - 1, marker}, "")
 	return text
@@ -203,7 +208,7 @@ func (r *texReader) environment(name, rest string) string {
 		}
 		r.lists = append(r.lists, number)
 	}
-	return texSized.ReplaceAllString(texOptions.ReplaceAllString(rest, ""), "")
+	return cutMatch(texSized, cutMatch(texOptions, rest))
 }
 
 // body returns what is in an environment, and what follows its end in the line.
@@ -222,11 +227,11 @@ func (r *texReader) body(name, rest string) (body, after string) {
 // rows reads the rows of a table, the first of which names the columns if a line
 // follows it.
 func (r *texReader) rows(body string, at int) {
-	body = texSized.ReplaceAllString(texOptions.ReplaceAllString(body, ""), "")
+	body = cutMatch(texSized, cutMatch(texOptions, body))
 	var rows []tableRow
 	headed := false
 	for text := range strings.SplitSeq(strings.ReplaceAll(body, `\&`, `\textampersand{}`), `\\`) {
-		bare := texRules.ReplaceAllString(texOptions.ReplaceAllString(text, ""), "")
+		bare := texRules.ReplaceAllString(cutMatch(texOptions, text), "")
 		headed = headed || len(rows) == 1 && texRules.MatchString(text)
 		start := at + strings.Count(text[:leading(text)], "\n")
 		if at += strings.Count(text, "\n"); strings.TrimSpace(bare) != "" {
