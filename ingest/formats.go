@@ -54,7 +54,7 @@ func formats() []fileFormat {
 		{name: "xml", said: "XML",
 			endings: []string{".xml", ".rss", ".atom", ".fb2", ".dita", ".docbook", ".dbk", ".tei", ".xliff", ".xlf",
 				".opml", ".plist", ".kml", ".gpx"},
-			read: format.XML},
+			read: format.XML, tree: true},
 		{name: "subtitles", said: "subtitles (.srt, .vtt)", endings: []string{".srt", ".vtt"}, read: format.Subtitles},
 		{name: "notebook", said: "Jupyter notebooks", endings: []string{".ipynb"}, read: format.Notebook},
 		{name: "code", said: "source code", endings: format.CodeEndings(), read: format.Code},

@@ -129,7 +129,11 @@ func (r *jsonReader) document(doc *Document) error {
 		case json.Delim('['):
 			_, err = r.list("", "", 1, func() {})
 		case json.Delim('{'):
-			err = r.members(doc, n)
+			if n == 1 {
+				err = r.members(doc, "", "", 1)
+			} else { // one of several values
+				err = r.rest("row="+strconv.Itoa(r.line()), "", 1, token)
+			}
 		default:
 			r.b.line = r.line()
 			r.b.Paragraph(scalar(token))
@@ -148,45 +152,50 @@ func plainJSON(err error) error {
 	return err
 }
 
-// members reads the outermost object.
-func (r *jsonReader) members(doc *Document, n int) error {
-	if n > 1 { // one of several values
-		return r.rest("row="+strconv.Itoa(r.line()), "", 1, json.Delim('{'))
-	}
+// members reads an object. At the outer level, those of its members that are
+// objects are sections; lists of records are at both levels.
+func (r *jsonReader) members(doc *Document, pointer, path string, level int) error {
 	headed := false
 	for r.decoder.More() {
 		key, token, err := r.member()
 		if err != nil {
 			return err
 		}
-		r.b.line = r.line()
-		pointer := "/" + pointerEscape(key)
-		switch token {
-		case json.Delim('['):
-			records, err := r.list(pointer, key, 2, func() { r.b.Heading(1, key, pointer) })
+		line := r.line()
+		r.b.line = line
+		place, name := pointer+"/"+pointerEscape(key), strings.TrimPrefix(path+"."+key, ".")
+		switch {
+		case token == json.Delim('['):
+			records, err := r.list(place, name, level+1, func() { r.b.Heading(level, key, place) })
 			if err != nil {
 				return err
 			}
 			headed = headed || records
-		case json.Delim('{'):
-			if r.decoder.More() {
-				headed = true
-				r.b.Heading(1, key, pointer)
-			}
-			if err := r.object(pointer, key); err != nil {
+		case token == json.Delim('{') && level == 1 && r.decoder.More():
+			headed = true
+			r.b.Heading(level, key, place)
+			if err := r.members(doc, place, name, level+1); err != nil {
 				return err
 			}
 		default:
-			text := scalar(token)
-			if headed { // it is not under the previous heading
-				headed, r.b.last = false, kindNone
-				r.section(Section{Level: 1, Anchor: pointer}, func() { r.field(jsonField{key, text}) })
-			} else {
-				r.field(jsonField{key, text})
+			fields, err := r.fields(nil, name, token, level)
+			if err != nil {
+				return err
 			}
-			switch key {
-			case "title", "author", "description", "language", "date":
-				doc.setMeta(key, text)
+			r.b.line = line
+			write := func() {
+				for _, f := range fields {
+					r.field(f)
+				}
+			}
+			if headed && len(fields) > 0 { // it is not under the previous heading
+				headed, r.b.last = false, kindNone
+				r.section(Section{Level: level, Anchor: place}, write)
+			} else {
+				write()
+			}
+			if level == 1 && about[key] {
+				doc.setMeta(key, scalar(token))
 			}
 		}
 		if r.b.text.Len() > maxDataText {
@@ -197,59 +206,8 @@ func (r *jsonReader) members(doc *Document, n int) error {
 	return err
 }
 
-// object reads an object in the outermost object. Its larger members have
-// headings.
-func (r *jsonReader) object(pointer, name string) error {
-	headed := false
-	for r.decoder.More() {
-		key, token, err := r.member()
-		if err != nil {
-			return err
-		}
-		line := r.line()
-		r.b.line = line
-		place := pointer + "/" + pointerEscape(key)
-		if token == json.Delim('[') {
-			records, err := r.list(place, name+"."+key, 3, func() { r.b.Heading(2, key, place) })
-			if err != nil {
-				return err
-			}
-			headed = headed || records
-			continue
-		}
-		fields, err := r.fields(nil, name+"."+key, token, 2)
-		if err != nil {
-			return err
-		}
-		r.b.line = line
-		size := 0
-		for _, f := range fields {
-			size += len(f.path) + len(f.value)
-		}
-		write := func() {
-			for _, f := range fields {
-				r.field(f)
-			}
-		}
-		switch {
-		case len(fields) == 0:
-		case size > 400 && len(fields) > 1:
-			headed = true
-			r.b.Heading(2, key, place)
-			write()
-		case headed:
-			headed, r.b.last = false, kindNone
-			r.section(Section{Level: 2, Anchor: place}, write)
-		default:
-			write()
-		}
-		if r.b.text.Len() > maxDataText {
-			return errTooMuchText
-		}
-	}
-	_, err := r.decoder.Token()
-	return err
-}
+// about are the members of a file that are its metadata.
+var about = set(`title author description language date`)
 
 // list reads the members of a list: lists and objects as records, and plain values
 // together. It calls first before the first record, and reports whether there

@@ -54,17 +54,21 @@ func XML(doc *Document, data []byte) error {
 	d.Strict = false
 	d.Entity = xml.HTMLEntity
 	d.CharsetReader = func(_ string, in io.Reader) (io.Reader, error) { return in, nil }
-	r := xmlReader{doc: doc, decoder: d}
-	err = r.read()
-	switch {
-	case errors.Is(err, errTooMuchText), errors.Is(err, errTooDeep):
+	root, err := xmlTree(d)
+	if errors.Is(err, errTooDeep) {
 		return err
-	case err != nil && r.b.text.Len() == 0:
+	}
+	w := xmlWriter{doc: doc}
+	w.children(root, 0)
+	switch {
+	case w.b.text.Len() > maxDataText:
+		return errTooMuchText
+	case err != nil && w.b.text.Len() == 0:
 		return fmt.Errorf("it is not valid XML: %w", err)
 	case err != nil:
 		doc.Partial = fmt.Sprintf("it is not valid XML after line %d: %v", lineOf(d), err)
 	}
-	r.b.into(doc)
+	w.b.into(doc)
 	doc.titleFromHeading(anyLevel)
 	return nil
 }
@@ -74,271 +78,235 @@ func lineOf(d *xml.Decoder) int {
 	return line
 }
 
-type xmlReader struct {
-	b       builder
-	doc     *Document
-	decoder *xml.Decoder
-	open    []xmlElement
-	dropped int // open elements in one that is left out
+// An xmlNode is an element, or a text if it has no name.
+type xmlNode struct {
+	name  string
+	text  string
+	attrs []xml.Attr
+	kids  []*xmlNode
+	line  int
 }
 
-// An xmlElement is an open element with its unwritten content.
-type xmlElement struct {
-	name   string
-	text   []string // its words, and those of inline elements
-	mixed  bool     // it has both words and elements
-	parent bool     // it has elements
-	names  []string // of the values in it, attributes first
-	values []string
-	size   int
-	line   int
-}
-
-func (r *xmlReader) read() error {
+// xmlTree parses a file. Unclosed elements end with the one around them; of a
+// damaged file, the tree is what precedes the damage.
+func xmlTree(d *xml.Decoder) (*xmlNode, error) {
+	root := &xmlNode{}
+	open := []*xmlNode{root}
 	for {
-		token, err := r.decoder.RawToken()
+		token, err := d.RawToken()
 		if errors.Is(err, io.EOF) {
-			for len(r.open) > 0 {
-				r.end()
-			}
-			return nil
+			return root, nil
 		}
 		if err != nil {
-			for len(r.open) > 0 {
-				r.end()
-			}
-			return err
+			return root, err
 		}
+		inner := open[len(open)-1]
 		switch t := token.(type) {
 		case xml.StartElement:
-			if len(r.open) >= maxXMLDepth {
-				return fmt.Errorf("%w: elements are nested more than %d deep", errTooDeep, maxXMLDepth)
+			if len(open) > maxXMLDepth {
+				return root, fmt.Errorf("%w: elements are nested more than %d deep", errTooDeep, maxXMLDepth)
 			}
-			r.begin(t)
+			n := &xmlNode{name: strings.ToLower(t.Name.Local), attrs: t.Attr, line: lineOf(d)}
+			inner.kids = append(inner.kids, n)
+			open = append(open, n)
 		case xml.EndElement:
-			// Unclosed elements end with the one around them.
 			name := strings.ToLower(t.Name.Local)
-			for i := len(r.open) - 1; i >= 0; i-- {
-				if r.open[i].name == name {
-					for len(r.open) > i {
-						r.end()
-					}
+			for i := len(open) - 1; i > 0; i-- {
+				if open[i].name == name {
+					open = open[:i]
 					break
 				}
 			}
 		case xml.CharData:
-			if n := len(r.open); n > 0 && r.dropped == 0 && len(t) > 0 {
-				e := &r.open[n-1]
-				text := string(t)
-				if e.parent && !e.mixed && strings.TrimSpace(text) != "" {
-					r.mix(e)
-				}
-				if e.mixed || !e.parent {
-					e.text = append(e.text, text)
-				}
+			if len(t) > 0 {
+				inner.kids = append(inner.kids, &xmlNode{text: string(t), line: lineOf(d)})
 			}
-		}
-		if r.b.text.Len() > maxDataText {
-			return errTooMuchText
 		}
 	}
 }
 
-// mix turns values into words of the element's own text.
-func (r *xmlReader) mix(e *xmlElement) {
-	e.mixed = true
-	e.text = nil
-	for _, v := range e.values {
-		e.text = append(e.text, v, " ")
-	}
-	e.names, e.values = nil, nil
-}
-
-func (r *xmlReader) begin(t xml.StartElement) {
-	name := strings.ToLower(t.Name.Local)
-	if n := len(r.open); n > 0 {
-		e := &r.open[n-1]
-		if !e.parent {
-			e.parent = true
-			e.mixed = strings.TrimSpace(strings.Join(e.text, "")) != ""
-			if !e.mixed {
-				e.text = nil
+// words returns all text in an element.
+func (n *xmlNode) words() string {
+	var out strings.Builder
+	var walk func(n *xmlNode)
+	walk = func(n *xmlNode) {
+		out.WriteString(n.text)
+		for _, k := range n.kids {
+			if !xmlDropped[k.name] {
+				walk(k)
 			}
 		}
 	}
-	e := xmlElement{name: name, line: lineOf(r.decoder)}
-	if xmlDropped[name] || r.dropped > 0 {
-		r.dropped++
-	} else if !xmlProse[name] && !xmlHeading[name] && !xmlSection[name] && !xmlCode[name] {
-		for _, a := range t.Attr {
-			declares := a.Name.Space == "xmlns" || a.Name.Local == "xmlns" || a.Name.Space == "xsi"
-			if value := oneLine(Clean(a.Value)); value != "" && !declares && len(value) < 2000 {
-				e.names, e.values = append(e.names, a.Name.Local), append(e.values, value)
-			}
-		}
-	}
-	r.open = append(r.open, e)
+	walk(n)
+	return out.String()
 }
 
-// end closes the innermost element.
-func (r *xmlReader) end() {
-	n := len(r.open) - 1
-	e := r.open[n]
-	r.open = r.open[:n]
-	if r.dropped > 0 {
-		r.dropped--
+// isBlock reports whether an element is text on its own rather than data or
+// words in a line.
+func (n *xmlNode) isBlock() bool {
+	return xmlProse[n.name] || xmlHeading[n.name] || xmlSection[n.name] || xmlCode[n.name] && n.name != "code"
+}
+
+// isInline reports whether an element is one text: it has no elements, or words
+// between them, and no block.
+func (n *xmlNode) isInline() bool {
+	text, elements := false, false
+	for _, k := range n.kids {
+		if k.isBlock() {
+			return false
+		}
+		text = text || k.name == "" && strings.TrimSpace(k.text) != ""
+		elements = elements || k.name != ""
+	}
+	return text || !elements || xmlProse[n.name]
+}
+
+// attributes returns the attributes that say something.
+func (n *xmlNode) attributes() (out []xml.Attr) {
+	for _, a := range n.attrs {
+		declares := a.Name.Space == "xmlns" || a.Name.Local == "xmlns" || a.Name.Space == "xsi"
+		if a.Value = oneLine(Clean(a.Value)); a.Value != "" && !declares && len(a.Value) < 2000 {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+// An xmlWriter writes elements, and gathers the values of a line.
+type xmlWriter struct {
+	b      builder
+	doc    *Document
+	depth  int
+	names  []string
+	values []string
+	size   int
+	begun  int // line of the first value
+}
+
+// element writes an element; level is that of a heading in it.
+func (w *xmlWriter) element(n *xmlNode, level int) {
+	if w.b.text.Len() > maxDataText || xmlDropped[n.name] {
 		return
 	}
-	text := strings.Join(e.text, "")
-	if n > 0 {
-		if !r.isProse(e) && r.addValue(&r.open[n-1], e, text) {
-			return
-		}
-		if r.isProse(e) && strings.TrimSpace(text) == "" { // all its words are in elements
-			text, e.values = strings.Join(e.values, " "), nil
-		}
-		if outer := &r.open[n-1]; outer.mixed && !xmlProse[e.name] && !strings.Contains(text, "\n\n") {
-			outer.text = append(outer.text, text)
-			return
-		}
+	w.depth++
+	defer func() { w.depth-- }()
+	if n.isBlock() {
+		w.flush()
 	}
-	r.seal()
-	r.b.line = e.line
-	r.writeElement(e, text)
-}
-
-// isProse reports whether an element is a block of text rather than data.
-func (r *xmlReader) isProse(e xmlElement) bool {
-	return xmlProse[e.name] || xmlHeading[e.name] || xmlCode[e.name] && !r.open[len(r.open)-1].mixed
-}
-
-// addValue adds an element that is not prose to the line of the one around it,
-// if it is short enough.
-func (r *xmlReader) addValue(outer *xmlElement, e xmlElement, text string) bool {
-	blank := strings.TrimSpace(text) == ""
+	w.b.line = n.line
 	switch {
-	case outer.mixed && !strings.Contains(text, "\n\n"):
-		outer.text = append(outer.text, text) // words within a line
-	case !e.parent && len(e.values) == 0:
-		if !blank {
-			r.value(outer, e.name, text, e.line)
+	case xmlHeading[n.name]:
+		if len(w.b.sections) == 0 && w.depth <= 4 {
+			w.doc.setMeta("title", n.words())
 		}
-	case !e.mixed && len(e.values) == 1 && blank:
-		r.value(outer, e.name, e.values[0], e.line)
-	case !e.parent && len(e.values) < 4 && len(text) < 300: // a value with attributes
-		for i, name := range e.names {
-			e.values[i] = named(name, e.values[i])
+		if len(n.name) == 2 && n.name[0] == 'h' {
+			level = int(n.name[1] - '0')
 		}
-		r.value(outer, e.name, strings.TrimSpace(text)+" ("+strings.Join(e.values, ", ")+")", e.line)
+		w.b.Heading(max(1, level), n.words(), "")
+	case xmlCode[n.name] && n.isBlock():
+		w.b.Code(n.words())
+	case xmlItem[n.name] && n.isInline():
+		w.b.Item(0, "-", oneLine(n.words()))
+	case xmlProse[n.name] && n.isInline():
+		w.b.Paragraph(proseLines(n.words()))
+	case xmlSection[n.name]:
+		w.children(n, level+1)
+	case xmlProse[n.name]:
+		w.children(n, level)
 	default:
-		return false
+		w.data(n, level)
 	}
-	return true
 }
 
-// writeElement writes an element on its own.
-func (r *xmlReader) writeElement(e xmlElement, text string) {
-	n := len(r.open)
-	if strings.TrimSpace(text) == "" {
-		r.row(e.names, e.values)
+// data adds an element to the line if it is one text, or writes what is in it.
+func (w *xmlWriter) data(n *xmlNode, level int) {
+	attrs := n.attributes()
+	text := ""
+	if n.isInline() {
+		text = proseLines(n.words())
+	}
+	if text != "" && len(attrs) < 4 || len(attrs) == 1 && len(n.kids) == 0 {
+		if text == "" {
+			text, attrs = attrs[0].Value, nil
+		}
+		for _, a := range attrs {
+			text = strings.TrimSpace(text + " (" + named(a.Name.Local, a.Value) + ")")
+		}
+		w.add(n.name, text, n.line)
 		return
 	}
-	switch {
-	case xmlHeading[e.name]:
-		if len(r.b.sections) == 0 && n <= 3 {
-			r.doc.setMeta("title", text)
-		}
-		r.b.Heading(r.level(e.name), text, "")
-	case xmlCode[e.name]:
-		r.b.Code(text)
-	case xmlItem[e.name] || xmlProse[e.name] && n > 0 && xmlItem[r.open[n-1].name]:
-		r.b.Item(0, "-", oneLine(text))
-	case xmlProse[e.name]:
-		r.b.Paragraph(proseLines(text))
-	case len(text) > 300:
-		r.b.Paragraph(named(e.name, proseLines(text)))
-		r.row(e.names, e.values)
-	default:
-		r.row(append(e.names, e.name), append(e.values, text))
+	w.flush()
+	for _, a := range attrs {
+		w.add(a.Name.Local, a.Value, n.line)
 	}
+	w.children(n, level)
 }
 
-// value keeps a value for the line of the element around it.
-func (r *xmlReader) value(outer *xmlElement, name, text string, line int) {
-	if about, ok := xmlAbout[name]; ok && len(text) < 300 && len(r.open) <= 2 && !xmlMarkup.MatchString(text) {
-		r.doc.setMeta(about, text)
+// children writes what is in an element.
+func (w *xmlWriter) children(n *xmlNode, level int) {
+	for _, k := range n.kids {
+		if k.name != "" {
+			w.element(k, level)
+		} else if words := proseLines(k.text); words != "" {
+			w.flush()
+			w.b.line = k.line
+			w.b.Paragraph(words)
+		}
+	}
+	w.flush()
+}
+
+// add adds a value to the line.
+func (w *xmlWriter) add(name, text string, line int) {
+	if about, ok := xmlAbout[name]; ok && len(text) < 300 && w.depth <= 3 && !xmlMarkup.MatchString(text) {
+		w.doc.setMeta(about, text)
 	}
 	if xmlCell[name] {
 		name = ""
 	}
-	if xmlMarkup.MatchString(text) { // feeds contain pages as text
-		r.seal()
-		r.b.line = line
-		htmlFragment(&r.b, text)
+	switch {
+	case text == "":
+		return
+	case xmlMarkup.MatchString(text): // feeds contain pages as text
+		w.flush()
+		w.b.line = line
+		htmlFragment(&w.b, text)
+		return
+	case len(text) > 300:
+		w.flush()
+		w.b.line = line
+		w.b.Paragraph(named(name, proseLines(text)))
 		return
 	}
-	if len(text) > 300 {
-		r.seal()
-		r.b.line = line
-		r.b.Paragraph(named(name, proseLines(text)))
-		return
+	if len(w.names) == 0 {
+		w.begun = line
 	}
-	outer.names, outer.values = append(outer.names, name), append(outer.values, text)
-	if outer.size += len(text); outer.size > maxRecordLine || len(outer.names) >= 40 {
-		r.seal()
+	w.names, w.values = append(w.names, name), append(w.values, text)
+	if w.size += len(text); w.size > maxRecordLine || len(w.names) >= 40 {
+		w.flush()
 	}
 }
 
-// seal writes the unwritten values of the open elements, outermost first, in the
-// order of the file.
-func (r *xmlReader) seal() {
-	for i := range r.open {
-		e := &r.open[i]
-		if len(e.values) > 0 && !e.mixed {
-			r.b.line = e.line
-			r.row(e.names, e.values)
-			e.names, e.values, e.size = nil, nil, 0
-		}
-		if e.mixed && len(e.text) > 0 {
-			r.b.line = e.line
-			r.b.Paragraph(proseLines(strings.Join(e.text, "")))
-			e.text = nil
-		}
-	}
-}
-
-// row writes values on one line; equal names in a row have one.
-func (r *xmlReader) row(names, values []string) {
+// flush writes the values on one line; equal names in a row have one.
+func (w *xmlWriter) flush() {
 	var heads, cells []string
-	for i, name := range names {
-		value := oneLine(Clean(values[i]))
-		if n := len(heads); n > 0 && heads[n-1] == name && name != "" && value != "" {
+	for i, name := range w.names {
+		value := oneLine(Clean(w.values[i]))
+		if n := len(heads); n > 0 && heads[n-1] == name && name != "" {
 			cells[n-1] += ", " + value
 			continue
 		}
-		if value != "" {
-			heads, cells = append(heads, name), append(cells, value)
-		}
+		heads, cells = append(heads, name), append(cells, value)
 	}
-	if len(cells) == 1 {
-		r.b.Item(0, "-", named(heads[0], cells[0]))
-		return
+	w.names, w.values, w.size = nil, nil, 0
+	w.b.line = w.begun
+	switch len(cells) {
+	case 0:
+	case 1:
+		w.b.Item(0, "-", named(heads[0], cells[0]))
+	default:
+		w.b.Row(heads, cells)
 	}
-	r.b.Row(heads, cells)
-}
-
-// level returns the level of a heading by the sections around it.
-func (r *xmlReader) level(name string) int {
-	if len(name) == 2 && name[0] == 'h' {
-		return int(name[1] - '0')
-	}
-	level := 0
-	for _, e := range r.open {
-		if xmlSection[e.name] {
-			level++
-		}
-	}
-	return max(1, level)
 }
 
 func named(name, text string) string {
