@@ -89,39 +89,28 @@ func (m formulaReader) structure(name string) (string, error) {
 
 // sequence reads brackets, a matrix or a column of equations.
 func (m formulaReader) sequence(name string) (string, error) {
-	signs := map[string]string{"begChr": "(", "endChr": ")", "sepChr": ", "}
-	switch name {
-	case "m":
-		signs = map[string]string{"begChr": "[", "endChr": "]", "sepChr": "; "}
-	case "eqArr":
-		signs = map[string]string{"sepChr": "; "}
+	open, between, closing := "(", ", ", ")"
+	if name != "d" {
+		open, between, closing = "[", "; ", "]"
 	}
 	var operands []string
 	err := m.x.each(func(e element) error {
 		if strings.HasSuffix(e.Name.Local, "Pr") {
 			return m.x.each(func(e element) error {
-				if _, ok := signs[e.Name.Local]; ok {
-					signs[e.Name.Local] = attr(e, "val")
+				switch e.Name.Local {
+				case "begChr":
+					open = attr(e, "val")
+				case "endChr":
+					closing = attr(e, "val")
 				}
 				return nil
 			})
 		}
-		var cells []string
-		add := func() error {
-			text, err := m.all()
-			cells = append(cells, strings.TrimSpace(text))
-			return err
-		}
-		var err error
-		if e.Name.Local == "mr" { // a row of a matrix
-			err = m.x.each(func(element) error { return add() })
-		} else {
-			err = add()
-		}
-		operands = append(operands, strings.Join(cells, ", "))
+		text, err := m.all()
+		operands = append(operands, strings.TrimSpace(text))
 		return err
 	})
-	return signs["begChr"] + strings.Join(operands, signs["sepChr"]) + signs["endChr"], err
+	return open + strings.Join(operands, between) + closing, err
 }
 
 // bracketed puts brackets round text that is more than one word.

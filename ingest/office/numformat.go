@@ -3,6 +3,7 @@ package office
 import (
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,15 +19,15 @@ func formatNumber(value, format string, from1904 bool) string {
 	if err != nil || math.IsInf(n, 0) || math.IsNaN(n) {
 		return value
 	}
-	sections := splitFormat(format)
-	s := parseFormat(sections[0])
+	sections := parseFormat(format)
+	s := sections[0]
 	switch {
 	case n < 0 && len(sections) > 1:
-		if s = parseFormat(sections[1]); len(s.date) == 0 {
+		if s = sections[1]; len(s.date) == 0 {
 			n = -n
 		}
 	case n == 0 && len(sections) > 2:
-		s = parseFormat(sections[2])
+		s = sections[2]
 	}
 	switch {
 	case s.other:
@@ -61,30 +62,6 @@ func general(n float64) string {
 	return strings.ToUpper(strconv.FormatFloat(f, 'e', -1, 64))
 }
 
-// splitFormat splits a number format into its sections, which are separated
-// by semicolons: for positive numbers, negative ones and zero.
-func splitFormat(format string) []string {
-	const longest = 255
-	if len(format) > longest {
-		return []string{""}
-	}
-	quoted := false
-	var sections []string
-	start := 0
-	for i := 0; i < len(format); i++ {
-		switch c := format[i]; {
-		case c == '"':
-			quoted = !quoted
-		case c == '\\':
-			i++
-		case c == ';' && !quoted:
-			sections = append(sections, format[start:i])
-			start = i + 1
-		}
-	}
-	return append(sections, format[start:])
-}
-
 // A numberFormat is a parsed section of a number format.
 type numberFormat struct {
 	before, after string // fixed text around the number
@@ -103,82 +80,71 @@ type numberFormat struct {
 	date          []byte // of "ymdhs" and 'H' for elapsed time, one for each run
 }
 
-func parseFormat(section string) (f numberFormat) {
-	r := []rune(section)
-	for i := 0; i < len(r); i++ {
-		rest := strings.ToLower(string(r[i:min(i+len("general"), len(r))]))
-		switch c := r[i]; {
-		case c == '"' || c == '[':
-			end := i + 1
-			for end < len(r) && r[end] != '"' && c == '"' || end < len(r) && r[end] != ']' && c == '[' {
-				end++
-			}
-			if c == '"' {
-				f.literal(string(r[i+1 : end]))
-			} else {
-				f.bracket(string(r[i+1 : end]))
-			}
-			i = end
-		case strings.ContainsRune(`\_*`, c) && i+1 < len(r):
-			i++
-			switch c {
-			case '\\':
-				f.literal(string(r[i]))
-			case '_': // a space as wide as the next character
-				f.literal(" ")
-			}
-		case rest == "general":
+var formatTokens = regexp.MustCompile(`(?is)"([^"]*)"?|\\(.)|[_*].|\[([^\]]*)\]?|general|am/pm|a/p|e[+-]|y+|m+|d+|h+|s+|.`)
+
+// parseFormat parses a number format: its sections for positive numbers, negative
+// ones and zero, which are separated by semicolons.
+func parseFormat(format string) []numberFormat {
+	const longest = 255
+	if len(format) > longest {
+		format = ""
+	}
+	sections := make([]numberFormat, 1)
+	for _, m := range formatTokens.FindAllStringSubmatch(format, -1) {
+		f, token := &sections[len(sections)-1], strings.ToLower(m[0])
+		switch c := token[0]; {
+		case token == ";":
+			sections = append(sections, numberFormat{})
+		case c == '"' || c == '\\' && len(token) > 1:
+			f.literal(m[1] + m[2])
+		case c == '_': // a space as wide as the next character
+			f.literal(" ")
+		case c == '*' || strings.HasSuffix(token, "/pm") || token == "a/p":
+		case c == '[':
+			f.bracket(m[3])
+		case token == "general":
 			f.value = true
-			i += len("general") - 1
-		case strings.HasPrefix(rest, "am/pm"):
-			i += len("am/pm") - 1
-		case strings.HasPrefix(rest, "a/p"):
-			i += len("a/p") - 1
-		case strings.ContainsRune("ymdhs", rune(rest[0])):
-			for i+1 < len(r) && strings.EqualFold(string(r[i+1]), rest[:1]) {
-				i++
-			}
-			f.date = append(f.date, rest[0])
-		case strings.HasPrefix(rest, "e+") || strings.HasPrefix(rest, "e-"):
+		case strings.IndexByte("ymdhs", c) >= 0:
+			f.date = append(f.date, c)
+		case c == 'e' && len(token) > 1:
 			f.exponent = true
-			i++
 		default:
-			f.place(c)
+			f.place(m[0])
 		}
 	}
-	return f
+	return sections
 }
 
 // place reads a single character of a format.
-func (f *numberFormat) place(c rune) {
+func (f *numberFormat) place(c string) {
 	switch c {
-	case '0', '#', '?':
+	case "0", "#", "?":
 		switch {
 		case f.exponent:
 		case f.point:
-			if f.decimals++; c == '0' {
+			if f.decimals++; c == "0" {
 				f.fixed = f.decimals
 			}
-		case c == '0':
+		case c == "0":
 			f.whole++
 		}
 		f.grouped = f.grouped || f.commas > 0
 		f.digits, f.commas = true, 0
-	case '.':
+	case ".":
 		f.point = true
-	case ',':
+	case ",":
 		if f.digits {
 			f.commas++
 		}
-	case '%':
+	case "%":
 		f.percent = true
 		f.literal("%")
-	case '/':
+	case "/":
 		f.other = f.other || len(f.date) == 0
-	case '@':
+	case "@":
 		f.value = true
 	default:
-		f.literal(string(c))
+		f.literal(c)
 	}
 }
 

@@ -98,7 +98,7 @@ func (o *odfReader) pages(x *xmlReader) error {
 		o.page++
 		o.w.Page(o.page)
 		var shapes []shape
-		var notes, comments []block
+		var notes []block
 		var do func(e element) error
 		do = func(e element) error {
 			switch e.Name.Local {
@@ -111,11 +111,7 @@ func (o *odfReader) pages(x *xmlReader) error {
 				})
 			case "g", "a":
 				return x.each(do)
-			case "annotation":
-				b, err := o.annotation(x)
-				comments = append(comments, b)
-				return err
-			case "forms", "animations", "par", "event-listeners":
+			case "annotation", "forms", "animations", "par", "event-listeners":
 				return nil
 			}
 			sh := shape{place: attr(e, "class")}
@@ -136,7 +132,6 @@ func (o *odfReader) pages(x *xmlReader) error {
 		err := x.each(do)
 		o.writeShapes(o.page, shapes)
 		o.writeNotes(notes)
-		o.write(comments...)
 		return err
 	})
 }

@@ -29,9 +29,6 @@ func (f *file) workbook(main string) error {
 	if at := related(relations, "styles"); len(at) > 0 {
 		b.readFormats(at[0])
 	}
-	if at := related(relations, "person"); len(at) > 0 {
-		b.people = f.persons(at[0])
-	}
 	if f.over != nil {
 		return f.over
 	}
@@ -77,7 +74,6 @@ type workbookReader struct {
 	ends     []uint32
 	formats  []string // number formats by cell style
 	from1904 bool
-	people   map[string]string
 }
 
 // text returns a shared string.
@@ -230,15 +226,22 @@ func (b *workbookReader) sheet(part, name string) error {
 	if b.over != nil {
 		return b.over
 	}
-	rest := b.drawings(relations)
-	for _, kind := range []string{"threadedComment", "comments"} {
-		if parts := related(relations, kind); len(parts) > 0 {
-			rest = append(rest, b.sheetComments(parts[0])...)
-			break // comments repeat threaded ones
+	s.rest(b.drawings(relations))
+	return err
+}
+
+// drawings reads the charts and texts on a sheet.
+func (b *workbookReader) drawings(relations []relation) (out []block) {
+	for _, drawing := range related(relations, "drawing") {
+		s := &slideReader{file: b.file, relations: b.relations(drawing), shown: map[string]bool{}}
+		if err := s.read(drawing); err != nil && b.over == nil {
+			b.note(fmt.Sprintf("a drawing could be read only in part: %v", err))
+		}
+		for _, sh := range s.shapes {
+			out = append(out, sh.blocks...)
 		}
 	}
-	s.rest(rest)
-	return err
+	return out
 }
 
 // cells reads the cells of a row.

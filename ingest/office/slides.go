@@ -1,7 +1,6 @@
 package office
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,7 +11,6 @@ import (
 func (f *file) presentation(main string) error {
 	title := f.properties()
 	relations := f.relations(main)
-	authors := f.commentAuthors(relations)
 	x, err := f.xml(main)
 	if err != nil {
 		return err
@@ -32,7 +30,7 @@ func (f *file) presentation(main string) error {
 				}
 				read[part] = true
 				n++
-				return f.slide(part, n, authors)
+				return f.slide(part, n)
 			})
 		})
 	})
@@ -53,16 +51,13 @@ type slideReader struct {
 	shown     map[string]bool
 }
 
-func (f *file) slide(part string, n int, authors map[string]string) error {
+func (f *file) slide(part string, n int) error {
 	f.w.Page(n)
 	s := &slideReader{file: f, relations: f.relations(part), shown: map[string]bool{}}
 	err := s.read(part)
 	f.writeShapes(n, s.shapes)
 	for _, notes := range related(s.relations, "notesSlide") {
 		s.notes(notes)
-	}
-	for _, comments := range related(s.relations, "comments") {
-		s.comments(comments, authors)
 	}
 	if err != nil && f.over == nil {
 		f.note(fmt.Sprintf("slide %d could be read only in part or not at all: %v", n, err))
@@ -255,28 +250,15 @@ func (p *drawnParagraph) read(e element) error {
 	return p.x.each(p.read)
 }
 
-// drawnNumber returns the number of an item in a scheme of presentations such
-// as alphaLcPeriod, arabicParenBoth or romanUcParenR.
+// drawnFormats are the schemes of numbers in presentations, by their beginning;
+// others are decimal.
+var drawnFormats = map[string]string{
+	"alphaLc": "lowerLetter", "alphaUc": "upperLetter", "romanLc": "lowerRoman", "romanUc": "upperRoman",
+}
+
+// drawnNumber returns the number of an item in a scheme such as alphaLcPeriod.
 func drawnNumber(scheme string, n int) string {
-	format := "decimal"
-	switch {
-	case strings.HasPrefix(scheme, "alphaLc"):
-		format = "lowerLetter"
-	case strings.HasPrefix(scheme, "alphaUc"):
-		format = "upperLetter"
-	case strings.HasPrefix(scheme, "romanLc"):
-		format = "lowerRoman"
-	case strings.HasPrefix(scheme, "romanUc"):
-		format = "upperRoman"
-	}
-	s := itemNumber(format, n)
-	switch {
-	case strings.HasSuffix(scheme, "ParenBoth"):
-		return "(" + s + ")"
-	case strings.HasSuffix(scheme, "ParenR"):
-		return s + ")"
-	}
-	return s + "."
+	return itemNumber(drawnFormats[scheme[:min(len(scheme), len("alphaLc"))]], n) + "."
 }
 
 // drawnTable reads a table on a slide.
@@ -351,62 +333,5 @@ func (f *file) writeNotes(blocks []block) {
 			b = block{text: "Notes: " + cell{blocks: blocks[:1]}.text()}
 		}
 		f.write(b)
-	}
-}
-
-// commentAuthors returns the names of the comment authors by id.
-func (f *file) commentAuthors(relations []relation) map[string]string {
-	authors := map[string]string{}
-	for _, part := range slices.Concat(related(relations, "commentAuthors"), related(relations, "authors")) {
-		x, err := f.xml(part)
-		if err != nil {
-			continue
-		}
-		_ = x.each(func(root element) error { // comments without it have no names
-			return x.each(func(e element) error {
-				if len(authors) < maxEntries {
-					authors[attr(e, "id")] = attr(e, "name")
-				}
-				return nil
-			})
-		})
-		x.close()
-	}
-	return authors
-}
-
-// comments reads the comments on a slide and their replies.
-func (s *slideReader) comments(part string, authors map[string]string) {
-	x, err := s.xml(part)
-	if err != nil {
-		return
-	}
-	defer x.close()
-	var do func(e element) error
-	say := func(author, text string) {
-		if text = oneLine(text); text != "" {
-			s.paragraph("Comment (" + cmp.Or(author, "unnamed") + "): " + text)
-		}
-	}
-	author := ""
-	do = func(e element) error {
-		switch e.Name.Local {
-		case "cm", "reply":
-			author = authors[attr(e, "authorId")]
-			return x.each(do)
-		case "text":
-			say(author, x.text())
-			return nil
-		case "txBody":
-			text, err := drawnText(x)
-			say(author, text)
-			return err
-		case "extLst", "Fallback":
-			return nil
-		}
-		return x.each(do)
-	}
-	if err := x.each(do); err != nil && s.over == nil {
-		s.note(fmt.Sprintf("comments could be read only in part: %v", err))
 	}
 }

@@ -261,8 +261,6 @@ func (d *wordReader) inline(x *xmlReader, e element, p *wordParagraph) error {
 		p.text.WriteByte('\n')
 	case "noBreakHyphen":
 		p.text.WriteByte('-')
-	case "sym":
-		p.text.WriteString(symbol(attr(e, "font"), attr(e, "char")))
 	case "oMath":
 		text, err := formula(x)
 		p.text.WriteString(text)
