@@ -220,7 +220,7 @@ func (d *wordReader) paragraph(x *xmlReader, out func(block)) error {
 		}
 	}
 	if strings.TrimSpace(b.text) != "" {
-		marker, depth, isItem := d.lists.next(list, style.ids)
+		marker, depth, isItem := d.lists.next(list)
 		switch {
 		case style.title:
 			b.kind, b.level, b.marker = aHeading, 1, titleMarker

@@ -1,7 +1,6 @@
 package office
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -35,40 +34,28 @@ type listLevel struct {
 	start  int
 	format string
 	text   string // "%1.%2": the numbers of levels 1 and 2
-	style  string // of the paragraphs on this level
 	legal  bool   // all its numbers are decimal
 }
 
-type listKind struct {
-	levels [listLevels]listLevel
-	style  string // a style with the levels instead
-}
-
-// An override is a difference between a list and its kind.
-type override struct {
-	start int // -1 for that of the kind
-	level *listLevel
-}
+type listKind [listLevels]listLevel
 
 type list struct {
-	kind      string
-	overrides [listLevels]override
-	begun     bool
+	kind   string
+	starts map[int]int // of levels that do not start as in the kind
+	begun  bool
 }
 
 // A numbering holds the lists of a document and counts their items.
 type numbering struct {
 	kinds    map[string]*listKind
 	lists    map[string]*list
-	byStyle  map[string]string // kinds by the list style that names them
 	counters map[string]*[listLevels]int
 }
 
 // wordNumbering reads the list definitions. Of a damaged part, the first lists
 // count.
 func (f *file) wordNumbering(part string) numbering {
-	n := numbering{kinds: map[string]*listKind{}, lists: map[string]*list{}, byStyle: map[string]string{},
-		counters: map[string]*[listLevels]int{}}
+	n := numbering{kinds: map[string]*listKind{}, lists: map[string]*list{}, counters: map[string]*[listLevels]int{}}
 	x, err := f.xml(part)
 	if err != nil {
 		return n
@@ -95,28 +82,18 @@ func (n *numbering) readKind(x *xmlReader, id string) error {
 	k := &listKind{}
 	n.kinds[id] = k
 	return x.each(func(e element) error {
-		switch e.Name.Local {
-		case "lvl":
-			at := number(e, "ilvl", -1)
-			level, err := readListLevel(x)
-			if at >= 0 && at < listLevels {
-				k.levels[at] = level
-			}
-			return err
-		case "numStyleLink":
-			k.style = attr(e, "val")
-		case "styleLink":
-			n.byStyle[attr(e, "val")] = id
+		at := number(e, "ilvl", -1)
+		if e.Name.Local != "lvl" || at < 0 || at >= listLevels {
+			return nil
 		}
-		return nil
+		level, err := readListLevel(x)
+		k[at] = level
+		return err
 	})
 }
 
 func (n *numbering) readList(x *xmlReader, id string) error {
-	l := &list{}
-	for i := range l.overrides {
-		l.overrides[i].start = -1
-	}
+	l := &list{starts: map[int]int{}}
 	n.lists[id] = l
 	return x.each(func(e element) error {
 		at := number(e, "ilvl", -1)
@@ -125,13 +102,8 @@ func (n *numbering) readList(x *xmlReader, id string) error {
 			l.kind = attr(e, "val")
 		case e.Name.Local == "lvlOverride" && at >= 0 && at < listLevels:
 			return x.each(func(e element) error {
-				switch e.Name.Local {
-				case "startOverride":
-					l.overrides[at].start = number(e, "val", -1)
-				case "lvl":
-					level, err := readListLevel(x)
-					l.overrides[at].level = &level
-					return err
+				if start := number(e, "val", -1); e.Name.Local == "startOverride" && start >= 0 {
+					l.starts[at] = start
 				}
 				return nil
 			})
@@ -152,8 +124,6 @@ func readListLevel(x *xmlReader) (listLevel, error) {
 			if l.text = attr(e, "val"); len(l.text) > 64 {
 				l.text = ""
 			}
-		case "pStyle":
-			l.style = attr(e, "val")
 		case "isLgl":
 			l.legal = on(e)
 		}
@@ -162,57 +132,33 @@ func readListLevel(x *xmlReader) (listLevel, error) {
 	return l, err
 }
 
-// next counts the next item of a list and returns its marker. styles are those
-// of its paragraph.
-func (n *numbering) next(ref listRef, styles []string) (marker string, depth int, ok bool) {
+// next counts the next item of a list and returns its marker.
+func (n *numbering) next(ref listRef) (marker string, depth int, ok bool) {
 	l := n.lists[ref.id]
-	if !ref.given || l == nil {
+	if !ref.given || l == nil || n.kinds[l.kind] == nil {
 		return "", 0, false
 	}
-	kindID := l.kind
-	k := n.kinds[kindID]
-	if k != nil && k.style != "" {
-		if other := n.kinds[n.byStyle[k.style]]; other != nil {
-			k, kindID = other, n.byStyle[k.style]
-		}
-	}
-	if k == nil {
-		return "", 0, false
-	}
-	levels := k.levels
-	for i, o := range l.overrides {
-		if o.level != nil {
-			levels[i] = *o.level
-		}
-	}
-	at := ref.level
-	for i, level := range k.levels { // a level may belong to a style
-		if at < 0 && level.style != "" && slices.Contains(styles, level.style) {
-			at = i
-		}
-	}
-	at = min(max(at, 0), listLevels-1)
-	marker, ok = itemMarker(&levels, n.count(kindID, l, &levels, at), at)
+	at := min(max(ref.level, 0), listLevels-1)
+	levels := n.kinds[l.kind]
+	marker, ok = itemMarker(levels, n.count(l, levels, at), at)
 	return marker, at, ok
 }
 
 // count adds an item on a level of a list and returns the counters of its
 // kind.
-func (n *numbering) count(kindID string, l *list, levels *[listLevels]listLevel, at int) *[listLevels]int {
-	counts := n.counters[kindID]
+func (n *numbering) count(l *list, levels *listKind, at int) *[listLevels]int {
+	counts := n.counters[l.kind]
 	if counts == nil {
 		counts = new([listLevels]int)
 		for i := range counts {
 			counts[i] = notBegun
 		}
-		n.counters[kindID] = counts
+		n.counters[l.kind] = counts
 	}
 	if !l.begun {
 		l.begun = true
-		for i, o := range l.overrides {
-			if o.start >= 0 {
-				counts[i] = o.start - 1
-			}
+		for i, start := range l.starts {
+			counts[i] = start - 1
 		}
 	}
 	for i := range at { // a list may begin below its first level
@@ -232,7 +178,7 @@ func (n *numbering) count(kindID string, l *list, levels *[listLevels]listLevel,
 }
 
 // itemMarker writes the number of an item; ok is false when it has none.
-func itemMarker(levels *[listLevels]listLevel, counts *[listLevels]int, at int) (marker string, ok bool) {
+func itemMarker(levels *listKind, counts *[listLevels]int, at int) (marker string, ok bool) {
 	level := levels[at]
 	switch level.format {
 	case "bullet":

@@ -74,7 +74,6 @@ type paragraphStyle struct {
 	title    bool
 	contents bool // a line of a table of contents
 	list     listRef
-	ids      []string // the style and those it is based on
 }
 
 // paragraph resolves a style and those it is based on.
@@ -100,7 +99,6 @@ func (s wordStyles) paragraph(id string) (p paragraphStyle) {
 		if !p.list.given && style.list.given {
 			p.list = style.list
 		}
-		p.ids = append(p.ids, id)
 		if id = style.basedOn; id == "" {
 			break
 		}
