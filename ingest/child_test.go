@@ -35,21 +35,8 @@ func TestReaderInParallel(t *testing.T) {
 // minimalPDF is a page with one line.
 func minimalPDF(line string) string {
 	stream := "BT /F 12 Tf 72 700 Td (" + line + ") Tj ET"
-	return "%PDF-1.4\n1 0 obj\n<</Type/Catalog/Pages 2 0 R>>\nendobj\n2 0 obj\n<</Type/Pages/Kids[3 0 R]/Count 1>>\nendobj\n" +
-		"3 0 obj\n<</Type/Page/Parent 2 0 R/Resources<</Font<</F 5 0 R>>>>/Contents 4 0 R>>\nendobj\n" +
-		fmt.Sprintf("4 0 obj\n<</Length %d>>\nstream\n%s\nendstream\nendobj\n", len(stream), stream) +
-		"5 0 obj\n<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>\nendobj\nstartxref\n99999\n%%EOF"
-}
-
-// A file with a damaged cross-reference table is read.
-func TestReadPDFRebuilds(t *testing.T) {
-	data := minimalPDF("The ferry leaves at nine.")
-	doc, err := new(Reader).Read(t.Context(), "a.pdf", []byte(data))
-	if err != nil {
-		t.Fatal(err)
-	}
-	checkDocument(t, doc)
-	if doc.Text != "The ferry leaves at nine." || len(doc.Pages) != 1 || doc.PageAt(0) != 1 {
-		t.Errorf("%q, pages %v", doc.Text, doc.Pages)
-	}
+	return string(pdfOf("<</Type/Catalog/Pages 2 0 R>>", "<</Type/Pages/Kids[3 0 R]/Count 1>>",
+		"<</Type/Page/Parent 2 0 R/Resources<</Font<</F 5 0 R>>>>/Contents 4 0 R>>",
+		fmt.Sprintf("<</Length %d>>\nstream\n%s\nendstream", len(stream), stream),
+		"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>"))
 }

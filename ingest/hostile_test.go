@@ -4,10 +4,13 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"ibid/data/datatest"
 )
 
 // The repetition of long column names and of spanning cells is bounded.
 func TestNamesOfColumnsAreBounded(t *testing.T) {
+	datatest.CampaignOnly(t)
 	const columns, rows = 4000, 200
 	name := func(i int) string { return fmt.Sprintf("%d %s", i, strings.Repeat("n", 190)) }
 	var table, page strings.Builder

@@ -2,7 +2,6 @@ package ingest
 
 import (
 	"maps"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -87,9 +86,9 @@ func TestLinearTime(t *testing.T) {
 // size of its data.
 func linear(t *testing.T, name, unit string, do func(data string)) {
 	t.Helper()
-	size := 12 << 10
+	size := 6 << 10
 	if datatest.Campaign() {
-		size *= 4
+		size *= 8
 	}
 	cost := func(size int) time.Duration {
 		data := strings.Repeat(unit, size/len(unit))
@@ -105,33 +104,4 @@ func linear(t *testing.T, name, unit string, do func(data string)) {
 	if more > 8*once+400*time.Millisecond {
 		t.Errorf("%q: %v for %d KB, and %v for four times as much", name, once, size>>10, more)
 	}
-}
-
-// heldMost gives the most bytes of the heap that were in use at once while do
-// ran, over those before it.
-func heldMost(do func()) uint64 {
-	live := func() uint64 {
-		runtime.GC()
-		var m runtime.MemStats
-		runtime.ReadMemStats(&m)
-		return m.HeapAlloc
-	}
-	base := live()
-	most := base
-	stop, stopped := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(stopped)
-		for {
-			select {
-			case <-stop:
-				return
-			case <-time.After(20 * time.Millisecond):
-				most = max(most, live())
-			}
-		}
-	}()
-	do()
-	close(stop)
-	<-stopped
-	return most - base
 }

@@ -1,7 +1,6 @@
 package format
 
 import (
-	"encoding/json"
 	"slices"
 	"strings"
 
@@ -9,12 +8,10 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// A pageHead gathers the metadata of a page. Its meta elements take precedence
-// over JSON-LD.
+// A pageHead gathers the metadata of a page.
 type pageHead struct {
-	doc    *Document
-	tags   []string
-	linked []string // JSON-LD
+	doc  *Document
+	tags []string
 }
 
 // readHead reads the title and metadata of a page.
@@ -29,9 +26,6 @@ func readHead(doc *Document, root *html.Node) {
 		}
 	}
 	doc.setMeta("tags", strings.Join(h.tags, ", "))
-	for _, data := range h.linked {
-		h.jsonLD(data)
-	}
 }
 
 func (h *pageHead) element(n *html.Node) {
@@ -46,10 +40,6 @@ func (h *pageHead) element(n *html.Node) {
 		}
 	case atom.Meta:
 		h.meta(n)
-	case atom.Script:
-		if kind, _ := attr(n, "type"); strings.EqualFold(strings.TrimSpace(kind), "application/ld+json") {
-			h.linked = append(h.linked, rawText(n))
-		}
 	}
 }
 
@@ -81,63 +71,4 @@ func (h *pageHead) meta(n *html.Node) {
 	case "article:modified_time", "og:updated_time", "dcterms.modified", "last-modified":
 		h.doc.setMeta("updated", content)
 	}
-}
-
-// schemaKeys are the properties of schema.org that are kept, and as what.
-var schemaKeys = map[string]string{
-	"datePublished": "date", "dateCreated": "date", "dateModified": "updated", "author": "author", "inLanguage": "language",
-}
-
-// jsonLD reads the dates and authors of objects. Invalid JSON is ignored.
-func (h *pageHead) jsonLD(data string) {
-	const most = 256 << 10
-	if len(data) > most {
-		return
-	}
-	var top any
-	if json.Unmarshal([]byte(data), &top) != nil {
-		return
-	}
-	var objects []map[string]any
-	switch top := top.(type) {
-	case map[string]any:
-		objects = append(objects, top)
-		objects = append(objects, objectsIn(top["@graph"])...)
-	case []any:
-		objects = objectsIn(top)
-	}
-	for _, o := range objects {
-		for _, name := range []string{"datePublished", "dateCreated", "dateModified", "author", "inLanguage"} {
-			h.doc.setMeta(schemaKeys[name], strings.Join(namesIn(o[name]), ", "))
-		}
-	}
-}
-
-func objectsIn(list any) (objects []map[string]any) {
-	all, _ := list.([]any)
-	for _, v := range all {
-		if o, ok := v.(map[string]any); ok {
-			objects = append(objects, o)
-		}
-	}
-	return objects
-}
-
-// namesIn returns a text, the name of an object, or those of each in a list.
-func namesIn(v any) []string {
-	switch v := v.(type) {
-	case string:
-		return []string{v}
-	case map[string]any:
-		return namesIn(v["name"])
-	case []any:
-		var names []string
-		for _, e := range v {
-			if _, nested := e.([]any); !nested {
-				names = append(names, namesIn(e)...)
-			}
-		}
-		return names
-	}
-	return nil
 }

@@ -11,8 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/net/html"
-
 	"ibid/ingest/charset"
 )
 
@@ -197,37 +195,9 @@ func (r *reader) multipart(kind string, body []byte, boundary string, depth int)
 	}
 	var bodies []Body
 	for _, b := range all {
-		if last := len(bodies) - 1; last >= 0 && len(b) == 1 && b[0].HTML && !bodies[last].HTML && sameWords(b[0].Text, bodies[last].Text) {
-			continue // the same text again, from a program that does not know alternatives
-		}
 		bodies = append(bodies, b...)
 	}
 	return bodies
-}
-
-// sameWords reports whether nearly all words of a page are in a plain text.
-func sameWords(page, plain string) bool {
-	const most = 64 << 10 // bytes worth comparing
-	if len(plain) > most {
-		return false
-	}
-	stand := make(map[string]bool)
-	for w := range strings.FieldsSeq(plain) {
-		stand[w] = true
-	}
-	all, there := 0, 0
-	z := html.NewTokenizer(strings.NewReader(page))
-	for kind := z.Next(); kind != html.ErrorToken; kind = z.Next() {
-		if kind != html.TextToken {
-			continue
-		}
-		for w := range strings.FieldsSeq(string(z.Text())) {
-			if all++; stand[w] {
-				there++
-			}
-		}
-	}
-	return there*10 >= all*9
 }
 
 // plainest returns the first alternative without HTML, else the last.

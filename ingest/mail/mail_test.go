@@ -54,11 +54,6 @@ func TestRead(t *testing.T) {
 			"Subject: a\nContent-Type: multipart/alternative; boundary=b\n\n--b\nContent-Type: text/plain\n\n \n--b\nContent-Type: " +
 				"text/html\n\n<p>HTML</p>\n--b--\n",
 			"subject: a\nhtml true: \"<p>HTML</p>\"\n"},
-		{"the same twice",
-			"Subject: a\nContent-Type: multipart/mixed; boundary=b\n\n--b\n\nThe ferry leaves at nine.\n--b\nContent-Type: " +
-				"text/html\n\n<p>The ferry leaves <b>at</b> nine.</p>\n--b\nContent-Type: text/html\n\n<p>It waits for nobody.</p>\n" +
-				"--b--\n",
-			"subject: a\nhtml false: \"The ferry leaves at nine.\"\nhtml true: \"<p>It waits for nobody.</p>\"\n"},
 		{"attached",
 			"Subject: a\nContent-Type: multipart/mixed; boundary=b\n\n--b\n\nText\n--b\nContent-Type: application/pdf; " +
 				"name=\"r.pdf\"\nContent-Transfer-Encoding: base64\n\nJVBERg==\n" +

@@ -44,7 +44,7 @@ func lines(glyphs []Glyph) []line {
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(len(turns[b]), len(turns[a])) })
 	var out []line
 	for _, t := range order {
-		found := ordered(withoutLineNumbers(pieces(turns[t])), 0)
+		found := ordered(pieces(turns[t]), 0)
 		for i := range found {
 			found[i].turned = t != order[0]
 		}

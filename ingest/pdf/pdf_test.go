@@ -81,18 +81,6 @@ func TestRowsReadTables(t *testing.T) {
 	}
 }
 
-func TestLineNumbersInTheMargin(t *testing.T) {
-	var in []line
-	for i := range 20 {
-		y := 700 - 12*float64(i)
-		in = append(in, text(50, y, "some text of a draft"), text(20, y, fmt.Sprint(i+1)))
-	}
-	in = append(in, text(50, 100, "1984"))
-	if got := withoutLineNumbers(in); len(got) != 21 {
-		t.Errorf("%d lines: %q", len(got), texts(got))
-	}
-}
-
 func TestJoinedMendsHyphens(t *testing.T) {
 	p := paragraphs{words: map[string]bool{"well-known": true}}
 	tests := []struct{ a, b, want string }{
@@ -155,16 +143,6 @@ func FuzzLayout(f *testing.F) {
 			if strings.TrimSpace(b.Text) == "" {
 				t.Fatal("an empty block")
 			}
-		}
-	})
-}
-
-func FuzzRebuild(f *testing.F) {
-	f.Add([]byte("%PDF-1.4\n1 0 obj\n<</Type/Catalog>>\nendobj\n2 0 obj<</Type/ObjStm/N 1/First 4>>stream\nx\nendstream\n/Root 1 0 R"))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		rebuild(data)
-		if _, err := decryptAES256(data); err != nil && err.Error() == "" {
-			t.Fatal("an error without a message")
 		}
 	})
 }

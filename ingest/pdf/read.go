@@ -74,14 +74,12 @@ func Read(data []byte) (source *Source, err error) {
 			source, err = nil, fmt.Errorf("it is damaged: %v", p)
 		}
 	}()
-	r, decrypted, rebuilt, err := open(data)
+	r, err := open(data)
 	if err != nil {
 		return nil, err
 	}
-	source = &Source{Rebuilt: rebuilt}
-	if !decrypted { // its strings stay encrypted
-		readInfo(source, r)
-	}
+	source = &Source{}
+	readInfo(source, r)
 	root := r.Trailer().Key("Root")
 	pages := collect(root.Key("Pages"))
 	if len(pages) == 0 {
@@ -98,13 +96,11 @@ func Read(data []byte) (source *Source, err error) {
 	return source, nil
 }
 
-// open parses a file after repairing common errors of writers, and rebuilds
-// its table of objects when that is damaged. decrypted is set when its strings
-// are still encrypted.
-func open(data []byte) (r *pdf.Reader, decrypted, rebuilt bool, err error) {
+// open parses a file after repairing common errors of writers.
+func open(data []byte) (*pdf.Reader, error) {
 	start := bytes.Index(data[:min(len(data), 64<<10)], []byte("%PDF-"))
 	if start < 0 {
-		return nil, false, false, errors.New("it is not a PDF: it does not begin with %PDF")
+		return nil, errors.New("it is not a PDF: it does not begin with %PDF")
 	}
 	whole := bytes.Clone(data[start:])
 	// The library accepts versions up to 1.7, followed by a line end.
@@ -114,34 +110,20 @@ func open(data []byte) (r *pdf.Reader, decrypted, rebuilt bool, err error) {
 	if end := bytes.LastIndex(whole, []byte("%%EOF")); end >= 0 {
 		whole = whole[:end+5]
 	}
-	decrypted, err = decryptAES256(whole)
+	r, err := parse(whole)
+	switch {
+	case errors.Is(err, pdf.ErrInvalidPassword):
+		return nil, ErrEncrypted
+	case err != nil && strings.Contains(err.Error(), "encryption"):
+		return nil, errors.New("it is encrypted in a way that only PDFium and pdftotext read: install one of them, " +
+			"or save it without encryption")
+	case err == nil && r.Trailer().Key("Root").Key("Pages").Kind() != pdf.Dict:
+		err = errors.New("it has no pages")
+	}
 	if err != nil {
-		return nil, false, false, err
+		return nil, fmt.Errorf("it is damaged: %w; PDFium and pdftotext read more damaged files", err)
 	}
-	r, err = parse(whole)
-	if err == nil && r.Trailer().Key("Root").Key("Pages").Kind() == pdf.Dict {
-		return r, decrypted, false, nil
-	}
-	if errors.Is(err, pdf.ErrInvalidPassword) {
-		return nil, false, false, ErrEncrypted
-	}
-	if err != nil && strings.Contains(err.Error(), "encryption") {
-		return nil, false, false, fmt.Errorf("it is encrypted in a way that is not supported: save it without encryption")
-	}
-	mended, ok := rebuild(whole)
-	if !ok {
-		if err == nil {
-			err = errors.New("it has no pages")
-		}
-		return nil, false, false, fmt.Errorf("it is damaged: %w", err)
-	}
-	if r, err = parse(mended); err != nil {
-		if errors.Is(err, pdf.ErrInvalidPassword) {
-			return nil, false, false, ErrEncrypted
-		}
-		return nil, false, false, fmt.Errorf("it is damaged: %w", err)
-	}
-	return r, decrypted, true, nil
+	return r, nil
 }
 
 func parse(data []byte) (r *pdf.Reader, err error) {

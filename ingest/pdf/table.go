@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -230,53 +229,6 @@ func allBold(row []line) bool {
 		}
 	}
 	return named > 1
-}
-
-// withoutLineNumbers removes line numbers in the margin.
-func withoutLineNumbers(in []line) []line {
-	const few = 10
-	drop := make([]bool, len(in))
-	for _, edge := range []func(line) float64{
-		func(l line) float64 { return l.x0 },
-		func(l line) float64 { return l.x1 },
-	} {
-		columns := map[int][]int{} // numbers with the same edge
-		for i, l := range in {
-			if n, err := strconv.Atoi(l.text); err == nil && n > 0 && n < 1000 {
-				at := int(math.Round(edge(l) / 4))
-				columns[at] = append(columns[at], i)
-			}
-		}
-		for _, at := range columns {
-			slices.SortFunc(at, func(a, b int) int { return cmp.Compare(in[b].y, in[a].y) })
-			steps := 0
-			for i := 1; i < len(at); i++ {
-				if lineNumber(in[at[i]]) == lineNumber(in[at[i-1]])+1 {
-					steps++
-				}
-			}
-			if len(at) >= few && steps*10 >= (len(at)-1)*9 {
-				for _, i := range at {
-					drop[i] = true
-				}
-			}
-		}
-	}
-	var out []line
-	for i, l := range in {
-		if !drop[i] {
-			out = append(out, l)
-		}
-	}
-	return out
-}
-
-func lineNumber(l line) int {
-	n, err := strconv.Atoi(l.text)
-	if err != nil {
-		return 0
-	}
-	return n
 }
 
 // marker reports whether a text is the bullet or number of a list item.
