@@ -167,26 +167,19 @@ type relation struct {
 // to the main part. A part without links has none.
 func (a *archive) relations(from string) []relation {
 	dir, base := path.Split(from)
-	x, err := a.xml(dir + "_rels/" + base + ".rels")
-	if err != nil {
-		return nil
-	}
-	defer x.close()
 	var out []relation
-	_ = x.each(func(root element) error { // of a damaged part, the first ones count
-		return x.each(func(e element) error {
-			target := attr(e, "Target")
-			if attr(e, "TargetMode") == "External" || target == "" || len(out) > maxEntries {
-				return nil
-			}
-			if strings.HasPrefix(target, "/") || strings.HasPrefix(target, `\`) {
-				target = path.Clean(target[1:])
-			} else {
-				target = path.Join(dir, target)
-			}
-			out = append(out, relation{attr(e, "Id"), path.Base(attr(e, "Type")), target})
+	_ = a.elements(dir+"_rels/"+base+".rels", func(x *xmlReader, e element) error { // of a damaged part, the first ones count
+		target := attr(e, "Target")
+		if attr(e, "TargetMode") == "External" || target == "" || len(out) > maxEntries {
 			return nil
-		})
+		}
+		if strings.HasPrefix(target, "/") || strings.HasPrefix(target, `\`) {
+			target = path.Clean(target[1:])
+		} else {
+			target = path.Join(dir, target)
+		}
+		out = append(out, relation{attr(e, "Id"), path.Base(attr(e, "Type")), target})
+		return nil
 	})
 	return out
 }

@@ -87,47 +87,43 @@ type bookItem struct {
 
 func (f *file) bookPackage() (*book, error) {
 	name := f.packageName()
-	x, err := f.xml(name)
-	if err != nil {
+	b := &book{items: map[string]bookItem{}, contents: map[string]bool{}}
+	err := f.elements(name, func(x *xmlReader, e element) error {
+		switch e.Name.Local {
+		case "metadata":
+			return f.bookMetadata(x)
+		case "manifest":
+			return x.each(func(e element) error {
+				it := bookItem{linked(name, attr(e, "href")), attr(e, "media-type"), strings.Fields(attr(e, "properties"))}
+				if len(b.items) < maxEntries {
+					b.items[attr(e, "id")] = it
+				}
+				if slices.Contains(it.properties, "nav") {
+					b.contents[it.path] = true
+				}
+				return nil
+			})
+		case "spine":
+			b.toc = attr(e, "toc")
+			return x.each(func(e element) error {
+				if len(b.spine) < maxEntries {
+					b.spine = append(b.spine, attr(e, "idref"))
+				}
+				return nil
+			})
+		case "guide":
+			return x.each(func(e element) error {
+				if attr(e, "type") == "toc" {
+					b.contents[linked(name, attr(e, "href"))] = true
+				}
+				return nil
+			})
+		}
+		return nil
+	})
+	if errors.Is(err, errNoPart) {
 		return nil, errors.New("it is damaged: the list of its pages (the package document) is missing")
 	}
-	defer x.close()
-	b := &book{items: map[string]bookItem{}, contents: map[string]bool{}}
-	err = x.each(func(root element) error {
-		return x.each(func(e element) error {
-			switch e.Name.Local {
-			case "metadata":
-				return f.bookMetadata(x)
-			case "manifest":
-				return x.each(func(e element) error {
-					it := bookItem{linked(name, attr(e, "href")), attr(e, "media-type"), strings.Fields(attr(e, "properties"))}
-					if len(b.items) < maxEntries {
-						b.items[attr(e, "id")] = it
-					}
-					if slices.Contains(it.properties, "nav") {
-						b.contents[it.path] = true
-					}
-					return nil
-				})
-			case "spine":
-				b.toc = attr(e, "toc")
-				return x.each(func(e element) error {
-					if len(b.spine) < maxEntries {
-						b.spine = append(b.spine, attr(e, "idref"))
-					}
-					return nil
-				})
-			case "guide":
-				return x.each(func(e element) error {
-					if attr(e, "type") == "toc" {
-						b.contents[linked(name, attr(e, "href"))] = true
-					}
-					return nil
-				})
-			}
-			return nil
-		})
-	})
 	if err != nil {
 		f.note(fmt.Sprintf("the list of its pages could be read only in part: %v", err))
 	}

@@ -201,33 +201,26 @@ func (f *file) properties() (title string) {
 			name = r.target
 		}
 	}
-	x, err := f.xml(name)
-	if err != nil {
-		return ""
-	}
-	defer x.close()
 	// Damage in this part loses none of the text.
-	_ = x.each(func(root element) error {
-		return x.each(func(e element) error {
-			text := x.text()
-			switch e.Name.Local {
-			case "title":
-				title = strings.TrimSpace(text)
-			case "creator":
-				f.w.Meta("author", text)
-			case "created", "modified":
-				if !strings.HasPrefix(text, "1601-") { // written by programs for an unknown time
-					f.w.Meta(e.Name.Local, text)
-				}
-			case "language", "keywords", "description":
+	_ = f.elements(name, func(x *xmlReader, e element) error {
+		text := x.text()
+		switch e.Name.Local {
+		case "title":
+			title = strings.TrimSpace(text)
+		case "creator":
+			f.w.Meta("author", text)
+		case "created", "modified":
+			if !strings.HasPrefix(text, "1601-") { // written by programs for an unknown time
 				f.w.Meta(e.Name.Local, text)
-			case "subject":
-				if strings.TrimSpace(text) != "" {
-					f.w.Meta("description", text)
-				}
 			}
-			return nil
-		})
+		case "language", "keywords", "description":
+			f.w.Meta(e.Name.Local, text)
+		case "subject":
+			if strings.TrimSpace(text) != "" {
+				f.w.Meta("description", text)
+			}
+		}
+		return nil
 	})
 	if lower := strings.ToLower(title); strings.Contains(lower, "powerpoint") && len(title) < 50 || lower == "slide 1" ||
 		lower == "presentation" {

@@ -47,23 +47,16 @@ func (b *workbookReader) merges(part string) []cellRange {
 	if in, err := b.open(part); err != nil || !holds(in, "mergeCell ") {
 		return nil
 	}
-	x, err := b.xml(part)
-	if err != nil {
-		return nil
-	}
-	defer x.close()
 	var out []cellRange
-	_ = x.each(func(root element) error { // the second pass reports damage
+	_ = b.elements(part, func(x *xmlReader, e element) error { // the second pass reports damage
+		if e.Name.Local != "mergeCells" {
+			return nil
+		}
 		return x.each(func(e element) error {
-			if e.Name.Local != "mergeCells" {
-				return nil
+			if r, ok := readRange(attr(e, "ref")); ok && len(out) < maxMerges {
+				out = append(out, r)
 			}
-			return x.each(func(e element) error {
-				if r, ok := readRange(attr(e, "ref")); ok && len(out) < maxMerges {
-					out = append(out, r)
-				}
-				return nil
-			})
+			return nil
 		})
 	})
 	return out

@@ -32,36 +32,29 @@ func (f *file) workbook(main string) error {
 	if f.over != nil {
 		return f.over
 	}
-	x, err := f.xml(main)
-	if err != nil {
-		return err
-	}
-	defer x.close()
 	n := 0
 	read := map[string]bool{}
-	return x.each(func(root element) error {
-		return x.each(func(e element) error {
-			switch e.Name.Local {
-			case "workbookPr":
-				b.from1904 = on1(attr(e, "date1904"))
-			case "sheets":
-				return x.each(func(e element) error {
-					part, ok := byID(relations, relationAttr(e, "id"))
-					if n++; !ok || read[part] {
-						return nil
-					}
-					read[part] = true
-					name := cmp.Or(attr(e, "name"), "Sheet"+strconv.Itoa(n))
-					err := b.sheet(part, name)
-					if err != nil && f.over == nil {
-						f.note(fmt.Sprintf("the sheet %.100q could be read only in part or not at all: %v", name, err))
-						err = nil
-					}
-					return err
-				})
-			}
-			return nil
-		})
+	return f.elements(main, func(x *xmlReader, e element) error {
+		switch e.Name.Local {
+		case "workbookPr":
+			b.from1904 = on1(attr(e, "date1904"))
+		case "sheets":
+			return x.each(func(e element) error {
+				part, ok := byID(relations, relationAttr(e, "id"))
+				if n++; !ok || read[part] {
+					return nil
+				}
+				read[part] = true
+				name := cmp.Or(attr(e, "name"), "Sheet"+strconv.Itoa(n))
+				err := b.sheet(part, name)
+				if err != nil && f.over == nil {
+					f.note(fmt.Sprintf("the sheet %.100q could be read only in part or not at all: %v", name, err))
+					err = nil
+				}
+				return err
+			})
+		}
+		return nil
 	})
 }
 
@@ -158,38 +151,31 @@ func unescapeCell(s string) string {
 // readFormats reads the number format of each cell style. Of a damaged part,
 // the first ones count.
 func (b *workbookReader) readFormats(part string) {
-	x, err := b.xml(part)
-	if err != nil {
-		return
-	}
-	defer x.close()
 	own := map[int]string{}
-	_ = x.each(func(root element) error {
-		return x.each(func(e element) error {
-			switch e.Name.Local {
-			case "numFmts":
-				return x.each(func(e element) error {
-					if len(own) < maxEntries {
-						own[number(e, "numFmtId", -1)] = attr(e, "formatCode")
-					}
+	_ = b.elements(part, func(x *xmlReader, e element) error {
+		switch e.Name.Local {
+		case "numFmts":
+			return x.each(func(e element) error {
+				if len(own) < maxEntries {
+					own[number(e, "numFmtId", -1)] = attr(e, "formatCode")
+				}
+				return nil
+			})
+		case "cellXfs":
+			return x.each(func(e element) error {
+				if e.Name.Local != "xf" || len(b.formats) > 1<<16 {
 					return nil
-				})
-			case "cellXfs":
-				return x.each(func(e element) error {
-					if e.Name.Local != "xf" || len(b.formats) > 1<<16 {
-						return nil
-					}
-					id := number(e, "numFmtId", 0)
-					code, ok := own[id]
-					if !ok {
-						code = builtinFormat(id)
-					}
-					b.formats = append(b.formats, code)
-					return nil
-				})
-			}
-			return nil
-		})
+				}
+				id := number(e, "numFmtId", 0)
+				code, ok := own[id]
+				if !ok {
+					code = builtinFormat(id)
+				}
+				b.formats = append(b.formats, code)
+				return nil
+			})
+		}
+		return nil
 	})
 }
 
@@ -200,26 +186,19 @@ func (b *workbookReader) sheet(part, name string) error {
 	for _, r := range b.merges(part) {
 		s.merges[r.top] = append(s.merges[r.top], r)
 	}
-	x, err := b.xml(part)
-	if err != nil {
-		return err
-	}
-	defer x.close()
 	row := 0
-	err = x.each(func(root element) error {
+	err := b.elements(part, func(x *xmlReader, e element) error {
+		if e.Name.Local != "sheetData" {
+			return nil
+		}
 		return x.each(func(e element) error {
-			if e.Name.Local != "sheetData" {
+			if e.Name.Local != "row" {
 				return nil
 			}
-			return x.each(func(e element) error {
-				if e.Name.Local != "row" {
-					return nil
-				}
-				row = min(max(number(e, "r", row+1), 1), maxSheetRows)
-				cells, err := b.cells(x)
-				s.row(row, cells)
-				return err
-			})
+			row = min(max(number(e, "r", row+1), 1), maxSheetRows)
+			cells, err := b.cells(x)
+			s.row(row, cells)
+			return err
 		})
 	})
 	s.end()

@@ -11,27 +11,20 @@ import (
 func (f *file) presentation(main string) error {
 	title := f.properties()
 	relations := f.relations(main)
-	x, err := f.xml(main)
-	if err != nil {
-		return err
-	}
-	defer x.close()
 	n := 0
 	read := map[string]bool{}
-	err = x.each(func(root element) error {
+	err := f.elements(main, func(x *xmlReader, e element) error {
+		if e.Name.Local != "sldIdLst" {
+			return nil
+		}
 		return x.each(func(e element) error {
-			if e.Name.Local != "sldIdLst" {
+			part, ok := byID(relations, relationAttr(e, "id"))
+			if !ok || e.Name.Local != "sldId" || read[part] {
 				return nil
 			}
-			return x.each(func(e element) error {
-				part, ok := byID(relations, relationAttr(e, "id"))
-				if !ok || e.Name.Local != "sldId" || read[part] {
-					return nil
-				}
-				read[part] = true
-				n++
-				return f.slide(part, n)
-			})
+			read[part] = true
+			n++
+			return f.slide(part, n)
 		})
 	})
 	f.w.Meta("title", title)

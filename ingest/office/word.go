@@ -67,24 +67,17 @@ type note struct {
 
 // readNotes reads the footnotes, endnotes or comments of the document.
 func (d *wordReader) readNotes(part, label string) {
-	x, err := d.xml(part)
-	if err != nil {
-		return
-	}
-	defer x.close()
 	if d.notes == nil {
 		d.notes = map[noteKey]note{}
 	}
-	err = x.each(func(root element) error {
-		return x.each(func(e element) error {
-			if e.Name.Local != label || attr(e, "type") != "" && attr(e, "type") != "normal" {
-				return nil // separators
-			}
-			n := note{author: attr(e, "author")}
-			err := d.blocks(x, func(b block) { n.blocks = append(n.blocks, d.hold(b)) })
-			d.notes[noteKey{label, attr(e, "id")}] = n
-			return err
-		})
+	err := d.elements(part, func(x *xmlReader, e element) error {
+		if e.Name.Local != label || attr(e, "type") != "" && attr(e, "type") != "normal" {
+			return nil // separators
+		}
+		n := note{author: attr(e, "author")}
+		err := d.blocks(x, func(b block) { n.blocks = append(n.blocks, d.hold(b)) })
+		d.notes[noteKey{label, attr(e, "id")}] = n
+		return err
 	})
 	if err != nil {
 		d.note(fmt.Sprintf("the %ss could be read only in part: %v", label, err))

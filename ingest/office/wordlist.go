@@ -56,24 +56,17 @@ type numbering struct {
 // count.
 func (f *file) wordNumbering(part string) numbering {
 	n := numbering{kinds: map[string]*listKind{}, lists: map[string]*list{}, counters: map[string]*[listLevels]int{}}
-	x, err := f.xml(part)
-	if err != nil {
-		return n
-	}
-	defer x.close()
-	_ = x.each(func(root element) error {
-		return x.each(func(e element) error {
-			if len(n.kinds)+len(n.lists) > maxEntries {
-				return nil
-			}
-			switch e.Name.Local {
-			case "abstractNum":
-				return n.readKind(x, attr(e, "abstractNumId"))
-			case "num":
-				return n.readList(x, attr(e, "numId"))
-			}
+	_ = f.elements(part, func(x *xmlReader, e element) error {
+		if len(n.kinds)+len(n.lists) > maxEntries {
 			return nil
-		})
+		}
+		switch e.Name.Local {
+		case "abstractNum":
+			return n.readKind(x, attr(e, "abstractNumId"))
+		case "num":
+			return n.readList(x, attr(e, "numId"))
+		}
+		return nil
 	})
 	return n
 }

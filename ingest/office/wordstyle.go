@@ -19,51 +19,44 @@ type wordStyle struct {
 // wordStyles reads the styles. Of a damaged part, the first styles count.
 func (f *file) wordStyles(part string) wordStyles {
 	styles := wordStyles{}
-	x, err := f.xml(part)
-	if err != nil {
-		return styles
-	}
-	defer x.close()
-	_ = x.each(func(root element) error {
-		return x.each(func(e element) error {
-			if e.Name.Local != "style" || len(styles) > maxEntries {
-				return nil
+	_ = f.elements(part, func(x *xmlReader, e element) error {
+		if e.Name.Local != "style" || len(styles) > maxEntries {
+			return nil
+		}
+		s := wordStyle{outline: -1}
+		id := attr(e, "styleId")
+		if _, there := styles[id]; there {
+			return nil
+		}
+		err := x.each(func(e element) error {
+			switch e.Name.Local {
+			case "name":
+				s.name = attr(e, "val")
+			case "basedOn":
+				s.basedOn = attr(e, "val")
+			case "pPr":
+				return x.each(func(e element) error {
+					switch e.Name.Local {
+					case "outlineLvl":
+						s.outline = number(e, "val", -1)
+					case "numPr":
+						s.list.given = true
+						return readListRef(x, &s.list)
+					}
+					return nil
+				})
+			case "rPr":
+				return x.each(func(e element) error {
+					if e.Name.Local == "vanish" {
+						s.hidden = on(e)
+					}
+					return nil
+				})
 			}
-			s := wordStyle{outline: -1}
-			id := attr(e, "styleId")
-			if _, there := styles[id]; there {
-				return nil
-			}
-			err := x.each(func(e element) error {
-				switch e.Name.Local {
-				case "name":
-					s.name = attr(e, "val")
-				case "basedOn":
-					s.basedOn = attr(e, "val")
-				case "pPr":
-					return x.each(func(e element) error {
-						switch e.Name.Local {
-						case "outlineLvl":
-							s.outline = number(e, "val", -1)
-						case "numPr":
-							s.list.given = true
-							return readListRef(x, &s.list)
-						}
-						return nil
-					})
-				case "rPr":
-					return x.each(func(e element) error {
-						if e.Name.Local == "vanish" {
-							s.hidden = on(e)
-						}
-						return nil
-					})
-				}
-				return nil
-			})
-			styles[id] = s
-			return err
+			return nil
 		})
+		styles[id] = s
+		return err
 	})
 	return styles
 }

@@ -41,6 +41,18 @@ func (a *archive) xml(name string) (*xmlReader, error) {
 	return newXML(r, maxToken), nil
 }
 
+// elements calls do for each element in the outermost element of a part.
+func (a *archive) elements(name string, do func(x *xmlReader, e element) error) error {
+	x, err := a.xml(name)
+	if err != nil {
+		return err
+	}
+	defer x.close()
+	return x.each(func(element) error {
+		return x.each(func(e element) error { return do(x, e) })
+	})
+}
+
 func newXML(r io.ReadCloser, longest int) *xmlReader {
 	src := &tokenLimit{from: r, limit: longest}
 	in := bufio.NewReaderSize(src, 32<<10)

@@ -6,7 +6,7 @@
 // in a child process.
 package pdf
 
-//go:generate go run ./pdfium/fetch
+//go:generate sh pdfium/fetch.sh
 
 import (
 	"bytes"
