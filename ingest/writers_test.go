@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/fstest"
 	"testing/synctest"
@@ -103,8 +104,9 @@ func TestSyncStopsAfterTheDocumentsInHand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		sink := &distant{memory: newMemory()}
-		sink.began = func(id string) {
-			if id == "harbour/013.md" {
+		var begun atomic.Int32
+		sink.began = func(string) {
+			if begun.Add(1) == 14 {
 				cancel()
 			}
 		}
