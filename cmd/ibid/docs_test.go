@@ -257,6 +257,9 @@ ibid() {
 		command ibid "${swapped[@]}" >"$HOME/.key"
 		cat "$HOME/.key"
 		key=$(grep -oE 'ibid_[A-Za-z0-9_-]+' "$HOME/.key" | head -1 || true) ;;
+	eval) # which reads a folder once for all blocks of a page
+		case $* in *--data*) ;; *) swapped+=(--data "$HOME/.eval-${3//\//-}") ;; esac
+		command ibid "${swapped[@]}" ;;
 	*) command ibid "${swapped[@]}" ;;
 	esac
 }

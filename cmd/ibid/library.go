@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"ibid/answer"
 	"ibid/answer/openai"
@@ -118,10 +119,13 @@ func (l *library) refuseEmpty(ctx context.Context, f retrieve.Filter) error {
 	return fmt.Errorf("nothing has been ingested into %s yet: run 'ibid ingest FOLDER' first", l.place)
 }
 
+// builtIn returns the built-in model, of which a process needs one.
+var builtIn = sync.OnceValues(embed.New)
+
 // embedder returns the built-in model, or the client of a remote one.
 func (c embedConfig) embedder(ctx context.Context, getenv func(string) string) (retrieve.Embedder, error) {
 	if c.EmbedModel == "" {
-		return embed.New()
+		return builtIn()
 	}
 	o, err := c.options(getenv, c.EmbedModel)
 	if err != nil {

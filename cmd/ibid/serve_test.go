@@ -11,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"ibid/answer/openai/openaitest"
 	"ibid/data/datatest"
@@ -189,6 +190,7 @@ func TestTwoWritersOneReader(t *testing.T) {
 				t.Errorf("question %d: %q", questions, a.Text)
 			}
 			questions++
+			time.Sleep(20 * time.Millisecond) // the writers need the processor too
 		}
 	}
 	writing.Wait()
