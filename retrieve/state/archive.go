@@ -40,13 +40,17 @@ func (l ledger) KeepRecord(ctx context.Context, r retrieve.Record) error {
 
 func recordSize(r retrieve.Record) int64 { return int64(len(r.Spec) + len(r.Events)) }
 
-const recordColumns = "id, kind, caller, shared, state, started, ended, expires, size, documents, spec"
+const (
+	recordColumns = "id, kind, caller, shared, state, started, ended, expires, size, documents, spec"
+	eventColumns  = "record, events"
+	quoteColumns  = "record, key, document"
+)
 
 func (t *tx) insertRecord(r retrieve.Record) error {
 	err := t.insert("records", recordColumns, "", []any{r.ID, r.Kind, r.By, r.Shared, r.State,
 		r.Started.UnixMicro(), r.Ended.UnixMicro(), r.Expires.UnixMicro(), recordSize(r), len(r.Documents), r.Spec})
 	if err == nil {
-		err = t.insert("events", "record, events", "", []any{r.ID, r.Events})
+		err = t.insert("events", eventColumns, "", []any{r.ID, r.Events})
 	}
 	for _, d := range r.Documents {
 		if err == nil {
@@ -115,7 +119,7 @@ func (t *tx) insertQuotes(document string, records ...string) error {
 	for _, r := range records {
 		rows = append(rows, []any{r, keyOf(document), document})
 	}
-	return t.insert("quoted", "record, key, document", "", rows...)
+	return t.insert("quoted", quoteColumns, "", rows...)
 }
 
 // scanRecord reads a row of the columns recordColumns and sum. A damaged one, as
@@ -144,7 +148,7 @@ func (l ledger) Record(ctx context.Context, id string) (r retrieve.Record, err e
 			return err
 		}
 		var of string
-		if err := unlessWhole(checked(t.row(`SELECT record, events, sum FROM ibid.events WHERE record = ?`, id), &of, &r.Events)); err != nil {
+		if err := unlessWhole(checked(t.row(`SELECT `+eventColumns+`, sum FROM ibid.events WHERE record = ?`, id), &of, &r.Events)); err != nil {
 			return err
 		}
 		err = t.each(func(row scanner) error {
@@ -153,7 +157,7 @@ func (l ledger) Record(ctx context.Context, id string) (r retrieve.Record, err e
 			err := checked(row, &of, &key, &document)
 			r.Documents = append(r.Documents, document)
 			return unlessWhole(err)
-		}, `SELECT record, key, document, sum FROM ibid.quoted WHERE record = ? ORDER BY document`, id)
+		}, `SELECT `+quoteColumns+`, sum FROM ibid.quoted WHERE record = ? ORDER BY document`, id)
 		// Without one of its documents it would outlive that.
 		if err == nil && (len(r.Documents) != documents || !r.Expires.After(time.Now())) {
 			err = retrieve.ErrNotFound

@@ -15,8 +15,12 @@ func (s *Store) Keyring() retrieve.Keyring { return keyring{s} }
 
 type keyring struct{ s *Store }
 
-// settingRing is the setting of the keyring's revision.
-const settingRing = "keyring"
+const (
+	// settingRing is the setting of the keyring's revision.
+	settingRing = "keyring"
+	// ringLock is held while keys and sessions are changed.
+	ringLock = "keyring"
+)
 
 func (t *tx) ringRevision() (int64, error) {
 	value, err := t.setting(settingRing)
@@ -30,7 +34,7 @@ func (t *tx) ringRevision() (int64, error) {
 // known.
 func (k keyring) change(ctx context.Context, f func(*tx) error, format string, args ...any) error {
 	return within(ctx, k.s.update, func(t *tx) error {
-		if err := t.lock("keyring"); err != nil {
+		if err := t.lock(ringLock); err != nil {
 			return err
 		}
 		if err := f(t); err != nil {
@@ -53,22 +57,14 @@ func (k keyring) Revision(ctx context.Context) (revision int64, err error) {
 }
 
 const (
-	keyColumns     = "id, name, digest, write, collections, created, expires"
+	keyColumns     = "id, name, digest, write, collections, created, expires, used"
 	sessionColumns = "digest, key, started"
 )
-
-// A usedRow is the row of a key, whose checksum does not include the last column.
-type usedRow struct {
-	scanner
-	used *int64
-}
-
-func (r usedRow) Scan(dest ...any) error { return r.scanner.Scan(append(dest, r.used)...) }
 
 func scanKey(row scanner) (key retrieve.Key, err error) {
 	var digest, collections []byte
 	var created, expires, used int64
-	err = checked(usedRow{row, &used}, &key.ID, &key.Name, &digest, &key.Write, &collections, &created, &expires)
+	err = checked(row, &key.ID, &key.Name, &digest, &key.Write, &collections, &created, &expires, &used)
 	if err == nil && (copy(key.Digest[:], digest) != len(key.Digest) || json.Unmarshal(collections, &key.Collections) != nil) {
 		err = errRow
 	}
@@ -106,7 +102,7 @@ func (k keyring) Ring(ctx context.Context) (ring retrieve.Ring, err error) {
 				ring.Keys = append(ring.Keys, key)
 			}
 			return damaged(err)
-		}, `SELECT `+keyColumns+`, sum, used FROM ibid.keys ORDER BY created, name`)
+		}, `SELECT `+keyColumns+`, sum FROM ibid.keys ORDER BY created, name`)
 		if err != nil {
 			return err
 		}
@@ -135,27 +131,31 @@ func (k keyring) Add(ctx context.Context, key retrieve.Key) error {
 	}, "storing the key %q", key.Name)
 }
 
+// insertKey stores a key, or when it was used if it is stored.
 func (t *tx) insertKey(key retrieve.Key) error {
 	collections, err := json.Marshal(key.Collections)
 	if err != nil {
 		return err
 	}
-	err = t.insert("keys", keyColumns, "", []any{key.ID, key.Name, key.Digest, key.Write, collections,
-		retrieve.Seconds(key.Created), retrieve.Seconds(key.Expires)})
-	if err != nil {
-		return err
-	}
-	return t.use(key.ID, key.Used)
-}
-
-// use stores when a key was used.
-func (t *tx) use(id string, at time.Time) error {
-	_, err := t.exec(`UPDATE ibid.keys SET used = ? WHERE id = ? AND used < ?`, retrieve.Seconds(at), id, retrieve.Seconds(at))
-	return err
+	return t.insert("keys", keyColumns, "ON CONFLICT (id) DO UPDATE SET used = excluded.used, sum = excluded.sum", []any{key.ID, key.Name,
+		key.Digest, key.Write, collections, retrieve.Seconds(key.Created), retrieve.Seconds(key.Expires), retrieve.Seconds(key.Used)})
 }
 
 func (k keyring) Used(ctx context.Context, id string, at time.Time) error {
-	return within(ctx, k.s.update, func(t *tx) error { return t.use(id, at) }, "storing the use of the key %s", id)
+	return within(ctx, k.s.update, func(t *tx) error {
+		if err := t.lock(ringLock); err != nil { // it may be being revoked
+			return err
+		}
+		key, err := scanKey(t.row(`SELECT `+keyColumns+`, sum FROM ibid.keys WHERE id = ?`, id))
+		if errors.Is(unlessWhole(err), retrieve.ErrNotFound) || err == nil && !at.After(key.Used) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		key.Used = at
+		return t.insertKey(key)
+	}, "storing the use of the key %s", id)
 }
 
 func (k keyring) Revoke(ctx context.Context, id string) error {

@@ -15,6 +15,11 @@ func (s *Store) Ledger() retrieve.Ledger { return ledger{s} }
 
 type ledger struct{ s *Store }
 
+const (
+	specColumns  = "job, kind, started, secret, spec"
+	replyColumns = "job, key, reply"
+)
+
 // sought turns the error of a row that is missing into [retrieve.ErrNotFound].
 func sought(err error) error {
 	if errors.Is(err, sql.ErrNoRows) {
@@ -58,7 +63,7 @@ func (l ledger) Begin(ctx context.Context, j retrieve.Job) error {
 		if err != nil {
 			return err
 		}
-		err = t.insert("specs", "job, kind, started, secret, spec", "", []any{j.ID, j.Kind, started, j.Secret, j.Spec})
+		err = t.insert("specs", specColumns, "", []any{j.ID, j.Kind, started, j.Secret, j.Spec})
 		if err != nil {
 			return err
 		}
@@ -109,7 +114,7 @@ func (l ledger) Job(ctx context.Context, id string) (j retrieve.Job, err error) 
 
 func (t *tx) job(id string) (j retrieve.Job, err error) {
 	var started int64
-	row := t.row(`SELECT job, kind, started, secret, spec, sum FROM ibid.specs WHERE job = ?`, id)
+	row := t.row(`SELECT `+specColumns+`, sum FROM ibid.specs WHERE job = ?`, id)
 	if err := sought(checked(row, &j.ID, &j.Kind, &started, &j.Secret, &j.Spec)); err != nil {
 		if errors.Is(err, errRow) {
 			err = fmt.Errorf("it is damaged, begin it anew: %w", err)
@@ -146,7 +151,7 @@ func (l ledger) Latest(ctx context.Context, kind string) (j retrieve.Job, err er
 func (l ledger) Reply(ctx context.Context, job, key string) (reply []byte, ok bool, err error) {
 	err = within(ctx, l.s.view, func(t *tx) error {
 		var ofJob, ofKey string
-		err := checked(t.row(`SELECT job, key, reply, sum FROM ibid.replies WHERE job = ? AND key = ?`, job, key), &ofJob, &ofKey, &reply)
+		err := checked(t.row(`SELECT `+replyColumns+`, sum FROM ibid.replies WHERE job = ? AND key = ?`, job, key), &ofJob, &ofKey, &reply)
 		if ok = err == nil; errors.Is(err, sql.ErrNoRows) || errors.Is(err, errRow) {
 			reply, err = nil, nil
 		}
@@ -170,7 +175,7 @@ func (l ledger) Keep(ctx context.Context, job, worker, key string, reply []byte)
 		if worker != holder && (worker != "" || left > 0) {
 			return heldError(job, holder, left)
 		}
-		return t.insert("replies", "job, key, reply", "ON CONFLICT (job, key) DO UPDATE SET reply = excluded.reply, sum = excluded.sum",
+		return t.insert("replies", replyColumns, "ON CONFLICT (job, key) DO UPDATE SET reply = excluded.reply, sum = excluded.sum",
 			[]any{job, key, reply})
 	}, "storing a reply of the run %s", job)
 }

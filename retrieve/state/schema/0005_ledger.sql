@@ -81,8 +81,8 @@ CREATE TABLE ibid.keys (
 	collections BYTES NOT NULL, -- JSON
 	created     INT NOT NULL,
 	expires     INT NOT NULL,
-	sum         INT NOT NULL,
-	used        INT NOT NULL DEFAULT 0
+	used        INT NOT NULL, -- about when it was used last
+	sum         INT NOT NULL
 );
 CREATE TABLE ibid.sessions (
 	digest  BYTES PRIMARY KEY,
