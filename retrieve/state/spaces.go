@@ -116,6 +116,9 @@ func (t *tx) spaceOfDocuments() (string, error) {
 	return all.used().Name, err
 }
 
+// errNoSpace reports that no document is stored and another space, or none, is set.
+var errNoSpace = errors.New("the embedding space has not been set")
+
 // SetSpace chooses the space of a library without documents. If documents are
 // stored in another one, it returns a [*retrieve.SpaceError].
 func (s *Store) SetSpace(ctx context.Context, name string) error {

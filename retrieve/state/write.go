@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -53,8 +54,14 @@ func prepare(doc *ingest.Document, chunks []ingest.Chunk, vectors [][]float32) (
 // Replace stores one whole document in place of the one with its id.
 func (s *Store) Replace(ctx context.Context, space string, doc *ingest.Document, chunks []ingest.Chunk, vectors [][]float32) error {
 	p, err := prepare(doc, chunks, vectors)
+	store := func(t *tx) error { return t.replace(space, p) }
 	if err == nil {
-		err = s.update(ctx, func(t *tx) error { return t.replace(space, p) })
+		err = s.update(ctx, store)
+	}
+	if errors.Is(err, errNoSpace) { // this is the first document
+		if err = s.SetSpace(ctx, space); err == nil {
+			err = s.update(ctx, store)
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("storing %s: %w", doc.ID, err)
@@ -77,9 +84,10 @@ func (t *tx) replace(name string, p *prepared) error {
 	}
 	used := all.used()
 	switch {
-	case used.Number == 0:
-		return errors.New("the embedding space has not been set")
 	case used.Name != name:
+		if stored, err := t.spaceOfDocuments(); err != nil || stored == "" {
+			return cmp.Or(err, errNoSpace)
+		}
 		return &retrieve.SpaceError{Stored: used.Name, Wanted: name}
 	case len(p.chunks) > 0:
 		if err := t.hasDimensions(used, p.dimensions); err != nil {
