@@ -34,11 +34,9 @@ func (l ledger) KeepRecord(ctx context.Context, r retrieve.Record) error {
 		if err := t.insertRecord(r); err != nil {
 			return err
 		}
-		return t.deleteRecords(displaced("records", "started"), r.ID, most.Records-1, most.RecordBytes-recordSize(r))
+		return t.makeRoom("records", "started", r.ID, most.Records, most.RecordBytes, func(id string) error { return t.deleteRecords(`id = ?`, id) })
 	}, "storing the record of the run %s", r.ID)
 }
-
-func recordSize(r retrieve.Record) int64 { return int64(len(r.Spec) + len(r.Events)) }
 
 const (
 	recordColumns = "id, kind, caller, shared, state, started, ended, expires, size, documents, spec"
@@ -48,7 +46,7 @@ const (
 
 func (t *tx) insertRecord(r retrieve.Record) error {
 	err := t.insert("records", recordColumns, "", []any{r.ID, r.Kind, r.By, r.Shared, r.State,
-		r.Started.UnixMicro(), r.Ended.UnixMicro(), r.Expires.UnixMicro(), recordSize(r), len(r.Documents), r.Spec})
+		r.Started.UnixMicro(), r.Ended.UnixMicro(), r.Expires.UnixMicro(), len(r.Spec) + len(r.Events), len(r.Documents), r.Spec})
 	if err == nil {
 		err = t.insert("events", eventColumns, "", []any{r.ID, r.Events})
 	}

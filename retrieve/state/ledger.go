@@ -37,15 +37,31 @@ func within(ctx context.Context, by func(context.Context, func(*tx) error) error
 	return nil
 }
 
-// displaced is a condition for the rows that exceed a number and a total size if
-// they are counted from the greatest. Its parameters are the id of a row that is
-// not counted, the number and the size.
-func displaced(table, greatest string) string {
-	return `id IN (
-		SELECT id FROM (
-			SELECT id, row_number() OVER latest AS n, sum(size) OVER latest AS total FROM ibid.` + table + ` WHERE id <> ?
-			WINDOW latest AS (ORDER BY ` + greatest + ` DESC, id DESC)) AS others
-		WHERE n > ? OR total > ?)`
+// makeRoom calls drop with the ids of rows, from the least in an order, until
+// the rows of a table are at most so many and their sizes at most so many bytes.
+// The row of the id own stays.
+func (t *tx) makeRoom(table, order, own string, most int, bytes int64, drop func(id string) error) error {
+	var n int
+	var size int64
+	if err := t.row(`SELECT count(*), coalesce(sum(size), 0) FROM ibid.`+table).Scan(&n, &size); err != nil {
+		return err
+	}
+	for n > most || size > bytes {
+		var id string
+		var freed int64
+		err := t.row(`SELECT id, size FROM ibid.`+table+` WHERE id <> ? ORDER BY `+order+`, id LIMIT 1`, own).Scan(&id, &freed)
+		if errors.Is(err, sql.ErrNoRows) {
+			return nil
+		}
+		if err == nil {
+			err = drop(id)
+		}
+		if err != nil {
+			return err
+		}
+		n, size = n-1, size-freed
+	}
+	return nil
 }
 
 func (l ledger) Begin(ctx context.Context, j retrieve.Job) error {
@@ -70,7 +86,7 @@ func (l ledger) Begin(ctx context.Context, j retrieve.Job) error {
 		if err := t.deleteJobs(`id <> ? AND started < ?`, j.ID, j.Started.Add(-retrieve.MaxRunAge).UnixMicro()); err != nil {
 			return err
 		}
-		return t.deleteJobs(displaced("jobs", "touched"), j.ID, most.Runs-1, most.RunBytes-int64(len(j.Spec)))
+		return t.makeRoom("jobs", "touched", j.ID, most.Runs, most.RunBytes, func(id string) error { return t.deleteJobs(`id = ?`, id) })
 	}, "storing the run %s", j.ID)
 }
 
