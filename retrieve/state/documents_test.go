@@ -178,8 +178,9 @@ func TestEmpty(t *testing.T) {
 			t.Error(err)
 		}
 		doc, chunks := enginetest.Document("a", "b", "boat")
-		if err := s.Replace(ctx, testSpace, doc, chunks, vectorsFor(doc, chunks)); err == nil {
-			t.Error("a document without a space was stored")
+		must(t, s.Replace(ctx, testSpace, doc, chunks, vectorsFor(doc, chunks)))
+		if space, err := s.Space(ctx); space != testSpace || err != nil {
+			t.Errorf("the space of the first document is %q, %v", space, err)
 		}
 	})
 }
