@@ -19,10 +19,9 @@ type oracle struct {
 	text   []rune
 	code   []bool
 
-	style    string
-	excluded func(id int) bool
-	numbers  []rewrite.Source
-	shown    []place // where parts of the text are in the output
+	style   rewrite.Style
+	numbers []rewrite.Source
+	shown   []place // where parts of the text are in the output
 }
 
 const (
@@ -352,12 +351,13 @@ func (o *oracle) rewrite() string {
 		for j := k; j < n; j++ {
 			mark := ""
 			for _, id := range markers[j].ids {
-				if o.excluded(id) {
+				if o.style.Exclude(o.docs[id-1]) {
 					continue
 				}
 				if num := o.number(id); !slices.Contains(shown, num) {
 					shown = append(shown, num)
-					mark += o.mark(num)
+					first := o.docs[o.numbers[num-1].IDs[0]-1]
+					mark += string(o.style.Inline(nil, rewrite.Reference{Number: num, Document: first}))
 				}
 			}
 			if mark == "" {
