@@ -3,7 +3,6 @@ package answer
 import (
 	"errors"
 	"fmt"
-	"slices"
 )
 
 // A Budget measures what goes into one prompt, in tokens: n parts take
@@ -132,19 +131,6 @@ func sizes(parts []Part) []int {
 	out := make([]int, len(parts))
 	for i, p := range parts {
 		out[i] = p.Tokens
-	}
-	return out
-}
-
-// labelsOf is the union of the parts' labels, in order of first appearance.
-func labelsOf(parts []Part) []int {
-	var out []int
-	for _, p := range parts {
-		for _, l := range p.Labels {
-			if !slices.Contains(out, l) {
-				out = append(out, l)
-			}
-		}
 	}
 	return out
 }

@@ -104,60 +104,67 @@ func (m *mapping) mapBatches(ctx context.Context, role Role, batches []prompt.Ba
 	return parts, long, nil
 }
 
-// makePart makes a part of the reply to a batch, and reports the step. The part
-// has no text where the reply is of no use.
+// makePart makes a part of the reply to a batch. The part has no text where the
+// reply is of no use.
 func (m *mapping) makePart(k endedCall, b prompt.Batch) (Part, error) {
-	m.steps++
 	m.asked++
+	before := m.failed
+	m.failed = nil
+	p := m.readPart(k, Stepped{Passages: idsOf(m.passages, b), Labels: b.Labels()})
+	if m.failed != nil {
+		m.missing++
+	}
+	m.failed = cmp.Or(m.failed, before)
+	if p.Text == "" && isUnusable(k.err) {
+		return Part{}, k.err
+	}
+	p.Labels = b.Labels()
+	return p, nil
+}
+
+// readPart reads a part, and reports the step that made it, which was shown the
+// labels of done. The part has no text where the reply is of no use.
+func (m *mapping) readPart(k endedCall, done Stepped) Part {
+	m.steps++
 	m.warnCutPrompt(k.call)
-	role, reply := k.prompt.Role, string(k.text)
-	p := Part{Text: reply, whole: k.finish != "length", Labels: b.Labels()}
-	if role == RoleRerank {
+	reply := string(k.text)
+	p := Part{Text: reply, whole: k.finish != "length", steps: []int{m.steps}}
+	done.Step, done.Role = m.steps, k.prompt.Role
+	if done.Role == RoleRerank {
 		p.rate(reply)
 	}
-	done := Stepped{Step: m.steps, Role: role, Passages: idsOf(m.passages, b), Labels: p.Labels}
 	switch {
 	case k.err != nil:
-		done.Reason = modelError
-		m.failed = k.err
-		m.missing++
+		done.Reason, m.failed = modelError, k.err
 	case strings.TrimSpace(p.Text) == "":
 		done.Reason = emptyReply
-		if k.finish == "length" {
-			m.failed = callError(role, errWordless)
-			m.missing++
+		if !p.whole {
+			m.failed = callError(done.Role, errWordless)
 		}
-	case m.summary == nil:
+	case m.summary == nil && done.Role != RoleCollapse:
 		expects := nonAnswers{noAnswer: true}
 		if done.Reason, _ = expects.reason(p.Text); done.Reason == "" {
 			done.Reason, _ = expects.reason(reply)
 		}
 	}
-	if done.Reason != "" {
-		_, _, done.Invented = sift(reply, p.Labels)
+	if done.Changed = done.Reason == ""; !done.Changed {
+		_, _, done.Invented = sift(reply, done.Labels)
 		m.emitStep(done)
-		if isUnusable(k.err) {
-			return Part{}, k.err
-		}
-		return Part{}, nil
+		return Part{}
 	}
 	if !p.whole {
-		m.warnCutReply()
+		m.cut++
+		m.warn("the reply to step %d was cut at its longest length", m.steps)
 	}
-	p.Text, p.cited, done.Invented = sift(strings.TrimSpace(p.Text), p.Labels)
+	p.Text, p.cited, done.Invented = sift(strings.TrimSpace(p.Text), done.Labels)
 	p.Tokens = m.partCost(p.Text)
-	p.steps = []int{m.steps}
+	if done.From != nil {
+		done.Lost = without(done.Labels, p.cited)
+	}
 	m.use(done.Passages)
 	m.emit(Draft{Step: m.steps, Text: p.Text, Labels: p.cited, Final: true})
-	done.Changed = true
 	m.emitStep(done)
-	return p, nil
-}
-
-// warnCutReply warns that the reply of the current step lacks its end.
-func (m *mapping) warnCutReply() {
-	m.cut++
-	m.warn("the reply to step %d was cut at its longest length", m.steps)
+	return p
 }
 
 // use counts the passages that went into the answer.

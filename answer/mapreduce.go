@@ -104,39 +104,15 @@ func (m *mapping) collapse(ctx context.Context, groups [][]Part) ([]Part, error)
 	return out, nil
 }
 
-// collapsePart makes a part of the reply for a group, and reports the step.
+// collapsePart makes a part of the reply for a group.
 func (m *mapping) collapsePart(k endedCall, group []Part) Part {
 	m.made++
-	m.steps++
 	m.addUsage(k.call)
-	m.warnCutPrompt(k.call)
-	shown := citedBy(group)
-	p := Part{Labels: labelsOf(group)}
-	done := Stepped{Step: m.steps, Role: RoleCollapse, Passages: []string{}, Labels: shown, From: stepsOf(group)}
-	text := strings.TrimSpace(string(k.text))
-	switch {
-	case k.err != nil:
-		m.failed, done.Reason = k.err, modelError
-	case text == "":
-		done.Reason = emptyReply
-		if k.finish == "length" {
-			m.failed = callError(RoleCollapse, errWordless)
-		}
+	p := m.readPart(k, Stepped{Passages: []string{}, Labels: citedBy(group), From: stepsOf(group)})
+	if p.Text == "" {
+		p.Text, p.cited, p.steps = joined(group), citedBy(group), stepsOf(group)
+		p.Tokens = m.partCost(p.Text)
 	}
-	if done.Reason != "" {
-		p.Text, p.cited, p.steps = joined(group), shown, stepsOf(group)
-		_, _, done.Invented = sift(text, shown)
-	} else {
-		if p.whole = k.finish != "length"; !p.whole {
-			m.warnCutReply()
-		}
-		p.Text, p.cited, done.Invented = sift(text, shown)
-		p.steps = []int{m.steps}
-		done.Changed, done.Lost = true, without(shown, p.cited)
-		m.emit(Draft{Step: m.steps, Text: p.Text, Labels: p.cited, Final: true})
-	}
-	p.Tokens = m.partCost(p.Text)
-	m.emitStep(done)
 	return p
 }
 
@@ -242,20 +218,16 @@ func partSlots(parts []Part) prompt.Slots {
 	return s
 }
 
-// citedBy returns the labels in the texts of the parts.
-func citedBy(parts []Part) []int {
+// citedBy returns the labels in the texts of the parts, stepsOf the steps that
+// made them, and labelsOf the labels that they are based on, each once.
+func citedBy(parts []Part) []int  { return union(parts, func(p Part) []int { return p.cited }) }
+func stepsOf(parts []Part) []int  { return union(parts, func(p Part) []int { return p.steps }) }
+func labelsOf(parts []Part) []int { return union(parts, func(p Part) []int { return p.Labels }) }
+
+func union(parts []Part, of func(Part) []int) []int {
 	out := []int{}
 	for _, p := range parts {
-		out = append(out, without(p.cited, out)...)
-	}
-	return out
-}
-
-// stepsOf returns the steps that made the parts.
-func stepsOf(parts []Part) []int {
-	var out []int
-	for _, p := range parts {
-		out = append(out, without(p.steps, out)...)
+		out = append(out, without(of(p), out)...)
 	}
 	return out
 }
