@@ -92,9 +92,7 @@ func (c coverage) with(other coverage) coverage {
 }
 
 // exact is the share of the needs' weight that is in the text word for word.
-func (n *needs) exact(c coverage) float64 {
-	return n.share(c, true, func(t need) float64 { return t.weight }, 0)
-}
+func (n *needs) exact(c coverage) float64 { return n.share(c, true, need.weigh, 0) }
 
 // rated is the share of inverse document frequency that is in the text word
 // for word.
@@ -103,9 +101,7 @@ func (n *needs) rated(c coverage) float64 {
 }
 
 // near is the share of the needs' weight when words of like meaning count in part.
-func (n *needs) near(c coverage) float64 {
-	return n.share(c, false, func(t need) float64 { return t.weight }, 0)
-}
+func (n *needs) near(c coverage) float64 { return n.share(c, false, need.weigh, 0) }
 
 // named is the share of the weight of names and numbers that are in the text;
 // 1 when the question has none.
@@ -117,6 +113,8 @@ func (n *needs) named(c coverage) float64 {
 		return t.weight
 	}, 1)
 }
+
+func (t need) weigh() float64 { return t.weight }
 
 // share is the share of the needs' weight that a coverage has; none is the
 // result where the needs have no weight.
@@ -169,18 +167,17 @@ func (n *needs) reason(c coverage) string {
 		if t.word == last || askingWords[strings.ToLower(t.word)] {
 			continue
 		}
-		hit := c[i] == 1
 		list := &lacks
-		if hit {
+		if c[i] == 1 {
 			list = &has
 		}
 		// Words that follow each other share one pair of quotes.
-		if last != "" && hit == covered && len(*list) > 0 && len((*list)[len(*list)-1])+len(t.word) < 40 {
-			(*list)[len(*list)-1] += " " + t.word
+		if end := len(*list) - 1; last != "" && (c[i] == 1) == covered && len((*list)[end])+len(t.word) < 40 {
+			(*list)[end] += " " + t.word
 		} else {
 			*list = append(*list, t.word)
 		}
-		last, covered = t.word, hit
+		last, covered = t.word, c[i] == 1
 	}
 	quote := func(list []string) string {
 		return "'" + strings.Join(list[:min(len(list), 2)], "', '") + "'"

@@ -148,9 +148,6 @@ func newUpstream(o Options) (*upstream, error) {
 	if o.Transport == nil {
 		o.Transport = newTransport()
 	}
-	if o.Prepare != nil {
-		o.Transport = prepared{o.Transport, o.Prepare}
-	}
 	password, _ := u.User.Password()
 	u.User = nil
 	return &upstream{
@@ -162,26 +159,6 @@ func newUpstream(o Options) (*upstream, error) {
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 	}, nil
-}
-
-// prepared prepares each request before it is sent.
-type prepared struct {
-	http.RoundTripper
-	prepare func(*http.Request)
-}
-
-// RoundTrip prepares a copy, since the request belongs to the caller.
-func (p prepared) RoundTrip(r *http.Request) (*http.Response, error) {
-	r = r.Clone(r.Context())
-	p.prepare(r)
-	return p.RoundTripper.RoundTrip(r)
-}
-
-// CloseIdleConnections is for [http.Client].
-func (p prepared) CloseIdleConnections() {
-	if c, ok := p.RoundTripper.(interface{ CloseIdleConnections() }); ok {
-		c.CloseIdleConnections()
-	}
 }
 
 func newTransport() http.RoundTripper {

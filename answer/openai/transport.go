@@ -45,6 +45,9 @@ func (r *request) send(ctx context.Context, body []byte) (*http.Response, *Error
 	if r.role != "" {
 		req.Header.Set("Ibid-Role", string(r.role))
 	}
+	if r.o.Prepare != nil {
+		r.o.Prepare(req)
+	}
 	resp, err := r.http.Do(req)
 	if err != nil {
 		return nil, r.failed(ctx, err)
