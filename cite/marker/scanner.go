@@ -46,7 +46,7 @@ func (s *Scanner) Feed(piece []byte, take func(Token)) {
 	}
 	whole := len(b)
 	if b[whole-1] >= utf8.RuneSelf {
-		whole -= partial(b)
+		whole -= Partial(b)
 	}
 	switch n := s.scan(b[:whole], false, take); {
 	case len(s.held) > 0:
@@ -66,8 +66,8 @@ func (s *Scanner) Close(take func(Token)) {
 // Held returns the number of undecided characters.
 func (s *Scanner) Held() int { return utf8.RuneCount(s.held) }
 
-// partial returns the length of the incomplete UTF-8 sequence at the end of b.
-func partial(b []byte) int {
+// Partial returns the length of the incomplete UTF-8 sequence at the end of b.
+func Partial(b []byte) int {
 	for n := 1; n < utf8.UTFMax && n <= len(b); n++ {
 		if c := b[len(b)-n]; utf8.RuneStart(c) {
 			if c >= utf8.RuneSelf && !utf8.FullRune(b[len(b)-n:]) {

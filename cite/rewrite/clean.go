@@ -5,6 +5,8 @@ import (
 	"slices"
 	"unicode"
 	"unicode/utf8"
+
+	"ibid/cite/marker"
 )
 
 // A decoder makes valid UTF-8 of text that comes in pieces and takes out what
@@ -23,15 +25,7 @@ type decoder struct {
 // incomplete sequence at its end held back.
 func (d *decoder) decode(piece []byte) []byte {
 	b := append(d.held, piece...)
-	n := len(b)
-	for k := 1; k < utf8.UTFMax && k <= len(b); k++ {
-		if utf8.RuneStart(b[len(b)-k]) {
-			if !utf8.FullRune(b[len(b)-k:]) {
-				n -= k
-			}
-			break
-		}
-	}
+	n := len(b) - marker.Partial(b)
 	d.held = slices.Clone(b[n:])
 	return d.clean(b[:n])
 }
@@ -97,16 +91,9 @@ func takesVariation(r rune) bool {
 // isBracket reports whether r is a bracket, which may be that of a marker.
 func isBracket(r rune) bool { return unicode.In(r, unicode.Ps, unicode.Pe) }
 
-// isHidden reports whether r has the property Default_Ignorable_Code_Point (Unicode
-// 17, DerivedCoreProperties.txt) or is an interlinear annotation: among these are
-// all bidirectional controls and tags. Joiners and selectors are left to keep.
+// isHidden reports whether r is a format character or has no visible form: among
+// these are all bidirectional controls and tags. Joiners and selectors are left to
+// keep.
 func isHidden(r rune) bool {
-	switch {
-	case r == 0xAD, r == 0x034F, r == 0x061C, r == 0x115F, r == 0x1160, r == 0x17B4, r == 0x17B5, r == 0x180E,
-		0x200B <= r && r <= 0x200F, 0x202A <= r && r <= 0x202E, 0x2060 <= r && r <= 0x206F, r == 0x3164,
-		r == 0xFEFF, r == 0xFFA0, 0xFFF0 <= r && r <= 0xFFFB, 0x1BCA0 <= r && r <= 0x1BCA3,
-		0x1D173 <= r && r <= 0x1D17A, 0xE0000 <= r && r <= 0xE0FFF:
-		return true
-	}
-	return false
+	return unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Cf) && !unicode.Is(unicode.Prepended_Concatenation_Mark, r)
 }

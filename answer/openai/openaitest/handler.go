@@ -169,15 +169,12 @@ func Rules(rules ...Rule) func(Request) Reply {
 
 // Sequence returns the replies one after the other, then the last forever.
 func Sequence(replies ...Reply) func(Request) Reply {
-	var mu sync.Mutex
-	next := 0
-	return func(Request) Reply {
-		mu.Lock()
-		defer mu.Unlock()
-		reply := replies[next]
-		next = min(next+1, len(replies)-1)
-		return reply
+	rules := make([]Rule, len(replies))
+	for i, r := range replies {
+		rules[i] = Rule{Times: 1, Reply: r}
 	}
+	rules[len(rules)-1].Times = 0
+	return Rules(rules...)
 }
 
 // Start serves the handler on a loopback port until the test ends, and returns
