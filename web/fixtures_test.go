@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,7 +22,8 @@ import (
 // hostile is the title of a hostile document.
 const hostile = `<script>alert("x")</script> & 'quotes' ` + "\x1b[31mred\x1b[0m" + `<img src=x onerror=alert(1)>`
 
-// shelf is a small library in memory.
+// shelf is a small library in memory. Documents can name their collection in their
+// metadata.
 type shelf []*ingest.Document
 
 func newShelf() shelf {
@@ -56,7 +58,7 @@ func (s shelf) Document(_ context.Context, id string) (*ingest.Document, error) 
 func (s shelf) Documents(_ context.Context, f retrieve.Filter) ([]retrieve.DocumentInfo, error) {
 	var out []retrieve.DocumentInfo
 	for _, d := range s {
-		info := retrieve.DocumentInfo{Document: *d, Collection: "default", Chunks: 1, Pages: len(d.Pages), Bytes: len(d.Text)}
+		info := retrieve.DocumentInfo{Document: *d, Collection: cmp.Or(d.Meta["collection"], "default"), Chunks: 1, Pages: len(d.Pages), Bytes: len(d.Text)}
 		if f.Matches(&info, retrieve.LabelsOf(d.Meta)) {
 			out = append(out, info)
 		}

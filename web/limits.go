@@ -46,10 +46,7 @@ func networkOf(address string) netip.Prefix {
 	if a.Is4() {
 		bits = 32
 	}
-	p, err := a.Prefix(bits)
-	if err != nil {
-		return netip.Prefix{}
-	}
+	p, _ := a.Prefix(bits) // as many as it has
 	return p
 }
 

@@ -23,57 +23,31 @@ import (
 
 // A shared library has documents of several collections and shows all of them:
 // only the server protects those that a key does not include.
-type shared []retrieve.DocumentInfo
+type shared struct{ shelf }
 
 // canaries are visible only with a key for the collection "shut". No request
 // contains them.
 var canaries = []string{"CANARYTEXT", "CANARYTITLE", "CANARYPATH", "CANARYTROUBLE", "CANARYCOMMENT", "CANARYQUESTION", "CANARYDRAWN", "CANARYFILE"}
 
 func newShared() shared {
-	doc := func(collection, path, title, text string) retrieve.DocumentInfo {
-		d := ingest.Document{ID: collection + "/" + path, Root: collection, Path: path, Title: title, Format: "pdf", Text: text,
-			Pages: []ingest.Page{{Number: 1, End: len(text)}}}
-		return retrieve.DocumentInfo{Document: d, Collection: collection, Chunks: 1, Pages: 1, Bytes: len(text)}
+	doc := func(collection, path, title, text string) *ingest.Document {
+		return &ingest.Document{ID: collection + "/" + path, Root: collection, Path: path, Title: title, Format: "pdf", Text: text,
+			Meta: map[string]string{"collection": collection}, Pages: []ingest.Page{{Number: 1, End: len(text)}}}
 	}
-	return shared{
+	return shared{shelf{
 		doc("open", "guide.pdf", "Guide", "The lamp on the quay is lit at dusk."),
 		doc("shut", "known.pdf", "CANARYTITLE", "CANARYTEXT: the vault opens at nine."),
 		doc("shut", "CANARYPATH.pdf", "CANARYTITLE two", "CANARYTEXT: the vault closes at five."),
 		doc("uploads", "known.pdf", "CANARYTITLE", "CANARYTEXT: the vault is behind the clock."),
-	}
+	}}
 }
 
-func (s shared) Documents(_ context.Context, f retrieve.Filter) (list []retrieve.DocumentInfo, err error) {
-	for _, d := range s {
-		if f.Matches(&d, retrieve.Labels{}) {
-			d.Text = ""
-			list = append(list, d)
-		}
+func (s shared) Search(ctx context.Context, q retrieve.Query) (found []retrieve.Passage, err error) {
+	list, err := s.Documents(ctx, q.Filter)
+	for _, d := range list {
+		found = append(found, retrieve.Passages(&d.Document, []ingest.Chunk{{ID: d.ID + "#1", Document: d.ID, End: len(d.Text), Text: d.Text}})...)
 	}
-	return list, nil
-}
-
-func (s shared) Holds(ctx context.Context, f retrieve.Filter) (bool, error) {
-	list, err := s.Documents(ctx, f)
-	return len(list) > 0, err
-}
-
-func (s shared) Document(_ context.Context, id string) (*ingest.Document, error) {
-	for _, d := range s {
-		if d.ID == id {
-			return &d.Document, nil
-		}
-	}
-	return nil, fmt.Errorf("document %q: %w", id, retrieve.ErrNotFound)
-}
-
-func (s shared) Search(_ context.Context, q retrieve.Query) (found []retrieve.Passage, err error) {
-	for _, d := range s {
-		if q.Filter.Matches(&d, retrieve.Labels{}) {
-			found = append(found, retrieve.Passages(&d.Document, []ingest.Chunk{{ID: d.ID + "#1", Document: d.ID, End: len(d.Text), Text: d.Text}})...)
-		}
-	}
-	return found, nil
+	return found, err
 }
 
 func (s shared) Ask(ctx context.Context, q answer.Question) iter.Seq2[answer.Event, error] {

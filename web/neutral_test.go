@@ -80,18 +80,6 @@ func elementIn(page string, allowed []string, attributes ...string) string {
 	return ""
 }
 
-// TestActiveIn checks that activeIn finds what Neutral must remove.
-func TestActiveIn(t *testing.T) {
-	for _, words := range []string{"[a](b)", "![a](b)", "[a]\n\n[a]: b", "<https://a.b>", "see https://a.bc/d", "see www.a.bc", "mail a@b.cd", "a <b>c</b>", "<!-- a -->", "a[^1]\n\n[^1]: b"} {
-		if activeIn(words) == "" {
-			t.Errorf("%q passes", words)
-		}
-		if what := activeIn(rewrite.Neutral(words)); what != "" {
-			t.Errorf("%q has %s", rewrite.Neutral(words), what)
-		}
-	}
-}
-
 // TestNeutralIsOnlyWords checks that readers of Markdown and HTML find only
 // words, even if they decode references once more.
 func TestNeutralIsOnlyWords(t *testing.T) {

@@ -80,3 +80,19 @@ func TestOriginals(t *testing.T) {
 		}
 	}
 }
+
+// TestDrawn checks that a drawn page that a browser has is not drawn again.
+func TestDrawn(t *testing.T) {
+	h := newHandler(t, func(o *Options) { o.Drawer = printed{} })
+	const path = "/documents/club/guide.pdf?drawn=1&width=100"
+	first := call(h, "GET", path, "")
+	if first.Code != 200 || first.Header().Get("Content-Type") != "image/png" {
+		t.Errorf("%d %v", first.Code, first.Header())
+	}
+	if again := call(h, "GET", path, "", "If-None-Match", first.Header().Get("ETag")); again.Code != 304 {
+		t.Errorf("again: %d", again.Code)
+	}
+	if other := call(h, "GET", path+"0", "", "If-None-Match", first.Header().Get("ETag")); other.Code != 200 {
+		t.Errorf("of another width: %d", other.Code)
+	}
+}

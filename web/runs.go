@@ -19,21 +19,10 @@ import (
 	"ibid/retrieve"
 )
 
-// A run is one answer or summary: its id, its record, and its resumption where it
-// was interrupted. These are the routes:
-//
-//	POST   /api/runs      begins one in the background; 202 with its id
-//	GET    /api/runs      the caller's records, newest first
-//	GET    /api/runs/ID   the record; or with Accept: text/event-stream its events,
-//	                      from the first or after Last-Event-ID
-//	DELETE /api/runs/ID   stops it; with ?forget=true also deletes its record
-//	PUT    /api/runs/ID/shared   shows the record to other keys; DELETE undoes that
-//
-// POST /api/ask and POST /api/summarize begin runs too: their header Ibid-Run is
-// the id of the record, unless the request says {"record": false}. They end with
-// their reader; one in the background continues for [patience] without any. An
-// answer is shared by the record's "url", the home page with ?run=ID, and where
-// keys are in use only after PUT …/shared.
+// runs serves the records of answers and summaries at /api/runs. POST /api/ask and
+// POST /api/summarize begin runs too, which end with their reader; one in the
+// background continues for [patience] without any. Where keys are in use, a record
+// is shown to other keys only after PUT …/shared.
 type runs struct {
 	*asking
 	limiter limiter

@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"iter"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,28 +12,6 @@ import (
 	"ibid/answer"
 	"ibid/retrieve"
 )
-
-// collected is a library with the collection handbook and a default one.
-type collected struct{ shelf }
-
-func (c collected) Documents(ctx context.Context, f retrieve.Filter) ([]retrieve.DocumentInfo, error) {
-	all, err := c.shelf.Documents(ctx, retrieve.Filter{})
-	var out []retrieve.DocumentInfo
-	for _, d := range all {
-		if len(d.Path) > 8 && d.Path[:8] == "handbook" {
-			d.Collection = "handbook"
-		}
-		if f.Collection == "" || f.Collection == d.Collection {
-			out = append(out, d)
-		}
-	}
-	return out, err
-}
-
-func (c collected) Holds(ctx context.Context, f retrieve.Filter) (bool, error) {
-	list, err := c.Documents(ctx, f)
-	return len(list) > 0, err
-}
 
 // noting is an Asker that sends its questions to a channel.
 type noting struct {
@@ -52,7 +31,13 @@ func TestBrowserShared(t *testing.T) {
 	asked := make(chan answer.Question, 10)
 	s := newScene(t, func(o *Options) {
 		o.Ledger, o.KeepAnswers = ledger, time.Hour
-		o.Library = collected{append(newShelf(), handbook())}
+		library := append(newShelf(), handbook())
+		for _, d := range library {
+			if strings.HasPrefix(d.Path, "handbook") {
+				d.Meta = map[string]string{"collection": "handbook"}
+			}
+		}
+		o.Library = library
 		o.Asker = noting{o.Asker, asked}
 	})
 	s.open()

@@ -17,15 +17,9 @@ import (
 	"ibid/retrieve"
 )
 
-// openAI serves the routes of the OpenAI API, below /v1:
-//
-//	POST /v1/chat/completions   an answer from the documents, or the model itself
-//	GET  /v1/models             "ibid", "ibid/COLLECTION" of each, the model's name
-//	GET  /v1/models/ID          one of them
-//	POST /v1/embeddings         vectors by the library's embedding model
-//
-// The replies are the events of POST /api/ask in another form. Errors have
-// OpenAI's form, with the codes of [Problem] except for those in v1Code.
+// openAI serves the OpenAI API, below /v1. The replies are the events of POST
+// /api/ask in another form. Errors have OpenAI's form, with the codes of [Problem]
+// except for those in v1Code.
 type openAI struct {
 	*asking
 	upstream Upstream          // nil: there is no model to pass requests on to

@@ -1,11 +1,10 @@
 package web
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"iter"
 	"net/http"
@@ -22,6 +21,7 @@ import (
 	"ibid/answer"
 	"ibid/answer/openai"
 	"ibid/answer/openai/openaitest"
+	"ibid/ingest"
 	"ibid/retrieve"
 )
 
@@ -376,52 +376,32 @@ func TestGoOpenAI(t *testing.T) {
 	}
 }
 
-// TestV1Chunks checks that a stream has one id, one beginning, and one end with
-// its sources.
-func TestV1Chunks(t *testing.T) {
-	w := v1(newHandler(t, nil), `{"model":"ibid","stream":true,"messages":[{"role":"user","content":"What is the mooring fee?"}]}`)
-	data, done := chunks(t, w.Body.String())
-	if !done {
-		t.Error("no end mark")
+// papers are the passages of a search or summary.
+type papers []retrieve.Passage
+
+func newPapers(texts ...string) papers {
+	var p papers
+	for i, text := range texts {
+		id := fmt.Sprintf("club/paper%d.md", i+1)
+		p = append(p, retrieve.Passage{
+			Chunk: ingest.Chunk{ID: id + "#1", Document: id, Text: text, End: len(text)},
+			Root:  "club", Path: fmt.Sprintf("paper%d.md", i+1), Title: fmt.Sprintf("Paper %d", i+1),
+		})
 	}
-	var ids []string
-	var content bytes.Buffer
-	var last completion
-	for i, d := range data {
-		last = completion{}
-		if err := json.Unmarshal([]byte(d), &last); err != nil {
-			t.Fatal(err)
-		}
-		if !slices.Contains(ids, last.ID) {
-			ids = append(ids, last.ID)
-		}
-		delta := last.Choices[0].Delta
-		if (delta.Role == "assistant") != (i == 0) || (last.Choices[0].Finish != nil) != (i == len(data)-1) {
-			t.Errorf("chunk %d: %s", i, d)
-		}
-		if delta.Content != nil {
-			content.WriteString(*delta.Content)
-		}
+	return p
+}
+
+func (p papers) Search(context.Context, retrieve.Query) ([]retrieve.Passage, error) { return p, nil }
+
+// scripted is a model with scripted replies.
+func scripted(t *testing.T, reply func(openaitest.Request) openaitest.Reply) *openai.Client {
+	t.Helper()
+	c, err := openai.New(openai.Options{BaseURL: openaitest.Start(t, &openaitest.Handler{Reply: reply}), Model: "m"})
+	if err != nil {
+		t.Fatal(err)
 	}
-	if len(ids) != 1 {
-		t.Errorf("ids %q", ids)
-	}
-	notes := last.Choices[0].Delta.Annotations
-	if len(notes) != 2 || len(last.Citations) != 2 || len(last.Sources) != 2 {
-		t.Fatalf("the last chunk: %s", data[len(data)-1])
-	}
-	for i, a := range notes {
-		link := string([]rune(content.String())[a.URL.Start:a.URL.End])
-		if want := "[[" + string(rune('1'+i)) + "]](" + last.Citations[i] + ")"; link != want || a.URL.URL != last.Citations[i] {
-			t.Errorf("annotation %d covers %q, want %q", i, link, want)
-		}
-	}
-	scanner := bufio.NewScanner(strings.NewReader(w.Body.String()))
-	for scanner.Scan() {
-		if line := scanner.Text(); line != "" && !strings.HasPrefix(line, "data: ") {
-			t.Errorf("a line of another kind: %q", line)
-		}
-	}
+	t.Cleanup(c.Close)
+	return c
 }
 
 // forgetful is a ledger without replies of models.
