@@ -135,10 +135,6 @@ type pageStream struct {
 	draft    *rendering // of the current step; nil without one
 }
 
-func newPageStream(m *markdown, write func(kind string, v any) error) *pageStream {
-	return &pageStream{markdown: m, write: write, answer: newRendering(m, 0)}
-}
-
 // beforeEvent is called before each event is sent: the last blocks of a text go before
 // the event that ends it.
 func (p *pageStream) beforeEvent(kind string, data []byte) error {

@@ -161,7 +161,9 @@ func TestInjectionAtEverySplit(t *testing.T) {
 				cuts = append(cuts, []string{h.text[:at], h.text[at:]})
 			}
 		}
-		cutsOf[i] = append(cuts, single)
+		if cutsOf[i] = cuts; datatest.Campaign() || random.IntN(4) == 0 {
+			cutsOf[i] = append(cuts, single)
+		}
 		for n, pieces := range cutsOf[i] {
 			script[fmt.Sprintf("%d %d", i, n)] = hostileScript(lib, evidence, h.text, pieces)
 		}

@@ -83,8 +83,8 @@ func blocks(d *ingest.Document, lo, hi, start, end int) []block {
 	out := []block{}
 	marked := false
 	add := func(kind string, level, from, to int) {
-		for to > from && isBreak(d.Text[to-1]) {
-			to--
+		if to > from {
+			to = from + len(strings.TrimRight(d.Text[from:to], "\n "))
 		}
 		if to <= from {
 			return
@@ -138,8 +138,6 @@ func blocks(d *ingest.Document, lo, hi, start, end int) []block {
 	add("text", 0, paragraph, hi)
 	return out
 }
-
-func isBreak(b byte) bool { return b == '\n' || b == ' ' }
 
 // lineStart is the beginning of the line that contains byte i.
 func lineStart(text string, i int) int { return strings.LastIndexByte(text[:i], '\n') + 1 }

@@ -64,13 +64,13 @@ func keepAlive(write func() error, failed func(error)) (stop func()) {
 
 // render adds the blocks of the answer as HTML.
 func (s *eventStream) render(m *markdown) {
-	s.page = newPageStream(m, func(kind string, v any) error {
+	s.page = &pageStream{markdown: m, answer: newRendering(m, 0), write: func(kind string, v any) error {
 		data, err := json.Marshal(v)
 		if err != nil {
 			return fmt.Errorf("encoding a %s event: %w", kind, err)
 		}
 		return s.write(event{kind: kind, data: data}.append(nil))
-	})
+	}}
 }
 
 // send writes one event.
@@ -111,24 +111,20 @@ func (s *eventStream) write(b []byte) error {
 	if s.failed != nil {
 		return s.failed
 	}
-	s.failed = s.writeLocked(b)
-	return s.failed
-}
-
-func (s *eventStream) writeLocked(b []byte) error {
 	if !s.w.Committed {
 		if h := s.w.Header(); h.Get(echo.HeaderContentType) == "" {
 			h.Set(echo.HeaderContentType, "text/event-stream; charset=utf-8")
 		}
 		s.begin(http.StatusOK)
 	}
-	if _, err := s.w.Write(b); err != nil {
-		return fmt.Errorf("sending an event: %w", err)
+	_, err := s.w.Write(b)
+	if err == nil {
+		err = http.NewResponseController(s.w).Flush()
 	}
-	if err := http.NewResponseController(s.w).Flush(); err != nil {
-		return fmt.Errorf("sending an event: %w", err)
+	if err != nil {
+		s.failed = fmt.Errorf("sending an event: %w", err)
 	}
-	return nil
+	return s.failed
 }
 
 // begin sends the status and the header. s.mu is held.

@@ -22,33 +22,29 @@ func traceRequests(tracer trace.Tracer, routes accessTable) echo.MiddlewareFunc 
 			if a, ok := routes.ofRequest(c); !ok || a == public {
 				return next(c)
 			}
-			return traceRequest(tracer, next, c)
+			r := c.Request()
+			ctx := propagation.TraceContext{}.Extract(r.Context(), propagation.HeaderCarrier(r.Header))
+			ctx, span := tracer.Start(ctx, r.Method+" "+c.Path(), trace.WithSpanKind(trace.SpanKindServer), trace.WithAttributes(
+				attribute.String("http.request.method", r.Method), attribute.String("http.route", c.Path()),
+				attribute.String("ibid.request_id", requestIDFrom(ctx))))
+			defer span.End()
+			c.SetRequest(r.WithContext(ctx))
+			err := next(c)
+			status := c.Response().Status
+			if err != nil {
+				p := problemFor(err)
+				span.SetAttributes(attribute.String("error.type", p.Code))
+				if !c.Response().Committed {
+					status = p.Status
+				}
+				if p.Status >= http.StatusInternalServerError {
+					span.SetStatus(outcome.Error, p.Code)
+				}
+			}
+			span.SetAttributes(attribute.Int("http.response.status_code", status))
+			return err
 		}
 	}
-}
-
-func traceRequest(tracer trace.Tracer, next echo.HandlerFunc, c echo.Context) error {
-	r := c.Request()
-	ctx := propagation.TraceContext{}.Extract(r.Context(), propagation.HeaderCarrier(r.Header))
-	ctx, span := tracer.Start(ctx, r.Method+" "+c.Path(), trace.WithSpanKind(trace.SpanKindServer), trace.WithAttributes(
-		attribute.String("http.request.method", r.Method), attribute.String("http.route", c.Path()), attribute.String("ibid.request_id",
-			requestIDFrom(ctx))))
-	defer span.End()
-	c.SetRequest(r.WithContext(ctx))
-	err := next(c)
-	status := c.Response().Status
-	if err != nil {
-		p := problemFor(err)
-		span.SetAttributes(attribute.String("error.type", p.Code))
-		if !c.Response().Committed {
-			status = p.Status
-		}
-		if p.Status >= http.StatusInternalServerError {
-			span.SetStatus(outcome.Error, p.Code)
-		}
-	}
-	span.SetAttributes(attribute.Int("http.response.status_code", status))
-	return err
 }
 
 // span makes a span of a stage of an answer that has ended.

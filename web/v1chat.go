@@ -317,7 +317,7 @@ func (o *openAI) complete(c echo.Context, r *chatRequest, t task) (err error) {
 	w := &chatReply{request: r, links: o.links, head: completion{
 		ID: "chatcmpl-" + c.Response().Header().Get(echo.HeaderXRequestID), Created: time.Now().Unix(),
 		Model: r.Model, Object: "chat.completion"}}
-	w.text = &linkedText{stops: r.Stop, maxTokens: r.maxAnswer(), links: o.links, write: w.write}
+	w.text = &linkedText{stops: r.Stop, maxTokens: r.maxAnswer(), links: o.links, write: w.write, sources: map[int]cite.Cited{}}
 	if r.Stream {
 		w.head.Object = "chat.completion.chunk"
 		w.out = newEventStream(c.Response(), cancel)
@@ -382,9 +382,9 @@ type chatReply struct {
 func (w *chatReply) add(e answer.Event) error {
 	switch e := e.(type) {
 	case cite.Cited:
-		w.text.addSource(e)
+		w.text.sources[e.Number] = e
 	case cite.Placed:
-		w.text.addNumber(e)
+		w.text.numbers = append(w.text.numbers, e)
 	case answer.Text:
 		return w.text.append(e.Text)
 	case answer.Unanswered:

@@ -53,15 +53,6 @@ type linkedText struct {
 	annotations []annotation
 }
 
-func (t *linkedText) addSource(c cite.Cited) {
-	if t.sources == nil {
-		t.sources = map[int]cite.Cited{}
-	}
-	t.sources[c.Number] = c
-}
-
-func (t *linkedText) addNumber(p cite.Placed) { t.numbers = append(t.numbers, p) }
-
 // append adds a piece of the answer. After a cut it fails with errEnough.
 func (t *linkedText) append(piece string) error {
 	t.text = append(t.text, piece...)

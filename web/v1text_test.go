@@ -15,7 +15,7 @@ import (
 func throughLinks(t *testing.T, text string, split func(left int) int, stops []string, most int, links bool) (content string, l *linkedText) {
 	t.Helper()
 	var b strings.Builder
-	l = &linkedText{stops: stops, maxTokens: most, links: links, write: func(s string) error { b.WriteString(s); return nil }}
+	l = &linkedText{stops: stops, maxTokens: most, links: links, sources: map[int]cite.Cited{}, write: func(s string) error { b.WriteString(s); return nil }}
 	seen := map[int]bool{}
 	for at := 0; at < len(text); {
 		to := at + split(len(text)-at)
@@ -30,9 +30,9 @@ func throughLinks(t *testing.T, text string, split func(left int) int, stops []s
 			if _, err := fmt.Sscanf(text[i:to], "[%d]", &n); err == nil && text[i] == '[' {
 				if !seen[n] {
 					seen[n] = true
-					l.addSource(cite.Cited{Number: n, Title: fmt.Sprintf("T%d", n), Link: fmt.Sprintf("http://h/(%d)", n)})
+					l.sources[n] = cite.Cited{Number: n, Title: fmt.Sprintf("T%d", n), Link: fmt.Sprintf("http://h/(%d)", n)}
 				}
-				l.addNumber(cite.Placed{Number: n, Start: i, End: i + strings.IndexByte(text[i:], ']') + 1})
+				l.numbers = append(l.numbers, cite.Placed{Number: n, Start: i, End: i + strings.IndexByte(text[i:], ']') + 1})
 			}
 		}
 		if err := l.append(text[at:to]); errors.Is(err, errEnough) {
