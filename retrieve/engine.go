@@ -112,6 +112,7 @@ type DocumentInfo struct {
 
 // A Candidate is a chunk as an engine found it.
 type Candidate struct {
+	Hit Hit // set by a [State]
 	ingest.Chunk
 	Root, Path, Title, Format, Digest string
 	Meta                              map[string]string // of the document; must not be changed

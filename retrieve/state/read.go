@@ -380,7 +380,7 @@ func (s *Store) Chunks(ctx context.Context, hits []retrieve.Hit) (found []retrie
 				damaged = append(damaged, &damagedError{d.number, d.id, fmt.Sprintf("its chunk %d is damaged", h.Ordinal)})
 				continue
 			}
-			found = append(found, retrieve.Candidate{Chunk: *c.of(d.id), Root: d.root, Path: d.path, Title: d.title, Format: d.format,
+			found = append(found, retrieve.Candidate{Hit: h, Chunk: *c.of(d.id), Root: d.root, Path: d.path, Title: d.title, Format: d.format,
 				Digest: d.digest, Meta: d.meta})
 		}
 		return damaged, nil
