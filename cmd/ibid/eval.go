@@ -55,10 +55,8 @@ func askAll(ctx context.Context, s surroundings, what string, n, parallel int, a
 
 // readSet reads a set, and prints which of its judgements cannot be measured.
 func readSet(dir, split string, s surroundings) (*eval.Set, error) {
-	if info, err := os.Stat(dir); err != nil {
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 		return nil, usageError("there is no folder %s: give one with corpus.jsonl, queries.jsonl and qrels.tsv", dir)
-	} else if !info.IsDir() {
-		return nil, usageError("%s is a file: give the folder that holds corpus.jsonl, queries.jsonl and qrels.tsv", dir)
 	}
 	set, err := eval.ReadSet(os.DirFS(dir), split)
 	if err != nil {

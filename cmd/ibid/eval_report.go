@@ -208,10 +208,8 @@ func (c *evalReportCmd) readSet(report *eval.Report, s surroundings) ([]eval.Que
 func (c *evalReportCmd) readQuestions(report *eval.Report, s surroundings) ([]eval.Question, error) {
 	dir, name := filepath.Split(c.Questions)
 	report.File = name
-	if info, err := os.Stat(c.Questions); err != nil {
+	if info, err := os.Stat(c.Questions); err != nil || info.IsDir() {
 		return nil, usageError("there is no file %s: give one with a question per line, such as %s", c.Questions, eval.ExampleQuestion)
-	} else if info.IsDir() {
-		return nil, usageError("%s is a folder: give the file with the questions, one per line, such as %s", c.Questions, eval.ExampleQuestion)
 	}
 	questions, unknown, err := eval.ReadQuestions(os.DirFS(cmp.Or(dir, ".")), name)
 	if err != nil {
@@ -427,11 +425,7 @@ func (c *evalReportCmd) write(report *eval.Report, s surroundings) error {
 		}
 		return json.NewEncoder(s.stdout).Encode(report)
 	}
-	var text bytes.Buffer
-	if err := report.WriteText(&text); err != nil {
-		return err
-	}
-	if _, err := fmt.Fprint(s.stdout, printable(text.String())); err != nil {
+	if err := report.WriteText(printing{s.stdout}); err != nil {
 		return err
 	}
 	switch {

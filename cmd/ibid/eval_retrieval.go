@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -50,25 +51,25 @@ func (c *evalRetrievalCmd) searches(getenv func(string) string) ([]measuredSearc
 }
 
 // wholeSearch is the search that users run. Figures without the name of a search
-// are its.
+// are its figures.
 const wholeSearch = "hybrid"
 
 type retrievalReport struct {
-	Queries   int            `json:"queries"`
-	Documents int            `json:"documents"`
-	BM25      eval.Figures   `json:"bm25"`
-	Dense     eval.Figures   `json:"dense"`
-	Hybrid    eval.Figures   `json:"hybrid"`
-	Reranked  eval.Figures   `json:"reranked,omitempty"` // with a reranker
-	Compared  []comparedPair `json:"compared"`
-	Skipped   int            `json:"skipped"` // queries without a relevant document
-	Chunks    int            `json:"chunks"`
-	Space     string         `json:"space"`
-	Judged    string         `json:"judgements"`
+	Queries   int                `json:"queries"`
+	Documents int                `json:"documents"`
+	BM25      map[string]float64 `json:"bm25"`
+	Dense     map[string]float64 `json:"dense"`
+	Hybrid    map[string]float64 `json:"hybrid"`
+	Reranked  map[string]float64 `json:"reranked,omitempty"` // with a reranker
+	Compared  []comparedPair     `json:"compared"`
+	Skipped   int                `json:"skipped"` // queries without a relevant document
+	Chunks    int                `json:"chunks"`
+	Space     string             `json:"space"`
+	Judged    string             `json:"judgements"`
 
 	name     string
 	searches []measuredSearch
-	table    []eval.Figures // by search, with every metric
+	metrics  []eval.Metric
 }
 
 type comparedPair struct {
@@ -113,9 +114,9 @@ func (c *evalRetrievalCmd) Run(ctx context.Context, s surroundings) (err error) 
 	report := &retrievalReport{
 		Queries: len(queries), Documents: corpus.documents, Skipped: len(set.Queries) - len(set.Judged()),
 		Chunks: stats.Chunks, Space: corpus.embedder.Space(), Judged: set.Judgements, Compared: []comparedPair{},
-		name: filepath.Base(c.Dir), searches: searches,
+		name: filepath.Base(c.Dir), searches: searches, metrics: metrics,
 	}
-	figures := report.addFigures(metrics)
+	figures := report.addFigures()
 	for _, p := range [][2]int{{2, 0}, {2, 1}, {3, 2}}[:len(searches)-1] { // hybrid and bm25, hybrid and dense, reranked and hybrid
 		a, b := searches[p[0]], searches[p[1]]
 		report.Compared = append(report.Compared, comparedPair{a.name, b.name, metrics[0].String(), eval.Compare(a.values[0], b.values[0])})
@@ -134,7 +135,7 @@ func (c *evalRetrievalCmd) Run(ctx context.Context, s surroundings) (err error) 
 		err = report.show(s)
 	}
 	missed := limits.missed(func(name string) (float64, eval.Unit, bool) {
-		value, ok := figures.Get(name)
+		value, ok := figures[name]
 		return value, eval.ShareUnit, ok
 	})
 	return errors.Join(err, missedError(missed))
@@ -228,24 +229,19 @@ func ownEntries(set *eval.Set) map[string]bool {
 
 // addFigures fills in the means of each search, and returns them by all the names
 // that a threshold may have.
-func (r *retrievalReport) addFigures(metrics []eval.Metric) eval.Figures {
-	var whole, named eval.Figures
-	for _, x := range r.searches {
-		var figures eval.Figures
-		for m, metric := range metrics {
-			f := eval.Figure{Name: metric.String(), Value: eval.Mean(x.values[m])}
-			figures = append(figures, f)
-			named = append(named, eval.Figure{Name: x.name + "." + f.Name, Value: f.Value})
-		}
-		r.table = append(r.table, figures)
-		if x.name == wholeSearch {
-			whole = figures
+func (r *retrievalReport) addFigures() map[string]float64 {
+	named := make(map[string]float64)
+	var all [4]map[string]float64
+	for i, x := range r.searches {
+		all[i] = make(map[string]float64)
+		for m, metric := range r.metrics {
+			mean := eval.Mean(x.values[m])
+			all[i][metric.String()], named[x.name+"."+metric.String()] = mean, mean
 		}
 	}
-	all := [4]eval.Figures{}
-	copy(all[:], r.table)
 	r.BM25, r.Dense, r.Hybrid, r.Reranked = all[0], all[1], all[2], all[3]
-	return slices.Concat(whole, named)
+	maps.Copy(named, r.Hybrid)
+	return named
 }
 
 // writeDetails writes the values of each query to the file of --details.
@@ -256,19 +252,15 @@ func (c *evalRetrievalCmd) writeDetails(queries []eval.Query, searches []measure
 	var lines bytes.Buffer
 	encoder := json.NewEncoder(&lines)
 	for at, q := range queries {
-		all := [4]eval.Figures{}
-		for i, x := range searches {
+		line := map[string]any{"_id": q.ID}
+		for _, x := range searches {
+			figures := make(map[string]float64)
 			for m, metric := range metrics {
-				all[i] = append(all[i], eval.Figure{Name: metric.String(), Value: x.values[m][at]})
+				figures[metric.String()] = x.values[m][at]
 			}
+			line[x.name] = figures
 		}
-		if err := encoder.Encode(struct {
-			ID       string       `json:"_id"`
-			BM25     eval.Figures `json:"bm25"`
-			Dense    eval.Figures `json:"dense"`
-			Hybrid   eval.Figures `json:"hybrid"`
-			Reranked eval.Figures `json:"reranked,omitempty"`
-		}{q.ID, all[0], all[1], all[2], all[3]}); err != nil {
+		if err := encoder.Encode(line); err != nil {
 			return err
 		}
 	}
@@ -340,14 +332,14 @@ func (r *retrievalReport) show(s surroundings) error {
 		fmt.Fprintf(&b, "; %d without a relevant document left out", r.Skipped)
 	}
 	fmt.Fprintf(&b, "; %d documents in %d chunks; %s\n%-8s", r.Documents, r.Chunks, r.Space, "")
-	for _, f := range r.table[0] {
-		fmt.Fprintf(&b, " %10s", f.Name)
+	for _, metric := range r.metrics {
+		fmt.Fprintf(&b, " %10s", metric)
 	}
 	b.WriteByte('\n')
-	for i, figures := range r.table {
-		fmt.Fprintf(&b, "%-8s", r.searches[i].name)
-		for _, f := range figures {
-			fmt.Fprintf(&b, " %10.4f", f.Value)
+	for _, x := range r.searches {
+		fmt.Fprintf(&b, "%-8s", x.name)
+		for m := range r.metrics {
+			fmt.Fprintf(&b, " %10.4f", eval.Mean(x.values[m]))
 		}
 		b.WriteByte('\n')
 	}

@@ -240,7 +240,7 @@ func TestEvalUsage(t *testing.T) {
 	}{
 		{2, "", "ibid eval --help"},
 		{2, "retrieval DIR/nowhere", "there is no folder DIR/nowhere: give one with corpus.jsonl"},
-		{2, "retrieval DIR/set/corpus.jsonl", "DIR/set/corpus.jsonl is a file: give the folder"},
+		{2, "retrieval DIR/set/corpus.jsonl", "there is no folder DIR/set/corpus.jsonl"},
 		{1, "retrieval DIR/club", "reading the set DIR/club: there is no queries.jsonl"},
 		{1, "retrieval DIR/bare", "the set DIR/bare: there is no corpus.jsonl"},
 		{1, "retrieval DIR/broken", `reading the set DIR/broken: qrels.tsv:2: the score "NaN" is not a whole number`},
@@ -254,7 +254,7 @@ func TestEvalUsage(t *testing.T) {
 		{2, "report DIR/club", `DIR/club is no set in BEIR's format: give a file with a question per line too, such as {"question": `},
 		{2, "report DIR/set --off-topic DIR/nowhere", "--off-topic DIR/nowhere: there is no such folder"},
 		{2, "report DIR/set --off-topic DIR/questions.jsonl", "--off-topic DIR/questions.jsonl: there is no such folder"},
-		{2, "report DIR/club DIR/club", "DIR/club is a folder: give the file with the questions"},
+		{2, "report DIR/club DIR/club", "there is no file DIR/club: give one with a question per line, such as"},
 		{2, "report DIR/club DIR/nowhere.jsonl", "there is no file DIR/nowhere.jsonl: give one with a question per line, such as"},
 		{2, "report DIR/nowhere DIR/questions.jsonl", "there is no folder DIR/nowhere"},
 		{1, "report DIR/empty DIR/questions.jsonl", "DIR/empty has no document that can be read"},

@@ -9,10 +9,8 @@ import (
 	"golang.org/x/term"
 )
 
-// Words on a terminal: what was asked for goes to stdout, everything about the
-// run to stderr; lower case, no full stop; a message names the thing and the
-// next step. Nothing that a document or a model wrote reaches the terminal
-// with control characters in it.
+// Results go to stdout, everything about the run to stderr. Nothing that a
+// document or a model wrote reaches a terminal with control characters in it.
 
 // printable takes the characters out of s that could command a terminal:
 // controls but tab and line feed, and the invisible formatting characters that

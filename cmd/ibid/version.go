@@ -27,7 +27,8 @@ func built() string {
 // versionOf is the version that a release was tagged with, or what it was built
 // from: the revision, or nothing but that it is no release.
 func versionOf(info *debug.BuildInfo) string {
-	revision := short12(setting(info, "vcs.revision"))
+	revision := setting(info, "vcs.revision")
+	revision = revision[:min(12, len(revision))]
 	v := info.Main.Version
 	// Between releases the go command makes up a version that ends in the revision.
 	if v == "" || v == "(devel)" || revision != "" && strings.Contains(v, revision) {
@@ -68,5 +69,3 @@ func setting(info *debug.BuildInfo, key string) string {
 	}
 	return ""
 }
-
-func short12(revision string) string { return revision[:min(12, len(revision))] }

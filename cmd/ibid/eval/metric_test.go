@@ -1,14 +1,8 @@
 package eval
 
 import (
-	"cmp"
-	"encoding/json"
 	"math"
-	"slices"
-	"strconv"
 	"testing"
-
-	"pgregory.net/rapid"
 )
 
 func near(a, b float64) bool { return math.Abs(a-b) < 1e-9 }
@@ -73,98 +67,4 @@ func TestParseMetric(t *testing.T) {
 			t.Errorf("%q: %v, %v", text, got, err)
 		}
 	}
-}
-
-func TestFiguresKeepTheirOrder(t *testing.T) {
-	f := Figures{{"ndcg@10", .5}, {"a", 1}, {"mrr@10", 0}}
-	got, err := json.Marshal(f)
-	if want := `{"ndcg@10":0.5,"a":1,"mrr@10":0}`; err != nil || string(got) != want {
-		t.Errorf("%s, %v, want %s", got, err, want)
-	}
-	if v, ok := f.Get("a"); v != 1 || !ok {
-		t.Error(v, ok)
-	}
-	if _, ok := f.Get("b"); ok {
-		t.Error("there is no b")
-	}
-	if _, err := json.Marshal(Figures{{"x", math.NaN()}}); err == nil {
-		t.Error("NaN was written")
-	}
-}
-
-// oracle computes the measures of one query as trec_eval documents them, from
-// the scores of a run: what is retrieved is ordered by score, of equal scores the
-// document with the larger id first; only the judged count.
-func oracle(run map[string]float64, judged map[string]int, k int) (ndcg, recall, precision, reciprocal float64) {
-	rank := func(id string) int { // from 1
-		n := 1
-		for other, score := range run {
-			if score > run[id] || score == run[id] && other > id {
-				n++
-			}
-		}
-		return n
-	}
-	relevant, found, best := 0, 0, k+1
-	gains := map[int]int{} // how many documents have each grade
-	for _, grade := range judged {
-		if grade > 0 {
-			relevant++
-			gains[grade]++
-		}
-	}
-	for id := range run {
-		if grade := judged[id]; grade > 0 && rank(id) <= k {
-			found++
-			best = min(best, rank(id))
-			ndcg += float64(grade) * math.Ln2 / math.Log(float64(rank(id)+1))
-		}
-	}
-	ideal, at := 0.0, 1
-	for grade := 9; grade > 0; grade-- {
-		for range gains[grade] {
-			if at <= k {
-				ideal += float64(grade) * math.Ln2 / math.Log(float64(at+1))
-			}
-			at++
-		}
-	}
-	if ideal > 0 {
-		ndcg /= ideal
-	}
-	if relevant > 0 {
-		recall = float64(found) / float64(relevant)
-	}
-	if best <= k {
-		reciprocal = 1 / float64(best)
-	}
-	return ndcg, recall, float64(found) / float64(k), reciprocal
-}
-
-func TestMetricsAgainstTheOracle(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		run, judged := map[string]float64{}, map[string]int{}
-		var ids []string
-		for i := range rapid.IntRange(0, 30).Draw(t, "documents") {
-			id := "d" + strconv.Itoa(i)
-			if rapid.Bool().Draw(t, "found") {
-				run[id] = float64(rapid.IntRange(0, 5).Draw(t, "score"))
-				ids = append(ids, id)
-			}
-			if rapid.Bool().Draw(t, "judged") {
-				judged[id] = rapid.IntRange(-2, 4).Draw(t, "grade")
-			}
-		}
-		slices.SortFunc(ids, func(a, b string) int {
-			return cmp.Or(cmp.Compare(run[b], run[a]), cmp.Compare(b, a))
-		})
-		k := rapid.IntRange(1, 20).Draw(t, "k")
-		var want [4]float64
-		want[0], want[1], want[2], want[3] = oracle(run, judged, k)
-		for i, kind := range []string{"ndcg", "recall", "p", "mrr"} {
-			if got := (Metric{kind, k}).Of(ids, judged); math.Abs(got-want[i]) > 1e-12 {
-				t.Fatalf("%s@%d is %v, the oracle has %v", kind, k, got, want[i])
-			}
-		}
-	})
 }

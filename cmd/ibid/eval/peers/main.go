@@ -12,6 +12,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -21,18 +22,22 @@ import (
 	"ibid/retrieve/embed"
 )
 
+// The model's delays.
+const (
+	toFirstToken = 100 * time.Millisecond
+	perToken     = 5 * time.Millisecond
+	forVectors   = 20 * time.Millisecond
+)
+
 func main() {
 	questions := flag.String("questions", "", "`FILE` of questions with their answers, one JSON object per line")
-	first := flag.Duration("first-token", 100*time.Millisecond, "time to the first token of a reply")
-	per := flag.Duration("per-token", 5*time.Millisecond, "time for each further token")
-	vectors := flag.Duration("vectors", 20*time.Millisecond, "time of a request for vectors")
 	flag.Parse()
-	if err := serve(*questions, *first, *per, *vectors); err != nil {
+	if err := serve(*questions); err != nil {
 		log.Fatal(err)
 	}
 }
 
-func serve(questions string, first, per, vectors time.Duration) error {
+func serve(questions string) error {
 	table, err := readQuestions(questions)
 	if err != nil {
 		return fmt.Errorf("reading the questions: %w", err)
@@ -42,19 +47,17 @@ func serve(questions string, first, per, vectors time.Duration) error {
 		return fmt.Errorf("reading the built-in vectors: %w", err)
 	}
 	w := &writer{questions: table, written: map[string][]part{}}
-	l := &callLog{replies: map[int]reply{}, calls: []call{}}
-	l.idle = sync.NewCond(&l.mu)
-	http.Handle("/v1/", &openaitest.Handler{
-		Model: "scripted", FirstToken: first, PerToken: per,
+	l := &callLog{replies: map[int]reply{}}
+	l.model = &openaitest.Handler{
+		Model: "scripted", FirstToken: toFirstToken, PerToken: perToken,
 		Reply: func(r openaitest.Request) openaitest.Reply {
 			text, made := w.reply(parse(r.System, r.User))
-			l.begin(r.N, reply{text, made})
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			l.replies[r.N] = reply{text, made}
 			return openaitest.Reply{Text: text}
 		},
-		Embed: func(r openaitest.Request) openaitest.Reply {
-			l.begin(r.N, reply{})
-			return openaitest.Reply{FirstToken: vectors}
-		},
+		Embed: func(openaitest.Request) openaitest.Reply { return openaitest.Reply{FirstToken: forVectors} },
 		Vector: func(text string) []float32 {
 			rows, err := model.Embed(context.Background(), []string{text})
 			if err != nil {
@@ -62,8 +65,8 @@ func serve(questions string, first, per, vectors time.Duration) error {
 			}
 			return rows[0]
 		},
-		Done: l.end,
-	})
+	}
+	http.Handle("/v1/", l.model)
 	http.HandleFunc("POST /account", l.take)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -83,7 +86,7 @@ type call struct {
 	End       float64 `json:"end"`
 }
 
-// A reply is the writer's; it is empty for vectors.
+// A reply is the writer's.
 type reply struct {
 	text string
 	made written
@@ -91,49 +94,41 @@ type reply struct {
 
 // A callLog records calls.
 type callLog struct {
+	model *openaitest.Handler
+
 	mu      sync.Mutex
-	idle    *sync.Cond    // no call is in progress
-	replies map[int]reply // of the calls in progress, by number
-	calls   []call
+	replies map[int]reply // by the number of the call
+	taken   int           // calls
 }
 
-func (l *callLog) begin(n int, r reply) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.replies[n] = r
-}
-
-func (l *callLog) end(x openaitest.Exchange) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	r, begun := l.replies[x.N]
-	if !begun {
-		return
-	}
-	c := call{written: r.made, Vectors: len(x.Inputs) > 0, Start: seconds(x.Start), End: seconds(x.End)}
-	for _, text := range append(x.Inputs, x.System, x.User) {
-		c.TokensIn += ingest.CountTokens(text)
-	}
-	sent := openaitest.Split(r.text)
-	c.TokensOut = ingest.CountTokens(strings.Join(sent[:min(x.Sent, len(sent))], ""))
-	l.calls = append(l.calls, c)
-	if delete(l.replies, x.N); len(l.replies) == 0 {
-		l.idle.Broadcast()
-	}
-}
-
-// take waits until no call is in progress, then writes and forgets the calls.
+// take waits until no call is in progress, and writes those since the last time.
 func (l *callLog) take(w http.ResponseWriter, _ *http.Request) {
+	inProgress := func(x openaitest.Exchange) bool { return !x.Ended }
+	all := l.model.Exchanges()
+	for ; slices.ContainsFunc(all, inProgress); all = l.model.Exchanges() {
+		time.Sleep(time.Millisecond)
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for len(l.replies) > 0 {
-		l.idle.Wait()
+	calls := []call{}
+	for _, x := range all[l.taken:] {
+		r, wrote := l.replies[x.N]
+		if !wrote && x.Inputs == nil {
+			continue // the list of models
+		}
+		c := call{written: r.made, Vectors: len(x.Inputs) > 0, Start: seconds(x.Start), End: seconds(x.End)}
+		for _, text := range append(x.Inputs, x.System, x.User) {
+			c.TokensIn += ingest.CountTokens(text)
+		}
+		sent := openaitest.Split(r.text)
+		c.TokensOut = ingest.CountTokens(strings.Join(sent[:min(x.Sent, len(sent))], ""))
+		calls = append(calls, c)
 	}
+	l.taken = len(all)
 	w.Header().Set("Content-Type", "application/json")
-	if err := json.NewEncoder(w).Encode(l.calls); err != nil {
+	if err := json.NewEncoder(w).Encode(calls); err != nil {
 		log.Print(err)
 	}
-	l.calls = []call{}
 }
 
 func seconds(t time.Time) float64 { return float64(t.UnixMicro()) / 1e6 }
