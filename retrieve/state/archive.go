@@ -39,23 +39,25 @@ func (l ledger) KeepRecord(ctx context.Context, r retrieve.Record) error {
 }
 
 const (
-	recordColumns = "id, kind, caller, shared, state, started, ended, expires, size, documents, spec"
-	eventColumns  = "record, events"
-	quoteColumns  = "record, key, document"
+	recordColumns = "id, kind, caller, shared, state, started, ended, expires, size, spec"
+	eventColumns  = "record, documents, events"
+	quoteColumns  = "record, number, key, document"
 )
 
 func (t *tx) insertRecord(r retrieve.Record) error {
 	err := t.insert("records", recordColumns, "", []any{r.ID, r.Kind, r.By, r.Shared, r.State,
-		r.Started.UnixMicro(), r.Ended.UnixMicro(), r.Expires.UnixMicro(), len(r.Spec) + len(r.Events), len(r.Documents), r.Spec})
+		r.Started.UnixMicro(), r.Ended.UnixMicro(), r.Expires.UnixMicro(), len(r.Spec) + len(r.Events), r.Spec})
 	if err == nil {
-		err = t.insert("events", eventColumns, "", []any{r.ID, r.Events})
+		err = t.insert("events", eventColumns, "", []any{r.ID, len(r.Documents), r.Events})
 	}
-	for _, d := range r.Documents {
-		if err == nil {
-			err = t.insertQuotes(d, r.ID)
-		}
+	if err != nil {
+		return err
 	}
-	return err
+	var quotes [][]any
+	for i, d := range r.Documents {
+		quotes = append(quotes, []any{r.ID, i, keyOf(d), d})
+	}
+	return t.insert("quoted", quoteColumns, "", quotes...)
 }
 
 // deleteRecords deletes the records for which a condition holds.
@@ -104,29 +106,27 @@ func (t *tx) renameInRecords(from, to string) error {
 	if err := t.deleteRecords(quoting+` AND `+quoting, keyOf(from), keyOf(to)); err != nil {
 		return err
 	}
-	records, err := column[string](t, `DELETE FROM ibid.quoted WHERE key = ? RETURNING record`, keyOf(from))
+	var quotes [][]any
+	err := t.each(func(row scanner) error {
+		var record string
+		var number int64
+		err := row.Scan(&record, &number)
+		quotes = append(quotes, []any{record, number, keyOf(to), to})
+		return err
+	}, `DELETE FROM ibid.quoted WHERE key = ? RETURNING record, number`, keyOf(from))
 	if err != nil {
 		return err
 	}
-	return t.insertQuotes(to, records...)
-}
-
-// insertQuotes stores that records quote a document.
-func (t *tx) insertQuotes(document string, records ...string) error {
-	var rows [][]any
-	for _, r := range records {
-		rows = append(rows, []any{r, keyOf(document), document})
-	}
-	return t.insert("quoted", quoteColumns, "", rows...)
+	return t.insert("quoted", quoteColumns, "", quotes...)
 }
 
 // scanRecord reads a row of the columns recordColumns and sum. A damaged one, as
 // one that is missing, is [retrieve.ErrNotFound].
-func scanRecord(row scanner) (r retrieve.Record, documents int, err error) {
+func scanRecord(row scanner) (r retrieve.Record, err error) {
 	var started, ended, expires, size int64
-	err = checked(row, &r.ID, &r.Kind, &r.By, &r.Shared, &r.State, &started, &ended, &expires, &size, &documents, &r.Spec)
+	err = checked(row, &r.ID, &r.Kind, &r.By, &r.Shared, &r.State, &started, &ended, &expires, &size, &r.Spec)
 	r.Started, r.Ended, r.Expires = time.UnixMicro(started), time.UnixMicro(ended), time.UnixMicro(expires)
-	return r, documents, unlessWhole(err)
+	return r, unlessWhole(err)
 }
 
 // unlessWhole turns the error of a row that is missing or damaged into
@@ -140,19 +140,20 @@ func unlessWhole(err error) error {
 
 func (l ledger) Record(ctx context.Context, id string) (r retrieve.Record, err error) {
 	err = within(ctx, l.s.view, func(t *tx) (err error) {
-		var documents int
-		r, documents, err = scanRecord(t.row(`SELECT `+recordColumns+`, sum FROM ibid.records WHERE id = ?`, id))
+		r, err = scanRecord(t.row(`SELECT `+recordColumns+`, sum FROM ibid.records WHERE id = ?`, id))
 		if err != nil {
 			return err
 		}
 		var of string
-		if err := unlessWhole(checked(t.row(`SELECT `+eventColumns+`, sum FROM ibid.events WHERE record = ?`, id), &of, &r.Events)); err != nil {
+		var documents int
+		if err := unlessWhole(checked(t.row(`SELECT `+eventColumns+`, sum FROM ibid.events WHERE record = ?`, id), &of, &documents, &r.Events)); err != nil {
 			return err
 		}
 		err = t.each(func(row scanner) error {
+			var number int64
 			var key []byte
 			var document string
-			err := checked(row, &of, &key, &document)
+			err := checked(row, &of, &number, &key, &document)
 			r.Documents = append(r.Documents, document)
 			return unlessWhole(err)
 		}, `SELECT `+quoteColumns+`, sum FROM ibid.quoted WHERE record = ? ORDER BY document`, id)
@@ -176,7 +177,7 @@ func (l ledger) Records(ctx context.Context, by string, after retrieve.Record, n
 	err = within(ctx, l.s.view, func(t *tx) error {
 		list = nil
 		return t.each(func(row scanner) error {
-			r, _, err := scanRecord(row)
+			r, err := scanRecord(row)
 			if err == nil {
 				list = append(list, r)
 			} else if errors.Is(err, retrieve.ErrNotFound) {

@@ -17,7 +17,7 @@ type ledger struct{ s *Store }
 
 const (
 	specColumns  = "job, kind, started, secret, spec"
-	replyColumns = "job, key, reply"
+	replyColumns = "job, key, size, reply"
 )
 
 // sought turns the error of a row that is missing into [retrieve.ErrNotFound].
@@ -111,11 +111,11 @@ func (t *tx) forgetOld() error {
 	return t.deleteRecords(`expires <= ?`, time.Now().UnixMicro())
 }
 
-// restoreJobs makes the rows of jobs whose specs and replies were copied from
+// mendLedger makes the rows of jobs whose specs and replies were copied from
 // another database.
-func (t *tx) restoreJobs() error {
+func (t *tx) mendLedger() error {
 	_, err := t.exec(`INSERT INTO ibid.jobs (id, kind, started, touched, size, worker, until)
-		SELECT job, kind, started, started, length(spec) + (SELECT coalesce(sum(length(r.reply)), 0) FROM ibid.replies AS r WHERE r.job = s.job), ?, 0
+		SELECT job, kind, started, started, length(spec) + (SELECT coalesce(sum(r.size), 0) FROM ibid.replies AS r WHERE r.job = s.job), ?, 0
 		FROM ibid.specs AS s WHERE job NOT IN (SELECT id FROM ibid.jobs)`, "")
 	return err
 }
@@ -167,7 +167,8 @@ func (l ledger) Latest(ctx context.Context, kind string) (j retrieve.Job, err er
 func (l ledger) Reply(ctx context.Context, job, key string) (reply []byte, ok bool, err error) {
 	err = within(ctx, l.s.view, func(t *tx) error {
 		var ofJob, ofKey string
-		err := checked(t.row(`SELECT `+replyColumns+`, sum FROM ibid.replies WHERE job = ? AND key = ?`, job, key), &ofJob, &ofKey, &reply)
+		var size int64
+		err := checked(t.row(`SELECT `+replyColumns+`, sum FROM ibid.replies WHERE job = ? AND key = ?`, job, key), &ofJob, &ofKey, &size, &reply)
 		if ok = err == nil; errors.Is(err, sql.ErrNoRows) || errors.Is(err, errRow) {
 			reply, err = nil, nil
 		}
@@ -191,8 +192,8 @@ func (l ledger) Keep(ctx context.Context, job, worker, key string, reply []byte)
 		if worker != holder && (worker != "" || left > 0) {
 			return heldError(job, holder, left)
 		}
-		return t.insert("replies", replyColumns, "ON CONFLICT (job, key) DO UPDATE SET reply = excluded.reply, sum = excluded.sum",
-			[]any{job, key, reply})
+		return t.insert("replies", replyColumns, "ON CONFLICT (job, key) DO UPDATE SET size = excluded.size, reply = excluded.reply, sum = excluded.sum",
+			[]any{job, key, len(reply), reply})
 	}, "storing a reply of the run %s", job)
 }
 

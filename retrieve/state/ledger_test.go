@@ -393,7 +393,7 @@ func TestJobDamaged(t *testing.T) {
 
 // Jobs whose specs and replies were saved from a damaged database continue; old
 // ones can be deleted.
-func TestRestoreJobs(t *testing.T) {
+func TestMendLedger(t *testing.T) {
 	onTwo(t, func(t *testing.T, a, b *Store) {
 		begin(t, a, retrieve.Job{ID: "a", Kind: "ask", Spec: []byte("spec"), Worker: "w", Left: time.Minute})
 		must(t, a.Ledger().Keep(t.Context(), "a", "w", "k", []byte("reply")))
@@ -402,7 +402,7 @@ func TestRestoreJobs(t *testing.T) {
 			if _, err := t.exec(`DELETE FROM ibid.jobs WHERE id = ?`, "a"); err != nil {
 				return err
 			}
-			return t.restoreJobs()
+			return t.mendLedger()
 		}))
 		must(t, b.Ledger().Claim(t.Context(), "a", "v", time.Minute))
 		wantHolder(t, a, "a", "v")

@@ -14,8 +14,8 @@ type oldTable struct {
 	query       string // for the rows; the columns until the checksum, if there is one, are those that it is of
 	order       string // columns of the query
 	to, columns string
-	// convert returns the columns of the new table, nil for a damaged row. If it
-	// is nil, the old ones are kept.
+	// convert returns the columns of the new table; if it is nil, they are those
+	// of the old one.
 	convert func(old []any) []any
 }
 
@@ -33,10 +33,12 @@ const (
 func oldFileTables() []oldTable {
 	return []oldTable{
 		{runRows, "specs", `SELECT id, kind, started, secret, spec, sum FROM runs JOIN specs ON run = id`, "id", "specs", specColumns, nil},
-		{replyRows, "specs", `SELECT run, key, reply, sum FROM replies`, "run, key", "replies", replyColumns, nil},
+		{replyRows, "specs", `SELECT run, key, reply, sum FROM replies`, "run, key", "replies", replyColumns, oldReply},
 		{recordRows, "records", `SELECT id, caller, started, expires, head, sum, size FROM records`, "id", "records", recordColumns, oldRecord},
-		{recordRows, "records", `SELECT record, events, sum FROM record_events`, "record", "events", eventColumns, nil},
-		{recordRows, "records", `SELECT document, record, sum FROM record_documents`, "document, record", "quoted", quoteColumns, oldQuote},
+		{recordRows, "records", `SELECT record, events, e.sum AS sum, head FROM record_events AS e JOIN records ON id = record`, "record",
+			"events", eventColumns, func(old []any) []any { return []any{old[0], headOf(old[3]).Documents, old[1]} }},
+		{recordRows, "records", `SELECT document, record, sum, (SELECT count(*) FROM record_documents AS o WHERE o.record = d.record AND o.document < d.document)
+			FROM record_documents AS d`, "document, record", "quoted", quoteColumns, oldQuote},
 		{opinionRows, "feedback", `SELECT run, caller, citation, rating, at, comment, sum, key FROM feedback`, "key", "feedback", feedbackColumns,
 			func(old []any) []any { return append([]any{old[7]}, old[:6]...) }},
 		{keyRows, "access_keys", `SELECT id, name, digest, write, collections, created, expires, sum, used FROM access_keys`, "id", "keys", keyColumns,
@@ -49,31 +51,46 @@ func oldFileTables() []oldTable {
 func oldServerTables() []oldTable {
 	return []oldTable{
 		{runRows, "runs", `SELECT id, kind, started, secret, spec FROM ibid.runs`, "id", "specs", specColumns, nil},
-		{replyRows, "replies", `SELECT run, key, reply FROM ibid.replies`, "run, key", "replies", replyColumns, nil},
-		{recordRows, "records", `SELECT id, kind, caller, shared, state, started, ended, expires, size,
-			(SELECT count(*) FROM ibid.record_documents WHERE record = id), spec FROM ibid.records`, "id", "records", recordColumns, nil},
-		{recordRows, "records", `SELECT id, events FROM ibid.records`, "id", "events", eventColumns, nil},
-		{recordRows, "records", `SELECT document, record FROM ibid.record_documents`, "document, record", "quoted", quoteColumns, oldQuote},
+		{replyRows, "replies", `SELECT run, key, reply FROM ibid.replies`, "run, key", "replies", replyColumns, oldReply},
+		{recordRows, "records", `SELECT id, kind, caller, shared, state, started, ended, expires, size, spec FROM ibid.records`, "id", "records", recordColumns, nil},
+		{recordRows, "records", `SELECT id, (SELECT count(*) FROM ibid.record_documents WHERE record = id), events FROM ibid.records`, "id",
+			"events", eventColumns, nil},
+		{recordRows, "records", `SELECT document, record, 0, row_number() OVER (PARTITION BY record ORDER BY document) - 1 FROM ibid.record_documents`,
+			"document, record", "quoted", quoteColumns, oldQuote},
 		{opinionRows, "feedback", `SELECT key, run, caller, citation, rating, at, comment FROM ibid.feedback`, "key", "feedback", feedbackColumns, nil},
 		{keyRows, "keys", `SELECT id, name, digest, write, collections, created, expires, used FROM ibid.keys`, "id", "keys", keyColumns, nil},
 		{sessionRows, "sessions", `SELECT digest, key, started FROM ibid.sessions`, "digest", "sessions", sessionColumns, nil},
 	}
 }
 
-func oldRecord(old []any) []any {
-	var head struct {
-		Kind, State string
-		Shared      bool
-		Ended       int64
-		Spec        []byte
-		Documents   int
-	}
-	if text, ok := old[4].([]byte); !ok || json.Unmarshal(text, &head) != nil {
-		return nil
-	}
-	return []any{old[0], head.Kind, old[1], head.Shared, head.State, old[2], head.Ended, old[3], old[6], head.Documents, head.Spec}
+// An oldHead is the JSON in the row of a record.
+type oldHead struct {
+	Kind, State string
+	Shared      bool
+	Ended       int64
+	Spec        []byte
+	Documents   int
 }
 
+func headOf(v any) (h oldHead) {
+	text, _ := v.([]byte)
+	if json.Unmarshal(text, &h) != nil {
+		return oldHead{}
+	}
+	return h
+}
+
+func oldRecord(old []any) []any {
+	h := headOf(old[4])
+	return []any{old[0], h.Kind, old[1], h.Shared, h.State, old[2], h.Ended, old[3], old[6], h.Spec}
+}
+
+func oldReply(old []any) []any {
+	reply, _ := old[2].([]byte)
+	return []any{old[0], old[1], len(reply), reply}
+}
+
+// oldQuote converts a document, a record, a checksum or 0, and a number.
 func oldQuote(old []any) []any {
 	document := ""
 	switch id := old[0].(type) {
@@ -82,7 +99,7 @@ func oldQuote(old []any) []any {
 	case []byte:
 		document = string(id)
 	}
-	return []any{old[1], keyOf(document), document}
+	return []any{old[1], old[3], keyOf(document), document}
 }
 
 // copyOldLedger copies the ledger and the keyring from tables of an old layout,
@@ -103,7 +120,7 @@ func copyOldLedger(from, into *tx) (lost []Damage, err error) {
 			lost = append(lost, Damage{Reason: fmt.Sprintf("%d %s are damaged and lost", damaged, table.what)})
 		}
 	}
-	return lost, into.restoreJobs()
+	return lost, into.mendLedger()
 }
 
 // copyPage is how many rows are copied at a time.

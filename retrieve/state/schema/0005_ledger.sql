@@ -1,6 +1,9 @@
 -- What no folder can restore: unfinished jobs, the records of those that have
 -- ended, feedback, keys and sessions. Times are microseconds since 1970, those of
 -- keys and sessions seconds, 0 for none.
+--
+-- Rows are saved from a damaged file by the types and the checksums of their
+-- columns: no two tables with checksums have the same types.
 
 -- What changes while a job is worked on; the rest is in specs, which may be long.
 CREATE TABLE ibid.jobs (
@@ -23,6 +26,7 @@ CREATE TABLE ibid.specs (
 CREATE TABLE ibid.replies (
 	job   BYTES NOT NULL,
 	key   BYTES NOT NULL,
+	size  INT NOT NULL, -- bytes of the reply
 	reply BYTES NOT NULL,
 	sum   INT NOT NULL,
 	PRIMARY KEY (job, key)
@@ -38,25 +42,26 @@ CREATE TABLE ibid.records (
 	ended     INT NOT NULL,
 	expires   INT NOT NULL,
 	size      INT NOT NULL, -- bytes of the spec and the events
-	documents INT NOT NULL, -- number of its rows in quoted
 	spec      BYTES NOT NULL,
 	sum       INT NOT NULL
 );
 CREATE INDEX records_caller ON ibid.records (caller, started, id);
 CREATE INDEX records_started ON ibid.records (started, id, size, expires);
 CREATE TABLE ibid.events (
-	record BYTES PRIMARY KEY,
-	events BYTES NOT NULL,
-	sum    INT NOT NULL
+	record    BYTES PRIMARY KEY,
+	documents INT NOT NULL, -- number of its rows in quoted
+	events    BYTES NOT NULL,
+	sum       INT NOT NULL
 );
--- The documents whose words are in the events of a record. The key is that of
--- documents.
+-- The documents whose words are in the events of a record, by number. The key is
+-- that of documents.
 CREATE TABLE ibid.quoted (
 	record   BYTES NOT NULL,
+	number   INT NOT NULL,
 	key      BYTES NOT NULL,
 	document BYTES NOT NULL,
 	sum      INT NOT NULL,
-	PRIMARY KEY (record, key)
+	PRIMARY KEY (record, number)
 );
 CREATE INDEX quoted_key ON ibid.quoted (key);
 
