@@ -2,6 +2,7 @@ package extract
 
 import (
 	"context"
+	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -147,17 +148,15 @@ func plainLine(s string) string {
 	return strings.Join(strings.Fields(s), " ")
 }
 
+var bullet = regexp.MustCompile(`^(?:[-*+•‣◦▪●–·]|\d{1,3}[.)]) `)
+
 // cutBullet removes the bullet or number of a list item.
 func cutBullet(s string) (rest string, ok bool) {
-	first, n := utf8.DecodeRuneInString(s)
-	if strings.ContainsRune("-*+•‣◦▪●–·", first) && strings.HasPrefix(s[n:], " ") {
-		return strings.TrimSpace(s[n:]), true
+	at := bullet.FindStringIndex(s)
+	if at == nil {
+		return s, false
 	}
-	digits := len(s) - len(strings.TrimLeft(s, "0123456789"))
-	if digits > 0 && digits <= 3 && (strings.HasPrefix(s[digits:], ". ") || strings.HasPrefix(s[digits:], ") ")) {
-		return strings.TrimSpace(s[digits+2:]), true
-	}
-	return s, false
+	return strings.TrimSpace(s[at[1]:]), true
 }
 
 // isTitle reports whether a sentence is a short line of its own, or one in
@@ -201,30 +200,17 @@ func wraps(s, rest string) bool {
 		!isItem(line) && !isRow(line) && !isEntry(line)
 }
 
+var (
+	brokenWord = regexp.MustCompile(`\pL[-\x{2010}\x{ad}]$`)
+	entry      = regexp.MustCompile(`^\d{1,5}(?:\t|  |[ \t]+[-–—=:] )`)
+)
+
 // hyphenated reports whether a line ends inside a word.
-func hyphenated(s string) bool {
-	for _, hyphen := range []string{"-", "\u2010", "\u00ad"} {
-		if before, ok := strings.CutSuffix(s, hyphen); ok {
-			last, _ := utf8.DecodeLastRuneInString(before)
-			return unicode.IsLetter(last)
-		}
-	}
-	return false
-}
+func hyphenated(s string) bool { return brokenWord.MatchString(s) }
 
 // isEntry reports whether a line begins with a number that it explains, as in a
 // list of codes: "4 - no space left".
-func isEntry(line string) bool {
-	rest := strings.TrimLeft(line, "0123456789")
-	number := len(line) - len(rest)
-	if number == 0 || number > 5 {
-		return false
-	}
-	text := strings.TrimLeft(rest, " \t")
-	first, n := utf8.DecodeRuneInString(text)
-	return strings.HasPrefix(rest, "\t") || strings.HasPrefix(rest, "  ") ||
-		len(text) < len(rest) && strings.ContainsRune("-–—=:", first) && strings.HasPrefix(text[n:], " ")
-}
+func isEntry(line string) bool { return entry.MatchString(line) }
 
 // isRow reports whether a sentence is a row of a table.
 func isRow(s string) bool { return strings.Contains(s, " | ") || strings.HasPrefix(s, "|") }

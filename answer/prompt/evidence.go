@@ -3,6 +3,7 @@ package prompt
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -141,64 +142,15 @@ func Inert(s string) string {
 // maxForgedLabel is above any label of an answer.
 const maxForgedLabel = 1 << 20
 
-// maxLabelBytes bounds the distance between the two brackets of a label.
-const maxLabelBytes = 256
-
 // RoundLabels replaces square brackets by round ones around what may be read as
 // a label: numbers with separators between them, in any script, and the seed
 // form's "[NUMBER]". Other bracketed text is unchanged.
-func RoundLabels(s string) string {
-	if !strings.ContainsAny(s, "[【［〔") {
-		return s
-	}
-	var b strings.Builder
-	b.Grow(len(s))
-	for i := 0; i < len(s); {
-		r, n := utf8.DecodeRuneInString(s[i:])
-		if r != '[' && r != '【' && r != '［' && r != '〔' {
-			b.WriteString(s[i : i+n])
-			i += n
-			continue
-		}
-		inner := s[i+n:]
-		if len(inner) > maxLabelBytes {
-			inner = inner[:maxLabelBytes]
-		}
-		end := strings.IndexAny(inner, "[]【】［］〔〕")
-		closer, closing := utf8.RuneError, 0
-		if end >= 0 {
-			closer, closing = utf8.DecodeRuneInString(inner[end:])
-		}
-		if !strings.ContainsRune("]】］〕", closer) || !labelLike(inner[:end]) {
-			b.WriteString(s[i : i+n])
-			i += n
-			continue
-		}
-		b.WriteByte('(')
-		b.WriteString(inner[:end])
-		b.WriteByte(')')
-		i += n + end + closing
-	}
-	return b.String()
-}
+func RoundLabels(s string) string { return labelLike.ReplaceAllString(s, "($1)") }
 
-// labelLike reports whether the inside of a pair of brackets could be read as
-// the number of a source.
-func labelLike(s string) bool {
-	if strings.EqualFold(strings.TrimSpace(s), "number") {
-		return true
-	}
-	digits := false
-	for _, r := range s {
-		switch {
-		case unicode.Is(unicode.Nd, r):
-			digits = true
-		case unicode.Is(unicode.M, r), r == '\u200c', r == '\u200d': // hardly changes how a digit looks
-		case unicode.IsSpace(r), strings.ContainsRune("^,;:=-–—，；、\"'", r):
-		case strings.ContainsRune("iIdDsS", r):
-		default:
-			return false
-		}
-	}
-	return digits
-}
+// Marks and joiners hardly change how a digit looks.
+var labelLike = regexp.MustCompile(`[\[【［〔]((?i:` + blank + `*number` + blank + `*)|` + around + `*\p{Nd}` + around + `*)[\]】］〕]`)
+
+const (
+	blank  = `[\s\x{85}\p{Z}]`
+	around = `[\p{Nd}\p{M}\x{200c}\x{200d}\s\x{85}\p{Z}^,;:=\-–—，；、"'iIdDsS]`
+)
