@@ -2,6 +2,8 @@ package cite
 
 import (
 	"cmp"
+	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -64,7 +66,7 @@ func isShortClaim(written, plain string) bool {
 	if !stop || len(words) < 2 || strings.HasPrefix(written, "|") {
 		return false
 	}
-	return hasYear(words) || hasPredicate(words)
+	return slices.ContainsFunc(words, year.MatchString) || hasPredicate(words)
 }
 
 // hasQuantity reports whether a number has a currency or a unit.
@@ -100,15 +102,8 @@ func isIdeograph(r rune) bool {
 	return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai)
 }
 
-// hasYear reports whether a number is a year from 1000 to 2099.
-func hasYear(words []string) bool {
-	for _, w := range words {
-		if len(w) == 4 && (w[0] == '1' || w[0] == '2' && w[1] == '0') && strings.Trim(w, "0123456789") == "" {
-			return true
-		}
-	}
-	return false
-}
+// year is a year from 1000 to 2099.
+var year = regexp.MustCompile(`^(?:1\d|20)\d\d$`)
 
 // hasPredicate reports whether the words are a subject and what it is or does, by
 // the form of a verb. What the writer says about himself, to the reader or about

@@ -2,6 +2,7 @@ package cite
 
 import (
 	"bytes"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -156,28 +157,15 @@ func (n *numbering) yieldUnsupported(yield yielder) bool {
 // running number of a table's row. A number there is no fact that needs a
 // source.
 func withoutLead(claim string) string {
-	s := strings.TrimLeft(claim, " \t\r\n>#|")
-	for _, bullet := range []string{"- ", "* ", "+ ", "• ", "– "} {
-		s = strings.TrimPrefix(s, bullet)
-	}
-	item := strings.TrimLeft(s, "*_( \t")
-	if len(item) >= 5 && strings.EqualFold(item[:5], "step ") {
-		item = item[5:]
-	}
-	digits := len(item) - len(strings.TrimLeft(item, "0123456789"))
-	if digits == 0 || digits > 3 {
-		return s
-	}
-	rest := item[digits:]
-	end := strings.TrimLeft(rest, ".)*_: \t")
-	if sign := rest[:len(rest)-len(end)]; strings.ContainsAny(sign, ".):") && strings.ContainsAny(sign, " \t") {
-		return end
-	}
-	if cell, ok := strings.CutPrefix(strings.TrimLeft(rest, " \t"), "|"); ok {
-		return strings.TrimLeft(cell, " \t")
-	}
-	return s
+	s := claim[len(leadingSigns.FindString(claim)):]
+	return s[len(itemNumber.FindString(s)):]
 }
+
+var (
+	leadingSigns = regexp.MustCompile(`^[ \t\r\n>#|]*(?:- )?(?:\* )?(?:\+ )?(?:• )?(?:– )?`)
+	itemNumber   = regexp.MustCompile(`^[*_( \t]*(?i:step )?\d{1,3}(?:` + // "1. ", "**2)** ", "Step 3: " or "4 |"
+		`[.)*_: \t]*(?:[.):][.)*_: \t]*[ \t]|[ \t][.)*_: \t]*[.):])[.)*_: \t]*|[ \t]*\|[ \t]*)`)
+)
 
 // plain returns the text of a range without the references in it.
 func (n *numbering) plain(s span) string { return n.without(n.refs, s) }

@@ -1,6 +1,7 @@
 package cite
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -138,7 +139,7 @@ func (s *splitter) line(text []byte, refs []span, final bool) (verdict, int) {
 	if isListLead(rest[0]) && len(rest) < longest && !final {
 		return undecided, 0
 	}
-	if isListItem(rest) {
+	if listItem.Match(rest) {
 		return holds, s.end
 	}
 	return fails, 0
@@ -148,19 +149,8 @@ func isListLead(c byte) bool {
 	return strings.IndexByte("-*+", c) >= 0 || '0' <= c && c <= '9' || c >= utf8.RuneSelf
 }
 
-// isListItem reports whether a line begins with a bullet or an item number.
-func isListItem(line []byte) bool {
-	r, size := utf8.DecodeRune(line)
-	if strings.ContainsRune("-*+•–—", r) {
-		return len(line) == size || line[size] == ' ' || line[size] == '\t'
-	}
-	n := 0
-	for n < len(line) && '0' <= line[n] && line[n] <= '9' {
-		n++
-	}
-	return 0 < n && n <= 9 && n < len(line) && (line[n] == '.' || line[n] == ')') &&
-		(n+1 == len(line) || line[n+1] == ' ' || line[n+1] == '\t')
-}
+// listItem is a line that begins with a bullet or an item number.
+var listItem = regexp.MustCompile(`^(?:[-*+•–—]|\d{1,9}[.)])(?:[ \t]|$)`)
 
 // stop decides whether the full stop at s.at ends the sentence.
 func (s *splitter) stop(text []byte, refs []span, final bool) (verdict, int) {
@@ -204,7 +194,7 @@ func (s *splitter) stop(text []byte, refs []span, final bool) (verdict, int) {
 		case s.abbreviated(text, r):
 			return fails, 0
 		}
-		if w := s.wordBefore(text); isDotted(w) {
+		if w := s.wordBefore(text); dotted.MatchString(w) {
 			next, whole := wordAt(text[i:])
 			switch {
 			case !whole && !final:
@@ -266,21 +256,9 @@ func (s *splitter) wordBefore(text []byte) string {
 	return string(word[i:])
 }
 
-// isDotted reports whether a word is single letters with dots between them (U.S,
-// p.m) or a degree (Ph.D). After its last dot a sentence may end or continue.
-func isDotted(w string) bool {
-	if strings.EqualFold(w, "ph.d") {
-		return true
-	}
-	letters := 0
-	for part := range strings.SplitSeq(w, ".") {
-		if r, size := utf8.DecodeRuneInString(part); size == 0 || size != len(part) || !unicode.IsLetter(r) {
-			return false
-		}
-		letters++
-	}
-	return letters > 1
-}
+// dotted is single letters with dots between them (U.S, p.m) or a degree (Ph.D).
+// After its last dot a sentence may end or continue.
+var dotted = regexp.MustCompile(`^(?:(?i:ph\.d)|\pL(?:\.\pL)+)$`)
 
 // wordAt returns the letters at the beginning of a text, and whether they are a
 // whole word.
