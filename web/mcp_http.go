@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"net/http"
+	"sync"
 	"sync/atomic"
 
 	"github.com/labstack/echo/v4"
@@ -17,9 +18,9 @@ type mcpHTTP struct {
 }
 
 func newMCPHTTP(m *mcpServer) *mcpHTTP {
-	protocol := m.newProtocol()
+	protocol := sync.OnceValue(m.newProtocol) // its schemas take longer than the rest of the server
 	return &mcpHTTP{m.address, mcp.NewStreamableHTTPHandler(
-		func(*http.Request) *mcp.Server { return protocol },
+		func(*http.Request) *mcp.Server { return protocol() },
 		&mcp.StreamableHTTPOptions{
 			Stateless: true, MaxRequestBodyBytes: MaxBody,
 			DisableLocalhostProtection: true, // hostCheck does it
