@@ -51,7 +51,8 @@ func (e *HeldError) Error() string {
 	if e.Worker == "" {
 		return fmt.Sprintf("the claim on run %s was lost: resume the run, or look at its result", e.Run)
 	}
-	return fmt.Sprintf("%s is working on run %s: wait until it ends, or until its claim expires in %s", WhoIs(e.Worker), e.Run, e.Left.Round(time.Second))
+	return fmt.Sprintf("%s is working on run %s: wait until it ends, or until its claim expires in %s",
+		WhoIs(e.Worker), e.Run, e.Left.Round(time.Second))
 }
 
 // NewWorker returns a unique name for a worker of this process.

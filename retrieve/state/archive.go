@@ -34,7 +34,8 @@ func (l ledger) KeepRecord(ctx context.Context, r retrieve.Record) error {
 		if err := t.insertRecord(r); err != nil {
 			return err
 		}
-		return t.makeRoom("records", "started", r.ID, most.Records, most.RecordBytes, func(id string) error { return t.deleteRecords(`id = ?`, id) })
+		drop := func(id string) error { return t.deleteRecords(`id = ?`, id) }
+		return t.makeRoom("records", "started", r.ID, most.Records, most.RecordBytes, drop)
 	}, "storing the record of the run %s", r.ID)
 }
 
@@ -88,8 +89,8 @@ func (t *tx) forgetRoot(root string) error {
 	if err := t.lock(recordsLock); err != nil {
 		return err
 	}
-	// "0" follows "/".
-	if err := t.deleteRecords(`id IN (SELECT record FROM ibid.quoted WHERE document > ? AND document < ?)`, root+"/", root+"0"); err != nil {
+	const below = `id IN (SELECT record FROM ibid.quoted WHERE document > ? AND document < ?)`
+	if err := t.deleteRecords(below, root+"/", root+"0"); err != nil { // "0" follows "/"
 		return err
 	}
 	return t.deleteReplies()
@@ -146,7 +147,8 @@ func (l ledger) Record(ctx context.Context, id string) (r retrieve.Record, err e
 		}
 		var of string
 		var documents int
-		if err := unlessWhole(checked(t.row(`SELECT `+eventColumns+`, sum FROM ibid.events WHERE record = ?`, id), &of, &documents, &r.Events)); err != nil {
+		events := t.row(`SELECT `+eventColumns+`, sum FROM ibid.events WHERE record = ?`, id)
+		if err := unlessWhole(checked(events, &of, &documents, &r.Events)); err != nil {
 			return err
 		}
 		err = t.each(func(row scanner) error {
@@ -199,7 +201,8 @@ func (l ledger) KeepFeedback(ctx context.Context, f retrieve.Feedback) error {
 		if err := t.lock("feedback"); err != nil { // so that keys are in the order in which others see them
 			return err
 		}
-		if _, err := t.exec(`DELETE FROM ibid.feedback WHERE run = ? AND caller = ? AND citation = ?`, f.Run, f.By, f.Citation); err != nil {
+		_, err := t.exec(`DELETE FROM ibid.feedback WHERE run = ? AND caller = ? AND citation = ?`, f.Run, f.By, f.Citation)
+		if err != nil {
 			return err
 		}
 		if err := t.row(`SELECT 1 + coalesce(max(key), 0) FROM ibid.feedback`).Scan(&f.Key); err != nil {
@@ -208,7 +211,7 @@ func (l ledger) KeepFeedback(ctx context.Context, f retrieve.Feedback) error {
 		if err := t.insertFeedback(f); err != nil {
 			return err
 		}
-		_, err := t.exec(`DELETE FROM ibid.feedback WHERE key <= (SELECT key FROM ibid.feedback ORDER BY key DESC LIMIT 1 OFFSET ?)`,
+		_, err = t.exec(`DELETE FROM ibid.feedback WHERE key <= (SELECT key FROM ibid.feedback ORDER BY key DESC LIMIT 1 OFFSET ?)`,
 			l.s.limits.OrDefault().Feedback)
 		return err
 	}, "storing feedback on the run %s", f.Run)

@@ -19,8 +19,8 @@ import (
 // record returns the record of a job that began so many microseconds after start.
 func record(id string, start time.Time, after int) retrieve.Record {
 	began := start.Add(time.Duration(after) * time.Microsecond)
-	return retrieve.Record{ID: id, Kind: "ask", State: "done", Started: began, Ended: began.Add(time.Second), Expires: began.Add(time.Hour),
-		Spec: []byte(`{"question":"When?"}`), Events: []byte("event: done\n")}
+	return retrieve.Record{ID: id, Kind: "ask", State: "done", Started: began, Ended: began.Add(time.Second),
+		Expires: began.Add(time.Hour), Spec: []byte(`{"question":"When?"}`), Events: []byte("event: done\n")}
 }
 
 // paged returns the whole list, read n at a time.
@@ -200,7 +200,8 @@ func TestFeedback(t *testing.T) {
 		var wg sync.WaitGroup
 		for i := range most - 1 {
 			wg.Go(func() {
-				if err := []*Store{a, b}[i%2].Ledger().KeepFeedback(ctx, retrieve.Feedback{Run: "b", Citation: i, Rating: 1, At: at}); err != nil {
+				f := retrieve.Feedback{Run: "b", Citation: i, Rating: 1, At: at}
+				if err := []*Store{a, b}[i%2].Ledger().KeepFeedback(ctx, f); err != nil {
 					t.Error(err)
 				}
 			})
@@ -233,7 +234,8 @@ func TestQuoted(t *testing.T) {
 			r.Documents = documents
 			return b.Ledger().KeepRecord(ctx, r)
 		}
-		must(t, errors.Join(keep("ax", "a/x.md"), keep("ayx", "a/y.md", "a/x.md", "a/y.md"), keep("both", "b/x.md", "a/y.md"), keep("abx", "ab/x.md"), keep("none")))
+		must(t, errors.Join(keep("ax", "a/x.md"), keep("ayx", "a/y.md", "a/x.md", "a/y.md"),
+			keep("both", "b/x.md", "a/y.md"), keep("abx", "ab/x.md"), keep("none")))
 		if err := keep("gone", "a/x.md", "a/never.md"); !errors.Is(err, retrieve.ErrNotFound) {
 			t.Errorf("a record of a document that does not exist: %v", err)
 		}

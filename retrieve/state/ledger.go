@@ -71,8 +71,8 @@ func (l ledger) Begin(ctx context.Context, j retrieve.Job) error {
 			return err
 		}
 		started := j.Started.UnixMicro()
-		begun, err := t.exec(`INSERT INTO ibid.jobs (id, kind, started, touched, size, worker, until) VALUES (?, ?, ?, ?, ?, ?, ? + `+t.s.dialect.now+`)
-			ON CONFLICT (id) DO NOTHING`, j.ID, j.Kind, started, started, len(j.Spec), j.Worker, j.Left.Microseconds())
+		begun, err := t.exec(`INSERT INTO ibid.jobs (id, kind, started, touched, size, worker, until)
+			VALUES (?, ?, ?, ?, ?, ?, ? + `+t.s.dialect.now+`) ON CONFLICT (id) DO NOTHING`, j.ID, j.Kind, started, started, len(j.Spec), j.Worker, j.Left.Microseconds())
 		if err == nil && begun == 0 {
 			err = errors.New("another run has its id")
 		}
@@ -86,7 +86,8 @@ func (l ledger) Begin(ctx context.Context, j retrieve.Job) error {
 		if err := t.deleteJobs(`id <> ? AND started < ?`, j.ID, j.Started.Add(-retrieve.MaxRunAge).UnixMicro()); err != nil {
 			return err
 		}
-		return t.makeRoom("jobs", "touched", j.ID, most.Runs, most.RunBytes, func(id string) error { return t.deleteJobs(`id = ?`, id) })
+		drop := func(id string) error { return t.deleteJobs(`id = ?`, id) }
+		return t.makeRoom("jobs", "touched", j.ID, most.Runs, most.RunBytes, drop)
 	}, "storing the run %s", j.ID)
 }
 
@@ -115,7 +116,8 @@ func (t *tx) forgetOld() error {
 // another database.
 func (t *tx) mendLedger() error {
 	_, err := t.exec(`INSERT INTO ibid.jobs (id, kind, started, touched, size, worker, until)
-		SELECT job, kind, started, started, length(spec) + (SELECT coalesce(sum(r.size), 0) FROM ibid.replies AS r WHERE r.job = s.job), ?, 0
+		SELECT job, kind, started, started, length(spec) + (SELECT coalesce(sum(r.size), 0) FROM ibid.replies AS r WHERE r.job = s.job),
+			?, 0
 		FROM ibid.specs AS s WHERE job NOT IN (SELECT id FROM ibid.jobs)`, "")
 	return err
 }
@@ -168,7 +170,8 @@ func (l ledger) Reply(ctx context.Context, job, key string) (reply []byte, ok bo
 	err = within(ctx, l.s.view, func(t *tx) error {
 		var ofJob, ofKey string
 		var size int64
-		err := checked(t.row(`SELECT `+replyColumns+`, sum FROM ibid.replies WHERE job = ? AND key = ?`, job, key), &ofJob, &ofKey, &size, &reply)
+		row := t.row(`SELECT `+replyColumns+`, sum FROM ibid.replies WHERE job = ? AND key = ?`, job, key)
+		err := checked(row, &ofJob, &ofKey, &size, &reply)
 		if ok = err == nil; errors.Is(err, sql.ErrNoRows) || errors.Is(err, errRow) {
 			reply, err = nil, nil
 		}
@@ -192,7 +195,8 @@ func (l ledger) Keep(ctx context.Context, job, worker, key string, reply []byte)
 		if worker != holder && (worker != "" || left > 0) {
 			return heldError(job, holder, left)
 		}
-		return t.insert("replies", replyColumns, "ON CONFLICT (job, key) DO UPDATE SET size = excluded.size, reply = excluded.reply, sum = excluded.sum",
+		return t.insert("replies", replyColumns,
+			"ON CONFLICT (job, key) DO UPDATE SET size = excluded.size, reply = excluded.reply, sum = excluded.sum",
 			[]any{job, key, len(reply), reply})
 	}, "storing a reply of the run %s", job)
 }

@@ -196,7 +196,8 @@ func TestLatest(t *testing.T) {
 	onTwo(t, func(t *testing.T, a, b *Store) {
 		ctx, start := t.Context(), now().Add(-time.Hour)
 		for i, kind := range []string{"ask", "ask", "summarize"} {
-			begin(t, a, retrieve.Job{ID: fmt.Sprint(i), Kind: kind, Started: start.Add(time.Duration(i) * time.Second), Spec: []byte(kind)})
+			begin(t, a, retrieve.Job{ID: fmt.Sprint(i), Kind: kind, Spec: []byte(kind),
+				Started: start.Add(time.Duration(i) * time.Second)})
 		}
 		latest := func(kind, want string) {
 			t.Helper()
@@ -367,7 +368,8 @@ func TestJobDamaged(t *testing.T) {
 	onTwo(t, func(t *testing.T, a, b *Store) {
 		ctx := t.Context()
 		for _, damage := range []string{
-			`UPDATE ibid.specs SET spec = ?`, `UPDATE ibid.specs SET secret = ?`, `UPDATE ibid.specs SET kind = ?`, `UPDATE ibid.replies SET reply = ?`,
+			`UPDATE ibid.specs SET spec = ?`, `UPDATE ibid.specs SET secret = ?`, `UPDATE ibid.specs SET kind = ?`,
+			`UPDATE ibid.replies SET reply = ?`,
 		} {
 			begin(t, a, retrieve.Job{ID: "a", Kind: "ask", Spec: []byte("spec")})
 			must(t, a.Ledger().Keep(ctx, "a", "", "k", []byte("reply")))
@@ -444,15 +446,17 @@ func TestBrokenOff(t *testing.T) {
 			old, reply := strings.Repeat("old ", 500), strings.Repeat("reply ", 500)
 			must(t, b.Ledger().Keep(ctx, want.ID, "", "k", []byte(old)))
 			kept := brokenOff(ctx, func(ctx context.Context) error { return a.Ledger().Keep(ctx, want.ID, "", "k", []byte(reply)) })
-			if got, ok, err := b.Ledger().Reply(ctx, want.ID, "k"); err != nil || !ok || string(got) != reply && (kept == nil || string(got) != old) {
-				t.Fatalf("the reply is %.20q, %t, %v; storing it: %v", got, ok, err, kept)
+			now, ok, err := b.Ledger().Reply(ctx, want.ID, "k")
+			if err != nil || !ok || string(now) != reply && (kept == nil || string(now) != old) {
+				t.Fatalf("the reply is %.20q, %t, %v; storing it: %v", now, ok, err, kept)
 			}
-			r := record(want.ID, now(), 0)
+			r := record(want.ID, want.Started, 0)
 			must(t, b.Ledger().KeepRecord(ctx, r))
 			r.Events = bytes.Repeat([]byte{byte(i), 1}, 3000)
 			kept = brokenOff(ctx, func(ctx context.Context) error { return a.Ledger().KeepRecord(ctx, r) })
-			if got, err := b.Ledger().Record(ctx, r.ID); err != nil || !bytes.Equal(got.Events, r.Events) && (kept == nil || len(got.Events) != 12) {
-				t.Fatalf("the record is %+v, %v; storing it: %v", got, err, kept)
+			stored, err := b.Ledger().Record(ctx, r.ID)
+			if err != nil || !bytes.Equal(stored.Events, r.Events) && (kept == nil || len(stored.Events) != 12) {
+				t.Fatalf("the record is %+v, %v; storing it: %v", stored, err, kept)
 			}
 		}
 	})

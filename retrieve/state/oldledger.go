@@ -32,17 +32,20 @@ const (
 // of today.
 func oldFileTables() []oldTable {
 	return []oldTable{
-		{runRows, "specs", `SELECT id, kind, started, secret, spec, sum FROM runs JOIN specs ON run = id`, "id", "specs", specColumns, nil},
+		{runRows, "specs", `SELECT id, kind, started, secret, spec, sum FROM runs JOIN specs ON run = id`, "id",
+			"specs", specColumns, nil},
 		{replyRows, "specs", `SELECT run, key, reply, sum FROM replies`, "run, key", "replies", replyColumns, oldReply},
-		{recordRows, "records", `SELECT id, caller, started, expires, head, sum, size FROM records`, "id", "records", recordColumns, oldRecord},
+		{recordRows, "records", `SELECT id, caller, started, expires, head, sum, size FROM records`, "id",
+			"records", recordColumns, oldRecord},
 		{recordRows, "records", `SELECT record, events, e.sum AS sum, head FROM record_events AS e JOIN records ON id = record`, "record",
 			"events", eventColumns, func(old []any) []any { return []any{old[0], headOf(old[3]).Documents, old[1]} }},
-		{recordRows, "records", `SELECT document, record, sum, (SELECT count(*) FROM record_documents AS o WHERE o.record = d.record AND o.document < d.document)
+		{recordRows, "records", `SELECT document, record, sum,
+			(SELECT count(*) FROM record_documents AS o WHERE o.record = d.record AND o.document < d.document)
 			FROM record_documents AS d`, "document, record", "quoted", quoteColumns, oldQuote},
-		{opinionRows, "feedback", `SELECT run, caller, citation, rating, at, comment, sum, key FROM feedback`, "key", "feedback", feedbackColumns,
-			func(old []any) []any { return append([]any{old[7]}, old[:6]...) }},
-		{keyRows, "access_keys", `SELECT id, name, digest, write, collections, created, expires, sum, used FROM access_keys`, "id", "keys", keyColumns,
-			func(old []any) []any { return append(old[:7:7], old[8]) }},
+		{opinionRows, "feedback", `SELECT run, caller, citation, rating, at, comment, sum, key FROM feedback`, "key",
+			"feedback", feedbackColumns, func(old []any) []any { return append([]any{old[7]}, old[:6]...) }},
+		{keyRows, "access_keys", `SELECT id, name, digest, write, collections, created, expires, sum, used FROM access_keys`, "id",
+			"keys", keyColumns, func(old []any) []any { return append(old[:7:7], old[8]) }},
 		{sessionRows, "sessions", `SELECT digest, key, started, sum FROM sessions`, "digest", "sessions", sessionColumns, nil},
 	}
 }
@@ -52,13 +55,16 @@ func oldServerTables() []oldTable {
 	return []oldTable{
 		{runRows, "runs", `SELECT id, kind, started, secret, spec FROM ibid.runs`, "id", "specs", specColumns, nil},
 		{replyRows, "replies", `SELECT run, key, reply FROM ibid.replies`, "run, key", "replies", replyColumns, oldReply},
-		{recordRows, "records", `SELECT id, kind, caller, shared, state, started, ended, expires, size, spec FROM ibid.records`, "id", "records", recordColumns, nil},
-		{recordRows, "records", `SELECT id, (SELECT count(*) FROM ibid.record_documents WHERE record = id), events FROM ibid.records`, "id",
-			"events", eventColumns, nil},
-		{recordRows, "records", `SELECT document, record, 0, row_number() OVER (PARTITION BY record ORDER BY document) - 1 FROM ibid.record_documents`,
-			"document, record", "quoted", quoteColumns, oldQuote},
-		{opinionRows, "feedback", `SELECT key, run, caller, citation, rating, at, comment FROM ibid.feedback`, "key", "feedback", feedbackColumns, nil},
-		{keyRows, "keys", `SELECT id, name, digest, write, collections, created, expires, used FROM ibid.keys`, "id", "keys", keyColumns, nil},
+		{recordRows, "records", `SELECT id, kind, caller, shared, state, started, ended, expires, size, spec FROM ibid.records`, "id",
+			"records", recordColumns, nil},
+		{recordRows, "records", `SELECT id, (SELECT count(*) FROM ibid.record_documents WHERE record = id), events FROM ibid.records`,
+			"id", "events", eventColumns, nil},
+		{recordRows, "records", `SELECT document, record, 0, row_number() OVER (PARTITION BY record ORDER BY document) - 1
+			FROM ibid.record_documents`, "document, record", "quoted", quoteColumns, oldQuote},
+		{opinionRows, "feedback", `SELECT key, run, caller, citation, rating, at, comment FROM ibid.feedback`, "key",
+			"feedback", feedbackColumns, nil},
+		{keyRows, "keys", `SELECT id, name, digest, write, collections, created, expires, used FROM ibid.keys`, "id",
+			"keys", keyColumns, nil},
 		{sessionRows, "sessions", `SELECT digest, key, started FROM ibid.sessions`, "digest", "sessions", sessionColumns, nil},
 	}
 }
