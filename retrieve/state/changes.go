@@ -43,15 +43,21 @@ func (t *tx) changed(changes ...change) error {
 		"ON CONFLICT (document) DO UPDATE SET revision = excluded.revision, deleted = excluded.deleted, id = excluded.id, sum = excluded.sum", rows...)
 }
 
+// revision is the statement for the latest revision.
+const revision = `SELECT coalesce(max(revision), 0) FROM ibid.changes`
+
 // Revision is that of the latest change by any process.
-func (s *Store) Revision(ctx context.Context) (revision int64, err error) {
+func (s *Store) Revision(ctx context.Context) (n int64, err error) {
 	err = s.retry(ctx, s.wait, func() error {
-		return s.explain(s.read.QueryRowContext(ctx, s.dialect.text(`SELECT coalesce(max(revision), 0) FROM ibid.changes`)).Scan(&revision))
+		if s.revision != nil {
+			return s.explain(s.revision.QueryRowContext(ctx).Scan(&n))
+		}
+		return s.explain(s.read.QueryRowContext(ctx, s.dialect.text(revision)).Scan(&n))
 	})
 	if err != nil {
 		return 0, fmt.Errorf("reading the revision: %w", err)
 	}
-	return revision, nil
+	return n, nil
 }
 
 // How much of the changes is read in one transaction.

@@ -47,13 +47,19 @@ func postgresDialect(schema string) *dialect {
 		limit: func(ctx context.Context, s *Store) (context.Context, context.CancelFunc) {
 			return context.WithTimeout(ctx, s.silence)
 		},
-		lock: func(t *tx, name string, shared bool) error {
-			call := "pg_advisory_xact_lock"
-			if shared {
-				call += "_shared"
+		lock: func(t *tx, shared, alone []string) error {
+			var calls []string
+			var args []any
+			for _, l := range []struct {
+				call  string
+				names []string
+			}{{"pg_advisory_xact_lock_shared", shared}, {"pg_advisory_xact_lock", alone}} {
+				for _, name := range l.names {
+					calls = append(calls, l.call+"(hashtextextended(encode(?, 'hex'), 0))")
+					args = append(args, t.s.schema+" "+name) // libraries in one database do not wait for each other
+				}
 			}
-			// Libraries in one database do not wait for each other.
-			_, err := t.exec("SELECT "+call+"(hashtextextended(convert_from(?, 'UTF8'), 0))", t.s.schema+" "+name)
+			_, err := t.exec("SELECT "+strings.Join(calls, ", "), args...)
 			return err
 		},
 		lockVectors: func(t *tx, list string, args []any) error {
@@ -91,6 +97,16 @@ func openServer(ctx context.Context, address string, opts Options) (*Store, erro
 	}
 	s.wait = full
 	return s, nil
+}
+
+// Writers is how many documents are best stored at a time; see [retrieve.Remote].
+// On a server most of it is waiting, and half of the connections are left for
+// searches.
+func (s *Store) Writers() int {
+	if s.dir != "" {
+		return 1
+	}
+	return max(1, min(4, s.write.Stats().MaxOpenConnections/2))
 }
 
 // layOutServer lays out the schema, or brings it up to date.

@@ -41,7 +41,7 @@ func sqliteDialect() *dialect {
 		},
 		settled:      func(_ context.Context, _ *Store, err error) error { return err },
 		limit:        func(ctx context.Context, _ *Store) (context.Context, context.CancelFunc) { return ctx, func() {} },
-		lock:         func(*tx, string, bool) error { return nil },
+		lock:         func(*tx, []string, []string) error { return nil },
 		lockVectors:  func(*tx, string, []any) error { return nil },
 		nextNumber:   `SELECT 1 + max(coalesce((SELECT max(number) FROM documents), 0), coalesce((SELECT max(document) FROM changes), 0))`,
 		nextRevision: `SELECT coalesce(max(revision), 0) + ? FROM changes`,
@@ -51,7 +51,8 @@ func sqliteDialect() *dialect {
 
 // pragmas of every connection. Synchronous FULL makes a commit durable before it
 // returns; secure_delete leaves no words of what was deleted in free pages.
-var pragmas = []string{"busy_timeout(5000)", "synchronous(FULL)", "secure_delete(ON)", "cell_size_check(ON)", "trusted_schema(OFF)"}
+// The log grows to 16 MB before its pages are moved into the file.
+var pragmas = []string{"busy_timeout(5000)", "synchronous(FULL)", "secure_delete(ON)", "cell_size_check(ON)", "trusted_schema(OFF)", "wal_autocheckpoint(4000)"}
 
 // The caches of connections, in KiB. Several read at a time.
 const (
@@ -192,7 +193,13 @@ func (s *Store) start(ctx context.Context) error {
 	if err := s.checkFile(ctx); err != nil {
 		return err
 	}
-	return s.upgrade(ctx)
+	if err := s.upgrade(ctx); err != nil {
+		return err
+	}
+	return s.retry(ctx, s.wait, func() (err error) {
+		s.revision, err = s.read.PrepareContext(ctx, s.dialect.text(revision))
+		return s.explain(err)
+	})
 }
 
 // checkFile refuses a header with which SQLite would take pages of tables for

@@ -50,7 +50,8 @@ type Store struct {
 	dialect *dialect
 	// classify returns what an error of the driver means; nil if it is not one.
 	classify    func(error) *failure
-	write, read *sql.DB // one pool for a server
+	write, read *sql.DB   // one pool for a server
+	revision    *sql.Stmt // prepared in a file, where preparing is most of the work
 	readOnly    bool
 	wait        time.Duration
 	silence     time.Duration
@@ -103,8 +104,11 @@ func (s *Store) Close() (err error) {
 }
 
 func (s *Store) disconnect() (err error) {
+	if s.revision != nil {
+		err = s.revision.Close()
+	}
 	if s.read != nil && s.read != s.write {
-		err = s.read.Close()
+		err = errors.Join(err, s.read.Close())
 	}
 	if s.write != nil {
 		err = errors.Join(err, s.write.Close())

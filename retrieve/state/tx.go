@@ -141,10 +141,10 @@ func in[T any](values []T) (list string, args []any) {
 
 // lock keeps others that lock the same name from continuing until the
 // transaction ends. In SQLite a transaction that writes is alone anyway.
-func (t *tx) lock(name string) error { return t.s.dialect.lock(t, name, false) }
+func (t *tx) lock(name string) error { return t.s.dialect.lock(t, nil, []string{name}) }
 
 // lockShared is lock, except that it does not keep out others with lockShared.
-func (t *tx) lockShared(name string) error { return t.s.dialect.lock(t, name, true) }
+func (t *tx) lockShared(name string) error { return t.s.dialect.lock(t, []string{name}, nil) }
 
 // bound returns arguments as they are stored.
 func bound(args []any) []any {

@@ -157,16 +157,12 @@ func sortedKeys[V any](m map[string]V) []string {
 // lockDocuments keeps others from changing the documents, and from changing roots
 // and spaces, until the transaction ends.
 func (t *tx) lockDocuments(ids ...string) error {
-	if err := t.lockShared("library"); err != nil {
-		return err
+	names := make([]string, len(ids))
+	for i, id := range ids {
+		names[i] = "document " + id
 	}
-	slices.Sort(ids) // in one order, so that no two wait for each other
-	for _, id := range slices.Compact(ids) {
-		if err := t.lock("document " + id); err != nil {
-			return err
-		}
-	}
-	return nil
+	slices.Sort(names) // in one order, so that no two wait for each other
+	return t.s.dialect.lock(t, []string{"library"}, slices.Compact(names))
 }
 
 // eraseID removes the document of an id with all its rows, except vectors that

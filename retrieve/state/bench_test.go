@@ -1,0 +1,120 @@
+package state
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sync/errgroup"
+
+	"ibid/ingest"
+	"ibid/retrieve/enginetest"
+	"ibid/retrieve/local"
+)
+
+// BenchmarkReplace stores documents of ten chunks of real text, one after the
+// other and four at a time, with embedding and without. It also stores them in a
+// data directory of the earlier layout, for comparison in one run.
+func BenchmarkReplace(b *testing.B) {
+	shelf := enginetest.FillShelf(b, os.Getenv("IBID_DATASETS"), 10_000)
+	documents := len(shelf.Texts) / 10
+	doc := make([]*ingest.Document, documents)
+	chunks := make([][]ingest.Chunk, documents)
+	vectors := make([][][]float32, documents)
+	embed := func(i int) [][]float32 {
+		texts := make([]string, len(chunks[i]))
+		for n, c := range chunks[i] {
+			texts[n] = ingest.EmbeddingText(doc[i].Title, c)
+		}
+		return shelf.Embed(b, texts)
+	}
+	for i := range documents {
+		doc[i], chunks[i] = shelf.Document(i)
+		vectors[i] = embed(i)
+	}
+	space := shelf.Embedder.Space()
+	type store interface {
+		SetSpace(ctx context.Context, space string) error
+		AddRoot(ctx context.Context, path, collection string) (ingest.Root, error)
+		Close() error
+	}
+	for _, of := range []struct {
+		name string
+		open func(b *testing.B) (store, func(ctx context.Context, i int, vectors [][]float32) error)
+	}{
+		{"SQLite", func(b *testing.B) (store, func(context.Context, int, [][]float32) error) {
+			s, err := Open(b.Context(), filepath.Join(b.TempDir(), "data"), Options{})
+			must(b, err)
+			return s, func(ctx context.Context, i int, v [][]float32) error {
+				return s.Replace(ctx, space, doc[i], chunks[i], v)
+			}
+		}},
+		{"PostgreSQL", func(b *testing.B) (store, func(context.Context, int, [][]float32) error) {
+			s, err := Open(b.Context(), newSchema(b), Options{})
+			must(b, err)
+			return s, func(ctx context.Context, i int, v [][]float32) error {
+				return s.Replace(ctx, space, doc[i], chunks[i], v)
+			}
+		}},
+		{"Earlier", func(b *testing.B) (store, func(context.Context, int, [][]float32) error) {
+			e, err := local.Open(b.Context(), filepath.Join(b.TempDir(), "data"), local.Options{})
+			must(b, err)
+			return e, func(ctx context.Context, i int, v [][]float32) error { return e.Replace(ctx, doc[i], chunks[i], v) }
+		}},
+	} {
+		for _, way := range []struct {
+			name      string
+			writers   int
+			embedding bool
+		}{{"1", 1, false}, {"4", 4, false}, {"1embedding", 1, true}, {"4embedding", 4, true}} {
+			b.Run(of.name+"/"+way.name, func(b *testing.B) {
+				s, put := of.open(b)
+				must(b, s.SetSpace(b.Context(), space))
+				_, err := s.AddRoot(b.Context(), "/srv/"+doc[0].Root, "")
+				must(b, err)
+				n := 0
+				for b.Loop() {
+					g, ctx := errgroup.WithContext(b.Context())
+					g.SetLimit(way.writers)
+					for i := range documents {
+						g.Go(func() error {
+							v := vectors[i]
+							if way.embedding {
+								v = embed(i)
+							}
+							return put(ctx, i, v)
+						})
+					}
+					must(b, g.Wait())
+					n += 10 * documents
+				}
+				b.ReportMetric(float64(n)/b.Elapsed().Seconds(), "chunks/s")
+				b.ReportMetric(0, "ns/op")
+				must(b, s.Close())
+			})
+		}
+	}
+}
+
+// BenchmarkRevision reads the revision, as every search does.
+func BenchmarkRevision(b *testing.B) {
+	for _, name := range []string{"SQLite", "PostgreSQL"} {
+		b.Run(name, func(b *testing.B) {
+			address := filepath.Join(b.TempDir(), "data")
+			if name == "PostgreSQL" {
+				address = newSchema(b)
+			}
+			s, err := Open(b.Context(), address, Options{})
+			must(b, err)
+			ready(b, s, "a")
+			put(b, s, "a", "x", "boat")
+			for b.Loop() {
+				if _, err := s.Revision(b.Context()); err != nil {
+					b.Fatal(err)
+				}
+			}
+			must(b, s.Close())
+		})
+	}
+}
