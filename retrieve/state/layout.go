@@ -28,23 +28,30 @@ type step struct {
 }
 
 func (d *dialect) steps() []step {
+	var steps []step
+	for i, text := range schemaTexts() {
+		steps = append(steps, step{firstLayout + i, d.ddl(text)})
+	}
+	return steps
+}
+
+// schemaTexts returns the schema files in order.
+func schemaTexts() (texts []string) {
 	names, err := fs.Glob(schema, "schema/*.sql") // sorted
 	if err != nil {
 		panic(err)
 	}
-	var steps []step
 	for i, name := range names {
 		text, err := schema.ReadFile(name)
 		if err != nil {
 			panic(err)
 		}
-		number, err := strconv.Atoi(strings.TrimPrefix(name, "schema/")[:4])
-		if err != nil || number != firstLayout+i {
+		if number, err := strconv.Atoi(strings.TrimPrefix(name, "schema/")[:4]); err != nil || number != firstLayout+i {
 			panic(name + " is out of order")
 		}
-		steps = append(steps, step{number, d.ddl(string(text))})
+		texts = append(texts, string(text))
 	}
-	return steps
+	return texts
 }
 
 // layOut brings the layout up to date from the number it has, 0 for an empty

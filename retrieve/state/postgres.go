@@ -92,7 +92,7 @@ func openServer(ctx context.Context, address string, opts Options) (*Store, erro
 	full := s.wait
 	s.wait = min(s.wait, openWait)
 	if err := s.layOutServer(ctx); err != nil {
-		_ = s.disconnect()
+		s.abandon()
 		return nil, err
 	}
 	s.wait = full

@@ -49,10 +49,15 @@ func (t *tx) wholeDocument(id string) (*ingest.Document, error) {
 	if err != nil {
 		return nil, err
 	}
+	return t.textOf(d)
+}
+
+// textOf returns the document of a row with its text, checked.
+func (t *tx) textOf(d *documentRow) (*ingest.Document, error) {
 	var number, outlineSum, sum int64
 	var stored []byte
 	var text string
-	err = t.row(`SELECT number, outline, outline_sum, text, sum FROM ibid.texts WHERE number = ?`, d.number).Scan(&number, &stored, &outlineSum, &text, &sum)
+	err := t.row(`SELECT number, outline, outline_sum, text, sum FROM ibid.texts WHERE number = ?`, d.number).Scan(&number, &stored, &outlineSum, &text, &sum)
 	if errors.Is(err, sql.ErrNoRows) || errors.Is(err, errRow) || err == nil && (rowSum(number, stored, outlineSum, text) != sum || sum != d.textSum) {
 		return nil, &damagedError{d.number, d.id, "its text is damaged"}
 	}

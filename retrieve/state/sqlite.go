@@ -106,10 +106,15 @@ func openDirectory(ctx context.Context, dir string, opts Options) (*Store, error
 	if err != nil {
 		return nil, err
 	}
-	if err := s.start(ctx); err != nil {
-		_ = s.disconnect() // the start's error says more
+	err = s.start(ctx)
+	if errors.Is(err, ErrDamaged) || err == nil && s.marked() && !s.readOnly {
+		err = s.repair(ctx, err)
+	}
+	if err != nil {
+		s.abandon()
 		return nil, err
 	}
+	s.started = true
 	return s, nil
 }
 
@@ -182,18 +187,16 @@ func (s *Store) start(ctx context.Context) error {
 	if err := s.found(ctx); err != nil {
 		return err
 	}
-	if info, err := os.Stat(s.place); err != nil {
+	if err := s.filled(); err != nil {
 		return err
-	} else if info.Size() < pageSize {
-		return fmt.Errorf("%w: there is nothing in %s", ErrDamaged, s.place)
 	}
 	if err := s.connect(); err != nil {
 		return err
 	}
-	if err := s.checkFile(ctx); err != nil {
+	if err := s.upgrade(ctx); err != nil {
 		return err
 	}
-	if err := s.upgrade(ctx); err != nil {
+	if err := s.checkFile(ctx); err != nil {
 		return err
 	}
 	return s.retry(ctx, s.wait, func() (err error) {
@@ -202,8 +205,22 @@ func (s *Store) start(ctx context.Context) error {
 	})
 }
 
-// checkFile refuses a header with which SQLite would take pages of tables for
-// its own list of pages and overwrite them.
+// filled reports a file without a page as damaged. To SQLite it is a new
+// database, and it would remove the log.
+func (s *Store) filled() error {
+	if s.dir == "" {
+		return nil
+	}
+	info, err := os.Stat(s.place)
+	if err == nil && info.Size() < pageSize {
+		err = fmt.Errorf("%w: there is nothing in %s", ErrDamaged, s.place)
+	}
+	return err
+}
+
+// checkFile reports a file as damaged that would not do: one without settings,
+// or with a header by which SQLite would overwrite pages of tables, because it
+// takes them for its own list of pages.
 func (s *Store) checkFile(ctx context.Context) error {
 	return s.view(ctx, func(t *tx) error {
 		var vacuum int
@@ -213,7 +230,8 @@ func (s *Store) checkFile(ctx context.Context) error {
 		if vacuum != 0 {
 			return fmt.Errorf("%w: the header of %s says that it vacuums by itself", ErrDamaged, s.place)
 		}
-		return nil
+		_, err := t.spaces()
+		return err
 	})
 }
 
@@ -349,7 +367,7 @@ func (s *Store) classifySQLite(err error) *failure {
 		return nil
 	}
 	damaged := func(what string) *failure {
-		return &failure{what: fmt.Sprintf("%v: %s", ErrDamaged, what), damaged: true}
+		return s.noticed(&failure{what: fmt.Sprintf("%v: %s", ErrDamaged, what), damaged: true})
 	}
 	switch own.Code() & 0xff {
 	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
@@ -374,7 +392,7 @@ func (s *Store) classifySQLite(err error) *failure {
 			table, _, _ = strings.Cut(table, " ")
 			return damaged(fmt.Sprintf("%s has no table %s", s.place, table))
 		}
-		return damaged("the tables of " + s.place + " are not as they were laid out")
+		return &failure{what: fmt.Sprintf("%v: the tables of %s are not as they were laid out", ErrDamaged, s.place), damaged: true}
 	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_FORMAT, sqlite3.SQLITE_RANGE:
 		return damaged("the pages of " + s.place + " contradict one another")
 	case sqlite3.SQLITE_INTERRUPT:

@@ -17,7 +17,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -60,9 +59,11 @@ type Store struct {
 	waiting     atomic.Bool // whether an outage has been reported
 	limits      retrieve.Limits
 
-	dir    string // the data directory; empty for a server
-	lock   *os.File
-	schema string // of a server
+	dir  string // the data directory; empty for a server
+	lock *os.File
+	// started means that damage found from now on is repaired at the next start.
+	started bool
+	schema  string // of a server
 
 	mu      sync.Mutex
 	damaged map[int64]Damage // found by this process, by number of the document
@@ -79,7 +80,7 @@ type Store struct {
 //
 // A data directory that cannot be written is opened for reading.
 func Open(ctx context.Context, address string, opts Options) (*Store, error) {
-	if strings.HasPrefix(address, "postgres://") || strings.HasPrefix(address, "postgresql://") {
+	if isServer(address) {
 		s, err := openServer(ctx, address, opts)
 		if err != nil {
 			return nil, fmt.Errorf("opening the store: %w", err)
@@ -99,10 +100,17 @@ func (s *Store) Close() (err error) {
 	s.closing.Do(func() {
 		s.closed.Store(true)
 		err = s.disconnect()
+		if s.lock != nil {
+			err = errors.Join(err, s.lock.Close())
+		}
 	})
 	return err
 }
 
+// abandon closes what a failed opening has opened; its error says more.
+func (s *Store) abandon() { _ = s.Close() }
+
+// disconnect closes the connections.
 func (s *Store) disconnect() (err error) {
 	if s.revision != nil {
 		err = s.revision.Close()
@@ -112,9 +120,6 @@ func (s *Store) disconnect() (err error) {
 	}
 	if s.write != nil {
 		err = errors.Join(err, s.write.Close())
-	}
-	if s.lock != nil {
-		err = errors.Join(err, s.lock.Close())
 	}
 	return err
 }

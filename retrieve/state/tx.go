@@ -20,10 +20,20 @@ type tx struct {
 	ctx  context.Context // of the transaction
 	conn *sql.Conn
 	s    *Store
+	// busy is whether rows are being read. SQLite would run another statement
+	// meanwhile, and PostgreSQL would not.
+	busy bool
+}
+
+func (t *tx) idle() {
+	if t.busy {
+		panic("a statement while the rows of another are read")
+	}
 }
 
 // exec runs a statement and returns the number of rows that it changed.
 func (t *tx) exec(query string, args ...any) (rows int64, err error) {
+	t.idle()
 	r, err := t.conn.ExecContext(t.ctx, t.s.dialect.text(query), bound(args)...)
 	if err != nil {
 		return 0, t.s.explain(err)
@@ -33,11 +43,16 @@ func (t *tx) exec(query string, args ...any) (rows int64, err error) {
 
 // each calls f for each row that a query returns.
 func (t *tx) each(f func(scanner) error, query string, args ...any) (err error) {
+	t.idle()
 	rows, err := t.conn.QueryContext(t.ctx, t.s.dialect.text(query), bound(args)...)
 	if err != nil {
 		return t.s.explain(err)
 	}
-	defer func() { err = errors.Join(err, t.s.explain(rows.Close())) }()
+	t.busy = true
+	defer func() {
+		t.busy = false
+		err = errors.Join(err, t.s.explain(rows.Close()))
+	}()
 	for rows.Next() {
 		if err := f(row{rows}); err != nil {
 			return err
@@ -172,11 +187,16 @@ func bound(args []any) []any {
 // commits once. f must not keep what it read in a run that failed.
 func (s *Store) update(ctx context.Context, f func(*tx) error) error {
 	if s.readOnly {
-		return fmt.Errorf("%w: %s cannot be written: check its permissions and those of its folder", errReadOnly, s.place)
+		return s.refusal()
 	}
 	return s.retry(ctx, s.wait, func() error {
 		return s.dialect.settled(ctx, s, s.transact(ctx, s.write, s.dialect.beginUpdate, f, s.dialect.commit))
 	})
+}
+
+// refusal is the error of a change to a library that is open for reading.
+func (s *Store) refusal() error {
+	return fmt.Errorf("%w: %s cannot be written: check its permissions and those of its folder", errReadOnly, s.place)
 }
 
 // view runs f in a transaction that changes nothing and sees one state of the
@@ -198,7 +218,7 @@ func (s *Store) transact(ctx context.Context, db *sql.DB, begin string, f, end f
 	if err != nil {
 		return s.explain(err)
 	}
-	t := &tx{ctx, conn, s}
+	t := &tx{ctx: ctx, conn: conn, s: s}
 	open := true
 	defer func() {
 		if open {

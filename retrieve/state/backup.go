@@ -1,0 +1,223 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"modernc.org/sqlite"
+)
+
+// backupPages is how many pages are copied between two looks at the context.
+const backupPages = 1024
+
+// ErrTarget reports that a backup cannot be made at the given place.
+var ErrTarget = errors.New("a backup cannot be made there")
+
+// Backup copies the database of a data directory, as it is at one moment, into a
+// new file, checks the copy as [Verify] does and reports what it found; a copy
+// with damage is kept. Other processes may go on reading and writing. The file is
+// whole and durable when Backup returns, and gets its name only then. It never
+// overwrites: a file of that name is [os.ErrExist]. Another name that cannot be
+// used is [ErrTarget], and a database that SQLite cannot read [ErrDamaged]. To use
+// a copy, give it the name [FileName] in a folder of its own.
+func Backup(ctx context.Context, dir, file string, opts Options, progress func(done, total int)) (r Report, err error) {
+	if isServer(dir) {
+		return r, errors.New("a library on a server is backed up by the server's own tools: pg_dump copies its schema")
+	}
+	s, err := inspect(ctx, dir, opts)
+	if err != nil {
+		return r, fmt.Errorf("backing up the data directory %s: %w", dir, err)
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	if r, err = s.backup(ctx, file, progress); err != nil {
+		return r, fmt.Errorf("backing up the data directory %s to %s: %w", dir, file, err)
+	}
+	return r, nil
+}
+
+func (s *Store) backup(ctx context.Context, file string, progress func(done, total int)) (r Report, err error) {
+	if err := s.refuseTarget(file); err != nil {
+		return r, err
+	}
+	if err := errors.Join(s.filled(), s.connect()); err != nil {
+		return r, s.beyondCopying(err)
+	}
+	// SQLite would create a file that everyone may read.
+	partial, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+".*.partial")
+	if err != nil {
+		return r, err
+	}
+	defer func() { err = errors.Join(err, removeDatabase(partial.Name())) }()
+	if err := partial.Close(); err != nil {
+		return r, err
+	}
+	if err := s.copyPages(ctx, partial.Name()); isDamage(err) {
+		return r, s.beyondCopying(err)
+	} else if err != nil {
+		return r, s.noRoom(err, file)
+	}
+	copied := fileStore(partial.Name(), Options{Wait: s.wait})
+	if r, err = copied.verify(ctx, progress); err == nil && copied.read != nil {
+		err = copied.withoutLog()
+	}
+	if err := errors.Join(err, copied.disconnect()); err != nil {
+		return r, s.noRoom(copied.explain(err), file)
+	}
+	return r, publish(partial.Name(), file)
+}
+
+// withoutLog makes the copy one file.
+func (s *Store) withoutLog() error {
+	if err := s.read.Close(); err != nil {
+		return err
+	}
+	if _, err := s.write.Exec(`PRAGMA journal_mode(DELETE)`); err != nil && !isDamage(s.explain(err)) { // verify has reported damage
+		return err
+	}
+	return nil
+}
+
+// refuseTarget refuses a name that a backup cannot have.
+func (s *Store) refuseTarget(file string) error {
+	folder, err := filepath.Abs(filepath.Dir(file))
+	if err != nil {
+		return err
+	}
+	if info, err := os.Stat(folder); errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w: there is no folder %s: create it first", ErrTarget, filepath.Dir(file))
+	} else if err == nil && !info.IsDir() {
+		return fmt.Errorf("%w: %s is a file, not a folder", ErrTarget, filepath.Dir(file))
+	}
+	info, err := os.Stat(file) // of the file that a link leads to
+	if own, e := os.Stat(s.place); err == nil && e == nil && os.SameFile(info, own) {
+		return fmt.Errorf("%w: that is the library itself: give another name", ErrTarget)
+	}
+	if mine, err := os.Stat(s.dir); err == nil && strings.HasPrefix(filepath.Base(file), FileName) {
+		if theirs, err := os.Stat(folder); err == nil && os.SameFile(mine, theirs) {
+			return fmt.Errorf("%w: names that begin with %s belong to the library there: give another", ErrTarget, FileName)
+		}
+	}
+	if err == nil && info.IsDir() {
+		return fmt.Errorf("%w: it is a folder: give the name of a file in it", ErrTarget)
+	}
+	if _, err := os.Lstat(file); err == nil {
+		return fmt.Errorf("%w: remove it first, or give another name", fs.ErrExist)
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// beyondCopying says what to do with a database that SQLite cannot read.
+func (s *Store) beyondCopying(err error) error {
+	if !isDamage(err) {
+		return err
+	}
+	return fmt.Errorf("%w: run 'ibid verify --data %s' to see what is lost; 'ibid ingest' of its folders sets the damaged file aside and saves what is whole, "+
+		"and then it can be backed up", err, s.dir)
+}
+
+// noRoom adds to the error of a copy how much room it needs.
+func (s *Store) noRoom(err error, file string) error {
+	n, unknown := s.size(context.Background())
+	if unknown != nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return fmt.Errorf("writing the copy failed; it needs %.1f MB of free space in %s: %w", math.Ceil(float64(n)/1e5)/10, filepath.Dir(file), err)
+}
+
+// copyPages copies every page of the database, log included, in one read
+// transaction.
+func (s *Store) copyPages(ctx context.Context, to string) error {
+	return s.view(ctx, func(t *tx) error {
+		// The transaction sees one state from its first statement on.
+		if err := t.each(func(scanner) error { return nil }, `SELECT count(*) FROM sqlite_schema`); err != nil {
+			return err
+		}
+		return t.conn.Raw(func(driver any) error {
+			source, ok := driver.(interface {
+				NewBackup(string) (*sqlite.Backup, error)
+			})
+			if !ok {
+				return errors.New("the database driver cannot copy a database")
+			}
+			b, err := source.NewBackup(to)
+			if err != nil {
+				return s.explain(err)
+			}
+			for more := true; more && err == nil; {
+				if err = ctx.Err(); err == nil {
+					more, err = b.Step(backupPages)
+				}
+			}
+			return s.explain(errors.Join(err, b.Finish()))
+		})
+	})
+}
+
+// Compact gives the space of what was deleted back to the file system, and deletes
+// what the ledger need not keep. Other processes may go on reading; those that
+// write wait. It needs free space for a second copy of the database while it
+// runs, and returns how many bytes the database had and has. A crash leaves the
+// database as it was.
+func Compact(ctx context.Context, dir string, opts Options) (before, after int64, err error) {
+	if isServer(dir) {
+		return 0, 0, errors.New("a library on a server is compacted by the server: autovacuum, or VACUUM FULL")
+	}
+	s, err := inspect(ctx, dir, opts)
+	if err != nil {
+		return 0, 0, fmt.Errorf("compacting the data directory %s: %w", dir, err)
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	if before, after, err = s.compact(ctx); err != nil {
+		return before, after, fmt.Errorf("compacting the data directory %s: %w", dir, err)
+	}
+	return before, after, nil
+}
+
+func (s *Store) compact(ctx context.Context) (before, after int64, err error) {
+	if before, err = s.size(ctx); err != nil {
+		return before, before, err
+	}
+	if s.readOnly {
+		return before, before, s.refusal()
+	}
+	if err := s.start(ctx); err != nil { // which repairs nothing
+		return before, before, err
+	}
+	err = s.update(ctx, func(t *tx) error {
+		for _, orphan := range []string{
+			`DELETE FROM ibid.texts WHERE NOT EXISTS (SELECT 1 FROM ibid.documents WHERE documents.number = texts.number)`,
+			`DELETE FROM ibid.chunks WHERE NOT EXISTS (SELECT 1 FROM ibid.documents WHERE documents.number = chunks.key >> 20)`,
+			`DELETE FROM ibid.vectors WHERE NOT EXISTS (SELECT 1 FROM ibid.chunks WHERE chunks.digest = vectors.digest)`,
+		} {
+			if _, err := t.exec(orphan); err != nil {
+				return err
+			}
+		}
+		return t.forgetOld()
+	})
+	if err != nil {
+		return before, before, err
+	}
+	err = s.retry(ctx, s.wait, func() error {
+		_, err := s.write.ExecContext(ctx, `VACUUM`)
+		return s.explain(err)
+	})
+	if err != nil {
+		return before, before, err
+	}
+	// Another process that reads keeps the log; its next close shrinks the file.
+	busy := (*failure)(nil)
+	if _, err := s.write.ExecContext(ctx, `PRAGMA wal_checkpoint(TRUNCATE)`); err != nil && (!errors.As(s.explain(err), &busy) || !busy.busy) {
+		return before, before, s.explain(err)
+	}
+	after, err = s.size(ctx)
+	return before, after, err
+}

@@ -1,0 +1,294 @@
+package state
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"ibid/data/datatest"
+	"ibid/ingest"
+	"ibid/retrieve"
+	"ibid/retrieve/enginetest"
+)
+
+// A sample is a library with what is in it.
+type sample struct {
+	file, log []byte
+	documents map[string]*ingest.Document
+	chunks    map[string][]ingest.Chunk
+}
+
+// newSample makes a library of some hundred pages; with log, its last changes are
+// in the log alone.
+func newSample(t testing.TB, withLog bool) *sample {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "sample")
+	s, err := Open(context.Background(), dir, Options{})
+	must(t, err)
+	ctx := ready(t, s, "a", "b")
+	x := &sample{documents: make(map[string]*ingest.Document), chunks: make(map[string][]ingest.Chunk)}
+	random := rand.New(rand.NewPCG(1, 2))
+	store := func(i int) {
+		var texts []string
+		for n := range 1 + random.IntN(6) {
+			texts = append(texts, fmt.Sprintf("chunk %d of document %d %s", n, i, strings.Repeat("word ", random.IntN(150))))
+		}
+		doc, chunks := enginetest.Document([]string{"a", "b"}[i%2], fmt.Sprint("document", i), texts...)
+		must(t, s.Replace(ctx, testSpace, doc, chunks, vectorsFor(doc, chunks)))
+		x.documents[doc.ID], x.chunks[doc.ID] = doc, chunks
+	}
+	for i := range 40 {
+		store(i)
+	}
+	must(t, s.Delete(ctx, "a/document2"))
+	delete(x.documents, "a/document2")
+	if withLog {
+		_, err := s.write.Exec(`PRAGMA wal_checkpoint(TRUNCATE)`)
+		must(t, err)
+		for i := 30; i < 45; i++ {
+			store(i)
+		}
+		x.log, err = os.ReadFile(s.place + "-wal")
+		must(t, err)
+		x.file, err = os.ReadFile(s.place)
+		must(t, err)
+		must(t, s.Close())
+		return x
+	}
+	must(t, s.Close())
+	x.file, err = os.ReadFile(s.place)
+	must(t, err)
+	return x
+}
+
+// write puts the sample into a data directory.
+func (x *sample) write(t testing.TB, file, log []byte) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	must(t, os.WriteFile(filepath.Join(dir, FileName), file, 0o600))
+	if log != nil {
+		must(t, os.WriteFile(filepath.Join(dir, FileName+"-wal"), log, 0o600))
+	}
+	return dir
+}
+
+// check opens a damaged library and reads everything. What it has must be as it
+// was stored, and what it lacks must be named. Then it stores what is missing and
+// expects the whole library.
+func (x *sample) check(t testing.TB, dir string) (lost int) {
+	t.Helper()
+	ctx := context.Background()
+	s, err := Open(ctx, dir, Options{})
+	must(t, err)
+	if err := x.read(s); errors.Is(err, ErrDamaged) {
+		// The next start repairs it.
+		must(t, s.Close())
+		s, err = Open(ctx, dir, Options{})
+		must(t, err)
+		must(t, x.read(s))
+	} else {
+		must(t, err)
+	}
+	missing := x.missing(t, s)
+	damaged, err := s.Damaged(ctx)
+	must(t, err)
+	for _, id := range missing {
+		if !slices.ContainsFunc(damaged, func(d Damage) bool { return d.Document == id || d.Document == "" }) {
+			t.Errorf("%s is lost in silence: %v", id, damaged)
+		}
+	}
+	must(t, s.SetSpace(ctx, testSpace))
+	for _, root := range []string{"a", "b"} {
+		if got, err := s.AddRoot(ctx, "/srv/"+root, ""); got.Name != root {
+			t.Errorf("the root %s is %+v, %v; %v", root, got, err, damaged)
+		}
+	}
+	for _, id := range missing {
+		must(t, s.Replace(ctx, testSpace, x.documents[id], x.chunks[id], vectorsFor(x.documents[id], x.chunks[id])))
+	}
+	if again := x.missing(t, s); len(again) > 0 {
+		t.Errorf("stored again and missing: %q", again)
+	}
+	var f follower
+	f.same(t, s)
+	if n := len(f.documents); n != len(x.documents) {
+		t.Errorf("%d documents after all, want %d: %q", n, len(x.documents), f.ids())
+	}
+	must(t, s.Close())
+	return len(missing)
+}
+
+// read reads everything, so that what is damaged is set aside.
+func (x *sample) read(s *Store) error {
+	ctx := context.Background()
+	for _, err := range s.Changes(ctx, testSpace, 0) {
+		if err != nil {
+			return err
+		}
+	}
+	list, err := s.Documents(ctx, retrieve.Filter{})
+	for _, d := range list {
+		if _, err := s.Document(ctx, d.ID); err != nil && !errors.Is(err, errRow) && !errors.Is(err, retrieve.ErrNotFound) {
+			return err
+		}
+		if _, _, err := s.DocumentChunks(ctx, d.ID); err != nil && !errors.Is(err, errRow) && !errors.Is(err, retrieve.ErrNotFound) {
+			return err
+		}
+	}
+	return err
+}
+
+// missing lists the documents of the sample that are not in the store, and checks
+// the others.
+func (x *sample) missing(t testing.TB, s *Store) (ids []string) {
+	t.Helper()
+	ctx := context.Background()
+	list, err := s.Documents(ctx, retrieve.Filter{})
+	must(t, err)
+	have := make(map[string]bool)
+	for _, d := range list {
+		want := x.documents[d.ID]
+		if want == nil {
+			t.Errorf("there is a document %q", d.ID)
+			continue
+		}
+		have[d.ID] = true
+		doc, err := s.Document(ctx, d.ID)
+		must(t, err)
+		chunks, vectors, err := s.DocumentChunks(ctx, d.ID)
+		must(t, err)
+		if doc.Text != want.Text || doc.Title != want.Title || doc.Digest != want.Digest || !slices.Equal(chunks, x.chunks[d.ID]) ||
+			!slices.EqualFunc(vectors, vectorsFor(want, chunks), slices.Equal[[]float32]) {
+			t.Errorf("%s is not as it was stored", d.ID)
+		}
+	}
+	for id := range x.documents {
+		if !have[id] {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// TestDamage flips a byte, clears a page or cuts the file, hundreds of times.
+func TestDamage(t *testing.T) {
+	for _, withLog := range []bool{false, true} {
+		t.Run(fmt.Sprintf("log=%v", withLog), func(t *testing.T) {
+			x := newSample(t, withLog)
+			random := rand.New(rand.NewPCG(3, 4))
+			lost := 0
+			cases := datatest.Cases(t, 400)
+			for n := range cases {
+				file, log := bytes.Clone(x.file), bytes.Clone(x.log)
+				var what string
+				switch n % 5 {
+				case 0:
+					at := random.IntN(len(file) / pageSize)
+					what = fmt.Sprintf("page %d cleared", at+1)
+					clear(file[at*pageSize : (at+1)*pageSize])
+				case 1:
+					at := random.IntN(len(file))
+					what = fmt.Sprintf("cut to %d of %d bytes", at, len(file))
+					file = file[:at]
+				case 2: // the beginnings of pages, where their structure is
+					at := random.IntN(len(file)/pageSize)*pageSize + random.IntN(120)
+					what = fmt.Sprintf("byte %d flipped", at)
+					file[at] ^= 1 << random.IntN(8)
+				case 3:
+					at := random.IntN(len(file))
+					what = fmt.Sprintf("byte %d flipped", at)
+					file[at] ^= 1 << random.IntN(8)
+				case 4:
+					at := random.IntN(200) // the header and the schema
+					what = fmt.Sprintf("byte %d flipped", at)
+					file[at] ^= byte(1 + random.IntN(255))
+				}
+				t.Run(what, func(t *testing.T) { lost += x.check(t, x.write(t, file, log)) })
+			}
+			t.Logf("%d documents of %d libraries of %d were lost and named", lost, cases, len(x.documents))
+		})
+	}
+}
+
+// TestSalvage reads a whole file by its pages and must find every row.
+func TestSalvage(t *testing.T) {
+	for _, withLog := range []bool{false, true} {
+		x := newSample(t, withLog)
+		dir := x.write(t, x.file, x.log)
+		must(t, os.WriteFile(filepath.Join(dir, marker), nil, 0o600))
+		if lost := x.check(t, dir); lost > 0 {
+			t.Errorf("%d documents were lost", lost)
+		}
+	}
+}
+
+// TestAside damages rows in place, in both dialects.
+func TestAside(t *testing.T) {
+	onBoth(t, func(t *testing.T, address string) {
+		for name, damage := range map[string]string{
+			"document": `UPDATE ibid.documents SET title = ? WHERE id = 'a/1'`,
+			"id":       `UPDATE ibid.documents SET id = ? WHERE id = 'a/1'`,
+			"row":      `DELETE FROM ibid.documents WHERE id = 'a/1' AND id <> ?`,
+			"text":     `UPDATE ibid.texts SET text = ? WHERE number = (SELECT number FROM ibid.documents WHERE id = 'a/1')`,
+			"chunk":    `UPDATE ibid.chunks SET text = ? WHERE text = 'boat'`,
+			"no chunk": `DELETE FROM ibid.chunks WHERE text = 'boat' AND text <> ?`,
+			"vector":   `UPDATE ibid.vectors SET vector = ? WHERE digest = (SELECT digest FROM ibid.chunks WHERE text = 'boat')`,
+			"change":   `UPDATE ibid.changes SET id = ? WHERE id = 'a/1'`,
+		} {
+			t.Run(name, func(t *testing.T) {
+				address := address + name
+				if isServer(address) {
+					address = newSchema(t)
+				}
+				damage := strings.NewReplacer("'a/1'", "CAST('a/1' AS BYTES)", "'boat'", "CAST('boat' AS BYTES)").Replace(damage)
+				s := openTest(t, address)
+				damage = strings.ReplaceAll(damage, "BYTES", s.dialect.types.Replace("BYTES"))
+				ctx := ready(t, s, "a")
+				put(t, s, "a", "1", "boat", "ship")
+				put(t, s, "a", "2", "train")
+				var f follower
+				f.same(t, s)
+				must(t, s.update(ctx, func(tx *tx) error {
+					n, err := tx.exec(damage, "x")
+					if n != 1 {
+						return errors.Join(err, fmt.Errorf("%d rows", n))
+					}
+					return err
+				}))
+				r, err := Verify(ctx, address, Options{}, nil)
+				must(t, err)
+				if r.Documents != 1 || !slices.ContainsFunc(r.Damaged, func(d Damage) bool { return d.Document == "a/1" }) {
+					t.Errorf("Verify = %+v", r)
+				}
+				if _, err := s.Document(ctx, "a/1"); name == "text" && err == nil {
+					t.Error("a damaged text was read")
+				}
+				f = follower{}
+				f.same(t, s)
+				f.follow(t, s)
+				if ids := f.ids(); !slices.Equal(ids, []string{"a/2"}) {
+					t.Errorf("documents %q", ids)
+				}
+				if damaged, err := s.Damaged(ctx); err != nil || len(damaged) != 1 || damaged[0].Document != "a/1" {
+					t.Errorf("Damaged = %+v, %v", damaged, err)
+				}
+				put(t, s, "a", "1", "boat", "ship")
+				f.same(t, s)
+				if damaged, err := s.Damaged(ctx); err != nil || len(damaged) != 0 || len(f.documents) != 2 {
+					t.Errorf("after storing it again: %+v, %v, %q", damaged, err, f.ids())
+				}
+				if r, err := Verify(ctx, address, Options{}, nil); err != nil || len(r.Damaged) > 0 || r.Documents != 2 || r.Chunks != 3 {
+					t.Errorf("Verify after storing it again = %+v, %v", r, err)
+				}
+			})
+		}
+	})
+}

@@ -1,0 +1,277 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// marker is the name of the empty file by which a process that found the file
+// damaged has the next start repair it.
+const marker = "ibid.damaged"
+
+func (s *Store) marked() bool {
+	_, err := os.Stat(filepath.Join(s.dir, marker))
+	return s.dir != "" && err == nil
+}
+
+// noticed has the next start repair what an error reports as damaged, and says so.
+func (s *Store) noticed(f *failure) *failure {
+	if !f.damaged || !s.started || s.readOnly {
+		return f
+	}
+	f.what += ": close ibid and start it again to have it repaired"
+	if err := os.WriteFile(filepath.Join(s.dir, marker), nil, 0o600); err != nil {
+		f.what += fmt.Sprintf(" (%v)", err)
+	}
+	return f
+}
+
+// repair sets a damaged file aside, moves every row that is whole into a new one,
+// and starts with that. What is lost is among [Store.Damaged].
+func (s *Store) repair(ctx context.Context, cause error) error {
+	if s.readOnly {
+		return fmt.Errorf("%w; it cannot be written, so it is not repaired: %s", cause, s.place)
+	}
+	if err := s.disconnect(); err != nil {
+		return err
+	}
+	if err := lockFile(s.lock, true); err != nil {
+		return errors.Join(cause, fmt.Errorf("the database is damaged and other processes use it: stop them, and start again to have it repaired: %w", err))
+	}
+	lost, aside, err := s.rebuild(ctx)
+	if err != nil {
+		return fmt.Errorf("repairing the damaged database: %w", err)
+	}
+	if err := s.start(ctx); err != nil {
+		return fmt.Errorf("opening the repaired database: %w", err)
+	}
+	s.mu.Lock()
+	for i, d := range lost {
+		d.Reason += "; the damaged file is kept as " + filepath.Base(aside)
+		s.damaged[-1-int64(i)] = d
+	}
+	s.mu.Unlock()
+	return lockFile(s.lock, false)
+}
+
+// rebuild makes the new file and puts it in the place of the damaged one.
+func (s *Store) rebuild(ctx context.Context) (lost []Damage, aside string, err error) {
+	aside = filepath.Join(s.dir, "damaged-"+time.Now().UTC().Format("20060102-150405.000000")+".db")
+	fresh, err := s.newFile()
+	if err != nil {
+		return nil, "", err
+	}
+	defer func() { err = errors.Join(err, fresh.disconnect(), removeDatabase(fresh.place)) }()
+	if err := fresh.connect(); err != nil {
+		return nil, "", err
+	}
+	if err := fresh.update(ctx, func(t *tx) error { return t.layOut(0) }); err != nil {
+		return nil, "", err
+	}
+	if lost, err = fresh.salvage(ctx, s.place); err != nil {
+		return nil, "", err
+	}
+	if _, err := fresh.write.ExecContext(ctx, `PRAGMA wal_checkpoint(TRUNCATE)`); err != nil {
+		return nil, "", fresh.explain(err)
+	}
+	if err := fresh.disconnect(); err != nil {
+		return nil, "", err
+	}
+	if err := syncFile(fresh.place); err != nil {
+		return nil, "", err
+	}
+	// The log first: SQLite would apply one that is left to the new file.
+	for _, suffix := range []string{"-wal", ""} {
+		if err := os.Rename(s.place+suffix, aside+suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, "", err
+		}
+	}
+	for _, path := range []string{s.place + "-shm", filepath.Join(s.dir, marker)} {
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, "", err
+		}
+	}
+	if err := os.Rename(fresh.place, s.place); err != nil {
+		return nil, "", err
+	}
+	return lost, aside, syncDir(s.dir)
+}
+
+// How much one transaction of a salvage moves.
+const (
+	salvageBatch = 5000 // rows
+	salvageBytes = 32 << 20
+)
+
+func sizeOf(values []any) (n int) {
+	for _, v := range values {
+		if b, ok := v.([]byte); ok {
+			n += len(b)
+		}
+	}
+	return n
+}
+
+// salvage moves the whole rows of a damaged file into this one, which is empty,
+// and returns what is lost. A row belongs to the table whose columns it has and
+// whose checksum it matches.
+func (s *Store) salvage(ctx context.Context, from string) (lost []Damage, err error) {
+	p, err := openPages(from)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, p.close()) }()
+	all := tables()
+	var batch []savedRow
+	bytes := 0
+	flush := func() error {
+		err := s.update(ctx, func(t *tx) error {
+			for _, r := range batch {
+				if err := t.restore(r); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		batch, bytes = nil, 0
+		return err
+	}
+	err = p.rows(func(number int64, values []any) error {
+		if i := slices.IndexFunc(all, func(t table) bool { return t.claims(number, values) }); i >= 0 {
+			batch = append(batch, savedRow{&all[i], number, values})
+			bytes += sizeOf(values)
+		}
+		if len(batch) < salvageBatch && bytes < salvageBytes {
+			return nil
+		}
+		return flush()
+	})
+	if err == nil {
+		err = flush()
+	}
+	if err == nil {
+		err = s.update(ctx, func(t *tx) error {
+			lost, err = t.mend()
+			return err
+		})
+	}
+	return lost, err
+}
+
+// A savedRow is a whole row of a damaged file.
+type savedRow struct {
+	table  *table
+	number int64
+	values []any // as the file has them
+}
+
+// columns returns the values of a row's columns in order: those that are the
+// number of the row are not stored twice.
+func (t *table) of(number int64, values []any) []any {
+	if t.serial && len(values) > 0 && values[0] == nil {
+		return values[1:]
+	}
+	if t.numbered && len(values) > 0 && values[0] == nil {
+		return append([]any{number}, values[1:]...)
+	}
+	return values
+}
+
+func (t *table) claims(number int64, values []any) bool { return t.intact(t.of(number, values)) }
+
+// restore stores a row of a damaged file again.
+func (t *tx) restore(r savedRow) error {
+	columns := strings.Join(r.table.columns, ", ")
+	_, err := t.exec(`INSERT OR REPLACE INTO ibid.`+r.table.name+` (`+columns+`) VALUES (`+marks(len(r.table.columns))+`)`, r.table.of(r.number, r.values)...)
+	return err
+}
+
+// mend makes the salvaged rows fit one another, and returns what is lost. The
+// library gets a new name, so that no searcher follows it from where it was.
+func (t *tx) mend() (lost []Damage, err error) {
+	all, err := t.spaces()
+	if err != nil && !isDamage(err) {
+		return nil, err
+	}
+	if all.Used == 0 && t.any("documents") {
+		// Vectors whose space is unknown cannot be compared with any.
+		lost = append(lost, Damage{Reason: "the embedding model of the stored documents can no longer be read, and they are lost: ingest the folders again"})
+	}
+	names := make(map[int64]string)
+	err = t.each(func(r scanner) error {
+		var number int64
+		var name string
+		err := r.Scan(&number, &name)
+		names[number] = name
+		return err
+	}, `SELECT document, id FROM ibid.changes WHERE deleted = 0 AND document <> 0 UNION SELECT number, id FROM ibid.documents`)
+	if err != nil {
+		return nil, err
+	}
+	var changes []change
+	for _, number := range sortedNumbers(names) {
+		d, reason, err := t.examine(number, all.Used)
+		if err != nil {
+			return nil, err
+		}
+		if reason == "" {
+			changes = append(changes, change{document: number, id: d.id})
+			continue
+		}
+		if err := t.erase(number, nil); err != nil {
+			return nil, err
+		}
+		changes = append(changes, change{document: number, deleted: true})
+		lost = append(lost, Damage{Document: names[number], Reason: "it is damaged and lost: ingest it again"})
+	}
+	for _, table := range []string{"damage", "texts WHERE number NOT IN (SELECT number FROM documents)", "chunks WHERE key >> 20 NOT IN (SELECT number FROM documents)",
+		"vectors WHERE digest NOT IN (SELECT digest FROM chunks)"} {
+		if _, err := t.exec(`DELETE FROM ` + table); err != nil {
+			return nil, err
+		}
+	}
+	missing, err := t.mendRoots()
+	if err != nil {
+		return nil, err
+	}
+	lost = append(append(lost, missing...), Damage{Reason: "the database was damaged and has been rebuilt from its whole rows: " +
+		"ingest the folders again, because documents may be lost whose names cannot be read either"})
+	if err := t.mendLedger(); err != nil {
+		return nil, err
+	}
+	if err := t.found(); err != nil {
+		return nil, err
+	}
+	return lost, t.changed(append(changes, change{})...)
+}
+
+func (t *tx) any(table string) bool {
+	var any bool
+	return t.row(`SELECT EXISTS (SELECT 1 FROM ibid.`+table+`)`).Scan(&any) == nil && any
+}
+
+// mendRoots reports documents whose root is lost: adding the folder again restores
+// it.
+func (t *tx) mendRoots() (lost []Damage, err error) {
+	names, err := column[string](t, `SELECT DISTINCT root FROM ibid.documents WHERE root NOT IN (SELECT name FROM ibid.roots) ORDER BY root`)
+	for _, name := range names {
+		lost = append(lost, Damage{Reason: fmt.Sprintf("the path of the root %q is lost: ingest its folder again", name)})
+	}
+	return lost, err
+}
+
+func sortedNumbers[V any](m map[int64]V) []int64 {
+	numbers := make([]int64, 0, len(m))
+	for n := range m {
+		numbers = append(numbers, n)
+	}
+	slices.Sort(numbers)
+	return numbers
+}

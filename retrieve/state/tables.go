@@ -1,0 +1,63 @@
+package state
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// A table is what a schema file says about one.
+type table struct {
+	name    string
+	columns []string // without a SERIAL
+	// numbered means that the first column is the number of the row.
+	numbered bool
+	// serial means that rows have a number which is not in columns.
+	serial bool
+	// sum is the index of the column sum, -1 without one.
+	sum int
+}
+
+var tableText = regexp.MustCompile(`(?ms)^CREATE TABLE ibid\.(\w+) \((.*?)^\);`)
+
+// tables returns the tables of a layout that both dialects have.
+func tables() (all []table) {
+	for _, text := range schemaTexts() {
+		for _, m := range tableText.FindAllStringSubmatch(comment.ReplaceAllString(text, ""), -1) {
+			t := table{name: m[1]}
+			for line := range strings.Lines(m[2]) {
+				words := strings.Fields(line)
+				if len(words) < 2 || words[0] == "PRIMARY" {
+					continue
+				}
+				switch strings.TrimSuffix(words[1], ",") {
+				case "SERIAL":
+					t.serial = true
+					continue
+				case "ID":
+					t.numbered = true
+				}
+				t.columns = append(t.columns, words[0])
+			}
+			t.sum = slices.Index(t.columns, "sum")
+			all = append(all, t)
+		}
+	}
+	return all
+}
+
+// intact reports whether the values of a row have the checksum that is among
+// them.
+func (t *table) intact(values []any) bool {
+	if t.sum < 0 || len(values) != len(t.columns) {
+		return false
+	}
+	for _, v := range values {
+		switch v.(type) {
+		case int64, []byte:
+		default:
+			return false
+		}
+	}
+	return rowSum(values[:t.sum]...) == values[t.sum]
+}

@@ -1,0 +1,417 @@
+package state
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"ibid/retrieve"
+)
+
+// A Report is what [Verify] found.
+type Report struct {
+	Documents int      // whole ones
+	Chunks    int      // of these documents
+	Bytes     int64    // size of the database file, or of the schema on a server
+	Damaged   []Damage // empty if everything is as it was stored
+}
+
+// Verify reads a whole library, compares every row with its checksum and with the
+// rows that depend on it, and changes nothing. Other processes may go on reading
+// and writing; one state of the database is checked. Progress, if it is not nil,
+// is called after each document. A directory without a database is
+// [os.ErrNotExist].
+func Verify(ctx context.Context, address string, opts Options, progress func(done, total int)) (r Report, err error) {
+	s, err := inspect(ctx, address, opts)
+	if err != nil {
+		return Report{}, fmt.Errorf("verifying %s: %w", named(address), err)
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	if r, err = s.verify(ctx, progress); err != nil {
+		return r, fmt.Errorf("verifying %s: %w", s.place, err)
+	}
+	return r, nil
+}
+
+// inspect opens an existing library without repairing or changing it.
+func inspect(ctx context.Context, address string, opts Options) (*Store, error) {
+	if isServer(address) {
+		return openServer(ctx, address, opts)
+	}
+	dir, err := filepath.Abs(address)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := os.Stat(filepath.Join(dir, FileName)); err != nil {
+		return nil, err
+	}
+	s, err := attach(ctx, dir, opts)
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func isServer(address string) bool {
+	return strings.HasPrefix(address, "postgres://") || strings.HasPrefix(address, "postgresql://")
+}
+
+// named is an address for messages: that of a server may hold a password.
+func named(address string) string {
+	if isServer(address) {
+		return "the store"
+	}
+	return "the data directory " + address
+}
+
+// verify checks the database of a store, which need not have been started.
+func (s *Store) verify(ctx context.Context, progress func(done, total int)) (Report, error) {
+	v := verifier{s: s, progress: progress}
+	if progress == nil {
+		v.progress = func(int, int) {}
+	}
+	err := s.filled()
+	if err == nil && s.read == nil {
+		err = s.connect()
+	}
+	if err == nil {
+		err = s.view(ctx, func(t *tx) error {
+			v.t, v.report = t, Report{}
+			return v.all()
+		})
+	}
+	switch {
+	case errors.Is(err, ErrDamaged):
+		v.found("", "%v: the next start saves what can be saved", err)
+		err = ctx.Err()
+	case err == nil && s.marked():
+		v.found("", "a process found damage while it wrote: the next start repairs it")
+	}
+	if err == nil {
+		v.report.Bytes, err = s.size(ctx)
+	}
+	return v.report, err
+}
+
+// A verifier checks everything in one transaction. Damage in one part does not
+// keep it from the next.
+type verifier struct {
+	s        *Store
+	t        *tx
+	progress func(done, total int)
+	report   Report
+	roots    map[string]string // collection by name; nil if they cannot be read
+}
+
+func (v *verifier) found(document, reason string, args ...any) {
+	v.report.Damaged = append(v.report.Damaged, Damage{Document: document, Reason: fmt.Sprintf(reason, args...)})
+}
+
+func (v *verifier) all() error {
+	number, err := v.s.layout(v.t)
+	if err != nil {
+		return err
+	}
+	if newest := v.s.dialect.steps(); number > newest[len(newest)-1].number {
+		return fmt.Errorf("%w (layout %d): update ibid", ErrNewer, number)
+	}
+	parts := []struct {
+		what  string
+		check func() error
+	}{{"the pages of the file", v.pages}}
+	for _, table := range tables() {
+		// Documents are checked with their rows in all tables.
+		if !slices.Contains([]string{"documents", "texts", "chunks", "vectors", "changes"}, table.name) && table.sum >= 0 {
+			parts = append(parts, struct {
+				what  string
+				check func() error
+			}{"the table " + table.name, func() error { return v.rows(&table) }})
+		}
+	}
+	parts = append(parts, []struct {
+		what  string
+		check func() error
+	}{{"the roots", v.readRoots}, {"the documents", v.documents}, {"rows that belong to no document", v.orphans}, {"vectors", v.vectors}}...)
+	for _, p := range parts {
+		if err := p.check(); isDamage(err) {
+			v.found("", "%s cannot be read: %v", p.what, err)
+			err = v.t.ctx.Err()
+			if err != nil {
+				return err
+			}
+		} else if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pages has SQLite check its own structures, index pages included.
+func (v *verifier) pages() error {
+	if v.s.dir == "" {
+		return nil
+	}
+	lines, err := column[string](v.t, `PRAGMA integrity_check(20)`)
+	if err == nil && !slices.Equal(lines, []string{"ok"}) {
+		v.found("", "the pages of the file contradict one another, and the next start repairs it: %s", strings.Join(lines, "; "))
+	}
+	return err
+}
+
+// rows compares the rows of a table with their checksums.
+func (v *verifier) rows(of *table) error {
+	n := 0
+	err := v.t.each(func(r scanner) error {
+		values := make([]any, len(of.columns))
+		dest := make([]any, len(values))
+		for i := range values {
+			dest[i] = &values[i]
+		}
+		if err := r.Scan(dest...); err != nil && !errors.Is(err, errRow) {
+			return err
+		}
+		if !of.intact(values) {
+			n++
+		}
+		return nil
+	}, `SELECT `+strings.Join(of.columns, ", ")+` FROM ibid.`+of.name)
+	if n > 0 {
+		v.found("", "%d rows of the table %s are not as they were stored", n, of.name)
+	}
+	return err
+}
+
+func (v *verifier) readRoots() error {
+	roots, _, err := v.t.roots()
+	if err != nil {
+		return err
+	}
+	v.roots = make(map[string]string, len(roots))
+	for _, r := range roots {
+		v.roots[r.Name] = r.Collection
+	}
+	return nil
+}
+
+// documents checks every document with its text, chunks and vectors, and the
+// table of changes.
+func (v *verifier) documents() error {
+	changed := make(map[int64]string) // id by number
+	var damaged []int64
+	err := v.t.each(func(r scanner) error {
+		var document, revision int64
+		var deleted bool
+		var id string
+		err := checked(r, &document, &revision, &deleted, &id)
+		if errors.Is(err, errRow) {
+			damaged = append(damaged, document)
+			return nil
+		}
+		if !deleted && document != 0 {
+			changed[document] = id
+		}
+		return err
+	}, `SELECT document, revision, deleted, id, sum FROM ibid.changes`)
+	if err != nil {
+		return err
+	}
+	for _, number := range damaged {
+		v.found(v.t.nameOf(number), "its row in the list of changes is damaged")
+	}
+	aside, err := column[int64](v.t, `SELECT document FROM ibid.damage`)
+	if err != nil {
+		return err
+	}
+	for _, number := range aside {
+		v.found(v.t.nameOf(number), "it was set aside as damaged: ingest it again")
+	}
+	numbers, err := column[int64](v.t, `SELECT number FROM ibid.documents ORDER BY number`)
+	if err != nil {
+		return err
+	}
+	all, err := v.t.spaces()
+	if err != nil {
+		return err
+	}
+	for i, number := range numbers {
+		_, known := changed[number]
+		delete(changed, number)
+		if !slices.Contains(aside, number) {
+			if err := v.document(number, all.Used, known); err != nil {
+				return err
+			}
+		}
+		v.progress(i+1, len(numbers))
+	}
+	for number, id := range changed {
+		if !slices.Contains(aside, number) {
+			v.found(id, "its row in the list of documents is missing")
+		}
+	}
+	return nil
+}
+
+func (v *verifier) document(number, space int64, changed bool) error {
+	d, reason, err := v.t.examine(number, space)
+	if err != nil {
+		return err
+	}
+	collection, known := v.roots[d.root]
+	switch {
+	case reason != "":
+	case !changed:
+		reason = "it is missing in the list of changes"
+	case v.roots != nil && !known:
+		reason = fmt.Sprintf("its folder %q is not in the list of folders", d.root)
+	case v.roots != nil && collection != d.collection:
+		reason = fmt.Sprintf("it is in the collection %q, and its folder in %q", d.collection, collection)
+	}
+	if reason != "" {
+		v.found(v.t.nameOf(number), "%s", reason)
+		return nil
+	}
+	v.report.Documents, v.report.Chunks = v.report.Documents+1, v.report.Chunks+d.chunks
+	return nil
+}
+
+// examine checks all rows of a document, and returns what is wrong with them.
+func (t *tx) examine(number, space int64) (d documentRow, reason string, err error) {
+	err = d.scan(t.row(`SELECT `+documentColumns+` FROM ibid.documents WHERE number = ?`, number))
+	if errors.Is(err, errRow) || errors.Is(err, sql.ErrNoRows) {
+		return d, "its row in the list of documents is damaged", nil
+	}
+	if err != nil {
+		return d, "", err
+	}
+	if key := keyOf(d.id); d.id != d.root+"/"+d.path || !slices.Equal(d.key, key[:]) {
+		return d, fmt.Sprintf("its name is not its root %q followed by its path %q", d.root, d.path), nil
+	}
+	doc, err := t.textOf(&d)
+	var rows []chunkRow
+	if err == nil {
+		rows, err = t.chunks(&d)
+	}
+	found := (*damagedError)(nil)
+	if errors.As(err, &found) {
+		return d, found.reason, nil
+	}
+	if err != nil {
+		return d, "", err
+	}
+	vectors, err := t.vectors(space, digestsOf(rows))
+	if err != nil {
+		return d, "", err
+	}
+	for i := range rows {
+		c := &rows[i]
+		var square float64
+		for _, x := range vectors[string(c.digest)] {
+			square += float64(x) * float64(x)
+		}
+		switch {
+		case c.Start < 0 || c.End > len(doc.Text) || c.Start >= c.End || doc.Text[c.Start:c.End] != c.Text:
+			return d, fmt.Sprintf("its chunk %d is not bytes %d to %d of its text", i+1, c.Start, c.End), nil
+		case vectors[string(c.digest)] == nil:
+			return d, fmt.Sprintf("the vector of its chunk %d is damaged or missing", i+1), nil
+		case !(math.Abs(square-1) < 1e-3):
+			return d, fmt.Sprintf("the vector of its chunk %d has length %g", i+1, math.Sqrt(square)), nil
+		}
+	}
+	return d, "", nil
+}
+
+// orphans counts rows whose document or chunk is missing.
+func (v *verifier) orphans() error {
+	for table, owner := range map[string]string{
+		"texts":   `SELECT 1 FROM ibid.documents d WHERE d.number = t.number`,
+		"chunks":  `SELECT 1 FROM ibid.documents d WHERE d.number = t.key >> 20`,
+		"vectors": `SELECT 1 FROM ibid.chunks c WHERE c.digest = t.digest`,
+	} {
+		var n int
+		if err := v.t.row(`SELECT count(*) FROM ibid.` + table + ` t WHERE NOT EXISTS (` + owner + `)`).Scan(&n); err != nil {
+			return err
+		}
+		if n > 0 {
+			v.found("", "%d rows of the table %s belong to nothing that is stored: 'ibid compact' removes them", n, table)
+		}
+	}
+	return nil
+}
+
+// vectors checks those that are not in use.
+func (v *verifier) vectors() error {
+	all, err := v.t.spaces()
+	if err != nil {
+		return err
+	}
+	n := 0
+	err = v.t.each(func(r scanner) error {
+		var space int64
+		var digest, vector []byte
+		err := checked(r, &space, &digest, &vector)
+		if errors.Is(err, errRow) {
+			n++
+			return nil
+		}
+		return err
+	}, `SELECT space, digest, vector, sum FROM ibid.vectors WHERE space <> ?`, all.Used)
+	if n > 0 {
+		v.found("", "%d vectors of an interrupted re-embedding are damaged: run 'ibid reembed'", n)
+	}
+	return err
+}
+
+// Inspect returns the versions of the server and of the layout, and the size of
+// the schema; for a data directory the layout alone.
+func (s *Store) Inspect(ctx context.Context) (traits []retrieve.Trait, err error) {
+	var number int
+	server := ""
+	err = s.view(ctx, func(t *tx) error {
+		if number, err = s.layout(t); err != nil || s.dir != "" {
+			return err
+		}
+		return t.row(`SELECT convert_to(current_setting('server_version'), 'UTF8')`).Scan(&server)
+	})
+	var bytes int64
+	if err == nil {
+		bytes, err = s.size(ctx)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("inspecting the store: %w", err)
+	}
+	if s.dir != "" {
+		return []retrieve.Trait{{Name: "layout", Value: fmt.Sprintf("%s, layout %d, %.1f MB", s.place, number, float64(bytes)/1e6)}}, nil
+	}
+	return []retrieve.Trait{
+		{Name: "server", Value: fmt.Sprintf("%s, PostgreSQL %s", s.place, server)},
+		{Name: "schema", Value: fmt.Sprintf("%s, layout %d, %.1f MB", s.schema, number, float64(bytes)/1e6)},
+	}, nil
+}
+
+// size is that of the database file with its log, or of the schema on a server.
+func (s *Store) size(ctx context.Context) (n int64, err error) {
+	if s.dir == "" {
+		err = s.view(ctx, func(t *tx) error {
+			return t.row(`SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+				WHERE n.nspname = convert_from(?, 'UTF8') AND c.relkind IN ('r', 'm')`, s.schema).Scan(&n)
+		})
+		return n, err
+	}
+	for _, suffix := range []string{"", "-wal"} {
+		info, err := os.Stat(s.place + suffix)
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return 0, err
+		}
+		n += info.Size()
+	}
+	return n, nil
+}
