@@ -163,7 +163,7 @@ func (p *pageReader) rows(f func(number int64, values []any) error) error {
 			if err != nil {
 				return err
 			}
-			values, ok := record(payload)
+			values, ok := rowValues(payload)
 			if !ok {
 				continue
 			}
@@ -222,8 +222,8 @@ func (p *pageReader) cell(b []byte, at int) (number int64, payload []byte, err e
 	return int64(rowid), payload, nil
 }
 
-// record returns the values of a row: int64, []byte or nil.
-func record(b []byte) (values []any, ok bool) {
+// rowValues returns the values of a row: int64, []byte or nil.
+func rowValues(b []byte) (values []any, ok bool) {
 	size, n := varint(b)
 	if n == 0 || size > uint64(len(b)) {
 		return nil, false

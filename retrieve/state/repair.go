@@ -196,6 +196,10 @@ func (t *tx) restore(r savedRow) error {
 // mend makes the salvaged rows fit one another, and returns what is lost. The
 // library gets a new name, so that no searcher follows it from where it was.
 func (t *tx) mend() (lost []Damage, err error) {
+	// Rows of both tables of settings were restored to the first.
+	if _, err := t.exec(`INSERT OR REPLACE INTO settings_copy SELECT * FROM settings`); err != nil {
+		return nil, err
+	}
 	all, err := t.spaces()
 	if err != nil && !isDamage(err) {
 		return nil, err
