@@ -2,16 +2,15 @@ package format
 
 import (
 	"maps"
-	"regexp"
 	"slices"
 )
 
 // A language says which lines begin a declaration. Nesting follows the
 // indentation.
 type language struct {
-	// declares gives the name of what a line declares, in its first group that
-	// matches anything.
-	declares  *regexp.Regexp
+	// declares is a regular expression that gives the name of what a line declares,
+	// in its first group that matches anything; empty for none.
+	declares  string
 	comments  [][2]string // what begins a comment, and what ends it; empty for the end of the line
 	loose     bool        // a declaration must not be a mere call or a prototype
 	docstring bool        // a text in a declaration is its comment
@@ -23,25 +22,23 @@ var (
 	dashes  = [][2]string{{"--", ""}, {"/*", "*/"}}
 	quotes  = [][2]string{{"#", ""}, {`"""`, `"""`}, {"'''", "'''"}}
 
-	scriptLanguage = language{comments: slashes, declares: regexp.MustCompile(
-		`^\s*(?:export\s+)?(?:default\s+)?(?:declare\s+)?(?:abstract\s+)?(?:async\s+)?` +
-			`(?:(?:function\s*\*?|class|interface|enum|namespace|module|type)\s+([\w$]+)` +
-			`|(?:const|let|var)\s+([\w$]+)\s*(?::[^=]+)?=\s*(?:async\s*)?(?:function\b|\([^()]*\)\s*(?::[^=]+)?=>|[\w$]+\s*=>|class\b))` +
-			`|^\s+(?:(?:public|private|protected|static|async|get|set|override|readonly)\s+)*` +
-			`\*?(#?[\w$]+)\s*(?:<[^<>]+>)?\([^()]*\)\s*(?::[^{;=]+)?\{\s*$`)}
-	classLanguage = language{comments: slashes, loose: true, declares: regexp.MustCompile(
-		`^\s*(?:(?:public|private|protected|internal|static|final|abstract|sealed|partial|virtual|override|` +
-			`async|synchronized|native|default|unsafe|readonly|open|data|inline|suspend|` +
-			`fileprivate|mutating|case|implicit|extern|new|strictfp)\s+)*` +
-			`(?:(?:class|interface|enum|record|struct|trait|object|extension|protocol|namespace|fun|func|def|@interface)\s+(?:<[^<>]+>\s*)?(\w+)` +
-			`|(?:[\w<>\[\],.?&]+\s+){1,2}(\w+)\s*\([^();]*(?:\)|,\s*$)[^;=]*$)`)}
-	cLanguage = language{comments: slashes, loose: true, declares: regexp.MustCompile(
-		`^(?:(?:typedef\s+)?(?:struct|union|enum(?:\s+class)?|class|namespace)\s+(\w+)[^;()=]*$` +
-			`|#\s*define\s+(\w+\([^()]*\))` +
-			`|(?:[A-Za-z_][\w:<>,*&~\s]*?[\s*&])??((?:\w+::)*~?\w+|operator[^\s\w(]{1,3})\s*\([^;]*$)`)}
-	shellLanguage = language{comments: hashes, declares: regexp.MustCompile(
-		`^\s*(?:function\s+([\w:.-]+)|([\w:.-]+)\s*\(\)\s*(?:\{|\(|$))`)}
-	elixirLanguage = language{comments: quotes, declares: regexp.MustCompile(`^\s*(?:defmodule|defp?|defmacro)\s+([\w.?!]+)`)}
+	scriptLanguage = language{comments: slashes, declares: `^\s*(?:export\s+)?(?:default\s+)?(?:declare\s+)?(?:abstract\s+)?(?:async\s+)?` +
+		`(?:(?:function\s*\*?|class|interface|enum|namespace|module|type)\s+([\w$]+)` +
+		`|(?:const|let|var)\s+([\w$]+)\s*(?::[^=]+)?=\s*(?:async\s*)?(?:function\b|\([^()]*\)\s*(?::[^=]+)?=>|[\w$]+\s*=>|class\b))` +
+		`|^\s+(?:(?:public|private|protected|static|async|get|set|override|readonly)\s+)*` +
+		`\*?(#?[\w$]+)\s*(?:<[^<>]+>)?\([^()]*\)\s*(?::[^{;=]+)?\{\s*$`}
+	classLanguage = language{comments: slashes, loose: true, declares: `^\s*(?:(?:public|private|protected|internal|static|final|` +
+		`abstract|sealed|partial|virtual|override|` +
+		`async|synchronized|native|default|unsafe|readonly|open|data|inline|suspend|` +
+		`fileprivate|mutating|case|implicit|extern|new|strictfp)\s+)*` +
+		`(?:(?:class|interface|enum|record|struct|trait|object|extension|protocol|namespace|fun|func|def|@interface)\s+(?:<[^<>]+>\s*)?(\w+)` +
+		`|(?:[\w<>\[\],.?&]+\s+){1,2}(\w+)\s*\([^();]*(?:\)|,\s*$)[^;=]*$)`}
+	cLanguage = language{comments: slashes, loose: true, declares: `^(?:(?:typedef\s+)?` +
+		`(?:struct|union|enum(?:\s+class)?|class|namespace)\s+(\w+)[^;()=]*$` +
+		`|#\s*define\s+(\w+\([^()]*\))` +
+		`|(?:[A-Za-z_][\w:<>,*&~\s]*?[\s*&])??((?:\w+::)*~?\w+|operator[^\s\w(]{1,3})\s*\([^;]*$)`}
+	shellLanguage  = language{comments: hashes, declares: `^\s*(?:function\s+([\w:.-]+)|([\w:.-]+)\s*\(\)\s*(?:\{|\(|$))`}
+	elixirLanguage = language{comments: quotes, declares: `^\s*(?:defmodule|defp?|defmacro)\s+([\w.?!]+)`}
 	styleLanguage  = language{comments: slashes[1:]}
 )
 
@@ -53,31 +50,28 @@ var languages = map[string]language{
 	".swift": classLanguage, ".scala": classLanguage, ".groovy": classLanguage,
 	".c": cLanguage, ".h": cLanguage, ".cc": cLanguage, ".cpp": cLanguage, ".cxx": cLanguage,
 	".hh": cLanguage, ".hpp": cLanguage, ".m": cLanguage,
-	".go": {comments: slashes, declares: regexp.MustCompile(
-		`^(func\s+(?:\([^()]+\)\s*)?\w+|(?:type|var|const)\s+\w+|(?:type|var|const)\b)`)},
-	".py": {comments: quotes, docstring: true, declares: regexp.MustCompile(
-		`^\s*(?:async\s+)?(?:def|class)\s+(\w+)\s*[(:]`)},
-	".rs": {comments: slashes, declares: regexp.MustCompile(
-		`^\s*(?:pub(?:\([^()]+\))?\s+)?(?:default\s+|const\s+|async\s+|unsafe\s+|extern\s+"[^"]*"\s+)*` +
-			`(?:fn|struct|enum|union|trait|mod|type|macro_rules!)\s+(\w+)|^\s*(?:unsafe\s+)?(impl\b[^{;]+?)\s*(?:\{|where|$)`)},
-	".rb": {comments: append(hashes, [2]string{"=begin", "=end"}), declares: regexp.MustCompile(
-		`^\s*(?:private\s+|protected\s+)?(?:def|class|module)\s+([\w.:?!=<>\[\]+*/-]+)`)},
-	".php": {comments: slashes, declares: regexp.MustCompile(
-		`^\s*(?:(?:public|private|protected|static|final|abstract|readonly)\s+)*(?:function\s+&?|class\s+|interface\s+|trait\s+|enum\s+)(\w+)`)},
+	".go": {comments: slashes, declares: `^(func\s+(?:\([^()]+\)\s*)?\w+|(?:type|var|const)\s+\w+|(?:type|var|const)\b)`},
+	".py": {comments: quotes, docstring: true, declares: `^\s*(?:async\s+)?(?:def|class)\s+(\w+)\s*[(:]`},
+	".rs": {comments: slashes, declares: `^\s*(?:pub(?:\([^()]+\))?\s+)?(?:default\s+|const\s+|async\s+|unsafe\s+|extern\s+"[^"]*"\s+)*` +
+		`(?:fn|struct|enum|union|trait|mod|type|macro_rules!)\s+(\w+)|^\s*(?:unsafe\s+)?(impl\b[^{;]+?)\s*(?:\{|where|$)`},
+	".rb": {comments: append(hashes, [2]string{"=begin", "=end"}), declares: `^\s*(?:private\s+|protected\s+)?` +
+		`(?:def|class|module)\s+([\w.:?!=<>\[\]+*/-]+)`},
+	".php": {comments: slashes, declares: `^\s*(?:(?:public|private|protected|static|final|abstract|readonly)\s+)*` +
+		`(?:function\s+&?|class\s+|interface\s+|trait\s+|enum\s+)(\w+)`},
 	".sh": shellLanguage, ".bash": shellLanguage, ".zsh": shellLanguage,
-	".sql": {comments: dashes, declares: regexp.MustCompile(
-		`(?i)^\s*((?:create|alter)\s+(?:or\s+replace\s+)?(?:unique\s+|temp\s+|temporary\s+|materialized\s+)?` +
-			`(?:table|view|index|function|procedure|trigger|type|schema|sequence|policy|extension)\s+` +
-			`(?:if\s+(?:not\s+)?exists\s+)?[\w."\[\]` + "`" + `]+)`)},
-	".lua": {comments: dashes, declares: regexp.MustCompile(`^\s*(?:local\s+)?function\s+([\w.:]+)`)},
-	".pl":  {comments: hashes, declares: regexp.MustCompile(`^\s*(?:sub|package)\s+([\w:]+)`)},
-	".r":   {comments: hashes, declares: regexp.MustCompile(`^\s*([\w.]+)\s*(?:<-|=)\s*function\b`)},
+	".sql": {comments: dashes, declares: `(?i)^\s*((?:create|alter)\s+(?:or\s+replace\s+)?` +
+		`(?:unique\s+|temp\s+|temporary\s+|materialized\s+)?` +
+		`(?:table|view|index|function|procedure|trigger|type|schema|sequence|policy|extension)\s+` +
+		`(?:if\s+(?:not\s+)?exists\s+)?[\w."\[\]` + "`" + `]+)`},
+	".lua": {comments: dashes, declares: `^\s*(?:local\s+)?function\s+([\w.:]+)`},
+	".pl":  {comments: hashes, declares: `^\s*(?:sub|package)\s+([\w:]+)`},
+	".r":   {comments: hashes, declares: `^\s*([\w.]+)\s*(?:<-|=)\s*function\b`},
 	".ex":  elixirLanguage, ".exs": elixirLanguage,
-	".ps1": {comments: append(hashes, [2]string{"<#", "#>"}), declares: regexp.MustCompile(`(?i)^\s*(?:function|class|filter)\s+([\w:-]+)`)},
+	".ps1": {comments: append(hashes, [2]string{"<#", "#>"}), declares: `(?i)^\s*(?:function|class|filter)\s+([\w:-]+)`},
 	".css": styleLanguage, ".scss": styleLanguage, ".less": styleLanguage,
-	".proto": {comments: slashes, declares: regexp.MustCompile(`^\s*((?:message|service|enum|rpc)\s+\w+)`)},
-	".tf": {comments: append(slashes, hashes...), declares: regexp.MustCompile(
-		`^((?:resource|data|module|variable|output|provider|locals|terraform)\b(?:\s+"[^"]+")*)`)},
+	".proto": {comments: slashes, declares: `^\s*((?:message|service|enum|rpc)\s+\w+)`},
+	".tf": {comments: append(slashes, hashes...), declares: `^(` +
+		`(?:resource|data|module|variable|output|provider|locals|terraform)\b(?:\s+"[^"]+")*)`},
 }
 
 // CodeEndings are the endings of files that are read as source code.

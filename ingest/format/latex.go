@@ -40,8 +40,8 @@ var (
 		"equation": "math", "align": "math", "gather": "math", "multline": "math", "displaymath": "math", "eqnarray": "math",
 		"comment": "dropped", "filecontents": "dropped", "tikzpicture": "dropped", "pspicture": "dropped", "picture": "dropped",
 	}
-	texSized   = regexp.MustCompile(`^(?:\{[^{}]{0,500}\}){1,2}`)
-	texOptions = regexp.MustCompile(`^[ \t]*\[[^\[\]]{0,500}\]`)
+	texSized   = regexp.MustCompile(`^(?:\{[^{}]*\}){1,2}`)
+	texOptions = regexp.MustCompile(`^[ \t]*\[[^\[\]]*\]`)
 	texLabeled = regexp.MustCompile(`^\s*\\label\{([^{}]*)\}`)
 	texRules   = regexp.MustCompile(`\\(?:hline|toprule|midrule|bottomrule|(?:cline|cmidrule)(?:\([lr]+\))?\{[^{}]*\})`)
 )
@@ -166,7 +166,7 @@ func (r *texReader) beginItem(rest string) string {
 		marker = strconv.Itoa(r.lists[n-1]) + "."
 	}
 	text := strings.TrimSpace(rest)
-	if m := texOptions.FindString(text); m != "" {
+	if m := texOptions.FindString(text[:min(len(text), 500)]); m != "" {
 		text = strings.Trim(m, " \t[]") + ": " + text[len(m):]
 	}
 	r.begin(listItem{n - 1, marker}, "")

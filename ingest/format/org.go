@@ -6,7 +6,7 @@ import (
 )
 
 var (
-	orgHeading = regexp.MustCompile(`^(\*{1,20})[ \t]+` +
+	orgHeading = regexp.MustCompile(`^(\*+)[ \t]+` +
 		`(?:(?:TODO|DONE|NEXT|WAITING)[ \t]+)?(?:\[#[A-Z]\][ \t]+)?(\S.*?)(?:[ \t]+(:[\w@:]+:))?$`)
 	orgKeyword  = regexp.MustCompile(`(?i)^[ \t]*#\+(\w+)(?:\[[^\]]*\])?:[ \t]*(.*)$`)
 	orgCode     = regexp.MustCompile(`(?i)^[ \t]*#\+begin_(src|example|export|comment)`)

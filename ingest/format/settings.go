@@ -7,7 +7,7 @@ import (
 )
 
 var (
-	yamlHeading = regexp.MustCompile(`^( *)("[^"]+"|'[^']+'|[^\s#"'&*!|>%@\x60{\[-][^:#]{0,200}):[ \t]*(?:&\S+[ \t]*)?(?:#.*)?$`)
+	yamlHeading = regexp.MustCompile(`^( *)("[^"]+"|'[^']+'|[^\s#"'&*!|>%@\x60{\[-][^:#]*):[ \t]*(?:&\S+[ \t]*)?(?:#.*)?$`)
 	tomlHeading = regexp.MustCompile(`^(\s*)\[\[?\s*([^\[\]]+?)\s*\]\]?\s*(?:[#;].*)?$`)
 	settingPair = regexp.MustCompile(`^(title|description)\s*[:=]\s*(.+)$`)
 )

@@ -2,7 +2,6 @@ package office
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 )
 
@@ -15,8 +14,8 @@ type series struct {
 	categories, values []string
 }
 
-// chart reads a chart as its title and a table with a row for each category
-// and a column for each series.
+// chart reads a chart as its title and a table with a row for each series and a
+// column for each category.
 func (f *file) chart(part string) []block {
 	x, err := f.xml(part)
 	if err != nil {
@@ -52,46 +51,14 @@ func (f *file) chart(part string) []block {
 	if len(titles) > 0 {
 		out = append(out, block{text: "Chart: " + strings.Join(titles, ", ")})
 	}
-	if rows := seriesTable(all); len(rows) > 1 {
+	if len(all) > 0 {
+		rows := [][]string{append([]string{""}, all[0].categories...)}
+		for _, s := range all {
+			rows = append(rows, append([]string{s.name}, s.values...))
+		}
 		out = append(out, block{kind: aTable, rows: rows, names: 1})
 	}
 	return out
-}
-
-// seriesTable puts series side by side, with the categories of the first that
-// has any.
-func seriesTable(all []series) [][]string {
-	var categories []string
-	points := 0
-	for _, s := range all {
-		if len(categories) == 0 {
-			categories = s.categories
-		}
-		points = max(points, len(s.values))
-	}
-	header := []string{""}
-	for i, s := range all {
-		if s.name == "" && len(all) > 1 {
-			s.name = "Series " + strconv.Itoa(i+1)
-		}
-		header = append(header, s.name)
-	}
-	rows := [][]string{header}
-	for i := range min(points, maxPoints/max(len(all), 1)) {
-		row := []string{at(categories, i)}
-		for _, s := range all {
-			row = append(row, at(s.values, i))
-		}
-		rows = append(rows, row)
-	}
-	return rows
-}
-
-func at(list []string, i int) string {
-	if i < len(list) {
-		return list[i]
-	}
-	return ""
 }
 
 func readSeries(x *xmlReader) (s series, err error) {
@@ -113,8 +80,7 @@ func readSeries(x *xmlReader) (s series, err error) {
 }
 
 // cached reads the cell values that are stored in a chart.
-func cached(x *xmlReader) ([]string, error) {
-	var out []string
+func cached(x *xmlReader) (out []string, err error) {
 	format, level := "", 0
 	var do func(e element) error
 	do = func(e element) error {
@@ -122,68 +88,42 @@ func cached(x *xmlReader) ([]string, error) {
 		case "formatCode":
 			format = x.text()
 		case "lvl": // of categories with several levels, the innermost comes first
-			if level++; level > 1 {
-				return nil
+			if level++; level == 1 {
+				return x.each(do)
+			}
+		case "pt":
+			for i := number(e, "idx", 0); len(out) < min(i, maxPoints); {
+				out = append(out, "") // it is missing
 			}
 			return x.each(do)
-		case "pt":
-			i, code := number(e, "idx", len(out)), attr(e, "formatCode")
-			if code == "" {
-				code = format
-			}
-			return x.each(func(e element) error {
-				if e.Name.Local != "v" || i < 0 || i >= maxPoints {
-					return nil
-				}
-				for len(out) <= i {
-					out = append(out, "")
-				}
-				out[i] = formatNumber(oneLine(x.text()), code, false)
-				return nil
-			})
 		case "v":
-			out = append(out, oneLine(x.text()))
+			if len(out) < maxPoints {
+				out = append(out, formatNumber(oneLine(x.text()), format, false))
+			}
 		case "f", "extLst":
-			return nil
 		default:
 			return x.each(do)
 		}
 		return nil
 	}
-	err := x.each(do)
-	return out, err
+	return out, x.each(do)
 }
 
 // diagram reads the text of a diagram (SmartArt) as a list.
-func (f *file) diagram(part string) []block {
+func (f *file) diagram(part string) (out []block) {
 	x, err := f.xml(part)
 	if err != nil {
 		return nil
 	}
 	defer x.close()
-	var out []block
-	var do func(e element) error
-	do = func(e element) error {
-		switch e.Name.Local {
-		case "pt":
-			if kind := attr(e, "type"); kind != "" && kind != "node" && kind != "doc" && kind != "asst" {
-				return nil
-			}
-		case "t":
-			if e.Name.Space != "" && strings.HasSuffix(e.Name.Space, "diagram") {
-				text, err := drawnText(x)
-				if text = strings.TrimSpace(text); text != "" {
-					out = append(out, block{kind: anItem, marker: bullet, text: text})
-				}
-				return err
-			}
-		case "cxnLst", "bg", "whole", "extLst", "prSet":
-			return nil
-		}
-		return x.each(do)
-	}
-	if err := x.each(do); err != nil {
+	text, err := drawnText(x)
+	if err != nil {
 		f.note(fmt.Sprintf("a diagram could be read only in part: %v", err))
+	}
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); line != "" {
+			out = append(out, block{kind: anItem, marker: bullet, text: line})
+		}
 	}
 	return out
 }
@@ -200,8 +140,8 @@ func drawnText(x *xmlReader) (string, error) {
 		case "br":
 			out.WriteByte('\n')
 			return nil
-		case "p":
-			if out.Len() > 0 {
+		case "p", "pt": // in a paragraph, or in a point of a diagram
+			if out.Len() > 0 && !strings.HasSuffix(out.String(), "\n") {
 				out.WriteByte('\n')
 			}
 		case "oMath":

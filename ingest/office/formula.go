@@ -2,103 +2,64 @@ package office
 
 import "strings"
 
+// formulaSigns precede the parts of a formula.
+var formulaSigns = map[string]string{"den": "/", "sup": "^", "sub": "_", "lim": "_"}
+
 // formula reads Office Math into one line: a fraction as a/b, a superscript
 // as x^y, a subscript as x_y and roots with their sign.
 func formula(x *xmlReader) (string, error) {
-	text, err := formulaReader{x}.all()
+	text, err := formulaParts(x)
 	return strings.TrimSpace(text), err
 }
 
-type formulaReader struct{ x *xmlReader }
-
-// all reads everything in the current element.
-func (m formulaReader) all() (string, error) {
+// formulaParts reads everything in the current element.
+func formulaParts(x *xmlReader) (string, error) {
 	var out strings.Builder
-	err := m.x.each(func(e element) error {
-		text, err := m.element(e)
-		out.WriteString(text)
+	err := x.each(func(e element) error {
+		name := e.Name.Local
+		switch name {
+		case "t":
+			out.WriteString(x.text())
+			return nil
+		case "ctrlPr", "rPr", "annotation", "del":
+			return nil
+		case "d", "m", "eqArr", "nary":
+			text, err := formulaSequence(x, name)
+			out.WriteString(text)
+			return err
+		}
+		text, err := formulaParts(x)
+		switch text = strings.TrimSpace(text); {
+		case text == "" || strings.HasSuffix(name, "Pr"):
+		case formulaSigns[name] != "" || name == "num":
+			out.WriteString(formulaSigns[name] + bracketed(text))
+		case name == "rad":
+			out.WriteString("√" + bracketed(text))
+		case name == "fName":
+			out.WriteString(text + " ")
+		default:
+			out.WriteString(text)
+		}
 		return err
 	})
 	return out.String(), err
 }
 
-// formulaParts are the structures that are written as their parts in order,
-// each after a sign. A sign in front of a part puts brackets round it where
-// they are needed.
-var formulaParts = map[string][][2]string{
-	"f":       {{"", "num"}, {"/", "den"}},
-	"sSup":    {{"", "e"}, {"^", "sup"}},
-	"sSub":    {{"", "e"}, {"_", "sub"}},
-	"sSubSup": {{"", "e"}, {"_", "sub"}, {"^", "sup"}},
-	"sPre":    {{"_", "sub"}, {"^", "sup"}, {"", "e"}},
-	"rad":     {{"", "deg"}, {"√", "e"}},
-	"nary":    {{"", "chr"}, {"_", "sub"}, {"^", "sup"}, {" ", "e"}},
-	"func":    {{"", "fName"}, {" ", "e"}},
-	"limLow":  {{"", "e"}, {"_", "lim"}},
-	"limUpp":  {{"", "e"}, {"^", "lim"}},
-}
-
-func (m formulaReader) element(e element) (string, error) {
-	switch name := e.Name.Local; name {
-	case "t":
-		return m.x.text(), nil
-	case "d", "m", "eqArr":
-		return m.sequence(name)
-	case "ctrlPr", "rPr", "annotation", "del":
-		return "", nil
-	default:
-		if formulaParts[name] != nil {
-			return m.structure(name)
-		}
-	}
-	return m.all()
-}
-
-// structure reads an element of [formulaParts].
-func (m formulaReader) structure(name string) (string, error) {
-	parts := map[string]string{}
-	if name == "nary" {
-		parts["chr"] = "∫"
-	}
-	err := m.x.each(func(e element) error {
-		if strings.HasSuffix(e.Name.Local, "Pr") {
-			return m.x.each(func(e element) error {
-				if e.Name.Local == "chr" && attr(e, "val") != "" {
-					parts["chr"] = attr(e, "val")
-				}
-				return nil
-			})
-		}
-		text, err := m.all()
-		parts[e.Name.Local] = strings.TrimSpace(text)
-		return err
-	})
-	var out strings.Builder
-	for _, p := range formulaParts[name] {
-		text := parts[p[1]]
-		if name == "nary" && text == "" {
-			continue
-		}
-		if p[0] != "" && p[0] != " " || name == "f" {
-			text = bracketed(text)
-		}
-		out.WriteString(p[0] + text)
-	}
-	return out.String(), err
-}
-
-// sequence reads brackets, a matrix or a column of equations.
-func (m formulaReader) sequence(name string) (string, error) {
+// formulaSequence reads brackets, a matrix, a column of equations, or a sum.
+func formulaSequence(x *xmlReader, name string) (string, error) {
 	open, between, closing := "(", ", ", ")"
-	if name != "d" {
+	switch name {
+	case "nary":
+		open, between, closing = "∫", "", ""
+	case "m", "eqArr":
 		open, between, closing = "[", "; ", "]"
 	}
 	var operands []string
-	err := m.x.each(func(e element) error {
+	err := x.each(func(e element) error {
 		if strings.HasSuffix(e.Name.Local, "Pr") {
-			return m.x.each(func(e element) error {
+			return x.each(func(e element) error {
 				switch e.Name.Local {
-				case "begChr":
+				case "begChr", "chr":
 					open = attr(e, "val")
 				case "endChr":
 					closing = attr(e, "val")
@@ -106,8 +67,15 @@ func (m formulaReader) sequence(name string) (string, error) {
 				return nil
 			})
 		}
-		text, err := m.all()
-		operands = append(operands, strings.TrimSpace(text))
+		text, err := formulaParts(x)
+		if text = strings.TrimSpace(text); name == "nary" && text != "" {
+			if sign := formulaSigns[e.Name.Local]; sign != "" {
+				text = sign + bracketed(text)
+			} else {
+				text = " " + text
+			}
+		}
+		operands = append(operands, text)
 		return err
 	})
 	return open + strings.Join(operands, between) + closing, err
