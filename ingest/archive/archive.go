@@ -180,30 +180,25 @@ type place struct {
 }
 
 func (w *walker) walk(name string, data []byte, at place) error {
-	asTar := func(in io.Reader) error { return w.tar(in, at) }
-	asFile := func(in io.Reader) error { return w.addCompressed(in, name, at) }
-	switch kindIn(data, kindOf(name)) {
-	case plainZip:
+	kind := kindOf(name)
+	switch {
+	case kind == aZip, kind == aTar && bytes.HasPrefix(data, []byte("PK\x03\x04")):
 		return w.zip(data, at)
-	case tarPlain:
-		return asTar(bytes.NewReader(data))
-	case tarGzip:
-		return w.compressed(data, openGzip, asTar)
-	case tarBzip2:
-		return w.compressed(data, openBzip2, asTar)
-	case tarXZ:
-		return w.compressed(data, openXZ, asTar)
-	case oneGzip:
-		return w.compressed(data, openGzip, asFile)
-	case oneBzip2:
-		return w.compressed(data, openBzip2, asFile)
-	case oneXZ:
-		return w.compressed(data, openXZ, asFile)
-	}
-	if w.holder.Is(name) {
+	case kind == none && w.holder.Is(name):
 		return w.walkHolder(name, data, at)
+	case kind == none:
+		return errors.New("it is not an archive that can be read")
 	}
-	return errors.New("it is not an archive that can be read")
+	in, compressed, err := w.unpackedBytes(data)
+	switch {
+	case err != nil:
+		return err
+	case kind == aTar:
+		return w.tar(in, at)
+	case !compressed:
+		return errors.New("it cannot be unpacked: it is not compressed as its name says")
+	}
+	return w.addCompressed(in, name, at)
 }
 
 // walkHolder adds the files in one that the holder recognises.

@@ -19,19 +19,16 @@ import (
 	"ibid/ingest/charset"
 )
 
-// A kind is an archive format.
+// A kind is what an archive's name says that it is. How it is compressed is seen
+// in its content: browsers unpack a .tgz while downloading, and files named .tar
+// are often compressed.
 type kind uint8
 
 const (
 	none kind = iota
-	tarGzip
-	tarBzip2
-	tarXZ
-	tarPlain
-	plainZip
-	oneGzip
-	oneBzip2
-	oneXZ
+	aZip
+	aTar
+	aFile // compressed by itself
 )
 
 // endings of archive names, longest first.
@@ -39,9 +36,8 @@ var endings = []struct {
 	ending string
 	kind   kind
 }{
-	{".tar.gz", tarGzip}, {".tar.bz2", tarBzip2}, {".tar.xz", tarXZ},
-	{".tgz", tarGzip}, {".tbz2", tarBzip2}, {".tbz", tarBzip2}, {".txz", tarXZ},
-	{".tar", tarPlain}, {".zip", plainZip}, {".gz", oneGzip}, {".bz2", oneBzip2}, {".xz", oneXZ},
+	{".tar.gz", aTar}, {".tar.bz2", aTar}, {".tar.xz", aTar}, {".tgz", aTar}, {".tbz2", aTar}, {".tbz", aTar}, {".txz", aTar},
+	{".tar", aTar}, {".zip", aZip}, {".gz", aFile}, {".bz2", aFile}, {".xz", aFile},
 }
 
 // Is reports whether the name is that of an archive that can be read.
@@ -57,29 +53,23 @@ func kindOf(name string) kind {
 	return none
 }
 
-// kindIn returns the kind of an archive by its content: browsers unpack a .tgz
-// while downloading, and files named .tar are often compressed.
-func kindIn(data []byte, named kind) kind {
-	const magicAt = 257 // of the tar header
-	begins := func(magic string) bool { return bytes.HasPrefix(data, []byte(magic)) }
-	switch named {
-	case tarPlain, tarGzip, tarBzip2, tarXZ:
-	default:
-		return named
-	}
+// unpackedBytes returns the bytes of a file without its compression.
+func (w *walker) unpackedBytes(data []byte) (in io.Reader, compressed bool, err error) {
+	in, compressed = bytes.NewReader(data), true
 	switch {
-	case len(data) > magicAt && bytes.HasPrefix(data[magicAt:], []byte("ustar")):
-		return tarPlain
-	case begins("\x1f\x8b"):
-		return tarGzip
-	case begins("BZh"):
-		return tarBzip2
-	case begins("\xfd7zXZ\x00"):
-		return tarXZ
-	case begins("PK\x03\x04"):
-		return plainZip
+	case bytes.HasPrefix(data, []byte("\x1f\x8b")):
+		in, err = gzip.NewReader(in)
+	case bytes.HasPrefix(data, []byte("BZh")):
+		in = bzip2.NewReader(in)
+	case bytes.HasPrefix(data, []byte("\xfd7zXZ\x00")):
+		in, err = xz.NewReader(in)
+	default:
+		compressed = false
 	}
-	return named
+	if err != nil {
+		return nil, false, fmt.Errorf("it cannot be unpacked: %s", reason(err))
+	}
+	return &counted{in, &w.unpacked}, compressed, nil
 }
 
 // bzip2Method is the number of bzip2 in zip files (APPNOTE 6.3.10, 4.4.5).
@@ -184,18 +174,6 @@ func special(mode fs.FileMode) string {
 		return "a symbolic link"
 	}
 	return "a device, pipe or socket, not a file"
-}
-
-func openGzip(in io.Reader) (io.Reader, error)  { return gzip.NewReader(in) }
-func openBzip2(in io.Reader) (io.Reader, error) { return bzip2.NewReader(in), nil }
-func openXZ(in io.Reader) (io.Reader, error)    { return xz.NewReader(in) }
-
-func (w *walker) compressed(data []byte, open func(io.Reader) (io.Reader, error), then func(io.Reader) error) error {
-	in, err := open(bytes.NewReader(data))
-	if err != nil {
-		return fmt.Errorf("it cannot be unpacked: %s", reason(err))
-	}
-	return then(&counted{in, &w.unpacked})
 }
 
 func (w *walker) tar(in io.Reader, at place) error {
