@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"compress/flate"
 	"context"
-	"errors"
 	"fmt"
 	"hash/crc32"
 	"ibid/data/datatest"
@@ -24,7 +23,9 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	"golang.org/x/tools/txtar"
+	"sync/atomic"
 )
 
 // officeRels names the main part of an Office Open XML file.
@@ -256,54 +257,66 @@ func mutantOf(t testing.TB, rng *rand.Rand, whole, other []byte) []byte {
 	return zipOf(t, files...)
 }
 
-// Mutants of every format end in text or in a reason.
+// A mutation is a damaged file to read.
+type mutation struct {
+	name string
+	data []byte
+}
+
+// checkMutants reads damaged files: each ends in text or in a reason, in time, and
+// none ends its reader unless it may crash.
+func checkMutants(t *testing.T, r *Reader, mutants []mutation, mayCrash bool) {
+	t.Helper()
+	var read, partial, refused, crashed atomic.Int64
+	begun := time.Now()
+	var group errgroup.Group
+	group.SetLimit(runtime.NumCPU())
+	for _, m := range mutants {
+		group.Go(func() error {
+			ctx, cancel := context.WithTimeout(t.Context(), 3*child.Seconds*time.Second)
+			defer cancel()
+			doc, err := r.Read(ctx, m.name, m.data)
+			if err == nil {
+				if read.Add(1); doc.Partial != "" {
+					partial.Add(1)
+				}
+				checkDocument(t, doc)
+				doc.ID = "x"
+				checkChunks(t, doc, Split(doc, SplitOptions{}), DefaultMax)
+				return nil
+			}
+			refused.Add(1)
+			reason := err.Error()
+			if died := strings.Contains(reason, "crashed") || strings.Contains(reason, "took more than") || strings.Contains(reason, "needed more than"); died {
+				crashed.Add(1)
+				if !mayCrash {
+					t.Errorf("%s: %v", m.name, err)
+				}
+			}
+			if reason == "" || ctx.Err() != nil {
+				t.Errorf("%s: %q, %v", m.name, reason, ctx.Err())
+			}
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("figure: %d mutants in %v: %d read, %d of them in part, %d refused with a reason, of these %d by the end of a child",
+		len(mutants), time.Since(begun).Round(time.Second), read.Load(), partial.Load(), refused.Load(), crashed.Load())
+}
+
 func TestOfficeMutants(t *testing.T) {
 	rng := datatest.Rand(t)
 	files := officeFiles(t)
 	names := slices.Sorted(maps.Keys(files))
-	r := new(Reader)
-	read, partial, skipped, refused := 0, 0, 0, 0
-	begun := time.Now()
-	slowest, slowestName := time.Duration(0), ""
+	var mutants []mutation
 	for _, name := range names {
 		for range datatest.Cases(t, 40) {
-			data := mutantOf(t, rng, files[name], files[names[rng.IntN(len(names))]])
-			if len(data) == 0 {
-				continue
-			}
-			ctx, cancel := context.WithTimeout(t.Context(), 40*time.Second)
-			one := time.Now()
-			doc, err := r.Read(ctx, name, data)
-			cancel()
-			if took := time.Since(one); took > slowest {
-				slowest, slowestName = took, name
-			}
-			var skip *SkipError
-			switch {
-			case errors.As(err, &skip):
-				skipped++
-				continue
-			case err != nil:
-				refused++
-				if s := err.Error(); s == "" || strings.Contains(s, "crashed") || strings.Contains(s, "took more than") || strings.Contains(s, "needed more than") {
-					at := filepath.Join(t.TempDir(), name)
-					if err := os.WriteFile(at, data, 0o600); err != nil {
-						t.Fatal(err)
-					}
-					t.Errorf("%s: %v", name, err)
-				}
-				continue
-			}
-			if read++; doc.Partial != "" {
-				partial++
-			}
-			checkDocument(t, doc)
-			doc.ID = "x"
-			checkChunks(t, doc, Split(doc, SplitOptions{}), DefaultMax)
+			mutants = append(mutants, mutation{name, mutantOf(t, rng, files[name], files[names[rng.IntN(len(names))]])})
 		}
 	}
-	t.Logf("figure: %d mutants of %d office files in %v: %d read, %d of them in part, %d empty, %d refused with a reason; the slowest took %v (%s)",
-		read+skipped+refused, len(names), time.Since(begun).Round(time.Second), read, partial, skipped, refused, slowest.Round(time.Millisecond), slowestName)
+	checkMutants(t, new(Reader), mutants, false)
 }
 
 // Every office file of the evaluation sets is read, or there is a reason why not.
@@ -366,70 +379,4 @@ func TestReadEveryKindOfOffice(t *testing.T) {
 	if read[".docx"] < 20 || read[".xlsx"] < 15 || read[".pptx"] < 15 || read[".odt"] < 5 {
 		t.Errorf("fewer were read than there are: %v", read)
 	}
-}
-
-// A document is valid whatever the parts of its file contain.
-func FuzzOfficeParts(f *testing.F) {
-	files := officeFiles(f)
-	for _, name := range slices.Sorted(maps.Keys(files)) {
-		r, err := zip.NewReader(bytes.NewReader(files[name]), int64(len(files[name])))
-		if err != nil {
-			f.Add(name, "", files[name])
-			continue
-		}
-		for _, part := range r.File {
-			in, err := part.Open()
-			if err != nil {
-				f.Fatal(err)
-			}
-			data, err := io.ReadAll(in)
-			if err != nil {
-				f.Fatal(err)
-			}
-			f.Add(name, part.Name, data)
-		}
-	}
-	f.Fuzz(func(t *testing.T, name, part string, data []byte) {
-		whole, ok := files[name]
-		if !ok {
-			return
-		}
-		if part != "" {
-			r, err := zip.NewReader(bytes.NewReader(whole), int64(len(whole)))
-			if err != nil {
-				return
-			}
-			var out bytes.Buffer
-			w := zip.NewWriter(&out)
-			for _, old := range r.File {
-				if old.Name == part {
-					in, err := w.Create(part)
-					if err == nil {
-						_, err = in.Write(data)
-					}
-					if err != nil {
-						t.Fatal(err)
-					}
-				} else if err := w.Copy(old); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if err := w.Close(); err != nil {
-				t.Fatal(err)
-			}
-			whole = out.Bytes()
-		} else {
-			whole = data
-		}
-		format, _ := formatOf(name)
-		doc := &Document{Path: name, ID: "x"}
-		if err := format.into(doc, whole); err != nil {
-			if strings.Contains(err.Error(), "crashed") {
-				t.Fatal(err)
-			}
-			return
-		}
-		checkDocument(t, doc)
-		checkChunks(t, doc, Split(doc, SplitOptions{}), DefaultMax)
-	})
 }

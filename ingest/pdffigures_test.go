@@ -13,8 +13,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 	"unicode"
@@ -197,67 +195,18 @@ func letters(s string) int {
 	return n
 }
 
-// Damaged files end in text or in a reason, in time.
 func TestPDFMutants(t *testing.T) {
-	number := datatest.Cases(t, 400)
 	files := shelf(t)
 	files = slices.DeleteFunc(files, func(f shelved) bool { return len(f.data) > 300_000 })
-	ways := tiers(t)
-	readers := make(map[string]*Reader)
-	for _, tier := range ways {
-		readers[tier] = tierReader(t, tier)
-		readers[tier].PDF.Languages = NoOCR
-	}
 	rng := datatest.Rand(t)
-	var read, refused atomic.Int64
-	var crashed, late atomic.Int64
-	var slowest time.Duration
-	var mu sync.Mutex
-	reasons := map[string]int{}
-	var group errgroup.Group
-	group.SetLimit(runtime.NumCPU())
-	for i := range number {
-		f := files[rng.IntN(len(files))]
-		data := mutant(rng, f.data, files[rng.IntN(len(files))].data)
-		tier := ways[i%len(ways)]
-		group.Go(func() error {
-			ctx, cancel := context.WithTimeout(t.Context(), 3*child.Seconds*time.Second)
-			defer cancel()
-			start := time.Now()
-			doc, err := readers[tier].Read(ctx, "mutant.pdf", data)
-			took := time.Since(start)
-			mu.Lock()
-			slowest = max(slowest, took)
-			mu.Unlock()
-			switch {
-			case ctx.Err() != nil:
-				t.Errorf("%s, a mutant of %s: not done after %s", tier, f.Path, took)
-			case err == nil:
-				checkDocument(t, doc)
-				read.Add(1)
-			case err.Error() == "":
-				t.Errorf("%s, a mutant of %s: an error without words", tier, f.Path)
-			default:
-				refused.Add(1)
-				if strings.Contains(err.Error(), "crashed") {
-					crashed.Add(1)
-					mu.Lock()
-					reasons[tier+": "+err.Error()]++
-					mu.Unlock()
-				}
-				if strings.Contains(err.Error(), "took more than") {
-					late.Add(1)
-				}
-			}
-			return nil
-		})
-	}
-	if err := group.Wait(); err != nil {
-		t.Fatal(err)
-	}
-	t.Logf("figure: %d mutants of PDF files (%s): %d read, %d refused with a reason, of these %d by the end of a child and %d by its limit of time; the slowest took %.1f s; 0 deaths of the reader, 0 hangs",
-		number, strings.Join(ways, ", "), read.Load(), refused.Load(), crashed.Load(), late.Load(), slowest.Seconds())
-	for _, reason := range slices.Sorted(maps.Keys(reasons)) {
-		t.Logf("%d × %s", reasons[reason], reason)
+	for _, tier := range tiers(t) {
+		var mutants []mutation
+		for range datatest.Cases(t, 130) {
+			f := files[rng.IntN(len(files))]
+			mutants = append(mutants, mutation{"mutant.pdf", mutant(rng, f.data, files[rng.IntN(len(files))].data)})
+		}
+		r := tierReader(t, tier)
+		r.PDF.Languages = NoOCR
+		checkMutants(t, r, mutants, true)
 	}
 }
