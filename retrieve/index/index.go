@@ -27,6 +27,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -178,20 +179,20 @@ func (x *Index) follow() error {
 // adopt makes files, which hold the changes up to a revision, the base of the
 // index, and keeps later changes in memory. x.mu is held.
 func (x *Index) adopt(revision int64, files []part) {
-	x.base.revision, x.base.files = revision, files
 	later := 0
 	for later < len(x.recent) && x.recent[later].revision <= revision {
 		later++
 	}
-	x.recent = append([]death(nil), x.recent[later:]...)
+	recent := slices.Clone(x.recent[later:])
 	var memory []part
 	for _, p := range x.memory {
 		if p = p.outdated(revision); p.live() > 0 {
 			memory = append(memory, p)
 		}
 	}
-	x.memory = memory
-	x.current.Store(newSnapshot(max(revision, x.current.Load().revision), kill(files, x.recent), memory))
+	next := newSnapshot(max(revision, x.current.Load().revision), kill(files, recent), memory)
+	x.base.revision, x.base.files, x.recent, x.memory = revision, files, recent, memory
+	x.current.Store(next)
 }
 
 // Revision implements [retrieve.Searcher].
@@ -288,8 +289,9 @@ func (x *Index) apply(changes []counted) error {
 			files = append(files, p)
 		}
 	}
+	next := newSnapshot(revision, kill(files, deaths), memory)
 	x.memory, x.recent = memory, append(x.recent, deaths...)
-	x.current.Store(newSnapshot(revision, kill(files, deaths), memory))
+	x.current.Store(next)
 	x.tend()
 	return nil
 }

@@ -48,7 +48,7 @@ func TestOracle(t *testing.T) {
 		var history []retrieve.Change
 		model := searchertest.NewModel()
 		x := open(t, dir, 1+r.IntN(300))
-		for round := range 60 {
+		for round := range 30 {
 			changes := maker.Changes(1 + r.IntN(1+r.IntN(40)))
 			history = append(history, changes...)
 			model.Apply(changes...)
@@ -58,7 +58,7 @@ func TestOracle(t *testing.T) {
 			if r.IntN(3) == 0 {
 				x.quiet()
 			}
-			if err := maker.Check(ctx, model, x, 6); err != nil {
+			if err := maker.Check(ctx, model, x, 4); err != nil {
 				t.Fatalf("round %d: %v", round, err)
 			}
 			switch r.IntN(8) {
@@ -96,7 +96,7 @@ func TestOracle(t *testing.T) {
 			if err := x.Apply(ctx, history); err != nil {
 				t.Fatal(err)
 			}
-			if err := maker.Check(ctx, model, x, 6); err != nil {
+			if err := maker.Check(ctx, model, x, 4); err != nil {
 				t.Fatalf("round %d after opening: %v", round, err)
 			}
 		}
@@ -105,5 +105,19 @@ func TestOracle(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Log(len(entries), "files,", len(x.current.Load().parts), "parts")
+	}
+}
+
+func TestContract(t *testing.T) {
+	for name, flush := range map[string]int{"memory": 0, "files": 10} {
+		t.Run(name, func(t *testing.T) {
+			searchertest.Run(t, func(t *testing.T) retrieve.Searcher {
+				x, err := Open(t.TempDir(), Options{Library: "library", Space: "test", Flush: flush})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return x
+			})
+		})
 	}
 }

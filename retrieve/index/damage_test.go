@@ -1,0 +1,328 @@
+package index
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"hash/crc32"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"ibid/data/datatest"
+	"ibid/retrieve"
+	"ibid/retrieve/searchertest"
+)
+
+// files returns the content of the files of a closed index.
+func files(t *testing.T, dir string) map[string][]byte {
+	t.Helper()
+	all := make(map[string][]byte)
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		data, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[e.Name()] = data
+	}
+	return all
+}
+
+// made returns the directory of a closed index with several segments and deleted
+// documents, and its history.
+func made(t *testing.T) (dir string, h *history, revision int64) {
+	t.Helper()
+	dir, h = t.TempDir(), newHistory(1)
+	for range 4 {
+		x := open(t, dir, 100)
+		if err := x.Apply(t.Context(), h.after(revision, 60)); err != nil {
+			t.Fatal(err)
+		}
+		if err := x.Close(); err != nil {
+			t.Fatal(err)
+		}
+		revision = x.base.revision
+	}
+	return dir, h, revision
+}
+
+// TestDamage changes bytes of the files of an index, cuts them or removes them.
+// All searches then find what they must, or return an error that wraps
+// ErrIndexDamaged. After that, Reset and the changes make the index whole.
+func TestDamage(t *testing.T) {
+	source, h, revision := made(t)
+	model, newest := h.until(t, revision), searchertest.NewModel()
+	newest.Apply(h.changes...)
+	whole := files(t, source)
+	var names []string
+	for name := range whole {
+		if name != lockName {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	if len(names) < 3 {
+		t.Fatalf("only the files %q", names)
+	}
+	r := datatest.Rand(t)
+	found := 0
+	for range datatest.Cases(t, 1000) {
+		dir := t.TempDir()
+		name := names[r.IntN(len(names))]
+		damaged, what := harm(r, whole[name])
+		for _, other := range names {
+			data := whole[other]
+			if other == name {
+				data = damaged
+			}
+			if data != nil {
+				if err := os.WriteFile(filepath.Join(dir, other), data, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		x := open(t, dir, 100)
+		at, err := x.Revision(t.Context())
+		if err == nil && at == revision {
+			err = h.maker.Check(t.Context(), model, x, 3)
+		}
+		switch {
+		case errors.Is(err, retrieve.ErrIndexDamaged):
+			found++
+			if _, again := x.Dense(t.Context(), h.maker.Vector(), 1, retrieve.Filter{}); !errors.Is(again, retrieve.ErrIndexDamaged) {
+				t.Errorf("%s, %s: %v, and then %v", name, what, err, again)
+			}
+			if err := x.Reset(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		case err != nil:
+			t.Fatalf("%s, %s: %v", name, what, err)
+		case at == 0 && name == manifestName: // removed
+		case at != revision:
+			t.Fatalf("%s, %s: revision %d", name, what, at)
+		}
+		if err := x.Apply(t.Context(), h.changes); err != nil {
+			t.Fatalf("%s, %s: %v", name, what, err)
+		}
+		x.quiet()
+		if err := h.maker.Check(t.Context(), newest, x, 1); err != nil {
+			t.Fatalf("%s, %s, after Reset: %v", name, what, err)
+		}
+		if err := x.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("%d found", found)
+}
+
+// harm returns damaged data, nil for a removed file.
+func harm(r *rand.Rand, data []byte) (damaged []byte, what string) {
+	data = slices.Clone(data)
+	at := r.IntN(len(data))
+	switch r.IntN(8) {
+	case 0:
+		return data[:at], "cut"
+	case 1:
+		return append(data, data[at]), "longer"
+	case 2:
+		clear(data[at:min(len(data), at+4096)])
+		return data, "zeros"
+	case 3:
+		return nil, "removed"
+	case 4:
+		return bytes.Repeat([]byte{byte(r.Uint32())}, len(data)), "overwritten"
+	}
+	data[at] ^= 1 << r.IntN(8)
+	return data, "a bit"
+}
+
+// TestCutWhileOpen cuts a segment that is mapped. All searches return an error, and
+// the process lives.
+func TestCutWhileOpen(t *testing.T) {
+	dir, h, _ := made(t)
+	x := open(t, dir, 100)
+	search := func() error {
+		_, dense := x.Dense(t.Context(), h.maker.Vector(), 10, h.maker.Filter())
+		_, lexical := x.Lexical(t.Context(), h.maker.Terms(), 10, retrieve.Filter{})
+		return errors.Join(dense, lexical)
+	}
+	if err := search(); err != nil {
+		t.Fatal(err)
+	}
+	for name := range files(t, dir) {
+		if strings.HasPrefix(name, segmentPrefix) {
+			if err := os.Truncate(filepath.Join(dir, name), 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if !x.current.Load().parts[0].mapped {
+		t.Skip("files are not mapped on this system")
+	}
+	var wait sync.WaitGroup
+	for range 4 {
+		maker := &searchertest.Maker{Rand: rand.New(rand.NewPCG(h.maker.Uint64(), 0)), Dims: 8, Documents: 60}
+		wait.Go(func() {
+			for range 20 {
+				_, err := x.Lexical(t.Context(), maker.Terms(), 10, maker.Filter())
+				if err == nil {
+					_, err = x.Dense(t.Context(), maker.Vector(), 10, maker.Filter())
+				}
+				if err != nil && !errors.Is(err, retrieve.ErrIndexDamaged) {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wait.Wait()
+	if err := search(); !errors.Is(err, retrieve.ErrIndexDamaged) {
+		t.Fatalf("searching cut files: %v", err)
+	}
+	if err := x.Reset(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := x.Apply(t.Context(), h.changes); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.maker.Check(t.Context(), h.until(t, h.changes[len(h.changes)-1].Revision), x, 5); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestForeign opens a directory with other options.
+func TestForeign(t *testing.T) {
+	dir, h, revision := made(t)
+	for _, o := range []Options{{Library: "another", Space: "test/8"}, {Library: "library", Space: "test/9"}} {
+		x, err := Open(dir, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if at, err := x.Revision(t.Context()); at != 0 || err != nil {
+			t.Errorf("%+v: revision %d, %v", o, at, err)
+		}
+		if err := x.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	x := open(t, dir, 0)
+	if at, err := x.Revision(t.Context()); at != revision || err != nil {
+		t.Errorf("revision %d, want %d: %v", at, revision, err)
+	}
+	o := Options{Library: "another", Space: "test/8", Flush: 10}
+	other, err := Open(dir, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := other.Apply(t.Context(), h.after(0, 50)); err != nil {
+		t.Fatal(err)
+	}
+	other.quiet()
+	if err := other.Close(); err != nil {
+		t.Fatal(err)
+	}
+	// The first still has its files, although they were removed.
+	if err := h.maker.Check(t.Context(), h.until(t, revision), x, 3); err != nil {
+		t.Fatal(err)
+	}
+	if err := x.Apply(t.Context(), h.after(revision, 300)); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.maker.Check(t.Context(), h.until(t, h.after(revision, 300)[299].Revision), x, 3); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// FuzzSegment changes bytes of a segment and corrects the checksums. Searches may
+// find anything then, but the process lives.
+func FuzzSegment(f *testing.F) {
+	h := newHistory(2)
+	all, err := count(context.Background(), h.after(0, 100))
+	if err != nil {
+		f.Fatal(err)
+	}
+	latest := make(map[int64]counted)
+	for _, c := range all {
+		if latest[c.Document] = c; len(c.vectors) == 0 {
+			delete(latest, c.Document)
+		}
+	}
+	var documents []counted
+	for _, c := range latest {
+		documents = append(documents, c)
+	}
+	s, err := build(documents)
+	if err != nil {
+		f.Fatal(err)
+	}
+	r := rand.New(rand.NewPCG(1, 1))
+	for section := range sections {
+		var edits []byte
+		for range 3 {
+			at := s.Starts[section] + r.Uint64N(s.Starts[section+1]-s.Starts[section])
+			edits = append(binary.LittleEndian.AppendUint32(edits, uint32(at)), byte(r.Uint32()))
+		}
+		f.Add(edits)
+	}
+	for range 20 {
+		f.Add(append(binary.LittleEndian.AppendUint32(nil, uint32(len(s.data)-1-r.IntN(trailerSize))), byte(r.Uint32())))
+	}
+	f.Fuzz(func(t *testing.T, edits []byte) {
+		data := append(make([]byte, 0, len(s.data)+8), s.data...)
+		for ; len(edits) >= 5; edits = edits[5:] {
+			data[int(binary.LittleEndian.Uint32(edits))%len(data)] ^= edits[4]
+		}
+		useDamaged(t, resum(data), h)
+	})
+}
+
+// resum corrects the checksums of a segment.
+func resum(data []byte) []byte {
+	at := len(data) - trailerSize
+	t := cast[trailer](data[at:])
+	if table := t[0].Starts[sections]; table < uint64(at) {
+		sums := cast[uint32](data[table:at])
+		for i := range sums {
+			if from := uint64(i) * blockSize; from < table {
+				sums[i] = crc32.Checksum(data[from:min(from+blockSize, table)], castagnoli)
+			}
+		}
+		t[0].TableSum = crc32.Checksum(data[table:at], castagnoli)
+	}
+	t[0].Sum = t[0].sum()
+	return data
+}
+
+// useDamaged searches a segment and merges it.
+func useDamaged(t *testing.T, data []byte, h *history) {
+	s, err := newSegment("damaged", data, false)
+	if err != nil {
+		return
+	}
+	x := &Index{options: Options{}}
+	x.current.Store(newSnapshot(1, []part{{segment: s}}, nil))
+	x.seen.Store(new(seen))
+	maker := &searchertest.Maker{Rand: rand.New(rand.NewPCG(1, 0)), Dims: 8, Documents: 60}
+	for range 4 {
+		hits, _ := x.Dense(t.Context(), maker.Vector(), 20, maker.Filter())
+		more, _ := x.Lexical(t.Context(), maker.Terms(), 20, maker.Filter())
+		_, _ = x.Evidence(t.Context(), append(hits, more...), []string{"boat", "keel"})
+		_, _ = x.Stats(t.Context(), searchertest.Words)
+		x.fault.Store(nil)
+	}
+	_ = guard(func() error {
+		parts := kill([]part{{segment: s}}, []death{{3, 1000}, {5, 1000}, {8, 1000}})
+		if c := merged(parts); c != nil {
+			_, err = c.segment()
+		}
+		return err
+	})
+}
