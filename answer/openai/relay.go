@@ -53,35 +53,24 @@ func (r *Relay) Chat(ctx context.Context, body []byte) (*Relayed, error) {
 	}
 	ctx, stop := context.WithTimeoutCause(ctx, r.o.Total, &limit{"the whole reply", r.o.Total, "--model-timeout"})
 	ctx, cancel := context.WithCancelCause(ctx)
-	end := func() { cancel(nil); stop() }
-	idle := time.AfterFunc(math.MaxInt64, func() { cancel(&limit{"the next token", r.o.Idle, "--idle-timeout"}) })
+	b := &relayed{r: r, ctx: ctx, left: maxRelayed, cancel: func() { cancel(nil); stop() }}
+	b.idle = time.AfterFunc(math.MaxInt64, func() { cancel(&limit{"the next token", r.o.Idle, "--idle-timeout"}) })
 	wait := time.Duration(math.MaxInt64) // without a stream the reply comes all at once
 	if asked.Stream {
 		wait = r.o.FirstToken
 	}
-	first := time.AfterFunc(wait, func() { cancel(&limit{"the first token", wait, flagFirstToken}) })
-	begun := false
-	defer func() {
-		if !begun {
-			first.Stop()
-			idle.Stop()
-			end()
-		}
-	}()
-
+	b.first = time.AfterFunc(wait, func() { cancel(&limit{"the first token", wait, flagFirstToken}) })
 	call := &request{upstream: r.upstream, path: chatPath, role: answer.RoleAnswer, secrets: stringsIn(body)}
 	if asked.Stream {
 		call.accept = eventStream
 	}
 	resp, failed := call.send(ctx, body)
 	if failed != nil {
+		b.end()
 		return nil, failed
 	}
-	begun = true
-	return &Relayed{
-		Events: strings.HasPrefix(resp.Header.Get("Content-Type"), eventStream),
-		Body:   &relayed{r: r, ctx: ctx, body: resp.Body, left: maxRelayed, first: first, idle: idle, end: end},
-	}, nil
+	b.body = resp.Body
+	return &Relayed{Events: strings.HasPrefix(resp.Header.Get("Content-Type"), eventStream), Body: b}, nil
 }
 
 // stringsIn are the strings in a request's body, which no error may repeat.
@@ -106,7 +95,7 @@ type relayed struct {
 	body        io.ReadCloser
 	left        int
 	first, idle *time.Timer
-	end         func()
+	cancel      func()
 }
 
 func (b *relayed) Read(p []byte) (int, error) {
@@ -127,8 +116,13 @@ func (b *relayed) Read(p []byte) (int, error) {
 }
 
 func (b *relayed) Close() error {
-	b.first.Stop()
-	b.idle.Stop()
 	b.end()
 	return b.body.Close()
+}
+
+// end stops the time limits and the request.
+func (b *relayed) end() {
+	b.first.Stop()
+	b.idle.Stop()
+	b.cancel()
 }
