@@ -178,7 +178,26 @@ func (x *sample) missing(t testing.TB, s *Store) (ids []string) {
 	return ids
 }
 
-// TestDamage flips a byte, clears a page or cuts the file, hundreds of times.
+// harm damages a file in the nth way.
+func harm(file []byte, random *rand.Rand, n int) (_ []byte, what string) {
+	at := random.IntN(len(file))
+	switch n % 5 {
+	case 0:
+		at -= at % pageSize
+		clear(file[at : at+pageSize])
+		return file, fmt.Sprintf("page %d cleared", at/pageSize+1)
+	case 1:
+		return file[:at], fmt.Sprintf("cut to %d of %d bytes", at, len(file))
+	case 2: // the beginnings of pages, where their structure is
+		at = at - at%pageSize + random.IntN(120)
+	case 4:
+		at = random.IntN(200) // the header and the schema
+	}
+	file[at] ^= byte(1 + random.IntN(255))
+	return file, fmt.Sprintf("byte %d changed", at)
+}
+
+// TestDamage changes a byte, clears a page or cuts the file, hundreds of times.
 func TestDamage(t *testing.T) {
 	for _, withLog := range []bool{false, true} {
 		t.Run(fmt.Sprintf("log=%v", withLog), func(t *testing.T) {
@@ -188,29 +207,7 @@ func TestDamage(t *testing.T) {
 			cases := datatest.Cases(t, 400)
 			for n := range cases {
 				file, log := bytes.Clone(x.file), bytes.Clone(x.log)
-				var what string
-				switch n % 5 {
-				case 0:
-					at := random.IntN(len(file) / pageSize)
-					what = fmt.Sprintf("page %d cleared", at+1)
-					clear(file[at*pageSize : (at+1)*pageSize])
-				case 1:
-					at := random.IntN(len(file))
-					what = fmt.Sprintf("cut to %d of %d bytes", at, len(file))
-					file = file[:at]
-				case 2: // the beginnings of pages, where their structure is
-					at := random.IntN(len(file)/pageSize)*pageSize + random.IntN(120)
-					what = fmt.Sprintf("byte %d flipped", at)
-					file[at] ^= 1 << random.IntN(8)
-				case 3:
-					at := random.IntN(len(file))
-					what = fmt.Sprintf("byte %d flipped", at)
-					file[at] ^= 1 << random.IntN(8)
-				case 4:
-					at := random.IntN(200) // the header and the schema
-					what = fmt.Sprintf("byte %d flipped", at)
-					file[at] ^= byte(1 + random.IntN(255))
-				}
+				file, what := harm(file, random, n)
 				t.Run(what, func(t *testing.T) { lost += x.check(t, x.write(t, file, log)) })
 			}
 			t.Logf("%d documents of %d libraries of %d were lost and named", lost, cases, len(x.documents))

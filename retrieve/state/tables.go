@@ -10,6 +10,7 @@ import (
 type table struct {
 	name    string
 	columns []string // without a SERIAL
+	bytes   []bool   // whether each column holds bytes, not a number
 	// numbered means that the first column is the number of the row.
 	numbered bool
 	// serial means that rows have a number which is not in columns.
@@ -38,6 +39,7 @@ func tables() (all []table) {
 					t.numbered = true
 				}
 				t.columns = append(t.columns, words[0])
+				t.bytes = append(t.bytes, words[1] == "BYTES")
 			}
 			t.sum = slices.Index(t.columns, "sum")
 			all = append(all, t)
@@ -46,16 +48,15 @@ func tables() (all []table) {
 	return all
 }
 
-// intact reports whether the values of a row have the checksum that is among
-// them.
+// intact reports whether the values of a row have the types of the table and the
+// checksum that is among them.
 func (t *table) intact(values []any) bool {
 	if t.sum < 0 || len(values) != len(t.columns) {
 		return false
 	}
-	for _, v := range values {
-		switch v.(type) {
-		case int64, []byte:
-		default:
+	for i, v := range values {
+		_, bytes := v.([]byte)
+		if _, number := v.(int64); bytes != t.bytes[i] || !bytes && !number {
 			return false
 		}
 	}
