@@ -12,10 +12,7 @@ import (
 	"unicode/utf8"
 )
 
-const (
-	maxLine = 64 << 20 // bytes
-	maxID   = 1024     // bytes
-)
+const maxLine, maxID = 64 << 20, 1024 // bytes
 
 // eachLine calls each with the lines of a file that are not blank, counted from
 // 1, without line ends and byte order mark. Errors name the file and the line.

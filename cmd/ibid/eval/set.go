@@ -67,10 +67,7 @@ func (s *Set) Strays() (queries, documents int) {
 }
 
 // The files of a set in BEIR's format.
-const (
-	corpusFile  = "corpus.jsonl"
-	queriesFile = "queries.jsonl"
-)
+const corpusFile, queriesFile = "corpus.jsonl", "queries.jsonl"
 
 // ReadSet reads a folder in BEIR's format: corpus.jsonl (_id, title, text),
 // queries.jsonl (_id, text, and optionally answers and answerable), and
