@@ -12,12 +12,8 @@ var (
 	flateOnly = regexp.MustCompile(`/Filter[ \t\r\n]*(?:\[[ \t\r\n]*)?/(?:FlateDecode|Fl)\b[ \t\r\n]*[\]/>]`)
 	notText   = regexp.MustCompile(`/Subtype[ \t\r\n]*/Image\b|/Length[123]\b|/FontFile|/Type1C|/CIDFontType0C|/OpenType|` +
 		`/N[ \t\r\n]+[134]\b`)
-	encryptEntry = regexp.MustCompile(`/Encrypt[ \t\r\n]+\d`)
-	streamStart  = regexp.MustCompile(`>>[ \t\r\n]*stream\r?\n`)
+	streamStart = regexp.MustCompile(`>>[ \t\r\n]*stream\r?\n`)
 )
-
-// maxObjects limits the streams that are looked at.
-const maxObjects = 1 << 20
 
 // maxInflated limits the bytes that are unpacked to find damage.
 const maxInflated = 256 << 20

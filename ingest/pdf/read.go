@@ -74,11 +74,11 @@ func Read(data []byte) (source *Source, err error) {
 			source, err = nil, fmt.Errorf("it is damaged: %v", p)
 		}
 	}()
-	r, err := open(data)
+	r, rebuilt, err := open(data)
 	if err != nil {
 		return nil, err
 	}
-	source = &Source{}
+	source = &Source{Rebuilt: rebuilt}
 	readInfo(source, r)
 	root := r.Trailer().Key("Root")
 	pages := collect(root.Key("Pages"))
@@ -96,11 +96,12 @@ func Read(data []byte) (source *Source, err error) {
 	return source, nil
 }
 
-// open parses a file after repairing common errors of writers.
-func open(data []byte) (*pdf.Reader, error) {
+// open parses a file after repairing common errors of writers, and rebuilds its
+// table of objects when that is damaged.
+func open(data []byte) (r *pdf.Reader, rebuilt bool, err error) {
 	start := bytes.Index(data[:min(len(data), 64<<10)], []byte("%PDF-"))
 	if start < 0 {
-		return nil, errors.New("it is not a PDF: it does not begin with %PDF")
+		return nil, false, errors.New("it is not a PDF: it does not begin with %PDF")
 	}
 	whole := bytes.Clone(data[start:])
 	// The library accepts versions up to 1.7, followed by a line end.
@@ -110,20 +111,26 @@ func open(data []byte) (*pdf.Reader, error) {
 	if end := bytes.LastIndex(whole, []byte("%%EOF")); end >= 0 {
 		whole = whole[:end+5]
 	}
-	r, err := parse(whole)
+	r, err = parse(whole)
+	damaged := err != nil || r.Trailer().Key("Root").Key("Pages").Kind() != pdf.Dict
+	if damaged {
+		if mended, ok := rebuild(whole); ok {
+			rebuilt = true
+			r, err = parse(mended)
+		} else if err == nil {
+			err = errors.New("it has no pages")
+		}
+	}
 	switch {
+	case err == nil:
+		return r, rebuilt, nil
 	case errors.Is(err, pdf.ErrInvalidPassword):
-		return nil, ErrEncrypted
-	case err != nil && strings.Contains(err.Error(), "encryption"):
-		return nil, errors.New("it is encrypted in a way that only PDFium and pdftotext read: install one of them, " +
+		return nil, false, ErrEncrypted
+	case strings.Contains(err.Error(), "encryption"):
+		return nil, false, errors.New("it is encrypted in a way that only PDFium and pdftotext read: install one of them, " +
 			"or save it without encryption")
-	case err == nil && r.Trailer().Key("Root").Key("Pages").Kind() != pdf.Dict:
-		err = errors.New("it has no pages")
 	}
-	if err != nil {
-		return nil, fmt.Errorf("it is damaged: %w; PDFium and pdftotext read more damaged files", err)
-	}
-	return r, nil
+	return nil, false, fmt.Errorf("it is damaged: %w; PDFium and pdftotext read more damaged files", err)
 }
 
 func parse(data []byte) (r *pdf.Reader, err error) {
