@@ -40,8 +40,8 @@ func (f *failure) Is(target error) bool {
 // explain returns an error of the driver in plain words. Other errors are
 // returned unchanged.
 func (s *Store) explain(err error) error {
-	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return err
+	if err == nil || errors.Is(err, context.Canceled) {
+		return err // the caller's context says it better
 	}
 	if done := (*failure)(nil); errors.As(err, &done) {
 		return err

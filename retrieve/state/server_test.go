@@ -1,0 +1,631 @@
+//go:build unix
+
+package state
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"ibid/ingest"
+	"ibid/retrieve"
+	"ibid/retrieve/enginetest"
+)
+
+const testPassword = "a-secret-never-shown"
+
+// A serverChild is a server that a test starts and kills.
+type serverChild struct {
+	t       *testing.T
+	name    string
+	args    []string
+	log     *bytes.Buffer
+	cmd     *exec.Cmd
+	gone    chan struct{}
+	address string // host and port
+}
+
+// nobody runs a program as nobody, since no server wants to be root.
+func nobody(cmd *exec.Cmd) *exec.Cmd {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if os.Getuid() == 0 {
+		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: 65534, Gid: 65534}
+	}
+	cmd.Dir = "/"
+	return cmd
+}
+
+// forNobody makes a folder that nobody can reach and write to.
+func forNobody(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "ibid-test-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	if os.Getuid() == 0 {
+		if err := os.Chown(dir, 65534, 65534); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func freePort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return port
+}
+
+func (c *serverChild) start() {
+	c.t.Helper()
+	c.log = new(bytes.Buffer)
+	c.cmd = nobody(exec.Command(c.name, c.args...))
+	c.cmd.Stdout, c.cmd.Stderr = c.log, c.log
+	if err := c.cmd.Start(); err != nil {
+		c.t.Fatal(err)
+	}
+	gone := make(chan struct{})
+	c.gone = gone
+	go func() {
+		_ = c.cmd.Wait() // it is killed
+		close(gone)
+	}()
+	for range 600 {
+		if conn, err := net.Dial("tcp", c.address); err == nil {
+			if err := conn.Close(); err != nil {
+				c.t.Error(err)
+			}
+			return
+		}
+		select {
+		case <-gone:
+			c.t.Fatalf("%s ended: %s", c.name, c.log)
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+	c.t.Fatalf("%s does not listen", c.name)
+}
+
+// kill ends the server and all its processes at once, as kill -9 does.
+func (c *serverChild) kill() {
+	if err := syscall.Kill(-c.cmd.Process.Pid, syscall.SIGKILL); err != nil {
+		c.t.Error(err)
+	}
+	<-c.gone
+	// Processes that the server started are not children of this one.
+	for syscall.Kill(-c.cmd.Process.Pid, 0) == nil {
+		<-time.After(10 * time.Millisecond)
+	}
+}
+
+// ownServer lays out a PostgreSQL server of the test's own and starts it, with
+// settings like "wal_level=minimal".
+func ownServer(t *testing.T, settings ...string) (server *serverChild, address string) {
+	t.Helper()
+	bin := os.Getenv("IBID_TEST_POSTGRES_BIN")
+	if bin == "" {
+		t.Skip("IBID_TEST_POSTGRES_BIN names no programs of PostgreSQL to start a server with: .ci/postgres gets them")
+	}
+	dir := forNobody(t)
+	secret := filepath.Join(dir, "password")
+	if err := os.WriteFile(secret, []byte(testPassword), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	data := filepath.Join(dir, "data")
+	out, err := nobody(exec.Command(filepath.Join(bin, "initdb"), "-D", data, "-U", "ibid", "-E", "UTF8", "--locale=C", "--auth=scram-sha-256", "--pwfile="+secret, "--no-sync")).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	port := freePort(t)
+	c := &serverChild{t: t, name: filepath.Join(bin, "postgres"), address: "127.0.0.1:" + port,
+		args: []string{"-D", data, "-h", "127.0.0.1", "-p", port, "-c", "unix_socket_directories=", "-c", "max_connections=50"}}
+	for _, setting := range settings {
+		c.args = append(c.args, "-c", setting)
+	}
+	c.start()
+	t.Cleanup(c.kill)
+	return c, fmt.Sprintf("postgres://ibid:%s@127.0.0.1:%s/postgres", testPassword, port)
+}
+
+// TestServerKilled kills the server with -9 again and again while several writers
+// store: what was acknowledged is there, whole, after each restart, and nothing
+// that was not counts.
+func TestServerKilled(t *testing.T) {
+	server, address := ownServer(t)
+	ctx := t.Context()
+	const writers, kills = 3, 4
+	var stores []*Store
+	for range writers {
+		e, err := Open(ctx, address, Options{Wait: time.Minute})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := e.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		stores = append(stores, e)
+	}
+	if err := stores[0].SetSpace(ctx, testSpace); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := stores[0].AddRoot(ctx, "/srv/a", ""); err != nil {
+		t.Fatal(err)
+	}
+	var acknowledged [writers][5]atomic.Int64 // the version of each writer's documents
+	var all atomic.Int64
+	done := make(chan struct{})
+	var writing sync.WaitGroup
+	for w, e := range stores {
+		writing.Go(func() {
+			for version := int64(1); ; version++ {
+				d := int(version) % 5
+				doc, chunks := enginetest.Document("a", fmt.Sprintf("%d-%d", w, d), fmt.Sprintf("boat version%d", version), fmt.Sprintf("sea version%d", version))
+				if err := e.Replace(ctx, testSpace, doc, chunks, vectorsFor(doc, chunks)); err != nil {
+					t.Errorf("the writer %d: %v", w, err)
+					return
+				}
+				acknowledged[w][d].Store(version)
+				all.Add(1)
+				select {
+				case <-done:
+					return
+				default:
+				}
+			}
+		})
+	}
+	for range kills {
+		for until := all.Load() + 25; all.Load() < until && !t.Failed(); {
+			<-time.After(time.Millisecond)
+		}
+		server.kill()
+		server.start()
+	}
+	close(done)
+	writing.Wait()
+	reader := openTest(t, address)
+	documents := 0
+	for w := range writers {
+		for d := range 5 {
+			version := acknowledged[w][d].Load()
+			if version == 0 {
+				continue
+			}
+			documents++
+			doc, err := reader.Document(ctx, fmt.Sprintf("a/%d-%d", w, d))
+			if err != nil {
+				t.Error(err)
+				continue
+			}
+			if want := fmt.Sprintf("boat version%d\nsea version%[1]d", version); doc.Text != want {
+				t.Errorf("%s is %q, and %q was acknowledged", doc.ID, doc.Text, want)
+			}
+		}
+	}
+	t.Logf("%d changes were acknowledged, to %d documents, by %d writers and a server that was killed %d times", all.Load(), documents, writers, kills)
+	var f follower
+	f.same(t, reader)
+}
+
+// TestServerGoes has a server go while a library is open: reading and writing
+// fail clearly and in time, and work again when it is back.
+func TestServerGoes(t *testing.T) {
+	server, address := ownServer(t)
+	ctx := t.Context()
+	patient := openTest(t, address) // which waits until the server has begun
+	e, err := Open(ctx, address, Options{Wait: 300 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	if _, err := e.AddRoot(ctx, "/srv/a", ""); err != nil {
+		t.Fatal(err)
+	}
+	server.kill()
+	_, err = e.Documents(ctx, retrieve.Filter{})
+	for what, err := range map[string]error{"reading": err, "writing": e.Delete(ctx, "a/b")} {
+		if !errors.Is(err, retrieve.ErrAway) || !strings.Contains(err.Error(), "postgres://127.0.0.1:") || !strings.Contains(err.Error(), "check that the server runs") || strings.Contains(err.Error(), testPassword) {
+			t.Errorf("%s while the server is away: %v", what, err)
+		}
+	}
+	limited, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
+	defer cancel()
+	if _, err := patient.Documents(limited, retrieve.Filter{}); err == nil {
+		t.Error("a server that is away was read")
+	}
+	waiting := make(chan error)
+	go func() { waiting <- patient.SetSpace(ctx, testSpace) }()
+	server.start()
+	if err := <-waiting; err != nil {
+		t.Errorf("what waited for the server: %v", err)
+	}
+	if roots, err := e.Roots(ctx); err != nil || len(roots) != 1 {
+		t.Errorf("the roots are %v, %v", roots, err)
+	}
+}
+
+// TestPooler runs tests through PgBouncer in transaction mode, which gives
+// each transaction a session that others have used, with fewer sessions than
+// there are clients.
+func TestPooler(t *testing.T) {
+	server := os.Getenv(serverVariable)
+	if server == "" {
+		t.Skip("IBID_TEST_POSTGRES names no server to put a pooler before: .ci/postgres starts one")
+	}
+	pooler, err := exec.LookPath("pgbouncer")
+	if err != nil {
+		if pooler, err = exec.LookPath("/usr/sbin/pgbouncer"); err != nil {
+			t.Skip("there is no PgBouncer here (the Debian package pgbouncer)")
+		}
+	}
+	u, err := url.Parse(server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	login := "user=" + u.User.Username()
+	if password, set := u.User.Password(); set {
+		login += " password=" + password
+	}
+	dir := forNobody(t)
+	port := freePort(t)
+	settings := filepath.Join(dir, "pgbouncer.ini")
+	err = os.WriteFile(settings, fmt.Appendf(nil, `[databases]
+* = host=%s port=%s %s
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = %s
+unix_socket_dir =
+auth_type = any
+pool_mode = transaction
+default_pool_size = 3
+max_client_conn = 200
+`, u.Hostname(), u.Port(), login, port), 0o644)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &serverChild{t: t, name: pooler, args: []string{settings}, address: "127.0.0.1:" + port}
+	c.start()
+	t.Cleanup(c.kill)
+	pooled := fmt.Sprintf("postgres://ibid@127.0.0.1:%s%s?sslmode=disable", port, u.Path)
+	t.Setenv(serverVariable, pooled)
+	for name, test := range map[string]func(*testing.T){"Documents": TestDocuments, "Together": TestTogether, "Respace": TestRespace, "Odd": TestOdd} {
+		t.Run(name, test)
+	}
+}
+
+// A cutter is between a client and a server, and cuts the connection at the
+// next COMMIT: before the server has it, or before the client has the answer.
+type cutter struct {
+	to            string
+	before, after atomic.Bool
+	cuts          atomic.Int64
+	// away lets nobody connect from the next cut on, until it is unset.
+	away, closed atomic.Bool
+	// mute keeps back all that the server says.
+	mute atomic.Bool
+}
+
+func (c *cutter) serve(l net.Listener) {
+	for {
+		client, err := l.Accept()
+		if err != nil {
+			return
+		}
+		if c.closed.Load() && c.away.Load() {
+			_ = client.Close() // nobody has said anything on it
+			continue
+		}
+		go c.between(client)
+	}
+}
+
+func (c *cutter) between(client net.Conn) {
+	defer client.Close()
+	server, err := net.Dial("tcp", c.to)
+	if err != nil {
+		return
+	}
+	defer server.Close()
+	var cut atomic.Bool
+	go func() {
+		defer client.Close()
+		b := make([]byte, 64<<10)
+		for {
+			n, err := server.Read(b)
+			if err != nil || cut.Load() {
+				return // what the server answers to COMMIT is not passed on
+			}
+			if c.mute.Load() {
+				continue
+			}
+			if _, err := client.Write(b[:n]); err != nil {
+				return
+			}
+		}
+	}()
+	b := make([]byte, 64<<10)
+	for {
+		n, err := client.Read(b)
+		if err != nil {
+			return
+		}
+		if bytes.Contains(b[:n], []byte("COMMIT\x00")) {
+			if c.before.CompareAndSwap(true, false) {
+				c.closed.Store(true)
+				c.cuts.Add(1)
+				return
+			}
+			if c.after.CompareAndSwap(true, false) {
+				c.cuts.Add(1)
+				cut.Store(true)
+			}
+		}
+		if _, err := server.Write(b[:n]); err != nil {
+			return
+		}
+		if cut.Load() {
+			<-time.After(200 * time.Millisecond) // for the server to commit
+			return
+		}
+	}
+}
+
+// throughCutter opens the store at an address through a cutter.
+func throughCutter(t *testing.T, address string) (c *cutter, through string, s *Store) {
+	t.Helper()
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c = &cutter{to: u.Host}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	go c.serve(l)
+	u.Host = l.Addr().String()
+	q := u.Query()
+	q.Set("sslmode", "disable")
+	u.RawQuery = q.Encode()
+	return c, u.String(), openTest(t, u.String())
+}
+
+// TestSilent has a server keep its connections and say nothing, as one whose disk
+// hangs: who opens, reads and writes is told so in time, and all goes on when it
+// answers again.
+func TestSilent(t *testing.T) {
+	c, through, e := throughCutter(t, newSchema(t))
+	ctx := t.Context()
+	if _, err := e.AddRoot(ctx, "/srv/a", ""); err != nil {
+		t.Fatal(err)
+	}
+	e.wait, e.silence = 50*time.Millisecond, 200*time.Millisecond
+	c.mute.Store(true)
+	_, read := e.Roots(ctx)
+	_, opened := Open(ctx, through, Options{Wait: e.wait, silence: e.silence})
+	for what, err := range map[string]error{"opening": opened, "reading": read, "writing": e.Delete(ctx, "a/b")} {
+		if !errors.Is(err, retrieve.ErrAway) || !strings.Contains(err.Error(), "check that") {
+			t.Errorf("%s while the server says nothing: %v", what, err)
+		}
+	}
+	c.mute.Store(false)
+	e.wait, e.silence = serverWait, maxSilence
+	if roots, err := e.Roots(ctx); err != nil || len(roots) != 1 {
+		t.Errorf("the roots are %v, %v", roots, err)
+	}
+}
+
+// TestCommitCut loses the connection on the way of a COMMIT and of its answer: each
+// change is made once.
+func TestCommitCut(t *testing.T) {
+	c, _, e := throughCutter(t, newSchema(t))
+	ctx := t.Context()
+	if err := e.SetSpace(ctx, testSpace); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.AddRoot(ctx, "/srv/a", ""); err != nil {
+		t.Fatal(err)
+	}
+	put := func(path string) (*ingest.Document, error) {
+		doc, chunks := enginetest.Document("a", path, "boat")
+		return doc, e.Replace(ctx, testSpace, doc, chunks, vectorsFor(doc, chunks))
+	}
+	if _, err := put("first"); err != nil {
+		t.Fatal(err)
+	}
+	for name, cut := range map[string]*atomic.Bool{"before": &c.before, "after": &c.after} {
+		old, err := e.Revision(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cuts := c.cuts.Load()
+		cut.Store(true)
+		if _, err := put(name); err != nil {
+			t.Fatalf("cut %s the commit: %v", name, err)
+		}
+		if c.cuts.Load() != cuts+1 {
+			t.Fatalf("nothing was cut %s the commit: this proves nothing", name)
+		}
+		now, err := e.Revision(ctx)
+		if err != nil || now != old+1 {
+			t.Errorf("cut %s the commit: the revision went from %d to %d: %v", name, old, now, err)
+		}
+	}
+	new(follower).same(t, e)
+}
+
+// TestNumberUsedAgain loses a COMMIT on its way to a server that then recovers
+// from the death of one of its processes, without having been started anew, and
+// gives the number of the lost transaction to another: the change is made all the
+// same, once.
+func TestNumberUsedAgain(t *testing.T) {
+	// What is not committed does not reach the disk before the crash.
+	_, address := ownServer(t, "wal_level=minimal", "max_wal_senders=0", "wal_writer_delay=10s", "autovacuum=off")
+	c, _, e := throughCutter(t, address)
+	ctx := t.Context()
+	if err := e.SetSpace(ctx, testSpace); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.AddRoot(ctx, "/srv/a", ""); err != nil {
+		t.Fatal(err)
+	}
+	put := func(path string) error {
+		doc, chunks := enginetest.Document("a", path, "boat")
+		return e.Replace(ctx, testSpace, doc, chunks, vectorsFor(doc, chunks))
+	}
+	if err := put("first"); err != nil {
+		t.Fatal(err)
+	}
+	again := false
+	for round := range 8 { // what the server writes for itself may come between
+		old, err := e.Revision(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		direct, err := pgx.Connect(ctx, address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		witness, err := pgx.Connect(ctx, address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var process int
+		var started time.Time
+		var next int64 // the number that the change gets
+		if err := direct.QueryRow(ctx, `SELECT pg_backend_pid(), pg_postmaster_start_time(), pg_snapshot_xmax(pg_current_snapshot())::text::bigint`).Scan(&process, &started, &next); err != nil {
+			t.Fatal(err)
+		}
+		cuts := c.cuts.Load()
+		c.away.Store(true)
+		c.before.Store(true)
+		path := fmt.Sprint("lost", round)
+		stored := make(chan error)
+		go func() { stored <- put(path) }()
+		for c.cuts.Load() == cuts {
+			<-time.After(time.Millisecond)
+		}
+		if err := syscall.Kill(process, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		// The server ends all others when it has seen that.
+		for witness.Ping(ctx) == nil {
+			<-time.After(time.Millisecond)
+		}
+		for range 600 {
+			if direct, err = pgx.Connect(ctx, address); err == nil {
+				break
+			}
+			<-time.After(50 * time.Millisecond)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 20 {
+			var number int64
+			var now time.Time
+			if err := direct.QueryRow(ctx, `SELECT pg_current_xact_id()::text::bigint, pg_postmaster_start_time()`).Scan(&number, &now); err != nil {
+				t.Fatal(err)
+			}
+			if !now.Equal(started) {
+				t.Fatal("the server was started anew: this proves nothing")
+			}
+			again = again || number == next
+		}
+		if err := direct.Close(ctx); err != nil {
+			t.Error(err)
+		}
+		c.away.Store(false)
+		if err := <-stored; err != nil {
+			t.Error(err)
+		}
+		if _, err := e.Document(ctx, "a/"+path); err != nil {
+			t.Errorf("what was acknowledged: %v", err)
+		}
+		if now, err := e.Revision(ctx); err != nil || now != old+1 {
+			t.Errorf("the revision went from %d to %d: %v", old, now, err)
+		}
+		new(follower).same(t, e)
+		if again {
+			return
+		}
+	}
+	t.Fatal("no number was used again: this proves nothing")
+}
+
+// TestForeign refuses a schema with tables of another program.
+func TestForeign(t *testing.T) {
+	address := newSchema(t)
+	u, err := url.Parse(address)
+	must(t, err)
+	schema := pgx.Identifier{u.Query().Get("search_path")}.Sanitize()
+	for _, table := range []string{"migrations (id int)", "documents (id int)"} {
+		onServer(t, os.Getenv(serverVariable), `CREATE SCHEMA `+schema+`; CREATE TABLE `+schema+`.`+table)
+		if _, err := Open(t.Context(), address, Options{}); err == nil || !strings.Contains(err.Error(), "another program") {
+			t.Errorf("a schema with the table %s: %v", table, err)
+		}
+		onServer(t, os.Getenv(serverVariable), `DROP SCHEMA `+schema+` CASCADE`)
+	}
+	s := openTest(t, address)
+	onServer(t, os.Getenv(serverVariable), `DROP TABLE `+schema+`.vectors`)
+	if _, err := Open(t.Context(), address, Options{}); err == nil || !strings.Contains(err.Error(), "lacks vectors, vectors_digest") {
+		t.Errorf("a schema without a table: %v", err)
+	}
+	must(t, s.Close())
+}
+
+// TestWaiting reports once that a server is unreachable, and goes on with it.
+func TestWaiting(t *testing.T) {
+	server, address := ownServer(t)
+	var reports atomic.Int64
+	s, err := Open(t.Context(), address, Options{Waiting: func(error) { reports.Add(1) }})
+	must(t, err)
+	t.Cleanup(func() { must(t, s.Close()) })
+	for outage := range int64(2) {
+		server.kill()
+		done := make(chan error)
+		go func() { done <- s.SetSpace(t.Context(), testSpace) }()
+		for reports.Load() <= outage {
+			<-time.After(10 * time.Millisecond)
+		}
+		server.start()
+		must(t, <-done)
+		if n := reports.Load(); n != outage+1 {
+			t.Errorf("%d reports of %d outages", n, outage+1)
+		}
+	}
+}
