@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"sync"
@@ -360,6 +362,27 @@ func TestClaimExpires(t *testing.T) {
 		wantReply(t, b, "a", "k", "", false)
 		must(t, a.Ledger().Release(ctx, "a", "w"))
 		wantHolder(t, a, "a", "v")
+	})
+}
+
+// The claim of a process that has died need not expire.
+func TestClaimOfTheDead(t *testing.T) {
+	ended := exec.Command(os.Args[0], "-test.run=^$")
+	must(t, ended.Run())
+	parts := strings.Split(retrieve.NewWorker(), "/")
+	parts[1] = fmt.Sprint(ended.Process.Pid)
+	dead := strings.Join(parts, "/")
+	if !retrieve.HasDied(dead) {
+		t.Skip("this system does not say which processes have died")
+	}
+	onTwo(t, func(t *testing.T, a, b *Store) {
+		begin(t, a, retrieve.Job{ID: "a", Kind: "ask", Worker: dead, Left: time.Minute})
+		wantHolder(t, b, "a", "")
+		if j, err := b.Ledger().Latest(t.Context(), "ask"); err != nil || j.ID != "a" {
+			t.Errorf("the latest is %+v, %v", j, err)
+		}
+		must(t, b.Ledger().Claim(t.Context(), "a", "w", time.Minute))
+		wantHolder(t, a, "a", "w")
 	})
 }
 
