@@ -72,15 +72,15 @@ func (l ledger) Begin(ctx context.Context, j retrieve.Job) error {
 		}
 		started := j.Started.UnixMicro()
 		begun, err := t.exec(`INSERT INTO ibid.jobs (id, kind, started, touched, size, worker, until)
-			VALUES (?, ?, ?, ?, ?, ?, ? + `+t.s.dialect.now+`) ON CONFLICT (id) DO NOTHING`, j.ID, j.Kind, started, started, len(j.Spec), j.Worker, j.Left.Microseconds())
+			VALUES (?, ?, ?, ?, ?, ?, ? + `+t.s.dialect.now+`) ON CONFLICT (id) DO NOTHING`,
+			j.ID, j.Kind, started, started, len(j.Spec), j.Worker, j.Left.Microseconds())
 		if err == nil && begun == 0 {
 			err = errors.New("another run has its id")
 		}
 		if err != nil {
 			return err
 		}
-		err = t.insert("specs", specColumns, "", []any{j.ID, j.Kind, started, j.Secret, j.Spec})
-		if err != nil {
+		if err := t.insert("specs", specColumns, "", []any{j.ID, j.Kind, started, j.Secret, j.Spec}); err != nil {
 			return err
 		}
 		if err := t.deleteJobs(`id <> ? AND started < ?`, j.ID, j.Started.Add(-retrieve.MaxRunAge).UnixMicro()); err != nil {
