@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -93,6 +94,16 @@ func readLedger(ctx context.Context, s *Store) error {
 	return errors.Join(all...)
 }
 
+// addToLedger begins a job and adds a key.
+func addToLedger(ctx context.Context, s *Store, id string) error {
+	at := time.Unix(4_000_000_000, 0)
+	err := s.Ledger().Begin(ctx, retrieve.Job{ID: id, Started: at, Worker: "w", Left: time.Minute})
+	if err == nil {
+		err = s.Ledger().Keep(ctx, id, "w", "k", []byte("reply"))
+	}
+	return errors.Join(err, s.Keyring().Add(ctx, retrieve.Key{ID: id, Name: id, Created: at}))
+}
+
 // checkLedger checks that all rows that exist are as they were stored, and that
 // none is there that was deleted. It returns how many are lost.
 func checkLedger(t *testing.T, s *Store) (lost int) {
@@ -136,6 +147,12 @@ func checkLedger(t *testing.T, s *Store) (lost int) {
 			t.Errorf("a deleted record: %v", err)
 		}
 	}
+	for _, k := range ring.Keys {
+		if k.ID == "last" || strings.HasPrefix(k.ID, "new ") {
+			n++
+			lost++
+		}
+	}
 	if all := len(feedback) + len(ring.Keys) + len(ring.Sessions); all != n {
 		t.Errorf("%d rows are not of the sample", all-n)
 	}
@@ -171,19 +188,17 @@ func TestLedgerDamage(t *testing.T) {
 			s, err := Open(ctx, dir, Options{})
 			must(t, err)
 			t.Cleanup(func() { must(t, s.Close()) })
-			for n := 0; n < 2 && errors.Is(readLedger(ctx, s), ErrDamaged); n++ {
+			for n := 0; n < 3 && errors.Is(errors.Join(readLedger(ctx, s), addToLedger(ctx, s, fmt.Sprint("new ", n))), ErrDamaged); n++ {
 				must(t, s.Close()) // the next start repairs it
 				s, err = Open(ctx, dir, Options{})
 				must(t, err)
 			}
+			must(t, addToLedger(ctx, s, "last"))
 			n := checkLedger(t, s)
 			t.Logf("%d lost", n)
 			if lost += n; what == "nothing" && n > 0 {
 				t.Errorf("%d rows are lost", n)
 			}
-			must(t, s.Ledger().Begin(ctx, retrieve.Job{ID: "new", Started: time.Unix(4_000_000_000, 0), Worker: "w", Left: time.Minute}))
-			must(t, s.Ledger().Keep(ctx, "new", "w", "k", []byte("reply")))
-			must(t, s.Keyring().Add(ctx, retrieve.Key{ID: "new", Name: "new", Created: time.Unix(4_000_000_000, 0)}))
 		})
 	}
 	t.Logf("%d rows of %d in %d files were lost", lost, 5*sampleRows*cases, cases)

@@ -225,7 +225,7 @@ func (p *pageReader) cell(b []byte, at int) (number int64, payload []byte, err e
 // rowValues returns the values of a row: int64, []byte or nil.
 func rowValues(b []byte) (values []any, ok bool) {
 	size, n := varint(b)
-	if n == 0 || size > uint64(len(b)) {
+	if n == 0 || size < uint64(n) || size > uint64(len(b)) {
 		return nil, false
 	}
 	types, body := b[n:size], b[size:]
