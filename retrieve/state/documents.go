@@ -88,11 +88,16 @@ func (c *chunkRow) scan(r scanner) error {
 	if err != nil {
 		return err
 	}
-	c.Page, c.Line, c.Ordinal = max(0, place), max(0, -place), int(c.key&maxChunks)
+	c.at(place)
 	if c.ownSum() != c.sum {
 		return errRow
 	}
 	return nil
+}
+
+// at sets the page or line, and the ordinal.
+func (c *chunkRow) at(place int) {
+	c.Page, c.Line, c.Ordinal = max(0, place), max(0, -place), int(c.key&maxChunks)
 }
 
 func (c *chunkRow) values() []any {

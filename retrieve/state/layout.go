@@ -105,6 +105,9 @@ func (s *Store) upgrade(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if have > 0 && have < firstLayout {
+		return errEarlier
+	}
 	steps := s.dialect.steps()
 	if have == steps[len(steps)-1].number {
 		return nil

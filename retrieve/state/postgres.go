@@ -96,6 +96,10 @@ func openServer(ctx context.Context, address string, opts Options) (*Store, erro
 		return nil, err
 	}
 	s.wait = full
+	if err := s.migrateServer(ctx, opts); err != nil {
+		s.abandon()
+		return nil, err
+	}
 	return s, nil
 }
 
@@ -141,10 +145,23 @@ func (s *Store) layOutServer(ctx context.Context) error {
 			if have, err = s.serverLayout(t); err != nil {
 				return err
 			}
-		} else if _, err := t.exec(`CREATE TABLE ibid.migrations (number int PRIMARY KEY, applied timestamptz NOT NULL DEFAULT now())`); err != nil {
-			return err
+		}
+		moved := have > 0 && have < firstLayout
+		if moved {
+			if err := s.moveEarlier(t); err != nil {
+				return err
+			}
+			have = 0
+		}
+		if !laid || moved {
+			if _, err := t.exec(`CREATE TABLE ibid.migrations (number int PRIMARY KEY, applied timestamptz NOT NULL DEFAULT now())`); err != nil {
+				return err
+			}
 		}
 		err = t.layOut(have)
+		if err == nil && moved {
+			err = t.set(settingSource, s.earlierSchema())
+		}
 		if answer := (*pgconn.PgError)(nil); errors.As(err, &answer) && answer.Code == "42P07" { // duplicate_table
 			return s.foreign(answer.Message)
 		}

@@ -107,6 +107,11 @@ func openDirectory(ctx context.Context, dir string, opts Options) (*Store, error
 		return nil, err
 	}
 	err = s.start(ctx)
+	if errors.Is(err, errEarlier) {
+		if err = s.migrate(ctx, opts); err == nil {
+			err = s.start(ctx)
+		}
+	}
 	if errors.Is(err, ErrDamaged) || err == nil && s.marked() && !s.readOnly {
 		err = s.repair(ctx, err)
 	}
