@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/sashabaranov/go-openai"
+
 	"ibid/answer"
 	"ibid/ingest"
 )
@@ -104,20 +106,16 @@ func (c *Client) attempt(ctx context.Context, p answer.Prompt, r *reply) *Error 
 	defer idle.Stop()
 
 	req := c.request(p)
-	body, err := json.Marshal(req)
+	call := &request{upstream: c.upstream, role: p.Role, secrets: []string{p.System, p.User}}
+	stream, err := c.api(call).CreateChatCompletionStream(ctx, req)
 	if err != nil {
-		return c.fail(Rejected, err, "")
-	}
-	call := &request{upstream: c.upstream, path: chatPath, role: p.Role, accept: eventStream, secrets: []string{p.System, p.User}}
-	resp, e := call.send(ctx, body)
-	if e != nil {
+		e := c.failed(ctx, err)
 		r.reached = e.Kind == TimedOut || e.Kind == Canceled
 		return c.adapt(req, e)
 	}
-	stream := newEvents(ctx, call, resp.Body)
 	defer stream.Close()
 	for {
-		raw, err := stream.next()
+		raw, err := stream.RecvRaw()
 		// The consumer's time does not count against the server.
 		first.Stop()
 		idle.Stop()
@@ -158,43 +156,24 @@ func (c *Client) attempt(ctx context.Context, p answer.Prompt, r *reply) *Error 
 	}
 }
 
-// A chatRequest is the body of a request for a completion.
-type chatRequest struct {
-	Model         string         `json:"model"`
-	Messages      []message      `json:"messages"`
-	Stream        bool           `json:"stream"`
-	StreamOptions *streamOptions `json:"stream_options,omitempty"`
-	Temperature   *int           `json:"temperature,omitempty"`
-	// Most servers but OpenAI's know only the old name.
-	MaxTokens           int `json:"max_tokens,omitempty"`
-	MaxCompletionTokens int `json:"max_completion_tokens,omitempty"`
-}
-
-type message struct {
-	Role    string `json:"role"`
-	Content string `json:"content"`
-}
-
-type streamOptions struct {
-	IncludeUsage bool `json:"include_usage"`
-}
-
-func (c *Client) request(p answer.Prompt) chatRequest {
-	req := chatRequest{Model: c.o.Model, Stream: true}
+// request converts the prompt for the library.
+func (c *Client) request(p answer.Prompt) openai.ChatCompletionRequest {
+	req := openai.ChatCompletionRequest{Model: c.o.Model}
 	if p.System != "" {
-		req.Messages = append(req.Messages, message{"system", p.System})
+		req.Messages = append(req.Messages, openai.ChatCompletionMessage{Role: openai.ChatMessageRoleSystem, Content: p.System})
 	}
-	req.Messages = append(req.Messages, message{"user", p.User})
+	req.Messages = append(req.Messages, openai.ChatCompletionMessage{Role: openai.ChatMessageRoleUser, Content: p.User})
 	if !c.noUsage.Load() {
-		req.StreamOptions = &streamOptions{IncludeUsage: true}
+		req.StreamOptions = &openai.StreamOptions{IncludeUsage: true}
 	}
 	if !c.noTemperature.Load() {
-		req.Temperature = new(int) // 0: the likeliest tokens
+		req.Temperature = math.SmallestNonzeroFloat32 // see exactZero
 	}
 	if p.MaxTokens > 0 && (p.Hard || !c.thinks.Load()) {
 		if n := p.MaxTokens + c.o.ReasoningTokens; c.newMaxTokens.Load() {
 			req.MaxCompletionTokens = n
 		} else {
+			//lint:ignore SA1019 most servers but OpenAI's know only the old name
 			req.MaxTokens = n
 		}
 	}
@@ -202,7 +181,8 @@ func (c *Client) request(p answer.Prompt) chatRequest {
 }
 
 // length is the longest reply that a request allows; 0 for any.
-func length(req chatRequest) int {
+func length(req openai.ChatCompletionRequest) int {
+	//lint:ignore SA1019 see request
 	return max(req.MaxTokens, req.MaxCompletionTokens)
 }
 
@@ -221,7 +201,7 @@ func (c *Client) unbound(r *reply, p answer.Prompt) *Error {
 }
 
 // adapt records that the server refuses an optional part of the request.
-func (c *Client) adapt(req chatRequest, e *Error) *Error {
+func (c *Client) adapt(req openai.ChatCompletionRequest, e *Error) *Error {
 	if e.Kind != Rejected {
 		return e
 	}
@@ -232,7 +212,8 @@ func (c *Client) adapt(req chatRequest, e *Error) *Error {
 	}{
 		{req.StreamOptions != nil, "stream_options", &c.noUsage},
 		{req.StreamOptions != nil, "include_usage", &c.noUsage},
-		{req.Temperature != nil, "temperature", &c.noTemperature},
+		{req.Temperature != 0, "temperature", &c.noTemperature},
+		//lint:ignore SA1019 see request
 		{req.MaxTokens != 0, "max_completion_tokens", &c.newMaxTokens}, // the name to use instead
 	} {
 		if part.sent && (e.param == part.name || strings.Contains(e.Detail, part.name)) {
@@ -252,16 +233,7 @@ type chunk struct {
 		Message content `json:"message"` // of a whole reply, in place of Delta
 		Finish  string  `json:"finish_reason"`
 	} `json:"choices"`
-	Usage *usage `json:"usage"`
-}
-
-// usage is the server's count of tokens.
-type usage struct {
-	Prompt     int `json:"prompt_tokens"`
-	Completion int `json:"completion_tokens"`
-	Details    struct {
-		Reasoning int `json:"reasoning_tokens"`
-	} `json:"completion_tokens_details"`
+	Usage *openai.Usage `json:"usage"`
 }
 
 type content struct {
@@ -304,7 +276,7 @@ func (c *Client) readChunk(raw []byte, r *reply) *Error {
 	if err := json.Unmarshal(raw, &ch); err != nil {
 		return c.fail(BadReply, nil, "an event of it does not have the form of the API")
 	}
-	if u := ch.Usage; u != nil && u.Prompt > 0 && u.Completion >= 0 {
+	if u := ch.Usage; u != nil && u.PromptTokens > 0 && u.CompletionTokens >= 0 {
 		r.usage = u
 	}
 	for _, choice := range ch.Choices {
@@ -358,7 +330,7 @@ type reply struct {
 	begun    bool // the first token has come
 	reached  bool // the server has read the prompt: it began to reply, or was waited for
 	finish   string
-	usage    *usage
+	usage    *openai.Usage
 	requests int
 	size     int           // bytes of text and thoughts
 	lost     answer.Tokens // of a request that gave only thoughts
@@ -424,9 +396,9 @@ func (r *reply) tokens(p answer.Prompt) answer.Tokens {
 	}
 	t.Reasoning = r.thinking()
 	if u := r.usage; u != nil {
-		t.Prompt, t.Completion, t.Reported = u.Prompt, u.Completion, true
-		if u.Details.Reasoning > 0 {
-			t.Reasoning = u.Details.Reasoning
+		t.Prompt, t.Completion, t.Reported = u.PromptTokens, u.CompletionTokens, true
+		if d := u.CompletionTokensDetails; d != nil && d.ReasoningTokens > 0 {
+			t.Reasoning = d.ReasoningTokens
 		}
 		t.Reasoning = min(t.Reasoning, t.Completion)
 	} else if r.reached {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/sashabaranov/go-openai"
 	"golang.org/x/time/rate"
 )
 
@@ -73,29 +74,18 @@ func (e *Embedder) attempt(ctx context.Context, texts []string) ([][]float32, *E
 			input[i] = " " // OpenAI refuses the empty text
 		}
 	}
-	var reply struct {
-		Data []vector `json:"data"`
-	}
-	r := &request{upstream: e.upstream, path: "/embeddings", role: roleEmbed, secrets: texts}
-	err := r.call(ctx, struct {
-		Model      string   `json:"model"`
-		Input      []string `json:"input"`
-		Dimensions int      `json:"dimensions,omitempty"`
-	}{e.o.Model, input, e.o.Dimensions}, int64(len(texts)+1)*maxVector, &reply)
+	call := &request{upstream: e.upstream, role: roleEmbed, secrets: texts, most: int64(len(texts)+1) * maxVector}
+	reply, err := e.api(call).CreateEmbeddings(ctx, openai.EmbeddingRequestStrings{
+		Input: input, Model: openai.EmbeddingModel(e.o.Model), Dimensions: e.o.Dimensions,
+	})
 	if err != nil {
-		return nil, err
+		return nil, e.failed(ctx, err)
 	}
 	return e.check(reply.Data, len(texts))
 }
 
-// A vector is one of a reply.
-type vector struct {
-	Index     int       `json:"index"`
-	Embedding []float32 `json:"embedding"`
-}
-
 // check puts the vectors in the order of the texts, at unit length.
-func (e *Embedder) check(data []vector, texts int) ([][]float32, *Error) {
+func (e *Embedder) check(data []openai.Embedding, texts int) ([][]float32, *Error) {
 	bad := func(format string, args ...any) ([][]float32, *Error) {
 		return nil, e.fail(BadReply, nil, fmt.Sprintf(format, args...))
 	}

@@ -178,8 +178,8 @@ func (u *upstream) brokeOff(ctx context.Context, err error) *Error {
 	return e
 }
 
-// failed converts an error of the transport. It omits the text of errors that may
-// quote the server.
+// failed converts an error of the library or of the transport. It omits the text
+// of errors that may quote the server.
 func (u *upstream) failed(ctx context.Context, err error) *Error {
 	if ctx.Err() != nil {
 		return u.interrupted(ctx)
@@ -189,6 +189,7 @@ func (u *upstream) failed(ctx context.Context, err error) *Error {
 		e.transient = transient
 		return e
 	}
+	var own *Error
 	var dns *net.DNSError
 	var op *net.OpError
 	var record tls.RecordHeaderError
@@ -196,6 +197,8 @@ func (u *upstream) failed(ctx context.Context, err error) *Error {
 	var alert tls.AlertError
 	var timeout net.Error
 	switch {
+	case errors.As(err, &own):
+		return own
 	case errors.As(err, &dns) && dns.IsNotFound:
 		return down(dns, "no host of that name", false)
 	case errors.As(err, &dns):

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"unicode"
 )
@@ -19,7 +20,9 @@ const (
 
 // events reads a stream of server-sent events as servers really send it: with any
 // line ends, without blank lines between events, or as one JSON object in place of
-// a stream. An error in any form ends it as an [*Error].
+// a stream. To the library it gives one line "data: {…}" for each event, the only
+// form that the library reads reliably. An error in any form ends it as an
+// [*Error].
 type events struct {
 	*request
 	ctx   context.Context
@@ -30,8 +33,9 @@ type events struct {
 	kind  string // of the current event
 	data  []byte // its payload so far
 	line  []byte
-	ended bool // the stream, with or without [DONE]
-	done  bool // [DONE] has come
+	out   bytes.Buffer // not yet read by the library
+	ended bool         // the stream, with or without [DONE]
+	done  bool         // [DONE] has come
 }
 
 func newEvents(ctx context.Context, r *request, body io.ReadCloser) *events {
@@ -45,6 +49,19 @@ func (s *events) Close() error {
 		_, _ = io.CopyN(io.Discard, s.in, 4<<10) // a failure only costs the connection
 	}
 	return s.body.Close()
+}
+
+func (s *events) Read(p []byte) (int, error) {
+	if s.out.Len() == 0 {
+		value, err := s.next()
+		if err != nil {
+			return 0, err
+		}
+		// The library takes every {"error": for an error, even null.
+		value = bytes.Replace(value, []byte(`{"error":`), []byte(`{ "error":`), 1)
+		fmt.Fprintf(&s.out, "data: %s\n", bytes.ReplaceAll(value, []byte("\n"), []byte(" ")))
+	}
+	return s.out.Read(p)
 }
 
 // next returns the JSON value of the next event, or io.EOF after the last. It is

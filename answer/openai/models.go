@@ -1,6 +1,10 @@
 package openai
 
-import "context"
+import (
+	"context"
+
+	"github.com/sashabaranov/go-openai"
+)
 
 // maxModels bounds a list of models, in bytes; a large provider's has some
 // hundred kilobytes.
@@ -14,20 +18,20 @@ func Models(ctx context.Context, o Options) ([]string, error) {
 		return nil, err
 	}
 	defer u.http.CloseIdleConnections()
-	var list struct {
-		Data []struct {
-			ID string `json:"id"`
-		} `json:"data"`
-	}
+	var list openai.ModelsList
 	if err := u.attempts(ctx, u.o.Retries, func(ctx context.Context) *Error {
 		ctx, cancel := context.WithTimeoutCause(ctx, u.o.FirstToken, &limit{"the list of models", u.o.FirstToken, flagFirstToken})
 		defer cancel()
-		return (&request{upstream: u, path: "/models"}).call(ctx, nil, maxModels, &list)
+		var err error
+		if list, err = u.api(&request{upstream: u, most: maxModels}).ListModels(ctx); err != nil {
+			return u.failed(ctx, err)
+		}
+		return nil
 	}); err != nil {
 		return nil, err
 	}
-	names := make([]string, len(list.Data))
-	for i, m := range list.Data {
+	names := make([]string, len(list.Models))
+	for i, m := range list.Models {
 		names[i] = m.ID
 	}
 	return names, nil

@@ -27,6 +27,8 @@ import (
 	"strings"
 	"time"
 	"unicode"
+
+	"github.com/sashabaranov/go-openai"
 )
 
 // Options say which server to ask, and how patiently.
@@ -103,11 +105,6 @@ const (
 	DefaultParallel    = 4
 )
 
-const (
-	chatPath    = "/chat/completions"
-	eventStream = "text/event-stream"
-)
-
 // An upstream is one server with one model.
 type upstream struct {
 	o        Options
@@ -172,6 +169,13 @@ func newTransport() http.RoundTripper {
 		MaxResponseHeaderBytes: 256 << 10,
 		DisableCompression:     true, // a small reply must not become a large one
 	}
+}
+
+// api returns the library's client for one request.
+func (u *upstream) api(call *request) *openai.Client {
+	config := openai.DefaultConfig(u.o.Key)
+	config.BaseURL, config.HTTPClient = u.o.BaseURL, call
+	return openai.NewClientWithConfig(config)
 }
 
 // attempts calls try until it succeeds, has been repeated retries times, must not

@@ -38,6 +38,8 @@ type Relayed struct {
 	Body io.ReadCloser
 }
 
+const eventStream = "text/event-stream"
+
 // maxRelayed bounds one reply, in bytes.
 const maxRelayed = 32 << 20
 
@@ -60,11 +62,12 @@ func (r *Relay) Chat(ctx context.Context, body []byte) (*Relayed, error) {
 		wait = r.o.FirstToken
 	}
 	b.first = time.AfterFunc(wait, func() { cancel(&limit{"the first token", wait, flagFirstToken}) })
-	call := &request{upstream: r.upstream, path: chatPath, role: answer.RoleAnswer, secrets: stringsIn(body)}
+	accept := "application/json"
 	if asked.Stream {
-		call.accept = eventStream
+		accept = eventStream
 	}
-	resp, failed := call.send(ctx, body)
+	call := &request{upstream: r.upstream, role: answer.RoleAnswer, secrets: stringsIn(body)}
+	resp, failed := call.post(ctx, "/chat/completions", accept, body)
 	if failed != nil {
 		b.end()
 		return nil, failed

@@ -2,6 +2,7 @@ package openai
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"math"
 
@@ -61,19 +62,31 @@ func (r *Reranker) attempt(ctx context.Context, question string, texts []string)
 	for _, text := range texts {
 		most += 8 * int64(len(text)) // at most, in JSON
 	}
-	var reply struct {
-		Results []score `json:"results"`
-	}
-	call := &request{upstream: r.upstream, path: "/rerank", role: answer.RoleRerank, secrets: append([]string{question}, texts...)}
-	err := call.call(ctx, struct {
+	body, err := json.Marshal(struct {
 		Model     string   `json:"model"`
 		Query     string   `json:"query"`
 		Documents []string `json:"documents"`
 		TopN      int      `json:"top_n"`
 		Return    bool     `json:"return_documents"`
-	}{r.o.Model, question, texts, len(texts), false}, most, &reply)
+	}{r.o.Model, question, texts, len(texts), false})
 	if err != nil {
-		return nil, err
+		return nil, r.fail(Rejected, err, "")
+	}
+	call := &request{upstream: r.upstream, role: answer.RoleRerank, secrets: append([]string{question}, texts...), most: most}
+	resp, failed := call.post(ctx, "/rerank", "application/json", body)
+	if failed != nil {
+		return nil, failed
+	}
+	defer resp.Body.Close()
+	object, failed := call.object(ctx, resp.Body)
+	if failed != nil {
+		return nil, failed
+	}
+	var reply struct {
+		Results []score `json:"results"`
+	}
+	if json.Unmarshal(object, &reply) != nil {
+		return nil, r.fail(BadReply, nil, "it does not have the form of the API")
 	}
 	return r.check(reply.Results, len(texts))
 }

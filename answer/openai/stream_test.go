@@ -5,23 +5,36 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net/http"
 	"strings"
 	"testing"
 	"testing/iotest"
 
+	"github.com/sashabaranov/go-openai"
 	"pgregory.net/rapid"
 )
 
-// readEvents reads a stream from r and returns its values, one a line.
+// body replies with what is read from it.
+type body struct{ io.Reader }
+
+func (b body) RoundTrip(*http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(b)}, nil
+}
+
+// readEvents reads a stream from r by the library and returns its values, one a
+// line.
 func readEvents(r io.Reader) (string, error) {
-	u, err := newUpstream(Options{BaseURL: "http://host/v1", Model: "m", Key: "secret-key"})
+	u, err := newUpstream(Options{BaseURL: "http://host/v1", Model: "m", Key: "secret-key", Transport: body{r}})
 	if err != nil {
 		return "", err
 	}
-	s := newEvents(context.Background(), &request{upstream: u}, io.NopCloser(r))
+	s, err := u.api(&request{upstream: u}).CreateChatCompletionStream(context.Background(), openai.ChatCompletionRequest{Model: "m"})
+	if err != nil {
+		return "", err
+	}
 	out := ""
 	for {
-		value, err := s.next()
+		value, err := s.RecvRaw()
 		if errors.Is(err, io.EOF) {
 			return out, nil
 		}
@@ -45,9 +58,9 @@ func TestEvents(t *testing.T) {
 		{"several lines of data, CR LF", "data: {\"a\":\r\ndata: 1}\r\n\r\n", "{\"a\": 1}\n", ""},
 		{"no blank line", "data: {\"a\":1}\ndata: {\"b\":2}\n", "{\"a\":1}\n{\"b\":2}\n", ""},
 		{"no last line end", "data: {\"a\":1}", "{\"a\":1}\n", ""},
-		{"error is null", "data: {\"error\":null,\"a\":1}\n\n", "{\"error\":null,\"a\":1}\n", ""},
+		{"error is null", "data: {\"error\":null,\"a\":1}\n\n", "{ \"error\":null,\"a\":1}\n", ""},
 		{"error in the text only", "data: {\"a\":\"the \\\"error\\\"\"}\n\n", "{\"a\":\"the \\\"error\\\"\"}\n", ""},
-		{"an object in place of a stream", "\n {\n\"a\": 1\n}\n", "{\n\"a\": 1\n}\n", ""},
+		{"an object in place of a stream", "\n {\n\"a\": 1\n}\n", "{ \"a\": 1 }\n", ""},
 		{"an object a line", "{\"a\":1}\n{\"a\":2}\n", "", BadReply},
 		{"an object that is none", "{a}", "", BadReply},
 		{"nothing", "", "", ""},

@@ -2,7 +2,6 @@ package openai
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"io"
@@ -11,37 +10,58 @@ import (
 	"ibid/answer"
 )
 
-// A request is one request to the server. Everything but a good reply is an
-// [*Error].
+// A request sends one request, of the library or our own, to the server.
+// Everything but a good reply is an [*Error].
 type request struct {
 	*upstream
-	path    string // "/chat/completions" for one
 	role    answer.Role
-	accept  string   // "" means JSON
 	secrets []string // the request's texts, which no error may repeat
+	most    int64    // bytes in a reply that is one object; 0 for a stream
 }
 
 // maxErrorBody bounds what is read of an error reply.
 const maxErrorBody = 64 << 10
 
-// send sends the body, or asks for the path where body is nil. The caller must
-// close the body of the reply.
-func (r *request) send(ctx context.Context, body []byte) (*http.Response, *Error) {
-	method := http.MethodPost
-	if body == nil {
-		method = http.MethodGet
+// Do implements the library's HTTPDoer. It makes the body of the reply safe for
+// the library.
+func (r *request) Do(req *http.Request) (*http.Response, error) {
+	if err := exactZero(req); err != nil {
+		return nil, err
 	}
-	req, err := http.NewRequestWithContext(ctx, method, r.o.BaseURL+r.path, bytes.NewReader(body))
+	resp, failed := r.send(req)
+	if failed != nil {
+		return nil, failed
+	}
+	if r.most == 0 {
+		resp.Body = newEvents(req.Context(), r, resp.Body)
+		return resp, nil
+	}
+	defer resp.Body.Close()
+	object, failed := r.object(req.Context(), resp.Body)
+	if failed != nil {
+		return nil, failed
+	}
+	resp.Body = io.NopCloser(bytes.NewReader(object))
+	return resp, nil
+}
+
+// post sends a request that the library does not have.
+func (r *request) post(ctx context.Context, path, accept string, body []byte) (*http.Response, *Error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, r.o.BaseURL+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, r.failed(ctx, err)
 	}
-	if body != nil {
-		req.Header.Set("Content-Type", "application/json")
-	}
-	req.Header.Set("Accept", cmp.Or(r.accept, "application/json"))
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", accept)
 	if r.o.Key != "" {
 		req.Header.Set("Authorization", "Bearer "+r.o.Key)
 	}
+	return r.send(req)
+}
+
+// send returns a reply with status 200, whose body the caller must close.
+func (r *request) send(req *http.Request) (*http.Response, *Error) {
+	ctx := req.Context()
 	if r.role != "" {
 		req.Header.Set("Ibid-Role", string(r.role))
 	}
@@ -69,42 +89,42 @@ func (r *request) send(ctx context.Context, body []byte) (*http.Response, *Error
 	return nil, r.statusError(resp.StatusCode, resp.Header, said, r.secrets...)
 }
 
-// call sends in as JSON, unless it is nil, and reads a reply of at most so many
-// bytes into what out points to.
-func (r *request) call(ctx context.Context, in any, most int64, out any) *Error {
-	var body []byte
-	if in != nil {
-		var err error
-		if body, err = json.Marshal(in); err != nil {
-			return r.fail(Rejected, err, "")
-		}
+// exactZero sets the temperature in a request to exactly 0. The library omits a
+// zero, so it gets the smallest other number; but servers that divide by the
+// temperature turn that into infinities, while 0 means "the likeliest token".
+func exactZero(req *http.Request) error {
+	if req.Body == nil {
+		return nil
 	}
-	resp, failed := r.send(ctx, body)
-	if failed != nil {
-		return failed
+	body, err := io.ReadAll(req.Body)
+	if err != nil {
+		return err
 	}
-	defer resp.Body.Close()
-	all, err := io.ReadAll(io.LimitReader(resp.Body, most+1))
+	// An unescaped quote cannot occur inside a JSON string: only the field matches.
+	body = bytes.Replace(body, []byte(`"temperature":1e-45`), []byte(`"temperature":0`), 1)
+	req.ContentLength = int64(len(body))
+	req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+	req.Body, err = req.GetBody()
+	return err
+}
+
+// object reads a reply that is one JSON object without an error in it.
+func (r *request) object(ctx context.Context, body io.Reader) ([]byte, *Error) {
+	all, err := io.ReadAll(io.LimitReader(body, r.most+1))
 	all = bytes.TrimSpace(all)
 	switch {
 	case err != nil:
-		return r.brokeOff(ctx, err)
-	case int64(len(all)) > most:
-		return r.fail(BadReply, nil, "it is too long")
+		return nil, r.brokeOff(ctx, err)
+	case int64(len(all)) > r.most:
+		return nil, r.fail(BadReply, nil, "it is too long")
 	case len(all) == 0:
-		return r.fail(BadReply, nil, "it is empty")
+		return nil, r.fail(BadReply, nil, "it is empty")
 	case all[0] == '<':
-		return r.fail(BadReply, nil, "it is a web page")
+		return nil, r.fail(BadReply, nil, "it is a web page")
 	case !json.Valid(all):
-		return r.fail(BadReply, nil, "it is not JSON")
+		return nil, r.fail(BadReply, nil, "it is not JSON")
 	}
-	if e := r.errorIn(all); e != nil {
-		return e
-	}
-	if json.Unmarshal(all, out) != nil {
-		return r.fail(BadReply, nil, "it does not have the form of the API")
-	}
-	return nil
+	return all, r.errorIn(all)
 }
 
 // errorIn returns the error that a JSON value with the status 200 holds, if any.

@@ -42,6 +42,7 @@ var testImporters = map[string][]string{
 // homes are the layers that import a third-party module directly.
 var homes = map[string][]string{
 	"github.com/philippgille/chromem-go":  {"retrieve"},
+	"github.com/sashabaranov/go-openai":   {"answer"},
 	"modernc.org/sqlite":                  {"retrieve"},
 	"github.com/blevesearch/snowballstem": {"retrieve"},
 	"github.com/jackc/pgx/v5":             {"retrieve"},
@@ -75,7 +76,7 @@ var testModules = []string{
 	"github.com/google/go-cmp", "github.com/rogpeppe/go-internal", "go.uber.org/goleak",
 	"pgregory.net/rapid", "github.com/chromedp/chromedp", "github.com/chromedp/cdproto",
 	"github.com/prometheus/common", "github.com/prometheus/client_model", "go.opentelemetry.io/proto/otlp",
-	"github.com/santhosh-tekuri/jsonschema/v6", "github.com/sashabaranov/go-openai",
+	"github.com/santhosh-tekuri/jsonschema/v6",
 }
 
 // forbidden are imports that a layer or package must not have outside its tests,
