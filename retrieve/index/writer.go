@@ -30,9 +30,9 @@ type content struct {
 // An occurrence is how often a term occurs in the chunk of a slot.
 type occurrence struct{ slot, count int32 }
 
-// write writes the segment. It panics with a *damage if what it is made from is
-// damaged.
-func (c *content) write(ctx context.Context, to io.Writer) (err error) {
+// write writes the segment, and returns the sum of its trailer. It panics with a
+// *damage if what it is made from is damaged.
+func (c *content) write(ctx context.Context, to io.Writer) (sum uint32, err error) {
 	w := &writer{to: to, block: make([]byte, 0, blockSize)}
 	t := trailer{Magic: magic, Revision: c.revision, Dims: uint32(c.dims), Documents: uint32(len(c.numbers)), Chunks: uint32(len(c.lengths))}
 	for _, n := range c.lengths {
@@ -43,10 +43,9 @@ func (c *content) write(ctx context.Context, to io.Writer) (err error) {
 		for document := range c.numbers {
 			w.write(c.rows(section, document))
 			if document%1024 == 0 && ctx.Err() != nil {
-				return ctx.Err()
+				return 0, ctx.Err()
 			}
 		}
-		w.pad(t.least(section) - int64(len(c.lengths)*t.width(section)))
 	}
 	t.Starts[secLengths] = w.section()
 	w.write(bytesOf(c.lengths))
@@ -63,7 +62,7 @@ func (c *content) write(ctx context.Context, to io.Writer) (err error) {
 	for term, list := range c.terms {
 		lexicon.add(term, list)
 		if n++; n%64 == 0 && ctx.Err() != nil {
-			return ctx.Err()
+			return 0, ctx.Err()
 		}
 	}
 	lexicon.endBlock()
@@ -71,7 +70,8 @@ func (c *content) write(ctx context.Context, to io.Writer) (err error) {
 	t.Starts[secBlocks] = w.section()
 	w.write(bytesOf(lexicon.blocks))
 	t.Starts[sections] = w.section()
-	return w.finish(&t)
+	err = w.finish(&t)
+	return t.Sum, err
 }
 
 // records writes the documents' records.
