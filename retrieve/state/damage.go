@@ -111,7 +111,8 @@ func (t *tx) nameOf(number int64) string {
 	}
 	var document, revision, deleted int64
 	var id string
-	if checked(t.row(`SELECT document, revision, deleted, id, sum FROM ibid.changes WHERE document = ?`, number), &document, &revision, &deleted, &id) == nil {
+	latest := t.row(`SELECT document, revision, deleted, id, sum FROM ibid.changes WHERE document = ?`, number)
+	if checked(latest, &document, &revision, &deleted, &id) == nil {
 		return id
 	}
 	return ""
