@@ -17,7 +17,7 @@ import (
 	"ibid/ingest"
 	"ibid/retrieve"
 	"ibid/retrieve/embed"
-	"ibid/retrieve/local"
+	"ibid/retrieve/library"
 )
 
 // What the sample library's questions must reach without a model: a little
@@ -70,15 +70,12 @@ func openFolder(t *testing.T, folder string, fsys fs.FS) (*retrieve.Index, retri
 	if err != nil {
 		t.Fatal(err)
 	}
-	engine, err := local.Open(ctx, t.TempDir(), local.Options{})
+	lib, err := library.Open(ctx, library.Place{Data: t.TempDir()}, model, library.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { engine.Close() })
-	index, err := retrieve.NewIndex(ctx, engine, model, retrieve.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	t.Cleanup(func() { lib.Close() })
+	index := lib.Index
 	root, err := index.AddRoot(ctx, folder, "")
 	if err != nil {
 		t.Fatal(err)

@@ -102,19 +102,20 @@ func newLexicalScorer(words []word, s Stats) *lexicalScorer {
 	return l
 }
 
-// score sets the lexical scores of a chunk. It sums in the order of the
+// score sets the lexical scores of a chunk of the given length that has each of
+// the terms as often as counts says. It sums in the order of the
 // question's words, so that equal chunks have equal scores.
-func (l *lexicalScorer) score(s *Scores, counts []TermCount, length int) {
+func (l *lexicalScorer) score(s *Scores, terms []string, counts []int, length int) {
 	if l.weight == 0 {
 		return
 	}
 	own, plain := make([]int, len(l.idf)), make([]int, len(l.idf))
-	for _, c := range counts {
-		if i, ok := l.own[c.Term]; ok {
-			own[i] = c.Count
+	for at, term := range terms {
+		if i, ok := l.own[term]; ok {
+			own[i] = counts[at]
 		}
-		if i, ok := l.plain[c.Term]; ok {
-			plain[i] = c.Count
+		if i, ok := l.plain[term]; ok {
+			plain[i] = counts[at]
 		}
 	}
 	for i, idf := range l.idf {

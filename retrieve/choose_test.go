@@ -43,7 +43,7 @@ func TestNeighboursAreJoined(t *testing.T) {
 		{"too long together", func(c []ingest.Chunk) { c[0].Tokens, c[1].Tokens = 400, 401 }, 12, []string{"a/birds.md#1", "a/birds.md#2-4"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			x := newIndex(t, openLocal(t, t.TempDir()), testSpace)
+			x := newIndex(t, openState(t, t.TempDir()), testSpace)
 			_, err := x.AddRoot(t.Context(), "/srv/a", "")
 			must(t, err)
 			doc, chunks := section("birds.md", lines...)
@@ -73,7 +73,7 @@ func TestNeighboursAreJoined(t *testing.T) {
 
 // Joined chunks count as one passage and leave room for other documents.
 func TestJoinedTakesOnePlace(t *testing.T) {
-	x := newIndex(t, openLocal(t, t.TempDir()), testSpace)
+	x := newIndex(t, openState(t, t.TempDir()), testSpace)
 	_, err := x.AddRoot(t.Context(), "/srv/a", "")
 	must(t, err)
 	doc, chunks := section("long.md", "The kestrel hovers.", "The kestrel hovers on.", "The kestrel hovers again.")
@@ -85,7 +85,7 @@ func TestJoinedTakesOnePlace(t *testing.T) {
 }
 
 func TestDiversity(t *testing.T) {
-	x := newIndex(t, openLocal(t, t.TempDir()), testSpace)
+	x := newIndex(t, openState(t, t.TempDir()), testSpace)
 	_, err := x.AddRoot(t.Context(), "/srv/a", "")
 	must(t, err)
 	for i, text := range []string{
@@ -126,7 +126,7 @@ func TestCopies(t *testing.T) {
 		{"not", strings.Replace(text, "had to", "had not to", 1), false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			x := newIndex(t, openLocal(t, t.TempDir()), testSpace)
+			x := newIndex(t, openState(t, t.TempDir()), testSpace)
 			_, err := x.AddRoot(t.Context(), "/srv/a", "")
 			must(t, err)
 			store(t, x, "a", "1.md", "One", text)
@@ -144,7 +144,7 @@ func TestCopies(t *testing.T) {
 
 // However many copies of one text there are, other documents come into view.
 func TestManyCopies(t *testing.T) {
-	x := newIndex(t, openLocal(t, t.TempDir()), testSpace)
+	x := newIndex(t, openState(t, t.TempDir()), testSpace)
 	_, err := x.AddRoot(t.Context(), "/srv/a", "")
 	must(t, err)
 	for i := range 120 {
@@ -159,7 +159,7 @@ func TestManyCopies(t *testing.T) {
 // A title is embedded with each chunk, so a document whose file name is its
 // title is embedded again when that changes.
 func TestRenamedTitle(t *testing.T) {
-	x := newIndex(t, openLocal(t, t.TempDir()), testSpace)
+	x := newIndex(t, openState(t, t.TempDir()), testSpace)
 	_, err := x.AddRoot(t.Context(), "/srv/a", "")
 	must(t, err)
 	doc, chunks := document("a", "p.txt", "p", "Stripes are for hiding.", "Hooves are for running.")

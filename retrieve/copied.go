@@ -8,12 +8,12 @@ import (
 	"slices"
 )
 
-// compare counts what both engines have by root, and compares a sample of the
+// compare counts what both states have by root, and compares a sample of the
 // documents in full.
 func (c *Copy) compare(ctx context.Context) (report CopyReport, err error) {
-	report = CopyReport{Space: c.space, Sent: len(c.sent), Roots: []CopiedRoot{}, Failed: []CopyTrouble{}, Differences: []CopyTrouble{}}
+	report = CopyReport{Space: c.space, Sent: c.sent, Roots: []CopiedRoot{}, Failed: []CopyTrouble{}, Differences: []CopyTrouble{}}
 	random := rand.New(rand.NewPCG(c.Seed, 0))
-	sample := make([]pending, 0, c.Sample)
+	sample := make([]DocumentInfo, 0, c.Sample)
 	seen := 0
 	differs := func(id, format string, args ...any) {
 		report.Differences = append(report.Differences, CopyTrouble{id, fmt.Sprintf(format, args...)})
@@ -46,11 +46,10 @@ func (c *Copy) compare(ctx context.Context) (report CopyReport, err error) {
 				continue
 			}
 			// Reservoir sampling: each document is equally likely in the sample.
-			p := pending{d.ID, d.Chunks, d.Bytes}
 			if seen++; len(sample) < c.Sample {
-				sample = append(sample, p)
+				sample = append(sample, d)
 			} else if at := random.IntN(seen); at < c.Sample {
-				sample[at] = p
+				sample[at] = d
 			}
 		}
 		root.Beside = len(target)
@@ -58,25 +57,25 @@ func (c *Copy) compare(ctx context.Context) (report CopyReport, err error) {
 		report.Roots = append(report.Roots, root)
 	}
 	for _, p := range sample {
-		here, err := readWhole(ctx, c.From, p.id, p.chunks)
+		here, err := readWhole(ctx, c.From, p.ID)
 		if ctx.Err() != nil {
 			return report, ctx.Err()
 		}
 		if err != nil {
-			differs(p.id, "the source has only parts of it: %v", err)
+			differs(p.ID, "the source has only parts of it: %v", err)
 			continue
 		}
-		there, err := readWhole(ctx, c.To, p.id, p.chunks)
+		there, err := readWhole(ctx, c.To, p.ID)
 		if ctx.Err() != nil {
 			return report, ctx.Err()
 		}
 		if err != nil {
-			differs(p.id, "the target has only parts of it: %v", err)
+			differs(p.ID, "the target has only parts of it: %v", err)
 			continue
 		}
 		report.Compared++
 		if what := difference(here, there); what != "" {
-			differs(p.id, "%s", what)
+			differs(p.ID, "%s", what)
 		}
 	}
 	return report, nil

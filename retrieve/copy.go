@@ -17,11 +17,11 @@ import (
 	"ibid/ingest"
 )
 
-// A Copy copies documents with their vectors from one [Engine] to another, which
+// A Copy copies documents with their vectors from one [State] to another, which
 // may have other documents. It skips what the target already has, so that an
 // interrupted copy resumes.
 type Copy struct {
-	From, To Engine
+	From, To State
 	// Collection is the only one to copy; empty means all.
 	Collection string
 	// Again also sends documents that the target has.
@@ -31,9 +31,9 @@ type Copy struct {
 	Sample int
 	Seed   uint64
 
-	// Planned is called after each pass over the source with the number of
-	// documents to send and of those that the target has; Sent is called for
-	// each document, from several goroutines. Either may be nil.
+	// Planned is called with the number of documents to send and of those that the
+	// target has; Sent is called for each document, from several goroutines. Either
+	// may be nil.
 	Planned func(send, there int)
 	Sent    func()
 
@@ -41,8 +41,7 @@ type Copy struct {
 	roots []ingest.Root
 	// failed has the reason for each document that could not be copied.
 	failed map[string]string
-	// sent has the documents that were copied.
-	sent map[string]bool
+	sent   int
 }
 
 // A CopyReport is the result of a [Copy].
@@ -80,8 +79,6 @@ const (
 	// copyMemory is about how many bytes of documents are in memory at a time; a
 	// larger document is copied alone.
 	copyMemory = 256 << 20
-	// copyPasses is how many passes are made over a source that changes.
-	copyPasses = 10
 	// copyTries is how often an inconsistent document is read: it may be replaced
 	// meanwhile.
 	copyTries = 3
@@ -89,54 +86,42 @@ const (
 	maxCopyFailures = 3
 )
 
-// ErrCopyChanging reports that the source never stopped changing.
-var ErrCopyChanging = errors.New("the source changed during every comparison with the target: " +
-	"the copied documents are complete; run the copy again when less is being written to the source")
+// ErrCopyChanging reports that the source changed during the copy, so that the
+// target differs from it.
+var ErrCopyChanging = errors.New("the source changed while it was copied: " +
+	"the copied documents are complete; run the copy again for what has changed")
 
 // ErrCopyRefused reports that the target cannot store anything of the source.
 var ErrCopyRefused = errors.New("nothing was copied")
 
 // Run copies the documents and compares the result. Differences are not an error.
 func (c *Copy) Run(ctx context.Context) (report CopyReport, err error) {
-	c.failed, c.sent = make(map[string]string), make(map[string]bool)
-	if c.space, err = c.From.Space(ctx); err != nil {
+	c.failed, c.sent = make(map[string]string), 0
+	revision, err := c.From.Revision(ctx)
+	if err == nil {
+		c.space, err = c.From.Space(ctx)
+	}
+	if err != nil {
 		return report, fmt.Errorf("read the source: %w", err)
 	}
 	report.Space = c.space
 	if err := c.open(ctx); err != nil {
 		return report, err
 	}
-	for range copyPasses {
-		revision, err := c.From.Revision(ctx)
-		if err != nil {
-			return report, fmt.Errorf("read the source: %w", err)
-		}
-		if err := c.pass(ctx); err != nil {
-			return report, err
-		}
-		c.Again = false // later passes send only what has changed
-		if still, err := c.unchanged(ctx, revision); err != nil {
-			return report, err
-		} else if !still {
-			continue
-		}
-		if report, err = c.compare(ctx); err != nil {
-			return report, err
-		}
-		if still, err := c.unchanged(ctx, revision); err != nil || still {
-			return report, err
-		}
+	if err := c.transfer(ctx); err != nil {
+		return report, err
 	}
-	return report, ErrCopyChanging
-}
-
-// unchanged reports whether the source is still at a revision.
-func (c *Copy) unchanged(ctx context.Context, revision int64) (bool, error) {
+	if report, err = c.compare(ctx); err != nil {
+		return report, err
+	}
 	now, err := c.From.Revision(ctx)
 	if err != nil {
-		return false, fmt.Errorf("read the source: %w", err)
+		return report, fmt.Errorf("read the source: %w", err)
 	}
-	return now == revision, nil
+	if now != revision && len(report.Differences) > 0 {
+		return report, ErrCopyChanging
+	}
+	return report, nil
 }
 
 // open prepares the target: it must have the same space, or none yet, and gets
@@ -150,7 +135,7 @@ func (c *Copy) open(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read the target: %w", err)
 	}
-	// An engine that names roots itself gives the shorter names first.
+	// A state that names roots itself gives the shorter names first.
 	slices.SortFunc(c.roots, func(a, b ingest.Root) int {
 		return cmp.Or(cmp.Compare(len(a.Name), len(b.Name)), strings.Compare(a.Name, b.Name))
 	})
@@ -172,11 +157,6 @@ func (c *Copy) open(ctx context.Context) error {
 		return fmt.Errorf("%w: the source is embedded with %s and the target with %s, and their vectors cannot be compared: "+
 			"run 'ibid reembed' on one of them first, or copy to another store", ErrCopyRefused, c.space, space)
 	}
-	if c.space != "" && space == "" {
-		if err := c.To.SetSpace(ctx, c.space); err != nil {
-			return fmt.Errorf("prepare the target: %w", err)
-		}
-	}
 	for _, r := range c.roots {
 		if err := c.To.KeepRoot(ctx, r); err != nil {
 			return fmt.Errorf("prepare the target: %w", err)
@@ -187,7 +167,7 @@ func (c *Copy) open(ctx context.Context) error {
 
 // RootsToCopy returns the roots of a collection, or all roots if it is empty. For
 // an unknown collection the error is [ErrNotFound] and names the existing ones.
-func RootsToCopy(ctx context.Context, from Engine, collection string) ([]ingest.Root, error) {
+func RootsToCopy(ctx context.Context, from State, collection string) ([]ingest.Root, error) {
 	all, err := from.Roots(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read the source: %w", err)
@@ -213,14 +193,8 @@ func RootsToCopy(ctx context.Context, from Engine, collection string) ([]ingest.
 	return nil, fmt.Errorf("collection %q %w in the source, which has: %s", collection, ErrNotFound, strings.Join(there, ", "))
 }
 
-// A pending is a document to send.
-type pending struct {
-	id            string
-	chunks, bytes int
-}
-
-// pass sends the documents that the target lacks or has in another version.
-func (c *Copy) pass(ctx context.Context) error {
+// transfer sends the documents that the target lacks or has in another version.
+func (c *Copy) transfer(ctx context.Context) error {
 	send, there, err := c.plan(ctx)
 	if err != nil {
 		return err
@@ -239,32 +213,19 @@ func (c *Copy) pass(ctx context.Context) error {
 	return nil
 }
 
-// plan finds the documents to send, and deletes those that were sent and are no
-// longer in the source.
-func (c *Copy) plan(ctx context.Context) (send []pending, there int, err error) {
+// plan finds the documents to send.
+func (c *Copy) plan(ctx context.Context) (send []DocumentInfo, there int, err error) {
 	for _, r := range c.roots {
 		source, target, err := c.lists(ctx, r)
 		if err != nil {
 			return nil, 0, err
 		}
 		for _, d := range source {
-			has, ok := target[d.ID]
-			delete(target, d.ID)
-			delete(c.failed, d.ID)
-			if ok && !c.Again && sameInfo(d, has) {
+			if has, ok := target[d.ID]; ok && !c.Again && sameInfo(d, has) {
 				there++
 			} else {
-				send = append(send, pending{d.ID, d.Chunks, d.Bytes})
+				send = append(send, d)
 			}
-		}
-		for id := range target {
-			if !c.sent[id] {
-				continue
-			}
-			if err := c.To.Delete(ctx, id); err != nil {
-				return nil, 0, fmt.Errorf("delete %s, which was deleted in the source: %w", id, err)
-			}
-			delete(c.sent, id)
 		}
 	}
 	return send, there, nil
@@ -296,41 +257,40 @@ func sameHead(a, b *ingest.Document) bool {
 }
 
 // send sends documents, several at a time.
-func (c *Copy) send(ctx context.Context, documents []pending) error {
+func (c *Copy) send(ctx context.Context, documents []DocumentInfo) error {
 	room := semaphore.NewWeighted(copyMemory)
 	group, sending := errgroup.WithContext(ctx)
 	group.SetLimit(copyWorkers)
 	var mu sync.Mutex // guards what follows, c.failed and c.sent
 	failures := 0
-	for _, p := range documents {
+	for _, d := range documents {
 		// A chunk is in memory twice, with vectors of about a thousand dimensions.
-		need := min(copyMemory, int64(3*p.bytes+p.chunks*(8<<10)))
+		need := min(copyMemory, int64(3*d.Bytes+d.Chunks*(8<<10)))
 		if room.Acquire(sending, need) != nil {
 			break // the group's error or the context's
 		}
 		group.Go(func() error {
 			defer room.Release(need)
-			done, err := c.move(sending, p)
+			err := c.move(sending, d.ID)
 			if sending.Err() != nil {
 				return sending.Err()
-			}
-			if moved := (*movedError)(nil); errors.As(err, &moved) {
-				return err
 			}
 			mu.Lock()
 			defer mu.Unlock()
 			unread := (*unreadError)(nil)
 			switch {
-			case errors.As(err, &unread):
-				c.failed[p.id] = unread.Error()
-			case err != nil:
-				c.failed[p.id] = err.Error()
-				if failures++; failures >= maxCopyFailures {
+			case errors.Is(err, ErrNotFound): // deleted meanwhile
+			case err == nil:
+				failures = 0
+				c.sent++
+			default:
+				c.failed[d.ID] = err.Error()
+				if !errors.As(err, &unread) {
+					failures++
+				}
+				if moved := (*SpaceError)(nil); errors.As(err, &moved) || failures >= maxCopyFailures {
 					return err
 				}
-			case done:
-				failures = 0
-				c.sent[p.id] = true
 			}
 			if c.Sent != nil {
 				c.Sent()
@@ -347,45 +307,13 @@ type unreadError struct{ err error }
 func (e *unreadError) Error() string { return "the source has only parts of it: " + e.err.Error() }
 func (e *unreadError) Unwrap() error { return e.err }
 
-// A movedError reports that the source changed its space during the copy.
-type movedError struct{ from, to string }
-
-func (e *movedError) Error() string {
-	return fmt.Sprintf("the source changed its embedding model from %s to %s during the copy: copy it into an empty store", e.from, e.to)
-}
-
-// move copies one document; done is false if it is no longer in the source.
-func (c *Copy) move(ctx context.Context, p pending) (done bool, err error) {
-	var d whole
-	for try := range copyTries {
-		if try > 0 {
-			now, err := c.From.Documents(ctx, Filter{Document: p.id})
-			if err != nil {
-				return false, fmt.Errorf("look for %s in the source: %w", p.id, err)
-			}
-			if len(now) == 0 {
-				return false, nil
-			}
-			p.chunks = now[0].Chunks
-		}
-		if d, err = readWhole(ctx, c.From, p.id, p.chunks); err == nil || ctx.Err() != nil {
-			break
-		}
-	}
+// move copies one document.
+func (c *Copy) move(ctx context.Context, id string) error {
+	d, err := readWhole(ctx, c.From, id)
 	if err != nil {
-		return false, &unreadError{err}
+		return &unreadError{err}
 	}
-	// The space did not change while the document was read.
-	if space, err := c.From.Space(ctx); err != nil {
-		return false, &unreadError{err}
-	} else if space != c.space {
-		return false, &movedError{c.space, space}
-	}
-	store, err := c.To.Prepare(c.space, d.doc, d.chunks, d.vectors)
-	if err != nil {
-		return true, err
-	}
-	return true, store(ctx)
+	return c.To.Replace(ctx, c.space, d.doc, d.chunks, d.vectors)
 }
 
 // A whole is a document with its chunks and their vectors.
@@ -395,44 +323,21 @@ type whole struct {
 	vectors [][]float32
 }
 
-// wholeBatch is how many chunks are read at a time.
-const wholeBatch = 512
-
-// readWhole reads a document with the given number of chunks. It is an error if
-// its parts are of different versions.
-func readWhole(ctx context.Context, e Engine, id string, chunks int) (d whole, err error) {
-	if d.doc, err = e.Document(ctx, id); err != nil {
-		return d, err
-	}
-	for at := 1; at <= chunks+1; at += wholeBatch {
-		var ids []string
-		for n := at; n <= chunks+1 && n < at+wholeBatch; n++ {
-			ids = append(ids, ChunkID(id, n))
-		}
-		found, err := e.Candidates(ctx, ids)
-		if err != nil {
+// readWhole reads a document. It may be replaced meanwhile, so one whose parts do
+// not fit together is read again.
+func readWhole(ctx context.Context, s State, id string) (d whole, err error) {
+	for range copyTries {
+		if d.doc, err = s.Document(ctx, id); err != nil {
 			return d, err
 		}
-		for _, f := range found {
-			n := len(d.chunks) + 1
-			switch {
-			case f.Digest != d.doc.Digest || f.Title != d.doc.Title:
-				return d, errors.New("it has changed meanwhile")
-			case f.ID != ChunkID(id, n):
-				return d, fmt.Errorf("its chunk %d is missing, or is damaged", n)
-			case f.Start < 0 || f.End > len(d.doc.Text) || f.Start > f.End || d.doc.Text[f.Start:f.End] != f.Text:
-				return d, fmt.Errorf("its chunk %d is not in its text", n)
-			}
-			d.chunks, d.vectors = append(d.chunks, f.Chunk), append(d.vectors, f.Vector)
+		if d.chunks, d.vectors, err = s.DocumentChunks(ctx, id); err != nil {
+			continue
+		}
+		if _, err = CheckDocument(d.doc, d.chunks, d.vectors); err == nil || ctx.Err() != nil {
+			break
 		}
 	}
-	switch n := len(d.chunks); {
-	case n < chunks:
-		return d, fmt.Errorf("its chunk %d is missing, or is damaged", n+1)
-	case n > chunks:
-		return d, errors.New("it has changed meanwhile")
-	}
-	return d, nil
+	return d, err
 }
 
 // listings copies what was found in the archives and mails of a root, except

@@ -7,19 +7,17 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 
 	"ibid/ingest"
 	"ibid/retrieve"
-	"ibid/retrieve/enginetest"
-	"ibid/retrieve/local"
+	"ibid/retrieve/state"
 )
 
 // watched lets something happen to a store while it is read or written.
 type watched struct {
-	*local.Engine
+	*state.Store
 	reading func(id string)       // before a document is read
 	writing func(id string) error // in place of storing it, where it is an error
 }
@@ -28,20 +26,20 @@ func (w *watched) Document(ctx context.Context, id string) (*ingest.Document, er
 	if w.reading != nil {
 		w.reading(id)
 	}
-	return w.Engine.Document(ctx, id)
+	return w.Store.Document(ctx, id)
 }
 
-func (w *watched) Prepare(space string, doc *ingest.Document, chunks []ingest.Chunk, vectors [][]float32) (func(context.Context) error, error) {
+func (w *watched) Replace(ctx context.Context, space string, doc *ingest.Document, chunks []ingest.Chunk, vectors [][]float32) error {
 	if w.writing != nil {
 		if err := w.writing(doc.ID); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return w.Engine.Prepare(space, doc, chunks, vectors)
+	return w.Store.Replace(ctx, space, doc, chunks, vectors)
 }
 
-// library fills a store with two roots of two collections and some listings.
-func library(t *testing.T, e retrieve.Engine, documents int) *retrieve.Index {
+// fillLibrary fills a store with two roots of two collections and some listings.
+func fillLibrary(t *testing.T, e *state.Store, documents int) *retrieve.Index {
 	t.Helper()
 	x := newIndex(t, e, testSpace)
 	for _, r := range []ingest.Root{{Path: "/srv/notes"}, {Path: "/home/notes", Collection: "work"}, {}} {
@@ -74,8 +72,8 @@ func copyAll(t *testing.T, c retrieve.Copy) retrieve.CopyReport {
 }
 
 func TestCopy(t *testing.T) {
-	from, to := openLocal(t, t.TempDir()), openLocal(t, t.TempDir())
-	x := library(t, from, 20)
+	from, to := openState(t, t.TempDir()), openState(t, t.TempDir())
+	x := fillLibrary(t, from, 20)
 	// One whose name is free in the target, and is not to be taken.
 	_, err := from.DeleteRoot(t.Context(), "notes")
 	must(t, err)
@@ -110,13 +108,13 @@ func TestCopy(t *testing.T) {
 }
 
 func TestCopyCollection(t *testing.T) {
-	from, to := openLocal(t, t.TempDir()), openLocal(t, t.TempDir())
-	library(t, from, 8)
+	from, to := openState(t, t.TempDir()), openState(t, t.TempDir())
+	fillLibrary(t, from, 8)
 	report := copyAll(t, retrieve.Copy{From: from, To: to, Collection: "work"})
 	if report.Documents != 8 || len(report.Roots) != 1 || report.Roots[0].Path != "/home/notes" {
 		t.Errorf("%+v", report)
 	}
-	if n, _, err := retrieve.Count(t.Context(), to, retrieve.Filter{}); n != 8 || err != nil {
+	if n, _, err := to.Count(t.Context(), retrieve.Filter{}); n != 8 || err != nil {
 		t.Errorf("%d documents, %v", n, err)
 	}
 	if ids, err := to.Listings(t.Context(), "notes"); len(ids) > 0 || err != nil {
@@ -130,8 +128,8 @@ func TestCopyCollection(t *testing.T) {
 
 // TestCopyInto: a target that holds something keeps it.
 func TestCopyInto(t *testing.T) {
-	from, to := openLocal(t, t.TempDir()), openLocal(t, t.TempDir())
-	library(t, from, 4)
+	from, to := openState(t, t.TempDir()), openState(t, t.TempDir())
+	fillLibrary(t, from, 4)
 	y := newIndex(t, to, testSpace)
 	for _, path := range []string{"/srv/own", ""} {
 		_, err := y.AddRoot(t.Context(), path, "")
@@ -156,15 +154,15 @@ func TestCopyInto(t *testing.T) {
 }
 
 func TestCopyRefuses(t *testing.T) {
-	from := openLocal(t, t.TempDir())
-	library(t, from, 2)
-	for name, prepare := range map[string]func(e *local.Engine) (want string){
-		"another folder of the name": func(e *local.Engine) string {
+	from := openState(t, t.TempDir())
+	fillLibrary(t, from, 2)
+	for name, prepare := range map[string]func(e *state.Store) (want string){
+		"another folder of the name": func(e *state.Store) string {
 			_, err := e.AddRoot(t.Context(), "/mnt/notes", "")
 			must(t, err)
 			return `"notes" already belongs to the folder /mnt/notes`
 		},
-		"another name of the folder": func(e *local.Engine) string {
+		"another name of the folder": func(e *state.Store) string {
 			for _, path := range []string{"/mnt/notes", "/home/notes", "/srv/notes"} {
 				_, err := e.AddRoot(t.Context(), path, "work")
 				must(t, err)
@@ -173,13 +171,13 @@ func TestCopyRefuses(t *testing.T) {
 			must(t, err)
 			return "already has the root"
 		},
-		"another collection": func(e *local.Engine) string {
+		"another collection": func(e *state.Store) string {
 			_, err := e.AddRoot(t.Context(), "", "other")
 			must(t, err)
 			return `"uploads" is already in the collection "other"`
 		},
-		"another space": func(e *local.Engine) string {
-			y := newIndex(t, e, enginetest.Hashing{Dims: 64, Name: "other"})
+		"another space": func(e *state.Store) string {
+			y := newIndex(t, e, hashing{Dims: 64, Name: "other"})
 			_, err := y.AddRoot(t.Context(), "/srv/own", "")
 			must(t, err)
 			store(t, y, "own", "a", "Own", "a boat")
@@ -187,7 +185,7 @@ func TestCopyRefuses(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			to := openLocal(t, t.TempDir())
+			to := openState(t, t.TempDir())
 			want := prepare(to)
 			before, err := to.Roots(t.Context())
 			must(t, err)
@@ -204,11 +202,11 @@ func TestCopyRefuses(t *testing.T) {
 
 // TestCopyResumes: what was stored before an error is not sent again.
 func TestCopyResumes(t *testing.T) {
-	from := openLocal(t, t.TempDir())
-	library(t, from, 20)
+	from := openState(t, t.TempDir())
+	fillLibrary(t, from, 20)
 	full := errors.New("the disk is full")
 	for _, after := range []int32{0, 1, 17, 42, 59} {
-		to := &watched{Engine: openLocal(t, t.TempDir())}
+		to := &watched{Store: openState(t, t.TempDir())}
 		var written atomic.Int32
 		to.writing = func(string) error {
 			if written.Add(1) > after {
@@ -222,7 +220,7 @@ func TestCopyResumes(t *testing.T) {
 			t.Errorf("full after %d: %+v, %v", after, report, err)
 		}
 		to.writing = nil
-		there, _, err := retrieve.Count(t.Context(), to, retrieve.Filter{})
+		there, _, err := to.Count(t.Context(), retrieve.Filter{})
 		must(t, err)
 		if there < int(after)-8 { // as many as are under way may have been broken off
 			t.Errorf("%d are there after %d", there, after)
@@ -233,59 +231,15 @@ func TestCopyResumes(t *testing.T) {
 	}
 }
 
-// TestCopyFollows: what changes at the source meanwhile is copied as it is at
-// the end.
-func TestCopyFollows(t *testing.T) {
-	engine := openLocal(t, t.TempDir())
-	x := library(t, engine, 20)
-	var reads atomic.Int32
-	var once sync.Once
-	from := &watched{Engine: engine, reading: func(id string) {
-		n := reads.Add(1)
-		if n >= 7 && id != "notes/d000" && id != "notes/d001" && id != "uploads/d019" {
-			once.Do(func() { // the one that is read changes
-				root, path, _ := strings.Cut(id, "/")
-				store(t, x, root, path, "New", "a new word", "and another", "and a third", "and a last one")
-			})
-		}
-		switch n {
-		case 20:
-			store(t, x, "notes", "late", "Late", "comes late")
-			must(t, x.Delete(t.Context(), "notes/d000"))
-			must(t, x.Delete(t.Context(), "uploads/d019"))
-		case 40:
-			doc, _ := document("notes", "moved", "Title 1", "word1 of part 0 in /srv/notes")
-			must(t, engine.Rename(t.Context(), "notes/d001", doc))
-		}
-	}}
-	to := openLocal(t, t.TempDir())
-	report := copyAll(t, retrieve.Copy{From: from, To: to})
-	if len(report.Failed)+len(report.Differences) > 0 || report.Documents != 59 {
-		t.Errorf("%+v", report)
-	}
-	want, err := engine.Documents(t.Context(), retrieve.Filter{})
-	must(t, err)
-	got, err := to.Documents(t.Context(), retrieve.Filter{})
-	must(t, err)
-	if len(got) != len(want) {
-		t.Errorf("%d documents, want %d", len(got), len(want))
-	}
-	for _, r := range report.Roots {
-		if r.Beside > 0 {
-			t.Errorf("%s has %d that were deleted at the source", r.Name, r.Beside)
-		}
-	}
-}
-
-// TestCopyRestless: a source that never rests does not keep it for ever.
-func TestCopyRestless(t *testing.T) {
-	engine := openLocal(t, t.TempDir())
-	x := library(t, engine, 2)
+// TestCopyChanging: a source that changes meanwhile is reported.
+func TestCopyChanging(t *testing.T) {
+	engine := openState(t, t.TempDir())
+	x := fillLibrary(t, engine, 2)
 	var n atomic.Int32
-	from := &watched{Engine: engine, reading: func(id string) {
+	from := &watched{Store: engine, reading: func(id string) {
 		store(t, x, "notes", "busy", "Busy", fmt.Sprintf("word%d", n.Add(1)))
 	}}
-	c := retrieve.Copy{From: from, To: openLocal(t, t.TempDir()), Sample: 10}
+	c := retrieve.Copy{From: from, To: openState(t, t.TempDir()), Sample: 10}
 	if _, err := c.Run(t.Context()); !errors.Is(err, retrieve.ErrCopyChanging) {
 		t.Error(err)
 	}
@@ -295,36 +249,28 @@ func TestCopyRestless(t *testing.T) {
 // it is named.
 func TestCopyFindsDifferences(t *testing.T) {
 	ctx := t.Context()
-	from := openLocal(t, t.TempDir())
-	library(t, from, 8)
-	for name, spoil := range map[string]func(to *local.Engine, d *ingest.Document, chunks []ingest.Chunk, vectors [][]float32){
-		"its text differs": func(to *local.Engine, d *ingest.Document, chunks []ingest.Chunk, vectors [][]float32) {
+	from := openState(t, t.TempDir())
+	fillLibrary(t, from, 8)
+	for name, spoil := range map[string]func(to *state.Store, d *ingest.Document, chunks []ingest.Chunk, vectors [][]float32){
+		"its text differs": func(to *state.Store, d *ingest.Document, chunks []ingest.Chunk, vectors [][]float32) {
 			d.Text = d.Text[:len(d.Text)-1] + "#"
 			chunks[len(chunks)-1].Text = d.Text[chunks[len(chunks)-1].Start:]
 		},
-		"its sections": func(to *local.Engine, d *ingest.Document, chunks []ingest.Chunk, vectors [][]float32) {
+		"its sections": func(to *state.Store, d *ingest.Document, chunks []ingest.Chunk, vectors [][]float32) {
 			d.Sections = []ingest.Section{{Heading: "x", End: 1}}
 		},
-		"its chunks": func(to *local.Engine, d *ingest.Document, chunks []ingest.Chunk, vectors [][]float32) {
+		"its chunks": func(to *state.Store, d *ingest.Document, chunks []ingest.Chunk, vectors [][]float32) {
 			chunks[0].Anchor = "elsewhere"
 		},
-		"the vector of its chunk 2": func(to *local.Engine, d *ingest.Document, chunks []ingest.Chunk, vectors [][]float32) {
-			vectors[1] = vectors[0]
-		},
 	} {
-		to := openLocal(t, t.TempDir())
+		to := openState(t, t.TempDir())
 		copyAll(t, retrieve.Copy{From: from, To: to})
 		d, err := to.Document(ctx, "notes/d003")
 		must(t, err)
-		found, err := to.Candidates(ctx, []string{"notes/d003#1", "notes/d003#2", "notes/d003#3"})
+		chunks, vectors, err := to.DocumentChunks(ctx, "notes/d003")
 		must(t, err)
-		var chunks []ingest.Chunk
-		var vectors [][]float32
-		for _, f := range found {
-			chunks, vectors = append(chunks, f.Chunk), append(vectors, f.Vector)
-		}
 		spoil(to, d, chunks, vectors)
-		must(t, to.Replace(ctx, d, chunks, vectors))
+		must(t, to.Replace(ctx, testSpace.Space(), d, chunks, vectors))
 		report := copyAll(t, retrieve.Copy{From: from, To: to})
 		if len(report.Differences) != 1 || report.Differences[0].Document != "notes/d003" || !strings.Contains(report.Differences[0].Reason, name) {
 			t.Errorf("%s: %+v", name, report.Differences)
@@ -338,10 +284,10 @@ func TestCopyFindsDifferences(t *testing.T) {
 // TestCopyNamesWhatItCannotRead: a document that does not come whole stops
 // nothing else.
 func TestCopyNamesWhatItCannotRead(t *testing.T) {
-	engine := openLocal(t, filepath.Join(t.TempDir(), "data"))
-	library(t, engine, 8)
-	from := &torn{engine, "notes-2/d003#2"}
-	to := openLocal(t, t.TempDir())
+	engine := openState(t, filepath.Join(t.TempDir(), "data"))
+	fillLibrary(t, engine, 8)
+	from := &torn{engine, "notes-2/d003"}
+	to := openState(t, t.TempDir())
 	report := copyAll(t, retrieve.Copy{From: from, To: to})
 	if len(report.Failed) != 1 || report.Failed[0].Document != "notes-2/d003" || !strings.Contains(report.Failed[0].Reason, "chunk 2 is missing") {
 		t.Errorf("%+v", report)
@@ -351,13 +297,15 @@ func TestCopyNamesWhatItCannotRead(t *testing.T) {
 	}
 }
 
-// torn leaves a chunk out, as an engine does with one that is damaged.
+// torn has a document with a damaged chunk.
 type torn struct {
-	*local.Engine
-	chunk string
+	*state.Store
+	document string
 }
 
-func (e *torn) Candidates(ctx context.Context, ids []string) ([]retrieve.Candidate, error) {
-	found, err := e.Engine.Candidates(ctx, ids)
-	return slices.DeleteFunc(found, func(c retrieve.Candidate) bool { return c.ID == e.chunk }), err
+func (s *torn) DocumentChunks(ctx context.Context, id string) ([]ingest.Chunk, [][]float32, error) {
+	if id == s.document {
+		return nil, nil, errors.New("its chunk 2 is missing")
+	}
+	return s.Store.DocumentChunks(ctx, id)
 }

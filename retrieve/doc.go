@@ -2,25 +2,25 @@
 //
 // An [Index] is what the rest of the program uses: it stores documents that
 // package ingest has read and split, and searches them. It is built on one
-// [Engine], which stores everything durably and finds candidates
-// ([ibid/retrieve/local] is the embedded one), and one [Embedder]
-// ([ibid/retrieve/embed] is the built-in one):
+// [State], the durable truth (ibid/retrieve/state), one [Searcher], which finds
+// candidates and can be rebuilt from the state at any time (ibid/retrieve/index is
+// the embedded one), and one [Embedder] (ibid/retrieve/embed is the built-in one).
+// Package ibid/retrieve/library opens them together:
 //
-//	engine, err := local.Open(ctx, dir, local.Options{})
+//	lib, err := library.Open(ctx, library.Place{Data: dir}, embedder, library.Options{})
 //	…
-//	defer engine.Close()
-//	index, err := retrieve.NewIndex(ctx, engine, embedder, retrieve.Options{})
-//	…
-//	passages, err := index.Search(ctx, retrieve.Query{Text: "When is high water?"})
+//	defer lib.Close()
+//	passages, err := lib.Index.Search(ctx, retrieve.Query{Text: "When is high water?"})
 //
-// A search sends the engine two queries in parallel: for the chunks nearest to
-// the question's vector, and for those with the highest BM25 score over its
-// [Terms]. Engines only find: both scores of every candidate are then computed
-// here, from its text, its vector and the engine's [Stats], so that they mean
-// the same on every engine. A mixture of both orders the passages. A passage
-// that repeats another word for word is dropped.
+// A search first applies to the searcher what has changed in the state, by any
+// process. Then it asks for the chunks nearest to the question's vector and, in
+// parallel, for those with the highest BM25 score over its [Terms]. Searchers only
+// find: both scores of every candidate are computed here, from the searcher's
+// [Evidence] and [Stats], so that they mean the same with every searcher. A
+// mixture of both orders the passages. A passage that repeats another word for
+// word is dropped. Texts come from the state.
 //
-// Vectors of different embedders cannot be compared. An engine belongs to one
-// space; [NewIndex] gives a [*SpaceError] for another, and [Reembed] moves an
-// engine to a new one.
+// Vectors of different embedders cannot be compared. A state's documents belong to
+// one space; [NewIndex] returns a [*SpaceError] for another, and [Reembed] moves
+// the state to a new one.
 package retrieve

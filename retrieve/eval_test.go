@@ -14,6 +14,7 @@ import (
 	"ibid/data/datatest"
 	"ibid/retrieve"
 	"ibid/retrieve/embed"
+	"ibid/retrieve/state"
 )
 
 // A dataset is a public retrieval set with judgements.
@@ -36,9 +37,9 @@ func readDataset(t testing.TB, name string) *dataset {
 
 // index stores every entry as a chunk, many to a document, with its title for
 // a heading: titles and headings are searched alike.
-func (d *dataset) index(t testing.TB, m retrieve.Embedder) retrieve.Engine {
+func (d *dataset) index(t testing.TB, m retrieve.Embedder) *state.Store {
 	t.Helper()
-	e := openLocal(t, t.TempDir())
+	e := openState(t, t.TempDir())
 	x := newIndex(t, e, m)
 	_, err := x.AddRoot(t.Context(), "/srv/set", "")
 	must(t, err)
@@ -118,8 +119,7 @@ func TestRetrievalQuality(t *testing.T) {
 			e := d.index(t, m)
 			ndcg := make(map[retrieve.Mode]float64)
 			for _, mode := range []retrieve.Mode{retrieve.LexicalOnly, retrieve.DenseOnly, retrieve.Hybrid} {
-				x, err := retrieve.NewIndex(t.Context(), e, m, retrieve.Options{Mode: mode})
-				must(t, err)
+				x := newIndexWith(t, e, m, retrieve.Options{Mode: mode})
 				ndcg[mode] = d.ndcg(d.search(t, x, 10))
 			}
 			t.Logf("%-16s nDCG@10: BM25 %.4f, dense %.4f, hybrid %.4f", name, ndcg[retrieve.LexicalOnly], ndcg[retrieve.DenseOnly], ndcg[retrieve.Hybrid])
@@ -140,8 +140,7 @@ func TestLanguages(t *testing.T) {
 			d := readDataset(t, "xquad-a/"+language)
 			e := d.index(t, m)
 			for name, mode := range map[string]retrieve.Mode{"BM25": retrieve.LexicalOnly, "hybrid": retrieve.Hybrid} {
-				x, err := retrieve.NewIndex(t.Context(), e, m, retrieve.Options{Mode: mode})
-				must(t, err)
+				x := newIndexWith(t, e, m, retrieve.Options{Mode: mode})
 				got := d.ndcg(d.search(t, x, 10))
 				t.Logf("%s nDCG@10: %s %.4f, a plain BM25 %.4f", language, name, got, floor)
 				if got < floor {

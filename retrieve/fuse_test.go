@@ -5,13 +5,12 @@ import (
 	"testing"
 
 	"ibid/retrieve"
-	"ibid/retrieve/enginetest"
 )
 
 // TestFeedback: the passages that answer best lead to a third, which shares
 // their words and none of the question's. Without them it is among the last.
 func TestFeedback(t *testing.T) {
-	e, m := openLocal(t, t.TempDir()), enginetest.Hashing{Dims: 1024, Name: "wide"}
+	e, m := openState(t, t.TempDir()), hashing{Dims: 1024, Name: "wide"}
 	x := newIndex(t, e, m)
 	_, err := x.AddRoot(t.Context(), "/srv/a", "")
 	must(t, err)
@@ -31,8 +30,7 @@ func TestFeedback(t *testing.T) {
 	if got := found(t, x, question); len(got) != 9 || got[2] != falcons {
 		t.Errorf("with feedback %s is not the third: %v", falcons, got)
 	}
-	dense, err := retrieve.NewIndex(t.Context(), e, m, retrieve.Options{Mode: retrieve.DenseOnly})
-	must(t, err)
+	dense := newIndexWith(t, e, m, retrieve.Options{Mode: retrieve.DenseOnly})
 	if got := found(t, dense, question); slices.Index(got, falcons) == 2 {
 		t.Errorf("the test shows nothing: %s is the third without feedback too: %v", falcons, got)
 	}

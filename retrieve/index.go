@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 
@@ -24,6 +23,9 @@ type Options struct {
 	// [DefaultReranked].
 	Reranker Reranker
 	Reranked int
+	// Rebuilding, if not nil, is called while the search index is built anew, with
+	// the numbers of documents that are in it and of all.
+	Rebuilding func(done, total int)
 }
 
 // DefaultReranked is the default of [Options.Reranked].
@@ -42,54 +44,51 @@ const (
 	DenseOnly
 )
 
-// lookAhead is the least number of chunks of a stored document that are read at
-// a time.
-const lookAhead = 64
-
-// An Index searches the chunks of one [Engine] in the space of one [Embedder].
-// It is safe for concurrent use, and an [ingest.Sink].
+// An Index searches the documents of one [State] through one [Searcher] in the
+// space of one [Embedder]. It is safe for concurrent use, and an [ingest.Sink].
 type Index struct {
-	engine   Engine
+	state    State
+	searcher Searcher
 	embedder Embedder
 	opts     Options
 	outlines outlines
-	// settled is set once the stored vectors are known to be of this index's
-	// space: from then on the engine itself refuses others.
-	settled atomic.Bool
+	follower *follower
 }
 
-// NewIndex returns an index of the engine's documents. If the engine has vectors
-// of another space, the error is a [*SpaceError]; [Reembed] resolves it. The
-// caller must close the engine.
-func NewIndex(ctx context.Context, e Engine, m Embedder, opts Options) (*Index, error) {
+// NewIndex returns an index of the state's documents. If they are embedded in
+// another space, the error is a [*SpaceError]; [Reembed] resolves it. The searcher
+// must be one of the state's library and the embedder's space. The caller closes
+// both.
+func NewIndex(ctx context.Context, state State, searcher Searcher, m Embedder, opts Options) (*Index, error) {
 	if opts.Candidates <= 0 {
 		opts.Candidates = DefaultCandidates
 	}
 	if opts.Reranked <= 0 {
 		opts.Reranked = DefaultReranked
 	}
-	x := &Index{engine: e, embedder: m, opts: opts}
-	if _, err := x.checkSpace(ctx); err != nil {
+	x := &Index{state: state, searcher: searcher, embedder: m, opts: opts, follower: newFollower(state, searcher, m.Space(), opts.Rebuilding)}
+	if _, err := CheckSpace(ctx, state, m); err != nil {
 		return nil, err
 	}
 	return x, nil
 }
 
-// checkSpace reports whether anything is stored, in this index's space.
-func (x *Index) checkSpace(ctx context.Context) (stored bool, err error) {
-	space, err := x.engine.Space(ctx)
+// CheckSpace reports whether any document is stored. If they are embedded in
+// another space than the embedder's, the error is a [*SpaceError].
+func CheckSpace(ctx context.Context, state State, m Embedder) (stored bool, err error) {
+	space, err := state.Space(ctx)
 	if err != nil {
 		return false, err
 	}
-	if space != "" && space != x.embedder.Space() {
-		return false, &SpaceError{Stored: space, Wanted: x.embedder.Space()}
+	if space != "" && space != m.Space() {
+		return false, &SpaceError{Stored: space, Wanted: m.Space()}
 	}
 	return space != "", nil
 }
 
 // Known returns what is stored of the root, by path, without damaged documents.
 func (x *Index) Known(ctx context.Context, root ingest.Root) (map[string]ingest.Stored, error) {
-	documents, err := x.engine.Documents(ctx, Filter{Root: root.Name})
+	documents, err := x.state.Documents(ctx, Filter{Root: root.Name})
 	if err != nil {
 		return nil, err
 	}
@@ -102,17 +101,17 @@ func (x *Index) Known(ctx context.Context, root ingest.Root) (map[string]ingest.
 
 // Listing returns what KeepListing stored last for the id; nil if there is none.
 func (x *Index) Listing(ctx context.Context, id string) ([]byte, error) {
-	return x.engine.Listing(ctx, id)
+	return x.state.Listing(ctx, id)
 }
 
 // KeepListing stores what was found in the archive or mail with the id.
 func (x *Index) KeepListing(ctx context.Context, root ingest.Root, id string, listing []byte) error {
-	return x.engine.KeepListing(ctx, root.Name, id, listing)
+	return x.state.KeepListing(ctx, root.Name, id, listing)
 }
 
 // Listings returns the ids in a root for which KeepListing was called.
 func (x *Index) Listings(ctx context.Context, root ingest.Root) (ids []string, err error) {
-	return x.engine.Listings(ctx, root.Name)
+	return x.state.Listings(ctx, root.Name)
 }
 
 // Replace embeds the chunks and stores the document, replacing the one with its
@@ -125,102 +124,26 @@ func (x *Index) Replace(ctx context.Context, doc *ingest.Document, chunks []inge
 	return store(ctx)
 }
 
-// Prepare does the part of Replace that does not change the engine: it embeds the
-// chunks, except those that are already stored for the document with the same
-// words under the same title and headings. store does the rest.
+// Prepare does the part of Replace that does not change the state: it embeds the
+// chunks, except those whose text is already stored. store does the rest.
 func (x *Index) Prepare(ctx context.Context, doc *ingest.Document, chunks []ingest.Chunk) (store func(context.Context) error, err error) {
-	stored := true
-	if !x.settled.Load() {
-		if stored, err = x.checkSpace(ctx); err != nil {
-			return nil, err
-		}
-	}
-	texts := make([]string, len(chunks))
+	space := x.embedder.Space()
+	texts, digests := make([]string, len(chunks)), make([]Digest, len(chunks))
 	for i, c := range chunks {
 		texts[i] = ingest.EmbeddingText(doc.Title, c)
+		digests[i] = DigestOf(texts[i])
 	}
-	vectors := make([][]float32, len(chunks))
-	if stored {
-		if vectors, err = x.storedVectors(ctx, doc.ID, texts); err != nil {
-			return nil, fmt.Errorf("read the vectors of %s: %w", doc.ID, x.ofSpace(ctx, err))
-		}
+	vectors, err := x.state.Vectors(ctx, space, digests)
+	if err != nil {
+		return nil, fmt.Errorf("read the vectors of %s: %w", doc.ID, err)
 	}
 	if err := embedMissing(ctx, x.embedder, texts, vectors); err != nil {
 		return nil, fmt.Errorf("embed %s: %w", doc.ID, err)
 	}
-	put, err := x.engine.Prepare(x.embedder.Space(), doc, chunks, vectors)
-	if err != nil {
-		return nil, x.ofSpace(ctx, err)
-	}
 	return func(ctx context.Context) error {
 		defer x.outlines.forget()
-		if x.settled.Load() {
-			err := put(ctx)
-			if other := (*SpaceError)(nil); !errors.As(err, &other) {
-				return err
-			}
-			// The space may have changed, or have been chosen again for a library
-			// that was emptied.
-			x.settled.Store(false)
-		}
-		stored, err := x.checkSpace(ctx)
-		if err != nil {
-			return err
-		}
-		if !stored {
-			if err := x.engine.SetSpace(ctx, x.embedder.Space()); err != nil {
-				return err
-			}
-		}
-		if err := put(ctx); err != nil {
-			return err
-		}
-		x.settled.Store(true)
-		return nil
+		return x.state.Replace(ctx, space, doc, chunks, vectors)
 	}, nil
-}
-
-// Writers returns how many documents are best stored at a time.
-func (x *Index) Writers() int {
-	if e, ok := x.engine.(Remote); ok {
-		return e.Writers()
-	}
-	return 1
-}
-
-// storedVectors returns a row for each text: the vector that is stored for the
-// same text of the document, or nil.
-func (x *Index) storedVectors(ctx context.Context, document string, texts []string) ([][]float32, error) {
-	// Candidates first applies recent changes, which is slow; a new document has
-	// no candidates.
-	if _, err := x.engine.Excerpt(ctx, document, 0, 0); errors.Is(err, ErrNotFound) {
-		return make([][]float32, len(texts)), nil
-	} else if err != nil {
-		return nil, err
-	}
-	found := make(map[string][]float32)
-	for n := 1; ; {
-		ids := make([]string, max(len(texts), lookAhead))
-		for i := range ids {
-			ids[i] = fmt.Sprintf("%s#%d", document, n+i)
-		}
-		chunks, err := x.engine.Candidates(ctx, ids)
-		if err != nil {
-			return nil, err
-		}
-		for _, c := range chunks {
-			found[ingest.EmbeddingText(c.Title, c.Chunk)] = c.Vector
-		}
-		if len(chunks) == 0 {
-			break
-		}
-		n += len(ids)
-	}
-	rows := make([][]float32, len(texts))
-	for i, text := range texts {
-		rows[i] = found[text]
-	}
-	return rows, nil
 }
 
 // embedMissing fills in the rows that are nil.
@@ -261,7 +184,7 @@ func embed(ctx context.Context, m Embedder, texts []string) ([][]float32, error)
 func (x *Index) Rename(ctx context.Context, from string, to *ingest.Document) error {
 	err := x.rename(ctx, from, to)
 	if errors.Is(err, ErrNotFound) {
-		there, look := x.engine.Documents(ctx, Filter{Document: to.ID})
+		there, look := x.state.Documents(ctx, Filter{Document: to.ID})
 		if look == nil && len(there) == 1 && there[0].Digest == to.Digest {
 			return nil
 		}
@@ -270,92 +193,76 @@ func (x *Index) Rename(ctx context.Context, from string, to *ingest.Document) er
 }
 
 func (x *Index) rename(ctx context.Context, from string, to *ingest.Document) error {
-	stored, err := x.engine.Documents(ctx, Filter{Document: from})
+	stored, err := x.state.Documents(ctx, Filter{Document: from})
 	if err != nil {
 		return err
 	}
 	if len(stored) != 1 || stored[0].Title == to.Title || stored[0].Chunks == 0 {
-		return x.engine.Rename(ctx, from, to)
+		return x.state.Rename(ctx, from, to)
 	}
-	doc, err := x.engine.Document(ctx, from)
+	doc, err := x.state.Document(ctx, from)
 	if err != nil {
 		return err
 	}
-	ids := make([]string, stored[0].Chunks)
-	for i := range ids {
-		ids[i] = fmt.Sprintf("%s#%d", from, i+1)
-	}
-	found, err := x.engine.Candidates(ctx, ids)
+	chunks, _, err := x.state.DocumentChunks(ctx, from)
 	if err != nil {
 		return err
 	}
-	if len(found) < len(ids) || doc.Digest != to.Digest {
+	if doc.Digest != to.Digest {
 		return fmt.Errorf("rename %s to %s: it has changed meanwhile; ingest its folder again", from, to.ID)
 	}
 	doc.ID, doc.Root, doc.Path, doc.Title, doc.Meta = to.ID, to.Root, to.Path, to.Title, to.Meta
-	chunks := make([]ingest.Chunk, len(found))
-	for i, c := range found {
-		chunks[i] = c.Chunk
-		chunks[i].ID, chunks[i].Document = fmt.Sprintf("%s#%d", to.ID, i+1), to.ID
+	for i := range chunks {
+		chunks[i].ID, chunks[i].Document = ChunkID(to.ID, i+1), to.ID
 	}
 	if err := x.Replace(ctx, doc, chunks); err != nil || to.ID == from {
 		return err
 	}
-	return x.engine.Delete(ctx, from)
+	return x.state.Delete(ctx, from)
 }
 
 // Delete removes a document and every trace of it.
 func (x *Index) Delete(ctx context.Context, id string) error {
 	defer x.outlines.forget()
-	return x.engine.Delete(ctx, id)
+	return x.state.Delete(ctx, id)
 }
 
 // AddRoot returns the root stored for an absolute folder path, and creates it
 // under a free name if there is none. An empty path means the root of uploads,
 // an empty collection [ingest.DefaultCollection].
 func (x *Index) AddRoot(ctx context.Context, path, collection string) (ingest.Root, error) {
-	return x.engine.AddRoot(ctx, path, collection)
+	return x.state.AddRoot(ctx, path, collection)
 }
 
 // Roots lists the roots by name.
 func (x *Index) Roots(ctx context.Context) ([]ingest.Root, error) {
-	return x.engine.Roots(ctx)
+	return x.state.Roots(ctx)
 }
 
 // ForgetRoot removes a root with all its documents and returns their number. An
 // unknown name is [ErrNotFound].
 func (x *Index) ForgetRoot(ctx context.Context, name string) (documents int, err error) {
 	defer x.outlines.forget()
-	return x.engine.DeleteRoot(ctx, name)
+	return x.state.DeleteRoot(ctx, name)
 }
 
 // Document returns a stored document with its text; [ErrNotFound] if there is none.
 func (x *Index) Document(ctx context.Context, id string) (*ingest.Document, error) {
-	return x.engine.Document(ctx, id)
+	return x.state.Document(ctx, id)
 }
 
 // Documents lists the stored documents, ordered by id, without texts.
 func (x *Index) Documents(ctx context.Context, f Filter) ([]DocumentInfo, error) {
-	return x.engine.Documents(ctx, f)
+	return x.state.Documents(ctx, f)
 }
 
 // Holds reports whether any stored document passes the filter.
 func (x *Index) Holds(ctx context.Context, f Filter) (bool, error) {
-	return x.engine.Holds(ctx, f)
+	return x.state.Holds(ctx, f)
 }
 
 // ErrEmptyQuestion reports that a question has no text.
 var ErrEmptyQuestion = errors.New("the question is empty: ask something in a few words")
-
-// ofSpace returns a [*SpaceError] in place of an error that it caused: the space
-// changed while a question or a document was being embedded.
-func (x *Index) ofSpace(ctx context.Context, err error) error {
-	wrong := (*SpaceError)(nil)
-	if _, now := x.checkSpace(ctx); errors.As(now, &wrong) {
-		return now
-	}
-	return err
-}
 
 // Search returns the passages nearest to the question, best first, without
 // repeated texts; neighbouring chunks of one section are one passage. The same
@@ -364,60 +271,64 @@ func (x *Index) Search(ctx context.Context, q Query) ([]Passage, error) {
 	if strings.TrimSpace(q.Text) == "" {
 		return nil, ErrEmptyQuestion
 	}
-	k := q.K
-	if k <= 0 {
-		k = DefaultK
+	if q.K <= 0 {
+		q.K = DefaultK
 	}
 	if !(q.Diversity >= 0 && q.Diversity < 1) {
 		return nil, fmt.Errorf("search: the diversity %g is not between 0 (none) and 1", q.Diversity)
 	}
-	if stored, err := x.checkSpace(ctx); err != nil || !stored {
+	stored, err := CheckSpace(ctx, x.state, x.embedder)
+	if err != nil || !stored {
 		return nil, err
 	}
-	rows, err := x.embedder.Embed(ctx, []string{q.Text})
+	rows, err := embed(ctx, x.embedder, []string{q.Text})
 	if err != nil {
 		return nil, fmt.Errorf("embed the question: %w", err)
 	}
-	if len(rows) != 1 {
-		return nil, fmt.Errorf("embed the question: the embedder %s gave %d rows for one text", x.embedder.Space(), len(rows))
+	var passages []Passage
+	err = x.follower.run(ctx, func() (err error) {
+		passages, err = x.search(ctx, q, rows[0])
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("search: %w", err)
 	}
-	vector, words := rows[0], question(q.Text)
-	terms := distinct(flat(words))
-	limit := max(k, x.opts.Candidates)
+	return passages, nil
+}
+
+func (x *Index) search(ctx context.Context, q Query, vector []float32) ([]Passage, error) {
+	words := question(q.Text)
+	terms := countedTerms(words)
+	limit := max(q.K, x.opts.Candidates)
 	for attempt := 0; ; {
-		ids, stats, err := x.find(ctx, vector, terms, limit, q.Filter)
+		hits, scored, err := x.find(ctx, vector, words, terms, limit, q.Filter)
 		if err != nil {
-			return nil, fmt.Errorf("search: %w", x.ofSpace(ctx, err))
+			return nil, err
 		}
-		candidates, err := x.engine.Candidates(ctx, ids)
-		if err != nil {
-			return nil, fmt.Errorf("search: %w", x.ofSpace(ctx, err))
-		}
-		// A writer deleted what was just found: search again, a few times, so
-		// that its new words are found.
-		if len(candidates) < len(ids) && attempt < 2 {
+		// A writer changed what was just found: search again, a few times, so that
+		// its new words are found.
+		if len(scored) < hits && attempt < 2 {
 			attempt++
+			if err := x.follower.follow(ctx); err != nil {
+				return nil, err
+			}
 			continue
-		}
-		scored, err := x.score(candidates, vector, words, stats)
-		if err != nil {
-			return nil, x.ofSpace(ctx, err)
 		}
 		fuse(scored, vector, x.weight(q.Text))
 		choose := choose
 		if q.Apart {
 			choose = apart
 		}
-		// Repeated and joined chunks may leave fewer than k passages: search
-		// deeper.
-		if len(ids) >= limit && limit < maxCandidates && len(choose(scored, k, 0)) < k {
+		// Repeated, joined and missing chunks may leave fewer than k passages:
+		// search deeper.
+		if hits >= limit && limit < maxCandidates && len(choose(scored, q.K, 0)) < q.K {
 			limit = min(furtherDown*limit, maxCandidates)
 			continue
 		}
-		if scored, err = x.rerank(ctx, q, k, scored); err != nil {
+		if scored, err = x.rerank(ctx, q, q.K, scored); err != nil {
 			return nil, err
 		}
-		return x.passages(ctx, choose(scored, k, q.Diversity), k)
+		return x.passages(ctx, choose(scored, q.K, q.Diversity), q.K)
 	}
 }
 
@@ -436,7 +347,7 @@ func (x *Index) passages(ctx context.Context, groups []group, k int) ([]Passage,
 		text := ""
 		if len(g.members) > 1 {
 			var err error
-			text, err = x.engine.Excerpt(ctx, g.first().Document, g.first().Start, g.last().End)
+			text, err = x.state.Excerpt(ctx, g.first().Document, g.first().Start, g.last().End)
 			if err != nil && !errors.Is(err, ErrNotFound) {
 				return nil, fmt.Errorf("search: %w", err)
 			}
@@ -467,49 +378,67 @@ func (x *Index) weight(question string) float64 {
 	return denseWeight
 }
 
-// find runs both searches in parallel and returns the union of the ids.
-func (x *Index) find(ctx context.Context, vector []float32, terms []string, k int, f Filter) (ids []string, stats Stats, err error) {
-	var near, matching []string
-	g, ctx := errgroup.WithContext(ctx)
+// find runs both searches in parallel and returns the number of chunks that they
+// found, and those that are still stored with both scores, no matter which search
+// found them.
+func (x *Index) find(ctx context.Context, vector []float32, words []word, terms []Term, k int, f Filter) (hits int, out []scored, err error) {
+	texts := make([]string, len(terms))
+	for i, t := range terms {
+		texts[i] = t.Text
+	}
+	var near, matching []Hit
+	var stats Stats
+	g, searching := errgroup.WithContext(ctx)
 	if x.opts.Mode != LexicalOnly {
 		g.Go(func() (err error) {
-			near, err = x.engine.Dense(ctx, vector, k, f)
+			near, err = x.searcher.Dense(searching, vector, k, f)
 			return err
 		})
 	}
 	if x.opts.Mode != DenseOnly && len(terms) > 0 {
 		g.Go(func() (err error) {
-			matching, err = x.engine.Lexical(ctx, terms, k, f)
+			matching, err = x.searcher.Lexical(searching, terms, k, f)
 			return err
 		})
 	}
 	g.Go(func() (err error) {
-		stats, err = x.engine.Stats(ctx, terms)
+		stats, err = x.searcher.Stats(searching, texts)
 		return err
 	})
 	if err := g.Wait(); err != nil {
-		return nil, Stats{}, err
+		return 0, nil, err
 	}
-	return distinct(append(near, matching...)), stats, nil
+	all := distinct(append(near, matching...))
+	evidence, err := x.searcher.Evidence(ctx, all, texts)
+	if err != nil {
+		return 0, nil, err
+	}
+	found := make([]Hit, len(evidence))
+	for i, e := range evidence {
+		found[i] = e.Hit
+	}
+	chunks, err := x.state.Chunks(ctx, found)
+	if err != nil {
+		return 0, nil, err
+	}
+	return len(all), score(chunks, evidence, vector, texts, newLexicalScorer(words, stats)), nil
 }
 
-// score computes both scores of every candidate, no matter which search found it.
-func (x *Index) score(candidates []Candidate, vector []float32, words []word, stats Stats) ([]scored, error) {
-	lexical := newLexicalScorer(words, stats)
-	out := make([]scored, len(candidates))
-	for i, c := range candidates {
-		if len(c.Vector) != len(vector) {
-			return nil, fmt.Errorf("score %s: its vector has %d dimensions, the question's has %d: run 'ibid reembed'", c.ID, len(c.Vector), len(vector))
+// score returns the chunks with both scores. The evidence is in their order, but
+// may be of more chunks.
+func score(chunks []Candidate, evidence []Evidence, vector []float32, terms []string, lexical *lexicalScorer) []scored {
+	out := make([]scored, len(chunks))
+	for i, c := range chunks {
+		for evidence[0].Hit != c.Hit {
+			evidence = evidence[1:]
 		}
-		if c.Terms == nil {
-			c.Terms, c.Length = CountTerms(ingest.EmbeddingText(c.Title, c.Chunk))
-		}
-		s := Scores{Dense: dot(c.Vector, vector)}
-		lexical.score(&s, c.Terms, c.Length)
+		e := evidence[0]
+		s := Scores{Dense: dot(e.Vector, vector)}
+		lexical.score(&s, terms, e.Counts, e.Length)
 		out[i].Passage = Passage{Chunk: c.Chunk, Root: c.Root, Path: c.Path, Title: c.Title, Format: c.Format, Digest: c.Digest, Meta: c.Meta, Scores: s}
-		out[i].vector = c.Vector
+		out[i].vector = e.Vector
 	}
-	return out, nil
+	return out
 }
 
 // dot sums in float64, in the order of the components, so that the result is the

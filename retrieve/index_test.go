@@ -14,8 +14,8 @@ import (
 
 	"ibid/ingest"
 	"ibid/retrieve"
-	"ibid/retrieve/enginetest"
-	"ibid/retrieve/local"
+	"ibid/retrieve/index"
+	"ibid/retrieve/state"
 )
 
 var _ ingest.Sink = (*retrieve.Index)(nil)
@@ -33,12 +33,12 @@ func document(root, path, title string, texts ...string) (*ingest.Document, []in
 	return doc, chunks
 }
 
-func openLocal(t testing.TB, dir string) *local.Engine {
+func openState(t testing.TB, dir string) *state.Store {
 	t.Helper()
-	e, err := local.Open(t.Context(), dir, local.Options{})
+	s, err := state.Open(t.Context(), dir, state.Options{})
 	must(t, err)
-	t.Cleanup(func() { must(t, e.Close()) })
-	return e
+	t.Cleanup(func() { must(t, s.Close()) })
+	return s
 }
 
 func must(t testing.TB, err error) {
@@ -48,9 +48,20 @@ func must(t testing.TB, err error) {
 	}
 }
 
-func newIndex(t testing.TB, e retrieve.Engine, m retrieve.Embedder) *retrieve.Index {
+func newIndex(t testing.TB, s *state.Store, m retrieve.Embedder) *retrieve.Index {
 	t.Helper()
-	x, err := retrieve.NewIndex(t.Context(), e, m, retrieve.Options{})
+	return newIndexWith(t, s, m, retrieve.Options{})
+}
+
+// newIndexWith gives each index a searcher of its own.
+func newIndexWith(t testing.TB, s retrieve.State, m retrieve.Embedder, opts retrieve.Options) *retrieve.Index {
+	t.Helper()
+	name, err := s.Library(t.Context())
+	must(t, err)
+	searcher, err := index.Open(t.TempDir(), index.Options{Library: name, Space: m.Space()})
+	must(t, err)
+	t.Cleanup(func() { must(t, searcher.Close()) })
+	x, err := retrieve.NewIndex(t.Context(), s, searcher, m, opts)
 	must(t, err)
 	return x
 }
@@ -72,14 +83,14 @@ func found(t testing.TB, x *retrieve.Index, q retrieve.Query) []string {
 	return ids
 }
 
-var testSpace = enginetest.Hashing{Dims: 64, Name: "hash"}
+var testSpace = hashing{Dims: 64, Name: "hash"}
 
 func harbour(t testing.TB) *retrieve.Index {
 	t.Helper()
-	return harbourIn(t, openLocal(t, t.TempDir()))
+	return harbourIn(t, openState(t, t.TempDir()))
 }
 
-func harbourIn(t testing.TB, e retrieve.Engine) *retrieve.Index {
+func harbourIn(t testing.TB, e *state.Store) *retrieve.Index {
 	t.Helper()
 	x := newIndex(t, e, testSpace)
 	root, err := x.AddRoot(t.Context(), "/srv/handbook", "")
@@ -121,7 +132,7 @@ func TestSearch(t *testing.T) {
 }
 
 func TestSearchEmptyIndex(t *testing.T) {
-	x := newIndex(t, openLocal(t, t.TempDir()), testSpace)
+	x := newIndex(t, openState(t, t.TempDir()), testSpace)
 	if got := found(t, x, retrieve.Query{Text: "anything"}); got != nil {
 		t.Errorf("found %q", got)
 	}
@@ -189,17 +200,17 @@ func TestNearDuplicates(t *testing.T) {
 
 func TestSpaceError(t *testing.T) {
 	dir := t.TempDir()
-	e := openLocal(t, dir)
+	e := openState(t, dir)
 	x := newIndex(t, e, testSpace)
 	_, err := x.AddRoot(t.Context(), "/srv/a", "")
 	must(t, err)
 	store(t, x, "a", "1", "One", "words")
 	var space *retrieve.SpaceError
-	if _, err := retrieve.NewIndex(t.Context(), e, enginetest.Hashing{Dims: 32, Name: "other"}, retrieve.Options{}); !errors.As(err, &space) || space.Stored != "hash/64" || space.Wanted != "other/32" {
+	if _, err := retrieve.CheckSpace(t.Context(), e, hashing{Dims: 32, Name: "other"}); !errors.As(err, &space) || space.Stored != "hash/64" || space.Wanted != "other/32" {
 		t.Errorf("another embedder: %v", err)
 	}
 	must(t, x.Delete(t.Context(), "a/1"))
-	other := newIndex(t, e, enginetest.Hashing{Dims: 32, Name: "other"})
+	other := newIndex(t, e, hashing{Dims: 32, Name: "other"})
 	store(t, other, "a", "1", "One", "words")
 	doc, chunks := document("a", "2", "Two", "words")
 	if err := x.Replace(t.Context(), doc, chunks); !errors.As(err, &space) {
@@ -210,30 +221,31 @@ func TestSpaceError(t *testing.T) {
 	}
 }
 
-// A switching engine gets another embedding space when a document is looked up.
+// A switching state gets another embedding space when vectors are looked up.
 type switching struct {
-	*local.Engine
+	*state.Store
 	once func()
 }
 
-func (e *switching) Excerpt(ctx context.Context, id string, start, end int) (string, error) {
-	if change := e.once; change != nil {
-		e.once = nil
+func (s *switching) Vectors(ctx context.Context, space string, digests []retrieve.Digest) ([][]float32, error) {
+	rows, err := s.Store.Vectors(ctx, space, digests)
+	if change := s.once; change != nil {
+		s.once = nil
 		change()
 	}
-	return e.Engine.Excerpt(ctx, id, start, end)
+	return rows, err
 }
 
 // A document of which some vectors were stored, and are now of another space, is
 // refused for that, and not for what does not fit together.
 func TestSpaceErrorBetweenVectors(t *testing.T) {
-	e := &switching{Engine: openLocal(t, t.TempDir())}
-	x := newIndex(t, e, testSpace)
+	s := &switching{Store: openState(t, t.TempDir())}
+	x := newIndexWith(t, s, testSpace, retrieve.Options{})
 	_, err := x.AddRoot(t.Context(), "/srv/a", "")
 	must(t, err)
 	store(t, x, "a", "1", "One", "words", "more words")
-	e.once = func() {
-		must(t, retrieve.Reembed(t.Context(), e.Engine, enginetest.Hashing{Dims: 32, Name: "other"}, nil))
+	s.once = func() {
+		must(t, retrieve.Reembed(t.Context(), s.Store, hashing{Dims: 32, Name: "other"}, nil))
 	}
 	doc, chunks := document("a", "1", "One", "words", "other words")
 	var space *retrieve.SpaceError

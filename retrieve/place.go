@@ -112,7 +112,7 @@ func (x *Index) sections(ctx context.Context, v version) ([]ingest.Section, erro
 	if sections, ok := x.outlines.get(v); ok {
 		return sections, nil
 	}
-	sections, err := x.engine.Sections(ctx, v.document, v.digest)
+	sections, err := x.state.Sections(ctx, v.document, v.digest)
 	if err == nil {
 		x.outlines.put(v, sections)
 	}

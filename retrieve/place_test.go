@@ -74,7 +74,7 @@ func TestPlaces(t *testing.T) {
 		t.Errorf("of the whole document:\n%s\nwant:\n%s", got, want.String())
 	}
 
-	x := newIndex(t, openLocal(t, t.TempDir()), testSpace)
+	x := newIndex(t, openState(t, t.TempDir()), testSpace)
 	_, err := x.AddRoot(t.Context(), "/srv/a", "")
 	must(t, err)
 	must(t, x.Replace(t.Context(), doc, chunks))
@@ -116,7 +116,7 @@ func TestPlacesOfRows(t *testing.T) {
 func BenchmarkPlaces(b *testing.B) {
 	for _, size := range []struct{ documents, sections int }{{50, 20}, {20, 200}, {1, 5000}} {
 		b.Run(fmt.Sprintf("%dx%d", size.documents, size.sections), func(b *testing.B) {
-			e := openLocal(b, b.TempDir())
+			e := openState(b, b.TempDir())
 			x := newIndex(b, e, testSpace)
 			_, err := x.AddRoot(b.Context(), "/srv/a", "")
 			must(b, err)

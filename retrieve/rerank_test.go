@@ -44,13 +44,12 @@ func TestReranker(t *testing.T) {
 		{"miscounts", func(string, []string) ([]float64, error) { return []float64{1}, nil }, 0, "gave 1 scores for"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			e := openLocal(t, t.TempDir())
+			e := openState(t, t.TempDir())
 			plain := harbourIn(t, e)
 			q := retrieve.Query{Text: "When is the harbour office open?"}
 			want, err := plain.Search(t.Context(), q)
 			must(t, err)
-			x, err := retrieve.NewIndex(t.Context(), e, testSpace, retrieve.Options{Reranker: c.reranker, Reranked: c.reranked})
-			must(t, err)
+			x := newIndexWith(t, e, testSpace, retrieve.Options{Reranker: c.reranker, Reranked: c.reranked})
 			var warned []string
 			q.Warn = func(err error) { warned = append(warned, err.Error()) }
 			got, err := x.Search(t.Context(), q)

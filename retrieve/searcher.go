@@ -67,3 +67,10 @@ type Evidence struct {
 	Counts []int
 	Length int
 }
+
+// Stats are the corpus figures of BM25.
+type Stats struct {
+	Chunks    int            // number of chunks stored
+	MeanTerms float64        // mean number of terms of a chunk
+	Frequency map[string]int // for each requested term, the number of chunks with it
+}

@@ -13,6 +13,7 @@ import (
 	"ibid/data/datatest"
 	"ibid/ingest"
 	"ibid/retrieve"
+	"ibid/retrieve/state"
 )
 
 // A spanQuestion asks for exact words of one document.
@@ -29,8 +30,8 @@ type spanQuestion struct {
 // A spanSet is documents as people write them, split and indexed as they are
 // when they are ingested, and questions with the words that answer them.
 type spanSet struct {
-	engine    retrieve.Engine
-	apart     retrieve.Engine // the same, in which no two chunks join to a passage
+	engine    *state.Store
+	apart     *state.Store // the same, in which no two chunks join to a passage
 	questions []spanQuestion
 	chunks    []ingest.Chunk
 	lengths   map[string]int // of the texts
@@ -41,7 +42,7 @@ type spanSet struct {
 func readSpans(t *testing.T) *spanSet {
 	t.Helper()
 	dir := datatest.Sets(t, "chunk-eval-a")
-	s := &spanSet{engine: openLocal(t, t.TempDir()), apart: openLocal(t, t.TempDir()), lengths: make(map[string]int)}
+	s := &spanSet{engine: openState(t, t.TempDir()), apart: openState(t, t.TempDir()), lengths: make(map[string]int)}
 	x, apart := newIndex(t, s.engine, embedded(t)), newIndex(t, s.apart, embedded(t))
 	root, err := x.AddRoot(t.Context(), "/srv/set", "")
 	must(t, err)
@@ -209,9 +210,8 @@ func TestSpansQuality(t *testing.T) {
 	}
 	for _, mode := range modes {
 		for _, k := range numbers {
-			for kind, e := range map[string]retrieve.Engine{"passages": s.engine, "chunks": s.apart} {
-				x, err := retrieve.NewIndex(t.Context(), e, embedded(t), retrieve.Options{Mode: mode})
-				must(t, err)
+			for kind, e := range map[string]*state.Store{"passages": s.engine, "chunks": s.apart} {
+				x := newIndexWith(t, e, embedded(t), retrieve.Options{Mode: mode})
 				f := s.measure(t, x, k)
 				t.Logf("%-6s %-2d %-8s: recall %.4f, precision %.4f, IoU %.4f, %4.0f tokens", []string{"hybrid", "BM25", "dense"}[mode], k, kind, f.recall, f.precision, f.iou, f.tokens)
 				if floor := spanFloors[kind]; mode == retrieve.Hybrid && k == 5 && f.recall < floor {

@@ -142,3 +142,34 @@ type IndexChunk struct {
 	Text   string    // by [ingest.EmbeddingText]
 	Vector []float32 // of unit length
 }
+
+// DocumentInfo is one line of the list of documents.
+type DocumentInfo struct {
+	ingest.Document
+	Collection string `json:"collection"`
+	Chunks     int    `json:"chunks"`
+	Pages      int    `json:"pages"`
+	Bytes      int    `json:"bytes"` // length of the extracted text
+}
+
+// A Candidate is the chunk of a hit.
+type Candidate struct {
+	Hit Hit
+	ingest.Chunk
+	Root, Path, Title, Format, Digest string
+	Meta                              map[string]string // of the document; must not be changed
+}
+
+// An Inspector is a [State] on a database server that can describe the server.
+type Inspector interface {
+	// Inspect returns what an operator asks first: the version of the server, its
+	// layout, its size.
+	Inspect(ctx context.Context) ([]Trait, error)
+}
+
+// A Trait is one line of an [Inspector]'s description.
+type Trait struct {
+	Name, Value string
+	// Next is what to do about it; empty when nothing is wrong.
+	Next string
+}

@@ -2,7 +2,6 @@ package retrieve
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"math"
 	"path/filepath"
@@ -13,8 +12,8 @@ import (
 	"ibid/ingest"
 )
 
-// This file holds what engines share: ids, checks of documents before they are
-// stored, and the packing of vectors and terms.
+// This file holds what states and searchers share: ids, checks of documents before
+// they are stored, and the packing of vectors.
 
 // ChunkID returns the id of a document's chunk with the ordinal, from 1.
 func ChunkID(document string, ordinal int) string { return document + "#" + strconv.Itoa(ordinal) }
@@ -78,7 +77,7 @@ func RootName(path string, taken []ingest.Root) string {
 	return name
 }
 
-// CheckDocument checks, before an engine stores them, that a document, its chunks
+// CheckDocument checks, before a state stores them, that a document, its chunks
 // and their vectors fit together, and returns the vectors at unit length.
 func CheckDocument(doc *ingest.Document, chunks []ingest.Chunk, vectors [][]float32) (units [][]float32, err error) {
 	if doc.Root == "" || doc.Path == "" || doc.ID != doc.Root+"/"+doc.Path {
@@ -129,62 +128,4 @@ func Unit(v []float32, dims int) ([]float32, error) {
 		unit[i] = float32(float64(x) / length)
 	}
 	return unit, nil
-}
-
-// PackTerms returns the stored form of a chunk's terms: [Analysis], the number of
-// all terms, the number of different ones, then for each its length, its bytes
-// and its count, all numbers as varints. Reading it is faster than analysing the
-// text again.
-func PackTerms(counts []TermCount, length int) []byte {
-	b := binary.AppendUvarint(nil, Analysis)
-	b = binary.AppendUvarint(b, uint64(length))
-	b = binary.AppendUvarint(b, uint64(len(counts)))
-	for _, c := range counts {
-		b = binary.AppendUvarint(b, uint64(len(c.Term)))
-		b = append(b, c.Term...)
-		b = binary.AppendUvarint(b, uint64(c.Count))
-	}
-	return b
-}
-
-// ErrTerms reports that [UnpackTerms] got bytes not made by [PackTerms].
-var ErrTerms = errors.New("the stored terms are malformed")
-
-// UnpackTerms is the inverse of [PackTerms]. Current is false if the terms were
-// made by another version of the analysis, so that the text must be analysed
-// again.
-func UnpackTerms(b []byte) (counts []TermCount, length int, current bool, err error) {
-	next := func() uint64 {
-		v, n := binary.Uvarint(b)
-		if n <= 0 {
-			err = ErrTerms
-			return 0
-		}
-		b = b[n:]
-		return v
-	}
-	if analysis := next(); err != nil || analysis != Analysis {
-		return nil, 0, false, err
-	}
-	length = int(next())
-	n := next()
-	if err != nil || n > uint64(len(b)) {
-		return nil, 0, false, ErrTerms
-	}
-	counts = make([]TermCount, n)
-	text := string(b) // all terms share one string
-	for i := range counts {
-		size := next()
-		if err != nil || size > uint64(len(b)) {
-			return nil, 0, false, ErrTerms
-		}
-		at := len(text) - len(b)
-		counts[i].Term = text[at : at+int(size)]
-		b = b[size:]
-		counts[i].Count = int(next())
-	}
-	if err != nil || len(b) > 0 {
-		return nil, 0, false, ErrTerms
-	}
-	return counts, length, true, nil
 }

@@ -74,11 +74,27 @@ func flat(words []word) []string {
 	return terms
 }
 
-// distinct returns the different terms in order of their first use.
-func distinct(terms []string) []string {
-	seen := make(map[string]bool, len(terms))
-	out := make([]string, 0, len(terms))
-	for _, t := range terms {
+// countedTerms returns the different terms of the words in order of their first
+// use.
+func countedTerms(words []word) (terms []Term) {
+	at := make(map[string]int, len(words))
+	for _, t := range flat(words) {
+		i, ok := at[t]
+		if !ok {
+			i = len(terms)
+			at[t] = i
+			terms = append(terms, Term{Text: t})
+		}
+		terms[i].Count++
+	}
+	return terms
+}
+
+// distinct returns the different elements in order of their first use.
+func distinct[E comparable](all []E) []E {
+	seen := make(map[E]bool, len(all))
+	out := make([]E, 0, len(all))
+	for _, t := range all {
 		if !seen[t] {
 			seen[t] = true
 			out = append(out, t)

@@ -95,9 +95,14 @@ func TestIndexTerms(t *testing.T) {
 // counting alike.
 func covers(text, asked string) float64 {
 	l := newLexicalScorer(question(asked), Stats{Chunks: 1000, MeanTerms: 10})
-	counts, length := CountTerms(text)
+	all, length := CountTerms(text)
+	var terms []string
+	var counts []int
+	for _, c := range all {
+		terms, counts = append(terms, c.Term), append(counts, c.Count)
+	}
 	var s Scores
-	l.score(&s, counts, length)
+	l.score(&s, terms, counts, length)
 	return s.Coverage
 }
 

@@ -16,7 +16,7 @@ import (
 	"ibid/ingest"
 	"ibid/retrieve"
 	"ibid/retrieve/embed"
-	"ibid/retrieve/local"
+	"ibid/retrieve/library"
 )
 
 // A set is one public question set, indexed.
@@ -71,15 +71,12 @@ func openSet(t *testing.T, name string, most int) *set {
 	if err != nil {
 		t.Fatal(err)
 	}
-	engine, err := local.Open(ctx, t.TempDir(), local.Options{})
+	lib, err := library.Open(ctx, library.Place{Data: t.TempDir()}, model, library.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { engine.Close() })
-	index, err := retrieve.NewIndex(ctx, engine, model, retrieve.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	t.Cleanup(func() { lib.Close() })
+	index := lib.Index
 	root, err := index.AddRoot(ctx, "/set", "")
 	if err != nil {
 		t.Fatal(err)

@@ -81,10 +81,11 @@ func (c *askCmd) Run(ctx context.Context, s surroundings) (err error) {
 	if err != nil {
 		return err
 	}
-	lib, err := newLibrary(ctx, c.placeConfig, store, embedder, options)
+	lib, err := newLibrary(ctx, c.placeConfig, store, embedder, options, s)
 	if err != nil {
 		return err
 	}
+	defer func() { err = errors.Join(err, lib.close()) }()
 	if err := lib.refuseEmpty(ctx, spec.filter()); err != nil {
 		return err
 	}

@@ -31,9 +31,10 @@ type storeConfig struct {
 
 // placeConfig selects where a library is stored.
 type placeConfig struct {
-	Data              string   `help:"Data directory: the folder with the library." default:"${data}" placeholder:"DIR" group:"Store"`
-	Store             storeURL `help:"Database to use instead of the data directory: ${stores}. The data directory then holds only uploaded files." placeholder:"URL" group:"Store"`
-	StorePasswordFile string   `help:"File with the password of --store or its API key; default: the variable IBID_STORE_PASSWORD, which may be empty." placeholder:"FILE" group:"Store"`
+	Data              string        `help:"Data directory: the folder with the library." default:"${data}" placeholder:"DIR" group:"Store"`
+	Store             storeURL      `help:"Database to use instead of the data directory: ${stores}. The data directory then holds only uploaded files." placeholder:"URL" group:"Store"`
+	StorePasswordFile string        `help:"File with the password of --store; default: the variable IBID_STORE_PASSWORD, which may be empty." placeholder:"FILE" group:"Store"`
+	StoreWait         time.Duration `help:"How long to wait for the database to be reachable again, as when it restarts." default:"5m" placeholder:"DURATION" group:"Store"`
 }
 
 // embedConfig selects how texts become vectors.

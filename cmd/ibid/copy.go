@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"ibid/retrieve"
+	"ibid/retrieve/state"
 )
 
 type copyCmd struct {
@@ -81,9 +82,13 @@ func (c *copyCmd) Run(ctx context.Context, s surroundings) (err error) {
 	case err != nil:
 		return fmt.Errorf("copying %s to %s: %w; run the same command to resume", from, to, err)
 	}
-	out := copied{From: from.String(), To: to.String(), CopyReport: report, Seed: c.Seed, Damaged: damageIn(source)}
-	if out.Damaged == nil {
-		out.Damaged = []string{}
+	out := copied{From: from.String(), To: to.String(), CopyReport: report, Seed: c.Seed, Damaged: []string{}}
+	damaged, err := source.Damaged(ctx)
+	if err != nil {
+		return err
+	}
+	for _, d := range damaged {
+		out.Damaged = append(out.Damaged, damageLine(d))
 	}
 	if c.Keys {
 		if out.Keys, err = copyKeys(ctx, source.Keyring(), target.Keyring()); err != nil {
@@ -105,7 +110,7 @@ func (c *copyCmd) Run(ctx context.Context, s surroundings) (err error) {
 	return nil
 }
 
-func (c *copyCmd) copyDocuments(ctx context.Context, source, target retrieve.Store, s surroundings) (retrieve.CopyReport, error) {
+func (c *copyCmd) copyDocuments(ctx context.Context, source, target *state.Store, s surroundings) (retrieve.CopyReport, error) {
 	if c.Seed == 0 {
 		c.Seed = 1 + rand.Uint64N(1<<53-1) // no larger than every JSON reader can represent
 	}

@@ -11,7 +11,8 @@ import (
 
 	"ibid/data/datatest"
 	"ibid/retrieve"
-	"ibid/retrieve/postgres/postgrestest"
+	"ibid/retrieve/state"
+	"ibid/retrieve/state/statetest"
 )
 
 // manyDocuments ingests a folder of n small documents, some of several parts, and
@@ -63,7 +64,7 @@ func at(t *testing.T, word string) []string {
 }
 
 // openHere opens a library in this process.
-func openHere(t *testing.T, word string) retrieve.Store {
+func openHere(t *testing.T, word string) *state.Store {
 	t.Helper()
 	s := surroundings{os.Getenv, nil, new(bytes.Buffer), new(bytes.Buffer)}
 	store, err := openStore(t.Context(), placeOf(t, word), s)
@@ -131,7 +132,7 @@ func killCopies(t *testing.T, from, to string, documents int) {
 	t.Helper()
 	target := openHere(t, to)
 	count := func() int {
-		n, _, err := retrieve.Count(t.Context(), target, retrieve.Filter{})
+		n, _, err := target.Count(t.Context(), retrieve.Filter{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -194,7 +195,7 @@ func TestCopyAlone(t *testing.T) {
 			if c = copyOf(t, from, to, "--keys"); c.Sent != 0 || c.Keys != 0 {
 				t.Errorf("again: %+v", c)
 			}
-			if n, _, err := retrieve.Count(t.Context(), openHere(t, to), retrieve.Filter{}); n != 20 || err != nil {
+			if n, _, err := openHere(t, to).Count(t.Context(), retrieve.Filter{}); n != 20 || err != nil {
 				t.Errorf("%d documents, %v", n, err)
 			}
 		})
@@ -238,10 +239,10 @@ func everyStore(t *testing.T) map[string]func(t testing.TB) string {
 // servedStores is everyStore for stores on servers.
 func servedStores(t *testing.T) map[string]func(t testing.TB) string {
 	stores := make(map[string]func(t testing.TB) string)
-	if server := os.Getenv(postgrestest.Env); server != "" {
-		stores["postgres"] = func(t testing.TB) string { return postgrestest.Schema(t, server) }
+	if server := os.Getenv(statetest.Env); server != "" {
+		stores["postgres"] = func(t testing.TB) string { return statetest.Schema(t, server) }
 	} else {
-		t.Logf("PostgreSQL is left out: %s names no server (.ci/postgres starts one)", postgrestest.Env)
+		t.Logf("PostgreSQL is left out: %s names no server (.ci/postgres starts one)", statetest.Env)
 	}
 	return stores
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"ibid/retrieve/local"
+	"ibid/retrieve/state"
 )
 
 // A document whose stored text was changed on the disk is named and left out;
@@ -17,7 +17,7 @@ func TestDamageIsNamed(t *testing.T) {
 	data, folder := t.TempDir(), t.TempDir()
 	writeFiles(t, folder, hours)
 	mustRun(t, data, "ingest", folder)
-	file := filepath.Join(data, local.FileName)
+	file := filepath.Join(data, state.FileName)
 	stored, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
@@ -30,7 +30,7 @@ func TestDamageIsNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	out, errs, code := ibid(t, data, "verify")
-	if code != exitDamage || !strings.Contains(out, "damage in ") || !strings.Contains(out, "/boats.md: its chunk 1 is damaged: ingest it again") {
+	if code != exitDamage || !strings.Contains(out, "damage in ") || !strings.Contains(out, "/boats.md: its text is damaged") {
 		t.Errorf("exit code %d: %s%s", code, out, errs)
 	}
 	out, errs, code = ibid(t, data, "ask", "When does the chart room open?")
@@ -55,7 +55,7 @@ func TestLossIsNamedOnce(t *testing.T) {
 	t.Parallel()
 	for _, command := range [][]string{{"reembed"}, {"forget", "docs"}, {"search", "slipway"}} {
 		data := t.TempDir()
-		if err := os.WriteFile(filepath.Join(data, local.FileName), nil, 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(data, state.FileName), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
 		_, errs, _ := ibid(t, data, command...)
@@ -72,10 +72,10 @@ func TestLossIsNamedOnce(t *testing.T) {
 func TestCompactDamage(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
-	if err := os.WriteFile(filepath.Join(data, local.FileName), bytes.Repeat([]byte("no database "), 4096), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(data, state.FileName), bytes.Repeat([]byte("no database "), 4096), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if out, errs, code := ibid(t, data, "compact"); code != exitDamage || !strings.Contains(errs, "start it again to have ") {
+	if out, errs, code := ibid(t, data, "compact"); code != exitDamage || !strings.Contains(errs, "'ibid doctor' repairs it") {
 		t.Errorf("exit code %d: %s%s", code, out, errs)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"ibid/retrieve/postgres/postgrestest"
+	"ibid/retrieve/state/statetest"
 )
 
 // storeServer is the host name of stores on the pages.
@@ -18,11 +18,11 @@ const storeServer = "db.example.org"
 // What is served or copied must answer, with citations.
 func TestPagesStores(t *testing.T) {
 	t.Parallel()
-	server := os.Getenv(postgrestest.Env)
+	server := os.Getenv(statetest.Env)
 	if server == "" {
-		t.Skipf("%s is not set: '.ci/postgres DIR' starts a server and prints what to set", postgrestest.Env)
+		t.Skipf("%s is not set: '.ci/postgres DIR' starts a server and prints what to set", statetest.Env)
 	}
-	address, err := url.Parse(postgrestest.Database(t, server, "library"))
+	address, err := url.Parse(statetest.Database(t, server, "library"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,7 @@ import (
 
 	"ibid/ingest"
 	"ibid/retrieve"
-	"ibid/retrieve/local"
+	"ibid/retrieve/state"
 )
 
 type doctorCmd struct {
@@ -151,7 +151,7 @@ func (c *doctorCmd) checkStore(ctx context.Context, s surroundings, up *checkup,
 		defer cancel()
 	}
 	store, err := startStore(ctx, c.placeConfig, s)
-	if errors.Is(err, local.ErrNewer) {
+	if errors.Is(err, state.ErrNewer) {
 		unreachable = "update ibid, or name another folder with --data"
 	}
 	if err != nil {
@@ -166,8 +166,8 @@ func (c *doctorCmd) checkStore(ctx context.Context, s surroundings, up *checkup,
 
 // checkLibrary checks what is in a store. It returns an error if the store
 // cannot be read.
-func (c *doctorCmd) checkLibrary(ctx context.Context, store retrieve.Store, up *checkup, embedder retrieve.Embedder, check, what string) error {
-	if inspected, can := store.(retrieve.Inspector); can {
+func (c *doctorCmd) checkLibrary(ctx context.Context, store *state.Store, up *checkup, embedder retrieve.Embedder, check, what string) error {
+	if inspected, can := retrieve.State(store).(retrieve.Inspector); can && c.remote() {
 		traits, err := inspected.Inspect(ctx)
 		if err != nil {
 			return err
@@ -180,7 +180,7 @@ func (c *doctorCmd) checkLibrary(ctx context.Context, store retrieve.Store, up *
 			up.add(f)
 		}
 	}
-	documents, chunks, err := retrieve.Count(ctx, store, retrieve.Filter{})
+	documents, chunks, err := store.Count(ctx, retrieve.Filter{})
 	if err != nil {
 		return err
 	}
@@ -210,9 +210,13 @@ func (c *doctorCmd) checkLibrary(ctx context.Context, store retrieve.Store, up *
 		return err
 	}
 	up.add(checkKeys(ring, time.Now()))
-	for _, line := range damageIn(store) {
+	damaged, err := store.Damaged(ctx)
+	if err != nil {
+		return err
+	}
+	for _, d := range damaged {
 		up.damaged = true
-		up.add(finding{"damage", stateWarning, line, "run 'ibid ingest' on its folder, which re-reads what is damaged"})
+		up.add(finding{"damage", stateWarning, damageLine(d), "run 'ibid ingest' on its folder, which re-reads what is damaged"})
 	}
 	c.checkFolders(roots, up)
 	return nil

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"ibid/answer/openai/openaitest"
-	"ibid/retrieve/local"
+	"ibid/retrieve/state"
 )
 
 // examined is what 'ibid doctor --json' says, by check.
@@ -60,13 +60,16 @@ func TestDoctorData(t *testing.T) {
 	}
 
 	// Damage is named, and is an exit code of its own.
-	file := filepath.Join(data, local.FileName)
+	file := filepath.Join(data, state.FileName)
 	whole, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(file, bytes.ReplaceAll(whole, []byte("slipway"), []byte("slipwax")), 0o644); err != nil {
 		t.Fatal(err)
+	}
+	if _, _, code := ibid(t, data, "verify"); code != exitDamage {
+		t.Errorf("verify: exit code %d", code)
 	}
 	checks, code = examined(t, data)
 	if f := checks["damage"]; code != 4 || f.State != stateWarning || !strings.Contains(f.Detail, "/boats.md: ") || !strings.Contains(f.Next, "ibid ingest") {

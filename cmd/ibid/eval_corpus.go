@@ -40,7 +40,7 @@ func (c corpusConfig) place() placeConfig {
 
 // A corpus holds the documents that questions are asked about.
 type corpus struct {
-	*library
+	*openedLibrary
 	documents int
 	stored    map[string]string // document id in the store, by the name in the set
 	filter    retrieve.Filter
@@ -49,7 +49,7 @@ type corpus struct {
 }
 
 func (c *corpus) close() error {
-	err := c.library.close()
+	err := c.openedLibrary.close()
 	if c.temporary != "" {
 		err = errors.Join(err, os.RemoveAll(c.temporary))
 	}
@@ -64,7 +64,7 @@ func (c corpusConfig) open(ctx context.Context, dir string, set *eval.Set, s sur
 		return nil, fmt.Errorf("finding the folder %s: %w", dir, err)
 	}
 	return c.openStore(ctx, s, func(out *corpus) error {
-		own, err := holdsOnly(ctx, out.library, abs)
+		own, err := holdsOnly(ctx, out.openedLibrary, abs)
 		if err != nil {
 			return err
 		}
@@ -97,7 +97,7 @@ func (c corpusConfig) openStore(ctx context.Context, s surroundings, prepare fun
 		}
 		out.temporary, store.Data = dir, dir
 	}
-	if out.library, err = openLibrary(ctx, store, options, s); err != nil {
+	if out.openedLibrary, err = openLibrary(ctx, store, options, s); err != nil {
 		if out.temporary != "" {
 			err = errors.Join(err, os.RemoveAll(out.temporary))
 		}
@@ -120,10 +120,10 @@ func (c corpusConfig) openFolder(
 		return nil, nil, err
 	}
 	out, err := c.openStore(ctx, s, func(out *corpus) (err error) {
-		if out.library.reader, err = read.reader(cmp.Or(out.temporary, c.Data)); err != nil {
+		if out.openedLibrary.reader, err = read.reader(cmp.Or(out.temporary, c.Data)); err != nil {
 			return err
 		}
-		err = sync.folders(out.library, paths, false)[0].sync(ctx, func(ch ingest.Change, _ bool) error {
+		err = sync.folders(out.openedLibrary, paths, false)[0].sync(ctx, func(ch ingest.Change, _ bool) error {
 			if ch.Action == ingest.Failed || ch.Action == ingest.Skipped {
 				unread = append(unread, fmt.Sprintf("%s: %s", ch.Document, ch.Reason))
 				fmt.Fprintf(s.stderr, "ibid: %s", changeLine(ch))
@@ -149,7 +149,7 @@ func (c corpusConfig) openFolder(
 }
 
 // holdsOnly reports whether all documents of a library come from one folder.
-func holdsOnly(ctx context.Context, lib *library, folder string) (bool, error) {
+func holdsOnly(ctx context.Context, lib *openedLibrary, folder string) (bool, error) {
 	roots, err := lib.Roots(ctx)
 	if err != nil {
 		return false, err

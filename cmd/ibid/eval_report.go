@@ -284,7 +284,7 @@ func (c *corpus) describe(ctx context.Context, report *eval.Report) error {
 		report.Chunks += d.Chunks
 		fmt.Fprintf(sum, "%q %s %q %d\n", d.Path, d.Digest, d.Meta[ingest.ReaderKey], d.Chunks)
 	}
-	all, _, err := retrieve.Count(ctx, c.store, retrieve.Filter{})
+	all, _, err := c.State.Count(ctx, retrieve.Filter{})
 	if err != nil {
 		return fmt.Errorf("counting the documents of the store: %w", err)
 	}

@@ -176,7 +176,7 @@ func (c *corpus) measure(
 	deeper := make([]*retrieve.Index, len(searches))
 	for i, x := range searches {
 		var err error
-		if indexes[i], err = retrieve.NewIndex(ctx, c.store, c.embedder, x.options); err != nil {
+		if indexes[i], err = c.With(ctx, c.embedder, x.options); err != nil {
 			return err
 		}
 		deeper[i] = indexes[i]

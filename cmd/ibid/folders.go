@@ -15,7 +15,7 @@ import (
 
 // A folder is kept up to date in the store.
 type folder struct {
-	lib              *library
+	lib              *openedLibrary
 	path, collection string
 	syncer           *ingest.Syncer
 	watcher          *ingest.Watcher   // nil unless the folder is watched
@@ -26,11 +26,11 @@ type folder struct {
 }
 
 // folders returns the folders to sync and, on request, watches them.
-func (c syncConfig) folders(lib *library, paths []string, watch bool) []*folder {
+func (c syncConfig) folders(lib *openedLibrary, paths []string, watch bool) []*folder {
 	folders := make([]*folder, len(paths))
 	for i, path := range paths {
 		f := &folder{lib: lib, path: path, collection: c.Collection, reported: make(map[string]string)}
-		f.syncer = &ingest.Syncer{Sink: lib.Index, Reader: lib.reader, Writers: lib.Index.Writers(), Include: c.Include, Exclude: c.Exclude}
+		f.syncer = &ingest.Syncer{Sink: lib.Index, Reader: lib.reader, Writers: lib.writers(), Include: c.Include, Exclude: c.Exclude}
 		if watch {
 			f.watcher = ingest.NewWatcher(path)
 			f.syncer.Enter = f.watcher.Enter
@@ -78,7 +78,7 @@ func (f *folder) sync(ctx context.Context, each func(c ingest.Change, isNew bool
 	if err != nil {
 		return fmt.Errorf("adding the folder %s: %w", f.path, err)
 	}
-	ctx, claim, err := claimRoot(ctx, f.lib.store.Ledger(), root.Name, f.onWait)
+	ctx, claim, err := claimRoot(ctx, f.lib.State.Ledger(), root.Name, f.onWait)
 	if err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ func (f *folder) sync(ctx context.Context, each func(c ingest.Change, isNew bool
 			return err
 		}
 	}
-	return nil
+	return f.lib.Follow(ctx) // so that the next question need not
 }
 
 // isNew records the outcome for a file, and reports whether it is new.

@@ -68,18 +68,18 @@ func (c *keysMakeCmd) Run(ctx context.Context, s surroundings) (err error) {
 			return usageError("--collection is empty: name a collection, or omit the flag for all")
 		}
 	}
-	keyring, closeIt, err := openKeyring(ctx, c.placeConfig, s)
+	store, err := startStore(ctx, c.placeConfig, s)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, closeIt()) }()
+	defer func() { err = errors.Join(err, store.Close()) }()
 	key, digest := web.NewKey()
 	k := retrieve.Key{ID: strings.ToLower(rand.Text()[:8]), Name: c.Name, Digest: digest, Write: c.Scope == "write",
 		Collections: c.Collection, Created: time.Now()}
 	if c.Expires > 0 {
 		k.Expires = k.Created.Add(time.Duration(c.Expires))
 	}
-	if err := keyring.Add(ctx, k); errors.Is(err, retrieve.ErrKeyName) {
+	if err := store.Keyring().Add(ctx, k); errors.Is(err, retrieve.ErrKeyName) {
 		return usageError("there already is a key %q: revoke it with 'ibid keys revoke', or choose another name", c.Name)
 	} else if err != nil {
 		return fmt.Errorf("making a key: %w", err)
@@ -97,14 +97,15 @@ func (c *keysMakeCmd) Run(ctx context.Context, s surroundings) (err error) {
 
 // ring opens and reads the keys.
 func (c placeConfig) ring(ctx context.Context, s surroundings) (_ retrieve.Keyring, ring retrieve.Ring, closeIt func() error, _ error) {
-	keyring, closeIt, err := openKeyring(ctx, c, s)
+	store, err := startStore(ctx, c, s)
 	if err != nil {
 		return nil, ring, nil, err
 	}
+	keyring := store.Keyring()
 	if ring, err = keyring.Ring(ctx); err != nil {
-		return nil, ring, nil, errors.Join(fmt.Errorf("reading the keys: %w", err), closeIt())
+		return nil, ring, nil, errors.Join(fmt.Errorf("reading the keys: %w", err), store.Close())
 	}
-	return keyring, ring, closeIt, nil
+	return keyring, ring, store.Close, nil
 }
 
 // A keyLine is a key in a list, in JSON.

@@ -46,8 +46,6 @@ var homes = map[string][]string{
 	"modernc.org/sqlite":                  {"retrieve"},
 	"github.com/blevesearch/snowballstem": {"retrieve"},
 	"github.com/jackc/pgx/v5":             {"retrieve"},
-	"google.golang.org/grpc":              {"retrieve"},
-	"github.com/google/uuid":              {"retrieve"},
 	"github.com/labstack/echo/v4":         {"web"},
 	"github.com/pkoukk/tiktoken-go":       {"ingest"},
 	"github.com/tiktoken-go/tokenizer":    {"ingest"},
@@ -84,7 +82,7 @@ var testModules = []string{
 var forbidden = map[string][]string{
 	// Pure: no model, no store, no network.
 	"cite": {"net/...", "database/sql/...", "os/...", "syscall/...", "golang.org/x/net/...",
-		"ibid/answer/openai/...", "ibid/retrieve/local/...", "ibid/retrieve/embed/..."},
+		"ibid/answer/openai/...", "ibid/retrieve/state/...", "ibid/retrieve/index/...", "ibid/retrieve/library", "ibid/retrieve/embed/..."},
 	"cite/marker":  {"net/...", "database/sql/...", "os/...", "syscall/..."},
 	"cite/rewrite": {"net/...", "database/sql/...", "os/...", "syscall/..."},
 	"cite/support": {"net/...", "database/sql/...", "os/...", "syscall/..."},

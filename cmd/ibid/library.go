@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/netip"
 	"net/url"
 	"os"
@@ -18,26 +19,27 @@ import (
 	"ibid/ingest"
 	"ibid/retrieve"
 	"ibid/retrieve/embed"
+	"ibid/retrieve/library"
+	"ibid/retrieve/state"
 	"ibid/web"
 )
 
-// A library is an open store with its search index.
-type library struct {
-	*retrieve.Index
+// An openedLibrary is an open library with what commands need besides.
+type openedLibrary struct {
+	*library.Library
 	place    placeConfig
-	store    retrieve.Store
 	embedder retrieve.Embedder
 	reader   *ingest.Reader // of commands that read files; otherwise nil
 }
 
-// openLibrary opens the store, and creates it if it does not exist.
-func openLibrary(ctx context.Context, c storeConfig, o retrieve.Options, s surroundings) (*library, error) {
+// openLibrary opens the library, and creates it if it does not exist.
+func openLibrary(ctx context.Context, c storeConfig, o retrieve.Options, s surroundings) (*openedLibrary, error) {
 	return openMeasured(ctx, c, o, s, func(e retrieve.Embedder) retrieve.Embedder { return e })
 }
 
 // openMeasured is openLibrary with a wrapper around the embedder of searches.
 func openMeasured(ctx context.Context, c storeConfig, o retrieve.Options, s surroundings,
-	wrap func(retrieve.Embedder) retrieve.Embedder) (*library, error) {
+	wrap func(retrieve.Embedder) retrieve.Embedder) (*openedLibrary, error) {
 	embedder, err := c.embedder(ctx, s.getenv)
 	if err != nil {
 		return nil, err
@@ -46,7 +48,7 @@ func openMeasured(ctx context.Context, c storeConfig, o retrieve.Options, s surr
 	if err != nil {
 		return nil, err
 	}
-	lib, err := newLibrary(ctx, c.placeConfig, store, wrap(embedder), o)
+	lib, err := newLibrary(ctx, c.placeConfig, store, wrap(embedder), o, s)
 	if err != nil {
 		return nil, errors.Join(err, store.Close())
 	}
@@ -54,19 +56,51 @@ func openMeasured(ctx context.Context, c storeConfig, o retrieve.Options, s surr
 	return lib, nil
 }
 
-// newLibrary returns the library of an open store.
-func newLibrary(ctx context.Context, place placeConfig, store retrieve.Store, embedder retrieve.Embedder, o retrieve.Options) (*library, error) {
-	index, err := retrieve.NewIndex(ctx, store, embedder, o)
+// newLibrary returns the library of an open store, which its close closes.
+func newLibrary(ctx context.Context, place placeConfig, store *state.Store, embedder retrieve.Embedder, o retrieve.Options,
+	s surroundings) (*openedLibrary, error) {
+	at, err := place.open(s)
+	if err != nil {
+		return nil, err
+	}
+	o.Rebuilding = rebuilding(s.stderr)
+	lib, err := library.Over(ctx, at, store, embedder, o)
 	if err != nil {
 		return nil, fmt.Errorf("opening %s: %w", place, err)
 	}
-	return &library{Index: index, place: place, store: store, embedder: embedder}, nil
+	return &openedLibrary{Library: lib, place: place, embedder: embedder}, nil
+}
+
+// rebuilding shows how far the search index is built, unless that is done at once.
+func rebuilding(stderr io.Writer) func(done, total int) {
+	var shown *meter
+	return func(done, total int) {
+		if shown == nil && done < total {
+			shown = newMeter(stderr, "documents in the search index", total)
+		}
+		if shown != nil {
+			shown.update(done, total)
+		}
+		if shown != nil && done >= total {
+			shown.clear()
+			shown = nil
+		}
+	}
+}
+
+// writers returns how many documents are best stored at a time: on a server, most
+// of storing one is waiting.
+func (l *openedLibrary) writers() int {
+	if l.place.remote() {
+		return 4
+	}
+	return 1
 }
 
 // figures returns the size of the store: in bytes only of a data directory.
-func (l *library) figures(ctx context.Context) (f web.StoreFigures, err error) {
+func (l *openedLibrary) figures(ctx context.Context) (f web.StoreFigures, err error) {
 	f.Bytes, f.ReaderDeaths = -1, l.reader.Deaths()
-	f.Documents, f.Chunks, err = retrieve.Count(ctx, l.store, retrieve.Filter{})
+	f.Documents, f.Chunks, err = l.State.Count(ctx, retrieve.Filter{})
 	if err == nil && !l.place.remote() {
 		f.Bytes = folderBytes(l.place.Data)
 	}
@@ -89,20 +123,20 @@ func folderBytes(dir string) (bytes int64) {
 }
 
 // reachable returns an error if the store does not respond.
-func (l *library) reachable(ctx context.Context) error {
-	_, err := l.store.Revision(ctx)
+func (l *openedLibrary) reachable(ctx context.Context) error {
+	_, err := l.State.Revision(ctx)
 	return err
 }
 
-func (l *library) close() error {
+func (l *openedLibrary) close() error {
 	if l.reader != nil {
 		l.reader.Close()
 	}
-	return l.store.Close()
+	return l.Library.Close()
 }
 
 // refuseEmpty explains what to do if there is nothing to ask.
-func (l *library) refuseEmpty(ctx context.Context, f retrieve.Filter) error {
+func (l *openedLibrary) refuseEmpty(ctx context.Context, f retrieve.Filter) error {
 	if any, err := l.Holds(ctx, f); err != nil || any {
 		return err
 	}
@@ -164,7 +198,7 @@ func (c rerankConfig) index(e endpointConfig, getenv func(string) string) (o ret
 }
 
 // answerer returns what answers questions from the library.
-func (l *library) answerer(c modelConfig, e endpointConfig, getenv func(string) string) (*answer.Answerer, error) {
+func (l *openedLibrary) answerer(c modelConfig, e endpointConfig, getenv func(string) string) (*answer.Answerer, error) {
 	a, err := newAnswerer(c, e, getenv)
 	if err != nil {
 		return nil, err

@@ -16,7 +16,7 @@ import (
 
 // originals reads the files of the documents in a library, and draws their pages.
 type originals struct {
-	lib     *library
+	lib     *openedLibrary
 	uploads string // folder of the uploaded files
 	shared  bool   // other servers may have the files
 }

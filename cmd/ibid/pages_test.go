@@ -169,7 +169,7 @@ func on(passages []retrieve.Passage, docs map[string]*ingest.Document, wanted ma
 }
 
 // storeAll reads and stores files, by their base names.
-func storeAll(t *testing.T, lib *library, names []string) (docs map[string]*ingest.Document, bytes int, took time.Duration) {
+func storeAll(t *testing.T, lib *openedLibrary, names []string) (docs map[string]*ingest.Document, bytes int, took time.Duration) {
 	t.Helper()
 	root, err := lib.AddRoot(t.Context(), t.TempDir(), "")
 	if err != nil {
@@ -204,7 +204,7 @@ func storeAll(t *testing.T, lib *library, names []string) (docs map[string]*inge
 	return docs, bytes, time.Since(start)
 }
 
-func readAs(ctx context.Context, lib *library, root ingest.Root, name string, data []byte) (*ingest.Document, error) {
+func readAs(ctx context.Context, lib *openedLibrary, root ingest.Root, name string, data []byte) (*ingest.Document, error) {
 	doc, err := lib.reader.Read(ctx, name, data)
 	if err != nil {
 		return nil, err

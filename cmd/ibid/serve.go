@@ -139,7 +139,7 @@ type server struct {
 	metrics *web.Metrics
 	tracer  trace.Tracer // nil without tracing
 
-	lib      *library
+	lib      *openedLibrary
 	answerer *answer.Answerer
 	keys     retrieve.Keyring // nil if none are required
 	uploads  *ingest.Uploads  // nil if there are none
@@ -173,7 +173,7 @@ func (srv *server) open(ctx context.Context, s surroundings) error {
 	}{{srv.Model, &srv.answerer.Model}, {srv.GateModel, &srv.answerer.GateModel}, {srv.RefineModel, &srv.answerer.RefineModel}} {
 		*m.of = srv.metrics.Model(*m.of, m.name, srv.tracer)
 	}
-	if srv.keys, err = srv.requiredKeys(ctx, srv.lib.store.Keyring()); err != nil {
+	if srv.keys, err = srv.requiredKeys(ctx, srv.lib.State.Keyring()); err != nil {
 		return err
 	}
 	srv.progress.onChange = srv.metrics.Synced
@@ -236,7 +236,7 @@ func (srv *server) handler(getenv func(string) string) (http.Handler, error) {
 	o := web.Options{
 		Drawer: files, Originals: files,
 		Asker: srv.answerer, Summarizer: srv.answerer, Searcher: srv.lib.Index, Library: srv.lib.Index, Logger: srv.logger,
-		Ledger: srv.lib.store.Ledger(), Answers: &srv.answers, KeepAnswers: time.Duration(srv.KeepDays) * 24 * time.Hour,
+		Ledger: srv.lib.State.Ledger(), Answers: &srv.answers, KeepAnswers: time.Duration(srv.KeepDays) * 24 * time.Hour,
 		Upstream: upstream, Embedder: srv.lib.embedder, NoLinks: !srv.Links,
 		Indexing: srv.progress.indexing, Troubles: srv.progress.troubles, Reachable: srv.lib.reachable,
 		Keys: srv.keys, KeyRate: srv.Rate, TrustProxies: proxies,
@@ -370,7 +370,7 @@ func (srv *server) serveMetrics(ctx context.Context, background *sync.WaitGroup)
 
 // logContents logs what a server without folders answers from.
 func (srv *server) logContents(ctx context.Context) error {
-	documents, _, err := retrieve.Count(ctx, srv.lib.store, retrieve.Filter{})
+	documents, _, err := srv.lib.State.Count(ctx, retrieve.Filter{})
 	if err != nil {
 		return fmt.Errorf("counting the documents in %s: %w", srv.placeConfig, err)
 	}

@@ -22,8 +22,8 @@ import (
 
 	"ibid/answer/openai/openaitest"
 	"ibid/data/datatest"
-	"ibid/retrieve/local"
-	"ibid/retrieve/postgres/postgrestest"
+	"ibid/retrieve/state"
+	"ibid/retrieve/state/statetest"
 )
 
 // TestServersShareRuns: another server resumes the answer of one that was killed,
@@ -46,12 +46,12 @@ func TestServersShareRuns(t *testing.T) {
 // TestServersShareRunsInPostgres is TestServersShareRuns with servers that share
 // only a database.
 func TestServersShareRunsInPostgres(t *testing.T) {
-	server := os.Getenv(postgrestest.Env)
+	server := os.Getenv(statetest.Env)
 	if server == "" {
-		t.Skipf("%s names no server (.ci/postgres starts one)", postgrestest.Env)
+		t.Skipf("%s names no server (.ci/postgres starts one)", statetest.Env)
 	}
 	t.Parallel()
-	data, store := t.TempDir(), []string{"--store", postgrestest.Schema(t, server)}
+	data, store := t.TempDir(), []string{"--store", statetest.Schema(t, server)}
 	voyage(t, data, store...)
 	shareRuns(t, data, syscall.SIGKILL, store...)
 }
@@ -141,7 +141,7 @@ func shareRuns(t *testing.T, data string, harm syscall.Signal, store ...string) 
 // suspend suspends a server at a moment in which it does not write to the library,
 // which would block all others.
 func suspend(pid int, data string) error {
-	index, err := os.Open(filepath.Join(data, local.FileName+"-shm"))
+	index, err := os.Open(filepath.Join(data, state.FileName+"-shm"))
 	if err != nil {
 		return err
 	}

@@ -12,9 +12,8 @@ import (
 	"slices"
 	"strings"
 
-	"ibid/retrieve"
-	"ibid/retrieve/local"
-	"ibid/retrieve/postgres"
+	"ibid/retrieve/library"
+	"ibid/retrieve/state"
 )
 
 // A storeURL is the address of a store on a server. The zero value is none. As
@@ -95,14 +94,6 @@ func insteadOn(command string) string {
 	}[command]
 }
 
-// opened keeps a nil pointer out of the interface.
-func opened[S retrieve.Store](store S, err error) (retrieve.Store, error) {
-	if err != nil {
-		return nil, err
-	}
-	return store, nil
-}
-
 // remote reports whether the library is on a server.
 func (c placeConfig) remote() bool { return c.Store.url != nil }
 
@@ -134,70 +125,55 @@ func (c placeConfig) address(password string) (string, error) {
 // passwordVariable holds the password of the store.
 const passwordVariable = "IBID_STORE_PASSWORD"
 
-// openStore opens the library and names on stderr what is damaged and left out:
-// a later start no longer knows what was set aside.
-func openStore(ctx context.Context, c placeConfig, s surroundings) (retrieve.Store, error) {
+// openStore opens the state of a library and names on stderr what is damaged and
+// left out: a later start no longer knows what was set aside.
+func openStore(ctx context.Context, c placeConfig, s surroundings) (*state.Store, error) {
 	store, err := startStore(ctx, c, s)
 	if err != nil {
 		return nil, err
 	}
-	for _, line := range damageIn(store) {
-		fmt.Fprintf(s.stderr, "ibid: damage in %s: %s\n", c, printable(line))
+	damaged, err := store.Damaged(ctx)
+	if err != nil {
+		return nil, errors.Join(err, store.Close())
+	}
+	for _, d := range damaged {
+		fmt.Fprintf(s.stderr, "ibid: damage in %s: %s\n", c, printable(damageLine(d)))
 	}
 	return store, nil
 }
 
 // startStore is openStore for callers that report the damage themselves.
-func startStore(ctx context.Context, c placeConfig, s surroundings) (retrieve.Store, error) {
-	renewing := func(documents int) {
-		fmt.Fprintf(s.stderr, "ibid: this version splits words differently: analysing %d documents in %s again, once\n", documents, c)
+func startStore(ctx context.Context, c placeConfig, s surroundings) (*state.Store, error) {
+	place, err := c.open(s)
+	if err != nil {
+		return nil, err
 	}
-	if c.remote() {
-		address, err := c.address(strings.TrimSpace(s.getenv(passwordVariable)))
-		if err != nil {
-			return nil, err
-		}
-		return opened(postgres.Open(ctx, address, postgres.Options{Renewing: renewing}))
+	return library.OpenState(ctx, place, c.stateOptions(s))
+}
+
+// open returns where the library is, with the password of the store.
+func (c placeConfig) open(s surroundings) (place library.Place, err error) {
+	place.Data = c.Data
+	switch {
+	case c.remote():
+		place.URL, err = c.address(strings.TrimSpace(s.getenv(passwordVariable)))
+	case c.Data == "":
+		err = errNoData()
 	}
-	if c.Data == "" {
-		return nil, errNoData()
-	}
-	return opened(local.Open(ctx, c.Data, local.Options{Renewing: renewing}))
+	return place, err
+}
+
+func (c placeConfig) stateOptions(s surroundings) state.Options {
+	return state.Options{Wait: c.StoreWait, Waiting: func(err error) {
+		fmt.Fprintf(s.stderr, "ibid: waiting for %s: %s\n", c, printable(err.Error()))
+	}}
 }
 
 func errNoData() error {
 	return usageError("there is no home folder for the data directory: name a folder with --data or $IBID_DATA")
 }
 
-// damageIn returns a line for each thing that a data directory lost.
-func damageIn(store retrieve.Store) []string {
-	embedded, ok := store.(*local.Engine)
-	if !ok {
-		return nil
-	}
-	var lines []string
-	for _, d := range embedded.Damaged() {
-		lines = append(lines, damageLine(d))
-	}
-	return lines
-}
-
-func damageLine(d local.Damage) string { return strings.TrimPrefix(d.Document+": "+d.Reason, ": ") }
-
-// openKeyring opens the keys, and of a data directory nothing else.
-func openKeyring(ctx context.Context, c placeConfig, s surroundings) (_ retrieve.Keyring, closeIt func() error, _ error) {
-	if !c.remote() {
-		if c.Data == "" {
-			return nil, nil, errNoData()
-		}
-		return local.OpenKeyring(ctx, c.Data, local.Options{})
-	}
-	store, err := startStore(ctx, c, s)
-	if err != nil {
-		return nil, nil, err
-	}
-	return store.Keyring(), store.Close, nil
-}
+func damageLine(d state.Damage) string { return strings.TrimPrefix(d.Document+": "+d.Reason, ": ") }
 
 // needData refuses a store on a server for a command that maintains a data
 // directory.
@@ -214,6 +190,6 @@ func (c placeConfig) needData(command string) error {
 
 // exists reports whether a data directory has a library.
 func (c placeConfig) exists() bool {
-	_, err := os.Stat(filepath.Join(c.Data, local.FileName))
+	_, err := os.Stat(filepath.Join(c.Data, state.FileName))
 	return !errors.Is(err, fs.ErrNotExist)
 }

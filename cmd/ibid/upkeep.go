@@ -8,10 +8,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"ibid/retrieve"
-	"ibid/retrieve/local"
+	"ibid/retrieve/library"
+	"ibid/retrieve/state"
 )
 
 // upkeepConfig is what the commands that maintain a library share.
@@ -22,7 +24,7 @@ type upkeepConfig struct {
 
 // explain says what to do if nothing is stored, or it cannot be read.
 func (c upkeepConfig) explain(err error) error {
-	if errors.Is(err, local.ErrDamaged) {
+	if errors.Is(err, state.ErrDamaged) {
 		return &exitError{exitDamage, err}
 	}
 	if info, missing := os.Stat(c.Data); missing == nil && !info.IsDir() {
@@ -42,12 +44,28 @@ func (c *verifyCmd) Run(ctx context.Context, s surroundings) error {
 		return err
 	}
 	checking := newMeter(s.stderr, "documents checked", 0)
-	r, err := local.Verify(ctx, c.Data, local.Options{}, checking.update)
+	r, err := state.Verify(ctx, c.Data, state.Options{}, checking.update)
 	checking.clear()
+	if err == nil {
+		err = c.setAside(ctx, s, r.Damaged)
+	}
 	if err != nil {
 		return c.explain(err)
 	}
 	return c.show(s, r, "", "no damage in "+c.Data)
+}
+
+// setAside has the next ingest read damaged documents again, unless there is other
+// damage, which opening the library would repair.
+func (c *verifyCmd) setAside(ctx context.Context, s surroundings, damaged []state.Damage) (err error) {
+	if len(damaged) == 0 || slices.ContainsFunc(damaged, func(d state.Damage) bool { return d.Document == "" }) {
+		return nil
+	}
+	store, err := startStore(ctx, c.placeConfig, s)
+	if err != nil {
+		return err
+	}
+	return errors.Join(store.SetAside(ctx, damaged), store.Close())
 }
 
 type backupCmd struct {
@@ -61,10 +79,10 @@ func (c *backupCmd) Run(ctx context.Context, s surroundings) error {
 		return err
 	}
 	checking := newMeter(s.stderr, "documents checked", 0)
-	r, err := local.Backup(ctx, c.Data, c.File, local.Options{}, checking.update)
+	r, err := state.Backup(ctx, c.Data, c.File, state.Options{}, checking.update)
 	checking.clear()
 	switch {
-	case errors.Is(err, fs.ErrExist), errors.Is(err, local.ErrTarget):
+	case errors.Is(err, fs.ErrExist), errors.Is(err, state.ErrTarget):
 		return usageError("%w", err)
 	case err != nil:
 		return c.explain(err)
@@ -79,7 +97,10 @@ func (c *compactCmd) Run(ctx context.Context, s surroundings) error {
 	if err := c.needData("compact"); err != nil {
 		return err
 	}
-	before, after, err := local.Compact(ctx, c.Data, local.Options{})
+	before, after, err := state.Compact(ctx, c.Data, state.Options{})
+	if errors.Is(err, state.ErrDamaged) {
+		err = fmt.Errorf("%w; 'ibid doctor' repairs it, as other commands do, and keeps the damaged file", err)
+	}
 	if err != nil {
 		return c.explain(err)
 	}
@@ -90,13 +111,13 @@ func (c *compactCmd) Run(ctx context.Context, s surroundings) error {
 			After  int64  `json:"bytes_after"`
 		}{c.Data, before, after})
 	}
-	_, err = fmt.Fprintf(s.stdout, "%s: %s, was %s\n", printable(filepath.Join(c.Data, local.FileName)), megabytes(after), megabytes(before))
+	_, err = fmt.Fprintf(s.stdout, "%s: %s, was %s\n", printable(filepath.Join(c.Data, state.FileName)), megabytes(after), megabytes(before))
 	return err
 }
 
 // show prints the outcome of a check of the library, or of a copy in file. The
 // exit code is 4 if there is damage.
-func (c upkeepConfig) show(s surroundings, r local.Report, file, done string) error {
+func (c upkeepConfig) show(s surroundings, r state.Report, file, done string) error {
 	var err error
 	if c.JSON {
 		err = c.showJSON(s, r, file)
@@ -117,7 +138,7 @@ func (c upkeepConfig) show(s surroundings, r local.Report, file, done string) er
 	return err
 }
 
-func (c upkeepConfig) showJSON(s surroundings, r local.Report, file string) error {
+func (c upkeepConfig) showJSON(s surroundings, r state.Report, file string) error {
 	type damage struct {
 		Document string `json:"document,omitempty"`
 		Reason   string `json:"reason"`
@@ -152,6 +173,9 @@ func (c *forgetCmd) Run(ctx context.Context, s surroundings) (err error) {
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
 	n, err := store.DeleteRoot(ctx, c.Root)
+	if err == nil {
+		err = c.purge(ctx, store, s)
+	}
 	if errors.Is(err, retrieve.ErrNotFound) {
 		return c.noSuchRoot(ctx, store, err)
 	}
@@ -166,7 +190,16 @@ func (c *forgetCmd) Run(ctx context.Context, s surroundings) (err error) {
 	return err
 }
 
-func (c *forgetCmd) noSuchRoot(ctx context.Context, store retrieve.Store, err error) error {
+// purge removes every trace of what was deleted from the search index.
+func (c *forgetCmd) purge(ctx context.Context, store *state.Store, s surroundings) error {
+	place, err := c.open(s)
+	if err != nil {
+		return err
+	}
+	return library.Purge(ctx, place, store)
+}
+
+func (c *forgetCmd) noSuchRoot(ctx context.Context, store *state.Store, err error) error {
 	roots, rerr := store.Roots(ctx)
 	if rerr != nil {
 		return errors.Join(err, rerr)
@@ -202,6 +235,14 @@ func (c *reembedCmd) Run(ctx context.Context, s surroundings) (err error) {
 	embedding.end()
 	if err != nil {
 		return fmt.Errorf("embedding %s with %s: %w; run the same command to resume", c.placeConfig, embedder.Space(), err)
+	}
+	lib, err := newLibrary(ctx, c.placeConfig, store, embedder, retrieve.Options{}, s)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, lib.close()) }()
+	if err := lib.Follow(ctx); err != nil {
+		return err
 	}
 	if c.JSON {
 		member := "data"

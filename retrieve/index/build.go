@@ -111,7 +111,7 @@ func build(documents []counted) (*segment, error) {
 // segment writes the segment in memory.
 func (c *content) segment() (*segment, error) {
 	var b bytes.Buffer
-	if _, err := c.write(context.Background(), &b); err != nil {
+	if err := c.write(context.Background(), &b); err != nil {
 		return nil, err
 	}
 	return newSegment("", b.Bytes(), false)
@@ -127,8 +127,10 @@ func merged(parts []part) *content {
 	var all []origin
 	for i := range parts {
 		p := &parts[i]
-		for _, document := range p.where(func(int) bool { return true }) {
-			all = append(all, origin{i, document, p.number(document)})
+		for document := range int(p.Documents) {
+			if first, _ := p.chunksOf(document); p.alive(first) {
+				all = append(all, origin{i, document, item[int64](p.segment, secNumbers, document)})
+			}
 		}
 	}
 	if len(all) == 0 {
@@ -167,7 +169,7 @@ func mergedTerms(parts []part, moved [][]int32) iter.Seq2[[]byte, []occurrence] 
 	return func(yield func([]byte, []occurrence) bool) {
 		open := make([]*dictionary, len(parts))
 		for i := range parts {
-			if d := (&dictionary{list: list{segment: parts[i].segment}}); d.next() {
+			if d := (&dictionary{segment: parts[i].segment}); d.next() {
 				open[i] = d
 			}
 		}
@@ -188,7 +190,7 @@ func mergedTerms(parts []part, moved [][]int32) iter.Seq2[[]byte, []occurrence] 
 				if d == nil || !bytes.Equal(d.term, term) {
 					continue
 				}
-				d.each(func(slot, count int32) {
+				d.list.each(func(slot, count int32) {
 					if slot = moved[i][slot]; slot >= 0 {
 						found = append(found, occurrence{slot, count})
 					}

@@ -309,7 +309,7 @@ func useDamaged(t *testing.T, data []byte, h *history) {
 	}
 	x := &Index{options: Options{}}
 	x.current.Store(newSnapshot(1, []part{{segment: s}}, nil))
-
+	x.seen.Store(new(seen))
 	maker := &searchertest.Maker{Rand: rand.New(rand.NewPCG(1, 0)), Dims: 8, Documents: 60}
 	for range 4 {
 		hits, _ := x.Dense(t.Context(), maker.Vector(), 20, maker.Filter())

@@ -34,8 +34,9 @@ import (
 	"ibid/retrieve"
 )
 
-// Options say what an index is of. A directory of another library, another space,
-// another [retrieve.Analysis] or another format is treated as empty.
+// Options say what an index belongs to. A directory of another library, another
+// space, another [retrieve.Analysis] or another format is treated as empty, and
+// replaced by the first segment.
 type Options struct {
 	Library string // of [retrieve.State.Library]
 	Space   string // of [retrieve.State.Space]
@@ -47,13 +48,12 @@ type Options struct {
 // An Index is a [retrieve.Searcher] in a directory. It is safe for concurrent use,
 // also by several processes.
 type Index struct {
-	dir      string
-	identity identity
-	options  Options
+	dir     string
+	options Options
 
 	current atomic.Pointer[snapshot]
-	fault   atomic.Pointer[damage]      // until Reset
-	seen    atomic.Pointer[fs.FileInfo] // the manifest that was read last
+	fault   atomic.Pointer[damage] // until Reset
+	seen    atomic.Pointer[seen]   // the manifest that was read last
 
 	// mu is held to change what follows and current, not to search.
 	mu   sync.Mutex
@@ -68,21 +68,25 @@ type Index struct {
 	worker
 }
 
+// A seen is the file of a manifest, nil for none.
+type seen struct{ info fs.FileInfo }
+
 // Open opens the index in a directory, which is created if possible. A damaged
 // index is no error here but in the methods, until [Index.Reset].
 func Open(dir string, o Options) (*Index, error) {
 	if o.Flush <= 0 {
 		o.Flush = 8192
 	}
-	x := &Index{dir: dir, identity: identity{formatVersion, retrieve.Analysis, o.Library, o.Space}, options: o}
+	x := &Index{dir: dir, options: o}
 	x.ctx, x.cancel = context.WithCancel(context.Background())
 	x.next = o.Flush
 	x.current.Store(new(snapshot))
-	err := os.MkdirAll(dir, 0o700)
-	if err == nil || isReadOnly(err) {
-		err = x.note(guard(x.follow))
+	if err := os.MkdirAll(dir, 0o700); err != nil && !errors.Is(err, fs.ErrPermission) && !isReadOnly(err) {
+		return nil, fmt.Errorf("opening the search index: %w", err)
 	}
-	if err != nil && !errors.Is(err, retrieve.ErrIndexDamaged) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if err := x.note(guard(x.follow)); err != nil && !errors.Is(err, retrieve.ErrIndexDamaged) {
 		return nil, fmt.Errorf("opening the search index in %s: %w", dir, err)
 	}
 	return x, nil
@@ -121,15 +125,13 @@ func (x *Index) refresh(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	last := x.seen.Load()
 	info, err := os.Stat(filepath.Join(x.dir, manifestName))
-	if err != nil {
-		return nil // what was read remains valid
-	}
-	if last := x.seen.Load(); last != nil && os.SameFile(*last, info) && (*last).ModTime().Equal(info.ModTime()) && (*last).Size() == info.Size() {
-		return nil
+	if err != nil || last != nil && last.same(info) {
+		return nil // without a manifest, what was read remains valid
 	}
 	if !x.mu.TryLock() {
-		return nil // a change is being applied, and a later search reads it
+		return nil // a change is being applied, and a later search will read it
 	}
 	defer x.mu.Unlock()
 	if x.closed || x.lock != nil {
@@ -138,42 +140,53 @@ func (x *Index) refresh(ctx context.Context) error {
 	return x.note(guard(x.follow))
 }
 
+func (s *seen) same(info fs.FileInfo) bool {
+	return s.info != nil && os.SameFile(s.info, info) && s.info.ModTime().Equal(info.ModTime()) && s.info.Size() == info.Size()
+}
+
 // follow reads the manifest and adopts what it describes, unless it is of another
 // index or older than what is already known. x.mu is held.
 func (x *Index) follow() error {
 	for attempt := 0; ; attempt++ {
 		m, info, err := readManifest(x.dir)
 		if info != nil {
-			x.seen.Store(&info)
+			x.seen.Store(&seen{info})
 		}
-		if err != nil || m == nil || m.identity != x.identity || m.Revision < x.base.revision {
+		identity := x.options.identity()
+		if err != nil || m == nil || !m.sameIndex(&identity) || m.Revision < x.base.revision {
 			return err
 		}
 		files := make([]part, len(m.Segments))
-		for i := 0; i < len(files) && err == nil; i++ {
-			files[i], err = m.Segments[i].open(x.dir, x.base.files)
+		for i := range m.Segments {
+			if files[i], err = m.Segments[i].open(x.dir, x.base.files); err != nil {
+				break
+			}
 		}
-		switch {
-		case err == nil:
-			x.adopt(m.Revision, files)
-			return nil
-		case !errors.Is(err, fs.ErrNotExist):
-			return err
-		case attempt == 10:
+		if errors.Is(err, fs.ErrNotExist) {
+			if attempt < 10 {
+				continue // it was merged after the manifest was read
+			}
 			return &damage{file: manifestName, what: err.Error()}
 		}
-		// The file was merged after the manifest was read.
+		if err != nil {
+			return err
+		}
+		x.adopt(m.Revision, files)
+		return nil
 	}
 }
 
 // adopt makes files, which hold the changes up to a revision, the base of the
 // index, and keeps later changes in memory. x.mu is held.
 func (x *Index) adopt(revision int64, files []part) {
-	recent := slices.DeleteFunc(slices.Clone(x.recent), func(d death) bool { return d.revision <= revision })
+	later := 0
+	for later < len(x.recent) && x.recent[later].revision <= revision {
+		later++
+	}
+	recent := slices.Clone(x.recent[later:])
 	var memory []part
 	for _, p := range x.memory {
-		p = p.without(p.where(func(document int) bool { return p.generation(document) <= revision }))
-		if p.live() > 0 {
+		if p = p.outdated(revision); p.live() > 0 {
 			memory = append(memory, p)
 		}
 	}
@@ -286,9 +299,17 @@ func (x *Index) apply(changes []counted) error {
 // settle merges segments in memory as far as that is due.
 func settle(memory []part) ([]part, error) {
 	for {
-		from, rest := pick(memory, due(memory, 8*maxGroup))
-		if from == nil {
+		merge := due(memory, 8*maxGroup)
+		if merge == nil {
 			return memory, nil
+		}
+		var from, rest []part
+		for i, p := range memory {
+			if len(merge) > 0 && merge[0] == i {
+				from, merge = append(from, p), merge[1:]
+			} else {
+				rest = append(rest, p)
+			}
 		}
 		if c := merged(from); c != nil {
 			s, err := c.segment()
@@ -312,21 +333,19 @@ func (x *Index) Reset(ctx context.Context) error {
 		return errClosed
 	}
 	x.base.revision, x.base.files, x.recent, x.memory = 0, nil, nil, nil
-	x.next, x.failed = x.options.Flush, nil
+	x.next = x.options.Flush
 	x.current.Store(new(snapshot))
 	if info, err := os.Stat(filepath.Join(x.dir, manifestName)); err == nil {
-		x.seen.Store(&info)
+		x.seen.Store(&seen{info})
 	}
-	if x.own(false) {
-		x.failed = x.publish(0, nil) // after an error everything remains in memory
+	locked, err := x.acquire()
+	if locked {
+		err = x.publish(0, nil)
 	}
+	x.failed = err // then everything remains in memory
 	x.fault.Store(nil)
 	return ctx.Err()
 }
-
-// worthwhile is how many chunks and deleted documents Close writes to a file. It
-// takes less time to apply fewer again.
-const worthwhile = 64
 
 // Close implements [retrieve.Searcher]. What is in memory is written to a file if
 // it is more than a few chunks.
@@ -339,11 +358,14 @@ func (x *Index) Close() error {
 		return nil
 	}
 	x.closed = true
-	write := x.fault.Load() == nil && x.unwritten() >= worthwhile && x.own(true)
+	write := false
+	if x.fault.Load() == nil && x.unwritten() >= worthwhile {
+		write, _ = x.own()
+	}
 	x.mu.Unlock()
 	var err error
 	if write {
-		err = guard(func() error { return x.compact(context.Background(), true) })
+		err = guard(func() error { return x.flush(context.Background()) })
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()

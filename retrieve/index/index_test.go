@@ -27,7 +27,7 @@ func open(t testing.TB, dir string, flush int) *Index {
 func (x *Index) quiet() {
 	for {
 		x.mu.Lock()
-		busy := x.flushing != nil || x.merging != nil
+		busy := x.flushing != nil || x.merging
 		x.mu.Unlock()
 		if !busy {
 			return

@@ -2,14 +2,10 @@ package index
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"hash/crc32"
 	"math"
-	"os"
-	"path/filepath"
 	"runtime"
-	"sort"
 	"sync/atomic"
 	"unsafe"
 
@@ -31,6 +27,7 @@ type segment struct {
 	file   string // name of the file; empty in memory
 	data   []byte
 	mapped bool // data is a mapped file
+	stride int
 
 	sums    []uint32        // of the blocks
 	checked []atomic.Uint32 // a bit for each block that was read and is undamaged; nil in memory
@@ -41,8 +38,8 @@ type segment struct {
 const (
 	// Rows for each slot.
 	secCodes     = iota // by [scan.Quantise]
-	secScales           // float32
-	secResiduals        // float32
+	secScales           // float32, padded with zeros to a multiple of 64
+	secResiduals        // float32, padded likewise
 	secVectors          // float32 for each dimension
 	secLengths          // int32: number of terms
 	// For each document.
@@ -132,6 +129,7 @@ func newSegment(file string, data []byte, mapped bool) (*segment, error) {
 	if file != "" {
 		s.checked = make([]atomic.Uint32, (blocks+31)/32)
 	}
+	s.stride = scan.Stride(int(s.Dims))
 	return s, nil
 }
 
@@ -148,7 +146,11 @@ func (t *trailer) least(section int) int64 {
 	case secBlocks:
 		return int64(t.Blocks) * int64(unsafe.Sizeof(termBlock{}))
 	}
-	return int64(t.Chunks) * int64(t.width(section))
+	rows := int64(t.Chunks)
+	if section == secScales || section == secResiduals {
+		rows = (rows + 63) / 64 * 64
+	}
+	return rows * int64(t.width(section))
 }
 
 // view returns n bytes of a section, from the offset start. It panics with a
@@ -203,20 +205,34 @@ func (s *segment) chunksOf(document int) (first, end int32) {
 
 // documentOf returns the document of a slot, and the slot of its first chunk.
 func (s *segment) documentOf(slot int32) (document int, first int32) {
-	document = sort.Search(int(s.Documents), func(i int) bool { return item[uint32](s, secFirsts, i) > uint32(slot) }) - 1
-	return document, int32(item[uint32](s, secFirsts, document))
+	low, high := 0, int(s.Documents)
+	for high-low > 1 {
+		middle := (low + high) / 2
+		if item[uint32](s, secFirsts, middle) <= uint32(slot) {
+			low = middle
+		} else {
+			high = middle
+		}
+	}
+	return low, int32(item[uint32](s, secFirsts, low))
 }
 
 // find returns the document with a number.
 func (s *segment) find(number int64) (document int, ok bool) {
-	if last := int(s.Documents) - 1; number > s.number(last) {
+	low, high := 0, int(s.Documents)
+	if number > item[int64](s, secNumbers, high-1) {
 		return 0, false
 	}
-	document = sort.Search(int(s.Documents), func(i int) bool { return s.number(i) >= number })
-	return document, document < int(s.Documents) && s.number(document) == number
+	for low < high {
+		middle := (low + high) / 2
+		if item[int64](s, secNumbers, middle) < number {
+			low = middle + 1
+		} else {
+			high = middle
+		}
+	}
+	return low, low < int(s.Documents) && item[int64](s, secNumbers, low) == number
 }
-
-func (s *segment) number(document int) int64 { return item[int64](s, secNumbers, document) }
 
 func (s *segment) generation(document int) int64 { return item[int64](s, secGenerations, document) }
 
@@ -236,8 +252,13 @@ func (s *segment) info(document int) []byte {
 // id returns the id of a document. It is valid as long as the segment.
 func (s *segment) id(document int) string { return (&unpacker{rest: s.info(document)}).text() }
 
+// number is what sections other than the records consist of.
+type number interface {
+	~int32 | ~uint32 | ~int64 | ~uint64 | ~float32
+}
+
 // item returns one number of a section.
-func item[T int32 | uint32 | int64 | uint64](s *segment, section, i int) T {
+func item[T number](s *segment, section, i int) T {
 	size := int(unsafe.Sizeof(T(0)))
 	return *(*T)(unsafe.Pointer(&s.view(section, uint64(i)*uint64(size), size)[0]))
 }
@@ -260,23 +281,16 @@ func bytesOf[T any](numbers []T) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(&numbers[0])), len(numbers)*int(unsafe.Sizeof(t)))
 }
 
-// openSegment maps the file of a segment, which must have the size and the sum of
-// the trailer.
-func openSegment(dir, name string, size int64, sum uint32) (s *segment, err error) {
-	f, err := os.Open(filepath.Join(dir, name))
+// openSegment maps the file of a segment, which must have the size and, unless it
+// is nil, the sum of the trailer.
+func openSegment(path, name string, size int64, sum *uint32) (*segment, error) {
+	data, mapped, err := mapFile(path, size)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	if info, err := f.Stat(); err != nil || info.Size() != size || size == 0 {
-		return nil, errors.Join(err, &damage{file: name, what: fmt.Sprintf("it does not have %d bytes", size)})
-	}
-	data, mapped, err := mapFile(f, int(size))
-	if err != nil {
-		return nil, fmt.Errorf("mapping %s: %w", name, err)
-	}
+	var s *segment
 	err = guard(func() (err error) {
-		if s, err = newSegment(name, data, mapped); err == nil && s.Sum != sum {
+		if s, err = newSegment(name, data, mapped); err == nil && sum != nil && s.Sum != *sum {
 			err = &damage{file: name, what: "it is not the segment that was written"}
 		}
 		return err
@@ -285,7 +299,9 @@ func openSegment(dir, name string, size int64, sum uint32) (s *segment, err erro
 		unmap(data, mapped)
 		return nil, err
 	}
-	runtime.AddCleanup(s, func(data []byte) { unmap(data, mapped) }, data)
+	if mapped {
+		runtime.AddCleanup(s, func(data []byte) { unmap(data, true) }, data)
+	}
 	return s, nil
 }
 

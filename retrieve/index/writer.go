@@ -30,9 +30,9 @@ type content struct {
 // An occurrence is how often a term occurs in the chunk of a slot.
 type occurrence struct{ slot, count int32 }
 
-// write writes the segment, and returns the sum of its trailer. It panics with a
-// *damage if what it is made from is damaged.
-func (c *content) write(ctx context.Context, to io.Writer) (sum uint32, err error) {
+// write writes the segment. It panics with a *damage if what it is made from is
+// damaged.
+func (c *content) write(ctx context.Context, to io.Writer) (err error) {
 	w := &writer{to: to, block: make([]byte, 0, blockSize)}
 	t := trailer{Magic: magic, Revision: c.revision, Dims: uint32(c.dims), Documents: uint32(len(c.numbers)), Chunks: uint32(len(c.lengths))}
 	for _, n := range c.lengths {
@@ -43,9 +43,10 @@ func (c *content) write(ctx context.Context, to io.Writer) (sum uint32, err erro
 		for document := range c.numbers {
 			w.write(c.rows(section, document))
 			if document%1024 == 0 && ctx.Err() != nil {
-				return 0, ctx.Err()
+				return ctx.Err()
 			}
 		}
+		w.pad(t.least(section) - int64(len(c.lengths)*t.width(section)))
 	}
 	t.Starts[secLengths] = w.section()
 	w.write(bytesOf(c.lengths))
@@ -62,7 +63,7 @@ func (c *content) write(ctx context.Context, to io.Writer) (sum uint32, err erro
 	for term, list := range c.terms {
 		lexicon.add(term, list)
 		if n++; n%64 == 0 && ctx.Err() != nil {
-			return 0, ctx.Err()
+			return ctx.Err()
 		}
 	}
 	lexicon.endBlock()
@@ -70,8 +71,7 @@ func (c *content) write(ctx context.Context, to io.Writer) (sum uint32, err erro
 	t.Starts[secBlocks] = w.section()
 	w.write(bytesOf(lexicon.blocks))
 	t.Starts[sections] = w.section()
-	err = w.finish(&t)
-	return t.Sum, err
+	return w.finish(&t)
 }
 
 // records writes the documents' records.

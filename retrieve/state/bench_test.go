@@ -1,7 +1,6 @@
 package state
 
 import (
-	"context"
 	"os"
 	"path/filepath"
 	"testing"
@@ -9,15 +8,13 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"ibid/ingest"
-	"ibid/retrieve/enginetest"
-	"ibid/retrieve/local"
+	"ibid/retrieve/state/statetest"
 )
 
 // BenchmarkReplace stores documents of ten chunks of real text, one after the
-// other and four at a time, with embedding and without. It also stores them in a
-// data directory of the earlier layout, for comparison in one run.
+// other and four at a time, with embedding and without.
 func BenchmarkReplace(b *testing.B) {
-	shelf := enginetest.FillShelf(b, os.Getenv("IBID_DATASETS"), 10_000)
+	shelf := statetest.FillShelf(b, os.Getenv("IBID_DATASETS"), 10_000)
 	documents := len(shelf.Texts) / 10
 	doc := make([]*ingest.Document, documents)
 	chunks := make([][]ingest.Chunk, documents)
@@ -34,34 +31,12 @@ func BenchmarkReplace(b *testing.B) {
 		vectors[i] = embed(i)
 	}
 	space := shelf.Embedder.Space()
-	type store interface {
-		SetSpace(ctx context.Context, space string) error
-		AddRoot(ctx context.Context, path, collection string) (ingest.Root, error)
-		Close() error
-	}
 	for _, of := range []struct {
-		name string
-		open func(b *testing.B) (store, func(ctx context.Context, i int, vectors [][]float32) error)
+		name    string
+		address func(b *testing.B) string
 	}{
-		{"SQLite", func(b *testing.B) (store, func(context.Context, int, [][]float32) error) {
-			s, err := Open(b.Context(), filepath.Join(b.TempDir(), "data"), Options{})
-			must(b, err)
-			return s, func(ctx context.Context, i int, v [][]float32) error {
-				return s.Replace(ctx, space, doc[i], chunks[i], v)
-			}
-		}},
-		{"PostgreSQL", func(b *testing.B) (store, func(context.Context, int, [][]float32) error) {
-			s, err := Open(b.Context(), newSchema(b), Options{})
-			must(b, err)
-			return s, func(ctx context.Context, i int, v [][]float32) error {
-				return s.Replace(ctx, space, doc[i], chunks[i], v)
-			}
-		}},
-		{"Earlier", func(b *testing.B) (store, func(context.Context, int, [][]float32) error) {
-			e, err := local.Open(b.Context(), filepath.Join(b.TempDir(), "data"), local.Options{})
-			must(b, err)
-			return e, func(ctx context.Context, i int, v [][]float32) error { return e.Replace(ctx, doc[i], chunks[i], v) }
-		}},
+		{"SQLite", func(b *testing.B) string { return filepath.Join(b.TempDir(), "data") }},
+		{"PostgreSQL", func(b *testing.B) string { return newSchema(b) }},
 	} {
 		for _, way := range []struct {
 			name      string
@@ -69,9 +44,9 @@ func BenchmarkReplace(b *testing.B) {
 			embedding bool
 		}{{"1", 1, false}, {"4", 4, false}, {"1embedding", 1, true}, {"4embedding", 4, true}} {
 			b.Run(of.name+"/"+way.name, func(b *testing.B) {
-				s, put := of.open(b)
-				must(b, s.SetSpace(b.Context(), space))
-				_, err := s.AddRoot(b.Context(), "/srv/"+doc[0].Root, "")
+				s, err := Open(b.Context(), of.address(b), Options{})
+				must(b, err)
+				_, err = s.AddRoot(b.Context(), "/srv/"+doc[0].Root, "")
 				must(b, err)
 				n := 0
 				for b.Loop() {
@@ -83,7 +58,7 @@ func BenchmarkReplace(b *testing.B) {
 							if way.embedding {
 								v = embed(i)
 							}
-							return put(ctx, i, v)
+							return s.Replace(ctx, space, doc[i], chunks[i], v)
 						})
 					}
 					must(b, g.Wait())

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"maps"
 	"slices"
 
 	"ibid/ingest"
@@ -41,8 +40,7 @@ func (t *tx) changed(changes ...change) error {
 		rows[i] = []any{c.document, revision, c.deleted, c.id}
 	}
 	return t.insert("changes", "document, revision, deleted, id",
-		`ON CONFLICT (document) DO UPDATE SET revision = excluded.revision, deleted = excluded.deleted,
-			id = excluded.id, sum = excluded.sum`, rows...)
+		"ON CONFLICT (document) DO UPDATE SET revision = excluded.revision, deleted = excluded.deleted, id = excluded.id, sum = excluded.sum", rows...)
 }
 
 // revision is the statement for the latest revision.
@@ -64,7 +62,7 @@ func (s *Store) Revision(ctx context.Context) (n int64, err error) {
 
 // How much of the changes is read in one transaction.
 const (
-	changesAtOnce = maxList
+	changesAtOnce = 64
 	chunksAtOnce  = 4096
 )
 
@@ -178,62 +176,34 @@ func (t *tx) readChanges(space int64, list []listed) (changes []retrieve.Change,
 		return nil, 0, nil, err
 	}
 	chunks := 0
-	var whole []int64
 	for _, c := range list {
 		d, stored := documents[c.document]
 		if n > 0 && chunks+d.chunks > chunksAtOnce {
 			break
 		}
 		n, chunks = n+1, chunks+d.chunks
-		now := latest[c.document]
-		if now.revision != c.revision {
+		if now := latest[c.document]; now.revision != c.revision {
 			continue
-		}
-		if stored {
-			whole = append(whole, c.document)
-		} else if c.document != 0 && !now.deleted && !now.aside {
-			damaged = append(damaged, &damagedError{c.document, "", "its row in the list of documents is missing"})
-		}
-		changes = append(changes, retrieve.Change{Revision: c.revision, Document: c.document, Deleted: c.document != 0 && !stored})
-	}
-	rows, vectors, err := t.contents(space, whole)
-	if err != nil {
-		return nil, 0, nil, err
-	}
-	for i := range changes {
-		if d, ok := documents[changes[i].Document]; ok {
-			if found := fill(&changes[i], &d, rows[d.number], vectors); found != nil {
+		} else if change := (retrieve.Change{Revision: c.revision, Document: c.document}); c.document == 0 {
+			changes = append(changes, change)
+		} else if !stored {
+			if !now.deleted && !now.aside {
+				damaged = append(damaged, &damagedError{c.document, "", "its row in the list of documents is missing"})
+			}
+			change.Deleted = true
+			changes = append(changes, change)
+		} else {
+			found, err := t.fill(&change, &d, space)
+			if err != nil {
+				return nil, 0, nil, err
+			}
+			if found != nil {
 				damaged = append(damaged, found)
 			}
+			changes = append(changes, change)
 		}
 	}
 	return changes, n, damaged, nil
-}
-
-// contents returns the chunks of documents by number, and their vectors by
-// digest.
-func (t *tx) contents(space int64, numbers []int64) (rows map[int64]documentChunks, vectors map[string][]float32, err error) {
-	slices.Sort(numbers)
-	rows = make(map[int64]documentChunks)
-	var digests []string
-	for len(numbers) > 0 {
-		n := 1 // numbers that follow one another are read at once
-		for n < len(numbers) && numbers[n] == numbers[n-1]+1 {
-			n++
-		}
-		found, err := t.chunksBetween(numbers[0], numbers[n-1])
-		if err != nil {
-			return nil, nil, err
-		}
-		maps.Copy(rows, found)
-		for _, of := range found {
-			digests = append(digests, digestsOf(of.rows)...)
-		}
-		numbers = numbers[n:]
-	}
-	slices.Sort(digests)
-	vectors, err = t.vectors(space, slices.Compact(digests))
-	return rows, vectors, err
 }
 
 // A latestChange is what a document's row in the table of changes says.
@@ -262,21 +232,28 @@ func (t *tx) latest(list []listed) (map[int64]latestChange, error) {
 
 // fill gives a change what a searcher needs of the document. A damaged document
 // comes as deleted.
-func fill(c *retrieve.Change, d *current, chunks documentChunks, vectors map[string][]float32) (damaged *damagedError) {
-	if damaged = chunks.damaged(&d.documentRow); damaged != nil {
+func (t *tx) fill(c *retrieve.Change, d *current, space int64) (damaged *damagedError, err error) {
+	rows, err := t.chunks(&d.documentRow)
+	if errors.As(err, &damaged) {
 		c.Deleted = true
-		return damaged
+		return damaged, nil
 	}
-	c.Info = d.known
-	c.Chunks = make([]retrieve.IndexChunk, len(chunks.rows))
-	for i := range chunks.rows {
-		row := &chunks.rows[i]
-		v := vectors[string(row.digest)]
+	if err != nil {
+		return nil, err
+	}
+	vectors, err := t.vectors(space, digestsOf(rows))
+	if err != nil {
+		return nil, err
+	}
+	c.Chunks = make([]retrieve.IndexChunk, len(rows))
+	for i := range rows {
+		v := vectors[string(rows[i].digest)]
 		if v == nil {
-			*c = retrieve.Change{Revision: c.Revision, Document: c.Document, Deleted: true}
-			return withoutVector(&d.documentRow, i)
+			c.Deleted, c.Chunks = true, nil
+			return &damagedError{d.number, d.id, fmt.Sprintf("the vector of its chunk %d is damaged or missing", i+1)}, nil
 		}
-		c.Chunks[i] = retrieve.IndexChunk{Text: ingest.EmbeddingText(d.title, row.Chunk), Vector: v}
+		c.Chunks[i] = retrieve.IndexChunk{Text: ingest.EmbeddingText(d.title, rows[i].Chunk), Vector: v}
 	}
-	return nil
+	c.Info, err = d.info()
+	return nil, err
 }

@@ -52,6 +52,31 @@ func (s *Store) viewDocuments(ctx context.Context, f func(*tx) ([]*damagedError,
 	return s.setAside(ctx, damaged...)
 }
 
+// SetAside leaves the documents that [Verify] found damaged out of everything, so
+// that the next sync stores them again. Their rows stay until then.
+func (s *Store) SetAside(ctx context.Context, all []Damage) error {
+	var found []*damagedError
+	err := s.view(ctx, func(t *tx) error {
+		found = nil
+		for _, d := range all {
+			var number int64
+			err := t.row(`SELECT number FROM ibid.documents WHERE id = ?`, d.Document).Scan(&number)
+			if errors.Is(err, sql.ErrNoRows) {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			found = append(found, &damagedError{number, d.Document, d.Reason})
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("setting damaged documents aside: %w", err)
+	}
+	return s.setAside(ctx, found...)
+}
+
 // setAside has damaged documents left out of everything, so that the next sync
 // stores them again. Their rows stay until then.
 func (s *Store) setAside(ctx context.Context, found ...*damagedError) error {
@@ -111,8 +136,7 @@ func (t *tx) nameOf(number int64) string {
 	}
 	var document, revision, deleted int64
 	var id string
-	latest := t.row(`SELECT document, revision, deleted, id, sum FROM ibid.changes WHERE document = ?`, number)
-	if checked(latest, &document, &revision, &deleted, &id) == nil {
+	if checked(t.row(`SELECT document, revision, deleted, id, sum FROM ibid.changes WHERE document = ?`, number), &document, &revision, &deleted, &id) == nil {
 		return id
 	}
 	return ""

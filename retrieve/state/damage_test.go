@@ -15,7 +15,7 @@ import (
 	"ibid/data/datatest"
 	"ibid/ingest"
 	"ibid/retrieve"
-	"ibid/retrieve/enginetest"
+	"ibid/retrieve/state/statetest"
 )
 
 // A sample is a library with what is in it.
@@ -40,7 +40,7 @@ func newSample(t testing.TB, withLog bool) *sample {
 		for n := range 1 + random.IntN(6) {
 			texts = append(texts, fmt.Sprintf("chunk %d of document %d %s", n, i, strings.Repeat("word ", random.IntN(150))))
 		}
-		doc, chunks := enginetest.Document([]string{"a", "b"}[i%2], fmt.Sprint("document", i), texts...)
+		doc, chunks := statetest.Document([]string{"a", "b"}[i%2], fmt.Sprint("document", i), texts...)
 		must(t, s.Replace(ctx, testSpace, doc, chunks, vectorsFor(doc, chunks)))
 		x.documents[doc.ID], x.chunks[doc.ID] = doc, chunks
 	}
@@ -147,7 +147,7 @@ func (x *sample) heal(t testing.TB, s *Store) (lost int, err error) {
 	return lost, nil
 }
 
-// read reads everything, so that what is damaged is set aside.
+// read reads everything, to set aside what is damaged.
 func (x *sample) read(s *Store) error {
 	ctx := context.Background()
 	for _, err := range s.Changes(ctx, testSpace, 0) {

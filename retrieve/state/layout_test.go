@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The rows of a damaged file are told apart by the types of their columns.
+// The rows of a damaged file are distinguished by the types of their columns.
 func TestTypesOfColumns(t *testing.T) {
 	tables := regexp.MustCompile(`(?ms)^CREATE TABLE ibid\.(\w+) \(\n(.*?)^\);`)
 	columns := regexp.MustCompile(`(?m)^\t(\w+)\s+(ID|INT|BYTES|SERIAL)\b`)

@@ -135,7 +135,7 @@ func (t *tx) job(id string) (j retrieve.Job, err error) {
 	row := t.row(`SELECT `+specColumns+`, sum FROM ibid.specs WHERE job = ?`, id)
 	if err := sought(checked(row, &j.ID, &j.Kind, &started, &j.Secret, &j.Spec)); err != nil {
 		if errors.Is(err, errRow) {
-			err = fmt.Errorf("it is damaged, begin it anew: %w", err)
+			err = fmt.Errorf("it is damaged, start it again: %w", err)
 		}
 		return retrieve.Job{}, err
 	}

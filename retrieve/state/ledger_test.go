@@ -386,7 +386,7 @@ func TestClaimOfTheDead(t *testing.T) {
 	})
 }
 
-// A damaged row of a job or a reply is never taken for a whole one.
+// A damaged row of a job or a reply is never returned as a whole one.
 func TestJobDamaged(t *testing.T) {
 	onTwo(t, func(t *testing.T, a, b *Store) {
 		ctx := t.Context()

@@ -17,7 +17,7 @@ import (
 
 	"ibid/data/datatest"
 	"ibid/retrieve"
-	"ibid/retrieve/enginetest"
+	"ibid/retrieve/state/statetest"
 )
 
 // sampleRows is how many of each kind a ledgerSample has.
@@ -30,7 +30,7 @@ func ledgerSample(t *testing.T) []byte {
 	s, err := Open(t.Context(), filepath.Join(t.TempDir(), "sample"), Options{})
 	must(t, err)
 	ctx := ready(t, s, "a")
-	doc, chunks := enginetest.Document("a", "x", "boat")
+	doc, chunks := statetest.Document("a", "x", "boat")
 	must(t, s.Replace(ctx, testSpace, doc, chunks, vectorsFor(doc, chunks)))
 	for _, gone := range []bool{true, false} {
 		must(t, s.update(ctx, func(t *tx) (err error) {

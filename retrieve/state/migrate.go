@@ -122,8 +122,7 @@ func (m *migration) batch(from, into *tx) (more bool, err error) {
 		}
 	}
 	var done, total int
-	err = from.row(`SELECT (SELECT count(*) FROM ibid.documents WHERE key <= ?), (SELECT count(*) FROM ibid.documents)`, after).Scan(&done, &total)
-	if err != nil {
+	if err := from.row(`SELECT (SELECT count(*) FROM ibid.documents WHERE key <= ?), (SELECT count(*) FROM ibid.documents)`, after).Scan(&done, &total); err != nil {
 		return false, err
 	}
 	keys, err := column[int64](from, `SELECT key FROM ibid.documents WHERE key > ? ORDER BY key LIMIT ?`, after, m.most)
@@ -417,8 +416,7 @@ func oldFileListings(t *tx) (rows [][]any, err error) {
 func oldFileDocument(t *tx, key int64) (*oldDocument, error) {
 	var id, root, path, collection, title, format, digest, meta, stored, text string
 	var revision, sum int64
-	err := t.row(`SELECT id, root, path, collection, title, format, digest, meta, outline, text, revision, sum
-		FROM documents WHERE key = ?`, key).
+	err := t.row(`SELECT id, root, path, collection, title, format, digest, meta, outline, text, revision, sum FROM documents WHERE key = ?`, key).
 		Scan(&id, &root, &path, &collection, &title, &format, &digest, &meta, &stored, &text, &revision, &sum)
 	if errors.Is(err, errRow) {
 		return nil, &damagedError{id: id, reason: "its row is damaged"}
@@ -434,8 +432,7 @@ func oldFileDocument(t *tx, key int64) (*oldDocument, error) {
 		columns = append(columns, sum)
 		old.chunks = append(old.chunks, c)
 		return err
-	}, `SELECT key, start, end, page, tokens, heading, anchor, terms, text, sum
-		FROM chunks WHERE key BETWEEN ? AND ? ORDER BY key`, first, last)
+	}, `SELECT key, start, end, page, tokens, heading, anchor, terms, text, sum FROM chunks WHERE key BETWEEN ? AND ? ORDER BY key`, first, last)
 	if err == nil {
 		old.vectors, err = oldFileVectors(t, first, last)
 	}

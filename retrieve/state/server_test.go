@@ -23,7 +23,7 @@ import (
 
 	"ibid/ingest"
 	"ibid/retrieve"
-	"ibid/retrieve/enginetest"
+	"ibid/retrieve/state/statetest"
 )
 
 const testPassword = "a-secret-never-shown"
@@ -188,7 +188,7 @@ func TestServerKilled(t *testing.T) {
 		writing.Go(func() {
 			for version := int64(1); ; version++ {
 				d := int(version) % 5
-				doc, chunks := enginetest.Document("a", fmt.Sprintf("%d-%d", w, d), fmt.Sprintf("boat version%d", version), fmt.Sprintf("sea version%d", version))
+				doc, chunks := statetest.Document("a", fmt.Sprintf("%d-%d", w, d), fmt.Sprintf("boat version%d", version), fmt.Sprintf("sea version%d", version))
 				if err := e.Replace(ctx, testSpace, doc, chunks, vectorsFor(doc, chunks)); err != nil {
 					t.Errorf("the writer %d: %v", w, err)
 					return
@@ -425,7 +425,7 @@ func throughCutter(t *testing.T, address string) (c *cutter, through string, s *
 }
 
 // TestSilent has a server keep its connections and say nothing, as one whose disk
-// hangs: who opens, reads and writes is told so in time, and all goes on when it
+// hangs: opening, reading and writing fail in time, and work again when it
 // answers again.
 func TestSilent(t *testing.T) {
 	c, through, e := throughCutter(t, newSchema(t))
@@ -461,7 +461,7 @@ func TestCommitCut(t *testing.T) {
 		t.Fatal(err)
 	}
 	put := func(path string) (*ingest.Document, error) {
-		doc, chunks := enginetest.Document("a", path, "boat")
+		doc, chunks := statetest.Document("a", path, "boat")
 		return doc, e.Replace(ctx, testSpace, doc, chunks, vectorsFor(doc, chunks))
 	}
 	if _, err := put("first"); err != nil {
@@ -489,7 +489,7 @@ func TestCommitCut(t *testing.T) {
 }
 
 // TestNumberUsedAgain loses a COMMIT on its way to a server that then recovers
-// from the death of one of its processes, without having been started anew, and
+// from the death of one of its processes, without having been restarted, and
 // gives the number of the lost transaction to another: the change is made all the
 // same, once.
 func TestNumberUsedAgain(t *testing.T) {
@@ -504,7 +504,7 @@ func TestNumberUsedAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	put := func(path string) error {
-		doc, chunks := enginetest.Document("a", path, "boat")
+		doc, chunks := statetest.Document("a", path, "boat")
 		return e.Replace(ctx, testSpace, doc, chunks, vectorsFor(doc, chunks))
 	}
 	if err := put("first"); err != nil {
@@ -562,7 +562,7 @@ func TestNumberUsedAgain(t *testing.T) {
 				t.Fatal(err)
 			}
 			if !now.Equal(started) {
-				t.Fatal("the server was started anew: this proves nothing")
+				t.Fatal("the server was restarted: this proves nothing")
 			}
 			again = again || number == next
 		}

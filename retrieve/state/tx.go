@@ -142,7 +142,7 @@ func marks(n int) string { return strings.Repeat("?, ", n-1) + "?" }
 const maxList = 512
 
 // in returns the parameters and arguments of "IN (…)" for 1 to maxList values.
-// The last is repeated up to a power of two, so that there are few statements.
+// The last is repeated up to a power of two, to have few different statements.
 func in[T any](values []T) (list string, args []any) {
 	n := 1
 	for n < len(values) {

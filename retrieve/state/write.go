@@ -169,8 +169,7 @@ func (t *tx) lockDocuments(ids ...string) error {
 // are still needed. It returns the changes that the caller must write: one for
 // each number that had the id. There are two only if the row of one is damaged.
 func (t *tx) eraseID(id string, needed map[string][]any) (changes []change, err error) {
-	numbers, err := column[int64](t, `SELECT number FROM ibid.documents WHERE key = ?
-		UNION SELECT document FROM ibid.damage WHERE id = ?`, keyOf(id), id)
+	numbers, err := column[int64](t, `SELECT number FROM ibid.documents WHERE key = ? UNION SELECT document FROM ibid.damage WHERE id = ?`, keyOf(id), id)
 	if err != nil {
 		return nil, err
 	}

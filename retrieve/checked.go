@@ -1,0 +1,82 @@
+package retrieve
+
+import (
+	"context"
+	"fmt"
+	"slices"
+)
+
+// A SearcherReport is the result of [Index.CheckSearcher].
+type SearcherReport struct {
+	Documents int `json:"documents"` // compared
+	Chunks    int `json:"chunks"`
+	// Differing are the documents that the searcher has otherwise than the state,
+	// by id, with what differs.
+	Differing []CopyTrouble `json:"differing"`
+	// Extra is the number of chunks that only the searcher has.
+	Extra int `json:"extra"`
+}
+
+// CheckSearcher compares the searcher with the state: every chunk with its vector
+// and its terms. Progress is called with the number of documents compared and of
+// all; it may be nil.
+func (x *Index) CheckSearcher(ctx context.Context, progress func(done, total int)) (report SearcherReport, err error) {
+	report.Differing = []CopyTrouble{}
+	if stored, err := CheckSpace(ctx, x.state, x.embedder); err != nil || !stored {
+		return report, err
+	}
+	if err := x.follower.follow(ctx); err != nil {
+		return report, err
+	}
+	total, _, err := x.state.Count(ctx, Filter{})
+	if err != nil {
+		return report, err
+	}
+	for c, err := range x.state.Changes(ctx, x.embedder.Space(), 0) {
+		if err != nil {
+			return report, err
+		}
+		if c.Document == 0 || c.Deleted {
+			continue
+		}
+		what, err := x.compareDocument(ctx, c)
+		if err != nil {
+			return report, fmt.Errorf("compare %s with the search index: %w", c.Info.ID, err)
+		}
+		if what != "" {
+			report.Differing = append(report.Differing, CopyTrouble{c.Info.ID, what})
+		}
+		report.Documents, report.Chunks = report.Documents+1, report.Chunks+len(c.Chunks)
+		if progress != nil {
+			progress(report.Documents, total)
+		}
+	}
+	stats, err := x.searcher.Stats(ctx, nil)
+	report.Extra = max(0, stats.Chunks-report.Chunks)
+	return report, err
+}
+
+// compareDocument returns what of a document differs in the searcher, empty if
+// nothing does.
+func (x *Index) compareDocument(ctx context.Context, c Change) (string, error) {
+	for i, chunk := range c.Chunks {
+		counts, length := CountTerms(chunk.Text)
+		terms, want := make([]string, len(counts)), make([]int, len(counts))
+		for at, t := range counts {
+			terms[at], want[at] = t.Term, t.Count
+		}
+		hit := Hit{Document: c.Document, Generation: c.Revision, Ordinal: i + 1}
+		has, err := x.searcher.Evidence(ctx, []Hit{hit}, terms)
+		switch {
+		case err != nil:
+			return "", err
+		case len(has) == 0:
+			return fmt.Sprintf("the search index lacks its chunk %d", i+1), nil
+		case !slices.Equal(has[0].Vector, chunk.Vector):
+			return fmt.Sprintf("the vector of its chunk %d differs in the search index", i+1), nil
+		case has[0].Length != length || !slices.Equal(has[0].Counts, want):
+			return fmt.Sprintf("the terms of its chunk %d differ in the search index", i+1), nil
+		}
+	}
+	return "", nil
+}

@@ -1,0 +1,114 @@
+// Package library opens a library: its state, the searcher that follows it, and
+// the index over both.
+package library
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+
+	"ibid/retrieve"
+	"ibid/retrieve/index"
+	"ibid/retrieve/state"
+)
+
+// A Place is where a library is.
+type Place struct {
+	// Data is the data directory.
+	Data string
+	// URL is the address of a PostgreSQL database that has the state; empty: the
+	// state is in the data directory. The search index always is there.
+	URL string
+}
+
+// Options of a library. The zero value is what Ibid uses.
+type Options struct {
+	State  state.Options
+	Search retrieve.Options
+}
+
+// A Library is an open library.
+type Library struct {
+	*retrieve.Index
+	State    *state.Store
+	searcher retrieve.Searcher
+}
+
+// Open opens a library, and creates it if there is none. If its documents were
+// embedded in another space than the embedder's, the error is a
+// [*retrieve.SpaceError].
+func Open(ctx context.Context, place Place, m retrieve.Embedder, opts Options) (*Library, error) {
+	s, err := OpenState(ctx, place, opts.State)
+	if err != nil {
+		return nil, err
+	}
+	l, err := Over(ctx, place, s, m, opts.Search)
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return l, nil
+}
+
+// OpenState opens the state of a library alone.
+func OpenState(ctx context.Context, place Place, opts state.Options) (*state.Store, error) {
+	if place.URL != "" {
+		return state.Open(ctx, place.URL, opts)
+	}
+	return state.Open(ctx, place.Data, opts)
+}
+
+// Over opens the library of an open state, which Close closes.
+func Over(ctx context.Context, place Place, s *state.Store, m retrieve.Embedder, opts retrieve.Options) (*Library, error) {
+	if _, err := retrieve.CheckSpace(ctx, s, m); err != nil {
+		return nil, err
+	}
+	searcher, err := openIndex(ctx, place, s, m.Space())
+	if err != nil {
+		return nil, err
+	}
+	x, err := retrieve.NewIndex(ctx, s, searcher, m, opts)
+	if err != nil {
+		return nil, errors.Join(err, searcher.Close())
+	}
+	return &Library{Index: x, State: s, searcher: searcher}, nil
+}
+
+// openIndex opens the search index of a state.
+func openIndex(ctx context.Context, place Place, s *state.Store, space string) (*index.Index, error) {
+	name, err := s.Library(ctx)
+	if err != nil {
+		return nil, err
+	}
+	folder := "index"
+	if place.URL != "" {
+		folder += "-" + name // libraries on servers share a data directory
+	}
+	return index.Open(filepath.Join(place.Data, folder), index.Options{Library: name, Space: space})
+}
+
+// With returns an index over the same state and searcher with other options.
+func (l *Library) With(ctx context.Context, m retrieve.Embedder, opts retrieve.Options) (*retrieve.Index, error) {
+	return retrieve.NewIndex(ctx, l.State, l.searcher, m, opts)
+}
+
+// Close closes the library.
+func (l *Library) Close() error { return errors.Join(l.searcher.Close(), l.State.Close()) }
+
+// Purge removes every trace of deleted documents from the search index of a
+// state. It takes about as long as copying the index.
+func Purge(ctx context.Context, place Place, s *state.Store) error {
+	space, err := s.Space(ctx)
+	if err != nil {
+		return err
+	}
+	searcher, err := openIndex(ctx, place, s, space)
+	if err != nil {
+		return err
+	}
+	if space == "" { // no document is left
+		err = searcher.Reset(ctx)
+	} else if err = retrieve.Follow(ctx, s, searcher, space); err == nil {
+		err = searcher.Purge(ctx)
+	}
+	return errors.Join(err, searcher.Close())
+}
