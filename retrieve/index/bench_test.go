@@ -21,7 +21,6 @@ import (
 	"ibid/ingest"
 	"ibid/retrieve"
 	"ibid/retrieve/embed"
-	"ibid/retrieve/index/scan"
 )
 
 // A library has chunks of recombined real text: each is two neighbouring pieces
@@ -268,7 +267,8 @@ func BenchmarkDense(b *testing.B) {
 			var hits []retrieve.Hit
 			ours = append(ours, timed(func() {
 				err = x.read(b.Context(), func(s *snapshot) error {
-					t, c, err := s.nearest(b.Context(), q, 10, retrieve.Filter{})
+					t := newTop(10, s)
+					c, err := s.nearest(b.Context(), t, q, retrieve.Filter{})
 					hits, computed = t.ranked(), computed+c
 					return err
 				})
@@ -294,10 +294,10 @@ func BenchmarkDense(b *testing.B) {
 // everyCosine finds the k nearest by computing every cosine.
 func everyCosine(x *Index, q []float32, k int) []retrieve.Hit {
 	s := x.current.Load()
-	t := top{k: k, snapshot: s}
+	t := newTop(k, s)
 	for i, p := range s.parts {
 		for slot := range int32(p.Chunks) {
-			t.push(hit{int32(i), slot, dot(p.vector(slot), q)})
+			t.add(scored[float64]{int32(i), slot, dot(p.vector(slot), q)})
 		}
 	}
 	return t.ranked()
@@ -395,11 +395,11 @@ func BenchmarkFew(b *testing.B) {
 					}
 				}))
 				scans = append(scans, timed(func() {
-					c := newClosest(scan.NewQuery(q), 100)
+					c := newClosest(q, 100)
 					if err := c.scan(b.Context(), 0, v.parts[0].segment, only); err != nil {
 						b.Fatal(err)
 					}
-					c.ranked()
+					sortScored(c.found)
 				}))
 			}
 			b.ReportMetric(float64(at(chromems, .5).Microseconds()), "chromem-µs")

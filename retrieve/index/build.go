@@ -2,6 +2,7 @@ package index
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -14,35 +15,37 @@ import (
 	"ibid/retrieve/index/scan"
 )
 
-// A counted is a change with the counted terms of its chunks.
-type counted struct {
+// A prepared is a change with what a segment keeps of it.
+type prepared struct {
 	*retrieve.Change
-	vectors [][]float32
-	terms   [][]retrieve.TermCount
+	dims    int // of the vectors, if there are any
+	info    []byte
+	rows    [secLengths][]byte
+	terms   [][]retrieve.TermCount // of each chunk
 	lengths []int32
 }
 
-// count counts the terms of the changes, on all processors.
-func count(ctx context.Context, changes []retrieve.Change) ([]counted, error) {
-	all := make([]counted, len(changes))
+// prepare counts the terms of the changes and rounds their vectors, on all
+// processors.
+func prepare(ctx context.Context, changes []retrieve.Change) ([]prepared, error) {
+	all := make([]prepared, len(changes))
 	type place struct{ change, chunk int }
 	var places []place
 	for i := range changes {
-		c := &changes[i]
-		n := len(c.Chunks)
-		if c.Deleted {
-			n = 0
+		p := &all[i]
+		p.Change = &changes[i]
+		n := len(p.Chunks)
+		if p.Deleted || n == 0 {
+			continue
 		}
-		all[i] = counted{c, make([][]float32, n), make([][]retrieve.TermCount, n), make([]int32, n)}
-		for j := range n {
-			if len(c.Chunks[j].Vector) > maxDims {
-				return nil, fmt.Errorf("indexing %s: a vector has more than %d dimensions", c.Info.ID, maxDims)
-			}
-			v, err := retrieve.Unit(c.Chunks[j].Vector, len(c.Chunks[0].Vector))
+		p.dims, p.info, p.terms, p.lengths = len(p.Chunks[0].Vector), packInfo(&p.Info), make([][]retrieve.TermCount, n), make([]int32, n)
+		p.rows = [secLengths][]byte{make([]byte, n*scan.Stride(p.dims)), make([]byte, 4*n), make([]byte, 4*n), make([]byte, 0, 4*n*p.dims)}
+		for j, c := range p.Chunks {
+			unit, err := retrieve.Unit(c.Vector, p.dims)
 			if err != nil {
-				return nil, fmt.Errorf("indexing %s: its chunk %d: %w", c.Info.ID, j+1, err)
+				return nil, fmt.Errorf("indexing %s: its chunk %d: %w", p.Info.ID, j+1, err)
 			}
-			all[i].vectors[j] = v
+			p.rows[secVectors] = append(p.rows[secVectors], bytesOf(unit)...)
 			places = append(places, place{i, j})
 		}
 	}
@@ -51,9 +54,7 @@ func count(ctx context.Context, changes []retrieve.Change) ([]counted, error) {
 	for w := range workers {
 		wait.Go(func() {
 			for i := w; i < len(places) && ctx.Err() == nil; i += workers {
-				p := places[i]
-				terms, length := retrieve.CountTerms(changes[p.change].Chunks[p.chunk].Text)
-				all[p.change].terms[p.chunk], all[p.change].lengths[p.chunk] = terms, int32(length)
+				all[places[i].change].prepare(places[i].chunk)
 			}
 		})
 	}
@@ -61,43 +62,32 @@ func count(ctx context.Context, changes []retrieve.Change) ([]counted, error) {
 	return all, ctx.Err()
 }
 
-// build returns a segment in memory with documents of which each has a chunk, or
-// nil if there are none.
-func build(documents []counted) (*segment, error) {
-	if len(documents) == 0 {
-		return nil, nil
-	}
-	slices.SortFunc(documents, func(a, b counted) int { return int(min(1, max(-1, a.Document-b.Document))) })
-	dims := len(documents[0].vectors[0])
-	c := content{dims: dims, firsts: []uint32{0}}
-	infos := make([][]byte, len(documents))
-	var rows [secLengths][]byte
+// prepare prepares a chunk.
+func (p *prepared) prepare(chunk int) {
+	terms, length := retrieve.CountTerms(p.Chunks[chunk].Text)
+	p.terms[chunk], p.lengths[chunk] = terms, int32(length)
+	code := p.rows[secCodes][chunk*scan.Stride(p.dims):][:scan.Stride(p.dims)]
+	cast[float32](p.rows[secScales])[chunk], cast[float32](p.rows[secResiduals])[chunk] =
+		scan.Quantise(code, cast[float32](p.rows[secVectors])[chunk*p.dims:][:p.dims])
+}
+
+// build returns a segment in memory with documents of which each has a chunk.
+func build(documents []prepared) (*segment, error) {
+	slices.SortFunc(documents, func(a, b prepared) int { return cmp.Compare(a.Document, b.Document) })
+	c := content{dims: documents[0].dims, firsts: []uint32{0}}
 	found := make(map[string][]occurrence)
-	for i, d := range documents {
+	for _, d := range documents {
 		c.revision = max(c.revision, d.Revision)
-		c.numbers, c.generations = append(c.numbers, d.Document), append(c.generations, d.Revision)
-		infos[i] = packInfo(&d.Info)
-		for j, v := range d.vectors {
-			slot := int32(len(c.lengths))
-			code := make([]byte, scan.Stride(dims))
-			scale, residual := scan.Quantise(code, v)
-			rows[secCodes] = append(rows[secCodes], code...)
-			rows[secScales] = append(rows[secScales], bytesOf([]float32{scale})...)
-			rows[secResiduals] = append(rows[secResiduals], bytesOf([]float32{residual})...)
-			rows[secVectors] = append(rows[secVectors], bytesOf(v)...)
-			c.lengths = append(c.lengths, d.lengths[j])
-			for _, t := range d.terms[j] {
-				found[t.Term] = append(found[t.Term], occurrence{slot, int32(t.Count)})
+		for i, terms := range d.terms {
+			for _, t := range terms {
+				found[t.Term] = append(found[t.Term], occurrence{int32(len(c.lengths)), int32(t.Count)})
 			}
+			c.lengths = append(c.lengths, d.lengths[i])
 		}
-		c.firsts = append(c.firsts, uint32(len(c.lengths)))
+		c.numbers, c.generations, c.firsts = append(c.numbers, d.Document), append(c.generations, d.Revision), append(c.firsts, uint32(len(c.lengths)))
 	}
-	widths := trailer{Dims: uint32(dims)}
-	c.info = func(document int) []byte { return infos[document] }
-	c.rows = func(section, document int) []byte {
-		w := uint32(widths.width(section))
-		return rows[section][w*c.firsts[document] : w*c.firsts[document+1]]
-	}
+	c.info = func(document int) []byte { return documents[document].info }
+	c.rows = func(section, document int) []byte { return documents[document].rows[section] }
 	c.terms = func(yield func([]byte, []occurrence) bool) {
 		for _, term := range slices.Sorted(maps.Keys(found)) {
 			if !yield([]byte(term), found[term]) {
@@ -111,7 +101,7 @@ func build(documents []counted) (*segment, error) {
 // segment writes the segment in memory.
 func (c *content) segment() (*segment, error) {
 	var b bytes.Buffer
-	if err := c.write(context.Background(), &b); err != nil {
+	if _, err := c.write(context.Background(), &b); err != nil {
 		return nil, err
 	}
 	return newSegment("", b.Bytes(), false)
@@ -127,16 +117,14 @@ func merged(parts []part) *content {
 	var all []origin
 	for i := range parts {
 		p := &parts[i]
-		for document := range int(p.Documents) {
-			if first, _ := p.chunksOf(document); p.alive(first) {
-				all = append(all, origin{i, document, item[int64](p.segment, secNumbers, document)})
-			}
+		for _, document := range p.where(func(int) bool { return true }) {
+			all = append(all, origin{i, document, p.number(document)})
 		}
 	}
 	if len(all) == 0 {
 		return nil
 	}
-	slices.SortFunc(all, func(a, b origin) int { return int(min(1, max(-1, a.number-b.number))) })
+	slices.SortFunc(all, func(a, b origin) int { return cmp.Compare(a.number, b.number) })
 	c := &content{dims: int(parts[0].Dims), firsts: []uint32{0}}
 	moved := make([][]int32, len(parts)) // by slot, the new one; -1 for what is deleted
 	for i := range parts {
@@ -169,41 +157,37 @@ func mergedTerms(parts []part, moved [][]int32) iter.Seq2[[]byte, []occurrence] 
 	return func(yield func([]byte, []occurrence) bool) {
 		open := make([]*dictionary, len(parts))
 		for i := range parts {
-			if d := (&dictionary{segment: parts[i].segment}); d.next() {
-				open[i] = d
-			}
+			open[i] = &dictionary{list: list{segment: parts[i].segment}}
+			open[i].next()
 		}
 		var found []occurrence
-		var term []byte
 		for {
-			least := -1
-			for i, d := range open {
-				if d != nil && (least < 0 || bytes.Compare(d.term, open[least].term) < 0) {
-					least = i
+			var least []byte
+			for _, d := range open {
+				if d.term != nil && (least == nil || bytes.Compare(d.term, least) < 0) {
+					least = d.term
 				}
 			}
-			if least < 0 {
+			if least == nil {
 				return
 			}
-			term, found = append(term[:0], open[least].term...), found[:0]
+			found = found[:0]
 			for i, d := range open {
-				if d == nil || !bytes.Equal(d.term, term) {
+				if !bytes.Equal(d.term, least) || d.term == nil {
 					continue
 				}
-				d.list.each(func(slot, count int32) {
+				d.each(func(slot, count int32) {
 					if slot = moved[i][slot]; slot >= 0 {
 						found = append(found, occurrence{slot, count})
 					}
 				})
-				if !d.next() {
-					open[i] = nil
-				}
+				d.next()
 			}
 			ascending := func(a, b occurrence) int { return int(a.slot - b.slot) }
 			if !slices.IsSortedFunc(found, ascending) {
 				slices.SortFunc(found, ascending)
 			}
-			if len(found) > 0 && !yield(term, found) {
+			if len(found) > 0 && !yield(least, found) {
 				return
 			}
 		}

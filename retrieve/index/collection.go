@@ -3,7 +3,6 @@ package index
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/bits"
 	"slices"
 	"strconv"
@@ -14,24 +13,24 @@ import (
 // A collection has the vectors of what a filter selects in a segment, also of
 // chunks that are deleted, under their slots.
 //
-// It never has vectors in mapped memory: chromem-go reads them in goroutines of
-// its own, where [guard] cannot turn a fault into an error. It has those of a
-// segment in memory, without a copy, and copies of those in a file.
-type collection struct{ *chromem.Collection }
+// It has no vectors in mapped memory: chromem-go reads them in goroutines of its
+// own, where [guard] cannot turn a fault into an error. It has those of a segment
+// in memory without a copy, and copies of those in a file.
+type collection = chromem.Collection
 
-// collection returns the collection of what a filter selects.
-func (s *segment) collection(ctx context.Context, f *filtered) (*collection, error) {
+// collect returns the collection of what a filter selects.
+func (s *segment) collect(ctx context.Context, f *filtered) (*collection, error) {
 	f.collect.Lock()
 	defer f.collect.Unlock()
-	if f.nearby != nil {
-		return f.nearby, nil
+	if f.collection != nil {
+		return f.collection, nil
 	}
 	// The embedding function is not called: every chunk has a vector.
 	c, err := chromem.NewDB().CreateCollection("chunks", nil, func(context.Context, string) ([]float32, error) {
 		return nil, errors.New("a chunk has no vector")
 	})
 	if err != nil {
-		return nil, fmt.Errorf("searching: %w", err)
+		return nil, err
 	}
 	every := chosen{filtered: f, chunks: int(s.Chunks)}
 	for i := range (int(s.Chunks) + 63) / 64 {
@@ -42,53 +41,44 @@ func (s *segment) collection(ctx context.Context, f *filtered) (*collection, err
 				vector = slices.Clone(vector)
 			}
 			if err := c.AddDocument(ctx, chromem.Document{ID: strconv.Itoa(slot), Embedding: vector}); err != nil {
-				return nil, fmt.Errorf("searching: %w", err)
+				return nil, err
 			}
 		}
 	}
-	f.nearby = &collection{c}
-	return f.nearby, nil
+	f.collection = c
+	return c, nil
 }
 
-// around returns chunks among which are the k nearest to a unit vector, as far as
-// there are as many.
+// around returns chunks among which are the k nearest to a unit vector, or all if
+// there are fewer.
 func (s *segment) around(ctx context.Context, only *chosen, unit []float32, k int) (slots []int32, err error) {
-	c, err := s.collection(ctx, only.filtered)
+	c, err := s.collect(ctx, only.filtered)
 	if err != nil {
 		return nil, err
 	}
-	deleted := only.countDeleted()
 	// The similarities are sums of float32, which are off by up to a rounding for
 	// each dimension, and of vectors that may have been scaled. Chunks that are so
 	// near to the k-th one may be among the k nearest.
 	off := float32(len(unit)+64) / (1 << 23)
-	for n := k + deleted + 8; ; n *= 2 {
+	for n := k + only.countDeleted() + 8; ; n *= 2 {
 		n = min(n, c.Count()) // more are an error
 		found, err := c.QueryEmbedding(ctx, unit, n, nil, nil)
 		if err == nil {
-			err = ctx.Err() // then it returns what it has found
+			err = ctx.Err() // then not everything was compared
 		}
 		if err != nil {
-			return nil, fmt.Errorf("searching: %w", err)
+			return nil, err
 		}
 		slots = slots[:0]
-		least, last := float32(-2), found[len(found)-1].Similarity
+		least := float32(-2)
 		for _, r := range found {
-			slot, err := strconv.Atoi(r.ID)
-			if err != nil {
-				return nil, fmt.Errorf("searching: %w", err)
-			}
-			if !only.has(int32(slot)) {
-				continue
-			}
-			if slots = append(slots, int32(slot)); len(slots) == k {
-				least = r.Similarity - 2*off
-			}
-			if r.Similarity < least {
-				break
+			if slot, err := strconv.Atoi(r.ID); err == nil && only.has(int32(slot)) && r.Similarity >= least {
+				if slots = append(slots, int32(slot)); len(slots) == k {
+					least = r.Similarity - 2*off
+				}
 			}
 		}
-		if n == c.Count() || len(slots) >= k && last < least {
+		if n == c.Count() || found[len(found)-1].Similarity < least {
 			return slots, nil
 		}
 	}

@@ -245,17 +245,17 @@ func TestForeign(t *testing.T) {
 // find anything then, but the process lives.
 func FuzzSegment(f *testing.F) {
 	h := newHistory(2)
-	all, err := count(context.Background(), h.after(0, 100))
+	all, err := prepare(context.Background(), h.after(0, 100))
 	if err != nil {
 		f.Fatal(err)
 	}
-	latest := make(map[int64]counted)
+	latest := make(map[int64]prepared)
 	for _, c := range all {
-		if latest[c.Document] = c; len(c.vectors) == 0 {
+		if latest[c.Document] = c; c.dims == 0 {
 			delete(latest, c.Document)
 		}
 	}
-	var documents []counted
+	var documents []prepared
 	for _, c := range latest {
 		documents = append(documents, c)
 	}
@@ -309,7 +309,7 @@ func useDamaged(t *testing.T, data []byte, h *history) {
 	}
 	x := &Index{options: Options{}}
 	x.current.Store(newSnapshot(1, []part{{segment: s}}, nil))
-	x.seen.Store(new(seen))
+
 	maker := &searchertest.Maker{Rand: rand.New(rand.NewPCG(1, 0)), Dims: 8, Documents: 60}
 	for range 4 {
 		hits, _ := x.Dense(t.Context(), maker.Vector(), 20, maker.Filter())

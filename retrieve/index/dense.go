@@ -1,7 +1,6 @@
 package index
 
 import (
-	"cmp"
 	"context"
 	"math"
 	"math/bits"
@@ -15,88 +14,66 @@ import (
 // selects is compared with the vector.
 func (x *Index) Dense(ctx context.Context, vector []float32, k int, f retrieve.Filter) (hits []retrieve.Hit, err error) {
 	err = x.read(ctx, func(v *snapshot) error {
-		t, _, err := v.nearest(ctx, vector, k, f)
-		if err == nil {
-			hits = t.ranked()
-		}
+		t := newTop(k, v)
+		_, err := v.nearest(ctx, t, vector, f)
+		hits = t.ranked()
 		return err
 	})
 	return hits, err
 }
 
-// few is how many chunks chromem-go's query compares in less than a millisecond.
-// It computes all cosines from the vectors; above, the scan is faster than that
-// by more than it matters. See BenchmarkFew.
+// few is how many chunks are searched by chromem-go, which compares them in less
+// than a millisecond. It computes all cosines from the vectors; of more chunks,
+// the scan is faster by more than can be neglected. See BenchmarkFew.
 const few = 2048
 
-// nearest finds the k chunks nearest to a vector. It also returns of how many it
+// nearest adds the chunks nearest to a vector to t. It returns of how many it
 // computed the exact cosine.
 //
 // Up to few chunks are searched by chromem-go. Of more, a scan over the rounded
-// vectors gives each cosine within a proved bound. What could be among the k best
-// by its upper bound is then computed from the vectors: the result is that of
-// computing all, and reads a quarter of the memory.
-func (v *snapshot) nearest(ctx context.Context, vector []float32, k int, f retrieve.Filter) (t top, computed int, err error) {
-	t = top{k: min(k, v.chunks), snapshot: v}
+// vectors computes each cosine within a proved bound. What could be among the k
+// best by its upper bound is then computed from the vectors: the result is that
+// of computing all, and reads a quarter of the memory.
+func (v *snapshot) nearest(ctx context.Context, t *top, vector []float32, f retrieve.Filter) (computed int, err error) {
 	if t.k <= 0 {
-		return t, 0, nil
+		return 0, nil
 	}
 	unit, err := retrieve.Unit(vector, v.dims)
 	if err != nil {
-		return t, 0, err
+		return 0, err
 	}
-	chosen, all := v.choose(f)
 	exact := func(part, slot int32) {
-		t.push(hit{part, slot, dot(v.parts[part].vector(slot), unit)})
+		t.add(scored[float64]{part, slot, dot(v.parts[part].vector(slot), unit)})
 		computed++
 	}
-	c := newClosest(scan.NewQuery(unit), k)
+	chosen, all := v.choose(f)
+	c := newClosest(unit, t.k)
 	for i := range chosen {
-		p := v.parts[i]
+		s := v.parts[i].segment
 		switch {
 		case chosen[i].count == 0:
-		case all <= few || p.file == "" && chosen[i].count <= few && f.IsZero():
-			slots, err := p.around(ctx, &chosen[i], unit, k)
+		case all <= few || s.file == "" && chosen[i].count <= few && f.IsZero():
+			slots, err := s.around(ctx, &chosen[i], unit, t.k)
 			if err != nil {
-				return t, computed, err
+				return computed, err
 			}
 			for _, slot := range slots {
 				exact(int32(i), slot)
 			}
 		default:
-			if err := c.scan(ctx, int32(i), p.segment, &chosen[i]); err != nil {
-				return t, computed, err
+			if err := c.scan(ctx, int32(i), s, &chosen[i]); err != nil {
+				return computed, err
 			}
 		}
 	}
-	for _, n := range c.ranked() {
-		if t.below(float64(n.upper) * c.perUnit) {
+	sortScored(c.found)
+	for _, n := range c.found {
+		if n.score < c.least || t.below(float64(n.score)*c.perUnit) {
 			break // and so are all that follow
 		}
 		exact(n.part, n.slot)
 	}
-	return t, computed, nil
-}
-
-// choose returns what a search with the filter may find of each part, and how
-// many chunks that is, with those deleted.
-func (v *snapshot) choose(f retrieve.Filter) (parts []chosen, all int) {
-	parts = make([]chosen, len(v.parts))
-	for i, p := range v.parts {
-		parts[i] = chosen{filtered: p.selected(f), chunks: int(p.Chunks)}
-		if p.deaths != nil {
-			parts[i].deleted = p.deaths.slots
-		}
-		all += parts[i].count
-	}
-	return parts, all
-}
-
-// A near is a chunk that may be one of the k nearest; upper bounds its cosine, in
-// units of the scan.
-type near struct {
-	part, slot int32
-	upper      float32
+	return computed, nil
 }
 
 // A closest scans for the chunks that may be among the k nearest. None whose upper
@@ -105,15 +82,16 @@ type closest struct {
 	query         *scan.Query
 	perUnit       float64 // a bound times perUnit is a cosine
 	spread, slack float32
-	lowers        lowest[float32] // the k highest lower bounds
-	least         float32         // the k-th of them
-	found         []near
+	lowers        best[float32]     // the k highest lower bounds
+	least         float32           // the k-th of them
+	found         []scored[float32] // with their upper bounds
 }
 
-func newClosest(q *scan.Query, k int) *closest {
+func newClosest(unit []float32, k int) *closest {
+	q := scan.NewQuery(unit)
 	perUnit, spread, slack := q.Bounds()
 	return &closest{query: q, perUnit: perUnit, spread: float32(spread / perUnit), slack: float32(slack / perUnit),
-		lowers: lowest[float32]{k: k}, least: -math.MaxFloat32}
+		lowers: best[float32]{k: k, worse: func(a, b float32) bool { return a < b }}, least: -math.MaxFloat32}
 }
 
 // scanRows is the number of rows that are scanned at a time.
@@ -122,29 +100,29 @@ const scanRows = 1024
 // scan scans what is chosen of a segment.
 func (c *closest) scan(ctx context.Context, part int32, s *segment, only *chosen) error {
 	var products [scanRows]int32
-	var words, reach [scanRows / 64]uint64
+	var words [scanRows / 64]uint64
 	for first := int32(0); first < int32(s.Chunks); first += scanRows {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		rows := int(min(scanRows, int32(s.Chunks)-first))
-		n := (rows + 63) / 64
-		some := uint64(0)
-		for i := range n {
-			words[i] = only.word(int(first)/64 + i)
-			some |= words[i]
+		chosen := words[:(rows+63)/64]
+		for i := range chosen {
+			chosen[i] = only.word(int(first)/64 + i)
 		}
-		if some == 0 {
+		if !slices.ContainsFunc(chosen, func(w uint64) bool { return w != 0 }) {
 			continue
 		}
-		c.multiply(products[:rows], s, first, words[:n])
-		scales := cast[float32](s.rows(secScales, first, 64*n))
-		residuals := cast[float32](s.rows(secResiduals, first, 64*n))
-		scan.Reaching(reach[:n], products[:64*n], scales, residuals, c.spread, c.slack, c.least)
-		for i, word := range reach[:n] {
-			for word &= words[i]; word != 0; word &= word - 1 {
-				at := i*64 + bits.TrailingZeros64(word)
-				c.add(part, first+int32(at), products[at], scales[at], residuals[at])
+		c.multiply(products[:rows], s, first, chosen)
+		scales := cast[float32](s.rows(secScales, first, rows))[:rows]
+		residuals := cast[float32](s.rows(secResiduals, first, rows))[:rows]
+		for at, product := range products[:rows] {
+			about, bound := float32(product)*scales[at], residuals[at]*c.spread+c.slack
+			if about+bound >= c.least && words[at/64]>>(at%64)&1 != 0 {
+				c.found = append(c.found, scored[float32]{part, first + int32(at), about + bound})
+				if c.lowers.add(about - bound); len(c.lowers.heap) == c.lowers.k {
+					c.least = c.lowers.heap[0]
+				}
 			}
 		}
 	}
@@ -167,27 +145,6 @@ func (c *closest) multiply(products []int32, s *segment, first int32, words []ui
 		to := min(w*64+(bits.Len64(words[w])+3)&^3, len(products))
 		c.query.Dots(products[from:to], s.rows(secCodes, first+int32(from), to-from))
 	}
-}
-
-// add adds the product of a row.
-func (c *closest) add(part, slot, product int32, scale, residual float32) {
-	about := float32(float32(product) * scale)
-	bound := float32(residual*c.spread) + c.slack
-	if about+bound < c.least {
-		return
-	}
-	c.found = append(c.found, near{part, slot, about + bound})
-	if least, full := c.lowers.add(about - bound); full {
-		c.least = least
-	}
-}
-
-// ranked returns what is left after all were scanned, the highest upper bound
-// first.
-func (c *closest) ranked() []near {
-	found := slices.DeleteFunc(c.found, func(n near) bool { return n.upper < c.least })
-	slices.SortFunc(found, func(a, b near) int { return cmp.Compare(b.upper, a.upper) })
-	return found
 }
 
 // dot is the same on every processor: each product of two float32 is exact in

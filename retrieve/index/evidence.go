@@ -19,21 +19,21 @@ func (x *Index) Evidence(ctx context.Context, hits []retrieve.Hit, terms []strin
 
 func (v *snapshot) evidence(hits []retrieve.Hit, terms []string) []retrieve.Evidence {
 	all := make([]retrieve.Evidence, 0, len(hits))
-	at := make([][]hit, len(v.parts)) // of each part, what its evidence is; score is the place in all
+	at := make([][]scored[int], len(v.parts)) // of each part, with the places in all as scores
 	for _, h := range hits {
 		part, slot, ok := v.locate(h)
 		if !ok {
 			continue
 		}
 		s := v.parts[part].segment
-		at[part] = append(at[part], hit{slot: slot, score: float64(len(all))})
+		at[part] = append(at[part], scored[int]{slot: slot, score: len(all)})
 		all = append(all, retrieve.Evidence{Hit: h, Vector: slices.Clone(s.vector(slot)), Counts: make([]int, len(terms)), Length: s.length(slot)})
 	}
 	for part, found := range at {
 		if len(found) == 0 {
 			continue
 		}
-		slices.SortFunc(found, func(a, b hit) int { return cmp.Compare(a.slot, b.slot) })
+		slices.SortFunc(found, func(a, b scored[int]) int { return cmp.Compare(a.slot, b.slot) })
 		for i, term := range terms {
 			l, ok := v.parts[part].lookup(term)
 			if !ok {
@@ -41,7 +41,7 @@ func (v *snapshot) evidence(hits []retrieve.Hit, terms []string) []retrieve.Evid
 			}
 			c := cursor{list: l, skips: l.skips(), decoded: -1}
 			for _, f := range found {
-				all[int(f.score)].Counts[i] = c.count(f.slot)
+				all[f.score].Counts[i] = c.count(f.slot)
 			}
 		}
 	}
@@ -52,13 +52,9 @@ func (v *snapshot) evidence(hits []retrieve.Hit, terms []string) []retrieve.Evid
 func (v *snapshot) locate(h retrieve.Hit) (part int, slot int32, ok bool) {
 	for i := range v.parts {
 		p := &v.parts[i]
-		document, ok := p.find(h.Document)
-		if !ok || p.generation(document) != h.Generation {
-			continue
-		}
-		first, end := p.chunksOf(document)
-		if p.alive(first) && h.Ordinal >= 1 && h.Ordinal <= int(end-first) {
-			return i, first + int32(h.Ordinal) - 1, true
+		if document, ok := p.find(h.Document); ok && p.generation(document) == h.Generation && p.alive(document) {
+			first, end := p.chunksOf(document)
+			return i, first + int32(h.Ordinal) - 1, h.Ordinal >= 1 && h.Ordinal <= int(end-first)
 		}
 	}
 	return 0, 0, false

@@ -1,8 +1,12 @@
 package index
 
 import (
+	"cmp"
+	"fmt"
 	"runtime"
 	"runtime/debug"
+
+	"ibid/retrieve"
 )
 
 // guard calls f, which reads segments, and returns as an error wrapping
@@ -27,3 +31,12 @@ func guard(f func() error) (err error) {
 	}()
 	return f()
 }
+
+// A damage is an error that wraps [retrieve.ErrIndexDamaged].
+type damage struct{ file, what string }
+
+func (d *damage) Error() string {
+	return fmt.Sprintf("%v: %s: %s", retrieve.ErrIndexDamaged, cmp.Or(d.file, "in memory"), d.what)
+}
+
+func (d *damage) Unwrap() error { return retrieve.ErrIndexDamaged }

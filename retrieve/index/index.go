@@ -20,6 +20,7 @@
 package index
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,9 +35,8 @@ import (
 	"ibid/retrieve"
 )
 
-// Options say what an index belongs to. A directory of another library, another
-// space, another [retrieve.Analysis] or another format is treated as empty, and
-// replaced by the first segment.
+// Options say what an index is of. A directory of another library, another space,
+// another [retrieve.Analysis] or another format is treated as empty.
 type Options struct {
 	Library string // of [retrieve.State.Library]
 	Space   string // of [retrieve.State.Space]
@@ -48,12 +48,13 @@ type Options struct {
 // An Index is a [retrieve.Searcher] in a directory. It is safe for concurrent use,
 // also by several processes.
 type Index struct {
-	dir     string
-	options Options
+	dir      string
+	identity identity
+	options  Options
 
 	current atomic.Pointer[snapshot]
-	fault   atomic.Pointer[damage] // until Reset
-	seen    atomic.Pointer[seen]   // the manifest that was read last
+	fault   atomic.Pointer[damage]      // until Reset
+	seen    atomic.Pointer[fs.FileInfo] // the manifest that was read last
 
 	// mu is held to change what follows and current, not to search.
 	mu   sync.Mutex
@@ -68,25 +69,21 @@ type Index struct {
 	worker
 }
 
-// A seen is the file of a manifest, nil for none.
-type seen struct{ info fs.FileInfo }
-
 // Open opens the index in a directory, which is created if possible. A damaged
 // index is no error here but in the methods, until [Index.Reset].
 func Open(dir string, o Options) (*Index, error) {
 	if o.Flush <= 0 {
 		o.Flush = 8192
 	}
-	x := &Index{dir: dir, options: o}
+	x := &Index{dir: dir, identity: identity{formatVersion, retrieve.Analysis, o.Library, o.Space}, options: o}
 	x.ctx, x.cancel = context.WithCancel(context.Background())
 	x.next = o.Flush
 	x.current.Store(new(snapshot))
-	if err := os.MkdirAll(dir, 0o700); err != nil && !errors.Is(err, fs.ErrPermission) && !isReadOnly(err) {
-		return nil, fmt.Errorf("opening the search index: %w", err)
+	err := os.MkdirAll(dir, 0o700)
+	if err == nil || isReadOnly(err) {
+		err = x.note(guard(x.follow))
 	}
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if err := x.note(guard(x.follow)); err != nil && !errors.Is(err, retrieve.ErrIndexDamaged) {
+	if err != nil && !errors.Is(err, retrieve.ErrIndexDamaged) {
 		return nil, fmt.Errorf("opening the search index in %s: %w", dir, err)
 	}
 	return x, nil
@@ -125,13 +122,15 @@ func (x *Index) refresh(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	last := x.seen.Load()
 	info, err := os.Stat(filepath.Join(x.dir, manifestName))
-	if err != nil || last != nil && last.same(info) {
-		return nil // without a manifest, what was read remains valid
+	if err != nil {
+		return nil // what was read remains valid
+	}
+	if last := x.seen.Load(); last != nil && os.SameFile(*last, info) && (*last).ModTime().Equal(info.ModTime()) && (*last).Size() == info.Size() {
+		return nil
 	}
 	if !x.mu.TryLock() {
-		return nil // a change is being applied, and a later search will read it
+		return nil // a change is being applied, and a later search reads it
 	}
 	defer x.mu.Unlock()
 	if x.closed || x.lock != nil {
@@ -140,53 +139,42 @@ func (x *Index) refresh(ctx context.Context) error {
 	return x.note(guard(x.follow))
 }
 
-func (s *seen) same(info fs.FileInfo) bool {
-	return s.info != nil && os.SameFile(s.info, info) && s.info.ModTime().Equal(info.ModTime()) && s.info.Size() == info.Size()
-}
-
 // follow reads the manifest and adopts what it describes, unless it is of another
 // index or older than what is already known. x.mu is held.
 func (x *Index) follow() error {
 	for attempt := 0; ; attempt++ {
 		m, info, err := readManifest(x.dir)
 		if info != nil {
-			x.seen.Store(&seen{info})
+			x.seen.Store(&info)
 		}
-		identity := x.options.identity()
-		if err != nil || m == nil || !m.sameIndex(&identity) || m.Revision < x.base.revision {
+		if err != nil || m == nil || m.identity != x.identity || m.Revision < x.base.revision {
 			return err
 		}
 		files := make([]part, len(m.Segments))
-		for i := range m.Segments {
-			if files[i], err = m.Segments[i].open(x.dir, x.base.files); err != nil {
-				break
-			}
+		for i := 0; i < len(files) && err == nil; i++ {
+			files[i], err = m.Segments[i].open(x.dir, x.base.files)
 		}
-		if errors.Is(err, fs.ErrNotExist) {
-			if attempt < 10 {
-				continue // it was merged after the manifest was read
-			}
+		switch {
+		case err == nil:
+			x.adopt(m.Revision, files)
+			return nil
+		case !errors.Is(err, fs.ErrNotExist):
+			return err
+		case attempt == 10:
 			return &damage{file: manifestName, what: err.Error()}
 		}
-		if err != nil {
-			return err
-		}
-		x.adopt(m.Revision, files)
-		return nil
+		// The file was merged after the manifest was read.
 	}
 }
 
 // adopt makes files, which hold the changes up to a revision, the base of the
 // index, and keeps later changes in memory. x.mu is held.
 func (x *Index) adopt(revision int64, files []part) {
-	later := 0
-	for later < len(x.recent) && x.recent[later].revision <= revision {
-		later++
-	}
-	recent := slices.Clone(x.recent[later:])
+	recent := slices.DeleteFunc(slices.Clone(x.recent), func(d death) bool { return d.revision <= revision })
 	var memory []part
 	for _, p := range x.memory {
-		if p = p.outdated(revision); p.live() > 0 {
+		p = p.without(p.where(func(document int) bool { return p.generation(document) <= revision }))
+		if p.live() > 0 {
 			memory = append(memory, p)
 		}
 	}
@@ -228,7 +216,7 @@ func (x *Index) Apply(ctx context.Context, changes []retrieve.Change) error {
 		if len(group) == 0 {
 			continue
 		}
-		all, err := count(ctx, group)
+		all, err := prepare(ctx, group)
 		if err != nil {
 			return err
 		}
@@ -242,8 +230,8 @@ func (x *Index) Apply(ctx context.Context, changes []retrieve.Change) error {
 	return nil
 }
 
-// apply applies changes whose terms are counted.
-func (x *Index) apply(changes []counted) error {
+// apply applies prepared changes.
+func (x *Index) apply(changes []prepared) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.closed {
@@ -263,21 +251,22 @@ func (x *Index) apply(changes []counted) error {
 			deaths = append(deaths, death{c.Document, c.Revision})
 		}
 	}
-	var documents []counted
+	var documents []prepared
+	dims := s.dims
 	for _, i := range latest {
-		if c := changes[i]; len(c.vectors) > 0 {
-			if dims := len(c.vectors[0]); s.dims != 0 && dims != s.dims {
-				return fmt.Errorf("indexing %s: its vectors have %d dimensions, those of others have %d", c.Info.ID, dims, s.dims)
+		if c := changes[i]; c.dims > 0 {
+			if dims = cmp.Or(dims, c.dims); c.dims != dims {
+				return fmt.Errorf("indexing %s: its vectors have %d dimensions, those of others have %d", c.Info.ID, c.dims, dims)
 			}
 			documents = append(documents, c)
 		}
 	}
-	fresh, err := build(documents)
-	if err != nil {
-		return err
-	}
-	memory := kill(x.memory, deaths)
-	if fresh != nil {
+	memory, err := kill(x.memory, deaths), error(nil)
+	if len(documents) > 0 {
+		fresh, err := build(documents)
+		if err != nil {
+			return err
+		}
 		memory = append(memory, part{segment: fresh})
 	}
 	if memory, err = settle(memory); err != nil {
@@ -299,17 +288,9 @@ func (x *Index) apply(changes []counted) error {
 // settle merges segments in memory as far as that is due.
 func settle(memory []part) ([]part, error) {
 	for {
-		merge := due(memory, 8*maxGroup)
-		if merge == nil {
+		from, rest := pick(memory, due(memory, 8*maxGroup))
+		if from == nil {
 			return memory, nil
-		}
-		var from, rest []part
-		for i, p := range memory {
-			if len(merge) > 0 && merge[0] == i {
-				from, merge = append(from, p), merge[1:]
-			} else {
-				rest = append(rest, p)
-			}
 		}
 		if c := merged(from); c != nil {
 			s, err := c.segment()
@@ -333,19 +314,21 @@ func (x *Index) Reset(ctx context.Context) error {
 		return errClosed
 	}
 	x.base.revision, x.base.files, x.recent, x.memory = 0, nil, nil, nil
-	x.next = x.options.Flush
+	x.next, x.failed = x.options.Flush, nil
 	x.current.Store(new(snapshot))
 	if info, err := os.Stat(filepath.Join(x.dir, manifestName)); err == nil {
-		x.seen.Store(&seen{info})
+		x.seen.Store(&info)
 	}
-	locked, err := x.acquire()
-	if locked {
-		err = x.publish(0, nil)
+	if x.own(false) {
+		x.failed = x.publish(0, nil) // after an error everything remains in memory
 	}
-	x.failed = err // then everything remains in memory
 	x.fault.Store(nil)
 	return ctx.Err()
 }
+
+// worthwhile is how many chunks and deleted documents Close writes to a file. It
+// takes less time to apply fewer again.
+const worthwhile = 64
 
 // Close implements [retrieve.Searcher]. What is in memory is written to a file if
 // it is more than a few chunks.
@@ -358,14 +341,11 @@ func (x *Index) Close() error {
 		return nil
 	}
 	x.closed = true
-	write := false
-	if x.fault.Load() == nil && x.unwritten() >= worthwhile {
-		write, _ = x.own()
-	}
+	write := x.fault.Load() == nil && x.unwritten() >= worthwhile && x.own(true)
 	x.mu.Unlock()
 	var err error
 	if write {
-		err = guard(func() error { return x.flush(context.Background()) })
+		err = guard(func() error { return x.compact(context.Background(), nil) })
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -1,6 +1,8 @@
 package index
 
 import (
+	"bytes"
+	"fmt"
 	"os"
 	"testing"
 
@@ -27,7 +29,7 @@ func open(t testing.TB, dir string, flush int) *Index {
 func (x *Index) quiet() {
 	for {
 		x.mu.Lock()
-		busy := x.flushing != nil || x.merging
+		busy := x.flushing != nil || x.merging != nil
 		x.mu.Unlock()
 		if !busy {
 			return
@@ -119,5 +121,46 @@ func TestContract(t *testing.T) {
 				return x
 			})
 		})
+	}
+}
+
+// TestPurge looks for the words of a deleted document in all files.
+func TestPurge(t *testing.T) {
+	dir := t.TempDir()
+	x := open(t, dir, 10)
+	text := func(n int64, text string, deleted bool) {
+		t.Helper()
+		c := retrieve.Change{Revision: n, Document: n % 100, Deleted: deleted, Chunks: []retrieve.IndexChunk{{Text: text, Vector: []float32{1, 0}}}}
+		c.Info.ID = text
+		if err := x.Apply(t.Context(), []retrieve.Change{c}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for n := range int64(30) {
+		text(n+1, fmt.Sprint("ordinary", n), false)
+	}
+	text(50, "confidential", false)
+	for n := range int64(30) {
+		text(n+51, fmt.Sprint("ordinary", n), false)
+	}
+	x.quiet()
+	traces := func() (n int) {
+		for _, data := range files(t, dir) {
+			n += bytes.Count(data, []byte("confidential"))
+		}
+		return n
+	}
+	if traces() == 0 {
+		t.Fatal("the document is in no file")
+	}
+	text(150, "", true)
+	if err := x.Purge(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := traces(); n > 0 {
+		t.Errorf("%d traces of the deleted document", n)
+	}
+	if s, err := x.Stats(t.Context(), nil); err != nil || s.Chunks != 60 {
+		t.Errorf("%+v, %v", s, err)
 	}
 }

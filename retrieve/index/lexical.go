@@ -5,7 +5,6 @@ import (
 	"context"
 	"math"
 	"slices"
-	"sync"
 
 	"ibid/retrieve"
 )
@@ -24,28 +23,17 @@ import (
 // the result is that of the plain sum over all chunks.
 func (x *Index) Lexical(ctx context.Context, terms []retrieve.Term, k int, f retrieve.Filter) (hits []retrieve.Hit, err error) {
 	err = x.read(ctx, func(v *snapshot) error {
-		t := top{k: min(k, v.chunks), snapshot: v}
+		t := newTop(k, v)
 		if t.k <= 0 {
 			return nil
 		}
-		s, ok := searches.Get().(*search)
-		if !ok {
-			s = new(search)
-		}
 		chosen, _ := v.choose(f)
-		if err := s.run(ctx, v, chosen, terms, &t); err != nil {
-			return err
-		}
+		err := newSearch(v, terms, t.k).run(ctx, chosen, t)
 		hits = t.ranked()
-		s.forget()
-		searches.Put(s)
-		return nil
+		return err
 	})
 	return hits, err
 }
-
-// searches are finished ones, to be used again.
-var searches sync.Pool
 
 const (
 	// windowSlots is how many slots have a sum at a time: as many as remain in the
@@ -61,7 +49,6 @@ const (
 
 // A weighed is a term of a question.
 type weighed struct {
-	text   string
 	idf    float64 // times its count in the question
 	weight float32 // idf times the most that [retrieve.Saturation] can be
 }
@@ -74,17 +61,16 @@ type search struct {
 	base, slope float32
 	rounding    float32 // the largest relative error of a score
 
-	terms   []weighed  // in the order of the question
-	cursors [][]cursor // of each part
+	cursors [][]cursor // of each part, in the order of the question
 
-	// In a window: the most that a term weighs and its place among the cursors,
-	// by rising most, and for each what all before it weigh together.
-	order []bounded
+	// In a window: the cursors with the most that their terms weigh, by rising
+	// most, and for each what all before it weigh together.
+	order []scored[float32]
 	below []float32
 
-	found  []bounded       // chunks with their scores
-	lowers lowest[float32] // the k highest scores
-	least  float32         // what a score must reach, more than 0
+	found  []scored[float32] // chunks
+	scores best[float32]     // the k highest scores
+	least  float32           // what a score must reach, more than 0
 
 	lengths []int32 // of the slots of the window
 	// Of each slot of the window, all zero between two.
@@ -94,16 +80,9 @@ type search struct {
 	candidates [2 * windowSlots]uint16
 }
 
-// A bounded is a chunk or a cursor, and a score.
-type bounded struct {
-	part, at int32
-	score    float32
-}
-
-func (x *search) run(ctx context.Context, v *snapshot, chosen []chosen, terms []retrieve.Term, t *top) error {
-	x.prepare(v, terms, t.k)
+func (x *search) run(ctx context.Context, chosen []chosen, t *top) error {
 	for part, cursors := range x.cursors {
-		end := int32(v.parts[part].Chunks)
+		end := int32(x.snapshot.parts[part].Chunks)
 		for first, size := int32(0), int32(firstWindow); first < end && len(cursors) > 0; size = min(2*size, windowSlots) {
 			if err := ctx.Err(); err != nil {
 				return err
@@ -117,69 +96,44 @@ func (x *search) run(ctx context.Context, v *snapshot, chosen []chosen, terms []
 	return nil
 }
 
-// prepare sets up a run. It reuses the memory of an earlier one.
-func (x *search) prepare(v *snapshot, terms []retrieve.Term, k int) {
-	x.snapshot, x.mean = v, v.mean()
-	x.found, x.lowers, x.least = x.found[:0], lowest[float32]{k: k, heap: x.lowers.heap[:0]}, math.SmallestNonzeroFloat32
+// newSearch weighs the terms, and makes a cursor for each in every part that has
+// it.
+func newSearch(v *snapshot, terms []retrieve.Term, k int) *search {
+	x := &search{snapshot: v, mean: v.mean(), least: math.SmallestNonzeroFloat32, cursors: make([][]cursor, len(v.parts))}
+	x.scores = best[float32]{k: k, worse: func(a, b float32) bool { return a < b }}
 	x.base = retrieve.BM25K1 * (1 - retrieve.BM25B)
 	x.slope = float32(retrieve.BM25K1 * retrieve.BM25B / cmp.Or(x.mean, 1))
-	x.terms = x.terms[:0]
-	at := make(map[string]int, len(terms))
+	counts := make(map[string]int, len(terms))
 	for _, t := range terms {
-		i, ok := at[t.Text]
-		if !ok {
-			i = len(x.terms)
-			at[t.Text] = i
-			x.terms = append(x.terms, weighed{text: t.Text})
-		}
-		x.terms[i].idf += float64(t.Count)
+		counts[t.Text] += t.Count
 	}
-	x.open()
-	n := len(x.terms)
-	x.rounding = float32(n+16) / (1 << 23)
-	x.order = slices.Grow(x.order[:0], n)[:n]
-	x.below = slices.Grow(x.below[:0], n)[:n]
-}
-
-// open sets the weights of the terms, and makes a cursor for each in every part
-// that has it.
-func (x *search) open() {
-	x.cursors = x.cursors[:0]
-	frequencies := make([]int, len(x.terms))
-	for _, p := range x.snapshot.parts {
-		if len(x.cursors) < cap(x.cursors) {
-			x.cursors = x.cursors[:len(x.cursors)+1]
-		} else {
-			x.cursors = append(x.cursors, nil)
+	x.rounding = float32(len(counts)+16) / (1 << 23)
+	x.order, x.below = make([]scored[float32], len(counts)), make([]float32, len(counts))
+	lists := make([]list, len(v.parts))
+	for _, t := range terms {
+		count := counts[t.Text]
+		if count == 0 {
+			continue // an earlier one is the same
 		}
-		cursors := x.cursors[len(x.cursors)-1][:0]
-		for i := range x.terms {
-			l, ok := p.lookup(x.terms[i].text)
-			if !ok {
-				continue
+		counts[t.Text] = 0
+		n := 0
+		for i := range v.parts {
+			if l, ok := v.parts[i].lookup(t.Text); ok {
+				lists[i] = l
+				n += v.parts[i].frequency(&l)
+			} else {
+				lists[i] = list{}
 			}
-			frequencies[i] += p.frequency(&l)
-			cursors = slices.Grow(cursors, 1)[:len(cursors)+1]
-			c := &cursors[len(cursors)-1]
-			c.weighed, c.list, c.skips, c.decoded, c.first = &x.terms[i], l, l.skips(), -1, 0
 		}
-		x.cursors[len(x.cursors)-1] = cursors
-	}
-	for i := range x.terms {
-		x.terms[i].idf *= retrieve.IDF(x.snapshot.chunks, frequencies[i])
-		x.terms[i].weight = float32(x.terms[i].idf * (retrieve.BM25K1 + 1))
-	}
-}
-
-// forget drops what refers to segments.
-func (x *search) forget() {
-	x.snapshot, x.lengths = nil, nil
-	for _, cursors := range x.cursors {
-		cursors = cursors[:cap(cursors)]
-		for i := range cursors {
-			cursors[i].weighed, cursors[i].list, cursors[i].skips = nil, list{}, nil
+		w := &weighed{idf: float64(count) * retrieve.IDF(v.chunks, n)}
+		w.weight = float32(w.idf * (retrieve.BM25K1 + 1))
+		for i := range lists {
+			if lists[i].segment != nil {
+				x.cursors[i] = append(x.cursors[i], cursor{weighed: w, list: lists[i], skips: lists[i].skips(), decoded: -1})
+			}
 		}
 	}
+	return x
 }
 
 // window searches the slots from first to before end of a part, which are all in
@@ -191,12 +145,12 @@ func (x *search) window(part int32, cursors []cursor, only *chosen, first, end i
 		c := &cursors[i]
 		c.enter(first, end, x)
 		all += c.most
-		order[i] = bounded{at: int32(i), score: c.most}
+		order[i] = scored[float32]{slot: int32(i), score: c.most}
 	}
-	if all < x.least || only.none(first, end) {
+	if all < x.least || only.slots != nil && !only.slots.some(first, end) {
 		return
 	}
-	slices.SortFunc(order, func(a, b bounded) int { return cmp.Compare(a.score, b.score) })
+	slices.SortFunc(order, func(a, b scored[float32]) int { return cmp.Compare(a.score, b.score) })
 	sum, essential := float32(0), 0 // the terms before essential reach nothing by themselves
 	for i, o := range order {
 		below[i] = sum
@@ -210,18 +164,18 @@ func (x *search) window(part int32, cursors []cursor, only *chosen, first, end i
 	x.lengths = cast[int32](s.rows(secLengths, base, int(end-base)))
 	var n uint
 	for _, o := range order[essential:] {
-		n = x.scan(&cursors[o.at], x.least-below[essential], n)
+		n = x.scan(&cursors[o.slot], x.least-below[essential], n)
 	}
 	candidates := x.candidates[:n]
 	for i := essential; i > 0 && len(candidates) > 0; i-- {
-		x.complete(&cursors[order[i-1].at], base, candidates)
+		x.complete(&cursors[order[i-1].slot], base, candidates)
 		candidates = slices.DeleteFunc(candidates, func(at uint16) bool { return x.sums[at%windowSlots] < x.least-below[i-1] })
 	}
 	for _, i := range candidates {
 		if score := x.sums[i]; score >= x.least && only.has(base+int32(i)) {
-			x.found = append(x.found, bounded{part, base + int32(i), score})
-			if least, full := x.lowers.add(score); full {
-				x.least = least * (1 - 2*x.rounding)
+			x.found = append(x.found, scored[float32]{part, base + int32(i), score})
+			if x.scores.add(score); len(x.scores.heap) == x.scores.k {
+				x.least = x.scores.heap[0] * (1 - 2*x.rounding)
 			}
 		}
 	}
@@ -280,16 +234,16 @@ func (x *search) complete(c *cursor, base int32, candidates []uint16) {
 
 // rank computes the scores of what was found again, the highest first.
 func (x *search) rank(t *top) {
-	slices.SortFunc(x.found, func(a, b bounded) int { return cmp.Compare(b.score, a.score) })
+	sortScored(x.found)
 	for _, f := range x.found {
 		if t.below(float64(f.score * (1 + x.rounding))) {
 			break // and so are all that follow
 		}
-		score, length := 0., x.snapshot.parts[f.part].length(f.at)
+		score, length := 0., x.snapshot.parts[f.part].length(f.slot)
 		for i := range x.cursors[f.part] {
 			c := &x.cursors[f.part][i]
-			score += c.idf * retrieve.Saturation(c.count(f.at), length, x.mean)
+			score += c.idf * retrieve.Saturation(c.count(f.slot), length, x.mean)
 		}
-		t.push(hit{f.part, f.at, score})
+		t.add(scored[float64]{f.part, f.slot, score})
 	}
 }

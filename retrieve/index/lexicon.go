@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"math"
 	"slices"
+	"sort"
 	"unsafe"
 )
 
@@ -42,14 +43,13 @@ const skipSize = int(unsafe.Sizeof(skip{}))
 // A lexiconWriter writes the lexicon of a segment, term by term.
 type lexiconWriter struct {
 	w       *writer
-	start   uint64  // of the section
 	lengths []int32 // by slot
 	blocks  []termBlock
 
 	terms  []byte // of the block begun
 	n      int
 	lists  uint64 // bytes of its lists
-	buffer []byte
+	buffer []byte // for a list
 }
 
 func (l *lexiconWriter) add(term []byte, list []occurrence) {
@@ -72,9 +72,9 @@ func (l *lexiconWriter) endBlock() {
 	b := binary.AppendUvarint(nil, uint64(l.n))
 	b = binary.AppendUvarint(b, l.lists)
 	b = append(b, l.terms...)
-	l.blocks = append(l.blocks, termBlock{Start: l.w.size - l.start, Size: uint64(len(b))})
+	l.blocks = append(l.blocks, termBlock{Start: l.w.size - l.w.Starts[secPostings], Size: uint64(len(b))})
 	l.w.write(b)
-	l.w.pad(-int64(len(b)) & 3)
+	l.w.align(4)
 	l.terms, l.n, l.lists = l.terms[:0], 0, 0
 }
 
@@ -203,79 +203,50 @@ func (l *list) each(f func(slot, count int32)) {
 
 // lookup returns the posting list of a term.
 func (s *segment) lookup(term string) (l list, ok bool) {
-	low, high := 0, int(s.Blocks)
-	for low < high { // find the first block that begins after the term
-		middle := (low + high) / 2
-		t := s.termsOf(middle)
-		t.next()
-		if string(t.term) <= term {
-			low = middle + 1
-		} else {
-			high = middle
-		}
-	}
-	if low == 0 {
+	block := sort.Search(int(s.Blocks), func(i int) bool { // the first that begins after the term
+		d := dictionary{list: list{segment: s}, block: i}
+		return d.next() && string(d.term) > term
+	})
+	if block == 0 {
 		return list{}, false
 	}
-	for t := s.termsOf(low - 1); t.next(); {
-		if string(t.term) == term {
-			return t.list, true
-		}
+	d := dictionary{list: list{segment: s}, block: block - 1}
+	for d.next() && string(d.term) < term {
 	}
-	return list{}, false
+	return d.list, d.term != nil && string(d.term) == term
 }
 
-// terms are those of one block of a lexicon, one after the other.
-type terms struct {
-	unpacker
-	left int
-	at   uint64 // offset of the next list
-	term []byte
-	list list
-}
-
-// termsOf returns the terms of a block.
-func (s *segment) termsOf(block int) terms {
-	b := cast[termBlock](s.view(secBlocks, uint64(block)*uint64(unsafe.Sizeof(termBlock{})), int(unsafe.Sizeof(termBlock{}))))[0]
-	if b.Size > math.MaxInt32 {
-		s.fail("a block of terms has an impossible size")
-	}
-	t := terms{unpacker: unpacker{rest: s.view(secPostings, b.Start, int(b.Size))}, list: list{segment: s}}
-	t.left = int(min(t.number(), blockTerms))
-	t.at = b.Start - t.number()
-	return t
-}
-
-func (t *terms) next() bool {
-	if t.left == 0 {
-		return false
-	}
-	t.left--
-	t.term = t.bytes()
-	n, size := t.number(), t.number()
-	if n == 0 || n > uint64(t.list.segment.Chunks) || size > math.MaxUint32 || t.at%4 != 0 {
-		t.list.segment.fail("a posting list is malformed")
-	}
-	t.list.n, t.list.size, t.list.start = int(n), int(size), t.at
-	t.at += size
-	return true
-}
-
-// A dictionary goes through all terms of a segment.
+// A dictionary goes through the terms of a segment and their lists, from the
+// beginning of a block.
 type dictionary struct {
-	terms
-	segment *segment
-	block   int
+	block  int // the next
+	terms  unpacker
+	left   int    // terms of the block
+	offset uint64 // offset of the next list
+	term   []byte
+	list
 }
 
 // next moves to the next term; it reports whether there is one.
 func (d *dictionary) next() bool {
-	for !d.terms.next() {
-		if d.block == int(d.segment.Blocks) {
+	s := d.segment
+	for d.left == 0 {
+		if d.block == int(s.Blocks) {
+			d.term = nil
 			return false
 		}
-		d.terms = d.segment.termsOf(d.block)
-		d.block++
+		b := cast[termBlock](s.view(secBlocks, uint64(d.block)*uint64(unsafe.Sizeof(termBlock{})), int(unsafe.Sizeof(termBlock{}))))[0]
+		d.terms.rest = s.view(secPostings, b.Start, int(b.Size))
+		d.block, d.left = d.block+1, int(d.terms.number())
+		d.offset = b.Start - d.terms.number()
 	}
+	d.left--
+	d.term = d.terms.bytes()
+	n, size := d.terms.number(), d.terms.number()
+	if n == 0 || n > uint64(s.Chunks) || size > math.MaxUint32 || d.offset%4 != 0 {
+		s.fail("a posting list is malformed")
+	}
+	d.n, d.size, d.start = int(n), int(size), d.offset
+	d.offset += size
 	return true
 }

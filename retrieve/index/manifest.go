@@ -1,7 +1,6 @@
 package index
 
 import (
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,13 +9,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
-
-	"ibid/retrieve"
 )
 
-// The files of an index: the manifest names the segments; only the process that
-// has locked the lock file writes.
+// The files of an index: the manifest names the segments, and only the process
+// that has locked the lock file writes.
 const (
 	manifestName  = "manifest"
 	lockName      = "lock"
@@ -24,83 +22,45 @@ const (
 	tempPrefix    = "temp-"
 )
 
-// formatVersion changes with the format of segments or of the manifest. A
-// directory of another version is ignored and then replaced.
+// formatVersion changes with the format of segments or of the manifest.
 const formatVersion = 1
 
-// A manifest describes what the files of an index hold: exactly the changes up to
-// a revision.
-type manifest struct {
+// An identity says what an index is of. A directory with another one is treated as
+// empty.
+type identity struct {
 	Format   int    `json:"format"`
 	Analysis int    `json:"analysis"` // [retrieve.Analysis]
 	Library  string `json:"library"`
 	Space    string `json:"space"`
-	Revision int64  `json:"revision"`
+}
 
+// A manifest describes the files of an index, which hold exactly the changes up to
+// a revision. The file has a checksum in its first line.
+type manifest struct {
+	identity
+	Revision int64   `json:"revision"`
 	Segments []entry `json:"segments"`
 }
 
 // An entry is a segment of a manifest.
 type entry struct {
-	File  string `json:"file"`
-	Bytes int64  `json:"bytes"`
-	Sum   uint32 `json:"sum"` // of the trailer
-	// Deleted are the documents that were deleted since the segment was written:
-	// their places, as varints of the differences.
-	Deleted []byte `json:"deleted,omitempty"`
-}
-
-// sameIndex reports whether two manifests are of the same library, space and
-// format.
-func (m *manifest) sameIndex(n *manifest) bool {
-	return m.Format == n.Format && m.Analysis == n.Analysis && m.Library == n.Library && m.Space == n.Space
-}
-
-// describe returns the entry of a part in a file.
-func describe(p *part) entry {
-	e := entry{File: p.file, Bytes: int64(len(p.data)), Sum: p.Sum}
-	if p.deaths == nil {
-		return e
-	}
-	last := 0
-	for document := range int(p.Documents) {
-		if first, _ := p.chunksOf(document); !p.alive(first) {
-			e.Deleted = binary.AppendUvarint(e.Deleted, uint64(document-last))
-			last = document
-		}
-	}
-	return e
+	File    string `json:"file"`
+	Bytes   int64  `json:"bytes"`
+	Sum     uint32 `json:"sum"`               // of the trailer
+	Deleted []int  `json:"deleted,omitempty"` // the places of the documents deleted since it was written
 }
 
 // open returns the part of an entry. It uses a segment that is already open.
-func (e *entry) open(dir string, known []part) (part, error) {
-	var p part
-	for i := range known {
-		if known[i].file == e.File && known[i].Sum == e.Sum {
-			p.segment = known[i].segment
-		}
+func (e *entry) open(dir string, known []part) (p part, err error) {
+	if at := slices.IndexFunc(known, func(p part) bool { return p.file == e.File && p.Sum == e.Sum }); at >= 0 {
+		p.segment = known[at].segment
+	} else if p.segment, err = openSegment(dir, filepath.Base(e.File), e.Bytes, e.Sum); err != nil {
+		return p, err
 	}
-	if p.segment == nil {
-		if filepath.Base(e.File) != e.File || !strings.HasPrefix(e.File, segmentPrefix) {
-			return p, &damage{file: manifestName, what: "it names a file that is not a segment"}
-		}
-		var err error
-		if p.segment, err = openSegment(filepath.Join(dir, e.File), e.File, e.Bytes, &e.Sum); err != nil {
-			return p, err
-		}
+	if slices.ContainsFunc(e.Deleted, func(d int) bool { return d < 0 || d >= int(p.Documents) }) {
+		return p, &damage{file: manifestName, what: "it names a document that is not in its segment"}
 	}
-	document := uint64(0)
-	for u := (unpacker{rest: e.Deleted}); len(u.rest) > 0; {
-		if document += u.number(); document >= uint64(p.Documents) {
-			return p, &damage{file: manifestName, what: "it names a document that is not in its segment"}
-		}
-		if p.deaths == nil {
-			p.deaths = p.deaths.clone(int(p.Chunks))
-		}
-		first, end := p.chunksOf(int(document))
-		p.deaths.add(p.segment, first, end)
-	}
-	return p, nil
+	return p.without(e.Deleted), nil
 }
 
 // readManifest reads the manifest of a directory, and describes its file. Both are
@@ -122,90 +82,74 @@ func readManifest(dir string) (_ *manifest, _ fs.FileInfo, err error) {
 	if err != nil {
 		return nil, info, err
 	}
-	var sum uint32
-	head, body, _ := strings.Cut(string(data), "\n")
-	if _, err := fmt.Sscanf(head, "%08x", &sum); err != nil || sum != crc32.Checksum([]byte(body), castagnoli) || len(head) != 8 {
-		return nil, info, &damage{file: manifestName, what: "its checksum is wrong"}
-	}
+	sum, body, _ := strings.Cut(string(data), "\n")
 	m := new(manifest)
-	if err := json.Unmarshal([]byte(body), m); err != nil {
+	if sum != checksum([]byte(body)) {
+		err = errors.New("its checksum is wrong")
+	} else {
+		err = json.Unmarshal([]byte(body), m)
+	}
+	if err != nil {
 		return nil, info, &damage{file: manifestName, what: err.Error()}
 	}
 	return m, info, nil
 }
 
-// writeManifest replaces the manifest of a directory.
+func checksum(body []byte) string { return fmt.Sprintf("%08x", crc32.Checksum(body, castagnoli)) }
+
+// writeManifest replaces the manifest of a directory, and removes the segments that
+// it does not name. What cannot be removed now is removed the next time.
 func writeManifest(dir string, m *manifest) error {
 	body, err := json.Marshal(m)
 	if err != nil {
 		return err
 	}
 	temp, err := writeTemp(dir, func(w io.Writer) error {
-		_, err := fmt.Fprintf(w, "%08x\n%s", crc32.Checksum(body, castagnoli), body)
+		_, err := fmt.Fprintf(w, "%s\n%s", checksum(body), body)
 		return err
 	})
-	if err != nil {
-		return err
-	}
-	return rename(dir, temp, manifestName)
-}
-
-// writeTemp writes a temporary file, and returns its name when it is durable.
-func writeTemp(dir string, write func(io.Writer) error) (name string, err error) {
-	f, err := os.CreateTemp(dir, tempPrefix)
-	if err != nil {
-		return "", err
-	}
-	name = filepath.Base(f.Name())
-	err = write(f)
 	if err == nil {
-		err = f.Sync()
+		err = rename(dir, temp, manifestName)
 	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		_ = os.Remove(f.Name()) // otherwise the next process that writes removes it
-		return "", err
-	}
-	return name, nil
-}
-
-// rename gives a temporary file its name, durably.
-func rename(dir, temp, name string) error {
-	if err := os.Rename(filepath.Join(dir, temp), filepath.Join(dir, name)); err != nil {
-		_ = os.Remove(filepath.Join(dir, temp)) // likewise
+	if err != nil {
 		return err
 	}
-	return syncDir(dir)
+	removeFiles(dir, segmentPrefix, func(name string) bool {
+		return !slices.ContainsFunc(m.Segments, func(e entry) bool { return e.File == name })
+	})
+	return nil
 }
 
-// clean removes the files that the manifest does not name, and temporary ones if
-// wanted. A file that cannot be removed now is removed the next time.
-func clean(dir string, m *manifest, temporary bool) {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return
-	}
-	named := make(map[string]bool)
-	for _, e := range m.Segments {
-		named[e.File] = true
-	}
+// removeFiles removes the files with a prefix of which f is true.
+func removeFiles(dir, prefix string, f func(name string) bool) {
+	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {
-		old := strings.HasPrefix(e.Name(), segmentPrefix) && !named[e.Name()]
-		if old || temporary && strings.HasPrefix(e.Name(), tempPrefix) {
+		if strings.HasPrefix(e.Name(), prefix) && f(e.Name()) {
 			_ = os.Remove(filepath.Join(dir, e.Name()))
 		}
 	}
 }
 
-// checkSize returns an error unless the file has the given size.
-func checkSize(f *os.File, size int64) error {
-	info, err := f.Stat()
-	if err == nil && (info.Size() != size || size <= 0) {
-		err = &damage{file: info.Name(), what: fmt.Sprintf("it has %d bytes, not %d", info.Size(), size)}
+// writeTemp writes a temporary file, and returns its name when it is durable. The
+// next process that writes removes what is left over.
+func writeTemp(dir string, write func(io.Writer) error) (name string, err error) {
+	f, err := os.CreateTemp(dir, tempPrefix)
+	if err != nil {
+		return "", err
 	}
-	return err
+	if err = write(f); err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		_ = os.Remove(f.Name())
+	}
+	return filepath.Base(f.Name()), err
 }
 
-// identity returns the manifest of an empty index.
-func (o *Options) identity() manifest {
-	return manifest{Format: formatVersion, Analysis: retrieve.Analysis, Library: o.Library, Space: o.Space}
+// rename gives a temporary file its name, durably.
+func rename(dir, temp, name string) error {
+	if err := os.Rename(filepath.Join(dir, temp), filepath.Join(dir, name)); err != nil {
+		return err
+	}
+	return syncDir(dir)
 }

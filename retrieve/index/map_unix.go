@@ -9,19 +9,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mapFile returns the content of a file, which must have the given size. The
-// memory is read from the file when it is used.
-func mapFile(path string, size int64) (data []byte, mapped bool, err error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, false, err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	if err := checkSize(f, size); err != nil {
-		return nil, false, err
-	}
-	data, err = unix.Mmap(int(f.Fd()), 0, int(size), unix.PROT_READ, unix.MAP_SHARED)
-	return data, true, os.NewSyscallError("mmap", err)
+// mapFile returns the content of a file. The memory is read when it is used.
+func mapFile(f *os.File, size int) (data []byte, mapped bool, err error) {
+	data, err = unix.Mmap(int(f.Fd()), 0, size, unix.PROT_READ, unix.MAP_SHARED)
+	return data, true, err
 }
 
 func unmap(data []byte, mapped bool) {

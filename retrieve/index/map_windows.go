@@ -8,17 +8,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// mapFile reads a file, which must have the given size, whole: a mapped file
-// cannot be replaced or deleted here.
-func mapFile(path string, size int64) (data []byte, mapped bool, err error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, false, err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	if err := checkSize(f, size); err != nil {
-		return nil, false, err
-	}
+// mapFile reads a file whole: a mapped file could not be replaced or deleted here.
+func mapFile(f *os.File, size int) (data []byte, mapped bool, err error) {
 	data = make([]byte, size)
 	_, err = io.ReadFull(f, data)
 	return data, false, err

@@ -1,15 +1,18 @@
 package index
 
 import (
-	"cmp"
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"math"
+	"os"
+	"path/filepath"
 	"runtime"
+	"slices"
+	"sort"
 	"sync/atomic"
 	"unsafe"
 
-	"ibid/retrieve"
 	"ibid/retrieve/index/scan"
 )
 
@@ -27,7 +30,6 @@ type segment struct {
 	file   string // name of the file; empty in memory
 	data   []byte
 	mapped bool // data is a mapped file
-	stride int
 
 	sums    []uint32        // of the blocks
 	checked []atomic.Uint32 // a bit for each block that was read and is undamaged; nil in memory
@@ -38,8 +40,8 @@ type segment struct {
 const (
 	// Rows for each slot.
 	secCodes     = iota // by [scan.Quantise]
-	secScales           // float32, padded with zeros to a multiple of 64
-	secResiduals        // float32, padded likewise
+	secScales           // float32
+	secResiduals        // float32
 	secVectors          // float32 for each dimension
 	secLengths          // int32: number of terms
 	// For each document.
@@ -72,17 +74,15 @@ const (
 	// blockSize is the number of bytes with one checksum: few, because a search
 	// reads a vector here and there, and must check all of its block.
 	blockSize = 16 << 10
-	// maxChunks is the largest number of chunks in a segment: a posting has 24 bits
-	// for the slot.
+	// maxChunks is the largest number of chunks in a segment.
 	maxChunks = 1 << 24
-	maxDims   = 1 << 16
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // sum is the checksum of the trailer's other fields.
 func (t *trailer) sum() uint32 {
-	return crc32.Checksum(unsafe.Slice((*byte)(unsafe.Pointer(t)), unsafe.Offsetof(t.Sum)), castagnoli)
+	return crc32.Checksum(bytesOf([]trailer{*t})[:unsafe.Offsetof(t.Sum)], castagnoli)
 }
 
 // width is the number of bytes for each slot in a section of rows.
@@ -105,18 +105,12 @@ func newSegment(file string, data []byte, mapped bool) (*segment, error) {
 	if at < 0 || at%8 != 0 {
 		return fault("it is cut short")
 	}
-	s.trailer = *(*trailer)(unsafe.Pointer(&data[at]))
+	s.trailer = cast[trailer](data[at:])[0]
 	if s.Magic != magic || s.Sum != s.trailer.sum() {
 		return fault("its end is not that of a segment")
 	}
-	if s.Dims == 0 || s.Dims > maxDims || s.Chunks == 0 || s.Chunks > maxChunks || s.Documents == 0 || s.Documents > s.Chunks {
+	if s.Chunks == 0 || s.Chunks > maxChunks || !slices.IsSorted(s.Starts[:]) {
 		return fault("it has an impossible size")
-	}
-	for section := range sections {
-		size := int64(s.Starts[section+1] - s.Starts[section])
-		if s.Starts[section] > s.Starts[section+1] || s.Starts[section]%64 != 0 || size < s.least(section) {
-			return fault("its sections do not follow one another")
-		}
 	}
 	table := int64(s.Starts[sections])
 	blocks := (table + blockSize - 1) / blockSize
@@ -129,28 +123,7 @@ func newSegment(file string, data []byte, mapped bool) (*segment, error) {
 	if file != "" {
 		s.checked = make([]atomic.Uint32, (blocks+31)/32)
 	}
-	s.stride = scan.Stride(int(s.Dims))
 	return s, nil
-}
-
-// least is the least number of bytes in a section.
-func (t *trailer) least(section int) int64 {
-	documents := int64(t.Documents)
-	switch section {
-	case secNumbers, secGenerations, secInfoEnds:
-		return 8 * documents
-	case secFirsts:
-		return 4 * (documents + 1)
-	case secInfo, secPostings:
-		return 0
-	case secBlocks:
-		return int64(t.Blocks) * int64(unsafe.Sizeof(termBlock{}))
-	}
-	rows := int64(t.Chunks)
-	if section == secScales || section == secResiduals {
-		rows = (rows + 63) / 64 * 64
-	}
-	return rows * int64(t.width(section))
 }
 
 // view returns n bytes of a section, from the offset start. It panics with a
@@ -205,34 +178,20 @@ func (s *segment) chunksOf(document int) (first, end int32) {
 
 // documentOf returns the document of a slot, and the slot of its first chunk.
 func (s *segment) documentOf(slot int32) (document int, first int32) {
-	low, high := 0, int(s.Documents)
-	for high-low > 1 {
-		middle := (low + high) / 2
-		if item[uint32](s, secFirsts, middle) <= uint32(slot) {
-			low = middle
-		} else {
-			high = middle
-		}
-	}
-	return low, int32(item[uint32](s, secFirsts, low))
+	document = sort.Search(int(s.Documents), func(i int) bool { return item[uint32](s, secFirsts, i) > uint32(slot) }) - 1
+	return document, int32(item[uint32](s, secFirsts, document))
 }
 
 // find returns the document with a number.
 func (s *segment) find(number int64) (document int, ok bool) {
-	low, high := 0, int(s.Documents)
-	if number > item[int64](s, secNumbers, high-1) {
+	if last := int(s.Documents) - 1; number > s.number(last) {
 		return 0, false
 	}
-	for low < high {
-		middle := (low + high) / 2
-		if item[int64](s, secNumbers, middle) < number {
-			low = middle + 1
-		} else {
-			high = middle
-		}
-	}
-	return low, low < int(s.Documents) && item[int64](s, secNumbers, low) == number
+	document = sort.Search(int(s.Documents), func(i int) bool { return s.number(i) >= number })
+	return document, document < int(s.Documents) && s.number(document) == number
 }
+
+func (s *segment) number(document int) int64 { return item[int64](s, secNumbers, document) }
 
 func (s *segment) generation(document int) int64 { return item[int64](s, secGenerations, document) }
 
@@ -252,13 +211,8 @@ func (s *segment) info(document int) []byte {
 // id returns the id of a document. It is valid as long as the segment.
 func (s *segment) id(document int) string { return (&unpacker{rest: s.info(document)}).text() }
 
-// number is what sections other than the records consist of.
-type number interface {
-	~int32 | ~uint32 | ~int64 | ~uint64 | ~float32
-}
-
 // item returns one number of a section.
-func item[T number](s *segment, section, i int) T {
+func item[T int32 | uint32 | int64 | uint64](s *segment, section, i int) T {
 	size := int(unsafe.Sizeof(T(0)))
 	return *(*T)(unsafe.Pointer(&s.view(section, uint64(i)*uint64(size), size)[0]))
 }
@@ -281,16 +235,23 @@ func bytesOf[T any](numbers []T) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(&numbers[0])), len(numbers)*int(unsafe.Sizeof(t)))
 }
 
-// openSegment maps the file of a segment, which must have the size and, unless it
-// is nil, the sum of the trailer.
-func openSegment(path, name string, size int64, sum *uint32) (*segment, error) {
-	data, mapped, err := mapFile(path, size)
+// openSegment maps the file of a segment, which must have the size and the sum of
+// the trailer.
+func openSegment(dir, name string, size int64, sum uint32) (s *segment, err error) {
+	f, err := os.Open(filepath.Join(dir, name))
 	if err != nil {
 		return nil, err
 	}
-	var s *segment
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if info, err := f.Stat(); err != nil || info.Size() != size || size == 0 {
+		return nil, errors.Join(err, &damage{file: name, what: fmt.Sprintf("it does not have %d bytes", size)})
+	}
+	data, mapped, err := mapFile(f, int(size))
+	if err != nil {
+		return nil, fmt.Errorf("mapping %s: %w", name, err)
+	}
 	err = guard(func() (err error) {
-		if s, err = newSegment(name, data, mapped); err == nil && sum != nil && s.Sum != *sum {
+		if s, err = newSegment(name, data, mapped); err == nil && s.Sum != sum {
 			err = &damage{file: name, what: "it is not the segment that was written"}
 		}
 		return err
@@ -299,17 +260,6 @@ func openSegment(path, name string, size int64, sum *uint32) (*segment, error) {
 		unmap(data, mapped)
 		return nil, err
 	}
-	if mapped {
-		runtime.AddCleanup(s, func(data []byte) { unmap(data, true) }, data)
-	}
+	runtime.AddCleanup(s, func(data []byte) { unmap(data, mapped) }, data)
 	return s, nil
 }
-
-// A damage is an error that wraps [retrieve.ErrIndexDamaged].
-type damage struct{ file, what string }
-
-func (d *damage) Error() string {
-	return fmt.Sprintf("%v: %s: %s", retrieve.ErrIndexDamaged, cmp.Or(d.file, "in memory"), d.what)
-}
-
-func (d *damage) Unwrap() error { return retrieve.ErrIndexDamaged }

@@ -17,39 +17,39 @@ func newSelection(slots int) selection { return make(selection, (slots+63)/64) }
 // set adds the slots from first to before end.
 func (s selection) set(first, end int32) {
 	for at := first; at < end; {
-		bit := at % 64
-		n := min(end-at, 64-bit)
-		s[at/64] |= (^uint64(0) >> (64 - n)) << bit
+		n := min(end-at, 64-at%64)
+		s[at/64] |= (^uint64(0) >> (64 - n)) << (at % 64)
 		at += n
 	}
 }
 
 func (s selection) has(slot int32) bool { return s[slot/64]>>(slot%64)&1 != 0 }
 
-// none reports whether no slot from first to before end is selected.
-func (s selection) none(first, end int32) bool {
-	if first >= end {
-		return true
-	}
-	low, high := ^uint64(0)<<(first%64), ^uint64(0)>>(63-(end-1)%64)
-	from, to := first/64, (end-1)/64
-	if from == to {
-		return s[from]&low&high == 0
-	}
-	for _, w := range s[from+1 : to] {
-		if w != 0 {
-			return false
-		}
-	}
-	return s[from]&low == 0 && s[to]&high == 0
+// some reports whether a slot from first to before end may be selected.
+func (s selection) some(first, end int32) bool {
+	return slices.ContainsFunc(s[first/64:(end+63)/64], func(w uint64) bool { return w != 0 })
 }
 
 // A chosen is what one search may find of a segment: what a filter selected,
-// except what was deleted.
+// except what is deleted.
 type chosen struct {
 	*filtered
 	deleted selection // nil for nothing
 	chunks  int       // of the segment
+}
+
+// choose returns what a search with the filter may find of each part, and how
+// many chunks that is, with those deleted.
+func (v *snapshot) choose(f retrieve.Filter) (parts []chosen, all int) {
+	parts = make([]chosen, len(v.parts))
+	for i, p := range v.parts {
+		parts[i] = chosen{filtered: p.selected(f), chunks: int(p.Chunks)}
+		if p.deaths != nil {
+			parts[i].deleted = p.deaths.slots
+		}
+		all += parts[i].count
+	}
+	return parts, all
 }
 
 func (c *chosen) has(slot int32) bool {
@@ -71,29 +71,6 @@ func (c *chosen) word(i int) uint64 {
 	return w
 }
 
-// none reports whether no slot from first to before end is chosen by the filter.
-func (c *chosen) none(first, end int32) bool {
-	return c.slots != nil && c.slots.none(first, end)
-}
-
-// countDeleted returns how many of those that the filter selected are deleted.
-func (c *chosen) countDeleted() (n int) {
-	for i, w := range c.deleted {
-		if c.slots != nil {
-			w &= c.slots[i]
-		}
-		n += bits.OnesCount64(w)
-	}
-	return n
-}
-
-// selections cache what filters select in a segment. The first search with a
-// filter decides about every document.
-type selections struct {
-	mu   sync.Mutex
-	last []*filtered // the one used last first
-}
-
 // A filtered is what a filter selects in a segment, also of documents that are
 // deleted.
 type filtered struct {
@@ -101,8 +78,15 @@ type filtered struct {
 	slots  selection // nil for all
 	count  int       // of them
 
-	collect sync.Mutex
-	nearby  *collection // of these chunks; nil until needed
+	collect    sync.Mutex
+	collection *collection // of these chunks; nil until needed
+}
+
+// selections cache what filters select in a segment. The first search with a
+// filter decides about every document.
+type selections struct {
+	mu   sync.Mutex
+	last []*filtered // the one used last first
 }
 
 const (
@@ -116,28 +100,22 @@ const (
 func (s *segment) selected(f retrieve.Filter) *filtered {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	at := slices.IndexFunc(s.last, func(c *filtered) bool { return c.filter.Equal(f) })
-	if at < 0 {
-		if len(s.last) == maxSelections {
-			s.last = s.last[:maxSelections-1]
-		}
-		s.last = append(s.last, s.evaluate(f))
-		at = len(s.last) - 1
+	var found *filtered
+	if at := slices.IndexFunc(s.last, func(c *filtered) bool { return c.filter.Equal(f) }); at >= 0 {
+		found = s.last[at]
+		s.last = slices.Delete(s.last, at, at+1)
+	} else {
+		found = s.evaluate(f)
+		s.last = s.last[:min(len(s.last), maxSelections-1)]
 	}
-	found := s.last[at]
-	copy(s.last[1:], s.last[:at])
-	s.last[0] = found
+	s.last = slices.Insert(s.last, 0, found)
 	if len(s.last) > maxCollections {
-		s.last[maxCollections].release()
+		old := s.last[maxCollections]
+		old.collect.Lock()
+		old.collection = nil
+		old.collect.Unlock()
 	}
 	return found
-}
-
-// release drops the collection.
-func (c *filtered) release() {
-	c.collect.Lock()
-	defer c.collect.Unlock()
-	c.nearby = nil
 }
 
 func (s *segment) evaluate(f retrieve.Filter) *filtered {
@@ -156,4 +134,15 @@ func (s *segment) evaluate(f retrieve.Filter) *filtered {
 		}
 	}
 	return c
+}
+
+// countDeleted returns how many of those that the filter selected are deleted.
+func (c *chosen) countDeleted() (n int) {
+	for i, w := range c.deleted {
+		if c.slots != nil {
+			w &= c.slots[i]
+		}
+		n += bits.OnesCount64(w)
+	}
+	return n
 }

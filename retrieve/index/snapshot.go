@@ -8,127 +8,13 @@ import (
 // A snapshot is the state of an index after one change. It never changes.
 type snapshot struct {
 	revision int64
-	// parts are first those in files, then those in memory.
+	// parts are first those in files, the largest first, then those in memory.
 	parts  []part
 	dims   int // of the vectors; 0 while there are none
 	chunks int // that are not deleted
 	words  int64
 }
 
-// A part is a segment without what was deleted since it was written.
-type part struct {
-	*segment
-	deaths *deaths // nil for none
-}
-
-// deaths are the deleted documents of a segment. They are changed only by the
-// function that made them.
-type deaths struct {
-	slots  selection // of their chunks
-	chunks int
-	words  int64
-
-	frequencies sync.Map // by start of its list, how many deleted chunks have a term
-}
-
-// A death is a change to a document: what has an earlier generation is deleted.
-type death struct{ document, revision int64 }
-
-// live is the number of chunks that are not deleted.
-func (p *part) live() int {
-	if p.deaths == nil {
-		return int(p.Chunks)
-	}
-	return int(p.Chunks) - p.deaths.chunks
-}
-
-// alive reports whether a document, whose first chunk has the slot, is not deleted.
-func (p *part) alive(first int32) bool { return p.deaths == nil || !p.deaths.slots.has(first) }
-
-// frequency is the number of chunks with a term that are not deleted.
-func (p *part) frequency(l *list) int {
-	if p.deaths == nil {
-		return l.n
-	}
-	if n, ok := p.deaths.frequencies.Load(l.start); ok {
-		return l.n - n.(int)
-	}
-	n := 0
-	var decoded postings
-	skips := l.skips()
-	for i := range skips {
-		end := p.Chunks
-		if i+1 < len(skips) {
-			end = skips[i+1].First
-		}
-		if !p.deaths.slots.none(int32(skips[i].First), int32(end)) {
-			l.decode(skips, i, &decoded)
-			for _, slot := range decoded.slots[:decoded.n] {
-				if p.deaths.slots.has(slot) {
-					n++
-				}
-			}
-		}
-	}
-	p.deaths.frequencies.Store(l.start, n)
-	return l.n - n
-}
-
-// kill returns the parts without the documents that the deaths name, as far as
-// their generation is earlier. It shares what does not change.
-func kill(parts []part, all []death) []part {
-	out, fresh := slices.Clone(parts), make([]bool, len(parts))
-	for _, d := range all {
-		for i := range out {
-			p := &out[i]
-			document, ok := p.find(d.document)
-			if !ok || p.generation(document) >= d.revision {
-				continue
-			}
-			first, end := p.chunksOf(document)
-			if !p.alive(first) {
-				continue
-			}
-			if !fresh[i] {
-				p.deaths, fresh[i] = p.deaths.clone(int(p.Chunks)), true
-			}
-			p.deaths.add(p.segment, first, end)
-		}
-	}
-	return out
-}
-
-func (d *deaths) clone(chunks int) *deaths {
-	if d == nil {
-		return &deaths{slots: newSelection(chunks)}
-	}
-	return &deaths{slots: slices.Clone(d.slots), chunks: d.chunks, words: d.words}
-}
-
-func (d *deaths) add(s *segment, first, end int32) {
-	d.slots.set(first, end)
-	d.chunks += int(end - first)
-	for slot := first; slot < end; slot++ {
-		d.words += int64(s.length(slot))
-	}
-}
-
-// outdated returns the part without the documents of generations up to the
-// revision.
-func (p part) outdated(revision int64) part {
-	fresh := p.deaths.clone(int(p.Chunks))
-	for document := range int(p.Documents) {
-		if first, end := p.chunksOf(document); p.generation(document) <= revision && p.alive(first) {
-			fresh.add(p.segment, first, end)
-		}
-	}
-	if fresh.chunks > 0 {
-		p.deaths = fresh
-	}
-	return p
-}
-
-// newSnapshot returns the snapshot with the parts.
 func newSnapshot(revision int64, files, memory []part) *snapshot {
 	s := &snapshot{revision: revision}
 	for _, p := range slices.Concat(files, memory) {
@@ -147,55 +33,162 @@ func newSnapshot(revision int64, files, memory []part) *snapshot {
 }
 
 // mean is the mean length of the chunks.
-func (s *snapshot) mean() float64 {
-	if s.chunks == 0 {
-		return 0
-	}
-	return float64(s.words) / float64(s.chunks)
+func (s *snapshot) mean() float64 { return float64(s.words) / float64(max(1, s.chunks)) }
+
+// A part is a segment without what was deleted since it was written.
+type part struct {
+	*segment
+	deaths *deaths // nil for none
 }
 
-// liveChunks is the number of chunks of some parts that are not deleted.
-func liveChunks(parts []part) (n int) {
-	for i := range parts {
-		n += parts[i].live()
-	}
-	return n
+// deaths are the deleted documents of a segment.
+type deaths struct {
+	slots  selection // of their chunks
+	chunks int
+	words  int64
+
+	frequencies sync.Map // by start of its list, how many deleted chunks have a term
 }
 
-// fanout is how many parts of a size are merged into one.
+// live is the number of chunks that are not deleted.
+func (p *part) live() int {
+	if p.deaths == nil {
+		return int(p.Chunks)
+	}
+	return int(p.Chunks) - p.deaths.chunks
+}
+
+// alive reports whether a document is not deleted.
+func (p *part) alive(document int) bool {
+	if p.deaths == nil {
+		return true
+	}
+	first, _ := p.chunksOf(document)
+	return !p.deaths.slots.has(first)
+}
+
+// without returns the part without some documents.
+func (p part) without(documents []int) part {
+	if len(documents) == 0 {
+		return p
+	}
+	d := &deaths{slots: newSelection(int(p.Chunks))}
+	if p.deaths != nil {
+		copy(d.slots, p.deaths.slots)
+		d.chunks, d.words = p.deaths.chunks, p.deaths.words
+	}
+	p.deaths = d
+	for _, document := range documents {
+		if first, end := p.chunksOf(document); p.alive(document) {
+			d.slots.set(first, end)
+			d.chunks += int(end - first)
+			for slot := first; slot < end; slot++ {
+				d.words += int64(p.length(slot))
+			}
+		}
+	}
+	return p
+}
+
+// where returns the documents that are not deleted and of which f is true.
+func (p *part) where(f func(document int) bool) (documents []int) {
+	for document := range int(p.Documents) {
+		if p.alive(document) && f(document) {
+			documents = append(documents, document)
+		}
+	}
+	return documents
+}
+
+// A death is a change to a document, which deletes what has an earlier generation.
+type death struct{ document, revision int64 }
+
+// kill returns the parts without what the deaths delete.
+func kill(parts []part, all []death) []part {
+	parts = slices.Clone(parts)
+	for i, p := range parts {
+		var dead []int
+		for _, d := range all {
+			if document, ok := p.find(d.document); ok && p.generation(document) < d.revision && p.alive(document) {
+				dead = append(dead, document)
+			}
+		}
+		parts[i] = p.without(dead)
+	}
+	return parts
+}
+
+// frequency is the number of chunks with a term that are not deleted.
+func (p *part) frequency(l *list) int {
+	if p.deaths == nil {
+		return l.n
+	}
+	if n, ok := p.deaths.frequencies.Load(l.start); ok {
+		return l.n - n.(int)
+	}
+	n := 0
+	var decoded postings
+	skips := l.skips()
+	for i := range skips {
+		end := p.Chunks
+		if i+1 < len(skips) {
+			end = skips[i+1].First
+		}
+		if p.deaths.slots.some(int32(skips[i].First), int32(end)) {
+			l.decode(skips, i, &decoded)
+			for _, slot := range decoded.slots[:decoded.n] {
+				if p.deaths.slots.has(slot) {
+					n++
+				}
+			}
+		}
+	}
+	p.deaths.frequencies.Store(l.start, n)
+	return l.n - n
+}
+
+// fanout is how many parts of about one size are merged into one.
 const fanout = 4
 
-// due returns which parts should be merged now, if any: those of which a quarter
-// is deleted, or the fanout smallest of about the same size. No segment gets more
-// than most chunks.
-func due(parts []part, most int) (merge []int) {
-	tiers := make(map[int][]int)
+// due returns which parts should be merged now, if any: one of which a quarter is
+// deleted, or those of about one size if they are fanout or more, the smallest
+// size first. Together they have at most most chunks.
+func due(parts []part, most int) []int {
+	sizes := make(map[int][]int)
 	for i := range parts {
-		p := &parts[i]
-		n := p.live()
-		if 4*n < 3*int(p.Chunks) {
+		n := parts[i].live()
+		if 4*n < 3*int(parts[i].Chunks) {
 			return []int{i}
 		}
-		tier := 0
-		for size := n / 64; size > 0; size /= fanout {
-			tier++
+		size := 0
+		for ; n >= 64; n /= fanout {
+			size++
 		}
-		tiers[tier] = append(tiers[tier], i)
+		sizes[size] = append(sizes[size], i)
 	}
-	for tier := range 16 { // the smallest first
-		if in := tiers[tier]; len(in) >= fanout {
-			n := 0
-			for _, i := range in {
-				if n += parts[i].live(); n > most {
-					break
-				}
-				merge = append(merge, i)
+	for size := range 16 {
+		n := 0
+		for j, i := range sizes[size] {
+			if n += parts[i].live(); n > most {
+				sizes[size] = sizes[size][:j]
+				break
 			}
-			if len(merge) > 1 {
-				return merge
-			}
-			merge = nil
+		}
+		if len(sizes[size]) >= fanout {
+			return sizes[size]
 		}
 	}
 	return nil
+}
+
+// pick splits parts into those of the places, which ascend, and the others.
+func pick(parts []part, places []int) (picked, rest []part) {
+	for i, p := range parts {
+		if len(places) > 0 && places[0] == i {
+			picked, places = append(picked, p), places[1:]
+		} else {
+			rest = append(rest, p)
+		}
+	}
+	return picked, rest
 }

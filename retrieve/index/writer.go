@@ -5,7 +5,6 @@ import (
 	"hash/crc32"
 	"io"
 	"iter"
-	"unsafe"
 )
 
 // A content is what a segment is written from: the documents, and functions that
@@ -30,67 +29,52 @@ type content struct {
 // An occurrence is how often a term occurs in the chunk of a slot.
 type occurrence struct{ slot, count int32 }
 
-// write writes the segment. It panics with a *damage if what it is made from is
-// damaged.
-func (c *content) write(ctx context.Context, to io.Writer) (err error) {
-	w := &writer{to: to, block: make([]byte, 0, blockSize)}
-	t := trailer{Magic: magic, Revision: c.revision, Dims: uint32(c.dims), Documents: uint32(len(c.numbers)), Chunks: uint32(len(c.lengths))}
-	for _, n := range c.lengths {
-		t.Words += int64(n)
-	}
+// write writes the segment, and returns the sum of its trailer. It panics with a
+// *damage if what it is made from is damaged.
+func (c *content) write(ctx context.Context, to io.Writer) (sum uint32, err error) {
+	w := &writer{ctx: ctx, to: to, block: make([]byte, 0, blockSize)}
+	w.Magic, w.Revision, w.Dims, w.Documents, w.Chunks = magic, c.revision, uint32(c.dims), uint32(len(c.numbers)), uint32(len(c.lengths))
 	for section := range secLengths {
-		t.Starts[section] = w.section()
-		for document := range c.numbers {
+		w.begin(section)
+		for document := 0; document < len(c.numbers) && w.err == nil; document++ {
 			w.write(c.rows(section, document))
-			if document%1024 == 0 && ctx.Err() != nil {
-				return ctx.Err()
-			}
-		}
-		w.pad(t.least(section) - int64(len(c.lengths)*t.width(section)))
-	}
-	t.Starts[secLengths] = w.section()
-	w.write(bytesOf(c.lengths))
-	t.Starts[secNumbers] = w.section()
-	w.write(bytesOf(c.numbers))
-	t.Starts[secGenerations] = w.section()
-	w.write(bytesOf(c.generations))
-	t.Starts[secFirsts] = w.section()
-	w.write(bytesOf(c.firsts))
-	c.records(w, &t)
-	t.Starts[secPostings] = w.section()
-	lexicon := lexiconWriter{w: w, start: w.size, lengths: c.lengths}
-	n := 0
-	for term, list := range c.terms {
-		lexicon.add(term, list)
-		if n++; n%64 == 0 && ctx.Err() != nil {
-			return ctx.Err()
 		}
 	}
-	lexicon.endBlock()
-	t.Blocks = uint32(len(lexicon.blocks))
-	t.Starts[secBlocks] = w.section()
-	w.write(bytesOf(lexicon.blocks))
-	t.Starts[sections] = w.section()
-	return w.finish(&t)
-}
-
-// records writes the documents' records.
-func (c *content) records(w *writer, t *trailer) {
+	for _, n := range c.lengths {
+		w.Words += int64(n)
+	}
 	ends, end := make([]uint64, len(c.numbers)), uint64(0)
 	for document := range ends {
 		end += uint64(len(c.info(document)))
 		ends[document] = end
 	}
-	t.Starts[secInfoEnds] = w.section()
-	w.write(bytesOf(ends))
-	t.Starts[secInfo] = w.section()
+	for i, column := range [][]byte{bytesOf(c.lengths), bytesOf(c.numbers), bytesOf(c.generations), bytesOf(c.firsts), bytesOf(ends)} {
+		w.begin(secLengths + i)
+		w.write(column)
+	}
+	w.begin(secInfo)
 	for document := range ends {
 		w.write(c.info(document))
 	}
+	w.begin(secPostings)
+	lexicon := lexiconWriter{w: w, lengths: c.lengths}
+	for term, list := range c.terms {
+		if lexicon.add(term, list); w.err != nil {
+			return 0, w.err
+		}
+	}
+	lexicon.endBlock()
+	w.begin(secBlocks)
+	w.Blocks = uint32(len(lexicon.blocks))
+	w.write(bytesOf(lexicon.blocks))
+	w.begin(sections)
+	return w.finish()
 }
 
 // A writer writes a segment and computes the checksums of its blocks.
 type writer struct {
+	trailer
+	ctx   context.Context
 	to    io.Writer
 	block []byte // begun and not yet written
 	size  uint64 // of what was written, with the block
@@ -110,46 +94,42 @@ func (w *writer) write(p []byte) {
 }
 
 func (w *writer) flush() {
-	if len(w.block) == 0 {
-		return
-	}
 	w.sums = append(w.sums, crc32.Checksum(w.block, castagnoli))
+	if w.err == nil {
+		w.err = w.ctx.Err()
+	}
 	if w.err == nil {
 		_, w.err = w.to.Write(w.block)
 	}
 	w.block = w.block[:0]
 }
 
-var zeros [blockSize]byte
+// align writes zeros up to a multiple of n, which is not more than 64.
+func (w *writer) align(n uint64) {
+	var zeros [64]byte
+	w.write(zeros[:-w.size%n])
+}
 
-// pad writes n zeros.
-func (w *writer) pad(n int64) {
-	for n > 0 {
-		m := min(n, blockSize)
-		w.write(zeros[:m])
-		n -= m
+func (w *writer) begin(section int) {
+	w.align(64)
+	w.Starts[section] = w.size
+}
+
+// finish writes the checksums and the trailer, and returns its sum.
+func (w *writer) finish() (sum uint32, err error) {
+	if len(w.block) > 0 {
+		w.flush()
 	}
-}
-
-// section begins a section, and returns where.
-func (w *writer) section() uint64 {
-	w.pad(int64(-w.size % 64))
-	return w.size
-}
-
-// finish writes the checksums and the trailer.
-func (w *writer) finish(t *trailer) error {
-	w.flush()
 	if len(w.sums)%2 != 0 {
 		w.sums = append(w.sums, 0) // the trailer is at a multiple of 8
 	}
 	table := bytesOf(w.sums)
-	t.TableSum = crc32.Checksum(table, castagnoli)
-	t.Sum = t.sum()
-	for _, b := range [][]byte{table, unsafe.Slice((*byte)(unsafe.Pointer(t)), trailerSize)} {
+	w.TableSum = crc32.Checksum(table, castagnoli)
+	w.Sum = w.trailer.sum()
+	for _, b := range [][]byte{table, bytesOf([]trailer{w.trailer})} {
 		if w.err == nil {
 			_, w.err = w.to.Write(b)
 		}
 	}
-	return w.err
+	return w.Sum, w.err
 }

@@ -308,6 +308,12 @@ func testRefused(t *testing.T, l *library) {
 		}
 	}
 	must(t, l.model.CheckAll(t.Context(), l.s, []string{"boat"}))
+	must(t, l.s.Reset(t.Context()))
+	mixed := []retrieve.Change{{Revision: 1, Document: 1, Chunks: []retrieve.IndexChunk{{Vector: vector(0)}}},
+		{Revision: 2, Document: 2, Chunks: []retrieve.IndexChunk{{Vector: []float32{1}}}}}
+	if err := l.s.Apply(t.Context(), mixed); err == nil {
+		t.Error("documents with vectors of different lengths are applied")
+	}
 }
 
 func testRandom(t *testing.T, l *library) {

@@ -138,29 +138,6 @@ func (q *Query) Bounds() (unit, spread, slack float64) {
 // which follow one another in rows.
 func (q *Query) Dots(out []int32, rows []byte) { q.dots(best(), out, rows) }
 
-// Reaching sets in mask, a bit for each row and 64 to a word, which rows reach
-// least: those whose product*scale + residual*spread + slack, each operation
-// rounded to a float32, is not below it. The other slices have 64 elements for
-// each word of the mask.
-func Reaching(mask []uint64, products []int32, scales, residuals []float32, spread, slack, least float32) {
-	reaching(best(), mask, products, scales, residuals, spread, slack, least)
-}
-
-func reaching(k kernel, mask []uint64, products []int32, scales, residuals []float32, spread, slack, least float32) {
-	n := len(mask) * 64
-	products, scales, residuals = products[:n], scales[:n], residuals[:n]
-	if runReaching(k, mask, products, scales, residuals, spread, slack, least) {
-		return
-	}
-	clear(mask)
-	for i, p := range products {
-		// The conversions forbid fused operations.
-		if float32(float32(p)*scales[i])+float32(residuals[i]*spread)+slack >= least {
-			mask[i/64] |= 1 << (i % 64)
-		}
-	}
-}
-
 // A kernel computes the plain products, with the bytes of the rows unchanged.
 // The number of rows is a multiple of group.
 type kernel int

@@ -41,16 +41,3 @@ func dotsVNNI(out *int32, rows *byte, planes *int8, groups, stride int)
 //
 //go:noescape
 func dotsAVX2(out *int32, rows *byte, words *int16, groups, stride int)
-
-func runReaching(k kernel, mask []uint64, products []int32, scales, residuals []float32, spread, slack, least float32) bool {
-	if k == portable || len(mask) == 0 {
-		return false
-	}
-	reachingAVX2(&mask[0], &products[0], &scales[0], &residuals[0], len(mask)*8, spread, slack, least)
-	return true
-}
-
-// reachingAVX2 fills a byte of the mask for each of so many groups of eight rows.
-//
-//go:noescape
-func reachingAVX2(mask *uint64, products *int32, scales, residuals *float32, groups int, spread, slack, least float32)

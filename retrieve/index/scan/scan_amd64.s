@@ -140,32 +140,3 @@ avx2Column:
 	JNZ  avx2Group
 	VZEROUPPER
 	RET
-
-// func reachingAVX2(mask *uint64, products *int32, scales, residuals *float32, groups int, spread, slack, least float32)
-TEXT ·reachingAVX2(SB), NOSPLIT, $0-52
-	MOVQ         mask+0(FP), DI
-	MOVQ         products+8(FP), SI
-	MOVQ         scales+16(FP), R8
-	MOVQ         residuals+24(FP), R9
-	MOVQ         groups+32(FP), CX
-	VBROADCASTSS spread+40(FP), Y0
-	VBROADCASTSS slack+44(FP), Y1
-	VBROADCASTSS least+48(FP), Y2
-
-reachingGroup:
-	VCVTDQ2PS (SI), Y3
-	VMULPS    (R8), Y3, Y3
-	VMULPS    (R9), Y0, Y4
-	VADDPS    Y4, Y3, Y3
-	VADDPS    Y1, Y3, Y3
-	VCMPPS    $13, Y2, Y3, Y3 // greater or equal, and neither is NaN
-	VMOVMSKPS Y3, AX
-	MOVB      AX, (DI)
-	ADDQ      $32, SI
-	ADDQ      $32, R8
-	ADDQ      $32, R9
-	INCQ      DI
-	DECQ      CX
-	JNZ       reachingGroup
-	VZEROUPPER
-	RET

@@ -164,40 +164,6 @@ func TestZero(t *testing.T) {
 	}
 }
 
-func TestReaching(t *testing.T) {
-	r := rand.New(rand.NewPCG(7, 8))
-	inf, nan := float32(math.Inf(1)), float32(math.NaN())
-	for _, words := range []int{0, 1, 2, 16} {
-		for range 50 {
-			products := make([]int32, 64*words)
-			scales, residuals := make([]float32, 64*words), make([]float32, 64*words)
-			for i := range products {
-				products[i] = []int32{0, 1, -1, math.MaxInt32, math.MinInt32, int32(r.Uint32())}[r.IntN(6)]
-				scales[i] = []float32{0, 1, r.Float32(), 1e-30, nan}[r.IntN(5)]
-				residuals[i] = []float32{0, -inf, 1, r.Float32()}[r.IntN(4)]
-			}
-			spread, slack := r.Float32(), r.Float32()
-			least := []float32{-math.MaxFloat32, 0, 1, 1e6, slack}[r.IntN(5)]
-			want := make([]uint64, words)
-			for i, p := range products {
-				if float32(float32(p)*scales[i])+float32(residuals[i]*spread)+slack >= least {
-					want[i/64] |= 1 << (i % 64)
-				}
-			}
-			for _, k := range kernels(t) {
-				got := make([]uint64, words)
-				for i := range got {
-					got[i] = r.Uint64()
-				}
-				reaching(k, got, products, scales, residuals, spread, slack, least)
-				if !slices.Equal(got, want) {
-					t.Fatalf("kernel %d: %x, want %x", k, got, want)
-				}
-			}
-		}
-	}
-}
-
 func BenchmarkDots(b *testing.B) {
 	r := rand.New(rand.NewPCG(5, 6))
 	for _, dims := range []int{192, 256} {
