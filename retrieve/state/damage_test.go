@@ -226,7 +226,7 @@ func TestDamage(t *testing.T) {
 			x := newSample(t, withLog)
 			random := rand.New(rand.NewPCG(3, 4))
 			lost := 0
-			cases := datatest.Cases(t, 400)
+			cases := datatest.Cases(t, 220)
 			for n := range cases {
 				file, log := bytes.Clone(x.file), bytes.Clone(x.log)
 				file, what := harm(file, random, n)

@@ -420,6 +420,7 @@ func throughCutter(t *testing.T, address string) (c *cutter, through string, s *
 	u.Host = l.Addr().String()
 	q := u.Query()
 	q.Set("sslmode", "disable")
+	q.Set("connect_timeout", "1")
 	u.RawQuery = q.Encode()
 	return c, u.String(), openTest(t, u.String())
 }

@@ -25,6 +25,11 @@ import (
 	"ibid/retrieve"
 )
 
+var (
+	_ retrieve.State     = (*Store)(nil)
+	_ retrieve.Inspector = (*Store)(nil)
+)
+
 // Options tune a [Store]. The zero value is what Ibid uses.
 type Options struct {
 	// Wait is how long to try again while a server is unreachable, restarts or

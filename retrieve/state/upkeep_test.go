@@ -139,7 +139,7 @@ func TestErrors(t *testing.T) {
 		t.Errorf("a server that is not there: %v", err)
 	}
 	for _, address := range []string{"postgres://a:b@c:d@host/x", "postgres://a:p#q@host/x", "postgres://host/x?search_path=a,b"} {
-		if _, err := Open(t.Context(), address, Options{}); err == nil || strings.Contains(err.Error(), "c:d") {
+		if _, err := Open(t.Context(), address, Options{Wait: 1}); err == nil || strings.Contains(err.Error(), "c:d") {
 			t.Errorf("%s: %v", address, err)
 		}
 	}
