@@ -121,6 +121,14 @@ func TestReadOnly(t *testing.T) {
 	if r, err := s.backup(ctx, filepath.Join(t.TempDir(), "copy"), nil); err != nil || r.Documents != 1 {
 		t.Errorf("backup = %+v, %v", r, err)
 	}
+	writer, err := attach(ctx, dir, Options{})
+	must(t, err)
+	if !writer.readOnly { // the superuser may write
+		must(t, writer.start(ctx))
+		put(t, writer, "a", "y", "ship")
+		f.same(t, s)
+	}
+	must(t, writer.Close())
 	if list, err := os.ReadDir(dir); err != nil || len(list) != 2 { // the database and the lock
 		t.Errorf("files: %v, %v", list, err)
 	}
