@@ -119,8 +119,8 @@ func (s *Store) beyondCopying(err error) error {
 	if !isDamage(err) {
 		return err
 	}
-	return fmt.Errorf("%w: run 'ibid verify --data %s' to see what is lost; 'ibid ingest' of its folders sets the damaged file aside and saves what is whole, "+
-		"and then it can be backed up", err, s.dir)
+	return fmt.Errorf("%w: run 'ibid verify --data %s' to see what is lost; 'ibid ingest' of its folders "+
+		"sets the damaged file aside and saves what is whole, and then it can be backed up", err, s.dir)
 }
 
 // noRoom adds to the error of a copy how much room it needs.
@@ -129,7 +129,8 @@ func (s *Store) noRoom(err error, file string) error {
 	if unknown != nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
-	return fmt.Errorf("writing the copy failed; it needs %.1f MB of free space in %s: %w", math.Ceil(float64(n)/1e5)/10, filepath.Dir(file), err)
+	return fmt.Errorf("writing the copy failed; it needs %.1f MB of free space in %s: %w",
+		math.Ceil(float64(n)/1e5)/10, filepath.Dir(file), err)
 }
 
 // copyPages copies every page of the database, log included, in one read
@@ -214,9 +215,11 @@ func (s *Store) compact(ctx context.Context) (before, after int64, err error) {
 		return before, before, err
 	}
 	// Another process that reads keeps the log; its next close shrinks the file.
-	busy := (*failure)(nil)
-	if _, err := s.write.ExecContext(ctx, `PRAGMA wal_checkpoint(TRUNCATE)`); err != nil && (!errors.As(s.explain(err), &busy) || !busy.busy) {
-		return before, before, s.explain(err)
+	if _, err := s.write.ExecContext(ctx, `PRAGMA wal_checkpoint(TRUNCATE)`); err != nil {
+		busy := (*failure)(nil)
+		if err = s.explain(err); !errors.As(err, &busy) || !busy.busy {
+			return before, before, err
+		}
 	}
 	after, err = s.size(ctx)
 	return before, after, err

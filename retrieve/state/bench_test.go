@@ -1,13 +1,16 @@
 package state
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"golang.org/x/sync/errgroup"
 
 	"ibid/ingest"
+	"ibid/retrieve"
 	"ibid/retrieve/state/statetest"
 )
 
@@ -72,8 +75,9 @@ func BenchmarkReplace(b *testing.B) {
 	}
 }
 
-// BenchmarkRevision reads the revision, as every search does.
-func BenchmarkRevision(b *testing.B) {
+// BenchmarkRead reads what a search reads: the revision, which a search compares
+// first, and the chunks of twelve hits.
+func BenchmarkRead(b *testing.B) {
 	for _, name := range []string{"SQLite", "PostgreSQL"} {
 		b.Run(name, func(b *testing.B) {
 			address := filepath.Join(b.TempDir(), "data")
@@ -82,13 +86,27 @@ func BenchmarkRevision(b *testing.B) {
 			}
 			s, err := Open(b.Context(), address, Options{})
 			must(b, err)
-			ready(b, s, "a")
-			put(b, s, "a", "x", "boat")
-			for b.Loop() {
-				if _, err := s.Revision(b.Context()); err != nil {
-					b.Fatal(err)
-				}
+			ctx := ready(b, s, "a")
+			var hits []retrieve.Hit
+			for i := range 12 {
+				put(b, s, "a", fmt.Sprint(i), strings.Repeat("boat ", 100))
 			}
+			for c, err := range s.Changes(ctx, testSpace, 0) {
+				must(b, err)
+				hits = append(hits, retrieve.Hit{Document: c.Document, Generation: c.Revision, Ordinal: 1})
+			}
+			b.Run("Revision", func(b *testing.B) {
+				for b.Loop() {
+					_, err := s.Revision(ctx)
+					must(b, err)
+				}
+			})
+			b.Run("Chunks", func(b *testing.B) {
+				for b.Loop() {
+					_, err := s.Chunks(ctx, hits)
+					must(b, err)
+				}
+			})
 			must(b, s.Close())
 		})
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 
 	"ibid/ingest"
@@ -40,7 +41,8 @@ func (t *tx) changed(changes ...change) error {
 		rows[i] = []any{c.document, revision, c.deleted, c.id}
 	}
 	return t.insert("changes", "document, revision, deleted, id",
-		"ON CONFLICT (document) DO UPDATE SET revision = excluded.revision, deleted = excluded.deleted, id = excluded.id, sum = excluded.sum", rows...)
+		`ON CONFLICT (document) DO UPDATE SET revision = excluded.revision, deleted = excluded.deleted,
+			id = excluded.id, sum = excluded.sum`, rows...)
 }
 
 // revision is the statement for the latest revision.
@@ -62,7 +64,7 @@ func (s *Store) Revision(ctx context.Context) (n int64, err error) {
 
 // How much of the changes is read in one transaction.
 const (
-	changesAtOnce = 64
+	changesAtOnce = maxList
 	chunksAtOnce  = 4096
 )
 
@@ -163,47 +165,103 @@ func (s *Store) readChanges(ctx context.Context, space string, list []listed) (c
 }
 
 func (t *tx) readChanges(space int64, list []listed) (changes []retrieve.Change, n int, damaged []*damagedError, err error) {
-	hits := make([]retrieve.Hit, len(list))
+	numbers := make([]int64, len(list))
 	for i, c := range list {
-		hits[i].Document = c.document
+		numbers[i] = c.document
 	}
-	documents, damaged, err := t.documentsOf(hits)
+	documents, damaged, err := t.documents(numbers)
 	if err != nil {
 		return nil, 0, nil, err
 	}
-	latest, err := t.latest(list)
+	latest, err := t.latest(numbers)
 	if err != nil {
 		return nil, 0, nil, err
 	}
 	chunks := 0
+	var whole []int64
 	for _, c := range list {
-		d, stored := documents[c.document]
+		d, there := documents[c.document]
 		if n > 0 && chunks+d.chunks > chunksAtOnce {
 			break
 		}
 		n, chunks = n+1, chunks+d.chunks
-		if now := latest[c.document]; now.revision != c.revision {
+		now := latest[c.document]
+		if now.revision != c.revision {
 			continue
-		} else if change := (retrieve.Change{Revision: c.revision, Document: c.document}); c.document == 0 {
-			changes = append(changes, change)
-		} else if !stored {
-			if !now.deleted && !now.aside {
-				damaged = append(damaged, &damagedError{c.document, "", "its row in the list of documents is missing"})
-			}
-			change.Deleted = true
-			changes = append(changes, change)
-		} else {
-			found, err := t.fill(&change, &d, space)
-			if err != nil {
-				return nil, 0, nil, err
-			}
-			if found != nil {
+		}
+		if there {
+			whole = append(whole, c.document)
+		} else if c.document != 0 && !now.deleted && !now.aside {
+			damaged = append(damaged, &damagedError{c.document, "", "its row in the list of documents is missing"})
+		}
+		changes = append(changes, retrieve.Change{Revision: c.revision, Document: c.document, Deleted: c.document != 0 && !there})
+	}
+	rows, vectors, err := t.contents(space, whole)
+	if err != nil {
+		return nil, 0, nil, err
+	}
+	for i := range changes {
+		if d, ok := documents[changes[i].Document]; ok {
+			if found := fill(&changes[i], &d, rows[d.number], vectors); found != nil {
 				damaged = append(damaged, found)
 			}
-			changes = append(changes, change)
 		}
 	}
 	return changes, n, damaged, nil
+}
+
+// A stored document is a row with what it says.
+type stored struct {
+	documentRow
+	said retrieve.DocumentInfo
+}
+
+// documents returns up to maxList documents by number, as far as they are stored
+// and whole.
+func (t *tx) documents(numbers []int64) (documents map[int64]stored, damaged []*damagedError, err error) {
+	documents = make(map[int64]stored)
+	list, args := in(numbers)
+	err = t.each(func(r scanner) error {
+		var d documentRow
+		err := d.scan(r)
+		var said retrieve.DocumentInfo
+		if err == nil {
+			said, err = d.info()
+		}
+		if errors.Is(err, errRow) {
+			damaged = append(damaged, &damagedError{d.number, "", "its row in the list of documents is damaged"})
+			return nil
+		}
+		documents[d.number] = stored{d, said}
+		return err
+	}, `SELECT `+documentColumns+` FROM ibid.documents WHERE number IN `+list+` AND `+whole, args...)
+	return documents, damaged, err
+}
+
+// contents returns the chunks of documents by number, and their vectors by
+// digest.
+func (t *tx) contents(space int64, numbers []int64) (rows map[int64]documentChunks, vectors map[string][]float32, err error) {
+	slices.Sort(numbers)
+	rows = make(map[int64]documentChunks)
+	var digests []string
+	for len(numbers) > 0 {
+		n := 1 // numbers that follow one another are read at once
+		for n < len(numbers) && numbers[n] == numbers[n-1]+1 {
+			n++
+		}
+		found, err := t.chunksBetween(numbers[0], numbers[n-1])
+		if err != nil {
+			return nil, nil, err
+		}
+		maps.Copy(rows, found)
+		for _, of := range found {
+			digests = append(digests, digestsOf(of.rows)...)
+		}
+		numbers = numbers[n:]
+	}
+	slices.Sort(digests)
+	vectors, err = t.vectors(space, slices.Compact(digests))
+	return rows, vectors, err
 }
 
 // A latestChange is what a document's row in the table of changes says.
@@ -212,13 +270,10 @@ type latestChange struct {
 	deleted, aside bool
 }
 
-func (t *tx) latest(list []listed) (map[int64]latestChange, error) {
-	numbers := make([]int64, len(list))
-	for i, c := range list {
-		numbers[i] = c.document
-	}
-	latest := make(map[int64]latestChange, len(list))
-	in, args := in(numbers)
+// latest returns what is known of up to maxList documents.
+func (t *tx) latest(numbers []int64) (map[int64]latestChange, error) {
+	latest := make(map[int64]latestChange, len(numbers))
+	list, args := in(numbers)
 	err := t.each(func(r scanner) error {
 		var document int64
 		var c latestChange
@@ -226,34 +281,27 @@ func (t *tx) latest(list []listed) (map[int64]latestChange, error) {
 		latest[document] = c
 		return err
 	}, `SELECT document, revision, deleted, EXISTS (SELECT 1 FROM ibid.damage WHERE damage.document = changes.document)
-		FROM ibid.changes WHERE document IN `+in, args...)
+		FROM ibid.changes WHERE document IN `+list, args...)
 	return latest, err
 }
 
 // fill gives a change what a searcher needs of the document. A damaged document
 // comes as deleted.
-func (t *tx) fill(c *retrieve.Change, d *current, space int64) (damaged *damagedError, err error) {
-	rows, err := t.chunks(&d.documentRow)
-	if errors.As(err, &damaged) {
+func fill(c *retrieve.Change, d *stored, chunks documentChunks, vectors map[string][]float32) (damaged *damagedError) {
+	if damaged = chunks.damaged(&d.documentRow); damaged != nil {
 		c.Deleted = true
-		return damaged, nil
+		return damaged
 	}
-	if err != nil {
-		return nil, err
-	}
-	vectors, err := t.vectors(space, digestsOf(rows))
-	if err != nil {
-		return nil, err
-	}
-	c.Chunks = make([]retrieve.IndexChunk, len(rows))
-	for i := range rows {
-		v := vectors[string(rows[i].digest)]
+	c.Info = d.said
+	c.Chunks = make([]retrieve.IndexChunk, len(chunks.rows))
+	for i := range chunks.rows {
+		row := &chunks.rows[i]
+		v := vectors[string(row.digest)]
 		if v == nil {
-			c.Deleted, c.Chunks = true, nil
-			return &damagedError{d.number, d.id, fmt.Sprintf("the vector of its chunk %d is damaged or missing", i+1)}, nil
+			*c = retrieve.Change{Revision: c.Revision, Document: c.Document, Deleted: true}
+			return withoutVector(&d.documentRow, i)
 		}
-		c.Chunks[i] = retrieve.IndexChunk{Text: ingest.EmbeddingText(d.title, rows[i].Chunk), Vector: v}
+		c.Chunks[i] = retrieve.IndexChunk{Text: ingest.EmbeddingText(d.title, row.Chunk), Vector: v}
 	}
-	c.Info, err = d.info()
-	return nil, err
+	return nil
 }

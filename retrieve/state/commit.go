@@ -99,5 +99,6 @@ func settle(ctx context.Context, s *Store, err error) error {
 	case errors.Is(asking, errAborted):
 		return &failure{what: s.place + ": the connection broke before the change was made", away: true, err: u.err}
 	}
-	return fmt.Errorf("it is not known whether the change was made: the connection to %s broke meanwhile, and then it stayed unreachable: check the result when it is back", s.place)
+	return fmt.Errorf("it is not known whether the change was made: the connection to %s broke meanwhile, and then it stayed unreachable: "+
+		"check the result when it is back", s.place)
 }

@@ -59,15 +59,17 @@ func (s *Store) SetAside(ctx context.Context, all []Damage) error {
 	err := s.view(ctx, func(t *tx) error {
 		found = nil
 		for _, d := range all {
-			var number int64
-			err := t.row(`SELECT number FROM ibid.documents WHERE id = ?`, d.Document).Scan(&number)
-			if errors.Is(err, sql.ErrNoRows) {
+			if d.Document == "" {
 				continue
 			}
+			numbers, err := column[int64](t, `SELECT number FROM ibid.documents WHERE key = ?
+				UNION SELECT document FROM ibid.changes WHERE id = ? AND deleted = 0`, keyOf(d.Document), d.Document)
 			if err != nil {
 				return err
 			}
-			found = append(found, &damagedError{number, d.Document, d.Reason})
+			for _, number := range numbers {
+				found = append(found, &damagedError{number, d.Document, d.Reason})
+			}
 		}
 		return nil
 	})
@@ -136,7 +138,8 @@ func (t *tx) nameOf(number int64) string {
 	}
 	var document, revision, deleted int64
 	var id string
-	if checked(t.row(`SELECT document, revision, deleted, id, sum FROM ibid.changes WHERE document = ?`, number), &document, &revision, &deleted, &id) == nil {
+	latest := t.row(`SELECT document, revision, deleted, id, sum FROM ibid.changes WHERE document = ?`, number)
+	if checked(latest, &document, &revision, &deleted, &id) == nil {
 		return id
 	}
 	return ""

@@ -75,6 +75,7 @@ func (d *documentRow) info() (retrieve.DocumentInfo, error) {
 type chunkRow struct {
 	key    int64
 	digest []byte // of its embedding text
+	place  int    // the page; the line below zero
 	ingest.Chunk
 	sum int64
 }
@@ -83,34 +84,34 @@ const chunkColumns = `key, digest, start, stop, place, tokens, heading, anchor, 
 
 // scan reads a row and checks it. The document's id is not in it.
 func (c *chunkRow) scan(r scanner) error {
-	var place int
-	err := r.Scan(&c.key, &c.digest, &c.Start, &c.End, &place, &c.Tokens, &c.Heading, &c.Anchor, &c.Text, &c.sum)
-	if err != nil {
+	if err := r.Scan(append(c.dest(), &c.sum)...); err != nil {
 		return err
 	}
-	c.at(place)
-	if c.ownSum() != c.sum {
+	c.at()
+	if rowSum(c.dest()...) != c.sum {
 		return errRow
 	}
 	return nil
 }
 
-// at sets the page or line, and the ordinal.
-func (c *chunkRow) at(place int) {
-	c.Page, c.Line, c.Ordinal = max(0, place), max(0, -place), int(c.key&maxChunks)
+func (c *chunkRow) dest() []any {
+	return []any{&c.key, &c.digest, &c.Start, &c.End, &c.place, &c.Tokens, &c.Heading, &c.Anchor, &c.Text}
 }
 
-func (c *chunkRow) values() []any {
-	place := c.Page
-	if place == 0 {
-		place = -c.Line
+// at sets the ordinal, and the page or line, from the columns.
+func (c *chunkRow) at() {
+	c.Page, c.Line, c.Ordinal = max(0, c.place), max(0, -c.place), int(c.key&maxChunks)
+}
+
+// placed sets the columns of an ordinal, and of a page or line.
+func (c *chunkRow) placed(document int64) {
+	c.key, c.place = chunkKey(document, c.Ordinal), c.Page
+	if c.Page == 0 {
+		c.place = -c.Line
 	}
-	return []any{c.key, c.digest, c.Start, c.End, place, c.Tokens, c.Heading, c.Anchor, c.Text}
 }
 
-func (c *chunkRow) ownSum() int64 { return rowSum(c.values()...) }
-
-// in sets what a chunk has of its document.
+// of sets what a chunk has of its document.
 func (c *chunkRow) of(document string) *ingest.Chunk {
 	c.Document, c.ID = document, retrieve.ChunkID(document, c.Ordinal)
 	return &c.Chunk

@@ -60,7 +60,8 @@ func (t *tx) layOut(have int) error {
 	steps := t.s.dialect.steps()
 	newest := steps[len(steps)-1].number
 	if have > newest {
-		return fmt.Errorf("%s: %w (layout %d; this version reads layout %d): update ibid, or use another library", t.s.place, ErrNewer, have, newest)
+		return fmt.Errorf("%s: %w (layout %d; this version reads layout %d): update ibid, or use another library",
+			t.s.place, ErrNewer, have, newest)
 	}
 	for _, step := range steps {
 		if step.number <= have {

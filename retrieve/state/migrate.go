@@ -122,7 +122,8 @@ func (m *migration) batch(from, into *tx) (more bool, err error) {
 		}
 	}
 	var done, total int
-	if err := from.row(`SELECT (SELECT count(*) FROM ibid.documents WHERE key <= ?), (SELECT count(*) FROM ibid.documents)`, after).Scan(&done, &total); err != nil {
+	err = from.row(`SELECT (SELECT count(*) FROM ibid.documents WHERE key <= ?), (SELECT count(*) FROM ibid.documents)`, after).Scan(&done, &total)
+	if err != nil {
 		return false, err
 	}
 	keys, err := column[int64](from, `SELECT key FROM ibid.documents WHERE key > ? ORDER BY key LIMIT ?`, after, m.most)
@@ -416,7 +417,8 @@ func oldFileListings(t *tx) (rows [][]any, err error) {
 func oldFileDocument(t *tx, key int64) (*oldDocument, error) {
 	var id, root, path, collection, title, format, digest, meta, stored, text string
 	var revision, sum int64
-	err := t.row(`SELECT id, root, path, collection, title, format, digest, meta, outline, text, revision, sum FROM documents WHERE key = ?`, key).
+	err := t.row(`SELECT id, root, path, collection, title, format, digest, meta, outline, text, revision, sum
+		FROM documents WHERE key = ?`, key).
 		Scan(&id, &root, &path, &collection, &title, &format, &digest, &meta, &stored, &text, &revision, &sum)
 	if errors.Is(err, errRow) {
 		return nil, &damagedError{id: id, reason: "its row is damaged"}
@@ -432,7 +434,8 @@ func oldFileDocument(t *tx, key int64) (*oldDocument, error) {
 		columns = append(columns, sum)
 		old.chunks = append(old.chunks, c)
 		return err
-	}, `SELECT key, start, end, page, tokens, heading, anchor, terms, text, sum FROM chunks WHERE key BETWEEN ? AND ? ORDER BY key`, first, last)
+	}, `SELECT key, start, end, page, tokens, heading, anchor, terms, text, sum
+		FROM chunks WHERE key BETWEEN ? AND ? ORDER BY key`, first, last)
 	if err == nil {
 		old.vectors, err = oldFileVectors(t, first, last)
 	}
@@ -460,12 +463,10 @@ func (o *oldDocument) describe(meta, stored string) error {
 }
 
 func oldFileChunk(r scanner, document string) (c ingest.Chunk, sum int64, err error) {
-	var key int64
-	var place int
+	var row chunkRow
 	var terms []byte
-	err = checked(sumKept{r, &sum}, &key, &c.Start, &c.End, &place, &c.Tokens, &c.Heading, &c.Anchor, &terms, &c.Text)
-	row := chunkRow{key: key, Chunk: c}
-	row.at(place)
+	err = checked(sumKept{r, &sum}, &row.key, &row.Start, &row.End, &row.place, &row.Tokens, &row.Heading, &row.Anchor, &terms, &row.Text)
+	row.at()
 	return *row.of(document), sum, err
 }
 

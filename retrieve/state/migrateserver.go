@@ -27,15 +27,17 @@ func (s *Store) earlierSchema() string { return s.schema + "_layout3" }
 // the library.
 func (s *Store) moveEarlier(t *tx) error {
 	others := 0
-	err := t.row(`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() AND application_name = 'ibid'`).Scan(&others)
+	err := t.row(`SELECT count(*) FROM pg_stat_activity
+		WHERE datname = current_database() AND pid <> pg_backend_pid() AND application_name = 'ibid'`).Scan(&others)
 	if err != nil {
 		return err
 	}
 	if others > 0 {
-		return fmt.Errorf("%s, schema %q: %w, and %d connections of it are open: end the processes that use it, and start again to have it brought up to date",
-			s.place, s.schema, errEarlier, others)
+		return fmt.Errorf("%s, schema %q: %w, and %d connections of it are open: end the processes that use it, "+
+			"and start again to have it brought up to date", s.place, s.schema, errEarlier, others)
 	}
-	have, err := column[string](t, `SELECT convert_to(tablename::text, 'UTF8') FROM pg_tables WHERE schemaname = convert_from(?, 'UTF8')`, s.schema)
+	have, err := column[string](t, `SELECT convert_to(tablename::text, 'UTF8') FROM pg_tables
+		WHERE schemaname = convert_from(?, 'UTF8')`, s.schema)
 	if err != nil {
 		return err
 	}
@@ -77,8 +79,8 @@ func (s *Store) migrateServer(ctx context.Context, opts Options) error {
 	}
 	from := &Store{place: s.place, dialect: postgresDialect(source), schema: source, classify: s.classify, write: s.write, read: s.read,
 		wait: s.wait, silence: s.silence, maxPause: s.maxPause, damaged: make(map[int64]Damage)}
-	m := migration{from: from, into: s, progress: opts.migrating(), most: opts.most(), document: oldServerDocument, listings: oldServerListings,
-		space: oldServerSpace, roots: oldServerRoots}
+	m := migration{from: from, into: s, progress: opts.migrating(), most: opts.most(),
+		document: oldServerDocument, listings: oldServerListings, space: oldServerSpace, roots: oldServerRoots}
 	if err := m.run(ctx); err != nil {
 		return fmt.Errorf("bringing the library up to date: %w", err)
 	}
@@ -139,11 +141,10 @@ func oldServerDocument(t *tx, key int64) (*oldDocument, error) {
 	first, last := keyRange(key)
 	err = t.each(func(r scanner) error {
 		var c chunkRow
-		var place int
-		if err := r.Scan(&c.key, &c.Start, &c.End, &place, &c.Tokens, &c.Heading, &c.Anchor); err != nil {
+		if err := r.Scan(&c.key, &c.Start, &c.End, &c.place, &c.Tokens, &c.Heading, &c.Anchor); err != nil {
 			return err
 		}
-		c.at(place)
+		c.at()
 		if c.Start >= 0 && c.Start < c.End && c.End <= len(d.Text) {
 			c.Text = d.Text[c.Start:c.End]
 		}
@@ -164,7 +165,8 @@ func oldServerDocument(t *tx, key int64) (*oldDocument, error) {
 func oldServerVectors(t *tx, first, last int64) (vectors [][]float32, err error) {
 	var table, schema string
 	err = t.row(`SELECT convert_to('vectors_' || s.number, 'UTF8'), convert_to(n.nspname::text, 'UTF8') FROM ibid.spaces s, pg_extension e
-		JOIN pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = 'vector' AND NOT s.next AND s.dimensions IS NOT NULL`).Scan(&table, &schema)
+		JOIN pg_namespace n ON n.oid = e.extnamespace
+		WHERE e.extname = 'vector' AND NOT s.next AND s.dimensions IS NOT NULL`).Scan(&table, &schema)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil
 	}
@@ -182,6 +184,7 @@ func oldServerVectors(t *tx, first, last int64) (vectors [][]float32, err error)
 		}
 		vectors = append(vectors, v)
 		return nil
-	}, `SELECT `+pgx.Identifier{schema}.Sanitize()+`.vector_send(vector) FROM ibid.`+table+` WHERE key BETWEEN ? AND ? ORDER BY key`, first, last)
+	}, `SELECT `+pgx.Identifier{schema}.Sanitize()+`.vector_send(vector) FROM ibid.`+table+`
+		WHERE key BETWEEN ? AND ? ORDER BY key`, first, last)
 	return vectors, err
 }

@@ -72,7 +72,8 @@ func fuseKind(mounts, dir string) string {
 		longest, kind = len(at), strings.TrimPrefix(fsType, "fuse.")
 	}
 	switch kind {
-	case "sshfs", "rclone", "s3fs", "goofys", "gcsfuse", "glusterfs", "davfs", "curlftpfs", "ceph", "juicefs", "seaweedfs", "mount-s3", "blobfuse", "blobfuse2":
+	case "sshfs", "rclone", "s3fs", "goofys", "gcsfuse", "glusterfs", "davfs", "curlftpfs", "ceph",
+		"juicefs", "seaweedfs", "mount-s3", "blobfuse", "blobfuse2":
 		return kind
 	}
 	return ""

@@ -128,7 +128,8 @@ func (s *Store) layOutServer(ctx context.Context) error {
 		}
 		var exists, laid bool
 		err := t.row(`SELECT EXISTS (SELECT 1 FROM pg_namespace WHERE nspname = convert_from(?, 'UTF8')),
-			EXISTS (SELECT 1 FROM pg_tables WHERE schemaname = convert_from(?, 'UTF8') AND tablename = 'migrations')`, s.schema, s.schema).Scan(&exists, &laid)
+			EXISTS (SELECT 1 FROM pg_tables WHERE schemaname = convert_from(?, 'UTF8') AND tablename = 'migrations')`,
+			s.schema, s.schema).Scan(&exists, &laid)
 		if err != nil {
 			return err
 		}

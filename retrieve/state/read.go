@@ -57,8 +57,12 @@ func (t *tx) textOf(d *documentRow) (*ingest.Document, error) {
 	var number, outlineSum, sum int64
 	var stored []byte
 	var text string
-	err := t.row(`SELECT number, outline, outline_sum, text, sum FROM ibid.texts WHERE number = ?`, d.number).Scan(&number, &stored, &outlineSum, &text, &sum)
-	if errors.Is(err, sql.ErrNoRows) || errors.Is(err, errRow) || err == nil && (rowSum(number, stored, outlineSum, text) != sum || sum != d.textSum) {
+	err := t.row(`SELECT number, outline, outline_sum, text, sum FROM ibid.texts WHERE number = ?`, d.number).
+		Scan(&number, &stored, &outlineSum, &text, &sum)
+	if err == nil && (rowSum(number, stored, outlineSum, text) != sum || sum != d.textSum) {
+		err = errRow
+	}
+	if errors.Is(err, sql.ErrNoRows) || errors.Is(err, errRow) {
 		return nil, &damagedError{d.number, d.id, "its text is damaged"}
 	}
 	if err != nil {
@@ -102,7 +106,8 @@ func (s *Store) Sections(ctx context.Context, id, digest string) (sections []ing
 		var number, sum int64
 		var stored []byte
 		err := t.row(`SELECT number, outline, outline_sum FROM ibid.texts
-			WHERE number = (SELECT number FROM ibid.documents WHERE key = ? AND digest = ? AND `+whole+`)`, keyOf(id), digest).Scan(&number, &stored, &sum)
+			WHERE number = (SELECT number FROM ibid.documents WHERE key = ? AND digest = ? AND `+whole+`)`, keyOf(id), digest).
+			Scan(&number, &stored, &sum)
 		if errors.Is(err, sql.ErrNoRows) || errors.Is(err, errRow) {
 			return retrieve.ErrNotFound
 		}
@@ -233,7 +238,8 @@ func (s *Store) Count(ctx context.Context, f retrieve.Filter) (documents, chunks
 	err = s.viewDocuments(ctx, func(t *tx) (damaged []*damagedError, err error) {
 		documents, chunks = 0, 0
 		if exact {
-			return nil, t.row(`SELECT count(*), CAST(coalesce(sum(chunks), 0) AS bigint) FROM ibid.documents WHERE `+condition, args...).Scan(&documents, &chunks)
+			return nil, t.row(`SELECT count(*), CAST(coalesce(sum(chunks), 0) AS bigint) FROM ibid.documents
+				WHERE `+condition, args...).Scan(&documents, &chunks)
 		}
 		return t.eachDocument(f, func(d *retrieve.DocumentInfo) bool {
 			documents, chunks = documents+1, chunks+d.Chunks
@@ -270,7 +276,7 @@ func (s *Store) DocumentChunks(ctx context.Context, id string) (chunks []ingest.
 		for i := range rows {
 			v := found[string(rows[i].digest)]
 			if v == nil {
-				return &damagedError{d.number, d.id, fmt.Sprintf("the vector of its chunk %d is damaged or missing", i+1)}
+				return withoutVector(d, i)
 			}
 			chunks, vectors = append(chunks, *rows[i].of(id)), append(vectors, v)
 		}
@@ -280,6 +286,10 @@ func (s *Store) DocumentChunks(ctx context.Context, id string) (chunks []ingest.
 		return nil, nil, fmt.Errorf("reading the chunks of the document %q: %w", id, err)
 	}
 	return chunks, vectors, nil
+}
+
+func withoutVector(d *documentRow, i int) *damagedError {
+	return &damagedError{d.number, d.id, fmt.Sprintf("the vector of its chunk %d is damaged or missing", i+1)}
 }
 
 func digestsOf(rows []chunkRow) []string {
@@ -292,20 +302,54 @@ func digestsOf(rows []chunkRow) []string {
 
 // chunks returns the chunks of a document in order, checked. Their document is
 // not set.
-func (t *tx) chunks(d *documentRow) (rows []chunkRow, err error) {
-	first, last := keyRange(d.number)
-	rows = make([]chunkRow, 0, min(d.chunks, maxChunks))
-	sums := make([]int64, 0, cap(rows))
-	err = t.each(func(r scanner) error {
+func (t *tx) chunks(d *documentRow) ([]chunkRow, error) {
+	found, err := t.chunksBetween(d.number, d.number)
+	if err != nil {
+		return nil, err
+	}
+	if damaged := found[d.number].damaged(d); damaged != nil {
+		return nil, damaged
+	}
+	return found[d.number].rows, nil
+}
+
+// documentChunks are the chunks of a document as they were read.
+type documentChunks struct {
+	rows []chunkRow
+	bad  bool // one is damaged
+}
+
+// damaged returns what is wrong with the chunks of a document; nil if they are
+// whole.
+func (c documentChunks) damaged(d *documentRow) *damagedError {
+	sums := make([]int64, len(c.rows))
+	for i := range c.rows {
+		sums[i] = c.rows[i].sum
+	}
+	if c.bad || len(c.rows) != d.chunks || sumOf(sums) != d.chunkSum {
+		return &damagedError{d.number, d.id, "its chunks are damaged"}
+	}
+	return nil
+}
+
+// chunksBetween returns the chunks of the documents whose numbers are from first
+// to last.
+func (t *tx) chunksBetween(first, last int64) (map[int64]documentChunks, error) {
+	found := make(map[int64]documentChunks)
+	from, _ := keyRange(first)
+	_, to := keyRange(last)
+	err := t.each(func(r scanner) error {
 		var c chunkRow
 		err := c.scan(r)
-		rows, sums = append(rows, c), append(sums, c.sum)
+		of := found[c.key>>ordinalBits]
+		if errors.Is(err, errRow) {
+			of.bad, err = true, nil
+		}
+		of.rows = append(of.rows, c)
+		found[c.key>>ordinalBits] = of
 		return err
-	}, `SELECT `+chunkColumns+` FROM ibid.chunks WHERE key BETWEEN ? AND ? ORDER BY key`, first, last)
-	if errors.Is(err, errRow) || err == nil && (len(rows) != d.chunks || sumOf(sums) != d.chunkSum) {
-		return nil, &damagedError{d.number, d.id, "its chunks are damaged"}
-	}
-	return rows, err
+	}, `SELECT `+chunkColumns+` FROM ibid.chunks WHERE key BETWEEN ? AND ? ORDER BY key`, from, to)
+	return found, err
 }
 
 // vectors returns the vectors of a space by digest, without those that are
@@ -361,116 +405,4 @@ func (s *Store) Vectors(ctx context.Context, name string, digests []retrieve.Dig
 		return nil, fmt.Errorf("reading stored vectors: %w", err)
 	}
 	return vectors, nil
-}
-
-// Chunks returns the chunks of the hits, in their order.
-func (s *Store) Chunks(ctx context.Context, hits []retrieve.Hit) (found []retrieve.Candidate, err error) {
-	err = s.viewDocuments(ctx, func(t *tx) ([]*damagedError, error) {
-		found = make([]retrieve.Candidate, 0, len(hits))
-		documents, damaged, err := t.documentsOf(hits)
-		if err != nil {
-			return nil, err
-		}
-		rows, err := t.chunksOf(hits)
-		if err != nil {
-			return nil, err
-		}
-		for _, h := range hits {
-			d, ok := documents[h.Document]
-			if !ok || d.revision != h.Generation {
-				continue
-			}
-			c, ok := rows[chunkKey(h.Document, h.Ordinal)]
-			if !ok {
-				damaged = append(damaged, &damagedError{d.number, d.id, fmt.Sprintf("its chunk %d is damaged", h.Ordinal)})
-				continue
-			}
-			found = append(found, retrieve.Candidate{Hit: h, Chunk: *c.of(d.id), Root: d.root, Path: d.path, Title: d.title, Format: d.format,
-				Digest: d.digest, Meta: d.meta})
-		}
-		return damaged, nil
-	})
-	if err != nil {
-		return nil, fmt.Errorf("reading the chunks found: %w", err)
-	}
-	return found, nil
-}
-
-// A current document is one with the revision of its latest change.
-type current struct {
-	documentRow
-	meta     map[string]string
-	revision int64
-}
-
-// documentsOf returns the documents of hits by number, as far as they are stored
-// and whole.
-func (t *tx) documentsOf(hits []retrieve.Hit) (map[int64]current, []*damagedError, error) {
-	numbers := make([]int64, len(hits))
-	for i, h := range hits {
-		numbers[i] = h.Document
-	}
-	slices.Sort(numbers)
-	documents := make(map[int64]current)
-	var damaged []*damagedError
-	for part := range slices.Chunk(slices.Compact(numbers), maxList) {
-		list, args := in(part)
-		err := t.each(func(r scanner) error {
-			var d documentRow
-			err := d.scan(r)
-			var info retrieve.DocumentInfo
-			if err == nil {
-				info, err = d.info()
-			}
-			if errors.Is(err, errRow) {
-				damaged = append(damaged, &damagedError{d.number, "", "its row in the list of documents is damaged"})
-				return nil
-			}
-			documents[d.number] = current{documentRow: d, meta: info.Meta}
-			return err
-		}, `SELECT `+documentColumns+` FROM ibid.documents WHERE number IN `+list+` AND `+whole, args...)
-		if err != nil {
-			return nil, nil, err
-		}
-		err = t.each(func(r scanner) error {
-			var document, revision int64
-			err := r.Scan(&document, &revision)
-			if d, ok := documents[document]; ok {
-				d.revision = revision
-				documents[document] = d
-			}
-			return err
-		}, `SELECT document, revision FROM ibid.changes WHERE document IN `+list, args...)
-		if err != nil {
-			return nil, nil, err
-		}
-	}
-	return documents, damaged, nil
-}
-
-// chunksOf returns the chunks of hits by key, without damaged ones.
-func (t *tx) chunksOf(hits []retrieve.Hit) (map[int64]*chunkRow, error) {
-	var keys []int64
-	for _, h := range hits {
-		if h.Ordinal > 0 && h.Ordinal <= maxChunks {
-			keys = append(keys, chunkKey(h.Document, h.Ordinal))
-		}
-	}
-	rows := make(map[int64]*chunkRow, len(keys))
-	for part := range slices.Chunk(keys, maxList) {
-		list, args := in(part)
-		err := t.each(func(r scanner) error {
-			var c chunkRow
-			err := c.scan(r)
-			if errors.Is(err, errRow) {
-				return nil
-			}
-			rows[c.key] = &c
-			return err
-		}, `SELECT `+chunkColumns+` FROM ibid.chunks WHERE key IN `+list, args...)
-		if err != nil {
-			return nil, err
-		}
-	}
-	return rows, nil
 }

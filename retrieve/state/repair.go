@@ -43,7 +43,8 @@ func (s *Store) repair(ctx context.Context, cause error) error {
 		return err
 	}
 	if err := lockFile(s.lock, true); err != nil {
-		return errors.Join(cause, fmt.Errorf("the database is damaged and other processes use it: stop them, and start again to have it repaired: %w", err))
+		return errors.Join(cause, fmt.Errorf("the database is damaged and other processes use it: "+
+			"stop them, and start again to have it repaired: %w", err))
 	}
 	lost, aside, err := s.rebuild(ctx)
 	if err != nil {
@@ -189,7 +190,8 @@ func (t *table) claims(number int64, values []any) bool { return t.intact(t.of(n
 // restore stores a row of a damaged file again.
 func (t *tx) restore(r savedRow) error {
 	columns := strings.Join(r.table.columns, ", ")
-	_, err := t.exec(`INSERT OR REPLACE INTO ibid.`+r.table.name+` (`+columns+`) VALUES (`+marks(len(r.table.columns))+`)`, r.table.of(r.number, r.values)...)
+	query := `INSERT OR REPLACE INTO ibid.` + r.table.name + ` (` + columns + `) VALUES (` + marks(len(r.table.columns)) + `)`
+	_, err := t.exec(query, r.table.of(r.number, r.values)...)
 	return err
 }
 
@@ -206,7 +208,8 @@ func (t *tx) mend() (lost []Damage, err error) {
 	}
 	if all.Used == 0 && t.any("documents") {
 		// Vectors whose space is unknown cannot be compared with any.
-		lost = append(lost, Damage{Reason: "the embedding model of the stored documents can no longer be read, and they are lost: ingest the folders again"})
+		lost = append(lost, Damage{Reason: "the embedding model of the stored documents can no longer be read, and they are lost: " +
+			"ingest the folders again"})
 	}
 	names := make(map[int64]string)
 	err = t.each(func(r scanner) error {
@@ -235,8 +238,8 @@ func (t *tx) mend() (lost []Damage, err error) {
 		changes = append(changes, change{document: number, deleted: true})
 		lost = append(lost, Damage{Document: names[number], Reason: "it is damaged and lost: ingest it again"})
 	}
-	for _, table := range []string{"damage", "texts WHERE number NOT IN (SELECT number FROM documents)", "chunks WHERE key >> 20 NOT IN (SELECT number FROM documents)",
-		"vectors WHERE digest NOT IN (SELECT digest FROM chunks)"} {
+	for _, table := range []string{"damage", "texts WHERE number NOT IN (SELECT number FROM documents)",
+		"chunks WHERE key >> 20 NOT IN (SELECT number FROM documents)", "vectors WHERE digest NOT IN (SELECT digest FROM chunks)"} {
 		if _, err := t.exec(`DELETE FROM ` + table); err != nil {
 			return nil, err
 		}

@@ -94,7 +94,8 @@ func (t *tx) unembedded(space string, after int64, n int) (texts []retrieve.Chun
 		}
 		return nil
 	}, `SELECT c.key, c.digest, c.heading, c.text, d.title, EXISTS (SELECT 1 FROM ibid.vectors v WHERE v.digest = c.digest AND v.space = ?)
-		FROM ibid.chunks c LEFT JOIN ibid.documents d ON d.number = c.key >> 20 WHERE c.key > ? ORDER BY c.key LIMIT ?`, all.named(space).Number, after, scanned)
+		FROM ibid.chunks c LEFT JOIN ibid.documents d ON d.number = c.key >> 20 WHERE c.key > ? ORDER BY c.key LIMIT ?`,
+		all.named(space).Number, after, scanned)
 	if looked < scanned && len(texts) == 0 {
 		next = 0
 	}

@@ -32,7 +32,8 @@ func sqliteDialect() *dialect {
 		name:        "sqlite",
 		beginUpdate: "BEGIN IMMEDIATE",
 		beginView:   "BEGIN",
-		types:       strings.NewReplacer("ID", "INTEGER PRIMARY KEY", "SERIAL", "INTEGER PRIMARY KEY AUTOINCREMENT", "INT", "INTEGER", "BYTES", "BLOB"),
+		types: strings.NewReplacer("ID", "INTEGER PRIMARY KEY", "SERIAL", "INTEGER PRIMARY KEY AUTOINCREMENT",
+			"INT", "INTEGER", "BYTES", "BLOB"),
 		commit: func(t *tx) error {
 			_, err := t.exec("COMMIT")
 			if err != nil {
@@ -53,7 +54,8 @@ func sqliteDialect() *dialect {
 // pragmas of every connection. Synchronous FULL makes a commit durable before it
 // returns; secure_delete leaves no words of what was deleted in free pages.
 // The log grows to 16 MB before its pages are moved into the file.
-var pragmas = []string{"busy_timeout(5000)", "synchronous(FULL)", "secure_delete(ON)", "cell_size_check(ON)", "trusted_schema(OFF)", "wal_autocheckpoint(4000)"}
+var pragmas = []string{"busy_timeout(5000)", "synchronous(FULL)", "secure_delete(ON)", "cell_size_check(ON)", "trusted_schema(OFF)",
+	"wal_autocheckpoint(4000)"}
 
 // The caches of connections, in KiB. Several read at a time.
 const (
@@ -330,7 +332,8 @@ func (s *Store) readOnlyMode() (fileMode, error) {
 		return 0, err
 	}
 	if _, err := os.Stat(s.place + "-shm"); errors.Is(err, fs.ErrNotExist) {
-		return 0, fmt.Errorf("it cannot be written, and %s-wal holds changes that must be moved into %s first: open it once where it can be written", s.place, FileName)
+		return 0, fmt.Errorf("it cannot be written, and %s-wal holds changes that must be moved into %s first: "+
+			"open it once where it can be written", s.place, FileName)
 	}
 	return reading, nil
 }
@@ -375,7 +378,8 @@ func (s *Store) setLayout(t *tx, number int) error {
 	}
 	value := strconv.Itoa(number)
 	for _, table := range []string{"meta", "meta_copy"} {
-		_, err := t.exec(`INSERT OR REPLACE INTO `+table+` (name, value, sum) VALUES (CAST(? AS TEXT), CAST(? AS TEXT), ?)`, "format", value, rowSum("format", value))
+		_, err := t.exec(`INSERT OR REPLACE INTO `+table+` (name, value, sum) VALUES (CAST(? AS TEXT), CAST(? AS TEXT), ?)`,
+			"format", value, rowSum("format", value))
 		if err != nil {
 			return err
 		}

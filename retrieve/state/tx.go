@@ -209,7 +209,15 @@ func (s *Store) view(ctx context.Context, f func(*tx) error) error {
 	})
 }
 
-// transact runs f between the begin statement and end.
+// glance runs f, which changes nothing and has one statement: that sees one state
+// of the database without a transaction. It may run f several times.
+func (s *Store) glance(ctx context.Context, f func(*tx) error) error {
+	return s.retry(ctx, s.wait, func() error {
+		return s.transact(ctx, s.read, "", f, func(*tx) error { return nil })
+	})
+}
+
+// transact runs f between the begin statement, if there is one, and end.
 func (s *Store) transact(ctx context.Context, db *sql.DB, begin string, f, end func(*tx) error) (err error) {
 	conn, err := db.Conn(ctx)
 	if s.closed.Load() {
@@ -219,15 +227,17 @@ func (s *Store) transact(ctx context.Context, db *sql.DB, begin string, f, end f
 		return s.explain(err)
 	}
 	t := &tx{ctx: ctx, conn: conn, s: s}
-	open := true
+	open := begin != ""
 	defer func() {
 		if open {
 			_ = t.rollback() // the error that led here says more
 		}
 		_ = conn.Close() // gives it back
 	}()
-	if err := t.begin(begin); err != nil {
-		return err
+	if open {
+		if err := t.begin(begin); err != nil {
+			return err
+		}
 	}
 	if err := f(t); err != nil {
 		return err

@@ -398,7 +398,8 @@ func (s *Store) Inspect(ctx context.Context) (traits []retrieve.Trait, err error
 func (s *Store) size(ctx context.Context) (n int64, err error) {
 	if s.dir == "" {
 		err = s.view(ctx, func(t *tx) error {
-			return t.row(`SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+			return t.row(`SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint
+				FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 				WHERE n.nspname = convert_from(?, 'UTF8') AND c.relkind IN ('r', 'm')`, s.schema).Scan(&n)
 		})
 		return n, err

@@ -125,9 +125,10 @@ func (t *tx) replace(name string, p *prepared) error {
 func (t *tx) insertChunks(document int64, chunks []chunkRow) (int64, error) {
 	rows, sums := make([][]any, len(chunks)), make([]int64, len(chunks))
 	for i := range chunks {
-		c := chunks[i]
-		c.key = chunkKey(document, i+1)
-		rows[i], sums[i] = c.values(), c.ownSum()
+		c := chunks[i] // the transaction may run again
+		c.placed(document)
+		rows[i] = c.dest()
+		sums[i] = rowSum(rows[i]...)
 	}
 	return sumOf(sums), t.insert("chunks", "key, digest, start, stop, place, tokens, heading, anchor, text", "", rows...)
 }
@@ -169,7 +170,8 @@ func (t *tx) lockDocuments(ids ...string) error {
 // are still needed. It returns the changes that the caller must write: one for
 // each number that had the id. There are two only if the row of one is damaged.
 func (t *tx) eraseID(id string, needed map[string][]any) (changes []change, err error) {
-	numbers, err := column[int64](t, `SELECT number FROM ibid.documents WHERE key = ? UNION SELECT document FROM ibid.damage WHERE id = ?`, keyOf(id), id)
+	numbers, err := column[int64](t, `SELECT number FROM ibid.documents WHERE key = ?
+		UNION SELECT document FROM ibid.damage WHERE id = ?`, keyOf(id), id)
 	if err != nil {
 		return nil, err
 	}
