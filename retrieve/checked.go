@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// A SearcherReport is the result of [Index.CheckSearcher].
+// A SearcherReport is the result of [CheckSearcher].
 type SearcherReport struct {
 	Documents int `json:"documents"` // compared
 	Chunks    int `json:"chunks"`
@@ -20,26 +20,27 @@ type SearcherReport struct {
 // CheckSearcher compares the searcher with the state: every chunk with its vector
 // and its terms. Progress is called with the number of documents compared and of
 // all; it may be nil.
-func (x *Index) CheckSearcher(ctx context.Context, progress func(done, total int)) (report SearcherReport, err error) {
+func CheckSearcher(ctx context.Context, s State, searcher Searcher, progress func(done, total int)) (report SearcherReport, err error) {
 	report.Differing = []CopyTrouble{}
-	if stored, err := CheckSpace(ctx, x.state, x.embedder); err != nil || !stored {
+	space, err := s.Space(ctx)
+	if err != nil || space == "" {
 		return report, err
 	}
-	if err := x.follower.follow(ctx); err != nil {
+	if err := newFollower(s, searcher, space, nil).follow(ctx); err != nil {
 		return report, err
 	}
-	total, _, err := x.state.Count(ctx, Filter{})
+	total, _, err := s.Count(ctx, Filter{})
 	if err != nil {
 		return report, err
 	}
-	for c, err := range x.state.Changes(ctx, x.embedder.Space(), 0) {
+	for c, err := range s.Changes(ctx, space, 0) {
 		if err != nil {
 			return report, err
 		}
 		if c.Document == 0 || c.Deleted {
 			continue
 		}
-		what, err := x.compareDocument(ctx, c)
+		what, err := compareDocument(ctx, searcher, c)
 		if err != nil {
 			return report, fmt.Errorf("compare %s with the search index: %w", c.Info.ID, err)
 		}
@@ -51,14 +52,14 @@ func (x *Index) CheckSearcher(ctx context.Context, progress func(done, total int
 			progress(report.Documents, total)
 		}
 	}
-	stats, err := x.searcher.Stats(ctx, nil)
+	stats, err := searcher.Stats(ctx, nil)
 	report.Extra = max(0, stats.Chunks-report.Chunks)
 	return report, err
 }
 
 // compareDocument returns what of a document differs in the searcher, empty if
 // nothing does.
-func (x *Index) compareDocument(ctx context.Context, c Change) (string, error) {
+func compareDocument(ctx context.Context, searcher Searcher, c Change) (string, error) {
 	for i, chunk := range c.Chunks {
 		counts, length := CountTerms(chunk.Text)
 		terms, want := make([]string, len(counts)), make([]int, len(counts))
@@ -66,7 +67,7 @@ func (x *Index) compareDocument(ctx context.Context, c Change) (string, error) {
 			terms[at], want[at] = t.Term, t.Count
 		}
 		hit := Hit{Document: c.Document, Generation: c.Revision, Ordinal: i + 1}
-		has, err := x.searcher.Evidence(ctx, []Hit{hit}, terms)
+		has, err := searcher.Evidence(ctx, []Hit{hit}, terms)
 		switch {
 		case err != nil:
 			return "", err

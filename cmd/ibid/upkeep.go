@@ -36,10 +36,16 @@ func (c upkeepConfig) explain(err error) error {
 	return err
 }
 
-type verifyCmd struct{ upkeepConfig }
+type verifyCmd struct {
+	Index bool `help:"Compare the search index with the library instead." noenv:""`
+	upkeepConfig
+}
 
 // Run checks a data directory without changing it.
 func (c *verifyCmd) Run(ctx context.Context, s surroundings) error {
+	if c.Index {
+		return c.checkIndex(ctx, s)
+	}
 	if err := c.needData("verify"); err != nil {
 		return err
 	}
@@ -53,6 +59,53 @@ func (c *verifyCmd) Run(ctx context.Context, s surroundings) error {
 		return c.explain(err)
 	}
 	return c.show(s, r, "", "no damage in "+c.Data)
+}
+
+// checkIndex compares the search index with the library.
+func (c *verifyCmd) checkIndex(ctx context.Context, s surroundings) (err error) {
+	if !c.remote() && !c.exists() {
+		return c.explain(fs.ErrNotExist)
+	}
+	store, err := startStore(ctx, c.placeConfig, s)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	place, err := c.open(s)
+	if err != nil {
+		return err
+	}
+	checking := newMeter(s.stderr, "documents checked", 0)
+	r, err := library.CheckIndex(ctx, place, store, checking.update)
+	checking.clear()
+	if err != nil {
+		err = fmt.Errorf("comparing the search index with %s: %w", c.placeConfig, err)
+		if errors.Is(err, retrieve.ErrIndexDamaged) {
+			return &exitError{exitDamage, fmt.Errorf("%w: the next search builds it again", err)}
+		}
+		return err
+	}
+	differs := len(r.Differing) > 0 || r.Extra > 0
+	if c.JSON {
+		err = json.NewEncoder(s.stdout).Encode(r)
+	} else {
+		var b strings.Builder
+		fmt.Fprintf(&b, "the search index of %s: %s compared, %s\n", c.placeConfig, counted(r.Documents, "document"), counted(r.Chunks, "chunk"))
+		for _, d := range r.Differing {
+			fmt.Fprintf(&b, "differs  %s: %s\n", d.Document, d.Reason)
+		}
+		if r.Extra > 0 {
+			fmt.Fprintf(&b, "differs  it has %s that the library does not have\n", counted(r.Extra, "chunk"))
+		}
+		if differs {
+			fmt.Fprintf(&b, "remove the folder %s from the data directory: the next search builds the index again\n", "index")
+		}
+		_, err = fmt.Fprint(s.stdout, printable(b.String()))
+	}
+	if err == nil && differs {
+		return &exitError{code: exitDamage}
+	}
+	return err
 }
 
 // setAside has the next ingest read damaged documents again, unless there is other

@@ -73,6 +73,20 @@ func Over(ctx context.Context, place Place, s *state.Store, m retrieve.Embedder,
 	return &Library{Index: x, State: s, searcher: searcher}, nil
 }
 
+// CheckIndex compares the search index of a state with the state.
+func CheckIndex(ctx context.Context, place Place, s *state.Store, progress func(done, total int)) (r retrieve.SearcherReport, err error) {
+	space, err := s.Space(ctx)
+	if err != nil {
+		return r, err
+	}
+	searcher, err := openIndex(ctx, place, s, space)
+	if err != nil {
+		return r, err
+	}
+	r, err = retrieve.CheckSearcher(ctx, s, searcher, progress)
+	return r, errors.Join(err, searcher.Close())
+}
+
 // openIndex opens the search index of a state.
 func openIndex(ctx context.Context, place Place, s *state.Store, space string) (*index.Index, error) {
 	name, err := s.Library(ctx)
