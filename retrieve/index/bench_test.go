@@ -144,6 +144,7 @@ func fill(b *testing.B, l *library, dir string) {
 	const batch = 100
 	n := len(l.texts) / 10
 	var embedding time.Duration
+	before, most := residentBytes(), int64(0)
 	for first := int(at); first < n; first += batch {
 		var changes []retrieve.Change
 		begun := time.Now()
@@ -154,9 +155,10 @@ func fill(b *testing.B, l *library, dir string) {
 		if err := x.Apply(b.Context(), changes); err != nil {
 			b.Fatal(err)
 		}
+		most = max(most, residentBytes()-before)
 	}
 	if fresh := len(l.texts) - 10*int(at); fresh > 0 {
-		b.Logf("%d chunks in %v, without %v of embedding", fresh, time.Since(start)-embedding, embedding)
+		b.Logf("%d chunks in %v, without %v of embedding, with up to %d MB of memory", fresh, time.Since(start)-embedding, embedding, most>>20)
 		x.quiet()
 	}
 	if err := x.Close(); err != nil {

@@ -15,9 +15,9 @@ import (
 // in secBlocks says where a block is.
 //
 // A posting list begins with a skip for each 128 postings. Then follow the
-// postings: for each 128 a byte with the widths in bytes of gaps and counts (1, 2
-// or 4, in the lower and the upper half), the gaps between their slots, and how
-// often the term occurs there. It is padded to a multiple of 4 bytes.
+// postings as varints: the difference of its slot to that of the one before, or
+// to the skip's first, and how often the term occurs there. The list is padded to a
+// multiple of 4 bytes.
 type termBlock struct {
 	Start uint64 // offset in secPostings
 	Size  uint64 // in bytes
@@ -81,26 +81,18 @@ func (l *lexiconWriter) endBlock() {
 // appendList appends a posting list.
 func appendList(b []byte, list []occurrence, lengths []int32) []byte {
 	skips := (len(list) + blockPostings - 1) / blockPostings
-	b = slices.Grow(b, skips*skipSize+len(list)*3)[:skips*skipSize]
+	b = slices.Grow(b, skips*skipSize+2*len(list))[:skips*skipSize]
 	body := len(b)
 	for i := range skips {
 		part := list[i*blockPostings : min((i+1)*blockPostings, len(list))]
 		s := skip{First: uint32(part[0].slot), Length: math.MaxFloat32}
-		last, gap := part[0].slot, int32(0)
+		last := part[0].slot
 		for _, o := range part {
-			last, gap = o.slot, max(gap, o.slot-last)
+			b = binary.AppendUvarint(b, uint64(o.slot-last))
+			b = binary.AppendUvarint(b, uint64(o.count))
+			last = o.slot
 			s.Count = max(s.Count, float32(o.count))
 			s.Length = min(s.Length, float32(lengths[o.slot])/float32(o.count))
-		}
-		gapWidth, countWidth := width(uint32(gap)), width(uint32(s.Count))
-		b = append(b, byte(gapWidth|countWidth<<4))
-		last = part[0].slot
-		for _, o := range part[1:] {
-			b = appendNumber(b, uint32(o.slot-last), gapWidth)
-			last = o.slot
-		}
-		for _, o := range part {
-			b = appendNumber(b, uint32(o.count), countWidth)
 		}
 		s.End = uint32(len(b) - body)
 		copy(b[i*skipSize:], bytesOf([]skip{s}))
@@ -109,39 +101,6 @@ func appendList(b []byte, list []occurrence, lengths []int32) []byte {
 		b = append(b, 0)
 	}
 	return b
-}
-
-// width returns the number of bytes for a number: 1, 2 or 4.
-func width(n uint32) int {
-	switch {
-	case n > math.MaxUint16:
-		return 4
-	case n > math.MaxUint8:
-		return 2
-	}
-	return 1
-}
-
-func appendNumber(b []byte, n uint32, width int) []byte {
-	return append(b, []byte{byte(n), byte(n >> 8), byte(n >> 16), byte(n >> 24)}[:width]...)
-}
-
-// readNumbers reads len(out) numbers of a width.
-func readNumbers(out []int32, b []byte, width int) {
-	switch b = b[:len(out)*width]; width {
-	case 1:
-		for i := range out {
-			out[i] = int32(b[i])
-		}
-	case 2:
-		for i := range out {
-			out[i] = int32(binary.LittleEndian.Uint16(b[2*i:]))
-		}
-	default:
-		for i := range out {
-			out[i] = int32(binary.LittleEndian.Uint32(b[4*i:]))
-		}
-	}
 }
 
 // A list is the posting list of a term in a segment, unread.
@@ -175,18 +134,30 @@ func (l *list) decode(skips []skip, i int, out *postings) {
 		l.segment.fail("a posting list is malformed")
 	}
 	b := l.segment.view(secPostings, l.start+body+uint64(from), int(skips[i].End-from))
-	slots, gap, count := out.slots[:out.n], int(b[0]&15), int(b[0]>>4)
-	readNumbers(slots[1:], b[1:], gap)
-	readNumbers(out.counts[:out.n], b[1+gap*(out.n-1):], count)
-	slot := int32(skips[i].First)
-	slots[0] = slot
-	for j, gap := range slots[1:] {
+	slot, gap, at := int32(skips[i].First), int32(0), 0
+	for j := range out.n {
+		gap, at = varint(b, at)
 		slot += gap
-		slots[j+1] = slot
+		out.slots[j] = slot
+		out.counts[j], at = varint(b, at)
 	}
 	if slot < 0 || slot >= int32(l.segment.Chunks) {
 		l.segment.fail("a posting list is malformed")
 	}
+}
+
+// varint returns the number at an offset, and the offset after it. Most numbers
+// have one byte.
+func varint(b []byte, at int) (int32, int) {
+	if b[at] < 0x80 {
+		return int32(b[at]), at + 1
+	}
+	return longVarint(b, at)
+}
+
+func longVarint(b []byte, at int) (int32, int) {
+	v, n := binary.Uvarint(b[at:])
+	return int32(v), at + n
 }
 
 // each calls f with every occurrence, in the order of their slots.

@@ -23,7 +23,7 @@ const (
 )
 
 // formatVersion changes with the format of segments or of the manifest.
-const formatVersion = 1
+const formatVersion = 2
 
 // An identity says what an index is of. A directory with another one is treated as
 // empty.
