@@ -326,3 +326,33 @@ func useDamaged(t *testing.T, data []byte, h *history) {
 		return err
 	})
 }
+
+// TestLost removes the directory of an open index: everything remains found, and
+// what is new remains in memory.
+func TestLost(t *testing.T) {
+	dir, h, revision := made(t)
+	x, err := Open(dir, Options{Library: "library", Space: "test/8", Flush: 50})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	for range 5 {
+		changes := h.after(revision, 100)
+		if err := x.Apply(t.Context(), changes); err != nil {
+			t.Fatal(err)
+		}
+		x.quiet()
+		revision = changes[len(changes)-1].Revision
+		if err := h.maker.Check(t.Context(), h.until(t, revision), x, 3); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if x.Err() == nil {
+		t.Error("no error of writing")
+	}
+	if err := x.Close(); err != nil {
+		t.Log(err)
+	}
+}

@@ -134,30 +134,21 @@ func (l *list) decode(skips []skip, i int, out *postings) {
 		l.segment.fail("a posting list is malformed")
 	}
 	b := l.segment.view(secPostings, l.start+body+uint64(from), int(skips[i].End-from))
-	slot, gap, at := int32(skips[i].First), int32(0), 0
+	slot := int32(skips[i].First)
 	for j := range out.n {
-		gap, at = varint(b, at)
-		slot += gap
-		out.slots[j] = slot
-		out.counts[j], at = varint(b, at)
+		gap, count, n := uint64(b[0]), uint64(b[1]), 2
+		if gap|count >= 0x80 { // not both of one byte
+			gap, n = binary.Uvarint(b)
+			value, m := binary.Uvarint(b[n:])
+			count, n = value, n+m
+		}
+		b = b[n:]
+		slot += int32(gap)
+		out.slots[j], out.counts[j] = slot, int32(count)
 	}
 	if slot < 0 || slot >= int32(l.segment.Chunks) {
 		l.segment.fail("a posting list is malformed")
 	}
-}
-
-// varint returns the number at an offset, and the offset after it. Most numbers
-// have one byte.
-func varint(b []byte, at int) (int32, int) {
-	if b[at] < 0x80 {
-		return int32(b[at]), at + 1
-	}
-	return longVarint(b, at)
-}
-
-func longVarint(b []byte, at int) (int32, int) {
-	v, n := binary.Uvarint(b[at:])
-	return int32(v), at + n
 }
 
 // each calls f with every occurrence, in the order of their slots.
