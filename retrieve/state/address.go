@@ -45,7 +45,7 @@ func parse(address string, silence time.Duration) (config *pgxpool.Config, schem
 		// A pooler refuses to begin a session with it, and no session keeps it.
 		q.Del("search_path")
 	}
-	if schema == "" || len(schema) > 50 || strings.ContainsAny(schema, "\x00,\"") {
+	if schema == "" || len(schema) > 63 || strings.ContainsAny(schema, "\x00,\"") {
 		return nil, "", fmt.Errorf("the search_path %q in the address is not the name of one schema", schema)
 	}
 	u.RawQuery = q.Encode()

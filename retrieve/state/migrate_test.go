@@ -177,7 +177,7 @@ func TestMigrateInUse(t *testing.T) {
 // interruptions.
 func TestMigrateServer(t *testing.T) {
 	address := newSchema(t)
-	server := os.Getenv(serverVariable)
+	server := os.Getenv(statetest.Env)
 	conn, err := pgx.Connect(t.Context(), server)
 	must(t, err)
 	_, err = conn.Exec(t.Context(), `CREATE EXTENSION IF NOT EXISTS vector WITH SCHEMA public`)

@@ -20,7 +20,10 @@ var earlierTables = []string{"migrations", "roots", "documents", "texts", "chunk
 	"runs", "replies", "records", "record_documents", "feedback", "keys", "sessions", "ring", "commits"}
 
 // earlierSchema is where the tables of an earlier layout are moved to.
-func (s *Store) earlierSchema() string { return s.schema + "_layout3" }
+func (s *Store) earlierSchema() string {
+	const suffix = "_layout3"
+	return s.schema[:min(len(s.schema), 63-len(suffix))] + suffix
+}
 
 // moveEarlier moves the tables of an earlier layout into a schema of their own, so
 // that those of today's have their place. From then on earlier versions refuse

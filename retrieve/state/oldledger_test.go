@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"ibid/retrieve"
+	"ibid/retrieve/state/statetest"
 )
 
 // oldLibrary opens a library of an older layout from its text.
@@ -32,7 +33,7 @@ func oldLibrary(t *testing.T, address string) *Store {
 	text, err := os.ReadFile("testdata/layout2.postgres.sql")
 	must(t, err)
 	s := openTest(t, address+"_old")
-	server, schema := os.Getenv(serverVariable), pgx.Identifier{s.schema}.Sanitize()
+	server, schema := os.Getenv(statetest.Env), pgx.Identifier{s.schema}.Sanitize()
 	t.Cleanup(func() { onServer(t, server, `DROP SCHEMA `+schema+` CASCADE`) })
 	// The tables of an old layout have the schema for themselves.
 	onServer(t, server, `DROP SCHEMA `+schema+` CASCADE; CREATE SCHEMA `+schema+`; `+strings.ReplaceAll(string(text), "ibid.", schema+"."))

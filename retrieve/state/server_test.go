@@ -277,7 +277,7 @@ func TestServerGoes(t *testing.T) {
 // each transaction a session that others have used, with fewer sessions than
 // there are clients.
 func TestPooler(t *testing.T) {
-	server := os.Getenv(serverVariable)
+	server := os.Getenv(statetest.Env)
 	if server == "" {
 		t.Skip("IBID_TEST_POSTGRES names no server to put a pooler before: .ci/postgres starts one")
 	}
@@ -316,7 +316,7 @@ max_client_conn = 200
 	c.start()
 	t.Cleanup(c.kill)
 	pooled := fmt.Sprintf("postgres://ibid@127.0.0.1:%s%s?sslmode=disable", port, u.Path)
-	t.Setenv(serverVariable, pooled)
+	t.Setenv(statetest.Env, pooled)
 	for name, test := range map[string]func(*testing.T){"Documents": TestDocuments, "Together": TestTogether, "Respace": TestRespace, "Odd": TestOdd} {
 		t.Run(name, test)
 	}
@@ -595,14 +595,14 @@ func TestForeign(t *testing.T) {
 	must(t, err)
 	schema := pgx.Identifier{u.Query().Get("search_path")}.Sanitize()
 	for _, table := range []string{"migrations (id int)", "documents (id int)"} {
-		onServer(t, os.Getenv(serverVariable), `CREATE SCHEMA `+schema+`; CREATE TABLE `+schema+`.`+table)
+		onServer(t, os.Getenv(statetest.Env), `CREATE SCHEMA `+schema+`; CREATE TABLE `+schema+`.`+table)
 		if _, err := Open(t.Context(), address, Options{}); err == nil || !strings.Contains(err.Error(), "another program") {
 			t.Errorf("a schema with the table %s: %v", table, err)
 		}
-		onServer(t, os.Getenv(serverVariable), `DROP SCHEMA `+schema+` CASCADE`)
+		onServer(t, os.Getenv(statetest.Env), `DROP SCHEMA `+schema+` CASCADE`)
 	}
 	s := openTest(t, address)
-	onServer(t, os.Getenv(serverVariable), `DROP TABLE `+schema+`.vectors`)
+	onServer(t, os.Getenv(statetest.Env), `DROP TABLE `+schema+`.vectors`)
 	if _, err := Open(t.Context(), address, Options{}); err == nil || !strings.Contains(err.Error(), "lacks vectors, vectors_digest") {
 		t.Errorf("a schema without a table: %v", err)
 	}

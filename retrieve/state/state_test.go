@@ -4,19 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 
+	"ibid/retrieve/state/statetest"
+
 	"github.com/jackc/pgx/v5"
 )
-
-// serverVariable holds the address of a PostgreSQL server where tests may create
-// schemas.
-const serverVariable = "IBID_TEST_POSTGRES"
 
 // onBoth runs a test over both dialects. address is that of a new library.
 func onBoth(t *testing.T, test func(t *testing.T, address string)) {
@@ -27,25 +24,11 @@ func onBoth(t *testing.T, test func(t *testing.T, address string)) {
 // newSchema returns the address of a schema of the test's own, or skips the test.
 func newSchema(t testing.TB) string {
 	t.Helper()
-	server := os.Getenv(serverVariable)
+	server := os.Getenv(statetest.Env)
 	if server == "" {
-		t.Skip(serverVariable + " names no server to test with: .ci/postgres starts one")
+		t.Skip(statetest.Env + " names no server to test with: .ci/postgres starts one")
 	}
-	u, err := url.Parse(server)
-	must(t, err)
-	name := strings.ToLower(strings.Map(func(r rune) rune {
-		if r < '0' || r > 'z' || r > '9' && r < 'A' || r > 'Z' && r < 'a' {
-			return '_'
-		}
-		return r
-	}, t.Name()))
-	schema := fmt.Sprintf("s%d_%s", os.Getpid(), name)
-	schema = schema[:min(len(schema), 48)]
-	q := u.Query()
-	q.Set("search_path", schema)
-	u.RawQuery = q.Encode()
-	t.Cleanup(func() { onServer(t, server, `DROP SCHEMA IF EXISTS `+pgx.Identifier{schema}.Sanitize()+` CASCADE`) })
-	return u.String()
+	return statetest.Schema(t, server)
 }
 
 // onServer runs a statement on a server.
