@@ -211,14 +211,7 @@ func (t *tx) mend() (lost []Damage, err error) {
 		lost = append(lost, Damage{Reason: "the embedding model of the stored documents can no longer be read, and they are lost: " +
 			"ingest the folders again"})
 	}
-	names := make(map[int64]string)
-	err = t.each(func(r scanner) error {
-		var number int64
-		var name string
-		err := r.Scan(&number, &name)
-		names[number] = name
-		return err
-	}, `SELECT document, id FROM ibid.changes WHERE deleted = 0 AND document <> 0 UNION SELECT number, id FROM ibid.documents`)
+	names, err := t.names()
 	if err != nil {
 		return nil, err
 	}
@@ -257,6 +250,19 @@ func (t *tx) mend() (lost []Damage, err error) {
 		return nil, err
 	}
 	return lost, t.changed(append(changes, change{})...)
+}
+
+// names returns the ids of documents by number, as far as any row has them.
+func (t *tx) names() (map[int64]string, error) {
+	names := make(map[int64]string)
+	err := t.each(func(r scanner) error {
+		var number int64
+		var name string
+		err := r.Scan(&number, &name)
+		names[number] = name
+		return err
+	}, `SELECT document, id FROM ibid.changes WHERE deleted = 0 AND document <> 0 UNION SELECT number, id FROM ibid.documents`)
+	return names, err
 }
 
 func (t *tx) any(table string) bool {
