@@ -2,7 +2,10 @@ package ingest
 
 import (
 	"fmt"
+	"hash/maphash"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"unicode"
 	"unicode/utf8"
 
@@ -10,116 +13,199 @@ import (
 	"github.com/tiktoken-go/tokenizer/codec"
 )
 
-// Merging byte pairs takes time quadratic in the length of one run of letters,
-// spaces or signs, so longer runs are cut before they are counted. Words of
-// this many letters do not occur; a run that long counts a few tokens more.
-const maxRun = 128
+// Merging byte pairs takes time quadratic in the length of a piece, so longer
+// ones are cut before they are counted. A word, a rule of a table or an
+// indentation of this many bytes hardly occurs; it may count a token more per cut.
+const maxPiece = 512
 
-// Text is counted in windows of about this many bytes, so that the token list
-// of a large text is never held whole. A window begins at a space,
-// where the vocabulary's own word pattern begins a word: the sum is exact.
-const countWindow = 4 << 10
-
-// A window in which there is no such space (numbers, base64, signs between
-// letters) ends where the class of the characters changes: a count of thousands
-// may be off by one there, but text without spaces takes no more memory.
-const maxCountWindow = 4 * countWindow
-
-// The vocabulary is cl100k_base rather than o200k_base: half the memory (13 MB)
-// and start-up. In English the two differ by a few percent; in other languages it
+// The vocabulary is cl100k_base rather than o200k_base: half the memory and
+// start-up. In English the two differ by a few percent; in other languages it
 // counts more, up to five times as much (see LeastShare), so a text that fits a
 // window by its count does fit.
 //
 // It is part of the binary and loaded at the first count. tiktoken-go's own
 // offline loader embeds four vocabularies, 4 MB more; package codec has each in a
 // variable of its own, so that the linker keeps this one.
-var vocabulary = sync.OnceValue(func() *tiktoken.Tiktoken {
-	tiktoken.SetBpeLoader(codecLoader{})
-	t, err := tiktoken.GetEncoding(tiktoken.MODEL_CL100K_BASE)
-	if err != nil {
-		panic(fmt.Sprintf("unreachable: the embedded vocabulary: %v", err))
-	}
-	return t
-})
+type vocabulary struct {
+	ranks map[string]int // of the tokens
+	bpe   *tiktoken.Tiktoken
+	// counted has the counts of short pieces of several tokens, each in the place
+	// that its hash gives: a later piece replaces an earlier one.
+	counted [1 << 14]atomic.Pointer[countedPiece]
+	seed    maphash.Seed
+}
 
-// A codecLoader is a [tiktoken.BpeLoader] that reads the ranks of cl100k_base out
-// of package codec.
-type codecLoader struct{}
+type countedPiece struct {
+	text   string
+	tokens int
+}
 
 // cl100kTokens is the number of ordinary tokens; the special ones come after them.
 const cl100kTokens = 100256
 
-func (codecLoader) LoadTiktokenBpe(string) (map[string]int, error) {
+var cl100k = sync.OnceValue(func() *vocabulary {
+	v := &vocabulary{ranks: make(map[string]int, cl100kTokens), seed: maphash.MakeSeed()}
+	// The pieces come from pieceLen, so tiktoken-go's pattern takes all of its text.
+	// It keeps the map of ranks, which is filled later so that it makes no reversed
+	// and no sorted copy: they would take most of the time and are for decoding.
+	bpe, err := tiktoken.NewCoreBPE(v.ranks, nil, `(?s).+`)
+	if err != nil {
+		panic(fmt.Sprintf("unreachable: the pattern: %v", err))
+	}
+	v.bpe = tiktoken.NewTiktoken(bpe, nil, nil)
 	c := codec.NewCl100kBase()
-	ranks := make(map[string]int, cl100kTokens)
 	for id := range uint(cl100kTokens) {
 		token, err := c.Decode([]uint{id})
 		if err != nil {
-			return nil, err
+			panic(fmt.Sprintf("unreachable: the embedded vocabulary: %v", err))
 		}
-		ranks[token] = int(id)
+		v.ranks[token] = int(id)
 	}
-	return ranks, nil
-}
-
-// countPiece counts the tokens of a short text.
-func countPiece(text string) int { return len(vocabulary().EncodeOrdinary(text)) }
+	return v
+})
 
 // CountTokens returns the number of tokens of a text in the vocabulary
-// cl100k_base. It is exact for ordinary text, and takes time linear in the
-// length of any text: runs of more than 128 letters, spaces or signs are
-// counted in parts. Names of special tokens count as the ordinary text they are.
+// cl100k_base. It takes time linear in the length of any text, and is exact but
+// for words and runs of spaces or signs of more than 512 bytes, which are counted
+// in parts. Names of special tokens count as the ordinary text they are.
 func CountTokens(text string) int {
 	if text == "" {
 		return 0
 	}
-	n, start := 0, 0
-	run, class, previous := 0, classNone, classNone
-	for i, r := range text {
-		c := classOf(r)
-		if c == class {
-			run++
-		} else {
-			previous, class, run = class, c, 1
-		}
-		switch {
-		case run > maxRun || run == 1 && i-start >= maxCountWindow:
-			n += countPiece(text[start:i])
-			start, run = i, 1
-		case r == ' ' && run == 1 && previous != classSpace && i-start >= countWindow && spaceAlone(text[i:]):
-			n += countPiece(text[start:i])
-			start = i
-		}
+	v, n := cl100k(), 0
+	for text != "" {
+		end := pieceLen(text)
+		n += v.count(text[:end])
+		text = text[end:]
 	}
-	return n + countPiece(text[start:])
+	return n
 }
 
-// spaceAlone reports whether the space that text begins with is followed by a
-// letter, to which the vocabulary's pattern then ties it.
-func spaceAlone(text string) bool {
-	r, _ := utf8.DecodeRuneInString(text[1:])
-	return unicode.IsLetter(r)
+// count returns the number of tokens of a piece.
+func (v *vocabulary) count(piece string) (n int) {
+	for len(piece) > maxPiece {
+		cut := maxPiece
+		for !utf8.RuneStart(piece[cut]) && cut > maxPiece-utf8.UTFMax {
+			cut--
+		}
+		n += len(v.bpe.EncodeOrdinary(piece[:cut]))
+		piece = piece[cut:]
+	}
+	if _, ok := v.ranks[piece]; ok && utf8.ValidString(piece) {
+		return n + 1
+	}
+	if len(piece) > 32 {
+		return n + len(v.bpe.EncodeOrdinary(piece))
+	}
+	place := &v.counted[maphash.String(v.seed, piece)%uint64(len(v.counted))]
+	c := place.Load()
+	if c == nil || c.text != piece {
+		c = &countedPiece{strings.Clone(piece), len(v.bpe.EncodeOrdinary(piece))}
+		place.Store(c)
+	}
+	return n + c.tokens
 }
 
+// pieceLen returns the length in bytes of the piece that text begins with. It is
+// what cl100k_base's pattern matches there, and no token spans two of them:
+//
+//	(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}
+//	| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+
+func pieceLen(text string) int {
+	if n := contraction(text); n > 0 {
+		return n
+	}
+	class, first := classAt(text)
+	next, _ := classAt(text[first:])
+	switch {
+	case class == classLetter, next == classLetter && (class == classSpace || class == classSign):
+		return first + runLen(text[first:], classLetter)
+	case class == classDigit:
+		for digits := 1; digits < 3 && next == classDigit; digits++ {
+			_, n := classAt(text[first:])
+			first += n
+			next, _ = classAt(text[first:])
+		}
+		return first
+	case class == classSign, next == classSign && text[0] == ' ':
+		n := first + runLen(text[first:], classSign)
+		return n + runLen(text[n:], classLine)
+	}
+	end := runLen(text, classSpace|classLine)
+	if i := strings.LastIndexAny(text[:end], "\r\n"); i >= 0 {
+		return i + 1
+	}
+	if _, last := utf8.DecodeLastRuneInString(text[:end]); end < len(text) && end > last {
+		end -= last // it belongs to what follows
+	}
+	return end
+}
+
+// contraction returns the length of the ending of an English verb or noun, such
+// as 's or 'LL, that text begins with.
+func contraction(text string) int {
+	if text[0] != '\'' || len(text) < 2 {
+		return 0
+	}
+	switch text[1] | 0x20 {
+	case 's', 't', 'm', 'd':
+		return 2
+	}
+	switch strings.ToLower(text[1:min(3, len(text))]) {
+	case "re", "ve", "ll":
+		return 3
+	}
+	return 0
+}
+
+// A runeClass is a set of the classes of characters that the pattern knows.
 type runeClass uint8
 
 const (
-	classNone runeClass = iota
-	classLetter
+	classLetter runeClass = 1 << iota
 	classDigit
+	classLine // \r and \n
 	classSpace
 	classSign
 )
 
+// runLen returns the length of the run of characters of a class that text begins
+// with.
+func runLen(text string, class runeClass) (end int) {
+	for end < len(text) {
+		c, n := classAt(text[end:])
+		if c&class == 0 {
+			break
+		}
+		end += n
+	}
+	return end
+}
+
+// classAt returns the class and length of the first character of text.
+func classAt(text string) (runeClass, int) {
+	if text == "" {
+		return 0, 0
+	}
+	if c := text[0]; c < utf8.RuneSelf {
+		return ascii[c], 1
+	}
+	r, n := utf8.DecodeRuneInString(text)
+	return classOf(r), n
+}
+
+var ascii = func() (classes [utf8.RuneSelf]runeClass) {
+	for c := range classes {
+		classes[c] = classOf(rune(c))
+	}
+	return classes
+}()
+
 func classOf(r rune) runeClass {
 	switch {
-	case 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z':
-		return classLetter
-	case r == ' ' || r == '\n' || r == '\t':
-		return classSpace
-	case '0' <= r && r <= '9':
-		return classDigit
-	case unicode.IsLetter(r) || unicode.IsMark(r):
+	case r == '\r' || r == '\n':
+		return classLine
+	case unicode.IsLetter(r):
 		return classLetter
 	case unicode.IsSpace(r):
 		return classSpace

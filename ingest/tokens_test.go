@@ -1,14 +1,16 @@
 package ingest
 
 import (
+	"fmt"
 	"ibid/data/datatest"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
-	"unicode/utf8"
 
+	"github.com/pkoukk/tiktoken-go"
 	"pgregory.net/rapid"
 )
 
@@ -29,6 +31,20 @@ func TestCountTokens(t *testing.T) {
 	}
 }
 
+// reference is tiktoken-go with its own pattern.
+var reference = sync.OnceValue(func() *tiktoken.Tiktoken {
+	tiktoken.SetBpeLoader(ranksLoader{})
+	t, err := tiktoken.GetEncoding(tiktoken.MODEL_CL100K_BASE)
+	if err != nil {
+		panic(err)
+	}
+	return t
+})
+
+type ranksLoader struct{}
+
+func (ranksLoader) LoadTiktokenBpe(string) (map[string]int, error) { return cl100k().ranks, nil }
+
 // The ids are those of OpenAI's own tokeniser.
 func TestTokenIDs(t *testing.T) {
 	for _, tt := range []struct {
@@ -42,45 +58,72 @@ func TestTokenIDs(t *testing.T) {
 		{"item>   \n    \n    <item>\n\t\t\t\t\n", []int{1224, 29, 79772, 262, 366, 1224, 397, 7786}},
 		{"naïve e\u0301 👩‍👩‍👧 \u00a0x\r\n\r\n", []int{3458, 38672, 588, 384, 54939, 62904, 102, 378, 235, 9468, 239, 102, 378, 235, 9468, 239, 100, 220, 4194, 87, 881}},
 	} {
-		if got := vocabulary().EncodeOrdinary(tt.text); !slices.Equal(got, tt.want) {
+		if got := reference().EncodeOrdinary(tt.text); !slices.Equal(got, tt.want) {
 			t.Errorf("the ids of %q are %v, want %v", tt.text, got, tt.want)
 		}
+		sameCount(t, tt.text)
 	}
 }
 
-// sameCount compares with the count of the text in one piece.
+// sameCount compares with tiktoken-go: the count, and the tokens of the pieces.
 func sameCount(t interface {
 	Helper()
 	Errorf(string, ...any)
 }, text string) {
 	t.Helper()
-	if got, want := CountTokens(text), countPiece(text); got != want {
-		t.Errorf("CountTokens = %d, in one piece %d: %q", got, want, text)
+	want := reference().EncodeOrdinary(text)
+	if got := CountTokens(text); got != len(want) {
+		t.Errorf("CountTokens = %d, by tiktoken-go %d: %q", got, len(want), text)
+	}
+	var got []int
+	for rest := text; rest != ""; rest = rest[pieceLen(rest):] {
+		got = append(got, cl100k().bpe.EncodeOrdinary(rest[:pieceLen(rest)])...)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("tokens of the pieces %v, by tiktoken-go %v: %q", got, want, text)
 	}
 }
 
-// A text that is counted in parts has the same count.
-func TestCountTokensInParts(t *testing.T) {
+// CountTokens counts as tiktoken-go does.
+func TestCountTokensIsExact(t *testing.T) {
 	for _, text := range []string{
-		"  two spaces", " \n x", "\n\n\n", "a\n", "a \n b", "\t\tx", "x\t\ty", " \t", "   ", "  .", " .\n\n", "...\r\n", "\r\nx", " \rx", "\n x", "x\u00a0y", "\u00a0\u00a0y", "\u2028x", "\u0085x",
-		"it's IT'S we'LL they'd I'm 'tis 've '", "o'clock's", "''s", " 's", "\n's", "'ſ", "K'K",
-		"1234567", "٣٤٥٦", "½¼", "a1b2", " 1", "-1.5e10", "#1", "e\u0301te\u0301", "\u0301a", "図書館九点開門。", "ภาษาไทย", "👩‍👩‍👧‍👦 family", "Ⅷ", "ǅ", "ª", "a_b", "__init__", "(x)", " (x", "\v\f x", "\x00\x01a", "a\u200bb", "\ufeffa",
+		"  two spaces", " \n x", "\n\n\n", "a\n", "a \n b", "\t\tx", "x\t\ty", " \t", "   ", "  .", " .\n\n", "...\r\n", "\r\nx", " \rx", "\n x", " \n \r  x", "\v\f x",
+		"x\u00a0y", "\u00a0\u00a0y", "\u00a0.", " \u00a0", "\u2028x", "\u0085x", "\u0085\u0085x", "\u0085\n\u0085x", "\u3000\u3000图", "\u200b x", "\u180ex", "\ufeff\ufeffx",
+		"it's IT'S we'LL they'd I'm 'tis 've 'vE 'Re'lL '", "o'clock's", "''s", " 's", "\n's", "'ſ", "'ſx", "K'K", "'", "'r", "'l\u017f", "'\u00e9t\u00e9", "'\xff", "'s\xff", "'l\xc3",
+		"1234567", "12\u0663\u0664567", "٣٤٥٦٧", "½¼²³", "ⅧⅨ", "a1b2", " 1", "-1.5e10", "#1", "\U0001d7d9\U0001d7da", "e\u0301te\u0301", "\u0301a", "図書館九点開門。", "ภาษาไทย",
+		"👩‍👩‍👧‍👦 family", "Ⅷ", "ǅ", "ª", "a_b", "__init__", "(x)", " (x", "\x00\x01a", "a\u200bb", "\ufeffa", "\xff", "\xff\xfe \xc3", "a\xe9b", "\xe5\x9b", " \xe5\x9b\xbe\x9b", "\xed\xa0\x80",
+		strings.Repeat("a", maxPiece), strings.Repeat(" ", maxPiece) + "x", strings.Repeat("-", maxPiece) + "\n", strings.Repeat("图", maxPiece/3), strings.Repeat("7", 3*maxPiece),
 	} {
 		sameCount(t, text)
 	}
-	rapid.Check(t, func(t *rapid.T) {
-		parts := rapid.SliceOfN(rapid.OneOf(
-			rapid.SampledFrom([]string{" ", "  ", "\n", "\r\n", "\t", "'s", "'", "don't", "LL", "word", "Ärger", "12", "٣", "½", ".", "--", "\u00a0", "図書", "e\u0301", "👍🏽", "\u0085", "\u2003", "x"}),
-			rapid.StringN(1, 4, -1),
-		), 1, 30).Draw(t, "parts")
-		sameCount(t, strings.ToValidUTF8(strings.Join(parts, ""), "\ufffd"))
-	})
+	parts := rapid.SliceOfN(rapid.OneOf(
+		rapid.SampledFrom([]string{" ", "  ", "\n", "\r\n", "\t", "'s", "'", "don't", "LL", "word", "Ärger", "12", "٣", "½", ".", "--", "\u00a0", "図書", "e\u0301", "👍🏽", "\u0085", "\u2003", "x", "\xff", "\xe5\x9b"}),
+		rapid.StringN(1, 4, -1),
+	), 1, 30)
+	rapid.Check(t, func(t *rapid.T) { sameCount(t, strings.Join(parts.Draw(t, "parts"), "")) })
+}
+
+// Every character is of its class, and an apostrophe before it begins an ending
+// or does not. Above lastAssigned are only tags, selectors and private use.
+func TestCountTokensOfEveryCharacter(t *testing.T) {
+	const block, lastAssigned = 64, 0x33480
+	var first []rune
+	for r := rune(0); r < lastAssigned; r += block {
+		first = append(first, r)
+	}
+	for _, first := range datatest.Pick(t, first) {
+		var b strings.Builder
+		for r := first; r < first+block; r++ {
+			fmt.Fprintf(&b, "'%[1]c  %[1]c%[1]c1 %[1]cA.", r)
+		}
+		sameCount(t, b.String())
+	}
 }
 
 func FuzzCountTokens(f *testing.F) {
-	f.Add("  it's\n\n 12345 図書館 \t'LL")
+	f.Add("  it's\n\n 12345 図書館 \t'LL\u0085\u00a0\xff")
 	f.Fuzz(func(t *testing.T, text string) {
-		if !utf8.ValidString(text) || len(text) > maxRun {
+		if len(text) > maxPiece {
 			CountTokens(text)
 			return
 		}
@@ -90,7 +133,7 @@ func FuzzCountTokens(f *testing.F) {
 
 // Real text in many scripts is counted.
 func TestCountTokensOfRealText(t *testing.T) {
-	sameCount(t, strings.Repeat("The ferry leaves at 9.15, and returns (weather permitting) by dusk.\n\nBring   a coat! 图书馆九点开门。 ", 400))
+	sameCount(t, strings.Repeat(prose, 400))
 	dir := datatest.Sets(t, "files", "encodings-chardet")
 	files, err := filepath.Glob(filepath.Join(dir, "*", "*"))
 	if err != nil || len(files) == 0 {
@@ -101,11 +144,57 @@ func TestCountTokensOfRealText(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, line := range strings.SplitAfter(strings.ToValidUTF8(string(data[:min(len(data), 4<<10)]), "?"), "\n") {
-			if len(line) < maxRun {
+		for _, line := range strings.SplitAfter(string(data[:min(len(data), 4<<10)]), "\n") {
+			if len(line) <= maxPiece {
 				sameCount(t, line)
 			}
 		}
+	}
+}
+
+const prose = "The ferry leaves at 9.15, and returns (weather permitting) by dusk.\n\nBring   a coat! 图书馆九点开门。 "
+
+// A text may be counted by several goroutines at once.
+func TestCountTokensAtOnce(t *testing.T) {
+	want := CountTokens(prose)
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for i := range 200 {
+				CountTokens(fmt.Sprintf("Hafenmeisterei%d", i))
+				if got := CountTokens(prose); got != want {
+					t.Errorf("counted %d tokens, alone %d", got, want)
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
+func BenchmarkCountTokens(b *testing.B) {
+	pages, err := filepath.Glob("../data/library/*/*.md")
+	if err != nil || len(pages) == 0 {
+		b.Fatalf("the sample library: %v", err)
+	}
+	var text strings.Builder
+	for _, page := range pages {
+		data, err := os.ReadFile(page)
+		if err != nil {
+			b.Fatal(err)
+		}
+		text.Write(data)
+	}
+	reference()
+	for name, count := range map[string]func(string) int{
+		"Ibid":        CountTokens,
+		"tiktoken-go": func(text string) int { return len(reference().EncodeOrdinary(text)) },
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(int64(text.Len()))
+			for b.Loop() {
+				count(text.String())
+			}
+		})
 	}
 }
 
