@@ -20,8 +20,8 @@ type collection = chromem.Collection
 
 // collect returns the collection of what a filter selects.
 func (s *segment) collect(ctx context.Context, f *filtered) (*collection, error) {
-	f.collect.Lock()
-	defer f.collect.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if f.collection != nil {
 		return f.collection, nil
 	}
@@ -60,7 +60,7 @@ func (s *segment) around(ctx context.Context, only *chosen, unit []float32, k in
 	// each dimension, and of vectors that may have been scaled. Chunks that are so
 	// near to the k-th one may be among the k nearest.
 	off := float32(len(unit)+64) / (1 << 23)
-	for n := k + only.countDeleted() + 8; ; n *= 2 {
+	for n := k + only.dead + 8; ; n *= 2 {
 		n = min(n, c.Count()) // more are an error
 		found, err := c.QueryEmbedding(ctx, unit, n, nil, nil)
 		if err == nil {

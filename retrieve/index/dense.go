@@ -3,7 +3,6 @@ package index
 import (
 	"context"
 	"math"
-	"math/bits"
 	"slices"
 
 	"ibid/retrieve"
@@ -113,7 +112,7 @@ func (c *closest) scan(ctx context.Context, part int32, s *segment, only *chosen
 		if !slices.ContainsFunc(chosen, func(w uint64) bool { return w != 0 }) {
 			continue
 		}
-		c.multiply(products[:rows], s, first, chosen)
+		c.query.Dots(products[:rows], s.rows(secCodes, first, rows))
 		scales := cast[float32](s.rows(secScales, first, rows))[:rows]
 		residuals := cast[float32](s.rows(secResiduals, first, rows))[:rows]
 		for at, product := range products[:rows] {
@@ -127,24 +126,6 @@ func (c *closest) scan(ctx context.Context, part int32, s *segment, only *chosen
 		}
 	}
 	return nil
-}
-
-// multiply computes the products of the rows with a bit in words, and of some
-// between them.
-func (c *closest) multiply(products []int32, s *segment, first int32, words []uint64) {
-	for w := 0; w < len(words); w++ {
-		if words[w] == 0 {
-			continue
-		}
-		// Rows that are close together are read at once, and in fours, as the
-		// scan reads them.
-		from := w*64 + bits.TrailingZeros64(words[w])&^3
-		for w+1 < len(words) && words[w+1] != 0 {
-			w++
-		}
-		to := min(w*64+(bits.Len64(words[w])+3)&^3, len(products))
-		c.query.Dots(products[from:to], s.rows(secCodes, first+int32(from), to-from))
-	}
 }
 
 // dot is the same on every processor: each product of two float32 is exact in

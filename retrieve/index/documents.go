@@ -7,52 +7,49 @@ import (
 	"ibid/retrieve"
 )
 
-// packInfo returns what filters compare of a document, and first its id: texts,
-// each with its length before it, and lists of texts, each with their number.
-func packInfo(d *retrieve.DocumentInfo) []byte {
-	l := retrieve.LabelsOf(d.Meta)
-	var b []byte
-	text := func(s string) {
-		b = binary.AppendUvarint(b, uint64(len(s)))
-		b = append(b, s...)
-	}
-	for _, s := range []string{d.ID, d.Root, d.Path, d.Collection, d.Format, string(l.Date)} {
-		text(s)
-	}
-	languages := make([]string, len(l.Languages))
-	for i, tag := range l.Languages {
-		languages[i] = string(tag)
-	}
-	for _, list := range [][]string{l.Tags, l.Authors, languages} {
-		b = binary.AppendUvarint(b, uint64(len(list)))
-		for _, s := range list {
-			text(s)
-		}
-	}
-	return b
-}
-
-// A record is an unpacked document record. Its texts are in the memory of the
-// segment.
+// A record is what filters compare of a document, and its id.
 type record struct {
 	info   retrieve.DocumentInfo
 	labels retrieve.Labels
 }
 
-// unpack reads a record, in the memory of an earlier one.
+// texts and lists are what is stored of a record, the id first.
+func (r *record) texts() [6]*string {
+	return [6]*string{&r.info.ID, &r.info.Root, &r.info.Path, &r.info.Collection, &r.info.Format, (*string)(&r.labels.Date)}
+}
+
+func (r *record) lists() [3]*[]string {
+	// A LanguageTag is a string.
+	return [3]*[]string{&r.labels.Tags, &r.labels.Authors, (*[]string)(unsafe.Pointer(&r.labels.Languages))}
+}
+
+// packInfo returns the record of a document: texts, each with its length before
+// it, and lists of texts, each with their number.
+func packInfo(d *retrieve.DocumentInfo) (b []byte) {
+	r := record{info: *d, labels: retrieve.LabelsOf(d.Meta)}
+	for _, text := range r.texts() {
+		b = append(binary.AppendUvarint(b, uint64(len(*text))), *text...)
+	}
+	for _, list := range r.lists() {
+		b = binary.AppendUvarint(b, uint64(len(*list)))
+		for _, text := range *list {
+			b = append(binary.AppendUvarint(b, uint64(len(text))), text...)
+		}
+	}
+	return b
+}
+
+// unpack reads a record, whose texts are then in the memory of packed.
 func (r *record) unpack(packed []byte) {
 	u := unpacker{rest: packed}
-	r.info.ID, r.info.Root, r.info.Path, r.info.Collection, r.info.Format = u.text(), u.text(), u.text(), u.text(), u.text()
-	r.labels.Date = retrieve.Date(u.text())
-	r.labels.Tags, r.labels.Authors, r.labels.Languages = r.labels.Tags[:0], r.labels.Authors[:0], r.labels.Languages[:0]
-	for range u.count() {
-		r.labels.Tags = append(r.labels.Tags, u.text())
+	for _, text := range r.texts() {
+		*text = u.text()
 	}
-	for range u.count() {
-		r.labels.Authors = append(r.labels.Authors, u.text())
-	}
-	for range u.count() {
-		r.labels.Languages = append(r.labels.Languages, retrieve.LanguageTag(u.text()))
+	for _, list := range r.lists() {
+		*list = (*list)[:0]
+		for range min(u.number(), uint64(len(u.rest))) { // a text has a byte at least
+			*list = append(*list, u.text())
+		}
 	}
 }
 
@@ -68,9 +65,6 @@ func (u *unpacker) number() uint64 {
 	u.rest = u.rest[n:]
 	return v
 }
-
-// count returns a number of things that follow, each of a byte at least.
-func (u *unpacker) count() int { return int(min(u.number(), uint64(len(u.rest)))) }
 
 func (u *unpacker) bytes() []byte {
 	n := u.number()

@@ -198,34 +198,30 @@ const maxGroup = 4096
 // Apply implements [retrieve.Searcher]. If ctx ends or a change is refused, a part
 // of the changes may be applied.
 func (x *Index) Apply(ctx context.Context, changes []retrieve.Change) error {
+	revision, err := x.Revision(ctx)
+	if err != nil {
+		return err
+	}
+	for len(changes) > 0 && changes[0].Revision <= revision {
+		changes = changes[1:]
+	}
 	for len(changes) > 0 {
-		revision, err := x.Revision(ctx)
-		if err != nil {
-			return err
-		}
 		n, chunks := 0, 0
 		for n < len(changes) && (n == 0 || chunks+len(changes[n].Chunks) <= maxGroup) {
 			chunks += len(changes[n].Chunks)
 			n++
 		}
-		group := changes[:n]
-		for len(group) > 0 && group[0].Revision <= revision {
-			group = group[1:]
+		all, err := prepare(ctx, changes[:n])
+		if err == nil {
+			err = x.room(ctx)
 		}
-		changes = changes[n:]
-		if len(group) == 0 {
-			continue
+		if err == nil {
+			err = x.note(guard(func() error { return x.apply(all) }))
 		}
-		all, err := prepare(ctx, group)
 		if err != nil {
 			return err
 		}
-		if err := x.room(ctx); err != nil {
-			return err
-		}
-		if err := x.note(guard(func() error { return x.apply(all) })); err != nil {
-			return err
-		}
+		changes = changes[n:]
 	}
 	return nil
 }

@@ -42,9 +42,6 @@ const (
 	// firstWindow is how many the first window has. It doubles until there are
 	// windowSlots, to have few chunks before the first comparison.
 	firstWindow = 256
-	// fewCandidates is for how many chunks postings are looked up. For more, all
-	// postings of the window are added.
-	fewCandidates = 64
 )
 
 // A weighed is a term of a question.
@@ -168,7 +165,7 @@ func (x *search) window(part int32, cursors []cursor, only *chosen, first, end i
 	}
 	candidates := x.candidates[:n]
 	for i := essential; i > 0 && len(candidates) > 0; i-- {
-		x.complete(&cursors[order[i-1].slot], base, candidates)
+		x.scan(&cursors[order[i-1].slot], math.MaxFloat32, n)
 		candidates = slices.DeleteFunc(candidates, func(at uint16) bool { return x.sums[at%windowSlots] < x.least-below[i-1] })
 	}
 	for _, i := range candidates {
@@ -203,33 +200,6 @@ func (x *search) scan(c *cursor, need float32, n uint) uint {
 		}
 	}
 	return n
-}
-
-// complete adds what a term weighs to the sums of the candidates, at least.
-func (x *search) complete(c *cursor, base int32, candidates []uint16) {
-	rare := len(candidates) <= fewCandidates
-	if rare {
-		slices.Sort(candidates)
-	}
-	at := 0
-	for b := c.first; b < c.last; b++ {
-		if rare {
-			for at < len(candidates) && base+int32(candidates[at]) < int32(c.skips[b].First) {
-				at++
-			}
-			if at == len(candidates) {
-				return
-			}
-			if b+1 < c.last && base+int32(candidates[at]) >= int32(c.skips[b+1].First) {
-				continue
-			}
-		}
-		slots, counts := c.within(b)
-		for j, slot := range slots {
-			i, count := uint32(slot)%windowSlots, float32(counts[j])
-			x.sums[i] += c.weight * count / (count + x.base + x.slope*float32(x.lengths[i]))
-		}
-	}
 }
 
 // rank computes the scores of what was found again, the highest first.

@@ -1,7 +1,6 @@
 package index
 
 import (
-	"math/bits"
 	"slices"
 	"sync"
 
@@ -36,6 +35,7 @@ type chosen struct {
 	*filtered
 	deleted selection // nil for nothing
 	chunks  int       // of the segment
+	dead    int       // those of them that are deleted
 }
 
 // choose returns what a search with the filter may find of each part, and how
@@ -43,7 +43,7 @@ type chosen struct {
 func (v *snapshot) choose(f retrieve.Filter) (parts []chosen, all int) {
 	parts = make([]chosen, len(v.parts))
 	for i, p := range v.parts {
-		parts[i] = chosen{filtered: p.selected(f), chunks: int(p.Chunks)}
+		parts[i] = chosen{filtered: p.selected(f), chunks: int(p.Chunks), dead: int(p.Chunks) - p.live()}
 		if p.deaths != nil {
 			parts[i].deleted = p.deaths.slots
 		}
@@ -78,7 +78,6 @@ type filtered struct {
 	slots  selection // nil for all
 	count  int       // of them
 
-	collect    sync.Mutex
 	collection *collection // of these chunks; nil until needed
 }
 
@@ -110,10 +109,7 @@ func (s *segment) selected(f retrieve.Filter) *filtered {
 	}
 	s.last = slices.Insert(s.last, 0, found)
 	if len(s.last) > maxCollections {
-		old := s.last[maxCollections]
-		old.collect.Lock()
-		old.collection = nil
-		old.collect.Unlock()
+		s.last[maxCollections].collection = nil
 	}
 	return found
 }
@@ -134,15 +130,4 @@ func (s *segment) evaluate(f retrieve.Filter) *filtered {
 		}
 	}
 	return c
-}
-
-// countDeleted returns how many of those that the filter selected are deleted.
-func (c *chosen) countDeleted() (n int) {
-	for i, w := range c.deleted {
-		if c.slots != nil {
-			w &= c.slots[i]
-		}
-		n += bits.OnesCount64(w)
-	}
-	return n
 }

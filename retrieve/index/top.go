@@ -1,10 +1,8 @@
 package index
 
 import (
-	"bytes"
 	"cmp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"ibid/retrieve"
@@ -95,10 +93,6 @@ func (v *snapshot) compareIDs(a, b scored[float64]) int {
 	s, t := v.parts[a.part].segment, v.parts[b.part].segment
 	d, dFirst := s.documentOf(a.slot)
 	e, eFirst := t.documentOf(b.slot)
-	if s == t && d == e {
-		var x, y [20]byte
-		return bytes.Compare(strconv.AppendInt(x[:0], int64(a.slot-dFirst)+1, 10), strconv.AppendInt(y[:0], int64(b.slot-eFirst)+1, 10))
-	}
 	x, y := s.id(d), t.id(e)
 	n := min(len(x), len(y))
 	if c := strings.Compare(x[:n], y[:n]); c != 0 {
