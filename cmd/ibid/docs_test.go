@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"go/ast"
 	"go/token"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
@@ -300,6 +301,8 @@ func typeInto(t *testing.T, script string, env ...string) string {
 	}
 	model := httptest.NewServer(scriptedModel())
 	defer model.Close()
+	commands := httptest.NewServer(http.HandlerFunc(serveShells))
+	defer commands.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	shell := exec.CommandContext(ctx, "bash", "-c", prelude+script)
@@ -310,7 +313,8 @@ func typeInto(t *testing.T, script string, env ...string) string {
 			shell.Env = append(shell.Env, v)
 		}
 	}
-	shell.Env = append(shell.Env, "HOME="+home, "SCRIPTED="+model.URL+"/v1", "OPENAI_BASE_URL="+model.URL+"/v1", "IBID_PDF=go", "IBID_OCR=off", "IBID_SAMPLE=20")
+	shell.Env = append(shell.Env, "HOME="+home, "SHELLS="+commands.URL, "SCRIPTED="+model.URL+"/v1",
+		"OPENAI_BASE_URL="+model.URL+"/v1", "IBID_PDF=go", "IBID_OCR=off", "IBID_SAMPLE=20")
 	shell.Env = append(shell.Env, env...)
 	out, err := shell.CombinedOutput()
 	if err != nil {

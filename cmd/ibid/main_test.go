@@ -1,12 +1,9 @@
 package main
 
 import (
-	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"net/http/httptest"
 	"os"
 	"os/exec"
@@ -14,7 +11,6 @@ import (
 	"regexp"
 	"runtime"
 	"strconv"
-	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -30,7 +26,7 @@ func TestMain(m *testing.M) {
 		os.Exit(code)
 	}
 	testscript.Main(waitingTests{m}, map[string]func(){
-		"ibid":       func() { os.Exit(realMain(os.Args[1:])) },
+		"ibid":       func() { os.Exit(program()) },
 		"ibid-shell": func() { os.Exit(runShell(os.Stdin, os.Stdout)) },
 	})
 }
@@ -46,6 +42,7 @@ func (m waitingTests) Run() int {
 			panic(err)
 		}
 	}
+	defer closeShells()
 	return m.M.Run()
 }
 
@@ -106,87 +103,9 @@ func runScripts(t *testing.T, scripts []string, fresh func(t testing.TB) string)
 			)})
 			env.Defer(server.Close)
 			env.Setenv("SCRIPTED", server.URL+"/v1")
-			return startShell(env)
+			return nil
 		},
 	})
-}
-
-// A shellCommand is a command line for a shell, and a shellReply its outcome.
-type (
-	shellCommand struct {
-		Dir  string
-		Args []string
-		Env  map[string]string
-	}
-	shellReply struct {
-		Stdout, Stderr string
-		Code           int
-	}
-)
-
-// A shell is a process that runs the command lines of a script one after the
-// other, in the script's folder: a process for each would be slow.
-type shell struct {
-	in  *json.Encoder
-	out *json.Decoder
-}
-
-type shellKey struct{}
-
-func startShell(env *testscript.Env) error {
-	cmd := exec.Command("ibid-shell")
-	cmd.Env = append(env.Vars, "PATH="+os.Getenv("PATH"))
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		return err
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return err
-	}
-	env.Values[shellKey{}] = &shell{json.NewEncoder(in), json.NewDecoder(out)}
-	env.Defer(func() {
-		_ = in.Close()
-		_ = cmd.Wait()
-	})
-	return cmd.Start()
-}
-
-// runShell is the process of a shell.
-func runShell(in io.Reader, out io.Writer) int {
-	commands, replies := json.NewDecoder(in), json.NewEncoder(out)
-	for {
-		var c shellCommand
-		if err := commands.Decode(&c); err != nil {
-			return exitDone // the script has ended
-		}
-		if err := errors.Join(os.Chdir(c.Dir), os.Setenv("HOME", c.Env["HOME"])); err != nil {
-			return exitFailed
-		}
-		var stdout, stderr lockedBuffer
-		getenv := func(name string) string { return c.Env[name] }
-		err := run(context.Background(), c.Args, getenv, strings.NewReader(""), &stdout, &stderr)
-		code := exitCode(err, &stderr)
-		if replies.Encode(shellReply{stdout.String(), stderr.String(), code}) != nil {
-			return exitFailed
-		}
-	}
-}
-
-// runIn runs a command line of a script in its shell, and returns the exit code.
-func runIn(ts *testscript.TestScript, args []string) int {
-	c := shellCommand{Dir: ts.MkAbs("."), Args: args, Env: map[string]string{}}
-	for _, name := range []string{
-		"HOME", "XDG_DATA_HOME", "LOCALAPPDATA", "IBID_DATA", "IBID_PDF", "IBID_STORE", "IBID_STORE_PASSWORD", "OPENAI_BASE_URL",
-	} {
-		c.Env[name] = ts.Getenv(name)
-	}
-	var reply shellReply
-	sh := ts.Value(shellKey{}).(*shell)
-	ts.Check(errors.Join(sh.in.Encode(c), sh.out.Decode(&reply)))
-	fmt.Fprint(ts.Stdout(), reply.Stdout)
-	fmt.Fprint(ts.Stderr(), reply.Stderr)
-	return reply.Code
 }
 
 // runs runs a command line that must succeed, or with ! must fail: runs ibid ARG…

@@ -148,7 +148,7 @@ func TestAnotherEmbedder(t *testing.T) {
 // lost documents.
 func TestTwoWritersOneReader(t *testing.T) {
 	t.Parallel()
-	rounds := datatest.Cases(t, 80)
+	rounds := datatest.Cases(t, 60)
 	data := t.TempDir()
 	folders := []string{filepath.Join(t.TempDir(), "left"), filepath.Join(t.TempDir(), "right")}
 	for i, folder := range folders {
@@ -190,7 +190,7 @@ func TestTwoWritersOneReader(t *testing.T) {
 				t.Errorf("question %d: %q", questions, a.Text)
 			}
 			questions++
-			time.Sleep(20 * time.Millisecond) // the writers need the processor too
+			time.Sleep(100 * time.Millisecond) // the writers need the processor too
 		}
 	}
 	writing.Wait()
