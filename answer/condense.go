@@ -72,7 +72,7 @@ func (r *asking) condense(ctx context.Context) error {
 // where the question is long, next to a reply of the given length.
 func (r *asking) latestTurns(length int) ([]prompt.Turn, error) {
 	w := r.writer
-	overhead, err := w.Overhead(prompt.Condense, prompt.Slots{})
+	overhead, err := w.Overhead(prompt.Condense, 0)
 	if err != nil {
 		return nil, err
 	}

@@ -71,7 +71,7 @@ func (r *asking) mapReduce(ctx context.Context, kept []retrieve.Passage) error {
 func (m *mapping) budget() (Budget, error) {
 	overhead := 0
 	for _, name := range []string{prompt.Collapse, prompt.Combine} {
-		n, err := m.writer.Overhead(name, prompt.Slots{First: len(m.passages)})
+		n, err := m.writer.Overhead(name, len(m.passages))
 		if err != nil {
 			return Budget{}, err
 		}

@@ -34,6 +34,14 @@ type Writer struct {
 	StepTokens, StepPassages int
 
 	shortened map[int]bool // by label
+	overheads map[overhead]int
+}
+
+// An overhead is what the number of tokens of a prompt without any material
+// depends on.
+type overhead struct {
+	name, question, style string
+	words, first          int
 }
 
 // Window is how many tokens prompt and reply may have together.
@@ -84,12 +92,22 @@ func (w *Writer) Check(passages []retrieve.Passage, names ...string) error {
 // Size is the number of tokens of a prompt.
 func (w *Writer) Size(system, user string) int { return w.Count(system) + w.Count(user) }
 
-// Overhead is the number of tokens of a prompt without any material.
-func (w *Writer) Overhead(name string, s Slots) (int, error) {
-	s = w.withCommon(s)
-	s.Nonce = sampleNonce
-	system, user, err := w.Templates.fill(name, s)
-	return w.Size(system, user), err
+// Overhead is the number of tokens of a prompt without any material, whose first
+// label is first. It is counted once.
+func (w *Writer) Overhead(name string, first int) (int, error) {
+	key := overhead{name, w.Question, w.Style, w.Words, first}
+	if n, ok := w.overheads[key]; ok {
+		return n, nil
+	}
+	system, user, err := w.Templates.fill(name, w.withCommon(Slots{Nonce: sampleNonce, First: first}))
+	if err != nil {
+		return 0, err
+	}
+	if w.overheads == nil {
+		w.overheads = map[overhead]int{}
+	}
+	w.overheads[key] = w.Size(system, user)
+	return w.overheads[key], nil
 }
 
 // Room is how many tokens of evidence fit into a prompt next to the reply, and
@@ -99,8 +117,8 @@ func (w *Writer) Room(name string) (int, error) {
 	if name == Refine || name == Extend {
 		reserve *= 2
 	}
-	overhead, err := w.Overhead(name, Slots{})
-	return max(w.Window()-reserve-overhead, minRoom), err
+	fixed, err := w.Overhead(name, 0)
+	return max(w.Window()-reserve-fixed, minRoom), err
 }
 
 // Cost is the number of tokens of a piece of evidence in a prompt: its text,
