@@ -105,20 +105,20 @@ func embedded(t testing.TB) retrieve.Embedder {
 }
 
 // TestRetrievalQuality measures each mode on the smallest set, and in a campaign
-// on each set: fusion must not be worse than BM25 alone.
+// on each set, dense search alone too: fusion must not be worse than BM25 alone.
 func TestRetrievalQuality(t *testing.T) {
 	notRaced(t)
 	m := embedded(t)
-	sets := evaluationSets
+	sets, modes := evaluationSets, []retrieve.Mode{retrieve.LexicalOnly, retrieve.DenseOnly, retrieve.Hybrid}
 	if !datatest.Campaign() {
-		sets = []string{"anthropic-docs"}
+		sets, modes = []string{"anthropic-docs"}, []retrieve.Mode{retrieve.LexicalOnly, retrieve.Hybrid}
 	}
 	for _, name := range sets {
 		t.Run(name, func(t *testing.T) {
 			d := readDataset(t, name)
 			e := d.index(t, m)
 			ndcg := make(map[retrieve.Mode]float64)
-			for _, mode := range []retrieve.Mode{retrieve.LexicalOnly, retrieve.DenseOnly, retrieve.Hybrid} {
+			for _, mode := range modes {
 				x := newIndexWith(t, e, m, retrieve.Options{Mode: mode})
 				ndcg[mode] = d.ndcg(d.search(t, x, 10))
 			}
@@ -130,16 +130,21 @@ func TestRetrievalQuality(t *testing.T) {
 	}
 }
 
-// TestLanguages holds the analyser to what a plain one does in each language.
+// TestLanguages holds the analyser to what a plain one does in each language, and
+// in a campaign hybrid search too.
 func TestLanguages(t *testing.T) {
 	notRaced(t)
 	m := embedded(t)
+	modes := map[string]retrieve.Mode{"BM25": retrieve.LexicalOnly}
+	if datatest.Campaign() {
+		modes["hybrid"] = retrieve.Hybrid
+	}
 	for _, language := range datatest.Pick(t, slices.Sorted(maps.Keys(languageFloors))) {
 		t.Run(language, func(t *testing.T) {
 			floor := languageFloors[language]
 			d := readDataset(t, "xquad-a/"+language)
 			e := d.index(t, m)
-			for name, mode := range map[string]retrieve.Mode{"BM25": retrieve.LexicalOnly, "hybrid": retrieve.Hybrid} {
+			for name, mode := range modes {
 				x := newIndexWith(t, e, m, retrieve.Options{Mode: mode})
 				got := d.ndcg(d.search(t, x, 10))
 				t.Logf("%s nDCG@10: %s %.4f, a plain BM25 %.4f", language, name, got, floor)
