@@ -109,7 +109,7 @@ func newSegment(file string, data []byte, mapped bool) (*segment, error) {
 	if s.Magic != magic || s.Sum != s.trailer.sum() {
 		return fault("its end is not that of a segment")
 	}
-	if s.Chunks == 0 || s.Chunks > maxChunks || !slices.IsSorted(s.Starts[:]) {
+	if s.Dims == 0 || s.Documents == 0 || s.Documents > s.Chunks || s.Chunks > maxChunks || !slices.IsSorted(s.Starts[:]) {
 		return fault("it has an impossible size")
 	}
 	table := int64(s.Starts[sections])
