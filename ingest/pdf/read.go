@@ -74,12 +74,14 @@ func Read(data []byte) (source *Source, err error) {
 			source, err = nil, fmt.Errorf("it is damaged: %v", p)
 		}
 	}()
-	r, rebuilt, err := open(data)
+	r, decrypted, rebuilt, err := open(data)
 	if err != nil {
 		return nil, err
 	}
 	source = &Source{Rebuilt: rebuilt}
-	readInfo(source, r)
+	if !decrypted { // its strings stay encrypted
+		readInfo(source, r)
+	}
 	root := r.Trailer().Key("Root")
 	pages := collect(root.Key("Pages"))
 	if len(pages) == 0 {
@@ -97,11 +99,12 @@ func Read(data []byte) (source *Source, err error) {
 }
 
 // open parses a file after repairing common errors of writers, and rebuilds its
-// table of objects when that is damaged.
-func open(data []byte) (r *pdf.Reader, rebuilt bool, err error) {
+// table of objects when that is damaged. decrypted is set when its strings are
+// still encrypted.
+func open(data []byte) (r *pdf.Reader, decrypted, rebuilt bool, err error) {
 	start := bytes.Index(data[:min(len(data), 64<<10)], []byte("%PDF-"))
 	if start < 0 {
-		return nil, false, errors.New("it is not a PDF: it does not begin with %PDF")
+		return nil, false, false, errors.New("it is not a PDF: it does not begin with %PDF")
 	}
 	whole := bytes.Clone(data[start:])
 	// The library accepts versions up to 1.7, followed by a line end.
@@ -110,6 +113,9 @@ func open(data []byte) (r *pdf.Reader, rebuilt bool, err error) {
 	}
 	if end := bytes.LastIndex(whole, []byte("%%EOF")); end >= 0 {
 		whole = whole[:end+5]
+	}
+	if decrypted, err = decryptAES256(whole); err != nil {
+		return nil, false, false, err
 	}
 	r, err = parse(whole)
 	damaged := err != nil || r.Trailer().Key("Root").Key("Pages").Kind() != pdf.Dict
@@ -123,14 +129,13 @@ func open(data []byte) (r *pdf.Reader, rebuilt bool, err error) {
 	}
 	switch {
 	case err == nil:
-		return r, rebuilt, nil
+		return r, decrypted, rebuilt, nil
 	case errors.Is(err, pdf.ErrInvalidPassword):
-		return nil, false, ErrEncrypted
+		return nil, false, false, ErrEncrypted
 	case strings.Contains(err.Error(), "encryption"):
-		return nil, false, errors.New("it is encrypted in a way that only PDFium and pdftotext read: install one of them, " +
-			"or save it without encryption")
+		return nil, false, false, errors.New("it is encrypted in a way that is not supported: save it without encryption")
 	}
-	return nil, false, fmt.Errorf("it is damaged: %w; PDFium and pdftotext read more damaged files", err)
+	return nil, false, false, fmt.Errorf("it is damaged: %w; PDFium and pdftotext read more damaged files", err)
 }
 
 func parse(data []byte) (r *pdf.Reader, err error) {
