@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"iter"
+	"time"
 
 	"ibid/ingest"
 )
@@ -104,6 +105,23 @@ type State interface {
 	Keyring() Keyring
 	// Close releases the state; closing it again does nothing.
 	Close() error
+}
+
+type waitKey struct{}
+
+// WithWait returns a context in which calls of a [State] wait for at most so long
+// for a server that is unreachable, if that is less than they would otherwise: a
+// reader waits less patiently than an ingest.
+func WithWait(ctx context.Context, most time.Duration) context.Context {
+	return context.WithValue(ctx, waitKey{}, most)
+}
+
+// WaitOf returns the wait set by [WithWait], or the one given.
+func WaitOf(ctx context.Context, otherwise time.Duration) time.Duration {
+	if most, ok := ctx.Value(waitKey{}).(time.Duration); ok {
+		return most
+	}
+	return otherwise
 }
 
 // A ChunkText is the text of a chunk as it is embedded ([ingest.EmbeddingText]),

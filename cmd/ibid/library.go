@@ -63,7 +63,7 @@ func newLibrary(ctx context.Context, place placeConfig, store *state.Store, embe
 	if err != nil {
 		return nil, err
 	}
-	o.Rebuilding = rebuilding(s.stderr)
+	o.Rebuilding = metered(s.stderr, "documents in the search index")
 	lib, err := library.Over(ctx, at, store, embedder, o)
 	if err != nil {
 		return nil, fmt.Errorf("opening %s: %w", place, err)
@@ -71,12 +71,12 @@ func newLibrary(ctx context.Context, place placeConfig, store *state.Store, embe
 	return &openedLibrary{Library: lib, place: place, embedder: embedder}, nil
 }
 
-// rebuilding shows how far the search index is built, unless that is done at once.
-func rebuilding(stderr io.Writer) func(done, total int) {
+// metered shows how far something is done, unless that is at once.
+func metered(stderr io.Writer, what string) func(done, total int) {
 	var shown *meter
 	return func(done, total int) {
 		if shown == nil && done < total {
-			shown = newMeter(stderr, "documents in the search index", total)
+			shown = newMeter(stderr, what, total)
 		}
 		if shown != nil {
 			shown.update(done, total)

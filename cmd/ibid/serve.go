@@ -192,6 +192,9 @@ func (srv *server) close() error {
 	return err
 }
 
+// requestWait is how long a request waits for a database that is unreachable.
+const requestWait = 10 * time.Second
+
 // openUploads opens the folder of the uploads in the data directory; it returns
 // nil if uploads are off.
 func (srv *server) openUploads(ctx context.Context) (*ingest.Uploads, error) {
@@ -301,7 +304,7 @@ func (srv *server) serve(ctx context.Context, handler http.Handler, listener net
 	}
 
 	server := web.NewHTTPServer(srv.Addr, handler)
-	asks, cut := context.WithCancel(context.WithoutCancel(ctx))
+	asks, cut := context.WithCancel(retrieve.WithWait(context.WithoutCancel(ctx), requestWait))
 	defer cut()
 	server.BaseContext = func(net.Listener) context.Context { return asks }
 	served := make(chan error, 1)

@@ -65,6 +65,7 @@ const reportAfter = time.Second
 // wait.
 func (s *Store) retry(ctx context.Context, wait time.Duration, f func() error) error {
 	start := time.Now()
+	wait = min(wait, retrieve.WaitOf(ctx, wait))
 	for pause := time.Millisecond; ; pause = min(2*pause, s.maxPause) {
 		err := f()
 		if err == nil {
