@@ -161,7 +161,7 @@ func TestInjectionAtEverySplit(t *testing.T) {
 				cuts = append(cuts, []string{h.text[:at], h.text[at:]})
 			}
 		}
-		if cutsOf[i] = cuts; datatest.Campaign() || random.IntN(4) == 0 {
+		if cutsOf[i] = cuts; datatest.Campaign() || random.IntN(20) == 0 {
 			cutsOf[i] = append(cuts, single)
 		}
 		for n, pieces := range cutsOf[i] {

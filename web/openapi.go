@@ -81,9 +81,17 @@ type docsPage struct {
 }
 
 func (p *pages) showDocs(c echo.Context) error {
+	page, err := p.docs()
+	if err != nil {
+		return err
+	}
+	return sendPage(c, http.StatusOK, page)
+}
+
+func (p *pages) renderDocs() ([]byte, error) {
 	page := docsPage{frame: p.frame("API")}
 	if err := json.Unmarshal(openapiDocument, &page.API); err != nil {
-		return fmt.Errorf("reading the description of the API: %w", err)
+		return nil, fmt.Errorf("reading the description of the API: %w", err)
 	}
-	return p.send(c, http.StatusOK, "docs", page)
+	return p.render("docs", page)
 }

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"path"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 
@@ -65,10 +66,12 @@ type pages struct {
 	version string
 	keyed   bool // keys guard the server
 	byName  map[string]*template.Template
+	docs    func() ([]byte, error) // the page about the API, the same for every request
 }
 
 func loadPages(a address, version string, keyed bool) (*pages, error) {
 	p := &pages{address: a, version: strings.TrimPrefix(version, "ibid "), keyed: keyed, byName: map[string]*template.Template{}}
+	p.docs = sync.OnceValues(p.renderDocs)
 	for _, name := range []string{"home", "viewer", "documents", "docs", "problem", "key"} {
 		t, err := template.New("frame.html").Funcs(template.FuncMap{"link": Link, "size": size, "sentence": sentence, "upper": strings.ToUpper,
 			"target": schemaTarget, "words": schemaWords, "requires": schemaRequires}).
@@ -136,12 +139,24 @@ func (p *pages) frame(heading string) frame {
 
 // send renders a page completely before it sends it, so that an error never leaves half a page.
 func (p *pages) send(c echo.Context, status int, name string, data any) error {
+	page, err := p.render(name, data)
+	if err != nil {
+		return err
+	}
+	return sendPage(c, status, page)
+}
+
+func (p *pages) render(name string, data any) ([]byte, error) {
 	var b bytes.Buffer
 	if err := p.byName[name].Execute(&b, data); err != nil {
-		return fmt.Errorf("rendering the page %s: %w", name, err)
+		return nil, fmt.Errorf("rendering the page %s: %w", name, err)
 	}
+	return b.Bytes(), nil
+}
+
+func sendPage(c echo.Context, status int, page []byte) error {
 	c.Response().Header().Set(echo.HeaderCacheControl, "no-store")
-	return c.Blob(status, echo.MIMETextHTMLCharsetUTF8, b.Bytes())
+	return c.Blob(status, echo.MIMETextHTMLCharsetUTF8, page)
 }
 
 // size formats a number of bytes for people.
