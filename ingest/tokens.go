@@ -184,33 +184,18 @@ func runLen(text string, class runeClass) (end int) {
 
 // classAt returns the class and length of the first character of text.
 func classAt(text string) (runeClass, int) {
-	if text == "" {
-		return 0, 0
-	}
-	if c := text[0]; c < utf8.RuneSelf {
-		return ascii[c], 1
-	}
 	r, n := utf8.DecodeRuneInString(text)
-	return classOf(r), n
-}
-
-var ascii = func() (classes [utf8.RuneSelf]runeClass) {
-	for c := range classes {
-		classes[c] = classOf(rune(c))
-	}
-	return classes
-}()
-
-func classOf(r rune) runeClass {
 	switch {
+	case n == 0:
+		return 0, 0
 	case r == '\r' || r == '\n':
-		return classLine
+		return classLine, n
 	case unicode.IsLetter(r):
-		return classLetter
+		return classLetter, n
 	case unicode.IsSpace(r):
-		return classSpace
+		return classSpace, n
 	case unicode.IsNumber(r):
-		return classDigit
+		return classDigit, n
 	}
-	return classSign
+	return classSign, n
 }
