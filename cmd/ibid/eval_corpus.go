@@ -244,7 +244,7 @@ func entryDocument(ctx context.Context, r *ingest.Reader, root ingest.Root, e ev
 	if strings.TrimSpace(text) == "" {
 		text = e.Title
 	}
-	// The line feed keeps the first word from being taken for the magic bytes of
+	// The line feed keeps the first word from being read as the magic bytes of
 	// another format.
 	doc, err := r.Read(ctx, "entry.txt", []byte("\n"+text))
 	if err != nil {

@@ -74,7 +74,7 @@ func TestEvalReport(t *testing.T) {
 	}
 }
 
-// The files of the measurement are no documents, also where they stand among
+// The files of the measurement are no documents, also where they are among
 // them: the questions would be found in place of their answers.
 func TestEvalReportLeavesItselfOut(t *testing.T) {
 	t.Parallel()
@@ -118,7 +118,7 @@ func TestEvalReportKeepsTheFolder(t *testing.T) {
 	}
 }
 
-// What a model does wrong is told, counted and paid for.
+// What a model does wrong is reported, counted and paid for.
 func TestEvalReportWithAModel(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
