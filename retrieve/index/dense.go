@@ -3,7 +3,7 @@ package index
 import (
 	"context"
 	"math"
-	"slices"
+	"math/bits"
 
 	"ibid/retrieve"
 	"ibid/retrieve/index/scan"
@@ -106,13 +106,26 @@ func (c *closest) scan(ctx context.Context, part int32, s *segment, only *chosen
 		}
 		rows := int(min(scanRows, int32(s.Chunks)-first))
 		chosen := words[:(rows+63)/64]
+		some := uint64(0)
 		for i := range chosen {
 			chosen[i] = only.word(int(first)/64 + i)
+			some |= chosen[i]
 		}
-		if !slices.ContainsFunc(chosen, func(w uint64) bool { return w != 0 }) {
+		if some == 0 {
 			continue
 		}
-		c.query.Dots(products[:rows], s.rows(secCodes, first, rows))
+		// Rows that are close together are multiplied at once, and in fours.
+		for w := 0; w < len(chosen); w++ {
+			if chosen[w] == 0 {
+				continue
+			}
+			from := w*64 + bits.TrailingZeros64(chosen[w])&^3
+			for w+1 < len(chosen) && chosen[w+1] != 0 {
+				w++
+			}
+			to := min(w*64+(bits.Len64(chosen[w])+3)&^3, rows)
+			c.query.Dots(products[from:to], s.rows(secCodes, first+int32(from), to-from))
+		}
 		scales := cast[float32](s.rows(secScales, first, rows))[:rows]
 		residuals := cast[float32](s.rows(secResiduals, first, rows))[:rows]
 		for at, product := range products[:rows] {
