@@ -154,6 +154,9 @@ func (c *compactCmd) Run(ctx context.Context, s surroundings) error {
 	if errors.Is(err, state.ErrDamaged) {
 		err = fmt.Errorf("%w; 'ibid doctor' repairs it, as other commands do, and keeps the damaged file", err)
 	}
+	if err == nil {
+		err = c.purgeIndex(ctx, s)
+	}
 	if err != nil {
 		return c.explain(err)
 	}
@@ -227,7 +230,7 @@ func (c *forgetCmd) Run(ctx context.Context, s surroundings) (err error) {
 	defer func() { err = errors.Join(err, store.Close()) }()
 	n, err := store.DeleteRoot(ctx, c.Root)
 	if err == nil {
-		err = c.purge(ctx, store, s)
+		err = c.purgeIndex(ctx, s)
 	}
 	if errors.Is(err, retrieve.ErrNotFound) {
 		return c.noSuchRoot(ctx, store, err)
@@ -243,13 +246,17 @@ func (c *forgetCmd) Run(ctx context.Context, s surroundings) (err error) {
 	return err
 }
 
-// purge removes every trace of what was deleted from the search index.
-func (c *forgetCmd) purge(ctx context.Context, store *state.Store, s surroundings) error {
-	place, err := c.open(s)
+// purgeIndex removes every trace of what was deleted from the search index.
+func (c placeConfig) purgeIndex(ctx context.Context, s surroundings) error {
+	store, err := startStore(ctx, c, s)
 	if err != nil {
 		return err
 	}
-	return library.Purge(ctx, place, store)
+	place, err := c.open(s)
+	if err == nil {
+		err = library.Purge(ctx, place, store)
+	}
+	return errors.Join(err, store.Close())
 }
 
 func (c *forgetCmd) noSuchRoot(ctx context.Context, store *state.Store, err error) error {
