@@ -53,7 +53,7 @@ func Passages(doc *ingest.Document, chunks []ingest.Chunk) []Passage {
 
 // Scores are the parts from which fusion and the gate decide. They are
 // computed by Ibid from the candidate's text and vector, with document
-// frequencies from the engine's Stats, so that they mean the same on every engine.
+// frequencies from the searcher's Stats, so that they mean the same with every searcher.
 type Scores struct {
 	// Dense is the cosine of the question's and the passage's vectors, -1 to 1.
 	Dense float64 `json:"dense"`

@@ -309,7 +309,7 @@ func texInline(text string) string {
 }
 
 // texKeep puts numbers between zero bytes in place of formulas, literal text and
-// escaped signs, and returns what they stand for.
+// escaped signs, and returns the characters that they mean.
 func texKeep(text string) (string, []string) {
 	var out strings.Builder
 	var kept []string
