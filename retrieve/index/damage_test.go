@@ -16,7 +16,6 @@ import (
 
 	"ibid/data/datatest"
 	"ibid/retrieve"
-	"ibid/retrieve/searchertest"
 )
 
 // files returns the content of the files of a closed index.
@@ -60,7 +59,7 @@ func made(t *testing.T) (dir string, h *history, revision int64) {
 // ErrIndexDamaged. After that, Reset and the changes make the index whole.
 func TestDamage(t *testing.T) {
 	source, h, revision := made(t)
-	model, newest := h.until(t, revision), searchertest.NewModel()
+	model, newest := h.until(t, revision), NewModel()
 	newest.Apply(h.changes...)
 	whole := files(t, source)
 	var names []string
@@ -170,7 +169,7 @@ func TestCutWhileOpen(t *testing.T) {
 	}
 	var wait sync.WaitGroup
 	for range 4 {
-		maker := &searchertest.Maker{Rand: rand.New(rand.NewPCG(h.maker.Uint64(), 0)), Dims: 8, Documents: 60}
+		maker := &Maker{Rand: rand.New(rand.NewPCG(h.maker.Uint64(), 0)), Dims: 8, Documents: 60}
 		wait.Go(func() {
 			for range 20 {
 				_, err := x.Lexical(t.Context(), maker.Terms(), 10, maker.Filter())
@@ -310,12 +309,12 @@ func useDamaged(t *testing.T, data []byte, h *history) {
 	x := &Index{options: Options{}}
 	x.current.Store(newSnapshot(1, []part{{segment: s}}, nil))
 
-	maker := &searchertest.Maker{Rand: rand.New(rand.NewPCG(1, 0)), Dims: 8, Documents: 60}
+	maker := &Maker{Rand: rand.New(rand.NewPCG(1, 0)), Dims: 8, Documents: 60}
 	for range 4 {
 		hits, _ := x.Dense(t.Context(), maker.Vector(), 20, maker.Filter())
 		more, _ := x.Lexical(t.Context(), maker.Terms(), 20, maker.Filter())
 		_, _ = x.Evidence(t.Context(), append(hits, more...), []string{"boat", "keel"})
-		_, _ = x.Stats(t.Context(), searchertest.Words)
+		_, _ = x.Stats(t.Context(), Words)
 		x.fault.Store(nil)
 	}
 	_ = guard(func() error {

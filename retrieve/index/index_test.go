@@ -8,7 +8,6 @@ import (
 
 	"ibid/data/datatest"
 	"ibid/retrieve"
-	"ibid/retrieve/searchertest"
 )
 
 func open(t testing.TB, dir string, flush int) *Index {
@@ -46,9 +45,9 @@ func TestOracle(t *testing.T) {
 	for range datatest.Cases(t, 40) {
 		ctx := t.Context()
 		dir := t.TempDir()
-		maker := &searchertest.Maker{Rand: r, Dims: []int{3, 8, 65}[r.IntN(3)], Documents: 20 + r.IntN(300), Chunks: 1 + r.IntN(12)}
+		maker := &Maker{Rand: r, Dims: []int{3, 8, 65}[r.IntN(3)], Documents: 20 + r.IntN(300), Chunks: 1 + r.IntN(12)}
 		var history []retrieve.Change
-		model := searchertest.NewModel()
+		model := NewModel()
 		x := open(t, dir, 1+r.IntN(300))
 		for round := range 30 {
 			changes := maker.Changes(1 + r.IntN(1+r.IntN(40)))
@@ -82,7 +81,7 @@ func TestOracle(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			model = searchertest.NewModel()
+			model = NewModel()
 			for _, c := range history {
 				if c.Revision <= at {
 					model.Apply(c)
@@ -107,20 +106,6 @@ func TestOracle(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Log(len(entries), "files,", len(x.current.Load().parts), "parts")
-	}
-}
-
-func TestContract(t *testing.T) {
-	for name, flush := range map[string]int{"memory": 0, "files": 10} {
-		t.Run(name, func(t *testing.T) {
-			searchertest.Run(t, func(t *testing.T) retrieve.Searcher {
-				x, err := Open(t.TempDir(), Options{Library: "library", Space: "test", Flush: flush})
-				if err != nil {
-					t.Fatal(err)
-				}
-				return x
-			})
-		})
 	}
 }
 

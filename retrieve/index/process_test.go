@@ -15,7 +15,6 @@ import (
 
 	"ibid/data/datatest"
 	"ibid/retrieve"
-	"ibid/retrieve/searchertest"
 )
 
 // The environment of a child process: this test binary again.
@@ -42,14 +41,14 @@ const childFlush = 40
 
 // A history is an endless list of random changes, which a seed determines.
 type history struct {
-	maker   *searchertest.Maker // for searches
-	source  searchertest.Maker
+	maker   *Maker // for searches
+	source  Maker
 	changes []retrieve.Change
-	model   *searchertest.Model // of a part of them
+	model   *Model // of a part of them
 }
 
 func newHistory(seed uint64) *history {
-	h := &history{source: searchertest.Maker{Rand: rand.New(rand.NewPCG(seed, 0)), Dims: 8, Documents: 60, Chunks: 4}}
+	h := &history{source: Maker{Rand: rand.New(rand.NewPCG(seed, 0)), Dims: 8, Documents: 60, Chunks: 4}}
 	searches := h.source
 	searches.Rand = rand.New(rand.NewPCG(seed, 1))
 	h.maker = &searches
@@ -70,10 +69,10 @@ func (h *history) after(revision int64, n int) []retrieve.Change {
 
 // until returns the model with the changes up to a revision, which must be one of
 // theirs.
-func (h *history) until(t *testing.T, revision int64) *searchertest.Model {
+func (h *history) until(t *testing.T, revision int64) *Model {
 	t.Helper()
 	if h.model == nil || h.model.Revision() > revision {
-		h.model = searchertest.NewModel()
+		h.model = NewModel()
 	}
 	m := h.model
 	for len(h.changes) == 0 || h.changes[len(h.changes)-1].Revision < revision {

@@ -32,24 +32,20 @@ func BenchmarkLibrary(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		shelf := statetest.FillShelf(b, os.Getenv("IBID_DATASETS"), n)
+		shelf := fillShelf(b, os.Getenv("IBID_DATASETS"), n)
 		for _, kind := range []string{"SQLite", "PostgreSQL"} {
 			b.Run(size+"/"+kind, func(b *testing.B) { measure(b, shelf, kind, n) })
 		}
 	}
 }
 
-func measure(b *testing.B, shelf *statetest.Shelf, kind string, n int) {
+func measure(b *testing.B, shelf *shelf, kind string, n int) {
 	place := library.Place{Data: b.TempDir()}
 	if dir := os.Getenv("IBID_LIBRARY"); dir != "" && kind == "SQLite" {
 		place.Data = filepath.Join(dir, strconv.Itoa(n))
 	}
 	if kind == "PostgreSQL" {
-		server := os.Getenv(statetest.Env)
-		if server == "" {
-			b.Skipf("%s names no server: .ci/postgres starts one", statetest.Env)
-		}
-		place.URL = statetest.Schema(b, server)
+		place.URL = newSchema(b)
 	}
 	open := func(b *testing.B) *library.Library {
 		lib, err := library.Open(b.Context(), place, shelf.Embedder, library.Options{})
@@ -117,6 +113,15 @@ func measure(b *testing.B, shelf *statetest.Shelf, kind string, n int) {
 	})
 }
 
+// newSchema returns the address of a schema of the benchmark's own, or skips it.
+func newSchema(b *testing.B) string {
+	server := os.Getenv(statetest.Env)
+	if server == "" {
+		b.Skipf("%s names no server: .ci/postgres starts one", statetest.Env)
+	}
+	return statetest.Schema(b, server)
+}
+
 // heap returns how many bytes are in use.
 func heap() int64 {
 	runtime.GC()
@@ -142,7 +147,7 @@ func percentiles(b *testing.B, f func(i int)) {
 }
 
 // fill stores the documents that the library lacks, and returns their chunks.
-func fill(b *testing.B, lib *library.Library, shelf *statetest.Shelf, kind string, n int) (fresh int) {
+func fill(b *testing.B, lib *library.Library, shelf *shelf, kind string, n int) (fresh int) {
 	if _, err := lib.AddRoot(b.Context(), "/srv/a", ""); err != nil {
 		b.Fatal(err)
 	}

@@ -13,7 +13,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"ibid/retrieve"
-	"ibid/retrieve/state/statetest"
 )
 
 // record returns the record of a job that began so many microseconds after start.
@@ -247,7 +246,7 @@ func TestQuoted(t *testing.T) {
 		}
 		put(t, a, "b", "x.md", "ship")
 		check("after replacing a document", "abx", "ax", "ayx", "both", "none")
-		to, _ := statetest.Document("a", "z.md", "boat")
+		to, _ := newDocument("a", "z.md", "boat")
 		to.Title = "Title of x.md"
 		must(t, a.Rename(ctx, "a/x.md", to))
 		if r, err := b.Ledger().Record(ctx, "ayx"); err != nil || !slices.Equal(r.Documents, []string{"a/y.md", "a/z.md"}) {

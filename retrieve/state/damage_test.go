@@ -15,7 +15,6 @@ import (
 	"ibid/data/datatest"
 	"ibid/ingest"
 	"ibid/retrieve"
-	"ibid/retrieve/state/statetest"
 )
 
 // A sample is a library with what is in it.
@@ -40,7 +39,7 @@ func newSample(t testing.TB, withLog bool) *sample {
 		for n := range 1 + random.IntN(6) {
 			texts = append(texts, fmt.Sprintf("chunk %d of document %d %s", n, i, strings.Repeat("word ", random.IntN(150))))
 		}
-		doc, chunks := statetest.Document([]string{"a", "b"}[i%2], fmt.Sprint("document", i), texts...)
+		doc, chunks := newDocument([]string{"a", "b"}[i%2], fmt.Sprint("document", i), texts...)
 		must(t, s.Replace(ctx, testSpace, doc, chunks, vectorsFor(doc, chunks)))
 		x.documents[doc.ID], x.chunks[doc.ID] = doc, chunks
 	}

@@ -13,7 +13,6 @@ import (
 
 	"ibid/ingest"
 	"ibid/retrieve"
-	"ibid/retrieve/state/statetest"
 )
 
 const testSpace = "test/4"
@@ -23,14 +22,14 @@ func vectorsFor(doc *ingest.Document, chunks []ingest.Chunk) [][]float32 {
 	vectors := make([][]float32, len(chunks))
 	for i, c := range chunks {
 		d := retrieve.DigestOf(ingest.EmbeddingText(doc.Title, c))
-		vectors[i] = statetest.Vector(float64(d[0]) + float64(d[1])/256)
+		vectors[i] = vectorAt(float64(d[0]) + float64(d[1])/256)
 	}
 	return vectors
 }
 
 func put(t testing.TB, s *Store, root, path string, texts ...string) *ingest.Document {
 	t.Helper()
-	doc, chunks := statetest.Document(root, path, texts...)
+	doc, chunks := newDocument(root, path, texts...)
 	must(t, s.Replace(context.Background(), testSpace, doc, chunks, vectorsFor(doc, chunks)))
 	return doc
 }
@@ -155,11 +154,11 @@ func TestEmpty(t *testing.T) {
 			"DocumentChunks": func() error { _, _, err := s.DocumentChunks(ctx, "a/b"); return err },
 			"DeleteRoot":     func() error { _, err := s.DeleteRoot(ctx, "a"); return err },
 			"Rename": func() error {
-				doc, _ := statetest.Document("a", "b", "boat")
+				doc, _ := newDocument("a", "b", "boat")
 				return s.Rename(ctx, "a/c", doc)
 			},
 			"Replace": func() error {
-				doc, chunks := statetest.Document("a", "b", "boat")
+				doc, chunks := newDocument("a", "b", "boat")
 				return s.Replace(ctx, testSpace, doc, chunks, vectorsFor(doc, chunks))
 			},
 		} {
@@ -177,7 +176,7 @@ func TestEmpty(t *testing.T) {
 		if _, err := s.AddRoot(ctx, "/srv/a", ""); err != nil {
 			t.Error(err)
 		}
-		doc, chunks := statetest.Document("a", "b", "boat")
+		doc, chunks := newDocument("a", "b", "boat")
 		must(t, s.Replace(ctx, testSpace, doc, chunks, vectorsFor(doc, chunks)))
 		if space, err := s.Space(ctx); space != testSpace || err != nil {
 			t.Errorf("the space of the first document is %q, %v", space, err)
@@ -211,11 +210,11 @@ func TestDocuments(t *testing.T) {
 		if n := count(t, s, `SELECT count(*) FROM ibid.vectors`); n != 3 {
 			t.Errorf("%d vectors for 3 different chunks", n)
 		}
-		empty, _ := statetest.Document("a", "empty")
+		empty, _ := newDocument("a", "empty")
 		must(t, s.Replace(ctx, testSpace, empty, nil, nil))
 		f.same(t, other)
 
-		to, _ := statetest.Document("b", "y.md", "a train in the station")
+		to, _ := newDocument("b", "y.md", "a train in the station")
 		to.Meta = map[string]string{"author": "Bob"}
 		must(t, s.Rename(ctx, "a/y.md", to))
 		f.same(t, other)
@@ -254,7 +253,7 @@ func TestShared(t *testing.T) {
 		s := openTest(t, address)
 		ctx := ready(t, s, "a")
 		put2 := func(path string, texts ...string) {
-			doc, chunks := statetest.Document("a", path, texts...)
+			doc, chunks := newDocument("a", path, texts...)
 			doc.Title = "One title"
 			must(t, s.Replace(ctx, testSpace, doc, chunks, vectorsFor(doc, chunks)))
 		}
@@ -286,7 +285,7 @@ func TestRefuse(t *testing.T) {
 		put(t, s, "a", "x", "boat")
 		nan, inf := float32(math.NaN()), float32(math.Inf(1))
 		for name, vector := range map[string][]float32{"short": {1, 0}, "long": {1, 0, 0, 0, 0}, "none": {}, "zero": {0, 0, 0, 0}, "NaN": {nan, 0, 0, 1}, "Inf": {inf, 0, 0, 1}} {
-			doc, chunks := statetest.Document("a", "x", "train")
+			doc, chunks := newDocument("a", "x", "train")
 			if err := s.Replace(ctx, testSpace, doc, chunks, [][]float32{vector}); err == nil {
 				t.Errorf("a vector with %s was stored", name)
 			}
@@ -298,13 +297,13 @@ func TestRefuse(t *testing.T) {
 			"a foreign parent": func(_ *ingest.Document, c []ingest.Chunk) { c[0].Document = "a/y" },
 			"a wrong id":       func(d *ingest.Document, _ []ingest.Chunk) { d.ID = "a/y" },
 		} {
-			doc, chunks := statetest.Document("a", "x", "train")
+			doc, chunks := newDocument("a", "x", "train")
 			spoil(doc, chunks)
-			if err := s.Replace(ctx, testSpace, doc, chunks, [][]float32{statetest.Vector(0)}); err == nil {
+			if err := s.Replace(ctx, testSpace, doc, chunks, [][]float32{vectorAt(0)}); err == nil {
 				t.Errorf("a chunk with %s was stored", name)
 			}
 		}
-		doc, chunks := statetest.Document("a", "x", "train")
+		doc, chunks := newDocument("a", "x", "train")
 		var other *retrieve.SpaceError
 		if err := s.Replace(ctx, "other/4", doc, chunks, vectorsFor(doc, chunks)); !errors.As(err, &other) || other.Stored != testSpace {
 			t.Errorf("vectors of another space: %v", err)
@@ -319,7 +318,7 @@ func TestParts(t *testing.T) {
 	onBoth(t, func(t *testing.T, address string) {
 		s := openTest(t, address)
 		ctx := ready(t, s, "a")
-		doc, chunks := statetest.Document("a", "x.md", "Grüße aus", "Öland")
+		doc, chunks := newDocument("a", "x.md", "Grüße aus", "Öland")
 		doc.Sections = append(doc.Sections, ingest.Section{Heading: "Öland", Level: 2, Anchor: "oland", Start: 12, End: len(doc.Text)})
 		must(t, s.Replace(ctx, testSpace, doc, chunks, vectorsFor(doc, chunks)))
 		for _, r := range [][2]int{{0, len(doc.Text)}, {0, 3}, {2, 4}, {3, 4}, {11, 14}, {len(doc.Text) - 1, len(doc.Text)}, {5, 5}} {
@@ -444,7 +443,7 @@ func TestFilter(t *testing.T) {
 			root, err := s.AddRoot(ctx, path, collection)
 			must(t, err)
 			for i, name := range []string{"x.md", "sub/y.txt", "sub/z.md"} {
-				doc, chunks := statetest.Document(root.Name, name, "boat")
+				doc, chunks := newDocument(root.Name, name, "boat")
 				doc.Meta = map[string]string{"tags": fmt.Sprint("t", i), "author": "Ann Öl", "language": "de-AT", "date": fmt.Sprint(2020 + i)}
 				must(t, s.Replace(ctx, testSpace, doc, chunks, vectorsFor(doc, chunks)))
 			}

@@ -17,7 +17,6 @@ import (
 
 	"ibid/data/datatest"
 	"ibid/retrieve"
-	"ibid/retrieve/state/statetest"
 )
 
 // sampleRows is how many of each kind a ledgerSample has.
@@ -30,7 +29,7 @@ func ledgerSample(t *testing.T) []byte {
 	s, err := Open(t.Context(), filepath.Join(t.TempDir(), "sample"), Options{})
 	must(t, err)
 	ctx := ready(t, s, "a")
-	doc, chunks := statetest.Document("a", "x", "boat")
+	doc, chunks := newDocument("a", "x", "boat")
 	must(t, s.Replace(ctx, testSpace, doc, chunks, vectorsFor(doc, chunks)))
 	for _, gone := range []bool{true, false} {
 		must(t, s.update(ctx, func(t *tx) (err error) {

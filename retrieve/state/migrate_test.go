@@ -26,7 +26,7 @@ func earlierDocuments() iter.Seq2[*ingest.Document, []ingest.Chunk] {
 	return func(yield func(*ingest.Document, []ingest.Chunk) bool) {
 		for i := range 12 {
 			texts := []string{fmt.Sprintf("text %d, Öland", i), "shared text", strings.Repeat("long ", 40*i)}
-			doc, chunks := statetest.Document([]string{"a", "b"}[i%2], fmt.Sprint(i), texts[:i%4]...)
+			doc, chunks := newDocument([]string{"a", "b"}[i%2], fmt.Sprint(i), texts[:i%4]...)
 			if !yield(doc, chunks) {
 				return
 			}

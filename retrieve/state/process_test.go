@@ -18,7 +18,6 @@ import (
 
 	"ibid/data/datatest"
 	"ibid/retrieve"
-	"ibid/retrieve/state/statetest"
 )
 
 // The environment of a child process: this test binary again, as another process
@@ -69,7 +68,7 @@ func child(dir string) error {
 		if version == 0 {
 			err = s.Delete(ctx, "a/"+path)
 		} else {
-			doc, chunks := statetest.Document("a", path, versionTexts(version)...)
+			doc, chunks := newDocument("a", path, versionTexts(version)...)
 			err = s.Replace(ctx, testSpace, doc, chunks, vectorsFor(doc, chunks))
 		}
 		if err != nil {

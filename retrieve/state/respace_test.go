@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"ibid/retrieve"
-	"ibid/retrieve/state/statetest"
 )
 
 // fill stores a vector of the space for every chunk, n at a time, and returns how
@@ -103,7 +102,7 @@ func TestRespace(t *testing.T) {
 		if n != 10 {
 			t.Errorf("%d chunks in the new space", n)
 		}
-		doc, chunks := statetest.Document("a", "4", "late")
+		doc, chunks := newDocument("a", "4", "late")
 		if err := other.Replace(ctx, testSpace, doc, chunks, vectorsFor(doc, chunks)); !errors.As(err, &wrong) {
 			t.Errorf("a late writer: %v", err)
 		}

@@ -188,7 +188,7 @@ func TestServerKilled(t *testing.T) {
 		writing.Go(func() {
 			for version := int64(1); ; version++ {
 				d := int(version) % 5
-				doc, chunks := statetest.Document("a", fmt.Sprintf("%d-%d", w, d), fmt.Sprintf("boat version%d", version), fmt.Sprintf("sea version%d", version))
+				doc, chunks := newDocument("a", fmt.Sprintf("%d-%d", w, d), fmt.Sprintf("boat version%d", version), fmt.Sprintf("sea version%d", version))
 				if err := e.Replace(ctx, testSpace, doc, chunks, vectorsFor(doc, chunks)); err != nil {
 					t.Errorf("the writer %d: %v", w, err)
 					return
@@ -462,7 +462,7 @@ func TestCommitCut(t *testing.T) {
 		t.Fatal(err)
 	}
 	put := func(path string) (*ingest.Document, error) {
-		doc, chunks := statetest.Document("a", path, "boat")
+		doc, chunks := newDocument("a", path, "boat")
 		return doc, e.Replace(ctx, testSpace, doc, chunks, vectorsFor(doc, chunks))
 	}
 	if _, err := put("first"); err != nil {
@@ -505,7 +505,7 @@ func TestNumberUsedAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	put := func(path string) error {
-		doc, chunks := statetest.Document("a", path, "boat")
+		doc, chunks := newDocument("a", path, "boat")
 		return e.Replace(ctx, testSpace, doc, chunks, vectorsFor(doc, chunks))
 	}
 	if err := put("first"); err != nil {

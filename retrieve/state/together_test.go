@@ -12,7 +12,6 @@ import (
 	"ibid/data/datatest"
 	"ibid/ingest"
 	"ibid/retrieve"
-	"ibid/retrieve/state/statetest"
 )
 
 // TestTogether changes one library through several handles at once, each with a
@@ -44,7 +43,7 @@ func TestTogether(t *testing.T) {
 						delete(last[i], id)
 					case 1:
 						if to := fmt.Sprintf("%s/%d/%d", root, i, random.IntN(4)); last[i][id] != "" {
-							doc, _ := statetest.Document(root, to[len(root)+1:], last[i][id])
+							doc, _ := newDocument(root, to[len(root)+1:], last[i][id])
 							doc.Title = "One title"
 							if err := s.Rename(ctx, id, doc); err != nil {
 								t.Error(err)
@@ -54,7 +53,7 @@ func TestTogether(t *testing.T) {
 							last[i][to] = text
 						}
 					default:
-						doc, chunks := statetest.Document(root, path, text)
+						doc, chunks := newDocument(root, path, text)
 						doc.Title = "One title"
 						if err := s.Replace(ctx, testSpace, doc, chunks, vectorsFor(doc, chunks)); err != nil {
 							t.Error(err)
@@ -105,7 +104,7 @@ func TestRespaceTogether(t *testing.T) {
 		var writer sync.WaitGroup
 		writer.Go(func() {
 			for i := range 40 {
-				doc, chunks := statetest.Document("a", fmt.Sprint(i%25), "boat", fmt.Sprint("again ", i))
+				doc, chunks := newDocument("a", fmt.Sprint(i%25), "boat", fmt.Sprint("again ", i))
 				err := other.Replace(ctx, testSpace, doc, chunks, vectorsFor(doc, chunks))
 				var switched *retrieve.SpaceError
 				if errors.As(err, &switched) {

@@ -1,4 +1,4 @@
-package searchertest
+package index
 
 import (
 	"fmt"
@@ -12,27 +12,35 @@ import (
 	"ibid/retrieve"
 )
 
-// Dims is the number of dimensions of the vectors in the contract.
-const Dims = 4
-
-// Run runs the contract. open returns an empty searcher for each test, and the
-// test closes it.
-func Run(t *testing.T, open func(t *testing.T) retrieve.Searcher) {
-	for name, test := range map[string]func(*testing.T, *library){
-		"Empty": testEmpty, "Close": testClose, "Apply": testApply, "Reset": testReset, "Filter": testFilter, "Ties": testTies,
-		"TiesOfNames": testTiesOfNames, "Lexical": testLexical, "Counts": testCounts, "Stats": testStats, "Evidence": testEvidence,
-		"Refused": testRefused, "Random": testRandom, "Clusters": testClusters,
-	} {
+// TestContract runs every implementation of [retrieve.Searcher] through the same
+// tests. A new one gets a line here.
+func TestContract(t *testing.T) {
+	segments := func(flush int) func(*testing.T) retrieve.Searcher {
+		return func(t *testing.T) retrieve.Searcher {
+			x, err := Open(t.TempDir(), Options{Library: "library", Space: "test", Flush: flush})
+			must(t, err)
+			return x
+		}
+	}
+	for name, open := range map[string]func(*testing.T) retrieve.Searcher{"memory": segments(0), "files": segments(10)} {
 		t.Run(name, func(t *testing.T) {
-			s := open(t)
-			test(t, &library{T: t, s: s, model: NewModel(), numbers: make(map[string]int64)})
-			must(t, s.Close())
+			for name, test := range map[string]func(*testing.T, *candidate){
+				"Empty": testEmpty, "Close": testClose, "Apply": testApply, "Reset": testReset, "Filter": testFilter, "Ties": testTies,
+				"TiesOfNames": testTiesOfNames, "Lexical": testLexical, "Counts": testCounts, "Stats": testStats, "Evidence": testEvidence,
+				"Refused": testRefused, "Random": testRandom, "Clusters": testClusters,
+			} {
+				t.Run(name, func(t *testing.T) {
+					s := open(t)
+					test(t, &candidate{T: t, s: s, model: NewModel(), numbers: make(map[string]int64)})
+					must(t, s.Close())
+				})
+			}
 		})
 	}
 }
 
-// A library applies changes to a searcher and a model.
-type library struct {
+// A candidate is a searcher to which changes are applied, and a model with the same.
+type candidate struct {
 	*testing.T
 	s        retrieve.Searcher
 	model    *Model
@@ -40,7 +48,7 @@ type library struct {
 	numbers  map[string]int64 // of the documents, by id
 }
 
-func (l *library) apply(c retrieve.Change) {
+func (l *candidate) apply(c retrieve.Change) {
 	l.Helper()
 	l.revision++
 	c.Revision = l.revision
@@ -55,7 +63,7 @@ func vector(angle float64) []float32 {
 }
 
 // put stores a document with a chunk at the angle for each text.
-func (l *library) put(root, path string, meta map[string]string, angle float64, texts ...string) {
+func (l *candidate) put(root, path string, meta map[string]string, angle float64, texts ...string) {
 	l.Helper()
 	id := root + "/" + path
 	if l.numbers[id] == 0 {
@@ -72,13 +80,13 @@ func (l *library) put(root, path string, meta map[string]string, angle float64, 
 	l.apply(c)
 }
 
-func (l *library) delete(id string) {
+func (l *candidate) delete(id string) {
 	l.Helper()
 	l.apply(retrieve.Change{Document: l.numbers[id], Deleted: true})
 }
 
 // ids returns the ids of the chunks.
-func (l *library) ids(hits []retrieve.Hit) (ids []string) {
+func (l *candidate) ids(hits []retrieve.Hit) (ids []string) {
 	for _, h := range hits {
 		d := l.model.documents[h.Document]
 		if d.Revision != h.Generation {
@@ -89,7 +97,7 @@ func (l *library) ids(hits []retrieve.Hit) (ids []string) {
 	return ids
 }
 
-func (l *library) dense(angle float64, k int, f retrieve.Filter, want ...string) {
+func (l *candidate) dense(angle float64, k int, f retrieve.Filter, want ...string) {
 	l.Helper()
 	hits, err := l.s.Dense(l.Context(), vector(angle), k, f)
 	if got := l.ids(hits); err != nil || !slices.Equal(got, want) {
@@ -97,7 +105,7 @@ func (l *library) dense(angle float64, k int, f retrieve.Filter, want ...string)
 	}
 }
 
-func (l *library) lexical(question string, k int, f retrieve.Filter, want ...string) {
+func (l *candidate) lexical(question string, k int, f retrieve.Filter, want ...string) {
 	l.Helper()
 	var terms []retrieve.Term
 	for _, text := range retrieve.Terms(question) {
@@ -109,7 +117,7 @@ func (l *library) lexical(question string, k int, f retrieve.Filter, want ...str
 	}
 }
 
-func testEmpty(t *testing.T, l *library) {
+func testEmpty(t *testing.T, l *candidate) {
 	must(t, l.model.CheckAll(t.Context(), l.s, []string{"boat"}))
 	l.dense(0, 5, retrieve.Filter{})
 	l.lexical("boat", 5, retrieve.Filter{Root: "a"})
@@ -119,7 +127,7 @@ func testEmpty(t *testing.T, l *library) {
 	must(t, l.model.CheckAll(t.Context(), l.s, []string{"boat"}))
 }
 
-func testClose(t *testing.T, l *library) {
+func testClose(t *testing.T, l *candidate) {
 	must(t, l.s.Close())
 	if _, err := l.s.Dense(t.Context(), vector(0), 1, retrieve.Filter{}); err == nil {
 		t.Error("a closed searcher searches")
@@ -130,7 +138,7 @@ func testClose(t *testing.T, l *library) {
 }
 
 // testApply replaces and deletes documents, and applies changes again.
-func testApply(t *testing.T, l *library) {
+func testApply(t *testing.T, l *candidate) {
 	l.put("a", "1", nil, 10, "boat", "sea")
 	l.put("a", "2", nil, 20, "boat")
 	l.dense(0, 9, retrieve.Filter{}, "a/1#1", "a/1#2", "a/2#1")
@@ -157,7 +165,7 @@ func testApply(t *testing.T, l *library) {
 	must(t, l.model.CheckAll(t.Context(), l.s, []string{"boat", "sea", "land"}))
 }
 
-func testReset(t *testing.T, l *library) {
+func testReset(t *testing.T, l *candidate) {
 	l.put("a", "1", nil, 10, "boat")
 	must(t, l.s.Reset(t.Context()))
 	must(t, NewModel().CheckAll(t.Context(), l.s, []string{"boat"}))
@@ -166,7 +174,7 @@ func testReset(t *testing.T, l *library) {
 	must(t, l.model.CheckAll(t.Context(), l.s, []string{"boat"}))
 }
 
-func testFilter(t *testing.T, l *library) {
+func testFilter(t *testing.T, l *candidate) {
 	for i := range 60 { // the filters leave out the best chunks
 		l.put("a", fmt.Sprintf("near/%02d", i), nil, 0, "boat boat boat")
 	}
@@ -211,7 +219,7 @@ func testFilter(t *testing.T, l *library) {
 	l.lexical("boat", 9, retrieve.Filter{Since: "2024"}, "b/dated/3#1")
 }
 
-func testTies(t *testing.T, l *library) {
+func testTies(t *testing.T, l *candidate) {
 	for _, path := range []string{"3", "1", "5", "2", "4", "10"} {
 		l.put("a", path, nil, 20, "boat")
 	}
@@ -235,7 +243,7 @@ func testTies(t *testing.T, l *library) {
 
 // testTiesOfNames has equal documents whose names continue with signs that sort
 // before the "#" of a chunk id: by chunk id the longest name comes first.
-func testTiesOfNames(t *testing.T, l *library) {
+func testTiesOfNames(t *testing.T, l *candidate) {
 	var all []string
 	for i := range 50 {
 		path := "log" + strings.Repeat("!", i)
@@ -249,7 +257,7 @@ func testTiesOfNames(t *testing.T, l *library) {
 	}
 }
 
-func testLexical(t *testing.T, l *library) {
+func testLexical(t *testing.T, l *candidate) {
 	l.put("a", "1", nil, 0, "the boat is in the harbour of the town")
 	l.put("a", "2", nil, 0, "the boat is on the sea of the world")
 	l.put("a", "3", nil, 0, "to be or not to be, that is the question")
@@ -260,7 +268,7 @@ func testLexical(t *testing.T, l *library) {
 }
 
 // testCounts has a question with a word that counts more.
-func testCounts(t *testing.T, l *library) {
+func testCounts(t *testing.T, l *candidate) {
 	l.put("a", "1", nil, 0, "boat at night")
 	l.put("a", "2", nil, 0, "ship at night")
 	for _, c := range []struct{ boat, ship int }{{1, 2}, {2, 1}, {1, 1}, {40, 3}} {
@@ -272,7 +280,7 @@ func testCounts(t *testing.T, l *library) {
 	}
 }
 
-func testStats(t *testing.T, l *library) {
+func testStats(t *testing.T, l *candidate) {
 	l.put("a", "1", nil, 0, "boat boat sea", "sea")
 	l.put("a", "2", nil, 0, "boat")
 	s, err := l.s.Stats(t.Context(), []string{"boat", "sea", "land"})
@@ -282,7 +290,7 @@ func testStats(t *testing.T, l *library) {
 	}
 }
 
-func testEvidence(t *testing.T, l *library) {
+func testEvidence(t *testing.T, l *candidate) {
 	l.put("a", "1", nil, 10, "boat boat", strings.Repeat("sea ", 300))
 	hits := []retrieve.Hit{{Document: 1, Generation: 1, Ordinal: 2}, {Document: 1, Generation: 1, Ordinal: 3}, {Document: 1, Generation: 2, Ordinal: 1},
 		{Document: 2, Generation: 1, Ordinal: 1}, {Document: 1, Generation: 1, Ordinal: 1}, {Document: 1, Generation: 1}}
@@ -295,7 +303,7 @@ func testEvidence(t *testing.T, l *library) {
 }
 
 // testRefused has questions and documents with vectors that cannot be compared.
-func testRefused(t *testing.T, l *library) {
+func testRefused(t *testing.T, l *candidate) {
 	l.put("a", "1", nil, 10, "boat")
 	nan := float32(math.NaN())
 	for _, v := range [][]float32{{}, {1}, {0, 0, 0, 0}, {nan, 0, 0, 0}, {1, 0, 0, 0, 0}} {
@@ -316,8 +324,8 @@ func testRefused(t *testing.T, l *library) {
 	}
 }
 
-func testRandom(t *testing.T, l *library) {
-	r := &Maker{Rand: rand.New(rand.NewPCG(1, 2)), Dims: Dims, Documents: 60, Chunks: 5}
+func testRandom(t *testing.T, l *candidate) {
+	r := &Maker{Rand: rand.New(rand.NewPCG(1, 2)), Dims: 4, Documents: 60, Chunks: 5}
 	for range 20 {
 		changes := r.Changes(1 + r.IntN(20))
 		l.model.Apply(changes...)
@@ -328,7 +336,7 @@ func testRandom(t *testing.T, l *library) {
 
 // testClusters searches among thousands of chunks in clusters, as those of texts
 // are.
-func testClusters(t *testing.T, l *library) {
+func testClusters(t *testing.T, l *candidate) {
 	r := rand.New(rand.NewPCG(3, 4))
 	point := func() []float32 {
 		v := vector(float64(9 * r.IntN(40)))

@@ -1,4 +1,4 @@
-package statetest
+package state
 
 import (
 	"fmt"
@@ -8,8 +8,8 @@ import (
 	"ibid/ingest"
 )
 
-// Document returns a document of the root with one chunk for each text.
-func Document(root, path string, texts ...string) (*ingest.Document, []ingest.Chunk) {
+// newDocument returns a document of the root with one chunk for each text.
+func newDocument(root, path string, texts ...string) (*ingest.Document, []ingest.Chunk) {
 	doc := &ingest.Document{
 		ID: root + "/" + path, Root: root, Path: path, Title: "Title of " + path, Format: "text",
 		Digest: fmt.Sprintf("%x", strings.Join(texts, "|")), Text: strings.Join(texts, "\n"),
@@ -31,8 +31,8 @@ func Document(root, path string, texts ...string) (*ingest.Document, []ingest.Ch
 	return doc, chunks
 }
 
-// Vector returns the unit vector at an angle in degrees.
-func Vector(angle float64) []float32 {
+// vectorAt returns the unit vector at an angle in degrees.
+func vectorAt(angle float64) []float32 {
 	sin, cos := math.Sincos(angle * math.Pi / 180)
 	return []float32{float32(cos), float32(sin), 0, 0}
 }

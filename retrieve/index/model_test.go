@@ -1,6 +1,4 @@
-// Package searchertest is the contract of [retrieve.Searcher] as tests for any
-// implementation.
-package searchertest
+package index
 
 import (
 	"cmp"

@@ -1,4 +1,4 @@
-package statetest
+package library_test
 
 import (
 	"bufio"
@@ -65,9 +65,9 @@ func readTexts(t testing.TB, path string) (texts []string) {
 	return texts
 }
 
-// A Shelf is a library of different chunks of recombined text: each is two
+// A shelf is a library of different chunks of recombined text: each is two
 // neighbouring pieces and a random one, 120 words in all. Ten chunks are a document.
-type Shelf struct {
+type shelf struct {
 	Texts     []string
 	Questions []string // 2,000
 	Embedder  *embed.Model
@@ -75,14 +75,14 @@ type Shelf struct {
 
 const questionsAsked = 2000
 
-// FillShelf makes a shelf of the texts in the folder datasets; if that is empty, in
+// fillShelf makes a shelf of the texts in the folder datasets; if that is empty, in
 // the default folder as seen from a package two folders below go.mod. It skips the
 // benchmark if they do not exist.
-func FillShelf(t testing.TB, datasets string, chunks int) *Shelf {
+func fillShelf(t testing.TB, datasets string, chunks int) *shelf {
 	t.Helper()
 	pieces, questions := readCorpora(t, datasets)
 	r := rand.New(rand.NewPCG(1, 2))
-	s := &Shelf{Texts: make([]string, chunks)}
+	s := &shelf{Texts: make([]string, chunks)}
 	for i := range s.Texts {
 		at := i % (len(pieces) - 1)
 		s.Texts[i] = pieces[at] + " " + pieces[at+1] + " " + pieces[r.IntN(len(pieces))]
@@ -97,7 +97,7 @@ func FillShelf(t testing.TB, datasets string, chunks int) *Shelf {
 }
 
 // Document returns ten of the chunks as a document.
-func (s *Shelf) Document(n int) (*ingest.Document, []ingest.Chunk) {
+func (s *shelf) Document(n int) (*ingest.Document, []ingest.Chunk) {
 	doc := &ingest.Document{Root: "a", Path: fmt.Sprint("folder", n%50, "/", n), Title: fmt.Sprint("Document ", n), Format: "text", Digest: fmt.Sprint(n)}
 	doc.ID = doc.Root + "/" + doc.Path
 	var chunks []ingest.Chunk
@@ -110,7 +110,7 @@ func (s *Shelf) Document(n int) (*ingest.Document, []ingest.Chunk) {
 }
 
 // Embed returns a vector for each text.
-func (s *Shelf) Embed(t testing.TB, texts []string) [][]float32 {
+func (s *shelf) Embed(t testing.TB, texts []string) [][]float32 {
 	t.Helper()
 	rows, err := s.Embedder.Embed(t.Context(), texts)
 	if err != nil {
