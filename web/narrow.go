@@ -40,29 +40,29 @@ func within(ctx context.Context, f retrieve.Filter) (retrieve.Filter, error) {
 // narrow wraps everything that reads documents. The drawer and the originals need no
 // wrapper: they get documents that the library has returned.
 func (o *Options) narrow() {
-	o.Asker, o.Searcher, o.Library = narrowAsker{o.Asker}, narrowSearcher{o.Searcher}, narrowLibrary{o.Library}
+	n := narrowed{*o}
+	o.Asker, o.Searcher, o.Library = n, n, n
 	if o.Summarizer != nil {
-		o.Summarizer = narrowSummarizer{o.Summarizer}
+		o.Summarizer = n
 	}
 	if o.Uploads != nil {
-		o.Uploads = narrowUploads{o.Uploads, o.UploadCollection}
+		o.Uploads = n
 	}
 }
 
-type narrowAsker struct{ Asker }
+// narrowed are the parts of a server, for the keys in the contexts of their calls.
+type narrowed struct{ all Options }
 
-func (n narrowAsker) Ask(ctx context.Context, q answer.Question) iter.Seq2[answer.Event, error] {
+func (n narrowed) Ask(ctx context.Context, q answer.Question) iter.Seq2[answer.Event, error] {
 	var err error
 	if q.Filter, err = within(ctx, q.Filter); err != nil {
 		return func(yield func(answer.Event, error) bool) { yield(nil, err) }
 	}
-	return untilEnded(ctx, n.Asker.Ask(ctx, q))
+	return untilEnded(ctx, n.all.Asker.Ask(ctx, q))
 }
 
-type narrowSummarizer struct{ Summarizer }
-
-func (n narrowSummarizer) Summarize(ctx context.Context, s answer.Summary) iter.Seq2[answer.Event, error] {
-	return untilEnded(ctx, n.Summarizer.Summarize(ctx, s))
+func (n narrowed) Summarize(ctx context.Context, s answer.Summary) iter.Seq2[answer.Event, error] {
+	return untilEnded(ctx, n.all.Summarizer.Summarize(ctx, s))
 }
 
 // untilEnded passes events on until their context's key is revoked: its former
@@ -81,88 +81,73 @@ func untilEnded(ctx context.Context, events iter.Seq2[answer.Event, error]) iter
 	}
 }
 
-type narrowSearcher struct{ Searcher }
-
-func (n narrowSearcher) Search(ctx context.Context, q retrieve.Query) ([]retrieve.Passage, error) {
-	var err error
-	if q.Filter, err = within(ctx, q.Filter); err != nil {
-		return nil, err
+func (n narrowed) Search(ctx context.Context, q retrieve.Query) (found []retrieve.Passage, err error) {
+	if q.Filter, err = within(ctx, q.Filter); err == nil {
+		found, err = n.all.Searcher.Search(ctx, q)
 	}
-	return n.Searcher.Search(ctx, q)
+	return found, err
 }
 
-type narrowLibrary struct{ Library }
+func (n narrowed) Documents(ctx context.Context, f retrieve.Filter) (found []retrieve.DocumentInfo, err error) {
+	if f, err = within(ctx, f); err == nil {
+		found, err = n.all.Library.Documents(ctx, f)
+	}
+	return found, err
+}
 
-func (n narrowLibrary) Documents(ctx context.Context, f retrieve.Filter) ([]retrieve.DocumentInfo, error) {
-	f, err := within(ctx, f)
+func (n narrowed) Holds(ctx context.Context, f retrieve.Filter) (found bool, err error) {
+	if f, err = within(ctx, f); err == nil {
+		found, err = n.all.Library.Holds(ctx, f)
+	}
+	return found, err
+}
+
+// Document fails unless the caller may see the document. Listing it, unlike Holds,
+// does not evict the filters of searches from the engine's cache.
+func (n narrowed) Document(ctx context.Context, id string) (*ingest.Document, error) {
+	collections, err := reach(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return n.Library.Documents(ctx, f)
-}
-
-func (n narrowLibrary) Holds(ctx context.Context, f retrieve.Filter) (bool, error) {
-	f, err := within(ctx, f)
-	if err != nil {
-		return false, err
+	if len(collections) > 0 {
+		found, err := n.all.Library.Documents(ctx, retrieve.Filter{Document: id, Collections: collections})
+		if err != nil {
+			return nil, err
+		}
+		if len(found) == 0 {
+			return nil, fmt.Errorf("document %q: %w", id, retrieve.ErrNotFound)
+		}
 	}
-	return n.Library.Holds(ctx, f)
+	return n.all.Library.Document(ctx, id)
 }
 
-func (n narrowLibrary) Document(ctx context.Context, id string) (*ingest.Document, error) {
-	if err := n.check(ctx, id); err != nil {
-		return nil, err
-	}
-	return n.Library.Document(ctx, id)
-}
-
-// check fails unless the caller may see a document. Listing it, unlike Holds, does
-// not evict the filters of searches from the engine's cache.
-func (n narrowLibrary) check(ctx context.Context, id string) error {
+// mayUpload fails unless the caller may see the collection of the uploads.
+func (n narrowed) mayUpload(ctx context.Context) error {
 	collections, err := reach(ctx)
-	if err != nil || len(collections) == 0 {
-		return err
-	}
-	found, err := n.Library.Documents(ctx, retrieve.Filter{Document: id, Collections: collections})
-	if err == nil && len(found) == 0 {
-		err = fmt.Errorf("document %q: %w", id, retrieve.ErrNotFound)
-	}
-	return err
-}
-
-// narrowUploads are uploads to one collection.
-type narrowUploads struct {
-	Uploads
-	collection string
-}
-
-// check fails unless the caller may see the collection of the uploads.
-func (n narrowUploads) check(ctx context.Context) error {
-	collections, err := reach(ctx)
-	if err == nil && len(collections) > 0 && !slices.Contains(collections, n.collection) {
+	if err == nil && len(collections) > 0 && !slices.Contains(collections, n.all.UploadCollection) {
 		err = &Problem{Status: http.StatusForbidden, Code: "outside_key",
 			Detail: "uploads are added to a collection that this key may not use: use a key for it, or one for all collections"}
 	}
 	return err
 }
 
-func (n narrowUploads) Add(ctx context.Context, name string, content io.Reader) (ingest.Change, error) {
-	if err := n.check(ctx); err != nil {
-		return ingest.Change{}, err
+func (n narrowed) Add(ctx context.Context, name string, content io.Reader) (change ingest.Change, err error) {
+	if err = n.mayUpload(ctx); err == nil {
+		change, err = n.all.Uploads.Add(ctx, name, content)
 	}
-	return n.Uploads.Add(ctx, name, content)
+	return change, err
 }
 
-func (n narrowUploads) Reread(ctx context.Context, name string) (ingest.Change, error) {
-	if err := n.check(ctx); err != nil {
-		return ingest.Change{}, err
+func (n narrowed) Reread(ctx context.Context, name string) (change ingest.Change, err error) {
+	if err = n.mayUpload(ctx); err == nil {
+		change, err = n.all.Uploads.Reread(ctx, name)
 	}
-	return n.Uploads.Reread(ctx, name)
+	return change, err
 }
 
-func (n narrowUploads) Remove(ctx context.Context, name string) error {
-	if err := n.check(ctx); err != nil {
+func (n narrowed) Remove(ctx context.Context, name string) error {
+	if err := n.mayUpload(ctx); err != nil {
 		return err
 	}
-	return n.Uploads.Remove(ctx, name)
+	return n.all.Uploads.Remove(ctx, name)
 }

@@ -3,12 +3,16 @@ package web
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
 	"mime"
 	"net/http"
+	"net/url"
 	"path"
+	"slices"
+	"strconv"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -100,4 +104,119 @@ func (d *documents) originalLink(doc *ingest.Document, x excerpt, at int) string
 		}
 	}
 	return link
+}
+
+// A Drawer draws pages of documents as they look in print.
+type Drawer interface {
+	// Draws reports whether it can draw pages of a format.
+	Draws(ctx context.Context, format string) bool
+	// DrawPage draws a page, counted from 1, as a PNG of the given width in pixels,
+	// with the words of the quote marked. The error is or wraps [ingest.ErrNoDrawing],
+	// [ingest.ErrChanged], [fs.ErrNotExist] or an [*ingest.UnreadableError].
+	DrawPage(ctx context.Context, doc *ingest.Document, page int, quote string, width int) ([]byte, error)
+}
+
+// Limits of drawn pages.
+const (
+	minDrawn, maxDrawn = 100, 2000 // width in pixels
+	defaultDrawn       = 1200
+	// shownDrawn is how many pages of one quote the viewer shows.
+	shownDrawn = 3
+	// maxDrawing is how many are drawn at a time: each has its file in memory.
+	maxDrawing = 2
+)
+
+// sendDrawn replies with a picture of a page: ?drawn=N of the viewer's address, with
+// the words from ?start= to ?end= marked.
+func (d *documents) sendDrawn(c echo.Context, doc *ingest.Document, r textRange) error {
+	q := c.QueryParams()
+	number, err := strconv.Atoi(q.Get("drawn"))
+	if err != nil || number < 1 {
+		return invalid("bad_page", "drawn is %.40q: give the number of a page, 1 or more", q.Get("drawn"))
+	}
+	width := defaultDrawn
+	if v := q.Get("width"); v != "" {
+		if width, err = strconv.Atoi(v); err != nil || width < minDrawn || width > maxDrawn {
+			return invalid("bad_width", "width is %.40q: give a number of pixels from %d to %d", v, minDrawn, maxDrawn)
+		}
+	}
+	if !d.draws(c, doc) {
+		return drawnProblem(ingest.ErrNoDrawing)
+	}
+	at := slices.IndexFunc(doc.Pages, func(p ingest.Page) bool { return p.Number == number })
+	if at < 0 {
+		return &Problem{Status: http.StatusNotFound, Code: "page_not_found", Detail: fmt.Sprintf("the document has %d pages, and no page "+
+			"%d", len(doc.Pages), number)}
+	}
+	quote := ""
+	if from, to := max(r.Start, doc.Pages[at].Start), min(r.End, doc.Pages[at].End); from < to {
+		quote = doc.Text[runeStart(doc.Text, from):runeEnd(doc.Text, to)]
+	}
+	h := c.Response().Header()
+	tag := sha256.Sum256(fmt.Appendf(nil, "%s %d %d %s", doc.Digest, number, width, quote))
+	h.Set("ETag", fmt.Sprintf(`"%.16x"`, tag))
+	h.Set(echo.HeaderCacheControl, "private, no-cache")
+	if c.Request().Header.Get("If-None-Match") == h.Get("ETag") {
+		return c.NoContent(http.StatusNotModified) // not drawn again
+	}
+	ctx := c.Request().Context()
+	if err := d.drawing.Acquire(ctx, 1); err != nil {
+		return fmt.Errorf("waiting to draw a page: %w", err)
+	}
+	defer d.drawing.Release(1)
+	png, err := d.drawer.DrawPage(ctx, doc, number, quote, width)
+	if err != nil {
+		return drawnProblem(err)
+	}
+	return c.Blob(http.StatusOK, "image/png", png)
+}
+
+func (d *documents) draws(c echo.Context, doc *ingest.Document) bool {
+	return d.drawer != nil && d.drawer.Draws(c.Request().Context(), doc.Format)
+}
+
+// drawnProblem says why there is no picture of a page.
+func drawnProblem(err error) error {
+	if errors.Is(err, ingest.ErrNoDrawing) {
+		return &Problem{Status: http.StatusNotFound, Code: "not_drawn", cause: err,
+			Detail: "the pages of this document cannot be drawn: that needs a PDF file and PDFium; see 'ibid doctor'"}
+	}
+	if unreadable := (*ingest.UnreadableError)(nil); errors.As(err, &unreadable) {
+		return &Problem{Status: http.StatusUnprocessableEntity, Code: "unreadable_file", Detail: err.Error(), cause: err}
+	}
+	if p := originalProblem(err); p != nil {
+		return p
+	}
+	return fmt.Errorf("drawing a page: %w", err)
+}
+
+// A drawnLink leads to a drawn page.
+type drawnLink struct {
+	Page int    `json:"page"`
+	Link string `json:"link"`
+}
+
+// drawnLinks are the pages that the viewer shows: those of the quoted words, or
+// the one at a place in the text.
+func (d *documents) drawnLinks(c echo.Context, doc *ingest.Document, x excerpt, at int) (links []drawnLink) {
+	if len(doc.Pages) == 0 || !d.draws(c, doc) {
+		return nil
+	}
+	start, end := x.Start, x.End
+	if start == end {
+		start = min(at, len(doc.Text))
+		end = start + 1
+	}
+	for _, p := range doc.Pages {
+		if p.Start >= end || p.End <= start || len(links) == shownDrawn {
+			continue
+		}
+		q := url.Values{"drawn": {strconv.Itoa(p.Number)}}
+		if x.Start < x.End {
+			q.Set("start", strconv.Itoa(x.Start))
+			q.Set("end", strconv.Itoa(x.End))
+		}
+		links = append(links, drawnLink{p.Number, Link(d.pages.prefix(), doc.ID, 0, 0) + "?" + q.Encode()})
+	}
+	return links
 }

@@ -37,7 +37,7 @@ var (
 )
 
 func newMarkdown() *markdown {
-	writer := html.WithWriter(plainWriter{html.DefaultWriter})
+	writer := html.WithWriter(plain)
 	return &markdown{
 		parser: parser.NewParser(
 			// No setext headings: a line would change its meaning by the next one,
@@ -129,7 +129,7 @@ func (m *markdown) parse(p piece) (nodes []ast.Node, starts []int) {
 	context := parser.NewContext()
 	context.Set(pieceKey, p)
 	document := m.parser.Parse(text.NewReader(p.source), parser.WithContext(context))
-	markDoubts(document, p)
+	document.OwnerDocument().AddMeta(metaPiece, p)
 	for n := document.FirstChild(); n != nil; n = n.NextSibling() {
 		nodes = append(nodes, n)
 		at := min(max(n.Pos(), 0), len(p.source))
@@ -197,10 +197,7 @@ func (n narrow) Transform(node *ast.Paragraph, reader text.Reader, pc parser.Con
 	n.ParagraphTransformer.Transform(node, reader, pc)
 }
 
-var (
-	kindCitation = ast.NewNodeKind("Citation")
-	kindDoubt    = ast.NewNodeKind("Doubt")
-)
+var kindCitation = ast.NewNodeKind("Citation")
 
 // A citation is the number of a source.
 type citation struct {
@@ -208,14 +205,9 @@ type citation struct {
 	number, at int
 }
 
-// A doubt contains unsupported words.
-type doubt struct{ ast.BaseInline }
-
 func (*citation) Kind() ast.NodeKind { return kindCitation }
-func (*doubt) Kind() ast.NodeKind    { return kindDoubt }
 
 func (c *citation) Dump(source []byte, level int) { ast.DumpHelper(c, source, level, nil, nil) }
-func (d *doubt) Dump(source []byte, level int)    { ast.DumpHelper(d, source, level, nil, nil) }
 
 // citations parses the numbers of sources: [n], where n has been announced.
 type citations struct{}
@@ -247,35 +239,6 @@ func (citations) Parse(_ ast.Node, block text.Reader, pc parser.Context) ast.Nod
 	return &citation{number: n, at: at}
 }
 
-// markDoubts puts the doubtful words of a document into nodes of their own.
-func markDoubts(document ast.Node, p piece) {
-	if len(p.doubts) == 0 {
-		return
-	}
-	var leaves []ast.Node
-	// This walk cannot fail.
-	_ = ast.Walk(document, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
-		if !entering {
-			return ast.WalkContinue, nil
-		}
-		switch n.Kind() {
-		case ast.KindText, ast.KindCodeSpan:
-			leaves = append(leaves, n)
-			return ast.WalkSkipChildren, nil
-		}
-		return ast.WalkContinue, nil
-	})
-	for _, n := range leaves {
-		if t, ok := n.(*ast.Text); ok {
-			markText(t, p)
-		} else if first, ok := n.FirstChild().(*ast.Text); ok {
-			if start, end := p.doubted(first.Segment.Start, first.Segment.Stop); start < end {
-				wrap(n)
-			}
-		}
-	}
-}
-
 // doubted is the first doubtful part of source[start:end]; empty without one.
 func (p piece) doubted(start, end int) (int, int) {
 	i := sort.Search(len(p.doubts), func(i int) bool { return p.doubts[i].TextEnd > p.at+start })
@@ -286,50 +249,13 @@ func (p piece) doubted(start, end int) (int, int) {
 	return a, max(a, min(end, p.doubts[i].TextEnd-p.at))
 }
 
-// markText splits a text into doubtful and other parts.
-func markText(t *ast.Text, p piece) {
-	for {
-		a, z := p.doubted(t.Segment.Start, t.Segment.Stop)
-		if a >= z {
-			return
-		}
-		parent := t.Parent()
-		if a > t.Segment.Start {
-			parent.InsertBefore(parent, t, ast.NewTextSegment(t.Segment.WithStop(a)))
-		}
-		if z == t.Segment.Stop {
-			t.Segment = t.Segment.WithStart(a)
-			soft, hard := t.SoftLineBreak(), t.HardLineBreak()
-			wrap(t)
-			if soft || hard { // the break belongs after the marked words
-				t.SetSoftLineBreak(false)
-				t.SetHardLineBreak(false)
-				rest := ast.NewTextSegment(text.NewSegment(z, z))
-				rest.SetSoftLineBreak(soft)
-				rest.SetHardLineBreak(hard)
-				parent.InsertAfter(parent, t.Parent(), rest)
-			}
-			return
-		}
-		marked := ast.NewTextSegment(text.NewSegment(a, z))
-		parent.InsertBefore(parent, t, marked)
-		wrap(marked)
-		t.Segment = t.Segment.WithStart(z)
-	}
-}
-
-func wrap(n ast.Node) {
-	d, parent := &doubt{}, n.Parent()
-	parent.ReplaceChild(parent, n, d)
-	d.AppendChild(d, n)
-}
-
 // ours renders the nodes that the library does not know or renders differently.
 type ours struct{}
 
 func (ours) RegisterFuncs(r renderer.NodeRendererFuncRegisterer) {
 	r.Register(kindCitation, renderCitation)
-	r.Register(kindDoubt, renderDoubt)
+	r.Register(ast.KindText, renderText)
+	r.Register(ast.KindCodeSpan, renderCodeSpan)
 	r.Register(ast.KindHeading, renderHeading)
 	r.Register(ast.KindCodeBlock, renderCode)
 	r.Register(ast.KindFencedCodeBlock, renderCode)
@@ -344,13 +270,48 @@ func renderCitation(w util.BufWriter, _ []byte, n ast.Node, entering bool) (ast.
 	return ast.WalkContinue, nil
 }
 
-func renderDoubt(w util.BufWriter, _ []byte, _ ast.Node, entering bool) (ast.WalkStatus, error) {
-	if entering {
-		w.WriteString(`<span class="doubt">`)
-	} else {
-		w.WriteString(`</span>`)
+// renderText puts doubtful words into spans of their own.
+func renderText(w util.BufWriter, source []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
+	if !entering {
+		return ast.WalkContinue, nil
+	}
+	t := n.(*ast.Text)
+	for rest := t.Segment; rest.Len() > 0; {
+		a, z := pieceOf(n).doubted(rest.Start, rest.Stop)
+		sure := rest.WithStop(a)
+		plain.Write(w, sure.Value(source))
+		if rest = rest.WithStart(a); a < z {
+			doubtful := rest.WithStop(z)
+			w.WriteString(openDoubt)
+			plain.Write(w, doubtful.Value(source))
+			w.WriteString("</span>")
+		}
+		rest = rest.WithStart(z)
+	}
+	if t.SoftLineBreak() || t.HardLineBreak() {
+		w.WriteString("<br>\n")
 	}
 	return ast.WalkContinue, nil
+}
+
+// renderCodeSpan makes all of a code span doubtful if a part of it is.
+func renderCodeSpan(w util.BufWriter, source []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
+	if !entering {
+		return ast.WalkContinue, nil
+	}
+	open, end := "<code>", "</code>"
+	if first, ok := n.FirstChild().(*ast.Text); ok {
+		if a, z := pieceOf(n).doubted(first.Segment.Start, first.Segment.Stop); a < z {
+			open, end = openDoubt+open, end+"</span>"
+		}
+	}
+	w.WriteString(open)
+	for c := n.FirstChild(); c != nil; c = c.NextSibling() {
+		segment := c.(*ast.Text).Segment
+		plain.RawWrite(w, bytes.ReplaceAll(segment.Value(source), []byte("\n"), []byte(" ")))
+	}
+	w.WriteString(end)
+	return ast.WalkSkipChildren, nil
 }
 
 // renderHeading makes the headings of an answer lower than that of its question.
@@ -383,6 +344,16 @@ func renderTable(w util.BufWriter, _ []byte, _ ast.Node, entering bool) (ast.Wal
 	}
 	return ast.WalkContinue, nil
 }
+
+// openDoubt begins unsupported words.
+const openDoubt = `<span class="doubt">`
+
+// metaPiece is where a parsed document has its piece.
+const metaPiece = "piece"
+
+func pieceOf(n ast.Node) piece { return n.OwnerDocument().Meta()[metaPiece].(piece) }
+
+var plain = plainWriter{html.DefaultWriter}
 
 // plainWriter removes the backslashes of Markdown, and does not resolve character
 // references, which could hide something from a filter of the text.

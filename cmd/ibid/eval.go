@@ -2,10 +2,15 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"slices"
+	"strconv"
+	"strings"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -70,4 +75,98 @@ func readSet(dir, split string, s surroundings) (*eval.Set, error) {
 		fmt.Fprintf(s.stderr, "ibid: %s judges %d documents that are not in the set; they count as missed\n", set.Judgements, documents)
 	}
 	return set, nil
+}
+
+type thresholdConfig struct {
+	Min []string `help:"Exit with code 4 if a figure is below a value: recall@5=.8, supported=95%. May be repeated." placeholder:"FIGURE=VALUE"`
+	Max []string `help:"Exit with code 4 if a figure is above a value: p95=3s, false_answers=5%. May be repeated." placeholder:"FIGURE=VALUE"`
+}
+
+// A threshold is a value that a figure must reach or must not exceed.
+type threshold struct {
+	flag   string // --min or --max
+	figure string
+	value  float64
+	unit   eval.Unit // empty for a plain number
+	text   string
+}
+
+type thresholds []threshold
+
+func (c thresholdConfig) parse() (all thresholds, err error) {
+	for _, given := range []struct {
+		flag   string
+		values []string
+	}{{"--min", c.Min}, {"--max", c.Max}} {
+		for _, g := range given.values {
+			name, value, _ := strings.Cut(g, "=")
+			t, err := parseThreshold(value)
+			if err != nil {
+				return nil, usageError("%s %s: %w", given.flag, g, err)
+			}
+			t.flag, t.figure = given.flag, strings.TrimSpace(name)
+			all = append(all, t)
+		}
+	}
+	return all, nil
+}
+
+// parseThreshold parses a number, a share like 80% or a time like 2.5s.
+func parseThreshold(text string) (t threshold, err error) {
+	t.text = strings.TrimSpace(text)
+	if share, ok := strings.CutSuffix(t.text, "%"); ok {
+		t.value, err = strconv.ParseFloat(strings.TrimSpace(share), 64)
+		t.value, t.unit = t.value/100, eval.ShareUnit
+	} else if t.value, err = strconv.ParseFloat(t.text, 64); err != nil {
+		var d time.Duration
+		d, err = time.ParseDuration(t.text)
+		t.value, t.unit = d.Seconds(), eval.SecondsUnit
+	}
+	if err != nil || math.IsNaN(t.value) || math.IsInf(t.value, 0) {
+		return threshold{}, fmt.Errorf("%q is not a value: give a number, a share like 80%% or a time like 3s", t.text)
+	}
+	return t, nil
+}
+
+// check rejects thresholds of unknown figures, or in the wrong unit.
+func (all thresholds) check(names []string, unitOf func(name string) eval.Unit) error {
+	for _, t := range all {
+		if !slices.Contains(names, t.figure) {
+			return usageError("%s %s: unknown figure; known are %s", t.flag, t.figure, strings.Join(names, ", "))
+		}
+		if unit := unitOf(t.figure); t.unit != "" && t.unit != unit {
+			return usageError("%s %s=%s: the figure is measured in another unit (%s)", t.flag, t.figure, t.text, unit)
+		}
+	}
+	return nil
+}
+
+// missedError is the error of missed thresholds, or nil if there are none.
+func missedError(missed []string) error {
+	if len(missed) == 0 {
+		return nil
+	}
+	return &exitError{exitDamage, errors.New(strings.Join(missed, "; "))}
+}
+
+// missed describes the thresholds that are not met. A figure without a value
+// meets none.
+func (all thresholds) missed(value func(name string) (float64, eval.Unit, bool)) []string {
+	missed := []string{}
+	for _, t := range all {
+		x, unit, ok := value(t.figure)
+		text := unit.Write(x)
+		if unit == eval.ShareUnit {
+			text = fmt.Sprintf("%.4f", x) // .6996 is below .7
+		}
+		switch {
+		case !ok:
+			missed = append(missed, t.figure+" could not be measured: no question counts for it")
+		case t.flag == "--min" && x < t.value:
+			missed = append(missed, fmt.Sprintf("%s is %s, below %s", t.figure, text, t.text))
+		case t.flag == "--max" && x > t.value:
+			missed = append(missed, fmt.Sprintf("%s is %s, above %s", t.figure, text, t.text))
+		}
+	}
+	return missed
 }
