@@ -6,7 +6,6 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/chromedp/chromedp"
 )
@@ -18,26 +17,9 @@ func TestBrowserKey(t *testing.T) {
 	key := ring.make(t, "the desk", writer)
 	s := newScene(t, func(o *Options) { o.Keys = ring })
 	b := s.newTabAt(t, 1440, "light", "/documents?limit=2", "#key")
-	// A tab cannot evaluate anything while it loads a page.
-	until := func(expression string) {
-		t.Helper()
-		deadline := time.After(hang)
-		tick := time.NewTicker(20 * time.Millisecond)
-		defer tick.Stop()
-		for {
-			if yes, err := chromedp.Run(b, chromedp.Evaluate[bool](expression)); err == nil && yes {
-				return
-			}
-			select {
-			case <-tick.C:
-			case <-deadline:
-				t.Fatalf("waited for %s on %s", expression, b.js(`document.body.innerText`))
-			}
-		}
-	}
 	visible := func(what string) {
 		t.Helper()
-		until(fmt.Sprintf(`document.readyState === "complete" && document.querySelector(%q) !== null`, what))
+		b.waitFor(fmt.Sprintf(`document.readyState === "complete" && document.querySelector(%q) !== null`, what))
 	}
 
 	b.look("key")
@@ -46,7 +28,7 @@ func TestBrowserKey(t *testing.T) {
 	b.is("key", `document.activeElement.id`)
 	b.look("key-wrong")
 	b.do(chromedp.SendKeys(chromedp.CSS("#key"), key+"\r"))
-	until(`document.readyState === "complete" && document.title.startsWith("Documents")`)
+	b.waitFor(`document.readyState === "complete" && document.title.startsWith("Documents")`)
 	b.is("/documents?limit=2", `location.pathname + location.search`)
 	b.is("", `document.cookie`)
 
@@ -60,7 +42,7 @@ func TestBrowserKey(t *testing.T) {
 	elsewhere := strings.Replace(foreign.URL, "127.0.0.1", "localhost", 1) // another site for browsers
 	b.do(chromedp.Navigate(elsewhere))
 	b.do(chromedp.Click(chromedp.CSS("#leave")))
-	until(`document.readyState === "complete" && document.title.startsWith("Forbidden")`)
+	b.waitFor(`document.readyState === "complete" && document.title.startsWith("Forbidden")`)
 	b.do(chromedp.Navigate(elsewhere))
 	b.do(chromedp.Click(chromedp.CSS("#cited")))
 	visible("mark#quote")
@@ -76,7 +58,7 @@ func TestBrowserKey(t *testing.T) {
 
 	// When the session ends while the page is open, an error leads to the form.
 	b.do(chromedp.SendKeys(chromedp.CSS("#key"), key+"\r"))
-	until(`document.readyState === "complete" && document.title.startsWith("Documents")`)
+	b.waitFor(`document.readyState === "complete" && document.title.startsWith("Documents")`)
 	b.do(chromedp.Navigate(s.URL + "/"))
 	visible("#question")
 	if err := ring.Revoke(t.Context(), "the desk"); err != nil {

@@ -364,13 +364,32 @@ func (b *tab) press(key, text string, code int64) {
 	}
 }
 
-// waitFor waits until a JavaScript expression is true.
+// waitFor waits until a JavaScript expression is true, also while the tab loads a
+// page and cannot evaluate anything.
 func (b *tab) waitFor(expression string) {
 	b.t.Helper()
-	if _, err := chromedp.Run(b, chromedp.Poll[bool](expression, chromedp.WithPollingInterval(20*time.Millisecond), chromedp.WithPollingTimeout(hang))); err != nil {
+	if last, ok := poll(b, expression, true); !ok {
 		b.picture("failed-" + strings.ReplaceAll(b.t.Name(), "/", "-"))
 		b.t.Log(b.js(`document.body.innerText`))
-		b.t.Fatalf("waiting for %s: %v", expression, err)
+		b.t.Fatalf("waiting for %s: %s", expression, last)
+	}
+}
+
+// poll evaluates an expression until it is want, and returns what it was last.
+func poll[T comparable](b *tab, expression string, want T) (last string, ok bool) {
+	deadline := time.After(hang)
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		got, err := chromedp.Run(b, chromedp.Evaluate[T](expression))
+		if err == nil && got == want {
+			return "", true
+		}
+		select {
+		case <-tick.C:
+		case <-deadline:
+			return fmt.Sprintf("%#v %v", got, err), false
+		}
 	}
 }
 
@@ -383,9 +402,11 @@ func (b *tab) js(expression string) string {
 	return s
 }
 
+// is expects an expression to be want at once or soon: what a page does after it
+// has loaded, such as moving the focus, takes a moment.
 func (b *tab) is(want, expression string) {
 	b.t.Helper()
-	if got := b.js(expression); got != want {
-		b.t.Errorf("%s is %q, want %q", expression, got, want)
+	if last, ok := poll(b, expression, want); !ok {
+		b.t.Errorf("%s is %s, want %q", expression, last, want)
 	}
 }
