@@ -30,6 +30,7 @@ import (
 // and repeats no completed call; until then only one works on it. A server that
 // was suspended until its claim expired has lost the run.
 func TestServersShareRuns(t *testing.T) {
+	t.Parallel()
 	for name, harm := range map[string]syscall.Signal{"killed": syscall.SIGKILL, "suspended": syscall.SIGSTOP} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
