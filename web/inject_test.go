@@ -232,6 +232,7 @@ func pageElementIn(block string) string {
 // no dialog opens, no request leaves, and the page contains only its own
 // elements. A campaign gives each text an answer of its own.
 func TestInjectionOnThePage(t *testing.T) {
+	t.Parallel()
 	texts, size := hostileTexts(t), 1000
 	if datatest.Campaign() {
 		size = 1

@@ -56,60 +56,63 @@ func TestRefusedUpload(t *testing.T) {
 	t.Setenv("TMPDIR", temporary)
 	uploads := uploadFolder(t)
 	k := newKeyed(t, func(o *Options) { o.Uploads = uploads })
-	for name, head := range map[string]string{
-		"length": "Content-Length: 1073741824\r\n", "chunks": "Transfer-Encoding: chunked\r\n",
-		"expect": "Content-Length: 1073741824\r\nExpect: 100-continue\r\n",
-		"form":   "Content-Length: 1073741824\r\nContent-Type: multipart/form-data; boundary=x\r\n",
-		"cookie": "Transfer-Encoding: chunked\r\nCookie: ibid_session=" + k.ended + "\r\n",
-		"reader": "Transfer-Encoding: chunked\r\nAuthorization: Bearer " + k.read + "\r\n",
-	} {
-		t.Run(name, func(t *testing.T) {
-			inner, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
-			var read atomic.Int64
-			srv := NewHTTPServer("", k)
-			done := make(chan error, 1)
-			go func() { done <- srv.Serve(counted{inner, &read}) }()
-			client, err := net.Dial("tcp", inner.Addr().String())
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer client.Close()
-			if _, err := fmt.Fprintf(client, "POST /api/documents?name=a.md HTTP/1.1\r\nHost: localhost\r\n%s\r\n", head); err != nil {
-				t.Fatal(err)
-			}
-			wrote := make(chan int)
-			go func() {
-				piece := []byte("8000\r\n" + strings.Repeat("x", 0x8000) + "\r\n")
-				n := 0
-				for n < 1<<30 {
-					m, err := client.Write(piece)
-					if n += m; err != nil {
-						break
-					}
+	t.Run("each", func(t *testing.T) {
+		for name, head := range map[string]string{
+			"length": "Content-Length: 1073741824\r\n", "chunks": "Transfer-Encoding: chunked\r\n",
+			"expect": "Content-Length: 1073741824\r\nExpect: 100-continue\r\n",
+			"form":   "Content-Length: 1073741824\r\nContent-Type: multipart/form-data; boundary=x\r\n",
+			"cookie": "Transfer-Encoding: chunked\r\nCookie: ibid_session=" + k.ended + "\r\n",
+			"reader": "Transfer-Encoding: chunked\r\nAuthorization: Bearer " + k.read + "\r\n",
+		} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				inner, err := net.Listen("tcp", "127.0.0.1:0")
+				if err != nil {
+					t.Fatal(err)
 				}
-				wrote <- n
-			}()
-			reply := make([]byte, 12)
-			if _, err := io.ReadFull(client, reply); err != nil || !strings.Contains("HTTP/1.1 401 HTTP/1.1 403", string(reply)) {
-				t.Errorf("the reply begins with %q, %v", reply, err)
-			}
-			// The server closes the connection although the client keeps sending.
-			_, _ = io.Copy(io.Discard, client)
-			client.Close()
-			sent := <-wrote
-			if err := srv.Close(); err != nil {
-				t.Error(err)
-			}
-			<-done
-			if n := read.Load(); n > 64<<10 {
-				t.Errorf("%d bytes were read", n)
-			}
-			t.Logf("%d bytes of %d were read", read.Load(), sent)
-		})
-	}
+				var read atomic.Int64
+				srv := NewHTTPServer("", k)
+				done := make(chan error, 1)
+				go func() { done <- srv.Serve(counted{inner, &read}) }()
+				client, err := net.Dial("tcp", inner.Addr().String())
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer client.Close()
+				if _, err := fmt.Fprintf(client, "POST /api/documents?name=a.md HTTP/1.1\r\nHost: localhost\r\n%s\r\n", head); err != nil {
+					t.Fatal(err)
+				}
+				wrote := make(chan int)
+				go func() {
+					piece := []byte("8000\r\n" + strings.Repeat("x", 0x8000) + "\r\n")
+					n := 0
+					for n < 1<<30 {
+						m, err := client.Write(piece)
+						if n += m; err != nil {
+							break
+						}
+					}
+					wrote <- n
+				}()
+				reply := make([]byte, 12)
+				if _, err := io.ReadFull(client, reply); err != nil || !strings.Contains("HTTP/1.1 401 HTTP/1.1 403", string(reply)) {
+					t.Errorf("the reply begins with %q, %v", reply, err)
+				}
+				// The server closes the connection although the client keeps sending.
+				_, _ = io.Copy(io.Discard, client)
+				client.Close()
+				sent := <-wrote
+				if err := srv.Close(); err != nil {
+					t.Error(err)
+				}
+				<-done
+				if n := read.Load(); n > 64<<10 {
+					t.Errorf("%d bytes were read", n)
+				}
+				t.Logf("%d bytes of %d were read", read.Load(), sent)
+			})
+		}
+	})
 	for _, dir := range []string{temporary, uploads.Dir.Name()} {
 		if entries, err := os.ReadDir(dir); err != nil || len(entries) != 0 {
 			t.Errorf("%s contains %v, %v", dir, entries, err)
