@@ -28,31 +28,41 @@ func reembed(ctx context.Context, s State, m Embedder, progress func(done, total
 		progress = func(int, int) {}
 	}
 	for {
-		chunks, err := s.Unembedded(ctx, m.Space(), reembedBatch)
-		if err != nil {
-			return err
-		}
 		done, total, err := s.Embedded(ctx, m.Space())
 		if err != nil {
 			return err
 		}
 		progress(done, total)
-		if len(chunks) == 0 {
-			if switched, err := s.SwitchSpace(ctx, m.Space()); err != nil || switched {
+		for chunks, err := range s.Unembedded(ctx, m.Space(), reembedBatch) {
+			if err != nil {
 				return err
 			}
-			continue // a document was added meanwhile
+			if err := embedChunks(ctx, s, m, chunks); err != nil {
+				return err
+			}
+			done = min(done+len(chunks), total)
+			progress(done, total)
 		}
-		texts, digests := make([]string, len(chunks)), make([]Digest, len(chunks))
-		for i, c := range chunks {
-			texts[i], digests[i] = c.Text, c.Digest
-		}
-		vectors, err := embed(ctx, m, texts)
+		switched, err := s.SwitchSpace(ctx, m.Space())
 		if err != nil {
 			return err
 		}
-		if err := s.AddVectors(ctx, m.Space(), digests, vectors); err != nil {
-			return err
+		if switched {
+			progress(total, total)
+			return nil
 		}
+		// A document was added meanwhile.
 	}
+}
+
+func embedChunks(ctx context.Context, s State, m Embedder, chunks []ChunkText) error {
+	texts, digests := make([]string, len(chunks)), make([]Digest, len(chunks))
+	for i, c := range chunks {
+		texts[i], digests[i] = c.Text, c.Digest
+	}
+	vectors, err := embed(ctx, m, texts)
+	if err != nil {
+		return err
+	}
+	return s.AddVectors(ctx, m.Space(), digests, vectors)
 }

@@ -79,9 +79,10 @@ type State interface {
 	// there is none.
 	Vectors(ctx context.Context, space string, digests []Digest) ([][]float32, error)
 
-	// Unembedded returns up to n texts of stored chunks that have no vector of the
-	// space yet, each once.
-	Unembedded(ctx context.Context, space string, n int) ([]ChunkText, error)
+	// Unembedded gives the texts of stored chunks that have no vector of the space
+	// yet, each once, up to n at a time. Vectors are added meanwhile; chunks that
+	// others store meanwhile may be missed.
+	Unembedded(ctx context.Context, space string, n int) iter.Seq2[[]ChunkText, error]
 	// Embedded counts the chunks that have a vector of the space, and all.
 	Embedded(ctx context.Context, space string) (done, total int, err error)
 	// AddVectors stores vectors of a space next to those in use. A digest that no

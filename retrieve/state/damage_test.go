@@ -125,9 +125,6 @@ func (x *sample) heal(t testing.TB, s *Store) (lost int, err error) {
 			t.Errorf("%s is lost in silence: %v", id, damaged)
 		}
 	}
-	if err := s.SetSpace(ctx, testSpace); err != nil {
-		return 0, err
-	}
 	for _, root := range []string{"a", "b"} {
 		got, err := s.AddRoot(ctx, "/srv/"+root, "")
 		if err != nil {

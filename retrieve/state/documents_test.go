@@ -37,7 +37,6 @@ func put(t testing.TB, s *Store, root, path string, texts ...string) *ingest.Doc
 func ready(t testing.TB, s *Store, roots ...string) context.Context {
 	t.Helper()
 	ctx := context.Background()
-	must(t, s.SetSpace(ctx, testSpace))
 	for _, r := range roots {
 		_, err := s.AddRoot(ctx, "/srv/"+r, "")
 		must(t, err)

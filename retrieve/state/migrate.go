@@ -95,7 +95,7 @@ func (m *migration) head(from, into *tx) error {
 		if err != nil {
 			return err
 		}
-		all.use(all.add(name))
+		all.use(*all.add(name))
 		if err := into.setSpaces(all); err != nil {
 			return err
 		}

@@ -174,9 +174,6 @@ func TestServerKilled(t *testing.T) {
 		})
 		stores = append(stores, e)
 	}
-	if err := stores[0].SetSpace(ctx, testSpace); err != nil {
-		t.Fatal(err)
-	}
 	if _, err := stores[0].AddRoot(ctx, "/srv/a", ""); err != nil {
 		t.Fatal(err)
 	}
@@ -263,7 +260,7 @@ func TestServerGoes(t *testing.T) {
 		t.Error("a server that is away was read")
 	}
 	waiting := make(chan error)
-	go func() { waiting <- patient.SetSpace(ctx, testSpace) }()
+	go func() { waiting <- patient.Delete(ctx, "a/none") }()
 	server.start()
 	if err := <-waiting; err != nil {
 		t.Errorf("what waited for the server: %v", err)
@@ -455,9 +452,6 @@ func TestSilent(t *testing.T) {
 func TestCommitCut(t *testing.T) {
 	c, _, e := throughCutter(t, newSchema(t))
 	ctx := t.Context()
-	if err := e.SetSpace(ctx, testSpace); err != nil {
-		t.Fatal(err)
-	}
 	if _, err := e.AddRoot(ctx, "/srv/a", ""); err != nil {
 		t.Fatal(err)
 	}
@@ -498,9 +492,6 @@ func TestNumberUsedAgain(t *testing.T) {
 	_, address := ownServer(t, "wal_level=minimal", "max_wal_senders=0", "wal_writer_delay=10s", "autovacuum=off")
 	c, _, e := throughCutter(t, address)
 	ctx := t.Context()
-	if err := e.SetSpace(ctx, testSpace); err != nil {
-		t.Fatal(err)
-	}
 	if _, err := e.AddRoot(ctx, "/srv/a", ""); err != nil {
 		t.Fatal(err)
 	}
@@ -619,7 +610,7 @@ func TestWaiting(t *testing.T) {
 	for outage := range int64(2) {
 		server.kill()
 		done := make(chan error)
-		go func() { done <- s.SetSpace(t.Context(), testSpace) }()
+		go func() { done <- s.Delete(t.Context(), "a/none") }()
 		for reports.Load() <= outage {
 			<-time.After(10 * time.Millisecond)
 		}

@@ -40,13 +40,14 @@ func (s *spaces) find(is func(space) bool) space {
 }
 
 // add returns the space of a name, which is added if there is none.
-func (s *spaces) add(name string) space {
-	if known := s.named(name); known.Number != 0 {
-		return known
+func (s *spaces) add(name string) *space {
+	i := slices.IndexFunc(s.All, func(x space) bool { return x.Name == name })
+	if i < 0 {
+		s.Last++
+		i = len(s.All)
+		s.All = append(s.All, space{Number: s.Last, Name: name})
 	}
-	s.Last++
-	s.All = append(s.All, space{Number: s.Last, Name: name})
-	return s.All[len(s.All)-1]
+	return &s.All[i]
 }
 
 // use makes a space the only one.
@@ -68,31 +69,28 @@ func (t *tx) setSpaces(all spaces) error {
 	return t.set(settingSpaces, string(text))
 }
 
-// hasDimensions checks the dimensions of new vectors of a space, and notes those
-// of the first.
-func (t *tx) hasDimensions(s space, dimensions int) error {
-	if s.Dimensions == 0 {
-		if err := t.lock("spaces"); err != nil {
-			return err
-		}
-		all, err := t.spaces() // another process may have been first
-		if err != nil {
-			return err
-		}
-		for i := range all.All {
-			if all.All[i].Number != s.Number {
-				continue
-			}
-			if s = all.All[i]; s.Dimensions == 0 {
-				all.All[i].Dimensions = dimensions
-				return t.setSpaces(all)
-			}
-		}
+// spaceFor returns the space of a name, which is added if there is none. Its
+// vectors have these dimensions, or get them.
+func (t *tx) spaceFor(name string, dimensions int) (space, error) {
+	all, err := t.spaces()
+	if known := all.named(name); err != nil || known.Dimensions == dimensions {
+		return known, err
 	}
-	if s.Dimensions != dimensions {
-		return fmt.Errorf("its vectors have %d dimensions, and those stored for %s have %d", dimensions, s.Name, s.Dimensions)
+	if err := t.lock("spaces"); err != nil {
+		return space{}, err
 	}
-	return nil
+	if all, err = t.spaces(); err != nil { // another process may have been first
+		return space{}, err
+	}
+	of := all.add(name)
+	if of.Dimensions == 0 {
+		of.Dimensions = dimensions
+		return *of, t.setSpaces(all)
+	}
+	if of.Dimensions != dimensions {
+		err = fmt.Errorf("its vectors have %d dimensions, and those stored for %s have %d", dimensions, name, of.Dimensions)
+	}
+	return *of, err
 }
 
 // Space is the embedding space in use; empty while no document is stored.
@@ -116,33 +114,29 @@ func (t *tx) spaceOfDocuments() (string, error) {
 	return all.used().Name, err
 }
 
-// errNoSpace reports that no document is stored and another space, or none, is set.
-var errNoSpace = errors.New("the embedding space has not been set")
-
-// SetSpace chooses the space of a library without documents. If documents are
-// stored in another one, it returns a [*retrieve.SpaceError].
-func (s *Store) SetSpace(ctx context.Context, name string) error {
+// useSpace makes the space of a name the one in use, unless documents are stored
+// in another one: then it returns a [*retrieve.SpaceError].
+func (t *tx) useSpace(name string) error {
 	if name == "" {
-		return errors.New("setting the embedding space: its name is empty")
+		return errors.New("its embedding space has no name")
 	}
-	err := s.update(ctx, func(t *tx) error {
-		if err := errors.Join(t.lock("library"), t.lock("spaces")); err != nil {
-			return err
-		}
-		all, err := t.spaces()
-		if err != nil || all.used().Name == name {
-			return err
-		}
-		if stored, err := t.spaceOfDocuments(); err != nil {
-			return err
-		} else if stored != "" {
-			return &retrieve.SpaceError{Stored: stored, Wanted: name}
-		}
-		all.use(all.add(name))
-		return t.setSpaces(all)
-	})
+	all, err := t.spaces()
+	if err != nil || all.used().Name == name {
+		return err
+	}
+	if err := t.lock("library"); err != nil { // no document is added meanwhile
+		return err
+	}
+	stored, err := t.spaceOfDocuments()
 	if err != nil {
-		return fmt.Errorf("setting the embedding space: %w", err)
+		return err
 	}
-	return nil
+	if stored != "" && stored != name {
+		return &retrieve.SpaceError{Stored: stored, Wanted: name}
+	}
+	if all, err = t.spaces(); err != nil {
+		return err
+	}
+	all.use(*all.add(name))
+	return t.setSpaces(all)
 }

@@ -88,7 +88,6 @@ type Store struct {
 
 	mu      sync.Mutex
 	damaged map[int64]Damage // found by this process, by number of the document
-	filling filling
 
 	closing sync.Once
 	closed  atomic.Bool

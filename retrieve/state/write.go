@@ -1,7 +1,6 @@
 package state
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -54,14 +53,8 @@ func prepare(doc *ingest.Document, chunks []ingest.Chunk, vectors [][]float32) (
 // Replace stores one whole document in place of the one with its id.
 func (s *Store) Replace(ctx context.Context, space string, doc *ingest.Document, chunks []ingest.Chunk, vectors [][]float32) error {
 	p, err := prepare(doc, chunks, vectors)
-	store := func(t *tx) error { return t.replace(space, p) }
 	if err == nil {
-		err = s.update(ctx, store)
-	}
-	if errors.Is(err, errNoSpace) { // this is the first document
-		if err = s.SetSpace(ctx, space); err == nil {
-			err = s.update(ctx, store)
-		}
+		err = s.update(ctx, func(t *tx) error { return t.replace(space, p) })
 	}
 	if err != nil {
 		return fmt.Errorf("storing %s: %w", doc.ID, err)
@@ -78,21 +71,8 @@ func (t *tx) replace(name string, p *prepared) error {
 	if row.collection, err = t.collectionOf(p.doc.Root); err != nil {
 		return err
 	}
-	all, err := t.spaces()
-	if err != nil {
+	if err := t.useSpace(name); err != nil {
 		return err
-	}
-	used := all.used()
-	switch {
-	case used.Name != name:
-		if stored, err := t.spaceOfDocuments(); err != nil || stored == "" {
-			return cmp.Or(err, errNoSpace)
-		}
-		return &retrieve.SpaceError{Stored: used.Name, Wanted: name}
-	case len(p.chunks) > 0:
-		if err := t.hasDimensions(used, p.dimensions); err != nil {
-			return err
-		}
 	}
 	changes, err := t.eraseID(p.doc.ID, p.vectors)
 	if err != nil {
@@ -114,8 +94,10 @@ func (t *tx) replace(name string, p *prepared) error {
 	if err := t.insert("documents", documentValues, "", row.dest()); err != nil {
 		return err
 	}
-	if err := t.insertVectors(used, p.vectors); err != nil {
-		return err
+	if len(p.chunks) > 0 {
+		if err := t.insertVectors(name, p.dimensions, p.vectors); err != nil {
+			return err
+		}
 	}
 	return t.changed(append(changes, change{document: row.number, id: row.id})...)
 }
@@ -136,10 +118,14 @@ func (t *tx) insertChunks(document int64, chunks []chunkRow) (int64, error) {
 // insertVectors stores vectors of a space by their digests. One that is stored is
 // replaced if it differs. In PostgreSQL this locks it in any case, so that no
 // other transaction deletes it with the chunk that it thinks is the last.
-func (t *tx) insertVectors(s space, vectors map[string][]any) error {
+func (t *tx) insertVectors(space string, dimensions int, vectors map[string][]any) error {
+	of, err := t.spaceFor(space, dimensions)
+	if err != nil {
+		return err
+	}
 	rows := make([][]any, 0, len(vectors))
 	for _, digest := range sortedKeys(vectors) { // in one order, so that no two wait for each other
-		rows = append(rows, append([]any{s.Number}, vectors[digest]...))
+		rows = append(rows, append([]any{of.Number}, vectors[digest]...))
 	}
 	return t.insert("vectors", "space, digest, vector",
 		`ON CONFLICT (digest, space) DO UPDATE SET vector = excluded.vector, sum = excluded.sum
