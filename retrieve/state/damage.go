@@ -28,6 +28,13 @@ type damagedError struct {
 func (d *damagedError) Error() string { return d.reason + ": ingest it again" }
 func (d *damagedError) Unwrap() error { return errRow }
 
+// lose reports what is lost and not one document, for as long as the store is open.
+func (s *Store) lose(d Damage) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.damaged[-1-int64(len(s.damaged))] = d
+}
+
 // viewDocument is view for f that may return a damagedError, whose document is
 // then set aside.
 func (s *Store) viewDocument(ctx context.Context, f func(*tx) error) error {

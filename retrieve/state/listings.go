@@ -7,6 +7,8 @@ import (
 	"fmt"
 )
 
+const listingColumns = "key, id, root, listing"
+
 // Listing returns the listing stored under an id; nil if there is none or it is
 // damaged, so that it is made again.
 func (s *Store) Listing(ctx context.Context, id string) (listing []byte, err error) {
@@ -29,7 +31,7 @@ func (s *Store) Listing(ctx context.Context, id string) (listing []byte, err err
 // KeepListing stores a listing under an id, in place of the one before.
 func (s *Store) KeepListing(ctx context.Context, root, id string, listing []byte) error {
 	err := s.update(ctx, func(t *tx) error {
-		return t.insert("listings", "key, id, root, listing",
+		return t.insert("listings", listingColumns,
 			"ON CONFLICT (key) DO UPDATE SET id = excluded.id, root = excluded.root, listing = excluded.listing, sum = excluded.sum",
 			[]any{keyOf(id), id, root, listing})
 	})

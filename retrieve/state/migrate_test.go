@@ -66,9 +66,6 @@ func checkEarlier(t *testing.T, s *Store, missing ...string) {
 	if listing, err := s.Listing(ctx, "a/x.zip"); string(listing) != "listing" || err != nil {
 		t.Errorf("the listing is %q, %v", listing, err)
 	}
-	if job, err := s.Ledger().Latest(ctx, "ibid ask"); job.ID != "job" || err != nil {
-		t.Errorf("the job is %+v, %v", job, err)
-	}
 	if r, err := s.Ledger().Record(ctx, "record"); len(r.Documents) != 1 || err != nil {
 		t.Errorf("the record is %+v, %v", r, err)
 	}

@@ -7,17 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"strings"
 
 	"github.com/jackc/pgx/v5"
-
-	"ibid/ingest"
 )
 
-// earlierTables are those of the layouts 1 to 3 on a server, besides the tables of
-// vectors, which have numbers.
-var earlierTables = []string{"migrations", "roots", "documents", "texts", "chunks", "postings", "totals", "spaces", "listings",
-	"runs", "replies", "records", "record_documents", "feedback", "keys", "sessions", "ring", "commits"}
+// earlierTables matches the names of the tables of the layouts 1 to 3 on a server.
+const earlierTables = `^(migrations|roots|documents|texts|chunks|postings|totals|spaces|listings|vectors_[0-9]+|` +
+	`runs|replies|records|record_documents|feedback|keys|sessions|ring|commits)$`
 
 // earlierSchema is where the tables of an earlier layout are moved to.
 func (s *Store) earlierSchema() string {
@@ -40,7 +36,7 @@ func (s *Store) moveEarlier(t *tx) error {
 			"and start again to have it brought up to date", s.place, s.schema, errEarlier, others)
 	}
 	have, err := column[string](t, `SELECT convert_to(tablename::text, 'UTF8') FROM pg_tables
-		WHERE schemaname = convert_from(?, 'UTF8')`, s.schema)
+		WHERE schemaname = convert_from(?, 'UTF8') AND tablename ~ convert_from(?, 'UTF8')`, s.schema, earlierTables)
 	if err != nil {
 		return err
 	}
@@ -49,24 +45,11 @@ func (s *Store) moveEarlier(t *tx) error {
 		return fmt.Errorf("making room for the tables of the earlier version: %w", err)
 	}
 	for _, name := range have {
-		if !isEarlier(name) {
-			continue
-		}
 		if _, err := t.exec(`ALTER TABLE ibid.` + name + ` SET SCHEMA ` + earlier); err != nil {
 			return fmt.Errorf("moving the table %s of the earlier version: %w", name, err)
 		}
 	}
 	return nil
-}
-
-func isEarlier(table string) bool {
-	for _, name := range earlierTables {
-		if table == name {
-			return true
-		}
-	}
-	number, ok := strings.CutPrefix(table, "vectors_")
-	return ok && strings.Trim(number, "0123456789") == ""
 }
 
 // migrateServer copies what is left to copy of the tables of an earlier layout,
@@ -82,64 +65,42 @@ func (s *Store) migrateServer(ctx context.Context, opts Options) error {
 	}
 	from := &Store{place: s.place, dialect: postgresDialect(source), schema: source, classify: s.classify, write: s.write, read: s.read,
 		wait: s.wait, silence: s.silence, maxPause: s.maxPause, damaged: make(map[int64]Damage)}
-	m := migration{from: from, into: s, progress: opts.migrating(), most: opts.most(),
-		document: oldServerDocument, listings: oldServerListings, space: oldServerSpace, roots: oldServerRoots}
-	if err := m.run(ctx); err != nil {
-		return fmt.Errorf("bringing the library up to date: %w", err)
-	}
-	return nil
+	m := migration{from: from, into: s, earlier: oldServer(), progress: opts.migrating(), most: opts.most()}
+	return m.run(ctx)
 }
 
-func oldServerSpace(t *tx) (name string, err error) {
-	err = t.row(`SELECT convert_to(name, 'UTF8') FROM ibid.spaces WHERE NOT next`).Scan(&name)
-	if errors.Is(err, sql.ErrNoRows) {
-		err = nil
+// oldServer is the layouts 1 to 3, which have no checksums.
+func oldServer() earlier {
+	return earlier{
+		space: func(t *tx) (name string, err error) {
+			err = t.row(`SELECT convert_to(name, 'UTF8') FROM ibid.spaces WHERE NOT next`).Scan(&name)
+			if errors.Is(err, sql.ErrNoRows) {
+				err = nil
+			}
+			return name, err
+		},
+		read:  readOldServer,
+		roots: oldTable{"folders", "roots", rootColumns, "roots", rootColumns, nil},
+		rest: []oldTable{
+			{"listings", "listings", `id, id, root, listing`, "listings", listingColumns, keyed(0)},
+			{"records of answers", "records", recordColumns, "records", recordColumns, nil},
+			{"records of answers", "records", `id, (SELECT count(*) FROM ibid.record_documents WHERE record = id), events`,
+				"events", eventColumns, nil},
+			{"records of answers", "record_documents", `record, row_number() OVER (PARTITION BY record ORDER BY document) - 1,
+				document, document`, "quoted", quoteColumns, keyed(2)},
+			{"entries of feedback", "feedback", feedbackColumns, "feedback", feedbackColumns, nil},
+			{"keys", "keys", keyColumns, "keys", keyColumns, nil},
+		},
 	}
-	return name, err
 }
 
-func oldServerRoots(t *tx) (roots []ingest.Root, err error) {
-	err = t.each(func(row scanner) error {
-		var r ingest.Root
-		err := row.Scan(&r.Name, &r.Path, &r.Collection)
-		roots = append(roots, r)
-		return err
-	}, `SELECT name, path, collection FROM ibid.roots`)
-	return roots, err
-}
-
-func oldServerListings(t *tx) (rows [][]any, err error) {
-	if exists, err := t.hasTable("listings"); err != nil || !exists {
-		return nil, err
-	}
-	err = t.each(func(r scanner) error {
-		var id, root string
-		var listing []byte
-		err := r.Scan(&id, &root, &listing)
-		rows = append(rows, []any{keyOf(id), id, root, listing})
-		return err
-	}, `SELECT id, root, listing FROM ibid.listings`)
-	return rows, err
-}
-
-// oldServerDocument reads a document of the layouts 1 to 3. Their rows have no
-// checksums, but they must fit one another.
-func oldServerDocument(t *tx, key int64) (*oldDocument, error) {
-	var d ingest.Document
-	var meta, stored string
-	n := 0
-	err := t.row(`SELECT d.id, d.root, d.path, d.title, d.format, d.digest, d.meta, d.chunks, x.outline, x.text
-		FROM ibid.documents d JOIN ibid.texts x ON x.document = d.key WHERE d.key = ?`, key).
-		Scan(&d.ID, &d.Root, &d.Path, &d.Title, &d.Format, &d.Digest, &meta, &n, &stored, &d.Text)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil, &damagedError{reason: "its text was missing before the library was brought up to date"}
-	}
+// readOldServer checks that the rows of the document fit one another.
+func readOldServer(t *tx, key int64, into *oldDocument) error {
+	d, n := &into.doc, 0
+	err := t.row(`SELECT `+oldColumns+`, chunks FROM ibid.documents LEFT JOIN ibid.texts ON document = key WHERE key = ?`, key).
+		Scan(append(into.dest(), &n)...)
 	if err != nil {
-		return nil, err
-	}
-	old := &oldDocument{doc: &d}
-	if err := old.describe(meta, stored); err != nil {
-		return nil, &damagedError{id: d.ID, reason: "it was damaged before the library was brought up to date"}
+		return err
 	}
 	first, last := keyRange(key)
 	err = t.each(func(r scanner) error {
@@ -151,16 +112,16 @@ func oldServerDocument(t *tx, key int64) (*oldDocument, error) {
 		if c.Start >= 0 && c.Start < c.End && c.End <= len(d.Text) {
 			c.Text = d.Text[c.Start:c.End]
 		}
-		old.chunks = append(old.chunks, *c.of(d.ID))
+		into.chunks = append(into.chunks, *c.of(d.ID))
 		return nil
 	}, `SELECT key, start, "end", place, tokens, heading, anchor FROM ibid.chunks WHERE key BETWEEN ? AND ? ORDER BY key`, first, last)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if old.vectors, err = oldServerVectors(t, first, last); err == nil && (len(old.chunks) != n || len(old.vectors) != n) {
-		err = &damagedError{id: d.ID, reason: "some of its chunks were missing before the library was brought up to date"}
+	if into.vectors, err = oldServerVectors(t, first, last); err == nil && (len(into.chunks) != n || len(into.vectors) != n) {
+		err = errRow
 	}
-	return old, err
+	return err
 }
 
 // oldServerVectors reads vectors of pgvector in its binary form: their number of

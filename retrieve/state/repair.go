@@ -53,39 +53,25 @@ func (s *Store) repair(ctx context.Context, cause error) error {
 	if err := s.start(ctx); err != nil {
 		return fmt.Errorf("opening the repaired database: %w", err)
 	}
-	s.mu.Lock()
-	for i, d := range lost {
+	for _, d := range lost {
 		d.Reason += "; the damaged file is kept as " + filepath.Base(aside)
-		s.damaged[-1-int64(i)] = d
+		s.lose(d)
 	}
-	s.mu.Unlock()
 	return lockFile(s.lock, false)
 }
 
 // rebuild makes the new file and puts it in the place of the damaged one.
 func (s *Store) rebuild(ctx context.Context) (lost []Damage, aside string, err error) {
 	aside = filepath.Join(s.dir, "damaged-"+time.Now().UTC().Format("20060102-150405.000000")+".db")
-	fresh, err := s.newFile()
+	fresh, err := s.newFile(ctx)
 	if err != nil {
 		return nil, "", err
 	}
 	defer func() { err = errors.Join(err, fresh.disconnect(), removeDatabase(fresh.place)) }()
-	if err := fresh.connect(); err != nil {
-		return nil, "", err
-	}
-	if err := fresh.update(ctx, func(t *tx) error { return t.layOut(0) }); err != nil {
-		return nil, "", err
-	}
 	if lost, err = fresh.salvage(ctx, s.place); err != nil {
 		return nil, "", err
 	}
-	if _, err := fresh.write.ExecContext(ctx, `PRAGMA wal_checkpoint(TRUNCATE)`); err != nil {
-		return nil, "", fresh.explain(err)
-	}
-	if err := fresh.disconnect(); err != nil {
-		return nil, "", err
-	}
-	if err := syncFile(fresh.place); err != nil {
+	if err := fresh.merge(ctx); err != nil {
 		return nil, "", err
 	}
 	// The log first: SQLite would apply one that is left to the new file.

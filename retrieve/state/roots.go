@@ -15,6 +15,8 @@ import (
 // maxRootName is the longest name of a root in bytes: an index has it.
 const maxRootName = 1024
 
+const rootColumns = "name, path, collection"
+
 // AddRoot returns the root stored for the absolute folder path, and creates it
 // under a free name if there is none. The collection of an existing root stays.
 func (s *Store) AddRoot(ctx context.Context, path, collection string) (root ingest.Root, err error) {
@@ -95,7 +97,7 @@ func (t *tx) insertRoot(root ingest.Root, damaged []string) error {
 			return err
 		}
 	}
-	if err := t.insert("roots", "name, path, collection", "", []any{root.Name, root.Path, root.Collection}); err != nil {
+	if err := t.insert("roots", rootColumns, "", []any{root.Name, root.Path, root.Collection}); err != nil {
 		return err
 	}
 	return t.changed(change{})

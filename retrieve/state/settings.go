@@ -30,10 +30,16 @@ func (t *tx) set(name, value string) error {
 
 // setting returns a setting, from the copy if the first is damaged; empty if it
 // has not been set.
-func (t *tx) setting(name string) (value string, err error) {
+func (t *tx) setting(name string) (string, error) { return t.kept("settings", "?", name) }
+
+// meta returns a setting from where layouts before [firstLayout] have them, and
+// all those of a file the number of the layout.
+func (t *tx) meta(name string) (string, error) { return t.kept("meta", "CAST(? AS TEXT)", name) }
+
+func (t *tx) kept(table, parameter, name string) (value string, err error) {
 	var damage error
-	for _, table := range []string{"settings", "settings_copy"} {
-		err := checked(t.row(`SELECT name, value, sum FROM ibid.`+table+` WHERE name = ?`, name), &name, &value)
+	for _, table := range []string{table, table + "_copy"} {
+		err := checked(t.row(`SELECT name, value, sum FROM ibid.`+table+` WHERE name = `+parameter, name), &name, &value)
 		if err == nil {
 			return value, nil
 		}

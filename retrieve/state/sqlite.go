@@ -252,17 +252,13 @@ func (s *Store) found(ctx context.Context) (err error) {
 	if s.readOnly {
 		return fmt.Errorf("there is no library in %s, and the folder cannot be written: %w", s.dir, fs.ErrNotExist)
 	}
-	fresh, err := s.newFile()
+	fresh, err := s.newFile(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, removeDatabase(fresh.place)) }()
-	err = fresh.connect()
-	if err == nil {
-		err = fresh.update(ctx, func(t *tx) error { return t.layOut(0) })
-	}
-	if err = errors.Join(err, fresh.disconnect()); err != nil {
-		return fmt.Errorf("laying out a new database: %w", err)
+	if err := fresh.disconnect(); err != nil {
+		return err
 	}
 	if err := publish(fresh.place, s.place); !errors.Is(err, fs.ErrExist) {
 		return err
@@ -270,14 +266,27 @@ func (s *Store) found(ctx context.Context) (err error) {
 	return nil // another process was first
 }
 
-// newFile returns the store of an empty file in the same folder. SQLite would
-// create one that everyone may read.
-func (s *Store) newFile() (*Store, error) {
+// newFile returns the store of a new file in the same folder.
+func (s *Store) newFile(ctx context.Context) (*Store, error) {
 	f, err := os.CreateTemp(s.dir, FileName+".*.new")
 	if err != nil {
 		return nil, err
 	}
-	return fileStore(f.Name(), Options{Wait: s.wait}), f.Close()
+	return s.laidOut(ctx, f)
+}
+
+// laidOut lays out the tables in an empty file. SQLite would create a file that
+// everyone may read.
+func (s *Store) laidOut(ctx context.Context, f *os.File) (*Store, error) {
+	fresh := fileStore(f.Name(), Options{Wait: s.wait})
+	err := errors.Join(f.Close(), fresh.connect())
+	if err == nil {
+		err = fresh.update(ctx, func(t *tx) error { return t.layOut(0) })
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("laying out a new database: %w", err), fresh.disconnect(), removeDatabase(fresh.place))
+	}
+	return fresh, nil
 }
 
 // connect sets up the connections; they are made when they are needed.
@@ -343,30 +352,15 @@ func (s *Store) layout(t *tx) (number int, err error) {
 	if s.dir == "" {
 		return s.serverLayout(t)
 	}
-	for _, table := range []string{"meta", "meta_copy"} {
-		var value string
-		if err = checkedFormat(t.row(`SELECT value, sum FROM `+table+` WHERE name = CAST(? AS TEXT)`, "format"), &value); err == nil {
-			number, err = strconv.Atoi(value)
-		}
-		if err == nil {
-			return number, nil
-		}
-		if !isDamage(err) && !errors.Is(err, sql.ErrNoRows) {
-			return 0, err
-		}
+	value, err := t.meta("format")
+	if err != nil && !isDamage(err) {
+		return 0, err
 	}
-	return 0, fmt.Errorf("%w: the number of the layout cannot be read from %s", ErrDamaged, s.place)
-}
-
-func checkedFormat(r scanner, value *string) error {
-	var sum int64
-	if err := r.Scan(value, &sum); err != nil {
-		return err
+	number, wrong := strconv.Atoi(value)
+	if err != nil || wrong != nil {
+		return 0, fmt.Errorf("%w: the number of the layout cannot be read from %s", ErrDamaged, s.place)
 	}
-	if rowSum("format", *value) != sum {
-		return errRow
-	}
-	return nil
+	return number, nil
 }
 
 // setLayout sets the number of the layout. In a file it is where older versions
