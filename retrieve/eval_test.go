@@ -31,7 +31,6 @@ func readDataset(t testing.TB, name string) *dataset {
 	dir := datatest.Sets(t, filepath.FromSlash(name))
 	set, err := eval.ReadSet(os.DirFS(dir), "")
 	must(t, err)
-	must(t, set.Need(true))
 	return &dataset{Set: set, name: name, queries: set.Judged()}
 }
 

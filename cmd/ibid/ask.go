@@ -11,12 +11,12 @@ import (
 	"strings"
 
 	"ibid/answer"
-	"ibid/answer/replay"
 	"ibid/cite"
 	"ibid/cite/rewrite"
 	"ibid/cite/support"
 	"ibid/ingest"
 	"ibid/retrieve"
+	"ibid/retrieve/state"
 )
 
 type askCmd struct {
@@ -43,14 +43,14 @@ type questionSpec struct {
 
 // Run answers one question on the terminal.
 func (c *askCmd) Run(ctx context.Context, s surroundings) (err error) {
-	var text, id string
-	if c.Resume {
-		id = strings.Join(c.Question, " ")
-	} else if text, err = question(c.Question); err != nil {
-		return err
-	}
 	if err := c.check(); err != nil {
 		return err
+	}
+	var text string
+	if !c.Resume {
+		if text, err = question(c.Question); err != nil {
+			return err
+		}
 	}
 	citing, err := c.citing()
 	if err != nil {
@@ -61,35 +61,17 @@ func (c *askCmd) Run(ctx context.Context, s surroundings) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-
 	runs := recorder{"ibid ask", c.placeConfig, store.Ledger(), s}
-	var run *replay.Recorder
-	var spec questionSpec
-	if c.Resume {
-		run, err = runs.resume(ctx, id, &spec)
-		c.BaseURL, c.EmbedModel, c.EmbedBaseURL = spec.BaseURL, spec.EmbedModel, spec.EmbedBaseURL
-	} else {
-		spec, err = c.spec(text)
-	}
+	spec, run, err := resumeOr(ctx, runs, c.resumeConfig, strings.Join(c.Question, " "), func() (questionSpec, error) { return c.spec(text) })
 	if err != nil {
 		return err
 	}
-	embedder, err := c.embedder(ctx, s.getenv)
-	if err != nil {
-		return err
-	}
-	options, err := spec.index(c.endpointConfig, s.getenv)
-	if err != nil {
-		return err
-	}
-	lib, err := newLibrary(ctx, c.placeConfig, store, embedder, options, s)
+	c.BaseURL, c.EmbedModel, c.EmbedBaseURL = spec.BaseURL, spec.EmbedModel, spec.EmbedBaseURL
+	lib, err := c.open(ctx, store, spec, s)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, lib.close()) }()
-	if err := lib.refuseEmpty(ctx, spec.filter()); err != nil {
-		return err
-	}
 	answerer, err := lib.answerer(spec.modelConfig, c.endpointConfig, s.getenv)
 	if err != nil {
 		return err
@@ -103,24 +85,9 @@ func (c *askCmd) Run(ctx context.Context, s surroundings) (err error) {
 	if ctx, err = runs.hold(ctx, run); err != nil {
 		return err
 	}
-	events := cite.Number(answer.Watch(run, answerer.Ask(ctx, answer.Question{
+	a, err := c.print(cite.Number(answer.Watch(run, answerer.Ask(ctx, answer.Question{
 		Text: spec.Question, Strategy: spec.Strategy, TopK: spec.TopK, Diversity: spec.Diversity, Filter: spec.filter(), Recorder: run,
-	})), citing)
-	var passages []retrieve.Passage
-	if !c.JSON {
-		events = show(keepRetrieved(events, &passages), s)
-	}
-	a, err := cite.Collect(events)
-	if err == nil {
-		if c.JSON {
-			err = json.NewEncoder(s.stdout).Encode(a)
-		} else {
-			err = showSources(s.stdout, s.stderr, a)
-		}
-	}
-	if c.Trace && !c.JSON {
-		err = errors.Join(err, showTrace(s.stdout, passages, a))
-	}
+	})), citing), s)
 	if err := runs.settle(ctx, run, err); err != nil {
 		return err
 	}
@@ -128,6 +95,46 @@ func (c *askCmd) Run(ctx context.Context, s surroundings) (err error) {
 		return &exitError{code: exitFailed}
 	}
 	return nil
+}
+
+// open opens the library as the recorded question requires it.
+func (c *askCmd) open(ctx context.Context, store *state.Store, spec questionSpec, s surroundings) (*openedLibrary, error) {
+	embedder, err := c.embedder(ctx, s.getenv)
+	if err != nil {
+		return nil, err
+	}
+	options, err := spec.index(c.endpointConfig, s.getenv)
+	if err != nil {
+		return nil, err
+	}
+	lib, err := newLibrary(ctx, c.placeConfig, store, embedder, options, s)
+	if err != nil {
+		return nil, err
+	}
+	if err := lib.refuseEmpty(ctx, spec.filter()); err != nil {
+		return nil, errors.Join(err, lib.close())
+	}
+	return lib, nil
+}
+
+// print prints an answer as it is written, with its sources at the end.
+func (c *askCmd) print(events iter.Seq2[answer.Event, error], s surroundings) (cite.Answer, error) {
+	if c.JSON {
+		a, err := cite.Collect(events)
+		if err == nil {
+			err = json.NewEncoder(s.stdout).Encode(a)
+		}
+		return a, err
+	}
+	var passages []retrieve.Passage
+	a, err := cite.Collect(show(keepRetrieved(events, &passages), s))
+	if err == nil {
+		err = showSources(s.stdout, s.stderr, a)
+	}
+	if c.Trace {
+		err = errors.Join(err, showTrace(s.stdout, passages, a))
+	}
+	return a, err
 }
 
 // spec returns what is recorded of the question.

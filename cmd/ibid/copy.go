@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	cryptorand "crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -276,9 +275,6 @@ type copied struct {
 }
 
 func (c copied) show(s surroundings, asJSON, keys bool) error {
-	if asJSON {
-		return json.NewEncoder(s.stdout).Encode(c)
-	}
 	var b strings.Builder
 	for _, r := range c.Roots {
 		fmt.Fprintf(&b, "%s: %s, %s", r.Name, counted(r.Documents, "document"), counted(r.Chunks, "chunk"))
@@ -308,6 +304,5 @@ func (c copied) show(s surroundings, asJSON, keys bool) error {
 	} else {
 		fmt.Fprintf(&b, "%s\n", counted(len(c.Differences), "difference"))
 	}
-	_, err := fmt.Fprint(s.stdout, printable(b.String()))
-	return err
+	return s.print(asJSON, c, b.String())
 }

@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -25,7 +24,7 @@ import (
 // corpusConfig says which documents a set's questions are asked about. The store
 // has no environment variables: one that is set for serving is not for measuring.
 type corpusConfig struct {
-	Data              string   `help:"Data directory to read the documents into and keep for the next run. If it has other documents than a set's corpus, those are asked, and the set names them by id, path, or path without extension. Unset: a temporary one." placeholder:"DIR" noenv:"" group:"Store"`
+	Data              string   `help:"Data directory to read the documents into and keep for the next run. Other documents in it are not asked. Unset: a temporary one." placeholder:"DIR" noenv:"" group:"Store"`
 	Store             storeURL `help:"Database to use instead of a data directory, in the same way: ${stores}." placeholder:"URL" noenv:"" group:"Store"`
 	StorePasswordFile string   `help:"File with the password of --store, or the key of its API; unset: the variable IBID_STORE_PASSWORD, which may be empty." placeholder:"FILE" noenv:"" group:"Store"`
 	Split             string   `help:"Judgements to use: qrels/NAME.tsv, or a file NAME.tsv in the folder; unset: qrels.tsv, or the first of test, dev and train." placeholder:"NAME"`
@@ -56,26 +55,13 @@ func (c *corpus) close() error {
 	return err
 }
 
-// open opens the store and fills it with the corpus of a set, or finds the set's
-// documents in it.
+// open opens the store and fills it with the corpus of a set.
 func (c corpusConfig) open(ctx context.Context, dir string, set *eval.Set, s surroundings) (*corpus, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, fmt.Errorf("finding the folder %s: %w", dir, err)
 	}
-	return c.openStore(ctx, s, func(out *corpus) error {
-		own, err := holdsOnly(ctx, out.openedLibrary, abs)
-		if err != nil {
-			return err
-		}
-		if err := set.Need(own); err != nil {
-			return fmt.Errorf("the set %s: %w", dir, err)
-		}
-		if own {
-			return out.fill(ctx, abs, set.Documents, s)
-		}
-		return out.matchJudged(ctx, set, s)
-	})
+	return c.openStore(ctx, s, func(out *corpus) error { return out.fill(ctx, abs, set.Documents, s) })
 }
 
 // openStore opens the data directory, or a temporary one, and prepares it. If
@@ -148,25 +134,7 @@ func (c corpusConfig) openFolder(
 	return out, unread, err
 }
 
-// holdsOnly reports whether all documents of a library come from one folder.
-func holdsOnly(ctx context.Context, lib *openedLibrary, folder string) (bool, error) {
-	roots, err := lib.Roots(ctx)
-	if err != nil {
-		return false, err
-	}
-	for _, r := range roots {
-		if r.Path == folder {
-			continue
-		}
-		docs, err := lib.Documents(ctx, retrieve.Filter{Root: r.Name})
-		if err != nil || len(docs) > 0 {
-			return false, err
-		}
-	}
-	return true, nil
-}
-
-// fill makes the store hold exactly the entries, each as a document whose path is
+// fill makes a root of the store hold exactly the entries, each as a document whose path is
 // its id, chunked like any other.
 func (c *corpus) fill(ctx context.Context, folder string, entries []eval.Entry, s surroundings) error {
 	root, err := c.AddRoot(ctx, folder, "")
@@ -256,39 +224,19 @@ func entryDocument(ctx context.Context, r *ingest.Reader, root ingest.Root, e ev
 	return doc
 }
 
-// matchJudged finds the judged documents in the store.
-func (c *corpus) matchJudged(ctx context.Context, set *eval.Set, s surroundings) error {
-	var named []string
-	for _, grades := range set.Grades {
-		named = slices.AppendSeq(named, maps.Keys(grades))
-	}
-	err := c.match(ctx, named, set.Judgements, s)
-	if err == nil && len(c.stored) == 0 {
-		err = fmt.Errorf("none of the store's %d documents is judged in %s: corpus-ids must be document ids (ROOT/PATH) or paths, "+
-			"as 'ibid search --json' shows them", c.documents, set.Judgements)
-	}
-	return err
-}
-
-// matchQuestions finds the documents of questions in the store.
-func (c *corpus) matchQuestions(ctx context.Context, questions []eval.Question, file string, s surroundings) error {
-	var named []string
-	for _, q := range questions {
-		named = append(named, q.Documents...)
-	}
-	return c.match(ctx, named, file, s)
-}
-
-// match sets c.stored for the named documents: by id, by path in their root, or
-// by that path without extension. Because a moved folder has another root, a name
-// with an unknown root is matched by the path after it. Names in the file without
-// a document are counted on standard error; one of several is an error.
-func (c *corpus) match(ctx context.Context, named []string, file string, s surroundings) error {
+// match sets c.stored for the documents of questions: by id, by path in their root,
+// or by that path without extension. Because a moved folder has another root, a
+// name with an unknown root is matched by the path after it. Names in the file
+// without a document are counted on standard error; one of several is an error.
+func (c *corpus) match(ctx context.Context, questions []eval.Question, file string, s surroundings) error {
 	docs, err := c.Documents(ctx, c.filter)
 	if err != nil {
 		return err
 	}
-	var missing []string
+	var named, missing []string
+	for _, q := range questions {
+		named = append(named, q.Documents...)
+	}
 	c.documents = len(docs)
 	byName, byPath, roots := make(map[string][]string), make(map[string][]string), make(map[string]bool)
 	for _, d := range docs {

@@ -256,7 +256,7 @@ func (c *evalReportCmd) open(
 		sync.Exclude = append(slices.Clone(sync.Exclude), own...)
 		out, report.Unread, err = c.openFolder(ctx, c.Folder, sync, c.readConfig, s)
 		if err == nil {
-			err = out.matchQuestions(ctx, questions, report.File, s)
+			err = out.match(ctx, questions, report.File, s)
 		}
 	}
 	if err == nil {

@@ -107,13 +107,13 @@ func (c *evalRetrievalCmd) Run(ctx context.Context, s surroundings) (err error) 
 	if err := corpus.measure(ctx, searches, queries, set, metrics, s); err != nil {
 		return err
 	}
-	stats, err := corpus.Stats(ctx, nil)
+	_, chunks, err := corpus.State.Count(ctx, corpus.filter)
 	if err != nil {
 		return err
 	}
 	report := &retrievalReport{
 		Queries: len(queries), Documents: corpus.documents, Skipped: len(set.Queries) - len(set.Judged()),
-		Chunks: stats.Chunks, Space: corpus.embedder.Space(), Judged: set.Judgements, Compared: []comparedPair{},
+		Chunks: chunks, Space: corpus.embedder.Space(), Judged: set.Judgements, Compared: []comparedPair{},
 		name: filepath.Base(c.Dir), searches: searches, metrics: metrics,
 	}
 	figures := report.addFigures()
@@ -129,11 +129,7 @@ func (c *evalRetrievalCmd) Run(ctx context.Context, s surroundings) (err error) 
 	if err := c.writeDetails(queries, searches, metrics); err != nil {
 		return err
 	}
-	if c.JSON {
-		err = json.NewEncoder(s.stdout).Encode(report)
-	} else {
-		err = report.show(s)
-	}
+	err = s.print(c.JSON, report, report.text())
 	missed := limits.missed(func(name string) (float64, eval.Unit, bool) {
 		value, ok := figures[name]
 		return value, eval.ShareUnit, ok
@@ -325,7 +321,7 @@ func (r *retrievalReport) compareEarlier(file string, earlier earlierRun, querie
 	return nil
 }
 
-func (r *retrievalReport) show(s surroundings) error {
+func (r *retrievalReport) text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %d queries of %s", r.name, r.Queries, r.Judged)
 	if r.Skipped > 0 {
@@ -351,6 +347,5 @@ func (r *retrievalReport) show(s surroundings) error {
 		fmt.Fprintf(&b, "%s - %s: %s %+.4f, %s (better on %d queries, worse on %d)\n",
 			p.A, p.B, p.Metric, p.Difference, chance, p.Better, p.Worse)
 	}
-	_, err := fmt.Fprint(s.stdout, printable(b.String()))
-	return err
+	return b.String()
 }

@@ -115,7 +115,7 @@ func TestEvalMeasuresTheSearch(t *testing.T) {
 	for i := range asked {
 		fmt.Fprintf(&queries, "{\"_id\": \"q%d\", \"text\": %q}\n", i, text(4))
 		for d := range 400 {
-			fmt.Fprintf(&qrels, "q%d 0 d%d %d\n", i, d, random.IntN(3)*random.IntN(2))
+			fmt.Fprintf(&qrels, "q%d\td%d\t%d\n", i, d, random.IntN(3)*random.IntN(2))
 		}
 	}
 	writeFiles(t, set, map[string]string{"corpus.jsonl": corpus.String(), "queries.jsonl": queries.String(), "qrels.tsv": qrels.String()})
@@ -241,8 +241,8 @@ func TestEvalUsage(t *testing.T) {
 		{2, "", "ibid eval --help"},
 		{2, "retrieval DIR/nowhere", "there is no folder DIR/nowhere: give one with corpus.jsonl"},
 		{2, "retrieval DIR/set/corpus.jsonl", "there is no folder DIR/set/corpus.jsonl"},
-		{1, "retrieval DIR/club", "reading the set DIR/club: there is no queries.jsonl"},
-		{1, "retrieval DIR/bare", "the set DIR/bare: there is no corpus.jsonl"},
+		{1, "retrieval DIR/club", "reading the set DIR/club: there is no corpus.jsonl"},
+		{1, "retrieval DIR/bare", "reading the set DIR/bare: there is no corpus.jsonl"},
 		{1, "retrieval DIR/broken", `reading the set DIR/broken: qrels.tsv:2: the score "NaN" is not a whole number`},
 		{1, "retrieval DIR/set --split dev", "no judgements found in qrels/dev.tsv"},
 		{2, "retrieval DIR/set --metrics map@10", `"map@10" is not a metric`},

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -95,46 +96,38 @@ func (c *keysMakeCmd) Run(ctx context.Context, s surroundings) (err error) {
 	return err
 }
 
-// ring opens and reads the keys.
-func (c placeConfig) ring(ctx context.Context, s surroundings) (_ retrieve.Keyring, ring retrieve.Ring, closeIt func() error, _ error) {
+// withKeys calls do with the keys.
+func (c placeConfig) withKeys(ctx context.Context, s surroundings, do func(retrieve.Keyring, retrieve.Ring) error) error {
 	store, err := startStore(ctx, c, s)
 	if err != nil {
-		return nil, ring, nil, err
+		return err
 	}
-	keyring := store.Keyring()
-	if ring, err = keyring.Ring(ctx); err != nil {
-		return nil, ring, nil, errors.Join(fmt.Errorf("reading the keys: %w", err), store.Close())
+	ring, err := store.Keyring().Ring(ctx)
+	if err != nil {
+		err = fmt.Errorf("reading the keys: %w", err)
+	} else {
+		err = do(store.Keyring(), ring)
 	}
-	return keyring, ring, store.Close, nil
+	return errors.Join(err, store.Close())
 }
 
 // A keyLine is a key in a list, in JSON.
 type keyLine struct {
-	ID          string     `json:"id"`
-	Name        string     `json:"name"`
-	Scope       string     `json:"scope"`
-	Collections []string   `json:"collections"` // empty: all
-	Created     time.Time  `json:"created"`
-	Expires     *time.Time `json:"expires,omitempty"`
-	Used        *time.Time `json:"used,omitempty"`
+	ID          string    `json:"id"`
+	Name        string    `json:"name"`
+	Scope       string    `json:"scope"`
+	Collections []string  `json:"collections"` // empty: all
+	Created     time.Time `json:"created"`
+	Expires     time.Time `json:"expires,omitzero"`
+	Used        time.Time `json:"used,omitzero"`
 }
 
 func lineOf(k retrieve.Key) keyLine {
-	l := keyLine{ID: k.ID, Name: k.Name, Scope: "read", Collections: k.Collections, Created: k.Created.UTC().Truncate(time.Second)}
+	second := func(t time.Time) time.Time { return t.UTC().Truncate(time.Second) }
+	l := keyLine{ID: k.ID, Name: k.Name, Scope: "read", Collections: append([]string{}, k.Collections...),
+		Created: second(k.Created), Expires: second(k.Expires), Used: second(k.Used)}
 	if k.Write {
 		l.Scope = "write"
-	}
-	if l.Collections == nil {
-		l.Collections = []string{}
-	}
-	for _, t := range []struct {
-		from time.Time
-		to   **time.Time
-	}{{k.Expires, &l.Expires}, {k.Used, &l.Used}} {
-		if !t.from.IsZero() {
-			at := t.from.UTC().Truncate(time.Second)
-			*t.to = &at
-		}
 	}
 	return l
 }
@@ -144,12 +137,11 @@ type keysListCmd struct {
 }
 
 // Run lists the keys.
-func (c *keysListCmd) Run(ctx context.Context, s surroundings) (err error) {
-	_, ring, closeIt, err := c.ring(ctx, s)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, closeIt()) }()
+func (c *keysListCmd) Run(ctx context.Context, s surroundings) error {
+	return c.withKeys(ctx, s, func(_ retrieve.Keyring, ring retrieve.Ring) error { return c.show(s, ring) })
+}
+
+func (c *keysListCmd) show(s surroundings, ring retrieve.Ring) error {
 	if ring.Damaged > 0 {
 		next := ": 'ibid verify' names them"
 		if c.remote() {
@@ -168,8 +160,8 @@ func (c *keysListCmd) Run(ctx context.Context, s surroundings) (err error) {
 		fmt.Fprintf(s.stderr, "ibid: there are no keys in %s: 'ibid keys make NAME' makes one\n", c.placeConfig)
 		return nil
 	}
-	day := func(t *time.Time, none string) string {
-		if t == nil {
+	day := func(t time.Time, none string) string {
+		if t.IsZero() {
 			return none
 		}
 		return t.Local().Format("2006-01-02 15:04")
@@ -178,11 +170,11 @@ func (c *keysListCmd) Run(ctx context.Context, s surroundings) (err error) {
 	fmt.Fprintln(w, "ID\tNAME\tSCOPE\tCOLLECTIONS\tMADE\tLAST USED\tEXPIRES")
 	for _, l := range lines {
 		expires := day(l.Expires, "never")
-		if l.Expires != nil && !time.Now().Before(*l.Expires) {
+		if !l.Expires.IsZero() && !time.Now().Before(l.Expires) {
 			expires += " (expired)"
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", l.ID, printable(l.Name), l.Scope,
-			printable(cmp.Or(strings.Join(l.Collections, ", "), "all")), day(&l.Created, ""), day(l.Used, "never"), expires)
+			printable(cmp.Or(strings.Join(l.Collections, ", "), "all")), day(l.Created, ""), day(l.Used, "never"), expires)
 	}
 	return w.Flush()
 }
@@ -193,31 +185,19 @@ type keysRevokeCmd struct {
 }
 
 // Run revokes a key.
-func (c *keysRevokeCmd) Run(ctx context.Context, s surroundings) (err error) {
-	keyring, ring, closeIt, err := c.ring(ctx, s)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, closeIt()) }()
-	var named, found *retrieve.Key
-	for i, k := range ring.Keys {
-		if k.ID == c.Key {
-			found = &ring.Keys[i]
+func (c *keysRevokeCmd) Run(ctx context.Context, s surroundings) error {
+	return c.withKeys(ctx, s, func(keyring retrieve.Keyring, ring retrieve.Ring) error {
+		at := slices.IndexFunc(ring.Keys, func(k retrieve.Key) bool { return k.Name == c.Key })
+		if at < 0 {
+			at = slices.IndexFunc(ring.Keys, func(k retrieve.Key) bool { return k.ID == c.Key })
 		}
-		if k.Name == c.Key {
-			named = &ring.Keys[i]
+		if at < 0 {
+			return usageError("there is no key %q in %s: 'ibid keys list' shows all keys", c.Key, c.placeConfig)
 		}
-	}
-	found = cmp.Or(named, found)
-	if found == nil {
-		return usageError("there is no key %q in %s: 'ibid keys list' shows all keys", c.Key, c.placeConfig)
-	}
-	if err := keyring.Revoke(ctx, found.ID); err != nil && !errors.Is(err, retrieve.ErrNotFound) {
-		return fmt.Errorf("revoking the key %s: %w", found.Name, err)
-	}
-	if c.JSON {
-		return json.NewEncoder(s.stdout).Encode(map[string]string{"id": found.ID, "name": found.Name})
-	}
-	_, err = fmt.Fprintf(s.stdout, "revoked %s\n", printable(found.Name))
-	return err
+		found := ring.Keys[at]
+		if err := keyring.Revoke(ctx, found.ID); err != nil && !errors.Is(err, retrieve.ErrNotFound) {
+			return fmt.Errorf("revoking the key %s: %w", found.Name, err)
+		}
+		return s.print(c.JSON, map[string]string{"id": found.ID, "name": found.Name}, fmt.Sprintf("revoked %s\n", found.Name))
+	})
 }

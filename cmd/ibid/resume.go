@@ -53,6 +53,17 @@ func (r recorder) resume(ctx context.Context, id string, spec any) (*replay.Reco
 	return nil, fmt.Errorf("there is no unfinished run %q in %s: it has ended, or began more than %d days ago", id, r.place, maxRunDays)
 }
 
+// resumeOr returns what is recorded of the run to resume, and the run, or without
+// --resume what a new run is to record.
+func resumeOr[S any](ctx context.Context, r recorder, c resumeConfig, id string, fresh func() (S, error)) (spec S, run *replay.Recorder, err error) {
+	if c.Resume {
+		run, err = r.resume(ctx, id, &spec)
+	} else {
+		spec, err = fresh()
+	}
+	return spec, run, err
+}
+
 // begin starts a record. If that fails, the command runs without one.
 func (r recorder) begin(ctx context.Context, spec any) *replay.Recorder {
 	run, err := replay.Begin(ctx, r.ledger, r.command, spec)

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -47,6 +48,15 @@ type surroundings struct {
 	getenv         func(string) string
 	stdin          io.Reader
 	stdout, stderr io.Writer
+}
+
+// print prints a result: v as JSON, or the text.
+func (s surroundings) print(asJSON bool, v any, text string) error {
+	if asJSON {
+		return json.NewEncoder(s.stdout).Encode(v)
+	}
+	_, err := io.WriteString(s.stdout, printable(text))
+	return err
 }
 
 // run executes one command line. Results go to stdout, messages to stderr.

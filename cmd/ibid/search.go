@@ -2,10 +2,8 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 
 	"ibid/retrieve"
@@ -46,12 +44,6 @@ func (c *searchCmd) Run(ctx context.Context, s surroundings) (err error) {
 	if err != nil {
 		return err
 	}
-	if c.JSON {
-		if passages == nil {
-			passages = []retrieve.Passage{}
-		}
-		return json.NewEncoder(s.stdout).Encode(passages)
-	}
 	var b strings.Builder
 	for i, p := range passages {
 		if c.Full && i > 0 {
@@ -67,8 +59,7 @@ func (c *searchCmd) Run(ctx context.Context, s surroundings) (err error) {
 	if len(passages) == 0 {
 		b.WriteString("nothing found\n")
 	}
-	_, err = io.WriteString(s.stdout, printable(b.String()))
-	return err
+	return s.print(c.JSON, append([]retrieve.Passage{}, passages...), b.String())
 }
 
 // indented puts four spaces before each non-empty line of a text.

@@ -63,13 +63,7 @@ func (c *summarizeCmd) Run(ctx context.Context, s surroundings) (err error) {
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
 	runs := recorder{"ibid summarize", c.placeConfig, store.Ledger(), s}
-	var run *replay.Recorder
-	var spec summarySpec
-	if c.Resume {
-		run, err = runs.resume(ctx, c.Input, &spec)
-	} else {
-		spec, err = c.spec(s)
-	}
+	spec, run, err := resumeOr(ctx, runs, c.resumeConfig, c.Input, func() (summarySpec, error) { return c.spec(s) })
 	if err != nil {
 		return err
 	}

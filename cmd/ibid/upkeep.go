@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -85,27 +84,22 @@ func (c *verifyCmd) checkIndex(ctx context.Context, s surroundings) (err error) 
 		}
 		return err
 	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "the search index of %s: %s compared, %s\n", c.placeConfig, counted(r.Documents, "document"), counted(r.Chunks, "chunk"))
+	for _, d := range r.Differing {
+		fmt.Fprintf(&b, "differs  %s: %s\n", d.Document, d.Reason)
+	}
+	if r.Extra > 0 {
+		fmt.Fprintf(&b, "differs  it has %s that the library does not have\n", counted(r.Extra, "chunk"))
+	}
 	differs := len(r.Differing) > 0 || r.Extra > 0
-	if c.JSON {
-		err = json.NewEncoder(s.stdout).Encode(r)
-	} else {
-		var b strings.Builder
-		fmt.Fprintf(&b, "the search index of %s: %s compared, %s\n", c.placeConfig, counted(r.Documents, "document"), counted(r.Chunks, "chunk"))
-		for _, d := range r.Differing {
-			fmt.Fprintf(&b, "differs  %s: %s\n", d.Document, d.Reason)
-		}
-		if r.Extra > 0 {
-			fmt.Fprintf(&b, "differs  it has %s that the library does not have\n", counted(r.Extra, "chunk"))
-		}
-		if differs {
-			fmt.Fprintf(&b, "remove the folder %s from the data directory: the next search builds the index again\n", "index")
-		}
-		_, err = fmt.Fprint(s.stdout, printable(b.String()))
+	if differs {
+		b.WriteString("remove the folder index from the data directory: the next search builds the index again\n")
 	}
-	if err == nil && differs {
-		return &exitError{code: exitDamage}
+	if err := s.print(c.JSON, r, b.String()); err != nil || !differs {
+		return err
 	}
-	return err
+	return &exitError{code: exitDamage}
 }
 
 // setAside has the next ingest read damaged documents again, unless there is other
@@ -160,57 +154,41 @@ func (c *compactCmd) Run(ctx context.Context, s surroundings) error {
 	if err != nil {
 		return c.explain(err)
 	}
-	if c.JSON {
-		return json.NewEncoder(s.stdout).Encode(struct {
-			Data   string `json:"data"`
-			Before int64  `json:"bytes_before"`
-			After  int64  `json:"bytes_after"`
-		}{c.Data, before, after})
-	}
-	_, err = fmt.Fprintf(s.stdout, "%s: %s, was %s\n", printable(filepath.Join(c.Data, state.FileName)), megabytes(after), megabytes(before))
-	return err
+	return s.print(c.JSON, struct {
+		Data   string `json:"data"`
+		Before int64  `json:"bytes_before"`
+		After  int64  `json:"bytes_after"`
+	}{c.Data, before, after}, fmt.Sprintf("%s: %s, was %s\n", filepath.Join(c.Data, state.FileName), megabytes(after), megabytes(before)))
 }
 
 // show prints the outcome of a check of the library, or of a copy in file. The
 // exit code is 4 if there is damage.
 func (c upkeepConfig) show(s surroundings, r state.Report, file, done string) error {
-	var err error
-	if c.JSON {
-		err = c.showJSON(s, r, file)
-	} else {
-		if len(r.Damaged) > 0 && file == "" {
-			done = "damage in " + c.Data
-		}
-		_, err = fmt.Fprintf(s.stdout, "%s: %s intact, %s, %s\n",
-			printable(done), counted(r.Documents, "document"), counted(r.Chunks, "chunk"), megabytes(r.Bytes))
-		for _, d := range r.Damaged {
-			_, werr := fmt.Fprintf(s.stdout, "damaged  %s\n", printable(damageLine(d)))
-			err = errors.Join(err, werr)
-		}
-	}
-	if err == nil && len(r.Damaged) > 0 {
-		return &exitError{code: exitDamage}
-	}
-	return err
-}
-
-func (c upkeepConfig) showJSON(s surroundings, r state.Report, file string) error {
 	type damage struct {
 		Document string `json:"document,omitempty"`
 		Reason   string `json:"reason"`
 	}
-	damaged := make([]damage, len(r.Damaged))
+	damaged, lines := make([]damage, len(r.Damaged)), ""
 	for i, d := range r.Damaged {
 		damaged[i] = damage(d)
+		lines += "damaged  " + damageLine(d) + "\n"
 	}
-	return json.NewEncoder(s.stdout).Encode(struct {
+	if lines != "" && file == "" {
+		done = "damage in " + c.Data
+	}
+	err := s.print(c.JSON, struct {
 		Data      string   `json:"data"`
 		File      string   `json:"file,omitempty"`
 		Documents int      `json:"documents"`
 		Chunks    int      `json:"chunks"`
 		Bytes     int64    `json:"bytes"`
 		Damaged   []damage `json:"damaged"`
-	}{c.Data, file, r.Documents, r.Chunks, r.Bytes, damaged})
+	}{c.Data, file, r.Documents, r.Chunks, r.Bytes, damaged}, fmt.Sprintf("%s: %s intact, %s, %s\n%s",
+		done, counted(r.Documents, "document"), counted(r.Chunks, "chunk"), megabytes(r.Bytes), lines))
+	if err == nil && lines != "" {
+		return &exitError{code: exitDamage}
+	}
+	return err
 }
 
 func megabytes(bytes int64) string { return fmt.Sprintf("%.1f MB", float64(bytes)/1e6) }
@@ -238,12 +216,10 @@ func (c *forgetCmd) Run(ctx context.Context, s surroundings) (err error) {
 	if err != nil {
 		return fmt.Errorf("removing the folder %q: %w", c.Root, err)
 	}
-	if c.JSON {
-		_, err = fmt.Fprintf(s.stdout, "{\"root\":%q,\"removed\":%d}\n", c.Root, n)
-	} else {
-		_, err = fmt.Fprintf(s.stdout, "removed %s with %s\n", printable(c.Root), counted(n, "document"))
-	}
-	return err
+	return s.print(c.JSON, struct {
+		Root    string `json:"root"`
+		Removed int    `json:"removed"`
+	}{c.Root, n}, fmt.Sprintf("removed %s with %s\n", c.Root, counted(n, "document")))
 }
 
 // purgeIndex removes every trace of what was deleted from the search index.
@@ -304,13 +280,10 @@ func (c *reembedCmd) Run(ctx context.Context, s surroundings) (err error) {
 	if err := lib.Follow(ctx); err != nil {
 		return err
 	}
-	if c.JSON {
-		member := "data"
-		if c.remote() {
-			member = "store"
-		}
-		return json.NewEncoder(s.stdout).Encode(map[string]string{member: c.placeConfig.String(), "space": embedder.Space()})
+	member := "data"
+	if c.remote() {
+		member = "store"
 	}
-	_, err = fmt.Fprintf(s.stdout, "everything in %s is embedded with %s\n", c.placeConfig, embedder.Space())
-	return err
+	return s.print(c.JSON, map[string]string{member: c.placeConfig.String(), "space": embedder.Space()},
+		fmt.Sprintf("everything in %s is embedded with %s\n", c.placeConfig, embedder.Space()))
 }

@@ -29,13 +29,6 @@ type part struct{ num, den float64 }
 // value is the question's own figure.
 func (p part) value() float64 { return p.num / p.den }
 
-func share(is bool) part {
-	if is {
-		return part{1, 1}
-	}
-	return part{0, 1}
-}
-
 // compute computes the figure of some parts, none of which has a denominator of 0.
 func (m Measure) compute(parts []part) float64 {
 	if m.quantile > 0 {
@@ -69,164 +62,144 @@ const (
 // CostFigure is the name of the figure that needs a price.
 const CostFigure = "cost"
 
+// share measures for how many of the questions something is so.
+func share(group, name, says string, better int, among, is func(*Outcome) bool) Measure {
+	return Measure{Name: name, Group: group, Says: says, Unit: ShareUnit, Better: better, part: func(o *Outcome) part {
+		switch {
+		case !among(o):
+			return part{}
+		case is(o):
+			return part{1, 1}
+		}
+		return part{0, 1}
+	}}
+}
+
+// ratio measures the quotient of two sums over the questions.
+func ratio(group, name, says string, unit Unit, better int, among func(*Outcome) bool, num, den func(*Outcome) float64) Measure {
+	return Measure{Name: name, Group: group, Says: says, Unit: unit, Better: better, part: func(o *Outcome) part {
+		if !among(o) {
+			return part{}
+		}
+		return part{num(o), den(o)}
+	}}
+}
+
+// The questions among which figures are measured.
+func (o *Outcome) known() bool    { return o.Status != Open }
+func (o *Outcome) searched() bool { return o.Error == "" || o.Retrieved != nil }
+func (o *Outcome) placed() bool   { return o.Question.placed() && o.searched() }
+func (o *Outcome) answerable() bool {
+	return !o.Question.Unanswerable && !o.Question.Open() && o.Error == ""
+}
+func (o *Outcome) unanswerable() bool { return o.Question.Unanswerable }
+func (o *Outcome) ended() bool        { return o.Error == "" }
+func (o *Outcome) answered() bool     { return o.Answered }
+func (o *Outcome) answeredFrom() bool { return o.Answered && len(o.Question.Documents) > 0 }
+
+func perQuestion(*Outcome) float64 { return 1 }
+
 // Measures returns the measures of a report: the given ones of retrieval, and the
 // cost if there is a price.
 func Measures(metrics []Metric, price *Price) []Measure {
-	all := []Measure{{"passed", overallGroup, "questions with nothing known to be wrong", ShareUnit, 1, 0, func(o *Outcome) part {
-		if o.Status == Open {
-			return part{}
-		}
-		return share(o.Status == Passed)
-	}}}
+	all := []Measure{share(overallGroup, "passed", "questions with nothing known to be wrong", 1, (*Outcome).known,
+		func(o *Outcome) bool { return o.Status == Passed })}
 	for _, m := range metrics {
-		all = append(all, Measure{m.String(), retrievalGroup, m.says(), ShareUnit, 1, 0, m.ofOutcome})
+		all = append(all, ratio(retrievalGroup, m.String(), m.says(), ShareUnit, 1,
+			func(o *Outcome) bool { return len(o.Question.Documents) > 0 && o.searched() }, m.ofOutcome, perQuestion))
 	}
-	all = append(all, Measure{"right_found", retrievalGroup, "questions with a right passage among those retrieved", ShareUnit, 1, 0, func(o *Outcome) part {
-		if !o.Question.placed() || o.Error != "" && o.Retrieved == nil {
-			return part{}
-		}
-		return share(slices.ContainsFunc(o.Retrieved, func(p Passage) bool { return p.Right }))
-	}})
-	all = append(all, gateMeasures()...)
-	all = append(all, answerMeasures()...)
-	all = append(all, citationMeasures()...)
-	return append(all, costMeasures(price)...)
+	all = append(all, share(retrievalGroup, "right_found", "questions with a right passage among those retrieved", 1, (*Outcome).placed,
+		func(o *Outcome) bool {
+			return slices.ContainsFunc(o.Retrieved, func(p Passage) bool { return p.Right })
+		}))
+	return slices.Concat(all, gateMeasures(), answerMeasures(), citationMeasures(), latencyMeasures(), costMeasures(price))
 }
 
 func gateMeasures() []Measure {
-	count := func(o *Outcome, of func(Passage) bool) float64 {
-		n := 0.0
-		for _, p := range o.Retrieved {
-			if of(p) {
-				n++
-			}
+	count := func(of func(Passage) bool) func(*Outcome) float64 {
+		return func(o *Outcome) float64 {
+			return float64(len(o.Retrieved) - len(slices.DeleteFunc(slices.Clone(o.Retrieved), of)))
 		}
-		return n
 	}
-	judged := func(p Passage) bool { return p.Verdict != "" }
-	kept := func(p Passage) bool { return p.Kept }
-	right := func(p Passage) bool { return p.Right && judged(p) }
-	rightKept := func(p Passage) bool { return right(p) && p.Kept }
+	judged := count(func(p Passage) bool { return p.Verdict != "" })
+	kept := count(func(p Passage) bool { return p.Kept })
+	skipped := func(o *Outcome) float64 { return judged(o) - kept(o) }
+	right := count(func(p Passage) bool { return p.Right && p.Verdict != "" })
+	rightKept := count(func(p Passage) bool { return p.Right && p.Verdict != "" && p.Kept })
+	any := func(*Outcome) bool { return true }
 	return []Measure{
-		{"right_kept", gateGroup, "right passages kept, of those retrieved", ShareUnit, 1, 0, func(o *Outcome) part {
-			return part{count(o, rightKept), count(o, right)}
-		}},
-		{"gate_lost", gateGroup, "questions whose right passages were all skipped", ShareUnit, -1, 0, func(o *Outcome) part {
-			if count(o, right) == 0 {
-				return part{}
-			}
-			return share(count(o, rightKept) == 0)
-		}},
-		{"off_skipped", gateGroup, "passages skipped, of questions without an answer", ShareUnit, 1, 0, func(o *Outcome) part {
-			if !o.Question.Unanswerable {
-				return part{}
-			}
-			return part{count(o, judged) - count(o, kept), count(o, judged)}
-		}},
-		{"kept", gateGroup, "passages kept per question", CountUnit, 0, 0, func(o *Outcome) part {
-			if o.Error != "" {
-				return part{}
-			}
-			return part{count(o, kept), 1}
-		}},
+		ratio(gateGroup, "right_kept", "right passages kept, of those retrieved", ShareUnit, 1, any, rightKept, right),
+		share(gateGroup, "gate_lost", "questions whose right passages were all skipped", -1,
+			func(o *Outcome) bool { return right(o) > 0 }, func(o *Outcome) bool { return rightKept(o) == 0 }),
+		ratio(gateGroup, "off_skipped", "passages skipped, of questions without an answer", ShareUnit, 1, (*Outcome).unanswerable, skipped, judged),
+		ratio(gateGroup, "kept", "passages kept per question", CountUnit, 0, (*Outcome).ended, kept, perQuestion),
 	}
 }
 
 func answerMeasures() []Measure {
-	answerable := func(o *Outcome) bool { return !o.Question.Unanswerable && !o.Question.Open() && o.Error == "" }
-	// among restricts a measure to some questions.
-	among := func(which func(*Outcome) bool, of func(*Outcome) part) func(*Outcome) part {
-		return func(o *Outcome) part {
-			if !which(o) {
-				return part{}
-			}
-			return of(o)
+	listed := func(o *Outcome) bool { _, known := o.wrongWords(); return o.answerable() && known }
+	expected := func(o *Outcome) []string {
+		if o.Question.Expected != "" {
+			return []string{o.Question.Expected}
 		}
+		return o.Question.Answers
 	}
 	return []Measure{
-		{"answered", answerGroup, "answered, of the questions with an answer", ShareUnit, 1, 0,
-			among(answerable, func(o *Outcome) part { return share(o.Answered) })},
-		{"right", answerGroup, "answers with the right words, of the questions that list them", ShareUnit, 1, 0,
-			among(answerable, func(o *Outcome) part {
-				wrong, known := o.wrongWords()
-				if !known {
-					return part{}
-				}
-				return share(wrong == "")
-			})},
-		{"word_recall", answerGroup, "share of the words of the expected answer", ShareUnit, 1, 0,
-			among(answerable, func(o *Outcome) part {
-				expected := o.Question.Answers
-				if o.Question.Expected != "" {
-					expected = []string{o.Question.Expected}
-				}
-				if len(expected) == 0 {
-					return part{}
-				}
-				return part{WordRecall(o.answerText(), expected), 1}
-			})},
-		{"false_refusals", refusalGroup, "refused, of the questions with an answer", ShareUnit, -1, 0,
-			among(answerable, func(o *Outcome) part { return share(!o.Answered) })},
-		{"false_answers", refusalGroup, "answered, of the questions without an answer", ShareUnit, -1, 0,
-			among(func(o *Outcome) bool { return o.Question.Unanswerable && o.Error == "" }, func(o *Outcome) part { return share(o.Answered) })},
+		share(answerGroup, "answered", "answered, of the questions with an answer", 1, (*Outcome).answerable, (*Outcome).answered),
+		share(answerGroup, "right", "answers with the right words, of the questions that list them", 1, listed,
+			func(o *Outcome) bool { wrong, _ := o.wrongWords(); return wrong == "" }),
+		ratio(answerGroup, "word_recall", "share of the words of the expected answer", ShareUnit, 1,
+			func(o *Outcome) bool { return o.answerable() && len(expected(o)) > 0 },
+			func(o *Outcome) float64 { return WordRecall(o.answerText(), expected(o)) }, perQuestion),
+		share(refusalGroup, "false_refusals", "refused, of the questions with an answer", -1, (*Outcome).answerable,
+			func(o *Outcome) bool { return !o.Answered }),
+		share(refusalGroup, "false_answers", "answered, of the questions without an answer", -1,
+			func(o *Outcome) bool { return o.unanswerable() && o.ended() }, (*Outcome).answered),
 	}
 }
 
 func citationMeasures() []Measure {
-	measure := func(name, says string, unit Unit, better int, of func(*Outcome) part) Measure {
-		return Measure{name, citationGroup, says, unit, better, 0, func(o *Outcome) part {
-			if !o.Answered {
-				return part{}
+	sources := func(o *Outcome) float64 { return float64(len(o.Sources)) }
+	labels := func(name, says string, of func(Step) []int) Measure {
+		return ratio(citationGroup, name, says, CountUnit, -1, (*Outcome).answered, func(o *Outcome) (n float64) {
+			for _, s := range o.Steps {
+				n += float64(len(of(s)))
 			}
-			return of(o)
-		}}
+			return n
+		}, perQuestion)
 	}
 	return []Measure{
-		measure("cited", "answers that cite a source", ShareUnit, 1, func(o *Outcome) part { return share(len(o.Sources) > 0) }),
-		measure("supported", "citations whose quote supports the sentence", ShareUnit, 1, func(o *Outcome) part {
-			n := 0
-			for _, c := range o.Citations {
-				if c.Verdict != weak {
-					n++
+		share(citationGroup, "cited", "answers that cite a source", 1, (*Outcome).answered, func(o *Outcome) bool { return len(o.Sources) > 0 }),
+		ratio(citationGroup, "supported", "citations whose quote supports the sentence", ShareUnit, 1, (*Outcome).answered,
+			func(o *Outcome) (n float64) {
+				for _, c := range o.Citations {
+					if c.Verdict != weak {
+						n++
+					}
 				}
-			}
-			return part{float64(n), float64(len(o.Citations))}
-		}),
-		measure("unsupported", "statements that nothing cited supports", ShareUnit, -1, func(o *Outcome) part {
-			return part{float64(len(o.Unsupported)), float64(o.statements())}
-		}),
-		measure("right_cited", "answers that cite a right document", ShareUnit, 1, func(o *Outcome) part {
-			if len(o.Question.Documents) == 0 {
-				return part{}
-			}
-			return share(o.rightSources() > 0)
-		}),
-		measure("right_sources", "sources that are right documents", ShareUnit, 1, func(o *Outcome) part {
-			if len(o.Question.Documents) == 0 {
-				return part{}
-			}
-			return part{float64(o.rightSources()), float64(len(o.Sources))}
-		}),
-		measure("page_cited", "answers that cite a right page", ShareUnit, 1, func(o *Outcome) part {
-			if o.Question.Pages == nil {
-				return part{}
-			}
-			return share(slices.ContainsFunc(o.Citations, func(c Citation) bool {
-				i := slices.Index(o.Question.Documents, c.Document)
-				return i >= 0 && (o.Question.Pages[i] == nil || slices.Contains(o.Question.Pages[i], c.Page))
-			}))
-		}),
-		measure("invented", "cited labels that no passage has, per answer", CountUnit, -1, func(o *Outcome) part {
-			return part{o.countLabels(func(s Step) []int { return s.Invented }), 1}
-		}),
-		measure("lost", "labels that a later step no longer cites, per answer", CountUnit, -1, func(o *Outcome) part {
-			return part{o.countLabels(func(s Step) []int { return s.Lost }), 1}
-		}),
+				return n
+			}, func(o *Outcome) float64 { return float64(len(o.Citations)) }),
+		ratio(citationGroup, "unsupported", "statements that nothing cited supports", ShareUnit, -1, (*Outcome).answered,
+			func(o *Outcome) float64 { return float64(len(o.Unsupported)) }, (*Outcome).statements),
+		share(citationGroup, "right_cited", "answers that cite a right document", 1, (*Outcome).answeredFrom,
+			func(o *Outcome) bool { return o.rightSources() > 0 }),
+		ratio(citationGroup, "right_sources", "sources that are right documents", ShareUnit, 1, (*Outcome).answeredFrom,
+			func(o *Outcome) float64 { return float64(o.rightSources()) }, sources),
+		share(citationGroup, "page_cited", "answers that cite a right page", 1,
+			func(o *Outcome) bool { return o.Answered && o.Question.Pages != nil },
+			func(o *Outcome) bool {
+				return slices.ContainsFunc(o.Citations, func(c Citation) bool {
+					i := slices.Index(o.Question.Documents, c.Document)
+					return i >= 0 && (o.Question.Pages[i] == nil || slices.Contains(o.Question.Pages[i], c.Page))
+				})
+			}),
+		labels("invented", "cited labels that no passage has, per answer", func(s Step) []int { return s.Invented }),
+		labels("lost", "labels that a later step no longer cites, per answer", func(s Step) []int { return s.Lost }),
 	}
 }
 
 // statements counts the sentences of the answer that cite or should.
-func (o *Outcome) statements() int {
+func (o *Outcome) statements() float64 {
 	ranges := make(map[[2]int]bool)
 	for _, c := range o.Citations {
 		ranges[[2]int{c.Start, c.End}] = true
@@ -234,19 +207,10 @@ func (o *Outcome) statements() int {
 	for _, s := range o.Unsupported {
 		ranges[[2]int{s.Start, s.End}] = true
 	}
-	return len(ranges)
+	return float64(len(ranges))
 }
 
-func (o *Outcome) countLabels(of func(Step) []int) float64 {
-	n := 0
-	for _, s := range o.Steps {
-		n += len(of(s))
-	}
-	return float64(n)
-}
-
-// costMeasures are the times and costs.
-func costMeasures(price *Price) (all []Measure) {
+func latencyMeasures() (all []Measure) {
 	for _, stage := range []struct {
 		name, says string
 		of         func(Seconds) float64
@@ -258,31 +222,28 @@ func costMeasures(price *Price) (all []Measure) {
 		{"write_", "time of writing and citing", func(s Seconds) float64 { return s.Write }},
 	} {
 		for _, percent := range []int{50, 95} {
-			says := fmt.Sprintf("%s, at most, for %d %% of the questions", stage.says, percent)
-			all = append(all, Measure{fmt.Sprintf("%sp%d", stage.name, percent), latencyGroup, says, SecondsUnit, -1, float64(percent) / 100,
-				func(o *Outcome) part {
-					if s := stage.of(o.Seconds); s > 0 {
-						return part{s, 1}
-					}
-					return part{}
-				}})
+			m := ratio(latencyGroup, fmt.Sprintf("%sp%d", stage.name, percent),
+				fmt.Sprintf("%s, at most, for %d %% of the questions", stage.says, percent), SecondsUnit, -1,
+				func(o *Outcome) bool { return stage.of(o.Seconds) > 0 },
+				func(o *Outcome) float64 { return stage.of(o.Seconds) }, perQuestion)
+			m.quantile = float64(percent) / 100
+			all = append(all, m)
 		}
 	}
-	for _, c := range []struct {
-		name, says string
-		of         func(Cost) int
-	}{
-		{"calls", "requests to a model", func(c Cost) int { return c.Calls }},
-		{"judge_calls", "those of them that judged a passage", func(c Cost) int { return c.JudgeCalls }},
-		{"prompt_tokens", "tokens in prompts", func(c Cost) int { return c.PromptTokens }},
-		{"completion_tokens", "tokens in replies", func(c Cost) int { return c.CompletionTokens }},
-	} {
-		all = append(all, Measure{c.name, costGroup, c.says + ", per question", CountUnit, -1, 0,
-			func(o *Outcome) part { return part{float64(c.of(o.Cost)), 1} }})
+	return all
+}
+
+func costMeasures(price *Price) (all []Measure) {
+	add := func(name, says string, unit Unit, of func(Cost) float64) {
+		all = append(all, ratio(costGroup, name, says, unit, -1, func(*Outcome) bool { return true },
+			func(o *Outcome) float64 { return of(o.Cost) }, perQuestion))
 	}
+	add("calls", "requests to a model, per question", CountUnit, func(c Cost) float64 { return float64(c.Calls) })
+	add("judge_calls", "those of them that judged a passage, per question", CountUnit, func(c Cost) float64 { return float64(c.JudgeCalls) })
+	add("prompt_tokens", "tokens in prompts, per question", CountUnit, func(c Cost) float64 { return float64(c.PromptTokens) })
+	add("completion_tokens", "tokens in replies, per question", CountUnit, func(c Cost) float64 { return float64(c.CompletionTokens) })
 	if price != nil {
-		all = append(all, Measure{CostFigure, costGroup, "price of a question", MoneyUnit, -1, 0,
-			func(o *Outcome) part { return part{price.Of(o.Cost), 1} }})
+		add(CostFigure, "price of a question", MoneyUnit, price.Of)
 	}
 	return all
 }
@@ -298,10 +259,7 @@ func (m Metric) says() string {
 }
 
 // ofOutcome measures the retrieved documents, each at the rank of its best passage.
-func (m Metric) ofOutcome(o *Outcome) part {
-	if len(o.Question.Documents) == 0 || o.Error != "" && o.Retrieved == nil {
-		return part{}
-	}
+func (m Metric) ofOutcome(o *Outcome) float64 {
 	grades := make(Grades)
 	for _, d := range o.Question.Documents {
 		grades[d] = 1
@@ -312,7 +270,7 @@ func (m Metric) ofOutcome(o *Outcome) part {
 			ranking = append(ranking, p.Document)
 		}
 	}
-	return part{m.Of(ranking, grades), 1}
+	return m.Of(ranking, grades)
 }
 
 // A Unit says what a figure counts and how it is written.

@@ -34,10 +34,9 @@ type Query struct {
 
 // A Set is a retrieval set with judgements.
 type Set struct {
-	Documents []Entry // nil without a corpus
+	Documents []Entry
 	Queries   []Query
-	// Grades are the judgements by query id; nil if there are none.
-	Grades map[string]Grades
+	Grades    map[string]Grades // by query id
 	// Judgements is the name of the file with the grades.
 	Judgements string
 }
@@ -49,7 +48,6 @@ func (s *Set) Judged() []Query {
 }
 
 // Strays counts the judgements of queries and documents that are not in the set.
-// Without a corpus, all documents count as known.
 func (s *Set) Strays() (queries, documents int) {
 	known, stored := make(map[string]bool), make(map[string]bool)
 	for _, q := range s.Queries {
@@ -63,7 +61,7 @@ func (s *Set) Strays() (queries, documents int) {
 			queries++
 		}
 		for id := range grades {
-			if s.Documents != nil && !stored[id] {
+			if !stored[id] {
 				documents++
 			}
 		}
@@ -78,24 +76,34 @@ const corpusFile, queriesFile = "corpus.jsonl", "queries.jsonl"
 // queries.jsonl (_id, text, and optionally answers and answerable), and
 // judgements in qrels.tsv or qrels/SPLIT.tsv. If split is empty, it uses
 // qrels.tsv or the first of test, dev and train; a split that ends in .tsv is the
-// file itself. Errors name the file and the line.
+// file itself. Errors name the file and the line. It is an error if no query has
+// a relevant document, or no relevant document is in the corpus.
 //
-// A judgement is query-id, corpus-id and score, separated by tabs or, if no id
-// contains a space, by spaces; TREC has an iteration after the query-id. A first
-// line whose last column is not a number is a header.
-//
-// Corpus and judgements may be missing, and are then nil; see [Set.Need].
+// A judgement is query-id, corpus-id and score, separated by tabs. A first line
+// whose last column is not a number is a header.
 func ReadSet(fsys fs.FS, split string) (*Set, error) {
 	s := new(Set)
 	var err error
-	if s.Documents, err = ReadCorpus(fsys); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if s.Documents, err = ReadCorpus(fsys); err != nil {
 		return nil, err
 	}
 	if s.Queries, err = ReadQueries(fsys); err != nil {
 		return nil, err
 	}
-	if s.Grades, s.Judgements, err = ReadGrades(fsys, split); err != nil && (split != "" || !errors.Is(err, fs.ErrNotExist)) {
+	if s.Grades, s.Judgements, err = ReadGrades(fsys, split); err != nil {
 		return nil, err
+	}
+	if len(s.Judged()) == 0 {
+		return nil, fmt.Errorf("no query of %s has a relevant document in %s: the ids do not match, or all scores are 0", queriesFile, s.Judgements)
+	}
+	relevant := make(map[string]bool)
+	for _, grades := range s.Grades {
+		for id, grade := range grades {
+			relevant[id] = relevant[id] || grade > 0
+		}
+	}
+	if !slices.ContainsFunc(s.Documents, func(e Entry) bool { return relevant[e.ID] }) {
+		return nil, fmt.Errorf("no relevant document of %s is in %s: the ids do not match", s.Judgements, corpusFile)
 	}
 	return s, nil
 }
@@ -182,58 +190,42 @@ func texts(v any) (all []string) {
 // ReadGrades reads the judgements of a split, and returns the name of their
 // file. See [ReadSet] for the names.
 func ReadGrades(fsys fs.FS, split string) (map[string]Grades, string, error) {
-	names := judgementFiles(split)
+	names := []string{"qrels.tsv", "qrels/test.tsv", "qrels/dev.tsv", "qrels/train.tsv"}
+	if strings.HasSuffix(split, ".tsv") {
+		names = []string{split}
+	} else if split != "" {
+		names = []string{"qrels/" + split + ".tsv"}
+	}
 	for _, name := range names {
 		if !fs.ValidPath(name) {
 			return nil, "", fmt.Errorf("%q is not the name of a split: give test, dev or train", split)
 		}
-		grades, err := readGrades(fsys, name)
-		if !errors.Is(err, fs.ErrNotExist) {
+		if _, err := fs.Stat(fsys, name); err == nil {
+			grades, err := readGrades(fsys, name)
 			return grades, name, err
 		}
 	}
-	return nil, "", noJudgements(names)
-}
-
-func judgementFiles(split string) []string {
-	if strings.HasSuffix(split, ".tsv") {
-		return []string{split}
-	}
-	if split != "" {
-		return []string{"qrels/" + split + ".tsv", "qrels." + split + ".tsv"}
-	}
-	return []string{"qrels.tsv", "qrels/test.tsv", "qrels/dev.tsv", "qrels/train.tsv"}
-}
-
-func noJudgements(names []string) error {
-	return &missing{"no judgements found in " + strings.Join(names, ", ")}
+	return nil, "", fmt.Errorf("no judgements found in %s", strings.Join(names, ", "))
 }
 
 func readGrades(fsys fs.FS, name string) (map[string]Grades, error) {
 	all := make(map[string]Grades)
 	first := true
 	err := eachLine(fsys, name, func(_ int, line []byte) error {
-		columns, separator := strings.Split(string(line), "\t"), "tabs"
-		if len(columns) == 1 {
-			columns, separator = strings.Fields(string(line)), "spaces"
+		columns := strings.Split(strings.TrimSpace(string(line)), "\t")
+		if len(columns) != 3 {
+			return fmt.Errorf("%d columns separated by tabs; want query-id, corpus-id and score", len(columns))
 		}
-		n := len(columns)
-		for i := range columns {
-			columns[i] = strings.TrimSpace(columns[i])
-		}
-		grade, err := parseGrade(columns[n-1])
-		header := first && err != nil && n > 2
+		query, document := strings.TrimSpace(columns[0]), strings.TrimSpace(columns[1])
+		grade, err := parseGrade(strings.TrimSpace(columns[2]))
+		header := first && err != nil
 		first = false
 		switch {
 		case header:
 			return nil
-		case n != 3 && n != 4:
-			return fmt.Errorf("%d columns separated by %s; want query-id, corpus-id and score, or TREC's four", n, separator)
 		case err != nil:
 			return err
-		}
-		query, document := columns[0], columns[n-2]
-		if query == "" || document == "" {
+		case query == "" || document == "":
 			return errors.New("the query-id or the corpus-id is empty")
 		}
 		if all[query] == nil {
@@ -263,32 +255,6 @@ func parseGrade(s string) (int, error) {
 	return int(x), nil
 }
 
-// Need returns an error if the set cannot be measured: it needs judgements that
-// fit its queries and, if corpus is true, its documents.
-func (s *Set) Need(corpus bool) error {
-	if corpus && s.Documents == nil {
-		return &missing{"there is no " + corpusFile}
-	}
-	if s.Grades == nil {
-		return noJudgements(judgementFiles(""))
-	}
-	if len(s.Judged()) == 0 {
-		return fmt.Errorf("no query of %s has a relevant document in %s: the ids do not match, or all scores are 0", queriesFile, s.Judgements)
-	}
-	relevant := func(e Entry) bool {
-		for _, grades := range s.Grades {
-			if grades[e.ID] > 0 {
-				return true
-			}
-		}
-		return false
-	}
-	if corpus && !slices.ContainsFunc(s.Documents, relevant) {
-		return fmt.Errorf("no relevant document of %s is in %s: the ids do not match", s.Judgements, corpusFile)
-	}
-	return nil
-}
-
 const maxLine, maxID = 64 << 20, 1024 // bytes
 
 // eachLine calls each with the lines of a file that are not blank, counted from
@@ -296,7 +262,7 @@ const maxLine, maxID = 64 << 20, 1024 // bytes
 func eachLine(fsys fs.FS, name string, each func(n int, line []byte) error) (err error) {
 	f, err := fsys.Open(name)
 	if errors.Is(err, fs.ErrNotExist) {
-		return &missing{"there is no " + name}
+		return fmt.Errorf("there is no %s", name)
 	}
 	if err != nil {
 		return fmt.Errorf("opening %s: %w", name, err)
@@ -334,12 +300,6 @@ func eachLine(fsys fs.FS, name string, each func(n int, line []byte) error) (err
 	}
 	return nil
 }
-
-// missing is the error of a file that does not exist.
-type missing struct{ text string }
-
-func (e *missing) Error() string        { return e.text }
-func (e *missing) Is(target error) bool { return target == fs.ErrNotExist }
 
 // decode reads the JSON object of a line.
 func decode(line []byte, to any) error {
