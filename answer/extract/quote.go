@@ -46,7 +46,7 @@ func (d *Reading) Quote(ctx context.Context, kept []retrieve.Passage) ([]Quote, 
 	for i, p := range pieces {
 		in := all[p.passage]
 		titled := squeeze(in[0].text) == squeeze(kept[p.passage].Title)
-		quotes[i] = Quote{p.passage, write(p, in, naming && !titled, i == len(pieces)-1)}
+		quotes[i] = Quote{p.passage, write(p, in, naming && !titled, i == len(pieces)-1, len(kept))}
 	}
 	return quotes, nil
 }
@@ -231,11 +231,12 @@ func piecesText(p piece, in []sentence) []string {
 
 // write writes a piece with labels. List items and table rows get lines of
 // their own. Where the question asks for the name of something (naming), a
-// title above the piece may be the answer and goes before it.
-func write(p piece, in []sentence, naming, last bool) string {
+// title above the piece may be the answer and goes before it. Labels are at most
+// highest.
+func write(p piece, in []sentence, naming, last bool, highest int) string {
 	var b strings.Builder
 	if p.start == 1 && naming && names(in[0]) {
-		b.WriteString(prompt.RoundLabels(plainLine(in[0].text)) + "\n")
+		b.WriteString(prompt.RoundLabels(plainLine(in[0].text), highest) + "\n")
 	}
 	for k := p.start; k < p.end; k++ {
 		text := strings.TrimSpace(in[k].text)
@@ -262,9 +263,9 @@ func write(p piece, in []sentence, naming, last bool) string {
 		case k+1 == p.end:
 			after = "\n\n"
 		default:
-			next = prompt.RoundLabels(plainLine(in[k+1].text))
+			next = prompt.RoundLabels(plainLine(in[k+1].text), highest)
 		}
-		b.WriteString(labelledEach(prompt.RoundLabels(text), p.passage+1, after+next) + after)
+		b.WriteString(labelledEach(prompt.RoundLabels(text, highest), p.passage+1, after+next) + after)
 	}
 	return b.String()
 }

@@ -132,20 +132,48 @@ func Inert(s string) string {
 		}
 		return r
 	}, s)
-	s = RoundLabels(s)
-	if len(marker.Labels(s, maxForgedLabel)) > 0 {
-		s = strings.NewReplacer("[", "(", "]", ")", "【", "(", "】", ")").Replace(s)
-	}
-	return s
+	return RoundLabels(s, maxForgedLabel)
 }
 
 // maxForgedLabel is above any label of an answer.
 const maxForgedLabel = 1 << 20
 
-// RoundLabels replaces square brackets by round ones around what may be read as
-// a label: numbers with separators between them, in any script, and the seed
-// form's "[NUMBER]". Other bracketed text is unchanged.
-func RoundLabels(s string) string { return labelLike.ReplaceAllString(s, "($1)") }
+// RoundLabels replaces the brackets around what may be read as a label from 1 to
+// highest: square brackets by round ones around numbers with separators between
+// them, in any script, and the seed form's "[NUMBER]"; any brackets by braces
+// around what else [marker] understands, such as "(Source 1)". Other text is
+// unchanged.
+func RoundLabels(s string, highest int) string {
+	s = labelLike.ReplaceAllString(s, "($1)")
+	for range 3 {
+		plain := withoutMarkers(s, highest)
+		if plain == s {
+			return s
+		}
+		s = plain
+	}
+	return braces.Replace(s)
+}
+
+var braces = strings.NewReplacer("[", "{", "]", "}", "【", "{", "】", "}", "［", "{", "］", "}", "〔", "{", "〕", "}",
+	"(", "{", ")", "}", "（", "{", "）", "}", "<", "{", ">", "}")
+
+// withoutMarkers replaces the brackets of markers by braces.
+func withoutMarkers(s string, highest int) string {
+	var b strings.Builder
+	take := func(t marker.Token) {
+		if t.Marker {
+			b.WriteString(braces.Replace(string(t.Text)))
+			return
+		}
+		b.Write(t.Text)
+	}
+	scanner := marker.NewScanner(marker.Default, highest)
+	scanner.Excluded = func(int) bool { return true } // also those in a list of sources
+	scanner.Feed([]byte(s), take)
+	scanner.Close(take)
+	return b.String()
+}
 
 // Marks and joiners hardly change how a digit looks.
 var labelLike = regexp.MustCompile(`[\[【［〔]((?i:` + blank + `*number` + blank + `*)|` + around + `*\p{Nd}` + around + `*)[\]】］〕]`)

@@ -2,6 +2,8 @@ package marker
 
 import (
 	"bytes"
+	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -124,4 +126,110 @@ func (f *fence) step(c byte, opening *int) {
 	default:
 		f.at = fenceLine
 	}
+}
+
+// mathematics decides whether a pair of delimiters is here, which is verbatim with
+// everything between, and reports false if it cannot yet.
+func (s *Scanner) mathematics() bool {
+	c := cursor{b: s.b, at: s.i, left: 2, final: s.final}
+	open := c.peek()
+	c.next()
+	next := c.peek()
+	d := delimiters{}
+	switch {
+	case c.short:
+		return false
+	case s.before.backslash:
+	case open == '$' && next == '$':
+		d = delimiters{open: 2, close: "$$"}
+	case open == '$':
+		if s.opensMath() && !unicode.IsSpace(next) && !unicode.IsNumber(next) {
+			d = delimiters{open: 1, close: "$", line: true}
+		}
+	case next == '(':
+		d = delimiters{open: 2, close: `\)`, again: `\(`, line: true}
+	case next == '[':
+		d = delimiters{open: 2, close: `\]`, again: `\[`}
+	}
+	if d.open == 0 {
+		s.literal(1)
+		return true
+	}
+	c.at, c.left = s.i+d.open, maxMath+3
+	switch v := c.mathematics(d); {
+	case v == undecided:
+		return false
+	case v == yes:
+		s.verbatim(c.at-s.i, false)
+	case d.close == "$$":
+		s.literal(2)
+	default: // a marker may follow a backslash
+		s.literal(1)
+	}
+	return true
+}
+
+// maxMath is the largest number of characters between two delimiters.
+const maxMath = 200
+
+// opensMath reports whether a dollar sign after this place may open a formula: it
+// may not where a price or a variable has one.
+func (s *Scanner) opensMath() bool {
+	x := &s.before
+	if x.combined {
+		return false
+	}
+	return x.base == 0 || unicode.IsSpace(x.base) || unicode.In(x.base, unicode.Lo, unicode.Lm) ||
+		strings.ContainsRune("([{\"'*|>—–:,;，。：；（「“‘、", x.base)
+}
+
+// delimiters are a pair around a formula.
+type delimiters struct {
+	open  int // length of the first
+	close string
+	again string // what must not be between them
+	line  bool   // both are on one line
+}
+
+// mathematics finds the second delimiter.
+func (c *cursor) mathematics(d delimiters) verdict {
+	for n := 0; n <= maxMath; n++ {
+		if c.starts(d.close) {
+			before := rune(c.b[c.at-1])
+			if before >= utf8.RuneSelf {
+				before, _ = utf8.DecodeLastRune(c.b[:c.at])
+			}
+			c.exactly(d.close)
+			if d.close == "$" {
+				return c.decide(!unicode.IsSpace(before) && before != '\\' && !unicode.IsNumber(c.peek()))
+			}
+			return yes
+		}
+		r := c.peek()
+		if r == end || r == '`' || d.again != "" && c.starts(d.again) || r == '\n' && (d.line || c.startsEmptyLine()) {
+			return c.decide(false)
+		}
+		c.next()
+	}
+	return no
+}
+
+// starts reports whether w is next.
+func (c *cursor) starts(w string) bool {
+	saved := *c
+	ok := c.exactly(w)
+	c.back(saved)
+	return ok
+}
+
+// startsEmptyLine reports whether a line end is next and an empty line after it.
+func (c *cursor) startsEmptyLine() bool {
+	saved := *c
+	c.next()
+	for c.oneOf(" \t") {
+	}
+	c.accept('\r')
+	ok := c.accept('\n')
+	c.back(saved)
+	return ok
 }

@@ -10,12 +10,17 @@ import (
 // is the start of a text.
 type context struct {
 	// base is the last character except combining marks; 0 at the start.
-	base rune
-	// marked is set directly after a marker.
-	marked bool
+	base     rune
+	combined bool // combining marks are after it
+	marked   bool // directly after a marker
+	data     bool // the last character except spaces is one before data
 
 	// The last word on the line, for the glue test.
 	word     bool // a word ends here
+	name     [8]byte
+	size     int  // its length; one above that of name if it is longer
+	solid    bool // it has more than "_"
+	snake    bool // it has "_" after that
 	operated bool // it does not begin with a number and follows an operator
 	operator bool // the last character except spaces is an operator
 	gap      bool // spaces follow that character
@@ -26,6 +31,9 @@ type context struct {
 	backslash bool // an odd number of backslashes is before this place
 	prefix    prefix
 	digits    int // of the list marker that is being read
+
+	bounded    bool // the line has a [cite_start], of which the other fields know nothing
+	definition bool // the line begins like the definition of a footnote
 }
 
 // A prefix says whether a fenced block can open here: the line so far must
@@ -44,7 +52,7 @@ const (
 // The classes of bytes.
 const (
 	classOther  = iota
-	classLetter // letters and "_": part of a word, nothing else
+	classLetter // ASCII letters
 	classDigit
 	classSpace
 	classLine
@@ -58,7 +66,7 @@ var classes = func() (t [256]uint8) {
 		switch {
 		case c >= utf8.RuneSelf:
 			t[c] = classWide
-		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', c == '_':
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z':
 			t[c] = classLetter
 		case '0' <= c && c <= '9':
 			t[c] = classDigit
@@ -68,34 +76,52 @@ var classes = func() (t [256]uint8) {
 			t[c] = classLine
 		case c == '\t', c == '\v', c == '\f', c == '\r':
 			t[c] = classWhite
-		case c == '[', c == '`', c == '~':
+		case strings.ContainsRune("[`~(<\\$", rune(c)):
 			t[c] = classSpecial
 		}
 	}
 	return t
 }()
 
-// letters records a run of letters that ends in last.
-func (x *context) letters(last rune) {
+// letters records a run of ASCII letters.
+func (x *context) letters(run []byte) {
 	if !x.word {
 		x.startWord(false)
 	}
-	x.base, x.marked = last, false
+	x.spell(run)
+	x.solid = true
+	x.base, x.combined, x.marked, x.data = rune(run[len(run)-1]), false, false, false
 	x.indented = true
 	x.backslash = false
 	x.prefix = prefixNone
 }
 
 func (x *context) startWord(number bool) {
-	x.word = true
+	x.word, x.size, x.solid, x.snake = true, 0, false, false
 	x.operated = x.operator && x.gap && !number
 	x.operator, x.gap, x.inked = false, false, true
 }
 
-// mark records a marker.
-func (x *context) mark() {
+// spell adds letters to the word.
+func (x *context) spell(letters []byte) {
+	if x.size < len(x.name) {
+		copy(x.name[x.size:], letters)
+	}
+	x.size = min(x.size+len(letters), len(x.name)+1)
+}
+
+// spelled returns the last word in lower case, "" if there is none or it is long.
+func (x *context) spelled() string {
+	if x.size > len(x.name) {
+		return ""
+	}
+	return strings.ToLower(string(x.name[:x.size]))
+}
+
+// mark records a marker that ends in last.
+func (x *context) mark(last rune) {
 	x.other(']')
-	x.marked = true
+	x.base, x.marked, x.data = last, true, false
 	x.inked = true
 	x.indented = true
 	x.backslash = false
@@ -122,18 +148,35 @@ func (x *context) step(r rune) {
 		if !x.word {
 			x.startWord(unicode.IsNumber(r))
 		}
-		if r < utf8.RuneSelf || !unicode.IsMark(r) {
-			x.base, x.marked = r, false
-		}
+		x.wordPart(r)
 	default:
 		x.other(r)
 	}
 }
 
+// wordPart records a character of a word.
+func (x *context) wordPart(r rune) {
+	switch {
+	case r == '_':
+		x.snake = x.snake || x.solid
+		x.spell([]byte{'_'})
+	case r < utf8.RuneSelf:
+		x.solid = true
+		x.spell([]byte{byte(r)})
+	default:
+		x.solid = true
+		x.size = len(x.name) + 1
+		if x.combined = unicode.IsMark(r); x.combined {
+			return
+		}
+	}
+	x.base, x.combined, x.marked, x.data = r, false, false, false
+}
+
 // space records a space.
 func (x *context) space() {
 	x.word, x.gap = false, true
-	x.base, x.marked = ' ', false
+	x.base, x.combined, x.marked = ' ', false, false
 	x.backslash = false
 	if !x.indented {
 		x.indent++
@@ -155,9 +198,19 @@ func (x *context) other(r rune) {
 	default:
 		x.operator = false
 	}
-	x.word, x.gap = false, false
+	switch r {
+	case '=', '[', '{':
+		x.data = true
+	case ':':
+		x.data = (x.base == '"' || x.base == '\'') && !x.combined
+	case ',':
+		x.data = x.base == ']' && !x.combined && !x.marked
+	default:
+		x.data = false
+	}
+	x.word, x.gap, x.size = false, false, 0
 	x.inked = x.inked || !unicode.IsSpace(r)
-	x.base, x.marked = max(r, 1), false // a NUL is not the start of the text
+	x.base, x.combined, x.marked = max(r, 1), false, false // a NUL is not the start of the text
 }
 
 func (x *context) stepPrefix(r rune) {
@@ -193,10 +246,14 @@ func (x *context) stepPrefix(r rune) {
 func isWordPart(r rune) bool {
 	if r < utf8.RuneSelf {
 		c := classes[r]
-		return c == classLetter || c == classDigit
+		return c == classLetter || c == classDigit || r == '_'
 	}
 	return unicode.IsLetter(r) || unicode.IsMark(r) || unicode.IsNumber(r)
 }
+
+// atMargin reports whether only spaces are before this place on its line, and
+// few enough for a definition.
+func (x *context) atMargin() bool { return !x.indented && x.indent <= maxSpaces }
 
 // A fit says whether a bare marker in square brackets may follow a character.
 type fit uint8

@@ -12,12 +12,75 @@ func Closes(r rune) bool {
 	return unicode.IsSpace(r) || strings.ContainsRune(".,;:!?)]}»”’…。、，；：！？）】」", r)
 }
 
+// match decides whether there is a marker at b[at], and where it ends. chained
+// means that another marker is directly before it. If it is undecided only for
+// what may come after it, the end is returned too.
+func (s *Scanner) match(b []byte, at int, m *reading, chained, final bool) (v verdict, after int) {
+	first, _ := utf8.DecodeRune(b[at:])
+	short := false
+	fs := s.formsAt(first)
+	for i := range fs {
+		f := &fs[i]
+		c := cursor{b: b, at: at, left: maxMarker, final: final}
+		switch {
+		case !c.read(f, m):
+			short = short || c.short
+		case short:
+			return undecided, c.at
+		case !m.cites():
+			return no, 0
+		default:
+			return s.fits(f, m, b, at, c.at, chained, final), c.at
+		}
+	}
+	if short {
+		return undecided, 0
+	}
+	return no, 0
+}
+
+// fits decides whether what is around b[at:after] lets it be a marker.
+func (s *Scanner) fits(f *form, m *reading, b []byte, at, after int, chained, final bool) verdict {
+	x := &s.before
+	c := cursor{b: b, at: after, left: len(b), final: final}
+	if f.at == inProse {
+		switch r := c.peek(); {
+		case r == '(', (r == '+' || r == '{') && !m.key: // a link, a pattern
+			return no
+		case r == ':' && !chained && x.atMargin(): // the definition of a link
+			return no
+		}
+	}
+	if f.at == inProse || f.at == notBroken {
+		switch c.brokenSeed() {
+		case yes:
+			return no
+		case undecided:
+			return undecided
+		}
+	}
+	switch {
+	case chained || m.sure:
+		return yes
+	case f.at == afterInText && (!x.inked || x.base == '>'),
+		f.at == afterProse && x.fit() != fitAlways,
+		f.at == inProse && !m.key && (x.data || m.items > 1 && x.gap && dataWords[x.spelled()]):
+		return no
+	case f.at != inProse:
+		return yes
+	}
+	switch fit := x.fit(); {
+	case fit == fitAlways:
+		return yes
+	case fit == fitNever || m.named || x.word && (x.operated || !m.key && (x.snake || arrayNames[x.spelled()])):
+		return no
+	}
+	return s.glue(b, at, after, final)
+}
+
 // glue decides whether the marker at b[at:after], which follows a letter or a
 // number, is a citation: the text after it must read like prose.
 func (s *Scanner) glue(b []byte, at, after int, final bool) verdict {
-	if s.before.word && s.before.operated {
-		return no
-	}
 	f := after
 	for {
 		chain := utf8.RuneCount(b[at:f])
@@ -25,15 +88,15 @@ func (s *Scanner) glue(b []byte, at, after int, final bool) verdict {
 			return no
 		}
 		c := cursor{b: b, at: f, left: 1, final: final}
-		if r := c.peek(); r != '[' && r != '【' {
+		if s.formsAt(c.peek()) == nil {
 			break
 		}
-		v, after := s.match(b, f, &list{known: s.known}, true, final)
+		v, after := s.match(b, f, &reading{known: s.known}, true, final)
 		if v == undecided {
 			// Can it end within the bound?
 			least := utf8.RuneCount(b[f:]) + 1
-			if v, end := s.bare(b, f, &list{known: s.known}, true, final); v == undecided && end > 0 {
-				least = utf8.RuneCount(b[f:end])
+			if after > 0 {
+				least = utf8.RuneCount(b[f:after])
 			}
 			if chain+least > maxChain {
 				return no
@@ -41,14 +104,18 @@ func (s *Scanner) glue(b []byte, at, after int, final bool) verdict {
 			return undecided
 		}
 		if v == no {
-			return no
+			break
 		}
 		f = after
 	}
+	return s.followed(b, at, f, final)
+}
 
+// followed decides whether what is after the chain of markers b[at:f] lets it be
+// one in prose.
+func (s *Scanner) followed(b []byte, at, f int, final bool) verdict {
 	c := cursor{b: b, at: f, left: len(b), final: final}
-	r := c.peek()
-	switch {
+	switch r := c.peek(); {
 	case r == end:
 		return c.decide(true)
 	case r == ' ':
@@ -72,23 +139,10 @@ func (s *Scanner) glue(b []byte, at, after int, final bool) verdict {
 	case r == '*' || r == '_':
 		c.next()
 		for range 2 {
-			if !c.accept('*') {
-				c.accept('_')
-			}
+			c.oneOf("*_")
 		}
 		return c.decide(!isCasedOrNumber(c.peek()))
 	case Closes(r) || strings.ContainsRune("–—|", r):
-		return yes
-	}
-	return no
-}
-
-// decide returns the verdict of a test that last read the cursor's place.
-func (c *cursor) decide(holds bool) verdict {
-	switch {
-	case c.short:
-		return undecided
-	case holds:
 		return yes
 	}
 	return no

@@ -1,167 +1,151 @@
 package marker
 
 import (
+	"strings"
 	"unicode"
-	"unicode/utf8"
 )
 
-// The bounds of the grammar, in characters.
+// A form is a way to write a marker: what opens it, what is in it, what closes it
+// and where it may be. At one place the first form that is there decides.
+type form struct {
+	open, close string
+	in          inside // what is between, unless it is one of the forms that are read by rules of their own
+	at          place
+}
+
+// An inside says what may be between the ends of a form, besides numbers with
+// separators between them.
+type inside uint16
+
 const (
-	maxMarker = 200 // a marker, without the spaces before it
-	maxChain  = 200 // a chain of markers that passes the glue test
-	maxSpaces = 3   // spaces between the parts of a marker
-	maxRange  = 10  // ids in a range a-b
+	dagger     inside = 1 << iota // a number and the name of its source: 9†handbook.pdf
+	carets                        // footnotes: ^1, ^2
+	names                         // the name of the source at the end: 1: The handbook
+	keyed                         // the first number must have a word before it: Source 1
+	brackets                      // the numbers are in square brackets, perhaps several
+	bracketed                     // or may be
+	seed                          // [1](id=2), alone
+	strictSeed                    // the same without liberties
+	pair                          // [1]-[2], alone
 )
 
-// maxNumber represents every number that is too large to be an id.
-const maxNumber = 1 << 30
+// A place says where a form is a marker.
+type place uint8
 
-// end is what a cursor reads at the end of the text, or of the part that it may
-// read. It matches nothing.
-const end rune = -1
+const (
+	anywhere    place = iota
+	notBroken         // anywhere but before the second half of a broken seed form
+	inProse           // nor where square brackets are code, data or Markdown
+	afterProse        // after what is before any marker in prose
+	afterInText       // not at the start of a line and not in XML data
+)
 
-// A cursor reads a text from a place on. It sets short at the end of a text that
-// may continue: what failed to match is then undecided.
-type cursor struct {
-	b     []byte
-	at    int
-	left  int  // characters that may still be read
-	final bool // nothing comes after b
-	short bool
-}
-
-func (c *cursor) peek() rune {
-	if c.left == 0 {
-		return end
+// forms are all forms of the default profile, by their first character.
+var forms = func() map[rune][]form {
+	const square = dagger | carets | names
+	m := make(map[rune][]form)
+	for _, f := range []form{
+		{open: "[", in: seed},
+		{open: "[[", close: "]]", in: square, at: inProse},
+		{open: "[", in: pair, at: inProse},
+		{open: "[", close: "]", in: square, at: inProse},
+		{open: `\[`, close: `\]`, in: square, at: inProse},
+		{open: "【", close: "】", in: square, at: notBroken},
+		{open: "［", close: "］", in: square, at: notBroken},
+		{open: "〔", close: "〕", in: square, at: notBroken},
+		{open: "(", close: ")", in: keyed | names, at: afterProse},
+		{open: "（", close: "）", in: keyed | names},
+		{open: "<cite>", close: "</cite>", in: carets | bracketed, at: afterInText},
+		{open: "<citation>", close: "</citation>", in: carets | bracketed, at: afterInText},
+		{open: "<source>", close: "</source>", in: carets | bracketed, at: afterInText},
+		{open: "<ref>", close: "</ref>", in: carets | bracketed, at: afterInText},
+		{open: "<sup>", close: "</sup>", in: carets | brackets},
+	} {
+		first := []rune(f.open)[0]
+		m[first] = append(m[first], f)
 	}
-	if c.at >= len(c.b) {
-		c.short = !c.final
-		return end
-	}
-	if r := c.b[c.at]; r < utf8.RuneSelf {
-		return rune(r)
-	}
-	r, _ := utf8.DecodeRune(c.b[c.at:])
-	return r
-}
+	return m
+}()
 
-// next moves past the character that peek returned.
-func (c *cursor) next() {
-	if c.b[c.at] < utf8.RuneSelf {
-		c.at++
-	} else {
-		_, size := utf8.DecodeRune(c.b[c.at:])
-		c.at += size
-	}
-	c.left--
-}
+// square are the forms of the most frequent one.
+var square = forms['[']
 
-func (c *cursor) accept(r rune) bool {
-	if c.peek() != r {
-		return false
-	}
-	c.next()
-	return true
-}
+// firstWide is not above the first character beyond ASCII that opens a form.
+const firstWide = '【'
 
-// word accepts an ASCII word in any case; w is in lower case.
-func (c *cursor) word(w string) bool {
-	for _, r := range w {
-		if lower(c.peek()) != r {
-			return false
-		}
-		c.next()
-	}
-	return true
-}
+// strictForms are those of the strict profile.
+var strictForms = []form{{open: "[", in: strictSeed}}
 
-func lower(r rune) rune {
-	if 'A' <= r && r <= 'Z' {
-		return r + 'a' - 'A'
-	}
-	return r
-}
-
-// spaces accepts up to maxSpaces spaces and returns their number.
-func (c *cursor) spaces() int {
-	n := 0
-	for n < maxSpaces && c.accept(' ') {
-		n++
-	}
-	return n
-}
-
-// number reads one or more decimal digits of any script.
-func (c *cursor) number() (n int, ok bool) {
-	for {
-		d := digit(c.peek())
-		if d < 0 {
-			return n, ok
-		}
-		c.next()
-		n, ok = min(n*10+d, maxNumber), true
-	}
-}
-
-// digit returns the value of a decimal digit (category Nd), or -1. Such digits
-// come in rows of ten from zero on, so every range of the category begins with a
-// zero.
-func digit(r rune) int {
-	if '0' <= r && r <= '9' {
-		return int(r - '0')
-	}
-	for _, t := range unicode.Nd.R16 {
-		if rune(t.Lo) <= r && r <= rune(t.Hi) {
-			return int(r-rune(t.Lo)) % 10
-		}
-	}
-	for _, t := range unicode.Nd.R32 {
-		if rune(t.Lo) <= r && r <= rune(t.Hi) {
-			return int(r-rune(t.Lo)) % 10
-		}
-	}
-	return -1
-}
-
-func isDash(r rune) bool { return r == '-' || r == '–' }
-
-func isQuote(r rune) bool { return r == '"' || r == '\'' }
-
-func isSeparator(r rune) bool {
-	switch r {
-	case ',', ';', '，', '；', '、':
-		return true
-	}
-	return false
-}
-
-// A list collects the ids of one marker.
-type list struct {
+// A reading is what was read of a marker.
+type reading struct {
 	known int
 	ids   []int // the known ones
-	bad   bool  // it has an unknown id or a bad range
+	bad   bool  // it has a number that no list of ids has
+	any   bool  // read also markers that can cite nothing
+	items int
+
+	sure  bool // it can be nothing but a citation: its ids are the known ones, perhaps none
+	key   bool // it has "id=" or a word before a number
+	named bool // it ends in the name of its source
 }
 
-func (l *list) add(id int) {
-	if id < 1 || id > l.known {
-		l.bad = true
-		return
+func (m *reading) reset() {
+	*m = reading{known: m.known, ids: m.ids[:0], any: m.any}
+}
+
+// cites reports whether its numbers are those of a marker.
+func (m *reading) cites() bool { return m.sure || len(m.ids) > 0 && !m.bad }
+
+func (m *reading) add(id int) {
+	m.items++
+	switch {
+	case 1 <= id && id <= m.known:
+		m.ids = append(m.ids, id)
+	case id < 1 || id > maxUnknown:
+		m.bad = true
 	}
-	l.ids = append(l.ids, id)
 }
 
-func (l *list) addRange(a, b int) {
+func (m *reading) addRange(a, b int) {
+	m.items++
 	if a >= b || b-a+1 > maxRange {
-		l.bad = true
+		m.bad = true
 		return
 	}
 	for id := a; id <= b; id++ {
-		l.add(id)
+		if 1 <= id && id <= m.known {
+			m.ids = append(m.ids, id)
+		} else {
+			m.bad = true
+		}
 	}
 }
 
+const (
+	dashes     = "-–"
+	allDashes  = "-–‐‑—−"
+	separators = ",;，；、"
+	quotes     = `"'`
+	squares    = "[]【】［］〔〕"
+)
+
+// read reads a marker of a form.
+func (c *cursor) read(f *form, m *reading) bool {
+	m.reset()
+	switch {
+	case f.in&seed != 0:
+		return c.seed(m)
+	case f.in&strictSeed != 0:
+		return c.strictSeed(m)
+	case f.in&pair != 0:
+		return c.pair(m)
+	}
+	return c.word(f.open) && c.inside(f, m)
+}
+
 // strictSeed reads "[" (digits or NUMBER) "](id=" digits ")".
-func (c *cursor) strictSeed(l *list) bool {
+func (c *cursor) strictSeed(m *reading) bool {
+	m.sure = true
 	if !c.accept('[') {
 		return false
 	}
@@ -176,22 +160,14 @@ func (c *cursor) strictSeed(l *list) bool {
 		return false
 	}
 	if n, ok := c.number(); ok {
-		l.add(n)
+		m.add(n)
 	}
 	return c.accept(')')
 }
 
-func (c *cursor) exactly(w string) bool {
-	for _, r := range w {
-		if !c.accept(r) {
-			return false
-		}
-	}
-	return true
-}
-
 // seed reads "[" SP label SP "]" [space] "(" SP key [ list SP ] ")".
-func (c *cursor) seed(l *list) bool {
+func (c *cursor) seed(m *reading) bool {
+	m.sure = true
 	if !c.accept('[') {
 		return false
 	}
@@ -204,41 +180,39 @@ func (c *cursor) seed(l *list) bool {
 		return false
 	}
 	c.spaces()
-	if !c.key() {
+	if !c.id() {
 		return false
 	}
 	if c.accept(')') {
 		return true
 	}
-	if quote := c.peek(); isQuote(quote) {
-		c.next()
+	if quote := c.peek(); c.oneOf(quotes) {
 		if c.accept(quote) {
 			c.spaces()
 			return c.accept(')')
 		}
 	}
 	for {
-		if !c.item(l, true) {
+		if !c.item(m, dashes) {
 			return false
 		}
-		if !isSeparator(c.peek()) {
+		c.oneOf(quotes)
+		c.spaces()
+		if !c.oneOf(separators) {
 			return c.accept(')')
 		}
-		c.next()
 		c.spaces()
-		if lower(c.peek()) == 'i' && !c.key() {
+		if fold(c.peek()) == 'i' && !c.id() {
 			return false
 		}
-		if isQuote(c.peek()) {
-			c.next()
-		}
+		c.oneOf(quotes)
 	}
 }
 
 // label reads the inside of the first brackets of a seed, which is ignored, with
 // the spaces after it.
 func (c *cursor) label() bool {
-	if lower(c.peek()) == 'n' {
+	if fold(c.peek()) == 'n' {
 		if !c.word("number") {
 			return false
 		}
@@ -251,82 +225,416 @@ func (c *cursor) label() bool {
 			return false
 		}
 		c.spaces()
-		if r := c.peek(); r != ',' && r != ';' && !isDash(r) {
+		if !c.oneOf(",;" + dashes) {
 			return true
 		}
-		c.next()
 		c.spaces()
 	}
 }
 
-// key reads ("id" | "ids") SP ("=" | ":") SP.
-func (c *cursor) key() bool {
-	if !c.keyStart() {
+// id reads ("id" | "ids") SP ("=" | ":") SP.
+func (c *cursor) id() bool {
+	if !c.idStart() {
 		return false
 	}
 	c.spaces()
 	return true
 }
 
-func (c *cursor) keyStart() bool {
+func (c *cursor) idStart() bool {
 	if !c.word("id") {
 		return false
 	}
-	if lower(c.peek()) == 's' {
+	if fold(c.peek()) == 's' {
 		c.next()
 	}
 	c.spaces()
 	return c.accept('=') || c.accept(':')
 }
 
-// item reads a number or a range, its closing quote if quotes are allowed, and
-// the spaces after it.
-func (c *cursor) item(l *list, quotes bool) bool {
+// brokenSeed finds the second half of a seed form.
+func (c *cursor) brokenSeed() verdict {
+	if !c.accept(' ') {
+		c.accept('\n')
+	}
+	if !c.accept('(') {
+		return c.decide(false)
+	}
+	c.spaces()
+	return c.decide(c.idStart())
+}
+
+// pair reads a range in two pairs of brackets: "[" SP number SP "]" dash "[" SP
+// number SP "]".
+func (c *cursor) pair(m *reading) bool {
+	var ends [2]int
+	for i := range ends {
+		if i == 1 && !c.oneOf(allDashes) || !c.accept('[') {
+			return false
+		}
+		c.spaces()
+		n, ok := c.number()
+		if !ok {
+			return false
+		}
+		c.spaces()
+		if !c.accept(']') {
+			return false
+		}
+		ends[i] = n
+	}
+	m.addRange(ends[0], ends[1])
+	after := *c
+	after.left = maxMarker
+	broken := after.peek() == '(' || after.brokenSeed() != no
+	c.short = c.short || after.short
+	return !broken && (m.cites() || m.any)
+}
+
+// inside reads what is between the ends of a marker, and its end.
+func (c *cursor) inside(f *form, m *reading) bool {
+	saved := *c
+	switch {
+	case f.in&brackets != 0:
+		return c.lists(f, m) && c.word(f.close)
+	case f.in&bracketed != 0:
+		c.spaces()
+		if c.accept('[') {
+			ok := c.list(f, m) && c.accept(']')
+			c.spaces()
+			return ok && c.word(f.close)
+		}
+		c.back(saved)
+	case f.in&dagger != 0:
+		if c.dagger(f, m) || c.back(saved) {
+			return true
+		}
+		m.reset()
+	}
+	return c.list(f, m) && c.word(f.close)
+}
+
+// dagger reads SP ( number | "NUMBER" ) [ SP ":" SP number ] SP "†" text and the
+// closing bracket.
+func (c *cursor) dagger(f *form, m *reading) bool {
+	c.spaces()
+	m.sure, m.key = true, true
+	if n, ok := c.number(); ok {
+		m.add(n)
+	} else if !c.word("number") {
+		return false
+	}
+	c.spaces()
+	if c.accept(':') {
+		c.spaces()
+		if _, ok := c.number(); !ok {
+			return false
+		}
+		c.spaces()
+	}
+	if !c.accept('†') {
+		return false
+	}
+	for n := 0; ; n++ {
+		saved := *c
+		if c.word(f.close) || c.back(saved) {
+			return true
+		}
+		if r := c.peek(); n == maxDagger || r == end || r == '\n' || strings.ContainsRune(squares, r) {
+			return false
+		}
+		c.next()
+	}
+}
+
+// lists reads SP "[" list "]" { SP [","] SP "[" list "]" } SP.
+func (c *cursor) lists(f *form, m *reading) bool {
+	c.spaces()
+	for {
+		if !c.accept('[') || !c.list(f, m) || !c.accept(']') {
+			return false
+		}
+		c.spaces()
+		comma := c.accept(',')
+		if c.spaces(); !comma && c.peek() != '[' {
+			return true
+		}
+	}
+}
+
+// list reads numbers with what separates them.
+func (c *cursor) list(f *form, m *reading) bool {
+	c.spaces()
+	if f.in&carets != 0 && c.peek() == '^' {
+		for c.accept('^') {
+			n, ok := c.number()
+			if !ok {
+				return false
+			}
+			m.add(n)
+			c.accept('^')
+			c.spaces()
+			if !c.oneOf(separators) {
+				return true
+			}
+			c.spaces()
+		}
+		return false
+	}
+	for first := true; ; first = false {
+		if !c.key(f, m, first) || !c.item(m, allDashes) || m.bad && !m.sure && !m.any {
+			return false
+		}
+		saved := *c
+		if c.place() || c.back(saved) {
+			saved = *c
+			if c.spaces(); !c.oneOf(";；") {
+				c.back(saved)
+				break
+			}
+			c.spaces()
+			c.also()
+			continue
+		}
+		if !c.separator() {
+			c.back(saved)
+			break
+		}
+	}
+	saved := *c
+	if f.in&names != 0 && (c.name() || c.back(saved)) {
+		m.named = true
+	} else {
+		c.spaces()
+	}
+	return true
+}
+
+// key reads what may be before a number: "id=", or one or two words such as
+// "source".
+func (c *cursor) key(f *form, m *reading, first bool) bool {
+	must := first && f.in&keyed != 0
+	if digit(c.peek()) >= 0 {
+		return !must
+	}
+	m.key = true
+	if fold(c.peek()) == 'i' && !must {
+		return c.id()
+	}
+	for _, w := range keys[fold(c.peek())] {
+		saved := *c
+		if !c.word(w) {
+			c.back(saved)
+			continue
+		}
+		colon := c.joint()
+		if digit(c.peek()) >= 0 || c.secondKey() {
+			m.sure = m.sure || first && colon && f.in&dagger != 0 && (w == "cite" || w == "citation")
+			return true
+		}
+		c.back(saved)
+	}
+	return false
+}
+
+func (c *cursor) secondKey() bool {
+	for _, w := range keys[fold(c.peek())] {
+		saved := *c
+		if c.word(w) {
+			c.joint()
+			if digit(c.peek()) >= 0 {
+				return true
+			}
+		}
+		c.back(saved)
+	}
+	return false
+}
+
+// joint reads what joins a word and a number, and reports whether it has a colon.
+func (c *cursor) joint() (colon bool) {
+	c.spaces()
+	r := c.peek()
+	if c.oneOf(":：=._-") {
+		c.spaces()
+	}
+	c.accept('#')
+	return r == ':' || r == '：'
+}
+
+// item reads a number or a range.
+func (c *cursor) item(m *reading, dashes string) bool {
 	a, ok := c.number()
 	if !ok {
 		return false
 	}
-	if n := c.spaces(); isDash(c.peek()) {
-		c.next()
+	saved := *c
+	if c.spaces(); !c.oneOf(dashes) {
+		c.back(saved)
+		m.add(a)
+		return true
+	}
+	c.spaces()
+	b, ok := c.number()
+	m.addRange(a, b)
+	return ok
+}
+
+// separator reads what is between two numbers.
+func (c *cursor) separator() bool {
+	n := c.spaces()
+	switch {
+	case c.oneOf(separators):
 		c.spaces()
-		b, ok := c.number()
-		if !ok {
-			return false
-		}
-		l.addRange(a, b)
-	} else {
-		l.add(a)
-		if n > 0 {
+		c.also()
+		return true
+	case c.oneOf("&和与與及と및"):
+		c.spaces()
+		return true
+	case n == 0:
+		return false
+	}
+	for _, w := range conjunctions[fold(c.peek())] {
+		saved := *c
+		if c.word(w) && c.spaces() > 0 || c.back(saved) {
 			return true
 		}
 	}
-	if quotes && isQuote(c.peek()) {
-		c.next()
-	}
-	c.spaces()
-	return true
+	return false
 }
 
-// bare reads "[" body "]" or "【" body "】". It fails at an unknown id.
-func (c *cursor) bare(l *list) bool {
-	closing := ']'
-	if c.accept('【') {
-		closing = '】'
-	} else if !c.accept('[') {
+// also reads an "and" after a comma.
+func (c *cursor) also() {
+	saved := *c
+	if !(c.accept('&') || c.word("and")) || c.spaces() == 0 {
+		c.back(saved)
+	}
+}
+
+// place reads where in a source: ", p. 4-6", " lines 3 and 4", "第4页".
+func (c *cursor) place() bool {
+	n := c.spaces()
+	if c.oneOf(",，") {
+		c.spaces()
+	} else if n == 0 {
 		return false
 	}
-	c.spaces()
-	for {
-		if lower(c.peek()) == 'i' && !c.key() {
+	if c.accept('第') {
+		c.spaces()
+		_, ok := c.number()
+		c.spaces()
+		c.oneOf("页頁章节節条條")
+		return ok
+	}
+	for _, w := range locators[fold(c.peek())] {
+		saved := *c
+		if c.word(w) && (c.accept('.') || w != "s") {
+			c.spaces()
+			if c.pages() {
+				return true
+			}
+		}
+		c.back(saved)
+	}
+	return false
+}
+
+// pages reads numbers as long as they go, and what means "and following".
+func (c *cursor) pages() bool {
+	_, ok := c.number()
+	for goes := ok; goes; {
+		saved := *c
+		if goes = c.nextPage(); !goes {
+			c.back(saved)
+		}
+	}
+	if ok && c.word("f") {
+		c.word("f")
+		c.accept('.')
+	}
+	return ok
+}
+
+func (c *cursor) nextPage() bool {
+	if !c.accept('.') {
+		if c.spaces(); !c.oneOf(allDashes + ",，") {
 			return false
 		}
-		if !c.item(l, false) || l.bad && !c.short {
-			return false
-		}
-		if !isSeparator(c.peek()) {
-			return c.accept(closing)
-		}
-		c.next()
 		c.spaces()
 	}
+	_, ok := c.number()
+	return ok
+}
+
+// name reads the name of a source after its number: ": The handbook".
+func (c *cursor) name() bool {
+	c.spaces()
+	if c.accept('：') {
+		c.spaces()
+	} else if !c.accept(':') || c.spaces() == 0 {
+		return false
+	}
+	if !unicode.IsLetter(c.peek()) {
+		return false
+	}
+	n := 0
+	for r := c.peek(); r != end && !strings.ContainsRune(squares+"\\(){}<>（）`\n", r); r = c.peek() {
+		c.next()
+		n++
+	}
+	return minName <= n && n <= maxName
+}
+
+// formsAt returns the forms that begin with r.
+func (s *Scanner) formsAt(r rune) []form {
+	switch {
+	case s.profile == Strict:
+		return strictForms
+	case r == '[':
+		return square
+	}
+	return forms[r]
+}
+
+// citesKnown reports whether a label of a list cites a known id, whatever is
+// around it.
+func (s *Scanner) citesKnown(label []byte) bool {
+	c := cursor{b: label, left: len(label), final: true}
+	m := reading{known: s.known}
+	for ; c.peek() != end; c.next() {
+		for _, f := range forms[c.peek()] {
+			at := c
+			at.left = maxMarker
+			if !at.read(&f, &m) {
+				continue
+			}
+			if m.cites() && len(m.ids) > 0 {
+				return true
+			}
+			break
+		}
+	}
+	return false
+}
+
+// marks reports whether any marker that is not in round brackets is here, also
+// one that cites nothing.
+func (c *cursor) marks() verdict {
+	m := reading{any: true}
+	short := false
+	for _, f := range forms[fold(c.peek())] {
+		if f.at == afterProse || f.open == "（" || strings.HasPrefix(f.open, "<") {
+			continue
+		}
+		at := *c
+		at.left = maxMarker
+		if at.read(&f, &m) {
+			return yes
+		}
+		short = short || at.short
+	}
+	if short || c.short {
+		return undecided
+	}
+	return no
 }

@@ -1,18 +1,20 @@
 // Package marker reads citation markers in the text of a language model.
 //
-// A model that was given numbered documents cites them in several ways: the
-// seed form [1](id=3), bare brackets like [3] or [1, 2-4], and the CJK brackets
-// 【3】. It also writes brackets that cite nothing: arr[1].foo, a Markdown link,
-// code. A [Scanner] separates them. It reads the text in pieces cut anywhere,
-// also inside a UTF-8 sequence, and returns tokens: text to be shown unchanged,
-// and markers with the ids of the documents they cite. The tokens depend on the
+// A model that was given numbered documents cites them in several ways: [1](id=3),
+// [3], [1, 2-4], [Source 1], 【3†source】. The table of forms in this package has
+// them all. A model also writes brackets that cite nothing: arr[1].foo, a Markdown
+// link, code. A [Scanner] separates them. It reads the text in pieces cut anywhere,
+// also inside a UTF-8 sequence, and returns tokens: text to be shown unchanged, and
+// markers with the ids of the documents they cite. The tokens depend on the
 // concatenated text only.
 //
 // The scanner holds back only what is undecided: at most 512 characters, not
-// counting one run of backticks, or the two runs of spaces before and after
-// markers. Its time is linear in the length of any text.
+// counting one run of backticks or white space. Its time is linear in the length
+// of any text.
 //
-// Code spans and fenced blocks are text; markers in them cite nothing.
+// Code and mathematics are text; markers in them cite nothing. A list of sources
+// that the model added to the end of its text, after it has cited something, is
+// left out; up to 4,096 characters are held back until that is known.
 package marker
 
 import "slices"
@@ -21,8 +23,7 @@ import "slices"
 type Profile int
 
 const (
-	// Default understands the seed form with liberties (spaces, several ids,
-	// quotes), bare brackets and CJK brackets.
+	// Default understands all forms.
 	Default Profile = iota
 	// Strict understands only the seed form that the model was asked to write:
 	// [1](id=3).
@@ -39,9 +40,11 @@ type Token struct {
 	Code bool
 	// Marker is set for a marker.
 	Marker bool
+	// Boundary is set for [cite_start] and [cite_end], which are not shown.
+	Boundary bool
 	// IDs are the ids cited by a marker in the order written, each from 1 to
-	// the number of known documents. Ids may repeat, and a marker in the seed
-	// form may cite none.
+	// the number of known documents. Ids may repeat, and a marker that can be
+	// nothing else may cite none.
 	IDs []int
 }
 

@@ -1,23 +1,40 @@
 package marker
 
-import "unicode/utf8"
+import (
+	"slices"
+	"unicode"
+	"unicode/utf8"
+)
 
 // A Scanner finds the markers in one text. Make one with [NewScanner].
 type Scanner struct {
+	// Excluded reports whether a known id cites nothing; nil for none. A list of
+	// sources is looked for only after something was cited.
+	Excluded func(id int) bool
+
 	profile Profile
 	known   int
 
 	held   []byte // the undecided end of the text so far
 	state  state
 	before context // the text before held
+	cited  bool    // a marker has cited something
 	looked int     // bytes of held that need not be read again to decide about its first character
-	ids    []int   // of the marker last matched
+	marker reading // the marker last matched
 
 	ticks    int  // state ticks, span, fence: length of the opening run
 	fences   bool // states ticks, span: the run may open a fenced block
 	distance int  // state span: characters read
 	run      int  // state span: length of the run of backticks being read
 	fence    fence
+	list     ownList
+
+	// During a call.
+	b     []byte
+	i     int // b[:i] is decided
+	from  int // b[from:i] is text that take has not received
+	final bool
+	take  func(Token)
 }
 
 type state uint8
@@ -27,6 +44,7 @@ const (
 	stateTicks       // in a run of backticks that may open code
 	stateSpan        // after such a run, before it is known whether it does
 	stateFence       // in a fenced block
+	stateLine        // at the start of a line after one
 )
 
 // NewScanner returns a scanner for a text whose ids 1 to known exist.
@@ -49,6 +67,7 @@ func (s *Scanner) Feed(piece []byte, take func(Token)) {
 		whole -= Partial(b)
 	}
 	switch n := s.scan(b[:whole], false, take); {
+	case len(s.held) > 0 && n == 0:
 	case len(s.held) > 0:
 		s.held = s.held[:copy(s.held, b[n:])]
 	case n < len(b):
@@ -60,7 +79,7 @@ func (s *Scanner) Feed(piece []byte, take func(Token)) {
 // another text.
 func (s *Scanner) Close(take func(Token)) {
 	s.scan(s.held, true, take)
-	*s = Scanner{profile: s.profile, known: s.known, held: s.held[:0], ids: s.ids}
+	*s = Scanner{Excluded: s.Excluded, profile: s.profile, known: s.known, held: s.held[:0]}
 }
 
 // Held returns the number of undecided characters.
@@ -81,220 +100,241 @@ func Partial(b []byte) int {
 
 // scan reads b as far as it can decide, and returns how far that is.
 func (s *Scanner) scan(b []byte, final bool, take func(Token)) int {
-	from, i := 0, 0 // b[from:i] is decided text that take has not received
-	give := func(code bool) {
-		if from < i {
-			take(Token{Text: b[from:i], Code: code})
-			from = i
+	s.b, s.i, s.from, s.final, s.take = b, 0, 0, final, take
+	for (s.i < len(b) || final && s.state == stateSpan) && s.step() {
+	}
+	s.give(false)
+	s.b, s.take = nil, nil
+	return s.i
+}
+
+// give gives the decided text.
+func (s *Scanner) give(code bool) {
+	if s.from < s.i {
+		s.take(Token{Text: s.b[s.from:s.i], Code: code})
+		s.from = s.i
+	}
+}
+
+// step decides about what is next, and reports false if it cannot yet.
+func (s *Scanner) step() bool {
+	switch s.state {
+	case stateTicks:
+		for s.i < len(s.b) && s.b[s.i] == '`' {
+			s.before.step('`')
+			s.ticks++
+			s.i++
+		}
+		if s.i < len(s.b) {
+			s.state = stateSpan
+			s.looked, s.distance, s.run = 0, 0, 0
+			s.fences = s.fences && s.ticks >= 3
+		}
+		return true
+	case stateSpan:
+		after, kind := s.span(s.b[s.i:], s.final)
+		switch kind {
+		case spanUndecided:
+			return false
+		case spanCode:
+			s.verbatim(after, true)
+			s.state = stateText
+		case spanText:
+			s.state = stateText
+		case spanFence:
+			s.give(false)
+			s.state, s.fence = stateFence, fence{char: '`', at: fenceOpened}
+		}
+		s.looked = 0
+		return true
+	case stateFence:
+		s.give(false)
+		n, closed := s.fence.scan(s.b[s.i:], &s.ticks)
+		s.i += n
+		s.give(true)
+		if closed {
+			s.state = stateLine
+			s.before = context{base: '\n'}
+		}
+		return true
+	}
+	if s.cited && (s.state == stateLine || s.list.on || startsSpace(s.b[s.i:])) {
+		if !s.ownList() {
+			return false
+		}
+		s.state = stateText
+		return true
+	}
+	s.state = stateText
+	return !s.text() || s.special()
+}
+
+// special decides about a character that may begin something else than text.
+func (s *Scanner) special() bool {
+	b, i := s.b, s.i
+	switch b[i] {
+	case '`':
+		s.state, s.ticks, s.fences = stateTicks, 0, s.before.prefix == prefixOpen
+		return true
+	case '~': // the third of a line's first run
+		s.give(false)
+		s.before.step('~')
+		s.i++
+		s.state, s.ticks, s.fence = stateFence, 3, fence{char: '~', at: fenceOpening}
+		return true
+	case '$':
+		return s.mathematics()
+	case '[':
+		switch after, v := s.boundary(); v {
+		case undecided:
+			return false
+		case yes:
+			s.give(false)
+			s.before.prefix, s.before.bounded = prefixNone, true
+			s.i = after
+			s.take(Token{Text: b[i:after], Boundary: true})
+			s.from = after
+			return true
 		}
 	}
-	for i < len(b) || final && s.state == stateSpan {
-		switch s.state {
-		case stateText:
-			i = s.text(b, i)
-			if i == len(b) {
-				break
-			}
-			switch b[i] {
-			case '`':
-				s.state, s.ticks, s.fences = stateTicks, 0, s.before.prefix == prefixOpen
-			case '~': // the third of a line's first run
-				give(false)
-				s.before.step('~')
-				i++
-				s.state, s.ticks, s.fence = stateFence, 3, fence{char: '~', at: fenceOpening}
-			default:
-				ids := list{known: s.known, ids: s.ids[:0]}
-				v, after := s.match(b, i, &ids, false, final)
-				s.ids = ids.ids
-				switch v {
-				case undecided:
-					give(false)
-					return i
-				case yes:
-					give(false)
-					take(Token{Marker: true, IDs: s.ids, Text: b[i:after]})
-					s.before.mark()
-					i = after
-					from = i
-				case no:
-					c := cursor{b: b, at: i, left: 1}
-					s.before.step(c.peek())
-					c.next()
-					i = c.at
-				}
-				s.looked = 0
-			}
-		case stateTicks:
-			for i < len(b) && b[i] == '`' {
-				s.before.step('`')
-				s.ticks++
-				i++
-			}
-			if i < len(b) {
-				s.state = stateSpan
-				s.looked, s.distance, s.run = 0, 0, 0
-				s.fences = s.fences && s.ticks >= 3
-			}
-		case stateSpan:
-			after, kind := s.span(b[i:], final)
-			switch kind {
-			case spanUndecided:
-				give(false)
-				return i
-			case spanCode:
-				give(false)
-				s.over(b[i : i+after])
-				i += after
-				give(true)
-				s.state = stateText
-			case spanText:
-				s.state = stateText
-			case spanFence:
-				give(false)
-				s.state, s.fence = stateFence, fence{char: '`', at: fenceOpened}
-			}
-			s.looked = 0
-		case stateFence:
-			give(false)
-			n, closed := s.fence.scan(b[i:], &s.ticks)
-			i += n
-			give(true)
-			if closed {
-				s.state = stateText
-				s.before = context{base: '\n'}
-			}
-		}
+	if b[i] == '\\' && s.before.backslash {
+		s.literal(1)
+		return true
 	}
-	give(false)
-	return i
+	s.marker.known = s.known
+	switch v, after := s.match(b, i, &s.marker, s.before.marked, s.final); v {
+	case undecided:
+		return false
+	case yes:
+		s.give(false)
+		s.cited = s.cited || s.profile == Default && slices.ContainsFunc(s.marker.ids, func(id int) bool {
+			return s.Excluded == nil || !s.Excluded(id)
+		})
+		s.i = after
+		s.take(Token{Marker: true, IDs: s.marker.ids, Text: b[i:after]})
+		s.from = after
+		last, _ := utf8.DecodeLastRune(b[i:after])
+		s.before.mark(last)
+	default:
+		if b[i] == '\\' {
+			return s.mathematics()
+		}
+		if b[i] == '[' && s.before.atMargin() && !s.before.bounded {
+			c := cursor{b: b, at: i, left: maxMarker, final: true}
+			s.before.definition = c.definition()
+		}
+		s.literal(1)
+	}
+	s.looked = 0
+	return true
+}
+
+// boundary finds "[cite_start]" and "[cite_end]".
+func (s *Scanner) boundary() (after int, v verdict) {
+	if s.profile == Strict {
+		return 0, no
+	}
+	c := cursor{b: s.b, at: s.i, left: maxMarker, final: s.final}
+	v = c.decide(c.word("[cite_") && (c.word("start]") || c.word("end]")))
+	return c.at, v
+}
+
+// literal passes n characters as text.
+func (s *Scanner) literal(n int) {
+	for range n {
+		r, size := utf8.DecodeRune(s.b[s.i:])
+		s.before.step(r)
+		s.i += size
+	}
+}
+
+// verbatim passes n bytes in which nothing is a marker.
+func (s *Scanner) verbatim(n int, code bool) {
+	s.give(false)
+	for after := s.i + n; s.i < after; {
+		s.literal(1)
+	}
+	s.give(code)
 }
 
 // text reads ordinary text up to the next character that may begin something
-// else.
-func (s *Scanner) text(b []byte, i int) int {
-	x := &s.before
+// else, and reports whether it may be special. White space is where the text
+// before a list of sources ends.
+func (s *Scanner) text() (special bool) {
+	x, b, i := &s.before, s.b, s.i
+	defer func() { s.i = i }()
 	for i < len(b) {
 		switch c := b[i]; classes[c] {
 		case classLetter:
+			from := i
 			for i++; i < len(b) && classes[b[i]] == classLetter; i++ {
 			}
-			x.letters(rune(b[i-1]))
+			x.letters(b[from:i])
 		case classSpace:
+			if s.cited && (i+1 == len(b) || startsSpace(b[i+1:])) {
+				return false
+			}
 			x.space()
 			i++
 		case classSpecial:
-			switch {
-			case c == '[',
-				c == '`' && !x.backslash,
-				c == '~' && x.prefix == prefixTildes:
-				return i
+			if s.opens(b[i:]) {
+				return true
 			}
 			x.step(rune(c))
 			i++
 		case classWide:
 			r, size := utf8.DecodeRune(b[i:])
-			if r == '【' && s.profile == Default {
-				return i
+			if s.profile == Default && r >= firstWide && forms[r] != nil {
+				return true
+			}
+			if s.cited && unicode.IsSpace(r) {
+				return false
 			}
 			x.step(r)
 			i += size
 		default:
+			if s.cited && (c == '\n' || classes[c] == classWhite) {
+				return false
+			}
 			x.step(rune(c))
 			i++
 		}
 	}
-	return i
+	return false
 }
 
-// over records a code span.
-func (s *Scanner) over(b []byte) {
-	for len(b) > 0 {
-		r, size := utf8.DecodeRune(b)
-		s.before.step(r)
-		b = b[size:]
+// opens reports whether b may begin something else than text.
+func (s *Scanner) opens(b []byte) bool {
+	switch b[0] {
+	case '[':
+		return true
+	case '`':
+		return !s.before.backslash
+	case '~':
+		return s.before.prefix == prefixTildes
 	}
+	if s.profile == Strict || len(b) == 1 {
+		return s.profile == Default
+	}
+	switch next := b[1]; b[0] {
+	case '\\':
+		return next == '(' || next == '['
+	case '<':
+		return classes[next] == classLetter
+	case '(':
+		return next == ' ' || classes[next] == classLetter || classes[next] == classWide
+	}
+	return true
 }
 
-type verdict uint8
-
-const (
-	undecided verdict = iota
-	yes
-	no
-)
-
-// match decides whether there is a marker at b[at], and where it ends; it adds
-// its ids to an empty list. chained means that another marker is directly before
-// it.
-func (s *Scanner) match(b []byte, at int, ids *list, chained, final bool) (v verdict, after int) {
-	c := cursor{b: b, at: at, left: maxMarker, final: final}
-	seed := false
-	if s.profile == Strict {
-		seed = c.strictSeed(ids)
-	} else {
-		seed = c.seed(ids)
+// startsSpace reports whether b begins with white space.
+func startsSpace(b []byte) bool {
+	switch classes[b[0]] {
+	case classSpace, classLine, classWhite:
+		return true
+	case classWide:
+		r, _ := utf8.DecodeRune(b)
+		return unicode.IsSpace(r)
 	}
-	switch {
-	case seed:
-		return yes, c.at
-	case c.short:
-		return undecided, 0
-	case s.profile == Strict:
-		return no, 0
-	}
-
-	fit := fitAlways
-	if b[at] == '[' && !chained {
-		if fit = s.before.fit(); fit == fitNever {
-			return no, 0
-		}
-	}
-	ids.ids, ids.bad = ids.ids[:0], false
-	v, after = s.bare(b, at, ids, chained, final)
-	if v == yes && fit == fitGlued {
-		v = s.glue(b, at, after, final)
-	}
-	return v, after
-}
-
-// bare decides whether the bare form is at b[at], whatever is before it. after is
-// its end if that was seen, otherwise 0.
-func (s *Scanner) bare(b []byte, at int, ids *list, chained, final bool) (v verdict, after int) {
-	c := cursor{b: b, at: at, left: maxMarker, final: final}
-	if !c.bare(ids) {
-		return c.decide(false), 0
-	}
-	if ids.bad {
-		return no, 0
-	}
-	after = c.at
-	c = cursor{b: b, at: after, left: len(b), final: final}
-	if b[at] == '[' {
-		switch r := c.peek(); {
-		case r == '(': // a link
-			return no, 0
-		case r == ':' && !chained && !s.before.indented && s.before.indent <= 3: // a reference definition
-			return no, 0
-		}
-	}
-	switch c.brokenSeed() {
-	case yes:
-		return no, 0
-	case undecided:
-		return undecided, after
-	}
-	return yes, after
-}
-
-// brokenSeed finds the second half of a seed form.
-func (c *cursor) brokenSeed() verdict {
-	if !c.accept(' ') {
-		c.accept('\n')
-	}
-	if !c.accept('(') {
-		return c.decide(false)
-	}
-	c.spaces()
-	return c.decide(c.keyStart())
+	return false
 }

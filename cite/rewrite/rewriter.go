@@ -54,6 +54,7 @@ type Rewriter struct {
 	documents []Document
 	style     Style
 	scanner   *marker.Scanner
+	take      func(marker.Token) // rewrite
 	decoder   *decoder     // of a text that is made neutral, otherwise nil
 	neutral   *neutralizer // likewise
 
@@ -97,12 +98,11 @@ func New(documents []Document, s Style, p marker.Profile) *Rewriter {
 			d.Title = ""
 		}
 	}
-	return &Rewriter{
-		documents: documents,
-		style:     s,
-		scanner:   marker.NewScanner(p, len(documents)),
-		numbers:   map[string]int{},
-	}
+	scanner := marker.NewScanner(p, len(documents))
+	scanner.Excluded = func(id int) bool { return s.Exclude(documents[id-1]) }
+	r := &Rewriter{documents: documents, style: s, scanner: scanner, numbers: map[string]int{}}
+	r.take = r.rewrite
+	return r
 }
 
 // NewNeutral returns a rewriter that also makes the text [Neutral]. It
@@ -120,7 +120,7 @@ func (r *Rewriter) Append(dst, piece []byte) []byte {
 		piece = r.decoder.decode(piece)
 	}
 	r.begin(dst)
-	r.scanner.Feed(piece, r.rewrite)
+	r.scanner.Feed(piece, r.take)
 	return r.end()
 }
 
@@ -129,9 +129,9 @@ func (r *Rewriter) Append(dst, piece []byte) []byte {
 func (r *Rewriter) Close(dst []byte) []byte {
 	r.begin(dst)
 	if r.decoder != nil {
-		r.scanner.Feed(r.decoder.end(), r.rewrite)
+		r.scanner.Feed(r.decoder.end(), r.take)
 	}
-	r.scanner.Close(r.rewrite)
+	r.scanner.Close(r.take)
 	r.endGroup(-1)
 	if r.neutral != nil {
 		r.out = r.neutral.release(r.out)
@@ -193,6 +193,8 @@ func (r *Rewriter) rewrite(t marker.Token) {
 	switch {
 	case t.Marker:
 		r.cite(t.IDs)
+	case t.Boundary:
+		r.endGroup(0)
 	case t.Code:
 		r.writeCode(t.Text, wasCode)
 	default:

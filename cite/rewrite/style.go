@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"html"
 	"regexp"
+	"strconv"
 	"strings"
 	"unicode"
 )
@@ -65,13 +66,16 @@ var (
 	Text Style = textStyle{}
 	// Markdown shows a raised, linked number and lists the sources as links.
 	Markdown Style = markdownStyle{}
+	// Footnote shows [^1] and lists the sources as Markdown footnotes.
+	Footnote Style = footnoteStyle{}
 	// HTML shows a raised, linked number and lists the sources in an ordered list.
 	HTML Style = htmlStyle{}
 )
 
-// StyleByName returns the style called "empty", "text", "markdown" or "html".
+// StyleByName returns the style called "empty", "text", "markdown", "footnote" or
+// "html".
 func StyleByName(name string) (Style, bool) {
-	s, ok := map[string]Style{"empty": Empty, "text": Text, "markdown": Markdown, "html": HTML}[name]
+	s, ok := map[string]Style{"empty": Empty, "text": Text, "markdown": Markdown, "footnote": Footnote, "html": HTML}[name]
 	return s, ok
 }
 
@@ -95,7 +99,9 @@ func (emptyStyle) Exclude(Document) bool                 { return false }
 
 type textStyle struct{ emptyStyle }
 
-func (textStyle) Inline(dst []byte, r Reference) []byte { return fmt.Appendf(dst, "[%d]", r.Number) }
+func (textStyle) Inline(dst []byte, r Reference) []byte {
+	return append(strconv.AppendInt(append(dst, '['), int64(r.Number), 10), ']')
+}
 
 func (textStyle) List(dst []byte, refs []Reference) []byte {
 	if len(refs) > 0 {
@@ -124,11 +130,16 @@ func (markdownStyle) Inline(dst []byte, r Reference) []byte {
 }
 
 func (markdownStyle) List(dst []byte, refs []Reference) []byte {
+	return appendMarkdown(dst, "- **%d** ", refs)
+}
+
+// appendMarkdown lists references as links, each after its number in a format.
+func appendMarkdown(dst []byte, number string, refs []Reference) []byte {
 	if len(refs) > 0 {
 		dst = append(dst, "\n\n"...)
 	}
 	for _, r := range refs {
-		dst = fmt.Appendf(dst, "- **%d** ", r.Number)
+		dst = fmt.Appendf(dst, number, r.Number)
 		switch u, title := r.Link(), r.Document.Title; {
 		case u == "":
 			dst = append(dst, escapeMarkdown(r.Label())...)
@@ -163,6 +174,14 @@ func escapeTarget(u string) string {
 		}
 	}
 	return b.String()
+}
+
+type footnoteStyle struct{ emptyStyle }
+
+func (footnoteStyle) Inline(dst []byte, r Reference) []byte { return fmt.Appendf(dst, "[^%d]", r.Number) }
+
+func (footnoteStyle) List(dst []byte, refs []Reference) []byte {
+	return appendMarkdown(dst, "[^%d]: ", refs)
 }
 
 type htmlStyle struct{ emptyStyle }

@@ -1,0 +1,174 @@
+package marker
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// The bounds of the grammar, in characters.
+const (
+	maxMarker  = 200 // a marker, without the spaces before it
+	maxChain   = 200 // a chain of markers that passes the glue test
+	maxSpaces  = 3   // spaces between the parts of a marker
+	maxRange   = 10  // ids in a range a-b
+	maxUnknown = 999 // a number that may be an unknown id
+	maxDagger  = 160 // what follows a dagger
+	minName    = 3   // the name of a source after its number
+	maxName    = 80
+)
+
+// maxNumber represents every number that is too large to be an id.
+const maxNumber = 1 << 30
+
+// end is what a cursor reads at the end of the text, or of the part that it may
+// read. It matches nothing.
+const end rune = -1
+
+// A cursor reads a text from a place on. It sets short at the end of a text that
+// may continue: what failed to match is then undecided.
+type cursor struct {
+	b     []byte
+	at    int
+	left  int  // characters that may still be read
+	final bool // nothing comes after b
+	short bool
+}
+
+func (c *cursor) peek() rune {
+	if c.left > 0 && c.at < len(c.b) && c.b[c.at] < utf8.RuneSelf {
+		return rune(c.b[c.at])
+	}
+	return c.peekWide()
+}
+
+func (c *cursor) peekWide() rune {
+	if c.left == 0 {
+		return end
+	}
+	if c.at >= len(c.b) {
+		c.short = !c.final
+		return end
+	}
+	r, _ := utf8.DecodeRune(c.b[c.at:])
+	return r
+}
+
+// next moves past the character that peek returned.
+func (c *cursor) next() {
+	if c.b[c.at] < utf8.RuneSelf {
+		c.at++
+	} else {
+		_, size := utf8.DecodeRune(c.b[c.at:])
+		c.at += size
+	}
+	c.left--
+}
+
+func (c *cursor) accept(r rune) bool {
+	if c.peek() != r {
+		return false
+	}
+	c.next()
+	return true
+}
+
+// word accepts a word in any case; w is in lower case.
+func (c *cursor) word(w string) bool {
+	for _, r := range w {
+		if fold(c.peek()) != r {
+			return false
+		}
+		c.next()
+	}
+	return true
+}
+
+// back returns to a saved place after what was tried there failed, and reports
+// false.
+func (c *cursor) back(saved cursor) bool {
+	saved.short = saved.short || c.short
+	*c = saved
+	return false
+}
+
+// oneOf accepts a character of the set.
+func (c *cursor) oneOf(set string) bool {
+	if !strings.ContainsRune(set, c.peek()) {
+		return false
+	}
+	c.next()
+	return true
+}
+
+func (c *cursor) exactly(w string) bool {
+	for _, r := range w {
+		if !c.accept(r) {
+			return false
+		}
+	}
+	return true
+}
+
+type verdict uint8
+
+const (
+	undecided verdict = iota
+	yes
+	no
+)
+
+// decide returns the verdict of a test that last read the cursor's place.
+func (c *cursor) decide(holds bool) verdict {
+	switch {
+	case c.short:
+		return undecided
+	case holds:
+		return yes
+	}
+	return no
+}
+
+// spaces accepts up to maxSpaces spaces and returns their number.
+func (c *cursor) spaces() int {
+	n := 0
+	for n < maxSpaces && c.accept(' ') {
+		n++
+	}
+	return n
+}
+
+// number reads one or more decimal digits of any script.
+func (c *cursor) number() (n int, ok bool) {
+	for {
+		d := digit(c.peek())
+		if d < 0 {
+			return n, ok
+		}
+		c.next()
+		n, ok = min(n*10+d, maxNumber), true
+	}
+}
+
+// digit returns the value of a decimal digit (category Nd), or -1. Such digits
+// come in rows of ten from zero on, so every range of the category begins with a
+// zero.
+func digit(r rune) int {
+	if '0' <= r && r <= '9' {
+		return int(r - '0')
+	}
+	if r < utf8.RuneSelf {
+		return -1
+	}
+	for _, t := range unicode.Nd.R16 {
+		if rune(t.Lo) <= r && r <= rune(t.Hi) {
+			return int(r-rune(t.Lo)) % 10
+		}
+	}
+	for _, t := range unicode.Nd.R32 {
+		if rune(t.Lo) <= r && r <= rune(t.Hi) {
+			return int(r-rune(t.Lo)) % 10
+		}
+	}
+	return -1
+}

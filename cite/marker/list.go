@@ -1,0 +1,338 @@
+package marker
+
+import (
+	"bytes"
+	"unicode"
+	"unicode/utf8"
+)
+
+// The bounds of a list of the model's own, in characters.
+const (
+	maxList = 4096 // a list that may be dropped
+	maxLine = 400  // a line of it
+)
+
+// An ownList is what is known of a list of sources that the model may have added
+// to its answer, and of the white space before it. Offsets are from the start of
+// that, which is the first byte held.
+type ownList struct {
+	on       bool
+	inLine   bool // the line being read began before that
+	line     int  // start of the line being read
+	seen     int  // bytes of it that are white space, or a rule and white space
+	blank    bool // the line before is blank
+	ruled    bool // a rule with white space after it is being read
+	rule     bool // a rule was read
+	found    bool // a line of the list was read
+	end      int  // end of the last one
+	chars    int  // from the first on
+	headed   bool // one is a heading
+	entries  bool // one is not
+	stays    bool // the list is too long to be dropped
+	noDefine bool // it may not begin with a definition
+}
+
+type line uint8
+
+const (
+	lineOpen line = iota // not decided
+	lineBlank
+	lineRule
+	lineHeading
+	lineDefinition
+	lineEntry
+	lineOther
+)
+
+// ownList decides whether a list of sources ends the text, and reports false if it
+// cannot yet. It is called at the start of white space, or of a line.
+func (s *Scanner) ownList() bool {
+	o := &s.list
+	if !o.on {
+		x := &s.before
+		*o = ownList{on: true, inLine: s.state != stateLine, noDefine: x.definition}
+		s.give(false)
+	}
+	for {
+		rest := s.b[s.i+o.line:]
+		if len(rest) == 0 && s.final {
+			s.endList()
+			return true
+		}
+		n := bytes.IndexByte(rest[o.seen:], '\n')
+		text, complete := rest, s.final
+		if n >= 0 {
+			text, complete = rest[:o.seen+n], true
+		}
+		kind := s.lineKind(text, complete)
+		switch kind {
+		case lineOpen:
+			if o.found && !o.stays && o.chars+utf8.RuneCount(rest) > maxList {
+				s.passList()
+				o.stays = true
+			}
+			return false
+		case lineOther:
+			s.leaveList()
+			return true
+		}
+		s.addLine(kind, len(text), n >= 0)
+		if o.stays {
+			s.passList()
+		}
+	}
+}
+
+// addLine adds a line to the list, or to what is before it.
+func (s *Scanner) addLine(kind line, n int, ended bool) {
+	o := &s.list
+	switch kind {
+	case lineBlank:
+		o.blank = !o.inLine
+	case lineRule:
+		o.rule = true
+	default:
+		o.found = true
+		o.headed = o.headed || kind == lineHeading
+		o.entries = o.entries || kind != lineHeading
+		o.end = o.line + n
+	}
+	if ended {
+		n++
+	}
+	if o.found && !o.stays {
+		o.chars += utf8.RuneCount(s.b[s.i+o.line : s.i+o.line+n])
+	}
+	o.line += n
+	o.seen, o.inLine, o.ruled = 0, false, false
+	o.stays = o.stays || o.found && o.chars > maxList
+}
+
+// passList passes the lines of a list that stays.
+func (s *Scanner) passList() {
+	o := &s.list
+	if o.end == 0 {
+		return
+	}
+	last := s.b[s.i : s.i+o.end]
+	last = last[bytes.LastIndexByte(last, '\n')+1:]
+	c := cursor{b: last, left: maxLine, final: true}
+	s.i += o.end
+	s.give(false)
+	s.before = context{base: 'x', inked: true, indented: true, prefix: prefixNone, definition: c.definition()}
+	o.line -= o.end
+	o.end = 0
+}
+
+// leaveList ends a list that stays, or white space before none.
+func (s *Scanner) leaveList() {
+	found := s.list.found
+	s.passList()
+	s.list = ownList{}
+	for !found && s.i < len(s.b) && startsSpace(s.b[s.i:]) {
+		s.literal(1)
+	}
+}
+
+// endList ends a list at the end of the text.
+func (s *Scanner) endList() {
+	if o := &s.list; o.entries && !o.stays {
+		s.i = len(s.b)
+		s.from = s.i
+		s.list = ownList{}
+		return
+	}
+	s.leaveList()
+}
+
+// lineKind says what a line is, as far as it can be decided before it is complete.
+func (s *Scanner) lineKind(text []byte, complete bool) line {
+	o := &s.list
+	space := o.seen
+	for space < len(text) && startsSpace(text[space:]) {
+		_, size := utf8.DecodeRune(text[space:])
+		space += size
+	}
+	if !o.ruled {
+		o.seen = space
+	}
+	if space == len(text) && !o.ruled {
+		if complete {
+			return lineBlank
+		}
+		return lineOpen
+	}
+	if o.inLine {
+		return lineOther
+	}
+	text = bytes.TrimSuffix(text, []byte("\r"))
+	c := cursor{b: text, left: maxLine + 1, final: complete}
+	if o.blank && !o.rule && !o.found {
+		switch v := o.isRule(text, complete); {
+		case v == yes:
+			return lineRule
+		case v == undecided:
+			return lineOpen
+		}
+	}
+	if utf8.RuneCount(text) > maxLine {
+		return lineOther
+	}
+	kind, short := lineOther, false
+	if h := c; h.heading() {
+		kind = lineHeading
+	} else if short = h.short; o.found || o.rule || !o.noDefine {
+		if d := c; d.definition() {
+			kind = lineDefinition
+		} else {
+			short = short || d.short
+		}
+	}
+	if kind == lineOther && o.headed {
+		if e := c; s.entry(&e) {
+			kind = lineEntry
+		} else {
+			short = short || e.short
+		}
+	}
+	if short || kind != lineOther && !complete {
+		return lineOpen
+	}
+	return kind
+}
+
+// isRule decides whether a line is one of "-", "*" or "_".
+func (o *ownList) isRule(text []byte, complete bool) verdict {
+	c := cursor{b: text, left: len(text) + 1, final: complete}
+	c.spaces()
+	r, n := c.peek(), 0
+	if r != '-' && r != '*' && r != '_' {
+		return c.decide(false)
+	}
+	for c.accept(r) {
+		n++
+	}
+	if n > 80 || n < 3 && c.peek() != end {
+		return no
+	}
+	if o.seen > c.at {
+		c.at = o.seen // a long run of white space is read once, not at every piece
+	}
+	for unicode.IsSpace(c.peek()) {
+		c.next()
+	}
+	if c.peek() == end && n >= 3 {
+		o.seen, o.ruled = c.at, true
+	}
+	return c.decide(n >= 3 && c.peek() == end)
+}
+
+// heading reads a heading of a list of sources.
+func (c *cursor) heading() bool {
+	for range maxSpaces {
+		c.oneOf(" \t")
+	}
+	n := 0
+	for n <= 6 && c.accept('#') {
+		n++
+	}
+	if n > 6 || n > 0 && !c.gap() {
+		return false
+	}
+	c.emphasis()
+	for _, w := range headings[fold(c.peek())] {
+		saved := *c
+		if c.word(w) && c.headingEnd() || c.back(saved) {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *cursor) headingEnd() bool {
+	for range 2 {
+		c.spaces()
+		c.oneOf(":：")
+		c.emphasis()
+	}
+	c.gap()
+	return c.peek() == end && !c.short
+}
+
+// definition reads the beginning of the definition of a footnote.
+func (c *cursor) definition() bool {
+	c.spaces()
+	if !c.exactly("[^") {
+		return false
+	}
+	_, ok := c.number()
+	return ok && c.exactly("]:")
+}
+
+// entry reads an entry of a list of sources.
+func (s *Scanner) entry(c *cursor) bool {
+	c.gap()
+	saved := *c
+	bullet := c.oneOf("-*+•") && c.gap()
+	if !bullet {
+		c.back(saved)
+		if bullet = c.accept('・'); bullet {
+			c.gap()
+		}
+	}
+	saved = *c
+	c.emphasis()
+	switch v := c.marks(); {
+	case v == yes:
+		return true
+	case v == undecided:
+		c.short = true
+		return false
+	}
+	if c.ordinal() {
+		if c.emphasis(); c.oneOf(" \t") && s.label(c) {
+			return true
+		}
+	}
+	c.back(saved)
+	return bullet && s.label(c)
+}
+
+// ordinal reads "1.", "2)" or "(3)".
+func (c *cursor) ordinal() bool {
+	round := c.accept('(')
+	n := 0
+	for n < 4 && c.oneOf("0123456789") {
+		n++
+	}
+	if n == 0 || n > 3 {
+		return false
+	}
+	return round && c.accept(')') || !round && c.oneOf(".)")
+}
+
+// label reads the rest of an entry: the name of a source, which cites nothing.
+func (s *Scanner) label(c *cursor) bool {
+	rest := c.b[c.at:]
+	if !c.final {
+		c.short = true
+		return false
+	}
+	return len(bytes.TrimSpace(rest)) > 0 && !s.citesKnown(rest)
+}
+
+// emphasis reads up to three "*" or "_".
+func (c *cursor) emphasis() {
+	for range 3 {
+		c.oneOf("*_")
+	}
+}
+
+// gap reads spaces and tabs, and reports whether there are any.
+func (c *cursor) gap() bool {
+	ok := false
+	for c.oneOf(" \t") {
+		ok = true
+	}
+	return ok
+}

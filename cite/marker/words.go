@@ -1,0 +1,76 @@
+package marker
+
+import (
+	"strings"
+	"unicode"
+)
+
+// The words of the grammar, in lower case. Each letter matches itself and its
+// simple upper case.
+var (
+	// keys may be before the number of a document.
+	keys = index(strings.Fields(`
+source sources document documents doc docs passage passages reference references ref refs citation citations cite cites
+excerpt excerpts snippet snippets chunk chunks context
+quelle quellen dokument dokumente dok beleg belege referenz referenzen
+référence références réf extrait extraits
+fuente fuentes documento documentos referencia referencias pasaje pasajes fragmento fragmentos cita citas
+fonte fonti fontes documenti riferimento riferimenti referência referências trecho trechos
+bron bronnen documenten källa källor kilde kilder źródło źródła zdroj zdroje
+источник источники документ документы ссылка джерело kaynak kaynaklar belge sumber dokumen nguồn
+来源 來源 文档 文檔 资料 資料 参考 參考 参照 引用 出处 出處 出典 文献 文獻 参考文献 參考文獻 参考资料 參考資料 文書
+출처 문서 자료 참고 참조 المصدر مصدر المرجع مرجع स्रोत מקור`))
+
+	// conjunctions may be between two numbers, with spaces around them.
+	conjunctions = index(strings.Fields(`and und et y e en og och i и ve`))
+
+	// locators are before the number of a page or the like.
+	locators = index(strings.Fields(`
+pages page pp pg p section sec chapter ch para lines line figure fig table seiten seite abschnitt kapitel kap zeile
+páginas página pág pagina pagine pag sección seção sezione стр ページ 页 頁 쪽 § ¶ s`))
+
+	// headings are those of a list of sources.
+	headings = index(strings.Split(`sources|sources cited|sources used|source list|references|reference list|citations|bibliography|`+
+		`works cited|footnotes|quellen|quellenangaben|quellenverzeichnis|verwendete quellen|referenzen|literatur|belege|références|`+
+		`fuentes|referencias|fonti|riferimenti|fontes|referências|bronnen|källor|kilder|źródła|zdroje|источники|ссылки|`+
+		`список литературы|джерела|kaynaklar|sumber|参考文献|參考文獻|参考资料|參考資料|参考来源|来源|來源|资料来源|資料來源|引用|引用来源|`+
+		`引用元|参考|參考|参照|出典|출처|참고문헌|참고 문헌|참고 자료|المصادر|المراجع|מקורות|स्रोत`, "|"))
+)
+
+// The words that tell code and data from prose.
+var (
+	arrayNames = set(`arr array args argv buf idx kwargs lst nums ptr tmp vals vec`)
+	dataWords  = set(`array interval matrix tuple vector`)
+)
+
+// index sorts words by their first letter.
+func index(words []string) map[rune][]string {
+	m := make(map[rune][]string)
+	for _, w := range words {
+		first := []rune(w)[0]
+		m[first] = append(m[first], w)
+	}
+	return m
+}
+
+func set(words string) map[string]bool {
+	m := make(map[string]bool)
+	for _, w := range strings.Fields(words) {
+		m[w] = true
+	}
+	return m
+}
+
+// fold returns the letter of a word that r matches.
+func fold(r rune) rune {
+	if r < 0x80 {
+		if 'A' <= r && r <= 'Z' {
+			return r + 'a' - 'A'
+		}
+		return r
+	}
+	if l := unicode.ToLower(r); unicode.ToUpper(l) == r {
+		return l
+	}
+	return r
+}
