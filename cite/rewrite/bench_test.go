@@ -86,6 +86,15 @@ var hostile = map[string]string{
 	"backslashes": `\`,
 	"silent":      " [1](id=9)",
 	"quotes":      "> ",
+	"dollars":     "$a ",
+	"formulas":    `\( \[ `,
+	"words":       "(source reference [document ",
+	"daggers":     "[1†",
+	"tags":        "<cite>[1, ",
+	"lists":       "[1]\n\nSources:\n[1] a\n[2] b\n",
+	"headings":    "[1]\nSources:\n",
+	"lines":       "[1]\n\n---    \n \t",
+	"definitions": "[1]\n[^1]: a\n",
 }
 
 // feed passes a text through a rewriter in pieces of n bytes.

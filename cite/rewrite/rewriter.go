@@ -55,8 +55,8 @@ type Rewriter struct {
 	style     Style
 	scanner   *marker.Scanner
 	take      func(marker.Token) // rewrite
-	decoder   *decoder     // of a text that is made neutral, otherwise nil
-	neutral   *neutralizer // likewise
+	decoder   *decoder           // of a text that is made neutral, otherwise nil
+	neutral   *neutralizer       // likewise
 
 	numbers map[string]int // by source
 	sources []Source

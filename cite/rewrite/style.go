@@ -178,7 +178,9 @@ func escapeTarget(u string) string {
 
 type footnoteStyle struct{ emptyStyle }
 
-func (footnoteStyle) Inline(dst []byte, r Reference) []byte { return fmt.Appendf(dst, "[^%d]", r.Number) }
+func (footnoteStyle) Inline(dst []byte, r Reference) []byte {
+	return fmt.Appendf(dst, "[^%d]", r.Number)
+}
 
 func (footnoteStyle) List(dst []byte, refs []Reference) []byte {
 	return appendMarkdown(dst, "[^%d]: ", refs)
