@@ -121,13 +121,12 @@ func (t *tx) renameInRecords(from, to string) error {
 	return t.insert("quoted", quoteColumns, "", quotes...)
 }
 
-// scanRecord reads a row of the columns recordColumns and sum. A damaged one, as
-// one that is missing, is [retrieve.ErrNotFound].
+// scanRecord reads a row of the columns recordColumns and sum.
 func scanRecord(row scanner) (r retrieve.Record, err error) {
 	var started, ended, expires, size int64
 	err = checked(row, &r.ID, &r.Kind, &r.By, &r.Shared, &r.State, &started, &ended, &expires, &size, &r.Spec)
 	r.Started, r.Ended, r.Expires = time.UnixMicro(started), time.UnixMicro(ended), time.UnixMicro(expires)
-	return r, unlessWhole(err)
+	return r, err
 }
 
 // unlessWhole turns the error of a row that is missing or damaged into
@@ -143,7 +142,7 @@ func (l ledger) Record(ctx context.Context, id string) (r retrieve.Record, err e
 	err = within(ctx, l.s.view, func(t *tx) (err error) {
 		r, err = scanRecord(t.row(`SELECT `+recordColumns+`, sum FROM ibid.records WHERE id = ?`, id))
 		if err != nil {
-			return err
+			return unlessWhole(err)
 		}
 		var of string
 		var documents int
@@ -177,17 +176,9 @@ func (l ledger) Records(ctx context.Context, by string, after retrieve.Record, n
 		before = after.Started.UnixMicro()
 	}
 	err = within(ctx, l.s.view, func(t *tx) error {
-		list = nil
-		return t.each(func(row scanner) error {
-			r, err := scanRecord(row)
-			if err == nil {
-				list = append(list, r)
-			} else if errors.Is(err, retrieve.ErrNotFound) {
-				err = nil
-			}
-			return err
-		}, `SELECT `+recordColumns+`, sum FROM ibid.records WHERE caller = ? AND (started, id) < (?, ?) AND expires > ?
+		list, _, err = rowsOf(t, scanRecord, `SELECT `+recordColumns+`, sum FROM ibid.records WHERE caller = ? AND (started, id) < (?, ?) AND expires > ?
 			ORDER BY started DESC, id DESC LIMIT ?`, by, before, after.ID, time.Now().UnixMicro(), n)
+		return err
 	}, "listing the records")
 	return list, err
 }
@@ -228,18 +219,16 @@ func (l ledger) Feedback(ctx context.Context, after int64, n int) (list []retrie
 		after = math.MaxInt64
 	}
 	err = within(ctx, l.s.view, func(t *tx) error {
-		list = nil
-		return t.each(func(row scanner) error {
-			var f retrieve.Feedback
-			var at int64
-			err := checked(row, &f.Key, &f.Run, &f.By, &f.Citation, &f.Rating, &at, &f.Comment)
-			if errors.Is(err, errRow) {
-				return nil
-			}
-			f.At = time.UnixMicro(at)
-			list = append(list, f)
-			return err
-		}, `SELECT `+feedbackColumns+`, sum FROM ibid.feedback WHERE key < ? ORDER BY key DESC LIMIT ?`, after, n)
+		list, _, err = rowsOf(t, scanFeedback, `SELECT `+feedbackColumns+`, sum FROM ibid.feedback WHERE key < ? ORDER BY key DESC LIMIT ?`,
+			after, n)
+		return err
 	}, "listing the feedback")
 	return list, err
+}
+
+func scanFeedback(row scanner) (f retrieve.Feedback, err error) {
+	var at int64
+	err = checked(row, &f.Key, &f.Run, &f.By, &f.Citation, &f.Rating, &at, &f.Comment)
+	f.At = time.UnixMicro(at)
+	return f, err
 }

@@ -3,7 +3,6 @@ package state
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"maps"
@@ -13,11 +12,19 @@ import (
 	"ibid/retrieve"
 )
 
-// A change is a row of the table of changes that is to be written.
+// A change is a row of the table of changes.
 type change struct {
-	document int64  // 0 for what is about no document
-	id       string // empty for a deleted document
+	document int64 // 0 for what is about no document
+	revision int64 // set when it is written
 	deleted  bool
+	id       string // empty for a deleted document
+}
+
+const changeColumns = "document, revision, deleted, id"
+
+func scanChange(r scanner) (c change, err error) {
+	err = checked(r, &c.document, &c.revision, &c.deleted, &c.id)
+	return c, err
 }
 
 // changed writes the changes of a transaction. It is the last that the
@@ -40,7 +47,7 @@ func (t *tx) changed(changes ...change) error {
 		revision++
 		rows[i] = []any{c.document, revision, c.deleted, c.id}
 	}
-	return t.insert("changes", "document, revision, deleted, id",
+	return t.insert("changes", changeColumns,
 		`ON CONFLICT (document) DO UPDATE SET revision = excluded.revision, deleted = excluded.deleted,
 			id = excluded.id, sum = excluded.sum`, rows...)
 }
@@ -67,9 +74,6 @@ const (
 	changesAtOnce = maxList
 	chunksAtOnce  = 4096
 )
-
-// A listed change is one whose document has not been read yet.
-type listed struct{ document, revision int64 }
 
 // Changes gives what has changed after a revision, in the order of the revisions;
 // see [retrieve.State]. What changes meanwhile comes last.
@@ -99,33 +103,25 @@ func (s *Store) Changes(ctx context.Context, space string, after int64) iter.Seq
 }
 
 // listChanges lists what has changed after a revision.
-func (s *Store) listChanges(ctx context.Context, space string, after int64) (list []listed, err error) {
+func (s *Store) listChanges(ctx context.Context, space string, after int64) (list []change, err error) {
 	err = s.viewDocuments(ctx, func(t *tx) (damaged []*damagedError, err error) {
-		list = nil
 		if err := t.uses(space); err != nil {
 			return nil, err
 		}
-		query := `SELECT document, revision, deleted, id, sum FROM ibid.changes WHERE revision > ? ORDER BY revision`
+		condition := `revision > ? ORDER BY revision`
 		if after == 0 {
 			// The whole table is read in its own order: a damaged index hides nothing.
-			query = `SELECT document, revision, deleted, id, sum FROM ibid.changes WHERE document >= ? ORDER BY document`
+			condition = `document >= ? ORDER BY document`
 		}
-		err = t.each(func(r scanner) error {
-			var c listed
-			var deleted bool
-			var id string
-			err := checked(r, &c.document, &c.revision, &deleted, &id)
-			if errors.Is(err, errRow) {
-				damaged = append(damaged, &damagedError{c.document, "", "its row in the list of changes is damaged"})
-				return nil
-			}
-			list = append(list, c)
-			return err
-		}, query, after)
+		var bad []change
+		list, bad, err = rowsOf(t, scanChange, `SELECT `+changeColumns+`, sum FROM ibid.changes WHERE `+condition, after)
+		for _, c := range bad {
+			damaged = append(damaged, &damagedError{c.document, "", "its row in the list of changes is damaged"})
+		}
 		if err != nil || after > 0 {
 			return damaged, err
 		}
-		slices.SortFunc(list, func(a, b listed) int { return cmp.Compare(a.revision, b.revision) })
+		slices.SortFunc(list, func(a, b change) int { return cmp.Compare(a.revision, b.revision) })
 		unlisted, err := column[int64](t, `SELECT number FROM ibid.documents WHERE `+whole+`
 			AND NOT EXISTS (SELECT 1 FROM ibid.changes WHERE changes.document = documents.number AND deleted = 0)`)
 		for _, number := range unlisted {
@@ -149,7 +145,7 @@ func (t *tx) uses(space string) error {
 // readChanges reads the first of the listed changes, as many as fit into memory
 // well, and returns how many of them it has dealt with. One whose document has
 // changed again is left out: it is listed again.
-func (s *Store) readChanges(ctx context.Context, space string, list []listed) (changes []retrieve.Change, n int, err error) {
+func (s *Store) readChanges(ctx context.Context, space string, list []change) (changes []retrieve.Change, n int, err error) {
 	err = s.viewDocuments(ctx, func(t *tx) (damaged []*damagedError, err error) {
 		if err := t.uses(space); err != nil {
 			return nil, err
@@ -164,7 +160,7 @@ func (s *Store) readChanges(ctx context.Context, space string, list []listed) (c
 	return changes, n, err
 }
 
-func (t *tx) readChanges(space int64, list []listed) (changes []retrieve.Change, n int, damaged []*damagedError, err error) {
+func (t *tx) readChanges(space int64, list []change) (changes []retrieve.Change, n int, damaged []*damagedError, err error) {
 	numbers := make([]int64, len(list))
 	for i, c := range list {
 		numbers[i] = c.document
@@ -221,20 +217,18 @@ type stored struct {
 func (t *tx) documents(numbers []int64) (documents map[int64]stored, damaged []*damagedError, err error) {
 	documents = make(map[int64]stored)
 	list, args := in(numbers)
-	err = t.each(func(r scanner) error {
-		var d documentRow
-		err := d.scan(r)
-		var said retrieve.DocumentInfo
-		if err == nil {
-			said, err = d.info()
+	found, bad, err := rowsOf(t, func(r scanner) (d stored, err error) {
+		if err = d.scan(r); err == nil {
+			d.said, err = d.info()
 		}
-		if errors.Is(err, errRow) {
-			damaged = append(damaged, &damagedError{d.number, "", "its row in the list of documents is damaged"})
-			return nil
-		}
-		documents[d.number] = stored{d, said}
-		return err
+		return d, err
 	}, `SELECT `+documentColumns+` FROM ibid.documents WHERE number IN `+list+` AND `+whole, args...)
+	for _, d := range found {
+		documents[d.number] = d
+	}
+	for _, d := range bad {
+		damaged = append(damaged, &damagedError{d.number, "", "its row in the list of documents is damaged"})
+	}
 	return documents, damaged, err
 }
 

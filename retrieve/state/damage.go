@@ -3,9 +3,7 @@ package state
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"errors"
-	"fmt"
 	"slices"
 )
 
@@ -63,7 +61,7 @@ func (s *Store) viewDocuments(ctx context.Context, f func(*tx) ([]*damagedError,
 // that the next sync stores them again. Their rows stay until then.
 func (s *Store) SetAside(ctx context.Context, all []Damage) error {
 	var found []*damagedError
-	err := s.view(ctx, func(t *tx) error {
+	err := within(ctx, s.view, func(t *tx) error {
 		found = nil
 		for _, d := range all {
 			if d.Document == "" {
@@ -79,9 +77,9 @@ func (s *Store) SetAside(ctx context.Context, all []Damage) error {
 			}
 		}
 		return nil
-	})
+	}, "setting damaged documents aside")
 	if err != nil {
-		return fmt.Errorf("setting damaged documents aside: %w", err)
+		return err
 	}
 	return s.setAside(ctx, found...)
 }
@@ -99,7 +97,7 @@ func (s *Store) setAside(ctx context.Context, found ...*damagedError) error {
 	if s.readOnly {
 		return nil
 	}
-	err := s.update(ctx, func(t *tx) error {
+	return within(ctx, s.update, func(t *tx) error {
 		var changes []change
 		for _, d := range found {
 			c, err := t.setAside(d)
@@ -109,11 +107,7 @@ func (s *Store) setAside(ctx context.Context, found ...*damagedError) error {
 			changes = append(changes, c...)
 		}
 		return t.changed(changes...)
-	})
-	if err != nil {
-		return fmt.Errorf("setting a damaged document aside: %w", err)
-	}
-	return nil
+	}, "setting a damaged document aside")
 }
 
 // setAside adds a row for a damaged document and returns the change of it, none
@@ -143,13 +137,11 @@ func (t *tx) nameOf(number int64) string {
 	if d.scan(t.row(`SELECT `+documentColumns+` FROM ibid.documents WHERE number = ?`, number)) == nil {
 		return d.id
 	}
-	var document, revision, deleted int64
-	var id string
-	latest := t.row(`SELECT document, revision, deleted, id, sum FROM ibid.changes WHERE document = ?`, number)
-	if checked(latest, &document, &revision, &deleted, &id) == nil {
-		return id
+	c, err := scanChange(t.row(`SELECT `+changeColumns+`, sum FROM ibid.changes WHERE document = ?`, number))
+	if err != nil {
+		return ""
 	}
-	return ""
+	return c.id
 }
 
 // Damaged lists what was found damaged and has not been stored again, by
@@ -163,19 +155,14 @@ func (s *Store) Damaged(ctx context.Context) (all []Damage, err error) {
 	}
 	s.mu.Unlock()
 	err = s.view(ctx, func(t *tx) error {
-		return t.each(func(r scanner) error {
+		whole, damaged, err := rowsOf(t, func(r scanner) (d Damage, err error) {
 			var document int64
-			var d Damage
-			if err := checked(r, &document, &d.Document, &d.Reason); err != nil && !errors.Is(err, errRow) {
-				return err
-			}
-			all = append(all, d)
-			return nil
+			err = checked(r, &document, &d.Document, &d.Reason)
+			return d, err
 		}, `SELECT document, id, reason, sum FROM ibid.damage`)
+		all = append(append(all, whole...), damaged...)
+		return err
 	})
-	if errors.Is(err, sql.ErrNoRows) {
-		err = nil
-	}
 	slices.SortFunc(all, func(a, b Damage) int {
 		return cmp.Or(cmp.Compare(a.Document, b.Document), cmp.Compare(a.Reason, b.Reason))
 	})

@@ -84,35 +84,18 @@ func scanSession(row scanner) (x retrieve.Session, err error) {
 }
 
 func (k keyring) Ring(ctx context.Context) (ring retrieve.Ring, err error) {
-	damaged := func(err error) error {
-		if errors.Is(err, errRow) {
-			ring.Damaged++
-			return nil
-		}
-		return err
-	}
-	err = within(ctx, k.s.view, func(t *tx) (err error) {
-		ring = retrieve.Ring{}
-		if ring.Revision, err = t.ringRevision(); err != nil {
-			return err
-		}
-		err = t.each(func(row scanner) error {
-			key, err := scanKey(row)
-			if err == nil {
-				ring.Keys = append(ring.Keys, key)
-			}
-			return damaged(err)
-		}, `SELECT `+keyColumns+`, sum FROM ibid.keys ORDER BY created, name`)
+	err = within(ctx, k.s.view, func(t *tx) error {
+		revision, err := t.ringRevision()
 		if err != nil {
 			return err
 		}
-		return t.each(func(row scanner) error {
-			x, err := scanSession(row)
-			if err == nil {
-				ring.Sessions = append(ring.Sessions, x)
-			}
-			return damaged(err)
-		}, `SELECT `+sessionColumns+`, sum FROM ibid.sessions`)
+		keys, bad, err := rowsOf(t, scanKey, `SELECT `+keyColumns+`, sum FROM ibid.keys ORDER BY created, name`)
+		if err != nil {
+			return err
+		}
+		sessions, worse, err := rowsOf(t, scanSession, `SELECT `+sessionColumns+`, sum FROM ibid.sessions`)
+		ring = retrieve.Ring{Revision: revision, Keys: keys, Sessions: sessions, Damaged: len(bad) + len(worse)}
+		return err
 	}, "reading the keys")
 	return ring, err
 }

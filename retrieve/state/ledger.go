@@ -28,15 +28,6 @@ func sought(err error) error {
 	return err
 }
 
-// within runs f in a transaction by view or update, and says in its error what
-// was being done.
-func within(ctx context.Context, by func(context.Context, func(*tx) error) error, f func(*tx) error, format string, args ...any) error {
-	if err := by(ctx, f); err != nil {
-		return fmt.Errorf(format+": %w", append(args, err)...)
-	}
-	return nil
-}
-
 // makeRoom calls drop with the ids of rows, from the least in an order, until
 // the rows of a table are at most so many and their sizes at most so many bytes.
 // The row of the id own stays.

@@ -174,7 +174,8 @@ func (s *Store) layOutServer(ctx context.Context) error {
 }
 
 func (s *Store) serverLayout(t *tx) (number int, err error) {
-	return number, t.row(`SELECT coalesce(max(number), 0) FROM ibid.migrations`).Scan(&number)
+	err = t.row(`SELECT coalesce(max(number), 0) FROM ibid.migrations`).Scan(&number)
+	return number, err
 }
 
 // foreign reports that the schema belongs to another program.

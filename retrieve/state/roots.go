@@ -26,7 +26,7 @@ func (s *Store) AddRoot(ctx context.Context, path, collection string) (root inge
 	if collection == "" {
 		collection = ingest.DefaultCollection
 	}
-	err = s.update(ctx, func(t *tx) error {
+	err = within(ctx, s.update, func(t *tx) error {
 		roots, damaged, err := t.lockRoots()
 		if err != nil {
 			return err
@@ -37,17 +37,14 @@ func (s *Store) AddRoot(ctx context.Context, path, collection string) (root inge
 		}
 		root = ingest.Root{Name: retrieve.RootName(path, roots), Path: path, Collection: collection}
 		return t.insertRoot(root, damaged)
-	})
-	if err != nil {
-		return ingest.Root{}, fmt.Errorf("adding the root of %q: %w", path, err)
-	}
-	return root, nil
+	}, "adding the root of %q", path)
+	return root, err
 }
 
 // KeepRoot creates a root of exactly this name, path and collection unless it
 // exists.
 func (s *Store) KeepRoot(ctx context.Context, root ingest.Root) error {
-	err := s.update(ctx, func(t *tx) error {
+	return within(ctx, s.update, func(t *tx) error {
 		roots, damaged, err := t.lockRoots()
 		if err != nil {
 			return err
@@ -56,44 +53,35 @@ func (s *Store) KeepRoot(ctx context.Context, root ingest.Root) error {
 			return err
 		}
 		return t.insertRoot(root, damaged)
-	})
-	if err != nil {
-		return fmt.Errorf("keeping the root %q: %w", root.Name, err)
-	}
-	return nil
+	}, "keeping the root %q", root.Name)
 }
 
 // lockRoots returns the roots, which do not change until the transaction ends.
-func (t *tx) lockRoots() (roots []ingest.Root, damaged []string, err error) {
+func (t *tx) lockRoots() (roots, damaged []ingest.Root, err error) {
 	if err := t.lock("library"); err != nil {
 		return nil, nil, err
 	}
 	return t.roots()
 }
 
-// roots lists the roots by name, and the names of those whose rows are damaged.
-func (t *tx) roots() (roots []ingest.Root, damaged []string, err error) {
-	err = t.each(func(row scanner) error {
-		var r ingest.Root
-		err := checked(row, &r.Name, &r.Path, &r.Collection)
-		if errors.Is(err, errRow) {
-			damaged = append(damaged, r.Name)
-			return nil
-		}
-		roots = append(roots, r)
-		return err
-	}, `SELECT name, path, collection, sum FROM ibid.roots ORDER BY name`)
-	return roots, damaged, err
+// roots lists the roots by name, and those whose rows are damaged.
+func (t *tx) roots() (roots, damaged []ingest.Root, err error) {
+	return rowsOf(t, scanRoot, `SELECT `+rootColumns+`, sum FROM ibid.roots ORDER BY name`)
+}
+
+func scanRoot(row scanner) (r ingest.Root, err error) {
+	err = checked(row, &r.Name, &r.Path, &r.Collection)
+	return r, err
 }
 
 // insertRoot stores a root. The names of damaged ones are free for their folders
 // again.
-func (t *tx) insertRoot(root ingest.Root, damaged []string) error {
+func (t *tx) insertRoot(root ingest.Root, damaged []ingest.Root) error {
 	if root.Name == "" || len(root.Name) > maxRootName {
 		return fmt.Errorf("the name of a root has 1 to %d bytes, and this has %d", maxRootName, len(root.Name))
 	}
-	for _, name := range damaged {
-		if _, err := t.exec(`DELETE FROM ibid.roots WHERE name = ?`, name); err != nil {
+	for _, r := range damaged {
+		if _, err := t.exec(`DELETE FROM ibid.roots WHERE name = ?`, r.Name); err != nil {
 			return err
 		}
 	}
@@ -105,20 +93,16 @@ func (t *tx) insertRoot(root ingest.Root, damaged []string) error {
 
 // Roots lists the roots by name.
 func (s *Store) Roots(ctx context.Context) (roots []ingest.Root, err error) {
-	err = s.view(ctx, func(t *tx) error {
+	err = within(ctx, s.view, func(t *tx) error {
 		roots, _, err = t.roots()
 		return err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("listing the roots: %w", err)
-	}
-	return roots, nil
+	}, "listing the roots")
+	return roots, err
 }
 
 // collectionOf returns the collection of a root.
 func (t *tx) collectionOf(root string) (string, error) {
-	var r ingest.Root
-	err := checked(t.row(`SELECT name, path, collection, sum FROM ibid.roots WHERE name = ?`, root), &r.Name, &r.Path, &r.Collection)
+	r, err := scanRoot(t.row(`SELECT `+rootColumns+`, sum FROM ibid.roots WHERE name = ?`, root))
 	if errors.Is(err, sql.ErrNoRows) {
 		return "", fmt.Errorf("its root %q is unknown: add the root first: %w", root, retrieve.ErrNotFound)
 	}
@@ -131,7 +115,7 @@ func (t *tx) collectionOf(root string) (string, error) {
 // DeleteRoot removes a root and all its documents in one step, and returns how
 // many there were.
 func (s *Store) DeleteRoot(ctx context.Context, name string) (documents int, err error) {
-	err = s.update(ctx, func(t *tx) error {
+	err = within(ctx, s.update, func(t *tx) error {
 		documents = 0
 		if err := t.lock("library"); err != nil {
 			return err
@@ -162,9 +146,6 @@ func (s *Store) DeleteRoot(ctx context.Context, name string) (documents int, err
 			return err
 		}
 		return t.changed(changes...)
-	})
-	if err != nil {
-		return 0, fmt.Errorf("deleting the root %q: %w", name, err)
-	}
-	return documents, nil
+	}, "deleting the root %q", name)
+	return documents, err
 }

@@ -58,7 +58,8 @@ func (t *tx) spaces() (all spaces, err error) {
 	if err != nil || text == "" {
 		return all, err
 	}
-	return all, json.Unmarshal([]byte(text), &all)
+	err = json.Unmarshal([]byte(text), &all)
+	return all, err
 }
 
 func (t *tx) setSpaces(all spaces) error {
@@ -95,14 +96,11 @@ func (t *tx) spaceFor(name string, dimensions int) (space, error) {
 
 // Space is the embedding space in use; empty while no document is stored.
 func (s *Store) Space(ctx context.Context) (name string, err error) {
-	err = s.view(ctx, func(t *tx) error {
+	err = within(ctx, s.view, func(t *tx) error {
 		name, err = t.spaceOfDocuments()
 		return err
-	})
-	if err != nil {
-		return "", fmt.Errorf("reading the embedding space: %w", err)
-	}
-	return name, nil
+	}, "reading the embedding space")
+	return name, err
 }
 
 func (t *tx) spaceOfDocuments() (string, error) {

@@ -108,6 +108,21 @@ func column[T any](t *tx, query string, args ...any) (all []T, err error) {
 	return all, err
 }
 
+// rowsOf returns the rows of a query as scan reads them. Those of which scan says
+// errRow are apart, as far as they could be read.
+func rowsOf[T any](t *tx, scan func(scanner) (T, error), query string, args ...any) (whole, damaged []T, err error) {
+	err = t.each(func(r scanner) error {
+		v, err := scan(r)
+		if errors.Is(err, errRow) {
+			damaged = append(damaged, v)
+			return nil
+		}
+		whole = append(whole, v)
+		return err
+	}, query, args...)
+	return whole, damaged, err
+}
+
 // maxParameters is how many parameters a statement has at most. SQLite accepts
 // 32,766 and PostgreSQL 65,535.
 const maxParameters = 4096
@@ -215,6 +230,15 @@ func (s *Store) glance(ctx context.Context, f func(*tx) error) error {
 	return s.retry(ctx, s.wait, func() error {
 		return s.transact(ctx, s.read, "", f, func(*tx) error { return nil })
 	})
+}
+
+// within runs f in a transaction by view or update, and says in its error what
+// was being done.
+func within(ctx context.Context, by func(context.Context, func(*tx) error) error, f func(*tx) error, format string, args ...any) error {
+	if err := by(ctx, f); err != nil {
+		return fmt.Errorf(format+": %w", append(args, err)...)
+	}
+	return nil
 }
 
 // transact runs f between the begin statement, if there is one, and end.

@@ -202,27 +202,18 @@ func (v *verifier) readRoots() error {
 // documents checks every document with its text, chunks and vectors, and the
 // table of changes.
 func (v *verifier) documents() error {
-	changed := make(map[int64]string) // id by number
-	var damaged []int64
-	err := v.t.each(func(r scanner) error {
-		var document, revision int64
-		var deleted bool
-		var id string
-		err := checked(r, &document, &revision, &deleted, &id)
-		if errors.Is(err, errRow) {
-			damaged = append(damaged, document)
-			return nil
-		}
-		if !deleted && document != 0 {
-			changed[document] = id
-		}
-		return err
-	}, `SELECT document, revision, deleted, id, sum FROM ibid.changes`)
+	changes, damaged, err := rowsOf(v.t, scanChange, `SELECT `+changeColumns+`, sum FROM ibid.changes`)
 	if err != nil {
 		return err
 	}
-	for _, number := range damaged {
-		v.found(v.t.nameOf(number), "its row in the list of changes is damaged")
+	for _, c := range damaged {
+		v.found(v.t.nameOf(c.document), "its row in the list of changes is damaged")
+	}
+	changed := make(map[int64]string) // id by number
+	for _, c := range changes {
+		if !c.deleted && c.document != 0 {
+			changed[c.document] = c.id
+		}
 	}
 	aside, err := column[int64](v.t, `SELECT document FROM ibid.damage`)
 	if err != nil {

@@ -214,11 +214,7 @@ func (t *tx) eraseVectors(digests []string) error {
 // Rename gives the stored document from the id, root, path and metadata of to.
 // The document that had the new id is replaced.
 func (s *Store) Rename(ctx context.Context, from string, to *ingest.Document) error {
-	err := s.update(ctx, func(t *tx) error { return t.rename(from, to) })
-	if err != nil {
-		return fmt.Errorf("renaming %s to %s: %w", from, to.ID, err)
-	}
-	return nil
+	return within(ctx, s.update, func(t *tx) error { return t.rename(from, to) }, "renaming %s to %s", from, to.ID)
 }
 
 func (t *tx) rename(from string, to *ingest.Document) error {
@@ -265,7 +261,7 @@ func (t *tx) rename(from string, to *ingest.Document) error {
 
 // Delete removes a document and every trace of it.
 func (s *Store) Delete(ctx context.Context, document string) error {
-	err := s.update(ctx, func(t *tx) error {
+	return within(ctx, s.update, func(t *tx) error {
 		if err := t.lockDocuments(document); err != nil {
 			return err
 		}
@@ -280,9 +276,5 @@ func (s *Store) Delete(ctx context.Context, document string) error {
 			return err
 		}
 		return t.changed(changes...)
-	})
-	if err != nil {
-		return fmt.Errorf("deleting %s: %w", document, err)
-	}
-	return nil
+	}, "deleting %s", document)
 }
