@@ -193,14 +193,8 @@ func (s *Store) compact(ctx context.Context) (before, after int64, err error) {
 		return before, before, err
 	}
 	err = s.update(ctx, func(t *tx) error {
-		for _, orphan := range []string{
-			`DELETE FROM ibid.texts WHERE NOT EXISTS (SELECT 1 FROM ibid.documents WHERE documents.number = texts.number)`,
-			`DELETE FROM ibid.chunks WHERE NOT EXISTS (SELECT 1 FROM ibid.documents WHERE documents.number = chunks.key >> 20)`,
-			`DELETE FROM ibid.vectors WHERE NOT EXISTS (SELECT 1 FROM ibid.chunks WHERE chunks.digest = vectors.digest)`,
-		} {
-			if _, err := t.exec(orphan); err != nil {
-				return err
-			}
+		if err := t.deleteOrphans(); err != nil {
+			return err
 		}
 		return t.forgetOld()
 	})

@@ -105,7 +105,7 @@ func (s *Store) Changes(ctx context.Context, space string, after int64) iter.Seq
 // listChanges lists what has changed after a revision.
 func (s *Store) listChanges(ctx context.Context, space string, after int64) (list []change, err error) {
 	err = s.viewDocuments(ctx, func(t *tx) (damaged []*damagedError, err error) {
-		if err := t.uses(space); err != nil {
+		if _, err := t.uses(space); err != nil {
 			return nil, err
 		}
 		condition := `revision > ? ORDER BY revision`
@@ -132,14 +132,14 @@ func (s *Store) listChanges(ctx context.Context, space string, after int64) (lis
 	return list, err
 }
 
-// uses returns a [*retrieve.SpaceError] if the space is not the one in use. Before
-// one has been set there are no documents.
-func (t *tx) uses(space string) error {
+// uses returns the number of the space in use, which must be this one. Before one
+// has been set there are no documents.
+func (t *tx) uses(space string) (number int64, err error) {
 	all, err := t.spaces()
 	if stored := all.used().Name; err == nil && stored != "" && stored != space {
 		err = &retrieve.SpaceError{Stored: stored, Wanted: space}
 	}
-	return err
+	return all.Used, err
 }
 
 // readChanges reads the first of the listed changes, as many as fit into memory
@@ -147,14 +147,11 @@ func (t *tx) uses(space string) error {
 // changed again is left out: it is listed again.
 func (s *Store) readChanges(ctx context.Context, space string, list []change) (changes []retrieve.Change, n int, err error) {
 	err = s.viewDocuments(ctx, func(t *tx) (damaged []*damagedError, err error) {
-		if err := t.uses(space); err != nil {
-			return nil, err
-		}
-		all, err := t.spaces()
+		used, err := t.uses(space)
 		if err != nil {
 			return nil, err
 		}
-		changes, n, damaged, err = t.readChanges(all.Used, list[:min(len(list), changesAtOnce)])
+		changes, n, damaged, err = t.readChanges(used, list[:min(len(list), changesAtOnce)])
 		return damaged, err
 	})
 	return changes, n, err

@@ -54,16 +54,17 @@ func schemaTexts() (texts []string) {
 	return texts
 }
 
+// newestLayout is the layout of this version.
+func newestLayout() int { return firstLayout + len(schemaTexts()) - 1 }
+
 // layOut brings the layout up to date from the number it has, 0 for an empty
 // database.
 func (t *tx) layOut(have int) error {
-	steps := t.s.dialect.steps()
-	newest := steps[len(steps)-1].number
-	if have > newest {
+	if newest := newestLayout(); have > newest {
 		return fmt.Errorf("%s: %w (layout %d; this version reads layout %d): update ibid, or use another library",
 			t.s.place, ErrNewer, have, newest)
 	}
-	for _, step := range steps {
+	for _, step := range t.s.dialect.steps() {
 		if step.number <= have {
 			continue
 		}
@@ -109,11 +110,10 @@ func (s *Store) upgrade(ctx context.Context) error {
 	if have > 0 && have < firstLayout {
 		return errEarlier
 	}
-	steps := s.dialect.steps()
-	if have == steps[len(steps)-1].number {
+	if have == newestLayout() {
 		return nil
 	}
-	if s.readOnly && have < steps[len(steps)-1].number {
+	if s.readOnly && have < newestLayout() {
 		return errors.New("it was written by an older version of ibid and cannot be brought up to date: make it writable once")
 	}
 	return s.update(ctx, func(t *tx) error {

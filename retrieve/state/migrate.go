@@ -227,11 +227,8 @@ func (o *oldTable) read(r scanner) ([]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	values, dest := make([]any, len(names)), make([]any, len(names))
-	for i := range names {
-		dest[i] = &values[i]
-	}
-	if err := r.Scan(dest...); err != nil {
+	values, err := anyRow(r, len(names))
+	if err != nil {
 		return nil, err
 	}
 	for _, v := range values {

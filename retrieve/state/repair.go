@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -202,7 +203,7 @@ func (t *tx) mend() (lost []Damage, err error) {
 		return nil, err
 	}
 	var changes []change
-	for _, number := range sortedNumbers(names) {
+	for _, number := range slices.Sorted(maps.Keys(names)) {
 		d, reason, err := t.examine(number, all.Used)
 		if err != nil {
 			return nil, err
@@ -217,11 +218,11 @@ func (t *tx) mend() (lost []Damage, err error) {
 		changes = append(changes, change{document: number, deleted: true})
 		lost = append(lost, Damage{Document: names[number], Reason: "it is damaged and lost: ingest it again"})
 	}
-	for _, table := range []string{"damage", "texts WHERE number NOT IN (SELECT number FROM documents)",
-		"chunks WHERE key >> 20 NOT IN (SELECT number FROM documents)", "vectors WHERE digest NOT IN (SELECT digest FROM chunks)"} {
-		if _, err := t.exec(`DELETE FROM ` + table); err != nil {
-			return nil, err
-		}
+	if _, err := t.exec(`DELETE FROM damage`); err != nil {
+		return nil, err
+	}
+	if err := t.deleteOrphans(); err != nil {
+		return nil, err
 	}
 	missing, err := t.mendRoots()
 	if err != nil {
@@ -264,13 +265,4 @@ func (t *tx) mendRoots() (lost []Damage, err error) {
 		lost = append(lost, Damage{Reason: fmt.Sprintf("the path of the root %q is lost: ingest its folder again", name)})
 	}
 	return lost, err
-}
-
-func sortedNumbers[V any](m map[int64]V) []int64 {
-	numbers := make([]int64, 0, len(m))
-	for n := range m {
-		numbers = append(numbers, n)
-	}
-	slices.Sort(numbers)
-	return numbers
 }

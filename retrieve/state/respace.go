@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 
 	"ibid/ingest"
@@ -108,7 +109,7 @@ func (s *Store) addVectors(ctx context.Context, name string, digests []retrieve.
 // until the transaction ends.
 func (t *tx) stillUsed(rows map[string][]any) (map[string][]any, error) {
 	used := make(map[string][]any, len(rows))
-	for part := range slices.Chunk(sortedKeys(rows), maxList) {
+	for part := range slices.Chunk(slices.Sorted(maps.Keys(rows)), maxList) {
 		list, args := in(part)
 		if err := t.s.dialect.lockVectors(t, list, args); err != nil {
 			return nil, err

@@ -123,6 +123,16 @@ func rowsOf[T any](t *tx, scan func(scanner) (T, error), query string, args ...a
 	return whole, damaged, err
 }
 
+// anyRow returns the values of a row of n columns.
+func anyRow(r scanner, n int) ([]any, error) {
+	values, dest := make([]any, n), make([]any, n)
+	for i := range dest {
+		dest[i] = &values[i]
+	}
+	err := r.Scan(dest...)
+	return values, err
+}
+
 // maxParameters is how many parameters a statement has at most. SQLite accepts
 // 32,766 and PostgreSQL 65,535.
 const maxParameters = 4096

@@ -51,11 +51,7 @@ func inspect(ctx context.Context, address string, opts Options) (*Store, error) 
 	if _, err := os.Stat(filepath.Join(dir, FileName)); err != nil {
 		return nil, err
 	}
-	s, err := attach(ctx, dir, opts)
-	if err != nil {
-		return nil, err
-	}
-	return s, nil
+	return attach(ctx, dir, opts)
 }
 
 func isServer(address string) bool {
@@ -118,34 +114,29 @@ func (v *verifier) all() error {
 	if err != nil {
 		return err
 	}
-	if newest := v.s.dialect.steps(); number > newest[len(newest)-1].number {
+	if number > newestLayout() {
 		return fmt.Errorf("%w (layout %d): update ibid", ErrNewer, number)
 	}
-	parts := []struct {
+	type part struct {
 		what  string
 		check func() error
-	}{{"the pages of the file", v.pages}}
+	}
+	parts := []part{{"the pages of the file", v.pages}}
 	for _, table := range tables() {
 		// Documents are checked with their rows in all tables.
 		if !slices.Contains([]string{"documents", "texts", "chunks", "vectors", "changes"}, table.name) && table.sum >= 0 {
-			parts = append(parts, struct {
-				what  string
-				check func() error
-			}{"the table " + table.name, func() error { return v.rows(&table) }})
+			parts = append(parts, part{"the table " + table.name, func() error { return v.rows(&table) }})
 		}
 	}
-	parts = append(parts, []struct {
-		what  string
-		check func() error
-	}{{"the roots", v.readRoots}, {"the documents", v.documents}, {"rows that belong to no document", v.orphans}, {"vectors", v.vectors}}...)
+	parts = append(parts, part{"the roots", v.readRoots}, part{"the documents", v.documents},
+		part{"rows that belong to no document", v.orphans}, part{"vectors", v.vectors})
 	for _, p := range parts {
-		if err := p.check(); isDamage(err) {
+		err := p.check()
+		if isDamage(err) {
 			v.found("", "%s cannot be read: %v", p.what, err)
 			err = v.t.ctx.Err()
-			if err != nil {
-				return err
-			}
-		} else if err != nil {
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -168,18 +159,11 @@ func (v *verifier) pages() error {
 func (v *verifier) rows(of *table) error {
 	n := 0
 	err := v.t.each(func(r scanner) error {
-		values := make([]any, len(of.columns))
-		dest := make([]any, len(values))
-		for i := range values {
-			dest[i] = &values[i]
-		}
-		if err := r.Scan(dest...); err != nil && !errors.Is(err, errRow) {
-			return err
-		}
+		values, err := anyRow(r, len(of.columns))
 		if !of.intact(values) {
 			n++
 		}
-		return nil
+		return err
 	}, `SELECT `+strings.Join(of.columns, ", ")+` FROM ibid.`+of.name)
 	if n > 0 {
 		v.found("", "%d rows of the table %s are not as they were stored", n, of.name)
@@ -319,17 +303,29 @@ func (t *tx) examine(number, space int64) (d documentRow, reason string, err err
 
 // orphans counts rows whose document or chunk is missing.
 func (v *verifier) orphans() error {
-	for table, owner := range map[string]string{
-		"texts":   `SELECT 1 FROM ibid.documents d WHERE d.number = t.number`,
-		"chunks":  `SELECT 1 FROM ibid.documents d WHERE d.number = t.key >> 20`,
-		"vectors": `SELECT 1 FROM ibid.chunks c WHERE c.digest = t.digest`,
-	} {
+	for _, o := range orphans {
 		var n int
-		if err := v.t.row(`SELECT count(*) FROM ibid.` + table + ` t WHERE NOT EXISTS (` + owner + `)`).Scan(&n); err != nil {
+		if err := v.t.row(`SELECT count(*) ` + o.rows).Scan(&n); err != nil {
 			return err
 		}
 		if n > 0 {
-			v.found("", "%d rows of the table %s belong to nothing that is stored: 'ibid compact' removes them", n, table)
+			v.found("", "%d rows of the table %s belong to nothing that is stored: 'ibid compact' removes them", n, o.table)
+		}
+	}
+	return nil
+}
+
+// orphans are the rows whose document or chunk is missing.
+var orphans = []struct{ table, rows string }{
+	{"texts", `FROM ibid.texts WHERE NOT EXISTS (SELECT 1 FROM ibid.documents WHERE documents.number = texts.number)`},
+	{"chunks", `FROM ibid.chunks WHERE NOT EXISTS (SELECT 1 FROM ibid.documents WHERE documents.number = chunks.key >> 20)`},
+	{"vectors", `FROM ibid.vectors WHERE NOT EXISTS (SELECT 1 FROM ibid.chunks WHERE chunks.digest = vectors.digest)`},
+}
+
+func (t *tx) deleteOrphans() error {
+	for _, o := range orphans {
+		if _, err := t.exec(`DELETE ` + o.rows); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -341,18 +337,12 @@ func (v *verifier) vectors() error {
 	if err != nil {
 		return err
 	}
-	n := 0
-	err = v.t.each(func(r scanner) error {
+	_, damaged, err := rowsOf(v.t, func(r scanner) (none struct{}, err error) {
 		var space int64
 		var digest, vector []byte
-		err := checked(r, &space, &digest, &vector)
-		if errors.Is(err, errRow) {
-			n++
-			return nil
-		}
-		return err
+		return none, checked(r, &space, &digest, &vector)
 	}, `SELECT space, digest, vector, sum FROM ibid.vectors WHERE space <> ?`, all.Used)
-	if n > 0 {
+	if n := len(damaged); n > 0 {
 		v.found("", "%d vectors of an interrupted re-embedding are damaged: run 'ibid reembed'", n)
 	}
 	return err

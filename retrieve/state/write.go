@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 
@@ -124,21 +125,12 @@ func (t *tx) insertVectors(space string, dimensions int, vectors map[string][]an
 		return err
 	}
 	rows := make([][]any, 0, len(vectors))
-	for _, digest := range sortedKeys(vectors) { // in one order, so that no two wait for each other
+	for _, digest := range slices.Sorted(maps.Keys(vectors)) { // in one order, so that no two wait for each other
 		rows = append(rows, append([]any{of.Number}, vectors[digest]...))
 	}
 	return t.insert("vectors", "space, digest, vector",
 		`ON CONFLICT (digest, space) DO UPDATE SET vector = excluded.vector, sum = excluded.sum
 		WHERE vectors.sum <> excluded.sum OR vectors.vector <> excluded.vector`, rows...)
-}
-
-func sortedKeys[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
 }
 
 // lockDocuments keeps others from changing the documents, and from changing roots
@@ -191,7 +183,7 @@ func (t *tx) erase(number int64, needed map[string][]any) error {
 			unused[d] = true
 		}
 	}
-	return t.eraseVectors(sortedKeys(unused))
+	return t.eraseVectors(slices.Sorted(maps.Keys(unused)))
 }
 
 // eraseVectors removes the vectors of digests that no chunk has any more.
