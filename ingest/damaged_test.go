@@ -48,17 +48,8 @@ func TestDamagedPDFIsPartial(t *testing.T) {
 		t.Fatal("no content stream was found")
 	}
 	for name, data := range map[string][]byte{"torn": torn, "cut": whole[:len(whole)*2/3]} {
-		for _, tier := range tiers(t) {
-			if tier == PDFToText {
-				continue // it does not tell
-			}
-			t.Run(name+" "+tier, func(t *testing.T) {
-				r := tierReader(t, tier)
-				if tier == PDFium {
-					r.PDF.Tier = PDFAuto // what PDFium gives up is Ibid's own
-				}
-				damagedIsPartial(t, r, intact, data)
-			})
+		for with, r := range bothReaders(t) {
+			t.Run(name+" "+with, func(t *testing.T) { damagedIsPartial(t, r, intact, data) })
 		}
 	}
 }

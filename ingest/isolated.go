@@ -12,7 +12,6 @@ import (
 	"ibid/ingest/format"
 	"ibid/ingest/pdf"
 	"ibid/ingest/pdf/pdfium"
-	"ibid/ingest/pdf/poppler"
 	"ibid/ingest/pdf/tesseract"
 )
 
@@ -83,18 +82,15 @@ func (r *Reader) askChild(ctx context.Context, request childRequest, data []byte
 
 // A pdfJob tells a child how to read or draw a PDF file.
 type pdfJob struct {
-	Tier     string              // PDFium or PDFGo; PDFToText and recognised: the data is a program's output
-	Fallback bool                // when the tier fails, PDFGo is tried
-	Folder   string              // of PDFium's code
-	Cache    string              // of the compiled code; empty for none
-	Draw     *pdfium.DrawOptions // draw a page instead of reading
+	PDFium bool                // reads what Ibid itself cannot
+	Folder string              // of PDFium's code
+	Cache  string              // of the compiled code; empty for none
+	Draw   *pdfium.DrawOptions // draw a page instead of reading
+	Scan   bool                // the data is what tesseract found
 	// Recognised holds what tesseract found on pages without text of their own,
 	// by number.
 	Recognised map[int][]byte `json:",omitempty"`
 }
-
-// recognised is the tier of text that tesseract found.
-const recognised = "tesseract"
 
 // pdfPatience is how long the pages of a file are read. The pages left then are
 // named, and those that were read are kept.
@@ -153,14 +149,15 @@ func (w *workshop) read(request childRequest, data []byte) childReply {
 
 // readPDF returns the numbers of the pages that are scanned.
 func (w *workshop) readPDF(doc *Document, job pdfJob, data []byte) (scanned []int, err error) {
-	file, err := w.layOut(job, data)
-	if err != nil && job.Fallback && job.Tier != PDFGo && job.Tier != PDFToText && !errors.Is(err, pdf.ErrEncrypted) {
-		// Sometimes one finds what the other doesn't.
-		var blank *pdf.NoTextError
-		if second, e := w.layOut(pdfJob{Tier: PDFGo, Recognised: job.Recognised}, data); e == nil || errors.As(e, &blank) {
-			file, err = second, e
-		}
+	source, done := tesseract.Parse(data), func() {}
+	if !job.Scan {
+		source, done, err = w.source(job, data)
 	}
+	defer done()
+	if err != nil {
+		return nil, err
+	}
+	file, err := pdf.Lay(withRecognised(source, job.Recognised).Until(time.Now().Add(pdfPatience)))
 	if err != nil {
 		return nil, err
 	}
@@ -168,47 +165,48 @@ func (w *workshop) readPDF(doc *Document, job pdfJob, data []byte) (scanned []in
 	return file.Scanned, nil
 }
 
-// layOut reads and lays out a file.
-func (w *workshop) layOut(job pdfJob, data []byte) (*pdf.File, error) {
-	var source *pdf.Source
-	var err error
-	switch job.Tier {
-	case PDFium:
-		if err = w.openEngine(job); err == nil {
-			source, err = w.engine.Read(context.Background(), data)
+// source returns the pages of a file. PDFium reads those that Ibid's own reader
+// cannot, or all when it fails. Call done after the last page.
+func (w *workshop) source(job pdfJob, data []byte) (source *pdf.Source, done func(), err error) {
+	var helper *pdfium.Document
+	var failed error
+	open := func() bool {
+		if helper != nil || failed != nil || !job.PDFium {
+			return helper != nil
 		}
-	case PDFToText:
-		source, err = poppler.Parse(data)
-	case recognised:
-		source = tesseract.Parse(data)
-	default:
-		source, err = pdf.Read(data)
+		if failed = w.openEngine(job); failed == nil {
+			helper, failed = w.engine.Load(context.Background(), data)
+		}
+		return helper != nil
+	}
+	done = func() {
+		if helper != nil {
+			helper.Close()
+		}
+	}
+	source, err = pdf.Read(data)
+	if err != nil && open() && helper.Pages() > 0 {
+		return helper.Source(), done, nil
 	}
 	if err != nil {
-		return nil, err
+		return nil, done, err
 	}
-	return pdf.Lay(withRecognised(source, job.Recognised).Until(time.Now().Add(pdfPatience)))
+	return source.Helped(func(page int) []pdf.Glyph {
+		if !open() {
+			return nil
+		}
+		return helper.Lines(page)
+	}), done, nil
 }
 
 // withRecognised adds what was recognised on the pages of a source.
 func withRecognised(source *pdf.Source, tables map[int][]byte) *pdf.Source {
-	if len(tables) == 0 {
-		return source
-	}
-	whole := *source
-	whole.Pages = func(yield func(pdf.Drawn) bool) {
-		n := 0
-		for page := range source.Pages {
-			n++
-			if table, ok := tables[n]; ok && len(page.Glyphs) == 0 {
-				page = pdf.Drawn{Glyphs: tesseract.Words(table, scanDPI), Err: page.Err}
-			}
-			if !yield(page) {
-				return
-			}
+	return source.Map(func(n int, page pdf.Drawn) pdf.Drawn {
+		if table, ok := tables[n]; ok && len(page.Glyphs) == 0 {
+			return pdf.Drawn{Glyphs: tesseract.Words(table, scanDPI), Err: page.Err}
 		}
-	}
-	return &whole
+		return page
+	})
 }
 
 // openEngine makes the engine, unless it is there for the same folders.

@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -78,9 +79,8 @@ func latin(text string) bool {
 // references returns the output of pdftotext for a file, in its two orders.
 func references(ctx context.Context, data []byte) (texts []string, err error) {
 	for _, order := range []string{"-q", "-raw"} {
-		out, err := child.Task{Name: PDFToText, Limit: child.Seconds * time.Second, MaxOutput: child.MaxOutput}.RunOn(ctx, data, func(name string) []string {
-			return []string{child.Program("pdftotext"), "-enc", "UTF-8", order, name, "-"}
-		})
+		out, err := child.Task{Name: "pdftotext", Args: []string{child.Program("pdftotext"), "-enc", "UTF-8", order, "-", "-"},
+			Stdin: bytes.NewReader(data), Limit: child.Seconds * time.Second, MaxOutput: child.MaxOutput}.Run(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -89,7 +89,7 @@ func references(ctx context.Context, data []byte) (texts []string, err error) {
 	return texts, nil
 }
 
-// Each tier finds as many characters as Poppler, and the same words in the same
+// As many characters are found as by Poppler, and the same words in the same
 // order.
 func TestPDFShelf(t *testing.T) {
 	if child.Program("pdftotext") == "" {
@@ -105,13 +105,9 @@ func TestPDFShelf(t *testing.T) {
 			}
 		}
 	}
-	for _, tier := range tiers(t) {
-		t.Run(tier, func(t *testing.T) {
-			r := tierReader(t, tier)
-			r.PDF.Languages = NoOCR
-			if _, err := r.PDFInUse(t.Context()); err != nil { // compiled before the clock starts
-				t.Fatal(err)
-			}
+	for with, r := range bothReaders(t) {
+		t.Run(with, func(t *testing.T) {
+			r.PDFium(t.Context()) // compiled before the clock starts
 			docs, errs := make([]*Document, len(files)), make([]error, len(files))
 			start := time.Now()
 			var group errgroup.Group
@@ -129,10 +125,10 @@ func TestPDFShelf(t *testing.T) {
 			var ratios []float64
 			var few []string
 			refused := map[string]int{}
-			pages, read, bytes, scored := 0, 0, 0, 0
+			pages, read, size, scored := 0, 0, 0, 0
 			var one, two float64
 			for i, f := range files {
-				bytes += len(f.data)
+				size += len(f.data)
 				found := 0
 				if errs[i] == nil {
 					checkDocument(t, docs[i])
@@ -168,9 +164,9 @@ func TestPDFShelf(t *testing.T) {
 			}
 			slices.Sort(ratios)
 			median := ratios[len(ratios)/2]
-			t.Logf("figure: PDF by %s: %d of %d files read; characters against pdftotext: median %.3f, under 80 %%: %d of %d; %d Latin files: word F1 %.3f, F1 of pairs %.3f; %d pages, %.1f MB in %.1f s: %.1f pages/s, %.2f MB/s",
-				tier, read, len(files), median, len(few), len(ratios), scored, one/float64(scored), two/float64(scored),
-				pages, float64(bytes)/1e6, took.Seconds(), float64(pages)/took.Seconds(), float64(bytes)/1e6/took.Seconds())
+			t.Logf("figure: PDF %s: %d of %d files read; characters against pdftotext: median %.3f, under 80 %%: %d of %d; %d Latin files: word F1 %.3f, F1 of pairs %.3f; %d pages, %.1f MB in %.1f s: %.1f pages/s, %.2f MB/s",
+				with, read, len(files), median, len(few), len(ratios), scored, one/float64(scored), two/float64(scored),
+				pages, float64(size)/1e6, took.Seconds(), float64(pages)/took.Seconds(), float64(size)/1e6/took.Seconds())
 			for _, f := range few {
 				t.Logf("under 80 %%: %s", f)
 			}
@@ -199,14 +195,12 @@ func TestPDFMutants(t *testing.T) {
 	files := shelf(t)
 	files = slices.DeleteFunc(files, func(f shelved) bool { return len(f.data) > 300_000 })
 	rng := datatest.Rand(t)
-	for _, tier := range tiers(t) {
+	for _, r := range []*Reader{bothReaders(t)["alone"], bothReaders(t)["helped"]} { // in the same order each time
 		var mutants []mutation
 		for range datatest.Cases(t, 130) {
 			f := files[rng.IntN(len(files))]
 			mutants = append(mutants, mutation{"mutant.pdf", mutant(rng, f.data, files[rng.IntN(len(files))].data)})
 		}
-		r := tierReader(t, tier)
-		r.PDF.Languages = NoOCR
 		checkMutants(t, r, mutants, true)
 	}
 }

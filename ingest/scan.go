@@ -11,8 +11,6 @@ import (
 	_ "image/gif" // for the sizes of pictures
 	_ "image/jpeg"
 	_ "image/png"
-	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -28,7 +26,6 @@ const (
 	pageSeconds = 30              // for a page or a picture
 	scanTime    = 5 * time.Minute // for a file
 	maxScan     = 200             // pages of a file
-	maxPicture  = 64 << 20        // bytes of a drawn page
 	maxTable    = 32 << 20        // bytes of the text of a page
 	// leastPicture is the width and height in pixels below which a picture is an
 	// icon or a bullet, without text.
@@ -43,8 +40,8 @@ func (p pdfPlan) checkOCR() error {
 	if p.tesseract == "" {
 		return errNoOCR
 	}
-	if p.Tier != PDFium && p.pdftoppm == "" {
-		return &SkipError{Reason: "no text, install PDFium or pdftoppm (poppler-utils) in addition to tesseract to read scans"}
+	if p.from == "" {
+		return &SkipError{Reason: "no text, PDFium is needed in addition to tesseract to read scans: 'ibid doctor' says how to get it"}
 	}
 	return nil
 }
@@ -63,7 +60,7 @@ func (r *Reader) readScan(ctx context.Context, doc *Document, data []byte, plan 
 		return ctx.Err()
 	}
 	joined := bytes.Join(tables, []byte(tesseract.PageEnd))
-	if err := r.layScan(ctx, doc, plan, joined); err != nil {
+	if err := r.layScan(ctx, doc, joined); err != nil {
 		return cmp.Or(trouble, err)
 	}
 	doc.Partial = scanPartial(pages, left, trouble)
@@ -79,10 +76,10 @@ func (r *Reader) recognisePages(ctx context.Context, data []byte, plan pdfPlan, 
 		if i == maxScan || time.Now().After(end) || ctx.Err() != nil {
 			return tables, len(pages) - i, trouble
 		}
-		picture, err := r.drawScan(ctx, data, plan, n)
+		picture, err := r.draw(ctx, data, plan, pdfium.DrawOptions{Page: n, DPI: scanDPI, Gray: true})
 		var table []byte
 		if err == nil {
-			table, err = r.recognise(ctx, plan.tesseract, picture)
+			table, err = r.recognise(ctx, plan.tesseract, []byte(picture.text))
 		}
 		if err != nil {
 			trouble = cmp.Or(trouble, fmt.Errorf("page %d: %w", n, err))
@@ -106,17 +103,9 @@ func scanPartial(pages, left int, trouble error) string {
 // withScans recognises the text of the pages without any in a file with text on
 // others. missing is set if the programs for that are missing.
 func (r *Reader) withScans(
-	ctx context.Context, doc *Document, job pdfJob, data []byte, plan pdfPlan, reply childReply,
+	ctx context.Context, doc *Document, data []byte, plan pdfPlan, reply childReply,
 ) (_ childReply, missing bool, err error) {
 	pages := reply.Scanned
-	if len(pages) > 0 && plan.Tier == PDFToText {
-		// It doesn't distinguish scans from empty pages: ask Ibid's own reader.
-		own, err := r.askChild(ctx, childRequest{Format: doc.Format, Path: doc.Path, PDF: &pdfJob{Tier: PDFGo}}, data)
-		if ctx.Err() != nil {
-			return reply, false, err
-		}
-		pages = slices.DeleteFunc(pages, func(n int) bool { return !slices.Contains(own.Scanned, n) })
-	}
 	if len(pages) == 0 {
 		return reply, false, nil
 	}
@@ -133,21 +122,20 @@ func (r *Reader) withScans(
 	if ctx.Err() != nil {
 		return reply, false, ctx.Err()
 	}
+	job := plan.job
 	job.Recognised = make(map[int][]byte)
 	for i, table := range tables {
 		job.Recognised[pages[i]] = table
 	}
-	if reply, err = r.askPDF(ctx, doc, job, data, plan); err == nil {
+	if reply, err = r.askPDF(ctx, doc, job, data); err == nil {
 		said(scanPartial(len(pages), left, trouble))
 	}
 	return reply, false, err
 }
 
 // layScan has a child lay out the recognised text.
-func (r *Reader) layScan(ctx context.Context, doc *Document, plan pdfPlan, tables []byte) error {
-	job := plan.job
-	job.Tier = recognised
-	reply, err := r.askChild(ctx, childRequest{Format: doc.Format, Path: doc.Path, PDF: &job}, tables)
+func (r *Reader) layScan(ctx context.Context, doc *Document, tables []byte) error {
+	reply, err := r.askPDF(ctx, doc, pdfJob{Scan: true}, tables)
 	switch {
 	case err != nil:
 		return err
@@ -157,39 +145,15 @@ func (r *Reader) layScan(ctx context.Context, doc *Document, plan pdfPlan, table
 	return reply.into(doc)
 }
 
-// drawScan draws a page of a scan.
-func (r *Reader) drawScan(ctx context.Context, data []byte, plan pdfPlan, page int) (picture []byte, err error) {
-	if plan.Tier == PDFium {
-		reply, err := r.draw(ctx, data, plan, pdfium.DrawOptions{Page: page, DPI: scanDPI, Gray: true})
-		return []byte(reply.text), err
-	}
-	n := strconv.Itoa(page)
-	t := child.Task{Name: "pdftoppm", Limit: pageSeconds * time.Second, MaxOutput: maxPicture}
-	return r.runProgram(ctx, data, t, func(name string) []string {
-		return []string{plan.pdftoppm, "-q", "-gray", "-r", strconv.Itoa(scanDPI), "-f", n, "-l", n, "-singlefile", "-png", name}
-	})
-}
-
 // draw has a child draw a page with PDFium.
 func (r *Reader) draw(ctx context.Context, data []byte, plan pdfPlan, o pdfium.DrawOptions) (childReply, error) {
 	job := plan.job
-	job.Tier, job.Draw = PDFium, &o
+	job.Draw = &o
 	reply, err := r.askChild(ctx, childRequest{Format: "pdf", PDF: &job}, data)
 	if err == nil && reply.Error != "" {
 		err = &UnreadableError{reply.Error}
 	}
 	return reply, err
-}
-
-// runProgram runs a program on a file that holds data, when a process may work.
-func (r *Reader) runProgram(ctx context.Context, data []byte, t child.Task, args func(name string) []string) ([]byte, error) {
-	r.start()
-	release, err := r.children.Acquire(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer release()
-	return t.RunOn(ctx, data, args)
 }
 
 // recognise returns the text that tesseract finds in a picture, as a table.
@@ -207,10 +171,7 @@ func (r *Reader) recognise(ctx context.Context, path string, picture []byte) ([]
 
 // readPicture recognises the text in a picture.
 func (r *Reader) readPicture(ctx context.Context, doc *Document, data []byte) error {
-	plan, err := r.preparedPlan(ctx)
-	if err != nil {
-		return err
-	}
+	plan := r.plan()
 	if plan.tesseract == "" {
 		return &SkipError{Reason: "a picture: install tesseract to read the text in pictures"}
 	}
@@ -221,7 +182,7 @@ func (r *Reader) readPicture(ctx context.Context, doc *Document, data []byte) er
 	if err != nil {
 		return err
 	}
-	if err := r.layScan(ctx, doc, plan, table); err != nil {
+	if err := r.layScan(ctx, doc, table); err != nil {
 		return err
 	}
 	doc.Pages = nil
@@ -243,11 +204,8 @@ var ErrNoDrawing = errors.New("pages are drawn with PDFium only")
 // child process. It marks the words of the quote, if there is one. The error is
 // [ErrNoDrawing], or an [*UnreadableError] of the file.
 func (r *Reader) DrawPage(ctx context.Context, data []byte, page int, quote string, width int) (*PageImage, error) {
-	plan, err := r.preparedPlan(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if plan.Tier != PDFium {
+	plan := r.preparedPlan(ctx)
+	if plan.from == "" {
 		return nil, ErrNoDrawing
 	}
 	reply, err := r.draw(ctx, data, plan, pdfium.DrawOptions{Page: page, Quote: quote, Width: width})

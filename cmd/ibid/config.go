@@ -48,18 +48,13 @@ type embedConfig struct {
 
 // readConfig selects how files are read.
 type readConfig struct {
-	PDF string `help:"PDF reader: ${enum}. Auto is the best one available; 'ibid doctor' names it." name:"pdf" enum:"auto,pdfium,pdftotext,go" default:"auto" placeholder:"KIND" group:"Store"`
 	OCR string `help:"Languages of scans and pictures, as tesseract names them (eng+deu), or off to skip those; default: tesseract's own." name:"ocr" placeholder:"NAMES" group:"Store"`
 }
 
 // reader returns the reader of files, which caches what it needs in the data
 // directory. The caller closes it.
-func (c readConfig) reader(data string) (*ingest.Reader, error) {
-	r := &ingest.Reader{PDF: ingest.PDFOptions{Tier: c.PDF, Folder: data, Languages: c.OCR}}
-	if err := r.PDF.Check(); err != nil {
-		return nil, usageError("--pdf %s: %w", c.PDF, err)
-	}
-	return r, nil
+func (c readConfig) reader(data string) *ingest.Reader {
+	return &ingest.Reader{PDF: ingest.PDFOptions{Helped: true, Folder: data, Languages: c.OCR}}
 }
 
 // syncConfig selects the files of the folders.

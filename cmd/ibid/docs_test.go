@@ -314,7 +314,7 @@ func typeInto(t *testing.T, script string, env ...string) string {
 		}
 	}
 	shell.Env = append(shell.Env, "HOME="+home, "SHELLS="+commands.URL, "SCRIPTED="+model.URL+"/v1",
-		"OPENAI_BASE_URL="+model.URL+"/v1", "IBID_PDF=go", "IBID_OCR=off", "IBID_SAMPLE=20")
+		"OPENAI_BASE_URL="+model.URL+"/v1", "IBID_OCR=off", "IBID_SAMPLE=20")
 	shell.Env = append(shell.Env, env...)
 	out, err := shell.CombinedOutput()
 	if err != nil {

@@ -262,31 +262,26 @@ func readSample(ctx context.Context, r *ingest.Reader) error {
 	return err
 }
 
-// checkPDF names the PDF reader, and how to get a better one.
+// checkPDF has a PDF file read, and says how to get PDFium.
 func (c *doctorCmd) checkPDF(ctx context.Context) finding {
 	const check = "pdf reader"
-	r, err := c.reader(c.Data)
-	if err != nil {
-		return finding{check, stateFailed, err.Error(), "or omit --pdf to use the best reader available"}
-	}
+	r := c.reader(c.Data)
 	defer r.Close()
 	if _, err := os.Stat(c.Data); err != nil {
 		r.PDF.Folder = "" // do not create it
 	}
-	use, err := r.PDFInUse(ctx)
-	if err == nil {
-		err = readSample(ctx, r)
-	}
-	if err != nil {
+	if err := readSample(ctx, r); err != nil {
 		return finding{check, stateFailed, "reading a sample in a child process: " + err.Error(),
-			"select another PDF reader with --pdf, or allow this program to start itself again, with limits on memory and time"}
+			"allow this program to start itself again, with limits on memory and time"}
 	}
-	f := ok(check, "%s (%s) read a sample in a child process", use.Tier, use.From)
-	switch {
-	case use.Trouble != "":
-		f.State, f.Detail, f.Next = stateWarning, f.Detail+"; "+use.Trouble, ingest.GetPDFium(c.Data)
-	case use.Tier != ingest.PDFium && c.PDF == ingest.PDFAuto:
-		f.Next = "PDFium reads them better and draws their pages: " + ingest.GetPDFium(c.Data)
+	f := ok(check, "a sample was read in a child process")
+	switch from, trouble := r.PDFium(ctx); {
+	case trouble != "":
+		f.State, f.Detail, f.Next = stateWarning, f.Detail+"; "+trouble, ingest.GetPDFium(c.Data)
+	case from == "":
+		f.Next = "PDFium draws pages, also those of scans for tesseract, and reads more damaged files: " + ingest.GetPDFium(c.Data)
+	default:
+		f.Detail += "; PDFium (" + from + ") draws pages and reads more damaged files"
 	}
 	return f
 }
@@ -294,7 +289,7 @@ func (c *doctorCmd) checkPDF(ctx context.Context) finding {
 // checkOCR reports whether scans and pictures are read.
 func (c *doctorCmd) checkOCR() finding {
 	const check = "scans"
-	path := ingest.PDFOptions{Tier: ingest.PDFAuto, Languages: c.OCR}.OCR()
+	path := ingest.PDFOptions{Helped: true, Languages: c.OCR}.OCR()
 	switch {
 	case c.OCR == ingest.NoOCR:
 		return ok(check, "scans and pictures are skipped (--ocr off)")

@@ -19,8 +19,9 @@ import (
 // marked, out of a folder as out of an archive in it.
 func TestDrawnPages(t *testing.T) {
 	t.Parallel()
-	if err := (ingest.PDFOptions{Tier: ingest.PDFium}).Check(); err != nil {
-		t.Skipf("%v; or run 'go generate ./ingest/pdf' and give the tag pdfium", err)
+	reader := &ingest.Reader{PDF: ingest.PDFOptions{Helped: true}}
+	if from, _ := reader.PDFium(t.Context()); from == "" {
+		t.Skip("there is no PDFium: run 'go generate ./ingest/pdf' and give the tag pdfium")
 	}
 	sample, err := os.ReadFile("sample.pdf")
 	if err != nil {
@@ -30,7 +31,7 @@ func TestDrawnPages(t *testing.T) {
 	packed := zippedFiles(t, map[string][]byte{"papers/light.pdf": sample})
 	writeFiles(t, folder, map[string]string{"harbour.pdf": string(sample), "packed.zip": string(packed), "changed.pdf": string(sample) + "\n",
 		"gone.pdf": string(sample) + "\n\n", "note.md": "# Note\n\nNo page of this is drawn."})
-	address := serve(t, t.TempDir(), "--pdf", "pdfium", "--no-watch", folder)
+	address := serve(t, t.TempDir(), "--no-watch", folder)
 	ready(t, address)
 	writeFiles(t, folder, map[string]string{"changed.pdf": string(sample)})
 	if err := os.Remove(filepath.Join(folder, "gone.pdf")); err != nil {

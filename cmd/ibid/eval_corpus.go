@@ -106,9 +106,7 @@ func (c corpusConfig) openFolder(
 		return nil, nil, err
 	}
 	out, err := c.openStore(ctx, s, func(out *corpus) (err error) {
-		if out.openedLibrary.reader, err = read.reader(cmp.Or(out.temporary, c.Data)); err != nil {
-			return err
-		}
+		out.openedLibrary.reader = read.reader(cmp.Or(out.temporary, c.Data))
 		err = sync.folders(out.openedLibrary, paths, false)[0].sync(ctx, func(ch ingest.Change, _ bool) error {
 			if ch.Action == ingest.Failed || ch.Action == ingest.Skipped {
 				unread = append(unread, fmt.Sprintf("%s: %s", ch.Document, ch.Reason))

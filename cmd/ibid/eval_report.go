@@ -340,7 +340,6 @@ func (c *evalReportCmd) settings(corpus *corpus) (settings []eval.Setting) {
 		add("step-tokens", c.StepTokens)
 		add("prompts", c.Prompts)
 	}
-	add("pdf", c.PDF)
 	add("parallel", c.Parallel)
 	return settings
 }

@@ -41,10 +41,7 @@ func (c *ingestCmd) Run(ctx context.Context, s surroundings) (err error) {
 	if err := c.syncConfig.check(); err != nil {
 		return err
 	}
-	reader, err := c.reader(c.Data)
-	if err != nil {
-		return err
-	}
+	reader := c.reader(c.Data)
 	lib, err := openLibrary(ctx, c.storeConfig, retrieve.Options{}, s)
 	if err != nil {
 		return err

@@ -306,8 +306,8 @@ func (o *originals) Draws(ctx context.Context, format string) bool {
 	if format != "pdf" {
 		return false
 	}
-	use, err := o.lib.reader.PDFInUse(ctx)
-	return err == nil && use.Tier == ingest.PDFium
+	from, _ := o.lib.reader.PDFium(ctx)
+	return from != ""
 }
 
 // DrawPage returns a PNG of a page with a quote marked.

@@ -52,97 +52,85 @@ func pagedQuestions(t *testing.T, dir string) (out []pagedQuestion) {
 }
 
 // The page with the answer is among the first five passages, of annual reports
-// of up to 250 pages each, with each PDF reader.
+// of up to 250 pages each.
 func TestEvidencePages(t *testing.T) {
 	t.Parallel()
 	datatest.CampaignOnly(t) // it measures quality
 	const depth = 5
 	for _, set := range []string{"financebench-a", "kgrag-10q-a"} {
-		for _, tier := range []string{ingest.PDFGo, ingest.PDFToText, ingest.PDFium} {
-			folder := t.TempDir()
-			if code := os.Getenv("IBID_PDFIUM"); code != "" { // of a build without it
-				if err := os.Symlink(code, filepath.Join(folder, "pdfium.wasm")); err != nil {
-					t.Fatal(err)
-				}
+		t.Run(set, func(t *testing.T) {
+			dir := datatest.Sets(t, set)
+			names, err := filepath.Glob(filepath.Join(dir, "pdfs", "*.pdf"))
+			if err != nil || len(names) == 0 {
+				t.Fatalf("%d files, %v", len(names), err)
 			}
-			options := ingest.PDFOptions{Tier: tier, Folder: folder}
-			if options.Check() != nil {
-				continue
+			s := surroundings{getenv: func(string) string { return "" }, stderr: os.Stderr}
+			lib, err := openLibrary(t.Context(), storeConfig{placeConfig: placeConfig{Data: t.TempDir()}}, retrieve.Options{}, s)
+			if err != nil {
+				t.Fatal(err)
 			}
-			t.Run(set+" "+tier, func(t *testing.T) {
-				dir := datatest.Sets(t, set)
-				names, err := filepath.Glob(filepath.Join(dir, "pdfs", "*.pdf"))
-				if err != nil || len(names) == 0 {
-					t.Fatalf("%d files, %v", len(names), err)
+			defer func() {
+				if err := lib.close(); err != nil {
+					t.Error(err)
 				}
-				s := surroundings{getenv: func(string) string { return "" }, stderr: os.Stderr}
-				lib, err := openLibrary(t.Context(), storeConfig{placeConfig: placeConfig{Data: t.TempDir()}}, retrieve.Options{}, s)
+			}()
+			lib.reader = new(ingest.Reader)
+			docs, bytes, took := storeAll(t, lib, names)
+			pages := 0
+			for _, doc := range docs {
+				pages += len(doc.Pages)
+			}
+			asked, paged, found, known, first, files := 0, 0, 0, 0, 0, 0
+			for _, q := range pagedQuestions(t, dir) {
+				wanted := map[string][]int{}
+				for _, e := range q.Evidence {
+					wanted[e.Doc] = append(wanted[e.Doc], e.Page0+1)
+				}
+				for _, name := range q.Sources {
+					wanted[name] = nil
+				}
+				if slices.ContainsFunc(keys(wanted), func(name string) bool { return docs[name] == nil }) {
+					continue
+				}
+				asked++
+				paged += min(len(q.Evidence), 1)
+				passages, err := lib.Search(t.Context(), retrieve.Query{Text: q.Text, K: depth})
 				if err != nil {
 					t.Fatal(err)
 				}
-				defer func() {
-					if err := lib.close(); err != nil {
-						t.Error(err)
-					}
-				}()
-				lib.reader = &ingest.Reader{PDF: options}
-				docs, bytes, took := storeAll(t, lib, names)
-				pages := 0
-				for _, doc := range docs {
-					pages += len(doc.Pages)
+				if on(passages, docs, wanted) {
+					found++
 				}
-				asked, paged, found, known, first, files := 0, 0, 0, 0, 0, 0
-				for _, q := range pagedQuestions(t, dir) {
-					wanted := map[string][]int{}
-					for _, e := range q.Evidence {
-						wanted[e.Doc] = append(wanted[e.Doc], e.Page0+1)
+				if len(passages) > 0 {
+					if _, right := wanted[passages[0].Path]; right {
+						first++
 					}
-					for _, name := range q.Sources {
-						wanted[name] = nil
-					}
-					if slices.ContainsFunc(keys(wanted), func(name string) bool { return docs[name] == nil }) {
-						continue
-					}
-					asked++
-					paged += min(len(q.Evidence), 1)
-					passages, err := lib.Search(t.Context(), retrieve.Query{Text: q.Text, K: depth})
+				}
+				if slices.ContainsFunc(passages, func(p retrieve.Passage) bool { _, ok := wanted[p.Path]; return ok }) {
+					files++
+				}
+				for name := range wanted {
+					inside, err := lib.Search(t.Context(), retrieve.Query{Text: q.Text, K: depth, Filter: retrieve.Filter{PathPrefix: name}})
 					if err != nil {
 						t.Fatal(err)
 					}
-					if on(passages, docs, wanted) {
-						found++
-					}
-					if len(passages) > 0 {
-						if _, right := wanted[passages[0].Path]; right {
-							first++
-						}
-					}
-					if slices.ContainsFunc(passages, func(p retrieve.Passage) bool { _, ok := wanted[p.Path]; return ok }) {
-						files++
-					}
-					for name := range wanted {
-						inside, err := lib.Search(t.Context(), retrieve.Query{Text: q.Text, K: depth, Filter: retrieve.Filter{PathPrefix: name}})
-						if err != nil {
-							t.Fatal(err)
-						}
-						if on(inside, docs, wanted) {
-							known++
-							break
-						}
+					if on(inside, docs, wanted) {
+						known++
+						break
 					}
 				}
-				right := "the set names no pages"
-				if paged > 0 {
-					right = fmt.Sprintf("a right page among the first %d passages: %.3f, %.3f within the right file", depth, share(found, paged), share(known, paged))
-				}
-				t.Logf("figure: %s by %s: %d questions of %d files, %d pages: %s; a right file among the first %d: %.3f, first %.3f; read, split, embedded and stored in %.1f s: %.1f pages/s, %.2f MB/s",
-					set, tier, asked, len(docs), pages, right, depth, share(files, asked), share(first, asked),
-					took.Seconds(), float64(pages)/took.Seconds(), float64(bytes)/1e6/took.Seconds())
-				if asked == 0 || files == 0 {
-					t.Errorf("%d questions, %d with the right file", asked, files)
-				}
-			})
-		}
+			}
+			right := "the set names no pages"
+			if paged > 0 {
+				right = fmt.Sprintf("a right page among the first %d passages: %.3f, %.3f within the right file", depth, share(found, paged), share(known, paged))
+			}
+			t.Logf("figure: %s: %d questions of %d files, %d pages: %s; a right file among the first %d: %.3f, first %.3f; read, split, embedded and stored in %.1f s: %.1f pages/s, %.2f MB/s",
+				set, asked, len(docs), pages, right, depth, share(files, asked), share(first, asked),
+				took.Seconds(), float64(pages)/took.Seconds(), float64(bytes)/1e6/took.Seconds())
+			if asked == 0 || files == 0 {
+				t.Errorf("%d questions, %d with the right file", asked, files)
+			}
+		})
 	}
 }
 
@@ -175,9 +163,7 @@ func storeAll(t *testing.T, lib *openedLibrary, names []string) (docs map[string
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := lib.reader.PDFInUse(t.Context()); err != nil { // compiled before the clock starts
-		t.Fatal(err)
-	}
+	lib.reader.PDFium(t.Context()) // compiled before the clock starts
 	start := time.Now()
 	read := make([]*ingest.Document, len(names))
 	sizes := make([]int, len(names))

@@ -44,8 +44,6 @@ func variables(data string) func(string) string {
 		switch name {
 		case "IBID_DATA":
 			return data
-		case "IBID_PDF":
-			return "go" // the same on every machine
 		case "GOGC":
 			return "100" // not the server's own choice
 		}
@@ -58,7 +56,7 @@ func variables(data string) func(string) string {
 func command(ctx context.Context, data string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "ibid", args...)
 	cmd.Env = append(os.Environ(), "IBID_DATA="+data, "OPENAI_API_KEY=", "OPENAI_BASE_URL=", "IBID_MODEL=",
-		"IBID_STORE=", "IBID_STORE_PASSWORD=", "IBID_PDF=go")
+		"IBID_STORE=", "IBID_STORE_PASSWORD=")
 	return cmd
 }
 

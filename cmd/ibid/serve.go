@@ -159,10 +159,7 @@ func (srv *server) open(ctx context.Context, s surroundings) error {
 	if err != nil {
 		return err
 	}
-	reader, err := srv.reader(srv.Data)
-	if err != nil {
-		return err
-	}
+	reader := srv.reader(srv.Data)
 	srv.lib, err = openMeasured(ctx, srv.storeConfig, options, s, func(e retrieve.Embedder) retrieve.Embedder {
 		return srv.metrics.Embedder(e, srv.tracer)
 	})

@@ -141,7 +141,7 @@ func runShell(in io.Reader, out io.Writer) int {
 func runIn(ts *testscript.TestScript, args []string) int {
 	c := shellCommand{Dir: ts.MkAbs("."), Args: args, Env: map[string]string{}}
 	for _, name := range []string{
-		"HOME", "XDG_DATA_HOME", "LOCALAPPDATA", "IBID_DATA", "IBID_PDF", "IBID_STORE", "IBID_STORE_PASSWORD", "IBID_STORE_WAIT", "OPENAI_BASE_URL",
+		"HOME", "XDG_DATA_HOME", "LOCALAPPDATA", "IBID_DATA", "IBID_STORE", "IBID_STORE_PASSWORD", "IBID_STORE_WAIT", "OPENAI_BASE_URL",
 	} {
 		c.Env[name] = ts.Getenv(name)
 	}

@@ -187,12 +187,10 @@ type inputText struct {
 
 // readInput reads what to summarize.
 func (c *summarizeCmd) readInput(ctx context.Context, spec summarySpec, s surroundings) (*inputText, error) {
-	reader, err := c.reader(c.Data)
-	if err != nil {
-		return nil, err
-	}
+	reader := c.reader(c.Data)
 	defer reader.Close()
 	w := &inputText{}
+	var err error
 	switch info, serr := os.Stat(spec.Path); {
 	case spec.Path == "":
 		err = w.readBytes(ctx, reader, "standard input", "", spec.Text)

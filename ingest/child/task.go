@@ -4,13 +4,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"time"
 )
@@ -72,18 +69,6 @@ func (t Task) Run(ctx context.Context) ([]byte, error) {
 	return nil, fmt.Errorf("%s: %w", t.Name, err)
 }
 
-// RunOn runs a program on a file that holds data and that no other process can
-// open. args returns the program's arguments for the name of the file.
-func (t Task) RunOn(ctx context.Context, data []byte, args func(name string) []string) (out []byte, err error) {
-	name, stdin, remove, err := inFile(data)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, remove()) }()
-	t.Args, t.Stdin = args(name), stdin
-	return t.Run(ctx)
-}
-
 // command prepares the process. Where the system allows it, this binary limits
 // itself before it becomes the program.
 func (t Task) command(ctx context.Context) (*exec.Cmd, error) {
@@ -130,31 +115,6 @@ func (c *capped) Write(p []byte) (int, error) {
 	}
 	c.kept.Write(p)
 	return n, nil
-}
-
-// inFile writes data to a temporary file. It returns the file's name for a
-// program's arguments, and what must be the program's standard input.
-func inFile(data []byte) (name string, stdin *os.File, remove func() error, err error) {
-	f, err := os.CreateTemp("", "ibid-*")
-	if err != nil {
-		return "", nil, nil, fmt.Errorf("making a file for another program: %w", err)
-	}
-	remove = func() error { return errors.Join(f.Close(), os.Remove(f.Name())) }
-	name = f.Name()
-	if runtime.GOOS == "linux" {
-		// It is gone once nobody has it open.
-		if err := os.Remove(f.Name()); err != nil {
-			return "", nil, nil, errors.Join(fmt.Errorf("making a file for another program: %w", err), f.Close())
-		}
-		name, remove = "/dev/stdin", f.Close
-	}
-	if _, err = f.Write(data); err == nil {
-		_, err = f.Seek(0, io.SeekStart)
-	}
-	if err != nil {
-		return "", nil, nil, errors.Join(fmt.Errorf("making a file for another program: %w", err), remove())
-	}
-	return name, f, remove, nil
 }
 
 // Program returns the path of a program of this machine; empty when there is

@@ -129,9 +129,8 @@ func (c *LineCounter) At(offset int) int {
 	return c.known.Number
 }
 
-// ReaderKey is the name in [Document.Meta] of what a PDF file was read by: one
-// of [PDFium], [PDFToText] and [PDFGo], the version of the reading, and whether
-// scanned pages were left out.
+// ReaderKey is the name in [Document.Meta] of what a PDF file was read by: the
+// reader, its version, and whether scanned pages were left out.
 const ReaderKey = "reader"
 
 // SetReader notes under [ReaderKey] what read the document.

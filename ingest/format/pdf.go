@@ -58,9 +58,6 @@ func partial(file *pdf.File) string {
 	if file.Rebuilt {
 		said = append(said, "the file is damaged or cut off: pages may be missing")
 	}
-	if file.Damaged && len(file.Torn) == 0 {
-		said = append(said, "parts of the file are damaged: text may be missing")
-	}
 	if len(file.Torn) > 0 {
 		why := "the file is damaged"
 		if len(file.Unsupported) > 0 {

@@ -1,6 +1,7 @@
 package pdf
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 	"unicode/utf16"
@@ -51,13 +52,15 @@ func newFont(v pdf.Value) *font {
 		table, _ := streamBytes(to) // missing codes become unknown characters
 		f.readToUnicode(table)
 	}
-	f.bold = Bold(name, descriptor.Key("FontWeight").Float64(), descriptor.Key("Flags").Int64())
+	// Many fonts state no weight, but how thick their stems are.
+	weight := cmp.Or(descriptor.Key("FontWeight").Float64(), 5*descriptor.Key("StemV").Float64())
+	f.bold = isBold(name, weight, descriptor.Key("Flags").Int64())
 	return f
 }
 
-// Bold reports whether a font is bold by its name, its weight from 100 to 900
+// isBold reports whether a font is bold by its name, its weight from 100 to 900
 // or its flags (PDF 2.0, table 121).
-func Bold(name string, weight float64, flags int64) bool {
+func isBold(name string, weight float64, flags int64) bool {
 	const forceBold = 1 << 18
 	lower := strings.ToLower(name)
 	for _, w := range []string{"bold", "black", "heavy", "demi"} {

@@ -53,6 +53,7 @@ type drawing struct {
 	fonts     map[string]*font
 	glyphs    []Glyph
 	pictures  float64 // their area in square points
+	unknown   int     // characters without a text
 	damage    error   // the first stream that is not intact
 	depth     int
 	begins    bool
@@ -256,6 +257,7 @@ func (d *drawing) advance(by float64) {
 
 func (d *drawing) showString(s string) {
 	if d.font == nil {
+		d.unknown += len(s)
 		return
 	}
 	for _, c := range d.font.chars(s) {
@@ -264,7 +266,9 @@ func (d *drawing) showString(s string) {
 		if c.space {
 			by += d.wordSpace
 		}
-		if c.text != "" && d.mode != 7 {
+		if c.text == "" {
+			d.unknown++
+		} else if d.mode != 7 {
 			d.add(c, m)
 		}
 		if d.font.vertical {
@@ -318,13 +322,31 @@ func (d *drawing) annotations(list pdf.Value) {
 			look = look.Key(a.Key("AS").Name())
 		}
 		rect, box := a.Key("Rect"), look.Key("BBox")
-		if look.Kind() != pdf.Stream || rect.Len() != 4 {
+		if rect.Len() != 4 {
+			continue
+		}
+		if look.Kind() != pdf.Stream {
+			d.note(cmp.Or(a.Key("V").Text(), a.Key("Contents").Text()), rect)
 			continue
 		}
 		x := min(rect.Index(0).Float64(), rect.Index(2).Float64()) - box.Index(0).Float64()
 		y := min(rect.Index(1).Float64(), rect.Index(3).Float64()) - box.Index(1).Float64()
 		d.state = state{ctm: matrix{1, 0, 0, 1, x, y}, scale: 1}
 		d.drawForm(look)
+	}
+}
+
+// note adds the text of a field or note without an appearance, a glyph for each
+// line from the top of its place.
+func (d *drawing) note(text string, rect pdf.Value) {
+	const size = 10 // points
+	x, y := min(rect.Index(0).Float64(), rect.Index(2).Float64()), max(rect.Index(1).Float64(), rect.Index(3).Float64())
+	for line := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == '\r' || r == '\n' }) {
+		y -= size
+		g := Glyph{Text: line, X0: x, X1: x + size*float64(len(line))/2, Y: y, Size: size, Begins: true}
+		if strings.TrimSpace(line) != "" && g.Sound() {
+			d.glyphs = append(d.glyphs, g)
+		}
 	}
 }
 
@@ -347,7 +369,7 @@ func (d *drawing) drawForm(x pdf.Value) {
 	d.saved = nil
 	data, err := streamBytes(x)
 	d.draw(data)
-	glyphs, pictures, damage := d.glyphs, d.pictures, cmp.Or(d.damage, err)
+	inner := *d
 	*d = outer
-	d.glyphs, d.pictures, d.damage = glyphs, pictures, damage
+	d.glyphs, d.pictures, d.unknown, d.damage = inner.glyphs, inner.pictures, inner.unknown, cmp.Or(inner.damage, err)
 }

@@ -32,8 +32,6 @@ type File struct {
 	// Rebuilt is set when the file's table of objects is damaged or missing:
 	// what else is missing cannot be known.
 	Rebuilt bool
-	// Damaged is set when content of unknown pages is corrupt.
-	Damaged bool
 }
 
 // A Page holds the blocks of a page in reading order.
@@ -87,6 +85,7 @@ func Read(data []byte) (source *Source, err error) {
 	if len(pages) == 0 {
 		return nil, errors.New("it is damaged: it has no pages")
 	}
+	source.Outline = outline(root, pages)
 	fonts := make(map[string]*font)
 	source.Pages = func(yield func(Drawn) bool) {
 		for _, p := range pages {
@@ -135,7 +134,7 @@ func open(data []byte) (r *pdf.Reader, decrypted, rebuilt bool, err error) {
 	case strings.Contains(err.Error(), "encryption"):
 		return nil, false, false, errors.New("it is encrypted in a way that is not supported: save it without encryption")
 	}
-	return nil, false, false, fmt.Errorf("it is damaged: %w; PDFium and pdftotext read more damaged files", err)
+	return nil, false, false, fmt.Errorf("it is damaged: %w", err)
 }
 
 func parse(data []byte) (r *pdf.Reader, err error) {
@@ -159,12 +158,12 @@ func readInfo(source *Source, r *pdf.Reader) {
 	}()
 	info := r.Trailer().Key("Info")
 	source.Author = info.Key("Author").Text()
-	source.Date = Date(info.Key("CreationDate").Text())
+	source.Date = date(info.Key("CreationDate").Text())
 	source.Title = info.Key("Title").Text()
 }
 
-// Date returns the day of a date in a PDF file as 2006-01-02, or "".
-func Date(s string) string {
+// date returns the day of a date in a PDF file as 2006-01-02, or "".
+func date(s string) string {
 	if !strings.HasPrefix(s, "D:") || len(s) < 10 {
 		return ""
 	}
@@ -223,7 +222,7 @@ func drawPage(p pdf.Page, fonts map[string]*font) (page Drawn) {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("%v", r)
 		}
-		page = Drawn{Glyphs: d.glyphs, Picture: d.pictures >= LeastPicture, Err: cmp.Or(err, d.damage)}
+		page = Drawn{Glyphs: d.glyphs, Picture: d.pictures >= leastPicture, Unknown: d.unknown, Err: cmp.Or(err, d.damage)}
 	}()
 	if p.V.Kind() == pdf.Null {
 		err = errors.New("the file is damaged: a page that it lists is missing")

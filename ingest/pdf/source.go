@@ -12,7 +12,7 @@ import (
 )
 
 // A Source is the content drawn on the pages of a file before its layout, the
-// result of every PDF reader. [Lay] turns it into a [File].
+// result of a PDF reader. [Lay] turns it into a [File].
 type Source struct {
 	Title, Author, Date string
 	Outline             []Entry
@@ -20,8 +20,6 @@ type Source struct {
 	Pages iter.Seq[Drawn]
 	// Rebuilt is set when the file's table of objects is damaged.
 	Rebuilt bool
-	// Damaged is set when content of unknown pages is corrupt.
-	Damaged bool
 }
 
 // Drawn is the content of a page, in drawing order.
@@ -29,6 +27,8 @@ type Drawn struct {
 	Glyphs []Glyph
 	// Picture is set when the page has a picture that may contain text.
 	Picture bool
+	// Unknown is the number of characters for which the fonts give no text.
+	Unknown int
 	// Err says why the page could not be read completely.
 	Err error
 }
@@ -97,17 +97,54 @@ func (s *Source) Until(end time.Time) *Source {
 	return &timed
 }
 
+// Map returns the source with each page changed. Pages are counted from 1.
+func (s *Source) Map(change func(n int, page Drawn) Drawn) *Source {
+	changed, pages, n := *s, s.Pages, 0
+	changed.Pages = func(yield func(Drawn) bool) {
+		for p := range pages {
+			if n++; !yield(change(n, p)) {
+				return
+			}
+		}
+	}
+	return &changed
+}
+
+// Helped returns the source with the pages that could not be read, or whose
+// fonts give hardly any text, read by another reader where that finds more.
+func (s *Source) Helped(read func(n int) []Glyph) *Source {
+	return s.Map(func(n int, page Drawn) Drawn {
+		if page.Err == nil && page.Unknown <= len(page.Glyphs) {
+			return page
+		}
+		if more := read(n); knownLetters(more) > knownLetters(page.Glyphs) {
+			page.Glyphs = more
+			if f := filterError(""); errors.As(page.Err, &f) { // nothing is damaged
+				page.Err = nil
+			}
+		}
+		return page
+	})
+}
+
+func knownLetters(glyphs []Glyph) (n int) {
+	for _, g := range glyphs {
+		n += len(lettersOf(g.Text))
+	}
+	return n
+}
+
 // errLate is the error of a page after the deadline.
 var errLate = errors.New("reading it takes too long: split it to have the pages from here on read")
 
-// LeastPicture is the area in square points, two inches by two, from which
+// leastPicture is the area in square points, two inches by two, from which
 // pictures on a page may contain its text.
-const LeastPicture = 144 * 144
+const leastPicture = 144 * 144
 
 // Lay lays out what was drawn as lines, paragraphs, headings and tables. The
 // error is a [*NoTextError] when no page has text.
 func Lay(source *Source) (*File, error) {
-	file := &File{Title: source.Title, Author: source.Author, Date: source.Date, Rebuilt: source.Rebuilt, Damaged: source.Damaged}
+	file := &File{Title: source.Title, Author: source.Author, Date: source.Date, Rebuilt: source.Rebuilt}
 	var all [][]line
 	glyphs, unknown := 0, 0
 	var damage error // the first

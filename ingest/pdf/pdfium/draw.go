@@ -40,13 +40,13 @@ type DrawOptions struct {
 // Draw draws a page with at most 400 dots per inch and 12 million pixels. What
 // it does not find of the quote stays unmarked.
 func (e *Engine) Draw(ctx context.Context, data []byte, o DrawOptions) (*Drawing, error) {
-	d, err := e.open(ctx, data)
+	d, err := e.Load(ctx, data)
 	if err != nil {
 		return nil, err
 	}
-	defer d.close()
+	defer d.Close()
 	number := o.Page
-	if pages := int(int32(d.do("FPDF_GetPageCount", d.handle))); number < 1 || number > pages {
+	if pages := d.Pages(); number < 1 || number > pages {
 		return nil, fmt.Errorf("there is no page %d: the document has %d", number, pages)
 	}
 	page := d.do("FPDF_LoadPage", d.handle, uint64(number-1))
@@ -81,7 +81,7 @@ func (e *Engine) Draw(ctx context.Context, data []byte, o DrawOptions) (*Drawing
 }
 
 // orBecause returns the error of the calls so far, or else a new one.
-func (d *document) orBecause(format string, args ...any) error {
+func (d *Document) orBecause(format string, args ...any) error {
 	if d.err != nil {
 		return fmt.Errorf("PDFium failed on it: %w", d.err)
 	}
@@ -89,7 +89,7 @@ func (d *document) orBecause(format string, args ...any) error {
 }
 
 // paint draws a page.
-func (d *document) paint(page uint64, o DrawOptions) (*image.RGBA, error) {
+func (d *Document) paint(page uint64, o DrawOptions) (*image.RGBA, error) {
 	number := o.Page
 	wide, high := math.Float64frombits(d.do("FPDF_GetPageWidth", page)), math.Float64frombits(d.do("FPDF_GetPageHeight", page))
 	if d.err != nil || !(wide >= 1 && high >= 1 && wide < 1e5 && high < 1e5) {
@@ -143,20 +143,14 @@ func mark(img *image.RGBA, r Rect) {
 }
 
 // find returns the places of a quote on a page.
-func (d *document) find(page uint64, quote string) []Rect {
+func (d *Document) find(page uint64, quote string) []Rect {
 	text := d.do("FPDFText_LoadPage", page)
 	if text == 0 {
 		return nil
 	}
 	defer d.do("FPDFText_ClosePage", text)
-	n := min(int(int32(d.do("FPDFText_CountChars", text))), maxChars)
-	unicode := d.module.ExportedFunction("FPDFText_GetUnicode")
-	chars := make([]rune, 0, max(n, 0))
-	for i := range n {
-		chars = append(chars, rune(d.quick(unicode, text, uint64(i))))
-	}
 	var out []Rect
-	for _, part := range locate(chars, quote) {
+	for _, part := range locate(d.chars(text), quote) {
 		for _, r := range d.rects(page, text, part) {
 			// PDFium returns one for each drawn piece; a line is one here.
 			if n := len(out); n > 0 && out[n-1].goesOn(r) {
@@ -179,7 +173,7 @@ func (r Rect) goesOn(next Rect) bool {
 }
 
 // rects returns the places of a run of characters.
-func (d *document) rects(page, text uint64, part span) []Rect {
+func (d *Document) rects(page, text uint64, part span) []Rect {
 	const maxRects = 1000
 	const whole = 1 << 20 // width and height of the page in the units of the result
 	var out []Rect

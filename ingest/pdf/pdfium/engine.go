@@ -1,11 +1,10 @@
-// Package pdfium reads and draws PDF files with PDFium, compiled to
+// Package pdfium draws PDF files, and reads their text, with PDFium, compiled to
 // WebAssembly and run by wazero, so that a malicious file is confined to the
 // memory of the module. PDFium itself is not part of the source: see [Code].
 package pdfium
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
@@ -152,14 +151,7 @@ func (s *session) call(ctx context.Context, f api.Function, args ...uint64) uint
 	return s.stack[0]
 }
 
-// floats32 and floats64 read numbers that a call left in memory.
-func (s *session) floats32(at uint32, to []float64) {
-	for i := range to {
-		v, _ := s.module.Memory().ReadFloat32Le(at + 4*uint32(i))
-		to[i] = float64(v)
-	}
-}
-
+// floats64 reads numbers that a call left in memory.
 func (s *session) floats64(at uint32, to []float64) {
 	for i := range to {
 		to[i], _ = s.module.Memory().ReadFloat64Le(at + 8*uint32(i))
@@ -177,19 +169,6 @@ func (s *session) bytes(at, n uint32) []byte {
 		s.err = errors.New("PDFium returned an address outside its memory")
 	}
 	return b
-}
-
-// wide decodes a UTF-16 string that ends with a zero or the data.
-func wide(b []byte) []uint16 {
-	var out []uint16
-	for ; len(b) >= 2; b = b[2:] {
-		u := binary.LittleEndian.Uint16(b)
-		if u == 0 {
-			break
-		}
-		out = append(out, u)
-	}
-	return out
 }
 
 func f64(x float64) uint64 { return math.Float64bits(x) }

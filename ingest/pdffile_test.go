@@ -32,33 +32,30 @@ func compiled(t testing.TB) string {
 
 const compiledVariable = "IBID_TEST_COMPILED"
 
-// tiers returns the tiers that are available, and logs which are not.
-func tiers(t testing.TB) (names []string) {
+// helpedReader returns a reader that uses PDFium and tesseract where they are.
+func helpedReader(t testing.TB) *Reader {
 	t.Helper()
-	for _, tier := range []string{PDFium, PDFToText, PDFGo} {
-		if err := (PDFOptions{Tier: tier, Folder: compiled(t)}).Check(); err != nil {
-			t.Logf("without %s: %v", tier, err)
-			continue
-		}
-		names = append(names, tier)
-	}
-	return names
-}
-
-// tierReader returns a reader with one tier.
-func tierReader(t testing.TB, tier string) *Reader {
-	t.Helper()
-	r := &Reader{PDF: PDFOptions{Tier: tier, Folder: compiled(t)}}
+	r := &Reader{PDF: PDFOptions{Helped: true, Folder: compiled(t)}}
 	t.Cleanup(r.Close)
 	return r
+}
+
+// bothReaders returns a reader without help, and one that has PDFium's if it is
+// there; neither recognises text.
+func bothReaders(t testing.TB) map[string]*Reader {
+	t.Helper()
+	alone, helped := new(Reader), helpedReader(t)
+	t.Cleanup(alone.Close)
+	helped.PDF.Languages = NoOCR
+	return map[string]*Reader{"alone": alone, "helped": helped}
 }
 
 // needPDFium skips a test that needs PDFium.
 func needPDFium(t testing.TB) *Reader {
 	t.Helper()
-	r := tierReader(t, PDFium)
-	if err := r.PDF.Check(); err != nil {
-		t.Skipf("%v; or run 'go generate ./ingest/pdf' and give the tag pdfium", err)
+	r := helpedReader(t)
+	if from, _ := r.PDFium(t.Context()); from == "" {
+		t.Skipf("there is no PDFium: %s; or run 'go generate ./ingest/pdf' and give the tag pdfium", GetPDFium(r.PDF.Folder))
 	}
 	return r
 }
@@ -79,45 +76,57 @@ func testPDF(t testing.TB, name string) []byte {
 	return data
 }
 
-// Every tier finds the same words in the same order, and the same pages.
-func TestPDFTiersAgree(t *testing.T) {
+// What Ibid's own reader finds is the same with PDFium's help, which reads fonts
+// that give no text, filters that are not supported and damaged files.
+func TestPDFiumHelps(t *testing.T) {
 	report, err := os.ReadFile(filepath.Join("..", "data", "library", "minutes", "annual-report-2024.pdf"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	files := map[string][]byte{"columns.pdf": testPDF(t, "columns.pdf"), "rates.pdf": testPDF(t, "rates.pdf"), "report.pdf": report}
-	for name, data := range files {
+	helped := needPDFium(t)
+	for name, data := range map[string][]byte{"columns.pdf": testPDF(t, "columns.pdf"), "rates.pdf": testPDF(t, "rates.pdf"), "report.pdf": report} {
 		want, err := new(Reader).Read(t.Context(), name, data)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, tier := range tiers(t) {
-			t.Run(name+" "+tier, func(t *testing.T) {
-				doc, err := tierReader(t, tier).Read(t.Context(), name, data)
-				if err != nil {
-					t.Fatal(err)
-				}
-				checkDocument(t, doc)
-				if len(doc.Pages) != len(want.Pages) || doc.Title != want.Title || doc.Meta["date"] != want.Meta["date"] {
-					t.Errorf("%d pages, title %q, date %q; want %d, %q, %q", len(doc.Pages), doc.Title, doc.Meta["date"], len(want.Pages), want.Title, want.Meta["date"])
-				}
-				least := .95
-				if tier == PDFToText {
-					least = .7 // it does not tell bold type, nor with it the names of columns
-				}
-				if f1 := gramF1(doc.Text, want.Text, 2); f1 < least {
-					t.Errorf("F1 of pairs of words %.3f against %s:\n%s\n---- instead of\n%s", f1, PDFGo, doc.Text, want.Text)
-				}
-			})
+		doc, err := helped.Read(t.Context(), name, data)
+		if err != nil || doc.Text != want.Text {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	page := func(font, stream string) []byte {
+		return pdfOf("<</Type/Catalog/Pages 2 0 R>>", "<</Type/Pages/Kids[3 0 R]/Count 1>>",
+			"<</Type/Page/Parent 2 0 R/MediaBox[0 0 595 842]/Resources<</Font<</F "+font+">>>>/Contents 4 0 R>>", stream)
+	}
+	const (
+		helvetica = "<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>"
+		mincho    = "<</Type/Font/Subtype/Type0/BaseFont/Mincho/Encoding/H/DescendantFonts[<</Type/Font/Subtype/CIDFontType0/BaseFont/Mincho" +
+			"/CIDSystemInfo<</Registry(Adobe)/Ordering(Japan1)/Supplement 1>>/FontDescriptor<</Type/FontDescriptor/FontName/Mincho/Flags 4>>>>]>>"
+	)
+	content := "BT /F 12 Tf 72 700 Td (The ferry leaves at nine.) Tj ET"
+	hex := fmt.Sprintf("%x>", content)
+	for name, tt := range map[string]struct {
+		data []byte
+		want string
+	}{
+		"a filter": {page(helvetica, fmt.Sprintf("<</Length %d/Filter/ASCIIHexDecode>>\nstream\n%s\nendstream", len(hex), hex)), "The ferry leaves at nine."},
+		"a font":   {page(mincho, "<</Length 46>>\nstream\nBT /F 12 Tf 72 700 Td <467C4B5C386C> Tj ET      \nendstream"), "日本語"},
+	} {
+		if doc, err := new(Reader).Read(t.Context(), "a.pdf", tt.data); err == nil {
+			t.Errorf("%s: alone it reads %q", name, doc.Text)
+		}
+		doc, err := helped.Read(t.Context(), "a.pdf", tt.data)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		} else if doc.Text != tt.want || doc.Partial != "" {
+			t.Errorf("%s: %q, %q", name, doc.Text, doc.Partial)
 		}
 	}
 }
 
-// Every tier reports what is wrong with a file.
-func TestPDFTiersSayWhatIsWrong(t *testing.T) {
-	for _, tier := range append(tiers(t), PDFAuto) {
-		r := tierReader(t, tier)
-		r.PDF.Languages = NoOCR
+// What is wrong with a file is said.
+func TestPDFErrors(t *testing.T) {
+	for name, r := range bothReaders(t) {
 		for _, tt := range []struct {
 			data, reason string
 			skip         bool
@@ -129,32 +138,25 @@ func TestPDFTiersSayWhatIsWrong(t *testing.T) {
 			_, err := r.Read(t.Context(), "a.pdf", []byte(tt.data))
 			var skip *SkipError
 			if err == nil || !strings.Contains(err.Error(), tt.reason) || errors.As(err, &skip) != tt.skip {
-				t.Errorf("%s: %.20q: %v", tier, tt.data, err)
+				t.Errorf("%s: %.20q: %v", name, tt.data, err)
 			}
 		}
 	}
 }
 
-func TestPDFOptionsCheck(t *testing.T) {
-	if err := (PDFOptions{Tier: "acrobat"}).Check(); err == nil || !strings.Contains(err.Error(), "pdftotext") {
-		t.Errorf("%v", err)
-	}
+// An unknown build of PDFium is not run.
+func TestUnknownPDFium(t *testing.T) {
 	if _, from, err := pdfium.Code(""); err == nil {
-		t.Skipf("PDFium is %s: what follows is about builds without it", from)
+		t.Skipf("PDFium is %s", from)
 	}
 	dir := t.TempDir()
-	if err := (PDFOptions{Tier: PDFium, Folder: dir}).Check(); err == nil || !strings.Contains(err.Error(), "npm pack") {
-		t.Errorf("%v", err)
-	}
-	// An unknown build is not run.
 	if err := os.WriteFile(filepath.Join(dir, pdfium.FileName), []byte("\x00asm\x01\x00\x00\x00"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	r := &Reader{PDF: PDFOptions{Tier: PDFAuto, Folder: dir}}
+	r := &Reader{PDF: PDFOptions{Helped: true, Folder: dir}}
 	defer r.Close()
-	use, err := r.PDFInUse(t.Context())
-	if err != nil || use.Tier == PDFium || !strings.Contains(use.Trouble, "not a known build") {
-		t.Errorf("%+v, %v", use, err)
+	if from, trouble := r.PDFium(t.Context()); from != "" || !strings.Contains(trouble, "not a known build") {
+		t.Errorf("%q, %q", from, trouble)
 	}
 }
 
@@ -227,9 +229,6 @@ func TestDrawPage(t *testing.T) {
 // Compiled code is kept and used again.
 func TestPDFiumIsCompiledOnce(t *testing.T) {
 	r := needPDFium(t)
-	if _, err := r.PDFInUse(t.Context()); err != nil {
-		t.Fatal(err)
-	}
 	size := func() (bytes int64) {
 		err := filepath.Walk(filepath.Join(r.PDF.Folder, cacheFolder), func(_ string, info os.FileInfo, err error) error {
 			if err == nil && info.Mode().IsRegular() {
@@ -246,9 +245,9 @@ func TestPDFiumIsCompiledOnce(t *testing.T) {
 	if before < 1<<20 {
 		t.Fatalf("%d bytes are kept", before)
 	}
-	other := tierReader(t, PDFium)
-	if use, err := other.PDFInUse(t.Context()); err != nil || use.Trouble != "" {
-		t.Fatalf("%+v, %v", use, err)
+	other := helpedReader(t)
+	if _, trouble := other.PDFium(t.Context()); trouble != "" {
+		t.Fatal(trouble)
 	}
 	if _, err := other.Read(t.Context(), "columns.pdf", testPDF(t, "columns.pdf")); err != nil {
 		t.Fatal(err)
@@ -265,9 +264,8 @@ func picture(t *testing.T, dpi int) image.Image {
 	if path == "" {
 		t.Skip("pdftoppm is not installed: there is no picture of a page")
 	}
-	out, err := child.Task{Name: "pdftoppm", Limit: time.Minute, MaxOutput: maxPicture}.RunOn(t.Context(), testPDF(t, "rates.pdf"), func(name string) []string {
-		return []string{path, "-r", fmt.Sprint(dpi), "-f", "1", "-l", "1", "-singlefile", "-gray", "-png", name}
-	})
+	out, err := child.Task{Name: "pdftoppm", Args: []string{path, "-r", fmt.Sprint(dpi), "-f", "1", "-l", "1", "-singlefile", "-gray", "-png", "-"},
+		Stdin: bytes.NewReader(testPDF(t, "rates.pdf")), Limit: time.Minute, MaxOutput: 64 << 20}.Run(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -314,65 +312,52 @@ func TestReadScans(t *testing.T) {
 		t.Fatal(err)
 	}
 	var skip *SkipError
-	for _, tier := range datatest.Pick(t, tiers(t)) {
-		t.Run(tier, func(t *testing.T) {
-			r := tierReader(t, tier)
-			r.PDF.Languages = NoOCR
-			if _, err := r.Read(t.Context(), "scan.pdf", data); !errors.As(err, &skip) || skip.Reason != "no text, install tesseract to read scans" {
-				t.Errorf("without: %v", err)
-			}
-			needTesseract(t)
-			if tier == PDFGo || !datatest.Campaign() {
-				return // PDFGo's pages are drawn as pdftotext's are
-			}
-			r = tierReader(t, tier)
-			doc, err := r.Read(t.Context(), "scan.pdf", data)
-			if err != nil {
-				t.Fatal(err)
-			}
-			checkDocument(t, doc)
-			if len(doc.Pages) != 2 || doc.Pages[1].Start == doc.Pages[1].End {
-				t.Fatalf("pages %+v", doc.Pages)
-			}
-			if f1 := wordF1(doc.Text[:doc.Pages[0].End], want.Text[:want.Pages[0].End]); f1 < .8 { // names of columns are not told from the type
-				t.Errorf("word F1 %.3f:\n%s", f1, doc.Text)
-			}
-		})
+	if _, err := new(Reader).Read(t.Context(), "scan.pdf", data); !errors.As(err, &skip) || skip.Reason != "no text, install tesseract to read scans" {
+		t.Errorf("without: %v", err)
 	}
 	// Among pages with text, and a blank one.
 	mixed := scan(t, img, 1, "The ferry leaves at nine.", "", "It comes back at six.")
-	for _, tier := range datatest.Pick(t, tiers(t)) {
-		t.Run(tier+", some pages", func(t *testing.T) {
-			r := tierReader(t, tier)
-			r.PDF.Languages = NoOCR
-			doc, err := r.Read(t.Context(), "mixed.pdf", mixed)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if doc.Partial != "page 4 of 4: no text, install tesseract to read scans" || doc.Meta[ReaderKey] != tier+" 1 without OCR" {
-				t.Errorf("without: %q, read by %q", doc.Partial, doc.Meta[ReaderKey])
-			}
-			needTesseract(t)
-			ocr := tierReader(t, tier)
-			if r.outdated("mixed.pdf", doc.Meta[ReaderKey]) || !ocr.outdated("mixed.pdf", doc.Meta[ReaderKey]) {
-				t.Error("it is to be read anew where its scanned page can be read, and there alone")
-			}
-			if doc, err = ocr.Read(t.Context(), "mixed.pdf", mixed); err != nil {
-				t.Fatal(err)
-			}
-			checkDocument(t, doc)
-			if doc.Partial != "" || doc.Meta[ReaderKey] != tier+" 1" || len(doc.Pages) != 4 {
-				t.Fatalf("%q, read by %q: %+v", doc.Partial, doc.Meta[ReaderKey], doc.Pages)
-			}
-			page := func(n int) string { return doc.Text[doc.Pages[n-1].Start:doc.Pages[n-1].End] }
-			if !strings.Contains(page(1), "The ferry leaves at nine.") || strings.TrimSpace(page(2)) != "" || !strings.Contains(page(3), "It comes back at six.") {
-				t.Errorf("pages %q", []string{page(1), page(2), page(3)})
-			}
-			if f1 := wordF1(page(4), want.Text[:want.Pages[0].End]); f1 < .8 {
-				t.Errorf("word F1 of the scanned page %.3f:\n%s", f1, page(4))
-			}
-		})
+	alone := new(Reader)
+	doc, err := alone.Read(t.Context(), "mixed.pdf", mixed)
+	if err != nil {
+		t.Fatal(err)
 	}
+	if doc.Partial != "page 4 of 4: no text, install tesseract to read scans" || doc.Meta[ReaderKey] != "go 1 without OCR" {
+		t.Errorf("without: %q, read by %q", doc.Partial, doc.Meta[ReaderKey])
+	}
+	t.Run("pages", func(t *testing.T) {
+		needTesseract(t)
+		r := needPDFium(t)
+		if alone.outdated("mixed.pdf", doc.Meta[ReaderKey]) || !r.outdated("mixed.pdf", doc.Meta[ReaderKey]) {
+			t.Error("it is to be read anew where its scanned page can be read, and there alone")
+		}
+		doc, err := r.Read(t.Context(), "mixed.pdf", mixed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkDocument(t, doc)
+		if doc.Partial != "" || doc.Meta[ReaderKey] != "go 1" || len(doc.Pages) != 4 {
+			t.Fatalf("%q, read by %q: %+v", doc.Partial, doc.Meta[ReaderKey], doc.Pages)
+		}
+		page := func(n int) string { return doc.Text[doc.Pages[n-1].Start:doc.Pages[n-1].End] }
+		if !strings.Contains(page(1), "The ferry leaves at nine.") || strings.TrimSpace(page(2)) != "" || !strings.Contains(page(3), "It comes back at six.") {
+			t.Errorf("pages %q", []string{page(1), page(2), page(3)})
+		}
+		if f1 := wordF1(page(4), want.Text[:want.Pages[0].End]); f1 < .8 { // names of columns are not told from the type
+			t.Errorf("word F1 of the scanned page %.3f:\n%s", f1, page(4))
+		}
+		datatest.CampaignOnly(t)
+		if doc, err = r.Read(t.Context(), "scan.pdf", data); err != nil {
+			t.Fatal(err)
+		}
+		checkDocument(t, doc)
+		if len(doc.Pages) != 2 || doc.Pages[1].Start == doc.Pages[1].End {
+			t.Fatalf("pages %+v", doc.Pages)
+		}
+		if f1 := wordF1(doc.Text[:doc.Pages[0].End], want.Text[:want.Pages[0].End]); f1 < .8 {
+			t.Errorf("word F1 %.3f:\n%s", f1, doc.Text)
+		}
+	})
 	t.Run("picture", func(t *testing.T) {
 		var b bytes.Buffer
 		if err := png.Encode(&b, img); err != nil {
@@ -383,7 +368,7 @@ func TestReadScans(t *testing.T) {
 		}
 		needTesseract(t)
 		datatest.CampaignOnly(t)
-		r := tierReader(t, PDFAuto)
+		r := helpedReader(t)
 		doc, err := r.Read(t.Context(), "a.png", b.Bytes())
 		if err != nil {
 			t.Fatal(err)
