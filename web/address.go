@@ -50,7 +50,6 @@ func (a address) prefix() string {
 	return a.public.EscapedPath()
 }
 
-// secure reports whether people reach the server by HTTPS.
 func (a address) secure() bool { return a.public != nil && a.public.Scheme == "https" }
 
 // stripPrefix removes the public URL's path from a request's path. Some proxies
@@ -123,7 +122,6 @@ type textRange struct {
 const contentSecurityPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; " +
 	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
-// headers sets the security headers on every reply, errors included.
 func headers(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		h := c.Response().Header()

@@ -229,7 +229,6 @@ func (a *answering) openStream(c echo.Context, cancel context.CancelCauseFunc) *
 	return out
 }
 
-// events begins the work on an answer.
 func (a *answering) events(ctx context.Context, l *liveAnswer, t task, citing cite.Options) iter.Seq2[answer.Event, error] {
 	return a.numbered(ctx, t.kind, answer.Watch(l.recorder, t.events(ctx, l.recorder)), citing)
 }

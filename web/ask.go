@@ -78,7 +78,6 @@ func (a *asking) ask(c echo.Context) error {
 	return a.respond(c, t)
 }
 
-// askTask checks a question.
 func (a *asking) askTask(c echo.Context, r askRequest) (task, error) {
 	record := r.Record == nil || *r.Record
 	recorder, err := resume(c, a.answering, askKind, r.Run, &r)
@@ -113,7 +112,6 @@ type searched struct {
 	Warnings []string `json:"warnings,omitempty"`
 }
 
-// search finds passages for a question.
 func (a *asking) search(c echo.Context) error {
 	var r searchRequest
 	if err := decode(c, &r); err != nil {
@@ -243,7 +241,6 @@ func wrongDate(err error, field string) *Problem {
 	return invalidField(field, "wrong_date", "%s: %v", field, err)
 }
 
-// filterMembers are the JSON names of the members of a filter.
 func filterMembers() []string {
 	var names []string
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[retrieve.Filter]()) {
@@ -288,7 +285,6 @@ func (a *asking) summarize(c echo.Context) error {
 	return a.respond(c, t)
 }
 
-// summaryTask checks a request and reads what is to be summarized.
 func (a *asking) summaryTask(c echo.Context, r summarizeRequest) (task, error) {
 	record := r.Record == nil || *r.Record
 	recorder, err := resume(c, a.answering, summaryKind, r.Run, &r)
@@ -307,7 +303,6 @@ func (a *asking) summaryTask(c echo.Context, r summarizeRequest) (task, error) {
 	return task{kind: summaryKind, request: r, record: record, recorder: recorder, events: events}, nil
 }
 
-// passagesOf returns the whole text of the documents that a request names.
 func (a *asking) passagesOf(ctx context.Context, r summarizeRequest) ([]retrieve.Passage, error) {
 	if r.Document == "" && r.Collection == "" && r.Filter.IsZero() {
 		return nil, invalidField("document", "nothing_to_summarize",

@@ -36,7 +36,6 @@ func newRendering(m *markdown, draft int) *rendering {
 	return &rendering{markdown: m, draft: draft, numbers: map[int]int{}}
 }
 
-// announce makes [n] a citation from here on.
 func (r *rendering) announce(n int) {
 	if _, known := r.numbers[n]; !known {
 		r.numbers[n] = len(r.text)
@@ -162,7 +161,6 @@ func (p *pageStream) beforeEvent(kind string, data []byte) error {
 	return p.send("marked", events)
 }
 
-// afterEvent is called after each event is sent.
 func (p *pageStream) afterEvent(kind string, data []byte) error {
 	var e struct {
 		Number, Step int

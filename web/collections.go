@@ -98,7 +98,6 @@ func (l *catalog) document(ctx context.Context, id, field string) (*ingest.Docum
 	return doc, nil
 }
 
-// reaches reports whether a caller may see a collection.
 func (l *catalog) reaches(ctx context.Context, collection string) (bool, error) {
 	if !l.keyed {
 		return true, nil

@@ -38,7 +38,6 @@ type listing struct {
 	Indexing Indexing        `json:"indexing"`
 }
 
-// list lists what is stored.
 func (d *documents) list(c echo.Context) error {
 	l, err := d.listing(c, -1)
 	if err != nil {
@@ -115,7 +114,6 @@ func (d *documents) show(c echo.Context) error {
 	return reply(c, http.StatusOK, shown)
 }
 
-// find returns the document, and the range of it, that an address names.
 func (d *documents) find(c echo.Context, route string) (*ingest.Document, textRange, error) {
 	id, r, err := parseLink(c.Request().URL, route)
 	if err != nil {
@@ -295,10 +293,8 @@ func blocks(d *ingest.Document, lo, hi, start, end int) []block {
 	return out
 }
 
-// lineStart is the beginning of the line that contains byte i.
 func lineStart(text string, i int) int { return strings.LastIndexByte(text[:i], '\n') + 1 }
 
-// lineEnd is the offset after the line that contains byte i.
 func lineEnd(text string, i int) int {
 	if n := strings.IndexByte(text[i:], '\n'); n >= 0 {
 		return i + n + 1

@@ -34,7 +34,6 @@ type liveness struct {
 	Version string `json:"version,omitempty"`
 }
 
-// live reports that the process runs.
 func (h *health) live(c echo.Context) error {
 	return reply(c, http.StatusOK, liveness{"ok", h.version})
 }

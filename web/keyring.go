@@ -126,7 +126,6 @@ func (k *keyring) refresh(ctx context.Context, maxAge time.Duration) error {
 		Detail: "the server cannot read its keys: try again, and if that does not help see the server's log"}
 }
 
-// age is how long ago the keyring was read.
 func (k *keyring) age() time.Duration {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -320,7 +319,6 @@ func base62(n *big.Int, digits int) string {
 
 var errNoKey = errors.New(`it does not begin with "` + keyPrefix + `", is incomplete, or has a typing mistake`)
 
-// checkKey reports whether key has the form of a key.
 func checkKey(key string) error {
 	digits, ok := strings.CutPrefix(key, keyPrefix)
 	if !ok || len(digits) != secretDigits+sumDigits || keySum(digits[:secretDigits]) != digits[secretDigits:] {

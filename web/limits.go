@@ -73,14 +73,12 @@ func (f *failedKeys) wait(address string, now time.Time) time.Duration {
 	return triesWindow - now.Sub(f.began)
 }
 
-// add counts a wrong key.
 func (f *failedKeys) add(address string, now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.counts[f.counted(address, now)]++
 }
 
-// tooMany returns a 429 problem with when to try again.
 func tooMany(code string, wait time.Duration, format string, args ...any) *Problem {
 	return &Problem{Status: http.StatusTooManyRequests, Code: code, Detail: fmt.Sprintf(format, args...), retryAfter: wait}
 }
@@ -95,7 +93,6 @@ type limiter struct{ slots chan struct{} }
 
 func newLimiter(most int) limiter { return limiter{make(chan struct{}, most)} }
 
-// bounded takes a slot for a request.
 func (l limiter) bounded(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		release, err := l.acquire(c.Request().Context())

@@ -69,7 +69,6 @@ type liveAnswer struct {
 	idle      *time.Timer
 }
 
-// addEvent adds an event to the end of the log.
 func (l *liveAnswer) addEvent(kind string, v any) (event, error) {
 	data, err := json.Marshal(v)
 	if err != nil {
@@ -105,7 +104,6 @@ func (l *liveAnswer) notify() {
 	l.changed = make(chan struct{})
 }
 
-// noteDocuments notes the documents that an event quotes.
 func (l *liveAnswer) noteDocuments(e answer.Event) {
 	var passages []retrieve.Passage
 	l.mu.Lock()
@@ -192,7 +190,6 @@ func (l *liveAnswer) markEnded(ctx context.Context, err error) event {
 	return last
 }
 
-// waitSettled waits until the answer has ended and is recorded.
 func (l *liveAnswer) waitSettled(ctx context.Context) error {
 	for {
 		l.mu.Lock()

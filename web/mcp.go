@@ -164,7 +164,6 @@ func (m *mcpServer) problem(ctx context.Context, err error) *Problem {
 	return p.forClient(requestIDFrom(ctx))
 }
 
-// toolFailed is the result of a tool that failed.
 func (m *mcpServer) toolFailed(ctx context.Context, err error) *mcp.CallToolResult {
 	p := m.problem(ctx, err)
 	text := p.Detail
@@ -394,7 +393,6 @@ func newMCPHTTP(m *mcpServer) *mcpHTTP {
 		})}
 }
 
-// post handles one message.
 func (h *mcpHTTP) post(c echo.Context) error {
 	ctx, cancel := context.WithCancelCause(c.Request().Context())
 	defer cancel(nil)

@@ -57,7 +57,6 @@ func (m *mcpServer) listDocuments(ctx context.Context, p *mcp.ListResourcesParam
 	return list, nil
 }
 
-// resourceFailed is an error outside tools.
 func (m *mcpServer) resourceFailed(ctx context.Context, err error) error {
 	p := m.problem(ctx, err)
 	code := int64(jsonrpc.CodeInternalError)
@@ -123,7 +122,6 @@ const (
 	fromStart   = 8 << 10  // where only a beginning is named
 )
 
-// readSource reads around a place in a document.
 func (m *mcpServer) readSource(ctx context.Context, _ *mcp.CallToolRequest, in mcpPlace) (*mcp.CallToolResult, *mcpText, error) {
 	out, err := m.textAt(ctx, in)
 	if err != nil {

@@ -52,7 +52,6 @@ func (m *answerMeter) endGate() {
 	}
 }
 
-// passRaw measures the events of the answerer.
 func (m *answerMeter) passRaw(events iter.Seq2[answer.Event, error]) iter.Seq2[answer.Event, error] {
 	return func(yield func(answer.Event, error) bool) {
 		for e, err := range events {
@@ -109,7 +108,6 @@ func (m *answerMeter) passNumbered(events iter.Seq2[answer.Event, error], yield 
 	return nil
 }
 
-// end counts how the answer ended.
 func (m *answerMeter) end(ctx context.Context, err error) {
 	outcome := "answered"
 	switch {
@@ -191,7 +189,6 @@ func (w observedModel) Complete(ctx context.Context, p answer.Prompt) iter.Seq2[
 	}
 }
 
-// recordCall counts a call to a model.
 func (m *Metrics) recordCall(role string, took time.Duration, used answer.Tokens, err error) {
 	m.calls.WithLabelValues(role).Observe(took.Seconds())
 	m.upstream.WithLabelValues(role).Add(float64(max(1, used.Requests)))
@@ -206,7 +203,6 @@ func (m *Metrics) recordCall(role string, took time.Duration, used answer.Tokens
 	}
 }
 
-// failureKind is the kind of a failed call.
 func failureKind(err error) string {
 	var e *openai.Error
 	switch {
@@ -302,7 +298,6 @@ func (m *answerMeter) span(name string, from time.Time, attributes ...attribute.
 	span.End()
 }
 
-// orNoTracer returns a tracer that makes no spans for nil.
 func orNoTracer(t trace.Tracer) trace.Tracer {
 	if t == nil {
 		return noop.NewTracerProvider().Tracer("")

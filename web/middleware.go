@@ -151,7 +151,6 @@ func recoverPanics(logger *slog.Logger) echo.MiddlewareFunc {
 
 type requestIDKey struct{}
 
-// requestIDFrom returns the id of the request that a context belongs to.
 func requestIDFrom(ctx context.Context) string {
 	id, _ := ctx.Value(requestIDKey{}).(string)
 	return id

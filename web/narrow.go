@@ -121,7 +121,6 @@ func (n narrowed) Document(ctx context.Context, id string) (*ingest.Document, er
 	return n.all.Library.Document(ctx, id)
 }
 
-// mayUpload fails unless the caller may see the collection of the uploads.
 func (n narrowed) mayUpload(ctx context.Context) error {
 	collections, err := reach(ctx)
 	if err == nil && len(collections) > 0 && !slices.Contains(collections, n.all.UploadCollection) {

@@ -83,7 +83,6 @@ func serveContent(c echo.Context, data []byte) error {
 	return nil
 }
 
-// isHere reports whether a document's file may be on this server.
 func (d *documents) isHere(c echo.Context, doc *ingest.Document) bool {
 	return d.originals == nil || d.originals.Here(c.Request().Context(), doc)
 }
@@ -175,7 +174,6 @@ func (d *documents) draws(c echo.Context, doc *ingest.Document) bool {
 	return d.drawer != nil && d.drawer.Draws(c.Request().Context(), doc.Format)
 }
 
-// drawnProblem says why there is no picture of a page.
 func drawnProblem(err error) error {
 	if errors.Is(err, ingest.ErrNoDrawing) {
 		return &Problem{Status: http.StatusNotFound, Code: "not_drawn", cause: err,

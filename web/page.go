@@ -58,7 +58,6 @@ func serveStatic(c echo.Context) error {
 	return serveContent(c, body)
 }
 
-// compressed replies with gzip to clients that accept it.
 func compressed(next echo.HandlerFunc) echo.HandlerFunc {
 	return middleware.GzipWithConfig(middleware.GzipConfig{
 		Skipper: func(c echo.Context) bool { return c.Request().Header.Get("Range") != "" },
@@ -164,7 +163,6 @@ func sendPage(c echo.Context, status int, page []byte) error {
 	return c.Blob(status, echo.MIMETextHTMLCharsetUTF8, page)
 }
 
-// size formats a number of bytes for people.
 func size(n int) string {
 	switch {
 	case n < 1000:
@@ -189,7 +187,6 @@ func sentence(words string) string {
 //go:embed openapi.json
 var openapiDocument []byte
 
-// sendOpenAPI replies with the description of the API.
 func sendOpenAPI(c echo.Context) error {
 	c.Response().Header().Set(echo.HeaderContentType, echo.MIMEApplicationJSON)
 	c.Response().Header().Set(echo.HeaderCacheControl, "no-cache")
@@ -207,7 +204,6 @@ func schemaTarget(schema map[string]any) string {
 	return ""
 }
 
-// schemaWords describes a value.
 func schemaWords(schema map[string]any) string {
 	list := func(values any, separator string, words func(any) string) string {
 		var all []string
@@ -236,7 +232,6 @@ func schemaWords(schema map[string]any) string {
 	return cmp.Or(format, kind, "any value")
 }
 
-// schemaRequires reports whether a member is required.
 func schemaRequires(schema map[string]any, member string) bool {
 	required, _ := schema["required"].([]any)
 	return slices.Contains(required, any(member))

@@ -52,12 +52,10 @@ func (p *Problem) Unwrap() error { return p.cause }
 // statusClientGone is the status that proxies log for a client that closed the connection; it is never sent.
 const statusClientGone = 499
 
-// invalid returns a 400 problem.
 func invalid(code, format string, args ...any) *Problem {
 	return &Problem{Status: http.StatusBadRequest, Code: code, Detail: fmt.Sprintf(format, args...)}
 }
 
-// invalidField returns a 400 problem about a member of the request body.
 func invalidField(field, code, format string, args ...any) *Problem {
 	p := invalid(code, format, args...)
 	p.Field = field
@@ -203,12 +201,10 @@ func (r errorReplies) handle(err error, c echo.Context) {
 	}
 }
 
-// wantsPage reports whether a browser shows the reply to a person.
 func wantsPage(r *http.Request) bool {
 	return !strings.HasPrefix(r.URL.Path, "/api/") && !isV1(r) && strings.Contains(r.Header.Get(echo.HeaderAccept), "text/html")
 }
 
-// reply sends v as JSON.
 func reply(c echo.Context, status int, v any) error {
 	return replyAs(c, status, echo.MIMEApplicationJSON, v)
 }

@@ -77,13 +77,11 @@ type answerRecord struct {
 	worker string // process that works on it, on another server
 }
 
-// recordOf reads a stored record, without its events.
 func recordOf(r retrieve.Record) *answerRecord {
 	return &answerRecord{by: r.By, Shared: r.Shared, ID: r.ID, Kind: kindName(r.Kind), State: r.State, Question: questionOf(r.Spec),
 		Request: r.Spec, Started: r.Started, Ended: &r.Ended}
 }
 
-// setOutcome takes the answer or the error from the last event.
 func (r *answerRecord) setOutcome() {
 	if len(r.log) == 0 {
 		return
@@ -118,55 +116,42 @@ func (r *runs) addressesOf(c echo.Context, id string) (events, page string) {
 	return r.base(c) + "/api/runs/" + id, r.base(c) + "/?run=" + id
 }
 
-// begin begins a run in the background.
 func (r *runs) begin(c echo.Context) error {
 	release, err := r.limiter.acquire(c.Request().Context())
 	if err != nil {
 		return err
 	}
-	begun, err := r.beginReleasing(c, release)
-	if err != nil {
-		release()
-		return err
-	}
-	c.Response().Header().Set(runHeader, begun.ID)
-	c.Response().Header().Set(echo.HeaderLocation, begun.Events)
-	return reply(c, http.StatusAccepted, begun)
-}
-
-// beginReleasing begins a run that calls release when it has ended. If it fails,
-// release is not called.
-func (r *runs) beginReleasing(c echo.Context, release func()) (begun begunRun, err error) {
+	end := release
+	defer func() { end() }() // unless the run does
 	var request runRequest
 	if err := decode(c, &request); err != nil {
-		return begun, err
+		return err
 	}
 	t, err := r.taskOf(c, request)
 	if err != nil {
-		return begun, err
+		return err
 	}
 	ctx, done := context.WithoutCancel(c.Request().Context()), func() {}
 	if r.keys != nil {
 		ctx, done = r.keys.untilRevoked(ctx)
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
+	end = func() { cancel(nil); done(); release() }
 	l, err := r.answering.begin(c, t, true, cancel)
 	if err != nil {
-		cancel(err)
-		done()
-		return begun, err
+		return err
 	}
-	citing := r.citing(c)
+	citing, ended := r.citing(c), end
+	end = func() {}
 	go func() {
 		defer r.live.background.Done()
-		defer release()
-		defer done()
-		defer cancel(nil)
+		defer ended()
 		r.work(ctx, l, t, citing)
 	}()
-	begun.ID = l.ID
-	begun.Events, begun.URL = r.addressesOf(c, l.ID)
-	return begun, nil
+	events, page := r.addressesOf(c, l.ID)
+	c.Response().Header().Set(runHeader, l.ID)
+	c.Response().Header().Set(echo.HeaderLocation, events)
+	return reply(c, http.StatusAccepted, begunRun{l.ID, events, page})
 }
 
 // work works on a run in the background, and logs how it ended.
@@ -197,7 +182,6 @@ func (r *runs) work(ctx context.Context, l *liveAnswer, t task, citing cite.Opti
 	r.logger.LogAttrs(ctx, level, "run", attrs...)
 }
 
-// taskOf checks a request for a run in the background.
 func (r *runs) taskOf(c echo.Context, request runRequest) (task, error) {
 	if request.Summarize != nil {
 		if r.summarizer == nil {
@@ -230,7 +214,6 @@ func interrupted(id string) *Problem {
 		Detail: fmt.Sprintf(`the run was interrupted when its server stopped: POST /api/runs with {"run": %q} resumes it`, id)}
 }
 
-// runElsewhere is about a run that another server works on.
 func runElsewhere(r *answerRecord) *Problem {
 	return &Problem{Status: http.StatusConflict, Code: "run_elsewhere", retryAfter: time.Second,
 		Detail: fmt.Sprintf("another server works on the run (%s): follow or stop it there, or wait until it ends for its record",
@@ -466,7 +449,6 @@ func (r *runs) list(c echo.Context) error {
 	return reply(c, http.StatusOK, list)
 }
 
-// limitOf reads ?limit=.
 func limitOf(c echo.Context, usual, most int) (int, error) {
 	v := c.QueryParam("limit")
 	if v == "" {
@@ -513,7 +495,6 @@ func (r *runs) stop(c echo.Context) error {
 	return c.NoContent(http.StatusNoContent)
 }
 
-// share shows the record of a run to other callers, or hides it again.
 func (r *runs) share(c echo.Context) error {
 	id, ctx := c.Param("id"), c.Request().Context()
 	l, record, err := r.find(c, id)

@@ -82,7 +82,6 @@ func (f *keyForm) show(c echo.Context) error {
 // maxForm is the largest form with a key, in bytes.
 const maxForm = 8 << 10
 
-// beginSession begins a session for the key in the form.
 func (f *keyForm) beginSession(c echo.Context) error {
 	ctx := c.Request().Context()
 	form, err := readForm(c)

@@ -77,7 +77,6 @@ func (s *eventStream) render(m *markdown) {
 	}}
 }
 
-// send writes one event.
 func (s *eventStream) send(e event) error {
 	if s.page == nil {
 		return s.write(e.append(nil))
@@ -139,7 +138,6 @@ func (s *eventStream) begin(status int) {
 	s.w.WriteHeader(status)
 }
 
-// begun reports whether the status has been sent.
 func (s *eventStream) begun() bool {
 	if s == nil {
 		return false
@@ -171,7 +169,6 @@ type event struct {
 	data []byte // one line of JSON
 }
 
-// append writes the event in the form of server-sent events.
 func (e event) append(b []byte) []byte {
 	if e.id != "" {
 		b = fmt.Appendf(b, "id: %s\n", e.id)
@@ -179,7 +176,6 @@ func (e event) append(b []byte) []byte {
 	return fmt.Appendf(b, "event: %s\ndata: %s\n\n", e.kind, e.data)
 }
 
-// parseEvents reads what append wrote.
 func parseEvents(b []byte) ([]event, error) {
 	var events []event
 	for len(b) > 0 {
@@ -221,7 +217,6 @@ func eventsSeen(log []event, last string) int {
 	return 0
 }
 
-// packEvents compresses events for a record.
 func packEvents(log []event) []byte {
 	var plain []byte
 	for _, e := range log {

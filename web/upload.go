@@ -86,7 +86,6 @@ func uploaded(c echo.Context) (name string, content io.Reader, form *multipart.R
 	}
 }
 
-// uploadProblem says what is wrong with an upload.
 func uploadProblem(err error) error {
 	var skip *ingest.SkipError
 	var unreadable *ingest.UnreadableError
@@ -123,7 +122,6 @@ func uploadName(c echo.Context) (string, error) {
 	return name, nil
 }
 
-// changeProblem says why an upload cannot be changed.
 func changeProblem(name string, err error) error {
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrInvalid) {
 		return &Problem{Status: http.StatusNotFound, Code: "document_not_found", cause: err,
@@ -132,7 +130,6 @@ func changeProblem(name string, err error) error {
 	return uploadProblem(err)
 }
 
-// reread reads an upload again.
 func (d *documents) reread(c echo.Context) error {
 	name, err := uploadName(c)
 	if err != nil {
@@ -145,7 +142,6 @@ func (d *documents) reread(c echo.Context) error {
 	return reply(c, http.StatusOK, change)
 }
 
-// remove deletes an upload.
 func (d *documents) remove(c echo.Context) error {
 	name, err := uploadName(c)
 	if err != nil {

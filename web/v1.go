@@ -57,7 +57,6 @@ func rejectResponses(echo.Context) error {
 		Detail: "there is no Responses API here: use POST /v1/chat/completions (with the AI SDK, its provider @ai-sdk/openai-compatible)"}
 }
 
-// isV1 reports whether a request is one of the OpenAI API.
 func isV1(r *http.Request) bool {
 	return r.URL.Path == "/v1" || strings.HasPrefix(r.URL.Path, "/v1/")
 }
@@ -93,7 +92,6 @@ func v1Code(code string) string {
 	return code
 }
 
-// toV1 converts a problem to an error of the OpenAI API.
 func toV1(p *Problem) (status int, e v1Error) {
 	status = p.Status
 	code, param := v1Code(p.Code), p.Field
@@ -132,7 +130,6 @@ func badValue(param, format string, args ...any) *Problem {
 	return invalidField(param, "invalid_value", format, args...)
 }
 
-// noModel is about a model that does not exist, or that the caller may not use.
 func noModel(name string) *Problem {
 	return &Problem{Status: http.StatusNotFound, Code: "model_not_found", Field: "model",
 		Detail: fmt.Sprintf("there is no model %.200q here: GET /v1/models lists the models", name)}
@@ -167,7 +164,6 @@ type v1Models struct {
 
 func modelOf(id, owner string) v1Model { return v1Model{ID: id, Object: "model", OwnedBy: owner} }
 
-// listModels lists the models for chat that the key may use.
 func (o *openAI) listModels(c echo.Context) error {
 	list := []v1Model{modelOf(everything, "ibid")}
 	all, err := o.catalog.collections(c.Request().Context())
@@ -332,7 +328,6 @@ type embedRequest struct {
 	Dimensions *int            `json:"dimensions"`
 }
 
-// texts are the inputs of the request.
 func (r *embedRequest) texts() ([]string, error) {
 	var one string
 	var many []string

@@ -352,7 +352,6 @@ func (o *openAI) complete(c echo.Context, r *chatRequest, t task) (err error) {
 	return nil
 }
 
-// v1ErrorEvent is an error on a stream that has begun.
 func v1ErrorEvent(p *Problem) []byte {
 	_, e := toV1(p)
 	data, err := json.Marshal(e)
@@ -378,7 +377,6 @@ type chatReply struct {
 	chatSources
 }
 
-// add adds the next event of the answer.
 func (w *chatReply) add(e answer.Event) error {
 	switch e := e.(type) {
 	case cite.Cited:
@@ -395,7 +393,6 @@ func (w *chatReply) add(e answer.Event) error {
 	return nil
 }
 
-// write sends a piece of the reply's text.
 func (w *chatReply) write(piece string) error {
 	if w.out == nil {
 		w.content.WriteString(piece)
@@ -441,7 +438,6 @@ func (w *chatReply) end(a cite.Answer) error {
 	return nil
 }
 
-// list is the list of sources at the end of the text.
 func (w *chatReply) list(shown []cite.Cited) string {
 	var b strings.Builder
 	b.WriteString("\n")
@@ -457,7 +453,6 @@ func (w *chatReply) list(shown []cite.Cited) string {
 	return b.String()
 }
 
-// titleOf names a source.
 func titleOf(c cite.Cited) string {
 	if title := strings.Join(strings.Fields(rewrite.Neutral(c.Title)), " "); title != "" {
 		return title
@@ -490,7 +485,6 @@ func sourcesOf(shown []cite.Cited, all []cite.Source) chatSources {
 	return out
 }
 
-// usage is the number of tokens, estimated where no model reported it.
 func (w *chatReply) usage(q askRequest, u answer.Usage) chatUsage {
 	out := chatUsage{Prompt: u.PromptTokens, Completion: u.CompletionTokens}
 	if u.ReasoningTokens > 0 {
@@ -507,7 +501,6 @@ func (w *chatReply) usage(q askRequest, u answer.Usage) chatUsage {
 	return out
 }
 
-// whole is the reply in one piece.
 func (w *chatReply) whole(u chatUsage) completion {
 	r := w.head
 	said := chatSaid{Role: "assistant", Content: w.content.String(), Annotations: append([]annotation{}, w.annotations...)}
@@ -516,7 +509,6 @@ func (w *chatReply) whole(u chatUsage) completion {
 	return r
 }
 
-// endStream sends what follows the text of a stream.
 func (w *chatReply) endStream(u chatUsage) error {
 	if !w.began {
 		if err := w.write(""); err != nil {

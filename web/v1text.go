@@ -59,7 +59,6 @@ func (t *linkedText) append(piece string) error {
 	return t.advance(false)
 }
 
-// close sends the rest.
 func (t *linkedText) close() error { return t.advance(true) }
 
 // advance sends what can no longer change.
@@ -150,7 +149,6 @@ func wordEnd(b []byte, final bool) int {
 	return 0
 }
 
-// sendTo sends the text up to an offset.
 func (t *linkedText) sendTo(to int) error {
 	var b strings.Builder
 	for len(t.numbers) > 0 && t.numbers[0].End <= to {
@@ -173,7 +171,6 @@ func (t *linkedText) sendTo(to int) error {
 	return t.addRaw(b.String())
 }
 
-// addRaw sends text as it is.
 func (t *linkedText) addRaw(piece string) error {
 	if piece == "" {
 		return nil

@@ -137,7 +137,6 @@ func (c *askCmd) print(events iter.Seq2[answer.Event, error], s surroundings) (c
 	return a, err
 }
 
-// spec returns what is recorded of the question.
 func (c *askCmd) spec(text string) (questionSpec, error) {
 	spec := questionSpec{
 		Question: text, Strategy: c.Strategy, EmbedModel: c.EmbedModel, EmbedBaseURL: c.EmbedBaseURL,
@@ -337,7 +336,6 @@ func showTrace(w io.Writer, passages []retrieve.Passage, a cite.Answer) error {
 	return err
 }
 
-// stepsText lists the steps of a model and their drafts.
 func stepsText(a cite.Answer) string {
 	var b strings.Builder
 	if len(a.Steps) > 0 {
@@ -352,7 +350,6 @@ func stepsText(a cite.Answer) string {
 	return b.String()
 }
 
-// stepOutcome describes the outcome of a step.
 func stepOutcome(s answer.Stepped) string {
 	out := "nothing changed"
 	if s.Changed {

@@ -94,7 +94,6 @@ func timeoutDefaults() kong.Vars {
 	}
 }
 
-// options returns the options of a client for one model.
 func (c endpointConfig) options(getenv func(string) string, model string) (openai.Options, error) {
 	for _, t := range []struct {
 		flag string

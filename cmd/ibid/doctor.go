@@ -238,7 +238,6 @@ func (c *doctorCmd) checkFolders(roots []ingest.Root, up *checkup) {
 	}
 }
 
-// checkKeys counts the valid keys of a server.
 func checkKeys(ring retrieve.Ring, now time.Time) finding {
 	expired := func(k retrieve.Key) bool { return !k.Expires.IsZero() && !now.Before(k.Expires) }
 	valid := slices.DeleteFunc(slices.Clone(ring.Keys), expired)
@@ -286,7 +285,6 @@ func (c *doctorCmd) checkPDF(ctx context.Context) finding {
 	return f
 }
 
-// checkOCR reports whether scans and pictures are read.
 func (c *doctorCmd) checkOCR() finding {
 	const check = "scans"
 	path := ingest.PDFOptions{Helped: true, Languages: c.OCR}.OCR()

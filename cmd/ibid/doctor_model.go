@@ -87,7 +87,6 @@ func (c *doctorCmd) checkList(ctx context.Context, s surroundings) (f finding, r
 	return ok(check, "%s, %d models", c.BaseURL, len(names)), true
 }
 
-// checkChat requests a few words, and checks how they arrive.
 func checkChat(ctx context.Context, check, name string, m answer.Model) (f finding, works bool) {
 	start := time.Now()
 	var first time.Duration
@@ -195,7 +194,6 @@ func (sampleSearch) Search(context.Context, retrieve.Query) ([]retrieve.Passage,
 	return out, nil
 }
 
-// askSamples asks about the samples, with a gate of the kind.
 func askSamples(ctx context.Context, a *answer.Answerer, gate answer.GateKind) iter.Seq2[answer.Event, error] {
 	b := *a
 	b.Retriever, b.Gate = sampleSearch{}, gate

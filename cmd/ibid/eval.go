@@ -111,7 +111,6 @@ func (c thresholdConfig) parse() (all thresholds, err error) {
 	return all, nil
 }
 
-// parseThreshold parses a number, a share like 80% or a time like 2.5s.
 func parseThreshold(text string) (t threshold, err error) {
 	t.text = strings.TrimSpace(text)
 	if share, ok := strings.CutSuffix(t.text, "%"); ok {
@@ -141,7 +140,6 @@ func (all thresholds) check(names []string, unitOf func(name string) eval.Unit) 
 	return nil
 }
 
-// missedError is the error of missed thresholds, or nil if there are none.
 func missedError(missed []string) error {
 	if len(missed) == 0 {
 		return nil

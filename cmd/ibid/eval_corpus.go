@@ -55,7 +55,6 @@ func (c *corpus) close() error {
 	return err
 }
 
-// open opens the store and fills it with the corpus of a set.
 func (c corpusConfig) open(ctx context.Context, dir string, set *eval.Set, s surroundings) (*corpus, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {

@@ -163,7 +163,6 @@ func (c *evalReportCmd) check(price *eval.Price) (metrics []eval.Metric, limits 
 	return metrics, limits, limits.check(names, func(name string) eval.Unit { return units[name] })
 }
 
-// questions reads the questions: of the file, or of the set in the folder.
 func (c *evalReportCmd) questions(report *eval.Report, s surroundings) (questions []eval.Question, set *eval.Set, err error) {
 	if c.Questions == "" {
 		questions, set, err = c.readSet(report, s)
@@ -313,7 +312,6 @@ func ownFiles(folder string, files ...string) (patterns []string, err error) {
 	return patterns, nil
 }
 
-// settings returns the settings that affect the answers.
 func (c *evalReportCmd) settings(corpus *corpus) (settings []eval.Setting) {
 	add := func(name string, value any) {
 		settings = append(settings, eval.Setting{Name: name, Value: fmt.Sprint(value)})
@@ -405,7 +403,6 @@ func (c *evalReportCmd) ask(ctx context.Context, corpus *corpus, questions []eva
 	return err
 }
 
-// write writes the report in the requested forms.
 func (c *evalReportCmd) write(report *eval.Report, s surroundings) error {
 	if c.HTML != "" {
 		var page bytes.Buffer

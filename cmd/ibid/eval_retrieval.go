@@ -137,7 +137,6 @@ func (c *evalRetrievalCmd) Run(ctx context.Context, s surroundings) (err error) 
 	return errors.Join(err, missedError(missed))
 }
 
-// parseMetrics parses --metrics, and the thresholds of their figures.
 func (c *evalRetrievalCmd) parseMetrics(searches []measuredSearch) (metrics []eval.Metric, limits thresholds, err error) {
 	var names []string
 	for _, name := range c.Metrics {
@@ -240,7 +239,6 @@ func (r *retrievalReport) addFigures() map[string]float64 {
 	return named
 }
 
-// writeDetails writes the values of each query to the file of --details.
 func (c *evalRetrievalCmd) writeDetails(queries []eval.Query, searches []measuredSearch, metrics []eval.Metric) error {
 	if c.Details == "" {
 		return nil
@@ -269,7 +267,6 @@ func (c *evalRetrievalCmd) writeDetails(queries []eval.Query, searches []measure
 // earlierRun is the value of one metric, by query and search.
 type earlierRun map[string]map[string]float64
 
-// readEarlier reads the details of an earlier run, if --against is set.
 func (c *evalRetrievalCmd) readEarlier(searches []measuredSearch, metric eval.Metric) (_ earlierRun, err error) {
 	if c.Against == "" {
 		return nil, nil
@@ -304,7 +301,6 @@ func (c *evalRetrievalCmd) readEarlier(searches []measuredSearch, metric eval.Me
 	return earlier, nil
 }
 
-// compareEarlier compares each search with itself in an earlier run.
 func (r *retrievalReport) compareEarlier(file string, earlier earlierRun, queries []eval.Query, metric eval.Metric) error {
 	for _, x := range r.searches {
 		then := make([]float64, len(queries))

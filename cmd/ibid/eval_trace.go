@@ -131,7 +131,6 @@ func (t *tracer) outcome(a cite.Answer) *eval.Outcome {
 	return out
 }
 
-// tracedPassages returns the retrieved passages with the gate's decisions.
 func (c *corpus) tracedPassages(ctx context.Context, q eval.Question, t *tracer) ([]eval.Passage, error) {
 	passages := []eval.Passage{}
 	for _, p := range t.passages {

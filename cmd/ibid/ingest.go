@@ -67,7 +67,6 @@ func (c *ingestCmd) Run(ctx context.Context, s surroundings) (err error) {
 	return nil
 }
 
-// readOnce brings the store up to date with the folders.
 func (c *ingestCmd) readOnce(ctx context.Context, folders []*folder, report *ingestReport, s surroundings) (total tally, err error) {
 	for _, f := range folders {
 		before := total.Seen
@@ -216,7 +215,6 @@ func (r *ingestReport) change(c ingest.Change) error {
 	return err
 }
 
-// end removes the bar of a folder.
 func (r *ingestReport) end() {
 	if r.meter != nil {
 		r.meter.clear()

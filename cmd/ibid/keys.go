@@ -96,7 +96,6 @@ func (c *keysMakeCmd) Run(ctx context.Context, s surroundings) (err error) {
 	return err
 }
 
-// withKeys calls do with the keys.
 func (c placeConfig) withKeys(ctx context.Context, s surroundings, do func(retrieve.Keyring, retrieve.Ring) error) error {
 	store, err := startStore(ctx, c, s)
 	if err != nil {

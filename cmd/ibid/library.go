@@ -125,7 +125,6 @@ func folderBytes(dir string) (bytes int64) {
 	return bytes
 }
 
-// reachable returns an error if the store does not respond.
 func (l *openedLibrary) reachable(ctx context.Context) error {
 	_, err := l.State.Revision(ctx)
 	return err
@@ -210,7 +209,6 @@ func (l *openedLibrary) answerer(c modelConfig, e endpointConfig, getenv func(st
 	return a, nil
 }
 
-// newAnswerer returns an answerer without a search.
 func newAnswerer(c modelConfig, e endpointConfig, getenv func(string) string) (*answer.Answerer, error) {
 	if err := c.checkModel(); err != nil {
 		return nil, err
@@ -359,7 +357,6 @@ func (o *originals) Here(ctx context.Context, doc *ingest.Document) bool {
 	return false
 }
 
-// folder opens the folder of a document's root.
 func (o *originals) folder(ctx context.Context, doc *ingest.Document) (*os.Root, error) {
 	roots, err := o.lib.Roots(ctx)
 	if err != nil {
@@ -380,7 +377,6 @@ func (o *originals) folder(ctx context.Context, doc *ingest.Document) (*os.Root,
 	return dir, nil
 }
 
-// uploadsIn returns the folder of the uploads in a data directory.
 func uploadsIn(data string) string { return filepath.Join(data, "uploads") }
 
 // elsewhereMark is a file in the folder of the uploads. It says that some

@@ -53,14 +53,12 @@ func (m *meter) showBar() {
 		})))
 }
 
-// add counts one more item as done.
 func (m *meter) add() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.set(m.done+1, m.total)
 }
 
-// update sets how many of how many items are done.
 func (m *meter) update(done, total int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -125,7 +123,6 @@ func (m *meter) end() {
 	}
 }
 
-// short formats a duration for people.
 func short(d time.Duration) string {
 	if d < time.Second {
 		return d.Round(time.Millisecond).String()

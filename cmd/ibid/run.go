@@ -99,7 +99,6 @@ func grammar(args []string) any {
 	return new(cli)
 }
 
-// parseError adds to an error of the command line where to read on.
 func parseError(err error) error {
 	command := "ibid"
 	if parse := (*kong.ParseError)(nil); errors.As(err, &parse) && parse.Context != nil && parse.Context.Selected() != nil {
@@ -183,7 +182,6 @@ func defaultDataDir(getenv func(string) string) string {
 // maxQuestion is the longest question, in bytes.
 const maxQuestion = 16 << 10
 
-// question joins the words of a command line into a question.
 func question(words []string) (string, error) {
 	q := strings.TrimSpace(strings.Join(words, " "))
 	switch {

@@ -94,7 +94,6 @@ func insteadOn(command string) string {
 	}[command]
 }
 
-// remote reports whether the library is on a server.
 func (c placeConfig) remote() bool { return c.Store.url != nil }
 
 // String names the library in messages.
@@ -188,7 +187,6 @@ func (c placeConfig) needData(command string) error {
 	return nil
 }
 
-// exists reports whether a data directory has a library.
 func (c placeConfig) exists() bool {
 	_, err := os.Stat(filepath.Join(c.Data, state.FileName))
 	return !errors.Is(err, fs.ErrNotExist)

@@ -135,7 +135,6 @@ func (c *summarizeCmd) print(s surroundings, a cite.Answer, run *replay.Recorder
 	return err
 }
 
-// spec returns what is recorded of the summary.
 func (c *summarizeCmd) spec(s surroundings) (summarySpec, error) {
 	spec := summarySpec{Strategy: c.Strategy, Words: c.MaxWords}
 	var err error
@@ -185,7 +184,6 @@ type inputText struct {
 	failed   bool // a file could not be read
 }
 
-// readInput reads what to summarize.
 func (c *summarizeCmd) readInput(ctx context.Context, spec summarySpec, s surroundings) (*inputText, error) {
 	reader := c.reader(c.Data)
 	defer reader.Close()

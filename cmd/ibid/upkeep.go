@@ -60,7 +60,6 @@ func (c *verifyCmd) Run(ctx context.Context, s surroundings) error {
 	return c.show(s, r, "", "no damage in "+c.Data)
 }
 
-// checkIndex compares the search index with the library.
 func (c *verifyCmd) checkIndex(ctx context.Context, s surroundings) (err error) {
 	if !c.remote() && !c.exists() {
 		return c.explain(fs.ErrNotExist)

@@ -141,7 +141,6 @@ func (r *Report) Compare(earlier *Report, file string) error {
 	return nil
 }
 
-// changes returns the settings in both lists whose value changed.
 func changes(then, now []Setting) []Changed {
 	changed := []Changed{}
 	for _, s := range now {
@@ -188,7 +187,6 @@ func sameExpectation(a, b Question) bool {
 	return reflect.DeepEqual(a, b)
 }
 
-// difference compares the outcomes of the same questions.
 func (m Measure) difference(before, now []*Outcome) Difference {
 	d := Difference{Name: m.Name, Unit: m.Unit}
 	var a, b []part

@@ -26,7 +26,6 @@ type Measure struct {
 // does not count.
 type part struct{ num, den float64 }
 
-// value is the question's own figure.
 func (p part) value() float64 { return p.num / p.den }
 
 // compute computes the figure of some parts, none of which has a denominator of 0.
@@ -314,7 +313,6 @@ func (u Unit) WriteChange(x float64) string {
 	return sign + u.Write(math.Abs(x))
 }
 
-// counted writes a number of things.
 func counted(n int, thing string) string {
 	if n != 1 {
 		thing += "s"

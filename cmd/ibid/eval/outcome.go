@@ -214,7 +214,6 @@ func (o *Outcome) Check() {
 	}
 }
 
-// checkAnswer reports what is wrong with the answer itself.
 func (o *Outcome) checkAnswer(wrong string, fail func(cause Cause, format string, args ...any)) {
 	if !o.Answered {
 		fail(Refusal, "refused (%s), although there is an answer", o.Reason)
@@ -246,7 +245,6 @@ var citationMark = regexp.MustCompile(` ?\[\d+\]`)
 // Unmarked returns a text without citation numbers.
 func Unmarked(text string) string { return citationMark.ReplaceAllString(text, "") }
 
-// answerText is the text that is compared with right answers.
 func (o *Outcome) answerText() string {
 	if !o.Answered {
 		return ""
@@ -275,7 +273,6 @@ func (o *Outcome) wrongWords() (why string, known bool) {
 	return "", true
 }
 
-// wrongSources says what is wrong with the sources, if anything.
 func (o *Outcome) wrongSources() string {
 	if len(o.Sources) == 0 {
 		return "no source is cited"
@@ -305,7 +302,6 @@ func (p Passage) onPage(document string, page int) bool {
 	return p.Document == document && p.Page <= page && page <= max(p.LastPage, p.Page)
 }
 
-// markRight sets Right of the passages.
 func (o *Outcome) markRight() {
 	q := o.Question
 	for i := range o.Retrieved {

@@ -301,7 +301,6 @@ func eachLine(fsys fs.FS, name string, each func(n int, line []byte) error) (err
 	return nil
 }
 
-// decode reads the JSON object of a line.
 func decode(line []byte, to any) error {
 	err := json.Unmarshal(line, to)
 	var mismatch *json.UnmarshalTypeError
@@ -352,7 +351,6 @@ func (l lineOf) add(field, id string, n int) error {
 	return nil
 }
 
-// clip shortens untrusted input for a message.
 func clip(s string) string {
 	const most = 60
 	if len(s) <= most {

@@ -111,7 +111,6 @@ func citeLangChain(s string, marks [][]int) string {
 	return s + "."
 }
 
-// brackets writes [1][2, 3].
 func brackets(marks [][]int) (text string) {
 	for _, labels := range marks {
 		var numbers []string
@@ -123,7 +122,6 @@ func brackets(marks [][]int) (text string) {
 	return text
 }
 
-// number parses a label, or returns 0.
 func number(digits string) int {
 	n, _ := strconv.Atoi(digits)
 	return n

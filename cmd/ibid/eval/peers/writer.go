@@ -18,7 +18,6 @@ type question struct {
 	Answers  []string `json:"answers"`
 }
 
-// readQuestions returns the questions by their folded text.
 func readQuestions(name string) (map[string]question, error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -149,7 +148,6 @@ func (w *writer) write(parts []part, p prompt, s written) (string, written) {
 	return whole, s
 }
 
-// extend adds statements of the passages to a draft.
 func (q question) extend(draft []part, passages []passage) []part {
 	next := slices.Clone(draft)
 	for _, x := range passages {
@@ -194,7 +192,6 @@ func (q question) choose(text string) string {
 	return ""
 }
 
-// verdict reports whether the model says that a passage helps.
 func (q question) verdict(text string) bool {
 	sentences := split(text)
 	sentence, right := q.holding(sentences)
@@ -286,7 +283,6 @@ func words(text string) string {
 	return strings.Join(strings.FieldsFunc(strings.ToLower(text), isOther), " ")
 }
 
-// fold ignores case and white space.
 func fold(text string) string { return strings.ToLower(strings.Join(strings.Fields(text), " ")) }
 
 func hash(text string) uint64 {
