@@ -100,13 +100,12 @@ type homePage struct {
 	frame
 	pages *pages
 	Kept  bool // records of answers, which can then be shared and rated
-	Keyed bool // keys guard the server
 	// Modules are the scripts to preload.
 	Modules []string
 }
 
 func newHomePage(p *pages, kept bool) *homePage {
-	return &homePage{frame: p.frame(""), pages: p, Kept: kept, Keyed: p.keyed,
+	return &homePage{frame: p.frame(""), pages: p, Kept: kept,
 		Modules: []string{"answer.js", "blocks.js", "conversation.js", "copy.js", "dom.js", "evidence.js", "history.js", "past.js",
 			"peek.js", "source.js", "stream.js"}}
 }

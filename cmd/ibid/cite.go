@@ -110,51 +110,36 @@ func readDocuments(name string) ([]rewrite.Document, error) {
 // citeText passes a text through the rewriter as it comes, followed by the list of
 // its sources; in JSON, all at the end.
 func citeText(ctx context.Context, r *rewrite.Rewriter, in io.Reader, out io.Writer, asJSON bool) error {
-	var all bytes.Buffer
-	var decided []byte
-	show := func() error {
-		if asJSON {
-			all.Write(decided)
-			return nil
-		}
-		if len(decided) == 0 {
-			return nil
-		}
-		if _, err := out.Write(decided); err != nil {
-			return fmt.Errorf("writing the text: %w", err)
-		}
-		return nil
+	var whole bytes.Buffer
+	to := out
+	if asJSON {
+		to = &whole
 	}
+	var decided []byte
 	piece := make([]byte, 32<<10)
-	for {
+	for ended := false; !ended; {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		n, err := in.Read(piece)
 		decided = r.Append(decided[:0], piece[:n])
-		if err := show(); err != nil {
-			return err
+		if err != nil { // half a marker at the end is text
+			decided = r.Close(decided)
 		}
-		if errors.Is(err, io.EOF) {
-			break
+		if ended = errors.Is(err, io.EOF); ended && !asJSON {
+			decided = append(decided, r.List()...)
 		}
-		if err != nil {
-			// Show what was read; half a marker at its end is text.
-			decided = r.Close(decided[:0])
-			return errors.Join(fmt.Errorf("reading the text: %w", err), show())
+		if len(decided) > 0 {
+			if _, err := to.Write(decided); err != nil {
+				return fmt.Errorf("writing the text: %w", err)
+			}
+		}
+		if err != nil && !ended {
+			return fmt.Errorf("reading the text: %w", err)
 		}
 	}
-	decided = r.Close(decided[:0])
 	if !asJSON {
-		decided = append(decided, r.List()...)
-		return show()
-	}
-	if err := show(); err != nil {
-		return err
-	}
-	sources := r.Sources()
-	if sources == nil {
-		sources = []rewrite.Source{}
+		return nil
 	}
 	encoder := json.NewEncoder(out)
 	encoder.SetEscapeHTML(false)
@@ -162,5 +147,5 @@ func citeText(ctx context.Context, r *rewrite.Rewriter, in io.Reader, out io.Wri
 		Text    string           `json:"text"`
 		List    string           `json:"list"`
 		Sources []rewrite.Source `json:"sources"`
-	}{all.String(), r.List(), sources})
+	}{whole.String(), r.List(), append([]rewrite.Source{}, r.Sources()...)})
 }

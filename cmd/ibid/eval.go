@@ -128,12 +128,17 @@ func parseThreshold(text string) (t threshold, err error) {
 }
 
 // check rejects thresholds of unknown figures, or in the wrong unit.
-func (all thresholds) check(names []string, unitOf func(name string) eval.Unit) error {
+func (all thresholds) check(known []eval.Measure) error {
 	for _, t := range all {
-		if !slices.Contains(names, t.figure) {
+		at := slices.IndexFunc(known, func(m eval.Measure) bool { return m.Name == t.figure })
+		if at < 0 {
+			var names []string
+			for _, m := range known {
+				names = append(names, m.Name)
+			}
 			return usageError("%s %s: unknown figure; known are %s", t.flag, t.figure, strings.Join(names, ", "))
 		}
-		if unit := unitOf(t.figure); t.unit != "" && t.unit != unit {
+		if unit := known[at].Unit; t.unit != "" && t.unit != unit {
 			return usageError("%s %s=%s: the figure is measured in another unit (%s)", t.flag, t.figure, t.text, unit)
 		}
 	}
@@ -149,17 +154,19 @@ func missedError(missed []string) error {
 
 // missed describes the thresholds that are not met. A figure without a value
 // meets none.
-func (all thresholds) missed(value func(name string) (float64, eval.Unit, bool)) []string {
+func (all thresholds) missed(figures []eval.MeasuredFigure) []string {
 	missed := []string{}
 	for _, t := range all {
-		x, unit, ok := value(t.figure)
-		text := unit.Write(x)
-		if unit == eval.ShareUnit {
+		at := slices.IndexFunc(figures, func(f eval.MeasuredFigure) bool { return f.Name == t.figure })
+		if at < 0 {
+			missed = append(missed, t.figure+" could not be measured: no question counts for it")
+			continue
+		}
+		x, text := figures[at].Value, figures[at].Text()
+		if figures[at].Unit == eval.ShareUnit {
 			text = fmt.Sprintf("%.4f", x) // .6996 is below .7
 		}
 		switch {
-		case !ok:
-			missed = append(missed, t.figure+" could not be measured: no question counts for it")
 		case t.flag == "--min" && x < t.value:
 			missed = append(missed, fmt.Sprintf("%s is %s, below %s", t.figure, text, t.text))
 		case t.flag == "--max" && x > t.value:

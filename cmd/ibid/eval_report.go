@@ -99,10 +99,7 @@ func (c *evalReportCmd) Run(ctx context.Context, s surroundings) (err error) {
 		}
 	}
 	if !report.Interrupted { // thresholds are for all questions
-		report.Missed = limits.missed(func(name string) (float64, eval.Unit, bool) {
-			f, ok := report.Figure(name)
-			return f.Value, f.Unit, ok
-		})
+		report.Missed = limits.missed(report.Figures)
 	}
 	if err := c.write(report, s); err != nil {
 		return err
@@ -154,13 +151,7 @@ func (c *evalReportCmd) check(price *eval.Price) (metrics []eval.Metric, limits 
 			metrics = append(metrics, m)
 		}
 	}
-	units := make(map[string]eval.Unit)
-	var names []string
-	for _, m := range eval.Measures(metrics, price) {
-		units[m.Name] = m.Unit
-		names = append(names, m.Name)
-	}
-	return metrics, limits, limits.check(names, func(name string) eval.Unit { return units[name] })
+	return metrics, limits, limits.check(eval.Measures(metrics, price))
 }
 
 func (c *evalReportCmd) questions(report *eval.Report, s surroundings) (questions []eval.Question, set *eval.Set, err error) {
@@ -313,30 +304,21 @@ func ownFiles(folder string, files ...string) (patterns []string, err error) {
 }
 
 func (c *evalReportCmd) settings(corpus *corpus) (settings []eval.Setting) {
-	add := func(name string, value any) {
-		settings = append(settings, eval.Setting{Name: name, Value: fmt.Sprint(value)})
+	add := func(pairs ...any) {
+		for i := 0; i < len(pairs); i += 2 {
+			settings = append(settings, eval.Setting{Name: pairs[i].(string), Value: fmt.Sprint(pairs[i+1])})
+		}
 	}
-	add("strategy", c.Strategy)
-	add("gate", c.Gate)
-	add("top-k", c.TopK)
-	add("diversity", c.Diversity)
-	add("embeddings", corpus.embedder.Space())
-	add("rerank-model", c.RerankModel)
-	add("model", c.Model)
+	add("strategy", c.Strategy, "gate", c.Gate, "top-k", c.TopK, "diversity", c.Diversity, "embeddings", corpus.embedder.Space(),
+		"rerank-model", c.RerankModel, "model", c.Model)
 	if c.Model != "" {
 		address := "invalid"
 		if u, err := url.Parse(c.BaseURL); err == nil {
 			address = u.Redacted()
 		}
-		add("base-url", address)
-		add("gate-model", c.GateModel)
-		add("refine-model", c.RefineModel)
-		add("gate-calls", c.GateCalls)
-		add("gate-tokens", c.GateTokens)
-		add("gate-time", c.GateTime)
-		add("context-tokens", c.ContextTokens)
-		add("step-tokens", c.StepTokens)
-		add("prompts", c.Prompts)
+		add("base-url", address, "gate-model", c.GateModel, "refine-model", c.RefineModel, "gate-calls", c.GateCalls,
+			"gate-tokens", c.GateTokens, "gate-time", c.GateTime, "context-tokens", c.ContextTokens, "step-tokens", c.StepTokens,
+			"prompts", c.Prompts)
 	}
 	add("parallel", c.Parallel)
 	return settings

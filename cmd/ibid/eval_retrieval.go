@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -130,26 +129,22 @@ func (c *evalRetrievalCmd) Run(ctx context.Context, s surroundings) (err error) 
 		return err
 	}
 	err = s.print(c.JSON, report, report.text())
-	missed := limits.missed(func(name string) (float64, eval.Unit, bool) {
-		value, ok := figures[name]
-		return value, eval.ShareUnit, ok
-	})
-	return errors.Join(err, missedError(missed))
+	return errors.Join(err, missedError(limits.missed(figures)))
 }
 
 func (c *evalRetrievalCmd) parseMetrics(searches []measuredSearch) (metrics []eval.Metric, limits thresholds, err error) {
-	var names []string
+	var known []eval.Measure
 	for _, name := range c.Metrics {
 		m, err := eval.ParseMetric(name)
 		if err != nil {
 			return nil, nil, usageError("--metrics: %w", err)
 		}
 		metrics = append(metrics, m)
-		names = append(names, m.String())
+		known = append(known, eval.Measure{Name: m.String(), Unit: eval.ShareUnit})
 	}
 	for _, x := range searches {
 		for _, m := range metrics {
-			names = append(names, x.name+"."+m.String())
+			known = append(known, eval.Measure{Name: x.name + "." + m.String(), Unit: eval.ShareUnit})
 		}
 	}
 	if c.Sample < 0 {
@@ -158,7 +153,7 @@ func (c *evalRetrievalCmd) parseMetrics(searches []measuredSearch) (metrics []ev
 	if limits, err = c.parse(); err != nil {
 		return nil, nil, err
 	}
-	return metrics, limits, limits.check(names, func(string) eval.Unit { return eval.ShareUnit })
+	return metrics, limits, limits.check(known)
 }
 
 // measure sets the values of the searches.
@@ -224,19 +219,21 @@ func ownEntries(set *eval.Set) map[string]bool {
 
 // addFigures fills in the means of each search, and returns them by all the names
 // that a threshold may have.
-func (r *retrievalReport) addFigures() map[string]float64 {
-	named := make(map[string]float64)
+func (r *retrievalReport) addFigures() (figures []eval.MeasuredFigure) {
 	var all [4]map[string]float64
 	for i, x := range r.searches {
 		all[i] = make(map[string]float64)
 		for m, metric := range r.metrics {
-			mean := eval.Mean(x.values[m])
-			all[i][metric.String()], named[x.name+"."+metric.String()] = mean, mean
+			name, mean := metric.String(), eval.Mean(x.values[m])
+			all[i][name] = mean
+			figures = append(figures, eval.MeasuredFigure{Name: x.name + "." + name, Unit: eval.ShareUnit, Value: mean})
+			if x.name == wholeSearch {
+				figures = append(figures, eval.MeasuredFigure{Name: name, Unit: eval.ShareUnit, Value: mean})
+			}
 		}
 	}
 	r.BM25, r.Dense, r.Hybrid, r.Reranked = all[0], all[1], all[2], all[3]
-	maps.Copy(named, r.Hybrid)
-	return named
+	return figures
 }
 
 func (c *evalRetrievalCmd) writeDetails(queries []eval.Query, searches []measuredSearch, metrics []eval.Metric) error {

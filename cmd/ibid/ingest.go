@@ -148,22 +148,10 @@ func (t *tally) add(c ingest.Change) {
 	}
 	t.Chunks += c.Chunks
 	t.Pages += c.Pages
-	switch c.Action {
-	case ingest.Added:
-		t.Added++
-	case ingest.Updated:
-		t.Updated++
-	case ingest.Unchanged:
-		t.Unchanged++
-	case ingest.Renamed:
-		t.Renamed++
-	case ingest.Skipped:
-		t.Skipped++
-	case ingest.Failed:
-		t.Failed++
-	case ingest.Removed:
-		t.Removed++
-	}
+	*map[ingest.Action]*int{
+		ingest.Added: &t.Added, ingest.Updated: &t.Updated, ingest.Unchanged: &t.Unchanged, ingest.Renamed: &t.Renamed,
+		ingest.Skipped: &t.Skipped, ingest.Failed: &t.Failed, ingest.Removed: &t.Removed,
+	}[c.Action]++
 }
 
 func (t tally) String() string {

@@ -75,12 +75,7 @@ type Moved struct {
 
 // String describes the change, as in "passed, was failed (gate)".
 func (m Moved) String() string {
-	write := func(s Status, c Cause) string {
-		if c == "" {
-			return string(s)
-		}
-		return fmt.Sprintf("%s (%s)", s, c)
-	}
+	write := func(s Status, c Cause) string { return strings.TrimSuffix(fmt.Sprintf("%s (%s)", s, c), " ()") }
 	return write(m.Now, m.NowCause) + ", was " + write(m.Then, m.ThenCause)
 }
 
@@ -155,23 +150,18 @@ func changes(then, now []Setting) []Changed {
 // doubts say why differences may not come from the settings.
 func (c *Compared) doubts(then, now *Report) []string {
 	doubts := []string{}
-	for _, d := range []struct {
-		is   bool
-		text string
-	}{
-		{c.OnlyNow+c.OnlyThen > 0, fmt.Sprintf("other questions: %d only now and %d only then; only the %s in both %s compared",
-			c.OnlyNow, c.OnlyThen, counted(c.Questions, "question"), map[bool]string{true: "is", false: "are"}[c.Questions == 1])},
-		{c.Altered > 0,
-			fmt.Sprintf("other right answers: %d of the questions in both have another right answer or document now", c.Altered)},
-		{then.Library != now.Library, "other documents, or the same documents read in another way"},
-		{then.Library == now.Library && then.Beside != now.Beside,
-			"other folders in the store: they change word frequencies, and with them the scores"},
-		{then.Machine != now.Machine, "another machine: times are not comparable"},
-	} {
-		if d.is {
-			doubts = append(doubts, d.text)
+	add := func(is bool, format string, args ...any) {
+		if is {
+			doubts = append(doubts, fmt.Sprintf(format, args...))
 		}
 	}
+	add(c.OnlyNow+c.OnlyThen > 0, "other questions: %d only now and %d only then; only the %s in both %s compared",
+		c.OnlyNow, c.OnlyThen, counted(c.Questions, "question"), map[bool]string{true: "is", false: "are"}[c.Questions == 1])
+	add(c.Altered > 0, "other right answers: %d of the questions in both have another right answer or document now", c.Altered)
+	add(then.Library != now.Library, "other documents, or the same documents read in another way")
+	add(then.Library == now.Library && then.Beside != now.Beside,
+		"other folders in the store: they change word frequencies, and with them the scores")
+	add(then.Machine != now.Machine, "another machine: times are not comparable")
 	return doubts
 }
 
@@ -224,16 +214,19 @@ func (c *Compared) Changes() []Changed {
 	return all
 }
 
+// unchanged reports whether the figure is the same for every question.
+func (d Difference) unchanged() bool { return d.Better+d.Worse == 0 }
+
 // Changed are the differences in which a question changed; Same names the other
 // figures.
 func (c *Compared) Changed() []Difference {
-	return slices.DeleteFunc(slices.Clone(c.Differences), func(d Difference) bool { return d.Better+d.Worse == 0 })
+	return slices.DeleteFunc(slices.Clone(c.Differences), Difference.unchanged)
 }
 
 func (c *Compared) Same() string {
 	var names []string
 	for _, d := range c.Differences {
-		if d.Better+d.Worse == 0 {
+		if d.unchanged() {
 			names = append(names, d.Name)
 		}
 	}
