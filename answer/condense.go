@@ -19,7 +19,7 @@ const turnTokens = 4
 // history or a model, and when the model fails, the question stays as it is.
 func (r *asking) condense(ctx context.Context) error {
 	r.asked = r.question.Text
-	if len(r.question.History) == 0 || r.Model == nil || standsAlone(r.asked) {
+	if len(r.question.History) == 0 || r.Model == nil {
 		return nil
 	}
 	r.writer.Question = r.asked
