@@ -221,6 +221,13 @@ func TestFeedback(t *testing.T) {
 }
 
 // A record is deleted with the first document that it quotes.
+// keepRecord stores a record that quotes documents.
+func keepRecord(t *testing.T, s *Store, id string, documents ...string) error {
+	r := record(id, now(), len(id))
+	r.Documents = documents
+	return s.Ledger().KeepRecord(t.Context(), r)
+}
+
 func TestQuoted(t *testing.T) {
 	onTwo(t, func(t *testing.T, a, b *Store) {
 		ctx := ready(t, a, "a", "ab", "b")
@@ -228,11 +235,7 @@ func TestQuoted(t *testing.T) {
 			put(t, a, root, "x.md", "boat")
 			put(t, a, root, "y.md", "boat")
 		}
-		keep := func(id string, documents ...string) error {
-			r := record(id, now(), len(id))
-			r.Documents = documents
-			return b.Ledger().KeepRecord(ctx, r)
-		}
+		keep := func(id string, documents ...string) error { return keepRecord(t, b, id, documents...) }
 		must(t, errors.Join(keep("ax", "a/x.md"), keep("ayx", "a/y.md", "a/x.md", "a/y.md"),
 			keep("both", "b/x.md", "a/y.md"), keep("abx", "ab/x.md"), keep("none")))
 		if err := keep("gone", "a/x.md", "a/never.md"); !errors.Is(err, retrieve.ErrNotFound) {
@@ -273,12 +276,20 @@ func TestQuoted(t *testing.T) {
 		if _, err := b.Ledger().Record(ctx, "b"); !errors.Is(err, retrieve.ErrNotFound) {
 			t.Errorf("a record without one of its rows: %v", err)
 		}
+	})
+}
+
+// TestQuotedTogether stores records while the documents that they quote are
+// deleted.
+func TestQuotedTogether(t *testing.T) {
+	onTwo(t, func(t *testing.T, a, b *Store) {
+		ctx := ready(t, a, "b")
 		for i := range 10 {
 			path, id := fmt.Sprint(i), fmt.Sprint("record ", i)
 			put(t, a, "b", path, "boat")
 			var wg sync.WaitGroup
 			wg.Go(func() {
-				if err := keep(id, "b/"+path); err != nil && !errors.Is(err, retrieve.ErrNotFound) {
+				if err := keepRecord(t, b, id, "b/"+path); err != nil && !errors.Is(err, retrieve.ErrNotFound) {
 					t.Error(err)
 				}
 			})

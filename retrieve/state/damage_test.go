@@ -263,47 +263,52 @@ func TestAside(t *testing.T) {
 				if isServer(address) {
 					address = newSchema(t)
 				}
-				damage := strings.NewReplacer("'a/1'", "CAST('a/1' AS BYTES)", "'boat'", "CAST('boat' AS BYTES)").Replace(damage)
-				s := openTest(t, address)
-				damage = strings.ReplaceAll(damage, "BYTES", s.dialect.types.Replace("BYTES"))
-				ctx := ready(t, s, "a")
-				put(t, s, "a", "1", "boat", "ship")
-				put(t, s, "a", "2", "train")
-				var f follower
-				f.same(t, s)
-				must(t, s.update(ctx, func(tx *tx) error {
-					n, err := tx.exec(damage, "x")
-					if n != 1 {
-						return errors.Join(err, fmt.Errorf("%d rows", n))
-					}
-					return err
-				}))
-				r, err := Verify(ctx, address, Options{}, nil)
-				must(t, err)
-				if r.Documents != 1 || !slices.ContainsFunc(r.Damaged, func(d Damage) bool { return d.Document == "a/1" }) {
-					t.Errorf("Verify = %+v", r)
-				}
-				if _, err := s.Document(ctx, "a/1"); name == "text" && err == nil {
-					t.Error("a damaged text was read")
-				}
-				f = follower{}
-				f.same(t, s)
-				f.follow(t, s)
-				if ids := f.ids(); !slices.Equal(ids, []string{"a/2"}) {
-					t.Errorf("documents %q", ids)
-				}
-				if damaged, err := s.Damaged(ctx); err != nil || len(damaged) != 1 || damaged[0].Document != "a/1" {
-					t.Errorf("Damaged = %+v, %v", damaged, err)
-				}
-				put(t, s, "a", "1", "boat", "ship")
-				f.same(t, s)
-				if damaged, err := s.Damaged(ctx); err != nil || len(damaged) != 0 || len(f.documents) != 2 {
-					t.Errorf("after storing it again: %+v, %v, %q", damaged, err, f.ids())
-				}
-				if r, err := Verify(ctx, address, Options{}, nil); err != nil || len(r.Damaged) > 0 || r.Documents != 2 || r.Chunks != 3 {
-					t.Errorf("Verify after storing it again = %+v, %v", r, err)
-				}
+				checkAside(t, address, name, damage)
 			})
 		}
 	})
+}
+
+// checkAside damages a row of the document a/1 by a statement.
+func checkAside(t *testing.T, address, name, damage string) {
+	damage = strings.NewReplacer("'a/1'", "CAST('a/1' AS BYTES)", "'boat'", "CAST('boat' AS BYTES)").Replace(damage)
+	s := openTest(t, address)
+	damage = strings.ReplaceAll(damage, "BYTES", s.dialect.types.Replace("BYTES"))
+	ctx := ready(t, s, "a")
+	put(t, s, "a", "1", "boat", "ship")
+	put(t, s, "a", "2", "train")
+	var f follower
+	f.same(t, s)
+	must(t, s.update(ctx, func(tx *tx) error {
+		n, err := tx.exec(damage, "x")
+		if n != 1 {
+			return errors.Join(err, fmt.Errorf("%d rows", n))
+		}
+		return err
+	}))
+	r, err := Verify(ctx, address, Options{}, nil)
+	must(t, err)
+	if r.Documents != 1 || !slices.ContainsFunc(r.Damaged, func(d Damage) bool { return d.Document == "a/1" }) {
+		t.Errorf("Verify = %+v", r)
+	}
+	if _, err := s.Document(ctx, "a/1"); name == "text" && err == nil {
+		t.Error("a damaged text was read")
+	}
+	f = follower{}
+	f.same(t, s)
+	f.follow(t, s)
+	if ids := f.ids(); !slices.Equal(ids, []string{"a/2"}) {
+		t.Errorf("documents %q", ids)
+	}
+	if damaged, err := s.Damaged(ctx); err != nil || len(damaged) != 1 || damaged[0].Document != "a/1" {
+		t.Errorf("Damaged = %+v, %v", damaged, err)
+	}
+	put(t, s, "a", "1", "boat", "ship")
+	f.same(t, s)
+	if damaged, err := s.Damaged(ctx); err != nil || len(damaged) != 0 || len(f.documents) != 2 {
+		t.Errorf("after storing it again: %+v, %v, %q", damaged, err, f.ids())
+	}
+	if r, err := Verify(ctx, address, Options{}, nil); err != nil || len(r.Damaged) > 0 || r.Documents != 2 || r.Chunks != 3 {
+		t.Errorf("Verify after storing it again = %+v, %v", r, err)
+	}
 }

@@ -103,16 +103,6 @@ func openServer(ctx context.Context, address string, opts Options) (*Store, erro
 	return s, nil
 }
 
-// Writers is how many documents are best stored at a time; see [retrieve.Remote].
-// On a server most of it is waiting, and half of the connections are left for
-// searches.
-func (s *Store) Writers() int {
-	if s.dir != "" {
-		return 1
-	}
-	return max(1, min(4, s.write.Stats().MaxOpenConnections/2))
-}
-
 // layOutServer lays out the schema, or brings it up to date.
 func (s *Store) layOutServer(ctx context.Context) error {
 	return s.update(ctx, func(t *tx) error {

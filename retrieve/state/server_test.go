@@ -163,20 +163,9 @@ func TestServerKilled(t *testing.T) {
 	const writers, kills = 3, 4
 	var stores []*Store
 	for range writers {
-		e, err := Open(ctx, address, Options{Wait: time.Minute})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			if err := e.Close(); err != nil {
-				t.Error(err)
-			}
-		})
-		stores = append(stores, e)
+		stores = append(stores, openTest(t, address))
 	}
-	if _, err := stores[0].AddRoot(ctx, "/srv/a", ""); err != nil {
-		t.Fatal(err)
-	}
+	ready(t, stores[0], "a")
 	var acknowledged [writers][5]atomic.Int64 // the version of each writer's documents
 	var all atomic.Int64
 	done := make(chan struct{})
@@ -185,7 +174,8 @@ func TestServerKilled(t *testing.T) {
 		writing.Go(func() {
 			for version := int64(1); ; version++ {
 				d := int(version) % 5
-				doc, chunks := newDocument("a", fmt.Sprintf("%d-%d", w, d), fmt.Sprintf("boat version%d", version), fmt.Sprintf("sea version%d", version))
+				doc, chunks := newDocument("a", fmt.Sprintf("%d-%d", w, d),
+					fmt.Sprintf("boat version%d", version), fmt.Sprintf("sea version%d", version))
 				if err := e.Replace(ctx, testSpace, doc, chunks, vectorsFor(doc, chunks)); err != nil {
 					t.Errorf("the writer %d: %v", w, err)
 					return
@@ -219,16 +209,14 @@ func TestServerKilled(t *testing.T) {
 			}
 			documents++
 			doc, err := reader.Document(ctx, fmt.Sprintf("a/%d-%d", w, d))
-			if err != nil {
-				t.Error(err)
-				continue
-			}
+			must(t, err)
 			if want := fmt.Sprintf("boat version%d\nsea version%[1]d", version); doc.Text != want {
 				t.Errorf("%s is %q, and %q was acknowledged", doc.ID, doc.Text, want)
 			}
 		}
 	}
-	t.Logf("%d changes were acknowledged, to %d documents, by %d writers and a server that was killed %d times", all.Load(), documents, writers, kills)
+	t.Logf("%d changes were acknowledged, to %d documents, by %d writers and a server that was killed %d times",
+		all.Load(), documents, writers, kills)
 	var f follower
 	f.same(t, reader)
 }
@@ -492,75 +480,32 @@ func TestNumberUsedAgain(t *testing.T) {
 	_, address := ownServer(t, "wal_level=minimal", "max_wal_senders=0", "wal_writer_delay=10s", "autovacuum=off")
 	c, _, e := throughCutter(t, address)
 	ctx := t.Context()
-	if _, err := e.AddRoot(ctx, "/srv/a", ""); err != nil {
-		t.Fatal(err)
-	}
-	put := func(path string) error {
+	ready(t, e, "a")
+	store := func(path string) error {
 		doc, chunks := newDocument("a", path, "boat")
 		return e.Replace(ctx, testSpace, doc, chunks, vectorsFor(doc, chunks))
 	}
-	if err := put("first"); err != nil {
-		t.Fatal(err)
-	}
-	again := false
+	must(t, store("first"))
 	for round := range 8 { // what the server writes for itself may come between
 		old, err := e.Revision(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		direct, err := pgx.Connect(ctx, address)
-		if err != nil {
-			t.Fatal(err)
-		}
-		witness, err := pgx.Connect(ctx, address)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		var process int
 		var started time.Time
 		var next int64 // the number that the change gets
-		if err := direct.QueryRow(ctx, `SELECT pg_backend_pid(), pg_postmaster_start_time(), pg_snapshot_xmax(pg_current_snapshot())::text::bigint`).Scan(&process, &started, &next); err != nil {
-			t.Fatal(err)
-		}
+		must(t, direct.QueryRow(ctx, `SELECT pg_backend_pid(), pg_postmaster_start_time(),
+			pg_snapshot_xmax(pg_current_snapshot())::text::bigint`).Scan(&process, &started, &next))
 		cuts := c.cuts.Load()
 		c.away.Store(true)
 		c.before.Store(true)
 		path := fmt.Sprint("lost", round)
 		stored := make(chan error)
-		go func() { stored <- put(path) }()
+		go func() { stored <- store(path) }()
 		for c.cuts.Load() == cuts {
 			<-time.After(time.Millisecond)
 		}
-		if err := syscall.Kill(process, syscall.SIGKILL); err != nil {
-			t.Fatal(err)
-		}
-		// The server ends all others when it has seen that.
-		for witness.Ping(ctx) == nil {
-			<-time.After(time.Millisecond)
-		}
-		for range 600 {
-			if direct, err = pgx.Connect(ctx, address); err == nil {
-				break
-			}
-			<-time.After(50 * time.Millisecond)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		for range 20 {
-			var number int64
-			var now time.Time
-			if err := direct.QueryRow(ctx, `SELECT pg_current_xact_id()::text::bigint, pg_postmaster_start_time()`).Scan(&number, &now); err != nil {
-				t.Fatal(err)
-			}
-			if !now.Equal(started) {
-				t.Fatal("the server was restarted: this proves nothing")
-			}
-			again = again || number == next
-		}
-		if err := direct.Close(ctx); err != nil {
-			t.Error(err)
-		}
+		again := recovered(t, address, process, started, next)
 		c.away.Store(false)
 		if err := <-stored; err != nil {
 			t.Error(err)
@@ -577,6 +522,39 @@ func TestNumberUsedAgain(t *testing.T) {
 		}
 	}
 	t.Fatal("no number was used again: this proves nothing")
+}
+
+// recovered kills a process of a server, which recovers from that, and reports
+// whether the server then gives the number of a transaction.
+func recovered(t *testing.T, address string, process int, started time.Time, next int64) (again bool) {
+	t.Helper()
+	ctx := t.Context()
+	witness, err := pgx.Connect(ctx, address)
+	must(t, err)
+	must(t, syscall.Kill(process, syscall.SIGKILL))
+	// The server ends all others when it has seen that.
+	for witness.Ping(ctx) == nil {
+		<-time.After(time.Millisecond)
+	}
+	var direct *pgx.Conn
+	for range 600 {
+		if direct, err = pgx.Connect(ctx, address); err == nil {
+			break
+		}
+		<-time.After(50 * time.Millisecond)
+	}
+	must(t, err)
+	for range 20 {
+		var number int64
+		var now time.Time
+		must(t, direct.QueryRow(ctx, `SELECT pg_current_xact_id()::text::bigint, pg_postmaster_start_time()`).Scan(&number, &now))
+		if !now.Equal(started) {
+			t.Fatal("the server was restarted: this proves nothing")
+		}
+		again = again || number == next
+	}
+	must(t, direct.Close(ctx))
+	return again
 }
 
 // TestForeign refuses a schema with tables of another program.

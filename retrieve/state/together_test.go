@@ -22,55 +22,13 @@ func TestTogether(t *testing.T) {
 		const handles = 4
 		rounds := datatest.Cases(t, 400)
 		s := openTest(t, address)
-		ctx := ready(t, s, "a", "b")
+		ready(t, s, "a", "b")
 		var writers sync.WaitGroup
 		last := make([]map[string]string, handles) // by id, what a writer stored last
 		for i := range handles {
 			s := openTest(t, address)
-			random := rand.New(rand.NewPCG(uint64(i), 1))
 			last[i] = make(map[string]string)
-			writers.Go(func() {
-				var f follower
-				for n := range rounds {
-					// Documents of its own, with chunks that others have too.
-					root, path := []string{"a", "b"}[random.IntN(2)], fmt.Sprintf("%d/%d", i, random.IntN(4))
-					id := root + "/" + path
-					switch text := fmt.Sprint("shared ", random.IntN(3)); random.IntN(4) {
-					case 0:
-						if err := s.Delete(ctx, id); err != nil {
-							t.Error(err)
-						}
-						delete(last[i], id)
-					case 1:
-						if to := fmt.Sprintf("%s/%d/%d", root, i, random.IntN(4)); last[i][id] != "" {
-							doc, _ := newDocument(root, to[len(root)+1:], last[i][id])
-							doc.Title = "One title"
-							if err := s.Rename(ctx, id, doc); err != nil {
-								t.Error(err)
-							}
-							text := last[i][id]
-							delete(last[i], id)
-							last[i][to] = text
-						}
-					default:
-						doc, chunks := newDocument(root, path, text)
-						doc.Title = "One title"
-						if err := s.Replace(ctx, testSpace, doc, chunks, vectorsFor(doc, chunks)); err != nil {
-							t.Error(err)
-						}
-						last[i][id] = text
-					}
-					if n%5 == 0 {
-						f.follow(t, s)
-						mine := f.ids()
-						for id := range last[i] {
-							if !slices.Contains(mine, id) {
-								t.Errorf("%s was stored and is not followed", id)
-							}
-						}
-					}
-				}
-			})
+			writers.Go(func() { writeTogether(t, s, i, rounds, last[i]) })
 		}
 		writers.Wait()
 		want := make(map[string]string)
@@ -132,4 +90,48 @@ func TestRespaceTogether(t *testing.T) {
 			t.Errorf("%d documents were set aside", bad)
 		}
 	})
+}
+
+// writeTogether stores, renames and deletes documents of its own, with chunks that
+// those of others have too, and sets what it stored last by id.
+func writeTogether(t *testing.T, s *Store, i, rounds int, last map[string]string) {
+	ctx := t.Context()
+	random := rand.New(rand.NewPCG(uint64(i), 1))
+	var f follower
+	for n := range rounds {
+		root, path := []string{"a", "b"}[random.IntN(2)], fmt.Sprintf("%d/%d", i, random.IntN(4))
+		id := root + "/" + path
+		var err error
+		switch text := fmt.Sprint("shared ", random.IntN(3)); random.IntN(4) {
+		case 0:
+			err = s.Delete(ctx, id)
+			delete(last, id)
+		case 1:
+			if to := fmt.Sprintf("%s/%d/%d", root, i, random.IntN(4)); last[id] != "" {
+				doc, _ := newDocument(root, to[len(root)+1:], last[id])
+				doc.Title = "One title"
+				err = s.Rename(ctx, id, doc)
+				text := last[id]
+				delete(last, id)
+				last[to] = text
+			}
+		default:
+			doc, chunks := newDocument(root, path, text)
+			doc.Title = "One title"
+			err = s.Replace(ctx, testSpace, doc, chunks, vectorsFor(doc, chunks))
+			last[id] = text
+		}
+		if err != nil {
+			t.Error(err)
+		}
+		if n%5 == 0 {
+			f.follow(t, s)
+			mine := f.ids()
+			for id := range last {
+				if !slices.Contains(mine, id) {
+					t.Errorf("%s was stored and is not followed", id)
+				}
+			}
+		}
+	}
 }
