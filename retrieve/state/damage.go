@@ -26,11 +26,16 @@ type damagedError struct {
 func (d *damagedError) Error() string { return d.reason + ": ingest it again" }
 func (d *damagedError) Unwrap() error { return errRow }
 
-// lose reports what is lost and not one document, for as long as the store is open.
-func (s *Store) lose(d Damage) {
+// lose reports damage that no table has, for as long as the store is open.
+func (s *Store) lose(found ...Damage) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.damaged[-1-int64(len(s.damaged))] = d
+	for _, d := range found {
+		known := func(x Damage) bool { return x == d || d.Document != "" && d.Document == x.Document }
+		if !slices.ContainsFunc(s.lost, known) {
+			s.lost = append(s.lost, d)
+		}
+	}
 }
 
 // viewDocument is view for f that may return a damagedError, whose document is
@@ -87,14 +92,10 @@ func (s *Store) SetAside(ctx context.Context, all []Damage) error {
 // setAside has damaged documents left out of everything, so that the next sync
 // stores them again. Their rows stay until then.
 func (s *Store) setAside(ctx context.Context, found ...*damagedError) error {
-	s.mu.Lock()
-	for _, d := range found {
-		if _, known := s.damaged[d.number]; !known {
-			s.damaged[d.number] = Damage{Document: d.id, Reason: d.reason}
-		}
-	}
-	s.mu.Unlock()
 	if s.readOnly {
+		for _, d := range found {
+			s.lose(Damage{Document: d.id, Reason: d.reason})
+		}
 		return nil
 	}
 	return within(ctx, s.update, func(t *tx) error {
@@ -124,9 +125,6 @@ func (t *tx) setAside(d *damagedError) ([]change, error) {
 	if err := t.insert("damage", "document, id, reason", "ON CONFLICT (document) DO NOTHING", []any{d.number, id, d.reason}); err != nil {
 		return nil, err
 	}
-	t.s.mu.Lock()
-	t.s.damaged[d.number] = Damage{Document: id, Reason: d.reason}
-	t.s.mu.Unlock()
 	return []change{{document: d.number, id: id}}, nil
 }
 
@@ -148,11 +146,7 @@ func (t *tx) nameOf(number int64) string {
 // document. Finding damage needs reading: see [Verify].
 func (s *Store) Damaged(ctx context.Context) (all []Damage, err error) {
 	s.mu.Lock()
-	for number, d := range s.damaged {
-		if s.readOnly || number < 0 {
-			all = append(all, d)
-		}
-	}
+	all = slices.Clone(s.lost)
 	s.mu.Unlock()
 	err = s.view(ctx, func(t *tx) error {
 		whole, damaged, err := rowsOf(t, func(r scanner) (d Damage, err error) {

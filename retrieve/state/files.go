@@ -69,9 +69,14 @@ func publish(partial, name string) error {
 
 // removeDatabase removes a file and those that SQLite keeps with it, if they
 // exist.
-func removeDatabase(path string) (err error) {
-	for _, suffix := range []string{"", "-wal", "-shm", "-journal"} {
-		if gone := os.Remove(path + suffix); gone != nil && !errors.Is(gone, fs.ErrNotExist) {
+func removeDatabase(path string) error {
+	return removeFiles(path, path+"-wal", path+"-shm", path+"-journal")
+}
+
+// removeFiles removes files, if they exist.
+func removeFiles(paths ...string) (err error) {
+	for _, path := range paths {
+		if gone := os.Remove(path); gone != nil && !errors.Is(gone, fs.ErrNotExist) {
 			err = errors.Join(err, gone)
 		}
 	}

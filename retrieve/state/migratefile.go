@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 
@@ -58,9 +57,7 @@ func (s *Store) migrate(ctx context.Context, opts Options) (err error) {
 		}
 		return err
 	}
-	s.mu.Lock()
-	maps.Copy(s.damaged, into.damaged)
-	s.mu.Unlock()
+	s.lose(into.lost...)
 	if err := errors.Join(into.merge(ctx), old.merge(ctx)); err != nil {
 		return err
 	}
@@ -98,16 +95,7 @@ func (s *Store) switchTo(fresh string) error {
 	if err := os.Rename(fresh, s.place); err != nil {
 		return err
 	}
-	return errors.Join(syncDir(s.dir), removeLogs(s.place), removeLogs(fresh))
-}
-
-func removeLogs(path string) (err error) {
-	for _, suffix := range []string{"-wal", "-shm"} {
-		if gone := os.Remove(path + suffix); gone != nil && !errors.Is(gone, fs.ErrNotExist) {
-			err = errors.Join(err, gone)
-		}
-	}
-	return err
+	return errors.Join(syncDir(s.dir), removeFiles(s.place+"-wal", s.place+"-shm", fresh+"-wal", fresh+"-shm"))
 }
 
 func copyFile(from, to string) (err error) {

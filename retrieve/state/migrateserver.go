@@ -64,7 +64,7 @@ func (s *Store) migrateServer(ctx context.Context, opts Options) error {
 		return err
 	}
 	from := &Store{place: s.place, dialect: postgresDialect(source), schema: source, classify: s.classify, write: s.write, read: s.read,
-		wait: s.wait, silence: s.silence, maxPause: s.maxPause, damaged: make(map[int64]Damage)}
+		wait: s.wait, silence: s.silence, maxPause: s.maxPause}
 	m := migration{from: from, into: s, earlier: oldServer(), progress: opts.migrating(), most: opts.most()}
 	return m.run(ctx)
 }

@@ -83,8 +83,7 @@ func openServer(ctx context.Context, address string, opts Options) (*Store, erro
 	db.SetMaxIdleConns(int(config.MaxConns))
 	db.SetConnMaxIdleTime(30 * time.Minute)
 	s := &Store{place: serverName(config.ConnConfig), dialect: postgresDialect(schema), schema: schema, write: db, read: db,
-		wait: opts.Wait, silence: silence, maxPause: 2 * time.Second, report: opts.Waiting, limits: opts.Limits,
-		damaged: make(map[int64]Damage)}
+		wait: opts.Wait, silence: silence, maxPause: 2 * time.Second, report: opts.Waiting, limits: opts.Limits}
 	s.classify = s.classifyPostgres
 	if s.wait <= 0 {
 		s.wait = serverWait
@@ -116,23 +115,20 @@ func (s *Store) layOutServer(ctx context.Context) error {
 		if err := t.lock("layout"); err != nil { // servers that start together wait for the first
 			return err
 		}
-		var exists, laid bool
-		err := t.row(`SELECT EXISTS (SELECT 1 FROM pg_namespace WHERE nspname = convert_from(?, 'UTF8')),
-			EXISTS (SELECT 1 FROM pg_tables WHERE schemaname = convert_from(?, 'UTF8') AND tablename = 'migrations')`,
-			s.schema, s.schema).Scan(&exists, &laid)
+		var exists bool
+		err := t.row(`SELECT EXISTS (SELECT 1 FROM pg_namespace WHERE nspname = convert_from(?, 'UTF8'))`, s.schema).Scan(&exists)
+		if err == nil && !exists {
+			_, err = t.exec(`CREATE SCHEMA ` + strings.TrimSuffix(s.dialect.schema, "."))
+		}
 		if err != nil {
 			return err
 		}
-		if !exists {
-			if _, err := t.exec(`CREATE SCHEMA ` + strings.TrimSuffix(s.dialect.schema, ".")); err != nil {
-				return err
-			}
+		laid, err := t.hasTable("migrations")
+		if err != nil {
+			return err
 		}
 		have := 0
 		if laid {
-			if err := s.ownMigrations(t); err != nil {
-				return err
-			}
 			if have, err = s.serverLayout(t); err != nil {
 				return err
 			}
@@ -164,24 +160,17 @@ func (s *Store) layOutServer(ctx context.Context) error {
 }
 
 func (s *Store) serverLayout(t *tx) (number int, err error) {
-	err = t.row(`SELECT coalesce(max(number), 0) FROM ibid.migrations`).Scan(&number)
+	// Other programs have tables of this name with other columns.
+	err = t.row(`SELECT coalesce(max(number), 0) FROM (SELECT number, applied FROM ibid.migrations) AS own`).Scan(&number)
+	if answer := (*pgconn.PgError)(nil); errors.As(err, &answer) && answer.Code == "42703" { // undefined_column
+		err = s.foreign("its table migrations")
+	}
 	return number, err
 }
 
 // foreign reports that the schema belongs to another program.
 func (s *Store) foreign(why string) error {
 	return fmt.Errorf("%s: the schema %q has tables of another program (%s): name another schema with search_path", s.place, s.schema, why)
-}
-
-// ownMigrations refuses a table of migrations that is another program's.
-func (s *Store) ownMigrations(t *tx) error {
-	var columns int
-	err := t.row(`SELECT count(*) FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid JOIN pg_namespace n ON n.oid = c.relnamespace
-		WHERE n.nspname = convert_from(?, 'UTF8') AND c.relname = 'migrations' AND a.attname IN ('number', 'applied')`, s.schema).Scan(&columns)
-	if err == nil && columns < 2 {
-		err = s.foreign("its table migrations")
-	}
-	return err
 }
 
 // whole checks that all tables and indexes exist: an interrupted copy of a

@@ -81,10 +81,8 @@ func (s *Store) rebuild(ctx context.Context) (lost []Damage, aside string, err e
 			return nil, "", err
 		}
 	}
-	for _, path := range []string{s.place + "-shm", filepath.Join(s.dir, marker)} {
-		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, "", err
-		}
+	if err := removeFiles(s.place+"-shm", filepath.Join(s.dir, marker)); err != nil {
+		return nil, "", err
 	}
 	if err := os.Rename(fresh.place, s.place); err != nil {
 		return nil, "", err

@@ -129,7 +129,7 @@ func openDirectory(ctx context.Context, dir string, opts Options) (*Store, error
 // fileStore returns the store of a file that is not open yet.
 func fileStore(path string, opts Options) *Store {
 	s := &Store{place: path, dialect: sqliteDialect(), wait: opts.Wait, maxPause: 100 * time.Millisecond,
-		report: opts.Waiting, limits: opts.Limits, dir: filepath.Dir(path), damaged: make(map[int64]Damage)}
+		report: opts.Waiting, limits: opts.Limits, dir: filepath.Dir(path)}
 	s.classify = s.classifySQLite
 	if s.wait <= 0 {
 		s.wait = fileWait

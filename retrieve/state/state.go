@@ -86,8 +86,8 @@ type Store struct {
 	started bool
 	schema  string // of a server
 
-	mu      sync.Mutex
-	damaged map[int64]Damage // found by this process, by number of the document
+	mu   sync.Mutex
+	lost []Damage // found by this process, and in no table
 
 	closing sync.Once
 	closed  atomic.Bool
