@@ -1,8 +1,10 @@
 package retrieve
 
 import (
+	"context"
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // A group becomes one passage: a chunk, or neighbouring chunks of one section in
@@ -12,39 +14,82 @@ type group struct {
 	rank    *scored // the best member, whose score the group has
 }
 
-// choose sorts the candidates by score, ties by id, and returns the first k
-// groups, best first. A candidate that repeats an earlier one is dropped, and one
-// that adjoins an earlier one joins its group.
+// A reading reads the chunks of candidates from the state as they are needed: most
+// never are.
+type reading struct {
+	ctx   context.Context
+	state State
+	lost  int // number of candidates that are no longer stored
+}
+
+// readAhead is how many chunks are read at a time.
+const readAhead = 32
+
+// read reads the chunk of a candidate, unless it has been read, with those of the
+// first others. It reports whether the candidate is stored.
+func (r *reading) read(s *scored, others []*scored) (stored bool, err error) {
+	if s.read {
+		return s.ID != "", nil
+	}
+	next, hits := []*scored{s}, []Hit{s.hit}
+	for _, o := range others {
+		if len(next) < readAhead && !o.read && o != s {
+			next, hits = append(next, o), append(hits, o.hit)
+		}
+	}
+	chunks, err := r.state.Chunks(r.ctx, hits)
+	if err != nil {
+		return false, err
+	}
+	for _, n := range next {
+		n.read = true
+		if len(chunks) == 0 || chunks[0].Hit != n.hit {
+			r.lost++
+			continue
+		}
+		c := chunks[0]
+		chunks = chunks[1:]
+		n.Chunk, n.Root, n.Path, n.Title, n.Format, n.Digest, n.Meta = c.Chunk, c.Root, c.Path, c.Title, c.Format, c.Digest, c.Meta
+	}
+	return s.ID != "", nil
+}
+
+// choose sorts the candidates by score and returns the first q.K groups, best
+// first. Unless q.Apart is set, a candidate that repeats an earlier one is dropped,
+// and one that adjoins an earlier one joins its group.
 //
 // With a diversity above 0 the next candidate is the one with the highest
 // (1-diversity) * score - diversity * likeness, where likeness is the highest
 // cosine to a chosen one (maximal marginal relevance: Carbonell and Goldstein,
 // 1998).
-func choose(all []scored, k int, diversity float64) []group {
-	slices.SortFunc(all, byScore)
-	order := make([]*scored, len(all))
-	for i := range all {
-		order[i] = &all[i]
-	}
-	var groups []group
+func (r *reading) choose(all []*scored, q Query, diversity float64) (groups []group, err error) {
+	order := slices.Clone(all)
+	sortByScore(order)
 	likeness := make(map[*scored]float64)
 	for len(order) > 0 {
 		next := 0
-		if diversity > 0 {
+		if diversity > 0 && !q.Apart {
 			next = marginal(order, likeness, diversity)
 		}
 		s := order[next]
+		stored, err := r.read(s, order)
+		if err != nil {
+			return nil, err
+		}
 		order = slices.Delete(order, next, next+1)
-		if slices.ContainsFunc(groups, func(g group) bool {
-			return slices.ContainsFunc(g.members, func(m *scored) bool { return repeats(s, m) })
-		}) {
+		if !stored || !q.Apart && repeated(groups, s) {
 			continue
 		}
-		if joined := join(groups, s); joined != nil {
+		var joined []group
+		if !q.Apart {
+			joined = join(groups, s)
+		}
+		switch {
+		case joined != nil:
 			groups = joined
-		} else if len(groups) == k {
-			break
-		} else {
+		case len(groups) == q.K:
+			return groups, nil
+		default:
 			groups = append(groups, group{[]*scored{s}, s})
 		}
 		if diversity > 0 {
@@ -53,18 +98,14 @@ func choose(all []scored, k int, diversity float64) []group {
 			}
 		}
 	}
-	return groups
+	return groups, nil
 }
 
-// apart sorts the candidates by score, ties by id, and returns a group for each
-// of the first k.
-func apart(all []scored, k int, _ float64) []group {
-	slices.SortFunc(all, byScore)
-	groups := make([]group, min(k, len(all)))
-	for i := range groups {
-		groups[i] = group{[]*scored{&all[i]}, &all[i]}
-	}
-	return groups
+// repeated reports whether s repeats a member of the groups.
+func repeated(groups []group, s *scored) bool {
+	return slices.ContainsFunc(groups, func(g group) bool {
+		return slices.ContainsFunc(g.members, func(m *scored) bool { return repeats(s.Text, m.Text) })
+	})
 }
 
 // marginal returns the index of the candidate to choose next.
@@ -168,17 +209,24 @@ func (g *group) fits(text string) bool {
 // A single different word, number or sign makes them distinct: it may be the very
 // fact that changed between two versions of a document. Titles and headings do
 // not count: copies of one text may have several.
-func repeats(a, b *scored) bool {
-	if long := max(len(a.Text), len(b.Text)); 10*min(len(a.Text), len(b.Text)) < 9*long {
-		return false
+func repeats(a, b string) bool {
+	for {
+		a, b = strings.TrimSpace(a), strings.TrimSpace(b)
+		if a == "" || b == "" {
+			return a == b
+		}
+		m, n := wordEnd(a), wordEnd(b)
+		if !strings.EqualFold(a[:m], b[:n]) {
+			return false
+		}
+		a, b = a[m:], b[n:]
 	}
-	return slices.Equal(a.plain(), b.plain())
 }
 
-// plain returns the words of the chunk in lower case.
-func (s *scored) plain() []string {
-	if s.words == nil {
-		s.words = strings.Fields(strings.ToLower(s.Text))
+// wordEnd is the length of the first word.
+func wordEnd(s string) int {
+	if end := strings.IndexFunc(s, unicode.IsSpace); end > 0 {
+		return end
 	}
-	return s.words
+	return len(s)
 }

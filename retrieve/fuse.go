@@ -7,9 +7,10 @@ import (
 
 // A scored is a candidate with its scores.
 type scored struct {
-	Passage
-	vector []float32
-	words  []string // made by plain when needed
+	Passage // without the chunk, until a [reading] has read it
+	hit     Hit
+	vector  []float32
+	read    bool
 }
 
 // denseWeight is the share of the dense score in the mixture, for a question
@@ -51,7 +52,7 @@ const (
 // wide and a narrow range of cosines weigh the same. If both count, the mixture
 // is computed again with feedback and smoothed between neighbours, in proportion
 // to the weight. The scores are then scaled to 0 … 1.
-func fuse(all []scored, question []float32, weight float64) {
+func fuse(all []*scored, question []float32, weight float64) {
 	if len(all) == 0 {
 		return
 	}
@@ -68,7 +69,7 @@ func fuse(all []scored, question []float32, weight float64) {
 		}
 		mix(all, dense, lexical, weight)
 		if len(all) > mostEvened {
-			slices.SortFunc(all, byScore)
+			sortByScore(all)
 		}
 		even(all[:min(len(all), mostEvened)], min(1, weight/denseWeight)*neighbourShare)
 	}
@@ -82,7 +83,7 @@ func fuse(all []scored, question []float32, weight float64) {
 }
 
 // mix sets the Score of each; it standardises the dense scores in place.
-func mix(all []scored, dense, lexical []float64, weight float64) {
+func mix(all []*scored, dense, lexical []float64, weight float64) {
 	standardise(dense)
 	for i := range all {
 		all[i].Score = float64(weight*dense[i]) + float64((1-weight)*lexical[i]) // without a fused multiply-add, as below
@@ -90,12 +91,9 @@ func mix(all []scored, dense, lexical []float64, weight float64) {
 }
 
 // widen returns the unit vector of the question plus the best candidates.
-func widen(all []scored, question []float32) []float32 {
-	order := make([]*scored, len(all))
-	for i := range all {
-		order[i] = &all[i]
-	}
-	slices.SortFunc(order, func(a, b *scored) int { return byScore(*a, *b) })
+func widen(all []*scored, question []float32) []float32 {
+	order := slices.Clone(all)
+	sortByScore(order)
 	sum := make([]float64, len(question))
 	for _, s := range order[:min(feedback, len(order))] {
 		share := math.Exp((s.Score - order[0].Score) / feedbackScale)
@@ -123,7 +121,7 @@ func widen(all []scored, question []float32) []float32 {
 
 // even moves each score by a share towards the mean of the nearest candidates,
 // weighted by the squares of their cosines.
-func even(all []scored, share float64) {
+func even(all []*scored, share float64) {
 	n := len(all)
 	k := min(neighbours, n/perNeighbour)
 	if k == 0 {

@@ -1,14 +1,10 @@
 package retrieve
 
 import (
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
-	"strconv"
 	"testing"
-
-	"ibid/ingest"
 
 	"pgregory.net/rapid"
 )
@@ -53,9 +49,9 @@ func TestNearness(t *testing.T) {
 // TestEven: a candidate among good ones gains on one of the same score that
 // is among bad ones; with no share, or among few, nothing moves.
 func TestEven(t *testing.T) {
-	var all []scored
+	var all []*scored
 	add := func(x, y float32, score float64) {
-		all = append(all, scored{Passage: Passage{Chunk: ingest.Chunk{ID: fmt.Sprint(len(all))}, Score: score}, vector: []float32{x, y}})
+		all = append(all, &scored{Passage: Passage{Score: score}, vector: []float32{x, y}})
 	}
 	add(1, 0.2, 0)
 	add(0.2, 1, 0)
@@ -63,7 +59,7 @@ func TestEven(t *testing.T) {
 		add(1, 0, 2)
 		add(0, 1, -2)
 	}
-	for _, few := range [][]scored{slices.Clone(all), slices.Clone(all[:perNeighbour-1])} {
+	for _, few := range [][]*scored{slices.Clone(all), slices.Clone(all[:perNeighbour-1])} {
 		share := neighbourShare
 		if len(few) == len(all) {
 			share = 0
@@ -80,7 +76,7 @@ func TestEven(t *testing.T) {
 	}
 }
 
-func scoresOf(all []scored) (scores []float64) {
+func scoresOf(all []*scored) (scores []float64) {
 	for _, s := range all {
 		scores = append(scores, s.Score)
 	}
@@ -104,10 +100,9 @@ func direction(rng *rand.Rand, n int) []float32 {
 func BenchmarkFuse(b *testing.B) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	question := direction(rng, 256)
-	all := make([]scored, 2*DefaultCandidates)
+	all := make([]*scored, 2*DefaultCandidates)
 	for i := range all {
-		all[i].vector = direction(rng, 256)
-		all[i].ID = fmt.Sprint(i)
+		all[i] = &scored{vector: direction(rng, 256)}
 		all[i].Scores = Scores{Dense: rng.Float64(), BM25: 10 * rng.Float64()}
 	}
 	for b.Loop() {
@@ -117,10 +112,9 @@ func BenchmarkFuse(b *testing.B) {
 
 // Thousands of candidates cost what they cost to mix, and not the square of it.
 func TestFuseOfMany(t *testing.T) {
-	all := make([]scored, 60_000) // whose square is 28 GB of likenesses
+	all := make([]*scored, 60_000) // whose square is 28 GB of likenesses
 	for i := range all {
-		all[i].ID = strconv.Itoa(i)
-		all[i].vector = []float32{1, 0}
+		all[i] = &scored{vector: []float32{1, 0}}
 		all[i].Scores = Scores{Dense: float64(i%7) / 7, BM25: float64(i % 11)}
 	}
 	fuse(all, []float32{1, 0}, denseWeight)

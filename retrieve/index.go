@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
@@ -277,16 +278,16 @@ func (x *Index) Search(ctx context.Context, q Query) ([]Passage, error) {
 	if !(q.Diversity >= 0 && q.Diversity < 1) {
 		return nil, fmt.Errorf("search: the diversity %g is not between 0 (none) and 1", q.Diversity)
 	}
-	stored, err := CheckSpace(ctx, x.state, x.embedder)
-	if err != nil || !stored {
-		return nil, err
-	}
-	rows, err := embed(ctx, x.embedder, []string{q.Text})
-	if err != nil {
-		return nil, fmt.Errorf("embed the question: %w", err)
-	}
 	var passages []Passage
-	err = x.follower.run(ctx, func() (err error) {
+	err := x.follower.run(ctx, func() error {
+		stats, err := x.searcher.Stats(ctx, nil)
+		if err != nil || stats.Chunks == 0 {
+			return err
+		}
+		rows, err := embed(ctx, x.embedder, []string{q.Text})
+		if err != nil {
+			return fmt.Errorf("embed the question: %w", err)
+		}
 		passages, err = x.search(ctx, q, rows[0])
 		return err
 	})
@@ -301,34 +302,40 @@ func (x *Index) search(ctx context.Context, q Query, vector []float32) ([]Passag
 	terms := countedTerms(words)
 	limit := max(q.K, x.opts.Candidates)
 	for attempt := 0; ; {
-		hits, scored, err := x.find(ctx, vector, words, terms, limit, q.Filter)
+		hits, all, err := x.find(ctx, vector, words, terms, limit, q.Filter)
 		if err != nil {
 			return nil, err
 		}
+		fuse(all, vector, x.weight(q.Text))
+		r := &reading{ctx: ctx, state: x.state, lost: hits - len(all)}
+		groups, err := r.choose(all, q, 0)
+		if err != nil {
+			return nil, err
+		}
+		// Repeated, joined and missing chunks may leave fewer than k passages:
+		// search deeper.
+		if hits >= limit && limit < maxCandidates && len(groups) < q.K {
+			limit = min(furtherDown*limit, maxCandidates)
+			continue
+		}
+		if x.opts.Reranker != nil || q.Diversity > 0 {
+			if all, err = x.rerank(r, q, all); err == nil {
+				groups, err = r.choose(all, q, q.Diversity)
+			}
+			if err != nil {
+				return nil, err
+			}
+		}
 		// A writer changed what was just found: search again, a few times, so that
 		// its new words are found.
-		if len(scored) < hits && attempt < 2 {
+		if r.lost > 0 && attempt < 2 {
 			attempt++
 			if err := x.follower.follow(ctx); err != nil {
 				return nil, err
 			}
 			continue
 		}
-		fuse(scored, vector, x.weight(q.Text))
-		choose := choose
-		if q.Apart {
-			choose = apart
-		}
-		// Repeated, joined and missing chunks may leave fewer than k passages:
-		// search deeper.
-		if hits >= limit && limit < maxCandidates && len(choose(scored, q.K, 0)) < q.K {
-			limit = min(furtherDown*limit, maxCandidates)
-			continue
-		}
-		if scored, err = x.rerank(ctx, q, q.K, scored); err != nil {
-			return nil, err
-		}
-		return x.passages(ctx, choose(scored, q.K, q.Diversity), q.K)
+		return x.passages(ctx, groups, q.K)
 	}
 }
 
@@ -339,29 +346,51 @@ const (
 	maxCandidates = 3200
 )
 
-// passages turns each group into a passage, at most k. A group whose document
-// has changed since its chunks were read is split into its chunks.
-func (x *Index) passages(ctx context.Context, groups []group, k int) ([]Passage, error) {
-	var out []Passage
-	for _, g := range groups {
-		text := ""
+// passages turns each group into a passage, at most k, and sets their places. A
+// group whose document has changed since its chunks were read is split into its
+// chunks, which have no places.
+func (x *Index) passages(ctx context.Context, groups []group, k int) (out []Passage, err error) {
+	outlines := make(map[Version][]ingest.Section)
+	spans := make([]Span, len(groups))
+	for i, g := range groups {
+		v := g.first().hit.version()
+		spans[i].Version = v
 		if len(g.members) > 1 {
-			var err error
-			text, err = x.state.Excerpt(ctx, g.first().Document, g.first().Start, g.last().End)
-			if err != nil && !errors.Is(err, ErrNotFound) {
-				return nil, fmt.Errorf("search: %w", err)
-			}
-			if err != nil || !g.fits(text) {
-				for _, m := range g.members {
-					out = append(out, m.Passage)
-				}
-				continue
-			}
+			spans[i].Start, spans[i].End = g.first().Start, g.last().End
 		}
-		out = append(out, g.passage(text))
+		if _, known := outlines[v]; !known && !g.first().isRow() { // a table may have very many
+			outlines[v], known = x.outlines.get(v)
+			spans[i].Sections = !known
+		}
 	}
-	out = out[:min(k, len(out))]
-	return out, x.place(ctx, out)
+	excerpts, err := x.state.Excerpts(ctx, spans)
+	if err != nil {
+		return nil, err
+	}
+	in := make(map[Version][]*Passage)
+	var passages []*Passage
+	for i, g := range groups {
+		if e := excerpts[i]; e.Stored && spans[i].Sections {
+			x.outlines.put(spans[i].Version, e.Sections)
+			outlines[spans[i].Version] = e.Sections
+		}
+		if len(g.members) > 1 && !g.fits(excerpts[i].Text) {
+			for _, m := range g.members {
+				passages = append(passages, &m.Passage)
+			}
+			continue
+		}
+		p := g.passage(excerpts[i].Text)
+		passages = append(passages, &p)
+		in[spans[i].Version] = append(in[spans[i].Version], &p)
+	}
+	for v, of := range in {
+		place(of, outlines[v])
+	}
+	for _, p := range passages[:min(k, len(passages))] {
+		out = append(out, *p)
+	}
+	return out, nil
 }
 
 // weight returns the share of the dense score in the mixture for a question.
@@ -379,9 +408,9 @@ func (x *Index) weight(question string) float64 {
 }
 
 // find runs both searches in parallel and returns the number of chunks that they
-// found, and those that are still stored with both scores, no matter which search
-// found them.
-func (x *Index) find(ctx context.Context, vector []float32, words []word, terms []Term, k int, f Filter) (hits int, out []scored, err error) {
+// found, and both scores of each that has not changed meanwhile, no matter which
+// search found it. Their chunks have not been read.
+func (x *Index) find(ctx context.Context, vector []float32, words []word, terms []Term, k int, f Filter) (hits int, out []*scored, err error) {
 	texts := make([]string, len(terms))
 	for i, t := range terms {
 		texts[i] = t.Text
@@ -413,30 +442,16 @@ func (x *Index) find(ctx context.Context, vector []float32, words []word, terms 
 	if err != nil {
 		return 0, nil, err
 	}
-	found := make([]Hit, len(evidence))
-	for i, e := range evidence {
-		found[i] = e.Hit
-	}
-	chunks, err := x.state.Chunks(ctx, found)
-	if err != nil {
-		return 0, nil, err
-	}
-	return len(all), score(chunks, evidence, vector, texts, newLexicalScorer(words, stats)), nil
+	return len(all), score(evidence, vector, texts, newLexicalScorer(words, stats)), nil
 }
 
-// score returns the chunks with both scores. The evidence is in their order, but
-// may be of more chunks.
-func score(chunks []Candidate, evidence []Evidence, vector []float32, terms []string, lexical *lexicalScorer) []scored {
-	out := make([]scored, len(chunks))
-	for i, c := range chunks {
-		for evidence[0].Hit != c.Hit {
-			evidence = evidence[1:]
-		}
-		e := evidence[0]
-		s := Scores{Dense: dot(e.Vector, vector)}
-		lexical.score(&s, terms, e.Counts, e.Length)
-		out[i].Passage = Passage{Chunk: c.Chunk, Root: c.Root, Path: c.Path, Title: c.Title, Format: c.Format, Digest: c.Digest, Meta: c.Meta, Scores: s}
-		out[i].vector = e.Vector
+// score returns the candidates with both scores.
+func score(evidence []Evidence, vector []float32, terms []string, lexical *lexicalScorer) []*scored {
+	out := make([]*scored, len(evidence))
+	for i, e := range evidence {
+		out[i] = &scored{hit: e.Hit, vector: e.Vector}
+		out[i].Scores.Dense = dot(e.Vector, vector)
+		lexical.score(&out[i].Scores, terms, e.Counts, e.Length)
 	}
 	return out
 }
@@ -451,6 +466,8 @@ func dot(a, b []float32) float64 {
 	return min(1, max(-1, sum))
 }
 
-func byScore(a, b scored) int {
-	return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.ID, b.ID))
+// sortByScore sorts the highest score first. Equal ones remain in the order in
+// which the searches found them.
+func sortByScore(all []*scored) {
+	slices.SortStableFunc(all, func(a, b *scored) int { return cmp.Compare(b.Score, a.Score) })
 }

@@ -1,9 +1,6 @@
 package retrieve
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -64,9 +61,6 @@ func (p *Passage) isRow() bool {
 	return ok && (p.Heading == "" || sheet != "") || p.Heading == "" && strings.HasPrefix(p.Anchor, "/") // a member of a list
 }
 
-// A version is one state of a document.
-type version struct{ document, digest string }
-
 // maxOutlines is how many sections are cached: about ten megabytes.
 const maxOutlines = 1 << 16
 
@@ -74,18 +68,18 @@ const maxOutlines = 1 << 16
 // long as a search.
 type outlines struct {
 	mu    sync.Mutex
-	of    map[version][]ingest.Section
+	of    map[Version][]ingest.Section
 	count int
 }
 
-func (o *outlines) get(v version) (sections []ingest.Section, ok bool) {
+func (o *outlines) get(v Version) (sections []ingest.Section, ok bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	sections, ok = o.of[v]
 	return sections, ok
 }
 
-func (o *outlines) put(v version, sections []ingest.Section) {
+func (o *outlines) put(v Version, sections []ingest.Section) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	n := len(sections) + 1
@@ -93,7 +87,7 @@ func (o *outlines) put(v version, sections []ingest.Section) {
 		return
 	}
 	if o.of == nil || o.count+n > maxOutlines {
-		o.of, o.count = make(map[version][]ingest.Section), 0
+		o.of, o.count = make(map[Version][]ingest.Section), 0
 	}
 	if n <= maxOutlines {
 		o.of[v] = sections
@@ -106,44 +100,4 @@ func (o *outlines) forget() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.of, o.count = nil, 0
-}
-
-func (x *Index) sections(ctx context.Context, v version) ([]ingest.Section, error) {
-	if sections, ok := x.outlines.get(v); ok {
-		return sections, nil
-	}
-	sections, err := x.state.Sections(ctx, v.document, v.digest)
-	if err == nil {
-		x.outlines.put(v, sections)
-	}
-	return sections, err
-}
-
-// place sets the places of the passages, except of those whose document has
-// changed meanwhile.
-func (x *Index) place(ctx context.Context, passages []Passage) error {
-	of := make(map[version][]*Passage)
-	var order []version
-	for i := range passages {
-		p := &passages[i]
-		if p.isRow() {
-			continue // a table may have very many
-		}
-		v := version{p.Document, p.Digest}
-		if of[v] == nil {
-			order = append(order, v)
-		}
-		of[v] = append(of[v], p)
-	}
-	for _, v := range order {
-		sections, err := x.sections(ctx, v)
-		if errors.Is(err, ErrNotFound) {
-			continue
-		}
-		if err != nil {
-			return fmt.Errorf("search: %w", err)
-		}
-		place(of[v], sections)
-	}
-	return nil
 }

@@ -111,8 +111,7 @@ func TestPlacesOfRows(t *testing.T) {
 	}
 }
 
-// BenchmarkPlaces measures a search of documents with many sections, and the
-// part of it that reads these, the first time.
+// BenchmarkPlaces measures a search of documents with many sections.
 func BenchmarkPlaces(b *testing.B) {
 	for _, size := range []struct{ documents, sections int }{{50, 20}, {20, 200}, {1, 5000}} {
 		b.Run(fmt.Sprintf("%dx%d", size.documents, size.sections), func(b *testing.B) {
@@ -128,26 +127,10 @@ func BenchmarkPlaces(b *testing.B) {
 				doc := sectioned(fmt.Sprintf("a/%d.md", d), lines...)
 				must(b, x.Replace(b.Context(), doc, ingest.Split(doc, ingest.SplitOptions{})))
 			}
-			found, err := x.Search(b.Context(), retrieve.Query{Text: "sail 7 of boat 3"})
-			must(b, err)
-			b.Run("Search", func(b *testing.B) {
-				for b.Loop() {
-					_, err := x.Search(b.Context(), retrieve.Query{Text: "sail 7 of boat 3"})
-					must(b, err)
-				}
-			})
-			b.Run("Sections", func(b *testing.B) {
-				for b.Loop() {
-					known := make(map[string]bool)
-					for _, p := range found {
-						if !known[p.Document] {
-							known[p.Document] = true
-							_, err := e.Sections(b.Context(), p.Document, p.Digest)
-							must(b, err)
-						}
-					}
-				}
-			})
+			for b.Loop() {
+				_, err := x.Search(b.Context(), retrieve.Query{Text: "sail 7 of boat 3"})
+				must(b, err)
+			}
 		})
 	}
 }

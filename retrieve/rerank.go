@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"slices"
 
 	"ibid/ingest"
 )
@@ -20,22 +19,28 @@ type Reranker interface {
 
 // rerank scores the best candidates with the reranker and drops the rest. If the
 // reranker fails, it warns and leaves the candidates unchanged.
-func (x *Index) rerank(ctx context.Context, q Query, k int, all []scored) ([]scored, error) {
+func (x *Index) rerank(r *reading, q Query, all []*scored) ([]*scored, error) {
 	if x.opts.Reranker == nil || len(all) == 0 {
 		return all, nil
 	}
-	slices.SortFunc(all, byScore)
-	best := all[:min(len(all), max(k, x.opts.Reranked))]
-	texts := make([]string, len(best))
-	for i, s := range best {
-		texts[i] = ingest.EmbeddingText(s.Title, s.Chunk)
+	sortByScore(all)
+	var best []*scored
+	var texts []string
+	for i, s := range all[:min(len(all), max(q.K, x.opts.Reranked))] {
+		stored, err := r.read(s, all[i:])
+		if err != nil {
+			return nil, err
+		}
+		if stored {
+			best, texts = append(best, s), append(texts, ingest.EmbeddingText(s.Title, s.Chunk))
+		}
 	}
-	scores, err := x.opts.Reranker.Rerank(ctx, q.Text, texts)
+	scores, err := x.opts.Reranker.Rerank(r.ctx, q.Text, texts)
 	if err == nil && len(scores) != len(best) {
 		err = fmt.Errorf("the reranker gave %d scores for %d passages", len(scores), len(best))
 	}
-	if ctx.Err() != nil {
-		return nil, fmt.Errorf("search: %w", context.Cause(ctx))
+	if r.ctx.Err() != nil {
+		return nil, context.Cause(r.ctx)
 	}
 	if err != nil {
 		if q.Warn != nil {

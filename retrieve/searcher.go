@@ -50,6 +50,8 @@ type Hit struct {
 	Ordinal    int   // of the chunk in its document, from 1
 }
 
+func (h Hit) version() Version { return Version{h.Document, h.Generation} }
+
 // A Term is a term of a question.
 type Term struct {
 	Text string

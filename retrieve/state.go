@@ -55,12 +55,8 @@ type State interface {
 
 	// Document returns a stored document with its text; [ErrNotFound] if there is none.
 	Document(ctx context.Context, id string) (*ingest.Document, error)
-	// Excerpt returns Text[start:end] of a stored document, in bytes;
-	// [ErrNotFound] if there is no such document or it is shorter.
-	Excerpt(ctx context.Context, id string, start, end int) (string, error)
-	// Sections returns the sections of a stored document, in order; [ErrNotFound]
-	// if the document is missing, is damaged or has another digest.
-	Sections(ctx context.Context, id, digest string) ([]ingest.Section, error)
+	// Excerpts returns what the spans ask for, in their order.
+	Excerpts(ctx context.Context, spans []Span) ([]Excerpt, error)
 	// Documents lists the stored documents, ordered by id, without texts.
 	Documents(ctx context.Context, f Filter) ([]DocumentInfo, error)
 	// Holds reports whether Documents would list any.
@@ -169,6 +165,26 @@ type DocumentInfo struct {
 	Chunks     int    `json:"chunks"`
 	Pages      int    `json:"pages"`
 	Bytes      int    `json:"bytes"` // length of the extracted text
+}
+
+// A Span asks for a part of a stored document's text, and for its sections.
+type Span struct {
+	Version    Version
+	Start, End int // in bytes; equal for none
+	Sections   bool
+}
+
+// A Version is one state of a document: its number and that of the change that
+// stored it.
+type Version struct{ Document, Generation int64 }
+
+// An Excerpt is what a [Span] asked for.
+type Excerpt struct {
+	// Stored is false if the version is no longer stored, its text is shorter, or
+	// its sections are damaged. Then the excerpt has neither.
+	Stored   bool
+	Text     string // not compared with a checksum, which is over the whole text
+	Sections []ingest.Section
 }
 
 // A Candidate is the chunk of a hit.

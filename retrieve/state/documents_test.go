@@ -148,8 +148,6 @@ func TestEmpty(t *testing.T) {
 		}
 		for name, f := range map[string]func() error{
 			"Document":       func() error { _, err := s.Document(ctx, "a/b"); return err },
-			"Excerpt":        func() error { _, err := s.Excerpt(ctx, "a/b", 0, 0); return err },
-			"Sections":       func() error { _, err := s.Sections(ctx, "a/b", ""); return err },
 			"DocumentChunks": func() error { _, _, err := s.DocumentChunks(ctx, "a/b"); return err },
 			"DeleteRoot":     func() error { _, err := s.DeleteRoot(ctx, "a"); return err },
 			"Rename": func() error {
@@ -307,8 +305,8 @@ func TestRefuse(t *testing.T) {
 		if err := s.Replace(ctx, "other/4", doc, chunks, vectorsFor(doc, chunks)); !errors.As(err, &other) || other.Stored != testSpace {
 			t.Errorf("vectors of another space: %v", err)
 		}
-		if text, err := s.Excerpt(ctx, "a/x", 0, 4); text != "boat" || err != nil {
-			t.Errorf("the document is %q, %v", text, err)
+		if doc, err := s.Document(ctx, "a/x"); err != nil || doc.Text != "boat" {
+			t.Errorf("the document is %+v, %v", doc, err)
 		}
 	})
 }
@@ -320,19 +318,28 @@ func TestParts(t *testing.T) {
 		doc, chunks := newDocument("a", "x.md", "Grüße aus", "Öland")
 		doc.Sections = append(doc.Sections, ingest.Section{Heading: "Öland", Level: 2, Anchor: "oland", Start: 12, End: len(doc.Text)})
 		must(t, s.Replace(ctx, testSpace, doc, chunks, vectorsFor(doc, chunks)))
-		for _, r := range [][2]int{{0, len(doc.Text)}, {0, 3}, {2, 4}, {3, 4}, {11, 14}, {len(doc.Text) - 1, len(doc.Text)}, {5, 5}} {
-			if got, err := s.Excerpt(ctx, doc.ID, r[0], r[1]); err != nil || got != doc.Text[r[0]:r[1]] {
-				t.Errorf("bytes %d to %d are %q: %v", r[0], r[1], got, err)
+		revision, err := s.Revision(ctx)
+		must(t, err)
+		stored := retrieve.Version{Document: int64(count(t, s, `SELECT number FROM ibid.documents`)), Generation: revision}
+		var spans []retrieve.Span
+		for _, r := range [][2]int{{0, len(doc.Text)}, {0, 3}, {2, 4}, {3, 4}, {11, 14}, {len(doc.Text) - 1, len(doc.Text)}, {0, 0}} {
+			spans = append(spans, retrieve.Span{Version: stored, Start: r[0], End: r[1], Sections: r[0] == 0})
+		}
+		lacking := []retrieve.Span{{Version: stored, End: len(doc.Text) + 1},
+			{Version: retrieve.Version{Document: stored.Document, Generation: revision - 1}, End: 3, Sections: true}, {Version: retrieve.Version{}, End: 3}}
+		excerpts, err := s.Excerpts(ctx, append(lacking, spans...))
+		must(t, err)
+		for i, e := range excerpts {
+			var want retrieve.Excerpt
+			if i >= len(lacking) {
+				span := spans[i-len(lacking)]
+				if want = (retrieve.Excerpt{Stored: true, Text: doc.Text[span.Start:span.End]}); span.Sections {
+					want.Sections = doc.Sections
+				}
 			}
-		}
-		if got, err := s.Excerpt(ctx, doc.ID, 0, len(doc.Text)+1); !errors.Is(err, retrieve.ErrNotFound) {
-			t.Errorf("more than the text is %q: %v", got, err)
-		}
-		if got, err := s.Sections(ctx, doc.ID, doc.Digest); err != nil || !slices.Equal(got, doc.Sections) {
-			t.Errorf("the sections are %v: %v", got, err)
-		}
-		if got, err := s.Sections(ctx, doc.ID, "another"); !errors.Is(err, retrieve.ErrNotFound) {
-			t.Errorf("the sections of another version are %v: %v", got, err)
+			if diff := gocmp.Diff(want, e); diff != "" {
+				t.Errorf("excerpt %d: %s", i, diff)
+			}
 		}
 		digest := retrieve.DigestOf(ingest.EmbeddingText(doc.Title, chunks[0]))
 		got, err := s.Vectors(ctx, testSpace, []retrieve.Digest{digest, {1}, digest})

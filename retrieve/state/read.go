@@ -81,50 +81,49 @@ func (t *tx) textOf(d *documentRow) (*ingest.Document, error) {
 	return &doc, nil
 }
 
-// Excerpt returns a part of a stored document's text. It is not compared with a
-// checksum, which is over the whole text.
-func (s *Store) Excerpt(ctx context.Context, id string, start, end int) (text string, err error) {
-	err = s.view(ctx, func(t *tx) error {
-		var part []byte
-		err := t.row(`SELECT substr(text, ?, ?) FROM ibid.texts WHERE number = (SELECT number FROM ibid.documents WHERE key = ? AND `+whole+`)`,
-			start+1, max(0, end-start), keyOf(id)).Scan(&part)
-		if errors.Is(err, sql.ErrNoRows) || err == nil && (start < 0 || len(part) != end-start) {
-			return retrieve.ErrNotFound
+// Excerpts returns what the spans ask for, in their order.
+func (s *Store) Excerpts(ctx context.Context, spans []retrieve.Span) ([]retrieve.Excerpt, error) {
+	found := make([]retrieve.Excerpt, len(spans))
+	var values []string
+	var args []any
+	for i, p := range spans {
+		if p.Sections || p.Start < p.End {
+			row := "(?, ?, ?, ?, ?, ?)"
+			if values == nil { // it gives the columns their types
+				row = "(CAST(? AS bigint), CAST(? AS bigint), CAST(? AS bigint), CAST(? AS integer), CAST(? AS integer), CAST(? AS integer))"
+			}
+			values = append(values, row)
+			args = append(args, i, p.Version.Document, p.Version.Generation, p.Start+1, p.End-p.Start, p.Sections)
 		}
-		text = string(part)
-		return err
+	}
+	if values == nil {
+		return found, nil
+	}
+	query := `WITH wanted (place, number, revision, start, length, sections) AS (VALUES ` + strings.Join(values, ", ") + `)
+		SELECT place, length, sections, texts.number, CASE WHEN sections = 1 THEN outline END, outline_sum,
+			CASE WHEN length > 0 THEN substr(text, start, length) END
+		FROM wanted JOIN ibid.changes ON changes.document = wanted.number AND changes.revision = wanted.revision
+			JOIN ibid.texts ON texts.number = wanted.number
+		WHERE NOT EXISTS (SELECT 1 FROM ibid.damage WHERE damage.document = wanted.number)`
+	err := s.glance(ctx, func(t *tx) error {
+		return t.each(func(r scanner) error {
+			var place, length, sections int
+			var number, sum int64
+			var stored, text []byte
+			if err := r.Scan(&place, &length, &sections, &number, &stored, &sum, &text); err != nil && !errors.Is(err, errRow) {
+				return err
+			}
+			var o outline
+			if len(text) == max(0, length) && (sections == 0 || rowSum(number, stored) == sum && json.Unmarshal(stored, &o) == nil) {
+				found[place] = retrieve.Excerpt{Stored: true, Text: string(text), Sections: o.Sections}
+			}
+			return nil
+		}, query, args...)
 	})
 	if err != nil {
-		return "", fmt.Errorf("reading bytes %d to %d of the document %q: %w", start, end, id, err)
+		return nil, fmt.Errorf("reading parts of documents: %w", err)
 	}
-	return text, nil
-}
-
-// Sections returns the sections of a stored document, in order.
-func (s *Store) Sections(ctx context.Context, id, digest string) (sections []ingest.Section, err error) {
-	err = s.view(ctx, func(t *tx) error {
-		var number, sum int64
-		var stored []byte
-		err := t.row(`SELECT number, outline, outline_sum FROM ibid.texts
-			WHERE number = (SELECT number FROM ibid.documents WHERE key = ? AND digest = ? AND `+whole+`)`, keyOf(id), digest).
-			Scan(&number, &stored, &sum)
-		if errors.Is(err, sql.ErrNoRows) || errors.Is(err, errRow) {
-			return retrieve.ErrNotFound
-		}
-		if err != nil {
-			return err
-		}
-		var o outline
-		if rowSum(number, stored) != sum || json.Unmarshal(stored, &o) != nil {
-			return fmt.Errorf("%w: its outline is damaged", retrieve.ErrNotFound)
-		}
-		sections = o.Sections
-		return nil
-	})
-	if err != nil {
-		return nil, fmt.Errorf("reading the sections of the document %q: %w", id, err)
-	}
-	return sections, nil
+	return found, nil
 }
 
 // where returns a condition that every document which the filter matches
