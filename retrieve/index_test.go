@@ -211,6 +211,9 @@ func TestSpaceError(t *testing.T) {
 	}
 	must(t, x.Delete(t.Context(), "a/1"))
 	other := newIndex(t, e, hashing{Dims: 32, Name: "other"})
+	if got := found(t, other, retrieve.Query{Text: "words"}); len(got) > 0 {
+		t.Errorf("found %q in an empty library", got)
+	}
 	store(t, other, "a", "1", "One", "words")
 	doc, chunks := document("a", "2", "Two", "words")
 	if err := x.Replace(t.Context(), doc, chunks); !errors.As(err, &space) {

@@ -132,12 +132,15 @@ func (s *Store) listChanges(ctx context.Context, space string, after int64) (lis
 	return list, err
 }
 
-// uses returns the number of the space in use, which must be this one. Before one
-// has been set there are no documents.
+// uses returns the number of the space in use. If documents are stored in another
+// one than this, the error is a [*retrieve.SpaceError].
 func (t *tx) uses(space string) (number int64, err error) {
 	all, err := t.spaces()
-	if stored := all.used().Name; err == nil && stored != "" && stored != space {
-		err = &retrieve.SpaceError{Stored: stored, Wanted: space}
+	if err == nil && all.used().Name != space {
+		var stored string
+		if stored, err = t.spaceOfDocuments(); stored != "" && stored != space {
+			err = &retrieve.SpaceError{Stored: stored, Wanted: space}
+		}
 	}
 	return all.Used, err
 }
