@@ -79,8 +79,8 @@ func (s *Store) retry(ctx context.Context, wait time.Duration, f func() error) e
 		if !errors.As(err, &of) || !of.away && !of.busy {
 			return err
 		}
-		passed := time.Since(start)
-		if passed+pause > wait {
+		passed, next := time.Since(start), pause/2+rand.N(pause)
+		if passed+next > wait {
 			return fmt.Errorf("%w (tried for %s)", err, passed.Round(time.Second))
 		}
 		if of.away && passed > reportAfter && s.report != nil && !s.waiting.Swap(true) {
@@ -89,7 +89,7 @@ func (s *Store) retry(ctx context.Context, wait time.Duration, f func() error) e
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-time.After(pause/2 + rand.N(pause)):
+		case <-time.After(next):
 		}
 	}
 }

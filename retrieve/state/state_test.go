@@ -9,7 +9,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"ibid/retrieve"
 	"ibid/retrieve/state/statetest"
 
 	"github.com/jackc/pgx/v5"
@@ -152,4 +155,31 @@ func TestErrNewer(t *testing.T) {
 			t.Errorf("a newer layout: %v", err)
 		}
 	})
+}
+
+// TestWait has a server away for a minute. A call gives up after its own wait or
+// the store's, whichever is shorter.
+func TestWait(t *testing.T) {
+	for _, c := range []struct {
+		own, store time.Duration // own is 0 for none
+		ok         bool
+	}{{10 * time.Second, time.Hour, false}, {0, 20 * time.Second, false}, {time.Hour, 20 * time.Second, false}, {time.Hour, 2 * time.Minute, true}} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, most := t.Context(), c.store
+			if c.own > 0 {
+				ctx, most = retrieve.WithWait(ctx, c.own), min(c.own, c.store)
+			}
+			start := time.Now()
+			err := (&Store{maxPause: 2 * time.Second}).retry(ctx, c.store, func() error {
+				if time.Since(start) > time.Minute {
+					return nil
+				}
+				return &failure{what: "away", away: true}
+			})
+			passed := time.Since(start)
+			if ok := err == nil; ok != c.ok || !ok && !errors.Is(err, retrieve.ErrAway) || passed > most || passed < min(most, time.Minute)/2 {
+				t.Errorf("its own wait %v, that of the store %v: %v after %v", c.own, c.store, err, passed)
+			}
+		})
+	}
 }
