@@ -1,0 +1,161 @@
+package library_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"ibid/data/datatest"
+	"ibid/retrieve"
+	"ibid/retrieve/embed"
+	"ibid/retrieve/library"
+	"ibid/retrieve/state/statetest"
+)
+
+// The environment of a child process: this test binary again.
+const (
+	childData = "IBID_TEST_DATA"
+	childURL  = "IBID_TEST_URL"
+)
+
+func TestMain(m *testing.M) {
+	if data := os.Getenv(childData); data != "" {
+		if err := obey(library.Place{Data: data, URL: os.Getenv(childURL)}, os.Stdin, os.Stdout); err != nil {
+			fmt.Println("ERROR", err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// obey opens a library and carries out the commands that it reads, a line each:
+// "store PATH WORD", "delete PATH" and "search WORD". It replies with a line, for a
+// search the paths of the passages that have the word.
+func obey(place library.Place, in io.Reader, out io.Writer) (err error) {
+	ctx := context.Background()
+	model, err := embed.New()
+	if err != nil {
+		return err
+	}
+	lib, err := library.Open(ctx, place, model, library.Options{})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, lib.Close()) }()
+	if _, err := lib.AddRoot(ctx, "/srv/a", ""); err != nil {
+		return err
+	}
+	for lines := bufio.NewScanner(in); lines.Scan(); {
+		var paths []string
+		switch words := strings.Fields(lines.Text()); words[0] {
+		case "store":
+			doc, chunks := statetest.Document("a", words[1], "The word of this text is "+words[2]+".", "A second text.")
+			err = lib.Replace(ctx, doc, chunks)
+		case "delete":
+			err = lib.Delete(ctx, "a/"+words[1])
+		case "search":
+			var found []retrieve.Passage
+			found, err = lib.Search(ctx, retrieve.Query{Text: "Which text has the word " + words[1] + "?", K: 50})
+			for _, p := range found {
+				if strings.Contains(p.Text, words[1]) {
+					paths = append(paths, p.Path)
+				}
+			}
+		}
+		if err != nil {
+			return err
+		}
+		if _, err := fmt.Fprintln(out, strings.Join(paths, " ")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// start runs obey in another process and returns a function that gives it a
+// command.
+func start(t *testing.T, place library.Place) func(format string, args ...any) string {
+	t.Helper()
+	child := exec.Command(os.Args[0])
+	child.Env = append(os.Environ(), childData+"="+place.Data, childURL+"="+place.URL)
+	child.Stderr = os.Stderr
+	in, err := child.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := child.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(in.Close(), child.Wait()); err != nil {
+			t.Error(err)
+		}
+	})
+	replies := bufio.NewScanner(out)
+	return func(format string, args ...any) string {
+		t.Helper()
+		if _, err := fmt.Fprintf(in, format+"\n", args...); err != nil {
+			t.Fatal(err)
+		}
+		if !replies.Scan() || strings.HasPrefix(replies.Text(), "ERROR") {
+			t.Fatalf("the process says %q", replies.Text())
+		}
+		return replies.Text()
+	}
+}
+
+// TestStoreHereSearchThere changes a document in one process and searches in
+// another one at once: the new word is found there, and the old one is not.
+func TestStoreHereSearchThere(t *testing.T) {
+	for _, kind := range []string{"SQLite", "PostgreSQL"} {
+		t.Run(kind, func(t *testing.T) {
+			place := library.Place{Data: t.TempDir()}
+			other := place // one data directory, with one index
+			if kind == "PostgreSQL" {
+				server := os.Getenv(statetest.Env)
+				if server == "" {
+					t.Skipf("%s names no server: .ci/postgres starts one", statetest.Env)
+				}
+				place.URL = statetest.Schema(t, server)
+				other = library.Place{Data: t.TempDir(), URL: place.URL}
+			}
+			sides := []func(string, ...any) string{start(t, place), start(t, other)}
+			r := datatest.Rand(t)
+			words := make(map[string]string) // by path
+			rounds, stale := datatest.Cases(t, 60), 0
+			for n := range rounds {
+				here := r.IntN(2)
+				path, word := fmt.Sprint(r.IntN(10)), fmt.Sprintf("zyx%dq", n)
+				old := words[path]
+				if words[path] = word; old != "" && r.IntN(3) == 0 {
+					words[path] = ""
+					sides[here]("delete %s", path)
+				} else {
+					sides[here]("store %s %s", path, word)
+				}
+				for path, word := range words {
+					if word != "" && sides[1-here]("search %s", word) != path {
+						t.Errorf("round %d: %s does not have its word %s", n+1, path, word)
+						stale++
+					}
+				}
+				if old != "" && sides[1-here]("search %s", old) != "" {
+					t.Errorf("round %d: the old word %s of %s is found", n+1, old, path)
+					stale++
+				}
+			}
+			t.Logf("%d rounds, %d stale", rounds, stale)
+		})
+	}
+}
