@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"ibid/data/datatest"
+	"ibid/ingest"
 	"ibid/retrieve"
 	"ibid/retrieve/embed"
 	"ibid/retrieve/library"
@@ -56,8 +57,9 @@ func obey(place library.Place, in io.Reader, out io.Writer) (err error) {
 		var paths []string
 		switch words := strings.Fields(lines.Text()); words[0] {
 		case "store":
-			doc, chunks := statetest.Document("a", words[1], "The word of this text is "+words[2]+".", "A second text.")
-			err = lib.Replace(ctx, doc, chunks)
+			doc := &ingest.Document{ID: "a/" + words[1], Root: "a", Path: words[1], Format: "text", Digest: words[2],
+				Text: "The word of this text is " + words[2] + "."}
+			err = lib.Replace(ctx, doc, ingest.Split(doc, ingest.SplitOptions{}))
 		case "delete":
 			err = lib.Delete(ctx, "a/"+words[1])
 		case "search":
