@@ -35,6 +35,7 @@ type Recorder struct {
 	mu       sync.Mutex
 	stopWork context.CancelCauseFunc
 	lost     *retrieve.HeldError // another worker has the job
+	dropped  bool                // the ledger dropped the job while this worker held it
 	heldAt   time.Time           // when the claim was last known to hold; zero before it is made
 }
 
@@ -154,12 +155,22 @@ func (r *Recorder) claim(ctx context.Context) error {
 	return err
 }
 
-// noteLoss stops the work when an error says that another worker has the job. A
-// job that the ledger has dropped continues: nobody else can take it.
+// noteLoss stops the work when an error says that another worker has the job, or
+// may have had it: the ledger no longer has the job, and the claim had expired. A
+// job that the ledger has dropped before that continues, since nobody else had it.
 func (r *Recorder) noteLoss(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.lost == nil && errors.As(err, &r.lost) && r.stopWork != nil {
+	if r.lost != nil || r.dropped {
+		return
+	}
+	if errors.Is(err, retrieve.ErrNotFound) {
+		if r.dropped = time.Since(r.heldAt) <= retrieve.ClaimTime; r.dropped {
+			return
+		}
+		err = errors.Join(&retrieve.HeldError{Run: r.ID}, err)
+	}
+	if errors.As(err, &r.lost) && r.stopWork != nil {
 		r.stopWork(err)
 	}
 }

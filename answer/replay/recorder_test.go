@@ -263,6 +263,17 @@ func TestHeld(t *testing.T) {
 			t.Errorf("kept %t, %v; the ledger has %v", kept, err, l.runs)
 		}
 
+		// Another took it and ended it, while this process was suspended.
+		fifth, err := Begin(t.Context(), l, "test", 7)
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(retrieve.ClaimTime + 1)
+		delete(l.runs, fifth.ID)
+		if !fifth.Lost(t.Context()) {
+			t.Error("a run that was ended elsewhere is not lost")
+		}
+
 		// A run that the ledger has forgotten goes on to its end.
 		sixth, ctx := begin()
 		l.mu.Lock()

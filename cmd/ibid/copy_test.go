@@ -81,7 +81,7 @@ func openHere(t *testing.T, word string) *state.Store {
 
 func copyOf(t *testing.T, from, to string, args ...string) copied {
 	t.Helper()
-	stdout, stderr, code := ibid(t, "", append([]string{"copy", "--from", from, "--to", to, "--json", "--sample", "1000"}, args...)...)
+	stdout, stderr, code := ibid(t, "", append([]string{"copy", "--from", from, "--to", to, "--json", "--sample", "2000"}, args...)...)
 	var c copied
 	if err := json.Unmarshal([]byte(stdout), &c); code != 0 || err != nil {
 		t.Fatalf("copying: exit %d, %v\n%s%s", code, err, stdout, stderr)
