@@ -30,15 +30,11 @@ func Backup(ctx context.Context, dir, file string, opts Options, progress func(d
 	if isServer(dir) {
 		return r, errors.New("a library on a server is backed up by the server's own tools: pg_dump copies its schema")
 	}
-	s, err := inspect(ctx, dir, opts)
-	if err != nil {
-		return r, fmt.Errorf("backing up the data directory %s: %w", dir, err)
-	}
-	defer func() { err = errors.Join(err, s.Close()) }()
-	if r, err = s.backup(ctx, file, progress); err != nil {
-		return r, fmt.Errorf("backing up the data directory %s to %s: %w", dir, file, err)
-	}
-	return r, nil
+	err = inspect(ctx, dir, opts, "writing "+file+", the backup of", func(s *Store) error {
+		r, err = s.backup(ctx, file, progress)
+		return err
+	})
+	return r, err
 }
 
 func (s *Store) backup(ctx context.Context, file string, progress func(done, total int)) (r Report, err error) {
@@ -171,15 +167,11 @@ func Compact(ctx context.Context, dir string, opts Options) (before, after int64
 	if isServer(dir) {
 		return 0, 0, errors.New("a library on a server is compacted by the server: autovacuum, or VACUUM FULL")
 	}
-	s, err := inspect(ctx, dir, opts)
-	if err != nil {
-		return 0, 0, fmt.Errorf("compacting the data directory %s: %w", dir, err)
-	}
-	defer func() { err = errors.Join(err, s.Close()) }()
-	if before, after, err = s.compact(ctx); err != nil {
-		return before, after, fmt.Errorf("compacting the data directory %s: %w", dir, err)
-	}
-	return before, after, nil
+	err = inspect(ctx, dir, opts, "compacting", func(s *Store) error {
+		before, after, err = s.compact(ctx)
+		return err
+	})
+	return before, after, err
 }
 
 func (s *Store) compact(ctx context.Context) (before, after int64, err error) {

@@ -100,16 +100,13 @@ type Store struct {
 //
 // A data directory that cannot be written is opened for reading.
 func Open(ctx context.Context, address string, opts Options) (*Store, error) {
+	open := openDirectory
 	if isServer(address) {
-		s, err := openServer(ctx, address, opts)
-		if err != nil {
-			return nil, fmt.Errorf("opening the store: %w", err)
-		}
-		return s, nil
+		open = openServer
 	}
-	s, err := openDirectory(ctx, address, opts)
+	s, err := open(ctx, address, opts)
 	if err != nil {
-		return nil, fmt.Errorf("opening the data directory %s: %w", address, err)
+		return nil, fmt.Errorf("opening %s: %w", named(address), err)
 	}
 	return s, nil
 }

@@ -28,19 +28,27 @@ type Report struct {
 // is called after each document. A directory without a database is
 // [os.ErrNotExist].
 func Verify(ctx context.Context, address string, opts Options, progress func(done, total int)) (r Report, err error) {
-	s, err := inspect(ctx, address, opts)
-	if err != nil {
-		return Report{}, fmt.Errorf("verifying %s: %w", named(address), err)
-	}
-	defer func() { err = errors.Join(err, s.Close()) }()
-	if r, err = s.verify(ctx, progress); err != nil {
-		return r, fmt.Errorf("verifying %s: %w", s.place, err)
-	}
-	return r, nil
+	err = inspect(ctx, address, opts, "verifying", func(s *Store) error {
+		r, err = s.verify(ctx, progress)
+		return err
+	})
+	return r, err
 }
 
-// inspect opens an existing library without repairing or changing it.
-func inspect(ctx context.Context, address string, opts Options) (*Store, error) {
+// inspect calls f with an existing library, which is neither repaired nor changed,
+// and says in its error what was being done.
+func inspect(ctx context.Context, address string, opts Options, doing string, f func(*Store) error) error {
+	s, err := openAsIs(ctx, address, opts)
+	if err == nil {
+		err = errors.Join(f(s), s.Close())
+	}
+	if err != nil {
+		return fmt.Errorf("%s %s: %w", doing, named(address), err)
+	}
+	return nil
+}
+
+func openAsIs(ctx context.Context, address string, opts Options) (*Store, error) {
 	if isServer(address) {
 		return openServer(ctx, address, opts)
 	}
