@@ -22,7 +22,6 @@ import (
 // client, a document or a model chose: values that are not expected count as "other".
 type Metrics struct {
 	registry *prometheus.Registry
-	handler  http.Handler
 	server   atomic.Pointer[serverState] // nil before there is a server
 	price    Price
 
@@ -106,8 +105,14 @@ func NewMetrics(price Price) *Metrics {
 		m.cost = counter("model_cost_total", "Cost of the tokens, in the currency of --price-in and --price-out.").WithLabelValues()
 	}
 	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), stateCollector{m})
-	m.handler = promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4, Timeout: 10 * time.Second})
 	return m
+}
+
+// Handler serves the metrics at /metrics to everybody: it is for an address of its own.
+func (m *Metrics) Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4, Timeout: 10 * time.Second}))
+	return mux
 }
 
 // Synced counts a file that a sync visited.
@@ -123,6 +128,7 @@ func known(value string, among ...string) string {
 	return "other"
 }
 
+// measure counts requests.
 func measure(m *Metrics, routes accessTable) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
@@ -144,9 +150,9 @@ func measure(m *Metrics, routes accessTable) echo.MiddlewareFunc {
 func (m *Metrics) send(c echo.Context) error {
 	if caller := holderFrom(c.Request().Context()); caller != nil && len(caller.key.Collections) > 0 {
 		return &Problem{Status: http.StatusForbidden, Code: "outside_key",
-			Detail: "the metrics count what is in every collection: use a key for all of them"}
+			Detail: "the metrics count what is in every collection: use a key for all of them, or --metrics-addr"}
 	}
-	m.handler.ServeHTTP(c.Response(), c.Request())
+	m.Handler().ServeHTTP(c.Response(), c.Request())
 	return nil
 }
 

@@ -151,7 +151,7 @@ func TestMetricsOfCanceledAnswers(t *testing.T) {
 	for range a.numbered(t.Context(), askKind, newScript(newShelf()).Ask(t.Context(), answer.Question{Text: "pizza"}), cite.Options{}) {
 		break
 	}
-	if n := scraped(t, m.handler)["ibid_answers_total{kind=ask,outcome=canceled}"]; n != 2 {
+	if n := scraped(t, m.Handler())["ibid_answers_total{kind=ask,outcome=canceled}"]; n != 2 {
 		t.Errorf("%v canceled answers", n)
 	}
 }
@@ -196,7 +196,7 @@ func TestMetricsOfModels(t *testing.T) {
 		t.Error("a failure is lost")
 	}
 	_, _ = call(answer.RoleJudge, "three", false)
-	got := scraped(t, m.handler)
+	got := scraped(t, m.Handler())
 	want := map[string]float64{
 		"ibid_model_call_duration_seconds{role=answer}": 1, "ibid_model_call_duration_seconds{role=refine}": 1, "ibid_model_call_duration_seconds{role=judge}": 1,
 		"ibid_model_call_failures_total{kind=rate_limit,role=refine}": 1,
@@ -243,7 +243,7 @@ func TestMetricsOfEmbedders(t *testing.T) {
 	if _, ok := m.Embedder(brokenEmbedder{}, nil).(retrieve.Vocabulary); ok {
 		t.Error("it got a vocabulary")
 	}
-	got := scraped(t, m.handler)
+	got := scraped(t, m.Handler())
 	if got["ibid_embedding_duration_seconds"] != 2 || got["ibid_embedded_texts_total"] != 2 || got["ibid_embedding_failures_total"] != 1 {
 		t.Errorf("%v", got)
 	}

@@ -45,6 +45,7 @@ type serveCmd struct {
 	PriceIn    float64  `help:"Price of a million prompt tokens, for the metrics." placeholder:"X" group:"Server"`
 	PriceOut   float64  `help:"Price of a million reply tokens, for the metrics." placeholder:"X" group:"Server"`
 
+	MetricsAddr string `help:"Address that serves only the metrics, to everyone who reaches it; default: /metrics of the server." placeholder:"HOST:PORT" group:"Server"`
 	// Drain is how long answers may run on after the signal to stop. Tests set it.
 	Drain time.Duration `hidden:"" noenv:"" default:"6s"`
 	logConfig
@@ -223,6 +224,7 @@ func (srv *server) openUploads(ctx context.Context) (*ingest.Uploads, error) {
 	}, nil
 }
 
+// handler returns what answers requests.
 func (srv *server) handler(getenv func(string) string) (http.Handler, error) {
 	citing, err := srv.citing()
 	if err != nil {
@@ -286,6 +288,9 @@ func (srv *server) serve(ctx context.Context, handler http.Handler, listener net
 		srv.answers.Shutdown(ctx)
 		background.Wait()
 	}()
+	if err := srv.serveMetrics(ctx, &background); err != nil {
+		return err
+	}
 	if len(srv.paths) == 0 {
 		if err := srv.logContents(ctx); err != nil {
 			return err
@@ -346,6 +351,30 @@ func (srv *server) drain(ctx context.Context, server *http.Server, cut func()) (
 	return err
 }
 
+// serveMetrics serves the metrics at their own address, if they have one.
+func (srv *server) serveMetrics(ctx context.Context, background *sync.WaitGroup) error {
+	if srv.MetricsAddr == "" {
+		return nil
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", srv.MetricsAddr)
+	if err != nil {
+		return fmt.Errorf("listening on %s (--metrics-addr): %w", srv.MetricsAddr, err)
+	}
+	server := web.NewHTTPServer(srv.MetricsAddr, srv.metrics.Handler())
+	srv.logger.Info("metrics", "address", "http://"+listener.Addr().String())
+	background.Go(func() {
+		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			srv.logger.Error("metrics not served", "error", err)
+		}
+	})
+	background.Go(func() {
+		<-ctx.Done()
+		_ = server.Close()
+	})
+	return nil
+}
+
+// logContents logs what a server without folders answers from.
 func (srv *server) logContents(ctx context.Context) error {
 	documents, _, err := srv.lib.State.Count(ctx, retrieve.Filter{})
 	if err != nil {
