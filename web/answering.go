@@ -239,7 +239,13 @@ func (a *answering) numbered(ctx context.Context, kind string, events iter.Seq2[
 	o cite.Options) iter.Seq2[answer.Event, error] {
 	return func(yield func(answer.Event, error) bool) {
 		m := &answerMeter{Metrics: a.metrics, tracer: a.tracer, ctx: ctx, kind: kindName(kind), began: time.Now()}
-		m.end(ctx, m.passNumbered(cite.Number(m.passRaw(events), o), yield))
+		events := tee(events, func(e answer.Event) error {
+			if _, kept := e.(answer.Kept); kept { // which numbering takes out
+				m.endGate()
+			}
+			return nil
+		})
+		m.end(ctx, m.pass(cite.Number(events, o), yield))
 	}
 }
 

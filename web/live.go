@@ -111,8 +111,6 @@ func (l *liveAnswer) noteDocuments(e answer.Event) {
 	switch e := e.(type) {
 	case answer.Retrieved:
 		passages = e.Passages
-	case answer.Kept:
-		passages = e.Passages
 	case answer.Unanswered:
 		passages = e.Nearest
 	case answer.Judged:

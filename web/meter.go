@@ -52,52 +52,10 @@ func (m *answerMeter) endGate() {
 	}
 }
 
-func (m *answerMeter) passRaw(events iter.Seq2[answer.Event, error]) iter.Seq2[answer.Event, error] {
-	return func(yield func(answer.Event, error) bool) {
-		for e, err := range events {
-			switch e := e.(type) {
-			case answer.Retrieved:
-				m.found = time.Now()
-				m.observeStage("retrieve", m.began)
-				m.span("retrieve", m.began, attribute.Int("ibid.passages", len(e.Passages)))
-			case answer.Judged:
-				m.verdicts.WithLabelValues(string(e.Decision), e.By).Inc()
-			case answer.Kept:
-				m.endGate()
-			case answer.Unanswered:
-				m.endGate()
-				m.refused = true
-				m.refusals.WithLabelValues(e.Reason).Inc()
-			case answer.Stepped:
-				m.dropped.Add(float64(len(e.Invented)))
-			case answer.Incomplete:
-				m.incomplete = true
-			case answer.Warning:
-				m.warnings.Inc()
-			}
-			if !yield(e, err) || err != nil {
-				return
-			}
-		}
-	}
-}
-
-// passNumbered measures the events with numbers, and returns how they ended.
-func (m *answerMeter) passNumbered(events iter.Seq2[answer.Event, error], yield func(answer.Event, error) bool) error {
+// pass measures the events of an answer with numbers, and returns how they ended.
+func (m *answerMeter) pass(events iter.Seq2[answer.Event, error], yield func(answer.Event, error) bool) error {
 	for e, err := range events {
-		switch e := e.(type) {
-		case answer.Text:
-			if !m.text {
-				m.text = true
-				m.observeStage("first_text", m.began)
-			}
-		case cite.Cited:
-			m.sources++
-		case cite.Quoted:
-			m.citations.WithLabelValues(string(e.Verdict)).Inc()
-		case cite.Unsupported:
-			m.unsupported.WithLabelValues(e.Reason).Inc()
-		}
+		m.measure(e)
 		if !yield(e, err) && err == nil {
 			return errLeft
 		}
@@ -106,6 +64,38 @@ func (m *answerMeter) passNumbered(events iter.Seq2[answer.Event, error], yield 
 		}
 	}
 	return nil
+}
+
+func (m *answerMeter) measure(e answer.Event) {
+	switch e := e.(type) {
+	case answer.Retrieved:
+		m.found = time.Now()
+		m.observeStage("retrieve", m.began)
+		m.span("retrieve", m.began, attribute.Int("ibid.passages", len(e.Passages)))
+	case answer.Judged:
+		m.verdicts.WithLabelValues(string(e.Decision), e.By).Inc()
+	case answer.Unanswered:
+		m.endGate()
+		m.refused = true
+		m.refusals.WithLabelValues(e.Reason).Inc()
+	case answer.Stepped:
+		m.dropped.Add(float64(len(e.Invented)))
+	case answer.Incomplete:
+		m.incomplete = true
+	case answer.Warning:
+		m.warnings.Inc()
+	case answer.Text:
+		if !m.text {
+			m.text = true
+			m.observeStage("first_text", m.began)
+		}
+	case cite.Cited:
+		m.sources++
+	case cite.Quoted:
+		m.citations.WithLabelValues(string(e.Verdict)).Inc()
+	case cite.Unsupported:
+		m.unsupported.WithLabelValues(e.Reason).Inc()
+	}
 }
 
 func (m *answerMeter) end(ctx context.Context, err error) {

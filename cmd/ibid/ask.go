@@ -62,7 +62,8 @@ func (c *askCmd) Run(ctx context.Context, s surroundings) (err error) {
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
 	runs := recorder{"ibid ask", c.placeConfig, store.Ledger(), s}
-	spec, run, err := resumeOr(ctx, runs, c.resumeConfig, strings.Join(c.Question, " "), func() (questionSpec, error) { return c.spec(text) })
+	fresh := func() (questionSpec, error) { return c.spec(text) }
+	spec, run, err := resumeOr(ctx, runs, c.resumeConfig, strings.Join(c.Question, " "), fresh)
 	if err != nil {
 		return err
 	}

@@ -17,10 +17,8 @@ import (
 type tracer struct {
 	begun    time.Time
 	passages []retrieve.Passage
-	judged   map[string]answer.Judged // by passage id
-	kept     map[string]bool          // by passage id
+	kept     map[string]bool // by passage id
 	seconds  eval.Seconds
-	steps    []eval.Step
 }
 
 func (t *tracer) elapsed() float64 { return time.Since(t.begun).Seconds() }
@@ -33,17 +31,11 @@ func (t *tracer) record(events iter.Seq2[answer.Event, error]) iter.Seq2[answer.
 			case answer.Retrieved:
 				t.passages, t.seconds.Search = e.Passages, t.elapsed()
 			case answer.Judged:
-				t.judged[e.Passage] = e
 				t.seconds.Gate = t.elapsed() - t.seconds.Search
 			case answer.Kept:
 				for _, p := range e.Passages {
 					t.kept[p.ID] = true
 				}
-			case answer.Stepped:
-				t.steps = append(t.steps, eval.Step{
-					Step: e.Step, Role: string(e.Role), Passages: len(e.Passages), Changed: e.Changed, Reason: e.Reason,
-					Invented: e.Invented, Lost: e.Lost,
-				})
 			}
 			if !yield(e, err) {
 				return
@@ -57,7 +49,7 @@ func (t *tracer) record(events iter.Seq2[answer.Event, error]) iter.Seq2[answer.
 func (c *corpus) trace(
 	ctx context.Context, answerer *answer.Answerer, asked answer.Question, q eval.Question, citing cite.Options,
 ) (*eval.Outcome, error) {
-	t := &tracer{begun: time.Now(), judged: make(map[string]answer.Judged), kept: make(map[string]bool), steps: []eval.Step{}}
+	t := &tracer{begun: time.Now(), kept: make(map[string]bool)}
 	var fold cite.Fold
 	var failed error
 	for e, err := range cite.Number(t.record(answerer.Ask(ctx, asked)), citing) {
@@ -77,13 +69,14 @@ func (c *corpus) trace(
 	if t.passages != nil {
 		t.seconds.Write = max(0, t.seconds.Whole-t.seconds.Search-t.seconds.Gate)
 	}
-	out := t.outcome(fold.Answer())
+	a := fold.Answer()
+	out := t.outcome(a)
 	out.Question, out.Missing = c.resolveDocuments(q)
 	if failed != nil {
 		out.Answered, out.Error = false, failed.Error()
 	}
 	var err error
-	if out.Retrieved, err = c.tracedPassages(ctx, out.Question, t); err != nil {
+	if out.Retrieved, err = c.tracedPassages(ctx, out.Question, t, a.Judged); err != nil {
 		return nil, err
 	}
 	out.Check()
@@ -106,12 +99,16 @@ func (c *corpus) resolveDocuments(q eval.Question) (_ eval.Question, missing []s
 
 func (t *tracer) outcome(a cite.Answer) *eval.Outcome {
 	out := &eval.Outcome{
-		Answered: a.Answered, Incomplete: a.Incomplete, Reason: a.Reason, Text: a.Text, Warnings: a.Warnings, Seconds: t.seconds, Steps: t.steps,
-		Sources: []eval.Source{}, Citations: []eval.Citation{}, Unsupported: []eval.Sentence{}, Drafts: []eval.Draft{},
+		Answered: a.Answered, Incomplete: a.Incomplete, Reason: a.Reason, Text: a.Text, Warnings: a.Warnings, Seconds: t.seconds,
+		Steps: []eval.Step{}, Sources: []eval.Source{}, Citations: []eval.Citation{}, Unsupported: []eval.Sentence{}, Drafts: []eval.Draft{},
 		Cost: eval.Cost{
 			Calls: a.Usage.Calls, JudgeCalls: a.Usage.JudgeCalls,
 			PromptTokens: a.Usage.PromptTokens, CompletionTokens: a.Usage.CompletionTokens,
 		},
+	}
+	for _, s := range a.Steps {
+		out.Steps = append(out.Steps, eval.Step{Step: s.Step, Role: string(s.Role), Passages: len(s.Passages), Changed: s.Changed,
+			Reason: s.Reason, Invented: s.Invented, Lost: s.Lost})
 	}
 	for _, s := range a.Sources {
 		out.Sources = append(out.Sources, eval.Source{Number: s.Number, Document: s.Document, Title: s.Title})
@@ -131,10 +128,14 @@ func (t *tracer) outcome(a cite.Answer) *eval.Outcome {
 	return out
 }
 
-func (c *corpus) tracedPassages(ctx context.Context, q eval.Question, t *tracer) ([]eval.Passage, error) {
+func (c *corpus) tracedPassages(ctx context.Context, q eval.Question, t *tracer, verdicts []answer.Judged) ([]eval.Passage, error) {
+	byPassage := make(map[string]answer.Judged)
+	for _, j := range verdicts {
+		byPassage[j.Passage] = j
+	}
 	passages := []eval.Passage{}
 	for _, p := range t.passages {
-		j, judged := t.judged[p.ID]
+		j, judged := byPassage[p.ID]
 		out := eval.Passage{
 			ID: p.ID, Document: p.Document, Title: p.Title, Heading: p.Heading, Page: p.Page, LastPage: p.Page, Text: p.Text,
 			Score: p.Score, Dense: p.Scores.Dense, BM25: p.Scores.BM25, Rerank: p.Scores.Rerank,

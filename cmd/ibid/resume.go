@@ -55,7 +55,9 @@ func (r recorder) resume(ctx context.Context, id string, spec any) (*replay.Reco
 
 // resumeOr returns what is recorded of the run to resume, and the run, or without
 // --resume what a new run is to record.
-func resumeOr[S any](ctx context.Context, r recorder, c resumeConfig, id string, fresh func() (S, error)) (spec S, run *replay.Recorder, err error) {
+func resumeOr[S any](
+	ctx context.Context, r recorder, c resumeConfig, id string, fresh func() (S, error),
+) (spec S, run *replay.Recorder, err error) {
 	if c.Resume {
 		run, err = r.resume(ctx, id, &spec)
 	} else {

@@ -130,7 +130,8 @@ func gateMeasures() []Measure {
 		ratio(gateGroup, "right_kept", "right passages kept, of those retrieved", ShareUnit, 1, any, rightKept, right),
 		share(gateGroup, "gate_lost", "questions whose right passages were all skipped", -1,
 			func(o *Outcome) bool { return right(o) > 0 }, func(o *Outcome) bool { return rightKept(o) == 0 }),
-		ratio(gateGroup, "off_skipped", "passages skipped, of questions without an answer", ShareUnit, 1, (*Outcome).unanswerable, skipped, judged),
+		ratio(gateGroup, "off_skipped", "passages skipped, of questions without an answer", ShareUnit, 1, (*Outcome).unanswerable,
+			skipped, judged),
 		ratio(gateGroup, "kept", "passages kept per question", CountUnit, 0, (*Outcome).ended, kept, perQuestion),
 	}
 }
@@ -168,7 +169,8 @@ func citationMeasures() []Measure {
 		}, perQuestion)
 	}
 	return []Measure{
-		share(citationGroup, "cited", "answers that cite a source", 1, (*Outcome).answered, func(o *Outcome) bool { return len(o.Sources) > 0 }),
+		share(citationGroup, "cited", "answers that cite a source", 1, (*Outcome).answered,
+			func(o *Outcome) bool { return len(o.Sources) > 0 }),
 		ratio(citationGroup, "supported", "citations whose quote supports the sentence", ShareUnit, 1, (*Outcome).answered,
 			func(o *Outcome) (n float64) {
 				for _, c := range o.Citations {
