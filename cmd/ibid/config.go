@@ -33,8 +33,8 @@ type storeConfig struct {
 type placeConfig struct {
 	Data              string        `help:"Data directory: the folder with the library." default:"${data}" placeholder:"DIR" group:"Store"`
 	Store             storeURL      `help:"Database to use instead of the data directory: ${stores}. The data directory then holds only uploaded files." placeholder:"URL" group:"Store"`
-	StorePasswordFile string        `help:"File with the password of --store; default: the variable IBID_STORE_PASSWORD, which may be empty." placeholder:"FILE" group:"Store"`
-	StoreWait         time.Duration `help:"How long to wait for the database to be reachable again, as when it restarts." default:"5m" placeholder:"DURATION" group:"Store"`
+	StorePasswordFile string        `help:"File with the password of --store; default: $IBID_STORE_PASSWORD." placeholder:"FILE" group:"Store"`
+	StoreWait         time.Duration `help:"How long to wait for a database that restarts." default:"5m" placeholder:"DURATION" group:"Store"`
 }
 
 // embedConfig selects how texts become vectors.
@@ -60,7 +60,7 @@ func (c readConfig) reader(data string) *ingest.Reader {
 // syncConfig selects the files of the folders.
 type syncConfig struct {
 	Collection string   `help:"Collection of the folders." default:"${default_collection}" placeholder:"NAME"`
-	Include    []string `help:"Read only files that match a pattern, or are in a folder that does, as in .gitignore: '*.md', 'manuals/'." placeholder:"GLOB"`
+	Include    []string `help:"Read only files that match a pattern as in .gitignore: '*.md', 'manuals/'." placeholder:"GLOB"`
 	Exclude    []string `help:"Skip files and folders that match a pattern, as in .gitignore." placeholder:"GLOB"`
 }
 
@@ -76,11 +76,11 @@ func (c syncConfig) check() error {
 // endpointConfig selects an OpenAI-compatible endpoint.
 type endpointConfig struct {
 	BaseURL    string `help:"OpenAI-compatible endpoint." default:"https://api.openai.com/v1" placeholder:"URL" group:"Model"`
-	APIKeyFile string `help:"File with the endpoint's key; default: the variable OPENAI_API_KEY, which may be empty." name:"api-key-file" placeholder:"FILE" group:"Model"`
+	APIKeyFile string `help:"File with the endpoint's key; default: $OPENAI_API_KEY, if set." name:"api-key-file" placeholder:"FILE" group:"Model"`
 
-	FirstTokenTimeout time.Duration `help:"Time limit for the first token of a reply, and for vectors; a slow machine reads a long prompt for minutes." default:"${first_token_timeout}" placeholder:"TIME" group:"Model"`
+	FirstTokenTimeout time.Duration `help:"Time limit for the first token, and for vectors." default:"${first_token_timeout}" placeholder:"TIME" group:"Model"`
 	IdleTimeout       time.Duration `help:"Time limit for each further token." default:"${idle_timeout}" placeholder:"TIME" group:"Model"`
-	ModelTimeout      time.Duration `help:"Time limit for a whole reply, retries included." default:"${model_timeout}" placeholder:"TIME" group:"Model"`
+	ModelTimeout      time.Duration `help:"Time limit for a reply, retries included." default:"${model_timeout}" placeholder:"TIME" group:"Model"`
 
 	prepare func(*http.Request) // adds headers to each request; may be nil
 }
@@ -113,7 +113,7 @@ func (c endpointConfig) options(getenv func(string) string, model string) (opena
 // modelConfig selects how questions are answered. No model is used unless Model
 // is set.
 type modelConfig struct {
-	Model         string        `help:"Model that writes answers; default: none, answers are quoted from the documents." placeholder:"NAME" group:"Model"`
+	Model         string        `help:"Model that writes answers; default: none, documents are quoted." placeholder:"NAME" group:"Model"`
 	GateModel     string        `help:"Model that judges passages; default: --model." placeholder:"NAME" group:"Model"`
 	RefineModel   string        `help:"Model for the steps after the first; default: --model." placeholder:"NAME" group:"Model"`
 	Gate          string        `help:"What decides which passages are on topic: ${enum}. Auto is both with a model, otherwise score." enum:"auto,score,model,both,off" default:"auto" placeholder:"KIND" group:"Model"`
@@ -121,13 +121,13 @@ type modelConfig struct {
 	GateTokens    int           `help:"Tokens per question for judging; 0: no limit." default:"0" placeholder:"N" group:"Model"`
 	GateTime      time.Duration `help:"Time per question for judging; 0s: no limit. The score decides on the rest." default:"1m" placeholder:"TIME" group:"Model"`
 	ContextTokens int           `help:"The model's context window: prompt and reply together." default:"4096" placeholder:"N" group:"Model"`
-	StepTokens    int           `help:"Tokens of evidence per step, at least one passage; 0: as much as fits the window." default:"0" placeholder:"N" group:"Model"`
+	StepTokens    int           `help:"Tokens of evidence per step; 0: as much as fits the window." default:"0" placeholder:"N" group:"Model"`
 	Prompts       string        `help:"Folder with prompt templates that replace the built-in ones." placeholder:"DIR" group:"Model"`
 }
 
 // rerankConfig selects a reranker.
 type rerankConfig struct {
-	RerankModel   string `help:"Model of a /rerank endpoint (Cohere, Jina, vLLM, llama.cpp) that reorders the best 50 passages; default: none." placeholder:"NAME" group:"Model"`
+	RerankModel   string `help:"Model of a /rerank endpoint that reorders the best 50 passages; default: none." placeholder:"NAME" group:"Model"`
 	RerankBaseURL string `help:"Endpoint of the reranker; default: --base-url." placeholder:"URL" group:"Model"`
 }
 
@@ -155,7 +155,7 @@ type scopeConfig struct {
 	Since      retrieve.Date        `help:"Only documents dated on or after this day, month or year." placeholder:"DATE"`
 	Until      retrieve.Date        `help:"Only documents dated on or before it." placeholder:"DATE"`
 	TopK       int                  `help:"Passages to look at." default:"12" placeholder:"N"`
-	Diversity  float64              `help:"Weight of a passage's difference from those before it against its similarity to the question, from 0 to below 1." default:"0" placeholder:"X"`
+	Diversity  float64              `help:"Weight of unlikeness to earlier passages, from 0 to below 1." default:"0" placeholder:"X"`
 }
 
 func (c scopeConfig) filter() retrieve.Filter {

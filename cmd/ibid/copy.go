@@ -17,7 +17,7 @@ import (
 
 type copyCmd struct {
 	From       placeArg `help:"Library to copy: a data directory, or ${stores}." required:"" placeholder:"STORE" noenv:"" group:"Store"`
-	To         placeArg `help:"Where to copy it. Documents that are there stay, except those of the same name, which are replaced." required:"" placeholder:"STORE" noenv:"" group:"Store"`
+	To         placeArg `help:"Where to copy it; documents of the same name are replaced, others stay." required:"" placeholder:"STORE" noenv:"" group:"Store"`
 	Collection string   `help:"Copy only this collection." placeholder:"NAME" noenv:""`
 	Keys       bool     `help:"Copy the keys too, so that they work for both libraries." noenv:""`
 	Again      bool     `help:"Also send documents that are there already." noenv:""`
@@ -25,8 +25,8 @@ type copyCmd struct {
 	Seed       uint64   `help:"Seed of the random choice; 0: a new one, which is printed." default:"0" placeholder:"N" noenv:""`
 	JSON       bool     `help:"Print a JSON object." name:"json"`
 
-	FromPasswordFile string `help:"File with the password of --from; default: the variable IBID_FROM_PASSWORD, which may be empty." placeholder:"FILE" noenv:"" group:"Store"`
-	ToPasswordFile   string `help:"File with the password of --to; default: the variable IBID_TO_PASSWORD, which may be empty." placeholder:"FILE" noenv:"" group:"Store"`
+	FromPasswordFile string `help:"File with the password of --from; default: $IBID_FROM_PASSWORD." placeholder:"FILE" noenv:"" group:"Store"`
+	ToPasswordFile   string `help:"File with the password of --to; default: $IBID_TO_PASSWORD." placeholder:"FILE" noenv:"" group:"Store"`
 }
 
 // A placeArg names a library by a data directory or the address of a store.

@@ -19,7 +19,7 @@ import (
 
 type evalCmd struct {
 	Retrieval evalRetrievalCmd `cmd:"" help:"Measure search on a set in BEIR's format: BM25 alone, vectors alone, and both."`
-	Report    evalReportCmd    `cmd:"" help:"Ask your own folder your own questions, or a set its own: figures of every stage, time and cost, a trace of every failure."`
+	Report    evalReportCmd    `cmd:"" help:"Ask your own folder your own questions: figures of every stage, a trace of every failure."`
 }
 
 // sample draws n of the items and keeps their order, or returns all if n is 0 or

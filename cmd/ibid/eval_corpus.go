@@ -24,10 +24,10 @@ import (
 // corpusConfig says which documents a set's questions are asked about. The store
 // has no environment variables: one that is set for serving is not for measuring.
 type corpusConfig struct {
-	Data              string   `help:"Data directory to read the documents into and keep for the next run. Other documents in it are not asked. Unset: a temporary one." placeholder:"DIR" noenv:"" group:"Store"`
-	Store             storeURL `help:"Database to use instead of a data directory, in the same way: ${stores}." placeholder:"URL" noenv:"" group:"Store"`
-	StorePasswordFile string   `help:"File with the password of --store, or the key of its API; unset: the variable IBID_STORE_PASSWORD, which may be empty." placeholder:"FILE" noenv:"" group:"Store"`
-	Split             string   `help:"Judgements to use: qrels/NAME.tsv, or a file NAME.tsv in the folder; unset: qrels.tsv, or the first of test, dev and train." placeholder:"NAME"`
+	Data              string   `help:"Data directory to keep the documents in for the next run; unset: a temporary one." placeholder:"DIR" noenv:"" group:"Store"`
+	Store             storeURL `help:"Database to use instead of a data directory: ${stores}." placeholder:"URL" noenv:"" group:"Store"`
+	StorePasswordFile string   `help:"File with the password of --store; unset: $IBID_STORE_PASSWORD." placeholder:"FILE" noenv:"" group:"Store"`
+	Split             string   `help:"Judgements to use: qrels/NAME.tsv or NAME.tsv; unset: qrels.tsv, or test, dev or train." placeholder:"NAME"`
 	embedConfig
 	rerankConfig
 }

@@ -26,9 +26,9 @@ import (
 
 type evalReportCmd struct {
 	Folder    string   `arg:"" help:"Folder of documents to ask, or without QUESTIONS a set in BEIR's format."`
-	Questions string   `arg:"" optional:"" name:"questions" help:"File with a JSON object per line: question, and if known answers or words, documents, pages and quotes, or answerable: false."`
-	OffTopic  []string `help:"Folders with sets in BEIR's format, of which only queries.jsonl is read; their questions have no answer here." placeholder:"DIR"`
-	HTML      string   `help:"File to write the report to as a page with the trace of every failed question." name:"html" placeholder:"FILE"`
+	Questions string   `arg:"" optional:"" name:"questions" help:"File with a question per line, and what is known of its answer."`
+	OffTopic  []string `help:"Folders with a queries.jsonl whose questions have no answer here." placeholder:"DIR"`
+	HTML      string   `help:"File to write the report to as a page, with traces of the failures." name:"html" placeholder:"FILE"`
 	JSON      bool     `help:"Print the report as one JSON object, which --compare reads." name:"json"`
 	Compare   string   `help:"JSON report of an earlier run; compare the results question by question." placeholder:"FILE"`
 	Metrics   []string `help:"What to measure of the search: hit, recall, mrr, ndcg or p with a rank." default:"hit@1,hit@5,recall@5,recall@10,mrr@10,ndcg@10" placeholder:"NAME@K"`
@@ -40,7 +40,7 @@ type evalReportCmd struct {
 
 	Strategy  string  `help:"How passages become an answer: ${strategies}." default:"auto" placeholder:"NAME"`
 	TopK      int     `help:"Passages to look at." default:"12" placeholder:"N"`
-	Diversity float64 `help:"How much unlikeness to the passages before counts against nearness to the question, 0 to below 1." default:"0" placeholder:"X"`
+	Diversity float64 `help:"Weight of unlikeness to earlier passages, from 0 to below 1." default:"0" placeholder:"X"`
 	syncConfig
 	corpusConfig
 	modelConfig

@@ -31,7 +31,7 @@ import (
 )
 
 type serveCmd struct {
-	Folders    []string `arg:"" optional:"" name:"folder" help:"Folders to sync in the background; what was ingested before is available in any case."`
+	Folders    []string `arg:"" optional:"" name:"folder" help:"Folders to sync in the background, besides what was ingested before."`
 	Addr       string   `help:"Address to listen on; port 0 picks a free one." default:"127.0.0.1:8080" placeholder:"HOST:PORT" group:"Server"`
 	PublicURL  string   `help:"Address at which people reach the server, if it is not its own." name:"public-url" placeholder:"URL" group:"Server"`
 	AllowHost  []string `help:"Additional host name to answer to; repeatable." placeholder:"NAME" group:"Server"`
@@ -40,7 +40,7 @@ type serveCmd struct {
 	Uploads    string   `help:"Whether documents can be uploaded and deleted over HTTP: ${enum}. Auto is on, except where other machines reach a server without keys." enum:"auto,on,off" default:"auto" placeholder:"KIND" group:"Server"`
 	MaxUpload  int      `help:"Size limit of an upload, in MB." default:"64" placeholder:"N" group:"Server"`
 	MaxUploads int      `help:"Size limit of all uploads together, in MB." default:"4096" placeholder:"N" group:"Server"`
-	KeepDays   int      `help:"Days to keep answers, to show them again and share them by links; 0: none are kept." default:"90" placeholder:"N" group:"Server"`
+	KeepDays   int      `help:"Days to keep answers and the links that share them; 0: none are kept." default:"90" placeholder:"N" group:"Server"`
 	MaxAsks    int      `help:"Concurrent questions and searches; more are refused with 429." default:"512" placeholder:"N" group:"Server"`
 	PriceIn    float64  `help:"Price of a million prompt tokens, for the metrics." placeholder:"X" group:"Server"`
 	PriceOut   float64  `help:"Price of a million reply tokens, for the metrics." placeholder:"X" group:"Server"`
