@@ -104,9 +104,9 @@ func (s *Store) Changes(ctx context.Context, space string, after int64) iter.Seq
 
 // listChanges lists what has changed after a revision.
 func (s *Store) listChanges(ctx context.Context, space string, after int64) (list []change, err error) {
-	err = s.viewDocuments(ctx, func(t *tx) (damaged []*damagedError, err error) {
+	err = s.view(ctx, func(t *tx) error {
 		if _, err := t.uses(space); err != nil {
-			return nil, err
+			return err
 		}
 		condition := `revision > ? ORDER BY revision`
 		if after == 0 {
@@ -116,18 +116,18 @@ func (s *Store) listChanges(ctx context.Context, space string, after int64) (lis
 		var bad []change
 		list, bad, err = rowsOf(t, scanChange, `SELECT `+changeColumns+`, sum FROM ibid.changes WHERE `+condition, after)
 		for _, c := range bad {
-			damaged = append(damaged, &damagedError{c.document, "", "its row in the list of changes is damaged"})
+			t.spoil(c.document, "its row in the list of changes is damaged")
 		}
 		if err != nil || after > 0 {
-			return damaged, err
+			return err
 		}
 		slices.SortFunc(list, func(a, b change) int { return cmp.Compare(a.revision, b.revision) })
 		unlisted, err := column[int64](t, `SELECT number FROM ibid.documents WHERE `+whole+`
 			AND NOT EXISTS (SELECT 1 FROM ibid.changes WHERE changes.document = documents.number AND deleted = 0)`)
 		for _, number := range unlisted {
-			damaged = append(damaged, &damagedError{number, "", "it is missing in the list of changes"})
+			t.spoil(number, "it is missing in the list of changes")
 		}
-		return damaged, err
+		return err
 	})
 	return list, err
 }
@@ -149,29 +149,28 @@ func (t *tx) uses(space string) (number int64, err error) {
 // well, and returns how many of them it has dealt with. One whose document has
 // changed again is left out: it is listed again.
 func (s *Store) readChanges(ctx context.Context, space string, list []change) (changes []retrieve.Change, n int, err error) {
-	err = s.viewDocuments(ctx, func(t *tx) (damaged []*damagedError, err error) {
+	err = s.view(ctx, func(t *tx) error {
 		used, err := t.uses(space)
-		if err != nil {
-			return nil, err
+		if err == nil {
+			changes, n, err = t.readChanges(used, list[:min(len(list), changesAtOnce)])
 		}
-		changes, n, damaged, err = t.readChanges(used, list[:min(len(list), changesAtOnce)])
-		return damaged, err
+		return err
 	})
 	return changes, n, err
 }
 
-func (t *tx) readChanges(space int64, list []change) (changes []retrieve.Change, n int, damaged []*damagedError, err error) {
+func (t *tx) readChanges(space int64, list []change) (changes []retrieve.Change, n int, err error) {
 	numbers := make([]int64, len(list))
 	for i, c := range list {
 		numbers[i] = c.document
 	}
-	documents, damaged, err := t.documents(numbers)
+	documents, err := t.documents(numbers)
 	if err != nil {
-		return nil, 0, nil, err
+		return nil, 0, err
 	}
 	latest, err := t.latest(numbers)
 	if err != nil {
-		return nil, 0, nil, err
+		return nil, 0, err
 	}
 	chunks := 0
 	var whole []int64
@@ -188,22 +187,20 @@ func (t *tx) readChanges(space int64, list []change) (changes []retrieve.Change,
 		if there {
 			whole = append(whole, c.document)
 		} else if c.document != 0 && !now.deleted && !now.aside {
-			damaged = append(damaged, &damagedError{c.document, "", "its row in the list of documents is missing"})
+			t.spoil(c.document, "its row in the list of documents is missing")
 		}
 		changes = append(changes, retrieve.Change{Revision: c.revision, Document: c.document, Deleted: c.document != 0 && !there})
 	}
 	rows, vectors, err := t.contents(space, whole)
 	if err != nil {
-		return nil, 0, nil, err
+		return nil, 0, err
 	}
 	for i := range changes {
 		if d, ok := documents[changes[i].Document]; ok {
-			if found := fill(&changes[i], &d, rows[d.number], vectors); found != nil {
-				damaged = append(damaged, found)
-			}
+			t.fill(&changes[i], &d, rows[d.number], vectors)
 		}
 	}
-	return changes, n, damaged, nil
+	return changes, n, nil
 }
 
 // A stored document is a row with what it says.
@@ -212,24 +209,28 @@ type stored struct {
 	said retrieve.DocumentInfo
 }
 
+func scanStored(r scanner) (d stored, err error) {
+	if err = d.scan(r); err == nil {
+		d.said, err = d.info()
+	}
+	return d, err
+}
+
+const damagedRow = "its row in the list of documents is damaged"
+
 // documents returns up to maxList documents by number, as far as they are stored
 // and whole.
-func (t *tx) documents(numbers []int64) (documents map[int64]stored, damaged []*damagedError, err error) {
-	documents = make(map[int64]stored)
+func (t *tx) documents(numbers []int64) (map[int64]stored, error) {
+	documents := make(map[int64]stored)
 	list, args := in(numbers)
-	found, bad, err := rowsOf(t, func(r scanner) (d stored, err error) {
-		if err = d.scan(r); err == nil {
-			d.said, err = d.info()
-		}
-		return d, err
-	}, `SELECT `+documentColumns+` FROM ibid.documents WHERE number IN `+list+` AND `+whole, args...)
+	found, bad, err := rowsOf(t, scanStored, `SELECT `+documentColumns+` FROM ibid.documents WHERE number IN `+list+` AND `+whole, args...)
 	for _, d := range found {
 		documents[d.number] = d
 	}
 	for _, d := range bad {
-		damaged = append(damaged, &damagedError{d.number, "", "its row in the list of documents is damaged"})
+		t.spoil(d.number, damagedRow)
 	}
-	return documents, damaged, err
+	return documents, err
 }
 
 // contents returns the chunks of documents by number, and their vectors by
@@ -281,10 +282,11 @@ func (t *tx) latest(numbers []int64) (map[int64]latestChange, error) {
 
 // fill gives a change what a searcher needs of the document. A damaged document
 // comes as deleted.
-func fill(c *retrieve.Change, d *stored, chunks documentChunks, vectors map[string][]float32) (damaged *damagedError) {
-	if damaged = chunks.damaged(&d.documentRow); damaged != nil {
+func (t *tx) fill(c *retrieve.Change, d *stored, chunks documentChunks, vectors map[string][]float32) {
+	if damaged := chunks.damaged(&d.documentRow); damaged != nil {
 		c.Deleted = true
-		return damaged
+		t.damaged = append(t.damaged, damaged)
+		return
 	}
 	c.Info = d.said
 	c.Chunks = make([]retrieve.IndexChunk, len(chunks.rows))
@@ -293,9 +295,9 @@ func fill(c *retrieve.Change, d *stored, chunks documentChunks, vectors map[stri
 		v := vectors[string(row.digest)]
 		if v == nil {
 			*c = retrieve.Change{Revision: c.Revision, Document: c.Document, Deleted: true}
-			return withoutVector(&d.documentRow, i)
+			t.damaged = append(t.damaged, withoutVector(&d.documentRow, i))
+			return
 		}
 		c.Chunks[i] = retrieve.IndexChunk{Text: ingest.EmbeddingText(d.title, row.Chunk), Vector: v}
 	}
-	return nil
 }

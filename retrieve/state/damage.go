@@ -3,7 +3,6 @@ package state
 import (
 	"cmp"
 	"context"
-	"errors"
 	"slices"
 )
 
@@ -36,30 +35,6 @@ func (s *Store) lose(found ...Damage) {
 			s.lost = append(s.lost, d)
 		}
 	}
-}
-
-// viewDocument is view for f that may return a damagedError, whose document is
-// then set aside.
-func (s *Store) viewDocument(ctx context.Context, f func(*tx) error) error {
-	err := s.view(ctx, f)
-	if found := (*damagedError)(nil); errors.As(err, &found) {
-		return errors.Join(err, s.setAside(ctx, found))
-	}
-	return err
-}
-
-// viewDocuments is view for f that returns damaged documents apart, which are
-// then set aside.
-func (s *Store) viewDocuments(ctx context.Context, f func(*tx) ([]*damagedError, error)) error {
-	var damaged []*damagedError
-	err := s.view(ctx, func(t *tx) (err error) {
-		damaged, err = f(t)
-		return err
-	})
-	if err != nil || len(damaged) == 0 {
-		return err
-	}
-	return s.setAside(ctx, damaged...)
 }
 
 // SetAside leaves the documents that [Verify] found damaged out of everything, so

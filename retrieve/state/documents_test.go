@@ -181,6 +181,21 @@ func TestEmpty(t *testing.T) {
 	})
 }
 
+// refuseRename renames the stored document to itself with another title or
+// content.
+func refuseRename(t *testing.T, s *Store, to *ingest.Document) {
+	t.Helper()
+	for what, spoil := range map[string]func(*ingest.Document){
+		"title": func(d *ingest.Document) { d.Title += "." }, "content": func(d *ingest.Document) { d.Digest += "." },
+	} {
+		wrong := *to
+		spoil(&wrong)
+		if err := s.Rename(t.Context(), to.ID, &wrong); err == nil {
+			t.Errorf("a document with another %s was renamed", what)
+		}
+	}
+}
+
 func TestDocuments(t *testing.T) {
 	onBoth(t, func(t *testing.T, address string) {
 		s, other := openTest(t, address), openTest(t, address)
@@ -218,15 +233,7 @@ func TestDocuments(t *testing.T) {
 		if got, err := other.Document(ctx, "b/y.md"); err != nil || got.Meta["author"] != "Bob" || got.Root != "b" {
 			t.Errorf("the document renamed is %+v, %v", got, err)
 		}
-		for what, spoil := range map[string]func(*ingest.Document){
-			"title": func(d *ingest.Document) { d.Title += "." }, "content": func(d *ingest.Document) { d.Digest += "." },
-		} {
-			wrong := *to
-			spoil(&wrong)
-			if err := s.Rename(ctx, "b/y.md", &wrong); err == nil {
-				t.Errorf("a document with another %s was renamed", what)
-			}
-		}
+		refuseRename(t, s, to)
 		must(t, s.Delete(ctx, "a/x.md"))
 		f.same(t, other)
 		put(t, s, "a", "x.md", "a plane at the airport")

@@ -13,16 +13,10 @@ import (
 // Chunks returns the chunks of the hits, in their order.
 func (s *Store) Chunks(ctx context.Context, hits []retrieve.Hit) ([]retrieve.Candidate, error) {
 	rows := make(map[retrieve.Hit]retrieve.Candidate, len(hits))
-	var damaged []*damagedError
-	var err error
 	for part := range slices.Chunk(hits, maxList) {
-		err = s.glance(ctx, func(t *tx) error {
-			found, err := t.candidates(part, rows)
-			damaged = append(damaged, found...)
-			return err
-		})
+		err := within(ctx, s.glance, func(t *tx) error { return t.candidates(part, rows) }, "reading the chunks found")
 		if err != nil {
-			break
+			return nil, err
 		}
 	}
 	found := make([]retrieve.Candidate, 0, len(hits))
@@ -34,20 +28,11 @@ func (s *Store) Chunks(ctx context.Context, hits []retrieve.Hit) ([]retrieve.Can
 			lacking = append(lacking, h)
 		}
 	}
-	if err == nil && len(lacking) > 0 {
-		err = s.view(ctx, func(t *tx) error {
-			lost, err := t.vanished(lacking)
-			damaged = append(damaged, lost...)
-			return err
-		})
+	if len(lacking) == 0 {
+		return found, nil
 	}
-	if err == nil && len(damaged) > 0 {
-		err = s.setAside(ctx, damaged...)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading the chunks found: %w", err)
-	}
-	return found, nil
+	err := within(ctx, s.view, func(t *tx) error { return t.vanished(lacking) }, "looking for missing chunks")
+	return found, err
 }
 
 // qualified returns columns with the name of their table.
@@ -56,8 +41,7 @@ func qualified(table, columns string) string {
 }
 
 // candidates adds the chunks of hits whose generation is stored, in one statement.
-// It returns the documents of which a row is damaged.
-func (t *tx) candidates(hits []retrieve.Hit, into map[retrieve.Hit]retrieve.Candidate) (damaged []*damagedError, err error) {
+func (t *tx) candidates(hits []retrieve.Hit, into map[retrieve.Hit]retrieve.Candidate) error {
 	wanted := make(map[retrieve.Hit]bool, len(hits))
 	keys := make([]int64, 0, len(hits))
 	for _, h := range hits {
@@ -67,10 +51,10 @@ func (t *tx) candidates(hits []retrieve.Hit, into map[retrieve.Hit]retrieve.Cand
 		}
 	}
 	if len(keys) == 0 {
-		return nil, nil
+		return nil
 	}
 	list, args := in(keys)
-	err = t.each(func(r scanner) error {
+	return t.each(func(r scanner) error {
 		var d documentRow
 		var c chunkRow
 		var sum, revision int64
@@ -80,7 +64,7 @@ func (t *tx) candidates(hits []retrieve.Hit, into map[retrieve.Hit]retrieve.Cand
 		}
 		info, bad := d.info()
 		if bad != nil || rowSum(d.dest()...) != sum || rowSum(c.dest()...) != c.sum {
-			damaged = append(damaged, &damagedError{c.key >> ordinalBits, "", "its rows are damaged"})
+			t.spoil(c.key>>ordinalBits, "its rows are damaged")
 			return nil
 		}
 		c.at()
@@ -92,11 +76,10 @@ func (t *tx) candidates(hits []retrieve.Hit, into map[retrieve.Hit]retrieve.Cand
 	}, `SELECT `+qualified("documents", documentColumns)+`, `+qualified("chunks", chunkColumns)+`, changes.revision
 		FROM ibid.chunks JOIN ibid.documents ON documents.number = chunks.key >> 20 JOIN ibid.changes ON changes.document = documents.number
 		WHERE chunks.key IN `+list+` AND `+whole, args...)
-	return damaged, err
 }
 
-// vanished returns the documents of hits that should be stored and lack a row.
-func (t *tx) vanished(hits []retrieve.Hit) (damaged []*damagedError, err error) {
+// vanished looks for documents of hits that should be stored and lack a row.
+func (t *tx) vanished(hits []retrieve.Hit) error {
 	for part := range slices.Chunk(hits, maxList) {
 		numbers := make([]int64, len(part))
 		for i, h := range part {
@@ -104,13 +87,13 @@ func (t *tx) vanished(hits []retrieve.Hit) (damaged []*damagedError, err error) 
 		}
 		latest, err := t.latest(numbers)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		for _, h := range part {
 			if c := latest[h.Document]; h.Document != 0 && c.revision == h.Generation && !c.deleted && !c.aside && h.Ordinal > 0 {
-				damaged = append(damaged, &damagedError{h.Document, "", fmt.Sprintf("its chunk %d is missing", h.Ordinal)})
+				t.spoil(h.Document, fmt.Sprintf("its chunk %d is missing", h.Ordinal))
 			}
 		}
 	}
-	return damaged, nil
+	return nil
 }

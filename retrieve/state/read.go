@@ -27,21 +27,18 @@ func (t *tx) document(id string) (*documentRow, error) {
 		err = errRow
 	}
 	if errors.Is(err, errRow) {
-		return nil, &damagedError{d.number, id, "its row in the list of documents is damaged"}
+		return nil, &damagedError{d.number, id, damagedRow}
 	}
 	return &d, err
 }
 
 // Document returns a stored document with its text.
 func (s *Store) Document(ctx context.Context, id string) (doc *ingest.Document, err error) {
-	err = s.viewDocument(ctx, func(t *tx) error {
+	err = within(ctx, s.view, func(t *tx) error {
 		doc, err = t.wholeDocument(id)
 		return err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("reading the document %q: %w", id, err)
-	}
-	return doc, nil
+	}, "reading the document %q", id)
+	return doc, err
 }
 
 func (t *tx) wholeDocument(id string) (*ingest.Document, error) {
@@ -171,24 +168,20 @@ func successor(prefix string) string {
 }
 
 // eachDocument calls f for each whole document that the filter matches, until it
-// returns false. It returns the damaged ones.
-func (t *tx) eachDocument(filter retrieve.Filter, f func(*retrieve.DocumentInfo) bool) (damaged []*damagedError, err error) {
+// returns false.
+func (t *tx) eachDocument(filter retrieve.Filter, f func(*retrieve.DocumentInfo) bool) error {
 	condition, args, exact := where(filter)
 	stop := errors.New("stop")
-	err = t.each(func(r scanner) error {
-		var d documentRow
-		err := d.scan(r)
-		var info retrieve.DocumentInfo
-		if err == nil {
-			info, err = d.info()
-		}
+	err := t.each(func(r scanner) error {
+		d, err := scanStored(r)
 		if errors.Is(err, errRow) {
-			damaged = append(damaged, &damagedError{d.number, "", "its row in the list of documents is damaged"})
+			t.spoil(d.number, damagedRow)
 			return nil
 		}
 		if err != nil {
 			return err
 		}
+		info := d.said
 		if (exact || filter.Matches(&info, retrieve.LabelsOf(info.Meta))) && !f(&info) {
 			return stop
 		}
@@ -197,12 +190,12 @@ func (t *tx) eachDocument(filter retrieve.Filter, f func(*retrieve.DocumentInfo)
 	if errors.Is(err, stop) {
 		err = nil
 	}
-	return damaged, err
+	return err
 }
 
 // Documents lists the stored documents, ordered by id, without texts.
 func (s *Store) Documents(ctx context.Context, f retrieve.Filter) (list []retrieve.DocumentInfo, err error) {
-	err = s.viewDocuments(ctx, func(t *tx) (damaged []*damagedError, err error) {
+	err = s.view(ctx, func(t *tx) error {
 		list = nil
 		return t.eachDocument(f, func(d *retrieve.DocumentInfo) bool {
 			list = append(list, *d)
@@ -218,43 +211,37 @@ func (s *Store) Documents(ctx context.Context, f retrieve.Filter) (list []retrie
 
 // Holds reports whether Documents would list any.
 func (s *Store) Holds(ctx context.Context, f retrieve.Filter) (holds bool, err error) {
-	err = s.viewDocuments(ctx, func(t *tx) (damaged []*damagedError, err error) {
+	err = within(ctx, s.view, func(t *tx) error {
 		holds = false
 		return t.eachDocument(f, func(*retrieve.DocumentInfo) bool {
 			holds = true
 			return false
 		})
-	})
-	if err != nil {
-		return false, fmt.Errorf("looking for documents: %w", err)
-	}
-	return holds, nil
+	}, "looking for documents")
+	return holds, err
 }
 
 // Count counts what Documents would list, and its chunks.
 func (s *Store) Count(ctx context.Context, f retrieve.Filter) (documents, chunks int, err error) {
 	condition, args, exact := where(f)
-	err = s.viewDocuments(ctx, func(t *tx) (damaged []*damagedError, err error) {
+	err = within(ctx, s.view, func(t *tx) error {
 		documents, chunks = 0, 0
 		if exact {
-			return nil, t.row(`SELECT count(*), CAST(coalesce(sum(chunks), 0) AS bigint) FROM ibid.documents
+			return t.row(`SELECT count(*), CAST(coalesce(sum(chunks), 0) AS bigint) FROM ibid.documents
 				WHERE `+condition, args...).Scan(&documents, &chunks)
 		}
 		return t.eachDocument(f, func(d *retrieve.DocumentInfo) bool {
 			documents, chunks = documents+1, chunks+d.Chunks
 			return true
 		})
-	})
-	if err != nil {
-		return 0, 0, fmt.Errorf("counting the documents: %w", err)
-	}
-	return documents, chunks, nil
+	}, "counting the documents")
+	return documents, chunks, err
 }
 
 // DocumentChunks returns all chunks of a document with their vectors of the space
 // in use.
 func (s *Store) DocumentChunks(ctx context.Context, id string) (chunks []ingest.Chunk, vectors [][]float32, err error) {
-	err = s.viewDocument(ctx, func(t *tx) error {
+	err = within(ctx, s.view, func(t *tx) error {
 		chunks, vectors = nil, nil
 		d, err := t.document(id)
 		if err != nil {
@@ -280,11 +267,8 @@ func (s *Store) DocumentChunks(ctx context.Context, id string) (chunks []ingest.
 			chunks, vectors = append(chunks, *rows[i].of(id)), append(vectors, v)
 		}
 		return nil
-	})
-	if err != nil {
-		return nil, nil, fmt.Errorf("reading the chunks of the document %q: %w", id, err)
-	}
-	return chunks, vectors, nil
+	}, "reading the chunks of the document %q", id)
+	return chunks, vectors, err
 }
 
 func withoutVector(d *documentRow, i int) *damagedError {

@@ -22,7 +22,14 @@ type tx struct {
 	s    *Store
 	// busy is whether rows are being read. SQLite would run another statement
 	// meanwhile, and PostgreSQL would not.
-	busy bool
+	busy    bool
+	damaged []*damagedError // see spoil
+}
+
+// spoil notes that a document is damaged. It is set aside after the transaction,
+// if that is a view or a glance.
+func (t *tx) spoil(number int64, reason string) {
+	t.damaged = append(t.damaged, &damagedError{number, "", reason})
 }
 
 func (t *tx) idle() {
@@ -225,21 +232,37 @@ func (s *Store) refusal() error {
 }
 
 // view runs f in a transaction that changes nothing and sees one state of the
-// database. It may run f several times.
+// database. It may run f several times. Documents that f found damaged, or one of
+// which its error says so, are set aside afterwards.
 func (s *Store) view(ctx context.Context, f func(*tx) error) error {
-	return s.retry(ctx, s.wait, func() error {
-		// There is nothing to commit, and a commit fails if a page that was read
-		// is damaged.
-		return s.transact(ctx, s.read, s.dialect.beginView, f, func(t *tx) error { return t.rollback() })
-	})
+	// There is nothing to commit, and a commit fails if a page that was read is
+	// damaged.
+	return s.look(ctx, s.dialect.beginView, f, func(t *tx) error { return t.rollback() })
 }
 
-// glance runs f, which changes nothing and has one statement: that sees one state
-// of the database without a transaction. It may run f several times.
+// glance is view for f that has one statement: that sees one state of the database
+// without a transaction.
 func (s *Store) glance(ctx context.Context, f func(*tx) error) error {
-	return s.retry(ctx, s.wait, func() error {
-		return s.transact(ctx, s.read, "", f, func(*tx) error { return nil })
+	return s.look(ctx, "", f, func(*tx) error { return nil })
+}
+
+func (s *Store) look(ctx context.Context, begin string, f, end func(*tx) error) error {
+	var damaged []*damagedError
+	err := s.retry(ctx, s.wait, func() error {
+		return s.transact(ctx, s.read, begin, func(t *tx) error {
+			err := f(t)
+			damaged = t.damaged
+			return err
+		}, end)
 	})
+	found := (*damagedError)(nil)
+	if errors.As(err, &found) {
+		damaged = append(damaged, found)
+	}
+	if len(damaged) > 0 && (err == nil || found != nil) {
+		err = errors.Join(err, s.setAside(ctx, damaged...))
+	}
+	return err
 }
 
 // within runs f in a transaction by view or update, and says in its error what

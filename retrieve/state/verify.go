@@ -267,7 +267,7 @@ func (v *verifier) document(number, space int64, changed bool) error {
 func (t *tx) examine(number, space int64) (d documentRow, reason string, err error) {
 	err = d.scan(t.row(`SELECT `+documentColumns+` FROM ibid.documents WHERE number = ?`, number))
 	if errors.Is(err, errRow) || errors.Is(err, sql.ErrNoRows) {
-		return d, "its row in the list of documents is damaged", nil
+		return d, damagedRow, nil
 	}
 	if err != nil {
 		return d, "", err
