@@ -80,7 +80,7 @@ func fillStore(t *testing.T, place library.Place) (index *retrieve.Index, questi
 			doc := &ingest.Document{
 				ID: "sets/" + path, Root: "sets", Path: path, Format: "text", Digest: strings.Repeat("0", 64), Title: e.Title, Text: e.Text,
 			}
-			if err := index.Replace(ctx, doc, ingest.Split(doc, ingest.SplitOptions{})); err != nil {
+			if err := index.Replace(ctx, doc, ingest.Split(doc)); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -194,7 +194,7 @@ func (run *syncRun) readFile(ctx context.Context, f file) (r reading) {
 	}
 	r.doc.Root = run.root.Name
 	r.doc.ID = run.root.Name + "/" + f.path
-	r.chunks = Split(r.doc, run.Split)
+	r.chunks = Split(r.doc)
 	r.store = func(ctx context.Context) error { return run.Sink.Replace(ctx, r.doc, r.chunks) }
 	return r
 }

@@ -71,7 +71,7 @@ func TestLinearTime(t *testing.T) {
 				return
 			}
 			checkDocument(t, doc)
-			Split(doc, SplitOptions{})
+			Split(doc)
 			if len(doc.Text) > 40*len(data) {
 				t.Errorf("%s of %q: %d KB became %d KB of text", text.ending, text.unit, len(data)>>10, len(doc.Text)>>10)
 			}

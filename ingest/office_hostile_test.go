@@ -282,7 +282,7 @@ func checkMutants(t *testing.T, r *Reader, mutants []mutation, mayCrash bool) {
 				}
 				checkDocument(t, doc)
 				doc.ID = "x"
-				checkChunks(t, doc, Split(doc, SplitOptions{}), DefaultMax)
+				checkChunks(t, doc, Split(doc), maxTokens)
 				return nil
 			}
 			refused.Add(1)

@@ -2,7 +2,6 @@ package ingest
 
 import (
 	"ibid/ingest/format"
-	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -11,22 +10,11 @@ import (
 	"github.com/clipperhouse/uax29/v2/words"
 )
 
-// SplitOptions are the budget of a chunk. The zero value means the defaults.
-type SplitOptions struct {
-	// Target is the number of tokens at which a chunk ends at the next good
-	// place; 0 means [DefaultTarget].
-	Target int
-	// Max is the largest number of tokens of a chunk; 0 means [DefaultMax].
-	Max int
-	// Overlap is the number of sentences that a chunk repeats from the previous
-	// one, under the same heading and within Max.
-	Overlap int
-}
-
-// The default budget.
+// The tokens of a chunk: it ends at the next good place after the target, and
+// has at most the maximum.
 const (
-	DefaultTarget = 250
-	DefaultMax    = 400
+	targetTokens = 250
+	maxTokens    = 400
 )
 
 // Split cuts a document into chunks: along headings and pages, then
@@ -34,15 +22,10 @@ const (
 // words only where one alone exceeds the budget. Small neighbours under one
 // heading are packed together. Chunks are in order, without blank space around
 // them, and everything that is not blank lies in one of them.
-func Split(doc *Document, opts SplitOptions) []Chunk {
-	s := splitter{doc: doc, lines: format.LineCounter{Document: doc}, target: opts.Target, max: opts.Max, overlap: opts.Overlap}
-	if s.target <= 0 {
-		s.target = DefaultTarget
-	}
-	if s.max <= 0 {
-		s.max = max(DefaultMax, s.target)
-	}
-	s.target = min(s.target, s.max)
+func Split(doc *Document) []Chunk { return split(doc, targetTokens, maxTokens) }
+
+func split(doc *Document, target, most int) []Chunk {
+	s := splitter{doc: doc, lines: format.LineCounter{Document: doc}, target: target, max: most}
 	for _, p := range s.parts() {
 		s.split(p)
 	}
@@ -50,10 +33,10 @@ func Split(doc *Document, opts SplitOptions) []Chunk {
 }
 
 type splitter struct {
-	doc                  *Document
-	target, max, overlap int
-	chunks               []Chunk
-	lines                format.LineCounter
+	doc         *Document
+	target, max int
+	chunks      []Chunk
+	lines       format.LineCounter
 }
 
 // A unit is a piece that a chunk holds whole.
@@ -222,9 +205,6 @@ func pieces(text string, limit int) []Span {
 
 // add adds a chunk of a range with so many tokens.
 func (s *splitter) add(p part, span Span, tokens int) {
-	if whole := s.withOverlap(p, span); whole != span {
-		span, tokens = whole, CountTokens(s.doc.Text[whole.Start:whole.End])
-	}
 	text := s.doc.Text[span.Start:span.End]
 	n := len(s.chunks) + 1
 	s.chunks = append(s.chunks, Chunk{
@@ -240,25 +220,6 @@ func (s *splitter) add(p part, span Span, tokens int) {
 		Text:     text,
 		Tokens:   tokens,
 	})
-}
-
-// withOverlap moves the start back over whole sentences of the same part.
-func (s *splitter) withOverlap(p part, span Span) Span {
-	if s.overlap <= 0 || span.Start <= p.Start || len(s.chunks) == 0 {
-		return span
-	}
-	from := max(p.Start, s.chunks[len(s.chunks)-1].Start)
-	var starts []int
-	for sp := range Sentences(s.doc.Text[from:span.Start]) {
-		starts = append(starts, from+sp.Start)
-	}
-	for _, start := range slices.Backward(starts[max(0, len(starts)-s.overlap):]) {
-		if CountTokens(s.doc.Text[start:span.End]) > s.max {
-			break
-		}
-		span.Start = start
-	}
-	return span
 }
 
 // trim removes white space from both ends of a range.

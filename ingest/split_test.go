@@ -58,12 +58,8 @@ func TestSplitKeepsEverything(t *testing.T) {
 			return // nothing in it, or no text
 		}
 		doc.ID = "root/" + name
-		opts := SplitOptions{
-			Target:  rapid.IntRange(8, 60).Draw(t, "target"),
-			Max:     rapid.IntRange(60, 90).Draw(t, "max"),
-			Overlap: rapid.IntRange(0, 2).Draw(t, "overlap"),
-		}
-		checkChunks(t, doc, Split(doc, opts), opts.Max)
+		target, most := rapid.IntRange(8, 60).Draw(t, "target"), rapid.IntRange(60, 90).Draw(t, "max")
+		checkChunks(t, doc, split(doc, target, most), most)
 	})
 }
 
@@ -74,7 +70,7 @@ func TestSplitAlongStructure(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	chunks := Split(doc, SplitOptions{Target: 100, Max: 150})
+	chunks := split(doc, 100, 150)
 	var got []string
 	for _, c := range chunks {
 		got = append(got, fmt.Sprintf("%s|%s|%.12s|%d", c.Heading, c.Anchor, c.Text, strings.Count(c.Text, "ferry")))
@@ -102,7 +98,7 @@ func TestSplitHoldsRowsApart(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if chunks := Split(doc, SplitOptions{}); !strings.HasPrefix(chunks[0].Anchor, want) || len(want) == 5 && len(chunks) != 2 {
+		if chunks := Split(doc); !strings.HasPrefix(chunks[0].Anchor, want) || len(want) == 5 && len(chunks) != 2 {
 			t.Errorf("%d rows: %d chunks, the first at %q", rows, len(chunks), chunks[0].Anchor)
 		}
 	}
@@ -123,8 +119,8 @@ func TestSplitHoldsSheetsApart(t *testing.T) {
 		text.WriteString("\n")
 	}
 	doc.Text = strings.TrimSpace(text.String())
-	chunks := Split(doc, SplitOptions{})
-	checkChunks(t, doc, chunks, DefaultMax)
+	chunks := Split(doc)
+	checkChunks(t, doc, chunks, maxTokens)
 	last := 1
 	for _, c := range chunks {
 		sheet, rows, ok := RowAnchor(c.Anchor)
@@ -167,8 +163,8 @@ func TestSplitBetweenPhrases(t *testing.T) {
 		"chinese": {"图书馆每天早上九点开门，星期日和节假日除外，", "，"},
 	} {
 		doc := &Document{ID: "r/a.txt", Text: strings.TrimSpace(strings.Repeat(tt.phrase, 200))}
-		chunks := Split(doc, SplitOptions{})
-		checkChunks(t, doc, chunks, DefaultMax)
+		chunks := Split(doc)
+		checkChunks(t, doc, chunks, maxTokens)
 		if len(chunks) < 10 {
 			t.Fatalf("%s: %d chunks", name, len(chunks))
 		}
@@ -219,6 +215,6 @@ func FuzzRead(f *testing.F) {
 		}
 		doc.ID = "root/a" + ext
 		checkDocument(t, doc)
-		checkChunks(t, doc, Split(doc, SplitOptions{}), DefaultMax)
+		checkChunks(t, doc, Split(doc), maxTokens)
 	})
 }

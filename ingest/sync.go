@@ -17,7 +17,6 @@ import (
 type Syncer struct {
 	Sink   Sink
 	Reader *Reader // nil means one with the defaults
-	Split  SplitOptions
 	// Workers is the number of files read at a time; 0 means one for each
 	// processor.
 	Workers int

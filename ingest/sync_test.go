@@ -321,7 +321,7 @@ func TestSyncOfRealTrees(t *testing.T) {
 				case Added:
 					doc := sink.docs[c.Document]
 					checkDocument(t, doc)
-					checkChunks(t, doc, sink.chunks[c.Document], DefaultMax)
+					checkChunks(t, doc, sink.chunks[c.Document], maxTokens)
 					if len(doc.Sections) == 0 && c.Chunks > 3 {
 						t.Errorf("%s has no headings", c.Path)
 					}

@@ -215,7 +215,7 @@ func (u *Uploads) Reread(ctx context.Context, name string) (Change, error) {
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	again := &Syncer{Sink: u.Syncer.Sink, Reader: u.Syncer.Reader, Split: u.Syncer.Split, Force: true}
+	again := &Syncer{Sink: u.Syncer.Sink, Reader: u.Syncer.Reader, Force: true}
 	c, err := again.SyncFile(ctx, u.Root, u.Dir.FS(), name)
 	if err == nil && (c.Action == Skipped || c.Action == Failed) {
 		err = &UnreadableError{c.Reason}

@@ -65,7 +65,7 @@ func TestPlaces(t *testing.T) {
 			fmt.Fprintf(&want, "%s: %s\n", line, c.place)
 		}
 	}
-	chunks := ingest.Split(doc, ingest.SplitOptions{})
+	chunks := ingest.Split(doc)
 	whole := retrieve.Passages(doc, chunks)
 	if len(whole[1].Places) != 4 || len(whole) < 4 {
 		t.Fatalf("the small sections do not share a passage: %+v", whole[1])
@@ -79,7 +79,7 @@ func TestPlaces(t *testing.T) {
 	must(t, err)
 	must(t, x.Replace(t.Context(), doc, chunks))
 	other := sectioned("a/boats.md", "# Boats", "Oak.", "## Sails", "Hemp.")
-	must(t, x.Replace(t.Context(), other, ingest.Split(other, ingest.SplitOptions{})))
+	must(t, x.Replace(t.Context(), other, ingest.Split(other)))
 	found, err := x.Search(t.Context(), retrieve.Query{Text: "Silk hemp breeze knots before much", K: 50})
 	must(t, err)
 	if got := placesOf(t, doc, found); got != want.String() {
@@ -94,14 +94,14 @@ func TestPlaces(t *testing.T) {
 func TestPlacesOfRows(t *testing.T) {
 	doc := &ingest.Document{ID: "a/fees.csv", Text: "card 5\n\nboat 9"}
 	doc.Sections = []ingest.Section{{Level: 1, Anchor: "row=1", End: 8}, {Level: 1, Anchor: "row=2", Start: 8, End: 14}}
-	for _, p := range retrieve.Passages(doc, ingest.Split(doc, ingest.SplitOptions{})) {
+	for _, p := range retrieve.Passages(doc, ingest.Split(doc)) {
 		if _, anchor := p.PlaceAt(p.Start); len(p.Places) > 0 || anchor != fmt.Sprintf("row=%d", p.Ordinal) {
 			t.Errorf("%s is at %s, with the places %v", p.ID, anchor, p.Places)
 		}
 	}
 	book := &ingest.Document{ID: "a/fees.xlsx", Text: "Fees\n\ncard 5\nboat 9"}
 	book.Sections = []ingest.Section{{Level: 1, Heading: "Fees", Anchor: "sheet=Fees", End: 4}, {Level: 2, Anchor: "sheet=Fees&row=1", Start: 6, End: 12}, {Level: 2, Anchor: "sheet=Fees&row=2", Start: 13, End: 19}}
-	for _, p := range retrieve.Passages(book, ingest.Split(book, ingest.SplitOptions{})) {
+	for _, p := range retrieve.Passages(book, ingest.Split(book)) {
 		if heading, anchor := p.PlaceAt(p.Start); len(p.Places) > 0 || heading != "Fees" || anchor != fmt.Sprintf("sheet=Fees&row=%d", p.Ordinal) {
 			t.Errorf("%s is at %s under %q, with the places %v", p.ID, anchor, heading, p.Places)
 		}
@@ -125,7 +125,7 @@ func BenchmarkPlaces(b *testing.B) {
 					lines = append(lines, fmt.Sprintf("## Part %d", s), strings.Repeat(fmt.Sprintf("The sail %d of boat %d is patched in winter. ", s, d), 12))
 				}
 				doc := sectioned(fmt.Sprintf("a/%d.md", d), lines...)
-				must(b, x.Replace(b.Context(), doc, ingest.Split(doc, ingest.SplitOptions{})))
+				must(b, x.Replace(b.Context(), doc, ingest.Split(doc)))
 			}
 			for b.Loop() {
 				_, err := x.Search(b.Context(), retrieve.Query{Text: "sail 7 of boat 3"})

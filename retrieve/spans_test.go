@@ -58,7 +58,7 @@ func readSpans(t *testing.T) *spanSet {
 		doc, err := new(ingest.Reader).Read(t.Context(), name, data)
 		must(t, err)
 		doc.Root, doc.ID = root.Name, root.Name+"/"+name
-		chunks := ingest.Split(doc, ingest.SplitOptions{})
+		chunks := ingest.Split(doc)
 		must(t, x.Replace(t.Context(), doc, chunks))
 		s.chunks = append(s.chunks, slices.Clone(chunks)...)
 		for i := range chunks { // passages do not reach over an anchor

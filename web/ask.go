@@ -327,7 +327,7 @@ func (a *asking) passagesOf(ctx context.Context, r summarizeRequest) ([]retrieve
 		if err != nil {
 			return nil, err
 		}
-		passages = append(passages, retrieve.Passages(doc, ingest.Split(doc, ingest.SplitOptions{}))...)
+		passages = append(passages, retrieve.Passages(doc, ingest.Split(doc))...)
 	}
 	if len(passages) == 0 {
 		return nil, &Problem{Status: http.StatusNotFound, Code: "nothing_to_summarize", Detail: "no document of that collection or filter " +

@@ -130,7 +130,7 @@ func openSet(t *testing.T, name string, most int) *set {
 			continue
 		}
 		doc := &ingest.Document{ID: "set/" + r.ID, Root: root.Name, Path: r.ID, Title: r.Title, Format: "text", Digest: strings.Repeat("0", 64), Text: r.Text}
-		if err := index.Replace(ctx, doc, ingest.Split(doc, ingest.SplitOptions{})); err != nil {
+		if err := index.Replace(ctx, doc, ingest.Split(doc)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -188,7 +188,7 @@ func (c *corpus) storeEntries(
 		}
 		store := func() error {
 			defer bar.add()
-			if err := c.Replace(storing, doc, ingest.Split(doc, ingest.SplitOptions{})); err != nil {
+			if err := c.Replace(storing, doc, ingest.Split(doc)); err != nil {
 				return fmt.Errorf("storing the document %s: %w", e.ID, err)
 			}
 			return nil

@@ -196,5 +196,5 @@ func readAs(ctx context.Context, lib *openedLibrary, root ingest.Root, name stri
 		return nil, err
 	}
 	doc.Root, doc.ID = root.Name, root.Name+"/"+name
-	return doc, lib.Replace(ctx, doc, ingest.Split(doc, ingest.SplitOptions{}))
+	return doc, lib.Replace(ctx, doc, ingest.Split(doc))
 }

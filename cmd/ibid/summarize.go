@@ -221,7 +221,7 @@ func (w *inputText) readBytes(ctx context.Context, reader *ingest.Reader, name, 
 		return err
 	}
 	doc.Root, doc.ID = root, path.Join(root, name)
-	return w.Replace(ctx, doc, ingest.Split(doc, ingest.SplitOptions{}))
+	return w.Replace(ctx, doc, ingest.Split(doc))
 }
 
 func (w *inputText) readFolder(ctx context.Context, reader *ingest.Reader, folder string, s surroundings) error {
