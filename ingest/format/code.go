@@ -36,6 +36,9 @@ var generatedMark = regexp.MustCompile(`(?m)^\W{0,6}Code generated .*DO NOT EDIT
 // section under its name, with its comment as text and its lines as code. The
 // anchor of a section is its line, "L120".
 func Code(doc *Document, data []byte) error {
+	if err := lockFile(doc.Path); err != nil {
+		return err
+	}
 	src, err := sourceText(data)
 	if err != nil {
 		return err
@@ -78,6 +81,12 @@ func (w *codeWriter) write() {
 	for i, line := range w.lines {
 		name, isType := w.declared(i)
 		if name == "" {
+			if w.language.nested && len(around) > 0 && line != "" && strings.IndexByte(" #-", line[0]) < 0 {
+				w.body(start, i)
+				w.b.last = kindNone
+				w.b.Section(Section{Level: 1, Anchor: fmt.Sprintf("L%d", i+1), Start: w.b.text.Len() + len("\n\n")})
+				start, around = i, nil
+			}
 			continue
 		}
 		indent := width(line)
@@ -85,7 +94,7 @@ func (w *codeWriter) write() {
 			around = around[:len(around)-1]
 		}
 		level := len(around) + 1
-		if level > 3 || level > 1 && !around[level-2].isType {
+		if level > 3 || level > 2 && w.language.nested || level > 1 && !around[level-2].isType {
 			continue // in a function
 		}
 		around = append(around, scope{indent, isType})
@@ -96,7 +105,9 @@ func (w *codeWriter) write() {
 		w.body(start, over)
 		w.b.line = i + 1
 		w.b.Heading(level, name, fmt.Sprintf("L%d", i+1))
-		start = over
+		if start = over; strings.Trim(line, "[]: \t\"'") == name {
+			w.lines[i] = "" // the heading says it
+		}
 	}
 	w.body(start, len(w.lines))
 }
@@ -122,7 +133,7 @@ func (w *codeWriter) declared(i int) (name string, isType bool) {
 	if notNames[name] || notNames[first] || w.language.loose && strings.Contains(line, "(") && line[0] != '#' && !w.opens(i) {
 		return "", false
 	}
-	return name, typeLine.MatchString(line)
+	return strings.Trim(name, `"'`), w.language.nested || typeLine.MatchString(line)
 }
 
 // notNames are words before a bracket that are no function's name.

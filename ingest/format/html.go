@@ -1,6 +1,7 @@
 package format
 
 import (
+	"fmt"
 	"ibid/ingest/charset"
 	"strings"
 
@@ -18,11 +19,8 @@ func HTML(doc *Document, data []byte) error {
 	}
 	root, err := html.Parse(strings.NewReader(text))
 	var b builder
-	if err != nil {
-		// Nested deeper than the parser allows: the words, without structure.
-		b.Paragraph(tokenText(text))
-		b.into(doc)
-		return nil
+	if err != nil { // nested deeper than the parser allows
+		return fmt.Errorf("it cannot be read as HTML: %w", err)
 	}
 	readHead(doc, root)
 	prune(root)
@@ -54,34 +52,6 @@ func declaredCharset(data []byte) string {
 	return ""
 }
 
-// tokenText returns the words of a page that cannot be parsed to a tree.
-func tokenText(page string) string {
-	var out strings.Builder
-	skip := 0
-	z := html.NewTokenizer(strings.NewReader(page))
-	for {
-		switch z.Next() {
-		case html.ErrorToken:
-			return out.String()
-		case html.TextToken:
-			if skip == 0 {
-				out.Write(z.Text())
-			}
-		case html.StartTagToken:
-			if name, _ := z.TagName(); unseen[atom.Lookup(name)] {
-				skip++
-			}
-		case html.EndTagToken:
-			name, _ := z.TagName()
-			if unseen[atom.Lookup(name)] && skip > 0 {
-				skip--
-			} else if a := atom.Lookup(name); a == atom.P || a == atom.Div || a == atom.Li || a == atom.Tr {
-				out.WriteString("\n\n")
-			}
-		}
-	}
-}
-
 // htmlFragment adds a piece of HTML in another format.
 func htmlFragment(b *builder, fragment string) { (&htmlWalker{b: b}).fragment(fragment) }
 
@@ -92,7 +62,7 @@ func (w *htmlWalker) fragment(fragment string) {
 	body := &html.Node{Type: html.ElementNode, Data: "body", DataAtom: atom.Body}
 	nodes, err := html.ParseFragment(strings.NewReader(fragment), body)
 	if err != nil { // nested deeper than the parser allows
-		w.b.Paragraph(tokenText(fragment))
+		w.b.Paragraph(fragment)
 		return
 	}
 	for _, n := range nodes {

@@ -14,6 +14,7 @@ type language struct {
 	comments  [][2]string // what begins a comment, and what ends it; empty for the end of the line
 	loose     bool        // a declaration must not be a mere call or a prototype
 	docstring bool        // a text in a declaration is its comment
+	nested    bool        // what a line declares may hold others, up to the next line without indentation
 }
 
 var (
@@ -40,6 +41,11 @@ var (
 	shellLanguage  = language{comments: hashes, declares: `^\s*(?:function\s+([\w:.-]+)|([\w:.-]+)\s*\(\)\s*(?:\{|\(|$))`}
 	elixirLanguage = language{comments: quotes, declares: `^\s*(?:defmodule|defp?|defmacro)\s+([\w.?!]+)`}
 	styleLanguage  = language{comments: slashes[1:]}
+
+	// Of YAML, the keys that hold others, in two levels. Of TOML, INI and similar
+	// settings, the tables.
+	yamlLanguage  = language{comments: hashes, nested: true, declares: `^ *("[^"]+"|'[^']+'|[^\s#"'&*!|>%@{\[-][^:#]*):\s*(?:&\S+\s*)?(?:#.*)?$`}
+	tableLanguage = language{comments: [][2]string{{"#", ""}, {";", ""}, {"!", ""}}, declares: `^\s*\[\[?\s*([^\[\]]+?)\s*\]\]?\s*(?:[#;].*)?$`}
 )
 
 // languages are those whose declarations are known, by the endings of files.
@@ -67,7 +73,9 @@ var languages = map[string]language{
 	".pl":  {comments: hashes, declares: `^\s*(?:sub|package)\s+([\w:]+)`},
 	".r":   {comments: hashes, declares: `^\s*([\w.]+)\s*(?:<-|=)\s*function\b`},
 	".ex":  elixirLanguage, ".exs": elixirLanguage,
-	".ps1": {comments: append(hashes, [2]string{"<#", "#>"}), declares: `(?i)^\s*(?:function|class|filter)\s+([\w:-]+)`},
+	".ps1":  {comments: append(hashes, [2]string{"<#", "#>"}), declares: `(?i)^\s*(?:function|class|filter)\s+([\w:-]+)`},
+	".yaml": yamlLanguage, ".yml": yamlLanguage, ".toml": tableLanguage, ".ini": tableLanguage, ".cfg": tableLanguage,
+	".conf": tableLanguage, ".properties": tableLanguage,
 	".css": styleLanguage, ".scss": styleLanguage, ".less": styleLanguage,
 	".proto": {comments: slashes, declares: `^\s*((?:message|service|enum|rpc)\s+\w+)`},
 	".tf": {comments: append(slashes, hashes...), declares: `^(` +

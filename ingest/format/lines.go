@@ -8,7 +8,7 @@ import (
 // A lineReader reads a markup language line by line: it gathers the lines of
 // paragraphs and list items, which a reader for the language finds.
 type lineReader struct {
-	b         builder
+	b         *builder
 	doc       *Document
 	lines     []string
 	at        int                      // index of the current line
@@ -21,7 +21,7 @@ type lineReader struct {
 }
 
 func newLineReader(doc *Document, src string, inline func(text string) string) lineReader {
-	return lineReader{doc: doc, lines: strings.Split(src, "\n"), inline: inline, slugs: make(map[string]int)}
+	return lineReader{b: new(builder), doc: doc, lines: strings.Split(src, "\n"), inline: inline, slugs: make(map[string]int)}
 }
 
 // read passes each line to next, which may read more of them and leaves at on

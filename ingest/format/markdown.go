@@ -367,49 +367,25 @@ var atxHeading = regexp.MustCompile(`^ {0,3}(#{1,6})[ \t]+(.+?)[ \t]*#*[ \t]*$`)
 // scanMarkdown reads headings, fenced code and paragraphs line by line, in linear
 // time, and keeps all other markup.
 func scanMarkdown(b *builder, src string, slugs map[string]int, above int) {
-	var block []string
-	number := 0
-	fence := ""
-	flush := func(code bool) {
-		if above >= 0 {
-			b.line = max(1, above+number-len(block))
-		}
-		if text := strings.Join(block, "\n"); code {
-			b.Code(text)
-		} else {
-			b.Paragraph(text)
-		}
-		block = block[:0]
+	r := newLineReader(nil, src, func(text string) string { return text })
+	if r.b, r.slugs, r.skipped = b, slugs, above; above < 0 { // no block has a line
+		r.skipped = -len(r.lines) - 1
 	}
-	for line := range strings.SplitSeq(src, "\n") {
-		number++
+	for ; r.at < len(r.lines); r.at++ {
+		line := r.line(r.at)
 		trimmed := strings.TrimSpace(line)
-		switch {
-		case fence != "":
-			if strings.HasPrefix(trimmed, fence) {
-				flush(true)
-				fence = ""
-			} else {
-				block = append(block, line)
-			}
-		case strings.HasPrefix(trimmed, "```") || strings.HasPrefix(trimmed, "~~~"):
-			flush(false)
-			fence = trimmed[:3]
-		case trimmed == "":
-			flush(false)
-		default:
-			if m := atxHeading.FindStringSubmatch(line); m != nil {
-				flush(false)
-				if above >= 0 {
-					b.line = above + number
-				}
-				b.Heading(len(m[1]), m[2], slug(slugs, oneLine(Clean(m[2]))))
-			} else {
-				block = append(block, line)
-			}
+		if m := atxHeading.FindStringSubmatch(line); m != nil {
+			r.heading(len(m[1]), m[2], "", r.slug)
+		} else if strings.HasPrefix(trimmed, "```") || strings.HasPrefix(trimmed, "~~~") {
+			code := r.until(func(line string) bool { return strings.HasPrefix(strings.TrimSpace(line), trimmed[:3]) })
+			r.b.Code(strings.Join(code, "\n"))
+		} else if trimmed == "" {
+			r.flush()
+		} else {
+			r.add(line)
 		}
 	}
-	flush(fence != "")
+	r.flush()
 }
 
 var (

@@ -110,7 +110,7 @@ func (w *officeWriter) HTML(page []byte) {
 	}
 	root, err := html.Parse(strings.NewReader(text))
 	if err != nil { // nested deeper than the parser allows
-		w.b.Paragraph(tokenText(text))
+		w.Partial("a page in it could not be read: " + err.Error())
 		return
 	}
 	body := find(root, func(n *html.Node) bool { return n.DataAtom == atom.Body })

@@ -3,11 +3,8 @@ package office
 import (
 	"archive/zip"
 	"bytes"
-	"compress/flate"
 	"errors"
 	"fmt"
-	"hash"
-	"hash/crc32"
 	"io"
 	"path"
 	"strings"
@@ -15,17 +12,11 @@ import (
 
 // An archive holds the files of a zip, called parts, by name in any case.
 type archive struct {
-	parts map[string]part
+	parts map[string]*zip.File
 	names []string // in order
+	size  int64    // in bytes
 	out   int64    // bytes unpacked so far
 	over  error    // the limit that was exceeded; nothing more is unpacked
-}
-
-type part struct {
-	packed []byte
-	method uint16
-	size   int64  // as declared
-	sum    uint32 // CRC-32 of the unpacked bytes
 }
 
 // partName normalises a name: slashes, none at the start, lower case.
@@ -38,7 +29,7 @@ func openArchive(data []byte) (*archive, error) {
 	if n := bytes.Count(data, []byte("PK\x01\x02")); n > maxEntries {
 		return nil, &limitError{fmt.Sprintf("it is an archive of more than %d files: no document is", maxEntries)}
 	}
-	a := &archive{parts: map[string]part{}}
+	a := &archive{parts: map[string]*zip.File{}, size: int64(len(data))}
 	r, err := zip.NewReader(bytes.NewReader(data), int64(len(data)))
 	if err != nil && !errors.Is(err, zip.ErrInsecurePath) {
 		if !bytes.HasPrefix(data, []byte("PK\x03\x04")) {
@@ -50,24 +41,13 @@ func openArchive(data []byte) (*archive, error) {
 		if f.Flags&1 != 0 {
 			return nil, errors.New("it is protected with a password: save it without one")
 		}
-		p := part{method: f.Method, size: int64(min(f.UncompressedSize64, 1<<62)), sum: f.CRC32}
-		if start, err := f.DataOffset(); err == nil && start >= 0 && start <= int64(len(data)) {
-			p.packed = data[start:]
-			p.packed = p.packed[:min(uint64(len(p.packed)), f.CompressedSize64)]
+		name := partName(f.Name)
+		if _, there := a.parts[name]; !there && name != "" && !strings.HasSuffix(name, "/") {
+			a.parts[name] = f
+			a.names = append(a.names, name)
 		}
-		a.add(f.Name, p)
 	}
 	return a, nil
-}
-
-func (a *archive) add(name string, p part) {
-	if name = partName(name); name == "" || strings.HasSuffix(name, "/") {
-		return
-	}
-	if _, there := a.parts[name]; !there {
-		a.parts[name] = p
-		a.names = append(a.names, name)
-	}
 }
 
 func (a *archive) has(name string) bool {
@@ -83,64 +63,54 @@ func (a *archive) open(name string) (io.ReadCloser, error) {
 	if !ok {
 		return nil, errNoPart
 	}
-	if a.over == nil && p.size > maxOut-a.out {
+	if size := int64(min(p.UncompressedSize64, 1<<62)); a.over == nil && size > maxOut-a.out {
 		a.over = &limitError{fmt.Sprintf("%s in it unpacks to %d MB, over the limit of %d MB: split it, unless it is a bomb", name,
-			p.size>>20, int64(maxOut)>>20)}
+			size>>20, int64(maxOut)>>20)}
 	}
 	if a.over != nil {
 		return nil, a.over
 	}
-	in := bytes.NewReader(p.packed)
-	out := &counted{a: a, name: name, part: p, in: in, hash: crc32.NewIEEE()}
-	switch p.method {
-	case zip.Store:
-		out.from = io.NopCloser(in)
-	case zip.Deflate:
-		out.from = flate.NewReader(in) // reads byte by byte, so never too many
-	default:
-		return nil, fmt.Errorf("%s in it is compressed by an unsupported method (%d)", name, p.method)
+	from, err := p.Open()
+	if errors.Is(err, zip.ErrAlgorithm) {
+		return nil, fmt.Errorf("%s in it is compressed by an unsupported method (%d)", name, p.Method)
 	}
-	return out, nil
+	if err != nil {
+		return nil, err
+	}
+	return &counted{ReadCloser: from, a: a, name: name, part: p}, nil
 }
 
 // A counted reader counts the bytes of a part and compares them with its
-// declared size and checksum.
+// declared size.
 type counted struct {
-	part
+	io.ReadCloser
 	a    *archive
 	name string
-	in   *bytes.Reader // the compressed bytes
-	from io.ReadCloser
+	part *zip.File
 	out  int64
-	hash hash.Hash32
 }
 
 func (c *counted) Read(p []byte) (int, error) {
 	if c.a.over != nil {
 		return 0, c.a.over
 	}
-	n, err := c.from.Read(p)
+	n, err := c.ReadCloser.Read(p)
 	c.out += int64(n)
 	c.a.out += int64(n)
-	c.hash.Write(p[:n])
+	packed := int64(min(c.part.CompressedSize64, uint64(c.a.size)))
 	switch {
-	case c.out > c.size:
+	case uint64(c.out) > c.part.UncompressedSize64:
 		c.a.over = &limitError{fmt.Sprintf("%s in it is larger than the archive says: it is damaged, or a bomb", c.name)}
 	case c.a.out > maxOut:
 		c.a.over = &limitError{fmt.Sprintf("it unpacks to more than %d MB", int64(maxOut)>>20)}
-	case c.out > minRatio && c.out > maxRatio*(int64(len(c.packed))-int64(c.in.Len())):
+	case c.out > minRatio && c.out > maxRatio*packed:
 		c.a.over = &limitError{fmt.Sprintf("%s in it unpacks to over %d times its size: a bomb", c.name, maxRatio)}
 	}
 	if c.a.over != nil {
 		return 0, c.a.over
 	}
-	if errors.Is(err, io.EOF) && c.sum != 0 && c.hash.Sum32() != c.sum {
-		err = zip.ErrChecksum
-	}
 	return n, err
 }
-
-func (c *counted) Close() error { return c.from.Close() }
 
 // content returns a whole part of at most limit bytes.
 func (a *archive) content(name string, limit int64) ([]byte, error) {

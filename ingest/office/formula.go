@@ -15,49 +15,18 @@ func formula(x *xmlReader) (string, error) {
 // formulaParts reads everything in the current element.
 func formulaParts(x *xmlReader) (string, error) {
 	var out strings.Builder
+	closing := "" // of brackets
 	err := x.each(func(e element) error {
-		name := e.Name.Local
-		switch name {
+		switch name := e.Name.Local; name {
 		case "t":
 			out.WriteString(x.text())
-			return nil
 		case "ctrlPr", "rPr", "annotation", "del":
-			return nil
-		case "d", "m", "eqArr", "nary":
-			text, err := formulaSequence(x, name)
-			out.WriteString(text)
-			return err
-		}
-		text, err := formulaParts(x)
-		switch text = strings.TrimSpace(text); {
-		case text == "" || strings.HasSuffix(name, "Pr"):
-		case formulaSigns[name] != "" || name == "num":
-			out.WriteString(formulaSigns[name] + bracketed(text))
-		case name == "rad":
-			out.WriteString("√" + bracketed(text))
-		case name == "fName":
-			out.WriteString(text + " ")
-		default:
-			out.WriteString(text)
-		}
-		return err
-	})
-	return out.String(), err
-}
-
-// formulaSequence reads brackets, a matrix, a column of equations, or a sum.
-func formulaSequence(x *xmlReader, name string) (string, error) {
-	open, between, closing := "(", ", ", ")"
-	switch name {
-	case "nary":
-		open, between, closing = "∫", "", ""
-	case "m", "eqArr":
-		open, between, closing = "[", "; ", "]"
-	}
-	var operands []string
-	err := x.each(func(e element) error {
-		if strings.HasSuffix(e.Name.Local, "Pr") {
-			return x.each(func(e element) error {
+		case "dPr", "naryPr":
+			open := map[string]string{"dPr": "(", "naryPr": "∫"}[name]
+			if name == "dPr" {
+				closing = ")"
+			}
+			err := x.each(func(e element) error {
 				switch e.Name.Local {
 				case "begChr", "chr":
 					open = attr(e, "val")
@@ -66,19 +35,26 @@ func formulaSequence(x *xmlReader, name string) (string, error) {
 				}
 				return nil
 			})
-		}
-		text, err := formulaParts(x)
-		if text = strings.TrimSpace(text); name == "nary" && text != "" {
-			if sign := formulaSigns[e.Name.Local]; sign != "" {
-				text = sign + bracketed(text)
-			} else {
-				text = " " + text
+			out.WriteString(open)
+			return err
+		default:
+			text, err := formulaParts(x)
+			switch text = strings.TrimSpace(text); {
+			case text == "" || strings.HasSuffix(name, "Pr"):
+			case name == "rad":
+				out.WriteString("√" + bracketed(text))
+			case name == "fName" || name == "mr":
+				out.WriteString(text + " ")
+			case formulaSigns[name] != "" || name == "num":
+				out.WriteString(formulaSigns[name] + bracketed(text))
+			default:
+				out.WriteString(text)
 			}
+			return err
 		}
-		operands = append(operands, text)
-		return err
+		return nil
 	})
-	return open + strings.Join(operands, between) + closing, err
+	return out.String() + closing, err
 }
 
 // bracketed puts brackets round text that is more than one word.
