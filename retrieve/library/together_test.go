@@ -59,7 +59,7 @@ func obey(place library.Place, in io.Reader, out io.Writer) (err error) {
 		case "store":
 			doc := &ingest.Document{ID: "a/" + words[1], Root: "a", Path: words[1], Format: "text", Digest: words[2],
 				Text: "The word of this text is " + words[2] + "."}
-			err = lib.Replace(ctx, doc, ingest.Split(doc, ingest.SplitOptions{}))
+			err = lib.Replace(ctx, doc, ingest.Split(doc))
 		case "delete":
 			err = lib.Delete(ctx, "a/"+words[1])
 		case "search":
