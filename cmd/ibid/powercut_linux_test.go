@@ -1,0 +1,111 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"ibid/data/datatest"
+)
+
+// cut ends a mounted ext4 file system as a power cut does: nothing more is written
+// to its disk, not even the journal (EXT4_IOC_SHUTDOWN without a flush).
+func cut(t *testing.T, mounted string) {
+	t.Helper()
+	dir, err := os.Open(mounted)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dir.Close()
+	const shutdown, withoutFlush = 0x8004587d, 2
+	if err := unix.IoctlSetPointerInt(int(dir.Fd()), shutdown, withoutFlush); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func mustExec(t *testing.T, name string, args ...string) {
+	t.Helper()
+	if out, err := exec.Command(name, args...).CombinedOutput(); err != nil {
+		t.Fatalf("%s %q: %v: %s", name, args, err, out)
+	}
+}
+
+// TestPowerCut uploads documents to a server whose data directory is on a disk of
+// its own, has another process write the search index, and cuts the power. What was
+// acknowledged is there afterwards, byte by byte; the library and its index are
+// whole. A file that was not made durable is lost, which shows that the cut is one.
+func TestPowerCut(t *testing.T) {
+	datatest.CampaignOnly(t)
+	if os.Getuid() != 0 {
+		t.Skip("mounting a disk needs root")
+	}
+	disk, mounted := filepath.Join(t.TempDir(), "disk"), t.TempDir()
+	t.Cleanup(func() { _ = exec.Command("umount", "-q", "-l", mounted).Run() }) // after a failure
+	mustExec(t, "truncate", "-s", "512M", disk)
+	mustExec(t, "mkfs.ext4", "-q", "-F", disk)
+	random := datatest.Rand(t)
+	data, acknowledged := filepath.Join(mounted, "data"), make(map[string]string) // by name
+	const rounds, uploads = 20, 6
+	for round := range rounds {
+		mustExec(t, "mount", "-o", "loop", disk, mounted)
+		server := command(t.Context(), data, "serve", "--addr", "127.0.0.1:0")
+		url := listening(t, server)
+		for n := range uploads {
+			name := fmt.Sprintf("%d-%d.md", round, n)
+			text := strings.Repeat(fmt.Sprintf("# Boat %s\n\nThe boat %d sails on the day %d.\n\n", name, n, random.IntN(1e6)), 1+random.IntN(2000))
+			resp, err := http.Post(url+"/api/documents?name="+name, "text/markdown", strings.NewReader(text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp.Body.Close()
+			if resp.StatusCode != http.StatusCreated {
+				t.Fatalf("uploading %s: %s", name, resp.Status)
+			}
+			acknowledged[name] = text
+		}
+		search := command(t.Context(), data, "search", "boats")
+		if err := search.Start(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Duration(random.IntN(600)) * time.Millisecond)
+		lost := filepath.Join(mounted, "lost")
+		if err := os.WriteFile(lost, []byte("not durable"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		cut(t, mounted)
+		for _, p := range []*exec.Cmd{server, search} {
+			_ = p.Process.Kill() // it may have ended
+			_ = p.Wait()
+		}
+		mustExec(t, "umount", mounted)
+		mustExec(t, "mount", "-o", "loop", disk, mounted)
+		if b, err := os.ReadFile(lost); err == nil && len(b) > 0 {
+			t.Errorf("round %d: a file that was not made durable is there", round+1)
+		}
+		for name, text := range acknowledged {
+			if b, err := os.ReadFile(filepath.Join(data, "uploads", name)); err != nil || string(b) != text {
+				t.Errorf("round %d: the upload %s has %d of %d bytes, %v", round+1, name, len(b), len(text), err)
+			}
+		}
+		// In processes of their own, whose mapped files do not keep the disk busy.
+		for _, args := range [][]string{{"verify"}, {"verify", "--index"}} {
+			if out, err := command(t.Context(), data, args...).CombinedOutput(); err != nil {
+				t.Errorf("round %d: %q: %v: %s", round+1, args, err, out)
+			}
+		}
+		again := startProcess(t, data)
+		if stored := documents(t, again.url); len(stored) != len(acknowledged) {
+			t.Errorf("round %d: %d documents are stored, %d were acknowledged", round+1, len(stored), len(acknowledged))
+		}
+		again.stop()
+		mustExec(t, "umount", mounted)
+	}
+	t.Logf("%d power cuts, %d acknowledged uploads", rounds, len(acknowledged))
+}
