@@ -13,6 +13,7 @@ import (
 
 	"ibid/ingest"
 	"ibid/retrieve"
+	"ibid/retrieve/library"
 	"ibid/retrieve/state"
 )
 
@@ -157,6 +158,12 @@ func (c *doctorCmd) checkStore(ctx context.Context, s surroundings, up *checkup,
 	if err != nil {
 		up.add(finding{check, stateFailed, err.Error(), unreachable})
 		return
+	}
+	if place, err := c.open(s); err == nil {
+		if err := library.CheckWritable(ctx, place, store); err != nil {
+			up.add(finding{"index", stateWarning, "the search index cannot be written: " + err.Error(),
+				"make its folder writable: until then every start reads the whole library"})
+		}
 	}
 	err = errors.Join(c.checkLibrary(ctx, store, up, embedder, check, what), store.Close())
 	if err != nil {

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -57,6 +58,16 @@ func TestDoctorData(t *testing.T) {
 	checks, code = examined(t, data)
 	if f := checks["data"]; code != 0 || f.State != stateOK || !strings.Contains(f.Detail, " in 1 folder,") || checks["space"].State != stateOK {
 		t.Errorf("exit code %d, %+v", code, checks)
+	}
+	index := filepath.Join(data, "index")
+	if err := errors.Join(os.RemoveAll(index), os.WriteFile(index, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if checks, code = examined(t, data); code != 0 || checks["index"].State != stateWarning {
+		t.Errorf("exit code %d, %+v", code, checks["index"])
+	}
+	if err := os.Remove(index); err != nil {
+		t.Fatal(err)
 	}
 
 	// Damage is named, and is an exit code of its own.

@@ -348,7 +348,7 @@ func TestLost(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if x.Err() == nil {
+	if x.err() == nil {
 		t.Error("no error of writing")
 	}
 	if err := x.Close(); err != nil {

@@ -24,6 +24,13 @@ func open(t testing.TB, dir string, flush int) *Index {
 	return x
 }
 
+// err returns the error of the last attempt to write.
+func (x *Index) err() error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.failed
+}
+
 // quiet waits until the work in the background is done.
 func (x *Index) quiet() {
 	for {

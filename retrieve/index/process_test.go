@@ -112,7 +112,7 @@ func childWrite(dir string) error {
 			if err := x.Apply(ctx, changes); err != nil {
 				return err
 			}
-			if err := x.Err(); err != nil {
+			if err := x.err(); err != nil {
 				return err
 			}
 			fmt.Println(changes[len(changes)-1].Revision)

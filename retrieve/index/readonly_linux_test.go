@@ -55,7 +55,7 @@ func TestReadOnly(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := x.Err(); err != nil {
+		if err := x.err(); err != nil {
 			t.Error(err)
 		}
 		if err := x.Close(); err != nil {

@@ -25,16 +25,22 @@ type worker struct {
 
 	flushing, merging chan struct{} // closed at the end; nil while nothing is done
 	next              int           // flush when there is so much in memory
-	failed            error         // by the last attempt to write
+	// failed is the error of the last attempt to write. Then everything new remains
+	// in memory, and the next attempt follows when there is more of it.
+	failed error
 }
 
-// Err returns the error of the last attempt to write to the directory. After an
-// error everything new remains in memory, and the next attempt follows when there
-// is more of it.
-func (x *Index) Err() error {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return x.failed
+// Writable returns why an index cannot be written in a directory, if it exists.
+// Then what is applied remains in memory, and the next process applies it again.
+func Writable(dir string) error {
+	f, err := os.CreateTemp(dir, tempPrefix)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
 // pause stops the work in the background, until resume.

@@ -89,15 +89,32 @@ func CheckIndex(ctx context.Context, place Place, s *state.Store, progress func(
 
 // openIndex opens the search index of a state.
 func openIndex(ctx context.Context, place Place, s *state.Store, space string) (*index.Index, error) {
-	name, err := s.Library(ctx)
+	dir, name, err := indexOf(ctx, place, s)
 	if err != nil {
 		return nil, err
 	}
-	folder := "index"
+	return index.Open(dir, index.Options{Library: name, Space: space})
+}
+
+// indexOf returns the directory of the search index of a state, and the state's
+// name.
+func indexOf(ctx context.Context, place Place, s *state.Store) (dir, name string, err error) {
+	name, err = s.Library(ctx)
+	dir = filepath.Join(place.Data, "index")
 	if place.URL != "" {
-		folder += "-" + name // libraries on servers share a data directory
+		dir += "-" + name // libraries on servers share a data directory
 	}
-	return index.Open(filepath.Join(place.Data, folder), index.Options{Library: name, Space: space})
+	return dir, name, err
+}
+
+// CheckWritable returns why the search index of a state cannot be written; nil if
+// it can.
+func CheckWritable(ctx context.Context, place Place, s *state.Store) error {
+	dir, _, err := indexOf(ctx, place, s)
+	if err == nil {
+		err = index.Writable(dir)
+	}
+	return err
 }
 
 // With returns an index over the same state and searcher with other options.
