@@ -40,9 +40,9 @@ type TermCount struct {
 	Count int
 }
 
-// CountTerms returns the different terms of [IndexTerms] in order of their first
-// use, and the number of words that they come from: further terms of a word do
-// not make a text longer.
+// CountTerms returns the different terms of a text as [Terms] has them, but with
+// all function words, in order of their first use, and the number of words that
+// they come from: further terms of a word do not make a text longer.
 func CountTerms(text string) (counts []TermCount, length int) {
 	words := indexed(text)
 	at := make(map[string]int, len(words))

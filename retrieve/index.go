@@ -299,7 +299,7 @@ func (x *Index) Search(ctx context.Context, q Query) ([]Passage, error) {
 
 func (x *Index) search(ctx context.Context, q Query, vector []float32) ([]Passage, error) {
 	words := question(q.Text)
-	terms := countedTerms(words)
+	terms := distinct(flat(words))
 	limit := max(q.K, x.opts.Candidates)
 	for attempt := 0; ; {
 		hits, all, err := x.find(ctx, vector, words, terms, limit, q.Filter)
@@ -410,11 +410,7 @@ func (x *Index) weight(question string) float64 {
 // find runs both searches in parallel and returns the number of chunks that they
 // found, and both scores of each that has not changed meanwhile, no matter which
 // search found it. Their chunks have not been read.
-func (x *Index) find(ctx context.Context, vector []float32, words []word, terms []Term, k int, f Filter) (hits int, out []*scored, err error) {
-	texts := make([]string, len(terms))
-	for i, t := range terms {
-		texts[i] = t.Text
-	}
+func (x *Index) find(ctx context.Context, vector []float32, words []word, terms []string, k int, f Filter) (hits int, out []*scored, err error) {
 	var near, matching []Hit
 	var stats Stats
 	g, searching := errgroup.WithContext(ctx)
@@ -431,18 +427,18 @@ func (x *Index) find(ctx context.Context, vector []float32, words []word, terms 
 		})
 	}
 	g.Go(func() (err error) {
-		stats, err = x.searcher.Stats(searching, texts)
+		stats, err = x.searcher.Stats(searching, terms)
 		return err
 	})
 	if err := g.Wait(); err != nil {
 		return 0, nil, err
 	}
 	all := distinct(append(near, matching...))
-	evidence, err := x.searcher.Evidence(ctx, all, texts)
+	evidence, err := x.searcher.Evidence(ctx, all, terms)
 	if err != nil {
 		return 0, nil, err
 	}
-	return len(all), score(evidence, vector, texts, newLexicalScorer(words, stats)), nil
+	return len(all), score(evidence, vector, terms, newLexicalScorer(words, stats)), nil
 }
 
 // score returns the candidates with both scores.

@@ -35,7 +35,7 @@ func TestLanguage(t *testing.T) {
 			t.Errorf("%q is detected as %s", c.question, got)
 		}
 		var common []string
-		found := IndexTerms(c.text)
+		found := flat(indexed(c.text))
 		for _, w := range question(c.question) {
 			term := w.term
 			if w.own != "" {

@@ -26,9 +26,9 @@ type Searcher interface {
 	// there are fewer.
 	Dense(ctx context.Context, vector []float32, k int, f Filter) ([]Hit, error)
 	// Lexical returns the k chunks with the highest BM25 score over the terms
-	// (made by [Terms]), highest first; ties are ordered by chunk id. Chunks with
-	// none of the terms are not returned.
-	Lexical(ctx context.Context, terms []Term, k int, f Filter) ([]Hit, error)
+	// (made by [Terms]; each counts once), highest first; ties are ordered by chunk
+	// id. Chunks with none of the terms are not returned.
+	Lexical(ctx context.Context, terms []string, k int, f Filter) ([]Hit, error)
 	// Evidence returns what scores are computed from, in the order of the hits.
 	// A hit that was deleted or changed meanwhile is left out.
 	Evidence(ctx context.Context, hits []Hit, terms []string) ([]Evidence, error)
@@ -51,14 +51,6 @@ type Hit struct {
 }
 
 func (h Hit) version() Version { return Version{h.Document, h.Generation} }
-
-// A Term is a term of a question.
-type Term struct {
-	Text string
-	// Count is how often the question has it, at least 1: its weight in BM25 is
-	// its IDF times Count.
-	Count int
-}
 
 // Evidence is what a [Searcher] knows of one chunk.
 type Evidence struct {

@@ -18,19 +18,6 @@ import (
 // ChunkID returns the id of a document's chunk with the ordinal, from 1.
 func ChunkID(document string, ordinal int) string { return document + "#" + strconv.Itoa(ordinal) }
 
-// SplitChunkID splits an id made by [ChunkID]; ok is false for anything else.
-func SplitChunkID(id string) (document string, ordinal int, ok bool) {
-	at := strings.LastIndexByte(id, '#')
-	if at < 0 {
-		return "", 0, false
-	}
-	ordinal, err := strconv.Atoi(id[at+1:])
-	if err != nil || ordinal < 1 || strconv.Itoa(ordinal) != id[at+1:] {
-		return "", 0, false
-	}
-	return id[:at], ordinal, true
-}
-
 // Uploads is the name of the root that has no folder.
 const Uploads = "uploads"
 

@@ -33,11 +33,8 @@ const maxStemmed = 4 * maxTerm
 // else.
 func Terms(text string) []string { return flat(question(text)) }
 
-// IndexTerms is [Terms] with all function words, and with terms that only serve
-// to be found. An engine's lexical index is built over it, so that a question
-// made of function words alone finds something.
-func IndexTerms(text string) []string { return flat(indexed(text)) }
-
+// indexed returns all words of a text in order, also function words, and terms that
+// only serve to be found: a question made of function words alone finds something.
 func indexed(text string) []word {
 	var a analyser
 	a.read(text)
@@ -70,22 +67,6 @@ func flat(words []word) []string {
 		if w.own != "" {
 			terms = append(terms, w.own)
 		}
-	}
-	return terms
-}
-
-// countedTerms returns the different terms of the words in order of their first
-// use.
-func countedTerms(words []word) (terms []Term) {
-	at := make(map[string]int, len(words))
-	for _, t := range flat(words) {
-		i, ok := at[t]
-		if !ok {
-			i = len(terms)
-			at[t] = i
-			terms = append(terms, Term{Text: t})
-		}
-		terms[i].Count++
 	}
 	return terms
 }

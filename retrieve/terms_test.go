@@ -56,7 +56,7 @@ func TestTerms(t *testing.T) {
 }
 
 func TestIndexTermsKeepsStopWords(t *testing.T) {
-	if got := strings.Join(IndexTerms("To be, or not"), " "); got != "to be or not" {
+	if got := strings.Join(flat(indexed("To be, or not")), " "); got != "to be or not" {
 		t.Errorf("got %q", got)
 	}
 }
@@ -82,8 +82,8 @@ func TestIndexTerms(t *testing.T) {
 		{"C++", "c c++", 1},
 		{"Das sind die Häuser", "das sind die hauser haus", 4},
 	} {
-		if got := strings.Join(IndexTerms(c.text), " "); got != c.want {
-			t.Errorf("IndexTerms(%q) = %q, want %q", c.text, got, c.want)
+		if got := strings.Join(flat(indexed(c.text)), " "); got != c.want {
+			t.Errorf("indexed(%q) = %q, want %q", c.text, got, c.want)
 		}
 		if _, length := CountTerms(c.text); length != c.length {
 			t.Errorf("CountTerms(%q) has the length %d, want %d", c.text, length, c.length)
@@ -175,7 +175,7 @@ func TestMeetings(t *testing.T) {
 	} {
 		for _, q := range c.questions {
 			if got := covers(c.text, q); got < .25 {
-				t.Errorf("%.2f of %q (%q) is in %q (%q)", got, q, Terms(q), c.text, IndexTerms(c.text))
+				t.Errorf("%.2f of %q (%q) is in %q (%q)", got, q, Terms(q), c.text, flat(indexed(c.text)))
 			}
 		}
 	}
@@ -209,7 +209,7 @@ func TestApart(t *testing.T) {
 		{"한국", "국한"},
 	} {
 		if got := covers(c.text, c.question); got != 0 {
-			t.Errorf("%q (%q) meets %q (%q)", c.question, Terms(c.question), c.text, IndexTerms(c.text))
+			t.Errorf("%q (%q) meets %q (%q)", c.question, Terms(c.question), c.text, flat(indexed(c.text)))
 		}
 	}
 }
@@ -244,7 +244,7 @@ func TestNearer(t *testing.T) {
 func TestTermsOfEndlessWord(t *testing.T) {
 	text := "die Länge ist nicht die der " + strings.Repeat("ä", 1<<18)
 	start := time.Now()
-	terms := IndexTerms(text)
+	terms := flat(indexed(text))
 	if last := terms[len(terms)-1]; last != strings.Repeat("a", maxTerm) {
 		t.Errorf("the word is found by %q", last)
 	}
@@ -260,7 +260,7 @@ func FuzzTerms(f *testing.F) {
 		if !utf8.ValidString(text) {
 			t.Skip("documents are valid UTF-8")
 		}
-		for _, terms := range [][]string{Terms(text), IndexTerms(text)} {
+		for _, terms := range [][]string{Terms(text), flat(indexed(text))} {
 			for _, term := range terms {
 				if term == "" || len(term) > maxTerm || !utf8.ValidString(term) {
 					t.Fatalf("bad term %q of %q", term, text)
@@ -289,6 +289,6 @@ func BenchmarkTerms(b *testing.B) {
 	text := strings.Repeat("An experimental study of a wing in a propeller slipstream was made in order to determine the spanwise distribution of the lift increase due to slipstream at different angles of attack of the wing. ", 5)
 	b.SetBytes(int64(len(text)))
 	for b.Loop() {
-		IndexTerms(text)
+		flat(indexed(text))
 	}
 }

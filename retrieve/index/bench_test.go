@@ -95,18 +95,6 @@ func (l *library) change(b testing.TB, n int) retrieve.Change {
 	return c
 }
 
-func termsOf(question string) (all []retrieve.Term) {
-	for _, text := range retrieve.Terms(question) {
-		at := slices.IndexFunc(all, func(t retrieve.Term) bool { return t.Text == text })
-		if at < 0 {
-			at = len(all)
-			all = append(all, retrieve.Term{Text: text})
-		}
-		all[at].Count++
-	}
-	return all
-}
-
 // libraries runs a benchmark for 10,000 and 100,000 chunks, or for the numbers in
 // IBID_CHUNKS, such as "1000000". The indexes are kept in IBID_BENCH_DIR, by
 // default in the temporary folder.
@@ -216,7 +204,7 @@ func childOpen(dir string) error {
 	if err != nil {
 		return err
 	}
-	terms := termsOf(question)
+	terms := terms(question)
 	start := time.Now()
 	x, err := Open(dir, benchOptions)
 	if err != nil {
@@ -315,9 +303,9 @@ func BenchmarkSearch(b *testing.B) {
 		defer x.Close()
 		b.Logf("%d parts", len(x.current.Load().parts))
 		questions := l.embed(b, l.questions...)
-		var asked [][]retrieve.Term
+		var asked [][]string
 		for _, q := range l.questions {
-			asked = append(asked, termsOf(q))
+			asked = append(asked, terms(q))
 		}
 		bench := func(name string, ask func(n int) error) {
 			b.Run(name, func(b *testing.B) {

@@ -26,7 +26,6 @@ func TestContract(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for name, test := range map[string]func(*testing.T, *candidate){
 				"Empty": testEmpty, "Close": testClose, "Apply": testApply, "Reset": testReset, "Filter": testFilter, "Ties": testTies,
-				"TiesOfNames": testTiesOfNames, "Lexical": testLexical, "Counts": testCounts, "Stats": testStats, "Evidence": testEvidence,
 				"Refused": testRefused, "Random": testRandom, "Clusters": testClusters,
 			} {
 				t.Run(name, func(t *testing.T) {
@@ -107,11 +106,7 @@ func (l *candidate) dense(angle float64, k int, f retrieve.Filter, want ...strin
 
 func (l *candidate) lexical(question string, k int, f retrieve.Filter, want ...string) {
 	l.Helper()
-	var terms []retrieve.Term
-	for _, text := range retrieve.Terms(question) {
-		terms = append(terms, retrieve.Term{Text: text, Count: 1})
-	}
-	hits, err := l.s.Lexical(l.Context(), terms, k, f)
+	hits, err := l.s.Lexical(l.Context(), terms(question), k, f)
 	if got := l.ids(hits); err != nil || !slices.Equal(got, want) {
 		l.Errorf("Lexical(%q, %d, %+v) = %q, %v; want %q", question, k, f, got, err, want)
 	}
@@ -267,19 +262,6 @@ func testLexical(t *testing.T, l *candidate) {
 	l.lexical("", 5, retrieve.Filter{})
 }
 
-// testCounts has a question with a word that counts more.
-func testCounts(t *testing.T, l *candidate) {
-	l.put("a", "1", nil, 0, "boat at night")
-	l.put("a", "2", nil, 0, "ship at night")
-	for _, c := range []struct{ boat, ship int }{{1, 2}, {2, 1}, {1, 1}, {40, 3}} {
-		must(t, l.model.CheckLexical(t.Context(), l.s, []retrieve.Term{{Text: "boat", Count: c.boat}, {Text: "ship", Count: c.ship}}, 2, retrieve.Filter{}))
-	}
-	got, err := l.s.Lexical(t.Context(), []retrieve.Term{{Text: "boat", Count: 1}, {Text: "ship", Count: 2}}, 2, retrieve.Filter{})
-	if ids := l.ids(got); err != nil || !slices.Equal(ids, []string{"a/2#1", "a/1#1"}) {
-		t.Errorf("%q, %v", ids, err)
-	}
-}
-
 func testStats(t *testing.T, l *candidate) {
 	l.put("a", "1", nil, 0, "boat boat sea", "sea")
 	l.put("a", "2", nil, 0, "boat")
@@ -370,7 +352,7 @@ func testClusters(t *testing.T, l *candidate) {
 		for _, k := range []int{10, 50} {
 			for range 5 {
 				must(t, l.model.CheckDense(t.Context(), l.s, point(), k, f))
-				must(t, l.model.CheckLexical(t.Context(), l.s, []retrieve.Term{{Text: word(), Count: 2}, {Text: word(), Count: 1}, {Text: word(), Count: 1}}, k, f))
+				must(t, l.model.CheckLexical(t.Context(), l.s, distinct(word(), word(), word()), k, f))
 			}
 		}
 	}

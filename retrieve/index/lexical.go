@@ -21,7 +21,7 @@ import (
 // near the k-th highest within the rounding. Their scores are computed again at
 // the end, in double precision and in the order of the question's terms, so that
 // the result is that of the plain sum over all chunks.
-func (x *Index) Lexical(ctx context.Context, terms []retrieve.Term, k int, f retrieve.Filter) (hits []retrieve.Hit, err error) {
+func (x *Index) Lexical(ctx context.Context, terms []string, k int, f retrieve.Filter) (hits []retrieve.Hit, err error) {
 	err = x.read(ctx, func(v *snapshot) error {
 		t := newTop(k, v)
 		if t.k <= 0 {
@@ -46,7 +46,7 @@ const (
 
 // A weighed is a term of a question.
 type weighed struct {
-	idf    float64 // times its count in the question
+	idf    float64
 	weight float32 // idf times the most that [retrieve.Saturation] can be
 }
 
@@ -95,34 +95,25 @@ func (x *search) run(ctx context.Context, chosen []chosen, t *top) error {
 
 // newSearch weighs the terms, and makes a cursor for each in every part that has
 // it.
-func newSearch(v *snapshot, terms []retrieve.Term, k int) *search {
+func newSearch(v *snapshot, terms []string, k int) *search {
 	x := &search{snapshot: v, mean: v.mean(), least: math.SmallestNonzeroFloat32, cursors: make([][]cursor, len(v.parts))}
 	x.scores = best[float32]{k: k, worse: func(a, b float32) bool { return a < b }}
 	x.base = retrieve.BM25K1 * (1 - retrieve.BM25B)
 	x.slope = float32(retrieve.BM25K1 * retrieve.BM25B / cmp.Or(x.mean, 1))
-	counts := make(map[string]int, len(terms))
-	for _, t := range terms {
-		counts[t.Text] += t.Count
-	}
-	x.rounding = float32(len(counts)+16) / (1 << 23)
-	x.order, x.below = make([]scored[float32], len(counts)), make([]float32, len(counts))
+	x.rounding = float32(len(terms)+16) / (1 << 23)
+	x.order, x.below = make([]scored[float32], len(terms)), make([]float32, len(terms))
 	lists := make([]list, len(v.parts))
-	for _, t := range terms {
-		count := counts[t.Text]
-		if count == 0 {
-			continue // an earlier one is the same
-		}
-		counts[t.Text] = 0
+	for _, term := range terms {
 		n := 0
 		for i := range v.parts {
-			if l, ok := v.parts[i].lookup(t.Text); ok {
+			if l, ok := v.parts[i].lookup(term); ok {
 				lists[i] = l
 				n += v.parts[i].frequency(&l)
 			} else {
 				lists[i] = list{}
 			}
 		}
-		w := &weighed{idf: float64(count) * retrieve.IDF(v.chunks, n)}
+		w := &weighed{idf: retrieve.IDF(v.chunks, n)}
 		w.weight = float32(w.idf * (retrieve.BM25K1 + 1))
 		for i := range lists {
 			if lists[i].segment != nil {

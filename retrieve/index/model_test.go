@@ -104,18 +104,11 @@ func cosine(a, b []float32) float64 {
 	return product / math.Sqrt(left*right)
 }
 
-func (m *Model) lexical(terms []retrieve.Term, f retrieve.Filter) []graded {
-	var names []string
-	for _, t := range terms {
-		names = append(names, t.Text)
-	}
-	stats := m.stats(names)
+func (m *Model) lexical(terms []string, f retrieve.Filter) []graded {
+	stats := m.stats(terms)
 	return m.graded(f, func(d document, i int) (score float64, ok bool) {
 		for _, t := range terms {
-			if n := d.counts[i][t.Text]; n > 0 {
-				score += float64(t.Count) * retrieve.IDF(stats.Chunks, stats.Frequency[t.Text]) *
-					retrieve.Saturation(n, d.lengths[i], stats.MeanTerms)
-			}
+			score += retrieve.IDF(stats.Chunks, stats.Frequency[t]) * retrieve.Saturation(d.counts[i][t], d.lengths[i], stats.MeanTerms)
 		}
 		return score, score > 0
 	})
@@ -185,7 +178,7 @@ func (m *Model) CheckDense(ctx context.Context, s retrieve.Searcher, vector []fl
 }
 
 // CheckLexical compares a lexical search with the model.
-func (m *Model) CheckLexical(ctx context.Context, s retrieve.Searcher, terms []retrieve.Term, k int, f retrieve.Filter) error {
+func (m *Model) CheckLexical(ctx context.Context, s retrieve.Searcher, terms []string, k int, f retrieve.Filter) error {
 	got, err := s.Lexical(ctx, terms, k, f)
 	if err != nil {
 		return err
@@ -273,18 +266,13 @@ func (r *Maker) Text(n int) string {
 	return strings.Join(w, " ")
 }
 
-// Terms returns terms of one or a few words, which may repeat.
-func (r *Maker) Terms() (terms []retrieve.Term) {
-	for _, text := range retrieve.Terms(r.Text(4)) {
-		at := slices.IndexFunc(terms, func(t retrieve.Term) bool { return t.Text == text })
-		if at < 0 {
-			at = len(terms)
-			terms = append(terms, retrieve.Term{Text: text})
-		}
-		terms[at].Count++
-	}
-	return terms
-}
+// Terms returns different terms of one or a few words.
+func (r *Maker) Terms() []string { return terms(r.Text(4)) }
+
+// terms returns the different terms of a question.
+func terms(question string) []string { return distinct(retrieve.Terms(question)...) }
+
+func distinct(terms ...string) []string { return slices.Compact(slices.Sorted(slices.Values(terms))) }
 
 // Vector returns a vector of unit length. Every tenth is one of three.
 func (r *Maker) Vector() []float32 {
