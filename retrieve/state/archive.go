@@ -176,7 +176,8 @@ func (l ledger) Records(ctx context.Context, by string, after retrieve.Record, n
 		before = after.Started.UnixMicro()
 	}
 	err = within(ctx, l.s.view, func(t *tx) error {
-		list, _, err = rowsOf(t, scanRecord, `SELECT `+recordColumns+`, sum FROM ibid.records WHERE caller = ? AND (started, id) < (?, ?) AND expires > ?
+		list, _, err = rowsOf(t, scanRecord, `SELECT `+recordColumns+`, sum FROM ibid.records
+			WHERE caller = ? AND (started, id) < (?, ?) AND expires > ?
 			ORDER BY started DESC, id DESC LIMIT ?`, by, before, after.ID, time.Now().UnixMicro(), n)
 		return err
 	}, "listing the records")

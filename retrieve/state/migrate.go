@@ -119,7 +119,8 @@ func (m *migration) batch(from, into *tx) (more bool, err error) {
 		}
 	}
 	var done, total int
-	err = from.row(`SELECT (SELECT count(*) FROM ibid.documents WHERE key <= ?), (SELECT count(*) FROM ibid.documents)`, after).Scan(&done, &total)
+	err = from.row(`SELECT (SELECT count(*) FROM ibid.documents WHERE key <= ?), (SELECT count(*) FROM ibid.documents)`, after).
+		Scan(&done, &total)
 	if err != nil {
 		return false, err
 	}

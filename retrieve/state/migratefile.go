@@ -193,8 +193,8 @@ func oldFile() earlier {
 					h := headOf(row[1])
 					row[1], row[3], row[4], row[6], row[9] = h.Kind, h.Shared, h.State, h.Ended, h.Spec
 				}},
-			{"records of answers", "record_events", `record, events, sum, record, (SELECT head FROM records WHERE id = record), events`,
-				"events", eventColumns, func(row []any) { row[1] = headOf(row[1]).Documents }},
+			{"records of answers", "record_events",
+				`record, events, sum, record, (SELECT head FROM records WHERE id = record), events`, "events", eventColumns, func(row []any) { row[1] = headOf(row[1]).Documents }},
 			{"records of answers", "record_documents", `document, record, sum, record,
 				(SELECT count(*) FROM record_documents AS o WHERE o.record = record_documents.record AND o.document < record_documents.document),
 				document, document`,
@@ -227,11 +227,13 @@ func readOldFile(t *tx, key int64, into *oldDocument) error {
 		sums = append(sums, rowSum(dest...))
 		into.chunks = append(into.chunks, *c.of(d.ID))
 		return err
-	}, `SELECT key, start, end, page, tokens, heading, anchor, terms, text, sum FROM chunks WHERE key BETWEEN ? AND ? ORDER BY key`, first, last)
+	}, `SELECT key, start, end, page, tokens, heading, anchor, terms, text, sum FROM chunks
+		WHERE key BETWEEN ? AND ? ORDER BY key`, first, last)
 	if err != nil {
 		return err
 	}
-	columns := []any{key, d.ID, d.Root, d.Path, collection, d.Title, d.Format, d.Digest, into.meta, into.outline, d.Text, revision, len(sums)}
+	columns := []any{key, d.ID, d.Root, d.Path, collection, d.Title, d.Format, d.Digest, into.meta, into.outline,
+		d.Text, revision, len(sums)}
 	if rowSum(append(columns, sums...)...) != sum {
 		return errRow
 	}
