@@ -13,6 +13,7 @@ package answer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"strings"
@@ -49,8 +50,7 @@ type Answerer struct {
 	GateModel Model
 	// RefineModel makes the refine calls after the first draft; nil means Model.
 	RefineModel Model
-	// Gate is how passages are judged; empty means [GateBoth] with a model
-	// and [GateScore] without one.
+	// Gate is how passages are judged; empty means [GateAuto].
 	Gate GateKind
 	// Embedder may be the *embed.Model that compares the words of question and
 	// passages, if one is loaded already. For nil and any other embedder one is
@@ -133,6 +133,7 @@ type asking struct {
 	*caller
 	question Question
 	asked    string // the standalone question
+	writes   bool   // a model writes the answer
 	reading  *extract.Reading
 }
 
@@ -166,17 +167,15 @@ func (r *asking) answer(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	r.writes = strategy.prompts != nil
 	r.setStyle()
 	if err := r.condense(ctx); err != nil {
 		return err
 	}
 	r.writer.Question = r.asked
-	found, err := r.Retriever.Search(ctx, retrieve.Query{
-		Text: r.asked, K: r.question.TopK, Diversity: r.question.Diversity, Filter: r.question.Filter,
-		Warn: func(err error) { r.warn("%s", err) },
-	})
+	found, err := r.search(ctx, r.question.TopK)
 	if err != nil {
-		return fmt.Errorf("searching: %w", err) // without the question, which no log may hold
+		return err
 	}
 	if !r.emit(Retrieved{Question: r.asked, Passages: found}) {
 		return nil
@@ -202,7 +201,32 @@ func (r *asking) answer(ctx context.Context) error {
 		r.unanswered(nothingRelevant, found)
 		return nil
 	}
-	return strategy.answer(r, ctx, kept)
+	if err = strategy.answer(r, ctx, kept); !errors.Is(err, errNoAnswer) {
+		return err
+	}
+	if r.looksWider() {
+		if err = r.lookWider(ctx, found, kept); !errors.Is(err, errNoAnswer) {
+			return err
+		}
+	}
+	r.unanswered(noAnswer, kept)
+	return nil
+}
+
+// errNoAnswer reports that the passages do not hold the answer.
+var errNoAnswer = errors.New("the passages do not hold the answer")
+
+// search finds the k nearest passages, or as many as the index finds by default
+// if k is 0.
+func (r *asking) search(ctx context.Context, k int) ([]retrieve.Passage, error) {
+	found, err := r.Retriever.Search(ctx, retrieve.Query{
+		Text: r.asked, K: k, Diversity: r.question.Diversity, Filter: r.question.Filter,
+		Warn: func(err error) { r.warn("%s", err) },
+	})
+	if err != nil {
+		return nil, fmt.Errorf("searching: %w", err) // without the question, which no log may hold
+	}
+	return found, nil
 }
 
 // defaultEmbedder is loaded once, at the first question.

@@ -6,8 +6,9 @@ import "ibid/retrieve"
 // are small values, safe to keep; Kind is the name on the wire.
 //
 // The order of a stream: Retrieved, then Judged for each passage looked at,
-// then Kept, then Draft, Stepped and Text, or Unanswered; Usage last. Warning may
-// come anywhere. After the first Text, text is only ever appended. A stream that
+// then Kept, then Draft, Stepped and Text, or Unanswered; Usage last. A wider look
+// comes after Stepped: Judged and Kept again, which replaces the labels, none of
+// which has been shown. Warning may come anywhere. After the first Text, text is only ever appended. A stream that
 // fails after its first Text ends with Incomplete and Usage.
 type Event interface{ Kind() string }
 
@@ -32,6 +33,9 @@ type Judged struct {
 	Scores   retrieve.Scores `json:"scores"`
 	Calls    int             `json:"calls"` // requests to a model spent on it, repeated ones included
 	Tokens   int             `json:"tokens"`
+	// Wider says that the passage was read in a wider look, after no answer was
+	// found in the others: whatever its chance is.
+	Wider bool `json:"wider,omitempty"`
 }
 
 // A Decision is what a gate decided on a passage.

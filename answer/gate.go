@@ -17,7 +17,10 @@ type GateKind string
 
 // The kinds of gate.
 const (
-	GateScore GateKind = "score" // by the calibrated chance, without a model
+	// GateAuto decides by the calibrated chance before an answer is written, and
+	// reads further passages when the model finds none in these.
+	GateAuto  GateKind = "auto"
+	GateScore GateKind = "score" // as GateAuto, and no model ever judges anything
 	GateModel GateKind = "model" // every passage by a model
 	// GateBoth decides the clear cases by the chance, the others by a model. No
 	// passage in another language than the question's is clearly off topic.
@@ -25,8 +28,12 @@ const (
 	GateOff  GateKind = "off" // every passage is kept
 )
 
-// onTopic is the chance from which a passage is kept when no model judges it.
-const onTopic = .2
+// Chances from which a passage is kept when no model judges it: where it would be
+// quoted, and where a model reads it and may find no answer.
+const (
+	onTopic  = .2
+	readable = surelyOff
+)
 
 // Between these chances of being on topic, the gate "both" calls the model.
 const (
@@ -52,21 +59,17 @@ func (r *asking) judge(ctx context.Context, found []retrieve.Passage) ([]Judged,
 	if g.model == nil {
 		g.model = r.Model
 	}
-	kind := cmp.Or(r.Gate, GateBoth)
-	if g.model == nil && kind != GateOff {
+	kind := cmp.Or(r.Gate, GateAuto)
+	if kind == GateAuto || g.model == nil && kind != GateOff {
 		kind = GateScore
 	}
 	r.usage.Looked = len(found)
 	var open []int // for the model to judge
 	budget := or(r.JudgeCalls, defaultJudgeCalls)
 	for i, p := range found {
+		g.judged[i] = r.scored(p)
 		j := &g.judged[i]
-		*j = Judged{
-			Passage: p.ID, Document: p.Document, Title: p.Title, Heading: p.Heading, Page: p.Page,
-			By: byScore, Scores: p.Scores, Decision: Irrelevant,
-		}
-		j.Chance, j.Reason = r.reading.Chance(p)
-		if j.Chance >= onTopic || kind == GateOff {
+		if kind == GateOff {
 			j.Decision = Relevant
 		}
 		sure := j.Chance > surelyOn || j.Chance < surelyOff && retrieve.Language(p.Text) == retrieve.Language(r.asked)
@@ -86,6 +89,19 @@ func (r *asking) judge(ctx context.Context, found []retrieve.Passage) ([]Judged,
 		return nil, err
 	}
 	return g.judged, g.run(ctx)
+}
+
+// scored decides on a passage by its chance of being on topic.
+func (r *asking) scored(p retrieve.Passage) Judged {
+	j := Judged{
+		Passage: p.ID, Document: p.Document, Title: p.Title, Heading: p.Heading, Page: p.Page,
+		By: byScore, Scores: p.Scores, Decision: Irrelevant,
+	}
+	j.Chance, j.Reason = r.reading.Chance(p)
+	if j.Chance >= onTopic || r.looksWider() && j.Chance >= readable {
+		j.Decision = Relevant
+	}
+	return j
 }
 
 // A gate judges the passages of one question by a model.

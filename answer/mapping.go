@@ -223,8 +223,7 @@ func (m *mapping) endEmpty() error {
 		return errNothingButEmpty
 	}
 	m.reportMissing()
-	m.unanswered(noAnswer, m.passages)
-	return nil
+	return errNoAnswer
 }
 
 var errNothingButEmpty = errors.New("the model gave nothing but empty replies: try again, or another model")

@@ -167,8 +167,7 @@ func (m *mapping) endCombined(c *call, parts []Part, reply *heldReply, out *siev
 			done.Reason = noAnswer
 			m.emitStep(done)
 			m.reportMissing()
-			m.unanswered(noAnswer, m.passages)
-			return nil
+			return errNoAnswer
 		}
 		m.emit(Text{Text: out.add(strings.TrimLeft(text, " \t\r\n"))})
 	}

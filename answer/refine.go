@@ -13,9 +13,14 @@ import (
 	"ibid/retrieve"
 )
 
-// refineAll is the strategy refine: as many steps as the budget has.
+// refineAll is the strategy refine: as many steps as the budget has, but for the
+// call of a wider look.
 func (r *asking) refineAll(ctx context.Context, kept []retrieve.Passage) error {
-	return r.refine(ctx, kept, r.left())
+	most := r.left()
+	if r.looksWider() {
+		most = max(1, most-1)
+	}
+	return r.refine(ctx, kept, most)
 }
 
 // stuff is the strategy stuff: refine with one step.
@@ -282,8 +287,7 @@ func (l *refiner) end() error {
 		return errNothingButEmpty
 	default:
 		l.warnMissed(l.missed)
-		l.unanswered(noAnswer, l.passages)
-		return nil
+		return errNoAnswer
 	}
 	if l.summary == nil { // a summary is Incomplete then
 		l.warnMissed(l.missed)

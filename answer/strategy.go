@@ -14,8 +14,9 @@ type strategy struct {
 	name string
 	// prompts show passages to a model; without one no model is needed.
 	prompts []string
-	// answer answers from the kept passages, of which there is at least one,
-	// and ends the stream with Usage.
+	// answer answers from the kept passages, of which there is at least one, and
+	// ends the stream with Usage; or it returns errNoAnswer, having emitted
+	// neither Draft nor Text.
 	answer func(r *asking, ctx context.Context, kept []retrieve.Passage) error
 }
 
@@ -86,8 +87,7 @@ func (r *asking) extract(ctx context.Context, kept []retrieve.Passage) error {
 		return err
 	}
 	if len(quotes) == 0 {
-		r.unanswered(noAnswer, kept)
-		return nil
+		return errNoAnswer
 	}
 	if !r.emit(Kept{Passages: kept}) {
 		return nil

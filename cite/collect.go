@@ -82,7 +82,7 @@ func (f *Fold) Add(e answer.Event) {
 	a := &f.answer
 	switch e := e.(type) {
 	case answer.Judged:
-		a.Judged = append(a.Judged, e)
+		a.Judged = append(slices.DeleteFunc(a.Judged, func(j answer.Judged) bool { return j.Passage == e.Passage }), e)
 	case answer.Stepped:
 		a.Steps = append(a.Steps, e)
 	case answer.Draft:

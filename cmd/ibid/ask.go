@@ -271,13 +271,23 @@ func keepRetrieved(events iter.Seq2[answer.Event, error], passages *[]retrieve.P
 	return func(yield func(answer.Event, error) bool) {
 		for e, err := range events {
 			if r, ok := e.(answer.Retrieved); ok {
-				*passages = r.Passages
+				*passages = withPassages(*passages, r.Passages)
 			}
 			if !yield(e, err) {
 				return
 			}
 		}
 	}
+}
+
+// withPassages adds the passages of a wider look to those found before.
+func withPassages(before, more []retrieve.Passage) []retrieve.Passage {
+	for _, p := range more {
+		if !slices.ContainsFunc(before, func(q retrieve.Passage) bool { return q.ID == p.ID }) {
+			before = append(before, p)
+		}
+	}
+	return before
 }
 
 // showTrace prints what happened to each passage, in the order of the search,
@@ -325,6 +335,9 @@ func showTrace(w io.Writer, passages []retrieve.Passage, a cite.Answer) error {
 			by := "by " + j.By
 			if j.By == "unjudged" {
 				by = "by score, without a judge"
+			}
+			if j.Wider {
+				by = "in the wider look, since the passages before had no answer"
 			}
 			if j.Reason != "" {
 				by += ": " + rewrite.Neutral(oneLine(j.Reason, 300))

@@ -116,7 +116,7 @@ type modelConfig struct {
 	Model         string        `help:"Model that writes answers; default: none, documents are quoted." placeholder:"NAME" group:"Model"`
 	GateModel     string        `help:"Model that judges passages; default: --model." placeholder:"NAME" group:"Model"`
 	RefineModel   string        `help:"Model for the steps after the first; default: --model." placeholder:"NAME" group:"Model"`
-	Gate          string        `help:"What decides which passages are on topic: ${enum}. Auto is both with a model, otherwise score." enum:"auto,score,model,both,off" default:"auto" placeholder:"KIND" group:"Model"`
+	Gate          string        `help:"What decides which passages are on topic: ${enum}. Auto is score, with a wider look when the model finds no answer." enum:"auto,score,model,both,off" default:"auto" placeholder:"KIND" group:"Model"`
 	GateCalls     int           `help:"Passages per question that a model judges; 0: no limit." default:"12" placeholder:"N" group:"Model"`
 	GateTokens    int           `help:"Tokens per question for judging; 0: no limit." default:"0" placeholder:"N" group:"Model"`
 	GateTime      time.Duration `help:"Time per question for judging; 0s: no limit. The score decides on the rest." default:"1m" placeholder:"TIME" group:"Model"`

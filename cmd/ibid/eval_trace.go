@@ -29,7 +29,10 @@ func (t *tracer) record(events iter.Seq2[answer.Event, error]) iter.Seq2[answer.
 		for e, err := range events {
 			switch e := e.(type) {
 			case answer.Retrieved:
-				t.passages, t.seconds.Search = e.Passages, t.elapsed()
+				if len(t.passages) == 0 {
+					t.seconds.Search = t.elapsed()
+				}
+				t.passages = withPassages(t.passages, e.Passages)
 			case answer.Judged:
 				t.seconds.Gate = t.elapsed() - t.seconds.Search
 			case answer.Kept:

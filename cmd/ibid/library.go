@@ -214,7 +214,7 @@ func newAnswerer(c modelConfig, e endpointConfig, getenv func(string) string) (*
 		return nil, err
 	}
 	a := &answer.Answerer{
-		Gate:          answer.GateKind(strings.TrimPrefix(c.Gate, "auto")),
+		Gate:          answer.GateKind(c.Gate),
 		ContextTokens: c.ContextTokens,
 		StepTokens:    c.StepTokens,
 		JudgeCalls:    cmp.Or(c.GateCalls, -1),

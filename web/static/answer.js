@@ -337,7 +337,7 @@ function storedEvent(kind, data) {
       return data.final ? data : null;
     case "done": {
       const { usage, indexing } = data;
-      const judged = (data.judged || []).map(({ passage, document, title, heading, page, verdict, by, reason }) => ({ passage, document, title, heading, page, verdict, by, reason }));
+      const judged = (data.judged || []).map(({ passage, document, title, heading, page, verdict, by, reason, wider }) => ({ passage, document, title, heading, page, verdict, by, reason, wider }));
       const sources = (data.sources || []).map(({ number, passages }) => ({ number, passages: (passages || []).map(({ id }) => ({ id })) }));
       return { usage, indexing, judged, sources };
     }

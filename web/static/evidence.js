@@ -22,7 +22,7 @@ export function evidence(answer, passages, drafts, opener) {
         el("span", { class: `verdict ${j.verdict}` }, verdicts[j.verdict] || j.verdict),
         el("div", {},
           opener("source-title", { ...p, document: j.document, title: j.title, page: j.page, heading: j.heading }, j.title || j.document),
-          el("span", { class: "facts" }, [cited.has(j.passage) ? `cited as ${cited.get(j.passage).join(", ")}` : "", place(j), j.reason, j.by === "unjudged" ? "ranked by search score" : ""].filter(Boolean).join(" · "))));
+          el("span", { class: "facts" }, [cited.has(j.passage) ? `cited as ${cited.get(j.passage).join(", ")}` : "", j.wider ? "read in a second look" : "", place(j), j.reason, j.by === "unjudged" ? "ranked by search score" : ""].filter(Boolean).join(" · "))));
     })));
   }
   if (drafts.size) {
@@ -35,7 +35,10 @@ export function evidence(answer, passages, drafts, opener) {
     })));
   }
   const used = answer.usage?.used ?? answer.sources?.length ?? 0;
-  const summary = looked.length ? `Checked ${plural(answer.usage?.looked ?? looked.length, "passage", "passages")}, used ${used}` : "Earlier drafts";
+  const again = looked.filter((j) => j.wider).length;
+  const summary = looked.length
+    ? `Checked ${plural(answer.usage?.looked ?? looked.length, "passage", "passages")}${again ? `, looked again at ${again}` : ""}, used ${used}`
+    : "Earlier drafts";
   return [
     parts.length ? el("details", { class: "evidence" }, el("summary", {}, summary), ...parts) : "",
     answer.usage ? el("p", { class: "facts cost" }, cost(answer.usage)) : "",

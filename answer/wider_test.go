@@ -1,0 +1,96 @@
+package answer
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"ibid/retrieve"
+)
+
+// nearest finds no more passages than a query asks for, two by default.
+type nearest found
+
+func (n nearest) Search(_ context.Context, q retrieve.Query) ([]retrieve.Passage, error) {
+	return n[:min(or(q.K, 2), len(n))], nil
+}
+
+// TestWiderLook: what was skipped or found further down is read, once, when the
+// model finds no answer in the passages before.
+func TestWiderLook(t *testing.T) {
+	library := passages("The mooring fee is due in April.", "Take two apples and a cup of flour.", "The mooring fee is 120 marks.",
+		"Ice covers the bay.", "The crane lifts boats.", "The club has a flag.", "Nothing is ever read this far down.")
+	library[1].Scores = retrieve.Scores{} // surely off topic, and skipped
+	for name, test := range map[string]struct {
+		gate     GateKind
+		strategy string
+		calls    int // AnswerCalls
+		replies  []string
+		want     string
+		calling  int
+	}{
+		"answered":      {gate: GateAuto, replies: []string{"In April.[1]"}, want: `text "In April.[1]"`, calling: 1},
+		"further down":  {replies: []string{"NO ANSWER", "120 marks.[2]"}, want: `text "120 marks.[2]"`, calling: 2},
+		"without judge": {gate: GateScore, replies: []string{"NO ANSWER", "120 marks.[2]"}, want: `text "120 marks.[2]"`, calling: 2},
+		"nowhere":       {replies: []string{"NO ANSWER"}, want: "unanswered {Reason:no_answer", calling: 2},
+		"every passage": {gate: GateOff, replies: []string{"NO ANSWER"}, want: "unanswered {Reason:no_answer", calling: 1},
+		"judged":        {gate: GateModel, replies: []string{"NO ANSWER"}, want: "unanswered {Reason:no_answer", calling: 1},
+		"no call left":  {calls: 1, replies: []string{"NO ANSWER"}, want: "unanswered {Reason:no_answer", calling: 1},
+		"quoted":        {strategy: "extract", want: `text`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := &script{reply: byRole(map[Role][]string{RoleAnswer: test.replies, RoleJudge: {"yes"}})}
+			a := &Answerer{Retriever: nearest(library), Model: m, Gate: test.gate, AnswerCalls: test.calls, Parallel: 1}
+			got := read(a.Ask(t.Context(), Question{Text: "mooring fee", Strategy: test.strategy}))
+			if got.err != nil || !strings.Contains(got.String(), test.want) {
+				t.Errorf("want %s in\n%s", test.want, got)
+			}
+			answering := 0
+			for _, p := range m.calls {
+				if p.Role == RoleAnswer {
+					answering++
+				}
+			}
+			if answering != test.calling {
+				t.Errorf("%d calls, want %d\n%s", answering, test.calling, got)
+			}
+			if strings.Contains(got.String(), "d7.md") {
+				t.Errorf("a passage beyond three times the first was read\n%s", got)
+			}
+		})
+	}
+}
+
+// TestWiderLookReads: the second call shows what the first did not, and the
+// counts say what was looked at.
+func TestWiderLookReads(t *testing.T) {
+	library := passages("The mooring fee is due in April.", "Take two apples and a cup of flour.", "The mooring fee is 120 marks.", "Ice covers the bay.")
+	library[1].Scores = retrieve.Scores{}
+	m := &script{reply: byRole(map[Role][]string{RoleAnswer: {"NO ANSWER", "120 marks.[2]"}})}
+	a := &Answerer{Retriever: nearest(library), Model: m}
+	var wide []string
+	var usage Usage
+	for e, err := range a.Ask(t.Context(), Question{Text: "mooring fee"}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch e := e.(type) {
+		case Judged:
+			if e.Wider {
+				wide = append(wide, e.Passage)
+			}
+		case Usage:
+			usage = e
+		}
+	}
+	if got := strings.Join(wide, " "); got != "r/d2.md#1 r/d3.md#1 r/d4.md#1" {
+		t.Errorf("read in the wider look: %s", got)
+	}
+	if usage.Looked != 4 || usage.Calls != 2 {
+		t.Errorf("%+v", usage)
+	}
+	second := m.calls[1].User
+	if strings.Contains(second, "in April") || !strings.Contains(second, "two apples") || !strings.Contains(second, "120 marks") {
+		t.Errorf("the second call shows\n%s", second)
+	}
+}
