@@ -9,8 +9,8 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime"
 	"runtime/debug"
-	"strings"
 	"syscall"
 
 	"ibid/answer"
@@ -88,67 +88,24 @@ func exitCode(err error, stderr io.Writer) int {
 	return code
 }
 
-// version names this build in a few words, for pages, replies and protocols:
-// the version or the revision.
+// version names this build as the go command does: by the tag of a release, or by
+// the time and the revision.
 func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "ibid (built without version information)"
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
+		return "ibid " + info.Main.Version
 	}
-	return "ibid " + versionOf(info)
+	return "ibid development"
 }
 
-// built is version with all that tells two builds apart, on one line.
+// built adds the release of Go, the system and the build tags.
 func built() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return version()
-	}
-	return "ibid " + builtOf(info)
-}
-
-// versionOf is the version that a release was tagged with, or what it was built
-// from: the revision, or nothing but that it is no release.
-func versionOf(info *debug.BuildInfo) string {
-	revision := setting(info, "vcs.revision")
-	revision = revision[:min(12, len(revision))]
-	v := info.Main.Version
-	// Between releases the go command makes up a version that ends in the revision.
-	if v == "" || v == "(devel)" || revision != "" && strings.Contains(v, revision) {
-		v = "development"
-	}
-	if revision == "" {
-		return v
-	}
-	v = strings.TrimSuffix(v, "+dirty")
-	if setting(info, "vcs.modified") == "true" {
-		revision += ", modified"
-	}
-	return v + " (" + revision + ")"
-}
-
-// builtOf adds the time of the revision, the Go it was built with, the system it
-// is for and the build tags.
-func builtOf(info *debug.BuildInfo) string {
-	v := versionOf(info)
-	if at := setting(info, "vcs.time"); at != "" {
-		v = strings.TrimSuffix(v, ")") + ", " + at + ")"
-	}
-	v += ", " + info.GoVersion
-	if system := setting(info, "GOOS"); system != "" {
-		v += " " + system + "/" + setting(info, "GOARCH")
-	}
-	if tags := setting(info, "-tags"); tags != "" {
-		v += ", tags " + tags
-	}
-	return v
-}
-
-func setting(info *debug.BuildInfo, key string) string {
-	for _, s := range info.Settings {
-		if s.Key == key {
-			return s.Value
+	v := fmt.Sprintf("%s, %s %s/%s", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, s := range info.Settings {
+			if s.Key == "-tags" {
+				v += ", tags " + s.Value
+			}
 		}
 	}
-	return ""
+	return v
 }
