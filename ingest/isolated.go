@@ -99,7 +99,6 @@ const pdfPatience = (child.Seconds - 4) * time.Second
 // A workshop is what a child keeps between files.
 type workshop struct {
 	engine *pdfium.Engine // nil until it is needed
-	made   pdfJob         // the folders of the engine
 }
 
 // handle is the [child.Handler] of readers.
@@ -209,24 +208,15 @@ func withRecognised(source *pdf.Source, tables map[int][]byte) *pdf.Source {
 	})
 }
 
-// openEngine makes the engine, unless it is there for the same folders.
+// openEngine makes the engine, unless it is there.
 func (w *workshop) openEngine(job pdfJob) error {
-	ctx := context.Background()
-	if w.engine != nil && w.made.Folder == job.Folder && w.made.Cache == job.Cache {
+	if w.engine != nil {
 		return nil
 	}
-	if w.engine != nil {
-		if err := w.engine.Close(ctx); err != nil {
-			return err
-		}
-		w.engine = nil
-	}
 	code, _, err := pdfium.Code(job.Folder)
-	if err != nil {
-		return err
+	if err == nil {
+		w.engine, err = pdfium.Open(context.Background(), code, job.Cache)
 	}
-	w.engine, err = pdfium.Open(ctx, code, job.Cache)
-	w.made = job
 	return err
 }
 

@@ -105,38 +105,16 @@ func (w *walker) zipFile(at place, f *zip.File, name string) error {
 	case !f.Mode().IsRegular():
 		return w.addFile(at, name, size, nil, Entry{Skip: special(f.Mode())})
 	}
-	// Opened on first use: most files are not read.
-	in := &lazyReader{open: f.Open}
-	defer in.Close()
 	if f.Method != zip.Store && f.Method != zip.Deflate && f.Method != bzip2Method {
 		return w.addFile(at, name, size, nil, Entry{Failed: fmt.Sprintf("its compression (method %d) is not supported: unpack it",
 			f.Method)})
 	}
+	in, err := f.Open()
+	if err != nil {
+		return w.addFile(at, name, size, nil, Entry{Failed: "it is damaged: " + reason(err)})
+	}
+	defer in.Close()
 	return w.addFile(at, name, size, &counted{in, &w.unpacked}, Entry{})
-}
-
-// A lazyReader is opened on first use.
-type lazyReader struct {
-	open func() (io.ReadCloser, error)
-	in   io.ReadCloser
-	err  error
-}
-
-func (l *lazyReader) Read(p []byte) (int, error) {
-	if l.in == nil && l.err == nil {
-		l.in, l.err = l.open()
-	}
-	if l.err != nil {
-		return 0, l.err
-	}
-	return l.in.Read(p)
-}
-
-func (l *lazyReader) Close() error {
-	if l.in == nil {
-		return nil
-	}
-	return l.in.Close()
 }
 
 // zipNames returns the names of the files. Names that are not marked as UTF-8

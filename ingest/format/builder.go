@@ -92,6 +92,31 @@ func (b *builder) Section(s Section) {
 	b.sections = append(b.sections, s)
 }
 
+// begin begins a section with the first block that write adds, and reports whether
+// there is one.
+func (b *builder) begin(s Section, write func()) bool {
+	before := b.text.Len()
+	write()
+	added := b.text.String()[before:]
+	if added != "" {
+		s.Start = before + len(added) - len(strings.TrimLeft(added, "\n"))
+		b.Section(s)
+	}
+	return added != ""
+}
+
+// mergeNames adds a further row of names to those of the columns.
+func mergeNames(header, row []string) []string {
+	for i, name := range row {
+		if name = oneLine(Clean(name)); i == len(header) {
+			header = append(header, name)
+		} else if name != header[i] {
+			header[i] = oneLine(header[i] + " " + name)
+		}
+	}
+	return header
+}
+
 // Code adds preformatted text, indented by four spaces that mark it as code.
 func (b *builder) Code(text string) {
 	text = strings.Trim(Clean(text), "\n")

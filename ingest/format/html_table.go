@@ -106,15 +106,11 @@ func (t *htmlTable) repeated(text string) string {
 // name adds the cells of a row to the names of the columns.
 func (t *htmlTable) name(cells []string) {
 	for i, c := range cells {
-		if c = oneLine(Clean(c)); len(c) > maxHTMLName {
-			c = ""
-		}
-		if i == len(t.header) {
-			t.header = append(t.header, c)
-		} else if c != t.header[i] {
-			t.header[i] = oneLine(t.header[i] + " " + c)
+		if len(oneLine(Clean(c))) > maxHTMLName {
+			cells[i] = ""
 		}
 	}
+	t.header = mergeNames(t.header, cells)
 }
 
 func spanOf(cell *html.Node, key string, most int) int {

@@ -190,7 +190,7 @@ func (r *jsonReader) members(doc *Document, pointer, path string, level int) err
 			}
 			if headed && len(fields) > 0 { // it is not under the previous heading
 				headed, r.b.last = false, kindNone
-				r.section(Section{Level: level, Anchor: place}, write)
+				r.b.begin(Section{Level: level, Anchor: place}, write)
 			} else {
 				write()
 			}
@@ -297,18 +297,4 @@ func scalar(token json.Token) string {
 // pointerEscape escapes a key for a JSON pointer.
 func pointerEscape(key string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(key, "~", "~0"), "/", "~1")
-}
-
-// section begins a section without a heading at the first block that write adds.
-func (r *jsonReader) section(s Section, write func()) {
-	before := r.b.text.Len()
-	write()
-	if r.b.text.Len() == before {
-		return
-	}
-	s.Start = before
-	for s.Start < r.b.text.Len() && before > 0 && strings.HasPrefix(r.b.text.String()[s.Start:], "\n") {
-		s.Start++
-	}
-	r.b.Section(s)
 }

@@ -65,7 +65,7 @@ func (r *jsonReader) fields(out []jsonField, at string, token json.Token, depth 
 // record writes the values of one entry on one line if they are short, else each
 // on its own.
 func (r *jsonReader) record(s Section, fields []jsonField) {
-	r.section(s, func() {
+	r.b.begin(s, func() {
 		size, lines := 0, false
 		for _, f := range fields {
 			size += len(f.path) + len(f.value)

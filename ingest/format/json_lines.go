@@ -39,7 +39,7 @@ func JSONLines(doc *Document, data []byte) error {
 			if broken++; broken == 1 {
 				first = number
 			}
-			r.section(s, func() { b.Paragraph(line) })
+			r.b.begin(s, func() { b.Paragraph(line) })
 		default:
 			r.record(s, fields)
 		}

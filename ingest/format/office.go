@@ -57,11 +57,9 @@ func (w *officeWriter) Beside(level int, anchor string) {
 
 // inSection writes words, and begins the pending section with the first of them.
 func (w *officeWriter) inSection(write func()) {
-	before := w.b.text.Len()
-	write()
-	if added := w.b.text.String()[before:]; w.pending != nil && added != "" {
-		w.pending.Start = before + len(added) - len(strings.TrimLeft(added, "\n"))
-		w.b.Section(*w.pending)
+	if w.pending == nil {
+		write()
+	} else if w.b.begin(*w.pending, write) {
 		w.pending = nil
 	}
 }
@@ -76,18 +74,10 @@ func (w *officeWriter) Table(rows [][]string, names int) {
 func (w *officeWriter) table(rows [][]string, names int) {
 	var header []string
 	for i, row := range rows {
-		if i >= names {
+		if i < names { // names may be in several rows
+			header = mergeNames(header, row)
+		} else {
 			w.b.Row(header, row)
-			continue
-		}
-		// Names may be in several rows.
-		for c, name := range row {
-			name = oneLine(Clean(name))
-			if c == len(header) {
-				header = append(header, name)
-			} else if name != header[c] {
-				header[c] = oneLine(header[c] + " " + name)
-			}
 		}
 	}
 }

@@ -11,9 +11,6 @@ import (
 	"strings"
 )
 
-// A row longer than this is a quote that was never closed.
-const maxRowBytes = 1 << 20
-
 // Table reads comma- or tab-separated values. Each row is one line with the names
 // of its columns, and a section with the anchor "row=N" (RFC 7111), N being the
 // row's 1-based position in the file, the row of names included.
@@ -30,9 +27,6 @@ func Table(doc *Document, data []byte) error {
 		doc.Partial = fmt.Sprintf("a quote that opens in line %d is never closed: quotes were left out from there on",
 			1+strings.Count(text[:at], "\n"))
 		text = text[:at] + strings.ReplaceAll(text[at:], `"`, "")
-	}
-	if err := checkRows(text); err != nil {
-		return err
 	}
 	r := csv.NewReader(strings.NewReader(text))
 	r.Comma, r.LazyQuotes, r.FieldsPerRecord, r.ReuseRecord = comma, true, -1, true
@@ -179,23 +173,4 @@ func separatorOf(text string) rune {
 		}
 	}
 	return best
-}
-
-// checkRows refuses very long rows, which would be one field in memory.
-func checkRows(text string) error {
-	start, row, quoted := 0, 1, false
-	for i := range len(text) {
-		switch text[i] {
-		case '"':
-			quoted = !quoted
-		case '\n':
-			if !quoted {
-				start, row = i+1, row+1
-			}
-		}
-		if i-start > maxRowBytes {
-			return fmt.Errorf("row %d is longer than 1 MB: is a quote left open, or is this no table?", row)
-		}
-	}
-	return nil
 }

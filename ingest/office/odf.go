@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"strings"
 )
 
@@ -172,15 +173,24 @@ func (o *odfReader) readStyles(x *xmlReader) error {
 	})
 }
 
+// lineage yields a style and those it is based on, by name.
+func (o *odfReader) lineage(name string) iter.Seq2[string, odfStyle] {
+	return func(yield func(string, odfStyle) bool) {
+		for range 20 {
+			s, ok := o.styles[name]
+			if name == "" || !yield(name, s) || !ok {
+				return
+			}
+			name = s.parent
+		}
+	}
+}
+
 // is reports whether a style has this name, or is based on one that has.
 func (o *odfReader) is(style, name string) bool {
-	for range 20 {
-		s, ok := o.styles[style]
-		if style == name || ok && s.name == name {
+	for at, s := range o.lineage(style) {
+		if at == name || s.name == name {
 			return true
-		}
-		if style = s.parent; style == "" {
-			return false
 		}
 	}
 	return false
@@ -188,14 +198,22 @@ func (o *odfReader) is(style, name string) bool {
 
 // outline returns the heading level of a style's paragraphs.
 func (o *odfReader) outline(style string) int {
-	for range 20 {
-		s, ok := o.styles[style]
-		if !ok || s.level > 0 {
+	for _, s := range o.lineage(style) {
+		if s.level > 0 {
 			return s.level
 		}
-		style = s.parent
 	}
 	return 0
+}
+
+// hides reports whether a style's text is hidden.
+func (o *odfReader) hides(style string) bool {
+	for _, s := range o.lineage(style) {
+		if s.hidden {
+			return true
+		}
+	}
+	return false
 }
 
 func (o *odfReader) body(x *xmlReader) error {

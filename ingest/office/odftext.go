@@ -68,21 +68,6 @@ func (o *odfReader) paragraph(x *xmlReader, e element, out func(block)) error {
 	return err
 }
 
-// hides reports whether a style's text is hidden.
-func (o *odfReader) hides(style string) bool {
-	for range 20 {
-		s, ok := o.styles[style]
-		if !ok {
-			return false
-		}
-		if s.hidden {
-			return true
-		}
-		style = s.parent
-	}
-	return false
-}
-
 // inline reads the content of a paragraph. Notes and boxes go to after.
 func (o *odfReader) inline(x *xmlReader, text *strings.Builder, after func(block)) error {
 	var do func(e element) error
