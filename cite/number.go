@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"ibid/answer"
+	"ibid/cite/marker"
 	"ibid/cite/rewrite"
 	"ibid/cite/support"
 	"ibid/ingest"
@@ -31,9 +32,11 @@ type Options struct {
 // It drops Kept. In Text it replaces labels by [1], [2] … by first use, with
 // [Cited] before the text that shows a number first, and adds [Quoted] and
 // [Unsupported] when a sentence has ended. From Draft it removes the labels and
-// puts those cited on its last piece. Whatever else a model may have written is
-// made [rewrite.Neutral], as Text and Draft are; the rest passes unchanged. Text
-// held back comes before Unanswered, Incomplete, Usage, an error and the end.
+// puts those cited on its last piece. The words of both are otherwise those of the
+// model: whoever shows them escapes them. What a model may have written elsewhere
+// (reasons, warnings, a rewritten question) is made [rewrite.Neutral]; the rest
+// passes unchanged. Text held back comes before Unanswered, Incomplete, Usage, an
+// error and the end.
 //
 // The sequence is lazy and can be ranged over as often as events can. Breaking
 // out of it breaks out of events.
@@ -62,6 +65,7 @@ type numbering struct {
 	passages  []retrieve.Passage
 	documents []rewrite.Document
 
+	decoder  decoder
 	rewriter *rewrite.Rewriter
 	text     []byte        // the answer so far
 	refs     []span        // the printed references in it
@@ -73,6 +77,7 @@ type numbering struct {
 	finished bool
 
 	draft     *rewrite.Rewriter
+	drafted   decoder
 	draftStep int
 }
 
@@ -151,9 +156,9 @@ func (n *numbering) addText(text string, yield yielder) bool {
 		return false
 	}
 	if n.rewriter == nil {
-		n.rewriter = rewrite.NewNeutral(n.documents, rewrite.Text)
+		n.rewriter = rewrite.New(n.documents, rewrite.Text, marker.Default)
 	}
-	return n.emit(n.rewriter.Append(nil, []byte(text)), false, yield)
+	return n.emit(n.rewriter.Append(nil, n.decoder.decode(text)), false, yield)
 }
 
 // finish yields what is held back.
@@ -165,7 +170,7 @@ func (n *numbering) finish(yield yielder) bool {
 		return true
 	}
 	n.finished = true
-	return n.emit(n.rewriter.Close(nil), true, yield)
+	return n.emit(n.rewriter.Close(n.rewriter.Append(nil, n.decoder.end())), true, yield)
 }
 
 // emit yields the next piece of the numbered text, before it the numbers that
@@ -218,10 +223,10 @@ func (n *numbering) addDraft(d answer.Draft, yield yielder) bool {
 		return false
 	}
 	if n.draft == nil {
-		n.draft = rewrite.NewNeutral(n.documents, rewrite.Empty)
+		n.draft = rewrite.New(n.documents, rewrite.Empty, marker.Default)
 		n.draftStep = d.Step
 	}
-	out := n.draft.Append(nil, []byte(d.Text))
+	out := n.draft.Append(nil, n.drafted.decode(d.Text))
 	if d.Final {
 		return n.closeDraft(out, true, yield)
 	}
@@ -234,7 +239,7 @@ func (n *numbering) breakDraft(yield yielder) bool {
 }
 
 func (n *numbering) closeDraft(out []byte, final bool, yield yielder) bool {
-	d := answer.Draft{Step: n.draftStep, Text: string(n.draft.Close(out)), Final: final}
+	d := answer.Draft{Step: n.draftStep, Text: string(n.draft.Close(n.draft.Append(out, n.drafted.end()))), Final: final}
 	for _, u := range n.draft.Uses() {
 		if !slices.Contains(d.Labels, u.ID) {
 			d.Labels = append(d.Labels, u.ID)
@@ -242,4 +247,22 @@ func (n *numbering) closeDraft(out []byte, final bool, yield yielder) bool {
 	}
 	n.draft = nil
 	return !final && d.Text == "" || yield(d, nil)
+}
+
+// A decoder makes valid UTF-8 of a text that comes in pieces.
+type decoder struct{ held []byte }
+
+// decode returns the next piece, with an incomplete sequence at its end held back.
+func (d *decoder) decode(piece string) []byte {
+	b := append(d.held, piece...)
+	n := len(b) - marker.Partial(b)
+	d.held = slices.Clone(b[n:])
+	return []byte(string([]rune(string(b[:n]))))
+}
+
+// end returns what was held back.
+func (d *decoder) end() []byte {
+	b := d.held
+	d.held = nil
+	return []byte(string([]rune(string(b))))
 }

@@ -528,11 +528,15 @@ func TestNumberHostile(t *testing.T) {
 	}
 }
 
-func TestNumberMakesAllWordsNeutral(t *testing.T) {
+// The words of the answer are the model's; what else it may have written is neutral.
+func TestNumberLeavesTheText(t *testing.T) {
 	const hostile, tame = "x\x1b ![a](https://evil.com)", "x ! [a] (evil.com)"
 	a := collect(t, cite.Options{}, answer.Retrieved{Question: hostile}, answer.Judged{Reason: hostile}, answer.Kept{},
 		answer.Warning{Message: hostile}, answer.Text{Text: hostile}, answer.Incomplete{Reason: hostile})
-	for name, got := range map[string]string{"judged": a.Judged[0].Reason, "warning": a.Warnings[0], "text": a.Text, "reason": a.Reason} {
+	if a.Text != hostile {
+		t.Errorf("the text is %q", a.Text)
+	}
+	for name, got := range map[string]string{"judged": a.Judged[0].Reason, "warning": a.Warnings[0], "reason": a.Reason} {
 		if got != tame {
 			t.Errorf("%s: got %q, want %q", name, got, tame)
 		}

@@ -233,7 +233,7 @@ func TestBrowserStates(t *testing.T) {
 		b.newConversation()
 		b.ask("evil")
 		b.waitFor(ended)
-		b.is("true", `String(document.querySelector(".turn .text:not(.draft)").textContent.includes("< img src=evil.example/z>"))`)
+		b.is("true", `String(document.querySelector(".turn .text:not(.draft)").textContent.includes("<img src=http://evil.example/z>"))`)
 		b.is("0", `String(document.querySelectorAll(".turn img, .turn script, .turn a[href*=evil]").length)`)
 		b.look("hostile")
 

@@ -86,25 +86,22 @@ func foreignIn(text string) string {
 }
 
 // wordsOf returns the words of a reply that a model may have written or that
-// clients show unchanged, by their place. Exact data of documents (titles,
-// quotes, headings) and Ibid's own links are not among them.
+// clients show unchanged, by their place. The text of the answer and its drafts,
+// exact data of documents (titles, quotes, headings) and Ibid's own links are not
+// among them: who shows them escapes them.
 func wordsOf(t testing.TB, kind string, data []byte) map[string]string {
 	t.Helper()
 	var e struct {
-		Question, Text, Reason, Message, List, HTML string
-		Judged                                      []answer.Judged
-		Drafts                                      []cite.Draft
-		Warnings                                    []string
+		Question, Reason, Message, List, HTML string
+		Judged                                []answer.Judged
+		Warnings                              []string
 	}
 	if err := json.Unmarshal(data, &e); err != nil {
 		t.Fatalf("%v in %s", err, data)
 	}
-	words := map[string]string{"text": e.Text, "reason": e.Reason, "message": e.Message, "list": e.List, "question": e.Question}
+	words := map[string]string{"reason": e.Reason, "message": e.Message, "list": e.List, "question": e.Question}
 	for i, j := range e.Judged {
 		words[fmt.Sprintf("judged %d", i)] = j.Reason
-	}
-	for i, d := range e.Drafts {
-		words[fmt.Sprintf("draft %d", i)] = d.Text
 	}
 	for i, w := range e.Warnings {
 		words[fmt.Sprintf("warning %d", i)] = w
@@ -142,7 +139,7 @@ func hostileShelf(text string) (shelf, retrieve.Passage) {
 
 // TestInjectionAtEverySplit makes a model send every hostile text as the answer,
 // as a draft and everywhere else that it can write, whole, in characters, in
-// bytes and in two pieces (a campaign cuts at every byte). Replies contain only
+// bytes and in two pieces (a campaign cuts at every byte). Messages contain only
 // words, and the HTML for the page only the page's own elements.
 func TestInjectionAtEverySplit(t *testing.T) {
 	t.Parallel()
@@ -187,7 +184,6 @@ func TestInjectionAtEverySplit(t *testing.T) {
 				path += "?html=1"
 			}
 			streams++
-			shown := map[string]string{} // by kind of event
 			for _, e := range eventsOf(t, call(handler, "POST", path, `{"question":"`+question+`"}`, asEvents...).Body.Bytes()) {
 				if e.kind == "block" || e.kind == "marked" {
 					var b blockEvent
@@ -197,13 +193,14 @@ func TestInjectionAtEverySplit(t *testing.T) {
 					if what := pageElementIn(b.HTML); what != "" {
 						t.Errorf("%s, %s: a block has %s: %s", h.file, h.name, what, b.HTML)
 					}
+					for _, what := range []string{"a control", "something invisible"} {
+						if at := foreign[what].FindString(b.HTML); at != "" {
+							t.Errorf("%s, %s: a block has %s (%q): %s", h.file, h.name, what, at, b.HTML)
+						}
+					}
 					continue
 				}
 				for where, words := range wordsOf(t, e.kind, e.data) {
-					if e.kind == "text" || e.kind == "draft" {
-						shown[e.kind] += words // check the pieces joined
-						continue
-					}
 					check(e.kind+" "+where, words)
 				}
 				if e.kind == "done" {
@@ -212,12 +209,52 @@ func TestInjectionAtEverySplit(t *testing.T) {
 					}
 				}
 			}
-			for kind, words := range shown {
-				check(kind, words)
-			}
 		}
 	}
 	t.Logf("figure: hostile texts in %d streams: %d different replies, 0 with an address, image, element or control character", streams, len(seen))
+}
+
+// honestTexts are worth copying exactly.
+var honestTexts = []string{
+	"Write to help@example.com, or see https://get.example.com/install.sh?x=1&y=2#z.", "curl -fsSL https://get.example.com/install.sh | sh",
+	"git clone git@github.com:acme/build.git", "postgres://user:pw@db.example.com:5432/app?sslmode=disable", "#include <stdio.h>",
+	"<config xmlns=\"http://example.com/ns\"><item id=\"1\">a &amp; b</item><!-- c --></config>", "`[x](y)` and ![alt](a.png)",
+	"[text](https://example.com) &lt; \\(a_[1]\\)", "x\u200b\u202ey\a z\r\n\u00a0-", "می\u200cخواهم ❤\ufe0f\u200d🔥", "a < b && c > d; w = [1, 2]",
+}
+
+// TestTextIsVerbatim checks that not a byte of an answer's text changes, in any
+// pieces.
+func TestTextIsVerbatim(t *testing.T) {
+	t.Parallel()
+	lib, evidence := hostileShelf("x")
+	script := script{}
+	for i, text := range honestTexts {
+		for n, pieces := range [][]string{{text}, strings.Split(text, "")} {
+			script[fmt.Sprintf("%d %d", i, n)] = hostileScript(lib, evidence, "x", pieces)
+		}
+	}
+	handler := newHandler(t, func(o *Options) { o.Library, o.Asker = lib, script })
+	for question := range script {
+		var i int
+		fmt.Sscan(question, &i)
+		for _, accept := range [][]string{asEvents, nil} {
+			got := ""
+			w := call(handler, "POST", "/api/ask", `{"question":"`+question+`"}`, accept...)
+			if accept == nil {
+				got = into[cite.Answer](t, w, 200).Text
+			} else {
+				for _, e := range eventsOf(t, w.Body.Bytes()) {
+					var piece struct{ Text string }
+					if err := json.Unmarshal(e.data, &piece); err == nil && e.kind == "text" {
+						got += piece.Text
+					}
+				}
+			}
+			if got != honestTexts[i] {
+				t.Errorf("%s: got %q, want %q", question, got, honestTexts[i])
+			}
+		}
+	}
 }
 
 // pageElementIn returns the first element in a block of the answer that is not

@@ -223,9 +223,9 @@ func (m *mcpServer) ask(ctx context.Context, req *mcp.CallToolRequest, in mcpQue
 		out.Nearest = append(out.Nearest, passageFor(ctx, p))
 	}
 	if list := sourcesText(out); list != "" {
-		return textResult(a.Text, list), out, nil
+		return textResult(rewrite.Neutral(a.Text), list), out, nil
 	}
-	return textResult(a.Text), out, nil
+	return textResult(rewrite.Neutral(a.Text)), out, nil
 }
 
 func (m *mcpServer) answer(ctx context.Context, req *mcp.CallToolRequest, in mcpQuestion) (cite.Answer, error) {

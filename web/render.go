@@ -18,6 +18,7 @@ import (
 	"github.com/yuin/goldmark/util"
 
 	"ibid/cite"
+	"ibid/cite/rewrite"
 )
 
 // A markdown converts what a model writes to HTML. It supports headings, lists,
@@ -330,7 +331,7 @@ func renderCode(w util.BufWriter, source []byte, n ast.Node, entering bool) (ast
 	}
 	w.WriteString(`<pre tabindex="0" role="group" aria-label="Code"><code>`)
 	for _, line := range n.Lines().Sliced(0, n.Lines().Len()) {
-		html.DefaultWriter.RawWrite(w, line.Value(source))
+		plain.RawWrite(w, line.Value(source))
 	}
 	w.WriteString("</code></pre>")
 	return ast.WalkSkipChildren, nil
@@ -355,10 +356,14 @@ func pieceOf(n ast.Node) piece { return n.OwnerDocument().Meta()[metaPiece].(pie
 
 var plain = plainWriter{html.DefaultWriter}
 
-// plainWriter removes the backslashes of Markdown, and does not resolve character
-// references, which could hide something from a filter of the text.
+// plainWriter removes the backslashes of Markdown and invisible characters, and does
+// not resolve character references, which could hide something from a reader.
 type plainWriter struct{ html.Writer }
 
 func (p plainWriter) Write(w util.BufWriter, source []byte) {
 	p.RawWrite(w, util.UnescapePunctuations(source))
+}
+
+func (p plainWriter) RawWrite(w util.BufWriter, source []byte) {
+	p.Writer.RawWrite(w, rewrite.Visible(source))
 }

@@ -382,7 +382,7 @@ func (w *chatReply) add(e answer.Event) error {
 	case cite.Cited:
 		w.text.sources[e.Number] = e
 	case cite.Placed:
-		w.text.numbers = append(w.text.numbers, e)
+		w.text.neutral.numbers = append(w.text.neutral.numbers, e)
 	case answer.Text:
 		return w.text.append(e.Text)
 	case answer.Unanswered:

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"ibid/cite"
+	"ibid/cite/rewrite"
 	"ibid/ingest"
 )
 
@@ -33,15 +34,16 @@ type urlCitation struct {
 }
 
 // A linkedText turns the text of an answer into that of a message of the OpenAI
-// API: numbers become links with annotations, and it is cut at stop sequences and
-// at the maximum of tokens.
+// API, which clients show as Markdown: it is made neutral, numbers become links with
+// annotations, and it is cut at stop sequences and at the maximum of tokens.
 type linkedText struct {
 	stops     []string // before which it is cut
 	maxTokens int      // 0 for any number
 	links     bool
 	write     func(string) error
 
-	text    []byte // of the answer, with plain numbers
+	neutral neutralText
+	text    []byte // of the answer, neutral, with plain numbers
 	sent    int    // bytes of it that are sent
 	counted int    // bytes of it that are counted
 	tokens  int    // in those
@@ -53,13 +55,42 @@ type linkedText struct {
 	annotations []annotation
 }
 
+// A neutralText makes the text of an answer neutral, and moves its numbers.
+type neutralText struct {
+	rewrite.Neutralizer
+	numbers       []cite.Placed // to come, at their offsets in the answer
+	read, written int
+}
+
+// add returns the next piece and the numbers in it, at their offsets in what was
+// returned.
+func (t *neutralText) add(piece string) (out []byte, numbers []cite.Placed) {
+	for len(t.numbers) > 0 && t.numbers[0].End <= t.read+len(piece) {
+		n := t.numbers[0]
+		t.numbers = t.numbers[1:]
+		out = t.Append(out, []byte(piece[:n.Start-t.read]))
+		var start int
+		out, start = t.AppendNumber(out, []byte(piece[n.Start-t.read:n.End-t.read]))
+		piece, t.read = piece[n.End-t.read:], n.End
+		numbers = append(numbers, cite.Placed{Number: n.Number, Start: t.written + start, End: t.written + len(out)})
+	}
+	out = t.Append(out, []byte(piece))
+	t.read += len(piece)
+	t.written += len(out)
+	return out, numbers
+}
+
 // append adds a piece of the answer. After a cut it fails with errEnough.
 func (t *linkedText) append(piece string) error {
-	t.text = append(t.text, piece...)
+	text, numbers := t.neutral.add(piece)
+	t.text, t.numbers = append(t.text, text...), append(t.numbers, numbers...)
 	return t.advance(false)
 }
 
-func (t *linkedText) close() error { return t.advance(true) }
+func (t *linkedText) close() error {
+	t.text = t.neutral.Close(t.text)
+	return t.advance(true)
+}
 
 // advance sends what can no longer change.
 func (t *linkedText) advance(final bool) error {

@@ -37,6 +37,14 @@ func (d *decoder) end() []byte {
 	return d.clean(b)
 }
 
+// Visible returns text without invisible characters that act: those that command a
+// terminal, change the reading direction, or hide words between the words. It is
+// for whoever shows a text to people.
+func Visible(text []byte) []byte {
+	var d decoder
+	return d.clean(text)
+}
+
 func (d *decoder) clean(b []byte) []byte {
 	return bytes.Map(func(r rune) rune {
 		r = d.keep(r)

@@ -10,9 +10,9 @@ import (
 
 // Neutral returns text that a model wrote as mere text: no Markdown renderer,
 // HTML parser, finder of links or terminal makes a link, an image, an element or
-// a command of it. The text of an answer goes through the same while it streams
-// (see [NewNeutral]); this is for the rest, such as an error that quotes a model
-// server. Most texts are unchanged, and so are its own results.
+// a command of it. It is for places that others show as Markdown, and for messages.
+// A [Neutralizer] does the same to a text that streams. Most texts are unchanged,
+// and so are its own results.
 //
 // Invisible characters that act are removed: control characters, bidirectional
 // controls, tag characters. A space is added where a reader of Markdown, HTML or
@@ -31,10 +31,32 @@ import (
 // they read well: "https://a.b/c" becomes "a.b/c". Code is no exception, since
 // readers do not agree on where code is.
 func Neutral(text string) string {
-	var d decoder
-	var n neutralizer
-	b := d.clean([]byte(text))
-	return string(n.release(n.append(make([]byte, 0, len(b)+8), b)))
+	var n Neutralizer
+	return string(n.Close(n.Append(make([]byte, 0, len(text)+8), []byte(text))))
+}
+
+// A Neutralizer makes a text that comes in pieces [Neutral]. Its zero value is ready
+// to use.
+type Neutralizer struct {
+	decoder decoder
+	text    neutralizer
+}
+
+// Append appends what is decided after the next piece, cut anywhere.
+func (n *Neutralizer) Append(dst, piece []byte) []byte {
+	return n.text.append(dst, n.decoder.decode(piece))
+}
+
+// AppendNumber appends the printed number of a source, and returns where it is.
+func (n *Neutralizer) AppendNumber(dst, number []byte) (out []byte, start int) {
+	dst = n.text.append(dst, n.decoder.end())
+	dst = n.text.before(dst, number[0])
+	return n.text.print(dst, number), len(dst)
+}
+
+// Close appends what was held back.
+func (n *Neutralizer) Close(dst []byte) []byte {
+	return n.text.release(n.text.append(dst, n.decoder.end()))
 }
 
 // MarkdownText returns words of a document, such as a title, as text for a line

@@ -113,30 +113,20 @@ func TestNeutralProperties(t *testing.T) {
 	})
 }
 
-// rewriteNeutral rewrites a text that comes in pieces.
-func rewriteNeutral(style rewrite.Style, pieces ...string) string {
-	r := rewrite.NewNeutral(library, style)
-	var out []byte
-	for _, piece := range pieces {
-		out = r.Append(out, []byte(piece))
-	}
-	return string(r.Close(out))
-}
-
-// checkNeutralPieces checks that a text comes out neutral, cited or not, and
-// that its pieces make no difference.
+// checkNeutralPieces checks that a text comes out neutral, and that its pieces make
+// no difference.
 func checkNeutralPieces(t rapid.TB, text string, cuts ...[]string) {
 	t.Helper()
-	for _, style := range []rewrite.Style{rewrite.Text, rewrite.Empty} {
-		whole := rewriteNeutral(style, text)
-		checkNeutral(t, whole)
-		if again := rewrite.Neutral(whole); again != whole {
-			t.Fatalf("%q becomes %q a second time", whole, again)
+	whole := rewrite.Neutral(text)
+	checkNeutral(t, whole)
+	for _, pieces := range cuts {
+		var n rewrite.Neutralizer
+		var out []byte
+		for _, piece := range pieces {
+			out = n.Append(out, []byte(piece))
 		}
-		for _, pieces := range cuts {
-			if got := rewriteNeutral(style, pieces...); got != whole {
-				t.Fatalf("%q:\n got %q\nwant %q", pieces, got, whole)
-			}
+		if got := string(n.Close(out)); got != whole {
+			t.Fatalf("%q:\n got %q\nwant %q", pieces, got, whole)
 		}
 	}
 }
@@ -165,10 +155,10 @@ func TestNeutralAtEverySplit(t *testing.T) {
 func TestNeutralHoldsLittle(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := strings.ToValidUTF8(strings.NewReplacer("[", "", "【", "", "`", "", "~", "", " ", "").Replace(hostileText(t)), "")
-		r := rewrite.NewNeutral(library, rewrite.Text)
+		var neutral rewrite.Neutralizer
 		var out []byte
 		for i, c := range text {
-			out = r.Append(out, []byte(string(c)))
+			out = neutral.Append(out, []byte(string(c)))
 			n := i + utf8.RuneLen(c)
 			want := strings.ReplaceAll(rewrite.Neutral(text[:n]), " ", "")
 			if held := len(want) - len(strings.ReplaceAll(string(out), " ", "")); held > len("https://") {

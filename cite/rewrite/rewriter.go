@@ -55,8 +55,6 @@ type Rewriter struct {
 	style     Style
 	scanner   *marker.Scanner
 	take      func(marker.Token) // rewrite
-	decoder   *decoder           // of a text that is made neutral, otherwise nil
-	neutral   *neutralizer       // likewise
 
 	numbers map[string]int // by source
 	sources []Source
@@ -65,7 +63,6 @@ type Rewriter struct {
 	written int    // length of the rewritten text without out
 	uses    []Use
 	code    []Span
-	inCode  bool // the last token was code
 
 	// The end of the text so far. Spaces are held until it is known whether
 	// they are dropped with a marker that prints nothing.
@@ -105,20 +102,9 @@ func New(documents []Document, s Style, p marker.Profile) *Rewriter {
 	return r
 }
 
-// NewNeutral returns a rewriter that also makes the text [Neutral]. It
-// understands the default profile.
-func NewNeutral(documents []Document, s Style) *Rewriter {
-	r := New(documents, s, marker.Default)
-	r.decoder, r.neutral = new(decoder), new(neutralizer)
-	return r
-}
-
 // Append rewrites the next piece of the text, cut anywhere, and appends to dst
 // what is decided by now.
 func (r *Rewriter) Append(dst, piece []byte) []byte {
-	if r.decoder != nil {
-		piece = r.decoder.decode(piece)
-	}
 	r.begin(dst)
 	r.scanner.Feed(piece, r.take)
 	return r.end()
@@ -128,14 +114,8 @@ func (r *Rewriter) Append(dst, piece []byte) []byte {
 // used after it.
 func (r *Rewriter) Close(dst []byte) []byte {
 	r.begin(dst)
-	if r.decoder != nil {
-		r.scanner.Feed(r.decoder.end(), r.take)
-	}
 	r.scanner.Close(r.take)
 	r.endGroup(-1)
-	if r.neutral != nil {
-		r.out = r.neutral.release(r.out)
-	}
 	return r.end()
 }
 
@@ -188,28 +168,23 @@ func (r *Rewriter) reference(s Source) Reference {
 
 // rewrite rewrites one token.
 func (r *Rewriter) rewrite(t marker.Token) {
-	wasCode := r.inCode
-	r.inCode = t.Code
 	switch {
 	case t.Marker:
 		r.cite(t.IDs)
 	case t.Boundary:
 		r.endGroup(0)
 	case t.Code:
-		r.writeCode(t.Text, wasCode)
+		r.writeCode(t.Text)
 	default:
 		r.writeText(t.Text)
 	}
 }
 
-func (r *Rewriter) writeCode(text []byte, goesOn bool) {
+func (r *Rewriter) writeCode(text []byte) {
 	c, _ := utf8.DecodeRune(text)
 	r.endGroup(c)
-	if r.neutral != nil && !goesOn {
-		r.out = r.neutral.before(r.out, text[0])
-	}
 	s := Span{Start: r.offset()}
-	r.write(text)
+	r.out = append(r.out, text...)
 	s.End = r.offset()
 	if n := len(r.code); n > 0 && r.code[n-1].End == s.Start {
 		r.code[n-1].End = s.End
@@ -236,15 +211,7 @@ func (r *Rewriter) writeText(text []byte) {
 		tail--
 	}
 	r.spaces = len(text) - tail
-	r.write(text[:tail])
-}
-
-func (r *Rewriter) write(text []byte) {
-	if r.neutral == nil {
-		r.out = append(r.out, text...)
-		return
-	}
-	r.out = r.neutral.append(r.out, text)
+	r.out = append(r.out, text[:tail]...)
 }
 
 // endGroup ends a group and writes the spaces held. next is the character after
@@ -261,9 +228,9 @@ func (r *Rewriter) endGroup(next rune) {
 func (r *Rewriter) writeSpaces(n int) {
 	const blank = "                                "
 	for ; n > len(blank); n -= len(blank) {
-		r.write([]byte(blank))
+		r.out = append(r.out, blank...)
 	}
-	r.write([]byte(blank[:n]))
+	r.out = append(r.out, blank[:n]...)
 }
 
 // cite records the citations of one marker and prints their numbers.
@@ -283,7 +250,9 @@ func (r *Rewriter) cite(ids []int) {
 					printed = true
 					r.openGroup()
 				}
-				u.Span = r.print(number)
+				u.Start = r.offset()
+				r.out = append(r.out, number...)
+				u.End = r.offset()
 			}
 		}
 		r.uses = append(r.uses, u)
@@ -295,19 +264,6 @@ func (r *Rewriter) cite(ids []int) {
 		r.group, r.before = groupSilent, r.spaces
 	}
 	r.spaces = 0
-}
-
-// print writes a number and returns its place.
-func (r *Rewriter) print(number []byte) Span {
-	if r.neutral == nil {
-		start := r.offset()
-		r.out = append(r.out, number...)
-		return Span{start, r.offset()}
-	}
-	r.out = r.neutral.before(r.out, number[0])
-	start := r.offset()
-	r.out = r.neutral.print(r.out, number)
-	return Span{start, r.offset()}
 }
 
 // openGroup writes the spaces that belong before a marker that prints a number.

@@ -50,7 +50,8 @@ func hostileTexts(t *testing.T) (texts []string) {
 }
 
 // A face is an interface that shows answers. It returns the text that a reader of
-// the answer gets, except exact data of documents, by its place.
+// the answer gets, by its place, except exact data of documents and, where the
+// client shows it, the text of the answer.
 type face func(t *testing.T, at running, data, question string, flags []string) map[string]string
 
 // faces are all interfaces.
@@ -89,13 +90,10 @@ func wordsOf(t *testing.T, object []byte) map[string]string {
 	if err := json.Unmarshal(object, &o); err != nil {
 		t.Fatalf("%v in %s", err, object)
 	}
-	words := map[string]string{"text": o.Text, "reason": o.Reason, "list": o.List, "question": o.Question, "message": o.Message, "detail": o.Detail,
+	words := map[string]string{"reason": o.Reason, "list": o.List, "question": o.Question, "message": o.Message, "detail": o.Detail,
 		"warnings": strings.Join(o.Warnings, "\n")}
 	for i, j := range o.Judged {
 		words[fmt.Sprintf("judged %d", i)] = j.Reason
-	}
-	for i, d := range o.Drafts {
-		words[fmt.Sprintf("draft %d", i)] = d.Text
 	}
 	return words
 }
@@ -176,13 +174,13 @@ func mcpFace(t *testing.T, at running, _, question string, _ []string) map[strin
 		t.Fatal(err)
 	}
 	var o struct {
-		Text, Reason string
-		Warnings     []string
+		Reason   string
+		Warnings []string
 	}
 	if err := json.Unmarshal(structured, &o); err != nil {
 		t.Fatal(err)
 	}
-	words["text"], words["reason"], words["warnings"] = o.Text, o.Reason, strings.Join(o.Warnings, "\n")
+	words["reason"], words["warnings"] = o.Reason, strings.Join(o.Warnings, "\n")
 	return words
 }
 
@@ -243,7 +241,8 @@ func obedient(texts []string, r openaitest.Request) string {
 
 // TestInjection runs the program with a model that obeys anybody. What the model
 // says, and the text, names, titles, headings, cells and metadata of hostile
-// documents, come out of every face as plain text.
+// documents, come out of every face as mere words; the text of an answer itself is
+// checked where it is shown.
 func TestInjection(t *testing.T) {
 	t.Parallel()
 	all := datatest.Pick(t, hostileTexts(t))
@@ -277,6 +276,12 @@ func TestInjection(t *testing.T) {
 		t.Helper()
 		for where, w := range words {
 			looked++
+			if where == "output" || where == "messages" { // a terminal's
+				if w != printable(w) {
+					t.Errorf("%s has a control: %q", where, w)
+				}
+				continue
+			}
 			// What is neutral has nothing in it for a parser of Markdown or HTML:
 			// package web tests that.
 			if n := rewrite.Neutral(w); n != w {
