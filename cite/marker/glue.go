@@ -16,27 +16,16 @@ func Closes(r rune) bool {
 // means that another marker is directly before it. If it is undecided only for
 // what may come after it, the end is returned too.
 func (s *Scanner) match(b []byte, at int, m *reading, chained, final bool) (v verdict, after int) {
-	first, _ := utf8.DecodeRune(b[at:])
-	short := false
-	fs := s.formsAt(first)
-	for i := range fs {
-		f := &fs[i]
-		c := cursor{b: b, at: at, left: maxMarker, final: final}
-		switch {
-		case !c.read(f, m):
-			short = short || c.short
-		case short:
-			return undecided, c.at
-		case !m.cites():
-			return no, 0
-		default:
-			return s.fits(f, m, b, at, c.at, chained, final), c.at
-		}
-	}
-	if short {
+	f, c, short := s.formAt(cursor{b: b, at: at, left: maxMarker, final: final}, m)
+	switch {
+	case f == nil && short:
 		return undecided, 0
+	case short:
+		return undecided, c.at
+	case f == nil || !m.cites():
+		return no, 0
 	}
-	return no, 0
+	return s.fits(f, m, b, at, c.at, chained, final), c.at
 }
 
 // fits decides whether what is around b[at:after] lets it be a marker.

@@ -596,45 +596,40 @@ func (s *Scanner) formsAt(r rune) []form {
 	return forms[r]
 }
 
+// formAt reads the first form that is here, and returns where it ends. short
+// reports that more text may make it another.
+func (s *Scanner) formAt(c cursor, m *reading) (f *form, after cursor, short bool) {
+	fs := s.formsAt(c.peek())
+	for i := range fs {
+		after = c
+		after.left = maxMarker
+		if after.read(&fs[i], m) {
+			return &fs[i], after, short
+		}
+		short = short || after.short
+	}
+	return nil, c, short || c.short
+}
+
 // citesKnown reports whether a label of a list cites a known id, whatever is
 // around it.
 func (s *Scanner) citesKnown(label []byte) bool {
-	c := cursor{b: label, left: len(label), final: true}
 	m := reading{known: s.known}
-	for ; c.peek() != end; c.next() {
-		for _, f := range forms[c.peek()] {
-			at := c
-			at.left = maxMarker
-			if !at.read(&f, &m) {
-				continue
-			}
-			if m.cites() && len(m.ids) > 0 {
-				return true
-			}
-			break
+	for c := (cursor{b: label, left: len(label), final: true}); c.peek() != end; c.next() {
+		if f, _, _ := s.formAt(c, &m); f != nil && m.cites() && len(m.ids) > 0 {
+			return true
 		}
 	}
 	return false
 }
 
-// marks reports whether any marker that is not in round brackets is here, also
-// one that cites nothing.
-func (c *cursor) marks() verdict {
-	m := reading{any: true}
-	short := false
-	for _, f := range forms[fold(c.peek())] {
-		if f.at == afterProse || f.open == "（" || strings.HasPrefix(f.open, "<") {
-			continue
-		}
-		at := *c
-		at.left = maxMarker
-		if at.read(&f, &m) {
-			return yes
-		}
-		short = short || at.short
+// marks reads any marker in square brackets, also one that cites nothing, and
+// reports whether one is here.
+func (s *Scanner) marks(c *cursor) bool {
+	if !strings.ContainsRune(`[\【［〔`, c.peek()) {
+		return false
 	}
-	if short || c.short {
-		return undecided
-	}
-	return no
+	f, _, short := s.formAt(*c, &reading{any: true})
+	c.short = c.short || short
+	return f != nil && !short
 }

@@ -282,12 +282,8 @@ func (s *Scanner) entry(c *cursor) bool {
 	}
 	saved = *c
 	c.emphasis()
-	switch v := c.marks(); {
-	case v == yes:
+	if s.marks(c) {
 		return true
-	case v == undecided:
-		c.short = true
-		return false
 	}
 	if c.ordinal() {
 		if c.emphasis(); c.oneOf(" \t") && s.label(c) {
