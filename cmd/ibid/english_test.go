@@ -31,7 +31,10 @@ var turns = []struct {
 	{[]string{" there "}, regexp.MustCompile(`(?i)\bthat there (is|are|was|were|be)\b|\b(those|all|what|as|than) there (is|are|was|were)\b`)},
 	{[]string{" own", " itself"}, regexp.MustCompile(`(?i)\bof (its|their|one's) own accord\b|\bof itself\b|\bby its own\b`)},
 	{[]string{"take"}, regexp.MustCompile(`(?i)\btakes? (it|them|that|this|these|those) (up|in|over|for|off|away)\b|\btakes? (up|in|part|whoever|its|their|one|nothing)\b|\btaken (in|up|for|off)\b`)},
+	{[]string{"take"}, regexp.MustCompile(`(?i)\btakes an? (key|model|password|name|flag|setting|browser)\b`)},
 	{[]string{"anew", "but for"}, regexp.MustCompile(`(?i)\banew\b|\bbut for\b`)},
+	{[]string{" to be ", " for good", "gone on with", "nothing is had"},
+		regexp.MustCompile(`(?i)\b(is|are) to be (done|made|read|kept|sent|written)\b|\bfor good\b|\bgone on with\b|\bnothing is had\b`)},
 }
 
 // apart are folders that are counted apart from their room.
