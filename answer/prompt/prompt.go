@@ -38,16 +38,35 @@ const (
 	Extend    = "extend"    // in place of Refine for a summary
 )
 
-var names = []string{Judge, Answer, Refine, Condense, Map, Collapse, Combine, Rerank, Summarize, Extend}
-
-// subjects are what each prompt must show to be of any use.
-var subjects = map[string][]string{
-	Judge: {"evidence"}, Answer: {"evidence"}, Refine: {"evidence", "draft"}, Condense: {"history"}, Map: {"evidence"},
-	Collapse: {"part"}, Combine: {"part"}, Rerank: {"evidence"}, Summarize: {"evidence"}, Extend: {"evidence", "draft"},
-}
+// names are the prompts: the embedded files but the shared ones.
+var names = func() (names []string) {
+	files, err := fs.Glob(embedded, "*.tmpl")
+	if err != nil {
+		panic(err) // the pattern is a constant
+	}
+	for _, f := range files {
+		if name := strings.TrimSuffix(f, ".tmpl"); !slices.Contains(shared, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}()
 
 // shared are templates that the prompts use.
 var shared = []string{"evidence", "document", "style"}
+
+// subjectsOf returns what a prompt must show to be of any use.
+func subjectsOf(name string) []string {
+	switch name {
+	case Refine, Extend:
+		return []string{"evidence", "draft"}
+	case Condense:
+		return []string{"history"}
+	case Collapse, Combine:
+		return []string{"part"}
+	}
+	return []string{"evidence"}
+}
 
 // Templates are the templates that prompts are written from.
 //
@@ -197,7 +216,7 @@ func (t *Templates) try(name string) error {
 		if err != nil {
 			return err
 		}
-		for _, subject := range subjects[name] {
+		for _, subject := range subjectsOf(name) {
 			if s.Draft != "" && !strings.Contains(system+user, mark+subject) {
 				return fmt.Errorf("prompt %s.tmpl does not show the text of the %s: neither by itself nor by a template that it uses", name, subject)
 			}
