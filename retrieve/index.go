@@ -48,6 +48,7 @@ const (
 // An Index searches the documents of one [State] through one [Searcher] in the
 // space of one [Embedder]. It is safe for concurrent use, and an [ingest.Sink].
 type Index struct {
+	Catalog  // of the state
 	state    State
 	searcher Searcher
 	embedder Embedder
@@ -67,7 +68,8 @@ func NewIndex(ctx context.Context, state State, searcher Searcher, m Embedder, o
 	if opts.Reranked <= 0 {
 		opts.Reranked = DefaultReranked
 	}
-	x := &Index{state: state, searcher: searcher, embedder: m, opts: opts, follower: newFollower(state, searcher, m.Space(), opts.Rebuilding)}
+	x := &Index{Catalog: state, state: state, searcher: searcher, embedder: m, opts: opts,
+		follower: newFollower(state, searcher, m.Space(), opts.Rebuilding)}
 	if _, err := CheckSpace(ctx, state, m); err != nil {
 		return nil, err
 	}
@@ -228,38 +230,11 @@ func (x *Index) Delete(ctx context.Context, id string) error {
 	return x.state.Delete(ctx, id)
 }
 
-// AddRoot returns the root stored for an absolute folder path, and creates it
-// under a free name if there is none. An empty path means the root of uploads,
-// an empty collection [ingest.DefaultCollection].
-func (x *Index) AddRoot(ctx context.Context, path, collection string) (ingest.Root, error) {
-	return x.state.AddRoot(ctx, path, collection)
-}
-
-// Roots lists the roots by name.
-func (x *Index) Roots(ctx context.Context) ([]ingest.Root, error) {
-	return x.state.Roots(ctx)
-}
-
 // ForgetRoot removes a root with all its documents and returns their number. An
 // unknown name is [ErrNotFound].
 func (x *Index) ForgetRoot(ctx context.Context, name string) (documents int, err error) {
 	defer x.outlines.forget()
 	return x.state.DeleteRoot(ctx, name)
-}
-
-// Document returns a stored document with its text; [ErrNotFound] if there is none.
-func (x *Index) Document(ctx context.Context, id string) (*ingest.Document, error) {
-	return x.state.Document(ctx, id)
-}
-
-// Documents lists the stored documents, ordered by id, without texts.
-func (x *Index) Documents(ctx context.Context, f Filter) ([]DocumentInfo, error) {
-	return x.state.Documents(ctx, f)
-}
-
-// Holds reports whether any stored document passes the filter.
-func (x *Index) Holds(ctx context.Context, f Filter) (bool, error) {
-	return x.state.Holds(ctx, f)
 }
 
 // ErrEmptyQuestion reports that a question has no text.
@@ -410,7 +385,8 @@ func (x *Index) weight(question string) float64 {
 // find runs both searches in parallel and returns the number of chunks that they
 // found, and both scores of each that has not changed meanwhile, no matter which
 // search found it. Their chunks have not been read.
-func (x *Index) find(ctx context.Context, vector []float32, words []word, terms []string, k int, f Filter) (hits int, out []*scored, err error) {
+func (x *Index) find(ctx context.Context, vector []float32, words []word, terms []string, k int, f Filter) (
+	hits int, out []*scored, err error) {
 	var near, matching []Hit
 	var stats Stats
 	g, searching := errgroup.WithContext(ctx)

@@ -9,6 +9,23 @@ import (
 	"ibid/ingest"
 )
 
+// A Catalog has the roots and documents of a library. An [Index] has that of its
+// [State].
+type Catalog interface {
+	// AddRoot returns the root stored for the absolute folder path, and creates
+	// it under a free name if there is none. An empty path is the root of
+	// uploads, an empty collection [ingest.DefaultCollection].
+	AddRoot(ctx context.Context, path, collection string) (ingest.Root, error)
+	// Roots lists the roots by name.
+	Roots(ctx context.Context) ([]ingest.Root, error)
+	// Document returns a stored document with its text; [ErrNotFound] if there is none.
+	Document(ctx context.Context, id string) (*ingest.Document, error)
+	// Documents lists the stored documents, ordered by id, without texts.
+	Documents(ctx context.Context, f Filter) ([]DocumentInfo, error)
+	// Holds reports whether Documents would list any.
+	Holds(ctx context.Context, f Filter) (bool, error)
+}
+
 // A State is the one place of truth of a library: roots, documents with their
 // text, chunks, vectors, and a table of changes written in the same transaction
 // as the documents. It finds nothing: a [Searcher] that follows the table does.
@@ -16,6 +33,7 @@ import (
 // A State is safe for concurrent use, also by several processes. Writes are
 // durable when they return nil.
 type State interface {
+	Catalog
 	// Library is a random name that the state got when it was created. A searcher
 	// keeps it, so as not to follow another library.
 	Library(ctx context.Context) (string, error)
@@ -24,11 +42,6 @@ type State interface {
 	// stored.
 	Space(ctx context.Context) (string, error)
 
-	// AddRoot returns the root stored for the absolute folder path, and creates
-	// it under a free name if there is none. An empty path is the root of
-	// uploads, an empty collection [ingest.DefaultCollection].
-	AddRoot(ctx context.Context, path, collection string) (ingest.Root, error)
-	Roots(ctx context.Context) ([]ingest.Root, error)
 	// KeepRoot creates a root of exactly this name, path and collection unless
 	// it exists. A root that [CheckRoot] refuses is a [*RootError].
 	KeepRoot(ctx context.Context, root ingest.Root) error
@@ -53,14 +66,8 @@ type State interface {
 	KeepListing(ctx context.Context, root, id string, listing []byte) error
 	Listings(ctx context.Context, root string) (ids []string, err error)
 
-	// Document returns a stored document with its text; [ErrNotFound] if there is none.
-	Document(ctx context.Context, id string) (*ingest.Document, error)
 	// Excerpts returns what the spans ask for, in their order.
 	Excerpts(ctx context.Context, spans []Span) ([]Excerpt, error)
-	// Documents lists the stored documents, ordered by id, without texts.
-	Documents(ctx context.Context, f Filter) ([]DocumentInfo, error)
-	// Holds reports whether Documents would list any.
-	Holds(ctx context.Context, f Filter) (bool, error)
 	// Count counts what Documents would list, and its chunks.
 	Count(ctx context.Context, f Filter) (documents, chunks int, err error)
 	// DocumentChunks returns all chunks of a document with their vectors of the
