@@ -70,8 +70,9 @@ var forms = func() map[rune][]form {
 // square are the forms of the most frequent one.
 var square = forms['[']
 
-// firstWide is not above the first character beyond ASCII that opens a form.
-const firstWide = '【'
+// isPunctuation reports whether r is in a block of wide punctuation: no other
+// character beyond ASCII opens a form.
+func isPunctuation(r rune) bool { return 0x3000 <= r && r < 0x3040 || 0xFF00 <= r }
 
 // strictForms are those of the strict profile.
 var strictForms = []form{{open: "[", in: strictSeed}}

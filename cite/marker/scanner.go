@@ -260,9 +260,14 @@ func (s *Scanner) verbatim(n int, code bool) {
 // text reads ordinary text up to the next character that may begin something
 // else, and reports whether it may be special. White space is where the text
 // before a list of sources ends.
-func (s *Scanner) text() (special bool) {
-	x, b, i := &s.before, s.b, s.i
-	defer func() { s.i = i }()
+func (s *Scanner) text() bool {
+	i, special := s.ordinary(s.b, s.i)
+	s.i = i
+	return special
+}
+
+func (s *Scanner) ordinary(b []byte, i int) (after int, special bool) {
+	x := &s.before
 	for i < len(b) {
 		switch c := b[i]; classes[c] {
 		case classLetter:
@@ -271,36 +276,36 @@ func (s *Scanner) text() (special bool) {
 			}
 			x.letters(b[from:i])
 		case classSpace:
-			if s.cited && (i+1 == len(b) || startsSpace(b[i+1:])) {
-				return false
+			if s.cited && (i+1 == len(b) || classes[b[i+1]] >= classSpace && startsSpace(b[i+1:])) {
+				return i, false
 			}
 			x.space()
 			i++
 		case classSpecial:
 			if s.opens(b[i:]) {
-				return true
+				return i, true
 			}
 			x.step(rune(c))
 			i++
 		case classWide:
 			r, size := utf8.DecodeRune(b[i:])
-			if s.profile == Default && r >= firstWide && forms[r] != nil {
-				return true
+			if s.profile == Default && isPunctuation(r) && forms[r] != nil {
+				return i, true
 			}
 			if s.cited && unicode.IsSpace(r) {
-				return false
+				return i, false
 			}
 			x.step(r)
 			i += size
 		default:
 			if s.cited && (c == '\n' || classes[c] == classWhite) {
-				return false
+				return i, false
 			}
 			x.step(rune(c))
 			i++
 		}
 	}
-	return false
+	return i, false
 }
 
 // opens reports whether b may begin something else than text.
