@@ -29,7 +29,12 @@ func TestJudgement(t *testing.T) {
 		{"no\n\n", Irrelevant, "", "no\n\n"},
 		{"no\n1 2 3 4 5 6 7 8 9 10 11 12 13 14", Irrelevant, "1 2 3 4 5 6 7 8 9 10 11 12", "no\n1 2 3 4 5 6 7 8 9 10 11 12 1"},
 		{"no\n\x1b[31mred\u202e", Irrelevant, "[31mred", "no\n\x1b[31mred\u202e"},
-		{"It depends\nyes", Unparsable, "", "It depends\n"},
+		{"It depends\nyes", Unparsable, "", "It depends\nyes"},
+		{"It depends.\n" + strings.Repeat("a", 300), Unparsable, "", "It depends.\n" + strings.Repeat("a", 189)},
+		{"No, the passage names no fee.", Irrelevant, "the passage names no fee", "No, the passage names no fee."},
+		{"No, it is about boats.\nMore.", Irrelevant, "it is about boats", "No, it is about boats.\n"},
+		{"No, " + strings.Repeat("b ", 120), Irrelevant, "b b b b b b b b b b b b", "No, " + strings.Repeat("b ", 98) + "b"},
+		{"```json\n{\"score\": 1}\n```", Relevant, "", "```json\n{\"score\": 1}\n```"},
 		{strings.Repeat("a", 300), Unparsable, "", strings.Repeat("a", 201)},
 		{"", Unparsable, "", ""},
 	} {
@@ -44,6 +49,19 @@ func TestJudgement(t *testing.T) {
 		decision, reason := j.end(false)
 		if decision != test.decision || reason != test.reason || test.reply[:n] != test.read {
 			t.Errorf("%q: %s, %q after %q; want %s, %q after %q", test.reply, decision, reason, test.reply[:n], test.decision, test.reason, test.read)
+		}
+	}
+}
+
+// Of a reply whose end is missing, only what no end can change is a verdict.
+func TestCutJudgement(t *testing.T) {
+	for reply, want := range map[string]Decision{
+		"No": Unparsable, "No.": Unparsable, "No, the": Irrelevant, "Yes.": Relevant, "no\nit has": Irrelevant, "Answer: yes": Unparsable, `{"score": 1`: Unparsable,
+	} {
+		var j judgement
+		j.add(reply)
+		if got, _ := j.end(true); got != want {
+			t.Errorf("%q: %s, want %s", reply, got, want)
 		}
 	}
 }

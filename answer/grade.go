@@ -1,23 +1,68 @@
 package answer
 
 import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
 	"strings"
 	"unicode"
 )
 
-// Grade reads a judge's reply as a verdict. It ignores case, white space, quotes,
-// backticks and asterisks at both ends, and punctuation at the end. The rest must
-// be one of the known words; anything else is [Unparsable].
+// Grade reads a judge's reply as a verdict, in any case and with any quotes,
+// asterisks and final punctuation around it: one of the known words by itself,
+// after a label ("Answer: yes") or as the only member of a JSON object, or a yes
+// or no that a sentence begins with ("No, the passage does not say."). Anything
+// else is [Unparsable].
 func Grade(reply string) Decision {
-	const quotes = "\"'`*"
-	word := strings.ToLower(strings.TrimSpace(reply))
-	word = strings.TrimLeftFunc(word, func(r rune) bool {
-		return unicode.IsSpace(r) || strings.ContainsRune(quotes, r)
-	})
-	word = strings.TrimRightFunc(word, func(r rune) bool {
-		return unicode.IsSpace(r) || strings.ContainsRune(quotes+".,;:!?", r)
-	})
-	switch word {
+	decision, _ := grade(reply)
+	return decision
+}
+
+var (
+	gradeLabel = regexp.MustCompile(`^(?i:answer|verdict|relevant|relevance|decision|score)[ *]*[:=]`)
+	gradeJSON  = regexp.MustCompile(`^(?i:json\s*)?(\{(?s:.*)\})$`)
+	// gradeFirst is a yes or no that decides whatever follows, gradeNumber one that
+	// does not ("No. 5 is the jetty").
+	gradeFirst  = regexp.MustCompile("^((?i:yes|no))[\"'`*]*(?:[,.;:!–—\r\n]| +[-–—\r\n])")
+	gradeNumber = regexp.MustCompile(`^(?i:no)\. *\pN`)
+)
+
+// grade is Grade. It also returns what follows a verdict that a sentence begins
+// with.
+func grade(reply string) (decision Decision, rest string) {
+	said := undress(reply)
+	if decision = gradeWord(said); decision != Unparsable {
+		return decision, ""
+	}
+	said = undress(said[len(gradeLabel.FindString(said)):])
+	if decision = gradeWord(said); decision != Unparsable {
+		return decision, ""
+	}
+	if object := gradeJSON.FindStringSubmatch(said); object != nil {
+		said = undress(onlyMember(object[1]))
+	}
+	if decision = gradeWord(said); decision != Unparsable || gradeNumber.MatchString(said) {
+		return decision, ""
+	}
+	if first := gradeFirst.FindStringSubmatch(said); first != nil {
+		return gradeWord(first[1]), said[len(first[0]):]
+	}
+	return Unparsable, ""
+}
+
+// undress removes what may be around a verdict.
+func undress(s string) string {
+	isSpaceOr := func(marks string) func(rune) bool {
+		return func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(marks, r) }
+	}
+	s = strings.TrimLeftFunc(s, isSpaceOr("\"'`*"))
+	return strings.TrimRightFunc(s, isSpaceOr("\"'`*.,;:!?"))
+}
+
+func gradeWord(s string) Decision {
+	switch strings.ToLower(s) {
 	case "yes", "y", "true", "relevant", "1":
 		return Relevant
 	case "no", "n", "false", "irrelevant", "not relevant", "0":
@@ -26,8 +71,28 @@ func Grade(reply string) Decision {
 	return Unparsable
 }
 
-// A judgement reads a judge's reply as it streams: the verdict from the first
-// line that is not blank, a reason from the next one.
+// onlyMember returns the value of a JSON object's only member, if that is a word
+// or a number.
+func onlyMember(object string) string {
+	d := json.NewDecoder(strings.NewReader(strings.ToLower(object)))
+	d.UseNumber()
+	var tokens []json.Token
+	for t, err := d.Token(); err == nil; t, err = d.Token() {
+		tokens = append(tokens, t)
+	}
+	if _, err := d.Token(); len(tokens) != 4 || !errors.Is(err, io.EOF) {
+		return ""
+	}
+	switch tokens[2].(type) {
+	case string, bool, json.Number:
+		return fmt.Sprint(tokens[2])
+	}
+	return ""
+}
+
+// A judgement reads a judge's reply as it streams: the verdict from the first line
+// that is not blank, or from all lines if that has none, and a reason from what
+// follows it.
 type judgement struct {
 	reply   strings.Builder
 	verdict Decision // empty while unknown
@@ -35,7 +100,7 @@ type judgement struct {
 }
 
 const (
-	maxVerdictBytes = 200 // a first line longer than this is no verdict
+	maxVerdictBytes = 200 // of a reply, within which a verdict must be found
 	maxReasonBytes  = 160
 	maxReasonWords  = 12
 )
@@ -46,15 +111,21 @@ func (j *judgement) add(piece string) (done bool) {
 	j.reply.WriteString(piece)
 	text := strings.TrimLeftFunc(j.reply.String(), unicode.IsSpace)
 	first, rest, ended := strings.Cut(text, "\n")
-	if !ended {
-		if len(first) <= maxVerdictBytes {
-			return false
-		}
-		j.verdict = Unparsable
+	if len(first) > maxVerdictBytes {
+		j.verdict, j.reason = gradeCut(first)
 		return true
 	}
-	j.verdict = Grade(first)
-	if j.verdict != Irrelevant {
+	if !ended {
+		return false
+	}
+	if j.verdict, j.reason = grade(first); j.verdict == Unparsable {
+		j.verdict = ""
+		if len(text) > maxVerdictBytes {
+			j.verdict = Unparsable
+		}
+		return j.verdict != ""
+	}
+	if j.verdict != Irrelevant || shortReason(j.reason) != "" {
 		return true
 	}
 	rest = strings.TrimLeftFunc(rest, unicode.IsSpace)
@@ -63,16 +134,22 @@ func (j *judgement) add(piece string) (done bool) {
 	return ended || len(line) > maxReasonBytes || len(strings.Fields(line)) > maxReasonWords
 }
 
-// end returns the verdict of a reply that ends here. A reply that was cut in its
-// first line has none, whatever it looks like so far.
+// end returns the verdict of a reply that ends here.
 func (j *judgement) end(cut bool) (Decision, string) {
-	if j.verdict == "" && cut {
-		j.verdict = Unparsable
-	}
-	if j.verdict == "" {
-		j.verdict = Grade(j.reply.String())
+	switch {
+	case j.verdict == "" && cut:
+		j.verdict, j.reason = gradeCut(j.reply.String())
+	case j.verdict == "":
+		j.verdict, j.reason = grade(j.reply.String())
 	}
 	return j.verdict, shortReason(j.reason)
+}
+
+// gradeCut reads a reply whose end is missing: only what no end can change is a
+// verdict. With a number after them, only such ones are left.
+func gradeCut(reply string) (decision Decision, reason string) {
+	decision, reason = grade(reply + " 5")
+	return decision, strings.TrimSuffix(reason, "5")
 }
 
 // shortReason makes the judge's words safe to show: one line of printable

@@ -226,7 +226,7 @@ func checkJudge(ctx context.Context, a *answer.Answerer) finding {
 	}
 	switch {
 	case unreadable > 0:
-		return finding{check, stateWarning, fmt.Sprintf("%d of %d verdicts were not a yes or no on the first line", unreadable, seen),
+		return finding{check, stateWarning, fmt.Sprintf("%d of %d verdicts could not be read as yes or no", unreadable, seen),
 			"passages with such verdicts are kept; select another --gate-model, or set --gate score"}
 	case wrong > 0:
 		return finding{check, stateWarning, fmt.Sprintf("%d of %d obvious passages were judged wrongly", wrong, seen),
