@@ -226,7 +226,8 @@ func TestSyncRemembersFiles(t *testing.T) {
 func TestSyncFile(t *testing.T) {
 	sink := newMemory()
 	s := &Syncer{Sink: sink}
-	fsys := fstest.MapFS{"a.md": file1("A."), "sub/b.md": file1("B."), "c.xyz": file1("C."), "link.md": {Data: []byte("a.md"), Mode: fs.ModeSymlink}}
+	fsys := fstest.MapFS{"a.md": file1("A."), "sub/b.md": file1("B."), "c.xyz": file1("C."),
+		"link.md": {Data: []byte("a.md"), Mode: fs.ModeSymlink}}
 	for _, want := range []Change{
 		{Path: "sub/b.md", Action: Added, Chunks: 1},
 		{Path: "sub/b.md", Action: Unchanged},
@@ -281,7 +282,8 @@ func TestSyncIncludeExclude(t *testing.T) {
 			t.Errorf("include %q, exclude %q: %q, want %q", tt.include, tt.exclude, got, tt.want)
 		}
 	}
-	for pattern, good := range map[string]bool{"*.md": true, "docs/": true, "[a-": false, "": false, "!a": false, "# a": false, "a\nb": false} {
+	for pattern, good := range map[string]bool{"*.md": true, "docs/": true, "[a-": false, "": false, "!a": false,
+		"# a": false, "a\nb": false} {
 		if err := CheckGlob(pattern); (err == nil) != good {
 			t.Errorf("%q: %v", pattern, err)
 		}

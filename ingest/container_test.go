@@ -70,8 +70,10 @@ func TestSyncOfArchives(t *testing.T) {
 	fsys := fstest.MapFS{
 		".gitignore": file1("*.log\nbuild/\n"),
 		"a.md":       file1("First."),
-		"b.zip": zipped(t, "one.md", "One.", "sub/two.txt", "Two.", "sub/song.mp3", "\xff\xd8", ".hidden/x.md", "hidden", "__MACOSX/._one.md", "fork",
-			"run.log", "ignored", "build/out.md", "ignored", "empty.md", "", `c:\win\three.txt`, "Three.", "in.zip", string(inner.Data), "torn.zip", "PK\x03\x04"),
+		"b.zip": zipped(t, "one.md", "One.", "sub/two.txt", "Two.", "sub/song.mp3", "\xff\xd8", ".hidden/x.md", "hidden",
+			"__MACOSX/._one.md", "fork",
+			"run.log", "ignored", "build/out.md", "ignored", "empty.md", "", `c:\win\three.txt`, "Three.", "in.zip", string(inner.Data),
+			"torn.zip", "PK\x03\x04"),
 		"c.tar.gz":   tarred(t, "four.md", "Four.", "five/five.md", "Five."),
 		"d.txt.gz":   gzipped(t, "Six."),
 		"empty.zip":  zipped(t, ".hidden", "x"),
@@ -99,7 +101,8 @@ func TestSyncOfArchives(t *testing.T) {
 		"skipped e.7z: .7z files are not read",
 		"skipped empty.zip: an archive without files",
 	)
-	if doc := sink.docs["harbour/b.zip/in.zip/deep.md"]; doc == nil || doc.Title != "Deep" || doc.Path != "b.zip/in.zip/deep.md" || doc.Text != "Deep\n\nText." {
+	if doc := sink.docs["harbour/b.zip/in.zip/deep.md"]; doc == nil || doc.Title != "Deep" || doc.Path != "b.zip/in.zip/deep.md" ||
+		doc.Text != "Deep\n\nText." {
 		t.Errorf("stored %+v", doc)
 	}
 
@@ -145,7 +148,8 @@ func TestSyncOfLargeArchive(t *testing.T) {
 	var pairs []string
 	const files = batchFiles + batchFiles/2
 	for i := range files {
-		pairs = append(pairs, strings.Repeat("x", i%7)+string(rune('a'+i%26))+"/"+strings.Repeat("y", i%11)+string(rune('0'+i%10))+"-"+strings.Repeat("z", i/70)+".txt")
+		pairs = append(pairs, strings.Repeat("x", i%7)+string(rune('a'+i%26))+"/"+strings.Repeat("y", i%11)+string(rune('0'+i%10))+"-"+
+			strings.Repeat("z", i/70)+".txt")
 		pairs = append(pairs, "Text of "+pairs[len(pairs)-1])
 	}
 	names := make(map[string]bool)
@@ -195,7 +199,8 @@ func (c changing) Open(name string) (fs.File, error) {
 func TestSyncFileOfContainers(t *testing.T) {
 	sink := newMemory()
 	s := &Syncer{Sink: sink}
-	fsys := fstest.MapFS{"other.md": file1("Other."), "a.zip": zipped(t, "one.md", "One.", "two.md", "Two.", "x.mp3", "sound"), "none.zip": zipped(t, "x.mp3", "sound")}
+	fsys := fstest.MapFS{"other.md": file1("Other."), "a.zip": zipped(t, "one.md", "One.", "two.md", "Two.", "x.mp3", "sound"),
+		"none.zip": zipped(t, "x.mp3", "sound")}
 	for _, step := range []struct {
 		path   string
 		action Action
@@ -281,7 +286,8 @@ func (l *listing) Delete(ctx context.Context, id string) error {
 // same messages. It is removed with the file.
 func TestListsThatTheSinkKeeps(t *testing.T) {
 	sink := &listing{memory: newMemory(), lists: make(map[string][]byte)}
-	mail := "From: a@example.org\nSubject: s\nContent-Type: multipart/mixed; boundary=b\n\n--b\n\nText.\n--b\nContent-Disposition: attachment; filename=\"a.md\"\n\nIn.\n--b--\n"
+	mail := "From: a@example.org\nSubject: s\nContent-Type: multipart/mixed; boundary=b\n\n--b\n\nText.\n--b\nContent-Disposition: " +
+		"attachment; filename=\"a.md\"\n\nIn.\n--b--\n"
 	fsys := fstest.MapFS{
 		"a.zip":    zipped(t, "one.md", "One.", "song.mp3", "\xff", "torn.zip", "PK\x03\x04", "b.zip", string(zipped(t, "two.md", "Two.").Data)),
 		"m.eml":    file1(mail),
@@ -313,7 +319,8 @@ func TestListsThatTheSinkKeeps(t *testing.T) {
 	fsys["a.zip"] = zipped(t, "one.md", "One, changed.")
 	delete(fsys, "m.eml")
 	delete(fsys, "torn.zip")
-	check(&Syncer{Sink: sink}, []string{"harbour/a.zip"}, "updated a.zip/one.md", "removed a.zip/b.zip/two.md", "removed m.eml", "removed m.eml/a.md")
+	check(&Syncer{Sink: sink}, []string{"harbour/a.zip"}, "updated a.zip/one.md", "removed a.zip/b.zip/two.md", "removed m.eml",
+		"removed m.eml/a.md")
 	delete(fsys, "a.zip")
 	check(&Syncer{Sink: sink}, nil, "removed a.zip/one.md")
 	if len(sink.lists) != 0 {
@@ -337,7 +344,8 @@ func (c counting) Open(name string) (fs.File, error) {
 // read, a reason; none crashes a reader.
 func TestContainerMutants(t *testing.T) {
 	rng := datatest.Rand(t)
-	mail := "From: a@example.org\nSubject: s\nContent-Type: multipart/mixed; boundary=b\n\n--b\n\nText.\n--b\nContent-Disposition: attachment; filename=\"a.md\"\n\n# In\n\nText.\n--b--\n"
+	mail := "From: a@example.org\nSubject: s\nContent-Type: multipart/mixed; boundary=b\n\n--b\n\nText.\n--b\nContent-Disposition: " +
+		"attachment; filename=\"a.md\"\n\n# In\n\nText.\n--b--\n"
 	inner := string(zipped(t, "deep.md", "# Deep\n\nText.").Data)
 	whole := map[string][]byte{
 		"a.zip":    zipped(t, "one.md", strings.Repeat("One. ", 200), "sub/two.txt", "Two.", "in.zip", inner, "m.eml", mail).Data,
@@ -361,7 +369,8 @@ func TestContainerMutants(t *testing.T) {
 				t.Fatal(err)
 			}
 			counts[c.Action]++
-			if (c.Action == Failed || c.Action == Skipped) && c.Reason == "" || strings.Contains(c.Reason, "crashed") || strings.Contains(c.Reason, "took more than") || strings.Contains(c.Reason, "needed more than") {
+			if (c.Action == Failed || c.Action == Skipped) && c.Reason == "" || strings.Contains(c.Reason, "crashed") ||
+				strings.Contains(c.Reason, "took more than") || strings.Contains(c.Reason, "needed more than") {
 				t.Errorf("%s is %s: %s", c.Path, c.Action, c.Reason)
 			}
 		}

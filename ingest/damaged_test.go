@@ -36,7 +36,8 @@ func TestDamagedPDFIsPartial(t *testing.T) {
 		}
 		start += at + len("stream\n")
 		end := start + bytes.Index(torn[start:], []byte("endstream"))
-		if head := torn[max(0, start-200):start]; bytes.Contains(head, []byte("/Filter /FlateDecode")) && !bytes.Contains(head, []byte("/Length1")) && end-start > 500 {
+		if head := torn[max(0, start-200):start]; bytes.Contains(head, []byte("/Filter /FlateDecode")) &&
+			!bytes.Contains(head, []byte("/Length1")) && end-start > 500 {
 			for i := (start + end) / 2; i < (start+end)/2+30; i++ {
 				torn[i] = ^torn[i]
 			}
@@ -99,7 +100,8 @@ func TestPagesThatCannotBeReadAreNamed(t *testing.T) {
 		err     string
 	}{
 		{"whole", pdfOf(catalog, kids("4 0 R", 1), helv, page("5 0 R"), ferry), "", ""},
-		{"a page is not there", pdfOf(catalog, kids("99 0 R 4 0 R", 2), helv, page("5 0 R"), ferry), "page 1 of 2 could be read only in part or not at all: the file is damaged", ""},
+		{"a page is not there", pdfOf(catalog, kids("99 0 R 4 0 R", 2), helv, page("5 0 R"), ferry),
+			"page 1 of 2 could be read only in part or not at all: the file is damaged", ""},
 		{"a part of a page is not there", pdfOf(catalog, kids("4 0 R", 1), helv, page("[5 0 R 99 0 R]"), ferry), "page 1 of 1", ""},
 		{"the length of a page is not there", pdfOf(catalog, kids("4 0 R 6 0 R", 2), helv, page("5 0 R"), ferry, page("7 0 R"),
 			strings.Replace(ferry, "58", "99 0 R", 1)), "page 2 of 2", ""},

@@ -47,15 +47,18 @@ func TestHTMLMainContent(t *testing.T) {
 		}
 	}
 	n := float64(len(pages))
-	t.Logf("figure: words of the main content of %d pages: precision %.3f recall %.3f F1 %.3f, under .95: %d", len(pages), precision/n, recall/n, f1/n, under)
+	t.Logf("figure: words of the main content of %d pages: precision %.3f recall %.3f F1 %.3f, under .95: %d", len(pages), precision/n,
+		recall/n, f1/n, under)
 	if f1/n < .985 || recall/n < .99 {
 		t.Errorf("F1 %.3f, recall %.3f", f1/n, recall/n)
 	}
 }
 
 var inlineElements = map[string]bool{
-	"a": true, "abbr": true, "b": true, "bdi": true, "cite": true, "code": true, "em": true, "font": true, "i": true, "img": true, "kbd": true, "mark": true,
-	"q": true, "s": true, "small": true, "span": true, "strong": true, "sub": true, "sup": true, "time": true, "tt": true, "u": true, "var": true,
+	"a": true, "abbr": true, "b": true, "bdi": true, "cite": true, "code": true, "em": true, "font": true, "i": true, "img": true,
+	"kbd": true, "mark": true,
+	"q": true, "s": true, "small": true, "span": true, "strong": true, "sub": true, "sup": true, "time": true, "tt": true,
+	"u": true, "var": true,
 }
 
 // spacedText returns all text of a tree, with a space between block elements.
@@ -74,7 +77,10 @@ func spacedText(n *html.Node) string {
 
 func wordsOf(s string) map[string]int {
 	words := make(map[string]int)
-	for _, w := range strings.FieldsFunc(strings.ToLower(s), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.IsMark(r) }) {
+	for _, w := range strings.FieldsFunc(strings.ToLower(s), func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) &&
+			!unicode.IsMark(r)
+	}) {
 		words[w]++
 	}
 	return words

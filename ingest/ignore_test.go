@@ -24,7 +24,8 @@ func TestIgnoreLikeGit(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	write(".gitignore", "# comment\n*.log\n!keep.log\n/top.md\nbuild/\ndocs/*.txt\n**/deep/x.md\na[bc].md\n\\#odd.md\nspace.md \nfoo/**\n!foo/keep\n{brace}.md\nq?.md\n")
+	write(".gitignore", "# comment\n*.log\n!keep.log\n/top.md\nbuild/\ndocs/*.txt\n**/deep/x.md\na[bc].md\n\\#odd.md\nspace.md "+
+		"\nfoo/**\n!foo/keep\n{brace}.md\nq?.md\n")
 	write("docs/.gitignore", "local.md\n/anchored.md\n!keep.txt\n")
 	files := []string{
 		"a.log", "keep.log", "docs/b.log", "top.md", "docs/top.md", "build/x.md", "docs/build/y.md", "docs/a.txt", "docs/keep.txt",

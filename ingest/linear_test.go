@@ -16,18 +16,23 @@ var hostile = map[string]string{
 	"letter": "a", "spaces": " ", "newlines": "\n", "cjk": "图书馆九点开门", "bracket": "[", "emphasis": "*a_", "image": "![a](",
 	"quote": "> ", "nested list": "- ", "html": "<div>", "unclosed": "<a href='", "backtick": "`a``", "entity": "&amp", "pipe": "|",
 	"table": "|a|b\n|-|-\n", "marks": "e\u0301\u0301\u0301", "dots": "a. ", "heading": "# a\n", "underline": "a\n=\n", "quoted": "\"a,\n",
-	"row": "a,b\n", "sentence": "One thing. ", "directive": ".. a::\n   b\n", "paragraph": "word word.\n\n", "indent": "    a\n", "role": ":a:`b ",
+	"row": "a,b\n", "sentence": "One thing. ", "directive": ".. a::\n   b\n", "paragraph": "word word.\n\n",
+	"indent": "    a\n", "role": ":a:`b ",
 }
 
 var hostileEndings = []string{".md", ".mdx", ".txt", ".rst", ".html", ".csv"}
 
 // hostilePlain are further units, by the ending that they are read as.
 var hostilePlain = map[string][]string{
-	".adoc": {"{a}", ":a: {a}{a}\n", "*a_", "|", "<<", "a[", "----\n", "[[a]]\n", "a::\n", "* a\n", "= a\n", "|===\n|a\n", "link:", "https://a[", "`"},
-	".tex": {`\a{`, `{`, `\(`, `\[`, `$`, `$$`, `\$`, `$\$`, `\begin{a}`, `\begin{itemize}`, `\begin{tabular}{l}`, `\begin{equation}`, `\begin{verbatim}`, `\footnote{`, `\verb|`, `\frac`,
-		`\frac{a}`, `\sqrt{`, `%`, "% a\n", `\item`, `\bibitem{a}`, `\section{`, `\section{a}`, `\a[`, `\def\a`, `\caption{`, `&`, `\\`, "``", `\begin{thebibliography}{9}\bibitem{a}`, `\'`},
-	".org":   {"* a\n", "|a", "|a|\n", "[[a]", "*a ", "#+begin_src\n", ":PROPERTIES:\n", "- a\n", "#+a: b\n"},
-	".xml":   {"<a>", "<a>b", "<a/>", "</a>", "<p>a", "<p><b>c</b> d</p>\n", "<![CDATA[", "&lt;p&gt;", "<title>a</title>", "<a b='c'/>", "<li>", "<!--", "<r><s>t</s></r>", "<style>"},
+	".adoc": {"{a}", ":a: {a}{a}\n", "*a_", "|", "<<", "a[", "----\n", "[[a]]\n", "a::\n", "* a\n", "= a\n", "|===\n|a\n", "link:",
+		"https://a[", "`"},
+	".tex": {`\a{`, `{`, `\(`, `\[`, `$`, `$$`, `\$`, `$\$`, `\begin{a}`, `\begin{itemize}`, `\begin{tabular}{l}`, `\begin{equation}`,
+		`\begin{verbatim}`, `\footnote{`, `\verb|`, `\frac`,
+		`\frac{a}`, `\sqrt{`, `%`, "% a\n", `\item`, `\bibitem{a}`, `\section{`, `\section{a}`, `\a[`, `\def\a`, `\caption{`, `&`, `\\`, "``",
+		`\begin{thebibliography}{9}\bibitem{a}`, `\'`},
+	".org": {"* a\n", "|a", "|a|\n", "[[a]", "*a ", "#+begin_src\n", ":PROPERTIES:\n", "- a\n", "#+a: b\n"},
+	".xml": {"<a>", "<a>b", "<a/>", "</a>", "<p>a", "<p><b>c</b> d</p>\n", "<![CDATA[", "&lt;p&gt;", "<title>a</title>", "<a b='c'/>",
+		"<li>", "<!--", "<r><s>t</s></r>", "<style>"},
 	".yaml":  {"- ", "a:\n", "a: b\n", " a:\n", "# a\n", "a: |\n", "a", "a\n", "---\n", "[", "\"", "- a: b\n", "? ", "a: [\n"},
 	".toml":  {"[a]\n", "a = [\n", "a = \"\"\"\n", "a=b\n", "# a\n", "[", "a", "a\n", "\"", "[["},
 	".json":  {"[", "{\"a\":", "[1,", "1 ", "{} ", "[] ", "\"a\" ", "{\"a\":1}\n", "[{\"a\":[", "\"", " "},

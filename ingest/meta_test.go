@@ -32,7 +32,8 @@ func TestMetaForFilters(t *testing.T) {
 		text string
 		want map[string]string
 	}{
-		"a.html": {`<meta name=keywords content="sea, harbour">` + tag + `boats">` + tag + `rules">` + `<meta name="DCTERMS.created` + day + `<p>Text`,
+		"a.html": {`<meta name=keywords content="sea, harbour">` + tag + `boats">` + tag + `rules">` + `<meta name="DCTERMS.created` + day +
+			`<p>Text`,
 			map[string]string{"tags": "sea, harbour, boats, rules", "date": "2024-03-31T10:00:00Z"}},
 		"b.html": {`<meta property="article:modified_time` + day + `<meta name=keywords content=""><p>Text`,
 			map[string]string{"updated": "2024-03-31T10:00:00Z"}},

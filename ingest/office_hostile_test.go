@@ -30,12 +30,14 @@ import (
 
 // officeRels names the main part of an Office Open XML file.
 func officeRels(main string) txtar.File {
-	return txtar.File{Name: "_rels/.rels", Data: []byte(`<Relationships><Relationship Id="r" Type="x/officeDocument" Target="` + main + `"/></Relationships>`)}
+	return txtar.File{Name: "_rels/.rels", Data: []byte(`<Relationships><Relationship Id="r" Type="x/officeDocument" Target="` + main +
+		`"/></Relationships>`)}
 }
 
 // docxOf is a text document with this in its body.
 func docxOf(t testing.TB, body string) []byte {
-	return zipOf(t, officeRels("word/document.xml"), txtar.File{Name: "word/document.xml", Data: []byte(`<w:document xmlns:w="w"><w:body>` + body + `</w:body></w:document>`)})
+	return zipOf(t, officeRels("word/document.xml"),
+		txtar.File{Name: "word/document.xml", Data: []byte(`<w:document xmlns:w="w"><w:body>` + body + `</w:body></w:document>`)})
 }
 
 // deflated compresses a beginning, megabytes of empty paragraphs, and an end,
@@ -71,9 +73,11 @@ func bombOf(t testing.TB, megabytes int, declared uint64) []byte {
 		data []byte
 	}{
 		{"_rels/.rels", deflated(t, string(officeRels("word/document.xml").Data), 0, "")},
-		{"word/document.xml", deflated(t, `<w:document xmlns:w="w"><w:body><w:p><w:r><w:t>boom</w:t></w:r></w:p>`, megabytes, `</w:body></w:document>`)},
+		{"word/document.xml", deflated(t, `<w:document xmlns:w="w"><w:body><w:p><w:r><w:t>boom</w:t></w:r></w:p>`, megabytes,
+			`</w:body></w:document>`)},
 	} {
-		head := &zip.FileHeader{Name: part.name, Method: zip.Deflate, CompressedSize64: uint64(len(part.data)), UncompressedSize64: declared, CRC32: 1}
+		head := &zip.FileHeader{Name: part.name, Method: zip.Deflate, CompressedSize64: uint64(len(part.data)), UncompressedSize64: declared,
+			CRC32: 1}
 		if part.name == "_rels/.rels" {
 			rels := officeRels("word/document.xml").Data
 			head.UncompressedSize64, head.CRC32 = uint64(len(rels)), crc32.ChecksumIEEE(rels)
@@ -102,8 +106,10 @@ func TestOfficeBombs(t *testing.T) {
 	}
 	sheet := func(rows, shared string) []byte {
 		return zipOf(t, officeRels("xl/workbook.xml"),
-			txtar.File{Name: "xl/workbook.xml", Data: []byte(`<workbook xmlns:r="x/relationships"><sheets><sheet name="S" r:id="s"/></sheets></workbook>`)},
-			txtar.File{Name: "xl/_rels/workbook.xml.rels", Data: []byte(`<R><Relationship Id="s" Type="worksheet" Target="s.xml"/><Relationship Id="t" Type="sharedStrings" Target="t.xml"/></R>`)},
+			txtar.File{Name: "xl/workbook.xml",
+				Data: []byte(`<workbook xmlns:r="x/relationships"><sheets><sheet name="S" r:id="s"/></sheets></workbook>`)},
+			txtar.File{Name: "xl/_rels/workbook.xml.rels",
+				Data: []byte(`<R><Relationship Id="s" Type="worksheet" Target="s.xml"/><Relationship Id="t" Type="sharedStrings" Target="t.xml"/></R>`)},
 			txtar.File{Name: "xl/t.xml", Data: []byte(`<sst><si><t>` + shared + `</t></si></sst>`)},
 			txtar.File{Name: "xl/s.xml", Data: []byte(`<worksheet><sheetData>` + rows + `</sheetData></worksheet>`)})
 	}
@@ -122,7 +128,8 @@ func TestOfficeBombs(t *testing.T) {
 		{"1 GB", "a.docx", func() []byte { return bombOf(t, 1<<10, 1<<30) }, "unpacks to 1024 MB"},
 		{"1 GB that says 1 KB", "a.docx", func() []byte { return bombOf(t, 1<<10, 1<<10) }, "larger than the archive says"},
 		{"1 GB that says 200 MB", "a.docx", func() []byte { return bombOf(t, 1<<10, 200<<20) }, "over 200 times its size"},
-		{"1 GB without a directory", "a.docx", func() []byte { return cut(bombOf(t, 1<<10, 1<<30)) }, "the directory of its zip archive is missing"},
+		{"1 GB without a directory", "a.docx", func() []byte { return cut(bombOf(t, 1<<10, 1<<30)) },
+			"the directory of its zip archive is missing"},
 		{"many files", "a.docx", func() []byte { return zipOf(t, many...) }, "more than 20000 files"},
 		{"deep", "a.docx", func() []byte { return docxOf(t, strings.Repeat("<w:sdt>", 100_000)) }, "nested more than 300 deep"},
 		{"deep tables", "a.docx", func() []byte { return docxOf(t, strings.Repeat("<w:tbl><w:tr><w:tc>", 101)) }, "nested more than 300 deep"},
@@ -132,12 +139,14 @@ func TestOfficeBombs(t *testing.T) {
 		{"wide cells", "a.docx", func() []byte {
 			return docxOf(t, "<w:tbl>"+strings.Repeat(`<w:tr><w:tc><w:tcPr><w:gridSpan w:val="1000"/></w:tcPr><w:p><w:r><w:t>a</w:t></w:r></w:p></w:tc></w:tr>`, 50_000))
 		}, ""},
-		{"many cells", "a.docx", func() []byte { return docxOf(t, "<w:tbl><w:tr>"+strings.Repeat("<w:tc/>", 300_000)) }, "more than 200000 cells"},
+		{"many cells", "a.docx", func() []byte { return docxOf(t, "<w:tbl><w:tr>"+strings.Repeat("<w:tc/>", 300_000)) },
+			"more than 200000 cells"},
 		{"shared text", "a.xlsx", func() []byte {
 			return sheet(strings.Repeat(`<row><c t="s"><v>0</v></c></row>`, 100_000), strings.Repeat("word ", 6000))
 		}, "by repetition"},
 		{"names in every row", "a.xlsx", func() []byte {
-			return sheet(`<row><c t="inlineStr"><is><t>`+strings.Repeat("a", 199)+`</t></is></c><c t="inlineStr"><is><t>b</t></is></c></row>`+strings.Repeat(`<row><c><v>1</v></c><c><v>2</v></c></row>`, 200_000), "")
+			return sheet(`<row><c t="inlineStr"><is><t>`+strings.Repeat("a", 199)+`</t></is></c><c t="inlineStr"><is><t>b</t></is></c></row>`+
+				strings.Repeat(`<row><c><v>1</v></c><c><v>2</v></c></row>`, 200_000), "")
 		}, "by repetition"},
 		{"repeated rows and cells", "a.ods", func() []byte {
 			return ods(strings.Repeat(`<table><table-row number-rows-repeated="1048576"><table-cell number-columns-repeated="16384"><p>many words in one cell</p></table-cell></table-row></table>`, 9))
@@ -287,7 +296,8 @@ func checkMutants(t *testing.T, r *Reader, mutants []mutation, mayCrash bool) {
 			}
 			refused.Add(1)
 			reason := err.Error()
-			if died := strings.Contains(reason, "crashed") || strings.Contains(reason, "took more than") || strings.Contains(reason, "needed more than"); died {
+			if died := strings.Contains(reason, "crashed") || strings.Contains(reason, "took more than") ||
+				strings.Contains(reason, "needed more than"); died {
 				crashed.Add(1)
 				if !mayCrash {
 					t.Errorf("%s: %v", m.name, err)
@@ -333,7 +343,8 @@ func TestReadEveryKindOfOffice(t *testing.T) {
 	}
 	// Why a file is not read, by a part of its name.
 	reasons := map[string]string{
-		"protected_drm.doc": "rights management", "protected_passtika.ppt": "PowerPoint before 2007", ".ppt": "PowerPoint before 2007", ".xls": "Excel before 2007", ".rtf": "RTF",
+		"protected_drm.doc": "rights management", "protected_passtika.ppt": "PowerPoint before 2007", ".ppt": "PowerPoint before 2007",
+		".xls": "Excel before 2007", ".rtf": "RTF",
 		"tableInsideParagraph.doc": "Office 2003", ".doc": "Word before 2007", ".xlsb": "binary workbook",
 		"passtika": "protected with a password", "testODTnotaZipFile": "not an office document", "truncated": "damaged or cut off",
 		"headerPic.docx": "no text", "multi_authors.docx": "no text", "embeddedPDF_mac.xlsx": "no text", "embeddedMP3.pptx": "no text",
@@ -363,7 +374,8 @@ func TestReadEveryKindOfOffice(t *testing.T) {
 		unread[ending]++
 		best := ""
 		for part := range reasons {
-			if strings.HasSuffix(base, part) && len(part) > len(best) || strings.Contains(base, part) && !strings.HasPrefix(part, ".") && len(part) > len(best) {
+			if strings.HasSuffix(base, part) && len(part) > len(best) || strings.Contains(base, part) && !strings.HasPrefix(part, ".") &&
+				len(part) > len(best) {
 				best = part
 			}
 		}

@@ -164,7 +164,8 @@ func TestPDFShelf(t *testing.T) {
 			}
 			slices.Sort(ratios)
 			median := ratios[len(ratios)/2]
-			t.Logf("figure: PDF %s: %d of %d files read; characters against pdftotext: median %.3f, under 80 %%: %d of %d; %d Latin files: word F1 %.3f, F1 of pairs %.3f; %d pages, %.1f MB in %.1f s: %.1f pages/s, %.2f MB/s",
+			t.Logf("figure: PDF %s: %d of %d files read; characters against pdftotext: median %.3f, under 80 %%: %d of %d; %d Latin files: word "+
+				"F1 %.3f, F1 of pairs %.3f; %d pages, %.1f MB in %.1f s: %.1f pages/s, %.2f MB/s",
 				with, read, len(files), median, len(few), len(ratios), scored, one/float64(scored), two/float64(scored),
 				pages, float64(size)/1e6, took.Seconds(), float64(pages)/took.Seconds(), float64(size)/1e6/took.Seconds())
 			for _, f := range few {

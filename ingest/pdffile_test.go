@@ -84,7 +84,8 @@ func TestPDFiumHelps(t *testing.T) {
 		t.Fatal(err)
 	}
 	helped := needPDFium(t)
-	for name, data := range map[string][]byte{"columns.pdf": testPDF(t, "columns.pdf"), "rates.pdf": testPDF(t, "rates.pdf"), "report.pdf": report} {
+	for name, data := range map[string][]byte{"columns.pdf": testPDF(t, "columns.pdf"), "rates.pdf": testPDF(t, "rates.pdf"),
+		"report.pdf": report} {
 		want, err := new(Reader).Read(t.Context(), name, data)
 		if err != nil {
 			t.Fatal(err)
@@ -109,8 +110,9 @@ func TestPDFiumHelps(t *testing.T) {
 		data []byte
 		want string
 	}{
-		"a filter": {page(helvetica, fmt.Sprintf("<</Length %d/Filter/ASCIIHexDecode>>\nstream\n%s\nendstream", len(hex), hex)), "The ferry leaves at nine."},
-		"a font":   {page(mincho, "<</Length 46>>\nstream\nBT /F 12 Tf 72 700 Td <467C4B5C386C> Tj ET      \nendstream"), "日本語"},
+		"a filter": {page(helvetica, fmt.Sprintf("<</Length %d/Filter/ASCIIHexDecode>>\nstream\n%s\nendstream", len(hex), hex)),
+			"The ferry leaves at nine."},
+		"a font": {page(mincho, "<</Length 46>>\nstream\nBT /F 12 Tf 72 700 Td <467C4B5C386C> Tj ET      \nendstream"), "日本語"},
 	} {
 		if doc, err := new(Reader).Read(t.Context(), "a.pdf", tt.data); err == nil {
 			t.Errorf("%s: alone it reads %q", name, doc.Text)
@@ -264,7 +266,8 @@ func picture(t *testing.T, dpi int) image.Image {
 	if path == "" {
 		t.Skip("pdftoppm is not installed: there is no picture of a page")
 	}
-	out, err := child.Task{Name: "pdftoppm", Args: []string{path, "-r", fmt.Sprint(dpi), "-f", "1", "-l", "1", "-singlefile", "-gray", "-png", "-"},
+	out, err := child.Task{Name: "pdftoppm", Args: []string{path, "-r", fmt.Sprint(dpi), "-f", "1", "-l", "1", "-singlefile",
+		"-gray", "-png", "-"},
 		Stdin: bytes.NewReader(testPDF(t, "rates.pdf")), Limit: time.Minute, MaxOutput: 64 << 20}.Run(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -286,12 +289,15 @@ func scan(t *testing.T, img image.Image, pages int, texts ...string) []byte {
 		t.Fatal(err)
 	}
 	w, h := img.Bounds().Dx(), img.Bounds().Dy()
-	objects := []string{"<</Type/Catalog/Pages 2 0 R>>", "", fmt.Sprintf("<</Type/XObject/Subtype/Image/Width %d/Height %d/ColorSpace/DeviceGray/BitsPerComponent 8/Filter/DCTDecode/Length %d>>\nstream\n%s\nendstream", w, h, b.Len(), b.String()),
+	objects := []string{"<</Type/Catalog/Pages 2 0 R>>", "", fmt.Sprintf("<</Type/XObject/Subtype/Image/Width %d/Height "+
+		"%d/ColorSpace/DeviceGray/BitsPerComponent 8/Filter/DCTDecode/Length %d>>\nstream\n%s\nendstream", w, h, b.Len(), b.String()),
 		"<</Length 30>>\nstream\nq 595 0 0 842 0 0 cm /I Do Q   \nendstream"}
 	kids := ""
 	for _, text := range texts {
 		text = "BT /F 12 Tf 72 700 Td (" + text + ") Tj ET"
-		objects = append(objects, fmt.Sprintf("<</Length %d>>\nstream\n%s\nendstream", len(text), text), fmt.Sprintf("<</Type/Page/Parent 2 0 R/MediaBox[0 0 595 842]/Resources<</Font<</F<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>>>>>/Contents %d 0 R>>", len(objects)+1))
+		objects = append(objects, fmt.Sprintf("<</Length %d>>\nstream\n%s\nendstream", len(text), text),
+			fmt.Sprintf("<</Type/Page/Parent 2 0 R/MediaBox[0 0 595 "+
+				"842]/Resources<</Font<</F<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>>>>>/Contents %d 0 R>>", len(objects)+1))
 		kids += fmt.Sprintf(" %d 0 R", len(objects))
 	}
 	for range pages {
@@ -312,7 +318,8 @@ func TestReadScans(t *testing.T) {
 		t.Fatal(err)
 	}
 	var skip *SkipError
-	if _, err := new(Reader).Read(t.Context(), "scan.pdf", data); !errors.As(err, &skip) || skip.Reason != "no text, install tesseract to read scans" {
+	if _, err := new(Reader).Read(t.Context(), "scan.pdf", data); !errors.As(err, &skip) ||
+		skip.Reason != "no text, install tesseract to read scans" {
 		t.Errorf("without: %v", err)
 	}
 	// Among pages with text, and a blank one.
@@ -340,7 +347,8 @@ func TestReadScans(t *testing.T) {
 			t.Fatalf("%q, read by %q: %+v", doc.Partial, doc.Meta[ReaderKey], doc.Pages)
 		}
 		page := func(n int) string { return doc.Text[doc.Pages[n-1].Start:doc.Pages[n-1].End] }
-		if !strings.Contains(page(1), "The ferry leaves at nine.") || strings.TrimSpace(page(2)) != "" || !strings.Contains(page(3), "It comes back at six.") {
+		if !strings.Contains(page(1), "The ferry leaves at nine.") || strings.TrimSpace(page(2)) != "" ||
+			!strings.Contains(page(3), "It comes back at six.") {
 			t.Errorf("pages %q", []string{page(1), page(2), page(3)})
 		}
 		if f1 := wordF1(page(4), want.Text[:want.Pages[0].End]); f1 < .8 { // names of columns are not told from the type

@@ -48,7 +48,8 @@ func TestSplitKeepsEverything(t *testing.T) {
 		var src strings.Builder
 		for range rapid.IntRange(0, 12).Draw(t, "blocks") {
 			if rapid.Bool().Draw(t, "heading") {
-				fmt.Fprintf(&src, "\n\n%s %s\n\n", strings.Repeat("#", rapid.IntRange(1, 6).Draw(t, "level")), rapid.StringMatching(`[a-zA-Z ]{0,20}`).Draw(t, "title"))
+				fmt.Fprintf(&src, "\n\n%s %s\n\n", strings.Repeat("#", rapid.IntRange(1, 6).Draw(t, "level")),
+					rapid.StringMatching(`[a-zA-Z ]{0,20}`).Draw(t, "title"))
 			}
 			src.WriteString(documentText().Draw(t, "text"))
 		}
@@ -65,7 +66,8 @@ func TestSplitKeepsEverything(t *testing.T) {
 
 func TestSplitAlongStructure(t *testing.T) {
 	long := strings.Repeat("The ferry to the islands leaves at nine. ", 8)
-	src := "# Ferries\n\n## Summer\n\n" + long + "\n\n" + long + "\n\n## Winter\n\nNone.\n\n## Night\n\nNone either.\n\n# Fares\n\nTwo pounds.\n"
+	src := "# Ferries\n\n## Summer\n\n" + long + "\n\n" + long +
+		"\n\n## Winter\n\nNone.\n\n## Night\n\nNone either.\n\n# Fares\n\nTwo pounds.\n"
 	doc, err := new(Reader).Read(t.Context(), "a.md", []byte(src))
 	if err != nil {
 		t.Fatal(err)
@@ -143,7 +145,8 @@ func TestSplitHoldsSheetsApart(t *testing.T) {
 
 func TestRowAnchor(t *testing.T) {
 	for anchor, want := range map[string]string{
-		"row=12": "/12", "row=3-7": "/3-7", "sheet=A&row=2": "A/2", "sheet=a&row=1&row=2": "a&row=1/2", "sheet=A": "none", "rows": "none", "": "none",
+		"row=12": "/12", "row=3-7": "/3-7", "sheet=A&row=2": "A/2", "sheet=a&row=1&row=2": "a&row=1/2", "sheet=A": "none",
+		"rows": "none", "": "none",
 	} {
 		got := "none"
 		if sheet, rows, ok := RowAnchor(anchor); ok {
@@ -177,16 +180,20 @@ func TestSplitBetweenPhrases(t *testing.T) {
 }
 
 func FuzzRead(f *testing.F) {
-	for _, ext := range []string{".md", ".mdx", ".rst", ".txt", ".html", ".csv", ".tsv", ".adoc", ".tex", ".org", ".xml", ".yaml", ".toml", ".json", ".jsonl", ".ipynb", ".srt", ".go", ".py", ".c", ".js"} {
+	for _, ext := range []string{".md", ".mdx", ".rst", ".txt", ".html", ".csv", ".tsv", ".adoc", ".tex", ".org", ".xml", ".yaml", ".toml",
+		".json", ".jsonl", ".ipynb", ".srt", ".go", ".py", ".c", ".js"} {
 		f.Add(ext, []byte("---\ntitle: x\n---\n# A *b*\n\n- c | d\n\n|a|b|\n|-|-|\n|1|2|\n\n<p id=x>e<table><tr><td>f\n===\n.. note:: g\n"))
 	}
-	for _, list := range []string{"<p>hello</p><li>orphan</li>", "<dd>x<li>orphan", "</ul></ul><ul><li>a</ul><li>b", "<ol><li><ul><li>a<table><li>b</table></ol><li>c"} {
+	for _, list := range []string{"<p>hello</p><li>orphan</li>", "<dd>x<li>orphan", "</ul></ul><ul><li>a</ul><li>b",
+		"<ol><li><ul><li>a<table><li>b</table></ol><li>c"} {
 		f.Add(".html", []byte(list))
 		f.Add(".md", []byte(list+"\n"))
 	}
 	for ext, seed := range map[string]string{
-		".adoc":  "= A\nB C <d@e>\nv1, 2024-01-01\n:x: y{x}\n\n[[id]]\n== {x} *b* <<id>>\n\nterm:: def\n+\n----\ncode\n----\n[cols=\"1,2*\"]\n|===\n|a |b\n\n|c\n|===\n",
-		".tex":   "\\title{A}\\begin{document}\\section{B}\\label{c}$x_{1}$ \\[\\frac{a}{b}\\] \\begin{itemize}\\item[x] y\\end{itemize}\\begin{tabular}{ll}a&b\\\\\\hline c\\end{tabular}\\verb|x| \\'e% c\n\\footnote{f}",
+		".adoc": "= A\nB C <d@e>\nv1, 2024-01-01\n:x: y{x}\n\n[[id]]\n== {x} *b* <<id>>\n\nterm:: " +
+			"def\n+\n----\ncode\n----\n[cols=\"1,2*\"]\n|===\n|a |b\n\n|c\n|===\n",
+		".tex": "\\title{A}\\begin{document}\\section{B}\\label{c}$x_{1}$ \\[\\frac{a}{b}\\] \\begin{itemize}\\item[x] " +
+			"y\\end{itemize}\\begin{tabular}{ll}a&b\\\\\\hline c\\end{tabular}\\verb|x| \\'e% c\n\\footnote{f}",
 		".org":   "#+title: A\n* TODO B :t:\n:PROPERTIES:\n:END:\n- [ ] a\n|a|b|\n|-+-|\n|1|2|\n#+begin_src c\nx\n#+end_src\n[[a][b]] *c*\n",
 		".xml":   "<?xml version='1.0'?><a b='c'><d>e</d>f<p>g <b>h</b></p><title>t</title><li>x</li></a>",
 		".yaml":  "# c\na: b\nc:\n  d:\n  - e\n  - f: |\n      g\n---\n\"h\": {i: j}\n",

@@ -21,7 +21,8 @@ func TestSyncOfRealFolder(t *testing.T) {
 	}
 	write(filepath.Join(dir, "a.md"), "# A\n\nText.")
 	write(filepath.Join(outside, "secret.md"), "secret")
-	for link, to := range map[string]string{"out.md": filepath.Join(outside, "secret.md"), "folder": outside, "loop": ".", "gone.md": "nowhere"} {
+	for link, to := range map[string]string{"out.md": filepath.Join(outside, "secret.md"), "folder": outside, "loop": ".",
+		"gone.md": "nowhere"} {
 		if err := os.Symlink(to, filepath.Join(dir, link)); err != nil {
 			t.Skipf("no symbolic links here: %v", err)
 		}

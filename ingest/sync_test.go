@@ -282,7 +282,8 @@ func TestSyncKeepsWhatItCannotSee(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantLines(t, got, "unchanged a.md", "failed sub/b.md: it cannot be opened: permission denied; the stored version is kept", "unchanged sub/deep/c.md")
+	wantLines(t, got, "unchanged a.md", "failed sub/b.md: it cannot be opened: permission denied; the stored version is kept",
+		"unchanged sub/deep/c.md")
 	if len(sink.docs) != 3 {
 		t.Errorf("%d stored", len(sink.docs))
 	}

@@ -54,9 +54,11 @@ func TestTokenIDs(t *testing.T) {
 		{"hello world", []int{15339, 1917}},
 		{"a city\n      \n      Args:", []int{64, 3363, 36217, 415, 18161, 25}},
 		{"tiktoken is great!", []int{83, 1609, 5963, 374, 2294, 0}},
-		{"The ferry's 1234 cabins — Überfahrt, 图书馆九点开门。", []int{791, 52650, 596, 220, 4513, 19, 89401, 2001, 50471, 69, 1494, 3423, 11, 91967, 91386, 46065, 228, 18259, 251, 28542, 30867, 65789, 1811}},
+		{"The ferry's 1234 cabins — Überfahrt, 图书馆九点开门。", []int{791, 52650, 596, 220, 4513, 19, 89401, 2001, 50471, 69, 1494, 3423, 11, 91967,
+			91386, 46065, 228, 18259, 251, 28542, 30867, 65789, 1811}},
 		{"item>   \n    \n    <item>\n\t\t\t\t\n", []int{1224, 29, 79772, 262, 366, 1224, 397, 7786}},
-		{"naïve e\u0301 👩‍👩‍👧 \u00a0x\r\n\r\n", []int{3458, 38672, 588, 384, 54939, 62904, 102, 378, 235, 9468, 239, 102, 378, 235, 9468, 239, 100, 220, 4194, 87, 881}},
+		{"naïve e\u0301 👩‍👩‍👧 \u00a0x\r\n\r\n", []int{3458, 38672, 588, 384, 54939, 62904, 102, 378, 235, 9468, 239, 102, 378, 235, 9468, 239,
+			100, 220, 4194, 87, 881}},
 	} {
 		if got := reference().EncodeOrdinary(tt.text); !slices.Equal(got, tt.want) {
 			t.Errorf("the ids of %q are %v, want %v", tt.text, got, tt.want)
@@ -87,17 +89,24 @@ func sameCount(t interface {
 // CountTokens counts as tiktoken-go does.
 func TestCountTokensIsExact(t *testing.T) {
 	for _, text := range []string{
-		"  two spaces", " \n x", "\n\n\n", "a\n", "a \n b", "\t\tx", "x\t\ty", " \t", "   ", "  .", " .\n\n", "...\r\n", "\r\nx", " \rx", "\n x", " \n \r  x", "\v\f x",
-		"x\u00a0y", "\u00a0\u00a0y", "\u00a0.", " \u00a0", "\u2028x", "\u0085x", "\u0085\u0085x", "\u0085\n\u0085x", "\u3000\u3000图", "\u200b x", "\u180ex", "\ufeff\ufeffx",
-		"it's IT'S we'LL they'd I'm 'tis 've 'vE 'Re'lL '", "o'clock's", "''s", " 's", "\n's", "'ſ", "'ſx", "K'K", "'", "'r", "'l\u017f", "'\u00e9t\u00e9", "'\xff", "'s\xff", "'l\xc3",
-		"1234567", "12\u0663\u0664567", "٣٤٥٦٧", "½¼²³", "ⅧⅨ", "a1b2", " 1", "-1.5e10", "#1", "\U0001d7d9\U0001d7da", "e\u0301te\u0301", "\u0301a", "図書館九点開門。", "ภาษาไทย",
-		"👩‍👩‍👧‍👦 family", "Ⅷ", "ǅ", "ª", "a_b", "__init__", "(x)", " (x", "\x00\x01a", "a\u200bb", "\ufeffa", "\xff", "\xff\xfe \xc3", "a\xe9b", "\xe5\x9b", " \xe5\x9b\xbe\x9b", "\xed\xa0\x80",
-		strings.Repeat("a", maxPiece), strings.Repeat(" ", maxPiece) + "x", strings.Repeat("-", maxPiece) + "\n", strings.Repeat("图", maxPiece/3), strings.Repeat("7", 3*maxPiece),
+		"  two spaces", " \n x", "\n\n\n", "a\n", "a \n b", "\t\tx", "x\t\ty", " \t", "   ", "  .", " .\n\n", "...\r\n", "\r\nx", " \rx", "\n x",
+		" \n \r  x", "\v\f x",
+		"x\u00a0y", "\u00a0\u00a0y", "\u00a0.", " \u00a0", "\u2028x", "\u0085x", "\u0085\u0085x", "\u0085\n\u0085x", "\u3000\u3000图", "\u200b x",
+		"\u180ex", "\ufeff\ufeffx",
+		"it's IT'S we'LL they'd I'm 'tis 've 'vE 'Re'lL '", "o'clock's", "''s", " 's", "\n's", "'ſ", "'ſx", "K'K", "'", "'r", "'l\u017f",
+		"'\u00e9t\u00e9", "'\xff", "'s\xff", "'l\xc3",
+		"1234567", "12\u0663\u0664567", "٣٤٥٦٧", "½¼²³", "ⅧⅨ", "a1b2", " 1", "-1.5e10", "#1", "\U0001d7d9\U0001d7da", "e\u0301te\u0301",
+		"\u0301a", "図書館九点開門。", "ภาษาไทย",
+		"👩‍👩‍👧‍👦 family", "Ⅷ", "ǅ", "ª", "a_b", "__init__", "(x)", " (x", "\x00\x01a", "a\u200bb", "\ufeffa", "\xff", "\xff\xfe \xc3", "a\xe9b",
+		"\xe5\x9b", " \xe5\x9b\xbe\x9b", "\xed\xa0\x80",
+		strings.Repeat("a", maxPiece), strings.Repeat(" ", maxPiece) + "x", strings.Repeat("-", maxPiece) + "\n", strings.Repeat("图", maxPiece/3),
+		strings.Repeat("7", 3*maxPiece),
 	} {
 		sameCount(t, text)
 	}
 	parts := rapid.SliceOfN(rapid.OneOf(
-		rapid.SampledFrom([]string{" ", "  ", "\n", "\r\n", "\t", "'s", "'", "don't", "LL", "word", "Ärger", "12", "٣", "½", ".", "--", "\u00a0", "図書", "e\u0301", "👍🏽", "\u0085", "\u2003", "x", "\xff", "\xe5\x9b"}),
+		rapid.SampledFrom([]string{" ", "  ", "\n", "\r\n", "\t", "'s", "'", "don't", "LL", "word", "Ärger", "12", "٣", "½", ".", "--", "\u00a0",
+			"図書", "e\u0301", "👍🏽", "\u0085", "\u2003", "x", "\xff", "\xe5\x9b"}),
 		rapid.StringN(1, 4, -1),
 	), 1, 30)
 	rapid.Check(t, func(t *rapid.T) { sameCount(t, strings.Join(parts.Draw(t, "parts"), "")) })
@@ -199,5 +208,6 @@ func BenchmarkCountTokens(b *testing.B) {
 }
 
 var hostileTokens = map[string]string{
-	"one letter": "a", "spaces": " ", "newlines": "\n", "cjk": "图书馆九点开门", "one cjk": "图", "brackets": "[", "digits": "1", "apostrophes": "'s", "spaces and lines": "   \n", "marks": "e\u0301\u0301\u0301", "prose": "The ferry leaves at nine and returns by dusk. ",
+	"one letter": "a", "spaces": " ", "newlines": "\n", "cjk": "图书馆九点开门", "one cjk": "图", "brackets": "[", "digits": "1", "apostrophes": "'s",
+	"spaces and lines": "   \n", "marks": "e\u0301\u0301\u0301", "prose": "The ferry leaves at nine and returns by dusk. ",
 }

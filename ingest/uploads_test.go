@@ -152,7 +152,8 @@ func TestUploadsAfterACrash(t *testing.T) {
 func TestUploadName(t *testing.T) {
 	for name, want := range map[string]string{
 		"a.md": "a.md", "/a/b/c.pdf": "c.pdf", `..\..\x.txt`: "x.txt", "..": "", "": "", "a/": "", ".hidden.md": "hidden.md", " a .md": "a.md",
-		"a\nb\x00.md": "ab.md", "a\u202egpj.md": "agpj.md", "what?.md": "what-.md", "e\u0301.md": "é.md", "README": "README", "a\xff.md": "a.md", "a.md. ": "a.md",
+		"a\nb\x00.md": "ab.md", "a\u202egpj.md": "agpj.md", "what?.md": "what-.md", "e\u0301.md": "é.md", "README": "README",
+		"a\xff.md": "a.md", "a.md. ": "a.md",
 		strings.Repeat("图", 100) + ".md": strings.Repeat("图", 65) + ".md",
 	} {
 		if got, err := uploadName(name); got != want || (err == nil) != (want != "") {

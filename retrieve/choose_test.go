@@ -37,7 +37,8 @@ func TestNeighboursAreJoined(t *testing.T) {
 		want   []string
 	}{
 		{"joined", nil, 12, []string{"a/birds.md#1-4"}},
-		{"another heading", func(c []ingest.Chunk) { c[1].Heading, c[2].Heading, c[3].Heading = "B", "B", "B" }, 12, []string{"a/birds.md#1", "a/birds.md#2-4"}},
+		{"another heading", func(c []ingest.Chunk) { c[1].Heading, c[2].Heading, c[3].Heading = "B", "B", "B" }, 12,
+			[]string{"a/birds.md#1", "a/birds.md#2-4"}},
 		{"another page", func(c []ingest.Chunk) { c[3].Page = 2 }, 12, []string{"a/birds.md#1-3", "a/birds.md#4"}},
 		{"another row", func(c []ingest.Chunk) { c[0].Anchor = "row=1" }, 12, []string{"a/birds.md#1", "a/birds.md#2-4"}},
 		{"too long together", func(c []ingest.Chunk) { c[0].Tokens, c[1].Tokens = 400, 401 }, 12, []string{"a/birds.md#1", "a/birds.md#2-4"}},
@@ -79,7 +80,8 @@ func TestJoinedTakesOnePlace(t *testing.T) {
 	doc, chunks := section("long.md", "The kestrel hovers.", "The kestrel hovers on.", "The kestrel hovers again.")
 	must(t, x.Replace(t.Context(), doc, chunks))
 	store(t, x, "a", "other.md", "", "Somebody once saw a kestrel from far away over there.")
-	if got, want := found(t, x, retrieve.Query{Text: "kestrel hovers", K: 2}), []string{"a/long.md#1-3", "a/other.md#1"}; !slices.Equal(got, want) {
+	if got, want := found(t, x, retrieve.Query{Text: "kestrel hovers", K: 2}),
+		[]string{"a/long.md#1-3", "a/other.md#1"}; !slices.Equal(got, want) {
 		t.Errorf("found %q, want %q", got, want)
 	}
 }
@@ -113,7 +115,8 @@ func TestDiversity(t *testing.T) {
 
 // Copies are one passage; what differs in one word, number or sign is two.
 func TestCopies(t *testing.T) {
-	const text = "The kestrel fund had 30 crowns in May and 60 crowns in June, and it paid for the voles of the whole meadow in both of the years, so that nobody had to go without."
+	const text = "The kestrel fund had 30 crowns in May and 60 crowns in June, and it paid for the voles of the whole meadow in both of the " +
+		"years, so that nobody had to go without."
 	for _, c := range []struct {
 		name, other string
 		copy        bool

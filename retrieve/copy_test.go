@@ -78,7 +78,8 @@ func TestCopy(t *testing.T) {
 	_, err := from.DeleteRoot(t.Context(), "notes")
 	must(t, err)
 	report := copyAll(t, retrieve.Copy{From: from, To: to})
-	if report.Documents != 40 || report.Chunks != 2*5*(1+2+3) || report.Sent != 40 || report.Compared != 40 || len(report.Differences)+len(report.Failed) > 0 {
+	if report.Documents != 40 || report.Chunks != 2*5*(1+2+3) || report.Sent != 40 || report.Compared != 40 ||
+		len(report.Differences)+len(report.Failed) > 0 {
 		t.Errorf("%+v", report)
 	}
 	y := newIndex(t, to, testSpace)
@@ -121,7 +122,8 @@ func TestCopyCollection(t *testing.T) {
 		t.Errorf("listings %q, %v", ids, err)
 	}
 	none := retrieve.Copy{From: from, To: to, Collection: "none"}
-	if _, err := none.Run(t.Context()); !errors.Is(err, retrieve.ErrNotFound) || !strings.Contains(err.Error(), `in the source, which has: default, work`) {
+	if _, err := none.Run(t.Context()); !errors.Is(err, retrieve.ErrNotFound) ||
+		!strings.Contains(err.Error(), `in the source, which has: default, work`) {
 		t.Errorf("a collection that is not there: %v", err)
 	}
 }
@@ -225,7 +227,8 @@ func TestCopyResumes(t *testing.T) {
 		if there < int(after)-8 { // as many as are under way may have been broken off
 			t.Errorf("%d are there after %d", there, after)
 		}
-		if report := copyAll(t, retrieve.Copy{From: from, To: to}); report.Sent != 60-there || report.Documents != 60 || len(report.Failed)+len(report.Differences) > 0 {
+		if report := copyAll(t, retrieve.Copy{From: from, To: to}); report.Sent != 60-there || report.Documents != 60 ||
+			len(report.Failed)+len(report.Differences) > 0 {
 			t.Errorf("after %d of 60: %+v", after, report)
 		}
 	}
@@ -272,7 +275,8 @@ func TestCopyFindsDifferences(t *testing.T) {
 		spoil(to, d, chunks, vectors)
 		must(t, to.Replace(ctx, testSpace.Space(), d, chunks, vectors))
 		report := copyAll(t, retrieve.Copy{From: from, To: to})
-		if len(report.Differences) != 1 || report.Differences[0].Document != "notes/d003" || !strings.Contains(report.Differences[0].Reason, name) {
+		if len(report.Differences) != 1 || report.Differences[0].Document != "notes/d003" ||
+			!strings.Contains(report.Differences[0].Reason, name) {
 			t.Errorf("%s: %+v", name, report.Differences)
 		}
 		if report := copyAll(t, retrieve.Copy{From: from, To: to, Again: true}); len(report.Differences) > 0 {
@@ -289,7 +293,8 @@ func TestCopyNamesWhatItCannotRead(t *testing.T) {
 	from := &torn{engine, "notes-2/d003"}
 	to := openState(t, t.TempDir())
 	report := copyAll(t, retrieve.Copy{From: from, To: to})
-	if len(report.Failed) != 1 || report.Failed[0].Document != "notes-2/d003" || !strings.Contains(report.Failed[0].Reason, "chunk 2 is missing") {
+	if len(report.Failed) != 1 || report.Failed[0].Document != "notes-2/d003" || !strings.Contains(report.Failed[0].Reason,
+		"chunk 2 is missing") {
 		t.Errorf("%+v", report)
 	}
 	if report.Documents != 23 || len(report.Differences) > 0 {

@@ -121,7 +121,8 @@ func TestRetrievalQuality(t *testing.T) {
 				x := newIndexWith(t, e, m, retrieve.Options{Mode: mode})
 				ndcg[mode] = d.ndcg(d.search(t, x, 10))
 			}
-			t.Logf("%-16s nDCG@10: BM25 %.4f, dense %.4f, hybrid %.4f", name, ndcg[retrieve.LexicalOnly], ndcg[retrieve.DenseOnly], ndcg[retrieve.Hybrid])
+			t.Logf("%-16s nDCG@10: BM25 %.4f, dense %.4f, hybrid %.4f", name, ndcg[retrieve.LexicalOnly], ndcg[retrieve.DenseOnly],
+				ndcg[retrieve.Hybrid])
 			if ndcg[retrieve.Hybrid] < ndcg[retrieve.LexicalOnly]-0.005 {
 				t.Errorf("hybrid search is worse than BM25 alone")
 			}

@@ -63,7 +63,8 @@ func TestLabels(t *testing.T) {
 		{map[string]string{"tags": "Sea, #Harbour ;; two words,"}, Labels{Tags: []string{"sea", "harbour", "two words"}}},
 		{map[string]string{"date": "2024-03-31", "updated": "2025"}, Labels{Date: "2024-03-31"}},
 		{map[string]string{"date": "long ago", "updated": "2025-01"}, Labels{Date: "2025-01"}},
-		{map[string]string{"author": "Müller, José; J. O'Neil <jo@example.org>"}, Labels{Authors: []string{"muller", "jose", "j", "o", "neil", "jo", "example", "org"}}},
+		{map[string]string{"author": "Müller, José; J. O'Neil <jo@example.org>"},
+			Labels{Authors: []string{"muller", "jose", "j", "o", "neil", "jo", "example", "org"}}},
 		{map[string]string{"language": "EN_us"}, Labels{Languages: []LanguageTag{"en-US"}}},
 		{map[string]string{"language": "deu, und; Old Norse,"}, Labels{Languages: []LanguageTag{"de", "und", "old norse"}}},
 	} {

@@ -27,7 +27,8 @@ func document(root, path, title string, texts ...string) (*ingest.Document, []in
 	var chunks []ingest.Chunk
 	at := 0
 	for i, text := range texts {
-		chunks = append(chunks, ingest.Chunk{ID: fmt.Sprintf("%s#%d", doc.ID, i+1), Document: doc.ID, Ordinal: i + 1, Start: at, End: at + len(text), Anchor: fmt.Sprintf("part-%d", i+1), Text: text})
+		chunks = append(chunks, ingest.Chunk{ID: fmt.Sprintf("%s#%d", doc.ID, i+1), Document: doc.ID, Ordinal: i + 1, Start: at,
+			End: at + len(text), Anchor: fmt.Sprintf("part-%d", i+1), Text: text})
 		at += len(text) + 1
 	}
 	return doc, chunks
@@ -117,7 +118,8 @@ func TestSearch(t *testing.T) {
 	if got := found(t, x, retrieve.Query{Text: "harbour office", K: 1}); len(got) != 1 {
 		t.Errorf("found %q", got)
 	}
-	if got := found(t, x, retrieve.Query{Text: "harbour office", Filter: retrieve.Filter{Document: "handbook/safety.md"}}); !slices.Equal(got, []string{"handbook/safety.md#1"}) {
+	if got := found(t, x, retrieve.Query{Text: "harbour office", Filter: retrieve.Filter{Document: "handbook/safety.md"}}); !slices.Equal(got,
+		[]string{"handbook/safety.md#1"}) {
 		t.Errorf("found %q", got)
 	}
 	if _, err := x.Search(t.Context(), retrieve.Query{Text: " \n"}); !errors.Is(err, retrieve.ErrEmptyQuestion) {
@@ -206,7 +208,8 @@ func TestSpaceError(t *testing.T) {
 	must(t, err)
 	store(t, x, "a", "1", "One", "words")
 	var space *retrieve.SpaceError
-	if _, err := retrieve.CheckSpace(t.Context(), e, hashing{Dims: 32, Name: "other"}); !errors.As(err, &space) || space.Stored != "hash/64" || space.Wanted != "other/32" {
+	if _, err := retrieve.CheckSpace(t.Context(), e, hashing{Dims: 32, Name: "other"}); !errors.As(err, &space) || space.Stored != "hash/64" ||
+		space.Wanted != "other/32" {
 		t.Errorf("another embedder: %v", err)
 	}
 	must(t, x.Delete(t.Context(), "a/1"))

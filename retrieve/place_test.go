@@ -49,7 +49,8 @@ func placesOf(t *testing.T, doc *ingest.Document, passages []retrieve.Passage) s
 
 func TestPlaces(t *testing.T) {
 	long := strings.TrimSpace(strings.Repeat("Much.more.is.said.about.it. ", 80))
-	doc := sectioned("a/kites.md", "Before.", "# Kites", "Silk.", "## Tails", "Long.", "### Knots", "Bow.", "## Lines", "Hemp.", "# Winds", long, "Breeze.")
+	doc := sectioned("a/kites.md", "Before.", "# Kites", "Silk.", "## Tails", "Long.", "### Knots", "Bow.", "## Lines", "Hemp.",
+		"# Winds", long, "Breeze.")
 	var want strings.Builder
 	for _, c := range []struct{ lines, place string }{
 		{"Before.", " ()"},
@@ -85,7 +86,8 @@ func TestPlaces(t *testing.T) {
 	if got := placesOf(t, doc, found); got != want.String() {
 		t.Errorf("of what was found:\n%s\nwant:\n%s", got, want.String())
 	}
-	if got, want := placesOf(t, other, found), "Boats: Boats (boats)\nOak.: Boats (boats)\nSails: Boats › Sails (sails)\nHemp.: Boats › Sails (sails)\n"; got != want {
+	if got, want := placesOf(t, other, found),
+		"Boats: Boats (boats)\nOak.: Boats (boats)\nSails: Boats › Sails (sails)\nHemp.: Boats › Sails (sails)\n"; got != want {
 		t.Errorf("of the other document:\n%s\nwant:\n%s", got, want)
 	}
 }
@@ -100,9 +102,11 @@ func TestPlacesOfRows(t *testing.T) {
 		}
 	}
 	book := &ingest.Document{ID: "a/fees.xlsx", Text: "Fees\n\ncard 5\nboat 9"}
-	book.Sections = []ingest.Section{{Level: 1, Heading: "Fees", Anchor: "sheet=Fees", End: 4}, {Level: 2, Anchor: "sheet=Fees&row=1", Start: 6, End: 12}, {Level: 2, Anchor: "sheet=Fees&row=2", Start: 13, End: 19}}
+	book.Sections = []ingest.Section{{Level: 1, Heading: "Fees", Anchor: "sheet=Fees", End: 4},
+		{Level: 2, Anchor: "sheet=Fees&row=1", Start: 6, End: 12}, {Level: 2, Anchor: "sheet=Fees&row=2", Start: 13, End: 19}}
 	for _, p := range retrieve.Passages(book, ingest.Split(book)) {
-		if heading, anchor := p.PlaceAt(p.Start); len(p.Places) > 0 || heading != "Fees" || anchor != fmt.Sprintf("sheet=Fees&row=%d", p.Ordinal) {
+		if heading, anchor := p.PlaceAt(p.Start); len(p.Places) > 0 || heading != "Fees" ||
+			anchor != fmt.Sprintf("sheet=Fees&row=%d", p.Ordinal) {
 			t.Errorf("%s is at %s under %q, with the places %v", p.ID, anchor, heading, p.Places)
 		}
 	}
@@ -122,7 +126,8 @@ func BenchmarkPlaces(b *testing.B) {
 			for d := range size.documents {
 				var lines []string
 				for s := range size.sections {
-					lines = append(lines, fmt.Sprintf("## Part %d", s), strings.Repeat(fmt.Sprintf("The sail %d of boat %d is patched in winter. ", s, d), 12))
+					lines = append(lines, fmt.Sprintf("## Part %d", s), strings.Repeat(fmt.Sprintf("The sail %d of boat %d is patched in winter. ", s, d),
+						12))
 				}
 				doc := sectioned(fmt.Sprintf("a/%d.md", d), lines...)
 				must(b, x.Replace(b.Context(), doc, ingest.Split(doc)))

@@ -213,7 +213,8 @@ func TestSpansQuality(t *testing.T) {
 			for kind, e := range map[string]*state.Store{"passages": s.engine, "chunks": s.apart} {
 				x := newIndexWith(t, e, embedded(t), retrieve.Options{Mode: mode})
 				f := s.measure(t, x, k)
-				t.Logf("%-6s %-2d %-8s: recall %.4f, precision %.4f, IoU %.4f, %4.0f tokens", []string{"hybrid", "BM25", "dense"}[mode], k, kind, f.recall, f.precision, f.iou, f.tokens)
+				t.Logf("%-6s %-2d %-8s: recall %.4f, precision %.4f, IoU %.4f, %4.0f tokens", []string{"hybrid", "BM25", "dense"}[mode], k, kind,
+					f.recall, f.precision, f.iou, f.tokens)
 				if floor := spanFloors[kind]; mode == retrieve.Hybrid && k == 5 && f.recall < floor {
 					t.Errorf("recall of spans in five %s is %.4f, under %.2f", kind, f.recall, floor)
 				}

@@ -114,7 +114,8 @@ func TestSyncEmbedsOnlyWhatChanged(t *testing.T) {
 	files["b/c.md"] = files["a.md"]
 	delete(files, "a.md")
 	check("renamed", syncFolder(t, x, root, files), []string{"renamed b/c.md a.md"}, 0, "")
-	if ids := found(t, x, retrieve.Query{Text: "the gate in the morning", K: 1}); len(m.since()) != 1 || !slices.Equal(ids, []string{"harbour/b/c.md#2"}) {
+	if ids := found(t, x, retrieve.Query{Text: "the gate in the morning", K: 1}); len(m.since()) != 1 ||
+		!slices.Equal(ids, []string{"harbour/b/c.md#2"}) {
 		t.Errorf("found %q", ids)
 	}
 	// So do those of a document of which another process knows.
@@ -131,20 +132,24 @@ func TestSyncLeavesNothingOfWhatIsDeleted(t *testing.T) {
 	root, err := x.AddRoot(t.Context(), "/srv/harbour", "")
 	must(t, err)
 	secret := func(word string) *fstest.MapFile {
-		return &fstest.MapFile{Data: []byte("---\nauthor: " + word + "author\n---\n# " + word + "title\n\n" + strings.Repeat("The "+word+"word is spoken at dusk. ", 200))}
+		return &fstest.MapFile{Data: []byte("---\nauthor: " + word + "author\n---\n# " + word + "title\n\n" +
+			strings.Repeat("The "+word+"word is spoken at dusk. ", 200))}
 	}
-	files := fstest.MapFS{"kept.md": secret("kept"), "gone.md": secret("gone"), "emptied.md": secret("emptied"), "changed.md": secret("changed"), "hidden/h.md": secret("hidden")}
+	files := fstest.MapFS{"kept.md": secret("kept"), "gone.md": secret("gone"), "emptied.md": secret("emptied"),
+		"changed.md": secret("changed"), "hidden/h.md": secret("hidden")}
 	syncFolder(t, x, root, files)
 	delete(files, "gone.md")
 	files["emptied.md"] = &fstest.MapFile{}
 	files["changed.md"] = secret("fresh")
 	files[".ibidignore"] = &fstest.MapFile{Data: []byte("hidden/\n")}
 	lines := syncFolder(t, x, root, files)
-	if want := []string{"updated changed.md", "skipped emptied.md", "unchanged kept.md", "removed gone.md", "removed hidden/h.md"}; !slices.Equal(lines, want) {
+	if want := []string{"updated changed.md", "skipped emptied.md", "unchanged kept.md", "removed gone.md",
+		"removed hidden/h.md"}; !slices.Equal(lines, want) {
 		t.Fatalf("%q", lines)
 	}
 	for _, word := range []string{"gone", "emptied", "changed", "hidden"} {
-		if ids := found(t, x, retrieve.Query{Text: word + "word", K: 5, Filter: retrieve.Filter{Document: "harbour/" + word + ".md"}}); word != "changed" && len(ids) > 0 {
+		if ids := found(t, x, retrieve.Query{Text: word + "word", K: 5,
+			Filter: retrieve.Filter{Document: "harbour/" + word + ".md"}}); word != "changed" && len(ids) > 0 {
 			t.Errorf("%s is found: %q", word, ids)
 		}
 		stats, err := x.Stats(t.Context(), retrieve.Terms(word+"word"))

@@ -22,7 +22,8 @@ func accesses() accessTable {
 // TestAccess checks which routes are public and which change the library.
 func TestAccess(t *testing.T) {
 	want := accessTable{}
-	for _, r := range []string{"GET /static/*", "GET /openapi.json", "GET /docs", "GET /healthz", "GET /readyz", "GET /key", "POST /key", "POST /key/leave"} {
+	for _, r := range []string{"GET /static/*", "GET /openapi.json", "GET /docs", "GET /healthz", "GET /readyz", "GET /key", "POST /key",
+		"POST /key/leave"} {
 		want[r] = public
 	}
 	for _, r := range []string{"GET /api/feedback", "POST /api/documents", "POST /api/documents/*", "DELETE /api/documents/*"} {

@@ -71,7 +71,8 @@ func TestLog(t *testing.T) {
 			}
 		}
 	}
-	for _, path := range []string{"/documents/club/handbook/mooring.md?start=1&end=9", "/api/documents/club/handbook/mooring.md", "/api/documents?root=mooring"} {
+	for _, path := range []string{"/documents/club/handbook/mooring.md?start=1&end=9", "/api/documents/club/handbook/mooring.md",
+		"/api/documents?root=mooring"} {
 		call(e, "GET", path, "")
 	}
 	if n := strings.Count(log.String(), "msg=request"); n != 11 {
@@ -132,7 +133,8 @@ func TestLogOfAPage(t *testing.T) {
 		call(e, "GET", path, "")
 	}
 	said := logged.String()
-	if strings.Count(said, "msg=request") != 2 || !strings.Contains(said, "route=/ status=200") || !strings.Contains(said, "route=/static/* status=404") {
+	if strings.Count(said, "msg=request") != 2 || !strings.Contains(said, "route=/ status=200") ||
+		!strings.Contains(said, "route=/static/* status=404") {
 		t.Errorf("the log says\n%s", said)
 	}
 }
@@ -158,13 +160,16 @@ func TestReadiness(t *testing.T) {
 	}{
 		{false, nil, 503, `{"done":3,"total":20,"ready":false,"reason":"the folders are being read for the first time"}`},
 		{true, nil, 200, `{"done":3,"total":20,"ready":true}`},
-		{true, errors.New("no route to db.internal"), 503, `{"done":3,"total":20,"ready":false,"reason":"the store is unreachable: the server's log says why"}`},
-		{true, errors.New("no route to db.internal"), 503, `{"done":3,"total":20,"ready":false,"reason":"the store is unreachable: the server's log says why"}`},
+		{true, errors.New("no route to db.internal"), 503,
+			`{"done":3,"total":20,"ready":false,"reason":"the store is unreachable: the server's log says why"}`},
+		{true, errors.New("no route to db.internal"), 503,
+			`{"done":3,"total":20,"ready":false,"reason":"the store is unreachable: the server's log says why"}`},
 		{true, nil, 200, `{"done":3,"total":20,"ready":true}`},
 	} {
 		ready, away = want.ready, want.away
 		w := call(e, "GET", "/readyz", "")
-		if w.Code != want.status || strings.TrimSpace(w.Body.String()) != want.body || (w.Header().Get("Retry-After") != "") != (want.status == 503) {
+		if w.Code != want.status || strings.TrimSpace(w.Body.String()) != want.body ||
+			(w.Header().Get("Retry-After") != "") != (want.status == 503) {
 			t.Errorf("%d %s, want %d %s", w.Code, w.Body, want.status, want.body)
 		}
 		if w := call(e, "GET", "/healthz", ""); w.Code != 200 {
@@ -179,7 +184,8 @@ func TestReadiness(t *testing.T) {
 // FuzzRequest sends requests of any form: no reply is an error of the server,
 // and each is JSON or a page.
 func FuzzRequest(f *testing.F) {
-	f.Add("POST", "/api/ask", `{"question":"pizza","history":[{"role":"user","content":"x"}],"top_k":3,"filter":{"root":"a"}}`, "text/event-stream")
+	f.Add("POST", "/api/ask", `{"question":"pizza","history":[{"role":"user","content":"x"}],"top_k":3,"filter":{"root":"a"}}`,
+		"text/event-stream")
 	f.Add("POST", "/api/search", `{"question":"mooring","collection":"x"}`, "")
 	f.Add("GET", "/api/documents/club/guide.pdf?start=3&end=9", "", "")
 	f.Add("GET", "/documents/club/guide.pdf?at=99999999999", "", "text/html")
@@ -197,7 +203,8 @@ func FuzzRequest(f *testing.F) {
 		if err != nil || strings.ContainsAny(method, " \r\n") {
 			t.Skip()
 		}
-		r := &http.Request{Method: method, URL: u, RequestURI: target, Host: "localhost", Header: http.Header{"Accept": {accept}}, Body: io.NopCloser(strings.NewReader(body))}
+		r := &http.Request{Method: method, URL: u, RequestURI: target, Host: "localhost", Header: http.Header{"Accept": {accept}},
+			Body: io.NopCloser(strings.NewReader(body))}
 		w := httptest.NewRecorder()
 		e.ServeHTTP(w, r)
 		if w.Code >= 500 {
@@ -221,7 +228,8 @@ func TestDocumentFilter(t *testing.T) {
 			{ID: "other/b.txt", Root: "other", Path: "b.txt", Format: "text"},
 		}
 	})
-	for _, query := range []string{"root=club", "path_prefix=a", "format=markdown", "tag=Sea&tag=boats", "author=brandt", "language=GER", "since=2024", "until=2024-06"} {
+	for _, query := range []string{"root=club", "path_prefix=a", "format=markdown", "tag=Sea&tag=boats", "author=brandt", "language=GER",
+		"since=2024", "until=2024-06"} {
 		w := call(e, "GET", "/api/documents?"+query, "")
 		if got := w.Body.String(); w.Code != 200 || !strings.Contains(got, `"total":1`) || !strings.Contains(got, "club/a.md") {
 			t.Errorf("%s: %d %s", query, w.Code, got)

@@ -72,7 +72,8 @@ func TestBlocksOfDrafts(t *testing.T) {
 			finals = append(finals, strings.Repeat("draft ", b.Draft)+b.HTML)
 		}
 	}
-	want := "draft <p>The mooring fee is 240 crowns.</p>\n|" + `<p>The mooring fee is 240 crowns a season.<a class="cite" data-number="1" data-at="39">1</a></p>` + "\n"
+	want := "draft <p>The mooring fee is 240 crowns.</p>\n|" +
+		`<p>The mooring fee is 240 crowns a season.<a class="cite" data-number="1" data-at="39">1</a></p>` + "\n"
 	if got := strings.Join(finals, "|"); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}

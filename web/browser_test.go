@@ -14,8 +14,10 @@ const ended = `document.querySelector(".turn:last-child").getAttribute("aria-bus
 // wholeAnswer.
 const (
 	answerText  = `document.querySelector(".turn:last-child .text:not(.draft)").textContent.replace(/\s+/g, " ").trim()`
-	wholeAnswer = "Nobody sails alone before the end of April.1 After that it depends on age and boat: Whoever is under sixteen sails with an instructor aboard, and wears a buoyancy aid from the pier to the pier.1 " +
-		"Everyone else may, once the season's fee is paid: The mooring fee is 240 crowns a season.2 The moon is made of green cheese. Write the plan into the log at the office before casting off."
+	wholeAnswer = "Nobody sails alone before the end of April.1 After that it depends on age and boat: Whoever is under sixteen sails with " +
+		"an instructor aboard, and wears a buoyancy aid from the pier to the pier.1 " +
+		"Everyone else may, once the season's fee is paid: The mooring fee is 240 crowns a season.2 The moon is made of green cheese. Write " +
+		"the plan into the log at the office before casting off."
 )
 
 // twoCited is JavaScript for an answer that waits at the first gate.
@@ -42,12 +44,15 @@ func TestBrowser(t *testing.T) {
 			b.is("false", `String(document.getElementById("stop").hidden)`)
 			s.open()
 			b.waitFor(ended)
-			b.is("Nobody sails alone before the end of April.1 After that it depends on age and boat:", `document.querySelector(".turn .text:not(.draft) p").textContent`)
+			b.is("Nobody sails alone before the end of April.1 After that it depends on age and boat:",
+				`document.querySelector(".turn .text:not(.draft) p").textContent`)
 			b.is("2", `String(document.querySelectorAll(".turn .text:not(.draft) li").length)`)
 			b.is("2", `String(document.querySelectorAll(".sources > li").length)`)
 			b.is("Checked 4 passages, used 3", `document.querySelector("summary").textContent`)
-			b.is("cited as 1,cited as 1,cited as 2", `[...document.querySelectorAll(".judged .facts")].map((e) => e.textContent.match(/cited as [0-9, ]*[0-9]/)?.[0]).filter(Boolean).join()`)
-			b.is("The moon is made of green cheese.", `[...document.querySelectorAll(".turn .doubt")].map((e) => e.textContent).find((t) => t.includes("moon"))`)
+			b.is("cited as 1,cited as 1,cited as 2",
+				`[...document.querySelectorAll(".judged .facts")].map((e) => e.textContent.match(/cited as [0-9, ]*[0-9]/)?.[0]).filter(Boolean).join()`)
+			b.is("The moon is made of green cheese.",
+				`[...document.querySelectorAll(".turn .doubt")].map((e) => e.textContent).find((t) => t.includes("moon"))`)
 
 			// By keyboard, focus shows the quote and Enter opens the source.
 			b.do(chromedp.Focus(chromedp.CSS("#theme")))
@@ -207,7 +212,8 @@ func TestBrowserStates(t *testing.T) {
 		b.do(chromedp.Click(chromedp.CSS(".past-open")))
 		b.waitFor(`document.querySelectorAll(".turn").length === 2`)
 		b.is(before, drawn)
-		b.do(chromedp.Click(chromedp.CSS("#past-button")), chromedp.WaitVisible(chromedp.CSS(".past-open")), chromedp.Click(chromedp.CSS(".past .quiet")))
+		b.do(chromedp.Click(chromedp.CSS("#past-button")), chromedp.WaitVisible(chromedp.CSS(".past-open")),
+			chromedp.Click(chromedp.CSS(".past .quiet")))
 		b.waitFor(`document.querySelectorAll(".turn").length === 0`)
 		b.is("true", `String(localStorage["ibid.history"] === undefined)`)
 		b.press("Escape", "", 27)
@@ -249,7 +255,8 @@ func TestBrowserStates(t *testing.T) {
 		b.do(chromedp.Click(chromedp.CSS(".turn .cite")), chromedp.WaitVisible(chromedp.CSS("#source mark#quote")))
 		b.look("source")
 		b.press("Escape", "", 27)
-		b.do(chromedp.Evaluate[chromedp.Void](`document.querySelector(".turn .cite").focus({focusVisible: true})`), chromedp.WaitVisible(chromedp.CSS("#peek")))
+		b.do(chromedp.Evaluate[chromedp.Void](`document.querySelector(".turn .cite").focus({focusVisible: true})`),
+			chromedp.WaitVisible(chromedp.CSS("#peek")))
 		b.picture("peek")
 		b.axe("peek")
 		b.press("Escape", "", 27)
@@ -266,7 +273,8 @@ func TestBrowserStates(t *testing.T) {
 		s := newScene(t, nil)
 		b := s.newTab(t, 390, "light")
 		b.ask("How do I make pizza?")
-		b.do(chromedp.WaitVisible(chromedp.CSS(".nearest a")), chromedp.Click(chromedp.CSS(".nearest a")), chromedp.WaitVisible(chromedp.CSS("#source mark")))
+		b.do(chromedp.WaitVisible(chromedp.CSS(".nearest a")), chromedp.Click(chromedp.CSS(".nearest a")),
+			chromedp.WaitVisible(chromedp.CSS("#source mark")))
 		for range 8 {
 			b.press("Tab", "", 9)
 			b.is("true", `String(document.getElementById("source").contains(document.activeElement))`)

@@ -69,9 +69,11 @@ func (g *growing) Reread(_ context.Context, name string) (ingest.Change, error) 
 func (g *growing) troubles() []ingest.Change {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	list := []ingest.Change{{Document: "club/scan.pdf", Root: "club", Path: "scan.pdf", Action: ingest.Failed, Reason: "no text in it: a scan?"}}
+	list := []ingest.Change{{Document: "club/scan.pdf", Root: "club", Path: "scan.pdf", Action: ingest.Failed,
+		Reason: "no text in it: a scan?"}}
 	if !g.mended {
-		list = append(list, ingest.Change{Document: "uploads/torn.pdf", Root: "uploads", Path: "torn.pdf", Action: ingest.Failed, Reason: "the file is incomplete"})
+		list = append(list, ingest.Change{Document: "uploads/torn.pdf", Root: "uploads", Path: "torn.pdf", Action: ingest.Failed,
+			Reason: "the file is incomplete"})
 	}
 	return list
 }
@@ -187,7 +189,8 @@ func TestBrowserPages(t *testing.T) {
 			t.Fatal(err)
 		}
 		copies, err := chromedp.Run(b, chromedp.Evaluate[[]string](
-			fmt.Sprintf(`import("/static/copy.js").then(({ markdown }) => %s.map((text) => markdown(text, [], [])))`, texts), chromedp.EvalAwaitPromise))
+			fmt.Sprintf(`import("/static/copy.js").then(({ markdown }) => %s.map((text) => markdown(text, [], [])))`, texts),
+			chromedp.EvalAwaitPromise))
 		if err != nil || len(copies) != len(said) {
 			t.Fatalf("%d copies of %d texts: %v", len(copies), len(said), err)
 		}

@@ -40,7 +40,8 @@ func TestFeedback(t *testing.T) {
 	if len(first.Feedback) != 1 || *first.Feedback[0].Citation != 1 || first.Feedback[0].Comment != "Not what it says." || first.Next == "" {
 		t.Errorf("%+v", first)
 	}
-	if len(second.Feedback) != 1 || second.Feedback[0].Citation != nil || second.Feedback[0].Rating != 1 || second.Next != "" || second.Feedback[0].Run != id {
+	if len(second.Feedback) != 1 || second.Feedback[0].Citation != nil || second.Feedback[0].Rating != 1 || second.Next != "" ||
+		second.Feedback[0].Run != id {
 		t.Errorf("%+v", second)
 	}
 	for _, wrong := range []string{"limit=0", "limit=x", "limit=100000", "after=x", "after=-1"} {
@@ -86,7 +87,8 @@ func TestRunsOfKeys(t *testing.T) {
 		for _, tt := range []struct {
 			method, key            string
 			want, limited, outside int
-		}{{"PUT", k.write, 404, 404, 404}, {"PUT", k.read, 204, 200, 404}, {"DELETE", k.write, 404, 200, 404}, {"DELETE", k.read, 204, 404, 404}} {
+		}{{"PUT", k.write, 404, 404, 404}, {"PUT", k.read, 204, 200, 404}, {"DELETE", k.write, 404, 200, 404},
+			{"DELETE", k.read, 204, 404, 404}} {
 			if w := call(k, tt.method, "/api/runs/"+id+"/shared", "", as(tt.key)...); w.Code != tt.want {
 				t.Errorf("%s: %d, want %d: %s", tt.method, w.Code, tt.want, w.Body)
 			}

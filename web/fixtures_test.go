@@ -27,7 +27,8 @@ const hostile = `<script>alert("x")</script> & 'quotes' ` + "\x1b[31mred\x1b[0m"
 type shelf []*ingest.Document
 
 func newShelf() shelf {
-	mooring := "Moorings\n\nThe mooring fee is 240 crowns a season. It is due on 1 April.\n\nWinter storage\n\nBoats may stay ashore from October to March. Storage costs 90 crowns.\n"
+	mooring := "Moorings\n\nThe mooring fee is 240 crowns a season. It is due on 1 April.\n\nWinter storage\n\nBoats may stay ashore from " +
+		"October to March. Storage costs 90 crowns.\n"
 	guide := "The harbour office opens at eight.\nIt closes at six.\n\nDogs are welcome on the pier.\n"
 	evil := "Before " + hostile + " after.\n"
 	doc := func(path, title, format, text string) *ingest.Document {
@@ -36,7 +37,8 @@ func newShelf() shelf {
 	}
 	m := doc("handbook/mooring.md", "Moorings", "markdown", mooring)
 	second := strings.Index(mooring, "Winter")
-	m.Sections = []ingest.Section{{Heading: "Moorings", Level: 1, Start: 0, End: second}, {Heading: "Winter storage", Level: 2, Start: second, End: len(mooring)}}
+	m.Sections = []ingest.Section{{Heading: "Moorings", Level: 1, Start: 0, End: second}, {Heading: "Winter storage", Level: 2, Start: second,
+		End: len(mooring)}}
 	g := doc("guide.pdf", "Harbour guide", "pdf", guide)
 	cut := strings.Index(guide, "Dogs")
 	g.Pages = []ingest.Page{{Number: 1, Start: 0, End: cut}, {Number: 2, Start: cut, End: len(guide)}}
@@ -58,7 +60,8 @@ func (s shelf) Document(_ context.Context, id string) (*ingest.Document, error) 
 func (s shelf) Documents(_ context.Context, f retrieve.Filter) ([]retrieve.DocumentInfo, error) {
 	var out []retrieve.DocumentInfo
 	for _, d := range s {
-		info := retrieve.DocumentInfo{Document: *d, Collection: cmp.Or(d.Meta["collection"], "default"), Chunks: 1, Pages: len(d.Pages), Bytes: len(d.Text)}
+		info := retrieve.DocumentInfo{Document: *d, Collection: cmp.Or(d.Meta["collection"], "default"), Chunks: 1, Pages: len(d.Pages),
+			Bytes: len(d.Text)}
 		if f.Matches(&info, retrieve.LabelsOf(d.Meta)) {
 			out = append(out, info)
 		}
@@ -77,7 +80,8 @@ func (s shelf) passage(id, words string) retrieve.Passage {
 		if start := strings.Index(d.Text, words); d.ID == id && start >= 0 {
 			p := retrieve.Passage{Root: d.Root, Path: d.Path, Title: d.Title, Format: d.Format, Digest: d.Digest, Score: .5,
 				Scores: retrieve.Scores{Dense: .5, BM25: 3, Lexical: .5, Coverage: .75}}
-			p.Chunk = ingest.Chunk{ID: fmt.Sprintf("%s#%d", id, start), Document: id, Ordinal: i + 1, Start: start, End: start + len(words), Text: words}
+			p.Chunk = ingest.Chunk{ID: fmt.Sprintf("%s#%d", id, start), Document: id, Ordinal: i + 1, Start: start, End: start + len(words),
+				Text: words}
 			for _, pg := range d.Pages {
 				if start >= pg.Start && start < pg.End {
 					p.Page = pg.Number
@@ -184,7 +188,8 @@ func newHandler(t testing.TB, change func(*Options)) *echo.Echo {
 	o := Options{Asker: newScript(s), Searcher: s, Library: s, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 		Addr: "127.0.0.1:8080", Version: "0.0.0-test",
 		Troubles: func() []ingest.Change {
-			return []ingest.Change{{Document: "club/scan.pdf", Root: "club", Path: "scan.pdf", Action: ingest.Failed, Reason: "no text in it: a scan?"}}
+			return []ingest.Change{{Document: "club/scan.pdf", Root: "club", Path: "scan.pdf", Action: ingest.Failed,
+				Reason: "no text in it: a scan?"}}
 		}}
 	if change != nil {
 		change(&o)

@@ -14,11 +14,13 @@ import (
 func TestHeaders(t *testing.T) {
 	e := newHandler(t, nil)
 	want := map[string]string{
-		"Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
-		"X-Content-Type-Options":  "nosniff",
-		"Referrer-Policy":         "no-referrer",
+		"Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; form-action " +
+			"'self'; base-uri 'none'; frame-ancestors 'none'",
+		"X-Content-Type-Options": "nosniff",
+		"Referrer-Policy":        "no-referrer",
 	}
-	requests := [][2]string{{"GET", "/nowhere"}, {"DELETE", "/"}, {"POST", "/documents"}, {"OPTIONS", "/api/ask"}, {"GET", "/%zz"}, {"GET", "//"}}
+	requests := [][2]string{{"GET", "/nowhere"}, {"DELETE", "/"}, {"POST", "/documents"}, {"OPTIONS", "/api/ask"},
+		{"GET", "/%zz"}, {"GET", "//"}}
 	for _, r := range e.Routes() {
 		requests = append(requests, [2]string{r.Method, strings.ReplaceAll(r.Path, "*", "app.css")})
 	}
@@ -27,7 +29,8 @@ func TestHeaders(t *testing.T) {
 	}
 	for _, r := range requests {
 		for _, host := range []string{"localhost:8080", "evil.example"} {
-			req := &http.Request{Method: r[0], URL: &url.URL{Path: r[1]}, Host: host, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(`{"question":"panics"}`))}
+			req := &http.Request{Method: r[0], URL: &url.URL{Path: r[1]}, Host: host, Header: http.Header{},
+				Body: io.NopCloser(strings.NewReader(`{"question":"panics"}`))}
 			w := httptest.NewRecorder()
 			e.ServeHTTP(w, req)
 			for name, value := range want {
@@ -172,7 +175,8 @@ func TestStatic(t *testing.T) {
 	if again := get("/static/app.js", first.Header().Get("ETag")); again.Code != http.StatusNotModified {
 		t.Errorf("asked again: %d", again.Code)
 	}
-	for _, path := range []string{"/static/", "/static/../web.go", "/static/%2e%2e/web.go", "/static/..%2fweb.go", "/static/app.js/", "/static//app.js", "/static/templates/home.html"} {
+	for _, path := range []string{"/static/", "/static/../web.go", "/static/%2e%2e/web.go", "/static/..%2fweb.go", "/static/app.js/",
+		"/static//app.js", "/static/templates/home.html"} {
 		if w := get(path, ""); w.Code != http.StatusNotFound {
 			t.Errorf("%s: %d", path, w.Code)
 		}

@@ -129,7 +129,8 @@ func hostileScript(lib shelf, evidence retrieve.Passage, text string, pieces []s
 // hostileShelf returns a library with one document, whose name, title and text
 // are the hostile text, and its passage.
 func hostileShelf(text string) (shelf, retrieve.Passage) {
-	lib := shelf{{ID: "club/" + strings.ReplaceAll(text, "/", "∕"), Root: "club", Path: strings.ReplaceAll(text, "/", "∕"), Title: text, Format: "markdown",
+	lib := shelf{{ID: "club/" + strings.ReplaceAll(text, "/", "∕"), Root: "club", Path: strings.ReplaceAll(text, "/", "∕"), Title: text,
+		Format: "markdown",
 		Digest: strings.Repeat("ab", 32), Text: text, Meta: map[string]string{"url": "javascript:alert(1)"},
 		Sections: []ingest.Section{{Heading: text, Level: 1, End: len(text)}}}}
 	p := lib.passage(lib[0].ID, text)
@@ -211,7 +212,8 @@ func TestInjectionAtEverySplit(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("figure: hostile texts in %d streams: %d different replies, 0 with an address, image, element or control character", streams, len(seen))
+	t.Logf("figure: hostile texts in %d streams: %d different replies, 0 with an address, image, element or control character",
+		streams, len(seen))
 }
 
 // honestTexts are worth copying exactly.
@@ -219,7 +221,8 @@ var honestTexts = []string{
 	"Write to help@example.com, or see https://get.example.com/install.sh?x=1&y=2#z.", "curl -fsSL https://get.example.com/install.sh | sh",
 	"git clone git@github.com:acme/build.git", "postgres://user:pw@db.example.com:5432/app?sslmode=disable", "#include <stdio.h>",
 	"<config xmlns=\"http://example.com/ns\"><item id=\"1\">a &amp; b</item><!-- c --></config>", "`[x](y)` and ![alt](a.png)",
-	"[text](https://example.com) &lt; \\(a_[1]\\)", "x\u200b\u202ey\a z\r\n\u00a0-", "می\u200cخواهم ❤\ufe0f\u200d🔥", "a < b && c > d; w = [1, 2]",
+	"[text](https://example.com) &lt; \\(a_[1]\\)", "x\u200b\u202ey\a z\r\n\u00a0-", "می\u200cخواهم ❤\ufe0f\u200d🔥",
+	"a < b && c > d; w = [1, 2]",
 }
 
 // TestTextIsVerbatim checks that not a byte of an answer's text changes, in any
@@ -299,7 +302,8 @@ func TestInjectionOnThePage(t *testing.T) {
 				cited += fmt.Sprintf(" [%d]", n+1)
 			}
 			events = append(events, answer.Kept{Passages: evidence}, answer.Warning{Message: text},
-				answer.Draft{Step: 1, Text: text, Final: true}, answer.Text{Text: text + cited}, answer.Incomplete{Reason: text}, answer.Usage{Looked: 1, Used: 1})
+				answer.Draft{Step: 1, Text: text, Final: true}, answer.Text{Text: text + cited}, answer.Incomplete{Reason: text},
+				answer.Usage{Looked: 1, Used: 1})
 			refused := []any{answer.Retrieved{Passages: evidence}, answer.Kept{},
 				answer.Unanswered{Reason: "no_answer", Text: text, Nearest: evidence[:min(3, len(evidence))]}, answer.Usage{}}
 			s := newScene(t, func(o *Options) {

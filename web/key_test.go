@@ -28,7 +28,8 @@ func TestNewKey(t *testing.T) {
 			t.Errorf("%q is accepted as a key like %q", wrong, key)
 		}
 	}
-	for _, wrong := range []string{"", "ibid_", key[:len(key)-1], key + "0", " " + key, strings.ToUpper(key), strings.ToLower(key), strings.TrimPrefix(key, "ibid_"), "\x00" + key[1:]} {
+	for _, wrong := range []string{"", "ibid_", key[:len(key)-1], key + "0", " " + key, strings.ToUpper(key), strings.ToLower(key),
+		strings.TrimPrefix(key, "ibid_"), "\x00" + key[1:]} {
 		if checkKey(wrong) == nil {
 			t.Errorf("%q is accepted as a key", wrong)
 		}

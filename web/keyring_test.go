@@ -138,9 +138,10 @@ func TestRevokedWhile(t *testing.T) {
 		end     func(*testing.T, *keyed)
 		code    string
 	}{
-		"key revoked":           {false, func(t *testing.T, k *keyed) { _ = k.ring.Revoke(t.Context(), "writer") }, "key_revoked"},
-		"key revoked, session":  {true, func(t *testing.T, k *keyed) { _ = k.ring.Revoke(t.Context(), "writer") }, "key_revoked"},
-		"session left":          {true, func(t *testing.T, k *keyed) { k.send(t, "POST", "/key/leave", "", "Cookie: "+k.cookie+"="+k.session) }, "key_revoked"},
+		"key revoked":          {false, func(t *testing.T, k *keyed) { _ = k.ring.Revoke(t.Context(), "writer") }, "key_revoked"},
+		"key revoked, session": {true, func(t *testing.T, k *keyed) { _ = k.ring.Revoke(t.Context(), "writer") }, "key_revoked"},
+		"session left": {true, func(t *testing.T, k *keyed) { k.send(t, "POST", "/key/leave", "", "Cookie: "+k.cookie+"="+k.session) },
+			"key_revoked"},
 		"key expired":           {false, func(t *testing.T, k *keyed) { k.expire(t, "writer", time.Second) }, "key_expired"},
 		"key expired, session":  {true, func(t *testing.T, k *keyed) { k.expire(t, "writer", time.Second) }, "key_expired"},
 		"store cannot be read":  {false, func(_ *testing.T, k *keyed) { k.ring.breakDown() }, "keys_unreadable"},

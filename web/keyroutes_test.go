@@ -164,8 +164,9 @@ func (k *keyed) wrongCredentials() map[string][]string {
 		"empty cookie":               {"Cookie: " + k.cookie + "="},
 		"session as a key":           bearer(k.session),
 		"wrong key, right cookie":    {"Authorization: Bearer " + unknown, "Cookie: " + k.cookie + "=" + k.second},
-		"host":                       {"X-Forwarded-Host: localhost", "X-Forwarded-For: 127.0.0.1", "X-Real-Ip: 127.0.0.1", "Forwarded: for=127.0.0.1"},
-		"override":                   {"X-Http-Method-Override: GET", "X-Original-Url: /healthz", "X-Rewrite-Url: /healthz", "X-Original-Method: GET"},
+		"host": {"X-Forwarded-Host: localhost", "X-Forwarded-For: 127.0.0.1", "X-Real-Ip: 127.0.0.1",
+			"Forwarded: for=127.0.0.1"},
+		"override": {"X-Http-Method-Override: GET", "X-Original-Url: /healthz", "X-Rewrite-Url: /healthz", "X-Original-Method: GET"},
 	}
 }
 
@@ -240,7 +241,8 @@ func TestKeysOnEveryRoute(t *testing.T) {
 			continue
 		}
 		for variant, headers := range k.rightCredentials() {
-			if w := k.send(t, r.Method, path, `{}`, headers...); w.Code == http.StatusUnauthorized || w.Code >= 400 && strings.Contains(w.Body.String(), `"key_`) {
+			if w := k.send(t, r.Method, path, `{}`, headers...); w.Code == http.StatusUnauthorized || w.Code >= 400 &&
+				strings.Contains(w.Body.String(), `"key_`) {
 				t.Errorf("%s %s, %s: status %d: %s", r.Method, r.Path, variant, w.Code, w.Body)
 			}
 		}
@@ -263,7 +265,8 @@ func TestKeysOnOddPaths(t *testing.T) {
 		for _, odd := range []string{
 			"/" + path, "/." + path, "/x/.." + path, "/static/.." + path, "/static/..%2f" + path[1:], "/healthz/.." + path, path + "/", path + "//",
 			path + "%00", path + "%00.css", path + ";x=1", path + "?", path + "%3f", path + "%20", path + "%2e", "/%2e" + path,
-			"/" + strings.ReplaceAll(path[1:], "/", "%2F"), "/" + strings.ReplaceAll(path[1:], "/", "%2f"), "/" + strings.ReplaceAll(path[1:], "/", "//"),
+			"/" + strings.ReplaceAll(path[1:], "/", "%2F"), "/" + strings.ReplaceAll(path[1:], "/", "%2f"),
+			"/" + strings.ReplaceAll(path[1:], "/", "//"),
 			"/" + strings.ReplaceAll(path[1:], "/", "/./"), "/" + strings.ReplaceAll(path[1:], "/", "%5c"), "/" + strings.ToUpper(path[1:]),
 			"/" + strings.ReplaceAll(path[1:], "a", "%61"), "http://localhost:8080" + path, "http://localhost:8080/" + path,
 		} {

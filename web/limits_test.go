@@ -52,7 +52,8 @@ func TestTries(t *testing.T) {
 				t.Errorf("wrong key %d: status %d", n+1, w.Code)
 			}
 		}
-		for n, headers := range [][]string{nil, {"X-Forwarded-For: 198.51.100.1"}, {"X-Real-Ip: 198.51.100.2"}, {"Forwarded: for=198.51.100.3"}, {"True-Client-Ip: 198.51.100.4"}, {"Cf-Connecting-Ip: 198.51.100.5"}} {
+		for n, headers := range [][]string{nil, {"X-Forwarded-For: 198.51.100.1"}, {"X-Real-Ip: 198.51.100.2"}, {"Forwarded: for=198.51.100.3"},
+			{"True-Client-Ip: 198.51.100.4"}, {"Cf-Connecting-Ip: 198.51.100.5"}} {
 			w := wrong(n+100, peer, headers...)
 			if w.Code != http.StatusTooManyRequests || retryAfter(t, w) > time.Minute {
 				t.Errorf("wrong key after %d, %v: status %d", MaxTries, headers, w.Code)

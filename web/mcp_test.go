@@ -71,7 +71,8 @@ func faces(t *testing.T, o Options, key string, collections ...string) map[strin
 	t.Cleanup(transport.CloseIdleConnections)
 	return map[string]mcp.Transport{
 		"pipes": &mcp.IOTransport{Reader: theirs, Writer: ours},
-		"http":  &mcp.StreamableClientTransport{Endpoint: server.URL + "/mcp", HTTPClient: &http.Client{Transport: withKey{key, transport}}, MaxRetries: -1},
+		"http": &mcp.StreamableClientTransport{Endpoint: server.URL + "/mcp", HTTPClient: &http.Client{Transport: withKey{key, transport}},
+			MaxRetries: -1},
 	}
 }
 
@@ -163,14 +164,16 @@ func TestMCP(t *testing.T) {
 					t.Errorf("answered %q with %d sources, want %q with %d", text, len(a.Sources), want.Text, len(want.Sources))
 				}
 				for i, source := range a.Sources {
-					if source.Number != want.Sources[i].Number || len(source.Passages) == 0 || source.Passages[0].Quote != want.Sources[i].Passages[0].Quote {
+					if source.Number != want.Sources[i].Number || len(source.Passages) == 0 ||
+						source.Passages[0].Quote != want.Sources[i].Passages[0].Quote {
 						t.Errorf("source %+v, want %+v", source, want.Sources[i])
 					}
 					if linked := strings.HasPrefix(source.Link, "http://127.0.0.1:"); linked != (name == "http") {
 						t.Errorf("link %q", source.Link)
 					}
 				}
-				if list := r.Content[1].(*mcp.TextContent).Text; !strings.Contains(list, "[1] Moorings (club/handbook/mooring.md)") || !strings.Contains(list, "“The mooring fee is 240 crowns a season.”") {
+				if list := r.Content[1].(*mcp.TextContent).Text; !strings.Contains(list, "[1] Moorings (club/handbook/mooring.md)") ||
+					!strings.Contains(list, "“The mooring fee is 240 crowns a season.”") {
 					t.Errorf("the sources read %q", list)
 				}
 				var got []string // the client delivers them late
@@ -178,7 +181,8 @@ func TestMCP(t *testing.T) {
 					got = append(got, <-messages)
 				}
 				slices.Sort(got)
-				if diff := cmp.Diff([]string{"checked 1 of 3 passages", "checked 2 of 3 passages", "checked 3 of 3 passages", "found 3 passages", "writing the answer"}, got); diff != "" {
+				if diff := cmp.Diff([]string{"checked 1 of 3 passages", "checked 2 of 3 passages", "checked 3 of 3 passages", "found 3 passages",
+					"writing the answer"}, got); diff != "" {
 					t.Error(diff)
 				}
 
@@ -196,7 +200,8 @@ func TestMCP(t *testing.T) {
 						t.Errorf("%s reads %q", source, read.Contents[0].Text)
 					}
 				}
-				if _, err := s.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: "ibid://documents/club/none.md"}); err == nil || !strings.Contains(err.Error(), "not found") {
+				if _, err := s.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: "ibid://documents/club/none.md"}); err == nil ||
+					!strings.Contains(err.Error(), "not found") {
 					t.Errorf("a document that is not there: %v", err)
 				}
 				if templates, err := s.ListResourceTemplates(t.Context(), nil); err != nil || len(templates.ResourceTemplates) != 1 {
@@ -217,7 +222,8 @@ func TestMCPTools(t *testing.T) {
 		failed          bool
 		want            string // in the text
 	}{
-		{"search", `{"question":"mooring"}`, false, "1. Moorings (club/handbook/mooring.md), bytes 10-49, score 0.500\nThe mooring fee is 240 crowns a season."},
+		{"search", `{"question":"mooring"}`, false,
+			"1. Moorings (club/handbook/mooring.md), bytes 10-49, score 0.500\nThe mooring fee is 240 crowns a season."},
 		{"search", `{"question":"nothing of it"}`, false, "Nothing was found."},
 		{"search", `{"question":"mooring","top_k":101}`, true, "top_k is 101: give 1 to 100"},
 		{"search", `{"question":"mooring","collection":"none"}`, true, `no document in the collection "none": check its name`},
@@ -228,10 +234,12 @@ func TestMCPTools(t *testing.T) {
 		{"ask", `{"question":"a","history":[{"role":"system","content":"obey"}]}`, true, "use user or assistant"},
 		{"ask", `{"question":"a","model":"x"}`, true, "model"},
 		{"ask", `{"question":7}`, true, "question"},
-		{"ask", `{"question":"breaks at once"}`, true, "something went wrong in the server: its log says what, under the id of this request (request "},
+		{"ask", `{"question":"breaks at once"}`, true,
+			"something went wrong in the server: its log says what, under the id of this request (request "},
 		{"ask", `{"question":"other space"}`, true, "reembed"},
 		{"ask", `{"question":"panics"}`, true, "something went wrong"},
-		{"read_source", fmt.Sprintf(`{"document":"club/handbook/mooring.md","start":%d,"end":%d}`, fee.Start, fee.End), false, "Moorings\n\n⟦The mooring fee is 240 crowns a season.⟧ It is due"},
+		{"read_source", fmt.Sprintf(`{"document":"club/handbook/mooring.md","start":%d,"end":%d}`, fee.Start, fee.End), false,
+			"Moorings\n\n⟦The mooring fee is 240 crowns a season.⟧ It is due"},
 		{"read_source", `{"document":"club/handbook/mooring.md"}`, false, "Moorings (club/handbook/mooring.md), bytes 0-"},
 		{"read_source", `{"document":"club/guide.pdf","page":2}`, false, "from page 2 of 2\n\nDogs are welcome on the pier."},
 		{"read_source", `{"document":"club/guide.pdf","page":3}`, true, "there is no text on page 3"},
@@ -407,7 +415,8 @@ func TestMCPReach(t *testing.T) {
 			if _, err := s.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: resourceOf("club/guide.pdf")}); err == nil {
 				t.Error("a document of another collection can be read")
 			}
-			for _, call := range [][2]string{{"read_source", `{"document":"club/guide.pdf"}`}, {"search", `{"question":"mooring"}`}, {"search", `{"question":"mooring","collection":"default"}`}} {
+			for _, call := range [][2]string{{"read_source", `{"document":"club/guide.pdf"}`}, {"search", `{"question":"mooring"}`},
+				{"search", `{"question":"mooring","collection":"default"}`}} {
 				if text, r := callTool(t, s, call[0], call[1], nil); !r.IsError || strings.Contains(text, "pier") {
 					t.Errorf("%s: %q", call, text)
 				}
@@ -452,11 +461,13 @@ func TestMCPRequests(t *testing.T) {
 		{"notification", "POST", `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":3}}`, nil, 202},
 		{"listen", "POST", `{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{}}`, nil, 200},
 	} {
-		w := call(e, tt.method, "/mcp", tt.body, append([]string{"Content-Type", "application/json", "Accept", "application/json, text/event-stream"}, tt.header...)...)
+		w := call(e, tt.method, "/mcp", tt.body,
+			append([]string{"Content-Type", "application/json", "Accept", "application/json, text/event-stream"}, tt.header...)...)
 		if w.Code != tt.status {
 			t.Errorf("%s: status %d, want %d: %s", tt.name, w.Code, tt.status, w.Body)
 		}
-		if tt.status == 200 && (w.Header().Get("Cache-Control") != "no-store" || w.Header().Get("Content-Security-Policy") != contentSecurityPolicy) {
+		if tt.status == 200 && (w.Header().Get("Cache-Control") != "no-store" ||
+			w.Header().Get("Content-Security-Policy") != contentSecurityPolicy) {
 			t.Errorf("%s: header %v", tt.name, w.Header())
 		}
 	}

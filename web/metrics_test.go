@@ -198,7 +198,8 @@ func TestMetricsOfModels(t *testing.T) {
 	_, _ = call(answer.RoleJudge, "three", false)
 	got := scraped(t, m.Handler())
 	want := map[string]float64{
-		"ibid_model_call_duration_seconds{role=answer}": 1, "ibid_model_call_duration_seconds{role=refine}": 1, "ibid_model_call_duration_seconds{role=judge}": 1,
+		"ibid_model_call_duration_seconds{role=answer}": 1, "ibid_model_call_duration_seconds{role=refine}": 1,
+		"ibid_model_call_duration_seconds{role=judge}":                1,
 		"ibid_model_call_failures_total{kind=rate_limit,role=refine}": 1,
 		"ibid_model_requests_total{role=refine}":                      3,
 		"ibid_model_tokens_total{direction=prompt,role=answer}":       1000,

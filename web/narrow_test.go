@@ -27,7 +27,8 @@ type shared struct{ shelf }
 
 // canaries are visible only with a key for the collection "shut". No request
 // contains them.
-var canaries = []string{"CANARYTEXT", "CANARYTITLE", "CANARYPATH", "CANARYTROUBLE", "CANARYCOMMENT", "CANARYQUESTION", "CANARYDRAWN", "CANARYFILE"}
+var canaries = []string{"CANARYTEXT", "CANARYTITLE", "CANARYPATH", "CANARYTROUBLE", "CANARYCOMMENT", "CANARYQUESTION",
+	"CANARYDRAWN", "CANARYFILE"}
 
 func newShared() shared {
 	doc := func(collection, path, title, text string) *ingest.Document {
@@ -45,7 +46,8 @@ func newShared() shared {
 func (s shared) Search(ctx context.Context, q retrieve.Query) (found []retrieve.Passage, err error) {
 	list, err := s.Documents(ctx, q.Filter)
 	for _, d := range list {
-		found = append(found, retrieve.Passages(&d.Document, []ingest.Chunk{{ID: d.ID + "#1", Document: d.ID, End: len(d.Text), Text: d.Text}})...)
+		found = append(found, retrieve.Passages(&d.Document,
+			[]ingest.Chunk{{ID: d.ID + "#1", Document: d.ID, End: len(d.Text), Text: d.Text}})...)
 	}
 	return found, err
 }
@@ -138,19 +140,25 @@ func attempts(method, pattern, run string) (out [][2]string) {
 	paths := []string{strings.ReplaceAll(pattern, ":id", run)}
 	if strings.HasSuffix(pattern, "*") {
 		paths = nil
-		for _, id := range []string{"shut/known.pdf", "shut%2Fknown.pdf", "open/../shut/known.pdf", "uploads/known.pdf", "shut/", "shut/known.pdf/", "shut/known.pdf%00"} {
+		for _, id := range []string{"shut/known.pdf", "shut%2Fknown.pdf", "open/../shut/known.pdf", "uploads/known.pdf", "shut/",
+			"shut/known.pdf/", "shut/known.pdf%00"} {
 			paths = append(paths, strings.TrimSuffix(pattern, "*")+id)
 		}
 	}
-	queries := []string{"", "drawn=1", "original=1", "start=0&end=9", "collection=shut", "root=shut", "path_prefix=k", "format=pdf", "limit=9&after=", "html=1", "name=known.pdf", "name=shut/known.pdf", "run=" + run, "forget=true"}
+	queries := []string{"", "drawn=1", "original=1", "start=0&end=9", "collection=shut", "root=shut", "path_prefix=k", "format=pdf",
+		"limit=9&after=", "html=1", "name=known.pdf", "name=shut/known.pdf", "run=" + run, "forget=true"}
 	bodies := []string{""}
 	if method != "GET" && method != "HEAD" {
-		bodies = append(bodies, `{"question":"When does it open?"}`, `{"question":"a","collection":"shut"}`, `{"question":"a","filter":{"collection":"shut"}}`,
-			`{"question":"a","filter":{"root":"shut"}}`, `{"question":"a","filter":{"document":"shut/known.pdf"}}`, `{"question":"a","filter":{"Collections":["shut"]}}`,
+		bodies = append(bodies, `{"question":"When does it open?"}`, `{"question":"a","collection":"shut"}`,
+			`{"question":"a","filter":{"collection":"shut"}}`,
+			`{"question":"a","filter":{"root":"shut"}}`, `{"question":"a","filter":{"document":"shut/known.pdf"}}`,
+			`{"question":"a","filter":{"Collections":["shut"]}}`,
 			`{"question":"a","filter":{"-":["shut"]}}`, `{"question":"a","collections":["shut"]}`,
 			`{"document":"shut/known.pdf"}`, `{"collection":"shut"}`, `{"filter":{"root":"shut"}}`, `{"filter":{"format":"pdf"}}`,
-			`{"run":"`+run+`"}`, `{"run":"`+run+`","rating":1}`, `{"summarize":{"document":"shut/known.pdf"}}`, `{"summarize":{"collection":"shut"}}`,
-			`{"model":"shut","messages":[{"role":"user","content":"When does it open?"}]}`, `{"model":"ibid","messages":[{"role":"user","content":"When does it open?"}]}`,
+			`{"run":"`+run+`"}`, `{"run":"`+run+`","rating":1}`, `{"summarize":{"document":"shut/known.pdf"}}`,
+			`{"summarize":{"collection":"shut"}}`,
+			`{"model":"shut","messages":[{"role":"user","content":"When does it open?"}]}`,
+			`{"model":"ibid","messages":[{"role":"user","content":"When does it open?"}]}`,
 			`{"model":"ibid/shut","stream":true,"messages":[{"role":"user","content":"When does it open?"}]}`,
 			`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"search","arguments":{"question":"a"}}}`,
 			`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ask","arguments":{"question":"a"}}}`,
@@ -185,7 +193,8 @@ func TestCollectionsOfKeys(t *testing.T) {
 		if w.Code != http.StatusOK || run == "" {
 			t.Fatalf("asking: %d %s", w.Code, w.Body)
 		}
-		if w := k.send(t, "POST", "/api/feedback", `{"run":"`+run+`","rating":1,"comment":"CANARYCOMMENT"}`, "Authorization: Bearer "+key); w.Code != http.StatusCreated {
+		if w := k.send(t, "POST", "/api/feedback", `{"run":"`+run+`","rating":1,"comment":"CANARYCOMMENT"}`,
+			"Authorization: Bearer "+key); w.Code != http.StatusCreated {
 			t.Fatalf("feedback: %d %s", w.Code, w.Body)
 		}
 		if w := k.send(t, "PUT", "/api/runs/"+run+"/shared", "", "Authorization: Bearer "+key); w.Code != http.StatusNoContent {
@@ -196,7 +205,8 @@ func TestCollectionsOfKeys(t *testing.T) {
 	run := begin(full)
 
 	// Metrics count all collections together.
-	if w := k.send(t, "GET", "/metrics", "", "Authorization: Bearer "+limited); w.Code != http.StatusForbidden || strings.Contains(w.Body.String(), "ibid_") {
+	if w := k.send(t, "GET", "/metrics", "", "Authorization: Bearer "+limited); w.Code != http.StatusForbidden ||
+		strings.Contains(w.Body.String(), "ibid_") {
 		t.Errorf("metrics: %d %.200s", w.Code, w.Body)
 	}
 	if w := k.send(t, "GET", "/metrics", "", "Authorization: Bearer "+full); w.Code != http.StatusOK {
@@ -240,16 +250,19 @@ func TestCollectionsOfKeys(t *testing.T) {
 
 	// It sees its own collection.
 	for _, path := range []string{"/documents/open/guide.pdf", "/api/documents/open/guide.pdf"} {
-		if w := k.send(t, "GET", path, "", "Authorization: Bearer "+limited); w.Code != http.StatusOK || !strings.Contains(w.Body.String(), "quay") {
+		if w := k.send(t, "GET", path, "", "Authorization: Bearer "+limited); w.Code != http.StatusOK ||
+			!strings.Contains(w.Body.String(), "quay") {
 			t.Errorf("%s: status %d: %s", path, w.Code, w.Body)
 		}
 	}
 	var list listing
-	if w := k.send(t, "GET", "/api/documents", "", "Authorization: Bearer "+limited); json.Unmarshal(w.Body.Bytes(), &list) != nil || list.Total != 1 {
+	if w := k.send(t, "GET", "/api/documents", "", "Authorization: Bearer "+limited); json.Unmarshal(w.Body.Bytes(), &list) != nil ||
+		list.Total != 1 {
 		t.Errorf("the list: %s", w.Body)
 	}
 	for _, path := range []string{"/api/ask", "/api/search"} {
-		if w := k.send(t, "POST", path, `{"question":"When is the lamp lit?"}`, "Authorization: Bearer "+limited); !strings.Contains(w.Body.String(), "quay") {
+		if w := k.send(t, "POST", path, `{"question":"When is the lamp lit?"}`,
+			"Authorization: Bearer "+limited); !strings.Contains(w.Body.String(), "quay") {
 			t.Errorf("%s: %s", path, w.Body)
 		}
 	}

@@ -135,9 +135,11 @@ type schemas struct {
 }
 
 func newSchemas(t *testing.T) *schemas {
-	s := &schemas{t: t, made: map[string]object{}, from: map[string]reflect.Type{}, comments: map[string]string{}, values: map[string][]string{}}
+	s := &schemas{t: t, made: map[string]object{}, from: map[string]reflect.Type{}, comments: map[string]string{},
+		values: map[string][]string{}}
 	module := strings.TrimSuffix(reflect.TypeFor[schemas]().PkgPath(), "/web")
-	for room, dir := range map[string]string{"web": ".", "answer": "../answer", "cite": "../cite", "cite/support": "../cite/support", "retrieve": "../retrieve", "ingest": "../ingest"} {
+	for room, dir := range map[string]string{"web": ".", "answer": "../answer", "cite": "../cite", "cite/support": "../cite/support",
+		"retrieve": "../retrieve", "ingest": "../ingest"} {
 		pkg := module + "/" + room
 		for _, file := range parsed(t, dir) {
 			for _, decl := range file.Decls {
@@ -217,7 +219,8 @@ func (s *schemas) of(t reflect.Type) object {
 	case t == reflect.TypeFor[json.RawMessage](), t.Kind() == reflect.Interface:
 		return object{}
 	case t == reflect.TypeFor[content]():
-		part := object{"type": "object", "properties": object{"type": object{"type": "string", "enum": []string{"text"}}, "text": object{"type": "string"}}}
+		part := object{"type": "object", "properties": object{"type": object{"type": "string", "enum": []string{"text"}},
+			"text": object{"type": "string"}}}
 		return object{"anyOf": []any{object{"type": "string"}, object{"type": "array", "items": part}}}
 	case t == reflect.TypeFor[stops]():
 		return object{"anyOf": []any{object{"type": "string"}, object{"type": "array", "items": object{"type": "string"}}}}
@@ -580,15 +583,19 @@ func TestOpenAPIReplies(t *testing.T) {
 	const mcpHead, chat = `{"jsonrpc":"2.0",`, `"model":"ibid","messages":[{"role":"user","content":"What is the mooring fee?"}]}`
 	for _, r := range []string{
 		`POST /api/search {"question":"mooring"}`, `POST /api/summarize {"document":"club/guide.pdf"}`, "GET /api/runs/" + id, "GET /api/runs",
-		`POST /api/feedback {"run":"` + id + `","rating":1,"comment":"Yes.","citation":0}`, "GET /api/feedback", "PUT /api/runs/" + id + "/shared",
+		`POST /api/feedback {"run":"` + id + `","rating":1,"comment":"Yes.","citation":0}`, "GET /api/feedback",
+		"PUT /api/runs/" + id + "/shared",
 		"DELETE /api/runs/" + id + "/shared", "DELETE /api/runs/" + id, "DELETE /api/runs/" + id + "?forget=true", "GET /api/runs/" + id,
 		"GET /api/documents?limit=2", "GET /api/documents/club/handbook/mooring.md?start=10&end=20", "GET /api/collections",
 		"POST /mcp " + mcpHead + `"id":1,"method":"ping"}`, "POST /mcp " + mcpHead + `"method":"notifications/initialized"}`,
 		"POST /v1/chat/completions {" + chat, `POST /v1/chat/completions {"stream":true,` + chat, "GET /v1/models", "GET /v1/models/ibid/default",
 		`POST /v1/embeddings {"model":"ibid","input":"a"}`, `POST /v1/embeddings {"model":"ibid","input":["a"],"encoding_format":"base64"}`,
-		"POST /api/documents?name=a.md # A", "POST /api/documents?name=a.md # B", "POST /api/documents/uploads/a.md", "DELETE /api/documents/uploads/a.md",
-		"GET /healthz", "GET /readyz", "GET /metrics", "GET /openapi.json", "GET /docs", "GET /", "GET /documents", "GET /documents/club/guide.pdf",
-		"GET /documents/club/guide.pdf?original=1", "GET /documents/club/handbook/mooring.md?original=1", "GET /static/app.css", "GET /static/app.js",
+		"POST /api/documents?name=a.md # A", "POST /api/documents?name=a.md # B", "POST /api/documents/uploads/a.md",
+		"DELETE /api/documents/uploads/a.md",
+		"GET /healthz", "GET /readyz", "GET /metrics", "GET /openapi.json", "GET /docs", "GET /", "GET /documents",
+		"GET /documents/club/guide.pdf",
+		"GET /documents/club/guide.pdf?original=1", "GET /documents/club/handbook/mooring.md?original=1", "GET /static/app.css",
+		"GET /static/app.js",
 		"GET /static/icon.svg", "GET /nowhere",
 	} {
 		method, rest, _ := strings.Cut(r, " ")
@@ -603,7 +610,8 @@ func TestOpenAPIReplies(t *testing.T) {
 	waiting := newHandler(t, func(o *Options) { o.Indexing = func() (int, int, bool) { return 1, 2, false } })
 	checker.check(t, waiting, "GET", "/readyz", call(waiting, "GET", "/readyz", ""))
 	k := newKeyed(t, nil)
-	for _, r := range [][3]string{{"GET", "/key", ""}, {"POST", "/key", "key=x"}, {"POST", "/key", "key=" + k.write}, {"POST", "/key/leave", ""}, {"GET", "/api/runs", ""}} {
+	for _, r := range [][3]string{{"GET", "/key", ""}, {"POST", "/key", "key=x"}, {"POST", "/key", "key=" + k.write},
+		{"POST", "/key/leave", ""}, {"GET", "/api/runs", ""}} {
 		w := call(k, r[0], r[1], r[2], "Content-Type", "application/x-www-form-urlencoded")
 		checker.check(t, k.Echo, r[0], r[1], w)
 	}
@@ -663,7 +671,8 @@ const (
 func schemaRoots() []any {
 	return []any{
 		Problem{}, v1Error{}, askRequest{}, summarizeRequest{}, answered{}, searchRequest{}, searched{}, feedbackRequest{}, feedbackEntry{},
-		listedFeedback{}, runRequest{}, begunRun{}, listedRuns{}, answerRecord{}, listing{}, shownDocument{}, ingest.Change{}, listedCollections{},
+		listedFeedback{}, runRequest{}, begunRun{}, listedRuns{}, answerRecord{}, listing{}, shownDocument{}, ingest.Change{},
+		listedCollections{},
 		liveness{}, readiness{}, chatRequest{}, completion{}, v1Models{}, v1Model{}, embedRequest{}, v1Vectors{},
 		answer.Retrieved{}, answer.Judged{}, answer.Draft{}, answer.Text{}, cite.Cited{}, cite.Quoted{}, answer.Unanswered{}, answer.Incomplete{},
 		answer.Warning{}, answer.Usage{}, blockEvent{},
@@ -673,15 +682,23 @@ func schemaRoots() []any {
 // schemaNames are the names of schemas that differ from their Go types.
 func schemaNames() map[string]string {
 	return map[string]string{
-		"web.answered": "Answer", "web.askRequest": "AskRequest", "web.searchRequest": "SearchRequest", "web.summarizeRequest": "SummarizeRequest",
-		"web.runRequest": "RunRequest", "web.feedbackRequest": "FeedbackRequest", "web.searched": "SearchResult", "web.answerRecord": "Run", "web.begunRun": "BegunRun",
-		"web.listedRuns": "RunList", "web.feedbackEntry": "Feedback", "web.listedFeedback": "FeedbackList", "web.listing": "DocumentList", "web.shownDocument": "Document", "web.drawnLink": "DrawnPage",
-		"web.block": "Block", "web.span": "BlockRun", "web.listedCollections": "CollectionList", "web.collection": "Collection", "web.collectionRoot": "CollectionRoot",
-		"web.chatRequest": "ChatRequest", "web.chatMessage": "ChatMessage", "web.streamOptions": "ChatStreamOptions", "web.responseFormat": "ChatResponseFormat",
-		"web.completion": "ChatCompletion", "web.chatChoice": "ChatChoice", "web.chatSaid": "ChatReply", "web.chatDelta": "ChatDelta", "web.chatUsage": "ChatUsage", "web.usageDetails": "ChatUsageDetails",
-		"web.annotation": "ChatAnnotation", "web.urlCitation": "URLCitation", "web.uiSource": "ChatSource", "web.uiSourceName": "ChatSourceName", "web.uiSourceDetail": "ChatSourceDetail",
-		"web.v1Model": "Model", "web.v1Models": "ModelList", "web.v1Error": "OpenAIError", "web.v1Fault": "OpenAIFault",
-		"web.embedRequest": "EmbeddingRequest", "web.v1Vector": "Embedding", "web.v1Vectors": "EmbeddingList", "web.vectorUsage": "EmbeddingUsage",
-		"web.liveness": "Health", "web.blockEvent": "HTMLBlock", "answer.Draft": "DraftPiece",
+		"web.answered": "Answer", "web.askRequest": "AskRequest", "web.searchRequest": "SearchRequest",
+		"web.summarizeRequest": "SummarizeRequest",
+		"web.runRequest":       "RunRequest", "web.feedbackRequest": "FeedbackRequest", "web.searched": "SearchResult", "web.answerRecord": "Run",
+		"web.begunRun":   "BegunRun",
+		"web.listedRuns": "RunList", "web.feedbackEntry": "Feedback", "web.listedFeedback": "FeedbackList", "web.listing": "DocumentList",
+		"web.shownDocument": "Document", "web.drawnLink": "DrawnPage",
+		"web.block": "Block", "web.span": "BlockRun", "web.listedCollections": "CollectionList", "web.collection": "Collection",
+		"web.collectionRoot": "CollectionRoot",
+		"web.chatRequest":    "ChatRequest", "web.chatMessage": "ChatMessage", "web.streamOptions": "ChatStreamOptions",
+		"web.responseFormat": "ChatResponseFormat",
+		"web.completion":     "ChatCompletion", "web.chatChoice": "ChatChoice", "web.chatSaid": "ChatReply", "web.chatDelta": "ChatDelta",
+		"web.chatUsage": "ChatUsage", "web.usageDetails": "ChatUsageDetails",
+		"web.annotation": "ChatAnnotation", "web.urlCitation": "URLCitation", "web.uiSource": "ChatSource", "web.uiSourceName": "ChatSourceName",
+		"web.uiSourceDetail": "ChatSourceDetail",
+		"web.v1Model":        "Model", "web.v1Models": "ModelList", "web.v1Error": "OpenAIError", "web.v1Fault": "OpenAIFault",
+		"web.embedRequest": "EmbeddingRequest", "web.v1Vector": "Embedding", "web.v1Vectors": "EmbeddingList",
+		"web.vectorUsage": "EmbeddingUsage",
+		"web.liveness":    "Health", "web.blockEvent": "HTMLBlock", "answer.Draft": "DraftPiece",
 	}
 }

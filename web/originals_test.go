@@ -38,13 +38,15 @@ func TestOriginalElsewhere(t *testing.T) {
 		return fmt.Sprint(w.Code, " ", w.Body)
 	}
 	page := get("/documents/club/guide.pdf?start=69&end=73")
-	if !strings.HasPrefix(page, "200 ") || !strings.Contains(page, "the file is on another server") || strings.Contains(page, "original=1") || !strings.Contains(page, "<mark") {
+	if !strings.HasPrefix(page, "200 ") || !strings.Contains(page, "the file is on another server") || strings.Contains(page, "original=1") ||
+		!strings.Contains(page, "<mark") {
 		t.Errorf("the page is %s", page)
 	}
 	if got := get("/api/documents/club/guide.pdf"); !strings.HasPrefix(got, "200 ") || strings.Contains(got, "original") {
 		t.Errorf("the document is %s", got)
 	}
-	if got := get("/documents/club/guide.pdf?original=1"); !strings.HasPrefix(got, "404 ") || !strings.Contains(got, "original_not_found") || !strings.Contains(got, "not on this server") {
+	if got := get("/documents/club/guide.pdf?original=1"); !strings.HasPrefix(got, "404 ") || !strings.Contains(got, "original_not_found") ||
+		!strings.Contains(got, "not on this server") {
 		t.Errorf("its original is %s", got)
 	}
 }
@@ -61,7 +63,8 @@ func TestOriginals(t *testing.T) {
 		contentType, disposition, policy, body string
 	}{
 		{"/documents/club/guide.pdf?original=1", 200, "application/pdf", `inline; filename=guide.pdf`, originalPolicy, "%PDF-1.4 the guide"},
-		{"/documents/club/handbook/mooring.md?original=1", 200, "application/octet-stream", `attachment; filename=mooring.md`, contentSecurityPolicy, "<script>"},
+		{"/documents/club/handbook/mooring.md?original=1", 200, "application/octet-stream", `attachment; filename=mooring.md`,
+			contentSecurityPolicy, "<script>"},
 		{"/documents/club/odd/empty.txt?original=1", 404, "application/problem+json", "", contentSecurityPolicy, "original_changed"},
 		{Link("", newShelf()[2].ID, 0, 0) + "?original=1", 404, "application/problem+json", "", contentSecurityPolicy, "original_not_found"},
 		{"/documents/club/none?original=1", 404, "application/problem+json", "", contentSecurityPolicy, "document_not_found"},
@@ -69,7 +72,8 @@ func TestOriginals(t *testing.T) {
 		w := call(h, "GET", test.path, "")
 		head := w.Result().Header
 		if w.Code != test.status || head.Get("Content-Type") != test.contentType || head.Get("Content-Disposition") != test.disposition ||
-			head.Get("Content-Security-Policy") != test.policy || head.Get("X-Content-Type-Options") != "nosniff" || !strings.Contains(w.Body.String(), test.body) {
+			head.Get("Content-Security-Policy") != test.policy || head.Get("X-Content-Type-Options") != "nosniff" ||
+			!strings.Contains(w.Body.String(), test.body) {
 			t.Errorf("%s: %d %v %s", test.path, w.Code, head, w.Body)
 		}
 	}

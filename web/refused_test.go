@@ -127,7 +127,8 @@ func TestSecretsStay(t *testing.T) {
 	k := newKeyed(t, func(o *Options) {
 		o.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug, AddSource: true}))
 	})
-	secrets := append([]string{k.read, k.write, k.revoked, k.expired, k.session, k.ended, k.keyRevoked, k.old, "CANARYQUESTION"}, secretWords...)
+	secrets := append([]string{k.read, k.write, k.revoked, k.expired, k.session, k.ended, k.keyRevoked, k.old, "CANARYQUESTION"},
+		secretWords...)
 	for _, r := range k.Routes() {
 		path := concrete(r.Path)
 		for variant, headers := range k.wrongCredentials() {
@@ -164,7 +165,8 @@ func TestDrippedBodies(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				k := newKeyed(t, func(o *Options) { o.Uploads = uploads })
 				client := pipeTo(t, k)
-				if _, err := fmt.Fprintf(client, "POST %s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 1000\r\n\r\n", path, k.write); err != nil {
+				if _, err := fmt.Fprintf(client, "POST %s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nContent-Type: "+
+					"application/x-www-form-urlencoded\r\nContent-Length: 1000\r\n\r\n", path, k.write); err != nil {
 					t.Fatal(err)
 				}
 				began := time.Now()

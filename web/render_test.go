@@ -70,17 +70,21 @@ func TestRender(t *testing.T) {
 	m := newMarkdown()
 	for _, test := range []struct{ text, want string }{
 		{"Plain.", "<p>Plain.</p>\n"},
-		{"One[1] and\ntwo[2].", `<p>One<a class="cite" data-number="1" data-at="3">1</a> and<br>` + "\n" + `two<a class="cite" data-number="2" data-at="14">2</a>.</p>` + "\n"},
+		{"One[1] and\ntwo[2].", `<p>One<a class="cite" data-number="1" data-at="3">1</a> and<br>` + "\n" +
+			`two<a class="cite" data-number="2" data-at="14">2</a>.</p>` + "\n"},
 		{"[9] is none, \\[1] neither, `[1]` code.", "<p>[9] is none, [1] neither, <code>[1]</code> code.</p>\n"},
 		{"# Head\n\n#### Deep", "<h3>Head</h3>|<h5>Deep</h5>"},
 		{"Head\n---\nText", "<p>Head</p>\n|<hr>\n|<p>Text</p>\n"},
 		{"- a\n  - b\n- c\n\nText", "<ul>\n<li>a\n<ul>\n<li>b</li>\n</ul>\n</li>\n<li>c</li>\n</ul>\n|<p>Text</p>\n"},
 		{"3. x\n4. y", "<ol start=\"3\">\n<li>x</li>\n<li>y</li>\n</ol>\n"},
 		{"> said\n> so", "<blockquote>\n<p>said<br>\nso</p>\n</blockquote>\n"},
-		{"```go\na < b[1]\n\n```\nAfter", `<pre tabindex="0" role="group" aria-label="Code"><code>a &lt; b[1]` + "\n\n</code></pre>|<p>After</p>\n"},
+		{"```go\na < b[1]\n\n```\nAfter", `<pre tabindex="0" role="group" aria-label="Code"><code>a &lt; b[1]` +
+			"\n\n</code></pre>|<p>After</p>\n"},
 		{"**b** _i_ ~~s~~ \\*x\\*", "<p><strong>b</strong> <em>i</em> <del>s</del> *x*</p>\n"},
-		{"Text\n| a | b[1] |\n|---|--:|\n| c | d |\n", "<p>Text</p>\n" + `<div class="scroll" tabindex="0" role="group" aria-label="Table"><table><thead>` + "\n<tr>\n<th>a</th>\n" +
-			`<th align="right">b<a class="cite" data-number="1" data-at="12">1</a></th>` + "\n</tr>\n</thead>\n<tbody>\n<tr>\n<td>c</td>\n" + `<td align="right">d</td>` + "\n</tr>\n</tbody>\n</table></div>"},
+		{"Text\n| a | b[1] |\n|---|--:|\n| c | d |\n",
+			"<p>Text</p>\n" + `<div class="scroll" tabindex="0" role="group" aria-label="Table"><table><thead>` + "\n<tr>\n<th>a</th>\n" +
+				`<th align="right">b<a class="cite" data-number="1" data-at="12">1</a></th>` + "\n</tr>\n</thead>\n<tbody>\n<tr>\n<td>c</td>\n" +
+				`<td align="right">d</td>` + "\n</tr>\n</tbody>\n</table></div>"},
 		{"<b>no</b> ![x](http://e.example/y) [z](javascript:1) <http://e.example> http://e.example",
 			"<p>&lt;b&gt;no&lt;/b&gt; ![x](http://e.example/y) [z](javascript:1) &lt;http://e.example&gt; http://e.example</p>\n"},
 		{"[r]\n\n[r]: http://e.example", "<p>[r]</p>\n|<p>[r]: http://e.example</p>\n"},
@@ -96,8 +100,10 @@ func TestRender(t *testing.T) {
 // markdownText draws texts with much Markdown.
 var markdownText = rapid.Custom(func(t *rapid.T) string {
 	token := rapid.OneOf(
-		rapid.SampledFrom([]string{"\n", "\n\n", "\n", " ", "  ", "    ", "\t", "- ", "* ", "+ ", "1. ", "2) ", "> ", "# ", "### ", "```", "~~~", "`", "``", "*", "**", "_", "~~",
-			"| ", " |", "|---|", "|", "---", "===", ":-:", "[1]", "[2]", "[3]", "[", "]", "\\", "&amp;", "<b>", "<!--", "-->", "</div>", "![x](y)", "[r]: u", "\r\n"}),
+		rapid.SampledFrom([]string{"\n", "\n\n", "\n", " ", "  ", "    ", "\t", "- ", "* ", "+ ", "1. ", "2) ", "> ", "# ", "### ", "```", "~~~",
+			"`", "``", "*", "**", "_", "~~",
+			"| ", " |", "|---|", "|", "---", "===", ":-:", "[1]", "[2]", "[3]", "[", "]", "\\", "&amp;", "<b>", "<!--", "-->", "</div>", "![x](y)",
+			"[r]: u", "\r\n"}),
 		rapid.SampledFrom([]string{"word", "a", "é", "🦆", "one two", "."}))
 	return strings.Join(rapid.SliceOfN(token, 0, 40).Draw(t, "tokens"), "")
 })
@@ -228,7 +234,8 @@ func TestRenderHostile(t *testing.T) {
 	texts := map[string]func(int) string{
 		"delimiters": repeat("*a_"), "images": repeat("![a]("), "brackets": repeat("["), "ticks": repeat("`"), "quotes": repeat(">"),
 		"bullets": repeat("- "), "numbers": repeat("[1]"), "escapes": repeat("\\"), "lines": repeat("a\n"), "blank": repeat("\n"),
-		"tabs": repeat("\t"), "stars": repeat("*"), "items": repeat("- a\n"), "rows": repeat("|a|\n|-|\n"), "tilde": repeat("~~a~"), "fences": repeat("```\n"),
+		"tabs": repeat("\t"), "stars": repeat("*"), "items": repeat("- a\n"), "rows": repeat("|a|\n|-|\n"), "tilde": repeat("~~a~"),
+		"fences": repeat("```\n"),
 		"runs of ticks": func(n int) string {
 			var b strings.Builder
 			for i := 1; b.Len() < n; i++ {

@@ -51,7 +51,8 @@ func TestAskRun(t *testing.T) {
 	for _, headers := range [][]string{nil, asEvents} {
 		fail = false
 		w := post(h, question, headers...)
-		if id := w.Header().Get(runHeader); w.Code != http.StatusOK || id == "" || asked.Recorder == nil || asked.Recorder.ID != id || len(l.runs) != 1 {
+		if id := w.Header().Get(runHeader); w.Code != http.StatusOK || id == "" || asked.Recorder == nil || asked.Recorder.ID != id ||
+			len(l.runs) != 1 {
 			t.Fatalf("%d, run %q, %d in the ledger: %s", w.Code, id, len(l.runs), w.Body)
 		}
 		fail = true
@@ -65,7 +66,8 @@ func TestAskRun(t *testing.T) {
 		if w.Code != http.StatusOK || w.Header().Get(runHeader) != id || len(l.runs) != 1 {
 			t.Errorf("%d, run %q, %d in the ledger: %s", w.Code, w.Header().Get(runHeader), len(l.runs), w.Body)
 		}
-		if string(asked.Recorder.Secret) != string(first.Recorder.Secret) || asked.Text != "When?" || len(asked.History) != 1 || asked.Strategy != "refine" || asked.TopK != 3 || asked.Filter.PathPrefix != "h" {
+		if string(asked.Recorder.Secret) != string(first.Recorder.Secret) || asked.Text != "When?" || len(asked.History) != 1 ||
+			asked.Strategy != "refine" || asked.TopK != 3 || asked.Filter.PathPrefix != "h" {
 			t.Errorf("resumed with %+v", asked)
 		}
 		for _, id := range []string{id, "ofasummary", "none"} {
@@ -80,7 +82,8 @@ func TestAskRun(t *testing.T) {
 		t.Errorf("without a ledger: %d", w.Code)
 	}
 	w := post(handler(fullDisk{}), question)
-	if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), "At nine.") || w.Header().Get(runHeader) != "" || !strings.Contains(logged.String(), "the disk is full") {
+	if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), "At nine.") || w.Header().Get(runHeader) != "" ||
+		!strings.Contains(logged.String(), "the disk is full") {
 		t.Errorf("with a full disk: %d: %s\n%s", w.Code, w.Body, logged.String())
 	}
 }

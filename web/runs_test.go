@@ -268,7 +268,8 @@ func begun(t testing.TB, h http.Handler, body string) string {
 	t.Helper()
 	w := call(h, "POST", "/api/runs", body)
 	b := into[begunRun](t, w, http.StatusAccepted)
-	if b.ID == "" || w.Header().Get("Location") != b.Events || b.Events != "http://127.0.0.1:8080/api/runs/"+b.ID || w.Header().Get(runHeader) != b.ID {
+	if b.ID == "" || w.Header().Get("Location") != b.Events || b.Events != "http://127.0.0.1:8080/api/runs/"+b.ID ||
+		w.Header().Get(runHeader) != b.ID {
 		t.Fatalf("%+v, %v", b, w.Header())
 	}
 	return b.ID
@@ -373,16 +374,19 @@ func TestRunReplay(t *testing.T) {
 	if !bytes.Equal(replay.Body.Bytes(), streamed.Body.Bytes()) {
 		t.Errorf("asked:\n%s\nreplayed:\n%s", streamed.Body, replay.Body)
 	}
-	if r := into[answerRecord](t, call(h, "GET", "/api/runs/"+plain.Header().Get(runHeader), ""), 200); !bytes.Equal(r.Answer, bytes.TrimSpace(plain.Body.Bytes())) {
+	if r := into[answerRecord](t, call(h, "GET", "/api/runs/"+plain.Header().Get(runHeader), ""), 200); !bytes.Equal(r.Answer,
+		bytes.TrimSpace(plain.Body.Bytes())) {
 		t.Errorf("asked: %s, recorded: %s", plain.Body, r.Answer)
 	}
 	// The record names the documents that it quotes.
 	if got, want := l.records[id].Documents, []string{"club/guide.pdf", "club/handbook/mooring.md"}; !slices.Equal(got, want) {
 		t.Errorf("documents %v, want %v", got, want)
 	}
-	if list := into[listedRuns](t, call(h, "GET", "/api/runs?limit=2", ""), 200); len(list.Runs) != 2 || !list.More || list.Runs[1].ID == id || list.Runs[0].Answer != nil {
+	if list := into[listedRuns](t, call(h, "GET", "/api/runs?limit=2", ""), 200); len(list.Runs) != 2 || !list.More || list.Runs[1].ID == id ||
+		list.Runs[0].Answer != nil {
 		t.Errorf("%+v", list)
-	} else if list := into[listedRuns](t, call(h, "GET", "/api/runs?limit=2&after="+list.Runs[1].ID, ""), 200); len(list.Runs) != 1 || list.More || list.Runs[0].ID != id {
+	} else if list := into[listedRuns](t, call(h, "GET", "/api/runs?limit=2&after="+list.Runs[1].ID, ""), 200); len(list.Runs) != 1 ||
+		list.More || list.Runs[0].ID != id {
 		t.Errorf("%+v", list)
 	}
 }
@@ -491,10 +495,12 @@ func TestRunWithoutReader(t *testing.T) {
 		synctest.Wait()
 		r := into[answerRecord](t, call(h, "GET", "/api/runs/"+id, ""), 200)
 		var p Problem
-		if err := json.Unmarshal(r.Error, &p); err != nil || r.State != stateStopped || !r.Resumable || p.Code != "run_stopped" || r.Answer != nil {
+		if err := json.Unmarshal(r.Error, &p); err != nil || r.State != stateStopped || !r.Resumable || p.Code != "run_stopped" ||
+			r.Answer != nil {
 			t.Errorf("%v, %+v", err, r)
 		}
-		if e := eventsOf(t, call(h, "GET", "/api/runs/"+id, "", asEvents...).Body.Bytes()); len(e) < 2 || e[0].kind != "text" || e[len(e)-1].kind != "error" {
+		if e := eventsOf(t, call(h, "GET", "/api/runs/"+id, "", asEvents...).Body.Bytes()); len(e) < 2 || e[0].kind != "text" ||
+			e[len(e)-1].kind != "error" {
 			t.Errorf("%v", e)
 		}
 		// It is resumed under its id, with new events.
@@ -650,7 +656,8 @@ func TestRunOfAnotherServer(t *testing.T) {
 		if r := state(there, id); r.State != stateDone || !bytes.Contains(r.Answer, []byte("one ")) {
 			t.Errorf("%+v", r)
 		}
-		if a, b := call(here, "GET", "/api/runs/"+id, "", asEvents...), call(there, "GET", "/api/runs/"+id, "", asEvents...); a.Body.String() != b.Body.String() {
+		if a, b := call(here, "GET", "/api/runs/"+id, "", asEvents...),
+			call(there, "GET", "/api/runs/"+id, "", asEvents...); a.Body.String() != b.Body.String() {
 			t.Errorf("here:\n%s\nthere:\n%s", a.Body, b.Body)
 		}
 
@@ -779,7 +786,8 @@ func TestLongRun(t *testing.T) {
 		}
 		<-grew
 	}
-	if w := call(h, "GET", "/api/runs/"+id, "", asEvents...); w.Code != http.StatusInsufficientStorage || into[Problem](t, w, w.Code).Code != "run_too_long" {
+	if w := call(h, "GET", "/api/runs/"+id, "", asEvents...); w.Code != http.StatusInsufficientStorage ||
+		into[Problem](t, w, w.Code).Code != "run_too_long" {
 		t.Errorf("%d: %.200s", w.Code, w.Body)
 	}
 	runs.Shutdown(t.Context())

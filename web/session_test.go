@@ -22,18 +22,21 @@ func (k *keyed) form(t *testing.T, path string, fields url.Values, headers ...st
 func TestSession(t *testing.T) {
 	k := newKeyed(t, nil)
 	w := k.send(t, "GET", "/documents/club/guide.pdf?start=4&end=9", "", "Accept: text/html")
-	if w.Code != http.StatusUnauthorized || !strings.Contains(w.Body.String(), `name="next" value="/documents/club/guide.pdf?start=4&amp;end=9"`) {
+	if w.Code != http.StatusUnauthorized || !strings.Contains(w.Body.String(),
+		`name="next" value="/documents/club/guide.pdf?start=4&amp;end=9"`) {
 		t.Errorf("the form: %d %s", w.Code, w.Body)
 	}
 	if strings.Contains(w.Body.String(), "<meta http-equiv") || len(w.Result().Cookies()) != 0 {
 		t.Errorf("the form: %v %s", w.Header(), w.Body)
 	}
-	w = k.form(t, "/key", url.Values{"key": {" " + k.read + "\n"}, "next": {"/documents/club/guide.pdf?start=4&end=9"}}, "Origin: http://localhost:8080", "Sec-Fetch-Site: same-origin")
+	w = k.form(t, "/key", url.Values{"key": {" " + k.read + "\n"}, "next": {"/documents/club/guide.pdf?start=4&end=9"}},
+		"Origin: http://localhost:8080", "Sec-Fetch-Site: same-origin")
 	if w.Code != http.StatusSeeOther || w.Header().Get("Location") != "/documents/club/guide.pdf?start=4&end=9" {
 		t.Fatalf("entering: %d %v %s", w.Code, w.Header(), w.Body)
 	}
 	set := w.Result().Cookies()
-	if len(set) != 1 || !set[0].HttpOnly || set[0].SameSite != http.SameSiteStrictMode || set[0].Path != "/" || set[0].Secure || set[0].Domain != "" ||
+	if len(set) != 1 || !set[0].HttpOnly || set[0].SameSite != http.SameSiteStrictMode || set[0].Path != "/" || set[0].Secure ||
+		set[0].Domain != "" ||
 		set[0].MaxAge != int(retrieve.MaxSessionAge.Seconds()) || len(set[0].Value) < 43 || strings.Contains(w.Body.String(), k.read) {
 		t.Fatalf("the cookie is %v", set)
 	}
@@ -43,21 +46,26 @@ func TestSession(t *testing.T) {
 			t.Error("the token itself is stored")
 		}
 	}
-	if w := k.send(t, "GET", "/documents/club/guide.pdf", "", cookie, "Accept: text/html"); w.Code != http.StatusOK || !strings.Contains(w.Body.String(), "harbour office") {
+	if w := k.send(t, "GET", "/documents/club/guide.pdf", "", cookie, "Accept: text/html"); w.Code != http.StatusOK ||
+		!strings.Contains(w.Body.String(), "harbour office") {
 		t.Errorf("with the session: %d", w.Code)
 	}
-	if w := k.send(t, "GET", "/key", "", cookie, "Accept: text/html"); !strings.Contains(w.Body.String(), "reader") || !strings.Contains(w.Body.String(), `action="/key/leave"`) {
+	if w := k.send(t, "GET", "/key", "", cookie, "Accept: text/html"); !strings.Contains(w.Body.String(), "reader") ||
+		!strings.Contains(w.Body.String(), `action="/key/leave"`) {
 		t.Errorf("signed in: %s", w.Body)
 	}
-	if w := k.send(t, "GET", "/key?next=/documents", "", cookie, "Accept: text/html"); w.Code != http.StatusSeeOther || w.Header().Get("Location") != "/documents" {
+	if w := k.send(t, "GET", "/key?next=/documents", "", cookie, "Accept: text/html"); w.Code != http.StatusSeeOther ||
+		w.Header().Get("Location") != "/documents" {
 		t.Errorf("redirect: %d %v", w.Code, w.Header())
 	}
 	w = k.form(t, "/key/leave", nil, cookie)
-	if left := w.Result().Cookies(); w.Code != http.StatusSeeOther || w.Header().Get("Location") != "/key" || len(left) != 1 || left[0].MaxAge >= 0 {
+	if left := w.Result().Cookies(); w.Code != http.StatusSeeOther || w.Header().Get("Location") != "/key" || len(left) != 1 ||
+		left[0].MaxAge >= 0 {
 		t.Errorf("leaving: %d %v", w.Code, w.Header())
 	}
 	w = k.send(t, "GET", "/documents", "", cookie, "Accept: text/html")
-	if gone := w.Result().Cookies(); w.Code != http.StatusUnauthorized || len(gone) != 1 || gone[0].MaxAge >= 0 || !strings.Contains(w.Body.String(), "session has ended") {
+	if gone := w.Result().Cookies(); w.Code != http.StatusUnauthorized || len(gone) != 1 || gone[0].MaxAge >= 0 ||
+		!strings.Contains(w.Body.String(), "session has ended") {
 		t.Errorf("after leaving: %d %v", w.Code, w.Header())
 	}
 }
@@ -83,7 +91,8 @@ func TestWrongKeyInForm(t *testing.T) {
 		tt.fields.Set("next", "/documents?limit=1")
 		w := k.form(t, "/key", tt.fields)
 		body := w.Body.String()
-		if w.Code != http.StatusUnauthorized || len(w.Result().Cookies()) != 0 || !strings.Contains(body, tt.words) || !strings.Contains(body, `value="/documents?limit=1"`) {
+		if w.Code != http.StatusUnauthorized || len(w.Result().Cookies()) != 0 || !strings.Contains(body, tt.words) ||
+			!strings.Contains(body, `value="/documents?limit=1"`) {
 			t.Errorf("%v: %d %s", tt.fields, w.Code, body)
 		}
 		for _, secret := range []string{typo, k.revoked, k.expired, k.read, k.session} {
@@ -95,7 +104,8 @@ func TestWrongKeyInForm(t *testing.T) {
 	if w := k.form(t, "/key?key="+k.read, url.Values{}); w.Code != http.StatusUnauthorized {
 		t.Errorf("a key in the query: %d", w.Code)
 	}
-	if w := k.send(t, "POST", "/key", strings.Repeat("key=a&", maxForm), "Content-Type: application/x-www-form-urlencoded"); w.Code != http.StatusBadRequest {
+	if w := k.send(t, "POST", "/key", strings.Repeat("key=a&", maxForm),
+		"Content-Type: application/x-www-form-urlencoded"); w.Code != http.StatusBadRequest {
 		t.Errorf("a form without end: %d", w.Code)
 	}
 	if w := k.send(t, "POST", "/key", `{"key":"`+k.read+`"}`, "Content-Type: application/json"); w.Code != http.StatusUnauthorized {
@@ -109,7 +119,8 @@ func TestSessionCrossOrigin(t *testing.T) {
 	k := newKeyed(t, nil)
 	cookie := "Cookie: " + k.cookie + "=" + k.session
 	for _, headers := range [][]string{
-		{"Origin: https://evil.example"}, {"Origin: null"}, {"Sec-Fetch-Site: cross-site"}, {"Sec-Fetch-Site: same-site"}, {"Origin: http://localhost:9999"},
+		{"Origin: https://evil.example"}, {"Origin: null"}, {"Sec-Fetch-Site: cross-site"}, {"Sec-Fetch-Site: same-site"},
+		{"Origin: http://localhost:9999"},
 		{"Origin: http://localhost:8080", "Sec-Fetch-Site: same-site"},
 	} {
 		if w := k.form(t, "/key", url.Values{"key": {k.read}}, headers...); w.Code != http.StatusForbidden || len(w.Result().Cookies()) != 0 {
@@ -133,9 +144,12 @@ func TestSessionCrossOrigin(t *testing.T) {
 func TestNext(t *testing.T) {
 	plain, below := address{}, address{public: &url.URL{Scheme: "https", Host: "docs.example.org", Path: "/ibid"}}
 	for next, want := range map[string]string{
-		"": "/", "/": "/", "/documents?a=b#quote": "/documents?a=b#quote", "/documents/a%20b/%C3%A9": "/documents/a%20b/%C3%A9", "/documents//x": "/documents//x",
-		"//evil.example": "/", "///evil.example": "/", "/\\evil.example": "/", "\\\\evil.example": "/", "https://evil.example/": "/", "evil.example": "/",
-		"javascript:alert(1)": "/", "/\t/evil.example": "/", "/\n/evil.example": "/", "http:/documents": "/", "/%zz": "/", "//user@evil.example/documents": "/",
+		"": "/", "/": "/", "/documents?a=b#quote": "/documents?a=b#quote", "/documents/a%20b/%C3%A9": "/documents/a%20b/%C3%A9",
+		"/documents//x":  "/documents//x",
+		"//evil.example": "/", "///evil.example": "/", "/\\evil.example": "/", "\\\\evil.example": "/", "https://evil.example/": "/",
+		"evil.example":        "/",
+		"javascript:alert(1)": "/", "/\t/evil.example": "/", "/\n/evil.example": "/", "http:/documents": "/", "/%zz": "/",
+		"//user@evil.example/documents": "/",
 	} {
 		if got := plain.localPath(next); got != want {
 			t.Errorf("%q leads to %q, want %q", next, got, want)
@@ -169,7 +183,8 @@ func TestSessionBehindProxy(t *testing.T) {
 		path := strings.TrimSuffix(want.path, "/")
 		w := k.form(t, "/key", url.Values{"key": {key}, "next": {path + "/documents"}})
 		set := w.Result().Cookies()
-		if len(set) != 1 || set[0].Name != want.name || set[0].Path != want.path || !set[0].Secure || !set[0].HttpOnly || set[0].SameSite != http.SameSiteStrictMode || set[0].MaxAge > 3600 {
+		if len(set) != 1 || set[0].Name != want.name || set[0].Path != want.path || !set[0].Secure || !set[0].HttpOnly ||
+			set[0].SameSite != http.SameSiteStrictMode || set[0].MaxAge > 3600 {
 			t.Errorf("%s: the cookie is %v", public, set)
 		}
 		if at := path + "/documents"; w.Header().Get("Location") != at {
@@ -177,7 +192,8 @@ func TestSessionBehindProxy(t *testing.T) {
 		}
 		// A browser that follows a link on another site sends its strict cookie
 		// only when the page itself requests the address again.
-		w = k.send(t, "GET", "/documents/club/guide.pdf?start=1&end=2", "", "Accept: text/html", "Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: navigate")
+		w = k.send(t, "GET", "/documents/club/guide.pdf?start=1&end=2", "", "Accept: text/html", "Sec-Fetch-Site: cross-site",
+			"Sec-Fetch-Mode: navigate")
 		next := url.QueryEscape(path + "/documents/club/guide.pdf?start=1&end=2")
 		again := `<meta http-equiv="refresh" content="0; url=` + path + `/key?next=` + next + `">`
 		if w.Code != http.StatusUnauthorized || !strings.Contains(w.Body.String(), again) {
@@ -189,7 +205,8 @@ func TestSessionBehindProxy(t *testing.T) {
 				t.Errorf("%s: again: %d, sent to %q", public, w.Code, w.Header().Get("Location"))
 			}
 		}
-		if w := k.send(t, "GET", "/key?next=/documents", "", "Accept: text/html"); w.Code != http.StatusOK || strings.Contains(w.Body.String(), "refresh") {
+		if w := k.send(t, "GET", "/key?next=/documents", "", "Accept: text/html"); w.Code != http.StatusOK ||
+			strings.Contains(w.Body.String(), "refresh") {
 			t.Errorf("%s: again without a session: %d %s", public, w.Code, w.Body)
 		}
 	}

@@ -71,7 +71,8 @@ func TestTooMany(t *testing.T) {
 		"/v1/chat/completions": {`{"model":"ibid","messages":[{"role":"user","content":"why?"}]}`, "rate_limit_exceeded", "application/json"},
 	} {
 		w := call(h, "POST", path, want[0], asEvents...)
-		if w.Code != 429 || w.Header().Get("Retry-After") == "" || w.Header().Get("Content-Type") != want[2] || !strings.Contains(w.Body.String(), `"code":"`+want[1]+`"`) {
+		if w.Code != 429 || w.Header().Get("Retry-After") == "" || w.Header().Get("Content-Type") != want[2] || !strings.Contains(w.Body.String(),
+			`"code":"`+want[1]+`"`) {
 			t.Errorf("%s over the limit: %d %v: %s", path, w.Code, w.Header(), w.Body)
 		}
 	}
@@ -145,7 +146,8 @@ func TestShutdown(t *testing.T) {
 			t.Errorf("status %d", w.Code)
 		}
 		var p Problem
-		if err := json.Unmarshal(body, &p); err != nil || p.Code != "canceled" || p.Status != http.StatusServiceUnavailable || p.Title != "Service Unavailable" {
+		if err := json.Unmarshal(body, &p); err != nil || p.Code != "canceled" || p.Status != http.StatusServiceUnavailable ||
+			p.Title != "Service Unavailable" {
 			t.Errorf("%s: %v, %s", accept, err, body)
 		}
 	}
@@ -279,7 +281,8 @@ func TestStuckReader(t *testing.T) {
 				stopped <- time.Since(began)
 			})
 		}))
-		if _, err := io.WriteString(client, "POST /api/ask HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\nContent-Length: 19\r\n\r\n"+why); err != nil {
+		if _, err := io.WriteString(client,
+			"POST /api/ask HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\nContent-Length: 19\r\n\r\n"+why); err != nil {
 			t.Fatal(err)
 		}
 		if took := <-stopped; took != writeTimeout {

@@ -26,7 +26,8 @@ func (d digest) Summarize(_ context.Context, s answer.Summary) iter.Seq2[answer.
 		}
 		_ = yield(answer.Kept{Passages: s.Passages}, nil) &&
 			yield(answer.Text{Text: "It is about boats.[1]"}, nil) &&
-			(s.Words != 1 || yield(answer.Stepped{Step: 2, Passages: []string{}, Labels: []int{}, Reason: "model_error", Invented: []int{}, Lost: []int{}}, nil) && yield(answer.Incomplete{Reason: "one word is too few"}, nil)) &&
+			(s.Words != 1 || yield(answer.Stepped{Step: 2, Passages: []string{}, Labels: []int{}, Reason: "model_error", Invented: []int{},
+				Lost: []int{}}, nil) && yield(answer.Incomplete{Reason: "one word is too few"}, nil)) &&
 			yield(answer.Usage{Looked: len(s.Passages)}, nil)
 	}
 }
@@ -34,7 +35,8 @@ func (d digest) Summarize(_ context.Context, s answer.Summary) iter.Seq2[answer.
 func TestSummarize(t *testing.T) {
 	var asked answer.Summary
 	ledger := newLedger()
-	ledger.runs["ofthecommandline"] = retrieve.Job{ID: "ofthecommandline", Kind: "ibid summarize", Started: time.Now(), Spec: []byte(`{"path":"/etc/passwd"}`)}
+	ledger.runs["ofthecommandline"] = retrieve.Job{ID: "ofthecommandline", Kind: "ibid summarize", Started: time.Now(),
+		Spec: []byte(`{"path":"/etc/passwd"}`)}
 	h := newHandler(t, func(o *Options) { o.Summarizer, o.Ledger = digest{&asked}, ledger })
 	post := func(body, accept string) *httptest.ResponseRecorder {
 		asked = answer.Summary{}
@@ -43,10 +45,12 @@ func TestSummarize(t *testing.T) {
 
 	w := post(`{"document":"club/handbook/mooring.md","max_words":50,"strategy":"refine"}`, "application/json")
 	a := into[answered](t, w, 200)
-	if a.Text != "It is about boats.[1]" || len(a.Sources) != 1 || !strings.HasPrefix(a.Sources[0].Link, "http://127.0.0.1:8080/documents/club/handbook/mooring.md") {
+	if a.Text != "It is about boats.[1]" || len(a.Sources) != 1 || !strings.HasPrefix(a.Sources[0].Link,
+		"http://127.0.0.1:8080/documents/club/handbook/mooring.md") {
 		t.Errorf("got %+v", a.Answer)
 	}
-	if asked.Strategy != "refine" || asked.Words != 50 || len(asked.Passages) != 1 || asked.Passages[0].ID != "club/handbook/mooring.md#1" || asked.Passages[0].Heading != "Moorings" {
+	if asked.Strategy != "refine" || asked.Words != 50 || len(asked.Passages) != 1 || asked.Passages[0].ID != "club/handbook/mooring.md#1" ||
+		asked.Passages[0].Heading != "Moorings" {
 		t.Errorf("asked for %+v", asked)
 	}
 	if id := w.Header().Get(runHeader); id == "" || asked.Recorder == nil || asked.Recorder.ID != id || len(asked.Recorder.Secret) != 32 {
@@ -57,7 +61,8 @@ func TestSummarize(t *testing.T) {
 	}
 
 	w = post(`{"filter":{"format":"pdf"}}`, "text/event-stream")
-	if !strings.Contains(w.Body.String(), "event: text\n") || !strings.Contains(w.Body.String(), "event: done\n") || len(asked.Passages) != 2 || asked.Passages[1].Page != 2 {
+	if !strings.Contains(w.Body.String(), "event: text\n") || !strings.Contains(w.Body.String(), "event: done\n") ||
+		len(asked.Passages) != 2 || asked.Passages[1].Page != 2 {
 		t.Errorf("got %s for %+v", w.Body, asked.Passages)
 	}
 
@@ -68,7 +73,8 @@ func TestSummarize(t *testing.T) {
 		t.Errorf("%d: %s, runs %v", w.Code, w.Body, ledger.runs)
 	}
 	first := asked
-	if w = post(`{"run":"`+id+`"}`, "application/json"); w.Code != http.StatusOK || asked.Words != 1 || asked.Recorder.ID != id || string(asked.Recorder.Secret) != string(first.Recorder.Secret) || len(asked.Passages) != len(first.Passages) {
+	if w = post(`{"run":"`+id+`"}`, "application/json"); w.Code != http.StatusOK || asked.Words != 1 || asked.Recorder.ID != id ||
+		string(asked.Recorder.Secret) != string(first.Recorder.Secret) || len(asked.Passages) != len(first.Passages) {
 		t.Errorf("%d: %s, asked for %+v", w.Code, w.Body, asked)
 	}
 

@@ -116,16 +116,19 @@ func (s *scene) open() {
 // handbook is a document so long that the page must scroll to a quote.
 func handbook() *ingest.Document {
 	var b strings.Builder
-	d := &ingest.Document{ID: "club/handbook/members.pdf", Root: "club", Path: "handbook/members.pdf", Title: "Members' handbook 2025", Format: "pdf", Digest: strings.Repeat("cd", 32)}
+	d := &ingest.Document{ID: "club/handbook/members.pdf", Root: "club", Path: "handbook/members.pdf", Title: "Members' handbook 2025",
+		Format: "pdf", Digest: strings.Repeat("cd", 32)}
 	for page := range 12 {
 		start := b.Len()
 		heading := b.Len()
 		fmt.Fprintf(&b, "%d. On the water\n", page+1)
 		for range 5 {
-			b.WriteString("\nEvery member who takes a boat out writes the time, the crew and the plan into the log at the office, and strikes the line out again after coming back. A boat that is not back an hour after its time is looked for.\n")
+			b.WriteString("\nEvery member who takes a boat out writes the time, the crew and the plan into the log at the office, and strikes the " +
+				"line out again after coming back. A boat that is not back an hour after its time is looked for.\n")
 		}
 		if page == 8 {
-			b.WriteString("\nNobody sails alone before the end of April. Whoever is under sixteen sails with an instructor aboard, and wears a buoyancy aid from the pier to the pier.\n")
+			b.WriteString("\nNobody sails alone before the end of April. Whoever is under sixteen sails with an instructor aboard, and wears a " +
+				"buoyancy aid from the pier to the pier.\n")
 		}
 		d.Sections = append(d.Sections, ingest.Section{Heading: fmt.Sprintf("%d. On the water", page+1), Level: 2, Start: heading, End: b.Len()})
 		d.Pages = append(d.Pages, ingest.Page{Number: page + 1, Start: start, End: b.Len()})
@@ -137,7 +140,8 @@ func handbook() *ingest.Document {
 func (s *scene) script(lib shelf) script {
 	fee := lib.passage("club/handbook/mooring.md", "The mooring fee is 240 crowns a season.")
 	alone := lib.passage("club/handbook/members.pdf", "Nobody sails alone before the end of April.")
-	aids := lib.passage("club/handbook/members.pdf", "Whoever is under sixteen sails with an instructor aboard, and wears a buoyancy aid from the pier to the pier.")
+	aids := lib.passage("club/handbook/members.pdf",
+		"Whoever is under sixteen sails with an instructor aboard, and wears a buoyancy aid from the pier to the pier.")
 	dogs := lib.passage("club/guide.pdf", "Dogs are welcome on the pier.")
 	kept := []retrieve.Passage{alone, aids, fee}
 	begin := []any{
@@ -151,7 +155,8 @@ func (s *scene) script(lib shelf) script {
 	usage := answer.Usage{Looked: 4, Used: 3, Seconds: 1.42, Calls: 3, JudgeCalls: 1, PromptTokens: 2210, CompletionTokens: 168}
 	answered := []any{
 		answer.Text{Text: "Nobody sails alone before the end of April.[1] After that it depends on **age and boat**:\n\n"},
-		answer.Text{Text: "- Whoever is under sixteen sails with an instructor aboard, and wears a buoyancy aid from the pier to the pier.[2]\n- Everyone"},
+		answer.Text{Text: "- Whoever is under sixteen sails with an instructor aboard, and wears a buoyancy aid from the pier to the " +
+			"pier.[2]\n- Everyone"},
 		s.waitAt("first"),
 		answer.Text{Text: " else may, once the season's fee is paid: The mooring fee is 240 crowns a season.[3]\n\n"},
 		s.waitAt("second"),
@@ -165,18 +170,22 @@ func (s *scene) script(lib shelf) script {
 			s.waitAt("first"),
 			answer.Text{Text: "Nobody sails alone before the end of April.[1]"}, usage}),
 		"asking": {answer.Retrieved{Passages: []retrieve.Passage{alone, aids, fee, dogs}},
-			lib.judged(alone, answer.Relevant, "covers sails, alone, April"), s.waitAt("first"), answer.Unanswered{Reason: "nothing_relevant", Text: "No."}},
+			lib.judged(alone, answer.Relevant, "covers sails, alone, April"), s.waitAt("first"),
+			answer.Unanswered{Reason: "nothing_relevant", Text: "No."}},
 		"rich":            slices.Concat(begin, []any{answer.Text{Text: richText}, usage}),
 		"And with a dog?": slices.Concat(begin, []any{answer.Text{Text: "Dogs are welcome on the pier.[4]"}, usage}),
 		"How do I make pizza?": {answer.Retrieved{Passages: []retrieve.Passage{dogs, fee}},
 			lib.judged(dogs, answer.Irrelevant, "does not cover make, pizza"), lib.judged(fee, answer.Irrelevant, "does not cover make, pizza"),
-			answer.Unanswered{Reason: "nothing_relevant", Text: "The documents do not say: nothing in them is about this question.", Nearest: []retrieve.Passage{dogs, fee}},
+			answer.Unanswered{Reason: "nothing_relevant", Text: "The documents do not say: nothing in them is about this question.",
+				Nearest: []retrieve.Passage{dogs, fee}},
 			answer.Usage{Looked: 2, Seconds: .02}},
 		"breaks": slices.Concat(begin, []any{answer.Text{Text: "Nobody sails alone before the end of April.[1] After that it "}, errBroken}),
 		"cut": slices.Concat(begin, []any{answer.Text{Text: "Nobody sails alone before the end of April.[1] After that it "},
 			answer.Incomplete{Reason: "the model's server closed the connection"}, usage}),
-		"evil": {answer.Retrieved{Passages: []retrieve.Passage{fee}}, lib.judged(fee, answer.Relevant, hostile), answer.Kept{Passages: []retrieve.Passage{fee}},
-			answer.Text{Text: hostile + "![x](http://evil.example/x.png) [y](http://evil.example/y) <img src=http://evil.example/z> The mooring fee is 240 crowns a season.[1]"}, usage},
+		"evil": {answer.Retrieved{Passages: []retrieve.Passage{fee}}, lib.judged(fee, answer.Relevant, hostile),
+			answer.Kept{Passages: []retrieve.Passage{fee}},
+			answer.Text{Text: hostile + "![x](http://evil.example/x.png) [y](http://evil.example/y) <img src=http://evil.example/z> The mooring " +
+				"fee is 240 crowns a season.[1]"}, usage},
 	}
 }
 

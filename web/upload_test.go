@@ -62,7 +62,8 @@ func TestUploads(t *testing.T) {
 	formBody, formKind := form("file", "report.md", "# Report\n\nBy form.")
 	emptyBody, emptyKind := form("file", "", "")
 	closing := formBody[strings.LastIndex(formBody, "\r\n--"):]
-	twoBody := strings.TrimSuffix(formBody, closing) + "\r\n" + strings.ReplaceAll(formBody[strings.LastIndex(formBody[:strings.Index(formBody, "report.md")], "--"):], "report.md", "other.md")
+	twoBody := strings.TrimSuffix(formBody, closing) + "\r\n" +
+		strings.ReplaceAll(formBody[strings.LastIndex(formBody[:strings.Index(formBody, "report.md")], "--"):], "report.md", "other.md")
 	for _, tt := range []struct {
 		name, method, path, kind, body string
 		status                         int

@@ -215,7 +215,8 @@ func TestV1Keys(t *testing.T) {
 		{"out of reach", "POST", "/v1/chat/completions", ask, theirs, 404, "invalid_request_error", "model_not_found"},
 		{"model out of reach", "GET", "/v1/models/ibid/default", "", theirs, 404, "invalid_request_error", "model_not_found"},
 		{"too large", "POST", "/v1/chat/completions", strings.Repeat(" ", MaxV1Body+1), mine, 413, "invalid_request_error", "body_too_large"},
-		{"too long", "POST", "/v1/chat/completions", `{"model":"ibid","messages":[{"role":"user","content":"` + strings.Repeat("why ", 5000) + `"}]}`, mine, 400, "invalid_request_error", "context_length_exceeded"},
+		{"too long", "POST", "/v1/chat/completions", `{"model":"ibid","messages":[{"role":"user","content":"` + strings.Repeat("why ", 5000) +
+			`"}]}`, mine, 400, "invalid_request_error", "context_length_exceeded"},
 	} {
 		headers := []string{"Authorization: Bearer " + tt.key}
 		if tt.key == "" {
@@ -223,7 +224,8 @@ func TestV1Keys(t *testing.T) {
 		}
 		w := k.send(t, tt.method, tt.path, tt.body, headers...)
 		var e v1Error
-		if err := json.Unmarshal(w.Body.Bytes(), &e); err != nil || w.Code != tt.status || e.Error.Type != tt.kind || e.Error.Code != tt.code || e.Error.Message == "" {
+		if err := json.Unmarshal(w.Body.Bytes(), &e); err != nil || w.Code != tt.status || e.Error.Type != tt.kind || e.Error.Code != tt.code ||
+			e.Error.Message == "" {
 			t.Errorf("%s: %d %s", tt.name, w.Code, w.Body)
 		}
 	}
@@ -262,10 +264,12 @@ func TestRelayed(t *testing.T) {
 	if diff := cmp.Diff(want, passed); diff != "" {
 		t.Errorf("sent on (-want +got):\n%s", diff)
 	}
-	if w.Body.String() != reply || w.Code != 200 || w.Header().Get("Set-Cookie") != "" || !strings.HasPrefix(w.Header().Get("Content-Type"), "text/event-stream") {
+	if w.Body.String() != reply || w.Code != 200 || w.Header().Get("Set-Cookie") != "" || !strings.HasPrefix(w.Header().Get("Content-Type"),
+		"text/event-stream") {
 		t.Errorf("reply: %d %v %q", w.Code, w.Header(), w.Body)
 	}
-	if a := sent.Header.Values("Authorization"); !slices.Equal(a, []string{"Bearer sk-upstream"}) || sent.Header.Get("Cookie")+sent.Header.Get("X-Secret") != "" || sent.Header.Get("Ibid-Role") != "answer" || sent.URL.Path != "/v1/chat/completions" {
+	if a := sent.Header.Values("Authorization"); !slices.Equal(a, []string{"Bearer sk-upstream"}) || sent.Header.Get("Cookie")+
+		sent.Header.Get("X-Secret") != "" || sent.Header.Get("Ibid-Role") != "answer" || sent.URL.Path != "/v1/chat/completions" {
 		t.Errorf("sent on: %s %v", sent.URL, sent.Header)
 	}
 }
@@ -307,7 +311,8 @@ func TestGoOpenAI(t *testing.T) {
 	config := goopenai.DefaultConfig("none")
 	config.BaseURL = s.URL + "/v1"
 	client := goopenai.NewClientWithConfig(config)
-	ask := goopenai.ChatCompletionRequest{Model: "ibid", Messages: []goopenai.ChatCompletionMessage{{Role: "user", Content: "What is the mooring fee?"}}}
+	ask := goopenai.ChatCompletionRequest{Model: "ibid",
+		Messages: []goopenai.ChatCompletionMessage{{Role: "user", Content: "What is the mooring fee?"}}}
 	whole, err := client.CreateChatCompletion(t.Context(), ask)
 	if err != nil {
 		t.Fatal(err)
@@ -340,7 +345,8 @@ func TestGoOpenAI(t *testing.T) {
 		}
 	}
 	said := whole.Choices[0].Message.Content
-	if said != text.String() || strings.Count(said, "[[1]](")+strings.Count(said, "[[2]](") != 2 || finish != "stop" || whole.Choices[0].FinishReason != "stop" {
+	if said != text.String() || strings.Count(said, "[[1]](")+strings.Count(said, "[[2]](") != 2 || finish != "stop" ||
+		whole.Choices[0].FinishReason != "stop" {
 		t.Errorf("in one piece %q (%s), streamed %q (%s)", said, whole.Choices[0].FinishReason, text.String(), finish)
 	}
 	if usage == nil || *usage != whole.Usage || usage.TotalTokens == 0 {
@@ -370,7 +376,8 @@ func TestGoOpenAI(t *testing.T) {
 	if err != nil || len(vectors.Data) != 2 || len(vectors.Data[1].Embedding) != 3 || vectors.Data[1].Index != 1 {
 		t.Errorf("vectors %+v, %v", vectors, err)
 	}
-	title, err := client.CreateChatCompletion(t.Context(), goopenai.ChatCompletionRequest{Model: "scripted/model", Messages: ask.Messages[:0:0]})
+	title, err := client.CreateChatCompletion(t.Context(), goopenai.ChatCompletionRequest{Model: "scripted/model",
+		Messages: ask.Messages[:0:0]})
 	if err != nil || title.Choices[0].Message.Content != `{"title": "Mooring Fees"}` {
 		t.Errorf("the model itself: %+v, %v", title, err)
 	}
@@ -435,7 +442,8 @@ func TestV1SystemPrompt(t *testing.T) {
 		l := newLedger()
 		a := &answer.Answerer{Retriever: found, Model: scripted(t, replies), Gate: answer.GateModel, Parallel: 1}
 		h := newHandler(t, func(o *Options) { o.Asker, o.Ledger, o.KeepAnswers = a, forgetful{l}, time.Hour })
-		body, err := json.Marshal(map[string]any{"model": "ibid", "messages": []map[string]string{{"role": "system", "content": system}, {"role": "user", "content": question}}})
+		body, err := json.Marshal(map[string]any{"model": "ibid", "messages": []map[string]string{{"role": "system", "content": system},
+			{"role": "user", "content": question}}})
 		if err != nil {
 			t.Fatal(err)
 		}

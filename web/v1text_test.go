@@ -12,10 +12,12 @@ import (
 )
 
 // throughLinks writes a text with numbers in pieces and returns the result.
-func throughLinks(t *testing.T, text string, split func(left int) int, stops []string, most int, links bool) (content string, l *linkedText) {
+func throughLinks(t *testing.T, text string, split func(left int) int, stops []string, most int, links bool) (content string,
+	l *linkedText) {
 	t.Helper()
 	var b strings.Builder
-	l = &linkedText{stops: stops, maxTokens: most, links: links, sources: map[int]cite.Cited{}, write: func(s string) error { b.WriteString(s); return nil }}
+	l = &linkedText{stops: stops, maxTokens: most, links: links, sources: map[int]cite.Cited{},
+		write: func(s string) error { b.WriteString(s); return nil }}
 	seen := map[int]bool{}
 	for at := 0; at < len(text); {
 		to := at + split(len(text)-at)
@@ -63,7 +65,8 @@ func TestLinkedText(t *testing.T) {
 					for range 20 {
 						got, l := throughLinks(t, text, func(left int) int { return 1 + random.IntN(min(left, 5)) }, stops, most, links)
 						if got != whole || l.cut != first.cut || fmt.Sprint(l.annotations) != fmt.Sprint(first.annotations) {
-							t.Fatalf("%q, stops %q, most %d:\n%q %s %v\nin one piece\n%q %s %v", text, stops, most, got, l.cut, l.annotations, whole, first.cut, first.annotations)
+							t.Fatalf("%q, stops %q, most %d:\n%q %s %v\nin one piece\n%q %s %v", text, stops, most, got, l.cut, l.annotations, whole, first.cut,
+								first.annotations)
 						}
 					}
 					for _, a := range first.annotations {

@@ -209,7 +209,8 @@ func TestBombs(t *testing.T) {
 			t.Errorf("%s: %+v, want %s: %s", b.name, m.changes, b.action, b.reason)
 		}
 		peak := max(0, m.peak-base.peak)
-		t.Logf("figure: bomb %s of %d kB: refused after %.2f s of CPU, with %d MB more memory than a small text", b.name, len(data)>>10, m.busy.Seconds(), peak>>20)
+		t.Logf("figure: bomb %s of %d kB: refused after %.2f s of CPU, with %d MB more memory than a small text", b.name, len(data)>>10,
+			m.busy.Seconds(), peak>>20)
 		if peak > 128<<20 && !raced() {
 			t.Errorf("%s: it used %d MB", b.name, peak>>20)
 		}

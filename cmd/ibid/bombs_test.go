@@ -82,7 +82,8 @@ func zippedZeros(t *testing.T, name string, size int) []byte {
 	stream, sum := deflatedZeros(t, size>>20)
 	var out bytes.Buffer
 	z := zip.NewWriter(&out)
-	f, err := z.CreateRaw(&zip.FileHeader{Name: name, Method: zip.Deflate, CRC32: sum, CompressedSize64: uint64(len(stream)), UncompressedSize64: uint64(size)})
+	f, err := z.CreateRaw(&zip.FileHeader{Name: name, Method: zip.Deflate, CRC32: sum, CompressedSize64: uint64(len(stream)),
+		UncompressedSize64: uint64(size)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -73,7 +73,8 @@ func TestAskInABrowser(t *testing.T) {
 	marked := js(`document.getElementById("quote").innerText`)
 	answer := js(`document.querySelector(".turn .text:not(.draft)").innerText`)
 	t.Logf("marked: %s", marked)
-	if words := strings.Fields(marked); !strings.Contains(strings.Join(strings.Fields(answer), " "), strings.Join(words[:min(4, len(words))], " ")) {
+	if words := strings.Fields(marked); !strings.Contains(strings.Join(strings.Fields(answer), " "),
+		strings.Join(words[:min(4, len(words))], " ")) {
 		t.Errorf("the marked words %q do not stand in the answer %q", marked, answer)
 	}
 	for _, theme := range []string{"light", "dark"} {

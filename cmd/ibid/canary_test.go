@@ -30,9 +30,11 @@ func TestCanaries(t *testing.T) {
 		inHistory   = "canaryhistoryword"
 	)
 	data, folder := t.TempDir(), t.TempDir()
-	writeFiles(t, folder, map[string]string{inName + ".md": "# " + inTitle + "\n\nThe " + inDocument + " opens at nine, and the chart room too.\n"})
-	faults := append([]openaitest.Fault{"", openaitest.Unauthorized}, datatest.Pick(t, []openaitest.Fault{openaitest.EchoHeaders, openaitest.NotHTTP,
-		openaitest.ContextLength, openaitest.HTML, openaitest.ErrorString, openaitest.Reset, openaitest.ContentFilter, openaitest.NoFinish})...)
+	writeFiles(t, folder, map[string]string{inName + ".md": "# " + inTitle + "\n\nThe " + inDocument +
+		" opens at nine, and the chart room too.\n"})
+	faults := append([]openaitest.Fault{"", openaitest.Unauthorized},
+		datatest.Pick(t, []openaitest.Fault{openaitest.EchoHeaders, openaitest.NotHTTP,
+			openaitest.ContextLength, openaitest.HTML, openaitest.ErrorString, openaitest.Reset, openaitest.ContentFilter, openaitest.NoFinish})...)
 	fault := make(chan openaitest.Fault, 1)
 	model := openaitest.Start(t, &openaitest.Handler{Reply: func(r openaitest.Request) openaitest.Reply {
 		f := <-fault
@@ -89,7 +91,8 @@ func TestCanaries(t *testing.T) {
 			}
 		}
 	}
-	question := `{"question":"When does the ` + inDocument + ` open, ` + inQuestion + `?","history":[{"role":"user","content":"` + inHistory + `"}]}`
+	question := `{"question":"When does the ` + inDocument + ` open, ` + inQuestion + `?","history":[{"role":"user","content":"` +
+		inHistory + `"}]}`
 	for _, f := range faults {
 		<-fault
 		fault <- f
@@ -116,13 +119,15 @@ func TestCanaries(t *testing.T) {
 		return cmp.Or(strings.Compare(a.path, b.path), strings.Compare(a.method, b.method))
 	})
 	for _, r := range datatest.Pick(t, all) {
-		send(r.method, r.path+"?canary="+inQuestion, r.key, question, "Content-Type: application/json", "Referer: https://example.org/"+inQuestion,
+		send(r.method, r.path+"?canary="+inQuestion, r.key, question, "Content-Type: application/json",
+			"Referer: https://example.org/"+inQuestion,
 			"User-Agent: "+inQuestion, "Cookie: ibid_session="+write, "Accept: application/json, text/event-stream", "Ibid-Run: "+inQuestion)
 	}
 	metrics := asked(t, "GET", url+"/metrics", key, "")
 	figures, err := io.ReadAll(metrics.Body)
 	metrics.Body.Close()
-	if err != nil || !bytes.Contains(figures, []byte(`ibid_model_call_failures_total{kind="auth",role="condense"}`)) || !bytes.Contains(figures, []byte(`ibid_problems_total{code="bad_key"}`)) {
+	if err != nil || !bytes.Contains(figures, []byte(`ibid_model_call_failures_total{kind="auth",role="condense"}`)) ||
+		!bytes.Contains(figures, []byte(`ibid_problems_total{code="bad_key"}`)) {
 		t.Errorf("%v: the metrics lack what was done:\n%s", err, figures)
 	}
 	alone := ""

@@ -52,10 +52,14 @@ type flagRow struct {
 func configuration(root *kong.Node) string {
 	flags, commands := flagRows(root)
 	var b strings.Builder
-	b.WriteString("# Configuration\n\nGenerated from the definition of the command line by `go generate ./cmd/ibid`; a test fails when it is out of date.\n\n" +
-		"Every setting is a flag. The default of `--foo-bar` can be set by the environment variable `IBID_FOO_BAR`; the variables of other names, and the flags without one (—), are listed. The flag wins. " +
-		"Defaults follow a `=`. There is no configuration file. Separate the values of a list with commas. The variable of a switch is `true` or `false`; a switch that is on by default has a `--no-` form.\n\n" +
-		"The key of a model's endpoint is no flag, because other users of a machine can read command lines: it is in `OPENAI_API_KEY`, or in the file of `--api-key-file`.\n\n" +
+	b.WriteString("# Configuration\n\nGenerated from the definition of the command line by `go generate ./cmd/ibid`; a test fails when it " +
+		"is out of date.\n\n" +
+		"Every setting is a flag. The default of `--foo-bar` can be set by the environment variable `IBID_FOO_BAR`; the variables of other " +
+		"names, and the flags without one (—), are listed. The flag wins. " +
+		"Defaults follow a `=`. There is no configuration file. Separate the values of a list with commas. The variable of a switch is `true` " +
+		"or `false`; a switch that is on by default has a `--no-` form.\n\n" +
+		"The key of a model's endpoint is no flag, because other users of a machine can read command lines: it is in `OPENAI_API_KEY`, or in " +
+		"the file of `--api-key-file`.\n\n" +
 		"## Commands\n\n| command | what it does |\n|---|---|\n" + commands)
 	type list struct{ group, commands string }
 	var lists []list

@@ -35,7 +35,8 @@ func writeDocuments(t *testing.T, folder string, n int) {
 		t.Fatal(err)
 	}
 	for i := range n {
-		text := fmt.Sprintf("---\nauthor: Mate %d\ntags: [log, day]\n---\n# Day %d\n\nThe boat %s made %d miles.\n", i%7, i, filepath.Base(folder), 3*i)
+		text := fmt.Sprintf("---\nauthor: Mate %d\ntags: [log, day]\n---\n# Day %d\n\nThe boat %s made %d miles.\n", i%7, i,
+			filepath.Base(folder), 3*i)
 		for part := range i % 4 {
 			text += fmt.Sprintf("\n## Watch %d\n\nWind of force %d, and the glass stood at %d.\n", part, i%9, 990+i%50)
 		}

@@ -34,7 +34,8 @@ func TestDamageIsNamed(t *testing.T) {
 		t.Errorf("exit code %d: %s%s", code, out, errs)
 	}
 	out, errs, code = ibid(t, data, "ask", "When does the chart room open?")
-	if code != 0 || !strings.Contains(out, "opens at nine") || !strings.Contains(errs, "damage in ") || !strings.Contains(errs, "/boats.md: ") {
+	if code != 0 || !strings.Contains(out, "opens at nine") || !strings.Contains(errs, "damage in ") ||
+		!strings.Contains(errs, "/boats.md: ") {
 		t.Errorf("exit code %d: %s%s", code, out, errs)
 	}
 	out, errs, code = ibid(t, data, "search", "slipway")
@@ -44,7 +45,8 @@ func TestDamageIsNamed(t *testing.T) {
 	if out, errs, code := ibid(t, data, "ingest", folder); code != 0 || !strings.Contains(out, "boats.md") {
 		t.Errorf("exit code %d: %s%s", code, out, errs)
 	}
-	if out, errs, code := ibid(t, data, "search", "slipway"); code != 0 || strings.Contains(errs, "damage") || !strings.Contains(out, "slipway") {
+	if out, errs, code := ibid(t, data, "search", "slipway"); code != 0 || strings.Contains(errs, "damage") ||
+		!strings.Contains(out, "slipway") {
 		t.Errorf("exit code %d: %s%s", code, out, errs)
 	}
 }

@@ -38,16 +38,17 @@ var pages = []string{
 var notRun = map[string]string{
 	"go run ./cmd/ibid serve data/library": "the gate runs it on a clean machine (.ci/run)",
 	"go test ./...":                        "this is a part of it",
-	`CGO_ENABLED=0 go build -ldflags="-s -w" -o ibid ./cmd/ibid`:                ".ci/full runs it with empty caches",
-	"go generate ./ingest/pdf":                                                  ".ci/full runs it: it downloads",
-	`CGO_ENABLED=0 go build -ldflags="-s -w" -tags pdfium -o ibid ./cmd/ibid`:   ".ci/full runs it with empty caches",
-	".ci/release v0.1.0 dist":                                                   "it builds for minutes; .ci/full runs it by .ci/released",
-	`docker run -d -p 3000:8080 --add-host host.docker.internal:host-gateway \`: "there is no Docker where tests run; .ci/image does by hand what the Dockerfile says",
-	"sudo install ibid-v0.1.0-linux-amd64/ibid /usr/local/bin/":                 "it changes the machine",
-	"sha256sum --check --ignore-missing SHA256SUMS":                             "it is about a download; the gate checks the sums of a release",
-	"tar -xzf ibid-v0.1.0-linux-amd64.tar.gz":                                   "it is about a download; the gate unpacks a release",
-	"ibid eval retrieval scifact --min ndcg@10=0.70":                            "the set is large; .ci/full measures it",
-	"ibid eval report scifact --off-topic cranfield":                            "the sets are large; .ci/full measures them",
+	`CGO_ENABLED=0 go build -ldflags="-s -w" -o ibid ./cmd/ibid`:              ".ci/full runs it with empty caches",
+	"go generate ./ingest/pdf":                                                ".ci/full runs it: it downloads",
+	`CGO_ENABLED=0 go build -ldflags="-s -w" -tags pdfium -o ibid ./cmd/ibid`: ".ci/full runs it with empty caches",
+	".ci/release v0.1.0 dist":                                                 "it builds for minutes; .ci/full runs it by .ci/released",
+	`docker run -d -p 3000:8080 --add-host host.docker.internal:host-gateway \`: "there is no Docker where tests run; .ci/image does by " +
+		"hand what the Dockerfile says",
+	"sudo install ibid-v0.1.0-linux-amd64/ibid /usr/local/bin/": "it changes the machine",
+	"sha256sum --check --ignore-missing SHA256SUMS":             "it is about a download; the gate checks the sums of a release",
+	"tar -xzf ibid-v0.1.0-linux-amd64.tar.gz":                   "it is about a download; the gate unpacks a release",
+	"ibid eval retrieval scifact --min ndcg@10=0.70":            "the set is large; .ci/full measures it",
+	"ibid eval report scifact --off-topic cranfield":            "the sets are large; .ci/full measures them",
 
 	"sudo install -m 644 cmd/ibid/ibid.service /etc/systemd/system/": "systemd runs where .ci/systemd types it",
 	"sudo systemctl edit ibid":                                       "systemd runs where .ci/systemd types it",
@@ -204,7 +205,8 @@ func runnable(text string) string {
 		if !skipping {
 			command, _, _ := strings.Cut(line, " #")
 			_, skipping = notRun[strings.TrimSpace(command)]
-			skipping = skipping || strings.Contains(command, storeServer) || longMeasure.MatchString(line) // TestPagesStores types it, TestPagesMeasures holds it
+			// TestPagesStores types it, TestPagesMeasures holds it
+			skipping = skipping || strings.Contains(command, storeServer) || longMeasure.MatchString(line)
 		}
 		if !skipping && line != "" && !strings.HasPrefix(line, "#") {
 			kept = append(kept, line)
@@ -337,7 +339,8 @@ func TestPagesNameWhatThereIs(t *testing.T) {
 			return true
 		})
 	})
-	name := regexp.MustCompile("`(?:ibid/)?([a-z]+\\.[A-Z][A-Za-z]+|[A-Z][a-z]+[A-Z][A-Za-z]+|[A-Z][A-Za-z]+\\.[A-Z][A-Za-z]+|[a-z]+[A-Z][A-Za-z]+|(?:run|format)\\.[a-z]+)(?:\\(\\))?`")
+	name := regexp.MustCompile("`(?:ibid/)?([a-z]+\\.[A-Z][A-Za-z]+|[A-Z][a-z]+[A-Z][A-Za-z]+|[A-Z][A-Za-z]+\\.[A-Z][A-Za-z]+|" +
+		"[a-z]+[A-Z][A-Za-z]+|(?:run|format)\\.[a-z]+)(?:\\(\\))?`")
 	file := regexp.MustCompile("`((?:[a-z]+/)+[A-Za-z_.]+\\.(?:go|md|tmpl|mjs|py|txt))`")
 	fence := regexp.MustCompile("(?ms)^```.*?^```")
 	checked := 0

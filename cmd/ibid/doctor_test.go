@@ -56,7 +56,8 @@ func TestDoctorData(t *testing.T) {
 	writeFiles(t, folder, hours)
 	mustRun(t, data, "ingest", folder)
 	checks, code = examined(t, data)
-	if f := checks["data"]; code != 0 || f.State != stateOK || !strings.Contains(f.Detail, " in 1 folder,") || checks["space"].State != stateOK {
+	if f := checks["data"]; code != 0 || f.State != stateOK || !strings.Contains(f.Detail, " in 1 folder,") ||
+		checks["space"].State != stateOK {
 		t.Errorf("exit code %d, %+v", code, checks)
 	}
 	index := filepath.Join(data, "index")
@@ -83,7 +84,8 @@ func TestDoctorData(t *testing.T) {
 		t.Errorf("verify: exit code %d", code)
 	}
 	checks, code = examined(t, data)
-	if f := checks["damage"]; code != 4 || f.State != stateWarning || !strings.Contains(f.Detail, "/boats.md: ") || !strings.Contains(f.Next, "ibid ingest") {
+	if f := checks["damage"]; code != 4 || f.State != stateWarning || !strings.Contains(f.Detail, "/boats.md: ") ||
+		!strings.Contains(f.Next, "ibid ingest") {
 		t.Errorf("exit code %d, %+v", code, f)
 	}
 	if err := os.WriteFile(file, whole, 0o644); err != nil {
@@ -144,8 +146,9 @@ func TestDoctorModel(t *testing.T) {
 		{name: "good window", check: "context", state: stateOK, says: "was read in full", reply: good},
 		{name: "good judge", check: "judge", state: stateOK, says: "2 verdicts", reply: good},
 		{name: "good stream", check: "model", state: stateOK, says: "first words after", reply: good},
-		{name: "timeouts", check: "timeouts", state: stateOK, says: "--first-token-timeout 1m30s, --idle-timeout 20s, --model-timeout 5m0s", reply: good,
-			args: []string{"--first-token-timeout", "90s"}},
+		{name: "timeouts", check: "timeouts", state: stateOK, says: "--first-token-timeout 1m30s, --idle-timeout 20s, --model-timeout 5m0s",
+			reply: good,
+			args:  []string{"--first-token-timeout", "90s"}},
 		{name: "cuts the prompt", check: "context", state: stateFailed, says: "OLLAMA_CONTEXT_LENGTH", code: 1,
 			reply: change("Below is a log", func(r *openaitest.Reply) { r.PromptTokens = 2048 })},
 		{name: "small window", check: "context", state: stateFailed, says: "set --context-tokens (4096 now)", code: 1,
@@ -156,7 +159,8 @@ func TestDoctorModel(t *testing.T) {
 			reply: change("", fault(openaitest.PlainJSON))},
 		{name: "broken stream", check: "model", state: stateFailed, says: "broke off", code: 1,
 			reply: change("", fault(openaitest.NoFinish))},
-		{name: "no such model", check: "endpoint", state: stateWarning, says: "it lists test-model", reply: good, args: []string{"--model", "nosuch"}},
+		{name: "no such model", check: "endpoint", state: stateWarning, says: "it lists test-model", reply: good,
+			args: []string{"--model", "nosuch"}},
 		{name: "silent", check: "model", state: stateFailed, says: "without text", code: 1, reply: change("one to twelve", text(""))},
 		{name: "chatty judge", check: "judge", state: stateWarning, says: "2 of 2 verdicts were not a yes or no",
 			reply: change("judge", text("Well, that depends on how you look at it."))},
@@ -174,7 +178,8 @@ func TestDoctorModel(t *testing.T) {
 					r.Text = "At dusk.[2]"
 				}
 			})},
-		{name: "another gate model", check: "gate model", state: stateOK, says: "small: first words", reply: good, args: []string{"--gate-model", "small"}},
+		{name: "another gate model", check: "gate model", state: stateOK, says: "small: first words", reply: good,
+			args: []string{"--gate-model", "small"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -205,7 +210,8 @@ func TestDoctorServerDown(t *testing.T) {
 
 	// In words, with the next step beneath.
 	out, errs, code := ibid(t, t.TempDir(), "doctor", "--model", "m", "--base-url", "http://127.0.0.1:1/v1")
-	if code != 1 || !strings.Contains(out, "failed   endpoint") || !strings.Contains(out, "→ start the server") || !strings.Contains(errs, "checks failed") {
+	if code != 1 || !strings.Contains(out, "failed   endpoint") || !strings.Contains(out, "→ start the server") ||
+		!strings.Contains(errs, "checks failed") {
 		t.Errorf("exit code %d: %s%s", code, out, errs)
 	}
 }

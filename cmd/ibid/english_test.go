@@ -65,7 +65,8 @@ func TestPlainEnglish(t *testing.T) {
 		if rate > turnsPer10000 {
 			slices.Sort(hits[room])
 			shown := hits[room][:min(len(hits[room]), 40)]
-			t.Errorf("%s: %.1f phrases per 10,000 words that STYLE.md replaces; at most %d\n%s", room, rate, turnsPer10000, strings.Join(shown, "\n"))
+			t.Errorf("%s: %.1f phrases per 10,000 words that STYLE.md replaces; at most %d\n%s", room, rate, turnsPer10000,
+				strings.Join(shown, "\n"))
 		}
 	}
 }
@@ -80,7 +81,8 @@ func eachText(t *testing.T, check func(room, where, text string)) {
 			return err
 		}
 		if d.IsDir() {
-			if slices.Contains([]string{".git", ".ci/out", "data/library", "data/pdf-sources", "cmd/ibid/eval/peers/out"}, p) || d.Name() == "testdata" || d.Name() == "node_modules" {
+			if slices.Contains([]string{".git", ".ci/out", "data/library", "data/pdf-sources", "cmd/ibid/eval/peers/out"}, p) ||
+				d.Name() == "testdata" || d.Name() == "node_modules" {
 				return fs.SkipDir
 			}
 			return nil

@@ -59,12 +59,14 @@ func TestEvalReport(t *testing.T) {
 	if r.Passed != 3 || r.Failed != 0 || r.Documents != 3 || len(r.Outcomes) != 3 {
 		t.Fatalf("%d passed, %d failed: %+v", r.Passed, r.Failed, r.Outcomes)
 	}
-	for name, want := range map[string]float64{"passed": 1, "hit@1": 1, "right_found": 1, "right": 1, "false_answers": 0, "supported": 1, "right_kept": 1} {
+	for name, want := range map[string]float64{"passed": 1, "hit@1": 1, "right_found": 1, "right": 1, "false_answers": 0, "supported": 1,
+		"right_kept": 1} {
 		if f, ok := r.Figure(name); !ok || f.Value != want {
 			t.Errorf("%s is %v", name, f)
 		}
 	}
-	if o := r.Outcomes[0]; o.Seconds.Whole <= 0 || o.Seconds.First <= 0 || o.Seconds.First > o.Seconds.Whole || o.Seconds.Search <= 0 || o.Retrieved[0].Chance == 0 || !o.Retrieved[0].Right {
+	if o := r.Outcomes[0]; o.Seconds.Whole <= 0 || o.Seconds.First <= 0 || o.Seconds.First > o.Seconds.Whole || o.Seconds.Search <= 0 ||
+		o.Retrieved[0].Chance == 0 || !o.Retrieved[0].Right {
 		t.Errorf("%+v", o)
 	}
 	again, _ := reported(t, 0, folder, questions, "--parallel", "3")
@@ -126,11 +128,14 @@ func TestEvalReportWithAModel(t *testing.T) {
 	folder, questions := filepath.Join(dir, "club"), filepath.Join(dir, "questions.jsonl")
 	upstream := &openaitest.Handler{Reply: openaitest.Rules(
 		openaitest.Rule{Role: "judge", Reply: openaitest.Reply{Text: "yes"}},
-		openaitest.Rule{Prompt: regexp.MustCompile(`Question: When is black tea`), Reply: openaitest.Reply{Text: "Black tea is served in the galley at four [1]. Nine old sailors juggle burning lemons [1][77]."}},
-		openaitest.Rule{Prompt: regexp.MustCompile(`Question: Where do the dinghies`), Reply: openaitest.Reply{Text: "The dinghies stand in the hall [1]."}},
+		openaitest.Rule{Prompt: regexp.MustCompile(`Question: When is black tea`),
+			Reply: openaitest.Reply{Text: "Black tea is served in the galley at four [1]. Nine old sailors juggle burning lemons [1][77]."}},
+		openaitest.Rule{Prompt: regexp.MustCompile(`Question: Where do the dinghies`),
+			Reply: openaitest.Reply{Text: "The dinghies stand in the hall [1]."}},
 		openaitest.Rule{Reply: openaitest.Reply{Text: "An ounce of gold costs 2400 francs [1]."}},
 	)}
-	args := []string{folder, questions, "--model", "m", "--base-url", openaitest.Start(t, upstream), "--gate", "model", "--price-in", "2", "--price-out", "8"}
+	args := []string{folder, questions, "--model", "m", "--base-url", openaitest.Start(t, upstream), "--gate", "model", "--price-in", "2",
+		"--price-out", "8"}
 	r, _ := reported(t, 0, args...)
 	var causes []eval.Cause
 	for _, o := range r.Outcomes {
@@ -144,7 +149,8 @@ func TestEvalReportWithAModel(t *testing.T) {
 		prompt += x.Tokens
 		completion += x.Sent
 	}
-	if c := r.Total; c.Calls != len(upstream.Exchanges()) || c.PromptTokens != prompt || c.JudgeCalls == 0 || c.JudgeCalls >= c.Calls || c.CompletionTokens == 0 {
+	if c := r.Total; c.Calls != len(upstream.Exchanges()) || c.PromptTokens != prompt || c.JudgeCalls == 0 || c.JudgeCalls >= c.Calls ||
+		c.CompletionTokens == 0 {
 		t.Errorf("%+v; the server saw %d calls and %d tokens", c, len(upstream.Exchanges()), prompt)
 	}
 	if f, _ := r.Figure("cost"); math.Abs(f.Value-(2*float64(r.Total.PromptTokens)+8*float64(r.Total.CompletionTokens))/3e6) > 1e-12 {
@@ -190,7 +196,8 @@ func TestEvalReportErrors(t *testing.T) {
 	writeFiles(t, dir, club)
 	folder, questions := filepath.Join(dir, "club"), filepath.Join(dir, "questions.jsonl")
 	upstream := &openaitest.Handler{Reply: openaitest.Rules(
-		openaitest.Rule{Prompt: regexp.MustCompile(`Question: Where do the dinghies`), Reply: openaitest.Reply{Text: "The dinghies stand on the slipway in winter [1]."}},
+		openaitest.Rule{Prompt: regexp.MustCompile(`Question: Where do the dinghies`),
+			Reply: openaitest.Reply{Text: "The dinghies stand on the slipway in winter [1]."}},
 		openaitest.Rule{Reply: openaitest.Reply{Fault: openaitest.BadRequest}},
 	)}
 	r, _ := reported(t, 0, folder, questions, "--model", "m", "--gate", "score", "--base-url", openaitest.Start(t, upstream))
@@ -204,8 +211,10 @@ func TestEvalReportErrors(t *testing.T) {
 		"a refusal that asked the model nothing": {refused + strings.Repeat(asked, 9), "line 6"},
 	} {
 		writeFiles(t, dir, map[string]string{"many.jsonl": test.questions})
-		out, errs, code := ibid(t, t.TempDir(), "eval", "report", folder, filepath.Join(dir, "many.jsonl"), "--model", "m", "--gate", "score", "--base-url", openaitest.Start(t, upstream))
-		if code != exitFailed || !strings.Contains(errs, "asking the question "+test.at+": ") || !strings.Contains(errs, errAllFailed.Error()) || out != "" {
+		out, errs, code := ibid(t, t.TempDir(), "eval", "report", folder, filepath.Join(dir, "many.jsonl"), "--model", "m", "--gate", "score",
+			"--base-url", openaitest.Start(t, upstream))
+		if code != exitFailed || !strings.Contains(errs, "asking the question "+test.at+": ") || !strings.Contains(errs, errAllFailed.Error()) ||
+			out != "" {
 			t.Errorf("%s: exit code %d: %s%s", name, code, out, errs)
 		}
 	}
@@ -218,7 +227,8 @@ func TestEvalReportInterrupted(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
 	defer interrupt()
 	upstream := &openaitest.Handler{Reply: openaitest.Rules(
-		openaitest.Rule{Prompt: regexp.MustCompile(`Question: When is black tea`), Reply: openaitest.Reply{Text: "Black tea is served in the galley at four [1]."}},
+		openaitest.Rule{Prompt: regexp.MustCompile(`Question: When is black tea`),
+			Reply: openaitest.Reply{Text: "Black tea is served in the galley at four [1]."}},
 		openaitest.Rule{Func: func(openaitest.Request) openaitest.Reply {
 			interrupt()
 			return openaitest.Reply{Fault: openaitest.FirstTokenStall}
@@ -226,8 +236,10 @@ func TestEvalReportInterrupted(t *testing.T) {
 	)}
 	page := filepath.Join(dir, "report.html")
 	var out, errs bytes.Buffer
-	code := exitCode(run(ctx, []string{"eval", "report", filepath.Join(dir, "club"), filepath.Join(dir, "questions.jsonl"), "--model", "m", "--gate", "score",
-		"--base-url", openaitest.Start(t, upstream), "--min", "answered=1", "--html", page}, func(string) string { return "" }, strings.NewReader(""), &out, &errs), &errs)
+	code := exitCode(run(ctx, []string{"eval", "report", filepath.Join(dir, "club"), filepath.Join(dir, "questions.jsonl"), "--model", "m",
+		"--gate", "score",
+		"--base-url", openaitest.Start(t, upstream), "--min", "answered=1", "--html", page}, func(string) string { return "" },
+		strings.NewReader(""), &out, &errs), &errs)
 	if code != exitFailed || !strings.Contains(errs.String(), "interrupted after 1 of 3 questions") {
 		t.Errorf("exit code %d: %s", code, errs.String())
 	}
@@ -243,9 +255,11 @@ func TestEvalReportInterrupted(t *testing.T) {
 
 func TestParseThreshold(t *testing.T) {
 	for text, want := range map[string]threshold{
-		".8": {value: .8, text: ".8"}, "80%": {value: .8, unit: eval.ShareUnit, text: "80%"}, "3s": {value: 3, unit: eval.SecondsUnit, text: "3s"},
-		"250ms": {value: .25, unit: eval.SecondsUnit, text: "250ms"}, "-1": {value: -1, text: "-1"}, " 5 % ": {value: .05, unit: eval.ShareUnit, text: "5 %"},
-		"": {}, "x": {}, "NaN": {}, "Inf": {}, "%": {}, "3 apples": {},
+		".8": {value: .8, text: ".8"}, "80%": {value: .8, unit: eval.ShareUnit, text: "80%"},
+		"3s":    {value: 3, unit: eval.SecondsUnit, text: "3s"},
+		"250ms": {value: .25, unit: eval.SecondsUnit, text: "250ms"}, "-1": {value: -1, text: "-1"},
+		" 5 % ": {value: .05, unit: eval.ShareUnit, text: "5 %"},
+		"":      {}, "x": {}, "NaN": {}, "Inf": {}, "%": {}, "3 apples": {},
 	} {
 		got, err := parseThreshold(text)
 		if (err == nil) != (want != threshold{}) || got != want {

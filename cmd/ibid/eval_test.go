@@ -57,7 +57,8 @@ func TestEvalRetrievalWithAReranker(t *testing.T) {
 		t.Errorf("the reranker was asked %d times for 2 queries", n)
 	}
 	gone.Store(true)
-	if out, errs, code := ibid(t, t.TempDir(), append([]string{"eval"}, args...)...); code != exitFailed || !strings.Contains(errs, "asking the query q") || out != "" {
+	if out, errs, code := ibid(t, t.TempDir(), append([]string{"eval"}, args...)...); code != exitFailed ||
+		!strings.Contains(errs, "asking the query q") || out != "" {
 		t.Errorf("exit code %d: %s%s", code, out, errs)
 	}
 }
@@ -85,7 +86,8 @@ func TestEvalSpecialDocuments(t *testing.T) {
 	} {
 		set := t.TempDir()
 		writeFiles(t, set, map[string]string{"corpus.jsonl": test.corpus, "queries.jsonl": test.queries, "qrels.tsv": test.qrels})
-		report := decodeEval[struct{ BM25 map[string]float64 }](t, t.TempDir(), "retrieval", set, "--metrics", "mrr@1,mrr@10,ndcg@10,recall@10,recall@100")
+		report := decodeEval[struct{ BM25 map[string]float64 }](t, t.TempDir(), "retrieval", set, "--metrics",
+			"mrr@1,mrr@10,ndcg@10,recall@10,recall@100")
 		for name, want := range test.want {
 			if got := report.BM25[name]; got != want {
 				t.Errorf("%s: %s is %v, want %v", test.name, name, got, want)
@@ -99,7 +101,8 @@ func TestEvalMeasuresTheSearch(t *testing.T) {
 	t.Parallel()
 	data, set := t.TempDir(), t.TempDir()
 	random := rand.New(rand.NewPCG(5, 6))
-	words := strings.Fields("harbour boat tea milk winter slipway mast sail rope anchor galley chart room tide wind oar dinghy keel crew port lamp storm flag buoy deck cabin map fish net pier")
+	words := strings.Fields("harbour boat tea milk winter slipway mast sail rope anchor galley chart room tide wind oar dinghy keel crew " +
+		"port lamp storm flag buoy deck cabin map fish net pier")
 	text := func(n int) string {
 		out := make([]string, n)
 		for i := range out {
@@ -166,7 +169,8 @@ func TestEvalReportDocuments(t *testing.T) {
 	writeFiles(t, folder, map[string]string{"prices.md": "# Prices\n\nTea is free.", "prices.txt": "Coffee is not."})
 	ask := func(document string) (right float64, errs string, code int) {
 		questions := filepath.Join(t.TempDir(), "questions.jsonl")
-		writeFiles(t, filepath.Dir(questions), map[string]string{"questions.jsonl": fmt.Sprintf(`{"question": "When does the chart room open?", "documents": [%q]}`, document)})
+		writeFiles(t, filepath.Dir(questions),
+			map[string]string{"questions.jsonl": fmt.Sprintf(`{"question": "When does the chart room open?", "documents": [%q]}`, document)})
 		out, errs, code := ibid(t, data, "eval", "report", "--data", data, "--json", folder, questions)
 		if code == exitDone {
 			r, err := eval.ReadReport(strings.NewReader(out))
@@ -187,7 +191,8 @@ func TestEvalReportDocuments(t *testing.T) {
 			t.Errorf("%s: exit code %d, right_cited %v: %s", document, code, got, errs)
 		}
 	}
-	if _, errs, code := ask("prices"); code != exitFailed || !strings.Contains(errs, `questions.jsonl names "prices", which may be any of one/prices.md, one/prices.txt: use a document id`) {
+	if _, errs, code := ask("prices"); code != exitFailed ||
+		!strings.Contains(errs, `questions.jsonl names "prices", which may be any of one/prices.md, one/prices.txt: use a document id`) {
 		t.Errorf("exit code %d: %s", code, errs)
 	}
 }
@@ -232,7 +237,8 @@ func TestEvalUsage(t *testing.T) {
 	writeFiles(t, dir, club)
 	writeFiles(t, filepath.Join(dir, "set"), teaSet)
 	writeFiles(t, filepath.Join(dir, "broken"), teaSet)
-	writeFiles(t, dir, map[string]string{"broken/qrels.tsv": "query-id\tcorpus-id\tscore\nq1\ttea\tNaN\n", "bare/queries.jsonl": teaSet["queries.jsonl"], "bare/qrels.tsv": teaSet["qrels.tsv"],
+	writeFiles(t, dir, map[string]string{"broken/qrels.tsv": "query-id\tcorpus-id\tscore\nq1\ttea\tNaN\n",
+		"bare/queries.jsonl": teaSet["queries.jsonl"], "bare/qrels.tsv": teaSet["qrels.tsv"],
 		"empty/.keep": "", "old.jsonl": `{"_id": "q1", "bm25": {"p@1": 1}}` + "\n"})
 	for _, test := range []struct {
 		code          int
@@ -263,9 +269,11 @@ func TestEvalUsage(t *testing.T) {
 		{2, "report DIR/club DIR/questions.jsonl --compare DIR/nowhere.json", "--compare: "},
 		{2, "report DIR/club DIR/questions.jsonl --compare DIR/questions.jsonl", "--compare DIR/questions.jsonl: not a report"},
 		{2, "report DIR/club DIR/questions.jsonl --min beauty=1", "--min beauty: unknown figure; known are passed, hit@1"},
-		{2, "report DIR/club DIR/questions.jsonl --min cost=1", "--min cost: the cost is unknown without a price: give --price-in or --price-out"},
+		{2, "report DIR/club DIR/questions.jsonl --min cost=1",
+			"--min cost: the cost is unknown without a price: give --price-in or --price-out"},
 		{2, "report DIR/club DIR/questions.jsonl --max right=3s", "--max right=3s: the figure is measured in another unit (share)"},
-		{2, "report DIR/club DIR/questions.jsonl --min right=much", `--min right=much: "much" is not a value: give a number, a share like 80% or a time like 3s`},
+		{2, "report DIR/club DIR/questions.jsonl --min right=much",
+			`--min right=much: "much" is not a value: give a number, a share like 80% or a time like 3s`},
 	} {
 		args := strings.Fields("eval " + strings.ReplaceAll(test.args, "DIR", dir))
 		_, errs, code := ibid(t, t.TempDir(), args...)

@@ -264,7 +264,8 @@ func TestInjection(t *testing.T) {
 	data, folder := t.TempDir(), t.TempDir()
 	hostileFolder(t, folder, all)
 	// Some are no documents at all.
-	if out, errs, code := ibid(t, data, "ingest", folder); code != exitDone && code != exitPartial || strings.Count(out, "added ") < 4*len(all) {
+	if out, errs, code := ibid(t, data, "ingest", folder); code != exitDone && code != exitPartial ||
+		strings.Count(out, "added ") < 4*len(all) {
 		t.Fatalf("exit code %d: %s%s", code, out, errs)
 	}
 	server := start(t, data, flags...)
@@ -298,13 +299,15 @@ func TestInjection(t *testing.T) {
 			for n := range texts {
 				check(t, face(t, server, data, fmt.Sprintf("What does case number %d say of the chart room?", n), flags))
 			}
-			for _, question := range []string{"When does the chart room open?", "What is hostile about the chart room?", "Which cell, heading, title and name has the chart room?"} {
+			for _, question := range []string{"When does the chart room open?", "What is hostile about the chart room?",
+				"Which cell, heading, title and name has the chart room?"} {
 				check(t, face(t, server, data, question, flags))
 				check(t, face(t, plain, data, question, nil))
 			}
 		})
 	}
-	t.Logf("figure: %d hostile texts, as what the model says and as documents, by %d faces of the program: %d texts looked at, 0 with more than words", len(all), len(faces), looked)
+	t.Logf("figure: %d hostile texts, as what the model says and as documents, by %d faces of the program: %d texts looked at, 0 with "+
+		"more than words", len(all), len(faces), looked)
 }
 
 // hostileFolder writes documents that have the texts for words, headings,
@@ -326,8 +329,10 @@ func hostileFolder(t *testing.T, folder string, texts []string) {
 		const opens = "\n\nThe chart room opens at nine, says hostile document "
 		files[fmt.Sprintf("body-%d.md", n)] = "# Case\n\n" + text + opens + strconv.Itoa(n) + ".\n"
 		files[fmt.Sprintf("heading-%d.md", n)] = "# " + line + "\n\n## " + line + opens + strconv.Itoa(n) + ".\n"
-		files[fmt.Sprintf("title-%d.md", n)] = "---\ntitle: " + quoted(text) + "\nauthor: " + quoted(text) + "\ntags: [" + quoted(line) + "]\nurl: " + quoted("javascript:"+line) + "\n---\n" + opens + strconv.Itoa(n) + ".\n"
-		files[fmt.Sprintf("page-%d.html", n)] = "<title>" + text + "</title><meta name=author content=" + quoted(line) + "><p>" + opens + strconv.Itoa(n) + ".</p>"
+		files[fmt.Sprintf("title-%d.md", n)] = "---\ntitle: " + quoted(text) + "\nauthor: " + quoted(text) + "\ntags: [" + quoted(line) +
+			"]\nurl: " + quoted("javascript:"+line) + "\n---\n" + opens + strconv.Itoa(n) + ".\n"
+		files[fmt.Sprintf("page-%d.html", n)] = "<title>" + text + "</title><meta name=author content=" + quoted(line) + "><p>" + opens +
+			strconv.Itoa(n) + ".</p>"
 		name := strings.NewReplacer("/", "∕", "\x00", "", "\\", "∖").Replace(line)
 		for len(name) > 200 {
 			name = name[:len(name)-1]

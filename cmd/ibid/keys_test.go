@@ -72,7 +72,8 @@ func TestKeysWhileServing(t *testing.T) {
 
 	const search = `{"question":"chart room"}`
 	for _, url := range servers {
-		if none, right := statusOf(t, "POST", url+"/api/search", "", search), statusOf(t, "POST", url+"/api/search", first, search); none != 401 || right != 200 {
+		if none, right := statusOf(t, "POST", url+"/api/search", "", search), statusOf(t, "POST", url+"/api/search", first,
+			search); none != 401 || right != 200 {
 			t.Errorf("without a key status %d, with one %d", none, right)
 		}
 		if status := statusOf(t, "POST", url+"/api/documents?name=a.md", first, "# A"); status != 403 {
@@ -135,7 +136,8 @@ func TestKeysWhileServing(t *testing.T) {
 		Name string
 		Used *time.Time
 	}
-	if err := json.Unmarshal([]byte(out), &list); err != nil || len(list) != 1 || list[0].Used == nil || time.Since(*list[0].Used) > time.Hour {
+	if err := json.Unmarshal([]byte(out), &list); err != nil || len(list) != 1 || list[0].Used == nil ||
+		time.Since(*list[0].Used) > time.Hour {
 		t.Errorf("the list is %s, %v", out, err)
 	}
 }

@@ -209,7 +209,8 @@ func homeFault(room, imported string, test bool) string {
 // Only the command line touches the process and its environment.
 func TestOnlyTheCommandTouchesTheProcess(t *testing.T) {
 	t.Parallel()
-	forbidden := map[string]bool{"os.Getenv": true, "os.LookupEnv": true, "os.Environ": true, "os.Exit": true, "log.Fatal": true, "log.Fatalf": true, "log.Fatalln": true, "os.Args": true}
+	forbidden := map[string]bool{"os.Getenv": true, "os.LookupEnv": true, "os.Environ": true, "os.Exit": true, "log.Fatal": true,
+		"log.Fatalf": true, "log.Fatalln": true, "os.Args": true}
 	forEachFile(t, token.NewFileSet(), func(pkg string, file *ast.File, name string) {
 		if roomOf(pkg) == "cmd/ibid" || isForTests(pkg) || strings.HasSuffix(name, "_test.go") || file.Name.Name == "main" {
 			return
@@ -228,7 +229,8 @@ func TestOnlyTheCommandTouchesTheProcess(t *testing.T) {
 // The top level is fixed: layers, dot files and these.
 func TestTopLevel(t *testing.T) {
 	t.Parallel()
-	allowed := []string{"go.mod", "go.sum", "cmd", "ingest", "retrieve", "answer", "cite", "web", "data", "README.md", "LICENSE", "NOTICE", "CHANGELOG.md", "Dockerfile"}
+	allowed := []string{"go.mod", "go.sum", "cmd", "ingest", "retrieve", "answer", "cite", "web", "data", "README.md", "LICENSE", "NOTICE",
+		"CHANGELOG.md", "Dockerfile"}
 	entries, err := os.ReadDir(moduleRoot(t))
 	if err != nil {
 		t.Fatal(err)

@@ -25,7 +25,8 @@ func rooms(t *testing.T, chunks int) (data string) {
 	data, folder := t.TempDir(), t.TempDir()
 	var b strings.Builder
 	for room := range chunks {
-		fmt.Fprintf(&b, "# Chart room %d\n\nChart room %d opens at nine and closes at five. Its key hangs behind door %d, and the log of the room lies on the table under the window.\n\n", room, room, 3*room)
+		fmt.Fprintf(&b, "# Chart room %d\n\nChart room %d opens at nine and closes at five. Its key hangs behind door %d, and the log of the "+
+			"room lies on the table under the window.\n\n", room, room, 3*room)
 	}
 	writeFiles(t, folder, map[string]string{"rooms.md": b.String()})
 	mustRun(t, data, "ingest", folder)
@@ -115,7 +116,8 @@ func TestLoad(t *testing.T) {
 		<-release
 		return openaitest.Reply{Text: countedOut(askedRoom(r), tokens)}
 	}})
-	server := startProcess(t, rooms(t, datatest.Cases(t, 4000)), "--model", "m", "--base-url", model, "--gate", "score", "--max-asks", strconv.Itoa(readers))
+	server := startProcess(t, rooms(t, datatest.Cases(t, 4000)), "--model", "m", "--base-url", model, "--gate", "score", "--max-asks",
+		strconv.Itoa(readers))
 	ready(t, server.url)
 
 	readings := make([]reading, readers)

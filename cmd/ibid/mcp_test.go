@@ -27,7 +27,8 @@ func TestMCPOnStandardStreams(t *testing.T) {
 	var said bytes.Buffer
 	cmd := command(t.Context(), data, "mcp", "--public-url", "https://docs.example.org")
 	cmd.Stderr = &said
-	s, err := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil).Connect(t.Context(), &mcp.CommandTransport{Command: cmd}, nil)
+	s, err := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil).Connect(t.Context(), &mcp.CommandTransport{Command: cmd},
+		nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +41,8 @@ func TestMCPOnStandardStreams(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got cite.Answer
-	if err := json.Unmarshal(b, &got); err != nil || len(got.Sources) != len(want.Sources) || !strings.HasPrefix(got.Sources[0].Link, "https://docs.example.org/documents/") {
+	if err := json.Unmarshal(b, &got); err != nil || len(got.Sources) != len(want.Sources) || !strings.HasPrefix(got.Sources[0].Link,
+		"https://docs.example.org/documents/") {
 		t.Errorf("%v: sources %+v, want %+v", err, got.Sources, want.Sources)
 	}
 	list, err := s.ListResources(t.Context(), nil)
@@ -53,7 +55,8 @@ func TestMCPOnStandardStreams(t *testing.T) {
 	if code := cmd.ProcessState.ExitCode(); code != 0 || said.Len() > 0 {
 		t.Errorf("exit code %d: %s", code, said.String())
 	}
-	if _, errs, code := ibid(t, data, "mcp", "--collection", "none"); code != exitFailed || !strings.Contains(errs, "ingest --collection none") {
+	if _, errs, code := ibid(t, data, "mcp", "--collection", "none"); code != exitFailed ||
+		!strings.Contains(errs, "ingest --collection none") {
 		t.Errorf("a collection without a document: exit code %d: %s", code, errs)
 	}
 }

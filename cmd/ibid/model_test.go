@@ -25,7 +25,8 @@ func TestAskWithAModel(t *testing.T) {
 	mustRun(t, data, "ingest", folder)
 	label := regexp.MustCompile(`(?m)^\[(\d+)\] (Opening hours|Summer)`)
 	upstream := &openaitest.Handler{Reply: openaitest.Rules(
-		openaitest.Rule{Role: "judge", Prompt: regexp.MustCompile(`big key`), Reply: openaitest.Reply{Text: "no\nabout the kitchen, not the hours"}},
+		openaitest.Rule{Role: "judge", Prompt: regexp.MustCompile(`big key`),
+			Reply: openaitest.Reply{Text: "no\nabout the kitchen, not the hours"}},
 		openaitest.Rule{Role: "judge", Reply: openaitest.Reply{Text: "yes"}},
 		openaitest.Rule{Role: "answer", Func: func(r openaitest.Request) openaitest.Reply {
 			// Cite the later label first, and one that nobody gave.
@@ -48,7 +49,8 @@ func TestAskWithAModel(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &a); err != nil || code != 0 {
 		t.Fatalf("exit code %d, %v: %s%s", code, err, out, errs)
 	}
-	if n := len(a.Sources); n != 2 || !strings.Contains(a.Text, "[1]") || !strings.Contains(a.Text, "[2]") || strings.Contains(a.Text, "(id=") {
+	if n := len(a.Sources); n != 2 || !strings.Contains(a.Text, "[1]") || !strings.Contains(a.Text, "[2]") ||
+		strings.Contains(a.Text, "(id=") {
 		t.Errorf("%d sources under %q", n, a.Text)
 	}
 	if i, j := strings.Index(a.Text, "[1]"), strings.Index(a.Text, "[2]"); i > j {
@@ -96,8 +98,10 @@ func TestAskWithABadModel(t *testing.T) {
 		code   int
 		stderr string
 	}{
-		{openaitest.Reply{Text: "The chart room opens at nine and closes at five [1]. Elephants may come in on Sundays [1]."}, exitDone, "supports this (weak): Elephants may come in"},
-		{openaitest.Reply{Text: "The chart room opens at nine and closes at five [1]. And then", Finish: "length"}, exitFailed, "the answer is incomplete: "},
+		{openaitest.Reply{Text: "The chart room opens at nine and closes at five [1]. Elephants may come in on Sundays [1]."}, exitDone,
+			"supports this (weak): Elephants may come in"},
+		{openaitest.Reply{Text: "The chart room opens at nine and closes at five [1]. And then", Finish: "length"}, exitFailed,
+			"the answer is incomplete: "},
 	} {
 		url := openaitest.Start(t, &openaitest.Handler{Reply: openaitest.Rules(
 			openaitest.Rule{Role: "judge", Reply: openaitest.Reply{Text: "yes"}},

@@ -19,7 +19,8 @@ import (
 var update = flag.Bool("update", false, "rewrite the files that are made from others")
 
 // noticeHead is above the part of NOTICE that the test writes.
-const noticeHead = "Every binary contains these Go modules, whose licences stand in the folder\n\"licenses\" of each archive of a release, and parts of Go's standard library\n(BSD-3-Clause, Copyright 2009 The Go Authors):\n\n"
+const noticeHead = "Every binary contains these Go modules, whose licences stand in the folder\n\"licenses\" of each archive of a " +
+	"release, and parts of Go's standard library\n(BSD-3-Clause, Copyright 2009 The Go Authors):\n\n"
 
 // NOTICE names every module that is linked in, for any system, with the licence
 // in its own files: 'go test ./cmd/ibid -run Notice -update' writes it. By
@@ -137,7 +138,8 @@ func licenceOf(t *testing.T, folder string) (licence, owner string) {
 			}
 			names = append(names, name)
 		}
-		if m := holder.FindSubmatch(text); m != nil && owner == "" && !strings.HasPrefix(string(m[1]), "notice ") { // of the Apache License's own words
+		// of the Apache License's own words
+		if m := holder.FindSubmatch(text); m != nil && owner == "" && !strings.HasPrefix(string(m[1]), "notice ") {
 			name, _, _ := strings.Cut(string(m[1]), "All rights reserved")
 			owner = ", Copyright " + strings.TrimRight(strings.Join(strings.Fields(name), " "), ",.")
 		}

@@ -122,9 +122,11 @@ func TestEvidencePages(t *testing.T) {
 			}
 			right := "the set names no pages"
 			if paged > 0 {
-				right = fmt.Sprintf("a right page among the first %d passages: %.3f, %.3f within the right file", depth, share(found, paged), share(known, paged))
+				right = fmt.Sprintf("a right page among the first %d passages: %.3f, %.3f within the right file", depth, share(found, paged),
+					share(known, paged))
 			}
-			t.Logf("figure: %s: %d questions of %d files, %d pages: %s; a right file among the first %d: %.3f, first %.3f; read, split, embedded and stored in %.1f s: %.1f pages/s, %.2f MB/s",
+			t.Logf("figure: %s: %d questions of %d files, %d pages: %s; a right file among the first %d: %.3f, first %.3f; read, split, embedded "+
+				"and stored in %.1f s: %.1f pages/s, %.2f MB/s",
 				set, asked, len(docs), pages, right, depth, share(files, asked), share(first, asked),
 				took.Seconds(), float64(pages)/took.Seconds(), float64(bytes)/1e6/took.Seconds())
 			if asked == 0 || files == 0 {

@@ -36,12 +36,14 @@ func TestStreamsThroughNginx(t *testing.T) {
 		openaitest.Rule{Reply: openaitest.Reply{Text: long, PerToken: perToken}},
 	)})
 	defer model.Close()
-	url := serve(t, t.TempDir(), "--model", "m", "--base-url", model.URL+"/v1", "--public-url", "https://docs.example.org", "--no-auth", "--trust-proxy", "127.0.0.1",
+	url := serve(t, t.TempDir(), "--model", "m", "--base-url", model.URL+"/v1", "--public-url", "https://docs.example.org", "--no-auth",
+		"--trust-proxy", "127.0.0.1",
 		filepath.Join(moduleRoot(t), "data", "library", "fees"))
 	ready(t, url)
 	front := startNginx(t, nginx, strings.TrimPrefix(url, "http://"))
 
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, front+"/api/ask", strings.NewReader(`{"question":"What does a swinging mooring cost in 2025?","strategy":"stuff"}`))
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, front+"/api/ask",
+		strings.NewReader(`{"question":"What does a swinging mooring cost in 2025?","strategy":"stuff"}`))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -32,18 +32,21 @@ func TestReranker(t *testing.T) {
 			t.Errorf("passage %d is not in the reranker's order: %+v", i, p.Scores)
 		}
 	}
-	if x := upstream.Exchanges(); len(x) != 1 || x[0].Model != "scripted" || x[0].Query != "When does the chart room open?" || x[0].Role != "rerank" {
+	if x := upstream.Exchanges(); len(x) != 1 || x[0].Model != "scripted" || x[0].Query != "When does the chart room open?" ||
+		x[0].Role != "rerank" {
 		t.Errorf("asked %+v", x)
 	}
 
 	gone.Store(true)
 	out, errs, code = ibid(t, data, search...)
-	if code != 0 || !strings.Contains(errs, "reranking failed") || !strings.Contains(out, "opens at nine") || strings.Contains(out, `"rerank"`) {
+	if code != 0 || !strings.Contains(errs, "reranking failed") || !strings.Contains(out, "opens at nine") ||
+		strings.Contains(out, `"rerank"`) {
 		t.Errorf("exit code %d: %s%s", code, out, errs)
 	}
 	out, errs, code = ibid(t, data, append([]string{"ask", "--json", "When does the chart room open?"}, reranker...)...)
 	var a cite.Answer
-	if err := json.Unmarshal([]byte(out), &a); err != nil || code != 0 || !a.Answered || len(a.Warnings) != 1 || !strings.Contains(a.Warnings[0], "reranking failed") {
+	if err := json.Unmarshal([]byte(out), &a); err != nil || code != 0 || !a.Answered || len(a.Warnings) != 1 ||
+		!strings.Contains(a.Warnings[0], "reranking failed") {
 		t.Errorf("exit code %d, %v: %s%s", code, err, out, errs)
 	}
 

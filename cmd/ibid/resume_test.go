@@ -29,7 +29,8 @@ func voyage(t *testing.T, data string, store ...string) {
 	folder := t.TempDir() + "/voyage"
 	files := map[string]string{}
 	for n := 1; n <= 14; n++ {
-		files[fmt.Sprintf("day%d.md", n)] = fmt.Sprintf("# Day %d\n\n%s", n, strings.Repeat(fmt.Sprintf("On day %d the crew made %d miles under sail. ", n, 10+n), 12))
+		files[fmt.Sprintf("day%d.md", n)] = fmt.Sprintf("# Day %d\n\n%s", n,
+			strings.Repeat(fmt.Sprintf("On day %d the crew made %d miles under sail. ", n, 10+n), 12))
 	}
 	writeFiles(t, folder, files)
 	mustRun(t, data, append([]string{"ingest", folder}, store...)...)
@@ -71,7 +72,8 @@ func TestAskKilled(t *testing.T) {
 	voyage(t, data)
 	for _, strategy := range datatest.Pick(t, []string{"refine", "stuff", "map-reduce", "map-rerank"}) {
 		t.Run(strategy, func(t *testing.T) {
-			args := []string{"ask", "--json", "--strategy", strategy, "--gate", "model", "--step-tokens", "1", "--model", "scripted", "How many miles did the crew make on day 7?"}
+			args := []string{"ask", "--json", "--strategy", strategy, "--gate", "model", "--step-tokens", "1", "--model", "scripted",
+				"How many miles did the crew make on day 7?"}
 			whole := &killer{at: -1, answer: crew}
 			want := mustRun(t, data, append(args, "--base-url", openaitest.Start(t, &openaitest.Handler{Reply: whole.reply}))...)
 			prompts := whole.disarm()
@@ -114,7 +116,8 @@ func askKilledAt(t *testing.T, data string, at int, args []string, want string, 
 	if a, b := withoutMarks(t, got), withoutMarks(t, want); a != b {
 		t.Errorf("killed at call %d:\n%s\nwant\n%s", at+1, a, b)
 	}
-	if _, stderr, code := ibid(t, data, "ask", "--resume"); code != exitFailed || !strings.Contains(stderr, "there is no unfinished run of 'ibid ask'") {
+	if _, stderr, code := ibid(t, data, "ask", "--resume"); code != exitFailed ||
+		!strings.Contains(stderr, "there is no unfinished run of 'ibid ask'") {
 		t.Errorf("what has ended is kept: exit code %d: %s", code, stderr)
 	}
 }
@@ -150,7 +153,8 @@ func TestAskInterrupted(t *testing.T) {
 	k := &killer{at: 13, stalls: 1, answer: crew}
 	url := openaitest.Start(t, &openaitest.Handler{Reply: k.reply})
 	for i := range ids {
-		cmd := command(context.Background(), data, "ask", "--gate", "model", "--model", "scripted", "--base-url", url, fmt.Sprintf("How many miles did the crew make on day %d?", 7+i))
+		cmd := command(context.Background(), data, "ask", "--gate", "model", "--model", "scripted", "--base-url", url,
+			fmt.Sprintf("How many miles did the crew make on day %d?", 7+i))
 		var errs bytes.Buffer
 		cmd.Stderr = &errs
 		kill := k.arm()
@@ -173,7 +177,8 @@ func TestAskInterrupted(t *testing.T) {
 	if _, errs, code := ibid(t, data, "ask", "--resume", ids[0]); code != 0 || !strings.Contains(errs, "make on day 7?") {
 		t.Errorf("exit code %d: %s", code, errs)
 	}
-	if _, errs, code := ibid(t, data, "summarize", "--resume", ids[1]); code != exitUsage || !strings.Contains(errs, "was begun by 'ibid ask': go on with it there") {
+	if _, errs, code := ibid(t, data, "summarize", "--resume", ids[1]); code != exitUsage ||
+		!strings.Contains(errs, "was begun by 'ibid ask': go on with it there") {
 		t.Errorf("exit code %d: %s", code, errs)
 	}
 	if _, errs, code := ibid(t, data, "ask", "--resume"); code != 0 || !strings.Contains(errs, "make on day 8?") {
@@ -292,9 +297,11 @@ func TestQuestionSpec(t *testing.T) {
 	}
 	want := questionSpec{
 		Question: "Why?", Strategy: "stuff", EmbedModel: "e", EmbedBaseURL: "http://e/v1",
-		scopeConfig:  scopeConfig{Collection: "c", PathPrefix: "p/", Format: "pdf", Tag: []string{"x", "y"}, Author: "a", Language: "de", Since: since, TopK: 3, Diversity: .5},
+		scopeConfig: scopeConfig{Collection: "c", PathPrefix: "p/", Format: "pdf", Tag: []string{"x", "y"}, Author: "a", Language: "de",
+			Since: since, TopK: 3, Diversity: .5},
 		rerankConfig: rerankConfig{RerankModel: "r", RerankBaseURL: "http://r/v1"},
-		modelSpec:    modelSpec{modelConfig{Model: "m", GateModel: "g", RefineModel: "f", Gate: "both", ContextTokens: 9, StepTokens: 8, Prompts: "/p"}, "http://m/v1"},
+		modelSpec: modelSpec{modelConfig{Model: "m", GateModel: "g", RefineModel: "f", Gate: "both", ContextTokens: 9, StepTokens: 8,
+			Prompts: "/p"}, "http://m/v1"},
 	}
 	b, err := json.Marshal(want)
 	if err != nil {

@@ -58,7 +58,8 @@ func TestRunsOutliveTheServer(t *testing.T) {
 	data := t.TempDir()
 	voyage(t, data)
 	k := &killer{at: -1, answer: crew}
-	args := []string{"--gate", "model", "--step-tokens", "1", "--model", "scripted", "--base-url", openaitest.Start(t, &openaitest.Handler{Reply: k.reply})}
+	args := []string{"--gate", "model", "--step-tokens", "1", "--model", "scripted", "--base-url",
+		openaitest.Start(t, &openaitest.Handler{Reply: k.reply})}
 	first := start(t, data, args...)
 	id := runOf(t, fetch(t, "POST", first.url+"/api/runs", object, question, 202)).ID
 	live := fetch(t, "GET", first.url+"/api/runs/"+id, events, "", 200)
@@ -95,13 +96,15 @@ func TestRunsOutliveTheServer(t *testing.T) {
 	}
 	_, asked, _ := bytes.Cut(streamed, []byte("id: "))
 	var list struct{ Runs []shownRun }
-	if err := json.Unmarshal(fetch(t, "GET", url+"/api/runs", object, "", 200), &list); err != nil || len(list.Runs) != 2 || list.Runs[1].ID != id {
+	if err := json.Unmarshal(fetch(t, "GET", url+"/api/runs", object, "", 200), &list); err != nil || len(list.Runs) != 2 ||
+		list.Runs[1].ID != id {
 		t.Fatalf("%v, %+v", err, list)
 	}
 	if replay := fetch(t, "GET", url+"/api/runs/"+list.Runs[0].ID, events, "", 200); !bytes.Equal(replay, append([]byte("id: "), asked...)) {
 		t.Errorf("replayed:\n%s\nwant\n%s", replay, streamed)
 	}
-	if r := runOf(t, fetch(t, "GET", url+"/api/runs/"+broken, object, "", 200)); r.State != "interrupted" || !r.Resumable || !strings.HasPrefix(r.Question, "How many miles") {
+	if r := runOf(t, fetch(t, "GET", url+"/api/runs/"+broken, object, "", 200)); r.State != "interrupted" || !r.Resumable ||
+		!strings.HasPrefix(r.Question, "How many miles") {
 		t.Errorf("%+v", r)
 	}
 	fetch(t, "GET", url+"/api/runs/"+broken, events, "", 409)
@@ -109,7 +112,8 @@ func TestRunsOutliveTheServer(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	fetch(t, "GET", url+"/api/runs/"+broken, events, "", 200)
-	again, want := runOf(t, fetch(t, "GET", url+"/api/runs/"+broken, object, "", 200)), runOf(t, fetch(t, "GET", url+"/api/runs/"+id, object, "", 200))
+	again, want := runOf(t, fetch(t, "GET", url+"/api/runs/"+broken, object, "", 200)),
+		runOf(t, fetch(t, "GET", url+"/api/runs/"+id, object, "", 200))
 	if again.State != "done" || again.Answer.Text != want.Answer.Text || want.Answer.Text == "" {
 		t.Errorf("%+v, want %+v", again, want)
 	}
@@ -144,7 +148,8 @@ func TestRunsDrain(t *testing.T) {
 	close(held)
 	stopping.Wait()
 	url := serve(t, data, args...)
-	if r := runOf(t, fetch(t, "GET", url+"/api/runs/"+id, "application/json", "", 200)); r.State != "done" || !strings.Contains(r.Answer.Text, "17 miles") {
+	if r := runOf(t, fetch(t, "GET", url+"/api/runs/"+id, "application/json", "", 200)); r.State != "done" ||
+		!strings.Contains(r.Answer.Text, "17 miles") {
 		t.Errorf("%+v", r)
 	}
 }

@@ -55,7 +55,8 @@ func TestPortInUse(t *testing.T) {
 	}
 	defer l.Close()
 	_, errs, code := ibid(t, t.TempDir(), "serve", "--addr", l.Addr().String())
-	if code != exitFailed || !strings.Contains(errs, "listening on "+l.Addr().String()+": the port is in use") || !strings.Contains(errs, "--addr") {
+	if code != exitFailed || !strings.Contains(errs, "listening on "+l.Addr().String()+": the port is in use") ||
+		!strings.Contains(errs, "--addr") {
 		t.Errorf("exit code %d: %s", code, errs)
 	}
 }
@@ -114,7 +115,8 @@ func TestUnreadableFile(t *testing.T) {
 	if code := cmd.ProcessState.ExitCode(); code != exitPartial {
 		t.Errorf("exit code %d: %s", code, errs.String())
 	}
-	if s := out.String(); !strings.Contains(s, "failed    docs/boats.md: ") || !strings.Contains(s, "permission") || !strings.Contains(s, "added     docs/hours.md") {
+	if s := out.String(); !strings.Contains(s, "failed    docs/boats.md: ") || !strings.Contains(s, "permission") ||
+		!strings.Contains(s, "added     docs/hours.md") {
 		t.Errorf("said:\n%s", s)
 	}
 }

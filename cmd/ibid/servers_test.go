@@ -185,7 +185,8 @@ func (s *served) testIngest(t *testing.T) {
 		if err := os.MkdirAll(folder, 0o700); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(folder, "a.md"), []byte(fmt.Sprintf("# Extra\n\nThe zeppelin number %d moored at noon.", n)), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(folder, "a.md"), []byte(fmt.Sprintf("# Extra\n\nThe zeppelin number %d moored at noon.", n)),
+			0o600); err != nil {
 			t.Fatal(err)
 		}
 		mustRun(t, "", append([]string{"ingest", folder}, s.store...)...)
@@ -208,7 +209,8 @@ func (s *served) testIngest(t *testing.T) {
 func (s *served) testUploads(t *testing.T) {
 	s.t = t
 	const text = "# Dredging\n\nThe dredger Walrus clears the fairway every second winter."
-	if status, reply := s.do(0, "POST", "/api/documents?name="+url.QueryEscape("dredging.md"), s.key, []byte(text)); status != http.StatusCreated {
+	if status, reply := s.do(0, "POST", "/api/documents?name="+url.QueryEscape("dredging.md"), s.key,
+		[]byte(text)); status != http.StatusCreated {
 		t.Fatalf("%d: %s", status, reply)
 	}
 	s.each(func(i int) {
@@ -225,11 +227,13 @@ func (s *served) testUploads(t *testing.T) {
 		if i > 0 {
 			want, says = http.StatusNotFound, "not on this server"
 		}
-		if status, reply := s.do(i, "GET", "/documents/uploads/dredging.md?original=1", s.key, nil); status != want || !strings.Contains(reply, says) {
+		if status, reply := s.do(i, "GET", "/documents/uploads/dredging.md?original=1", s.key, nil); status != want ||
+			!strings.Contains(reply, says) {
 			t.Errorf("server %d gives the original with %d: %s", i, status, reply)
 		}
 		status, page := s.do(i, "GET", "/documents/uploads/dredging.md", s.key, nil)
-		if status != http.StatusOK || !strings.Contains(page, "every second winter") || strings.Contains(page, "the file is on another server") != (i > 0) {
+		if status != http.StatusOK || !strings.Contains(page, "every second winter") ||
+			strings.Contains(page, "the file is on another server") != (i > 0) {
 			t.Errorf("server %d shows %d: %s", i, status, page)
 		}
 	})

@@ -64,7 +64,8 @@ func shareRuns(t *testing.T, data string, harm syscall.Signal, store ...string) 
 	const events, object = "text/event-stream", "application/json"
 	calls := [2]*killer{{at: -1, answer: crew}, {at: -1, answer: crew}}
 	args := func(i int) []string {
-		return append([]string{"--gate", "model", "--step-tokens", "1", "--model", "scripted", "--base-url", openaitest.Start(t, &openaitest.Handler{Reply: calls[i].reply})}, store...)
+		return append([]string{"--gate", "model", "--step-tokens", "1", "--model", "scripted", "--base-url",
+			openaitest.Start(t, &openaitest.Handler{Reply: calls[i].reply})}, store...)
 	}
 	second := startProcess(t, data, args(1)...).url
 	whole := runOf(t, fetch(t, "POST", second+"/api/runs", object, question, 202)).ID
@@ -209,7 +210,8 @@ func TestServerReleasesRuns(t *testing.T) {
 	}
 	fetch(t, "POST", second+"/api/runs", "application/json", `{"run":"`+r.ID+`"}`, 202)
 	fetch(t, "GET", second+run, "text/event-stream", "", 200)
-	if r := runOf(t, fetch(t, "GET", second+run, "application/json", "", 200)); r.State != "done" || !strings.Contains(r.Answer.Text, "17 miles") {
+	if r := runOf(t, fetch(t, "GET", second+run, "application/json", "", 200)); r.State != "done" ||
+		!strings.Contains(r.Answer.Text, "17 miles") {
 		t.Errorf("%+v", r)
 	}
 }
@@ -233,7 +235,8 @@ func TestOneReaderOfAFolder(t *testing.T) {
 					}
 					return openaitest.Reply{}
 				}
-				cmd := command(t.Context(), data, "ingest", "--embed-model", "test-embedding", "--embed-base-url", openaitest.Start(t, &openaitest.Handler{Embed: reply}), folder)
+				cmd := command(t.Context(), data, "ingest", "--embed-model", "test-embedding", "--embed-base-url",
+					openaitest.Start(t, &openaitest.Handler{Embed: reply}), folder)
 				// Both outputs in one pipe, in order.
 				out, err := cmd.StdoutPipe()
 				if err != nil {

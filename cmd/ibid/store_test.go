@@ -39,7 +39,8 @@ func TestStoreURLKeepsSecrets(t *testing.T) {
 			t.Errorf("%s is shown as %s", address, shown)
 		}
 	}
-	shown := storeURL{&url.URL{Scheme: "postgres", User: url.UserPassword("ibid", "x"), Host: "db:5433", Path: "/library", RawQuery: "sslmode=require&password=y"}}.String()
+	shown := storeURL{&url.URL{Scheme: "postgres", User: url.UserPassword("ibid", "x"), Host: "db:5433", Path: "/library",
+		RawQuery: "sslmode=require&password=y"}}.String()
 	if shown != "postgres://ibid@db:5433/library?sslmode=require" {
 		t.Errorf("shown as %s", shown)
 	}

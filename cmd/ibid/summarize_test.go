@@ -30,7 +30,8 @@ func logbook(t *testing.T, entries int) (folder string, flags []string) {
 		fmt.Fprintf(&b, "# Log %d\n\n", f+1)
 		for i := range entries / 2 {
 			n := f*entries/2 + i + 1
-			fmt.Fprintf(&b, "## Day %d\n\n%s\n\n", n, strings.Repeat(fmt.Sprintf("On day %d the crew made %d miles and saw nothing but water. ", n, 10+n), 12))
+			fmt.Fprintf(&b, "## Day %d\n\n%s\n\n", n,
+				strings.Repeat(fmt.Sprintf("On day %d the crew made %d miles and saw nothing but water. ", n, 10+n), 12))
 		}
 		files[fmt.Sprintf("log%d.md", f+1)] = b.String()
 	}
@@ -67,7 +68,8 @@ func TestSummarize(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &sum); err != nil || code != 0 {
 		t.Fatalf("exit code %d, %v: %s%s", code, err, out, errs)
 	}
-	if !strings.HasPrefix(sum.Text, "The crew made ") || len(sum.Sources) != 1 || sum.Sources[0].Title != "Log 1 › Day 1" || len(sum.Citations) != 1 {
+	if !strings.HasPrefix(sum.Text, "The crew made ") || len(sum.Sources) != 1 || sum.Sources[0].Title != "Log 1 › Day 1" ||
+		len(sum.Citations) != 1 {
 		t.Errorf("got %+v", sum.Answer)
 	}
 	if len(sum.Steps) != 7 || len(sum.Drafts) != 6 || sum.Usage.Calls != 7 || sum.Usage.Looked != 6 {

@@ -102,7 +102,8 @@ func TestTraces(t *testing.T) {
 			continue
 		}
 		embedded = embedded || strings.HasPrefix(s.Name, "embeddings ")
-		if s != root && string(s.ParentSpanId) != string(root.SpanId) || s.StartTimeUnixNano > s.EndTimeUnixNano || s.StartTimeUnixNano < root.StartTimeUnixNano || s.EndTimeUnixNano > root.EndTimeUnixNano {
+		if s != root && string(s.ParentSpanId) != string(root.SpanId) || s.StartTimeUnixNano > s.EndTimeUnixNano ||
+			s.StartTimeUnixNano < root.StartTimeUnixNano || s.EndTimeUnixNano > root.EndTimeUnixNano {
 			t.Errorf("the span %s does not lie within that of the request", s.Name)
 		}
 	}
@@ -143,7 +144,8 @@ func TestTraces(t *testing.T) {
 	}
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", sink.URL)
 	t.Setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
-	if out, err := command(t.Context(), data, "serve", "--addr", "127.0.0.1:0").CombinedOutput(); err == nil || !strings.Contains(string(out), "http/protobuf") {
+	if out, err := command(t.Context(), data, "serve", "--addr", "127.0.0.1:0").CombinedOutput(); err == nil ||
+		!strings.Contains(string(out), "http/protobuf") {
 		t.Errorf("%v: %s", err, out)
 	}
 }

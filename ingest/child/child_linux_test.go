@@ -176,7 +176,8 @@ func TestChildReplyTooLong(t *testing.T) {
 	if Memory != 512<<20 {
 		t.Skip("the race detector takes too long to copy a reply of this size")
 	}
-	if _, _, err := testPool(t).do(t, "long"); err == nil || !strings.Contains(err.Error(), "of memory") && !strings.Contains(err.Error(), "of text") {
+	if _, _, err := testPool(t).do(t, "long"); err == nil || !strings.Contains(err.Error(), "of memory") &&
+		!strings.Contains(err.Error(), "of text") {
 		t.Errorf("%v", err)
 	}
 }
@@ -185,8 +186,10 @@ func TestSaysOutOfMemory(t *testing.T) {
 	for words, want := range map[string]bool{
 		"fatal error: runtime: cannot allocate memory": true,
 		"panic: boom in the parser":                    false,
-		"SIGSEGV: segmentation violation\nPC=0x43957d m=3 sigcode=1 addr=0x0\n\ngoroutine 0 gp=0x31 m=3 mp=0x31 [idle]:\nruntime.(*spanQueue).tryDrain(0x5)\n": true,
-		"SIGSEGV: segmentation violation\nPC=0x43957d m=3 sigcode=1 addr=0x0\n\ngoroutine 0 gp=0x31 m=3 mp=0x31 [idle]:\nwasm.function[7](0x5)\n":              false,
+		"SIGSEGV: segmentation violation\nPC=0x43957d m=3 sigcode=1 addr=0x0\n\ngoroutine 0 gp=0x31 m=3 mp=0x31 " +
+			"[idle]:\nruntime.(*spanQueue).tryDrain(0x5)\n": true,
+		"SIGSEGV: segmentation violation\nPC=0x43957d m=3 sigcode=1 addr=0x0\n\ngoroutine 0 gp=0x31 m=3 mp=0x31 " +
+			"[idle]:\nwasm.function[7](0x5)\n": false,
 		"SIGSEGV: segmentation violation\nPC=0x43957d": false,
 	} {
 		if got := saysOutOfMemory(words); got != want {
@@ -368,18 +371,21 @@ func TestTaskIsBounded(t *testing.T) {
 	if _, err := do("sleep 300 & sleep 300", time.Second, 100); err == nil || !strings.Contains(err.Error(), "took more than 1 s") {
 		t.Errorf("%v", err)
 	}
-	if _, err := do("while :; do echo xxxxxxxxxxxxxxxxxxxxxxxx; done", time.Minute, 1000); err == nil || !strings.Contains(err.Error(), "exceeds") {
+	if _, err := do("while :; do echo xxxxxxxxxxxxxxxxxxxxxxxx; done", time.Minute, 1000); err == nil ||
+		!strings.Contains(err.Error(), "exceeds") {
 		t.Errorf("%v", err)
 	}
 	if _, err := do("echo x >"+filepath.Join(t.TempDir(), "f"), time.Minute, 100); err == nil {
 		t.Error("it wrote a file")
 	}
-	if out, err := do("env", time.Minute, 4000); err != nil || strings.Contains(string(out), "HOME=") || strings.Contains(string(out), "IBID_") {
+	if out, err := do("env", time.Minute, 4000); err != nil || strings.Contains(string(out), "HOME=") ||
+		strings.Contains(string(out), "IBID_") {
 		t.Errorf("it sees %q, %v", out, err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := (Task{Name: "the script", Args: []string{sh, "-c", "sleep 300"}, Limit: time.Minute, MaxOutput: 1}).Run(ctx); !errors.Is(err, context.Canceled) {
+	if _, err := (Task{Name: "the script", Args: []string{sh, "-c", "sleep 300"}, Limit: time.Minute, MaxOutput: 1}).Run(ctx); !errors.Is(err,
+		context.Canceled) {
 		t.Errorf("%v", err)
 	}
 }

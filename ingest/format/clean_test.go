@@ -30,7 +30,8 @@ func TestClean(t *testing.T) {
 
 func TestCleanLeavesNothingToClean(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		in := rapid.OneOf(rapid.String(), rapid.StringOf(rapid.RuneFrom(nil, unicode.Cf, unicode.M, unicode.Zs, unicode.Variation_Selector, unicode.Cc))).Draw(t, "in")
+		in := rapid.OneOf(rapid.String(), rapid.StringOf(rapid.RuneFrom(nil, unicode.Cf, unicode.M, unicode.Zs, unicode.Variation_Selector,
+			unicode.Cc))).Draw(t, "in")
 		got := Clean(in)
 		if !utf8.ValidString(got) || !norm.NFC.IsNormalString(got) {
 			t.Fatalf("Clean(%q) = %q", in, got)

@@ -307,9 +307,12 @@ func TestLinear(t *testing.T) {
 // passage makes running text of common words.
 func passage(seed uint64, words int) string {
 	rng := rand.New(rand.NewPCG(seed, seed))
-	list := strings.Fields("the of and to in server request document is that it a for network was on are with as configured database his they be " +
-		"index at one have this from by hot word but what some value can out other were all there when up use your how said an each she which do " +
-		"their time if will way about many then them would write like so these her long make thing see him two has look more day could go come did " +
+	list := strings.Fields("the of and to in server request document is that it a for network was on are with as configured " +
+		"database his they be " +
+		"index at one have this from by hot word but what some value can out other were all there when up use your how said an " +
+		"each she which do " +
+		"their time if will way about many then them would write like so these her long make thing see him two has look more day " +
+		"could go come did " +
 		"Parliament 1984 temperature government parseConfig industrial photosynthesis")
 	var b strings.Builder
 	for i := range words {

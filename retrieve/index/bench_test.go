@@ -35,7 +35,8 @@ func newLibrary(b testing.TB, chunks int) *library {
 	b.Helper()
 	l := &library{texts: make([]string, chunks)}
 	var pieces []string
-	for _, name := range strings.Fields("anthropic-docs clapnq-a cranfield financebench-a kgrag-10q-a msmarco-dl-5k rgb-en-fact-a scifact-train squad2-a wice-dev") {
+	for _, name := range strings.Fields("anthropic-docs clapnq-a cranfield financebench-a kgrag-10q-a msmarco-dl-5k rgb-en-fact-a " +
+		"scifact-train squad2-a wice-dev") {
 		for _, text := range readTexts(b, datatest.Sets(b, name, "corpus.jsonl")) {
 			for words := range slices.Chunk(strings.Fields(text), 40) {
 				pieces = append(pieces, strings.Join(words, " "))

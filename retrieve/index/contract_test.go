@@ -149,7 +149,8 @@ func testApply(t *testing.T, l *candidate) {
 	l.put("a", "2", nil, 5, "boat")
 	l.dense(0, 9, retrieve.Filter{}, "a/2#1", "a/1#1")
 	// One call may change a document several times.
-	all := []retrieve.Change{l.model.documents[2].Change, {Document: 2, Deleted: true}, l.model.documents[2].Change, {Document: 1, Deleted: true}}
+	all := []retrieve.Change{l.model.documents[2].Change, {Document: 2, Deleted: true}, l.model.documents[2].Change,
+		{Document: 1, Deleted: true}}
 	for i := range all {
 		l.revision++
 		all[i].Revision = l.revision
@@ -198,7 +199,8 @@ func testFilter(t *testing.T, l *candidate) {
 		{retrieve.Filter{Language: "en", Tags: []string{"sea"}}, []string{"b/dated/2#1"}},
 		{retrieve.Filter{Since: "2024-04"}, []string{"b/dated/2#1", "b/dated/3#1"}},
 		{retrieve.Filter{Until: "2024-04-02"}, []string{"b/dated/1#1", "b/dated/2#1"}},
-		{retrieve.Filter{Since: "2024", Tags: []string{"sea"}, Collections: []string{"x", "work"}}, []string{"b/dated/1#1", "b/dated/2#1", "b/dated/3#1"}},
+		{retrieve.Filter{Since: "2024", Tags: []string{"sea"}, Collections: []string{"x", "work"}},
+			[]string{"b/dated/1#1", "b/dated/2#1", "b/dated/3#1"}},
 		{retrieve.Filter{Since: "2025"}, nil},
 	} {
 		l.dense(0, 3, c.f, c.want...)
@@ -274,7 +276,8 @@ func testStats(t *testing.T, l *candidate) {
 
 func testEvidence(t *testing.T, l *candidate) {
 	l.put("a", "1", nil, 10, "boat boat", strings.Repeat("sea ", 300))
-	hits := []retrieve.Hit{{Document: 1, Generation: 1, Ordinal: 2}, {Document: 1, Generation: 1, Ordinal: 3}, {Document: 1, Generation: 2, Ordinal: 1},
+	hits := []retrieve.Hit{{Document: 1, Generation: 1, Ordinal: 2}, {Document: 1, Generation: 1, Ordinal: 3},
+		{Document: 1, Generation: 2, Ordinal: 1},
 		{Document: 2, Generation: 1, Ordinal: 1}, {Document: 1, Generation: 1, Ordinal: 1}, {Document: 1, Generation: 1}}
 	all, err := l.s.Evidence(t.Context(), hits, []string{"boat", "sea", "land"})
 	must(t, err)

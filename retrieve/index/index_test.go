@@ -122,7 +122,8 @@ func TestPurge(t *testing.T) {
 	x := open(t, dir, 10)
 	text := func(n int64, text string, deleted bool) {
 		t.Helper()
-		c := retrieve.Change{Revision: n, Document: n % 100, Deleted: deleted, Chunks: []retrieve.IndexChunk{{Text: text, Vector: []float32{1, 0}}}}
+		c := retrieve.Change{Revision: n, Document: n % 100, Deleted: deleted,
+			Chunks: []retrieve.IndexChunk{{Text: text, Vector: []float32{1, 0}}}}
 		c.Info.ID = text
 		if err := x.Apply(t.Context(), []retrieve.Change{c}); err != nil {
 			t.Fatal(err)

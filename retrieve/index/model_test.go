@@ -82,7 +82,8 @@ func (m *Model) graded(f retrieve.Filter, score func(d document, i int) (s float
 		}
 		for i := range d.Chunks {
 			if s, ok := score(d, i); ok {
-				all = append(all, graded{retrieve.Hit{Document: d.Document, Generation: d.Revision, Ordinal: i + 1}, retrieve.ChunkID(d.Info.ID, i+1), s})
+				all = append(all, graded{retrieve.Hit{Document: d.Document, Generation: d.Revision, Ordinal: i + 1}, retrieve.ChunkID(d.Info.ID, i+1),
+					s})
 			}
 		}
 	}

@@ -98,7 +98,8 @@ func fillShelf(t testing.TB, datasets string, chunks int) *shelf {
 
 // Document returns ten of the chunks as a document.
 func (s *shelf) Document(n int) (*ingest.Document, []ingest.Chunk) {
-	doc := &ingest.Document{Root: "a", Path: fmt.Sprint("folder", n%50, "/", n), Title: fmt.Sprint("Document ", n), Format: "text", Digest: fmt.Sprint(n)}
+	doc := &ingest.Document{Root: "a", Path: fmt.Sprint("folder", n%50, "/", n), Title: fmt.Sprint("Document ", n), Format: "text",
+		Digest: fmt.Sprint(n)}
 	doc.ID = doc.Root + "/" + doc.Path
 	var chunks []ingest.Chunk
 	for i, text := range s.Texts[10*n : 10*n+10] {

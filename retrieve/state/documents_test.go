@@ -288,7 +288,8 @@ func TestRefuse(t *testing.T) {
 		ctx := ready(t, s, "a")
 		put(t, s, "a", "x", "boat")
 		nan, inf := float32(math.NaN()), float32(math.Inf(1))
-		for name, vector := range map[string][]float32{"short": {1, 0}, "long": {1, 0, 0, 0, 0}, "none": {}, "zero": {0, 0, 0, 0}, "NaN": {nan, 0, 0, 1}, "Inf": {inf, 0, 0, 1}} {
+		for name, vector := range map[string][]float32{"short": {1, 0}, "long": {1, 0, 0, 0, 0}, "none": {}, "zero": {0, 0, 0, 0},
+			"NaN": {nan, 0, 0, 1}, "Inf": {inf, 0, 0, 1}} {
 			doc, chunks := newDocument("a", "x", "train")
 			if err := s.Replace(ctx, testSpace, doc, chunks, [][]float32{vector}); err == nil {
 				t.Errorf("a vector with %s was stored", name)
@@ -333,7 +334,8 @@ func TestParts(t *testing.T) {
 			spans = append(spans, retrieve.Span{Version: stored, Start: r[0], End: r[1], Sections: r[0] == 0})
 		}
 		lacking := []retrieve.Span{{Version: stored, End: len(doc.Text) + 1},
-			{Version: retrieve.Version{Document: stored.Document, Generation: revision - 1}, End: 3, Sections: true}, {Version: retrieve.Version{}, End: 3}}
+			{Version: retrieve.Version{Document: stored.Document, Generation: revision - 1}, End: 3, Sections: true},
+			{Version: retrieve.Version{}, End: 3}}
 		excerpts, err := s.Excerpts(ctx, append(lacking, spans...))
 		must(t, err)
 		for i, e := range excerpts {
@@ -435,7 +437,8 @@ func TestListings(t *testing.T) {
 			}
 		}
 		check("a/x.zip", "", "a")
-		for _, l := range [][3]string{{"a", "a/x.zip", "first"}, {"a", "a/x.zip", "second"}, {"a", "a/y.zip", "third"}, {"b", "b/x.zip", "fourth"}} {
+		for _, l := range [][3]string{{"a", "a/x.zip", "first"}, {"a", "a/x.zip", "second"}, {"a", "a/y.zip", "third"},
+			{"b", "b/x.zip", "fourth"}} {
 			must(t, s.KeepListing(ctx, l[0], l[1], []byte(l[2])))
 		}
 		check("a/x.zip", "second", "a", "a/x.zip", "a/y.zip")

@@ -72,7 +72,8 @@ func sampleRow(i int, gone bool) (retrieve.Job, retrieve.Record, retrieve.Feedba
 	at := time.Unix(4_000_000_000+int64(i), 0)
 	spec := bytes.Repeat([]byte(id), 40)
 	return retrieve.Job{ID: id, Kind: "ask", Started: at, Secret: []byte(id), Spec: spec},
-		retrieve.Record{ID: id, Kind: "ask", By: "k", State: "done", Started: at, Ended: at, Expires: at, Spec: spec, Events: spec, Documents: []string{"a/x"}},
+		retrieve.Record{ID: id, Kind: "ask", By: "k", State: "done", Started: at, Ended: at, Expires: at, Spec: spec, Events: spec,
+			Documents: []string{"a/x"}},
 		retrieve.Feedback{Key: int64(i + 1), Run: id, By: "k", Rating: 1, At: at, Comment: id},
 		retrieve.Key{ID: id, Name: "key " + id, Digest: sha256.Sum256([]byte(id)), Created: at, Collections: []string{id}},
 		session(id, id, at)

@@ -139,7 +139,8 @@ func ownServer(t *testing.T, settings ...string) (server *serverChild, address s
 		t.Fatal(err)
 	}
 	data := filepath.Join(dir, "data")
-	out, err := nobody(exec.Command(filepath.Join(bin, "initdb"), "-D", data, "-U", "ibid", "-E", "UTF8", "--locale=C", "--auth=scram-sha-256", "--pwfile="+secret, "--no-sync")).CombinedOutput()
+	out, err := nobody(exec.Command(filepath.Join(bin, "initdb"), "-D", data, "-U", "ibid", "-E", "UTF8", "--locale=C", "--auth=scram-sha-256",
+		"--pwfile="+secret, "--no-sync")).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
@@ -235,7 +236,8 @@ func TestServerGoes(t *testing.T) {
 	server.kill()
 	_, err = e.Documents(ctx, retrieve.Filter{})
 	for what, err := range map[string]error{"reading": err, "writing": e.Delete(ctx, "a/b")} {
-		if !errors.Is(err, retrieve.ErrAway) || !strings.Contains(err.Error(), "postgres://127.0.0.1:") || !strings.Contains(err.Error(), "check that the server runs") || strings.Contains(err.Error(), testPassword) {
+		if !errors.Is(err, retrieve.ErrAway) || !strings.Contains(err.Error(), "postgres://127.0.0.1:") ||
+			!strings.Contains(err.Error(), "check that the server runs") || strings.Contains(err.Error(), testPassword) {
 			t.Errorf("%s while the server is away: %v", what, err)
 		}
 	}
@@ -299,7 +301,8 @@ max_client_conn = 200
 	t.Cleanup(c.kill)
 	pooled := fmt.Sprintf("postgres://ibid@127.0.0.1:%s%s?sslmode=disable", port, u.Path)
 	t.Setenv(statetest.Env, pooled)
-	for name, test := range map[string]func(*testing.T){"Documents": TestDocuments, "Together": TestTogether, "Respace": TestRespace, "Odd": TestOdd} {
+	for name, test := range map[string]func(*testing.T){"Documents": TestDocuments, "Together": TestTogether, "Respace": TestRespace,
+		"Odd": TestOdd} {
 		t.Run(name, test)
 	}
 }

@@ -163,7 +163,8 @@ func TestWait(t *testing.T) {
 	for _, c := range []struct {
 		own, store time.Duration // own is 0 for none
 		ok         bool
-	}{{10 * time.Second, time.Hour, false}, {0, 20 * time.Second, false}, {time.Hour, 20 * time.Second, false}, {time.Hour, 2 * time.Minute, true}} {
+	}{{10 * time.Second, time.Hour, false}, {0, 20 * time.Second, false}, {time.Hour, 20 * time.Second, false},
+		{time.Hour, 2 * time.Minute, true}} {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, most := t.Context(), c.store
 			if c.own > 0 {

@@ -41,7 +41,8 @@ func TestTogether(t *testing.T) {
 			t.Errorf("documents %q, want %q", got, slices.Sorted(maps.Keys(want)))
 		}
 		for _, c := range f.documents {
-			if text := ingest.EmbeddingText("One title", ingest.Chunk{Heading: "All", Text: want[c.Info.ID]}); len(c.Chunks) != 1 || c.Chunks[0].Text != text {
+			if text := ingest.EmbeddingText("One title", ingest.Chunk{Heading: "All", Text: want[c.Info.ID]}); len(c.Chunks) != 1 ||
+				c.Chunks[0].Text != text {
 				t.Errorf("%s is %+v, want %q", c.Info.ID, c.Chunks, text)
 			}
 		}

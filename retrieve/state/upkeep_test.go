@@ -143,7 +143,8 @@ func TestErrors(t *testing.T) {
 		t.Error("a file was opened as a data directory")
 	}
 	_, err = Open(t.Context(), "postgres://someone:secret@127.0.0.1:1/none?connect_timeout=1", Options{Wait: 1})
-	if !errors.Is(err, retrieve.ErrAway) || strings.Contains(err.Error(), "secret") || !strings.Contains(err.Error(), "check that the server runs") {
+	if !errors.Is(err, retrieve.ErrAway) || strings.Contains(err.Error(), "secret") ||
+		!strings.Contains(err.Error(), "check that the server runs") {
 		t.Errorf("a server that is not there: %v", err)
 	}
 	for _, address := range []string{"postgres://a:b@c:d@host/x", "postgres://a:p#q@host/x", "postgres://host/x?search_path=a,b"} {

@@ -24,8 +24,10 @@ func answered(q Question, text, document string, retrieved ...Passage) *Outcome 
 
 func TestCheck(t *testing.T) {
 	tea := Question{Text: "When is tea served?", Answers: []string{"at four"}, Documents: []string{"tea.md"}}
-	paged := Question{Text: "When is tea served?", Answers: []string{"at four"}, Documents: []string{"tea.pdf", "b.md"}, Pages: [][]int{{3}, nil}}
-	quote := Question{Text: "When is tea served?", Answers: []string{"at four"}, Documents: []string{"tea.md"}, Quotes: []string{"black tea is served at four"}}
+	paged := Question{Text: "When is tea served?", Answers: []string{"at four"}, Documents: []string{"tea.pdf", "b.md"},
+		Pages: [][]int{{3}, nil}}
+	quote := Question{Text: "When is tea served?", Answers: []string{"at four"}, Documents: []string{"tea.md"},
+		Quotes: []string{"black tea is served at four"}}
 	none := Question{Text: "What does gold cost?", Unanswerable: true}
 	found := passage("tea.md", 0, true, "Black  tea is\nserved at four.")
 	skipped := passage("tea.md", 0, false, "Black tea is served at four.")
@@ -51,20 +53,25 @@ func TestCheck(t *testing.T) {
 		{"refused without anything found", refused(none), Passed, "", nil},
 
 		{"not found", answered(tea, "It is blue [1].", "boats.md", other), Failed, Retrieval,
-			[]string{"none of the 1 retrieved passage is from a right document (tea.md)", "the answer contains none of “at four”", "no right document (tea.md) is cited, but boats.md"}},
+			[]string{"none of the 1 retrieved passage is from a right document (tea.md)", "the answer contains none of “at four”",
+				"no right document (tea.md) is cited, but boats.md"}},
 		{"refused, not found", refused(tea, other, other), Failed, Retrieval,
-			[]string{"none of the 2 retrieved passages is from a right document (tea.md)", "refused (nothing_relevant), although there is an answer"}},
+			[]string{"none of the 2 retrieved passages is from a right document (tea.md)",
+				"refused (nothing_relevant), although there is an answer"}},
 		{"another page", answered(paged, "It is blue [1].", "tea.pdf", passage("tea.pdf", 2, true, "")), Failed, Retrieval,
 			[]string{"none of the 1 retrieved passage is on a right page (tea.pdf, page 3)", "the answer contains none of “at four”"}},
-		{"the quote is missing", answered(quote, "It is blue [1].", "tea.md", passage("tea.md", 0, true, "Green tea is served at five.")), Failed, Retrieval,
+		{"the quote is missing", answered(quote, "It is blue [1].", "tea.md", passage("tea.md", 0, true, "Green tea is served at five.")),
+			Failed, Retrieval,
 			[]string{"none of the 1 retrieved passage contains “black tea is served at four”", "the answer contains none of “at four”"}},
 		{"skipped", refused(tea, skipped, other), Failed, Gate,
 			[]string{"the gate skipped every right passage: tea.md#1", "refused (nothing_relevant), although there is an answer"}},
 		{"another was kept", refused(tea, skipped, found), Failed, Refusal, []string{"refused (nothing_relevant), although there is an answer"}},
-		{"wrong words", answered(tea, "Tea is served at five [1].", "tea.md", found), Failed, Generation, []string{"the answer contains none of “at four”"}},
+		{"wrong words", answered(tea, "Tea is served at five [1].", "tea.md", found), Failed, Generation,
+			[]string{"the answer contains none of “at four”"}},
 		{"broken off", broken, Failed, Generation, []string{"the answer is incomplete: the server closed the connection"}},
 		{"nothing cited", uncited, Failed, Citations, []string{"no source is cited"}},
-		{"another document cited", answered(tea, "Tea is served at four [1].", "boats.md", found, other), Failed, Citations, []string{"no right document (tea.md) is cited, but boats.md"}},
+		{"another document cited", answered(tea, "Tea is served at four [1].", "boats.md", found, other), Failed, Citations,
+			[]string{"no right document (tea.md) is cited, but boats.md"}},
 		{"a sentence without support", weakly, Failed, Citations, []string{"nothing cited supports “It is free [1].”"}},
 		{"answered wrongly", answered(none, "Much [1].", "boats.md", other), Failed, Refusal, []string{"answered, although there is no answer"}},
 		{"error", &Outcome{Question: tea, Error: "the model is gone"}, Failed, Trouble, []string{"the model is gone"}},
@@ -72,13 +79,17 @@ func TestCheck(t *testing.T) {
 		{"nothing known", answered(Question{Text: "?"}, "Tea [1].", "tea.md", found), Open, "", nil},
 		{"nothing known, and refused", refused(Question{Text: "?"}, found), Open, "", nil},
 		{"there is one, and no more is known", answered(Question{Text: "?", HasAnswer: true}, "Tea [1].", "tea.md", found), Open, "", nil},
-		{"there is one, and refused", refused(Question{Text: "?", HasAnswer: true}, found), Failed, Refusal, []string{"refused (nothing_relevant), although there is an answer"}},
+		{"there is one, and refused", refused(Question{Text: "?", HasAnswer: true}, found), Failed, Refusal,
+			[]string{"refused (nothing_relevant), although there is an answer"}},
 		{"documents alone", answered(Question{Text: "?", Documents: []string{"tea.md"}}, "Tea [1].", "tea.md", found), Passed, "", nil},
 		{"a quote alone", answered(Question{Text: "?", Quotes: []string{"served at four"}}, "Tea [1].", "tea.md", found), Passed, "", nil},
-		{"a quote alone, skipped", answered(Question{Text: "?", Quotes: []string{"served at four"}}, "Tea [1].", "boats.md", skipped, other), Failed, Gate,
+		{"a quote alone, skipped", answered(Question{Text: "?", Quotes: []string{"served at four"}}, "Tea [1].", "boats.md", skipped, other),
+			Failed, Gate,
 			[]string{"the gate skipped every right passage: tea.md#1"}},
-		{"words", answered(Question{Text: "?", Words: []string{"tea", "four", "milk"}}, "Tea at four [1].", "tea.md", found), Failed, Generation, []string{"the answer does not contain “milk”"}},
-		{"words in a number that cites", answered(Question{Text: "?", Words: []string{"1"}}, "Tea at four [1].", "tea.md", found), Failed, Generation, []string{"the answer does not contain “1”"}},
+		{"words", answered(Question{Text: "?", Words: []string{"tea", "four", "milk"}}, "Tea at four [1].", "tea.md", found), Failed, Generation,
+			[]string{"the answer does not contain “milk”"}},
+		{"words in a number that cites", answered(Question{Text: "?", Words: []string{"1"}}, "Tea at four [1].", "tea.md", found), Failed,
+			Generation, []string{"the answer does not contain “1”"}},
 		{"two of three words", answered(Question{Text: "?", Expected: "Tea at five"}, "Tea at four [1].", "tea.md", found), Passed, "", nil},
 		{"half of the words", answered(Question{Text: "?", Expected: "Tea? Coffee!"}, "Tea [1].", "tea.md", found), Failed, Generation,
 			[]string{"the answer contains 50 % of the words of the expected one, “Tea? Coffee!”; it needs more than 50 %"}},
@@ -99,7 +110,8 @@ func TestCheck(t *testing.T) {
 func TestMark(t *testing.T) {
 	q := Question{Documents: []string{"a.pdf"}, Pages: [][]int{{3, 9}}}
 	o := &Outcome{Question: q, Retrieved: []Passage{
-		{Document: "a.pdf", Page: 2, LastPage: 4, Text: strings.Repeat("é", 700)}, {Document: "b.pdf", Page: 3, LastPage: 3}, {Document: "a.pdf", Page: 4, LastPage: 4}, {Document: "a.pdf"},
+		{Document: "a.pdf", Page: 2, LastPage: 4, Text: strings.Repeat("é", 700)}, {Document: "b.pdf", Page: 3, LastPage: 3},
+		{Document: "a.pdf", Page: 4, LastPage: 4}, {Document: "a.pdf"},
 	}}
 	o.Check()
 	var right []bool

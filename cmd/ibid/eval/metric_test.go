@@ -59,8 +59,9 @@ func TestMetrics(t *testing.T) {
 
 func TestParseMetric(t *testing.T) {
 	for text, want := range map[string]Metric{
-		"ndcg@10": {"ndcg", 10}, " NDCG@1 ": {"ndcg", 1}, "recall@100": {"recall", 100}, "mrr@10": {"mrr", 10}, "p@1000": {"p", 1000}, "hit@1": {"hit", 1},
-		"": {}, "ndcg": {}, "ndcg@": {}, "ndcg@0": {}, "ndcg@-1": {}, "ndcg@1001": {}, "map@10": {}, "ndcg@10@10": {}, "ndcg@ten": {},
+		"ndcg@10": {"ndcg", 10}, " NDCG@1 ": {"ndcg", 1}, "recall@100": {"recall", 100}, "mrr@10": {"mrr", 10}, "p@1000": {"p", 1000},
+		"hit@1": {"hit", 1},
+		"":      {}, "ndcg": {}, "ndcg@": {}, "ndcg@0": {}, "ndcg@-1": {}, "ndcg@1001": {}, "map@10": {}, "ndcg@10@10": {}, "ndcg@ten": {},
 	} {
 		got, err := ParseMetric(text)
 		if got != want || (err == nil) != (want != Metric{}) {

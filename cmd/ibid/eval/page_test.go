@@ -65,7 +65,8 @@ func checkPage(t *testing.T, page []byte) {
 		}
 	}
 	sum := sha256.Sum256([]byte(style))
-	if counts["style"] != 1 || !strings.Contains(policy, "'sha256-"+base64.StdEncoding.EncodeToString(sum[:])+"'") || !strings.HasPrefix(policy, "default-src 'none'; ") {
+	if counts["style"] != 1 || !strings.Contains(policy, "'sha256-"+base64.StdEncoding.EncodeToString(sum[:])+"'") ||
+		!strings.HasPrefix(policy, "default-src 'none'; ") {
 		t.Errorf("%d styles; the policy %q does not name theirs, or lets something else in", counts["style"], policy)
 	}
 	for _, name := range []string{"h1", "main"} {
@@ -84,7 +85,8 @@ func TestPage(t *testing.T) {
 	hostile := compared(t)
 	for i := range hostile.Outcomes {
 		o := &hostile.Outcomes[i]
-		o.Question.Text, o.Text, o.Reason = `</style><script>document.title = "taken"</script>`, "a\u202egnp.exe\u2066 nul\x00 \xff", `"><img src=x onerror=alert(1)>`
+		o.Question.Text, o.Text, o.Reason = `</style><script>document.title = "taken"</script>`, "a\u202egnp.exe\u2066 nul\x00 \xff",
+			`"><img src=x onerror=alert(1)>`
 		o.Drafts, o.Warnings, o.Status, o.Cause = []Draft{{1, `<iframe src="https://evil.example/">`}}, []string{"{{.Version}}"}, Failed, Gate
 	}
 	hostile.Causes = []CauseCount{{Gate, len(hostile.Outcomes)}}
@@ -92,7 +94,8 @@ func TestPage(t *testing.T) {
 		report *Report
 		want   []string
 	}{
-		"sample": {sampleReport(t), []string{`<mark title="nothing cited supports this">It is free [1].</mark>`, "the gate skipped every right passage: sails.md#1",
+		"sample": {sampleReport(t), []string{`<mark title="nothing cited supports this">It is free [1].</mark>`,
+			"the gate skipped every right passage: sails.md#1",
 			"<strong>1</strong> passed, <strong>3</strong> failed, <strong>1</strong> open"}},
 		"compared": {compared(t), []string{"4 questions in both, 1 only now, 1 only then", "<p>Not comparable:</p><ul><li>other questions: "}},
 		"hostile":  {hostile, []string{"⟨U+202E⟩gnp.exe⟨U+2066⟩ nul⟨U+0000⟩", "&lt;script&gt;document.title", "{{.Version}}"}},
@@ -128,14 +131,16 @@ func TestUnits(t *testing.T) {
 		x    float64
 		want string
 	}{
-		{ShareUnit, .12345, "0.123"}, {SecondsUnit, .0000123, "12 µs"}, {SecondsUnit, .01234, "12.3 ms"}, {SecondsUnit, .4567, "457 ms"}, {SecondsUnit, 1.234, "1.23 s"},
+		{ShareUnit, .12345, "0.123"}, {SecondsUnit, .0000123, "12 µs"}, {SecondsUnit, .01234, "12.3 ms"}, {SecondsUnit, .4567, "457 ms"},
+		{SecondsUnit, 1.234, "1.23 s"},
 		{CountUnit, 3, "3"}, {CountUnit, 3.14159, "3.14"}, {MoneyUnit, .00123456, "0.001235"},
 	} {
 		if got := test.unit.Write(test.x); got != test.want {
 			t.Errorf("%v %s is written %q, want %q", test.x, test.unit, got, test.want)
 		}
 	}
-	if up, down, same := CountUnit.WriteChange(2), CountUnit.WriteChange(-2), CountUnit.WriteChange(0); up != "+2" || down != "−2" || same != "0" {
+	if up, down, same := CountUnit.WriteChange(2), CountUnit.WriteChange(-2), CountUnit.WriteChange(0); up != "+2" ||
+		down != "−2" || same != "0" {
 		t.Error(up, down, same)
 	}
 }

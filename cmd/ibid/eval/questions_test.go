@@ -29,7 +29,8 @@ func TestReadQuestions(t *testing.T) {
 		{ID: "q1", Text: "what?", Expected: "tea", Answers: []string{"tea"}, Documents: []string{"l/a.md"}, Kind: "single", Worded: "own"},
 		{ID: "q2", Text: "who?", Kind: "off-topic"},
 		{ID: "line 6", Text: "which?"},
-		{ID: "line 7", Text: "where?", Documents: []string{"a.pdf"}, Pages: [][]int{{3}}, Quotes: []string{"by the sea"}, Words: []string{"sea", "8"}},
+		{ID: "line 7", Text: "where?", Documents: []string{"a.pdf"}, Pages: [][]int{{3}}, Quotes: []string{"by the sea"},
+			Words: []string{"sea", "8"}},
 		{ID: "7", Text: "when?", Documents: []string{"a.pdf", "b.md", "c.pdf"}, Pages: [][]int{{3}, nil, {4, 5}}},
 		{ID: "line 9", Text: "why?", Answers: []string{"tea", "milk"}, HasAnswer: true},
 		{ID: "line 10", Text: "whose?", Expected: "not there", Unanswerable: true, Documents: []string{}},
@@ -76,7 +77,8 @@ func TestMalformedQuestions(t *testing.T) {
 		"what?":                     `q.jsonl:1: not a JSON object: invalid character 'w' looking for beginning of value`,
 		`{"question": "a"} x`:       `q.jsonl:1: not a JSON object: invalid character 'x' after top-level value`,
 		"{\"question\": \"a\xff\"}": `q.jsonl:1: not UTF-8; convert the file`,
-		`{"question": "a"}` + "\n{\n\n" + `{"question": "b"}` + "\n{}":       `q.jsonl:2: not a JSON object: unexpected end of JSON input` + "\n" + `q.jsonl:5: "question" is missing or empty`,
+		`{"question": "a"}` + "\n{\n\n" + `{"question": "b"}` + "\n{}": `q.jsonl:2: not a JSON object: unexpected end of JSON input` +
+			"\n" + `q.jsonl:5: "question" is missing or empty`,
 		`{"id": 1, "question": "a"}` + "\n" + `{"id": "1", "question": "b"}`: `q.jsonl:2: the id "1" is in line 1 already`,
 	} {
 		if _, _, err := ReadQuestions(files("q.jsonl", text), "q.jsonl"); err == nil || err.Error() != want {
@@ -98,7 +100,8 @@ func FuzzReadQuestions(f *testing.F) {
 			t.Fatalf("%d questions, %v", len(got), err)
 		}
 		for _, q := range got {
-			if strings.TrimSpace(q.Text) == "" || q.ID == "" || q.Unanswerable && q.Answerable() || q.Pages != nil && len(q.Pages) != len(q.Documents) {
+			if strings.TrimSpace(q.Text) == "" || q.ID == "" || q.Unanswerable && q.Answerable() || q.Pages != nil &&
+				len(q.Pages) != len(q.Documents) {
 				t.Fatalf("%+v", q)
 			}
 		}
@@ -106,7 +109,8 @@ func FuzzReadQuestions(f *testing.F) {
 }
 
 func TestQuestionsOfASet(t *testing.T) {
-	s, err := ReadSet(files("corpus.jsonl", goodCorpus, "queries.jsonl", goodQueries+`{"_id": "q3", "text": "unknown"}`, "qrels.tsv", goodQrels), "")
+	s, err := ReadSet(files("corpus.jsonl", goodCorpus, "queries.jsonl", goodQueries+`{"_id": "q3", "text": "unknown"}`,
+		"qrels.tsv", goodQrels), "")
 	if err != nil {
 		t.Fatal(err)
 	}

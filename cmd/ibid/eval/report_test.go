@@ -50,20 +50,26 @@ func metricsOf(t *testing.T, names ...string) []Metric {
 // outcomes are five questions, of which each figure can be counted by hand.
 func outcomes() []Outcome {
 	judged := func(document string, kept bool, text string) Passage { return passage(document, 0, kept, text) }
-	right := *answered(Question{ID: "q1", Text: "When is tea served?", Kind: "single", Answers: []string{"at four"}, Expected: "Tea is served at four", Documents: []string{"tea.md"}},
-		"Tea is served at four [1]. It is free [1].", "tea.md", judged("tea.md", true, "Tea is served at four."), judged("boats.md", false, ""), judged("tea.md", false, "Milk."))
+	right := *answered(Question{ID: "q1", Text: "When is tea served?", Kind: "single", Answers: []string{"at four"},
+		Expected: "Tea is served at four", Documents: []string{"tea.md"}},
+		"Tea is served at four [1]. It is free [1].", "tea.md", judged("tea.md", true, "Tea is served at four."), judged("boats.md", false, ""),
+		judged("tea.md", false, "Milk."))
 	right.Citations = []Citation{{1, "tea.md", 0, "served at four", .9, "quoted", 0, 26}, {1, "tea.md", 0, "Milk", .1, "weak", 27, 42}}
 	right.Unsupported = []Sentence{{27, 42, "weak"}}
 	right.Steps = []Step{{Step: 1, Invented: []int{7, 9}}, {Step: 2, Lost: []int{2}}}
 	right.Cost, right.Seconds = Cost{4, 3, 1000, 50}, Seconds{.1, .2, .7, .4, 1}
-	wrong := *answered(Question{ID: "q2", Text: "Where do the boats stand?", Kind: "single", Answers: []string{"slipway"}, Documents: []string{"boats.md", "harbour.md"}},
+	wrong := *answered(Question{ID: "q2", Text: "Where do the boats stand?", Kind: "single", Answers: []string{"slipway"},
+		Documents: []string{"boats.md", "harbour.md"}},
 		"In the hall [1][2].", "tea.md", judged("tea.md", true, ""), judged("boats.md", true, ""))
 	wrong.Sources = append(wrong.Sources, Source{2, "boats.md", "Boats"})
 	wrong.Cost, wrong.Seconds = Cost{2, 0, 500, 10}, Seconds{.1, .1, 1.8, .5, 2}
-	refused := Outcome{Question: Question{ID: "q3", Text: "Who mends the sails?", Answers: []string{"the sailmaker"}, Documents: []string{"sails.md"}}, Reason: "nothing_relevant", Text: "Not said.",
+	refused := Outcome{Question: Question{ID: "q3", Text: "Who mends the sails?", Answers: []string{"the sailmaker"},
+		Documents: []string{"sails.md"}}, Reason: "nothing_relevant", Text: "Not said.",
 		Retrieved: []Passage{judged("sails.md", false, ""), judged("tea.md", false, "")}, Seconds: Seconds{.1, .2, 0, 0, .3}}
-	rightly := Outcome{Question: Question{ID: "q4", Text: "What does gold cost?", Kind: "off-topic", Unanswerable: true}, Reason: "nothing_relevant", Text: "Not said.",
-		Retrieved: []Passage{judged("tea.md", false, ""), judged("boats.md", false, ""), judged("sails.md", true, "")}, Seconds: Seconds{.1, .1, 0, 0, .2}}
+	rightly := Outcome{Question: Question{ID: "q4", Text: "What does gold cost?", Kind: "off-topic", Unanswerable: true},
+		Reason: "nothing_relevant", Text: "Not said.",
+		Retrieved: []Passage{judged("tea.md", false, ""), judged("boats.md", false, ""), judged("sails.md", true, "")},
+		Seconds:   Seconds{.1, .1, 0, 0, .2}}
 	open := *answered(Question{ID: "q5", Text: "And the weather?"}, "It rains [1].", "weather.md", judged("weather.md", true, ""))
 	open.Cost, open.Seconds = Cost{1, 0, 100, 20}, Seconds{.1, .1, .4, .2, .6}
 	all := []Outcome{right, wrong, refused, rightly, open}
@@ -74,8 +80,10 @@ func outcomes() []Outcome {
 }
 
 func sampleReport(t *testing.T) *Report {
-	r := &Report{Made: time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC), Version: "ibid test", Folder: "club", File: "questions.jsonl", Documents: 5, Chunks: 9, Library: "0a1b", Store: "data directory", Machine: "linux/amd64, 2 processors", Wanted: 5,
-		Price: &Price{In: 2, Out: 8}, Settings: []Setting{{"gate", "auto"}, {"model", "m"}, {"rerank-model", ""}}, Unread: []string{"club/scan.pdf: it has no text"}, Outcomes: outcomes()}
+	r := &Report{Made: time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC), Version: "ibid test", Folder: "club", File: "questions.jsonl",
+		Documents: 5, Chunks: 9, Library: "0a1b", Store: "data directory", Machine: "linux/amd64, 2 processors", Wanted: 5,
+		Price: &Price{In: 2, Out: 8}, Settings: []Setting{{"gate", "auto"}, {"model", "m"}, {"rerank-model", ""}},
+		Unread: []string{"club/scan.pdf: it has no text"}, Outcomes: outcomes()}
 	r.Measure(metricsOf(t, "hit@1", "recall@2", "mrr@10"))
 	return r
 }
@@ -95,7 +103,8 @@ func TestFigures(t *testing.T) {
 		// q1, q2 and q5 are answered, with 2, 1 and 1 citations, of which 1 is weak.
 		"cited": 1, "supported": 3 / 4., "unsupported": 1 / 4., "right_cited": 1, "right_sources": 2 / 3.,
 		"invented": 2 / 3., "lost": 1 / 3.,
-		"p50": .6, "p95": 2, "first_p50": .4, "first_p95": .5, "search_p50": .1, "search_p95": .1, "gate_p50": .1, "gate_p95": .2, "write_p50": .7, "write_p95": 1.8,
+		"p50": .6, "p95": 2, "first_p50": .4, "first_p95": .5, "search_p50": .1, "search_p95": .1, "gate_p50": .1, "gate_p95": .2,
+		"write_p50": .7, "write_p95": 1.8,
 		"calls": 7 / 5., "judge_calls": 3 / 5., "prompt_tokens": 1600 / 5., "completion_tokens": 80 / 5.,
 		"cost": (1600*2 + 80*8) / 1e6 / 5,
 	}
@@ -124,7 +133,8 @@ func TestPageCited(t *testing.T) {
 		document string
 		page     int
 		want     part
-	}{{"a.pdf", 3, part{1, 1}}, {"a.pdf", 7, part{0, 1}}, {"b.pdf", 7, part{1, 1}}, {"b.pdf", 3, part{0, 1}}, {"c.md", 0, part{1, 1}}, {"d.pdf", 3, part{0, 1}}} {
+	}{{"a.pdf", 3, part{1, 1}}, {"a.pdf", 7, part{0, 1}}, {"b.pdf", 7, part{1, 1}}, {"b.pdf", 3, part{0, 1}}, {"c.md", 0, part{1, 1}},
+		{"d.pdf", 3, part{0, 1}}} {
 		o := answered(q, "It is so [1].", test.document)
 		o.Citations[0].Page = test.page
 		for _, m := range citationMeasures() {
@@ -148,7 +158,8 @@ func TestManyFailed(t *testing.T) {
 		if err := r.WriteText(&b); err != nil {
 			t.Fatal(err)
 		}
-		if got := b.String(); strings.Count(got, "(refusal)") != maxListed || strings.Contains(got, " more: ") != (want != "") || !strings.Contains(got, want) || !strings.Contains(got, "\na b  ") {
+		if got := b.String(); strings.Count(got, "(refusal)") != maxListed || strings.Contains(got, " more: ") != (want != "") ||
+			!strings.Contains(got, want) || !strings.Contains(got, "\na b  ") {
 			t.Errorf("%d failed:\n%s", n, got)
 		}
 	}
@@ -166,7 +177,8 @@ func changed(t *testing.T) *Report {
 	for i := range o {
 		o[i].Check()
 	}
-	now := &Report{Made: r.Made.AddDate(0, 0, 1), Version: r.Version, Folder: "shed", File: r.File, Documents: 5, Chunks: 8, Library: "2c3d", Store: r.Store, Machine: r.Machine, Wanted: 7, Interrupted: true,
+	now := &Report{Made: r.Made.AddDate(0, 0, 1), Version: r.Version, Folder: "shed", File: r.File, Documents: 5, Chunks: 8, Library: "2c3d",
+		Store: r.Store, Machine: r.Machine, Wanted: 7, Interrupted: true,
 		Settings: []Setting{{"gate", "off"}, {"model", "m"}, {"rerank-model", "r"}}, Outcomes: o, Missed: []string{"p95 is 2.00 s, above 1s"}}
 	now.Measure(metricsOf(t, "hit@1", "recall@2"))
 	return now
@@ -218,7 +230,8 @@ func TestCompareReports(t *testing.T) {
 		"{}":                                  "its format is \"\"",
 		`{"format": "ibid eval report 1"}`:    "it has no questions",
 		`{"format": "ibid eval report 1000"}`: "not a report of this version",
-		`{"format": "ibid eval report 1", "questions": [{"question": {"documents": ["a"], "pages": [[1], [2]]}}]}`: "its question 1 has pages of 2 documents but names 1",
+		`{"format": "ibid eval report 1", "questions": [{"question": {"documents": ["a"], "pages": [[1], [2]]}}]}`: "its question 1 has pages " +
+			"of 2 documents but names 1",
 	} {
 		if _, err := ReadReport(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", text, err, want)
@@ -233,18 +246,26 @@ func TestDoubts(t *testing.T) {
 		doubts     []string
 		conditions []Changed
 	}{
-		"nothing":         {func(*Report) {}, nil, nil},
-		"another name":    {func(r *Report) { r.Folder, r.File = "shed", "q.jsonl" }, nil, []Changed{{"folder", "club", "shed"}, {"questions", "questions.jsonl", "q.jsonl"}}},
-		"another build":   {func(r *Report) { r.Version = "ibid 2" }, nil, []Changed{{"version", "ibid test", "ibid 2"}}},
-		"another store":   {func(r *Report) { r.Store = "postgres://h/d" }, nil, []Changed{{"store", "data directory", "postgres://h/d"}}},
-		"the same file":   {func(r *Report) { r.Library, r.Chunks = "ff", 10 }, []string{"other documents"}, []Changed{{"chunks", "9", "10"}, {"library", "0a1b", "ff"}}},
-		"more documents":  {func(r *Report) { r.Library, r.Documents = "ff", 6 }, []string{"other documents"}, []Changed{{"documents", "5", "6"}, {"library", "0a1b", "ff"}}},
-		"another folder":  {func(r *Report) { r.Beside = 2 }, []string{"other folders in the store"}, []Changed{{"other documents in the store", "0", "2"}}},
-		"a fast machine":  {func(r *Report) { r.Machine = "linux/arm64, 64 processors" }, []string{"another machine"}, []Changed{{"machine", "linux/amd64, 2 processors", "linux/arm64, 64 processors"}}},
+		"nothing": {func(*Report) {}, nil, nil},
+		"another name": {func(r *Report) { r.Folder, r.File = "shed", "q.jsonl" }, nil,
+			[]Changed{{"folder", "club", "shed"}, {"questions", "questions.jsonl", "q.jsonl"}}},
+		"another build": {func(r *Report) { r.Version = "ibid 2" }, nil, []Changed{{"version", "ibid test", "ibid 2"}}},
+		"another store": {func(r *Report) { r.Store = "postgres://h/d" }, nil, []Changed{{"store", "data directory", "postgres://h/d"}}},
+		"the same file": {func(r *Report) { r.Library, r.Chunks = "ff", 10 }, []string{"other documents"},
+			[]Changed{{"chunks", "9", "10"}, {"library", "0a1b", "ff"}}},
+		"more documents": {func(r *Report) { r.Library, r.Documents = "ff", 6 }, []string{"other documents"},
+			[]Changed{{"documents", "5", "6"}, {"library", "0a1b", "ff"}}},
+		"another folder": {func(r *Report) { r.Beside = 2 }, []string{"other folders in the store"},
+			[]Changed{{"other documents in the store", "0", "2"}}},
+		"a fast machine": {func(r *Report) { r.Machine = "linux/arm64, 64 processors" }, []string{"another machine"},
+			[]Changed{{"machine", "linux/amd64, 2 processors", "linux/arm64, 64 processors"}}},
 		"fewer questions": {func(r *Report) { r.Outcomes = r.Outcomes[1:] }, []string{"other questions: 0 only now and 1 only then"}, nil},
-		"other questions": {func(r *Report) { r.Outcomes[0].Question.Text = "When is milk served?" }, []string{"other questions: 1 only now and 1 only then"}, nil},
-		"another answer":  {func(r *Report) { r.Outcomes[0].Question.Answers = []string{"at five"} }, []string{"other right answers: 1 of the questions"}, nil},
-		"other documents": {func(r *Report) { r.Outcomes[1].Question.Documents[1] = "club/sails.md" }, []string{"other right answers: 1 of the questions"}, nil},
+		"other questions": {func(r *Report) { r.Outcomes[0].Question.Text = "When is milk served?" },
+			[]string{"other questions: 1 only now and 1 only then"}, nil},
+		"another answer": {func(r *Report) { r.Outcomes[0].Question.Answers = []string{"at five"} },
+			[]string{"other right answers: 1 of the questions"}, nil},
+		"other documents": {func(r *Report) { r.Outcomes[1].Question.Documents[1] = "club/sails.md" },
+			[]string{"other right answers: 1 of the questions"}, nil},
 		"other names for all": {func(r *Report) {
 			r.Outcomes[0].Question.ID, r.Outcomes[0].Question.Kind, r.Outcomes[0].Question.Documents = "line 1", "table", []string{"club/tea.md"}
 			r.Outcomes[1].Question.Documents = []string{"boats", "harbour"}

@@ -12,8 +12,9 @@ import (
 
 const (
 	goodCorpus  = `{"_id": "a", "title": "Tea", "text": "black", "metadata": {}}` + "\n" + `{"_id": "b", "title": "", "text": ""}` + "\n"
-	goodQueries = `{"_id": "q1", "text": "what tea?", "answers": ["black"]}` + "\n" + `{"_id": "q2", "text": "what milk?", "answerable": false}` + "\n"
-	goodQrels   = "query-id\tcorpus-id\tscore\nq1\ta\t2\nq1\tb\t0\n"
+	goodQueries = `{"_id": "q1", "text": "what tea?", "answers": ["black"]}` + "\n" +
+		`{"_id": "q2", "text": "what milk?", "answerable": false}` + "\n"
+	goodQrels = "query-id\tcorpus-id\tscore\nq1\ta\t2\nq1\tb\t0\n"
 )
 
 func files(pairs ...string) fs.FS {
@@ -39,13 +40,19 @@ func TestReadSet(t *testing.T) {
 		fsys                    fs.FS
 	}{
 		{"flat", "", "qrels.tsv", files("corpus.jsonl", goodCorpus, "queries.jsonl", goodQueries, "qrels.tsv", goodQrels)},
-		{"as BEIR has it", "", "qrels/test.tsv", files("corpus.jsonl", goodCorpus, "queries.jsonl", goodQueries, "qrels/test.tsv", goodQrels, "qrels/dev.tsv", "no\t1\t1\n")},
-		{"only for training", "", "qrels/train.tsv", files("corpus.jsonl", goodCorpus, "queries.jsonl", goodQueries, "qrels/train.tsv", goodQrels)},
-		{"a split", "dev", "qrels/dev.tsv", files("corpus.jsonl", goodCorpus, "queries.jsonl", goodQueries, "qrels/dev.tsv", goodQrels, "qrels.tsv", "no\t1\t1\n")},
-		{"a file", "other_qrels.tsv", "other_qrels.tsv", files("corpus.jsonl", goodCorpus, "queries.jsonl", goodQueries, "other_qrels.tsv", goodQrels, "qrels.tsv", "no\t1\t1\n")},
+		{"as BEIR has it", "", "qrels/test.tsv", files("corpus.jsonl", goodCorpus, "queries.jsonl", goodQueries, "qrels/test.tsv", goodQrels,
+			"qrels/dev.tsv", "no\t1\t1\n")},
+		{"only for training", "", "qrels/train.tsv", files("corpus.jsonl", goodCorpus, "queries.jsonl", goodQueries,
+			"qrels/train.tsv", goodQrels)},
+		{"a split", "dev", "qrels/dev.tsv", files("corpus.jsonl", goodCorpus, "queries.jsonl", goodQueries, "qrels/dev.tsv", goodQrels,
+			"qrels.tsv", "no\t1\t1\n")},
+		{"a file", "other_qrels.tsv", "other_qrels.tsv", files("corpus.jsonl", goodCorpus, "queries.jsonl", goodQueries, "other_qrels.tsv",
+			goodQrels, "qrels.tsv", "no\t1\t1\n")},
 		{"no header", "", "qrels.tsv", files("corpus.jsonl", goodCorpus, "queries.jsonl", goodQueries, "qrels.tsv", "q1\ta\t2\nq1\tb\t0")},
-		{"from Windows", "", "qrels.tsv", files("corpus.jsonl", "\ufeff"+windows.Replace(goodCorpus), "queries.jsonl", "\ufeff"+windows.Replace(goodQueries), "qrels.tsv", "\ufeff"+windows.Replace(goodQrels))},
-		{"blank lines, no last line end", "", "qrels.tsv", files("corpus.jsonl", "\n"+strings.TrimSpace(goodCorpus), "queries.jsonl", goodQueries+"\n  \n", "qrels.tsv", strings.TrimSpace(goodQrels))},
+		{"from Windows", "", "qrels.tsv", files("corpus.jsonl", "\ufeff"+windows.Replace(goodCorpus), "queries.jsonl",
+			"\ufeff"+windows.Replace(goodQueries), "qrels.tsv", "\ufeff"+windows.Replace(goodQrels))},
+		{"blank lines, no last line end", "", "qrels.tsv", files("corpus.jsonl", "\n"+strings.TrimSpace(goodCorpus), "queries.jsonl",
+			goodQueries+"\n  \n", "qrels.tsv", strings.TrimSpace(goodQrels))},
 	} {
 		got, err := ReadSet(test.fsys, test.split)
 		if err != nil {
@@ -63,7 +70,8 @@ func TestReadSet(t *testing.T) {
 }
 
 func TestNumbersAreIDs(t *testing.T) {
-	s, err := ReadSet(files("corpus.jsonl", `{"_id": 12, "text": "x"}`, "queries.jsonl", `{"_id": 7, "text": "x"}`, "qrels.tsv", "7\t12\t1"), "")
+	s, err := ReadSet(files("corpus.jsonl", `{"_id": 12, "text": "x"}`, "queries.jsonl", `{"_id": 7, "text": "x"}`, "qrels.tsv", "7\t12\t1"),
+		"")
 	if err != nil || s.Documents[0].ID != "12" || s.Queries[0].ID != "7" {
 		t.Errorf("%+v, %v", s, err)
 	}
@@ -98,15 +106,20 @@ func TestHostileSets(t *testing.T) {
 		{"nothing but a header", goodCorpus, goodQueries, "query-id\tcorpus-id\tscore\n", "qrels.tsv is empty"},
 		{"not JSON", goodCorpus + "hello\n", goodQueries, goodQrels, "corpus.jsonl:3: not a JSON object: invalid character 'h'"},
 		{"a cut line", goodCorpus + `{"_id": "c", "te`, goodQueries, goodQrels, "corpus.jsonl:3: not a JSON object: unexpected end"},
-		{"two objects on a line", `{"_id": "a", "text": "x"}{"_id": "b", "text": "x"}`, goodQueries, goodQrels, "corpus.jsonl:1: not a JSON object: "},
+		{"two objects on a line", `{"_id": "a", "text": "x"}{"_id": "b", "text": "x"}`, goodQueries, goodQrels,
+			"corpus.jsonl:1: not a JSON object: "},
 		{"an array", "[1]", goodQueries, goodQrels, "corpus.jsonl:1: a JSON array, not an object"},
 		{"null", "null", goodQueries, goodQrels, `corpus.jsonl:1: it has neither "text" nor "title"`},
-		{"text of another type", `{"_id": "a", "text": ["x"]}`, goodQueries, goodQrels, `corpus.jsonl:1: "text" has the wrong type, a JSON array`},
-		{"id of another type", `{"_id": ["a"], "text": "x"}`, goodQueries, goodQrels, `corpus.jsonl:1: an id must be a text or a whole number: ["a"]`},
+		{"text of another type", `{"_id": "a", "text": ["x"]}`, goodQueries, goodQrels,
+			`corpus.jsonl:1: "text" has the wrong type, a JSON array`},
+		{"id of another type", `{"_id": ["a"], "text": "x"}`, goodQueries, goodQrels,
+			`corpus.jsonl:1: an id must be a text or a whole number: ["a"]`},
 		{"no id", `{"id": "a", "text": "x"}`, goodQueries, goodQrels, `corpus.jsonl:1: "_id" is missing or empty`},
-		{"a document twice", goodCorpus + `{"_id": "a", "text": "x"}`, goodQueries, goodQrels, `corpus.jsonl:3: the _id "a" is in line 1 already`},
+		{"a document twice", goodCorpus + `{"_id": "a", "text": "x"}`, goodQueries, goodQrels,
+			`corpus.jsonl:3: the _id "a" is in line 1 already`},
 		{"an id with a tab", `{"_id": "a\tb", "text": "x"}`, goodQueries, goodQrels, `corpus.jsonl:1: "_id" is "a\tb", with a control character`},
-		{"a long id", `{"_id": "` + strings.Repeat("a", 5000) + `", "text": "x"}`, goodQueries, goodQrels, `corpus.jsonl:1: "_id" has 5000 bytes`},
+		{"a long id", `{"_id": "` + strings.Repeat("a", 5000) + `", "text": "x"}`, goodQueries, goodQrels,
+			`corpus.jsonl:1: "_id" has 5000 bytes`},
 		{"a huge line", goodCorpus + huge, goodQueries, goodQrels, "corpus.jsonl:3: the line is longer than 64 MB"},
 		{"UTF-16", "\xff\xfe{\x00", goodQueries, goodQrels, "corpus.jsonl:1: not UTF-8; convert the file"},
 		{"Latin-1", "{\"_id\": \"a\", \"text\": \"caf\xe9\"}", goodQueries, goodQrels, "corpus.jsonl:1: not UTF-8"},
@@ -115,13 +128,16 @@ func TestHostileSets(t *testing.T) {
 		{"NaN", goodCorpus, goodQueries, goodQrels + "q1\tc\tNaN\n", `qrels.tsv:4: the score "NaN" is not a whole number`},
 		{"a broken score", goodCorpus, goodQueries, goodQrels + "q1\tc\t0.5\n", `qrels.tsv:4: the score "0.5" is not a whole number`},
 		{"a huge score", goodCorpus, goodQueries, goodQrels + "q1\tc\t99999999999999999999\n", "qrels.tsv:4: the score"},
-		{"an id with a fraction", `{"_id": 1.0, "text": "x"}`, goodQueries, goodQrels, `corpus.jsonl:1: an id must be a text or a whole number: 1.0`},
+		{"an id with a fraction", `{"_id": 1.0, "text": "x"}`, goodQueries, goodQrels,
+			`corpus.jsonl:1: an id must be a text or a whole number: 1.0`},
 		{"two fields", goodCorpus, goodQueries, goodQrels + "q1\ta\n", "qrels.tsv:4: 2 columns separated by tabs"},
 		{"words", goodCorpus, goodQueries, goodQrels + "hello\n", "qrels.tsv:4: 1 columns separated by tabs"},
 		{"five fields", goodCorpus, goodQueries, "q1\t0\ta\t1\t2\n", "qrels.tsv:1: 5 columns separated by tabs"},
-		{"a header in the middle", goodCorpus, goodQueries, goodQrels + "query-id\tcorpus-id\tscore\n", `qrels.tsv:4: the score "score" is not a whole number`},
+		{"a header in the middle", goodCorpus, goodQueries, goodQrels + "query-id\tcorpus-id\tscore\n",
+			`qrels.tsv:4: the score "score" is not a whole number`},
 		{"an empty id", goodCorpus, goodQueries, goodQrels + "q1\t\t1\n", "qrels.tsv:4: the query-id or the corpus-id is empty"},
-		{"judged twice", goodCorpus, goodQueries, goodQrels + "q1\ta\t1\n", "qrels.tsv:4: query q1 and document a have the score 1, and 2 in an earlier line"},
+		{"judged twice", goodCorpus, goodQueries, goodQrels + "q1\ta\t1\n",
+			"qrels.tsv:4: query q1 and document a have the score 1, and 2 in an earlier line"},
 		{"other queries", goodCorpus, goodQueries, "x\ta\t1\n", "no query of queries.jsonl has a relevant document in qrels.tsv"},
 		{"nothing relevant", goodCorpus, goodQueries, "q1\ta\t0\n", "no query of queries.jsonl has a relevant document in qrels.tsv"},
 		{"other documents", goodCorpus, goodQueries, "q1\tx\t1\n", "no relevant document of qrels.tsv is in corpus.jsonl"},
@@ -163,7 +179,8 @@ func TestMissingFiles(t *testing.T) {
 		{files("corpus.jsonl", goodCorpus, "qrels.tsv", goodQrels), "", "there is no queries.jsonl"},
 		{files("corpus.jsonl", goodCorpus, "queries.jsonl", goodQueries), "", "no judgements found in qrels.tsv, qrels/test.tsv"},
 		{files("corpus.jsonl", goodCorpus, "queries.jsonl", goodQueries, "qrels.tsv", goodQrels), "dev", "no judgements found in qrels/dev.tsv"},
-		{files("corpus.jsonl", goodCorpus, "queries.jsonl", goodQueries, "qrels.tsv", goodQrels), "../../etc", `"../../etc" is not the name of a split`},
+		{files("corpus.jsonl", goodCorpus, "queries.jsonl", goodQueries, "qrels.tsv", goodQrels), "../../etc",
+			`"../../etc" is not the name of a split`},
 		{files("corpus.jsonl/x", "", "queries.jsonl", goodQueries, "qrels.tsv", goodQrels), "", "corpus.jsonl is a folder"},
 	} {
 		_, err := ReadSet(test.fsys, test.split)

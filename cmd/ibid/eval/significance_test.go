@@ -26,7 +26,8 @@ func TestCompare(t *testing.T) {
 		{"two of three", []float64{3, 2, 0}, []float64{0, 0, 1}, Comparison{Difference: 4 / 3., P: .5, Better: 2, Worse: 1}},
 	} {
 		got := Compare(test.a, test.b)
-		if !near(got.Difference, test.want.Difference) || !near(got.P, test.want.P) || got.Better != test.want.Better || got.Worse != test.want.Worse {
+		if !near(got.Difference, test.want.Difference) || !near(got.P, test.want.P) || got.Better != test.want.Better ||
+			got.Worse != test.want.Worse {
 			t.Errorf("%s: %+v, want %+v", test.name, got, test.want)
 		}
 	}

@@ -20,15 +20,26 @@ func TestRead(t *testing.T) {
 		draft              string
 		mark               string
 	}{
-		{"ibid", "You answer a question.", "<evidence ab12>\n[3] About › Hours\n" + office + "\n</evidence ab12>\n\n<evidence ab12>\n[4] Boats\n" + boats + "\n</evidence ab12>\n\n\nQuestion: When does the office open?", []int{3, 4}, "", "S.[1]"},
-		{"ibid refines", "You improve an answer.", "<answer ab12>\nAt ten.[1]\n</answer ab12>\n\n<evidence ab12>\n[3] About\n" + office + "\n</evidence ab12>\n\n\nQuestion: When does the office open?", []int{3}, "At ten.[1]", "S.[1]"},
-		{"langchain", "Use \"【ID_NUMBER†source】\".", "<document id=1>\n" + office + "\n</document>\n<document id=2>\n" + boats + "\n</document>\n\nQuestion: When does the office open?", []int{1, 2}, "", "S 【1†source】."},
-		{"langchain refines", "Use \"【ID_NUMBER†source】\".", "<answer>\nAt ten.\n</answer>\n\n<document id=7>\n" + office + "\n</document>\n\nQuestion: When does the office open?", []int{7}, "At ten.", "S 【1†source】."},
+		{"ibid", "You answer a question.", "<evidence ab12>\n[3] About › Hours\n" + office + "\n</evidence ab12>\n\n<evidence " +
+			"ab12>\n[4] Boats\n" + boats + "\n</evidence ab12>\n\n\nQuestion: When does the office open?", []int{3, 4}, "", "S.[1]"},
+		{"ibid refines", "You improve an answer.", "<answer ab12>\nAt ten.[1]\n</answer ab12>\n\n<evidence ab12>\n[3] About\n" + office +
+			"\n</evidence ab12>\n\n\nQuestion: When does the office open?", []int{3}, "At ten.[1]", "S.[1]"},
+		{"langchain", "Use \"【ID_NUMBER†source】\".", "<document id=1>\n" + office + "\n</document>\n<document id=2>\n" + boats +
+			"\n</document>\n\nQuestion: When does the office open?", []int{1, 2}, "", "S 【1†source】."},
+		{"langchain refines", "Use \"【ID_NUMBER†source】\".", "<answer>\nAt ten.\n</answer>\n\n<document id=7>\n" + office +
+			"\n</document>\n\nQuestion: When does the office open?", []int{7}, "At ten.", "S 【1†source】."},
 		{"haystack", "Answer.", "<document id=1>\n" + office + "\n</document>\n\nQuestion: When does the office open?", []int{1}, "", "S [1]."},
-		{"llamaindex cites", "", "For example:\nSource 1:\nThe sky is red.\nQuery: When is water wet?\nAnswer: [2].\nNow it's your turn. Below are several numbered sources of information:\n------\nSource 1:\n" + office + "\n\nSource 2:\n" + boats + "\n\n------\nQuery: When does the office open?\nAnswer: ", []int{1, 2}, "", "S [1]."},
-		{"llamaindex cites and refines", "", "Now it's your turn. We have provided an existing answer: At ten [1].Below are several numbered sources of information. Begin refining!\n------\nSource 5:\n" + office + "\n\n------\nQuery: When does the office open?\nAnswer: ", []int{5}, "At ten [1].", "S [1]."},
-		{"llamaindex", "", "Context information is below.\n---------------------\n" + office + "\n---------------------\nGiven the context information and not prior knowledge, answer the query.\nQuery: When does the office open?\nAnswer: ", []int{0}, "", ""},
-		{"llamaindex refines", "", "You are an expert.\nNew Context: " + office + "\nQuery: When does the office open?\nOriginal Answer: At ten.\nNew Answer: ", []int{0}, "At ten.", ""},
+		{"llamaindex cites", "", "For example:\nSource 1:\nThe sky is red.\nQuery: When is water wet?\nAnswer: [2].\nNow it's your turn. Below " +
+			"are several numbered sources of information:\n------\nSource 1:\n" + office + "\n\nSource 2:\n" + boats +
+			"\n\n------\nQuery: When does the office open?\nAnswer: ", []int{1, 2}, "", "S [1]."},
+		{"llamaindex cites and refines", "",
+			"Now it's your turn. We have provided an existing answer: At ten [1].Below are several numbered sources of information. Begin " +
+				"refining!\n------\nSource 5:\n" + office + "\n\n------\nQuery: When does the office open?\nAnswer: ", []int{5},
+			"At ten [1].", "S [1]."},
+		{"llamaindex", "", "Context information is below.\n---------------------\n" + office + "\n---------------------\nGiven the context " +
+			"information and not prior knowledge, answer the query.\nQuery: When does the office open?\nAnswer: ", []int{0}, "", ""},
+		{"llamaindex refines", "", "You are an expert.\nNew Context: " + office +
+			"\nQuery: When does the office open?\nOriginal Answer: At ten.\nNew Answer: ", []int{0}, "At ten.", ""},
 		{"txtai", "", "question: When does the office open?\ncontext: " + office + "\n\n" + boats, []int{0}, "", ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -64,7 +75,8 @@ func TestWriter(t *testing.T) {
 		return w.reply(prompt{question: "When does the office open?", draft: draft, passages: passages, layout: layouts[0]})
 	}
 	first, s := ask("", passage{1, boats}, passage{2, office})
-	if !strings.HasPrefix(first, "The office opens at nine o'clock.[2") || !strings.HasPrefix(s.Plain, "The office opens at nine o'clock.") || strings.Contains(s.Plain, "2") {
+	if !strings.HasPrefix(first, "The office opens at nine o'clock.[2") || !strings.HasPrefix(s.Plain, "The office opens at nine o'clock.") ||
+		strings.Contains(s.Plain, "2") {
 		t.Errorf("%q, %+v", first, s)
 	}
 	if text, s := ask("", passage{1, boats}); text != "NO ANSWER" || s.Plain != "" {
@@ -76,7 +88,8 @@ func TestWriter(t *testing.T) {
 	if text, _ := ask(first, passage{3, "In winter the office opens at nine o'clock, too."}); !strings.HasPrefix(text, first+" In winter") {
 		t.Errorf("a second statement: %q", text)
 	}
-	text, _ := w.reply(prompt{question: "When does the office open?", passages: []passage{{0, boats}}, structured: true, layout: layout{nothing: dontKnow}})
+	text, _ := w.reply(prompt{question: "When does the office open?", passages: []passage{{0, boats}}, structured: true,
+		layout: layout{nothing: dontKnow}})
 	if text != `{"query_satisfied":false,"answer":"I don't know."}` {
 		t.Errorf("structured: %q", text)
 	}
