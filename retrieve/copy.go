@@ -249,11 +249,13 @@ func (c *Copy) lists(ctx context.Context, r ingest.Root) (source []DocumentInfo,
 }
 
 func sameInfo(a, b DocumentInfo) bool {
-	return a.ID == b.ID && a.Collection == b.Collection && a.Chunks == b.Chunks && a.Pages == b.Pages && a.Bytes == b.Bytes && sameHead(&a.Document, &b.Document)
+	return a.ID == b.ID && a.Collection == b.Collection && a.Chunks == b.Chunks && a.Pages == b.Pages && a.Bytes == b.Bytes &&
+		sameHead(&a.Document, &b.Document)
 }
 
 func sameHead(a, b *ingest.Document) bool {
-	return a.Root == b.Root && a.Path == b.Path && a.Title == b.Title && a.Format == b.Format && a.Digest == b.Digest && maps.Equal(a.Meta, b.Meta)
+	return a.Root == b.Root && a.Path == b.Path && a.Title == b.Title && a.Format == b.Format && a.Digest == b.Digest &&
+		maps.Equal(a.Meta, b.Meta)
 }
 
 // send sends documents, several at a time.

@@ -62,7 +62,8 @@ func (l *catalog) collections(ctx context.Context) (listedCollections, error) {
 	}
 	list := listedCollections{Collections: []collection{}}
 	add := func(d retrieve.DocumentInfo) *collection {
-		at, ok := slices.BinarySearchFunc(list.Collections, d.Collection, func(c collection, name string) int { return cmp.Compare(c.Name, name) })
+		at, ok := slices.BinarySearchFunc(list.Collections, d.Collection,
+			func(c collection, name string) int { return cmp.Compare(c.Name, name) })
 		if !ok {
 			list.Collections = slices.Insert(list.Collections, at, collection{Name: d.Collection, Roots: []collectionRoot{}})
 		}

@@ -43,7 +43,8 @@ func ServeMCP(ctx context.Context, o Options, collections []string, in io.ReadCl
 	}
 	if len(collections) > 0 {
 		o.narrow()
-		ctx = context.WithValue(ctx, holderKey{}, &holder{key: &heldKey{retrieve.Key{Collections: collections}, &usage{rate: rate.NewLimiter(rate.Inf, 0)}}})
+		ctx = context.WithValue(ctx, holderKey{},
+			&holder{key: &heldKey{retrieve.Key{Collections: collections}, &usage{rate: rate.NewLimiter(rate.Inf, 0)}}})
 	}
 	a, err := newAddress(o.PublicURL)
 	if err != nil {
@@ -187,7 +188,7 @@ func textResult(texts ...string) *mcp.CallToolResult {
 type mcpQuestion struct {
 	Question   string        `json:"question" jsonschema:"the question, in whole words"`
 	Collection string        `json:"collection,omitempty" jsonschema:"the collection of documents to ask; leave it out for all"`
-	History    []answer.Turn `json:"history,omitempty" jsonschema:"earlier turns of the conversation, oldest first, each with a role (user or assistant) and its content"`
+	History    []answer.Turn `json:"history,omitempty" jsonschema:"earlier turns, oldest first, each a role (user or assistant) and content"`
 }
 
 // mcpAnswer is the result of the tool ask: what a client needs of the answer object.

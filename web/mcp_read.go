@@ -94,7 +94,7 @@ func (m *mcpServer) readDocument(ctx context.Context, req *mcp.ReadResourceReque
 // mcpPlace are the arguments of the tool read_source.
 type mcpPlace struct {
 	Document string `json:"document" jsonschema:"the document's id (folder/path), as sources and passages name it"`
-	Start    int    `json:"start,omitempty" jsonschema:"first byte to mark, as a citation or passage names it; without end it is where to begin to read"`
+	Start    int    `json:"start,omitempty" jsonschema:"first byte to mark, as a citation or passage names it; without end, where to begin"`
 	End      int    `json:"end,omitempty" jsonschema:"the byte after the last to mark"`
 	Page     int    `json:"page,omitempty" jsonschema:"the page to read, from 1, in place of start and end"`
 }

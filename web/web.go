@@ -233,7 +233,8 @@ func New(o Options) (*echo.Echo, error) {
 	h.asking = o.newAsking(a)
 	h.catalog = h.asking.catalog
 	h.home = newHomePage(pages, o.Ledger != nil && o.KeepAnswers > 0)
-	h.documents = &documents{catalog: h.catalog, pages: pages, drawer: o.Drawer, originals: o.Originals, drawing: semaphore.NewWeighted(maxDrawing),
+	h.documents = &documents{catalog: h.catalog, pages: pages, drawer: o.Drawer, originals: o.Originals,
+		drawing: semaphore.NewWeighted(maxDrawing),
 		uploads: o.Uploads}
 	h.runs = &runs{asking: h.asking, limiter: h.limiter, readers: semaphore.NewWeighted(int64(o.MaxAsks)), keys: guard.keys}
 	h.mcp = newMCPHTTP(&mcpServer{h.asking, h.limiter, o.Version})

@@ -14,9 +14,9 @@ import (
 )
 
 type citeCmd struct {
-	Documents string `help:"JSON file with the list of the documents that the text may cite: [{\"source\":\"a.html\",\"title\":\"A\"}, …]. The first is cited as [1]." required:"" placeholder:"FILE"`
+	Documents string `help:"JSON file with the list of the documents that the text may cite." required:"" placeholder:"FILE"`
 	Style     string `help:"How citations are shown: ${enum}." enum:"empty,text,markdown,footnote,html" default:"markdown" placeholder:"NAME"`
-	Profile   string `help:"Which markers count: default takes all forms, such as [3], [1, 2-4], [Source 1] and [1](id=3); strict takes [1](id=3) alone." enum:"default,strict" default:"default" placeholder:"NAME"`
+	Profile   string `help:"${profile_help}" enum:"default,strict" default:"default" placeholder:"NAME"`
 	JSON      bool   `help:"Print one JSON object with the text, the list and the sources when the text has ended." name:"json"`
 }
 

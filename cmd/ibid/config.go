@@ -32,7 +32,7 @@ type storeConfig struct {
 // placeConfig selects where a library is stored.
 type placeConfig struct {
 	Data              string        `help:"Data directory: the folder with the library." default:"${data}" placeholder:"DIR" group:"Store"`
-	Store             storeURL      `help:"Database to use instead of the data directory: ${stores}. The data directory then holds only uploaded files." placeholder:"URL" group:"Store"`
+	Store             storeURL      `help:"${store_help}" placeholder:"URL" group:"Store"`
 	StorePasswordFile string        `help:"File with the password of --store; default: $IBID_STORE_PASSWORD." placeholder:"FILE" group:"Store"`
 	StoreWait         time.Duration `help:"How long to wait for a database that restarts." default:"5m" placeholder:"DURATION" group:"Store"`
 }
@@ -48,7 +48,7 @@ type embedConfig struct {
 
 // readConfig selects how files are read.
 type readConfig struct {
-	OCR string `help:"Languages of scans and pictures, as tesseract names them (eng+deu), or off to skip those; default: tesseract's own." name:"ocr" placeholder:"NAMES" group:"Store"`
+	OCR string `help:"${ocr_help}" name:"ocr" placeholder:"NAMES" group:"Store"`
 }
 
 // reader returns the reader of files, which caches what it needs in the data
@@ -76,11 +76,11 @@ func (c syncConfig) check() error {
 // endpointConfig selects an OpenAI-compatible endpoint.
 type endpointConfig struct {
 	BaseURL    string `help:"OpenAI-compatible endpoint." default:"https://api.openai.com/v1" placeholder:"URL" group:"Model"`
-	APIKeyFile string `help:"File with the endpoint's key; default: $OPENAI_API_KEY, if set." name:"api-key-file" placeholder:"FILE" group:"Model"`
+	APIKeyFile string `help:"File with the endpoint's key; default: $OPENAI_API_KEY." name:"api-key-file" placeholder:"FILE" group:"Model"`
 
-	FirstTokenTimeout time.Duration `help:"Time limit for the first token, and for vectors." default:"${first_token_timeout}" placeholder:"TIME" group:"Model"`
-	IdleTimeout       time.Duration `help:"Time limit for each further token." default:"${idle_timeout}" placeholder:"TIME" group:"Model"`
-	ModelTimeout      time.Duration `help:"Time limit for a reply, retries included." default:"${model_timeout}" placeholder:"TIME" group:"Model"`
+	FirstTokenTimeout time.Duration `help:"Time limit for the first token and vectors." default:"${first}" placeholder:"TIME" group:"Model"`
+	IdleTimeout       time.Duration `help:"Time limit for each further token." default:"${idle}" placeholder:"TIME" group:"Model"`
+	ModelTimeout      time.Duration `help:"Time limit for a reply, retries included." default:"${total}" placeholder:"TIME" group:"Model"`
 
 	prepare func(*http.Request) // adds headers to each request; may be nil
 }
@@ -88,9 +88,9 @@ type endpointConfig struct {
 // timeoutDefaults returns the defaults of the flags that limit waits.
 func timeoutDefaults() kong.Vars {
 	return kong.Vars{
-		"first_token_timeout": openai.DefaultFirstToken.String(),
-		"idle_timeout":        openai.DefaultIdle.String(),
-		"model_timeout":       openai.DefaultTotal.String(),
+		"first": openai.DefaultFirstToken.String(),
+		"idle":  openai.DefaultIdle.String(),
+		"total": openai.DefaultTotal.String(),
 	}
 }
 
@@ -116,10 +116,10 @@ type modelConfig struct {
 	Model         string        `help:"Model that writes answers; default: none, documents are quoted." placeholder:"NAME" group:"Model"`
 	GateModel     string        `help:"Model that judges passages; default: --model." placeholder:"NAME" group:"Model"`
 	RefineModel   string        `help:"Model for the steps after the first; default: --model." placeholder:"NAME" group:"Model"`
-	Gate          string        `help:"What decides which passages are on topic: ${enum}. Auto is score, with a wider look when the model finds no answer." enum:"auto,score,model,both,off" default:"auto" placeholder:"KIND" group:"Model"`
+	Gate          string        `help:"${gate_help}" enum:"auto,score,model,both,off" default:"auto" placeholder:"KIND" group:"Model"`
 	GateCalls     int           `help:"Passages per question that a model judges; 0: no limit." default:"12" placeholder:"N" group:"Model"`
 	GateTokens    int           `help:"Tokens per question for judging; 0: no limit." default:"0" placeholder:"N" group:"Model"`
-	GateTime      time.Duration `help:"Time per question for judging; 0s: no limit. The score decides on the rest." default:"1m" placeholder:"TIME" group:"Model"`
+	GateTime      time.Duration `help:"${gate_time_help}" default:"1m" placeholder:"TIME" group:"Model"`
 	ContextTokens int           `help:"The model's context window: prompt and reply together." default:"4096" placeholder:"N" group:"Model"`
 	StepTokens    int           `help:"Tokens of evidence per step; 0: as much as fits the window." default:"0" placeholder:"N" group:"Model"`
 	Prompts       string        `help:"Folder with prompt templates that replace the built-in ones." placeholder:"DIR" group:"Model"`
@@ -127,7 +127,7 @@ type modelConfig struct {
 
 // rerankConfig selects a reranker.
 type rerankConfig struct {
-	RerankModel   string `help:"Model of a /rerank endpoint that reorders the best 50 passages; default: none." placeholder:"NAME" group:"Model"`
+	RerankModel   string `help:"Model of a /rerank endpoint to reorder the best 50 passages; default: none." placeholder:"NAME" group:"Model"`
 	RerankBaseURL string `help:"Endpoint of the reranker; default: --base-url." placeholder:"URL" group:"Model"`
 }
 
@@ -177,7 +177,7 @@ func (c scopeConfig) check() error {
 
 // authConfig selects who may use a server.
 type authConfig struct {
-	Auth       string   `help:"Whether the server requires keys: ${enum}. Auto requires them if other machines can reach it, by --addr or --public-url; 'ibid keys make' makes one." enum:"auto,on,off" default:"auto" placeholder:"KIND" group:"Server"`
+	Auth       string   `help:"${auth_help}" enum:"auto,on,off" default:"auto" placeholder:"KIND" group:"Server"`
 	NoAuth     bool     `help:"Same as --auth off: everyone who reaches the server can read every document." group:"Server"`
 	Rate       int      `help:"Questions and searches per minute and key." default:"600" placeholder:"N" group:"Server"`
 	TrustProxy []string `help:"Address or network of a proxy whose X-Forwarded-For is trusted; repeatable." placeholder:"CIDR" group:"Server"`

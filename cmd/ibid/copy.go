@@ -17,7 +17,7 @@ import (
 
 type copyCmd struct {
 	From       placeArg `help:"Library to copy: a data directory, or ${stores}." required:"" placeholder:"STORE" noenv:"" group:"Store"`
-	To         placeArg `help:"Where to copy it; documents of the same name are replaced, others stay." required:"" placeholder:"STORE" noenv:"" group:"Store"`
+	To         placeArg `help:"Target; documents of the same name are replaced." required:"" placeholder:"STORE" noenv:"" group:"Store"`
 	Collection string   `help:"Copy only this collection." placeholder:"NAME" noenv:""`
 	Keys       bool     `help:"Copy the keys too, so that they work for both libraries." noenv:""`
 	Again      bool     `help:"Also send documents that are there already." noenv:""`
@@ -44,7 +44,8 @@ func (a *placeArg) UnmarshalText(text []byte) error {
 // Help is what 'ibid copy --help' says in addition to the flags.
 func (copyCmd) Help() string {
 	return "Documents are copied with their text, chunks and vectors; nothing is embedded again. " +
-		"An interrupted copy resumes when the same command runs again. At the end both libraries are compared, by counts and a sample of documents byte by byte: " +
+		"An interrupted copy resumes when the same command runs again. At the end both libraries are compared, by counts " +
+		"and a sample of documents byte by byte: " +
 		"exit code 4 when something differs. Stored answers, feedback and unfinished runs are not copied."
 }
 

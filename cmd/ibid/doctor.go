@@ -140,7 +140,8 @@ func (c *doctorCmd) checkStore(ctx context.Context, s surroundings, up *checkup,
 	unreadable := "keep a copy of the folder, and ingest the documents into another one with --data"
 	if c.remote() {
 		check, what = "store", c.placeConfig.String()
-		unreachable = "check that the server runs and can be reached from here, and that its password is in the file of --store-password-file or in $IBID_STORE_PASSWORD"
+		unreachable = "check that the server runs and can be reached from here, and that its password is in the file of --store-password-file " +
+			"or in $IBID_STORE_PASSWORD"
 		unreadable = "check that the server is still running"
 	} else if !c.exists() {
 		up.add(finding{check, stateWarning, c.Data + ": nothing has been ingested yet", ingestFirst})
@@ -173,7 +174,8 @@ func (c *doctorCmd) checkStore(ctx context.Context, s surroundings, up *checkup,
 
 // checkLibrary checks what is in a store. It returns an error if the store
 // cannot be read.
-func (c *doctorCmd) checkLibrary(ctx context.Context, store *state.Store, up *checkup, embedder retrieve.Embedder, check, what string) error {
+func (c *doctorCmd) checkLibrary(ctx context.Context, store *state.Store, up *checkup, embedder retrieve.Embedder,
+	check, what string) error {
 	if inspected, can := retrieve.State(store).(retrieve.Inspector); can && c.remote() {
 		traits, err := inspected.Inspect(ctx)
 		if err != nil {
@@ -251,7 +253,8 @@ func checkKeys(ring retrieve.Ring, now time.Time) finding {
 	if len(valid) == 0 {
 		return ok("keys", "none: 'ibid serve' answers only this machine ('ibid keys make' makes one)")
 	}
-	return ok("keys", "%d, %d of them valid: 'ibid serve' requires them if other machines can reach it, or with --auth on", len(ring.Keys), len(valid))
+	return ok("keys", "%d, %d of them valid: 'ibid serve' requires them if other machines can reach it, or with --auth on",
+		len(ring.Keys), len(valid))
 }
 
 //go:embed sample.pdf

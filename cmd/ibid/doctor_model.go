@@ -31,7 +31,8 @@ func (c *doctorCmd) checkModels(ctx context.Context, s surroundings, up *checkup
 		up.add(ok("model", "none: answers are quoted from the documents; select one with --model NAME and --base-url URL"))
 		return nil
 	}
-	up.add(ok("timeouts", "--first-token-timeout %s, --idle-timeout %s, --model-timeout %s", c.FirstTokenTimeout, c.IdleTimeout, c.ModelTimeout))
+	up.add(ok("timeouts", "--first-token-timeout %s, --idle-timeout %s, --model-timeout %s",
+		c.FirstTokenTimeout, c.IdleTimeout, c.ModelTimeout))
 	list, reached := c.checkList(ctx, s)
 	up.add(list)
 	tried := map[string]bool{}
@@ -94,7 +95,8 @@ func checkChat(ctx context.Context, check, name string, m answer.Model) (f findi
 	pieces := 0
 	var last answer.Piece
 	for p, err := range m.Complete(ctx, answer.Prompt{
-		Role: answer.RoleAnswer, User: "Write the numbers from one to twelve in words, with commas between them.", MaxTokens: 400, // room for thoughts
+		Role: answer.RoleAnswer, User: "Write the numbers from one to twelve in words, with commas between them.",
+		MaxTokens: 400, // room for thoughts
 	}) {
 		if err != nil {
 			return finding{check, stateFailed, err.Error(), "this model cannot answer questions until it replies"}, false
@@ -110,7 +112,8 @@ func checkChat(ctx context.Context, check, name string, m answer.Model) (f findi
 	took := time.Since(start)
 	switch {
 	case strings.TrimSpace(text.String()) == "":
-		return finding{check, stateFailed, name + " replied without text", "a model that only reasons needs a higher token limit in the server: raise it, or select another model"}, false
+		return finding{check, stateFailed, name + " replied without text",
+			"a model that only reasons needs a higher token limit in the server: raise it, or select another model"}, false
 	case pieces == 1 && text.Len() > 20:
 		return finding{check, stateWarning, fmt.Sprintf("%s replies, but not as a stream: all of it arrived after %s", name, short(took)),
 			"turn on streaming in the server or its proxy; without it an answer appears only when it is complete"}, true
@@ -158,14 +161,17 @@ func checkWindow(ctx context.Context, m answer.Model, window int) finding {
 	}
 	took := short(time.Since(start))
 	if !last.Usage.Reported {
-		return finding{check, stateWarning, fmt.Sprintf("a prompt of about %d tokens was accepted in %s, but the server does not report how much of it it read", sent, took),
+		return finding{check, stateWarning,
+			fmt.Sprintf("a prompt of about %d tokens was accepted in %s, but the server does not report how much of it it read", sent, took),
 			fmt.Sprintf("make sure that the server's context length is at least %d", window)}
 	}
 	if read := last.Usage.Prompt; float64(read) < readShare*float64(sent) {
 		return finding{check, stateFailed, fmt.Sprintf("the server read %d of about %d prompt tokens: it truncates prompts silently", read, sent),
-			fmt.Sprintf("raise its context length to %d or more (OLLAMA_CONTEXT_LENGTH for Ollama, --ctx-size for llama.cpp, --max-model-len for vLLM), or set --context-tokens %d", window, max(read, 512))}
+			fmt.Sprintf("raise its context length to %d or more (OLLAMA_CONTEXT_LENGTH for Ollama, --ctx-size for llama.cpp, "+
+				"--max-model-len for vLLM), or set --context-tokens %d", window, max(read, 512))}
 	}
-	return ok(check, "a prompt of about %d tokens was read in full (%d by the server's count) in %s; --context-tokens is %d", sent, last.Usage.Prompt, took, window)
+	return ok(check, "a prompt of about %d tokens was read in full (%d by the server's count) in %s; --context-tokens is %d",
+		sent, last.Usage.Prompt, took, window)
 }
 
 // The samples for the judge and the citations.
@@ -243,14 +249,16 @@ func checkCitations(ctx context.Context, a *answer.Answerer) finding {
 	case err != nil:
 		return finding{check, stateFailed, err.Error(), "look at the server's log"}
 	case !got.Answered:
-		return finding{check, stateWarning, "the model found no answer in a passage that states it", "select a stronger --model, or omit it: answers are then quoted from the documents"}
+		return finding{check, stateWarning, "the model found no answer in a passage that states it",
+			"select a stronger --model, or omit it: answers are then quoted from the documents"}
 	case len(got.Citations) == 0:
 		return finding{check, stateWarning, fmt.Sprintf("the model answers without citing: %q", oneLine(got.Text, 100)),
 			"answers will have no sources; select a stronger --model, or omit it: answers are then quoted from the documents"}
 	}
 	for _, s := range got.Sources {
 		if s.Document != "sample/1.md" {
-			return finding{check, stateWarning, fmt.Sprintf("the model cites a passage that does not support its answer: %q", oneLine(got.Text, 100)),
+			return finding{check, stateWarning, fmt.Sprintf("the model cites a passage that does not support its answer: %q",
+				oneLine(got.Text, 100)),
 				"select a stronger --model, and open the sources before you rely on an answer"}
 		}
 	}

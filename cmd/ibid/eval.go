@@ -78,8 +78,8 @@ func readSet(dir, split string, s surroundings) (*eval.Set, error) {
 }
 
 type thresholdConfig struct {
-	Min []string `help:"Exit with code 4 if a figure is below a value: recall@5=.8, supported=95%. May be repeated." placeholder:"FIGURE=VALUE"`
-	Max []string `help:"Exit with code 4 if a figure is above a value: p95=3s, false_answers=5%. May be repeated." placeholder:"FIGURE=VALUE"`
+	Min []string `help:"Exit with code 4 if a figure is below a value: recall@5=.8, supported=95%; repeatable." placeholder:"FIGURE=VALUE"`
+	Max []string `help:"Exit with code 4 if a figure is above a value: p95=3s, false_answers=5%; repeatable." placeholder:"FIGURE=VALUE"`
 }
 
 // A threshold is a value that a figure must reach or must not exceed.

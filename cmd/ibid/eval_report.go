@@ -31,7 +31,7 @@ type evalReportCmd struct {
 	HTML      string   `help:"File to write the report to as a page, with traces of the failures." name:"html" placeholder:"FILE"`
 	JSON      bool     `help:"Print the report as one JSON object, which --compare reads." name:"json"`
 	Compare   string   `help:"JSON report of an earlier run; compare the results question by question." placeholder:"FILE"`
-	Metrics   []string `help:"What to measure of the search: hit, recall, mrr, ndcg or p with a rank." default:"hit@1,hit@5,recall@5,recall@10,mrr@10,ndcg@10" placeholder:"NAME@K"`
+	Metrics   []string `help:"Search figures: hit, recall, mrr, ndcg or p with a rank." default:"${report_metrics}" placeholder:"NAME@K"`
 	Sample    int      `help:"Ask only N of the questions, drawn with a fixed seed; 0: all." default:"0" placeholder:"N"`
 	PriceIn   float64  `help:"Price of a million tokens in prompts." placeholder:"X"`
 	PriceOut  float64  `help:"Price of a million tokens in replies." placeholder:"X"`
@@ -181,7 +181,8 @@ func (c *evalReportCmd) questions(report *eval.Report, s surroundings) (question
 
 func (c *evalReportCmd) readSet(report *eval.Report, s surroundings) ([]eval.Question, *eval.Set, error) {
 	if info, err := os.Stat(c.Folder); err == nil && info.IsDir() && !eval.IsSet(os.DirFS(c.Folder)) {
-		return nil, nil, usageError("%s is no set in BEIR's format: give a file with a question per line too, such as %s", c.Folder, eval.ExampleQuestion)
+		return nil, nil, usageError("%s is no set in BEIR's format: give a file with a question per line too, such as %s",
+			c.Folder, eval.ExampleQuestion)
 	}
 	set, err := readSet(c.Folder, c.Split, s)
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 )
 
 type evalRetrievalCmd struct {
-	Dir     string   `arg:"" help:"Folder with corpus.jsonl (_id, title, text), queries.jsonl (_id, text), and qrels.tsv or qrels/SPLIT.tsv (query-id, corpus-id, score)."`
-	Metrics []string `help:"What to measure: ndcg, recall, hit, mrr or p with a rank. Searches are compared by the first." default:"ndcg@10,recall@10,recall@100,mrr@10" placeholder:"NAME@K"`
+	Dir     string   `arg:"" help:"${set_help}"`
+	Metrics []string `help:"${retrieval_metrics_help}" default:"${retrieval_metrics}" placeholder:"NAME@K"`
 	Against string   `help:"File that an earlier run wrote with --details; each search is compared with itself there." placeholder:"FILE"`
 	JSON    bool     `help:"Print one JSON object." name:"json"`
 	Sample  int      `help:"Ask only N of the queries, drawn with a fixed seed; 0: all." default:"0" placeholder:"N"`

@@ -148,7 +148,8 @@ const (
 
 // claimRoot waits until it can claim the root, and calls onWait if it has to.
 // The context it returns ends when another process has taken over the claim.
-func claimRoot(ctx context.Context, l retrieve.Ledger, root string, onWait func(root, worker string, since time.Time)) (context.Context, *rootClaim, error) {
+func claimRoot(ctx context.Context, l retrieve.Ledger, root string, onWait func(root, worker string, since time.Time)) (
+	context.Context, *rootClaim, error) {
 	c := &rootClaim{ledger: l, job: "sync of " + root, worker: retrieve.NewWorker()}
 	for first := true; ; first = false {
 		held, err := c.claim(ctx)
@@ -330,7 +331,8 @@ func (p *syncProgress) syncFolder(ctx context.Context, i int, f *folder, logger 
 	if first {
 		more := []any{"folder", f.path, "files", all.String(), "took", took}
 		if all.Skipped+all.Failed > 0 {
-			more = append(more, "why", "the page /documents lists the files that couldn't be read, with the reason; 'ibid ingest --help' lists what is read")
+			more = append(more, "why", "the page /documents lists the files that couldn't be read, with the reason; "+
+				"'ibid ingest --help' lists what is read")
 		}
 		logger.Info("folder read", more...)
 	} else if news != (tally{}) {

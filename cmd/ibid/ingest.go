@@ -89,7 +89,8 @@ func (c *ingestCmd) readOnce(ctx context.Context, folders []*folder, report *ing
 			return total, err
 		}
 		if total.Seen == before {
-			fmt.Fprintf(s.stderr, "ibid: there is no file to read in %s: Ibid reads %s, and leaves out %s\n", f.path, ingest.Formats(), ingest.LeftOut)
+			fmt.Fprintf(s.stderr, "ibid: there is no file to read in %s: Ibid reads %s, and leaves out %s\n",
+				f.path, ingest.Formats(), ingest.LeftOut)
 		}
 	}
 	return total, report.total(total)

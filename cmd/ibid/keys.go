@@ -26,7 +26,7 @@ type keysCmd struct {
 
 type keysMakeCmd struct {
 	Name       string   `arg:"" help:"Name of the key: who or what it is for."`
-	Scope      string   `help:"What it allows: ${enum}. Write includes reading, uploading and deleting documents." enum:"read,write" default:"read" placeholder:"KIND" noenv:""`
+	Scope      string   `help:"${scope_help}" enum:"read,write" default:"read" placeholder:"KIND" noenv:""`
 	Collection []string `help:"Collection that it gives access to; repeatable; default: all." placeholder:"NAME" sep:"none" noenv:""`
 	Expires    lifetime `help:"How long it is valid, such as 12h, 90d or 52w; default: until it is revoked." placeholder:"TIME" noenv:""`
 	upkeepConfig
@@ -91,7 +91,8 @@ func (c *keysMakeCmd) Run(ctx context.Context, s surroundings) (err error) {
 			Key string `json:"key"`
 		}{lineOf(k), key})
 	}
-	fmt.Fprintf(s.stderr, "ibid: this is the key %s; it is shown only once. Send it as 'Authorization: Bearer KEY', or give it to the page.\n", printable(c.Name))
+	fmt.Fprintf(s.stderr, "ibid: this is the key %s; it is shown only once. Send it as 'Authorization: Bearer KEY', or give it to the page.\n",
+		printable(c.Name))
 	_, err = fmt.Fprintln(s.stdout, key)
 	return err
 }

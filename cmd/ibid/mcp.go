@@ -11,7 +11,7 @@ import (
 
 type mcpCmd struct {
 	Collection []string `help:"Collection that clients may read; repeatable; default: all." placeholder:"NAME"`
-	PublicURL  string   `help:"Address of a server with the same documents, for links to sources; default: no links." name:"public-url" placeholder:"URL"`
+	PublicURL  string   `help:"Server with the same documents, for links to sources; default: no links." name:"public-url" placeholder:"URL"`
 	logConfig
 	citeConfig
 	rerankConfig

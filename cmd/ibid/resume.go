@@ -48,7 +48,8 @@ func (r recorder) resume(ctx context.Context, id string, spec any) (*replay.Reco
 	case !errors.Is(err, retrieve.ErrNotFound):
 		return run, err
 	case id == "":
-		return nil, fmt.Errorf("there is no unfinished run of '%s' in %s: all have ended, or began more than %d days ago", r.command, r.place, maxRunDays)
+		return nil, fmt.Errorf("there is no unfinished run of '%s' in %s: all have ended, or began more than %d days ago",
+			r.command, r.place, maxRunDays)
 	}
 	return nil, fmt.Errorf("there is no unfinished run %q in %s: it has ended, or began more than %d days ago", id, r.place, maxRunDays)
 }

@@ -107,14 +107,39 @@ func parseError(err error) error {
 	return usageError("%w (see '%s --help')", err, command)
 }
 
+// longTags are the values of tags that are too long for a line.
+var longTags = kong.Vars{
+	"auth_help": "Whether the server requires keys: auto,on,off. Auto requires them if other machines can reach it, " +
+		"by --addr or --public-url; 'ibid keys make' makes one.",
+	"gate_help": "What decides which passages are on topic: auto,score,model,both,off. Auto is score, " +
+		"with a wider look when the model finds no answer.",
+	"gate_time_help": "Time per question for judging; 0s: no limit. The score decides on the rest.",
+	"ocr_help": "Languages of scans and pictures, as tesseract names them (eng+deu), or off to skip those; " +
+		"default: tesseract's own.",
+	"profile_help": "Which markers count: default takes all forms, such as [3], [1, 2-4], [Source 1] and [1](id=3); " +
+		"strict takes [1](id=3) alone.",
+	"report_metrics":         "hit@1,hit@5,recall@5,recall@10,mrr@10,ndcg@10",
+	"retrieval_metrics":      "ndcg@10,recall@10,recall@100,mrr@10",
+	"retrieval_metrics_help": "What to measure: ndcg, recall, hit, mrr or p with a rank. Searches are compared by the first.",
+	"scope_help":             "What it allows: read,write. Write includes reading, uploading and deleting documents.",
+	"set_help": "Folder with corpus.jsonl (_id, title, text), queries.jsonl (_id, text), " +
+		"and qrels.tsv or qrels/SPLIT.tsv (query-id, corpus-id, score).",
+	"store_help": "Database to use instead of the data directory: " + exampleStore + ". The data directory then holds only uploaded files.",
+	"uploads_help": "Whether documents can be uploaded and deleted over HTTP: auto,on,off. Auto is on, " +
+		"except where other machines reach a server without keys.",
+}
+
 // newParser returns the parser of a command line into c.
 func newParser(c any, getenv func(string) string, options ...kong.Option) (*kong.Kong, error) {
 	return kong.New(c, append(options,
 		kong.Name("ibid"),
-		kong.Description("Ask a folder of documents. Answers have numbered citations that open the exact passage; if the documents do not answer a question, Ibid says so."),
+		kong.Description("Ask a folder of documents. Answers have numbered citations that open the exact passage; "+
+			"if the documents do not answer a question, Ibid says so."),
 		kong.UsageOnError(),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
-		kong.Vars{"strategies": strings.Join(answer.Strategies(), ", "), "version": built(), "data": defaultDataDir(getenv), "stores": exampleStore, "default_collection": ingest.DefaultCollection},
+		kong.Vars{"strategies": strings.Join(answer.Strategies(), ", "), "version": built(), "data": defaultDataDir(getenv),
+			"stores": exampleStore, "default_collection": ingest.DefaultCollection},
+		longTags,
 		timeoutDefaults(),
 		kong.ValueFormatter(helpWithVariable),
 		kong.Resolvers(environment(getenv)),
@@ -188,7 +213,8 @@ func question(words []string) (string, error) {
 	case q == "":
 		return "", usageError("the question is empty: put it after the command, in quotes")
 	case len(q) > maxQuestion:
-		return "", usageError("the question has %d bytes, and the limit is %d: ask a shorter one, and ingest long texts as documents", len(q), maxQuestion)
+		return "", usageError("the question has %d bytes, and the limit is %d: ask a shorter one, and ingest long texts as documents",
+			len(q), maxQuestion)
 	}
 	return q, nil
 }

@@ -32,19 +32,19 @@ import (
 type serveCmd struct {
 	Folders    []string `arg:"" optional:"" name:"folder" help:"Folders to sync in the background, besides what was ingested before."`
 	Addr       string   `help:"Address to listen on; port 0 picks a free one." default:"127.0.0.1:8080" placeholder:"HOST:PORT" group:"Server"`
-	PublicURL  string   `help:"Address at which people reach the server, if it is not its own." name:"public-url" placeholder:"URL" group:"Server"`
+	PublicURL  string   `help:"Address at which people reach the server, if not its own." name:"public-url" placeholder:"URL" group:"Server"`
 	AllowHost  []string `help:"Additional host name to answer to; repeatable." placeholder:"NAME" group:"Server"`
 	JSON       bool     `help:"Log a JSON object per line to standard error." name:"json" group:"Server"`
 	Watch      bool     `help:"Watch the folders and re-read files that change." default:"true" negatable:""`
-	Uploads    string   `help:"Whether documents can be uploaded and deleted over HTTP: ${enum}. Auto is on, except where other machines reach a server without keys." enum:"auto,on,off" default:"auto" placeholder:"KIND" group:"Server"`
+	Uploads    string   `help:"${uploads_help}" enum:"auto,on,off" default:"auto" placeholder:"KIND" group:"Server"`
 	MaxUpload  int      `help:"Size limit of an upload, in MB." default:"64" placeholder:"N" group:"Server"`
 	MaxUploads int      `help:"Size limit of all uploads together, in MB." default:"4096" placeholder:"N" group:"Server"`
-	KeepDays   int      `help:"Days to keep answers and the links that share them; 0: none are kept." default:"90" placeholder:"N" group:"Server"`
+	KeepDays   int      `help:"Days to keep answers and the links that share them; 0: keep none." default:"90" placeholder:"N" group:"Server"`
 	MaxAsks    int      `help:"Concurrent questions and searches; more are refused with 429." default:"512" placeholder:"N" group:"Server"`
 	PriceIn    float64  `help:"Price of a million prompt tokens, for the metrics." placeholder:"X" group:"Server"`
 	PriceOut   float64  `help:"Price of a million reply tokens, for the metrics." placeholder:"X" group:"Server"`
 
-	MetricsAddr string `help:"Address that serves only the metrics, to everyone who reaches it; default: /metrics of the server." placeholder:"HOST:PORT" group:"Server"`
+	MetricsAddr string `help:"Address for metrics only, without keys; default: the server's /metrics." placeholder:"HOST:PORT" group:"Server"`
 	// Drain is how long answers may run on after the signal to stop. Tests set it.
 	Drain time.Duration `hidden:"" noenv:"" default:"6s"`
 	logConfig
@@ -123,7 +123,8 @@ func (c *serveCmd) check() error {
 func (c *serveCmd) listen(ctx context.Context) (net.Listener, error) {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", c.Addr)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, fmt.Errorf("listening on %s: the port is in use: stop the server that uses it, or choose another with --addr (port 0 picks a free one)", c.Addr)
+		return nil, fmt.Errorf("listening on %s: the port is in use: stop the server that uses it, or choose another "+
+			"with --addr (port 0 picks a free one)", c.Addr)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("listening on %s: %w", c.Addr, err)
@@ -408,7 +409,8 @@ func (c *serveCmd) requiredKeys(ctx context.Context, keyring retrieve.Keyring) (
 	if c.local() {
 		where = "--public-url " + c.PublicURL
 	}
-	return nil, usageError("%s lets other machines reach the server, and there is no key: %s; or use --no-auth if everyone who reaches the server may read every document", where, next)
+	return nil, usageError("%s lets other machines reach the server, and there is no key: %s; or use --no-auth if everyone "+
+		"who reaches the server may read every document", where, next)
 }
 
 // reached reports whether other machines can reach the server: by its address,

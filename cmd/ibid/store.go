@@ -41,7 +41,8 @@ func (u *storeURL) UnmarshalText(text []byte) error {
 	switch parsed.Scheme {
 	case "postgres", "postgresql":
 	case "weaviate":
-		return fmt.Errorf("a library is no longer stored in Weaviate: copy it to PostgreSQL with 'ibid copy' of the version before, and give %s", exampleStore)
+		return fmt.Errorf("a library is no longer stored in Weaviate: copy it to PostgreSQL with 'ibid copy' of the version before, and give %s",
+			exampleStore)
 	default:
 		return fmt.Errorf("%.40q is no known kind of store: give %s", parsed.Scheme, exampleStore)
 	}
@@ -89,7 +90,7 @@ const exampleStore = "postgres://USER@HOST/DATABASE"
 func insteadOn(command string) string {
 	return map[string]string{
 		"verify":  "PostgreSQL compares its pages with checksums as it reads them, and pg_amcheck checks them all",
-		"backup":  "pg_dump copies its schema ('ibid', unless the address names another), also while Ibid is running",
+		"backup":  "pg_dump copies its schema ('ibid', unless the address names another), and is safe while Ibid is running",
 		"compact": "autovacuum makes room for new rows, and VACUUM FULL returns it to the disk",
 	}[command]
 }
@@ -178,7 +179,8 @@ func damageLine(d state.Damage) string { return strings.TrimPrefix(d.Document+":
 // directory.
 func (c placeConfig) needData(command string) error {
 	if c.remote() {
-		return usageError("'ibid %s' is for data directories, and the library is in %s: %s; omit --store ($IBID_STORE) to use a data directory, and 'ibid copy' to copy the library into one",
+		return usageError("'ibid %s' is for data directories, and the library is in %s: %s; "+
+			"omit --store ($IBID_STORE) to use a data directory, and 'ibid copy' to copy the library into one",
 			command, c, insteadOn(command))
 	}
 	if c.Data == "" {

@@ -86,7 +86,9 @@ func (c *summarizeCmd) Run(ctx context.Context, s surroundings) (err error) {
 	if run != nil {
 		fmt.Fprintf(s.stderr, "ibid: run %s\n", run.ID)
 	}
-	events := answer.Watch(run, answerer.Summarize(ctx, answer.Summary{Passages: input.passages, Strategy: spec.Strategy, Words: spec.Words, Recorder: run}))
+	events := answer.Watch(run, answerer.Summarize(ctx, answer.Summary{
+		Passages: input.passages, Strategy: spec.Strategy, Words: spec.Words, Recorder: run,
+	}))
 	events = cite.Number(events, citing)
 	if !c.JSON {
 		events = c.show(events, len(input.passages), s)

@@ -44,8 +44,10 @@ var (
 
 	// Of YAML, the keys that hold others, in two levels. Of TOML, INI and similar
 	// settings, the tables.
-	yamlLanguage  = language{comments: hashes, nested: true, declares: `^ *("[^"]+"|'[^']+'|[^\s#"'&*!|>%@{\[-][^:#]*):\s*(?:&\S+\s*)?(?:#.*)?$`}
-	tableLanguage = language{comments: [][2]string{{"#", ""}, {";", ""}, {"!", ""}}, declares: `^\s*\[\[?\s*([^\[\]]+?)\s*\]\]?\s*(?:[#;].*)?$`}
+	yamlLanguage = language{comments: hashes, nested: true,
+		declares: `^ *("[^"]+"|'[^']+'|[^\s#"'&*!|>%@{\[-][^:#]*):\s*(?:&\S+\s*)?(?:#.*)?$`}
+	tableLanguage = language{comments: [][2]string{{"#", ""}, {";", ""}, {"!", ""}},
+		declares: `^\s*\[\[?\s*([^\[\]]+?)\s*\]\]?\s*(?:[#;].*)?$`}
 )
 
 // languages are those whose declarations are known, by the endings of files.

@@ -84,7 +84,8 @@ func build(documents []prepared) (*segment, error) {
 			}
 			c.lengths = append(c.lengths, d.lengths[i])
 		}
-		c.numbers, c.generations, c.firsts = append(c.numbers, d.Document), append(c.generations, d.Revision), append(c.firsts, uint32(len(c.lengths)))
+		c.numbers, c.generations, c.firsts = append(c.numbers, d.Document), append(c.generations, d.Revision),
+			append(c.firsts, uint32(len(c.lengths)))
 	}
 	c.info = func(document int) []byte { return documents[document].info }
 	c.rows = func(section, document int) []byte { return documents[document].rows[section] }

@@ -27,7 +27,9 @@ func (v *snapshot) evidence(hits []retrieve.Hit, terms []string) []retrieve.Evid
 		}
 		s := v.parts[part].segment
 		at[part] = append(at[part], scored[int]{slot: slot, score: len(all)})
-		all = append(all, retrieve.Evidence{Hit: h, Vector: slices.Clone(s.vector(slot)), Counts: make([]int, len(terms)), Length: s.length(slot)})
+		all = append(all, retrieve.Evidence{
+			Hit: h, Vector: slices.Clone(s.vector(slot)), Counts: make([]int, len(terms)), Length: s.length(slot),
+		})
 	}
 	for part, found := range at {
 		if len(found) == 0 {

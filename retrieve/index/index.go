@@ -126,7 +126,8 @@ func (x *Index) refresh(ctx context.Context) error {
 	if err != nil {
 		return nil // what was read remains valid
 	}
-	if last := x.seen.Load(); last != nil && os.SameFile(*last, info) && (*last).ModTime().Equal(info.ModTime()) && (*last).Size() == info.Size() {
+	if last := x.seen.Load(); last != nil && os.SameFile(*last, info) && (*last).ModTime().Equal(info.ModTime()) &&
+		(*last).Size() == info.Size() {
 		return nil
 	}
 	if !x.mu.TryLock() {

@@ -194,7 +194,8 @@ func oldFile() earlier {
 					row[1], row[3], row[4], row[6], row[9] = h.Kind, h.Shared, h.State, h.Ended, h.Spec
 				}},
 			{"records of answers", "record_events",
-				`record, events, sum, record, (SELECT head FROM records WHERE id = record), events`, "events", eventColumns, func(row []any) { row[1] = headOf(row[1]).Documents }},
+				`record, events, sum, record, (SELECT head FROM records WHERE id = record), events`, "events", eventColumns,
+				func(row []any) { row[1] = headOf(row[1]).Documents }},
 			{"records of answers", "record_documents", `document, record, sum, record,
 				(SELECT count(*) FROM record_documents AS o WHERE o.record = record_documents.record AND o.document < record_documents.document),
 				document, document`,

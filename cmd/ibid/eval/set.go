@@ -94,7 +94,8 @@ func ReadSet(fsys fs.FS, split string) (*Set, error) {
 		return nil, err
 	}
 	if len(s.Judged()) == 0 {
-		return nil, fmt.Errorf("no query of %s has a relevant document in %s: the ids do not match, or all scores are 0", queriesFile, s.Judgements)
+		return nil, fmt.Errorf("no query of %s has a relevant document in %s: the ids do not match, or all scores are 0",
+			queriesFile, s.Judgements)
 	}
 	relevant := make(map[string]bool)
 	for _, grades := range s.Grades {
