@@ -162,7 +162,7 @@ func TestDoctorModel(t *testing.T) {
 		{name: "no such model", check: "endpoint", state: stateWarning, says: "it lists test-model", reply: good,
 			args: []string{"--model", "nosuch"}},
 		{name: "silent", check: "model", state: stateFailed, says: "without text", code: 1, reply: change("one to twelve", text(""))},
-		{name: "chatty judge", check: "judge", state: stateWarning, says: "2 of 2 verdicts were not a yes or no",
+		{name: "chatty judge", check: "judge", state: stateWarning, says: "2 of 2 verdicts could not be read as yes or no",
 			reply: change("judge", text("Well, that depends on how you look at it."))},
 		{name: "agreeing judge", check: "judge", state: stateWarning, says: "1 of 2 obvious passages were judged wrongly",
 			reply: change("judge", text("yes"))},
