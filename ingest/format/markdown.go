@@ -270,7 +270,9 @@ func (w *markdownWalker) inlineInto(out *strings.Builder, n ast.Node) {
 			case c.SoftLineBreak():
 				// Chinese and Japanese lines are wrapped without a space.
 				r, _ := utf8.DecodeLastRune(value)
-				if !unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana) && !strings.ContainsRune("，。、；：？！", r) {
+				if w.unwrapped(c.Segment.Stop) {
+					out.WriteByte('\n')
+				} else if !unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana) && !strings.ContainsRune("，。、；：？！", r) {
 					out.WriteByte(' ')
 				}
 			}
@@ -306,6 +308,19 @@ func (w *markdownWalker) inlineInto(out *strings.Builder, n ast.Node) {
 			w.inlineInto(out, c)
 		}
 	}
+}
+
+// maxWrapped is the length in bytes of a line that was not broken to fit a
+// width.
+const maxWrapped = 300
+
+// unwrapped reports whether the line end at a place is more than a space, because
+// one of its lines is too long to be wrapped.
+func (w *markdownWalker) unwrapped(at int) bool {
+	start := max(0, at-maxWrapped-1)
+	end := min(len(w.src), at+maxWrapped+2)
+	return bytes.IndexByte(w.src[start:at], '\n') < 0 && at > maxWrapped ||
+		at+1 < end && end-at > maxWrapped && bytes.IndexByte(w.src[at+1:end], '\n') < 0
 }
 
 // tagName returns the lower-case name of the tag that raw begins with.
