@@ -26,7 +26,13 @@ func TestRelayFaults(t *testing.T) {
 		{openaitest.HugeBody, false, BadReply}, {openaitest.HugeText, true, BadReply},
 	} {
 		h := &openaitest.Handler{Key: "sk-secret-key", Huge: 40 << 20, Reply: openaitest.Rules(openaitest.Rule{Reply: openaitest.Reply{Text: "one two three four five six", Fault: tt.fault, Location: "http://elsewhere.invalid/"}})}
-		r, err := NewRelay(Options{BaseURL: openaitest.Start(t, h), Model: "m", Key: "sk-secret-key", FirstToken: 300 * time.Millisecond, Idle: 300 * time.Millisecond, Total: 20 * time.Second})
+		limit := 5 * time.Minute
+		if tt.want == TimedOut {
+			limit = 300 * time.Millisecond
+		}
+		r, err := NewRelay(Options{
+			BaseURL: openaitest.Start(t, h), Model: "m", Key: "sk-secret-key", FirstToken: limit, Idle: limit, Total: 10 * time.Minute,
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

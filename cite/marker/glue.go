@@ -32,21 +32,11 @@ func (s *Scanner) match(b []byte, at int, m *reading, chained, final bool) (v ve
 func (s *Scanner) fits(f *form, m *reading, b []byte, at, after int, chained, final bool) verdict {
 	x := &s.before
 	c := cursor{b: b, at: after, left: len(b), final: final}
-	if f.at == inProse {
-		switch r := c.peek(); {
-		case r == '(', (r == '+' || r == '{') && !m.key: // a link, a pattern
-			return no
-		case r == ':' && !chained && x.atMargin(): // the definition of a link
-			return no
-		}
-	}
-	if f.at == inProse || f.at == notBroken {
-		switch c.brokenSeed() {
-		case yes:
-			return no
-		case undecided:
-			return undecided
-		}
+	switch s.brokenAfter(f, m, c, chained) {
+	case yes:
+		return no
+	case undecided:
+		return undecided
 	}
 	switch {
 	case chained || m.sure:
@@ -65,6 +55,21 @@ func (s *Scanner) fits(f *form, m *reading, b []byte, at, after int, chained, fi
 		return no
 	}
 	return s.glue(b, at, after, final)
+}
+
+// brokenAfter decides whether what is after a marker makes it something else: a
+// link, the definition of one, a pattern, or the first half of a broken seed form.
+func (s *Scanner) brokenAfter(f *form, m *reading, c cursor, chained bool) verdict {
+	if f.at == inProse {
+		switch r := c.peek(); {
+		case r == '(', (r == '+' || r == '{') && !m.key, r == ':' && !chained && s.before.atMargin():
+			return yes
+		}
+	}
+	if f.at == inProse || f.at == notBroken {
+		return c.brokenSeed()
+	}
+	return no
 }
 
 // glue decides whether the marker at b[at:after], which follows a letter or a

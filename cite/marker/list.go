@@ -178,7 +178,18 @@ func (s *Scanner) lineKind(text []byte, complete bool) line {
 	if utf8.RuneCount(text) > maxLine {
 		return lineOther
 	}
-	kind, short := lineOther, false
+	kind, short := s.partKind(c)
+	if short || kind != lineOther && !complete {
+		return lineOpen
+	}
+	return kind
+}
+
+// partKind says which part of a list a line is, and whether that can change with
+// what follows.
+func (s *Scanner) partKind(c cursor) (kind line, short bool) {
+	o := &s.list
+	kind = lineOther
 	if h := c; h.heading() {
 		kind = lineHeading
 	} else if short = h.short; o.found || o.rule || !o.noDefine {
@@ -195,10 +206,7 @@ func (s *Scanner) lineKind(text []byte, complete bool) line {
 			short = short || e.short
 		}
 	}
-	if short || kind != lineOther && !complete {
-		return lineOpen
-	}
-	return kind
+	return kind, short
 }
 
 // isRule decides whether a line is one of "-", "*" or "_".
