@@ -38,24 +38,24 @@ type reading struct {
 
 // A pipeline works on files before their turn.
 type pipeline struct {
-	run     *syncRun
+	sync    *folderSync
 	ordered chan chan reading // one for each file, in their order
 	budget  budget
 	writers chan struct{} // one for each document that is being stored
 }
 
 // startPipeline starts the work on the files. end stops it and waits for it.
-func (run *syncRun) startPipeline(ctx context.Context) (a *pipeline, end func()) {
+func (s *folderSync) startPipeline(ctx context.Context) (a *pipeline, end func()) {
 	ctx, stop := context.WithCancel(ctx)
 	a = &pipeline{
-		run: run, ordered: make(chan chan reading, maxAhead), budget: budget{limit: maxAheadBytes, freed: make(chan struct{}, 1)},
-		writers: make(chan struct{}, max(1, run.Writers)),
+		sync: s, ordered: make(chan chan reading, maxAhead), budget: budget{limit: maxAheadBytes, freed: make(chan struct{}, 1)},
+		writers: make(chan struct{}, max(1, s.Writers)),
 	}
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		defer close(a.ordered)
-		workers := make(chan struct{}, run.workers)
-		for _, f := range run.files {
+		workers := make(chan struct{}, s.workers)
+		for _, f := range s.files {
 			weight := f.size + bytesPerFile
 			if a.budget.acquire(ctx, weight) != nil {
 				return
@@ -73,13 +73,13 @@ func (run *syncRun) startPipeline(ctx context.Context) (a *pipeline, end func())
 				return
 			}
 			wg.Go(func() {
-				r := run.readFile(ctx, f)
+				r := s.readFile(ctx, f)
 				if r.doc != nil {
 					r.weight = int64(len(r.doc.Text)*bytesPerByte+len(r.chunks)*bytesPerChunk) + bytesPerFile
 				}
 				a.budget.add(r.weight - weight)
 				<-workers
-				run.prepareDocument(ctx, &r)
+				s.prepareDocument(ctx, &r)
 				a.storeDocument(ctx, &r)
 				out <- r
 			})
@@ -94,7 +94,7 @@ func (a *pipeline) storeDocument(ctx context.Context, r *reading) {
 	if cap(a.writers) == 1 || r.doc == nil {
 		return
 	}
-	if _, moved := a.run.gone[r.digest]; moved {
+	if _, moved := a.sync.gone[r.digest]; moved {
 		return
 	}
 	select {
@@ -163,18 +163,18 @@ func (b *budget) add(n int64) {
 }
 
 // readFile reads, parses and splits one file unless it is stored unchanged.
-func (run *syncRun) readFile(ctx context.Context, f file) (r reading) {
+func (s *folderSync) readFile(ctx context.Context, f file) (r reading) {
 	if f.err != nil {
 		return reading{err: f.err}
 	}
-	if r, ok := run.recall(f); ok && !run.Force {
+	if r, ok := s.recall(f); ok && !s.Force {
 		return r
 	}
-	if f.digest != "" && run.isStored(f.path, f.digest) && !run.Force {
+	if f.digest != "" && s.isStored(f.path, f.digest) && !s.Force {
 		return reading{digest: f.digest}
 	}
 	begun := time.Now()
-	data, err := run.bytes(ctx, f)
+	data, err := s.bytes(ctx, f)
 	if err != nil {
 		return reading{err: err}
 	}
@@ -182,38 +182,38 @@ func (run *syncRun) readFile(ctx context.Context, f file) (r reading) {
 	r.digest = hex.EncodeToString(sum[:])
 	defer func() {
 		if ctx.Err() == nil {
-			run.remember(f, r, begun)
+			s.remember(f, r, begun)
 		}
 	}()
-	if run.isStored(f.path, r.digest) && !run.Force {
+	if s.isStored(f.path, r.digest) && !s.Force {
 		return r
 	}
-	if r.doc, r.err = run.reader.Read(ctx, f.path, data); r.err != nil {
+	if r.doc, r.err = s.reader.Read(ctx, f.path, data); r.err != nil {
 		r.doc = nil
 		return r
 	}
-	r.doc.Root = run.root.Name
-	r.doc.ID = run.root.Name + "/" + f.path
+	r.doc.Root = s.root.Name
+	r.doc.ID = s.root.Name + "/" + f.path
 	r.chunks = Split(r.doc)
-	r.store = func(ctx context.Context) error { return run.Sink.Replace(ctx, r.doc, r.chunks) }
+	r.store = func(ctx context.Context) error { return s.Sink.Replace(ctx, r.doc, r.chunks) }
 	return r
 }
 
 // isStored reports whether a file with the digest is stored under the path, read
 // as well as it can be now.
-func (run *syncRun) isStored(path, digest string) bool {
-	known, ok := run.known[path]
-	return ok && known.Digest == digest && !run.reader.outdated(path, known.Reader)
+func (s *folderSync) isStored(path, digest string) bool {
+	known, ok := s.known[path]
+	return ok && known.Digest == digest && !s.reader.outdated(path, known.Reader)
 }
 
 // prepareDocument prepares storing a document, for example by embedding it. One
 // that may have been renamed has vectors already, and waits for its turn.
-func (run *syncRun) prepareDocument(ctx context.Context, r *reading) {
-	p, ok := run.Sink.(Preparer)
+func (s *folderSync) prepareDocument(ctx context.Context, r *reading) {
+	p, ok := s.Sink.(Preparer)
 	if !ok || r.doc == nil {
 		return
 	}
-	if _, moved := run.gone[r.digest]; moved {
+	if _, moved := s.gone[r.digest]; moved {
 		return
 	}
 	store, err := p.Prepare(ctx, r.doc, r.chunks)
@@ -224,20 +224,20 @@ func (run *syncRun) prepareDocument(ctx context.Context, r *reading) {
 }
 
 // bytes reads a file, but never more than the limit: it may grow meanwhile.
-func (run *syncRun) bytes(ctx context.Context, f file) ([]byte, error) {
+func (s *folderSync) bytes(ctx context.Context, f file) ([]byte, error) {
 	if f.in != nil {
-		return run.extract(ctx, f)
+		return s.extract(ctx, f)
 	}
-	in, err := run.fsys.Open(f.path)
+	in, err := s.fsys.Open(f.path)
 	if err != nil {
 		return nil, fmt.Errorf("it cannot be opened: %w", plainError(err))
 	}
 	defer in.Close()
-	data, err := io.ReadAll(io.LimitReader(in, run.reader.maxBytes()+1))
+	data, err := io.ReadAll(io.LimitReader(in, s.reader.maxBytes()+1))
 	if err != nil {
 		return nil, fmt.Errorf("it cannot be read: %w", plainError(err))
 	}
-	return data, run.reader.refuse(f.path, int64(len(data)))
+	return data, s.reader.refuse(f.path, int64(len(data)))
 }
 
 // stamps are the files that a syncer has seen before, by root and path.
@@ -277,11 +277,11 @@ func (m *stamps) forget(root string, gone func(path string) bool) {
 
 // remember notes how a file was read, unless it was so new that its next change
 // may leave its time as it is.
-func (run *syncRun) remember(f file, r reading, read time.Time) {
-	m := &run.remembered
+func (s *folderSync) remember(f file, r reading, read time.Time) {
+	m := &s.remembered
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	key := [2]string{run.root.Name, f.path}
+	key := [2]string{s.root.Name, f.path}
 	if f.modified.IsZero() || read.Sub(f.modified) < settled {
 		delete(m.files, key)
 		return
@@ -294,16 +294,16 @@ func (run *syncRun) remember(f file, r reading, read time.Time) {
 
 // recall returns the earlier result for a file that has not changed since: it is
 // stored, or cannot be read.
-func (run *syncRun) recall(f file) (reading, bool) {
-	m := &run.remembered
+func (s *folderSync) recall(f file) (reading, bool) {
+	m := &s.remembered
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	s, ok := m.files[[2]string{run.root.Name, f.path}]
-	if s.err != nil && time.Since(s.read) > tryAgain {
+	last, ok := m.files[[2]string{s.root.Name, f.path}]
+	if last.err != nil && time.Since(last.read) > tryAgain {
 		ok = false
 	}
-	if !ok || s.size != f.size || !s.modified.Equal(f.modified) || s.err == nil && !run.isStored(f.path, s.digest) {
+	if !ok || last.size != f.size || !last.modified.Equal(f.modified) || last.err == nil && !s.isStored(f.path, last.digest) {
 		return reading{}, false
 	}
-	return reading{digest: s.digest, err: s.err}, true
+	return reading{digest: last.digest, err: last.err}, true
 }

@@ -101,22 +101,22 @@ func (r *Reader) ask(ctx context.Context, format string, q containerRequest, dat
 
 // openContainers adds the files in each container to those of the run. One that
 // cannot be listed is a failure.
-func (run *syncRun) openContainers(ctx context.Context) error {
-	inFolder := make(map[string]bool, len(run.files))
-	for _, f := range run.files {
+func (s *folderSync) openContainers(ctx context.Context) error {
+	inFolder := make(map[string]bool, len(s.files))
+	for _, f := range s.files {
 		inFolder[f.path] = true
 	}
 	gone := func(path string) bool { return !inFolder[path] }
-	run.remembered.forgetLists(run.root.Name, gone)
-	if err := run.forgetListings(ctx, gone); err != nil {
+	s.remembered.forgetLists(s.root.Name, gone)
+	if err := s.forgetListings(ctx, gone); err != nil {
 		return fmt.Errorf("forgetting removed archives: %w", err)
 	}
 	var files []file
-	inside := make([][]file, len(run.files))
-	broken := make([][]string, len(run.files))
+	inside := make([][]file, len(s.files))
+	broken := make([][]string, len(s.files))
 	var wg sync.WaitGroup
 	slots := make(chan struct{}, runtime.NumCPU())
-	for i, f := range run.files {
+	for i, f := range s.files {
 		if f.err != nil || !isContainer(f.path) {
 			files = append(files, f)
 			continue
@@ -124,21 +124,21 @@ func (run *syncRun) openContainers(ctx context.Context) error {
 		slots <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-slots }()
-			inside[i], broken[i] = run.open(ctx, f)
+			inside[i], broken[i] = s.open(ctx, f)
 		})
 	}
 	wg.Wait()
 	for i := range inside {
 		files = append(files, inside[i]...)
-		run.broken = append(run.broken, broken[i]...)
+		s.broken = append(s.broken, broken[i]...)
 	}
-	run.files = files
+	s.files = files
 	return ctx.Err()
 }
 
 // open returns the files in a container, and the paths below which stored
 // documents are kept.
-func (run *syncRun) open(ctx context.Context, f file) (files []file, broken []string) {
+func (s *folderSync) open(ctx context.Context, f file) (files []file, broken []string) {
 	mail := isMail(f.path)
 	if mail {
 		files = append(files, f)
@@ -150,7 +150,7 @@ func (run *syncRun) open(ctx context.Context, f file) (files []file, broken []st
 		f.err = fmt.Errorf("%w; its stored documents are kept", err)
 		return append(files, f), append(broken, f.path)
 	}
-	list, digest, err := run.list(ctx, f)
+	list, digest, err := s.list(ctx, f)
 	if err != nil {
 		return fail(err)
 	}
@@ -158,7 +158,7 @@ func (run *syncRun) open(ctx context.Context, f file) (files []file, broken []st
 	var wanted []file
 	for _, e := range list.Entries {
 		in := file{path: f.path + "/" + e.Path, size: e.Size, in: c, digest: e.Digest}
-		if ignoredBelow(f.rules, f.path, in.path) || ignoredBelow(run.exclude, f.path, in.path) || !run.included(in.path) {
+		if ignoredBelow(f.rules, f.path, in.path) || ignoredBelow(s.exclude, f.path, in.path) || !s.included(in.path) {
 			continue
 		}
 		switch {
@@ -167,12 +167,12 @@ func (run *syncRun) open(ctx context.Context, f file) (files []file, broken []st
 		case e.Skip != "":
 			in.err = &SkipError{Reason: e.Skip}
 		default:
-			in.err = run.reader.refuse(in.path, in.size)
+			in.err = s.reader.refuse(in.path, in.size)
 		}
 		if e.Failed != "" && e.Archive {
 			broken = append(broken, in.path)
 		}
-		if in.err == nil && (run.Force || !run.isStored(in.path, in.digest)) {
+		if in.err == nil && (s.Force || !s.isStored(in.path, in.digest)) {
 			wanted = append(wanted, in)
 		}
 		files = append(files, in)
@@ -190,13 +190,13 @@ func (run *syncRun) open(ctx context.Context, f file) (files []file, broken []st
 
 // syncContainer syncs one container with the files in it. It returns one change
 // for all of them.
-func (run *syncRun) syncContainer(ctx context.Context, f file) (Change, error) {
-	run.known = maps.Clone(run.known)
-	maps.DeleteFunc(run.known, func(p string, _ Stored) bool { return p != f.path && !strings.HasPrefix(p, f.path+"/") })
-	stored := len(run.known) > 0
-	run.files, run.broken = run.open(ctx, f)
-	slices.SortFunc(run.files, func(a, b file) int { return strings.Compare(a.path, b.path) })
-	whole := Change{Document: run.root.Name + "/" + f.path, Root: run.root.Name, Path: f.path, Done: 1, Total: 1}
+func (s *folderSync) syncContainer(ctx context.Context, f file) (Change, error) {
+	s.known = maps.Clone(s.known)
+	maps.DeleteFunc(s.known, func(p string, _ Stored) bool { return p != f.path && !strings.HasPrefix(p, f.path+"/") })
+	stored := len(s.known) > 0
+	s.files, s.broken = s.open(ctx, f)
+	slices.SortFunc(s.files, func(a, b file) int { return strings.Compare(a.path, b.path) })
+	whole := Change{Document: s.root.Name + "/" + f.path, Root: s.root.Name, Path: f.path, Done: 1, Total: 1}
 	counts := make(map[Action]int)
 	var reasons []string
 	add := func(c Change, err error) bool {
@@ -212,17 +212,17 @@ func (run *syncRun) syncContainer(ctx context.Context, f file) (Change, error) {
 		whole.Chunks, whole.Pages = whole.Chunks+c.Chunks, whole.Pages+c.Pages
 		return true
 	}
-	for _, in := range run.files {
+	for _, in := range s.files {
 		if err := ctx.Err(); err != nil {
 			return Change{}, err
 		}
-		c, err := run.apply(ctx, in, run.readFile(ctx, in))
+		c, err := s.apply(ctx, in, s.readFile(ctx, in))
 		if !add(c, err) {
 			return Change{}, err
 		}
 	}
 	var failed error
-	run.remove(ctx, func(c Change, err error) bool { failed = err; return add(c, err) })
+	s.remove(ctx, func(c Change, err error) bool { failed = err; return add(c, err) })
 	if failed != nil {
 		return Change{}, failed
 	}
@@ -275,13 +275,13 @@ func (c *container) batch(files []file) {
 }
 
 // extract returns the bytes of a file in a container, once.
-func (run *syncRun) extract(ctx context.Context, f file) ([]byte, error) {
+func (s *folderSync) extract(ctx context.Context, f file) ([]byte, error) {
 	c := f.in
 	name := strings.TrimPrefix(f.path, c.file.path+"/")
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if batch := c.batchOf[name]; !c.done[batch] {
-		if err := run.unpack(ctx, c, c.batches[batch]); err != nil {
+		if err := s.unpack(ctx, c, c.batches[batch]); err != nil {
 			return nil, err
 		}
 		c.done[batch] = true
@@ -295,23 +295,23 @@ func (run *syncRun) extract(ctx context.Context, f file) ([]byte, error) {
 }
 
 // unpack extracts files from their container.
-func (run *syncRun) unpack(ctx context.Context, c *container, paths []string) error {
-	data, err := run.bytes(ctx, c.file)
+func (s *folderSync) unpack(ctx context.Context, c *container, paths []string) error {
+	data, err := s.bytes(ctx, c.file)
 	if err != nil {
 		return fmt.Errorf("reading its archive: %w", err)
 	}
 	if sum := sha256.Sum256(data); hex.EncodeToString(sum[:]) != c.digest {
 		return errors.New("its archive changed meanwhile: ingest the folder again")
 	}
-	doc, err := run.reader.ask(ctx, "archive content", containerRequest{Name: c.file.path, Paths: paths}, data)
+	doc, err := s.reader.ask(ctx, "archive content", containerRequest{Name: c.file.path, Paths: paths}, data)
 	if err != nil {
 		return fmt.Errorf("extracting it from its archive: %w", err)
 	}
-	for _, s := range doc.Sections {
-		if s.Start < 0 || s.End < s.Start || s.End > len(doc.Text) {
+	for _, section := range doc.Sections {
+		if section.Start < 0 || section.End < section.Start || section.End > len(doc.Text) {
 			return errors.New("the reader of its archive gave no valid reply")
 		}
-		c.content[s.Anchor] = []byte(doc.Text[s.Start:s.End])
+		c.content[section.Anchor] = []byte(doc.Text[section.Start:section.End])
 	}
 	return nil
 }

@@ -68,22 +68,22 @@ type listed struct {
 
 // list lists a container, unless it is unchanged since the last time. The digest
 // is that of the listed bytes.
-func (run *syncRun) list(ctx context.Context, f file) (list containerList, digest string, err error) {
-	m, key, begun := &run.remembered, [2]string{run.root.Name, f.path}, time.Now()
+func (s *folderSync) list(ctx context.Context, f file) (list containerList, digest string, err error) {
+	m, key, begun := &s.remembered, [2]string{s.root.Name, f.path}, time.Now()
 	m.mu.Lock()
 	l, ok := m.lists[key]
 	m.mu.Unlock()
-	if ok && l.size == f.size && l.modified.Equal(f.modified) && !run.Force {
+	if ok && l.size == f.size && l.modified.Equal(f.modified) && !s.Force {
 		return l.List, l.Digest, nil
 	}
-	data, err := run.bytes(ctx, f)
+	data, err := s.bytes(ctx, f)
 	if err != nil {
 		return list, "", err
 	}
 	sum := sha256.Sum256(data)
 	digest = hex.EncodeToString(sum[:])
 	if !isMail(f.path) || mayHold(data) {
-		if list, err = run.kept(ctx, f, digest, data); err != nil {
+		if list, err = s.kept(ctx, f, digest, data); err != nil {
 			return list, "", err
 		}
 	}
@@ -102,10 +102,10 @@ func (run *syncRun) list(ctx context.Context, f file) (list containerList, diges
 
 // kept returns the listing of a container with this digest from the sink, or
 // lists it and has the sink keep the listing.
-func (run *syncRun) kept(ctx context.Context, f file, digest string, data []byte) (list containerList, err error) {
-	id, look := run.root.Name+"/"+f.path, run.reader.listVersion()
-	lister, keeps := run.Sink.(Lister)
-	if keeps && !run.Force {
+func (s *folderSync) kept(ctx context.Context, f file, digest string, data []byte) (list containerList, err error) {
+	id, look := s.root.Name+"/"+f.path, s.reader.listVersion()
+	lister, keeps := s.Sink.(Lister)
+	if keeps && !s.Force {
 		encoded, err := lister.Listing(ctx, id)
 		if err != nil {
 			return list, err
@@ -115,7 +115,7 @@ func (run *syncRun) kept(ctx context.Context, f file, digest string, data []byte
 			return l.List, nil
 		}
 	}
-	doc, err := run.reader.ask(ctx, "archive", containerRequest{Name: f.path}, data)
+	doc, err := s.reader.ask(ctx, "archive", containerRequest{Name: f.path}, data)
 	if err != nil {
 		return list, err
 	}
@@ -129,23 +129,23 @@ func (run *syncRun) kept(ctx context.Context, f file, digest string, data []byte
 	if err != nil {
 		return list, err
 	}
-	return list, lister.KeepListing(ctx, run.root, id, encoded)
+	return list, lister.KeepListing(ctx, s.root, id, encoded)
 }
 
 // forgetListings removes the listings of containers that are gone from the sink.
-func (run *syncRun) forgetListings(ctx context.Context, gone func(path string) bool) error {
-	lister, keeps := run.Sink.(Lister)
+func (s *folderSync) forgetListings(ctx context.Context, gone func(path string) bool) error {
+	lister, keeps := s.Sink.(Lister)
 	if !keeps {
 		return nil
 	}
-	ids, err := lister.Listings(ctx, run.root)
+	ids, err := lister.Listings(ctx, s.root)
 	if err != nil {
 		return err
 	}
 	for _, id := range ids {
-		p := strings.TrimPrefix(id, run.root.Name+"/")
-		if _, stored := run.known[p]; gone(p) && !stored && !run.belowBroken(p) {
-			if err := run.Sink.Delete(ctx, id); err != nil {
+		p := strings.TrimPrefix(id, s.root.Name+"/")
+		if _, stored := s.known[p]; gone(p) && !stored && !s.belowBroken(p) {
+			if err := s.Sink.Delete(ctx, id); err != nil {
 				return err
 			}
 		}

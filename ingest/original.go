@@ -16,7 +16,7 @@ var ErrChanged = errors.New("the file has changed since it was read: ingest its 
 // folder or an archive there. The error wraps [fs.ErrNotExist] if the file is
 // gone, or is [ErrChanged].
 func (r *Reader) Original(ctx context.Context, fsys fs.FS, doc *Document) ([]byte, error) {
-	run, _ := (&Syncer{Reader: r}).run(Root{}, fsys)
+	folder, _ := (&Syncer{Reader: r}).start(Root{}, fsys)
 	name, packed := doc.Path, ""
 	for at := range doc.Path {
 		if doc.Path[at] == '/' && isContainer(doc.Path[:at]) {
@@ -30,11 +30,11 @@ func (r *Reader) Original(ctx context.Context, fsys fs.FS, doc *Document) ([]byt
 	if err != nil {
 		return nil, fmt.Errorf("looking at the file %s: %w", name, plainError(err))
 	}
-	f := run.look(name, fs.FileInfoToDirEntry(info))
+	f := folder.look(name, fs.FileInfoToDirEntry(info))
 	if f.err != nil {
 		return nil, fmt.Errorf("the file %s: %w", name, f.err)
 	}
-	data, err := run.bytes(ctx, f)
+	data, err := folder.bytes(ctx, f)
 	if err == nil && packed != "" {
 		var out *Document
 		if out, err = r.ask(ctx, "archive content", containerRequest{Name: name, Paths: []string{packed}}, data); err == nil {

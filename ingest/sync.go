@@ -56,13 +56,13 @@ const maxSinkFailures = 3
 // [Change] in it.
 func (s *Syncer) Sync(ctx context.Context, root Root, fsys fs.FS) iter.Seq2[Change, error] {
 	return func(yield func(Change, error) bool) {
-		run, end := s.run(root, fsys)
+		folder, end := s.start(root, fsys)
 		defer end()
-		if err := run.prepare(ctx); err != nil {
+		if err := folder.prepare(ctx); err != nil {
 			yield(Change{}, err)
 			return
 		}
-		run.syncAll(ctx, yield)
+		folder.syncAll(ctx, yield)
 	}
 }
 
@@ -70,13 +70,13 @@ func (s *Syncer) Sync(ctx context.Context, root Root, fsys fs.FS) iter.Seq2[Chan
 // such file, the error wraps [fs.ErrNotExist]. An archive or a mail is synced
 // with the files in it.
 func (s *Syncer) SyncFile(ctx context.Context, root Root, fsys fs.FS, name string) (Change, error) {
-	run, end := s.run(root, fsys)
+	folder, end := s.start(root, fsys)
 	defer end()
 	known, err := s.Sink.Known(ctx, root)
 	if err != nil {
 		return Change{}, fmt.Errorf("reading what is stored of %s: %w", root.Name, err)
 	}
-	run.known = known
+	folder.known = known
 	if !fs.ValidPath(name) || name == "." {
 		return Change{}, &fs.PathError{Op: "sync", Path: name, Err: fs.ErrInvalid}
 	}
@@ -84,31 +84,31 @@ func (s *Syncer) SyncFile(ctx context.Context, root Root, fsys fs.FS, name strin
 	if err != nil {
 		return Change{}, fmt.Errorf("looking at the file: %w", err)
 	}
-	f := run.look(name, fs.FileInfoToDirEntry(info))
+	f := folder.look(name, fs.FileInfoToDirEntry(info))
 	if f.err == nil && isContainer(name) {
-		return run.syncContainer(ctx, f)
+		return folder.syncContainer(ctx, f)
 	}
-	run.files, run.done = []file{f}, 1
-	return run.apply(ctx, f, run.readFile(ctx, f))
+	folder.files, folder.done = []file{f}, 1
+	return folder.apply(ctx, f, folder.readFile(ctx, f))
 }
 
-// run prepares a sync of a folder. Call end after it.
-func (s *Syncer) run(root Root, fsys fs.FS) (run *syncRun, end func()) {
-	run = &syncRun{Syncer: s, root: root, fsys: fsys, reader: s.Reader, workers: s.Workers}
-	run.include, run.exclude = parseIgnore(".", strings.Join(s.Include, "\n")), parseIgnore(".", strings.Join(s.Exclude, "\n"))
-	if run.workers <= 0 {
-		run.workers = runtime.NumCPU()
+// start prepares a sync of a folder. Call end after it.
+func (s *Syncer) start(root Root, fsys fs.FS) (folder *folderSync, end func()) {
+	folder = &folderSync{Syncer: s, root: root, fsys: fsys, reader: s.Reader, workers: s.Workers}
+	folder.include, folder.exclude = parseIgnore(".", strings.Join(s.Include, "\n")), parseIgnore(".", strings.Join(s.Exclude, "\n"))
+	if folder.workers <= 0 {
+		folder.workers = runtime.NumCPU()
 	}
 	end = func() {}
-	if run.reader == nil {
-		run.reader = new(Reader)
-		end = run.reader.Close
+	if folder.reader == nil {
+		folder.reader = new(Reader)
+		end = folder.reader.Close
 	}
-	return run, end
+	return folder, end
 }
 
-// A syncRun is one sync of one folder.
-type syncRun struct {
+// A folderSync is one sync of one folder.
+type folderSync struct {
 	*Syncer
 	root             Root
 	fsys             fs.FS
@@ -121,7 +121,7 @@ type syncRun struct {
 	// digest. The workers read both.
 	known   map[string]Stored
 	gone    map[string]string
-	moved   map[string]bool // paths whose document was renamed in this run
+	moved   map[string]bool // paths whose document was renamed in this sync
 	broken  []string        // folders that could not be listed
 	done    int
 	failing int // failures of the sink in a row
@@ -129,10 +129,10 @@ type syncRun struct {
 
 // syncAll reads and prepares files ahead and acts on them in order. When ctx is
 // done, it still yields the files that were stored ahead of their turn.
-func (run *syncRun) syncAll(ctx context.Context, yield func(Change, error) bool) {
-	pipeline, end := run.startPipeline(ctx)
+func (s *folderSync) syncAll(ctx context.Context, yield func(Change, error) bool) {
+	pipeline, end := s.startPipeline(ctx)
 	defer end()
-	for _, f := range run.files {
+	for _, f := range s.files {
 		r, ok := pipeline.next()
 		if !ok {
 			break
@@ -140,8 +140,8 @@ func (run *syncRun) syncAll(ctx context.Context, yield func(Change, error) bool)
 		if ctx.Err() != nil && !r.stored {
 			continue
 		}
-		run.done++
-		change, err := run.apply(ctx, f, r)
+		s.done++
+		change, err := s.apply(ctx, f, r)
 		pipeline.release(r)
 		if err != nil {
 			yield(Change{}, err)
@@ -155,16 +155,16 @@ func (run *syncRun) syncAll(ctx context.Context, yield func(Change, error) bool)
 		yield(Change{}, err)
 		return
 	}
-	run.remove(ctx, yield)
+	s.remove(ctx, yield)
 }
 
 // apply updates the sink for one file. The error is the sink's.
-func (run *syncRun) apply(ctx context.Context, f file, r reading) (Change, error) {
+func (s *folderSync) apply(ctx context.Context, f file, r reading) (Change, error) {
 	c := Change{
-		Document: run.root.Name + "/" + f.path, Root: run.root.Name, Path: f.path,
-		Done: run.done, Total: len(run.files),
+		Document: s.root.Name + "/" + f.path, Root: s.root.Name, Path: f.path,
+		Done: s.done, Total: len(s.files),
 	}
-	before, stored := run.known[f.path]
+	before, stored := s.known[f.path]
 	// A change that was started is finished, however the sync ends.
 	ctx = context.WithoutCancel(ctx)
 	var skip *SkipError
@@ -172,8 +172,8 @@ func (run *syncRun) apply(ctx context.Context, f file, r reading) (Change, error
 	case errors.As(r.err, &skip):
 		c.Action, c.Reason = Skipped, skip.Reason
 		if stored {
-			if err := run.Sink.Delete(ctx, c.Document); err != nil {
-				return run.sinkFailed(c, err)
+			if err := s.Sink.Delete(ctx, c.Document); err != nil {
+				return s.sinkFailed(c, err)
 			}
 			c.Reason += "; the stored version was removed"
 		}
@@ -190,13 +190,13 @@ func (run *syncRun) apply(ctx context.Context, f file, r reading) (Change, error
 	}
 	c.Chunks, c.Pages, c.Reason = len(r.chunks), len(r.doc.Pages), r.doc.Partial
 	var err error
-	if from, ok := run.gone[r.digest]; ok && !stored && !run.moved[from] {
+	if from, ok := s.gone[r.digest]; ok && !stored && !s.moved[from] {
 		c.Action, c.From = Renamed, from
-		if reader := run.known[from].Reader; reader != "" {
+		if reader := s.known[from].Reader; reader != "" {
 			r.doc.SetReader(reader) // whose text it keeps
 		}
-		if err = run.Sink.Rename(ctx, run.root.Name+"/"+from, r.doc); err == nil {
-			run.moved[from] = true
+		if err = s.Sink.Rename(ctx, s.root.Name+"/"+from, r.doc); err == nil {
+			s.moved[from] = true
 		}
 	} else {
 		c.Action = Added
@@ -209,16 +209,16 @@ func (run *syncRun) apply(ctx context.Context, f file, r reading) (Change, error
 		err = r.store(ctx)
 	}
 	if err != nil {
-		return run.sinkFailed(c, err)
+		return s.sinkFailed(c, err)
 	}
-	run.failing = 0
+	s.failing = 0
 	return c, nil
 }
 
 // sinkFailed makes a failure of the sink one of the file, until several have
 // failed in a row.
-func (run *syncRun) sinkFailed(c Change, err error) (Change, error) {
-	if run.failing++; run.failing >= maxSinkFailures {
+func (s *folderSync) sinkFailed(c Change, err error) (Change, error) {
+	if s.failing++; s.failing >= maxSinkFailures {
 		return c, fmt.Errorf("storing %s: %w", c.Document, err)
 	}
 	c.Action, c.From, c.Chunks, c.Pages = Failed, "", 0, 0
@@ -227,21 +227,21 @@ func (run *syncRun) sinkFailed(c Change, err error) (Change, error) {
 }
 
 // remove deletes the documents whose files are gone.
-func (run *syncRun) remove(ctx context.Context, yield func(Change, error) bool) {
-	seen := make(map[string]bool, len(run.files))
-	for _, f := range run.files {
+func (s *folderSync) remove(ctx context.Context, yield func(Change, error) bool) {
+	seen := make(map[string]bool, len(s.files))
+	for _, f := range s.files {
 		seen[f.path] = true
 	}
-	for _, p := range slices.Sorted(maps.Keys(run.known)) {
-		if seen[p] || run.moved[p] || run.belowBroken(p) {
+	for _, p := range slices.Sorted(maps.Keys(s.known)) {
+		if seen[p] || s.moved[p] || s.belowBroken(p) {
 			continue
 		}
 		if err := ctx.Err(); err != nil {
 			yield(Change{}, err)
 			return
 		}
-		c := Change{Document: run.root.Name + "/" + p, Root: run.root.Name, Path: p, Action: Removed, Done: run.done, Total: len(run.files)}
-		if err := run.Sink.Delete(context.WithoutCancel(ctx), c.Document); err != nil {
+		c := Change{Document: s.root.Name + "/" + p, Root: s.root.Name, Path: p, Action: Removed, Done: s.done, Total: len(s.files)}
+		if err := s.Sink.Delete(context.WithoutCancel(ctx), c.Document); err != nil {
 			yield(Change{}, fmt.Errorf("removing %s: %w", c.Document, err))
 			return
 		}

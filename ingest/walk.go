@@ -23,86 +23,86 @@ type file struct {
 }
 
 // prepare lists the folder and compares it with the sink.
-func (run *syncRun) prepare(ctx context.Context) error {
-	known, err := run.Sink.Known(ctx, run.root)
+func (s *folderSync) prepare(ctx context.Context) error {
+	known, err := s.Sink.Known(ctx, s.root)
 	if err != nil {
-		return fmt.Errorf("reading what is stored of %s: %w", run.root.Name, err)
+		return fmt.Errorf("reading what is stored of %s: %w", s.root.Name, err)
 	}
-	run.known = known
-	if err := run.walk(ctx, ".", nil); err != nil {
+	s.known = known
+	if err := s.walk(ctx, ".", nil); err != nil {
 		return err
 	}
-	if err := run.openContainers(ctx); err != nil {
+	if err := s.openContainers(ctx); err != nil {
 		return err
 	}
-	slices.SortFunc(run.files, func(a, b file) int { return strings.Compare(a.path, b.path) })
-	seen := make(map[string]bool, len(run.files))
-	for _, f := range run.files {
+	slices.SortFunc(s.files, func(a, b file) int { return strings.Compare(a.path, b.path) })
+	seen := make(map[string]bool, len(s.files))
+	for _, f := range s.files {
 		seen[f.path] = true
 	}
-	run.remembered.forget(run.root.Name, func(path string) bool { return !seen[path] })
-	run.gone, run.moved = make(map[string]string), make(map[string]bool)
+	s.remembered.forget(s.root.Name, func(path string) bool { return !seen[path] })
+	s.gone, s.moved = make(map[string]string), make(map[string]bool)
 	for _, p := range slices.Sorted(maps.Keys(known)) {
-		if !seen[p] && !run.belowBroken(p) {
+		if !seen[p] && !s.belowBroken(p) {
 			// A rename keeps nothing of a document that would be read again.
-			if _, ok := run.gone[known[p].Digest]; !ok && !run.reader.outdated(p, known[p].Reader) {
-				run.gone[known[p].Digest] = p
+			if _, ok := s.gone[known[p].Digest]; !ok && !s.reader.outdated(p, known[p].Reader) {
+				s.gone[known[p].Digest] = p
 			}
 		}
 	}
 	return nil
 }
 
-func (run *syncRun) belowBroken(p string) bool {
-	return slices.ContainsFunc(run.broken, func(dir string) bool { return strings.HasPrefix(p, dir+"/") })
+func (s *folderSync) belowBroken(p string) bool {
+	return slices.ContainsFunc(s.broken, func(dir string) bool { return strings.HasPrefix(p, dir+"/") })
 }
 
 // walk lists the files below dir. Only the root itself must be readable.
-func (run *syncRun) walk(ctx context.Context, dir string, rules ignoreRules) error {
+func (s *folderSync) walk(ctx context.Context, dir string, rules ignoreRules) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if run.Enter != nil {
-		run.Enter(dir)
+	if s.Enter != nil {
+		s.Enter(dir)
 	}
-	entries, err := fs.ReadDir(run.fsys, dir)
+	entries, err := fs.ReadDir(s.fsys, dir)
 	if err != nil {
 		if dir == "." {
-			return fmt.Errorf("listing the folder %s: %w", run.root.Path, plainError(err))
+			return fmt.Errorf("listing the folder %s: %w", s.root.Path, plainError(err))
 		}
-		run.broken = append(run.broken, dir)
+		s.broken = append(s.broken, dir)
 		err = fmt.Errorf("the folder cannot be listed (%w); its stored documents are kept", plainError(err))
-		run.files = append(run.files, file{path: dir, err: err})
+		s.files = append(s.files, file{path: dir, err: err})
 		return nil
 	}
-	rules = rules.with(run.fsys, dir)
+	rules = rules.with(s.fsys, dir)
 	for _, e := range entries {
 		p := path.Join(dir, e.Name())
-		if strings.HasPrefix(e.Name(), ".") || rules.ignored(p, e.IsDir()) || run.exclude.ignored(p, e.IsDir()) {
+		if strings.HasPrefix(e.Name(), ".") || rules.ignored(p, e.IsDir()) || s.exclude.ignored(p, e.IsDir()) {
 			continue
 		}
 		if e.IsDir() {
-			if err := run.walk(ctx, p, rules); err != nil {
+			if err := s.walk(ctx, p, rules); err != nil {
 				return err
 			}
 			continue
 		}
-		if isContainer(p) || run.included(p) {
-			f := run.look(p, e)
+		if isContainer(p) || s.included(p) {
+			f := s.look(p, e)
 			f.rules = rules
-			run.files = append(run.files, f)
+			s.files = append(s.files, f)
 		}
 	}
 	return nil
 }
 
 // included reports whether the patterns include a file or a folder above it.
-func (run *syncRun) included(p string) bool {
-	if len(run.Include) == 0 || run.include.ignored(p, false) {
+func (s *folderSync) included(p string) bool {
+	if len(s.Include) == 0 || s.include.ignored(p, false) {
 		return true
 	}
 	for dir := path.Dir(p); dir != "."; dir = path.Dir(dir) {
-		if run.include.ignored(dir, true) {
+		if s.include.ignored(dir, true) {
 			return true
 		}
 	}
@@ -110,7 +110,7 @@ func (run *syncRun) included(p string) bool {
 }
 
 // look decides from its entry whether a file is read.
-func (run *syncRun) look(p string, e fs.DirEntry) file {
+func (s *folderSync) look(p string, e fs.DirEntry) file {
 	f := file{path: p}
 	info, err := e.Info()
 	switch {
@@ -124,7 +124,7 @@ func (run *syncRun) look(p string, e fs.DirEntry) file {
 		f.err = &SkipError{Reason: "its name is not valid UTF-8: rename it"}
 	default:
 		f.size, f.modified = info.Size(), info.ModTime()
-		f.err = run.reader.refuse(p, f.size)
+		f.err = s.reader.refuse(p, f.size)
 	}
 	return f
 }

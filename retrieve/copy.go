@@ -64,8 +64,8 @@ type CopiedRoot struct {
 	ingest.Root
 	Documents int `json:"documents"` // of the source, without those that failed
 	Chunks    int `json:"chunks"`
-	// Beside is the number of documents of this root that only the target has.
-	Beside int `json:"beside"`
+	// OnlyTarget is the number of documents of this root that the source lacks.
+	OnlyTarget int `json:"beside"`
 }
 
 // A CopyTrouble is a document that was not copied, or not correctly.

@@ -144,8 +144,8 @@ func TestCopyInto(t *testing.T) {
 		t.Errorf("%+v", report)
 	}
 	for _, r := range report.Roots {
-		if want := map[bool]int{true: 1}[r.Name == "uploads"]; r.Beside != want {
-			t.Errorf("%s: %d only in the target, want %d", r.Name, r.Beside, want)
+		if want := map[bool]int{true: 1}[r.Name == "uploads"]; r.OnlyTarget != want {
+			t.Errorf("%s: %d only in the target, want %d", r.Name, r.OnlyTarget, want)
 		}
 	}
 	for _, id := range []string{"own/a", "uploads/mine"} {

@@ -8,9 +8,9 @@ import (
 // ErrNotFound is wrapped by errors about a document or root that is not stored.
 var ErrNotFound = errors.New("not found")
 
-// ErrAway is wrapped by errors that report that the store, or a needed part of
+// ErrUnavailable is wrapped by errors that report that the store, or a needed part of
 // it, is unreachable. The operation can be retried when it is back.
-var ErrAway = errors.New("the store is unreachable")
+var ErrUnavailable = errors.New("the store is unreachable")
 
 // A SpaceError reports that an index was built with another embedding model.
 type SpaceError struct {

@@ -24,7 +24,7 @@ type Options struct {
 	// [DefaultReranked].
 	Reranker Reranker
 	Reranked int
-	// Rebuilding, if not nil, is called while the search index is built anew, with
+	// Rebuilding, if not nil, is called while the search index is rebuilt, with
 	// the numbers of documents that are in it and of all.
 	Rebuilding func(done, total int)
 }

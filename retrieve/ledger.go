@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// A Ledger stores what outlives a process besides documents: jobs that can be
+// A Ledger stores what outlives a process, apart from documents: jobs that can be
 // resumed after a crash, and the records of those that have ended. It is safe
 // for concurrent use, also by several processes. Writes are durable when they
 // return nil.

@@ -158,7 +158,7 @@ func checkQuestion(question *string, topK int, diversity float64) error {
 		return invalidField("question", "empty_question", `the question is empty: send {"question": "..."}`)
 	case len(*question) > MaxQuestion:
 		return &Problem{Status: http.StatusRequestEntityTooLarge, Code: "question_too_long", Field: "question",
-			Detail: fmt.Sprintf("the question has %d bytes and %d are the most: shorten it, or put long material into a document",
+			Detail: fmt.Sprintf("the question has %d bytes, and the limit is %d: shorten it, or put long material into a document",
 				len(*question), MaxQuestion)}
 	case topK < 0 || topK > MaxTopK:
 		return invalidField("top_k", "bad_top_k", "top_k is %d: give 1 to %d, or leave it out", topK, MaxTopK)

@@ -55,7 +55,8 @@ func (r *runs) giveFeedback(c echo.Context) error {
 	case given.Rating != 1 && given.Rating != -1:
 		return invalidField("rating", "bad_feedback", "rating is %d: give 1 or -1", given.Rating)
 	case len(given.Comment) > MaxComment:
-		return invalidField("comment", "bad_feedback", "the comment has %d bytes and %d are the most: shorten it", len(given.Comment), MaxComment)
+		return invalidField("comment", "bad_feedback", "the comment has %d bytes, and the limit is %d: shorten it",
+			len(given.Comment), MaxComment)
 	}
 	_, record, err := r.find(c, given.Run)
 	if err != nil {

@@ -169,7 +169,7 @@ func newScript(s shelf) script {
 		"breaks later":   slices.Concat(looked, []any{answer.Text{Text: "The mooring fee"}, errBroken}),
 		"panics":         {func(context.Context) error { panic("at the disco") }},
 		"gone":           {fmt.Errorf("reading a passage: %w", retrieve.ErrNotFound)},
-		"store away":     {fmt.Errorf("read the revision: postgres://db.example.org:5432/library: %w", retrieve.ErrAway)},
+		"store away":     {fmt.Errorf("read the revision: postgres://db.example.org:5432/library: %w", retrieve.ErrUnavailable)},
 		"other space":    {&retrieve.SpaceError{Stored: "old/1", Wanted: "new/2"}},
 	}
 }

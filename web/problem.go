@@ -86,7 +86,7 @@ func problemFor(err error) *Problem {
 		p = modelProblem(model)
 	case errors.As(err, &slot):
 		set(http.StatusInternalServerError, "missing_slot", slot.Error())
-	case errors.Is(err, retrieve.ErrAway):
+	case errors.Is(err, retrieve.ErrUnavailable):
 		set(http.StatusServiceUnavailable, "store_unavailable", "the store that holds the documents is unreachable: ask again later; "+
 			"the server's log has the reason, under the id of this request")
 	case errors.Is(err, context.DeadlineExceeded):

@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"net/http/httptest"
 	"os"
 	"os/exec"
@@ -48,6 +49,7 @@ func chromium(t *testing.T) string {
 type tab struct {
 	context.Context
 	t      *testing.T
+	stop   context.CancelCauseFunc
 	origin string
 	width  int64
 	theme  string
@@ -63,6 +65,25 @@ type tab struct {
 type scene struct {
 	*httptest.Server
 	gates map[string]chan struct{}
+	log   serverLog
+}
+
+// A serverLog collects what a server logs.
+type serverLog struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (l *serverLog) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *serverLog) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
 }
 
 func newScene(t *testing.T, change func(*Options)) *scene {
@@ -75,6 +96,7 @@ func newScene(t *testing.T, change func(*Options)) *scene {
 	})
 	h := newHandler(t, func(o *Options) {
 		o.Answers = runs
+		o.Logger = slog.New(slog.NewTextHandler(&s.log, &slog.HandlerOptions{Level: slog.LevelWarn}))
 		shelf := append(newShelf(), handbook())
 		slices.SortFunc(shelf, func(a, b *ingest.Document) int { return strings.Compare(a.ID, b.ID) })
 		o.Library = shelf
@@ -85,6 +107,11 @@ func newScene(t *testing.T, change func(*Options)) *scene {
 	})
 	s.Server = httptest.NewServer(h)
 	t.Cleanup(s.Close)
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("the server's log:\n%s", &s.log)
+		}
+	})
 	return s
 }
 
@@ -254,9 +281,10 @@ func (s *scene) newTabAt(t *testing.T, width int64, theme, path, seen string) *t
 	t.Helper()
 	ctx, cancel := context.WithTimeout(sharedBrowser(t), hang)
 	t.Cleanup(cancel)
+	ctx, stop := context.WithCancelCause(ctx)
 	ctx, closeTab := chromedp.NewContext(ctx, chromedp.WithNewBrowserContext())
 	t.Cleanup(closeTab)
-	b := &tab{Context: ctx, t: t, origin: s.URL, width: width, theme: theme}
+	b := &tab{Context: ctx, t: t, stop: stop, origin: s.URL, width: width, theme: theme}
 	b.do(chromedp.Evaluate[chromedp.Void]("0")) // opens the tab
 	if err := chromedp.Listen(ctx, b.noteRequest); err != nil {
 		t.Fatal(err)
@@ -287,7 +315,8 @@ func (s *scene) newTabAt(t *testing.T, width int64, theme, path, seen string) *t
 	return b
 }
 
-// noteRequest records a request to another origin.
+// noteRequest records a request to another origin. A page that the server failed
+// to make ends the test.
 func (b *tab) noteRequest(ev any) {
 	var address string
 	switch ev := ev.(type) {
@@ -295,6 +324,11 @@ func (b *tab) noteRequest(ev any) {
 		address = ev.Request.URL
 	case network.EventRequestWillBeSent:
 		address = ev.Request.URL
+	case *network.EventResponseReceived:
+		if ev.Type == network.ResourceTypeDocument && ev.Response.Status >= 500 {
+			b.stop(fmt.Errorf("%s is a page with status %d", ev.Response.URL, ev.Response.Status))
+		}
+		return
 	default:
 		return
 	}
@@ -341,7 +375,7 @@ func (b *tab) expectProblem(words string) {
 func (b *tab) do(steps ...chromedp.Action[chromedp.Void]) {
 	b.t.Helper()
 	if err := chromedp.Do(b, steps...); err != nil {
-		b.t.Fatal(err)
+		b.t.Fatal(err, context.Cause(b))
 	}
 }
 
@@ -378,8 +412,10 @@ func (b *tab) press(key, text string, code int64) {
 func (b *tab) waitFor(expression string) {
 	b.t.Helper()
 	if last, ok := poll(b, expression, true); !ok {
-		b.picture("failed-" + strings.ReplaceAll(b.t.Name(), "/", "-"))
-		b.t.Log(b.js(`document.body.innerText`))
+		if b.Err() == nil {
+			b.picture("failed-" + strings.ReplaceAll(b.t.Name(), "/", "-"))
+			b.t.Log(b.js(`document.body.innerText`))
+		}
 		b.t.Fatalf("waiting for %s: %s", expression, last)
 	}
 }
@@ -396,6 +432,8 @@ func poll[T comparable](b *tab, expression string, want T) (last string, ok bool
 		}
 		select {
 		case <-tick.C:
+		case <-b.Done():
+			return context.Cause(b).Error(), false
 		case <-deadline:
 			return fmt.Sprintf("%#v %v", got, err), false
 		}

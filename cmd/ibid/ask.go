@@ -89,7 +89,7 @@ func (c *askCmd) Run(ctx context.Context, s surroundings) (err error) {
 	a, err := c.print(cite.Number(answer.Watch(run, answerer.Ask(ctx, answer.Question{
 		Text: spec.Question, Strategy: spec.Strategy, TopK: spec.TopK, Diversity: spec.Diversity, Filter: spec.filter(), Recorder: run,
 	})), citing), s)
-	if err := runs.settle(ctx, run, err); err != nil {
+	if err := runs.finishRun(ctx, run, err); err != nil {
 		return err
 	}
 	if a.Incomplete {

@@ -279,8 +279,8 @@ func (c copied) show(s surroundings, asJSON, keys bool) error {
 	var b strings.Builder
 	for _, r := range c.Roots {
 		fmt.Fprintf(&b, "%s: %s, %s", r.Name, counted(r.Documents, "document"), counted(r.Chunks, "chunk"))
-		if r.Beside > 0 {
-			fmt.Fprintf(&b, "; the target has %d more of its own", r.Beside)
+		if r.OnlyTarget > 0 {
+			fmt.Fprintf(&b, "; the target has %d more of its own", r.OnlyTarget)
 		}
 		b.WriteByte('\n')
 	}

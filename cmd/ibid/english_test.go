@@ -1,16 +1,20 @@
 package main
 
 import (
+	"bytes"
+	"go/ast"
 	"go/scanner"
 	"go/token"
 	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 // turns are phrases that STYLE.md replaces. Each pattern also matches some good
@@ -164,4 +168,47 @@ func englishRoom(p string) string {
 		}
 	}
 	return roomOf(path.Dir(p))
+}
+
+// maxColumns is the length of a line of Go, in characters; a tab is one.
+const maxColumns = 140
+
+// longLined are rooms whose lines may be longer.
+var longLined = []string{"answer", "cite"}
+
+// TestColumns looks for lines of Go that are too long without their raw strings.
+// Tags are counted.
+func TestColumns(t *testing.T) {
+	t.Parallel()
+	fset := token.NewFileSet()
+	forEachFile(t, fset, func(pkg string, file *ast.File, name string) {
+		if slices.Contains(longLined, roomOf(pkg)) {
+			return
+		}
+		src, err := os.ReadFile(filepath.Join(moduleRoot(t), name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		tags := map[*ast.BasicLit]bool{}
+		ast.Inspect(file, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.Field:
+				tags[n.Tag] = true
+			case *ast.BasicLit:
+				if from := fset.Position(n.Pos()).Offset; n.Value[0] == '`' && !tags[n] {
+					for i := range len(n.Value) {
+						if src[from+i] != '\n' {
+							src[from+i] = 0
+						}
+					}
+				}
+			}
+			return true
+		})
+		for i, line := range bytes.Split(src, []byte("\n")) {
+			if n := utf8.RuneCount(bytes.ReplaceAll(line, []byte{0}, nil)); n > maxColumns {
+				t.Errorf("%s:%d has %d columns; at most %d", name, i+1, n, maxColumns)
+			}
+		}
+	})
 }

@@ -279,7 +279,7 @@ func (c *corpus) describe(ctx context.Context, report *eval.Report) error {
 	if err != nil {
 		return fmt.Errorf("counting the documents of the store: %w", err)
 	}
-	report.Documents, report.Beside = len(documents), all-len(documents)
+	report.Documents, report.OtherDocuments = len(documents), all-len(documents)
 	report.Library, report.Store = hex.EncodeToString(sum.Sum(nil)[:8]), c.place
 	report.Machine = fmt.Sprintf("%s/%s, %s", runtime.GOOS, runtime.GOARCH, counted(runtime.NumCPU(), "processor"))
 	return nil

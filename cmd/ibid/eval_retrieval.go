@@ -261,10 +261,10 @@ func (c *evalRetrievalCmd) writeDetails(queries []eval.Query, searches []measure
 	return nil
 }
 
-// earlierRun is the value of one metric, by query and search.
-type earlierRun map[string]map[string]float64
+// earlierFigures are the values of one metric in an earlier run, by query and search.
+type earlierFigures map[string]map[string]float64
 
-func (c *evalRetrievalCmd) readEarlier(searches []measuredSearch, metric eval.Metric) (_ earlierRun, err error) {
+func (c *evalRetrievalCmd) readEarlier(searches []measuredSearch, metric eval.Metric) (_ earlierFigures, err error) {
 	if c.Against == "" {
 		return nil, nil
 	}
@@ -273,7 +273,7 @@ func (c *evalRetrievalCmd) readEarlier(searches []measuredSearch, metric eval.Me
 		return nil, usageError("--against: %w", err)
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	earlier := make(earlierRun)
+	earlier := make(earlierFigures)
 	lines := bufio.NewScanner(f)
 	for n := 1; lines.Scan(); n++ {
 		var line map[string]json.RawMessage
@@ -298,7 +298,7 @@ func (c *evalRetrievalCmd) readEarlier(searches []measuredSearch, metric eval.Me
 	return earlier, nil
 }
 
-func (r *retrievalReport) compareEarlier(file string, earlier earlierRun, queries []eval.Query, metric eval.Metric) error {
+func (r *retrievalReport) compareEarlier(file string, earlier earlierFigures, queries []eval.Query, metric eval.Metric) error {
 	for _, x := range r.searches {
 		then := make([]float64, len(queries))
 		for q, query := range queries {

@@ -27,7 +27,7 @@ import (
 	"ibid/web"
 )
 
-// An openedLibrary is an open library with what commands need besides.
+// An openedLibrary is an open library with the other things that commands need.
 type openedLibrary struct {
 	*library.Library
 	place    placeConfig

@@ -76,16 +76,16 @@ func (r recorder) begin(ctx context.Context, spec any) *replay.Recorder {
 	return run
 }
 
-// hold claims the run until it is settled. The context it returns ends when
+// hold claims the run until it is finished. The context it returns ends when
 // another process has taken over the run.
 func (r recorder) hold(ctx context.Context, run *replay.Recorder) (context.Context, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	return ctx, run.Hold(ctx, cancel)
 }
 
-// settle deletes the record of a finished run. Of an unfinished one it prints
+// finishRun deletes the record of a finished run. Of an unfinished one it prints
 // how to resume it.
-func (r recorder) settle(ctx context.Context, run *replay.Recorder, err error) error {
+func (r recorder) finishRun(ctx context.Context, run *replay.Recorder, err error) error {
 	if cause := context.Cause(ctx); retrieve.IsLost(cause) {
 		err = cause
 	}

@@ -30,7 +30,7 @@ import (
 )
 
 type serveCmd struct {
-	Folders    []string `arg:"" optional:"" name:"folder" help:"Folders to sync in the background, besides what was ingested before."`
+	Folders    []string `arg:"" optional:"" name:"folder" help:"Folders to sync in the background, in addition to those ingested before."`
 	Addr       string   `help:"Address to listen on; port 0 picks a free one." default:"127.0.0.1:8080" placeholder:"HOST:PORT" group:"Server"`
 	PublicURL  string   `help:"Address at which people reach the server, if not its own." name:"public-url" placeholder:"URL" group:"Server"`
 	AllowHost  []string `help:"Additional host name to answer to; repeatable." placeholder:"NAME" group:"Server"`
@@ -467,7 +467,7 @@ func startTraces(ctx context.Context, getenv func(string) string, logger *slog.L
 	about, err := resource.New(ctx, resource.WithTelemetrySDK(),
 		resource.WithAttributes(attribute.String("service.name", "ibid"), attribute.String("service.version", number)), resource.WithFromEnv())
 	if err != nil {
-		return nil, nil, fmt.Errorf("reading what traces are to say of this service: %w", err)
+		return nil, nil, fmt.Errorf("reading the description of this service for traces: %w", err)
 	}
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { logger.Warn("traces not sent", "error", err) }))
 	provider := sdk.NewTracerProvider(sdk.WithBatcher(exporter), sdk.WithResource(about))

@@ -97,7 +97,7 @@ func (c *summarizeCmd) Run(ctx context.Context, s surroundings) (err error) {
 	if err == nil {
 		err = c.print(s, a, run)
 	}
-	if err := runs.settle(ctx, run, err); err != nil {
+	if err := runs.finishRun(ctx, run, err); err != nil {
 		return err
 	}
 	if a.Incomplete {

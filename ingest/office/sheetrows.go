@@ -26,15 +26,15 @@ const regionRows = 8
 // region is a run of rows without a blank one; its names come from its first
 // rows.
 type sheet struct {
-	f       *file
-	name    string
-	begun   bool
-	merges  map[int][]cellRange // by first row
-	carried map[int]carried     // by column
-	names   map[int]string      // of the current region
-	top     []sheetRow          // first rows of a region whose names are unknown
-	settled bool                // names are known
-	last    int                 // number of the last row
+	f          *file
+	name       string
+	begun      bool
+	merges     map[int][]cellRange // by first row
+	carried    map[int]carried     // by column
+	names      map[int]string      // of the current region
+	top        []sheetRow          // first rows of a region whose names are unknown
+	topWritten bool                // the first rows of the region are written
+	last       int                 // number of the last row
 }
 
 func byColumn(c sheetCell, column int) int { return c.column - column }
@@ -80,21 +80,21 @@ func (s *sheet) row(n int, cells []sheetCell) {
 	s.begin()
 	r := sheetRow{n, s.unmerge(n, cells)}
 	if n != s.last+1 {
-		s.settle()
-		s.settled = false
+		s.writeTop()
+		s.topWritten = false
 	}
 	s.last = n
-	if s.settled {
+	if s.topWritten {
 		s.record(r, s.names)
 		return
 	}
 	if s.top = append(s.top, r); len(s.top) == regionRows {
-		s.settle()
+		s.writeTop()
 	}
 }
 
 // end writes the rows that wait.
-func (s *sheet) end() { s.settle() }
+func (s *sheet) end() { s.writeTop() }
 
 // unmerge adds to a row the texts of cells that span into it from above.
 func (s *sheet) unmerge(n int, cells []sheetCell) []sheetCell {
@@ -120,10 +120,10 @@ func (s *sheet) unmerge(n int, cells []sheetCell) []sheetCell {
 	return cells
 }
 
-// settle finds the names in the first rows of a region and writes the rows.
-func (s *sheet) settle() {
+// writeTop finds the names in the first rows of a region and writes the rows.
+func (s *sheet) writeTop() {
 	top := s.top
-	s.top, s.settled = nil, true
+	s.top, s.topWritten = nil, true
 	title := 0 // rows of one cell are titles
 	for title < len(top)-1 && len(top[title].cells) == 1 {
 		title++

@@ -266,7 +266,7 @@ func (x *Index) apply(changes []prepared) error {
 		}
 		memory = append(memory, part{segment: fresh})
 	}
-	if memory, err = settle(memory); err != nil {
+	if memory, err = mergeMemory(memory); err != nil {
 		return err
 	}
 	files := s.parts[:0:0]
@@ -282,8 +282,8 @@ func (x *Index) apply(changes []prepared) error {
 	return nil
 }
 
-// settle merges segments in memory as far as that is due.
-func settle(memory []part) ([]part, error) {
+// mergeMemory merges segments in memory as far as that is due.
+func mergeMemory(memory []part) ([]part, error) {
 	for {
 		from, rest := pick(memory, due(memory, 8*maxGroup))
 		if from == nil {

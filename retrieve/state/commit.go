@@ -71,9 +71,9 @@ func prune(t *tx, age time.Duration) error {
 
 var errAborted = errors.New("the transaction was not committed")
 
-// settle finds out, for an unknown commit, whether it was made: the error is nil
+// resolveCommit finds out, for an unknown commit, whether it was made: the error is nil
 // if it was, and one that is tried again if it was not.
-func settle(ctx context.Context, s *Store, err error) error {
+func resolveCommit(ctx context.Context, s *Store, err error) error {
 	u := (*unknownCommit)(nil)
 	if !errors.As(err, &u) {
 		return err
@@ -97,7 +97,7 @@ func settle(ctx context.Context, s *Store, err error) error {
 	case asking == nil:
 		return nil
 	case errors.Is(asking, errAborted):
-		return &failure{what: s.place + ": the connection broke before the change was made", away: true, err: u.err}
+		return &failure{what: s.place + ": the connection broke before the change was made", unavailable: true, err: u.err}
 	}
 	return fmt.Errorf("it is not known whether the change was made: the connection to %s broke meanwhile, and then it stayed unreachable: "+
 		"check the result when it is back", s.place)

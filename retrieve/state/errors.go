@@ -23,18 +23,18 @@ var (
 // A failure is an error of the database in plain words.
 type failure struct {
 	what string // the whole message
-	// away means that the database was unreachable, busy that another process
+	// unavailable means that the database was unreachable, busy that another process
 	// was in the way: nothing was done, and it may work when tried again.
-	away, busy bool
-	damaged    bool
-	err        error // of the driver, for errors.As
+	unavailable, busy bool
+	damaged           bool
+	err               error // of the driver, for errors.As
 }
 
 func (f *failure) Error() string { return f.what }
 func (f *failure) Unwrap() error { return f.err }
 
 func (f *failure) Is(target error) bool {
-	return f.away && target == retrieve.ErrAway || f.damaged && target == ErrDamaged
+	return f.unavailable && target == retrieve.ErrUnavailable || f.damaged && target == ErrDamaged
 }
 
 // explain returns an error of the driver in plain words. Other errors are
@@ -76,14 +76,14 @@ func (s *Store) retry(ctx context.Context, wait time.Duration, f func() error) e
 			return stopped
 		}
 		of := (*failure)(nil)
-		if !errors.As(err, &of) || !of.away && !of.busy {
+		if !errors.As(err, &of) || !of.unavailable && !of.busy {
 			return err
 		}
 		passed, next := time.Since(start), pause/2+rand.N(pause)
 		if passed+next > wait {
 			return fmt.Errorf("%w (tried for %s)", err, passed.Round(time.Second))
 		}
-		if of.away && passed > reportAfter && s.report != nil && !s.waiting.Swap(true) {
+		if of.unavailable && passed > reportAfter && s.report != nil && !s.waiting.Swap(true) {
 			s.report(err)
 		}
 		select {

@@ -236,7 +236,7 @@ func TestServerGoes(t *testing.T) {
 	server.kill()
 	_, err = e.Documents(ctx, retrieve.Filter{})
 	for what, err := range map[string]error{"reading": err, "writing": e.Delete(ctx, "a/b")} {
-		if !errors.Is(err, retrieve.ErrAway) || !strings.Contains(err.Error(), "postgres://127.0.0.1:") ||
+		if !errors.Is(err, retrieve.ErrUnavailable) || !strings.Contains(err.Error(), "postgres://127.0.0.1:") ||
 			!strings.Contains(err.Error(), "check that the server runs") || strings.Contains(err.Error(), testPassword) {
 			t.Errorf("%s while the server is away: %v", what, err)
 		}
@@ -424,7 +424,7 @@ func TestSilent(t *testing.T) {
 	_, read := e.Roots(ctx)
 	_, opened := Open(ctx, through, Options{Wait: e.wait, silence: e.silence})
 	for what, err := range map[string]error{"opening": opened, "reading": read, "writing": e.Delete(ctx, "a/b")} {
-		if !errors.Is(err, retrieve.ErrAway) || !strings.Contains(err.Error(), "check that") {
+		if !errors.Is(err, retrieve.ErrUnavailable) || !strings.Contains(err.Error(), "check that") {
 			t.Errorf("%s while the server says nothing: %v", what, err)
 		}
 	}

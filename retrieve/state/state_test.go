@@ -175,10 +175,11 @@ func TestWait(t *testing.T) {
 				if time.Since(start) > time.Minute {
 					return nil
 				}
-				return &failure{what: "away", away: true}
+				return &failure{what: "away", unavailable: true}
 			})
 			passed := time.Since(start)
-			if ok := err == nil; ok != c.ok || !ok && !errors.Is(err, retrieve.ErrAway) || passed > most || passed < min(most, time.Minute)/2 {
+			if ok := err == nil; ok != c.ok || !ok && !errors.Is(err, retrieve.ErrUnavailable) || passed > most ||
+				passed < min(most, time.Minute)/2 {
 				t.Errorf("its own wait %v, that of the store %v: %v after %v", c.own, c.store, err, passed)
 			}
 		})

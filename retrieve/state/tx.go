@@ -317,7 +317,7 @@ func (t *tx) begin(statement string) error {
 	defer cancel()
 	_, err := t.conn.ExecContext(ctx, statement)
 	if err != nil && t.ctx.Err() == nil && ctx.Err() != nil {
-		return &failure{what: fmt.Sprintf("%s does not reply: check that it is running", t.s.place), away: true, err: err}
+		return &failure{what: fmt.Sprintf("%s does not reply: check that it is running", t.s.place), unavailable: true, err: err}
 	}
 	return t.s.explain(err)
 }

@@ -143,7 +143,7 @@ func TestErrors(t *testing.T) {
 		t.Error("a file was opened as a data directory")
 	}
 	_, err = Open(t.Context(), "postgres://someone:secret@127.0.0.1:1/none?connect_timeout=1", Options{Wait: 1})
-	if !errors.Is(err, retrieve.ErrAway) || strings.Contains(err.Error(), "secret") ||
+	if !errors.Is(err, retrieve.ErrUnavailable) || strings.Contains(err.Error(), "secret") ||
 		!strings.Contains(err.Error(), "check that the server runs") {
 		t.Errorf("a server that is not there: %v", err)
 	}

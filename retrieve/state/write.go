@@ -26,10 +26,10 @@ type prepared struct {
 
 func prepare(doc *ingest.Document, chunks []ingest.Chunk, vectors [][]float32) (*prepared, error) {
 	if len(chunks) > maxChunks {
-		return nil, fmt.Errorf("it has %d chunks, and %d is the most: split it", len(chunks), maxChunks)
+		return nil, fmt.Errorf("it has %d chunks, and the limit is %d: split it", len(chunks), maxChunks)
 	}
 	if len(doc.Text) > math.MaxInt32/4 {
-		return nil, fmt.Errorf("its text has %d bytes, and %d is the most: split it", len(doc.Text), math.MaxInt32/4)
+		return nil, fmt.Errorf("its text has %d bytes, and the limit is %d: split it", len(doc.Text), math.MaxInt32/4)
 	}
 	units, err := retrieve.CheckDocument(doc, chunks, vectors)
 	if err != nil {

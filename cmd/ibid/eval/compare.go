@@ -159,7 +159,7 @@ func (c *Compared) doubts(then, now *Report) []string {
 		c.OnlyNow, c.OnlyThen, counted(c.Questions, "question"), map[bool]string{true: "is", false: "are"}[c.Questions == 1])
 	add(c.Altered > 0, "other right answers: %d of the questions in both have another right answer or document now", c.Altered)
 	add(then.Library != now.Library, "other documents, or the same documents read in another way")
-	add(then.Library == now.Library && then.Beside != now.Beside,
+	add(then.Library == now.Library && then.OtherDocuments != now.OtherDocuments,
 		"other folders in the store: they change word frequencies, and with them the scores")
 	add(then.Machine != now.Machine, "another machine: times are not comparable")
 	return doubts

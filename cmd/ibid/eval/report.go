@@ -43,14 +43,14 @@ type Report struct {
 	// Library is a digest of the paths, contents, readers and chunk counts of the
 	// documents, but not of the folder's name.
 	Library string `json:"library"`
-	// Beside is the number of documents of other folders in the store. They are not
+	// OtherDocuments is the number of documents of other folders in the store. They are not
 	// searched, but word frequencies are counted over all documents.
-	Beside   int       `json:"beside"`
-	Store    string    `json:"store"`
-	Machine  string    `json:"machine"`  // system, architecture and processors
-	Unread   []string  `json:"unread"`   // files that could not be read, with the reason
-	Settings []Setting `json:"settings"` // that affect the answers, in display order
-	Price    *Price    `json:"price,omitempty"`
+	OtherDocuments int       `json:"beside"`
+	Store          string    `json:"store"`
+	Machine        string    `json:"machine"`  // system, architecture and processors
+	Unread         []string  `json:"unread"`   // files that could not be read, with the reason
+	Settings       []Setting `json:"settings"` // that affect the answers, in display order
+	Price          *Price    `json:"price,omitempty"`
 	// Wanted is the number of questions. Interrupted means that only those in
 	// Outcomes were asked.
 	Wanted      int              `json:"wanted"`
@@ -188,7 +188,7 @@ func (r *Report) Spent() string {
 func (r *Report) Conditions() []Setting {
 	return []Setting{
 		{"folder", r.Folder}, {"questions", r.File}, {"documents", strconv.Itoa(r.Documents)}, {"chunks", strconv.Itoa(r.Chunks)},
-		{"library", r.Library}, {"other documents in the store", strconv.Itoa(r.Beside)}, {"store", r.Store},
+		{"library", r.Library}, {"other documents in the store", strconv.Itoa(r.OtherDocuments)}, {"store", r.Store},
 		{"version", r.Version}, {"machine", r.Machine},
 	}
 }

@@ -255,7 +255,7 @@ func TestDoubts(t *testing.T) {
 			[]Changed{{"chunks", "9", "10"}, {"library", "0a1b", "ff"}}},
 		"more documents": {func(r *Report) { r.Library, r.Documents = "ff", 6 }, []string{"other documents"},
 			[]Changed{{"documents", "5", "6"}, {"library", "0a1b", "ff"}}},
-		"another folder": {func(r *Report) { r.Beside = 2 }, []string{"other folders in the store"},
+		"another folder": {func(r *Report) { r.OtherDocuments = 2 }, []string{"other folders in the store"},
 			[]Changed{{"other documents in the store", "0", "2"}}},
 		"a fast machine": {func(r *Report) { r.Machine = "linux/arm64, 64 processors" }, []string{"another machine"},
 			[]Changed{{"machine", "linux/amd64, 2 processors", "linux/arm64, 64 processors"}}},
