@@ -50,6 +50,9 @@ type Answerer struct {
 	GateModel Model
 	// RefineModel makes the refine calls after the first draft; nil means Model.
 	RefineModel Model
+	// NoFallback makes it an error when the model gives no answer: sentences are
+	// quoted otherwise.
+	NoFallback bool
 	// Gate is how passages are judged; empty means [GateAuto].
 	Gate GateKind
 	// Embedder may be the *embed.Model that compares the words of question and
@@ -192,6 +195,15 @@ func (r *asking) answer(ctx context.Context) error {
 	if err := r.read(ctx, found); err != nil {
 		return err
 	}
+	err = r.decide(ctx, strategy, found)
+	if r.stopped || !r.fallsBack(ctx, err) {
+		return err
+	}
+	return r.fallBack(ctx, found, err)
+}
+
+// decide judges the passages that were found, and answers from those it keeps.
+func (r *asking) decide(ctx context.Context, strategy *strategy, found []retrieve.Passage) error {
 	judged, err := r.judge(ctx, found)
 	if err != nil || r.stopped {
 		return err
@@ -205,7 +217,10 @@ func (r *asking) answer(ctx context.Context) error {
 		return err
 	}
 	if r.looksWider() {
-		if err = r.lookWider(ctx, found, kept); !errors.Is(err, errNoAnswer) {
+		err = r.lookWider(ctx, found, kept)
+		if r.fallsBack(ctx, err) {
+			r.warnMissed(err) // the model has said that the first passages hold none
+		} else if !errors.Is(err, errNoAnswer) {
 			return err
 		}
 	}

@@ -148,11 +148,8 @@ func (c *call) pieces(ctx context.Context, m Model) iter.Seq2[string, error] {
 			yield("", err)
 			return
 		}
-		switch c.finish {
-		case "":
+		if c.finish == "" {
 			yield("", errUnfinished)
-		case "content_filter":
-			yield("", errors.New("the model's server withheld the reply (content filter)"))
 		}
 	}
 }

@@ -41,7 +41,7 @@ func (r *asking) condense(ctx context.Context) error {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
-			if isUnusable(err) {
+			if isUnusable(err) && !r.fallsBack(ctx, err) {
 				return callError(RoleCondense, err)
 			}
 			r.warn("the question was searched for unchanged: %s", err)

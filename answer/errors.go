@@ -27,6 +27,17 @@ func isUnusable(err error) bool {
 	return errors.As(err, &u) && u.Unusable()
 }
 
+// A failure of a model names by its method Fallback why sentences are quoted in
+// place of the model's answer; empty where they are not.
+type failure interface{ Fallback() string }
+
+func fallbackReason(err error) string {
+	if f := failure(nil); errors.As(err, &f) {
+		return f.Fallback()
+	}
+	return ""
+}
+
 // A limited error's method Limit says which time limit of a call passed; empty
 // for the time of the whole answer.
 type limited interface{ Limit() string }

@@ -113,6 +113,16 @@ type Unanswered struct {
 	Nearest []retrieve.Passage `json:"nearest"`
 }
 
+// Fallback says that the model gave no answer, and that sentences are quoted as
+// without one. Judged and Kept come again after it.
+type Fallback struct {
+	// Reason is "model_unreachable", "model_timeout" (before the first word),
+	// "model_rejected" (the server refuses the key, the model's name or the request)
+	// or "model_failed" (it replies with an error, or with what is no reply).
+	Reason string `json:"reason"`
+	Err    error  `json:"-"` // of the model, for a log
+}
+
 // Incomplete says that the text ends before the answer did.
 type Incomplete struct {
 	Reason string `json:"reason"`
@@ -150,6 +160,7 @@ func (Draft) Kind() string      { return "draft" }
 func (Text) Kind() string       { return "text" }
 func (Stepped) Kind() string    { return "stepped" }
 func (Unanswered) Kind() string { return "unanswered" }
+func (Fallback) Kind() string   { return "fallback" }
 func (Incomplete) Kind() string { return "incomplete" }
 func (Warning) Kind() string    { return "warning" }
 func (Usage) Kind() string      { return "usage" }

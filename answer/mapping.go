@@ -222,29 +222,30 @@ func (m *mapping) endEmpty() error {
 	case m.summary != nil:
 		return errNothingButEmpty
 	}
-	m.reportMissing()
+	m.warnMissing()
 	return errNoAnswer
 }
 
 var errNothingButEmpty = errors.New("the model gave nothing but empty replies: try again, or another model")
 
-// reportMissing says what the answer lacks: a summary without a part of the text
-// is incomplete, an answer gets a warning.
-func (m *mapping) reportMissing() {
-	if m.summary == nil {
-		if m.missing > 0 {
-			m.warnMissed(m.failed)
-		}
-		return
+// warnMissing warns that parts were not read.
+func (m *mapping) warnMissing() {
+	if m.missing > 0 {
+		m.warnMissed(m.failed)
 	}
+}
+
+// reportMissing says of what was combined that it is incomplete without a part;
+// a summary is, too, without the end of one.
+func (m *mapping) reportMissing() {
 	var lacks []string
 	if m.missing > 0 {
 		lacks = append(lacks, fmt.Sprintf("%d of %d parts could not be read: %s", m.missing, m.asked, incompleteReason(m.failed)))
 	}
-	if m.cut > 0 {
+	if m.cut > 0 && m.summary != nil {
 		lacks = append(lacks, fmt.Sprintf("%d of the replies that it is made of were cut at their longest length", m.cut))
 	}
-	if ends := m.lacksEnds(); ends != "" {
+	if ends := m.lacksEnds(); ends != "" && m.summary != nil {
 		lacks = append(lacks, ends)
 	}
 	if len(lacks) > 0 {

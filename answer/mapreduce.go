@@ -166,7 +166,7 @@ func (m *mapping) endCombined(c *call, parts []Part, reply *heldReply, out *siev
 		case reply.end() != "":
 			done.Reason = noAnswer
 			m.emitStep(done)
-			m.reportMissing()
+			m.warnMissing()
 			return errNoAnswer
 		}
 		m.emit(Text{Text: out.add(strings.TrimLeft(text, " \t\r\n"))})
@@ -195,11 +195,10 @@ func (m *mapping) endCombined(c *call, parts []Part, reply *heldReply, out *siev
 // be combined.
 func (m *mapping) joinParts(parts []Part, why error) error {
 	m.emit(Text{Text: joined(parts)})
-	if m.summary == nil && m.missing > 0 {
-		m.warnMissed(m.failed)
-	}
 	if len(parts) > 1 || !parts[0].whole || !errors.Is(why, errNoCallsLeft) { // else there was nothing to combine
 		m.emit(Incomplete{Reason: "the parts could not be combined: " + incompleteReason(why)})
+	} else {
+		m.reportMissing()
 	}
 	m.finish()
 	return nil

@@ -51,7 +51,7 @@ type Prompt struct {
 // A Piece is the next part of a model's reply.
 type Piece struct {
 	Text string
-	// Finish is "stop", "length" or "content_filter" on the last piece, else empty.
+	// Finish is "stop" or "length" on the last piece, else empty.
 	Finish string
 	// Usage is what the call cost: in all on the last piece and with an error;
 	// on the pieces before without the prompt and the text of the reply, which

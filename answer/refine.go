@@ -143,6 +143,7 @@ func (l *refiner) step(ctx context.Context, b prompt.Batch) error {
 	l.steps++
 	l.made++
 	s := &refineStep{refiner: l, batch: b, last: len(l.batches) == 0, role: RoleAnswer}
+	s.held = s.last && l.draft != "" && !l.cut
 	model := l.Model
 	if l.draft != "" {
 		s.role = RoleRefine
@@ -173,6 +174,7 @@ type refineStep struct {
 	*refiner
 	batch   prompt.Batch
 	last    bool // no further batch is to come: the reply is the answer
+	held    bool // … but may be cut, and the draft before it is whole: it is shown when it is whole
 	role    Role
 	allowed []int // labels that the reply may cite
 	call    *call
@@ -184,8 +186,8 @@ func (s *refineStep) stream(ctx context.Context, m Model, p Prompt) {
 	out := newSieve(s.allowed, true)
 	out.verbatim = true
 	s.call = s.refiner.call(p)
-	s.failed = s.call.show(ctx, m, &s.reply, func(text string) bool { return s.show(out.add(text)) })
-	if s.reply.released && !s.stopped {
+	s.failed = s.call.show(ctx, m, &s.reply, func(text string) bool { return s.held || s.show(out.add(text)) })
+	if s.reply.released && !s.held && !s.stopped {
 		s.show(out.end())
 	}
 	s.addUsage(s.call)
@@ -220,7 +222,7 @@ func (s *refineStep) conclude() {
 	done := Stepped{
 		Step: s.steps, Role: s.role, Passages: idsOf(s.passages, s.batch), Labels: s.batch.Labels(), From: s.from, Invented: invented,
 	}
-	shown := s.reply.released && s.last // as Text, which cannot be taken back
+	shown := s.reply.released && s.last && !s.held // as Text, which cannot be taken back
 	if shown && s.failed != nil {
 		s.streamed, s.broken = true, incompleteReason(s.failed)
 		s.used += len(s.batch)
@@ -231,7 +233,7 @@ func (s *refineStep) conclude() {
 	whole := s.failed == nil && s.call.finish != "length"
 	done.Reason = s.unchanged(text, whole, shown)
 	if done.Changed = done.Reason == ""; done.Changed {
-		if !s.reply.released && !s.show(text) {
+		if (!s.reply.released || s.held) && !s.show(text) {
 			return
 		}
 		done.Lost = lost
@@ -244,7 +246,7 @@ func (s *refineStep) conclude() {
 		s.used += len(s.batch)
 	}
 	// A reply of nothing but invented labels has shown nothing.
-	s.streamed = s.last && (s.reply.released && done.Reason != emptyReply || done.Changed)
+	s.streamed = s.last && (shown && done.Reason != emptyReply || done.Changed)
 	if s.streamed && !whole {
 		s.broken = reachedLength
 	}

@@ -191,16 +191,16 @@ warning {Message:not everything that was found could be read: asking the model (
 usage calls=2 judge=0 looked=3 used=2`,
 		},
 		{
-			name:    "a failure after the last step's first text ends it",
+			name:    "a failure in the last step leaves the draft, whatever came of it",
 			change:  func(a *Answerer) { a.StepPassages = 2 },
 			replies: map[Role][]string{RoleAnswer: {"120 marks.[1]"}, RoleRefine: {"The fee is<down>"}},
 			want: `kept 3
 draft 1 "120 marks.[1]" [1]
 stepped 1 answer [1 2] changed=true  invented=[] lost=[]
-text "The fee is"
-stepped 2 refine [3] changed=false model_error invented=[] lost=[1]
-incomplete {Reason:asking the model (refine): cannot reach the model}
-usage calls=2 judge=0 looked=3 used=3`,
+stepped 2 refine [3] changed=false model_error invented=[] lost=[]
+text "120 marks.[1]"
+warning {Message:not everything that was found could be read: asking the model (refine): cannot reach the model}
+usage calls=2 judge=0 looked=3 used=2`,
 		},
 		{
 			name:    "a first step that fails is passed over",

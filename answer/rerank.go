@@ -103,7 +103,7 @@ func (r *asking) mapRerank(ctx context.Context, kept []retrieve.Passage) error {
 	}
 	r.usage.Used = 1
 	r.emit(Text{Text: best.Text})
-	m.reportMissing()
+	m.warnMissing()
 	if !best.whole {
 		r.emit(Incomplete{Reason: reachedLength})
 	}

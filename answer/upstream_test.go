@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -152,15 +153,15 @@ func TestShortReplies(t *testing.T) {
 	}
 }
 
-// A model's server that is not there is an error at the first call that
-// needs it, in words that name it.
+// A model's server that is not there is an error at the first call that needs it,
+// in words that name it, or a reason to quote sentences.
 func TestAskServerDown(t *testing.T) {
 	for _, gate := range []answer.GateKind{answer.GateModel, answer.GateOff} {
 		client, err := openai.New(openai.Options{BaseURL: "http://127.0.0.1:1/v1", Model: "test-model", Retries: -1})
 		if err != nil {
 			t.Fatal(err)
 		}
-		a := &answer.Answerer{Retriever: twelve(), Model: client, Gate: gate}
+		a := &answer.Answerer{Retriever: twelve(), Model: client, Gate: gate, NoFallback: true}
 		var last error
 		for e, err := range a.Ask(t.Context(), answer.Question{Text: "What is the mooring fee?"}) {
 			if last = err; e != nil && (e.Kind() == "text" || e.Kind() == "unanswered") {
@@ -169,6 +170,23 @@ func TestAskServerDown(t *testing.T) {
 		}
 		if last == nil || !strings.Contains(last.Error(), "127.0.0.1:1") {
 			t.Errorf("gate %s: the stream ended with %v", gate, last)
+		}
+		a.NoFallback = false
+		var seen []string
+		history := []answer.Turn{{Role: "user", Content: "What is a mooring?"}}
+		for e, err := range a.Ask(t.Context(), answer.Question{Text: "What is the mooring fee?", History: history}) {
+			if err != nil {
+				t.Fatalf("gate %s: %v", gate, err)
+			}
+			switch e := e.(type) {
+			case answer.Fallback:
+				seen = append(seen, e.Reason)
+			case answer.Text, answer.Usage:
+				seen = append(seen, e.Kind())
+			}
+		}
+		if got := strings.Join(slices.Compact(seen), " "); got != "model_unreachable text usage" {
+			t.Errorf("gate %s: %s", gate, got)
 		}
 	}
 }

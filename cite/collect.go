@@ -21,7 +21,11 @@ type Answer struct {
 	Incomplete bool `json:"incomplete"`
 	// Reason is why the question is unanswered or the answer incomplete.
 	Reason string `json:"reason,omitempty"`
-	Text   string `json:"text"`
+	// Fallback is why sentences are quoted although a model should have written the
+	// answer: "model_unreachable", "model_timeout", "model_rejected" or
+	// "model_failed".
+	Fallback string `json:"fallback,omitempty"`
+	Text     string `json:"text"`
 	// List is the list of the sources as text, to be appended to Text; empty if
 	// nothing is cited. A source is named by its original on the web if there is
 	// one, otherwise by its document. Names and titles are neutral.
@@ -93,6 +97,8 @@ func (f *Fold) Add(e answer.Event) {
 		a.Reason = e.Reason
 		a.Nearest = e.Nearest
 		f.refuse(e.Text)
+	case answer.Fallback:
+		a.Fallback = e.Reason
 	case answer.Incomplete:
 		a.Incomplete = true
 		a.Reason = e.Reason

@@ -33,6 +33,7 @@ type answering struct {
 	tracer    trace.Tracer
 	logger    *slog.Logger
 
+	model       modelHealth
 	live        *Answers
 	ledger      retrieve.Ledger // nil: nothing is recorded or resumed
 	keep        time.Duration   // how long records are kept; 0: there are none
@@ -243,6 +244,7 @@ func (a *answering) numbered(ctx context.Context, kind string, events iter.Seq2[
 			if _, kept := e.(answer.Kept); kept { // which numbering takes out
 				m.endGate()
 			}
+			a.model.note(e)
 			return nil
 		})
 		m.end(ctx, m.pass(cite.Number(events, o), yield))

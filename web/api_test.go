@@ -181,6 +181,26 @@ func TestReadiness(t *testing.T) {
 	}
 }
 
+// TestModelHealth: the log and /readyz say once that the model gives no answers, and
+// that it does again.
+func TestModelHealth(t *testing.T) {
+	var log bytes.Buffer
+	m := modelHealth{logger: slog.New(slog.NewTextHandler(&log, nil))}
+	why := &openai.Error{Kind: openai.Unauthorized, Model: "m", Server: "models.test"}
+	for _, e := range []answer.Event{answer.Stepped{Changed: true}, answer.Fallback{Reason: why.Fallback(), Err: why}, answer.Stepped{},
+		answer.Fallback{Reason: why.Fallback(), Err: why}, answer.Text{}} {
+		m.note(e)
+	}
+	if got := m.detail(); !strings.Contains(got, "(model_rejected)") || strings.Count(log.String(), "\n") != 1 ||
+		!strings.Contains(log.String(), "check the API key") {
+		t.Errorf("%q, log %s", got, &log)
+	}
+	m.note(answer.Stepped{Changed: true})
+	if got := m.detail(); got != "" || !strings.Contains(log.String(), "answers again") {
+		t.Errorf("%q, log %s", got, &log)
+	}
+}
+
 // FuzzRequest sends requests of any form: no reply is an error of the server,
 // and each is JSON or a page.
 func FuzzRequest(f *testing.F) {

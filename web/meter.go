@@ -32,8 +32,8 @@ type answerMeter struct {
 	gated  time.Time // when all passages were judged, or zero
 	text   bool      // there is some
 
-	sources             int
-	refused, incomplete bool
+	sources                       int
+	refused, incomplete, fellBack bool
 }
 
 // errLeft means that the reader stopped reading.
@@ -80,6 +80,8 @@ func (m *answerMeter) measure(e answer.Event) {
 		m.refusals.WithLabelValues(e.Reason).Inc()
 	case answer.Stepped:
 		m.dropped.Add(float64(len(e.Invented)))
+	case answer.Fallback:
+		m.fellBack = true
 	case answer.Incomplete:
 		m.incomplete = true
 	case answer.Warning:
@@ -109,6 +111,8 @@ func (m *answerMeter) end(ctx context.Context, err error) {
 		outcome = "refused"
 	case m.incomplete:
 		outcome = "incomplete"
+	case m.fellBack:
+		outcome = "fallback"
 	}
 	m.answers.WithLabelValues(m.kind, outcome).Inc()
 	if m.gated.IsZero() {
@@ -154,7 +158,7 @@ func (w observedModel) Complete(ctx context.Context, p answer.Prompt) iter.Seq2[
 		for piece, err := range w.Model.Complete(ctx, p) {
 			used, failed = piece.Usage, err
 			if piece.Finish != "" {
-				finish := known(piece.Finish, "stop", "length", "content_filter") // the server's own word
+				finish := known(piece.Finish, "stop", "length") // the server's own word
 				span.SetAttributes(attribute.StringSlice("gen_ai.response.finish_reasons", []string{finish}))
 			}
 			finished = finished || piece.Finish != "" || err != nil

@@ -372,6 +372,7 @@ type chatReply struct {
 	content     bytes.Buffer // of a reply in one piece
 	began       bool
 	reason      string // why the answer is incomplete; empty if it is not
+	fellBack    bool
 	finish      string
 	annotations []annotation
 	chatSources
@@ -389,6 +390,8 @@ func (w *chatReply) add(e answer.Event) error {
 		return w.text.append(e.Text)
 	case answer.Incomplete:
 		w.reason = e.Reason
+	case answer.Fallback:
+		w.fellBack = true
 	}
 	return nil
 }
@@ -418,6 +421,8 @@ func (w *chatReply) end(a cite.Answer) error {
 	case w.reason != "":
 		w.finish = "length"
 		err = w.text.addRaw(fmt.Sprintf("\n\n(The answer is incomplete: %s)", strings.TrimRight(rewrite.MarkdownText(w.reason), ".")))
+	case w.fellBack:
+		err = w.text.addRaw("\n\n(The model gave no answer, so sentences of the documents are quoted.)")
 	}
 	if err != nil {
 		return err

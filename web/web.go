@@ -190,7 +190,7 @@ func (o *Options) newAsking(a address) *asking {
 	}
 	return &asking{catalog: c, asker: o.Asker, searcher: o.Searcher, summarizer: o.Summarizer, answering: &answering{
 		address: a, citations: o.Citing, indexing: indexing, markdown: newMarkdown(), metrics: o.Metrics, tracer: o.Tracer, logger: o.Logger,
-		live: o.Answers, ledger: o.Ledger, keep: o.KeepAnswers}}
+		live: o.Answers, ledger: o.Ledger, keep: o.KeepAnswers, model: modelHealth{logger: o.Logger}}}
 }
 
 // handlers are the parts of the server that have routes.
@@ -240,7 +240,7 @@ func New(o Options) (*echo.Echo, error) {
 	h.mcp = newMCPHTTP(&mcpServer{h.asking, h.limiter, o.Version})
 	h.openAI = &openAI{asking: h.asking, upstream: o.Upstream, embedder: o.Embedder, links: !o.NoLinks}
 	h.key = &keyForm{guard, pages}
-	h.health = &health{version: o.Version, indexing: h.asking.indexing, reachable: o.Reachable, logger: o.Logger}
+	h.health = &health{version: o.Version, indexing: h.asking.indexing, reachable: o.Reachable, logger: o.Logger, model: &h.asking.model}
 	o.Metrics.watch(serverState{h.limiter, h.catalog, o.Figures, o.Logger})
 
 	return h.newRouter(&o, guard, pages)

@@ -121,6 +121,8 @@ func (c *Client) attempt(ctx context.Context, p answer.Prompt, r *reply) *Error 
 		idle.Stop()
 		r.reached = r.reached || err == nil || ctx.Err() != nil
 		switch {
+		case err != nil && r.finish == filtered:
+			return c.fail(Filtered, nil, "")
 		case err != nil && r.finish != "":
 			if length(req) > 0 && !p.Hard && r.starved() {
 				idle.Reset(afterDone)
@@ -309,16 +311,19 @@ func (c *Client) readChunk(raw []byte, r *reply) *Error {
 	return nil
 }
 
+// filtered is the finish reason of a reply that a content filter has ended.
+const filtered = "content_filter"
+
 // finishReason translates the reasons of several servers to those of the API. An
 // unknown reason does not end a whole reply.
 func finishReason(reason string) (string, bool) {
 	switch strings.ToLower(reason) {
-	case "stop", "eos", "eos_token", "stop_sequence", "end_turn", "tool_calls", "function_call":
+	case "stop", "eos", "eos_token", "stop_sequence", "end_turn":
 		return "stop", true
 	case "length", "max_tokens", "model_length":
 		return "length", true
 	case "content_filter", "safety", "recitation":
-		return "content_filter", true
+		return filtered, true
 	}
 	return "", false
 }

@@ -282,7 +282,7 @@ func TestUsageOfNothing(t *testing.T) {
 
 func TestFinishReasons(t *testing.T) {
 	for sent, want := range map[string]string{
-		"stop": "stop", "length": "length", "content_filter": "content_filter",
+		"stop": "stop", "length": "length",
 		"eos_token": "stop", "end_turn": "stop", "max_tokens": "length", "STOP": "stop",
 	} {
 		h := &openaitest.Handler{Reply: openaitest.Sequence(openaitest.Reply{Text: "text", Finish: sent})}
@@ -290,6 +290,11 @@ func TestFinishReasons(t *testing.T) {
 		if err != nil || last.Finish != want {
 			t.Errorf("%s: got %q, %v", sent, last.Finish, err)
 		}
+	}
+	for sent, want := range map[string]openai.Kind{"content_filter": openai.Filtered, "tool_calls": openai.Cut} {
+		h := &openaitest.Handler{Reply: openaitest.Sequence(openaitest.Reply{Text: "text", Finish: sent})}
+		_, _, err := drain(piped(t, h, openai.Options{}), t.Context(), prompt)
+		checkError(t, err, outcome{kind: want, requests: 1})
 	}
 }
 

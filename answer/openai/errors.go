@@ -119,6 +119,23 @@ func (e *Error) Unusable() bool {
 	return false
 }
 
+// Fallback names, for programs, why this model gives no answer for now, where an
+// answer without a model is better than none; empty where the client should try
+// again later or ask otherwise. Package answer quotes sentences then.
+func (e *Error) Fallback() string {
+	switch e.Kind {
+	case Down:
+		return "model_unreachable"
+	case TimedOut:
+		return "model_timeout"
+	case Unauthorized, OutOfQuota, NotFound, Rejected, ContextLength:
+		return "model_rejected"
+	case ServerFailed, Cut, BadReply:
+		return "model_failed"
+	}
+	return ""
+}
+
 // Limit says which time limit of the client passed, and how to change it; empty
 // when none did.
 func (e *Error) Limit() string {

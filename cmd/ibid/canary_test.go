@@ -52,7 +52,7 @@ func TestCanaries(t *testing.T) {
 	}
 	key, write := makeKey(t, data, "reader"), makeKey(t, data, "writer", "--scope", "write")
 	server := start(t, data, "--auth", "on", "--log-level", "debug", "--metrics-addr", "127.0.0.1:0",
-		"--model", "scripted", "--base-url", model, "--api-key-file", keyFile, "--gate", "model", folder)
+		"--model", "scripted", "--base-url", model, "--api-key-file", keyFile, "--gate", "model", "--no-fallback", folder)
 	url := server.url
 	ready(t, url)
 

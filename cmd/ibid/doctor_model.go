@@ -27,6 +27,7 @@ func (c *doctorCmd) checkModels(ctx context.Context, s surroundings, up *checkup
 		up.add(finding{"model", stateFailed, err.Error(), "correct the flag or the file it names"})
 		return nil
 	}
+	a.NoFallback = true
 	if c.Model == "" {
 		up.add(ok("model", "none: answers are quoted from the documents; select one with --model NAME and --base-url URL"))
 		return nil

@@ -341,6 +341,7 @@ func (c *evalReportCmd) ask(ctx context.Context, corpus *corpus, questions []eva
 	if err != nil {
 		return err
 	}
+	answerer.NoFallback = true // a report is about the model
 	citing, err := citeConfig{Source: "document"}.citing()
 	if err != nil {
 		return err

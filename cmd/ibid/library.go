@@ -216,6 +216,7 @@ func newAnswerer(c modelConfig, e endpointConfig, getenv func(string) string) (*
 	}
 	a := &answer.Answerer{
 		Gate:          answer.GateKind(c.Gate),
+		NoFallback:    c.NoFallback,
 		ContextTokens: c.ContextTokens,
 		StepTokens:    c.StepTokens,
 		JudgeCalls:    cmp.Or(c.GateCalls, -1),

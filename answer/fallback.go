@@ -1,0 +1,39 @@
+package answer
+
+import (
+	"context"
+	"errors"
+
+	"ibid/retrieve"
+)
+
+// fallsBack reports whether an error of a model is one after which sentences are
+// quoted.
+func (r *asking) fallsBack(ctx context.Context, err error) bool {
+	return !r.NoFallback && ctx.Err() == nil && fallbackReason(err) != ""
+}
+
+// fallBack answers as without a model, since the model gave no answer.
+func (r *asking) fallBack(ctx context.Context, found []retrieve.Passage, why error) error {
+	r.emit(Fallback{Reason: fallbackReason(why), Err: why})
+	r.warn("the model gave no answer, so sentences of the documents are quoted: %s", why)
+	r.writes = false
+	judged := make([]Judged, len(found))
+	for i, p := range found {
+		judged[i] = r.scored(p)
+		if !r.emit(judged[i]) {
+			return nil
+		}
+	}
+	kept := keep(found, judged)
+	if len(kept) == 0 {
+		r.unanswered(nothingRelevant, found)
+		return nil
+	}
+	err := r.extract(ctx, kept)
+	if errors.Is(err, errNoAnswer) {
+		r.unanswered(noAnswer, kept)
+		return nil
+	}
+	return err
+}
