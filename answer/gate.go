@@ -41,6 +41,17 @@ const (
 	surelyOn  = .995
 )
 
+// verdictRatio is how many times as likely a no is for a passage off topic as for
+// one on topic, for a judge that has not been measured: one wrong verdict in ten.
+// No single no overrules a chance above .9, then.
+const verdictRatio = 9
+
+// afterNo is the chance of being on topic after a judge's no: its odds and the
+// verdict's multiply.
+func afterNo(chance float64) float64 {
+	return chance / (chance + verdictRatio*(1-chance))
+}
+
 // verdictTokens is room for a verdict and a reason of [maxReasonWords] words in
 // any tokenizer. A Model adds what it needs to think.
 const verdictTokens = 64
@@ -120,6 +131,9 @@ type gate struct {
 // An openPassage is one that the model must judge.
 type openPassage struct {
 	index int // in judged
+	// alone says that the verdict decides alone: the passage has no scores, or is in
+	// another language than the question, and they say little.
+	alone bool
 	call  call
 }
 
@@ -144,7 +158,8 @@ func (g *gate) prepare(found []retrieve.Passage, open []int) error {
 		c := g.call(p)
 		c.again = 2 * same[p]
 		same[p]++
-		g.open = append(g.open, openPassage{i, *c})
+		alone := found[i].Scores == (retrieve.Scores{}) || retrieve.Language(found[i].Text) != retrieve.Language(g.asked)
+		g.open = append(g.open, openPassage{i, alone, *c})
 	}
 	return nil
 }
@@ -185,8 +200,8 @@ func (g *gate) run(ctx context.Context) error {
 	for i := range g.judged {
 		if open < len(g.open) && g.open[open].index == i {
 			v := <-verdicts[open]
+			g.apply(&g.judged[i], v, g.open[open].alone)
 			open++
-			g.apply(&g.judged[i], v)
 			if ctx.Err() != nil {
 				return fmt.Errorf("judging passages: %w", context.Cause(ctx))
 			}
@@ -216,10 +231,13 @@ func (g *gate) verdict(judging context.Context, c call) verdict {
 }
 
 // apply records a verdict, and what it cost, with the passage.
-func (g *gate) apply(j *Judged, v verdict) {
+func (g *gate) apply(j *Judged, v verdict, alone bool) {
 	j.By = unjudged
 	if v.called() && !v.late {
 		j.Decision, j.By = v.decision, byModel
+		if v.decision == Irrelevant && !alone && afterNo(j.Chance) > .5 {
+			j.Decision, v.reason = Relevant, "the model says no, but "+j.Reason
+		}
 		j.Reason = cmp.Or(v.reason, j.Reason)
 	}
 	before := g.usage

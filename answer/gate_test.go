@@ -99,7 +99,7 @@ judged r/d2.md#1 relevant by model (1 calls): covers 'mooring', not 'fee 2025'
 judged r/d3.md#1 irrelevant by model (1 calls): not of 2025
 judged r/d4.md#1 irrelevant by score (0 calls): does not mention 'mooring fee 2025'`},
 		{GateModel, 3, []string{"no", "perhaps", "perhaps", "<down>"}, `
-judged r/d1.md#1 irrelevant by model (1 calls): covers 'mooring fee', not '2025'
+judged r/d1.md#1 relevant by model (1 calls): the model says no, but covers 'mooring fee', not '2025'
 judged r/d2.md#1 unparsable by model (2 calls): the judge's reply could not be read
 judged r/d3.md#1 error by model (2 calls): the judge could not be asked: cannot reach the model
 judged r/d4.md#1 irrelevant by unjudged (0 calls): does not mention 'mooring fee 2025'`},
@@ -125,6 +125,15 @@ judged r/d4.md#1 irrelevant by unjudged (0 calls): does not mention 'mooring fee
 				t.Errorf("got\n%s\n\nwant\n%s", strings.Join(lines, "\n"), strings.Join(want, "\n"))
 			}
 		})
+	}
+}
+
+// A no overrules no chance above .9, and any below.
+func TestAfterNo(t *testing.T) {
+	for chance, kept := range map[float64]bool{0: false, .2: false, .89: false, .91: true, 1: true} {
+		if got := afterNo(chance) > .5; got != kept {
+			t.Errorf("%g: kept is %t", chance, got)
+		}
 	}
 }
 
@@ -280,6 +289,7 @@ func TestGateTime(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			ps := passages("The fee is 120.", "The fee is stalled.", "The bay is deep.", "The fee is stalled too.", "The fee is not paid.")
+			ps[0].Scores = retrieve.Scores{} // its verdict decides alone
 			a := &Answerer{Retriever: ps, Model: mute{"stalled"}, Gate: GateModel, Parallel: 2, JudgeTime: test.limit}
 			ctx := t.Context()
 			if test.caller > 0 {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"ibid/answer/replay"
+	"ibid/retrieve"
 )
 
 // talkative is a model that writes more than is wanted, gives one verdict that
@@ -93,7 +94,7 @@ func TestAskResumedElsewhere(t *testing.T) {
 	ask := func(m *script, texts []string) transcript {
 		p := passages(texts...)
 		for i := range p {
-			p[i].Title = "Fees"
+			p[i].Title, p[i].Scores = "Fees", retrieve.Scores{}
 		}
 		a := &Answerer{Retriever: p, Model: m, Gate: GateModel, Parallel: 1}
 		return read(a.Ask(t.Context(), Question{Text: "What is the fee?", Recorder: &replay.Recorder{ID: "r", Secret: []byte("s"), Journal: j}}))

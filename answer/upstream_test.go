@@ -32,7 +32,7 @@ func twelve() passages {
 		}
 		out = append(out, retrieve.Passage{
 			Chunk: ingest.Chunk{ID: fmt.Sprintf("r/%d#1", i+1), Document: fmt.Sprintf("r/%d", i+1), Text: text},
-			Title: fmt.Sprintf("Paper %d", i+1), Scores: retrieve.Scores{Dense: .5, Lexical: .5, Coverage: .5},
+			Title: fmt.Sprintf("Paper %d", i+1),
 		})
 	}
 	return out
