@@ -44,6 +44,8 @@ func variables(data string) func(string) string {
 		switch name {
 		case "IBID_DATA":
 			return data
+		case "GOGC":
+			return "100" // not the server's own choice
 		}
 		return ""
 	}

@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"syscall"
@@ -71,6 +72,11 @@ func (c *serveCmd) Run(ctx context.Context, s surroundings) (err error) {
 	paths, err := checkFolders(c.Folders)
 	if err != nil {
 		return err
+	}
+	// The library stays in memory and the rest of the heap is garbage soon:
+	// collecting it more often costs little and halves the memory.
+	if s.getenv("GOGC") == "" {
+		debug.SetGCPercent(50)
 	}
 	srv := &server{
 		serveCmd: c, paths: paths, logger: newLogger(s.stderr, c.LogLevel, c.JSON),
