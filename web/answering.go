@@ -196,7 +196,7 @@ func (a *answering) respond(c echo.Context, t task) (err error) {
 		return err
 	}
 	ended := errPanicked
-	defer func() { err = errors.Join(err, a.storeOutcome(ctx, l, ended)) }()
+	defer func() { a.storeOutcome(ctx, l, ended) }()
 	var out *eventStream
 	var send func(event) error
 	if wantsEvents(c.Request()) {
@@ -354,7 +354,7 @@ func (l *liveAnswer) endedBy(ctx context.Context, err error) error {
 // storeOutcome stores the record of an answer, and then deletes its run unless it can be
 // resumed, so that other servers find one or the other at any time. It stores
 // nothing when another server has resumed the run.
-func (a *answering) storeOutcome(ctx context.Context, l *liveAnswer, err error) error {
+func (a *answering) storeOutcome(ctx context.Context, l *liveAnswer, err error) {
 	// After that time others may have claimed the run.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), retrieve.ClaimTime)
 	defer cancel()
@@ -369,6 +369,9 @@ func (a *answering) storeOutcome(ctx context.Context, l *liveAnswer, err error) 
 		}
 	}
 	resumable, failed := l.recorder.Settle(ctx, err)
+	if failed != nil { // the reader has the answer: a connection that breaks off would say otherwise
+		a.logger.WarnContext(ctx, "a run could not be ended in the store: it is offered for resuming", "run", l.ID, "error", failed)
+	}
 	inMemory := !recorded && !lost && l.background
 	l.mu.Lock()
 	l.resumable, l.settled = resumable, true
@@ -380,5 +383,4 @@ func (a *answering) storeOutcome(ctx context.Context, l *liveAnswer, err error) 
 	if !inMemory {
 		a.live.remove(l)
 	}
-	return failed
 }

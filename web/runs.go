@@ -163,9 +163,7 @@ func (r *runs) work(ctx context.Context, l *liveAnswer, t task, citing cite.Opti
 				slog.Any("error", v), slog.String("stack", string(debug.Stack())))
 			l.markEnded(ctx, ended)
 		}
-		if err := r.storeOutcome(ctx, l, ended); err != nil {
-			r.logger.WarnContext(ctx, "a run that has ended could not be deleted", "run", l.ID, "error", err)
-		}
+		r.storeOutcome(ctx, l, ended)
 	}()
 	_, err := r.collectEvents(l, r.events(ctx, l, t, citing), nil)
 	_, ended = r.endAnswer(ctx, l, err, nil)

@@ -307,7 +307,7 @@ func (o *openAI) complete(c echo.Context, r *chatRequest, t task) (err error) {
 	}
 	ended, cut := errPanicked, false
 	defer func() {
-		err = errors.Join(err, o.storeOutcome(ctx, l, ended))
+		o.storeOutcome(ctx, l, ended)
 		if l.recorder != nil && cut {
 			// Nobody resumes what was cut because the client wanted no more.
 			err = errors.Join(err, o.ledger.End(context.WithoutCancel(ctx), l.ID))
