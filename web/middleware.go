@@ -39,7 +39,12 @@ func dropSlowClients(next echo.HandlerFunc) echo.HandlerFunc {
 		if r := c.Request(); r.ContentLength != 0 {
 			r.Body = &boundedBody{ReadCloser: r.Body, control: http.NewResponseController(w.ResponseWriter)}
 		}
-		return next(c)
+		err := next(c)
+		if c.Response().Committed {
+			// The end of the reply is written after this, perhaps long after its last part.
+			err = errors.Join(err, w.setDeadline(time.Now().Add(writeTimeout)))
+		}
+		return err
 	}
 }
 

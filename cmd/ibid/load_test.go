@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -255,7 +256,10 @@ func TestStopUnderLoad(t *testing.T) {
 			stopping.Wait()
 			reading.Wait()
 			for i, r := range readings {
-				if r.err != nil || r.status != http.StatusOK || r.last != "done" && r.last != "error" {
+				// A server stops within ten seconds: on a busy machine it closes
+				// connections whose last event has been sent, but not their end.
+				closed := errors.Is(r.err, io.ErrUnexpectedEOF) && r.last == "error"
+				if r.err != nil && !closed || r.status != http.StatusOK || r.last != "done" && r.last != "error" {
 					t.Errorf("reader %d: status %d, last event %q, %v", i, r.status, r.last, r.err)
 				} else if r.answer != nil && (r.answer.Incomplete != test.cut || r.answer.Text != r.text) || r.answer == nil && !test.cut {
 					t.Errorf("reader %d: %+v after the text %q", i, r.answer, r.text)
