@@ -3,8 +3,11 @@ package office
 import (
 	"archive/zip"
 	"bytes"
+	"compress/flate"
 	"errors"
 	"fmt"
+	"hash"
+	"hash/crc32"
 	"io"
 	"path"
 	"strings"
@@ -12,11 +15,17 @@ import (
 
 // An archive holds the files of a zip, called parts, by name in any case.
 type archive struct {
-	parts map[string]*zip.File
+	parts map[string]part
 	names []string // in order
-	size  int64    // in bytes
 	out   int64    // bytes unpacked so far
 	over  error    // the limit that was exceeded; nothing more is unpacked
+}
+
+type part struct {
+	packed []byte
+	method uint16
+	size   int64  // as declared
+	sum    uint32 // CRC-32 of the unpacked bytes
 }
 
 // partName normalises a name: slashes, none at the start, lower case.
@@ -29,7 +38,7 @@ func openArchive(data []byte) (*archive, error) {
 	if n := bytes.Count(data, []byte("PK\x01\x02")); n > maxEntries {
 		return nil, &limitError{fmt.Sprintf("it is an archive of more than %d files: no document is", maxEntries)}
 	}
-	a := &archive{parts: map[string]*zip.File{}, size: int64(len(data))}
+	a := &archive{parts: map[string]part{}}
 	r, err := zip.NewReader(bytes.NewReader(data), int64(len(data)))
 	if err != nil && !errors.Is(err, zip.ErrInsecurePath) {
 		if !bytes.HasPrefix(data, []byte("PK\x03\x04")) {
@@ -41,13 +50,24 @@ func openArchive(data []byte) (*archive, error) {
 		if f.Flags&1 != 0 {
 			return nil, errors.New("it is protected with a password: save it without one")
 		}
-		name := partName(f.Name)
-		if _, there := a.parts[name]; !there && name != "" && !strings.HasSuffix(name, "/") {
-			a.parts[name] = f
-			a.names = append(a.names, name)
+		p := part{method: f.Method, size: int64(min(f.UncompressedSize64, 1<<62)), sum: f.CRC32}
+		if start, err := f.DataOffset(); err == nil && start >= 0 && start <= int64(len(data)) {
+			p.packed = data[start:]
+			p.packed = p.packed[:min(uint64(len(p.packed)), f.CompressedSize64)]
 		}
+		a.add(f.Name, p)
 	}
 	return a, nil
+}
+
+func (a *archive) add(name string, p part) {
+	if name = partName(name); name == "" || strings.HasSuffix(name, "/") {
+		return
+	}
+	if _, there := a.parts[name]; !there {
+		a.parts[name] = p
+		a.names = append(a.names, name)
+	}
 }
 
 func (a *archive) has(name string) bool {
@@ -63,54 +83,64 @@ func (a *archive) open(name string) (io.ReadCloser, error) {
 	if !ok {
 		return nil, errNoPart
 	}
-	if size := int64(min(p.UncompressedSize64, 1<<62)); a.over == nil && size > maxOut-a.out {
+	if a.over == nil && p.size > maxOut-a.out {
 		a.over = &limitError{fmt.Sprintf("%s in it unpacks to %d MB, over the limit of %d MB: split it, unless it is a bomb", name,
-			size>>20, int64(maxOut)>>20)}
+			p.size>>20, int64(maxOut)>>20)}
 	}
 	if a.over != nil {
 		return nil, a.over
 	}
-	from, err := p.Open()
-	if errors.Is(err, zip.ErrAlgorithm) {
-		return nil, fmt.Errorf("%s in it is compressed by an unsupported method (%d)", name, p.Method)
+	in := bytes.NewReader(p.packed)
+	out := &counted{a: a, name: name, part: p, in: in, hash: crc32.NewIEEE()}
+	switch p.method {
+	case zip.Store:
+		out.from = io.NopCloser(in)
+	case zip.Deflate:
+		out.from = flate.NewReader(in) // reads byte by byte, so never too many
+	default:
+		return nil, fmt.Errorf("%s in it is compressed by an unsupported method (%d)", name, p.method)
 	}
-	if err != nil {
-		return nil, err
-	}
-	return &counted{ReadCloser: from, a: a, name: name, part: p}, nil
+	return out, nil
 }
 
 // A counted reader counts the bytes of a part and compares them with its
-// declared size.
+// declared size and checksum.
 type counted struct {
-	io.ReadCloser
+	part
 	a    *archive
 	name string
-	part *zip.File
+	in   *bytes.Reader // the compressed bytes
+	from io.ReadCloser
 	out  int64
+	hash hash.Hash32
 }
 
 func (c *counted) Read(p []byte) (int, error) {
 	if c.a.over != nil {
 		return 0, c.a.over
 	}
-	n, err := c.ReadCloser.Read(p)
+	n, err := c.from.Read(p)
 	c.out += int64(n)
 	c.a.out += int64(n)
-	packed := int64(min(c.part.CompressedSize64, uint64(c.a.size)))
+	c.hash.Write(p[:n])
 	switch {
-	case uint64(c.out) > c.part.UncompressedSize64:
+	case c.out > c.size:
 		c.a.over = &limitError{fmt.Sprintf("%s in it is larger than the archive says: it is damaged, or a bomb", c.name)}
 	case c.a.out > maxOut:
 		c.a.over = &limitError{fmt.Sprintf("it unpacks to more than %d MB", int64(maxOut)>>20)}
-	case c.out > minRatio && c.out > maxRatio*packed:
+	case c.out > minRatio && c.out > maxRatio*(int64(len(c.packed))-int64(c.in.Len())):
 		c.a.over = &limitError{fmt.Sprintf("%s in it unpacks to over %d times its size: a bomb", c.name, maxRatio)}
 	}
 	if c.a.over != nil {
 		return 0, c.a.over
 	}
+	if errors.Is(err, io.EOF) && c.sum != 0 && c.hash.Sum32() != c.sum {
+		err = zip.ErrChecksum
+	}
 	return n, err
 }
+
+func (c *counted) Close() error { return c.from.Close() }
 
 // content returns a whole part of at most limit bytes.
 func (a *archive) content(name string, limit int64) ([]byte, error) {

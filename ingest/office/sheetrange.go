@@ -41,7 +41,7 @@ func readRange(ref string) (r cellRange, ok bool) {
 // merges returns the merged cells of a sheet. They follow its rows in the
 // file, so a sheet that is not too large is read twice.
 func (b *workbookReader) merges(part string) []cellRange {
-	if p := b.parts[partName(part)]; p == nil || p.UncompressedSize64 > maxMergeScan {
+	if p := b.parts[partName(part)]; p.size > maxMergeScan {
 		return nil
 	}
 	if in, err := b.open(part); err != nil || !holds(in, "mergeCell ") {
