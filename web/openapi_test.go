@@ -674,7 +674,8 @@ func schemaRoots() []any {
 		listedFeedback{}, runRequest{}, begunRun{}, listedRuns{}, answerRecord{}, listing{}, shownDocument{}, ingest.Change{},
 		listedCollections{},
 		liveness{}, readiness{}, chatRequest{}, completion{}, v1Models{}, v1Model{}, embedRequest{}, v1Vectors{},
-		answer.Retrieved{}, answer.Judged{}, answer.Draft{}, answer.Text{}, cite.Cited{}, cite.Quoted{}, answer.Unanswered{}, answer.Fallback{}, answer.Incomplete{},
+		answer.Retrieved{}, answer.Judged{}, answer.Draft{}, answer.Text{}, cite.Cited{}, cite.Quoted{}, answer.Unanswered{},
+		answer.Fallback{}, answer.Incomplete{},
 		answer.Warning{}, answer.Usage{}, blockEvent{},
 	}
 }
