@@ -26,6 +26,7 @@ func TestContract(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for name, test := range map[string]func(*testing.T, *candidate){
 				"Empty": testEmpty, "Close": testClose, "Apply": testApply, "Reset": testReset, "Filter": testFilter, "Ties": testTies,
+				"TiesOfNames": testTiesOfNames, "Lexical": testLexical, "Stats": testStats, "Evidence": testEvidence,
 				"Refused": testRefused, "Random": testRandom, "Clusters": testClusters,
 			} {
 				t.Run(name, func(t *testing.T) {
