@@ -20,7 +20,7 @@ func TestAskWithAModel(t *testing.T) {
 	writeFiles(t, folder, map[string]string{
 		"hours.md":   "# Opening hours\n\nThe chart room opens at nine and closes at five.\n",
 		"summer.md":  "# Summer\n\nIn summer the chart room opens an hour earlier.\n",
-		"kitchen.md": "# Kitchen\n\nThe kitchen room next to the chart room opens with the big key.\n",
+		"kitchen.md": "# Kitchen\n\nThe kitchen opens with the big key.\n",
 	})
 	mustRun(t, data, "ingest", folder)
 	label := regexp.MustCompile(`(?m)^\[(\d+)\] (Opening hours|Summer)`)
