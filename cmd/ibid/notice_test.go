@@ -19,7 +19,7 @@ import (
 var update = flag.Bool("update", false, "rewrite the files that are made from others")
 
 // noticeHead is above the part of NOTICE that the test writes.
-const noticeHead = "Every binary contains these Go modules, whose licences stand in the folder\n\"licenses\" of each archive of a " +
+const noticeHead = "Every binary contains these Go modules, whose licences are in the folder\n\"licenses\" of each archive of a " +
 	"release, and parts of Go's standard library\n(BSD-3-Clause, Copyright 2009 The Go Authors):\n\n"
 
 // NOTICE names every module that is linked in, for any system, with the licence
