@@ -44,7 +44,7 @@ func lines(glyphs []Glyph) []line {
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(len(turns[b]), len(turns[a])) })
 	var out []line
 	for _, t := range order {
-		found := ordered(pieces(turns[t]), 0)
+		found := ordered(pieces(mirror(turns[t])), 0)
 		for i := range found {
 			found[i].turned = t != order[0]
 		}
@@ -55,14 +55,21 @@ func lines(glyphs []Glyph) []line {
 
 // pieces joins glyphs drawn one after the other on a base line, with spaces
 // where there are gaps.
-func pieces(glyphs []Glyph) []line {
+func pieces(glyphs []Glyph, mirrored bool) []line {
 	var out []line
+	placed := 0 // the glyphs before it are in order
 	for start := 0; start < len(glyphs); {
-		end := start + 1
-		for end < len(glyphs) && follows(glyphs[end-1], glyphs[end]) {
+		if start >= placed {
+			placed = start + byPlace(glyphs[start:])
+		}
+		end, limit, next := start+1, len(glyphs), follows
+		if start < placed {
+			limit, next = placed, sameCell
+		}
+		for end < limit && next(glyphs[end-1], glyphs[end]) {
 			end++
 		}
-		if l, ok := piece(glyphs[start:end]); ok {
+		if l, ok := piece(glyphs[start:end], mirrored); ok {
 			out = append(out, l)
 		}
 		start = end
@@ -80,7 +87,7 @@ func follows(a, b Glyph) bool {
 	return math.Abs(a.Y-b.Y) < sameLine*size && gap < cellGap*size && gap > -0.8*size && b.X0 > a.X0-duplicate*size
 }
 
-func piece(glyphs []Glyph) (line, bool) {
+func piece(glyphs []Glyph, mirrored bool) (line, bool) {
 	l := line{x0: glyphs[0].X0, x1: glyphs[0].X1}
 	// Text with wide letter spacing has gaps inside words too.
 	var gaps []float64
@@ -96,7 +103,7 @@ func piece(glyphs []Glyph) (line, bool) {
 			threshold = median + wordGap
 		}
 	}
-	var out strings.Builder
+	var parts []string
 	bold := 0
 	sizes := map[float64]int{}
 	var last Glyph
@@ -106,12 +113,11 @@ func piece(glyphs []Glyph) (line, bool) {
 			if g.Text == last.Text && math.Abs(g.X0-last.X0) < duplicate*g.Size {
 				continue
 			}
-			if (g.X0-last.X1)/g.Size > threshold && !strings.HasSuffix(out.String()[max(0, out.Len()-1):], " ") &&
-				!ideographs(last.Text, text) {
-				out.WriteByte(' ')
+			if (g.X0-last.X1)/g.Size > threshold && !strings.HasSuffix(parts[len(parts)-1], " ") && !ideographs(last.Text, text) {
+				parts = append(parts, " ")
 			}
 		}
-		out.WriteString(text)
+		parts = append(parts, text)
 		last = g
 		if blank(text) {
 			continue
@@ -137,7 +143,7 @@ func piece(glyphs []Glyph) (line, bool) {
 		}
 	}
 	l.bold = bold*2 > l.glyphs
-	l.text = strings.Join(strings.Fields(norm.NFKC.String(out.String())), " ")
+	l.text = strings.Join(strings.Fields(norm.NFKC.String(inReadingOrder(parts, mirrored))), " ")
 	return l, l.text != "" && l.size > 0
 }
 

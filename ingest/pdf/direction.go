@@ -1,0 +1,190 @@
+package pdf
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/bidi"
+)
+
+// A PDF file says where a glyph is drawn, not in which order it is read, and
+// writers draw text from right to left in either order. So lines with such
+// letters are put in the order of their places, and from that in the order of
+// reading by the Unicode bidirectional algorithm (UAX #9), backwards.
+
+// longestGlyph is the length in bytes above which the text of a glyph is a line
+// that another program has put in order.
+const longestGlyph = 32
+
+// isRightToLeft reports whether a glyph is a letter of Hebrew, Arabic or another
+// script that is written from right to left.
+func isRightToLeft(g Glyph) bool {
+	if len(g.Text) > longestGlyph {
+		return false
+	}
+	class := classOf(g.Text)
+	return class == bidi.R || class == bidi.AL
+}
+
+// classOf returns the class of the first character.
+func classOf(s string) bidi.Class {
+	p, _ := bidi.LookupString(s)
+	return p.Class()
+}
+
+// mirror turns a page round, from left to right, if most of its letters are read
+// from right to left, and reports whether it did: columns, cells and lines then
+// begin where those of other pages do.
+func mirror(glyphs []Glyph) ([]Glyph, bool) {
+	left, right := 0, 0
+	for _, g := range glyphs {
+		switch {
+		case isRightToLeft(g):
+			right++
+		case len(g.Text) <= longestGlyph && classOf(g.Text) == bidi.L:
+			left++
+		}
+	}
+	if right <= left {
+		return glyphs, false
+	}
+	out := slices.Clone(glyphs)
+	for i, g := range out {
+		out[i].X0, out[i].X1 = -g.X1, -g.X0
+	}
+	return out, true
+}
+
+// byPlace puts the glyphs that begin with the first one and have its base line in
+// the order of their places, marks after their letters, and returns how many there
+// are: none if no letter among them is read from right to left.
+func byPlace(glyphs []Glyph) int {
+	end, found := 0, false
+	for end < len(glyphs) && math.Abs(glyphs[end].Y-glyphs[0].Y) < sameLine*max(glyphs[end].Size, glyphs[0].Size) {
+		found = found || isRightToLeft(glyphs[end])
+		end++
+	}
+	if !found {
+		return 0
+	}
+	row := glyphs[:end]
+	var letters []Glyph
+	for _, g := range row {
+		if !isMark(g.Text) {
+			letters = append(letters, g)
+		}
+	}
+	byMiddle := func(a, b Glyph) int { return cmp.Compare(middle(a), middle(b)) }
+	slices.SortStableFunc(letters, byMiddle)
+	for i, g := range row {
+		if !isMark(g.Text) || len(letters) == 0 {
+			continue
+		}
+		at, _ := slices.BinarySearchFunc(letters, middle(g), func(l Glyph, x float64) int { return cmp.Compare(l.X1, x) })
+		letter := letters[min(at, len(letters)-1)]
+		row[i].X0, row[i].X1 = letter.X0, letter.X1
+	}
+	slices.SortStableFunc(row, func(a, b Glyph) int {
+		switch order := byMiddle(a, b); {
+		case order != 0 || isMark(a.Text) == isMark(b.Text):
+			return order
+		case isMark(a.Text):
+			return 1
+		}
+		return -1
+	})
+	return end
+}
+
+func middle(g Glyph) float64 { return (g.X0 + g.X1) / 2 }
+
+// sameCell reports whether b, the next glyph of a's base line by its place, is in
+// the same cell.
+func sameCell(a, b Glyph) bool { return b.X0-a.X1 <= cellGap*max(a.Size, b.Size) }
+
+// isMark reports whether a text is drawn on the letter before it.
+func isMark(s string) bool {
+	r, size := utf8.DecodeRuneInString(s)
+	return size > 0 && size == len(s) && unicode.Is(unicode.Mn, r)
+}
+
+// inReadingOrder joins the parts of a line, the texts of its glyphs and the spaces
+// between them. They are in the order of their places, from right to left if
+// mirrored is set.
+func inReadingOrder(parts []string, mirrored bool) string {
+	if !slices.ContainsFunc(parts, func(s string) bool { c := classOf(s); return c == bidi.R || c == bidi.AL }) && !mirrored {
+		return strings.Join(parts, "")
+	}
+	var out strings.Builder
+	write := func(parts []string, backwards, swap bool) {
+		for i := range parts {
+			part := parts[i]
+			if backwards {
+				part = parts[len(parts)-1-i]
+			}
+			if swap && len(part) == 1 {
+				part = bidi.ReverseString(part) // a bracket is drawn as its counterpart
+			}
+			out.WriteString(part)
+		}
+	}
+	runs := directions(parts, mirrored)
+	for i := 0; i < len(runs); i++ {
+		switch r := runs[i]; {
+		case mirrored:
+			write(r.parts, !r.rightToLeft, r.rightToLeft)
+		case !r.rightToLeft:
+			write(r.parts, false, false)
+		default: // words of such a script among others, with the numbers between them
+			last := i
+			for last+2 < len(runs) && !slices.ContainsFunc(runs[last+1].parts, func(s string) bool { return classOf(s) == bidi.L }) {
+				last += 2
+			}
+			for _, r := range slices.Backward(runs[i : last+1]) {
+				write(r.parts, r.rightToLeft, r.rightToLeft)
+			}
+			i = last
+		}
+	}
+	return out.String()
+}
+
+// A run is a part of a line with one direction.
+type run struct {
+	parts       []string
+	rightToLeft bool
+}
+
+// directions divides a line into runs of alternating directions.
+func directions(parts []string, rightToLeft bool) (runs []run) {
+	var text strings.Builder
+	options := []bidi.Option{bidi.DefaultDirection(bidi.RightToLeft)}
+	marks := 0
+	if !rightToLeft {
+		text.WriteRune('\u200e') // otherwise the first letter would decide
+		options, marks = nil, 1
+	}
+	for _, part := range parts {
+		r, _ := utf8.DecodeRuneInString(part)
+		if classOf(part) == bidi.B {
+			r = ' '
+		}
+		text.WriteRune(r)
+	}
+	var p bidi.Paragraph
+	p.SetString(text.String(), options...)
+	order, err := p.Order()
+	if err != nil || len(parts) == 0 {
+		return []run{{parts, false}}
+	}
+	for i := range order.NumRuns() {
+		r := order.Run(i)
+		from, to := r.Pos()
+		runs = append(runs, run{parts[max(from-marks, 0) : to+1-marks], r.Direction() == bidi.RightToLeft})
+	}
+	return runs
+}
