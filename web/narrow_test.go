@@ -138,6 +138,12 @@ func TestOptionsAreNarrowed(t *testing.T) {
 // body.
 func attempts(method, pattern, run string) (out [][2]string) {
 	paths := []string{strings.ReplaceAll(pattern, ":id", run)}
+	if strings.HasPrefix(pattern, "/v1/") && strings.Contains(pattern, ":id") {
+		paths = nil
+		for _, id := range []string{"shut", "open", fileID("shut/known.pdf"), fileID("uploads/known.pdf")} {
+			paths = append(paths, strings.ReplaceAll(pattern, ":id", id))
+		}
+	}
 	if strings.HasSuffix(pattern, "*") {
 		paths = nil
 		for _, id := range []string{"shut/known.pdf", "shut%2Fknown.pdf", "open/../shut/known.pdf", "uploads/known.pdf", "shut/",
@@ -146,7 +152,7 @@ func attempts(method, pattern, run string) (out [][2]string) {
 		}
 	}
 	queries := []string{"", "drawn=1", "original=1", "start=0&end=9", "collection=shut", "root=shut", "path_prefix=k", "format=pdf",
-		"limit=9&after=", "html=1", "name=known.pdf", "name=shut/known.pdf", "run=" + run, "forget=true"}
+		"limit=9&after=", "after=" + fileID("open/guide.pdf"), "html=1", "name=known.pdf", "name=shut/known.pdf", "run=" + run, "forget=true"}
 	bodies := []string{""}
 	if method != "GET" && method != "HEAD" {
 		bodies = append(bodies, `{"question":"When does it open?"}`, `{"question":"a","collection":"shut"}`,
@@ -160,6 +166,11 @@ func attempts(method, pattern, run string) (out [][2]string) {
 			`{"model":"shut","messages":[{"role":"user","content":"When does it open?"}]}`,
 			`{"model":"ibid","messages":[{"role":"user","content":"When does it open?"}]}`,
 			`{"model":"ibid/shut","stream":true,"messages":[{"role":"user","content":"When does it open?"}]}`,
+			`{"model":"ibid","input":"When does it open?"}`, `{"model":"ibid/shut","input":"a"}`,
+			`{"model":"ibid","input":"a","stream":true,"previous_response_id":"resp_`+run+`"}`,
+			`{"model":"ibid","input":[{"type":"item_reference","id":"msg_`+run+`"},{"role":"user","content":"a"}]}`,
+			`{"model":"ibid","prompt":"When does it open?"}`, `{"model":"ibid/shut","prompt":"a"}`, `{"query":"a"}`,
+			`{"query":"a","filters":{"type":"eq","key":"collection","value":"shut"}}`,
 			`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"search","arguments":{"question":"a"}}}`,
 			`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ask","arguments":{"question":"a"}}}`,
 			`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"read_source","arguments":{"document":"shut/known.pdf"}}}`,
@@ -243,7 +254,7 @@ func TestCollectionsOfKeys(t *testing.T) {
 			t.Errorf("%s is not shown to the full key either", word)
 		}
 	}
-	if len(shown) < 15 {
+	if len(shown) < 21 {
 		t.Errorf("only %d routes show more to the full key", len(shown))
 	}
 	t.Logf("%d requests; the full key sees more by %d routes: %v", sent, len(shown), slices.Sorted(maps.Keys(shown)))

@@ -222,7 +222,9 @@ func (s *schemas) of(t reflect.Type) object {
 		part := object{"type": "object", "properties": object{"type": object{"type": "string", "enum": []string{"text"}},
 			"text": object{"type": "string"}}}
 		return object{"anyOf": []any{object{"type": "string"}, object{"type": "array", "items": part}}}
-	case t == reflect.TypeFor[stops]():
+	case t == reflect.TypeFor[responseInput]():
+		return object{"anyOf": []any{object{"type": "string"}, object{"type": "array", "items": s.of(reflect.TypeFor[responseItem]())}}}
+	case t == reflect.TypeFor[stops](), t == reflect.TypeFor[stringList]():
 		return object{"anyOf": []any{object{"type": "string"}, object{"type": "array", "items": object{"type": "string"}}}}
 	case t.Implements(reflect.TypeFor[encoding.TextMarshaler]()):
 		return object{"type": "string"}
@@ -589,6 +591,10 @@ func TestOpenAPIReplies(t *testing.T) {
 		"GET /api/documents?limit=2", "GET /api/documents/club/handbook/mooring.md?start=10&end=20", "GET /api/collections",
 		"POST /mcp " + mcpHead + `"id":1,"method":"ping"}`, "POST /mcp " + mcpHead + `"method":"notifications/initialized"}`,
 		"POST /v1/chat/completions {" + chat, `POST /v1/chat/completions {"stream":true,` + chat, "GET /v1/models", "GET /v1/models/ibid/default",
+		`POST /v1/responses {"model":"ibid","input":"a"}`, `POST /v1/responses {"model":"ibid","input":"a","stream":true}`,
+		`POST /v1/completions {"model":"ibid","prompt":"a"}`, `POST /v1/completions {"model":"ibid","prompt":"a","stream":true}`,
+		`POST /v1/vector_stores/default/search {"query":"mooring"}`, "GET /v1/files", "GET /v1/files/" + fileID("club/guide.pdf"),
+		"GET /v1/files/" + fileID("club/guide.pdf") + "/content",
 		`POST /v1/embeddings {"model":"ibid","input":"a"}`, `POST /v1/embeddings {"model":"ibid","input":["a"],"encoding_format":"base64"}`,
 		"POST /api/documents?name=a.md # A", "POST /api/documents?name=a.md # B", "POST /api/documents/uploads/a.md",
 		"DELETE /api/documents/uploads/a.md",
@@ -673,7 +679,8 @@ func schemaRoots() []any {
 		Problem{}, v1Error{}, askRequest{}, summarizeRequest{}, answered{}, searchRequest{}, searched{}, feedbackRequest{}, feedbackEntry{},
 		listedFeedback{}, runRequest{}, begunRun{}, listedRuns{}, answerRecord{}, listing{}, shownDocument{}, ingest.Change{},
 		listedCollections{},
-		liveness{}, readiness{}, chatRequest{}, completion{}, v1Models{}, v1Model{}, embedRequest{}, v1Vectors{},
+		liveness{}, readiness{}, chatRequest{}, completionRequest{}, completion{}, responsesRequest{}, response{}, v1File{}, v1Files{},
+		vectorSearchRequest{}, vectorsFound{}, v1Models{}, v1Model{}, embedRequest{}, v1Vectors{},
 		answer.Retrieved{}, answer.Judged{}, answer.Draft{}, answer.Text{}, cite.Cited{}, cite.Quoted{}, answer.Unanswered{},
 		answer.Fallback{}, answer.Incomplete{},
 		answer.Warning{}, answer.Usage{}, blockEvent{},
@@ -696,8 +703,18 @@ func schemaNames() map[string]string {
 		"web.completion":     "ChatCompletion", "web.chatChoice": "ChatChoice", "web.chatSaid": "ChatReply", "web.chatDelta": "ChatDelta",
 		"web.chatUsage": "ChatUsage", "web.usageDetails": "ChatUsageDetails",
 		"web.annotation": "ChatAnnotation", "web.urlCitation": "URLCitation", "web.uiSource": "ChatSource", "web.uiSourceName": "ChatSourceName",
-		"web.uiSourceDetail": "ChatSourceDetail",
-		"web.v1Model":        "Model", "web.v1Models": "ModelList", "web.v1Error": "OpenAIError", "web.v1Fault": "OpenAIFault",
+		"web.uiSourceDetail":    "ChatSourceDetail",
+		"web.completionRequest": "CompletionRequest", "web.responsesRequest": "ResponseRequest", "web.response": "Response",
+		"web.responseItem": "ResponseItem", "web.responseText": "ResponseTextFormat", "web.responseOutput": "ResponseOutput",
+		"web.responsePart": "ResponsePart", "web.responseNote": "ResponseAnnotation", "web.responseUsage": "ResponseUsage",
+		"web.responseFault": "ResponseFault", "web.responseMissing": "ResponseIncomplete", "web.inputDetails": "ResponseInputDetails",
+		"web.namedSchema": "JSONSchema", "web.v1Tool": "Tool", "web.toolFunction": "ToolFunction", "web.toolCall": "ToolCall",
+		"web.calledTool": "CalledTool", "web.uiEvent": "ChatEvent", "web.v1File": "File", "web.v1Files": "FileList",
+		"web.vectorSearchRequest": "VectorSearchRequest",
+		"web.vectorFilter":        "VectorFilter", "web.vectorsFound": "VectorSearchResult",
+		"web.rankingOptions": "VectorRanking",
+		"web.vectorFound":    "VectorFound", "web.vectorAttributes": "VectorAttributes", "web.foundText": "FoundText",
+		"web.v1Model": "Model", "web.v1Models": "ModelList", "web.v1Error": "OpenAIError", "web.v1Fault": "OpenAIFault",
 		"web.embedRequest": "EmbeddingRequest", "web.v1Vector": "Embedding", "web.v1Vectors": "EmbeddingList",
 		"web.vectorUsage": "EmbeddingUsage",
 		"web.liveness":    "Health", "web.blockEvent": "HTMLBlock", "answer.Draft": "DraftPiece",

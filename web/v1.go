@@ -26,6 +26,7 @@ import (
 // except for those in v1Code.
 type openAI struct {
 	*asking
+	runs     *runs             // the responses that later ones can name
 	upstream Upstream          // nil: there is no model to pass requests on to
 	embedder retrieve.Embedder // nil: there are no embeddings
 	links    bool              // numbers are Markdown links
@@ -49,12 +50,6 @@ type Upstream interface {
 	Model() string
 	// Chat passes on the body of a chat request.
 	Chat(ctx context.Context, body []byte) (*openai.Relayed, error)
-}
-
-// rejectResponses names the API to use in place of one that is not offered.
-func rejectResponses(echo.Context) error {
-	return &Problem{Status: http.StatusNotFound, Code: "no_responses",
-		Detail: "there is no Responses API here: use POST /v1/chat/completions (with the AI SDK, its provider @ai-sdk/openai-compatible)"}
 }
 
 func isV1(r *http.Request) bool {
@@ -224,32 +219,79 @@ func (o *openAI) chat(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	if r.Model == "" {
-		return badValue("model", "model is missing: %q answers from all documents, and GET /v1/models lists the others", everything)
+	collection, itself, err := o.collectionOf(c, r.Model)
+	if err != nil {
+		return err
 	}
-	collection, below := strings.CutPrefix(r.Model, everything+"/")
-	switch {
-	case r.Model == everything:
-		collection = ""
-	case below && collection != "":
-		if err := o.checkCollection(c, collection); err != nil {
-			return err
-		}
-	case o.upstream != nil && r.Model == o.upstream.Model():
+	if itself {
 		return o.relay(c, body)
-	default:
-		return noModel(r.Model)
 	}
-	q, err := r.question()
+	if t, ok := taskOf(r.Messages); ok {
+		return o.doTask(c, &r, t, body)
+	}
+	a, err := r.ask()
 	if err != nil {
 		return err
 	}
-	q.Collection = collection
-	t, err := o.askTask(c, q)
-	if err != nil {
+	a.question.Collection = collection
+	return o.answer(c, &a, &chatEncoder{includeUsage: r.StreamOptions.IncludeUsage})
+}
+
+// completionRequest is the body of POST /v1/completions, except for what is ignored.
+type completionRequest struct {
+	Model         string        `json:"model"`
+	Prompt        content       `json:"prompt"`
+	Stream        bool          `json:"stream"`
+	StreamOptions streamOptions `json:"stream_options"`
+	N             *int          `json:"n"`
+	BestOf        *int          `json:"best_of"`
+	Echo          bool          `json:"echo"`
+	Suffix        string        `json:"suffix"`
+	Logprobs      *int          `json:"logprobs"`
+	Stop          stops         `json:"stop"`
+	MaxTokens     *int          `json:"max_tokens"`
+}
+
+// completions answers a prompt without a conversation.
+func (o *openAI) completions(c echo.Context) error {
+	var r completionRequest
+	if _, err := decodeV1(c, &r); err != nil {
+		return inField("prompt", err)
+	}
+	collection, itself, err := o.collectionOf(c, r.Model)
+	switch many := func(n *int) bool { return n != nil && *n != 1 }; {
+	case err != nil:
+		return err
+	case itself:
+		return onlyChat(r.Model)
+	case many(r.N), many(r.BestOf):
+		return unsupported("n", "a question has one answer here: leave n and best_of out")
+	case r.Echo, r.Suffix != "":
+		return unsupported("echo", "the prompt is a question here: leave echo and suffix out")
+	case r.Logprobs != nil:
+		return unsupported("logprobs", "the probabilities of tokens are not known here: leave logprobs out")
+	case strings.TrimSpace(r.Prompt.text) == "":
+		return badValue("prompt", "prompt is missing: it is the question, a text or a list with one text")
+	}
+	a := v1Ask{model: r.Model, question: askRequest{Question: r.Prompt.text, Collection: collection}, stream: r.Stream, stops: r.Stop}
+	if a.maxTokens, err = leastTokens(map[string]*int{"max_tokens": r.MaxTokens}); err != nil {
 		return err
 	}
-	return o.complete(c, &r, t)
+	return inField("prompt", o.answer(c, &a, &chatEncoder{plain: true, includeUsage: r.StreamOptions.IncludeUsage}))
+}
+
+func onlyChat(model string) error {
+	return badValue("model", "%q is the model without documents, for POST /v1/chat/completions alone: use %q here", model, everything)
+}
+
+// inField names the member of a request that has the question, in an error about it.
+func inField(name string, err error) error {
+	if p := (*Problem)(nil); errors.As(err, &p) && (p.Field == "messages" || p.Field == "question" || p.Field == "history") {
+		named := *p
+		named.Field = name
+		return &named
+	}
+	return err
 }
 
 // relay passes the unchanged request on to the model, and its reply back as it arrives.
@@ -287,6 +329,15 @@ func (o *openAI) relay(c echo.Context, body []byte) error {
 		err = relayProblem(err)
 		return errors.Join(err, out.write(append([]byte("\n"), v1ErrorEvent(problemOf(c, err))...)))
 	}
+}
+
+func v1ErrorEvent(p *Problem) []byte {
+	_, e := toV1(p)
+	data, err := json.Marshal(e)
+	if err != nil { // strings
+		panic(err)
+	}
+	return fmt.Appendf(nil, "data: %s\n\n", data)
 }
 
 // relayProblem is problemFor for a request of the client's own: if the model

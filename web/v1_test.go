@@ -101,14 +101,14 @@ func TestV1WithoutLinks(t *testing.T) {
 	r := into[completion](t, v1(h, `{"model":"ibid","messages":[{"role":"user","content":"What is the mooring fee?"}]}`), 200)
 	want := "The mooring fee is 240 crowns a season.[1] The harbour office opens at eight.[2]\n\n- [1] Moorings\n- [2] Harbour guide"
 	said := r.Choices[0].Message
-	if said.Content != want {
-		t.Errorf("got %q", said.Content)
+	if *said.Content != want {
+		t.Errorf("got %q", *said.Content)
 	}
 	if len(r.Citations) != 2 || len(said.Annotations) != 2 || said.Annotations[1].URL.URL != r.Citations[1] {
 		t.Errorf("citations %q, annotations %+v", r.Citations, said.Annotations)
 	}
 	for i, a := range said.Annotations {
-		if got := string([]rune(said.Content)[a.URL.Start:a.URL.End]); got != []string{"[1]", "[2]"}[i] {
+		if got := string([]rune(*said.Content)[a.URL.Start:a.URL.End]); got != []string{"[1]", "[2]"}[i] {
 			t.Errorf("annotation %d covers %q", i, got)
 		}
 	}
@@ -476,7 +476,7 @@ func TestV1SystemPrompt(t *testing.T) {
 			t.Errorf("%s: the prompts of judges (-without +with):\n%s", question, diff)
 		}
 		if refused := len(r.Citations) == 0; refused != strings.Contains(question, "France") {
-			t.Errorf("%s: %q, judged %+v", question, r.Choices[0].Message.Content, judged)
+			t.Errorf("%s: %q, judged %+v", question, *r.Choices[0].Message.Content, judged)
 		}
 	}
 }
@@ -505,5 +505,111 @@ func TestV1Uncited(t *testing.T) {
 	}
 	if got := withoutSources("The moon is made of cheese." + uncited + "\n"); got != "The moon is made of cheese." {
 		t.Errorf("it continues with %q", got)
+	}
+}
+
+// TestV1Previous checks that a response continues an earlier one of the same key, by
+// its id or that of its message, and none of another key.
+func TestV1Previous(t *testing.T) {
+	var asked answer.Question
+	k := newKeyed(t, func(o *Options) {
+		o.KeepAnswers = time.Hour
+		documents := o.Asker
+		o.Asker = askerFunc(func(ctx context.Context, q answer.Question) iter.Seq2[answer.Event, error] {
+			asked = q
+			q.Text = "What is the mooring fee?"
+			return documents.Ask(ctx, q)
+		})
+	})
+	send := func(key, body string) (int, response) {
+		var r response
+		w := k.send(t, "POST", "/v1/responses", body, "Authorization: Bearer "+key)
+		if err := json.Unmarshal(w.Body.Bytes(), &r); err != nil {
+			t.Fatalf("%v: %s", err, w.Body)
+		}
+		return w.Code, r
+	}
+	_, first := send(k.write, `{"model":"ibid","input":"What is the fee?"}`)
+	want := []answer.Turn{{Role: "user", Content: "What is the fee?"},
+		{Role: "assistant", Content: "The mooring fee is 240 crowns a season.[1] The harbour office opens at eight.[2]"}}
+	code, second := send(k.write, `{"model":"ibid","input":"And in winter?","previous_response_id":"`+first.ID+`"}`)
+	if diff := cmp.Diff(want, asked.History); diff != "" || code != 200 || asked.Text != "And in winter?" || *second.Previous != first.ID {
+		t.Errorf("%d, %q (-want +got):\n%s", code, asked.Text, diff)
+	}
+	if _, _ = send(k.write, `{"model":"ibid","input":"So?","previous_response_id":"`+second.ID+`"}`); len(asked.History) != 4 {
+		t.Errorf("the third question has the history %v", asked.History)
+	}
+	reference := `{"model":"ibid","input":[{"type":"item_reference","id":"` + first.Output[0].ID + `"},{"role":"user","content":"So?"}]}`
+	if _, _ = send(k.write, reference); !slices.Equal(asked.History, want[1:]) {
+		t.Errorf("after a reference: %v", asked.History)
+	}
+	asked = answer.Question{}
+	if code, _ := send(k.read, `{"model":"ibid","input":"So?","previous_response_id":"`+first.ID+`"}`); code != 400 || asked.Text != "" {
+		t.Errorf("another key: %d, asked %q", code, asked.Text)
+	}
+	if code, _ := send(k.read, reference); code != 200 || len(asked.History) != 0 {
+		t.Errorf("a reference of another key: %d, %v", code, asked.History)
+	}
+}
+
+// TestV1JSON checks that the model may repair JSON once, that a server without
+// schemas is asked without one, and that without a model there is a reason.
+func TestV1JSON(t *testing.T) {
+	for name, tt := range map[string]struct {
+		replies []string
+		want    string // in the reply
+		calls   int
+	}{
+		"at once":   {[]string{`{"fee":240}`}, `"content":"{\"fee\":240}"`, 1},
+		"fenced":    {[]string{"<think>{}</think>```json\n{\"fee\":240}\n```"}, `"content":"{\"fee\":240}"`, 1},
+		"repaired":  {[]string{`{"fee":"240"}`, `{"fee":240}`}, `"content":"{\"fee\":240}"`, 2},
+		"not JSON":  {[]string{`Sure!`, `Yes.`}, `"schema_missed"`, 2},
+		"no schema": {[]string{"", `{"fee":240}`}, `"content":"{\"fee\":240}"`, 2},
+	} {
+		calls := 0
+		relay, err := openai.NewRelay(openai.Options{Model: "m", BaseURL: openaitest.Start(t, &openaitest.Handler{
+			Reply: func(r openaitest.Request) openaitest.Reply {
+				calls++
+				said := tt.replies[min(calls, len(tt.replies))-1]
+				if said == "" {
+					return openaitest.Reply{Fault: openaitest.BadRequest}
+				}
+				return openaitest.Reply{Text: said}
+			}})})
+		if err != nil {
+			t.Fatal(err)
+		}
+		const body = `{"model":"ibid","messages":[{"role":"user","content":"What is the mooring fee?"}],"max_tokens":1,"response_format":
+			{"type":"json_schema","json_schema":{"name":"f","schema":{"properties":{"fee":{"type":"integer"}},"required":["fee"]}}}}`
+		w := v1(newHandler(t, func(o *Options) { o.Upstream = relay }), body)
+		if !strings.Contains(w.Body.String(), tt.want) || calls != tt.calls {
+			t.Errorf("%s: %d calls, %s", name, calls, w.Body)
+		}
+		if w := v1(newHandler(t, nil), body); w.Code != 400 || !strings.Contains(w.Body.String(), "no model") {
+			t.Errorf("without a model: %d %s", w.Code, w.Body)
+		}
+	}
+}
+
+// TestV1Tasks checks what the tasks of a chat page get without a model.
+func TestV1Tasks(t *testing.T) {
+	h := newHandler(t, nil)
+	long := "USER: What is the fee for a mooring in the inner harbour from October to March?\nASSISTANT: 90."
+	for prompt, want := range map[string]string{
+		"### Task:\nName it.\n### Output:\nJSON format: { \"title\": \"x\" }\n<chat_history>\n" + long: `{"title":"What is the fee for a mooring in the inner harbour from…"}`,
+		"### Task:\nTag it: { \"tags\": [] }\n<chat_history>\n" + long:                                 `{"tags":["General"]}`,
+		"### Task:\nContinue: {\"follow_ups\": [\"a\"]}\n<chat_history>\n" + long:                      `{"follow_ups":[]}`,
+		"### Task:\nComplete it: `{ \"text\": \"\" }`\n<chat_history>\n" + long:                        `{"text":""}`,
+		"Provide a concise title for the conversation.\n\nConversation:\nUser: Fees?\nAI: 90":          `Fees`,
+		"### Task:\nAnswer me.": "",
+	} {
+		body, err := json.Marshal(map[string]any{"model": "ibid", "messages": []map[string]string{{"role": "user", "content": prompt}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := into[completion](t, v1(h, string(body)), 200)
+		if got := *r.Choices[0].Message.Content; got != want {
+			t.Errorf("%q: %q", prompt, got)
+		}
 	}
 }

@@ -2,23 +2,15 @@ package web
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
-	"net/http"
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 	"unicode/utf8"
-
-	"github.com/labstack/echo/v4"
 
 	"ibid/answer"
 	"ibid/cite"
 	"ibid/cite/rewrite"
-	"ibid/ingest"
 )
 
 // chatRequest is the body of POST /v1/chat/completions, except for what is ignored:
@@ -32,7 +24,8 @@ type chatRequest struct {
 	Stop                stops             `json:"stop"`
 	MaxTokens           *int              `json:"max_tokens"`
 	MaxCompletionTokens *int              `json:"max_completion_tokens"`
-	Tools               []json.RawMessage `json:"tools"`
+	Logprobs            bool              `json:"logprobs"`
+	Tools               []v1Tool          `json:"tools"`
 	ToolChoice          json.RawMessage   `json:"tool_choice"`
 	Functions           []json.RawMessage `json:"functions"`
 	FunctionCall        json.RawMessage   `json:"function_call"`
@@ -42,15 +35,10 @@ type chatRequest struct {
 	Store *bool `json:"store"`
 }
 
-type (
-	streamOptions struct {
-		// IncludeUsage adds a last chunk with the usage, and without a choice.
-		IncludeUsage bool `json:"include_usage"`
-	}
-	responseFormat struct {
-		Type string `json:"type"` // "text" alone
-	}
-)
+type streamOptions struct {
+	// IncludeUsage adds a last chunk with the usage, and without a choice.
+	IncludeUsage bool `json:"include_usage"`
+}
 
 // chatMessage is one message of a conversation.
 type chatMessage struct {
@@ -84,7 +72,7 @@ func (t *content) UnmarshalJSON(b []byte) error {
 	}
 	var texts []string
 	for _, p := range parts {
-		if p.Type == "text" || p.Type == "input_text" {
+		if p.Type == "text" || p.Type == "input_text" || p.Type == "output_text" {
 			texts = append(texts, p.Text)
 		} else {
 			t.others = append(t.others, p.Type)
@@ -119,17 +107,13 @@ const (
 	maxStyleBytes   = 16 << 10
 )
 
-// question turns a conversation into a question: the last message of the user, with
+// conversation turns messages into a question: the last message of the user, with
 // the earlier turns as history and the messages of the system and of developers
 // as style.
-func (r *chatRequest) question() (askRequest, error) {
-	q := askRequest{Record: r.Store}
-	if err := r.check(); err != nil {
-		return q, err
-	}
+func conversation(messages []chatMessage) (q askRequest, _ error) {
 	last := -1
 	var style []string
-	for i, m := range r.Messages {
+	for i, m := range messages {
 		switch m.Role {
 		case "user":
 			last = i
@@ -145,7 +129,7 @@ func (r *chatRequest) question() (askRequest, error) {
 	if last < 0 {
 		return q, badValue("messages", "there is no user message: the last one is the question")
 	}
-	asked := r.Messages[last].Content
+	asked := messages[last].Content
 	if len(asked.others) > 0 {
 		return q, invalidField("messages", "unsupported_content", "a part of the question has the type %.40q: only text is supported; "+
 			"add documents to the library and ask about them", asked.others[0])
@@ -157,7 +141,7 @@ func (r *chatRequest) question() (askRequest, error) {
 	q.Style = clip(strings.Join(style, "\n\n"), maxStyleBytes)
 	room := maxHistoryBytes
 	for i := last - 1; i >= 0 && len(q.History) < maxTurns && room > 0; i-- {
-		m := r.Messages[i]
+		m := messages[i]
 		if m.Role != "user" && m.Role != "assistant" {
 			continue
 		}
@@ -173,43 +157,47 @@ func (r *chatRequest) question() (askRequest, error) {
 	return q, nil
 }
 
-// check refuses what is not supported, where ignoring it would change the meaning.
-func (r *chatRequest) check() error {
-	wants := func(choice json.RawMessage) bool { return string(choice) != `"none"` }
+// ask checks a request, and refuses what is not supported where ignoring it would
+// change the meaning.
+func (r *chatRequest) ask() (a v1Ask, err error) {
 	switch {
 	case r.N != nil && *r.N != 1:
-		return unsupported("n", "n is %d, and a question has one answer here: leave it out", *r.N)
-	case len(r.Tools) > 0 && wants(r.ToolChoice):
-		return unsupported("tools", `answers here come from documents, and call no tools: leave tools out, or set tool_choice to "none"`)
-	case len(r.Functions) > 0 && wants(r.FunctionCall):
-		return unsupported("functions",
-			`answers here come from documents, and call no functions: leave functions out, or set function_call to "none"`)
-	case r.ResponseFormat.Type != "" && r.ResponseFormat.Type != "text":
-		return unsupported("response_format", "answers here are text with citations, and no JSON: leave response_format out, or ask the "+
-			"model itself by its own name")
+		return a, unsupported("n", "n is %d, and a question has one answer here: leave it out", *r.N)
+	case r.Logprobs:
+		return a, unsupported("logprobs", "the probabilities of tokens are not known here: leave logprobs out")
+	case len(r.Functions) > 0 && bytes.HasPrefix(r.FunctionCall, []byte("{")):
+		return a, unsupported("function_call", `answers here come from documents, and call no functions: leave function_call out, or use `+
+			`response_format`)
 	}
 	for _, m := range r.Modalities {
 		if m != "text" {
-			return unsupported("modalities", "answers here are text, and no %.40q: leave modalities out", m)
+			return a, unsupported("modalities", "answers here are text, and no %.40q: leave modalities out", m)
 		}
 	}
-	for name, most := range map[string]*int{"max_tokens": r.MaxTokens, "max_completion_tokens": r.MaxCompletionTokens} {
-		if most != nil && *most < 1 {
-			return badValue(name, "%s is %d: give 1 or more, or leave it out", name, *most)
-		}
+	a = v1Ask{model: r.Model, stream: r.Stream, stops: r.Stop}
+	if a.maxTokens, err = leastTokens(map[string]*int{"max_tokens": r.MaxTokens, "max_completion_tokens": r.MaxCompletionTokens}); err != nil {
+		return a, err
 	}
-	return nil
+	if a.question, err = conversation(r.Messages); err != nil {
+		return a, err
+	}
+	a.question.Record = r.Store
+	a.output, err = outputOf(r.ResponseFormat, "response_format", r.Tools, r.ToolChoice)
+	return a, err
 }
 
-// maxAnswer is how many tokens the answer may have; 0 for any number.
-func (r *chatRequest) maxAnswer() int {
-	most := 0
-	for _, n := range []*int{r.MaxTokens, r.MaxCompletionTokens} {
-		if n != nil && (most == 0 || *n < most) {
-			most = *n
+// leastTokens is how many tokens the answer may have by the members of a request; 0 for any number.
+func leastTokens(limits map[string]*int) (least int, _ error) {
+	for name, n := range limits {
+		switch {
+		case n == nil:
+		case *n < 1:
+			return 0, badValue(name, "%s is %d: give 1 or more, or leave it out", name, *n)
+		case least == 0 || *n < least:
+			least = *n
 		}
 	}
-	return most
+	return least, nil
 }
 
 // clip cuts a text to at most most bytes, between characters.
@@ -236,7 +224,7 @@ func withoutSources(text string) string {
 	return link.ReplaceAllString(list.ReplaceAllString(text, ""), "$1")
 }
 
-// The replies of POST /v1/chat/completions.
+// The replies of POST /v1/chat/completions and POST /v1/completions.
 type (
 	completion struct {
 		ID      string       `json:"id"`
@@ -246,24 +234,32 @@ type (
 		Choices []chatChoice `json:"choices"`
 		Usage   *chatUsage   `json:"usage,omitzero"`
 		chatSources
+		// Event is a source as a message for the page of Open WebUI, which shows the quotes.
+		Event *uiEvent `json:"event,omitempty"`
 	}
 	chatChoice struct {
 		Index   int        `json:"index"`
 		Message *chatSaid  `json:"message,omitempty"`
 		Delta   *chatDelta `json:"delta,omitempty"`
-		Probs   any        `json:"logprobs"` // null: never known
-		Finish  *string    `json:"finish_reason"`
+		// Text is in the replies of POST /v1/completions.
+		Text   *string `json:"text,omitempty"`
+		Probs  any     `json:"logprobs"` // null: never known
+		Finish *string `json:"finish_reason"`
 	}
 	chatSaid struct {
-		Role        string       `json:"role"`
-		Content     string       `json:"content"`
-		Refusal     any          `json:"refusal"` // null: a refusal for lack of evidence is an answer too
+		Role    string  `json:"role"`
+		Content *string `json:"content"` // null with a call or a refusal
+		// Refusal says that the documents do not answer, where the answer cannot say so because it should be JSON.
+		Refusal     *string      `json:"refusal"`
 		Annotations []annotation `json:"annotations"`
+		ToolCalls   []toolCall   `json:"tool_calls,omitempty"`
 	}
 	chatDelta struct {
 		Role        string       `json:"role,omitempty"`
 		Content     *string      `json:"content,omitempty"`
+		Refusal     *string      `json:"refusal,omitempty"`
 		Annotations []annotation `json:"annotations,omitempty"`
+		ToolCalls   []toolCall   `json:"tool_calls,omitempty"`
 	}
 	chatUsage struct {
 		Prompt     int           `json:"prompt_tokens"`
@@ -294,169 +290,127 @@ type (
 		Source string `json:"source"`
 		Name   string `json:"name"`
 		Page   int    `json:"page,omitempty"`
+		// External makes Open WebUI show the name, and not the address.
+		External bool `json:"external"`
+	}
+	uiEvent struct {
+		Type string   `json:"type"` // "source"
+		Data uiSource `json:"data"`
+	}
+	toolCall struct {
+		Index    int        `json:"index"`
+		ID       string     `json:"id"`
+		Type     string     `json:"type"` // "function"
+		Function calledTool `json:"function"`
+	}
+	calledTool struct {
+		Name      string `json:"name"`
+		Arguments string `json:"arguments"` // JSON
 	}
 )
 
-// complete replies with the answer of a task in the form of the OpenAI API.
-func (o *openAI) complete(c echo.Context, r *chatRequest, t task) (err error) {
-	ctx, cancel := context.WithCancelCause(c.Request().Context())
-	defer cancel(nil)
-	l, err := o.begin(c, t, false, cancel)
-	if err != nil {
-		return err
-	}
-	ended, cut := errPanicked, false
-	defer func() {
-		o.storeOutcome(ctx, l, ended)
-		if l.recorder != nil && cut {
-			// Nobody resumes what was cut because the client wanted no more.
-			err = errors.Join(err, o.ledger.End(context.WithoutCancel(ctx), l.ID))
-		}
-	}()
-
-	w := &chatReply{request: r, links: o.links, head: completion{
-		ID: "chatcmpl-" + c.Response().Header().Get(echo.HeaderXRequestID), Created: time.Now().Unix(),
-		Model: r.Model, Object: "chat.completion"}}
-	w.text = &linkedText{stops: r.Stop, maxTokens: r.maxAnswer(), links: o.links, write: w.write, sources: map[int]cite.Cited{}}
-	if r.Stream {
-		w.head.Object = "chat.completion.chunk"
-		w.out = newEventStream(c.Response(), cancel)
-		defer w.out.close()
-	}
-	citing := o.citing(c)
-	citing.Places = true
-	whole, err := o.collectEvents(l, tee(o.events(ctx, l, t, citing), w.add), nil)
-	if cut = errors.Is(err, errEnough); cut {
-		l.keep, err = false, nil
-	}
-	if _, ended = o.endAnswer(ctx, l, err, w.out); ended != nil {
-		if w.out.failure() != nil {
-			return ended
-		}
-		err = fmt.Errorf("answering: %w", ended)
-		if w.out.begun() {
-			return errors.Join(err, w.out.write(v1ErrorEvent(problemOf(c, err))))
-		}
-		return err
-	}
-	usage := w.usage(t.request.(askRequest), whole.Usage)
-	if err := w.end(whole.Answer); err != nil {
-		return err
-	}
-	if w.out == nil {
-		return reply(c, http.StatusOK, w.whole(usage))
-	}
-	if err := w.endStream(usage); err != nil {
-		return readerGone(err)
-	}
-	return nil
+// chatEncoder writes answers as POST /v1/chat/completions has them, or as POST
+// /v1/completions does.
+type chatEncoder struct {
+	plain        bool // for POST /v1/completions
+	includeUsage bool
+	began        bool
 }
 
-func v1ErrorEvent(p *Problem) []byte {
-	_, e := toV1(p)
-	data, err := json.Marshal(e)
-	if err != nil { // strings
-		panic(err)
+func (e *chatEncoder) head(r *v1Reply, object string) completion {
+	id := "chatcmpl-"
+	switch {
+	case e.plain:
+		id, object = "cmpl-", "text_completion"
+	case r.out != nil:
+		object += ".chunk"
 	}
-	return fmt.Appendf(nil, "data: %s\n\n", data)
+	return completion{ID: id + r.requestID, Object: object, Created: r.created.Unix(), Model: r.asked.model}
 }
 
-// A chatReply writes the reply of POST /v1/chat/completions.
-type chatReply struct {
-	request *chatRequest
-	links   bool
-	head    completion
-	text    *linkedText
-	out     *eventStream // nil for a reply in one piece
-
-	content     bytes.Buffer // of a reply in one piece
-	began       bool
-	reason      string // why the answer is incomplete; empty if it is not
-	fellBack    bool
-	finish      string
-	annotations []annotation
-	chatSources
-}
-
-func (w *chatReply) add(e answer.Event) error {
-	switch e := e.(type) {
-	case cite.Cited:
-		w.text.sources[e.Number] = e
-	case cite.Placed:
-		w.text.neutral.numbers = append(w.text.neutral.numbers, e)
-	case answer.Text:
-		return w.text.append(e.Text)
-	case answer.Unanswered:
-		return w.text.append(e.Text)
-	case answer.Incomplete:
-		w.reason = e.Reason
-	case answer.Fallback:
-		w.fellBack = true
+func (e *chatEncoder) piece(r *v1Reply, text string) error {
+	if e.plain {
+		return e.send(r, chatChoice{Text: &text}, nil)
 	}
-	return nil
-}
-
-func (w *chatReply) write(piece string) error {
-	if w.out == nil {
-		w.content.WriteString(piece)
-		return nil
-	}
-	d := chatDelta{Content: &piece}
-	if !w.began {
-		w.began = true
+	d := chatDelta{Content: &text}
+	if !e.began {
+		e.began = true
 		d.Role = "assistant"
 	}
-	return w.sendChunk(chatChoice{Delta: &d}, chatSources{})
+	return e.send(r, chatChoice{Delta: &d}, nil)
 }
 
-// end ends the text: with what was held back, why it is incomplete, and the list of sources.
-func (w *chatReply) end(a cite.Answer) error {
-	w.finish = "stop"
-	err := w.text.close()
-	switch {
-	case errors.Is(err, errEnough):
-		w.finish, err = w.text.cut, nil
-	case err != nil:
-		return err
-	case w.reason != "":
-		w.finish = "length"
-		err = w.text.addRaw(fmt.Sprintf("\n\n(The answer is incomplete: %s)", strings.TrimRight(rewrite.MarkdownText(w.reason), ".")))
-	case w.fellBack:
-		err = w.text.addRaw("\n\n(The model gave no answer, so sentences of the documents are quoted.)")
+func (e *chatEncoder) send(r *v1Reply, choice chatChoice, more func(*completion)) error {
+	chunk := e.head(r, "chat.completion")
+	chunk.Choices = []chatChoice{choice}
+	if more != nil {
+		more(&chunk)
 	}
-	if err != nil {
-		return err
-	}
-	shown := w.text.shownSources()
-	switch {
-	case w.text.cut != "":
-	case len(shown) > 0:
-		err = w.text.addRaw(w.list(shown))
-	case a.Answered && w.reason == "":
-		err = w.text.addRaw(uncited)
-	}
-	if err != nil {
-		return err
-	}
-	w.annotations = w.text.annotations
-	w.chatSources = sourcesOf(shown, a.Sources)
-	return nil
+	return r.send("", chunk)
 }
 
-func (w *chatReply) list(shown []cite.Cited) string {
-	var b strings.Builder
-	b.WriteString("\n")
-	for _, c := range shown {
-		fmt.Fprintf(&b, "\n- [%d] ", c.Number)
-		title := rewrite.MarkdownText(titleOf(c))
-		if w.links && c.Link != "" {
-			fmt.Fprintf(&b, "[%s](%s)", title, linkTarget(c.Link))
-		} else {
-			b.WriteString(title)
+func (e *chatEncoder) whole(r *v1Reply) any {
+	out := e.head(r, "chat.completion")
+	text, usage := r.content.String(), r.usage
+	choice := chatChoice{Finish: &r.finish}
+	if e.plain {
+		choice.Text = &text
+	} else {
+		choice.Message = &chatSaid{Role: "assistant", Annotations: append([]annotation{}, r.annotations...)}
+		choice.Message.Content, choice.Message.Refusal, choice.Message.ToolCalls = r.said()
+	}
+	out.Choices, out.Usage, out.chatSources = []chatChoice{choice}, &usage, sourcesOf(r.shown, r.sources)
+	return out
+}
+
+// said is what the message of a reply has: a text, a refusal, or a call of a tool.
+func (r *v1Reply) said() (text, refusal *string, calls []toolCall) {
+	said := r.content.String()
+	switch {
+	case r.refused:
+		return nil, &said, nil
+	case r.asked.output != nil && r.asked.output.tool:
+		return nil, nil, []toolCall{{ID: "call_" + r.requestID, Type: "function", Function: calledTool{r.asked.output.name, said}}}
+	}
+	return &said, nil, nil
+}
+
+// end sends the sources and the end of a stream.
+func (e *chatEncoder) end(r *v1Reply) error {
+	if !e.began && !e.plain {
+		d := chatDelta{Role: "assistant"}
+		d.Content, d.Refusal, d.ToolCalls = r.said()
+		if err := e.send(r, chatChoice{Delta: &d}, nil); err != nil {
+			return err
 		}
 	}
-	return b.String()
+	sources := sourcesOf(r.shown, r.sources)
+	last := chatChoice{Finish: &r.finish}
+	if e.plain {
+		last.Text = new(string)
+	} else {
+		last.Delta = &chatDelta{Annotations: r.annotations}
+		// Open WebUI has the title of a source from what comes first.
+		for _, s := range sources.Sources {
+			if err := e.send(r, chatChoice{Delta: &chatDelta{}}, func(c *completion) { c.Event = &uiEvent{"source", s} }); err != nil {
+				return err
+			}
+		}
+	}
+	if err := e.send(r, last, func(c *completion) { c.chatSources = sources }); err != nil {
+		return err
+	}
+	if e.includeUsage {
+		chunk := e.head(r, "chat.completion")
+		chunk.Choices, chunk.Usage = []chatChoice{}, &r.usage
+		if err := r.send("", chunk); err != nil {
+			return err
+		}
+	}
+	return r.out.write([]byte("data: [DONE]\n\n"))
 }
+
+func (*chatEncoder) fail(r *v1Reply, p *Problem) error { return r.out.write(v1ErrorEvent(p)) }
 
 func titleOf(c cite.Cited) string {
 	if title := strings.Join(strings.Fields(rewrite.Neutral(c.Title)), " "); title != "" {
@@ -478,71 +432,14 @@ func sourcesOf(shown []cite.Cited, all []cite.Source) chatSources {
 			for _, p := range s.Passages {
 				if p.Quote != "" {
 					u.Document = append(u.Document, rewrite.Neutral(p.Quote))
-					u.Metadata = append(u.Metadata, uiSourceDetail{Source: c.Link, Name: titleOf(c), Page: p.Page})
+					u.Metadata = append(u.Metadata, uiSourceDetail{c.Link, titleOf(c), p.Page, true})
 				}
 			}
 		}
 		if len(u.Document) == 0 {
-			u.Document, u.Metadata = []string{titleOf(c)}, []uiSourceDetail{{Source: c.Link, Name: titleOf(c)}}
+			u.Document, u.Metadata = []string{titleOf(c)}, []uiSourceDetail{{c.Link, titleOf(c), 0, true}}
 		}
 		out.Sources = append(out.Sources, u)
 	}
 	return out
-}
-
-func (w *chatReply) usage(q askRequest, u answer.Usage) chatUsage {
-	out := chatUsage{Prompt: u.PromptTokens, Completion: u.CompletionTokens}
-	if u.ReasoningTokens > 0 {
-		out.Details = &usageDetails{u.ReasoningTokens}
-	}
-	if u.PromptTokens+u.CompletionTokens == 0 {
-		out.Prompt = ingest.CountTokens(q.Question) + ingest.CountTokens(q.Style)
-		for _, t := range q.History {
-			out.Prompt += ingest.CountTokens(t.Content)
-		}
-		out.Completion = ingest.CountTokens(string(w.text.text[:w.text.sent]))
-	}
-	out.Total = out.Prompt + out.Completion
-	return out
-}
-
-func (w *chatReply) whole(u chatUsage) completion {
-	r := w.head
-	said := chatSaid{Role: "assistant", Content: w.content.String(), Annotations: append([]annotation{}, w.annotations...)}
-	r.Choices = []chatChoice{{Message: &said, Finish: &w.finish}}
-	r.Usage, r.chatSources = &u, w.chatSources
-	return r
-}
-
-func (w *chatReply) endStream(u chatUsage) error {
-	if !w.began {
-		if err := w.write(""); err != nil {
-			return err
-		}
-	}
-	if err := w.sendChunk(chatChoice{Delta: &chatDelta{Annotations: w.annotations}, Finish: &w.finish}, w.chatSources); err != nil {
-		return err
-	}
-	if w.request.StreamOptions.IncludeUsage {
-		r := w.head
-		r.Choices, r.Usage = []chatChoice{}, &u
-		if err := w.send(r); err != nil {
-			return err
-		}
-	}
-	return w.out.write([]byte("data: [DONE]\n\n"))
-}
-
-func (w *chatReply) sendChunk(choice chatChoice, sources chatSources) error {
-	r := w.head
-	r.Choices, r.chatSources = []chatChoice{choice}, sources
-	return w.send(r)
-}
-
-func (w *chatReply) send(r completion) error {
-	data, err := json.Marshal(r)
-	if err != nil {
-		return fmt.Errorf("encoding a chunk: %w", err)
-	}
-	return w.out.write(fmt.Appendf(nil, "data: %s\n\n", data))
 }

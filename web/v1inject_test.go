@@ -94,7 +94,7 @@ func chat(t testing.TB, handler http.Handler, question string, stream bool) (con
 	w := v1(handler, fmt.Sprintf(`{"model":"ibid","stream":%t,"messages":[{"role":"user","content":%q}]}`, stream, question))
 	if !stream {
 		last = into[completion](t, w, http.StatusOK)
-		return last.Choices[0].Message.Content, last
+		return *last.Choices[0].Message.Content, last
 	}
 	data, _ := chunks(t, w.Body.String())
 	for _, d := range data {

@@ -238,7 +238,7 @@ func New(o Options) (*echo.Echo, error) {
 		uploads: o.Uploads}
 	h.runs = &runs{asking: h.asking, limiter: h.limiter, readers: semaphore.NewWeighted(int64(o.MaxAsks)), keys: guard.keys}
 	h.mcp = newMCPHTTP(&mcpServer{h.asking, h.limiter, o.Version})
-	h.openAI = &openAI{asking: h.asking, upstream: o.Upstream, embedder: o.Embedder, links: !o.NoLinks}
+	h.openAI = &openAI{asking: h.asking, runs: h.runs, upstream: o.Upstream, embedder: o.Embedder, links: !o.NoLinks}
 	h.key = &keyForm{guard, pages}
 	h.health = &health{version: o.Version, indexing: h.asking.indexing, reachable: o.Reachable, logger: o.Logger, model: &h.asking.model}
 	o.Metrics.watch(serverState{h.limiter, h.catalog, o.Figures, o.Logger})
@@ -307,7 +307,12 @@ func (h *handlers) routes(f features) []route {
 		{"POST", "/mcp", readers, h.mcp.post},
 
 		{"POST", "/v1/chat/completions", readers, limited(h.openAI.chat)},
-		{"POST", "/v1/responses", readers, rejectResponses},
+		{"POST", "/v1/completions", readers, limited(h.openAI.completions)},
+		{"POST", "/v1/responses", readers, limited(h.openAI.responses)},
+		{"POST", "/v1/vector_stores/:id/search", readers, limited(h.openAI.searchVectors)},
+		{"GET", "/v1/files", readers, h.openAI.listFiles},
+		{"GET", "/v1/files/:id", readers, h.openAI.showFile},
+		{"GET", "/v1/files/:id/content", readers, h.openAI.fileContent},
 		{"GET", "/v1/models", readers, h.openAI.listModels},
 		{"GET", "/v1/models/*", readers, h.openAI.showModel},
 

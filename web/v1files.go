@@ -1,0 +1,267 @@
+package web
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"ibid/ingest"
+	"ibid/retrieve"
+)
+
+// A v1File is a document as the OpenAI API lists it.
+type v1File struct {
+	ID        string `json:"id"`
+	Object    string `json:"object"`
+	Bytes     int    `json:"bytes"`      // of the extracted text
+	CreatedAt int64  `json:"created_at"` // 0: unknown
+	Filename  string `json:"filename"`   // the document's id
+	Purpose   string `json:"purpose"`    // "assistants"
+	Status    string `json:"status"`     // "processed"
+}
+
+// v1Files is the reply of GET /v1/files.
+type v1Files struct {
+	Object  string   `json:"object"`
+	Data    []v1File `json:"data"`
+	FirstID *string  `json:"first_id"`
+	LastID  *string  `json:"last_id"`
+	HasMore bool     `json:"has_more"`
+}
+
+// fileID is a document's id in a form that needs no escaping in an address.
+func fileID(document string) string {
+	return "file-" + base64.RawURLEncoding.EncodeToString([]byte(document))
+}
+
+// documentOf is the opposite of fileID; "" for what is no id of a file.
+func documentOf(id string) string {
+	name, _ := strings.CutPrefix(id, "file-")
+	document, err := base64.RawURLEncoding.DecodeString(name)
+	if err != nil || fileID(string(document)) != id {
+		return ""
+	}
+	return string(document)
+}
+
+func fileOf(document string, bytes int) v1File {
+	return v1File{fileID(document), "file", bytes, 0, document, "assistants", "processed"}
+}
+
+// maxFiles is how many files one list has at most, and by default.
+const maxFiles = 10_000
+
+// listFiles lists the documents by id: ?limit= of those after the file in ?after=.
+func (o *openAI) listFiles(c echo.Context) error {
+	limit, err := limitOf(c, maxFiles, maxFiles)
+	if err != nil {
+		return err
+	}
+	after := ""
+	if id := c.QueryParam("after"); id != "" {
+		if after = documentOf(id); after == "" {
+			return badValue("after", "after is %.60q, which is no id of a file", id)
+		}
+	}
+	all, err := o.catalog.Documents(c.Request().Context(), retrieve.Filter{})
+	if err != nil {
+		return fmt.Errorf("listing the documents: %w", err)
+	}
+	list := v1Files{Object: "list", Data: []v1File{}}
+	for _, d := range all {
+		if d.ID <= after {
+			continue
+		}
+		if list.HasMore = len(list.Data) == limit; list.HasMore {
+			break
+		}
+		list.Data = append(list.Data, fileOf(d.ID, d.Bytes))
+	}
+	if n := len(list.Data); n > 0 {
+		list.FirstID, list.LastID = &list.Data[0].ID, &list.Data[n-1].ID
+	}
+	return reply(c, http.StatusOK, list)
+}
+
+// fileFrom returns the document of a file.
+func (o *openAI) fileFrom(c echo.Context) (*ingest.Document, error) {
+	id := c.Param("id")
+	doc, err := o.catalog.document(c.Request().Context(), documentOf(id), "id")
+	if p := (*Problem)(nil); errors.As(err, &p) && p.Code == "document_not_found" {
+		p.Detail = fmt.Sprintf("there is no file %.60q: GET /v1/files lists the files", id)
+	}
+	return doc, err
+}
+
+func (o *openAI) showFile(c echo.Context) error {
+	doc, err := o.fileFrom(c)
+	if err != nil {
+		return err
+	}
+	return reply(c, http.StatusOK, fileOf(doc.ID, len(doc.Text)))
+}
+
+// fileContent replies with the text of a document.
+func (o *openAI) fileContent(c echo.Context) error {
+	doc, err := o.fileFrom(c)
+	if err != nil {
+		return err
+	}
+	c.Response().Header().Set(echo.HeaderCacheControl, "no-store")
+	return c.Blob(http.StatusOK, echo.MIMETextPlainCharsetUTF8, []byte(doc.Text))
+}
+
+// vectorSearchRequest is the body of POST /v1/vector_stores/COLLECTION/search. A
+// query is never rewritten.
+type vectorSearchRequest struct {
+	Query   stringList     `json:"query"`
+	Filters *vectorFilter  `json:"filters"`
+	Most    *int           `json:"max_num_results"` // 10 by default
+	Ranking rankingOptions `json:"ranking_options"`
+}
+
+type rankingOptions struct {
+	Least float64 `json:"score_threshold,omitempty"`
+}
+
+// stringList is a text, or a list of texts.
+type stringList []string
+
+func (s *stringList) UnmarshalJSON(b []byte) error {
+	if b[0] == '"' {
+		b = slices.Concat([]byte("["), b, []byte("]"))
+	}
+	return json.Unmarshal(b, (*[]string)(s))
+}
+
+// A vectorFilter compares a member of the filters of this server with a value, or
+// requires several filters.
+type vectorFilter struct {
+	Type    string         `json:"type"` // "eq" or "and"
+	Key     string         `json:"key,omitempty"`
+	Value   any            `json:"value,omitempty"`
+	Filters []vectorFilter `json:"filters,omitempty"`
+}
+
+// addTo adds what a filter requires to the members of a [retrieve.Filter].
+func (f *vectorFilter) addTo(members map[string]any) error {
+	known := filterMembers()
+	switch {
+	case f.Type == "and":
+		for _, each := range f.Filters {
+			if err := each.addTo(members); err != nil {
+				return err
+			}
+		}
+	case f.Type != "eq":
+		return unsupported("filters", "the filter %.40q is not supported: use eq, or and", f.Type)
+	case !slices.Contains(known, f.Key):
+		return badValue("filters", "there is no filter %.40q: a filter may have %s", f.Key, strings.Join(known, ", "))
+	case f.Key == "tags":
+		tags, _ := members["tags"].([]any)
+		members["tags"] = append(tags, f.Value)
+	case members[f.Key] != nil && members[f.Key] != f.Value:
+		return badValue("filters", "the filters require two values of %s", f.Key)
+	default:
+		members[f.Key] = f.Value
+	}
+	return nil
+}
+
+// vectorsFound is the reply of POST /v1/vector_stores/COLLECTION/search.
+type vectorsFound struct {
+	Object   string        `json:"object"`
+	Query    []string      `json:"search_query"`
+	Data     []vectorFound `json:"data"`
+	HasMore  bool          `json:"has_more"`  // false
+	NextPage *string       `json:"next_page"` // null
+}
+
+// vectorFound is a passage.
+type vectorFound struct {
+	FileID     string           `json:"file_id"`
+	Filename   string           `json:"filename"`
+	Score      float64          `json:"score"` // 0 to 1
+	Attributes vectorAttributes `json:"attributes"`
+	Content    []foundText      `json:"content"` // the text alone
+}
+
+type (
+	foundText struct {
+		Type string `json:"type"` // "text"
+		Text string `json:"text"`
+	}
+	// vectorAttributes say where a passage is; the offsets are UTF-8 bytes of the document's text.
+	vectorAttributes struct {
+		Title   string `json:"title"`
+		Heading string `json:"heading"`
+		Page    int    `json:"page"` // 0: none
+		Start   int    `json:"start"`
+		End     int    `json:"end"`
+		Link    string `json:"link"`
+	}
+)
+
+// searchVectors finds passages in a collection.
+func (o *openAI) searchVectors(c echo.Context) error {
+	store, err := url.PathUnescape(c.Param("id"))
+	if err != nil {
+		return noStore(c.Param("id"))
+	}
+	var r vectorSearchRequest
+	if _, err := decodeV1(c, &r); err != nil {
+		return err
+	}
+	most := 10
+	if r.Most != nil {
+		most = *r.Most
+	}
+	if most < 1 || most > 50 {
+		return badValue("max_num_results", "max_num_results is %d: give 1 to 50", most)
+	}
+	search := searchRequest{Question: strings.Join(r.Query, "\n"), TopK: most, Collection: store}
+	if r.Filters != nil {
+		members := map[string]any{}
+		if err := r.Filters.addTo(members); err != nil {
+			return err
+		}
+		filter, err := json.Marshal(members)
+		if err != nil {
+			return fmt.Errorf("encoding a filter: %w", err)
+		}
+		if err := json.Unmarshal(filter, &search.Filter); err != nil {
+			return badValue("filters", "filters: %v", err)
+		}
+	}
+	if err := o.checkCollection(c, store); err != nil {
+		if p := (*Problem)(nil); errors.As(err, &p) && p.Code == "model_not_found" {
+			return noStore(store)
+		}
+		return err
+	}
+	found, err := o.find(c.Request().Context(), search)
+	if err != nil {
+		return inField("query", err)
+	}
+	out := vectorsFound{Object: "vector_store.search_results.page", Query: append([]string{}, r.Query...), Data: []vectorFound{}}
+	for _, p := range found.Passages {
+		if p.Score < r.Ranking.Least {
+			continue
+		}
+		out.Data = append(out.Data, vectorFound{fileID(p.Document), p.Document, min(1, max(0, p.Score)), vectorAttributes{
+			p.Title, p.Heading, p.Page, p.Start, p.End, Link(o.base(c), p.Document, p.Start, p.End)}, []foundText{{"text", p.Text}}})
+	}
+	return reply(c, http.StatusOK, out)
+}
+
+func noStore(name string) *Problem {
+	return &Problem{Status: http.StatusNotFound, Code: "not_found", Field: "vector_store_id",
+		Detail: fmt.Sprintf("there is no vector store %.200q here: its id is the name of a collection, and GET /v1/models lists those", name)}
+}

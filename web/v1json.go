@@ -1,0 +1,248 @@
+package web
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"ibid/answer/openai"
+	"ibid/cite"
+)
+
+// A jsonOutput is an answer that should be JSON: the text of the reply, or the
+// arguments of the only tool that may be called.
+type jsonOutput struct {
+	name   string // of the schema or the tool
+	tool   bool
+	param  string // that asks for it
+	raw    json.RawMessage
+	schema *jsonschema.Schema
+}
+
+// responseFormat is the form of an answer. In the Responses API the members of
+// json_schema are its own.
+type responseFormat struct {
+	Type       string       `json:"type"` // "text", "json_object" or "json_schema"
+	JSONSchema *namedSchema `json:"json_schema,omitempty"`
+	namedSchema
+}
+
+type namedSchema struct {
+	Name   string          `json:"name,omitempty"`
+	Schema json.RawMessage `json:"schema,omitempty"`
+}
+
+// A v1Tool is a tool that a client offers. No answer calls one, except when the
+// request says which: the arguments are then the answer.
+type v1Tool struct {
+	Type     string        `json:"type"`
+	Function *toolFunction `json:"function,omitempty"`
+	toolFunction
+}
+
+// In the Responses API the members of function are those of the tool.
+type toolFunction struct {
+	Name       string          `json:"name,omitempty"`
+	Parameters json.RawMessage `json:"parameters,omitempty"`
+}
+
+func (t *v1Tool) function() toolFunction {
+	if t.Function != nil {
+		return *t.Function
+	}
+	return t.toolFunction
+}
+
+// outputOf returns the JSON that a request asks for, by its format or by the tool
+// that it says to call; nil for text.
+func outputOf(f responseFormat, param string, tools []v1Tool, choice json.RawMessage) (*jsonOutput, error) {
+	tool, err := chosenTool(tools, choice)
+	if err != nil {
+		return nil, err
+	}
+	if tool != nil {
+		return newOutput(tool.Name, true, "tool_choice", tool.Parameters)
+	}
+	named := f.namedSchema
+	if f.JSONSchema != nil {
+		named = *f.JSONSchema
+	}
+	switch f.Type {
+	case "", "text":
+		return nil, nil
+	case "json_object":
+		named = namedSchema{"answer", json.RawMessage(`{"type":"object"}`)}
+	case "json_schema":
+		if len(named.Schema) == 0 {
+			return nil, badValue(param, "%s has no schema", param)
+		}
+	default:
+		return nil, badValue(param, "the type of %s is %.40q: use text, json_object or json_schema", param, f.Type)
+	}
+	return newOutput(named.Name, false, param, named.Schema)
+}
+
+// chosenTool returns the tool that a request says to call, nil if the answer may be text.
+func chosenTool(tools []v1Tool, choice json.RawMessage) (*toolFunction, error) {
+	var word string
+	var named v1Tool
+	if json.Unmarshal(choice, &word) != nil && json.Unmarshal(choice, &named) != nil {
+		named.Type = "none" // there is no choice
+	}
+	switch {
+	case word == "required" && len(tools) == 1 && (tools[0].Type == "function"):
+		f := tools[0].function()
+		return &f, nil
+	case word == "required":
+		return nil, unsupported("tool_choice", `answers here come from documents, and call no tools: leave tool_choice out, or offer one `+
+			`function alone, whose arguments are the answer`)
+	case named.Type != "function":
+		return nil, nil
+	}
+	for _, t := range tools {
+		if f := t.function(); f.Name == named.function().Name {
+			return &f, nil
+		}
+	}
+	return nil, badValue("tool_choice", "there is no tool %.40q in tools", named.function().Name)
+}
+
+func newOutput(name string, tool bool, param string, raw json.RawMessage) (*jsonOutput, error) {
+	if len(raw) == 0 {
+		raw = json.RawMessage(`{"type":"object"}`)
+	}
+	doc, err := jsonschema.UnmarshalJSON(strings.NewReader(string(raw)))
+	if err != nil {
+		return nil, badValue(param, "the schema is no JSON: %v", err)
+	}
+	c := jsonschema.NewCompiler()
+	c.UseLoader(jsonschema.SchemeURLLoader{}) // it may refer to nothing outside itself
+	c.AssertFormat()
+	const address = "request:schema"
+	if err := c.AddResource(address, doc); err != nil {
+		return nil, badValue(param, "the schema cannot be used: %v", err)
+	}
+	schema, err := c.Compile(address)
+	if err != nil {
+		return nil, badValue(param, "the schema cannot be used: %v", err)
+	}
+	return &jsonOutput{name, tool, param, raw, schema}, nil
+}
+
+// check returns the JSON in what a model said, or what is wrong with it.
+func (o *jsonOutput) check(said string) (string, error) {
+	if _, after, thought := strings.Cut(said, "</think>"); thought {
+		said = after
+	}
+	said = strings.TrimSpace(said)
+	if fenced, ok := strings.CutPrefix(said, "```"); ok {
+		_, fenced, _ = strings.Cut(fenced, "\n")
+		said = strings.TrimSpace(strings.TrimSuffix(fenced, "```"))
+	}
+	v, err := jsonschema.UnmarshalJSON(strings.NewReader(said))
+	if err != nil {
+		return "", fmt.Errorf("it is no JSON: %w", err)
+	}
+	return said, o.schema.Validate(v)
+}
+
+// A chatTurn is a message to the model.
+type chatTurn struct {
+	Role    string `json:"role"`
+	Content string `json:"content"`
+}
+
+// fill replaces an answer by the JSON that the model makes of it, and its citations
+// by annotations of the whole. The model sees the answer and not the documents, and
+// may repair JSON that does not fit once. An answer without evidence is a refusal.
+func (o *openAI) fill(ctx context.Context, r *v1Reply, a cite.Answer) error {
+	out := r.asked.output
+	if !a.Answered || a.Incomplete {
+		r.refused, r.annotations = true, nil
+		return nil
+	}
+	turns := []chatTurn{{"system", "You turn an answer into JSON by a JSON schema. Use only what the answer says: add nothing of your own, " +
+		"and leave empty or null what it does not say. Leave out the numbers in square brackets, which are citations. " +
+		"Reply with the JSON alone.\n\nThe schema:\n" + string(out.raw)},
+		{"user", "The question:\n" + r.asked.question.Question + "\n\nThe answer:\n" + a.Text}}
+	constrained, repaired := true, false
+	for {
+		said, err := o.complete(ctx, turns, out, constrained, &r.usage)
+		if rejected := (*openai.Error)(nil); constrained && errors.As(err, &rejected) && rejected.Kind == openai.Rejected {
+			constrained = false // the model's server knows no schemas, or not all of this one
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		whole, wrong := out.check(said)
+		if wrong == nil {
+			r.setJSON(whole)
+			return nil
+		}
+		if repaired {
+			return &Problem{Status: http.StatusBadGateway, Code: "schema_missed", cause: wrong,
+				Detail: "the model did not write JSON that fits the schema, and could not repair it: ask again, or with a simpler schema"}
+		}
+		repaired = true
+		turns = append(turns, chatTurn{"assistant", said}, chatTurn{"user", fmt.Sprintf("That does not fit the schema: %v\n\nReply with the "+
+			"corrected JSON alone.", wrong)})
+	}
+}
+
+// setJSON makes JSON the content of a reply. Each source is cited for all of it.
+func (r *v1Reply) setJSON(whole string) {
+	r.content.Reset()
+	r.content.WriteString(whole)
+	if r.asked.output.tool {
+		r.finish = "tool_calls"
+	}
+	r.annotations = nil
+	for _, c := range r.shown {
+		r.annotations = append(r.annotations, annotation{"url_citation", urlCitation{End: utf8.RuneCountInString(whole), URL: c.Link,
+			Title: titleOf(c)}, c.Number})
+	}
+}
+
+// complete asks the model itself, and adds what that used.
+func (o *openAI) complete(ctx context.Context, turns []chatTurn, out *jsonOutput, constrained bool, usage *chatUsage) (string, error) {
+	request := map[string]any{"model": o.upstream.Model(), "messages": turns}
+	if constrained {
+		request["response_format"] = map[string]any{"type": "json_schema", "json_schema": map[string]any{"name": out.name, "schema": out.raw}}
+	}
+	body, err := json.Marshal(request)
+	if err != nil {
+		return "", fmt.Errorf("asking for JSON: %w", err)
+	}
+	from, err := o.upstream.Chat(ctx, body)
+	if err != nil {
+		return "", err
+	}
+	defer from.Body.Close()
+	whole, err := io.ReadAll(from.Body)
+	if err != nil {
+		return "", err
+	}
+	var reply struct {
+		Choices []struct {
+			Message struct {
+				Content string `json:"content"`
+			} `json:"message"`
+		} `json:"choices"`
+		Usage chatUsage `json:"usage"`
+	}
+	if err := json.Unmarshal(whole, &reply); err != nil || len(reply.Choices) == 0 {
+		return "", &Problem{Status: http.StatusBadGateway, Code: "schema_missed", cause: err,
+			Detail: "the model's server replied with no choice: ask again"}
+	}
+	usage.Prompt, usage.Completion = usage.Prompt+reply.Usage.Prompt, usage.Completion+reply.Usage.Completion
+	usage.Total = usage.Prompt + usage.Completion
+	return reply.Choices[0].Message.Content, nil
+}

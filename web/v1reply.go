@@ -1,0 +1,243 @@
+package web
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"ibid/answer"
+	"ibid/cite"
+	"ibid/cite/rewrite"
+	"ibid/ingest"
+)
+
+// A v1Ask is what a request of the OpenAI API asks for, by any route.
+type v1Ask struct {
+	model     string
+	question  askRequest
+	stream    bool
+	stops     []string
+	maxTokens int         // 0 for any number
+	output    *jsonOutput // nil: the answer is text
+}
+
+// A v1Encoder writes an answer in the form of one route.
+type v1Encoder interface {
+	// piece sends a piece of a stream's text.
+	piece(r *v1Reply, text string) error
+	// end sends the rest of a stream.
+	end(r *v1Reply) error
+	// fail ends a stream that has begun with an error.
+	fail(r *v1Reply, p *Problem) error
+	// whole is the reply in one piece.
+	whole(r *v1Reply) any
+}
+
+// A v1Reply is the reply to a request of the OpenAI API: the answer with links, for
+// an encoder.
+type v1Reply struct {
+	asked     *v1Ask
+	encoder   v1Encoder
+	requestID string
+	runID     string // with which a later question can name the answer
+	created   time.Time
+	links     bool
+	text      *linkedText
+	out       *eventStream // nil for a reply in one piece
+
+	content     bytes.Buffer
+	reason      string // why the answer is incomplete; empty if it is not
+	fellBack    bool
+	refused     bool   // the content says why there is no JSON
+	finish      string // "stop", "length" or "tool_calls"
+	annotations []annotation
+	shown       []cite.Cited
+	sources     []cite.Source
+	usage       chatUsage
+}
+
+// collectionOf returns the collection that a model answers from, "" for all; itself
+// is true for the model without documents.
+func (o *openAI) collectionOf(c echo.Context, model string) (collection string, itself bool, _ error) {
+	collection, below := strings.CutPrefix(model, everything+"/")
+	switch {
+	case model == "":
+		return "", false, badValue("model", "model is missing: %q answers from all documents, and GET /v1/models lists the others", everything)
+	case model == everything:
+		return "", false, nil
+	case below && collection != "":
+		return collection, false, o.checkCollection(c, collection)
+	case o.upstream != nil && model == o.upstream.Model():
+		return "", true, nil
+	}
+	return "", false, noModel(model)
+}
+
+// answer replies with the answer to a request, in the form of an encoder.
+func (o *openAI) answer(c echo.Context, a *v1Ask, encoder v1Encoder) (err error) {
+	if a.output != nil && o.upstream == nil {
+		return unsupported(a.output.param, "this server has no model (--model), which would write the JSON: leave %s out", a.output.param)
+	}
+	t, err := o.askTask(c, a.question)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancelCause(c.Request().Context())
+	defer cancel(nil)
+	l, err := o.begin(c, t, false, cancel)
+	if err != nil {
+		return err
+	}
+	ended, cut := errPanicked, false
+	defer func() {
+		o.storeOutcome(ctx, l, ended)
+		if l.recorder != nil && cut {
+			// Nobody resumes what was cut because the client wanted no more.
+			err = errors.Join(err, o.ledger.End(context.WithoutCancel(ctx), l.ID))
+		}
+	}()
+	r := &v1Reply{asked: a, encoder: encoder, requestID: c.Response().Header().Get(echo.HeaderXRequestID), runID: l.ID, created: time.Now(),
+		links: o.links}
+	r.text = &linkedText{stops: a.stops, maxTokens: a.maxTokens, links: o.links, write: r.write, sources: map[int]cite.Cited{}}
+	if a.output != nil {
+		r.text.stops, r.text.maxTokens = nil, 0 // JSON cannot be cut
+	}
+	if a.stream {
+		r.out = newEventStream(c.Response(), cancel)
+		defer r.out.close()
+	}
+	citing := o.citing(c)
+	citing.Places = true
+	whole, err := o.collectEvents(l, tee(o.events(ctx, l, t, citing), r.add), nil)
+	if cut = errors.Is(err, errEnough); cut {
+		l.keep, err = false, nil
+	}
+	_, ended = o.endAnswer(ctx, l, err, r.out)
+	if ended == nil {
+		if ended = r.close(t.request.(askRequest), whole.Answer); ended == nil && a.output != nil {
+			ended = o.fill(ctx, r, whole.Answer)
+		}
+	}
+	switch {
+	case ended != nil && r.out.failure() != nil:
+		return readerGone(r.out.failure())
+	case ended != nil:
+		err = fmt.Errorf("answering: %w", ended)
+		if r.out.begun() {
+			return errors.Join(err, encoder.fail(r, problemOf(c, err)))
+		}
+		return err
+	case r.out == nil:
+		return reply(c, http.StatusOK, encoder.whole(r))
+	}
+	if err := encoder.end(r); err != nil {
+		return readerGone(err)
+	}
+	return nil
+}
+
+func (r *v1Reply) add(e answer.Event) error {
+	switch e := e.(type) {
+	case cite.Cited:
+		r.text.sources[e.Number] = e
+	case cite.Placed:
+		r.text.neutral.numbers = append(r.text.neutral.numbers, e)
+	case answer.Text:
+		return r.text.append(e.Text)
+	case answer.Unanswered:
+		return r.text.append(e.Text)
+	case answer.Incomplete:
+		r.reason = e.Reason
+	case answer.Fallback:
+		r.fellBack = true
+	}
+	return nil
+}
+
+func (r *v1Reply) write(piece string) error {
+	r.content.WriteString(piece)
+	if r.out == nil || r.asked.output != nil {
+		return nil
+	}
+	return r.encoder.piece(r, piece)
+}
+
+// send sends an object as an event of a kind, or without a kind if that is empty.
+func (r *v1Reply) send(kind string, v any) error {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("encoding a chunk: %w", err)
+	}
+	if kind != "" {
+		return r.out.write(event{kind: kind, data: data}.append(nil))
+	}
+	return r.out.write(fmt.Appendf(nil, "data: %s\n\n", data))
+}
+
+// close ends the text: with what was held back, why it is incomplete, and the list of sources.
+func (r *v1Reply) close(q askRequest, a cite.Answer) error {
+	r.finish, r.sources = "stop", a.Sources
+	err := r.text.close()
+	switch {
+	case errors.Is(err, errEnough):
+		r.finish, err = r.text.cut, nil
+	case err != nil:
+		return err
+	case r.reason != "":
+		r.finish = "length"
+		err = r.text.addRaw(fmt.Sprintf("\n\n(The answer is incomplete: %s)", strings.TrimRight(rewrite.MarkdownText(r.reason), ".")))
+	case r.fellBack:
+		err = r.text.addRaw("\n\n(The model gave no answer, so sentences of the documents are quoted.)")
+	}
+	if err != nil {
+		return err
+	}
+	r.shown, r.annotations = r.text.shownSources(), nil
+	switch {
+	case r.text.cut != "":
+	case len(r.shown) > 0:
+		err = r.text.addRaw(r.list())
+	case a.Answered && r.reason == "":
+		err = r.text.addRaw(uncited)
+	}
+	r.annotations, r.usage = r.text.annotations, r.usageOf(q, a.Usage)
+	return err
+}
+
+func (r *v1Reply) list() string {
+	var b strings.Builder
+	b.WriteString("\n")
+	for _, c := range r.shown {
+		fmt.Fprintf(&b, "\n- [%d] ", c.Number)
+		title := rewrite.MarkdownText(titleOf(c))
+		if r.links && c.Link != "" {
+			fmt.Fprintf(&b, "[%s](%s)", title, linkTarget(c.Link))
+		} else {
+			b.WriteString(title)
+		}
+	}
+	return b.String()
+}
+
+func (r *v1Reply) usageOf(q askRequest, u answer.Usage) chatUsage {
+	out := chatUsage{Prompt: u.PromptTokens, Completion: u.CompletionTokens}
+	if u.ReasoningTokens > 0 {
+		out.Details = &usageDetails{u.ReasoningTokens}
+	}
+	if u.PromptTokens+u.CompletionTokens == 0 {
+		out.Prompt = ingest.CountTokens(q.Question) + ingest.CountTokens(q.Style)
+		for _, t := range q.History {
+			out.Prompt += ingest.CountTokens(t.Content)
+		}
+		out.Completion = ingest.CountTokens(string(r.text.text[:r.text.sent]))
+	}
+	out.Total = out.Prompt + out.Completion
+	return out
+}

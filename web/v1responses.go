@@ -1,0 +1,463 @@
+package web
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"ibid/answer"
+)
+
+// responsesRequest is the body of POST /v1/responses, except for what is ignored.
+type responsesRequest struct {
+	Model string `json:"model"`
+	// Input is the question, or a conversation whose last user message is the question.
+	Input        responseInput `json:"input"`
+	Instructions string        `json:"instructions"`
+	// Previous is the id of a response of the same key: its question and answer, and what
+	// came before them, are the history.
+	Previous     string          `json:"previous_response_id"`
+	Conversation json.RawMessage `json:"conversation"`
+	Prompt       json.RawMessage `json:"prompt"`
+	Background   bool            `json:"background"`
+	Stream       bool            `json:"stream"`
+	MaxTokens    *int            `json:"max_output_tokens"`
+	Tools        []v1Tool        `json:"tools"`
+	ToolChoice   json.RawMessage `json:"tool_choice"`
+	Text         responseText    `json:"text"`
+	// Store false means that no record of the answer is kept.
+	Store *bool `json:"store"`
+}
+
+// responseText says what form the text of a response has.
+type responseText struct {
+	Format responseFormat `json:"format,omitzero"`
+}
+
+// responseInput is a text, or a list of messages and other items.
+type responseInput []responseItem
+
+// responseItem is an item of a conversation: a message, or a reference to one. Items
+// of other types are ignored.
+type responseItem struct {
+	Type string `json:"type,omitempty"` // "message" if it is empty
+	ID   string `json:"id,omitempty"`
+	chatMessage
+}
+
+func (in *responseInput) UnmarshalJSON(b []byte) error {
+	var text string
+	if json.Unmarshal(b, &text) == nil {
+		*in = responseInput{{chatMessage: chatMessage{"user", content{text: text}}}}
+		return nil
+	}
+	return json.Unmarshal(b, (*[]responseItem)(in))
+}
+
+// responses answers the last message of the input.
+func (o *openAI) responses(c echo.Context) error {
+	var r responsesRequest
+	if _, err := decodeV1(c, &r); err != nil {
+		return inField("input", err)
+	}
+	collection, itself, err := o.collectionOf(c, r.Model)
+	given := func(v json.RawMessage) bool { return len(v) > 0 && string(v) != "null" }
+	switch {
+	case err != nil:
+		return err
+	case itself:
+		return onlyChat(r.Model)
+	case r.Background:
+		return unsupported("background", "a response is not made in the background: leave background out, or use POST /api/runs")
+	case given(r.Conversation), given(r.Prompt):
+		return unsupported("conversation", "conversations and prompts are not stored here: send input, and previous_response_id")
+	}
+	messages, err := o.messagesOf(c, &r)
+	if err != nil {
+		return err
+	}
+	a := v1Ask{model: r.Model, stream: r.Stream}
+	if a.question, err = conversation(messages); err != nil {
+		return inField("input", err)
+	}
+	a.question.Collection, a.question.Record = collection, r.Store
+	if a.maxTokens, err = leastTokens(map[string]*int{"max_output_tokens": r.MaxTokens}); err != nil {
+		return err
+	}
+	if a.output, err = outputOf(r.Text.Format, "text", r.Tools, r.ToolChoice); err != nil {
+		return err
+	}
+	return inField("input", o.answer(c, &a, &responseEncoder{request: &r}))
+}
+
+// messagesOf returns the conversation: the instructions, the previous response with
+// what came before it, and the input.
+func (o *openAI) messagesOf(c echo.Context, r *responsesRequest) ([]chatMessage, error) {
+	messages := []chatMessage{{"system", content{text: r.Instructions}}}
+	if r.Previous != "" {
+		turns, err := o.turnsOf(c, r.Previous)
+		if err != nil {
+			return nil, err
+		}
+		if turns == nil {
+			return nil, badValue("previous_response_id", "there is no response %.60q of this key: it has no record, or the record has expired; "+
+				"send the conversation as input", r.Previous)
+		}
+		for _, t := range turns {
+			messages = append(messages, chatMessage{t.Role, content{text: t.Content}})
+		}
+	}
+	for _, item := range r.Input {
+		switch item.Type {
+		case "", "message":
+			messages = append(messages, item.chatMessage)
+		case "item_reference":
+			turns, err := o.turnsOf(c, item.ID)
+			if err != nil {
+				return nil, err
+			}
+			if len(turns) > 0 {
+				messages = append(messages, chatMessage{"assistant", content{text: turns[len(turns)-1].Content}})
+			}
+		}
+	}
+	return messages, nil
+}
+
+// turnsOf returns the conversation that ends with a response, by the id of the
+// response or of its message; nil if the caller has no such response.
+func (o *openAI) turnsOf(c echo.Context, id string) ([]answer.Turn, error) {
+	_, run, _ := strings.Cut(id, "_")
+	_, record, err := o.runs.find(c, run)
+	switch p := (*Problem)(nil); {
+	case errors.As(err, &p) && p.Code == "run_not_found":
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	var asked askRequest
+	var said answered
+	if record.by != callerID(c) || record.Kind != kindName(askKind) || record.Answer == nil {
+		return nil, nil
+	}
+	if err := json.Unmarshal(record.Request, &asked); err != nil {
+		return nil, fmt.Errorf("reading the question of a record: %w", err)
+	}
+	if err := json.Unmarshal(record.Answer, &said); err != nil {
+		return nil, fmt.Errorf("reading the answer of a record: %w", err)
+	}
+	return append(asked.History, answer.Turn{Role: "user", Content: asked.Question}, answer.Turn{Role: "assistant", Content: said.Text}), nil
+}
+
+// The reply of POST /v1/responses.
+type (
+	response struct {
+		ID           string           `json:"id"`
+		Object       string           `json:"object"`
+		CreatedAt    int64            `json:"created_at"`
+		Status       string           `json:"status"` // "in_progress", "completed", "incomplete" or "failed"
+		Error        *responseFault   `json:"error"`
+		Missing      *responseMissing `json:"incomplete_details"`
+		Instructions *string          `json:"instructions"`
+		MaxTokens    *int             `json:"max_output_tokens"`
+		Model        string           `json:"model"`
+		Previous     *string          `json:"previous_response_id"`
+		ToolChoice   json.RawMessage  `json:"tool_choice"`
+		Text         responseText     `json:"text"`
+		Tools        []v1Tool         `json:"tools"` // empty: none is called
+		Store        bool             `json:"store"`
+		// Parallel is false: at most one tool is called.
+		Parallel bool              `json:"parallel_tool_calls"`
+		Metadata map[string]string `json:"metadata"` // empty
+		Output   []responseOutput  `json:"output"`
+		Usage    *responseUsage    `json:"usage"`
+	}
+	responseFault struct {
+		Code    string `json:"code"`
+		Message string `json:"message"`
+	}
+	responseMissing struct {
+		Reason string `json:"reason"` // "max_output_tokens", whatever it is
+	}
+	// responseOutput is a message, or the call of the only tool.
+	responseOutput struct {
+		Type      string         `json:"type"` // "message" or "function_call"
+		ID        string         `json:"id"`
+		Status    string         `json:"status"`
+		Role      string         `json:"role,omitempty"`
+		Content   []responsePart `json:"content,omitzero"`
+		CallID    string         `json:"call_id,omitempty"`
+		Name      string         `json:"name,omitempty"`
+		Arguments *string        `json:"arguments,omitempty"`
+	}
+	responsePart struct {
+		Type        string         `json:"type"` // "output_text" or "refusal"
+		Text        *string        `json:"text,omitempty"`
+		Annotations []responseNote `json:"annotations,omitzero"`
+		Logprobs    []string       `json:"logprobs,omitzero"` // empty
+		Refusal     *string        `json:"refusal,omitempty"`
+	}
+	// responseNote is an annotation: each number is a url_citation, whose indices count
+	// characters (Unicode code points), and the first of each source a file_citation too.
+	responseNote struct {
+		Type  string `json:"type"`
+		Start *int   `json:"start_index,omitempty"`
+		End   *int   `json:"end_index,omitempty"`
+		URL   string `json:"url,omitempty"`
+		Title string `json:"title,omitempty"`
+		// FileID is that of the document in GET /v1/files.
+		FileID   string `json:"file_id,omitempty"`
+		Filename string `json:"filename,omitempty"`
+		Index    *int   `json:"index,omitempty"`
+	}
+	responseUsage struct {
+		Input         int          `json:"input_tokens"`
+		InputDetails  inputDetails `json:"input_tokens_details"`
+		Output        int          `json:"output_tokens"`
+		OutputDetails usageDetails `json:"output_tokens_details"`
+		Total         int          `json:"total_tokens"`
+	}
+	inputDetails struct {
+		Cached int `json:"cached_tokens"` // 0: unknown
+	}
+)
+
+// responseEvent is an event of a streamed response, with the members of its type.
+type responseEvent struct {
+	Type      string          `json:"type"`
+	Sequence  int             `json:"sequence_number"`
+	Response  *response       `json:"response,omitempty"`
+	Output    *int            `json:"output_index,omitempty"`
+	ItemID    string          `json:"item_id,omitempty"`
+	Item      *responseOutput `json:"item,omitempty"`
+	Content   *int            `json:"content_index,omitempty"`
+	Part      *responsePart   `json:"part,omitempty"`
+	Delta     *string         `json:"delta,omitempty"`
+	Logprobs  []string        `json:"logprobs,omitzero"`
+	Text      *string         `json:"text,omitempty"`
+	Refusal   *string         `json:"refusal,omitempty"`
+	Arguments *string         `json:"arguments,omitempty"`
+	NoteIndex *int            `json:"annotation_index,omitempty"`
+	Note      *responseNote   `json:"annotation,omitempty"`
+}
+
+// responseEncoder writes answers as POST /v1/responses has them.
+type responseEncoder struct {
+	request  *responsesRequest
+	sequence int
+	noted    int // annotations of the text that are sent
+	notes    []responseNote
+	begun    bool
+}
+
+func (e *responseEncoder) head(r *v1Reply, status string) *response {
+	out := &response{ID: "resp_" + r.name(), Object: "response", CreatedAt: r.created.Unix(), Status: status, Model: r.asked.model,
+		MaxTokens: e.request.MaxTokens, ToolChoice: e.request.ToolChoice, Text: e.request.Text, Tools: []v1Tool{},
+		Store: e.request.Store == nil || *e.request.Store, Output: []responseOutput{}, Metadata: map[string]string{}}
+	if len(out.ToolChoice) == 0 || string(out.ToolChoice) == "null" {
+		out.ToolChoice = json.RawMessage(`"auto"`)
+	}
+	if out.Text.Format.Type == "" {
+		out.Text.Format.Type = "text"
+	}
+	if e.request.Instructions != "" {
+		out.Instructions = &e.request.Instructions
+	}
+	if e.request.Previous != "" {
+		out.Previous = &e.request.Previous
+	}
+	return out
+}
+
+// name is what the ids of a response and of its message end with.
+func (r *v1Reply) name() string {
+	if r.runID != "" {
+		return r.runID
+	}
+	return r.requestID
+}
+
+func (e *responseEncoder) whole(r *v1Reply) any {
+	e.addNotes(r)
+	return e.ended(r)
+}
+
+// ended is the response that has its end.
+func (e *responseEncoder) ended(r *v1Reply) *response {
+	status := "completed"
+	if r.finish == "length" {
+		status = "incomplete"
+	}
+	out := e.head(r, status)
+	if r.finish == "length" {
+		out.Missing = &responseMissing{"max_output_tokens"}
+	}
+	u := r.usage
+	out.Usage = &responseUsage{Input: u.Prompt, Output: u.Completion, Total: u.Total}
+	if u.Details != nil {
+		out.Usage.OutputDetails = *u.Details
+	}
+	out.Output = []responseOutput{e.output(r, status)}
+	return out
+}
+
+// output is the only item of a response.
+func (e *responseEncoder) output(r *v1Reply, status string) responseOutput {
+	text, refusal, calls := r.said()
+	switch {
+	case calls != nil:
+		return responseOutput{Type: "function_call", ID: "fc_" + r.name(), Status: status, CallID: calls[0].ID,
+			Name: calls[0].Function.Name, Arguments: &calls[0].Function.Arguments}
+	case refusal != nil:
+		return e.message(r, status, responsePart{Type: "refusal", Refusal: refusal})
+	}
+	return e.message(r, status, responsePart{Type: "output_text", Text: text, Annotations: append([]responseNote{}, e.notes...),
+		Logprobs: []string{}})
+}
+
+func (e *responseEncoder) message(r *v1Reply, status string, parts ...responsePart) responseOutput {
+	return responseOutput{Type: "message", ID: "msg_" + r.name(), Status: status, Role: "assistant",
+		Content: append([]responsePart{}, parts...)}
+}
+
+// addNotes adds the annotations that are new in the text, and returns those.
+func (e *responseEncoder) addNotes(r *v1Reply) []responseNote {
+	known := len(e.notes)
+	all := r.text.annotations
+	if r.asked.output != nil {
+		all = r.annotations
+	}
+	for ; e.noted < len(all); e.noted++ {
+		a := all[e.noted]
+		e.notes = append(e.notes, responseNote{Type: a.Type, Start: &a.URL.Start, End: &a.URL.End, URL: a.URL.URL, Title: a.URL.Title})
+		first := true
+		for _, earlier := range all[:e.noted] {
+			first = first && earlier.number != a.number
+		}
+		if document := r.text.sources[a.number].Document; first && document != "" {
+			e.notes = append(e.notes, responseNote{Type: "file_citation", FileID: fileID(document), Filename: document, Index: &a.URL.Start})
+		}
+	}
+	return e.notes[known:]
+}
+
+func (e *responseEncoder) send(r *v1Reply, ev responseEvent) error {
+	ev.Sequence = e.sequence
+	e.sequence++
+	return r.send(ev.Type, ev)
+}
+
+// sendAll sends events about the item of the response, which has the index 0 and so does its part.
+func (e *responseEncoder) sendAll(r *v1Reply, item responseOutput, events ...responseEvent) error {
+	for _, ev := range events {
+		ev.Output = new(int)
+		if ev.Item == nil {
+			ev.ItemID = item.ID
+			if item.Type == "message" {
+				ev.Content = new(int)
+			}
+		}
+		if err := e.send(r, ev); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// begin sends the events before the first of the text.
+func (e *responseEncoder) begin(r *v1Reply) error {
+	if e.begun {
+		return nil
+	}
+	e.begun = true
+	for _, kind := range []string{"response.created", "response.in_progress"} {
+		if err := e.send(r, responseEvent{Type: kind, Response: e.head(r, "in_progress")}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// beginText sends the events that announce a message with a text.
+func (e *responseEncoder) beginText(r *v1Reply) error {
+	if e.begun {
+		return nil
+	}
+	if err := e.begin(r); err != nil {
+		return err
+	}
+	item := e.message(r, "in_progress")
+	part := responsePart{Type: "output_text", Text: new(string), Annotations: []responseNote{}, Logprobs: []string{}}
+	return e.sendAll(r, item, responseEvent{Type: "response.output_item.added", Item: &item},
+		responseEvent{Type: "response.content_part.added", Part: &part})
+}
+
+func (e *responseEncoder) piece(r *v1Reply, text string) error {
+	if err := e.beginText(r); err != nil {
+		return err
+	}
+	item := e.message(r, "in_progress")
+	events := []responseEvent{{Type: "response.output_text.delta", Delta: &text, Logprobs: []string{}}}
+	at := len(e.notes)
+	for i, n := range e.addNotes(r) {
+		index := at + i
+		events = append(events, responseEvent{Type: "response.output_text.annotation.added", Note: &n, NoteIndex: &index})
+	}
+	return e.sendAll(r, item, events...)
+}
+
+func (e *responseEncoder) end(r *v1Reply) error {
+	text, refusal, calls := r.said()
+	done := func() []responseEvent {
+		item := e.ended(r).Output[0]
+		return []responseEvent{{Type: "response.content_part.done", Part: &item.Content[0]}, {Type: "response.output_item.done", Item: &item}}
+	}
+	var events []responseEvent
+	switch {
+	case calls != nil:
+		if err := e.begin(r); err != nil {
+			return err
+		}
+		item := e.ended(r).Output[0]
+		first := item
+		first.Status, first.Arguments = "in_progress", new(string)
+		events = []responseEvent{{Type: "response.output_item.added", Item: &first},
+			{Type: "response.function_call_arguments.delta", Delta: item.Arguments},
+			{Type: "response.function_call_arguments.done", Arguments: item.Arguments}, {Type: "response.output_item.done", Item: &item}}
+	case refusal != nil:
+		if err := e.begin(r); err != nil {
+			return err
+		}
+		first := e.message(r, "in_progress")
+		events = append([]responseEvent{{Type: "response.output_item.added", Item: &first},
+			{Type: "response.content_part.added", Part: &responsePart{Type: "refusal", Refusal: new(string)}},
+			{Type: "response.refusal.delta", Delta: refusal}, {Type: "response.refusal.done", Refusal: refusal}}, done()...)
+	default:
+		if r.asked.output != nil || !e.begun { // nothing is sent yet
+			if err := e.piece(r, *text); err != nil {
+				return err
+			}
+		}
+		events = append([]responseEvent{{Type: "response.output_text.done", Text: text, Logprobs: []string{}}}, done()...)
+	}
+	whole := e.ended(r)
+	if err := e.sendAll(r, whole.Output[0], events...); err != nil {
+		return err
+	}
+	return e.send(r, responseEvent{Type: "response." + whole.Status, Response: whole})
+}
+
+func (e *responseEncoder) fail(r *v1Reply, p *Problem) error {
+	out := e.head(r, "failed")
+	_, fault := toV1(p)
+	code := "server_error"
+	if p.Status == http.StatusTooManyRequests {
+		code = "rate_limit_exceeded"
+	}
+	out.Error = &responseFault{code, fault.Error.Message}
+	return e.send(r, responseEvent{Type: "response.failed", Response: out})
+}
